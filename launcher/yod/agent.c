@@ -37,6 +37,7 @@ struct p3_agent {
 	struct p3_feed feed;
 	struct p3_beat beat;
 	int timer; /* for the beat */
+	/* takes the frames for run.c */
 	void (*take)(void *arg, const struct p3_frame *f, const char *bytes);
 	void *arg;
 };
@@ -86,7 +87,7 @@ void p3_agent_tell(struct p3_agent *a, struct p3_frame f, const void *bytes)
 }
 
 /* Send a line of this process to yod, which prints it. */
-static void say_up(void *arg, const char *line, size_t len)
+static void send_line(void *arg, const char *line, size_t len)
 {
 	struct p3_agent *a = arg;
 	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_SAY, .len = len}, line);
@@ -157,8 +158,8 @@ static int read_order(struct p3_agent *a)
 								       : say_no_yod(0);
 }
 
-/* Be as yod is: environment, umask, directory. */
-static int be_like_yod(struct p3_agent *a)
+/* Take yod's environment, umask and directory.  Return 0 or the exit status. */
+static int take_environment(struct p3_agent *a)
 {
 	const struct p3_order *o = &a->order;
 	environ = o->env;
@@ -174,7 +175,7 @@ static int be_like_yod(struct p3_agent *a)
 	return P3_STATUS_NO_FILE;
 }
 
-struct p3_agent *p3_agent_meet(int *status_out)
+struct p3_agent *p3_agent_connect(int *status_out)
 {
 	static struct p3_agent agent;
 	struct p3_agent *a = &agent;
@@ -189,8 +190,8 @@ struct p3_agent *p3_agent_meet(int *status_out)
 		send_last(a);
 		return NULL;
 	}
-	p3_say_by(say_up, a);
-	*status_out = be_like_yod(a);
+	p3_say_by(send_line, a);
+	*status_out = take_environment(a);
 	return *status_out ? NULL : a;
 }
 
@@ -212,7 +213,7 @@ static bool wait_for_go(struct p3_agent *a)
 	return !rc || rc == -EAGAIN;
 }
 
-bool p3_agent_is_to_go(struct p3_agent *a)
+bool p3_agent_await_go(struct p3_agent *a)
 {
 	struct p3_frame f;
 	const char *bytes;
@@ -268,7 +269,7 @@ int p3_agent_open(struct p3_agent *a, int *stdin_out,
 		  : watch(a, EPOLL_CTL_ADD, p3_relay_fd(a->relay), KEY_RELAY, EPOLLIN);
 }
 
-/* Stop talking to yod, which is gone. */
+/* Give up the connection to yod, which has ended. */
 static void cut(struct p3_agent *a)
 {
 	if (a->cut)
@@ -305,7 +306,7 @@ static void take_frames(struct p3_agent *a)
 		cut(a);
 }
 
-static void hear(struct p3_agent *a)
+static void receive(struct p3_agent *a)
 {
 	int rc = p3_frames_fill(&a->conn);
 	if (!rc)
@@ -331,7 +332,7 @@ static void on_event(struct p3_agent *a, enum key key, uint32_t events)
 	switch (key) {
 	case KEY_IN:
 		if (!a->cut)
-			hear(a);
+			receive(a);
 		return;
 	case KEY_OUT:
 		if (events & EPOLLERR)

@@ -9,7 +9,7 @@
  * breaks, yod or the remote shell has ended: the agent kills its nodes, cleans up and
  * ends.
  *
- *	main()	p3_agent_meet: order, checks, GO
+ *	main()	p3_agent_connect: take the order; p3_agent_await_go: wait for GO
  *	run.c	p3_agent_open, then p3_agent_step from its loop, p3_agent_close
  *
  * The agent's main thread calls all functions; the state is struct p3_agent.
@@ -24,20 +24,20 @@
 
 struct p3_agent;
 
-/* Return the agent, with its order and in yod's environment and directory, or NULL with
- * the exit status. */
-struct p3_agent *p3_agent_meet(int *status_out);
+/* Take yod's order, environment and directory.  Return the agent, or NULL with the exit
+ * status. */
+struct p3_agent *p3_agent_connect(int *status_out);
 const struct p3_order *p3_agent_order(const struct p3_agent *agent);
 const struct p3_host *p3_agent_host(const struct p3_agent *agent);
 /* Return the name of the domain where the nodes of this host meet, or NULL: the job has
  * one host, and they need none. */
 const char *p3_agent_domain(const struct p3_agent *agent);
 
-/* Tell yod that the job cannot start, and with which exit status. */
+/* Tell yod that the job cannot start, and the exit status for that. */
 void p3_agent_refuse(struct p3_agent *agent, int status);
-/* Report this host as ready.  Return true when all hosts are, false if the job is not to
- * start. */
-bool p3_agent_is_to_go(struct p3_agent *agent);
+/* Report this host as ready.  Return true when all hosts are ready, or false if the job
+ * does not start. */
+bool p3_agent_await_go(struct p3_agent *agent);
 
 /* Remove what killed processes have left of the domain; the guard calls it last. */
 void p3_agent_clean(void *agent);
@@ -49,7 +49,7 @@ void p3_agent_clean(void *agent);
  * is broken.  Return 0 or -errno. */
 int p3_agent_open(struct p3_agent *agent, int *stdin_out,
 	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg);
-/* Send what is left, wait for yod to take it, and hang up. */
+/* Send the last frames, wait until yod has taken them, and close the connection. */
 void p3_agent_close(struct p3_agent *agent);
 int p3_agent_fd(const struct p3_agent *agent);
 void p3_agent_step(struct p3_agent *agent);

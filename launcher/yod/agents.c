@@ -46,11 +46,11 @@ enum key { KEY_SIGNALS, KEY_GUARD, KEY_OUTPUT, KEY_OUTLETS, KEY_INPUT, KEY_INQUI
 /* Return true if reports are under way, after which the signal ends the job. */
 static bool reports_first(struct p3_agents *a, int sig)
 {
-	if (!a->inquiry || !a->went || !a->opt->why_after_ms)
+	if (!a->inquiry || !a->go_sent || !a->opt->why_after_ms)
 		return false;
 	p3_inquiry_begin_own(a->inquiry);
-	a->then = p3_inquiry_has_own(a->inquiry) ? sig : 0;
-	return a->then != 0;
+	a->end_signal = p3_inquiry_has_own(a->inquiry) ? sig : 0;
+	return a->end_signal != 0;
 }
 
 static void signal_all(struct p3_agents *a, int sig)
@@ -63,10 +63,10 @@ static void signal_all(struct p3_agents *a, int sig)
 /* End the job when the reports have come. */
 static void see_reports(struct p3_agents *a)
 {
-	int sig = a->then;
+	int sig = a->end_signal;
 	if (!sig || p3_inquiry_has_own(a->inquiry))
 		return;
-	a->then = 0;
+	a->end_signal = 0;
 	if (a->stage != P3_AGENTS_GOING)
 		return;
 	if (sig == SIGTERM)
@@ -77,7 +77,7 @@ static void see_reports(struct p3_agents *a)
 
 /* ---- signals ---- */
 
-static void break_off(struct p3_agents *a, int sig)
+static void end_by_signal(struct p3_agents *a, int sig)
 {
 	bool twice = sig == SIGQUIT && a->hurry && a->status == 128 + sig;
 	p3_agents_decide(a, 128 + sig);
@@ -89,7 +89,7 @@ static void break_off(struct p3_agents *a, int sig)
 	a->hurry = true;
 	if (again)
 		a->drain_at = p3_now_ms();
-	if (again || !a->went) {
+	if (again || !a->go_sent) {
 		p3_agents_end(a, true);
 		return;
 	}
@@ -122,7 +122,7 @@ static void on_signal(struct p3_agents *a, int sig)
 		return;
 	}
 	if (p3_signals_ends(sig)) {
-		break_off(a, sig);
+		end_by_signal(a, sig);
 		return;
 	}
 	if (sig == SIGTSTP || sig == SIGCONT)
@@ -150,7 +150,7 @@ static struct p3_uplink *first_link(struct p3_agents *a)
 
 static bool may_read(struct p3_agents *a)
 {
-	return a->in_fd >= 0 && a->went && a->in_room && !first_link(a)->closed;
+	return a->in_fd >= 0 && a->go_sent && a->in_room && !first_link(a)->closed;
 }
 
 static void end_input(struct p3_agents *a)
@@ -200,7 +200,7 @@ static void set_input_watch(struct p3_agents *a)
 
 /* ---- output ---- */
 
-static void gone_on(void *arg, uint32_t rank, int which, size_t n)
+static void handed_on(void *arg, uint32_t rank, int which, size_t n)
 {
 	struct p3_agents *a = arg;
 	uint32_t h = (uint32_t)(p3_hosts_of(a->hosts, rank) - a->hosts->host);
@@ -235,7 +235,7 @@ static int open_output(struct p3_agents *a)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	struct p3_outlets_conf conf = {
-		.ranks = a->opt->size, .gone_on = gone_on, .arg = a};
+		.ranks = a->opt->size, .handed_on = handed_on, .arg = a};
 	bool files = a->opt->output_dir_fd >= 0;
 	a->outlets = p3_outlets_create(&conf);
 	if (!files)
@@ -266,7 +266,7 @@ static void on_event(struct p3_agents *a, uint64_t key)
 {
 	int sig;
 	if (key >= P3_AGENTS_KEY) {
-		p3_uplink_hear(a, (uint32_t)(key - P3_AGENTS_KEY));
+		p3_uplink_receive(a, (uint32_t)(key - P3_AGENTS_KEY));
 		return;
 	}
 	switch ((enum key)key) {
@@ -316,7 +316,7 @@ static void on_slow(struct p3_agents *a)
 		struct p3_uplink *l = &a->link[h];
 		if (l->exited)
 			continue;
-		if (a->went && l->state != P3_UPLINK_DONE)
+		if (a->go_sent && l->state != P3_UPLINK_DONE)
 			p3_say("host %s: its agent does not end; left behind (see "
 			       "that the host can be reached)",
 				a->hosts->host[h].name);
@@ -367,7 +367,8 @@ static int wait_ms(const struct p3_agents *a, bool left)
 		if (!a->link[h].exited)
 			at = p3_earlier(at, a->link[h].end_at);
 	}
-	if (a->in_plain && a->in_fd >= 0 && a->in_room && a->went && !a->link[0].closed)
+	if (a->in_plain && a->in_fd >= 0 && a->in_room && a->go_sent &&
+		!a->link[0].closed)
 		return 0;
 	int64_t ms = at == P3_NEVER ? 100000 : at - p3_now_ms();
 	return ms < 0 ? 0 : ms > 100000 ? 100000 : (int)ms + 1;

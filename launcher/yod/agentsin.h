@@ -29,7 +29,7 @@
 /* more than the time of all steps of an ending agent, besides --kill-after */
 #define P3_AGENTS_SLOW_MS 12000
 
-/* Time for a remote shell to end, whose agent has not started any node or has ended. */
+/* Time for a remote shell to end when its agent has started no node, or has ended. */
 #define P3_AGENTS_SHELL_MS 2000
 /* Time for an agent to answer, until a line names its host. */
 #define P3_AGENTS_GREET_MS 10000
@@ -48,22 +48,24 @@ struct p3_uplink {
 	struct p3_rsh_started rsh; /* descriptors, -1: closed */
 	struct p3_frames conn;
 	enum p3_uplink_state state;
-	bool exited;       /* the remote shell has ended, with this wait status */
-	bool closed;       /* its output is at its end, or the connection is cut */
-	bool over;         /* both, and its ranks' output is at its end */
+	bool exited;       /* the remote shell has ended, with the wait status below */
+	bool closed;       /* the connection is closed */
+	bool over;         /* both, and its ranks' streams are ended */
 	bool writes;       /* EPOLLOUT is watched */
-	bool came;         /* all its ranks wait in the present barrier */
+	bool in_barrier;   /* all its ranks wait in the present barrier */
 	int64_t silent_ms; /* it was cut off after this silence; 0: it was not */
 	int trace;         /* file of the host's traces, or -1 */
 	struct p3_beat beat;
 	int status;
-	int64_t over_at; /* time to take the remote shell for ended */
+	int64_t over_at; /* time to treat the remote shell and connection as ended */
 	int64_t end_at;  /* time to kill the remote shell, whose agent has ended */
 };
 
 struct p3_agents_rank {
 	pid_t pid;
-	bool started, ended, gone, carded;
+	bool started, ended;
+	bool gone;   /* it will never come to a barrier */
+	bool carded; /* its card has come */
 };
 
 enum p3_agents_stage { P3_AGENTS_GOING, P3_AGENTS_ENDING };
@@ -75,20 +77,21 @@ struct p3_agents {
 	char *self; /* path of yod, on each host */
 	struct p3_rsh rsh;
 	int ep, signals, alive_fd;
-	int in_fd;                 /* standard input for rank 0; -1: it has ended */
-	bool in_plain, in_watched; /* epoll cannot watch it; epoll does */
-	bool slow;                 /* agents have not ended at stage_at */
-	bool in_over;              /* rank 0 reads no more */
-	uint64_t in_room;
+	int in_fd;        /* standard input for rank 0; -1: it has ended */
+	bool in_plain;    /* in_fd is a file, which epoll cannot watch */
+	bool in_watched;  /* epoll watches in_fd */
+	bool slow;        /* agents had not ended at the first stage_at */
+	bool in_over;     /* rank 0 reads no more input */
+	uint64_t in_room; /* bytes of input that its agent has room for */
 	struct p3_outlets *outlets;
 	struct p3_output *output; /* NULL: files */
 	bool prints;              /* the output has started */
 	struct p3_stats *stats;   /* NULL: not requested */
 	enum p3_agents_stage stage;
-	bool went;           /* the nodes were told to start */
-	bool hurry, decided; /* as in run.c */
-	bool trace_lost;     /* a trace file could not be written */
-	uint64_t early;      /* signals that came before the nodes, as bits */
+	bool go_sent;           /* GO was sent to the agents: the nodes start */
+	bool hurry, decided;    /* as in struct run of run.c */
+	bool trace_lost;        /* a trace file could not be written */
+	uint64_t early_signals; /* bits of the signals that came before GO */
 	int status;
 	int64_t stage_at, timeout_at, stopped_at, drain_at;
 	int64_t greet_at;           /* time to name the hosts that have not answered */
@@ -96,9 +99,8 @@ struct p3_agents {
 	int64_t why_ms;             /* age at which a barrier is reported */
 	uint64_t round;             /* number of the present barrier */
 	struct p3_inquiry *inquiry; /* NULL: no questions can be asked */
-	int then; /* the signal that ends the job after a report, or 0 */
-	uint32_t gone_n, cards_n;
-	uint32_t first_gone;
+	int end_signal;           /* the signal that ends the job after a report, or 0 */
+	uint32_t gone_n, cards_n; /* numbers of such ranks */
 	size_t card_len;
 	char *cards; /* P3_JOB_CARD_LEN bytes for each rank */
 	struct p3_agents_rank *rank;
@@ -129,7 +131,7 @@ void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round);
 void p3_agents_say_barrier(struct p3_agents *a);
 void p3_agents_on_broken(struct p3_agents *a, uint32_t rank);
 void p3_agents_on_gone(struct p3_agents *a, uint32_t rank);
-/* Return false if the card is not one. */
+/* Process a card.  Return false if its length is wrong. */
 bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, size_t len);
 
 /* ---- uplink.c ---- */
@@ -141,8 +143,9 @@ void p3_agents_end(struct p3_agents *a, bool now);
 int p3_uplink_start(struct p3_agents *a, uint32_t host, const struct p3_order *order);
 /* Name the hosts whose agents have not answered. */
 void p3_uplink_say_waits(const struct p3_agents *a);
-/* Take what has come from an agent; send what waits for it. */
-void p3_uplink_hear(struct p3_agents *a, uint32_t host);
+/* Receive and process frames of an agent. */
+void p3_uplink_receive(struct p3_agents *a, uint32_t host);
+/* Send the frames that wait for an agent. */
 void p3_uplink_flush(struct p3_agents *a, uint32_t host);
 /* Send a frame if one is due, and cut off an agent that has been silent for too long. */
 void p3_uplink_beat(struct p3_agents *a, uint32_t host);
@@ -150,8 +153,8 @@ void p3_uplink_beat(struct p3_agents *a, uint32_t host);
 void p3_uplink_cut(struct p3_agents *a, uint32_t host);
 /* Note the end of a remote shell. */
 void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status);
-/* Return true if the remote shell and its connection are at their end, and if that is
- * early, say so once. */
+/* Return true if the remote shell and its connection have ended.  If that is too early,
+ * print a line, once. */
 bool p3_uplink_is_over(struct p3_agents *a, uint32_t host);
 
 #endif

@@ -110,7 +110,7 @@ static bool make_room(struct ask *q)
 	return true;
 }
 
-static void hear(struct p3_asks *a, struct ask *q)
+static void read_answer(struct p3_asks *a, struct ask *q)
 {
 	if (q->from < 0)
 		return;
@@ -151,7 +151,7 @@ void p3_asks_step(struct p3_asks *a)
 		if (ev[k].data.u32 == KEY_TIMER)
 			end_late(a);
 		else
-			hear(a, &a->ask[ev[k].data.u32]);
+			read_answer(a, &a->ask[ev[k].data.u32]);
 	arm(a);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * beat - the life of the connection between yod and an agent
+ * beat - keepalives on the connection between yod and an agent
  *
- * A host that is switched off, or whose network is cut, ends no connection.  So both ends
- * send a frame now and then (P3_FRAME_BEAT), and take the other one for lost if no frame
- * has come for PTL3_FAR_TIMEOUT; with "never" they do not.  A process that was stopped
- * finds a silence that is its own: it looks twice, and reads in between what has come.
+ * When a host is switched off or its network is cut, its connections stay open.  So both
+ * ends send a frame now and then (P3_FRAME_BEAT), and treat the other end as lost if no
+ * frame has come for PTL3_FAR_TIMEOUT, unless that is "never".  A process that was itself
+ * stopped would see such a silence, too.  So it checks twice, and reads the frames that
+ * have come between the two checks.
  *
  * The main thread of each end calls these functions; the state is struct p3_beat.
  */
@@ -18,8 +19,8 @@
 struct p3_beat {
 	int64_t timeout_ms; /* 0: never, or not begun */
 	int64_t send_at;
-	int64_t lost_at; /* time of the next look at the silence */
-	bool late;       /* there was a silence at the last look */
+	int64_t lost_at; /* time of the next check for silence */
+	bool late;       /* the last check found silence */
 };
 
 /* Begin, by the setting. */

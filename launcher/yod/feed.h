@@ -25,7 +25,8 @@ struct p3_feed {
 int p3_feed_open(struct p3_feed *feed, struct p3_frames *from, int *read_end_out);
 void p3_feed_close(struct p3_feed *feed);
 
-/* Take bytes; none is the end.  Return false if there are more than yod may send. */
+/* Take bytes of input; len 0 is its end.  Return false if yod has sent more than there is
+ * room for. */
 bool p3_feed_take(struct p3_feed *feed, const void *bytes, size_t len);
 
 /* Return the descriptor to poll for room, or -1. */

@@ -92,8 +92,8 @@ static size_t barrier_text(const struct p3_inquiry *q, char *text, size_t size)
 	size_t n = 0;
 	bool any = false;
 	for (uint32_t h = 0; h < hosts_of(q); h++) {
-		any |= a->link[h].came;
-		if (!a->link[h].came && n + 1 < sizeof late)
+		any |= a->link[h].in_barrier;
+		if (!a->link[h].in_barrier && n + 1 < sizeof late)
 			n += (size_t)snprintf(late + n, sizeof late - n, "%s%s",
 				n ? ", " : "", a->hosts->host[h].name);
 	}
@@ -217,7 +217,7 @@ static void ask(struct p3_inquiry *q, struct asker *k, int32_t bits, uint32_t ms
 	k->left = hosts_of(q);
 	for (uint32_t h = 0; h < hosts_of(q); h++)
 		k->waits[h] = true;
-	if (a->went) /* before that, an agent expects nothing else than GO */
+	if (a->go_sent) /* before that, an agent expects nothing else than GO */
 		p3_agents_tell_all(a, f, NULL);
 	for (uint32_t h = 0; h < hosts_of(q); h++)
 		if (a->link[h].closed || a->link[h].state != P3_UPLINK_RUNS)

@@ -143,7 +143,7 @@ static int prepare_agent(
 		rc = P3_STATUS_YOD;
 	if (rc != P3_OPT_RUN)
 		p3_agent_refuse(agent, rc);
-	else if (!p3_agent_is_to_go(agent))
+	else if (!p3_agent_await_go(agent))
 		rc = P3_STATUS_YOD;
 	return rc;
 }
@@ -159,7 +159,7 @@ static int be_agent(void)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	const struct p3_signals *signals = p3_signals_take();
-	struct p3_agent *agent = p3_agent_meet(&rc);
+	struct p3_agent *agent = p3_agent_connect(&rc);
 	if (!agent)
 		return rc;
 	opt = p3_agent_order(agent)->opt;

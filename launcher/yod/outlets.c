@@ -95,7 +95,7 @@ static void on_error(struct p3_outlets *o, uint32_t i, int err)
 			i / 2, strerror(err));
 	o->lost |= err != EPIPE;
 	finish(o, &o->stream[i]);
-	o->conf.gone_on(o->conf.arg, i / 2, (int)(i % 2), 0);
+	o->conf.handed_on(o->conf.arg, i / 2, (int)(i % 2), 0);
 }
 
 /* Hand on what the reader takes. */
@@ -114,7 +114,7 @@ static void pump(struct p3_outlets *o, uint32_t i)
 		}
 		s->at += (size_t)n;
 		s->len -= (size_t)n;
-		o->conf.gone_on(o->conf.arg, i / 2, (int)(i % 2), (size_t)n);
+		o->conf.handed_on(o->conf.arg, i / 2, (int)(i % 2), (size_t)n);
 	}
 	if (s->fd < 0)
 		return;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * outlets - where yod puts the output that comes from agents
+ * outlets - the output of nodes from agents to yod's own output, or to files
  *
  *	OUTPUT frames --p3_outlets_take--> [ stream, 64 KiB ] --> pipe, or file
- *		      <--ROOM: bytes that have gone on---
+ *		      <--ROOM: bytes that were handed on---
  *
  * A stream that its reader holds up keeps its bytes here, and its agent sends no more of
  * it; the other streams go on.  One thread calls all functions; poll p3_outlets_fd(),
@@ -20,9 +20,9 @@ struct p3_outlets;
 
 struct p3_outlets_conf {
 	uint32_t ranks;
-	/* Called when bytes of a stream have gone on, or (n is 0) when its reader has
-	 * gone. */
-	void (*gone_on)(void *arg, uint32_t rank, int which, size_t n);
+	/* Called when n bytes of a stream were handed on; n is 0 if the stream has no
+	 * reader any more. */
+	void (*handed_on)(void *arg, uint32_t rank, int which, size_t n);
 	void *arg;
 };
 
@@ -30,14 +30,14 @@ struct p3_outlets_conf {
 struct p3_outlets *p3_outlets_create(const struct p3_outlets_conf *conf);
 void p3_outlets_destroy(struct p3_outlets *o);
 
-/* Let a stream go to this descriptor, which is the outlets' now.  Return 0 or -errno. */
+/* Let a stream go to a descriptor, which becomes the outlets'.  Return 0 or -errno. */
 int p3_outlets_add(struct p3_outlets *o, uint32_t rank, int which, int fd);
 
 /* Take bytes of a stream.  Return false if there are more than its agent may send. */
 bool p3_outlets_take(
 	struct p3_outlets *o, uint32_t rank, int which, const void *bytes, size_t len);
 
-/* The stream has no more bytes: close it when these have gone on. */
+/* Note that the stream has ended: close it when all its bytes are handed on. */
 void p3_outlets_end(struct p3_outlets *o, uint32_t rank, int which);
 
 int p3_outlets_fd(const struct p3_outlets *o);

@@ -51,7 +51,7 @@ enum stage { GOING, ASKED, TERMED, KILLED };
 struct rank {
 	pid_t pid;
 	enum life life;
-	bool told; /* its stop at the terminal was reported */
+	bool stop_said; /* a line has told of its stop at the terminal */
 };
 
 struct run {
@@ -66,7 +66,7 @@ struct run {
 	struct p3_stats *stats;     /* NULL: not requested */
 	struct p3_tracefile *trace; /* NULL: not requested */
 	struct p3_attach *attach;   /* NULL: no process can look at the job */
-	struct p3_asks *asks;       /* agent: questions of yod; NULL likewise */
+	struct p3_asks *asks; /* agent: questions of yod; NULL: none can be answered */
 	int ep;
 	int give_up; /* readable when yod must start no more nodes */
 	int end_fd;
@@ -78,18 +78,18 @@ struct run {
 	uint32_t runs_n;
 	uint32_t ended_n; /* nodes that have ended and are not reaped yet */
 	enum stage stage;
-	int64_t stage_at;   /* time of the next stage */
-	int64_t slow_at;    /* time to name the nodes that SIGTERM has not ended */
-	int64_t timeout_at; /* --timeout */
-	int64_t stopped_at; /* time of a stop by TSTP; 0: not stopped */
-	int64_t drain_at;   /* time to give up the output */
-	pid_t report;       /* process of a running ptlstat why, or 0 */
-	int64_t report_at;  /* time to kill it */
-	int then;           /* the signal that ends the job after the report, or 0 */
-	int64_t why_ms;     /* age at which a barrier is reported */
-	int64_t told_since; /* begin of the last barrier that was reported */
-	bool hurry;         /* aborted by a signal: do not wait for readers */
-	bool decided;       /* status is final */
+	int64_t stage_at;       /* time of the next stage */
+	int64_t slow_at;        /* time to name the nodes that SIGTERM has not ended */
+	int64_t timeout_at;     /* --timeout */
+	int64_t stopped_at;     /* time of a stop by TSTP; 0: not stopped */
+	int64_t drain_at;       /* time to give up the output */
+	pid_t report;           /* process of a running ptlstat why, or 0 */
+	int64_t report_at;      /* time to kill it */
+	int end_signal;         /* the signal that ends the job after the report, or 0 */
+	int64_t why_ms;         /* age at which a barrier is reported */
+	int64_t reported_since; /* begin of the last barrier that was reported */
+	bool hurry;   /* aborted by a signal: do not wait long for readers of output */
+	bool decided; /* status is final */
 	int status;
 	struct rank rank[];
 };
@@ -232,8 +232,8 @@ static bool report(struct run *r)
 
 static void end_after_report(struct run *r)
 {
-	int sig = r->then;
-	r->then = 0;
+	int sig = r->end_signal;
+	r->end_signal = 0;
 	if (sig && r->stage == GOING)
 		ask_job(r, sig);
 }
@@ -242,7 +242,7 @@ static void end_after_report(struct run *r)
  * not show their waits. */
 static void report_and_end(struct run *r, int sig)
 {
-	r->then = sig;
+	r->end_signal = sig;
 	if (!report(r))
 		end_after_report(r);
 }
@@ -266,12 +266,12 @@ static int64_t barrier_at(const struct run *r)
 	int64_t since;
 	uint32_t n = p3_rdv_barrier(r->rdv, &since);
 	bool wanted = r->opt->why_after_ms && r->stage == GOING && !r->report;
-	return n && wanted && since != r->told_since ? since + r->why_ms : P3_NEVER;
+	return n && wanted && since != r->reported_since ? since + r->why_ms : P3_NEVER;
 }
 
 static void report_barrier(struct run *r)
 {
-	uint32_t n = p3_rdv_barrier(r->rdv, &r->told_since);
+	uint32_t n = p3_rdv_barrier(r->rdv, &r->reported_since);
 	p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
 		n, r->opt->size, (double)r->why_ms / 1000);
 	r->why_ms *= 2;
@@ -281,14 +281,14 @@ static void report_barrier(struct run *r)
 /* Return true for the second of two SIGQUITs: `pkill -QUIT yod` hits yod and the guard,
  * and the guard passes its signal on.  The second signal must cut short neither the
  * report nor the time that the ranks have to end. */
-static bool is_twice(const struct run *r, int sig)
+static bool is_repeated(const struct run *r, int sig)
 {
 	return sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED;
 }
 
-static void break_off(struct run *r, int sig)
+static void end_by_signal(struct run *r, int sig)
 {
-	if (is_twice(r, sig))
+	if (is_repeated(r, sig))
 		return;
 	decide(r, 128 + sig);
 	if (r->hurry || r->stage != GOING) {
@@ -307,7 +307,7 @@ static void break_off(struct run *r, int sig)
 }
 
 /* Continue a stopped job.  Its time-out does not count the time of the stop. */
-static void go_on(struct run *r)
+static void continue_job(struct run *r)
 {
 	signal_nodes(r, SIGCONT);
 	if (r->stopped_at && r->timeout_at != P3_NEVER)
@@ -315,7 +315,7 @@ static void go_on(struct run *r)
 	r->stopped_at = 0;
 }
 
-static void stop(struct run *r)
+static void stop_job(struct run *r)
 {
 	signal_nodes(r, SIGTSTP);
 	if (!r->stopped_at)
@@ -360,9 +360,9 @@ static void node_ended(struct run *r, uint32_t i, int status)
 static void see_stop(struct run *r, uint32_t i)
 {
 	int sig = p3_reap_stopped(r->rank[i].pid);
-	if (r->rank[i].told || (sig != SIGTTIN && sig != SIGTTOU))
+	if (r->rank[i].stop_said || (sig != SIGTTIN && sig != SIGTTOU))
 		return;
-	r->rank[i].told = true;
+	r->rank[i].stop_said = true;
 	p3_say("rank %u (pid %d) is stopped: it wants to %s the terminal, which is "
 	       "yod's; "
 	       "expected %s; ^C ends the job",
@@ -429,13 +429,13 @@ static void on_signal(struct run *r, int sig)
 	case SIGTERM:
 	case SIGHUP:
 	case SIGQUIT:
-		break_off(r, sig);
+		end_by_signal(r, sig);
 		return;
 	case SIGTSTP:
-		stop(r);
+		stop_job(r);
 		return;
 	case SIGCONT:
-		go_on(r);
+		continue_job(r);
 		return;
 	default:
 		signal_nodes(r, sig);
@@ -591,7 +591,7 @@ static int say_no_start(
 }
 
 /* End a job that cannot start, and tell the yod of an agent. */
-static void refuse(struct run *r, int status)
+static void fail_start(struct run *r, int status)
 {
 	decide(r, status);
 	if (r->agent)
@@ -635,7 +635,7 @@ static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i
 	if (!rc && !rc2)
 		return 0;
 	rc = rc ? rc : rc2;
-	refuse(r, say_no_start(r, i, -rc, fault));
+	fail_start(r, say_no_start(r, i, -rc, fault));
 	return rc;
 }
 
@@ -700,7 +700,7 @@ static void take_trace(void *arg, uint32_t i, int published, bool died)
 
 /* ---- the part of an agent ---- */
 
-/* Tell yod what the rendezvous tells. */
+/* Send yod the news of the rendezvous: barriers, ended ranks, cards. */
 static void pass_news_on(
 	void *arg, enum p3_rdv_news what, uint32_t node, const void *card, size_t len)
 {
@@ -714,8 +714,8 @@ static void pass_news_on(
 	p3_agent_tell(r->agent, f, card);
 }
 
-/* yod, or the remote shell, has ended. */
-static void on_cut(struct run *r)
+/* End the job: the connection is broken, since yod or the remote shell has ended. */
+static void on_yod_lost(struct run *r)
 {
 	decide(r, 128 + SIGKILL);
 	r->hurry = true;
@@ -739,7 +739,7 @@ static void on_order(void *arg, const struct p3_frame *f, const char *bytes)
 {
 	struct run *r = arg;
 	if (!f) {
-		on_cut(r);
+		on_yod_lost(r);
 		return;
 	}
 	switch (f->op) {
@@ -787,8 +787,8 @@ static int make_hosts_file(const struct p3_hosts *hosts)
 	return ok ? fd : -ENOSPC;
 }
 
-/* Let the rendezvous work for this host's part of the job. */
-static int be_part(struct run *r, struct p3_rdv_conf *conf)
+/* Let the rendezvous serve this host's part of the job. */
+static int serve_part(struct run *r, struct p3_rdv_conf *conf)
 {
 	bool several = r->opt->hosts.n > 1;
 	conf->hosts = several ? make_hosts_file(&r->opt->hosts) : -1;
@@ -821,7 +821,7 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	if (r->opt->stats && !(r->stats = p3_stats_create(r->opt->size)))
 		return -ENOMEM;
 	conf.joined_arg = r->stats;
-	int rc = r->agent ? be_part(r, &conf) : 0;
+	int rc = r->agent ? serve_part(r, &conf) : 0;
 	if (rc)
 		return rc;
 	r->rdv = p3_rdv_create(&conf);
@@ -854,7 +854,7 @@ static uint32_t started_pid(void *arg, uint32_t i)
 	return (uint32_t)r->rank[i].pid;
 }
 
-/* Open the service for lookers; the job runs without it, too. */
+/* Open the service for ptlstat; the job runs without it, too. */
 static void open_attach(struct run *r, uint32_t jid)
 {
 	struct p3_attach_conf conf = {.jid = jid,
@@ -958,7 +958,7 @@ static bool open_trace(struct run *r, uint32_t jid)
 	return !rc;
 }
 
-/* Send what yod wants to have at the end, and hang up. */
+/* Send yod the statistics, and close the connection. */
 static void end_agent(struct run *r)
 {
 	for (uint32_t i = r->first; r->stats && i < r->first + r->here_n; i++) {
@@ -989,7 +989,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->stdin_fd = guard->stdin_fd;
 	r->hosts_fd = -1;
 	r->why_ms = opt->why_after_ms;
-	r->told_since = P3_NEVER;
+	r->reported_since = P3_NEVER;
 	p3_domain_none(&r->domain);
 	r->place = place;
 	r->stage_at = r->slow_at = r->timeout_at = r->drain_at = r->report_at = P3_NEVER;
@@ -1001,7 +1001,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	if (rc) {
 		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
 			strerror(-rc));
-		refuse(r, P3_STATUS_YOD);
+		fail_start(r, P3_STATUS_YOD);
 		r->drain_at = 0;
 	}
 	loop(r);

@@ -28,15 +28,15 @@ static uint64_t bit(int sig)
 static void keep(struct p3_agents *a, int sig)
 {
 	if (sig == SIGTSTP)
-		a->early &= ~bit(SIGCONT);
+		a->early_signals &= ~bit(SIGCONT);
 	if (sig == SIGCONT)
-		a->early &= ~bit(SIGTSTP);
-	a->early |= bit(sig);
+		a->early_signals &= ~bit(SIGTSTP);
+	a->early_signals |= bit(sig);
 }
 
 void p3_agents_signal(struct p3_agents *a, int sig)
 {
-	if (a->went)
+	if (a->go_sent)
 		p3_agents_tell_all(
 			a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
 	else
@@ -46,9 +46,9 @@ void p3_agents_signal(struct p3_agents *a, int sig)
 void p3_agents_pass_signals(struct p3_agents *a)
 {
 	for (int sig = 1; sig < 64; sig++)
-		if (a->early & bit(sig))
+		if (a->early_signals & bit(sig))
 			p3_agents_signal(a, sig);
-	a->early = 0;
+	a->early_signals = 0;
 }
 
 /* ---- barriers ---- */
@@ -66,7 +66,7 @@ static void release(struct p3_agents *a, int status, uint32_t ended)
 		.value = status,
 		.node = ended};
 	for (uint32_t h = 0; h < a->hosts->n; h++)
-		a->link[h].came = false;
+		a->link[h].in_barrier = false;
 	p3_agents_tell_all(a, f, NULL);
 }
 
@@ -74,11 +74,11 @@ void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round)
 {
 	if (round != a->round || a->gone_n)
 		return;
-	a->link[host].came = true;
+	a->link[host].in_barrier = true;
 	if (a->why_ms && a->why_at == P3_NEVER)
 		a->why_at = p3_now_ms() + a->why_ms;
 	for (uint32_t h = 0; h < a->hosts->n; h++)
-		if (!a->link[h].came)
+		if (!a->link[h].in_barrier)
 			return;
 	release(a, 0, P3_JOB_NO_RANK);
 }
@@ -89,7 +89,7 @@ void p3_agents_say_barrier(struct p3_agents *a)
 	char late[200] = "";
 	size_t n = 0;
 	for (uint32_t h = 0; h < a->hosts->n && n + 1 < sizeof late; h++)
-		if (!a->link[h].came)
+		if (!a->link[h].in_barrier)
 			n += (size_t)snprintf(late + n, sizeof late - n, "%s%s",
 				n ? ", " : "", a->hosts->host[h].name);
 	p3_say("ranks wait in PtlXBarrier for %.3g s (--why-after), not all of "

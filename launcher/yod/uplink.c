@@ -41,11 +41,11 @@ void p3_agents_end(struct p3_agents *a, bool now)
 	enum p3_frame_op op = now ? P3_FRAME_KILL : P3_FRAME_END;
 	int64_t slow_ms = P3_AGENTS_SLOW_MS + (now ? 0 : a->opt->kill_after_ms);
 	if (a->stage == P3_AGENTS_GOING || now)
-		a->stage_at = p3_now_ms() + (a->went ? slow_ms : P3_AGENTS_SHELL_MS);
+		a->stage_at = p3_now_ms() + (a->go_sent ? slow_ms : P3_AGENTS_SHELL_MS);
 	a->stage = P3_AGENTS_ENDING;
-	if (a->went)
+	if (a->go_sent)
 		p3_agents_tell_all(a, (struct p3_frame){.op = op}, NULL);
-	for (uint32_t h = 0; h < a->hosts->n && !a->went; h++)
+	for (uint32_t h = 0; h < a->hosts->n && !a->go_sent; h++)
 		p3_uplink_cut(a, h);
 }
 
@@ -130,7 +130,7 @@ static void on_ready(struct p3_agents *a, uint32_t host)
 			return;
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		a->link[h].state = P3_UPLINK_RUNS;
-	a->went = true;
+	a->go_sent = true;
 	a->greet_at = P3_NEVER;
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GO}, NULL);
 	p3_agents_pass_signals(a);
@@ -148,7 +148,7 @@ static bool take_of_rank(
 {
 	const struct p3_host *here = &a->hosts->host[host];
 	struct p3_agents_rank *rank = &a->rank[f->node];
-	if (f->node - here->first >= here->size || !a->went)
+	if (f->node - here->first >= here->size || !a->go_sent)
 		return false;
 	switch (f->op) {
 	case P3_FRAME_STARTED:
@@ -230,10 +230,10 @@ static bool take_of_host(
 	return take_of_rank(a, host, f, bytes);
 }
 
-/* ---- agents that cannot be spoken with ---- */
+/* ---- agents that break the protocol ---- */
 
-/* Cut an agent off, after a line that says why. */
-static void give_up(struct p3_agents *a, uint32_t host)
+/* Close the connection of an agent and end the job; a line has said why. */
+static void cut_off(struct p3_agents *a, uint32_t host)
 {
 	a->link[host].state = P3_UPLINK_LOST;
 	p3_uplink_cut(a, host);
@@ -245,10 +245,10 @@ static void on_other_version(struct p3_agents *a, uint32_t host, uint32_t magic)
 	p3_say("host %s: the agent speaks version %u, this yod version %u; expected "
 	       "the same libportals on all hosts: install it there as %s",
 		name_of(a, host), magic & 0xff, P3_FRAMES_MAGIC & 0xff, a->self);
-	give_up(a, host);
+	cut_off(a, host);
 }
 
-static void on_no_frame(struct p3_agents *a, uint32_t host)
+static void on_garbage(struct p3_agents *a, uint32_t host)
 {
 	char text[60];
 	p3_frames_text(&a->link[host].conn, text, sizeof text);
@@ -256,7 +256,7 @@ static void on_no_frame(struct p3_agents *a, uint32_t host)
 	       "its standard output: see that the shell's start files print "
 	       "nothing, as in %s %s true",
 		name_of(a, host), text, a->rsh.argv[0], name_of(a, host));
-	give_up(a, host);
+	cut_off(a, host);
 }
 
 static void on_hello(struct p3_agents *a, uint32_t host, const struct p3_frame *f)
@@ -267,7 +267,7 @@ static void on_hello(struct p3_agents *a, uint32_t host, const struct p3_frame *
 	p3_say("host %s: layout %016" PRIx64 " of its yod is not %016" PRIx64
 	       ", that of this one; install the same libportals there as %s",
 		name_of(a, host), f->number, (uint64_t)P3_LAYOUT_WORD, a->self);
-	give_up(a, host);
+	cut_off(a, host);
 }
 
 static void on_breach(struct p3_agents *a, uint32_t host, uint32_t op)
@@ -275,7 +275,7 @@ static void on_breach(struct p3_agents *a, uint32_t host, uint32_t op)
 	p3_say("host %s: its agent sends frame %u out of turn; cut off (install "
 	       "the same libportals there)",
 		name_of(a, host), op);
-	give_up(a, host);
+	cut_off(a, host);
 }
 
 static void take_frame(
@@ -334,14 +334,14 @@ void p3_uplink_flush(struct p3_agents *a, uint32_t host)
 	if (p3_frames_flush(&l->conn) == -ENOMEM) {
 		p3_uplink_cut(a, host);
 		return;
-	} /* another error shows as an end of file, too; no bytes are owed any more */
+	} /* any other error also shows as an end of file */
 	bool owes = p3_frames_owes(&l->conn);
 	if (owes != l->writes)
 		watch(a, owes ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->rsh.to, host, EPOLLOUT);
 	l->writes = owes;
 }
 
-void p3_uplink_hear(struct p3_agents *a, uint32_t host)
+void p3_uplink_receive(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
 	struct p3_frame f;
@@ -356,7 +356,7 @@ void p3_uplink_hear(struct p3_agents *a, uint32_t host)
 	if (rc2 == -EPROTONOSUPPORT)
 		on_other_version(a, host, f.magic);
 	else if (rc2 == -EPROTO)
-		on_no_frame(a, host);
+		on_garbage(a, host);
 	else if (rc && rc != -EAGAIN)
 		p3_uplink_cut(a, host);
 }
@@ -372,7 +372,7 @@ void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status)
 
 /* ---- lost agents ---- */
 
-static void how_the_shell_ended(const struct p3_uplink *l, char *text, size_t len)
+static void describe_shell_end(const struct p3_uplink *l, char *text, size_t len)
 {
 	if (l->silent_ms)
 		snprintf(text, len, "brings no frame for %lld s (PTL3_FAR_TIMEOUT)",
@@ -399,8 +399,8 @@ static void say_lost(struct p3_agents *a, uint32_t host, const char *how)
 		a->opt->keep_going ? "the others go on" : "ending the job");
 }
 
-/* Take the ranks of a lost host for killed. */
-static void lose_ranks(struct p3_agents *a, uint32_t host)
+/* Count the ranks of a lost host as killed. */
+static void count_as_killed(struct p3_agents *a, uint32_t host)
 {
 	const struct p3_host *h = &a->hosts->host[host];
 	for (uint32_t i = h->first; i < h->first + h->size; i++)
@@ -415,7 +415,7 @@ static void end_streams(struct p3_agents *a, uint32_t host)
 		p3_outlets_end(a->outlets, i / 2, (int)(i % 2));
 }
 
-static void lose(struct p3_agents *a, uint32_t host)
+static void on_lost(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
 	bool early = l->state == P3_UPLINK_STARTING;
@@ -423,8 +423,8 @@ static void lose(struct p3_agents *a, uint32_t host)
 	char how[100];
 	l->state = P3_UPLINK_LOST;
 	l->end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
-	lose_ranks(a, host);
-	how_the_shell_ended(l, how, sizeof how);
+	count_as_killed(a, host);
+	describe_shell_end(l, how, sizeof how);
 	if (a->stage == P3_AGENTS_GOING && early)
 		say_no_agent(a, host, how);
 	else if (a->stage == P3_AGENTS_GOING)
@@ -460,6 +460,6 @@ bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
 		end_streams(a, host);
 	l->over = true;
 	if (l->state != P3_UPLINK_DONE && l->state != P3_UPLINK_LOST)
-		lose(a, host);
+		on_lost(a, host);
 	return l->exited;
 }
