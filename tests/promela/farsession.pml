@@ -106,7 +106,7 @@ inline lose(e)
 	ended[e] = 1
 }
 
-/* p3_session_say, p3_session_push */
+/* p3_session_send, p3_session_push */
 inline push(e)
 {
 	if
@@ -122,7 +122,7 @@ inline push(e)
 	fi
 }
 
-/* p3_session_hear */
+/* p3_session_receive */
 inline hear(e, kind, number, its)
 {
 	if
