@@ -55,10 +55,27 @@ static inline char *p3_region_address(char *base, uint64_t offset)
 	return (char *)((uintptr_t)base + offset);
 }
 
+/* Copy 32 to 64 bytes.  Each array is one register: GCC keeps larger ones in memory. */
+static P3_HOT void p3_region_copy_halves(char *to, const char *from, uint64_t len)
+{
+	char a[16], b[16], c[16], d[16];
+	memcpy(a, from, 16);
+	memcpy(b, from + 16, 16);
+	memcpy(c, from + len - 32, 16);
+	memcpy(d, from + len - 16, 16);
+	memcpy(to, a, 16);
+	memcpy(to + 16, b, 16);
+	memcpy(to + len - 32, c, 16);
+	memcpy(to + len - 16, d, 16);
+}
+
 /* Copy at most P3_FEW bytes. */
 static P3_HOT void p3_region_copy_few(char *to, const char *from, uint64_t len)
 {
-	P3_COPY_ENDS(32)
+	if (p3_likely(len >= 32)) {
+		p3_region_copy_halves(to, from, len);
+		return;
+	}
 	P3_COPY_ENDS(16)
 	P3_COPY_ENDS(8)
 	P3_COPY_ENDS(4)
