@@ -25,10 +25,10 @@
  *
  * The code that makes something unusual sets its bit by p3_odd_set().  No code clears
  * bits but the pass: as long as a bit is set, its last step is p3_odd_settle(), which
- * looks at the lists and flags themselves.  So a bit may be set for one pass too long,
- * which costs time only; a bit is never missing, which would leave work undone.  Builds
- * with P3_STRAIGHT=random check that none is missing each time that the lease is given
- * up.
+ * looks at the lists and flags themselves.  A pass leaves that step out if the only bit
+ * is LANES, and the lanes are many.  So a bit may be set for one pass too long, which
+ * costs time only; a bit is never missing, which would leave work undone.  Builds with
+ * P3_STRAIGHT=random check that none is missing each time that the lease is given up.
  *
  * Only the lease holder calls these functions.  Their state is n->odd.
  */

@@ -237,9 +237,16 @@ static void look_at_nodes(struct p3_nic *n)
 		p3_peer_cool(n);
 }
 
-/* Do the part of a pass that is not for the hot lanes.  With many lanes each pass comes
- * here, mostly in vain, so the work itself is not inlined: it would not lie on the pages
- * of the message path. */
+/* Return true if there is more to do than to poll the hot lanes.  That they are many is
+ * not more; the bit that says so is cleared when they have become few. */
+static P3_HOT bool has_odd_work(const struct p3_nic *n)
+{
+	return p3_unlikely(n->odd != 0) &&
+	       (n->odd != P3_ODD_LANES || p3_unlikely(n->nhot <= n->few));
+}
+
+/* Do the part of a pass that is not for the hot lanes.  The work itself is not inlined:
+ * it would not lie on the pages of the message path. */
 P3_PATH
 static __attribute__((noinline)) void do_odd(struct p3_nic *n)
 {
@@ -279,7 +286,7 @@ static P3_HOT void begin(struct p3_nic *n)
 /* Do what is due behind the polling of lanes. */
 static P3_HOT bool end(struct p3_nic *n)
 {
-	if (p3_unlikely(n->odd))
+	if (has_odd_work(n))
 		do_odd(n);
 	if (p3_unlikely(n->crowded))
 		p3_set(&n->emptied, has_emptied(n));
