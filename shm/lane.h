@@ -208,6 +208,10 @@ static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
 	const struct p3_cell *end = c + k;
 	if (p3_without(P3_PREFETCHES))
 		return;
+	if (p3_likely(k == 2)) {
+		p3_read_soon_far(&c[1]);
+		return;
+	}
 	for (c++; c + 4 <= end; c += 4) {
 		p3_read_soon_far(&c[0]);
 		p3_read_soon_far(&c[1]);
@@ -367,12 +371,17 @@ static P3_HOT void p3_ring_run(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 	FAULT_POINT("lane.published");
 }
 
-/* Do as p3_ring_own_more() behind the message of k cells that p3_ring_run() published. */
+/* Do as p3_ring_own_more() behind the message of k cells that p3_ring_run() published, if
+ * the ring is open for another one. */
 static inline void p3_ring_run_more(const struct p3_ring_tx *r, uint32_t k)
 {
-	const struct p3_cell *c = r->next + 2, *end = r->cells + r->n;
-	if (c + (k - 1) < end)
-		end = c + (k - 1);
+	const struct p3_cell *c = r->next + 2, *end = r->next + k + 1;
+	if (r->pos + k > r->until)
+		return;
+	if (p3_likely(k == 2)) {
+		p3_own_soon(&c[0]);
+		return;
+	}
 	for (; c + 4 <= end; c += 4) {
 		p3_own_soon(&c[0]);
 		p3_own_soon(&c[1]);
@@ -457,13 +466,13 @@ static inline void p3_ring_ask(const struct p3_ring_rx *r)
 	p3_read_soon(r->next);
 }
 
-static inline void p3_ring_ask_more(struct p3_ring_rx *r)
+static inline void p3_ring_ask_more(const struct p3_ring_rx *r)
 {
-	uint64_t w0;
+	uint64_t w0 = p3_get(&r->next->w[0]);
 	if (p3_without(P3_PREFETCHES))
 		return;
-	if (p3_likely(p3_ring_peek(r, &w0) != NULL) && p3_word0_ncells(w0) > 1)
-		p3_read_soon(p3_ring_cell(r, r->pos + 1));
+	if (p3_likely((uint32_t)w0 == (uint32_t)r->usual) && p3_word0_ncells(w0) > 1)
+		p3_read_soon(&r->next[1]);
 }
 
 /* Return true if k is a possible count of cells in a header at the current position. */
