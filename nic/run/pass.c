@@ -92,9 +92,8 @@ static inline void poll_peer(
 /* Return true if there is a message to take, or a credit to give back. */
 static inline bool has_news(struct p3_peer *p)
 {
-	uint64_t w0;
-	return p3_likely(p3_ring_peek(&p->req_in, &w0) != NULL) ||
-	       p3_peer_has_response(p) || p->req_in.given != (uint32_t)p->req_in.pos;
+	return p3_likely(p3_ring_any(&p->req_in)) || p3_peer_has_response(p) ||
+	       p->req_in.given != (uint32_t)p->req_in.pos;
 }
 
 static inline struct p3_peer *peer_at(struct p3_nic *n, uint32_t i)
@@ -142,6 +141,22 @@ static inline void visit(struct p3_nic *n, struct p3_peer *p)
 	visit_from(n, p, arrive(n, p));
 }
 
+/* Return true if no response comes before the lane's request, and the peer is as
+ * usual. */
+static P3_HOT bool begins_plainly(struct p3_peer *p)
+{
+	return !p3_peer_has_response(p) && p3_likely(!p->odd && p->ready) &&
+	       p3_likely(p->req_in.pos >= p->req_in.sure);
+}
+
+/* End a visit that has taken one message. */
+static P3_HOT void leave_after_one(struct p3_peer *p)
+{
+	p3_ring_give(&p->req_in);
+	p3_ring_expect(&p->req_in, 0);
+	p->quiet = 0;
+}
+
 /*
  * Visit one of many lanes of nodes that share CPUs.  Most have one message when their
  * consumer comes, so one is taken, unless the lane had more lately.  Some visits look
@@ -152,6 +167,12 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
 	bool all = p3_unlikely(!n->crowded || p->deep || number % P3_PROBING == 0);
 	uint32_t before = n->msgs;
 	uint32_t most = before + P3_PASS_MSGS;
+	if (p3_likely(!all) && p3_likely(begins_plainly(p) && p3_plain_take(n, p)) &&
+		p3_likely(n->msgs != before)) { /* it may have been no message */
+		leave_after_one(p);
+		expect_to_answer(p);
+		return;
+	}
 	poll_peer(n, p, arrive(n, p),
 		!all             ? before + 1
 		: most < n->most ? most
@@ -329,30 +350,20 @@ static __attribute__((noinline)) void visit_on(
 	visit_from(n, p, (struct visit){before, from});
 }
 
-/* Return true if no response comes before the lane's request, and the peer and the pass
- * are as usual. */
-static P3_HOT bool begins_plainly(const struct p3_nic *n, struct p3_peer *p)
-{
-	return !p3_peer_has_response(p) && p3_likely(!p->odd && p->ready) &&
-	       p3_likely(p->req_in.pos >= p->req_in.sure) &&
-	       p3_likely(n->msgs < P3_PASS_MSGS);
-}
-
 /* Visit a lane that has a request, as visit() does.  That there is only one is the usual
  * case. */
 static P3_HOT void visit_for_one(struct p3_nic *n, struct p3_peer *p)
 {
 	uint32_t before = n->msgs;
 	uint64_t from = p->req_in.pos;
-	if (p3_unlikely(!begins_plainly(n, p) || !p3_plain_take(n, p)) ||
+	if (p3_unlikely(!begins_plainly(p) || n->msgs >= P3_PASS_MSGS ||
+			!p3_plain_take(n, p)) ||
 		(p->deep && p3_ring_any(&p->req_in))) {
 		visit_on(n, p, before, from);
 		return;
 	}
 	p->deep = !p->deep;
-	p3_ring_give(&p->req_in);
-	p3_ring_expect(&p->req_in, 0);
-	p->quiet = 0;
+	leave_after_one(p);
 }
 
 static P3_HOT void visit_briefly(struct p3_nic *n, struct p3_peer *p)
