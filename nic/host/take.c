@@ -483,8 +483,12 @@ static __attribute__((noinline)) int wait_in_general(
 {
 	struct p3_eq *eq = p3_eq_named(n, handle);
 	p3_settle_attend(n, p3_handle_ni(handle));
-	if (eq && p3_self.inside == 1 && n->idle.spin_ns && !p3_evq_any(&eq->rx))
-		pass_until_any(n, eq);
+	if (eq && p3_self.inside == 1 && !p3_evq_any(&eq->rx)) {
+		if (n->idle.spin_ns)
+			pass_until_any(n, eq);
+		else
+			p3_wait_in_turn(n);
+	}
 	return take_or_poll(n, handle, UINT64_MAX, event_out);
 }
 

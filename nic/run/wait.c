@@ -287,13 +287,27 @@ static void ring_nic(struct p3_nic *n)
 }
 
 /*
- * Yield the CPU if the last pass emptied every lane and sent all replies: the next pass
- * would find nothing while the nodes that will answer wait for this CPU.
+ * Return true if a wait is to begin with a yield of the CPU, because the last pass
+ * emptied every lane and sent all replies: the next pass would find nothing while the
+ * nodes that will answer wait for this CPU.
  */
-static inline void let_others_answer(struct p3_nic *n, const struct p3_wants *wants)
+static inline bool must_others_answer(const struct p3_nic *n)
 {
-	if (p3_get(&n->emptied) && wants->kind == P3_WAIT_EVENT && n->idle.yield_ns)
-		sched_yield();
+	return p3_get(&n->emptied) && n->idle.yield_ns;
+}
+
+P3_PATH
+void p3_wait_in_turn(struct p3_nic *n)
+{
+	if (!must_others_answer(n))
+		return;
+	p3_add32(&n->waiting, 1);
+	sched_yield();
+	if (!p3_get(&n->closing) && p3_lease_enter(n, P3_LEASE_HOST)) {
+		(void)p3_pass_run(n);
+		p3_lease_leave(n);
+	}
+	p3_add32(&n->waiting, (uint32_t)-1);
 }
 
 P3_PATH
@@ -305,7 +319,8 @@ bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 		.safety_ns = P3_SAFETY_NS};
 	bool is_ready = false, look = true;
 	p3_add32(&n->waiting, 1);
-	let_others_answer(n, wants);
+	if (wants->kind == P3_WAIT_EVENT && must_others_answer(n))
+		sched_yield();
 	for (;;) {
 		bool worked = progress(n, &w);
 		/* While this thread holds the lease, only its own passes bring news:

@@ -21,6 +21,9 @@
  * Return true if ready.  Tools see that the thread waits for wants. */
 bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	bool (*ready)(void *), void *arg);
+/* Begin a wait for an event where nodes share CPUs: if the last pass emptied the lanes,
+ * yield the CPU, and run a pass, which most likely brings the event. */
+void p3_wait_in_turn(struct p3_nic *n);
 /* Return true if a thread must not sleep for long: a pull or a blocked request is under
  * way, a wire has frames to send and no thread that does it, or a peer has not taken a
  * message of this node yet, which no thread of a wire repeats. */
