@@ -170,7 +170,7 @@ static void on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t n
 {
 	if (!ev->buffer) {
 		bool failed = ev->what == P3_FAR_READ_FAILED;
-		p3_far_reads_done(n, &wire_of(n)->far, ev->read, failed);
+		p3_far_reads_done(n, ev->read, failed);
 		return;
 	}
 	if (!ev->buffer->receives) {

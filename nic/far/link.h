@@ -104,6 +104,7 @@ struct p3_far_link {
 	uint64_t waits;     /* time since which messages of a burst wait, or 0 */
 	uint64_t came;      /* frames that came with a valid MAC */
 	bool offered;       /* bytes have been offered to the peer */
+	uint64_t read_at;   /* no read of the peer's memory begins before this time */
 	uint32_t slices;    /* fetches from the peer */
 	uint32_t orphans;   /* fetches that were let go and are under way: until they are
 			     * over, the link takes no messages */

@@ -92,13 +92,22 @@ static struct p3_far_slice *free_slice(struct p3_far_reads *rs)
 	return NULL;
 }
 
+/* Begin no read of the link's peer for some time. */
+static void pause_reads(struct p3_far_link *l, uint64_t now, uint64_t ns)
+{
+	struct p3_far_reads *rs = l->far->reads;
+	l->read_at = now + ns;
+	if (rs->turn_at < l->read_at)
+		rs->turn_at = l->read_at;
+}
+
 /* Give a read to the endpoint.  Return false if it has not taken it. */
 static bool begin(struct p3_far_slice *s, struct p3_far_read *r, uint64_t now)
 {
 	struct p3_far *far = s->link->far;
 	int rc = far->ops->read(far->ep, s->link->to, r);
 	if (rc) {
-		far->reads->retry_at = now + P3_FAR_ROOM_NS;
+		pause_reads(s->link, now, P3_FAR_ROOM_NS);
 		return false;
 	}
 	s->waits++;
@@ -134,11 +143,17 @@ static void give_back(struct p3_far_slice *s)
 	s->link = NULL;
 }
 
-/* Begin to read the slot, if the bytes have been read, or will be before it. */
-static void read_slot(struct p3_far_slice *s, uint64_t now)
+/* Return true if the slot is to be read, and the bytes have been read, or will be before
+ * it. */
+static bool is_slot_next(const struct p3_far_slice *s)
 {
 	const struct p3_far_reads *rs = s->link->far->reads;
-	if (s->slot_due && (!s->waits || rs->kind == P3_FAR_READS_IN_ORDER))
+	return s->slot_due && (!s->waits || rs->kind == P3_FAR_READS_IN_ORDER);
+}
+
+static void read_slot(struct p3_far_slice *s, uint64_t now)
+{
+	if (is_slot_next(s))
 		s->slot_due = !begin(s, &s->slot, now); /* FAR.2 */
 }
 
@@ -148,7 +163,7 @@ struct p3_fetch *p3_far_fetch(
 	struct p3_far_reads *rs = l->far->reads;
 	struct p3_far_slice *s = l->slices < P3_FAR_SHARE ? free_slice(rs) : NULL;
 	uint64_t now = p3_now_ns();
-	if (!s || !l->known || now < rs->retry_at)
+	if (!s || !l->known || now < l->read_at)
 		return NULL;
 	take(s, l, now);
 	s->fetch.state = P3_FETCH_UNDER_WAY;
@@ -196,8 +211,7 @@ void p3_far_let_go(struct p3_fetch *f)
 	end_if_over(s);
 }
 
-void p3_far_reads_done(
-	struct p3_nic *n, struct p3_far *far, struct p3_far_read *r, bool failed)
+void p3_far_reads_done(struct p3_nic *n, struct p3_far_read *r, bool failed)
 {
 	struct p3_far_slice *s = r->owner;
 	s->waits--;
@@ -205,7 +219,7 @@ void p3_far_reads_done(
 	uint64_t now = p3_now_ns();
 	if (failed) { /* a broken connection may fail all reads for a moment */
 		s->slot_due = false;
-		far->reads->retry_at = now + P3_FAR_RETRY_NS;
+		pause_reads(s->link, now, P3_FAR_RETRY_NS);
 	}
 	read_slot(s, now);
 	end_if_over(s);
@@ -232,7 +246,7 @@ void p3_far_reads_look(struct p3_far *far, uint64_t now)
 		struct p3_far_slice *s = &rs->slices[i];
 		if (!s->link || !is_under_way(s))
 			continue;
-		if (now >= rs->retry_at)
+		if (now >= s->link->read_at)
 			read_slot(s, now);
 		if (s->waits)
 			cut_stuck(far, s, now);
@@ -245,12 +259,16 @@ uint64_t p3_far_reads_turn(const struct p3_far *far)
 	uint64_t first = UINT64_MAX;
 	if (!rs)
 		return first;
-	if (rs->retry_at > p3_now_ns())
-		first = rs->retry_at;
+	if (rs->turn_at > p3_now_ns())
+		first = rs->turn_at;
 	for (uint32_t i = 0; rs->under_way && i < P3_FAR_SLICES; i++) {
 		const struct p3_far_slice *s = &rs->slices[i];
 		uint64_t at = s->began + s->stuck_ns;
-		if (s->link && is_under_way(s) && at < first)
+		if (!s->link || !is_under_way(s))
+			continue;
+		if (is_slot_next(s) && s->link->read_at < at)
+			at = s->link->read_at;
+		if (at < first)
 			first = at;
 	}
 	return first;

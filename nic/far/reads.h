@@ -63,7 +63,7 @@ struct p3_far_reads {
 	struct p3_xfer *found;
 	struct p3_far_offer *offers; /* by slot */
 	uint32_t *offered, noffered; /* the slots that have a region */
-	uint64_t retry_at;           /* no read begins before this time */
+	uint64_t turn_at;            /* when all links may begin reads again */
 	uint32_t under_way;          /* slices with waits or slot_due */
 };
 
@@ -86,8 +86,7 @@ void p3_far_reads_cut(struct p3_nic *n, struct p3_far_link *l);
 void p3_far_reads_up(struct p3_far_link *l);
 
 /* Take a read that the endpoint has reported. */
-void p3_far_reads_done(
-	struct p3_nic *n, struct p3_far *far, struct p3_far_read *r, bool failed);
+void p3_far_reads_done(struct p3_nic *n, struct p3_far_read *r, bool failed);
 /* Do what is due, in each pass. */
 void p3_far_reads_look(struct p3_far *far, uint64_t now);
 /* Return the time of the next look that is due, or UINT64_MAX. */

@@ -12,6 +12,7 @@
 #include "nic/run/lease.h"
 #include "support/patience.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -305,6 +306,86 @@ static void a_node_ends_while_its_owner_is_stopped(void **state)
 	gate_free(e.over);
 }
 
+/* ---- links of one node ---- */
+
+/* An endpoint that has no room for reads of the memory of node 0. */
+static int read_but_0(struct p3_endpoint *ep, uint64_t to, struct p3_far_read *r)
+{
+	(void)ep, (void)r;
+	return to ? 0 : -EAGAIN;
+}
+
+static enum p3_far_reads_kind any_order(const struct p3_endpoint *ep)
+{
+	(void)ep;
+	return P3_FAR_READS;
+}
+
+static int offer_none(struct p3_endpoint *ep, const void *bytes, uint64_t len,
+	struct p3_far_region *out)
+{
+	(void)ep, (void)bytes, (void)len;
+	*out = (struct p3_far_region){0};
+	return 0;
+}
+
+static struct p3_far_link *link_to(struct p3_far *far, struct p3_nic *n, uint32_t node)
+{
+	struct p3_far_link *l = aligned_alloc(P3_PAGE, p3_round_up(sizeof *l, P3_PAGE));
+	CHECK(l != NULL);
+	memset(l, 0, sizeof *l);
+	l->far = far;
+	l->to = node;
+	l->known = true;
+	l->carry.peer = &n->peer[node];
+	return l;
+}
+
+static struct p3_fetch *begin_fetch(struct p3_far_link *l)
+{
+	return p3_far_fetch(l, 0, 0, P3_PAGE);
+}
+
+static void fail_fetch(struct p3_nic *n, struct p3_fetch *f)
+{
+	struct p3_far_slice *s = p3_item(f, struct p3_far_slice, fetch);
+	p3_far_reads_done(n, &s->bytes, true);
+	CHECK_EQ(f->state, P3_FETCH_FAILED);
+}
+
+static void hold_up_one(struct p3_nic *n, struct p3_far *far)
+{
+	struct p3_far_link *bad = link_to(far, n, 0), *good = link_to(far, n, 1);
+	CHECK(!begin_fetch(bad));
+	CHECK(begin_fetch(good) != NULL);
+	bad->to = 1; /* from now on the endpoint takes its reads, which fail */
+	while (p3_now_ns() < bad->read_at)
+		;
+	struct p3_fetch *f = begin_fetch(bad);
+	CHECK(f != NULL);
+	fail_fetch(n, f);
+	CHECK(p3_now_ns() >= bad->read_at || !begin_fetch(bad));
+	CHECK(begin_fetch(good) != NULL);
+	free(bad);
+	free(good);
+}
+
+/* A read that finds no room, or fails, holds up further reads over the same link only. */
+NODES_CASE(a_bad_link_delays_no_other, 2)
+{
+	(void)size, (void)ni, (void)arg;
+	static const struct p3_endpoint_ops ops = {
+		.reads = any_order, .offer = offer_none, .read = read_but_0};
+	struct p3_far far = {.ops = &ops};
+	if (rank == 1) {
+		p3_far_reads_open(nic(), &far);
+		CHECK(far.reads != NULL);
+		hold_up_one(nic(), &far);
+		p3_far_reads_close(&far);
+	}
+	sync_nodes();
+}
+
 /* ---- the owner dies ---- */
 
 static void die_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
@@ -347,6 +428,7 @@ int main(void)
 		cmocka_unit_test(a_reader_that_closes_leaves_no_read),
 		cmocka_unit_test(an_owner_that_closes_takes_its_bytes),
 		cmocka_unit_test(a_node_ends_while_its_owner_is_stopped),
+		cmocka_unit_test(a_bad_link_delays_no_other),
 		cmocka_unit_test(reads_of_a_dead_node_end),
 	};
 	return RUN_CASES(cases);
