@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The exchange of cards by PMIx. */
 #include "lib/job/pmix.h"
+#include "lib/domain/wireup.h"
 #include "lib/node/call.h"
 #include "lib/node/node.h"
 #include "shm/atomics.h"
@@ -22,6 +23,10 @@
 /* Up to this number of ranks the fence brings the cards; in larger jobs each rank asks
  * for those of the others. */
 #define COLLECTED 256u
+/* Time between two questions of a rank that waits in the fence, in seconds; more after
+ * the line about a long wait.  That line comes at a multiple of it. */
+#define ASK_S      2
+#define FENCE_GOOD 1u
 
 static struct {
 	void *lib; /* NULL: not loaded */
@@ -37,7 +42,9 @@ static struct {
 	pmix_status_t (*on_event)(pmix_status_t codes[], size_t ncodes,
 		pmix_info_t info[], size_t ninfo, pmix_notification_fn_t handler,
 		pmix_hdlr_reg_cbfunc_t registered, void *arg); /* or NULL */
-	_Atomic pid_t process; /* that has called init, or 0 */
+	pmix_status_t (*query)(pmix_query_t queries[], size_t nqueries,
+		pmix_info_cbfunc_t answer, void *arg); /* or NULL */
+	_Atomic pid_t process;                         /* that has called init, or 0 */
 	pmix_proc_t self;
 	char *host; /* the last answer of host_name() */
 } pmix;
@@ -96,6 +103,7 @@ static void watch_launcher(void)
 	static pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
 	if (find("PMIx_Register_event_handler", &pmix.on_event))
 		(void)pmix.on_event(&lost, 1, NULL, 0, on_lost, NULL, NULL);
+	(void)find("PMIx_Query_info_nb", &pmix.query);
 }
 
 static int begin(void)
@@ -244,53 +252,151 @@ static int put(struct p3_node *node, const struct p3_card *card)
 	return status == PMIX_SUCCESS ? 0 : say("PMIx_Put", status);
 }
 
-/* A fence under way; PMIx's thread posts done. */
-struct fence {
-	sem_t done;
-	pmix_status_t status;
-};
+/* A fence, which PMIx's thread may end after this process has given it up. */
+static struct {
+	sem_t news;   /* posted after each change of the others */
+	p3_a32 over;  /* 0: it is under way; FENCE_GOOD; or an error of PMIx */
+	p3_a32 ended; /* 1 + a rank that has ended and will not come; 0: none is known */
+	const uint32_t *leader;
+	uint32_t size;
+} waits;
 
 static void on_fence(pmix_status_t status, void *arg)
 {
-	struct fence *f = arg;
-	f->status = status;
-	(void)sem_post(&f->done);
+	(void)arg;
+	p3_set(&waits.over, status == PMIX_SUCCESS ? FENCE_GOOD : (uint32_t)status);
+	(void)sem_post(&waits.news);
 }
 
-/* Wait for the end of a fence.  Print a line when it takes long: a rank that never calls
- * PtlNIInit holds up all others. */
-static void await_fence(const struct p3_node *node, struct fence *f)
+/* ---- ranks that end before they come to the fence ---- */
+
+/*
+ * mpirun ends the job if such a rank has a status other than 0, or if another rank of its
+ * host has called PMIx_Init before.  Else no event tells of its end, but a rank may ask
+ * for a table of processes.  The daemon of a host knows its own processes, and mpirun
+ * those of a host on which all have ended.  Slurm answers no such question.
+ */
+
+/* Return true if the process of a rank has ended.  Its state is UNDEF when it has ended,
+ * but also for others whose state PMIx has no word for. */
+static bool has_ended(const pmix_proc_info_t *p)
 {
-	struct timespec late;
-	(void)clock_gettime(CLOCK_REALTIME, &late);
-	late.tv_sec += P3_EXCHANGE_LATE_S;
-	while (sem_timedwait(&f->done, &late) != 0) {
-		if (errno != ETIMEDOUT)
-			continue;
-		p3_warn(P3_EXCHANGE_LATE, node->rank, P3_EXCHANGE_LATE_S, node->size);
-		while (sem_wait(&f->done) != 0)
-			;
+	bool near = waits.leader[p->proc.rank] == waits.leader[pmix.self.rank];
+	if (p->pid <= 0 || (p->state != PMIX_PROC_STATE_UNDEF &&
+				   p->state < PMIX_PROC_STATE_TERMINATED))
+		return false;
+	return !near || (kill(p->pid, 0) != 0 && errno == ESRCH);
+}
+
+static void look_at(const pmix_info_t *info)
+{
+	const pmix_proc_info_t *p = info->value.data.pinfo;
+	if (info->value.type != PMIX_PROC_INFO || !p || p->proc.rank >= waits.size)
 		return;
+	if (has_ended(p))
+		p3_set(&waits.ended, 1 + p->proc.rank);
+}
+
+/* PMIx calls this function in its own thread. */
+static void on_table(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *arg,
+	pmix_release_cbfunc_t release, void *release_arg)
+{
+	(void)arg;
+	const pmix_data_array_t *table =
+		status == PMIX_SUCCESS && ninfo && info->value.type == PMIX_DATA_ARRAY
+			? info->value.data.darray
+			: NULL;
+	for (size_t i = 0; table && table->type == PMIX_INFO && i < table->size; i++)
+		look_at((const pmix_info_t *)table->array + i);
+	if (release)
+		release(release_arg);
+	(void)sem_post(&waits.news);
+}
+
+static void ask_for_table(void)
+{
+	static char table[] = PMIX_QUERY_PROC_TABLE, *keys[] = {table, NULL};
+	static pmix_info_t job = {.key = PMIX_NSPACE, .value = {.type = PMIX_STRING}};
+	static pmix_query_t query = {.keys = keys, .qualifiers = &job, .nqual = 1};
+	job.value.data.string = pmix.self.nspace;
+	if (pmix.query)
+		(void)pmix.query(&query, 1, on_table, NULL);
+}
+
+/* ---- the fence ---- */
+
+/* Wait for news until this second after the begin.  Return false when it is over. */
+static bool await_news(struct timespec begin, uint32_t second)
+{
+	begin.tv_sec += second;
+	while (sem_timedwait(&waits.news, &begin) != 0)
+		if (errno == ETIMEDOUT)
+			return false;
+	return true;
+}
+
+static bool is_decided(void)
+{
+	return p3_get(&waits.over) || p3_get(&waits.ended);
+}
+
+/* Wait for the end of the fence, or until a rank is known to have ended.  Print a line
+ * when that takes long: a rank that never calls PtlNIInit holds up all others. */
+static void await_fence(const struct p3_node *node)
+{
+	struct timespec begin;
+	uint32_t next = ASK_S;
+	(void)clock_gettime(CLOCK_REALTIME, &begin);
+	while (!is_decided()) {
+		if (await_news(begin, next))
+			continue;
+		if (next == P3_EXCHANGE_LATE_S)
+			p3_warn(P3_EXCHANGE_LATE, node->rank, P3_EXCHANGE_LATE_S,
+				node->size);
+		next += next < P3_EXCHANGE_LATE_S ? ASK_S : P3_EXCHANGE_LATE_S;
+		ask_for_table();
 	}
+}
+
+static pmix_status_t begin_fence(const struct p3_node *node)
+{
+	pmix_info_t collect = {.value = {.type = PMIX_BOOL, .data = {.flag = true}}};
+	strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
+	p3_set(&waits.over, 0);
+	p3_set(&waits.ended, 0);
+	waits.leader = node->wireup->leader;
+	waits.size = node->size;
+	return pmix.fence(NULL, 0, &collect, node->size <= COLLECTED, on_fence, NULL);
+}
+
+static int say_fence(void)
+{
+	uint32_t over = p3_get(&waits.over);
+	if (over == FENCE_GOOD)
+		return 0;
+	if (over)
+		return say("PMIx_Fence", (pmix_status_t)over);
+	p3_error("rank %u has ended and has not called PtlNIInit; this rank gives up "
+		 "with it: start Portals in each rank of a job on several hosts",
+		p3_get(&waits.ended) - 1);
+	return -EPIPE;
 }
 
 static int fence(struct p3_node *node)
 {
-	pmix_info_t collect = {.value = {.type = PMIX_BOOL, .data = {.flag = true}}};
-	struct fence f;
-	strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
-	if (sem_init(&f.done, 0, 0) != 0)
+	if (sem_init(&waits.news, 0, 0) != 0)
 		return -errno;
 	struct p3_caller caller =
 		p3_caller_save(); /* the waits are no cancellation points */
-	f.status = pmix.fence(NULL, 0, &collect, node->size <= COLLECTED, on_fence, &f);
-	if (f.status == PMIX_SUCCESS)
-		await_fence(node, &f);
-	else if (f.status == PMIX_OPERATION_SUCCEEDED)
-		f.status = PMIX_SUCCESS;
+	pmix_status_t status = begin_fence(node);
+	if (status == PMIX_SUCCESS)
+		await_fence(node);
+	else
+		p3_set(&waits.over, status == PMIX_OPERATION_SUCCEEDED
+					    ? FENCE_GOOD
+					    : (uint32_t)status);
 	p3_caller_restore(caller);
-	(void)sem_destroy(&f.done);
-	return f.status == PMIX_SUCCESS ? 0 : say("PMIx_Fence", f.status);
+	return say_fence();
 }
 
 /* The others find no card of this rank behind the fence. */
