@@ -23,6 +23,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -38,6 +39,8 @@
 #define CHECK_NS      UINT64_C(1000000000) /* between two checks, unless it was stopped */
 #define CONFIRM_NS    UINT64_C(2000000000) /* wait for the confirmations of a leave */
 #define STALE_NS      UINT64_C(1000000000) /* a probe means that an older one is broken */
+#define LATE_NS       UINT64_C(10000000000) /* wait for first connections, then a line */
+#define NAMED         4u                    /* ranks that this line names */
 
 static struct p3_wireup *wireup_of(const struct p3_meeting *m)
 {
@@ -137,6 +140,69 @@ static void say_no_fds(struct p3_wireup *w, int why)
 			"for each rank on another host)",
 			w->rank, strerror(-why));
 	w->said_no_fds = true;
+}
+
+/* ---- first connections that take long ---- */
+
+static bool is_awaited(const struct p3_remote *r)
+{
+	return r && !r->ended && !r->session.begun;
+}
+
+static const char *state_of(const struct p3_meeting *m, uint32_t rank)
+{
+	enum p3_channel_state state = remote_of(m, rank)->channel.state;
+	if (state == P3_CHANNEL_DIALING)
+		return "its host does not answer the call";
+	if (state != P3_CHANNEL_CLOSED)
+		return "it has not answered the call";
+	return is_caller(m, rank) ? "to be called again" : "it has not called";
+}
+
+/* Write some of the ranks that are waited for, with their states.  Return the number of
+ * all. */
+static uint32_t list_awaited(const struct p3_meeting *m, char *out, size_t size)
+{
+	uint32_t n = 0;
+	char at[P3_BEACON_TEXT];
+	*out = '\0';
+	for (uint32_t i = 0; i < count_of(m); i++) {
+		size_t len = strlen(out);
+		if (!is_awaited(remote_of(m, i)) || ++n > NAMED)
+			continue;
+		p3_beacon_print(&wireup_of(m)->card[i], at);
+		snprintf(out + len, size - len, "%srank %u (%s): %s", n > 1 ? ", " : "",
+			i, at, state_of(m, i));
+	}
+	return n;
+}
+
+/* Return the wait for first connections after which a line tells of it: at least one
+ * comes before a call ends for want of an answer. */
+static uint64_t late_ns(const struct p3_wireup *w)
+{
+	uint64_t half = w->timeout_s * UINT64_C(500000000);
+	return half && half < LATE_NS ? half : LATE_NS;
+}
+
+/* Say once which ranks this one waits for. */
+static void say_late(struct p3_meeting *m, uint64_t now)
+{
+	struct p3_wireup *w = wireup_of(m);
+	char list[NAMED * 120];
+	uint64_t waited = now - w->begun_ns;
+	if (w->said_late || waited < late_ns(w))
+		return;
+	uint32_t n = list_awaited(m, list, sizeof list);
+	w->said_late = true;
+	if (n)
+		p3_warn("rank %u waits since %u s for its first connections with %u "
+			"ranks on other hosts: %s%s; see that their hosts are up, that "
+			"the firewall lets all TCP ports through, and that dmesg shows "
+			"no overflow of the neighbor table "
+			"(net.ipv4.neigh.default.gc_thresh3)",
+			w->rank, (uint32_t)(waited / 1000000000), n, list,
+			n > NAMED ? ", ..." : "");
 }
 
 /* ---- births ---- */
@@ -616,7 +682,7 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
 		if (w->unauth[i].channel.state != P3_CHANNEL_CLOSED)
 			p3_meet_add_channel(m, &w->unauth[i].channel, P3_MEET_UNAUTH, i);
-	w->looked_ns = p3_now_ns();
+	w->looked_ns = w->begun_ns = p3_now_ns();
 	for (uint32_t i = 0; i < w->size; i++)
 		if (remote_of(m, i))
 			begin_one(m, i);
@@ -693,6 +759,7 @@ static void exclude_own_stop(struct p3_meeting *m, uint64_t now)
 	uint64_t since = now - w->looked_ns;
 	uint64_t slept = since > CHECK_NS ? since - CHECK_NS : 0;
 	w->looked_ns = now;
+	w->begun_ns += slept;
 	for (uint32_t i = 0; i < w->size; i++) {
 		uint64_t *sign = &w->remote[i].alive_ns;
 		*sign = now - *sign > slept ? *sign + slept : now;
@@ -712,6 +779,8 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i))
 			check_one(m, i, now);
+	if (w)
+		say_late(m, now);
 }
 
 bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank)

@@ -70,10 +70,12 @@ struct p3_wireup {
 	struct p3_remote *remote; /* by rank */
 	struct p3_unauth unauth[P3_UNAUTH_MOST];
 	uint64_t looked_ns;   /* time of the last check of all remotes */
+	uint64_t begun_ns;    /* time since which their first connections are awaited */
 	uint32_t pids_sent;   /* number of the last process ids sent to all remotes */
 	bool said_not_of_job; /* a line has told of a caller that is not of the job */
 	bool accept_paused;   /* the beacon is not watched: there is no room for calls */
 	bool said_no_fds;     /* a line has told that there are no descriptors */
+	bool said_late;       /* a line has told which ranks are waited for */
 };
 
 /* Return true if the rank is on another host than this process. */
