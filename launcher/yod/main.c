@@ -28,15 +28,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Open missing standard descriptors: else a socket of yod could become a node's
- * stdout. */
+/* Open missing standard descriptors: else a socket of yod could become a node's stdout.
+ * Output to a missing stdout fails nevertheless, as it would without yod. */
 static int open_missing_standard_fds(void)
 {
-	int fd;
-	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) == 0);
-	return fd < 0 ? -errno : close(fd);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int how = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", how) < 0)
+			return -errno;
+	}
+	return 0;
 }
 
 static int say_cannot(const char *what, int rc, const char *remedy)

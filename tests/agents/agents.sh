@@ -164,6 +164,34 @@ case_no_memory() {
 	nothing_left 3
 }
 
+# Bytes of another program come from the agent's host, and to the agent, while nodes run.
+case_foreign_bytes() {
+	cat >"$dir/out.of" <<-EOF
+		#!/bin/bash
+		"$here/local.sh" "\$@" | { cat & until [ -e "$dir/go" ]; do sleep 0.1; done; echo a banner; wait; }
+	EOF
+	cat >"$dir/in.to" <<-EOF
+		#!/bin/bash
+		exec 3<&0
+		{ cat <&3 & until [ -e "$dir/go" ]; do sleep 0.1; done; echo GET / HTTP/1.1, and more; wait; } |
+			"$here/local.sh" "\$@"
+	EOF
+	chmod +x "$dir/out.of" "$dir/in.to"
+	for way in out.of in.to; do
+		rm -f "$dir/go"
+		start --rsh "$dir/$way" --hosts a -sz 2 sh -c "$long"
+		await_lines 2
+		touch "$dir/go"
+		ends
+		same "lines of $way" 1 "$(wc -l <"$dir/err")"
+		case $way in
+		out.of) same "status of $way" 125 $status && says "^yod: host a: 'a banner' is no frame of an agent" ;;
+		in.to) same "status of $way" 137 $status && says '^yod: host a is lost, with ranks 0-1: ' ;;
+		esac
+		clean 5 $pid
+	done
+}
+
 case_versions() {
 	printf '#!/bin/sh\nprintf "\\003FP3 the rest"; cat >/dev/null\n' >"$dir/rsh"
 	chmod +x "$dir/rsh"
