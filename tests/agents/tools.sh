@@ -30,13 +30,23 @@ tool() { # name, arguments
 # Ranks that get bytes from rank 2, until that fails.
 start_gets() { # yod's options
 	rm -f "$dir"/v.*
-	start --hosts "$list" -sz 6 "$@" "$program" pause "$dir/v" 60000
+	start --hosts "$list" -sz 6 "$@" "$program" pause "$dir/v" 0
 	patiently 20 test -s "$dir/v.end" || fail "the job does not begin"
 }
 
 answers_are_due() {
 	tool ptlstat --hosts why "$pid"
 	[ "$(grep -c '^node .* waits for an answer of .* host silent for' "$dir/shown")" = 4 ]
+}
+
+frames_move() { # to and from all hosts
+	tool ptlstat --hosts --json "$pid"
+	[ "$(grep -c '"far_frames_out":[1-9]' "$dir/shown")" = 3 ]
+}
+
+nobody_waits() {
+	tool ptlstat --hosts why "$pid"
+	[ "$(grep -c 'no node waits for long' "$dir/shown")" = 3 ]
 }
 
 case_ptlstat() {
@@ -47,10 +57,10 @@ case_ptlstat() {
 	shows '^ +[0-5] +[0-9]+ ' 6
 	shows ': 2 nodes of this host, 2 joined' 3
 	shows 'fout/s  fin/s resent breaks unack credits silent$' 3
-	tool ptlstat --hosts --json "$pid"
+	patiently 10 frames_move
 	shows '"far_frames_out":[1-9]' 3
 	shows '"host":"'"$second"'","interval"' 1
-	tool ptlstat --hosts why "$pid"
+	patiently 10 nobody_waits
 	shows 'no node waits for long; 2 of 2 nodes of this host are alive' 3
 	ip -n "$second" link set eth0 down
 	patiently 20 answers_are_due || fail "no wait is explained"
@@ -71,7 +81,7 @@ case_report() {
 	same status 131 $status
 	same hosts 3 "$(grep -c "^yod: host $first:\|^yod: host $second:\|^yod: host $third:" "$dir/err")"
 	same nodes 6 "$(grep -c '^node [0-5] (pid' "$dir/err")"
-	run --hosts "$list" -sz 6 --timeout 2 "$program" pause "$dir/v" 60000
+	run --hosts "$list" -sz 6 --timeout 2 "$program" pause "$dir/v" 0
 	same status 124 $status
 	same nodes 6 "$(grep -c '^node [0-5] (pid' "$dir/err")"
 	run --hosts "$list" -sz 6 --timeout 1 sleep 60

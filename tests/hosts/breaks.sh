@@ -1,22 +1,26 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Sourced by tests of this folder: break the connections between hosts.
+# shellcheck source=../support/patience.sh disable=SC1091
+. "$(dirname "${BASH_SOURCE[0]}")/../support/patience.sh"
 
 # Print the ports of the launcher's own connections of a host, which do not survive.
 launchers() { # host
 	ip netns exec "$1" ss -Htnp | awk '/"(mpirun|orted)"/ { sub(".*:", "", $4); print $4 }' | sort -u
 }
 
-# Reset all other TCP connections between the hosts every 0.2 s, until a process ends or the
-# time is over.  Print how many ends there were, and fail if there were few.
-break_all() { # pid seconds
+# Reset all other TCP connections between the hosts every 0.2 s, until a process ends.  When
+# the time is over and more than ten ends have been reset, write a word to the file, and stop
+# 2 s later.  Fail if there were fewer ends.
+break_all() { # pid seconds file
 	local broken=0 end=$((SECONDS + $2)) n port
 	declare -A which
 	for host in $HOSTS; do
 		which[$host]="dst 10.213.77.0/24"
 		for port in $(launchers "$host"); do which[$host]+=" and not sport = :$port"; done
 	done
-	while kill -0 "$1" 2>/dev/null && [ $SECONDS -lt $end ]; do
+	patience_begin
+	while kill -0 "$1" 2>/dev/null && [ $patience_ms -lt $((($2 + 20) * 1000)) ]; do
 		for host in $HOSTS; do
 			# shellcheck disable=SC2086
 			n=$(ip netns exec "$host" ss -KHt ${which[$host]} | grep -c ESTAB)
@@ -24,7 +28,13 @@ break_all() { # pid seconds
 		done
 		# pause: between two resets
 		sleep 0.2
+		patience_count
+		[ $SECONDS -ge $end ] && [ $broken -gt 10 ] || continue
+		[ ! -s "$3" ] || break
+		echo 1 >"$3"
+		end=$((SECONDS + 2))
 	done
+	echo 1 >"$3"
 	echo "# broken: $broken ends of connections"
 	[ $broken -gt 10 ] || {
 		echo "few connections were reset (does the kernel have INET_DIAG_DESTROY?)"

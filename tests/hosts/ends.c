@@ -2,19 +2,22 @@
 /*
  * ends - the end of a rank, as the ranks of other hosts and of its own see it
  *
- *	ends HOW FILE [MOST_MS [START_MS]]
+ *	ends HOW FILE [MOST_MS [START_MS | go]]
  *
  * Rank 2 is the victim.  All others get bytes from it, one get after the other, until a
  * get fails.  Then they check that they reach each other, and that nothing else fails.
  *
  *	kill, exit, _exit, exec	the victim does that after START_MS: gets fail
- *					within MOST_MS
+ *					within MOST_MS of an idle machine
  *	stop		it stops itself, rank 3 continues it after STOP_MS: no get fails
+ *			before, and for MOST_MS after that
  *	wait		the test does something to the host of ranks 2 and 3
- *	idle		all ranks do nothing for a minute
- *	pause		the same for a short time, and no get may fail
+ *	idle		all ranks do nothing until the test ends them
+ *	pause		as wait, but no get may fail for MOST_MS; 0: until FILE.enough
+ *			is there
  *
- * The victim writes its process id to FILE and then the time of its end.
+ * The victim writes its process id to FILE.pid, and the time of its end to FILE.end.
+ * With go the end comes when FILE.go is there.
  */
 #include "../support/asleep.h"
 
@@ -35,6 +38,7 @@ enum { PORTAL = 4, VICTIM = 2, HELPER = 3, STOP_MS = 2500, RING = 200 };
 enum { BITS_GET = 1, BITS_PUT = 2, BYTES = 4096 };
 
 static unsigned rank, size, start_ms = 300;
+static bool waits_for_go;
 static bool both; /* rank 3 is a victim, too: its host is cut off */
 static ptl_handle_ni_t ni;
 static ptl_handle_eq_t eq, ring_eq;
@@ -123,6 +127,8 @@ static void be_victim(const char *how, const char *file)
 {
 	/* pause: so that gets are under way */
 	sleep_ms(start_ms);
+	while (waits_for_go && !read_word(file, "go"))
+		sleep_ms(20); /* pause: between two looks */
 	if (rank == VICTIM)
 		write_word(file, "end", now_ms());
 	if (strcmp(how, "kill") == 0)
@@ -161,15 +167,13 @@ static ptl_ni_fail_t get_once(void)
 	return ev.ni_fail_type;
 }
 
-/* Get until a get fails, or for ms. */
-static bool get_until_end(unsigned ms, long long *failed_ms)
+/* Get until a get fails, or for ms; 0: until FILE.enough is there. */
+static bool get_until_end(const char *file, unsigned ms)
 {
 	long long end = now_ms() + ms;
-	while (now_ms() < end)
-		if (get_once() != PTL_NI_OK) {
-			*failed_ms = now_ms();
+	while (ms ? now_ms() < end : !read_word(file, "enough"))
+		if (get_once() != PTL_NI_OK)
 			return true;
-		}
 	return false;
 }
 
@@ -178,7 +182,7 @@ static void idle(const char *file)
 	if (rank == VICTIM)
 		write_word(file, "end", now_ms());
 	/* pause: the test ends the job meanwhile */
-	sleep_ms(60000);
+	sleep_ms(3600000);
 }
 
 static bool is_victim(unsigned who)
@@ -223,30 +227,71 @@ static void continue_victim(pid_t pid)
 	kill(pid, SIGCONT);
 }
 
+/* Return true if a time of now_ms() is longer ago than ms of an idle machine. */
+static bool is_longer_ago(long long since_ms, unsigned ms)
+{
+	struct patience p = patience_ms(ms);
+	p.last_ns = (uint64_t)since_ms * 1000000;
+	return patience_is_over(&p);
+}
+
+/* Wait until all others have come here: if one left earlier, another one might still need
+ * an acknowledgement of it. */
+static void meet_others(const char *file)
+{
+	char name[40];
+	struct patience p = patience_ms(30000);
+	snprintf(name, sizeof name, "seen%u", rank);
+	write_word(file, name, 1);
+	for (unsigned i = 0; i < size; i++) {
+		snprintf(name, sizeof name, "seen%u", i);
+		while (!is_victim(i) && !read_word(file, name)) {
+			if (patience_is_over(&p))
+				fail("another rank does not come");
+			sleep_ms(20); /* pause: between two looks */
+		}
+	}
+}
+
+/* Get while nothing may fail. */
+static void get_in_peace(const char *how, const char *file, unsigned most_ms)
+{
+	bool stop = strcmp(how, "stop") == 0, helps = stop && rank == HELPER;
+	if (helps)
+		continue_victim((pid_t)read_word(file, "pid"));
+	if (get_until_end(file, stop && !helps ? 0 : most_ms))
+		fail("a get has failed though the victim lives");
+	if (helps)
+		write_word(file, "enough", 1);
+	go_round();
+	printf("rank %u: nothing has failed\n", rank);
+	fflush(stdout);
+	meet_others(file);
+	if (rank == HELPER)
+		write_word(file, "over", 1);
+}
+
+/* Get until the victim ends. */
+static void get_to_the_end(const char *file, unsigned most_ms)
+{
+	if (!get_until_end(file, 600000))
+		fail("no get has failed");
+	long long end = read_word(file, "end"), late = now_ms() - end;
+	bool too_late = is_longer_ago(end, most_ms);
+	go_round();
+	printf("rank %u: a get failed after %lld ms, the others go on\n", rank, late);
+	fflush(stdout);
+	if (too_late)
+		fail("too late");
+	meet_others(file);
+}
+
 static void be_other(const char *how, const char *file, unsigned most_ms)
 {
-	bool stop = strcmp(how, "stop") == 0, none = stop || strcmp(how, "pause") == 0;
-	long long failed = 0;
-	if (stop && rank == HELPER)
-		continue_victim((pid_t)read_word(file, "pid"));
-	bool any = get_until_end(none ? most_ms : 60000, &failed);
-	if (any && none)
-		fail("a get has failed though the victim lives");
-	if (!any && !none)
-		fail("no get has failed");
-	long long late = failed - read_word(file, "end");
-	go_round();
-	if (none)
-		printf("rank %u: nothing has failed\n", rank);
+	if (strcmp(how, "stop") == 0 || strcmp(how, "pause") == 0)
+		get_in_peace(how, file, most_ms);
 	else
-		printf("rank %u: a get failed after %lld ms, the others go on\n", rank,
-			late);
-	fflush(stdout);
-	if (!none && late > most_ms)
-		fail("too late");
-	/* All others come here, or the test hangs and fails. */
-	if (none && rank == HELPER)
-		write_word(file, "over", 1);
+		get_to_the_end(file, most_ms);
 }
 
 int main(int argc, char **argv)
@@ -265,6 +310,7 @@ int main(int argc, char **argv)
 	if (rank == VICTIM)
 		write_word(argv[2], "pid", getpid());
 	DO(PtlXBarrier());
+	waits_for_go = argc > 4 && strcmp(argv[4], "go") == 0;
 	if (argc > 4)
 		start_ms = (unsigned)atoi(argv[4]);
 	both = strcmp(argv[1], "wait") == 0;

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: hosts.sh ends.sh program how [resets]
 # Let a rank end, and check what the others see: kill, exit, _exit, exec, stop as in
-# ends.c; link, whose victim's host is cut off for longer than PTL3_FAR_TIMEOUT; blink, for
-# shorter.  With resets, all connections between the hosts break every 0.2 s meanwhile.
+# ends.c; link, whose victim's host is cut off until the others have seen it; blink, for
+# less than PTL3_FAR_TIMEOUT.  With resets, all connections between the hosts break every
+# 0.2 s before and after the end.
 set -u
 program=$1 how=$2
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,39 +12,40 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 # shellcheck source=breaks.sh disable=SC1091
 . "$here/breaks.sh"
-way=$how most=2000 others=5 timeout=30 start=300 limit=50
+way=$how most=2000 others=5 timeout=30 start=300 line='a get failed after'
 case $how in
-link) way=wait most=6000 timeout=3 ;;
-blink) way=pause most=8000 timeout=8 ;;
-stop) most=8000 timeout=2 ;;
+link) way=wait most=6000 timeout=3 others=4 ;; # rank 3 is on the host that is cut off
+# After 3 s without a network the kernel sends again up to 12.6 s after the first loss.
+blink) way=pause most=0 timeout=16 line='nothing has failed' ;;
+stop) most=5000 timeout=2 line='nothing has failed' ;;
 esac
 
-await() { # file
-	until [ -s "$1" ] || ! kill -0 $run 2>/dev/null || [ $SECONDS -ge $limit ]; do
-		sleep 0.05
-	done
+has_ended() {
+	! kill -0 $run 2>/dev/null
 }
 
-cut() { # seconds
-	await "$dir/v.end"
+seen() {
+	grep -c "$line" "$dir/out"
+}
+
+all_have_seen() {
+	[ "$(seen)" -ge $others ] || has_ended
+}
+
+is_there() { # file
+	[ -s "$1" ] || has_ended
+}
+
+await() { # seconds command...
+	patiently "$@" || echo "not within $1 s: ${*:2}"
+}
+
+cut_off() { # command that ends it
+	await 50 is_there "$dir/v.end"
 	ip -n "${HOST_PREFIX}2" link set eth0 down
-	# pause: as long as the network is cut
-	sleep "$1"
+	"$@"
 	ip -n "${HOST_PREFIX}2" link set eth0 up
 }
-
-[ "${3:-}" != resets ] || start=4000 # long enough for ten resets on a busy machine
-"$here/mpirun.sh" -o "--enable-recovery" -x PTL3_HUGEPAGES=off \
-	-x PTL3_FAR_TIMEOUT=$timeout "$program" "$way" "$dir/v" "$most" $start >"$dir/out" 2>&1 &
-run=$!
-if [ "${3:-}" = resets ]; then
-	await "$dir/v.pid"
-	break_all $run 6 || touch "$dir/failed"
-fi
-case $how in
-link) cut 7; echo 1 >"$dir/v.over" ;;
-blink) cut 3 ;;
-esac
 
 ranks() {
 	for host in $HOSTS; do
@@ -53,14 +55,37 @@ ranks() {
 	done
 }
 
+no_rank_is_left() {
+	[ -z "$(ranks)" ]
+}
+
+[ "${3:-}" != resets ] || start=go
+"$here/mpirun.sh" -o "--enable-recovery" -x PTL3_HUGEPAGES=off \
+	-x PTL3_FAR_TIMEOUT=$timeout "$program" "$way" "$dir/v" "$most" $start >"$dir/out" 2>&1 &
+run=$!
+if [ "${3:-}" = resets ]; then
+	await 50 is_there "$dir/v.pid"
+	break_all $run 4 "$dir/v.go" || touch "$dir/failed"
+fi
+case $how in
+link)
+	cut_off await 50 all_have_seen
+	echo 1 >"$dir/v.over"
+	;;
+blink)
+	# pause: as long as the network is cut
+	cut_off sleep 3
+	echo 1 >"$dir/v.enough"
+	;;
+esac
+
 # mpirun --enable-recovery does not end after the death of a rank, so end it when all ranks
-# have ended.
-await "$dir/v.end"
-while kill -0 $run 2>/dev/null && [ -n "$(ranks)" ] && [ $SECONDS -lt $limit ]; do sleep 0.1; done
-sleep 0.5
+# have ended, and it has passed on what they said.
+await 50 all_have_seen
+await 50 no_rank_is_left
 for pid in $(ranks); do
 	echo "rank $(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')" \
-		"has not ended within $limit s: state $(awk '{ print $3 }' "/proc/$pid/stat")"
+		"has not ended: state $(awk '{ print $3 }' "/proc/$pid/stat")"
 	touch "$dir/failed"
 	kill -9 "$pid"
 done
@@ -68,14 +93,9 @@ kill $run 2>/dev/null
 wait $run
 status=$?
 cat "$dir/out"
-case $how in
-stop | blink) seen=$(grep -c 'nothing has failed' "$dir/out") ;;
-*) seen=$(grep -c 'a get failed after' "$dir/out") ;;
-esac
-[ "$how" != link ] || others=4 # rank 3 is on the host that is cut off
-[ "$seen" -ge $others ] || {
-	echo "$seen of $others other ranks have seen it; mpirun: $status"
+[ "$(seen)" -ge $others ] || {
+	echo "$(seen) of $others other ranks have seen it; mpirun: $status"
 	exit 1
 }
 [ ! -e "$dir/failed" ] || exit 1
-! grep -q 'too late\|has failed though\|lives has failed\|no get has failed' "$dir/out"
+! grep -q 'too late\|has failed though\|lives has failed\|no get has failed\|does not come' "$dir/out"

@@ -2,8 +2,8 @@
 /*
  * flood SECONDS - five ranks send to rank 2, which is stopped (SIGSTOP) for this time
  *
- * Each sends until a call says PTL_NO_SPACE, and goes on trying.  When no call has
- * succeeded for SETTLED_MS, no rank's memory grows any more.  When rank 2 goes on, all
+ * Each sends until a call says PTL_NO_SPACE, and goes on trying.  As long as no call
+ * succeeds, no rank's memory grows any more.  When rank 2 goes on, all
  * that was accepted arrives, once, in its order, with its bytes.
  */
 #include "../mp/mp.h"
@@ -76,16 +76,21 @@ static void check_growth(const char *whose, unsigned long before, unsigned long 
 	mp_check(after < before + GROWTH_KIB, "memory grows while calls are refused");
 }
 
-/* Try in vain for the time, while no memory grows.  Return the number of accepted puts,
- * which is more than n if the other side's kernel has taken some. */
+/* Try in vain for the time, while no memory grows.  If a call succeeds after all, because
+ * the other side's kernel has taken something, begin again.  Return the number of puts
+ * that were accepted. */
 static uint64_t try_on(ptl_handle_md_t md, uint64_t n, unsigned seconds)
 {
-	unsigned long self = resident_kib(getpid()), more = 0, other = 0, refusals = 0;
-	uint64_t end = mp_ns() + seconds * UINT64_C(1000000000);
-	if (mp.rank == HELPER)
-		other = resident_kib(victim_pid);
-	for (; mp_ns() < end; refusals++)
-		more += put(md, n + more);
+	unsigned long self = 0, other = 0, more = 0, refusals = 0;
+	for (uint64_t end = 0; !end || mp_ns() < end; refusals++) {
+		bool accepted = put(md, n + more);
+		more += accepted;
+		if (end && !accepted)
+			continue;
+		end = mp_ns() + seconds * UINT64_C(1000000000);
+		self = resident_kib(getpid());
+		other = mp.rank == HELPER ? resident_kib(victim_pid) : 0;
+	}
 	check_growth("itself", self, resident_kib(getpid()));
 	if (mp.rank == HELPER)
 		check_growth("the stopped rank", other, resident_kib(victim_pid));

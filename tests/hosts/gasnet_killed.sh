@@ -6,6 +6,8 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 timeout=3
+# shellcheck source=../support/patience.sh disable=SC1091
+. "$here/../support/patience.sh"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 touch "$dir/job"
@@ -20,23 +22,38 @@ nodes() { # hosts
 	done
 }
 program=$1
-# shellcheck disable=SC2086
-while kill -0 $run 2>/dev/null && [ "$(nodes $HOSTS | wc -l)" -lt 6 ]; do sleep 0.1; done
-sleep 3 # they send each other messages
-victim=$(nodes "${HOST_PREFIX}2" | head -1)
+second=${HOST_PREFIX}2
+has_ended() {
+	! kill -0 $run 2>/dev/null
+}
+all_are_there() {
+	# shellcheck disable=SC2086
+	[ "$(nodes $HOSTS | wc -l)" -ge 6 ] || has_ended
+}
+none_is_left() {
+	# shellcheck disable=SC2086
+	[ -z "$(nodes $HOSTS)" ]
+}
+bytes() { # that have come to the victim's host
+	ip netns exec "$second" cat /sys/class/net/eth0/statistics/rx_bytes
+}
+messages_come() { # more than the start takes
+	[ "$(bytes)" -gt $((before + 4000000)) ] || has_ended
+}
+patiently 50 all_are_there || echo "not all nodes have started"
+before=$(bytes)
+patiently 50 messages_come || echo "no messages have come"
+victim=$(nodes "$second" | head -1)
 [ -n "$victim" ] || {
 	cat "$dir/out"
 	echo "the job has ended before a node was killed"
 	exit 1
 }
 kill -9 "$victim"
-start=$(date +%s%N)
-# shellcheck disable=SC2086
-while [ -n "$(nodes $HOSTS)" ] && [ $((($(date +%s%N) - start) / 1000000)) -lt 30000 ]; do
-	sleep 0.05
-done
-ms=$((($(date +%s%N) - start) / 1000000))
+patiently $((timeout + 2)) none_is_left
+status=$?
+ms=$patience_ms
 wait $run
 cat "$dir/out"
-echo "# all nodes have ended after $ms ms"
-[ $ms -le $(((timeout + 2) * 1000)) ]
+echo "# all nodes have ended after $ms ms of an idle machine"
+exit $status

@@ -13,6 +13,8 @@
 # Status 77: namespaces are refused.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=../support/patience.sh disable=SC1091
+. "$here/../support/patience.sh"
 prefix=p3h$$-
 n=3
 [ "$1" != -n ] || { n=$2; shift 2; }
@@ -83,13 +85,10 @@ done
 "$@" &
 wait $!
 status=$?
-for i in $(seq 50); do
-	left=
-	for host in $HOSTS; do left+=$(ip netns pids "$host"); done
-	[ -n "$left" ] || exit $status
-	# pause: between two looks
-	sleep 0.1
-done
+nobody_is_left() {
+	for host in $HOSTS; do [ -z "$(ip netns pids "$host")" ] || return 1; done
+}
+patiently 5 nobody_is_left && exit $status
 for host in $HOSTS; do
 	for pid in $(ip netns pids "$host"); do
 		echo "left on $host: $(tr '\0' ' ' <"/proc/$pid/cmdline")"

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: hosts.sh killed.sh program what
 # End mpirun, kill it, its daemon on another host, or all processes of a host; nothing may be
-# left of the job (hosts.sh looks for processes), and its end takes 10 s at most.
+# left of the job (hosts.sh looks for processes) 10 s after the end of mpirun.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=../support/patience.sh disable=SC1091
+. "$here/../support/patience.sh"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 "$here/mpirun.sh" -x PTL3_HUGEPAGES=off "$1" idle "$dir/v" >"$dir/out" 2>&1 &
@@ -29,15 +31,16 @@ mpirun) kill -TERM $run ;;
 killed_mpirun) kill -9 "$(of_host 1 mpirun)" ;;
 orted) kill -9 "$(of_host 2 orted)" ;;
 esac
-start=$SECONDS
 wait $run
 left() {
 	for host in $HOSTS; do ip netns pids "$host"; done
 }
-while [ -n "$(left)" ] && [ $((SECONDS - start)) -lt 10 ]; do sleep 0.1; done
-[ -z "$(left)" ] || {
+none_is_left() {
+	[ -z "$(left)" ]
+}
+patiently 10 none_is_left || {
 	cat "$dir/out"
 	ps -o pid,args -p "$(left | paste -sd,)"
 	exit 1
 }
-echo "# nothing is left after $((SECONDS - start)) s"
+echo "# nothing is left after $patience_ms ms"

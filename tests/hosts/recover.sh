@@ -5,6 +5,8 @@
 # (docs/many-hosts.md), so this script ends it when no rank is left.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=../support/patience.sh disable=SC1091
+. "$here/../support/patience.sh"
 "$here/mpirun.sh" -o --enable-recovery "$@" &
 run=$!
 trap 'kill -9 $run 2>/dev/null' EXIT
@@ -26,10 +28,10 @@ while kill -0 $run 2>/dev/null; do
 	# pause: between two looks
 	sleep 0.1
 done
-# mpirun may be about to end.
-for ((i = 0; i < 10; i++)); do
-	kill -0 $run 2>/dev/null || break
-	sleep 0.1
-done
+# mpirun may be about to pass on the last words of the ranks, and to end.
+has_ended() {
+	! kill -0 $run 2>/dev/null
+}
+patiently 2 has_ended
 kill $run 2>/dev/null
 wait $run

@@ -9,6 +9,8 @@
 #
 # Status 77: a program is missing, or the plugin of PMIx.
 set -u
+# shellcheck source=../support/patience.sh disable=SC1091
+. "$(dirname "$0")/../support/patience.sh"
 dir=$(mktemp -d) || exit 1
 plugins=/usr/lib/$(uname -m)-linux-gnu/slurm-wlm
 export SLURM_CONF=$dir/slurm.conf
@@ -25,24 +27,19 @@ for tool in munged slurmctld slurmd srun scancel sinfo; do
 done
 [ -e "$plugins/mpi_pmix.so" ] || skip "this Slurm has no $plugins/mpi_pmix.so"
 
-# Wait until a command prints nothing, 10 s at most.
-await_none() { # command...
-	for _ in $(seq 100); do
-		[ -n "$("$@" 2>/dev/null)" ] || return
-		# pause: between two looks
-		sleep 0.1
-	done
+no_job_is_left() {
+	[ -z "$("$ONHOST" "${HOST_PREFIX}1" squeue -h 2>/dev/null)" ]
+}
+
+no_daemon_is_left() {
+	! kill -0 "${daemons[@]}" 2>/dev/null
 }
 
 # End the daemons when no job is left.  A daemon whose job has just ended may not hear SIGTERM.
 end() {
-	await_none "$ONHOST" "${HOST_PREFIX}1" squeue -h
+	patiently 10 no_job_is_left
 	kill "${daemons[@]}" 2>/dev/null
-	for _ in $(seq 30); do
-		kill -0 "${daemons[@]}" 2>/dev/null || break
-		# pause: between two looks
-		sleep 0.1
-	done
+	patiently 3 no_daemon_is_left
 	kill -9 "${daemons[@]}" 2>/dev/null
 	wait "${daemons[@]}" 2>/dev/null
 	rm -rf "$dir"
@@ -84,7 +81,8 @@ configure() {
 		MpiDefault=none
 		SlurmdLogFile=$dir/slurmd.%n.log
 		ReturnToService=2
-		KillWait=2
+		KillWait=30
+		MessageTimeout=100
 		SlurmdParameters=config_overrides
 	END
 	for host in $HOSTS; do
@@ -112,14 +110,11 @@ for host in $HOSTS; do
 	start "start.$host" "$ONHOST" "$host" slurmd -D
 done
 
-await_nodes() {
-	for _ in $(seq 100); do
-		[ "$("$ONHOST" "${HOST_PREFIX}1" sinfo -h -t idle -o %D 2>/dev/null)" != 3 ] || return 0
-		# pause: between two looks
-		sleep 0.1
-	done
+nodes_are_idle() {
+	[ "$("$ONHOST" "${HOST_PREFIX}1" sinfo -h -t idle -o %D 2>/dev/null)" = 3 ]
+}
+patiently 20 nodes_are_idle || {
 	"$ONHOST" "${HOST_PREFIX}1" sinfo
 	fail "Slurm's nodes are not idle"
 }
-await_nodes
 "$@"

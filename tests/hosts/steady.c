@@ -7,14 +7,16 @@
  * Each rank puts numbered messages of many lengths to all others.  The receiver checks
  * that each comes once, in order and with the right bytes, and answers; a sender has at
  * most WINDOW messages to a rank without an answer.  A second thread of each rank passes
- * barriers all the time.  Rank 0 writes a word to FILE.begun when the traffic begins.  A
- * rank prints how much it has done, and the longest time without any event.
+ * barriers all the time.  Rank 0 writes a word to FILE.begun when the traffic begins.  It
+ * goes on until FILE.enough is there, however long that takes.  A rank prints how much it
+ * has done, and the longest time without any event.
  */
 #include "../mp/mp.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { WINDOW = 4, SLOT = 128 << 10, ANSWERS = 1 << 12, PACE_MS = 20, STALL_MS = 50000 };
 #define LAST UINT64_MAX
@@ -147,10 +149,12 @@ static bool finish(void)
 	return done;
 }
 
-static void go_on(void)
+static void go_on(const char *path)
 {
 	uint64_t end = mp_ns() + seconds * UINT64_C(1000000000);
-	while (mp_ns() < end) {
+	char enough[500];
+	snprintf(enough, sizeof enough, "%s.enough", path);
+	while (mp_ns() < end || access(enough, F_OK)) {
 		for (unsigned i = 1; i < mp.size; i++)
 			send_to((mp.rank + i) % mp.size);
 		take_all();
@@ -190,7 +194,7 @@ int main(int argc, char **argv)
 	mp_barrier();
 	tell_begun(argv[2]);
 	mp_check(pthread_create(&thread, NULL, pass_barriers, NULL) == 0, "no thread");
-	go_on();
+	go_on(argv[2]);
 	pthread_join(thread, NULL);
 	printf("rank %u: %llu events, %llu barriers, longest stall %llu ms\n", mp.rank,
 		(unsigned long long)events, (unsigned long long)barriers,

@@ -13,26 +13,26 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 # shellcheck source=breaks.sh disable=SC1091
 . "$here/breaks.sh"
-lasts=$seconds
-[ "$what" != link ] || lasts=$((seconds + 3))
 command -v ss >/dev/null || {
 	echo "skipped: there is no ss"
 	exit 77
 }
-"$here/mpirun.sh" -x PTL3_HUGEPAGES=off -x "PTL3_FABRIC=$provider" "$program" "$lasts" "$dir/v" \
+"$here/mpirun.sh" -x PTL3_HUGEPAGES=off -x "PTL3_FABRIC=$provider" "$program" "$seconds" "$dir/v" \
 	>"$dir/out" 2>&1 &
 run=$!
 until [ -s "$dir/v.begun" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
 
 status=0
 case $what in
-resets) break_all $run $((seconds + 2)) || status=1 ;;
+resets) break_all $run "$seconds" "$dir/v.enough" || status=1 ;;
 link)
-	sleep 1
+	sleep 1 # pause: of traffic, as behind it
 	ip -n "${HOST_PREFIX}2" link set eth0 down
 	# pause: as long as the link is down
 	sleep "$seconds"
 	ip -n "${HOST_PREFIX}2" link set eth0 up
+	sleep 2
+	echo 1 >"$dir/v.enough"
 	;;
 esac
 wait $run || status=1

@@ -1,23 +1,30 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: hosts.sh tardy.sh program
-# A rank calls PtlNIInit 12 s after the others, which say meanwhile that they wait for it: in
-# a job of mpirun and in one of yod.
+# A rank calls PtlNIInit only when the others have said that they wait for it: in a job of
+# mpirun and in one of yod.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=../support/patience.sh disable=SC1091
+. "$here/../support/patience.sh"
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 failed=0
-# pause: rank 5 is late
+line='waits since 10 s until all 6 ranks'
 # shellcheck disable=SC2016 # of the inner shell
-late='[ "${OMPI_COMM_WORLD_RANK-$PTL_MY_RID}" != 5 ] || sleep 12; exec "$0"'
+late='[ "${OMPI_COMM_WORLD_RANK-$PTL_MY_RID}" != 5 ] || until [ -e "$1" ]; do sleep 0.1; done; exec "$0"'
 for by in mpirun yod; do
-	"$here/$by.sh" -x PTL3_HUGEPAGES=off sh -c "$late" "$1" >"$dir/$by" 2>&1 &
+	"$here/$by.sh" -x PTL3_HUGEPAGES=off sh -c "$late" "$1" "$dir/$by.go" >"$dir/$by" 2>&1 &
 	declare $by=$!
 done
+says() { # launcher
+	grep -q "$line" "$dir/$1" || ! kill -0 "${!1}" 2>/dev/null
+}
 for by in mpirun yod; do
+	patiently 30 says $by
+	touch "$dir/$by.go"
 	wait "${!by}" || failed=1
 	cat "$dir/$by"
-	grep -q 'waits since 10 s until all 6 ranks' "$dir/$by" || failed=1
+	grep -q "$line" "$dir/$by" || failed=1
 done
 exit $failed
