@@ -174,7 +174,7 @@ late)
 two)
 	start pmi "$job.1" 3 all 3 PMI_RANK
 	first=("${started[@]}")
-	start slurm 4711 2 all 2 SLURM_PROCID
+	start slurm $$ 2 all 2 SLURM_PROCID
 	ends 0 0
 	started=("${first[@]}")
 	ends 0 0 0

@@ -13,6 +13,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -217,8 +218,10 @@ def check_liars(some):
 
 def check_churn():
     """Members come and go while they are looked at."""
-    looker = subprocess.Popen([PTLSTAT, '-i', '0.01', '-c', '100000', '--domain', NAME],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    with tempfile.TemporaryFile() as out:
+        looker = subprocess.Popen([PTLSTAT, '-i', '0.01', '-c', '1000000', '--domain', NAME],
+                                  stdout=out, stderr=subprocess.PIPE, text=True)
+        until('a looker begins', lambda: os.fstat(out.fileno()).st_size)
     for _ in range(5):
         more = [start({'PTL3_DOMAIN': NAME}, 'event') for _ in range(3)]
         ptlstat('why', '--domain', NAME)

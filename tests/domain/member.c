@@ -455,6 +455,7 @@ static bool obey(char *line)
 	unsigned long a = 0, b = 0, c = 0, d = 0, ms = 0;
 	char word[20] = "";
 	sscanf(line, "%19s %lu %lu %lu %lu %lu", word, &a, &b, &c, &d, &ms);
+	member_take(); /* earlier messages count in the answer */
 	ptl_process_id_t to = {(ptl_nid_t)a, (ptl_pid_t)b};
 	if (strcmp(word, "put") == 0)
 		printf("%s\n", names[member_put(to, c, (unsigned)d, (unsigned)ms)]);

@@ -606,8 +606,8 @@ static void get_row(struct kin of, struct kin third, unsigned round)
 				of.rank, of.job);
 }
 
-/* A put to a process that is gone fails. */
-static void miss_kin(struct kin gone)
+/* Put to a process that is gone.  Return true if that fails. */
+static bool misses(struct kin gone)
 {
 	uint64_t *words = &me.mine[(size_t)row(gone) * LONG];
 	ptl_event_t ev = {.ni_fail_type = PTL_NI_OK};
@@ -619,9 +619,17 @@ static void miss_kin(struct kin gone)
 		rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
 	while ((rc == PTL_EQ_EMPTY || ev.md.user_ptr != words) && !patience_is_over(&p));
 	DO(rc);
-	if (ev.type != PTL_EVENT_SEND_END || ev.ni_fail_type == PTL_NI_OK)
-		fail("a put to rank %u of job %u, which is gone, does not fail",
-			gone.rank, gone.job);
+	return ev.type == PTL_EVENT_SEND_END && ev.ni_fail_type != PTL_NI_OK;
+}
+
+/* Puts to a process that is gone fail, as soon as this one has heard of its end. */
+static void miss_kin(struct kin gone)
+{
+	struct patience p = patience_ms(SOON_MS);
+	while (!misses(gone))
+		if (patience_is_over(&p))
+			fail("a put to rank %u of job %u, which is gone, does not fail",
+				gone.rank, gone.job);
 }
 
 /* Every job has another number of barriers. */

@@ -50,8 +50,24 @@ end() {
 	last=$(tail -1 "$dir/out.$1")
 }
 
+has_answers() { # number
+	[ "$(grep -c '^ok$' "$dir/out.member")" -ge "$1" ]
+}
+
+# Give the member an order that it answers with ok, and wait for that.
+answers=0
+tell_member() { # order
+	answers=$((answers + 1))
+	echo "$*" >&"${to[member]}"
+	patiently 5 has_answers $answers || fail "the member does not answer '$*'"
+}
+
 fds() {
 	find "/proc/$member/fd" -mindepth 1 2>/dev/null | wc -l
+}
+
+has_all() { # number of strangers
+	[ "$(fds)" -ge $((had + $1)) ]
 }
 
 has_as_before() {
@@ -85,8 +101,8 @@ done
 
 # Fewer than there is room for: each is hung up after its time.
 start silent "$stranger" silent 0 40
+patiently 5 has_all 40 || fail "they were not let in: $(fds)"
 others_come "40 silent ones"
-[ "$(fds)" -ge $((had + 40)) ] || fail "they were not let in: $(fds)"
 says "connects, and does not say who it is"
 patiently 5 has_as_before
 end silent
@@ -101,13 +117,13 @@ says "takes the last connection"
 end insists
 [ "$last" -gt 300 ] || fail "$last were hung up"
 others_come "after them"
-[ "$(fds)" -le "$had" ] || fail "$(fds) descriptors, $had before"
+patiently 5 has_as_before || fail "$(fds) descriptors, $had before"
 
 # Descriptors that find no room here are no breach of the protocol.
-echo "files 1" >&"${to[member]}"
+tell_member files 1
 start poor "$meet" member 4002
 says "cannot be attached: Too many open files"
-echo "files 0" >&"${to[member]}"
+tell_member files 0
 echo "put 2130706433 4000 50000 0 5000" >&"${to[poor]}"
 patiently 5 grep -q acked "$dir/out.poor"
 end poor
