@@ -34,10 +34,7 @@ says() { # pattern in stderr
 }
 
 marked() { # pids with this run's mark
-	local e
-	for e in /proc/[0-9]*/environ; do
-		tr '\0' '\n' 2>/dev/null <"$e" | grep -qx "YOD_TEST_MARK=$mark" && echo "$e"
-	done 2>/dev/null | tr -dc '0-9\n'
+	grep -lsxz "YOD_TEST_MARK=$mark" /proc/[0-9]*/environ 2>/dev/null | tr -dc '0-9\n'
 }
 
 none_is_marked() {
@@ -93,6 +90,20 @@ ends() { # collect $pid; status in $status, seconds in $took, those of an idle m
 within() { # seconds
 	runs=$((runs + 1))
 	[ "$counted" -lt $((1000 * $1 + 1000)) ] || fail "took $took s, expected at most $1"
+}
+
+# Interrupt a process twice, or more often if it had no time to take the first signal, until
+# nothing is left of the run.
+interrupt_all() { # pid, seconds
+	kill -INT "$1"
+	patiently "$2" interrupted "$1"
+	nothing_left 1
+}
+
+interrupted() { # pid
+	sleep 0.3
+	kill -INT "$1" 2>/dev/null
+	none_is_marked
 }
 
 launcher() { # the inner process of yod $pid
