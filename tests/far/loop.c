@@ -3,6 +3,7 @@
 #include "far/loop.h"
 
 #include "shm/fd.h"
+#include "shm/park.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -77,7 +78,8 @@ static struct p3_endpoint *ends[NODES];
 static uint32_t rates[LOOP_FAULTS];
 static uint64_t state;
 static struct loop_counts counts;
-static bool early; /* a stranger's frame waits for each new endpoint */
+static uint64_t slow_ns, served_ns; /* between parts of reads; of the last one */
+static bool early;                  /* a stranger's frame waits for each new endpoint */
 
 static uint64_t draw(void)
 {
@@ -104,6 +106,13 @@ void loop_set(const uint32_t ppm[LOOP_FAULTS], uint64_t seed)
 void loop_call_early(bool calls)
 {
 	early = calls;
+}
+
+void loop_serve_slowly(uint32_t ms)
+{
+	pthread_mutex_lock(&lock);
+	slow_ns = ms * UINT64_C(1000000);
+	pthread_mutex_unlock(&lock);
 }
 
 struct loop_counts loop_counts(void)
@@ -299,13 +308,23 @@ static bool serve(const struct p3_endpoint *ep, struct errand *e)
 	return true;
 }
 
+/* Return true if it is not time yet to serve the next part of a read. */
+static bool is_early(void)
+{
+	uint64_t now = p3_now_ns();
+	if (now - served_ns < slow_ns)
+		return true;
+	served_ns = now;
+	return false;
+}
+
 static void serve_all(struct p3_endpoint *ep)
 {
 	struct errand **at = &ep->asked;
 	while (*at) {
 		struct errand *e = *at;
-		if (e->polls) {
-			e->polls--;
+		if (e->polls || is_early()) {
+			e->polls -= e->polls != 0;
 			p3_fd_signal(ep->news);
 			at = &e->next;
 		} else if (serve(ep, e)) {

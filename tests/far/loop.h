@@ -49,6 +49,9 @@ void loop_set(const uint32_t ppm[LOOP_FAULTS], uint64_t seed);
 struct loop_counts loop_counts(void);
 /* Let a frame of a stranger wait for each node that opens an endpoint from now on. */
 void loop_call_early(bool calls);
+/* Serve a part of a remote read only when this time has passed since the last part, so
+ * that a long transfer takes long; 0: at once. */
+void loop_serve_slowly(uint32_t ms);
 /* Return the number of reads of a node's memory that are under way. */
 uint32_t loop_reads_of(uint32_t owner);
 /* Return the number of frames that wait for a node. */

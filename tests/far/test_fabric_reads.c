@@ -56,8 +56,8 @@ static void poll_one(struct pair *p, struct p3_endpoint *ep)
 /* Poll both until this number of reads is over, or for a time. */
 static void poll_both(struct pair *p, unsigned reads, unsigned ms)
 {
-	uint64_t until = now_ms() + ms;
-	while (p->good + p->bad < reads && now_ms() < until) {
+	struct patience late = patience_ms(ms);
+	while (p->good + p->bad < reads && !patience_is_over(&late)) {
 		poll_one(p, p->owner);
 		poll_one(p, p->reader);
 	}
@@ -194,7 +194,8 @@ static void read_again(struct pair *p)
 	memset(p->bytes, 8, LEN);
 	assert_int_equal(ops->offer(p->owner, p->bytes, LEN, &r), 0);
 	p->good = 0;
-	for (unsigned i = 0; i < 10 && !p->good; i++) {
+	struct patience late = patience_ms(LATER);
+	while (!p->good && !patience_is_over(&late)) {
 		poll_both(p, UINT32_MAX, 10); /* the cut is noticed late */
 		begin(p, 0, r.key, LEN);
 		poll_both(p, p->good + p->bad + 1, LATER);
@@ -244,7 +245,8 @@ static void a_reader_that_has_cut_gets_no_bytes(void **state)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		begin_all(&p, &r, round);
 		ops->cut(p.reader, p.to);
-		for (unsigned i = 0; i < 100; i++)
+		struct patience late = patience_ms(LATER);
+		while (p.good + p.bad < READS && !patience_is_over(&late))
 			poll_one(&p, p.reader);
 		assert_int_equal(p.good + p.bad, READS);
 		assert_true(round || p.bad == READS);

@@ -16,10 +16,11 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#define PT   5
-#define LEN  (1u << 20)
-#define MOST (64u << 20)
-#define LATE 20000u /* ms */
+#define PT      5
+#define LEN     (1u << 20)
+#define MOST    (64u << 20)
+#define LATE    20000u /* ms */
+#define SLOW_MS 5u     /* for half a fetch */
 
 static struct p3_nic *nic(void)
 {
@@ -125,6 +126,9 @@ static void failed_and_late_reads_change_nothing(void **state)
 	set_faults(50000, 300000, 2000);
 	run_nodes(2, among_faults, NULL);
 	struct loop_counts c = loop_counts();
+	print_message("# %llu reads: %llu failed, %llu were late\n",
+		(unsigned long long)c.reads, (unsigned long long)c.faults[LOOP_UNREAD],
+		(unsigned long long)c.faults[LOOP_LATE]);
 	unsigned least = rounds(20) < 20 ? 0 : 20; /* P3_QUICK: one of each is enough */
 	assert_true(!on_loop() ||
 		    (c.faults[LOOP_UNREAD] > least && c.faults[LOOP_LATE] > least));
@@ -215,6 +219,13 @@ static void read_bytes(struct end *e, ptl_handle_ni_t ni, ptl_handle_ni_t second
 	gate_wait(e->closed);
 }
 
+/* On the loop a transfer of MOST takes some seconds: it is not over before the end that
+ * is to interrupt it, whoever has the CPU. */
+static void be_slow(bool slow)
+{
+	loop_serve_slowly(slow ? SLOW_MS : 0);
+}
+
 static void end_early(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	(void)size;
@@ -232,6 +243,7 @@ static void end_early(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 		own(e, ni, second);
 	}
 	sync_nodes();
+	be_slow(false);
 	/* the pair goes on */
 	put_all(rank, ni, 1);
 }
@@ -241,6 +253,7 @@ static void end_with(bool reader)
 	struct end e = {.begun = gate_new(2), .closed = gate_new(2), .over = gate_new(2)};
 	e.reader = reader;
 	set_faults(0, 900000, 0);
+	be_slow(true);
 	run_nodes(2, end_early, &e);
 	gate_free(e.begun);
 	gate_free(e.closed);
@@ -415,7 +428,9 @@ static void reads_of_a_dead_node_end(void **state)
 	(void)state;
 	struct end e = {.begun = gate_new(2)};
 	set_faults(0, 900000, 0);
+	be_slow(true);
 	run_nodes(2, die_amid_reads, &e);
+	be_slow(false);
 	gate_free(e.begun);
 }
 
