@@ -167,8 +167,8 @@ case_signal_dispositions() {
 # The time after SIGTERM, and the line about ranks that have not ended.
 case_kill_after() {
 	local line='^yod: SIGTERM has not ended ranks? \S+ yet; SIGKILL follows'
-	start -sz 3 --kill-after 2 sh -c '[ $PTL_MY_RID = 1 ] || trap "" TERM
-		echo up; while :; do sleep 0.1; done'
+	start -sz 3 --kill-after 2 sh -c '[ $PTL_MY_RID != 1 ] || { echo up; exec sleep 300; }
+		trap "" TERM; echo up; while :; do sleep 0.1; done'
 	await_lines 3
 	kill -TERM $pid
 	ends
@@ -205,7 +205,7 @@ case_signals() {
 		within 5
 		nothing_left 1
 	done
-	start -sz 2 sh -c 'trap "echo tidy; exit 0" INT; echo up; while :; do sleep 0.1; done'
+	start -sz 2 --kill-after "$P3_LIMIT" sh -c 'trap "echo tidy; exit 0" INT; echo up; while :; do sleep 0.1; done'
 	await_lines 2
 	kill -INT $pid
 	ends
@@ -511,7 +511,7 @@ case_tag_slow_reader() {
 }
 
 case_tag_grandchild() {
-	start -sz 1 --tag sh -c '(sleep 1; echo late) & echo early'
+	start -sz 1 --tag sh -c '(while kill -0 $$ 2>/dev/null; do sleep 0.05; done; echo late) & echo early'
 	ends
 	same output "[0] early,[0] late," "$(tr '\n' ',' <"$dir/out")"
 	start -sz 1 --tag sh -c 'sleep 60 & echo early'
