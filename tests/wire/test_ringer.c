@@ -211,6 +211,18 @@ static void wait_for_event(void *arg)
 	(void)expect(awaited, PTL_EVENT_PUT_END);
 }
 
+/* Return true if the passes during the next rings are few enough. */
+static bool rings_cost_few_passes(void)
+{
+	uint64_t passes = counter(P3_C_PASSES), rings = counter(RINGS);
+	await(RINGS, rings + 10 * SOME);
+	passes = counter(P3_C_PASSES) - passes;
+	rings = counter(RINGS) - rings;
+	printf("# %llu rings, %llu passes\n", (unsigned long long)rings,
+		(unsigned long long)passes);
+	return passes <= 3 * rings + 2 * SOME;
+}
+
 /* While both threads of a node sleep, each ring costs one of them two passes: one that
  * does the work, and the last one before it sleeps again. */
 NODES_CASE(a_ring_costs_few_passes, 2)
@@ -231,13 +243,11 @@ NODES_CASE(a_ring_costs_few_passes, 2)
 		while (!p3_get(&nic()->watcher))
 			sleep_ms(1);
 		await(P3_G_NIC_ASLEEP, 1);
-		uint64_t passes = counter(P3_C_PASSES), rings = counter(RINGS);
-		await(RINGS, rings + 10 * SOME);
-		passes = counter(P3_C_PASSES) - passes;
-		rings = counter(RINGS) - rings;
-		printf("# %llu rings, %llu passes\n", (unsigned long long)rings,
-			(unsigned long long)passes);
-		CHECK(passes <= 3 * rings + 2 * SOME);
+		/* On a busy machine both threads may be awake for a while. */
+		bool few = false;
+		for (unsigned i = 0; i < 5 && !few; i++)
+			few = rings_cost_few_passes();
+		CHECK(few);
 		CHECK_EQ(counter(NAPS), 0);
 		sync_nodes();
 		side_join(side);
@@ -250,26 +260,38 @@ NODES_CASE(a_ring_costs_few_passes, 2)
 	sync_nodes();
 }
 
-/* Messages to and fro; many frames are late or lost. */
+#define TRIES 10u
+
+static p3_a32 seldom_rung[TRIES]; /* nodes, by try */
+
+/* Messages to and fro; many frames are late or lost.  Nodes that always sleep are rung for
+ * a part of them.  On a busy machine a frame may come before its receiver sleeps. */
 NODES_CASE(no_sleep_is_short_because_frames_are_late, 2)
 {
 	(void)arg;
 	(void)size;
 	const char *mode = getenv("PTL3_MODE");
+	bool park = mode && !strcmp(mode, "park"), rung = false;
 	const unsigned n = rounds(200);
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);
-	uint64_t before = counter(RINGS);
-	for (unsigned i = 0; i < n; i++) {
-		if (rank == i % 2)
-			CHECK_OK(put_to(ni, md, 1 - rank, PT, BITS, PTL_NOACK_REQ));
-		else
-			(void)expect(eq, PTL_EVENT_PUT_END);
+	for (unsigned try = 0; try < TRIES && !rung; try++) {
+		uint64_t before = counter(RINGS);
+		for (unsigned i = 0; i < n; i++) {
+			if (rank == i % 2)
+				CHECK_OK(put_to(
+					ni, md, 1 - rank, PT, BITS, PTL_NOACK_REQ));
+			else
+				(void)expect(eq, PTL_EVENT_PUT_END);
+		}
+		if (park && counter(RINGS) <= before + n / 10)
+			p3_add32(&seldom_rung[try], 1);
+		sync_nodes();
+		rung = !p3_get(&seldom_rung[try]);
 	}
+	CHECK(rung);
 	CHECK_EQ(counter(NAPS), 0);
-	if (mode && !strcmp(mode, "park"))
-		CHECK(counter(RINGS) > before + n / 10);
 	sync_nodes();
 }
 
