@@ -177,20 +177,20 @@ case_no_memory() {
 case_foreign_bytes() {
 	cat >"$dir/out.of" <<-EOF
 		#!/bin/bash
-		"$here/local.sh" "\$@" | { cat & until [ -e "$dir/go" ]; do sleep 0.1; done; echo a banner; wait; }
+		"$here/local.sh" "\$@" | { cat & until [ -e "$dir/speak" ]; do sleep 0.1; done; echo a banner; wait; }
 	EOF
 	cat >"$dir/in.to" <<-EOF
 		#!/bin/bash
 		exec 3<&0
-		{ cat <&3 & until [ -e "$dir/go" ]; do sleep 0.1; done; echo GET / HTTP/1.1, and more; wait; } |
+		{ cat <&3 & until [ -e "$dir/speak" ]; do sleep 0.1; done; echo GET / HTTP/1.1, and more; wait; } |
 			"$here/local.sh" "\$@"
 	EOF
 	chmod +x "$dir/out.of" "$dir/in.to"
 	for way in out.of in.to; do
-		rm -f "$dir/go"
+		rm -f "$dir/speak"
 		start --rsh "$dir/$way" --hosts a -sz 2 sh -c "$long"
 		await_lines 2
-		touch "$dir/go"
+		touch "$dir/speak"
 		ends
 		same "lines of $way" 1 "$(wc -l <"$dir/err")"
 		case $way in
