@@ -60,10 +60,11 @@ void p3_cci_setup_decide(struct p3_nic *n, struct p3_cci_decision *d);
 void p3_cci_setup_decided(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status);
 /*
  * Return the living connection that a message or an RMA request of the peer names, or
- * NULL.  The client's answer to the decision lies in the ring of responses, its first
- * message in the ring of requests: it publishes the answer first, but a pass that has
- * found no response may find the message.  Only the decision tells the client the tag, so
- * the message says what the answer says, and the answer is ignored when it is found.
+ * NULL.  The client publishes its answer to the decision before its first message, and a
+ * pass takes the responses of a peer before its requests.  With matching by the host
+ * (PTL3_MATCH) the answer may lie behind a reply that waits for the host, and the message
+ * is found first.  Only the decision tells the client the tag, so the message says what
+ * the answer says, and the answer is ignored when it is found.
  */
 struct p3_cci_conn *p3_cci_setup_used(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t tag);
