@@ -257,8 +257,8 @@ static struct {
 	sem_t news;   /* posted after each change of the others */
 	p3_a32 over;  /* 0: it is under way; FENCE_GOOD; or an error of PMIx */
 	p3_a32 ended; /* 1 + a rank that has ended and will not come; 0: none is known */
-	const uint32_t *leader;
-	uint32_t size;
+	const uint32_t *leader; /* these stay until the process ends */
+	uint32_t rank, size;
 } waits;
 
 static void on_fence(pmix_status_t status, void *arg)
@@ -281,20 +281,33 @@ static void on_fence(pmix_status_t status, void *arg)
  * but also for others whose state PMIx has no word for. */
 static bool has_ended(const pmix_proc_info_t *p)
 {
-	bool near = waits.leader[p->proc.rank] == waits.leader[pmix.self.rank];
+	bool near = waits.leader[p->proc.rank] == waits.leader[waits.rank];
 	if (p->pid <= 0 || (p->state != PMIX_PROC_STATE_UNDEF &&
 				   p->state < PMIX_PROC_STATE_TERMINATED))
 		return false;
 	return !near || (kill(p->pid, 0) != 0 && errno == ESRCH);
 }
 
-static void look_at(const pmix_info_t *info)
+/* Keep the first rank that has ended: others may have ended because of it. */
+static void look_at(const pmix_proc_info_t *p)
 {
-	const pmix_proc_info_t *p = info->value.data.pinfo;
-	if (info->value.type != PMIX_PROC_INFO || !p || p->proc.rank >= waits.size)
+	if (!p || p->proc.rank >= waits.size || p3_get(&waits.ended) ||
+		strcmp(p->proc.nspace, pmix.self.nspace) != 0)
 		return;
 	if (has_ended(p))
 		p3_set(&waits.ended, 1 + p->proc.rank);
+}
+
+/* Return an entry of the table.  PMIx defines an array of processes; Open MPI 4 makes an
+ * array of values of which each is a process. */
+static const pmix_proc_info_t *entry(const pmix_data_array_t *table, size_t i)
+{
+	const pmix_info_t *values = table->array;
+	if (table->type == PMIX_PROC_INFO)
+		return (const pmix_proc_info_t *)table->array + i;
+	return table->type == PMIX_INFO && values[i].value.type == PMIX_PROC_INFO
+		       ? values[i].value.data.pinfo
+		       : NULL;
 }
 
 /* PMIx calls this function in its own thread. */
@@ -306,8 +319,8 @@ static void on_table(pmix_status_t status, pmix_info_t *info, size_t ninfo, void
 		status == PMIX_SUCCESS && ninfo && info->value.type == PMIX_DATA_ARRAY
 			? info->value.data.darray
 			: NULL;
-	for (size_t i = 0; table && table->type == PMIX_INFO && i < table->size; i++)
-		look_at((const pmix_info_t *)table->array + i);
+	for (size_t i = 0; table && i < table->size; i++)
+		look_at(entry(table, i));
 	if (release)
 		release(release_arg);
 	(void)sem_post(&waits.news);
@@ -316,20 +329,24 @@ static void on_table(pmix_status_t status, pmix_info_t *info, size_t ninfo, void
 static void ask_for_table(void)
 {
 	static char table[] = PMIX_QUERY_PROC_TABLE, *keys[] = {table, NULL};
-	static pmix_info_t job = {.key = PMIX_NSPACE, .value = {.type = PMIX_STRING}};
-	static pmix_query_t query = {.keys = keys, .qualifiers = &job, .nqual = 1};
-	job.value.data.string = pmix.self.nspace;
+	static pmix_info_t how[] = {{.key = PMIX_NSPACE, .value = {.type = PMIX_STRING}},
+		{.key = PMIX_QUERY_REFRESH_CACHE,
+			.value = {.type = PMIX_BOOL, .data = {.flag = true}}}};
+	static pmix_query_t query = {.keys = keys, .qualifiers = how, .nqual = 2};
+	how[0].value.data.string = pmix.self.nspace;
 	if (pmix.query)
 		(void)pmix.query(&query, 1, on_table, NULL);
 }
 
 /* ---- the fence ---- */
 
-/* Wait for news until this second after the begin.  Return false when it is over. */
-static bool await_news(struct timespec begin, uint32_t second)
+/* Wait for news for this number of seconds.  Return false when they are over. */
+static bool await_news(uint32_t seconds)
 {
-	begin.tv_sec += second;
-	while (sem_timedwait(&waits.news, &begin) != 0)
+	struct timespec end;
+	(void)clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += seconds;
+	while (sem_timedwait(&waits.news, &end) != 0)
 		if (errno == ETIMEDOUT)
 			return false;
 	return true;
@@ -344,16 +361,16 @@ static bool is_decided(void)
  * when that takes long: a rank that never calls PtlNIInit holds up all others. */
 static void await_fence(const struct p3_node *node)
 {
-	struct timespec begin;
-	uint32_t next = ASK_S;
-	(void)clock_gettime(CLOCK_REALTIME, &begin);
+	uint32_t waited = 0, pause = ASK_S;
 	while (!is_decided()) {
-		if (await_news(begin, next))
+		if (await_news(pause))
 			continue;
-		if (next == P3_EXCHANGE_LATE_S)
+		waited += pause;
+		if (waited == P3_EXCHANGE_LATE_S)
 			p3_warn(P3_EXCHANGE_LATE, node->rank, P3_EXCHANGE_LATE_S,
 				node->size);
-		next += next < P3_EXCHANGE_LATE_S ? ASK_S : P3_EXCHANGE_LATE_S;
+		if (waited >= P3_EXCHANGE_LATE_S)
+			pause = P3_EXCHANGE_LATE_S;
 		ask_for_table();
 	}
 }
@@ -365,6 +382,7 @@ static pmix_status_t begin_fence(const struct p3_node *node)
 	p3_set(&waits.over, 0);
 	p3_set(&waits.ended, 0);
 	waits.leader = node->wireup->leader;
+	waits.rank = node->rank;
 	waits.size = node->size;
 	return pmix.fence(NULL, 0, &collect, node->size <= COLLECTED, on_fence, NULL);
 }
@@ -376,8 +394,9 @@ static int say_fence(void)
 		return 0;
 	if (over)
 		return say("PMIx_Fence", (pmix_status_t)over);
-	p3_error("rank %u has ended and has not called PtlNIInit; this rank gives up "
-		 "with it: start Portals in each rank of a job on several hosts",
+	p3_error("rank %u has ended before all ranks had called PtlNIInit; this rank "
+		 "gives "
+		 "up with it: start Portals in each rank of a job on several hosts",
 		p3_get(&waits.ended) - 1);
 	return -EPIPE;
 }
