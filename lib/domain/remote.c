@@ -40,7 +40,7 @@
 #define CONFIRM_NS    UINT64_C(2000000000) /* wait for the confirmations of a leave */
 #define STALE_NS      UINT64_C(1000000000) /* a probe means that an older one is broken */
 #define LATE_NS       UINT64_C(10000000000) /* wait for first connections, then a line */
-#define NAMED         4u                    /* ranks that this line names */
+#define NAMED         2u                    /* ranks that this line names */
 
 static struct p3_wireup *wireup_of(const struct p3_meeting *m)
 {
@@ -197,11 +197,10 @@ static void say_late(struct p3_meeting *m, uint64_t now)
 	w->said_late = true;
 	if (n)
 		p3_warn("rank %u waits since %u s for its first connections with %u "
-			"ranks on other hosts: %s%s; see that their hosts are up, that "
-			"the firewall lets all TCP ports through, and that dmesg shows "
-			"no overflow of the neighbor table "
-			"(net.ipv4.neigh.default.gc_thresh3)",
-			w->rank, (uint32_t)(waited / 1000000000), n, list,
+			"ranks on other hosts: %s%s; see whether their hosts are up, the "
+			"firewall lets all TCP ports through, and dmesg shows an "
+			"overflow of the neighbor table (gc_thresh3)",
+			w->rank, (uint32_t)((waited + 999999999) / 1000000000), n, list,
 			n > NAMED ? ", ..." : "");
 }
 
