@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 /* Open missing standard descriptors: else a socket of yod could become a node's stdout.
- * Output to a missing stdout fails nevertheless, as it would without yod. */
+ * Output to a missing stdout fails nevertheless: it would be lost without a word. */
 static int open_missing_standard_fds(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

@@ -311,12 +311,18 @@ void p3_output_step(struct p3_output *o)
 
 /* ---- creation and end ---- */
 
+static int access_of(int fd)
+{
+	return fcntl(fd, F_GETFL) & O_ACCMODE;
+}
+
 /* Return true if both descriptors are of one file, as in `yod ... 2>&1`.  They then get
- * one sink, so that no line is torn. */
+ * one sink, so that no line is torn.  A stdout that was closed is /dev/null without the
+ * right to write (main.c); stderr may be /dev/null, too. */
 static bool same_file(int a, int b)
 {
 	struct stat sa, sb;
-	if (fstat(a, &sa) || fstat(b, &sb))
+	if (fstat(a, &sa) || fstat(b, &sb) || access_of(a) != access_of(b))
 		return false;
 	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
