@@ -15,7 +15,7 @@
 #define MOST      16u /* connections without a right hello */
 #define RIGHT     UINT64_C(42)
 #define LATER     10000u /* ms */
-#define SOON      4500u  /* no stranger's time is over, UNKNOWN_NS in connections.c */
+#define SOON      4500u  /* no stranger's time is over, UNAUTH_NS in connections.c */
 #define NEVER     500u   /* nothing may come */
 #define TRIES     8u     /* of a case that must be quick */
 
