@@ -491,8 +491,8 @@ static void be_accepted_by_request(cci_endpoint_t *ep, cci_connection_t *conn)
 	give(e);
 }
 
-/* With matching by the host the client's answer to the decision may lie behind a reply that
- * waits for the host, while its first message or RMA request is taken. */
+/* With matching by the host the client's answer to the decision may lie behind a reply
+ * that waits for the host, while its first message or RMA request is taken. */
 NODES_CASE(a_request_before_the_answer_accepts, 2)
 {
 	UNUSED_ARGS;

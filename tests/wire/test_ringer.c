@@ -264,8 +264,8 @@ NODES_CASE(a_ring_costs_few_passes, 2)
 
 static p3_a32 seldom_rung[TRIES]; /* nodes, by try */
 
-/* Messages to and fro; many frames are late or lost.  Nodes that always sleep are rung for
- * a part of them.  On a busy machine a frame may come before its receiver sleeps. */
+/* Messages to and fro; many frames are late or lost.  Nodes that always sleep are rung
+ * for a part of them.  On a busy machine a frame may come before its receiver sleeps. */
 NODES_CASE(no_sleep_is_short_because_frames_are_late, 2)
 {
 	(void)arg;
