@@ -219,8 +219,8 @@ static void read_bytes(struct end *e, ptl_handle_ni_t ni, ptl_handle_ni_t second
 	gate_wait(e->closed);
 }
 
-/* On the loop a transfer of MOST takes some seconds: it is not over before the end that
- * is to interrupt it, whoever has the CPU. */
+/* Make a transfer of MOST bytes on the loop take some seconds.  Then it is still under
+ * way when the end comes that is to interrupt it, also if that comes late. */
 static void be_slow(bool slow)
 {
 	loop_serve_slowly(slow ? SLOW_MS : 0);
