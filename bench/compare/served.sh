@@ -15,7 +15,8 @@ served() {
 	local child=$!
 	trap 'kill "$child" 2>/dev/null' EXIT # of the subshell that this runs in
 	local tries status=1
-	for ((tries = 0; tries < 60 && status; tries++)); do
+	# timeout gives 124, or 137: a client that hangs is not tried again.
+	for ((tries = 0; tries < 60 && status && status != 124 && status != 137; tries++)); do
 		sleep 0.3
 		$limit taskset -c "$first_cpu" "$@" 2>>"$log" >"$work/client"
 		status=$?
