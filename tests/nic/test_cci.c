@@ -416,6 +416,19 @@ static struct p3_cci_rma read_of_offer(cci_endpoint_t *ep, unsigned char *at)
 	return r;
 }
 
+/* Connect the nodes.  Return node 1's read of the memory that node 0 offers. */
+static struct p3_cci_rma meet_for_reads(
+	unsigned rank, cci_endpoint_t *ep, unsigned char *at, cci_connection_t **conn_out)
+{
+	sync_nodes();
+	*conn_out = rank == 0 ? accepted(ep, 0, 0)
+			      : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	if (rank == 1)
+		return read_of_offer(ep, at);
+	offer_memory(ep, *conn_out, at);
+	return (struct p3_cci_rma){.msg = NULL};
+}
+
 /* Begin a short read and then long ones, and wait for the end of the short one. */
 static void begin_reads(cci_endpoint_t *ep, cci_connection_t *conn, struct p3_cci_rma *r)
 {
@@ -448,14 +461,8 @@ NODES_CASE(a_peer_dies_while_several_reads_move, 2)
 	UNUSED_ARGS;
 	unsigned char *at = node_alloc(LONG);
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
-	sync_nodes();
-	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
-					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
-	struct p3_cci_rma r = {.msg = NULL};
-	if (rank == 0)
-		offer_memory(ep, conn, at);
-	else
-		r = read_of_offer(ep, at);
+	cci_connection_t *conn;
+	struct p3_cci_rma r = meet_for_reads(rank, ep, at, &conn);
 	if (rank == 1)
 		begin_reads(ep, conn, &r);
 	sync_nodes();
@@ -498,14 +505,8 @@ NODES_CASE(a_request_before_the_answer_accepts, 2)
 	UNUSED_ARGS;
 	unsigned char *at = node_alloc(LONG);
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
-	sync_nodes();
-	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
-					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
-	struct p3_cci_rma r = {.msg = NULL};
-	if (rank == 0)
-		offer_memory(ep, conn, at);
-	else
-		r = read_of_offer(ep, at);
+	cci_connection_t *conn;
+	struct p3_cci_rma r = meet_for_reads(rank, ep, at, &conn);
 	for (unsigned step = 0; step < 4; step++) {
 		if (rank == 0)
 			wait_for_answer_again(conn);
