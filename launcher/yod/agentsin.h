@@ -53,6 +53,8 @@ struct p3_uplink {
 	bool over;         /* both, and its ranks' streams are ended */
 	bool writes;       /* EPOLLOUT is watched */
 	bool in_barrier;   /* all its ranks wait in the present barrier */
+	bool begun;        /* bytes have come */
+	bool in_frame;     /* it was cut off within a frame */
 	int64_t silent_ms; /* it was cut off after this silence; 0: it was not */
 	int trace;         /* file of the host's traces, or -1 */
 	struct p3_beat beat;

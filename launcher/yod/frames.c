@@ -154,6 +154,11 @@ int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **byt
 	return 0;
 }
 
+bool p3_frames_has_part(const struct p3_frames *c)
+{
+	return held(&c->got);
+}
+
 void p3_frames_text(const struct p3_frames *c, char *text, size_t size)
 {
 	size_t n = 0;

@@ -120,6 +120,9 @@ int p3_frames_fill(struct p3_frames *c);
  * -EPROTO: the bytes are no frame (p3_frames_text()). */
 int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out);
 
+/* Return true if a part of a frame has come, and not the rest. */
+bool p3_frames_has_part(const struct p3_frames *c);
+
 /* Copy the first line of the bytes that have come, for messages. */
 void p3_frames_text(const struct p3_frames *c, char *text, size_t size);
 

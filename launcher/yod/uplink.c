@@ -124,7 +124,6 @@ static void on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int stat
 static void on_ready(struct p3_agents *a, uint32_t host)
 {
 	a->link[host].state = P3_UPLINK_READY;
-	p3_beat_begin(&a->link[host].beat);
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (a->link[h].state != P3_UPLINK_READY)
 			return;
@@ -290,13 +289,25 @@ static void take_frame(
 void p3_uplink_say_waits(const struct p3_agents *a)
 {
 	for (uint32_t h = 0; h < a->hosts->n; h++)
-		if (a->link[h].state == P3_UPLINK_STARTING && !a->link[h].over)
+		if (a->link[h].state == P3_UPLINK_STARTING && !a->link[h].over &&
+			!a->link[h].begun)
 			p3_say("host %s: %s has not started an agent for %d s; yod "
 			       "waits, ^C ends it",
 				name_of(a, h), a->rsh.argv[0], P3_AGENTS_GREET_MS / 1000);
 }
 
 /* ---- connections ---- */
+
+/* Note that bytes have come.  The first ones begin the time in which an agent must not be
+ * silent.  Before them, a user may be asked for a password. */
+static void on_bytes(struct p3_uplink *l)
+{
+	if (l->begun)
+		p3_beat_heard(&l->beat);
+	else
+		p3_beat_begin(&l->beat);
+	l->begun = true;
+}
 
 void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 {
@@ -319,6 +330,7 @@ void p3_uplink_beat(struct p3_agents *a, uint32_t host)
 	/* an ending agent has its own time: on_slow() in agents.c */
 	if (p3_beat_is_lost(&l->beat) && a->stage == P3_AGENTS_GOING) {
 		l->silent_ms = l->beat.timeout_ms;
+		l->in_frame = p3_frames_has_part(&l->conn);
 		kill(-l->rsh.pid, SIGKILL); /* it would wait for the network */
 		p3_uplink_cut(a, host);
 	} else if (p3_beat_is_due(&l->beat)) {
@@ -347,8 +359,8 @@ void p3_uplink_receive(struct p3_agents *a, uint32_t host)
 	struct p3_frame f;
 	const char *bytes;
 	int rc = l->closed ? 0 : p3_frames_fill(&l->conn), rc2 = 0;
-	if (!rc)
-		p3_beat_heard(&l->beat);
+	if (!rc && !l->closed)
+		on_bytes(l);
 	while (!l->closed && !(rc2 = p3_frames_next(&l->conn, &f, &bytes)))
 		take_frame(a, host, &f, bytes);
 	if (l->closed)
@@ -375,7 +387,8 @@ void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status)
 static void describe_shell_end(const struct p3_uplink *l, char *text, size_t len)
 {
 	if (l->silent_ms)
-		snprintf(text, len, "brings no frame for %lld s (PTL3_FAR_TIMEOUT)",
+		snprintf(text, len, "brings %s for %lld s (PTL3_FAR_TIMEOUT)",
+			l->in_frame ? "part of a frame, and then nothing" : "no frame",
 			(long long)l->silent_ms / 1000);
 	else if (l->exited)
 		p3_reap_describe(text, len, l->status);

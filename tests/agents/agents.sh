@@ -201,6 +201,27 @@ case_foreign_bytes() {
 	done
 }
 
+# Part of an agent's first frame comes, and then nothing: after the time-out one line says
+# so, and the job ends.
+case_part_of_a_frame() {
+	printf '#!/bin/sh\nprintf "\\002FP3\\022"; exec sleep 300\n' >"$dir/rsh"
+	chmod +x "$dir/rsh"
+	PTL3_FAR_TIMEOUT=1 run --rsh "$dir/rsh" --hosts a -sz 1 --timeout "$P3_LIMIT" true
+	same "status and lines" "125 1" "$status $(wc -l <"$dir/err")"
+	says "^yod: host a: $dir/rsh brings part of a frame, and then nothing for 1 s \(PTL3_FAR_TIMEOUT\) before an agent of yod has answered; expected"
+	nothing_left 3
+}
+
+# An agent says HELLO and nothing more.
+case_silent_agent() {
+	printf '#!/bin/sh\n"%s/local.sh" "$@" </dev/null 2>/dev/null | head -c 32; exec sleep 300\n' "$here" >"$dir/rsh"
+	chmod +x "$dir/rsh"
+	PTL3_FAR_TIMEOUT=1 run --rsh "$dir/rsh" --hosts a -sz 1 --timeout "$P3_LIMIT" true
+	same status 125 "$status"
+	says "^yod: host a is lost, with ranks 0-0: $dir/rsh brings no frame for 1 s \(PTL3_FAR_TIMEOUT\); ending"
+	nothing_left 3
+}
+
 case_versions() {
 	printf '#!/bin/sh\nprintf "\\003FP3 the rest"; cat >/dev/null\n' >"$dir/rsh"
 	chmod +x "$dir/rsh"
