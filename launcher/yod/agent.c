@@ -93,6 +93,17 @@ static void send_line(void *arg, const char *line, size_t len)
 	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_SAY, .len = len}, line);
 }
 
+/* Name bytes on standard input that are not yod's. */
+static void say_garbage(const struct p3_agent *a)
+{
+	char text[60];
+	p3_frames_text(&a->conn, text, sizeof text);
+	p3_say("'%s' is no frame of a yod of this version; expected nothing else on the "
+	       "agent's standard input: see that the remote shell and the shell's start "
+	       "files write nothing to it",
+		text);
+}
+
 /* ---- before the job ---- */
 
 /* Wait for the next frame.  Return 0 or -errno; -ECONNRESET: yod does not listen any
@@ -224,6 +235,8 @@ bool p3_agent_await_go(struct p3_agent *a)
 		while ((rc = p3_frames_next(&a->conn, &f, &bytes)) == -EAGAIN)
 			if (!wait_for_go(a))
 				return false;
+		if (rc == -EPROTO)
+			say_garbage(a);
 		if (rc || f.op != P3_FRAME_BEAT)
 			return !rc && f.op == P3_FRAME_GO;
 	}
@@ -302,6 +315,8 @@ static void take_frames(struct p3_agent *a)
 	int rc = 0;
 	while (!a->cut && !(rc = p3_frames_next(&a->conn, &f, &bytes)))
 		take_frame(a, &f, bytes);
+	if (rc == -EPROTO)
+		say_garbage(a);
 	if (rc && rc != -EAGAIN)
 		cut(a);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -161,10 +162,15 @@ bool p3_frames_has_part(const struct p3_frames *c)
 
 void p3_frames_text(const struct p3_frames *c, char *text, size_t size)
 {
+	const char *at = c->got.at + c->got.begin;
 	size_t n = 0;
-	for (const char *at = c->got.at + c->got.begin;
-		n + 1 < size && n < held(&c->got) && at[n] != '\n' && at[n]; n++)
-		text[n] = at[n];
+	for (size_t k = 0; n + sizeof "\\012" <= size && k < held(&c->got); k++) {
+		if (k && at[k] == '\n')
+			break;
+		bool shows = at[k] >= ' ' && at[k] <= '~';
+		n += (size_t)sprintf(
+			text + n, shows ? "%c" : "\\%03o", (unsigned char)at[k]);
+	}
 	text[n] = '\0';
 }
 

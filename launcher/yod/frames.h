@@ -123,7 +123,8 @@ int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **byt
 /* Return true if a part of a frame has come, and not the rest. */
 bool p3_frames_has_part(const struct p3_frames *c);
 
-/* Copy the first line of the bytes that have come, for messages. */
+/* Copy the first line of the bytes that have come, for messages.  Bytes that are not
+ * printable become \012 and the like, as does a newline before all others. */
 void p3_frames_text(const struct p3_frames *c, char *text, size_t size);
 
 /* Wait until frames have come or can be sent (as p3_frames_fill() and p3_frames_flush()

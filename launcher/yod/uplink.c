@@ -251,9 +251,9 @@ static void on_garbage(struct p3_agents *a, uint32_t host)
 {
 	char text[60];
 	p3_frames_text(&a->link[host].conn, text, sizeof text);
-	p3_say("host %s: '%s' is no frame of an agent; expected nothing else on "
-	       "its standard output: see that the shell's start files print "
-	       "nothing, as in %s %s true",
+	p3_say("host %s: '%s' is no frame of an agent of this version; expected nothing "
+	       "else on its standard output: see that the remote shell and the shell's "
+	       "start files print nothing, as in %s %s true",
 		name_of(a, host), text, a->rsh.argv[0], name_of(a, host));
 	cut_off(a, host);
 }

@@ -113,7 +113,12 @@ case_no_agent() {
 	says "^yod: host a: '$dir/none' cannot be run: No such file or directory; expected"
 	run --rsh 'echo Welcome to' --hosts a -sz 2 true
 	same status 125 $status
-	says "^yod: host a: 'Welcome to a exec .*' is no frame of an agent; expected nothing else"
+	says "^yod: host a: 'Welcome to a exec .*' is no frame of an agent of this version; expected nothing else"
+	printf '#!/bin/sh\nprintf "\\nWelcome\\033[0m\\0\\n\\n"; cat\n' >"$dir/motd"
+	chmod +x "$dir/motd"
+	run --rsh "$dir/motd" --hosts a -sz 2 true
+	same status 125 $status
+	says "^yod: host a: '\\\\012Welcome\\\\033\[0m\\\\000' is no frame of an agent of this version; .* as in $dir/motd a true$"
 	run --rsh "'" --hosts a -sz 2 true
 	same status 125 $status
 	says "^yod: --rsh: ''' is no program; expected"
@@ -192,10 +197,16 @@ case_foreign_bytes() {
 		await_lines 2
 		touch "$dir/speak"
 		ends
-		same "lines of $way" 1 "$(wc -l <"$dir/err")"
 		case $way in
-		out.of) same "status of $way" 125 $status && says "^yod: host a: 'a banner' is no frame of an agent" ;;
-		in.to) same "status of $way" 137 $status && says '^yod: host a is lost, with ranks 0-1: ' ;;
+		out.of)
+			same "status and lines of $way" "125 1" "$status $(wc -l <"$dir/err")"
+			says "^yod: host a: 'a banner' is no frame of an agent of this version; expected"
+			;;
+		in.to)
+			same "status and lines of $way" "137 2" "$status $(wc -l <"$dir/err")"
+			says "^yod: a: 'GET / HTTP/1.1, and more' is no frame of a yod of this version; expected"
+			says '^yod: host a is lost, with ranks 0-1: '
+			;;
 		esac
 		clean 5 $pid
 	done
