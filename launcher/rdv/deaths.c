@@ -10,6 +10,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#define ENDING_MS 5000 /* longest time that a process may take to end in the kernel */
+
 /*
  * Keep copies of the ended peer's descriptors with the introduction o in a node's queue:
  * the node needs them to read the peer's last messages.  Return false if o is no
@@ -233,7 +235,19 @@ void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i)
 	if (n->fate_at != P3_NEVER)
 		return;
 	n->fate_at = p3_now_ms() + r->conf.eof_ms;
+	n->fate_by = n->fate_at + ENDING_MS;
 	p3_rdv_timer_arm(r, n->fate_at);
+}
+
+void p3_rdv_node_late(struct p3_rdv *r, uint32_t i)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	int64_t now = p3_now_ms();
+	if (n->fate_by > now && r->conf.ends &&
+		r->conf.ends(r->conf.ends_arg, i, n->owner))
+		n->fate_at = now + r->conf.eof_ms;
+	else
+		p3_rdv_node_died(r, i, 0);
 }
 
 void p3_rdv_cut_off(struct p3_rdv *r, uint32_t i)

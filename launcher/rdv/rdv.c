@@ -32,7 +32,7 @@ static void node_late(struct p3_rdv *r, uint32_t i, int64_t now)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->fate_at <= now)
-		p3_rdv_node_died(r, i, 0);
+		p3_rdv_node_late(r, i);
 	if (n->reap_at <= now)
 		p3_rdv_owe_nothing(r, n);
 	if (n->retry)

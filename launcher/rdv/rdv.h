@@ -17,9 +17,9 @@
  *	any --end of file, breach of the protocol, p3_rdv_ended()--> GONE
  *
  * When the socket of a JOINED node closes, the rendezvous waits up to eof_ms for
- * p3_rdv_ended() to tell how the process ended, for tools (attach.h): with status 0 the
- * node has left, else, and without a status (exec), it has died.  The peers get DIED
- * in both cases.  A process that ends while a wrapper script still holds the
+ * p3_rdv_ended() to tell how the process ended, for tools (attach.h), and longer while
+ * conf.ends says that this will come: with status 0 the node has left, else, and without
+ * a status (exec), it has died.  The peers get DIED in both cases.  A process that ends while a wrapper script still holds the
  * socket leaves the node NEW: the script's next program may say HELLO.
  *
  * Memory is bounded: a node that does not read has at most a birth, a death and a pid
@@ -66,6 +66,10 @@ struct p3_rdv_conf {
 			  * here */
 	bool apart;      /* nodes get each other's descriptors when they first talk */
 	uint32_t eof_ms; /* 0: p3_rdv_ended() is never called; an end of file is death */
+	/* NULL, or return true if the process that is the node is ending, and
+	 * p3_rdv_ended() will tell its status. */
+	bool (*ends)(void *arg, uint32_t node, uint32_t os_pid);
+	void *ends_arg;
 	void (*say)(void *arg, const char *line); /* prints a line for users; or NULL */
 	void *say_arg;
 	/* NULL, or called when an incarnation ends.  The published segment is rdv's

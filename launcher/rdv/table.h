@@ -50,6 +50,7 @@ struct p3_rdv_node {
 	uint32_t pid[P3_JOB_NIS];
 	int fds[P3_JOB_FDS];
 	int64_t fate_at; /* JOINED with its socket closed: it is dead at this time */
+	int64_t fate_by; /* or at this time, if it is ending */
 	int64_t reap_at; /* time at which yod waits for no DROPPED any more */
 	uint64_t *owed;  /* a bit for each node whose DROPPED yod waits for */
 	uint32_t owed_n;
@@ -182,6 +183,8 @@ void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status);
 /* Note the end of the process or of its socket.  A joined node has died eof_ms later,
  * unless p3_rdv_ended() tells its status before. */
 void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i);
+/* That time is over: the node has died, unless it is ending still. */
+void p3_rdv_node_late(struct p3_rdv *r, uint32_t i);
 /* Close the socket of a node, which counts as its death. */
 void p3_rdv_cut_off(struct p3_rdv *r, uint32_t i);
 /* Cut off a node that broke the protocol, with a line that says how. */

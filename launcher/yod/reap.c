@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define SWEEP_TURN_US 2000
+#define EXITING       0x4u /* a flag of the kernel, PF_EXITING */
 
 static int wait_status(const siginfo_t *info)
 {
@@ -64,21 +65,40 @@ pid_t p3_reap_any(void)
 	return info.si_pid;
 }
 
+struct stat_of {
+	char state;
+	int parent;
+	unsigned flags;
+};
+
 /* Parse "pid (name) state ppid ..."; a name may contain any character. */
-static pid_t parent_of(const char *pid)
+static bool read_stat(const char *pid, struct stat_of *out)
 {
 	char name[64], line[512];
 	snprintf(name, sizeof name, "/proc/%.20s/stat", pid);
 	int fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
+		return false;
 	ssize_t n = read(fd, line, sizeof line - 1);
 	close(fd);
-	if (n <= 0)
-		return 0;
-	line[n] = 0;
-	char *at = strrchr(line, ')');
-	return at && strlen(at) > 4 ? (pid_t)atoi(at + 4) : 0;
+	line[n > 0 ? n : 0] = 0;
+	const char *at = strrchr(line, ')');
+	return at && sscanf(at, ") %c %d %*d %*d %*d %*d %u", &out->state, &out->parent,
+			     &out->flags) == 3;
+}
+
+static pid_t parent_of(const char *pid)
+{
+	struct stat_of stat;
+	return read_stat(pid, &stat) ? stat.parent : 0;
+}
+
+bool p3_reap_is_ending(pid_t pid)
+{
+	char text[20];
+	struct stat_of stat;
+	snprintf(text, sizeof text, "%d", (int)pid);
+	return read_stat(text, &stat) && (stat.state == 'Z' || stat.flags & EXITING);
 }
 
 static void kill_children(void)

@@ -17,6 +17,9 @@
  * it (p3_reap_take). */
 bool p3_reap_fate(pid_t pid, int *status_out);
 
+/* Return true if this child has ended, or is ending in the kernel. */
+bool p3_reap_is_ending(pid_t pid);
+
 /* Return the signal that stopped this child, or 0. */
 int p3_reap_stopped(pid_t pid);
 

@@ -38,7 +38,7 @@
 #define ASK_MS   1000 /* time between the user's signal and SIGTERM */
 #define SLOW_MS  1000 /* time after SIGTERM until yod names the running nodes */
 #define KILL_MS  5000 /* time after which yod gives up killed nodes */
-#define EOF_MS   200  /* longest time from a socket's end to its process's end */
+#define EOF_MS   200  /* from the end of a node's socket to a look at its process */
 #define DRAIN_MS 2000 /* time for the output of an aborted job */
 #define SWEEP_MS 5000
 
@@ -690,6 +690,13 @@ static int enter_domain(struct run *r)
 	return rc;
 }
 
+/* Return true if the node is the process that yod has started, and this is ending. */
+static bool is_ending(void *arg, uint32_t i, uint32_t os_pid)
+{
+	const struct run *r = arg;
+	return (uint32_t)r->rank[i].pid == os_pid && p3_reap_is_ending(r->rank[i].pid);
+}
+
 static void take_trace(void *arg, uint32_t i, int published, bool died)
 {
 	struct run *r = arg;
@@ -814,6 +821,8 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 		.in_domain = r->opt->domain != NULL,
 		.apart = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), r->opt->size),
 		.eof_ms = EOF_MS,
+		.ends = is_ending,
+		.ends_arg = r,
 		.say = say_line,
 		.over = take_trace,
 		.over_arg = r,

@@ -26,6 +26,7 @@
 
 #include "launcher/clock.h"
 #include "launcher/rdv/rdv.h"
+#include "launcher/yod/reap.h"
 #include "support/patience.h"
 #include "shm/job.h"
 #include "shm/layout.h"
@@ -101,6 +102,12 @@ static void wire(struct world *w, uint32_t i)
 	w->sock[i] = pair[1];
 }
 
+static bool is_ending(void *arg, uint32_t node, uint32_t os_pid)
+{
+	(void)arg, (void)node;
+	return p3_reap_is_ending((pid_t)os_pid);
+}
+
 static struct world *world_of(uint32_t size, uint32_t eof_ms, bool apart)
 {
 	struct world *w = calloc(1, sizeof *w);
@@ -112,6 +119,7 @@ static struct world *world_of(uint32_t size, uint32_t eof_ms, bool apart)
 		.jid = 77,
 		.cpus = 2,
 		.eof_ms = eof_ms,
+		.ends = is_ending,
 		.say = hear,
 		.say_arg = w};
 	w->rdv = p3_rdv_create(&conf);
@@ -155,6 +163,12 @@ static int setup_apart(void **state)
 static int setup_with_fates(void **state)
 {
 	*state = world_new(1000, false);
+	return 0;
+}
+
+static int setup_with_fates_soon(void **state)
+{
+	*state = world_new(10, false);
 	return 0;
 }
 
@@ -890,6 +904,29 @@ static void rdv_sees_a_wrapped_program_die(void **state)
 	}
 }
 
+/* A process that has ended or is ending has a status, however late that comes. */
+static void rdv_waits_for_the_fate_of_a_process_that_ends(void **state)
+{
+	struct world *w = *state;
+	siginfo_t info;
+	hello(w, 0);
+	join(w, 0, 1);
+	pid_t pid = program(w, 1, 2, true);
+	skip_all(w, 0);
+	settle_until_heard(w, 0);
+	expect_about(w, 0, P3_JOB_BORN, 1, 2);
+	assert_false(p3_reap_is_ending(pid));
+	hang_up(w, 1);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_true(p3_reap_is_ending(pid));
+	settle_for(w, 100);
+	expect_silence(w, 0);
+	p3_rdv_ended(w->rdv, 1, SIGKILL);
+	assert_int_equal(expect(w, 0, P3_JOB_DIED).status, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void rdv_lets_a_wrappers_next_program_take_over(void **state)
 {
 	struct world *w = *state;
@@ -1263,6 +1300,7 @@ static void job_send_refuses_too_many_descriptors(void **state)
 #define CASE_APART(f) cmocka_unit_test_setup_teardown(f, setup_apart, teardown)
 #define CASE_LARGE(f) cmocka_unit_test_setup_teardown(f, setup_large, teardown)
 #define CASE_FATES(f) cmocka_unit_test_setup_teardown(f, setup_with_fates, teardown)
+#define CASE_SOON(f)  cmocka_unit_test_setup_teardown(f, setup_with_fates_soon, teardown)
 
 int main(void)
 {
@@ -1300,6 +1338,7 @@ int main(void)
 		CASE(rdv_answers_behind_all_it_had_to_tell),
 		CASE(rdv_ignores_a_forked_child),
 		CASE(rdv_sees_a_wrapped_program_die),
+		CASE_SOON(rdv_waits_for_the_fate_of_a_process_that_ends),
 		CASE_FATES(rdv_lets_a_wrappers_next_program_take_over),
 		CASE(rdv_bounds_the_queue_of_one_that_never_reads),
 		CASE(rdv_cuts_off_one_that_asks_and_never_reads),
