@@ -185,13 +185,13 @@ static uint64_t late_ns(const struct p3_wireup *w)
 	return half && half < LATE_NS ? half : LATE_NS;
 }
 
-/* Say once which ranks this one waits for. */
+/* Say once which ranks this one waits for, unless it is leaving. */
 static void say_late(struct p3_meeting *m, uint64_t now)
 {
 	struct p3_wireup *w = wireup_of(m);
 	char list[NAMED * 120];
 	uint64_t waited = now - w->begun_ns;
-	if (w->said_late || waited < late_ns(w))
+	if (w->said_late || m->over || waited < late_ns(w))
 		return;
 	uint32_t n = list_awaited(m, list, sizeof list);
 	w->said_late = true;

@@ -2,12 +2,14 @@
 /* The domain's thread and a rank on another host (lib/domain/remote.c), whose end of the
  * connection is here, too. */
 #include "lib/domain/meeting.h"
+#include "shm/park.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -154,6 +156,42 @@ static void yods_ranks_ignore_releases_of_others(void **state)
 	assert_int_equal(meeting.broken.status, 0);
 }
 
+/* ---- cases: first connections that take long ---- */
+
+/* Look after the remote ranks at a time when the other one is late.  Return the length of
+ * the line about it. */
+static ssize_t look_late(bool over)
+{
+	char line[1000];
+	int wire[2], saved = dup(STDERR_FILENO);
+	assert_int_equal(pipe2(wire, O_NONBLOCK | O_CLOEXEC), 0);
+	assert_int_equal(dup2(wire[1], STDERR_FILENO), STDERR_FILENO);
+	uint64_t now = p3_now_ns();
+	wireup.looked_ns = remote[other].await_call_ns = now;
+	wireup.begun_ns = now - UINT64_C(20000000000);
+	meeting.over = over;
+	p3_meet_check_remotes(&meeting);
+	dup2(saved, STDERR_FILENO);
+	ssize_t n = read(wire[0], line, sizeof line - 1);
+	line[n > 0 ? n : 0] = '\0';
+	if (n > 0)
+		assert_non_null(strstr(line, "for its first connections with 1 ranks"));
+	close(saved);
+	close(wire[0]);
+	close(wire[1]);
+	return n;
+}
+
+/* While PtlNIFini waits for confirmations, nobody waits for first connections. */
+static void no_line_tells_of_late_connections_at_the_end(void **state)
+{
+	(void)state;
+	be_rank(0, true);
+	assert_int_equal(look_late(true), -1);
+	assert_true(look_late(false) > 0);
+	assert_int_equal(look_late(false), -1); /* it comes once */
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, end)
 
 int main(void)
@@ -163,6 +201,7 @@ int main(void)
 		CASE(a_rank_takes_a_release),
 		CASE(yods_ranks_ignore_barriers_of_others),
 		CASE(yods_ranks_ignore_releases_of_others),
+		CASE(no_line_tells_of_late_connections_at_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
