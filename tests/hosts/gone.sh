@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh gone.sh program
-# A rank of mpirun ends with status 0 before the others have left PtlNIInit: they say so,
-# and PtlNIInit fails.  Another rank of its host learns of its end, or if there is none,
+# usage: hosts.sh gone.sh program unopened
+# A rank of mpirun ends with status 0 before the others have left PtlNIInit, without Portals
+# or after PtlInit and PtlFini (unopened): they say so, and PtlNIInit fails.  Another rank of its host learns of its end, or if there is none,
 # those on the host of mpirun.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,10 +11,10 @@ trap 'rm -rf "$dir"' EXIT
 failed=0
 # pause: the others come to PMIx later
 # shellcheck disable=SC2016 # of the inner shell
-gone='[ "$OMPI_COMM_WORLD_RANK" != "$0" ] || { sleep "$LATE"; exit 0; }; sleep 1; exec "$1"'
+gone='[ "$OMPI_COMM_WORLD_RANK" != "$0" ] || { sleep "$LATE"; exec $THEN; }; sleep 1; exec "$1"'
 
 begin() { # rank that ends, options of mpirun.sh
-	timeout "${P3_LIMIT:-50}" "$here/mpirun.sh" "${@:2}" -x PTL3_HUGEPAGES=off sh -c "$gone" "$1" "$program" \
+	timeout "${P3_LIMIT:-50}" "$here/mpirun.sh" "${@:2}" -x PTL3_HUGEPAGES=off -x THEN="${THEN:-true}" sh -c "$gone" "$1" "$program" \
 		>"$dir/$1" 2>&1 &
 	jobs+=("$1:$!")
 }
@@ -22,6 +22,7 @@ begin() { # rank that ends, options of mpirun.sh
 program=$1 jobs=()
 begin 5 -x LATE=0
 begin 2 -n 3 -p 1 -x LATE=5 # after the first questions
+THEN=$2 begin 4 -x LATE=0
 for job in "${jobs[@]}"; do
 	rank=${job%:*}
 	wait "${job#*:}"
