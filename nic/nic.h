@@ -223,7 +223,7 @@ enum p3_op {
 	P3_OP_MD_UPDATE,
 	P3_OP_EQ_ALLOC,
 	P3_OP_EQ_FREE,
-	P3_OP_EQ_BURY, /* freed queues that have no reader any more */
+	P3_OP_EQ_RECLAIM, /* freed queues that have no reader any more */
 	P3_OP_PUT,
 	P3_OP_GET,
 	P3_OP_GETPUT,
@@ -346,7 +346,7 @@ struct p3_cmd {
 		struct {
 			struct p3_evq_ring *ring;
 			ptl_eq_handler_t handler;
-			struct p3_eq *dead; /* a list of freed queues; FREE: out, BURY:
+			struct p3_eq *dead; /* a list of freed queues; FREE: out, RECLAIM:
 					     * in */
 			uint32_t n;
 		} eq;

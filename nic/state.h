@@ -84,7 +84,7 @@ struct p3_nic {
 	p3_a64 life; /* counts host segments: memory of an earlier one is void */
 	pthread_mutex_t arena_lock;
 	uint64_t host_used[2];
-	struct p3_eq *unburied; /* freed queues whose places are not free yet */
+	struct p3_eq *unreclaimed; /* freed queues whose places are not free yet */
 
 	/* ---- the part that a message touches, of the lease holder ---- */
 	/* report/ */

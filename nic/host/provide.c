@@ -46,12 +46,12 @@ int p3_nic_ni_open(struct p3_nic *n, uint32_t ni, uint32_t pid, bool cray,
 
 /* Append to the list dead those queues whose places could not be freed earlier, because
  * the NIC was closing.  Return the whole list. */
-static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
+static struct p3_eq *with_unreclaimed(struct p3_nic *n, struct p3_eq *dead)
 {
 	struct p3_eq *last = dead;
 	while (last->next_dead)
 		last = last->next_dead;
-	last->next_dead = p3_host_unburied(n, NULL);
+	last->next_dead = p3_host_unreclaimed(n, NULL);
 	return dead;
 }
 
@@ -62,17 +62,17 @@ static struct p3_eq *with_unburied(struct p3_nic *n, struct p3_eq *dead)
  */
 static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 {
-	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
+	struct p3_cmd c = {.op = P3_OP_EQ_RECLAIM};
 	if (!dead)
 		return;
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
 		p3_evq_retire(&eq->rx, p3_self_number());
 		p3_host_ring_free(n, eq->tx.ring, eq->n, life);
 	}
-	FAULT_POINT("queue.unburied");
-	c.eq.dead = with_unburied(n, dead);
+	FAULT_POINT("queue.unreclaimed");
+	c.eq.dead = with_unreclaimed(n, dead);
 	if (p3_call_inside(n, &c) != PTL_OK)
-		(void)p3_host_unburied(n, c.eq.dead);
+		(void)p3_host_unreclaimed(n, c.eq.dead);
 }
 
 int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)

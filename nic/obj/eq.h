@@ -4,7 +4,7 @@
  *
  * Only the lease holder calls these functions.  A queue lies in the table P3_T_EQ, its
  * ring in the host segment.  Host threads read the ring without the lease, so a removed
- * queue keeps its place until p3_eq_bury().
+ * queue keeps its place until p3_eq_reclaim().
  */
 #ifndef P3_NIC_OBJ_EQ_H
 #define P3_NIC_OBJ_EQ_H
@@ -15,8 +15,8 @@ int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c);
 /* Remove a queue.  c->eq.dead is the list of removed queues, whose rings a host thread
  * retires. */
 int p3_eq_free(struct p3_nic *n, struct p3_cmd *c);
-/* Make the places of the queues in c->eq.dead reusable. */
-int p3_eq_bury(struct p3_nic *n, struct p3_cmd *c);
+/* Command: make the places of the queues in c->eq.dead reusable. */
+int p3_eq_reclaim(struct p3_nic *n, struct p3_cmd *c);
 /*
  * Kill a queue, and add it to a list of dead ones.  Descriptors that still name it find
  * its life changed: no queue.  The caller makes sure that its place and its ring

@@ -204,15 +204,15 @@ void *p3_host_alloc(struct p3_nic *n, uint64_t len)
 	return p;
 }
 
-struct p3_eq *p3_host_unburied(struct p3_nic *n, struct p3_eq *more)
+struct p3_eq *p3_host_unreclaimed(struct p3_nic *n, struct p3_eq *more)
 {
 	pthread_mutex_lock(&n->arena_lock);
-	struct p3_eq *were = n->unburied, *last = more;
+	struct p3_eq *were = n->unreclaimed, *last = more;
 	while (last && last->next_dead)
 		last = last->next_dead;
 	if (last)
 		last->next_dead = were;
-	n->unburied = more;
+	n->unreclaimed = more;
 	pthread_mutex_unlock(&n->arena_lock);
 	return were;
 }

@@ -3,7 +3,7 @@
  * host - memory of the host segment: event rings, pendings
  *
  * Any thread may call these functions, with the lease or without: n->arena_lock guards
- * their state (n->host_seg, the free rings and extents, n->unburied).  Only the thread
+ * their state (n->host_seg, the free rings and extents, n->unreclaimed).  Only the thread
  * that starts or stops the NIC calls p3_host_create() and p3_host_drop().
  */
 #ifndef P3_NIC_OBJ_HOST_H
@@ -22,8 +22,8 @@ struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records);
 void p3_host_ring_free(
 	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life);
 void p3_host_drop(struct p3_nic *n);
-/* Exchange the list of freed queues that are not buried yet: add more to it, or, with
+/* Exchange the list of freed queues whose places are in use yet: add more to it, or, with
  * NULL, take all away.  Return the list as it was before. */
-struct p3_eq *p3_host_unburied(struct p3_nic *n, struct p3_eq *more);
+struct p3_eq *p3_host_unreclaimed(struct p3_nic *n, struct p3_eq *more);
 
 #endif

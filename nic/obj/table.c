@@ -135,7 +135,7 @@ void p3_table_kill(struct p3_table *t, struct p3_object *o)
 }
 
 P3_SPREAD
-void p3_table_bury(struct p3_table *t, struct p3_object *o)
+void p3_table_reclaim(struct p3_table *t, struct p3_object *o)
 {
 	p3_table_link(t, o);
 }
@@ -144,7 +144,7 @@ P3_SPREAD
 void p3_table_release(struct p3_table *t, struct p3_object *o)
 {
 	p3_table_kill(t, o);
-	p3_table_bury(t, o);
+	p3_table_reclaim(t, o);
 }
 
 /* ---- names ---- */

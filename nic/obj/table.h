@@ -111,10 +111,10 @@ static P3_HOT void p3_table_link(struct p3_table *t, struct p3_object *o)
 	t->free_tail = o;
 }
 
-/* Release an object in two steps: kill makes its handle invalid; bury makes its place
+/* Release an object in two steps: kill makes its handle invalid; reclaim makes its place
  * reusable. */
 void p3_table_kill(struct p3_table *t, struct p3_object *o);
-void p3_table_bury(struct p3_table *t, struct p3_object *o);
+void p3_table_reclaim(struct p3_table *t, struct p3_object *o);
 
 static inline uint32_t p3_obj_index(const struct p3_object *o)
 {

@@ -146,7 +146,7 @@ int p3_close_md(struct p3_nic *n, struct p3_cmd *c)
 /* ---- the end of an interface ---- */
 
 /* Remove all objects of an interface.  Add its queues to dead: threads may still read
- * them, so p3_eq_bury() frees their places later. */
+ * them, so p3_eq_reclaim() frees their places later. */
 static void drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dead)
 {
 	struct p3_md *md;
@@ -248,7 +248,7 @@ static void forget_spans(struct p3_nic *n)
 
 void p3_close_all(struct p3_nic *n)
 {
-	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
+	struct p3_cmd c = {.op = P3_OP_EQ_RECLAIM};
 	c.eq.dead = NULL;
 	forget_spans(n);
 	p3_generic_forget(n, P3_JOB_NIS);
@@ -267,5 +267,5 @@ void p3_close_all(struct p3_nic *n)
 	}
 	for (struct p3_eq *eq = c.eq.dead; eq; eq = eq->next_dead)
 		p3_evq_retire(&eq->rx, p3_self_number());
-	(void)p3_eq_bury(n, &c);
+	(void)p3_eq_reclaim(n, &c);
 }

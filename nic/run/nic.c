@@ -157,12 +157,12 @@ static void reset_run(struct p3_nic *n)
 
 static void reset_objects(struct p3_nic *n)
 {
-	struct p3_cmd left = {.op = P3_OP_EQ_BURY};
+	struct p3_cmd left = {.op = P3_OP_EQ_RECLAIM};
 	p3_table_init(
 		&n->table[P3_T_PENDING], sizeof(struct p3_pending), n->pending_chunk);
-	left.eq.dead = p3_host_unburied(n, NULL);
-	(void)p3_eq_bury(n, &left); /* queues of the last life */
-	n->next_link = 0xfffffff0;  /* wraps in every run */
+	left.eq.dead = p3_host_unreclaimed(n, NULL);
+	(void)p3_eq_reclaim(n, &left); /* queues of the last life */
+	n->next_link = 0xfffffff0;     /* wraps in every run */
 }
 
 static void reset_proto(struct p3_nic *n)

@@ -872,7 +872,7 @@ void host_prepare(struct host_gift *g, struct input *in)
 	case P3_OP_EQ_ALLOC:
 		give_ring(c, in);
 		break;
-	case P3_OP_EQ_BURY:
+	case P3_OP_EQ_RECLAIM:
 		c->eq.dead = NULL; /* see retire() */
 		break;
 	case P3_OP_PUT:
@@ -940,7 +940,7 @@ static void update_done(struct host_gift *g, int rc)
 /* Retire queues, as lib/'s calls do. */
 static void retire(struct p3_eq *dead, uint64_t life)
 {
-	struct p3_cmd c = {.op = P3_OP_EQ_BURY};
+	struct p3_cmd c = {.op = P3_OP_EQ_RECLAIM};
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
 		p3_evq_retire(&eq->rx, p3_self_number());
 		p3_host_ring_free(rig.nic, eq->tx.ring, eq->n, life);

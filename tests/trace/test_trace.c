@@ -716,7 +716,7 @@ static void names_are_those_of_the_code(void **state)
 {
 	(void)state;
 	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_PUT), "put");
-	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_EQ_BURY), "eq_bury");
+	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_EQ_RECLAIM), "eq_reclaim");
 	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_PEER_DOWN), "peer_down");
 	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OPS), "?");
 	assert_string_equal(td_value(P3_TRACE_EVENT, PTL_EVENT_GET_START), "GET_START");
