@@ -68,8 +68,9 @@ struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint);
 /*
  * The state of an OS handle, an eventfd that is readable while events wait:
  *
- *	IDLE		the program polls, so that no thread sleeps; if one does, a tick
- *			of the NIC thread wakes it, which ends this state before it sleeps
+ *	IDLE		the program polls, so no thread sleeps on the handle; if one does,
+ *			a tick of the NIC thread wakes it.  The NIC thread ends this state
+ *			before it sleeps itself
  *	ARMED		the queue was seen empty: the next event writes the eventfd
  *	SIGNALLING	a thread is about to write the eventfd
  *	SIGNALLED	the eventfd is readable

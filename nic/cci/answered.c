@@ -73,7 +73,7 @@ static bool op_answered(
 		p3_cci_item_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
 	if (!tx || !tx->is.in_flight || tx->item.conn->peer != p) {
 		if (kind != P3_REQ_CCI_MSG)
-			p3_cci_rma_orphan(n, p, c);
+			p3_cci_rma_take_late(n, p, c);
 		return true; /* its endpoint is gone */
 	}
 	if (!expects(tx, kind))

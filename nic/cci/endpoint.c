@@ -154,10 +154,10 @@ static void detach(struct p3_nic *n, void *arg)
 	p3_cci_lose_endpoint(n, arg);
 }
 
-/* Take all destroyed endpoints whose rejections have left from the list. */
-static void pick_zombies(struct p3_nic *n, void *arg)
+/* Move the destroyed endpoints whose rejections have left to another list. */
+static void pick_destroyed(struct p3_nic *n, void *arg)
 {
-	struct p3_cci_endpoint **out = arg, **at = &n->cci.zombies;
+	struct p3_cci_endpoint **out = arg, **at = &n->cci.destroyed;
 	while (*at) {
 		struct p3_cci_endpoint *ep = *at;
 		if (ep->rejects) {
@@ -170,10 +170,10 @@ static void pick_zombies(struct p3_nic *n, void *arg)
 	}
 }
 
-static void reap(struct p3_nic *n)
+static void free_destroyed(struct p3_nic *n)
 {
 	struct p3_cci_endpoint *list = NULL;
-	if (!p3_cci_call(n, pick_zombies, &list))
+	if (!p3_cci_call(n, pick_destroyed, &list))
 		return;
 	while (list) {
 		struct p3_cci_endpoint *next = list->next;
@@ -186,7 +186,7 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 	cci_endpoint_t **endpoint_out)
 {
 	struct creation c = {make(nic, conf), CCI_ENOBUFS};
-	reap(nic);
+	free_destroyed(nic);
 	if (!c.ep)
 		return CCI_ENOMEM;
 	(void)p3_cci_call(nic, attach, &c);
@@ -203,7 +203,7 @@ void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint)
 	struct p3_nic *n = ep->nic;
 	if (!p3_cci_call(n, detach, ep))
 		return; /* in a signal handler that has interrupted a call: it stays */
-	reap(n);
+	free_destroyed(n);
 }
 
 void p3_cci_free_all(struct p3_nic *n)
@@ -211,10 +211,10 @@ void p3_cci_free_all(struct p3_nic *n)
 	for (uint32_t i = 0; i < n->cci.ends; i++)
 		if (n->cci.ep[i])
 			drop(n->cci.ep[i]);
-	while (n->cci.zombies) {
-		struct p3_cci_endpoint *next = n->cci.zombies->next;
-		drop(n->cci.zombies);
-		n->cci.zombies = next;
+	while (n->cci.destroyed) {
+		struct p3_cci_endpoint *next = n->cci.destroyed->next;
+		drop(n->cci.destroyed);
+		n->cci.destroyed = next;
 	}
 	n->cci.ends = 0;
 }

@@ -96,10 +96,10 @@ static void lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *p)
 	}
 }
 
-/* Rejections of endpoints that are destroyed. */
-static void lose_zombies(struct p3_nic *n, const struct p3_peer *p)
+/* Drop the rejections of destroyed endpoints that wait for this peer. */
+static void lose_destroyed(struct p3_nic *n, const struct p3_peer *p)
 {
-	for (struct p3_cci_endpoint *ep = n->cci.zombies; ep; ep = ep->next)
+	for (struct p3_cci_endpoint *ep = n->cci.destroyed; ep; ep = ep->next)
 		lose_requests(ep, p);
 }
 
@@ -123,7 +123,7 @@ void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
 		lose_answers(n, n->cci.ep[i], p);
 		lose_requests(n->cci.ep[i], p);
 	}
-	lose_zombies(n, p);
+	lose_destroyed(n, p);
 	p3_cci_rma_lose_peer(n, p);
 	p->cci.asked = 0;
 	if (n->cci.dirty)
@@ -162,6 +162,6 @@ void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep)
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
 		end_request(n, &ep->request[i]);
 	p3_cci_event_forget(n, ep);
-	ep->next = n->cci.zombies;
-	n->cci.zombies = ep;
+	ep->next = n->cci.destroyed;
+	n->cci.destroyed = ep;
 }

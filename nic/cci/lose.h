@@ -15,7 +15,7 @@ void p3_cci_reset_peer(struct p3_peer *p);
 /* The peer is lost, and its state says so: end all that is under way with it. */
 void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p);
 /* End an endpoint: no connection of it takes messages any more.  It joins the list
- * n->cci.zombies, and its memory may be freed when no rejection of it waits. */
+ * n->cci.destroyed; its memory may be freed when none of its rejections waits. */
 void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep);
 /* Do the part of a pass that P3_ODD_CCI asks for: timers, OS handles. */
 void p3_cci_work(struct p3_nic *n);

@@ -4,8 +4,8 @@
  *
  * A receiver without a free receive descriptor refuses reliable messages, and keeps
  * nothing.  The sender then holds the connection.  It goes on when the receiver says that
- * there is room again (CCI_READY), or, in case that hint is late or lost, when a timer
- * fires, after 100 us and then twice as long each time, 10 ms at most.  It sends one
+ * there is room again (READY), or, in case that hint is late or lost, when a timer
+ * fires, after 100 us and then twice as long each time, 12.8 ms at most.  It sends one
  * message, and the others once that one was taken.
  *
  * On an RO connection the receiver refuses all messages behind the first refused one
@@ -19,8 +19,9 @@
 
 #include "nic/state.h"
 
-/* Sender: the message was refused.  The receiver has said that there is room again. */
+/* Sender: the message was refused. */
 void p3_cci_retry_refused(struct p3_nic *n, struct p3_cci_tx *tx);
+/* Sender: the receiver has said that there is room again, or the timer has fired. */
 void p3_cci_retry_resume(struct p3_nic *n, struct p3_cci_conn *conn);
 /* Sender: the message was taken, or has failed. */
 void p3_cci_retry_answered(struct p3_nic *n, struct p3_cci_conn *conn);

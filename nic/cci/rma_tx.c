@@ -238,10 +238,10 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *
 void p3_cci_rma_abandon(struct p3_cci_tx *tx)
 {
 	if (tx->is.in_flight && tx->xfer)
-		tx->xfer->orphan = tx->op == P3_CCI_OP_READ ? 2 : 1;
+		tx->xfer->abandoned = tx->op == P3_CCI_OP_READ ? 2 : 1;
 }
 
-void p3_cci_rma_orphan(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+void p3_cci_rma_take_late(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
 	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
 	bool is_long_answer = p3_field_of(P3_CCI_ANSWER_LONG, w1) != 0;
@@ -251,8 +251,8 @@ void p3_cci_rma_orphan(struct p3_nic *n, struct p3_peer *p, const struct p3_cell
 	if (slot >= n->layout.nxfers / 2)
 		return;
 	struct p3_xfer_slot *x = &n->xfer[slot];
-	if (!x->in_use || !x->orphan || x->peer != p || p3_xfer_name(x) != own ||
-		x->releasing || (is_long_answer && x->orphan != 2))
+	if (!x->in_use || !x->abandoned || x->peer != p || p3_xfer_name(x) != own ||
+		x->releasing || (is_long_answer && x->abandoned != 2))
 		return;
 	if (is_long_answer && take_source(n, x, c))
 		release(n, x, PTL_NI_FAIL);

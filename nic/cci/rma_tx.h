@@ -16,11 +16,11 @@ bool p3_cci_rma_push(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *co
 /* Take the answer to a WRITE or a READ.  Return false if the peer wrote nonsense. */
 bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
 	const struct p3_cell *c);
-/* Note that the endpoint of an operation ends before its answer came: only the answer
- * to such an operation frees a slot by its number. */
+/* Note that the endpoint of an operation ends before the answer came: only the answer to
+ * such an operation frees a slot by its number. */
 void p3_cci_rma_abandon(struct p3_cci_tx *tx);
 /* Take the answer to an operation whose endpoint is gone. */
-void p3_cci_rma_orphan(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
+void p3_cci_rma_take_late(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
 /* Free the slots of transfers with a lost peer, for which no answer will come. */
 void p3_cci_rma_lose_peer(struct p3_nic *n, const struct p3_peer *p);
 /* Withdraw the memory that peers may read, and stop this node's reads, for an operation,

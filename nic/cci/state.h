@@ -261,7 +261,7 @@ struct p3_cci_endpoint {
 	struct p3_cci_handle handle;
 	bool closed;
 	bool dirty;                   /* in n->cci.dirty */
-	struct p3_cci_endpoint *next; /* in n->cci.dirty, or among the zombies */
+	struct p3_cci_endpoint *next; /* in n->cci.dirty, or in n->cci.destroyed */
 	struct p3_cci_queue queue;
 	/* receive descriptors */
 	_Alignas(P3_LINE) struct p3_cci_rx *rx;
@@ -329,9 +329,9 @@ struct p3_cci {
 	 * are part of drained in struct p3_nic */
 	p3_a64 brief_looks;
 	p3_a32 napped; /* (any) a thread has slept until a timer was due */
-	struct p3_cci_endpoint *dirty;   /* have new events, and an OS handle */
-	struct p3_cci_endpoint *zombies; /* destroyed, but rejections wait */
-	struct p3_link absent;           /* connections whose node has yet to join */
+	struct p3_cci_endpoint *dirty;     /* have new events, and an OS handle */
+	struct p3_cci_endpoint *destroyed; /* endpoints with rejections that wait */
+	struct p3_link absent;             /* connections whose node has yet to join */
 	uint64_t next_gen;
 	struct p3_cci_conn *last; /* of the last message, or none */
 	struct p3_cci_conn none;  /* its tag is 0 */

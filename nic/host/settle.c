@@ -48,11 +48,11 @@ static bool pass_here_or_there(struct p3_nic *n)
 	return p3_settle_pass(n);
 }
 
-#define P3_REST_NS    20000
+#define P3_NAP_NS     20000
 #define P3_MEET_TIMES 30u
 
 /* Return true if all copies with a posted SEND_END have left this node, and no message
- * waits for yod to introduce its target. */
+ * waits for conf.meet. */
 static bool has_left(struct p3_nic *n)
 {
 	return !p3_acquire(&n->leaving) && !p3_get(&n->meeting); /* LEAVE.1 */
@@ -64,13 +64,13 @@ struct patience {
 	uint64_t stall, most; /* limits of the time since last, and since start */
 	uint64_t last;        /* time of the last change of copies or meeting */
 	uint32_t copies;      /* number of copies that have not left */
-	uint32_t meeting;     /* number of peers that yod introduces */
+	uint32_t meeting;     /* number of peers that conf.meet is fetching */
 	long nap_ns;
 };
 
 /* Return true if the wait shall end with copies left: none has left for w->stall (a
- * stopped target takes none), or w->most has passed.  While yod introduces targets,
- * which no other node can hold up, the limit is P3_MEET_TIMES * w->ns alone. */
+ * stopped target takes none), or w->most has passed.  While conf.meet is under way, which
+ * no other node can hold up, the limit is P3_MEET_TIMES * w->ns alone. */
 static bool is_spent(struct p3_nic *n, struct patience *w)
 {
 	uint64_t now = p3_now_ns();
@@ -90,7 +90,7 @@ static void pass_or_nap(struct p3_nic *n, struct patience *w)
 {
 	const struct timespec nap = {.tv_nsec = w->nap_ns};
 	if (pass_here_or_there(n)) {
-		w->nap_ns = P3_REST_NS;
+		w->nap_ns = P3_NAP_NS;
 		return;
 	}
 	(void)nanosleep(&nap, NULL);
@@ -112,7 +112,7 @@ static struct patience patience_of(const struct p3_nic *n, uint64_t ns)
 		.ns = ns,
 		.stall = far > ns / 2 ? far : ns / 2,
 		.most = far > 10 * ns ? UINT64_MAX : 10 * ns,
-		.nap_ns = P3_REST_NS};
+		.nap_ns = P3_NAP_NS};
 }
 
 /* Wait until the wires have delivered the messages that lie in the lanes now. */

@@ -36,17 +36,17 @@ static struct p3_bucket *bucket_of(struct p3_ni *ni, const struct p3_me *me)
 		me->bits, me->who.is);
 }
 
-static bool same_view(const struct p3_tuple *t, const struct p3_me *me)
+static bool same_shape(const struct p3_tuple *t, const struct p3_me *me)
 {
 	return t->n && t->ignore == me->ignore && t->mask == me->who.mask;
 }
 
-/* Return the tuple of an entry; P3_TUPLES when there is no room for another tuple. */
+/* Return the tuple of an entry, or P3_TUPLES if there is no room for another tuple. */
 static uint32_t find_tuple(const struct p3_portal *list, const struct p3_me *me)
 {
 	uint32_t vacant = P3_TUPLES;
 	for (uint32_t i = P3_TUPLES; i-- > 0;) {
-		if (same_view(&list->tuple[i], me))
+		if (same_shape(&list->tuple[i], me))
 			return i;
 		if (!list->tuple[i].n)
 			vacant = i;

@@ -28,7 +28,7 @@ void p3_event_write(struct p3_nic *n, const struct p3_sink *sink,
 static struct p3_sink drop(struct p3_nic *n, struct p3_md *md)
 {
 	struct p3_sink sink = md->sink;
-	p3_md_forgive_unlink(md);
+	p3_md_cancel_unlink(md);
 	p3_me_drop_md(n, md);
 	return sink;
 }

@@ -43,7 +43,7 @@ void p3_md_owe_unlink(struct p3_md *md)
 	eq->owed++;
 }
 
-void p3_md_forgive_unlink(struct p3_md *md)
+void p3_md_cancel_unlink(struct p3_md *md)
 {
 	if (p3_likely(!md->owes_unlink))
 		return;
@@ -56,7 +56,7 @@ void p3_md_forgive_unlink(struct p3_md *md)
 P3_SPREAD
 void p3_md_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_md *md)
 {
-	p3_md_forgive_unlink(md);
+	p3_md_cancel_unlink(md);
 	if (p3_unlikely(md->region.iov != NULL))
 		p3_md_drop_iov(md->region.iov);
 	md->region.iov = NULL;
@@ -278,7 +278,7 @@ static void md_tell(const struct p3_md *md, ptl_md_t *out)
 static void replace(
 	struct p3_md *md, struct p3_cmd *c, const struct p3_md_meaning *meaning)
 {
-	p3_md_forgive_unlink(md);
+	p3_md_cancel_unlink(md);
 	p3_md_drop_iov(md->region.iov);
 	md_fill(md, &c->md.md, meaning);
 }

@@ -47,10 +47,10 @@ void p3_md_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_md *md);
 /* Drop a reference to a copy of iovec elements; the last one frees the copy.  NULL is
  * allowed. */
 void p3_md_drop_iov(struct p3_iov *iov);
-/* Count (owe) or no longer count (forgive) md's UNLINK event, which waits until all
+/* Count (owe) or no longer count (cancel) md's UNLINK event, which waits until all
  * operations on md have ended, among the events that the firmware owes to md's queue. */
 void p3_md_owe_unlink(struct p3_md *md);
-void p3_md_forgive_unlink(struct p3_md *md);
+void p3_md_cancel_unlink(struct p3_md *md);
 
 /* Return true if the automatic unlinking posts no UNLINK: an interface of Cray's kind
  * posts it only for descriptors that request it. */

@@ -92,10 +92,10 @@ static bool take_over_queued(struct p3_nic *n, const struct p3_md *md, uint32_t 
 }
 
 /* Copy the bytes of the short puts that keep a descriptor in use because their targets
- * have yet to join, or their lanes had no room.  Return false if other operations keep
+ * have yet to join, or their lanes have no room.  Return false if other operations keep
  * the descriptor in use, or there is no memory for a copy.  The last SEND_END may unlink
  * the descriptor: look its handle up again. */
-static P3_RARE bool let_go(struct p3_nic *n, struct p3_md *md)
+static P3_RARE bool copy_waiting(struct p3_nic *n, struct p3_md *md)
 {
 	struct waiting absent, unresolved;
 	find_waiting(&n->absent.queue, md, md->pending, &absent);
@@ -114,10 +114,10 @@ int p3_close_me(struct p3_nic *n, struct p3_cmd *c)
 	if (!me)
 		return PTL_ME_INVALID;
 	if (me->md && p3_unlikely(me->md->pending)) {
-		if (!let_go(n, me->md))
+		if (!copy_waiting(n, me->md))
 			return PTL_ME_IN_USE;
-		me = p3_obj_named(
-			n, P3_KIND_ME, c->handle); /* NULL if let_go() unlinked it */
+		me = p3_obj_named(n, P3_KIND_ME,
+			c->handle); /* NULL if copy_waiting() unlinked it */
 		if (!me)
 			return PTL_ME_INVALID;
 	}
@@ -133,9 +133,9 @@ int p3_close_md(struct p3_nic *n, struct p3_cmd *c)
 	if (!md)
 		return PTL_MD_INVALID;
 	if (p3_unlikely(md->pending)) {
-		if (!let_go(n, md))
+		if (!copy_waiting(n, md))
 			return PTL_MD_IN_USE;
-		md = p3_md_named(n, c->handle); /* NULL if let_go() unlinked it */
+		md = p3_md_named(n, c->handle); /* NULL if copy_waiting() unlinked it */
 		if (!md)
 			return PTL_MD_INVALID;
 	}

@@ -119,7 +119,7 @@ void p3_ringer_wake(struct p3_nic *n)
 	(void)p3_wake_sleeper(n->asleep);
 }
 
-static void settle(const struct p3_nic *n)
+static void set_up_thread(const struct p3_nic *n)
 {
 	char name[16];
 	snprintf(name, sizeof name, "p3wire.%u", n->conf.nid);
@@ -156,7 +156,7 @@ static bool wait_and_ring(struct p3_ringer *r)
 static void *ringer_main(void *arg)
 {
 	struct p3_ringer *r = arg;
-	settle(r->nic);
+	set_up_thread(r->nic);
 	while (wait_and_ring(r))
 		;
 	ring(r->nic); /* sleepers look at the wire themselves from now on */

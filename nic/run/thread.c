@@ -5,19 +5,19 @@
  * The thread gives application bypass.  A dedicated thread always holds the lease and
  * runs passes.  Any other NIC thread sleeps, and runs passes in these cases:
  *
- *	tick	every tick_ns.  If no pass has drained since the last tick, and the lease
- *		is free, the thread takes over: it runs passes until one drains or a host
- *		thread wants the lease.
+ *	tick	every tick_ns.  If no pass since the last tick has found the lanes empty
+ *		(drained), and the lease is free, the thread takes over: it runs passes
+ *		until one finds them empty or a host thread wants the lease.
  *	kick	a peer has waited long for this node to take a message: a tick at once.
  *	asleep	after P3_QUIET_TICKS ticks without work and with no host thread inside, or
- *		when a take-over has drained all lanes, the thread sets ASLEEP, and the
- *		next message wakes it at once.  It goes back to ticks when host threads
- *		have looked for messages more than P3_FEW_PASSES times within the length
- *		of a tick.
+ *		when a take-over has emptied all lanes, the thread arms the doorbell
+ *		(P3_ASLEEP_NIC), and the next message wakes it at once.  It goes back to
+ *		ticks when host threads have looked for messages more than P3_FEW_PASSES
+ *		times within the length of a tick.
  *
  * Memory ordering:
  *	SEG.1	owner of the segment's header: released when the kernel knows the thread's
- *		robust list (leave_a_will) -> acquired by peers
+ *		robust list (set_robust_list) -> acquired by peers
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/run/thread.h"
@@ -51,7 +51,7 @@
 struct nic_thread {
 	struct p3_nic *n;
 	uint64_t drained;   /* value at the last tick */
-	uint64_t own;       /* drained passes of this thread */
+	uint64_t own;       /* passes of this thread that found no work */
 	uint64_t hosts;     /* looks of hosts when the window began */
 	uint64_t window_ns; /* begin of the window */
 	uint32_t quiet;     /* consecutive ticks without news */
@@ -72,7 +72,7 @@ static void warn_no_cpus(const struct p3_nic *n, int why)
 		list, strerror(why));
 }
 
-static void settle(struct p3_nic *n)
+static void set_up_thread(struct p3_nic *n)
 {
 	char name[16];
 	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
@@ -85,8 +85,8 @@ static void settle(struct p3_nic *n)
 
 /* ---- passes ---- */
 
-/* Return the number of drained passes, without those of threads that sleep on an OS
- * handle after a look: no thread but this one runs the firmware then. */
+/* Return the number of passes that found no work, without those of threads that sleep on
+ * an OS handle after a look: no thread but this one runs the firmware then. */
 static uint64_t drained(struct p3_nic *n)
 {
 	return p3_get(&n->drained) - p3_get(&n->cci.brief_looks);
@@ -339,18 +339,18 @@ static void tick(struct nic_thread *t)
 /* ---- start ---- */
 
 /*
- * Make the kernel mark the word of the header that names this thread, however this
- * process ends or becomes another by exec, before it frees the memory and then the
- * process id: the word is a robust futex, on which no thread waits.
+ * Make the word owner of the header a robust futex, on which no thread waits: when this
+ * thread ends, by the end of the process, by a signal or by exec, the kernel marks the
+ * word before it frees the memory, and then the process id.
  */
-static void leave_a_will(struct p3_nic *n)
+static void set_robust_list(struct p3_nic *n)
 {
 	struct p3_seg_header *h = n->published.base;
-	n->heir.next = &n->last_will.list;
-	n->last_will.list.next = &n->heir;
-	n->last_will.futex_offset = (char *)&h->owner - (char *)&n->heir;
-	n->last_will.list_op_pending = NULL;
-	if (syscall(SYS_set_robust_list, &n->last_will, sizeof n->last_will) == 0)
+	n->robust_entry.next = &n->robust_head.list;
+	n->robust_head.list.next = &n->robust_entry;
+	n->robust_head.futex_offset = (char *)&h->owner - (char *)&n->robust_entry;
+	n->robust_head.list_op_pending = NULL;
+	if (syscall(SYS_set_robust_list, &n->robust_head, sizeof n->robust_head) == 0)
 		p3_release(&h->owner, (uint32_t)syscall(SYS_gettid)); /* SEG.1 */
 }
 
@@ -358,8 +358,8 @@ static void *nic_main(void *arg)
 {
 	struct nic_thread t = {.n = arg, .safety_ns = P3_SAFETY_NS};
 	struct p3_nic *n = arg;
-	leave_a_will(n);
-	settle(n);
+	set_robust_list(n);
+	set_up_thread(n);
 	p3_set(&n->count[P3_G_NIC_TID], (uint64_t)syscall(SYS_gettid));
 	if (n->generic)
 		p3_alone_run(n);

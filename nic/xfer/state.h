@@ -87,7 +87,7 @@ struct p3_pace {
 struct p3_slices {
 	uint64_t fit; /* bytes that take P3_SLICE_NS, by the last slices */
 	uint64_t cost[P3_SLICE_LENGTHS]; /* recent time of 1 MiB, ns; 0: unknown */
-	uint32_t seen[P3_SLICE_LENGTHS]; /* slices of that length, few of them */
+	uint32_t seen[P3_SLICE_LENGTHS]; /* slices of that length, counted to P3_SEEN */
 	uint32_t turns;                  /* slices in all */
 	uint32_t best;                   /* number of the fastest length */
 	uint32_t lone_after;             /* slices before a lone one is allowed */
@@ -115,7 +115,8 @@ struct p3_xfer_slot {
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
 	struct p3_span span; /* readable bytes: region, offset */
 	uint64_t cci;        /* CCI: name of the region that is read or written; else 0 */
-	uint8_t orphan; /* CCI: 1: its operation is gone before the answer, 2: a READ */
+	uint8_t abandoned; /* CCI: its endpoint ended before the answer to its operation,
+			    * 1: a WRITE, 2: a READ; else 0 */
 	uint64_t length;
 	uint32_t window;  /* number of its window, or P3_NONE */
 	uint64_t lent_ns; /* time at which the window was lent */

@@ -50,7 +50,7 @@ struct p3_xfer_slot *p3_xfer_alloc(
 	x->releasing = x->serving = x->swapped = x->agreed = x->offered = false;
 	x->span.md = NULL;
 	x->peer_id = x->cci = 0;
-	x->orphan = 0;
+	x->abandoned = 0;
 	x->produced = x->again = 0;
 	if (++x->gen == 0)
 		++x->gen; /* id 0 means none */
