@@ -94,7 +94,7 @@ static bool take_call(struct p3_node *node, uint64_t start)
  * and signals do not come here, and a forked child is not up.  All waits for absent
  * targets together take at most P3_AWAIT_S.
  */
-static __attribute__((destructor)) void see_off_at_exit(void)
+static __attribute__((destructor)) void await_sends_at_exit(void)
 {
 	struct p3_node *node = &p3_process;
 	uint64_t start = p3_now_ns();
@@ -103,7 +103,7 @@ static __attribute__((destructor)) void see_off_at_exit(void)
 	struct p3_caller caller = p3_caller_save();
 	if (take_call(node, start)) {
 		if (p3_nic(node))
-			p3_ni_see_off(p3_nic(node), start);
+			p3_ni_await_sends(p3_nic(node), start);
 		p3_wireup_leave(node);
 		pthread_mutex_unlock(&node->call);
 	}

@@ -199,7 +199,7 @@ static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
 	return rc;
 }
 
-void p3_ni_see_off(struct p3_nic *nic, uint64_t start)
+void p3_ni_await_sends(struct p3_nic *nic, uint64_t start)
 {
 	const uint64_t limit = P3_AWAIT_S * UINT64_C(1000000000);
 	struct p3_on_hold held;
@@ -226,7 +226,7 @@ static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
 	if (p3_get(&node->ni[0].open) && p3_get(&node->ni[1].open))
 		(void)p3_nic_settle(p3_nic(node), P3_SETTLE_NS, NULL); /* the NIC stays */
 	else
-		p3_ni_see_off(p3_nic(node), p3_now_ns());
+		p3_ni_await_sends(p3_nic(node), p3_now_ns());
 	pthread_mutex_lock(&node->life);
 	int rc = close_ni(node, ni);
 	pthread_mutex_unlock(&node->life);

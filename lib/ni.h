@@ -16,7 +16,7 @@
 
 /* Wait, in bounded time, until the puts that have had SEND_END have left this process;
  * for absent targets until P3_AWAIT_S after start, a time of p3_now_ns(). */
-void p3_ni_see_off(struct p3_nic *nic, uint64_t start);
+void p3_ni_await_sends(struct p3_nic *nic, uint64_t start);
 
 /* Close all open interfaces. */
 int p3_ni_fini_all(struct p3_node *node);

@@ -74,7 +74,7 @@ static void set_empty(struct p3_cci_handle *h, enum p3_cci_handle_state next)
 }
 
 /* Leave a call.  Events that wait make the handle readable, unless the program polls. */
-static void settle(cci_endpoint_t *endpoint, struct p3_cci_handle *h)
+static void leave_call(cci_endpoint_t *endpoint, struct p3_cci_handle *h)
 {
 	bool poller = polls(h);
 	if (!p3_cci_any_event(endpoint))
@@ -99,14 +99,14 @@ void p3_cci_handle_begin(cci_endpoint_t *endpoint)
 
 void p3_cci_handle_leave_slowly(cci_endpoint_t *endpoint, struct p3_cci_handle *h)
 {
-	settle(endpoint, h);
+	leave_call(endpoint, h);
 }
 
 void p3_cci_handle_looked_slowly(
 	cci_endpoint_t *endpoint, struct p3_cci_handle *h, bool found)
 {
 	note_look(h, found);
-	settle(endpoint, h);
+	leave_call(endpoint, h);
 }
 
 int cci_arm_os_handle(cci_endpoint_t *endpoint, int flags)

@@ -72,7 +72,7 @@ void p3_cci_node_release(struct p3_node *node)
 {
 	if (!node->cci_uses)
 		return;
-	p3_ni_see_off(p3_nic(node), p3_now_ns());
+	p3_ni_await_sends(p3_nic(node), p3_now_ns());
 	pthread_mutex_lock(&node->life);
 	node->cci_uses = false;
 	if (!p3_users_need_nic(node))

@@ -130,11 +130,11 @@ static int await_cards(struct p3_node *node)
 	int rc = 0;
 	(void)clock_gettime(CLOCK_REALTIME, &late);
 	late.tv_sec += P3_EXCHANGE_LATE_S;
-	while (!c->came && !node->orphaned && rc != ETIMEDOUT)
+	while (!c->came && !node->yod_gone && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&node->changed, &node->life, &late);
-	if (!c->came && !node->orphaned)
+	if (!c->came && !node->yod_gone)
 		p3_warn(P3_EXCHANGE_LATE, node->rank, P3_EXCHANGE_LATE_S, node->size);
-	while (!c->came && !node->orphaned)
+	while (!c->came && !node->yod_gone)
 		pthread_cond_wait(&node->changed, &node->life);
 	if (c->came && !c->status)
 		return 0;

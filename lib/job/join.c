@@ -120,7 +120,7 @@ static void tell_pids(struct p3_node *node, const struct p3_job_msg *m)
 	FAULT_POINT("pids.unsaid");
 	int rc = p3_job_send_to_yod(node, m, NULL, 0);
 	FAULT_POINT("pids.said");
-	while (!rc && !node->domain[0] && !node->orphaned && !yod_has_told(node, m))
+	while (!rc && !node->domain[0] && !node->yod_gone && !yod_has_told(node, m))
 		pthread_cond_wait(&node->changed, &node->life);
 }
 

@@ -39,7 +39,7 @@ static void on_orphaned(struct p3_node *node)
 	node->barriers_done++;
 	node->barrier_status = EPIPE;
 	node->barrier_ended = P3_JOB_NO_RANK;
-	node->joined = node->orphaned = true;
+	node->joined = node->yod_gone = true;
 	pthread_cond_broadcast(&node->changed);
 	pthread_mutex_unlock(&node->life);
 }
@@ -63,11 +63,11 @@ static void on_fds_lost(struct p3_node *node)
 		(void)shutdown(node->sock, SHUT_RDWR);
 	pthread_mutex_lock(&node->life);
 	node->fds_lost = true;
-	if (!node->orphaned)
+	if (!node->yod_gone)
 		node->barriers_done++;
 	node->barrier_status = EPIPE;
 	node->barrier_ended = P3_JOB_NO_RANK;
-	node->joined = node->orphaned = true;
+	node->joined = node->yod_gone = true;
 	if (p3_nic(node) && !node->domain[0])
 		p3_job_lose_peers(node, p3_nic(node));
 	pthread_cond_broadcast(&node->changed);

@@ -89,9 +89,9 @@ struct p3_node {
 	bool harness;    /* a node of a test process: it survives yod's end */
 	bool welcomed;
 	bool launched; /* another launcher gave it rank, size and jid */
-	uint32_t job;  /* launched: number of the job in its family, 0: it has no kin */
+	uint32_t job;  /* launched: number of the job in its family, 0: it is in none */
 	bool joined;
-	bool orphaned;                 /* yod is gone */
+	bool yod_gone;                 /* yod is gone */
 	bool fds_lost;                 /* the program has closed the socket or wake_fd */
 	uint32_t told_pid[P3_JOB_NIS]; /* pids of this node that yod has confirmed */
 	bool leaving;                  /* LEAVE is sent, LEFT has not come */
