@@ -80,7 +80,7 @@ static uint32_t hash_of(ptl_process_id_t id)
 	return id.nid * 0x9e3779b1u + id.pid * 0x85ebca6bu;
 }
 
-/* Return the node with that id, or the number of nodes for a stranger. */
+/* Return the node with that id, or the number of nodes if no node has it. */
 uint32_t gasneti_node_of(ptl_process_id_t id)
 {
 	for (uint32_t i = hash_of(id);; i++) {
@@ -874,7 +874,8 @@ static void attach_buffers(void)
 	}
 }
 
-/* Make the chunks, the request buffers and the catch basin. */
+/* Make the chunks, the request buffers, and the entry behind these (catch_basin), which a
+ * request reaches only if flow control has failed. */
 void gasneti_am_attach(void)
 {
 	struct gasneti_chunks *requests = &gasneti.requests, *replies = &gasneti.replies;

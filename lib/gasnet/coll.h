@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll.h - what the files of collective operations share
+ * coll.h - types and functions that the files of collective operations share
  *
  * blocks.c moves blocks of bytes between nodes, coll.c makes collectives of them, team.c
  * makes teams and their barriers.

@@ -19,7 +19,7 @@
 #define HEAP_EXTRA ((uint64_t)16 << 20)
 #define LEAST_MAX  ((uint64_t)64 << 20)
 
-struct gasneti_node gasneti = {.waitmode = -1, .any_base = GASNETI_ANY_BASE};
+struct gasneti_node gasneti = {.waitmode = -1};
 
 const int GASNETI_LINK_WORD(GASNETI_THREAD_MODEL) = 1;
 const int GASNETI_LINK_WORD(GASNETI_SEGMENT_CONFIG) = 1;

@@ -255,7 +255,6 @@ struct gasneti_node {
 		exit_md;
 	ptl_handle_me_t catch_basin;
 	uintptr_t base, size; /* own segment */
-	uintptr_t any_base;   /* GASNETI_ANY_BASE */
 	size_t max_long;
 	struct gasneti_chunks requests, replies;
 	struct gasneti_buffer *buffers;
