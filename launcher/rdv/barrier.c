@@ -69,9 +69,9 @@ void p3_rdv_cards(struct p3_rdv *r, int status, uint32_t ended, const void *card
 	r->cards = status ? -1 : make_file(cards, len);
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_job_msg m = p3_rdv_message(r, P3_JOB_CARDS, i);
-		if (!r->node[i].carded)
+		if (!r->node[i].awaits_cards)
 			continue;
-		r->node[i].carded = false;
+		r->node[i].awaits_cards = false;
 		m.status = r->cards < 0 ? (status ? status : ENOMEM) : 0;
 		m.ended = ended;
 		m.seg_len = each;

@@ -89,7 +89,7 @@ static void on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	}
 	p3_rdv_set_back(r, i);
 	n->state = NODE_KNOWN;
-	n->carded = false;
+	n->awaits_cards = false;
 	owner_watch(r, i, p->from.os_pid);
 	if (n->fds[FD_HOST] >= 0)
 		p3_rdv_keep_remains(n);
@@ -271,12 +271,12 @@ static void on_card(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	bool early = n->state != NODE_KNOWN && n->state != NODE_JOINED;
 	size_t len = p->msg.seg_len;
 	memset(card, 0, sizeof card);
-	if (!p3_rdv_is_part(r) || early || n->carded || len > sizeof card ||
+	if (!p3_rdv_is_part(r) || early || n->awaits_cards || len > sizeof card ||
 		(!p->msg.status && pread(p->fds[0], card, len, 0) != (ssize_t)len)) {
 		p3_rdv_breach(r, i, "hands over a card out of turn");
 		return;
 	}
-	n->carded = true;
+	n->awaits_cards = true;
 	r->conf.news(r->conf.news_arg, P3_RDV_CARD, i, card, len);
 }
 
@@ -291,7 +291,7 @@ bool p3_rdv_owner_lives(const struct p3_rdv_node *n)
 /* Return true if the packet must be ignored: the node's process lives, and another one,
  * such as a forked child, sent it.  If the node's process has ended, end the node; the
  * sender is the wrapper's next program, and may become the node. */
-static bool is_stranger(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static bool is_from_another(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->state == NODE_NEW || n->state == NODE_GONE || p->from.os_pid == n->owner)
@@ -302,13 +302,13 @@ static bool is_stranger(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		p3_rdv_node_over(r, i);
 		return false;
 	}
-	if (!n->scolded)
+	if (!n->warned)
 		p3_rdv_tell(r,
 			"rank %u: process %u speaks for the node that process %u is; "
 			"ignored "
 			"(start it by a yod of its own)",
 			i, p->from.os_pid, n->owner);
-	n->scolded = true;
+	n->warned = true;
 	return true;
 }
 
@@ -321,7 +321,7 @@ static void dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 		p3_rdv_breach(r, i, "sends a wrong number of descriptors");
 		return;
 	}
-	if (is_stranger(r, i, p))
+	if (is_from_another(r, i, p))
 		return;
 	switch (p->msg.op) {
 	case P3_JOB_HELLO:

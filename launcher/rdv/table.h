@@ -37,12 +37,12 @@ struct p3_rdv_node {
 	bool ended;            /* p3_rdv_ended() was called */
 	int status;            /* with this status */
 	int64_t waits_since;
-	bool waits;   /* it waits in the barrier */
-	bool writes;  /* EPOLLOUT is enabled */
-	bool retry;   /* flush again after RETRY_MS */
-	bool scolded; /* a line said that another process sends in its name */
-	bool carded;  /* it waits for the cards of all ranks */
-	bool refused; /* the reason why it may not join was reported */
+	bool waits;        /* it waits in the barrier */
+	bool writes;       /* EPOLLOUT is enabled */
+	bool retry;        /* flush again after RETRY_MS */
+	bool warned;       /* a line has said that another process sends in its name */
+	bool awaits_cards; /* its card is handed over, and it awaits those of all ranks */
+	bool refused;      /* the reason why it may not join was reported */
 	uint64_t incarnation;
 	uint64_t joined_as; /* number of joins before this one */
 	uint64_t seg_len;
