@@ -48,7 +48,7 @@ enum p3_wire_counter {
 	P3_W_FAR_OUT,       /* frames given to the endpoint */
 	P3_W_FAR_IN,        /* frames that came with a right MAC */
 	P3_W_FAR_STRANGERS, /* frames of nodes that are not attached */
-	P3_W_FAR_BROKEN,    /* frames that a broken connection has failed */
+	P3_W_FAR_BROKEN,    /* frames that failed with a broken connection */
 	P3_W_FETCHED,       /* bytes read out of the memory of nodes on other hosts */
 	P3_W_FETCHES_FAILED,
 	P3_W_FAR_BREAKS, /* broken connections */
@@ -103,8 +103,8 @@ struct p3_nic_conf {
 	bool bulk;            /* windows may be used */
 	bool membarrier;      /* sleepers may fence heavily (shm/fence.h) */
 	bool base_lanes_only; /* tests: never carve a full lane */
-	bool unswept;   /* tests: p3_peer_sweep() does nothing: a lost doorbell is seen */
-	uint32_t trace; /* records of the trace (shm/trace.h), or 0 */
+	bool unswept; /* tests: p3_peer_sweep() does nothing, so a lost doorbell shows */
+	uint32_t trace;                 /* records of the trace (shm/trace.h), or 0 */
 	const struct p3_faults *faults; /* tests: use the wire with these faults; else
 					 * NULL */
 	const struct p3_far_conf *far;  /* valid until the stop; NULL: all nodes are on
@@ -136,17 +136,19 @@ void p3_nic_stop(struct p3_nic *nic);
 void p3_nic_forget(struct p3_nic *nic);
 
 /*
- * Wait until the messages of this node are with the peers: those in copies (copy.c),
- * those whose target yod introduces, and, on a wire, all that lie in lanes.  Give up
- * when no copy has left for ns / 2, after 10 * ns at most, or 30 * ns while yod
- * introduces; the wire has ns more.  If the job has other hosts, settle_ns of struct
- * p3_far_conf takes the place of these times: when this node has gone, nothing is left to
- * send a frame again.  Only then may this node tell
- * its peers anything by a channel other than the wire.  Return true if the wires have
- * delivered all; else *late_out, if not NULL, is the index of a node that lacks messages,
- * or nnodes if none is known.
+ * Wait until the messages of this node are with the peers: those in copies
+ * (nic/proto/copy.c), those that wait for conf.meet, and, on wires that carry frames, all
+ * that lie in lanes.  Give up copies when none has left for ns / 2, after 10 * ns at
+ * most, or after 30 * ns while conf.meet is under way; the wires have ns more.  If the
+ * job has other hosts, settle_ns of struct p3_far_conf replaces each shorter one of these
+ * times but the last: when this node has gone, nothing sends its frames again.  Only
+ * after this call may the node tell its peers anything by a channel other than the wire.
+ * Return true if the wires have delivered all, and in a signal handler that has
+ * interrupted a call.  Else *late_out, if not NULL, is the index of a node that lacks
+ * messages, or nnodes if none is known.
  */
 bool p3_nic_settle(struct p3_nic *nic, uint64_t ns, uint32_t *late_out);
+
 /* (any) Show tools that the calling thread waits in a barrier, until it calls
  * p3_nic_left_barrier() with the result.  Return NULL if no line is left to show it;
  * the second function accepts that. */
@@ -211,7 +213,7 @@ static inline uint32_t p3_handle_gen(uint64_t h)
 enum p3_op {
 	P3_OP_NI_OPEN = 1, /* handle_out: the NI */
 	P3_OP_NI_CLOSE,
-	P3_OP_NI_CHECK, /* whether the handle is that of an open interface */
+	P3_OP_NI_CHECK, /* PTL_OK if the handle is that of an open interface */
 	P3_OP_NI_STATUS,
 	P3_OP_WHOSE, /* handle_out: the interface of a handle of any kind */
 	P3_OP_AC_ENTRY,
@@ -223,7 +225,7 @@ enum p3_op {
 	P3_OP_MD_UPDATE,
 	P3_OP_EQ_ALLOC,
 	P3_OP_EQ_FREE,
-	P3_OP_EQ_RECLAIM, /* freed queues that have no reader any more */
+	P3_OP_EQ_RECLAIM, /* the places of freed queues that have no reader any more */
 	P3_OP_PUT,
 	P3_OP_GET,
 	P3_OP_GETPUT,
@@ -457,7 +459,8 @@ int p3_nic_eq_poll(struct p3_nic *nic, const uint64_t *handles, uint32_t n, uint
 
 enum p3_peer_end { P3_PEER_LEFT, P3_PEER_DIED };
 
-/* The launcher's description of a node (BORN).  The descriptors stay the caller's. */
+/* The description of a node, from a BORN of yod or of a member of the domain (shm/job.h).
+ * The descriptors stay the caller's. */
 struct p3_peer_info {
 	uint32_t node;
 	uint32_t nid;

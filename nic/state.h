@@ -4,9 +4,9 @@
  *
  * host/ has the calls of host threads, run/ the pass and the NIC's thread, proto/
  * requests and responses, xfer/ long transfers, match/ matching, generic/ matching by the
- * host, obj/ the objects of
- * programs, wire/ the wires, report/ all that people and tools read.  Each room's own
- * structs are in its state.h, or in obj/objects.h.
+ * host, obj/ the objects of programs, wire/ the wires, far/ the wire between hosts, cci/
+ * the endpoints of CCI, report/ all that people and tools read.  Each room's own structs
+ * are in its state.h, or in obj/objects.h; those of a wire are behind wire_state.
  *
  * Only the lease holder touches this data, except the members that are marked (any), or
  * guarded by a lock that their comment names.
@@ -41,7 +41,7 @@ struct p3_nic {
 	p3_a32 waiting;                  /* host threads inside a blocking call */
 	p3_a32 closing;
 	p3_a32 news;    /* private futex: bumped for parked threads */
-	p3_a64 drained; /* passes that left no work */
+	p3_a64 drained; /* passes that found no work */
 	p3_a32 nic_asleep;
 	p3_a32 alive;     /* proto/: live peers, this node included */
 	p3_a32 job_alive; /* proto/: those of them that are of the own job */
@@ -65,8 +65,8 @@ struct p3_nic {
 	struct p3_idle_policy idle;
 	uint64_t kick_after_ns;
 	uint64_t tick_ns;
-	bool may_rest; /* the mode is dedicated by choice of the library, not of the
-		        * user */
+	bool may_rest; /* the user has left the mode to the library (auto), so a dedicated
+		        * thread may rest */
 	bool sparing;  /* the full rings of all pairs on a CPU exceed its cache */
 	bool tight;    /* fewer CPUs than host and NIC threads */
 	bool crowded;  /* more nodes than CPUs: a peer has a CPU now and then only, */
@@ -74,9 +74,9 @@ struct p3_nic {
 	bool brief;    /* a pass over few lanes takes no more from a lane than p->deep
 			* says, and a waiting thread spins first */
 	pthread_t thread;
-	struct robust_list_head last_will; /* at the thread's end the kernel marks the
-					    * header's owner */
-	struct robust_list heir;
+	struct robust_list_head robust_head; /* the thread's robust list: at its end the
+					      * kernel marks the header's owner */
+	struct robust_list robust_entry;     /* the only entry of that list */
 	p3_a32 stop;
 	struct p3_nic *next_kept;
 
@@ -84,7 +84,7 @@ struct p3_nic {
 	p3_a64 life; /* counts host segments: memory of an earlier one is void */
 	pthread_mutex_t arena_lock;
 	uint64_t host_used[2];
-	struct p3_eq *unreclaimed; /* freed queues whose places are not free yet */
+	struct p3_eq *unreclaimed; /* freed queues whose places are in use yet */
 
 	/* ---- the part that a message touches, of the lease holder ---- */
 	/* report/ */
@@ -103,7 +103,7 @@ struct p3_nic {
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
 	uint32_t unlooked; /* shares since the last look: see p3_pass_share() */
-	bool light;        /* all nodes fence heavily, so messages fence lightly */
+	bool light;        /* all sleepers fence heavily, so messages fence lightly */
 	bool posted;       /* an event or result was posted since the last look */
 	bool staging;      /* generic/: events go to the generic event queue */
 	bool worked;       /* this pass found work */
@@ -181,7 +181,7 @@ struct p3_nic {
 	p3_a32 leaving;  /* (any) copies that have not left this node, and */
 	p3_a32 promised; /* (any) those whose target is not there yet: LEAVE.1 */
 	/* pseudo-peers in state ABSENT: the queue of the first has requests that wait
-	 * for an answer whether their target exists, */
+	 * for the answer to a question (nic.h), */
 	struct p3_peer unresolved;
 	/* that of the second requests held until their targets join (nic.h) */
 	struct p3_peer absent;

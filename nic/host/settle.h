@@ -3,7 +3,7 @@
  * settle - passes that a program asks for, without a wait for the lease
  *
  * Any host thread may call these functions, without the lease.  Their state is the word
- * attended of each interface (struct p3_ni).
+ * attended of each interface (struct p3_ni), and the hint want of the lease.
  */
 #ifndef P3_NIC_HOST_SETTLE_H
 #define P3_NIC_HOST_SETTLE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests whose target has yet to join: questions to yod, waits, ends. */
+/* Requests whose target has yet to join: questions, waits, ends. */
 #include "nic/proto/hold.h"
 
 #include "nic/proto/ids.h"
@@ -34,7 +34,7 @@ int p3_hold_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who
 
 /* ---- targets that are not known ---- */
 
-/* Let the newest request wait for yod's answer to a question that is asked after the
+/* Let the newest request wait for the answer to a question that is asked after the
  * request came.  At most one question is open: if there is one, p3_hold_told() asks the
  * next one. */
 static void question(struct p3_nic *n)
@@ -66,8 +66,8 @@ static void requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 
 static void give_up(struct p3_nic *n, struct p3_pending *t);
 
-/* Ask yod whether another node has the pid of a held request, since the request's node
- * has joined without that pid. */
+/* Ask whether another node has the pid of a held request, since the request's node has
+ * joined without that pid. */
 static P3_RARE void ask_for(struct p3_nic *n, struct p3_pending *t)
 {
 	if (!n->conf.ask) {

@@ -2,9 +2,10 @@
 /*
  * hold - requests whose target is not there yet
  *
- * Such requests wait in the queue of a pseudo-peer: one holds requests until their
- * targets join, the other until yod has answered whether the target exists.  Requests to
- * a peer that is expected wait in the queue of that peer.
+ * Such requests wait in the queue of a pseudo-peer: n->absent holds requests until their
+ * targets join, n->unresolved until the NIC's owner has answered whether the target
+ * exists (conf.ask and p3_nic_peer_told() of nic.h).  Requests to a peer that is expected
+ * wait in the queue of that peer.
  *
  * Only the lease holder calls these functions.  The state is the two pseudo-peers,
  * held_most, asked and told in struct p3_nic.
@@ -18,12 +19,12 @@
  * once.  Return PTL_OK, or PTL_NO_SPACE if too many requests are held. */
 P3_RARE int p3_hold_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
 	struct p3_peer **to_out);
-/* Hold the newest request in the queue of a pseudo-peer, or ask yod whether the request's
- * target exists. */
+/* Hold the newest request in the queue of a pseudo-peer, or ask whether its target
+ * exists. */
 P3_RARE void p3_hold_newest(struct p3_nic *n, const struct p3_peer *pseudo);
 /* Move a held request to the queue of its target if the target can take it now, and
  * return the target.  Otherwise return NULL.  If the request's node has joined without
- * the pid, ask yod for another node that has the pid. */
+ * the pid, ask whether another node has the pid. */
 struct p3_peer *p3_hold_readdress(struct p3_nic *n, struct p3_pending *t);
 /* Take a held request that is about to end out of its target's gauges, and show the
  * start of the next one's wait. */
@@ -31,7 +32,7 @@ void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t);
 /* Fail the held requests whose target will not join any more. */
 void p3_hold_give_up(struct p3_nic *n);
 
-/* Command: end the requests that yod's answer to the last question concerns. */
+/* Command: end the requests that the answer to the last question concerns. */
 int p3_hold_told(struct p3_nic *n, struct p3_cmd *c);
 /* Command: fail the requests that have been held for too long, and report the rest. */
 int p3_hold_expire(struct p3_nic *n, struct p3_cmd *c);

@@ -78,7 +78,7 @@ bool p3_peer_reserve_arena(
 /* Do that for the cells of rings. */
 bool p3_peer_reserve_cells(struct p3_nic *n, uint64_t len, uint64_t *off_out);
 void p3_peer_ignore(struct p3_nic *n, struct p3_peer *p, const char *what);
-/* Count a peer as alive or as ended, if it is not counted so yet.  A peer that is apart
+/* Count a peer as alive or as ended, unless it is counted so.  A peer that is apart
  * counts like a mapped one. */
 void p3_peer_count_alive(struct p3_nic *n, struct p3_peer *p, bool alive);
 /* Note that no request waits for an introduction of the peer. */

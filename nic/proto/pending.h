@@ -3,9 +3,9 @@
  * pending - requests of this node from their admission to their end
  *
  * A pending (struct p3_pending) belongs to one peer at a time: it waits in that peer's
- * queue until there is room for it, then in outstanding until the response comes.  The
- * requests of a long get stay pendings until all bytes have been pulled.  A put that
- * leaves at once and wants no response needs no pending.
+ * queue until there is room for it, then in outstanding until the response comes.  A
+ * long get stays a pending until all its bytes have been pulled.  A put that leaves at
+ * once and wants no response needs no pending.
  *
  * Only the lease holder calls these functions.  The state is the table of pendings, the
  * queues of the peers, and the counters n->leaving and n->promised, which any thread

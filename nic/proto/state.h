@@ -35,7 +35,7 @@ struct p3_pending {
 	bool is_long;
 	union {
 		uint32_t rsp_cells; /* sent: cells reserved in the response ring */
-		uint32_t question;  /* target unknown: number of the question to yod */
+		uint32_t question;  /* target unknown: number of the question (nic.h) */
 	};
 	struct p3_xfer_slot *xfer;
 	uint64_t held_ns;    /* in absent's queue: start of the wait */
@@ -46,9 +46,9 @@ struct p3_pending {
 	uint32_t command; /* number of the command's trace record, plus 1 */
 };
 
-/* Return the name of a pending in requests, never 0. */
-#define P3_PENDING_INDEX (P3_TABLE_MOST - 1)
+#define P3_PENDING_INDEX (P3_TABLE_MOST - 1) /* mask of the index in a pending's name */
 
+/* Return the name of a pending in requests, never 0. */
 static inline uint32_t p3_pending_name(const struct p3_pending *t)
 {
 	uint32_t gen = p3_handle_gen(p3_get(&t->o.name));
@@ -96,7 +96,8 @@ struct p3_peer {
 	bool touched;     /* in n->touched */
 	bool hot;         /* in n->hot */
 	bool req_full;    /* this node produces in the full ring */
-	uint8_t deep;     /* messages that a visit takes: see pass.c */
+	uint8_t deep;     /* log2 of the messages that the next visit takes, or number of
+			   * visits that empty the lane: see P3_DEEPEST in pass.c */
 	uint32_t rsp_cap; /* cells of the response ring that this node may reserve */
 	uint32_t quiet;   /* looks of p3_peer_cool without news */
 	uint32_t nsent, nanswered;
@@ -121,7 +122,7 @@ struct p3_peer {
 	bool cma_off;      /* cross-memory reads from it do not work */
 	bool rsp_full;     /* as req_full, for responses */
 	bool blocked;      /* in n->blocked: its send queue waits for room */
-	uint32_t waits;    /* message that the trace shows as waiting in its lane */
+	uint32_t waits;    /* name of the message that the trace shows as waiting */
 	uint32_t told;     /* a bit for each p3_why that was logged about its requests, */
 	uint32_t told_own; /* and about this node's requests to it */
 	uint64_t full_off; /* offset of the full lane in the own arena, 0: not carved */
@@ -132,7 +133,7 @@ struct p3_peer {
 	uint64_t swap_pos, swap_ns; /* position in req_in of the peer's exchange that had
 				     * to wait, and the time when the wait began;
 				     * swap_ns 0: no exchange has waited */
-	uint64_t proof; /* address of its incarnation in its memory: see cma.c */
+	uint64_t proof; /* address of its incarnation in its memory: see nic/wire/shm.c */
 	uint32_t owner; /* owner of its header; 0: the kernel does not signal its end */
 	uint64_t window_at[P3_WINDOWS]; /* its windows that are known to have memory */
 	uint32_t nwindows;

@@ -588,8 +588,8 @@ static bool send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
 	return true;
 }
 
-/* Have the life thread ask yod for the peer's file descriptors, once, if a request
- * waits for the peer. */
+/* If a request waits for the peer, have the NIC's owner fetch the peer's descriptors
+ * (conf.meet), once. */
 static P3_RARE void meet(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->met || p3_list_empty(&p->queue))

@@ -15,7 +15,7 @@
 
 #include <sched.h>
 
-/* sleeps while work waits for which no peer rings */
+/* shortest and longest sleep while work waits for which no peer rings */
 #define P3_NAP_NS   100000u
 #define P3_NAP_MOST 2000000u
 

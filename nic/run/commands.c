@@ -83,7 +83,8 @@ static int grow(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-/* Commands that remove or change what an entry of the generic event queue may name. */
+/* Commands that remove, change or read the objects, counters and peers that entries of
+ * the generic event queue are about: the host handles all entries before them. */
 #define P3_REMOVING                                                                      \
 	(1u << P3_OP_NI_CLOSE | 1u << P3_OP_ME_UNLINK | 1u << P3_OP_MD_UNLINK |          \
 		1u << P3_OP_MD_UPDATE | 1u << P3_OP_EQ_FREE | 1u << P3_OP_NI_STATUS |    \

@@ -225,7 +225,7 @@ static void init_peers(struct p3_nic *n)
 	}
 }
 
-/* ---- start ---- */
+/* ---- the end of a life ---- */
 
 static void wake_everybody(struct p3_nic *n)
 {
@@ -258,6 +258,8 @@ static void drain_threads(struct p3_nic *n)
 		sched_yield();
 	}
 }
+
+/* ---- start ---- */
 
 int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 {

@@ -19,7 +19,7 @@
 /* lanes that one pass takes messages from, at most, where nodes share CPUs */
 #define P3_PASS_MOST   128u
 #define P3_PASS_BYTES  65536u
-#define P3_UNLOOKED    8u  /* most shares between two looks */
+#define P3_UNLOOKED    8u  /* most shares (p3_pass_share()) between two looks */
 #define P3_AHEAD       8u  /* lanes that are prefetched before they are polled */
 #define P3_COOL_PASSES 64u /* passes between searches for quiet lanes */
 /* few lanes: a visit takes at most 1 << P3_DEEPEST messages; many lanes: after a visit
@@ -239,10 +239,10 @@ static inline void poll_lanes(struct p3_nic *n)
 }
 
 /*
- * Return true if every lane is empty and little can have come since: nothing where all
- * nodes take turns on one CPU.  Return false if a few of many lanes had messages, since
- * they may have more; and if two or three nodes share a CPU, since those on the others
- * send meanwhile.
+ * Return true if every lane is empty, and few messages can have come since: none where
+ * all nodes take turns on one CPU.  Return false if a few of many lanes had messages,
+ * since they may have more; and if two or three nodes share a CPU, since those on the
+ * others send meanwhile.
  */
 static bool has_emptied(const struct p3_nic *n)
 {
@@ -350,8 +350,7 @@ static __attribute__((noinline)) void visit_on(
 	visit_from(n, p, (struct visit){before, from});
 }
 
-/* Visit a lane that has a request, as visit() does.  That there is only one is the usual
- * case. */
+/* Visit a lane that has a request, as visit() does.  Usually there is only one. */
 static P3_HOT void visit_for_one(struct p3_nic *n, struct p3_peer *p)
 {
 	uint32_t before = n->msgs;

@@ -14,7 +14,8 @@
 
 #define P3_PASS_MSGS 16u
 
-/* Return the weight of a pass: one that took more messages counts as several. */
+/* Return the share of a pass in a limit of passes: one that took many messages counts as
+ * several. */
 static inline uint32_t p3_pass_share(const struct p3_nic *n)
 {
 	return 1 + n->msgs / (2 * P3_PASS_MSGS);

@@ -2,9 +2,9 @@
 /*
  * wait - waits of host threads until an event or a result is there
  *
- * Any host thread may call p3_wait_until(), without the lease; the lease holder calls
- * the others.  The state of a wait is on the waiting thread's stack; struct p3_nic has
- * the counts of waiting and of sleeping threads.
+ * Any host thread may call p3_wait_until() and p3_wait_in_turn(), without the lease; the
+ * lease holder calls the others.  The state of a wait is on the waiting thread's stack;
+ * struct p3_nic has the counts of waiting and of sleeping threads.
  */
 #ifndef P3_NIC_RUN_WAIT_H
 #define P3_NIC_RUN_WAIT_H
@@ -14,7 +14,7 @@
 /* A pass may leave messages behind, so a look at all lanes takes several passes: at most
  * this number. */
 #define P3_WHOLE_TURNS 16u
-/* time after which a peer that has not taken a message is kicked */
+/* time after which a waiting thread kicks a peer that has not taken a message */
 #define P3_KICK_NS 100000u
 
 /* Wait until ready(arg), for ns at most (UINT64_MAX: no limit), or until the NIC's end.

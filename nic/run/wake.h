@@ -2,9 +2,9 @@
 /*
  * wake - wake sleeping threads of this node and of peers
  *
- * The lease holder calls these functions, or the thread that has just given up the
- * lease, except where a comment says (any).  The state is the words that threads
- * sleep on: the shared words asleep and kick, and news of struct p3_nic.
+ * The lease holder calls these functions, or the thread that has just given up the lease
+ * or stops the NIC, except where a comment says (any).  The state is the words that
+ * threads sleep on: the shared words asleep and kick, and news of struct p3_nic.
  */
 #ifndef P3_NIC_RUN_WAKE_H
 #define P3_NIC_RUN_WAKE_H
@@ -29,7 +29,8 @@ void p3_wake_hosts(struct p3_nic *n);
 /* Wake this node's sleeping thread, because work has begun for which no peer rings the
  * doorbell. */
 void p3_wake_self(struct p3_nic *n);
-/* Make a peer look for messages: wake it, or if it does not sleep, its NIC thread. */
+/* Make a peer look for messages: wake its sleeping thread, or if none sleeps on the
+ * doorbell, make its NIC thread tick at once. */
 void p3_wake_kick(struct p3_nic *n, struct p3_peer *p);
 
 #endif

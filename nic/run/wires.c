@@ -69,13 +69,13 @@ int p3_wires_start(struct p3_nic *n)
 	return rc;
 }
 
-/* Log what went to other hosts. */
+/* Log the number of frames to and from other hosts. */
 static void say_far(const struct p3_nic *n)
 {
 	if (n->conf.far)
 		p3_log(P3_LOG_INFO, P3_AREA_NIC,
 			"frames of other hosts: %llu out, %llu in, %llu sent again, %llu "
-			"failed, %llu of strangers",
+			"failed, %llu of nodes that are not attached",
 			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_OUT]),
 			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_IN]),
 			(unsigned long long)p3_get(&n->wire_count[P3_W_RESENT]),

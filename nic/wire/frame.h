@@ -5,9 +5,9 @@
  *
  * Each end of a pair has a struct p3_gbn for both directions:
  *
- *	fill, commit		a frame joins the queue of unacknowledged frames, with
- *				the next sequence number, unless the queue is full; it
- *				is the caller's again when drop gives it back
+ *	commit			a frame joins the queue of unacknowledged frames, which
+ *				has room for it, with the next sequence number; it is
+ *				the caller's again when drop gives it back
  *	send			puts the frames not put yet; goes back to the first one
  *				that has been unacknowledged for too long, or
  *				when the other end asks for it; then an acknowledgement
@@ -24,8 +24,8 @@
  * sender has room for, and a sum of all of it but the word that belongs to the medium.
  * The sum begins with a key of the two lives of the pair, so a frame left over from
  * another life fails the check.  It is a CRC32C, which shows damage, or SipHash, a MAC,
- * which also shows that no stranger has made the frame.  Numbers are compared by
- * difference, and start so that they wrap early in every run.
+ * which also shows that a node with the job's secret has made the frame.  Numbers are
+ * compared by difference, and start so that they wrap early in every run.
  *
  * Acknowledgements ride on frames.  One of its own is sent when ack_ns have passed since
  * the first frame that it is for; before that, if half of the room that this end has

@@ -20,11 +20,11 @@
  *
  * From then on the process id is the owner's until its process ends or executes another
  * program.  The kernel shows that end in the header: the word `owner` names the NIC's
- * thread, and is the futex of its robust list (leave_a_will in nic/run/thread.c).  When
- * that thread ends, at the latest with the process or before exec, the kernel marks the
- * word, before the address space goes, and long before the process id is free.  So if the
- * word is unchanged after a read, the bytes came from the owner's memory.  If the header
- * has no such word, each read takes the proof along.
+ * thread, and is the futex of its robust list (see set_robust_list, nic/run/thread.c).
+ * When that thread ends, at the latest with the process or before exec, the kernel marks
+ * the word, before the address space goes, and long before the process id is free.  So if
+ * the word is unchanged after a read, the bytes came from the owner's memory.  If the
+ * header has no such word, each read takes the proof along.
  *
  * A pidfd would distinguish death from a new process by a second system call, but not
  * exec; and each peer would cost a descriptor, which programs close.

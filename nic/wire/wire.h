@@ -26,7 +26,6 @@
  *	WIRE D	The peer's writes are seen in the end, with no call by its program.
  *	WIRE E	All that a node has published before p3_nic_settle is with its peers after
  *		it, also if the node leaves then.
- *
  *	WIRE F	A fetch that is HERE has bytes of the peer's memory, and the transfer's
  *		slot as it was when the last of these bytes was read, or later.
  *
@@ -164,9 +163,8 @@ struct p3_wire {
 	void (*cut)(struct p3_nic *n, struct p3_peer *p);
 };
 
-/* The peer's transfer has at least P3_FETCH_LEAST bytes. */
-#define P3_FETCH_LEAST 16384u
-#define P3_FETCH_MOST  262144u
+#define P3_FETCH_LEAST 16384u  /* least bytes of a transfer that is fetched */
+#define P3_FETCH_MOST  262144u /* most bytes of one fetch */
 
 /* Shared memory, between nodes of one machine (nic/wire/shm.c). */
 extern const struct p3_wire p3_wire_shm;

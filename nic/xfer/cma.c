@@ -39,8 +39,8 @@ enum p3_moved p3_xfer_cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t
 	}
 	if (err == -ENOMEM) /* the kernel has no memory now */
 		return must_change(pull) ? p3_xfer_begin_anew(pull) : P3_MOVED_NOTHING;
-	/* The read is not allowed, or there is no such process.  If the owner is dead
-	 * yod will say so; until then this pair does not use cma. */
+	/* The read is not allowed, or there is no such process.  If the owner is dead its
+	 * end will be reported; until then this pair does not use cma. */
 	if (!pull->peer->cma_off && err != -ESRCH)
 		p3_count(&n->count[P3_C_CMA_FALLBACK], 1);
 	pull->peer->cma_off = true;

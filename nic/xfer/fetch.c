@@ -17,7 +17,7 @@
 #define P3_FETCHES          4u       /* under way for a pull */
 #define P3_FETCH_SLICE      32768u   /* shortest one, of a longer transfer */
 #define P3_FETCH_FAILS      3u       /* then the pull uses a window */
-#define P3_FETCH_NO_ROOM_NS 5000000u /* as after this time without a fetch */
+#define P3_FETCH_NO_ROOM_NS 5000000u /* longest time without a fetch before that */
 
 bool p3_xfer_may_fetch(const struct p3_pull *pull)
 {

@@ -3,9 +3,9 @@
  * slice - slices of a pull: the checks before a slice counts
  *
  * The movers (window.c, cma.c, direct.c) copy a slice, then ask p3_xfer_judge() whether
- * it counts.  Only the lease holder calls these functions.  Their state is struct
- * p3_pull, and this node's words to the peer (p->mine).  XFER.1 to XFER.6 are edges of
- * xfer.h.
+ * it counts; fetch.c judges by the slot that was read behind the bytes.  Only the lease
+ * holder calls these functions.  Their state is struct p3_pull, and this node's words to
+ * the peer (p->mine).  XFER.1 to XFER.6 are edges of xfer.h.
  */
 #ifndef P3_NIC_XFER_SLICE_H
 #define P3_NIC_XFER_SLICE_H
