@@ -21,9 +21,9 @@
  *	p3_cas32, p3_cas64	compare and swap, acquire and release (the mailbox)
  *	p3_exchange32, _64	acquire and release (take the whole list)
  *	p3_add32, _64, p3_or64	read, change and write: acquire and release
- *	p3_fence()		the one stand-alone fence.  Orders an earlier store before
- *				a later load (Dekker).  Every use names the store, the
- *				load, the edge, and the hang that the fence prevents.
+ *	p3_fence()		order earlier stores before later loads (Dekker).  Every
+ *				use names the edge; fence.h has the fences by membarrier
+ *	p3_load_fence()		order earlier loads before later ones (seqlock)
  *
  * Each release and each acquire cites the edge that it belongs to; docs/ordering.md
  * lists the edges.

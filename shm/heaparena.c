@@ -195,7 +195,7 @@ static int set_option(struct p3_heap *h, unsigned arena, const char *option,
  * of dirty extents: there it splits no long extent for a short block, which would take
  * fresh memory instead.
  */
-static void settle(struct p3_heap *h)
+static void merge_at_once(struct p3_heap *h)
 {
 	ssize_t at_once = 0;
 	size_t most = GROW_MOST;
@@ -261,7 +261,7 @@ int p3_heap_arm(struct p3_heap *h, const struct p3_heap_calls *calls)
 		return -rc;
 	if (!h->serves && is_on(h, "opt.retain") && leaves_alone(h))
 		carve(h);
-	settle(h);
+	merge_at_once(h);
 	h->armed = true;
 	return 0;
 }

@@ -172,17 +172,17 @@ static inline uint32_t p3_job_version(uint32_t magic)
 }
 
 /*
- * Send one packet with nfds (0..P3_JOB_FDS) descriptors.  Retries EINTR.
- * Returns 0 or -errno (-EAGAIN on a full non-blocking socket, -EPIPE when the
- * other side is gone; no signal is raised).  The descriptors stay the caller's.
+ * Send one packet with nfds (0..P3_JOB_FDS) descriptors, again after EINTR.  Return 0,
+ * -EAGAIN if a non-blocking socket is full, -EPIPE if the other side is gone (no signal
+ * is raised), or another -errno.  The descriptors stay the caller's.
  */
 int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned nfds);
 
 /*
- * Receive one packet.  *nfds_out descriptors (close-on-exec) become the
- * caller's; a packet of wrong size or magic, or with too many descriptors, has
- * all its descriptors closed and is -EPROTO.  0 on success, -EPIPE at end of
- * file, else -errno.  Blocks if the socket does.
+ * Receive one packet; the call blocks if the socket does.  Return 0, and *nfds_out
+ * descriptors (close-on-exec), which become the caller's; -EPIPE at end of file; -EPROTO
+ * for a packet of wrong size or magic, or with too many descriptors, all of which are
+ * closed then; or another -errno.
  *
  * -EMFILE: the packet is in *msg_out, but this process could not have all its
  * descriptors, and has none of them.
@@ -203,7 +203,7 @@ struct p3_job_from {
 };
 
 /*
- * As p3_job_recv(), and report the sender of this packet.  The socket must have had
+ * Do as p3_job_recv(), and report the sender of this packet.  The socket must have had
  * SO_PASSCRED when it was sent: SO_PEERCRED of a socketpair names the maker of the
  * pair, which is yod.
  */

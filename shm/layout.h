@@ -15,6 +15,7 @@
  *           | waits[8]        |  what each host thread waits for
  *           | queues[64]      |  places of event queues in the host segment
  *           | cases[22]       |  the last request of each kind that came to nothing
+ *           | endpoints[16]   |  gauges of CCI's endpoints
  *           +-----------------+
  *           | part[nnodes]    |  for each peer: the base lane to it, 8 request and 8
  *           |                 |  response cells; between them the words for this peer:
