@@ -4,8 +4,8 @@
  *
  * CCI has endpoints, which exchange messages of a few kilobytes without receive calls,
  * and which read and write registered memory of each other (RMA).  It shares one network
- * interface with Portals: a program may use both at once.  A process is started
- * by hand, in a domain, or by yod as a rank of a job.
+ * interface with Portals: a program may use both at once.  A process is started by hand,
+ * in a domain, or by yod, mpirun, mpiexec or srun as a rank of a job.
  *
  *
  * Caveats

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * portals3.h - the Portals 3.3 message passing interface, over shared memory
+ * portals3.h - the Portals 3.3 message passing interface
  *
  * This header has the types, constants and functions of Portals 3.3, and the extensions
  * that existing programs use.  Ranks, maps and the job id are in portals3_runtime.h, the
@@ -621,8 +621,9 @@ void PtlFini(void);
  * PTL_NO_SPACE		no memory, or max_interfaces in use already
  * PTL_SEGV		ni_handle is NULL
  *
- * Any thread; reserves memory, which may take a while.  Waits for no peer, except for the
- * members of its domain, a second at most.
+ * Any thread; reserves memory, which may take a while.  Waits for the members of its
+ * domain, a second at most; and, in a job on several hosts, the first call until all
+ * ranks have called it.  Waits for no other peer.
  */
 int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
@@ -639,8 +640,11 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
  *
  * PTL_NI_INVALID	ni_handle is no live interface
  *
- * Any thread; waits for the library's own threads and, in bounded time, until puts that
- * are over for the sender have left: one second, for targets that have yet to come ten.
+ * Any thread; waits for the library's own threads, and until puts that are over for the
+ * sender have left.  It gives up when none has left for half a second, and after ten
+ * seconds; ten, too, for targets that have yet to call PtlNIInit, and thirty while this
+ * process is introduced to its targets.  If the job has other hosts, it gives up when
+ * none has left for PTL3_FAR_TIMEOUT.
  */
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 

@@ -7,12 +7,11 @@
  *
  * The processes of a job have ranks from 0 to size - 1.  A process under yod need not set
  * anything: its rank, the size and the maps are there after PtlInit, and complete after
- * PtlNIInit.  Everything said about yod here holds for mpirun, mpiexec and srun, too, if
- * all processes of the job are on one host.  Any other process may describe its job with
- * the Set functions, or have the library read the description from the environment (see
- * PtlSetRank).  A Set function only determines the answers of the Get functions: it
- * changes neither the ids of the process nor the reach of its messages.  PtlSetJID is the
- * exception, and has to be called after PtlInit.
+ * PtlNIInit.  Everything said about yod here holds for mpirun, mpiexec and srun, too.
+ * Any other process may describe its job with the Set functions, or have the library read
+ * the description from the environment (see PtlSetRank).  A Set function only determines
+ * the answers of the Get functions: it changes neither the ids of the process nor the
+ * reach of its messages.  PtlSetJID is the exception, and has to be called after PtlInit.
  *
  * ni_handle is a live interface, whose own values are set or returned, or
  * PTL_INVALID_HANDLE, which stands for the process: its values hold for each interface

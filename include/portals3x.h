@@ -89,42 +89,42 @@ int PtlXFree(void *addr);
 const char *PtlXVersion(void);
 
 /*
- * Counters of an interface, from PtlNIInit on.  New versions of the library add members
- * at the end only.  Members marked (node) count for the whole node and are the same for
- * all interfaces of a process.
+ * Counters of the node, which all interfaces of the process share: 0 when the process
+ * initialises an interface and has no other.  New versions of the library add members at
+ * the end only.
  */
 typedef struct {
 	uint32_t struct_size; /* in: sizeof; out: size that the library knows */
 	uint32_t reserved;    /* out: 0 */
 
-	uint64_t msgs_sent; /* requests, ACKs and replies */
+	uint64_t msgs_sent; /* requests of Portals: puts, gets, getputs */
 	uint64_t msgs_received;
-	uint64_t bytes_sent; /* data of the program */
+	uint64_t bytes_sent; /* data of its puts and getputs */
 	uint64_t bytes_received;
-	uint64_t drops; /* messages discarded, as PTL_SR_DROP_COUNT */
+	uint64_t drops; /* messages that the node discarded */
 
 	uint64_t puts_inline;      /* puts with the data in the header's cell */
 	uint64_t puts_eager;       /* puts with the data in cells behind it */
 	uint64_t moved_bulk_bytes; /* bytes copied through windows */
 	uint64_t moved_cma_bytes;  /* bytes read from the peer's memory */
 
-	uint64_t passes;         /* (node) turns of the firmware */
-	uint64_t passes_drained; /* (node) turns that left nothing to do */
-	uint64_t pass_overruns;  /* (node) turns with a read that took too long */
-	uint64_t lease_host;     /* (node) lease taken by the program's threads */
-	uint64_t lease_nic;      /* (node) lease taken by the NIC thread */
-	uint64_t kicks_sent;     /* (node) NIC threads woken at peers that took no cell */
-	uint64_t wakes_sent;     /* (node) sleeping peers and threads woken */
-	uint64_t park_late;      /* (node) sleeps that a time-out ended with work there */
-	uint64_t cma_fallback;   /* (node) peers whose memory cannot be read */
-	uint64_t peers_alive;    /* (node) nodes that are alive now, with this one */
-	uint64_t lanes_full;     /* (node) sends that had to wait for room */
-	uint64_t hugepages;      /* (node) 1: segments in hugepages, 0: not */
-	uint64_t bad_headers;    /* (node) headers of peers that made no sense */
+	uint64_t passes;         /* turns of the firmware */
+	uint64_t passes_drained; /* turns that found nothing to do */
+	uint64_t pass_overruns;  /* turns with a read that took too long */
+	uint64_t lease_host;     /* lease taken by the program's threads */
+	uint64_t lease_nic;      /* lease taken by the NIC thread */
+	uint64_t kicks_sent;     /* NIC threads woken at peers that took no cell */
+	uint64_t wakes_sent;     /* sleeping peers and threads woken */
+	uint64_t park_late;      /* sleeps that a time-out ended with work there */
+	uint64_t cma_fallback;   /* peers whose memory cannot be read */
+	uint64_t peers_alive;    /* nodes that are alive now, with this one */
+	uint64_t lanes_full;     /* times that sends to a node began to wait for room */
+	uint64_t hugepages;      /* 1: segments in hugepages, 0: not */
+	uint64_t bad_headers;    /* headers of peers that made no sense */
 
 	uint64_t moved_direct_bytes; /* bytes copied from a shared heap or own memory */
 
-	/* (node) Frames with PTL3_WIRE=faulty, else 0. */
+	/* Frames with PTL3_WIRE=faulty, else 0. */
 	uint64_t wire_dropped; /* the first five: frames of this node with that fault */
 	uint64_t wire_corrupted;
 	uint64_t wire_delayed;
@@ -135,19 +135,19 @@ typedef struct {
 	uint64_t wire_doubles;  /* frames that came for the second time */
 	uint64_t wire_gaps;     /* frames that came behind a missing one */
 
-	uint64_t job_alive;      /* (node) as peers_alive, without nodes of other jobs */
-	uint64_t interrupts;     /* (node) of its host; 0 unless PTL3_MATCH=host */
-	uint64_t generic_events; /* (node) headers and events that its host handles */
+	uint64_t job_alive;      /* as peers_alive, without nodes of other jobs */
+	uint64_t interrupts;     /* of the host; 0 unless PTL3_MATCH=host */
+	uint64_t generic_events; /* headers and events that the host handles */
 
-	/* (node) bytes read out of the memory of nodes on other hosts; those through
+	/* bytes read out of the memory of nodes on other hosts; those through
 	 * windows are in moved_bulk_bytes */
 	uint64_t moved_fetched_bytes;
 } ptlx_stats_t;
 
 /*
- * PtlXStats - read the counters of an interface
+ * PtlXStats - read the counters of the node
  *
- *	ni_handle	in	interface
+ *	ni_handle	in	interface, which one does not matter
  *	stats		in	struct_size: sizeof(ptlx_stats_t)
  *			out	the members that both the caller and the library know;
  *				members that only the caller knows become 0.  struct_size
