@@ -49,9 +49,6 @@
 
 #include <stddef.h>
 #include <time.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
 #define P3_TRACE_MAGIC   0x33727450u /* "Ptr3" */
 #define P3_TRACE_VERSION 2u
@@ -200,7 +197,7 @@ static inline uint64_t p3_trace_ticks(uint32_t clock)
 	struct timespec t;
 #if defined(__x86_64__)
 	if (p3_likely(clock == P3_TRACE_TSC))
-		return __rdtsc();
+		return __builtin_ia32_rdtsc();
 #else
 	(void)clock;
 #endif
