@@ -141,24 +141,25 @@ static inline void p3_count(p3_a64 *p, uint64_t n)
  * the words one by one.
  */
 #if defined(__x86_64__) && !defined(P3_TSAN) && !defined(P3_VALGRIND)
-#include <emmintrin.h>
-
+/* As <emmintrin.h> defines them: each file would have to read its thousands of lines. */
+typedef long long __attribute__((vector_size(16), may_alias)) p3_two;
+typedef long long __attribute__((vector_size(16), may_alias, aligned(1))) p3_two_anywhere;
 typedef uint32_t __attribute__((may_alias)) p3_half;
 
 /* p and from are aligned to pairs. */
 static inline void p3_release_pair(p3_a64 *p, const void *from)
 {
-	__m128i v = *(const __m128i *)from;
+	p3_two v = *(const p3_two *)from;
 	atomic_signal_fence(memory_order_release);
-	*(volatile __m128i *)p = v;
+	*(volatile p3_two *)p = v;
 }
 
 /* p is aligned to pairs, to need not be. */
 static inline void p3_acquire_pair(void *to, const p3_a64 *p)
 {
-	__m128i v = *(const volatile __m128i *)p;
+	p3_two v = *(const volatile p3_two *)p;
 	atomic_signal_fence(memory_order_acquire);
-	_mm_storeu_si128((__m128i *)to, v);
+	*(p3_two_anywhere *)to = v;
 }
 
 static inline uint32_t p3_acquire_high(const p3_a64 *p)
