@@ -43,7 +43,7 @@ function(compat_by_hand starter kind processes)
   p3_add_test(${name} compat 30
     ${CMAKE_CURRENT_SOURCE_DIR}/by_hand.sh ${starter} ${kind} ${processes} "${COMPAT_${kind}_work}" ${ARGN})
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "COMPAT_BIN=${CMAKE_CURRENT_BINARY_DIR}")
-  set_tests_properties(${name} PROPERTIES RESOURCE_LOCK dev_shm) # a domain's files
+  p3_dev_shm(${name}) # a domain's files
 endfunction()
 
 foreach(kind mpi am rpc onesided)
