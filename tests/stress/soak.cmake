@@ -90,7 +90,6 @@ function(swept_job name scene setting)
   p3_add_test(stress_${name} stress 60 $<TARGET_FILE:yod> -sz 2 --keep-going --timeout ${limit}
     ${ARGN} $<TARGET_FILE:stress_manners> ${scene})
   set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT ${setting})
-  set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
 endfunction()
 # ThreadSanitizer reports descriptors that the program closes under the library as a
 # race.
@@ -129,6 +128,7 @@ target_link_libraries(stress_other_build PRIVATE portals_static p3_build)
 foreach(case ends builds alarms)
   soak_driver(${case} 60 manners.sh ${case})
 endforeach()
+set_tests_properties(stress_ends PROPERTIES RUN_SERIAL FALSE)
 add_executable(stress_loader loader.c)
 target_link_libraries(stress_loader PRIVATE p3_build ${CMAKE_DL_LIBS})
 if(P3_SANITIZE)
