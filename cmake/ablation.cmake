@@ -4,7 +4,7 @@
 if(P3_ABLATION)
   add_library(portals_ablation SHARED ${SHM_SOURCES} ${NIC_SOURCES} ${LIB_SOURCES})
   target_compile_definitions(portals_ablation PRIVATE P3_ABLATION)
-  target_compile_options(portals_ablation PRIVATE ${P3_LTO})
+  target_compile_options(portals_ablation PRIVATE ${P3_LTO} -fno-fat-lto-objects)
   target_include_directories(portals_ablation PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(portals_ablation PRIVATE
     p3_build Threads::Threads ${NUMA_LIBRARY} ${URCU_LIBRARY} ${CMAKE_DL_LIBS})
