@@ -38,7 +38,7 @@ int main(void)
 END
 flags="-I$dir/include conftest.c -o conftest -L$dir/lib $libs"
 if [ "$static" ]; then
-	check "for PtlInit in libportals.a" $flags "$dir/lib/libportals.a" -lnuma -lurcu-bp \
+	check "for PtlInit in libportals.a" -fno-lto $flags "$dir/lib/libportals.a" -lnuma -lurcu-bp \
 		-ldl -pthread
 else
 	check "for PtlInit in -lportals" $flags -lportals -Wl,-rpath,"$dir/lib"
