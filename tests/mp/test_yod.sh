@@ -156,10 +156,13 @@ case_terminal_input() {
 	nothing_left 2
 }
 
+# A node has those that yod was started with.  The program that starts the test may make it
+# ignore signals, as posix_spawn() does with two of the C library.
 case_signal_dispositions() {
-	run -sz 1 sh -c 'grep -E "Sig(Blk|Ign)" /proc/$$/status | tr -d "\n\t"'
-	same "blocked and ignored" "SigBlk:0000000000000000SigIgn:0000000000000000" \
-		"$(cat "$dir/out")"
+	# shellcheck disable=SC2016
+	local show='grep -E "Sig(Blk|Ign)" /proc/$$/status | tr -d "\n\t"'
+	run -sz 1 sh -c "$show"
+	same "blocked and ignored" "$(sh -c "$show")" "$(cat "$dir/out")"
 }
 
 # ---- ending ----
