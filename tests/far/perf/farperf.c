@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,7 +224,7 @@ static void say(void *arg, const char *line)
 	fprintf(stderr, "farperf: %s\n", line);
 }
 
-static pid_t start(struct p3_rdv *rdv, struct far_end *e)
+static void start(struct p3_rdv *rdv, struct far_end *e)
 {
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -231,25 +232,38 @@ static pid_t start(struct p3_rdv *rdv, struct far_end *e)
 	fflush(stdout);
 	if (p3_rdv_add(rdv, e->rank, pair[0])) /* before the process speaks */
 		far_die("p3_rdv_add", strerror(errno));
-	pid_t pid = fork();
-	if (pid == 0)
+	e->pid = fork();
+	if (e->pid == 0)
 		exit(live(e, pair[1]));
 	close(pair[1]);
-	if (pid < 0)
+	if (e->pid < 0)
 		far_die("fork", strerror(errno));
-	return pid;
+}
+
+/* Return true if a process has ended now.  After a failure end the other one, which would
+ * wait for it. */
+static bool has_ended(struct far_end ends[2], unsigned i, int *worst)
+{
+	int status;
+	if (!ends[i].pid || waitpid(ends[i].pid, &status, WNOHANG) <= 0)
+		return false;
+	ends[i].pid = 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return true;
+	*worst = 1;
+	if (ends[1 - i].pid)
+		(void)kill(ends[1 - i].pid, SIGKILL);
+	return true;
 }
 
 /* Serve both processes until they have ended.  Return the worse status. */
-static int serve(struct p3_rdv *rdv)
+static int serve(struct p3_rdv *rdv, struct far_end ends[2])
 {
-	int worst = 0, status;
+	int worst = 0;
 	for (unsigned ended = 0; ended < 2;) {
 		(void)p3_rdv_step(rdv, 20);
-		if (waitpid(-1, &status, WNOHANG) <= 0)
-			continue;
-		ended++;
-		worst |= !WIFEXITED(status) || WEXITSTATUS(status);
+		for (unsigned i = 0; i < 2; i++)
+			ended += has_ended(ends, i, &worst);
 	}
 	return worst;
 }
@@ -266,8 +280,8 @@ static int run(struct far_end ends[2])
 	if (!rdv)
 		far_die("p3_rdv_create", strerror(errno));
 	for (unsigned i = 0; i < 2; i++)
-		(void)start(rdv, &ends[i]);
-	int worst = serve(rdv);
+		start(rdv, &ends[i]);
+	int worst = serve(rdv, ends);
 	p3_rdv_destroy(rdv);
 	return worst;
 }
@@ -341,6 +355,7 @@ int main(int argc, char **argv)
 	if (shared == MAP_FAILED)
 		far_die("mmap", strerror(errno));
 	for (unsigned i = 0; i < 2; i++)
-		ends[i] = (struct far_end){i, {address[0], address[1]}, provider, shared};
+		ends[i] = (struct far_end){
+			i, {address[0], address[1]}, provider, shared, 0};
 	return run(ends);
 }

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define FAR_LONG   (1u << 20) /* most bytes of a long message */
 #define FAR_WINDOW 64u        /* short messages of a window */
@@ -61,6 +62,7 @@ struct far_end {
 	const char *address[2];
 	const char *provider;
 	struct far_shared *shared;
+	pid_t pid; /* the launcher's: of its process, 0 when it has ended */
 };
 
 _Noreturn void far_die(const char *what, const char *why);
