@@ -144,7 +144,7 @@ static void *run(void *arg)
 {
 	(void)arg;
 	join();
-	while (!p3_get(&own.over)) {
+	while (!p3_get(&own.over) || !own.sent) { /* one message at least */
 		send_one();
 		while (pump())
 			;

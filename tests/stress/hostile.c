@@ -42,6 +42,7 @@ enum {
 	PREY = 8192,
 	LOOT = 200000,
 	OPEN = 16,
+	LIVES = 10,
 	END_MS = 3000
 };
 
@@ -84,12 +85,12 @@ static void live_once(unsigned n)
 }
 
 /* Run one program after another, each of them the node, for this time after the quiet of
- * the first one. */
+ * the first one, and LIVES of them at least. */
 static unsigned live_on(uint64_t ns)
 {
 	unsigned n = 1;
 	live_once(0);
-	for (uint64_t until = mp_ns() + ns; mp_ns() < until; n++)
+	for (uint64_t until = mp_ns() + ns; n < LIVES || mp_ns() < until; n++)
 		live_once(n);
 	return n;
 }

@@ -292,7 +292,7 @@ unsigned lifeline_attack(unsigned rank, uint64_t ns)
 	uint64_t until_ns = mp_ns() + ns;
 	int rc = 0;
 	unsigned n = 0;
-	for (; !rc && mp_ns() < until_ns; n++)
+	for (; !rc && (n < 3 || mp_ns() < until_ns); n++)
 		rc = kinds[rank % (sizeof kinds / sizeof kinds[0])]();
 	/* pause: yod has closed the lifeline, and the process stays for the time */
 	while (mp_ns() < until_ns)
