@@ -352,11 +352,30 @@ struct gn_job *gn_map_job(const char *name, int flags)
 	return map_job(shm_open(name, O_RDWR | flags, 0600));
 }
 
-/* The name goes away when the last node has come. */
+/* Return the time at which a process began: with its number it names the process for
+ * ever. */
+static unsigned long long began(int pid)
+{
+	char path[40], text[600];
+	unsigned long long ticks = 0;
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	FILE *f = fopen(path, "re");
+	const char *rest = f && fgets(text, sizeof text, f) ? strrchr(text, ')') : NULL;
+	if (f)
+		fclose(f);
+	CHECK(rest && sscanf(rest,
+			      ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			      "%*s %*s %*s %*s %*s %llu",
+			      &ticks) == 1);
+	return ticks;
+}
+
+/* The name goes away when the last node has come.  One of a job that was killed stays. */
 static void open_named_job(void)
 {
 	char name[64];
-	snprintf(name, sizeof name, "/gn_suite.%d", (int)getppid());
+	int parent = (int)getppid();
+	snprintf(name, sizeof name, "/gn_suite.%d.%llu", parent, began(parent));
 	gn_job = gn_map_job(name, O_CREAT);
 	if (++gn_job->opened == gn.size)
 		shm_unlink(name);
