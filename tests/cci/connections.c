@@ -603,6 +603,7 @@ STATEMENT(47, server_sends_first, 2, 0)
 		if (me.is_client) {
 			check_message(
 				ep, connect_to(ep, told_uri(1, 0), a, NULL), "at once");
+			barrier();
 			continue;
 		}
 		accept_next(ep, NULL);
@@ -610,6 +611,7 @@ STATEMENT(47, server_sends_first, 2, 0)
 		OK(cci_send(event->accept.connection, "at once", 7, CONTEXT(i), 0));
 		RETURN(event);
 		SENT(ep, CONTEXT(i));
+		barrier(); /* the next request may overtake this SEND */
 	}
 }
 
