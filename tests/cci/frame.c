@@ -470,10 +470,26 @@ static void show_stacks(void)
 	}
 }
 
+/* Return true if this is a process of this test: the number of a rank that has died may
+ * belong to another program by now. */
+static bool is_of_test(int pid)
+{
+	static char text[1 << 17];
+	char path[40], mark[80];
+	snprintf(path, sizeof path, "/proc/%d/environ", pid);
+	snprintf(mark, sizeof mark, "CCI_ROOM=%s", room_path);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ssize_t n = read(fd, text, sizeof text);
+	close(fd);
+	return n > 0 && memmem(text, (size_t)n, mark, strlen(mark) + 1);
+}
+
 static void end_all(void)
 {
 	for (unsigned i = 0; i < RANKS_MOST; i++)
-		if (room->pid[i] && !room->done[i])
+		if (room->pid[i] && !room->done[i] && is_of_test(room->pid[i]))
 			(void)kill(room->pid[i], SIGKILL);
 	for (unsigned i = 0; i < started_n && by_hand(); i++)
 		if (started[i])
