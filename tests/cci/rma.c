@@ -662,7 +662,7 @@ static void deregister_early(bool at_target)
 	POLL(seen[0] || seen[length / 2] || seen[length - 1]);
 	set_word(0, 1);
 	if (at_target) {
-		struct patience p = patience_ms(100);
+		struct patience p = patience_ms(1000);
 		OK(cci_rma_deregister(s.ep, h));
 		CHECK(!patience_is_over(&p));
 		uint64_t sum = 0, again = 0;
