@@ -122,10 +122,11 @@ static void nothing_more(void)
 	CHECK(PtlEQGet(came, &ev) == PTL_EQ_EMPTY);
 }
 
-static uint64_t now_us(void)
+/* Return the CPU time of this process: it may have to wait for a CPU. */
+static uint64_t cpu_us(void)
 {
 	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
@@ -185,11 +186,11 @@ static void descriptor_of_64_gib(void)
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	CHECK(all != MAP_FAILED);
 	CHECK(mprotect(all + at, page, PROT_READ | PROT_WRITE) == 0);
-	uint64_t start = now_us();
+	uint64_t start = cpu_us();
 	ptl_handle_md_t target =
 		attach(descriptor(all, length, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE));
 	ptl_handle_md_t source = bind(descriptor(all, length, 0));
-	CHECK(now_us() - start < 1000000);
+	CHECK(cpu_us() - start < 1000000);
 	meet();
 	ptl_handle_md_t small = bind(descriptor(&word, sizeof word, 0));
 	put(small, at + 8);
