@@ -100,28 +100,31 @@ static P3_HOT void send(struct p3_ring_tx *r, struct p3_cell *c, const struct p3
 		p3_ring_run_more(r, cells);
 }
 
-/* Open the ring again for a message of k cells, if it is not shut.  A base ring comes to
- * the end of its 8 cells, or of the credit, at every second message of two cells, so this
- * is part of the message path of nodes that share CPUs. */
+/* Open the request ring again for a message of k cells, if it is not shut, and the peer
+ * has set its credit for this node's incarnation.  A base ring comes to the end of its 8
+ * cells, or of the credit, at every second message of two cells, so this is part of the
+ * message path of nodes that share CPUs. */
 P3_PATH
-static __attribute__((noinline)) bool reopen(struct p3_ring_tx *r, uint32_t k)
+static __attribute__((noinline)) bool reopen(struct p3_peer *p, uint32_t k)
 {
-	return p3_ring_reopen(r, k);
+	return p->req_out.until && p3_likely(p3_peer_has_acked(p)) &&
+	       p3_ring_reopen(&p->req_out, k);
 }
 
-static P3_HOT bool is_open(struct p3_ring_tx *r, uint32_t k)
+static P3_HOT bool is_open(struct p3_peer *p, uint32_t k)
 {
-	return p3_ring_runs(r, k) || reopen(r, k);
+	return p3_ring_runs(&p->req_out, k) || reopen(p, k);
 }
 
 /* Send the bytes if the ring is open for them. */
-static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_ring_tx *r,
+static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_move *m, uint64_t id, const struct p3_md *md, uint64_t offset,
 	uint64_t length)
 {
+	struct p3_ring_tx *r = &p->req_out;
 	const char *from = p3_region_address(md->region.start, offset);
 	if (p3_likely(length <= P3_REQ_INLINE)) {
-		if (p3_unlikely(!is_open(r, 1)))
+		if (p3_unlikely(!is_open(p, 1)))
 			return false;
 		FAULT_POINT("lane.begun");
 		struct p3_cell *c = r->next;
@@ -131,7 +134,7 @@ static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_ring_tx *r,
 		return true;
 	}
 	uint32_t cells = p3_request_cells(length);
-	if (p3_unlikely(cells > p3_ring_most(r->n) || !is_open(r, cells)))
+	if (p3_unlikely(cells > p3_ring_most(r->n) || !is_open(p, cells)))
 		return false;
 	FAULT_POINT("lane.begun");
 	struct p3_cell *c = r->next;
@@ -178,7 +181,7 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 	if (p3_unlikely(!md))
 		return p3_brief_turn_back(n);
 	struct p3_peer *p = p3_ids_peer(n, id);
-	if (p3_unlikely(!send_if_open(n, &p->req_out, m, id, md, offset, length)))
+	if (p3_unlikely(!send_if_open(n, p, m, id, md, offset, length)))
 		return p3_brief_turn_back(n);
 	struct p3_ni *ni = p3_ni_of(n, &md->o);
 	count(n, ni, length);
