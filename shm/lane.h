@@ -15,6 +15,8 @@
  * owns one cell more than it fills), so that old payload there can never look like a
  * header; the consumer looks at no other cell.  If the next message may have one cell,
  * the producer clears the word behind that one as soon as this message is published.
+ * In a base ring it knows the cells with old payload, and clears no others; the first
+ * cell of a lap never has any.
  *
  * Only the lease holder of the producing node calls the producer functions, and only
  * that of the consuming node the consumer functions; the two sides may call at the same
@@ -42,9 +44,14 @@
 
 struct p3_ring_tx {
 	/* all that a message of an open ring touches: see p3_ring_open */
-	uint64_t pos;         /* next header */
-	uint64_t until;       /* a message that ends there at most has room; 0: shut */
-	uint64_t cleared;     /* word 0 is known to be 0 at this position */
+	uint64_t pos;   /* next header */
+	uint64_t until; /* a message that ends there at most has room; 0: shut */
+	union {
+		uint64_t
+			cleared; /* full ring: word 0 is known to be 0 at this position */
+		uint8_t dirty;   /* base ring: a bit for each cell from pos on whose word
+				   * 0 may look like a header; never the first cell */
+	};
 	struct p3_cell *next; /* open: the cell at pos, */
 	uint32_t valid;       /* and the validity word of a header there */
 	uint32_t n;           /* cells, a power of two */
@@ -67,6 +74,8 @@ struct p3_ring_rx {
 	uint32_t n;
 	uint32_t share; /* cells between two positions where the credit is written */
 };
+
+_Static_assert(P3_BASE_CELLS == 8, "a byte has a bit for each cell of a base ring");
 
 static inline uint32_t p3_log2(uint32_t n)
 {
@@ -99,11 +108,15 @@ static inline uint32_t p3_ring_most(uint32_t n)
 static inline void p3_ring_tx_init(
 	struct p3_ring_tx *r, struct p3_cell *cells, uint32_t n, const p3_a64 *credit)
 {
-	r->cells = cells;
+	r->cells = r->next = cells;
 	r->credit = credit;
 	r->n = n;
 	r->log2n = p3_log2(n);
-	r->pos = r->seen = r->cleared = p3_ring_start(n);
+	r->pos = r->seen = p3_ring_start(n);
+	if (n > P3_BASE_CELLS)
+		r->cleared = r->pos;
+	else
+		r->dirty = 0xfe;
 	r->until = 0;
 	p3_set(&cells[0].w[0], 0);
 }
@@ -147,6 +160,17 @@ static inline bool p3_ring_fits(const struct p3_ring_tx *r, uint32_t cells)
 	return used + cells < r->n; /* one more cell than is filled */
 }
 
+/* Look at the consumer's own word of credit.  Return false if it went back, or is ahead of
+ * the cells sent. */
+static inline bool p3_ring_see(struct p3_ring_tx *r)
+{
+	uint64_t credit = p3_acquire(r->credit); /* LANE.2 */
+	if (r->pos - credit > r->pos - r->seen)
+		return false;
+	r->seen = credit;
+	return true;
+}
+
 /* Return true if there is room for a message of k cells; refresh the credit if need
  * be. */
 static inline bool p3_ring_room(struct p3_ring_tx *r, uint32_t k)
@@ -154,11 +178,7 @@ static inline bool p3_ring_room(struct p3_ring_tx *r, uint32_t k)
 	uint32_t need = k + p3_ring_pad(r, k);
 	if (p3_likely(p3_ring_fits(r, need)) && !p3_without(P3_SHADOWS))
 		return true;
-	uint64_t credit = p3_acquire(r->credit); /* LANE.2 */
-	if (r->pos - credit > r->pos - r->seen)
-		return false; /* the credit went back, or is ahead of the cells sent */
-	r->seen = credit;
-	return p3_ring_fits(r, need);
+	return p3_ring_see(r) && p3_ring_fits(r, need);
 }
 
 enum { P3_KIND_PAD = 0 };
@@ -250,23 +270,52 @@ static inline void p3_ring_shut(struct p3_ring_tx *r)
 	r->until = 0;
 }
 
+/*
+ * Clear in a base ring the word behind the message of k cells that was filled at the
+ * current position, unless that word is 0 or of a header: a header of an earlier lap has
+ * another validity word.  Where all messages are of one length, each header lies where
+ * one lay in the lap before, so nothing is cleared, and the line behind the message is
+ * not touched.
+ */
+static P3_HOT void p3_ring_clear_dirty(struct p3_ring_tx *r, uint32_t k)
+{
+	uint32_t dirty =
+		(r->dirty | ((1u << k) - 1)) & ~1u; /* the payload, not the header */
+	uint8_t then = (uint8_t)(dirty >> k | dirty << (P3_BASE_CELLS - k));
+	if (p3_unlikely(then & 1)) {
+		p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
+		then &= 0xfe;
+	}
+	r->dirty = then;
+}
+
+/* Clear the word behind the message of k cells that was filled at the current position,
+ * if it may look like a header. */
+static P3_HOT void p3_ring_clear_behind(struct p3_ring_tx *r, uint32_t k)
+{
+	if (r->n <= P3_BASE_CELLS)
+		p3_ring_clear_dirty(r, k);
+	else if (p3_unlikely(r->cleared != r->pos + k))
+		p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
+}
+
 /* Publish the message of k cells that was filled at the current position.  This shuts the
  * ring. */
 static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 {
 	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
 	FAULT_POINT("lane.filled");
-	if (p3_unlikely(r->cleared != r->pos + k))
-		p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
+	p3_ring_clear_behind(r, k);
 	word0 |= p3_ring_valid(r->pos, r->log2n);
 	r->pos += k;
 	p3_ring_shut(r);
 	FAULT_POINT("lane.cleared");
 	p3_release(&c->w[0], word0); /* LANE.1: nothing after this may touch the cells */
-	if (k == 1)
-		p3_ring_clear_ahead(r);
-	if (r->n > P3_BASE_CELLS)
+	if (r->n > P3_BASE_CELLS) {
+		if (k == 1)
+			p3_ring_clear_ahead(r);
 		p3_ring_own_ahead(r, k);
+	}
 	FAULT_POINT("lane.published");
 }
 
@@ -296,18 +345,28 @@ static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
  * An open ring.  Between two ends of the ring, and while the credit suffices, the place
  * of each message is known: the cell behind the one before.  p3_ring_open computes once
  * up to where this holds, and one comparison (p3_ring_runs) tells whether it holds for a
- * message.  So a message computes no place, no room and no validity word.  Behind the
- * last message of an open ring there are cells that may be cleared early or prefetched,
- * before the ring's end.
+ * message.  So a message computes no place, no room and no validity word.
+ *
+ * Behind the last message of an open full ring there are cells that may be cleared early
+ * or prefetched, before the ring's end.  A base ring is open up to its end.  The message
+ * that ends there may fill the ring, since the word behind it, in the first cell, is never
+ * cleared.
  */
 #define P3_RING_BEYOND 8u
 
+static inline uint64_t p3_ring_until(const struct p3_ring_tx *r)
+{
+	uint64_t end = (r->pos | (r->n - 1)) + 1, room = r->seen + r->n;
+	if (r->n <= P3_BASE_CELLS)
+		return room < end ? room - 1 : end; /* as p3_ring_fits */
+	end -= P3_RING_BEYOND;
+	room -= 2; /* as p3_ring_fits, and one more is cleared */
+	return room < end ? room : end;
+}
+
 static inline void p3_ring_open(struct p3_ring_tx *r)
 {
-	uint64_t beyond = r->n > P3_BASE_CELLS ? P3_RING_BEYOND : 2;
-	uint64_t end = (r->pos | (r->n - 1)) + 1 - beyond;
-	uint64_t room = r->seen + r->n - 2; /* as p3_ring_fits, and one more is cleared */
-	r->until = room < end ? room : end;
+	r->until = p3_ring_until(r);
 	r->next = p3_cell_at(r->cells, r->pos, r->n);
 	r->valid = p3_ring_valid(r->pos, r->log2n);
 }
@@ -325,50 +384,15 @@ static inline bool p3_ring_runs(const struct p3_ring_tx *r, uint32_t k)
 	       (!p3_without(P3_SHADOWS) || p3_ring_has_credit(r, k));
 }
 
-/*
- * Open again a ring that is not shut, but has come to its end, or to the end of the last
- * known credit.  Return false if a message of k cells must take the general functions.
- *
- * The caller sends the message at once.  One of two cells or more may end at the end of
- * the lap: p3_ring_run() clears no cell there if the next lap's first one is cleared.
- */
+/* Open again a ring that is not shut, but has come to its end, or to the end of the last
+ * known credit.  Return false if a message of k cells must take the general functions. */
 static inline bool p3_ring_reopen(struct p3_ring_tx *r, uint32_t k)
 {
-	uint64_t end = (r->pos | (r->n - 1)) + 1;
-	if (!r->until || !p3_ring_room(r, k))
+	bool base = r->n <= P3_BASE_CELLS; /* a new lap of it needs a new credit */
+	if (!r->until || !(base ? p3_ring_see(r) : p3_ring_room(r, k)))
 		return false;
 	p3_ring_open(r);
-	if (p3_ring_runs(r, k))
-		return true;
-	if (k < 2 || r->pos + k != end)
-		return false;
-	p3_set(&r->cells[0].w[0], 0);
-	r->cleared = r->until = end;
-	return true;
-}
-
-/* Do as p3_ring_publish() with a message of k cells in an open ring, which stays open. */
-static P3_HOT void p3_ring_run(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
-{
-	struct p3_cell *c = r->next;
-	uint64_t end = r->pos + k;
-	FAULT_POINT("lane.filled");
-	if (p3_unlikely(r->cleared != end))
-		p3_set(&c[k].w[0], 0);
-	r->pos = end;
-	r->next = c + k;
-	FAULT_POINT("lane.cleared");
-	p3_release(&c->w[0], word0 | r->valid); /* LANE.1: as in p3_ring_publish */
-	if (k == 1) {
-		p3_set(&c[2].w[0], 0);
-		r->cleared = end + 1;
-	}
-	if (r->n > P3_BASE_CELLS) {
-		p3_own_soon(&c[k + 6]);
-		if (k > 1)
-			p3_own_soon(&c[k + 7]);
-	}
-	FAULT_POINT("lane.published");
+	return p3_ring_runs(r, k);
 }
 
 /* Do as p3_ring_own_more() behind the message of k cells that p3_ring_run() published, if
@@ -390,6 +414,57 @@ static inline void p3_ring_run_more(const struct p3_ring_tx *r, uint32_t k)
 	}
 	for (; c < end; c++)
 		p3_own_soon(c);
+}
+
+/* Do as p3_ring_run() in a base ring, which may begin anew behind this message. */
+static P3_HOT void p3_ring_run_base(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
+{
+	struct p3_cell *c = r->next, *next = c + k;
+	uint32_t valid = r->valid;
+	FAULT_POINT("lane.filled");
+	p3_ring_clear_dirty(r, k);
+	r->pos += k;
+	if (p3_unlikely(!(r->pos & (P3_BASE_CELLS - 1)))) {
+		next = r->cells;
+		r->valid = valid + 2;
+	}
+	r->next = next;
+	FAULT_POINT("lane.cleared");
+	p3_release(&c->w[0], word0 | valid); /* LANE.1: as in p3_ring_publish */
+	FAULT_POINT("lane.published");
+}
+
+/* Do as p3_ring_run() in a full ring. */
+static P3_HOT void p3_ring_run_full(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
+{
+	struct p3_cell *c = r->next;
+	uint64_t end = r->pos + k;
+	FAULT_POINT("lane.filled");
+	if (p3_unlikely(r->cleared != end))
+		p3_set(&c[k].w[0], 0);
+	r->pos = end;
+	r->next = c + k;
+	FAULT_POINT("lane.cleared");
+	p3_release(&c->w[0], word0 | r->valid); /* LANE.1: as in p3_ring_publish */
+	if (k == 1) {
+		p3_set(&c[2].w[0], 0);
+		r->cleared = end + 1;
+	}
+	p3_own_soon(&c[k + 6]);
+	FAULT_POINT("lane.published");
+	if (k == 1)
+		return;
+	p3_own_soon(&c[k + 7]);
+	p3_ring_run_more(r, k);
+}
+
+/* Do as p3_ring_publish() with a message of k cells in an open ring, which stays open. */
+static P3_HOT void p3_ring_run(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
+{
+	if (r->n > P3_BASE_CELLS)
+		p3_ring_run_full(r, word0, k);
+	else
+		p3_ring_run_base(r, word0, k);
 }
 
 /* Return the cell of a position at most a lap ahead. */
@@ -492,7 +567,7 @@ static inline void p3_ring_pay(struct p3_ring_rx *r)
 
 /* Do what is due at this position: write the credit, and begin the next lap at the
  * ring's end. */
-static __attribute__((noinline, unused)) void p3_ring_turn(struct p3_ring_rx *r)
+static P3_HOT void p3_ring_turn_here(struct p3_ring_rx *r)
 {
 	FAULT_POINT("credit.due");
 	if (!(r->pos & (r->n - 1))) {
@@ -501,6 +576,11 @@ static __attribute__((noinline, unused)) void p3_ring_turn(struct p3_ring_rx *r)
 	}
 	r->due = ((uint32_t)r->pos & -r->share) + r->share;
 	p3_ring_pay(r);
+}
+
+static __attribute__((noinline, unused)) void p3_ring_turn(struct p3_ring_rx *r)
+{
+	p3_ring_turn_here(r);
 }
 
 /* Go on behind a message of k cells.  Return true if p3_ring_turn() is due. */

@@ -61,8 +61,6 @@ static P3_HOT void publish(const struct piece *s, uint64_t word1, uint64_t token
 	FAULT_POINT("cci.request_filled");
 	p3_ring_run(&p->req_out, p3_word0(P3_REQ_CCI_MSG, 0, s->cells), s->cells);
 	FAULT_POINT("cci.request_published");
-	if (s->cells > 1)
-		p3_ring_run_more(&p->req_out, s->cells);
 }
 
 /* End a hold that has written to this peer, and most likely to no other one. */

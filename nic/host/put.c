@@ -50,30 +50,14 @@ static P3_HOT struct p3_md *find_md(
 
 /* ---- the steps ---- */
 
-static P3_HOT void fill_data(
-	const struct p3_nic *n, struct p3_cell *c, const char *from, uint64_t length)
-{
-	uint64_t d[2] = {0, 0};
-	if (length > P3_FEW || (length > P3_REQ_INLINE && !n->crowded)) {
-		memcpy(p3_request_eager_bytes(c), from, length);
-	} else if (length > P3_REQ_INLINE) {
-		p3_region_copy_few(p3_request_eager_bytes(c), from, length);
-	} else {
-		p3_region_copy_few((char *)d, from, length);
-		p3_pack_data(c, d);
-	}
-}
-
 /* Fill in the bytes of a message of one cell. */
-static P3_HOT void fill_cell(
-	const struct p3_nic *n, struct p3_cell *c, const char *from, uint64_t length)
+static P3_HOT void fill_cell(struct p3_cell *c, const char *from, uint64_t length)
 {
 	uint64_t d[2] = {0, 0};
-	if (p3_unlikely(length != sizeof d[0])) {
-		fill_data(n, c, from, length);
-		return;
-	}
-	memcpy(d, from, sizeof d[0]);
+	if (p3_likely(length == sizeof d[0]))
+		memcpy(d, from, sizeof d[0]);
+	else
+		p3_region_copy_few((char *)d, from, length);
 	p3_pack_data(c, d);
 }
 
@@ -96,14 +80,12 @@ static P3_HOT void send(struct p3_ring_tx *r, struct p3_cell *c, const struct p3
 	FAULT_POINT("request.filled");
 	p3_ring_run(r, word0, cells);
 	FAULT_POINT("request.published");
-	if (cells > 1)
-		p3_ring_run_more(r, cells);
 }
 
-/* Open the request ring again for a message of k cells, if it is not shut, and the peer
- * has set its credit for this node's incarnation.  A base ring comes to the end of its 8
- * cells, or of the credit, at every second message of two cells, so this is part of the
- * message path of nodes that share CPUs. */
+/* Open the request ring again for a message of k cells, if it is not shut, and the peer has
+ * set its credit.  A base ring comes to the end of its 8 cells, or of the credit, at every
+ * third or fourth message of two cells, so this is part of the message path of nodes that
+ * share CPUs. */
 P3_PATH
 static __attribute__((noinline)) bool reopen(struct p3_peer *p, uint32_t k)
 {
@@ -116,7 +98,15 @@ static P3_HOT bool is_open(struct p3_peer *p, uint32_t k)
 	return p3_ring_runs(&p->req_out, k) || reopen(p, k);
 }
 
-/* Send the bytes if the ring is open for them. */
+/* Begin a message in an open ring. */
+static P3_HOT struct p3_cell *begin_cell(const struct p3_ring_tx *r)
+{
+	FAULT_POINT("lane.begun");
+	return r->next;
+}
+
+/* Send the bytes if the ring is open for them.  The number of cells is a constant where
+ * the bytes are copied in place. */
 static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_move *m, uint64_t id, const struct p3_md *md, uint64_t offset,
 	uint64_t length)
@@ -126,19 +116,26 @@ static P3_HOT bool send_if_open(struct p3_nic *n, struct p3_peer *p,
 	if (p3_likely(length <= P3_REQ_INLINE)) {
 		if (p3_unlikely(!is_open(p, 1)))
 			return false;
-		FAULT_POINT("lane.begun");
-		struct p3_cell *c = r->next;
-		fill_cell(n, c, from, length);
+		struct p3_cell *c = begin_cell(r);
+		fill_cell(c, from, length);
 		send(r, c, m, id, md->o.ni, length, 1);
 		p3_count(&n->count[P3_C_PUT_INLINE], 1);
+		return true;
+	}
+	if (n->crowded && p3_likely(length <= P3_FEW)) {
+		if (p3_unlikely(!is_open(p, 2)))
+			return false;
+		struct p3_cell *c = begin_cell(r);
+		p3_region_copy_few(p3_request_eager_bytes(c), from, length);
+		send(r, c, m, id, md->o.ni, length, 2);
+		p3_count(&n->count[P3_C_PUT_EAGER], 1);
 		return true;
 	}
 	uint32_t cells = p3_request_cells(length);
 	if (p3_unlikely(cells > p3_ring_most(r->n) || !is_open(p, cells)))
 		return false;
-	FAULT_POINT("lane.begun");
-	struct p3_cell *c = r->next;
-	fill_data(n, c, from, length);
+	struct p3_cell *c = begin_cell(r);
+	memcpy(p3_request_eager_bytes(c), from, length);
 	send(r, c, m, id, md->o.ni, length, cells);
 	p3_count(&n->count[P3_C_PUT_EAGER], 1);
 	return true;

@@ -18,7 +18,7 @@
 #define LANE_1_p3_ring_publish 1
 #define LANE_1_p3_ring_peek_at    2
 #define LANE_2_p3_ring_take    3
-#define LANE_2_p3_ring_room    4
+#define LANE_2_p3_ring_see     4
 
 /* Words: word 0 of each cell, and the credit.  Data: the other words of each cell. */
 #define PROCS  2
@@ -56,7 +56,7 @@ inline p3_ring_room(k)
 	do
 	:: FITS(k + pad) -> break
 	:: else ->
-		p3_acquire(CREDIT, credit, LANE_2_p3_ring_room);
+		p3_acquire(CREDIT, credit, LANE_2_p3_ring_see);
 		if
 		:: POS(tx_pos - credit) > POS(tx_pos - tx_seen) -> assert(false)
 		:: else -> tx_seen = credit

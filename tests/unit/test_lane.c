@@ -455,8 +455,8 @@ static void lane_late_credit_is_written_at_each_half_and_when_given(void **state
 	}
 }
 
-/* A base ring takes messages of two cells, lap after lap, without the general functions;
- * but not one cell at a lap's end, and none while the ring is shut or full. */
+/* A base ring takes messages of one cell and of two, lap after lap, without the general
+ * functions; but none while the ring is shut or full, or over its end. */
 static void lane_opens_again_at_its_end(void **state)
 {
 	(void)state;
@@ -470,13 +470,44 @@ static void lane_opens_again_at_its_end(void **state)
 		send(r, 2, i);
 		receive(r, 2, i);
 	}
-	assert_false(p3_ring_runs(&r->tx, 1) || p3_ring_reopen(&r->tx, 1));
-	for (uint32_t i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < 3 * P3_BASE_CELLS + 1; i++) {
+		assert_true(p3_ring_runs(&r->tx, 1) || p3_ring_reopen(&r->tx, 1));
+		send(r, 1, i);
+		receive(r, 1, i);
+	}
+	assert_false(p3_ring_runs(&r->tx, 2) || p3_ring_reopen(&r->tx, 2)); /* its end */
+	send(r, 1, 0);
+	receive(r, 1, 0);
+	for (uint32_t i = 0; i < 4; i++) {
 		assert_true(p3_ring_runs(&r->tx, 2) || p3_ring_reopen(&r->tx, 2));
-		send(r, 2, i);
+		send_like(r, 2, i, PLAIN); /* the last one fills the ring */
 	}
 	assert_false(p3_ring_runs(&r->tx, 2) || p3_ring_reopen(&r->tx, 2)); /* full */
+	for (uint32_t i = 0; i < 4; i++)
+		receive(r, 2, i);
+	assert_empty(r);
 	free(r);
+}
+
+/* Where all messages are of one length, no message writes to the cell behind it: a header
+ * of the lap before is there. */
+static void lane_leaves_the_next_header_alone(void **state)
+{
+	(void)state;
+	for (uint32_t k = 1; k <= 2; k++) {
+		struct rig *r = rig_new(P3_BASE_CELLS);
+		for (uint32_t i = 0; i < 5 * P3_BASE_CELLS; i += k) {
+			struct p3_cell *next =
+				p3_cell_at(r->cells, r->tx.pos + k, P3_BASE_CELLS);
+			uint64_t before = p3_get(&next->w[0]);
+			send(r, k, i);
+			if (i >= P3_BASE_CELLS)
+				assert_int_equal(p3_get(&next->w[0]), before);
+			receive(r, k, i);
+			assert_empty(r);
+		}
+		free(r);
+	}
 }
 
 /* Credit that is owed but not written never stops the producer of the largest message. */
@@ -621,6 +652,7 @@ int main(void)
 		cmocka_unit_test(lane_credit_is_written_once_an_eighth_is_owed),
 		cmocka_unit_test(lane_opens_again_at_its_end),
 		cmocka_unit_test(lane_late_credit_is_written_at_each_half_and_when_given),
+		cmocka_unit_test(lane_leaves_the_next_header_alone),
 		cmocka_unit_test(lane_lazy_credit_leaves_room_for_the_largest),
 		cmocka_unit_test(lane_looks_at_the_credit_only_when_it_must),
 		cmocka_unit_test(lane_lying_credit_makes_no_room),
