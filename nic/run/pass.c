@@ -21,6 +21,7 @@
 #define P3_PASS_BYTES  65536u
 #define P3_UNLOOKED    8u  /* most shares (p3_pass_share()) between two looks */
 #define P3_AHEAD       8u  /* lanes that are prefetched before they are polled */
+#define P3_GATHER      16u /* lanes of a crowd that are looked at together */
 #define P3_COOL_PASSES 64u /* passes between searches for quiet lanes */
 /* few lanes: a visit takes at most 1 << P3_DEEPEST messages; many lanes: after a visit
  * that found more than one message this number of visits empty the lane */
@@ -28,13 +29,14 @@
 #define P3_PROBING 64u /* one visit in 64 empties its lane */
 
 /* Prefetch what an answer to this peer will touch: the peer has sent a message, and the
- * program often sends one back. */
+ * program often sends one back.  In a ring that is not open these may be other cells. */
 static inline void expect_to_answer(struct p3_peer *p)
 {
-	p3_ring_own_soon(&p->req_out, 0);
-	p3_ring_own_soon(&p->req_out, 1);
-	if (!p3_ring_fits(&p->req_out, 2))
-		p3_read_soon((const void *)p->req_out.credit);
+	const struct p3_ring_tx *r = &p->req_out;
+	p3_own_soon(r->next);
+	p3_own_soon(r->next + 1);
+	if (r->pos + 2 > r->until)
+		p3_read_soon((const void *)r->credit);
 	p3_read_soon((const void *)p->asleep);
 }
 
@@ -157,26 +159,11 @@ static P3_HOT void leave_after_one(struct p3_peer *p)
 	p->quiet = 0;
 }
 
-/*
- * Visit one of many lanes of nodes that share CPUs.  Most have one message when their
- * consumer comes, so one is taken, unless the lane had more lately.  Some visits look
- * for more in order to know.
- */
-static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64_t number)
+/* Visit one of many lanes: take all messages, or one. */
+static void visit_slowly(struct p3_nic *n, struct p3_peer *p, bool all)
 {
-	bool all = p3_unlikely(!n->crowded || p->deep || number % P3_PROBING == 0);
-	uint32_t before = n->msgs;
-	uint32_t most = before + P3_PASS_MSGS;
-	if (p3_likely(!all) && p3_likely(begins_plainly(p) && p3_plain_take(n, p)) &&
-		p3_likely(n->msgs != before)) { /* it may have been no message */
-		leave_after_one(p);
-		expect_to_answer(p);
-		return;
-	}
-	poll_peer(n, p, arrive(n, p),
-		!all             ? before + 1
-		: most < n->most ? most
-				 : n->most);
+	uint32_t before = n->msgs, most = before + (all ? P3_PASS_MSGS : 1);
+	poll_peer(n, p, arrive(n, p), most < n->most ? most : n->most);
 	if (p3_unlikely(n->msgs - before > 1))
 		p->deep = P3_DEEPEST;
 	else if (p3_unlikely(p->deep))
@@ -184,19 +171,107 @@ static inline void visit_one_of_many(struct p3_nic *n, struct p3_peer *p, uint64
 }
 
 /*
+ * Visit one of many lanes of nodes that share CPUs.  Most have one message when their
+ * consumer comes, so one is taken, unless the lane had more lately.  Some visits look
+ * for more in order to know.
+ */
+static P3_HOT void visit_in_crowd(struct p3_nic *n, struct p3_peer *p, uint64_t number)
+{
+	bool all = p3_unlikely(p->deep || number % P3_PROBING == 0);
+	uint32_t before = n->msgs;
+	if (p3_likely(!all) && p3_likely(begins_plainly(p) && p3_plain_take(n, p)) &&
+		p3_likely(n->msgs != before)) { /* it may have been no message */
+		leave_after_one(p);
+		expect_to_answer(p);
+		return;
+	}
+	visit_slowly(n, p, all);
+}
+
+/* Return the place behind place i of the hot lanes. */
+static inline uint32_t next_place(const struct p3_nic *n, uint32_t i)
+{
+	return p3_likely(i + 1 < n->nhot) ? i + 1 : 0;
+}
+
+/* The lanes of a crowd that have news, in turn. */
+struct gathered {
+	uint32_t n, next; /* next: place behind the last lane that was looked at */
+	struct p3_peer *at[P3_GATHER];
+};
+
+/*
+ * Look at this number of lanes from place i on, and prefetch what the visits of those
+ * with news will touch.  Lines that come from another CPU come at the same time, since no
+ * look waits for another one, and no jump depends on what they find.
+ */
+static P3_HOT void gather(
+	struct p3_nic *n, uint32_t i, uint32_t lanes, struct gathered *g)
+{
+	g->n = 0;
+	for (; lanes; lanes--, i = next_place(n, i)) {
+		struct p3_peer *p = n->hot[i];
+		const struct p3_ring_rx *r = &p->req_in;
+		uint64_t w0 = p3_get(&r->next->w[0]);
+		bool any = (uint32_t)w0 == (uint32_t)r->usual;
+		p3_read_soon(&r->next[any && p3_word0_ncells(w0) > 1]);
+		p3_read_soon(&p->nid);
+		p3_read_soon(&p->req_out);
+		g->at[g->n] = p;
+		any |= r->given != (uint32_t)r->pos;
+		g->n += any | p3_peer_has_response(p);
+	}
+	g->next = i;
+}
+
+/* Return true if this pass may take no more. */
+static P3_HOT bool is_cut(const struct p3_nic *n)
+{
+	return p3_unlikely(n->msgs >= n->most) || p3_unlikely(n->bytes >= P3_PASS_BYTES);
+}
+
+/* Let the next pass begin at the lane of this peer. */
+static P3_RARE void cut_at(struct p3_nic *n, const struct p3_peer *p)
+{
+	for (n->turn = 0; n->turn < n->nhot && n->hot[n->turn] != p; n->turn++)
+		;
+}
+
+/*
+ * Poll the lanes of nodes that share CPUs.  The next pass begins at the lane at which this
+ * one stops.  One pass may take a message from each lane: a second pass would begin
+ * without prefetched lines, which costs more than holding the lease for longer.
+ */
+static void poll_crowd(struct p3_nic *n)
+{
+	struct gathered g;
+	uint64_t number = p3_get(&n->count[P3_C_PASSES]);
+	if (n->nhot >= P3_PASS_MSGS) /* a pass that takes all is not cut */
+		n->most = (n->nhot < P3_PASS_MOST ? n->nhot : P3_PASS_MOST) + 1;
+	g.next = n->turn < n->nhot ? n->turn : 0;
+	for (uint32_t left = n->nhot, lanes; left; left -= lanes) {
+		lanes = left < P3_GATHER ? left : P3_GATHER;
+		gather(n, g.next, lanes, &g);
+		for (uint32_t k = 0; k < g.n; k++) {
+			if (is_cut(n)) {
+				cut_at(n, g.at[k]);
+				return;
+			}
+			visit_in_crowd(n, g.at[k], number++);
+		}
+	}
+	n->turn = g.next;
+}
+
+/*
  * Poll many lanes.  Lines that came from another CPU are prefetched while earlier lanes
  * are worked on, and before that the lines that tell their places; but not those of
  * lanes that had their turn, since their producers write there soon.  The next pass
- * begins behind the lane at which this one stops.  Where nodes share CPUs one pass may
- * take a message from each lane: a second pass would begin without prefetched lines,
- * which costs more than holding the lease for longer.
+ * begins behind the lane at which this one stops.
  */
 static void poll_many(struct p3_nic *n)
 {
-	if (n->crowded && n->nhot >= P3_PASS_MSGS) /* a pass that takes all is not cut */
-		n->most = (n->nhot < P3_PASS_MOST ? n->nhot : P3_PASS_MOST) + 1;
 	uint32_t i = n->turn < n->nhot ? n->turn : 0;
-	uint64_t passes = p3_get(&n->count[P3_C_PASSES]);
 	for (uint32_t k = 0; k < P3_AHEAD && k < n->nhot; k++)
 		p3_ring_ask(lane_at(n, i + k));
 	for (uint32_t left = n->nhot;
@@ -208,8 +283,8 @@ static void poll_many(struct p3_nic *n)
 		if (left > P3_AHEAD / 2)
 			p3_ring_ask_more(lane_at(n, i + P3_AHEAD / 2));
 		if (p3_likely(has_news(n->hot[i])))
-			visit_one_of_many(n, n->hot[i], passes + left);
-		i = p3_likely(i + 1 < n->nhot) ? i + 1 : 0;
+			visit_slowly(n, n->hot[i], true);
+		i = next_place(n, i);
 	}
 	n->turn = i;
 }
@@ -232,10 +307,12 @@ static inline void poll_few(struct p3_nic *n)
 
 static inline void poll_lanes(struct p3_nic *n)
 {
-	if (n->nhot > n->few)
-		poll_many(n);
-	else
+	if (n->nhot <= n->few)
 		poll_few(n);
+	else if (p3_likely(n->crowded))
+		poll_crowd(n);
+	else
+		poll_many(n);
 }
 
 /*
