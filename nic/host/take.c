@@ -281,18 +281,23 @@ static P3_RARE int end_shown(struct p3_nic *n, const struct p3_eq *eq, uint64_t 
 	return handler ? show(handler, ev, PTL_OK) : PTL_OK;
 }
 
-/* Inside of a call: copy an event that the owner of its queue has found, and take it.
- * Return -1 if the firmware has overwritten it meanwhile; else *which_out is set to q
- * before the queue's handler runs. */
-static inline int take_found(struct p3_nic *n, struct p3_eq *eq, uint64_t handle,
-	struct p3_event_record *rec, uint64_t head, ptl_event_t *event_out, uint32_t q,
-	int *which_out)
+/* Copy an event that the owner of its queue has found, and take it.  Return false if the
+ * firmware has overwritten it meanwhile. */
+static P3_HOT bool take_found(struct p3_eq *eq, uint64_t handle,
+	struct p3_event_record *rec, uint64_t head, ptl_event_t *event_out,
+	ptl_eq_handler_t *handler_out)
 {
-	ptl_eq_handler_t handler = p3_get(&eq->handler);
 	p3_event_from_record(&rec->words, head + 1, handle, event_out);
-	if (p3_unlikely(!p3_evq_took(&eq->rx, rec, head)))
-		return -1;
-	*which_out = (int)q;
+	*handler_out =
+		p3_get(&eq->handler); /* the queue lives until the event is taken */
+	return p3_likely(p3_evq_took(&eq->rx, rec, head));
+}
+
+/* End a call that has taken the event behind head.  This is the last that a caller does,
+ * so that the calls of the rare cases need no registers. */
+static P3_HOT int end_found(struct p3_nic *n, struct p3_eq *eq, uint64_t head,
+	ptl_event_t *event_out, ptl_eq_handler_t handler)
+{
 	if (p3_unlikely(handler != NULL || n->traced != NULL))
 		return end_shown(n, eq, head + 1, event_out, handler);
 	return end(n, PTL_OK);
@@ -306,6 +311,7 @@ static P3_HOT int take_first(struct p3_nic *n, uint32_t start, const uint64_t *h
 {
 	uint64_t head;
 	struct p3_event_record *rec;
+	ptl_eq_handler_t handler;
 	uint32_t q = start;
 	for (uint32_t left = nq; left; left--, q = q + 1 < nq ? q + 1 : 0) {
 		struct p3_eq *eq = p3_eq_named(n, handles[q]);
@@ -314,9 +320,10 @@ static P3_HOT int take_first(struct p3_nic *n, uint32_t start, const uint64_t *h
 		if (p3_evq_is_empty(&eq->rx))
 			continue;
 		rec = p3_evq_look(&eq->rx, handles[q], p3_self.number, &head);
-		return rec ? take_found(n, eq, handles[q], rec, head, event_out, q,
-				     which_out)
-			   : -1;
+		if (!rec || !take_found(eq, handles[q], rec, head, event_out, &handler))
+			return -1;
+		*which_out = (int)q; /* before the handler runs */
+		return end_found(n, eq, head, event_out, handler);
 	}
 	return -1;
 }
@@ -412,13 +419,14 @@ static __attribute__((noinline)) int poll_one(
 static P3_HOT int take_or_poll(
 	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
 {
-	int rc = -1, which;
 	uint64_t head;
+	ptl_eq_handler_t handler;
 	struct p3_eq *eq = p3_eq_place(n, handle);
 	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, p3_self.number, &head);
-	if (p3_likely(rec != NULL))
-		rc = take_found(n, eq, handle, rec, head, event_out, 0, &which);
-	return p3_likely(rc >= 0) ? rc : poll_one(n, handle, ns, event_out);
+	if (p3_likely(rec != NULL) &&
+		take_found(eq, handle, rec, head, event_out, &handler))
+		return end_found(n, eq, head, event_out, handler);
+	return poll_one(n, handle, ns, event_out);
 }
 
 P3_PATH
@@ -520,14 +528,15 @@ static __attribute__((noinline)) int get_on(
 P3_PATH
 int p3_nic_eq_wait(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
-	int rc = -1, which;
 	uint64_t head;
+	ptl_eq_handler_t handler;
 	struct p3_eq *eq = p3_eq_place(n, handle);
 	p3_call_begin();
 	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, p3_self.number, &head);
-	if (p3_likely(rec != NULL))
-		rc = take_found(n, eq, handle, rec, head, event_out, 0, &which);
-	return p3_likely(rc >= 0) ? rc : wait_for(n, handle, event_out);
+	if (p3_likely(rec != NULL) &&
+		take_found(eq, handle, rec, head, event_out, &handler))
+		return end_found(n, eq, head, event_out, handler);
+	return wait_for(n, handle, event_out);
 }
 
 P3_PATH
