@@ -182,7 +182,7 @@ static ssize_t look_late(bool over)
 	return n;
 }
 
-/* While PtlNIFini waits for confirmations, nobody waits for first connections. */
+/* PtlNIFini waits for confirmations, and not for first connections. */
 static void no_line_tells_of_late_connections_at_the_end(void **state)
 {
 	(void)state;
