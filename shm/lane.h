@@ -49,8 +49,8 @@ struct p3_ring_tx {
 	union {
 		uint64_t
 			cleared; /* full ring: word 0 is known to be 0 at this position */
-		uint8_t dirty;   /* base ring: a bit for each cell from pos on whose word
-				   * 0 may look like a header; never the first cell */
+		uint8_t dirty;   /* base ring: a bit for each cell from pos on: its word 0
+				   * may be payload; never set for the first cell */
 	};
 	struct p3_cell *next; /* open: the cell at pos, */
 	uint32_t valid;       /* and the validity word of a header there */
@@ -160,8 +160,8 @@ static inline bool p3_ring_fits(const struct p3_ring_tx *r, uint32_t cells)
 	return used + cells < r->n; /* one more cell than is filled */
 }
 
-/* Look at the consumer's own word of credit.  Return false if it went back, or is ahead of
- * the cells sent. */
+/* Look at the consumer's own word of credit.  Return false if it went back, or is ahead
+ * of the cells sent. */
 static inline bool p3_ring_see(struct p3_ring_tx *r)
 {
 	uint64_t credit = p3_acquire(r->credit); /* LANE.2 */
@@ -349,8 +349,8 @@ static inline struct p3_cell *p3_ring_begin(struct p3_ring_tx *r, uint32_t k)
  *
  * Behind the last message of an open full ring there are cells that may be cleared early
  * or prefetched, before the ring's end.  A base ring is open up to its end.  The message
- * that ends there may fill the ring, since the word behind it, in the first cell, is never
- * cleared.
+ * that ends there may fill the ring, since the word behind it, in the first cell, is
+ * never cleared.
  */
 #define P3_RING_BEYOND 8u
 

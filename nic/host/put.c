@@ -82,8 +82,8 @@ static P3_HOT void send(struct p3_ring_tx *r, struct p3_cell *c, const struct p3
 	FAULT_POINT("request.published");
 }
 
-/* Open the request ring again for a message of k cells, if it is not shut, and the peer has
- * set its credit.  A base ring comes to the end of its 8 cells, or of the credit, at every
+/* Open the request ring again for a message of k cells, if it is not shut, and the peer
+ * has set its credit.  A base ring comes to its end, or to that of the credit, at every
  * third or fourth message of two cells, so this is part of the message path of nodes that
  * share CPUs. */
 P3_PATH

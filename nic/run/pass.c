@@ -238,8 +238,8 @@ static P3_RARE void cut_at(struct p3_nic *n, const struct p3_peer *p)
 }
 
 /*
- * Poll the lanes of nodes that share CPUs.  The next pass begins at the lane at which this
- * one stops.  One pass may take a message from each lane: a second pass would begin
+ * Poll the lanes of nodes that share CPUs.  The next pass begins at the lane at which
+ * this one stops.  One pass may take a message from each lane: a second pass would begin
  * without prefetched lines, which costs more than holding the lease for longer.
  */
 static void poll_crowd(struct p3_nic *n)
@@ -267,9 +267,10 @@ static void poll_crowd(struct p3_nic *n)
  * Poll many lanes.  Lines that came from another CPU are prefetched while earlier lanes
  * are worked on, and before that the lines that tell their places; but not those of
  * lanes that had their turn, since their producers write there soon.  The next pass
- * begins behind the lane at which this one stops.
+ * begins behind the lane at which this one stops.  This is not P3_PATH: nodes that take
+ * turns on a CPU do not call it.
  */
-static void poll_many(struct p3_nic *n)
+static __attribute__((noinline)) void poll_many(struct p3_nic *n)
 {
 	uint32_t i = n->turn < n->nhot ? n->turn : 0;
 	for (uint32_t k = 0; k < P3_AHEAD && k < n->nhot; k++)
