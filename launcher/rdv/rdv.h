@@ -19,8 +19,9 @@
  * When the socket of a JOINED node closes, the rendezvous waits up to eof_ms for
  * p3_rdv_ended() to tell how the process ended, for tools (attach.h), and longer while
  * conf.ends says that this will come: with status 0 the node has left, else, and without
- * a status (exec), it has died.  The peers get DIED in both cases.  A process that ends while a wrapper script still holds the
- * socket leaves the node NEW: the script's next program may say HELLO.
+ * a status (exec), it has died.  The peers get DIED in both cases.  A process that ends
+ * while a wrapper script still holds the socket leaves the node NEW: the script's next
+ * program may say HELLO.
  *
  * Memory is bounded: a node that does not read has at most a birth, a death and a pid
  * change of every other node queued (an end removes the unread birth before it);
