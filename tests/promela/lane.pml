@@ -8,6 +8,9 @@
  * Bounds: a ring of CELLS, 4-bit positions that wrap in every run, MESSAGES of one or two
  * cells.  Word 0 of a second cell is payload, and looks like a header of this lap or of
  * the next.  Credit is given at once, as by p3_ring_take_now.
+ *
+ * With BASE (lanebase.pml) the ring is a base ring: the producer clears no word that had
+ * a header, and a message that ends at the end of a lap may fill the ring.
  */
 #define CELLS    4
 #define MOST     2
@@ -44,6 +47,12 @@ byte cells[CELLS]; /* what they hold: the message's number */
 #define NCELLS(w)       ((w) >> 5)
 
 #define FITS(need) (POS(tx_pos - tx_seen) + (need) < CELLS)
+#ifdef BASE
+/* p3_ring_until */
+#define FILLS(k) (AT(tx_pos) + (k) == CELLS && POS(tx_pos - tx_seen) + (k) == CELLS)
+#else
+#define FILLS(k) false
+#endif
 
 inline p3_ring_pad(k, pad_out)
 {
@@ -54,17 +63,41 @@ inline p3_ring_room(k)
 {
 	p3_ring_pad(k, pad);
 	do
-	:: FITS(k + pad) -> break
+	:: FITS(k + pad) || FILLS(k) -> break
 	:: else ->
 		p3_acquire(CREDIT, credit, LANE_2_p3_ring_see);
 		if
 		:: POS(tx_pos - credit) > POS(tx_pos - tx_seen) -> assert(false)
 		:: else -> tx_seen = credit
 		fi;
-		FITS(k + pad) || mem[CREDIT] != credit /* look again then */
+		FITS(k + pad) || FILLS(k) || mem[CREDIT] != credit /* look again then */
 	od
 }
 
+#ifdef BASE
+inline p3_ring_clear_dirty(k)
+{
+	if
+	:: WITHOUT != DIRTY_2_p3_ring_clear_dirty -> dirty = dirty | (1 << (k)) - 1
+	:: else
+	fi;
+	dirty = dirty & ~1;
+	dirty = (dirty >> (k) | dirty << (CELLS - (k))) & 15;
+	if
+	:: (dirty & 1) && WITHOUT != DIRTY_1_p3_ring_clear_dirty ->
+		p3_set(AT(tx_pos + k), 0)
+	:: else
+	fi;
+	dirty = dirty & ~1
+}
+
+inline p3_ring_publish(kind, k)
+{
+	p3_ring_clear_dirty(k);
+	p3_release(AT(tx_pos), WORD0(kind, k) | VALID(tx_pos), LANE_1_p3_ring_publish);
+	tx_pos = POS(tx_pos + k)
+}
+#else
 inline p3_ring_clear_ahead()
 {
 	if
@@ -88,6 +121,7 @@ inline p3_ring_publish(kind, k)
 	:: else -> cleared = tx_pos /* none: positions do not wrap in the program */
 	fi
 }
+#endif
 
 inline p3_ring_begin(k)
 {
@@ -115,7 +149,12 @@ inline fill(k)
 
 active proctype producer()
 {
-	byte tx_pos = START, tx_seen = START, cleared = START, credit, pad, k, sent;
+	byte tx_pos = START, tx_seen = START, credit, pad, k, sent;
+#ifdef BASE
+	byte dirty = 14;
+#else
+	byte cleared = START;
+#endif
 	d_step {
 		mem[CREDIT] = START;
 		prev[CREDIT] = START;
