@@ -387,8 +387,8 @@ static bool is_in_time(unsigned char *near, unsigned char *back, size_t n)
 	return !patience_is_over(&p);
 }
 
-/* Put and get short and long, while B does something else.  This node may lose its CPU for
- * longer than 0.1 s, so it has some chances. */
+/* Put and get short and long, while B does something else.  This node may lose its CPU
+ * for longer than 0.1 s, so it has some chances. */
 static void move_in_time(size_t n)
 {
 	enum { CHANCES = 10 };
