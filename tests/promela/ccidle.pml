@@ -16,7 +16,7 @@
 #define LOOKS 2
 #endif
 
-#define CCIFD_3_settle           1 /* the host's fence */
+#define CCIFD_3_leave_call       1 /* the host's fence */
 #define CCIFD_3_sleep_until_rung 2 /* the NIC thread's fence */
 
 #define PROCS  3
@@ -93,7 +93,7 @@ inline set_empty(next, other)
 	fi
 }
 
-inline settle()
+inline leave_call()
 {
 	p3_cci_any_event();
 	if
@@ -102,7 +102,7 @@ inline settle()
 	:: else
 	fi;
 	p3_rmw(INSIDE, mem[INSIDE] - 1, 0, 0);
-	p3_fence(CCIFD_3_settle);
+	p3_fence(CCIFD_3_leave_call);
 	if
 	:: poller -> p3_get(ASLEEP, x)
 	:: else -> x = 0
@@ -144,7 +144,7 @@ active proctype program()
 		:: x -> p3_set(TAKEN, 1)
 		:: else
 		fi;
-		settle()
+		leave_call()
 	od
 }
 

@@ -24,7 +24,7 @@
 #define THREADS 2
 #endif
 
-#define CCIFD_1_settle               1 /* the host's fence */
+#define CCIFD_1_leave_call           1 /* the host's fence */
 #define CCIFD_1_p3_cci_event_signal  2 /* the firmware's fence, behind its posts */
 #define CCIFD_2_p3_cci_handle_signal 3
 #define CCIFD_2_drain                4
@@ -84,7 +84,7 @@ inline drain()
 	fi
 }
 
-inline settle()
+inline leave_call()
 {
 	p3_cci_any_event();
 	if
@@ -92,7 +92,7 @@ inline settle()
 	:: else
 	fi;
 	p3_rmw(INSIDE, mem[INSIDE] - 1, 0, 0);
-	p3_fence(CCIFD_1_settle);
+	p3_fence(CCIFD_1_leave_call);
 	p3_cci_any_event();
 	if
 	:: x -> p3_cci_handle_signal()
@@ -159,7 +159,7 @@ active [THREADS] proctype program()
 		:: true
 		fi;
 		take();
-		settle();
+		leave_call();
 		got = false
 	od
 }
