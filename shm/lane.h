@@ -11,12 +11,12 @@
  * A message is k contiguous cells, k at most a quarter of the ring.  Only the first
  * cell of a message, its header, has a validity word: the low half of word 0 holds (lap
  * << 1 | 1), never 0, lap being the number of times that the ring went round.  Before
- * the producer publishes a header at p it stores 0 in word 0 of cell p + k (it always
- * owns one cell more than it fills), so that old payload there can never look like a
- * header; the consumer looks at no other cell.  If the next message may have one cell,
- * the producer clears the word behind that one as soon as this message is published.
- * In a base ring it knows the cells with old payload, and clears no others; the first
- * cell of a lap never has any.
+ * the producer publishes a header at p it stores 0 in word 0 of cell p + k (it owns one
+ * cell more than it fills), so that old payload there can never look like a header; the
+ * consumer looks at no other cell.  If the next message may have one cell, the producer
+ * clears the word behind that one as soon as this message is published.  In a base ring
+ * the producer knows the cells with old payload, and clears no others.  The first cell of
+ * a lap never has any, so a message that ends there may fill a base ring.
  *
  * Only the lease holder of the producing node calls the producer functions, and only
  * that of the consuming node the consumer functions; the two sides may call at the same
@@ -371,6 +371,14 @@ static inline void p3_ring_open(struct p3_ring_tx *r)
 	r->valid = p3_ring_valid(r->pos, r->log2n);
 }
 
+/* Return true if a message of k cells, for which p3_ring_room() has no room, fits a base
+ * ring because it ends at the end of the lap: the producer of an open ring sends it. */
+static inline bool p3_ring_fills(const struct p3_ring_tx *r, uint32_t k)
+{
+	uint64_t end = r->pos + k;
+	return r->n <= P3_BASE_CELLS && !(end & (r->n - 1)) && end - r->seen == r->n;
+}
+
 /* Return true if the consumer's own word of credit has room for a message of k cells. */
 static inline bool p3_ring_has_credit(const struct p3_ring_tx *r, uint32_t k)
 {
@@ -416,21 +424,18 @@ static inline void p3_ring_run_more(const struct p3_ring_tx *r, uint32_t k)
 		p3_own_soon(c);
 }
 
-/* Do as p3_ring_run() in a base ring, which may begin anew behind this message. */
+/* Do as p3_ring_run() in a base ring. */
 static P3_HOT void p3_ring_run_base(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 {
 	struct p3_cell *c = r->next, *next = c + k;
-	uint32_t valid = r->valid;
 	FAULT_POINT("lane.filled");
 	p3_ring_clear_dirty(r, k);
 	r->pos += k;
-	if (p3_unlikely(!(r->pos & (P3_BASE_CELLS - 1)))) {
-		next = r->cells;
-		r->valid = valid + 2;
-	}
+	if (p3_unlikely(!(r->pos & (P3_BASE_CELLS - 1))))
+		next = r->cells; /* for prefetches: the ring is not open there */
 	r->next = next;
 	FAULT_POINT("lane.cleared");
-	p3_release(&c->w[0], word0 | valid); /* LANE.1: as in p3_ring_publish */
+	p3_release(&c->w[0], word0 | r->valid); /* LANE.1: as in p3_ring_publish */
 	FAULT_POINT("lane.published");
 }
 

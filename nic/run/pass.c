@@ -29,7 +29,8 @@
 #define P3_PROBING 64u /* one visit in 64 empties its lane */
 
 /* Prefetch what an answer to this peer will touch: the peer has sent a message, and the
- * program often sends one back.  In a ring that is not open these may be other cells. */
+ * program often sends one back.  In a ring that is not open these may be other cells, or
+ * the line behind the ring. */
 static inline void expect_to_answer(struct p3_peer *p)
 {
 	const struct p3_ring_tx *r = &p->req_out;
@@ -201,8 +202,8 @@ struct gathered {
 };
 
 /*
- * Look at this number of lanes from place i on, and prefetch what the visits of those
- * with news will touch.  Lines that come from another CPU come at the same time, since no
+ * Look at this number of lanes from place i on, and prefetch what their visits will
+ * touch, if they have news.  Lines that come from another CPU come at the same time, since no
  * look waits for another one, and no jump depends on what they find.
  */
 static P3_HOT void gather(

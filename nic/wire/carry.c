@@ -359,7 +359,7 @@ static bool apply_message(struct p3_carry_half *h, const unsigned char *from,
 	memcpy(w0_out, from, sizeof *w0_out);
 	uint32_t cells = p3_word0_ncells(*w0_out);
 	if (!cells || cells > p3_ring_most(h->feed.n) || cells * P3_CELL > left ||
-		!p3_ring_room(&h->feed, cells))
+		(!p3_ring_room(&h->feed, cells) && !p3_ring_fills(&h->feed, cells)))
 		return false;
 	struct p3_cell *c = p3_ring_begin(&h->feed, cells);
 	memcpy((char *)c + 8, from + 8, cells * P3_CELL - 8);

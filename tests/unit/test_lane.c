@@ -489,6 +489,32 @@ static void lane_opens_again_at_its_end(void **state)
 	free(r);
 }
 
+/* A wire carries the messages of an open ring that is full to a ring of the same length
+ * at the other node, whose consumer has taken none yet. */
+static void lane_carried_takes_what_an_open_ring_sends(void **state)
+{
+	(void)state;
+	for (uint32_t k = 1; k <= 2; k++) {
+		struct rig *out = rig_new(P3_BASE_CELLS), *in = rig_new(P3_BASE_CELLS);
+		for (uint32_t i = 0; i < P3_BASE_CELLS; i += k) {
+			assert_true(
+				p3_ring_room(&out->tx, k) || p3_ring_runs(&out->tx, k));
+			send_like(out, k, i, PLAIN);
+			p3_ring_open(&out->tx);
+			assert_true(
+				p3_ring_room(&in->tx, k) || p3_ring_fills(&in->tx, k));
+			send_like(in, k, i, PLAIN);
+		}
+		assert_false(p3_ring_runs(&out->tx, 1) || p3_ring_room(&out->tx, 1));
+		assert_false(p3_ring_room(&in->tx, 1) || p3_ring_fills(&in->tx, 1));
+		for (uint32_t i = 0; i < P3_BASE_CELLS; i += k)
+			receive(in, k, i);
+		assert_empty(in);
+		free(out);
+		free(in);
+	}
+}
+
 /* Where all messages are of one length, no message writes to the cell behind it: a header
  * of the lap before is there. */
 static void lane_leaves_the_next_header_alone(void **state)
@@ -652,6 +678,7 @@ int main(void)
 		cmocka_unit_test(lane_credit_is_written_once_an_eighth_is_owed),
 		cmocka_unit_test(lane_opens_again_at_its_end),
 		cmocka_unit_test(lane_late_credit_is_written_at_each_half_and_when_given),
+		cmocka_unit_test(lane_carried_takes_what_an_open_ring_sends),
 		cmocka_unit_test(lane_leaves_the_next_header_alone),
 		cmocka_unit_test(lane_lazy_credit_leaves_room_for_the_largest),
 		cmocka_unit_test(lane_looks_at_the_credit_only_when_it_must),
