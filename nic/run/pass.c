@@ -203,8 +203,8 @@ struct gathered {
 
 /*
  * Look at this number of lanes from place i on, and prefetch what their visits will
- * touch, if they have news.  Lines that come from another CPU come at the same time, since no
- * look waits for another one, and no jump depends on what they find.
+ * touch, if they have news.  Lines that come from another CPU come at the same time,
+ * since no look waits for another one, and no jump depends on what they find.
  */
 static P3_HOT void gather(
 	struct p3_nic *n, uint32_t i, uint32_t lanes, struct gathered *g)
