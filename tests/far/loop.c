@@ -504,7 +504,9 @@ static int resolve(struct p3_endpoint *ep, uint32_t node, const unsigned char *t
 
 static void forget(struct p3_endpoint *ep, uint64_t to)
 {
+	pthread_mutex_lock(&lock); /* close_end() of another end writes it, too */
 	ep->refused[to] = 0;
+	pthread_mutex_unlock(&lock);
 }
 
 static void give_back(
