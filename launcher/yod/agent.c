@@ -106,20 +106,34 @@ static void say_garbage(const struct p3_agent *a)
 
 /* ---- before the job ---- */
 
-/* Wait for the next frame.  Return 0 or -errno; -ECONNRESET: yod does not listen any
- * more. */
+/* Wait until bytes have come, or the beat has work.  While the order is under way, tell
+ * yod nothing: yod, too, is to notice that it does not arrive.  Return 0 or -errno;
+ * -ECONNRESET: yod does not listen any more; -ETIMEDOUT: it is silent. */
+static int await_bytes(struct p3_agent *a)
+{
+	if (p3_beat_is_lost(&a->beat))
+		return -ETIMEDOUT;
+	if (p3_beat_is_due(&a->beat) && a->bytes)
+		p3_frames_send(&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+	int64_t at = p3_beat_at(&a->beat), ms = at - p3_now_ms();
+	if (p3_frames_flush(&a->conn) || !p3_frames_wait(&a->conn, at == P3_NEVER ? -1
+								   : ms < 0       ? 0
+									    : (int)ms))
+		return -ECONNRESET;
+	int rc = p3_frames_fill(&a->conn);
+	if (!rc)
+		p3_beat_heard(&a->beat);
+	return rc == -EAGAIN ? 0 : rc;
+}
+
+/* Wait for the next frame.  Return 0 or -errno, as await_bytes() and p3_frames_next(). */
 static int await(struct p3_agent *a, struct p3_frame *f, const char **bytes)
 {
-	for (;;) {
-		int rc = p3_frames_next(&a->conn, f, bytes);
-		if (rc != -EAGAIN)
+	int rc;
+	while ((rc = p3_frames_next(&a->conn, f, bytes)) == -EAGAIN)
+		if ((rc = await_bytes(a)))
 			return rc;
-		if (p3_frames_flush(&a->conn) || !p3_frames_wait(&a->conn, -1))
-			return -ECONNRESET;
-		rc = p3_frames_fill(&a->conn);
-		if (rc && rc != -EAGAIN)
-			return rc;
-	}
+	return rc;
 }
 
 /* Send all frames, as long as yod takes any. */
@@ -144,13 +158,21 @@ void p3_agent_refuse(struct p3_agent *a, int status)
 	send_last(a);
 }
 
-static int say_no_yod(int rc)
+static int say_no_yod(const struct p3_agent *a, int rc)
 {
 	/* With another version, yod says it, when it has read HELLO. */
 	if (rc == -EPROTONOSUPPORT || rc == -ECONNRESET)
 		return P3_STATUS_YOD;
-	p3_say("--agent: standard input has no order of a yod; expected that "
-	       "yod --hosts starts the agent");
+	if (rc == -ETIMEDOUT)
+		p3_say("--agent: standard input has %s for %g s (PTL3_FAR_TIMEOUT); "
+		       "expected a yod's order: see that yod and the remote shell "
+		       "have not been stopped, and that the network works",
+			p3_frames_has_part(&a->conn) ? "part of a frame, and then nothing"
+						     : "nothing",
+			(double)a->beat.timeout_ms / 1000);
+	else
+		p3_say("--agent: standard input has no order of a yod; expected that "
+		       "yod --hosts starts the agent");
 	return P3_STATUS_YOD;
 }
 
@@ -159,14 +181,15 @@ static int read_order(struct p3_agent *a)
 {
 	struct p3_frame f;
 	const char *bytes;
+	p3_beat_begin(&a->beat);
 	int rc = await(a, &f, &bytes);
 	if (rc || f.op != P3_FRAME_ORDER)
-		return say_no_yod(rc);
+		return say_no_yod(a, rc);
 	a->bytes = malloc(f.len + 1);
 	if (a->bytes)
 		memcpy(a->bytes, bytes, f.len);
 	return a->bytes && p3_order_unpack(a->bytes, f.len, &a->order) ? 0
-								       : say_no_yod(0);
+								       : say_no_yod(a, 0);
 }
 
 /* Take yod's environment, umask and directory.  Return 0 or the exit status. */
@@ -206,24 +229,6 @@ struct p3_agent *p3_agent_connect(int *status_out)
 	return *status_out ? NULL : a;
 }
 
-/* Wait until the beat has work or frames have come.  Return false if yod is lost. */
-static bool wait_for_go(struct p3_agent *a)
-{
-	if (p3_beat_is_lost(&a->beat))
-		return false;
-	if (p3_beat_is_due(&a->beat))
-		p3_frames_send(&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
-	int64_t at = p3_beat_at(&a->beat), ms = at - p3_now_ms();
-	if (p3_frames_flush(&a->conn) || !p3_frames_wait(&a->conn, at == P3_NEVER ? -1
-								   : ms < 0       ? 0
-									    : (int)ms))
-		return false;
-	int rc = p3_frames_fill(&a->conn);
-	if (!rc)
-		p3_beat_heard(&a->beat);
-	return !rc || rc == -EAGAIN;
-}
-
 bool p3_agent_await_go(struct p3_agent *a)
 {
 	struct p3_frame f;
@@ -231,15 +236,12 @@ bool p3_agent_await_go(struct p3_agent *a)
 	int rc;
 	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_READY}, NULL);
 	p3_beat_begin(&a->beat);
-	for (;;) {
-		while ((rc = p3_frames_next(&a->conn, &f, &bytes)) == -EAGAIN)
-			if (!wait_for_go(a))
-				return false;
-		if (rc == -EPROTO)
-			say_garbage(a);
-		if (rc || f.op != P3_FRAME_BEAT)
-			return !rc && f.op == P3_FRAME_GO;
-	}
+	do
+		rc = await(a, &f, &bytes);
+	while (!rc && f.op == P3_FRAME_BEAT);
+	if (rc == -EPROTO)
+		say_garbage(a);
+	return !rc && f.op == P3_FRAME_GO;
 }
 
 void p3_agent_clean(void *agent)
