@@ -16,6 +16,7 @@
 
 #define SWEEP_TURN_US 2000
 #define EXITING       0x4u /* a flag of the kernel, PF_EXITING */
+#define KILLED        (1ul << (SIGKILL - 1))
 
 static int wait_status(const siginfo_t *info)
 {
@@ -69,36 +70,56 @@ struct stat_of {
 	char state;
 	int parent;
 	unsigned flags;
+	unsigned long signals; /* pending for this thread */
 };
 
 /* Parse "pid (name) state ppid ..."; a name may contain any character. */
-static bool read_stat(const char *pid, struct stat_of *out)
+static bool read_stat_at(int dir, const char *pid, struct stat_of *out)
 {
-	char name[64], line[512];
-	snprintf(name, sizeof name, "/proc/%.20s/stat", pid);
-	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	char name[32], line[1024];
+	snprintf(name, sizeof name, "%.20s/stat", pid);
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
 	ssize_t n = read(fd, line, sizeof line - 1);
 	close(fd);
 	line[n > 0 ? n : 0] = 0;
 	const char *at = strrchr(line, ')');
-	return at && sscanf(at, ") %c %d %*d %*d %*d %*d %u", &out->state, &out->parent,
-			     &out->flags) == 3;
+	return at && sscanf(at,
+			     ") %c %d %*d %*d %*d %*d %u %*s %*s %*s %*s %*s %*s %*s %*s "
+			     "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu",
+			     &out->state, &out->parent, &out->flags, &out->signals) == 4;
 }
 
-static pid_t parent_of(const char *pid)
+/* Return true if a thread has ended, is ending in the kernel, or is about to, since its
+ * process ends. */
+static bool has_ended(const struct stat_of *s)
 {
-	struct stat_of stat;
-	return read_stat(pid, &stat) ? stat.parent : 0;
+	return s->state == 'Z' || s->flags & EXITING || s->signals & KILLED;
 }
 
 bool p3_reap_is_ending(pid_t pid)
 {
-	char text[20];
+	char name[40];
 	struct stat_of stat;
-	snprintf(text, sizeof text, "%d", (int)pid);
-	return read_stat(text, &stat) && (stat.state == 'Z' || stat.flags & EXITING);
+	struct dirent *e;
+	bool lives = false;
+	snprintf(name, sizeof name, "/proc/%d/task", (int)pid);
+	DIR *threads = opendir(name);
+	if (!threads)
+		return false;
+	while (!lives && (e = readdir(threads)))
+		lives = isdigit((unsigned char)e->d_name[0]) &&
+			read_stat_at(dirfd(threads), e->d_name, &stat) &&
+			!has_ended(&stat);
+	closedir(threads);
+	return !lives;
+}
+
+static pid_t parent_of(DIR *proc, const char *pid)
+{
+	struct stat_of stat;
+	return read_stat_at(dirfd(proc), pid, &stat) ? stat.parent : 0;
 }
 
 static void kill_children(void)
@@ -109,7 +130,7 @@ static void kill_children(void)
 		return;
 	while ((e = readdir(proc)))
 		if (isdigit((unsigned char)e->d_name[0]) &&
-			parent_of(e->d_name) == getpid())
+			parent_of(proc, e->d_name) == getpid())
 			kill((pid_t)atoi(e->d_name), SIGKILL);
 	closedir(proc);
 }

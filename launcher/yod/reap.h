@@ -17,7 +17,8 @@
  * it (p3_reap_take). */
 bool p3_reap_fate(pid_t pid, int *status_out);
 
-/* Return true if this child has ended, or is ending in the kernel. */
+/* Return true if this child has ended, or is ending in the kernel: all of its threads,
+ * since a program may end its first one and go on. */
 bool p3_reap_is_ending(pid_t pid);
 
 /* Return the signal that stopped this child, or 0. */

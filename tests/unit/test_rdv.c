@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -927,6 +929,46 @@ static void rdv_waits_for_the_fate_of_a_process_that_ends(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+static bool first_thread_has_ended(pid_t pid)
+{
+	char name[40], line[512] = "";
+	snprintf(name, sizeof name, "/proc/%d/stat", (int)pid);
+	FILE *f = fopen(name, "re");
+	assert_non_null(f);
+	(void)fgets(line, sizeof line, f);
+	fclose(f);
+	return strstr(line, ") Z ");
+}
+
+static void *pause_for_ever(void *arg)
+{
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* A process whose first thread has ended, while another one lives, is not ending. */
+static void rdv_tells_the_end_of_a_thread_from_that_of_a_process(void **state)
+{
+	siginfo_t info;
+	pthread_t other;
+	pid_t pid = fork();
+	if (!pid) {
+		if (pthread_create(&other, NULL, pause_for_ever, NULL))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	while (!first_thread_has_ended(pid))
+		sched_yield();
+	bool lives = !p3_reap_is_ending(pid);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_true(p3_reap_is_ending(pid));
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(lives);
+	(void)state;
+}
+
 static void rdv_lets_a_wrappers_next_program_take_over(void **state)
 {
 	struct world *w = *state;
@@ -1339,6 +1381,7 @@ int main(void)
 		CASE(rdv_ignores_a_forked_child),
 		CASE(rdv_sees_a_wrapped_program_die),
 		CASE_SOON(rdv_waits_for_the_fate_of_a_process_that_ends),
+		CASE(rdv_tells_the_end_of_a_thread_from_that_of_a_process),
 		CASE_FATES(rdv_lets_a_wrappers_next_program_take_over),
 		CASE(rdv_bounds_the_queue_of_one_that_never_reads),
 		CASE(rdv_cuts_off_one_that_asks_and_never_reads),
