@@ -20,13 +20,13 @@
 #ifndef WITHOUT
 #define WITHOUT 0
 #endif
-#define READ_1_read_slot           1 /* read the slot behind the bytes, not look at the image */
-#define READ_2_judge_id            2 /* compare the id, */
-#define READ_3_judge_again         3 /* and again */
-#define READ_4_may_have_begun      4 /* take each offered transfer for one that is read */
-#define READ_5_send                5 /* say that it is over when no read is under way */
-#define READ_6_p3_far_reads_cut    6 /* end the reads before the bytes go, */
-#define READ_7_p3_far_reads_recall 7 /* and serve no later ones */
+#define FAR_2_read_slot            1 /* read the slot behind the bytes, not look at the image */
+#define FAR_2_judge                2 /* compare the id, */
+#define FAR_2_judge_again          3 /* and again */
+#define READ_1_may_have_begun      4 /* take each offered transfer for one that is read */
+#define READ_2_send                5 /* say that it is over when no read is under way */
+#define READ_3_p3_far_reads_cut    6 /* end the reads before the bytes go, */
+#define READ_4_p3_far_reads_recall 7 /* and serve no later ones */
 
 #define HAS(rule) (WITHOUT != rule)
 #define CHANGES 2
@@ -69,7 +69,7 @@ active proctype source()
 		changes++;
 		version++;
 		if
-		:: HAS(READ_4_may_have_begun) || again ->
+		:: HAS(READ_1_may_have_begun) || again ->
 			again++;
 			both = 1;
 			any = 1
@@ -80,10 +80,10 @@ active proctype source()
 		again = again + again % 2
 	:: id == OURS ->
 		id = 0; /* taken back */
-		recalled = HAS(READ_7_p3_far_reads_recall);
+		recalled = HAS(READ_4_p3_far_reads_recall);
 		atomic {
 			if
-			:: HAS(READ_6_p3_far_reads_cut) -> cut(0); cut(1)
+			:: HAS(READ_3_p3_far_reads_cut) -> cut(0); cut(1)
 			:: else
 			fi
 		}
@@ -129,7 +129,7 @@ active [2] proctype medium()
 	:: atomic {
 		state[i] == HALF ->
 		if
-		:: HAS(READ_1_read_slot) ->
+		:: HAS(FAR_2_read_slot) ->
 			found_id[i] = id;
 			found_again[i] = again
 		:: else ->
@@ -172,18 +172,18 @@ active proctype target()
 		let_go()
 	:: done < 2 && state[done] == HERE ->
 		if
-		:: HAS(READ_2_judge_id) && found_id[done] != OURS ->
+		:: HAS(FAR_2_judge) && found_id[done] != OURS ->
 			break
 		:: else
 		fi;
 		if
-		:: found_again[done] == known || !HAS(READ_3_judge_again) ->
+		:: found_again[done] == known || !HAS(FAR_2_judge_again) ->
 			has[done] = got[done];
 			state[done] = NONE;
 			done++
 		:: else ->
 			if
-			:: HAS(READ_2_judge_id) && seen_id != OURS -> break
+			:: HAS(FAR_2_judge) && seen_id != OURS -> break
 			:: else
 			fi;
 			atomic {
@@ -203,7 +203,7 @@ active proctype target()
 		fi
 	od;
 	if
-	:: HAS(READ_5_send) -> let_go()
+	:: HAS(READ_2_send) -> let_go()
 	:: else
 	fi;
 	ended = 1
