@@ -88,23 +88,31 @@ static bool take_call(struct p3_node *node, uint64_t start)
 	return !rc;
 }
 
+/* Return true if the process is to take leave of its peers or its launcher.  A forked
+ * child of such a process is not. */
+static bool is_joined(struct p3_node *node)
+{
+	return p3_is_up(node) || p3_node_has_cci(node) ||
+	       (node->wireup && !p3_fork_is_child(node));
+}
+
 /*
  * Wait for sent messages in a process that leaves by exit() or the end of main without
  * PtlNIFini or cci_finalize, or while another thread is inside one of them; _exit, exec
- * and signals do not come here, and a forked child is not up.  All waits for absent
- * targets together take at most P3_AWAIT_S.
+ * and signals do not come here.  All waits for absent targets together take at most
+ * P3_AWAIT_S.  Then take leave of the launcher.
  */
 static __attribute__((destructor)) void await_sends_at_exit(void)
 {
 	struct p3_node *node = &p3_process;
 	uint64_t start = p3_now_ns();
-	if ((!p3_is_up(node) && !p3_node_has_cci(node)) || p3_is_busy())
+	if (!is_joined(node) || p3_is_busy())
 		return;
 	struct p3_caller caller = p3_caller_save();
 	if (take_call(node, start)) {
 		if (p3_nic(node))
 			p3_ni_await_sends(p3_nic(node), start);
-		p3_wireup_leave(node);
+		p3_wireup_exit(node);
 		pthread_mutex_unlock(&node->call);
 	}
 	p3_caller_restore(caller);

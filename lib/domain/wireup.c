@@ -348,6 +348,13 @@ void p3_wireup_say_late(const struct p3_node *node, uint32_t rank)
 
 void p3_wireup_leave(struct p3_node *node)
 {
+	const struct p3_wireup *w = node->wireup;
+	if (w && (w->is_over || w->failed))
+		w->exchange->end(node);
+}
+
+void p3_wireup_exit(struct p3_node *node)
+{
 	if (node->wireup)
 		node->wireup->exchange->end(node);
 }

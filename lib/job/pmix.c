@@ -439,7 +439,8 @@ static int get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)
 	return 0;
 }
 
-/* A rank that ends without this makes mpirun end the job. */
+/* A rank that ends without this makes mpirun end the job.  PMIx 4.2 cannot begin again in
+ * a process after its end. */
 static void end(struct p3_node *node)
 {
 	(void)node;
