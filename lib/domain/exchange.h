@@ -71,8 +71,8 @@ struct p3_exchange {
 	int (*fence)(struct p3_node *node);
 	/* The caller checks magic, size, rank and layout of the card. */
 	int (*get)(struct p3_node *node, uint32_t rank, struct p3_card *card_out);
-	/* Take leave of the launcher, for good: at the last PtlFini after the exchange, or
-	 * at the end of the process.  It may be called again. */
+	/* Take leave of the launcher, for good: at the last PtlFini after the exchange,
+	 * or at the end of the process.  It may be called again. */
 	void (*end)(struct p3_node *node);
 };
 

@@ -97,8 +97,8 @@ uint32_t p3_wireup_nid(const struct p3_wireup *w, uint32_t rank);
  * line. */
 int p3_wireup_enter(struct p3_node *node);
 
-/* At the last PtlFini: take leave of the launcher, unless a later PtlNIInit is to exchange
- * cards. */
+/* At the last PtlFini: take leave of the launcher, unless a later PtlNIInit is to
+ * exchange cards. */
 void p3_wireup_leave(struct p3_node *node);
 /* At the end of the process: take leave of the launcher, unless that is done. */
 void p3_wireup_exit(struct p3_node *node);
