@@ -11,17 +11,24 @@
 #include "shm/park.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+static void leave_at_quick_exit(void);
+
 static int init(struct p3_node *node)
 {
+	static bool leaves_at_quick_exit;
 	int rc = p3_fork_watch(node);
 	if (!rc)
 		rc = p3_users_enter(node);
-	if (!rc)
-		p3_release(&p3_ready(node)->up, 1); /* INIT.1 */
-	return rc;
+	if (rc)
+		return rc;
+	if (node->wireup && !leaves_at_quick_exit)
+		leaves_at_quick_exit = !at_quick_exit(leave_at_quick_exit);
+	p3_release(&p3_ready(node)->up, 1); /* INIT.1 */
+	return 0;
 }
 
 int PtlInit(int *max_interfaces)
@@ -112,6 +119,21 @@ static __attribute__((destructor)) void await_sends_at_exit(void)
 	if (take_call(node, start)) {
 		if (p3_nic(node))
 			p3_ni_await_sends(p3_nic(node), start);
+		p3_wireup_exit(node);
+		pthread_mutex_unlock(&node->call);
+	}
+	p3_caller_restore(caller);
+}
+
+/* Take leave of the launcher in a process that leaves by quick_exit(), as by gasnet_exit.
+ * Its sent messages are not waited for, as after _exit(). */
+static void leave_at_quick_exit(void)
+{
+	struct p3_node *node = &p3_process;
+	if (!is_joined(node) || p3_is_busy())
+		return;
+	struct p3_caller caller = p3_caller_save();
+	if (take_call(node, p3_now_ns())) {
 		p3_wireup_exit(node);
 		pthread_mutex_unlock(&node->call);
 	}

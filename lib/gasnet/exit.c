@@ -219,15 +219,18 @@ static void end_by_signal(int signal)
 	raise(signal);
 }
 
-/* End the process, or let the thread in exit do so, for which the last resort waits. */
+/* End the process, or let the thread in exit do so, for which the last resort waits.
+ * mpirun takes a process that leaves by _exit for one that has failed. */
 static void end_process(bool known)
 {
-	if (gasneti_acquire(&returns) && gasneti_acquire(&flushed) == ALL && known) {
+	if (!known)
+		_exit(code ? code : 1);
+	if (gasneti_acquire(&returns) && gasneti_acquire(&flushed) == ALL) {
 		gasneti_release(&all_told, 1);
 		for (;;)
 			pause();
 	}
-	_exit(code || known ? code : 1);
+	quick_exit(code);
 }
 
 /* Tell and hear all nodes, for a bounded time, and end the process. */
@@ -316,7 +319,9 @@ void gasneti_leave(int with, int signal, bool in_signal)
 		flush_streams(in_signal);
 		if (signal)
 			end_by_signal(signal);
-		_exit(with);
+		if (is_forked())
+			_exit(with);
+		quick_exit(with);
 	}
 	begin_end(with, signal, in_signal);
 	for (;;)
