@@ -18,7 +18,8 @@ static const struct line {
 	{"8 B rate / Open MPI", "rate", 8, "openmpi"},
 	{"16 nodes rate / bare design", "alltoall", 16, "raw_sketch"},
 	{"active message, 8 B / Open MPI", "am", 8, "openmpi"},
-	{"private 1 MiB one way / raw read", "latency", 1 << 20, "raw_cma"},
+	{"private 1 MiB one way / raw read", "stream", 1 << 20, "raw_cma"},
+	{"private 1 MiB half round trip / raw", "latency", 1 << 20, "raw_cma"},
 };
 
 /* The values of a line, one of each round that has both. */
