@@ -138,7 +138,14 @@ for page in man1/*.1; do
 		complain "$page: no synopsis, or no options"
 done
 
-said=$(MANWIDTH=80 LC_ALL=C.UTF-8 man --warnings -l man[137]/* 2>&1 >/dev/null)
+# Pages that are further names of others lead to these.
+for page in $(grep -l '^\.so' man[137]/*); do
+	said=$(sed -n 's/^\.so //p' "$page")
+	[ -f "$said" ] && ! grep -q '^\.so' "$said" || complain "$page leads to $said"
+done
+pages=$(grep -L '^\.so' man[137]/*)
+# shellcheck disable=SC2086
+said=$(MANWIDTH=80 LC_ALL=C.UTF-8 man --warnings -l $pages 2>&1 >/dev/null)
 [ -z "$said" ] || complain "$said"
 # Those of help2man are for the man(7) of GNU.
 grep -L '^\.so' man3/* man7/* | xargs mandoc -Tlint -Wwarning || status=1
