@@ -3,10 +3,14 @@
  * perf - messages between ranks, for portalperf and pipeperf
  *
  *	perf_node.c	descriptors; begin and end of a test at one size
- *	perf_data.h	the content of messages, and its checks
  *	perf_pair.c	put, get, ack, bidir: one message at a time
  *	perf_stream.c	stream, rate, nto1: windows of messages
+ *	perf_data.h	the words that the timed loops write and check
+ *	perf_data.c	the content of full messages, and its checks
+ *	perf_put.c	puts of messages and of notes
  *	perf_raw.c	the raw hand-over of a cache line between the same two CPUs
+ *
+ * A file calls only those below it.
  *
  * Ranks 2k and 2k + 1 are a pair; in nto1 all send to rank 0.  Each rank has a match
  * entry with a descriptor for puts and one for gets, and one free-floating descriptor per
@@ -80,26 +84,50 @@ void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length);
 void perf_end(struct perf_node *n);
 /* Ranks that take part: run count round trips or windows. */
 void perf_rounds(struct perf_node *n, uint64_t count);
-/* Agree within a pair, before messages or between rounds: return the first rank's
- * value. */
-uint64_t perf_agree(struct perf_node *n, uint64_t value);
 /* Run a few full rounds. */
 void perf_full_rounds(struct perf_node *n);
-
-void perf_put(struct perf_node *n, uint64_t remote, ptl_hdr_data_t hdr);
-void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr);
-void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what);
-void perf_wrong(struct perf_node *n, uint64_t at);
-
-/* Return the messages of count rounds, and the number of times their bytes move in
- * each. */
-uint64_t perf_messages(const struct perf_node *n, uint64_t count);
 
 /* ---- perf_pair.c, perf_stream.c ---- */
 
 void perf_pair_rounds(struct perf_node *n, uint64_t count);
 void perf_stream_rounds(struct perf_node *n, uint64_t count);
 void perf_stream_expect(struct perf_node *n);
+
+/* ---- perf_data.c ---- */
+
+enum { PERF_WORD = 8 };
+
+/* Return word k of a full message. */
+static inline uint64_t perf_word(uint64_t k, uint64_t seed)
+{
+	return (k + 1) * 0x9e3779b97f4a7c15u ^ (seed + 1) * 0xd1b54a32d192ed03u;
+}
+
+void perf_fill(char *at, uint64_t length, uint64_t seed);
+/* Write the bytes that are to stay behind a message. */
+void perf_guard(char *at);
+/* Check the whole message, whose first word is number first, and the bytes behind it;
+ * count an error. */
+void perf_check_all(struct perf_node *n, const char *rx, uint64_t first, uint64_t seed);
+/* Count an error: the message has a wrong byte there. */
+void perf_wrong(struct perf_node *n, uint64_t at);
+
+/* ---- perf_put.c ---- */
+
+void perf_put(struct perf_node *n, uint64_t remote, ptl_hdr_data_t hdr);
+void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr);
+/* Put a note, an empty message. */
+void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what);
+/* Agree within a pair, before messages or between rounds: return the first rank's
+ * value. */
+uint64_t perf_agree(struct perf_node *n, uint64_t value);
+/* Return the number of messages of count rounds, by all senders. */
+uint64_t perf_messages(const struct perf_node *n, uint64_t count);
+
+static inline bool perf_is_stream(enum perf_test test)
+{
+	return test == PERF_STREAM || test == PERF_RATE || test == PERF_NTO1;
+}
 
 /* ---- perf_raw.c ---- */
 

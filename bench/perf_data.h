@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * perf_data - the content of messages: word k of a full one is word(k, seed)
+ * perf_data - the words of a message that the timed loops write and check
  */
 #ifndef BENCH_PERF_DATA_H
 #define BENCH_PERF_DATA_H
@@ -9,17 +9,7 @@
 
 #include <string.h>
 
-enum { PERF_WORD = 8, PERF_WANDER = 4096 };
-
-static inline uint64_t perf_word(uint64_t k, uint64_t seed)
-{
-	return (k + 1) * 0x9e3779b97f4a7c15u ^ (seed + 1) * 0xd1b54a32d192ed03u;
-}
-
-void perf_fill(char *at, uint64_t length, uint64_t seed);
-void perf_guard(char *at);
-/* Check the whole message and the bytes behind it; count an error. */
-void perf_check_all(struct perf_node *n, const char *rx, uint64_t first, uint64_t seed);
+enum { PERF_WANDER = 4096 };
 
 /* Return a stamp that differs for each message (or window) and sender, also in its low
  * bytes. */
