@@ -4,59 +4,7 @@
 
 #include <string.h>
 
-enum { NOTE = 200, ECHO_SHORT, ECHO_MEDIUM, REPLY_SHORT, REPLY_MEDIUM };
-
-static struct gn_node *node; /* for the handlers */
-
-void gn_serve(struct gn_node *n)
-{
-	node = n;
-}
-
 /* ---- active messages ---- */
-
-static void note(gasnet_token_t token)
-{
-	(void)token;
-	node->notes++;
-}
-
-static void echo_short(gasnet_token_t token)
-{
-	gasnet_AMReplyShort0(token, REPLY_SHORT);
-}
-
-static void echo_medium(gasnet_token_t token, void *buf, size_t nbytes)
-{
-	gasnet_AMReplyMedium0(token, REPLY_MEDIUM, buf, nbytes);
-}
-
-static void reply_short(gasnet_token_t token)
-{
-	(void)token;
-	node->replies++;
-}
-
-/* Check the length and the last byte: a copy would cost as much as the message. */
-static void reply_medium(gasnet_token_t token, void *buf, size_t nbytes)
-{
-	const char *got = buf;
-	(void)token;
-	if (nbytes != node->bytes)
-		gn_wrong(node, "length of a reply", nbytes);
-	else if (nbytes && got[nbytes - 1] != node->from[nbytes - 1])
-		gn_wrong(node, "reply", nbytes - 1);
-	node->replies++;
-}
-
-gasnet_handlerentry_t gn_handler[GN_HANDLERS] = {{NOTE, note}, {ECHO_SHORT, echo_short},
-	{ECHO_MEDIUM, echo_medium}, {REPLY_SHORT, reply_short},
-	{REPLY_MEDIUM, reply_medium}};
-
-void gn_tell(struct gn_node *n)
-{
-	gasnet_AMRequestShort0(n->peer, NOTE);
-}
 
 static void await_reply(struct gn_node *n)
 {
@@ -66,13 +14,13 @@ static void await_reply(struct gn_node *n)
 
 static void am_short(struct gn_node *n)
 {
-	gasnet_AMRequestShort0(n->peer, ECHO_SHORT);
+	gasnet_AMRequestShort0(n->peer, GN_ECHO_SHORT);
 	await_reply(n);
 }
 
 static void am_medium(struct gn_node *n)
 {
-	gasnet_AMRequestMedium0(n->peer, ECHO_MEDIUM, n->from, n->bytes);
+	gasnet_AMRequestMedium0(n->peer, GN_ECHO_MEDIUM, n->from, n->bytes);
 	await_reply(n);
 }
 

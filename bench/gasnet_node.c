@@ -4,7 +4,9 @@
 
 #include "perf_data.h"
 
-enum { QUEUE = 4096 };
+enum { QUEUE = 4096, HANDLERS = 5, NOTE = 200, REPLY_SHORT, REPLY_MEDIUM };
+
+static struct gn_node *served; /* node that the handlers serve */
 
 static void check(int rc, const char *what)
 {
@@ -12,6 +14,55 @@ static void check(int rc, const char *what)
 		bench_die(1, "%s answers %s, expected GASNET_OK; see gasnet.h", what,
 			gasnet_ErrorName(rc));
 }
+
+/* ---- handlers of active messages ---- */
+
+/* Count an error, and print it. */
+static void wrong(struct gn_node *n, const char *way, uint64_t at)
+{
+	bench_wrong(n->b,
+		"%s, %s of %llu bytes: wrong byte at %llu; expected what was sent; the "
+		"library damages data",
+		n->what, way, (unsigned long long)n->bytes, (unsigned long long)at);
+}
+
+static void note(gasnet_token_t token)
+{
+	(void)token;
+	served->notes++;
+}
+
+static void echo_short(gasnet_token_t token)
+{
+	gasnet_AMReplyShort0(token, REPLY_SHORT);
+}
+
+static void echo_medium(gasnet_token_t token, void *buf, size_t nbytes)
+{
+	gasnet_AMReplyMedium0(token, REPLY_MEDIUM, buf, nbytes);
+}
+
+static void reply_short(gasnet_token_t token)
+{
+	(void)token;
+	served->replies++;
+}
+
+/* Check the length and the last byte: a copy would cost as much as the message. */
+static void reply_medium(gasnet_token_t token, void *buf, size_t nbytes)
+{
+	const char *got = buf;
+	(void)token;
+	if (nbytes != served->bytes)
+		wrong(served, "length of a reply", nbytes);
+	else if (nbytes && got[nbytes - 1] != served->from[nbytes - 1])
+		wrong(served, "reply", nbytes - 1);
+	served->replies++;
+}
+
+static gasnet_handlerentry_t handler[HANDLERS] = {{NOTE, note},
+	{GN_ECHO_SHORT, echo_short}, {GN_ECHO_MEDIUM, echo_medium},
+	{REPLY_SHORT, reply_short}, {REPLY_MEDIUM, reply_medium}};
 
 /* ---- set-up ---- */
 
@@ -30,7 +81,7 @@ static void open_gasnet(struct gn_node *n)
 		"-DP3_GASNET_SEGMENT=FAST");
 #endif
 	check(gasnet_init(NULL, NULL), "gasnet_init");
-	check(gasnet_attach(gn_handler, GN_HANDLERS, 2 * half(n), 0), "gasnet_attach");
+	check(gasnet_attach(handler, HANDLERS, 2 * half(n), 0), "gasnet_attach");
 	check(gasnet_getSegmentInfo(segment, 2), "gasnet_getSegmentInfo");
 	n->peer = gasnet_mynode() ^ 1;
 	n->from = segment[n->peer ^ 1].addr;
@@ -56,7 +107,7 @@ static void open_bare(struct gn_node *n)
 void gn_open(struct gn_node *n)
 {
 	n->first = n->b->rank == 0;
-	gn_serve(n);
+	served = n;
 	open_gasnet(n);
 	open_bare(n);
 }
@@ -103,21 +154,13 @@ void gn_fill(struct gn_node *n)
 	perf_fill(n->outside, n->bytes, n->seed);
 }
 
-void gn_wrong(struct gn_node *n, const char *way, uint64_t at)
-{
-	bench_wrong(n->b,
-		"%s, %s of %llu bytes: wrong byte at %llu; expected what was sent; the "
-		"library damages data",
-		n->what, way, (unsigned long long)n->bytes, (unsigned long long)at);
-}
-
 static void check_content(struct gn_node *n, const struct gn_way *way)
 {
 	for (uint64_t i = 0; i < n->bytes; i += PERF_WORD) {
 		uint64_t want = perf_word(i / PERF_WORD, n->seed), left = n->bytes - i;
 		if (!memcmp(n->to + i, &want, left < PERF_WORD ? left : PERF_WORD))
 			continue;
-		gn_wrong(n, way->name, i);
+		wrong(n, way->name, i);
 		return;
 	}
 }
@@ -127,7 +170,7 @@ static void check_content(struct gn_node *n, const struct gn_way *way)
 static void tell(struct gn_node *n, enum gn_side side)
 {
 	if (side == GN_GASNET)
-		gn_tell(n);
+		gasnet_AMRequestShort0(n->peer, NOTE);
 	else
 		bench_check(PtlPut(n->note, PTL_NO_ACK_REQ, n->peer_id, GN_PORTAL_PING, 0,
 				    BENCH_BITS, 0, 0),

@@ -2,8 +2,8 @@
 /*
  * gasnet_node - GASNet and bare Portals between two ranks, for gasnetperf
  *
- *	gasnet_node.c	set-up, memory, notes, the content of messages
  *	gasnet_loops.c	the ways that are timed: puts, active messages, bare puts
+ *	gasnet_node.c	set-up, memory, handlers, notes, the content of messages
  *
  * Rank 0 begins and keeps the time.  Both halves of a comparison use the same memory in
  * the same processes: bytes go from "from", in rank 0's segment, or from "outside", to
@@ -20,6 +20,8 @@
 enum { GN_LARGEST = 16 << 20, GN_UNDER_WAY = 4096 };
 /* The conduit has 38 and 39, and bench_node.c has 60. */
 enum { GN_PORTAL_PUT = 8, GN_PORTAL_PING = 9 };
+/* Handlers that reply, with no bytes and with those of the request. */
+enum { GN_ECHO_SHORT = 210, GN_ECHO_MEDIUM };
 
 struct gn_node {
 	struct bench *b;
@@ -68,20 +70,11 @@ void gn_end(struct gn_node *n);
 /* Both ranks: fill the source of a batch; meet behind a batch, and check its data. */
 void gn_fill(struct gn_node *n);
 void gn_meet(struct gn_node *n, const struct gn_way *way);
-/* Count an error, and print it. */
-void gn_wrong(struct gn_node *n, const char *way, uint64_t at);
 
 /* ---- gasnet_loops.c ---- */
 
 extern const struct gn_way gn_put, gn_put_outside, gn_puts, gn_short, gn_medium;
 extern const struct gn_way gn_bare_put, gn_bare_puts, gn_bare_pings;
 extern const struct gn_way gn_memcpy, gn_bind;
-
-enum { GN_HANDLERS = 5 };
-extern gasnet_handlerentry_t gn_handler[GN_HANDLERS];
-/* The node that the handlers serve. */
-void gn_serve(struct gn_node *n);
-/* Tell the peer that a batch is over; GASNet's notes. */
-void gn_tell(struct gn_node *n);
 
 #endif
