@@ -5,6 +5,7 @@
  *	bench_opt.c	options, by a table
  *	bench_node.c	start, barrier, leave; descriptors, events, results to rank 0
  *	bench_report.c	percentiles, warnings, table, JSON
+ *	bench_error.c	lines of errors, and calls and events that fail
  *
  * A program calls bench_options, bench_begin, then bench_row on rank 0 for
  * each result, and bench_finish.  Wrong data are counted with bench_wrong; they make the
@@ -16,6 +17,7 @@
 #include <portals3.h>
 
 #include <jansson.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,15 +61,6 @@ _Noreturn void bench_finish(struct bench *b);
 _Noreturn void bench_leave(int status);
 void bench_barrier(void);
 
-/* Print one line "program: ..." and exit. */
-_Noreturn void bench_die(int status, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-/* Count an error, and print the first few of this rank. */
-void bench_wrong(struct bench *b, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-/* End the program unless rc is PTL_OK. */
-void bench_check(int rc, const char *what);
-
 void *bench_allocate(uint64_t length);
 ptl_process_id_t bench_id(const struct bench *b, unsigned rank);
 ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count);
@@ -82,6 +75,19 @@ ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
 
 /* All ranks: put length bytes of each into all[rank] at rank 0; others pass NULL. */
 void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all);
+
+/* ---- bench_error.c ---- */
+
+/* Name the program and the rank in all lines from here on. */
+void bench_name_errors(const char *name, unsigned rank);
+/* Print one line "program: rank N: ..." and exit. */
+_Noreturn void bench_die(int status, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Count an error, and print the first few of this rank. */
+void bench_wrong(struct bench *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* End the program unless rc is PTL_OK. */
+void bench_check(int rc, const char *what);
 
 /* ---- events ---- */
 
@@ -100,11 +106,7 @@ struct bench_watch {
 
 /* Restart the counts; the queue must be empty. */
 void bench_watch_reset(struct bench_watch *w, int may_lose);
-void bench_watch_odd(struct bench_watch *w, int rc);
-/* Take an event.  Return false if there is none. */
-bool bench_try(struct bench_watch *w);
-/* Wait as programs do that yield their CPU when there is no event. */
-void bench_take_yielding(struct bench_watch *w);
+void bench_watch_odd(struct bench_watch *w, int rc); /* bench_error.c */
 /* Check that the counts are exactly as expected and the queue is empty; else count an
  * error. */
 void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
@@ -116,6 +118,23 @@ static inline void bench_took(struct bench_watch *w, int rc)
 		bench_watch_odd(w, rc);
 	w->sequence = w->last.sequence;
 	w->seen[w->last.type]++;
+}
+
+/* Take an event.  Return false if there is none. */
+static inline bool bench_try(struct bench_watch *w)
+{
+	int rc = PtlEQGet(w->eq, &w->last);
+	if (rc == PTL_EQ_EMPTY)
+		return false;
+	bench_took(w, rc);
+	return true;
+}
+
+/* Wait as programs do that yield their CPU when there is no event. */
+static inline void bench_take_yielding(struct bench_watch *w)
+{
+	while (!bench_try(w))
+		sched_yield();
 }
 
 static inline void bench_take(struct bench_watch *w)

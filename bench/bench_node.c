@@ -7,49 +7,10 @@
 #include <portals3x.h>
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORTAL_GATHER = 60, ERRORS_SHOWN = 3 };
-
-static const char *program = "bench";
-static unsigned own_rank;
-
-/* ---- error messages ---- */
-
-__attribute__((format(printf, 1, 0))) static void say(const char *fmt, va_list args)
-{
-	char line[400];
-	vsnprintf(line, sizeof line, fmt, args);
-	fprintf(stderr, "%s: rank %u: %s\n", program, own_rank, line);
-}
-
-void bench_die(int status, const char *fmt, ...)
-{
-	va_list args;
-	va_start(args, fmt);
-	say(fmt, args);
-	va_end(args);
-	exit(status);
-}
-
-void bench_wrong(struct bench *b, const char *fmt, ...)
-{
-	va_list args;
-	if (b->errors++ >= ERRORS_SHOWN)
-		return;
-	va_start(args, fmt);
-	say(fmt, args);
-	va_end(args);
-}
-
-void bench_check(int rc, const char *what)
-{
-	if (rc != PTL_OK)
-		bench_die(1, "%s answers %s, expected PTL_OK; see portals3.h", what,
-			PtlErrorStr((unsigned)rc));
-}
+enum { PORTAL_GATHER = 60 };
 
 /* ---- start and end ---- */
 
@@ -80,13 +41,13 @@ static void place(struct bench *b)
 void bench_start(struct bench *b)
 {
 	int most, rc;
-	program = b->program;
+	bench_name_errors(b->program, 0);
 	bench_check(PtlInit(&most), "PtlInit");
 	rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, b->desired, NULL, &b->ni);
 	bench_check(rc, "PtlNIInit");
 	if (PtlGetRank(b->ni, &b->rank, &b->size) != PTL_OK)
 		b->rank = 0, b->size = 1;
-	own_rank = b->rank;
+	bench_name_errors(b->program, b->rank);
 	place(b);
 }
 
@@ -257,40 +218,6 @@ void bench_watch_reset(struct bench_watch *w, int may_lose)
 {
 	memset(w->seen, 0, sizeof w->seen);
 	w->may_lose = may_lose;
-}
-
-/*
- * Process a failure, or an event after a gap in the sequence.  The NIC serves gets and
- * acknowledged puts also while the target's program is off its CPU, so the target's queue
- * may overflow.  It then loses only events of the kind may_lose, and their number follows
- * from sequence.
- */
-void bench_watch_odd(struct bench_watch *w, int rc)
-{
-	if (rc == PTL_EQ_DROPPED && w->may_lose != BENCH_LOSE_NONE) {
-		w->seen[w->may_lose] += (ptl_seq_t)(w->last.sequence - w->sequence - 1);
-		rc = PTL_OK;
-	}
-	bench_check(rc, "waiting for an event");
-	if (w->last.ni_fail_type != PTL_NI_OK)
-		bench_die(1,
-			"%s with ni_fail_type %u, expected PTL_NI_OK; is the peer gone?",
-			PtlEventKindStr(w->last.type), w->last.ni_fail_type);
-}
-
-bool bench_try(struct bench_watch *w)
-{
-	int rc = PtlEQGet(w->eq, &w->last);
-	if (rc == PTL_EQ_EMPTY)
-		return false;
-	bench_took(w, rc);
-	return true;
-}
-
-void bench_take_yielding(struct bench_watch *w)
-{
-	while (!bench_try(w))
-		sched_yield();
 }
 
 void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
