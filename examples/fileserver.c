@@ -31,8 +31,9 @@ static void map_file(const char *name)
 			NULL, BLOCKS * BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (file && file != MAP_FAILED)
 		return;
-	fprintf(stderr, "%s: %s; expected a name for a new file\n", name,
-		strerror(errno));
+	fprintf(stderr,
+		"fileserver: %s: %s; expected a name for a new file; choose another\n",
+		name, strerror(errno));
 	exit(1);
 }
 
@@ -118,8 +119,9 @@ static void look_at_file(const char *name, ptl_sr_value_t refused)
 int main(int argc, char **argv)
 {
 	job_start();
-	job_want(argc == 2 && job.size >= 3,
-		"a new FILE and 3 ranks, as in yod -sz 3 fileserver FILE");
+	job_want(job.size >= 3, "3 ranks or more, as in yod -sz 3 fileserver FILE");
+	job_want_arguments(argc == 2, argc,
+		"the name of a new file, as in yod -sz 3 fileserver FILE");
 	done = job_queue(64);
 	mine = job_bind(block, BLOCK, done);
 	if (job.rank == 0)

@@ -12,6 +12,8 @@
  */
 #include "job.h"
 
+#include <errno.h>
+
 enum { PORTAL = 4, ROWS = 96, COLUMNS = 96, STEPS = 400, LAST = STEPS % 2 };
 enum { ABOVE, BELOW };
 
@@ -95,13 +97,20 @@ static void paint(const char *file)
 		fprintf(f, "P2 %d %d 255\n", COLUMNS, ROWS);
 	for (int i = 0; f && i < ROWS * COLUMNS; i++)
 		fprintf(f, "%d\n", (int)whole[i / COLUMNS][i % COLUMNS]);
-	expect(f && fclose(f) == 0, "the picture cannot be written");
+	if (f && fclose(f) == 0)
+		return;
+	fprintf(stderr,
+		"halo: %s: %s; expected a file that rank 0 can write; choose another\n",
+		file, strerror(errno));
+	exit(1);
 }
 
 int main(int argc, char **argv)
 {
 	job_start();
 	job_want(ROWS % job.size == 0, "a divisor of 96 ranks, as in yod -sz 4 halo");
+	job_want_arguments(argc <= 2, argc,
+		"at most one name, of a picture, as in yod -sz 4 halo out.pgm");
 	rows = ROWS / job.size;
 	open_portal();
 	job_meet();

@@ -8,7 +8,8 @@
  * at rank 0 has both.  If rank 0 is not listening yet it discards the put without a
  * word, so the put is repeated until it is acknowledged.  Repeating does no harm: it
  * tells the same number again.  Rank 0 answers when all ranks have come; they listen by
- * then.  job_want() ends a job that has the wrong number of ranks or arguments.
+ * then.  job_want() ends a job that has the wrong number of ranks, and
+ * job_want_arguments() one whose program has the wrong arguments.
  */
 #ifndef JOB_H
 #define JOB_H
@@ -195,16 +196,26 @@ static inline void job_end(void)
 	PtlFini();
 }
 
-/* If the job is wrong, rank 0 says what the program needs, and all ranks leave. */
-static inline void job_want(int right, const char *what)
+/* Leave a job that is wrong, with all ranks.  Rank 0 prints what the program needs. */
+static inline void job_refuse(const char *what, unsigned count, const char *of)
 {
-	if (right)
-		return;
 	if (job.rank == 0)
-		fprintf(stderr, "expected %s; this job has %u rank%s\n", what, job.size,
-			job.size == 1 ? "" : "s");
+		fprintf(stderr, "expected %s; this job has %u %s%s\n", what, count, of,
+			count == 1 ? "" : "s");
 	job_end();
 	exit(2);
+}
+
+static inline void job_want(int right, const char *what)
+{
+	if (!right)
+		job_refuse(what, job.size, "rank");
+}
+
+static inline void job_want_arguments(int right, int argc, const char *what)
+{
+	if (!right)
+		job_refuse(what, (unsigned)argc - 1, "argument");
 }
 
 #endif /* JOB_H */

@@ -72,14 +72,21 @@ def examples(folder):
     example(2, 0, [r'120 messages; \d+ came before they were asked for'], [], 'unexpected')
     example(2, 0, [r' +\d+ bytes +[0-9.]+ us'] * 7, [], 'pingpong')
 
-    wanted = 'expected a new FILE and 3 ranks, as in yod -sz 3 fileserver FILE; this job has '
-    example(2, 2, [], [wanted + '2 ranks'], 'fileserver', f'{folder}/new')
-    example(3, 2, [], [wanted + '3 ranks'], 'fileserver')
+    example(2, 2, [], ['expected at most one name, .* halo out.pgm; this job has 2 arguments'],
+            'halo', 'a', 'b')
+    example(2, 1, ['2 ranks: the same .*'],
+            [f'halo: {folder}/none/out.pgm: No such file or directory; expected a file that '
+             'rank 0 can write; choose another'], 'halo', f'{folder}/none/out.pgm')
+
+    example(2, 2, [], ['expected 3 ranks or more, as in yod -sz 3 fileserver FILE; '
+                       'this job has 2 ranks'], 'fileserver', f'{folder}/new')
+    example(3, 2, [], ['expected the name of a new file, as in yod -sz 3 fileserver FILE; '
+                       'this job has 0 arguments'], 'fileserver')
     mine = f'{folder}/mine'
     with open(mine, 'w') as f:
         f.write('what I have written')
-    example(3, 1, [], [f'{mine}: File exists; expected a name for a new file'], 'fileserver',
-            mine)
+    example(3, 1, [], [f'fileserver: {mine}: File exists; expected a name for a new file; '
+                       'choose another'], 'fileserver', mine)
     with open(mine) as f:
         expect(f.read() == 'what I have written', 'fileserver has changed a file of mine')
     example(4, 0, [f'2 clients wrote and read 64 blocks of {folder}/new; 3 requests of '
