@@ -20,6 +20,14 @@ serve() {
 	done
 }
 
+# refused LINE COMMAND...: the command must fail with that line on standard error
+refused() {
+	line=$1
+	shift
+	"$@" 2>"$log.refused" && fail "$* succeeded"
+	grep -qxF "$line" "$log.refused" || fail "$* said: $(cat "$log.refused")"
+}
+
 # The server must end by itself, in success.
 await_server() {
 	wait "$server"
@@ -33,6 +41,8 @@ fail() {
 
 case $scene in
 echo)
+	refused "nowhere: CCI_EINVAL; expected the address that a running server has \
+printed, as in portals://default/0/71363" "$bin/cci_echo_client" nowhere hello
 	serve "$bin/cci_echo_server"
 	said=$("$bin/cci_echo_client" "$uri" hello world)
 	[ "$said" = "$(printf 'hello\nworld')" ] || fail "the echo was: $said"
@@ -44,7 +54,11 @@ echo)
 file)
 	head -c 10000001 /dev/urandom >"$work/cci_file.in"
 	rm -f "$work/cci_file.out"
+	refused "$work: Invalid argument; expected a regular file with bytes" \
+		"$bin/cci_file" serve "$work"
 	serve "$bin/cci_file" serve "$work/cci_file.in"
+	refused "$work/none/copy: No such file or directory; expected a file that can be \
+written" "$bin/cci_file" fetch "$uri" "$work/none/copy"
 	"$bin/cci_file" fetch "$uri" "$work/cci_file.out"
 	await_server
 	cmp "$work/cci_file.in" "$work/cci_file.out"

@@ -82,16 +82,28 @@ static inline cci_event_t *await(cci_event_type_t type)
 	return event;
 }
 
+/* End the program if a server cannot be reached. */
+static inline void check_server(int status, const char *uri)
+{
+	if (status != CCI_SUCCESS) {
+		fprintf(stderr,
+			"%s: %s; expected the address that a running server has printed, "
+			"as in portals://default/0/71363\n",
+			uri, cci_strerror(here.endpoint, (cci_status_t)status));
+		exit(1);
+	}
+}
+
 /* Connect to a server, reliably and in order. */
 static inline cci_connection_t *connect_to(const char *uri)
 {
 	const struct timeval patience = {.tv_sec = 30};
-	check(cci_connect(
-		      here.endpoint, uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, &patience),
+	check_server(cci_connect(here.endpoint, uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0,
+			     &patience),
 		uri);
 	cci_event_t *event = await(CCI_EVENT_CONNECT);
 	cci_connection_t *connection = event->connect.connection;
-	check((int)event->connect.status, uri);
+	check_server((int)event->connect.status, uri);
 	done_with(event);
 	return connection;
 }
