@@ -23,8 +23,8 @@ static int show_help(void)
 	     "a\n"
 	     "decimal number.  PTL3_NID sets it.  DEVICE is ignored: there is one\n"
 	     "network.\n\n"
-	     "  --help     print this help\n"
-	     "  --version  print the version\n\n"
+	     "  -h, --help  print this help\n"
+	     "  --version   print the version\n\n"
 	     "status: 0, 1 the library cannot start, 2 usage.");
 	return STATUS_OK;
 }
