@@ -85,7 +85,7 @@ static void open_end(
 	connect_all(p, e, uri, times);
 }
 
-/* Register the memory of portalperf's messages, and exchange the handles. */
+/* Register the memory of the node's messages, and exchange the handles. */
 static void pass_regions(struct cci_node *n, uint64_t tx, uint64_t rx)
 {
 	struct cci_end *e = &n->polled;

@@ -26,13 +26,12 @@ struct cci_end {
 	cci_endpoint_t *ep;
 	cci_os_handle_t fd; /* -1: none */
 	cci_connection_t *conn[CCI_WAYS];
-	uint64_t sent, got; /* events since cci_end_reset */
+	uint64_t sent, got; /* events since the loop began */
 	uint32_t last_len;  /* of the last message */
 };
 
 struct cci_node {
-	struct perf_node
-		*p; /* a copy of portalperf's node, which counts its own messages */
+	struct perf_node *p; /* a copy of the node, which counts messages of CCI */
 	bool yields;
 	struct cci_end polled, blocking;
 	cci_rma_handle_t *tx, *rx; /* this rank's memory */

@@ -132,7 +132,8 @@ static void blocking(struct program *p, uint64_t count)
 
 /* ---- idle endpoints beside Portals ---- */
 
-/* The second rank tells the first one.  As in perf_agree, its note is not counted. */
+/* Send mine from the second rank to the first one, and return there whether it is true at
+ * both.  As in perf_agree, do not count the event of the note. */
 static bool both_have_it(struct perf_node *n, bool mine)
 {
 	if (!n->first) {

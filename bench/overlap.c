@@ -4,13 +4,12 @@
  *
  *	yod -sz 2 overlap [options]
  *
- * Rank 0 puts with an ACK to rank 1, which
- *	waits	in PtlEQWait
- *	target	computes, with no call to the library
- * and then with rank 0, which computes after PtlPut, while rank 1 waits
- *	source
- * Times are from PtlPut to the ACK, and to PUT_END at rank 1 where rank 0 computes: both
- * read the same clock.
+ * Rank 0 puts with an ACK to rank 1.  The column "computes" names the rank that computes:
+ *	neither	rank 1 waits in PtlEQWait
+ *	target	rank 1 computes, with no call to the library
+ *	source	rank 0 computes after PtlPut, while rank 1 waits
+ * Times are from PtlPut to the ACK, and, but with target, to PUT_END at rank 1: both read
+ * the same clock.
  *
  * The hidden part: each rank knows the time of its work without a message.  The
  * additional time of the work with a message, divided by the time of a message while both
@@ -24,7 +23,7 @@
 enum { PORTAL_DATA = 4, PORTAL_TALK = 5, MOST_BYTES = 1 << 30, MOST_ROUNDS = 100000 };
 enum way { WAITS, TARGET, SOURCE, WAYS };
 
-static const char *const way_name[WAYS] = {"nobody", "target", "source"};
+static const char *const way_name[WAYS] = {"neither", "target", "source"};
 
 struct program {
 	struct bench b;

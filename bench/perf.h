@@ -61,7 +61,6 @@ struct perf_node {
 	bool full;            /* messages are filled and checked from end to end */
 	uint64_t message;     /* number of the message; in window tests, of the window */
 	uint64_t told;        /* get, ack: notes of the peer in full rounds */
-	uint64_t hdr_sum;     /* sum over the window's messages */
 	ptl_handle_md_t out;  /* free-floating, length bytes of tx, for gets of rx */
 	ptl_handle_md_t note; /* descriptor of an empty message */
 	struct perf_sender {

@@ -18,8 +18,8 @@ static inline uint64_t perf_stamp_of(const struct perf_node *n, unsigned sender)
 	return (n->message * 2 + (sender & 1)) | (uint64_t)sender << 48;
 }
 
-/* Return the words that the timed loop checks: the message's ends, and a wandering
- * one. */
+/* Return the numbers of words that the timed loop checks besides the first one: the last
+ * one, and one that is another one in each message. */
 static inline uint64_t perf_last(const struct perf_node *n)
 {
 	return n->length / PERF_WORD - 1;

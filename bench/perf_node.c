@@ -59,7 +59,7 @@ void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length)
 	n->length = length;
 	n->pitch = pitch_of(length);
 	n->slots = slots_of(n, n->pitch);
-	n->message = n->told = n->hdr_sum = 0;
+	n->message = n->told = 0;
 	n->active = takes_part(n, test);
 	if (n->active)
 		start_test(n);

@@ -104,7 +104,8 @@ static uint64_t usual_rounds(uint64_t bytes)
 				   : 200;
 }
 
-/* Return the messages of a round: in window tests 64, or the value of --window. */
+/* Return the part of the usual rounds that a test has: a round of a window test moves
+ * --window messages, so a part is enough. */
 static uint64_t part_of(enum perf_test t)
 {
 	return t == PERF_RATE                       ? RATE_PART

@@ -88,7 +88,7 @@ static unsigned run_trials(struct program *p, uint64_t rounds, double *ns)
 	return trials;
 }
 
-/* Return the bytes of a round: one way, or both ways with --bidir. */
+/* Return the bytes of a round: a ping-pong, and --bidir, have messages both ways. */
 static double bytes_of(const struct program *p)
 {
 	double ways = p->n.test == PERF_PUT || p->n.test == PERF_BIDIR ? 2 : 1;

@@ -2,8 +2,9 @@
 /*
  * peer - the common functions of the programs of bench/compare
  *
- * Arguments are "quick" or "full", then test=x,y,z: sizes in bytes, list lengths, or
- * any.  For each x a line is printed: who, test, x, value, with tabs between them.
+ * Arguments are "quick" or "full", then test=x,y,z.  x is a size in bytes if the table
+ * does not say otherwise; the other tests ignore it.  For each x a line is printed: the
+ * name of the peer, test, x, value, with tabs between them.
  *
  *	latency		ns, half a round trip
  *	stream		MB/s (10^6 bytes), windows of 64 one way, an empty message back

@@ -45,7 +45,7 @@ class Figure:
 @dataclasses.dataclass
 class Table:
     """A table of the paper with our rows or columns beside it.  A cell is text, a number, or
-    None for a value that nobody gives; the header has the units."""
+    None for a value that is not known; the header has the units."""
     name: str
     title: str
     paper: str

@@ -207,8 +207,9 @@ static void await_credit(struct peer *p)
 }
 
 /*
- * Write the data into the header, or into the cell behind it, where they never look
- * valid: half of a round's number is 0.  Return the number of cells.
+ * Write the data into the header, or into the cell behind it.  There they never look
+ * like a valid header: they end with a round's number, so 0 lies where the cell would
+ * have its validity word.  Return the number of cells.
  */
 static unsigned write_data(struct peer *p, struct cell *c, const char *tx, unsigned bytes)
 {
