@@ -230,8 +230,28 @@ static json_t *new_document(const struct bench *b)
 		"pinned", !b->no_pin, "quick", b->quick, "warnings", b->warnings);
 }
 
+static void say_no_json(const struct bench *b)
+{
+	fprintf(stderr, "%s: --json %s: cannot be written: %s; expected a file, or -\n",
+		b->program, b->json, strerror(errno));
+}
+
+/* End the program before it measures if the file for JSON cannot be written. */
+static void try_json(const struct bench *b)
+{
+	if (!b->json || !strcmp(b->json, "-"))
+		return;
+	FILE *f = fopen(b->json, "ae");
+	if (!f) {
+		say_no_json(b);
+		exit(2);
+	}
+	fclose(f);
+}
+
 void bench_report_begin(struct bench *b)
 {
+	try_json(b);
 	b->table = b->json && !strcmp(b->json, "-") ? stderr : stdout;
 	b->warnings = json_array();
 	b->document = new_document(b);
@@ -248,9 +268,7 @@ static bool write_json(const struct bench *b)
 	if (f)
 		rc |= fputc('\n', f) == EOF || (f == stdout ? fflush(f) : fclose(f));
 	if (rc)
-		fprintf(stderr,
-			"%s: --json %s: cannot be written: %s; expected a file, or -\n",
-			b->program, b->json, strerror(errno));
+		say_no_json(b);
 	return !rc;
 }
 

@@ -20,6 +20,7 @@
 #include <string.h>
 
 enum { PORTAL = 4, WARM = 1000, PROBE = 16, TRIES = 1000, SLOTS = 256, MOST = 4096 };
+enum { MOST_ROUNDS = 1000000000 };
 
 struct node {
 	struct bench b;
@@ -349,19 +350,23 @@ static int print_builder(void)
 int main(int argc, char **argv)
 {
 	static struct node n;
-	uint64_t rounds;
+	struct bench_number rounds = {0, 1, MOST_ROUNDS};
+	bench_name_errors("onecall", 0);
 	if (argc == 2 && !strcmp(argv[1], "--names"))
 		return print_names();
 	if (argc == 2 && !strcmp(argv[1], "--builder"))
 		return print_builder();
-	if (argc != 3 || (rounds = strtoull(argv[2], NULL, 10)) == 0)
-		bench_die(2, "expected a row and a number of rounds, or --names");
+	if (argc != 3)
+		bench_die(2, "%d arguments; expected ROW ROUNDS, or --names", argc - 1);
+	if (!bench_set_number(&rounds, argv[2]))
+		bench_die(2, "'%s' is no number of rounds; expected 1 to %u", argv[2],
+			MOST_ROUNDS);
 	const struct row *row = row_of(argv[1]);
 	set_bytes(&n);
 	open_node(&n, row);
 	uint64_t before = warm(&n, row);
-	count_calls(&n, row, rounds);
+	count_calls(&n, row, rounds.value);
 	still_end();
-	check(&n, row, before + rounds);
+	check(&n, row, before + rounds.value);
 	bench_leave(0);
 }
