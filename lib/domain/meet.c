@@ -221,7 +221,8 @@ uint32_t p3_meet_crew(const struct p3_node *node)
 	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
 		n += (uint32_t)__builtin_popcountll(slots[i]);
 	uint32_t here = node->wireup ? node->wireup->here : node->size;
-	return n < 2 ? 2 : n < here ? here : n;
+	uint32_t least = here > 2 ? here : 2;
+	return n > least ? n : least;
 }
 
 static int say_clash(const struct p3_node *node, uint32_t pid, uint32_t holder)

@@ -5,7 +5,8 @@
 #	pmi openmpi pmix slurm		four by hand, with that launcher's variables
 #	mpirun.openmpi mpiexec.hydra	by that program, if it is installed
 #	killed left swept again	how the job's barrier ends, and goes on
-#	warned				four by hand, in one domain: one warning
+#	warned				four by hand, in one domain: one warning; the rank of
+#					four that comes first: its warning counts four
 #	two wrong clash			two jobs; values that make no sense; one rank twice
 #	spawned family			two jobs of one mpirun: each by itself, and with one
 #					PTL3_DOMAIN
@@ -280,6 +281,15 @@ warned)
 	touch "$dir/go"
 	ends 0 0 0 0
 	[ "$(cat "$dir/$job".* | grep -c 'no hugepages')" = 1 ] || fail "not one warning"
+	for i in 0 1 2 3; do
+		# shellcheck disable=SC2046 # words without blanks
+		env $(variables pmi $i 4 "$job-4") PTL3_HUGEPAGES=auto \
+			timeout -s KILL "${P3_LIMIT:-3000}" "$rank" all 4 PMI_RANK >"$dir/$job-4.$i" 2>&1 &
+		started[i]=$!
+		[ $i != 0 ] || patiently 20 grep -qs 'no hugepages.* a job of 4 nodes ' "$dir/$job-4.0" ||
+			fail "the first rank of four does not warn of a job of four"
+	done
+	ends 0 0 0 0
 	;;
 clash)
 	start pmi "$job" 2 stay 2 "$dir/both"
