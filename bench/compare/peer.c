@@ -167,7 +167,7 @@ static void each_x(const char *arg, bool quick, peer_run *run)
 	test[length] = '\0';
 	for (const char *at = arg + length + 1;; at = end + 1) {
 		uint64_t x = strtoull(at, &end, 10);
-		if (end == at || (*end && *end != ','))
+		if (*at < '0' || *at > '9' || (*end && *end != ','))
 			peer_die("'%.60s': expected numbers, as in latency=8,1024", arg);
 		run(test, x, quick);
 		if (!*end)
