@@ -152,6 +152,16 @@ static int fails(uint64_t seed, bool may_shrink)
 	return 1;
 }
 
+static uint64_t number_of(const char *option, const char *text)
+{
+	char *end;
+	uint64_t n = strtoull(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && !*end)
+		return n;
+	fprintf(stderr, "cci_model: %s takes a number, not '%s'\n", option, text);
+	exit(2);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"seed", 1, NULL, 's'},
@@ -163,11 +173,11 @@ int main(int argc, char **argv)
 	char domain[40];
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
 		if (c == 's')
-			seed = strtoull(optarg, NULL, 10);
+			seed = number_of("--seed", optarg);
 		else if (c == 'n')
-			seeds = strtoull(optarg, NULL, 10);
+			seeds = number_of("--seeds", optarg);
 		else if (c == 'k')
-			length = (unsigned)strtoul(optarg, NULL, 10);
+			length = (unsigned)number_of("--steps", optarg);
 		else if (c == 'x')
 			may_shrink = false;
 		else
