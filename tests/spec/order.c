@@ -3,6 +3,7 @@
 #include "fields.h"
 
 #include <sched.h>
+#include <stdlib.h>
 
 enum { MIB = 1 << 20, KB100 = 100000 };
 
