@@ -1,13 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh cci.sh yod|mpirun|recover|rxm program statements...
-# Statements of CCI, whose processes are ranks on three hosts; rxm: by yod, with datagrams
-# over connections.
+# usage: hosts.sh cci.sh [-f provider] yod|mpirun|recover program statements...
+# Statements of CCI, whose processes are ranks on three hosts.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+[ "$1" != -f ] || { export PTL3_FABRIC=$2; shift 2; }
 by=$1
 shift
-[ "$by" != rxm ] || { by=yod; export PTL3_FABRIC='tcp;ofi_rxm'; }
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 export PTL3_HUGEPAGES=off HOSTS_OPTIONS=--keep-going

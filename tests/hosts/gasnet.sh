@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh gasnet.sh [-b yod] program arguments...
+# usage: hosts.sh gasnet.sh [-b mpirun|yod] program arguments...
 # A job of tests/gasnet of 6 nodes, 2 on each host.  The nodes share a file for the test's
 # own use.
 by=()

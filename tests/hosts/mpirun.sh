@@ -19,6 +19,7 @@ command -v mpirun >/dev/null || {
 	echo "skipped: there is no mpirun"
 	exit 77
 }
+[ -z "${PTL3_FABRIC-}" ] || set+=(-x PTL3_FABRIC)
 list=
 for host in $HOSTS; do list+=${list:+,}$host:$each; done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh run.sh [-b yod] [options of mpirun.sh] program arguments...
+# usage: hosts.sh run.sh [-b mpirun|yod] [options of mpirun.sh] program arguments...
 # Run a program of 6 ranks, 2 on each host, by mpirun or yod, and check that frames went
 # between the hosts.
 set -u

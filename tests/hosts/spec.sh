@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh spec.sh [-b yod] [options of mpirun.sh] program
+# usage: hosts.sh spec.sh [-b mpirun|yod] [options of mpirun.sh] program
 # A program of tests/spec with one rank on each of two hosts.  The ranks share a file for the
 # test's own use.
 by=()
