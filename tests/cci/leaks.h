@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * leaks - what a process has of the kernel: descriptors, threads, mappings, memory
+ * leaks - the resources of a process: descriptors, threads, mappings, memory
  *
  * Any test includes it, and compares two looks; it has no state.
  */

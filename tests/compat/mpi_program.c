@@ -301,7 +301,7 @@ static bool fits(struct wanted *w, int source, struct message *m)
 	       (w->tag == MPI_ANY || w->tag == m->tag);
 }
 
-/* Of two messages of one source that match a receive, it takes the first. */
+/* Check that a receive takes the first of all messages of a source that match it. */
 static void check_order(int source)
 {
 	for (int n = 0; n < EACH; n++)
@@ -313,8 +313,7 @@ static void check_order(int source)
 		}
 }
 
-/* Of two receives that match a message, the first takes it, unless it has an earlier
- * one. */
+/* Check that the first receive that matches a message takes it, or an earlier message. */
 static void check_posted(int source, struct message *m, int n)
 {
 	for (int i = 0; i < m->taken_by; i++) {

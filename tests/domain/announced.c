@@ -5,7 +5,8 @@
  * A process opens its second interface again and again, each time with another process
  * id, and writes the id into a pipe as soon as PtlNIInit has returned.  The other process
  * reads the id and puts to it at once: each put is acknowledged, although the member's
- * packet about the id may be unread.  A put to an id that no process has ends without.
+ * packet about the id may be unread.  A put to an id that no process has ends without an
+ * acknowledgement.
  */
 #include "../support/patience.h"
 

@@ -427,7 +427,7 @@ static ptl_process_id_t anchor(int i)
 	return (ptl_process_id_t){0x7f000001, (ptl_pid_t)(FIRST - 1 - i)};
 }
 
-/* Both anchors hear all its messages, whatever its end. */
+/* Be a process of scene churn: put to both anchors, and end in this way. */
 static _Noreturn void churner(ptl_pid_t pid, enum how how)
 {
 	member_start(pid);

@@ -133,7 +133,7 @@ static void piece_free(struct piece *p, bool constant)
 		!is_tinted(p->block + BORDER + p->len, BORDER))
 		rig_fail("written outside a descriptor", 0, 1);
 	if (constant && !is_tinted(p->block + BORDER, p->len))
-		rig_fail("written to what nobody may write", 0, 1);
+		rig_fail("written to memory that no peer may write", 0, 1);
 	free(p->block);
 	p->block = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * orders - what the program of the model and its nodes tell each other, if the nodes are
- * ranks of a job
+ * orders - messages between the program of the model and its nodes, if these are ranks of
+ * a job
  *
  *	rank --- HELLO ---> program
  *	program --- order, bytes ---> rank --- answer, pieces of its arena ---> program

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What programs say to somebody who uses them for the first time: first_contact.py HANG
+"""Check the output of programs that a person uses for the first time: first_contact.py HANG
 
 P3_BIN has the programs, P3_TUTORIAL those of the tutorial.  The messages of yod itself are
 in yod_errors.txt."""
@@ -127,7 +127,8 @@ def times(folder):
 
 
 def bar(folder, seconds):
-    """What filecast draws on a terminal when rank 1's copy, a pipe, is not read for long."""
+    """Return the output of filecast on a terminal, and its time.  Rank 1's copy is a pipe, which is
+    read after these seconds only."""
     os.makedirs(f'{folder}/pipes', exist_ok=True)
     pipe = f'{folder}/pipes/1'
     if not os.path.exists(pipe):
@@ -180,7 +181,7 @@ def helps():
 # ---- ptlstat on a narrow terminal ----
 
 def on_terminal(columns, *command):
-    """What a command prints on a terminal that wide, as lines."""
+    """Return the output of a command on a terminal of this width, as lines."""
     pid, fd = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 40, columns, 0, 0))

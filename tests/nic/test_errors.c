@@ -298,15 +298,16 @@ NODES_CASE(data_movement_answers_bad_arguments, 1)
 				 0, 1, 0),
 			PTL_MD_ILLEGAL);
 	}
-	const ptl_process_id_t nobody[] = {{PTL_NID_ANY, s.id.pid},
+	const ptl_process_id_t wildcard[] = {{PTL_NID_ANY, s.id.pid},
 		{s.id.nid, PTL_PID_ANY}, {PTL_NID_ANY, PTL_PID_ANY}};
 	for (unsigned i = 0; i < 3; i++) {
-		IS_WRONG(PtlPut(s.md, PTL_ACK_REQ, nobody[i], PT, 0, 1, 0, 0),
+		IS_WRONG(PtlPut(s.md, PTL_ACK_REQ, wildcard[i], PT, 0, 1, 0, 0),
 			PTL_PROCESS_INVALID);
-		IS_WRONG(PtlPutRegion(s.md, 0, 1, PTL_ACK_REQ, nobody[i], PT, 0, 1, 0, 0),
+		IS_WRONG(PtlPutRegion(
+				 s.md, 0, 1, PTL_ACK_REQ, wildcard[i], PT, 0, 1, 0, 0),
 			PTL_PROCESS_INVALID);
-		IS_WRONG(PtlGet(s.md, nobody[i], PT, 0, 1, 0), PTL_PROCESS_INVALID);
-		IS_WRONG(PtlGetRegion(s.md, 0, 1, nobody[i], PT, 0, 1, 0),
+		IS_WRONG(PtlGet(s.md, wildcard[i], PT, 0, 1, 0), PTL_PROCESS_INVALID);
+		IS_WRONG(PtlGetRegion(s.md, 0, 1, wildcard[i], PT, 0, 1, 0),
 			PTL_PROCESS_INVALID);
 	}
 	expect_empty(s.eq);

@@ -412,17 +412,17 @@ BOTH_CASE(get_from_nobody_fails, 1)
 {
 	(void)rank;
 	ptl_handle_eq_t eq = eq_new(s->ni, 16);
-	ptl_process_id_t nobody = {s->self.nid, 60000};
+	ptl_process_id_t absent = {s->self.nid, 60000};
 	ptl_md_t d = md_of(node_alloc(8), 8, 0, eq);
 	ptl_handle_md_t md = bind_counted(s, d, 1, PTL_RETAIN);
-	CHECK_OK(PtlGet(md, nobody, PT, 0, 1, 0));
+	CHECK_OK(PtlGet(md, absent, PT, 0, 1, 0));
 	CHECK(get_failed(s, eq));
 	expect_empty(eq);
 	CHECK_EQ(left_of(md), 0);
 	CHECK_OK(PtlMDUnlink(md));
 	d.options = PTL_MD_EVENT_START_DISABLE;
 	md = bind_counted(s, d, 1, PTL_UNLINK);
-	CHECK_OK(PtlGet(md, nobody, PT, 0, 1, 0));
+	CHECK_OK(PtlGet(md, absent, PT, 0, 1, 0));
 	ptl_event_t ev = next_event(eq);
 	CHECK_EQ(ev.type, s->cray ? PTL_EVENT_SEND_END : PTL_EVENT_REPLY_END);
 	CHECK_EQ(ev.ni_fail_type, PTL_NI_FAIL);

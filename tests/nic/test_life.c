@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interfaces and peers come and go: incarnations, finalising in mid-air, death. */
+/* Interfaces and peers come and go: incarnations, closing with operations under way, death. */
 #include "nic/cases.h"
 #include "lib/node/node.h"
 #include "nic/obj/list.h"
@@ -1269,7 +1269,7 @@ NODES_CASE(message_to_nobody_fails, 2)
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
 	ptl_process_id_t mine = id_of(ni, rank);
-	const ptl_process_id_t nobody[] = {{mine.nid + 1000, mine.pid}, {9, 100},
+	const ptl_process_id_t absent[] = {{mine.nid + 1000, mine.pid}, {9, 100},
 		{12, 102}, {0, 0}, {0xfffffffe, 5}};
 	static const size_t len[] = {8, 3000, 100000};
 	for (unsigned i = 0; i < 5; i++)
@@ -1277,13 +1277,13 @@ NODES_CASE(message_to_nobody_fails, 2)
 			ptl_md_t md = md_of(buf, len[k], 0, eq);
 			md.threshold = 2;
 			ptl_handle_md_t h = bind_md(ni, md);
-			CHECK_OK(PtlPut(h, PTL_ACK_REQ, nobody[i], PT, 0, 1, 0, 3));
+			CHECK_OK(PtlPut(h, PTL_ACK_REQ, absent[i], PT, 0, 1, 0, 3));
 			CHECK_EQ(expect(eq, PTL_EVENT_SEND_START).md.threshold, 1);
 			ptl_event_t ev = next_event(eq);
 			CHECK_EQ(ev.type, PTL_EVENT_SEND_END);
 			CHECK(ev.ni_fail_type != PTL_NI_OK);
 			CHECK_EQ(ev.hdr_data, 3);
-			CHECK_OK(PtlGet(h, nobody[i], PT, 0, 1, 0));
+			CHECK_OK(PtlGet(h, absent[i], PT, 0, 1, 0));
 			CHECK_EQ(expect(eq, PTL_EVENT_REPLY_START).md.threshold, 0);
 			ev = next_event(eq);
 			CHECK_EQ(ev.type, PTL_EVENT_REPLY_END);

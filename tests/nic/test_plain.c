@@ -256,7 +256,8 @@ static void is_same(
 
 enum { AS_IS = 512, FLAG_LONG = 41 };
 
-/* Return true if both ways take the message, with an inverted bit, as one does. */
+/* Take a message, with an inverted bit, on both paths, and compare the outcomes.  Return
+ * true if the message was taken. */
 static bool compare(struct rig *r, const struct p3_request *q, unsigned flip)
 {
 	static struct outcome plain, general;
@@ -500,8 +501,8 @@ NODES_CASE(target_that_was_closed, 1)
 	struct p3_request put = request_of(&r, P3_REQ_PUT, 8);
 	CHECK(compare(&r, &put, AS_IS));
 	p3_lease_leave(r.n);
-	ptl_process_id_t nobody = {12345, 6};
-	CHECK_OK(PtlACEntry(ni, 0, nobody, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY));
+	ptl_process_id_t other = {12345, 6};
+	CHECK_OK(PtlACEntry(ni, 0, other, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY));
 	nic_hold(r.n);
 	uint64_t denied = p3_get(&r.n->count[P3_C_DENIED]);
 	CHECK(compare(&r, &put, AS_IS)); /* it is taken, and dropped */

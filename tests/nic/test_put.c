@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Puts on the straight path and one step beside it: both do the same.  A put took the
- * straight path if its target is in nic->latest afterwards, which only that path and the
- * one of requests with a response (test_ask.c) write, but to forget it.
+ * straight path if its target is in nic->latest afterwards: only that path and the one of
+ * requests with a response (test_ask.c) enter a target there; others only clear it.
  */
 #include "nic/obj/objects.h"
 #include "nic/proto/state.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mix.c - what message passing layers did together
+ * mix.c - the calls of message passing layers, in one program
  *
  * A loop over ranks with ACKs, receives that are posted with PtlMEMDPost in front of
  * buffers for unexpected messages, and a word of rank 0 into which each rank swaps its

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ref.h - what the programs of this folder share
+ * ref.h - the common functions of the programs of this folder
  *
  * The programs are written as the test programs of the reference implementation were:
  * each process learns its rank, attaches its entries, and then sends, although other

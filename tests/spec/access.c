@@ -287,8 +287,8 @@ STATEMENT(166, a_rejected_request_leaves_no_trace)
 	ptl_handle_md_t target = PTL_INVALID_HANDLE;
 	if (spec.is_b) {
 		target = attach_all(SPEC_PT, with_threshold(md, 3));
-		ptl_process_id_t nobody = {spec.a.nid, spec.a.pid + 1};
-		allow(nobody, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY);
+		ptl_process_id_t other = {spec.a.nid, spec.a.pid + 1};
+		allow(other, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY);
 	}
 	for (int i = 0; i < 3; i++)
 		try_through(&e, SPEC_PT, entry, false);
@@ -311,11 +311,11 @@ STATEMENT(166, a_rejected_request_leaves_no_trace)
 static void close_table(void)
 {
 	ptl_ac_index_t open = (ptl_ac_index_t)spec.limits.max_ac_index;
-	ptl_process_id_t nobody = {spec.b.nid + 7, spec.b.pid + 7};
+	ptl_process_id_t other = {spec.b.nid + 7, spec.b.pid + 7};
 	for (ptl_ac_index_t i = 0; i <= open; i++)
 		if (!spec.is_b || i != open)
 			CHECK_OK(PtlACEntry(
-				spec.ni, i, nobody, own_uid() + 1, own_jid() + 1, 0));
+				spec.ni, i, other, own_uid() + 1, own_jid() + 1, 0));
 		else
 			CHECK_OK(PtlACEntry(spec.ni, i, spec_any(), PTL_UID_ANY,
 				PTL_JID_ANY, PTL_PT_INDEX_ANY));

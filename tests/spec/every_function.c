@@ -85,8 +85,8 @@ static void use_handles_and_wildcards(void)
 	CHECK(IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_UK, CRAY_UK_SSNAL) == PTL_IFACE_SS);
 	CHECK(IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_QK, CRAY_QK_NAL) == PTL_IFACE_SS);
 	ptl_time_t ever = PTL_TIME_FOREVER;
-	ptl_eq_handler_t nobody = PTL_EQ_HANDLER_NONE;
-	CHECK(ever > 0 && !nobody);
+	ptl_eq_handler_t no_handler = PTL_EQ_HANDLER_NONE;
+	CHECK(ever > 0 && !no_handler);
 	CHECK(PTL_NI_OK == 0 && PTL_NI_FAIL != 0);
 }
 

@@ -923,16 +923,17 @@ STATEMENT(188, put_to_self)
 }
 
 /* Put to a process that never existed. */
-static void put_to(ptl_process_id_t nobody, ptl_handle_eq_t eq, ptl_size_t length)
+static void put_to(ptl_process_id_t absent, ptl_handle_eq_t eq, ptl_size_t length)
 {
 	ptl_handle_md_t md = source(length, 1, eq);
-	CHECK_OK(PtlPut(md, PTL_ACK_REQ, nobody, SPEC_PT, 0, SPEC_BITS, 0, 0));
+	CHECK_OK(PtlPut(md, PTL_ACK_REQ, absent, SPEC_PT, 0, SPEC_BITS, 0, 0));
 	ptl_event_t start = EXPECT(eq, PTL_EVENT_SEND_START), end = NEXT(eq);
 	CHECK_EQ(end.type, PTL_EVENT_SEND_END);
 	CHECK_EQ(end.link, start.link);
 	if (end.ni_fail_type == PTL_NI_OK)
-		spec_note("a put of %llu bytes to nobody (%u:%u) is no failure",
-			(unsigned long long)length, nobody.nid, nobody.pid);
+		spec_note(
+			"a put of %llu bytes to an absent process (%u:%u) is no failure",
+			(unsigned long long)length, absent.nid, absent.pid);
 	SILENCE(eq);
 	CHECK_OK(PtlMDUnlink(md));
 }
@@ -942,11 +943,11 @@ STATEMENT(189, put_to_a_process_that_is_not_there)
 	ptl_handle_eq_t eq = spec_eq(64);
 	if (!spec.is_a)
 		return;
-	const ptl_process_id_t nobody[] = {{spec.b.nid, spec.b.pid + 5000},
+	const ptl_process_id_t absent[] = {{spec.b.nid, spec.b.pid + 5000},
 		{spec.b.nid + 5000, spec.b.pid}, {spec.b.nid + 5000, spec.b.pid + 5000}};
 	for (int i = 0; i < 3; i++)
 		for (int k = 0; k < SOME; k += 2)
-			put_to(nobody[i], eq, some_lengths[k]);
+			put_to(absent[i], eq, some_lengths[k]);
 }
 
 /* ---- 190 - 199: gets ---- */

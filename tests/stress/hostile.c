@@ -368,7 +368,8 @@ static void be_honest(void)
 	mp_check(after == before, "%u descriptors, %u before", after, before);
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	mp_ok(PtlXStats(mp.ni, &st));
-	printf("rank %u: %llu messages in peace, %llu in war, p50 %.1f and %.1f us; "
+	printf("rank %u: %llu messages before the attacks, %llu beside them, p50 %.1f "
+	       "and %.1f us; "
 	       "%llu puts, %llu gets, %llu exchanges with the hostile, %llu failed; "
 	       "%llu events of theirs; %llu times cut off\n",
 		mp.rank, (unsigned long long)done,

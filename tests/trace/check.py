@@ -5,7 +5,7 @@
 Each event has the fields of its phase; slices of a thread nest; flows and asynchronous
 events come in pairs, in order, and flows stop inside slices.  whole: nothing was lost, so
 each put, get and getput that was sent was taken, matched and delivered, unless its target
-leaves: a few, each the last of its sender, that nobody answered.  loose: a node lies, only
+leaves: a few, each the last of its sender, that no node answered.  loose: a node lies, only
 the form counts.
 """
 import bisect

@@ -394,7 +394,7 @@ static void look_is_answered(struct world *w, uint32_t joined)
 	p3_look_close(look);
 }
 
-/* They send as many questions as fit, and read nothing. */
+/* The lookers send as many questions as fit, and read nothing. */
 static void stopped_lookers_hold_up_nobody(void **state)
 {
 	struct world *w = *state;

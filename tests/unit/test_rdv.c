@@ -640,7 +640,7 @@ static void rdv_fails_the_barrier_when_a_waiter_ends(void **state)
 
 /* ---- cases: misbehavior ---- */
 
-/* Also when it comes first: the others are welcome all the same. */
+/* A node of another layout is refused, also if it comes first; the others may join. */
 static void rdv_refuses_another_layout(void **state)
 {
 	struct world *w = *state;
@@ -1123,7 +1123,7 @@ static void rdv_introduces_both_once(void **state)
 	expect_silence(w, 0);
 }
 
-/* A new life is a stranger. */
+/* The introduction of an earlier life does not count for a new one. */
 static void rdv_introduces_a_new_life_anew(void **state)
 {
 	struct world *w = *state;
@@ -1141,7 +1141,7 @@ static void rdv_introduces_a_new_life_anew(void **state)
 	expect_fds(w, 0, P3_JOB_BORN, 1, 9, 3);
 }
 
-/* Of the births of nodes 1 and 2, at some time, and nothing else. */
+/* A node hears once, late, of the births of nodes 1 and 2, and of nothing else. */
 static void rdv_tells_of_births_late_and_once(void **state)
 {
 	struct world *w = *state;

@@ -456,7 +456,7 @@ static void queue_is_full_until_acknowledged(void **state)
 	free(p);
 }
 
-/* It waits twice as long each time, and starts anew after progress. */
+/* The time before a probe doubles with each probe, and is short again after progress. */
 static void lost_frame_is_sent_again_and_again(void **state)
 {
 	(void)state;
