@@ -137,9 +137,9 @@ static struct peer *peer_at(struct node *n, unsigned i)
 /* Take the lease; there is one thread, so it is always free, but costs the same. */
 static void lease_take(struct node *n)
 {
-	uint32_t nobody = 0;
+	uint32_t no_holder = 0;
 	if (!atomic_compare_exchange_strong_explicit(
-		    &n->lease, &nobody, 1, memory_order_acquire, memory_order_relaxed))
+		    &n->lease, &no_holder, 1, memory_order_acquire, memory_order_relaxed))
 		peer_die("rank %u: the lease is taken; expected one thread", n->rank);
 }
 
