@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Interfaces and peers come and go: incarnations, closing with operations under way, death. */
+/* Interfaces and peers come and go: incarnations, closing with operations under way,
+ * death. */
 #include "nic/cases.h"
 #include "lib/node/node.h"
 #include "nic/obj/list.h"
