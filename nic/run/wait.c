@@ -30,6 +30,9 @@ struct wait {
 #define P3_NAP_NS    100000u
 #define P3_NAP_MOST  10000000u
 #define P3_KICK_MOST 10000000u
+/* a wait yields for this part of its time at most, and for this time at least */
+#define P3_YIELDS_OF       16u
+#define P3_YIELDS_LEAST_NS 250000u
 
 /* ---- kicks ---- */
 
@@ -258,6 +261,16 @@ static P3_RARE void park(
 
 /* ---- the wait ---- */
 
+/* Return true if a wait has yielded for long enough, with regard to the time until its
+ * deadline.  It sleeps for the rest.  A thread that waits for less than P3_YIELD_NS again
+ * and again would otherwise never sleep while other threads want its CPU. */
+static bool has_yielded_enough(const struct wait *w)
+{
+	uint64_t since = w->idle.since, yielded = w->idle.now - since;
+	return yielded >= P3_YIELDS_LEAST_NS &&
+	       yielded >= (w->deadline - since) / P3_YIELDS_OF;
+}
+
 /* Spend a turn in which nothing was found.  Return false when the deadline has passed. */
 static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
@@ -268,10 +281,10 @@ static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 	if (now >= w->deadline)
 		return false;
 	maybe_kick(n, w, now);
-	if (what == P3_IDLE_YIELD) {
+	if (what == P3_IDLE_YIELD && !has_yielded_enough(w)) {
 		let_go(n, w);
 		p3_waiter_yield(&w->idle);
-	} else if (what == P3_IDLE_PARK) {
+	} else if (what != P3_IDLE_SPIN) {
 		park(n, w, ready, arg);
 	}
 	return true;

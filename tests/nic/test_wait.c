@@ -10,6 +10,9 @@
 #include "lib/node/node.h"
 #include "support/hold.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #define PT 3
 
 enum { SHORT = 8 };
@@ -267,6 +270,59 @@ NODES_CASE(polls_check_all_queues_first, 1)
 	CHECK_EQ(put, 2);
 }
 
+/* ---- other threads want the CPU ---- */
+
+enum { WAITS = 500, HOLD_NS = 10000 };
+
+struct other {
+	struct p3_nic *n;
+	p3_a32 ends, saw_sleep;
+};
+
+/* Hold the CPU for so long that the waiting thread does not take itself for the only one
+ * that wants it; yield, and see whether that thread sleeps. */
+static void *want_the_cpu(void *arg)
+{
+	struct other *o = arg;
+	while (!p3_get(&o->ends)) {
+		uint64_t since = p3_now_ns();
+		while (p3_now_ns() - since < HOLD_NS)
+			;
+		if (p3_get(&o->n->parked))
+			p3_set(&o->saw_sleep, 1);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void share_this_cpu(pthread_t other)
+{
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof one, &one), 0);
+	CHECK_EQ(pthread_setaffinity_np(other, sizeof one, &one), 0);
+}
+
+/* One short wait after the other: the thread sleeps in some of them. */
+NODES_CASE(short_waits_sleep, 1)
+{
+	(void)arg, (void)rank, (void)size;
+	struct other o = {.n = nic()};
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	pthread_t other;
+	ptl_event_t ev;
+	int which;
+	CHECK_EQ(pthread_create(&other, NULL, want_the_cpu, &o), 0);
+	share_this_cpu(other);
+	for (unsigned i = 0; i < WAITS && !p3_get(&o.saw_sleep); i++)
+		CHECK_RC(PtlEQPoll(&eq, 1, 10, &ev, &which), PTL_EQ_EMPTY);
+	p3_set(&o.ends, 1);
+	CHECK_EQ(pthread_join(other, NULL), 0);
+	CHECK(p3_get(&o.saw_sleep));
+	CHECK_OK(PtlEQFree(eq));
+}
+
 /* ---- handlers of queues ---- */
 
 static int which_now, which_seen;
@@ -314,6 +370,7 @@ int main(void)
 		cmocka_unit_test(long_polls_find_windows_of_any_length),
 		cmocka_unit_test(polls_check_all_queues_first),
 		cmocka_unit_test(polls_name_the_queue_before_its_handler),
+		cmocka_unit_test(short_waits_sleep),
 	};
 	return RUN_CASES(cases);
 }
