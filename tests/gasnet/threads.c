@@ -213,9 +213,10 @@ WEAK_STATEMENT(132, blocked_node_uses_little_time)
 	CHECK_OK(gasnet_set_waitmode(GASNET_WAIT_BLOCK));
 	gn_barrier();
 	uint64_t before = cpu_ms();
-	gasnet_barrier_notify(1, 0);
+	/* All others wait until A has called gasnet_barrier_notify, too. */
 	if (gn.is_a)
 		gn_sleep_ms(5000); /* pause: the statement's 5 s */
+	gasnet_barrier_notify(1, 0);
 	CHECK_OK(gasnet_barrier_wait(1, 0));
 	CHECK(cpu_ms() - before < 500);
 }
