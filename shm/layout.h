@@ -41,7 +41,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC   0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION 12u
+#define P3_SEG_VERSION 13u
 #ifndef P3_MAX_NODES
 #define P3_MAX_NODES 1024u
 #endif
@@ -68,8 +68,8 @@ enum p3_seg_state { P3_SEG_LIVE = 1, P3_SEG_FINISHED = 2 };
 
 struct p3_seg_header {
 	uint32_t magic;
-	uint32_t version;
-	uint64_t layout;
+	uint32_t ranks;  /* of its job in a domain, 0: not known (nic.h: job_ranks) */
+	uint64_t layout; /* P3_LAYOUT_WORD: peers with another one are refused */
 	uint64_t incarnation;
 	uint64_t seg_len;
 	uint32_t nnodes;
@@ -80,9 +80,7 @@ struct p3_seg_header {
 	uint64_t self;   /* address of this header in its owner */
 	uint32_t wire;   /* number of this node's wire; 0: shared memory alone */
 	uint32_t fences; /* 1: the node fences heavily before it sleeps (fence.h) */
-	uint32_t
-		ranks; /* ranks of its job in a domain, 0: not known (nic.h: job_ranks) */
-	uint8_t pad[60];
+	uint8_t pad[64];
 };
 
 /*

@@ -66,7 +66,6 @@ static int make_published(struct p3_nic *n)
 	p3_seg_bind_here(&n->published);
 	struct p3_seg_header *h = n->published.base;
 	h->magic = P3_SEG_MAGIC;
-	h->version = P3_SEG_VERSION;
 	h->layout = P3_LAYOUT_WORD;
 	h->incarnation = n->conf.incarnation;
 	h->seg_len = n->published.len;

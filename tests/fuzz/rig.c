@@ -126,7 +126,6 @@ static void format(struct fake *f, uint32_t nnodes)
 	struct p3_seg_header *h = fake_at(f, 0, sizeof *h);
 	h->magic = P3_SEG_MAGIC;
 	h->self = (uintptr_t)h;
-	h->version = P3_SEG_VERSION;
 	h->layout = P3_LAYOUT_WORD;
 	h->incarnation = f->incarnation;
 	h->seg_len = l.seg_len;

@@ -102,7 +102,6 @@ static void format(void *base)
 {
 	struct p3_seg_header *h = base;
 	h->magic = P3_SEG_MAGIC;
-	h->version = P3_SEG_VERSION;
 	h->layout = P3_LAYOUT_WORD;
 	h->incarnation = us.incarnation;
 	h->seg_len = us.layout.seg_len;
