@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check that the calls between the files of a folder form no circle.
 
-usage: circles.py build-dir folder...   (folders of the source tree: nic lib shm launcher)
+usage: circles.py build-dir folder...   (folders of the source tree: nic lib shm launcher bench)
 
 A file calls another if its object code has a call or a jump into a function that the
 other defines.  Calls through pointers do not count: a table of functions is how a lower
