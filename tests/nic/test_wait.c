@@ -299,7 +299,7 @@ static void share_this_cpu(pthread_t other)
 {
 	cpu_set_t one;
 	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
+	CPU_SET((size_t)sched_getcpu(), &one);
 	CHECK_EQ(pthread_setaffinity_np(pthread_self(), sizeof one, &one), 0);
 	CHECK_EQ(pthread_setaffinity_np(other, sizeof one, &one), 0);
 }
