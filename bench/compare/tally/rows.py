@@ -29,7 +29,7 @@ RAW = {"raw_line": {"latency": (8,), "ack": (8,), "get": (8,)},
 NEEDS = {"openmpi": ("mpicc.openmpi", "mpirun.openmpi"), "mpich": ("mpicc.mpich", "mpirun.mpich"),
          "ucx": ("ucx_perftest",), "ucx-sysv": ("ucx_perftest",)}
 RATES = ("stream", "rate", "alltoall", "threads")
-LINES = 8
+LINES = 9
 
 bad = []
 
