@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: hosts.sh gone.sh program unopened
 # A rank of mpirun ends with status 0 before the others have left PtlNIInit, without Portals
-# or after PtlInit and PtlFini (unopened): they say so, and PtlNIInit fails.  Another rank of its host learns of its end, or if there is none,
-# those on the host of mpirun.
+# or after PtlInit and PtlFini (unopened): they say so, and PtlNIInit fails.  Another rank of
+# its host learns of its end, or if there is none, those on the host of mpirun.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d) || exit 1
@@ -13,8 +13,11 @@ failed=0
 # shellcheck disable=SC2016 # of the inner shell
 gone='[ "$OMPI_COMM_WORLD_RANK" != "$0" ] || { sleep "$LATE"; exec $THEN; }; sleep 1; exec "$1"'
 
+# Each mpirun has a folder of its own: two that begin at once on a host may not agree about
+# which of them makes the usual one.
 begin() { # rank that ends, options of mpirun.sh
-	timeout "${P3_LIMIT:-50}" "$here/mpirun.sh" "${@:2}" -x PTL3_HUGEPAGES=off -x THEN="${THEN:-true}" sh -c "$gone" "$1" "$program" \
+	mkdir "$dir/of$1"
+	timeout "${P3_LIMIT:-50}" "$here/mpirun.sh" -o --mca -o orte_tmpdir_base -o "$dir/of$1" "${@:2}" -x PTL3_HUGEPAGES=off -x THEN="${THEN:-true}" sh -c "$gone" "$1" "$program" \
 		>"$dir/$1" 2>&1 &
 	jobs+=("$1:$!")
 }
