@@ -182,21 +182,31 @@ static unsigned poll_in_vain(ptl_handle_eq_t eq, unsigned times)
 	return 2 * times;
 }
 
-/* The NIC thread may have the lease during a few of the polls. */
-NODES_CASE(polls_count_as_passes, 1)
+/* Poll often.  Return true if most of the polls have counted as passes: the others met the
+ * NIC thread with the lease. */
+static bool most_polls_count(ptl_handle_eq_t eq)
 {
-	UNUSED_ARGS;
 	static const enum p3_counter counter[] = {
 		P3_C_PASSES, P3_C_DRAINED, P3_C_LEASE_HOST};
 	uint64_t before[3];
-	ptl_handle_eq_t eq = eq_new(ni, 16);
+	bool most = true;
 	for (unsigned i = 0; i < 3; i++)
 		before[i] = p3_nic_counter(nic(), counter[i]);
 	unsigned polls = poll_in_vain(eq, 1000);
 	for (unsigned i = 0; i < 3; i++)
-		CHECK(p3_nic_counter(nic(), counter[i]) - before[i] >= polls / 2 ||
-			is_dedicated());
+		most &= p3_nic_counter(nic(), counter[i]) - before[i] >= polls / 2;
 	CHECK(p3_nic_counter(nic(), P3_C_LEASE_HOST) - before[2] <= polls);
+	return most;
+}
+
+/* The NIC thread has the lease for longer when it loses its CPU meanwhile. */
+NODES_CASE(polls_count_as_passes, 1)
+{
+	UNUSED_ARGS;
+	struct patience p = patience_ms(5000);
+	ptl_handle_eq_t eq = eq_new(ni, 16);
+	while (!most_polls_count(eq) && !is_dedicated())
+		CHECK(!patience_is_over(&p));
 }
 
 NODES_CASE(polls_show_the_node_to_tools, 1)
