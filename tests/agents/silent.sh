@@ -114,18 +114,25 @@ case_stopped_yod() {
 	nothing_left 5
 }
 
+# Return true if the agent of a has gone to yod's directory, as its order says.
+has_its_order() {
+	local p
+	for p in $(agents); do
+		[ "/proc/$p/cwd" -ef . ] && return
+	done
+	return 1
+}
+
 # The same before the nodes start, while another host has not answered.
 case_stopped_early() {
 	cat >"$dir/half" <<-EOF
 		#!/bin/sh
 		[ "\$1" = b ] && exec sleep 300
-		exec "$here/local.sh" "\$@"
+		cd /proc && exec "$here/local.sh" "\$@"
 	EOF
 	chmod +x "$dir/half"
 	start --rsh "$dir/half" --hosts a,b -sz 2 true
-	patiently 10 are_agents 1 || fail "no agent has started"
-	# pause: the agent of a gets its order
-	sleep 1
+	patiently 10 has_its_order || fail "no agent gets an order"
 	local since inner both
 	inner=$(launcher) both=$(agents)
 	since=$(now_us)

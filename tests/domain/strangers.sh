@@ -66,8 +66,10 @@ fds() {
 	find "/proc/$member/fd" -mindepth 1 2>/dev/null | wc -l
 }
 
+# Return true if so many strangers are connected, or if they were, and the first of them has
+# been hung up.
 has_all() { # number of strangers
-	[ "$(fds)" -ge $((had + $1)) ]
+	[ "$(fds)" -ge $((had + $1)) ] || has_more_lines
 }
 
 has_as_before() {
