@@ -47,6 +47,7 @@ by_mpirun() {
 	}
 	mpirun --version | grep -q 'Open MPI' && run+=(--oversubscribe)
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	export OMPI_MCA_orte_tmpdir_base=$dir # as tests/gasnet/mpi.sh explains
 	"${run[@]}" sh -c "PTL_MY_RID=$rank exec \"\$program\" \"\$@\"" sh "$@"
 }
 

@@ -6,8 +6,13 @@ unset PTL3_DOMAIN
 nodes=$1
 shift
 if command -v mpirun >/dev/null; then
+	# A folder of its own: two that begin at once may not agree about who makes the usual one.
+	dir=$(mktemp -d) || exit 1
+	trap 'rm -rf "$dir"' EXIT
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-	exec mpirun --oversubscribe -n "$nodes" "$@"
+	export OMPI_MCA_orte_tmpdir_base=$dir
+	mpirun --oversubscribe -n "$nodes" "$@"
+	exit
 fi
 export OMPI_COMM_WORLD_SIZE=$nodes OMPI_COMM_WORLD_LOCAL_SIZE=$nodes
 export PMIX_NAMESPACE=gn-$$
