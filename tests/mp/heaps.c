@@ -48,19 +48,27 @@ static void watch(uint64_t lives)
 	free(sink);
 }
 
+/* Wait for an acknowledgement.  Return false if no event comes for a while: rank 0 may
+ * have dropped the message. */
+static bool is_answered(ptl_handle_eq_t eq)
+{
+	ptl_event_t ev;
+	while (mp_next_within(eq, 200, &ev))
+		if (ev.type == PTL_EVENT_ACK)
+			return true;
+	return false;
+}
+
 static void live(uint64_t life)
 {
 	void *block;
-	ptl_event_t ev;
 	ptl_handle_eq_t eq = mp_queue(64);
 	mp_ok(PtlXAlloc(LENGTH, &block));
 	memset(block, (int)life, LENGTH);
 	ptl_handle_md_t md = mp_bind(block, LENGTH, eq, 0);
 	do
 		mp_put(md, 0, LENGTH, PTL_ACK_REQ, 0, BITS, 0, life);
-	while (!mp_next_within(eq, 1000, &ev) || ev.type != PTL_EVENT_SEND_END ||
-		!mp_next_within(eq, 200, &ev));
-	mp_check(ev.type == PTL_EVENT_ACK, "%s", PtlEventKindStr(ev.type));
+	while (!is_answered(eq));
 }
 
 int main(int argc, char **argv)
