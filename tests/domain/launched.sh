@@ -204,10 +204,10 @@ family) # the same, which are to reach each other: in a domain that all are told
 kin*)
 	# Ids of Open MPI's jobs: the family in the upper half, the job in the lower one; those
 	# of PRRTE end in @job.
-	launcher=orte family=$(($$ % 65535 + 1))
+	launcher=orte family=$(($$ % 65535 + 1)) domain=
 	of() { echo $((family * 65536 + $1)); }
 	if [[ $scene == kin_prrte* ]]; then
-		launcher=openmpi family=prterun-test-$$
+		launcher=openmpi family=prterun-test-$$ domain=prterun-test-$$
 		of() { echo "$family@$1"; }
 	fi
 	hnp="$(of 0).0;tcp://127.0.0.1:4711"
@@ -239,7 +239,7 @@ kin*)
 	ends 0 0
 	started=("${job3[@]}")
 	ends 0 0
-	left_nothing "$family"
+	left_nothing "ompi-${domain:-$(of 0)}"
 	;;
 wrong)
 	refused PMI_RANK "'x'" "from 0 to 1" -- PMI_RANK=x PMI_SIZE=2

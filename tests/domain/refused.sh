@@ -4,6 +4,7 @@
 # the remedy; so are wrong names and numbers; with "none" a process reaches no other.
 # refused.sh domain_meet yod
 set -u
+. "$(dirname "$0")/../support/patience.sh"
 meet=$1 yod=$2
 base=/dev/shm/ptl3-$(id -u)
 name=refused-$$
@@ -29,14 +30,18 @@ refused() {
 }
 
 # A process that enters a domain removes empty directories beside the domain's, so this
-# one has a file inside from the moment at which it lies there.
+# one has a file inside from the moment at which it lies there.  A process that leaves
+# another domain removes the base while that is empty.
 directory() { # mode name
 	local made
 	made=$(mktemp -d -p /dev/shm) && : >"$made/kept" && chmod "$1" "$made" &&
-		mv -T "$made" "$base/$2" || fail "no directory $base/$2"
+		patiently 5 lies_there "$made" "$base/$2" || fail "no directory $base/$2"
 }
 
-mkdir -pm 0700 "$base"
+lies_there() { # from to
+	mkdir -pm 0700 "$base" && mv -T "$1" "$2" 2>/dev/null
+}
+
 directory 0755 "$name"
 refused "mode" "$base/$name" "mode 0755" 0700 PTL3_DOMAIN=none
 chmod 0770 "$base/$name"
