@@ -15,18 +15,13 @@
 #include <string.h>
 #include <time.h>
 
-static void leave_at_quick_exit(void);
-
 static int init(struct p3_node *node)
 {
-	static bool leaves_at_quick_exit;
 	int rc = p3_fork_watch(node);
 	if (!rc)
 		rc = p3_users_enter(node);
 	if (rc)
 		return rc;
-	if (node->wireup && !leaves_at_quick_exit)
-		leaves_at_quick_exit = !at_quick_exit(leave_at_quick_exit);
 	p3_release(&p3_ready(node)->up, 1); /* INIT.1 */
 	return 0;
 }
@@ -138,4 +133,9 @@ static void leave_at_quick_exit(void)
 		pthread_mutex_unlock(&node->call);
 	}
 	p3_caller_restore(caller);
+}
+
+static __attribute__((constructor)) void set_quick_exit(void)
+{
+	p3_users_at_quick_exit = leave_at_quick_exit;
 }

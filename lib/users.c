@@ -5,6 +5,17 @@
 #include "lib/node/conf.h"
 #include "shm/fault.h"
 
+#include <stdlib.h>
+
+void (*p3_users_at_quick_exit)(void);
+
+static void watch_quick_exit(const struct p3_node *node)
+{
+	static bool watched;
+	if (node->wireup && p3_users_at_quick_exit && !watched)
+		watched = !at_quick_exit(p3_users_at_quick_exit);
+}
+
 int p3_users_enter(struct p3_node *node)
 {
 	if (node->users) {
@@ -18,6 +29,7 @@ int p3_users_enter(struct p3_node *node)
 	int rc = p3_job_begin(node);
 	if (rc)
 		return rc;
+	watch_quick_exit(node);
 	if (node->sock < 0 && !node->rank) /* yod warns for its nodes */
 		p3_conf_warn_unknown();
 	node->users = 1;

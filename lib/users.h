@@ -21,6 +21,9 @@
  * -EINVAL comes after a line for people. */
 int p3_users_enter(struct p3_node *node);
 void p3_users_leave(struct p3_node *node);
+/* Takes leave of the launcher of a job on several hosts; p3_users_enter() registers it
+ * for quick_exit().  The constructor of init.c sets it. */
+extern void (*p3_users_at_quick_exit)(void);
 
 /* Return true if a Portals interface is open, or CCI uses the NIC. */
 bool p3_users_need_nic(struct p3_node *node);
