@@ -66,8 +66,8 @@ fds() {
 	find "/proc/$member/fd" -mindepth 1 2>/dev/null | wc -l
 }
 
-# Return true if so many strangers are connected, or if they were, and the first of them has
-# been hung up.
+# Return true if this number of strangers is connected, or if the member has hung up the
+# first of them already.
 has_all() { # number of strangers
 	[ "$(fds)" -ge $((had + $1)) ] || has_more_lines
 }

@@ -182,8 +182,8 @@ static unsigned poll_in_vain(ptl_handle_eq_t eq, unsigned times)
 	return 2 * times;
 }
 
-/* Poll often.  Return true if most of the polls have counted as passes: the others met the
- * NIC thread with the lease. */
+/* Poll often.  Return true if most of the polls have counted as passes: the others met
+ * the NIC thread with the lease. */
 static bool most_polls_count(ptl_handle_eq_t eq)
 {
 	static const enum p3_counter counter[] = {

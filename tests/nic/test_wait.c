@@ -72,8 +72,8 @@ static void go_round(const struct self *s, unsigned times)
 	}
 }
 
-/* Wait often.  Return true if most of the waits have counted as passes: the others met the
- * NIC thread with the lease. */
+/* Wait often.  Return true if most of the waits have counted as passes: the others met
+ * the NIC thread with the lease. */
 static bool most_waits_count(const struct self *s)
 {
 	uint64_t passes = counter(P3_C_PASSES), holds = counter(P3_C_LEASE_HOST);
@@ -313,8 +313,8 @@ static void share_this_cpu(pthread_t other)
 	CHECK_EQ(pthread_setaffinity_np(other, sizeof one, &one), 0);
 }
 
-/* One short wait after the other: the thread sleeps in some of them.  While other programs
- * want this CPU, too, a yield may take as long as a whole wait. */
+/* One short wait after the other: the thread sleeps in some of them.  While other
+ * programs want this CPU, too, a yield may take as long as a whole wait. */
 NODES_CASE(short_waits_sleep, 1)
 {
 	(void)arg, (void)rank, (void)size;
