@@ -54,9 +54,9 @@ def check_silence():
 def check_bounded():
     """A test that is cut off; without gdb, which takes its time."""
     for seconds in (1, 4, 16):
-        job = subprocess.run([sys.executable, BOUNDED, str(seconds), YOD, '-sz', '3', HANG,
-                              'event'], stdin=subprocess.DEVNULL, capture_output=True,
-                             text=True, timeout=LIMIT, env={**os.environ, 'PATH': '/'})
+        job = subprocess.run([BOUNDED, str(seconds), YOD, '-sz', '3', HANG, 'event'],
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                             timeout=LIMIT, env={**os.environ, 'PATH': '/'})
         if re.search(NO_NODE, job.stderr):
             break
     if job.returncode != 124 or not re.search(NO_NODE, job.stderr):

@@ -6,7 +6,7 @@ usage: tests.py ROOT BUILD
 
 Each test has one label of the first table, and other labels from the second one only; each
 area has a test in the quick run; no quick test is a variant.  Each test runs below
-tests/support/bounded, which stretches its time limit on a busy machine and shows where the
+tests/support/bounded.c, which stretches its time limit on a busy machine and shows where the
 test was.  The table of files names each source file once or in a pattern, and tests that
 exist.  A name anywhere in a document that begins like those of tests is that of a test, of a
 program, or of a thing in tests/spec or the public headers.
