@@ -293,8 +293,10 @@ static void note_acknowledgement(struct p3_far_link *l, uint32_t before)
 	if (g->base == before)
 		return;
 	l->retry_at = l->retry_ns = 0;
-	if (!l->heard)
+	if (!l->heard) {
 		p3_gbn_set_pace(g, P3_FAR_RESEND_NS, P3_FAR_RESEND_MOST);
+		p3_gbn_ask_soon(g, P3_FAR_SOON_NS);
+	}
 	l->heard = true;
 }
 

@@ -51,9 +51,11 @@
 
 /* Longest time that an acknowledgement or a credit waits for a frame that carries it. */
 #define P3_FAR_LAZY_NS 200000u
-/* Wait for an acknowledgement: before the first one, and later.  The peer may not be
- * there yet, so it is asked often in the beginning. */
+/* Wait for an acknowledgement: before the first one; later, when acknowledgements are
+ * usually fast; and when they are slow.  The peer may not be there yet, so it is asked
+ * often in the beginning. */
 #define P3_FAR_EARLY_NS    2000000u
+#define P3_FAR_SOON_NS     5000000u
 #define P3_FAR_RESEND_NS   200000000u
 #define P3_FAR_RESEND_MOST 3000000000u
 /* Pause after a broken connection, doubled while connections break. */

@@ -37,6 +37,21 @@ void p3_gbn_set_pace(struct p3_gbn *g, uint64_t least_ns, uint64_t most_ns)
 	g->most_ns = most_ns;
 }
 
+/* Return the time to wait for an acknowledgement before any measure is taken. */
+static uint64_t first_wait(const struct p3_gbn *g)
+{
+	uint64_t wait = P3_FRAME_TIMES * g->usual_ns;
+	if (wait < g->soon_ns)
+		wait = g->soon_ns;
+	return g->soon_ns && wait < g->least_ns ? wait : g->least_ns;
+}
+
+void p3_gbn_ask_soon(struct p3_gbn *g, uint64_t soon_ns)
+{
+	g->soon_ns = soon_ns;
+	g->wait_ns = first_wait(g);
+}
+
 void p3_gbn_set_room(struct p3_gbn *g, uint32_t room)
 {
 	g->room = room;
@@ -107,6 +122,7 @@ void p3_gbn_go_back(struct p3_gbn *g, uint64_t now)
 	g->resent += g->sent - g->base;
 	g->sent = g->base;
 	g->since = now;
+	g->times = false; /* an acknowledgement may be of either copy */
 }
 
 static void look_at_clock(struct p3_gbn *g, uint64_t now)
@@ -133,6 +149,19 @@ static bool put_bare(
 	return put_one(g, &f, put, arg);
 }
 
+/* Note that the next frame was put.  The time of one frame is taken at a time. */
+static void note_put(struct p3_gbn *g, uint64_t now)
+{
+	if (g->sent == g->base)
+		g->since = now;
+	if (!g->times && g->soon_ns) {
+		g->times = true;
+		g->timed = g->sent;
+		g->timed_at = now;
+	}
+	g->sent++;
+}
+
 /* Return true if there is a frame to put, and the other end has room for it. */
 static bool has_frame(const struct p3_gbn *g)
 {
@@ -153,7 +182,7 @@ void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg)
 {
 	look_at_clock(g, now);
 	while (has_frame(g) && put_one(g, frame_at(g, g->sent), put, arg))
-		g->sent++;
+		note_put(g, now);
 	if (g->owes_probe && put_bare(g, P3_FRAME_PROBE, put, arg)) {
 		g->owes_probe = false;
 		g->probed++;
@@ -174,6 +203,16 @@ uint64_t p3_gbn_due(const struct p3_gbn *g)
 
 /* ---- in ---- */
 
+/* Count the time of the frame whose time is taken, if it is acknowledged. */
+static void note_time(struct p3_gbn *g, uint64_t now)
+{
+	if (!g->times || !p3_gbn_is_past(g, g->timed + 1))
+		return;
+	g->times = false;
+	g->usual_ns -= g->usual_ns / 8;
+	g->usual_ns += (now - g->timed_at) / 8;
+}
+
 static void take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)
 {
 	uint32_t acked = f->ack - g->base;
@@ -186,7 +225,8 @@ static void take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)
 		g->sent = g->base;
 	if (acked) {
 		g->since = now;
-		g->wait_ns = g->least_ns;
+		note_time(g, now);
+		g->wait_ns = first_wait(g);
 	}
 	if (f->again && g->sent != g->base)
 		p3_gbn_go_back(g, now);

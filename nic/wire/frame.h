@@ -17,7 +17,9 @@
  *
  * An end with probes does not go back when frames were unacknowledged for too long: it
  * asks the other end, by a frame without data, which frames are missing.  The answer
- * makes it go back.  So a stopped peer does not find the same frames many times.
+ * makes it go back.  So a stopped peer does not find the same frames many times.  It asks
+ * first when an acknowledgement takes several times as long as usual (soon_ns), since no
+ * later frame shows that the last one of a burst is lost.
  *
  * A frame carries its number, the number of the first frame that its sender has not
  * received (cumulative acknowledgement), the number of frames from there on that the
@@ -50,6 +52,8 @@
 #define P3_FRAME_START  0xfffffff0u
 #define P3_RESEND_NS    1000000u  /* resend without an acknowledgement after this time, */
 #define P3_RESEND_MOST  16000000u /* doubled after each resend up to this */
+
+#define P3_FRAME_TIMES  4u /* times the usual time of an acknowledgement */
 
 enum p3_frame_kind {
 	P3_FRAME_ACK = 1, /* without number and data */
@@ -103,6 +107,11 @@ struct p3_gbn {
 	uint64_t since;   /* time of the last progress */
 	uint64_t wait_ns; /* go back this long after it: */
 	uint64_t least_ns, most_ns;
+	uint64_t soon_ns;   /* with probes, the shortest wait_ns, or 0: least_ns */
+	uint64_t usual_ns;  /* time that acknowledgements take, on average */
+	uint64_t timed_at;  /* time when the frame whose time is taken was put, */
+	uint32_t timed;     /* its number, */
+	bool times;         /* and whether there is one */
 	uint64_t ack_since; /* time since which an acknowledgement is owed, */
 	uint64_t ack_ns;    /* and the longest time that it may be owed */
 	uint32_t most;      /* cells of a frame that comes, */
@@ -130,6 +139,9 @@ void p3_gbn_use_macs(struct p3_gbn *g, const struct p3_sipkey *out,
 	const struct p3_sipkey *in, const struct p3_sipwide *hash);
 /* Send again without an acknowledgement after least_ns, doubled up to most_ns. */
 void p3_gbn_set_pace(struct p3_gbn *g, uint64_t least_ns, uint64_t most_ns);
+/* Let an end with probes ask first after P3_FRAME_TIMES times the usual time of an
+ * acknowledgement, but not before soon_ns, and after least_ns at the latest. */
+void p3_gbn_ask_soon(struct p3_gbn *g, uint64_t soon_ns);
 /* Before the first frame: both ends have room for this number of frames, from 1 to
  * P3_FRAME_WINDOW.  Later this end sets g->room before each send. */
 void p3_gbn_set_room(struct p3_gbn *g, uint32_t room);

@@ -414,6 +414,80 @@ static void a_probe_of_a_slow_peer_repeats_nothing(void **state)
 	free(p);
 }
 
+#define SOON_NS   5000000u
+#define LATE_NS   200000000u
+#define SELDOM_NS 3000000000u
+
+/* Return a pair whose end a has had n frames acknowledged, each after this time. */
+static struct pair *pair_used_to(uint64_t ns, uint64_t n)
+{
+	struct pair *p = pair_with_macs();
+	p->a.gbn.probes = true;
+	p3_gbn_set_pace(&p->a.gbn, LATE_NS, SELDOM_NS);
+	p3_gbn_ask_soon(&p->a.gbn, SOON_NS);
+	for (uint64_t i = 1; i <= n; i++) {
+		for (unsigned k = 0; k < 20; k++, p->now += ns / 20)
+			turn(p, &p->a, i);
+		turn(p, &p->b, 0);
+		turn(p, &p->a, i);
+	}
+	assert_false(p3_gbn_waits(&p->a.gbn));
+	return p;
+}
+
+/* No later frame shows that the last one of a burst is lost: the sender asks soon, and
+ * then more and more rarely. */
+static void the_loss_of_the_last_frame_is_found_soon(void **state)
+{
+	(void)state;
+	struct pair *p = pair_used_to(STEP_NS, 100);
+	uint64_t waits = SOON_NS;
+	turn(p, &p->a, 103);
+	p->ab.tail--; /* this one is lost */
+	turn(p, &p->b, 0);
+	turn(p, &p->a, 103);
+	for (uint32_t i = 1; i <= 15; i++) {
+		assert_int_equal(p3_gbn_due(&p->a.gbn), p->now + waits);
+		p->now += waits;
+		turn(p, &p->a, 103);
+		assert_int_equal(p->a.gbn.probed, i);
+		waits = 2 * waits < SELDOM_NS ? 2 * waits : SELDOM_NS;
+	}
+	assert_int_equal(p->ab.tail - p->ab.head, 15);
+	turn(p, &p->b, 0);
+	turn(p, &p->a, 103);
+	turn(p, &p->b, 0);
+	turn(p, &p->a, 103);
+	assert_int_equal(p->b.got, 103);
+	assert_false(p3_gbn_waits(&p->a.gbn));
+	assert_int_equal(p->a.gbn.resent, 1);
+	assert_int_equal(p->b.gbn.doubles, 0);
+	turn(p, &p->a, 104); /* a frame that was sent twice says nothing about the time */
+	assert_int_equal(p3_gbn_due(&p->a.gbn), p->now + SOON_NS);
+	free(p);
+}
+
+/* Where acknowledgements take long, the sender learns to wait for them. */
+static void a_slow_medium_is_not_asked_all_the_time(void **state)
+{
+	(void)state;
+	struct pair *p = pair_used_to(SOON_NS - 1, 100);
+	assert_int_equal(p->a.gbn.probed, 0);
+	turn(p, &p->a, 101);
+	assert_in_range(p3_gbn_due(&p->a.gbn) - p->now, 3 * SOON_NS, 4 * SOON_NS);
+	free(p);
+	p = pair_used_to(8 * SOON_NS, 100);
+	assert_in_range(p->a.gbn.probed, 1, 10); /* for the first few frames */
+	turn(p, &p->a, 101);
+	assert_in_range(p3_gbn_due(&p->a.gbn) - p->now, 30 * SOON_NS, 32 * SOON_NS);
+	free(p);
+	p = pair_used_to(LATE_NS, 100);
+	assert_in_range(p->a.gbn.probed, 1, 20);
+	turn(p, &p->a, 101);
+	assert_int_equal(p3_gbn_due(&p->a.gbn), p->now + LATE_NS);
+	free(p);
+}
+
 static void frames_of_another_life_are_damaged(void **state)
 {
 	(void)state;
@@ -648,6 +722,8 @@ int main(void)
 		cmocka_unit_test(room_bounds_the_sender),
 		cmocka_unit_test(a_probe_finds_what_is_missing),
 		cmocka_unit_test(a_probe_of_a_slow_peer_repeats_nothing),
+		cmocka_unit_test(the_loss_of_the_last_frame_is_found_soon),
+		cmocka_unit_test(a_slow_medium_is_not_asked_all_the_time),
 		cmocka_unit_test(every_flipped_bit_is_seen),
 		cmocka_unit_test(frames_of_another_life_are_damaged),
 		cmocka_unit_test(nothing_is_sent_twice_without_faults),
