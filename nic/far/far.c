@@ -20,6 +20,7 @@
 #include "nic/far/reads.h"
 #include "nic/proto/peer.h"
 #include "nic/report/mirror.h"
+#include "nic/run/pass.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"
 #include "nic/wire/wire.h"
@@ -39,6 +40,8 @@
  * looks. */
 #define STILL  64u
 #define RARELY 16u
+/* Passes at most that take messages out of lanes without a look at the endpoint. */
+#define LEFT 8u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
  * begins, or when they have BURST cells.  If that pass comes later than LATE_NS, the
  * program does not call the library after its bursts, and for NO_DEFER_NS each message
@@ -55,6 +58,7 @@ struct wire {
 	uint32_t *up;                        /* the nodes whose links are up */
 	struct p3_far_link **active;         /* links that have work, or soon will */
 	uint32_t nactive;
+	uint32_t left;  /* passes without a look, since lanes had messages */
 	uint32_t empty; /* looks at the endpoint since the last one with events */
 	uint64_t no_defer_until; /* flush defers no message before this time */
 	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
@@ -121,6 +125,7 @@ static void take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 	l->carry.now = now;
 	n->worked = true;
 	activate(n, l);
+	p3_pass_expect_many(l->carry.peer);
 	if (!p3_far_link_take(n, l, f, ev->len))
 		p3_peer_ignore(n, l->carry.peer, "a frame that cannot be");
 }
@@ -268,9 +273,24 @@ static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 	}
 }
 
+/* Return true if a visit of the last pass has left messages in its lane, and has taken
+ * as many as it may.  A visit with a message that cannot be taken yet takes fewer. */
+static bool has_left(const struct wire *w)
+{
+	for (uint32_t i = 0; i < w->nactive; i++) {
+		const struct p3_peer *p = w->active[i]->carry.peer;
+		if (p->deep && is_open(w->active[i]) && p3_ring_any(&p->req_in))
+			return true;
+	}
+	return false;
+}
+
 /* Return true if this pass shall look at the endpoint. */
 static bool looks_now(struct wire *w)
 {
+	if (has_left(w) && w->left++ < LEFT)
+		return false;
+	w->left = 0;
 	return w->nactive || p3_far_reads_are_under_way(&w->far) || w->empty < STILL ||
 	       ++w->empty % RARELY == 0;
 }
