@@ -252,14 +252,31 @@ static void send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 		p3_wake_self(n); /* no doorbell rings for a lost frame */
 }
 
+/* Let no message wait for a while if those of a link have waited for too long. */
+static void note_late(struct wire *w, const struct p3_far_link *l, uint64_t now)
+{
+	if (l->waits && now - l->waits > LATE_NS)
+		w->no_defer_until = now + NO_DEFER_NS;
+}
+
+/* Send the messages that wait for this pass. */
+static void send_waiting(struct p3_nic *n, uint64_t now)
+{
+	struct wire *w = wire_of(n);
+	for (uint32_t i = 0; i < w->nactive; i++) {
+		note_late(w, w->active[i], now);
+		if (w->active[i]->waits)
+			send(n, w->active[i], now);
+	}
+}
+
 /* Send on all active links.  Deactivate those without further work. */
 static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 {
 	struct wire *w = wire_of(n);
 	for (uint32_t i = w->nactive; i-- > 0;) {
 		struct p3_far_link *l = w->active[i];
-		if (l->waits && now - l->waits > LATE_NS)
-			w->no_defer_until = now + NO_DEFER_NS;
+		note_late(w, l, now);
 		if (hurry) {
 			l->carry.hurries = true;
 			p3_gbn_hurry(&l->carry.gbn);
@@ -300,6 +317,7 @@ static void poll(struct p3_nic *n)
 	struct wire *w = wire_of(n);
 	uint64_t now = p3_now_ns();
 	w->busy = true;
+	send_waiting(n, now); /* the medium carries them during the look */
 	if (looks_now(w))
 		take_all(n, now);
 	p3_far_reads_look(&w->far, now);
