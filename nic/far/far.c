@@ -43,11 +43,13 @@
 /* Passes at most that take messages out of lanes without a look at the endpoint. */
 #define LEFT 8u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
- * begins, or when they have BURST cells.  If that pass comes later than LATE_NS, the
+ * begins, or when they have BURST cells.  After a burst of BURST_LEAST messages the first
+ * one of the next burst waits, too.  If that pass comes later than LATE_NS, the
  * program does not call the library after its bursts, and for NO_DEFER_NS each message
  * goes at once. */
 #define BURST       56u
 #define BURST_NS    3000u
+#define BURST_LEAST 8u
 #define LATE_NS     300000u
 #define NO_DEFER_NS 100000000u
 
@@ -327,12 +329,24 @@ static void poll(struct p3_nic *n)
 	w->busy = false;
 }
 
+/* Return true if the present message to this peer belongs to a burst, or begins one. */
+static bool is_in_burst(struct p3_far_link *l, uint64_t now)
+{
+	if (now - l->flushed <= BURST_NS) {
+		l->burst++;
+		return true;
+	}
+	bool begins = l->burst >= BURST_LEAST;
+	l->burst = 0;
+	return begins;
+}
+
 /* Return true if the messages to this peer are a burst and wait for the next pass. */
 static bool defers(const struct wire *w, struct p3_far_link *l, uint64_t now)
 {
 	const struct p3_carry *c = &l->carry;
 	uint64_t cells = c->peer->req_out.pos - c->req.tap.pos;
-	if (now - l->flushed > BURST_NS || now < w->no_defer_until || cells >= BURST)
+	if (!is_in_burst(l, now) || now < w->no_defer_until || cells >= BURST)
 		return false;
 	if (!l->waits)
 		l->waits = now;
