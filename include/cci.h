@@ -799,7 +799,9 @@ CCI_DECLSPEC int cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_
  *	rma_handle	in	its handle, or a copy of it
  *
  * Afterwards the library reads and writes no byte of the memory for this
- * registration.  RMA that is under way fails with CCI_ERR_RMA_HANDLE.
+ * registration, except that a peer may end a read of at most 1 MiB, usually 10 us, that
+ * it has begun: those bytes may lie in its memory, as others of an RMA that fails.  RMA
+ * that is under way fails with CCI_ERR_RMA_HANDLE.
  *
  * CCI_EINVAL	a pointer is NULL, or the handle is not a registration of this endpoint
  *
