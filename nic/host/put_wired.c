@@ -49,7 +49,8 @@ static void send(struct p3_ring_tx *r, const struct p3_move *m, const struct p3_
 {
 	struct p3_cell *c = r->next;
 	uint64_t d[2] = {0, 0};
-	memcpy(d, p3_region_address(md->region.start, offset), length);
+	if (length) /* else the region may have no address */
+		memcpy(d, p3_region_address(md->region.start, offset), length);
 	p3_pack_data(c, d);
 	const struct p3_request q = {.kind = P3_REQ_PUT,
 		.ncells = 1,
