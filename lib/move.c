@@ -33,8 +33,6 @@ static __attribute__((noinline)) int put_generally(ptl_handle_md_t md_handle,
 	c.move.pt_index = pt_index;
 	c.move.ac_index = narrow(ac_index);
 	c.move.ack = ack_req == PTL_ACK_REQ;
-	if (!c.move.ack && p3_nic_put_wired(nic, md_handle, &c.move))
-		return PTL_OK;
 	return p3_nic_do(nic, &c);
 }
 

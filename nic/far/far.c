@@ -20,7 +20,6 @@
 #include "nic/far/reads.h"
 #include "nic/proto/peer.h"
 #include "nic/report/mirror.h"
-#include "nic/run/pass.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"
 #include "nic/wire/wire.h"
@@ -40,16 +39,12 @@
  * looks. */
 #define STILL  64u
 #define RARELY 16u
-/* Passes at most that take messages out of lanes without a look at the endpoint. */
-#define LEFT 8u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
- * begins, or when they have BURST cells.  After a burst of BURST_LEAST messages the first
- * one of the next burst waits, too.  If that pass comes later than LATE_NS, the
+ * begins, or when they have BURST cells.  If that pass comes later than LATE_NS, the
  * program does not call the library after its bursts, and for NO_DEFER_NS each message
  * goes at once. */
 #define BURST       56u
 #define BURST_NS    3000u
-#define BURST_LEAST 8u
 #define LATE_NS     300000u
 #define NO_DEFER_NS 100000000u
 
@@ -60,7 +55,6 @@ struct wire {
 	uint32_t *up;                        /* the nodes whose links are up */
 	struct p3_far_link **active;         /* links that have work, or soon will */
 	uint32_t nactive;
-	uint32_t left;  /* passes without a look, since lanes had messages */
 	uint32_t empty; /* looks at the endpoint since the last one with events */
 	uint64_t no_defer_until; /* flush defers no message before this time */
 	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
@@ -127,7 +121,6 @@ static void take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 	l->carry.now = now;
 	n->worked = true;
 	activate(n, l);
-	p3_pass_expect_many(l->carry.peer);
 	if (!p3_far_link_take(n, l, f, ev->len))
 		p3_peer_ignore(n, l->carry.peer, "a frame that cannot be");
 }
@@ -254,31 +247,14 @@ static void send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 		p3_wake_self(n); /* no doorbell rings for a lost frame */
 }
 
-/* Let no message wait for a while if those of a link have waited for too long. */
-static void note_late(struct wire *w, const struct p3_far_link *l, uint64_t now)
-{
-	if (l->waits && now - l->waits > LATE_NS)
-		w->no_defer_until = now + NO_DEFER_NS;
-}
-
-/* Send the messages that wait for this pass. */
-static void send_waiting(struct p3_nic *n, uint64_t now)
-{
-	struct wire *w = wire_of(n);
-	for (uint32_t i = 0; i < w->nactive; i++) {
-		note_late(w, w->active[i], now);
-		if (w->active[i]->waits)
-			send(n, w->active[i], now);
-	}
-}
-
 /* Send on all active links.  Deactivate those without further work. */
 static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 {
 	struct wire *w = wire_of(n);
 	for (uint32_t i = w->nactive; i-- > 0;) {
 		struct p3_far_link *l = w->active[i];
-		note_late(w, l, now);
+		if (l->waits && now - l->waits > LATE_NS)
+			w->no_defer_until = now + NO_DEFER_NS;
 		if (hurry) {
 			l->carry.hurries = true;
 			p3_gbn_hurry(&l->carry.gbn);
@@ -292,24 +268,9 @@ static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 	}
 }
 
-/* Return true if a visit of the last pass has left messages in its lane, and has taken
- * as many as it may.  A visit with a message that cannot be taken yet takes fewer. */
-static bool has_left(const struct wire *w)
-{
-	for (uint32_t i = 0; i < w->nactive; i++) {
-		const struct p3_peer *p = w->active[i]->carry.peer;
-		if (p->deep && is_open(w->active[i]) && p3_ring_any(&p->req_in))
-			return true;
-	}
-	return false;
-}
-
 /* Return true if this pass shall look at the endpoint. */
 static bool looks_now(struct wire *w)
 {
-	if (has_left(w) && w->left++ < LEFT)
-		return false;
-	w->left = 0;
 	return w->nactive || p3_far_reads_are_under_way(&w->far) || w->empty < STILL ||
 	       ++w->empty % RARELY == 0;
 }
@@ -319,7 +280,6 @@ static void poll(struct p3_nic *n)
 	struct wire *w = wire_of(n);
 	uint64_t now = p3_now_ns();
 	w->busy = true;
-	send_waiting(n, now); /* the medium carries them during the look */
 	if (looks_now(w))
 		take_all(n, now);
 	p3_far_reads_look(&w->far, now);
@@ -329,24 +289,12 @@ static void poll(struct p3_nic *n)
 	w->busy = false;
 }
 
-/* Return true if the present message to this peer belongs to a burst, or begins one. */
-static bool is_in_burst(struct p3_far_link *l, uint64_t now)
-{
-	if (now - l->flushed <= BURST_NS) {
-		l->burst++;
-		return true;
-	}
-	bool begins = l->burst >= BURST_LEAST;
-	l->burst = 0;
-	return begins;
-}
-
 /* Return true if the messages to this peer are a burst and wait for the next pass. */
 static bool defers(const struct wire *w, struct p3_far_link *l, uint64_t now)
 {
 	const struct p3_carry *c = &l->carry;
 	uint64_t cells = c->peer->req_out.pos - c->req.tap.pos;
-	if (!is_in_burst(l, now) || now < w->no_defer_until || cells >= BURST)
+	if (now - l->flushed > BURST_NS || now < w->no_defer_until || cells >= BURST)
 		return false;
 	if (!l->waits)
 		l->waits = now;

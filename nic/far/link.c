@@ -335,7 +335,7 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	p3_gbn_set_room(g, P3_FAR_FIRST);
 	g->probes = true;
 	set_keys(n, l);
-	l->retry_at = l->retry_ns = l->stuck = l->waits = l->flushed = l->burst = 0;
+	l->retry_at = l->retry_ns = l->stuck = l->waits = l->flushed = 0;
 	l->read_at = 0;
 	l->lost_at = 0;
 	l->heard = l->offered = false;

@@ -104,7 +104,6 @@ struct p3_far_link {
 	uint64_t stuck;     /* time since which due frames could not be sent, or 0 */
 	uint64_t flushed;   /* time of the last flush */
 	uint64_t waits;     /* time since which messages of a burst wait, or 0 */
-	uint32_t burst;     /* messages of this burst behind the first one */
 	uint64_t came;      /* frames that came with a valid MAC */
 	bool offered;       /* bytes have been offered to the peer */
 	uint64_t read_at;   /* no read of the peer's memory begins before this time */

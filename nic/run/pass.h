@@ -13,16 +13,6 @@
 #include "shm/fault.h"
 
 #define P3_PASS_MSGS 16u
-/* few lanes: a visit takes at most 1 << P3_DEEPEST messages; many lanes: after a visit
- * that found more than one message this number of visits empty the lane */
-#define P3_DEEPEST 4u
-
-/* Let the next visit of this peer's lane take as many messages as a visit may: several
- * have come at once. */
-static inline void p3_pass_expect_many(struct p3_peer *p)
-{
-	p->deep = P3_DEEPEST;
-}
 
 /* Return the share of a pass in a limit of passes: one that took many messages counts as
  * several. */
