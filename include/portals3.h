@@ -593,7 +593,9 @@ void PtlFini(void);
  * PtlNIInit - initialise an interface					P3.3 3.5
  *
  *	iface		in	PTL_IFACE_*
- *	pid		in	wanted process id, or PTL_PID_ANY: a free one is chosen
+ *	pid		in	wanted process id, or PTL_PID_ANY: that of the own rank,
+ *				which the launcher has given, or PtlSetRank with
+ *				PtlSetPIDMap (PTL_PIDMAP); without these a free one
  *	desired		in	desired limits, or NULL; a member <= 0 asks for the
  *				default, other values are brought into the range that the
  *				library supports

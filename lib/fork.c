@@ -3,6 +3,7 @@
 #include "lib/fork.h"
 #include "lib/domain/meet.h"
 #include "lib/domain/wireup.h"
+#include "lib/node/named.h"
 #include "lib/node/node.h"
 #include "shm/fd.h"
 #include "shm/seg.h"
@@ -43,6 +44,7 @@ static void forget_parent(struct p3_node *node)
 	inherited = *node;
 	p3_seg_forget_all();
 	p3_directory_forked();
+	p3_named_forked();
 	*node = (struct p3_node){
 		.ready = ready, .sock = -1, .wake_fd = -1, .welcomed = true};
 	p3_node_set_locks(node);

@@ -116,15 +116,25 @@ static int open_another(
 	return PTL_OK;
 }
 
+static bool has_pid(const struct p3_lib_ni *ni, ptl_pid_t pid)
+{
+	return p3_get(&ni->open) && p3_get(&ni->pid) == pid;
+}
+
+/* For PTL_PID_ANY take the pid of the own rank in the program's maps, as peers expect,
+ * unless the other interface has it; else the launcher's, or the first free one. */
 static int pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
 {
 	const struct p3_lib_ni *other = &node->ni[1 - i];
 	ptl_pid_t base = P3_JOB_PID_BASE + node->rank + i * P3_JOB_PID_STEP;
-	bool any = *pid == PTL_PID_ANY;
-	if (any && !node->meeting)
+	if (*pid == PTL_PID_ANY) {
+		*pid = p3_named_pid(node, i);
+		if (has_pid(other, *pid))
+			*pid = PTL_PID_ANY;
+	}
+	if (*pid == PTL_PID_ANY && !node->meeting)
 		*pid = base;
-	if ((!any && *pid > P3_PID_MOST) ||
-		(p3_get(&other->open) && p3_get(&other->pid) == *pid))
+	if ((*pid != PTL_PID_ANY && *pid > P3_PID_MOST) || has_pid(other, *pid))
 		return PTL_PID_INVALID;
 	return node->meeting ? p3_meet_claim(node, base, pid) : PTL_OK;
 }

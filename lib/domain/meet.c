@@ -228,7 +228,8 @@ uint32_t p3_meet_crew(const struct p3_node *node)
 static int say_clash(const struct p3_node *node, uint32_t pid, uint32_t holder)
 {
 	p3_error("process id %u on node %u is process %u's in the domain %s; ask for "
-		 "another, or for PTL_PID_ANY, or set PTL3_NID or PTL3_DOMAIN",
+		 "another one, or give this process another rank of PTL_PIDMAP, or set "
+		 "PTL3_NID or PTL3_DOMAIN",
 		pid, node->nid, holder, node->meeting->place.path);
 	return PTL_PID_INVALID;
 }

@@ -2,6 +2,7 @@
 /* The ids and the rank that the program has named, by Set calls or in the environment. */
 #include "lib/node/named.h"
 #include "lib/node/node.h"
+#include "shm/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -213,6 +214,29 @@ int p3_named_set_map(struct p3_node *node, ptl_handle_ni_t ni, const uint32_t *m
 	rc = install(node, d, rc);
 	pthread_mutex_unlock(&said_lock);
 	return rc;
+}
+
+uint32_t p3_named_pid(struct p3_node *node, uint32_t iface)
+{
+	uint32_t rank = 0, nid = P3_UNKNOWN, pid = P3_UNKNOWN;
+	const struct p3_directory *d = p3_directory_read(&said);
+	if (d && d->ranked && !p3_is_placed(node)) {
+		rank = d->rank;
+		nid = p3_get(&d->member[rank].nid);
+		pid = p3_get(&d->member[rank].pid[iface]);
+	}
+	p3_directory_done();
+	if (pid != P3_UNKNOWN && nid != P3_UNKNOWN && nid != node->nid)
+		p3_warn("rank %u has node id %u in PTL_NIDMAP or PtlSetNIDMap, and this "
+			"process, which has that rank, has node id %u: messages to the "
+			"rank do not come here; put %u into the map, or set PTL3_NID=%u",
+			rank, nid, node->nid, node->nid, nid);
+	return pid;
+}
+
+void p3_named_forked(void)
+{
+	p3_directory_replace(&said, NULL);
 }
 
 const struct p3_directory *p3_named_read(struct p3_node *node)

@@ -2,7 +2,7 @@
 /*
  * said - a process that yod did not start has the identity that it is given: by the
  * environment, by the Set calls, on each interface; its job's id; five arguments for
- * PtlACEntry; a forked child has none
+ * PtlACEntry; a forked child has none, until it is given one
  */
 #define PTL_ACENTRY_5ARGS
 #include <catamount/cnos_mpi_os.h>
@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,7 +110,8 @@ static ptl_handle_ni_t enter(void)
 	CHECK(PtlGetJid(ni, &jid) == PTL_OK && jid == JOB);
 	CHECK(PtlSetJID(ni, JOB) == PTL_OK && PtlSetJID(ni, JOB + 1) == PTL_FAIL);
 	CHECK(PtlGetId(ni, &self) == PTL_OK && p3tcp_my_nid("lo", &nid) == PTL_OK);
-	CHECK(self.nid == nid);
+	CHECK(self.nid == nid && self.nid == 6 &&
+		self.pid == 11); /* rank 1 of the maps */
 	return ni;
 }
 
@@ -124,8 +126,10 @@ static ptl_pid_t first_pid(ptl_handle_ni_t ni)
 static void each_interface_knows(ptl_handle_ni_t ni)
 {
 	ptl_pid_t pid[] = {40, 41, 42}, other[] = {50, 51, 52};
+	ptl_process_id_t self;
 	ptl_handle_ni_t ss;
 	CHECK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &ss) == PTL_OK);
+	CHECK(PtlGetId(ss, &self) == PTL_OK && self.pid != 11); /* ni has it */
 	CHECK(first_pid(ni) == 10 && first_pid(ss) == 10);
 	CHECK(PtlSetPIDMap(ss, pid, 3) == PTL_OK);
 	CHECK(first_pid(ni) == 10 && first_pid(ss) == 40);
@@ -208,8 +212,82 @@ static void a_child_is_nobody(void)
 	CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
+/* The parent's maps are of another size, and its rank is none of the child's. */
+static void child(int rank)
+{
+	unsigned word = 0xfeed, got = 0;
+	ptl_nid_t nid[] = {6, 6};
+	ptl_pid_t pid[] = {60, 61};
+	ptl_process_id_t self;
+	ptl_handle_md_t md_handle;
+	ptl_handle_ni_t ni;
+	ptl_event_t event;
+	ptl_md_t md = {.start = &word,
+		.length = sizeof word,
+		.threshold = 1,
+		.eq_handle = PTL_EQ_NONE};
+	int most;
+	CHECK(PtlInit(&most) == PTL_OK && cnos_get_size() == 1);
+	CHECK(PtlSetRank(PTL_INVALID_HANDLE, rank, 2) == PTL_OK);
+	CHECK(PtlSetNIDMap(PTL_INVALID_HANDLE, nid, 2) == PTL_OK);
+	CHECK(PtlSetPIDMap(PTL_INVALID_HANDLE, pid, 2) == PTL_OK);
+	CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) == PTL_OK);
+	CHECK(PtlGetId(ni, &self) == PTL_OK && self.pid == pid[rank]);
+	ptl_handle_eq_t eq = receive(ni, &got);
+	self.pid = pid[1 - rank];
+	CHECK(PtlMDBind(ni, md, PTL_UNLINK, &md_handle) == PTL_OK);
+	CHECK(PtlPut(md_handle, PTL_NO_ACK_REQ, self, PORTAL, 0, BITS, 0, 0) == PTL_OK);
+	CHECK(PtlEQWait(eq, &event) == PTL_OK && event.type == PTL_EVENT_PUT_END);
+	CHECK(got == word && event.initiator.pid == self.pid);
+	CHECK(PtlNIFini(ni) == PTL_OK);
+	PtlFini();
+}
+
+/* Each mistake of the maps has a line: a node id of another node, the parent's pid. */
+static void wrong_maps_are_told(void)
+{
+	char text[1024] = "", line[80];
+	int status, most, out[2];
+	ptl_handle_ni_t ni;
+	ptl_nid_t nid[] = {9, 9};
+	ptl_pid_t pid[] = {11, 12};
+	snprintf(line, sizeof line, "process id 11 on node 6 is process %d's", getpid());
+	CHECK(pipe(out) == 0);
+	pid_t child = fork();
+	if (child == 0) {
+		CHECK(dup2(out[1], 2) == 2 && PtlInit(&most) == PTL_OK);
+		CHECK(PtlSetRank(PTL_INVALID_HANDLE, 0, 2) == PTL_OK);
+		CHECK(PtlSetNIDMap(PTL_INVALID_HANDLE, nid, 2) == PTL_OK);
+		CHECK(PtlSetPIDMap(PTL_INVALID_HANDLE, pid, 2) == PTL_OK);
+		CHECK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni) ==
+			PTL_PID_INVALID);
+		_exit(0);
+	}
+	CHECK(close(out[1]) == 0 && waitpid(child, &status, 0) == child && status == 0);
+	CHECK(read(out[0], text, sizeof text - 1) > 0);
+	CHECK(strstr(text, "rank 0 has node id 9") && strstr(text, "PTL3_NID=9"));
+	CHECK(strstr(text, line));
+	CHECK(close(out[0]) == 0);
+}
+
+static void children_take_their_own_maps(void)
+{
+	int status;
+	pid_t pid[2];
+	for (int i = 0; i < 2; i++)
+		if ((pid[i] = fork()) == 0) {
+			child(i);
+			_exit(0);
+		}
+	for (int i = 0; i < 2; i++)
+		CHECK(waitpid(pid[i], &status, 0) == pid[i] && status == 0);
+}
+
 int main(void)
 {
+	char domain[32];
+	snprintf(domain, sizeof domain, "said-%d", getpid());
+	CHECK(setenv("PTL3_DOMAIN", domain, 1) == 0 && setenv("PTL3_NID", "6", 1) == 0);
 	bad_environments_are_refused();
 	the_environment_is_adopted();
 	what_is_said_counts();
@@ -217,6 +295,8 @@ int main(void)
 	ptl_handle_ni_t ni = enter();
 	five_arguments_admit(ni);
 	a_child_is_nobody();
+	children_take_their_own_maps();
+	wrong_maps_are_told();
 	each_interface_knows(ni);
 	CHECK(cnos_barrier() == 0 && PtlNIFini(ni) == PTL_OK);
 	PtlFini();

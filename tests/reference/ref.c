@@ -25,16 +25,12 @@ void ref_fail(const char *file, int line, const char *format, ...)
 void ref_start(void)
 {
 	int interfaces;
-	ptl_pid_t pid = PTL_PID_ANY;
 	ptl_process_id_t me;
 
 	CALL(PtlInit(&interfaces));
 	if (getenv("PTL_MY_RID"))
 		CALL(PtlSetRank(PTL_INVALID_HANDLE, -1, -1));
-	CALL(PtlGetRank(PTL_INVALID_HANDLE, &ref.rank, &ref.size));
-	if (PtlGetRankId(PTL_INVALID_HANDLE, ref.rank, &me) == PTL_OK)
-		pid = me.pid;
-	CALL(PtlNIInit(PTL_IFACE_DEFAULT, pid, NULL, NULL, &ref.ni));
+	CALL(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ref.ni));
 	CALL(PtlGetRank(ref.ni, &ref.rank, &ref.size));
 
 	ref.id = ref_memory(ref.size * sizeof *ref.id);
