@@ -31,9 +31,7 @@
  * ignores. */
 #define UNUSED_ARGS ((void)rank, (void)size, (void)ni, (void)arg)
 
-/* All cases, or those that a pattern in P3_CASE selects. */
 #define RUN_CASES(cases)                                                                 \
-	(getenv("P3_CASE") ? cmocka_set_test_filter(getenv("P3_CASE")) : (void)0,        \
-		cmocka_run_group_tests(cases, NULL, NULL) + nodes_missed_faults())
+	(cmocka_run_group_tests(cases, NULL, NULL) + nodes_missed_faults())
 
 #endif
