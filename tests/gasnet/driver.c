@@ -150,33 +150,7 @@ static bool has_new_name(char *list)
 	return false;
 }
 
-static bool has_segment(const char *pid)
-{
-	char path[300], line[400];
-	snprintf(path, sizeof path, "/proc/%s/maps", pid);
-	FILE *f = fopen(path, "re");
-	bool has = false;
-	while (f && !has && fgets(line, sizeof line, f))
-		has = strstr(line, "memfd:p3-") != NULL;
-	if (f)
-		fclose(f);
-	return has;
-}
-
-/* Return true if another job of the library runs on this machine. */
-static bool others_run(void)
-{
-	bool any = false;
-	DIR *d = opendir("/proc");
-	CHECK(d);
-	for (struct dirent *e; !any && (e = readdir(d));)
-		any = is_process(e->d_name) && has_segment(e->d_name);
-	closedir(d);
-	return any;
-}
-
-/* Wait until there is no new name.  Another job's names may come and go meanwhile: while
- * one runs, its names are excused. */
+/* Wait until no process of the job and no new name is there; /dev/shm is this test's. */
 static void check_remains(void)
 {
 	char list[NAMES];
@@ -185,9 +159,9 @@ static void check_remains(void)
 		gn_sleep_ms(5);
 	CHECK_EQ(marked(), 0);
 	p = patience_ms(5000);
-	while (has_new_name(list) && !others_run() && !patience_is_over(&p))
+	while (has_new_name(list) && !patience_is_over(&p))
 		gn_sleep_ms(20);
-	CHECK(!has_new_name(list) || others_run());
+	CHECK(!has_new_name(list));
 }
 
 /* ---- a command ---- */

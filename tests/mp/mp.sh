@@ -47,15 +47,13 @@ others_run() {
 	grep -slE 'memfd:p3-' /proc/[0-9]*/maps | grep -q .
 }
 
-# Return true once /dev/shm has just the given names.  A test that runs beside this one
-# makes and removes the directory of its own domain, so wait, and excuse the difference
-# while another job runs.
+# Return true once /dev/shm, which is the test's own (p3_dev_shm), has just the given names.
 shm_is() { # names
-	patiently 5 shm_may_be "$1"
+	patiently 5 shm_has "$1"
 }
 
-shm_may_be() {
-	[ "$(ours_in_shm)" = "$1" ] || others_run
+shm_has() {
+	[ "$(ours_in_shm)" = "$1" ]
 }
 
 marked() { # pids of the job

@@ -615,9 +615,10 @@ case_many_nodes() {
 
 case_no_files() {
 	mkdir "$dir/empty"
-	ls -A /dev/shm | sort >"$dir/shm"
+	ls -A /dev/shm >"$dir/shm"
 	cd "$dir/empty" || exit 1
-	TMPDIR=$dir/empty HOME=$dir/empty run -sz 2 sh -c 'sleep 0.2; ls -A'
+	TMPDIR=$dir/empty HOME=$dir/empty run -sz 1 sh -c 'ls -A; ls -A /dev/shm >&2'
+	same "names in /dev/shm while it runs" "$(cat "$dir/shm")" "$(cat "$dir/err")"
 	same "files while it runs" "" "$(cat "$dir/out")"
 	cd - >/dev/null || exit 1
 }

@@ -70,6 +70,7 @@ endif()
 add_executable(stress_stranger stranger.c)
 target_link_libraries(stress_stranger PRIVATE p3_build)
 soak_driver(stranger 60 stranger.sh)
+p3_dev_shm(stress_stranger)
 
 soak_program(manners manners.c)
 foreach(scene signals forks closed moved pinned far) # storm: by manners.sh alarms

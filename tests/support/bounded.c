@@ -7,15 +7,22 @@
  * cut off says where it was (tests/support/cut_off).  The exit status is the command's,
  * or 124 after a cut.
  *
+ * With P3_OWN_SHM the command gets a /dev/shm of its own, where the system permits that;
+ * users other than root share the machine's, and one such command of a user runs at a
+ * time.  The wait for its turn does not count.
+ *
  * It runs once for each test, so it has to start in little time.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -72,6 +79,19 @@ static const char *make_mark(void)
 	return mark;
 }
 
+/* Return 0, or -1 with the reason in errno. */
+static int own_shm(void)
+{
+	char path[64];
+	if (unshare(CLONE_NEWNS) == 0 &&
+		mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		mount("tmpfs", "/dev/shm", "tmpfs", 0, "mode=1777") == 0)
+		return 0;
+	(void)snprintf(path, sizeof(path), "/tmp/portals-shm-%u.lock", getuid());
+	int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return lock < 0 ? -1 : flock(lock, LOCK_EX);
+}
+
 static pid_t start(const char *mark, char **command)
 {
 	pid_t child = fork();
@@ -119,6 +139,10 @@ int main(int argc, char **argv)
 	}
 	const char *mark = make_mark();
 	(void)close_range(3, ~0u, 0);
+	if (getenv("P3_OWN_SHM") && own_shm() != 0) {
+		perror("bounded: a /dev/shm for this test alone");
+		return 1;
+	}
 	pid_t child = start(mark, argv + 2);
 	int status;
 	if (child < 0) {
