@@ -235,14 +235,20 @@ function prototype(p,   name, type, args, f, n, i) {
 	return type ~ /^\n/ ? substr(type, 2) : ".Ft " type
 }
 
-function see_also(own,   rest, name, seen, result) {
-	rest = comment
-	while (match(rest, is_gasnet() ? GASNET_NAME : /PtlX?[A-Z][A-Za-z]+|cci_[a-z_]+/)) {
+# The pages that a comment names, and those beside it in its part of the header.
+function see_also(own, part_of,   rest, name, seen, named, result) {
+	rest = comment (is_gasnet() ? "" : members[part_of])
+	# A literal /.../ behind ?: would be a match with the line, and not a pattern.
+	while (match(rest, is_gasnet() ? GASNET_NAME : "PtlX?[A-Z][A-Za-z]+|(cci|cnos|p3tcp)_[a-z_]+")) {
 		name = substr(rest, RSTART, RLENGTH)
 		rest = substr(rest, RSTART + RLENGTH)
-		if (index(own, " " name " ") || name ~ /_t$/ || seen[name]++)
+		if (index(own, " " name " ") || seen[name]++)
 			continue
-		if (is_gasnet() && !(name in paged)) # a form M, or a file
+		if (!(name in paged)) # a type, a group of functions, a form M of GASNet, or a file
+			continue
+		if (!is_gasnet())
+			name = paged[name]
+		if (index(own, " " name " ") || named[name]++)
 			continue
 		result = result name "\n"
 	}
@@ -424,7 +430,7 @@ function gasnet_standard() {
 	return "GASNet, specification 1.8" (sub(/^G /, "", where) ? ", section " where : "") "."
 }
 
-function gasnet_page(   title, names, what, own, listed, f, n, i, synopsis, name, some) {
+function gasnet_page(   title, names, what, i, synopsis) {
 	if (comment !~ /^(gasnett?|GASNETT?)_[^\n]*[^.]\n/ || comment ~ /^gasnet[a-z_]*\.h/)
 		return
 	title = gasnet_title()
@@ -433,7 +439,6 @@ function gasnet_page(   title, names, what, own, listed, f, n, i, synopsis, name
 		return
 	names = substr(title, 1, i - 1)
 	what = substr(title, i + 3)
-	own = all_names(names, 0)
 	take_prototypes()
 	returns = ""
 	for (i = 1; i <= count; i++) {
@@ -441,55 +446,68 @@ function gasnet_page(   title, names, what, own, listed, f, n, i, synopsis, name
 			returns = "int"
 		synopsis = synopsis prototype(protos[i]) "\n"
 	}
-	n = split(substr(own, 2), f, " ")
+	gasnet_summary = gasnet_summary summary_of(all_names(names, 1), what)
+	keep_page(all_names(names, 0), all_names(names, 1), what, synopsis, gasnet_standard(), "")
+}
+
+# Lines of an overview: each of the names, which are between spaces, with the purpose.
+function summary_of(names, what,   f, n, i, result) {
+	n = split(names, f, " ")
+	for (i = 1; i <= n; i++)
+		result = result ".It Xr " f[i] " 3\n" text(what) "\n"
+	return result
+}
+
+# Keep the page of the comment.  The other pages, to which it may refer, are known in the end.
+# own has all its names, shown those that stand at its head, both between spaces.
+function keep_page(own, shown_names, what, synopsis, standard, types,   f, n, i) {
+	n = split(own, f, " ")
 	for (i = 1; i <= n; i++)
 		paged[f[i]] = f[1]
-	n = split(substr(all_names(names, 1), 2), listed, " ")
-	for (i = 1; i <= n; i++)
-		gasnet_summary = gasnet_summary ".It Xr " listed[i] " 3\n" text(what) "\n"
-	# The other pages, to which this one may refer, are known in the end only.
 	pages++
-	page_name[pages] = f[1]
 	page_own[pages] = own
-	page_nm[pages] = all_names(names, 1)
+	page_nm[pages] = shown_names
 	page_what[pages] = what
 	page_file[pages] = file
 	page_base[pages] = base
 	page_synopsis[pages] = synopsis
-	page_standard[pages] = gasnet_standard()
+	page_standard[pages] = standard
 	page_comment[pages] = comment
+	page_types[pages] = types
+	page_part[pages] = base header_part
+	if (header_part !~ /extensions/) # which have little in common
+		members[base header_part] = members[base header_part] own
 	function_page = 1
 	lines(comment)
 	page_body[pages] = body
 }
 
-function write_gasnet_page(i,   name, f, n, k) {
+function write_page(i,   name, f, n, k, explained) {
 	base = page_base[i]
 	file = page_file[i]
 	comment = page_comment[i]
-	name = out "/man3/" page_name[i] ".3"
-	printf "%s", head(page_name[i], 3) > name
-	n = split(substr(page_nm[i], 2), f, " ")
+	n = split(page_nm[i], f, " ")
+	name = out "/man3/" f[1] ".3"
+	printf "%s", head(f[1], 3) > name
 	for (k = 1; k <= n; k++)
-		if (f[k] != "")
-			print ".Nm " f[k] (k < n && f[k + 1] != "" ? " ," : "") > name
+		print ".Nm " f[k] (k < n ? " ," : "") > name
+	explained = is_gasnet() ? "" : constants(comment page_synopsis[i])
 	print ".Nd " text(page_what[i]) "\n.Sh LIBRARY\n" library() "\n" \
-		".Sh SYNOPSIS\n.In " base "\n" page_synopsis[i] page_body[i] \
-		example(page_own[i]) ".Sh SEE ALSO\n" sorted_refs(see_also(page_own[i])) \
-		".Xr gasnet 7\n.Sh STANDARDS\n" page_standard[i] > name
+		".Sh SYNOPSIS\n.In " base "\n" page_synopsis[i] page_body[i] explained \
+		example(page_own[i]) ".Sh SEE ALSO\n" \
+		sorted_refs(see_also(page_own[i], page_part[i]) page_types[i]) \
+		".Xr " overview() " 7\n.Sh STANDARDS\n" page_standard[i] > name
 	close(name)
-	n = split(substr(page_own[i], 2), f, " ")
+	n = split(page_own[i], f, " ")
 	for (k = 2; k <= n; k++) {
-		if (f[k] == "")
-			continue
 		name = out "/man3/" f[k] ".3"
-		print ".so man3/" page_name[i] ".3" > name
+		print ".so man3/" f[1] ".3" > name
 		close(name)
 	}
 }
 
 # The page of the comment, whose prototypes are protos[1..count]
-function page(   title, names, what, where, f, n, i, synopsis, name, own) {
+function page(   title, what, where, named, n, i, synopsis, own) {
 	if (is_gasnet()) {
 		gasnet_page()
 		return
@@ -505,47 +523,27 @@ function page(   title, names, what, where, f, n, i, synopsis, name, own) {
 		title = substr(title, 1, RSTART - 1)
 	}
 	i = index(title, " - ")
-	names = substr(title, 1, i - 1)
+	own = all_names(substr(title, 1, i - 1), 0)
 	what = substr(title, i + 3)
-	n = split(names, f, /, */)
 	returns = protos[1]
 	sub(/ *\**(Ptl|cnos_|p3tcp_|cci_).*/, "", returns)
 	if (title !~ /^(Ptl|cci_)/)
 		returns = "" # what it returns the comment says
-	function_page = 1
 	sub(/^[^\n]*\n/, "", comment)
-	lines(comment)
-	own = " "
-	for (i = 1; i <= n; i++) {
-		synopsis = synopsis prototype(protos[i]) "\n"
-		own = own f[i] " "
-		if (is_cci())
-			cci_summary = cci_summary ".It Xr " f[i] " 3\n" text(what) "\n"
-		else
-			summary = summary ".It Xr " f[i] " 3\n" text(what) "\n"
-	}
-	name = out "/man3/" f[1] ".3"
-	printf "%s", head(f[1], 3) > name
+	n = split(own, named, " ")
 	for (i = 1; i <= n; i++)
-		print ".Nm " f[i] (i < n ? " ," : "") > name
-	print ".Nd " text(what) "\n.Sh LIBRARY\n" library() "\n" \
-		".Sh SYNOPSIS\n.In " base "\n" synopsis body \
-		constants(comment synopsis) example(f[1]) ".Sh SEE ALSO\n" \
-		sorted_refs(see_also(own) types_of(comment synopsis)) \
-		".Xr " overview() " 7\n.Sh STANDARDS" > name
-	if (is_cci()) {
-		print "Common Communication Interface, API 2." > name
-	} else if (where ~ /^P3/) {
-		sub(/^P3.3 /, "", where)
-		print "Portals 3.3, section " where "." > name
-	} else
-		print "An extension, not in the Portals 3.3 document." > name
-	close(name)
-	for (i = 2; i <= n; i++) {
-		name = out "/man3/" f[i] ".3"
-		print ".so man3/" f[1] ".3" > name
-		close(name)
-	}
+		synopsis = synopsis prototype(protos[i]) "\n"
+	if (is_cci())
+		cci_summary = cci_summary summary_of(own, what)
+	else
+		summary = summary summary_of(own, what)
+	if (is_cci())
+		where = "Common Communication Interface, API 2."
+	else if (sub(/^P3.3 /, "", where))
+		where = "Portals 3.3, section " where "."
+	else
+		where = "An extension, not in the Portals 3.3 document."
+	keep_page(own, own, what, synopsis, where, types_of(comment synopsis))
 }
 
 function overview_part(s) {
@@ -622,6 +620,8 @@ base == "gasnet.h" && /^ \* gasnet_ErrorName/ { showing = 0; sub(/\/\*\n$/, "", 
 base == "gasnet.h" && showing && /^#if defined\(__GNUC__\)/ { skipping = 1 }
 base == "gasnet.h" && showing && !skipping { gasnet_types = gasnet_types $0 "\n" }
 base == "gasnet.h" && showing && /^#endif/ { skipping = 0 }
+
+/^\/\* ---- / { header_part = $0 }
 
 /^\/\*/ {
 	reading = 1
@@ -726,11 +726,7 @@ function gasnet_top(header) {
 	return overview_part(comment)
 }
 
-function gasnet_overview(   name, i) {
-	base = "gasnet.h"
-	file = "include/gasnet.h"
-	for (i = 1; i <= pages; i++)
-		write_gasnet_page(i)
+function gasnet_overview(   name) {
 	base = "gasnet.h"
 	file = "include/gasnet.h"
 	name = out "/man7/gasnet.7"
@@ -770,6 +766,8 @@ BEGIN {
 }
 
 END {
+	for (i = 1; i <= pages; i++)
+		write_page(i)
 	cci_overview()
 	gasnet_overview()
 	base = "portals3.h"

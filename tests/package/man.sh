@@ -138,6 +138,18 @@ for page in man1/*.1; do
 		complain "$page: no synopsis, or no options"
 done
 
+# Each reference of a page names a page that exists, and SEE ALSO names the calls of the comment.
+references() { # print "page reference" for each
+	grep -HoE '^\.Xr [^ ]+ [0-9]|^\.BR [^ ]+ \([0-9]\)' man[137]/* |
+		sed -E 's/:\.(Xr|BR) ([^ ]+) \(?([0-9])\)?/ man\3\/\2.\3/'
+}
+[ "$(references | wc -l)" -gt 500 ] || complain "too few references"
+said=$(references | while read -r page other; do [ -f "$other" ] || echo "$page refers to $other"; done)
+[ -z "$said" ] || complain "$said"
+for pair in PtlMEMDPost:PtlMDUpdate PtlEQGet:PtlEQPoll cci_connect:cci_accept gasnet_AMPoll:gasnet_attach; do
+	grep -qs "^\.Xr ${pair#*:} 3" "man3/${pair%:*}.3" || complain "${pair%:*}(3) does not refer to ${pair#*:}(3)"
+done
+
 # Pages that are further names of others lead to these.
 for page in $(grep -l '^\.so' man[137]/*); do
 	said=$(sed -n 's/^\.so //p' "$page")
