@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The charts of compare, with gnuplot.  Read by compare.
 
-# libportals has one strong colour, the machine's own limits are grey, the others are
-# pale.
-pale=('#8da0cb' '#66a61e' '#e6ab02' '#a6761d' '#40a0a0' '#b294c7' '#5090d0' '#a0c060' '#c090a0'
-	'#607090' '#d0a070')
+charts_dir=$(dirname "${BASH_SOURCE[0]}")
+
+# colour_of who: that of its library.
+colour_of() {
+	awk -v who="$(name_of "$1")" '/^[^#]/ && index(tolower(who), $1) == 1 && length($1) > best {
+		best = length($1)
+		colour = $2
+	}
+	END { print best ? colour : "#c090a0" }' "$charts_dir/colours"
+}
 style_of() { # who, number
+	local width=1 more="pt $(($2 + 1))"
 	case $1 in
-	ours) echo "lc rgb '#d00000' lw 3 pt 7" ;;
-	ours_*) echo "lc rgb '#d00000' lw 3 dt 2 pt 6" ;;
-	raw*) echo "lc rgb '#606060' lw 1 pt $(($2 + 1))" ;;
-	*) echo "lc rgb '${pale[$2 % ${#pale[@]}]}' lw 1 pt $(($2 + 1))" ;;
+	ours) width=3 more='pt 7' ;;
+	ours_*) width=3 more='dt 2 pt 6' ;;
 	esac
+	echo "lc rgb '$(colour_of "$1")' lw $width $more"
 }
 name_of() {
 	case $1 in
@@ -60,12 +66,8 @@ plot_rate() {
 	for f in "$out"/rate.*.dat; do
 		[[ -s $f ]] || return 0
 		who=$(basename "$f" .dat | cut -d. -f2)
-		case $who in
-		ours*) colour=0xd00000 ;;
-		raw*) colour=0x909090 ;;
-		*) colour=0x8da0cb ;;
-		esac
-		echo "\"$(name_of "$who")\" $(head -n 1 "$f") $colour"
+		colour=$(colour_of "$who")
+		echo "\"$(name_of "$who")\" $(head -n 1 "$f") 0x${colour#'#'}"
 	done >"$work/rates"
 	gnuplot <<-END || failed=1
 		set terminal svg size 860,500 noenhanced font 'sans,12' background 'white'

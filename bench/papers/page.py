@@ -5,13 +5,16 @@ An item of a page is a Figure or a Table.
 """
 import html
 import math
+import pathlib
 import subprocess
 
 from judge import Measured
 from lab import Figure, Table
 
-OURS = "lc rgb '#d00000' lw 3 pt 7"  # as in bench/compare
-PALE = ["#8da0cb", "#66a61e", "#e6ab02", "#a6761d", "#40a0a0", "#b294c7"]
+COLOURS = pathlib.Path(__file__).resolve().parent.parent / "compare" / "colours"
+LIBRARIES = dict(line.split() for line in COLOURS.read_text().splitlines() if line[:1] != "#")
+OURS = f"lc rgb '{LIBRARIES['libportals']}' lw 3 pt 7"
+OWN = ["#d08030", "#c060a0", "#805020", "#e0a0a0", "#705090", "#b0a060"]  # further ways of ours
 ANSWERS = {True: "yes", False: "NO", None: "unclear"}  # unclear: the rounds do not agree
 
 
@@ -50,12 +53,19 @@ def quoted(text):
     return "'" + str(text).replace("'", "''") + "'"
 
 
+def colour(curve, number):
+    """Return the color of the curve's library, or one of those for ways of our own."""
+    name = curve.name.lower().replace(" ", "")
+    of = max((library for library in LIBRARIES if name.startswith(library)), key=len, default=None)
+    return LIBRARIES[of] if of else OWN[number % len(OWN)]
+
+
 def draw(figure, out):
     """Draw the Figure as OUT/NAME.svg.  The axes are logarithmic, so a point at 0 bytes is
     left to the table of the page."""
     lines, points = [], []
     for number, curve in enumerate(figure.curves):
-        style = OURS if curve.ours else f"lc rgb '{PALE[number % len(PALE)]}' lw 1 pt {number + 1}"
+        style = OURS if curve.ours else f"lc rgb '{colour(curve, number)}' lw 1 pt {number + 1}"
         lines.append(f"'-' using 1:2 with linespoints {style} title {quoted(curve.name)}")
         points += [f"{x} {y:g}" for x, y in curve.points if x] + ["e"]
     low, high = powers(figure.curves)
