@@ -15,6 +15,9 @@
 #define LETTER 6.0 /* width of a letter in pixels */
 #define NAMES  128 /* most names of slices in a row */
 
+/* Length of a picture without a range: its slices have room for names. */
+#define BUSIEST_NS 4000
+
 struct box {
 	double x, y, w, h;
 };
@@ -64,6 +67,30 @@ static double y_of(const struct picture *p, uint32_t node, uint32_t thread)
 }
 
 /* ---- range ---- */
+
+/*
+ * Narrow a filter that has neither a range nor a message to the BUSIEST_NS in which most records
+ * begin: the slices of a whole trace would be thinner than a pixel.
+ */
+static void narrow(const struct td_trace *t, struct td_filter *f)
+{
+	const struct td_filter all = *f;
+	uint32_t first = 0, n = 0, most = 0;
+	if (f->since != INT64_MIN || f->until != INT64_MAX || f->message != TD_NONE)
+		return;
+	for (uint32_t i = 0; i < t->nevents; i++) {
+		if (!td_shows(t, &all, &t->event[i]))
+			continue;
+		n++;
+		for (; t->event[i].ns - t->event[first].ns > BUSIEST_NS; first++)
+			n -= td_shows(t, &all, &t->event[first]);
+		if (n <= most)
+			continue;
+		most = n;
+		f->since = t->event[i].ns - BUSIEST_NS;
+		f->until = t->event[i].ns;
+	}
+}
 
 static void span(struct picture *p)
 {
@@ -270,11 +297,16 @@ static void draw_legend(const struct picture *p)
 		text(p, x + 14, y + 9, "#333", td_point(i));
 		x += 80;
 	}
+	char words[48];
+	snprintf(words, sizeof words, "begins at %.3f us", (double)p->from / 1e3);
+	text(p, WIDTH - 29 * LETTER, y + 9, "#333", words);
 }
 
-int td_svg(const struct td_trace *t, const struct td_filter *f, FILE *out)
+int td_svg(const struct td_trace *t, const struct td_filter *asked, FILE *out)
 {
+	struct td_filter filter = *asked, *f = &filter;
 	struct picture p = {.t = t, .f = f, .out = out};
+	narrow(t, f);
 	span(&p);
 	p.names = calloc(2 * (size_t)p.rows + 1, sizeof *p.names);
 	if (!p.names)

@@ -6,7 +6,7 @@ _tracedump_jobs() {
 _arguments \
 	'(1)--job=[of this job]:job:_tracedump_jobs' \
 	'(--svg)--json[for ui.perfetto.dev or chrome://tracing]' \
-	'(--json)--svg[a picture; best of few microseconds]' \
+	'(--json)--svg[a picture of the range, or of the busiest 4 us]' \
 	'--output=[there instead of standard output]:file:_files' \
 	'--node=[of these nodes only]:nodes, as in 0,2-3:' \
 	'--peer=[about this node only]:node:' \

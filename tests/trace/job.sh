@@ -53,6 +53,26 @@ labels_in_windows() {
 		fail "no arrows, no names, or names below arrows"
 }
 
+# Without a range, a picture shows the 4 us in which most records begin.
+busiest() {
+	local at
+	dump --svg trace >busiest.svg || fail "--svg without a range"
+	at=$(grep -o 'begins at [0-9.]*' busiest.svg) || fail "the picture does not tell when it begins"
+	awk -v at="${at##* }" '$1 ~ /^[0-9.]+:$/ { t[n++] = $1 * 1000 }
+		END {
+			for (i = 0; i < n; i++) {
+				while (t[i] - t[first] > 4000.5)
+					first++
+				if (i - first + 1 > most)
+					most = i - first + 1
+				there += t[i] > at * 1000 - 0.5 && t[i] < at * 1000 + 4000.5
+			}
+			print there, "records, where", most, "are possible"
+			exit there < most
+		}' text >said || fail "not the busiest time: $(cat said)"
+	grep -q paint-order busiest.svg || fail "no name of a slice is readable"
+}
+
 # The names of functions come from the build that was traced.
 cast() {
 	head -c 700000 /dev/urandom >file
@@ -70,6 +90,7 @@ cast() {
 	python3 "$here/check.py" json whole || fail "json is not whole"
 	dump --svg --until 1e9 trace >svg || fail svg
 	python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' svg || fail "no XML"
+	busiest
 	labels_in_windows
 	# One message: all of its records, and no other's.
 	message=$(python3 -c 'import json
