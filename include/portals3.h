@@ -108,6 +108,51 @@
  * barrier, and for ten seconds at most.
  *
  *
+ * Order of completions
+ * ====================
+ *
+ * Portals starts operations in order, and completes them in any order.  Only the rules
+ * below promise an order; docs/completions.md names the test of each.  They hold between
+ * two processes, within one, and between hosts, in all modes.
+ *
+ * One operation.
+ *	O1	START comes before END, and SEND_END before the ACK of a put, before the
+ *		REPLY pair of an exchange and, on PTL_IFACE_SS, of a get.
+ *	O2	At PUT_END, GETPUT_END and REPLY_END the bytes are in place, at SEND_END
+ *		and GET_END they have been read, and at ACK they are in place at the
+ *		target.
+ * SEND_END says nothing about the target.  The initiator may have its ACK before the
+ * target has its PUT_END, and its REPLY_END before the target has its GET_END.
+ *
+ * Operations of one initiator on one target, by one interface: begun by one thread, or by
+ * threads that wait for one another.
+ *	O3	They start in the order of the calls, whatever their kinds, lengths and
+ *		portal indexes.  SEND_STARTs come in this order at the initiator, STARTs at
+ *		the target, and messages are matched in this order.
+ *	O4	If an operation is over when the next one begins, its END comes before the
+ *		next one's START at the target, and its bytes before those.  A put is over
+ *		at its ACK or SEND_END, a get or an exchange at its REPLY_END.
+ * While several operations are under way, their END, ACK and REPLY events come in any
+ * order, also if their lengths are equal.  Two of them that use the same bytes may mix:
+ * a get may return a part of a put that was called before it.  To have the bytes of a
+ * flag written behind those of the data, wait for the ACK of the data.
+ *	O5	An exchange is the exception: no other operation comes between its read and
+ *		its write.
+ *
+ * One descriptor.
+ *	O6	UNLINK is the last event, behind the events of all operations, and when it
+ *		is read, the descriptor is gone.
+ *	O7	With a local offset that the target manages, bytes are placed one behind
+ *		the other in the order of the STARTs.
+ *
+ * One queue.
+ *	O8	Events are read in the order in which they came, each once, by one thread.
+ *
+ * No order: between operations of different initiators, on different targets, or by
+ * different interfaces; between events of different queues, also in PtlEQPoll; between an
+ * operation and PtlXBarrier, which says nothing about messages.
+ *
+ *
  * How to read the function comments
  * =================================
  *
@@ -1104,7 +1149,7 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index,
  * PTL_OK means that the message will be sent: SEND_START and SEND_END follow, which take
  * 1 from the threshold, and perhaps ACK, which takes 1 more.  If no descriptor of the
  * target accepts the message, the target discards it, and the initiator is not told.
- * Puts of one thread to one target start there in order.
+ * Puts of one thread to one target start there in order ("Order of completions").
  *
  * A short put, of up to 8 KiB, is over for the initiator when the call returns, even if
  * the target is busy: SEND_END is in the queue, the bytes may change, and the descriptor

@@ -57,22 +57,41 @@ static void starts_in_order(ptl_handle_eq_t eq, unsigned char *at_b)
 	}
 }
 
+/* A: SEND_STARTs come in the order of the calls, too, each followed by its END some time. */
+static void sends_start_in_order(ptl_handle_eq_t eq)
+{
+	uint64_t next = 0, ends = 0;
+	for (unsigned left = 2 * PUTS; left; left--) {
+		ptl_event_t ev = NEXT(eq);
+		if (ev.type == PTL_EVENT_SEND_START) {
+			CHECK_EQ(ev.hdr_data, next++);
+			continue;
+		}
+		CHECK_EQ(ev.type, PTL_EVENT_SEND_END);
+		CHECK(ev.hdr_data < next);
+		ends++;
+	}
+	CHECK_EQ(ends, PUTS);
+}
+
 STATEMENT(251, puts_start_in_call_order)
 {
 	enum { LENGTH = 16 * MIB };
-	ptl_handle_eq_t eq = spec_eq(4 * PUTS);
+	ptl_handle_eq_t eq = spec_eq(4 * PUTS), sent = spec_eq(4 * PUTS);
 	unsigned char *at_b = NULL;
 	if (spec.is_b) {
 		at_b = spec_alloc(LENGTH);
 		(void)attach_all(SPEC_PT, spec_md(at_b, LENGTH, PTL_MD_OP_PUT, eq));
 	}
-	ptl_handle_md_t put = source(KB100 + PUTS, PTL_EQ_NONE);
+	ptl_handle_md_t put = source(KB100 + PUTS, sent);
 	spec_barrier();
 	for (uint64_t i = 0; spec.is_a && i < PUTS; i++)
 		CHECK_OK(try_put_region(put, i, mixed_length(i), PTL_NO_ACK_REQ, spec.b,
 			SPEC_PT, mix(i), 0, i));
 	if (spec.is_b)
 		starts_in_order(eq, at_b);
+	if (spec.is_a)
+		sends_start_in_order(sent);
 	spec_barrier();
 	CHECK_EQ(spec_drops(), 0);
 }
