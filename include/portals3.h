@@ -127,8 +127,8 @@
  * Operations of one initiator on one target, by one interface: begun by one thread, or by
  * threads that wait for one another.
  *	O3	They start in the order of the calls, whatever their kinds, lengths and
- *		portal indexes.  SEND_STARTs come in this order at the initiator, STARTs at
- *		the target, and messages are matched in this order.
+ *		portal indexes.  SEND_STARTs come in this order at the initiator, STARTs
+ *		at the target, and messages are matched in this order.
  *	O4	If an operation is over when the next one begins, its END comes before the
  *		next one's START at the target, and its bytes before those.  A put is over
  *		at its ACK or SEND_END, a get or an exchange at its REPLY_END.
@@ -136,8 +136,8 @@
  * order, also if their lengths are equal.  Two of them that use the same bytes may mix:
  * a get may return a part of a put that was called before it.  To have the bytes of a
  * flag written behind those of the data, wait for the ACK of the data.
- *	O5	An exchange is the exception: no other operation comes between its read and
- *		its write.
+ *	O5	An exchange is the exception: no other operation comes between its read
+ *		and its write.
  *
  * One descriptor.
  *	O6	UNLINK is the last event, behind the events of all operations, and when it

@@ -69,8 +69,8 @@ static double y_of(const struct picture *p, uint32_t node, uint32_t thread)
 /* ---- range ---- */
 
 /*
- * Narrow a filter that has neither a range nor a message to the BUSIEST_NS in which most records
- * begin: the slices of a whole trace would be thinner than a pixel.
+ * Narrow a filter that has neither a range nor a message to the BUSIEST_NS in which most
+ * records begin: the slices of a whole trace would be thinner than a pixel.
  */
 static void narrow(const struct td_trace *t, struct td_filter *f)
 {

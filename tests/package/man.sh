@@ -51,7 +51,7 @@ for name in gasnet_AMRequestMedium0 gasnet_AMReplyLong16 gasnet_put_nb_bulk gasn
 done
 said=$(grep -L -e '^\.so' -e '^\.Sh THREADS AND BLOCKING' man3/gasnet* man3/GASNET*)
 [ -z "$said" ] || complain "pages of GASNet do not say who may call, and what blocks: $said"
-settings=$(sed -n '/^## Settings/,/^## How/p' "$src/docs/gasnet.md" | grep -o '^| `[^|]*' | grep -o 'GASNET_[A-Z_]*')
+settings=$(sed -n '/^## Settings/,/^## Statistics/p' "$src/docs/gasnet.md" | grep -o '^| `[^|]*' | grep -o 'GASNET_[A-Z_]*')
 for name in $settings; do
 	grep -q "^\.It Ev.*\b$name\b" man7/gasnet.7 || complain "gasnet(7): no $name"
 done

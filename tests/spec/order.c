@@ -57,7 +57,7 @@ static void starts_in_order(ptl_handle_eq_t eq, unsigned char *at_b)
 	}
 }
 
-/* A: SEND_STARTs come in the order of the calls, too, each followed by its END some time. */
+/* A: SEND_STARTs come in the order of the calls, too, each followed by its END. */
 static void sends_start_in_order(ptl_handle_eq_t eq)
 {
 	uint64_t next = 0, ends = 0;
