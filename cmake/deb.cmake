@@ -81,14 +81,15 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS
   "libportals${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS libjemalloc2)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS libportals-dev) # the documents
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
   "libportals${PROJECT_VERSION_MAJOR} ${P3_THIS}, libnuma-dev, liburcu-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SUGGESTS portals-tools)
 
-set(P3_ABOUT "A Portals 3.3 network for one machine, in user space: a job is a number of
- processes that send, receive and complete messages without a system call,
- through shared memory.")
+set(P3_ABOUT "A Portals 3.3 network in user space: a job is a number of processes, on one
+ machine or on several.  On one machine they send, receive and complete
+ messages through shared memory, without a system call.")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Portals 3.3 message passing (library)\n${P3_ABOUT}")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Portals 3.3 message passing (launcher and benchmarks)
 ${P3_ABOUT}")
@@ -96,7 +97,7 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Portals 3.3 message passing (develo
 ${P3_ABOUT}")
 set(GASNET_ABOUT "GASNet-1 is the network of languages with a partitioned global address space:
  active messages, and puts and gets between the memories of the processes of a
- job, here on one machine, by libportals.")
+ job, here by libportals, on one machine or on several.")
 set(CPACK_COMPONENT_GASNET_DESCRIPTION "GASNet-1 over Portals 3.3 (libraries)\n${GASNET_ABOUT}")
 set(CPACK_COMPONENT_GASNET_DEVELOPMENT_DESCRIPTION
   "GASNet-1 over Portals 3.3 (development)\n${GASNET_ABOUT}")

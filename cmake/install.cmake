@@ -144,7 +144,9 @@ foreach(tool yod ptlstat tracedump portals-info)
     RENAME _${tool} COMPONENT tools)
 endforeach()
 
-# Examples, and the tutorial with its programs: sources, to be compiled with pkg-config.
+# Documents for users, the examples, and the tutorial's programs: sources, to be compiled with
+# pkg-config.  The folders lie as in the source tree, so that links between documents hold;
+# docs.awk turns those to pages that are not installed into text.
 set(P3_EXAMPLES_DIR ${CMAKE_INSTALL_DATADIR}/doc/libportals)
 if(P3_DEB)
   set(P3_EXAMPLES_DIR ${CMAKE_INSTALL_DATADIR}/doc/libportals-dev)
@@ -153,8 +155,26 @@ install(DIRECTORY examples DESTINATION ${P3_EXAMPLES_DIR} COMPONENT development
   PATTERN CMakeLists.txt EXCLUDE PATTERN README.md EXCLUDE)
 install(FILES cmake/examples.md RENAME README.md DESTINATION ${P3_EXAMPLES_DIR}/examples
   COMPONENT development)
-install(FILES docs/tutorial.md DESTINATION ${P3_EXAMPLES_DIR}/examples/tutorial
+install(FILES cmake/documents.md RENAME README.md DESTINATION ${P3_EXAMPLES_DIR}
   COMPONENT development)
+set(P3_DOCUMENTS tutorial completions operation settings porting compatibility many-hosts cci
+  gasnet performance conformance conformance-cci conformance-gasnet)
+list(TRANSFORM P3_DOCUMENTS APPEND .md)
+file(GLOB P3_DOCUMENT_PICTURES RELATIVE ${CMAKE_SOURCE_DIR}/docs ${CMAKE_SOURCE_DIR}/docs/img/*.svg)
+list(JOIN P3_DOCUMENTS " " P3_DOCUMENT_WORDS)
+list(JOIN P3_DOCUMENT_PICTURES " " P3_PICTURE_WORDS)
+foreach(page ${P3_DOCUMENTS})
+  add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/docs/${page}
+    COMMAND awk -v "installed=${P3_DOCUMENT_WORDS} ${P3_PICTURE_WORDS}"
+      -f ${CMAKE_SOURCE_DIR}/cmake/docs.awk ${CMAKE_SOURCE_DIR}/docs/${page}
+      > ${CMAKE_BINARY_DIR}/docs/${page}
+    DEPENDS docs/${page} cmake/docs.awk VERBATIM)
+  list(APPEND P3_DOCUMENTS_MADE ${CMAKE_BINARY_DIR}/docs/${page})
+endforeach()
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/docs)
+add_custom_target(documents ALL DEPENDS ${P3_DOCUMENTS_MADE})
+install(FILES ${P3_DOCUMENTS_MADE} DESTINATION ${P3_EXAMPLES_DIR}/docs COMPONENT development)
+install(DIRECTORY docs/img DESTINATION ${P3_EXAMPLES_DIR}/docs COMPONENT development)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/examples/tutorial-sources/
   DESTINATION ${P3_EXAMPLES_DIR}/examples/tutorial COMPONENT development)
 

@@ -708,7 +708,7 @@ function cci_overview(   name) {
 	sub(/^[^\n]*\n/, "", cci_top)
 	name = out "/man7/cci.7"
 	printf "%s", head("cci", 7) > name
-	print ".Nm cci\n.Nd Common Communication Interface on one machine\n" \
+	print ".Nm cci\n.Nd Common Communication Interface over Portals 3.3\n" \
 		".Sh SYNOPSIS\n.In cci.h\n.Sh DESCRIPTION" > name
 	printf "%s", overview_part(cci_top) > name
 	printf "%s", ".Sh FUNCTIONS\n.Bl -tag -width cci_create_endpoint_at -compact\n" cci_summary ".El\n" > name
@@ -731,7 +731,7 @@ function gasnet_overview(   name) {
 	file = "include/gasnet.h"
 	name = out "/man7/gasnet.7"
 	printf "%s", head("gasnet", 7) > name
-	print ".Nm gasnet\n.Nd GASNet\\-1 over Portals 3.3 on one machine\n" \
+	print ".Nm gasnet\n.Nd GASNet\\-1 over Portals 3.3\n" \
 		".Sh SYNOPSIS\n.In gasnet.h\n.In gasnet_tools.h\n.In gasnet_coll.h\n.Sh DESCRIPTION" > name
 	printf "%s", gasnet_top("gasnet.h") > name
 	print ".Sh COMPILING\nThe libraries have names for pkg\\-config:\n.Pa gasnet\\-portals\\-seq ,\n" \
@@ -790,7 +790,7 @@ END {
 	file = "include/"
 	name = out "/man7/portals3.7"
 	printf "%s", head("portals3", 7) > name
-	print ".Nm portals3\n.Nd Portals 3.3 message passing on one machine\n" \
+	print ".Nm portals3\n.Nd Portals 3.3 message passing in user space\n" \
 		".Sh SYNOPSIS\n.In portals3.h\n.In portals3_runtime.h\n.In portals3x.h\n" \
 		".Sh DESCRIPTION" > name
 	printf "%s", overview_part(top) > name
@@ -800,8 +800,8 @@ END {
 	printf "%s", ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n" environment ".El\n" > name
 	print ".Sh EXAMPLES\nEvery rank puts a line into rank 0.\nStart it with\n.Dl yod -sz 4 ./hello\n" \
 		".Bd -literal\n" literal(whole) ".Ed\n.Pp\n" \
-		"More programs, and a tutorial, are in the folder\n.Pa examples\n" \
-		"below the documentation of libportals." > name
+		"The folder\n.Pa share/doc/libportals\n(Debian:\n.Pa /usr/share/doc/libportals-dev )\n" \
+		"has more programs in\n.Pa examples ,\nand the documents, with a tutorial, in\n.Pa docs ." > name
 	n = split(tools, tool, / +/)
 	for (i = 1; i <= n; i++)
 		references = references ".Xr " tool[i] " 1" (i < n ? " ,\n" : "\n")

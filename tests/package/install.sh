@@ -150,11 +150,32 @@ for source in "$examples"/gasnet/*.c; do
 	quietly cc "$source" -o "$scratch/examples/$(basename "$source" .c)" \
 		$(pkg-config --cflags --libs gasnet-portals-seq) -Wl,-rpath,"$libdir"
 done
-for program in hello halo 1 6 ring stencil table; do
+for program in hello halo 1 6 7 8 9 ring stencil table; do
 	quietly "$prefix/bin/yod" -sz 3 "$scratch/examples/$program"
 done
 grep -q "pkg-config" "$examples/README.md" || fail "the examples' README does not say how"
-[ -f "$examples/tutorial/tutorial.md" ] || fail "no tutorial is installed"
+
+# Documents are there, and no link in them is dead.
+docs=$prefix/share/doc/libportals
+for page in tutorial operation settings porting many-hosts cci gasnet completions; do
+	[ -f "$docs/docs/$page.md" ] || fail "docs/$page.md is not installed"
+	grep -q "docs/$page.md" "$docs/README.md" || fail "the list of documents has no $page.md"
+done
+links() { # print "page target" for each link
+	(cd "$docs" && find . -name '*.md' | while read -r page; do
+		grep -oE '\]\([^ ()]+\)' "$page" | sed -E "s,..(.*).,$page \1,; s/#.*//"
+	done)
+}
+[ "$(links | wc -l)" -gt 40 ] || fail "too few links in the documents"
+links | while read -r page to; do
+	case $to in
+	'' | http*) ;;
+	*) [ -e "$docs/$(dirname "$page")/$to" ] || echo "$page has a dead link to $to" ;;
+	esac
+done >"$scratch/dead"
+[ ! -s "$scratch/dead" ] || fail "$(cat "$scratch/dead")"
+grep -rIl 'on one machine' "$prefix/lib" "$prefix"/share/man/man7 2>/dev/null &&
+	fail "a description limits Portals to one machine"
 
 # Old configure scripts: DIR/include, DIR/lib, and libraries that are not installed by
 # default.
