@@ -711,6 +711,7 @@ function cci_overview(   name) {
 	print ".Nm cci\n.Nd Common Communication Interface over Portals 3.3\n" \
 		".Sh SYNOPSIS\n.In cci.h\n.Sh DESCRIPTION" > name
 	printf "%s", overview_part(cci_top) > name
+	printf "%s", compiling("cci", "\\&./prog") > name
 	printf "%s", ".Sh FUNCTIONS\n.Bl -tag -width cci_create_endpoint_at -compact\n" cci_summary ".El\n" > name
 	printf "%s", ".Sh TYPES\n.Bd -literal\n" literal(cci_types) ".Ed\n" > name
 	print ".Sh ENVIRONMENT\n.Bl -tag -width Ds\n.It Ev CCI_CONFIG\nPath of a file with devices.\n" \
@@ -718,6 +719,17 @@ function cci_overview(   name) {
 		"The other settings are those of Portals.\n.Sh SEE ALSO\n.Xr portals3 7\n.Sh STANDARDS\n" \
 		"Common Communication Interface, API 2." > name
 	close(name)
+}
+
+# How a program is compiled with a package of pkg-config, and started.
+function compiling(package, start) {
+	return ".Sh COMPILING\n.Bd -literal -offset indent\n" \
+		"cc prog.c -o prog $(pkg-config --cflags --libs " package ")\n" \
+		start "\n.Ed\n.Pp\nWithout pkg\\-config:\n.Fl l Ns " (package == "cci" ? "cci" : "portals") " .\n" \
+		"With the static library, add what\n.Dl pkg-config --static --libs " package "\n" \
+		"prints.\nIf libportals is installed below a folder DIR of yours, set\n" \
+		".Ev PKG_CONFIG_PATH No = DIR/lib/pkgconfig\nfirst, and link with\n" \
+		".Fl Wl,-rpath,DIR/lib .\nCMake: find_package(Portals3), target Portals3::portals.\n"
 }
 
 function gasnet_top(header) {
@@ -794,6 +806,7 @@ END {
 		".Sh SYNOPSIS\n.In portals3.h\n.In portals3_runtime.h\n.In portals3x.h\n" \
 		".Sh DESCRIPTION" > name
 	printf "%s", overview_part(top) > name
+	printf "%s", compiling("portals3", "yod -sz 4 ./prog") > name
 	printf "%s", ".Sh RANKS AND JOBS\n" overview_part(runtime) > name
 	printf "%s", ".Sh DESCRIPTORS AND EVENTS\n" types > name
 	printf "%s", ".Sh FUNCTIONS\n.Bl -tag -width PtlMEAttachAny -compact\n" summary ".El\n" > name

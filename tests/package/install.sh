@@ -155,6 +155,15 @@ for program in hello halo 1 6 7 8 9 ring stencil table; do
 done
 grep -q "pkg-config" "$examples/README.md" || fail "the examples' README does not say how"
 
+# The README's function compiles.
+{
+	echo '#include <portals3.h>'
+	sed -n '/^```c$/,/^```$/p' "$src/README.md" | grep -v '^```'
+} >"$scratch/readme.c"
+grep -q PtlPut "$scratch/readme.c" || fail "the README has no program"
+quietly cc -std=gnu11 -Wall -Wextra -Werror -c "$scratch/readme.c" -o "$scratch/readme.o" \
+	$(pkg-config --cflags portals3)
+
 # Documents are there, and no link in them is dead.
 docs=$prefix/share/doc/libportals
 for page in tutorial operation settings porting many-hosts cci gasnet completions; do

@@ -130,6 +130,11 @@ done
 for name in PtlPut PtlGet PtlMDAttach PtlMDBind PtlEQWait PtlNIInit ptl_md_t ptl_event_t; do
 	grep -q '^\.Sh EXAMPLES' "man3/$name.3" || complain "$name(3) has no example"
 done
+for page in portals3 cci gasnet; do
+	sed -n '/^\.Sh COMPILING/,/^\.Sh [^C]/p' man7/$page.7 | grep -q '^cc .*pkg-config --cflags' ||
+		complain "$page(7) does not tell how to compile"
+done
+grep -q '^\.Sh ORDER OF COMPLETIONS' man7/portals3.7 || complain "portals3(7) does not tell the order of events"
 grep -q 'int main' man7/portals3.7 || complain "portals3(7) has no whole program"
 
 for page in man1/*.1; do
