@@ -1,7 +1,8 @@
 # The installed files of GASNet over Portals, in two components, gasnet and
 # gasnet_development: the libraries of each mode, static and shared; headers; the files for
 # pkg-config, make and CMake.  The starter is one of the tools.
-set(GASNET_VERSION 1.0.0) # GASNET_RELEASE_VERSION_* in gasnet.h
+file(STRINGS include/gasnet_config.h GASNET_VERSION REGEX "define GASNETI_RELEASE_STR ")
+string(REGEX REPLACE ".*\"(.*)\"" "\\1" GASNET_VERSION "${GASNET_VERSION}")
 get_target_property(GASNET_SOVERSION gasnet_seq_shared SOVERSION)
 set(GASNET_DEFINES_seq "-DGASNET_SEQ")
 set(GASNET_DEFINES_par "-DGASNET_PAR -D_REENTRANT -D_GNU_SOURCE")
@@ -20,11 +21,13 @@ file(RELATIVE_PATH GASNET_MAKE_PREFIX /${GASNET_FRAGMENTS} /)
 string(REGEX REPLACE "/$" "" GASNET_MAKE_PREFIX ${GASNET_MAKE_PREFIX})
 set(GASNET_MAKE_PREFIX
   "$(abspath $(dir $(lastword $(MAKEFILE_LIST)))${GASNET_MAKE_PREFIX})")
+string(REPLACE "/..)" ")" GASNET_TOOLS_MAKE_PREFIX ${GASNET_MAKE_PREFIX})
 # Programs find the shared libraries of that tree, but for Debian's, which the loader knows.
 set(GASNET_RPATH " -Wl,-rpath,$(GASNET_PREFIX)/${CMAKE_INSTALL_LIBDIR}")
 set(GASNET_PC_RPATH " -Wl,-rpath,\${libdir}")
 if(P3_DEB)
   set(GASNET_MAKE_PREFIX ${CMAKE_INSTALL_PREFIX})
+  set(GASNET_TOOLS_MAKE_PREFIX ${CMAKE_INSTALL_PREFIX})
   set(GASNET_RPATH)
   set(GASNET_PC_RPATH)
 endif()
@@ -59,6 +62,19 @@ foreach(mode seq par parsync)
   endforeach()
 endforeach()
 foreach(mode seq par)
+  set(GASNET_LIBRARY ${mode})
+  get_target_property(GASNET_DEFINES gasnet_tools_${mode} INTERFACE_COMPILE_DEFINITIONS)
+  set(GASNET_DEFINES "-D${GASNET_DEFINES}")
+  if(mode STREQUAL par)
+    string(APPEND GASNET_DEFINES " -D_REENTRANT")
+  endif()
+  foreach(kind pc mak)
+    configure_file(cmake/gasnet_tools.${kind}.in gasnet_tools-${mode}.${kind} @ONLY)
+  endforeach()
+  install(FILES ${CMAKE_BINARY_DIR}/gasnet_tools-${mode}.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT gasnet_development)
+  install(FILES ${CMAKE_BINARY_DIR}/gasnet_tools-${mode}.mak
+    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT gasnet_development)
   add_library(Portals3::gasnet_tools_${mode} ALIAS gasnet_tools_${mode})
   install(TARGETS gasnet_tools_${mode} EXPORT Portals3Gasnet
     ARCHIVE COMPONENT gasnet_development
@@ -69,6 +85,8 @@ install(EXPORT Portals3Gasnet NAMESPACE Portals3:: FILE Portals3GasnetTargets.cm
 file(GLOB GASNET_HEADERS ${CMAKE_SOURCE_DIR}/include/gasnet*.h)
 install(FILES ${GASNET_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   COMPONENT gasnet_development)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/portals-conduit/
+  DESTINATION ${GASNET_FRAGMENTS} COMPONENT gasnet_development)
 
 # The starter looks for yod in its own folder, here and where it is installed.
 configure_file(cmake/gasnetrun_portals.in bin/gasnetrun_portals @ONLY

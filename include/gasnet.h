@@ -52,19 +52,30 @@
 #include <gasnet_basic.h>
 #include <pthread.h>
 
+/* The modes' libraries have functions of different names.  These are spelled whole,
+ * because programs define NDEBUG, DEBUG, SEQ and the like as macros. */
 #if defined(GASNET_SEQ)
 #undef GASNET_SEQ
 #define GASNET_SEQ           1
-#define GASNETI_THREAD_MODEL SEQ
+#define GASNETI_THREADS_STR  "SEQ"
+#define GASNETI_LINK_THREADS gasneti_linkconfig_idiotcheck_SEQ
+#define gasnet_init          gasnetc_init_SEQ
+#define gasnet_attach        gasnetc_attach_SEQ
 #elif defined(GASNET_PARSYNC)
 #undef GASNET_PARSYNC
 #define GASNET_PARSYNC         1
-#define GASNETI_THREAD_MODEL   PARSYNC
+#define GASNETI_THREADS_STR    "PARSYNC"
+#define GASNETI_LINK_THREADS   gasneti_linkconfig_idiotcheck_PARSYNC
+#define gasnet_init            gasnetc_init_PARSYNC
+#define gasnet_attach          gasnetc_attach_PARSYNC
 #define GASNETI_CLIENT_THREADS 1
 #else
 #undef GASNET_PAR
 #define GASNET_PAR             1
-#define GASNETI_THREAD_MODEL   PAR
+#define GASNETI_THREADS_STR    "PAR"
+#define GASNETI_LINK_THREADS   gasneti_linkconfig_idiotcheck_PAR
+#define gasnet_init            gasnetc_init_PAR
+#define gasnet_attach          gasnetc_attach_PAR
 #define GASNETI_CLIENT_THREADS 1
 #endif
 
@@ -74,55 +85,55 @@ extern "C" {
 
 /* ---- identity -------------------------------------------------------------- G 1.3 */
 
-#define GASNET_SPEC_VERSION_MAJOR    1
-#define GASNET_SPEC_VERSION_MINOR    8
-#define GASNET_VERSION               GASNET_SPEC_VERSION_MAJOR
-#define GASNET_RELEASE_VERSION_MAJOR GASNETI_RELEASE_MAJOR
-#define GASNET_RELEASE_VERSION_MINOR GASNETI_RELEASE_MINOR
-#define GASNET_RELEASE_VERSION_PATCH GASNETI_RELEASE_PATCH
+#define GASNET_SPEC_VERSION_MAJOR   GASNETI_SPEC_VERSION_MAJOR
+#define GASNET_SPEC_VERSION_MINOR   GASNETI_SPEC_VERSION_MINOR
+#define GASNET_VERSION              GASNET_SPEC_VERSION_MAJOR
 
-#define GASNET_CONDUIT_PORTALS       1
-#define GASNET_CONDUIT_NAME          PORTALS
-#define GASNET_CONDUIT_NAME_STR      "PORTALS"
-#define GASNET_CORE_NAME             PORTALS
-#define GASNET_CORE_NAME_STR         "PORTALS"
-#define GASNET_CORE_VERSION          1.0
-#define GASNET_CORE_VERSION_STR      "1.0"
-#define GASNET_EXTENDED_NAME         PORTALS
-#define GASNET_EXTENDED_NAME_STR     "PORTALS"
-#define GASNET_EXTENDED_VERSION      1.0
-#define GASNET_EXTENDED_VERSION_STR  "1.0"
-#define GASNET_NULL_ARGV_OK          1
-#define GASNET_PSHM                  0
+#define GASNET_CONDUIT_PORTALS      1
+#define GASNET_CONDUIT_NAME         PORTALS
+#define GASNET_CONDUIT_NAME_STR     "PORTALS"
+#define GASNET_CORE_NAME            PORTALS
+#define GASNET_CORE_NAME_STR        "PORTALS"
+#define GASNET_CORE_VERSION         1.0
+#define GASNET_CORE_VERSION_STR     "1.0"
+#define GASNET_EXTENDED_NAME        PORTALS
+#define GASNET_EXTENDED_NAME_STR    "PORTALS"
+#define GASNET_EXTENDED_VERSION     1.0
+#define GASNET_EXTENDED_VERSION_STR "1.0"
+#define GASNET_NULL_ARGV_OK         1
+#define GASNET_PSHM                 0
 
 /* The segment's kind is that of the library: cmake -DP3_GASNET_SEGMENT=... */
 #if defined(GASNET_SEGMENT_EVERYTHING)
 #undef GASNET_SEGMENT_EVERYTHING
 #define GASNET_SEGMENT_EVERYTHING 1
-#define GASNETI_SEGMENT_CONFIG    EVERYTHING
+#define GASNETI_SEGMENT_STR       "EVERYTHING"
+#define GASNETI_LINK_SEGMENT      gasneti_linkconfig_idiotcheck_EVERYTHING
 #elif defined(GASNET_SEGMENT_LARGE)
 #undef GASNET_SEGMENT_LARGE
-#define GASNET_SEGMENT_LARGE   1
-#define GASNETI_SEGMENT_CONFIG LARGE
+#define GASNET_SEGMENT_LARGE 1
+#define GASNETI_SEGMENT_STR  "LARGE"
+#define GASNETI_LINK_SEGMENT gasneti_linkconfig_idiotcheck_LARGE
 #else
 #undef GASNET_SEGMENT_FAST
-#define GASNET_SEGMENT_FAST    1
-#define GASNETI_SEGMENT_CONFIG FAST
+#define GASNET_SEGMENT_FAST  1
+#define GASNETI_SEGMENT_STR  "FAST"
+#define GASNETI_LINK_SEGMENT gasneti_linkconfig_idiotcheck_FAST
 #endif
 
 #ifdef GASNET_DEBUG
-#define GASNETI_DEBUG_WORD DEBUG
+#define GASNETI_LINK_DEBUG gasneti_linkconfig_idiotcheck_DEBUG
 #define GASNETI_DEBUG_STR  "debug"
 #else
-#define GASNETI_DEBUG_WORD NDEBUG
+#define GASNETI_LINK_DEBUG gasneti_linkconfig_idiotcheck_NDEBUG
 #define GASNETI_DEBUG_STR  "nodebug"
 #endif
 
 #define GASNETI_CONFIG_HEAD                                                              \
 	"RELEASE=" GASNETI_RELEASE_STR                                                   \
 	",SPEC=1.8,CONDUIT=PORTALS(PORTALS-1.0/PORTALS-1.0)"
-#define GASNETI_CONFIG_THREADS ",THREADMODEL=" _STRINGIFY(GASNETI_THREAD_MODEL)
-#define GASNETI_CONFIG_SEGMENT ",SEGMENT=" _STRINGIFY(GASNETI_SEGMENT_CONFIG) ",PTR=64bit"
+#define GASNETI_CONFIG_THREADS ",THREADMODEL=" GASNETI_THREADS_STR
+#define GASNETI_CONFIG_SEGMENT ",SEGMENT=" GASNETI_SEGMENT_STR ",PTR=64bit"
 #define GASNETI_CONFIG_BUILD   ",noalign,nopshm," GASNETI_DEBUG_STR ",notrace,nostats"
 #define GASNETI_CONFIG_TAIL                                                              \
 	",nodebugmalloc,nosrclines,timers_os,membars_native,atomics_native,"             \
@@ -135,15 +146,13 @@ extern "C" {
  * An object refers to one word of the library for each choice that header and library
  * must have made alike, so that a wrong pair does not link.
  */
-#define GASNETI_LINK_WORD(word) _CONCAT(gasneti_linkconfig_idiotcheck_, word)
-extern const int GASNETI_LINK_WORD(GASNETI_THREAD_MODEL);
-extern const int GASNETI_LINK_WORD(GASNETI_SEGMENT_CONFIG);
-extern const int GASNETI_LINK_WORD(GASNETI_DEBUG_WORD);
+extern const int GASNETI_LINK_THREADS;
+extern const int GASNETI_LINK_SEGMENT;
+extern const int GASNETI_LINK_DEBUG;
 extern const int gasneti_linkconfig_idiotcheck_ABI_1;
-static const int *const gasneti_link_words[] __attribute__((used)) = {
-	&GASNETI_LINK_WORD(GASNETI_THREAD_MODEL),
-	&GASNETI_LINK_WORD(GASNETI_SEGMENT_CONFIG),
-	&GASNETI_LINK_WORD(GASNETI_DEBUG_WORD), &gasneti_linkconfig_idiotcheck_ABI_1};
+static const int *const gasneti_link_words[]
+	__attribute__((__used__)) = {&GASNETI_LINK_THREADS, &GASNETI_LINK_SEGMENT,
+		&GASNETI_LINK_DEBUG, &gasneti_linkconfig_idiotcheck_ABI_1};
 
 /* ---- types and constants --------------------------------------------------- G 2.1 */
 
@@ -238,8 +247,6 @@ const char *gasnet_ErrorDesc(int code);
 /* ---- job control ----------------------------------------------------------- G 2.2 */
 
 /* The modes' libraries have functions of different names. */
-#define gasnet_init   _CONCAT(gasnetc_init_, GASNETI_THREAD_MODEL)
-#define gasnet_attach _CONCAT(gasnetc_attach_, GASNETI_THREAD_MODEL)
 
 /*
  * gasnet_init - become a node of the job					G 2.2.1
@@ -311,7 +318,7 @@ uintptr_t gasnet_getMaxGlobalSegmentSize(void);
  *
  * Any thread, any context after gasnet_init: handlers, with locks held, signal handlers.
  */
-void gasnet_exit(int exitcode) __attribute__((noreturn));
+void gasnet_exit(int exitcode) __attribute__((__noreturn__));
 
 /*
  * gasnet_mynode, gasnet_nodes - number of this node, number of all nodes	G 2.2.5
@@ -320,8 +327,8 @@ void gasnet_exit(int exitcode) __attribute__((noreturn));
  *
  * Any thread, any context; do not block.
  */
-gasnet_node_t gasnet_mynode(void) __attribute__((pure));
-gasnet_node_t gasnet_nodes(void) __attribute__((pure));
+gasnet_node_t gasnet_mynode(void) __attribute__((__pure__));
+gasnet_node_t gasnet_nodes(void) __attribute__((__pure__));
 
 /*
  * gasnet_getSegmentInfo - where the segments are				G 2.2.6
@@ -394,8 +401,8 @@ int gasnet_set_waitmode(int wait_mode);
  */
 #define gasnet_AMMaxArgs()   ((size_t)16)
 #define gasnet_AMMaxMedium() ((size_t)1984)
-size_t gasnet_AMMaxLongRequest(void) __attribute__((pure));
-size_t gasnet_AMMaxLongReply(void) __attribute__((pure));
+size_t gasnet_AMMaxLongRequest(void) __attribute__((__pure__));
+size_t gasnet_AMMaxLongReply(void) __attribute__((__pure__));
 
 /*
  * gasnet_AMRequestShort0 to gasnet_AMRequestShort16, gasnet_AMRequestShort,
@@ -416,7 +423,7 @@ size_t gasnet_AMMaxLongReply(void) __attribute__((pure));
  *		gasnet_handlerarg_t arg0, ...)
  *
  *	dest		in	target node, perhaps the caller
- *	handler		in	index of the handler that runs at the target
+ *	handler		in	index of the handler that runs at the target, 128 to 255
  *	source_addr	in	payload of Medium and Long, anywhere in local memory; with
  *				nbytes 0 it is not looked at
  *	nbytes		in	its length: at most gasnet_AMMaxMedium(), or
@@ -434,8 +441,8 @@ size_t gasnet_AMMaxLongReply(void) __attribute__((pure));
  * reply once.  When the call returns the source may be reused; that of LongAsync only
  * when the reply handler has begun, so a handler of LongAsync must reply.
  *
- * GASNET_ERR_BAD_ARG	dest is no node, nbytes is too large, or the target is outside of
- *			the segment (debug builds: fatal)
+ * GASNET_ERR_BAD_ARG	dest is no node, handler is below 128, nbytes is too large, or the
+ *			target is outside of the segment (debug builds: fatal)
  * GASNET_ERR_NOT_INIT	before gasnet_attach
  *
  * Main-line code; any thread.  May block for resources and run handlers meanwhile.
@@ -456,7 +463,8 @@ size_t gasnet_AMMaxLongReply(void) __attribute__((pure));
  *		gasnet_handlerarg_t arg0, ...)
  *
  *	token		in	that of the request's handler
- *	handler		in	index of the handler that runs at the requester
+ *	handler		in	index of the handler that runs at the requester, 128 to
+ *				255
  *	source_addr	in	payload of Medium and Long, anywhere in local memory; with
  *				nbytes 0 it is not looked at
  *	nbytes		in	its length: at most gasnet_AMMaxMedium(), or
@@ -468,8 +476,8 @@ size_t gasnet_AMMaxLongReply(void) __attribute__((pure));
  * handler may not reply.  When the call returns the source may be reused.
  *
  * GASNET_ERR_BAD_ARG	token is NULL, is not that of a request or has had its reply,
- *			nbytes is too large, or the target is outside of the segment
- *			(debug builds: fatal)
+ *			handler is below 128, nbytes is too large, or the target is
+ *			outside of the segment (debug builds: fatal); no reply is sent
  *
  * In the handler of a request, once, by the thread that runs it, with no handler-safe
  * lock held.  May block for a bounded time and run reply handlers meanwhile.
@@ -1311,10 +1319,12 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void);
  *
  * Notify begins a phase and returns at once.  Wait blocks until all nodes have notified;
  * try does not block, but serves the network.  Wait and try get the id and flags of
- * their notify.  A barrier says nothing about puts and gets under way.
+ * their notify, or GASNET_BARRIERFLAG_ANONYMOUS; behind an anonymous notify they may also
+ * name the id that the named notifies have.  A barrier says nothing about puts and gets
+ * under way.
  *
  * GASNET_ERR_NOT_READY		try: not all nodes have notified; no effect
- * GASNET_ERR_BARRIER_MISMATCH	values differ, or those of this node's wait and notify
+ * GASNET_ERR_BARRIER_MISMATCH	values differ, or this node's wait has another one
  *
  * Main-line code; one thread at a time, but different ones may call notify and wait.
  * gasnet_barrier_wait blocks.
@@ -1366,7 +1376,7 @@ int gasnet_barrier_result(int *id);
  */
 #define GASNET_BEGIN_FUNCTION() struct gasneti_begun_function
 #define GASNET_POST_THREADINFO(info)                                                     \
-	gasnet_threadinfo_t gasneti_posted_threadinfo __attribute__((unused)) = (info)
+	gasnet_threadinfo_t gasneti_posted_threadinfo __attribute__((__unused__)) = (info)
 #define GASNET_GET_THREADINFO() gasneti_threadinfo()
 gasnet_threadinfo_t gasneti_threadinfo(void);
 
@@ -1379,6 +1389,7 @@ extern struct gasneti_team gasneti_team_all;
 }
 #endif
 
+#include <gasnet_coll.h>
 #include <gasnet_vis.h>
 
 #endif /* _INCLUDED_GASNET_H */

@@ -10,6 +10,7 @@
 #define _INCLUDED_GASNET_BASIC_H
 
 #include <errno.h>
+#include <gasnet_config.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -45,26 +46,6 @@
 #elif defined(__aarch64__)
 #define PLATFORM_ARCH_AARCH64 1
 #endif
-
-#ifndef HAVE_PTHREAD_H
-#define HAVE_PTHREAD_H 1
-#endif
-#ifndef HAVE_MMAP
-#define HAVE_MMAP 1
-#endif
-#ifndef SIZEOF_INT
-#define SIZEOF_INT __SIZEOF_INT__
-#endif
-#ifndef SIZEOF_VOID_P
-#define SIZEOF_VOID_P __SIZEOF_POINTER__
-#endif
-
-#define GASNETI_RELEASE_MAJOR 1
-#define GASNETI_RELEASE_MINOR 0
-#define GASNETI_RELEASE_PATCH 0
-#define GASNETI_RELEASE_STR                                                              \
-	_STRINGIFY(GASNETI_RELEASE_MAJOR)                                                \
-	"." _STRINGIFY(GASNETI_RELEASE_MINOR) "." _STRINGIFY(GASNETI_RELEASE_PATCH)
 
 /* Threads of a program that may use the library, GASNET_MAX_THREADS at most. */
 #define GASNETI_MAX_THREADS 256

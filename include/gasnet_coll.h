@@ -208,7 +208,7 @@ gasnet_node_t gasnet_coll_team_node2rank(gasnet_team_handle_t team, gasnet_node_
  * among the team's members; those of GASNET_TEAM_ALL are the same barrier.
  *
  * GASNET_ERR_NOT_READY		try: not all members have notified; no effect
- * GASNET_ERR_BARRIER_MISMATCH	values differ, or those of this node's wait and notify
+ * GASNET_ERR_BARRIER_MISMATCH	values differ, or this node's wait has another one
  *
  * Main-line code; one thread at a time for a team.  gasnet_coll_barrier_wait and
  * gasnet_coll_barrier block.

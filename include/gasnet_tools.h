@@ -24,11 +24,11 @@ extern "C" {
 
 /* ---- identity ---- */
 
-#define GASNETT_SPEC_VERSION_MAJOR    1
-#define GASNETT_SPEC_VERSION_MINOR    9
-#define GASNETT_RELEASE_VERSION_MAJOR GASNETI_RELEASE_MAJOR
-#define GASNETT_RELEASE_VERSION_MINOR GASNETI_RELEASE_MINOR
-#define GASNETT_RELEASE_VERSION_PATCH GASNETI_RELEASE_PATCH
+#define GASNETT_SPEC_VERSION_MAJOR    GASNETI_TOOLS_SPEC_VERSION_MAJOR
+#define GASNETT_SPEC_VERSION_MINOR    GASNETI_TOOLS_SPEC_VERSION_MINOR
+#define GASNETT_RELEASE_VERSION_MAJOR GASNET_RELEASE_VERSION_MAJOR
+#define GASNETT_RELEASE_VERSION_MINOR GASNET_RELEASE_VERSION_MINOR
+#define GASNETT_RELEASE_VERSION_PATCH GASNET_RELEASE_VERSION_PATCH
 #define GASNETT_SYSTEM_TUPLE          "x86_64-unknown-linux-gnu"
 #define GASNETT_TIMER_CONFIG          timers_os
 #define GASNETT_CONFIG_STRING                                                            \
@@ -45,20 +45,20 @@ extern "C" {
 
 /* ---- compiler ---- */
 
-#define GASNETT_INLINE(fn)       inline __attribute__((always_inline))
-#define GASNETT_NORETURN         __attribute__((noreturn))
+#define GASNETT_INLINE(fn)       inline __attribute__((__always_inline__))
+#define GASNETT_NORETURN         __attribute__((__noreturn__))
 #define GASNETT_NORETURNP(fn)    /* the attribute of the declaration is enough */
-#define GASNETT_MALLOC           __attribute__((malloc))
-#define GASNETT_PURE             __attribute__((pure))
-#define GASNETT_CONST            __attribute__((const))
-#define GASNETT_HOT              __attribute__((hot))
-#define GASNETT_COLD             __attribute__((cold))
-#define GASNETT_USED             __attribute__((used))
-#define GASNETT_UNUSED           __attribute__((unused))
+#define GASNETT_MALLOC           __attribute__((__malloc__))
+#define GASNETT_PURE             __attribute__((__pure__))
+#define GASNETT_CONST            __attribute__((__const__))
+#define GASNETT_HOT              __attribute__((__hot__))
+#define GASNETT_COLD             __attribute__((__cold__))
+#define GASNETT_USED             __attribute__((__used__))
+#define GASNETT_UNUSED           __attribute__((__unused__))
 #define GASNETT_RESTRICT         __restrict__
 #define GASNETT_CURRENT_FUNCTION __func__
 #define GASNETT_FORMAT_PRINTF(fn, text, first, decl)                                     \
-	decl __attribute__((format(printf, text, first)))
+	__attribute__((__format__(__printf__, text, first))) decl
 #define GASNETT_IDENT(name, text) static char const name[] GASNETT_USED = text
 #define gasnett_constant_p(x)     __builtin_constant_p(x)
 #define gasnett_current_loc       (__FILE__ ":" _STRINGIFY(__LINE__))
@@ -537,26 +537,29 @@ typedef void (*gasnett_sighandlerfn_t)(int);
 gasnett_sighandlerfn_t gasnett_reghandler(int signal, gasnett_sighandlerfn_t handler);
 
 /*
- * gasnett_mmap, gasnett_checksum, gasnett_count0s, gasnett_count0s_uint32_t,
- * gasnett_count0s_uint64_t, gasnett_count0s_uintptr_t - get memory, and look at it
+ * gasnett_mmap, gasnett_checksum, gasnett_count0s, gasnett_count0s_copy,
+ * gasnett_count0s_uint32_t, gasnett_count0s_uint64_t, gasnett_count0s_uintptr_t - get
+ * memory, and look at it
  *
  *	int gasnett_count0s_uint32_t(uint32_t x)
  *	int gasnett_count0s_uint64_t(uint64_t x)
  *	int gasnett_count0s_uintptr_t(uintptr_t x)
  *
- *	start		in	first byte
+ *	start, src	in	first byte
+ *	dst		out	a copy of the bytes, which does not overlap with them
  *	nbytes		in	length
  *	x		in	a number
  *
  * gasnett_mmap returns zeroed pages, which munmap frees; no memory is fatal.
  * gasnett_checksum returns a sum of the bytes that is the same on all hosts.  The other
- * ones return the number of zero bytes.
+ * ones return the number of zero bytes; gasnett_count0s_copy copies the bytes, too.
  *
  * Any thread, any context, before gasnet_init, too; do not block.
  */
 void *gasnett_mmap(uintptr_t nbytes);
 uint64_t gasnett_checksum(const void *start, uintptr_t nbytes);
 size_t gasnett_count0s(const void *start, size_t nbytes);
+size_t gasnett_count0s_copy(void *dst, const void *src, size_t nbytes);
 #define gasnett_count0s_uint32_t(x)  gasneti_count0s_of((uint64_t)(x), 4)
 #define gasnett_count0s_uint64_t(x)  gasneti_count0s_of((uint64_t)(x), 8)
 #define gasnett_count0s_uintptr_t(x) gasneti_count0s_of((uint64_t)(x), sizeof(uintptr_t))

@@ -21,9 +21,9 @@
 
 struct gasneti_node gasneti = {.waitmode = -1};
 
-const int GASNETI_LINK_WORD(GASNETI_THREAD_MODEL) = 1;
-const int GASNETI_LINK_WORD(GASNETI_SEGMENT_CONFIG) = 1;
-const int GASNETI_LINK_WORD(GASNETI_DEBUG_WORD) = 1;
+const int GASNETI_LINK_THREADS = 1;
+const int GASNETI_LINK_SEGMENT = 1;
+const int GASNETI_LINK_DEBUG = 1;
 const int gasneti_linkconfig_idiotcheck_ABI_1 = 1;
 
 /* Strings that programs look for in the library's file. */

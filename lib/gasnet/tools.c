@@ -265,6 +265,13 @@ size_t gasnett_count0s(const void *start, size_t nbytes)
 	return zeros;
 }
 
+size_t gasnett_count0s_copy(void *dst, const void *src, size_t nbytes)
+{
+	if (nbytes)
+		memcpy(dst, src, nbytes);
+	return gasnett_count0s(src, nbytes);
+}
+
 const char *gasnett_performance_warning_str(void)
 {
 #ifdef GASNET_DEBUG

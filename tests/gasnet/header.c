@@ -74,7 +74,7 @@ static void compile_alone(const char *dialect, const char *mode)
 		is_cxx ? "" : strstr(dialect, "-std"));
 	struct gn_run *r = compile(command, flags,
 		"#include <gasnet.h>\\n#include <gasnet.h>\\nint main(void){return "
-		"0;}\\n");
+		"GASNET_COLL_LOCAL == GASNET_COLL_SINGLE;}\\n");
 	if (r->status)
 		gn_fail(__FILE__, __LINE__, "%s %s: %.600s", command, flags, r->err);
 }

@@ -22,8 +22,9 @@ int twice(int x)
 	return 2 * x;
 }
 
+/* A declaration, and the head of a definition. */
 GASNETT_FORMAT_PRINTF(formatted, 1, 2, static void formatted(const char *format, ...));
-static void formatted(const char *format, ...)
+GASNETT_FORMAT_PRINTF(formatted, 1, 2, static void formatted(const char *format, ...))
 {
 	CHECK(format);
 }
@@ -185,6 +186,9 @@ static void check_system(void)
 	CHECK(pages);
 	pages[0] = 1;
 	CHECK(gasnett_checksum("ab", 2) != gasnett_checksum("ac", 2));
+	char copy[4] = "....";
+	CHECK_EQ(gasnett_count0s_copy(copy, "a\0b", 4), 2);
+	CHECK(memcmp(copy, "a\0b", 4) == 0 && gasnett_count0s(copy, 3) == 1);
 	CHECK(*gasnett_current_loc);
 	CHECK(GASNETT_CACHE_LINE_BYTES >= 16);
 }

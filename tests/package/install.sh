@@ -70,10 +70,12 @@ version=$(pkg-config --modversion portals3)
 	fail "yod and portals3.pc are of different versions"
 [ -e "$libdir/libportals.so.${version%%.*}" ] || fail "no libportals.so.${version%%.*}"
 
-quietly cmake -S "$src/tests/package/consumer" -B "$scratch/cmake" \
+quietly cmake -S "$src/tests/package/consumer" -B "$scratch/cmake" -DCMAKE_BUILD_TYPE=Release \
 	-DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER_WORKS=1 -DCMAKE_CXX_COMPILER_WORKS=1
 quietly cmake --build "$scratch/cmake"
 quietly make -C "$scratch/make" -f "$src/tests/package/consumer/Makefile"
+(cd "$scratch/make" && quietly "$src/tests/package/consumer/gasnet_configure.sh" \
+	--with-gasnet="$prefix" --with-gasnet-mode=par && quietly make -f gasnet_configured.mk)
 for program in "$scratch"/*/consumer_*; do
 	run "$program"
 	ran=$((${ran:-0} + 1))
@@ -99,7 +101,7 @@ for program in "$scratch"/cmake/gasnet_* "$scratch"/make/gasnet_*; do
 	*static*) ldd "$program" | grep -q 'lib\(portals\|gasnet\)' && fail "$program is not static" ;;
 	esac
 done
-[ "$(echo $programs | wc -w)" = 14 ] || fail "not 14 programs of GASNet: $programs"
+[ "$(echo $programs | wc -w)" = 15 ] || fail "not 15 programs of GASNet: $programs"
 "$src/tests/package/consumer/gasnet.sh" "$prefix/bin" $programs || fail "GASNet does not run"
 
 # The fragments and the files for pkg-config have the same names, with the same values.

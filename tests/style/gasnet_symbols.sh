@@ -23,7 +23,7 @@ for header in gasnet.h gasnet_coll.h gasnet_tools.h; do
 	echo "#include <$header>"
 done | cc -E -DGASNET_SEQ -I "$include" -x c - |
 	awk '/^# / { ours = /gasnet[a-z_]*\.h"/; next } ours' | tr '\n' ' ' |
-	sed 's/__attribute__ *(([^;{}]*))//g; s/[;{}]/&\n/g' |
+	sed 's/__attribute__ *(([^()]*\(([^()]*)\)*))//g; s/[;{}]/&\n/g' |
 	grep -v -e '^ *typedef' -e static -e ' return ' |
 	sed -nE -e 's/^.*[ *](gasne[a-z]*_[A-Za-z0-9_]+) *\(.*;$/\1/p' \
 		-e 's/^ *extern [^(]*[ *](gasne[a-z]*_[A-Za-z0-9_]+) *;$/\1/p' |

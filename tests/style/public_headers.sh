@@ -22,7 +22,7 @@ headers=$(cd include && find . -name '*.h' | sed 's,^\./,,' | sort)
 compile() {
 	header=$1
 	shift
-	printf '#include <%s>\n' "$header" "$header" | "$@" - ||
+	{ printf '#include <%s>\n' "$header" "$header" && echo 'extern int any;'; } | "$@" - ||
 		complain "does not compile alone: <$header> with $*"
 }
 
