@@ -22,7 +22,6 @@ static gasneti_lock_t lock = GASNETI_UNLOCKED;
 static struct {
 	uint32_t phase, step, steps;
 	bool notified, unsent;
-	int id, flags;  /* of notify */
 	uint64_t known; /* join of the values */
 	uint64_t result;
 	bool got[2][GASNETI_BARRIER_STEPS];
@@ -121,8 +120,6 @@ void gasnet_barrier_notify(int id, int flags)
 	if (bar.notified)
 		gasneti_fatal("gasnet_barrier_notify twice without a wait between");
 	gasneti_lock(&lock);
-	bar.id = id;
-	bar.flags = flags;
 	bar.step = 0;
 	bar.steps = steps_of(gasneti.nodes);
 	bar.known = gasneti_barrier_value(id, flags);
@@ -133,12 +130,11 @@ void gasnet_barrier_notify(int id, int flags)
 	gasneti_unlock(&lock);
 }
 
-/* Return the outcome for this node: of the join, and of the arguments of its wait. */
-int gasneti_barrier_outcome(
-	uint64_t value, int id, int flags, int id_of_notify, int flags_of_notify)
+/* Return the outcome for this node: whether the value of its wait fits all notifies'. */
+int gasneti_barrier_outcome(uint64_t known, int id, int flags)
 {
-	bool local = flags != flags_of_notify || (!flags && id != id_of_notify);
-	return local || value >> 32 == MISMATCH ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK;
+	uint64_t all = gasneti_barrier_join(known, gasneti_barrier_value(id, flags));
+	return all >> 32 == MISMATCH ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK;
 }
 
 /* End the phase, which is complete; return its outcome for this node. */
@@ -147,7 +143,7 @@ static int finish(int id, int flags)
 	bar.result = bar.known;
 	bar.notified = false;
 	bar.phase++;
-	return gasneti_barrier_outcome(bar.result, id, flags, bar.id, bar.flags);
+	return gasneti_barrier_outcome(bar.result, id, flags);
 }
 
 static int try_finish(int id, int flags)

@@ -25,7 +25,6 @@ struct gasneti_team {
 	struct gasneti_team_barrier {
 		gasnet_coll_handle_t handle; /* between notify and wait */
 		uint64_t value;
-		int id, flags;
 	} barrier;
 };
 
@@ -53,8 +52,7 @@ gasnet_coll_handle_t gasneti_coll_meet(gasnet_team_handle_t team, uint64_t *valu
 /* barrier.c */
 uint64_t gasneti_barrier_value(int id, int flags);
 uint64_t gasneti_barrier_join(uint64_t a, uint64_t b);
-int gasneti_barrier_outcome(
-	uint64_t value, int id, int flags, int id_of_notify, int flags_of_notify);
+int gasneti_barrier_outcome(uint64_t known, int id, int flags);
 
 #pragma GCC visibility pop
 

@@ -116,8 +116,6 @@ void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags)
 	}
 	if (b->handle)
 		gasneti_fatal("gasnet_coll_barrier_notify twice without a wait between");
-	b->id = id;
-	b->flags = flags;
 	b->value = gasneti_barrier_value(id, flags);
 	b->handle = gasneti_coll_meet(team, &b->value);
 }
@@ -132,7 +130,7 @@ int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags)
 	if (gasnet_coll_try_sync(b->handle) != GASNET_OK)
 		return GASNET_ERR_NOT_READY;
 	b->handle = GASNET_COLL_INVALID_HANDLE;
-	return gasneti_barrier_outcome(b->value, id, flags, b->id, b->flags);
+	return gasneti_barrier_outcome(b->value, id, flags);
 }
 
 int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags)

@@ -175,24 +175,35 @@ STATEMENT(115, mismatch_flag)
 	}
 }
 
-/* One node waits with other arguments than it has notified with. */
-static void wait_otherwise(unsigned x, int id, int flags, int wait_id, int wait_flags)
+/* One node waits with other arguments than it has notified with; rc: what it gets. */
+static void wait_otherwise(
+	unsigned x, int id, int flags, int wait_id, int wait_flags, int rc)
 {
 	bool is_x = gn.rank == x;
 	gasnet_barrier_notify(id, flags);
-	CHECK_RC(gasnet_barrier_wait(is_x ? wait_id : id, is_x ? wait_flags : flags),
-		is_x ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK);
+	CHECK_EQ(gasnet_barrier_wait(is_x ? wait_id : id, is_x ? wait_flags : flags),
+		is_x ? rc : GASNET_OK);
 }
 
 STATEMENT(116, wait_with_other_arguments)
 {
+	enum { DIFFERS = GASNET_ERR_BARRIER_MISMATCH };
 	for (unsigned x = 0; x < gn.size; x++) {
-		wait_otherwise(x, 1, 0, 2, 0);
-		wait_otherwise(x, 1, 0, 1, ANONYMOUS);
-		wait_otherwise(x, 1, ANONYMOUS, 1, 0);
-		wait_otherwise(x, INT_MAX, 0, INT_MIN, 0);
+		wait_otherwise(x, 1, 0, 2, 0, DIFFERS);
+		wait_otherwise(x, INT_MAX, 0, INT_MIN, 0, DIFFERS);
+		wait_otherwise(x, 1, 0, 1, MISMATCH, DIFFERS);
+		/* since GASNet 1.20 */
+		wait_otherwise(x, 1, 0, 2, ANONYMOUS, GASNET_OK);
+		wait_otherwise(x, 1, ANONYMOUS, 1, 0, GASNET_OK);
 		CHECK_OK(pass(1, 0));
 	}
+	/* A named wait behind an anonymous notify, where another node has a name. */
+	for (unsigned x = 0; gn.size > 1 && x < gn.size; x++)
+		for (int id = 4; id < 6; id++) {
+			gasnet_barrier_notify(4, gn.rank == x ? ANONYMOUS : 0);
+			CHECK_EQ(gasnet_barrier_wait(gn.rank == x ? id : 4, 0),
+				gn.rank == x && id != 4 ? DIFFERS : GASNET_OK);
+		}
 }
 
 static void try_before_the_last(unsigned late)
@@ -271,7 +282,7 @@ STATEMENT(121, barriers_of_any_number_of_nodes)
 	CHECK_OK(pass(1, 0));
 	CHECK_OK(pass_by_try(2, ANONYMOUS));
 	CHECK_RC(pass(3, MISMATCH), GASNET_ERR_BARRIER_MISMATCH);
-	wait_otherwise(0, 4, 0, 5, 0);
+	wait_otherwise(0, 4, 0, 5, 0, GASNET_ERR_BARRIER_MISMATCH);
 }
 
 STATEMENT(122, handlers_run_in_wait)
