@@ -420,7 +420,9 @@ static bool in_peer_segment(const struct gasneti_message *m)
 
 static int check_message(const struct gasneti_message *m)
 {
-	const char *bad = m->node >= gasneti.nodes       ? "there is no such node"
+	const char *bad = m->node >= gasneti.nodes ? "there is no such node"
+			  : m->handler < m->least_handler
+				  ? "handlers of programs have indexes from 128 to 255"
 			  : m->numargs > GASNETI_ARGS    ? "too many arguments"
 			  : m->category == GASNETI_SHORT ? NULL
 			  : m->category == GASNETI_MEDIUM
@@ -494,6 +496,17 @@ static GASNETI_HOT int do_reply(gasnet_token_t t, struct gasneti_message *m)
 	return GASNET_OK;
 }
 
+/* Send a request, or the answer to one, to a handler of the library. */
+int gasneti_am_send(struct gasneti_message *m)
+{
+	return do_request(m);
+}
+
+int gasneti_am_answer(gasnet_token_t token, struct gasneti_message *m)
+{
+	return do_reply(token, m);
+}
+
 /* Read the arguments of a call into m. */
 #define READ_ARGS(m, n)                                                                  \
 	do {                                                                             \
@@ -508,6 +521,7 @@ static GASNETI_HOT int do_reply(gasnet_token_t t, struct gasneti_message *m)
 #define MESSAGE(m, dest, h, cat, n)                                                      \
 	struct gasneti_message m;                                                        \
 	m.node = dest, m.handler = h, m.category = cat, m.numargs = (uint32_t)(n);       \
+	m.least_handler = GASNETI_FIRST_HANDLER;                                         \
 	m.src = NULL, m.nbytes = 0, m.to = NULL, m.async = false;                        \
 	m.args[0] = m.args[1] = 0
 

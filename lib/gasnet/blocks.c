@@ -78,9 +78,16 @@ static void send_piece(uint32_t node, const struct gasneti_block_key *key, char 
 {
 	void *team = (void *)(uintptr_t)key->team;
 	void *off = (void *)(uintptr_t)offset, *total = (void *)(uintptr_t)all;
-	gasnet_AMRequestMedium8(node, GASNETI_H_COLL, data, n, gasneti_high(team),
-		gasneti_low(team), key->sequence, key->part, gasneti_high(off),
-		gasneti_low(off), gasneti_high(total), gasneti_low(total));
+	gasneti_am_send(&(struct gasneti_message){.node = node,
+		.handler = GASNETI_H_COLL,
+		.category = GASNETI_MEDIUM,
+		.src = data,
+		.nbytes = n,
+		.numargs = 8,
+		.args = {gasneti_high(team), gasneti_low(team),
+			(gasnet_handlerarg_t)key->sequence,
+			(gasnet_handlerarg_t)key->part, gasneti_high(off),
+			gasneti_low(off), gasneti_high(total), gasneti_low(total)}});
 }
 
 /* Send a block.  Wait for credits, and serve messages meanwhile. */

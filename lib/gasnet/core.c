@@ -19,6 +19,8 @@
 #define HEAP_EXTRA ((uint64_t)16 << 20)
 #define LEAST_MAX  ((uint64_t)64 << 20)
 
+enum { HOST_SHIFT = 48 }; /* of the first node of a host, above its credit settings */
+
 struct gasneti_node gasneti = {.waitmode = -1};
 
 const int GASNETI_LINK_THREADS = 1;
@@ -63,7 +65,7 @@ static uintptr_t max_local(void)
 #ifdef GASNET_SEGMENT_EVERYTHING
 	return (uintptr_t)-1;
 #else
-	uint64_t share = memory_available() / 10 * 8 / gasneti.nodes;
+	uint64_t share = memory_available() / 10 * 8 / gasneti.near;
 	uint64_t most = max_segment_setting();
 	share = share < LEAST_MAX ? LEAST_MAX : share;
 	share = share < most ? share : most;
@@ -232,6 +234,22 @@ static void learn_ids(void)
 	gasneti_nodes_hash();
 }
 
+/* Count the nodes of this host; return the first one. */
+static uint32_t first_near(void)
+{
+	uint32_t first = gasneti.me;
+	gasneti.near = 0;
+	for (uint32_t i = gasneti.nodes; i-- > 0;) {
+		unsigned long far = 1;
+		PtlNIDist(gasneti.ni, gasneti.peers[i].id, &far);
+		if (far && i != gasneti.me)
+			continue;
+		gasneti.near++;
+		first = i;
+	}
+	return first;
+}
+
 /* The settings that lenders and holders of credits must have alike, in one number. */
 static uint64_t credit_settings(void)
 {
@@ -243,19 +261,31 @@ static uint64_t credit_settings(void)
 static void compare_credits(void)
 {
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
-		if (gasneti.table[i][1] != credit_settings())
+		if ((gasneti.table[i][1] ^ credit_settings()) << (64 - HOST_SHIFT))
 			gasneti_fatal("node %u has other settings of credits: set "
 				      "GASNET_PORTAL_CRED_PER_NODE, _BANKED_CREDITS, "
 				      "_DYNAMIC_CREDITS and _FLOW_CONTROL alike on all",
 				i);
 }
 
+/* Number the hosts in the order of their first nodes. */
+static void number_hosts(void)
+{
+	uint32_t hosts = 0;
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		uint32_t first = (uint32_t)(gasneti.table[i][1] >> HOST_SHIFT);
+		gasneti.peers[i].host = first < i ? gasneti.peers[first].host : hosts++;
+	}
+}
+
 static void learn_segments(void)
 {
+	uint64_t first = first_near();
 	gasneti.max_local = max_local();
 	gasneti.max_global = gasneti.max_local;
-	exchange(gasneti.max_local, credit_settings());
+	exchange(gasneti.max_local, credit_settings() | first << HOST_SHIFT);
 	compare_credits();
+	number_hosts();
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (gasneti.table[i][0] < gasneti.max_global)
 			gasneti.max_global = gasneti.table[i][0];
@@ -481,7 +511,8 @@ int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int numentries)
 	if (!table || numentries < 0)
 		return GASNET_ERR_BAD_ARG;
 	for (uint32_t i = 0; i < gasneti.nodes && i < (uint32_t)numentries; i++)
-		table[i] = (gasnet_nodeinfo_t){.host = 0, .supernode = i};
+		table[i] = (gasnet_nodeinfo_t){
+			.host = gasneti.peers[i].host, .supernode = i};
 	return GASNET_OK;
 }
 

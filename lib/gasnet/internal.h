@@ -200,6 +200,7 @@ struct gasneti_peer {
 	uint32_t request_lid, reply_lid;
 	struct gasneti_lid *lids;
 	bool exit_seen, exit_acked, dead; /* exit.c */
+	uint32_t host;                    /* number of its host */
 };
 
 /* A request buffer. */
@@ -244,6 +245,7 @@ struct gasneti_stats {
 
 struct gasneti_node {
 	uint32_t state, me, nodes;
+	uint32_t near; /* nodes of this host */
 	int waitmode;
 	_Alignas(64) int64_t tickets; /* each on a line of its own */
 	_Alignas(64) int64_t handlers_free;
@@ -281,6 +283,7 @@ void gasneti_fatal(const char *format, ...)
 	__attribute__((noreturn, cold, format(printf, 1, 2)));
 void gasneti_portals_failed(const char *call, int rc) __attribute__((noreturn, cold));
 void gasneti_peer_died(uint32_t node) __attribute__((noreturn, cold));
+void gasneti_no_node(uint32_t node) __attribute__((noreturn, cold));
 
 /* End the job if a Portals call failed. */
 static inline void gasneti_must(int rc, const char *call)
@@ -387,6 +390,7 @@ struct gasneti_token {
 /* A message to be sent. */
 struct gasneti_message {
 	uint32_t node, handler, category, numargs;
+	uint32_t least_handler; /* 0: of the library */
 	void *src;
 	size_t nbytes;
 	void *to; /* place of a Long payload */
@@ -401,6 +405,8 @@ void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk);
 /* ---- messages (am.c) ---- */
 
 void gasneti_am_attach(void);
+int gasneti_am_send(struct gasneti_message *m);
+int gasneti_am_answer(gasnet_token_t token, struct gasneti_message *m);
 void gasneti_am_request(const ptl_event_t *ev);
 void gasneti_am_payload(const ptl_event_t *ev, bool reply);
 void gasneti_am_reply(const ptl_event_t *ev);

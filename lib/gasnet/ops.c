@@ -151,6 +151,8 @@ GASNETI_HOT void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void 
 		copy(dest, src, nbytes);
 		return;
 	}
+	if (gasneti_unlikely(node >= gasneti.nodes))
+		gasneti_no_node(node);
 	uint64_t remote = (uintptr_t)dest - gasneti.peers[node].base;
 	if (gasneti_likely(nbytes <= GASNETI_SHORT_PUT &&
 			   gasneti.set.local == GASNETI_LOCAL_ALL)) {
@@ -173,6 +175,8 @@ GASNETI_HOT void gasneti_do_get(
 		copy(dest, src, nbytes);
 		return;
 	}
+	if (gasneti_unlikely(node >= gasneti.nodes))
+		gasneti_no_node(node);
 	uint64_t remote = (uintptr_t)src - gasneti.peers[node].base;
 	char *to = dest;
 	while (nbytes) {
@@ -388,7 +392,11 @@ void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
 		gasneti_fatal("gasnet_memset of %zu bytes at %p, outside of the segment",
 			nbytes, dest);
 	memset(dest, value, nbytes);
-	gasnet_AMReplyShort2(token, GASNETI_H_MEMSET_DONE, op_hi, op_lo);
+	gasneti_am_answer(
+		token, &(struct gasneti_message){.handler = GASNETI_H_MEMSET_DONE,
+			       .category = GASNETI_SHORT,
+			       .numargs = 2,
+			       .args = {op_hi, op_lo}});
 }
 
 void gasneti_memset_done(
@@ -403,6 +411,8 @@ static void do_memset(
 	struct gasneti_op *op, gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
 	gasneti_check_remote("gasnet_memset", node, dest, nbytes);
+	if (node >= gasneti.nodes)
+		gasneti_no_node(node);
 	if (!nbytes)
 		return;
 	if (node == gasneti.me) {
@@ -412,9 +422,12 @@ static void do_memset(
 	}
 	void *n = (void *)(uintptr_t)nbytes;
 	op->begun[GASNETI_PUT]++;
-	gasnet_AMRequestShort7(node, GASNETI_H_MEMSET, gasneti_high(dest),
-		gasneti_low(dest), gasneti_high(n), gasneti_low(n), val, gasneti_high(op),
-		gasneti_low(op));
+	gasneti_am_send(&(struct gasneti_message){.node = node,
+		.handler = GASNETI_H_MEMSET,
+		.category = GASNETI_SHORT,
+		.numargs = 7,
+		.args = {gasneti_high(dest), gasneti_low(dest), gasneti_high(n),
+			gasneti_low(n), val, gasneti_high(op), gasneti_low(op)}});
 }
 
 void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)

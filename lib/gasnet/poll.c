@@ -314,7 +314,7 @@ static bool may_sleep(gasneti_wait_t *wait)
 	int mode = gasneti_get(&gasneti.waitmode);
 	if (mode == GASNET_WAIT_SPIN)
 		return false;
-	if (mode == GASNET_WAIT_BLOCK || (mode < 0 && gasneti.nodes > gasneti.cpus))
+	if (mode == GASNET_WAIT_BLOCK || (mode < 0 && gasneti.near > gasneti.cpus))
 		return true;
 	if (++wait->turns % CLOCK_EVERY)
 		return false;

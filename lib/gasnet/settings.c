@@ -239,6 +239,12 @@ void gasneti_portals_failed(const char *call, int rc)
 	gasneti_fatal("%s: %s", call, PtlErrorStr((unsigned)rc));
 }
 
+void gasneti_no_node(uint32_t node)
+{
+	gasneti_fatal("a put, get or memset to node %u; expected 0 to %u", node,
+		gasneti.nodes - 1);
+}
+
 /*
  * An operation failed since its peer has died: end the job.  If the peer has left, its
  * EXIT is here, and the watch thread ends this process with its code.

@@ -8,16 +8,18 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { H_NONE = 128, H_OTHER, H_RULE, H_RULE_BACK, H_UNKNOWN = 250 };
+enum { H_NONE = 128, H_OTHER, H_RULE, H_RULE_BACK, H_MISREPLY, H_UNKNOWN = 250 };
 
 static void none(gasnet_token_t token);
 static void other(gasnet_token_t token);
 static void break_rule(gasnet_token_t token, gasnet_handlerarg_t rule);
 static void break_rule_back(gasnet_token_t token, gasnet_handlerarg_t rule);
 static void take_bytes(gasnet_token_t token, void *buf, size_t n);
+static void reply_wrongly(gasnet_token_t token, gasnet_handlerarg_t handler);
 
 static gasnet_handlerentry_t table[] = {{H_NONE, none}, {H_OTHER, take_bytes},
-	{H_RULE, break_rule}, {H_RULE_BACK, break_rule_back}};
+	{H_RULE, break_rule}, {H_RULE_BACK, break_rule_back},
+	{H_MISREPLY, reply_wrongly}};
 const struct gn_program gn_program = {.is_driver = true, GN_TABLE(table)};
 
 static int number(int nth)
@@ -193,12 +195,16 @@ static int call_wrongly(int which)
 		return gasnet_AMRequestLongAsync0(0, H_OTHER, bytes, most, gn_at(0, 0));
 	case 5:
 		return gasnet_AMRequestLong0(gn.size, H_OTHER, bytes, 8, gn_at(0, 0));
-	case 6: /* outside of the segment */
-		return gasnet_AMRequestLong0(0, H_OTHER, bytes, 8, bytes);
+	case 6: /* handlers of the library */
+		return gasnet_AMRequestShort0(0, 127);
 	case 7:
+		return gasnet_AMRequestMedium0(gn.rank, 66, bytes, 8);
+	case 8: /* outside of the segment */
+		return gasnet_AMRequestLong0(0, H_OTHER, bytes, 8, bytes);
+	case 9:
 		return gasnet_AMRequestLong0(
 			0, H_OTHER, bytes, 8, (char *)gn_at(0, gn.seg[0].size) - 4);
-	case 8:
+	case 10:
 		return gasnet_AMRequestLongAsync0(
 			0, H_OTHER, bytes, 8, (char *)gn_at(0, 0) - 8);
 	default:
@@ -217,12 +223,68 @@ SCENE(wrong_arguments)
 		CHECK_OK(gasnet_AMPoll());
 }
 
+/* A handler of the library gets no reply of the program, here or elsewhere. */
+static void reply_wrongly(gasnet_token_t token, gasnet_handlerarg_t handler)
+{
+	told(gasnet_AMReplyShort0(token, (gasnet_handler_t)handler));
+}
+
+/* Arguments: the handler of the reply, and the node that is to reply. */
+SCENE(wrong_reply)
+{
+	gn_scene_up();
+	meet(1);
+	gn_mark();
+	if (gn.rank == 0)
+		CHECK_OK(gasnet_AMRequestShort1(
+			(gasnet_node_t)number(1), H_MISREPLY, number(0)));
+	for (;;)
+		CHECK_OK(gasnet_AMPoll());
+}
+
+/* Operations without a return code, with a node that is not there. */
+SCENE(wrong_node)
+{
+	static char bytes[8];
+	gn_scene_up();
+	gasnet_node_t node = gn.size;
+	gn_mark();
+	switch (number(0)) {
+	case 0:
+		gasnet_put(node, gn_at(0, 0), bytes, 8);
+		break;
+	case 1:
+		gasnet_get(bytes, node, gn_at(0, 0), 8);
+		break;
+	case 2:
+		gasnet_wait_syncnb(gasnet_put_nb_bulk(node, gn_at(0, 0), bytes, 8));
+		break;
+	case 3:
+		gasnet_memset(node, gn_at(0, 0), 0, 8);
+		break;
+	default:
+		(void)gasnet_get_val(node, gn_at(0, 0), 8);
+	}
+	_exit(0); /* in vain */
+}
+
 static void check_wrong(int from, int to)
 {
 	char word[16];
 	for (int i = from; i <= to; i++) {
 		snprintf(word, sizeof word, "%d", i);
 		CHECK_FATAL(gn_scene(2, "wrong_arguments", word));
+	}
+}
+
+static void check_wrong_nodes(void)
+{
+	char word[16];
+	for (int i = 0; i < 5; i++) {
+		snprintf(word, sizeof word, "%d", i);
+		struct gn_run *r = gn_scene(2, "wrong_node", word);
+		CHECK_FATAL(r);
+		CHECK(strstr(r->err, "node 2"));
 	}
 }
 
@@ -241,7 +303,11 @@ SCENE(wrong_lists)
 
 STATEMENT(61, wrong_node_and_too_many_bytes)
 {
-	check_wrong(0, 5);
+	check_wrong(0, 7);
+	check_wrong_nodes();
+	CHECK_FATAL(gn_scene(2, "wrong_reply", "0 0"));
+	CHECK_FATAL(gn_scene(2, "wrong_reply", "0 1"));
+	CHECK_FATAL(gn_scene(2, "wrong_reply", "127 1"));
 	CHECK_FATAL(gn_scene(1, "wrong_lists", "0"));
 	if (GN_IS_DEBUG && GN_HAS_SEGMENT)
 		CHECK_FATAL(gn_scene(1, "wrong_lists", "1"));
@@ -250,7 +316,7 @@ STATEMENT(61, wrong_node_and_too_many_bytes)
 STATEMENT(62, long_outside_of_the_segment)
 {
 	NEED_SEGMENT();
-	check_wrong(6, 8);
+	check_wrong(8, 10);
 }
 
 /* ---- rules of locks and sections ---- */

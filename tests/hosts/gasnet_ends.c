@@ -4,7 +4,8 @@
  *
  * Node 0 calls gasnet_exit, node 1 returns from main, node 2 calls exit; the others make
  * no call until the library ends them.  The launcher must take each of them for a process
- * that has ended well: mpirun fails if one leaves by _exit.
+ * that has ended well: mpirun fails if one leaves by _exit.  Before that they look which
+ * nodes share a host, and its memory: two on each.
  */
 #include <gasnet.h>
 
@@ -19,12 +20,40 @@ static void barrier(void)
 		gasnet_exit(1);
 }
 
+static unsigned long long memory_available(void)
+{
+	unsigned long long kib = 0;
+	FILE *f = fopen("/proc/meminfo", "r");
+	if (f && fscanf(f, "MemTotal: %*u kB MemFree: %*u kB MemAvailable: %llu", &kib) <
+			 1)
+		kib = 0;
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+static int hosts_are_known(void)
+{
+	gasnet_nodeinfo_t info[GASNET_MAXNODES];
+	if (gasnet_getNodeInfo(info, GASNET_MAXNODES) != GASNET_OK)
+		return 0;
+	for (gasnet_node_t i = 0; i < gasnet_nodes(); i++)
+		if (info[i].host != i / 2 || info[i].supernode != i)
+			return 0;
+	/* The segment may have 0.8 of the memory by the nodes of this host, not by all. */
+	return gasnet_getMaxLocalSegmentSize() > memory_available() / 5;
+}
+
 int main(int argc, char **argv)
 {
 	if (gasnet_init(&argc, &argv) != GASNET_OK ||
 		gasnet_attach(NULL, 0, 0, 0) != GASNET_OK) {
 		fprintf(stderr, "gasnet_ends: gasnet_init or gasnet_attach failed\n");
 		return 1;
+	}
+	if (!hosts_are_known()) {
+		fprintf(stderr, "gasnet_ends: wrong hosts, or too little memory\n");
+		gasnet_exit(2);
 	}
 	barrier();
 	switch (gasnet_mynode()) {
