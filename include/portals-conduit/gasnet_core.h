@@ -2,7 +2,8 @@
 /*
  * portals-conduit/gasnet_core.h - the name by which configure scripts find this conduit
  *
- * All of the interface is in gasnet.h.  A script that looks for this file defines no mode.
+ * All of the interface is in gasnet.h.  A script that looks for this file defines no
+ * mode.
  */
 #ifndef _GASNET_CORE_H
 #define _GASNET_CORE_H

@@ -311,24 +311,35 @@ static GASNETI_HOT void await_local(struct gasneti_op *op)
 		GASNETI_SAFE, gasneti_acquire(&op->local_done) == op->local_begun);
 }
 
+/*
+ * Take the credits and the chunk of a request, or neither.  A thread that waits at FULL
+ * holds none of both: its polls advance collectives, whose requests need the same.
+ */
+static GASNETI_HOT bool request_try(
+	struct gasneti_peer *peer, uint32_t credits, uint32_t *want, int *chunk)
+{
+	if (!gasneti_credits_take(peer, credits, want))
+		return false;
+	*chunk = gasneti_chunk_take(&gasneti.requests);
+	if (gasneti_likely(*chunk >= 0))
+		return true;
+	gasneti_credits_back(peer, credits - 1);
+	return false;
+}
+
 /* Take the credits and the chunk of a request; store the number of credits to ask for. */
 static GASNETI_HOT uint32_t request_begin(
 	struct gasneti_peer *peer, uint32_t credits, uint32_t *want)
 {
-	int chunk = -1;
+	int chunk = 0;
 	*want = 0;
-	while (!gasneti_credits_take(peer, credits, NULL))
+	while (!request_try(peer, credits, NULL, &chunk))
 		if (!gasneti_poll_safe()) {
+			gasneti_count(&gasneti.stats.chunk_stalls, chunk < 0);
 			gasneti_wait_for(
-				GASNETI_FULL, gasneti_credits_take(peer, credits, want));
+				GASNETI_FULL, request_try(peer, credits, want, &chunk));
 			break;
 		}
-	chunk = gasneti_chunk_take(&gasneti.requests);
-	if (gasneti_unlikely(chunk < 0)) {
-		gasneti_count(&gasneti.stats.chunk_stalls, 1);
-		gasneti_wait_for(GASNETI_FULL,
-			(chunk = gasneti_chunk_take(&gasneti.requests)) >= 0);
-	}
 	return (uint32_t)chunk;
 }
 

@@ -16,11 +16,13 @@
 #define MODE "parsync"
 #endif
 
-enum { H_COUNT = 128, INDEXES = 64, OURS = 38, OURS_TOO = 39 };
+enum { H_COUNT = 128, H_TELL, INDEXES = 64, OURS = 38, OURS_TOO = 39 };
 
 static void count(gasnet_token_t token, void *buf, size_t n);
 
-static gasnet_handlerentry_t table[] = {{H_COUNT, count}};
+static void tell(gasnet_token_t token);
+
+static gasnet_handlerentry_t table[] = {{H_COUNT, count}, {H_TELL, tell}};
 const struct gn_program gn_program = {.is_driver = true, GN_TABLE(table)};
 
 static _Atomic unsigned counted;
@@ -29,6 +31,12 @@ static void count(gasnet_token_t token, void *buf, size_t n)
 {
 	(void)token, (void)buf, (void)n;
 	counted++;
+}
+
+static void tell(gasnet_token_t token)
+{
+	(void)token;
+	gn_job->word[2] = 1;
 }
 
 static void meet(unsigned n)
@@ -175,6 +183,49 @@ STATEMENT(158, no_node_drops_a_message)
 	}
 }
 
+enum { BLOCK = 4000 };
+
+/* This node has two chunks: one has the meeting of the collective, one a request. */
+static void send_in_a_collective(void)
+{
+	static char bytes[1500];
+	CHECK_OK(gasnet_AMRequestShort0(1, H_TELL));
+	gn_job->word[0] = 1;
+	AWAIT(gn_job->word[1]);
+	CHECK_OK(gasnet_AMRequestMedium0(1, H_COUNT, bytes, sizeof bytes));
+}
+
+/* The collective's message is there, then the request: no reply before both are read. */
+static void answer_late(void)
+{
+	CHECK_OK(gasnet_AMRequestShort0(0, H_TELL));
+	gn_job->word[1] = 1;
+	AWAIT(gn_job->word[2]);
+}
+
+/*
+ * Node 0 sends a request of six credits while it has no chunk.  As it waits, node 1 comes
+ * to the meeting of the collective, whose blocks then need all eight credits of node 1.
+ */
+SCENE(collective_in_a_request)
+{
+	static char src[2 * BLOCK], dst[2 * BLOCK];
+	gn_scene_up();
+	gasnet_coll_init(0, 0, 0, 0, 0);
+	meet(1);
+	if (gn.rank == 1)
+		AWAIT(gn_job->word[0]);
+	gasnet_coll_handle_t exchange = gasnet_coll_exchange_nb(GASNET_TEAM_ALL, dst, src,
+		BLOCK, GASNET_COLL_LOCAL | GASNET_COLL_IN_ALLSYNC);
+	if (gn.rank == 0)
+		send_in_a_collective();
+	else
+		answer_late();
+	gasnet_coll_wait_sync(exchange);
+	pass_barrier();
+	gn_scene_done();
+}
+
 static void least_parameters(void)
 {
 	gn_env("GASNET_PORTAL_CRED_PER_NODE", "8");
@@ -192,6 +243,9 @@ STATEMENT(159, no_queue_overflows)
 		CHECK_STATUS(r, 0);
 		CHECK(!strstr(r->err, "PTL_EQ_DROPPED"));
 	}
+	least_parameters();
+	gn_env("GASNET_PORTAL_SB_CHUNKS", "2");
+	CHECK_STATUS(gn_scene(2, "collective_in_a_request", ""), 0);
 }
 
 /* ---- statistics at exit ---- */

@@ -40,7 +40,7 @@ static int hosts_are_known(void)
 	for (gasnet_node_t i = 0; i < gasnet_nodes(); i++)
 		if (info[i].host != i / 2 || info[i].supernode != i)
 			return 0;
-	/* The segment may have 0.8 of the memory by the nodes of this host, not by all. */
+	/* The nodes of this host share 0.8 of its memory, not those of all hosts. */
 	return gasnet_getMaxLocalSegmentSize() > memory_available() / 5;
 }
 

@@ -2,7 +2,9 @@
 /*
  * What nodes of GASNet wait for (lib/gasnet/am.c, poll.c): each of NODES sends requests to
  * each other one; a request takes a credit of its target and a chunk, which its reply
- * brings back, and a reply takes a chunk, which its SEND_END brings back.
+ * brings back, and a reply takes a chunk, which its SEND_END brings back.  The polls of a
+ * node that waits for these also advance its collectives: node 0 has a block to send, by a
+ * request to the same node, and the request that waits goes on when that is sent.
  *
  * Checked: no deadlock; each node gets all its replies; no request handler begins inside
  * of another one; the queues have room for all events.
@@ -24,11 +26,14 @@
 #define TICKET_1_request_begin 1 /* serve requests while credits lack */
 #define TICKET_2_reply_chunk   2 /* serve no requests while a reply waits */
 #define TICKET_3_make_queues   3 /* a queue of its own for requests */
+#define TICKET_4_request_try   4 /* take the credit and the chunk, or neither */
 
 /* The last mistake shows with two requests; without it they have 8,465,177 states. */
 #ifndef EACH
 #define EACH (WITHOUT == TICKET_3_make_queues -> 2 : 1)
 #endif
+
+#define BLOCKS (me == 0)
 
 #define REQUEST 0
 #define REPLY   1
@@ -100,19 +105,36 @@ inline serve(from)
 
 proctype program(byte me)
 {
-	byte to, count, kind, node, asker;
-	bool in_handler;
+	byte to, count, blocks, kind, node, asker;
+	bool in_handler, in_collective, held;
 	to = (me + 1) % NODES;
+	blocks = BLOCKS;
 	do
 	/* Send a request when its credit and its chunk are there. */
 	:: atomic {
-		count < EACH * OTHERS && credit[me * NODES + to] && chunks[me] ->
-		credit[me * NODES + to]--;
+		!in_collective && count < EACH * OTHERS && chunks[me] &&
+		(held || credit[me * NODES + to]) ->
+		if :: held -> held = false :: else -> credit[me * NODES + to]-- fi;
 		chunks[me]--;
 		post(to, REQUEST, me);
 		count++;
 		to = (to + 1) % NODES;
 		if :: to == me -> to = (to + 1) % NODES :: else fi
+	}
+	:: atomic {
+		WITHOUT == TICKET_4_request_try && !in_collective && !held &&
+		count < EACH * OTHERS && credit[me * NODES + to] ->
+		credit[me * NODES + to]--;
+		held = true
+	}
+	/* Send the block of a collective, from within a poll. */
+	:: atomic { blocks && !in_collective -> in_collective = true; blocks-- }
+	:: atomic {
+		in_collective && credit[me * NODES + to] && chunks[me] ->
+		credit[me * NODES + to]--;
+		chunks[me]--;
+		post(to, REQUEST, me);
+		in_collective = false
 	}
 	/* Poll. */
 	:: atomic { safe[me]?kind, node -> safe_event(kind, node) }
@@ -125,7 +147,7 @@ proctype program(byte me)
 		:: kind == REQUEST -> serve(node)
 		:: else -> atomic { safe_event(kind, node) }
 		fi
-	:: answered[me] == EACH * OTHERS -> break
+	:: answered[me] == EACH * OTHERS + BLOCKS -> break
 	od;
 	/* All replies are there: this node polls until all nodes have theirs. */
 	done++;
