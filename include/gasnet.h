@@ -313,8 +313,11 @@ uintptr_t gasnet_getMaxGlobalSegmentSize(void);
  *
  * Does not return.  Flushes the output of this node, tells all other nodes, which get
  * SIGQUIT and end, too, and ends the process after a bounded time (GASNET_EXITTIMEOUT, in
- * seconds).  If several nodes call it, the status is that of one of them.  A node that is
- * to print before the end does so before a barrier in front of this call.
+ * seconds).  If several nodes call it, the status is that of one of them; in a handler of
+ * SIGQUIT the number of the node that ends the job counts, if the program gave one there.
+ * A node that is to print before the end does so before a barrier in front of this call.
+ * If a signal handler calls it within a call of GASNet, that call goes on, and the code
+ * behind it, until the process ends.
  *
  * Any thread, any context after gasnet_init: handlers, with locks held, signal handlers.
  */

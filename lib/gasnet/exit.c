@@ -29,8 +29,9 @@
  * unblocked: a crash in fflush parks the thread, and the watch thread ends the process.
  * The library's handlers return, except those of crashes: the thread may be inside a call
  * of Portals, whose lease it gives back when it goes on until the process ends.  If a
- * handler of the program calls gasnet_exit there, or such a call crashes, the lease is
- * lost, the watch thread cannot send, and the last resort ends the process.
+ * handler of the program ends the job there, the library leaves that handler for good, and
+ * the thread goes on, too.  If such a call crashes, the lease is lost: the signal ends the
+ * process at once, and the launcher, or their watch threads, tell the other nodes.
  * A child that the program forks has the handlers, but no watch thread: there the signals
  * have their default effects, and gasnet_exit ends the child alone.
  */
@@ -38,13 +39,17 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "internal.h"
 
 enum { RUN, CLAIMED, LEAVING };
 enum { NONE = 1, ALL };
 enum { RESEND_MS = 200, FOLLOW_MS = 1000, QUIT_MS = 2000, FLUSH_MS = 2000 };
+
+#define GIVEN ((uint64_t)1 << 32) /* in EXIT's header data: the program gave the code */
 
 static uint32_t state;    /* RUN, CLAIMED or LEAVING */
 static uint32_t remote;   /* EXIT of another node has come */
@@ -54,6 +59,7 @@ static uint32_t all_told; /* it may go on */
 static uint32_t quit_sent; /* SIGQUIT has been raised, or will never be */
 static uint32_t term;      /* SIGTERM or its like has raised SIGQUIT */
 static int code, remote_code, term_code, end_signal;
+static bool code_given, remote_given; /* by the program, and not by a signal or a death */
 static uint64_t timeout_ms;
 static uint32_t fewer;
 static pthread_t watcher, exiting;
@@ -84,7 +90,10 @@ void gasneti_exit_event(const ptl_event_t *ev)
 	uint32_t to = (uint32_t)(ev->match_bits >> 32);
 	if (ev->type == PTL_EVENT_PUT_END && from < gasneti.nodes) {
 		gasneti_set(&gasneti.peers[from].exit_seen, true);
-		gasneti_set(&remote_code, (int)(uint32_t)ev->hdr_data);
+		if (ev->hdr_data & GIVEN || !gasneti_get(&remote_given))
+			gasneti_set(&remote_code, (int)(uint32_t)ev->hdr_data);
+		if (ev->hdr_data & GIVEN)
+			gasneti_set(&remote_given, true);
 		gasneti_release(&remote, 1);
 		wake_watcher();
 	} else if (ev->type == PTL_EVENT_ACK && to < gasneti.nodes) {
@@ -114,12 +123,14 @@ void gasneti_exit_check(void)
 /* Tell the nodes that have not acknowledged yet. */
 static void tell_all(void)
 {
+	bool is_given = gasneti_get(&code_given) || gasneti_get(&remote_given);
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
 		const struct gasneti_peer *peer = &gasneti.peers[i];
 		if (i != gasneti.me && !gasneti_get(&peer->exit_acked) &&
 			!gasneti_get(&peer->dead))
 			PtlPut(gasneti.exit_md, PTL_ACK_REQ, peer->id, GASNETI_AM_PTE, 0,
-				GASNETI_MD_EXIT | (uint64_t)i << 32, 0, (uint32_t)code);
+				GASNETI_MD_EXIT | (uint64_t)i << 32, 0,
+				(uint32_t)code | (is_given ? GIVEN : 0));
 	}
 }
 
@@ -310,6 +321,60 @@ static bool is_alone(int signal)
 	       (told && (signal || pthread_equal(pthread_self(), exiting)));
 }
 
+/* ---- signal handlers that have interrupted a call of Portals ---- */
+
+/* Return true if the calling thread is in one: it may hold the lease. */
+static bool interrupts_portals(void)
+{
+	ptl_sr_value_t drops;
+	return PtlNIStatus(gasneti.ni, PTL_SR_DROP_COUNT, &drops) == PTL_NO_SPACE;
+}
+
+#if defined(__x86_64__)
+/* The innermost frame that a signal has interrupted, as the kernel has saved it. */
+struct interrupted {
+	ucontext_t *context;
+	uintptr_t stack; /* of the frame before, or of this one */
+	bool found;
+};
+
+static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *frame, void *arg)
+{
+	struct interrupted *i = arg;
+	int exact = 0; /* the frame stands at an instruction, and not behind a call */
+	uintptr_t at = _Unwind_GetIPInfo(frame, &exact), stack = _Unwind_GetCFA(frame);
+	i->context = (ucontext_t *)i->stack;
+	i->stack = stack;
+	if (!exact)
+		return _URC_NO_REASON;
+	const greg_t *saved = i->context->uc_mcontext.gregs;
+	i->found = (uintptr_t)saved[REG_RIP] == at && (uintptr_t)saved[REG_RSP] == stack;
+	return _URC_END_OF_STACK;
+}
+
+/* Leave the signal handler, and go on with the code that it has interrupted, with the
+ * signals blocked that are now.  Return if its frame is not found. */
+static void go_on(void)
+{
+	struct interrupted i = {.found = false};
+	sigset_t blocked;
+	_Unwind_Backtrace(look_at_frame, &i);
+	if (!i.found)
+		return;
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	memcpy(&i.context->uc_sigmask, &blocked, _NSIG / 8); /* the kernel's part */
+	__asm__ volatile("mov %0, %%rsp\n\tsyscall"
+			 :
+			 : "r"(i.context), "a"((long)SYS_rt_sigreturn)
+			 : "memory");
+	__builtin_unreachable();
+}
+#else
+static void go_on(void)
+{
+}
+#endif
+
 /* Leave the job, as begin_end has it; the calling thread never returns. */
 void gasneti_leave(int with, int signal, bool in_signal)
 {
@@ -324,21 +389,38 @@ void gasneti_leave(int with, int signal, bool in_signal)
 		quick_exit(with);
 	}
 	begin_end(with, signal, in_signal);
+	if (interrupts_portals()) { /* then the watch thread waits for the lease */
+		if (signal)
+			end_by_signal(signal);
+		go_on();
+	}
 	for (;;)
 		pause();
+}
+
+/* Return the job's status, for which the program gives a number here: the number of the
+ * node that ends the job wins over those of handlers of SIGQUIT. */
+static int given(int status)
+{
+	if (gasneti_acquire(&remote) && gasneti_get(&remote_given))
+		return gasneti_get(&remote_code);
+	if (gasneti_acquire(&state) == RUN)
+		gasneti_set(&code_given, true);
+	return status;
 }
 
 void gasnet_exit(int exitcode)
 {
 	if (gasneti.state == GASNETI_FRESH)
 		exit(exitcode);
-	gasneti_leave(exitcode, 0, false);
+	gasneti_leave(given(exitcode), 0, false);
 }
 
 /*
  * The program returns from main, or calls exit.  When all nodes know, exit goes on with
  * the program's functions that were registered before gasnet_init; also if another node
- * began to leave.  Not so in a handler of SIGQUIT, which may have interrupted anything.
+ * began to leave.  Not so in a handler of SIGQUIT, which may have interrupted anything,
+ * nor in another one that has interrupted a call of Portals.
  */
 static void on_end(int status, void *unused)
 {
@@ -347,9 +429,12 @@ static void on_end(int status, void *unused)
 		return;
 	block_signals(); /* no handler ends the job before begin_end */
 	exiting = pthread_self();
-	if (!gasneti_acquire(&quit_sent))
+	bool in_handler = interrupts_portals();
+	if (!in_handler && !gasneti_acquire(&quit_sent))
 		gasneti_release(&returns, 1);
-	begin_end(status, 0, false);
+	begin_end(given(status), 0, false);
+	if (in_handler)
+		go_on();
 	while (!gasneti_acquire(&returns) || !gasneti_acquire(&all_told))
 		nap_ms(1);
 }

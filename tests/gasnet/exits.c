@@ -5,6 +5,8 @@
  */
 #include "gn.h"
 
+#include <portals3.h>
+
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -188,6 +190,8 @@ static _Noreturn void end_by(const char *how)
 		_exit(7);
 	if (strcmp(how, "abort") == 0)
 		abort();
+	if (strcmp(how, "badput") == 0) /* crashes within Portals */
+		gasnet_put(gn.next, gn_at(gn.next, 0), (void *)(uintptr_t)0x10008, 8);
 	raise(atoi(how));
 	_exit(93);
 }
@@ -424,10 +428,40 @@ SCENE(catches_quit)
 	if (number(1) == (int)gn.rank) {
 		let_others_begin();
 		gn_mark();
-		gasnet_exit(4);
+		gasnet_exit(6); /* and not the number of the handlers */
 	}
 	do_meanwhile(gn.argv[0]);
 	_exit(90);
+}
+
+static ptl_handle_ni_t ni;
+
+/* End the job if this has interrupted a call of Portals. */
+static void on_tick_in_portals(int number_of_signal)
+{
+	ptl_sr_value_t drops;
+	(void)number_of_signal;
+	if (PtlNIStatus(ni, PTL_SR_DROP_COUNT, &drops) != PTL_NO_SPACE)
+		return;
+	gn_mark();
+	if (number(0))
+		exit(0);
+	gasnet_exit(0);
+}
+
+/* A handler whose thread may hold the lease: the other nodes hear of the end. */
+SCENE(exits_within_portals)
+{
+	const struct itimerval often = {{0, 1000}, {0, 1000}};
+	gn_scene_up();
+	int rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni);
+	CHECK(rc == PTL_OK || rc == PTL_IFACE_DUP);
+	meet(1);
+	if (gn.rank == 0) {
+		signal(SIGALRM, on_tick_in_portals);
+		CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+	}
+	poll();
 }
 
 static void check_handlers(const struct gn_run *r, unsigned nodes, unsigned except)
@@ -443,9 +477,11 @@ STATEMENT(143, quit_handler_runs_once_on_each_other_node)
 	const unsigned except[] = {0, 1, 2, 1, 1, 2};
 	for (int i = 0; i < 6; i++) {
 		struct gn_run *r = gn_scene(3, "catches_quit", words[i]);
-		CHECK_STATUS(r, 4);
+		CHECK_STATUS(r, 6);
 		check_handlers(r, 3, except[i]);
 	}
+	for (int i = 0; i < 4; i++)
+		CHECK_STATUS(gn_scene(3, "exits_within_portals", i % 2 ? "1" : "0"), 0);
 }
 
 /* SIGHUP that is ignored, as by nohup, stays ignored. */
@@ -534,6 +570,8 @@ STATEMENT(145, sudden_end_of_one_node)
 				gn_fail(__FILE__, __LINE__, "%s, %s: status %d: %.400s",
 					ways[w], others[o], r->status, r->err);
 		}
+	gn_env("GASNET_EXITTIMEOUT", "1000"); /* it does not wait for its own lease */
+	CHECK_STATUS(end_one(3, "badput", "poll", 0), 128 + SIGSEGV);
 }
 
 /* ---- output ---- */
