@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gasnet_config.h - the release of GASNet whose interface this is, and what configure
- * scripts look for
+ * gasnet_config.h - the release of GASNet with this interface, and other words for
+ * configure scripts
  *
  * Programs include gasnet.h or gasnet_tools.h, which include this file.  It declares no
  * function and needs no library.

@@ -29,9 +29,10 @@
  * unblocked: a crash in fflush parks the thread, and the watch thread ends the process.
  * The library's handlers return, except those of crashes: the thread may be inside a call
  * of Portals, whose lease it gives back when it goes on until the process ends.  If a
- * handler of the program ends the job there, the library leaves that handler for good, and
- * the thread goes on, too.  If such a call crashes, the lease is lost: the signal ends the
- * process at once, and the launcher, or their watch threads, tell the other nodes.
+ * handler of the program ends the job there, the library leaves that handler for good,
+ * and the thread goes on, too.  If such a call crashes, the lease is lost: the signal
+ * ends the process at once, and the launcher, or their watch threads, tell the other
+ * nodes.
  * A child that the program forks has the handlers, but no watch thread: there the signals
  * have their default effects, and gasnet_exit ends the child alone.
  */

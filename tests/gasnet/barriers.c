@@ -175,7 +175,7 @@ STATEMENT(115, mismatch_flag)
 	}
 }
 
-/* One node waits with other arguments than it has notified with; rc: what it gets. */
+/* One node waits with other arguments than it has notified with; rc: its result. */
 static void wait_otherwise(
 	unsigned x, int id, int flags, int wait_id, int wait_flags, int rc)
 {
