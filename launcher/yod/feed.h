@@ -17,8 +17,7 @@ struct p3_feed {
 	struct p3_frames *from;
 	int to; /* -1: closed */
 	bool ended;
-	size_t at, len;
-	char buf[P3_FRAMES_ROOM];
+	struct p3_backlog bytes; /* P3_FRAMES_ROOM at most */
 };
 
 /* Make the pipe, and set *read_end_out.  Return 0 or -errno. */

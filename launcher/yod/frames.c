@@ -28,42 +28,9 @@ int p3_frames_open(struct p3_frames *c, int in, int out)
 
 void p3_frames_close(struct p3_frames *c)
 {
-	free(c->got.at);
-	free(c->owed.at);
+	p3_backlog_free(&c->got);
+	p3_backlog_free(&c->owed);
 	*c = (struct p3_frames){.in = -1, .out = -1};
-}
-
-/* ---- bytes ---- */
-
-static size_t held(const struct p3_frames_bytes *b)
-{
-	return b->end - b->begin;
-}
-
-/* Make room for len more bytes behind the others. */
-static bool make_room(struct p3_frames_bytes *b, size_t len)
-{
-	if (b->begin) {
-		memmove(b->at, b->at + b->begin, held(b));
-		b->end -= b->begin;
-		b->begin = 0;
-	}
-	if (b->room - b->end >= len)
-		return true;
-	size_t room = 2 * (b->end + len);
-	char *at = realloc(b->at, room);
-	if (!at)
-		return false;
-	b->at = at;
-	b->room = room;
-	return true;
-}
-
-static void append(struct p3_frames_bytes *b, const void *bytes, size_t len)
-{
-	if (len)
-		memcpy(b->at + b->end, bytes, len);
-	b->end += len;
 }
 
 /* ---- sending ---- */
@@ -71,20 +38,20 @@ static void append(struct p3_frames_bytes *b, const void *bytes, size_t len)
 void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes)
 {
 	f.magic = P3_FRAMES_MAGIC;
-	if (!c->error && !make_room(&c->owed, sizeof f + f.len))
+	if (!c->error && !p3_backlog_room(&c->owed, sizeof f + f.len))
 		c->error = -ENOMEM;
 	if (c->error)
 		return;
-	append(&c->owed, &f, sizeof f);
-	append(&c->owed, bytes, f.len);
+	(void)p3_backlog_add(&c->owed, &f, sizeof f);
+	(void)p3_backlog_add(&c->owed, bytes, f.len);
 	(void)p3_frames_flush(c);
 }
 
 int p3_frames_flush(struct p3_frames *c)
 {
-	struct p3_frames_bytes *b = &c->owed;
-	while (!c->error && held(b)) {
-		ssize_t n = write(c->out, b->at + b->begin, held(b));
+	struct p3_backlog *b = &c->owed;
+	while (!c->error && p3_backlog_len(b)) {
+		ssize_t n = write(c->out, p3_backlog_bytes(b), p3_backlog_len(b));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
@@ -92,7 +59,7 @@ int p3_frames_flush(struct p3_frames *c)
 		if (n < 0)
 			c->error = -errno;
 		else
-			b->begin += (size_t)n;
+			p3_backlog_take(b, (size_t)n);
 	}
 	if (c->error)
 		b->begin = b->end = 0;
@@ -101,18 +68,19 @@ int p3_frames_flush(struct p3_frames *c)
 
 size_t p3_frames_owes(const struct p3_frames *c)
 {
-	return held(&c->owed);
+	return p3_backlog_len(&c->owed);
 }
 
 /* ---- receiving ---- */
 
 int p3_frames_fill(struct p3_frames *c)
 {
-	if (!make_room(&c->got, READ_AT_ONCE))
+	char *to = p3_backlog_room(&c->got, READ_AT_ONCE);
+	if (!to)
 		return -ENOMEM;
 	ssize_t n;
 	do
-		n = read(c->in, c->got.at + c->got.end, READ_AT_ONCE);
+		n = read(c->in, to, READ_AT_ONCE);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
@@ -123,9 +91,10 @@ int p3_frames_fill(struct p3_frames *c)
 /* Judge the first word, which all versions have.  Return 0 or -errno. */
 static int judge(const struct p3_frames *c, uint32_t *magic_out)
 {
-	size_t n = held(&c->got) < sizeof *magic_out ? held(&c->got) : sizeof *magic_out;
+	size_t len = p3_backlog_len(&c->got);
+	size_t n = len < sizeof *magic_out ? len : sizeof *magic_out;
 	uint32_t magic = P3_FRAMES_MAGIC;
-	memcpy(&magic, c->got.at + c->got.begin, n);
+	memcpy(&magic, p3_backlog_bytes(&c->got), n);
 	*magic_out = magic;
 	if (magic == P3_FRAMES_MAGIC)
 		return 0;
@@ -137,34 +106,35 @@ static int judge(const struct p3_frames *c, uint32_t *magic_out)
 int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out)
 {
 	struct p3_frame f;
-	if (!held(&c->got))
+	if (!p3_backlog_len(&c->got))
 		return -EAGAIN;
 	int rc = judge(c, &f_out->magic);
 	if (rc)
 		return rc;
-	if (held(&c->got) < sizeof f)
+	if (p3_backlog_len(&c->got) < sizeof f)
 		return -EAGAIN;
-	memcpy(&f, c->got.at + c->got.begin, sizeof f);
+	memcpy(&f, p3_backlog_bytes(&c->got), sizeof f);
 	if (!f.op || f.op >= P3_FRAME_OPS || f.len > P3_FRAMES_LONG)
 		return -EPROTO;
-	if (held(&c->got) < sizeof f + f.len)
+	if (p3_backlog_len(&c->got) < sizeof f + f.len)
 		return -EAGAIN;
 	*f_out = f;
-	*bytes_out = c->got.at + c->got.begin + sizeof f;
-	c->got.begin += sizeof f + f.len;
+	*bytes_out = p3_backlog_bytes(&c->got) + sizeof f;
+	p3_backlog_take(&c->got, sizeof f + f.len);
 	return 0;
 }
 
 bool p3_frames_has_part(const struct p3_frames *c)
 {
-	return held(&c->got);
+	return p3_backlog_len(&c->got);
 }
 
 void p3_frames_text(const struct p3_frames *c, char *text, size_t size)
 {
-	const char *at = c->got.at + c->got.begin;
+	const char *at = p3_backlog_bytes(&c->got);
 	size_t n = 0;
-	for (size_t k = 0; n + sizeof "\\012" <= size && k < held(&c->got); k++) {
+	for (size_t k = 0; n + sizeof "\\012" <= size && k < p3_backlog_len(&c->got);
+		k++) {
 		if (k && at[k] == '\n')
 			break;
 		bool shows = at[k] >= ' ' && at[k] <= '~';
@@ -177,6 +147,6 @@ void p3_frames_text(const struct p3_frames *c, char *text, size_t size)
 bool p3_frames_wait(const struct p3_frames *c, int ms)
 {
 	struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
-		{.fd = c->out, .events = held(&c->owed) ? POLLOUT : 0}};
+		{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
 	return poll(p, 2, ms) < 0 || !(p[1].revents & POLLERR);
 }

@@ -25,6 +25,8 @@
 #ifndef P3_LAUNCHER_FRAMES_H
 #define P3_LAUNCHER_FRAMES_H
 
+#include "launcher/yod/backlog.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -87,14 +89,9 @@ struct p3_frame {
 
 _Static_assert(sizeof(struct p3_frame) == 32, "the header is a format");
 
-struct p3_frames_bytes {
-	char *at;
-	size_t begin, end, room;
-};
-
 struct p3_frames {
 	int in, out; /* not owned, and non-blocking after p3_frames_open() */
-	struct p3_frames_bytes got, owed;
+	struct p3_backlog got, owed;
 	int error; /* -errno: no more can be sent */
 };
 

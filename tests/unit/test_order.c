@@ -186,6 +186,37 @@ static void frames_arrive_whole_and_in_order(void **state)
 	free(sent);
 }
 
+/* Frames that wait are not moved for each further one. */
+static void long_queue_moves_rarely(void **state)
+{
+	enum { LEN = 16384, WAIT = 256, ROUNDS = 1000, MOST = 16 };
+	static char bytes[LEN];
+	struct p3_frames a, b;
+	struct p3_frame f = {.op = P3_FRAME_OUTPUT, .len = LEN};
+	const char *taken;
+	int sock[2], moves = 0;
+	(void)state;
+	open_pair(&a, &b, sock);
+	for (int i = 0; i < WAIT; i++)
+		p3_frames_send(&a, f, bytes);
+	for (int i = 0; i < ROUNDS; i++) {
+		int rc = p3_frames_fill(&b);
+		assert_true(!rc || rc == -EAGAIN);
+		while (!p3_frames_next(&b, &f, &taken))
+			assert_int_equal(f.len, LEN);
+		assert_int_equal(p3_frames_flush(&a), 0);
+		const char *at = a.owed.at;
+		size_t begin = a.owed.begin;
+		p3_frames_send(&a, f, bytes);
+		moves += a.owed.at != at || a.owed.begin < begin;
+	}
+	assert_true(moves <= MOST);
+	p3_frames_close(&a);
+	p3_frames_close(&b);
+	close(sock[0]);
+	close(sock[1]);
+}
+
 /* Return the answer to these bytes. */
 static int judged(const void *bytes, size_t len, struct p3_frame *f)
 {
@@ -254,6 +285,7 @@ int main(void)
 		cmocka_unit_test(part_of_an_order_is_refused),
 		cmocka_unit_test(changed_order_harms_nothing),
 		cmocka_unit_test(frames_arrive_whole_and_in_order),
+		cmocka_unit_test(long_queue_moves_rarely),
 		cmocka_unit_test(frames_of_others_are_refused),
 		cmocka_unit_test(ranks_fill_hosts_in_order),
 	};
