@@ -75,7 +75,7 @@
 #include <stdint.h>
 
 #define P3_JOB_ENV   "PTL3_YOD_FD" /* number of the inherited socket */
-#define P3_JOB_MAGIC 0x33504a08u   /* protocol; the low byte is its version */
+#define P3_JOB_MAGIC 0x33504a09u   /* protocol; the low byte is its version */
 /* descriptors of a packet at most; one less without a shared heap */
 #define P3_JOB_FDS     4
 #define P3_JOB_REAP_MS 1000
@@ -126,10 +126,12 @@ enum p3_job_op {
 /* A host of the job, in the file that WELCOME has; its ranks are consecutive. */
 struct p3_job_host {
 	uint32_t first, size;
-	char name[56]; /* ends with a zero byte; a longer name is cut off */
+	char name[72];    /* ends with a zero byte; a longer name is cut off */
+	char address[48]; /* of the host of this file, as the remote shell has used it;
+			   * else empty */
 };
 
-_Static_assert(sizeof(struct p3_job_host) == 64, "the entry is a format");
+_Static_assert(sizeof(struct p3_job_host) == 128, "the entry is a format");
 
 #define P3_JOB_NIS     2           /* interfaces of one node */
 #define P3_JOB_NO_PID  0xffffffffu /* the interface is not initialized */

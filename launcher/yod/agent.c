@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct p3_agent {
 	char *bytes; /* of the order */
 	struct p3_frames conn;
 	char domain[P3_DOMAIN_NAMES + 1];
+	char address[INET6_ADDRSTRLEN];
 	bool cut; /* the connection is broken */
 	int ep;
 	bool out_watched, feed_watched;
@@ -55,6 +57,11 @@ const struct p3_host *p3_agent_host(const struct p3_agent *a)
 const char *p3_agent_domain(const struct p3_agent *a)
 {
 	return a->order.opt.hosts.n > 1 ? a->domain : NULL;
+}
+
+const char *p3_agent_address(const struct p3_agent *a)
+{
+	return a->address;
 }
 
 static int watch(struct p3_agent *a, int op, int fd, enum key key, uint32_t events)
@@ -192,10 +199,20 @@ static int read_order(struct p3_agent *a)
 								       : say_no_yod(a, 0);
 }
 
+/* Read the address of this host in what sshd sets: "client port address port". */
+static void read_address(struct p3_agent *a)
+{
+	const char *text = getenv("SSH_CONNECTION");
+	_Static_assert(INET6_ADDRSTRLEN == 46, "the same number");
+	if (text && sscanf(text, "%*s %*s %45s", a->address) != 1)
+		a->address[0] = '\0';
+}
+
 /* Take yod's environment, umask and directory.  Return 0 or the exit status. */
 static int take_environment(struct p3_agent *a)
 {
 	const struct p3_order *o = &a->order;
+	read_address(a);
 	environ = o->env;
 	umask(o->mask);
 	p3_say_on(p3_agent_host(a)->name);

@@ -33,6 +33,10 @@ const struct p3_host *p3_agent_host(const struct p3_agent *agent);
  * one host, and they need none. */
 const char *p3_agent_domain(const struct p3_agent *agent);
 
+/* Return the address of this host that the remote shell has used, or "" if it does not
+ * tell. */
+const char *p3_agent_address(const struct p3_agent *agent);
+
 /* Tell yod that the job cannot start, and the exit status for that. */
 void p3_agent_refuse(struct p3_agent *agent, int status);
 /* Report this host as ready.  Return true when all hosts are ready, or false if the job

@@ -778,15 +778,17 @@ static void on_order(void *arg, const struct p3_frame *f, const char *bytes)
 }
 
 /* Make the file of the job's hosts, for its nodes.  Return its descriptor or -errno. */
-static int make_hosts_file(const struct p3_hosts *hosts)
+static int make_hosts_file(const struct p3_hosts *hosts, const struct p3_agent *agent)
 {
 	int fd = memfd_create("p3-hosts", MFD_CLOEXEC);
 	bool ok = fd >= 0;
 	for (uint32_t i = 0; i < hosts->n && ok; i++) {
 		const struct p3_host *host = &hosts->host[i];
-		struct p3_job_host h = {host->first, host->size, ""};
-		snprintf(h.name, sizeof h.name, "%.*s", (int)sizeof h.name - 1,
-			host->name);
+		struct p3_job_host h = {host->first, host->size, "", ""};
+		snprintf(h.name, sizeof h.name, "%s", host->name);
+		if (host->first == p3_agent_host(agent)->first)
+			snprintf(h.address, sizeof h.address, "%s",
+				p3_agent_address(agent));
 		ok = write(fd, &h, sizeof h) == sizeof h;
 	}
 	if (!ok && fd >= 0)
@@ -798,7 +800,7 @@ static int make_hosts_file(const struct p3_hosts *hosts)
 static int serve_part(struct run *r, struct p3_rdv_conf *conf)
 {
 	bool several = r->opt->hosts.n > 1;
-	conf->hosts = several ? make_hosts_file(&r->opt->hosts) : -1;
+	conf->hosts = several ? make_hosts_file(&r->opt->hosts, r->agent) : -1;
 	conf->first = r->first;
 	conf->here = r->here_n;
 	conf->news = pass_news_on;

@@ -164,7 +164,8 @@ static bool find_route(const char *host, struct p3_card *card)
 	union address self;
 	socklen_t len = sizeof self;
 	bool ok = false;
-	if (!host || getaddrinfo(host, "9", &hints, &to))
+	const char *user_end = host ? strrchr(host, '@') : NULL;
+	if (!host || getaddrinfo(user_end ? user_end + 1 : host, "9", &hints, &to))
 		return false;
 	for (struct addrinfo *a = to; a && !ok; a = a->ai_next) {
 		int fd = socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -180,7 +181,21 @@ static bool find_route(const char *host, struct p3_card *card)
 	return ok && is_for_others(card);
 }
 
-int p3_beacon_choose(const char *other_host, struct p3_card *card)
+/* Find the address, as text, among those of this host. */
+static bool find_own(const struct ifaddrs *all, const char *address, struct p3_card *card)
+{
+	struct p3_conf_net net = {.interface = ""};
+	char others[1] = "";
+	if (!address)
+		return false;
+	net.family = strchr(address, ':') ? AF_INET6 : AF_INET;
+	net.bits = net.family == AF_INET ? 32 : 128;
+	return inet_pton(net.family, address, net.address) == 1 &&
+	       find(all, &net, card, others, sizeof others) && is_for_others(card);
+}
+
+int p3_beacon_choose(
+	const char *other_host, const char *own_address, struct p3_card *card)
 {
 	struct p3_conf_net net;
 	struct ifaddrs *all;
@@ -192,7 +207,8 @@ int p3_beacon_choose(const char *other_host, struct p3_card *card)
 		return 0;
 	if (getifaddrs(&all))
 		return -errno;
-	uint32_t n = find(all, &net, card, others, sizeof others);
+	bool own = any && find_own(all, own_address, card);
+	uint32_t n = own ? 1 : find(all, &net, card, others, sizeof others);
 	freeifaddrs(all);
 	if (n == 1 || (n && !any))
 		return 0;

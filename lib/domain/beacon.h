@@ -22,9 +22,12 @@
 #define P3_BEACON_TEXT 64 /* room for an address as text */
 
 /* Choose this host's address: by the setting P3_CONF_FABRIC_NET, or else the one from
- * which the route to another host (NULL: unknown) begins.  Write family and address.
- * Return 0, -EADDRNOTAVAIL after an error line, or another -errno. */
-int p3_beacon_choose(const char *other_host, struct p3_card *card);
+ * which the route to another host begins (name or user@name; NULL: unknown), or, since a
+ * name may be known to the remote shell alone, that by which the launcher has reached
+ * this host (NULL: unknown).  Write family and address.  Return 0, -EADDRNOTAVAIL after
+ * an error line, or another -errno. */
+int p3_beacon_choose(
+	const char *other_host, const char *own_address, struct p3_card *card);
 
 /* Return a number that stands for this host and its network namespace, or 0 if the kernel
  * does not tell it. */

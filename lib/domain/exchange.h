@@ -65,6 +65,9 @@ struct p3_exchange {
 	/* Return the name or address of a rank's host as the launcher knows it, or NULL.
 	 * It stays valid until end. */
 	const char *(*host_name)(struct p3_node *node, uint32_t rank);
+	/* Return the address by which the launcher has reached this host, or NULL.  The
+	 * function may be missing.  The address stays valid until end. */
+	const char *(*own_address)(struct p3_node *node);
 	int (*put)(struct p3_node *node, const struct p3_card *card);
 	/* After a put that failed: let the others wait for this rank's card no longer. */
 	void (*give_up)(struct p3_node *node);

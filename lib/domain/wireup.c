@@ -122,7 +122,9 @@ static const char *first_other_host(struct p3_node *node)
 static int listen_at_beacon(struct p3_node *node, struct p3_card *card)
 {
 	struct p3_wireup *w = node->wireup;
-	int rc = p3_beacon_choose(first_other_host(node), card);
+	const struct p3_exchange *x = w->exchange;
+	int rc = p3_beacon_choose(first_other_host(node),
+		x->own_address ? x->own_address(node) : NULL, card);
 	int fd = rc ? rc : p3_beacon_listen(card);
 	if (fd < 0)
 		return fd;

@@ -30,7 +30,7 @@ static bool is_whole(const struct p3_cards *c, uint32_t size)
 	for (uint32_t i = 0; i < c->nhosts; i++) {
 		const struct p3_job_host *h = &c->host[i];
 		if (h->first != next || h->size > size - next ||
-			h->name[sizeof h->name - 1])
+			h->name[sizeof h->name - 1] || h->address[sizeof h->address - 1])
 			return false;
 		next += h->size;
 	}
@@ -73,6 +73,12 @@ static int hosts(struct p3_node *node, uint32_t *leader_out)
 static const char *host_name(struct p3_node *node, uint32_t rank)
 {
 	return host_of(node->cards, rank)->name;
+}
+
+static const char *own_address(struct p3_node *node)
+{
+	const char *address = host_of(node->cards, node->rank)->address;
+	return *address ? address : NULL;
 }
 
 /* ---- cards ---- */
@@ -195,6 +201,7 @@ static void end(struct p3_node *node)
 
 static const struct p3_exchange exchange = {.hosts = hosts,
 	.host_name = host_name,
+	.own_address = own_address,
 	.put = put,
 	.give_up = give_up,
 	.fence = fence,

@@ -29,6 +29,34 @@ case_names() {
 		"$(sort "$dir/out" | tr '\n' ,)"
 }
 
+# Hosts with two networks, whose names have a user or are known to the remote shell alone,
+# which tells the address that it has used as sshd does.
+case_networks() {
+	local host list users
+	cat >"$dir/rsh" <<-EOF
+		#!/bin/bash
+		n=\${1##*-}
+		export SSH_CONNECTION="10.213.77.99 50000 \$LAST_NET.\$n 22"
+		exec "$AGENT" "$HOST_PREFIX\$n" "\$2"
+	EOF
+	chmod +x "$dir/rsh"
+	for host in $HOSTS; do
+		ip -n "$host" link add eth1 type veth peer name eth2
+		ip -n "$host" addr add "10.213.79.${host##*-}/24" dev eth1
+		ip -n "$host" link set eth1 up
+		users+=${users:+,}user@$host:2
+		list+=${list:+,}alias-${host##*-}:2
+	done
+	run --rsh "$dir/rsh" --hosts "$users" -sz 6 "${program[@]}"
+	same "names with users" "0 " "$status $(cat "$dir/err")"
+	LAST_NET=10.213.77 run --rsh "$dir/rsh" --hosts "$list" -sz 6 "${program[@]}"
+	same "aliases of the remote shell" "0 " "$status $(cat "$dir/err")"
+	# An address that no other host can use, as with --hosts localhost, is no answer.
+	LAST_NET=127.0.0 run --rsh "$dir/rsh" --hosts "$list" -sz 6 "${program[@]}"
+	says 'the network to the other hosts is unknown: the name of a host, alias-[12], has no address here, and this host has .*eth0 10.213.77.[1-3],.*; set PTL3_FABRIC_NET'
+	for host in $HOSTS; do ip -n "$host" link del eth1; done
+}
+
 bytes_come() { # host
 	ip netns exec "$1" cat /sys/class/net/eth0/statistics/rx_bytes
 }
