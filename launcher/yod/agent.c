@@ -37,6 +37,8 @@ struct p3_agent {
 	bool out_watched, feed_watched;
 	struct p3_relay *relay;
 	struct p3_feed feed;
+	struct p3_backlog trace; /* that yod has no room for yet */
+	uint64_t trace_room;
 	struct p3_beat beat;
 	int timer; /* for the beat */
 	/* takes the frames for run.c */
@@ -93,6 +95,34 @@ void p3_agent_tell(struct p3_agent *a, struct p3_frame f, const void *bytes)
 		set_watches(a);
 }
 
+/* ---- traces ---- */
+
+static void send_trace(struct p3_agent *a)
+{
+	size_t n;
+	while ((n = p3_backlog_len(&a->trace)) && a->trace_room) {
+		n = n < a->trace_room ? n : a->trace_room;
+		p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_TRACE, .len = n},
+			p3_backlog_bytes(&a->trace));
+		p3_backlog_take(&a->trace, n);
+		a->trace_room -= n;
+	}
+}
+
+static void add_trace_room(struct p3_agent *a, uint64_t n)
+{
+	if (n <= P3_FRAMES_ROOM - a->trace_room)
+		a->trace_room += n;
+	send_trace(a);
+}
+
+bool p3_agent_trace(struct p3_agent *a, const void *bytes, size_t len)
+{
+	bool added = p3_backlog_add(&a->trace, bytes, len);
+	send_trace(a);
+	return added;
+}
+
 /* Send a line of this process to yod, which prints it. */
 static void send_line(void *arg, const char *line, size_t len)
 {
@@ -143,17 +173,33 @@ static int await(struct p3_agent *a, struct p3_frame *f, const char **bytes)
 	return rc;
 }
 
+static size_t left(const struct p3_agent *a)
+{
+	return p3_frames_owes(&a->conn) + p3_backlog_len(&a->trace);
+}
+
+/* Take what comes while the last frames are sent: only room for traces matters then. */
+static int take_room(struct p3_agent *a)
+{
+	struct p3_frame f;
+	const char *bytes;
+	int rc = p3_frames_fill(&a->conn);
+	while (!p3_frames_next(&a->conn, &f, &bytes))
+		if (f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)
+			add_trace_room(a, f.number);
+	return rc == -EAGAIN ? 0 : rc;
+}
+
 /* Send all frames, as long as yod takes any. */
 static void send_last(struct p3_agent *a)
 {
 	int64_t end = p3_now_ms() + LAST_MS;
-	size_t before = p3_frames_owes(&a->conn), owes;
-	while (!p3_frames_flush(&a->conn) && (owes = p3_frames_owes(&a->conn)) &&
-		p3_now_ms() < end) {
+	size_t before = left(a), owes;
+	while (!p3_frames_flush(&a->conn) && (owes = left(a)) && p3_now_ms() < end) {
 		if (owes < before)
 			end = p3_now_ms() + LAST_MS;
 		before = owes;
-		if (!p3_frames_wait(&a->conn, 100))
+		if (!p3_frames_wait(&a->conn, 100) || take_room(a))
 			return;
 	}
 }
@@ -234,6 +280,7 @@ struct p3_agent *p3_agent_connect(int *status_out)
 	if (p3_frames_open(&a->conn, STDIN_FILENO, STDOUT_FILENO))
 		return NULL;
 	a->feed.to = a->ep = -1;
+	a->trace_room = P3_FRAMES_ROOM;
 	p3_agent_tell(a,
 		(struct p3_frame){.op = P3_FRAME_HELLO, .number = P3_LAYOUT_WORD}, NULL);
 	*status_out = read_order(a);
@@ -317,7 +364,9 @@ static void take_frame(struct p3_agent *a, const struct p3_frame *f, const char 
 {
 	if (f->op == P3_FRAME_BEAT)
 		return;
-	if (f->op == P3_FRAME_ROOM)
+	if (f->op == P3_FRAME_ROOM && f->value == P3_FRAMES_TRACE)
+		add_trace_room(a, f->number);
+	else if (f->op == P3_FRAME_ROOM)
 		p3_relay_room(a->relay, f->node, f->value, f->number);
 	else if (f->op == P3_FRAME_NO_OUTPUT)
 		p3_relay_drop(a->relay, f->node, f->value);
@@ -414,15 +463,19 @@ void p3_agent_ended(struct p3_agent *a, uint32_t rank, int status)
 
 bool p3_agent_has_output(const struct p3_agent *a)
 {
-	return !a->cut && a->relay && !p3_relay_is_done(a->relay);
+	bool output = a->relay && !p3_relay_is_done(a->relay);
+	return !a->cut && (output || p3_backlog_len(&a->trace));
 }
 
 void p3_agent_close(struct p3_agent *a)
 {
+	if (!a->cut)
+		send_last(a);
 	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_DONE}, NULL);
 	if (!a->cut)
 		send_last(a);
 	p3_say_by(NULL, NULL);
+	p3_backlog_free(&a->trace);
 	p3_relay_destroy(a->relay);
 	p3_feed_close(&a->feed);
 	p3_frames_close(&a->conn);

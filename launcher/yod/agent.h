@@ -20,6 +20,8 @@
 #include "launcher/yod/frames.h"
 #include "launcher/yod/order.h"
 
+#include <stdbool.h>
+
 #define P3_AGENT_OPTION "--agent" /* the only word of its command line */
 
 struct p3_agent;
@@ -61,7 +63,10 @@ void p3_agent_tell(struct p3_agent *agent, struct p3_frame f, const void *bytes)
 /* Take the read end of a node's stream; note the node's end. */
 int p3_agent_add(struct p3_agent *agent, uint32_t rank, int which, int fd);
 void p3_agent_ended(struct p3_agent *agent, uint32_t rank, int status);
-/* Return true if output is left, and yod is there. */
+/* Send bytes of this host's trace file, as yod has room for them.  Return false if out of
+ * memory. */
+bool p3_agent_trace(struct p3_agent *agent, const void *bytes, size_t len);
+/* Return true if output or traces are left, and yod is there. */
 bool p3_agent_has_output(const struct p3_agent *agent);
 
 #endif

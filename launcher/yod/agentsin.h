@@ -113,8 +113,9 @@ struct p3_agents {
 
 /* Make the files.  Return 0, or -errno after an error line. */
 int p3_agents_open_traces(struct p3_agents *a);
-/* Append what has come from an agent. */
-void p3_agents_on_trace(
+/* Append what has come from an agent, and give it room for as much.  Return false if it
+ * is more than there was room for. */
+bool p3_agents_on_trace(
 	struct p3_agents *a, uint32_t host, const char *bytes, size_t len);
 /* Close the files.  Return false if a part could not be written; an error
  * line has said so. */

@@ -17,10 +17,10 @@
  * machines of one kind (HELLO has the layout word), so numbers are the machine's.
  *
  * Neither side blocks on sending: frames wait in memory.  That memory is bounded, since
- * output and input, the only frames of any number, are sent against room that the
+ * output, input and traces, the only frames of any number, are sent against room that the
  * receiver has granted: P3_FRAMES_ROOM bytes of each stream at first, and with each ROOM
- * as many as have been handed on.  One thread calls these functions; the state is struct
- * p3_frames.
+ * as many as have been handed on.  So a keepalive waits behind few bytes of a trace.  One
+ * thread calls these functions; the state is struct p3_frames.
  */
 #ifndef P3_LAUNCHER_FRAMES_H
 #define P3_LAUNCHER_FRAMES_H
@@ -31,8 +31,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define P3_FRAMES_MAGIC 0x33504602u   /* the low byte is the version */
+#define P3_FRAMES_MAGIC 0x33504603u   /* the low byte is the version */
 #define P3_FRAMES_ROOM  (64u * 1024u) /* bytes of a stream under way at most */
+#define P3_FRAMES_TRACE 2             /* beside 0, stdout, and 1, stderr */
 #define P3_FRAMES_LONG  (64u << 20)   /* bytes of a frame at most */
 
 enum p3_frame_op {
@@ -48,7 +49,8 @@ enum p3_frame_op {
 	P3_FRAME_ASK,       /* yod: number: the question's; value: p3_frame_ask bits;
 			     * node: ms that rates are measured over */
 	P3_FRAME_BEAT,      /* both: the sender is there (beat.h) */
-	P3_FRAME_ROOM,      /* both: number: bytes; yod: node, value: their stream */
+	P3_FRAME_ROOM,      /* both: number: bytes; yod: node, value: their stream, or
+			     * P3_FRAMES_TRACE */
 	P3_FRAME_GONE,      /* both: node: a rank that will never come to a barrier */
 	P3_FRAME_HELLO,     /* agent: number: its layout word */
 	P3_FRAME_SAY,       /* agent: bytes: a line for users */

@@ -943,11 +943,10 @@ static void close_parts(struct run *r)
 	free(r);
 }
 
-static void send_trace(void *arg, const void *bytes, size_t len)
+static ssize_t send_trace(void *arg, const void *bytes, size_t len)
 {
 	struct run *r = arg;
-	p3_agent_tell(
-		r->agent, (struct p3_frame){.op = P3_FRAME_TRACE, .len = len}, bytes);
+	return p3_agent_trace(r->agent, bytes, len) ? (ssize_t)len : -1;
 }
 
 static int make_trace(struct run *r, uint32_t jid)

@@ -9,36 +9,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PIECE (256u * 1024u) /* bytes that are sent at once */
-
 struct p3_tracefile {
 	const char *path;
 	int fd; /* -1: the bytes are sent */
-	void (*send)(void *arg, const void *bytes, size_t len);
+	ssize_t (*send)(void *arg, const void *bytes, size_t len);
 	void *arg;
 	bool failed;
 	uint32_t blocks;
 };
 
-static void send_all(struct p3_tracefile *f, const char *at, size_t len)
-{
-	while (len) {
-		size_t n = len < PIECE ? len : PIECE;
-		f->send(f->arg, at, n);
-		at += n;
-		len -= n;
-	}
-}
-
 static void put(struct p3_tracefile *f, const void *bytes, size_t len)
 {
 	const char *at = bytes;
-	if (f->send) {
-		send_all(f, at, len);
-		return;
-	}
 	while (len && !f->failed) {
-		ssize_t n = write(f->fd, at, len);
+		ssize_t n = f->send ? f->send(f->arg, at, len) : write(f->fd, at, len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
@@ -91,7 +75,7 @@ int p3_tracefile_create(
 }
 
 int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
-	void (*send)(void *arg, const void *bytes, size_t len), void *arg,
+	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
 	struct p3_tracefile **file_out)
 {
 	struct p3_tracefile *f = new_file(path);

@@ -16,6 +16,8 @@
 
 #include "shm/trace.h"
 
+#include <sys/types.h>
+
 #define P3_TRACEFILE_MAGIC  0x31656361727433ffu /* never looks like text */
 #define P3_TRACEBLOCK_MAGIC 0x6b636f6c62743370u
 
@@ -54,9 +56,9 @@ struct p3_tracefile;
 /* Make or empty the file.  Return 0 or -errno. */
 int p3_tracefile_create(
 	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out);
-/* The same for a file on another host: its bytes go to send, piece by piece. */
+/* The same for a file on another host: its bytes go to send, which acts as write(). */
 int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
-	void (*send)(void *arg, const void *bytes, size_t len), void *arg,
+	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
 	struct p3_tracefile **file_out);
 
 /* Append the trace of a published segment, if it has one; report an error once. */

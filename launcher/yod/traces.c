@@ -57,7 +57,7 @@ static void close_one(struct p3_agents *a, uint32_t host)
 	a->link[host].trace = -1;
 }
 
-void p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
+static void append(struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
 {
 	int fd = a->link[host].trace;
 	while (len && fd >= 0) {
@@ -75,6 +75,17 @@ void p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, s
 		bytes += n;
 		len -= (size_t)n;
 	}
+}
+
+bool p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
+{
+	struct p3_frame f = {
+		.op = P3_FRAME_ROOM, .value = P3_FRAMES_TRACE, .number = len};
+	if (len > P3_FRAMES_ROOM)
+		return false;
+	append(a, host, bytes, len);
+	p3_frames_send(&a->link[host].conn, f, NULL);
+	return true;
 }
 
 bool p3_agents_close_traces(struct p3_agents *a)

@@ -206,8 +206,7 @@ static bool take_of_host(
 	case P3_FRAME_BEAT:
 		return true;
 	case P3_FRAME_TRACE:
-		p3_agents_on_trace(a, host, bytes, f->len);
-		return true;
+		return p3_agents_on_trace(a, host, bytes, f->len);
 	case P3_FRAME_REPORT:
 		p3_inquiry_take(a->inquiry, host, f, bytes);
 		return true;

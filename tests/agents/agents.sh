@@ -215,7 +215,7 @@ case_foreign_bytes() {
 # Part of an agent's first frame comes, and then nothing: after the time-out one line says
 # so, and the job ends.
 case_part_of_a_frame() {
-	printf '#!/bin/sh\nprintf "\\002FP3\\022"; exec sleep 300\n' >"$dir/rsh"
+	printf '#!/bin/sh\nprintf "\\003FP3\\022"; exec sleep 300\n' >"$dir/rsh"
 	chmod +x "$dir/rsh"
 	PTL3_FAR_TIMEOUT=1 run --rsh "$dir/rsh" --hosts a -sz 1 --timeout "$P3_LIMIT" true
 	same "status and lines" "125 1" "$status $(wc -l <"$dir/err")"
@@ -234,22 +234,22 @@ case_silent_agent() {
 }
 
 case_versions() {
-	printf '#!/bin/sh\nprintf "\\003FP3 the rest"; cat >/dev/null\n' >"$dir/rsh"
+	printf '#!/bin/sh\nprintf "\\004FP3 the rest"; cat >/dev/null\n' >"$dir/rsh"
 	chmod +x "$dir/rsh"
 	run --rsh "$dir/rsh" --hosts a -sz 1 true
 	same status 125 $status
-	says '^yod: host a: the agent speaks version 3, this yod version 2; expected the same libportals on all hosts'
-	printf '\003FP3 the rest' | "$yod" --agent >"$dir/out" 2>"$dir/err"
+	says '^yod: host a: the agent speaks version 4, this yod version 3; expected the same libportals on all hosts'
+	printf '\004FP3 the rest' | "$yod" --agent >"$dir/out" 2>"$dir/err"
 	same "status of an agent" 125 $?
-	same "first word" "02 46 50 33" "$(head -c4 "$dir/out" | od -An -tx1 | tr -s ' ' | sed 's/^ //')"
+	same "first word" "03 46 50 33" "$(head -c4 "$dir/out" | od -An -tx1 | tr -s ' ' | sed 's/^ //')"
 	"$yod" --agent </dev/null >"$dir/out" 2>"$dir/err"
 	same "status without an order" 125 $?
 	says '^yod: --agent: standard input has no order of a yod; expected that yod --hosts starts the agent$'
 	# An order that is cut off, and one of noise.
-	printf '\002FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0short' |
+	printf '\003FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0short' |
 		"$yod" --agent >"$dir/out" 2>"$dir/err"
 	same "status of a short order" 125 $?
-	printf '\002FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0sixteenbytesofno' |
+	printf '\003FP3\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\020\0\0\0\0\0\0\0sixteenbytesofno' |
 		"$yod" --agent >"$dir/out" 2>"$dir/err"
 	same "status of noise" 125 $?
 	says 'standard input has no order'
@@ -640,6 +640,24 @@ case_portals() {
 	unset PTL3_FABRIC_NET PTL3_HUGEPAGES
 }
 
+# Traces are sent as yod has room for them.
+case_trace_room() {
+	printf '#!/bin/sh\nFRAMES_TRACED="%s/traced.$1" exec "%s/frames.py" "%s/local.sh" "$@"\n' "$dir" "$here" "$here" >"$dir/rsh"
+	chmod +x "$dir/rsh"
+	export PTL3_FABRIC_NET=lo PTL3_HUGEPAGES=off
+	# shellcheck disable=SC2086
+	run --rsh "$dir/rsh" --hosts 127.0.0.1,localhost -sz 6 --trace "$dir/job.trace" $AGENTS_PROGRAM
+	unset PTL3_FABRIC_NET PTL3_HUGEPAGES
+	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	local host sent most
+	for host in 127.0.0.1 localhost; do
+		read -r sent most <"$dir/traced.$host"
+		same "bytes of the file of $host" "$sent" "$(stat -c %s "$dir/job.$host.trace")"
+		[ "$sent" -gt 65536 ] || fail "$sent bytes need no room"
+		[ "$most" -le 65536 ] || fail "$most bytes of traces under way"
+	done
+}
+
 case_many() {
 	run --hosts a,b,c,d -sz 200 sh -c 'echo $PTL_MY_RID'
 	same status 0 $status
@@ -647,7 +665,7 @@ case_many() {
 }
 
 skipped_case() { # name
-	[ "$1" = portals ] && [ -z "$AGENTS_PROGRAM" ]
+	[[ $1 = portals || $1 = trace_room ]] && [ -z "$AGENTS_PROGRAM" ]
 }
 
 run_cases
