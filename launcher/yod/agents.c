@@ -262,6 +262,12 @@ static bool output_left(struct p3_agents *a)
 
 /* ---- the loop ---- */
 
+static void fail_start(struct p3_agents *a)
+{
+	p3_agents_decide(a, P3_STATUS_YOD);
+	p3_agents_end(a, true);
+}
+
 static void on_event(struct p3_agents *a, uint64_t key)
 {
 	int sig;
@@ -332,18 +338,16 @@ static void on_deadlines(struct p3_agents *a)
 		on_timeout(a);
 	if (a->stage_at <= now)
 		on_slow(a);
-	if (a->greet_at <= now) {
-		a->greet_at = P3_NEVER;
-		p3_uplink_say_waits(a);
-	}
 	if (!a->stopped_at && a->why_at <= now) {
 		p3_agents_say_barrier(a);
 		if (a->inquiry)
 			p3_inquiry_begin_own(a->inquiry);
 	}
 	see_reports(a);
-	for (uint32_t h = 0; h < a->hosts->n; h++)
+	for (uint32_t h = 0; h < a->hosts->n; h++) {
+		p3_uplink_see_wait(a, h);
 		p3_uplink_beat(a, h);
+	}
 }
 
 static bool agents_left(struct p3_agents *a)
@@ -357,11 +361,11 @@ static bool agents_left(struct p3_agents *a)
 static int wait_ms(const struct p3_agents *a, bool left)
 {
 	int64_t at = p3_earlier(a->stage_at, left ? P3_NEVER : a->drain_at);
-	at = p3_earlier(at, a->greet_at);
 	if (!a->stopped_at)
 		at = p3_earlier(at, p3_earlier(a->timeout_at, a->why_at));
 	for (uint32_t h = 0; h < a->hosts->n; h++) {
 		at = p3_earlier(at, p3_beat_at(&a->link[h].beat));
+		at = p3_earlier(at, a->link[h].greet_at);
 		if (a->link[h].exited != a->link[h].closed)
 			at = p3_earlier(at, a->link[h].over_at);
 		if (!a->link[h].exited)
@@ -381,6 +385,8 @@ static void step(struct p3_agents *a, bool left)
 	for (int k = 0; k < n; k++)
 		on_event(a, ev[k].data.u64);
 	on_deadlines(a);
+	if (p3_uplink_start_more(a))
+		fail_start(a);
 	set_input_watch(a);
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		p3_uplink_flush(a, h);
@@ -452,27 +458,30 @@ static void open_inquiry(struct p3_agents *a)
 		p3_say("ptlstat --hosts will not find this job: %s", strerror(-rc));
 }
 
-static int start_agents(struct p3_agents *a, uint32_t jid)
+/* Make the order.  Return 0, or -errno after a line. */
+static int make_order(struct p3_agents *a)
 {
-	char dir[PATH_MAX], tag[TAG_LEN + 1];
+	static char dir[PATH_MAX], tag[TAG_LEN + 1];
 	uint64_t random = 0;
-	struct p3_order order = {
-		.jid = jid, .dir = dir, .env = environ, .opt = *a->opt, .tag = tag};
-	if (!getcwd(dir, sizeof dir) || getrandom(&random, sizeof random, 0) < 0)
-		return -errno;
-	snprintf(tag, sizeof tag, "%012llx", (unsigned long long)random >> 16);
-	order.mask = umask(0);
-	umask(order.mask);
-	for (uint32_t h = 0; h < a->hosts->n; h++) {
-		order.host = h;
-		int rc = p3_uplink_start(a, h, &order);
-		if (rc)
-			return rc;
+	bool named = getcwd(dir, sizeof dir) != NULL;
+	if (!named || getrandom(&random, sizeof random, 0) < 0) {
+		int rc = -errno;
+		p3_say("%s: %s; expected %s",
+			named ? "random numbers" : "the working directory", strerror(-rc),
+			named ? "a kernel that has getrandom()"
+			      : "one that has a name, the same on each host: change to "
+				"another directory");
+		return rc;
 	}
+	snprintf(tag, sizeof tag, "%012llx", (unsigned long long)random >> 16);
+	a->order = (struct p3_order){
+		.jid = a->jid, .dir = dir, .env = environ, .opt = *a->opt, .tag = tag};
+	a->order.mask = umask(0);
+	umask(a->order.mask);
 	return 0;
 }
 
-static int start(struct p3_agents *a, uint32_t jid, const struct p3_guard *guard)
+static int start(struct p3_agents *a, const struct p3_guard *guard)
 {
 	raise_nofile(a);
 	int rc = open_parts(a, guard);
@@ -483,7 +492,8 @@ static int start(struct p3_agents *a, uint32_t jid, const struct p3_guard *guard
 	rsh = rsh ? rsh : p3_conf_row(P3_CONF_RSH)->usual;
 	rc = rc ? rc : p3_rsh_parse(rsh, &a->rsh);
 	rc = rc ? rc : p3_agents_open_traces(a);
-	rc = rc ? rc : start_agents(a, jid);
+	rc = rc ? rc : make_order(a);
+	rc = rc ? rc : p3_uplink_start_more(a);
 	if (!rc)
 		open_inquiry(a);
 	a->prints = !rc && a->output;
@@ -526,13 +536,13 @@ static struct p3_agents *create(const struct p3_opt *opt)
 	a->in_room = P3_FRAMES_ROOM;
 	a->ep = a->signals = -1;
 	a->stage_at = a->timeout_at = a->drain_at = a->why_at = P3_NEVER;
-	a->greet_at = p3_now_ms() + P3_AGENTS_GREET_MS;
 	if (opt->timeout_ms)
 		a->timeout_at = p3_now_ms() + opt->timeout_ms;
 	a->why_ms = opt->why_after_ms;
 	for (uint32_t h = 0; h < opt->hosts.n; h++) {
 		a->link[h].closed = a->link[h].exited = true;
 		a->link[h].over_at = a->link[h].end_at = P3_NEVER;
+		a->link[h].greet_at = P3_NEVER;
 		a->link[h].trace = -1;
 	}
 	return a;
@@ -547,17 +557,15 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 		return P3_STATUS_YOD;
 	}
 	a->jid = jid;
-	if (start(a, jid, guard)) {
-		p3_agents_decide(a, P3_STATUS_YOD);
-		p3_agents_end(a, true);
+	if (start(a, guard)) {
+		fail_start(a);
 		a->drain_at = 0;
 	}
 	loop(a);
 	(void)p3_reap_sweep(SWEEP_MS); /* the guard says so if any are left */
 	int status = a->status;
 	bool whole = p3_agents_close_traces(a);
-	whole &= !(a->outlets && p3_outlets_is_lost(a->outlets)) &&
-		 !(a->output && p3_output_is_lost(a->output));
+	whole &= say_lost(a) && !(a->output && p3_output_is_lost(a->output));
 	if (a->stats)
 		p3_stats_print(a->stats);
 	close_parts(a);

@@ -34,7 +34,12 @@
 /* Time for an agent to answer, until a line names its host. */
 #define P3_AGENTS_GREET_MS 10000
 
+/* Remote shells that start at a time: more would find a server that refuses them
+ * (MaxStartups of sshd on a gateway), and no CPU. */
+#define P3_AGENTS_STARTS 32u
+
 enum p3_uplink_state {
+	P3_UPLINK_UNBORN, /* its remote shell is yet to start */
 	P3_UPLINK_STARTING,
 	P3_UPLINK_GREETED, /* HELLO has come */
 	P3_UPLINK_READY,
@@ -59,8 +64,9 @@ struct p3_uplink {
 	int trace;         /* file of the host's traces, or -1 */
 	struct p3_beat beat;
 	int status;
-	int64_t over_at; /* time to treat the remote shell and connection as ended */
-	int64_t end_at;  /* time to kill the remote shell, whose agent has ended */
+	int64_t greet_at; /* time to name a host that has not answered */
+	int64_t over_at;  /* time to treat the remote shell and connection as ended */
+	int64_t end_at;   /* time to kill the remote shell, whose agent has ended */
 };
 
 struct p3_agents_rank {
@@ -76,7 +82,9 @@ struct p3_agents {
 	const struct p3_opt *opt;
 	const struct p3_hosts *hosts;
 	uint32_t jid;
-	char *self; /* path of yod, on each host */
+	struct p3_order order; /* of each agent, but for its host */
+	uint32_t begun_n;      /* hosts whose remote shells have been started */
+	char *self;            /* path of yod, on each host */
 	struct p3_rsh rsh;
 	int ep, signals, alive_fd;
 	int in_fd;        /* standard input for rank 0; -1: it has ended */
@@ -96,7 +104,6 @@ struct p3_agents {
 	uint64_t early_signals; /* bits of the signals that came before GO */
 	int status;
 	int64_t stage_at, timeout_at, stopped_at, drain_at;
-	int64_t greet_at;           /* time to name the hosts that have not answered */
 	int64_t why_at;             /* time to report the present barrier */
 	int64_t why_ms;             /* age at which a barrier is reported */
 	uint64_t round;             /* number of the present barrier */
@@ -142,10 +149,11 @@ bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, siz
 void p3_agents_decide(struct p3_agents *a, int status);
 /* End the job: as after a failure, or now. */
 void p3_agents_end(struct p3_agents *a, bool now);
-/* Start the agent of a host, and send it the order.  Return 0 or -errno after a line. */
-int p3_uplink_start(struct p3_agents *a, uint32_t host, const struct p3_order *order);
-/* Name the hosts whose agents have not answered. */
-void p3_uplink_say_waits(const struct p3_agents *a);
+/* Start the agents of further hosts, P3_AGENTS_STARTS at a time, and send them their
+ * orders.  Return 0 or -errno after a line. */
+int p3_uplink_start_more(struct p3_agents *a);
+/* Name a host whose agent has not answered, if it is time, and let another one start. */
+void p3_uplink_see_wait(struct p3_agents *a, uint32_t host);
 /* Receive and process frames of an agent. */
 void p3_uplink_receive(struct p3_agents *a, uint32_t host);
 /* Send the frames that wait for an agent. */

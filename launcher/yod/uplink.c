@@ -75,28 +75,47 @@ static int send_order(struct p3_uplink *l, const struct p3_order *order)
 	return 0;
 }
 
-static int start(struct p3_agents *a, uint32_t host, const struct p3_order *order)
+static int start(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
 	int rc = p3_rsh_start(&a->rsh, name_of(a, host), a->self, &l->rsh);
 	if (rc)
 		return rc;
 	l->closed = l->exited = false;
+	l->state = P3_UPLINK_STARTING;
+	l->greet_at = p3_now_ms() + P3_AGENTS_GREET_MS;
 	rc = p3_frames_open(&l->conn, l->rsh.from, l->rsh.to);
 	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, l->rsh.from, host, EPOLLIN);
-	rc = rc ? rc : send_order(l, order);
+	a->order.host = host;
+	rc = rc ? rc : send_order(l, &a->order);
 	if (!rc)
 		p3_uplink_flush(a, host);
 	return rc;
 }
 
-int p3_uplink_start(struct p3_agents *a, uint32_t host, const struct p3_order *order)
+/* Return true while the host is one of those that start.  One that has been named waits
+ * for a user or a network, and holds up no other. */
+static bool is_starting(const struct p3_uplink *l)
 {
-	int rc = start(a, host, order);
-	if (rc)
-		p3_say("host %s: '%s' cannot be run: %s; expected a program that "
-		       "runs a command line on a host (--rsh, PTL3_RSH)",
-			name_of(a, host), a->rsh.argv[0], strerror(-rc));
+	return l->state == P3_UPLINK_STARTING && !l->closed && l->greet_at != P3_NEVER;
+}
+
+int p3_uplink_start_more(struct p3_agents *a)
+{
+	uint32_t n = 0;
+	int rc = 0;
+	for (uint32_t h = 0; h < a->begun_n; h++)
+		n += is_starting(&a->link[h]);
+	while (!rc && a->stage == P3_AGENTS_GOING && a->begun_n < a->hosts->n &&
+		n < P3_AGENTS_STARTS) {
+		uint32_t host = a->begun_n++;
+		rc = start(a, host);
+		if (rc)
+			p3_say("host %s: '%s' cannot be run: %s; expected a program that "
+			       "runs a command line on a host (--rsh, PTL3_RSH)",
+				name_of(a, host), a->rsh.argv[0], strerror(-rc));
+		n++;
+	}
 	return rc;
 }
 
@@ -130,7 +149,6 @@ static void on_ready(struct p3_agents *a, uint32_t host)
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		a->link[h].state = P3_UPLINK_RUNS;
 	a->go_sent = true;
-	a->greet_at = P3_NEVER;
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GO}, NULL);
 	p3_agents_pass_signals(a);
 }
@@ -260,6 +278,7 @@ static void on_garbage(struct p3_agents *a, uint32_t host)
 static void on_hello(struct p3_agents *a, uint32_t host, const struct p3_frame *f)
 {
 	a->link[host].state = P3_UPLINK_GREETED;
+	a->link[host].greet_at = P3_NEVER;
 	if (f->op == P3_FRAME_HELLO && f->number == P3_LAYOUT_WORD)
 		return;
 	p3_say("host %s: layout %016" PRIx64 " of its yod is not %016" PRIx64
@@ -285,14 +304,16 @@ static void take_frame(
 		on_breach(a, host, f->op);
 }
 
-void p3_uplink_say_waits(const struct p3_agents *a)
+void p3_uplink_see_wait(struct p3_agents *a, uint32_t host)
 {
-	for (uint32_t h = 0; h < a->hosts->n; h++)
-		if (a->link[h].state == P3_UPLINK_STARTING && !a->link[h].over &&
-			!a->link[h].begun)
-			p3_say("host %s: %s has not started an agent for %d s; yod "
-			       "waits, ^C ends it",
-				name_of(a, h), a->rsh.argv[0], P3_AGENTS_GREET_MS / 1000);
+	struct p3_uplink *l = &a->link[host];
+	if (l->greet_at > p3_now_ms())
+		return;
+	l->greet_at = P3_NEVER;
+	if (l->state == P3_UPLINK_STARTING && !l->over && !l->begun)
+		p3_say("host %s: %s has not started an agent for %d s; yod waits, ^C "
+		       "ends it",
+			name_of(a, host), a->rsh.argv[0], P3_AGENTS_GREET_MS / 1000);
 }
 
 /* ---- connections ---- */
@@ -430,7 +451,7 @@ static void end_streams(struct p3_agents *a, uint32_t host)
 static void on_lost(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
-	bool early = l->state == P3_UPLINK_STARTING;
+	bool early = l->state <= P3_UPLINK_STARTING;
 	bool went = l->state == P3_UPLINK_RUNS;
 	char how[100];
 	l->state = P3_UPLINK_LOST;
@@ -462,6 +483,8 @@ bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
 	bool late = l->over_at <= p3_now_ms();
+	if (l->state == P3_UPLINK_UNBORN && a->stage == P3_AGENTS_GOING)
+		return false;
 	if (!l->exited && l->end_at <= p3_now_ms())
 		end_shell(a, host);
 	if (l->exited && late)

@@ -159,6 +159,40 @@ case_directory() {
 	cd - >/dev/null || exit 1
 }
 
+case_no_directory() {
+	mkdir "$dir/gone"
+	cd "$dir/gone" || exit 1
+	rmdir "$dir/gone"
+	run --hosts a -sz 1 true
+	cd - >/dev/null || exit 1
+	same "status and lines" "125 1" "$status $(wc -l <"$dir/err")"
+	says '^yod: the working directory: No such file or directory; expected one that has a name, the same on each host'
+}
+
+# Remote shells start 32 at a time.
+case_many_shells() {
+	cat >"$dir/rsh" <<-EOF
+		#!/bin/bash
+		touch "$dir/asked.\$1"
+		until [ -e "$dir/answer" ]; do sleep 0.1; done
+		exec "$here/local.sh" "\$@"
+	EOF
+	chmod +x "$dir/rsh"
+	start --rsh "$dir/rsh" --hosts "$(seq -s, -f h%g 34)" -sz 34 sh -c 'echo $PTL_MY_RID'
+	patiently 10 has_files 32 || fail "$(find "$dir" -name 'asked.*' | wc -l) remote shells"
+	# pause: time for more of them
+	sleep 0.5
+	has_files 33 && fail "more than 32 remote shells start at a time"
+	touch "$dir/answer"
+	ends
+	same "status and ranks" "0 34" "$status $(sort -u "$dir/out" | wc -l)"
+	nothing_left 3
+}
+
+has_files() { # number
+	[ "$(find "$dir" -name 'asked.*' | wc -l)" -ge "$1" ]
+}
+
 # A host has no memory for the job: its agent says so, and ends.
 case_no_memory() {
 	unshare -m true 2>/dev/null || {
