@@ -212,6 +212,28 @@ static void handed_on(void *arg, uint32_t rank, int which, size_t n)
 		p3_frames_send(&a->link[h].conn, f, NULL);
 }
 
+/* Name the first file that lacks output; say_lost() names the ranks of all. */
+static void lose_output(void *arg, uint32_t rank, int which, int err)
+{
+	struct p3_agents *a = arg;
+	struct p3_ranks ranks = {{0}};
+	if (!p3_outlets_lost(a->outlets, &ranks))
+		p3_outdir_say_lost(a->opt->output_dir, rank, which, err);
+}
+
+/* Return false if output of ranks is lost, after a line. */
+static bool say_lost(const struct p3_agents *a)
+{
+	char text[200];
+	struct p3_ranks ranks = {{0}};
+	uint32_t n = a->outlets ? p3_outlets_lost(a->outlets, &ranks) : 0;
+	p3_ranks_print(&ranks, text, sizeof text);
+	if (n > 1)
+		p3_say("--output-dir: the files of ranks %s in %s lack output", text,
+			a->opt->output_dir);
+	return !n;
+}
+
 static bool is_silent(const struct p3_agents *a, uint32_t rank)
 {
 	return a->opt->only && !p3_ranks_has(&a->opt->only_ranks, rank);
@@ -234,8 +256,10 @@ static int open_stream(struct p3_agents *a, uint32_t rank, int which)
 static int open_output(struct p3_agents *a)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
-	struct p3_outlets_conf conf = {
-		.ranks = a->opt->size, .handed_on = handed_on, .arg = a};
+	struct p3_outlets_conf conf = {.ranks = a->opt->size,
+		.handed_on = handed_on,
+		.lost = lose_output,
+		.arg = a};
 	bool files = a->opt->output_dir_fd >= 0;
 	a->outlets = p3_outlets_create(&conf);
 	if (!files)

@@ -31,6 +31,14 @@ int p3_outdir_file(int dir_fd, uint32_t rank, int which)
 	return open_file(dir_fd, rank, which, 0);
 }
 
+void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err)
+{
+	char name[NAME_LEN];
+	p3_say("--output-dir: cannot write %s/%s: %s; bytes that do not fit are "
+	       "lost, and the rank goes on; see df",
+		dir, name_of(name, rank, which), strerror(err));
+}
+
 /* Empty the files now, so that errors appear before anything runs. */
 static int empty_files(int dir_fd, const char *dir, uint32_t rank)
 {

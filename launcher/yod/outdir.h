@@ -17,6 +17,9 @@
  */
 int p3_outdir_open(const char *dir, uint32_t size);
 
+/* Print that a file of the folder lacks bytes of its rank, which goes on. */
+void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err);
+
 /* Open a rank's file; which is 0 for stdout, 1 for stderr.  Return a descriptor or
  * -errno. */
 int p3_outdir_file(int dir_fd, uint32_t rank, int which);

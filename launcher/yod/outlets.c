@@ -2,7 +2,7 @@
 /* Output of agents on its way to yod's own output, or to files. */
 #include "launcher/yod/outlets.h"
 #include "launcher/yod/frames.h"
-#include "launcher/yod/say.h"
+#include "launcher/yod/ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,14 +17,13 @@ struct stream {
 	int fd; /* -1: closed */
 	bool watched;
 	bool ended;
-	size_t at, len; /* bytes buf[at .. at + len) */
-	char *buf;      /* P3_FRAMES_ROOM bytes */
+	bool lost;               /* bytes could not be written */
+	struct p3_backlog bytes; /* P3_FRAMES_ROOM at most */
 };
 
 struct p3_outlets {
 	struct p3_outlets_conf conf;
 	int ep;
-	bool lost;
 	struct stream stream[]; /* indexed by 2 * rank + which */
 };
 
@@ -50,8 +49,8 @@ static void finish(struct p3_outlets *o, struct stream *s)
 		epoll_ctl(o->ep, EPOLL_CTL_DEL, s->fd, NULL);
 	if (s->fd >= 0)
 		close(s->fd);
-	free(s->buf);
-	*s = (struct stream){.fd = -1};
+	p3_backlog_free(&s->bytes);
+	*s = (struct stream){.fd = -1, .lost = s->lost};
 }
 
 void p3_outlets_destroy(struct p3_outlets *o)
@@ -70,8 +69,7 @@ int p3_outlets_add(struct p3_outlets *o, uint32_t rank, int which, int fd)
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
 		return -errno;
-	s->buf = malloc(P3_FRAMES_ROOM);
-	if (!s->buf)
+	if (!p3_backlog_room(&s->bytes, P3_FRAMES_ROOM))
 		return -ENOMEM;
 	s->fd = fd;
 	return 0;
@@ -87,39 +85,45 @@ static void watch(struct p3_outlets *o, uint32_t i, bool on)
 	epoll_ctl(o->ep, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->fd, &ev);
 }
 
-static void on_error(struct p3_outlets *o, uint32_t i, int err)
+/* Drop n bytes, as a write of them by the rank itself would have failed. */
+static void lose(struct p3_outlets *o, uint32_t i, size_t n, int err)
 {
-	if (err != EPIPE && !o->lost)
-		p3_say("cannot write the output of rank %u: %s; the rest of it is "
-		       "lost; see df",
-			i / 2, strerror(err));
-	o->lost |= err != EPIPE;
-	finish(o, &o->stream[i]);
-	o->conf.handed_on(o->conf.arg, i / 2, (int)(i % 2), 0);
+	if (!o->stream[i].lost)
+		o->conf.lost(o->conf.arg, i / 2, (int)(i % 2), err);
+	o->stream[i].lost = true;
+	o->conf.handed_on(o->conf.arg, i / 2, (int)(i % 2), n);
 }
 
 /* Hand on what the reader takes. */
 static void pump(struct p3_outlets *o, uint32_t i)
 {
 	struct stream *s = &o->stream[i];
-	while (s->fd >= 0 && s->len) {
-		ssize_t n = write(s->fd, s->buf + s->at, s->len);
+	while (s->fd >= 0 && p3_backlog_len(&s->bytes)) {
+		ssize_t n = write(
+			s->fd, p3_backlog_bytes(&s->bytes), p3_backlog_len(&s->bytes));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			break;
-		if (n < 0) {
-			on_error(o, i, errno);
+		if (n < 0 && errno == EPIPE) {
+			finish(o, s);
+			o->conf.handed_on(o->conf.arg, i / 2, (int)(i % 2), 0);
 			return;
 		}
-		s->at += (size_t)n;
-		s->len -= (size_t)n;
+		if (n < 0) {
+			size_t len = p3_backlog_len(&s->bytes);
+			p3_backlog_take(&s->bytes, len);
+			lose(o, i, len, errno);
+			continue;
+		}
+		p3_backlog_take(&s->bytes, (size_t)n);
 		o->conf.handed_on(o->conf.arg, i / 2, (int)(i % 2), (size_t)n);
 	}
 	if (s->fd < 0)
 		return;
-	watch(o, i, s->len > 0);
-	if (s->ended && !s->len)
+	bool more = p3_backlog_len(&s->bytes) > 0;
+	watch(o, i, more);
+	if (s->ended && !more)
 		finish(o, s);
 }
 
@@ -130,12 +134,9 @@ bool p3_outlets_take(
 	struct stream *s = &o->stream[i];
 	if (s->fd < 0)
 		return true;
-	if (s->ended || len > P3_FRAMES_ROOM - s->len)
+	if (s->ended || len > P3_FRAMES_ROOM - p3_backlog_len(&s->bytes))
 		return false;
-	memmove(s->buf, s->buf + s->at, s->len);
-	memcpy(s->buf + s->len, bytes, len);
-	s->at = 0;
-	s->len += len;
+	(void)p3_backlog_add(&s->bytes, bytes, len); /* p3_outlets_add() has made room */
 	pump(o, i);
 	return true;
 }
@@ -160,7 +161,13 @@ void p3_outlets_step(struct p3_outlets *o)
 		pump(o, ev[k].data.u32);
 }
 
-bool p3_outlets_is_lost(const struct p3_outlets *o)
+uint32_t p3_outlets_lost(const struct p3_outlets *o, struct p3_ranks *ranks)
 {
-	return o->lost;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < o->conf.ranks; i++)
+		if (o->stream[2 * i].lost || o->stream[2 * i + 1].lost) {
+			p3_ranks_add(ranks, i);
+			n++;
+		}
+	return n;
 }

@@ -5,6 +5,9 @@
  *	OUTPUT frames --p3_outlets_take--> [ stream, 64 KiB ] --> pipe, or file
  *		      <--ROOM: bytes that were handed on---
  *
+ * Bytes that a file does not take are lost, and their rank goes on: as on one host, a
+ * full disk is no reason to end it, and later bytes may find room.
+ *
  * A stream that its reader holds up keeps its bytes here, and its agent sends no more of
  * it; the other streams go on.  One thread calls all functions; poll p3_outlets_fd(),
  * then call p3_outlets_step().  The state is struct p3_outlets.
@@ -17,12 +20,15 @@
 #include <stdint.h>
 
 struct p3_outlets;
+struct p3_ranks;
 
 struct p3_outlets_conf {
 	uint32_t ranks;
 	/* Called when n bytes of a stream were handed on; n is 0 if the stream has no
 	 * reader any more. */
 	void (*handed_on)(void *arg, uint32_t rank, int which, size_t n);
+	/* Called when bytes of a stream are lost for the first time, with an errno. */
+	void (*lost)(void *arg, uint32_t rank, int which, int err);
 	void *arg;
 };
 
@@ -43,7 +49,7 @@ void p3_outlets_end(struct p3_outlets *o, uint32_t rank, int which);
 int p3_outlets_fd(const struct p3_outlets *o);
 void p3_outlets_step(struct p3_outlets *o);
 
-/* Return true if a file could not be written; a line said so. */
-bool p3_outlets_is_lost(const struct p3_outlets *o);
+/* Add the ranks of which bytes are lost.  Return their number. */
+uint32_t p3_outlets_lost(const struct p3_outlets *o, struct p3_ranks *ranks);
 
 #endif

@@ -361,6 +361,20 @@ case_slow_reader() {
 	wait
 }
 
+# A full disk loses output, and ends no rank, as on one host.
+case_full_disk() {
+	mkdir -p "$dir/full"
+	ln -s /dev/full "$dir/full/rank1.out"
+	ln -s /dev/full "$dir/full/rank2.err"
+	run --hosts a,b -sz 3 --output-dir "$dir/full" sh -c \
+		'for i in 1 2 3; do seq 50000; done; echo err >&2; touch "$0.$PTL_MY_RID"' "$dir/through"
+	same "status, and ranks that go on" "125 3" "$status $(find "$dir" -name 'through.*' | wc -l)"
+	says "^yod: --output-dir: cannot write $dir/full/rank(1.out|2.err): No space left on device; bytes that do not fit are lost, and the rank goes on; see df$"
+	says "^yod: --output-dir: the files of ranks 1-2 in $dir/full lack output$"
+	same lines 2 "$(wc -l <"$dir/err")"
+	same "a file with room" 150000 "$(wc -l <"$dir/full/rank2.out")"
+}
+
 case_stdin() {
 	run --hosts a,b -sz 2 cat <"$0"
 	same "a file" "$(md5sum <"$0")" "$(md5sum <"$dir/out")"
