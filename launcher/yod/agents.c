@@ -212,6 +212,12 @@ static void handed_on(void *arg, uint32_t rank, int which, size_t n)
 		p3_frames_send(&a->link[h].conn, f, NULL);
 }
 
+static void idle_node(void *arg, uint32_t rank, int which, bool idle)
+{
+	struct p3_agents *a = arg;
+	p3_output_idle(a->output, rank, which, idle);
+}
+
 /* Name the first file that lacks output; say_lost() names the ranks of all. */
 static void lose_output(void *arg, uint32_t rank, int which, int err)
 {
@@ -258,16 +264,17 @@ static int open_output(struct p3_agents *a)
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	struct p3_outlets_conf conf = {.ranks = a->opt->size,
 		.handed_on = handed_on,
+		.idle = idle_node,
 		.lost = lose_output,
 		.arg = a};
 	bool files = a->opt->output_dir_fd >= 0;
 	a->outlets = p3_outlets_create(&conf);
-	if (!files)
-		a->output = p3_output_create(a->opt->size, to);
-	if (!a->outlets || (!files && !a->output))
+	a->output = p3_output_create(files ? 0 : a->opt->size, to);
+	if (!a->outlets || !a->output)
 		return -errno;
-	if (a->output && !a->opt->tag)
+	if (!a->opt->tag)
 		p3_output_set_plain(a->output);
+	p3_output_set_remote(a->output);
 	int rc = 0;
 	for (uint32_t i = 0; i < 2 * a->opt->size && !rc; i++)
 		if (!is_silent(a, i / 2))
@@ -278,7 +285,7 @@ static int open_output(struct p3_agents *a)
 static bool output_left(struct p3_agents *a)
 {
 	if (!a->output || p3_output_is_done(a->output))
-		return false;
+		return false; /* or it could not be made */
 	if (a->hurry && a->drain_at == P3_NEVER)
 		a->drain_at = p3_now_ms() + DRAIN_MS;
 	return a->drain_at > p3_now_ms();
@@ -465,11 +472,10 @@ static int open_parts(struct p3_agents *a, const struct p3_guard *guard)
 	rc = rc ? rc : watch(a, a->signals, KEY_SIGNALS);
 	rc = rc ? rc : watch(a, a->alive_fd, KEY_GUARD);
 	rc = rc ? rc : watch(a, p3_outlets_fd(a->outlets), KEY_OUTLETS);
-	if (a->output)
-		rc = rc ? rc : watch(a, p3_output_fd(a->output), KEY_OUTPUT);
+	rc = rc ? rc : watch(a, p3_output_fd(a->output), KEY_OUTPUT);
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
 		rc = -errno;
-	return rc;
+	return rc ? rc : p3_output_start(a->output);
 }
 
 /* Open the service for ptlstat --hosts; the job runs without it, too. */
@@ -520,9 +526,6 @@ static int start(struct p3_agents *a, const struct p3_guard *guard)
 	rc = rc ? rc : p3_uplink_start_more(a);
 	if (!rc)
 		open_inquiry(a);
-	a->prints = !rc && a->output;
-	if (a->prints)
-		rc = p3_output_start(a->output);
 	return rc;
 }
 
@@ -531,8 +534,7 @@ static void close_parts(struct p3_agents *a)
 	p3_inquiry_destroy(a->inquiry);
 	p3_outlets_destroy(a->outlets);
 	p3_stats_destroy(a->stats);
-	if (a->output && (!a->prints || p3_output_is_done(a->output)))
-		p3_output_destroy(a->output);
+	p3_output_close(a->output, a->hurry);
 	close(a->ep);
 	close(a->signals);
 	p3_rsh_free(&a->rsh);

@@ -94,9 +94,8 @@ struct p3_agents {
 	bool in_over;     /* rank 0 reads no more input */
 	uint64_t in_room; /* bytes of input that its agent has room for */
 	struct p3_outlets *outlets;
-	struct p3_output *output; /* NULL: files */
-	bool prints;              /* the output has started */
-	struct p3_stats *stats;   /* NULL: not requested */
+	struct p3_output *output;
+	struct p3_stats *stats; /* NULL: not requested */
 	enum p3_agents_stage stage;
 	bool go_sent;           /* GO was sent to the agents: the nodes start */
 	bool hurry, decided;    /* as in struct run of run.c */

@@ -59,6 +59,7 @@ enum p3_frame_op {
 	P3_FRAME_STARTED,   /* agent: node, value: its process */
 	P3_FRAME_OUTPUT,    /* agent: node, value: 0 stdout, 1 stderr; bytes */
 	P3_FRAME_OUTPUT_END, /* agent: node, value */
+	P3_FRAME_IDLE,       /* agent: node, value: it has written no more for a while */
 	P3_FRAME_NO_INPUT,   /* agent: rank 0 reads no more */
 	P3_FRAME_ENDED,      /* agent: node, value: its wait status */
 	P3_FRAME_BARRIER,    /* agent: number: all ranks here have come to this barrier */

@@ -3,6 +3,7 @@
 #include "launcher/yod/guard.h"
 #include "launcher/clock.h"
 #include "launcher/yod/input.h"
+#include "launcher/yod/output.h"
 #include "launcher/yod/reap.h"
 #include "launcher/yod/say.h"
 #include "launcher/yod/signals.h"
@@ -100,10 +101,14 @@ static void let_end(int ms)
 
 static _Noreturn void guard(pid_t yod, struct ends *e, const struct p3_guard_duty *duty)
 {
+	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	p3_say_by(NULL, NULL);
 	FAULT_POINT("yod.guard_began");
 	int status = watch(yod, e->signals, &e->in);
 	FAULT_POINT("yod.guard_unswept");
+	/* A reader that does not read must not keep this process from the sweep: lines
+	 * wait for p3_output_close(). */
+	struct p3_output *lines = p3_output_create(0, to);
 	if (WIFSIGNALED(status))
 		p3_say("the launcher (pid %d) was killed by signal %d (%s); ending the "
 		       "job",
@@ -113,6 +118,7 @@ static _Noreturn void guard(pid_t yod, struct ends *e, const struct p3_guard_dut
 	if (duty->last)
 		duty->last(duty->arg);
 	p3_tty_restore(&e->tty);
+	p3_output_close(lines, false);
 	_exit(STATUS_OF(status));
 }
 

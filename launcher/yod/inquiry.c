@@ -113,10 +113,7 @@ static void print_own(const struct p3_inquiry *q, uint32_t host, int32_t status,
 		p3_say("host %s: no report: %s", name, strerror(status));
 	else if (len && name)
 		p3_say("host %s:", name);
-	if (!len)
-		return;
-	ssize_t n = write(STDERR_FILENO, text, len);
-	(void)n;
+	p3_say_lines(text, len);
 }
 
 /* Send a report to ptlstat. */

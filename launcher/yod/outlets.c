@@ -18,6 +18,7 @@ struct stream {
 	bool watched;
 	bool ended;
 	bool lost;               /* bytes could not be written */
+	bool idle;               /* its node is, behind these bytes */
 	struct p3_backlog bytes; /* P3_FRAMES_ROOM at most */
 };
 
@@ -123,6 +124,9 @@ static void pump(struct p3_outlets *o, uint32_t i)
 		return;
 	bool more = p3_backlog_len(&s->bytes) > 0;
 	watch(o, i, more);
+	if (s->idle && !more)
+		o->conf.idle(o->conf.arg, i / 2, (int)(i % 2), true);
+	s->idle &= more;
 	if (s->ended && !more)
 		finish(o, s);
 }
@@ -136,9 +140,18 @@ bool p3_outlets_take(
 		return true;
 	if (s->ended || len > P3_FRAMES_ROOM - p3_backlog_len(&s->bytes))
 		return false;
+	s->idle = false;
+	o->conf.idle(o->conf.arg, rank, which, false);
 	(void)p3_backlog_add(&s->bytes, bytes, len); /* p3_outlets_add() has made room */
 	pump(o, i);
 	return true;
+}
+
+void p3_outlets_idle(struct p3_outlets *o, uint32_t rank, int which)
+{
+	uint32_t i = 2 * rank + (uint32_t)which;
+	o->stream[i].idle = true;
+	pump(o, i);
 }
 
 void p3_outlets_end(struct p3_outlets *o, uint32_t rank, int which)

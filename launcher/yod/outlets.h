@@ -27,6 +27,9 @@ struct p3_outlets_conf {
 	/* Called when n bytes of a stream were handed on; n is 0 if the stream has no
 	 * reader any more. */
 	void (*handed_on)(void *arg, uint32_t rank, int which, size_t n);
+	/* Called with true when all bytes of a stream are handed on and its node has
+	 * written no more for a while, and with false when more have come. */
+	void (*idle)(void *arg, uint32_t rank, int which, bool idle);
 	/* Called when bytes of a stream are lost for the first time, with an errno. */
 	void (*lost)(void *arg, uint32_t rank, int which, int err);
 	void *arg;
@@ -42,6 +45,9 @@ int p3_outlets_add(struct p3_outlets *o, uint32_t rank, int which, int fd);
 /* Take bytes of a stream.  Return false if there are more than its agent may send. */
 bool p3_outlets_take(
 	struct p3_outlets *o, uint32_t rank, int which, const void *bytes, size_t len);
+
+/* Note that the node has written no more for a while. */
+void p3_outlets_idle(struct p3_outlets *o, uint32_t rank, int which);
 
 /* Note that the stream has ended: close it when all its bytes are handed on. */
 void p3_outlets_end(struct p3_outlets *o, uint32_t rank, int which);

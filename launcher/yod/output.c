@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tagged output: streams from the nodes, composed into lines for two sinks. */
+/* Output: streams from the nodes, and yod's own lines, composed for two sinks. */
 #include "launcher/yod/output.h"
 #include "launcher/clock.h"
+#include "launcher/yod/backlog.h"
 #include "launcher/yod/say.h"
 #include "launcher/yod/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +20,10 @@
 #include <unistd.h>
 
 #define STREAM_ROOM  (64 * 1024)
-#define IDLE_MS      200
+#define OWN_ROOM     (1024 * 1024)
 #define AFTER_END_MS 2000
+#define LAST_MS      10000 /* time for a reader to take some of the last lines of yod */
+#define HURRY_MS     500
 #define EVENTS       64
 #define TAG_LEN      16
 #define NO_STREAM    UINT32_MAX
@@ -35,6 +40,7 @@ struct stream {
 	uint32_t len;
 	bool watched;
 	bool last;       /* true if it closes when the owed bytes are read */
+	bool idle;       /* p3_output_idle() has said so */
 	bool push;       /* true if a partial line is sent, too */
 	int64_t idle_at; /* time to set push */
 	int64_t end_at;  /* time to close it, because the node has ended */
@@ -44,6 +50,7 @@ struct stream {
 
 struct port {
 	struct p3_sink sink;
+	bool of_nodes;   /* the sink's buffer has bytes of nodes */
 	uint32_t open;   /* stream whose line has no newline yet, or NO_STREAM */
 	uint32_t holder; /* stream whose long line is incomplete: the others wait */
 	uint32_t next;   /* stream that has the first turn next time */
@@ -56,7 +63,10 @@ struct p3_output {
 	uint32_t ranks;
 	uint32_t ports;
 	bool plain;      /* no tags */
+	bool remote;     /* the nodes are on other hosts: p3_output_idle() is called */
 	uint32_t open_n; /* streams that are not at their end */
+	struct p3_backlog own; /* yod's lines, OWN_ROOM at most */
+	uint32_t left_out;     /* lines that found no room there */
 	struct port port[2];
 	struct stream stream[]; /* indexed by 2 * rank + which */
 };
@@ -106,6 +116,18 @@ static void stream_end(struct p3_output *o, uint32_t i)
 	o->open_n--;
 }
 
+/* Note that a node has written nothing for a while.  Bytes that are not read yet, since
+ * the sink is busy, show that it has: stream_read() then sees to the rest. */
+static void stream_idle(struct p3_output *o, uint32_t i)
+{
+	struct stream *s = &o->stream[i];
+	int unread = 0;
+	s->idle_at = P3_NEVER;
+	if (s->fd < 0 || ioctl(s->fd, FIONREAD, &unread) || unread)
+		return;
+	s->push = s->len || o->port[s->sink].holder == i;
+}
+
 static void stream_read(struct p3_output *o, uint32_t i)
 {
 	struct stream *s = &o->stream[i];
@@ -123,22 +145,28 @@ static void stream_read(struct p3_output *o, uint32_t i)
 		return;
 	}
 	s->len += (uint32_t)n;
+	s->push = false;
 	s->owed -= (uint32_t)n < s->owed ? (uint32_t)n : s->owed;
 	if (s->last && !s->owed) {
 		stream_end(o, i);
 		return;
 	}
-	s->idle_at = p3_now_ms() + IDLE_MS;
+	if (s->idle)
+		stream_idle(o, i);
+	if (o->remote)
+		return;
+	s->idle_at = p3_now_ms() + P3_OUTPUT_IDLE_MS;
 	timer_arm(o, s->idle_at);
 }
 
 static void stream_take(struct p3_output *o, uint32_t i, uint32_t len)
 {
 	struct stream *s = &o->stream[i];
+	if (!len)
+		return;
 	s->len -= len;
 	memmove(s->buf, s->buf + len, s->len);
-	if (len)
-		stream_watch(o, i, true);
+	stream_watch(o, i, true);
 }
 
 /* ---- composing ---- */
@@ -161,6 +189,7 @@ static void emit(struct port *p, uint32_t i, const char *data, uint32_t len, boo
 {
 	if (p->open != i && !plain)
 		append_tag(p, i);
+	p->of_nodes = true;
 	append(&p->sink, data, len);
 	p->open = data[len - 1] == '\n' ? NO_STREAM : i;
 }
@@ -202,12 +231,58 @@ static bool compose_stream(struct p3_output *o, struct port *p, uint32_t i)
 	return room;
 }
 
+static struct port *own_port(struct p3_output *o)
+{
+	return &o->port[o->ports - 1];
+}
+
+/* Add the number of lines that were left out, once half of the room is free again. */
+static void tell_left_out(struct p3_output *o)
+{
+	char line[120];
+	if (!o->left_out || p3_backlog_len(&o->own) > OWN_ROOM / 2)
+		return;
+	int n = snprintf(line, sizeof line,
+		"yod: %u lines of yod are missing here: the reader of standard error "
+		"paused\n",
+		o->left_out);
+	if (p3_backlog_add(&o->own, line, (size_t)n))
+		o->left_out = 0;
+}
+
+/* Add yod's own lines, as if they were those of one more rank: each whole and at the
+ * beginning of a line.  Nodes without pipes write to the same file, so one write has
+ * PIPE_BUF bytes at most, which the kernel does not mix with those of others.  Return
+ * false if the sink is full. */
+static bool compose_own(struct p3_output *o, struct port *p)
+{
+	size_t most = o->ranks ? P3_SINK_ROOM : PIPE_BUF, len;
+	uint32_t own = 2 * o->ranks;
+	while ((len = p3_backlog_len(&o->own))) {
+		const char *line = p3_backlog_bytes(&o->own);
+		const char *newline = memchr(line, '\n', len);
+		len = newline ? (size_t)(newline - line) + 1 : len;
+		len = len < PIPE_BUF ? len : PIPE_BUF - 1;
+		if (p->sink.len + 1 + len > most)
+			return false;
+		if (p->open != NO_STREAM && p->open != own)
+			append(&p->sink, "\n", 1);
+		append(&p->sink, line, (uint32_t)len);
+		p->open = line[len - 1] == '\n' ? NO_STREAM : own;
+		p3_backlog_take(&o->own, len);
+		tell_left_out(o);
+	}
+	return true;
+}
+
 static void compose(struct p3_output *o, struct port *p)
 {
 	uint32_t n = 2 * o->ranks;
 	bool room = true;
 	if (p->holder != NO_STREAM)
 		room = compose_stream(o, p, p->holder);
+	if (p == own_port(o) && room && p->holder == NO_STREAM)
+		room = compose_own(o, p);
 	for (uint32_t k = 0; k < n && room && p->holder == NO_STREAM; k++) {
 		uint32_t i = (p->next + k) % n;
 		if (&o->port[o->stream[i].sink] != p || !o->stream[i].len)
@@ -216,7 +291,7 @@ static void compose(struct p3_output *o, struct port *p)
 		if (!room)
 			p->next = i;
 	}
-	if (room)
+	if (room && n)
 		p->next = (p->next + 1) % n;
 }
 
@@ -242,6 +317,8 @@ static void port_break(struct p3_output *o, struct port *p)
 		stream_end(o, i);
 		o->stream[i].len = 0;
 	}
+	if (p == own_port(o))
+		p3_backlog_free(&o->own);
 }
 
 /* ---- the loop ---- */
@@ -264,10 +341,8 @@ static void stream_late(struct p3_output *o, uint32_t i, int64_t now)
 	struct stream *s = &o->stream[i];
 	if (s->end_at <= now)
 		stream_close_soon(o, i);
-	if (s->idle_at > now)
-		return;
-	s->idle_at = P3_NEVER;
-	s->push = s->len || o->port[s->sink].holder == i;
+	if (s->idle_at <= now)
+		stream_idle(o, i);
 }
 
 static void timer_expired(struct p3_output *o)
@@ -285,6 +360,7 @@ static void timer_expired(struct p3_output *o)
 static void sink_done(struct p3_output *o, struct port *p)
 {
 	p3_sink_collect(&p->sink);
+	p->of_nodes &= p->sink.busy;
 	if (p->sink.err)
 		port_break(o, p);
 }
@@ -307,6 +383,23 @@ void p3_output_step(struct p3_output *o)
 		take_event(o, ev[k].data.u64);
 	for (uint32_t k = 0; k < o->ports; k++)
 		port_pump(o, &o->port[k]);
+}
+
+/* ---- yod's own lines ---- */
+
+static void say(void *output, const char *lines, size_t len)
+{
+	struct p3_output *o = output;
+	while (len && !own_port(o)->sink.err) {
+		const char *newline = memchr(lines, '\n', len);
+		size_t n = newline ? (size_t)(newline - lines) + 1 : len;
+		if (o->left_out || p3_backlog_len(&o->own) + n > OWN_ROOM ||
+			!p3_backlog_add(&o->own, lines, n))
+			o->left_out++;
+		lines += n;
+		len -= n;
+	}
+	port_pump(o, own_port(o));
 }
 
 /* ---- creation and end ---- */
@@ -344,11 +437,27 @@ static int output_open(struct p3_output *o, const int to[2])
 	if (o->ep < 0 || o->timer < 0)
 		return -errno;
 	int rc = watch(o, o->timer, KEY_TIMER);
-	if (!rc)
+	if (!rc && o->ranks)
 		rc = port_open(o, 0, to[0]);
-	if (!rc && !same_file(to[0], to[1]))
-		rc = port_open(o, 1, to[1]);
+	if (!rc && (!o->ranks || !same_file(to[0], to[1])))
+		rc = port_open(o, o->ports, to[1]);
 	return rc;
+}
+
+static void destroy(struct p3_output *o)
+{
+	for (uint32_t k = 0; k < o->ports; k++)
+		p3_sink_close(&o->port[k].sink);
+	for (uint32_t i = 0; i < 2 * o->ranks; i++) {
+		stream_end(o, i);
+		free(o->stream[i].buf);
+	}
+	p3_backlog_free(&o->own);
+	if (o->timer >= 0)
+		close(o->timer);
+	if (o->ep >= 0)
+		close(o->ep);
+	free(o);
 }
 
 struct p3_output *p3_output_create(uint32_t ranks, const int to[2])
@@ -362,9 +471,11 @@ struct p3_output *p3_output_create(uint32_t ranks, const int to[2])
 		o->stream[i] = (struct stream){
 			.fd = -1, .idle_at = P3_NEVER, .end_at = P3_NEVER};
 	int rc = output_open(o, to);
-	if (!rc)
+	if (!rc) {
+		p3_say_by(say, o);
 		return o;
-	p3_output_destroy(o);
+	}
+	destroy(o);
 	errno = -rc;
 	return NULL;
 }
@@ -390,6 +501,25 @@ void p3_output_set_plain(struct p3_output *o)
 	o->plain = true;
 }
 
+void p3_output_set_remote(struct p3_output *o)
+{
+	o->remote = true;
+}
+
+void p3_output_idle(struct p3_output *o, uint32_t rank, int which, bool idle)
+{
+	uint32_t i = 2 * rank + (uint32_t)which;
+	struct stream *s = &o->stream[i];
+	if (rank >= o->ranks || s->fd < 0)
+		return;
+	s->idle = idle;
+	s->push = false;
+	if (!idle)
+		return;
+	stream_idle(o, i);
+	port_pump(o, &o->port[s->sink]);
+}
+
 int p3_output_start(struct p3_output *o)
 {
 	int rc = 0;
@@ -405,7 +535,7 @@ int p3_output_fd(const struct p3_output *o)
 
 void p3_output_ended(struct p3_output *o, uint32_t rank)
 {
-	for (uint32_t i = 2 * rank; i < 2 * rank + 2; i++) {
+	for (uint32_t i = 2 * rank; i < 2 * rank + 2 && rank < o->ranks; i++) {
 		struct stream *s = &o->stream[i];
 		int n;
 		if (s->fd < 0)
@@ -421,7 +551,7 @@ bool p3_output_is_done(const struct p3_output *o)
 	if (o->open_n)
 		return false;
 	for (uint32_t k = 0; k < o->ports; k++)
-		if (o->port[k].sink.busy)
+		if (o->port[k].of_nodes)
 			return false;
 	for (uint32_t i = 0; i < 2 * o->ranks; i++)
 		if (o->stream[i].len)
@@ -432,24 +562,50 @@ bool p3_output_is_done(const struct p3_output *o)
 bool p3_output_is_lost(const struct p3_output *o)
 {
 	for (uint32_t k = 0; k < o->ports; k++)
-		if (o->port[k].sink.err && o->port[k].sink.err != EPIPE)
+		if (o->ranks && o->port[k].sink.err && o->port[k].sink.err != EPIPE)
 			return true;
 	return false;
 }
 
-void p3_output_destroy(struct p3_output *o)
+/* Write by this thread, which may block, since there is no other one. */
+static void write_own(struct p3_output *o)
+{
+	ssize_t n = write(
+		own_port(o)->sink.fd, p3_backlog_bytes(&o->own), p3_backlog_len(&o->own));
+	(void)n;
+	p3_backlog_free(&o->own);
+}
+
+/* Wait until yod's own lines are written, as long as the reader takes some of them within
+ * ms.  Return false if a write is still under way. */
+static bool write_rest(struct p3_output *o, int ms)
+{
+	struct port *p = own_port(o);
+	int64_t now = p3_now_ms(), end = now + ms;
+	if (p3_backlog_len(&o->own) && !p->sink.runs && p3_sink_start(&p->sink))
+		write_own(o);
+	port_pump(o, p);
+	for (; (p3_backlog_len(&o->own) || p->sink.busy) && now < end;
+		now = p3_now_ms()) {
+		struct pollfd ready = {.fd = o->ep, .events = POLLIN};
+		size_t before = p3_backlog_len(&o->own);
+		if (poll(&ready, 1, (int)(end - now)) > 0)
+			p3_output_step(o);
+		if (p3_backlog_len(&o->own) < before)
+			end = p3_now_ms() + ms;
+	}
+	for (uint32_t k = 0; k < o->ports; k++)
+		if (o->port[k].sink.busy)
+			return false;
+	return true;
+}
+
+void p3_output_close(struct p3_output *o, bool hurry)
 {
 	if (!o)
 		return;
-	for (uint32_t k = 0; k < o->ports; k++)
-		p3_sink_close(&o->port[k].sink);
-	for (uint32_t i = 0; i < 2 * o->ranks; i++) {
-		stream_end(o, i);
-		free(o->stream[i].buf);
-	}
-	if (o->timer >= 0)
-		close(o->timer);
-	if (o->ep >= 0)
-		close(o->ep);
-	free(o);
+	bool written = write_rest(o, hurry ? HURRY_MS : LAST_MS);
+	p3_say_by(NULL, NULL);
+	if (written)
+		destroy(o);
 }

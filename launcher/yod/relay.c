@@ -3,6 +3,7 @@
 #include "launcher/yod/relay.h"
 #include "launcher/clock.h"
 #include "launcher/yod/frames.h"
+#include "launcher/yod/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,16 +21,18 @@
 struct stream {
 	int fd; /* -1: it is at its end */
 	bool watched;
-	bool last;      /* it closes when the owed bytes are read */
-	uint32_t owed;  /* bytes that the node itself left in the pipe */
-	uint32_t room;  /* bytes that yod has room for */
-	int64_t end_at; /* time to set last, because the node has ended */
+	bool last;       /* it closes when the owed bytes are read */
+	uint32_t owed;   /* bytes that the node itself left in the pipe */
+	uint32_t room;   /* bytes that yod has room for */
+	int64_t end_at;  /* time to set last, because the node has ended */
+	int64_t idle_at; /* time to tell that it has written no more of a line */
 };
 
 struct p3_relay {
 	uint32_t ranks, open_n;
 	struct p3_frames *to;
 	int ep, timer;
+	int64_t timer_at;
 	struct stream stream[]; /* indexed by 2 * rank + which */
 };
 
@@ -47,8 +50,10 @@ struct p3_relay *p3_relay_create(uint32_t ranks, struct p3_frames *to)
 		return NULL;
 	r->ranks = ranks;
 	r->to = to;
+	r->timer_at = P3_NEVER;
 	for (uint32_t i = 0; i < 2 * ranks; i++)
-		r->stream[i] = (struct stream){.fd = -1, .end_at = P3_NEVER};
+		r->stream[i] = (struct stream){
+			.fd = -1, .end_at = P3_NEVER, .idle_at = P3_NEVER};
 	r->ep = epoll_create1(EPOLL_CLOEXEC);
 	r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (r->ep >= 0 && r->timer >= 0 && !watch(r, EPOLL_CTL_ADD, r->timer, KEY_TIMER))
@@ -73,6 +78,14 @@ void p3_relay_destroy(struct p3_relay *r)
 
 /* ---- streams ---- */
 
+static void timer_arm(struct p3_relay *r, int64_t at)
+{
+	if (at >= r->timer_at)
+		return;
+	r->timer_at = at;
+	p3_timer_set(r->timer, at);
+}
+
 static void set_watched(struct p3_relay *r, uint32_t i, bool on)
 {
 	struct stream *s = &r->stream[i];
@@ -88,16 +101,20 @@ static void close_stream(struct p3_relay *r, uint32_t i)
 	set_watched(r, i, false);
 	close(s->fd);
 	s->fd = -1;
-	s->end_at = P3_NEVER;
+	s->end_at = s->idle_at = P3_NEVER;
 	r->open_n--;
+}
+
+static void tell(struct p3_relay *r, uint32_t i, enum p3_frame_op op)
+{
+	struct p3_frame f = {.op = op, .node = i / 2, .value = (int32_t)(i % 2)};
+	p3_frames_send(r->to, f, NULL);
 }
 
 static void end_stream(struct p3_relay *r, uint32_t i)
 {
-	struct p3_frame f = {
-		.op = P3_FRAME_OUTPUT_END, .node = i / 2, .value = (int32_t)(i % 2)};
 	close_stream(r, i);
-	p3_frames_send(r->to, f, NULL);
+	tell(r, i, P3_FRAME_OUTPUT_END);
 }
 
 static void read_stream(struct p3_relay *r, uint32_t i)
@@ -118,6 +135,8 @@ static void read_stream(struct p3_relay *r, uint32_t i)
 		.value = (int32_t)(i % 2),
 		.len = (uint64_t)n};
 	p3_frames_send(r->to, f, bytes);
+	s->idle_at = bytes[n - 1] == '\n' ? P3_NEVER : p3_now_ms() + P3_OUTPUT_IDLE_MS;
+	timer_arm(r, s->idle_at);
 	s->room -= (uint32_t)n;
 	s->owed -= (uint32_t)n < s->owed ? (uint32_t)n : s->owed;
 	if (s->last && !s->owed)
@@ -158,11 +177,28 @@ void p3_relay_drop(struct p3_relay *r, uint32_t rank, int which)
 
 /* ---- ends ---- */
 
+static uint32_t unread(const struct stream *s)
+{
+	int n;
+	return ioctl(s->fd, FIONREAD, &n) ? 0 : (uint32_t)n;
+}
+
+static void see_idle(struct p3_relay *r, uint32_t i, int64_t now)
+{
+	struct stream *s = &r->stream[i];
+	if (s->fd < 0 || s->idle_at > now)
+		return;
+	s->idle_at = P3_NEVER;
+	if (!unread(s)) /* else read_stream() sees to the rest when yod has room */
+		tell(r, i, P3_FRAME_IDLE);
+}
+
 static void on_timer(struct p3_relay *r)
 {
-	int64_t now = p3_now_ms(), next = P3_NEVER;
+	int64_t now = p3_now_ms();
 	if (!p3_timer_passed(r->timer))
 		return;
+	r->timer_at = P3_NEVER;
 	for (uint32_t i = 0; i < 2 * r->ranks; i++) {
 		struct stream *s = &r->stream[i];
 		if (s->fd >= 0 && s->end_at <= now) {
@@ -171,28 +207,21 @@ static void on_timer(struct p3_relay *r)
 			if (!s->owed)
 				end_stream(r, i);
 		}
-		next = p3_earlier(next, s->end_at);
+		see_idle(r, i, now);
+		timer_arm(r, p3_earlier(s->idle_at, s->end_at));
 	}
-	if (next != P3_NEVER)
-		p3_timer_set(r->timer, next);
 }
 
 void p3_relay_ended(struct p3_relay *r, uint32_t rank)
 {
-	bool any = false;
-	for (uint32_t i = 0; i < 2 * r->ranks; i++)
-		any |= r->stream[i].end_at != P3_NEVER;
-	int64_t at = p3_now_ms() + AFTER_END_MS;
 	for (uint32_t i = 2 * rank; i < 2 * rank + 2; i++) {
 		struct stream *s = &r->stream[i];
-		int n;
 		if (s->fd < 0)
 			continue;
-		s->owed = ioctl(s->fd, FIONREAD, &n) ? 0 : (uint32_t)n;
-		s->end_at = at;
+		s->owed = unread(s);
+		s->end_at = p3_now_ms() + AFTER_END_MS;
+		timer_arm(r, s->end_at);
 	}
-	if (!any)
-		p3_timer_set(r->timer, at);
 }
 
 int p3_relay_fd(const struct p3_relay *r)

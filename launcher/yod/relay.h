@@ -4,10 +4,11 @@
  *
  *	node's pipe --> OUTPUT frames, for which yod has room
  *
- * A stream for which yod has no room is not read, so its node is held up, as by a full
- * pipe; the other streams go on.  Other holders of an ended node's pipes may print for 2
- * more seconds.  One thread calls all functions; poll p3_relay_fd(), then call
- * p3_relay_step().  The state is struct p3_relay.
+ * A node that has written nothing for P3_OUTPUT_IDLE_MS within a line is IDLE: yod then
+ * prints the part of the line.  A stream for which yod has no room is not read, so its
+ * node is held up, as by a full pipe; the other streams go on.  Other holders of an ended
+ * node's pipes may print for 2 more seconds.  One thread calls all functions; poll
+ * p3_relay_fd(), then call p3_relay_step().  The state is struct p3_relay.
  */
 #ifndef P3_LAUNCHER_RELAY_H
 #define P3_LAUNCHER_RELAY_H

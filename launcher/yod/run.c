@@ -836,9 +836,9 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	if (rc)
 		return rc;
 	r->rdv = p3_rdv_create(&conf);
-	if (r->opt->tag)
-		r->output = p3_output_create(r->opt->size, to);
-	if (!r->rdv || (r->opt->tag && !r->output))
+	if (!r->agent)
+		r->output = p3_output_create(r->opt->tag ? r->opt->size : 0, to);
+	if (!r->rdv || (!r->agent && !r->output))
 		return -errno;
 
 	r->alive_fd = guard->alive_fd;
@@ -933,8 +933,7 @@ static void close_parts(struct run *r)
 	if (r->hosts_fd >= 0)
 		close(r->hosts_fd);
 	p3_stats_destroy(r->stats);
-	if (r->output && p3_output_is_done(r->output))
-		p3_output_destroy(r->output);
+	p3_output_close(r->output, r->hurry);
 	close(r->signals);
 	close(r->end_fd);
 	close(r->give_up);

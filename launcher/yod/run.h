@@ -3,7 +3,7 @@
  * run - one job, from the first fork to the last reaped process
  *
  * Everything is one thread around one epoll descriptor: signals, the rendezvous, the
- * output, the guard.  (Only the sinks of tagged output have threads of their own.)
+ * output, the guard.  (Only the sinks of output.h have threads of their own.)
  *
  * A node ends in three steps: yod reads its wait status, and leaves it unreaped; the
  * rendezvous tells the survivors; yod reaps it when they have dropped it.

@@ -44,13 +44,13 @@ static void make_printable(char *text, size_t len)
 			text[i] = '?';
 }
 
-static void put_line(const char *line, size_t len)
+void p3_say_lines(const char *lines, size_t len)
 {
 	if (say_by) {
-		say_by(say_by_arg, line, len);
+		say_by(say_by_arg, lines, len);
 		return;
 	}
-	ssize_t done = write(STDERR_FILENO, line, len);
+	ssize_t done = write(STDERR_FILENO, lines, len);
 	(void)done;
 }
 
@@ -70,6 +70,6 @@ void p3_say(const char *fmt, ...)
 	va_end(args);
 	make_printable(line, len);
 	line[len++] = '\n';
-	put_line(line, len);
+	p3_say_lines(line, len);
 	errno = saved;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * say - one line of yod's own to stderr, one write
+ * say - one line of yod's own to stderr
  *
  *	yod: rank 3 (pid 18233) killed by signal 9 (Killed); ending the job
  *
  * A line names the thing, its value, the expectation and the remedy, in lower case.
  * Only the main threads of yod and its guard call these functions: the place is a static
- * without a lock.  In an agent the lines go to yod, which prints them.
+ * without a lock.  Once there is a job no line blocks: yod and its guard hand lines to
+ * output.h, and an agent sends them to yod, which prints them.
  * errno stays as it was.
  */
 #ifndef P3_LAUNCHER_SAY_H
@@ -16,6 +17,9 @@
 
 /* Print one line, made as by printf(), with "yod: " before it. */
 void p3_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Print lines that have been made elsewhere, each with its newline. */
+void p3_say_lines(const char *lines, size_t len);
 
 /* Hand each line, with its newline, to this function instead of printing it; NULL:
  * print. */

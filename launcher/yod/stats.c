@@ -2,6 +2,7 @@
 /* Statistics of nodes for --stats. */
 #include "launcher/yod/stats.h"
 #include "launcher/clock.h"
+#include "launcher/yod/say.h"
 #include "shm/layout.h"
 
 #include <fcntl.h>
@@ -144,9 +145,8 @@ void p3_stats_take(struct p3_stats *s, uint32_t rank, const void *record, size_t
 
 static void print_head(void)
 {
-	fprintf(stderr,
-		"yod: %5s %11s %14s %11s %14s %9s %10s %10s %13s %13s %13s %6s %9s %6s "
-		"%9s %9s  %s\n",
+	p3_say("%5s %11s %14s %11s %14s %9s %10s %10s %13s %13s %13s %6s %9s %6s %9s %9s "
+	       " %s",
 		"rank", "sent", "bytes", "received", "bytes", "dropped", "inline",
 		"eager", "window-bytes", "cma-bytes", "heap-bytes", "host%", "wakes",
 		"late", "wall-s", "cpu-s", "end");
@@ -162,10 +162,9 @@ static double share_of_hosts(const struct node *n)
 static void print_node(const char *name, const struct node *n, const char *end)
 {
 	const uint64_t *c = n->count;
-	fprintf(stderr,
-		"yod: %5s %11" PRIu64 " %14" PRIu64 " %11" PRIu64 " %14" PRIu64
-		" %9" PRIu64 " %10" PRIu64 " %10" PRIu64 " %13" PRIu64 " %13" PRIu64
-		" %13" PRIu64 " %6.1f %9" PRIu64 " %6" PRIu64 " %9.3f %9.3f  %s\n",
+	p3_say("%5s %11" PRIu64 " %14" PRIu64 " %11" PRIu64 " %14" PRIu64 " %9" PRIu64
+	       " %10" PRIu64 " %10" PRIu64 " %13" PRIu64 " %13" PRIu64 " %13" PRIu64
+	       " %6.1f %9" PRIu64 " %6" PRIu64 " %9.3f %9.3f  %s",
 		name, c[P3_C_SENT], c[P3_C_SENT_BYTES], c[P3_C_RECEIVED],
 		c[P3_C_RECEIVED_BYTES], c[P3_C_DROPS], c[P3_C_PUT_INLINE],
 		c[P3_C_PUT_EAGER], c[P3_C_BULK_BYTES], c[P3_C_CMA_BYTES],

@@ -153,12 +153,6 @@ static void on_ready(struct p3_agents *a, uint32_t host)
 	p3_agents_pass_signals(a);
 }
 
-static void say_line(const struct p3_frame *f, const char *bytes)
-{
-	ssize_t n = write(STDERR_FILENO, bytes, f->len);
-	(void)n;
-}
-
 /* Take a frame about a rank.  Return false if it breaks the rules. */
 static bool take_of_rank(
 	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
@@ -177,6 +171,10 @@ static bool take_of_rank(
 	case P3_FRAME_OUTPUT:
 		return (f->value == 0 || f->value == 1) &&
 		       p3_outlets_take(a->outlets, f->node, f->value, bytes, f->len);
+	case P3_FRAME_IDLE:
+		if (f->value == 0 || f->value == 1)
+			p3_outlets_idle(a->outlets, f->node, f->value);
+		return f->value == 0 || f->value == 1;
 	case P3_FRAME_OUTPUT_END:
 		if (f->value == 0 || f->value == 1)
 			p3_outlets_end(a->outlets, f->node, f->value);
@@ -207,7 +205,7 @@ static bool take_of_host(
 {
 	switch (f->op) {
 	case P3_FRAME_SAY:
-		say_line(f, bytes);
+		p3_say_lines(bytes, f->len);
 		return true;
 	case P3_FRAME_REFUSED:
 		a->link[host].state = P3_UPLINK_DONE;

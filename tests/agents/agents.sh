@@ -338,6 +338,10 @@ case_output() {
 
 case_slow_reader() {
 	local n
+	same "tagged lines through a slow reader" "[0] 300000 [1] 300000 [2] 300000" \
+		"$("$yod" --hosts a,b --tag -sz 3 seq 300000 | (sleep 1; count_lines ' '))"
+	same "lines through a slow reader" "0 300000 1 300000 2 300000" \
+		"$("$yod" --hosts a,b -sz 3 sh -c 'seq -f $PTL_MY_RID:%.0f 300000' | (sleep 1; count_lines :))"
 	n=$("$yod" --hosts a,b -sz 2 --tag sh -c 'yes | head -c 3000000' | (sleep 2; wc -l))
 	same "lines through a slow reader" 3000000 "$n"
 	new_mark
@@ -361,6 +365,16 @@ case_slow_reader() {
 	wait
 }
 
+# A rank that pauses within a line shows what it has written.
+case_partial_lines() {
+	start --hosts a,b -sz 1 --tag sh -c 'printf prompt; until [ -e "$0" ]; do sleep 0.1; done; echo more' "$dir/went"
+	await prompt
+	same "partial line" "[0] prompt" "$(cat "$dir/out")"
+	touch "$dir/went"
+	ends
+	same "its rest" "[0] promptmore" "$(cat "$dir/out")"
+}
+
 # A full disk loses output, and ends no rank, as on one host.
 case_full_disk() {
 	mkdir -p "$dir/full"
@@ -373,6 +387,23 @@ case_full_disk() {
 	says "^yod: --output-dir: the files of ranks 1-2 in $dir/full lack output$"
 	same lines 2 "$(wc -l <"$dir/err")"
 	same "a file with room" 150000 "$(wc -l <"$dir/full/rank2.out")"
+}
+
+# yod prints what agents say as its reader takes it, and counts the lines that find no room.
+case_many_lines() {
+	printf '#!/bin/sh\nexec "%s/frames.py" "%s/local.sh" "$@"\n' "$here" "$here" >"$dir/rsh"
+	chmod +x "$dir/rsh"
+	FRAMES_SAY=20000 FRAMES_SAID=$dir/said start_paused --rsh "$dir/rsh" --hosts a -sz 1 \
+		sh -c 'until [ -e "$0" ]; do sleep 0.1; done' "$dir/last"
+	patiently 20 test -e "$dir/said" || fail "lines of an agent hold up yod"
+	touch "$dir/last"
+	resume_pager
+	ends
+	wait $pager_pid
+	same status 0 $status
+	same "lines, with those that a line tells of" 20000 "$(awk 'length($0) < 120 && $2 == "a:" && $3 == "line" {n++; next}
+		/^yod: [0-9]+ lines of yod are missing here/ {n += $2; next} {print} END {print n}' "$dir/err")"
+	says '^yod: [0-9]+ lines of yod are missing here: the reader of standard error paused$'
 }
 
 case_stdin() {

@@ -57,13 +57,6 @@ are_asleep() { # number
 	[ "$(sleepers | wc -l)" = "$1" ]
 }
 
-none_is_there() { # pids
-	local p
-	for p; do
-		! kill -0 "$p" 2>/dev/null || return 1
-	done
-}
-
 in_time() { # since, what
 	runs=$((runs + 1))
 	patience_us=$1 patience_ms=0
@@ -84,6 +77,19 @@ case_network() {
 	same status 137 $status
 	says "^yod: host b is lost, with ranks 2-3: $dir/rsh brings no frame for $TIMEOUT s \(PTL3_FAR_TIMEOUT\); ending the job$"
 	nothing_left 5
+}
+
+# A reader of yod's stderr that pauses does not make its agents end their ranks.
+case_pager() {
+	start_paused --hosts a,b -sz 2 --keep-going sh -c \
+		"[ \$PTL_MY_RID = 1 ] || exit 3; sleep $((TIMEOUT + 2)); echo lives"
+	patiently 15 grep -q lives "$dir/out" || fail "ranks end when nobody reads yod's stderr"
+	resume_pager
+	ends
+	wait $pager_pid
+	same status 3 $status
+	says '^yod: rank 0 \(pid [0-9]+ on a\) exited with status 3; the others go on$'
+	same lines 1 "$(wc -l <"$dir/err")"
 }
 
 case_keep_going() {

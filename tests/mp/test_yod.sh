@@ -494,6 +494,8 @@ case_tag_slow_reader() {
 	took=$(YOD_TEST_MARK=$mark "$yod" -sz 2 --tag sh -c 'yes | head -c 4000000' \
 		2>"$dir/err" | (sleep 3; wc -l))
 	same "lines through a slow reader" 4000000 "$took"
+	same "lines of numbers through a slow reader" "[0] 300000 [1] 300000" \
+		"$("$yod" -sz 2 --tag seq 300000 | (sleep 1; count_lines ' '))"
 	new_mark
 	took=$(YOD_TEST_MARK=$mark "$yod" -sz 2 --tag sh -c 'echo first; yes' 2>"$dir/err" |
 		head -1 | cut -c5-)
@@ -511,6 +513,38 @@ case_tag_slow_reader() {
 	same "interrupted with a reader that sleeps" "" "$(marked | tr '\n' ' ')"
 	touch "$dir/done"
 	wait
+}
+
+# A reader of stderr that pauses holds up neither yod nor its guard.
+case_paused_pager() {
+	local nodes
+	start_paused -sz 2 sh -c 'exec 2>/dev/null; if [ $PTL_MY_RID = 0 ]; then until [ -e $0.up ]; do sleep 0.1; done; exit 3; fi
+		trap "touch $0.asked; exit 0" TERM; touch $0.up; while :; do sleep 0.1; done' "$dir/paused"
+	patiently 10 test -e "$dir/paused.asked" || fail "a paused pager keeps yod from ending the job"
+	resume_pager
+	ends
+	wait $pager_pid
+	same status 3 $status
+	says '^yod: rank 0 \(pid [0-9]+\) exited with status 3; ending the job$'
+	same lines 1 "$(wc -l <"$dir/err")"
+	start_paused -sz 2 sh -c 'echo $$; exec sleep 300'
+	await_lines 2
+	nodes=$(tr '\n' ' ' <"$dir/out")
+	kill -KILL "$(launcher)"
+	# shellcheck disable=SC2086
+	patiently 10 none_is_there $nodes || fail "a paused pager keeps the guard from the sweep"
+	resume_pager
+	ends
+	wait $pager_pid
+	same "status with a killed launcher" 137 $status
+	says 'launcher \(pid [0-9]+\) was killed by signal 9'
+	start_paused -sz 2 --tag sh -c 'echo up; exec sleep 300'
+	await_lines 2
+	interrupt_all $pid 5
+	ends
+	resume_pager
+	wait $pager_pid
+	same "status of an interrupted job" 130 $status
 }
 
 case_tag_grandchild() {

@@ -46,6 +46,13 @@ nothing_left() { # seconds
 	same "processes left" "" "$(marked | tr '\n' ' ')"
 }
 
+none_is_there() { # pids
+	local p
+	for p; do
+		! kill -0 "$p" 2>/dev/null || return 1
+	done
+}
+
 new_mark() {
 	mark=$$.$RANDOM.$SECONDS
 	: >"$dir/out"
@@ -62,6 +69,29 @@ start() { # in the background; its pid in $pid
 	new_mark
 	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/err" &
 	pid=$!
+}
+
+# As start, but stderr is a full pipe, which is read from resume_pager on.
+start_paused() { # yod's arguments
+	new_mark
+	[ -p "$dir/pager" ] || mkfifo "$dir/pager"
+	exec {pager}<>"$dir/pager"
+	yes '' | dd of="$dir/pager" oflag=nonblock bs=4096 2>/dev/null
+	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/pager" {pager}>&- &
+	pid=$!
+}
+
+resume_pager() { # what comes goes to the file of stderr
+	exec {reader}<"$dir/pager" {pager}>&-
+	sed '/^$/d' <&$reader >"$dir/err" &
+	pager_pid=$!
+	exec {reader}<&-
+}
+
+# Count the lines of numbers of each rank, and those that are torn, merged or missing.
+count_lines() { # separator
+	awk -F "$1" '$2 != n[$1] + 1 {bad++} {n[$1] = $2} END {for (i in n) print i, n[i]; if (bad) print bad, "bad"}' |
+		sort | head -5 | tr '\n' ' ' | sed 's/ $//'
 }
 
 await() { # pattern in stdout, or in a file
