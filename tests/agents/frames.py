@@ -67,6 +67,8 @@ def to_agent(fd):
             with lock:
                 granted += number if op == OP["ROOM"] and value == TRACE_STREAM else 0
             write_all(fd, data)
+    except BrokenPipeError:
+        pass  # the agent has ended
     finally:
         os.close(fd)
 
