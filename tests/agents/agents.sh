@@ -173,14 +173,14 @@ case_no_directory() {
 case_many_shells() {
 	cat >"$dir/rsh" <<-EOF
 		#!/bin/sh
-		: >"$dir/asked.\$1"
+		: >"$dir/begun.\$1"
 		[ ! -p "$dir/gate" ] || read -r line <"$dir/gate"
 		exec "$here/local.sh" "\$@"
 	EOF
 	chmod +x "$dir/rsh"
 	mkfifo "$dir/gate"
 	start --rsh "$dir/rsh" --hosts "$(seq -s, -f h%g 34)" -sz 34 sh -c 'echo $PTL_MY_RID'
-	patiently 10 has_files 32 || fail "$(find "$dir" -name 'asked.*' | wc -l) remote shells"
+	patiently 10 has_files 32 || fail "$(find "$dir" -name 'begun.*' | wc -l) remote shells"
 	# pause: time for more of them
 	sleep 0.5
 	! has_files 33 || grep -q 'has not started an agent for 10 s' "$dir/err" || fail "more than 32 remote shells start at a time"
@@ -192,7 +192,7 @@ case_many_shells() {
 }
 
 has_files() { # number
-	[ "$(find "$dir" -name 'asked.*' | wc -l)" -ge "$1" ]
+	[ "$(find "$dir" -name 'begun.*' | wc -l)" -ge "$1" ]
 }
 
 # A host has no memory for the job: its agent says so, and ends.
