@@ -133,8 +133,7 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 	[P3_CONF_HUGEPAGES] = {.name = "PTL3_HUGEPAGES",
 		.range = "auto|on|off",
 		.usual = "auto",
-		.help = "auto: use ordinary pages, with one warning, when hugepages are "
-			"short"},
+		.help = "auto: use ordinary pages when hugepages are short"},
 	[P3_CONF_CMA] = {.name = "PTL3_CMA",
 		.range = "on|off",
 		.usual = "on",

@@ -13,26 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void warn_small_pages(const struct p3_nic *n, int why)
+/* PTL3_HUGEPAGES=auto permits ordinary pages: no reason to warn. */
+static void say_small_pages(int why)
 {
-	static p3_a32 told;
-	if (n->conf.mute || p3_exchange32(&told, 1)) /* once a job */
-		return;
-	if (why == EPERM) {
-		p3_warn("no hugepages: this kernel would let other processes write to "
-			"sealed ones (Linux 5.13 does not); ordinary pages are used, "
-			"which costs some speed; use a newer kernel, or set "
-			"PTL3_HUGEPAGES=off");
-		return;
-	}
-	uint32_t crew = n->conf.crew ? n->conf.crew : n->conf.nnodes;
-	uint64_t need = 2ull * crew;
-	p3_warn("no hugepages (%s): ordinary pages are used, which costs some speed; a "
-		"job "
-		"of %u nodes wants about %llu of 2 MiB: echo %llu | sudo tee "
-		"/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, or set "
-		"PTL3_HUGEPAGES=off",
-		strerror(why), crew, (unsigned long long)need, (unsigned long long)need);
+	p3_log(P3_LOG_INFO, P3_LOG_AREA,
+		"no hugepages (%s): ordinary pages are used; portals-info and yod --plan "
+		"tell how many there are, and how to get more",
+		why == EPERM ? "before Linux 5.13 other processes could write to sealed "
+			       "ones"
+			     : strerror(why));
 }
 
 static int reserve_trace(struct p3_nic *n, uint64_t len)
@@ -62,7 +51,7 @@ static int make_published(struct p3_nic *n)
 	if (rc)
 		return rc;
 	if (fell_back)
-		warn_small_pages(n, fell_back);
+		say_small_pages(fell_back);
 	p3_seg_bind_here(&n->published);
 	struct p3_seg_header *h = n->published.base;
 	h->magic = P3_SEG_MAGIC;
