@@ -142,6 +142,8 @@ typedef struct {
 	/* bytes read out of the memory of nodes on other hosts; those through
 	 * windows are in moved_bulk_bytes */
 	uint64_t moved_fetched_bytes;
+
+	uint64_t truncated; /* messages of which the node took or gave fewer bytes */
 } ptlx_stats_t;
 
 /*

@@ -41,7 +41,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC   0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION 13u
+#define P3_SEG_VERSION 14u
 #ifndef P3_MAX_NODES
 #define P3_MAX_NODES 1024u
 #endif
@@ -185,6 +185,8 @@ enum p3_counter {
 	P3_G_FAR_LINKS,     /* peers on other hosts */
 	P3_G_FAR_HELD,      /* frames that wait for acknowledgements */
 	P3_G_FAR_PROMISED,  /* frames that peers may send: their credits */
+
+	P3_C_TRUNCATED, /* requests served with fewer bytes than they asked for */
 	P3_COUNTERS = 96
 };
 

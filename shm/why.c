@@ -90,7 +90,9 @@ const char *p3_why_name(uint32_t why)
 		[P3_WHY_LATE] = "late_answer",
 		[P3_WHY_ABSENT] = "target_absent",
 		[P3_WHY_ENDED] = "target_ended",
-		[P3_WHY_EVENT_LOST] = "event_lost"};
+		[P3_WHY_NO_PID] = "no_such_pid",
+		[P3_WHY_EVENT_LOST] = "event_lost",
+		[P3_WHY_TRUNCATED] = "truncated"};
 	return why < sizeof names / sizeof names[0] ? names[why] : "unknown";
 }
 
@@ -171,6 +173,7 @@ static const char *plain_text(uint32_t why)
 {
 	switch (why) {
 	case P3_WHY_NO_PROCESS:
+	case P3_WHY_NO_PID:
 		return "the target has no interface with that pid";
 	case P3_WHY_EMPTY:
 		return "the portal index has no match entry";
@@ -210,6 +213,9 @@ void p3_why_text(uint32_t why, const struct p3_case *c, char *text, size_t size)
 	} else if (why == P3_WHY_EVENT_LOST) {
 		put_count(&w, "event queue ", c->near, " was full");
 		put_count(&w, ": it holds ", c->mask, " events");
+	} else if (why == P3_WHY_TRUNCATED) {
+		put_count(&w, "the descriptor had ", c->near,
+			" bytes left, and has PTL_MD_TRUNCATE");
 	} else {
 		put(&w, "for a reason that this program does not know");
 	}

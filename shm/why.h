@@ -45,8 +45,11 @@ enum p3_why {
 	/* never sent by the initiator */
 	P3_WHY_ABSENT, /* no running process has the target's id */
 	P3_WHY_ENDED,  /* the target has left or died */
+	P3_WHY_NO_PID, /* the target's node has no interface with the requested pid */
 	/* events */
 	P3_WHY_EVENT_LOST, /* queue near was full: it has room for mask events */
+	/* served, but not with all of its bytes */
+	P3_WHY_TRUNCATED, /* only near bytes were left in the descriptor */
 	P3_WHY_END
 };
 

@@ -48,6 +48,7 @@ static void fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->interrupts = p3_nic_counter(nic, P3_C_INTERRUPTS);
 	s->generic_events = p3_nic_counter(nic, P3_C_GENERIC);
 	s->moved_fetched_bytes = p3_nic_wire_counter(nic, P3_W_FETCHED);
+	s->truncated = p3_nic_counter(nic, P3_C_TRUNCATED);
 }
 
 /* Length of the first version, which programs may have been compiled with. */

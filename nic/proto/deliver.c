@@ -72,8 +72,11 @@ static inline void deposit(
 }
 
 /* Account for the operation on the descriptor; return its link. */
-static inline uint32_t count_in(struct p3_nic *n, const struct p3_hit *hit)
+static inline uint32_t count_in(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, const struct p3_hit *hit)
 {
+	if (p3_unlikely(hit->mlength != r->ask.length))
+		p3_why_truncated(n, p, r->ask, hit->mlength);
 	struct p3_ni *ni = p3_ni_of(n, &hit->md->o);
 	ni->received++;
 	ni->received_bytes += hit->mlength;
@@ -82,10 +85,10 @@ static inline uint32_t count_in(struct p3_nic *n, const struct p3_hit *hit)
 }
 
 /* Account for the operation as count_in() does, and write the content of its events. */
-static void accept(struct p3_nic *n, const struct p3_incoming *r,
+static void accept(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
 	const struct p3_hit *hit, struct p3_event_words *rec)
 {
-	uint32_t link = count_in(n, hit);
+	uint32_t link = count_in(n, p, r, hit);
 	describe(r, hit, link, 0, rec);
 }
 
@@ -134,7 +137,7 @@ static inline void put_eager(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_incoming *r, const struct p3_hit *hit)
 {
 	bool ack = wants_ack(n, p, r, hit->md);
-	uint32_t link = count_in(n, hit);
+	uint32_t link = count_in(n, p, r, hit);
 	if (p3_unlikely(p3_event_is_wanted(&hit->md->sink, PTL_EVENT_PUT_START)))
 		put_started(n, *r, *hit, link);
 	deposit(n, r, hit);
@@ -178,7 +181,7 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct p3_incomi
 	pull->length = hit->mlength;
 	pull->ack = wants_ack(n, p, r, md);
 	pull->peer_pending = r->pending;
-	accept(n, r, hit, &pull->span.rec);
+	accept(n, p, r, hit, &pull->span.rec);
 	p3_span_begin(&pull->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &pull->span, PTL_EVENT_PUT_START);
@@ -196,7 +199,7 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct p3_incom
 	struct p3_md *md = hit->md;
 	if (!p3_answer_has_room(p, hit->mlength))
 		return false;
-	accept(n, r, hit, &rec);
+	accept(n, p, r, hit, &rec);
 	p3_event_write(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
 	uint64_t word0 =
 		p3_answer_fill(n, p, r->pending, &md->region, hit->offset, hit->mlength);
@@ -217,7 +220,7 @@ static bool getput(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming
 	struct p3_md *md = hit->md;
 	if (!p3_answer_has_room(p, hit->mlength) || !p3_exchange_may_go(n, p, hit))
 		return false;
-	accept(n, r, hit, &rec);
+	accept(n, p, r, hit, &rec);
 	p3_event_write(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
 	uint64_t word0 =
 		p3_answer_fill(n, p, r->pending, &md->region, hit->offset, hit->mlength);
@@ -242,7 +245,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct p3_incomi
 	x->length = hit->mlength;
 	P3_TRACE(keep, n, &x->topic);
 	P3_TRACE(fw, n, P3_TRACE_BEGIN, P3_TRACE_SERVED, hit->mlength);
-	accept(n, r, hit, &x->span.rec);
+	accept(n, p, r, hit, &x->span.rec);
 	p3_span_begin(&x->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &x->span, PTL_EVENT_GET_START);
@@ -290,7 +293,7 @@ void p3_deliver_place(struct p3_nic *n, struct p3_peer *p, const struct p3_incom
 	bool put = r->ask.kind == P3_REQ_PUT;
 	t_out->ack = put && wants_ack(n, p, r, md);
 	t_out->mlength = hit->mlength;
-	accept(n, r, hit, &t_out->span.rec);
+	accept(n, p, r, hit, &t_out->span.rec);
 	p3_span_begin(&t_out->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &t_out->span, put ? PTL_EVENT_PUT_START : PTL_EVENT_GET_START);

@@ -204,6 +204,17 @@ void P3_RARE p3_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask as
 		say(P3_AREA_MATCH, "from", P3_WHY_ACK_DISABLED, &c, "gets no ACK");
 }
 
+void P3_RARE p3_why_truncated(
+	struct p3_nic *n, struct p3_peer *p, struct p3_ask ask, uint64_t mlength)
+{
+	struct p3_case c = case_of(p, &ask);
+	c.near = mlength;
+	p3_count(&n->count[P3_C_TRUNCATED], 1);
+	keep(n, P3_WHY_TRUNCATED, &c);
+	if (is_news(&p->told, P3_WHY_TRUNCATED, P3_AREA_MATCH))
+		say(P3_AREA_MATCH, "from", P3_WHY_TRUNCATED, &c, "was truncated");
+}
+
 static struct p3_case case_sent(const struct p3_nic *n, const struct p3_peer *p,
 	uint32_t kind, const struct p3_move *m)
 {
@@ -223,7 +234,7 @@ void P3_RARE p3_why_nowhere(
 	struct p3_peer *to = p ? p : &n->unresolved;
 	enum p3_why why = to->state == P3_GONE || to->state == P3_DEAD ? P3_WHY_ENDED
 			  : to->state == P3_ABSENT                     ? P3_WHY_ABSENT
-						   : P3_WHY_NO_PROCESS;
+								       : P3_WHY_NO_PID;
 	keep(n, why, &c);
 	if (is_news(&to->told_own, why, P3_AREA_SEND))
 		say(P3_AREA_SEND, "to", why, &c, "comes to nothing");
@@ -261,7 +272,7 @@ void P3_RARE p3_why_lost(struct p3_evq_tx *tx)
 
 /* ---- the end ---- */
 
-/* Log the number of each reason that was logged before. */
+/* Log the number of each reason that has more cases than the one that was logged. */
 void p3_why_sum(struct p3_nic *n)
 {
 	char *base = n->published.base;
@@ -269,11 +280,11 @@ void p3_why_sum(struct p3_nic *n)
 		(const struct p3_case_line *)(base + n->layout.cases_off);
 	for (uint32_t why = 1; why < P3_WHY_END; why++) {
 		uint64_t count = p3_get(&line[why - 1].w[0]);
-		bool own = why >= P3_WHY_LATE && why <= P3_WHY_ENDED;
+		bool own = why >= P3_WHY_LATE && why <= P3_WHY_NO_PID;
 		enum p3_log_area area = own                        ? P3_AREA_SEND
 					: why == P3_WHY_EVENT_LOST ? P3_AREA_EVENT
 								   : P3_AREA_MATCH;
-		if (count)
+		if (count > 1)
 			p3_log(P3_LOG_DROPS, area, "%s: %llu in all", p3_why_name(why),
 				(unsigned long long)count);
 	}

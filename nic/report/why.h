@@ -16,6 +16,9 @@ P3_RARE void p3_why_dropped(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_ni *ni, struct p3_ask ask);
 /* Report a put that requested an ACK and was served by a descriptor that gives none. */
 P3_RARE void p3_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask);
+/* Report a request that was served with its first mlength bytes only. */
+P3_RARE void p3_why_truncated(
+	struct p3_nic *n, struct p3_peer *p, struct p3_ask ask, uint64_t mlength);
 /* Report a request of this node that cannot be sent or will not be answered; p may be
  * NULL. */
 P3_RARE void p3_why_nowhere(

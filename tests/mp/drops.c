@@ -67,6 +67,8 @@ static void be_target(void)
 	descriptor(19, any,
 		accepting(PTL_MD_OP_PUT | PTL_MD_ACK_DISABLE | PTL_MD_MANAGE_REMOTE, 64));
 	descriptor(20, any, few);
+	descriptor(21, any,
+		accepting(PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE, 4));
 	ptl_md_t last = accepting(PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, 64);
 	last.eq_handle = queue;
 	descriptor(END, any, last);
@@ -130,7 +132,8 @@ static void put_to_the_dead(void)
 
 static void be_source(void)
 {
-	ptl_process_id_t nobody = {54321, 1};
+	ptl_process_id_t nobody = {54321, 1}, wrong = mp.id[1];
+	wrong.pid += 1000;
 	source = mp_bind(bytes, sizeof bytes, PTL_EQ_NONE, 0);
 	put(5000, 8, 0);
 	put_to(mp.id[1], 14, 3, 8, 0);
@@ -147,6 +150,8 @@ static void be_source(void)
 	put(16, 8, 100);
 	put(17, 8, 0);
 	put(18, 50, 0);
+	put(21, 8, 0);
+	put_to(wrong, 14, 0, 8, 0);
 	put_to(nobody, 14, 0, 8, 0);
 	for (int i = 0; i < (EVENTS + LOST) / 2; i++)
 		put(20, 8, 0);
@@ -168,6 +173,10 @@ int main(void)
 		be_source();
 	if (mp.rank == 1)
 		(void)mp_expect(queue, PTL_EVENT_PUT_END);
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	mp_ok(PtlXStats(mp.ni, &st));
+	mp_check(st.truncated == (mp.rank == 1 ? 2 : 0), "truncated: %llu",
+		(unsigned long long)st.truncated);
 	PtlFini();
 	return 0;
 }

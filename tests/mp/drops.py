@@ -37,14 +37,17 @@ REASONS = [
               r'has a descriptor with 4 bytes left, and without PTL_MD_TRUNCATE$'),
     ('match', r'portal index 18.*has a descriptor with less than max_size bytes left$'),
     ('match', PUT.format(19) + r' from .* gets no ACK: .*PTL_MD_ACK_DISABLE'),
+    ('match', PUT.format(21) + r' from .* was truncated: the descriptor had 4 bytes left, and has '
+              r'PTL_MD_TRUNCATE$'),
     ('event', r'event queue \d+ was full: it holds 2 events$'),
+    ('send', PUT.format(14) + r' to .* comes to nothing: the target has no interface with that pid$'),
     ('send', PUT.format(14) + r' to nid 54321, pid 1 comes to nothing: '
              r'no process with that id has joined yet$'),
     ('send', PUT.format(30) + r' to .* comes to nothing: the target has ended$'),
     ('send', PUT.format(30) + r' to .*: the ACK came after its memory descriptor'),
 ]
 SUMS = [r'match: threshold: 3 in all$', r'match: match_bits: 2 in all$',
-        r'event: event_lost: 1 in all$', r'send: late_answer: 1 in all$']
+        r'match: truncated: 2 in all$', r'send: no_such_pid: 2 in all$']
 
 
 def fail(what):
@@ -77,6 +80,8 @@ def check_reasons():
     for pattern in SUMS:
         if not any(re.search(pattern, line) for line in lines):
             fail(f'no sum {pattern}')
+    if any(line.endswith(': 1 in all') for line in lines):
+        fail('a second line for one case')
     if failures:
         print('\n'.join(lines))
 
