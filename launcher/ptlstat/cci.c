@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Endpoints of CCI: those of a node, and those whose program holds its peers up. */
+#include "launcher/ptlstat/lines.h"
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/ptlstat/text.h"
 
@@ -25,11 +26,12 @@ void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t)
 }
 
 /* Describe an endpoint whose buffers are all in use. */
-static void tell_full(const struct ptl_picture *p, uint32_t i,
-	const struct ptl_endpoint *e, struct ptl_text *t)
+static void tell_full(
+	const struct ptl_picture *p, const struct ptl_endpoint *e, struct ptl_text *t)
 {
 	ptl_add(t,
-		"node %u holds all receive buffers of endpoint %u (%u) since %.1f s: ", i,
+		PTL_NODE " holds all receive buffers of endpoint %u (%u) since " PTL_TIME
+			 "%.1f s" PTL_TIME ": ",
 		e->number, e->buffers, ptl_seconds(p, e->full_since));
 	if (e->unread)
 		ptl_add(t, "%llu event%s wait for cci_get_event",
@@ -39,18 +41,19 @@ static void tell_full(const struct ptl_picture *p, uint32_t i,
 			   "(cci_return_event)");
 }
 
-static void tell_unanswered(const struct ptl_picture *p, uint32_t i,
-	const struct ptl_endpoint *e, struct ptl_text *t)
+static void tell_unanswered(
+	const struct ptl_picture *p, const struct ptl_endpoint *e, struct ptl_text *t)
 {
 	ptl_add(t,
-		"node %u: %u connect request%s not answered at endpoint %u since %.1f s "
-		"(cci_accept or cci_reject)",
-		i, e->requests, ptl_plural(e->requests), e->number,
+		PTL_NODE
+		": %u connect request%s not answered at endpoint %u since " PTL_TIME
+		"%.1f s" PTL_TIME " (cci_accept or cci_reject)",
+		e->requests, ptl_plural(e->requests), e->number,
 		ptl_seconds(p, e->asked_since));
 }
 
 uint32_t ptl_cci_blame(const struct ptl_picture *p, double least_s,
-	void (*line)(void *arg, const char *text), void *arg)
+	void (*line)(void *arg, uint32_t node, const char *text), void *arg)
 {
 	uint32_t said = 0;
 	for (uint32_t i = 0; i < p->size; i++)
@@ -60,13 +63,13 @@ uint32_t ptl_cci_blame(const struct ptl_picture *p, double least_s,
 			if (!e->number || p->node[i].unseen || !ptl_is_alive(&p->node[i]))
 				continue;
 			if (ptl_seconds(p, e->full_since) >= least_s)
-				tell_full(p, i, e, &full);
+				tell_full(p, e, &full);
 			if (ptl_seconds(p, e->asked_since) >= least_s)
-				tell_unanswered(p, i, e, &asked);
+				tell_unanswered(p, e, &asked);
 			if (full.n)
-				line(arg, full.s);
+				line(arg, i, full.s);
 			if (asked.n)
-				line(arg, asked.s);
+				line(arg, i, asked.s);
 			said += (uint32_t)(full.n != 0) + (uint32_t)(asked.n != 0);
 		}
 	return said;

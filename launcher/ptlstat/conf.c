@@ -22,7 +22,7 @@ static void make_printable(char *env, size_t len)
 static char *environment_of(const struct ptl_node *n, size_t *len_out)
 {
 	char path[40];
-	uint32_t pid = n->msg.os_pid ? n->msg.os_pid : n->msg.started_pid;
+	uint32_t pid = ptl_process_of(n);
 	snprintf(path, sizeof path, "/proc/%u/environ", pid);
 	FILE *f = ptl_is_alive(n) ? fopen(path, "re") : NULL;
 	if (!f)

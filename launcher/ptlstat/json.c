@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ptlstat's output for programs: one object a line.  docs/operation.md describes them. */
+#include "launcher/ptlstat/jobs.h"
 #include "launcher/ptlstat/ptlstat.h"
 
 #include <jansson.h>
@@ -224,7 +225,7 @@ static json_t *one_node(
 	ptl_state_text(n, state, sizeof state);
 	set_number(o, "rank", i);
 	set_number(o, "nid", n->msg.nid);
-	set_number(o, "pid", n->msg.os_pid ? n->msg.os_pid : n->msg.started_pid);
+	set_number(o, "pid", ptl_process_of(n));
 	json_object_set_new(o, "state", json_string(state));
 	json_object_set_new(o, "stopped", json_boolean(ptl_is_stopped(n)));
 	json_object_set_new(o, "barrier",
@@ -267,18 +268,18 @@ void ptl_json_job(const struct ptl_picture *was, const struct ptl_picture *is)
 static void add_job(void *arg, uint32_t uid, uint32_t jid)
 {
 	struct p3_look *look;
-	unsigned joined = 0;
+	struct ptl_origin from;
 	json_t *o = json_object();
 	set_number(o, "job", jid);
 	set_number(o, "uid", uid);
 	int rc = p3_look_open(jid, &look);
 	json_object_set_new(o, "answers", json_boolean(!rc));
 	if (!rc) {
-		uint32_t size = p3_look_job(look)->size;
-		for (uint32_t i = 0; i < size; i++)
-			joined += p3_look_node(look, i)->msg.state == P3_RDV_JOINED;
-		set_number(o, "size", size);
-		set_number(o, "joined", joined);
+		ptl_origin_of(look, &from);
+		set_number(o, "size", p3_look_job(look)->size);
+		set_number(o, "joined", from.joined);
+		set_number(o, "started", (uint64_t)from.started);
+		json_object_set_new(o, "program", json_string(from.program));
 		p3_look_close(look);
 	}
 	json_array_append_new(arg, o);
@@ -313,7 +314,7 @@ void ptl_json_why(const struct ptl_picture *p)
 {
 	struct said said = {json_array(), json_array()};
 	json_t *o = job(p);
-	ptl_why(p, hear, &said);
+	ptl_why(p, true, hear, &said);
 	json_object_set_new(o, "nodes", said.nodes);
 	json_object_set_new(o, "why", said.why);
 	print(o);

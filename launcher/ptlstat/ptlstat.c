@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ptlstat's command line, its list of jobs, and its loop. */
+/* ptlstat's command line, and its loop. */
+#include "launcher/ptlstat/jobs.h"
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/yod/inquiry.h"
-#include "shm/domain.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -52,8 +52,8 @@ static int show_help(void)
 	     "nodes.\n"
 	     "JOB is its number, as \"ptlstat\" alone lists it, or the pid of its yod "
 	     "or\n"
-	     "mpirun, or of a node.  why and conf need none if there is one job only.\n\n"
-	     "  ptlstat             list your jobs and domains\n"
+	     "mpirun, or of a node.  why and conf without it take your newest job.\n\n"
+	     "  ptlstat             list your jobs and domains: program, start, user\n"
 	     "  ptlstat JOB         a line for each node: rates, queues, drops; on a "
 	     "terminal\n"
 	     "                      drawn anew until ^C\n"
@@ -71,9 +71,8 @@ static int show_help(void)
 	     "  -H, --hosts         all hosts of a job of yod --hosts, from yod's host\n"
 	     "  -h, --help          print this help\n"
 	     "  --version           print the version\n\n"
-	     "status: 0, 1 there is no such job, it cannot be looked at, or its picture "
-	     "cannot\n"
-	     "be printed, 2 usage.");
+	     "status: 0, 1 there is no such job, it cannot be looked at, or its picture\n"
+	     "cannot be printed, 2 usage.");
 	return STATUS_OK;
 }
 
@@ -240,91 +239,6 @@ static int say_no_look(uint32_t job, int rc)
 	return STATUS_NO_JOB;
 }
 
-struct jobs {
-	uint32_t n, last;
-};
-
-static void count_job(void *arg, uint32_t uid, uint32_t jid)
-{
-	struct jobs *jobs = arg;
-	(void)uid;
-	jobs->n++;
-	jobs->last = jid;
-}
-
-static void list_job(void *arg, uint32_t uid, uint32_t jid)
-{
-	struct p3_look *look;
-	uint32_t *n = arg;
-	unsigned joined = 0;
-	if (!(*n)++)
-		printf("%10s %6s %6s %6s\n", "job", "uid", "nodes", "joined");
-	int rc = p3_look_open(jid, &look);
-	if (rc) {
-		printf("%10u %6u  %s\n", jid, uid,
-			rc == -ETIMEDOUT ? "its yod does not answer" : strerror(-rc));
-		return;
-	}
-	uint32_t size = p3_look_job(look)->size;
-	for (uint32_t i = 0; i < size; i++)
-		joined += p3_look_node(look, i)->msg.state == P3_RDV_JOINED;
-	printf("%10u %6u %6u %6u\n", jid, uid, size, joined);
-	p3_look_close(look);
-}
-
-static void list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
-{
-	uint32_t *n = arg;
-	if (!(*n)++)
-		printf("%-24s %6s %6s\n", "domain", "uid", "nodes");
-	printf("%-24s %6u %6u\n", name, uid, members);
-}
-
-static int list_jobs(const struct opt *opt)
-{
-	uint32_t n = 0, domains = 0;
-	if (opt->json) {
-		ptl_json_jobs();
-		return STATUS_OK;
-	}
-	p3_look_jobs(list_job, &n);
-	p3_look_domains(list_domain, &domains);
-	if (!n && !domains)
-		puts("no jobs");
-	return STATUS_OK;
-}
-
-/* Return the number of the only job, or 0 if there is none or more than one. */
-static uint32_t only_job(void)
-{
-	struct jobs jobs = {0, 0};
-	p3_look_jobs(count_job, &jobs);
-	return jobs.n == 1 ? jobs.last : 0;
-}
-
-struct domains {
-	uint32_t n;
-	char *last;
-};
-
-static void count_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
-{
-	struct domains *domains = arg;
-	(void)members;
-	if (uid == getuid() && !domains->n++)
-		snprintf(domains->last, P3_DOMAIN_NAMES + 1, "%s", name);
-}
-
-/* Return true, with its name, if this user has one domain and there are no jobs. */
-static bool only_domain(char name[P3_DOMAIN_NAMES + 1])
-{
-	struct jobs jobs = {0, 0};
-	struct domains domains = {0, name};
-	p3_look_jobs(count_job, &jobs);
-	p3_look_domains(count_domain, &domains);
-	return !jobs.n && domains.n == 1;
-}
-
 /* ---- looking ---- */
 
 static void pause_for(double seconds)
@@ -401,7 +315,8 @@ static int look_once(const struct opt *opt, struct p3_look *look)
 	else if (opt->json)
 		ptl_json_why(&p);
 	else
-		ptl_why(&p, opt->brief ? print_conclusion : print_line, &concludes);
+		ptl_why(&p, false, opt->brief ? print_conclusion : print_line,
+			&concludes);
 	ptl_picture_drop(&p);
 	return 0;
 }
@@ -468,6 +383,25 @@ static int look_at_hosts(const struct opt *opt)
 	return rc ? say_no_hosts(opt->job, rc) : STATUS_OK;
 }
 
+/* Print the list of jobs. */
+static int list(const struct opt *opt)
+{
+	if (opt->json)
+		ptl_json_jobs();
+	else
+		ptl_list_jobs();
+	return STATUS_OK;
+}
+
+/* Choose the user's newest job, and name it if there are others. */
+static uint32_t choose_job(const struct opt *opt)
+{
+	uint32_t jobs, jid = ptl_newest_job(&jobs);
+	if (jobs > 1 && !opt->json)
+		printf("job %u, the newest of %u\n", jid, jobs);
+	return jid;
+}
+
 static int perform(struct opt opt)
 {
 	static char domain[P3_DOMAIN_NAMES + 1];
@@ -475,10 +409,10 @@ static int perform(struct opt opt)
 	if (opt.hosts)
 		return look_at_hosts(&opt);
 	if (!named && opt.what == LOOK)
-		return list_jobs(&opt);
+		return list(&opt);
 	if (!named)
-		opt.job = only_job();
-	if (!opt.job && !named && only_domain(domain))
+		opt.job = choose_job(&opt);
+	if (!opt.job && !named && ptl_only_domain(domain))
 		opt.domain = domain;
 	if (named || opt.job || opt.domain)
 		return look(&opt);
@@ -486,8 +420,8 @@ static int perform(struct opt opt)
 		ptl_conf(NULL);
 		return STATUS_OK;
 	}
-	complain("why: no job is named, and this user does not have just one; see "
-		 "ptlstat");
+	complain("why: this user has no job, and not just one domain; expected a pid, or "
+		 "--domain NAME, of those that ptlstat alone lists");
 	return STATUS_USAGE;
 }
 

@@ -2,12 +2,14 @@
 /*
  * ptlstat - the parts of the program ptlstat, which looks at a job from outside
  *
- *	ptlstat.c	the command line, the list of jobs
+ *	ptlstat.c	the command line
+ *	jobs.c	the list of jobs, the choice of one
  *	read.c	one picture of a job: from yod, /proc and the segments
  *	top.c	rates, as a table that is redrawn
  *	json.c	the same for programs
  *	why.c	the waits, and the processes that cause them
  *	silence.c the fate of messages that a node waits for
+ *	lines.c	the lines of why.c: equal ones become one
  *	hosts.c	the reports of other hosts
  *	conf.c	settings, and the nodes' resources
  *
@@ -127,6 +129,12 @@ double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns);
 /* Write "joined", "stopped", "killed by signal 9" and so on, from yod's table and
  * /proc. */
 void ptl_state_text(const struct ptl_node *n, char *text, size_t size);
+/* Return the node's process: that of a wrapper script until the program has said HELLO;
+ * 0: none. */
+static inline uint32_t ptl_process_of(const struct ptl_node *n)
+{
+	return n->msg.os_pid ? n->msg.os_pid : n->msg.started_pid;
+}
 bool ptl_is_stopped(const struct ptl_node *n);
 bool ptl_is_alive(const struct ptl_node *n);
 /* Return the oldest wait of its threads, or NULL. */
@@ -149,12 +157,14 @@ struct ptl_text;
 void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t);
 /* Call line for each endpoint that holds its peers up.  Return their number. */
 uint32_t ptl_cci_blame(const struct ptl_picture *p, double least_s,
-	void (*line)(void *arg, const char *text), void *arg);
+	void (*line)(void *arg, uint32_t node, const char *text), void *arg);
 /* Return the node of an earlier picture that is the same incarnation, or NULL. */
 const struct ptl_node *ptl_before(
 	const struct ptl_picture *was, const struct ptl_node *n);
 void ptl_json_why(const struct ptl_picture *p);
-void ptl_why(const struct ptl_picture *p,
+/* Print a line for each node, and conclusions.  Lines that differ in their node only
+ * become one, but for lines of nodes if these are to stay apart. */
+void ptl_why(const struct ptl_picture *p, bool apart,
 	void (*line)(void *arg, bool conclusion, const char *text), void *arg);
 
 /* The fate of the messages that could have made the event a node waits for. */
@@ -168,7 +178,9 @@ enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i);
 /* Report the messages dropped or lost between node i and the others, by calling line
  * (NULL: do not report).  Return the number of lines. */
 uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
-	void (*line)(void *arg, const char *text), void *arg);
+	void (*line)(void *arg, uint32_t node, const char *text), void *arg);
+/* Return true if the node has dropped requests, or lost events. */
+bool ptl_has_drops(const struct ptl_node *n);
 
 /* Print a report of each host of a job; the bits (p3_frame_ask) choose its subject and
  * form.  Return 0 or -errno as p3_look_open(). */

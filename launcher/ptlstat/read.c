@@ -16,22 +16,23 @@ const struct ptl_name ptl_counters[] = {{P3_C_HEARTBEAT, "heartbeat"},
 	{P3_C_PASSES, "passes"}, {P3_C_DRAINED, "passes_drained"}, {P3_C_SENT, "sent"},
 	{P3_C_SENT_BYTES, "sent_bytes"}, {P3_C_RECEIVED, "received"},
 	{P3_C_RECEIVED_BYTES, "received_bytes"}, {P3_C_DROPS, "drops"},
-	{P3_C_DROP_BYTES, "drop_bytes"}, {P3_C_DENIED, "permission_violations"},
-	{P3_C_PUT_INLINE, "puts_inline"}, {P3_C_PUT_EAGER, "puts_eager"},
-	{P3_C_BULK_BYTES, "bulk_bytes"}, {P3_C_CMA_BYTES, "cma_bytes"},
-	{P3_C_DIRECT_BYTES, "direct_bytes"}, {P3_C_CMA_FALLBACK, "cma_fallback"},
-	{P3_C_KICKS, "kicks"}, {P3_C_WAKES, "wakes"}, {P3_C_PARK_LATE, "park_late"},
-	{P3_C_WIRE_RINGS, "wire_rings"}, {P3_C_WIRE_NAPS, "wire_naps"},
-	{P3_C_TICKS, "ticks"}, {P3_C_TAKEOVERS, "takeovers"},
-	{P3_C_BAD_HEADERS, "bad_headers"}, {P3_C_LANES_FULL, "lanes_carved"},
-	{P3_C_QUEUED, "blocked_times"}, {P3_C_LEASE_HOST, "lease_host"},
-	{P3_C_LEASE_NIC, "lease_nic"}, {P3_C_CCI_SENT, "cci_sent"},
-	{P3_C_CCI_RECEIVED, "cci_received"}, {P3_C_CCI_DROPS, "cci_drops"},
-	{P3_C_CCI_RNR_SENT, "cci_rnr_sent"}, {P3_C_CCI_RNR_GOT, "cci_rnr_got"},
-	{P3_C_CCI_REFUSED, "cci_refused"}, {P3_C_CCI_RETRIES, "cci_retries"},
-	{P3_C_FAR_OUT, "far_frames_out"}, {P3_C_FAR_IN, "far_frames_in"},
-	{P3_C_FAR_RESENT, "far_frames_resent"}, {P3_C_FAR_BREAKS, "far_breaks"},
-	{P3_C_FAR_STRANGERS, "far_strangers"}, {0, NULL}};
+	{P3_C_DROP_BYTES, "drop_bytes"}, {P3_C_TRUNCATED, "truncated"},
+	{P3_C_DENIED, "permission_violations"}, {P3_C_PUT_INLINE, "puts_inline"},
+	{P3_C_PUT_EAGER, "puts_eager"}, {P3_C_BULK_BYTES, "bulk_bytes"},
+	{P3_C_CMA_BYTES, "cma_bytes"}, {P3_C_DIRECT_BYTES, "direct_bytes"},
+	{P3_C_CMA_FALLBACK, "cma_fallback"}, {P3_C_KICKS, "kicks"}, {P3_C_WAKES, "wakes"},
+	{P3_C_PARK_LATE, "park_late"}, {P3_C_WIRE_RINGS, "wire_rings"},
+	{P3_C_WIRE_NAPS, "wire_naps"}, {P3_C_TICKS, "ticks"},
+	{P3_C_TAKEOVERS, "takeovers"}, {P3_C_BAD_HEADERS, "bad_headers"},
+	{P3_C_LANES_FULL, "lanes_carved"}, {P3_C_QUEUED, "blocked_times"},
+	{P3_C_LEASE_HOST, "lease_host"}, {P3_C_LEASE_NIC, "lease_nic"},
+	{P3_C_CCI_SENT, "cci_sent"}, {P3_C_CCI_RECEIVED, "cci_received"},
+	{P3_C_CCI_DROPS, "cci_drops"}, {P3_C_CCI_RNR_SENT, "cci_rnr_sent"},
+	{P3_C_CCI_RNR_GOT, "cci_rnr_got"}, {P3_C_CCI_REFUSED, "cci_refused"},
+	{P3_C_CCI_RETRIES, "cci_retries"}, {P3_C_FAR_OUT, "far_frames_out"},
+	{P3_C_FAR_IN, "far_frames_in"}, {P3_C_FAR_RESENT, "far_frames_resent"},
+	{P3_C_FAR_BREAKS, "far_breaks"}, {P3_C_FAR_STRANGERS, "far_strangers"},
+	{0, NULL}};
 
 const struct ptl_name ptl_gauges[] = {{P3_G_MES, "match_entries"},
 	{P3_G_MDS, "memory_descriptors"}, {P3_G_EQS, "event_queues"},
@@ -101,17 +102,10 @@ static bool a_thread_runs(uint32_t pid, uint64_t nic_tid)
 	return runs;
 }
 
-/* Return the process of a node: that of a wrapper script until the program has said
- * HELLO. */
-static uint32_t process_of(const struct p3_attach_msg *m)
-{
-	return m->os_pid ? m->os_pid : m->started_pid;
-}
-
 static void read_proc(struct ptl_node *n)
 {
 	char path[40];
-	uint32_t pid = process_of(&n->msg);
+	uint32_t pid = ptl_process_of(n);
 	n->proc.state = 0;
 	if (!pid || n->msg.ended)
 		return;
@@ -523,7 +517,7 @@ void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 		snprintf(text, size, "on another host");
 	else if (n->msg.state == P3_RDV_DIED || n->msg.ended)
 		end_text(n, text, size);
-	else if (!process_of(&n->msg))
+	else if (!ptl_process_of(n))
 		snprintf(text, size, "not there: no interface yet, or ended");
 	else if (n->proc.state == 't')
 		snprintf(text, size, "held by a debugger");

@@ -3,22 +3,24 @@
  * The fate of the messages that could have made an event, when a node waits for one and
  * nothing is on its way.
  */
+#include "launcher/ptlstat/lines.h"
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/ptlstat/text.h"
 
 struct search {
 	const struct ptl_picture *p;
 	uint32_t i; /* the node that waits */
-	void (*line)(void *arg, const char *text);
+	void (*line)(void *arg, uint32_t node, const char *text);
 	void *arg;
 	uint32_t found;
 };
 
-static void found(struct search *s, const struct ptl_text *t)
+/* Report a text that is about a node (PTL_NODE). */
+static void found(struct search *s, uint32_t node, const struct ptl_text *t)
 {
 	s->found++;
 	if (s->line)
-		s->line(s->arg, t->s);
+		s->line(s->arg, node, t->s);
 }
 
 static const struct ptl_node *waiter(const struct search *s)
@@ -48,28 +50,49 @@ static bool is_between(
 	       at->cases[why].node == from->slot;
 }
 
-/* Report requests of one node that another one dropped, or gave no ACK to. */
+static bool awaits_event(const struct ptl_picture *p, uint32_t i)
+{
+	const struct ptl_node *n = &p->node[i];
+	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	return w && w->kind == P3_WAIT_EVENT && ptl_is_alive(n);
+}
+
+static void add_name(struct ptl_text *t, uint32_t node, uint32_t subject)
+{
+	if (node == subject)
+		ptl_add(t, PTL_NODE);
+	else
+		ptl_add(t, "node %u", node);
+}
+
+/* Report requests of one node that another one dropped, or gave no ACK to.  If both wait
+ * for an event, the text is the same for both, and is printed once. */
 static void find_drops(struct search *s, uint32_t from, uint32_t at)
 {
 	struct ptl_text t = {.n = 0};
 	struct ptl_drops d = ptl_drops_of(s->p, from, at);
 	const struct ptl_node *target = &s->p->node[at], *source = &s->p->node[from];
-	bool own = at == s->i && from != at;
+	bool no_answer = from == s->i || awaits_event(s->p, from);
+	bool none = from != at && (at == s->i || awaits_event(s->p, at));
+	uint32_t subject = no_answer ? from : at;
 	if (!d.count)
 		return;
-	if (d.why == P3_WHY_ACK_DISABLED)
-		ptl_add(&t, "node %u has given no ACK to %u put%s of node %u", at,
-			d.count, ptl_plural(d.count), from);
-	else
-		ptl_add(&t, "node %u has dropped %u message%s of node %u", at, d.count,
-			ptl_plural(d.count), from);
+	add_name(&t, at, subject);
+	ptl_add(&t,
+		d.why == P3_WHY_ACK_DISABLED ? " has given no ACK to %u put%s of "
+					     : " has dropped %u message%s of ",
+		d.count, ptl_plural(d.count));
+	add_name(&t, from, subject);
 	add_case(&t, d.why, &target->cases[d.why < P3_WHY_END ? d.why : 0],
 		is_between(target, d.why, source));
-	ptl_add(&t,
-		own ? "; node %u, which waits for an event, gets none of it"
-		    : "; node %u, which waits for an event, gets no answer",
-		s->i);
-	found(s, &t);
+	if (no_answer)
+		ptl_add(&t, "; " PTL_NODE ", which waits for an event, gets no answer");
+	if (none) {
+		ptl_add(&t, "; ");
+		add_name(&t, at, subject);
+		ptl_add(&t, ", which waits for an event, gets none of it");
+	}
+	found(s, subject, &t);
 }
 
 /* Report messages of the waiting node that another one dropped before it left or died:
@@ -81,10 +104,9 @@ static void find_remains(struct search *s, uint32_t at)
 		struct ptl_text t = {.n = 0};
 		if (n->unseen || !n->msg.remains || !is_between(n, why, waiter(s)))
 			continue;
-		ptl_add(&t, "node %u, which is gone, dropped messages of node %u", at,
-			s->i);
+		ptl_add(&t, "node %u, which is gone, dropped messages of " PTL_NODE, at);
 		add_case(&t, why, &n->cases[why], true);
-		found(s, &t);
+		found(s, s->i, &t);
 	}
 }
 
@@ -108,10 +130,10 @@ static void find_own(struct search *s, uint32_t why, const char *what)
 		return;
 	p3_case_text(c, about, sizeof about);
 	p3_why_text(why, c, reason, sizeof reason);
-	ptl_add(&t, "%llu request%s of node %u %s, the last one %s for %s: %s",
-		(unsigned long long)c->count, ptl_plural(c->count), s->i, what, about,
+	ptl_add(&t, "%llu request%s of " PTL_NODE " %s, the last one %s for %s: %s",
+		(unsigned long long)c->count, ptl_plural(c->count), what, about,
 		target_name(s, c, name), reason);
-	found(s, &t);
+	found(s, s->i, &t);
 }
 
 static bool waits_on(const struct ptl_wait *w, uint32_t queue)
@@ -131,23 +153,22 @@ static void find_in_queue(struct search *s, const struct ptl_wait *w, uint32_t k
 		return;
 	if (q->lost) {
 		ptl_add(&t,
-			"EQ %u of node %u has lost %llu event%s: it holds %u, which is "
-			"too few (PtlEQGet says so once, PTL_EQ_DROPPED; PtlEQAlloc of a "
-			"larger one helps)",
-			k, s->i, (unsigned long long)q->lost, ptl_plural(q->lost),
-			q->size);
-		found(s, &t);
+			"EQ %u of " PTL_NODE " has lost %llu event%s: it holds %u, which "
+			"is too few (PtlEQGet says so once, PTL_EQ_DROPPED; PtlEQAlloc "
+			"of a larger one helps)",
+			k, (unsigned long long)q->lost, ptl_plural(q->lost), q->size);
+		found(s, s->i, &t);
 	} else if (unread && !waits_on(w, k)) {
 		ptl_add(&t,
-			"%llu event%s lie unread in EQ %u of node %u, which waits on "
-			"another queue",
-			(unsigned long long)unread, ptl_plural(unread), k, s->i);
-		found(s, &t);
+			"%llu event%s lie unread in EQ %u of " PTL_NODE ", which waits "
+			"on another queue",
+			(unsigned long long)unread, ptl_plural(unread), k);
+		found(s, s->i, &t);
 	}
 }
 
 uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
-	void (*line)(void *arg, const char *text), void *arg)
+	void (*line)(void *arg, uint32_t node, const char *text), void *arg)
 {
 	struct search s = {.p = p, .i = i, .line = line, .arg = arg};
 	const struct ptl_wait *w = ptl_oldest_wait(&p->node[i]);
@@ -160,6 +181,7 @@ uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
 	find_own(&s, P3_WHY_LATE, "got an answer that was dropped");
 	find_own(&s, P3_WHY_ABSENT, "came to nothing");
 	find_own(&s, P3_WHY_ENDED, "came to nothing");
+	find_own(&s, P3_WHY_NO_PID, "came to nothing");
 	for (uint32_t k = 0; w && k < P3_QUEUES_SHOWN; k++)
 		find_in_queue(&s, w, k);
 	return s.found;
@@ -195,6 +217,12 @@ static bool is_quiet(const struct ptl_picture *p, uint32_t i)
 	return true;
 }
 
+bool ptl_has_drops(const struct ptl_node *n)
+{
+	return n->word[P3_C_DROPS] || n->word[P3_C_BAD_HEADERS] ||
+	       n->cases[P3_WHY_EVENT_LOST].count;
+}
+
 enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
 {
 	const struct ptl_node *n = &p->node[i];
@@ -206,5 +234,8 @@ enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
 	/* A message that left its lane since the picture was taken has been received. */
 	if (!is_quiet(p, i) || !ptl_is_as_pictured(p, i))
 		return PTL_UNKNOWN;
-	return n->word[P3_C_RECEIVED] == w->received ? PTL_NOTHING_SENT : PTL_NO_EVENT;
+	if (n->word[P3_C_RECEIVED] != w->received)
+		return PTL_NO_EVENT;
+	/* None of these is of a node that can be seen: it has a new life, perhaps. */
+	return ptl_has_drops(n) ? PTL_UNKNOWN : PTL_NOTHING_SENT;
 }

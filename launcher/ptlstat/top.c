@@ -110,8 +110,9 @@ static void mark_cut(char *text, size_t columns)
 }
 
 #define HEAD                                                                             \
-	"rank     pid does               out/s  in/s  outB/s   inB/s queue  pend recv "  \
-	"drops denied   hot/peers lease nic% mover  ME/MD/EQ    page numa"
+	"rank     pid does               out/s  in/s  outB/s   inB/s drops denied "      \
+	"trunc "                                                                         \
+	"queue  pend recv   hot/peers lease nic% mover  ME/MD/EQ    page numa"
 
 #define FAR_HEAD "  fout/s  fin/s resent breaks unack credits silent"
 
@@ -152,7 +153,7 @@ static void row(char *line, size_t size, const struct ptl_picture *p, uint32_t i
 {
 	const struct ptl_node *n = &p->node[i];
 	const uint64_t *w = n->word;
-	char what[40], t[4][16], numa[16] = "-";
+	char what[40], t[7][16], numa[16] = "-";
 	does(p, n, what);
 	mark_cut(what, 18);
 	int at = snprintf(line, size, "%4u %7u %-18s", i,
@@ -162,17 +163,17 @@ static void row(char *line, size_t size, const struct ptl_picture *p, uint32_t i
 	if (w[P3_G_NUMA])
 		snprintf(numa, sizeof numa, "%d", (int)w[P3_G_NUMA] - 1);
 	at += snprintf(line + at, size - (size_t)at,
-		" %5s %5s %7s %7s %5u %5u %4u %5s %6s %5u/%-5u %5s %3d%% %-6s "
+		" %5s %5s %7s %7s %5s %6s %5s %5u %5u %4u %5u/%-5u %5s %3d%% %-6s "
 		"%3u/%u/%-5u %4s %4s",
 		brief(rate(r, P3_C_SENT), t[0]), brief(rate(r, P3_C_RECEIVED), t[1]),
 		brief(rate(r, P3_C_SENT_BYTES), t[2]),
-		brief(rate(r, P3_C_RECEIVED_BYTES), t[3]), (unsigned)w[P3_G_QUEUED],
+		brief(rate(r, P3_C_RECEIVED_BYTES), t[3]),
+		brief((double)w[P3_C_DROPS], t[4]), brief((double)w[P3_C_DENIED], t[5]),
+		brief((double)w[P3_C_TRUNCATED], t[6]), (unsigned)w[P3_G_QUEUED],
 		(unsigned)w[P3_G_PENDINGS], (unsigned)w[P3_G_PULLS],
-		brief((double)w[P3_C_DROPS], (char[16]){0}),
-		brief((double)w[P3_C_DENIED], (char[16]){0}), (unsigned)w[P3_G_HOT],
-		(unsigned)w[P3_G_ALIVE], holder(w[P3_G_LEASE]), nic_share(r), mover(r),
-		(unsigned)w[P3_G_MES], (unsigned)w[P3_G_MDS], (unsigned)w[P3_G_EQS],
-		pages(w[P3_G_PAGE]), numa);
+		(unsigned)w[P3_G_HOT], (unsigned)w[P3_G_ALIVE], holder(w[P3_G_LEASE]),
+		nic_share(r), mover(r), (unsigned)w[P3_G_MES], (unsigned)w[P3_G_MDS],
+		(unsigned)w[P3_G_EQS], pages(w[P3_G_PAGE]), numa);
 	if (w[P3_G_FAR_LINKS] && (size_t)at < size)
 		far_row(line + at, size - (size_t)at, p, i, r);
 }

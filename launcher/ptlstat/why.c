@@ -5,6 +5,7 @@
  * end of such a chain is a node that does not wait, or that waits for a message that no
  * node has sent.
  */
+#include "launcher/ptlstat/lines.h"
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/ptlstat/text.h"
 
@@ -17,15 +18,25 @@ struct view {
 	const struct ptl_picture *p;
 	struct ptl_pair *pair; /* indexed by from * size + to */
 	bool *waits;           /* nodes that have waited for long */
-	void (*line)(void *arg, bool conclusion, const char *text);
-	void *arg;
+	struct ptl_lines lines;
 	uint32_t said; /* number of conclusions */
 };
 
-static void conclude(struct view *v, const struct ptl_text *t)
+static void add_conclusion(void *arg, uint32_t node, const char *line)
 {
-	v->line(v->arg, true, t->s);
+	struct view *v = arg;
+	ptl_lines_add(&v->lines, true, node, 0, line);
 	v->said++;
+}
+
+static void conclude(struct view *v, uint32_t node, const struct ptl_text *t)
+{
+	add_conclusion(v, node, t->s);
+}
+
+static void add_since(struct ptl_text *t, double seconds)
+{
+	ptl_add(t, " since " PTL_TIME "%.1f s" PTL_TIME, seconds);
 }
 
 /* ---- conditions ---- */
@@ -120,7 +131,7 @@ static void add_wait(struct ptl_text *t, const struct view *v, const struct ptl_
 		ptl_add(t, "waits in %s", poll ? "PtlEQPoll" : "PtlEQWait");
 		add_queues(t, n, w);
 	}
-	ptl_add(t, " since %.1f s", ptl_seconds(v->p, w->since_ns));
+	add_since(t, ptl_seconds(v->p, w->since_ns));
 }
 
 static void add_unread(struct ptl_text *t, const struct ptl_node *n)
@@ -135,16 +146,14 @@ static void add_unread(struct ptl_text *t, const struct ptl_node *n)
 
 static void add_missing(struct ptl_text *t, const struct view *v)
 {
-	uint32_t said = 0;
-	for (uint32_t i = 0; i < v->p->size; i++) {
-		if (v->p->node[i].msg.barrier_n || ptl_is_far(&v->p->node[i]))
-			continue;
-		if (said++ == 8) {
-			ptl_add(t, ", ...");
-			return;
-		}
-		ptl_add(t, "%s%u", said == 1 ? "; has not come: " : ", ", i);
-	}
+	struct p3_ranks missing = {{0}};
+	char ranks[100] = "";
+	for (uint32_t i = 0; i < v->p->size; i++)
+		if (!v->p->node[i].msg.barrier_n && !ptl_is_far(&v->p->node[i]))
+			p3_ranks_add(&missing, i);
+	p3_ranks_print(&missing, ranks, sizeof ranks);
+	if (*ranks)
+		ptl_add(t, "; has not come: %s", ranks);
 }
 
 static void add_state(struct ptl_text *t, const struct view *v, const struct ptl_node *n)
@@ -155,7 +164,8 @@ static void add_state(struct ptl_text *t, const struct view *v, const struct ptl
 	if (!ptl_is_alive(n) || ptl_is_stopped(n)) {
 		ptl_add(t, "%s", state);
 	} else if (n->msg.barrier_n) {
-		ptl_add(t, "waits in PtlXBarrier since %.1f s", n->msg.barrier_ms / 1e3);
+		ptl_add(t, "waits in PtlXBarrier");
+		add_since(t, n->msg.barrier_ms / 1e3);
 		add_missing(t, v);
 	} else if (n->msg.state != P3_RDV_JOINED) {
 		ptl_add(t, "%s, %s", state,
@@ -178,7 +188,7 @@ static void add_far_name(struct ptl_text *t, const struct ptl_far *f)
 static void add_silence(struct ptl_text *t, const struct ptl_far *f)
 {
 	if (f->silent >= SILENT_S)
-		ptl_add(t, ", host silent for %.1f s", f->silent);
+		ptl_add(t, ", host silent for " PTL_TIME "%.1f s" PTL_TIME, f->silent);
 }
 
 static void add_far_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
@@ -190,9 +200,10 @@ static void add_far_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 		ptl_add(t, "; for ");
 		add_far_name(t, &f);
 		ptl_add(t, ": %u queued, %u unanswered", f.pair.queued, f.pair.out);
-		if (f.pair.since_ns)
-			ptl_add(t, ", nothing taken since %.1f s",
-				ptl_seconds(v->p, f.pair.since_ns));
+		if (f.pair.since_ns) {
+			ptl_add(t, ", nothing taken");
+			add_since(t, ptl_seconds(v->p, f.pair.since_ns));
+		}
 		add_silence(t, &f);
 	}
 }
@@ -207,9 +218,10 @@ static void add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 		ptl_add(t, "; for node %u: %u in its lane%s, %u queued, %u unanswered",
 			to, pr->unread, pr->cold ? " (which it does not poll)" : "",
 			pr->queued, pr->out);
-		if (pr->since_ns)
-			ptl_add(t, ", nothing taken since %.1f s",
-				ptl_seconds(v->p, pr->since_ns));
+		if (pr->since_ns) {
+			ptl_add(t, ", nothing taken");
+			add_since(t, ptl_seconds(v->p, pr->since_ns));
+		}
 	}
 }
 
@@ -219,6 +231,9 @@ static void add_own(struct ptl_text *t, const struct ptl_node *n)
 		ptl_add(t, "; reads %u long messages", (unsigned)n->word[P3_G_PULLS]);
 	if (n->word[P3_C_DROPS])
 		ptl_add(t, "; has dropped %llu", (unsigned long long)n->word[P3_C_DROPS]);
+	if (n->word[P3_C_TRUNCATED])
+		ptl_add(t, "; has truncated %llu",
+			(unsigned long long)n->word[P3_C_TRUNCATED]);
 	ptl_cci_describe(n, t);
 	if (n->word[P3_G_QUEUED] && n->word[P3_G_PENDINGS] >= n->word[P3_G_PENDINGS_MOST])
 		ptl_add(t, "; all its pendings are in use");
@@ -228,8 +243,7 @@ static void describe(struct view *v, uint32_t i)
 {
 	const struct ptl_node *n = &v->p->node[i];
 	struct ptl_text t = {.n = 0};
-	ptl_add(&t, "node %u (pid %u): ", i,
-		n->msg.os_pid ? n->msg.os_pid : n->msg.started_pid);
+	ptl_add(&t, PTL_NODE ": ");
 	add_state(&t, v, n);
 	if (!n->unseen) {
 		if (!is_over(n)) {
@@ -240,7 +254,7 @@ static void describe(struct view *v, uint32_t i)
 	} else if (n->msg.state == P3_RDV_JOINED || n->msg.state == P3_RDV_DIED) {
 		ptl_add(&t, "; %s", n->unseen);
 	}
-	v->line(v->arg, false, t.s);
+	ptl_lines_add(&v->lines, false, i, ptl_process_of(n), t.s);
 }
 
 /* ---- conclusions ---- */
@@ -248,18 +262,21 @@ static void describe(struct view *v, uint32_t i)
 static void add_who_waits(
 	struct ptl_text *t, const struct view *v, uint32_t to, uint32_t n)
 {
+	struct p3_ranks waiting = {{0}};
+	char ranks[100];
 	uint32_t k = 0;
 	ptl_add(t, n == 1 ? "; 1 node waits for it: " : "; %u nodes wait for it: ", n);
 	for (uint32_t i = 0; i < v->p->size; i++) {
 		if (!waits_for(v, i, to))
 			continue;
+		p3_ranks_add(&waiting, i);
 		k++;
-		if (k == 9 && n > 9) {
-			ptl_add(t, ", ...");
-			return;
-		}
-		ptl_add(t, "%s%u", k == 1 ? "" : k == n ? " and " : ", ", i);
+		if (n < 10)
+			ptl_add(t, "%s%u", k == 1 ? "" : k == n ? " and " : ", ", i);
 	}
+	p3_ranks_print(&waiting, ranks, sizeof ranks);
+	if (n >= 10)
+		ptl_add(t, "%s", ranks);
 }
 
 static void add_what_lies_there(struct ptl_text *t, const struct view *v, uint32_t to)
@@ -305,7 +322,7 @@ static void add_culprit(struct ptl_text *t, const struct view *v, uint32_t i)
 	ptl_state_text(n, state, sizeof state);
 	if (n->proc.state == 'T')
 		ptl_add(t, "is stopped (SIGSTOP; kill -CONT %u lets it go on)",
-			n->msg.os_pid);
+			ptl_process_of(n));
 	else if (!ptl_is_alive(n) || ptl_is_stopped(n))
 		ptl_add(t, "is %s", state);
 	else if (n->msg.state == P3_RDV_NEVER_JOINED && !n->msg.inited)
@@ -324,11 +341,11 @@ static void add_culprit(struct ptl_text *t, const struct view *v, uint32_t i)
 static void blame(struct view *v, uint32_t to, uint32_t n)
 {
 	struct ptl_text t = {.n = 0};
-	ptl_add(&t, "node %u ", to);
+	ptl_add(&t, PTL_NODE " ");
 	add_culprit(&t, v, to);
 	add_who_waits(&t, v, to, n);
 	add_what_lies_there(&t, v, to);
-	conclude(v, &t);
+	conclude(v, to, &t);
 }
 
 static void blame_ends_of_chains(struct view *v)
@@ -342,11 +359,24 @@ static void blame_ends_of_chains(struct view *v)
 	}
 }
 
-static void add_conclusion(void *arg, const char *line)
+/* Add the reason for which nothing certain can be said of messages to node i. */
+static void add_doubt(struct ptl_text *t, const struct view *v, uint32_t i)
 {
-	struct view *v = arg;
-	v->line(v->arg, true, line);
-	v->said++;
+	uint32_t k = 0;
+	while (k < v->p->size && !ptl_is_stopped(&v->p->node[k]))
+		k++;
+	if (ptl_has_drops(&v->p->node[i]))
+		ptl_add(t, ": it has dropped messages or lost events before, of which it "
+			   "is not known whether it waits for one of them");
+	else if (k < v->p->size)
+		ptl_add(t,
+			": nothing is known to be lost, and node %u, which is stopped, "
+			"may have something to send",
+			k);
+	else
+		ptl_add(t, ": nothing is known to be lost, but something may be on its "
+			   "way to it: not all that could send to it can be seen, or one "
+			   "of them is in the middle of a call");
 }
 
 static void blame_nobody(struct view *v, uint32_t i)
@@ -354,7 +384,7 @@ static void blame_nobody(struct view *v, uint32_t i)
 	struct ptl_text t = {.n = 0};
 	const struct ptl_node *n = &v->p->node[i];
 	const struct ptl_wait *w = ptl_oldest_wait(n);
-	ptl_add(&t, "node %u %s", i, silence_text(v, i));
+	ptl_add(&t, PTL_NODE " %s", silence_text(v, i));
 	switch (ptl_silence_of(v->p, i)) {
 	case PTL_NOTHING_SENT:
 		ptl_add(&t, ": nothing has come since it waits, nothing was dropped or "
@@ -369,12 +399,9 @@ static void blame_nobody(struct view *v, uint32_t i)
 			ptl_plural(n->word[P3_C_RECEIVED] - w->received));
 		break;
 	default:
-		ptl_add(&t,
-			": nothing is known to be lost, but something may be on its way "
-			"to it: not all that could send to it can be seen, or one of "
-			"them is stopped, or in the middle of a call");
+		add_doubt(&t, v, i);
 	}
-	conclude(v, &t);
+	conclude(v, i, &t);
 }
 
 /* Name the nodes on other hosts for which a node waits.  Return false if there are
@@ -388,10 +415,10 @@ static bool blame_far(struct view *v, uint32_t i)
 		if (!ptl_far_of(v->p, i, slot, &f) ||
 			ptl_seconds(v->p, f.pair.since_ns) < LONG_S)
 			continue;
-		ptl_add(&t, "node %u waits for an answer of ", i);
+		ptl_add(&t, PTL_NODE " waits for an answer of ");
 		add_far_name(&t, &f);
 		add_silence(&t, &f);
-		conclude(v, &t);
+		conclude(v, i, &t);
 	}
 	return v->said > before;
 }
@@ -407,7 +434,7 @@ static void blame_far_barrier(struct view *v)
 	struct ptl_text t = {.n = 0};
 	ptl_add(&t,
 		"all nodes of this host wait in PtlXBarrier for nodes on other hosts");
-	conclude(v, &t);
+	conclude(v, 0, &t);
 }
 
 static bool is_blamed(const struct view *v, uint32_t to)
@@ -439,9 +466,9 @@ static void tell_of_the_dead(struct view *v)
 		if (v->p->node[i].msg.state != P3_RDV_DIED)
 			continue;
 		ptl_state_text(&v->p->node[i], state, sizeof state);
-		ptl_add(&t, "node %u is dead (%s): its further messages will not come", i,
+		ptl_add(&t, PTL_NODE " is dead (%s): its further messages will not come",
 			state);
-		conclude(v, &t);
+		conclude(v, i, &t);
 	}
 }
 
@@ -468,7 +495,20 @@ static void blame_circle(struct view *v)
 			break;
 	}
 	ptl_add(&t, " waits");
-	conclude(v, &t);
+	conclude(v, 0, &t);
+}
+
+/* Name the stopped nodes that no conclusion is about. */
+static void tell_of_the_stopped(struct view *v)
+{
+	for (uint32_t i = 0; i < v->p->size; i++) {
+		struct ptl_text t = {.n = 0};
+		if (!ptl_is_stopped(&v->p->node[i]) || is_blamed(v, i))
+			continue;
+		ptl_add(&t, PTL_NODE " ");
+		add_culprit(&t, v, i);
+		conclude(v, i, &t);
+	}
 }
 
 static void tell_that_all_is_well(struct view *v)
@@ -477,24 +517,17 @@ static void tell_that_all_is_well(struct view *v)
 	uint32_t alive = 0;
 	for (uint32_t i = 0; i < v->p->size; i++)
 		alive += ptl_is_alive(&v->p->node[i]);
-	for (uint32_t i = 0; i < v->p->size; i++)
-		if (ptl_is_stopped(&v->p->node[i])) {
-			struct ptl_text s = {.n = 0};
-			ptl_add(&s, "node %u is stopped; no node waits for it", i);
-			conclude(v, &s);
-		}
 	ptl_add(&t, "no node waits for long; %u of %u nodes%s are alive", alive,
 		v->p->here, v->p->here < v->p->size ? " of this host" : "");
-	conclude(v, &t);
+	conclude(v, 0, &t);
 }
 
-void ptl_why(const struct ptl_picture *p,
+void ptl_why(const struct ptl_picture *p, bool apart,
 	void (*line)(void *arg, bool conclusion, const char *text), void *arg)
 {
 	struct view v = view_of(p);
 	bool any = false;
-	v.line = line;
-	v.arg = arg;
+	v.lines.apart = apart;
 	if (!v.pair || !v.waits) {
 		line(arg, true, "out of memory");
 		return;
@@ -510,10 +543,12 @@ void ptl_why(const struct ptl_picture *p,
 	blame_silence(&v);
 	if (any && !v.said)
 		blame_circle(&v);
+	tell_of_the_stopped(&v);
 	if (any)
 		tell_of_the_dead(&v);
 	if (!any)
 		tell_that_all_is_well(&v);
+	ptl_lines_tell(&v.lines, line, arg);
 	free(v.pair);
 	free(v.waits);
 }

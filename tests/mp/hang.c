@@ -11,6 +11,9 @@
  *	noack	 the same, but rank 1's descriptor has PTL_MD_ACK_DISABLE
  *	lateack	 the same, but rank 0's descriptor is gone when the ACK comes
  *	own	 rank 0 waits for a message that it has dropped itself
+ *	wrongpid rank 0 waits for the ACK of a put to a pid that rank 1 has not
+ *	both	 all ranks put to rank 0, which drops the puts, and all wait for an event
+ *	cut	 rank 1 has truncated two puts of rank 0
  *	lost	 rank 0 waits for the third event of a queue that holds two
  *	gone	 rank 0 waits for the ACK of a put to rank 1, which has killed itself
  *	parted	 rank 2 has called PtlFini, the others are in the barrier
@@ -77,17 +80,52 @@ static void paused(void)
 	(void)PtlEQWait(mp_queue(8), &ev);
 }
 
-static void put_and_wait(ptl_ac_index_t access)
+static void await_ack(ptl_process_id_t target, ptl_ac_index_t access)
 {
 	ptl_event_t ev;
 	ptl_handle_eq_t eq = mp_queue(8);
-	if (mp.rank == 0) {
-		ptl_handle_md_t md = mp_bind(bytes, sizeof bytes, eq, 0);
-		mp_ok(PtlPut(md, PTL_ACK_REQ, mp.id[1], MP_PORTAL, access, BITS, 0, 0));
-		while (PtlEQWait(eq, &ev) == PTL_OK && ev.type != PTL_EVENT_ACK)
-			;
-	}
+	ptl_handle_md_t md = mp_bind(bytes, sizeof bytes, eq, 0);
+	mp_ok(PtlPut(md, PTL_ACK_REQ, target, MP_PORTAL, access, BITS, 0, 0));
+	while (PtlEQWait(eq, &ev) == PTL_OK && ev.type != PTL_EVENT_ACK)
+		;
+}
+
+static void put_and_wait(ptl_ac_index_t access)
+{
+	if (mp.rank == 0)
+		await_ack(mp.id[1], access);
 	mp_barrier();
+}
+
+static void wrongpid(void)
+{
+	ptl_process_id_t target = mp.id[1];
+	target.pid += 1000;
+	mp_barrier();
+	if (mp.rank == 0)
+		await_ack(target, 0);
+	mp_barrier();
+}
+
+static void both(void)
+{
+	ptl_event_t ev;
+	mp_barrier();
+	if (mp.rank)
+		await_ack(mp.id[0], 0);
+	(void)PtlEQWait(mp_queue(8), &ev);
+}
+
+static void cut(void)
+{
+	unsigned options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE;
+	(void)mp_attach(BITS, bytes, 24, options, PTL_EQ_NONE);
+	mp_barrier();
+	for (int i = 0; i < 2; i++)
+		if (mp.rank == 0)
+			await_ack(mp.id[1], 0);
+	mp_barrier();
+	sleep_for_good();
 }
 
 static void drop(void)
@@ -404,11 +442,11 @@ int main(int argc, char **argv)
 		void (*play)(void);
 	} scenes[] = {{"stopped", stopped}, {"barrier", barrier}, {"event", event},
 		{"paused", paused}, {"noack", noack}, {"lateack", lateack}, {"own", own},
-		{"lost", lost}, {"gone", gone}, {"parted", parted}, {"drop", drop},
-		{"denied", denied}, {"queued", queued}, {"killed", killed},
-		{"left", left}, {"late", late}, {"idle", idle}, {"talk", talk},
-		{"absent", absent}, {"spoiled", spoiled}, {"full", full},
-		{"unasked", unasked}};
+		{"wrongpid", wrongpid}, {"both", both}, {"cut", cut}, {"lost", lost},
+		{"gone", gone}, {"parted", parted}, {"drop", drop}, {"denied", denied},
+		{"queued", queued}, {"killed", killed}, {"left", left}, {"late", late},
+		{"idle", idle}, {"talk", talk}, {"absent", absent}, {"spoiled", spoiled},
+		{"full", full}, {"unasked", unasked}};
 	const char *rank = getenv("PTL_MY_RID");
 	if (argc > 1 && !strcmp(argv[1], "absent") && rank && !strcmp(rank, "1"))
 		stay_absent();

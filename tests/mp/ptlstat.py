@@ -7,6 +7,7 @@ for until it is right, at most PATIENCE seconds: a loaded machine is slow, not w
 import json
 import os
 import pty
+import pwd
 import re
 import select
 import signal
@@ -83,13 +84,14 @@ STOPPED = r'stopped \(SIGSTOP; kill -CONT \d+ lets it go on\)'
 SCENES = {
     ('stopped', 4): [rf'node 2 is {STOPPED}, and has not come to the barrier; '
                      r'3 nodes wait for it: 0, 1 and 3',
-                     r'node 0 .*waits in PtlXBarrier since .* s; has not come: 2'],
+                     r'each of nodes 0-1,3: waits in PtlXBarrier since .* s; has not come: 2'],
     ('barrier', 3): [r'node 1 computes outside of Portals, and has not come to the '
                      r'barrier; 2 nodes wait for it: 0 and 2'],
     ('event', 3): [r'node 0 waits for an event that no node has sent, and has not come to '
                    r'the barrier; 2 nodes wait for it: 1 and 2',
                    r'node 0 .*waits in PtlEQWait on EQ \d+ with 0 events unread'],
-    ('paused', 2): [r'node 0 waits for an event: .*one of them is stopped'],
+    ('paused', 2): [r'node 0 waits for an event: nothing is known to be lost, and node 1, which is '
+                    rf'stopped, may have something to send\nnode 1 is {STOPPED}'],
     ('drop', 2): [r'node 1 has dropped 1 message of node 0, the last one a put of 64 bytes '
                   r'to portal index 4, match bits 0x7: the portal index has no match entry; '
                   r'node 0, which waits for an event, gets no answer'],
@@ -102,6 +104,19 @@ SCENES = {
     ('own', 2): [r'node 0 has dropped 1 message of node 1, the last one a put of 8 bytes .*: '
                  r'no match entry accepts it: the nearest of 1 has match bits 0x7, ignore bits '
                  r'0x0; the request differs in bits 0xf; node 0'],
+    ('wrongpid', 2): [r'node 0 waits for an event that will not come, and has not come to the '
+                      r'barrier; 1 node waits for it: 1\n'
+                      r'1 request of node 0 came to nothing, the last one a put of 64 bytes .* for '
+                      r'node 1: the target has no interface with that pid'],
+    ('both', 5): [r'each of nodes 1-4: waits in PtlEQWait on EQ 0 .*\n\n'
+                  # the last case is one node's, and all others have the same line
+                  r'(?=(.*\n)?node 0 has dropped 1 message of node [1-4], the last one a put of 64 '
+                  r'bytes .*: the portal index has no match entry; node [1-4], which waits for an '
+                  r'event, gets no answer; node 0, which waits for an event, gets none of it\n)'
+                  r'(?=(.*\n)?node 0 has dropped 1 message of each of nodes [-1-4,]+: no_match_entry; '
+                  r'each of nodes [-1-4,]+, which waits .*, gets no answer; node 0, which .*\n)'
+                  r'(.*\n){2}$'],
+    ('cut', 2): [r'node 1 .*; has truncated 2'],
     ('lost', 2): [r'EQ \d+ of node 0 has lost [1-9] events?: it holds 2, which is too few'],
     ('gone', 3): [r'[1-9]\d* requests? of node 0 came to nothing, the last one a put of 64 bytes .* for '
                   r'node 1: the target has ended'],
@@ -237,6 +252,8 @@ def check_live(job):
     widest = max(len(re.sub(rb'\033\[.', b'', line)) for line in said.split(b'\r\n'))
     if widest > 80:
         fail(f'the table is {widest} wide')
+    if not re.search(rb'\nrank .* drops denied trunc', said):
+        fail(f'columns that 80 columns must show: {said!r}')
 
 
 def check_dead(job):
@@ -316,6 +333,26 @@ def check_yod_killed(job):
         fail(f'yod killed: {said}')
 
 
+def check_list(job):
+    """The list tells one job from another; why without a number takes the newest."""
+    row = re.search(rf'^ *{job.pid} +(\S+) +16 +16 +\d\d:\d\d:\d\d +(.*)$', ptlstat(), re.M)
+    if not row or row[1] != pwd.getpwuid(os.getuid()).pw_name[:10] or row[2] != 'mp_hang':
+        fail(f'the list: {ptlstat()}')
+
+    def start_of(pid):
+        with open(f'/proc/{pid}/stat', encoding='ascii', errors='replace') as f:
+            return int(f.read().rsplit(')', 1)[1].split()[19])
+
+    def takes_the_newest():  # other jobs of this user may come and go
+        run = subprocess.run([PTLSTAT, '--json', 'why'], capture_output=True, text=True,
+                             timeout=LIMIT)
+        try:
+            return start_of(json.loads(run.stdout)['job']) >= start_of(job.pid)
+        except (ValueError, OSError):
+            return False
+    until('why without a number takes the newest job', takes_the_newest)
+
+
 def check_stranger(job):
     if os.getuid():
         return
@@ -389,6 +426,7 @@ def main():
     talk = start(16, 'talk', env={'PTL3_CMA': 'off', 'PTL3_MEMBARRIER': 'off'})
     until('the job is there', lambda: is_there(talk))
     check_talk(talk)
+    check_list(talk)
     check_live(talk)
 
 

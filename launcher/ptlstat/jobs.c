@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ptlstat's list of jobs and domains, and the choice of one if none is named. */
+#include "launcher/ptlstat/jobs.h"
+#include "launcher/ptlstat/ptlstat.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STARTED_LEN 16
+
+/* ---- processes ---- */
+
+/* Return the time at which a process started, in ticks since the machine did, or 0. */
+static uint64_t start_ticks(uint32_t pid)
+{
+	char path[40], line[800];
+	unsigned long long ticks = 0;
+	snprintf(path, sizeof path, "/proc/%u/stat", pid);
+	FILE *f = pid ? fopen(path, "re") : NULL;
+	if (!f)
+		return 0;
+	const char *end = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+	if (end)
+		(void)sscanf(end + 1,
+			" %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			"%*s %*s %*s %*s %llu",
+			&ticks);
+	fclose(f);
+	return ticks;
+}
+
+static time_t clock_of(uint64_t ticks)
+{
+	struct timespec up;
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	return ticks ? time(NULL) - up.tv_sec +
+			       (time_t)(ticks / (uint64_t)sysconf(_SC_CLK_TCK))
+		     : 0;
+}
+
+/* Read the name of a process's program, as its command line has it, without folders. */
+static bool read_program(uint32_t pid, char name[PTL_PROGRAM_LEN])
+{
+	char path[40], word[4096];
+	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+	FILE *f = pid ? fopen(path, "re") : NULL;
+	size_t n = f ? fread(word, 1, sizeof word - 1, f) : 0;
+	if (f)
+		fclose(f);
+	word[n] = '\0';
+	const char *slash = strrchr(word, '/');
+	snprintf(name, PTL_PROGRAM_LEN, "%.60s", slash ? slash + 1 : word);
+	for (char *at = name; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	return *name;
+}
+
+/* Append a name to a list, unless the list has it or no room for it. */
+static void add_name(char list[PTL_PROGRAM_LEN], const char *name)
+{
+	size_t len = strlen(list), n = strlen(name);
+	for (const char *at = list; *at && (at = strstr(at, name)); at += n)
+		if ((at == list || at[-1] == ' ') && (!at[n] || at[n] == ','))
+			return;
+	if (len + n + 3 <= PTL_PROGRAM_LEN)
+		snprintf(
+			list + len, PTL_PROGRAM_LEN - len, "%s%s", len ? ", " : "", name);
+}
+
+void ptl_origin_of(const struct p3_look *look, struct ptl_origin *out)
+{
+	const struct p3_attach_msg *job = p3_look_job(look);
+	uint64_t first = p3_look_domain(look) ? 0 : start_ticks(job->os_pid);
+	*out = (struct ptl_origin){.joined = 0};
+	for (uint32_t i = 0; i < job->size; i++) {
+		const struct p3_attach_msg *n = &p3_look_node(look, i)->msg;
+		char name[PTL_PROGRAM_LEN];
+		uint32_t pid = n->os_pid ? n->os_pid : n->started_pid;
+		uint64_t ticks = p3_look_domain(look) ? start_ticks(pid) : 0;
+		out->joined += n->state == P3_RDV_JOINED;
+		if (!n->ended && read_program(pid, name))
+			add_name(out->program, name);
+		if (ticks && (!first || ticks < first))
+			first = ticks;
+	}
+	out->started = clock_of(first);
+}
+
+/* ---- the list ---- */
+
+static const char *user_name(uint32_t uid, char number[12])
+{
+	const struct passwd *user = getpwuid(uid);
+	snprintf(number, 12, "%u", uid);
+	return user ? user->pw_name : number;
+}
+
+/* Write the time of day, or the date if that is another one. */
+static const char *time_text(time_t t, char text[STARTED_LEN])
+{
+	time_t now = time(NULL);
+	struct tm then, today;
+	bool known = t && localtime_r(&t, &then) && localtime_r(&now, &today);
+	bool same =
+		known && then.tm_yday == today.tm_yday && then.tm_year == today.tm_year;
+	if (!known ||
+		!strftime(text, STARTED_LEN, same ? "%H:%M:%S" : "%b %d %H:%M", &then))
+		snprintf(text, STARTED_LEN, "?");
+	return text;
+}
+
+static void list_job(void *arg, uint32_t uid, uint32_t jid)
+{
+	struct p3_look *look;
+	struct ptl_origin o;
+	uint32_t *n = arg;
+	char number[12], started[STARTED_LEN];
+	if (!(*n)++)
+		printf("%10s %-10s %6s %6s %-12s %s\n", "job", "user", "nodes", "joined",
+			"started", "program");
+	printf("%10u %-10.10s ", jid, user_name(uid, number));
+	int rc = p3_look_open(jid, &look);
+	if (rc) {
+		puts(rc == -ETIMEDOUT ? "its yod does not answer" : strerror(-rc));
+		return;
+	}
+	ptl_origin_of(look, &o);
+	printf("%6u %6u %-12s %.29s\n", p3_look_job(look)->size, o.joined,
+		time_text(o.started, started), o.program);
+	p3_look_close(look);
+}
+
+static void list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+{
+	struct p3_look *look;
+	struct ptl_origin o = {.joined = 0};
+	uint32_t *n = arg;
+	char number[12], started[STARTED_LEN];
+	if (!(*n)++)
+		printf("%-24s %-10s %6s %-12s %s\n", "domain", "user", "nodes", "started",
+			"program");
+	if (!p3_look_open_domain(name, &look)) {
+		ptl_origin_of(look, &o);
+		p3_look_close(look);
+	}
+	printf("%-24s %-10.10s %6u %-12s %.22s\n", name, user_name(uid, number), members,
+		time_text(o.started, started), o.program);
+}
+
+void ptl_list_jobs(void)
+{
+	uint32_t n = 0, domains = 0;
+	p3_look_jobs(list_job, &n);
+	p3_look_domains(list_domain, &domains);
+	if (!n && !domains)
+		puts("no jobs");
+}
+
+/* ---- the choice ---- */
+
+struct newest {
+	uint32_t n; /* jobs of this user, or of any if this user has none */
+	bool own;
+	uint32_t jid;
+	uint64_t ticks;
+};
+
+static void see_job(void *arg, uint32_t uid, uint32_t jid)
+{
+	struct newest *best = arg;
+	bool own = uid == getuid();
+	uint64_t ticks = start_ticks(jid);
+	if (own < best->own)
+		return;
+	if (own > best->own)
+		*best = (struct newest){.own = true};
+	best->n++;
+	if (ticks >= best->ticks) {
+		best->ticks = ticks;
+		best->jid = jid;
+	}
+}
+
+uint32_t ptl_newest_job(uint32_t *jobs_out)
+{
+	struct newest best = {.n = 0};
+	p3_look_jobs(see_job, &best);
+	*jobs_out = best.n;
+	return best.jid;
+}
+
+struct domains {
+	uint32_t n;
+	char *last;
+};
+
+static void count_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+{
+	struct domains *domains = arg;
+	(void)members;
+	if (uid == getuid() && !domains->n++)
+		snprintf(domains->last, P3_DOMAIN_NAMES + 1, "%s", name);
+}
+
+bool ptl_only_domain(char name[P3_DOMAIN_NAMES + 1])
+{
+	struct domains domains = {0, name};
+	p3_look_domains(count_domain, &domains);
+	return domains.n == 1;
+}
