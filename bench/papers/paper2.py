@@ -77,10 +77,11 @@ NODES = (64, 128, 256, 512, 1024)
 def plan(lab, nodes):
     """Return the bytes that a node publishes, and the numbers of its sources and pendings."""
     text, _ = lab.run("yod", [lab.bin / "yod", "--plan", "-sz", nodes, "true"], {"PTL3_HUGEPAGES": "off"})
-    published = int(re.search(r"published (\d+)", text)[1])
-    sources = re.search(r"sources +each node (\d+) of (\d+) bytes, and (\d+) .*; (\d+) in private", text)
+    published = 1024 * int(re.search(r"published (\d+) KiB", text)[1])
+    sources = re.search(r"sources +each node (\d+) of (\d+) bytes, and (\d+) KiB .*\n.*; (\d+) bytes in private", text)
     pendings = re.search(r"pendings +each node up to (\d+) of (\d+) bytes", text)
-    return published, *map(int, sources.groups()), *map(int, pendings.groups())
+    shared, lane = int(sources[2]), 1024 * int(sources[3])
+    return published, int(sources[1]), shared, lane, int(sources[4]), *map(int, pendings.groups())
 
 
 def memory(lab):

@@ -140,7 +140,8 @@ static int prepare_agent(
 	int rc = check(opt, host->size, place_out);
 	if (rc == P3_OPT_RUN)
 		rc = shift_places(opt, host, place_out);
-	if (rc == P3_OPT_RUN && !choose_libraries(opt))
+	if (rc == P3_OPT_RUN &&
+		(!p3_plan_check_fds(opt, host->size, true) || !choose_libraries(opt)))
 		rc = P3_STATUS_YOD;
 	if (rc != P3_OPT_RUN)
 		p3_agent_refuse(agent, rc);
@@ -191,6 +192,8 @@ static int prepare(struct p3_opt *opt, struct p3_place *place_out)
 	if (opt->plan)
 		return printed(opt->hosts.n ? p3_plan_print_hosts(opt)
 					    : p3_plan_print(opt, place_out));
+	if (!opt->hosts.n && !p3_plan_check_fds(opt, opt->size, false))
+		return P3_STATUS_YOD;
 	if (!open_output_dir(opt) || (!opt->hosts.n && !choose_libraries(opt)))
 		return P3_STATUS_YOD;
 	return P3_OPT_RUN;

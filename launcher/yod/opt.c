@@ -73,7 +73,15 @@ static int set_size(struct p3_opt *opt, const char *name, const char *value)
 		p3_say("-n%s: a blank is missing; expected -np %s", value, value + 1);
 		return P3_OPT_USAGE;
 	}
-	if (parse_count(value, P3_OPT_SIZE_MAX, &now(opt)->size))
+	uint32_t before = now(opt)->size;
+	bool good = parse_count(value, P3_OPT_SIZE_MAX, &now(opt)->size);
+	if (good && before && before != now(opt)->size) {
+		p3_say("%s: '%s' contradicts %u, which was given before (-sz, -np and -n "
+		       "are the same); expected one of them",
+			name, value, before);
+		return P3_OPT_USAGE;
+	}
+	if (good)
 		return P3_OPT_RUN;
 	p3_say("%s: '%s' is no number of nodes of a job; expected 1 to %d, as in -sz 4",
 		name, value, P3_OPT_SIZE_MAX);
@@ -359,37 +367,33 @@ static int show_settings(struct p3_opt *opt, const char *name, const char *value
 
 static const struct row rows[] = {
 	{.help = "programs, each with its nodes:"},
-	{"sz", 'n', "N", "run N nodes of the program (-np N and -n N are the same)",
-		set_size, true},
+	{"sz", 'n', "N", "run N nodes of the program (-np N, -n N: the same)", set_size,
+		true},
 	{"np", 0, "N", NULL, set_size, true},
-	{"load", 'F', "FILE",
-		"programs are in FILE: -sz N program arguments, a line each", set_load,
-		false},
+	{"load", 'F', "FILE", "programs are in FILE, a line each: -sz N program ...",
+		set_load, false},
 	{"wdir", 'd', "DIR", "run the program in DIR", set_dir, true},
 	{"env", 'x', "NAME=VALUE",
 		"set a variable of the program; NAME alone must be set", set_env, true},
 	{.help = "where they run:"},
-	{"bind", 0, "HOW",
-		"none, core, numa, or CPUs as in 0,2-3: nodes take one in turn", set_bind,
-		false},
+	{"bind", 0, "HOW", "none, core, numa, or CPUs taken in turn, as in 0,2-3",
+		set_bind, false},
 	{"VN", 'V', "N", "N nodes share a core (of --bind: a CPU, a NUMA node)",
 		set_per_unit, false},
-	{"hosts", 0, "LIST", "run on these hosts, with their slots or without: c1:4,c2:2",
+	{"hosts", 0, "LIST", "run on these hosts, with or without slots: c1:4,c2",
 		set_hosts, false},
 	{"hostfile", 0, "FILE", "hosts are in FILE, a line each: c1 or c1:4", set_hosts,
 		false},
-	{"rsh", 0, "PROGRAM", "remote shell (ssh), called with a host and a command line",
+	{"rsh", 0, "PROGRAM", "remote shell (ssh): it gets a host and a command line",
 		set_rsh, false},
 	{.help = "the job:"},
 	{"keep-going", 0, NULL, "a failing node does not end the others", set_keep_going,
 		false},
 	{"timeout", 0, "SEC", "end the job after SEC seconds, status 124", set_timeout,
 		false},
-	{"kill-after", 0, "SEC",
-		"kill nodes that SIGTERM has not ended after SEC seconds (5)",
+	{"kill-after", 0, "SEC", "kill nodes that SIGTERM has not ended in SEC s (5)",
 		set_kill_after, false},
-	{"why-after", 0, "SEC",
-		"explain a barrier that lasts for SEC seconds (10); 0: never",
+	{"why-after", 0, "SEC", "explain a barrier that lasts for SEC s (10); 0: never",
 		set_why_after, false},
 	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park", set_mode,
 		false},
@@ -397,8 +401,7 @@ static const struct row rows[] = {
 		set_domain, false},
 	{"shared-heap", 0, NULL, "other nodes can read malloc's long blocks directly",
 		set_shared_heap, false},
-	{"valgrind", 0, "WHEN",
-		"auto, on or off: nodes use a library that tells valgrind about atomics",
+	{"valgrind", 0, "WHEN", "auto, on, off: the library tells valgrind of atomics",
 		set_valgrind, false},
 	{.help = "output:"},
 	{"tag", 0, NULL, "put [rank] before each line that a node prints", set_tag,

@@ -16,16 +16,40 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define FDS_OF_NODE 9
-#define FDS_OF_YOD  64
-#define KIB(bytes)  ((bytes) >> 10)
-#define UNKNOWN     UINT64_MAX
+/* Descriptors of yod that the start of a job takes, and those of each node: its lifeline,
+ * its process, and four files of memory.  Pipes for output take more. */
+#define FDS_OF_YOD   14
+#define FDS_OF_NODE  6u
+#define FDS_OF_PIPES 4
+#define UNKNOWN      UINT64_MAX
+
+#define HUGEPAGES    "/sys/kernel/mm/hugepages/hugepages-2048kB/"
+#define NR_HUGEPAGES HUGEPAGES "nr_hugepages"
 
 enum { HUGE_AUTO, HUGE_ON, HUGE_OFF }; /* in the order of shm/conf.c */
 
-uint64_t p3_plan_yod_fds(uint32_t n)
+uint64_t p3_plan_yod_fds(const struct p3_opt *opt, uint32_t n, bool agent)
 {
-	return (uint64_t)n * FDS_OF_NODE + FDS_OF_YOD;
+	bool pipes = opt->tag || agent;
+	uint64_t each = FDS_OF_NODE + (pipes ? 2 : 0) + (opt->stats ? 1 : 0);
+	return n * each + FDS_OF_YOD + (pipes ? FDS_OF_PIPES : 0);
+}
+
+/* A number of bytes as text. */
+struct size {
+	char text[24];
+};
+
+static struct size size_of(uint64_t bytes)
+{
+	struct size s;
+	if (bytes < (uint64_t)10 << 20)
+		snprintf(s.text, sizeof s.text, "%" PRIu64 " KiB", (bytes + 1023) >> 10);
+	else if (bytes < (uint64_t)10 << 30)
+		snprintf(s.text, sizeof s.text, "%.1f MiB", (double)bytes / (1 << 20));
+	else
+		snprintf(s.text, sizeof s.text, "%.1f GiB", (double)bytes / (1 << 30));
+	return s;
 }
 
 /* ---- the machine's supply ---- */
@@ -79,10 +103,7 @@ static uint64_t free_memory(void)
 
 static uint64_t free_hugepages(void)
 {
-	static const char dir[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
-	char file[sizeof dir + 20];
-	snprintf(file, sizeof file, "%sfree_hugepages", dir);
-	uint64_t n = read_number(file, "");
+	uint64_t n = read_number(HUGEPAGES "free_hugepages", "");
 	return n == UNKNOWN ? 0 : n;
 }
 
@@ -253,35 +274,35 @@ static void print_start(const struct plan *p)
 	for (uint32_t i = 0; i < parts(p); i++) {
 		struct part part = part_of(p, i);
 		const struct p3_footprint *f = &part.node;
-		printf("%-14seach node%s %" PRIu64
-		       " bytes at the start: published %" PRIu64 ", doorbell %" PRIu64
-		       ", host %" PRIu64 "\n",
-			i ? "" : "memory", whose(p, &part).text, f->start, f->published,
-			f->doorbell, f->host);
+		printf("%-14seach node%s %s at the start: published %s, doorbell %s, "
+		       "host %s\n",
+			i ? "" : "memory", whose(p, &part).text, size_of(f->start).text,
+			size_of(f->published).text, size_of(f->doorbell).text,
+			size_of(f->host).text);
 	}
 }
 
 static void print_memory(const struct plan *p)
 {
 	print_start(p);
-	printf("              all nodes %" PRIu64 " bytes", p->start);
+	printf("              all nodes %s", size_of(p->start).text);
 	if (p->free != UNKNOWN)
-		printf(", %" PRIu64 " free", p->free);
-	printf("\n              page tables of all nodes about %" PRIu64
-	       " KiB at the start, %" PRIu64 " KiB when each has talked to all",
-		KIB(p->kernel), KIB(p->most));
-	printf("\n              with all lanes and windows in use published");
+		printf(", %s free", size_of(p->free).text);
+	printf("\n              page tables of all nodes about %s at the start,\n"
+	       "              %s when each has talked to all\n"
+	       "              with all lanes and windows in use published",
+		size_of(p->kernel).text, size_of(p->most).text);
 	for (uint32_t i = 0; i < parts(p); i++) {
 		struct part part = part_of(p, i);
-		printf("%s%s grows to %" PRIu64 " bytes", i ? "," : "",
-			whose(p, &part).text, part.node.grown);
+		printf("%s%s grows to %s", i ? "," : "", whose(p, &part).text,
+			size_of(part.node.grown).text);
 	}
-	printf(", %" PRIu64 " for all nodes\n", p->grown);
+	printf(",\n              %s for all nodes\n", size_of(p->grown).text);
 	for (uint32_t i = 0; i < parts(p); i++) {
 		struct part part = part_of(p, i);
-		printf("              shared heap%s: addresses for %" PRIu64
-		       " KiB a node, memory as blocks need it\n",
-			whose(p, &part).text, KIB(part.heap));
+		printf("              shared heap%s: addresses for %s a node, memory as "
+		       "blocks need it\n",
+			whose(p, &part).text, size_of(part.heap).text);
 	}
 }
 
@@ -290,9 +311,10 @@ static void print_memory(const struct plan *p)
 static void print_formula(const struct plan *p)
 {
 	uint32_t nodes = p->opt->size;
-	printf("sources       each node %" PRIu32 " of %" PRIu64 " bytes, and %" PRIu64
-	       " more for each with a full lane; %u in private memory\n",
-		nodes, p3_footprint_source(), p3_footprint_lane(nodes),
+	printf("sources       each node %" PRIu32 " of %" PRIu64
+	       " bytes, and %s more for "
+	       "each with a\n              full lane; %u bytes in private memory\n",
+		nodes, p3_footprint_source(), size_of(p3_footprint_lane(nodes)).text,
 		P3_SOURCE_PRIVATE);
 	printf("pendings      each node up to %" PRIu64 " of %u bytes, %u at a time\n",
 		P3_PENDING_LIMIT / P3_PENDING_LEN, P3_PENDING_LEN, P3_PENDING_CHUNK);
@@ -309,6 +331,10 @@ static void print_hugepages(const struct plan *p)
 			words[part.pages], part.huge ? "hugepages" : "ordinary pages");
 	}
 	printf("\n");
+	if (p->wanted > p->free_huge && p->hugepages < p->wanted)
+		printf("              for more: echo %" PRIu64 " | sudo tee " NR_HUGEPAGES
+		       "\n",
+			p->wanted);
 }
 
 static void print_place(const struct plan *p, uint32_t rank)
@@ -334,8 +360,8 @@ static void print_cpus(const struct plan *p)
 static void print_descriptors(const struct plan *p)
 {
 	uint64_t most = limit(RLIMIT_NOFILE);
-	printf("descriptors   each node %d, yod %" PRIu64 " at most",
-		P3_NODE_FDS - (p->heap == 0), p3_plan_yod_fds(p->opt->size));
+	printf("descriptors   each node %d, yod %" PRIu64, P3_NODE_FDS - (p->heap == 0),
+		p3_plan_yod_fds(p->opt, p->opt->size, false));
 	if (most != UNKNOWN)
 		printf("; %" PRIu64 " allowed", most);
 	printf("\n");
@@ -349,9 +375,10 @@ static void check_memory(struct plan *p)
 	if (p->free == UNKNOWN || need <= p->free)
 		return;
 	p->failed = true;
-	p3_say("plan: %" PRIu64 " KiB needed, %" PRIu64
-	       " free (memory, cgroup limit): use fewer nodes, or free memory",
-		KIB(need), KIB(p->free));
+	p3_say("plan: %s needed, %s free (memory, cgroup limit): use fewer nodes, or "
+	       "free "
+	       "memory",
+		size_of(need).text, size_of(p->free).text);
 }
 
 static void check_hugepages(struct plan *p)
@@ -361,33 +388,40 @@ static void check_hugepages(struct plan *p)
 		return;
 	p->failed = true;
 	p3_say("plan: PTL3_HUGEPAGES is on, %" PRIu64 " hugepages needed, %" PRIu64
-	       " free: echo %" PRIu64 " | sudo tee "
-	       "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages, or set it to "
-	       "auto",
+	       " free: echo %" PRIu64 " | sudo tee " NR_HUGEPAGES ", or set it to auto",
 		need, p->free_huge, need);
 }
 
-static void check_limit(
-	struct plan *p, int which, uint64_t need, const char *what, const char *remedy)
+static void check_bytes(
+	struct plan *p, int which, uint64_t need, const char *what, const char *by)
 {
 	uint64_t most = limit(which);
 	if (most == UNKNOWN || need <= most)
 		return;
 	p->failed = true;
-	p3_say("plan: %s: %" PRIu64 " needed, %" PRIu64 " allowed: raise %s, or use "
-	       "fewer nodes",
-		what, need, most, remedy);
+	p3_say("plan: %s: %s needed, %s allowed: raise %s, or use fewer nodes", what,
+		size_of(need).text, size_of(most).text, by);
+}
+
+bool p3_plan_check_fds(const struct p3_opt *opt, uint32_t n, bool agent)
+{
+	uint64_t most = limit(RLIMIT_NOFILE), need = p3_plan_yod_fds(opt, n, agent);
+	if (need <= most)
+		return true;
+	p3_say("open files: %" PRIu64 " needed for %u nodes, %" PRIu64
+	       " allowed: raise ulimit -Hn, or use fewer nodes",
+		need, n, most);
+	return false;
 }
 
 static void check(struct plan *p)
 {
 	check_memory(p);
 	check_hugepages(p);
-	check_limit(p, RLIMIT_NOFILE, p3_plan_yod_fds(p->opt->size), "open files",
-		"ulimit -Hn");
-	check_limit(p, RLIMIT_FSIZE, P3_HOST_LEN, "bytes of a file", "ulimit -f");
-	check_limit(p, RLIMIT_AS, P3_HOST_LEN + p->heap + p->grown,
-		"bytes of address space", "ulimit -v");
+	p->failed |= !p3_plan_check_fds(p->opt, p->opt->size, false);
+	check_bytes(p, RLIMIT_FSIZE, P3_HOST_LEN, "size of a file", "ulimit -f");
+	check_bytes(p, RLIMIT_AS, P3_HOST_LEN + p->heap + p->grown, "address space",
+		"ulimit -v");
 }
 
 int p3_plan_print_hosts(const struct p3_opt *opt)

@@ -13,8 +13,12 @@
 
 #include "launcher/yod/opt.h"
 
-/* Return the number of descriptors that yod needs for n nodes. */
-uint64_t p3_plan_yod_fds(uint32_t n);
+/* Return the number of descriptors that yod, or an agent, needs for n nodes that call
+ * PtlInit. */
+uint64_t p3_plan_yod_fds(const struct p3_opt *opt, uint32_t n, bool agent);
+
+/* Return false, after an error line, if the hard limit of open files is below that. */
+bool p3_plan_check_fds(const struct p3_opt *opt, uint32_t n, bool agent);
 
 /* Print the hosts of a job and the ranks of each.  Return 0. */
 int p3_plan_print_hosts(const struct p3_opt *opt);

@@ -5,6 +5,7 @@
 #include "launcher/clock.h"
 #include "launcher/yod/agent.h"
 #include "launcher/yod/asks.h"
+#include "launcher/yod/crash.h"
 #include "launcher/yod/guard.h"
 #include "launcher/yod/output.h"
 #include "launcher/yod/plan.h"
@@ -41,6 +42,7 @@
 #define EOF_MS   200  /* from the end of a node's socket to a look at its process */
 #define DRAIN_MS 2000 /* time for the output of an aborted job */
 #define SWEEP_MS 5000
+#define LOOK_FDS 64 /* descriptors for processes that look at the job, and the like */
 
 enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH, KEY_AGENT, KEY_ASKS };
 
@@ -324,15 +326,23 @@ static void stop_job(struct run *r)
 
 /* ---- fates ---- */
 
+static const struct p3_prog *prog_of(const struct run *r, uint32_t i)
+{
+	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
+}
+
 static void node_failed(struct run *r, uint32_t i, int status)
 {
 	char how[100];
+	bool first = !r->decided;
 	if (r->stage != GOING || r->agent)
 		return;
 	decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	p3_reap_describe(how, sizeof how, status);
 	p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
 		r->opt->keep_going ? "the others go on" : "ending the job");
+	if (first)
+		p3_crash_say(prog_of(r, i), i, r->rank[i].pid, status);
 	if (!r->opt->keep_going)
 		end_job(r);
 }
@@ -573,11 +583,6 @@ static int watch(int ep, int fd, enum key key)
 	return fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-static const struct p3_prog *prog_of(const struct run *r, uint32_t i)
-{
-	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
-}
-
 /* Report a failed start.  Return yod's exit status. */
 static int say_no_start(
 	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
@@ -647,21 +652,16 @@ static void start_all(struct run *r, const struct p3_spawn_conf *conf)
 			return;
 }
 
+/* Raise the limit of open files, with room for processes that look at the job. */
 static void raise_nofile(const struct run *r, struct rlimit *was_out)
 {
 	getrlimit(RLIMIT_NOFILE, was_out);
 	struct rlimit want = *was_out;
-	rlim_t need = (rlim_t)p3_plan_yod_fds(r->opt->size);
+	rlim_t need = LOOK_FDS + (rlim_t)p3_plan_yod_fds(r->opt, r->here_n, r->agent);
 	if (want.rlim_cur >= need)
 		return;
 	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &want);
-	if (want.rlim_cur < need)
-		p3_say("open files: %llu allowed, %llu needed for %u nodes; raise "
-		       "ulimit "
-		       "-Hn if starting fails",
-			(unsigned long long)want.rlim_cur, (unsigned long long)need,
-			r->opt->size);
 }
 
 /* Return the least node id, from the setting that p3_settings_check() has checked. */

@@ -145,11 +145,11 @@ void p3_stats_take(struct p3_stats *s, uint32_t rank, const void *record, size_t
 
 static void print_head(void)
 {
-	p3_say("%5s %11s %14s %11s %14s %9s %10s %10s %13s %13s %13s %6s %9s %6s %9s %9s "
-	       " %s",
-		"rank", "sent", "bytes", "received", "bytes", "dropped", "inline",
-		"eager", "window-bytes", "cma-bytes", "heap-bytes", "host%", "wakes",
-		"late", "wall-s", "cpu-s", "end");
+	p3_say("%5s %11s %14s %11s %14s %9s %9s %10s %10s %13s %13s %13s %6s %9s %6s %9s "
+	       "%9s  %s",
+		"rank", "sent", "bytes", "received", "bytes", "dropped", "truncated",
+		"inline", "eager", "window-bytes", "cma-bytes", "heap-bytes", "host%",
+		"wakes", "late", "wall-s", "cpu-s", "end");
 }
 
 /* Return the percentage of all takes of the lease that were by the program's threads. */
@@ -163,13 +163,14 @@ static void print_node(const char *name, const struct node *n, const char *end)
 {
 	const uint64_t *c = n->count;
 	p3_say("%5s %11" PRIu64 " %14" PRIu64 " %11" PRIu64 " %14" PRIu64 " %9" PRIu64
-	       " %10" PRIu64 " %10" PRIu64 " %13" PRIu64 " %13" PRIu64 " %13" PRIu64
+	       " %9" PRIu64 " %10" PRIu64 " %10" PRIu64 " %13" PRIu64 " %13" PRIu64 " %13" PRIu64
 	       " %6.1f %9" PRIu64 " %6" PRIu64 " %9.3f %9.3f  %s",
 		name, c[P3_C_SENT], c[P3_C_SENT_BYTES], c[P3_C_RECEIVED],
-		c[P3_C_RECEIVED_BYTES], c[P3_C_DROPS], c[P3_C_PUT_INLINE],
-		c[P3_C_PUT_EAGER], c[P3_C_BULK_BYTES], c[P3_C_CMA_BYTES],
-		c[P3_C_DIRECT_BYTES], share_of_hosts(n), c[P3_C_WAKES], c[P3_C_PARK_LATE],
-		(double)n->ran_ms / 1000, (double)n->cpu_ms / 1000, end);
+		c[P3_C_RECEIVED_BYTES], c[P3_C_DROPS], c[P3_C_TRUNCATED],
+		c[P3_C_PUT_INLINE], c[P3_C_PUT_EAGER], c[P3_C_BULK_BYTES],
+		c[P3_C_CMA_BYTES], c[P3_C_DIRECT_BYTES], share_of_hosts(n), c[P3_C_WAKES],
+		c[P3_C_PARK_LATE], (double)n->ran_ms / 1000, (double)n->cpu_ms / 1000,
+		end);
 }
 
 static void describe_end(const struct node *n, char text[FATE_LEN * 2])

@@ -50,5 +50,9 @@ if [ -z "$why" ]; then
 	echo "# core of a node of four: $((size >> 10)) KiB; published $published KiB, host $host KiB"
 	[ "$size" -lt $most ] || fail "a core file of $size bytes, more than $most"
 	grep -q ', core dumped; ending the job' "$dir/err" || fail "yod does not name the core"
+	command=$(sed -n 's/^yod: rank 1: \(gdb .*\) shows where it crashed$/\1/p' "$dir/err")
+	[ -n "$command" ] || fail "yod does not tell how to look at the core"
+	! command -v gdb >/dev/null || eval "$command" 2>&1 | grep -q ' main (' ||
+		fail "$command shows no function"
 fi
 finish core

@@ -26,7 +26,8 @@ case_exit_status() {
 	says '^yod: rank 0 \(pid [0-9]+\) killed by signal 9 \(Killed\); ending the job$'
 	run -sz 2 sh -c 'ulimit -c 0; kill -SEGV $$'
 	same status 139 $status
-	same lines 1 "$(wc -l <"$dir/err")"
+	same lines 2 "$(wc -l <"$dir/err")"
+	says '^yod: rank [01]: no core file: give `ulimit -c unlimited` in the shell before yod'
 	nothing_left 1
 }
 

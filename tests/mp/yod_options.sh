@@ -109,10 +109,10 @@ for n in 2 5; do
 	yod --plan -sz $n "$footprint"
 	same "status of a plan" 0 "$status"
 	same "a plan starts nothing" "" "$(grep measured "$dir/out")"
-	same "planned bytes of $n" "$measured" \
-		"$(sed -n 's/^memory *each node \([0-9]*\) bytes.*/\1/p' "$dir/out")"
-	same "planned bytes of all $n" $((measured * n)) \
-		"$(sed -n 's/^ *all nodes \([0-9]*\) bytes.*/\1/p' "$dir/out")"
+	same "planned KiB of $n" $((measured / 1024)) \
+		"$(sed -n 's/^memory *each node \([0-9]*\) KiB.*/\1/p' "$dir/out")"
+	same "planned KiB of all $n" $((measured * n / 1024)) \
+		"$(sed -n 's/^ *all nodes \([0-9]*\) KiB.*/\1/p' "$dir/out")"
 	same "planned descriptors" "$fds" \
 		"$(sed -n 's/^descriptors *each node \([0-9]*\),.*/\1/p' "$dir/out")"
 done
@@ -125,12 +125,12 @@ if [ -x "$footprint" ]; then
 	yod --timeout "${P3_LIMIT:-3000}" "${theirs[@]}" : "${mine[@]}"
 	plain=$(sed -n 's/.* descriptors, \([0-9]*\) bytes$/\1/p' "$dir/out")
 	yod --plan "${mine[@]}" : "${theirs[@]}"
-	same "planned bytes of each" "0-1 $traced 2-4 $plain" "$(paste -sd' ' < <(
-		sed -n 's/^.*each node of ranks \([0-9-]*\) \([0-9]*\) bytes.*/\1 \2/p' "$dir/out"))"
-	same "planned bytes of all" $((2 * traced + 3 * plain)) \
-		"$(sed -n 's/^ *all nodes \([0-9]*\) bytes.*/\1/p' "$dir/out")"
-	same "planned heaps" "8192 16384" "$(paste -sd' ' < <(
-		sed -n 's/^ *shared heap of.*addresses for \([0-9]*\) KiB.*/\1/p' "$dir/out"))"
+	same "planned KiB of each" "0-1 $((traced / 1024)) 2-4 $((plain / 1024))" "$(paste -sd' ' < <(
+		sed -n 's/^.*each node of ranks \([0-9-]*\) \([0-9]*\) KiB.*/\1 \2/p' "$dir/out"))"
+	same "planned KiB of all" $(((2 * traced + 3 * plain) / 1024)) \
+		"$(sed -n 's/^ *all nodes \([0-9]*\) KiB.*/\1/p' "$dir/out")"
+	same "planned heaps" "8192 16.0" "$(paste -sd' ' < <(
+		sed -n 's/^ *shared heap of.*addresses for \([0-9.]*\) [KM]iB.*/\1/p' "$dir/out"))"
 fi
 yod --trace "$dir/trace" --plan -sz 1 -x PTL3_TRACE=off true : -sz 1 true
 same "a trace of one program" 1 "$(grep -c 'each node of ranks 0-0 ' "$dir/out")"
@@ -146,11 +146,11 @@ same "a planned place" "CPUs $first, NIC thread $first" \
 yod --plan -sz 1024 true
 same "a plan of the largest job" "nodes         1024" "$(sed -n 1p "$dir/out")"
 page_tables() { # at the start, when each has talked to all
-	sed -n 's/^ *page tables .* about \([0-9]*\) KiB.*, \([0-9]*\) KiB.*/\1 \2/p' "$dir/out"
+	paste -sd' ' < <(sed -n 's/^ *page tables .* about \(.*iB\) at.*/\1/p;s/^ *\(.*iB\) when each.*/\1/p' "$dir/out")
 }
-same "its page tables" "9523 $((1024 * 9523))" "$(page_tables)"
+same "its page tables" "9523 KiB 9523.0 MiB" "$(page_tables)"
 published() {
-	sed -n 's/^memory.*published \([0-9]*\),.*/\1/p' "$dir/out"
+	echo $(($(sed -n 's/^memory.*published \([0-9]*\) KiB,.*/\1/p' "$dir/out") * 1024))
 }
 large=$(published) source=$(sed -n 's/^sources *each node 1024 of \([0-9]*\) bytes,.*/\1/p' "$dir/out")
 yod --plan -sz 64 true
@@ -159,7 +159,7 @@ same "bytes of 960 more sources, within two pages" 1 \
 	$((more - 960 * source < 8192 && 960 * source - more < 8192))
 same "bytes of all pendings" 67108608 "$(awk '/^pendings/ {print $6 * $8}' "$dir/out")"
 PTL3_ATTACH=start yod --plan -sz 1024 true
-same "those of nodes that map all" "$((1024 * 9523)) $((1024 * 9523))" "$(page_tables)"
+same "those of nodes that map all" "9523.0 MiB 9523.0 MiB" "$(page_tables)"
 
 # ---- sums at the end ----
 
@@ -171,7 +171,7 @@ told() { # rank
 	awk -v rank="$1" '$1 == "yod:" && $2 == rank {print $3, $4, $5, $6}' "$dir/err"
 }
 end_of() { # rank
-	awk -v rank="$1" '$1 == "yod:" && $2 == rank {print $18, $19}' "$dir/err"
+	awk -v rank="$1" '$1 == "yod:" && $2 == rank {print $19, $20}' "$dir/err"
 }
 yod --stats --keep-going --timeout "${P3_LIMIT:-3000}" -sz 3 "$options" count 100 2 1
 same "status" 137 "$status"
@@ -181,8 +181,11 @@ for rank in 0 1 2; do
 done
 same "yod's sums of all" "606 398016 606 398016" "$(told all)"
 same "ends" "status 0,signal 9,status 0" "$(end_of 0),$(end_of 1),$(end_of 2)"
-moved=$(awk '$2 == "all" {print $10 + $11 + $12}' "$dir/err")
+moved=$(awk '$2 == "all" {print $11 + $12 + $13}' "$dir/err")
 same "bytes that movers moved" $((6 * 65536)) "$moved"
+yod --stats --keep-going -sz 3 "$MP_BIN/mp_drops"
+same "truncated messages" "0 2 2" \
+	"$(awk '$1 == "yod:" && $2 ~ /^(0|1|all)$/ {print $8}' "$dir/err" | paste -sd' ')"
 yod --stats -sz 2 true
 same "nodes that never joined" 2 "$(grep -c 'status 0, never joined$' "$dir/err")"
 
