@@ -119,6 +119,19 @@ static void add_common(struct table *t, struct bench *b)
 	add(t, rows);
 }
 
+/* Print a text whose lines begin at a column and end before the 80th. */
+static void print_wrapped(const char *text, int column)
+{
+	for (int at = column; *text;) {
+		int n = (int)strcspn(text, " ");
+		if (at > column && at + 1 + n > 79)
+			at = printf("\n%*s", column, "") - 1;
+		at += printf("%s%.*s", at > column ? " " : "", n, text);
+		text += n + (text[n] == ' ');
+	}
+	printf("\n");
+}
+
 static void print_help(const struct bench *b, const struct table *t)
 {
 	printf("%s\n", b->about);
@@ -127,7 +140,7 @@ static void print_help(const struct bench *b, const struct table *t)
 		const struct bench_option *row = &t->row[i];
 		snprintf(left, sizeof left, "--%s %s", row->name,
 			row->arg ? row->arg : "");
-		printf("  %-17s %s\n", left, row->help);
+		print_wrapped(row->help, printf("  %-17s ", left));
 	}
 	printf("\nstatus: 0, 1 wrong data or no JSON, 2 usage.\n");
 }

@@ -13,8 +13,8 @@ static const uint64_t default_sizes[] = {0, 1, 8, 16, 17, 32, 64, 100, 128, 256,
 
 const char perf_about[] =
 	"usage: yod -sz 2 portalperf [options]\n"
-	"Latency, bandwidth and rate of Portals operations between ranks 0 and 1, 2 and "
-	"3, ...\n";
+	"Latency, bandwidth and rate of Portals operations between ranks 0 and 1,\n"
+	"2 and 3, ...\n";
 
 static void fill_defaults(struct perf_opt *o)
 {

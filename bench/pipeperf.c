@@ -133,7 +133,7 @@ static void run(struct program *p, uint64_t bytes)
 
 static const char about[] =
 	"usage: yod -sz 2 pipeperf [options]\n"
-	"Sweeps message sizes between ranks 0 and 1: ping-pong, or gets, or one way, or "
+	"Sweeps message sizes between ranks 0 and 1: ping-pong, or gets, or one way, or\n"
 	"both at once.\n";
 
 static const char legend[] =

@@ -388,9 +388,8 @@ static int show_help(void)
 	     "  -j, --json          for programs: one object\n"
 	     "  -h, --help          print this\n"
 	     "  --version           print the version\n\n"
-	     "status: 0, 1 no interface can be opened, or the output cannot be printed, "
-	     "2 "
-	     "usage.");
+	     "status: 0, 1 no interface can be opened, or the output cannot be printed,\n"
+	     "2 usage.");
 	return STATUS_OK;
 }
 

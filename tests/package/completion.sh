@@ -52,4 +52,10 @@ expect "$(offers tracedump -)" "$("$4" --help | grep -oE '^  --[a-z-]+' | tr -d 
 expect "$(offers tracedump --at 'd')" "$(printf '%s\n' death deliver drop)"
 expect "$(offers portals-info -)" "$("$5" --help | grep -oE '^  -.*' |
 	grep -oE -- '(^| )--?[a-zA-Z]+' | tr -d ' ' | sort)"
+
+for tool in yod ptlstat tracedump portals-info utcp_nid portalperf matchperf pipeperf cciperf \
+	gasnetrun_portals; do
+	tool=$(dirname "$2")/$tool
+	[ ! -x "$tool" ] || expect "" "$("$tool" --help | awk 'length > 80')"
+done
 exit $status
