@@ -163,8 +163,8 @@ static void print_node(const char *name, const struct node *n, const char *end)
 {
 	const uint64_t *c = n->count;
 	p3_say("%5s %11" PRIu64 " %14" PRIu64 " %11" PRIu64 " %14" PRIu64 " %9" PRIu64
-	       " %9" PRIu64 " %10" PRIu64 " %10" PRIu64 " %13" PRIu64 " %13" PRIu64 " %13" PRIu64
-	       " %6.1f %9" PRIu64 " %6" PRIu64 " %9.3f %9.3f  %s",
+	       " %9" PRIu64 " %10" PRIu64 " %10" PRIu64 " %13" PRIu64 " %13" PRIu64
+	       " %13" PRIu64 " %6.1f %9" PRIu64 " %6" PRIu64 " %9.3f %9.3f  %s",
 		name, c[P3_C_SENT], c[P3_C_SENT_BYTES], c[P3_C_RECEIVED],
 		c[P3_C_RECEIVED_BYTES], c[P3_C_DROPS], c[P3_C_TRUNCATED],
 		c[P3_C_PUT_INLINE], c[P3_C_PUT_EAGER], c[P3_C_BULK_BYTES],
