@@ -476,7 +476,8 @@ CCI_DECLSPEC int cci_create_endpoint_at(cci_device_t *device, const char *servic
  *
  * CCI_EINVAL	endpoint is NULL
  *
- * One thread, while no other thread uses the endpoint; does not wait for peers.
+ * One thread, while no other thread uses the endpoint; does not wait for peers, but as
+ * cci_rma_deregister.
  */
 CCI_DECLSPEC int cci_destroy_endpoint(cci_endpoint_t *endpoint);
 
@@ -558,7 +559,8 @@ CCI_DECLSPEC int cci_reject(cci_event_t *conn_req);
  *
  * CCI_EINVAL	connection is NULL
  *
- * One thread, while no other thread uses the connection; does not wait for the peer.
+ * One thread, while no other thread uses the connection; does not wait for the peer, but
+ * as cci_rma_deregister.
  */
 CCI_DECLSPEC int cci_disconnect(cci_connection_t *connection);
 
@@ -593,7 +595,7 @@ CCI_DECLSPEC int cci_arm_os_handle(cci_endpoint_t *endpoint, int flags);
  * CCI_ENOBUFS	there is no event, and the program holds all receive buffers, so that no
  *		message can arrive
  *
- * Any thread; does not block.
+ * Any thread; does not block, but as cci_rma_deregister.
  */
 CCI_DECLSPEC int cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event);
 
@@ -798,14 +800,15 @@ CCI_DECLSPEC int cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_
  *	endpoint	in	the endpoint of the registration
  *	rma_handle	in	its handle, or a copy of it
  *
- * Afterwards the library reads and writes no byte of the memory for this
- * registration, except that a peer may end a read of at most 1 MiB, usually 10 us, that
- * it has begun: those bytes may lie in its memory, as others of an RMA that fails.  RMA
- * that is under way fails with CCI_ERR_RMA_HANDLE.
+ * Afterwards the library reads and writes no byte of the memory for this registration.
+ * RMA that is under way fails with CCI_ERR_RMA_HANDLE.
  *
  * CCI_EINVAL	a pointer is NULL, or the handle is not a registration of this endpoint
  *
- * Any thread; does not wait for peers.
+ * Any thread.  If RMA is under way the call waits for the end of a read that a peer on
+ * this host has begun: some 10 us, and 100 ms at most, after which a peer that is stopped
+ * in the middle may still read up to 1 MiB.  cci_disconnect, cci_destroy_endpoint, and
+ * cci_get_event before a SEND event of an RMA that has timed out, wait likewise.
  */
 CCI_DECLSPEC int cci_rma_deregister(
 	cci_endpoint_t *endpoint, cci_rma_handle_t *rma_handle);

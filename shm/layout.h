@@ -268,7 +268,9 @@ struct p3_peer_entry {
 	/* For a peer on another host: the last time (CLOCK_MONOTONIC, ns) that its host
 	 * was heard, or 0.  The domain's thread writes it, for tools. */
 	p3_a64 shown_heard; /* P3_HEARD_UNKNOWN with PTL3_FAR_TIMEOUT=never */
-	uint64_t pad1[2];
+	p3_a64 slice_of; /* CCI: transfer of whose bytes in the peer's memory this node
+			  * reads a slice now, or 0: XFER.7 */
+	uint64_t pad1;
 	/* producer's side: words that seldom change but are looked at all the time */
 	p3_a64 tx_for;   /* incarnation of the peer that line two is for */
 	p3_a64 full_req; /* offset of the full request ring, 0 none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Endpoints: their memory, their numbers, their end. */
 #include "nic/cci/call.h"
+#include "nic/cci/host_wait.h"
 #include "nic/cci/item.h"
 #include "nic/cci/lose.h"
 #include "nic/cci/queue.h"
@@ -203,6 +204,7 @@ void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint)
 	struct p3_nic *n = ep->nic;
 	if (!p3_cci_call(n, detach, ep))
 		return; /* in a signal handler that has interrupted a call: it stays */
+	p3_cci_wait_for_readers(n);
 	free_destroyed(n);
 }
 

@@ -3,6 +3,7 @@
 #include "nic/cci/call.h"
 #include "nic/cci/conn.h"
 #include "nic/cci/event.h"
+#include "nic/cci/host_wait.h"
 #include "nic/cci/msg_rx.h"
 #include "nic/cci/op.h"
 #include "nic/cci/rma_tx.h"
@@ -132,5 +133,9 @@ static void close_now(struct p3_nic *n, void *arg)
 int p3_cci_disconnect(cci_connection_t *connection)
 {
 	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)connection;
-	return p3_cci_call(conn->ep->nic, close_now, conn) ? CCI_SUCCESS : CCI_ENOBUFS;
+	struct p3_nic *n = conn->ep->nic;
+	if (!p3_cci_call(n, close_now, conn))
+		return CCI_ENOBUFS;
+	p3_cci_wait_for_readers(n);
+	return CCI_SUCCESS;
 }

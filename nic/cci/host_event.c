@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events for the program: taken, and returned. */
 #include "nic/cci/call.h"
+#include "nic/cci/host_wait.h"
 #include "nic/cci/item.h"
 #include "nic/cci/queue.h"
 #include "nic/cci/retry.h"
@@ -30,21 +31,30 @@ static void give_back(struct p3_cci_item *item)
 	p3_cci_queue_give_back(&ep->queue, item);
 }
 
-/* Return the next event behind one that is void. */
-static P3_RARE struct p3_cci_item *take_next(struct p3_cci_item *item)
+/* Return true if the event must not be handed out at once: it is void, or it gives back
+ * memory that a peer may still be reading. */
+static P3_HOT bool is_odd(const struct p3_cci_item *item)
+{
+	return is_void(item) || p3_unlikely(item->what == P3_CCI_WITHDRAWN);
+}
+
+/* Return the next event that is not void, and wait for the readers of its memory. */
+static P3_RARE struct p3_cci_item *take_oddly(struct p3_cci_item *item)
 {
 	struct p3_cci_endpoint *ep = item->ep;
-	do {
+	while (item && is_void(item)) {
 		give_back(item);
 		item = p3_cci_queue_take(&ep->queue);
-	} while (item && is_void(item));
+	}
+	if (item && item->what == P3_CCI_WITHDRAWN)
+		p3_cci_wait_for_readers(ep->nic);
 	return item;
 }
 
 static P3_HOT struct p3_cci_item *take(struct p3_cci_endpoint *ep)
 {
 	struct p3_cci_item *item = p3_cci_queue_take(&ep->queue);
-	return p3_unlikely(item && is_void(item)) ? take_next(item) : item;
+	return p3_unlikely(item && is_odd(item)) ? take_oddly(item) : item;
 }
 
 /* Return true if the program sleeps on the OS handle when it finds no event. */

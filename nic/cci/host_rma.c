@@ -113,6 +113,8 @@ int p3_cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *handle)
 	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)endpoint;
 	struct deregistration d = {ep, *handle, CCI_ENOBUFS};
 	(void)p3_cci_call(ep->nic, deregister_now, &d);
+	if (d.rc == CCI_SUCCESS)
+		p3_cci_wait_for_readers(ep->nic);
 	return d.rc;
 }
 

@@ -113,6 +113,9 @@ static P3_HOT void take_back(struct p3_nic *n, struct p3_cci_item *item)
 	case P3_CCI_RX:
 		p3_cci_item_rx_free((struct p3_cci_rx *)item);
 		break;
+	case P3_CCI_WITHDRAWN:
+		item->what = P3_CCI_TX;
+		/* fallthrough */
 	case P3_CCI_TX:
 		tx_returned(n, (struct p3_cci_tx *)item);
 		return;

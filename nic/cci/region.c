@@ -5,6 +5,7 @@
 #include "nic/cci/kick.h"
 #include "nic/cci/op.h"
 #include "nic/cci/rma_tx.h"
+#include "nic/wire/wire.h"
 #include "nic/xfer/xfer.h"
 
 struct p3_cci_region *p3_cci_region_new(struct p3_cci_endpoint *ep, uint64_t secret)
@@ -40,8 +41,12 @@ static void end_transfers(struct p3_nic *n, uint64_t name)
 	}
 	p3_list_each(src, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
-		if (x->cci == name && x->serving)
-			p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
+		if (x->cci != name || !x->serving)
+			continue;
+		p3_set(&n->cci.withdrawn_ns, p3_now_ns());
+		p3_xfer_finish_serving(n, x, PTL_NI_FAIL);
+		if (x->offered)
+			x->peer->wire->cut(n, x->peer);
 	}
 }
 

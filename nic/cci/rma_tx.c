@@ -281,6 +281,9 @@ static void withdraw_slot(struct p3_nic *n, struct p3_cci_tx *tx)
 		free_slot(n, tx);
 	} else if (tx->op == P3_CCI_OP_WRITE) {
 		p3_xfer_withdraw(n, x);
+		p3_set(&n->cci.withdrawn_ns, p3_now_ns());
+		if (!tx->is.silent)
+			tx->item.what = P3_CCI_WITHDRAWN;
 	}
 }
 

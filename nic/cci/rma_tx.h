@@ -24,7 +24,8 @@ void p3_cci_rma_take_late(struct p3_nic *n, struct p3_peer *p, const struct p3_c
 /* Free the slots of transfers with a lost peer, for which no answer will come. */
 void p3_cci_rma_lose_peer(struct p3_nic *n, const struct p3_peer *p);
 /* Withdraw the memory that peers may read, and stop this node's reads, for an operation,
- * or for all of a connection.  No byte of the program is touched afterwards. */
+ * or for all of a connection.  No slice begins afterwards; before the program gets its
+ * memory back, a host thread calls p3_cci_wait_for_readers(). */
 void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx);
 void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn);
 

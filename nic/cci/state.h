@@ -32,7 +32,10 @@ enum p3_cci_what {
 	P3_CCI_TX,      /* a send descriptor */
 	P3_CCI_SETUP,   /* CONNECT or ACCEPT of a connection */
 	P3_CCI_SILENCE, /* KEEPALIVE_TIMEDOUT of a connection */
-	P3_CCI_REQUEST  /* a connect request */
+	P3_CCI_REQUEST, /* a connect request */
+	/* the send descriptor of a WRITE that was withdrawn: the thread that takes its
+	 * event waits for readers */
+	P3_CCI_WITHDRAWN
 };
 
 /* The first member of each object that has an event.  The program gets the address of
@@ -328,7 +331,8 @@ struct p3_cci {
 	/* (any) drained passes of threads that are about to sleep on an OS handle: they
 	 * are part of drained in struct p3_nic */
 	p3_a64 brief_looks;
-	p3_a32 napped; /* (any) a thread has slept until a timer was due */
+	p3_a32 napped;       /* (any) a thread has slept until a timer was due */
+	p3_a64 withdrawn_ns; /* (any) time of the last withdrawal of bytes, or 0 */
 	struct p3_cci_endpoint *dirty;     /* have new events, and an OS handle */
 	struct p3_cci_endpoint *destroyed; /* endpoints with rejections that wait */
 	struct p3_link absent;             /* connections whose node has yet to join */

@@ -115,10 +115,13 @@ enum p3_moved p3_xfer_move_cma(struct p3_nic *n, struct p3_pull *pull)
 {
 	if (!p3_xfer_announce(n, pull))
 		return P3_MOVED_NOTHING;
+	if (!p3_xfer_enter_slice(n, pull))
+		return P3_MOVE_FAILED;
 	uint64_t piece = next_length(n, pull);
 	uint64_t was = pull->front.at;
 	p3_xfer_write_front(pull, pull->done + piece);
 	ssize_t got = p3_xfer_read_there(n, pull, pull->done, piece);
+	p3_xfer_leave_slice(pull);
 	if (got < (ssize_t)piece)
 		p3_xfer_wrote_less(pull, was, pull->done + (got > 0 ? (uint64_t)got : 0));
 	if (got <= 0)

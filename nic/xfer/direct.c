@@ -62,9 +62,12 @@ static enum p3_moved move_from_heap(struct p3_nic *n, struct p3_pull *pull)
 		piece = P3_SLICE_LEAST;
 	if (!p3_heap_view_reach(view, off + pull->done, piece))
 		return heap_failed(n, pull);
+	if (!p3_xfer_enter_slice(n, pull))
+		return P3_MOVE_FAILED;
 	uint64_t was = pull->front.at;
 	p3_xfer_write_front(pull, pull->done + piece);
 	uint64_t got = take_slice(pull, view->base + off + pull->done, piece);
+	p3_xfer_leave_slice(pull);
 	if (got < piece)
 		p3_xfer_wrote_less(pull, was, pull->done + got);
 	FAULT_POINT("heap.copied");

@@ -76,11 +76,12 @@ static enum p3_moved judge(
 	const struct p3_xfer *known = p3_xfer_of_peer(n, pull->peer, pull->xfer_id);
 	if (p3_get(&slot->id) != pull->xfer_id) /* FAR.2 */
 		return P3_MOVE_FAILED;
+	/* A fetch may have ended long ago: the owner has withdrawn the transfer since. */
+	if (p3_get(&known->id) != pull->xfer_id)
+		return P3_MOVE_FAILED;
 	if (p3_likely(p3_get(&slot->again) == pull->again))
 		return P3_MOVED;
 	enum p3_moved anew = P3_MOVED_NOTHING;
-	if (p3_get(&known->id) != pull->xfer_id)
-		return P3_MOVE_FAILED;
 	if (p3_get(&known->again) != pull->again)
 		anew = p3_xfer_read_anew(pull, known, p3_get(&known->again));
 	fetch_anew(pull);

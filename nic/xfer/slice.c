@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks before a slice of a pull counts: XFER.1, XFER.5 and XFER.6. */
+/* Checks before a slice of a pull counts: XFER.1 and XFER.5 to XFER.7. */
 #include "nic/xfer/slice.h"
 
 #include "shm/fault.h"
@@ -28,6 +28,20 @@ void p3_xfer_recant(struct p3_pull *pull)
 	if (pull->announced)
 		p3_release(&p->mine->reading, --p->nreading); /* XFER.5 */
 	pull->announced = pull->may_read = false;
+}
+
+/* ---- the owner withdraws the transfer: XFER.7 ---- */
+
+bool p3_xfer_enter_cci(struct p3_nic *n, const struct p3_pull *pull)
+{
+	const struct p3_xfer *src = p3_xfer_of_peer(n, pull->peer, pull->xfer_id);
+	p3_set(&pull->peer->mine->slice_of, pull->xfer_id);
+	p3_fence_light(n->light); /* XFER.7 */
+	FAULT_POINT("cci.slice_entered");
+	if (p3_likely(p3_get(&src->id) == pull->xfer_id)) /* XFER.7 */
+		return true;
+	p3_xfer_leave_slice(pull);
+	return false;
 }
 
 /* ---- the source's bytes have changed: XFER.6 ---- */

@@ -5,7 +5,7 @@
  * The movers (window.c, cma.c, direct.c) copy a slice, then ask p3_xfer_judge() whether
  * it counts; fetch.c judges by the slot that was read behind the bytes.  Only the lease
  * holder calls these functions.  Their state is struct p3_pull, and this node's words to
- * the peer (p->mine).  XFER.1 to XFER.6 are edges of xfer.h.
+ * the peer (p->mine).  XFER.1 to XFER.7 are edges of xfer.h.
  */
 #ifndef P3_NIC_XFER_SLICE_H
 #define P3_NIC_XFER_SLICE_H
@@ -45,9 +45,29 @@ P3_RARE enum p3_moved p3_xfer_read_anew(
  * that was read from the window.  If not, count only the kept bytes as read, and choose
  * a mover anew. */
 enum p3_moved p3_xfer_begin_anew(struct p3_pull *pull);
+/* Begin to read a slice of the owner's memory, for a pull of CCI.  Return false if the
+ * owner has withdrawn the transfer. */
+P3_RARE bool p3_xfer_enter_cci(struct p3_nic *n, const struct p3_pull *pull);
 /* Count the bytes of a slice for the pass, and for the mover's counter c. */
 void p3_xfer_count_slice(
 	struct p3_nic *n, struct p3_pull *pull, uint64_t len, enum p3_counter c);
+
+/*
+ * Look, before a slice is read from the owner's memory, whether the owner still offers the
+ * transfer; return false if not.  After the copy call p3_xfer_leave_slice().  The owner of
+ * a put or get waits for its end before the bytes may change; that of an RMA operation may
+ * withdraw it at any time, and then waits for the slice that it finds.
+ */
+static inline bool p3_xfer_enter_slice(struct p3_nic *n, const struct p3_pull *pull)
+{
+	return p3_likely(!pull->over) || p3_xfer_enter_cci(n, pull);
+}
+
+static inline void p3_xfer_leave_slice(const struct p3_pull *pull)
+{
+	if (p3_unlikely(pull->over != NULL))
+		p3_release(&pull->peer->mine->slice_of, 0); /* XFER.7 */
+}
 
 /* Check, before a slice counts, that the owner still offers the transfer (its slot has
  * the same id), and has not changed the bytes since the pull's last look (the slot's word

@@ -137,6 +137,20 @@ void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x)
 	x->length = 0;
 }
 
+bool p3_xfer_is_read(const struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		const struct p3_peer *p = &n->peer[i];
+		if (p->state != P3_LIVE || i == n->conf.node)
+			continue;
+		uint64_t id = p3_acquire(&p->theirs->slice_of); /* XFER.7 */
+		uint32_t slot = (uint32_t)id;
+		if (id && slot < n->layout.nxfers && p3_get(&n->xfer[slot].pub->id) != id)
+			return true;
+	}
+	return false;
+}
+
 void p3_xfer_revoke_all(struct p3_nic *n)
 {
 	for (uint32_t i = 0; i < n->layout.nxfers; i++)

@@ -7,7 +7,7 @@
  * publishes.  The private half is struct p3_xfer_slot, the half in the published segment
  * struct p3_xfer (shm/layout.h).  Only the lease holder calls these functions.  Their
  * state is n->xfer, the list n->sources of published slots, and the free windows in
- * n->window_free.  XFER.1 to XFER.6 are edges of xfer.h.
+ * n->window_free.  XFER.1 to XFER.7 are edges of xfer.h.
  */
 #ifndef P3_NIC_XFER_TABLE_H
 #define P3_NIC_XFER_TABLE_H
@@ -38,6 +38,9 @@ void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x);
 /* Stop all reads of a slot's bytes, which only the program uses from now on.  The slot
  * stays in use until the peer answers. */
 void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x);
+/* Return true if a peer of this host is reading a slice of a transfer that this node has
+ * withdrawn.  A heavy fence lies between the withdrawal and this call: XFER.7. */
+bool p3_xfer_is_read(const struct p3_nic *n);
 /* Return a slot's window to the free ones. */
 void p3_xfer_free_window(struct p3_nic *n, struct p3_xfer_slot *x);
 

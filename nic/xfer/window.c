@@ -81,9 +81,12 @@ static enum p3_moved move_tail(struct p3_nic *n, struct p3_pull *pull)
 		piece = most;
 	if (rest <= P3_SLICE_LEAST)
 		piece = rest;
+	if (!p3_xfer_enter_slice(n, pull))
+		return P3_MOVE_FAILED;
 	uint64_t was = pull->back.at;
 	p3_xfer_write_back(pull, pull->end - piece);
 	ssize_t got = p3_xfer_read_there(n, pull, pull->end - piece, piece);
+	p3_xfer_leave_slice(pull);
 	if (got <= 0) {
 		pull->back.at = was;
 		return p3_xfer_cma_failed(n, pull, got);

@@ -36,6 +36,10 @@
  *		bulk_again; the owner acquires bulk_again, then bulk_read, and fills the
  *		window from there.  Without it a late word about the earlier bytes would
  *		let the owner overwrite unread ones.
+ *	XFER.7	Dekker, between a slice of an RMA operation and its withdrawal: reader
+ *		stores slice_of, fences lightly, looks at id, reads, releases slice_of;
+ *		the owner changes id, fences heavily, acquires slice_of until the slice is
+ *		over.  Without it the reader reads bytes that the program has got back.
  */
 #ifndef P3_NIC_XFER_XFER_H
 #define P3_NIC_XFER_XFER_H

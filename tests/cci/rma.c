@@ -687,14 +687,128 @@ static void deregister_early(bool at_target)
 	RETURN(event);
 }
 
+/* Let the other process read this region, or write from it, for a while; deregister it,
+ * and change its bytes. */
+static void deregister_soon(struct side s, cci_rma_handle_t *h, unsigned char *bytes,
+	size_t length, unsigned us)
+{
+	cci_event_t *event;
+	for (uint64_t until = now_ns() + us * 1000; me.is_server && now_ns() < until;)
+		CHECK_RC(cci_get_event(s.ep, &event), CCI_EAGAIN);
+	OK(cci_rma_deregister(s.ep, h));
+	memset(bytes, 0x33, length);
+}
+
+/* The client writes or reads 64 KiB, whose owner deregisters them at once. */
+static void deregister_often(bool at_client)
+{
+	enum { OWNED = 65536 };
+	unsigned char *bytes = memory(OWNED);
+	struct side s = meet(CCI_CONN_ATTR_RU);
+	bool owns = at_client == me.is_client;
+	for (unsigned i = 0; i < many(1000); i++) {
+		memset(bytes, owns ? 0x22 : 0, OWNED);
+		cci_rma_handle_t *h = region(
+			s.ep, bytes, OWNED, at_client ? CCI_FLAG_WRITE : CCI_FLAG_READ);
+		if (me.is_server)
+			tell_handle(0, h);
+		barrier();
+		handle remote = told_handle(0);
+		if (me.is_client)
+			OK(cci_rma(s.conn, NULL, 0, h, 0, &remote, 0, OWNED, CONTEXT(1),
+				at_client ? CCI_FLAG_WRITE : CCI_FLAG_READ));
+		if (owns)
+			deregister_soon(s, h, bytes, OWNED, i % 32);
+		if (me.is_client)
+			RETURN(NEXT(s.ep));
+		barrier();
+		for (size_t k = 0; k < OWNED && !owns; k += 64)
+			CHECK(bytes[k] == 0 || bytes[k] == 0x22);
+		if (!owns)
+			OK(cci_rma_deregister(s.ep, h));
+	}
+}
+
+/* The server finds the request of a WRITE that has failed, and that of a later one.  A
+ * long WRITE before them takes the first turns. */
+static void fail_before_another(void)
+{
+	struct plain p = plain_with(CCI_CONN_ATTR_RU, CCI_FLAG_WRITE);
+	cci_connection_t *other = meet_again(p.s.ep, uris_told() - 1, CCI_CONN_ATTR_RU);
+	static unsigned char failing[LENGTH], large[8 * MIB];
+	cci_rma_handle_t *l = region(p.s.ep, large, sizeof large, CCI_FLAG_WRITE);
+	if (me.is_server)
+		tell_handle(1, l);
+	barrier();
+	handle remote = told_handle(1);
+	for (unsigned i = 0; i < 20; i++) {
+		if (me.is_client) {
+			memset(failing, 0x22, LENGTH);
+			memset(local_bytes, 0x44, LENGTH);
+			cci_rma_handle_t *h = region(p.s.ep, failing, LENGTH, 0);
+			signal_rank(1, SIGSTOP);
+			OK(cci_rma(other, NULL, 0, l, 0, &remote, 0, sizeof large, NULL,
+				CCI_FLAG_WRITE | CCI_FLAG_SILENT));
+			OK(cci_rma(p.s.conn, NULL, 0, h, 0, &p.remote, 0, LENGTH,
+				CONTEXT(1), CCI_FLAG_WRITE));
+			OK(cci_rma_deregister(p.s.ep, h));
+			RETURN(EXPECT_STATUS(p.s.ep, CCI_EVENT_SEND, CCI_ERR_RMA_HANDLE));
+			OK(cci_rma(p.s.conn, NULL, 0, p.local, 0, &p.remote, 0, 100,
+				CONTEXT(2), CCI_FLAG_WRITE | CCI_FLAG_FENCE));
+			signal_rank(1, SIGCONT);
+			SENT(p.s.ep, CONTEXT(2));
+			OK(cci_send(p.s.conn, "see", 3, NULL, CCI_FLAG_BLOCKING));
+		} else {
+			check_letter(p.s.ep, 's', 3);
+			SILENCE(p.s.ep, 1);
+			CHECK_ALL(target, 100, 0x44);
+		}
+		barrier();
+	}
+}
+
+/* A target that is stopped in the middle of a slice, or dead, holds up no one. */
+static void deregister_while_stopped(void)
+{
+	size_t length = huge();
+	unsigned char *bytes = memory(length);
+	struct side s = meet(CCI_CONN_ATTR_RU);
+	cci_rma_handle_t *h = region(s.ep, bytes, length, CCI_FLAG_WRITE);
+	memset(bytes, me.is_client ? 0x22 : 0, length);
+	if (me.is_server)
+		tell_handle(0, h);
+	may_die(1);
+	barrier();
+	handle remote = told_handle(0);
+	_Atomic unsigned char *seen = (_Atomic unsigned char *)bytes;
+	if (me.is_server) {
+		POLL(seen[0] || seen[length / 2] || seen[length - 1]);
+		set_word(2, 1);
+		POLL(false);
+	}
+	OK(cci_rma(
+		s.conn, NULL, 0, h, 0, &remote, 0, length, CONTEXT(1), CCI_FLAG_WRITE));
+	await_word(2, 1);
+	signal_rank(1, SIGSTOP);
+	struct patience p = patience_ms(1000);
+	OK(cci_rma_deregister(s.ep, h));
+	RETURN(NEXT(s.ep));
+	CHECK(!patience_is_over(&p));
+	signal_rank(1, SIGKILL);
+}
+
 STATEMENT(113, deregister_at_the_target, 2, 0)
 {
 	deregister_early(true);
+	deregister_often(false);
 }
 
 STATEMENT(114, deregister_at_the_initiator, 2, 0)
 {
 	deregister_early(false);
+	deregister_often(true);
+	fail_before_another();
+	deregister_while_stopped();
 }
 
 /* ---- several threads ---- */
