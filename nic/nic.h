@@ -363,7 +363,8 @@ struct p3_cmd {
 			uint64_t life; /* the life that the chunk belongs to */
 		} grow;
 		struct p3_peer_info *peer;
-		struct p3_on_hold held;   /* out */
+		struct p3_on_hold held; /* out */
+		const uint64_t *coming;
 		struct p3_listed *listed; /* in; out: the former list */
 		struct {
 			void (*run)(struct p3_nic *n, void *arg);
@@ -519,10 +520,12 @@ bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
  * when p3_nic_peer_up() and p3_nic_peer_pids() have told all births and process ids
  * before the question; a target that is still unknown then does not exist.  An answer
  * counts only if it is to the last question.
+ * coming is NULL, or has the bit of each node that lives but has not introduced itself
+ * yet: it may be stopped, or have no CPU.  Connects of CCI go on to wait for such a node.
  * Without conf.ask there is no more to hear, and such a request fails at once, as all
  * requests to dead nodes do.
  */
-void p3_nic_peer_told(struct p3_nic *nic, uint32_t question);
+void p3_nic_peer_told(struct p3_nic *nic, uint32_t question, const uint64_t *coming);
 
 /*
  * Fail the requests that were held for conf.hold_ns, and report the others.  A request

@@ -268,7 +268,7 @@ struct p3_peer_entry {
 	/* For a peer on another host: the last time (CLOCK_MONOTONIC, ns) that its host
 	 * was heard, or 0.  The domain's thread writes it, for tools. */
 	p3_a64 shown_heard; /* P3_HEARD_UNKNOWN with PTL3_FAR_TIMEOUT=never */
-	p3_a64 slice_of; /* CCI: transfer of whose bytes in the peer's memory this node
+	p3_a64 slice_of;    /* CCI: the transfer from the peer's memory of which this node
 			  * reads a slice now, or 0: XFER.7 */
 	uint64_t pad1;
 	/* producer's side: words that seldom change but are looked at all the time */

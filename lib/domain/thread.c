@@ -421,6 +421,16 @@ static void receive_all(struct p3_meeting *m)
 	p3_meet_receive_remotes(m);
 }
 
+/* Find the slots of living processes that have not introduced themselves. */
+static void list_coming(struct p3_meeting *m, uint64_t slots[P3_MAX_NODES / 64])
+{
+	(void)p3_domain_list(&m->place, slots);
+	for (uint32_t i = 0; i < m->nmember; i++)
+		if ((slots[i / 64] >> i % 64 & 1) &&
+			(m->member[i].incarnation || p3_domain_reap(&m->place, i)))
+			slots[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
 /*
  * Answer the NIC's question.  A process id whose PtlNIInit has returned before the
  * question is in a packet that lies in a socket of this process by now (p3_meet_pids), or
@@ -428,12 +438,14 @@ static void receive_all(struct p3_meeting *m)
  */
 static void answer(struct p3_meeting *m)
 {
+	uint64_t coming[P3_MAX_NODES / 64];
 	uint32_t question = p3_get(&m->question); /* ASK.1 */
 	if (question == m->answered)
 		return;
 	m->answered = question;
 	receive_all(m);
-	p3_nic_peer_told(m->nic, question);
+	list_coming(m, coming);
+	p3_nic_peer_told(m->nic, question, coming);
 }
 
 /* ---- a program that closes descriptors of the meeting ---- */

@@ -54,7 +54,7 @@ static void on_news(struct p3_node *node, struct p3_nic *nic, const struct p3_jo
 		break;
 	case P3_JOB_TOLD:
 		if (nic && m->incarnation == node->incarnation)
-			p3_nic_peer_told(nic, m->round);
+			p3_nic_peer_told(nic, m->round, NULL);
 		break;
 	case P3_JOB_OVER:
 		info->nid = node->nid - node->rank + m->node;

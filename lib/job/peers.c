@@ -237,6 +237,6 @@ void p3_job_lose_peers(struct p3_node *node, struct p3_nic *nic)
 		if (i != node->index)
 			(void)p3_nic_peer_down(nic, &info);
 	}
-	p3_nic_peer_told(nic, p3_get(&node->question));
+	p3_nic_peer_told(nic, p3_get(&node->question), NULL);
 	p3_job_forget_peers(node);
 }

@@ -95,7 +95,7 @@ static void on_retry(struct p3_nic *n, struct p3_cci_timer *t)
 		conn->todo |= P3_CCI_TODO_CONNECT;
 		p3_cci_kick_conn(n, conn);
 	} else if (conn->state == P3_CCI_ABSENT) {
-		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+		p3_cci_retry_absent(n, conn);
 	}
 }
 

@@ -4,7 +4,9 @@
 
 #include "nic/cci/item.h"
 #include "nic/cci/kick.h"
+#include "nic/cci/op.h"
 #include "nic/cci/timer.h"
+#include "nic/proto/hold.h"
 
 #define P3_LEAST_NS   100000u
 #define P3_MOST_SHIFT 7u  /* 12.8 ms */
@@ -74,6 +76,14 @@ void p3_cci_retry_connect(struct p3_nic *n, struct p3_cci_conn *conn)
 	p3_count(&n->cci.count[P3_CCI_C_RNR_GOT], 1);
 	conn->data_sent = 0;
 	p3_cci_timer_start(n, &conn->retry, delay_ns(conn));
+}
+
+void p3_cci_retry_absent(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	if (n->conf.ask)
+		conn->question = p3_hold_ask(n);
+	else
+		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
 }
 
 /* ---- the receiver ---- */

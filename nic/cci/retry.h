@@ -27,6 +27,9 @@ void p3_cci_retry_resume(struct p3_nic *n, struct p3_cci_conn *conn);
 void p3_cci_retry_answered(struct p3_nic *n, struct p3_cci_conn *conn);
 /* Sender: try the connect request again later. */
 void p3_cci_retry_connect(struct p3_nic *n, struct p3_cci_conn *conn);
+/* Client: the server's node is not known here, and may have joined.  Ask the job or the
+ * domain for the news, as puts do. */
+void p3_cci_retry_absent(struct p3_nic *n, struct p3_cci_conn *conn);
 
 /* Receiver: a message of this connection was refused. */
 void p3_cci_retry_starve(struct p3_cci_conn *conn);

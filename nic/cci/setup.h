@@ -31,6 +31,9 @@ struct p3_cci_dial {
 void p3_cci_setup_connect(struct p3_nic *n, struct p3_cci_dial *d);
 /* The server has answered the request. */
 void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status);
+/* The question n->told is answered; coming is that of p3_nic_peer_told().  Return true if
+ * a connect waits for the answer to the next question. */
+bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming);
 /* The server's node has joined. */
 void p3_cci_setup_joined(struct p3_nic *n, struct p3_peer *p);
 /* Take the server's decision: return false if the peer wrote nonsense. */

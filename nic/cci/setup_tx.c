@@ -9,8 +9,7 @@
 #include "nic/cci/retry.h"
 #include "nic/cci/setup.h"
 
-/* A node whose birth is not known here may have joined: wait for the news. */
-#define P3_ABSENT_NS 200000000u
+#define P3_COMING_NS 200000000u /* until a silent node is asked for again */
 
 /* Begin to ask the server. */
 static void ask(struct p3_nic *n, struct p3_cci_conn *conn)
@@ -18,6 +17,24 @@ static void ask(struct p3_nic *n, struct p3_cci_conn *conn)
 	conn->state = P3_CCI_REQUESTED;
 	conn->todo |= P3_CCI_TODO_CONNECT;
 	p3_cci_kick_conn(n, conn);
+}
+
+bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming)
+{
+	bool any = false;
+	p3_list_each(it, &n->cci.absent) {
+		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, work);
+		uint32_t node = conn->peer->index;
+		any |= conn->question == n->told + 1;
+		if (conn->question != n->told)
+			continue;
+		if (coming && conn->peer->state == P3_ABSENT &&
+			(coming[node / 64] >> node % 64 & 1))
+			p3_cci_timer_start(n, &conn->retry, P3_COMING_NS);
+		else
+			p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+	}
+	return any;
 }
 
 static void dial(struct p3_nic *n, struct p3_cci_conn *conn)
@@ -30,7 +47,7 @@ static void dial(struct p3_nic *n, struct p3_cci_conn *conn)
 	case P3_ABSENT:
 		conn->state = P3_CCI_ABSENT;
 		p3_list_add(&n->cci.absent, &conn->work);
-		p3_cci_timer_start(n, &conn->retry, P3_ABSENT_NS);
+		p3_cci_retry_absent(n, conn);
 		break;
 	default:
 		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);

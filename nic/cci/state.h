@@ -211,6 +211,7 @@ struct p3_cci_conn {
 	uint32_t number; /* its place in the endpoint's table */
 	/* connect: where to, and with what */
 	uint32_t server;
+	uint32_t question; /* ABSENT: whose answer says whether the node comes */
 	uint32_t data_sent;
 	struct p3_cci_blob *data; /* the payload; NULL once the server has it */
 };

@@ -41,9 +41,9 @@ void p3_nic_peer_heard(struct p3_nic *n, uint32_t node, uint64_t at)
 	p3_set(&n->peer[node].shown->shown_heard, at);
 }
 
-void p3_nic_peer_told(struct p3_nic *n, uint32_t question)
+void p3_nic_peer_told(struct p3_nic *n, uint32_t question, const uint64_t *coming)
 {
-	struct p3_cmd c = {.op = P3_OP_PEER_TOLD, .handle = question};
+	struct p3_cmd c = {.op = P3_OP_PEER_TOLD, .handle = question, .coming = coming};
 	(void)p3_nic_do(n, &c);
 }
 

@@ -35,15 +35,12 @@ int p3_hold_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who
 /* ---- targets that are not known ---- */
 
 /* Let the newest request wait for the answer to a question that is asked after the
- * request came.  At most one question is open: if there is one, p3_hold_told() asks the
- * next one. */
+ * request came. */
 static void question(struct p3_nic *n)
 {
 	struct p3_pending *newest =
 		p3_item(n->unresolved.queue.prev, struct p3_pending, link);
-	newest->question = n->asked + 1;
-	if (n->told == n->asked)
-		n->conf.ask(n->conf.ask_arg, ++n->asked);
+	newest->question = p3_hold_ask(n);
 }
 
 static void move_to(struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
@@ -87,7 +84,7 @@ static void give_up(struct p3_nic *n, struct p3_pending *t)
 	p3_pending_fail(n, t, failure);
 }
 
-int p3_hold_told(struct p3_nic *n, struct p3_cmd *c)
+int p3_hold_told(struct p3_nic *n, const struct p3_cmd *c)
 {
 	if (n->told == n->asked || (uint32_t)c->handle != n->asked)
 		return -ESTALE;

@@ -19,6 +19,16 @@
  * once.  Return PTL_OK, or PTL_NO_SPACE if too many requests are held. */
 P3_RARE int p3_hold_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
 	struct p3_peer **to_out);
+/* Ask whether targets that this node does not know exist.  Return the number of the
+ * question whose answer counts.  At most one question is open: if there is one,
+ * p3_join_told() asks the next one. */
+static inline uint32_t p3_hold_ask(struct p3_nic *n)
+{
+	uint32_t next = n->asked + 1;
+	if (n->told == n->asked)
+		n->conf.ask(n->conf.ask_arg, ++n->asked);
+	return next;
+}
 /* Hold the newest request in the queue of a pseudo-peer, or ask whether its target
  * exists. */
 P3_RARE void p3_hold_newest(struct p3_nic *n, const struct p3_peer *pseudo);
@@ -32,8 +42,9 @@ void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t);
 /* Fail the held requests whose target will not join any more. */
 void p3_hold_give_up(struct p3_nic *n);
 
-/* Command: end the requests that the answer to the last question concerns. */
-int p3_hold_told(struct p3_nic *n, struct p3_cmd *c);
+/* End the requests that the answer to the last question concerns.  Return -ESTALE if the
+ * answer is to another question. */
+int p3_hold_told(struct p3_nic *n, const struct p3_cmd *c);
 /* Command: fail the requests that have been held for too long, and report the rest. */
 int p3_hold_expire(struct p3_nic *n, struct p3_cmd *c);
 

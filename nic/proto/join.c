@@ -148,6 +148,14 @@ int p3_join_peer(struct p3_nic *n, struct p3_cmd *c)
 	return 0;
 }
 
+int p3_join_told(struct p3_nic *n, struct p3_cmd *c)
+{
+	int rc = p3_hold_told(n, c);
+	if (!rc && p3_cci_setup_told(n, c->coming))
+		(void)p3_hold_ask(n);
+	return rc;
+}
+
 int p3_join_pids(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer *p = &n->peer[c->peer->node];

@@ -14,6 +14,8 @@
 
 /* Command: a peer has joined, and is mapped unless its base is NULL. */
 int p3_join_peer(struct p3_nic *n, struct p3_cmd *c);
+/* Command: a question is answered (p3_nic_peer_told() of nic.h). */
+int p3_join_told(struct p3_nic *n, struct p3_cmd *c);
 /* Command: a peer has opened an interface. */
 int p3_join_pids(struct p3_nic *n, struct p3_cmd *c);
 

@@ -53,10 +53,10 @@ void p3_xfer_count_slice(
 	struct p3_nic *n, struct p3_pull *pull, uint64_t len, enum p3_counter c);
 
 /*
- * Look, before a slice is read from the owner's memory, whether the owner still offers the
- * transfer; return false if not.  After the copy call p3_xfer_leave_slice().  The owner of
- * a put or get waits for its end before the bytes may change; that of an RMA operation may
- * withdraw it at any time, and then waits for the slice that it finds.
+ * Look, before a slice is read from the owner's memory, whether the owner still offers
+ * the transfer; return false if not.  After the copy call p3_xfer_leave_slice().  The
+ * owner of a put or get waits for its end before the bytes may change; that of an RMA
+ * operation may withdraw it at any time, and then waits for the slice that it finds.
  */
 static inline bool p3_xfer_enter_slice(struct p3_nic *n, const struct p3_pull *pull)
 {

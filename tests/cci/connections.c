@@ -803,6 +803,20 @@ HELPER(late_server)
 	hear(2);
 }
 
+/* Join while the server is stopped, so that it has not introduced itself. */
+HELPER(late_client)
+{
+	(void)argument;
+	signal_rank(0, SIGSTOP);
+	up();
+	cci_endpoint_t *ep = endpoint();
+	ask(ep, told_uri(0, 0), CCI_CONN_ATTR_RO, NULL);
+	SILENCE(ep, 500);
+	signal_rank(0, SIGCONT);
+	struct side s = {ep, EXPECT(ep, CCI_EVENT_CONNECT)->connect.connection};
+	send_text(s, "waited");
+}
+
 STATEMENT(54, server_comes_late, 1, DOMAIN)
 {
 	up();
@@ -833,5 +847,8 @@ STATEMENT(54, server_comes_late, 1, DOMAIN)
 	send_text(s, "found");
 	hear(1);
 	say();
+	join(pid);
+	pid = spawn("late_client", NULL, NULL);
+	check_message(ep, accept_one(ep, NULL), "waited");
 	join(pid);
 }

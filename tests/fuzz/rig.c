@@ -613,7 +613,7 @@ void rig_stop(void)
 	for (uint32_t i = 0; i < n->conf.nnodes; i++)
 		peer_down(i, i == RIG_NODE ? P3_PEER_LEFT : P3_PEER_DIED);
 	while (n->told != n->asked)
-		p3_nic_peer_told(n, n->asked);
+		p3_nic_peer_told(n, n->asked, NULL);
 	struct p3_on_hold held;
 	rig.now++;
 	p3_nic_held(n, &held);
