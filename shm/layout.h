@@ -270,7 +270,7 @@ struct p3_peer_entry {
 	p3_a64 shown_heard; /* P3_HEARD_UNKNOWN with PTL3_FAR_TIMEOUT=never */
 	p3_a64 slice_of;    /* CCI: the transfer from the peer's memory of which this node
 			  * reads a slice now, or 0: XFER.7 */
-	uint64_t pad1;
+	p3_a64 pulled;      /* CCI: bytes that this node has read for RMA of the peer */
 	/* producer's side: words that seldom change but are looked at all the time */
 	p3_a64 tx_for;   /* incarnation of the peer that line two is for */
 	p3_a64 full_req; /* offset of the full request ring, 0 none */

@@ -44,20 +44,52 @@ static void end_late(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_t
 	p3_cci_op_end(n, tx, status);
 }
 
+/* Return true if data of the connection's RMA operations have moved since the last tick.
+ * Of its reads of this node's memory, the peer tells the sum of the bytes. */
+static bool rma_moves(struct p3_cci_conn *conn)
+{
+	uint64_t moved = p3_get(&conn->peer->theirs->pulled);
+	if (!conn->rma_out)
+		return false;
+	p3_list_each(it, &conn->fifo) {
+		const struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, fifo);
+		if (tx->op == P3_CCI_OP_READ && tx->xfer)
+			moved += tx->xfer->pull.done - tx->xfer->pull.end;
+	}
+	bool moves = moved != conn->moved;
+	conn->moved = moved;
+	return moves;
+}
+
+/* End the operations that are late.  On an RO connection the oldest one decides for all.
+ * Else those behind an RMA operation, whose time may have begun anew, have their own. */
+static bool end_all_late(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	bool moves = rma_moves(conn), ended = false;
+	bool ordered = conn->pub.attribute == CCI_CONN_ATTR_RO;
+	p3_list_each(it, &conn->fifo) {
+		struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, fifo);
+		bool is_rma = tx->op != P3_CCI_OP_MSG && !tx->is.data_done;
+		if (moves && is_rma)
+			p3_cci_op_renew(conn, tx);
+		if (is_late(conn, tx) && (!ordered || tx == oldest(conn))) {
+			end_late(n, conn, tx);
+			ended = true;
+		}
+		if (ordered && (ended || !moves))
+			break;
+	}
+	return ended;
+}
+
 static void check_operations(struct p3_nic *n, struct p3_cci_conn *conn)
 {
-	struct p3_cci_tx *tx;
-	bool ended = false;
 	conn->tick++;
 	if (!conn->timeout_us)
 		return;
-	while ((tx = oldest(conn)) != NULL && is_late(conn, tx)) {
-		end_late(n, conn, tx);
-		ended = true;
-	}
-	if (ended && conn->state == P3_CCI_READY)
+	if (end_all_late(n, conn) && conn->state == P3_CCI_READY)
 		p3_cci_kick_conn(n, conn); /* others may have waited for it */
-	if (tx)
+	if (oldest(conn))
 		p3_cci_expire_start(n, conn);
 }
 

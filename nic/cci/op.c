@@ -6,12 +6,6 @@
 #include "nic/cci/event.h"
 #include "nic/cci/item.h"
 
-void p3_cci_op_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx)
-{
-	uint64_t us = tx->is.data_done ? 0 : tx->length / P3_CCI_SLOWEST;
-	tx->tick = conn->tick + (uint32_t)(us * 1000 / p3_cci_op_tick_ns(conn));
-}
-
 void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	tx->status = status;

@@ -23,11 +23,12 @@ static inline uint64_t p3_cci_op_tick_ns(const struct p3_cci_conn *conn)
 	return ns < 100000 ? 100000 : ns;
 }
 
-/* The data of an RMA operation enter the lane, or are in place: its time begins anew.
- * This node cannot see how far the target's read of a WRITE has come, so the operation
- * gets the time that its bytes take at P3_CCI_SLOWEST. */
-#define P3_CCI_SLOWEST 100u /* bytes in a microsecond */
-void p3_cci_op_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx);
+/* The request of an RMA operation enters the lane, or its data move, or are in place: its
+ * time begins anew. */
+static inline void p3_cci_op_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+{
+	tx->tick = conn->tick;
+}
 
 /* Post the SEND event of an operation, whose context is set. */
 static P3_HOT void p3_cci_op_post(

@@ -188,6 +188,7 @@ struct p3_cci_conn {
 	uint32_t seq_out;       /* RO: of the next new message */
 	uint32_t seq_in;        /* RO: of the next message to take */
 	uint32_t tick;          /* counts the ends of timer */
+	uint64_t moved;         /* how far its RMA had come at the last one */
 	uint32_t refusals;      /* in a row */
 	cci_status_t fate;      /* DEAD: status of all further operations */
 	bool rnr;               /* the last answer to a message was a refusal */

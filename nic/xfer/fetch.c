@@ -62,6 +62,8 @@ static enum p3_moved take_slice(
 	pull->fetches = f->next;
 	pull->peer->wire->let_go(pull->peer, f);
 	p3_count(&n->wire_count[P3_W_FETCHED], len);
+	if (pull->over)
+		p3_count(&pull->peer->mine->pulled, len);
 	pull->moved_ns = 0;
 	n->bytes += len;
 	n->moved += len;

@@ -154,4 +154,6 @@ void p3_xfer_count_slice(
 	n->moved += len;
 	n->worked = true;
 	p3_count(&n->count[c], len);
+	if (p3_unlikely(pull->over != NULL))
+		p3_count(&pull->peer->mine->pulled, len);
 }

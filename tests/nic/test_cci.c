@@ -477,6 +477,99 @@ NODES_CASE(a_peer_dies_while_several_reads_move, 2)
 		p3_cci_endpoint_destroy(ep);
 }
 
+/* ---- time-outs of RMA ---- */
+
+static struct {
+	p3_a32 held, steps, done;
+} slow;
+
+/* Hold the lease of node 0, so that it handles nothing.  For each step of node 1 do as if
+ * some bytes of its WRITE had been read. */
+static void be_slow(struct p3_nic *n, void *arg)
+{
+	(void)arg;
+	p3_release(&slow.held, 1);
+	for (uint32_t i = 0; !p3_acquire(&slow.done);)
+		for (; i < p3_acquire(&slow.steps); i++)
+			p3_count(&n->peer[1].mine->pulled, 1);
+}
+
+static uint64_t pulled(void)
+{
+	return p3_get(&nic()->peer[0].theirs->pulled);
+}
+
+static void pass_tick(struct p3_nic *n, void *arg)
+{
+	struct p3_cci_conn *conn = arg;
+	conn->timer.fire(n, &conn->timer);
+}
+
+/* Let more ticks pass than a time-out has, with or without a step before each. */
+static void pass_ticks(cci_connection_t *conn, bool moves)
+{
+	for (unsigned i = 0; i < 18; i++) {
+		uint64_t before = pulled();
+		if (moves)
+			p3_release(&slow.steps, p3_get(&slow.steps) + 1);
+		while (moves && pulled() == before)
+			continue;
+		CHECK(p3_cci_call(
+			nic(), pass_tick, p3_item(conn, struct p3_cci_conn, pub)));
+	}
+}
+
+static void see_time_out(cci_endpoint_t *ep, const void *context)
+{
+	cci_event_t *e = next(ep, CCI_EVENT_SEND);
+	CHECK_EQ(e->send.status, CCI_ETIMEDOUT);
+	CHECK(e->send.context == context);
+	give(e);
+}
+
+/* A WRITE that moves goes on; a message behind it ends in its own time; the WRITE ends
+ * when it moves no more. */
+NODES_CASE(time_without_progress_ends_an_rma, 2)
+{
+	UNUSED_ARGS;
+	static unsigned char at[2][1 << 16];
+	cci_rma_handle_t *h;
+	cci_event_t *e;
+	if (nic()->nwires) /* whose frames leave with the lease only */
+		return;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_RU, NULL, 0);
+	CHECK_EQ(p3_cci_rma_register(ep, at[rank], sizeof at[0], CCI_FLAG_WRITE, &h),
+		CCI_SUCCESS);
+	if (rank == 0) {
+		CHECK_EQ(send_one(conn, h, sizeof *h, 0), CCI_SUCCESS);
+		give(next(ep, CCI_EVENT_SEND));
+		CHECK(p3_cci_call(nic(), be_slow, NULL));
+	} else {
+		struct p3_cci_rma r = {.local = *h,
+			.flags = CCI_FLAG_WRITE,
+			.data_len = sizeof at[0],
+			.context = at};
+		e = next(ep, CCI_EVENT_RECV);
+		memcpy(&r.remote, e->recv.ptr, sizeof r.remote);
+		give(e);
+		while (!p3_acquire(&slow.held))
+			continue;
+		CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
+		CHECK_EQ(send_one(conn, at, 8, 0), CCI_SUCCESS);
+		pass_ticks(conn, true);
+		see_time_out(ep, (void *)8);
+		CHECK_EQ(p3_cci_get_event(ep, &e), CCI_EAGAIN);
+		pass_ticks(conn, false);
+		see_time_out(ep, at);
+		p3_release(&slow.done, 1);
+	}
+	sync_nodes();
+	p3_cci_endpoint_destroy(ep);
+}
+
 /* ---- the first request of a client ---- */
 
 /* Make the connection wait for the client's answer, as if it lay unread. */
@@ -591,6 +684,7 @@ int main(void)
 		cmocka_unit_test(remote_memory_is_written_and_read),
 		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
 		cmocka_unit_test(a_peer_dies_while_several_reads_move),
+		cmocka_unit_test(time_without_progress_ends_an_rma),
 		cmocka_unit_test(a_request_before_the_answer_accepts),
 		cmocka_unit_test(sleepers_do_not_wait_for_ticks),
 	};
