@@ -501,12 +501,16 @@ CCI_DECLSPEC int cci_destroy_endpoint(cci_endpoint_t *endpoint);
  * there, or rejects, makes it CCI_ECONNREFUSED.  The connection may be used from this
  * event on.  The request is reliable, whatever the attribute.
  *
+ * An endpoint has at most 4,032 connections, those included that are yet to come, or that
+ * an event names which is not returned.  A process takes at most 1,024 connections with
+ * another process: it refuses further requests (CCI_ECONNREFUSED).
+ *
  * CCI_EINVAL	endpoint or server_uri is NULL; data_len is too large, or not 0 with
  *		data_ptr NULL; the attribute is unknown; timeout is negative; the URI
  *		cannot be parsed
  * CCI_ERR_NOT_IMPLEMENTED	attribute is multicast
  * CCI_EADDRNOTAVAIL	the URI is of another transport or domain
- * CCI_ENOBUFS	no room for the request now: try again
+ * CCI_ENOBUFS	the endpoint has 4,032 connections: end one and return its events
  * CCI_ENOMEM	memory is short
  *
  * Any thread; does not block.
@@ -526,7 +530,8 @@ CCI_DECLSPEC int cci_connect(cci_endpoint_t *endpoint, const char *server_uri,
  * used from this event on.
  *
  * CCI_EINVAL	conn_req is NULL, of another type, or decided
- * CCI_ENOBUFS	no room for the answer now: try again
+ * CCI_ENOBUFS	the endpoint has 4,032 connections: end one and return its events, or
+ *		reject the request
  * CCI_ENOMEM	memory is short: try again
  *
  * Any thread; does not block.

@@ -30,6 +30,7 @@
 #define P3_CCI_MTU_MOST   16384u
 
 #define P3_CCI_RX_USUAL   4096u  /* default of CCI_OPT_ENDPT_RECV_BUF_COUNT */
+#define P3_CCI_RX_MOST    8192u  /* its greatest value */
 #define P3_CCI_TX_USUAL   16384u /* default of CCI_OPT_ENDPT_SEND_BUF_COUNT */
 
 #define P3_CCI_TIMEOUT_US 64000000u /* default of CCI_OPT_ENDPT_SEND_TIMEOUT */

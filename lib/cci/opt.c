@@ -18,12 +18,10 @@ static int get_uri(const void *endpoint, char **uri_out)
 	return CCI_SUCCESS;
 }
 
-int cci_set_opt(cci_opt_handle_t *handle, cci_opt_name_t name, const void *val)
+/* Return true for an option that the firmware keeps.  The name decides what the handle
+ * is, so the firmware must not see another name. */
+static bool is_number(cci_opt_name_t name)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!handle || !val)
-		return CCI_EINVAL;
 	switch (name) {
 	case CCI_OPT_ENDPT_SEND_TIMEOUT:
 	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
@@ -31,10 +29,19 @@ int cci_set_opt(cci_opt_handle_t *handle, cci_opt_name_t name, const void *val)
 	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
 	case CCI_OPT_CONN_SEND_TIMEOUT:
 	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
-		return p3_cci_set_number(handle, name, *(const uint32_t *)val);
+		return true;
 	default:
-		return CCI_EINVAL;
+		return false;
 	}
+}
+
+int cci_set_opt(cci_opt_handle_t *handle, cci_opt_name_t name, const void *val)
+{
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!handle || !val || !is_number(name))
+		return CCI_EINVAL;
+	return p3_cci_set_number(handle, name, *(const uint32_t *)val);
 }
 
 int cci_get_opt(cci_opt_handle_t *handle, cci_opt_name_t name, void *val)
@@ -50,6 +57,7 @@ int cci_get_opt(cci_opt_handle_t *handle, cci_opt_name_t name, void *val)
 		*(cci_alignment_t *)val = (cci_alignment_t){0};
 		return CCI_SUCCESS;
 	default:
-		return p3_cci_get_number(handle, name, val);
+		return is_number(name) ? p3_cci_get_number(handle, name, val)
+				       : CCI_EINVAL;
 	}
 }

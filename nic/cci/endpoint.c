@@ -11,12 +11,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define RX_MOST   8192u /* receive descriptors that an endpoint can have */
 #define TX_SLOTS  4096u
-#define CONN_MOST 4096u /* connections that an endpoint can have */
+#define CONN_MOST 4032u /* connections that an endpoint can have, as cci.h says */
 
-#define ITEMS                                                                            \
-	(RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * (CONN_MOST - P3_CCI_CHUNK))
+#define ITEMS     (P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * CONN_MOST)
 
 _Static_assert(ITEMS <= P3_CCI_ITEMS, "the rings have a word for each");
 
@@ -37,13 +35,14 @@ static struct plan plan_of(uint32_t mtu)
 {
 	struct plan p = {.stride = (uint32_t)p3_round_up(mtu + 1, P3_CELL)};
 	p.rx = p3_round_up(sizeof(struct p3_cci_endpoint), P3_PAGE);
-	p.tx = p3_round_up(p.rx + RX_MOST * sizeof(struct p3_cci_rx), P3_PAGE);
+	p.tx = p3_round_up(p.rx + P3_CCI_RX_MOST * sizeof(struct p3_cci_rx), P3_PAGE);
 	p.request =
 		p3_round_up(p.tx + P3_CCI_TX_USUAL * sizeof(struct p3_cci_tx), P3_PAGE);
 	p.queue = p3_round_up(
 		p.request + P3_CCI_REQUESTS * sizeof(struct p3_cci_request), P3_PAGE);
 	p.rx_slots = p3_round_up(p.queue + P3_CCI_QUEUE_LEN, P3_PAGE);
-	p.tx_slots = p3_round_up(p.rx_slots + (uint64_t)RX_MOST * p.stride, P3_PAGE);
+	p.tx_slots =
+		p3_round_up(p.rx_slots + (uint64_t)P3_CCI_RX_MOST * p.stride, P3_PAGE);
 	p.len = p.tx_slots + (uint64_t)TX_SLOTS * p.stride;
 	return p;
 }
@@ -74,11 +73,12 @@ static struct p3_cci_endpoint *make(
 	p3_set(&ep->rx_left, ep->rx_count);
 	ep->tx_count = P3_CCI_TX_USUAL;
 	ep->slot_count = TX_SLOTS;
-	ep->chunks_most = (CONN_MOST - P3_CCI_CHUNK) / P3_CCI_CHUNK;
+	ep->chunks_most = CONN_MOST / P3_CCI_CHUNK;
 	ep->timeout_us = P3_CCI_TIMEOUT_US;
 	p3_cci_queue_init(&ep->queue, at + p.queue);
 	p3_list_init(&ep->conns);
 	p3_list_init(&ep->conns_free);
+	p3_list_init(&ep->rma_sent);
 	p3_list_init(&ep->starved);
 	return ep;
 }

@@ -4,8 +4,6 @@
 #include "nic/cci/expire.h"
 #include "nic/cci/item.h"
 
-#define RX_MOST 8192u
-
 struct option {
 	const void *handle;
 	cci_opt_name_t name;
@@ -34,7 +32,7 @@ static void set_endpoint(struct p3_nic *n, void *arg)
 		set_alive(n, ep, o->value);
 		break;
 	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
-		if (!o->value || o->value > RX_MOST)
+		if (!o->value || o->value > P3_CCI_RX_MOST)
 			o->rc = CCI_ERANGE;
 		else
 			p3_cci_item_set_rx_count(ep, o->value);

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #define NO_OWNER 0xffffffffu
+#define REVOKING 2u /* shared: plus the number of the thread that revokes */
 
 void p3_cci_queue_init(struct p3_cci_queue *q, char *at)
 {
@@ -27,10 +28,10 @@ struct p3_cci_item *p3_cci_queue_take_returned(struct p3_cci_queue *q)
 /* ---- several threads ---- */
 
 /* Make the queue one that threads share.  The former owner is in no step afterwards. */
-static void revoke(struct p3_cci_queue *q)
+static void revoke(struct p3_cci_queue *q, uint32_t thread)
 {
 	uint32_t owned = 0;
-	if (p3_cas32(&q->shared, &owned, 1)) {
+	if (p3_cas32(&q->shared, &owned, REVOKING + thread)) {
 		FAULT_POINT("cci.revoking");
 		(void)p3_fence_heavy_here();   /* CCIQ.4 */
 		while (p3_acquire(&q->inside)) /* CCIQ.4 */
@@ -67,8 +68,12 @@ struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q)
 		return NULL;
 	if (p3_get(&q->owner) == 0 && p3_cas32(&q->owner, &none, thread))
 		return p3_cci_queue_take(q);
-	if (p3_acquire(&q->shared) != 2)
-		revoke(q);
+	uint32_t shared = p3_acquire(&q->shared);
+	if (shared ==
+		REVOKING + thread) /* this is a handler that has interrupted revoke() */
+		return NULL;
+	if (shared != 2)
+		revoke(q, thread);
 	return take_shared(q);
 }
 

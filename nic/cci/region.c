@@ -50,18 +50,32 @@ static void end_transfers(struct p3_nic *n, uint64_t name)
 	}
 }
 
-/* End this node's operations that use the region. */
+/* End the operations in a list, of all or of one connection, that use the region. */
+static bool end_listed(struct p3_nic *n, struct p3_link *list, uint64_t name)
+{
+	bool any = false;
+	p3_list_each(it, list) {
+		struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, rma);
+		if (tx->local_name != name)
+			continue;
+		any = true;
+		p3_cci_rma_withdraw(n, tx);
+		p3_cci_op_end(n, tx, CCI_ERR_RMA_HANDLE);
+	}
+	return any;
+}
+
+/* End this node's operations that use the region.  Kick the connections afterwards, since
+ * that sends operations that wait. */
 static void end_operations(struct p3_nic *n, struct p3_cci_endpoint *ep, uint64_t name)
 {
-	for (uint32_t i = 0; i < ep->tx_fresh; i++) {
-		struct p3_cci_tx *tx = &ep->tx[i];
-		if (tx->op == P3_CCI_OP_MSG || tx->local_name != name ||
-			tx->is.data_done ||
-			(tx->state != P3_CCI_TX_WAITS && tx->state != P3_CCI_TX_SENT))
-			continue;
-		p3_cci_rma_withdraw(n, tx);
-		struct p3_cci_conn *conn = tx->item.conn;
-		p3_cci_op_end(n, tx, CCI_ERR_RMA_HANDLE);
+	bool any = end_listed(n, &ep->rma_sent, name);
+	p3_list_each(it, &ep->conns)
+		any |= end_listed(n, &p3_item(it, struct p3_cci_conn, of_ep)->rma, name);
+	if (!any)
+		return;
+	p3_list_each(again, &ep->conns) {
+		struct p3_cci_conn *conn = p3_item(again, struct p3_cci_conn, of_ep);
 		if (conn->state == P3_CCI_READY)
 			p3_cci_kick_conn(n, conn);
 	}

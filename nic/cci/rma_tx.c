@@ -68,6 +68,7 @@ static bool push_one(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *co
 	p3_cci_publish(n, p, is_write ? P3_REQ_CCI_WRITE : P3_REQ_CCI_READ,
 		slot ? P3_F_CCI_LONG : 0, cells, 1);
 	p3_list_del(&tx->rma);
+	p3_list_add(&conn->ep->rma_sent, &tx->rma);
 	tx->state = P3_CCI_TX_SENT;
 	tx->is.in_flight = true;
 	p3_cci_op_renew(conn, tx);
@@ -96,6 +97,7 @@ static void data_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status
 	struct p3_cci_conn *conn = tx->item.conn;
 	bool msg = status == CCI_SUCCESS && tx->is.with_msg;
 	conn->rma_out--;
+	p3_list_del(&tx->rma);
 	tx->is.data_done = true;
 	if (!msg)
 		p3_cci_op_end(n, tx, status);

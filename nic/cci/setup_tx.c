@@ -117,6 +117,7 @@ static void accepted(
 		conn->pub.max_send_size = mtu;
 	conn->state = P3_CCI_READY;
 	conn->refusals = 0;
+	p3_cci_conn_drop_data(conn); /* the decision may overtake the answer */
 	p3_cci_timer_stop(n, &conn->timer);
 	p3_cci_op_set_up(n, conn, CCI_SUCCESS);
 	p3_cci_expire_set_alive(n, conn, conn->alive_us);
@@ -134,6 +135,7 @@ bool p3_cci_setup_take_decision(
 		return false;
 	struct p3_cci_conn *conn = p3_cci_conn_named(n, tag);
 	bool asks = conn && conn->peer == p && conn->client &&
+		    !(conn->todo & P3_CCI_TODO_CONNECT) &&
 		    (conn->state == P3_CCI_ASKED || conn->state == P3_CCI_REQUESTED);
 	if (asks && accept)
 		accepted(n, conn, server, mtu);

@@ -80,7 +80,8 @@ struct p3_cci_tx {
 	struct p3_cci_item item;
 	struct p3_link fifo;   /* in the connection's operations that are not complete */
 	struct p3_link wait;   /* in those to be sent, or to be sent again */
-	struct p3_link rma;    /* RMA: in those whose data wait for their turn */
+	struct p3_link rma;    /* RMA: in those whose data wait for their turn, or in the
+				* endpoint's whose data are under way */
 	uint64_t token;        /* names it in answers */
 	struct p3_topic topic; /* of the request that was sent, for the trace */
 	const char *bytes;     /* of the message: in_line, a slot, or the program's */
@@ -233,7 +234,7 @@ struct p3_cci_queue {
 	uint64_t back_tail;            /* (host: the owner) of back */
 	p3_a32 owner;                  /* (host) number of the thread; 0: none yet */
 	p3_a32 inside;                 /* (host) the owner is in the middle of a step */
-	p3_a32 shared;                 /* (host) 1: being revoked, 2: no owner any more */
+	p3_a32 shared; /* (host) 0: it has an owner, 2: none any more; else being revoked */
 	p3_a64 returned; /* (host) items returned by threads that do not own it */
 };
 
@@ -286,6 +287,7 @@ struct p3_cci_endpoint {
 	/* connections */
 	struct p3_link conns;
 	struct p3_link conns_free;
+	struct p3_link rma_sent; /* RMA operations whose data are under way */
 	struct p3_cci_region *region_free;
 	uint32_t nregions; /* chunks */
 	struct p3_link starved;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/mman.h>
 
 /* Set a value and another one; each must come back, or setting is not implemented. */
 static void try_setting(const void *object, cci_opt_name_t name, uint32_t a, uint32_t b)
@@ -49,8 +50,12 @@ STATEMENT(122, get_and_set, 1, 0)
 		CHECK_RC(cci_set_opt(NULL, (cci_opt_name_t)name, &value), CCI_EINVAL);
 		CHECK_RC(cci_set_opt(on, (cci_opt_name_t)name, NULL), CCI_EINVAL);
 	}
-	CHECK_RC(cci_get_opt(ep, (cci_opt_name_t)99, &value), CCI_EINVAL);
-	CHECK_RC(cci_set_opt(ep, (cci_opt_name_t)99, &value), CCI_EINVAL);
+	/* Nobody can tell what the handle of an unknown option is. */
+	void *unreadable =
+		mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(unreadable != MAP_FAILED);
+	CHECK_RC(cci_get_opt(unreadable, (cci_opt_name_t)99, &value), CCI_EINVAL);
+	CHECK_RC(cci_set_opt(unreadable, (cci_opt_name_t)99, &value), CCI_EINVAL);
 }
 
 /* Be a process that stands still, from the next barrier on. */

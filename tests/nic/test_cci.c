@@ -11,6 +11,9 @@
 #include "nic/cci/call.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -570,6 +573,58 @@ NODES_CASE(time_without_progress_ends_an_rma, 2)
 	p3_cci_endpoint_destroy(ep);
 }
 
+/* ---- a handler that takes events ---- */
+
+static struct {
+	cci_endpoint_t *ep;
+	p3_a32 handled;
+	int rc; /* of the handler's call */
+} interrupted;
+
+static void take_in_handler(int number)
+{
+	cci_event_t *e;
+	(void)number;
+	interrupted.rc = p3_cci_get_event(interrupted.ep, &e);
+	p3_release(&interrupted.handled, 1);
+}
+
+/* Take the events of a connect of the endpoint to itself. */
+static void *refuse(void *ep)
+{
+	cci_event_t *e = next(ep, CCI_EVENT_CONNECT_REQUEST);
+	CHECK_EQ(p3_cci_reject(e), CCI_SUCCESS);
+	give(e);
+	give(next(ep, CCI_EVENT_CONNECT));
+	return NULL;
+}
+
+/* The second thread that takes events waits until the owner of the queue is in no step.
+ * A handler that interrupts it there gets none. */
+NODES_CASE(a_handler_finds_its_own_thread_revoking, 1)
+{
+	UNUSED_ARGS;
+	pthread_t second;
+	cci_endpoint_t *ep = interrupted.ep = open_at(SERVICE);
+	struct p3_cci_queue *q =
+		&((struct p3_cci_endpoint *)(uintptr_t)interrupted.ep)->queue;
+	dial(ep, 0, SERVICE, CCI_CONN_ATTR_RU, NULL, 0);
+	(void)refuse((void *)(uintptr_t)ep); /* this thread owns the queue now */
+	p3_set(&q->inside, 1);
+	dial(ep, 0, SERVICE, CCI_CONN_ATTR_RU, NULL, 0);
+	(void)signal(SIGUSR1, take_in_handler);
+	CHECK_EQ(pthread_create(&second, NULL, refuse, (void *)(uintptr_t)ep), 0);
+	while (!p3_acquire(&q->shared))
+		sched_yield();
+	CHECK_EQ(pthread_kill(second, SIGUSR1), 0);
+	while (!p3_acquire(&interrupted.handled))
+		sched_yield();
+	p3_release(&q->inside, 0);
+	CHECK_EQ(pthread_join(second, NULL), 0);
+	CHECK_EQ(interrupted.rc, CCI_EAGAIN);
+	p3_cci_endpoint_destroy(ep);
+}
+
 /* ---- the first request of a client ---- */
 
 /* Make the connection wait for the client's answer, as if it lay unread. */
@@ -685,6 +740,7 @@ int main(void)
 		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
 		cmocka_unit_test(a_peer_dies_while_several_reads_move),
 		cmocka_unit_test(time_without_progress_ends_an_rma),
+		cmocka_unit_test(a_handler_finds_its_own_thread_revoking),
 		cmocka_unit_test(a_request_before_the_answer_accepts),
 		cmocka_unit_test(sleepers_do_not_wait_for_ticks),
 	};
