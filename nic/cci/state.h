@@ -234,7 +234,8 @@ struct p3_cci_queue {
 	uint64_t back_tail;            /* (host: the owner) of back */
 	p3_a32 owner;                  /* (host) number of the thread; 0: none yet */
 	p3_a32 inside;                 /* (host) the owner is in the middle of a step */
-	p3_a32 shared; /* (host) 0: it has an owner, 2: none any more; else being revoked */
+	p3_a32 shared; /* (host) 0: there is an owner, 2: none any more, else it is being
+			* revoked */
 	p3_a64 returned; /* (host) items returned by threads that do not own it */
 };
 

@@ -50,7 +50,7 @@ STATEMENT(122, get_and_set, 1, 0)
 		CHECK_RC(cci_set_opt(NULL, (cci_opt_name_t)name, &value), CCI_EINVAL);
 		CHECK_RC(cci_set_opt(on, (cci_opt_name_t)name, NULL), CCI_EINVAL);
 	}
-	/* Nobody can tell what the handle of an unknown option is. */
+	/* An unknown option does not say what its handle is, so no byte of it is read. */
 	void *unreadable =
 		mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(unreadable != MAP_FAILED);

@@ -767,32 +767,48 @@ static void fail_before_another(void)
 	}
 }
 
+/* A huge WRITE, whose target may die. */
+struct mortal {
+	struct side s;
+	size_t length;
+	cci_rma_handle_t *local;
+	handle remote;
+};
+
+/* Prepare such a WRITE.  The server returns when it sees some of the bytes. */
+static struct mortal mortal(void)
+{
+	struct mortal m = {.length = huge()};
+	unsigned char *bytes = memory(m.length);
+	m.s = meet(CCI_CONN_ATTR_RU);
+	m.local = region(m.s.ep, bytes, m.length, CCI_FLAG_WRITE);
+	memset(bytes, me.is_client ? 0x22 : 0, m.length);
+	if (me.is_server)
+		tell_handle(0, m.local);
+	may_die(1);
+	barrier();
+	m.remote = told_handle(0);
+	_Atomic unsigned char *seen = (_Atomic unsigned char *)bytes;
+	if (me.is_server)
+		POLL(seen[0] || seen[m.length / 2] || seen[m.length - 1]);
+	return m;
+}
+
 /* A target that is stopped in the middle of a slice, or dead, holds up no one. */
 static void deregister_while_stopped(void)
 {
-	size_t length = huge();
-	unsigned char *bytes = memory(length);
-	struct side s = meet(CCI_CONN_ATTR_RU);
-	cci_rma_handle_t *h = region(s.ep, bytes, length, CCI_FLAG_WRITE);
-	memset(bytes, me.is_client ? 0x22 : 0, length);
-	if (me.is_server)
-		tell_handle(0, h);
-	may_die(1);
-	barrier();
-	handle remote = told_handle(0);
-	_Atomic unsigned char *seen = (_Atomic unsigned char *)bytes;
+	struct mortal m = mortal();
 	if (me.is_server) {
-		POLL(seen[0] || seen[length / 2] || seen[length - 1]);
 		set_word(2, 1);
 		POLL(false);
 	}
-	OK(cci_rma(
-		s.conn, NULL, 0, h, 0, &remote, 0, length, CONTEXT(1), CCI_FLAG_WRITE));
+	OK(cci_rma(m.s.conn, NULL, 0, m.local, 0, &m.remote, 0, m.length, CONTEXT(1),
+		CCI_FLAG_WRITE));
 	await_word(2, 1);
 	signal_rank(1, SIGSTOP);
 	struct patience p = patience_ms(1000);
-	OK(cci_rma_deregister(s.ep, h));
-	RETURN(NEXT(s.ep));
+	OK(cci_rma_deregister(m.s.ep, m.local));
+	RETURN(NEXT(m.s.ep));
 	CHECK(!patience_is_over(&p));
 	signal_rank(1, SIGKILL);
 }
@@ -978,22 +994,10 @@ STATEMENT(119, closed_and_dead_peers, 2, 0)
 			CCI_ERR_DISCONNECTED);
 	}
 	barrier();
-	size_t length = huge();
-	unsigned char *bytes = memory(length);
-	struct side s = meet(CCI_CONN_ATTR_RU);
-	cci_rma_handle_t *h = region(s.ep, bytes, length, CCI_FLAG_WRITE);
-	memset(bytes, me.is_client ? 0x22 : 0, length);
+	struct mortal m = mortal();
 	if (me.is_server)
-		tell_handle(0, h);
-	may_die(1);
-	barrier();
-	handle remote = told_handle(0);
-	if (me.is_server) {
-		_Atomic unsigned char *seen = (_Atomic unsigned char *)bytes;
-		POLL(seen[0] || seen[length / 2] || seen[length - 1]);
 		(void)kill(getpid(), SIGKILL);
-	}
-	write_to_the_dying(s, h, &remote, length);
+	write_to_the_dying(m.s, m.local, &m.remote, m.length);
 }
 
 /* Write, and send a message on another connection; return true if the message is done

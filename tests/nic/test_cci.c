@@ -538,7 +538,7 @@ NODES_CASE(time_without_progress_ends_an_rma, 2)
 	static unsigned char at[2][1 << 16];
 	cci_rma_handle_t *h;
 	cci_event_t *e;
-	if (nic()->nwires) /* whose frames leave with the lease only */
+	if (nic()->nwires) /* such a wire sends frames with the lease only */
 		return;
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	sync_nodes();
