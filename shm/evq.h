@@ -50,6 +50,8 @@
  *		Retire does not wait for an owner that was told to share; so that owner
  *		looks at shared first: if it loads 0, which the next queue released, it
  *		acquires another name
+ *		p3_evq_expect() loads a head's words and then the name, so an address
+ *		from memory that became anything else is never followed
  *	EVQ.6	late: a reader that revokes stores it, then shared; the thread that
  *		formats the place for the next queue stores shared, fences, loads late.
  *		So a value that a delayed reader stores in shared is about that queue's
@@ -99,7 +101,7 @@ struct p3_evq_ring {
 	uint64_t pad0[13];
 	p3_a64 head;        /* (hosts) events read */
 	p3_evq_records rec; /* set before p3_evq_format */
-	p3_a64 mask;        /* number of records, minus 1; always the same */
+	p3_a64 mask;        /* number of records, minus 1; a head keeps its size */
 	uint64_t pad1[13];
 };
 
@@ -117,9 +119,12 @@ struct p3_evq_tx {
 	void (*on_lost)(struct p3_evq_tx *q);
 };
 
-/* The hosts' side, in memory that all threads of the process share. */
+/* The hosts' side, in memory that all threads of the process share, and that is never
+ * put to another use. */
 struct p3_evq_rx {
-	_Atomic(struct p3_evq_ring *) ring; /* delayed readers load it, too (EVQ.5) */
+	/* bytes from here to the ring; delayed readers load it, too (EVQ.5).  0 in a
+	 * place that no queue has used: it leads to memory that can be read. */
+	p3_a64 where;
 	p3_a32 owner;  /* thread that moves head by plain stores, 0: none yet */
 	p3_a32 inside; /* the owner is between enter and leave of a get */
 	p3_a32 shared; /* the ownership was revoked */
@@ -127,6 +132,12 @@ struct p3_evq_rx {
 	p3_a32 late;   /* 1: delayed readers of an earlier queue may store here, so later
 			* queues get no owner */
 };
+
+/* Return the ring in this place. */
+static inline struct p3_evq_ring *p3_evq_ring(const struct p3_evq_rx *q)
+{
+	return (struct p3_evq_ring *)((uintptr_t)q + p3_acquire(&q->where)); /* EVQ.5 */
+}
 
 struct p3_evq_place {
 	struct p3_evq_ring *ring;
@@ -141,9 +152,9 @@ struct p3_evq_place {
  */
 static inline struct p3_evq_place p3_evq_place(const struct p3_evq_rx *q)
 {
-	struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
+	struct p3_evq_ring *ring = p3_evq_ring(q);
 	return (struct p3_evq_place){
-		ring, p3_acquire(&ring->rec), (uint32_t)p3_get(&ring->mask) + 1};
+		ring, p3_acquire(&ring->rec), (uint32_t)p3_acquire(&ring->mask) + 1};
 }
 
 enum p3_evq_got { P3_EVQ_EMPTY = 0, P3_EVQ_EVENT = 1, P3_EVQ_LOST = 2 };
@@ -261,7 +272,7 @@ static inline struct p3_event_record *p3_evq_look(
 	p3_evq_enter(q);
 	if (p3_likely(!p3_acquire(&q->shared) && /* EVQ.4, before the name */
 		      p3_acquire(&q->name) == name /* EVQ.5 */)) {
-		struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
+		struct p3_evq_ring *ring = p3_evq_ring(q);
 		uint64_t head = p3_get(&ring->head);
 		struct p3_event_record *rec =
 			p3_get(&ring->rec) + (head & p3_get(&ring->mask));
@@ -278,8 +289,8 @@ static inline bool p3_evq_took(
 {
 	bool taken = p3_get(&rec->sequence) == head + 1;
 	if (p3_likely(taken))
-		p3_release(&p3_get(&q->ring)->head, head + 1); /* EVQ.3 */
-	p3_release(&q->inside, 0);                             /* EVQ.4 */
+		p3_release(&p3_evq_ring(q)->head, head + 1); /* EVQ.3 */
+	p3_release(&q->inside, 0);                           /* EVQ.4 */
 	return taken;
 }
 
@@ -293,12 +304,21 @@ struct p3_evq_next {
 	uint64_t head;
 };
 
-static inline struct p3_evq_next p3_evq_expect(const struct p3_evq_rx *q)
+/*
+ * Find the place of the next event of a queue, which may have ended.  *name_at is a word
+ * that differs from name from before p3_evq_retire() on.  Return false if it differs.
+ * Any thread may call this for any place that has such a word, also while the memory of
+ * a ring goes: the name is compared behind the loads from the ring.
+ */
+static inline bool p3_evq_expect(const struct p3_evq_rx *q, const p3_a64 *name_at,
+	uint64_t name, struct p3_evq_next *next_out)
 {
-	struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
-	uint64_t head = p3_get(&ring->head);
-	return (struct p3_evq_next){
-		p3_acquire(&ring->rec) + (head & p3_get(&ring->mask)), head};
+	const struct p3_evq_ring *ring = p3_evq_ring(q);
+	uint64_t head = p3_acquire(&ring->head),
+		 mask = p3_acquire(&ring->mask);                /* EVQ.5 */
+	next_out->rec = p3_acquire(&ring->rec) + (head & mask); /* EVQ.5 */
+	next_out->head = head;
+	return p3_likely(p3_acquire(name_at) == name); /* EVQ.5 */
 }
 
 /* Return false if the event has certainly not been posted. */
@@ -308,24 +328,13 @@ static inline bool p3_evq_is_come(const struct p3_evq_next *next)
 	return p3_acquire(&next->rec->sequence) - 1 >= next->head; /* EVQ.1 */
 }
 
-/* Return true if the queue has certainly no event. */
-static inline bool p3_evq_is_empty(const struct p3_evq_rx *q)
+/* Return true if the queue is there and certainly has no event.  This may be called as
+ * p3_evq_expect(), and costs one load of the next sequence. */
+static inline bool p3_evq_is_empty(
+	const struct p3_evq_rx *q, const p3_a64 *name_at, uint64_t name)
 {
-	struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
-	uint64_t head = p3_get(&ring->head);
-	const struct p3_event_record *rec =
-		p3_acquire(&ring->rec) + (head & p3_get(&ring->mask));
-	return p3_acquire(&rec->sequence) - 1 < head; /* EVQ.1; see p3_evq_is_come() */
-}
-
-/* Return true if there is an event to take.  This is a hint that costs one load of the
- * next sequence. */
-static inline bool p3_evq_any(struct p3_evq_rx *q)
-{
-	struct p3_evq_place at = p3_evq_place(q);
-	uint64_t head = p3_get(&at.ring->head);
-	uint64_t seq = p3_acquire(&at.rec[head & (at.n - 1)].sequence); /* EVQ.1 */
-	return seq > head || (seq == P3_EVQ_BUSY && p3_get(&at.ring->tail) != head);
+	struct p3_evq_next next;
+	return p3_evq_expect(q, name_at, name, &next) && !p3_evq_is_come(&next);
 }
 
 #endif

@@ -2,6 +2,7 @@
 /* Event queues: look, wait for an event, take it. */
 #include "nic/host/call.h"
 #include "nic/host/settle.h"
+#include "nic/obj/eq.h"
 #include "nic/obj/event.h"
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
@@ -24,6 +25,12 @@ static P3_RARE int end_late(struct p3_nic *n, int rc)
 static inline int end(struct p3_nic *n, int rc)
 {
 	return p3_likely(p3_call_leave()) ? rc : end_late(n, rc);
+}
+
+/* Return true if the queue is there and certainly has no event. */
+static inline bool is_empty(const struct p3_nic *n, uint64_t handle)
+{
+	return p3_eq_is_empty(p3_eq_place(n, handle), handle);
 }
 
 /* Call the handler with a copy, while this thread holds neither the lease nor a lock. */
@@ -92,7 +99,7 @@ int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 	struct p3_eq *eq = p3_eq_named(n, handle);
 	if (!eq)
 		return PTL_EQ_INVALID;
-	if (!p3_evq_any(&eq->rx)) {
+	if (p3_eq_is_empty(eq, handle)) {
 		p3_settle_attend(n, p3_handle_ni(handle));
 		if (!p3_settle_pass(n) && p3_unlikely(n->generic != NULL))
 			(void)catch_up(n);
@@ -157,7 +164,7 @@ static bool poll_ready(void *arg)
 	for (uint32_t i = 0, q = p->start; i < p->n && p->rc == PTL_EQ_EMPTY;
 		i++, q = q + 1 < p->n ? q + 1 : 0) {
 		struct p3_eq *eq = p3_eq_named(p->nic, p->handles[q]);
-		if (!eq || !p3_evq_any(&eq->rx))
+		if (!eq || p3_eq_is_empty(eq, p->handles[q]))
 			continue;
 		if (p->interrupts && !p3_evq_may_get(&eq->rx, p3_self_number()))
 			continue;
@@ -171,11 +178,9 @@ static bool poll_ready(void *arg)
 
 static bool is_any_there(const struct poll *p)
 {
-	for (uint32_t i = 0; i < p->n; i++) {
-		struct p3_eq *eq = p3_eq_named(p->nic, p->handles[i]);
-		if (!eq || p3_evq_any(&eq->rx))
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!is_empty(p->nic, p->handles[i]))
 			return true;
-	}
 	return false;
 }
 
@@ -314,10 +319,8 @@ static P3_HOT int take_first(struct p3_nic *n, uint32_t start, const uint64_t *h
 	ptl_eq_handler_t handler;
 	uint32_t q = start;
 	for (uint32_t left = nq; left; left--, q = q + 1 < nq ? q + 1 : 0) {
-		struct p3_eq *eq = p3_eq_named(n, handles[q]);
-		if (p3_unlikely(!eq))
-			return -1;
-		if (p3_evq_is_empty(&eq->rx))
+		struct p3_eq *eq = p3_eq_place(n, handles[q]);
+		if (p3_eq_is_empty(eq, handles[q]))
 			continue;
 		rec = p3_evq_look(&eq->rx, handles[q], p3_self.number, &head);
 		if (!rec || !take_found(eq, handles[q], rec, head, event_out, &handler))
@@ -367,8 +370,7 @@ static inline bool are_empty(struct p3_nic *n, const uint64_t *handles, uint32_t
 {
 	uint64_t differs = 0;
 	for (uint32_t i = 0; i < nq; i++) {
-		const struct p3_eq *eq = p3_eq_named(n, handles[i]);
-		if (p3_unlikely(!eq || !p3_evq_is_empty(&eq->rx)))
+		if (p3_unlikely(!is_empty(n, handles[i])))
 			return false;
 		differs |= handles[i] ^ handles[0];
 	}
@@ -452,13 +454,13 @@ static P3_HOT bool pass_for(struct p3_nic *n, const struct p3_evq_next *next)
 }
 
 /* Run a few passes, until this queue may have an event. */
-static void pass_until_any(struct p3_nic *n, struct p3_eq *eq)
+static void pass_until_any(struct p3_nic *n, uint64_t handle)
 {
 	bool any = false;
 	if (!p3_lease_enter(n, P3_LEASE_HOST))
 		return;
 	for (uint32_t turn = 0; turn < P3_BRIEF_TURNS && !any; turn++)
-		any = p3_pass_run(n) && p3_evq_any(&eq->rx);
+		any = p3_pass_run(n) && !is_empty(n, handle);
 	p3_lease_leave(n);
 }
 
@@ -489,11 +491,10 @@ P3_PATH
 static __attribute__((noinline)) int wait_in_general(
 	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
-	struct p3_eq *eq = p3_eq_named(n, handle);
 	p3_settle_attend(n, p3_handle_ni(handle));
-	if (eq && p3_self.inside == 1 && !p3_evq_any(&eq->rx)) {
+	if (p3_self.inside == 1 && is_empty(n, handle)) {
 		if (n->idle.spin_ns)
-			pass_until_any(n, eq);
+			pass_until_any(n, handle);
 		else
 			p3_wait_in_turn(n);
 	}
@@ -505,11 +506,12 @@ P3_PATH
 static __attribute__((noinline)) int wait_for(
 	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
-	struct p3_eq *eq = p3_eq_named(n, handle);
-	if (!p3_straight() || p3_unlikely(!eq || p3_self.inside != 1 || !n->brief))
+	struct p3_evq_next next;
+	struct p3_eq *eq = p3_eq_place(n, handle);
+	if (!p3_straight() || p3_unlikely(p3_self.inside != 1 || !n->brief))
 		return wait_in_general(n, handle, event_out);
-	struct p3_evq_next next = p3_evq_expect(&eq->rx);
-	if (p3_unlikely(p3_evq_is_come(&next)))
+	if (p3_unlikely(!p3_evq_expect(&eq->rx, &eq->o.name, handle, &next) ||
+			p3_evq_is_come(&next)))
 		return wait_in_general(n, handle, event_out);
 	p3_settle_attend(n, eq->o.ni);
 	pass_straight(n, &next);
@@ -543,10 +545,9 @@ P3_PATH
 int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
 	struct p3_mailbox *mailbox;
-	const struct p3_eq *eq = p3_eq_named(n, handle);
-	bool straight = p3_straight() && eq && !p3_self.inside;
+	bool straight = p3_straight() && !p3_self.inside;
 	p3_call_begin();
-	if (!straight || !p3_evq_is_empty(&eq->rx))
+	if (!straight || !is_empty(n, handle))
 		return get_one(n, handle, event_out);
 	p3_settle_attend(n, p3_handle_ni(handle));
 	switch (p3_peek(n, &mailbox)) {

@@ -24,6 +24,13 @@ int p3_eq_reclaim(struct p3_nic *n, struct p3_cmd *c);
  */
 void p3_eq_kill(struct p3_nic *n, struct p3_eq *eq, struct p3_eq **dead);
 
+/* (any thread) Return true if the queue that the handle names is in this place and
+ * certainly has no event. */
+static inline bool p3_eq_is_empty(const struct p3_eq *eq, uint64_t handle)
+{
+	return p3_evq_is_empty(&eq->rx, &eq->o.name, handle);
+}
+
 /* Return the sink's queue, or NULL if it has none or the queue was freed. */
 static inline struct p3_eq *p3_eq_of_sink(const struct p3_sink *sink)
 {

@@ -253,7 +253,8 @@ int p3_md_at_rest(struct p3_nic *n, const struct p3_cmd *c)
 	struct p3_eq *eq = p3_eq_named(n, c->md.test_eq);
 	if (!eq || eq->o.ni != c->ni)
 		return PTL_EQ_INVALID;
-	return eq->owed || p3_evq_any(&eq->rx) ? PTL_MD_NO_UPDATE : PTL_OK;
+	bool rests = !eq->owed && p3_eq_is_empty(eq, c->md.test_eq);
+	return rests ? PTL_OK : PTL_MD_NO_UPDATE;
 }
 
 /* Describe the descriptor as its user would describe it now. */

@@ -65,6 +65,10 @@ struct p3_eq {
 	uint32_t owed; /* events of operations under way that will be posted here */
 };
 
+_Static_assert(offsetof(struct p3_eq, rx) + offsetof(struct p3_evq_ring, pad1) <=
+		       sizeof(struct p3_eq),
+	"without a ring, the words of one are looked for in the place itself");
+
 /* A descriptor as its user sees it.  Each event carries these words (record.h): they are
  * the first members of ptl_md_t, and the padding is 0. */
 struct p3_md_words {

@@ -81,7 +81,7 @@ static uint64_t first_number(ptl_handle_eq_t eq)
 {
 	const struct p3_eq *q = p3_eq_named(p3_nic(p3_node()), eq);
 	CHECK(q != NULL);
-	return p3_get(&q->rx.ring->head);
+	return p3_get(&p3_evq_ring(&q->rx)->head);
 }
 
 /* Queues of each life number their events from another start.  So a reader that sleeps
@@ -280,6 +280,188 @@ HAND_CASE(fini_ends_the_calls_of_other_threads, 1)
 			side_join(side[i]);
 	}
 }
+
+/* Threads that poll while an interface ends: of the present interface, or of one that has
+ * ended. */
+static struct {
+	p3_a64 queue[2];
+	p3_a32 over;
+} polled;
+
+enum look { GET, PEEK, POLL_ONE, POLL_TWO, WAIT, TIMED, LOOKS };
+
+static int look_at(enum look look, ptl_handle_eq_t eq[2], ptl_event_t *ev, int *which)
+{
+	switch (look) {
+	case GET:
+		return PtlEQGet(eq[0], ev);
+	case PEEK:
+		return PtlEQPeek(eq[0], ev);
+	case WAIT:
+		return PtlEQWait(eq[0], ev);
+	default:
+		return PtlEQPoll(eq, look == POLL_ONE ? 1 : 2, look == TIMED, ev, which);
+	}
+}
+
+/* Look once.  An event is one of this queue. */
+static int look_for_event(enum look look)
+{
+	int which = 0;
+	ptl_event_t ev;
+	ptl_handle_eq_t eq[2] = {p3_get(&polled.queue[0]), p3_get(&polled.queue[1])};
+	int rc = look_at(look, eq, &ev, &which);
+	if (rc == PTL_OK)
+		CHECK_EQ((uintptr_t)ev.md.user_ptr, eq[which]);
+	else if (rc != PTL_EQ_EMPTY)
+		CHECK_EQ(rc, PTL_EQ_INVALID);
+	return rc;
+}
+
+/* Put a word to this node.  Its events carry their queue's handle. */
+static void put_to_myself(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
+{
+	static unsigned char word[2][8];
+	ptl_md_t in = md_of(word[0], 8, MD_ANY, eq), out = md_of(word[1], 8, 0, eq);
+	in.user_ptr = out.user_ptr = (void *)(uintptr_t)eq;
+	post_md(ni, PT, 1, in);
+	CHECK_OK(PtlPut(bind_md(ni, out), PTL_NOACK_REQ, id_of(ni, 0), PT, 0, 1, 0, 0));
+}
+
+static ptl_handle_ni_t begin_polled(unsigned life)
+{
+	ptl_handle_ni_t ni = node_ni();
+	for (unsigned q = 0; q < 2; q++)
+		p3_set(&polled.queue[q], eq_new(ni, 4u << life % 5 * 3));
+	return ni;
+}
+
+static void poll_until_over(void *arg)
+{
+	while (!p3_get(&polled.over))
+		(void)look_for_event(*(enum look *)arg);
+}
+
+/* They find no queue, or no event, but never an event of a later interface. */
+HAND_CASE(fini_ends_the_polls_of_other_threads, 1)
+{
+	UNUSED_ARGS;
+	enum look looks[LOOKS];
+	struct side *side[LOOKS];
+	p3_set(&polled.over, 0);
+	for (unsigned i = 0; i < LOOKS; i++) {
+		looks[i] = i;
+		side[i] = side_start(poll_until_over, &looks[i]);
+	}
+	for (unsigned life = 0; life < rounds(40); life++) {
+		ptl_handle_ni_t here = begin_polled(life);
+		put_to_myself(here, p3_get(&polled.queue[life % 2]));
+		CHECK_OK(PtlNIFini(here));
+	}
+	p3_set(&polled.over, 1);
+	for (unsigned i = 0; i < LOOKS; i++)
+		side_join(side[i]);
+}
+
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) &&                              \
+	!defined(__SANITIZE_ADDRESS__) && !defined(P3_VALGRIND)
+#define STEPS_MOST 500u
+#define STRIDE     5u /* fewer instructions than a look has between its loads */
+
+/* A thread that looks for an event, an instruction at a time. */
+static struct {
+	struct p3_nic *nic;
+	enum look look;
+	uint32_t step;  /* number of the present instruction */
+	uint32_t place; /* stop at the first instruction from here on at which
+			 * PtlNIFini does not wait for the thread */
+	p3_a32 stopped; /* 1: at that place, 2: there is no such place */
+	p3_a32 go;
+} walk;
+
+/* Return true if the thread holds a resource that the end of the interface waits for. */
+static bool is_waited_for(void)
+{
+	if (p3_lease_held_by(&walk.nic->lease) == P3_LEASE_HOST ||
+		p3_get(&walk.nic->waiting))
+		return true;
+	for (unsigned q = 0; q < 2; q++)
+		if (p3_get(&p3_eq_place(walk.nic, p3_get(&polled.queue[q]))->rx.inside))
+			return true;
+	return false;
+}
+
+static void at_step(int sig)
+{
+	(void)sig;
+	bool lost = ++walk.step > walk.place + STEPS_MOST; /* it waits for an event */
+	if (p3_get(&walk.stopped) || walk.step < walk.place || (!lost && is_waited_for()))
+		return;
+	walk.place = walk.step;
+	p3_set(&walk.stopped, lost ? 2 : 1);
+	while (!lost && !p3_get(&walk.go))
+		sched_yield();
+}
+
+static void set_trap_flag(bool on)
+{
+	uint64_t flags = __builtin_ia32_readeflags_u64();
+	__builtin_ia32_writeeflags_u64(on ? flags | 0x100 : flags & ~UINT64_C(0x100));
+}
+
+static void look_by_steps(void *arg)
+{
+	(void)arg;
+	p3_release(&walk.go, 0);
+	set_trap_flag(true);
+	int rc = look_for_event(walk.look);
+	set_trap_flag(false);
+	if (!p3_get(&walk.stopped))
+		p3_set(&walk.stopped, 2);
+	CHECK(rc != PTL_OK);
+}
+
+/* End the interface while a thread has come to one place of its look for an event.
+ * Return false if it has come to the end. */
+static bool end_at_place(bool again, unsigned life)
+{
+	ptl_handle_ni_t here = begin_polled(life);
+	walk.nic = p3_nic(p3_node());
+	walk.step = 0;
+	p3_set(&walk.stopped, 0);
+	struct side *side = side_start(look_by_steps, NULL);
+	while (!p3_acquire(&walk.stopped))
+		sched_yield();
+	CHECK_OK(PtlNIFini(here));
+	if (again) { /* the handles stay those of the life that has ended */
+		uint64_t old[2] = {p3_get(&polled.queue[0]), p3_get(&polled.queue[1])};
+		here = begin_polled(life + 1);
+		put_to_myself(here, p3_get(&polled.queue[0]));
+		p3_set(&polled.queue[0], old[0]);
+		p3_set(&polled.queue[1], old[1]);
+	}
+	p3_release(&walk.go, 1);
+	side_join(side);
+	if (again)
+		CHECK_OK(PtlNIFini(here));
+	return p3_get(&walk.stopped) == 1;
+}
+
+/* The same at many instructions of each look, and also with a next interface. */
+HAND_CASE(fini_may_come_at_any_place_of_a_poll, 1)
+{
+	UNUSED_ARGS;
+	struct sigaction step = {.sa_handler = at_step}, was;
+	CHECK(sigaction(SIGTRAP, &step, &was) == 0);
+	for (unsigned i = 0; i < 2 * TIMED; i++) {
+		walk.look = i / 2;
+		walk.place = i % STRIDE;
+		for (unsigned life = 0; end_at_place(i % 2, life); life++)
+			walk.place += STRIDE;
+	}
+	CHECK(sigaction(SIGTRAP, &was, NULL) == 0);
+}
+#endif
 
 static p3_a32 left; /* number of times that node 0 has aborted */
 
@@ -1470,6 +1652,10 @@ int main(void)
 		cmocka_unit_test(peer_may_go_at_any_time),
 		cmocka_unit_test(fini_ends_the_waits_of_other_threads),
 		cmocka_unit_test(fini_ends_the_calls_of_other_threads),
+		cmocka_unit_test(fini_ends_the_polls_of_other_threads),
+#ifdef STEPS_MOST
+		cmocka_unit_test(fini_may_come_at_any_place_of_a_poll),
+#endif
 		cmocka_unit_test(fini_of_the_library_ends_the_barrier_of_another_thread),
 		cmocka_unit_test(
 			fini_of_the_interface_leaves_the_barrier_of_another_thread),

@@ -3,6 +3,7 @@
  * Programs that wait or poll.  Where a pass only polls a few lanes, PtlEQWait runs it in
  * a short way (nic/host/take.c), which must miss none of the things that a pass sees to.
  */
+#include "nic/obj/eq.h"
 #include "nic/run/odd.h"
 #include "nic/run/pass.h"
 #include "nic/cases.h"
@@ -163,7 +164,7 @@ static void see_to_what_is_odd(ptl_handle_ni_t ni, unsigned rank, take_fn *take)
 		put_to_self(&s);
 		wait_for_kind(&s, PTL_EVENT_SEND_END);
 		nic_hold(nic());
-		bool is_there = p3_evq_any(&p3_eq_named(nic(), s.eq)->rx);
+		bool is_there = !p3_eq_is_empty(p3_eq_named(nic(), s.eq), s.eq);
 		p3_odd_set(nic(), P3_ODD_BLOCKED);
 		p3_lease_leave(nic());
 		(void)take(eq, &ev);
