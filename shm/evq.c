@@ -25,6 +25,7 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	*tx = (struct p3_evq_tx){
 		.ring = ring, .rec = rec, .tail = start, .head_seen = start, .n = n};
 	p3_set(&ring->mask, n - 1);
+	p3_release(&rx->ring, ring);                             /* EVQ.5 */
 	p3_release(&rx->where, (uintptr_t)ring - (uintptr_t)rx); /* EVQ.5 */
 	p3_set(&rx->inside, 0);
 	p3_release(&rx->shared, 0); /* EVQ.5 */

@@ -122,8 +122,9 @@ struct p3_evq_tx {
 /* The hosts' side, in memory that all threads of the process share, and that is never
  * put to another use. */
 struct p3_evq_rx {
-	/* bytes from here to the ring; delayed readers load it, too (EVQ.5).  0 in a
-	 * place that no queue has used: it leads to memory that can be read. */
+	_Atomic(struct p3_evq_ring *) ring; /* delayed readers load it, too (EVQ.5) */
+	/* bytes from here to the ring.  0 in a place that no queue has used: it leads to
+	 * memory that can be read. */
 	p3_a64 where;
 	p3_a32 owner;  /* thread that moves head by plain stores, 0: none yet */
 	p3_a32 inside; /* the owner is between enter and leave of a get */
@@ -132,12 +133,6 @@ struct p3_evq_rx {
 	p3_a32 late;   /* 1: delayed readers of an earlier queue may store here, so later
 			* queues get no owner */
 };
-
-/* Return the ring in this place. */
-static inline struct p3_evq_ring *p3_evq_ring(const struct p3_evq_rx *q)
-{
-	return (struct p3_evq_ring *)((uintptr_t)q + p3_acquire(&q->where)); /* EVQ.5 */
-}
 
 struct p3_evq_place {
 	struct p3_evq_ring *ring;
@@ -152,7 +147,7 @@ struct p3_evq_place {
  */
 static inline struct p3_evq_place p3_evq_place(const struct p3_evq_rx *q)
 {
-	struct p3_evq_ring *ring = p3_evq_ring(q);
+	struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
 	return (struct p3_evq_place){
 		ring, p3_acquire(&ring->rec), (uint32_t)p3_acquire(&ring->mask) + 1};
 }
@@ -272,7 +267,7 @@ static inline struct p3_event_record *p3_evq_look(
 	p3_evq_enter(q);
 	if (p3_likely(!p3_acquire(&q->shared) && /* EVQ.4, before the name */
 		      p3_acquire(&q->name) == name /* EVQ.5 */)) {
-		struct p3_evq_ring *ring = p3_evq_ring(q);
+		struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
 		uint64_t head = p3_get(&ring->head);
 		struct p3_event_record *rec =
 			p3_get(&ring->rec) + (head & p3_get(&ring->mask));
@@ -289,8 +284,8 @@ static inline bool p3_evq_took(
 {
 	bool taken = p3_get(&rec->sequence) == head + 1;
 	if (p3_likely(taken))
-		p3_release(&p3_evq_ring(q)->head, head + 1); /* EVQ.3 */
-	p3_release(&q->inside, 0);                           /* EVQ.4 */
+		p3_release(&p3_get(&q->ring)->head, head + 1); /* EVQ.3 */
+	p3_release(&q->inside, 0);                             /* EVQ.4 */
 	return taken;
 }
 
@@ -313,7 +308,8 @@ struct p3_evq_next {
 static inline bool p3_evq_expect(const struct p3_evq_rx *q, const p3_a64 *name_at,
 	uint64_t name, struct p3_evq_next *next_out)
 {
-	const struct p3_evq_ring *ring = p3_evq_ring(q);
+	const struct p3_evq_ring *ring =
+		(void *)((uintptr_t)q + p3_acquire(&q->where)); /* EVQ.5 */
 	uint64_t head = p3_acquire(&ring->head),
 		 mask = p3_acquire(&ring->mask);                /* EVQ.5 */
 	next_out->rec = p3_acquire(&ring->rec) + (head & mask); /* EVQ.5 */

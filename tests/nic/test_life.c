@@ -81,7 +81,7 @@ static uint64_t first_number(ptl_handle_eq_t eq)
 {
 	const struct p3_eq *q = p3_eq_named(p3_nic(p3_node()), eq);
 	CHECK(q != NULL);
-	return p3_get(&p3_evq_ring(&q->rx)->head);
+	return p3_get(&q->rx.ring->head);
 }
 
 /* Queues of each life number their events from another start.  So a reader that sleeps

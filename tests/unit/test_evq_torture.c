@@ -133,7 +133,7 @@ static bool take(struct reader *r, enum p3_evq_got got, const uint64_t w[P3_EVQ_
 static bool at_end(struct reader *r)
 {
 	uint64_t last = p3_acquire(r->last);
-	return last && p3_acquire(&p3_evq_ring(r->rx)->head) == last;
+	return last && p3_acquire(&r->rx->ring->head) == last;
 }
 
 /* Take an event as p3_evq_get() does, but copy it in pairs if this thread owns the
