@@ -851,6 +851,7 @@ CCI_DECLSPEC int cci_rma_deregister(
  * With CCI_FLAG_BLOCKING it also returns each status of the SEND event.
  *
  * Any thread; blocks with CCI_FLAG_BLOCKING only, until completion.
+ * Memory that is slow to read (portals3.h) delays only the process that it belongs to.
  */
 CCI_DECLSPEC int cci_rma(cci_connection_t *connection, const void *msg_ptr,
 	uint32_t msg_len, cci_rma_handle_t *local_handle, uint64_t local_offset,

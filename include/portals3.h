@@ -84,6 +84,17 @@
  * called PtlNIFini is no failure: as with any discarded message, the sender of a put sees
  * success, and the initiator of a get never gets an event.
  *
+ * Memory that is slow to read.  The bytes of a long put, or those that a long get asks
+ * for, may not be in memory: they may lie in a mapped file, or in pages that a
+ * userfaultfd provides.  A process whose bytes are not in memory when their transfer
+ * begins reads them itself, 64 KiB at most at a time, and its own interface waits for
+ * them.  No other process waits for these pages in a call: its operations with third
+ * processes take no longer than otherwise.  This does not hold for pages that leave
+ * memory less than 10 ms before the transfer begins, or during it, for files that the
+ * process neither owns nor may write, and for userfaultfds for write protection or minor
+ * faults.  A thread that provides pages of such bytes must not wait for a call of the
+ * library in the same process.
+ *
  * A peer that has yet to come.  An operation on a process that has not called PtlNIInit
  * waits at its initiator until that process joins; it fails as above when that process
  * has ended, or after 300 s (PTL3_ABSENT).  This holds for the ranks of the job and, in a

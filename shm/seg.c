@@ -312,6 +312,31 @@ int p3_seg_reach(const void *at, uint64_t len)
 	return reached ? 0 : rc;
 }
 
+#define P3_PAGES_ASKED 1024u
+
+bool p3_seg_is_resident(const void *at, uint64_t len)
+{
+	unsigned char in_memory[P3_PAGES_ASKED];
+	uintptr_t from = (uintptr_t)at & ~(uintptr_t)(P3_PAGE - 1);
+	uintptr_t end = (uintptr_t)at + len;
+	bool resident = true;
+	int saved = errno;
+	while (resident && from < end) {
+		uint64_t pages = (end - from + P3_PAGE - 1) / P3_PAGE;
+		if (pages > P3_PAGES_ASKED)
+			pages = P3_PAGES_ASKED;
+		if (syscall(SYS_mincore, from, pages * P3_PAGE, in_memory) != 0)
+			break;
+		unsigned char all = 1;
+		for (uint64_t i = 0; i < pages; i++)
+			all &= in_memory[i];
+		resident = all & 1;
+		from += pages * P3_PAGE;
+	}
+	errno = saved;
+	return resident;
+}
+
 /* Drop a mapping.  A signal handler that has interrupted the lock's holder cannot wait
  * for the lock, and leaves the mapping. */
 void p3_seg_unmap(void *base, uint64_t len)

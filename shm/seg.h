@@ -96,6 +96,10 @@ int p3_seg_view(int fd, uint64_t len, void **base_out);
  * SIGBUS, or -ENOMEM after another failure, such as a lack of memory.
  */
 int p3_seg_reach(const void *at, uint64_t len);
+/* Return false if bytes of the program are known to be in memory that is not there: a
+ * thread that reads them waits for a disk, a file server, or a userfaultfd.  Return true
+ * for addresses without memory, too, which a read finds out at once. */
+bool p3_seg_is_resident(const void *at, uint64_t len);
 
 /*
  * Map one page of a peer's segment a second time, next to such pages of other peers; the

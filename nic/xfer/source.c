@@ -7,10 +7,15 @@
 #include "nic/proto/peer.h"
 #include "nic/report/trace.h"
 #include "nic/run/looks.h"
+#include "nic/wire/shm.h"
 #include "nic/xfer/slice.h"
 #include "nic/xfer/table.h"
 #include "shm/fault.h"
 #include "shm/fence.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #define P3_LOOKS  16u /* one pass in 16 looks for a requested window */
 #define P3_PIECES 8u  /* least number of pieces of a transfer through a window */
@@ -79,6 +84,26 @@ static uint64_t piece_of(const struct p3_xfer_slot *x)
 	return piece < P3_PAGE ? P3_PAGE : piece > P3_CHUNK_LEN ? P3_CHUNK_LEN : piece;
 }
 
+/*
+ * Copy bytes of the source.  Those that were not in memory may turn out to have no
+ * memory (behind the end of a file, or without permission): the kernel copies them and
+ * finds out, as it does for a reader.  Return false then.
+ */
+static bool copy_out(const struct p3_xfer_slot *x, char *to, uint64_t len)
+{
+	const struct p3_region *r = &x->span.region;
+	uint64_t off = x->span.offset + x->produced, piece;
+	if (p3_unlikely(x->absent)) {
+		struct iovec here = {to, len},
+			     there = {p3_region_at(r, off, &piece), len};
+		ssize_t got = p3_shm_read((uint32_t)getpid(), &here, 1, &there, 1);
+		if (got >= 0 || got == -EFAULT)
+			return got == (ssize_t)len;
+	}
+	p3_region_read(r, off, to, len);
+	return true;
+}
+
 static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	const struct p3_peer_entry *theirs = x->peer->theirs;
@@ -104,8 +129,11 @@ static void fill_window(struct p3_nic *n, struct p3_xfer_slot *x)
 			piece = most;
 		if (piece > want - x->produced)
 			piece = want - x->produced;
-		p3_region_read(&x->span.region, x->span.offset + x->produced,
-			window + x->produced % P3_WINDOW_LEN, piece);
+		if (!copy_out(x, window + x->produced % P3_WINDOW_LEN, piece)) {
+			p3_release(&x->pub->id, 0); /* XFER.1: the reader fails */
+			x->produced = x->length;
+			break;
+		}
 		FAULT_POINT("window.filled");
 		x->produced += piece;
 		p3_release(&x->pub->produced, x->produced); /* XFER.2 */

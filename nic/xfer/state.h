@@ -94,6 +94,13 @@ struct p3_slices {
 	uint32_t caution; /* value of lone_after when a lone slice is next waited for */
 };
 
+#define P3_SEEN_PLACES 64u
+
+/* Bytes of this process that were in memory at a time. */
+struct p3_seen {
+	uint64_t at, len, ns;
+};
+
 /* The private half of a slot of the transfer table. */
 struct p3_xfer_slot {
 	struct p3_link link;        /* in n->sources while id is published */
@@ -111,6 +118,8 @@ struct p3_xfer_slot {
 	bool agreed;            /* the reader has told where it continues in the window */
 	bool offered;           /* the wire lets the peer fetch the bytes: the reader may
 				 * have begun, see wire.h */
+	bool absent;            /* bytes were not in memory at publication: only this
+				 * process reads them */
 	struct p3_range change; /* bytes of the exchange */
 	uint64_t peer_id; /* serving a get: the initiator's slot; own get: the target's */
 	struct p3_span span; /* readable bytes: region, offset */

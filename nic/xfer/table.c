@@ -5,13 +5,21 @@
 #include "nic/run/odd.h"
 #include "nic/wire/wire.h"
 #include "nic/xfer/slice.h"
+#include "nic/xfer/slices.h"
 #include "shm/fault.h"
+#include "shm/park.h"
+#include "shm/seg.h"
+
+#include <string.h>
+
+#define P3_SEEN_NS 10000000u
 
 void p3_xfer_start(struct p3_nic *n)
 {
 	struct p3_xfer *pub =
 		(struct p3_xfer *)((char *)n->published.base + n->layout.xfers_off);
 	p3_slices_reset(&n->slices);
+	memset(n->seen, 0, sizeof n->seen);
 	for (uint32_t i = 0; i < n->layout.nxfers; i++) {
 		n->xfer[i].slot = i;
 		n->xfer[i].pub = &pub[i];
@@ -89,11 +97,29 @@ bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
 	return (reads & P3_READS_HEAP) && heap_word(n, at, len);
 }
 
+/* Return true if the bytes are in memory, or were P3_SEEN_NS ago: the kernel takes 1 us to
+ * tell. */
+static bool is_resident(struct p3_nic *n, uint64_t at, uint64_t len)
+{
+	struct p3_seen *s =
+		&n->seen[(at / P3_PAGE ^ at / P3_SLICE_MOST) % P3_SEEN_PLACES];
+	uint64_t now = p3_now_ns();
+	if (s->at == at && len <= s->len && now - s->ns < P3_SEEN_NS)
+		return true;
+	if (!p3_seg_is_resident((void *)(uintptr_t)at, len))
+		return false;
+	*s = (struct p3_seen){at, len, now};
+	return true;
+}
+
 void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	uint64_t at = address_of(&x->span.region, x->span.offset, x->length);
-	p3_set(&x->pub->addr, at);
-	p3_set(&x->pub->heap, heap_word(n, at, x->length));
+	uint64_t heap = heap_word(n, at, x->length);
+	/* The reader would wait for the bytes with its lease: let it use a window. */
+	x->absent = at && !heap && !is_resident(n, at, x->length);
+	p3_set(&x->pub->addr, x->absent ? 0 : at);
+	p3_set(&x->pub->heap, heap);
 	p3_set(&x->pub->again, 0);
 	p3_set(&x->pub->bounds.from, x->length);
 	p3_set(&x->pub->bounds.to, 0);

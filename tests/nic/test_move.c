@@ -5,6 +5,15 @@
 #include "lib/node/node.h"
 #include "nic/state.h"
 
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #define PT 4
 
 static const size_t lengths[] = {0, 1, 8, 15, 16, 17, 63, 64, 65, 80, 81, 4096,
@@ -879,10 +888,167 @@ NODES_CASE(descriptor_knows_what_is_odd_about_it, 1)
 	CHECK(odd_of(last) & P3_ODD_INACTIVE);
 }
 
+/* ---- memory that is slow to read ---- */
+
+#define SLOW 262144u
+
+/* Bytes of node 1.  A thread that reads them waits until node 2 provides them. */
+static struct {
+	int fd;
+	unsigned char *at;
+	struct gate *gate; /* of nodes 0 and 2 */
+} slow;
+
+/* Return false if the kernel or the user's rights do not allow it. */
+static bool make_slow(void)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	slow.at = mmap(
+		NULL, SLOW, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_register all = {.range = {(uintptr_t)slow.at, SLOW},
+		.mode = UFFDIO_REGISTER_MODE_MISSING};
+	slow.fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	return slow.at != MAP_FAILED && slow.fd >= 0 &&
+	       ioctl(slow.fd, UFFDIO_API, &api) == 0 &&
+	       ioctl(slow.fd, UFFDIO_REGISTER, &all) == 0;
+}
+
+static void await_reader(void)
+{
+	struct uffd_msg msg;
+	struct pollfd p = {.fd = slow.fd, .events = POLLIN};
+	CHECK_EQ(poll(&p, 1, -1), 1);
+	CHECK_EQ(read(slow.fd, &msg, sizeof msg), sizeof msg);
+	CHECK_EQ(msg.event, UFFD_EVENT_PAGEFAULT);
+}
+
+static void provide(unsigned seed)
+{
+	struct uffdio_copy copy = {.dst = (uintptr_t)slow.at,
+		.src = (uintptr_t)node_pattern(SLOW, seed),
+		.len = SLOW};
+	CHECK_EQ(ioctl(slow.fd, UFFDIO_COPY, &copy), 0);
+}
+
+enum { SLOW_PUT, SLOW_GET, SLOW_END, SLOW_ROUNDS };
+
+/* Node 0 waits for the slow bytes of node 1. */
+static void receive_slowly(ptl_handle_ni_t ni, unsigned round)
+{
+	ptl_sr_value_t drops;
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	unsigned char *to = node_alloc(SLOW), *word = node_alloc(8);
+	ptl_md_t md = md_of(to, SLOW, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	post_md(ni, PT, 2, md_of(word, 8, MD_ANY, PTL_EQ_NONE));
+	if (round != SLOW_GET)
+		post_md(ni, PT, 1, md);
+	sync_nodes();
+	if (round == SLOW_GET)
+		CHECK_OK(PtlGet(bind_md(ni, md), id_of(ni, 1), PT, 0, 1, 0));
+	gate_wait(slow.gate);
+	if (round == SLOW_END)
+		CHECK_OK(PtlNIFini(ni));
+	else
+		CHECK_OK(PtlNIStatus(ni, PTL_SR_DROP_COUNT, &drops));
+	gate_wait(slow.gate);
+	if (round == SLOW_END)
+		return;
+	ptl_event_t ev = next_event(eq);
+	while (ev.type == PTL_EVENT_SEND_END)
+		ev = next_event(eq);
+	CHECK_EQ(ev.type, round == SLOW_GET ? PTL_EVENT_REPLY_END : PTL_EVENT_PUT_END);
+	CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+	CHECK_PATTERN(to, 0, SLOW, round);
+}
+
+static void send_slowly(ptl_handle_ni_t ni, unsigned round)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	ptl_md_t md = md_of(slow.at, SLOW, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	if (round == SLOW_GET)
+		post_md(ni, PT, 1, md);
+	sync_nodes();
+	if (round != SLOW_GET)
+		CHECK_OK(PtlPut(
+			bind_md(ni, md), PTL_NOACK_REQ, id_of(ni, 0), PT, 0, 1, 0, 0));
+	(void)next_event(eq);
+}
+
+/* Node 2 has nothing to do with the transfer, and exchanges a word with node 0. */
+static void be_quick(ptl_handle_ni_t ni, unsigned round)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	unsigned char *word = node_pattern(8, 7);
+	ptl_md_t md = md_of(word, 8, PTL_MD_EVENT_START_DISABLE, eq);
+	CHECK_EQ(madvise(slow.at, SLOW, MADV_DONTNEED), 0);
+	sync_nodes();
+	await_reader();
+	gate_wait(slow.gate);
+	if (round != SLOW_END) {
+		CHECK_OK(PtlPut(
+			bind_md(ni, md), PTL_ACK_REQ, id_of(ni, 0), PT, 0, 2, 0, 0));
+		expect(eq, PTL_EVENT_SEND_END);
+		expect(eq, PTL_EVENT_ACK);
+	}
+	gate_wait(slow.gate);
+	provide(round);
+}
+
+static void slow_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	static void (*const act[])(ptl_handle_ni_t, unsigned) = {
+		receive_slowly, send_slowly, be_quick};
+	(void)size;
+	act[rank](ni, *(unsigned *)arg);
+}
+
+static void slow_memory_delays_no_other_process(void **state)
+{
+	(void)state;
+	if (!make_slow()) {
+		fprintf(stderr, "SKIPPED: no userfaultfd for faults of the kernel\n");
+		skip();
+	}
+	slow.gate = gate_new(2);
+	for (unsigned round = 0; round < SLOW_ROUNDS; round++)
+		run_nodes(3, slow_node, &round);
+	gate_free(slow.gate);
+	close(slow.fd);
+	munmap(slow.at, SLOW);
+}
+
+/* Memory without permission, of which no page was ever there, fails at once. */
+NODES_CASE(memory_without_permission_fails, 2)
+{
+	UNUSED_ARGS;
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	void *none = mmap(NULL, SLOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ptl_md_t from = md_of(none, SLOW, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t to = md_of(node_alloc(SLOW), SLOW, MD_ANY, PTL_EQ_NONE);
+	to.options |= PTL_MD_EVENT_START_DISABLE;
+	CHECK(none != MAP_FAILED);
+	post_md(ni, PT, 1, rank ? to : from);
+	sync_nodes();
+	if (!rank)
+		CHECK_OK(PtlPut(
+			bind_md(ni, from), PTL_ACK_REQ, id_of(ni, 1), PT, 0, 1, 0, 0));
+	else
+		to.eq_handle = eq;
+	if (rank)
+		CHECK_OK(PtlGet(bind_md(ni, to), id_of(ni, 0), PT, 0, 1, 0));
+	ptl_event_t ev = next_event(eq);
+	while (ev.ni_fail_type == PTL_NI_OK)
+		ev = next_event(eq);
+	sync_nodes();
+	CHECK_EQ(munmap(none, SLOW), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(descriptor_knows_what_is_odd_about_it),
+		cmocka_unit_test(slow_memory_delays_no_other_process),
+		cmocka_unit_test(memory_without_permission_fails),
 		cmocka_unit_test(put_arrives_every_length_two_nodes),
 		cmocka_unit_test(put_arrives_every_length_four_nodes),
 		cmocka_unit_test(put_arrives_every_length_alone),
