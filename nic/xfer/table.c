@@ -97,8 +97,8 @@ bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
 	return (reads & P3_READS_HEAP) && heap_word(n, at, len);
 }
 
-/* Return true if the bytes are in memory, or were P3_SEEN_NS ago: the kernel takes 1 us to
- * tell. */
+/* Return true if the bytes are in memory, or were so P3_SEEN_NS ago or later: the kernel
+ * takes 1 us to tell. */
 static bool is_resident(struct p3_nic *n, uint64_t at, uint64_t len)
 {
 	struct p3_seen *s =
