@@ -160,7 +160,7 @@ struct p3_nic {
 	uint64_t swapper_until;         /* until this time; without a swapper no
 					 * exchange is named before it */
 	struct p3_bounds pulled;        /* all bytes that pulls write lie in there */
-	/* bytes of the program that were in memory, by their address */
+	/* pages of the program that were in memory, by their address */
 	struct p3_seen seen[P3_SEEN_PLACES];
 
 	/* ---- wire/ ---- */

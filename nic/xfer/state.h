@@ -96,9 +96,9 @@ struct p3_slices {
 
 #define P3_SEEN_PLACES 64u
 
-/* Bytes of this process that were in memory at a time. */
+/* Pages of this process that were in memory at a time. */
 struct p3_seen {
-	uint64_t at, len, ns;
+	uint64_t page, end, ns;
 };
 
 /* The private half of a slot of the transfer table. */

@@ -5,7 +5,6 @@
 #include "nic/run/odd.h"
 #include "nic/wire/wire.h"
 #include "nic/xfer/slice.h"
-#include "nic/xfer/slices.h"
 #include "shm/fault.h"
 #include "shm/park.h"
 #include "shm/seg.h"
@@ -101,14 +100,14 @@ bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
  * takes 1 us to tell. */
 static bool is_resident(struct p3_nic *n, uint64_t at, uint64_t len)
 {
-	struct p3_seen *s =
-		&n->seen[(at / P3_PAGE ^ at / P3_SLICE_MOST) % P3_SEEN_PLACES];
+	uint64_t page = at / P3_PAGE, end = (at + len + P3_PAGE - 1) / P3_PAGE;
+	struct p3_seen *s = &n->seen[(page ^ page / P3_SEEN_PLACES) % P3_SEEN_PLACES];
 	uint64_t now = p3_now_ns();
-	if (s->at == at && len <= s->len && now - s->ns < P3_SEEN_NS)
+	if (s->page == page && end <= s->end && now - s->ns < P3_SEEN_NS)
 		return true;
 	if (!p3_seg_is_resident((void *)(uintptr_t)at, len))
 		return false;
-	*s = (struct p3_seen){at, len, now};
+	*s = (struct p3_seen){page, end, now};
 	return true;
 }
 
