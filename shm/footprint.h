@@ -33,7 +33,7 @@
 #define P3_PAIR_KERNEL 9523
 
 /* Bytes that the process has for one source besides (struct p3_peer). */
-#define P3_SOURCE_PRIVATE 1792u
+#define P3_SOURCE_PRIVATE 1920u
 /* Pendings, which the host segment gets in chunks when they are needed: the bytes of
  * one, the pendings in a chunk, and the bytes of all at most. */
 #define P3_PENDING_LEN   384u

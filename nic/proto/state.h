@@ -144,7 +144,8 @@ struct p3_peer {
 	struct p3_heap_view heap;   /* its shared heap, read-only */
 	struct p3_link outstanding; /* pendings sent, not answered */
 	struct p3_link blocked_link;
-	struct p3_pull *bulk; /* the pull of this pair that uses a window */
+	struct p3_pull *bulk;      /* the pull of this pair that uses a window, */
+	struct p3_link bulk_waits; /* and those that wait for one, oldest first */
 	struct p3_pull own_pull;
 	uint32_t nqueued;       /* pendings in queue */
 	uint32_t nout;          /* pendings in outstanding, or pulling */

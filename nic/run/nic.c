@@ -221,6 +221,7 @@ static void init_peers(struct p3_nic *n)
 		p3_list_init(&p->outstanding);
 		p3_list_init(&p->serving);
 		p3_list_init(&p->blocked_link);
+		p3_list_init(&p->bulk_waits);
 		p3_cci_reset_peer(p);
 	}
 }

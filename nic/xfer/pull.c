@@ -45,14 +45,21 @@ bool p3_xfer_sees_heap(const struct p3_pull *pull)
 	return pull->heap && pull->peer->heap.base;
 }
 
+/* Return true if the peer's window is free, and no other pull waits for it for longer. */
+static bool has_turn(const struct p3_pull *pull)
+{
+	const struct p3_peer *p = pull->peer;
+	return !p->bulk &&
+	       (p3_list_empty(&p->bulk_waits) || p->bulk_waits.next == &pull->bulk_link);
+}
+
 static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
 {
-	return (n->conf.bulk || !p3_xfer_may_cma(pull)) && !pull->peer->bulk &&
+	return (n->conf.bulk || !p3_xfer_may_cma(pull)) && has_turn(pull) &&
 	       pull->done == pull->kept;
 }
 
-/* Choose a mover.  Return P3_MOVE_FAILED if no mover can continue the transfer. */
-static enum p3_moved choose(struct p3_nic *n, struct p3_pull *pull)
+static enum p3_moved pick_mover(struct p3_nic *n, struct p3_pull *pull)
 {
 	bool cma = p3_xfer_may_cma(pull), bulk = may_bulk(n, pull);
 	if (pull->peer->index == n->conf.node || p3_xfer_sees_heap(pull)) {
@@ -67,10 +74,23 @@ static enum p3_moved choose(struct p3_nic *n, struct p3_pull *pull)
 	return P3_MOVED;
 }
 
+/* Choose a mover, or wait for a window, in the order of such pulls.  Return
+ * P3_MOVE_FAILED if no mover can continue the transfer. */
+static enum p3_moved choose(struct p3_nic *n, struct p3_pull *pull)
+{
+	enum p3_moved chosen = pick_mover(n, pull);
+	if (pull->mover != P3_MOVE_START)
+		p3_list_del(&pull->bulk_link);
+	else if (p3_list_empty(&pull->bulk_link))
+		p3_list_add(&pull->peer->bulk_waits, &pull->bulk_link);
+	return chosen;
+}
+
 void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 {
 	p3_xfer_note_bytes(n, pull);
 	p3_list_add(&n->pulls, &pull->link);
+	p3_list_init(&pull->bulk_link);
 	p3_odd_set(n, P3_ODD_PULLS);
 	pull->moved_ns = 0;
 	pull->kick_ns = P3_STALL_NS;
@@ -100,6 +120,7 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	P3_TRACE(about, n, pull->topic, P3_TRACE_END, fail, pull->length);
 	p3_list_del(&pull->link);
+	p3_list_del(&pull->bulk_link);
 	p3_xfer_leave_window(pull);
 	if (p3_unlikely(pull->fetches != NULL))
 		p3_xfer_leave_fetches(pull);

@@ -30,7 +30,9 @@ struct p3_edge {
 
 /* One long transfer into this process's memory, which this firmware pulls. */
 struct p3_pull {
-	struct p3_link link; /* in n->pulls */
+	struct p3_link link;      /* in n->pulls */
+	struct p3_link bulk_link; /* in the peer's bulk_waits while this pull waits for
+				   * a window */
 	struct p3_peer *peer;
 	struct p3_span span; /* destination of the bytes */
 	uint64_t xfer_id;    /* at the source */

@@ -821,6 +821,48 @@ NODES_CASE(short_put_overtakes_a_long_one, 2)
 	CHECK(p3_get(&overtaken) || most == least);
 }
 
+/* Keep TURNS gets under way, and count those that do not end in their turn. */
+static void gets_take_turns_node(
+	unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	enum { TURNS = 16, LONG = 100000, GETS = 400 };
+	UNUSED_ARGS;
+	ptl_handle_eq_t eq = eq_new(ni, 2 * TURNS);
+	ptl_handle_md_t md[TURNS];
+	if (rank == 1)
+		post_md(ni, PT, 1, md_of(node_alloc(LONG), LONG, MD_ANY, PTL_EQ_NONE));
+	for (unsigned i = 0; i < TURNS && rank == 0; i++)
+		md[i] = bind_md(ni,
+			md_of(node_alloc(LONG), LONG, PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	unsigned overtakings = 0;
+	for (unsigned begun = 0, ended = 0; rank == 0 && ended < GETS; ended++) {
+		for (; begun < GETS && begun < ended + TURNS; begun++)
+			CHECK_OK(get_from(ni, md[begun % TURNS], 1, PT, 1));
+		overtakings +=
+			expect(eq, PTL_EVENT_REPLY_END).md_handle != md[ended % TURNS];
+	}
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	CHECK_OK(PtlXStats(ni, &st));
+	if (!st.moved_fetched_bytes) /* a wire that fetches needs no window */
+		CHECK_EQ(overtakings, 0);
+	sync_nodes();
+}
+
+/* Where the kernel refuses cross-memory reads, all gets from a node need its window, and
+ * take turns: none overtakes another. */
+static void gets_take_turns(void **state)
+{
+	(void)state;
+	const char *cma = getenv("PTL3_CMA");
+	setenv("PTL3_CMA", "off", 1);
+	run_nodes(2, gets_take_turns_node, NULL);
+	if (cma)
+		setenv("PTL3_CMA", cma, 1);
+	else
+		unsetenv("PTL3_CMA");
+}
+
 /* ---- the word that sends a descriptor to the general paths ---- */
 
 struct odd_md {
@@ -1066,6 +1108,7 @@ int main(void)
 		cmocka_unit_test(disabled_events_are_not_recorded),
 		cmocka_unit_test(long_puts_arrive_by_either_mover),
 		cmocka_unit_test(short_put_overtakes_a_long_one),
+		cmocka_unit_test(gets_take_turns),
 	};
 	return RUN_CASES(cases);
 }
