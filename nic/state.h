@@ -43,13 +43,17 @@ struct p3_nic {
 	p3_a32 news;    /* private futex: bumped for parked threads */
 	p3_a64 drained; /* passes that found no work */
 	p3_a32 nic_asleep;
-	p3_a32 alive;     /* proto/: live peers, this node included */
-	p3_a32 job_alive; /* proto/: those of them that are of the own job */
-	p3_a32 watcher;   /* a host thread sleeps on the doorbell */
-	p3_a32 emptied;   /* nodes share CPUs, and the last pass seems to have left no
+	p3_a32 alive;      /* proto/: live peers, this node included */
+	p3_a32 job_alive;  /* proto/: those of them that are of the own job */
+	p3_a32 watcher;    /* a host thread sleeps on the doorbell */
+	p3_a32 emptied;    /* nodes share CPUs, and the last pass seems to have left no
 			  * work */
-	p3_a32 detached;  /* mailbox slots whose poster does not wait, */
-	p3_a32 hungry;    /* and the first of them whose command waits for memory */
+	p3_a32 vain_spins; /* waits that slept since then, without one that did not */
+	p3_a64 taken_ns;   /* end of the last yield that took longer than P3_HOGGED_NS */
+	p3_a64 hogged_until; /* other programs want the CPUs: waits do not yield before
+			      * this time; 0: nothing is known */
+	p3_a32 detached;     /* mailbox slots whose poster does not wait, */
+	p3_a32 hungry;       /* and the first of them whose command waits for memory */
 
 	/* ---- all rooms: settings and segments, which do not change while the NIC
 	 * lives (any) ---- */

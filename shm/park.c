@@ -65,16 +65,18 @@ enum p3_idle p3_waiter_turn(struct p3_waiter *w, const struct p3_idle_policy *p)
 	return spin_or_yield(w, p);
 }
 
-void p3_waiter_yield(struct p3_waiter *w)
+uint64_t p3_waiter_yield(struct p3_waiter *w)
 {
 	uint64_t before = w->earlier ? p3_now_ns() : w->now;
 	sched_yield();
 	w->now = p3_now_ns();
 	w->yielded = true;
-	if (w->now - before > P3_AT_ONCE_NS)
+	uint64_t took = w->now - before;
+	if (took > P3_AT_ONCE_NS)
 		w->alone_since = 0;
 	else if (!w->alone_since)
 		w->alone_since = before;
+	return took;
 }
 
 /* Return the CPUs of the cgroup's quota (v2: "quota period" or "max period"). */

@@ -83,7 +83,8 @@ static inline void p3_waiter_reset(struct p3_waiter *w)
  * need, then call p3_waiter_yield().  PARK: prepare to sleep.
  */
 enum p3_idle p3_waiter_turn(struct p3_waiter *w, const struct p3_idle_policy *p);
-void p3_waiter_yield(struct p3_waiter *w);
+/* Yield the CPU.  Return the time until this thread had it again, in ns. */
+uint64_t p3_waiter_yield(struct p3_waiter *w);
 
 /* Return the number of CPUs that this process may use by affinity and cgroup quota, at
  * least 1. */

@@ -145,6 +145,7 @@ static void reset_run(struct p3_nic *n)
 	p3_set(&n->drained, 0);
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->watcher, 0);
+	p3_set(&n->hogged_until, 0);
 	p3_set(&n->stop, 0);
 	p3_set(&n->emptied, 0); /* only passes on shared CPUs set it */
 	p3_set(&n->lease.want, 0);

@@ -14,6 +14,7 @@
 
 struct wait {
 	struct p3_waiter idle;
+	struct p3_idle_policy policy;
 	bool held;          /* this thread holds the lease */
 	uint64_t since;     /* 0: the clock was not read yet */
 	uint64_t deadline;  /* UINT64_MAX: no limit */
@@ -21,6 +22,7 @@ struct wait {
 	bool unlooked;      /* the doorbell was armed for the NIC thread, without a
 			     * full look since */
 	bool dozes;         /* the last sleep ended without news */
+	bool slept;
 	const struct p3_wants *wants;
 	struct p3_wait_line *line; /* shows the wait to tools; NULL: no line */
 	uint64_t nap_ns;           /* longest sleep while a peer may need a kick */
@@ -33,6 +35,13 @@ struct wait {
 /* a wait yields for this part of its time at most, and for this time at least */
 #define P3_YIELDS_OF       16u
 #define P3_YIELDS_LEAST_NS 250000u
+/* Two such yields, with less time between them, give the CPU to other programs.  Waits do
+ * not yield then for so many times the length of the second one.  They do not spin either
+ * once so many of them have spun in vain, except now and then. */
+#define P3_HOGGED_NS    1000000u
+#define P3_HOGGED_TIMES 64u
+#define P3_VAIN_SPINS   4u
+#define P3_SPIN_AGAIN   64u
 
 /* ---- kicks ---- */
 
@@ -245,6 +254,7 @@ static P3_RARE void park(
 	bool watch = w->held && !p3_get(&n->watcher);
 	P3_PROBE1(park, n->conf.nid);
 	P3_TRACE(host, n, P3_TRACE_PARK, 0, 0);
+	w->slept = true;
 	bool woken = watch ? sleep_as_watcher(n, w, ready, arg)
 			   : sleep_for_news(n, w, ready, arg);
 	p3_add32(&n->parked, (uint32_t)-1);
@@ -257,6 +267,53 @@ static P3_RARE void park(
 	if (woken)
 		p3_waiter_reset(&w->idle);
 	w->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(w->safety_ns);
+}
+
+/* ---- other programs that want the CPU ---- */
+
+/*
+ * A program that computes keeps the CPU that a yield gives it for milliseconds, and a
+ * thread that spins or yields comes behind all such programs.  A thread that sleeps has
+ * not used up its time, so the kernel lets it run as soon as it is woken.  Where nodes of
+ * the job share CPUs they yield to each other all the same.
+ */
+
+/* Return how this wait spins and yields. */
+static P3_RARE struct p3_idle_policy hogged_policy(struct p3_nic *n)
+{
+	uint32_t vain = p3_get(&n->vain_spins);
+	if (p3_now_ns() >= p3_get(&n->hogged_until)) {
+		p3_set(&n->hogged_until, 0);
+		return n->idle;
+	}
+	bool spin = vain < P3_VAIN_SPINS || vain % P3_SPIN_AGAIN == 0;
+	return (struct p3_idle_policy){spin ? n->idle.spin_ns : 0, 0};
+}
+
+static inline bool is_hogged(const struct p3_nic *n)
+{
+	return p3_unlikely(p3_get(&n->hogged_until) != 0);
+}
+
+/* End the yields of this wait, and of those to come, if other programs took the CPU for
+ * half of the time or more.  Those of low priority take it now and then only. */
+static void learn_from_yield(struct p3_nic *n, struct wait *w, uint64_t took)
+{
+	if (n->crowded || took < P3_HOGGED_NS)
+		return;
+	uint64_t between = w->idle.now - took - p3_get(&n->taken_ns);
+	p3_set(&n->taken_ns, w->idle.now);
+	if ((int64_t)(between - took) > 0) /* or another thread's yield ended later */
+		return;
+	w->policy.yield_ns = 0;
+	p3_set(&n->vain_spins, 0);
+	p3_set(&n->hogged_until, w->idle.now + P3_HOGGED_TIMES * took);
+}
+
+/* Count the waits that have slept, and so have spun in vain. */
+static P3_RARE void learn_from_wait(struct p3_nic *n, const struct wait *w)
+{
+	p3_set(&n->vain_spins, w->slept ? p3_get(&n->vain_spins) + 1 : 0);
 }
 
 /* ---- the wait ---- */
@@ -274,7 +331,7 @@ static bool has_yielded_enough(const struct wait *w)
 /* Spend a turn in which nothing was found.  Return false when the deadline has passed. */
 static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
-	enum p3_idle what = p3_waiter_turn(&w->idle, &n->idle);
+	enum p3_idle what = p3_waiter_turn(&w->idle, &w->policy);
 	if (what == P3_IDLE_SPIN && w->idle.turns % 64)
 		return true; /* no pause: it would cost as much as half a message */
 	uint64_t now = w->idle.now;
@@ -283,7 +340,7 @@ static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 	maybe_kick(n, w, now);
 	if (what == P3_IDLE_YIELD && !has_yielded_enough(w)) {
 		let_go(n, w);
-		p3_waiter_yield(&w->idle);
+		learn_from_yield(n, w, p3_waiter_yield(&w->idle));
 	} else if (what != P3_IDLE_SPIN) {
 		park(n, w, ready, arg);
 	}
@@ -328,6 +385,7 @@ bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	bool (*ready)(void *), void *arg)
 {
 	struct wait w = {.deadline = ns == UINT64_MAX ? ns : p3_now_ns() + ns,
+		.policy = is_hogged(n) ? hogged_policy(n) : n->idle,
 		.wants = wants,
 		.safety_ns = P3_SAFETY_NS};
 	bool is_ready = false, look = true;
@@ -350,6 +408,8 @@ bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	}
 	let_go(n, &w);
 	p3_mirror_waited(w.line);
+	if (is_hogged(n))
+		learn_from_wait(n, &w);
 	if (w.unlooked || p3_get(&n->closing))
 		ring_nic(n);
 	p3_add32(&n->waiting, (uint32_t)-1);

@@ -282,21 +282,21 @@ NODES_CASE(polls_check_all_queues_first, 1)
 
 /* ---- other threads want the CPU ---- */
 
-enum { HOLD_NS = 10000 };
+enum { HOLD_NS = 10000, COMPUTE_NS = 5000000 };
 
 struct other {
 	struct p3_nic *n;
+	uint64_t hold_ns;
 	p3_a32 ends, saw_sleep;
 };
 
-/* Hold the CPU for so long that the waiting thread does not take itself for the only one
- * that wants it; yield, and see whether that thread sleeps. */
+/* Hold the CPU again and again, and see whether the waiting thread sleeps. */
 static void *want_the_cpu(void *arg)
 {
 	struct other *o = arg;
 	while (!p3_get(&o->ends)) {
 		uint64_t since = p3_now_ns();
-		while (p3_now_ns() - since < HOLD_NS)
+		while (p3_now_ns() - since < o->hold_ns)
 			;
 		if (p3_get(&o->n->parked))
 			p3_set(&o->saw_sleep, 1);
@@ -314,12 +314,13 @@ static void share_this_cpu(pthread_t other)
 	CHECK_EQ(pthread_setaffinity_np(other, sizeof one, &one), 0);
 }
 
-/* One short wait after the other: the thread sleeps in some of them.  While other
- * programs want this CPU, too, a yield may take as long as a whole wait. */
+/* One short wait after the other: the thread sleeps in some of them.  It does not take
+ * itself for the only one that wants the CPU.  While other programs want this CPU, too, a
+ * yield may take as long as a whole wait. */
 NODES_CASE(short_waits_sleep, 1)
 {
 	(void)arg, (void)rank, (void)size;
-	struct other o = {.n = nic()};
+	struct other o = {.n = nic(), .hold_ns = HOLD_NS};
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	pthread_t other;
 	ptl_event_t ev;
@@ -333,6 +334,52 @@ NODES_CASE(short_waits_sleep, 1)
 	CHECK_EQ(pthread_join(other, NULL), 0);
 	CHECK(p3_get(&o.saw_sleep));
 	CHECK_OK(PtlEQFree(eq));
+}
+
+/* Return the number of passes of a short wait for nothing. */
+static uint64_t passes_of_wait(ptl_handle_eq_t eq)
+{
+	ptl_event_t ev;
+	int which;
+	uint64_t before = counter(P3_C_PASSES);
+	CHECK_RC(PtlEQPoll(&eq, 1, 5, &ev, &which), PTL_EQ_EMPTY);
+	return counter(P3_C_PASSES) - before;
+}
+
+/* Wait until the library has found out that another program computes on this CPU, which a
+ * node that never yields has no need to know. */
+static void find_company(ptl_handle_eq_t eq)
+{
+	struct other o = {.n = nic(), .hold_ns = COMPUTE_NS};
+	struct patience p = patience_ms(5000);
+	pthread_t other;
+	ptl_event_t ev;
+	int which;
+	CHECK_EQ(pthread_create(&other, NULL, want_the_cpu, &o), 0);
+	share_this_cpu(other);
+	while (!p3_get(&nic()->hogged_until) && nic()->idle.yield_ns &&
+		!patience_is_over(&p))
+		CHECK_RC(PtlEQPoll(&eq, 1, 30, &ev, &which), PTL_EQ_EMPTY);
+	p3_set(&o.ends, 1);
+	CHECK_EQ(pthread_join(other, NULL), 0);
+	CHECK(p3_get(&nic()->hogged_until) || !nic()->idle.yield_ns);
+}
+
+/* Where other programs compute, waits neither yield nor spin for long: a thread that has
+ * slept runs before them.  The NIC thread's ticks are passes, too. */
+NODES_CASE(waits_sleep_at_once_beside_programs_that_compute, 1)
+{
+	enum { FEW = 16, SPUN = 64 };
+	(void)arg, (void)rank, (void)size;
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	find_company(eq);
+	p3_set(&nic()->hogged_until, UINT64_MAX); /* as long as this case goes on */
+	struct patience p = patience_ms(5000);
+	while (passes_of_wait(eq) > FEW && !is_dedicated())
+		CHECK(!patience_is_over(&p));
+	p3_set(&nic()->hogged_until, 1); /* that is over */
+	while (passes_of_wait(eq) < SPUN && nic()->idle.spin_ns && !is_dedicated())
+		CHECK(!patience_is_over(&p));
 }
 
 /* ---- handlers of queues ---- */
@@ -383,6 +430,7 @@ int main(void)
 		cmocka_unit_test(polls_check_all_queues_first),
 		cmocka_unit_test(polls_name_the_queue_before_its_handler),
 		cmocka_unit_test(short_waits_sleep),
+		cmocka_unit_test(waits_sleep_at_once_beside_programs_that_compute),
 	};
 	return RUN_CASES(cases);
 }
