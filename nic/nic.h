@@ -203,6 +203,20 @@ static inline uint32_t p3_handle_index(uint64_t h)
 	return (uint32_t)h & ((1u << P3_HANDLE_INDEX_BITS) - 1);
 }
 
+/* News, for which threads of a node sleep, are bits: one for events in queues whose index
+ * has a certain remainder, and one each for the results of commands, and for a node that
+ * no thread tends (nic/run/wake.h). */
+#define P3_NEWS_QUEUES  30u
+#define P3_NEWS_RESULT  (1u << P3_NEWS_QUEUES)
+#define P3_NEWS_TENDING (2u << P3_NEWS_QUEUES)
+#define P3_NEWS_ALL     (P3_NEWS_TENDING - 1)
+
+/* Return the news that an event is in the queue with this handle. */
+static inline uint32_t p3_news_of_queue(uint64_t h)
+{
+	return 1u << p3_handle_index(h) % P3_NEWS_QUEUES;
+}
+
 static inline uint32_t p3_handle_gen(uint64_t h)
 {
 	return (uint32_t)(h >> P3_HANDLE_INDEX_BITS);

@@ -45,7 +45,8 @@ struct p3_nic {
 	p3_a32 nic_asleep;
 	p3_a32 alive;      /* proto/: live peers, this node included */
 	p3_a32 job_alive;  /* proto/: those of them that are of the own job */
-	p3_a32 watcher;    /* a host thread sleeps on the doorbell */
+	p3_a32 watcher;    /* news for which a host thread sleeps on the doorbell; 0:
+			    * no thread does */
 	p3_a32 emptied;    /* nodes share CPUs, and the last pass seems to have left no
 			  * work */
 	p3_a32 vain_spins; /* waits that slept since then, without one that did not */
@@ -54,6 +55,9 @@ struct p3_nic {
 			      * this time; 0: nothing is known */
 	p3_a32 detached;     /* mailbox slots whose poster does not wait, */
 	p3_a32 hungry;       /* and the first of them whose command waits for memory */
+
+	_Alignas(P3_LINE) p3_a32 sleepers[32]; /* parked threads, by the bits of the news
+						* that they wait for */
 
 	/* ---- all rooms: settings and segments, which do not change while the NIC
 	 * lives (any) ---- */
@@ -107,8 +111,8 @@ struct p3_nic {
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
 	uint32_t unlooked; /* shares since the last look: see p3_pass_share() */
+	uint32_t posted;   /* news since the last look: events, and results of commands */
 	bool light;        /* all sleepers fence heavily, so messages fence lightly */
-	bool posted;       /* an event or result was posted since the last look */
 	bool staging;      /* generic/: events go to the generic event queue */
 	bool worked;       /* this pass found work */
 	bool some_bad;     /* proto/ has found a peer that is bad */

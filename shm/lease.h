@@ -21,8 +21,10 @@
  *		When the watcher (the thread that sleeps on the doorbell for all) stops
  *		watching, it stores that no thread watches, fences heavily if others are
  *		parked, and tries the lease: either the giver sees that no thread watches,
- *		and wakes the parked threads, or the former watcher takes the lease, and
- *		wakes them when it gives the lease.
+ *		and wakes one of the parked threads, or the former watcher takes the
+ *		lease, and wakes one when it gives the lease.  The one that is woken
+ *		tries the lease in its turn.  If it finds the lease taken, that holder
+ *		gives it later, and wakes the next one.
  *
  * WANT is a hint: if it is lost, the thread that set it waits until the holder gives the
  * lease for another reason.  If a thread waits (P3_WANT_LEASE), the NIC thread gives the

@@ -4,6 +4,7 @@
 #include "shm/cpuset.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -29,12 +30,22 @@ bool p3_futex_wait(p3_a32 *word, uint32_t val, uint64_t ns, uint32_t mask, bool 
 	return !timeout;
 }
 
-void p3_futex_wake(p3_a32 *word, uint32_t mask, bool shared)
+static void wake(p3_a32 *word, int threads, uint32_t mask, bool shared)
 {
 	int op = FUTEX_WAKE_BITSET | (shared ? 0 : FUTEX_PRIVATE_FLAG);
 	int saved = errno;
-	syscall(SYS_futex, word, op, 0x7fffffff, NULL, NULL, mask);
+	syscall(SYS_futex, word, op, threads, NULL, NULL, mask);
 	errno = saved;
+}
+
+void p3_futex_wake(p3_a32 *word, uint32_t mask, bool shared)
+{
+	wake(word, INT_MAX, mask, shared);
+}
+
+void p3_futex_wake_one(p3_a32 *word, uint32_t mask, bool shared)
+{
+	wake(word, 1, mask, shared);
 }
 
 static enum p3_idle spin_or_yield(struct p3_waiter *w, const struct p3_idle_policy *p)

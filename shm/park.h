@@ -46,6 +46,8 @@ uint64_t p3_now_ns(void);
  */
 bool p3_futex_wait(p3_a32 *word, uint32_t val, uint64_t ns, uint32_t mask, bool shared);
 void p3_futex_wake(p3_a32 *word, uint32_t mask, bool shared);
+/* Wake one of the threads that p3_futex_wake() would wake. */
+void p3_futex_wake_one(p3_a32 *word, uint32_t mask, bool shared);
 
 enum p3_idle { P3_IDLE_SPIN, P3_IDLE_YIELD, P3_IDLE_PARK };
 

@@ -30,7 +30,7 @@ static inline void p3_cci_event_post(struct p3_nic *n, struct p3_cci_item *item)
 	FAULT_POINT("cci.event_written");
 	p3_cci_queue_post(&ep->queue, item);
 	FAULT_POINT("cci.event_posted");
-	n->posted = true;
+	n->posted |= P3_NEWS_RESULT;
 	if (p3_unlikely(ep->handle.fd >= 0))
 		p3_cci_event_dirty(n, ep);
 }

@@ -70,8 +70,8 @@ static P3_HOT void leave_to(struct p3_nic *n, struct p3_peer *p)
 		p3_looks_add(n, p);
 		p3_lease_leave(n);
 	} else {
-		bool posted = n->posted;
-		n->posted = false;
+		uint32_t posted = n->posted;
+		n->posted = 0;
 		p3_lease_leave_to(n, p, posted);
 	}
 	p3_call_end(n);

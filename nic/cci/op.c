@@ -12,7 +12,7 @@ void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 	tx->state = P3_CCI_TX_OVER;
 	p3_cci_item_slot_free(tx);
 	if (tx->is.awaited) {
-		n->posted = true;
+		n->posted |= P3_NEWS_RESULT;
 		p3_release(&tx->done, (uint32_t)status + 1); /* CCIQ.2 */
 		return;
 	}

@@ -90,7 +90,7 @@ void p3_cci_region_end(
 	end_operations(n, ep, name);
 	r->next = ep->region_free;
 	ep->region_free = r;
-	n->posted = true;
+	n->posted = P3_NEWS_ALL;
 }
 
 void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep)

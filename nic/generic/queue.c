@@ -35,7 +35,7 @@ static void post(struct p3_nic *n, const struct p3_generic_event *e)
 		p3_pair(p3_obj_index(&e->eq->o), (uint32_t)e->eq->tx.tail + 1));
 	p3_evq_commit(&e->eq->tx, r);
 	P3_PROBE2(event, e->event, e->eq->tx.tail);
-	n->posted = true;
+	n->posted |= e->eq->news;
 }
 
 static void handled(struct p3_generic *g)

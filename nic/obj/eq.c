@@ -24,6 +24,7 @@ int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 	eq->nic = n;
 	eq->tx.on_lost = p3_why_lost;
 	c->handle_out = p3_obj_next_name(&eq->o);
+	eq->news = p3_news_of_queue(c->handle_out);
 	p3_release(&eq->rx.name, c->handle_out); /* EVQ.5 */
 	p3_obj_born(&eq->o);
 	p3_mirror_queue(n, eq);
@@ -47,7 +48,7 @@ int p3_eq_free(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_EQ_INVALID;
 	c->eq.dead = NULL;
 	p3_eq_kill(n, eq, &c->eq.dead);
-	n->posted = true; /* threads that wait for its events must look */
+	n->posted |= eq->news; /* threads that wait for its events must look */
 	return PTL_OK;
 }
 

@@ -74,7 +74,7 @@ static P3_HOT void p3_event_post(
 	P3_TRACE(fw, n, P3_TRACE_EVENT, kind,
 		p3_pair(p3_obj_index(&eq->o), (uint32_t)eq->tx.tail + 1));
 	p3_event_show(eq, e, kind);
-	n->posted = true;
+	n->posted |= eq->news;
 }
 
 /* Post an event made of rec, kind and failure, if the descriptor enables it. */

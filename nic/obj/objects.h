@@ -57,6 +57,7 @@ struct p3_eq {
 				  * retire */
 	struct p3_evq_rx rx;     /* (any) */
 	struct p3_evq_tx tx;
+	uint32_t news; /* p3_news_of_queue() */
 	struct p3_nic *nic;
 	_Atomic(ptl_eq_handler_t) handler; /* (any) */
 	uint32_t life; /* counts the queues in this place: a sink of an earlier one has no

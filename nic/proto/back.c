@@ -72,7 +72,7 @@ static P3_HOT void post(struct p3_nic *n, const struct p3_peer *p,
 	p3_pending_describe_answer(
 		&t->move, t->md, &by, length, n->next_link, (uint32_t)kind, &e->words);
 	p3_event_show(eq, e, (uint32_t)kind);
-	n->posted = true;
+	n->posted |= eq->news;
 }
 
 /* Free the pending, and the cell of its response. */

@@ -103,7 +103,7 @@ static P3_RARE bool copy_waiting(struct p3_nic *n, struct p3_md *md)
 	uint32_t left = md->pending - absent.n - unresolved.n;
 	if (count_queued(n, md, left) != left)
 		return false;
-	n->posted = true;
+	n->posted = P3_NEWS_ALL;
 	return take_over_waiting(n, &absent, md) &&
 	       take_over_waiting(n, &unresolved, md) && take_over_queued(n, md, left);
 }
@@ -211,7 +211,7 @@ int p3_close_ni(struct p3_nic *n, struct p3_cmd *c)
 	ni->portal = NULL;
 	ni->bucket = NULL;
 	ni->ac = NULL;
-	n->posted = true;
+	n->posted = P3_NEWS_ALL;
 	return PTL_OK;
 }
 

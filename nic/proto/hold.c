@@ -96,7 +96,7 @@ int p3_hold_told(struct p3_nic *n, const struct p3_cmd *c)
 	}
 	if (!p3_list_empty(&n->unresolved.queue))
 		n->conf.ask(n->conf.ask_arg, ++n->asked);
-	n->posted = true;
+	n->posted = P3_NEWS_ALL;
 	return 0;
 }
 
@@ -157,7 +157,7 @@ int p3_hold_expire(struct p3_nic *n, struct p3_cmd *c)
 	while ((t = first_held(n)) && now - t->held_ns >= n->conf.hold_ns) {
 		p3_hold_show_end(n, t);
 		p3_pending_fail(n, t, true);
-		n->posted = true;
+		n->posted = P3_NEWS_ALL;
 	}
 	c->held = (struct p3_on_hold){.n = n->absent.nqueued};
 	if (t) {
@@ -175,7 +175,7 @@ void p3_hold_give_up(struct p3_nic *n)
 		if (p && p->state != P3_DEAD && p->state != P3_GONE)
 			continue;
 		give_up(n, t);
-		n->posted = true;
+		n->posted = P3_NEWS_ALL;
 	}
 }
 

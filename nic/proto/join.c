@@ -139,8 +139,8 @@ int p3_join_peer(struct p3_nic *n, struct p3_cmd *c)
 	p3_peer_count_alive(n, p, true);
 	if (p->index != n->conf.node) /* its own lane is polled from the first use on */
 		p3_peer_heat(n, p);
-	n->posted = true; /* waiting host threads look again, and poll the peer */
-	p3_wake_self(n);  /* if there are none, the NIC thread does */
+	n->posted = P3_NEWS_ALL; /* waiting host threads look again, and poll the peer */
+	p3_wake_self(n);         /* if there are none, the NIC thread does */
 	readdress(n);
 	p3_tx_push(n, p); /* requests that were made before the birth */
 	p3_cci_setup_joined(n, p);
@@ -169,7 +169,7 @@ int p3_join_pids(struct p3_nic *n, struct p3_cmd *c)
 			p->pid[i] = c->peer->pid[i];
 	p3_ids_renew(n);
 	readdress(n);
-	n->posted = true;
+	n->posted = P3_NEWS_ALL;
 	p3_wake_self(n);
 	return 0;
 }

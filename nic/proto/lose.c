@@ -66,7 +66,7 @@ static void end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
 	if (p->blocked)
 		p3_list_del(&p->blocked_link);
 	p->blocked = false;
-	n->posted = true;
+	n->posted = P3_NEWS_ALL;
 }
 
 /* Lose a peer: take the messages that it had published, then end all operations with

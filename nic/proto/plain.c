@@ -169,7 +169,7 @@ static P3_HOT void post(struct p3_nic *n, const struct plain *r,
 	p3_evq_commit(&r->eq->tx, e);
 	FAULT_POINT("event.posted");
 	P3_PROBE2(event, kind, r->eq->tx.tail);
-	n->posted = true;
+	n->posted |= r->eq->news;
 }
 
 /* Copy the bytes of a put.  k is its number of cells: with more than one a call of memcpy

@@ -502,7 +502,7 @@ void p3_tx_refuse(struct p3_nic *n, struct p3_cmd *c)
 		else
 			p3_pending_reply_fails(n, m, md, p);
 	}
-	n->posted = true;
+	n->posted = P3_NEWS_ALL;
 }
 
 /* ---- send queues ---- */

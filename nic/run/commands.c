@@ -154,6 +154,7 @@ void p3_command_take_posted(struct p3_nic *n)
 			execute_detached(n, here);
 		else
 			finish(n, s);
-		n->worked = n->posted = true;
+		n->worked = true;
+		n->posted |= P3_NEWS_RESULT;
 	}
 }

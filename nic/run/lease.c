@@ -10,11 +10,16 @@
 
 #include <stdlib.h>
 
-/* Return true if a parked thread must be woken: an event or result was posted, or the
- * lease is free for it and no watcher looks after the node. */
-static bool must_wake_hosts(struct p3_nic *n, bool posted)
+/* Wake the parked threads that wait for what was posted; and one of them to tend the node
+ * if the lease is free for it, and no watcher looks after the node. */
+static void wake_parked(struct p3_nic *n, uint32_t posted)
 {
-	return p3_get(&n->parked) && (posted || (!n->generic && !p3_get(&n->watcher)));
+	if (!p3_get(&n->parked))
+		return;
+	if (posted)
+		p3_wake_hosts(n, posted);
+	if (!n->generic && !p3_get(&n->watcher))
+		p3_wake_tender(n);
 }
 
 /* Give up the lease and do the looks.  Return true if the mailbox has a command now:
@@ -34,8 +39,7 @@ static bool leave(struct p3_nic *n)
 		p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
 	p3_looks_check(n, &l);
-	if (must_wake_hosts(n, l.posted))
-		p3_wake_hosts(n);
+	wake_parked(n, l.posted);
 	return p3_mbx_any(mailbox); /* MBX.4 */
 }
 
@@ -62,11 +66,10 @@ static __attribute__((noinline)) void leave_many(struct p3_nic *n)
 }
 
 P3_RARE void p3_lease_left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
-	struct p3_doorbell *bell, bool posted, struct p3_mailbox *mailbox)
+	struct p3_doorbell *bell, uint32_t posted, struct p3_mailbox *mailbox)
 {
 	p3_looks_tell(n, (struct p3_look){asleep, cold, bell});
-	if (must_wake_hosts(n, posted))
-		p3_wake_hosts(n);
+	wake_parked(n, posted);
 	if (p3_mbx_any(mailbox) && p3_lease_enter(n, P3_LEASE_HOST)) /* MBX.4 */
 		leave_many(n);
 }
@@ -97,10 +100,11 @@ void p3_lease_leave(struct p3_nic *n)
 	struct p3_look l = {.asleep = &n->never_asleep, .cold = &n->never_cold};
 	if (p3_likely(n->ntouched != 0))
 		l = p3_looks_copy(n, n->touched[0]);
-	bool posted = n->posted, light = n->light;
+	uint32_t posted = n->posted;
+	bool light = n->light;
 	n->ntouched = 0;
 	n->unlooked = 0;
-	n->posted = false;
+	n->posted = 0;
 	p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
 	uint32_t news = p3_get(l.cold) | p3_get(l.asleep) | p3_get(&n->parked);

@@ -31,12 +31,12 @@ static inline void p3_lease_begin(struct p3_nic *n, enum p3_lease_holder who)
 /* Finish p3_lease_leave() in the uncommon cases, after the lease was given up.  The
  * arguments are words, not structs, so that the common case keeps them in registers. */
 P3_RARE void p3_lease_left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
-	struct p3_doorbell *bell, bool posted, struct p3_mailbox *mailbox);
+	struct p3_doorbell *bell, uint32_t posted, struct p3_mailbox *mailbox);
 
 /* Do as p3_lease_leave() after a hold that wrote to this peer and to no other one, not on
- * a wire; posted: and posted an event. */
+ * a wire, and posted these news. */
 static P3_HOT void p3_lease_leave_to(
-	struct p3_nic *n, const struct p3_peer *p, bool posted)
+	struct p3_nic *n, const struct p3_peer *p, uint32_t posted)
 {
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
 	p3_a32 *asleep = p->asleep;
@@ -97,9 +97,10 @@ static P3_HOT void p3_lease_leave_here(struct p3_nic *n)
 		return;
 	}
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
-	bool posted = n->posted, light = n->light;
+	uint32_t posted = n->posted;
+	bool light = n->light;
 	n->unlooked = 0;
-	n->posted = false;
+	n->posted = 0;
 	p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
 	if (p3_unlikely(p3_get(&n->parked) || p3_mbx_any(mailbox))) /* MBX.4 */

@@ -37,5 +37,5 @@ void p3_looks_take(struct p3_nic *n)
 	p3_fence_light(n->light); /* PARK.1, COLD.1 */
 	p3_looks_check(n, &l);
 	if (l.posted && p3_get(&n->parked))
-		p3_wake_hosts(n);
+		p3_wake_hosts(n, l.posted);
 }

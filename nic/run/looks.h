@@ -64,7 +64,7 @@ P3_RARE void p3_looks_tell(struct p3_nic *n, struct p3_look l);
 
 struct p3_looks {
 	uint32_t n;
-	bool posted;
+	uint32_t posted;
 	struct p3_look at[P3_TOUCHED];
 };
 
@@ -76,7 +76,7 @@ static inline void p3_looks_gather(struct p3_nic *n, struct p3_looks *l)
 		l->at[i] = p3_looks_copy(n, n->touched[i]);
 	n->ntouched = 0;
 	n->unlooked = 0;
-	n->posted = false;
+	n->posted = 0;
 }
 
 /* (any) Wake the peers that sleep, and ring those that do not poll this node's lane.

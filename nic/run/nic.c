@@ -152,7 +152,8 @@ static void reset_run(struct p3_nic *n)
 	p3_set(&n->hungry, P3_MBX_NONE);
 	p3_set(&n->detached, 0);
 	n->ntouched = n->nhot = n->turn = 0;
-	n->posted = n->some_bad = false;
+	n->posted = 0;
+	n->some_bad = false;
 	n->light = n->conf.membarrier;
 }
 
@@ -231,7 +232,7 @@ static void init_peers(struct p3_nic *n)
 
 static void wake_everybody(struct p3_nic *n)
 {
-	p3_wake_hosts(n);
+	p3_wake_hosts(n, ~0u);
 	p3_set(n->asleep, P3_AWAKE);
 	p3_futex_wake(n->asleep, ~0u, true);
 	p3_add32(&n->doorbell->kick, 1);

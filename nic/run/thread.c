@@ -31,6 +31,7 @@
 #include "nic/run/looks.h"
 #include "nic/run/pass.h"
 #include "nic/run/ringer.h"
+#include "nic/run/wait.h"
 #include "shm/cpulist.h"
 #include "shm/log.h"
 #include "shm/worker.h"
@@ -46,7 +47,6 @@
 #define P3_QUIET_TICKS  5u
 #define P3_DOZE_NS      100000u
 #define P3_SHORT_HOLDS  64u /* yields of the CPU before a hold of the lease is long */
-#define P3_FEW_PASSES   16u /* passes within a tick of a host that does not poll */
 
 struct nic_thread {
 	struct p3_nic *n;

@@ -23,6 +23,8 @@ struct wait {
 			     * full look since */
 	bool dozes;         /* the last sleep ended without news */
 	bool slept;
+	bool others_poll; /* other threads have run passes during the last sleep */
+	uint32_t news;    /* bits of what this thread waits for (nic.h) */
 	const struct p3_wants *wants;
 	struct p3_wait_line *line; /* shows the wait to tools; NULL: no line */
 	uint64_t nap_ns;           /* longest sleep while a peer may need a kick */
@@ -195,7 +197,7 @@ static void look_late(struct p3_nic *n, struct wait *w)
 static bool sleep_as_watcher(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
-	p3_set(&n->watcher, 1);
+	p3_set(&n->watcher, w->news);
 	p3_set(n->asleep, P3_ASLEEP_HOST);
 	p3_looks_fence(n, p3_fence_heavy); /* PARK.1 */
 	FAULT_POINT("park.armed");
@@ -222,17 +224,36 @@ static bool is_tended(struct p3_nic *n)
 }
 
 /* Sleep while another thread runs the firmware, or watches the doorbell, until it wakes
- * this one. */
+ * this one: for news, or to tend the node unless this thread naps. */
 static bool sleep_for_news(
-	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+	struct p3_nic *n, struct wait *w, bool naps, bool (*ready)(void *), void *arg)
 {
 	uint32_t seen = p3_acquire(&n->news);
 	let_go(n, w);
 	p3_looks_fence(n, p3_fence_heavy_here); /* PARK.1, LEASE.2, MBX.4 */
 	FAULT_POINT("park.for_news");
-	if (!is_tended(n) || ready(arg) || p3_get(&n->closing))
+	if ((!naps && !is_tended(n)) || ready(arg) || p3_get(&n->closing))
 		return true;
-	return p3_futex_wait(&n->news, seen, sleep_ns(w, w->safety_ns), ~0u, false);
+	return p3_futex_wait(&n->news, seen,
+		sleep_ns(w, naps ? P3_SAFETY_NS : w->safety_ns),
+		naps ? w->news : w->news | P3_NEWS_TENDING, false);
+}
+
+/* Return the news that a thread waits for that wants this. */
+static P3_RARE uint32_t news_of(const struct p3_wants *wants)
+{
+	uint32_t news = wants->kind == P3_WAIT_EVENT ? 0 : P3_NEWS_RESULT;
+	for (uint32_t i = 0; wants->kind == P3_WAIT_EVENT && i < wants->n; i++)
+		news |= p3_news_of_queue(wants->handles[i]);
+	return news;
+}
+
+/* Count this thread among those that are parked, or take it from there. */
+static void count_parked(struct p3_nic *n, uint32_t news, uint32_t one)
+{
+	for (uint32_t left = news; left; left &= left - 1)
+		p3_add32(&n->sleepers[__builtin_ctz(left)], one);
+	p3_add32(&n->parked, one);
 }
 
 /* Show the wait and the gauges to tools, once a sleep has ended without news. */
@@ -246,27 +267,60 @@ static void mirror(struct p3_nic *n, struct wait *w)
 		p3_mirror_gauges(n, P3_LEASE_FREE);
 }
 
+/* Return the number of looks for messages, mostly of host threads: the NIC thread looks
+ * once or twice while it holds the lease, or a few times more if it finds a message. */
+static uint64_t looks_of_hosts(struct p3_nic *n)
+{
+	return p3_get(&n->drained) - 2 * p3_get(&n->count[P3_C_LEASE_NIC]);
+}
+
+/* Return true if this thread's next sleep is a nap.  A poster has to see to its command
+ * itself. */
+static bool may_nap(struct p3_nic *n, const struct wait *w)
+{
+	return w->others_poll && w->wants->kind == P3_WAIT_EVENT && !n->generic &&
+	       p3_lease_held_by(&n->lease) != P3_LEASE_NIC;
+}
+
+/* Return true if this thread is alone in its wait, so that all news are for it. */
+static bool is_alone(const struct p3_nic *n, const struct wait *w)
+{
+	return w->wants->kind != P3_WAIT_EVENT || p3_get(&n->waiting) == 1;
+}
+
+/*
+ * Sleep.  Where other host threads have looked for messages during the last sleep, sleep
+ * for news only, and leave the node to them and to the ticks of the NIC thread: a thread
+ * that watched would make each message ring, and one that took over whenever another
+ * leaves would be woken for each message.
+ */
 static P3_RARE void park(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
-	p3_add32(&n->parked, 1);
+	bool naps = may_nap(n, w);
+	bool watch = !naps && w->held && !p3_get(&n->watcher);
+	w->news = news_of(w->wants);
+	const uint32_t parked_for = naps ? w->news : w->news | P3_NEWS_TENDING;
+	const uint64_t looks = looks_of_hosts(n);
+	count_parked(n, parked_for, 1);
 	mirror(n, w);
-	bool watch = w->held && !p3_get(&n->watcher);
 	P3_PROBE1(park, n->conf.nid);
 	P3_TRACE(host, n, P3_TRACE_PARK, 0, 0);
 	w->slept = true;
 	bool woken = watch ? sleep_as_watcher(n, w, ready, arg)
-			   : sleep_for_news(n, w, ready, arg);
-	p3_add32(&n->parked, (uint32_t)-1);
+			   : sleep_for_news(n, w, naps, ready, arg);
+	count_parked(n, parked_for, (uint32_t)-1);
+	w->others_poll = (int64_t)(looks_of_hosts(n) - looks) > (int64_t)P3_FEW_PASSES;
 	P3_PROBE1(wake, n->conf.nid);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 0, 0);
 	FAULT_POINT("park.woken");
 	/* After a time-out the waiter is not reset, so this thread sleeps again without
 	 * yielding first: idle nodes leave the CPU to others. */
 	w->dozes = !woken;
-	if (woken)
+	if (woken && is_alone(n, w))
 		p3_waiter_reset(&w->idle);
-	w->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(w->safety_ns);
+	if (!naps)
+		w->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(w->safety_ns);
 }
 
 /* ---- other programs that want the CPU ---- */
@@ -400,9 +454,9 @@ bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 			break;
 		if (p3_get(&n->closing))
 			break;
-		if (worked)
+		if (worked && (!w.slept || is_alone(n, &w)))
 			p3_waiter_reset(&w.idle);
-		else if (!idle(n, &w, ready, arg))
+		else if (!worked && !idle(n, &w, ready, arg))
 			break;
 		look = !w.held;
 	}

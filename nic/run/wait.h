@@ -17,6 +17,9 @@
 /* time after which a waiting thread kicks a peer that has not taken a message */
 #define P3_KICK_NS 100000u
 
+/* passes within a tick, or a sleep, of hosts that do not poll */
+#define P3_FEW_PASSES 16u
+
 /* Wait until ready(arg), for ns at most (UINT64_MAX: no limit), or until the NIC's end.
  * Return true if ready.  Tools see that the thread waits for wants. */
 bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,

@@ -28,14 +28,34 @@ void p3_wake_self(struct p3_nic *n)
 		p3_wake_peer(n, n->asleep);
 }
 
-void p3_wake_hosts(struct p3_nic *n)
+/* Return those of the news for which threads are parked. */
+static uint32_t awaited(struct p3_nic *n, uint32_t news)
 {
-	uint32_t who = P3_ASLEEP_HOST;
+	uint32_t wanted = 0;
+	for (uint32_t left = news; left; left &= left - 1)
+		if (p3_get(&n->sleepers[__builtin_ctz(left)]))
+			wanted |= left & -left;
+	return wanted;
+}
+
+void p3_wake_hosts(struct p3_nic *n, uint32_t news)
+{
+	uint32_t who = P3_ASLEEP_HOST, wanted = awaited(n, news);
+	if (!wanted)
+		return;
 	p3_add32(&n->news, 1);
 	FAULT_POINT("wake.news");
-	p3_futex_wake(&n->news, ~0u, false);
-	if (p3_get(&n->watcher) && p3_cas32(n->asleep, &who, P3_AWAKE))
+	p3_futex_wake(&n->news, wanted, false);
+	if (p3_get(&n->watcher) & wanted && p3_cas32(n->asleep, &who, P3_AWAKE))
 		p3_futex_wake(n->asleep, P3_ASLEEP_HOST, true);
+}
+
+void p3_wake_tender(struct p3_nic *n)
+{
+	if (!awaited(n, P3_NEWS_TENDING))
+		return;
+	p3_add32(&n->news, 1);
+	p3_futex_wake_one(&n->news, P3_NEWS_TENDING, false);
 }
 
 void p3_wake_kick(struct p3_nic *n, struct p3_peer *p)

@@ -24,8 +24,11 @@ static inline p3_a32 *p3_wake_word(
 bool p3_wake_sleeper(p3_a32 *asleep);
 /* Do as p3_wake_sleeper(), and count the wake-up. */
 void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
-/* Wake this node's parked host threads, the watcher of the doorbell included. */
-void p3_wake_hosts(struct p3_nic *n);
+/* Wake this node's parked host threads that wait for one of these news, the watcher of
+ * the doorbell included. */
+void p3_wake_hosts(struct p3_nic *n, uint32_t news);
+/* Wake one of the parked host threads that tend the node when no other thread does. */
+void p3_wake_tender(struct p3_nic *n);
 /* Wake this node's sleeping thread, because work has begun for which no peer rings the
  * doorbell. */
 void p3_wake_self(struct p3_nic *n);

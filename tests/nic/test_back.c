@@ -94,7 +94,8 @@ static void reset(struct rig *r)
 	r->md->odd = r->first.odd;
 	r->md->exhausted = r->first.exhausted;
 	r->n->some_bad = r->p->bad = false;
-	r->n->worked = r->n->posted = false;
+	r->n->worked = false;
+	r->n->posted = 0;
 }
 
 /* ---- a pending and its response ---- */

@@ -98,7 +98,8 @@ static void reset(struct rig *r)
 	r->n->some_bad = r->p->bad = false;
 	r->n->msgs = 0;
 	r->n->bytes = 0;
-	r->n->worked = r->n->posted = false;
+	r->n->worked = false;
+	r->n->posted = 0;
 }
 
 /* ---- requests ---- */

@@ -13,6 +13,8 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #define PT 3
 
@@ -382,6 +384,97 @@ NODES_CASE(waits_sleep_at_once_beside_programs_that_compute, 1)
 		CHECK(!patience_is_over(&p));
 }
 
+/* ---- threads that wait for other queues ---- */
+
+enum { SILENT = 8, MESSAGES = 64, PACE_MS = 3, MOST = 4 };
+
+struct silent {
+	ptl_handle_eq_t eq;
+	p3_a32 tid;
+};
+
+static void wait_for_the_end(void *arg)
+{
+	struct silent *s = arg;
+	ptl_event_t ev;
+	p3_set(&s->tid, (uint32_t)gettid());
+	CHECK_OK(PtlEQWait(s->eq, &ev));
+	CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
+}
+
+/* Return how often the thread has left its CPU, for itself or for others. */
+static unsigned long switches_of(uint32_t tid)
+{
+	char name[64], line[128];
+	unsigned long all = 0, n;
+	snprintf(name, sizeof name, "/proc/self/task/%u/status", tid);
+	FILE *f = fopen(name, "re");
+	CHECK(f != NULL);
+	while (fgets(line, sizeof line, f))
+		if (sscanf(line, "voluntary_ctxt_switches: %lu", &n) == 1 ||
+			sscanf(line, "nonvoluntary_ctxt_switches: %lu", &n) == 1)
+			all += n;
+	fclose(f);
+	return all;
+}
+
+static unsigned long switches_of_all(struct silent s[SILENT])
+{
+	unsigned long all = 0;
+	for (unsigned i = 0; i < SILENT; i++)
+		all += switches_of(p3_get(&s[i].tid));
+	return all;
+}
+
+/* A message wakes the thread that waits for it, and at most one that tends the node; this
+ * one may lose its CPU before it sleeps again. */
+static void answer_beside_silent_threads(
+	ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t eq)
+{
+	struct silent s[SILENT] = {0};
+	struct side *side[SILENT];
+	char *at = (char *)node_alloc(SHORT);
+	for (unsigned i = 0; i < SILENT; i++) {
+		s[i].eq = eq_new(ni, 8);
+		post_md(ni, PT, 1 + i,
+			md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, s[i].eq));
+		side[i] = side_start(wait_for_the_end, &s[i]);
+	}
+	while (p3_get(&nic()->parked) < SILENT)
+		sleep_ms(1);
+	unsigned long before = switches_of_all(s);
+	sync_nodes();
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		expect(eq, PTL_EVENT_PUT_END);
+		CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
+	}
+	unsigned long switches = switches_of_all(s) - before;
+	CHECK(switches <= MOST * MESSAGES);
+	for (unsigned i = 0; i < SILENT; i++)
+		CHECK_OK(put_to(ni, md, 1, PT, 1 + i, PTL_NO_ACK_REQ));
+	for (unsigned i = 0; i < SILENT; i++)
+		side_join(side[i]);
+}
+
+NODES_CASE(a_message_wakes_the_threads_that_it_concerns, 2)
+{
+	UNUSED_ARGS;
+	char *at = (char *)node_alloc(SHORT);
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	ptl_handle_md_t md = bind_md(ni, md_of(at, SHORT, MD_QUIET, PTL_EQ_NONE));
+	post_md(ni, PT, 0, md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	if (rank == 1)
+		answer_beside_silent_threads(ni, md, eq);
+	else
+		sync_nodes();
+	for (unsigned i = 0; i < MESSAGES && rank == 0; i++) {
+		sleep_ms(PACE_MS); /* pause: the other node's threads fall asleep */
+		CHECK_OK(put_to(ni, md, 1, PT, 0, PTL_NO_ACK_REQ));
+		expect(eq, PTL_EVENT_PUT_END);
+	}
+	sync_nodes();
+}
+
 /* ---- handlers of queues ---- */
 
 static int which_now, which_seen;
@@ -431,6 +524,7 @@ int main(void)
 		cmocka_unit_test(polls_name_the_queue_before_its_handler),
 		cmocka_unit_test(short_waits_sleep),
 		cmocka_unit_test(waits_sleep_at_once_beside_programs_that_compute),
+		cmocka_unit_test(a_message_wakes_the_threads_that_it_concerns),
 	};
 	return RUN_CASES(cases);
 }

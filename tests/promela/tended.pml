@@ -26,7 +26,7 @@ active proctype watcher()
 	if
 	:: held ->
 		p3_rmw(PARKED, mem[PARKED] + 1, 0, 0);
-		p3_set(WATCHER, 1);
+		p3_set(WATCHER, FOR_EVENT);
 		p3_set(ASLEEP, ASLEEP_HOST);
 		p3_fence_heavy(PARK_1_sleep_as_watcher);
 		p3_pass_run(news);
