@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Wake the parked threads that wait for what was posted; and one of them to tend the node
+/* Wake the parked threads that wait for the posted news; and one of them to tend the node
  * if the lease is free for it, and no watcher looks after the node. */
 static void wake_parked(struct p3_nic *n, uint32_t posted)
 {

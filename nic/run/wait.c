@@ -24,7 +24,7 @@ struct wait {
 	bool dozes;         /* the last sleep ended without news */
 	bool slept;
 	bool others_poll; /* other threads have run passes during the last sleep */
-	uint32_t news;    /* bits of what this thread waits for (nic.h) */
+	uint32_t news;    /* bits of the news that this thread waits for */
 	const struct p3_wants *wants;
 	struct p3_wait_line *line; /* shows the wait to tools; NULL: no line */
 	uint64_t nap_ns;           /* longest sleep while a peer may need a kick */
@@ -37,9 +37,9 @@ struct wait {
 /* a wait yields for this part of its time at most, and for this time at least */
 #define P3_YIELDS_OF       16u
 #define P3_YIELDS_LEAST_NS 250000u
-/* Two such yields, with less time between them, give the CPU to other programs.  Waits do
- * not yield then for so many times the length of the second one.  They do not spin either
- * once so many of them have spun in vain, except now and then. */
+/* Two yields of this time or more, with less time between them, give the CPU to other
+ * programs.  Waits do not yield then for P3_HOGGED_TIMES the length of the second one.  After P3_VAIN_SPINS
+ * waits that have spun in vain, only one in P3_SPIN_AGAIN spins. */
 #define P3_HOGGED_NS    1000000u
 #define P3_HOGGED_TIMES 64u
 #define P3_VAIN_SPINS   4u
