@@ -57,13 +57,13 @@ struct p3_eq {
 				  * retire */
 	struct p3_evq_rx rx;     /* (any) */
 	struct p3_evq_tx tx;
-	uint32_t news; /* p3_news_of_queue() */
 	struct p3_nic *nic;
 	_Atomic(ptl_eq_handler_t) handler; /* (any) */
 	uint32_t life; /* counts the queues in this place: a sink of an earlier one has no
 			* queue */
 	uint32_t n;
 	uint32_t owed; /* events of operations under way that will be posted here */
+	uint32_t news; /* p3_news_of_queue() */
 };
 
 _Static_assert(offsetof(struct p3_eq, rx) + offsetof(struct p3_evq_ring, pad1) <=
