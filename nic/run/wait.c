@@ -38,8 +38,8 @@ struct wait {
 #define P3_YIELDS_OF       16u
 #define P3_YIELDS_LEAST_NS 250000u
 /* Two yields of this time or more, with less time between them, give the CPU to other
- * programs.  Waits do not yield then for P3_HOGGED_TIMES the length of the second one.  After P3_VAIN_SPINS
- * waits that have spun in vain, only one in P3_SPIN_AGAIN spins. */
+ * programs.  Waits do not yield then for P3_HOGGED_TIMES the length of the second one.
+ * After P3_VAIN_SPINS waits that have spun in vain, only one in P3_SPIN_AGAIN spins. */
 #define P3_HOGGED_NS    1000000u
 #define P3_HOGGED_TIMES 64u
 #define P3_VAIN_SPINS   4u
