@@ -912,8 +912,8 @@ int PtlMEUnlink(ptl_handle_me_t me_handle);
  * PTL_ME_IN_USE	the entry has a descriptor
  * PTL_MD_ILLEGAL	md.start is NULL and md.length is not 0; the region wraps around
  *			the end of memory; an iovec has more than max_md_iovecs elements,
- *			one that is NULL and not empty, or more bytes than ptl_size_t
- *			holds; an unknown option bit; a negative threshold other than
+ *			one that is NULL and not empty, or UINT64_MAX bytes or more;
+ *			an unknown option bit; a negative threshold other than
  *			PTL_MD_THRESH_INF; md.eq_handle is of another interface
  * PTL_EQ_INVALID	md.eq_handle is neither a live queue nor PTL_EQ_NONE
  * PTL_NO_SPACE		no memory, or max_mds descriptors exist

@@ -111,7 +111,7 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 			      pt_index, ac_index, match_bits, remote_offset, hdr_data)))
 		return PTL_OK;
 	if (length == P3_WHOLE)
-		length--; /* this length is too long for any descriptor, too */
+		local_offset = length--; /* beyond the end of any descriptor */
 	int rc = put_any(md_handle, local_offset, length, ack_req, target_id, pt_index,
 		ac_index, match_bits, remote_offset, hdr_data);
 	NO_TAIL_CALL();
@@ -180,7 +180,7 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset)
 {
 	if (length == P3_WHOLE)
-		length--;
+		local_offset = length--; /* as in PtlPutRegion */
 	return get_any(md_handle, local_offset, length, target_id, pt_index, ac_index,
 		match_bits, remote_offset);
 }
@@ -212,7 +212,7 @@ int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
 	if (length == P3_WHOLE)
-		length--;
+		length--; /* more than max_getput_md, too */
 	return getput(get_md_handle, get_local_offset, put_md_handle, put_local_offset,
 		length, target_id, pt_index, ac_index, match_bits, remote_offset,
 		hdr_data);

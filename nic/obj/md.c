@@ -83,7 +83,7 @@ static bool sum_up(struct p3_region *r)
 	for (uint32_t i = 0; i < iov->n; i++) {
 		char *at = iov->v[i].iov_base;
 		uint64_t len = iov->v[i].iov_len;
-		if ((!at && len) || wraps(at, len) || r->size + len < r->size)
+		if ((!at && len) || wraps(at, len) || len >= P3_WHOLE - r->size)
 			return false;
 		r->size += len;
 		if (len && (!iov->hi || at < iov->lo))

@@ -176,6 +176,10 @@ NODES_CASE(descriptor_contents_are_checked, 1)
 	iov[0] = (ptl_md_iovec_t){s.buf, UINT64_MAX};
 	iov[1] = (ptl_md_iovec_t){s.buf, 2};
 	check_illegal(&s, &md, PTL_MD_ILLEGAL);
+	/* UINT64_MAX bytes, the length that stands for a whole descriptor */
+	iov[0] = (ptl_md_iovec_t){(void *)1, UINT64_MAX - 1};
+	iov[1] = (ptl_md_iovec_t){s.buf, 1};
+	check_illegal(&s, &md, PTL_MD_ILLEGAL);
 	memset(iov, 0, 2000 * sizeof *iov);
 	md.length = 1025; /* the default of max_md_iovecs is 1024 */
 	check_illegal(&s, &md, PTL_MD_ILLEGAL);
@@ -190,6 +194,36 @@ NODES_CASE(descriptor_contents_are_checked, 1)
 	CHECK_OK(PtlMDUnlink(bind_md(ni, md)));
 	md.options = PTL_MD_IOVEC;
 	CHECK_OK(PtlMDUnlink(bind_md(ni, md)));
+}
+
+/* Check that no operation takes UINT64_MAX bytes of this descriptor. */
+static void check_too_long(const struct stock *s, ptl_handle_md_t md)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		ptl_ack_req_t ack = i ? PTL_ACK_REQ : PTL_NO_ACK_REQ;
+		IS_WRONG(PtlPutRegion(md, 0, UINT64_MAX, ack, s->id, PT, 0, 1, 0, 0),
+			PTL_MD_ILLEGAL);
+	}
+	IS_WRONG(PtlGetRegion(md, 0, UINT64_MAX, s->id, PT, 0, 1, 0), PTL_MD_ILLEGAL);
+	IS_WRONG(PtlGetPutRegion(md, 0, md, 0, UINT64_MAX, s->id, PT, 0, 1, 0, 0),
+		PTL_MD_ILLEGAL);
+}
+
+/* The longest descriptors are shorter than the longest length. */
+NODES_CASE(longest_descriptors_are_checked, 1)
+{
+	UNUSED_ARGS;
+	struct stock s = stock_new(ni);
+	ptl_md_t md = md_of((void *)1, UINT64_MAX - 1, MD_ANY, s.eq);
+	ptl_handle_md_t whole = bind_md(ni, md);
+	check_too_long(&s, whole);
+	CHECK_OK(PtlMDUnlink(whole));
+	ptl_md_iovec_t iov[2] = {{(void *)1, UINT64_MAX - 2}, {s.buf, 1}};
+	md = md_of(iov, 2, MD_ANY | PTL_MD_IOVEC, s.eq);
+	whole = bind_md(ni, md);
+	check_too_long(&s, whole);
+	CHECK_OK(PtlMDUnlink(whole));
+	expect_empty(s.eq);
 }
 
 /* P3.3 3.10 */
@@ -418,6 +452,7 @@ int main(void)
 		cmocka_unit_test(ids_answer_bad_arguments),
 		cmocka_unit_test(match_entries_answer_bad_arguments),
 		cmocka_unit_test(descriptor_contents_are_checked),
+		cmocka_unit_test(longest_descriptors_are_checked),
 		cmocka_unit_test(descriptors_answer_bad_handles),
 		cmocka_unit_test(queues_answer_bad_arguments),
 		cmocka_unit_test(poll_takes_no_event_with_a_bad_queue),
