@@ -83,12 +83,13 @@ static int grow(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-/* Commands that remove, change or read the objects, counters and peers that entries of
- * the generic event queue are about: the host handles all entries before them. */
-#define P3_REMOVING                                                                      \
-	(1u << P3_OP_NI_CLOSE | 1u << P3_OP_ME_UNLINK | 1u << P3_OP_MD_UNLINK |          \
-		1u << P3_OP_MD_UPDATE | 1u << P3_OP_EQ_FREE | 1u << P3_OP_NI_STATUS |    \
-		1u << P3_OP_PEER_DOWN)
+/* Commands that remove, change or read the objects, queues, counters and peers that
+ * entries of the generic event queue are about: the host handles all entries before them.
+ * PtlMEMDPost and PtlMDUpdate look whether a queue has an event. */
+#define P3_BEHIND_ENTRIES                                                                \
+	(1u << P3_OP_NI_CLOSE | 1u << P3_OP_ME_ATTACH | 1u << P3_OP_ME_UNLINK |          \
+		1u << P3_OP_MD_UNLINK | 1u << P3_OP_MD_UPDATE | 1u << P3_OP_EQ_FREE |    \
+		1u << P3_OP_NI_STATUS | 1u << P3_OP_PEER_DOWN)
 _Static_assert(P3_OPS <= 32, "a word has a bit for each command");
 
 typedef int command(struct p3_nic *n, struct p3_cmd *c);
@@ -129,7 +130,7 @@ int p3_command_execute(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (c->op >= P3_OPS || !commands[c->op])
 		return PTL_FAIL;
-	if (p3_unlikely(n->staging) && (P3_REMOVING >> c->op & 1))
+	if (p3_unlikely(n->staging) && (P3_BEHIND_ENTRIES >> c->op & 1))
 		p3_generic_handle(n);
 	return commands[c->op](n, c);
 }

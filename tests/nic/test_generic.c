@@ -285,9 +285,81 @@ static void full_queue_loses_nothing_in_generic_mode(void **state)
 	unsetenv("PTL3_MATCH");
 }
 
-/* ---- a peer that changes its request while the host has it ---- */
+/* ---- the lease at chosen places of a request's way ---- */
 
 static struct gate *gate;
+
+/* At node 1, with the lease: let node 0 put 1000 bytes, and take them up to the host's
+ * command. */
+static void take_up_to_receive(struct p3_nic *n)
+{
+	nic_hold(n);
+	gate_wait(gate); /* node 0 puts now */
+	gate_wait(gate);
+	for (unsigned i = 0; i < 10; i++)
+		(void)p3_pass_run(n);
+	CHECK_EQ(n->generic->upper[0].state, P3_UPPER_ASKED);
+	p3_generic_handle(n);
+	CHECK_EQ(n->generic->upper[0].state, P3_UPPER_RECEIVE);
+}
+
+static void put_for_node_1(const struct place *p, ptl_process_id_t to)
+{
+	gate_wait(gate);
+	CHECK_OK(PtlPutRegion(p->md, 0, 1000, PTL_NO_ACK_REQ, to, PT, 0, 0, 0, 0));
+	gate_wait(gate);
+	gate_wait(gate);
+}
+
+/* With the lease, post a receive before the entry `mark` unless a message has come. */
+static int post_receive(struct p3_nic *n, const struct place *p, ptl_handle_me_t mark)
+{
+	struct p3_cmd c = {.op = P3_OP_ME_ATTACH, .handle = p->ni};
+	c.me = (struct p3_cmd_me){.base = mark,
+		.id = anybody(),
+		.position = PTL_INS_BEFORE,
+		.with_md = true};
+	c.md.md = md_of(p->at, MOST, MD_ANY, p->eq);
+	c.md.test_eq = p->eq;
+	return p3_command_execute(n, &c);
+}
+
+/* The firmware has moved the bytes of a message, and its event is on the way to the host
+ * when a receive is to be posted. */
+NODES_CASE(receive_is_posted_behind_staged_events, 2)
+{
+	(void)arg, (void)size;
+	struct place p = place_of(rank, ni);
+	ptl_process_id_t to = id_of(ni, 1);
+	ptl_handle_me_t mark = me_last(ni, PT, 1, 0, PTL_RETAIN);
+	struct p3_nic *n = p3_nic(p3_node());
+	sync_nodes();
+	if (rank == 0) {
+		put_for_node_1(&p, to);
+		return;
+	}
+	take_up_to_receive(n);
+	(void)p3_pass_run(n);
+	CHECK_EQ(n->generic->upper[0].state, P3_UPPER_FREE);
+	CHECK(p3_get(&n->generic->staged) != p3_get(&n->generic->handled));
+	int rc = post_receive(n, &p, mark);
+	p3_lease_leave(n);
+	CHECK_EQ(rc, PTL_MD_NO_UPDATE);
+	take(p.eq, PTL_EVENT_PUT_END);
+	gate_wait(gate);
+}
+
+static void receive_is_posted_behind_staged_events_in_generic_mode(void **state)
+{
+	gate = gate_new(2);
+	setenv("PTL3_MATCH", "host:1", 1);
+	receive_is_posted_behind_staged_events(state);
+	unsetenv("PTL3_MATCH");
+	gate_free(gate);
+}
+
+/* ---- a peer that changes its request while the host has it ---- */
+
 static struct p3_nic *liar; /* node 0's */
 
 enum change { INSANE, OTHER_LENGTH, CHANGES };
@@ -315,14 +387,7 @@ static void change_header(enum change how, uint64_t pos, uint32_t n)
 static void lie_to(struct p3_nic *n, const struct place *p, enum change how)
 {
 	struct p3_peer *peer = &n->peer[0];
-	nic_hold(n);
-	gate_wait(gate); /* the other node has the lease, too: it puts now */
-	gate_wait(gate);
-	for (unsigned i = 0; i < 10; i++)
-		(void)p3_pass_run(n);
-	CHECK_EQ(n->generic->upper[0].state, P3_UPPER_ASKED);
-	p3_generic_handle(n);
-	CHECK_EQ(n->generic->upper[0].state, P3_UPPER_RECEIVE);
+	take_up_to_receive(n);
 	change_header(how, peer->req_in.pos, peer->req_in.n);
 	for (unsigned i = 0; i < 10; i++)
 		(void)p3_pass_run(n);
@@ -351,10 +416,7 @@ static void changed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 		gate_wait(gate);
 		return;
 	}
-	gate_wait(gate);
-	CHECK_OK(PtlPutRegion(p.md, 0, 1000, PTL_NO_ACK_REQ, to, PT, 0, 0, 0, 0));
-	gate_wait(gate);
-	gate_wait(gate);
+	put_for_node_1(&p, to);
 }
 
 static void requests_that_change_end_their_peer(void **state)
@@ -382,6 +444,7 @@ int main(void)
 		cmocka_unit_test(
 			looks_find_events_of_complete_operations_in_generic_mode),
 		cmocka_unit_test(full_queue_loses_nothing_in_generic_mode),
+		cmocka_unit_test(receive_is_posted_behind_staged_events_in_generic_mode),
 		cmocka_unit_test(requests_that_change_end_their_peer),
 	};
 	return RUN_CASES(cases);
