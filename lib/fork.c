@@ -43,7 +43,6 @@ static void forget_parent(struct p3_node *node)
 		p3_nic_forget(p3_nic(node));
 	inherited = *node;
 	p3_seg_forget_all();
-	p3_directory_forked();
 	p3_named_forked();
 	*node = (struct p3_node){
 		.ready = ready, .sock = -1, .wake_fd = -1, .welcomed = true};

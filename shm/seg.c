@@ -3,6 +3,7 @@
 #include "shm/seg.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
+#include "shm/forked.h"
 #include "shm/kernel.h"
 #include "shm/layout.h"
 
@@ -11,7 +12,6 @@
 #include <linux/memfd.h>
 #include <numa.h>
 #include <numaif.h>
-#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -36,7 +36,7 @@ struct range {
 	bool own; /* a segment that this process has made */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ranges and rows */
+P3_PROCESS_LOCK(lock) /* guards ranges and rows */
 static struct range *ranges;
 static struct range *spare; /* records that describe no range now */
 
@@ -458,7 +458,6 @@ void p3_seg_unmap_page(const void *at)
 void p3_seg_forget_all(void)
 {
 	/* The child has neither mappings nor other threads: the list is a leftover. */
-	pthread_mutex_init(&lock, NULL);
 	ranges = spare = NULL;
 	memset(rows, 0, sizeof rows);
 	here = false;

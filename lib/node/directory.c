@@ -3,6 +3,7 @@
 #include "lib/node/directory.h"
 #include "lib/node/call.h"
 #include "shm/fence.h"
+#include "shm/forked.h"
 
 #include <stdlib.h>
 #include <urcu-bp.h>
@@ -32,14 +33,16 @@ struct p3_directory *p3_directory_new(uint32_t size)
 const struct p3_directory *p3_directory_read(p3_directory_ptr *where)
 {
 	p3_busy();
-	urcu_bp_read_lock();
+	if (!p3_get(&forked)) /* no table is freed there */
+		urcu_bp_read_lock();
 	return p3_acquire(where); /* RCU.1 */
 }
 
 void p3_directory_done(void)
 {
 	(void)p3_add32(&readers_done, 1); /* RCU.2 */
-	urcu_bp_read_unlock();
+	if (!p3_get(&forked))
+		urcu_bp_read_unlock();
 	p3_idle();
 }
 
@@ -85,7 +88,10 @@ void p3_directory_set(p3_directory_ptr *where, uint32_t rank, uint32_t nid,
 			p3_set(&who->pid[i], pid[i]);
 }
 
-void p3_directory_forked(void)
+/* In a child, liburcu's locks may be those of threads that it does not have. */
+static void be_forked(void)
 {
 	p3_set(&forked, 1);
 }
+
+P3_IN_FORKED_CHILD(be_forked)

@@ -54,16 +54,14 @@ struct p3_directory *p3_directory_new(uint32_t size);
 const struct p3_directory *p3_directory_read(p3_directory_ptr *where);
 void p3_directory_done(void);
 
-/* Install a new table (or NULL) and free the old one. */
+/* Install a new table (or NULL) and free the old one, or keep it in a forked child:
+ * threads that were reading in the parent do not exist there, and waiting for them would
+ * never end. */
 void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now);
 
 /* Enter the ids of a rank in the table, except pids that are P3_JOB_NO_PID.  The caller
  * has an open interface, so that no thread replaces the table meanwhile. */
 void p3_directory_set(p3_directory_ptr *where, uint32_t rank, uint32_t nid,
 	const uint32_t pid[P3_JOB_NIS]);
-
-/* In a forked child, keep old tables from now on: threads that were reading in the
- * parent do not exist here, and waiting for them would never end. */
-void p3_directory_forked(void);
 
 #endif

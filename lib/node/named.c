@@ -2,6 +2,7 @@
 /* The ids and the rank that the program has named, by Set calls or in the environment. */
 #include "lib/node/named.h"
 #include "lib/node/node.h"
+#include "shm/forked.h"
 #include "shm/log.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 /* The values of the Set calls, replaced as a whole, one at a time. */
 static p3_directory_ptr said;
 
-static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
+P3_PROCESS_LOCK(said_lock)
 
 /* ---- the environment ---- */
 

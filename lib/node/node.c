@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The nodes of this process: one, or in tests several. */
 #include "lib/node/node.h"
+#include "shm/forked.h"
 
 __thread struct p3_thread p3_thread
 	__attribute__((tls_model("initial-exec"))) = {.node = &p3_process};
@@ -11,6 +12,13 @@ struct p3_node p3_process = {.ready = &p3_not_ready,
 	.changed = PTHREAD_COND_INITIALIZER,
 	.sock = -1,
 	.wake_fd = -1};
+
+static void set_locks(void)
+{
+	p3_node_set_locks(&p3_process);
+}
+
+P3_IN_FORKED_CHILD(set_locks)
 
 void p3_node_set_locks(struct p3_node *node)
 {

@@ -9,6 +9,7 @@
 #include "p3nal_tcp.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
+#include "shm/forked.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ struct map {
 	cnos_nidpid_map_t at[];
 };
 
-static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
+P3_PROCESS_LOCK(maps_lock)
 
 /* Return the node's map of this size.  The caller holds maps_lock. */
 static struct map *map_of(struct p3_node *node, unsigned size)

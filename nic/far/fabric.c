@@ -2,11 +2,11 @@
 /* Endpoints over libfabric. */
 #include "nic/far/fabric.h"
 #include "nic/far/fabric_end.h"
+#include "shm/forked.h"
 #include "shm/log.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -30,8 +30,9 @@ _Static_assert(
 
 /* ---- the library ---- */
 
+P3_PROCESS_LOCK(load_lock)
+
 static struct {
-	pthread_mutex_t lock;
 	bool loaded;
 	int (*getinfo)(uint32_t version, const char *node, const char *service,
 		uint64_t flags, const struct fi_info *hints, struct fi_info **info);
@@ -40,7 +41,7 @@ static struct {
 	int (*fabric)(
 		struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 	const char *(*strerror)(int errnum);
-} fi = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} fi;
 
 /* Find a function of the library, and store its address at *out. */
 static bool find(void *lib, const char *name, void *out)
@@ -74,10 +75,10 @@ static int load_library(void)
 
 static int load(void)
 {
-	pthread_mutex_lock(&fi.lock);
+	pthread_mutex_lock(&load_lock);
 	int rc = fi.loaded ? 0 : load_library();
 	fi.loaded = rc == 0;
-	pthread_mutex_unlock(&fi.lock);
+	pthread_mutex_unlock(&load_lock);
 	return rc;
 }
 

@@ -30,6 +30,7 @@
 #include "nic/run/wake.h"
 #include "nic/run/wires.h"
 #include "nic/xfer/xfer.h"
+#include "shm/forked.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -50,7 +51,7 @@
 
 /* NICs are kept for reuse and never freed: a thread that still has the pointer to a
  * closed NIC may read it. */
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+P3_PROCESS_LOCK(kept_lock)
 static struct p3_nic *kept;
 
 /* Reserve the tables of handles.  Return false if the address space has no room. */

@@ -2,7 +2,8 @@
 /*
  * said - a process that yod did not start has the identity that it is given: by the
  * environment, by the Set calls, on each interface; its job's id; five arguments for
- * PtlACEntry; a forked child has none, until it is given one
+ * PtlACEntry; a forked child has none until it is given one, whatever other threads of its
+ * parent were doing
  */
 #define PTL_ACENTRY_5ARGS
 #include <catamount/cnos_mpi_os.h>
@@ -10,9 +11,13 @@
 #include <p3rt/p3rt.h>
 #include <portals/portals3.h>
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -283,6 +288,82 @@ static void children_take_their_own_maps(void)
 		CHECK(waitpid(pid[i], &status, 0) == pid[i] && status == 0);
 }
 
+/* ---- children of threads that are inside calls ---- */
+
+enum { PAGE = 4096, INSIDE = 2 };
+
+static ptl_nid_t *slow; /* a map in memory that stops its first users */
+static int stopped[2], go_on[2];
+
+static void stop_here(int sig)
+{
+	char c = 0;
+	(void)sig;
+	CHECK(write(stopped[1], &c, 1) == 1 && read(go_on[0], &c, 1) == 1);
+	CHECK(mprotect(slow, PAGE, PROT_READ | PROT_WRITE) == 0);
+}
+
+static void *set_slowly(void *arg)
+{
+	CHECK(PtlSetNIDMap(PTL_INVALID_HANDLE, slow, 3) == PTL_OK);
+	return arg;
+}
+
+static void *get_slowly(void *arg)
+{
+	CHECK(PtlGetNIDMap(PTL_INVALID_HANDLE, slow, 3) == PTL_OK);
+	return arg;
+}
+
+/* Be a child whose calls do not wait for threads that it does not have. */
+static void be_child(bool init)
+{
+	int most;
+	cnos_nidpid_map_t *map;
+	ptl_nid_t nid[] = {60, 61, 62};
+	ptl_pid_t pid[] = {70, 71, 72};
+	alarm(20);
+	if (init)
+		CHECK(PtlInit(&most) == PTL_OK);
+	CHECK(PtlSetRank(PTL_INVALID_HANDLE, 0, 3) == PTL_OK);
+	CHECK(PtlSetPIDMap(PTL_INVALID_HANDLE, pid, 3) == PTL_OK);
+	for (unsigned i = 0; i < 3; i++) {
+		nid[0] += i;
+		CHECK(PtlSetNIDMap(PTL_INVALID_HANDLE, nid, 3) == PTL_OK);
+		CHECK(!init || cnos_get_nidpid_map(&map) == 3);
+	}
+	_exit(0);
+}
+
+/* Fork while one thread replaces the maps and another one reads them. */
+static void a_child_waits_for_no_thread(bool init)
+{
+	int status;
+	char c[INSIDE] = {0};
+	const ptl_nid_t nid[] = {20, 21, 22};
+	pthread_t thread[INSIDE];
+	slow = mmap(
+		NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(slow != MAP_FAILED && pipe(stopped) == 0 && pipe(go_on) == 0);
+	memcpy(slow, nid, sizeof nid);
+	CHECK(mprotect(slow, PAGE, PROT_NONE) == 0);
+	CHECK(signal(SIGSEGV, stop_here) != SIG_ERR);
+	CHECK(pthread_create(&thread[0], NULL, set_slowly, NULL) == 0);
+	CHECK(pthread_create(&thread[1], NULL, get_slowly, NULL) == 0);
+	CHECK(read(stopped[0], c, 1) == 1 && read(stopped[0], c + 1, 1) == 1);
+	pid_t child = fork();
+	if (child == 0)
+		be_child(init);
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	CHECK(write(go_on[1], c, INSIDE) == INSIDE);
+	for (unsigned i = 0; i < INSIDE; i++)
+		CHECK(pthread_join(thread[i], NULL) == 0);
+	CHECK(signal(SIGSEGV, SIG_DFL) == stop_here);
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(close(stopped[i]) == 0 && close(go_on[i]) == 0);
+	CHECK(munmap(slow, PAGE) == 0);
+}
+
 int main(void)
 {
 	char domain[32];
@@ -291,8 +372,10 @@ int main(void)
 	bad_environments_are_refused();
 	the_environment_is_adopted();
 	what_is_said_counts();
+	a_child_waits_for_no_thread(false);
 	cnos_says_the_same();
 	ptl_handle_ni_t ni = enter();
+	a_child_waits_for_no_thread(true);
 	five_arguments_admit(ni);
 	a_child_is_nobody();
 	children_take_their_own_maps();
