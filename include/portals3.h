@@ -1093,7 +1093,8 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event);
  *	event		out	the event; written on PTL_OK and PTL_EQ_DROPPED
  *	which_eq	out	index in eq_handles of its queue; written likewise
  *
- * Successive calls begin at different queues, so a busy queue does not hide the others.
+ * Successive calls begin at different places of the array, whatever calls for other
+ * arrays come between them, so a busy queue does not hide the others.
  * The whole array is checked before an event is taken.
  *
  * PTL_EQ_DROPPED	as for PtlEQGet, of queue *which_eq

@@ -111,18 +111,20 @@ int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 
-/* Return the place in the list of queues at which the next look begins, so that no queue
- * starves. */
+/*
+ * Return the place in the list of queues at which the next look begins, so that no queue
+ * starves.  Each call moves on by the golden section of a list, whose multiples lie close
+ * to no simple fraction: if calls for k lists take turns, the calls for each of them
+ * begin at every place of it, too, within about 3 * k calls for a list of two.
+ */
 static uint32_t next_start(uint32_t n)
 {
-	static p3_a32 turn;
-	uint32_t start = 0;
-	if (n > 1) {
-		start = p3_get(&turn);
-		start = start < n ? start : 0;
-		p3_set(&turn, start + 1);
-	}
-	return start;
+	static p3_a32 turn; /* in 2^-32 of a list */
+	if (n == 1)
+		return 0;
+	uint32_t at = p3_get(&turn) + 0x9e3779b9u;
+	p3_set(&turn, at);
+	return (uint32_t)((uint64_t)at * n >> 32);
 }
 
 static bool of_one_interface(const uint64_t *handles, uint32_t nq)

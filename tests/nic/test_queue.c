@@ -426,6 +426,47 @@ static void wait_for_messages(ptl_handle_ni_t ni, uint64_t n)
 	}
 }
 
+enum { SETS = 5, TURNS = 60 };
+
+/* Fill the queues of `sets` pairs, and poll the pairs in turns. */
+static void poll_sets(ptl_handle_ni_t ni, ptl_handle_eq_t eq[SETS][2], ptl_handle_md_t md,
+	unsigned sets)
+{
+	ptl_event_t ev;
+	int which;
+	unsigned got[SETS][2] = {{0}};
+	for (unsigned i = 0; i < 2 * sets * TURNS; i++)
+		CHECK_OK(put_to(ni, md, 0, PT, i % (2 * sets), PTL_NO_ACK_REQ));
+	wait_for_messages(ni, (uint64_t)sets * (sets + 1) * TURNS);
+	for (unsigned i = 0; i < sets * TURNS; i++) {
+		CHECK_OK(PtlEQPoll(eq[i % sets], 2, 600000, &ev, &which));
+		got[i % sets][which]++;
+	}
+	for (unsigned i = 0; i < sets; i++) {
+		CHECK(got[i][0] > TURNS / 4 && got[i][1] > TURNS / 4);
+		for (unsigned q = 0; q < 2; q++)
+			for (; got[i][q] < TURNS; got[i][q]++)
+				ev = next_event(eq[i][q]);
+	}
+}
+
+/* Calls for several sets of queues in turns serve all queues of each set. */
+NODES_CASE(polls_of_other_queues_starve_no_queue, 1)
+{
+	UNUSED_ARGS;
+	ptl_handle_eq_t eq[SETS][2];
+	unsigned char *buf = node_alloc(64);
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+	for (unsigned i = 0; i < 2 * SETS; i++) {
+		eq[i / 2][i % 2] = eq_new(ni, 2 * TURNS);
+		post_md(ni, PT, i,
+			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE,
+				eq[i / 2][i % 2]));
+	}
+	for (unsigned sets = 1; sets <= SETS; sets++)
+		poll_sets(ni, eq, md, sets);
+}
+
 /* Consecutive calls start at different queues: a busy one does not hide the others */
 NODES_CASE(poll_does_not_starve_a_queue, 1)
 {
@@ -697,6 +738,7 @@ int main(void)
 		cmocka_unit_test(each_event_goes_to_one_of_three_readers),
 		cmocka_unit_test(poll_finds_the_queue_with_the_event),
 		cmocka_unit_test(poll_does_not_starve_a_queue),
+		cmocka_unit_test(polls_of_other_queues_starve_no_queue),
 		cmocka_unit_test(handler_sees_each_event_once),
 		cmocka_unit_test(free_ends_the_waits_on_a_queue),
 		cmocka_unit_test(free_leaves_descriptors_without_a_queue),
