@@ -361,6 +361,8 @@ struct p3_cmd {
 		};
 		struct {
 			struct p3_evq_ring *ring;
+			struct p3_event_record *rec; /* ALLOC: the ring's records, */
+			uint64_t start;              /* prepared for this number */
 			ptl_eq_handler_t handler;
 			struct p3_eq *dead; /* a list of freed queues; FREE: out, RECLAIM:
 					     * in */

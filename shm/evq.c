@@ -11,14 +11,18 @@ static void share_from_the_start(struct p3_evq_rx *rx)
 	p3_set(&rx->owner, P3_EVQ_NOBODY);
 }
 
-static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
+void p3_evq_blank(struct p3_event_record *rec, uint32_t n, uint64_t start)
+{
+	/* This sequence is older than those of the queue's events, and no reader of an
+	 * earlier queue waits for it. */
+	for (uint32_t i = 0; i < n; i++)
+		p3_set(&rec[i].sequence, start);
+}
+
+void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	struct p3_evq_tx *tx, struct p3_evq_rx *rx)
 {
 	struct p3_event_record *rec = p3_get(&ring->rec);
-	/* Store a sequence that is older than those of this queue's events, and that no
-	 * reader of an earlier queue waits for. */
-	for (uint32_t i = 0; i < n; i++)
-		p3_set(&rec[i].sequence, start);
 	p3_release(&ring->head, start); /* EVQ.3 */
 	p3_set(&ring->tail, start);
 	p3_set(&ring->lost, 0);
@@ -34,18 +38,6 @@ static void format_at(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	if (p3_acquire(&rx->late))
 		share_from_the_start(rx);
 	p3_release(&rx->name, P3_EVQ_FIRST); /* EVQ.5 */
-}
-
-void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t life,
-	struct p3_evq_tx *tx, struct p3_evq_rx *rx)
-{
-	format_at(ring, n, P3_EVQ_START + (life << P3_EVQ_LIVES), tx, rx);
-}
-
-void p3_evq_reformat(
-	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx)
-{
-	format_at(ring, n, p3_get(&ring->head) + n, tx, rx);
 }
 
 void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)

@@ -163,21 +163,27 @@ static inline uint64_t p3_evq_bytes(uint32_t n)
 #define P3_EVQ_FIRST 1u /* name of a queue after p3_evq_format */
 
 /*
- * Set up a queue.  The caller passes a zeroed, line-aligned ring whose rec points to
- * p3_evq_bytes(n) of line-aligned memory; n is a power of two.  life differs each time
- * that heads are taken from new memory: event numbers of different lives differ, so a
- * reader that has slept since takes no event of the new queue.
- */
-void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t life,
-	struct p3_evq_tx *tx, struct p3_evq_rx *rx);
-
-/*
- * Set up the ring of a retired queue of the same n again; its records may be elsewhere.
- * Numbers continue where the retired queue stopped: a reader that has slept since finds
+ * Return the number before the first event of a ring's next queue, of n events.  In a
+ * zeroed ring, which no queue has had, it depends on life, which differs each time that
+ * heads are taken from new memory.  Numbers of a later queue of the ring, with the same
+ * n, continue where the retired one stopped.  So a reader that has slept since finds
  * neither its event nor its head.
  */
-void p3_evq_reformat(
-	struct p3_evq_ring *ring, uint32_t n, struct p3_evq_tx *tx, struct p3_evq_rx *rx);
+static inline uint64_t p3_evq_start(
+	const struct p3_evq_ring *ring, uint32_t n, uint64_t life)
+{
+	return p3_get(&ring->tail) ? p3_get(&ring->head) + n
+				   : P3_EVQ_START + (life << P3_EVQ_LIVES);
+}
+
+/* Prepare the records of a queue that is to start at this number.  Only this function
+ * takes a time that grows with n: the caller holds no lease. */
+void p3_evq_blank(struct p3_event_record *rec, uint32_t n, uint64_t start);
+
+/* Set up a queue.  The caller passes a line-aligned ring whose rec points to n prepared
+ * records; n is a power of two. */
+void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
+	struct p3_evq_tx *tx, struct p3_evq_rx *rx);
 
 /*
  * End the queue.  After the return no reader takes an event from its ring or writes to

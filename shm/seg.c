@@ -339,14 +339,16 @@ bool p3_seg_is_resident(const void *at, uint64_t len)
 
 /* Drop a mapping.  A signal handler that has interrupted the lock's holder cannot wait
  * for the lock, and leaves the mapping. */
-void p3_seg_unmap(void *base, uint64_t len)
+bool p3_seg_unmap(void *base, uint64_t len)
 {
 	if (!enter())
-		return;
+		return false;
 	struct range *r = find_base(base);
-	if (r && r->len == len && r->refs && --r->refs == 0)
+	bool mapped = r && r->len == len && r->refs;
+	if (mapped && --r->refs == 0)
 		clear_range(r);
 	leave();
+	return mapped;
 }
 
 /* ---- single pages of many segments, side by side ---- */

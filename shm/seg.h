@@ -116,8 +116,9 @@ int p3_seg_map_page(int fd, uint64_t off, const void **at_out);
  * that, until another page takes the place. */
 void p3_seg_unmap_page(const void *at);
 
-/* End a mapping of a peer's segment. */
-void p3_seg_unmap(void *base, uint64_t len);
+/* End a mapping of a segment, whose pages read as zeros then.  Return false if there is
+ * no such mapping. */
+bool p3_seg_unmap(void *base, uint64_t len);
 /* Destroy a segment of this process, and close its descriptor. */
 void p3_seg_destroy(struct p3_seg *seg);
 

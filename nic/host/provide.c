@@ -67,7 +67,7 @@ static void retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 		return;
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
 		p3_evq_retire(&eq->rx, p3_self_number());
-		p3_host_ring_free(n, eq->tx.ring, eq->n, life);
+		p3_host_ring_free(n, eq->tx.ring, eq->tx.rec, eq->n, life);
 	}
 	FAULT_POINT("queue.unreclaimed");
 	c.eq.dead = with_unreclaimed(n, dead);
@@ -94,12 +94,12 @@ int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)
 static int eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint64_t life = p3_get(&n->life);
-	c->eq.ring = p3_host_ring(n, c->eq.n);
+	c->eq.ring = p3_host_ring(n, c->eq.n, &c->eq.rec, &c->eq.start);
 	if (!c->eq.ring)
 		return p3_get(&n->closing) ? PTL_NI_INVALID : PTL_NO_SPACE;
 	int rc = p3_call_inside(n, c);
 	if (rc != PTL_OK)
-		p3_host_ring_free(n, c->eq.ring, c->eq.n, life);
+		p3_host_ring_free(n, c->eq.ring, c->eq.rec, c->eq.n, life);
 	return rc;
 }
 

@@ -17,10 +17,7 @@ int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 	eq->n = c->eq.n;
 	eq->owed = 0;
 	p3_set(&eq->handler, c->eq.handler);
-	if (p3_get(&c->eq.ring->tail))
-		p3_evq_reformat(c->eq.ring, c->eq.n, &eq->tx, &eq->rx);
-	else
-		p3_evq_format(c->eq.ring, c->eq.n, p3_get(&n->life), &eq->tx, &eq->rx);
+	p3_evq_format(c->eq.ring, c->eq.n, c->eq.start, &eq->tx, &eq->rx);
 	eq->nic = n;
 	eq->tx.on_lost = p3_why_lost;
 	c->handle_out = p3_obj_next_name(&eq->o);

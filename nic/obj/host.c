@@ -9,16 +9,20 @@
  *
  * Extents of freed records are split and merged, so that they serve rings of any size,
  * and chunks.  Heads of rings are kept by size and serve nothing else (shm/evq.h); chunks
- * belong to a table and are never freed.
+ * belong to a table and are never freed.  Records of a large ring have a file of their
+ * own, where there is room for one more: their memory goes back to the kernel when the
+ * queue ends, and delayed readers find zero pages there.
  */
 #include "nic/obj/host.h"
 
+#include "shm/fd.h"
 #include "shm/footprint.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define FIRST_HEADS 64u /* number of heads made at first; four pages */
+#define FIRST_HEADS 64u     /* number of heads made at first; four pages */
+#define P3_LARGE    P3_HUGE /* bytes of records with a file of their own */
 
 static int create(struct p3_nic *n)
 {
@@ -258,33 +262,81 @@ static struct p3_evq_ring *get_head(struct p3_nic *n, uint32_t records)
 	return n->new_heads++;
 }
 
-static struct p3_evq_ring *get_ring(struct p3_nic *n, uint32_t records)
+/* A head that serves no ring yet, and its segment's life and page size. */
+struct head {
+	struct p3_evq_ring *ring;
+	uint64_t life, start, page;
+};
+
+static struct head take_head(struct p3_nic *n, uint32_t records)
 {
-	struct p3_evq_ring *ring = get_head(n, records);
-	struct p3_event_record *rec = ring ? get(n, bytes_of_records(records)) : NULL;
-	if (rec)
-		p3_release(&ring->rec, rec);
-	else if (ring)
-		keep_head(n, ring, records);
-	return rec ? ring : NULL;
+	pthread_mutex_lock(&n->arena_lock);
+	struct head h = {.ring = get_head(n, records),
+		.life = p3_get(&n->life),
+		.page = n->host_seg[0].page};
+	if (h.ring)
+		h.start = p3_evq_start(h.ring, records, h.life);
+	pthread_mutex_unlock(&n->arena_lock);
+	return h;
 }
 
-struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records)
+/* Return the prepared records of a large ring, in a file of their own, or NULL.  This is
+ * slow, since each page is touched: the caller holds no lock. */
+static struct p3_event_record *large_records(const struct head *h, uint32_t records)
+{
+	struct p3_seg seg;
+	int fell_back;
+	uint64_t len = p3_evq_bytes(records);
+	enum p3_huge_policy huge = h->page == P3_PAGE ? P3_HUGE_OFF : P3_HUGE_AUTO;
+	if (!h->ring || len < P3_LARGE ||
+		p3_seg_create("p3-queue", len, len, huge, &seg, &fell_back) != 0)
+		return NULL;
+	p3_fd_close(seg.fd);
+	p3_evq_blank(seg.base, records, h->start);
+	return seg.base;
+}
+
+/* Give the head its records, large ones or else some of the arena's.  Return NULL if
+ * there are none, or if the host segment has been dropped meanwhile. */
+static struct p3_event_record *join(struct p3_nic *n, const struct head *h,
+	struct p3_event_record *rec, uint32_t records)
+{
+	if (!h->ring || h->life != p3_get(&n->life))
+		return NULL;
+	if (!rec && (rec = get(n, bytes_of_records(records))) != NULL)
+		p3_evq_blank(rec, records, h->start);
+	if (rec)
+		p3_release(&h->ring->rec, rec);
+	else
+		keep_head(n, h->ring, records);
+	return rec;
+}
+
+struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records,
+	struct p3_event_record **rec_out, uint64_t *start_out)
 {
 	int saved = errno;
+	const struct head h = take_head(n, records);
+	struct p3_event_record *large = large_records(&h, records);
 	pthread_mutex_lock(&n->arena_lock);
-	struct p3_evq_ring *ring = get_ring(n, records);
+	*rec_out = join(n, &h, large, records);
 	pthread_mutex_unlock(&n->arena_lock);
+	if (large && !*rec_out)
+		(void)p3_seg_unmap(large, p3_evq_bytes(records));
+	*start_out = h.start;
 	errno = saved;
-	return ring;
+	return *rec_out ? h.ring : NULL;
 }
 
-void p3_host_ring_free(
-	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life)
+void p3_host_ring_free(struct p3_nic *n, struct p3_evq_ring *ring,
+	struct p3_event_record *rec, uint32_t records, uint64_t life)
 {
+	uint64_t len = p3_evq_bytes(records);
+	bool large = len >= P3_LARGE && p3_seg_unmap(rec, len);
 	pthread_mutex_lock(&n->arena_lock);
 	if (life == p3_get(&n->life)) {
-		give(n, p3_get(&ring->rec), bytes_of_records(records));
+		if (!large)
+			give(n, rec, bytes_of_records(records));
 		keep_head(n, ring, records);
 	}
 	pthread_mutex_unlock(&n->arena_lock);

@@ -14,13 +14,14 @@
 int p3_host_create(struct p3_nic *n);
 /* Return zeroed memory in the host segment, or NULL if there is none. */
 void *p3_host_alloc(struct p3_nic *n, uint64_t len);
-/* Return a ring of this number of records, or NULL.  If the ring was used before, its
- * sequence numbers continue (p3_evq_reformat()); if not, its tail is 0. */
-struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records);
+/* Return a ring of this number of records, or NULL, and the records, prepared for a queue
+ * that starts at *start_out (p3_evq_format()). */
+struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records,
+	struct p3_event_record **rec_out, uint64_t *start_out);
 /* Free a ring that no thread takes from any more.  life is a value of n->life that was
  * read while the ring was in use. */
-void p3_host_ring_free(
-	struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records, uint64_t life);
+void p3_host_ring_free(struct p3_nic *n, struct p3_evq_ring *ring,
+	struct p3_event_record *rec, uint32_t records, uint64_t life);
 void p3_host_drop(struct p3_nic *n);
 /* Exchange the list of freed queues whose places are in use yet: add more to it, or, with
  * NULL, take all away.  Return the list as it was before. */

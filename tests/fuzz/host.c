@@ -762,7 +762,7 @@ static void give_ring(struct p3_cmd *c, struct input *in)
 {
 	c->eq.n = 1u << in_below(in, 7);
 	c->eq.handler = PTL_EQ_HANDLER_NONE;
-	c->eq.ring = p3_host_ring(rig.nic, c->eq.n);
+	c->eq.ring = p3_host_ring(rig.nic, c->eq.n, &c->eq.rec, &c->eq.start);
 	if (!c->eq.ring)
 		abort();
 }
@@ -943,7 +943,7 @@ static void retire(struct p3_eq *dead, uint64_t life)
 	struct p3_cmd c = {.op = P3_OP_EQ_RECLAIM};
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
 		p3_evq_retire(&eq->rx, p3_self_number());
-		p3_host_ring_free(rig.nic, eq->tx.ring, eq->n, life);
+		p3_host_ring_free(rig.nic, eq->tx.ring, eq->tx.rec, eq->n, life);
 	}
 	c.eq.dead = dead;
 	(void)p3_nic_do(rig.nic, &c);
@@ -983,7 +983,7 @@ static void eq_done(struct host_gift *g, int rc)
 	if (made && rc == PTL_OK)
 		eq_keep(c->handle_out);
 	else if (made)
-		p3_host_ring_free(rig.nic, c->eq.ring, c->eq.n, g->life);
+		p3_host_ring_free(rig.nic, c->eq.ring, c->eq.rec, c->eq.n, g->life);
 	else if (rc == PTL_OK)
 		retire(c->eq.dead, g->life);
 }

@@ -426,6 +426,43 @@ static void wait_for_messages(ptl_handle_ni_t ni, uint64_t n)
 	}
 }
 
+/* Return the KiB of shared memory that this process has touched, of any page size. */
+static uint64_t shared_kib(void)
+{
+	char line[200];
+	uint64_t kib = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+	CHECK(f != NULL);
+	while (fgets(line, sizeof line, f))
+		if (strncmp(line, "RssShmem:", 9) == 0 ||
+			strncmp(line, "HugetlbPages:", 13) == 0)
+			kib += strtoull(strchr(line, ':') + 1, NULL, 10);
+	fclose(f);
+	return kib;
+}
+
+/* The memory of large queues is there while they live, and no longer. */
+NODES_CASE(memory_of_large_queues_is_given_back, 1)
+{
+	UNUSED_ARGS;
+	enum { LARGE = 1 << 18, KIB = LARGE / 8 };
+	uint64_t before = shared_kib();
+	for (unsigned i = 0; i < 3; i++) {
+		ptl_handle_eq_t eq[2] = {eq_new(ni, LARGE), eq_new(ni, LARGE)};
+		unsigned char *buf = node_alloc(8);
+		ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, 0, eq[1]));
+		CHECK(shared_kib() - before >= 2 * KIB);
+		CHECK_OK(PtlEQFree(eq[0]));
+		CHECK(shared_kib() - before < KIB + KIB / 2);
+		CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
+		expect(eq[1], PTL_EVENT_SEND_START);
+		expect(eq[1], PTL_EVENT_SEND_END);
+		CHECK_OK(PtlMDUnlink(md));
+		CHECK_OK(PtlEQFree(eq[1]));
+		CHECK(shared_kib() - before < KIB / 2);
+	}
+}
+
 enum { SETS = 5, TURNS = 60 };
 
 /* Fill the queues of `sets` pairs, and poll the pairs in turns. */
@@ -739,6 +776,7 @@ int main(void)
 		cmocka_unit_test(poll_finds_the_queue_with_the_event),
 		cmocka_unit_test(poll_does_not_starve_a_queue),
 		cmocka_unit_test(polls_of_other_queues_starve_no_queue),
+		cmocka_unit_test(memory_of_large_queues_is_given_back),
 		cmocka_unit_test(handler_sees_each_event_once),
 		cmocka_unit_test(free_ends_the_waits_on_a_queue),
 		cmocka_unit_test(free_leaves_descriptors_without_a_queue),

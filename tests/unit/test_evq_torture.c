@@ -204,7 +204,8 @@ struct rig {
 static void rig_init(struct rig *r, uint32_t n, bool paced, bool alone, uint64_t ns)
 {
 	*r = (struct rig){.ring = r->ring};
-	p3_evq_format(r->ring, n, 0, &r->writer.tx, &r->rx);
+	p3_evq_blank(p3_get(&r->ring->rec), n, P3_EVQ_START);
+	p3_evq_format(r->ring, n, P3_EVQ_START, &r->writer.tx, &r->rx);
 	r->writer.until = p3_now_ns() + ns;
 	r->writer.most = UINT64_MAX;
 	r->writer.paced = paced;
