@@ -1,21 +1,171 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The start of the library's threads. */
 #include "shm/worker.h"
+#include "shm/forked.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define FIRST_NAP_NS 1000000
+#define NAP_NS       100000000
+
+P3_PROCESS_LOCK(lock)    /* guards all below */
+static unsigned created; /* threads, from their creation to their end */
+static unsigned workers; /* threads that are between start and end of run_worker() */
+static bool watching;
+static sigset_t mask_of_program; /* of the thread whose end began the watch */
+
+static void begin_anew(void)
+{
+	created = workers = 0;
+	watching = false;
+}
+
+P3_IN_FORKED_CHILD(begin_anew)
+
+struct start {
+	void *(*run)(void *);
+	void *arg;
+};
+
+static void count(int more_created, int more_workers)
+{
+	pthread_mutex_lock(&lock);
+	created += (unsigned)more_created;
+	workers += (unsigned)more_workers;
+	pthread_mutex_unlock(&lock);
+}
+
+static void *run_worker(void *arg)
+{
+	const struct start start = *(struct start *)arg;
+	free(arg);
+	count(0, 1);
+	void *result = start.run(start.arg);
+	count(-1, -1);
+	return result;
+}
+
+static int create(pthread_t *thread_out, void *(*run)(void *), void *arg)
+{
+	sigset_t all, old;
+	struct start *start = malloc(sizeof *start);
+	if (!start)
+		return -ENOMEM;
+	*start = (struct start){run, arg};
+	count(1, 0);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int rc = pthread_create(thread_out, NULL, run_worker, start);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc) {
+		count(-1, 0);
+		free(start);
+	}
+	return -rc;
+}
+
+/* ---- the end of a process whose first thread has ended ---- */
+
+/*
+ * A process ends when its last thread does.  The library's threads would keep one for
+ * ever whose first thread has ended by pthread_exit(), and no thread would take its
+ * signals.  So the end of a thread that has started some of them begins a watch, which
+ * ends the process when no other threads than the library's are left.
+ */
+
+/* Return true if the first thread has ended, and there are `others` threads beside it.
+ * The kernel counts a first thread that has ended until all others have. */
+static bool is_left_with(unsigned others)
+{
+	char text[512], state = 0;
+	unsigned threads = 0;
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+	if (fd >= 0)
+		close(fd);
+	text[len < 0 ? 0 : len] = 0;
+	const char *behind_name = strrchr(text, ')');
+	return behind_name &&
+	       sscanf(behind_name,
+		       ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+		       "%*s %u",
+		       &state, &threads) == 2 &&
+	       state == 'Z' && threads == others + 1;
+}
+
+/* While no worker begins or ends, look whether only workers are left.  Return false at
+ * the end of the watch: this thread is the only worker. */
+static bool go_on_watching(bool *left_out)
+{
+	pthread_mutex_lock(&lock);
+	watching = created > 1;
+	*left_out = watching && workers == created && is_left_with(workers);
+	bool go_on = watching;
+	pthread_mutex_unlock(&lock);
+	return go_on;
+}
+
+static void *watch(void *arg)
+{
+	bool left;
+	struct timespec nap = {.tv_nsec = FIRST_NAP_NS};
+	(void)prctl(PR_SET_NAME, "p3end");
+	while (go_on_watching(&left)) {
+		if (left) {
+			pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL);
+			exit(0); /* as the last thread of a program does */
+		}
+		(void)nanosleep(&nap, NULL);
+		nap.tv_nsec = nap.tv_nsec < NAP_NS / 2 ? 2 * nap.tv_nsec : NAP_NS;
+	}
+	return arg;
+}
+
+/* At the end of a thread that has started workers. */
+static void begin_watch(void *arg)
+{
+	pthread_t thread;
+	(void)arg;
+	pthread_mutex_lock(&lock);
+	bool begin = created && !watching;
+	if (begin)
+		pthread_sigmask(SIG_SETMASK, NULL, &mask_of_program);
+	watching |= begin;
+	pthread_mutex_unlock(&lock);
+	if (begin && create(&thread, watch, NULL) == 0)
+		pthread_detach(thread);
+}
+
+static pthread_key_t starter;
+static bool has_key;
+
+__attribute__((constructor)) static void make_key(void)
+{
+	has_key = pthread_key_create(&starter, begin_watch) == 0;
+}
+
+__attribute__((destructor)) static void drop_key(void)
+{
+	if (has_key)
+		(void)pthread_key_delete(starter);
+}
 
 int p3_worker_start(pthread_t *thread_out, void *(*run)(void *), void *arg)
 {
-	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int rc = pthread_create(thread_out, NULL, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -rc;
+	if (has_key)
+		(void)pthread_setspecific(starter, &workers);
+	return create(thread_out, run, arg);
 }
 
 /* The kernel's sched_attr, which libc does not declare. */

@@ -2,7 +2,10 @@
 /*
  * worker - threads of the library in a program's process
  *
- * Any thread may call this; there is no state.
+ * Any thread may call this.  The state is the number of these threads, under a lock: when
+ * the first thread of the process and all other threads of the program have ended, the
+ * process ends, as it would without the library's threads (exit status 0, handlers of
+ * atexit() and signals that are pending included).
  */
 #ifndef P3_SHM_WORKER_H
 #define P3_SHM_WORKER_H
