@@ -120,6 +120,8 @@ static void *watch(void *arg)
 {
 	bool left;
 	struct timespec nap = {.tv_nsec = FIRST_NAP_NS};
+	int state;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	(void)prctl(PR_SET_NAME, "p3end");
 	while (go_on_watching(&left)) {
 		if (left) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * last - processes whose first thread ends by pthread_exit, with a Portals interface or a
- * CCI endpoint: they go on while the program has a thread, then end as without libportals,
- * and a signal that is pending by then is taken
+ * last - processes whose first thread ends by pthread_exit, with a Portals interface or
+ * a CCI endpoint: they go on while the program has a thread, then end as without
+ * libportals, and a signal that is pending by then is taken
  */
 #include <cci.h>
 #include <portals3.h>
