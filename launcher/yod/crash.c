@@ -14,6 +14,7 @@
 #define USES_PID "/proc/sys/kernel/core_uses_pid"
 #define NAME_LEN 200
 #define COMM_LEN 15 /* bytes of a process's name */
+
 /* Return true if the signal tells of an error in the program itself. */
 static bool is_crash(int sig)
 {

@@ -17,10 +17,9 @@
 #include <sys/resource.h>
 
 /* Descriptors of yod that the start of a job takes, and those of each node: its lifeline,
- * its process, and four files of memory.  Pipes for output take more. */
-#define FDS_OF_YOD   14
+ * its process, and four files of memory.  Pipes for output take two more. */
+#define FDS_OF_YOD   17
 #define FDS_OF_NODE  6u
-#define FDS_OF_PIPES 4
 #define UNKNOWN      UINT64_MAX
 
 #define HUGEPAGES    "/sys/kernel/mm/hugepages/hugepages-2048kB/"
@@ -32,7 +31,7 @@ uint64_t p3_plan_yod_fds(const struct p3_opt *opt, uint32_t n, bool agent)
 {
 	bool pipes = opt->tag || agent;
 	uint64_t each = FDS_OF_NODE + (pipes ? 2 : 0) + (opt->stats ? 1 : 0);
-	return n * each + FDS_OF_YOD + (pipes ? FDS_OF_PIPES : 0);
+	return n * each + FDS_OF_YOD;
 }
 
 /* A number of bytes as text. */

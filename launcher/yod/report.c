@@ -82,7 +82,7 @@ static int say_cannot(const char *path, int rc)
 	return rc;
 }
 
-int p3_report_start(uint32_t jid, uint32_t nodes, pid_t *pid_out)
+int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out)
 {
 	char path[4096] = "ptlstat", job[12];
 	char brief[] = "--brief", why[] = "why", *argv[] = {path, why, job, NULL, NULL};
@@ -90,7 +90,7 @@ int p3_report_start(uint32_t jid, uint32_t nodes, pid_t *pid_out)
 	if (nodes > P3_REPORT_NODES)
 		argv[3] = brief;
 	int rc = find_beside("ptlstat", path, sizeof path);
-	rc = rc ? rc : run(path, argv, STDERR_FILENO, -1, pid_out);
+	rc = rc ? rc : run(path, argv, out, -1, pid_out);
 	return rc ? say_cannot(path, rc) : 0;
 }
 

@@ -19,9 +19,9 @@
 #define P3_REPORT_FD    3   /* ptlstat's socket to look through: --look-at */
 #define P3_REPORT_NODES 16u /* larger jobs: conclusions only */
 
-/* Start ptlstat for the job of this number; *pid_out is the child.  Return 0, or -errno
- * after an error line. */
-int p3_report_start(uint32_t jid, uint32_t nodes, pid_t *pid_out);
+/* Start ptlstat for the job of this number, which writes to out; *pid_out is the child.
+ * Return 0, or -errno after an error line. */
+int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out);
 
 /* Let ptlstat answer a question of yod about the job that is served at the other end of
  * the socket, and write it to out.  Return 0, or -errno after an error line. */

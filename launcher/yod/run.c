@@ -44,7 +44,16 @@
 #define SWEEP_MS 5000
 #define LOOK_FDS 64 /* descriptors for processes that look at the job, and the like */
 
-enum key { KEY_SIGNALS, KEY_GUARD, KEY_RDV, KEY_OUTPUT, KEY_ATTACH, KEY_AGENT, KEY_ASKS };
+enum key {
+	KEY_SIGNALS,
+	KEY_GUARD,
+	KEY_RDV,
+	KEY_OUTPUT,
+	KEY_ATTACH,
+	KEY_AGENT,
+	KEY_ASKS,
+	KEY_REPORT
+};
 
 enum life { UNBORN, RUNS, ENDED, REAPED };
 
@@ -86,6 +95,7 @@ struct run {
 	int64_t stopped_at;     /* time of a stop by TSTP; 0: not stopped */
 	int64_t drain_at;       /* time to give up the output */
 	pid_t report;           /* process of a running ptlstat why, or 0 */
+	int report_fd;          /* its output, or -1 */
 	int64_t report_at;      /* time to kill it */
 	int end_signal;         /* the signal that ends the job after the report, or 0 */
 	int64_t why_ms;         /* age at which a barrier is reported */
@@ -207,6 +217,12 @@ static void next_stage(struct run *r)
 		enter(r, r->stage, -1);
 }
 
+static int watch(int ep, int fd, enum key key)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = key};
+	return fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
 /* ---- the report ---- */
 
 static bool has_portals(const struct run *r)
@@ -220,13 +236,41 @@ static bool has_portals(const struct run *r)
 	return false;
 }
 
+/* Print the lines of the report that have come, behind yod's own earlier lines. */
+static void report_read(struct run *r)
+{
+	char lines[4096];
+	ssize_t n = 0;
+	while (r->report_fd >= 0 && (n = read(r->report_fd, lines, sizeof lines)) > 0)
+		p3_say_lines(lines, (size_t)n);
+	if (r->report_fd < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	close(r->report_fd);
+	r->report_fd = -1;
+}
+
+/* Run ptlstat, whose output comes through a pipe.  Return 0 or an error. */
+static int report_start(struct run *r)
+{
+	int to[2];
+	if (pipe2(to, O_CLOEXEC) || fcntl(to[0], F_SETFL, O_NONBLOCK))
+		return -errno;
+	int rc = p3_report_start(r->jid, r->opt->size, to[1], &r->report);
+	close(to[1]);
+	r->report_fd = to[0];
+	if (!rc)
+		rc = watch(r->ep, to[0], KEY_REPORT);
+	else
+		report_read(r);
+	return rc;
+}
+
 /* Start a report, unless one is under way.  Return true if a report is under way. */
 static bool report(struct run *r)
 {
 	if (r->report)
 		return true;
-	if (!r->opt->why_after_ms || !r->attach || !has_portals(r) ||
-		p3_report_start(r->jid, r->opt->size, &r->report))
+	if (!r->opt->why_after_ms || !r->attach || !has_portals(r) || report_start(r))
 		return false;
 	r->report_at = p3_now_ms() + P3_REPORT_MS;
 	return true;
@@ -255,6 +299,7 @@ static void see_report(struct run *r)
 	if (!r->report || !p3_reap_fate(r->report, &status))
 		return;
 	p3_reap_take(r->report);
+	report_read(r);
 	r->report = 0;
 	r->report_at = P3_NEVER;
 	end_after_report(r);
@@ -498,6 +543,9 @@ static void on_event(struct run *r, enum key key)
 	case KEY_ASKS:
 		p3_asks_step(r->asks);
 		return;
+	case KEY_REPORT:
+		report_read(r);
+		return;
 	}
 }
 
@@ -576,12 +624,6 @@ static void loop(struct run *r)
 }
 
 /* ---- starting ---- */
-
-static int watch(int ep, int fd, enum key key)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = key};
-	return fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
 
 /* Report a failed start.  Return yod's exit status. */
 static int say_no_start(
@@ -999,6 +1041,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->hosts_fd = -1;
 	r->why_ms = opt->why_after_ms;
 	r->reported_since = P3_NEVER;
+	r->report_fd = -1;
 	p3_domain_none(&r->domain);
 	r->place = place;
 	r->stage_at = r->slow_at = r->timeout_at = r->drain_at = r->report_at = P3_NEVER;

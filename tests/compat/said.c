@@ -2,8 +2,8 @@
 /*
  * said - a process that yod did not start has the identity that it is given: by the
  * environment, by the Set calls, on each interface; its job's id; five arguments for
- * PtlACEntry; a forked child has none until it is given one, whatever other threads of its
- * parent were doing
+ * PtlACEntry; a forked child has none until it is given one, whatever other threads of
+ * its parent were doing
  */
 #define PTL_ACENTRY_5ARGS
 #include <catamount/cnos_mpi_os.h>
@@ -375,12 +375,13 @@ int main(void)
 	a_child_waits_for_no_thread(false);
 	cnos_says_the_same();
 	ptl_handle_ni_t ni = enter();
-	a_child_waits_for_no_thread(true);
 	five_arguments_admit(ni);
 	a_child_is_nobody();
 	children_take_their_own_maps();
 	wrong_maps_are_told();
 	each_interface_knows(ni);
+	a_child_waits_for_no_thread(true);
+	the_environment_is_adopted();
 	CHECK(cnos_barrier() == 0 && PtlNIFini(ni) == PTL_OK);
 	PtlFini();
 	the_only_interface_knows();

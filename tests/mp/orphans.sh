@@ -114,12 +114,12 @@ names_the_deaf() { # kind, death, file
 }
 
 verdict() { # kind, death; those left in $dir/left
-	local cell=$dir/$1.$2 why= lines slow='SIGTERM has not ended ranks*'
+	local cell=$dir/$1.$2 why= lines slow='SIGTERM has not ended ranks'
 	grep -q "^$1\.$2\.\$" "$dir/left" && why=left,
 	[ "$(cat "$cell.status" 2>/dev/null)" = "$(status_of "$2")" ] ||
 		why=${why}status:$(cat "$cell.status" 2>/dev/null || echo none),
 	names_the_deaf "$1" "$2" "$cell.err" || why=${why}deaf,
-	lines=$(grep '^yod: ' "$cell.err" | grep -vc "^yod: $slow")
+	lines=$(grep '^yod: ' "$cell.err" | grep -Evc "^yod: ($slow|rank 1: no core file: )")
 	[ "$lines" = 1 ] || why=${why}lines:$lines,
 	grep -Eq "^yod: $(cause_of "$2")" "$cell.err" || why=${why}cause,
 	[ "$(ups)" = 3 ] || why=${why}output,

@@ -35,7 +35,8 @@ void *__libc_realloc(void *at, size_t n);
 void *__libc_memalign(size_t align, size_t n);
 void __libc_free(void *at);
 
-enum { ENTRIES = 3000, PUTS = 3000, QUEUES = 3, QUEUE_EVENTS = 1 << 16 };
+enum { ENTRIES = 3000, PUTS = 3000, QUEUES = 6 };
+enum { QUEUE_EVENTS = 1 << 13 }; /* larger queues have memory of their own */
 enum { BITS = 1, PID, WORD, SPARE, HUGE_LEN = 2 << 20, HUGE_PAGES = 2 };
 
 /* ---- the system ---- */
