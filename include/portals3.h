@@ -625,6 +625,11 @@ typedef enum { PTL_ACK_REQ = 0, PTL_NO_ACK_REQ = 1, PTL_NOACK_REQ = 1 } ptl_ack_
  * A program calls it before any other function.  Further calls succeed and store the same
  * number; they are not counted: one PtlFini undoes them all.  Initialises no interface.
  *
+ * A program that locks its memory calls mlockall before PtlInit (later, MCL_CURRENT brings
+ * in more than a gigabyte of unused pages).  After MCL_FUTURE the library locks the stacks
+ * of its threads, and its shared memory as it is used, but only where RLIMIT_MEMLOCK
+ * (ulimit -l) is unlimited; else that memory is not locked and does not count.
+ *
  * PTL_FAIL	the library cannot start (reported on stderr); never PTL_NO_INIT
  * PTL_SEGV	max_interfaces is NULL
  *

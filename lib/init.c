@@ -8,6 +8,7 @@
 #include "lib/runtime/runtime.h"
 #include "lib/users.h"
 #include "shm/log.h"
+#include "shm/pages.h"
 #include "shm/park.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ int PtlInit(int *max_interfaces)
 	if (!p3_is_up(node))
 		rc = init(node);
 	pthread_mutex_unlock(&node->call);
-	if (rc && rc != -EINVAL) /* -EINVAL has printed a line */
+	if (rc && rc != -EINVAL && !p3_pages_say_limit(rc)) /* -EINVAL has its line */
 		p3_error("PtlInit: %s; see ulimit -n, -u and -v", strerror(-rc));
 	p3_caller_restore(caller);
 	if (rc)

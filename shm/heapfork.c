@@ -4,6 +4,7 @@
 #include "shm/fd.h"
 #include "shm/kernel.h"
 #include "shm/layout.h"
+#include "shm/pages.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -63,7 +64,7 @@ static bool read_contents(int fd, char *to, uint64_t len)
 static void *private_memory(void *at, uint64_t len)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	return mmap(at, len, PROT_READ | PROT_WRITE,
+	return p3_pages_map(at, len, PROT_READ | PROT_WRITE,
 		flags | (at ? MAP_FIXED_NOREPLACE : 0), -1, 0);
 }
 
@@ -85,7 +86,7 @@ static bool may_be_private(const struct p3_heap *h, int prot)
 {
 	if (h->seg.page == P3_PAGE)
 		return true;
-	void *p = mmap(NULL, h->seg.len, prot, MAP_PRIVATE, h->seg.fd, 0);
+	void *p = p3_pages_map(NULL, h->seg.len, prot, MAP_PRIVATE, h->seg.fd, 0);
 	if (p != MAP_FAILED)
 		munmap(p, h->seg.len);
 	return p != MAP_FAILED;
@@ -103,7 +104,8 @@ static bool end_sharing(struct p3_heap *h)
 	if (!p3_heap_is_ours(h) || !may_be_private(h, prot))
 		return false;
 	p3_set(&h->mine, 1); /* HEAP.2 */
-	if (mmap(h->seg.base, h->seg.len, prot, flags, h->seg.fd, 0) != MAP_FAILED)
+	if (p3_pages_map(h->seg.base, h->seg.len, prot, flags, h->seg.fd, 0) !=
+		MAP_FAILED)
 		return true;
 	p3_set(&h->mine, 0);
 	return false;

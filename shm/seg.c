@@ -6,6 +6,7 @@
 #include "shm/forked.h"
 #include "shm/kernel.h"
 #include "shm/layout.h"
+#include "shm/pages.h"
 
 #include <errno.h>
 #include <linux/magic.h>
@@ -77,21 +78,11 @@ static uint64_t room_for(uint64_t len)
 	return p3_round_up(len, step);
 }
 
-/*
- * Call mmap() unseen by ThreadSanitizer, for which a new mapping is a write to the
- * whole range: a late thread may look at words of the former mapping.
- */
-static void *map_at(void *at, uint64_t len, int prot, int flags, int fd, uint64_t off)
-{
-	/* Whole words: the kernel takes the offset from the stack as one. */
-	return (void *)syscall(SYS_mmap, at, len, (long)prot, (long)flags, (long)fd, off);
-}
-
 /* Map zero pages, readable and writable, that use no memory until touched. */
 static void *blank(void *at, uint64_t len)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0);
-	return map_at(at, len, PROT_READ | PROT_WRITE, flags, -1, 0);
+	return p3_pages_map(at, len, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
 /*
@@ -111,7 +102,7 @@ static void *remote_blank(uint64_t len)
 	}
 	lowest -= len;
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	return map_at((void *)lowest, len, PROT_READ | PROT_WRITE, flags, -1, 0);
+	return p3_pages_map((void *)lowest, len, PROT_READ | PROT_WRITE, flags, -1, 0);
 }
 
 /* Map a new range of addresses, aligned to hugepages where len allows for them. */
@@ -226,7 +217,7 @@ static int map_fd(int fd, uint64_t len, int prot, enum use use, void **base_out)
 		return -ENOMEM;
 	r->len = len;
 	int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-	if (map_at(r->base, len, prot, flags, fd, 0) == MAP_FAILED) {
+	if (p3_pages_map(r->base, len, prot, flags, fd, 0) == MAP_FAILED) {
 		int rc = -errno;
 		clear_range(r); /* the failed call may have removed the former mapping */
 		return rc;
@@ -425,7 +416,8 @@ static int map_page(int fd, uint64_t off, const void **at_out)
 	if (!at)
 		return rc ? rc : -ENOMEM;
 	int flags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-	rc = map_at(at, P3_PAGE, PROT_READ, flags, fd, off) == MAP_FAILED ? -errno : 0;
+	rc = p3_pages_map(at, P3_PAGE, PROT_READ, flags, fd, off) == MAP_FAILED ? -errno
+										: 0;
 	if (!rc)
 		rc = p3_seg_reach(at, P3_PAGE);
 	if (rc) {

@@ -5,6 +5,7 @@
 #include "lib/job/launched.h"
 #include "shm/fd.h"
 #include "shm/log.h"
+#include "shm/pages.h"
 #include "shm/worker.h"
 
 #include <errno.h>
@@ -358,10 +359,11 @@ int p3_meet_join(struct p3_node *node, struct p3_nic *nic)
 	FAULT_POINT("meet.unmet");
 	rc = rc ? rc : p3_worker_start(&m->thread, p3_meet_thread, m);
 	if (rc) {
-		p3_error(
-			"the network interface cannot join the domain %s: %s; see ulimit "
-			"-n, and the space and rights of that directory",
-			m->place.path, strerror(-rc));
+		if (!p3_pages_say_limit(rc))
+			p3_error("the network interface cannot join the domain %s: %s; "
+				 "see ulimit -n, and the space and rights of that "
+				 "directory",
+				m->place.path, strerror(-rc));
 		m->nic = NULL;
 		p3_meet_close(&m->listen);
 		p3_meet_close(&m->wake);

@@ -182,8 +182,8 @@ void p3_meet_on_attach_error(struct p3_meeting *m, struct p3_peer_info *info, in
 		p3_nic_peer_down(m->nic, info);
 	} else if (first) {
 		p3_warn("node %u (process %u) cannot be attached: %s; messages to and "
-			"from it wait until it can (open files: ulimit -n; memory; "
-			"mappings: vm.max_map_count)",
+			"from it wait until it can (open files: ulimit -n; memory, after "
+			"mlockall: ulimit -l; mappings: vm.max_map_count)",
 			info->node, info->os_pid, strerror(-why));
 	}
 }

@@ -7,6 +7,7 @@
 #include "lib/node/heap.h"
 #include "shm/footprint.h"
 #include "shm/log.h"
+#include "shm/pages.h"
 
 #include <errno.h>
 #include <string.h>
@@ -147,7 +148,7 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		set_domain(node, &c);
 	c.nic_cpus = cpus(node, &node->nic_cpus) ? &node->nic_cpus : NULL;
 	rc = p3_nic_start(&c, nic_out);
-	if (rc && rc != -ENODEV) /* -ENODEV: the provider has its own line */
+	if (rc && rc != -ENODEV && !p3_pages_say_limit(rc)) /* -ENODEV has its line */
 		p3_error("the network interface cannot start: %s; check free memory, the "
 			 "limits of open files, file size and address space (ulimit -n, "
 			 "-f, -v) and, with PTL3_HUGEPAGES=on, free hugepages",

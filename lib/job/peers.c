@@ -136,8 +136,8 @@ static void on_attach_error(
 	set_missing(node, info->node, info->incarnation);
 	if (first)
 		p3_warn("node %u cannot be attached: %s; messages to and from it wait "
-			"until it can (open files: ulimit -n; memory; mappings: "
-			"vm.max_map_count)",
+			"until it can (open files: ulimit -n; memory, after mlockall: "
+			"ulimit -l; mappings: vm.max_map_count)",
 			info->node, strerror(-why));
 }
 

@@ -6,6 +6,7 @@
 #include "nic/cci/lose.h"
 #include "nic/cci/queue.h"
 #include "shm/atomics.h"
+#include "shm/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static struct p3_cci_endpoint *make(
 	struct p3_nic *n, const struct p3_cci_endpoint_conf *conf)
 {
 	struct plan p = plan_of(conf->max_send_size);
-	char *at = mmap(NULL, p.len, PROT_READ | PROT_WRITE,
+	char *at = p3_pages_map(NULL, p.len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (at == MAP_FAILED)
 		return NULL;

@@ -25,6 +25,7 @@
 #include "nic/wire/wire.h"
 #include "shm/fd.h"
 #include "shm/log.h"
+#include "shm/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -572,9 +573,9 @@ static int make_buffers(struct p3_far *far, uint32_t nnodes)
 {
 	far->fresh = P3_FAR_POSTED;
 	far->nbuffers = P3_FAR_POSTED + P3_FAR_BUFFERS + (P3_FAR_OWN + 1) * nnodes;
-	void *at =
-		mmap(NULL, far->nbuffers * sizeof *far->buffers, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = p3_pages_map(NULL, far->nbuffers * sizeof *far->buffers,
+		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		0);
 	if (at == MAP_FAILED)
 		return -ENOMEM;
 	far->buffers = at;

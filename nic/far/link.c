@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One end of a pair of nodes on different hosts. */
 #include "nic/far/link.h"
+#include "shm/pages.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -360,7 +361,7 @@ void p3_far_link_down(struct p3_far_link *l)
 /* The memory of a link is reserved at once, and takes pages as it is used. */
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far)
 {
-	void *at = mmap(NULL, sizeof(struct p3_far_link), PROT_READ | PROT_WRITE,
+	void *at = p3_pages_map(NULL, sizeof(struct p3_far_link), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (at == MAP_FAILED)
 		return NULL;

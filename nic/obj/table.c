@@ -3,6 +3,7 @@
 #include "nic/obj/table.h"
 
 #include "nic/obj/ni.h"
+#include "shm/pages.h"
 
 #include <errno.h>
 #include <string.h>
@@ -41,7 +42,7 @@ void p3_table_init(struct p3_table *t, uint32_t elem, char **chunk)
 static char *reserve(uint64_t len)
 {
 	int saved = errno;
-	void *at = mmap(
+	void *at = p3_pages_map(
 		NULL, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	errno = saved;
 	return at == MAP_FAILED ? NULL : at;

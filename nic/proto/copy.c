@@ -17,6 +17,7 @@
  * two; a block without a piece in use may be cut anew.
  */
 #include "nic/proto/copy.h"
+#include "shm/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ int p3_copy_start(struct p3_nic *n)
 	struct p3_copies *c = calloc(1, sizeof *c);
 	if (!c)
 		return -ENOMEM;
-	c->at = mmap(NULL, P3_COPIES_LEN, PROT_READ | PROT_WRITE,
+	c->at = p3_pages_map(NULL, P3_COPIES_LEN, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (c->at == MAP_FAILED) {
 		free(c);

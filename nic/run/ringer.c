@@ -169,7 +169,7 @@ static void warn_none(int why)
 {
 	p3_warn("no thread waits for the wire (%s): threads that sleep look at the wire "
 		"every 0.1 to 10 ms instead; check the limits of open files and of "
-		"threads (ulimit -n, -u)",
+		"threads (ulimit -n, -u; after mlockall also -l)",
 		strerror(why));
 }
 

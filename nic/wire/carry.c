@@ -4,6 +4,7 @@
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
 #include "nic/wire/wire.h"
+#include "shm/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -470,7 +471,7 @@ static void reset_words(struct p3_nic *n, struct p3_carry *c)
 
 int p3_carry_make(struct p3_nic *n, struct p3_carry *c)
 {
-	void *at = mmap(NULL, n->layout.seg_len, PROT_READ | PROT_WRITE,
+	void *at = p3_pages_map(NULL, n->layout.seg_len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	c->image = at == MAP_FAILED ? NULL : at;
 	return c->image ? 0 : -ENOMEM;

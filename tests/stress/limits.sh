@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Limits that the first rank of a job of two reaches at each stage of its life (lives.c):
-# descriptors, file size (SIGXFSZ), address space; and a kernel that refuses cross-memory
-# reads from some call on, reads little at a time, or binds no memory; and, on the
-# wire with faults, no room for a peer's lane while others are attached.
-# usage: limits.sh [descriptors|files|space|reads|numa|devshm|wire]...
+# descriptors, file size (SIGXFSZ), address space, locked memory; and a kernel that refuses
+# cross-memory reads from some call on, reads little at a time, or binds no memory; and, on
+# the wire with faults, no room for a peer's lane while others are attached.
+# usage: limits.sh [descriptors|files|space|memlock|reads|numa|devshm|wire]...
 
 bin=${STRESS_BIN:?where the programs are} yod=${P3_YOD:?}
 failures=0 jobs=0
@@ -59,6 +59,20 @@ space() {
 		says 'error: .*(Cannot allocate memory|temporarily unavailable)'
 	done
 	job 2 "$bin/stress_lives" as 3000
+}
+
+# After mlockall the stacks of the library's threads count.
+memlock() {
+	local caps
+	caps=0x$(sed -n 's/^CapPrm:[^0-9a-f]*//p' /proc/self/status)
+	if ! ((caps >> 14 & 1)); then
+		echo "skipped memlock: needs CAP_IPC_LOCK"
+		return
+	fi
+	job 2 "$bin/stress_lives" memlock 1
+	# shellcheck disable=SC2016
+	says 'error: .*`ulimit -l` allows [0-9]+ KiB'
+	says '^fine 0: .* [1-9][0-9]* told'
 }
 
 reads() {

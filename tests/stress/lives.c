@@ -3,8 +3,9 @@
  * lives - a job whose first rank runs out of a resource, at any call of its life: by
  * shim.c, or by a limit of its own
  *
- *	lives [nofile|fsize|as N]	N more descriptors than it has, files of N
- *					bytes, N MiB more of address space
+ *	lives [nofile|fsize|as|memlock N]	N more descriptors than it has, files of
+ *					N bytes, N MiB more of address space, N MiB more of
+ *					locked memory, where all memory is locked
  *
  * Three lives: PtlInit, PtlNIInit, queues, descriptors, verified puts and gets of all
  * kinds both ways, PtlFini.  A call may fail with its documented code; it is repeated,
@@ -14,10 +15,13 @@
 #include "../mp/mp.h"
 
 #include <dlfcn.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { LIVES = 3, EACH = 12, SMALL = 8, EAGER = 600, LONG = 50000, KINDS = 4 };
@@ -36,6 +40,29 @@ static struct {
 	unsigned reached; /* number of times that the limit was reached */
 } limit = {.what = -1};
 
+static rlim_t locked(void)
+{
+	char line[200];
+	unsigned long long kib = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && fgets(line, sizeof line, f))
+		(void)sscanf(line, "VmLck: %llu", &kib);
+	if (f)
+		fclose(f);
+	return kib << 10;
+}
+
+/* Lock all memory, also later one, and give up root's right to exceed the limit. */
+static void lock_all(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[2];
+	mp_check(mlockall(MCL_CURRENT | MCL_FUTURE) == 0, "mlockall");
+	mp_check(syscall(SYS_capget, &head, caps) == 0, "capget");
+	caps[0].effective &= ~(1u << CAP_IPC_LOCK);
+	mp_check(syscall(SYS_capset, &head, caps) == 0, "capset");
+}
+
 /* Return the resources in use; descriptors are numbered from 0. */
 static rlim_t used(void)
 {
@@ -48,6 +75,8 @@ static rlim_t used(void)
 	FILE *f = fopen("/proc/self/statm", "re");
 	mp_check(f && fscanf(f, "%lu", &pages) == 1, "no statm");
 	fclose(f);
+	if (limit.what == RLIMIT_MEMLOCK)
+		return locked();
 	return limit.what == RLIMIT_AS ? (rlim_t)pages * 4096 : 0;
 }
 
@@ -57,6 +86,8 @@ static void be_short(void)
 		return;
 	struct rlimit now = limit.was;
 	now.rlim_cur = used() + limit.least;
+	if (now.rlim_cur > now.rlim_max)
+		now.rlim_cur = now.rlim_max;
 	mp_check(setrlimit((unsigned)limit.what, &now) == 0, "setrlimit");
 }
 
@@ -66,11 +97,16 @@ static void set_limit(const char *what, const char *n)
 	const char *rank = getenv("PTL_MY_RID");
 	if (rank && strcmp(rank, "0") != 0)
 		return;
-	limit.what = !strcmp(what, "nofile")  ? RLIMIT_NOFILE
-		     : !strcmp(what, "fsize") ? RLIMIT_FSIZE
-					      : RLIMIT_AS;
-	limit.least = limit.what == RLIMIT_AS ? least << 20 : least;
+	limit.what = !strcmp(what, "nofile")    ? RLIMIT_NOFILE
+		     : !strcmp(what, "fsize")   ? RLIMIT_FSIZE
+		     : !strcmp(what, "memlock") ? RLIMIT_MEMLOCK
+						: RLIMIT_AS;
+	limit.least = limit.what == RLIMIT_AS || limit.what == RLIMIT_MEMLOCK
+			      ? least << 20
+			      : least;
 	mp_check(getrlimit((unsigned)limit.what, &limit.was) == 0, "getrlimit");
+	if (limit.what == RLIMIT_MEMLOCK)
+		lock_all();
 }
 
 static void enough(void)
@@ -82,6 +118,8 @@ static void enough(void)
 		relax();
 	if (limit.what >= 0)
 		setrlimit((unsigned)limit.what, &limit.was);
+	if (limit.what == RLIMIT_MEMLOCK)
+		(void)munlockall();
 	limit.reached++;
 }
 

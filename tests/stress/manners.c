@@ -16,6 +16,7 @@
  *		cancellation point
  *	refused	the same after the kernel has begun to refuse membarrier
  *	far	with much address space taken, differently in each rank
+ *	locked	all memory, also that of later mappings, is locked before PtlInit
  */
 #include "stress/streams.h"
 #include "shm/atomics.h"
@@ -36,6 +37,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -584,6 +586,53 @@ static void far(void)
 	busy(300);
 }
 
+/* ---- locked ---- */
+
+enum { MORE_KIB = 96 << 10, MORE_LOCKED_KIB = 512 << 10, LOCK_MOST = 1 << 30 };
+
+static unsigned long status_kib(const char *key)
+{
+	char line[200], form[32];
+	unsigned long kib = 0;
+	snprintf(form, sizeof form, "%s: %%lu", key);
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && fgets(line, sizeof line, f))
+		(void)sscanf(line, form, &kib);
+	if (f)
+		fclose(f);
+	mp_check(kib, "%s is unknown", key);
+	return kib;
+}
+
+/* Lock all memory, with a limit: without one the library's memory is locked and counts. */
+static void lock_all(void)
+{
+	struct rlimit most;
+	mp_check(getrlimit(RLIMIT_MEMLOCK, &most) == 0, "getrlimit");
+	if (most.rlim_cur > LOCK_MOST)
+		most.rlim_cur = LOCK_MOST;
+	mp_check(setrlimit(RLIMIT_MEMLOCK, &most) == 0, "setrlimit");
+	if (mlockall(MCL_CURRENT | MCL_FUTURE)) {
+		printf("# skipped: mlockall: %s\n", strerror(errno));
+		exit(77);
+	}
+}
+
+static void locked(void)
+{
+	lock_all();
+	unsigned long before = status_kib("VmRSS");
+	begin();
+	busy(100);
+	again();
+	fork_once(0);
+	busy(100);
+	unsigned long resident = status_kib("VmHWM"), counted = status_kib("VmLck");
+	mp_check(resident < before + MORE_KIB, "%lu KiB are resident, %lu before PtlInit",
+		resident, before);
+	mp_check(counted < before + MORE_LOCKED_KIB, "%lu KiB count as locked", counted);
+}
+
 /* ---- all ---- */
 
 int main(int argc, char **argv)
@@ -594,7 +643,8 @@ int main(int argc, char **argv)
 	} scenes[] = {{"signals", signals}, {"storm", storm}, {"forks", forks},
 		{"closed", closed}, {"swept", swept}, {"replaced", replaced},
 		{"moved", moved}, {"stack", stack}, {"pinned", pinned},
-		{"cancel", cancel}, {"refused", refused}, {"far", far}};
+		{"cancel", cancel}, {"refused", refused}, {"far", far},
+		{"locked", locked}};
 	const char *what = argc > 1 ? argv[1] : "";
 	bool found = false;
 	memset(all, true, sizeof all);

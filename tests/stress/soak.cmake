@@ -103,6 +103,9 @@ if(NOT P3_SANITIZE MATCHES thread)
 endif()
 # AddressSanitizer reports the stack that a cancelled thread has left as its own error.
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
+  # Of the tools' shadow memory all pages would be locked.
+  soak_job(locked 60 2 manners locked)
+  set_tests_properties(stress_locked PROPERTIES SKIP_RETURN_CODE 77)
   soak_job(stack 60 3 manners stack)
   soak_job(cancel 60 3 manners cancel)
   foreach(mode lease dedicated park)
