@@ -625,10 +625,10 @@ typedef enum { PTL_ACK_REQ = 0, PTL_NO_ACK_REQ = 1, PTL_NOACK_REQ = 1 } ptl_ack_
  * A program calls it before any other function.  Further calls succeed and store the same
  * number; they are not counted: one PtlFini undoes them all.  Initialises no interface.
  *
- * A program that locks its memory calls mlockall before PtlInit (later, MCL_CURRENT brings
- * in more than a gigabyte of unused pages).  After MCL_FUTURE the library locks the stacks
- * of its threads, and its shared memory as it is used, but only where RLIMIT_MEMLOCK
- * (ulimit -l) is unlimited; else that memory is not locked and does not count.
+ * A program that locks its memory calls mlockall before PtlInit (later, MCL_CURRENT
+ * brings in more than a gigabyte of unused pages).  After MCL_FUTURE the stacks of the
+ * library's threads are locked.  Its own mappings are locked as they are used where
+ * RLIMIT_MEMLOCK (ulimit -l) is unlimited; else they are not locked and do not count.
  *
  * PTL_FAIL	the library cannot start (reported on stderr); never PTL_NO_INIT
  * PTL_SEGV	max_interfaces is NULL

@@ -12,7 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Bytes that a node locks without fail: stacks of its threads, and its tables. */
+/* MiB that a node locks in any case: stacks of its threads, of usual size, and tables. */
 #define P3_LOCKED_MIB 64u
 
 /* ThreadSanitizer takes a new mapping that it sees for a write to the whole range, and a
@@ -117,7 +117,7 @@ bool p3_pages_say_limit(int rc)
 	if (over)
 		p3_error("the program has locked its future memory (mlockall with "
 			 "MCL_FUTURE), and `ulimit -l` allows %llu KiB in all; the "
-			 "library needs up to %u MiB more than the program: raise "
+			 "library needs about %u MiB more than the program: raise "
 			 "`ulimit -l`, or call mlockall without MCL_FUTURE",
 			(unsigned long long)(most >> 10), P3_LOCKED_MIB);
 	return over;

@@ -3,9 +3,9 @@
  * lives - a job whose first rank runs out of a resource, at any call of its life: by
  * shim.c, or by a limit of its own
  *
- *	lives [nofile|fsize|as|memlock N]	N more descriptors than it has, files of
- *					N bytes, N MiB more of address space, N MiB more of
- *					locked memory, where all memory is locked
+ *	lives [nofile|fsize|as|memlock N]	N more descriptors than it has, files
+ *					of N bytes, N MiB more of address space,
+ *					N MiB more of memory when all is locked
  *
  * Three lives: PtlInit, PtlNIInit, queues, descriptors, verified puts and gets of all
  * kinds both ways, PtlFini.  A call may fail with its documented code; it is repeated,

@@ -604,7 +604,7 @@ static unsigned long status_kib(const char *key)
 	return kib;
 }
 
-/* Lock all memory, with a limit: without one the library's memory is locked and counts. */
+/* Lock all memory, with a limit: without one the library's memory counts, too. */
 static void lock_all(void)
 {
 	struct rlimit most;
