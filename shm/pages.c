@@ -86,17 +86,15 @@ static void *grow(void *at, uint64_t len, int prot, int flags, int fd, uint64_t 
 
 void *p3_pages_map(void *at, uint64_t len, int prot, int flags, int fd, uint64_t off)
 {
-	void *p = MAP_FAILED;
 	int saved = errno;
-	if (len <= P3_PAGE)
-		return map(at, len, prot, flags, fd, off);
-	bool filled = are_filled();
-	if (filled)
-		p = grow(at, len, prot, flags, fd, off);
-	if (p == MAP_FAILED && (!filled || errno == EINVAL)) /* hugepages before 5.16 */
+	/* Short mappings are not worth the question. */
+	bool growing = len >= P3_HUGE && are_filled();
+	void *p = growing ? grow(at, len, prot, flags, fd, off)
+			  : map(at, len, prot, flags, fd, off);
+	if (p == MAP_FAILED && growing && errno == EINVAL) /* hugepages before 5.16 */
 		p = map(at, len, prot, flags, fd, off);
-	if (p == MAP_FAILED && !filled && errno == EAGAIN) /* MCL_ONFAULT */
-		p = grow(at, len, prot, flags, fd, off);
+	else if (p == MAP_FAILED && !growing && errno == EAGAIN && len > P3_PAGE)
+		p = grow(at, len, prot, flags, fd, off); /* the limit of locked memory */
 	if (p != MAP_FAILED)
 		errno = saved;
 	return p;

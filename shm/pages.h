@@ -18,11 +18,11 @@
 #include <stdint.h>
 
 /*
- * Map as mmap() does, with the same arguments and the same errors, but bring no page in
- * (before Linux 5.16, hugepages come in after mlockall).  With MAP_FIXED the former
- * mapping is there until the new one is: a thread that reads the range meanwhile reads
- * one or the other.  After an error the range may be unmapped.  ThreadSanitizer does not
- * see the mapping.
+ * Map as mmap() does, with the same arguments and the same errors.  A mapping of P3_HUGE
+ * bytes or more brings no page in (before Linux 5.16, of hugepages it does after
+ * mlockall).  With MAP_FIXED the former mapping is there until the new one is: a thread
+ * that reads the range meanwhile reads one or the other.  After an error the range may be
+ * unmapped.  ThreadSanitizer does not see the mapping.
  */
 void *p3_pages_map(void *at, uint64_t len, int prot, int flags, int fd, uint64_t off);
 
