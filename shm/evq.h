@@ -317,8 +317,10 @@ static inline bool p3_evq_expect(const struct p3_evq_rx *q, const p3_a64 *name_a
 	const struct p3_evq_ring *ring =
 		(void *)((uintptr_t)q + p3_acquire(&q->where)); /* EVQ.5 */
 	uint64_t head = p3_acquire(&ring->head),
-		 mask = p3_acquire(&ring->mask);                /* EVQ.5 */
-	next_out->rec = p3_acquire(&ring->rec) + (head & mask); /* EVQ.5 */
+		 mask = p3_acquire(&ring->mask);           /* EVQ.5 */
+	uintptr_t rec = (uintptr_t)p3_acquire(&ring->rec); /* EVQ.5 */
+	/* The pointer may be any word, or NULL, unless the name fits. */
+	next_out->rec = (void *)(rec + (head & mask) * sizeof *next_out->rec);
 	next_out->head = head;
 	return p3_likely(p3_acquire(name_at) == name); /* EVQ.5 */
 }
