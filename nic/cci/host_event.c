@@ -123,7 +123,7 @@ static P3_RARE void end_left(
 	struct p3_nic *n, const struct p3_cci_endpoint *ep, struct p3_mailbox *mailbox)
 {
 	count_brief(n, ep, 1);
-	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, false, mailbox);
+	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, 0, mailbox);
 }
 
 /* Make progress after a look in vain.  Return the event that it brings, or NULL. */

@@ -123,8 +123,8 @@ static P3_HOT void count(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 	p3_send_count(ni, length);
 }
 
-/* Post SEND_END. */
-static P3_HOT void post(struct p3_nic *n, const struct p3_pending *t)
+/* Post SEND_END.  Return the news. */
+static P3_HOT uint32_t post(struct p3_nic *n, const struct p3_pending *t)
 {
 	const struct p3_move *m = &t->move;
 	struct p3_eq *eq = t->md->sink.eq;
@@ -132,6 +132,7 @@ static P3_HOT void post(struct p3_nic *n, const struct p3_pending *t)
 	p3_send_describe(n, m, t->md, m->offset, m->length, n->next_link++,
 		PTL_EVENT_SEND_END, &e->words);
 	p3_event_show(eq, e, PTL_EVENT_SEND_END);
+	return eq->news;
 }
 
 static P3_HOT bool ask(
@@ -158,10 +159,9 @@ static P3_HOT bool ask(
 			length);
 	send(p, t, m);
 	count(n, p3_ni_of(n, &md->o), kind == P3_REQ_GET ? 0 : length);
-	if (kind == P3_REQ_PUT)
-		post(n, t);
+	uint32_t posted = kind == P3_REQ_PUT ? post(n, t) : 0;
 	FAULT_POINT("command.executed");
-	p3_lease_leave_to(n, p, kind == P3_REQ_PUT);
+	p3_lease_leave_to(n, p, posted);
 	p3_call_end(n);
 	return true;
 }

@@ -64,7 +64,7 @@ static P3_HOT void p3_brief_leave(struct p3_nic *n, enum p3_op op)
 	/* The same as p3_mbx_any(), so that one branch tests both words. */
 	uint32_t posted = p3_get(&mailbox->head) ^ P3_MBX_NONE; /* MBX.4 */
 	if (p3_unlikely(posted | p3_get(&n->parked)))
-		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, false, mailbox);
+		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, 0, mailbox);
 	p3_call_end(n);
 }
 

@@ -150,21 +150,21 @@ static P3_HOT void count(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 	p3_send_count(ni, length);
 }
 
-/* Post SEND_END.  Return false if the descriptor has no queue for it. */
-static P3_HOT bool post(struct p3_nic *n, const struct p3_ni *ni, const struct p3_move *m,
-	const struct p3_md *md, uint64_t offset, uint64_t length)
+/* Post SEND_END.  Return the news, or 0 if the descriptor has no queue for it. */
+static P3_HOT uint32_t post(struct p3_nic *n, const struct p3_ni *ni,
+	const struct p3_move *m, const struct p3_md *md, uint64_t offset, uint64_t length)
 {
 	uint32_t link = n->next_link++;
 	if (md->odd & (P3_ODD_QUEUE | P3_ODD_ENDS))
-		return false;
+		return 0;
 	struct p3_eq *eq = p3_eq_of_sink(&md->sink);
 	if (p3_unlikely(!eq))
-		return false;
+		return 0;
 	struct p3_event_record *e = p3_event_begin(eq);
 	p3_send_describe_from(
 		n, ni, m, md, offset, length, link, PTL_EVENT_SEND_END, &e->words);
 	p3_event_show(eq, e, PTL_EVENT_SEND_END);
-	return true;
+	return eq->news;
 }
 
 P3_SPREAD
@@ -182,7 +182,7 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 		return p3_brief_turn_back(n);
 	struct p3_ni *ni = p3_ni_of(n, &md->o);
 	count(n, ni, length);
-	bool posted = post(n, ni, m, md, offset, length);
+	uint32_t posted = post(n, ni, m, md, offset, length);
 	FAULT_POINT("command.executed");
 	p3_lease_leave_to(n, p, posted);
 	p3_call_end(n);

@@ -256,7 +256,7 @@ static inline int poll_all(struct p3_nic *n, const uint64_t *handles, uint32_t n
 /* End a call whose peek has found nothing, but a parked thread or a command. */
 static P3_RARE int end_left(struct p3_nic *n, struct p3_mailbox *mailbox)
 {
-	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, false, mailbox);
+	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, 0, mailbox);
 	return end(n, PTL_EQ_EMPTY);
 }
 

@@ -475,6 +475,58 @@ NODES_CASE(a_message_wakes_the_threads_that_it_concerns, 2)
 	sync_nodes();
 }
 
+/* ---- threads that wait for an event of another thread's put ---- */
+
+/* Count a thread that sleeps for events of this queue, and that nothing wakes. */
+static void count_sleeper(ptl_handle_eq_t eq, uint32_t one)
+{
+	unsigned bit = (unsigned)__builtin_ctz(p3_news_of_queue(eq));
+	p3_add32(&nic()->sleepers[bit], one);
+	p3_add32(&nic()->parked, one);
+}
+
+/* Put, and return true if this wakes the threads that sleep for its SEND_END before the
+ * call returns. */
+static bool put_wakes(
+	ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t eq, ptl_ack_req_t ack)
+{
+	count_sleeper(eq, 1);
+	uint32_t news = p3_get(&nic()->news);
+	CHECK_OK(put_to(ni, md, 1, PT, 0, ack));
+	bool woken = p3_get(&nic()->news) != news;
+	count_sleeper(eq, (uint32_t)-1);
+	expect(eq, PTL_EVENT_SEND_END);
+	return woken;
+}
+
+/* Puts with an ACK let the target keep up.  The NIC thread may execute some of the puts,
+ * and wake later. */
+NODES_CASE(a_put_wakes_the_threads_that_wait_for_its_end, 2)
+{
+	UNUSED_ARGS;
+	char *at = (char *)node_alloc(SHORT);
+	ptl_handle_eq_t eq[QUEUES];
+	for (unsigned i = 0; i < QUEUES; i++)
+		eq[i] = eq_new(ni, 8);
+	post_md(ni, PT, 0, md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[0]));
+	sync_nodes();
+	for (unsigned i = 0; i < 2 * QUEUES * MESSAGES && rank == 1; i++)
+		expect(eq[0], PTL_EVENT_PUT_END);
+	for (unsigned i = 0; i < QUEUES && rank == 0; i++) {
+		ptl_handle_md_t md =
+			bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, eq[i]));
+		unsigned woken = 0, with_ack = 0;
+		for (unsigned k = 0; k < MESSAGES; k++) {
+			woken += put_wakes(ni, md, eq[i], PTL_NOACK_REQ);
+			with_ack += put_wakes(ni, md, eq[i], PTL_ACK_REQ);
+			expect(eq[i], PTL_EVENT_ACK);
+		}
+		CHECK(is_dedicated() || woken > MESSAGES / 2);
+		CHECK(is_dedicated() || with_ack > MESSAGES / 2);
+	}
+	sync_nodes();
+}
+
 /* ---- handlers of queues ---- */
 
 static int which_now, which_seen;
@@ -525,6 +577,7 @@ int main(void)
 		cmocka_unit_test(short_waits_sleep),
 		cmocka_unit_test(waits_sleep_at_once_beside_programs_that_compute),
 		cmocka_unit_test(a_message_wakes_the_threads_that_it_concerns),
+		cmocka_unit_test(a_put_wakes_the_threads_that_wait_for_its_end),
 	};
 	return RUN_CASES(cases);
 }
