@@ -525,6 +525,7 @@ int p3_output_start(struct p3_output *o)
 	int rc = 0;
 	for (uint32_t k = 0; k < o->ports && !rc; k++)
 		rc = p3_sink_start(&o->port[k].sink);
+	port_pump(o, own_port(o)); /* lines of before */
 	return rc;
 }
 
