@@ -594,6 +594,7 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	whole &= say_lost(a) && !(a->output && p3_output_is_lost(a->output));
 	if (a->stats)
 		p3_stats_print(a->stats);
+	loop(a); /* until the lines are written, or a signal comes */
 	close_parts(a);
 	return status || whole ? status : P3_STATUS_YOD;
 }

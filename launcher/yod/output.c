@@ -50,7 +50,6 @@ struct stream {
 
 struct port {
 	struct p3_sink sink;
-	bool of_nodes;   /* the sink's buffer has bytes of nodes */
 	uint32_t open;   /* stream whose line has no newline yet, or NO_STREAM */
 	uint32_t holder; /* stream whose long line is incomplete: the others wait */
 	uint32_t next;   /* stream that has the first turn next time */
@@ -189,7 +188,6 @@ static void emit(struct port *p, uint32_t i, const char *data, uint32_t len, boo
 {
 	if (p->open != i && !plain)
 		append_tag(p, i);
-	p->of_nodes = true;
 	append(&p->sink, data, len);
 	p->open = data[len - 1] == '\n' ? NO_STREAM : i;
 }
@@ -360,7 +358,6 @@ static void timer_expired(struct p3_output *o)
 static void sink_done(struct p3_output *o, struct port *p)
 {
 	p3_sink_collect(&p->sink);
-	p->of_nodes &= p->sink.busy;
 	if (p->sink.err)
 		port_break(o, p);
 }
@@ -549,10 +546,10 @@ void p3_output_ended(struct p3_output *o, uint32_t rank)
 
 bool p3_output_is_done(const struct p3_output *o)
 {
-	if (o->open_n)
+	if (o->open_n || p3_backlog_len(&o->own))
 		return false;
 	for (uint32_t k = 0; k < o->ports; k++)
-		if (o->port[k].of_nodes)
+		if (o->port[k].sink.busy)
 			return false;
 	for (uint32_t i = 0; i < 2 * o->ranks; i++)
 		if (o->stream[i].len)

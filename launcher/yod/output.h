@@ -60,15 +60,15 @@ void p3_output_step(struct p3_output *out);
  * seconds. */
 void p3_output_ended(struct p3_output *out, uint32_t rank);
 
-/* Return true if all pipes are at their end and all output of nodes is written. */
+/* Return true if all pipes are at their end, and all output and own lines are written. */
 bool p3_output_is_done(const struct p3_output *out);
 
 /* Return true if output could not be written although there is a reader; a line said
  * so. */
 bool p3_output_is_lost(const struct p3_output *out);
 
-/* Wait until yod's own lines are written, while their reader takes some every 10 s (in a
- * hurry every 0.5 s), and free the output, unless a write is still under way.  From here
+/* Wait for own lines that are not written yet, while their reader takes some every 10 s
+ * (in a hurry every 0.5 s), and free the output, unless a write is still under way.  From here
  * on p3_say() writes by itself, as before p3_output_create(). */
 void p3_output_close(struct p3_output *out, bool hurry);
 

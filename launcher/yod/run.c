@@ -1065,10 +1065,13 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	bool whole = p3_tracefile_close(r->trace);
 	if (r->output && p3_output_is_lost(r->output))
 		whole = false;
-	if (agent)
+	if (agent) {
 		end_agent(r);
-	else if (r->stats)
-		p3_stats_print(r->stats);
+	} else {
+		if (r->stats)
+			p3_stats_print(r->stats);
+		loop(r); /* until the lines are written, or a signal comes */
+	}
 	close_parts(r);
 	return status || whole ? status : P3_STATUS_YOD;
 }

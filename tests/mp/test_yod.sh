@@ -546,6 +546,19 @@ case_paused_pager() {
 	resume_pager
 	wait $pager_pid
 	same "status of an interrupted job" 130 $status
+	start_paused -sz 2 --stats true
+	# pause: longer than yod waits at its end in a hurry, or after a failed start
+	sleep 11
+	resume_pager
+	ends
+	wait $pager_pid
+	same "statistics that a pager shows late" "0 4" "$status $(grep -c '^yod: ' "$dir/err")"
+	start_paused -sz 2 --stats sh -c 'touch "$0.$PTL_MY_RID"' "$dir/ended"
+	patiently 10 test -e "$dir/ended.0" -a -e "$dir/ended.1"
+	interrupt_all $pid 5
+	ends
+	resume_pager
+	wait $pager_pid
 }
 
 case_tag_grandchild() {
