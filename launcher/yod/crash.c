@@ -4,9 +4,9 @@
 #include "launcher/yod/say.h"
 
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,16 +36,17 @@ static void read_line(const char *path, char line[NAME_LEN])
 		fclose(f);
 }
 
-/* Append the text that the kernel puts in place of %c; "*" for a time and the like, so
- * that a shell finds the file. */
+/* Append the text that the kernel puts in place of %c; "*" for a time, a thread and the
+ * like, so that a shell finds the file. */
 static size_t expand(char *at, size_t room, char c, const char *argv0, pid_t pid)
 {
 	const char *slash = strrchr(argv0, '/');
-	if (strchr("pPiI", c))
+	int most = c == 'e' ? COMM_LEN : NAME_LEN / 2 - 1;
+	if (c == 'p')
 		return (size_t)snprintf(at, room, "%d", (int)pid);
 	if (c == 'e' || c == 'f')
 		return (size_t)snprintf(
-			at, room, "%.*s", COMM_LEN, slash ? slash + 1 : argv0);
+			at, room, "%.*s", most, slash ? slash + 1 : argv0);
 	return (size_t)snprintf(at, room, c == '%' ? "%%" : "*");
 }
 
@@ -68,19 +69,28 @@ static void name_core(
 		snprintf(core + n, NAME_LEN - n, ".%d", (int)pid);
 }
 
-void p3_crash_say(const struct p3_prog *prog, uint32_t rank, pid_t pid, int status)
+static void say_no_core(uint32_t rank, bool agent, const char *pattern)
 {
-	char pattern[NAME_LEN], core[NAME_LEN];
-	if (!WIFSIGNALED(status) || !is_crash(WTERMSIG(status)))
-		return;
-	if (!WCOREDUMP(status)) {
-		p3_say("rank %u: no core file: give `ulimit -c unlimited` in the shell "
-		       "before "
-		       "yod, and gdb then shows where it crashed",
-			rank);
-		return;
-	}
-	read_line(PATTERN, pattern);
+	struct rlimit most;
+	bool allowed = !getrlimit(RLIMIT_CORE, &most) && most.rlim_cur;
+	if (allowed)
+		p3_say("rank %u: no core file, although ulimit -c allows one here; see "
+		       "that the kernel can write it to its place, which is '%s' "
+		       "(kernel.core_pattern)",
+			rank, pattern);
+	else
+		p3_say("rank %u: no core file: %s, and gdb then shows where it crashed",
+			rank,
+			agent ? "raise the limit of core files on this host "
+				"(limits.conf(5))"
+			      : "give `ulimit -c unlimited` in the shell before yod");
+}
+
+/* Print the line for a rank that has left a core. */
+static void say_core(
+	const struct p3_prog *prog, uint32_t rank, pid_t pid, const char *pattern)
+{
+	char core[NAME_LEN];
 	if (strstr(pattern, "systemd-coredump")) {
 		p3_say("rank %u: coredumpctl info %d shows where it crashed", rank,
 			(int)pid);
@@ -95,4 +105,18 @@ void p3_crash_say(const struct p3_prog *prog, uint32_t rank, pid_t pid, int stat
 	p3_say("rank %u: gdb -batch -ex bt '%s' %s%s%s shows where it crashed", rank,
 		prog->argv[0], prog->dir && *core != '/' ? prog->dir : "",
 		prog->dir && *core != '/' ? "/" : "", core);
+}
+
+bool p3_crash_say(
+	const struct p3_prog *prog, uint32_t rank, pid_t pid, int status, bool agent)
+{
+	char pattern[NAME_LEN];
+	if (!WIFSIGNALED(status) || !is_crash(WTERMSIG(status)))
+		return false;
+	read_line(PATTERN, pattern);
+	if (WCOREDUMP(status))
+		say_core(prog, rank, pid, pattern);
+	else
+		say_no_core(rank, agent, pattern);
+	return true;
 }

@@ -102,6 +102,7 @@ struct run {
 	int64_t reported_since; /* begin of the last barrier that was reported */
 	bool hurry;   /* aborted by a signal: do not wait long for readers of output */
 	bool decided; /* status is final */
+	bool crash_said;
 	int status;
 	struct rank rank[];
 };
@@ -376,19 +377,26 @@ static const struct p3_prog *prog_of(const struct run *r, uint32_t i)
 	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
 }
 
-static void node_failed(struct run *r, uint32_t i, int status)
+static void say_failure(struct run *r, uint32_t i, int status)
 {
 	char how[100];
-	bool first = !r->decided;
-	if (r->stage != GOING || r->agent)
-		return;
 	decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	p3_reap_describe(how, sizeof how, status);
 	p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
 		r->opt->keep_going ? "the others go on" : "ending the job");
-	if (first)
-		p3_crash_say(prog_of(r, i), i, r->rank[i].pid, status);
-	if (!r->opt->keep_going)
+}
+
+/* An agent leaves all to yod but the line about a core, which is on this host. */
+static void node_failed(struct run *r, uint32_t i, int status)
+{
+	if (r->stage != GOING)
+		return;
+	if (!r->agent)
+		say_failure(r, i, status);
+	if (!r->crash_said)
+		r->crash_said =
+			p3_crash_say(prog_of(r, i), i, r->rank[i].pid, status, r->agent);
+	if (!r->agent && !r->opt->keep_going)
 		end_job(r);
 }
 

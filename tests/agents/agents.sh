@@ -144,6 +144,15 @@ case_one_fails() {
 	nothing_left 3
 }
 
+# The host of a rank that crashes tells how to find where that was, once.
+case_crash() {
+	run --hosts a,b -sz 4 sh -c 'ulimit -c 0; [ $PTL_MY_RID -lt 2 ] || kill -SEGV $$; sleep 300'
+	same "status, and lines" "139 2" "$status $(wc -l <"$dir/err")"
+	says '^yod: rank [23] \(pid [0-9]+ on b\) killed by signal 11 .*; ending the job$'
+	says '^yod: b: rank [23]: no core file'
+	nothing_left 3
+}
+
 case_directory() {
 	cat >"$dir/rsh" <<-EOF
 		#!/bin/sh

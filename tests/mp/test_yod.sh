@@ -27,7 +27,7 @@ case_exit_status() {
 	run -sz 2 sh -c 'ulimit -c 0; kill -SEGV $$'
 	same status 139 $status
 	same lines 2 "$(wc -l <"$dir/err")"
-	says '^yod: rank [01]: no core file: give `ulimit -c unlimited` in the shell before yod'
+	says '^yod: rank [01]: no core file'
 	nothing_left 1
 }
 
