@@ -27,6 +27,24 @@ static bool is_same(const char *a, const char *b)
 	}
 }
 
+/* Keep the shorter one of each two times of two texts that are equal otherwise. */
+static void keep_least_times(char **text, const char *other)
+{
+	struct ptl_text t = {.n = 0};
+	for (const char *a = *text, *b = other; *a;) {
+		const char *rest_a = skip_time(a), *rest_b = skip_time(b);
+		bool less = rest_b > b && strtod(b + 1, NULL) < strtod(a + 1, NULL);
+		const char *from = less ? b : a, *rest = less ? rest_b : rest_a;
+		ptl_add(&t, "%.*s", rest > from ? (int)(rest - from) : 1, from);
+		a = rest_a + (rest_a == a);
+		b = rest_b + (rest_b == b);
+	}
+	char *least = strdup(t.s);
+	if (least)
+		free(*text);
+	*text = least ? least : *text;
+}
+
 static struct ptl_line *find(const struct ptl_lines *l, bool conclusion, const char *text)
 {
 	for (uint32_t i = 0; i < l->n; i++)
@@ -52,7 +70,9 @@ void ptl_lines_add(struct ptl_lines *l, bool conclusion, uint32_t node, uint32_t
 {
 	struct ptl_line *line =
 		l->apart && !conclusion ? NULL : find(l, conclusion, text);
-	if (!line)
+	if (line)
+		keep_least_times(&line->text, text);
+	else
 		line = append(l, conclusion, text);
 	l->failed |= !line;
 	if (!line || p3_ranks_has(&line->nodes, node))
@@ -75,11 +95,16 @@ static void tell(const struct ptl_line *line,
 	void (*print)(void *arg, bool conclusion, const char *text), void *arg)
 {
 	struct ptl_text t = {.n = 0};
-	for (const char *at = line->text; *at; at++)
+	bool in_time = false;
+	for (const char *at = line->text; *at; at++) {
+		in_time ^= *at == *PTL_TIME;
 		if (*at == *PTL_NODE)
 			add_nodes(&t, line);
 		else if (*at != *PTL_TIME)
 			ptl_add(&t, "%c", *at);
+		else if (!in_time && line->n > 1)
+			ptl_add(&t, " or more");
+	}
 	print(arg, line->conclusion, t.s);
 }
 

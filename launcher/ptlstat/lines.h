@@ -4,7 +4,8 @@
  *
  * A text has the mark PTL_NODE in place of the node that it is about, and a PTL_TIME
  * before and behind each time.  Texts that are equal but for their times become one line,
- * with the times of the first one and the ranks of all: "each of nodes 1-63 waits ...".
+ * with the ranks of all and the shortest times: "each of nodes 1-63 waits ... since 5.0 s
+ * or more".
  *
  * ptlstat's only thread calls these functions; the state is struct ptl_lines, which
  * begins as zeros.

@@ -84,7 +84,8 @@ STOPPED = r'stopped \(SIGSTOP; kill -CONT \d+ lets it go on\)'
 SCENES = {
     ('stopped', 4): [rf'node 2 is {STOPPED}, and has not come to the barrier; '
                      r'3 nodes wait for it: 0, 1 and 3',
-                     r'each of nodes 0-1,3: waits in PtlXBarrier since .* s; has not come: 2'],
+                     r'each of nodes 0-1,3: waits in PtlXBarrier since [0-9.]+ s or more; '
+                     r'has not come: 2'],
     ('barrier', 3): [r'node 1 computes outside of Portals, and has not come to the '
                      r'barrier; 2 nodes wait for it: 0 and 2'],
     ('event', 3): [r'node 0 waits for an event that no node has sent, and has not come to '
