@@ -728,7 +728,7 @@ function compiling(package, start) {
 		start "\n.Ed\n.Pp\nWithout pkg\\-config:\n.Fl l Ns " (package == "cci" ? "cci" : "portals") " .\n" \
 		"With the static library, add what\n.Dl pkg-config --static --libs " package "\n" \
 		"prints.\nIf libportals is installed below a folder DIR of yours, set\n" \
-		".Ev PKG_CONFIG_PATH No = DIR/lib/pkgconfig\nfirst, and link with\n" \
+		".Ev PKG_CONFIG_PATH Ns No =DIR/lib/pkgconfig\nfirst, and link with\n" \
 		".Fl Wl,-rpath,DIR/lib .\nCMake: find_package(Portals3), target Portals3::portals.\n"
 }
 

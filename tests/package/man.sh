@@ -143,6 +143,11 @@ for page in man1/*.1; do
 		complain "$page: no synopsis, or no options"
 done
 
+# Settings stand as a shell takes them.
+for page in portals3 cci; do
+	man -l man7/$page.7 | grep -q ' PKG_CONFIG_PATH=DIR/lib/pkgconfig ' || complain "$page(7): no setting of PKG_CONFIG_PATH"
+done
+
 # Each reference of a page names a page that exists, and SEE ALSO names the calls of the comment.
 references() { # print "page reference" for each
 	grep -HoE '^\.Xr [^ ]+ [0-9]|^\.BR [^ ]+ \([0-9]\)' man[137]/* |
