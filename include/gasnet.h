@@ -246,8 +246,6 @@ const char *gasnet_ErrorDesc(int code);
 
 /* ---- job control ----------------------------------------------------------- G 2.2 */
 
-/* The modes' libraries have functions of different names. */
-
 /*
  * gasnet_init - become a node of the job					G 2.2.1
  *
