@@ -119,7 +119,7 @@ verdict() { # kind, death; those left in $dir/left
 	[ "$(cat "$cell.status" 2>/dev/null)" = "$(status_of "$2")" ] ||
 		why=${why}status:$(cat "$cell.status" 2>/dev/null || echo none),
 	names_the_deaf "$1" "$2" "$cell.err" || why=${why}deaf,
-	lines=$(grep '^yod: ' "$cell.err" | grep -Evc "^yod: ($slow|rank 1: no core file: )")
+	lines=$(grep '^yod: ' "$cell.err" | grep -Evc "^yod: ($slow|rank 1: .* where it crashed)")
 	[ "$lines" = 1 ] || why=${why}lines:$lines,
 	grep -Eq "^yod: $(cause_of "$2")" "$cell.err" || why=${why}cause,
 	[ "$(ups)" = 3 ] || why=${why}output,
