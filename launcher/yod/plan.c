@@ -17,9 +17,11 @@
 #include <sys/resource.h>
 
 /* Descriptors of yod that the start of a job takes, and those of each node: its lifeline,
- * its process, and four files of memory.  Pipes for output take two more. */
+ * its process, and four files of memory.  Pipes for output take more, and so does a file,
+ * folder or domain that an option names. */
 #define FDS_OF_YOD   17
 #define FDS_OF_NODE  6u
+#define FDS_OF_PIPES 1
 #define UNKNOWN      UINT64_MAX
 
 #define HUGEPAGES    "/sys/kernel/mm/hugepages/hugepages-2048kB/"
@@ -30,8 +32,12 @@ enum { HUGE_AUTO, HUGE_ON, HUGE_OFF }; /* in the order of shm/conf.c */
 uint64_t p3_plan_yod_fds(const struct p3_opt *opt, uint32_t n, bool agent)
 {
 	bool pipes = opt->tag || agent;
+	bool files[] = {opt->trace, opt->domain, opt->output_dir};
 	uint64_t each = FDS_OF_NODE + (pipes ? 2 : 0) + (opt->stats ? 1 : 0);
-	return n * each + FDS_OF_YOD;
+	uint64_t once = FDS_OF_YOD + (pipes ? FDS_OF_PIPES : 0);
+	for (size_t i = 0; i < sizeof files / sizeof files[0] && !agent; i++)
+		once += files[i];
+	return n * each + once;
 }
 
 /* A number of bytes as text. */
