@@ -86,6 +86,7 @@ struct p3_nic {
 					      * kernel marks the header's owner */
 	struct robust_list robust_entry;     /* the only entry of that list */
 	p3_a32 stop;
+	p3_a64 nic_drained; /* passes of that thread among drained, written by it */
 	struct p3_nic *next_kept;
 
 	/* ---- obj/: memory of the host segments; arena_lock guards it (any) ---- */

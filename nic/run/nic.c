@@ -144,6 +144,7 @@ static void reset_run(struct p3_nic *n)
 	p3_set(&n->alive, 0);
 	p3_set(&n->closing, 0);
 	p3_set(&n->drained, 0);
+	p3_set(&n->nic_drained, 0);
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->watcher, 0);
 	p3_set(&n->hogged_until, 0);

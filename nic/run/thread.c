@@ -51,7 +51,6 @@
 struct nic_thread {
 	struct p3_nic *n;
 	uint64_t drained;   /* value at the last tick */
-	uint64_t own;       /* passes of this thread that found no work */
 	uint64_t hosts;     /* looks of hosts when the window began */
 	uint64_t window_ns; /* begin of the window */
 	uint32_t quiet;     /* consecutive ticks without news */
@@ -92,11 +91,12 @@ static uint64_t drained(struct p3_nic *n)
 	return p3_get(&n->drained) - p3_get(&n->cci.brief_looks);
 }
 
-/* Run one pass, and count it in t->own if it has found no work. */
+/* Run one pass, and count it in nic_drained if it has found no work. */
 static bool pass(struct nic_thread *t)
 {
 	bool worked = p3_pass_run(t->n);
-	t->own += !worked; /* n->drained counts the same pass */
+	if (!worked)
+		p3_count(&t->n->nic_drained, 1); /* n->drained counts the same pass */
 	return worked;
 }
 
@@ -119,7 +119,8 @@ static bool run_passes(struct nic_thread *t)
 			 p3_waiter_turn(&idle, &n->idle) != P3_IDLE_SPIN)
 			break;
 	}
-	t->own -= want != P3_WANT_NONE; /* a host looked: one pass counts as the host's */
+	if (want != P3_WANT_NONE) /* a host looked: one pass counts as the host's */
+		p3_count(&n->nic_drained, (uint64_t)-1);
 	p3_set(&n->lease.want, P3_WANT_NONE);
 	t->drained = drained(n);
 	return worked;
@@ -229,7 +230,7 @@ static void begin_window(struct nic_thread *t, uint64_t hosts)
  */
 static bool hosts_poll(struct nic_thread *t)
 {
-	uint64_t hosts = drained(t->n) - t->own;
+	uint64_t hosts = drained(t->n) - p3_get(&t->n->nic_drained);
 	bool poll =
 		(int64_t)(hosts - t->hosts) > P3_FEW_PASSES; /* or counts overlapped */
 	if (p3_now_ns() - t->window_ns > t->n->tick_ns)
@@ -283,7 +284,7 @@ static void stay_asleep(struct nic_thread *t)
 	struct p3_nic *n = t->n;
 	bool again = true;
 	t->quiet = 0;
-	begin_window(t, drained(n) - t->own);
+	begin_window(t, drained(n) - p3_get(&n->nic_drained));
 	while (again) {
 		bool rung = doze(t) || sleep_until_rung(t);
 		/* Stop sleeping here if hosts poll: while the doorbell is armed, each

@@ -267,11 +267,10 @@ static void mirror(struct p3_nic *n, struct wait *w)
 		p3_mirror_gauges(n, P3_LEASE_FREE);
 }
 
-/* Return the number of looks for messages, mostly of host threads: the NIC thread looks
- * once or twice while it holds the lease, or a few times more if it finds a message. */
+/* Return the number of looks of host threads that found no message. */
 static uint64_t looks_of_hosts(struct p3_nic *n)
 {
-	return p3_get(&n->drained) - 2 * p3_get(&n->count[P3_C_LEASE_NIC]);
+	return p3_get(&n->drained) - p3_get(&n->nic_drained);
 }
 
 /* Return true if this thread's next sleep is a nap.  A poster has to see to its command
