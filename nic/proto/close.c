@@ -5,6 +5,7 @@
 #include "nic/generic/take.h"
 #include "nic/match/ahead.h"
 #include "nic/match/match.h"
+#include "nic/obj/host.h"
 #include "nic/obj/eq.h"
 #include "nic/obj/md.h"
 #include "nic/obj/me.h"
@@ -265,7 +266,9 @@ void p3_close_all(struct p3_nic *n)
 		ni->bucket = NULL;
 		ni->ac = NULL;
 	}
-	for (struct p3_eq *eq = c.eq.dead; eq; eq = eq->next_dead)
+	for (struct p3_eq *eq = c.eq.dead; eq; eq = eq->next_dead) {
 		p3_evq_retire(&eq->rx, p3_self_number());
+		p3_host_ring_free(n, eq->tx.ring, eq->tx.rec, eq->n, p3_get(&n->life));
+	}
 	(void)p3_eq_reclaim(n, &c);
 }

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define PT      5
@@ -186,6 +187,7 @@ static void own(struct end *e, ptl_handle_ni_t ni, ptl_handle_ni_t second)
 	unsigned char *bytes = mmap(
 		NULL, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(bytes != MAP_FAILED);
+	memset(bytes, 1, MOST); /* only bytes that are in memory are read */
 	ptl_handle_eq_t eq = eq_new(second, 16);
 	ptl_handle_md_t md = bind_md(second, md_of(bytes, MOST, 0, eq));
 	ptl_process_id_t to = id_of(ni, 1);

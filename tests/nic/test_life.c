@@ -13,6 +13,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -1645,10 +1647,40 @@ HAND_CASE(queues_freed_while_the_interface_closes_leave_their_places, 1)
 	check_places();
 }
 
+/* ---- large queues ---- */
+
+/* Return the number of files of event records that are mapped. */
+static unsigned mapped_queues(void)
+{
+	char line[400];
+	unsigned n = 0;
+	FILE *f = fopen("/proc/self/maps", "r");
+	CHECK(f != NULL);
+	while (fgets(line, sizeof line, f))
+		n += strstr(line, "memfd:p3-queue") != NULL;
+	fclose(f);
+	return n;
+}
+
+HAND_CASE(fini_gives_the_memory_of_large_queues_back, 1)
+{
+	UNUSED_ARGS;
+	for (unsigned life = 0; life < 3; life++) {
+		ptl_handle_ni_t mine = node_ni();
+		for (unsigned i = 0; i < 3; i++)
+			(void)eq_new(mine, 1 << 15);
+		CHECK_EQ(mapped_queues(), 3);
+		CHECK_OK(PtlNIFini(mine));
+		CHECK_EQ(mapped_queues(), 0);
+	}
+	(void)node_ni();
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(interface_works_again_after_fini),
+		cmocka_unit_test(fini_gives_the_memory_of_large_queues_back),
 		cmocka_unit_test(queues_of_each_life_count_from_elsewhere),
 		cmocka_unit_test(peer_is_new_after_its_fini),
 		cmocka_unit_test(put_of_one_who_leaves_at_once_arrives),

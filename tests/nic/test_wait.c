@@ -507,7 +507,7 @@ NODES_CASE(a_put_wakes_the_threads_that_wait_for_its_end, 2)
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq[QUEUES];
 	for (unsigned i = 0; i < QUEUES; i++)
-		eq[i] = eq_new(ni, 8);
+		eq[i] = eq_new(ni, 2 * QUEUES * MESSAGES);
 	post_md(ni, PT, 0, md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[0]));
 	sync_nodes();
 	for (unsigned i = 0; i < 2 * QUEUES * MESSAGES && rank == 1; i++)
