@@ -15,7 +15,9 @@
  * PtlNIInit on, which must be reported once.
  *
  * After a lost wake-up a thread finds work when its sleep ends by itself: park_late
- * counts that, and must be 0.  A thread that sleeps until another thread of its node has
+ * counts that, and must be 0.  Where membarrier is refused it may be more: a thread that
+ * stops sleeping then waits a millisecond for the stores of others before it looks, and
+ * finds messages that came meanwhile, for which nobody had to ring.  A thread that sleeps until another thread of its node has
  * news has no such counter; it then sleeps for a tenth of a second, which shows as a
  * delay (LONG_NS).
  */
@@ -284,7 +286,7 @@ static void prepare(void)
 	mp_barrier();
 }
 
-static void judge(const char *scene)
+static void judge(const char *scene, bool refused)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	mp_ok(PtlXStats(mp.ni, &st));
@@ -293,7 +295,7 @@ static void judge(const char *scene)
 		mp.rank, scene, (unsigned long long)at.rounds,
 		(unsigned long long)at.edges, (unsigned long long)at.slow,
 		(double)at.worst / 1e6, (unsigned long long)st.park_late);
-	mp_check(st.park_late == 0, "%s: %llu wakes were lost", scene,
+	mp_check(st.park_late == 0 || refused, "%s: %llu wakes were lost", scene,
 		(unsigned long long)st.park_late);
 	mp_check(at.slow <= 2 + at.rounds / 20,
 		"%s: %llu of %llu waits until the safety timeout", scene,
@@ -318,11 +320,11 @@ int main(int argc, char **argv)
 		refuse_membarrier();
 	prepare();
 	compute(ms);
-	judge("compute");
+	judge("compute", *refused);
 	wait_scene(ms, false);
-	judge("wait");
+	judge("wait", *refused);
 	wait_scene(ms, true);
-	judge("both");
+	judge("both", *refused);
 	unsigned warnings = count_warnings(fd, own);
 	mp_check(warnings == after, "%u warnings of a refused membarrier", warnings);
 	mp_end();

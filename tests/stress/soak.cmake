@@ -19,7 +19,6 @@ function(soak_job name seconds nodes program)
   p3_job_limit(limit ${seconds})
   p3_add_test(stress_${name} stress ${seconds} $<TARGET_FILE:yod> -sz ${nodes}
     --timeout ${limit} $<TARGET_FILE:stress_${program}> ${ARGN})
-  set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
 endfunction()
 
 set(SOAK_S 6)
@@ -29,6 +28,7 @@ if(P3_SANITIZE OR P3_VALGRIND)
   set(LANES_S 3)
 endif()
 soak_job(soak 60 4 soak --seconds ${SOAK_S})
+set_tests_properties(stress_soak PROPERTIES PROCESSORS 2)
 
 # Hostile nodes, which use the library's internals.
 add_executable(stress_hostile hostile.c honest_cci.c attack.c lifeline.c streams.c ../mp/mp.c)
@@ -51,12 +51,12 @@ function(soak_driver name seconds script)
   set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT
     "STRESS_BIN=${CMAKE_CURRENT_BINARY_DIR}" "MP_BIN=${CMAKE_CURRENT_BINARY_DIR}/../mp"
     PTL3_HUGEPAGES=off)
-  set_tests_properties(stress_${name} PROPERTIES RUN_SERIAL TRUE)
 endfunction()
 
 soak_driver(hostile_lanes 60 hostile.sh lanes 4 "[023]" ${LANES_S})
 soak_driver(hostile_host 60 hostile.sh lanes 4 "[023]" ${LANES_S})
 set_property(TEST stress_hostile_host APPEND PROPERTY ENVIRONMENT PTL3_MATCH=host:0,2,3)
+p3_matrix(stress_hostile_host)
 soak_driver(hostile_lifeline 60 hostile.sh lifeline 10 "[012]" 1)
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND) # more lives, and sleepers, whose doorbells count
   soak_driver(hostile_park 60 hostile.sh lanes 4 "[023]" 3)
@@ -132,7 +132,6 @@ target_link_libraries(stress_other_build PRIVATE portals_static p3_build)
 foreach(case ends builds alarms)
   soak_driver(${case} 60 manners.sh ${case})
 endforeach()
-set_tests_properties(stress_ends PROPERTIES RUN_SERIAL FALSE)
 add_executable(stress_loader loader.c)
 target_link_libraries(stress_loader PRIVATE p3_build ${CMAKE_DL_LIBS})
 if(P3_SANITIZE)

@@ -19,10 +19,10 @@ import sys
 
 TEXT = "docs/testing.md"
 CODE = ("shm", "nic", "lib", "launcher")
-NOT_QUICK = {"fault", "bench"}  # a build of its own; programs that measure
+NOT_QUICK = {"fault", "bench", "nightly"}  # a build of its own; programs that measure; what takes long
 STARTS = ("test", "mp", "stress", "spec", "domain", "compat", "trace", "style", "headers",
           "example", "package", "promela", "reference", "wire", "model", "hosts")
-NO_LIMIT = {"example_fileserver_anew"}  # removes a folder
+NO_LIMIT = {"example_fileserver_anew", "nightly_*"}  # removes a folder; run other tests
 
 bad = []
 
@@ -77,7 +77,7 @@ def check_labels(text, commands, labels):
             quick |= set(kinds)
             if {"matrix", "matrix-sanitized"} & set(mine):
                 complain(name, "is in the quick run, and a variant:", mine)
-        if "/tests/support/bounded" not in command and name not in NO_LIMIT:
+        if "/tests/support/bounded" not in command and not any(fnmatch.fnmatchcase(name, n) for n in NO_LIMIT):
             complain(name, "does not run below tests/support/bounded, so its limit does not stretch")
         limit = re.search(r'/tests/support/bounded"? "(\d+)"', command)
         inner = re.search(r'"--timeout" "(\d+)"', command)
