@@ -17,9 +17,9 @@
  * After a lost wake-up a thread finds work when its sleep ends by itself: park_late
  * counts that, and must be 0.  Where membarrier is refused it may be more: a thread that
  * stops sleeping then waits a millisecond for the stores of others before it looks, and
- * finds messages that came meanwhile, for which nobody had to ring.  A thread that sleeps until another thread of its node has
- * news has no such counter; it then sleeps for a tenth of a second, which shows as a
- * delay (LONG_NS).
+ * finds messages that came meanwhile, for which nobody had to ring.  A thread that
+ * sleeps until another thread of its node has news has no such counter; it then sleeps
+ * for a tenth of a second, which shows as a delay (LONG_NS).
  */
 #include "mp.h"
 #include "../support/deny.h"

@@ -4,15 +4,26 @@
 # more than 60 lines; no line of a document has more than 200 characters.
 . "${0%/*}/sources.sh"
 
-for file in $(sources '*.c' '*.h' '*.cc'); do
-	wide=$(expand -t 8 "$file" | awk 'length > 90 { printf " %d (%d)", NR, length }')
-	[ -z "$wide" ] || complain "$file: too wide:$wide"
-	case $file in tests/*) continue ;; esac
-	long=$(awk '/^[^\t #/}].*[^;]$/ && !head { head = FNR } /^{$/ { open = head }
-		/^[ \t]*$/ && !open { head = 0 } /^}/ { head = 0 }
-		/^}$/ { if (open && FNR - open > 59) printf " %d (%d)", open, FNR - open + 1; open = 0 }' "$file")
-	[ -z "$long" ] || complain "$file: functions of more than 60 lines:$long"
-done
+said=$(sources '*.c' '*.h' '*.cc' | xargs awk '
+	FNR == 1 { head = open = 0 }
+	length > 90 || /\t/ && length > 90 - 7 * gsub(/\t/, "\t") {
+		wide = 0
+		for (i = 1; i <= length; i++)
+			wide += substr($0, i, 1) == "\t" ? 8 - wide % 8 : 1
+		if (wide > 90)
+			print FILENAME ": too wide: " FNR " (" wide ")"
+	}
+	FILENAME ~ /^tests\// { next }
+	/^[^\t #/}].*[^;]$/ && !head { head = FNR }
+	/^{$/ { open = head }
+	/^[ \t]*$/ && !open { head = 0 }
+	/^}/ { head = 0 }
+	/^}$/ {
+		if (open && FNR - open > 59)
+			print FILENAME ": functions of more than 60 lines: " open " (" FNR - open + 1 ")"
+		open = 0
+	}')
+[ -z "$said" ] || complain "$said"
 for doc in $(find README.md CONTRIBUTING.md NEWS.md docs examples -name '*.md'); do
 	# Bytes of a character behind its first one do not count.
 	wide=$(LC_ALL=C awk '{ gsub(/[\200-\277]/, "") } length > 200 { printf " %d (%d)", NR, length }' "$doc")
