@@ -144,15 +144,18 @@ extern "C" {
 
 /*
  * An object refers to one word of the library for each choice that header and library
- * must have made alike, so that a wrong pair does not link.
+ * must have made alike, so that a wrong pair does not link; the library's own refer to
+ * none, because two modes share them.
  */
 extern const int GASNETI_LINK_THREADS;
 extern const int GASNETI_LINK_SEGMENT;
 extern const int GASNETI_LINK_DEBUG;
 extern const int gasneti_linkconfig_idiotcheck_ABI_1;
+#ifndef GASNETI_LIBRARY
 static const int *const gasneti_link_words[]
 	__attribute__((__used__)) = {&GASNETI_LINK_THREADS, &GASNETI_LINK_SEGMENT,
 		&GASNETI_LINK_DEBUG, &gasneti_linkconfig_idiotcheck_ABI_1};
+#endif
 
 /* ---- types and constants --------------------------------------------------- G 2.1 */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core.c - the start of a node: init, attach, segments, and questions about the job
+ * core.c - the start of a node: init, attach, segments, and questions about the job.  The
+ * functions that programs call for the first two are in mode.c.
  *
  * gasnet_init opens the interface and learns ids, hosts and largest segments;
  * gasnet_attach makes the segment and everything that receives.  Both exchange 16 bytes
@@ -22,21 +23,6 @@
 enum { HOST_SHIFT = 48 }; /* of the first node of a host, above its credit settings */
 
 struct gasneti_node gasneti = {.waitmode = -1};
-
-const int GASNETI_LINK_THREADS = 1;
-const int GASNETI_LINK_SEGMENT = 1;
-const int GASNETI_LINK_DEBUG = 1;
-const int gasneti_linkconfig_idiotcheck_ABI_1 = 1;
-
-/* Strings that programs look for in the library's file. */
-#define IDENT(name, text) static const char name[] __attribute__((used)) = text
-IDENT(ident_config, "$GASNetConfig: (libgasnet.a) " GASNET_CONFIG_STRING " $");
-IDENT(ident_core_version, "$GASNetCoreLibraryVersion: " GASNET_CORE_VERSION_STR " $");
-IDENT(ident_core_name, "$GASNetCoreLibraryName: " GASNET_CORE_NAME_STR " $");
-IDENT(ident_extended_version,
-	"$GASNetExtendedLibraryVersion: " GASNET_EXTENDED_VERSION_STR " $");
-IDENT(ident_extended_name, "$GASNetExtendedLibraryName: " GASNET_EXTENDED_NAME_STR " $");
-IDENT(ident_conduit, "$GASNetConduitName: " GASNET_CONDUIT_NAME_STR " $");
 
 /* ---- the largest segment ---- */
 
@@ -299,9 +285,8 @@ static uint32_t cpus(void)
 	return (uint32_t)CPU_COUNT(&set);
 }
 
-int gasnet_init(int *argc, char ***argv)
+int gasneti_core_init(void)
 {
-	(void)argc, (void)argv;
 	if (gasneti.state != GASNETI_FRESH)
 		return GASNET_ERR_NOT_INIT;
 	set_heap();
@@ -442,7 +427,7 @@ static void compare_offsets(uintptr_t minheapoffset)
 #endif
 }
 
-int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
+int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
 	uintptr_t minheapoffset)
 {
 	if (gasneti.state != GASNETI_INIT)

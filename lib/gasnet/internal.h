@@ -2,8 +2,9 @@
 /*
  * internal.h - the state of a node of GASNet, and the functions that its files share
  *
- * The library is compiled once for each mode (GASNET_SEQ, GASNET_PARSYNC, GASNET_PAR) and
- * again with GASNET_DEBUG.  It calls the public functions of Portals only.
+ * The library is compiled with and without threads (GASNET_SEQ; GASNET_PAR, of which
+ * GASNET_PARSYNC differs in mode.c only), and again with GASNET_DEBUG.  It calls the public
+ * functions of Portals only.
  *
  * Shared words, and why their order is right (all of them are words of one process):
  *	op.done, op.local_done	a thread that reads an event of SAFE_EQ adds, which
@@ -510,6 +511,9 @@ void gasneti_exit_init(void);
 void gasneti_exit_event(const ptl_event_t *ev);
 void gasneti_exit_check(void);
 void gasneti_leave(int code, int signal, bool in_signal) __attribute__((noreturn));
+int gasneti_core_init(void);
+int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
+	uintptr_t minheapoffset);
 void gasneti_settings_read(void);
 uint64_t gasneti_setting(
 	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
