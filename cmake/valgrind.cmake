@@ -14,7 +14,7 @@ endif()
 if(P3_VALGRIND_TOO)
   add_library(portals_valgrind SHARED ${SHM_SOURCES} ${NIC_SOURCES} ${LIB_SOURCES})
   target_compile_definitions(portals_valgrind PRIVATE P3_VALGRIND)
-  target_compile_options(portals_valgrind PRIVATE -O2)
+  target_compile_options(portals_valgrind PRIVATE -O1 -g1)
   target_include_directories(portals_valgrind PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(portals_valgrind PRIVATE
     p3_build Threads::Threads ${NUMA_LIBRARY} ${URCU_LIBRARY} ${CMAKE_DL_LIBS})
