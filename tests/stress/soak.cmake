@@ -32,11 +32,11 @@ set_tests_properties(stress_soak PROPERTIES PROCESSORS 2)
 
 # Hostile nodes, which use the library's internals.
 add_executable(stress_hostile hostile.c honest_cci.c attack.c lifeline.c streams.c ../mp/mp.c)
-target_link_libraries(stress_hostile PRIVATE p3_whole p3_build)
+target_link_libraries(stress_hostile PRIVATE portals_static p3_build)
 target_include_directories(stress_hostile PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
 
 add_executable(stress_liar liar.c ../mp/mp.c)
-target_link_libraries(stress_liar PRIVATE p3_whole p3_build)
+target_link_libraries(stress_liar PRIVATE portals_static p3_build)
 target_include_directories(stress_liar PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
 foreach(mode lease dedicated park)
   soak_job(liar_${mode} 60 3 liar)
