@@ -86,7 +86,7 @@ case_lost_host() {
 	ends
 	same status 137 $status
 	says "^yod: (host $second is lost, with ranks 2-3: .*|rank [23] \(pid [0-9]+ on $second\)) killed by signal 9 \(Killed\); ending the job$"
-	nothing_left 5
+	nothing_left
 }
 
 case_killed_yod() {
@@ -94,7 +94,7 @@ case_killed_yod() {
 	await_lines 6
 	kill -KILL $pid "$(launcher)"
 	ends
-	nothing_left 5
+	nothing_left
 }
 
 # Print the status of the rank whose failure yod has reported first.
@@ -114,7 +114,7 @@ case_dead_node() {
 	ends
 	same status "$(first_failure)" $status
 	says "^yod: rank 3 \(pid [0-9]+ on $second\) killed by signal 9"
-	nothing_left 5
+	nothing_left
 }
 
 skipped_case() { # name

@@ -31,7 +31,7 @@ tool() { # name, arguments
 start_gets() { # yod's options
 	rm -f "$dir"/v.*
 	start --hosts "$list" -sz 6 "$@" "$program" pause "$dir/v" 0
-	patiently 20 test -s "$dir/v.end" || fail "the job does not begin"
+	patiently test -s "$dir/v.end" || fail "the job does not begin"
 }
 
 answers_are_due() {
@@ -57,13 +57,13 @@ case_ptlstat() {
 	shows '^ +[0-5] +[0-9]+ ' 6
 	shows ': 2 nodes of this host, 2 joined' 3
 	shows 'fout/s  fin/s resent breaks unack credits silent$' 3
-	patiently 10 frames_move
+	patiently frames_move
 	shows '"far_frames_out":[1-9]' 3
 	shows '"host":"'"$second"'","interval"' 1
-	patiently 10 nobody_waits
+	patiently nobody_waits
 	shows 'no node waits for long; 2 of 2 nodes of this host are alive' 3
 	ip -n "$second" link set eth0 down
-	patiently 20 answers_are_due || fail "no wait is explained"
+	patiently answers_are_due || fail "no wait is explained"
 	shows "^each of nodes (0-1|4-5) waits for an answer of node 2 on $second, host silent for [0-9.]+ s or more$" 2
 	ip -n "$second" link set eth0 up
 	tool ptlstat --hosts 1

@@ -288,7 +288,7 @@ static void refused(cci_endpoint_t *ep, const char *uri)
 	EACH_ATTRIBUTE(a)
 	{
 		cci_event_t *event;
-		struct patience p = patience_ms(1000);
+		struct patience p = patience_begin();
 		ask(ep, uri, a, CONTEXT(38));
 		while (cci_get_event(ep, &event) != CCI_SUCCESS)
 			CHECK(!patience_is_over(&p));
@@ -348,7 +348,7 @@ STATEMENT(39, connect_times_out, 2, 0)
 		if (me.is_client) {
 			const char *uri = told_uri(1, 0);
 			struct timeval limit = {0, 200000};
-			struct patience p = patience_ms(1000);
+			struct patience p = patience_begin();
 			cci_event_t *event;
 			uint64_t began = now_ns();
 			OK(cci_connect(ep, uri, NULL, 0, a, CONTEXT(39), 0, &limit));
@@ -825,7 +825,7 @@ STATEMENT(54, server_comes_late, 1, DOMAIN)
 	/* The first tries go to an endpoint that is not there yet. */
 	const char *uri = other_number(told_uri(0, 0), 5400);
 	struct side s = {ep, NULL};
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	bool told = false;
 	while (!s.conn) {
 		look_at(__FILE__, __LINE__, &p, "the late server");

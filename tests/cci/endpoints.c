@@ -175,7 +175,7 @@ static void write_until_gone(struct target *t, struct cci_rma_handle remote)
 	unsigned long begun = 0, ended = 0, gone = 0;
 	memset(source, 0xee, sizeof source);
 	OK(cci_rma_register(t->ep, source, sizeof source, 0, &local));
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	for (unsigned i = 0; gone < CONNECTIONS || ended < begun; i++) {
 		cci_event_t *event;
 		look_at(__FILE__, __LINE__, &p, "the end of all operations");
@@ -217,7 +217,7 @@ static void destroy_in_traffic(struct target *t)
 	CHECK(held[0] != held[1]);
 	for (int i = 0; i < 100; i++)
 		(void)cci_send(t->conn[i % CONNECTIONS], "x", 1, NULL, 0);
-	struct patience p = patience_ms(1000);
+	struct patience p = patience_begin();
 	OK(cci_destroy_endpoint(t->ep));
 	CHECK(!patience_is_over(&p));
 	memcpy(copy, region, REGION);

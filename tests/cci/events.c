@@ -21,7 +21,7 @@ STATEMENT(55, idle, 1, 0)
 static void send_numbers(struct side s, unsigned from, unsigned n)
 {
 	unsigned done = 0, sent = 0;
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	while (done < n) {
 		cci_event_t *event;
 		uint32_t number = from + sent;
@@ -119,7 +119,7 @@ static _Atomic unsigned char *seen;
 
 static void take_some(void *argument)
 {
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	(void)argument;
 	while (taken < total) {
 		cci_event_t *event;
@@ -160,7 +160,7 @@ static void return_what_is_left(void *argument)
 {
 	unsigned returned = 0;
 	(void)argument;
-	struct patience p = patience_ms(2 * WAIT_MS);
+	struct patience p = patience_times(2);
 	while (returned < total) {
 		cci_event_t *event = left;
 		look_at(__FILE__, __LINE__, &p, "events of the other thread");

@@ -183,7 +183,7 @@ static void futex_wait(_Atomic uint32_t *at, uint32_t value)
 
 void barrier(void)
 {
-	struct patience p = patience_ms(2 * WAIT_MS);
+	struct patience p = patience_times(2);
 	uint32_t phase = room->phase;
 	if (++room->arrived == me.size) {
 		room->arrived = 0;
@@ -317,7 +317,7 @@ void join(int pid)
 {
 	int status = 0;
 	pid_t got = 0;
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	while ((got = waitpid(pid, &status, WNOHANG)) == 0) {
 		look_at(__FILE__, __LINE__, &p, "the end of a helper");
 		sleep_us(100);
@@ -527,7 +527,7 @@ static bool is_for_one_host(int number)
 /* Run all processes of a statement; return true if none of them fails. */
 static bool run_processes(int number)
 {
-	struct patience p = patience_ms(90000);
+	struct patience p = patience_times(4);
 	if (is_for_one_host(number)) {
 		room->skipped = 1;
 		snprintf(room->reason, sizeof room->reason, "one host");
@@ -808,7 +808,7 @@ cci_endpoint_t *endpoint(void)
 cci_event_t *next_at(const char *file, int line, cci_endpoint_t *ep)
 {
 	cci_event_t *event = NULL;
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	int rc;
 	while ((rc = cci_get_event(ep, &event)) == CCI_EAGAIN || rc == CCI_ENOBUFS)
 		look_at(file, line, &p, "an event");

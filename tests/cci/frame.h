@@ -35,7 +35,6 @@
 #include <stdint.h>
 
 enum { CCI_STATEMENTS = 138, RANKS_MOST = 72, URIS_MOST = 16, WORDS = 32 };
-enum { WAIT_MS = 20000 }; /* the limit of a wait on an idle machine */
 
 /* Flags of a statement. */
 enum {
@@ -105,14 +104,14 @@ void look_at(const char *file, int line, struct patience *p, const char *what);
 /* Wait for a condition that library calls of this process bring about. */
 #define POLL(condition)                                                                  \
 	do {                                                                             \
-		struct patience p_ = patience_ms(WAIT_MS);                               \
+		struct patience p_ = patience_begin();                                   \
 		while (!(condition))                                                     \
 			look_at(__FILE__, __LINE__, &p_, #condition);                    \
 	} while (0)
 /* Wait for a condition that others bring about. */
 #define AWAIT(condition)                                                                 \
 	do {                                                                             \
-		struct patience p_ = patience_ms(WAIT_MS);                               \
+		struct patience p_ = patience_begin();                                   \
 		while (!(condition)) {                                                   \
 			look_at(__FILE__, __LINE__, &p_, #condition);                    \
 			sleep_us(200);                                                   \

@@ -66,8 +66,8 @@ static inline struct leaks leaks_now(void)
 /* Look when descriptors and threads are as many as before, or do not become so. */
 static inline struct leaks leaks_after(const struct leaks *before)
 {
-	(void)descriptors_within("self", (unsigned)before->descriptors, 5000);
-	(void)entries_within("/proc/self/task", (unsigned)before->threads, 5000);
+	(void)descriptors_within("self", (unsigned)before->descriptors);
+	(void)entries_within("/proc/self/task", (unsigned)before->threads);
 	return leaks_now();
 }
 

@@ -389,7 +389,7 @@ static uint64_t messages_to_all(cci_endpoint_t *ep, unsigned each)
 	uint32_t next[ALL] = {0};
 	barrier();
 	uint64_t began = now_ns();
-	struct patience p = patience_ms(3 * WAIT_MS);
+	struct patience p = patience_times(3);
 	while (done < most || got < most) {
 		cci_event_t *event;
 		unsigned to = (me.rank + 1 + sent % (ALL - 1)) % ALL;
@@ -420,7 +420,7 @@ static uint64_t puts_to_all(unsigned each)
 	unsigned most = each * (ALL - 1), sent = 0, done = 0, got = 0;
 	barrier();
 	uint64_t began = now_ns();
-	struct patience p = patience_ms(3 * WAIT_MS);
+	struct patience p = patience_times(3);
 	while (done < most || got < most) {
 		ptl_event_t event;
 		unsigned to = (me.rank + 1 + sent % (ALL - 1)) % ALL;
@@ -605,7 +605,7 @@ static void outlive(cci_endpoint_t *ep, unsigned nth, int pid, bool stop)
 	memcpy(&remote, shared(), sizeof remote);
 	OK(cci_rma_register(ep, bytes, sizeof bytes, 0, &local));
 	unsigned steps = (unsigned)(dice() % 300), begun = 0, ended = 0, failed = 0;
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	for (unsigned i = 0; ended < begun || failed == 0; i++) {
 		cci_event_t *event;
 		look_at(__FILE__, __LINE__, &p, "the end of operations with a victim");
@@ -768,7 +768,7 @@ static unsigned use_up(cci_endpoint_t *ep, const char *uri, unsigned kind, unsig
 static void decide_all(cci_endpoint_t *client, cci_endpoint_t *server, unsigned asked)
 {
 	unsigned requests = 0, connects = 0, accepts = 0;
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	while (connects < asked || accepts < requests) {
 		cci_event_t *event;
 		look_at(__FILE__, __LINE__, &p, "the end of all connects");

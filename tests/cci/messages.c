@@ -242,7 +242,7 @@ STATEMENT(79, unreliable_to_a_stopped_peer, 2, 0)
 	enum { FIRST = 10 };
 	unsigned sent = 0;
 	int rc;
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	for (; sent < FIRST; sent++)
 		OK(cci_send(s.conn, pattern(sent), 100, CONTEXT(sent), 0));
 	for (unsigned i = 0; i < FIRST; i++) /* complete without the peer */
@@ -464,14 +464,14 @@ STATEMENT(87, no_buffers, 2, 0)
 			n++;
 			/* Silent ones get free without a poll. */
 			for (unsigned i = 0; i < 2 * most; i++, n++) {
-				struct patience p = patience_ms(WAIT_MS);
+				struct patience p = patience_begin();
 				while (cci_send(s.conn, pattern(n), n % 100, NULL,
 					       CCI_FLAG_SILENT) != CCI_SUCCESS)
 					look_at(__FILE__, __LINE__, &p, "a buffer");
 			}
 			set_word(3 + (unsigned)a, n);
 		} else {
-			struct patience p = patience_ms(2 * WAIT_MS);
+			struct patience p = patience_times(2);
 			while (!word(3 + (unsigned)a) || n < word(3 + (unsigned)a)) {
 				cci_event_t *event;
 				look_at(__FILE__, __LINE__, &p, "all messages");
@@ -804,7 +804,7 @@ static void kill_with_sends(cci_conn_attribute_t a)
 	}
 	/* The death may be known before the last message is sent. */
 	CHECK(rc == CCI_SUCCESS || (begun >= N / 2 && rc == CCI_ERR_DISCONNECTED));
-	struct patience p = patience_ms(1000);
+	struct patience p = patience_begin();
 	for (unsigned i = 0; i < begun; i++) {
 		cci_event_t *event;
 		while (cci_get_event(s.ep, &event) != CCI_SUCCESS)

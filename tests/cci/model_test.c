@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SHRINK_RUNS = 300, RUN_MS = 120000 };
+enum { SHRINK_RUNS = 300 };
 
 static struct program program;
 static struct play_room *room;
@@ -78,7 +78,7 @@ static void end_all(void)
 /* Run the program; return true if all is as the model says. */
 static bool run(void)
 {
-	struct patience p = patience_ms(RUN_MS);
+	struct patience p = patience_times(4);
 	unsigned left = PROCESSES;
 	memset(room, 0, sizeof *room);
 	for (unsigned i = 0; i < PROCESSES; i++)

@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { HELD = 3000, LIMIT_MS = 10000 };
+enum { HELD = 3000 };
 enum { PROBE = STEPS }; /* the number of an RMA that is no step */
 
 /* Events that a step owes to this process. */
@@ -89,7 +89,7 @@ static void look(struct patience *p, const char *what)
 
 static void meet(unsigned phase, unsigned count)
 {
-	struct patience p = patience_ms(2 * LIMIT_MS);
+	struct patience p = patience_times(2);
 	room->met[round_now][phase]++;
 	for (unsigned spins = 0; room->met[round_now][phase] < count; spins++) {
 		look(&p, "all processes");
@@ -392,7 +392,7 @@ static void do_send(unsigned step)
 	bool unreliable = c->attribute == CCI_CONN_ATTR_UU;
 	void *context = (void *)(uintptr_t)(step + 1);
 	unsigned char *bytes = malloc(s->length);
-	struct patience p = patience_ms(LIMIT_MS);
+	struct patience p = patience_begin();
 	int rc;
 	write_message(bytes, step);
 	do
@@ -421,7 +421,7 @@ static void do_rma(unsigned step)
 	unsigned e = slot->end[s->server] % ENDPOINTS, end = slot->end[!s->server];
 	struct cci_rma_handle remote;
 	unsigned char message[64];
-	struct patience p = patience_ms(LIMIT_MS);
+	struct patience p = patience_begin();
 	int rc, flags = s->flags | (s->read ? CCI_FLAG_READ : CCI_FLAG_WRITE);
 	uint64_t local = s->read ? place_of_result(step) : s->local;
 	memcpy(&remote, room->handle[end][s->region], sizeof remote);
@@ -440,7 +440,7 @@ static void do_connect(unsigned step)
 	const struct step *s = &program->step[step];
 	unsigned char payload[1024];
 	uint32_t number = step, length = 4 + (uint32_t)(model_mix(step) % 1021);
-	struct patience p = patience_ms(LIMIT_MS);
+	struct patience p = patience_begin();
 	int rc;
 	memcpy(payload, &number, 4);
 	memcpy(payload + 4, body(step), length - 4);
@@ -546,7 +546,7 @@ static void probe(unsigned slot, bool server)
 	unsigned e = model.slot[slot].end[server] % ENDPOINTS;
 	unsigned end = model.slot[slot].end[!server];
 	struct cci_rma_handle remote;
-	struct patience p = patience_ms(LIMIT_MS);
+	struct patience p = patience_begin();
 	int rc;
 	memcpy(&remote, room->handle[end][OPEN], sizeof remote);
 	sure++;
@@ -576,7 +576,7 @@ static void probe_silent(void)
 
 static void await_sure(void)
 {
-	struct patience p = patience_ms(LIMIT_MS);
+	struct patience p = patience_begin();
 	while (sure)
 		if (!take_all()) {
 			for (unsigned i = from; i < to && patience_is_over(&p); i++)
@@ -592,7 +592,7 @@ static void await_reported(void)
 	for (unsigned i = from; i < to; i++) {
 		const struct step *s = &program->step[i];
 		struct slot *c = &model.slot[s->slot];
-		struct patience p = patience_ms(LIMIT_MS);
+		struct patience p = patience_begin();
 		if (c->attribute == CCI_CONN_ATTR_UU || room->outcome[i] != 1)
 			continue;
 		while ((owed[i] & O_MAYBE) && !closed[s->slot][!s->server]) {

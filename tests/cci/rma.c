@@ -662,7 +662,7 @@ static void deregister_early(bool at_target)
 	POLL(seen[0] || seen[length / 2] || seen[length - 1]);
 	set_word(0, 1);
 	if (at_target) {
-		struct patience p = patience_ms(1000);
+		struct patience p = patience_begin();
 		OK(cci_rma_deregister(s.ep, h));
 		CHECK(!patience_is_over(&p));
 		uint64_t sum = 0, again = 0;
@@ -806,7 +806,7 @@ static void deregister_while_stopped(void)
 		CCI_FLAG_WRITE));
 	await_word(2, 1);
 	signal_rank(1, SIGSTOP);
-	struct patience p = patience_ms(1000);
+	struct patience p = patience_begin();
 	OK(cci_rma_deregister(m.s.ep, m.local));
 	RETURN(NEXT(m.s.ep));
 	CHECK(!patience_is_over(&p));
@@ -840,7 +840,7 @@ static cci_rma_handle_t *locals[THREADS];
 static void write_some(void *argument)
 {
 	unsigned t = (unsigned)(uintptr_t)argument, part = LENGTH / THREADS, begun = 0;
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	while (done_n < THREADS * EACH) {
 		cci_event_t *event;
 		look_at(__FILE__, __LINE__, &p, "all RMAs");
@@ -965,7 +965,7 @@ static void write_to_the_dying(
 	unsigned begun = 0, ended = 0;
 	bool failed = false;
 	int rc = CCI_SUCCESS;
-	struct patience p = patience_ms(2 * WAIT_MS);
+	struct patience p = patience_times(2);
 	while (!failed && rc == CCI_SUCCESS) {
 		rc = cci_rma(s.conn, NULL, 0, h, 0, remote, 0, length, CONTEXT(begun),
 			CCI_FLAG_WRITE);
@@ -975,7 +975,7 @@ static void write_to_the_dying(
 	}
 	CHECK(begun > 0 && (rc == CCI_SUCCESS || rc == CCI_ERR_DISCONNECTED));
 	await_end(1);
-	p = patience_ms(1000);
+	p = patience_begin();
 	for (; ended < begun; ended++)
 		failed |= has_failed(s, &p);
 	CHECK(failed || rc == CCI_ERR_DISCONNECTED);

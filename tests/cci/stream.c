@@ -28,7 +28,7 @@ static bool take_one(struct side s)
 void send_patiently(
 	struct side s, const void *bytes, uint32_t length, const void *context, int flags)
 {
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	int rc;
 	while ((rc = cci_send(s.conn, bytes, length, context, flags)) == CCI_ENOBUFS) {
 		look_at(__FILE__, __LINE__, &p, "a send buffer");
@@ -41,7 +41,7 @@ void send_patiently(
 
 void take_sends(struct side s, unsigned most)
 {
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	while (owed > most)
 		if (!take_one(s))
 			look_at(__FILE__, __LINE__, &p, "SEND events");
@@ -71,7 +71,7 @@ static void send_stream(struct side s, unsigned long n, unsigned window)
 	static unsigned char bytes[1 << 16];
 	bool ordered = s.conn->attribute == CCI_CONN_ATTR_RO;
 	unsigned long sent = 0, done = 0;
-	struct patience p = patience_ms(3 * WAIT_MS);
+	struct patience p = patience_times(3);
 	while (done < n) {
 		cci_event_t *event;
 		while (sent < n && (!window || sent - word(GOT) < window)) {

@@ -20,9 +20,8 @@ endforeach()
 
 # compat_client(kind name nodes options-of-job.h...): one test under yod
 function(compat_client kind name nodes)
-  p3_job_limit(limit 30)
   p3_add_test(compat_${kind}_${name} compat 30
-    ${CMAKE_CURRENT_SOURCE_DIR}/client.sh ${kind} ${nodes} ${limit} "${COMPAT_${kind}_work}" ${ARGN})
+    ${CMAKE_CURRENT_SOURCE_DIR}/client.sh ${kind} ${nodes} ${P3_JOB_LIMIT} "${COMPAT_${kind}_work}" ${ARGN})
   set_property(TEST compat_${kind}_${name} APPEND PROPERTY ENVIRONMENT
     "COMPAT_BIN=${CMAKE_CURRENT_BINARY_DIR}")
 endfunction()

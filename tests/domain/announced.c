@@ -13,6 +13,7 @@
 #include <portals3.h>
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -122,7 +123,7 @@ static void bind(ptl_handle_ni_t ni)
 static bool ends_well(ptl_process_id_t to)
 {
 	ptl_event_t event;
-	struct patience p = patience_ms(10000);
+	struct patience p = patience_begin();
 	ok(PtlPut(mine.md, PTL_ACK_REQ, to, PORTAL, 0, 0, 0, 0), "PtlPut");
 	do {
 		while (PtlEQGet(mine.eq, &event) == PTL_EQ_EMPTY)

@@ -32,7 +32,7 @@ void kid_tell(struct kid *k, const char *format, ...)
 enum outcome kid_put(
 	struct kid *from, const struct kid *to, size_t n, unsigned entry, unsigned ms);
 /* Wait until from cannot reach to any more; ms at most. */
-void kid_lost_within(struct kid *from, const struct kid *to, unsigned ms);
+void kid_lost(struct kid *from, const struct kid *to);
 /* Wait until it counts this number of living processes, with itself. */
 void kid_await_company(struct kid *k, unsigned n);
 void kid_kill(struct kid *k);

@@ -221,7 +221,7 @@ kin*)
 	done
 	start "$launcher" "$(of 1)" 3 kin 3 "${words[@]}" "-4:2,$round,5:2"
 	parents=("${started[@]}")
-	patiently 30 has_files 'r202.*' 9 || fail "the first round"
+	patiently has_files 'r202.*' 9 || fail "the first round"
 	said=$(env $(variables "$launcher" 0 3 "$(of 6)") timeout -s KILL "${P3_LIMIT:-3000}" "$rank" stay 3 "$dir/none" 2>&1) &&
 		fail "a job that does not fit: $said"
 	[ "$(grep -c 'p3\[' <<<"$said")" = 1 ] || fail "not one line: $said"
@@ -273,14 +273,14 @@ quiet)
 			"$dir/go" >"$dir/$job.$i" 2>&1 &
 		started[i - 1]=$!
 	done
-	patiently 20 has_files 'go.*' 4
+	patiently has_files 'go.*' 4
 	touch "$dir/go"
 	ends 0 0 0 0
 	grep 'warn:\|hugepages' "$dir/$job".* && fail "a run in order prints a warning"
 	;;
 clash)
 	start pmi "$job" 2 stay 2 "$dir/both"
-	patiently 30 test -e "$dir/both.there" || fail "the job does not begin"
+	patiently test -e "$dir/both.there" || fail "the job does not begin"
 	# shellcheck disable=SC2046 # words without blanks
 	said=$(env $(variables pmi 0 2 "$job") timeout -s KILL "${P3_LIMIT:-3000}" "$rank" stay 2 "$dir/both" 2>&1) &&
 		fail "one rank twice: $said"

@@ -21,7 +21,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
 from patience import LIMIT, Patience  # noqa: E402
 
 PTLSTAT, HANG = sys.argv[1:3]
-PATIENCE = 40  # seconds of an idle machine
 NAME = f'look{os.getpid()}'
 USERS = f'/dev/shm/ptl3-{os.geteuid()}'
 F_ADD_SEALS, SHRINK, GROW, FUTURE_WRITE = 1033, 2, 4, 16
@@ -44,7 +43,7 @@ def ptlstat(*words, expected=(0,), **how):
 
 
 def until(what, truth):
-    patience = Patience(PATIENCE)
+    patience = Patience()
     while not truth():
         if patience.is_over():
             fail(what)

@@ -111,10 +111,10 @@ static void scene_killed(void)
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
 	talk(&a, &b);
 	kid_kill(&b);
-	kid_lost_within(&a, &b, 2000);
+	kid_lost(&a, &b);
 	kid_ask(&c, "sleeper 3000"); /* the sleeper holds copies of all its descriptors */
 	kid_kill(&c);
-	kid_lost_within(&a, &c, 2000);
+	kid_lost(&a, &c);
 	c = kid_start(501); /* beside the sleeper */
 	talk(&a, &c);
 	kid_kill(&c);
@@ -212,7 +212,7 @@ static void scene_left(void)
 	kid_await_company(&a, 2); /* it has read the packets, and knows that b has left */
 	expect_put(&a, &b, 100, 0, SENT);
 	kid_kill(&c);
-	kid_lost_within(&a, &c, 2000);
+	kid_lost(&a, &c);
 	expect_idle(&a);
 	kid_leave(&a);
 	expect_nothing_left();
@@ -225,8 +225,8 @@ static void scene_closed(void)
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500);
 	talk(&a, &b);
 	expect_ok(&b, "sweep");
-	kid_lost_within(&a, &b, 4000);
-	struct patience p = patience_ms(10000);
+	kid_lost(&a, &b);
+	struct patience p = patience_begin();
 	const char *how = "acked";
 	while (strcmp(how, "acked") == 0 && !patience_is_over(&p))
 		how = kid_ask(&b, "put %u %u 100 0 500", a.id.nid, a.id.pid);
@@ -252,20 +252,20 @@ static void scene_replaced(void)
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
 	talk(&a, &b);
 	expect_ok(&b, "take pidfd");
-	kid_lost_within(&a, &b, 4000);
+	kid_lost(&a, &b);
 	expect_ok(&b, "pipes");
 	kid_leave(&b);
 	expect_ok(&c, "sleeper 3000");
 	expect_ok(&c, "take socket:");
 	expect_ok(&a, "ids 5");
-	kid_lost_within(&a, &c, 4000);
+	kid_lost(&a, &c);
 	expect_ok(&c, "pipes");
 	kid_leave(&c);
 	b = kid_start(500);
 	talk(&a, &b);
 	expect_ok(&b, "take pidfd");
 	kid_kill(&a);
-	kid_lost_within(&b, &a, 4000);
+	kid_lost(&b, &a);
 	expect_ok(&b, "pipes");
 	kid_leave(&b);
 	expect_nothing_left();
@@ -275,10 +275,10 @@ static void scene_exec(void)
 {
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
 	kid_tell(&b, "exec");
-	kid_lost_within(&a, &b, 2000);
+	kid_lost(&a, &b);
 	kid_ask(&c, "sleeper 4500");
 	kid_tell(&c, "exec");
-	kid_lost_within(&a, &c, 4000);
+	kid_lost(&a, &c);
 	kid_kill(&b);
 	kid_kill(&c);
 	kid_leave(&a);
@@ -305,7 +305,7 @@ static bool reuse_once(struct kid *a, ptl_pid_t pid)
 	bool can = set_next_pid(b.os_pid);
 	struct kid c = kid_start(pid + 1);
 	bool same = c.os_pid == b.os_pid;
-	kid_lost_within(a, &b, 2000);
+	kid_lost(a, &b);
 	talk(a, &c);
 	kid_leave(&c);
 	if (can && same)
@@ -335,7 +335,7 @@ static unsigned long got_by(struct kid *k)
 static void begin_flood(struct kid *from, struct kid *to)
 {
 	unsigned long before = got_by(to);
-	struct patience p = patience_ms(10000);
+	struct patience p = patience_begin();
 	kid_tell(from, "flood %u %u", to->id.nid, to->id.pid);
 	while (got_by(to) == before)
 		if (patience_is_over(&p))
@@ -357,7 +357,7 @@ static void scene_torn(void)
 		/* pause: each round kills the process at another point of its puts */
 		usleep(i * 1777);
 		kid_kill(&b);
-		kid_lost_within(&a, &b, 2000);
+		kid_lost(&a, &b);
 	}
 	sscanf(kid_ask(&a, "got"), "%lu %lu %u", &got, &failed, &jid);
 	printf("# tried: 12 deaths in long puts; %lu came whole, %lu failed\n", got,
@@ -376,7 +376,7 @@ static void scene_stopped(void)
 	struct kid a = kid_start(500), b = kid_start(501);
 	talk(&a, &b);
 	stop(&b);
-	struct patience p = patience_ms(4000);
+	struct patience p = patience_begin();
 	uint64_t began = now_ms();
 	struct kid c = kid_start(502);
 	if (patience_is_over(&p))

@@ -207,7 +207,7 @@ enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned 
 	ptl_event_t ev;
 	ptl_handle_md_t h = begin_put(to, n, entry);
 	enum outcome out = HUNG;
-	struct patience p = patience_ms(10000);
+	struct patience p = patience_begin();
 	while (out != ACKED && out != FAILED && next_event(&ev, &p)) {
 		if (ev.md_handle != h)
 			continue; /* late, of an earlier put */
@@ -226,7 +226,7 @@ enum outcome member_put(ptl_process_id_t to, size_t n, unsigned entry, unsigned 
 static bool is_acked(void)
 {
 	ptl_event_t ev;
-	struct patience p = patience_ms(10000);
+	struct patience p = patience_begin();
 	return next_event(&ev, &p) && ev.type == PTL_EVENT_ACK;
 }
 

@@ -40,7 +40,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PORTAL = 4, ROUNDS = 30, MOST = 64, LONG = 50000, SOON_MS = 5000 };
+enum { PORTAL = 4, ROUNDS = 30, MOST = 64, LONG = 50000 };
 
 static struct {
 	ptl_handle_ni_t ni;
@@ -216,7 +216,7 @@ static void take(const ptl_event_t *ev)
 /* Wait for this number of puts and acknowledgements. */
 static void take_all(unsigned puts, unsigned acks)
 {
-	struct patience p = patience_ms(SOON_MS);
+	struct patience p = patience_begin();
 	while (puts || acks) {
 		ptl_event_t ev;
 		int which;
@@ -315,7 +315,7 @@ static void lose(bool killed)
 		(void)raise(SIGKILL);
 	if (me.rank == me.size - 1)
 		return;
-	struct patience p = patience_ms(SOON_MS);
+	struct patience p = patience_begin();
 	uint64_t from = now_ms();
 	for (int i = 0; i < 3; i++) {
 		if (PtlXBarrier() != PTL_FAIL)
@@ -357,7 +357,7 @@ static void *come(void *rc_out)
 static void wait_until_alone(void)
 {
 	ptlx_stats_t stats = {.struct_size = sizeof stats};
-	struct patience p = patience_ms(4 * SOON_MS);
+	struct patience p = patience_begin();
 	do {
 		usleep(1000);
 		DO(PtlXStats(me.ni, &stats));
@@ -537,7 +537,7 @@ static bool is_there(const char *dir, unsigned round, struct kin k)
 static void gather(const char *dir, unsigned round, const struct kin *kin, unsigned n)
 {
 	char name[400];
-	struct patience p = patience_ms(8 * SOON_MS);
+	struct patience p = patience_times(2);
 	snprintf(name, sizeof name, "%s/r%u.%u.%u", dir, round, own_job(), me.rank);
 	FILE *f = fopen(name, "we");
 	if (!f || fclose(f))
@@ -564,7 +564,7 @@ static void send_kin(struct kin to, struct kin own, unsigned round, unsigned n)
 /* Wait for this number of puts, acknowledgements and replies, none of which fails. */
 static void take_kin(unsigned puts, unsigned acks, unsigned replies)
 {
-	struct patience p = patience_ms(2 * SOON_MS);
+	struct patience p = patience_begin();
 	while (puts || acks || replies) {
 		ptl_event_t ev;
 		int which, rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
@@ -611,7 +611,7 @@ static bool misses(struct kin gone)
 {
 	uint64_t *words = &me.mine[(size_t)row(gone) * LONG];
 	ptl_event_t ev = {.ni_fail_type = PTL_NI_OK};
-	struct patience p = patience_ms(SOON_MS);
+	struct patience p = patience_begin();
 	int which, rc;
 	ptl_handle_md_t h = bind_words(words, 1, 1);
 	DO(PtlPut(h, PTL_NOACK_REQ, kin_id(gone), PORTAL, 0, 0, 0, 0));
@@ -625,7 +625,7 @@ static bool misses(struct kin gone)
 /* Puts to a process that is gone fail, as soon as this one has heard of its end. */
 static void miss_kin(struct kin gone)
 {
-	struct patience p = patience_ms(SOON_MS);
+	struct patience p = patience_begin();
 	while (!misses(gone))
 		if (patience_is_over(&p))
 			fail("a put to rank %u of job %u, which is gone, does not fail",

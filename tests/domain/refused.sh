@@ -35,7 +35,7 @@ refused() {
 directory() { # mode name
 	local made
 	made=$(mktemp -d -p /dev/shm) && : >"$made/kept" && chmod "$1" "$made" &&
-		patiently 5 lies_there "$made" "$base/$2" || fail "no directory $base/$2"
+		patiently lies_there "$made" "$base/$2" || fail "no directory $base/$2"
 }
 
 lies_there() { # from to

@@ -114,7 +114,7 @@ static void hold(uint32_t slot, int n, bool insists)
 			break;
 		gone += insists ? call_again(fds, n, slot) : 0;
 	}
-	struct patience p = patience_ms(5000);
+	struct patience p = patience_begin();
 	while (insists && gone < n && !patience_is_over(&p))
 		gone += poll(NULL, 0, 2) + call_again(fds, n, slot);
 	printf("%d\n", insists ? gone : count_over(fds, n));
@@ -145,8 +145,7 @@ static void misbehave(uint32_t slot, const char *how)
 	int fd = p3_domain_call(&here, slot);
 	if (fd < 0 || say(fd, how))
 		fail(how);
-	for (struct patience p = patience_ms(5000);
-		!is_over(fd) && !patience_is_over(&p);)
+	for (struct patience p = patience_begin(); !is_over(fd) && !patience_is_over(&p);)
 		poll(NULL, 0, 10);
 	puts(is_over(fd) ? "gone" : "kept");
 }

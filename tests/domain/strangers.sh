@@ -24,7 +24,7 @@ has_more_lines() {
 # says text: the member has printed one more line, which contains this
 lines=0
 says() {
-	patiently 5 has_more_lines
+	patiently has_more_lines
 	lines=$((lines + 1))
 	[ "$(grep -c 'p3\[' "$dir/err.member")" = $lines ] || fail "not line $lines: $1"
 	[[ "$(grep 'p3\[' "$dir/err.member" | tail -1)" == *"$1"* ]] || fail "no '$1' in the last line"
@@ -40,7 +40,7 @@ start() {
 	pid[$name]=$!
 	exec {fd}>"$dir/in.$name"
 	to[$name]=$fd
-	patiently 10 test -s "$dir/out.$name" || fail "$name does not start"
+	patiently test -s "$dir/out.$name" || fail "$name does not start"
 }
 
 # end NAME: by the end of its input; print its last line
@@ -59,7 +59,7 @@ answers=0
 tell_member() { # order
 	answers=$((answers + 1))
 	echo "$*" >&"${to[member]}"
-	patiently 5 has_answers $answers || fail "the member does not answer '$*'"
+	patiently has_answers $answers || fail "the member does not answer '$*'"
 }
 
 fds() {
@@ -103,10 +103,10 @@ done
 
 # Fewer than there is room for: each is hung up after its time.
 start silent "$stranger" silent 0 40
-patiently 5 has_all 40 || fail "they were not let in: $(fds)"
+patiently has_all 40 || fail "they were not let in: $(fds)"
 others_come "40 silent ones"
 says "connects, and does not say who it is"
-patiently 5 has_as_before
+patiently has_as_before
 end silent
 [ "$last" = 40 ] || fail "$last of 40 silent ones are hung up"
 
@@ -119,7 +119,7 @@ says "takes the last connection"
 end insists
 [ "$last" -gt 300 ] || fail "$last were hung up"
 others_come "after them"
-patiently 5 has_as_before || fail "$(fds) descriptors, $had before"
+patiently has_as_before || fail "$(fds) descriptors, $had before"
 
 # Descriptors that find no room here are no breach of the protocol.
 tell_member files 1
@@ -127,7 +127,7 @@ start poor "$meet" member 4002
 says "cannot be attached: Too many open files"
 tell_member files 0
 echo "put 2130706433 4000 50000 0 5000" >&"${to[poor]}"
-patiently 5 grep -q acked "$dir/out.poor"
+patiently grep -q acked "$dir/out.poor"
 end poor
 [ "$last" = acked ] || fail "after want of descriptors a put is '$last'"
 end member

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 #define LEN    (32u << 20) /* more than sockets take */
-#define LATER  10000u      /* ms */
+#define LATER  UINT32_MAX  /* ms */
 #define READS  3u
 #define ROUNDS 12u
 
@@ -94,7 +94,7 @@ static void pair_open(struct pair *p)
 	len = ops->name(p->reader, name);
 	assert_int_equal(ops->resolve(p->owner, 1, name, len, &hello, &p->back), 0);
 	assert_int_equal(ops->post(p->owner, p->in), 0);
-	struct patience late = patience_ms(LATER);
+	struct patience late = patience_begin();
 	while (ops->send(p->reader, p->to, p->out, 64) == -EAGAIN &&
 		!patience_is_over(&late))
 		poll_both(p, 1, 1);
@@ -118,7 +118,7 @@ static void pair_close(struct pair *p)
 
 static void begin(struct pair *p, unsigned i, uint64_t key, uint64_t len)
 {
-	struct patience late = patience_ms(LATER);
+	struct patience late = patience_begin();
 	p->read[i] = (struct p3_far_read){
 		.is_read = true, .to = p->copy, .len = len, .key = key};
 	while (ops->read(p->reader, p->to, &p->read[i])) {
@@ -194,7 +194,7 @@ static void read_again(struct pair *p)
 	memset(p->bytes, 8, LEN);
 	assert_int_equal(ops->offer(p->owner, p->bytes, LEN, &r), 0);
 	p->good = 0;
-	struct patience late = patience_ms(LATER);
+	struct patience late = patience_begin();
 	while (!p->good && !patience_is_over(&late)) {
 		poll_both(p, UINT32_MAX, 10); /* the cut is noticed late */
 		begin(p, 0, r.key, LEN);
@@ -245,7 +245,7 @@ static void a_reader_that_has_cut_gets_no_bytes(void **state)
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		begin_all(&p, &r, round);
 		ops->cut(p.reader, p.to);
-		struct patience late = patience_ms(LATER);
+		struct patience late = patience_begin();
 		while (p.good + p.bad < READS && !patience_is_over(&late))
 			poll_one(&p, p.reader);
 		assert_int_equal(p.good + p.bad, READS);

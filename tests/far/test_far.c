@@ -15,9 +15,8 @@
 
 #include <stdio.h>
 
-#define PT   5
-#define LEN  3000u
-#define LATE 20000u /* ms */
+#define PT  5
+#define LEN 3000u
 
 static struct p3_nic *nic(void)
 {
@@ -98,7 +97,7 @@ static unsigned sum(const unsigned *a)
 static void exchange(struct traffic *t, ptl_handle_ni_t ni)
 {
 	unsigned all = t->n * (t->size - 1);
-	struct patience p = patience_ms(LATE);
+	struct patience p = patience_begin();
 	while (sum(t->got) < all || t->ended < 2 * all) {
 		CHECK(!patience_is_over(&p));
 		for (unsigned to = 0; to < t->size; to++) {
@@ -248,7 +247,7 @@ static void fill_up(struct traffic *t, ptl_handle_ni_t ni)
 static void drain_all(struct traffic *t)
 {
 	unsigned most = 2 * t->sent[0];
-	struct patience p = patience_ms(LATE);
+	struct patience p = patience_begin();
 	while (t->ended < most) {
 		CHECK(!patience_is_over(&p));
 		look(t);
@@ -274,7 +273,7 @@ static void stopped_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 		gate_wait(s->full);
 		gate_wait(s->over);
 	}
-	struct patience p = patience_ms(LATE);
+	struct patience p = patience_begin();
 	while (rank == 0 && sum(t->got) < (size - 1) * t->n) {
 		CHECK(!patience_is_over(&p));
 		look(t);

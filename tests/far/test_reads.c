@@ -20,8 +20,7 @@
 #define PT      5
 #define LEN     (1u << 20)
 #define MOST    (64u << 20)
-#define LATE    20000u /* ms */
-#define SLOW_MS 5u     /* for half a fetch */
+#define SLOW_MS 5u /* for half a fetch */
 
 static struct p3_nic *nic(void)
 {
@@ -158,7 +157,7 @@ static bool has_fetches(struct p3_nic *n)
 /* Wait until fetches are under way.  Over libfabric they may be over already. */
 static void wait_for_fetches(ptl_handle_ni_t ni)
 {
-	struct patience p = patience_ms(LATE);
+	struct patience p = patience_begin();
 	while (!has_fetches(nic()) && fetched(nic()) < MOST) {
 		CHECK(!patience_is_over(&p));
 		run_for_drops(ni, 0);

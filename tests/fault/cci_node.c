@@ -348,7 +348,7 @@ static void be_client(const char *uri)
 
 int main(int argc, char **argv)
 {
-	limit = patience_ms(30000);
+	limit = patience_begin();
 	holds = argc == 2 && !strcmp(argv[1], "server");
 	if (!holds && (argc != 3 || strcmp(argv[1], "client") != 0)) {
 		fprintf(stderr, "usage: fault_cci server, or fault_cci client URI\n");

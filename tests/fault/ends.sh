@@ -36,7 +36,7 @@ for ((i = 0; i < times; i++)); do
 			status=$?
 			[ "$status" = 0 ] || fail "$how, PTL3_FAULT=$rule: status $status"
 			! grep -q '^fault: stop' "$dir/err" || stops=$((stops + 1))
-			nothing_left 10
+			nothing_left
 		done
 	done
 done

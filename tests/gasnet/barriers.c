@@ -38,7 +38,7 @@ static int pass(int id, int flags)
 /* Pass a phase by a loop of tries alone. */
 static int pass_by_try(int id, int flags)
 {
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	int rc;
 	gasnet_barrier_notify(id, flags);
 	while ((rc = gasnet_barrier_try(id, flags)) == GASNET_ERR_NOT_READY) {

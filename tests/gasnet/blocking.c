@@ -349,7 +349,7 @@ static void spin_over_words(void)
 {
 	volatile uint64_t *v8 = gn_own(REMOTE), *val = gn_own(REMOTE + 16);
 	volatile uint32_t *v4 = gn_own(REMOTE + 12);
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	while (!gn_job->word[W_TEARING]) {
 		uint64_t a = *v8, b = *val;
 		uint32_t c = *v4;
@@ -378,34 +378,33 @@ STATEMENT(85, aligned_words_do_not_tear)
 
 enum { W_MOVED = 2 };
 
-/* Put and get; return true if both take no longer than 0.1 s of an idle machine. */
-static bool is_in_time(unsigned char *near, unsigned char *back, size_t n)
+/* Put and get, while B does something else until that is over. */
+static void put_and_get(size_t n)
 {
-	struct patience p = patience_ms(100);
+	unsigned char *near = gn_alloc(n), *back = gn_alloc(n);
+	gn_fill(near, n, 4);
 	put_bulk(gn.b, gn_at(gn.b, REMOTE), near, n);
 	get_bulk(back, gn.b, gn_at(gn.b, REMOTE), n);
-	return !patience_is_over(&p);
-}
-
-/* Put and get short and long, while B does something else.  This node may lose its CPU
- * for longer than 0.1 s, so it has some chances. */
-static void move_in_time(size_t n)
-{
-	enum { CHANCES = 10 };
-	unsigned char *near = gn_alloc(n), *back = gn_alloc(n);
-	unsigned tried = 0;
-	gn_fill(near, n, 4);
-	while (!is_in_time(near, back, n))
-		CHECK(++tried < CHANCES);
 	CHECK_BYTES(back, n, 4);
 }
 
 static void move_meanwhile(void)
 {
-	move_in_time(8);
-	move_in_time(4096);
-	move_in_time(200000);
+	put_and_get(8);
+	put_and_get(4096);
+	put_and_get(200000);
 	gn_job->word[W_MOVED] = 1; /* B has waited for this */
+}
+
+/* Make no call of GASNet until A has moved all: compute, or sleep. */
+static void stay_away(unsigned sleep_ms)
+{
+	struct patience p = patience_begin();
+	while (!gn_job->word[W_MOVED]) {
+		CHECK(!patience_is_over(&p));
+		if (sleep_ms)
+			gn_sleep_ms(sleep_ms);
+	}
 }
 
 STATEMENT(86, target_that_computes)
@@ -413,8 +412,7 @@ STATEMENT(86, target_that_computes)
 	NEED_NODES(2);
 	gn_meet();
 	if (gn.is_b) {
-		gn_compute_ms(2000); /* pause: the statement's 2 s */
-		AWAIT(gn_job->word[W_MOVED]);
+		stay_away(0);
 	} else if (gn.is_a) {
 		move_meanwhile();
 	} else {
@@ -426,7 +424,7 @@ static void in_barrier(void)
 {
 	gasnet_barrier_notify(5, 0);
 	if (gn.is_a)
-		move_in_time(70000);
+		put_and_get(70000);
 	CHECK_OK(gasnet_barrier_wait(5, 0));
 }
 
@@ -439,7 +437,7 @@ static void in_blockuntil(void)
 	if (gn.is_b && !gn.is_a) {
 		GASNET_BLOCKUNTIL(*flag == 1);
 	} else if (gn.is_a) {
-		move_in_time(70000);
+		put_and_get(70000);
 		gasnet_put(gn.b, gn_at(gn.b, REMOTE + 300000), &one, sizeof one);
 	}
 	gn_meet();
@@ -450,8 +448,7 @@ static void in_sleep(void)
 	gn_job->word[W_MOVED] = 0;
 	gn_meet();
 	if (gn.is_b) {
-		gn_sleep_ms(1500); /* pause: the statement's sleep() */
-		AWAIT(gn_job->word[W_MOVED]);
+		stay_away(5);
 	} else if (gn.is_a) {
 		move_meanwhile();
 	}

@@ -14,9 +14,7 @@
 #include <unistd.h>
 
 enum {
-	COMMAND_MS = 120000, /* for a command as a whole */
-	END_MS = 12000,      /* GASNET_EXITTIMEOUT of 3 s, 5 s, and 4 s for their steps */
-	NAMES = 4096         /* bytes of a list of names */
+	NAMES = 4096 /* bytes of a list of names */
 };
 
 static struct {
@@ -154,11 +152,11 @@ static bool has_new_name(char *list)
 static void check_remains(void)
 {
 	char list[NAMES];
-	struct patience p = patience_ms(5000);
+	struct patience p = patience_begin();
 	while (marked() && !patience_is_over(&p))
 		gn_sleep_ms(5);
 	CHECK_EQ(marked(), 0);
-	p = patience_ms(5000);
+	p = patience_begin();
 	while (has_new_name(list) && !patience_is_over(&p))
 		gn_sleep_ms(20);
 	CHECK(!has_new_name(list));
@@ -210,14 +208,14 @@ static bool is_late(struct limits *l)
 {
 	if (child_is_job && gn_job->mark_ms && !l->ends) {
 		l->ends = true;
-		l->end = patience_ms(END_MS);
+		l->end = patience_begin();
 	}
 	return patience_is_over(&l->whole) || (l->ends && patience_is_over(&l->end));
 }
 
 static void end_command(void)
 {
-	struct limits limits = {.whole = patience_ms(COMMAND_MS)};
+	struct limits limits = {.whole = patience_times(4)};
 	int raw = 0;
 	pid_t got;
 	while ((got = waitpid(child, &raw, WNOHANG)) == 0 && !is_late(&limits))
@@ -269,7 +267,7 @@ pid_t gn_scene_start(unsigned nodes, const char *scene, const char *arguments)
 		"%s GN_JOB=%s GN_NODES=%u GASNET_EXITTIMEOUT=3 %s exec '%s' --timeout %s "
 		"-sz %u '%s' scene %s %s",
 		mark, job_name, nodes, variables, getenv("P3_YOD"),
-		getenv("P3_LIMIT") ? getenv("P3_LIMIT") : "300", nodes, self, scene,
+		getenv("P3_LIMIT") ? getenv("P3_LIMIT") : "600", nodes, self, scene,
 		arguments);
 	child_is_job = true;
 	start_command(text);

@@ -180,7 +180,7 @@ static uint64_t received_by_all(void)
 /* All requests of the job have come, each once, and all of this node's replies. */
 static void check_counts(unsigned messages)
 {
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	UNTIL(replies == replies_due);
 	while (received_by_all() < (uint64_t)messages * gn.size)
 		gn_serve(__FILE__, __LINE__, &p, "all requests");

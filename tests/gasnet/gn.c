@@ -19,7 +19,7 @@
 
 #define JOB_FILE "GN_JOB_FILE" /* variable with the name of the job's file on hosts */
 
-enum { PATIENCE_LIMIT_MS = 60000, THREADS = 64 };
+enum { THREADS = 64 };
 
 struct test {
 	int number;
@@ -107,11 +107,6 @@ void gn_skip(const char *reason)
 
 /* ---- waits ---- */
 
-struct patience gn_patience(void)
-{
-	return patience_ms(PATIENCE_LIMIT_MS);
-}
-
 void gn_serve(const char *file, int line, struct patience *p, const char *cond)
 {
 	if (gasnet_AMPoll() != GASNET_OK)
@@ -141,7 +136,7 @@ static void futex_wake_all(_Atomic uint32_t *word)
 
 static void await_phase(uint32_t phase, bool poll)
 {
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	while (gn_job->phase == phase)
 		if (poll)
 			gn_serve(__FILE__, __LINE__, &p, "all nodes at the barrier");
@@ -415,7 +410,7 @@ void gn_know_nodes(void)
 /* Let each node use an area of its memory as its segment. */
 static void make_areas(uintptr_t size)
 {
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	size = size < GN_AREA_MOST ? size : GN_AREA_MOST;
 	void *area = mmap(
 		NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

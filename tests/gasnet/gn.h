@@ -175,21 +175,20 @@ _Noreturn void gn_skip(const char *reason);
 void gn_barrier(void);
 /* The same without a GASNet call. */
 void gn_meet(void);
-/* Serve GASNet until the condition holds; fail after 60 s of an idle machine. */
+/* Serve GASNet until the condition holds or the limit is over. */
 #define UNTIL(cond)                                                                      \
 	do {                                                                             \
-		struct patience until_ = gn_patience();                                  \
+		struct patience until_ = patience_begin();                               \
 		while (!(cond))                                                          \
 			gn_serve(__FILE__, __LINE__, &until_, #cond);                    \
 	} while (0)
 /* The same without a GASNet call. */
 #define AWAIT(cond)                                                                      \
 	do {                                                                             \
-		struct patience await_ = gn_patience();                                  \
+		struct patience await_ = patience_begin();                               \
 		while (!(cond))                                                          \
 			gn_look(__FILE__, __LINE__, &await_, #cond);                     \
 	} while (0)
-struct patience gn_patience(void);
 void gn_serve(const char *file, int line, struct patience *p, const char *cond);
 void gn_look(const char *file, int line, struct patience *p, const char *cond);
 

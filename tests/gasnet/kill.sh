@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # kill -9 of a random node of a job that floods itself with active messages: the job ends
-# within 5 s with a message, and leaves no process and nothing in /dev/shm.
+# with a message, and leaves no process and nothing in /dev/shm.
 #
 # usage: kill.sh PROGRAM NODES [RUNS]; PROGRAM is a gn_flood_MODE; P3_SEED repeats a sequence
 
@@ -37,7 +37,7 @@ find_node() {
 check_run() {
 	[ "$status" != 0 ] || fail "run $i: status 0 after the kill of rank $rank"
 	[ -s "$dir/err" ] || fail "run $i: no message"
-	nothing_left 5
+	nothing_left
 	shm_is "$shm" || fail "run $i: /dev/shm: $(ours_in_shm)"
 }
 
@@ -45,13 +45,13 @@ one_run() {
 	rank=$((RANDOM % nodes))
 	shm=$(ours_in_shm)
 	start "$P3_YOD" -sz "$nodes" --timeout "$P3_LIMIT" "$program" 1000 100000
-	patiently 60 has_begun || fail "run $i: the job does not begin"
+	patiently has_begun || fail "run $i: the job does not begin"
 	# pause: a stagger, so that the node dies in another place each time
 	sleep "$(printf '0.%03d' $((RANDOM % 400)))"
-	patiently 10 find_node $rank || fail "run $i: there is no rank $rank"
+	patiently find_node $rank || fail "run $i: there is no rank $rank"
 	kill -KILL "$victim"
-	if ! patiently 5 has_ended; then
-		fail "run $i: not ended 5 s after the kill of rank $rank"
+	if ! patiently has_ended; then
+		fail "run $i: not ended after the kill of rank $rank"
 		kill -KILL "$pid"
 	fi
 	wait "$pid" 2>/dev/null

@@ -77,7 +77,7 @@ static void end_all_of(struct mixer *m, enum kind kind, bool gets, bool puts)
 
 static void sync_one(struct mixer *m, struct op *op)
 {
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	if (gn_next(&m->seed) & 1)
 		gasnet_wait_syncnb(op->handle);
 	else
@@ -88,7 +88,7 @@ static void sync_one(struct mixer *m, struct op *op)
 
 static void sync_implicit(struct mixer *m)
 {
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	switch (gn_below(&m->seed, 4)) {
 	case 0:
 		gasnet_wait_syncnbi_gets();

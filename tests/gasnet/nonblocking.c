@@ -136,7 +136,7 @@ STATEMENT(92, sync_of_the_invalid_handle)
 /* Loop over try_syncnb() alone. */
 static void try_alone(gasnet_handle_t handle)
 {
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	int rc;
 	while ((rc = gasnet_try_syncnb(handle)) == GASNET_ERR_NOT_READY)
 		CHECK(!patience_is_over(&p));
@@ -236,7 +236,7 @@ STATEMENT(95, try_all_with_some_incomplete)
 /* Sync the list piece by piece, by waiting or trying. */
 static void sync_some(gasnet_handle_t *handles, bool wait)
 {
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	for (unsigned left; (left = count_valid(handles, LIST)) > 0;) {
 		int rc = GASNET_OK;
 		if (wait)
@@ -428,7 +428,7 @@ static _Atomic bool synced;
 
 static void begin_all_the_time(unsigned nth)
 {
-	struct patience p = gn_patience();
+	struct patience p = patience_begin();
 	(void)nth;
 	for (uint64_t i = 0; !synced; i++) {
 		gasnet_put_nbi_val(gn.next, far_word(100 + i % 100), i, 8);

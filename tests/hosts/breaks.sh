@@ -19,8 +19,8 @@ break_all() { # pid seconds file
 		which[$host]="dst 10.213.77.0/24"
 		for port in $(launchers "$host"); do which[$host]+=" and not sport = :$port"; done
 	done
-	patience_begin
-	while kill -0 "$1" 2>/dev/null && [ $patience_ms -lt $((($2 + 20) * 1000)) ]; do
+	local last=$((SECONDS + P3_WAIT))
+	while kill -0 "$1" 2>/dev/null && [ $SECONDS -lt $last ]; do
 		for host in $HOSTS; do
 			# shellcheck disable=SC2086
 			n=$(ip netns exec "$host" ss -KHt ${which[$host]} | grep -c ESTAB)
@@ -28,7 +28,6 @@ break_all() { # pid seconds file
 		done
 		# pause: between two resets
 		sleep 0.2
-		patience_count
 		[ $SECONDS -ge $end ] && [ $broken -gt 10 ] || continue
 		[ ! -s "$3" ] || break
 		echo 1 >"$3"

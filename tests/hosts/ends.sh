@@ -12,9 +12,10 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 # shellcheck source=breaks.sh disable=SC1091
 . "$here/breaks.sh"
-way=$how most=2000 others=5 timeout=30 start=300 line='a get failed after'
+# Only what ends a rank tells the others, no time-out, but where its host is cut off.
+way=$how most=0 others=5 timeout=3000 start=300 line='a get failed after'
 case $how in
-link) way=wait most=6000 timeout=3 others=4 ;; # rank 3 is on the host that is cut off
+link) way=wait timeout=3 others=4 ;; # rank 3 is on the host that is cut off
 # After 3 s without a network the kernel sends again up to 12.6 s after the first loss.
 blink) way=pause most=0 timeout=16 line='nothing has failed' ;;
 stop) most=5000 timeout=2 line='nothing has failed' ;;
@@ -36,12 +37,12 @@ is_there() { # file
 	[ -s "$1" ] || has_ended
 }
 
-await() { # seconds command...
-	patiently "$@" || echo "not within $1 s: ${*:2}"
+await() { # command...
+	patiently "$@" || echo "never: $*"
 }
 
 cut_off() { # command that ends it
-	await 50 is_there "$dir/v.end"
+	await is_there "$dir/v.end"
 	ip -n "${HOST_PREFIX}2" link set eth0 down
 	"$@"
 	ip -n "${HOST_PREFIX}2" link set eth0 up
@@ -64,12 +65,12 @@ no_rank_is_left() {
 	-x PTL3_FAR_TIMEOUT=$timeout "$program" "$way" "$dir/v" "$most" $start >"$dir/out" 2>&1 &
 run=$!
 if [ "${3:-}" = resets ]; then
-	await 50 is_there "$dir/v.pid"
+	await is_there "$dir/v.pid"
 	break_all $run 4 "$dir/v.go" || touch "$dir/failed"
 fi
 case $how in
 link)
-	cut_off await 50 all_have_seen
+	cut_off await all_have_seen
 	echo 1 >"$dir/v.over"
 	;;
 blink)
@@ -81,8 +82,8 @@ esac
 
 # mpirun --enable-recovery does not end after the death of a rank, so end it when all ranks
 # have ended, and it has passed on what they said.
-await 50 all_have_seen
-await 50 no_rank_is_left
+await all_have_seen
+await no_rank_is_left
 for pid in $(ranks); do
 	echo "rank $(tr '\0' '\n' <"/proc/$pid/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')" \
 		"has not ended: state $(awk '{ print $3 }' "/proc/$pid/stat")"
@@ -98,4 +99,4 @@ cat "$dir/out"
 	exit 1
 }
 [ ! -e "$dir/failed" ] || exit 1
-! grep -q 'too late\|has failed though\|lives has failed\|no get has failed\|does not come' "$dir/out"
+! grep -q 'has failed though\|lives has failed\|no get has failed\|does not come' "$dir/out"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: hosts.sh gasnet_killed.sh program arguments...
 # Kill a node of a GASNet job on another host than node 0, while the launcher does nothing
-# about it: all other nodes end within PTL3_FAR_TIMEOUT and two seconds.
+# about it: all other nodes end.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 timeout=3
@@ -40,9 +40,9 @@ bytes() { # that have come to the victim's host
 messages_come() { # more than the start takes
 	[ "$(bytes)" -gt $((before + 4000000)) ] || has_ended
 }
-patiently 50 all_are_there || echo "not all nodes have started"
+patiently all_are_there || echo "not all nodes have started"
 before=$(bytes)
-patiently 50 messages_come || echo "no messages have come"
+patiently messages_come || echo "no messages have come"
 victim=$(nodes "$second" | head -1)
 [ -n "$victim" ] || {
 	cat "$dir/out"
@@ -50,10 +50,8 @@ victim=$(nodes "$second" | head -1)
 	exit 1
 }
 kill -9 "$victim"
-patiently $((timeout + 2)) none_is_left
+patiently none_is_left
 status=$?
-ms=$patience_ms
 wait $run
 cat "$dir/out"
-echo "# all nodes have ended after $ms ms of an idle machine"
 exit $status

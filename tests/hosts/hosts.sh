@@ -88,7 +88,7 @@ status=$?
 nobody_is_left() {
 	for host in $HOSTS; do [ -z "$(ip netns pids "$host")" ] || return 1; done
 }
-patiently 5 nobody_is_left && exit $status
+patiently nobody_is_left && exit $status
 for host in $HOSTS; do
 	for pid in $(ip netns pids "$host"); do
 		echo "left on $host: $(tr '\0' ' ' <"/proc/$pid/cmdline")"

@@ -38,9 +38,8 @@ left() {
 none_is_left() {
 	[ -z "$(left)" ]
 }
-patiently 10 none_is_left || {
+patiently none_is_left || {
 	cat "$dir/out"
 	ps -o pid,args -p "$(left | paste -sd,)"
 	exit 1
 }
-echo "# nothing is left after $patience_ms ms"

@@ -32,6 +32,7 @@ done
 has_ended() {
 	! kill -0 $run 2>/dev/null
 }
-patiently 2 has_ended
+# It may stay after the death of a rank.
+P3_WAIT=2 patiently has_ended
 kill $run 2>/dev/null
 wait $run

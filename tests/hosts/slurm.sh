@@ -37,9 +37,9 @@ no_daemon_is_left() {
 
 # End the daemons when no job is left.  A daemon whose job has just ended may not hear SIGTERM.
 end() {
-	patiently 10 no_job_is_left
+	patiently no_job_is_left
 	kill "${daemons[@]}" 2>/dev/null
-	patiently 3 no_daemon_is_left
+	P3_WAIT=3 patiently no_daemon_is_left
 	kill -9 "${daemons[@]}" 2>/dev/null
 	wait "${daemons[@]}" 2>/dev/null
 	rm -rf "$dir"
@@ -113,7 +113,7 @@ done
 nodes_are_idle() {
 	[ "$("$ONHOST" "${HOST_PREFIX}1" sinfo -h -t idle -o %D 2>/dev/null)" = 3 ]
 }
-patiently 20 nodes_are_idle || {
+patiently nodes_are_idle || {
 	"$ONHOST" "${HOST_PREFIX}1" sinfo
 	fail "Slurm's nodes are not idle"
 }

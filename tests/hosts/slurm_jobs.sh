@@ -46,7 +46,7 @@ ends_by() { # what it is, status of srun, command...
 	until [ -s "$dir/v.end" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
 	[ "$(ranks | wc -l)" = 6 ] || fail "$what: there are $(ranks | wc -l) ranks, not 6"
 	"$@"
-	patiently 10 no_rank_is_left || fail "$what: ranks are left: $(ranks | paste -sd' ')"
+	patiently no_rank_is_left || fail "$what: ranks are left: $(ranks | paste -sd' ')"
 	# shellcheck disable=SC2046
 	[ -z "$(ranks)" ] || kill -9 $(ranks)
 	wait $run

@@ -21,7 +21,7 @@ says() { # launcher
 	grep -q "$line" "$dir/$1" || ! kill -0 "${!1}" 2>/dev/null
 }
 for by in mpirun yod; do
-	patiently 30 says $by
+	patiently says $by
 	touch "$dir/$by.go"
 	wait "${!by}" || failed=1
 	cat "$dir/$by"

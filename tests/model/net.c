@@ -20,7 +20,6 @@
 
 #define JID       77
 #define NID_BASE  10
-#define HANGS_MS  20000
 #define LOOK_EACH 1024u
 
 /* Last calls of settle on several hosts; 0: none since the node worked. */
@@ -115,7 +114,7 @@ void net_up(struct net *net, unsigned n)
 	}
 	for (unsigned i = 0; i < n; i++)
 		node_up(net, i);
-	struct patience p = patience_ms(HANGS_MS);
+	struct patience p = patience_times(2);
 	while (!all_met(net)) {
 		must(!patience_is_over(&p), "the nodes do not meet");
 		usleep(200);
@@ -160,7 +159,7 @@ static bool rests(const struct net *net, unsigned node)
 
 bool net_settle(const struct net *net, unsigned nodes)
 {
-	struct patience p = {0};
+	struct patience p = patience_times(2);
 	memset(asked, 0, sizeof asked);
 	for (unsigned turn = 1;; turn++) {
 		bool all = true;
@@ -171,8 +170,6 @@ bool net_settle(const struct net *net, unsigned nodes)
 			return true;
 		if (turn % LOOK_EACH)
 			continue;
-		if (!p.last_ns)
-			p = patience_ms(HANGS_MS);
 		if (patience_is_over(&p))
 			return false;
 		sched_yield();

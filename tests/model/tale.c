@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TARGET 0u
-#define SOURCE 1u
-#define BOTH   3u /* the nodes that take part, as bits */
-#define SECOND (256u * 1024)
-#define WAIT   20000u /* ms */
+#define HANGS_MS 120000u
+
+#define TARGET   0u
+#define SOURCE   1u
+#define BOTH     3u /* the nodes that take part, as bits */
+#define SECOND   (256u * 1024)
 
 static bool complain(const char *tale, uint64_t seed, const char *what)
 {
@@ -190,7 +191,7 @@ static void wait_for_end(struct put *t)
 	ptl_event_t ev;
 	int which;
 	do
-		if (PtlEQPoll(&t->eq, 1, WAIT, &ev, &which) != PTL_OK)
+		if (PtlEQPoll(&t->eq, 1, HANGS_MS, &ev, &which) != PTL_OK)
 			return;
 	while (ev.type != PTL_EVENT_PUT_END);
 	t->event_came = true;
@@ -270,7 +271,7 @@ static bool is_silent(const struct put *t)
  * until it has ended. */
 static void update_again(struct put *t, ptl_md_t *new)
 {
-	struct patience p = patience_ms(WAIT);
+	struct patience p = patience_begin();
 	while (t->rc == PTL_MD_NO_UPDATE && !patience_is_over(&p)) {
 		sched_yield();
 		t->rc = PtlMDUpdate(t->md, NULL, new, t->test);
@@ -289,7 +290,7 @@ static void *updater(void *arg)
 	if (t->refused && is_silent(t))
 		update_again(t, &new);
 	else if (t->refused)
-		t->event_came = PtlEQPoll(&t->eq, 1, WAIT, &ev, &which) == PTL_OK;
+		t->event_came = PtlEQPoll(&t->eq, 1, HANGS_MS, &ev, &which) == PTL_OK;
 	return NULL;
 }
 

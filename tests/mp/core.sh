@@ -18,7 +18,7 @@ all_are_up() {
 }
 
 up() {
-	patiently 10 all_are_up
+	patiently all_are_up
 	victim=$(awk '$1 == "up" && $2 == 1 { print $3 }' "$dir/out")
 	[ -n "$victim" ] || fail "no node is up"
 }

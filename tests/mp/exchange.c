@@ -110,8 +110,6 @@ static void exchange_on(void)
 	printf("%u exchanges: median %.1f ms, most %.1f ms\n", times, median,
 		(double)took[times - 1] / 1e6);
 	free(took);
-	mp_check(median * patience_share_now() <= 500,
-		"half of the exchanges waited for more than 0.5 s of an idle machine");
 }
 
 /* ---- the target of all ---- */

@@ -207,7 +207,7 @@ def last_picture(columns, job):
 def narrow():
     job = subprocess.Popen([YOD, '-sz', '2', '--timeout', str(LIMIT), HANG, 'event'],
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    patience = Patience(40)
+    patience = Patience()
     while not patience.is_over() and '1 node waits for it' not in start(
             PTLSTAT, 'why', job.pid).stdout:
         time.sleep(0.05)

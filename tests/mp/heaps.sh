@@ -12,5 +12,5 @@ succeeds "heaps of $lives lengths" "$P3_YOD" --timeout "${P3_LIMIT:-3000}" -sz 1
 			PTL3_HEAP=$((1024 + 2 * i))M "$0" $i || exit
 			i=$((i + 1))
 		done' "$MP_BIN/mp_heaps" $lives
-nothing_left 5
+nothing_left
 finish heaps

@@ -66,7 +66,7 @@ measure() { # wait or sleep
 	start sh -c 'exec "$@" <"$0"' "$dir/end" \
 		"$P3_YOD" -sz 4 --timeout "${P3_LIMIT:-3000}" "$MP_BIN/mp_idle" "$1"
 	exec 3>"$dir/end"
-	patiently 5 grep -q idle "$dir/out" || fail "$1: the job does not begin"
+	patiently grep -q idle "$dir/out" || fail "$1: the job does not begin"
 	sleep 0.5
 	is_idle "$1" || fail "$1: not idle"
 	exec 3>&-

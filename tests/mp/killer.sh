@@ -43,7 +43,7 @@ has_pages() {
 }
 
 same_as_before() {
-	patiently 5 has_pages ||
+	patiently has_pages ||
 		fail "run $i ($what): $(free_hugepages) free hugepages, $pages before"
 	shm_is "$shm" || fail "run $i ($what): /dev/shm: $(ours_in_shm)"
 }
@@ -57,7 +57,7 @@ saw_wrong() {
 
 check_run() {
 	[ "$status" = 137 ] || fail "run $i ($what, $ms ms): status $status"
-	nothing_left 10
+	nothing_left
 	! saw_wrong || fail "run $i ($what, $ms ms): wrong"
 	same_as_before
 }

@@ -10,7 +10,7 @@ fine() { # what, how many times, command...
 	shift 2
 	succeeds "$what" "$@"
 	[ "$(grep -cx fine "$dir/out")" = "$times" ] || fail "$what: not all were fine"
-	nothing_left 2
+	nothing_left
 }
 
 fine "a job of one without yod" 1 "$life" self
@@ -24,7 +24,7 @@ done
 for what in leave crash; do
 	succeeds "$what without yod" "$life" $what
 	succeeds $what "$P3_YOD" -sz 3 "$life" $what
-	nothing_left 2
+	nothing_left
 done
 # shellcheck disable=SC2016
 fine "a wrapper that executes" 2 "$P3_YOD" -sz 2 sh -c 'exec "$0" self' "$life"

@@ -176,9 +176,9 @@ bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev)
 	return true;
 }
 
-bool mp_next_soon(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev)
+bool mp_next_soon(ptl_handle_eq_t eq, ptl_event_t *ev)
 {
-	struct patience p = patience_ms(ms);
+	struct patience p = patience_begin();
 	while (!mp_next_within(eq, 100, ev))
 		if (patience_is_over(&p))
 			return false;

@@ -84,8 +84,8 @@ ptl_handle_md_t mp_attach(ptl_match_bits_t bits, void *start, ptl_size_t length,
 ptl_event_t mp_expect(ptl_handle_eq_t eq, ptl_event_kind_t type);
 /* Return the next event; lost events are an error. */
 ptl_event_t mp_next(ptl_handle_eq_t eq);
-/* Wait for the next event; return false if none comes within ms of an idle machine. */
-bool mp_next_soon(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev);
+/* Wait for the next event; return false if none comes. */
+bool mp_next_soon(ptl_handle_eq_t eq, ptl_event_t *ev);
 /* Wait for the next event; return false if none comes within ms, whatever the load. */
 bool mp_next_within(ptl_handle_eq_t eq, unsigned ms, ptl_event_t *ev);
 bool mp_poll(ptl_handle_eq_t eq, ptl_event_t *ev);

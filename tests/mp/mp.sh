@@ -49,7 +49,7 @@ others_run() {
 
 # Return true once /dev/shm, which is the test's own (p3_dev_shm), has just the given names.
 shm_is() { # names
-	patiently 5 shm_has "$1"
+	patiently shm_has "$1"
 }
 
 shm_has() {
@@ -64,9 +64,9 @@ none_is_marked() {
 	[ -z "$(marked)" ]
 }
 
-nothing_left() { # seconds
-	patiently "$1" none_is_marked && return 0
-	fail "left after $1 s: $(ps -o pid=,stat=,args= -p "$(marked | paste -sd,)")"
+nothing_left() {
+	patiently none_is_marked && return 0
+	fail "left: $(ps -o pid=,stat=,args= -p "$(marked | paste -sd,)")"
 	return 1
 }
 

@@ -14,7 +14,7 @@ command -v taskset >/dev/null || {
 }
 cpu=$(taskset -cp $$ | sed 's/.*: *//; s/[,-].*//')
 trips=${1:-20000}
-most_us=$((100 * P3_SCALE)) # of CPU time for each round trip
+most_us=600 # of CPU time for each round trip
 TIMEFORMAT='%U %S'
 
 for mode in auto lease dedicated park; do

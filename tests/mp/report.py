@@ -18,7 +18,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
 from patience import LIMIT, Patience  # noqa: E402
 
 YOD, PTLSTAT, HANG, BOUNDED = sys.argv[1:5]
-PATIENCE = 40  # seconds of an idle machine
 NO_NODE = r'\nnode 0 waits for an event that no node has sent'
 failures = 0
 
@@ -70,7 +69,7 @@ def start(*words):
 
 def has_said(job, pattern, said):
     """Read what the job writes to stderr until it has the pattern."""
-    patience = Patience(PATIENCE)
+    patience = Patience()
     while not patience.is_over() and not re.search(pattern, said[0]):
         if select.select([job.stderr], [], [], 0.2)[0]:
             said[0] += os.read(job.stderr.fileno(), 65536).decode()
@@ -81,7 +80,7 @@ def check_quit():
     """SIGQUIT for all processes named yod: the report comes first, then the ranks get it."""
     shell = 'ulimit -c 0; trap "echo quit $PTL_MY_RID" QUIT; "$@" & wait; wait'
     job = start('-sz', '3', 'bash', '-c', shell, 'sh', HANG, 'event')
-    patience = Patience(PATIENCE)
+    patience = Patience()
     while not patience.is_over():
         look = perform(PTLSTAT, 'why', job.pid)
         if re.search(NO_NODE, look.stdout):
@@ -125,7 +124,7 @@ def check_barrier():
 
 def check_brief():
     job = start('-sz', '3', '--why-after', '0', HANG, 'event')
-    patience = Patience(PATIENCE)
+    patience = Patience()
     while not patience.is_over():
         look = perform(PTLSTAT, 'why', '--brief', job.pid)
         if 'no node has sent' in look.stdout:

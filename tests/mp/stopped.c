@@ -91,7 +91,7 @@ static void finish_with_victim(void)
 {
 	ptl_event_t ev;
 	while (sends < PUTS || acks < PUTS || replies < GETS) {
-		mp_check(mp_next_soon(theirs, 10000, &ev),
+		mp_check(mp_next_soon(theirs, &ev),
 			"of %d puts %u were sent, %u acknowledged; %u of %d gets", PUTS,
 			sends, acks, replies, GETS);
 		account(&ev);

@@ -353,7 +353,7 @@ static void set_up(void)
 
 static void wait_until(_Atomic uint64_t *counter, uint64_t value, const char *what)
 {
-	for (struct patience p = patience_ms(20000); *counter != value;) {
+	for (struct patience p = patience_begin(); *counter != value;) {
 		read_all();
 		mp_check(!patience_is_over(&p) && *counter <= value, "%s: %llu of %llu",
 			what, (unsigned long long)*counter, (unsigned long long)value);
@@ -496,7 +496,7 @@ static void active(void)
 			;
 		mp_check(rc == PTL_OK, "%s", PtlErrorStr((unsigned)rc));
 	}
-	for (struct patience p = patience_ms(20000); answered < n;)
+	for (struct patience p = patience_begin(); answered < n;)
 		mp_check(!patience_is_over(&p), "%llu answers",
 			(unsigned long long)answered);
 	mp_check(came_sum == sum, "other answers than requests");

@@ -20,7 +20,7 @@ case_exit_status() {
 	run -sz 4 sh -c '[ $PTL_MY_RID != 2 ] || exit 3; sleep 30'
 	same status 3 $status
 	says '^yod: rank 2 \(pid [0-9]+\) exited with status 3; ending the job$'
-	nothing_left 1
+	nothing_left
 	run -sz 2 sh -c '[ $PTL_MY_RID = 1 ] || kill -9 $$; sleep 30'
 	same status 137 $status
 	says '^yod: rank 0 \(pid [0-9]+\) killed by signal 9 \(Killed\); ending the job$'
@@ -28,7 +28,7 @@ case_exit_status() {
 	same status 139 $status
 	same lines 2 "$(wc -l <"$dir/err")"
 	says '^yod: rank [01]: no core file'
-	nothing_left 1
+	nothing_left
 }
 
 case_keep_going() {
@@ -154,7 +154,7 @@ case_terminal_input() {
 		/dev/null >"$dir/out" 2>"$dir/err"
 	same "rank 0 read" 1 "$(tr -d '\r' <"$dir/out" | grep -cx 'got 0 typed')"
 	same "rank 1 read" 1 "$(tr -d '\r' <"$dir/out" | grep -cx 'got 1')"
-	nothing_left 2
+	nothing_left
 }
 
 # A node has those that yod was started with.  The program that starts the test may make it
@@ -179,7 +179,7 @@ case_kill_after() {
 	same status 143 $status
 	says '^yod: SIGTERM has not ended ranks 0,2 yet; SIGKILL follows 2 s after it \(--kill-after\)$'
 	same lines 1 "$(grep -Ec "$line" "$dir/err")"
-	nothing_left 1
+	nothing_left
 	start -sz 2 --kill-after 1000 sh -c "trap '' TERM
 		echo up; until [ -e $dir/go ]; do sleep 0.1; done; echo tidy"
 	await_lines 2
@@ -195,19 +195,18 @@ case_kill_after() {
 	ends
 	same status 143 $status
 	same "lines when killed at once" 0 "$(grep -Ec "$line" "$dir/err")"
-	nothing_left 1
+	nothing_left
 }
 
 case_signals() {
 	local sig
 	for sig in INT:130 TERM:143 HUP:129 QUIT:131; do
-		start -sz 3 sh -c 'ulimit -c 0; echo up; sleep 60 & wait'
+		start -sz 3 sh -c 'ulimit -c 0; echo up; sleep 3000 & wait'
 		await_lines 3
 		kill -"${sig%:*}" $pid
 		ends
 		same "status after ${sig%:*}" "${sig#*:}" $status
-		within 5
-		nothing_left 1
+		nothing_left
 	done
 	start -sz 2 --kill-after "$P3_LIMIT" sh -c 'trap "echo tidy; exit 0" INT; echo up; while :; do sleep 0.1; done'
 	await_lines 2
@@ -223,14 +222,13 @@ case_stubborn() {
 	kill -TERM $pid
 	ends
 	same status 143 $status
-	within 9
 	runs=$((runs + 1))
 	[ "$took" -ge 4 ] || fail "killed after $took s, expected 5"
-	nothing_left 1
+	nothing_left
 }
 
 case_second_interrupt() {
-	start -sz 2 sh -c 'trap "" TERM; trap "echo asked" INT; echo up
+	start -sz 2 --kill-after "$P3_LIMIT" sh -c 'trap "" TERM; trap "echo asked" INT; echo up
 		while :; do sleep 0.2; done'
 	await_lines 2
 	kill -INT $pid
@@ -238,8 +236,7 @@ case_second_interrupt() {
 	kill -INT $pid
 	ends
 	same status 130 $status
-	within 3
-	nothing_left 1
+	nothing_left
 }
 
 case_timeout() {
@@ -247,7 +244,7 @@ case_timeout() {
 	run --timeout 1 -sz 2 sleep 30
 	same status 124 $status
 	says '^yod: timeout: the job has run for 1 s \(--timeout\); ending the job$'
-	nothing_left 1
+	nothing_left
 	run --timeout "$P3_LIMIT.5" -sz 2 true
 	same status 0 $status
 }
@@ -257,8 +254,7 @@ case_stopped_node() {
 		sleep 1; exit 5'
 	ends
 	same status 5 $status
-	within 7
-	nothing_left 1
+	nothing_left
 }
 
 case_user_signals() {
@@ -292,20 +288,20 @@ case_stop_and_continue() {
 	start -sz 2 --timeout 5 sh -c 'echo $$; exec sleep 300'
 	await_lines 2
 	kill -TSTP $pid
-	patiently 10 all_are_stopped || fail "not all are stopped: $(states)"
+	patiently all_are_stopped || fail "not all are stopped: $(states)"
 	# pause: longer than the time-out, which does not count this time
 	sleep 6
 	same "states when stopped" TTT "$(states)"
 	kill -CONT $pid
-	patiently 10 none_is_stopped || fail "some are stopped: $(states)"
+	patiently none_is_stopped || fail "some are stopped: $(states)"
 	ends
 	same "timeout goes on counting" 124 $status
-	nothing_left 1
+	nothing_left
 }
 
 # ---- no leftovers ----
 
-spawner='sleep 300 & (setsid sleep 300 &) ; (setsid sh -c "sleep 300 & sleep 300" &)
+spawner='sleep 3000 & (setsid sleep 3000 &) ; (setsid sh -c "sleep 3000 & sleep 3000" &)
 	echo up; '
 
 case_killed_yod() {
@@ -314,7 +310,7 @@ case_killed_yod() {
 	kill -KILL $pid
 	ends
 	same status 137 $status
-	nothing_left 10
+	nothing_left
 }
 
 case_killed_launcher() {
@@ -324,7 +320,7 @@ case_killed_launcher() {
 	ends
 	same status 137 $status
 	says 'launcher \(pid [0-9]+\) was killed by signal 9'
-	nothing_left 2
+	nothing_left
 }
 
 case_killed_both() {
@@ -334,20 +330,18 @@ case_killed_both() {
 	inner=$(launcher)
 	kill -KILL $pid "$inner"
 	ends
-	nothing_left 10
+	nothing_left
 }
 
 case_background_child() {
 	start -sz 2 sh -c "$spawner"'exit 0'
 	ends
 	same status 0 $status
-	within 4
-	nothing_left 1
+	nothing_left
 	start -sz 2 sh -c "$spawner"'kill -KILL $$'
 	ends
 	same status 137 $status
-	within 4
-	nothing_left 1
+	nothing_left
 }
 
 children() { # of the launcher
@@ -362,7 +356,7 @@ case_orphans_are_reaped() {
 	start -sz 1 sh -c "for i in 1 2 3 4 5 6 7 8; do (sleep 0.1 &) ; done; echo up
 		until [ -e $dir/reaped ]; do sleep 0.1; done"
 	await_lines 1
-	patiently 10 has_one_child || fail "$(children) children, with orphans that have ended"
+	patiently has_one_child || fail "$(children) children, with orphans that have ended"
 	touch "$dir/reaped"
 	ends
 	same status 0 $status
@@ -501,16 +495,16 @@ case_tag_slow_reader() {
 	took=$(YOD_TEST_MARK=$mark "$yod" -sz 2 --tag sh -c 'echo first; yes' 2>"$dir/err" |
 		head -1 | cut -c5-)
 	same "a reader that leaves" first "$took"
-	nothing_left 3
+	nothing_left
 	new_mark
 	(echo $BASHPID >"$dir/pid"; YOD_TEST_MARK=$mark exec "$yod" -sz 2 --tag yes 2>"$dir/err") |
 		sh -c "read -r x; touch $dir/read; until [ -e $dir/done ]; do sleep 0.1; done" &
-	patiently 10 test -e "$dir/read" || fail "the reader reads nothing"
+	patiently test -e "$dir/read" || fail "the reader reads nothing"
 	pid=$(<"$dir/pid")
 	kill -INT "$pid"
 	await 'ending the job' "$dir/err"
 	kill -INT "$pid" 2>/dev/null
-	patiently 3 none_is_marked
+	patiently none_is_marked
 	same "interrupted with a reader that sleeps" "" "$(marked | tr '\n' ' ')"
 	touch "$dir/done"
 	wait
@@ -521,7 +515,7 @@ case_paused_pager() {
 	local nodes
 	start_paused -sz 2 sh -c 'exec 2>/dev/null; if [ $PTL_MY_RID = 0 ]; then until [ -e $0.up ]; do sleep 0.1; done; exit 3; fi
 		trap "touch $0.asked; exit 0" TERM; touch $0.up; while :; do sleep 0.1; done' "$dir/paused"
-	patiently 10 test -e "$dir/paused.asked" || fail "a paused pager keeps yod from ending the job"
+	patiently test -e "$dir/paused.asked" || fail "a paused pager keeps yod from ending the job"
 	resume_pager
 	ends
 	wait $pager_pid
@@ -533,7 +527,7 @@ case_paused_pager() {
 	nodes=$(tr '\n' ' ' <"$dir/out")
 	kill -KILL "$(launcher)"
 	# shellcheck disable=SC2086
-	patiently 10 none_is_there $nodes || fail "a paused pager keeps the guard from the sweep"
+	patiently none_is_there $nodes || fail "a paused pager keeps the guard from the sweep"
 	resume_pager
 	ends
 	wait $pager_pid
@@ -541,7 +535,7 @@ case_paused_pager() {
 	says 'launcher \(pid [0-9]+\) was killed by signal 9'
 	start_paused -sz 2 --tag sh -c 'echo up; exec sleep 300'
 	await_lines 2
-	interrupt_all $pid 5
+	interrupt_all $pid
 	ends
 	resume_pager
 	wait $pager_pid
@@ -554,8 +548,8 @@ case_paused_pager() {
 	wait $pager_pid
 	same "statistics that a pager shows late" "0 4" "$status $(grep -c '^yod: ' "$dir/err")"
 	start_paused -sz 2 --stats sh -c 'touch "$0.$PTL_MY_RID"' "$dir/ended"
-	patiently 10 test -e "$dir/ended.0" -a -e "$dir/ended.1"
-	interrupt_all $pid 5
+	patiently test -e "$dir/ended.0" -a -e "$dir/ended.1"
+	interrupt_all $pid
 	ends
 	resume_pager
 	wait $pager_pid
@@ -565,15 +559,13 @@ case_tag_grandchild() {
 	start -sz 1 --tag sh -c '(while kill -0 $$ 2>/dev/null; do sleep 0.05; done; echo late) & echo early'
 	ends
 	same output "[0] early,[0] late," "$(tr '\n' ',' <"$dir/out")"
-	start -sz 1 --tag sh -c 'sleep 60 & echo early'
+	start -sz 1 --tag sh -c 'sleep 3000 & echo early'
 	ends
 	same status 0 $status
-	within 5
-	nothing_left 1
+	nothing_left
 	start -sz 1 --tag sh -c 'yes >&2 & echo early'
 	ends
-	within 6
-	nothing_left 1
+	nothing_left
 }
 
 # Check that a file has the output of yod_chunks for this rank.
@@ -633,7 +625,7 @@ case_output_dir() {
 	kill -KILL $pid
 	ends
 	same "written before yod was killed" "up up" "$(echo $(cat "$dir"/o/rank[01].out))"
-	nothing_left 10
+	nothing_left
 	: >"$dir/file"
 	mkdir "$dir/o/rank1.out.d" && mv -T "$dir/o/rank1.out.d" "$dir/o/rank3.err"
 	local bad

@@ -14,14 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	DATA = 1,
-	OKAY = 2,
-	NOBODYS = 3,
-	MOST = 400000,
-	PROBE_MS = 100,
-	SILENT_MS = 10000
-};
+enum { DATA = 1, OKAY = 2, NOBODYS = 3, MOST = 400000, PROBE_MS = 100 };
 
 static struct peer {
 	unsigned rank;
@@ -39,7 +32,7 @@ static uint64_t done;
 static void hear_from(struct peer *p)
 {
 	p->heard = mp_ns();
-	p->patience = patience_ms(SILENT_MS);
+	p->patience = patience_begin();
 }
 
 static ptl_size_t length_of(unsigned from, unsigned to, uint64_t seq)

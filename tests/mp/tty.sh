@@ -17,7 +17,7 @@ tty() {
 		fail "$what: status $status"
 		sed 's/^/     terminal: /' "$dir/out" | cat -v
 	fi
-	nothing_left 5
+	nothing_left
 }
 
 shell=(bash --norc --noprofile -i)
@@ -30,11 +30,8 @@ interrupt() {
 }
 
 second_interrupt() {
-	patience_begin
 	tty "^C twice" 130 await:up await:up type:^C await:ending type:^C -- \
-		"$yod" -n 2 sh -c 'trap "" INT TERM; echo up; while :; do sleep 0.1; done'
-	patience_count
-	[ $patience_ms -le 4000 ] || fail "^C twice: took $patience_ms ms"
+		"$yod" -n 2 --kill-after "$P3_LIMIT" sh -c 'trap "" INT TERM; echo up; while :; do sleep 0.1; done'
 	ulimit -c 0
 	tty "^\\" 131 await:up "type:^\\" -- "$yod" -n 1 sh -c "$loop"
 }
@@ -98,7 +95,7 @@ pipes() {
 		[ "${PIPESTATUS[0]}" = 141 ] || fail "yod $tag | head: status ${PIPESTATUS[0]}"
 		grep -Eq '^yod: rank [01] \(pid [0-9]+\) killed by signal 13 \(Broken pipe\)' \
 			"$dir/err" || fail "yod $tag | head: no cause"
-		nothing_left 5
+		nothing_left
 	done
 	head -c 3000000 /dev/urandom >"$dir/in"
 	for tag in '' '--only-rank 0'; do

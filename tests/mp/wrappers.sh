@@ -57,7 +57,7 @@ shell() {
 		"$pingpong"
 	ends_with 137 "a node under a shell is killed" \
 		sh -c '[ $PTL_MY_RID = 1 ] && kill -9 $$; exec "$0" 1000000000' "$pingpong"
-	nothing_left 10
+	nothing_left
 }
 
 # Both ranks stop inside of the library; functions, arguments and lines are known.
@@ -77,7 +77,7 @@ debugger() {
 	# The debugged process ends with the job, too.
 	run timeout "${P3_LIMIT:-3000}" "$P3_YOD" --timeout 2 -n 2 gdb -batch -ex run --args "$MP_BIN/mp_hang" idle
 	[ "$status" = 124 ] || fail "gdb and a timeout: status $status"
-	nothing_left 10
+	nothing_left
 }
 
 profiler() {

@@ -65,7 +65,7 @@ check() { # name, needs, wanted
 		fail "$1: expected (<) and got (>):"
 		diff <(echo "$3") <(echo "$got") | sed 's/^/     /'
 	fi
-	nothing_left 3 >&2
+	nothing_left >&2
 }
 
 read_table() {

@@ -135,7 +135,7 @@ static void drop(const char *arg)
 static char settled_state(bool gone)
 {
 	pid_t pid = (pid_t)os_pid[last.node];
-	struct patience p = patience_ms(20000);
+	struct patience p = patience_begin();
 	char now;
 	while (((now = thread_state(pid)) != 0 && (gone || strchr("RD", now))) &&
 		!patience_is_over(&p))

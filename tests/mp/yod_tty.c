@@ -24,8 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 20000
-
 static int master;
 static pid_t child;
 static char seen[1 << 20];
@@ -64,7 +62,7 @@ static bool look(int ms)
 
 static void await(const char *text)
 {
-	struct patience p = patience_ms(PATIENCE_MS);
+	struct patience p = patience_begin();
 	char *at;
 	while (!(at = strstr(seen + awaited, text)))
 		if (patience_is_over(&p) || !look(100))
@@ -113,7 +111,7 @@ static void step(const char *text)
 
 static int last_status(void)
 {
-	struct patience p = patience_ms(PATIENCE_MS);
+	struct patience p = patience_begin();
 	int status;
 	while (waitpid(child, &status, WNOHANG) == 0) {
 		if (patience_is_over(&p))

@@ -52,7 +52,7 @@ static bool is_straight(void)
 
 static void expect_full(void)
 {
-	struct patience p = patience_ms(20000);
+	struct patience p = patience_begin();
 	const char *what;
 	unsigned of;
 	while ((what = pools_left(nic(), &of)) && !patience_is_over(&p))

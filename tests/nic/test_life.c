@@ -688,7 +688,7 @@ HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
 		}
 		/* its operations end, well or badly: all can be unlinked */
 		int rc;
-		struct patience p = patience_ms(20000);
+		struct patience p = patience_begin();
 		while ((rc = PtlMDUnlink(put)) == PTL_MD_IN_USE && !patience_is_over(&p))
 			sleep_ms(1);
 		CHECK_EQ(rc, PTL_OK);
@@ -1567,7 +1567,7 @@ static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 	bool failed = false;
 	drain_all(eq, 20, &failed);
 	int rc;
-	struct patience p = patience_ms(20000);
+	struct patience p = patience_begin();
 	while (!failed && !patience_is_over(&p)) { /* all had ended before it died */
 		CHECK_OK(put_to(ni, md, 2, PT, 1, PTL_ACK_REQ));
 		drain_all(eq, 1, &failed);

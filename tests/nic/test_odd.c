@@ -36,7 +36,7 @@ static uint32_t changing(void)
  * see first; the word shows the end. */
 static void check_usual(void)
 {
-	struct patience p = patience_ms(30000);
+	struct patience p = patience_begin();
 	while (changing()) {
 		CHECK(!patience_is_over(&p));
 		nic_hold(nic());

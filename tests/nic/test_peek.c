@@ -22,7 +22,7 @@ static struct p3_nic *nic(void)
  * empty. */
 static void poll_for(ptl_handle_eq_t eq, ptl_handle_eq_t empty, ptl_event_kind_t kind)
 {
-	struct patience p = patience_ms(30000);
+	struct patience p = patience_begin();
 	ptl_handle_eq_t both[] = {empty, eq};
 	ptl_event_t ev;
 	int rc = PTL_EQ_EMPTY, which = 1;
@@ -203,7 +203,7 @@ static bool most_polls_count(ptl_handle_eq_t eq)
 NODES_CASE(polls_count_as_passes, 1)
 {
 	UNUSED_ARGS;
-	struct patience p = patience_ms(5000);
+	struct patience p = patience_begin();
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	while (!most_polls_count(eq) && !is_dedicated())
 		CHECK(!patience_is_over(&p));
@@ -212,7 +212,7 @@ NODES_CASE(polls_count_as_passes, 1)
 NODES_CASE(polls_show_the_node_to_tools, 1)
 {
 	UNUSED_ARGS;
-	struct patience p = patience_ms(30000);
+	struct patience p = patience_begin();
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	uint64_t shown = p3_nic_counter(nic(), (enum p3_counter)P3_G_NOW_NS);
 	uint64_t nic_took = p3_nic_counter(nic(), P3_C_LEASE_NIC);

@@ -315,7 +315,7 @@ static void run_without_cma(unsigned n, nodes_fn *fn)
 
 static void await(const p3_a32 *word, unsigned least)
 {
-	struct patience p = patience_ms(20000);
+	struct patience p = patience_begin();
 	while (p3_get(word) < least) {
 		CHECK(!patience_is_over(&p));
 		sleep_ms(1);

@@ -158,7 +158,7 @@ static void read_with_another(ptl_handle_ni_t ni)
  * threshold. */
 static void wait_for_all(ptl_handle_md_t puts, ptl_handle_md_t gets)
 {
-	struct patience p = patience_ms(30000);
+	struct patience p = patience_begin();
 	ptl_event_t ev;
 	while (left_of(puts) != MOST - (int)p3_get(&storm.put) ||
 		left_of(gets) != MOST - (int)p3_get(&storm.got)) {

@@ -90,7 +90,7 @@ NODES_CASE(waits_count_as_passes, 1)
 {
 	(void)arg;
 	(void)size;
-	struct patience p = patience_ms(5000);
+	struct patience p = patience_begin();
 	struct self s = self_of(ni, rank);
 	while (!most_waits_count(&s) && !is_dedicated())
 		CHECK(!patience_is_over(&p));
@@ -102,7 +102,7 @@ NODES_CASE(waits_show_the_node_to_tools, 1)
 {
 	(void)arg;
 	(void)size;
-	struct patience p = patience_ms(30000);
+	struct patience p = patience_begin();
 	struct self s = self_of(ni, rank);
 	uint64_t shown = counter((enum p3_counter)P3_G_NOW_NS);
 	uint64_t nic_took = counter(P3_C_LEASE_NIC);
@@ -329,7 +329,7 @@ NODES_CASE(short_waits_sleep, 1)
 	int which;
 	CHECK_EQ(pthread_create(&other, NULL, want_the_cpu, &o), 0);
 	share_this_cpu(other);
-	struct patience p = patience_ms(5000);
+	struct patience p = patience_begin();
 	while (!p3_get(&o.saw_sleep) && !patience_is_over(&p))
 		CHECK_RC(PtlEQPoll(&eq, 1, 10, &ev, &which), PTL_EQ_EMPTY);
 	p3_set(&o.ends, 1);
@@ -353,7 +353,7 @@ static uint64_t passes_of_wait(ptl_handle_eq_t eq)
 static void find_company(ptl_handle_eq_t eq)
 {
 	struct other o = {.n = nic(), .hold_ns = COMPUTE_NS};
-	struct patience p = patience_ms(5000);
+	struct patience p = patience_begin();
 	pthread_t other;
 	ptl_event_t ev;
 	int which;
@@ -376,7 +376,7 @@ NODES_CASE(waits_sleep_at_once_beside_programs_that_compute, 1)
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	find_company(eq);
 	p3_set(&nic()->hogged_until, UINT64_MAX); /* as long as this case goes on */
-	struct patience p = patience_ms(5000);
+	struct patience p = patience_begin();
 	while (passes_of_wait(eq) > FEW && !is_dedicated())
 		CHECK(!patience_is_over(&p));
 	p3_set(&nic()->hogged_until, 1); /* that is over */

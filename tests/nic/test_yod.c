@@ -107,7 +107,7 @@ static void ids_in_a_birth_are_told(void **state)
 	struct p3_job_msg pids = hear(&y, P3_JOB_PIDS);
 	memcpy(y.join.pid, pids.pid, sizeof pids.pid);
 	say(&y, y.join, P3_JOB_BORN);
-	struct patience p = patience_ms(10000);
+	struct patience p = patience_begin();
 	while (!p3_acquire(&y.done) && !patience_is_over(&p))
 		sleep_ms(1);
 	assert_int_equal(p3_acquire(&y.done), 1 + PTL_OK);

@@ -80,7 +80,7 @@ static void deposit_five(ptl_handle_md_t md, uint64_t seed)
 {
 	(void)try_put_region(md, seed % 50, seed % 40, PTL_ACK_REQ, spec.self, SPEC_PT,
 		SPEC_BITS, seed % 30, mix(seed));
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	ptl_md_t now;
 	do {
 		nap();
@@ -597,7 +597,7 @@ static ptl_handle_md_t with_options(
 /* Wait for the end of all operations; each counts from its START on. */
 static void wait_for_threshold(ptl_handle_md_t md, int threshold)
 {
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	ptl_sr_value_t under_way;
 	while (query(md).threshold != threshold)
 		CHECK(!patience_is_over(&p));
@@ -896,7 +896,7 @@ static bool is_gone(ptl_handle_md_t md)
 
 static void wait_until_gone(ptl_handle_md_t md)
 {
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	while (!is_gone(md))
 		CHECK(!patience_is_over(&p));
 }

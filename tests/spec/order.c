@@ -308,7 +308,7 @@ static bool holds(const unsigned char *at, ptl_size_t length)
 /* A calls PtlPut and leaves; B sees the memory fill up without a call, too. */
 static void put_and_go(struct away *w, unsigned char *at_b, ptl_size_t length)
 {
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	if (spec.is_a)
 		CHECK_OK(try_put_region(w->put, 0, length, PTL_NO_ACK_REQ, spec.b,
 			SPEC_PT, SPEC_BITS, 0, 0));
@@ -330,7 +330,7 @@ static void put_and_go(struct away *w, unsigned char *at_b, ptl_size_t length)
 /* A calls PtlGet and leaves; its own memory shows the end, and B's GET_END. */
 static void get_and_go(struct away *w, ptl_handle_eq_t eq_b, ptl_size_t length)
 {
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	if (spec.is_a) {
 		CHECK_OK(PtlGetRegion(
 			w->get, 0, length, spec.b, SPEC_PT, 0, SPEC_BITS, 0));
@@ -533,7 +533,7 @@ static void unlink_once(unsigned char *at_b, unsigned round, unsigned *refusals)
 		/* pause: the NIC thread works on it meanwhile */
 		spec_sleep_ms(3);
 	spin(mix(round) % 300000);
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	for (int rc = -1; rc != PTL_OK; *refusals += rc != PTL_OK) {
 		rc = round % 2 ? PtlMDUnlink(handle) : PtlMEUnlink(me);
 		CHECK(rc == PTL_OK || rc == (round % 2 ? PTL_MD_IN_USE : PTL_ME_IN_USE));
@@ -634,7 +634,7 @@ STATEMENT(261, a_waiting_thread_is_not_disturbed)
 				CHECK_OK(PtlPut(put, PTL_NO_ACK_REQ, to, SPEC_PT, 0,
 					SPEC_BITS, 0, 100 + (ptl_hdr_data_t)i));
 			}
-		struct patience p = patience_ms(5000);
+		struct patience p = patience_begin();
 		while (w.returned == i)
 			CHECK(!patience_is_over(&p));
 		spec_barrier();
@@ -819,7 +819,7 @@ static void half_put(struct half *h, struct half *other, unsigned seed, bool acc
 		CHECK_BYTES(h->at_b, 0, 100, seed);
 		memset(h->at_b, 0, 100);
 	}
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	while (half_drops(h) < h->drops)
 		CHECK(!patience_is_over(&p));
 	spec_barrier();

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SPEC_STATEMENTS = 267, SPEC_NODES = 64, SPEC_PATIENCE_MS = 20000 };
+enum { SPEC_STATEMENTS = 267, SPEC_NODES = 64 };
 
 struct test {
 	int number;
@@ -518,11 +518,6 @@ void spec_get(ptl_handle_md_t md, ptl_match_bits_t bits)
 	CHECK_OK(rc);
 }
 
-struct patience spec_patience(void)
-{
-	return patience_ms(SPEC_PATIENCE_MS);
-}
-
 /* Return true if another node has given up the test, so that its events will not come, or
  * the time is over. */
 static bool is_hopeless(struct patience *p, uint64_t since)
@@ -537,7 +532,7 @@ void spec_say(void)
 
 void spec_hear(unsigned n)
 {
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	uint64_t since = spec_ms();
 	while (job->said < n) {
 		if (is_hopeless(&p, since))
@@ -549,7 +544,7 @@ void spec_hear(unsigned n)
 ptl_event_t spec_next(const char *file, int line, ptl_handle_eq_t eq)
 {
 	ptl_event_t ev;
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	uint64_t since = spec_ms();
 	int which, rc;
 	do
@@ -598,7 +593,7 @@ uint64_t spec_drops(void)
 
 void spec_expect_drops(const char *file, int line, uint64_t count)
 {
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	uint64_t since = spec_ms(), drops = spec_drops();
 	while (drops < count && !is_hopeless(&p, since)) {
 		spec_sleep_ms(1);

@@ -173,7 +173,6 @@ void spec_put(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_match_bits_t bits);
 void spec_get(ptl_handle_md_t md, ptl_match_bits_t bits);
 
 /* A limit for waits that should take no time at all. */
-struct patience spec_patience(void);
 
 /* Return the next event within 20 s; losses are not allowed. */
 ptl_event_t spec_next(const char *file, int line, ptl_handle_eq_t eq);

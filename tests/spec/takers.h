@@ -55,7 +55,7 @@ static inline ptl_handle_md_t offer(
 /* B: return the name in the event of the put, or '-'. */
 static inline char takers_look(const struct takers *t, uint64_t drops)
 {
-	for (struct patience p = spec_patience(); !patience_is_over(&p);) {
+	for (struct patience p = patience_begin(); !patience_is_over(&p);) {
 		ptl_event_t ev;
 		ptl_handle_eq_t eq = t->eq;
 		int which, rc = PtlEQPoll(&eq, 1, 2, &ev, &which);

@@ -37,7 +37,7 @@ static void deposit(ptl_handle_eq_t eq)
 {
 	ptl_handle_md_t md = spec_bind(spec_md(NULL, 0, 0, eq), PTL_RETAIN);
 	ptl_event_t ev;
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, spec.self, SPEC_PT + 9, 0, 0, 0, 0));
 	while (PtlEQPeek(eq, &ev) == PTL_EQ_EMPTY)
 		CHECK(!patience_is_over(&p));
@@ -687,7 +687,7 @@ static void refused_until_end(struct outstanding *o)
 {
 	ptl_md_t new = with_threshold(o->spare, 1);
 	ptl_event_t ev = {.type = PTL_EVENT_ACK};
-	struct patience p = spec_patience();
+	struct patience p = patience_begin();
 	while (!o->bytes[0])
 		CHECK(!patience_is_over(&p));
 	do {

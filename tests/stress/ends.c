@@ -24,7 +24,7 @@
 enum { OPS = S_FREE, CUE, PIDS };
 enum { PARTNER, LEAVER, CONDUCTOR };
 
-enum { LENGTH = 300000, MANY = 4, LATE_MS = 3000, LEAVE_MS = 1000 };
+enum { LENGTH = 300000, MANY = 4 };
 
 static const char *how;
 static const bool stay[S_RANKS] = {[PARTNER] = true, [CONDUCTOR] = true};
@@ -88,7 +88,7 @@ static uint64_t under_way(void)
 
 static void let_all_end(void)
 {
-	struct patience p = patience_ms(LATE_MS);
+	struct patience p = patience_begin();
 	ptl_event_t ev;
 	while ((under_way() || sends < puts_begun) && !patience_is_over(&p))
 		if (mp_next_within(eq, 5, &ev)) {
@@ -124,7 +124,7 @@ static void cue(unsigned to)
 static void await_cue(void)
 {
 	ptl_event_t ev;
-	mp_check(mp_next_soon(cue_eq, 20000, &ev), "no cue");
+	mp_check(mp_next_soon(cue_eq, &ev), "no cue");
 }
 
 static void stop(unsigned rank)
@@ -152,7 +152,7 @@ static void conduct(void)
 	stop(PARTNER);
 	go_on(LEAVER);
 	cue(LEAVER);
-	struct patience p = patience_ms(LATE_MS);
+	struct patience p = patience_begin();
 	while (alive() == 3 && !patience_is_over(&p))
 		usleep(1000);
 	bool left = alive() == 2;
@@ -213,7 +213,7 @@ static void *exit_here(void *arg)
 
 static void leave_by_call(void)
 {
-	struct patience p = patience_ms(LEAVE_MS);
+	struct patience p = patience_begin();
 	uint64_t begun = mp_ns();
 	if (!strcmp(how, "fini"))
 		PtlFini();

@@ -45,7 +45,7 @@ static struct count count(void)
 /* Count when the births are taken: each brings descriptors that are closed at once. */
 static struct count settled(unsigned fds)
 {
-	struct patience p = patience_ms(5000);
+	struct patience p = patience_begin();
 	struct count c;
 	while ((c = count()).fds > fds && !patience_is_over(&p))
 		usleep(1000);

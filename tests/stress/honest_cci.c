@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LEN = 200, END_MS = 20000 };
+enum { LEN = 200 };
 
 static const char password[] = "between honest nodes";
 
@@ -151,7 +151,7 @@ static void *run(void *arg)
 		usleep(200); /* pause: between two messages */
 	}
 	say_bye();
-	struct patience p = patience_ms(END_MS);
+	struct patience p = patience_begin();
 	while (!own.heard_bye || own.ended < own.sent) {
 		mp_check(!patience_is_over(&p), "messages of CCI are lost");
 		if (!pump())

@@ -171,7 +171,7 @@ static void hear_all(void)
 
 static bool hear_of(enum p3_job_op op)
 {
-	struct patience p = patience_ms(20000);
+	struct patience p = patience_begin();
 	struct p3_job_msg m;
 	int rc;
 	do

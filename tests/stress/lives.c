@@ -233,7 +233,7 @@ static void compare(const char *at, unsigned life, unsigned kind, unsigned from,
 static ptl_event_t next(void)
 {
 	ptl_event_t ev;
-	struct patience p = patience_ms(20000);
+	struct patience p = patience_begin();
 	for (unsigned i = 0; !patience_is_over(&p); i++) {
 		if (mp_next_within(eq, 20, &ev)) {
 			mp_check(ev.ni_fail_type == PTL_NI_OK, "%s failed",

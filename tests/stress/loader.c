@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 		}
 		once(argv[1], n);
 	}
-	unsigned after = descriptors_within("self", fds, 5000);
+	unsigned after = descriptors_within("self", fds);
 	printf("%u times: %lu KiB, %lu after %u; %u descriptors, %u\n", times, memory(),
 		kib, warm, after, fds);
 #ifndef P3_SANITIZED

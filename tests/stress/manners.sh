@@ -15,7 +15,7 @@ case_ends() {
 				"$STRESS_BIN/stress_ends" $how
 			[ $status = 0 ] && grep -qx fine "$dir/out" ||
 				fail "$how, $set: status $status"
-			nothing_left 2
+			nothing_left
 			tried=$((tried + 1))
 		done
 	done
@@ -38,7 +38,7 @@ case_builds() {
 	[ -n "$ours" ] && [ -n "$other" ] && [ "$ours" != "$other" ] || fail "yod names no layouts"
 	grep -Eq "this library has layout 0x0*${other##*(0)}, the launcher's 0x0*${ours##*(0)};" \
 		"$dir/err" || fail "the node names no layouts"
-	nothing_left 5
+	nothing_left
 	echo "# tried: 1 job"
 }
 
@@ -55,7 +55,7 @@ case_alarms() {
 		wait "$pid"
 		status=$?
 		[ $status = 0 ] || fail "status $status after $k rounds of signals"
-		nothing_left 5
+		nothing_left
 		all=$((all + k))
 		[ $all -le 50 ] || break
 	done

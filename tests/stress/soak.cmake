@@ -16,9 +16,8 @@ soak_program(soak soak.c)
 
 # soak_job(name seconds nodes program arguments...)
 function(soak_job name seconds nodes program)
-  p3_job_limit(limit ${seconds})
   p3_add_test(stress_${name} stress ${seconds} $<TARGET_FILE:yod> -sz ${nodes}
-    --timeout ${limit} $<TARGET_FILE:stress_${program}> ${ARGN})
+    --timeout ${P3_JOB_LIMIT} $<TARGET_FILE:stress_${program}> ${ARGN})
 endfunction()
 
 set(SOAK_S 6)
@@ -87,8 +86,7 @@ set_property(TEST stress_forks stress_forks_faulty APPEND PROPERTY ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
 # swept_job(name scene setting options...)
 function(swept_job name scene setting)
-  p3_job_limit(limit 60)
-  p3_add_test(stress_${name} stress 60 $<TARGET_FILE:yod> -sz 2 --keep-going --timeout ${limit}
+  p3_add_test(stress_${name} stress 60 $<TARGET_FILE:yod> -sz 2 --keep-going --timeout ${P3_JOB_LIMIT}
     ${ARGN} $<TARGET_FILE:stress_manners> ${scene})
   set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT ${setting})
 endfunction()

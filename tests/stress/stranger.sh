@@ -19,7 +19,7 @@ all_are_there() { # yod, its launcher, two nodes with their segments
 	[ "${#pids[@]}" -ge 4 ] && [ "$(cd /proc && grep -lsF memfd:p3- \
 		"${pids[@]/%//maps}" | wc -l)" -ge 2 ]
 }
-patiently 10 all_are_there || fail "the nodes do not start"
+patiently all_are_there || fail "the nodes do not start"
 # shellcheck disable=SC2086
 theirs=$($nobody "$dir/stranger" "${pids[@]}")
 ours=$("$dir/stranger" "${pids[@]}")
@@ -35,7 +35,7 @@ echo "# tried: $(grep -vc "^tried" <<<"$ours") ways to reach a process"
 # A node may stop the job's nodes, and so may a process that asks yod to.
 kill "$pid"
 wait "$pid" 2>/dev/null
-nothing_left 5
+nothing_left
 
 # As a node of the job: refused, by name.
 chmod 755 "$dir"
@@ -45,5 +45,5 @@ run timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 2 --keep-going sh -c \
 	'[ $PTL_MY_RID = 0 ] && exec sleep 1; exec '"$nobody $dir/life self"
 [ $status != 0 ] || fail "a node of another user was taken"
 grep -q '^yod: rank 1: runs as uid 65534, yod as uid 0' "$dir/err" || fail "yod does not say who"
-nothing_left 5
+nothing_left
 finish stranger

@@ -25,8 +25,7 @@ enum {
 	ROOM = LONGEST + GUARD,
 	PIECES = 61,
 	GAP = 24,
-	CELL = 64,
-	LATE_S = 30
+	CELL = 64
 };
 
 static const struct shape {
@@ -293,7 +292,7 @@ static void came(struct stream *s, unsigned what, ptl_seq_t link)
 		mp_check(link == s->link, "START and END of different operations");
 	s->link = link;
 	s->waits &= ~what;
-	patience = patience_ms(LATE_S * 1000);
+	patience = patience_begin();
 	if (s->waits)
 		return;
 	if (!p3_get(&stopped))
@@ -512,7 +511,7 @@ static void lose_patience(void)
 						mp.rank, r, (enum stream_kind)k, s->seq),
 					r, s->waits);
 		}
-	mp_fail(__FILE__, __LINE__, "nothing moves for %d s", LATE_S);
+	mp_fail(__FILE__, __LINE__, "nothing moves");
 }
 
 bool streams_step(void)
@@ -544,7 +543,7 @@ void streams_stop(void)
 void streams_begin(const bool *with)
 {
 	p3_set(&stopped, 0);
-	patience = patience_ms(LATE_S * 1000);
+	patience = patience_begin();
 	for (unsigned r = 0; r < mp.size; r++) {
 		peer[r].with = with[r] && r != mp.rank;
 		peer[r].heard_bye = false;

@@ -39,7 +39,7 @@ static inline char thread_state(pid_t tid)
  */
 static inline bool await_thread_state(pid_t tid, char wanted)
 {
-	struct patience p = patience_ms(20000);
+	struct patience p = patience_begin();
 	char now = 1;
 	for (int seen = 0; seen < 5 && now && !patience_is_over(&p);) {
 		now = thread_state(tid);
@@ -71,7 +71,7 @@ static inline bool process_has_state(pid_t pid, char wanted)
  * ran after 20 s. */
 static inline bool await_stopped(pid_t pid)
 {
-	struct patience p = patience_ms(20000);
+	struct patience p = patience_begin();
 	while (!process_has_state(pid, 'T')) {
 		if (patience_is_over(&p))
 			return false;

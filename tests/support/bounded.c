@@ -2,10 +2,8 @@
 /*
  * bounded SECONDS COMMAND... - run a test, and end it when it hangs
  *
- * SECONDS is the limit on an idle machine.  While more threads are runnable than there
- * are CPUs, time counts in proportion less, up to ten times the limit.  A test that is
- * cut off says where it was (tests/support/cut_off).  The exit status is the command's,
- * or 124 after a cut.
+ * A test that is cut off after SECONDS says where it was (tests/support/cut_off).  The
+ * exit status is the command's, or 124 after a cut.
  *
  * With P3_OWN_SHM the command gets a /dev/shm of its own, where the system permits that;
  * users other than root share the machine's, and one such command of a user runs at a
@@ -15,6 +13,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -28,45 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_MS 250
-#define MOST    10 /* times the limit, whatever else runs */
-#define MARK    "P3_BOUNDED"
-
-static double now_s(void)
-{
-	struct timespec t;
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* Return the number of runnable threads beside this one, or 0 if it is unknown. */
-static unsigned runnable(void)
-{
-	unsigned n = 0;
-	FILE *f = fopen("/proc/loadavg", "re");
-	if (f) {
-		if (fscanf(f, "%*s %*s %*s %u", &n) != 1)
-			n = 0;
-		(void)fclose(f);
-	}
-	return n > 0 ? n - 1 : 0;
-}
-
-static unsigned count_cpus(void)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	cpu_set_t set;
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		cpus = CPU_COUNT(&set);
-	return cpus > 0 ? (unsigned)cpus : 1;
-}
-
-/* Return the part of a CPU that a thread has while others run, 1 at most. */
-static double share_of_cpu(void)
-{
-	unsigned n = runnable(), cpus = count_cpus();
-	return n > cpus ? (double)cpus / n : 1;
-}
+#define MARK "P3_BOUNDED"
 
 /* Make an environment variable that tells the test's processes from all others. */
 static const char *make_mark(void)
@@ -104,19 +65,11 @@ static pid_t start(const char *mark, char **command)
 }
 
 /* Wait for the end of a child within a limit of seconds; return whether it has ended. */
-static int await(pid_t child, double limit, int *status)
+static int await(pid_t child, int limit, int *status)
 {
 	struct pollfd end = {pidfd_open(child, 0), POLLIN, 0};
-	double began = now_s(), last = began, used = 0;
-	while (used < limit && last - began < MOST * limit) {
-		(void)poll(&end, 1, TICK_MS);
-		if (waitpid(child, status, WNOHANG) == child)
-			return 1;
-		double now = now_s();
-		used += (now - last) * share_of_cpu();
-		last = now;
-	}
-	return 0;
+	(void)poll(&end, 1, limit * 1000);
+	return waitpid(child, status, WNOHANG) == child;
 }
 
 /* Say how the command has ended, and return the status to end with. */
@@ -132,8 +85,8 @@ static int tell(int status)
 int main(int argc, char **argv)
 {
 	char *end;
-	double limit = argc > 2 ? strtod(argv[1], &end) : 0;
-	if (!(limit > 0) || *end) {
+	long limit = argc > 2 ? strtol(argv[1], &end, 10) : 0;
+	if (limit <= 0 || limit > INT_MAX / 1000 || *end) {
 		(void)fprintf(stderr, "usage: bounded SECONDS COMMAND...\n");
 		return 1;
 	}
@@ -149,7 +102,7 @@ int main(int argc, char **argv)
 		perror("bounded: fork");
 		return 1;
 	}
-	if (await(child, limit, &status))
+	if (await(child, (int)limit, &status))
 		return tell(status);
 	(void)execl(P3_CUT_OFF, P3_CUT_OFF, mark, argv[1], (char *)NULL);
 	perror("bounded: " P3_CUT_OFF);

@@ -4,7 +4,7 @@
  *
  *	unsigned before = descriptors_settled("self");
  *	...
- *	unsigned after = descriptors_within("self", before, 5000);
+ *	unsigned after = descriptors_within("self", before);
  *	check(after == before, "%u descriptors, %u before", after, before);
  *
  * Another thread of the process has one more for a moment: it takes a packet with
@@ -41,10 +41,10 @@ static inline unsigned entries_of(const char *path)
 
 /* Wait until there are as many entries as this, or the limit is over.  Return their
  * number at the last look. */
-static inline unsigned entries_within(const char *path, unsigned want, uint64_t ms)
+static inline unsigned entries_within(const char *path, unsigned want)
 {
 	const struct timespec t = {0, 1000000};
-	struct patience p = patience_ms(ms);
+	struct patience p = patience_begin();
 	unsigned n;
 	while ((n = entries_of(path)) != want && !patience_is_over(&p))
 		nanosleep(&t, NULL);
@@ -82,11 +82,11 @@ static inline unsigned descriptors_settled(const char *pid)
 	return entries_settled(path);
 }
 
-static inline unsigned descriptors_within(const char *pid, unsigned want, uint64_t ms)
+static inline unsigned descriptors_within(const char *pid, unsigned want)
 {
 	char path[40];
 	snprintf(path, sizeof path, "/proc/%s/fd", pid);
-	return entries_within(path, want, ms);
+	return entries_within(path, want);
 }
 
 #endif

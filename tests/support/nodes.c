@@ -24,9 +24,7 @@
 #include <unistd.h>
 
 #define SMALL_STACK (256 << 10)
-#define WAIT_MS     15000u
 #define LOOK_MS     1000u
-#define WATCHDOG_S  60u
 #define FAILURES    8
 #define LATE_MOST   5
 #define JID         77
@@ -152,11 +150,9 @@ static void *dog_main(void *arg)
 static void dog_watch(struct run *run)
 {
 	static bool started;
-	const char *text = getenv("P3_WATCHDOG");
-	unsigned s = text ? (unsigned)atoi(text) : WATCHDOG_S;
 	pthread_mutex_lock(&dog_lock);
 	dog_run = run;
-	dog_patience = patience_ms(1000ull * s);
+	dog_patience = patience_times(4);
 	if (!started) {
 		pthread_t t;
 		started = true;
@@ -457,10 +453,9 @@ static void check_stats(struct member *m)
 	if (st.bad_headers && !m->run->opt.bad_headers)
 		CHECK_EQ(st.bad_headers, 0);
 	/* park_late counts sleeps whose end finds work.  A wake-up that comes just at the
-	 * end may count, too, and one whose sender has lost the CPU before it; more than
-	 * LATE_MOST, or in proportion on a busy machine, are lost wake-ups. */
-	if (PATIENCE_SCALE == 1)
-		CHECK((double)st.park_late * patience_share_now() <= LATE_MOST);
+	 * end may count, too, and one whose sender has lost the CPU before it.  Where
+	 * wake-ups are lost, there are many more of these than wake-ups. */
+	CHECK(st.park_late <= LATE_MOST + p3_nic_counter(p3_nic(m->node), P3_C_WAKES));
 	if (st.park_late)
 		fprintf(stderr, "node %u: park_late %llu\n", m->rank,
 			(unsigned long long)st.park_late);
@@ -674,7 +669,7 @@ ptl_event_t next_event_at(const char *file, int line, ptl_handle_eq_t eq)
 	ptl_event_t ev;
 	int which;
 	check_at(file, line);
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	int rc;
 	do
 		rc = PtlEQPoll(&eq, 1, LOOK_MS, &ev, &which);
@@ -718,7 +713,7 @@ uint64_t drops_of(ptl_handle_ni_t ni)
 
 void run_for_drops(ptl_handle_ni_t ni, uint64_t drops)
 {
-	struct patience p = patience_ms(WAIT_MS);
+	struct patience p = patience_begin();
 	while (drops_of(ni) < drops && !patience_is_over(&p))
 		sleep_ms(1);
 	CHECK_EQ(drops_of(ni), drops);

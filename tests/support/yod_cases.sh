@@ -41,8 +41,8 @@ none_is_marked() {
 	[ -z "$(marked)" ]
 }
 
-nothing_left() { # seconds
-	patiently "$1" none_is_marked
+nothing_left() {
+	patiently none_is_marked
 	same "processes left" "" "$(marked | tr '\n' ' ')"
 }
 
@@ -95,7 +95,7 @@ count_lines() { # separator
 }
 
 await() { # pattern in stdout, or in a file
-	patiently 10 grep -Eqs -- "$1" "${2:-$dir/out}" && return
+	patiently grep -Eqs -- "$1" "${2:-$dir/out}" && return
 	fail "nodes never printed '$1'"
 }
 
@@ -104,30 +104,23 @@ has_lines() {
 }
 
 await_lines() {
-	patiently 10 has_lines "$1" && return
+	patiently has_lines "$1" && return
 	fail "nodes never printed $1 lines"
 }
 
-ends() { # collect $pid; status in $status, seconds in $took, those of an idle machine counted
+ends() { # collect $pid; status in $status, seconds in $took
 	local before=$SECONDS
-	patience_begin
 	wait "$pid"
 	status=$?
-	patience_count
-	took=$((SECONDS - before)) counted=$patience_ms
-}
-
-within() { # seconds
-	runs=$((runs + 1))
-	[ "$counted" -lt $((1000 * $1 + 1000)) ] || fail "took $took s, expected at most $1"
+	took=$((SECONDS - before))
 }
 
 # Interrupt a process twice, or more often if it had no time to take the first signal, until
 # nothing is left of the run.
-interrupt_all() { # pid, seconds
+interrupt_all() { # pid
 	kill -INT "$1"
-	patiently "$2" interrupted "$1"
-	nothing_left 1
+	patiently interrupted "$1"
+	nothing_left
 }
 
 interrupted() { # pid

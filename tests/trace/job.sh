@@ -132,7 +132,7 @@ finish() {
 
 # wait_for command...: until it succeeds
 wait_for() {
-	patiently 20 quietly "$@" || fail "never: $*"
+	patiently quietly "$@" || fail "never: $*"
 }
 
 quietly() {

@@ -210,7 +210,7 @@ static void die(struct world *w, uint32_t i)
 
 static void look_until(struct p3_look *look, uint32_t i, enum p3_rdv_state state)
 {
-	struct patience p = patience_ms(10000);
+	struct patience p = patience_begin();
 	do
 		assert_int_equal(p3_look_again(look), 0);
 	while (p3_look_node(look, i)->msg.state != state && !patience_is_over(&p));
@@ -345,7 +345,7 @@ static void only_the_last_remains_are_kept(void **state)
 		if (life == 1)
 			before = descriptors_settled(yod);
 	}
-	assert_int_equal(descriptors_within(yod, before, 5000), before);
+	assert_int_equal(descriptors_within(yod, before), before);
 	assert_int_equal(p3_look_node(look, 0)->mapped, LIVES);
 	p3_look_close(look);
 }
@@ -358,7 +358,7 @@ static void look_sees_who_waits_in_the_barrier(void **state)
 		hello(w, i);
 		say(w, i, P3_JOB_BARRIER, 0, NULL);
 	}
-	struct patience p = patience_ms(10000);
+	struct patience p = patience_begin();
 	do
 		assert_int_equal(p3_look_again(look), 0);
 	while (p3_look_node(look, 1)->msg.barrier_n != 2 && !patience_is_over(&p));

@@ -25,7 +25,6 @@
 #define MOST_RECORDS 64u
 #define MOST_READERS 3u
 #define MOST_SEEN    65536u /* events of one round with several readers */
-#define PATIENCE_MS  20000
 #define FIRST        (P3_EVQ_START + 1)
 
 static const uint32_t sizes[] = {1, 2, 4, MOST_RECORDS};
@@ -407,7 +406,7 @@ static void evq_loses_nothing_to_a_handler_that_reads_too(void **state)
 	pthread_sigmask(SIG_SETMASK, &all, &mask);
 	sigaction(SIGALRM, &act, &before);
 	taken_in_handler = 0;
-	struct patience p = patience_ms(PATIENCE_MS);
+	struct patience p = patience_begin();
 	uint64_t end = p3_now_ns() + torture_ns(2);
 	do
 		one_noisy_round(&r);

@@ -88,7 +88,7 @@ static void settle_for(struct world *w, int ms)
 static void settle_until_heard(struct world *w, uint32_t i)
 {
 	struct pollfd p = {.fd = w->sock[i], .events = POLLIN};
-	struct patience limit = patience_ms(10000);
+	struct patience limit = patience_begin();
 	while (poll(&p, 1, 0) == 0 && !patience_is_over(&limit))
 		assert_int_equal(p3_rdv_step(w->rdv, 5), 0);
 	settle(w);

@@ -18,13 +18,13 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
-#define PT    3
-#define BITS  1
-#define MS    1000000u
-#define LATE  20000u /* ms: longer than the sleep of any thread */
-#define SOME  3u     /* rings that are no coincidence */
-#define RINGS P3_C_WIRE_RINGS
-#define NAPS  P3_C_WIRE_NAPS
+#define PT         3
+#define BITS       1
+#define MS         1000000u
+#define LONGEST_NS UINT64_C(100000000000) /* longer than the sleep of any thread */
+#define SOME       3u                     /* rings that are no coincidence */
+#define RINGS      P3_C_WIRE_RINGS
+#define NAPS       P3_C_WIRE_NAPS
 
 static struct p3_nic *nic(void)
 {
@@ -39,7 +39,7 @@ static uint64_t counter(enum p3_counter c)
 /* Wait until a counter has risen to a value. */
 static void await(enum p3_counter c, uint64_t value)
 {
-	struct patience p = patience_ms(LATE);
+	struct patience p = patience_begin();
 	while (counter(c) < value) {
 		CHECK(!patience_is_over(&p));
 		/* pause: between two looks */
@@ -50,7 +50,7 @@ static void await(enum p3_counter c, uint64_t value)
 /* Wait until the wire has sent this number of frames once more since `before`. */
 static void await_resent(uint64_t before, uint64_t frames)
 {
-	struct patience p = patience_ms(LATE);
+	struct patience p = patience_begin();
 	while (p3_nic_wire_counter(nic(), P3_W_RESENT) < before + frames) {
 		CHECK(!patience_is_over(&p));
 		/* pause: between two looks */
@@ -114,7 +114,7 @@ NODES_CASE(a_sleeper_is_rung_for_frames_without_acknowledgement, 2)
 		uint64_t before = counter(RINGS);
 		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
 		while (counter(RINGS) < before + SOME)
-			CHECK(sleep_once((uint64_t)LATE * MS * PATIENCE_SCALE));
+			CHECK(sleep_once(LONGEST_NS));
 	}
 	sync_nodes();
 	if (rank == 1) {
@@ -132,7 +132,7 @@ NODES_CASE(nothing_rings_when_all_is_acknowledged, 2)
 	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	greet(rank, ni, source(ni), eq);
-	struct patience p = patience_ms(LATE);
+	struct patience p = patience_begin();
 	while (sleep_once(100ull * MS))
 		CHECK(!patience_is_over(&p));
 	sync_nodes();
@@ -306,7 +306,7 @@ static void send_to_self(ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t
 /* Send until this thread, which sleeps whenever it waits, has taken short sleeps. */
 static void send_with_naps(ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t eq)
 {
-	struct patience p = patience_ms(LATE);
+	struct patience p = patience_begin();
 	nic_hold(nic());
 	nic()->idle = (struct p3_idle_policy){0, 0};
 	p3_lease_leave(nic());

@@ -269,7 +269,7 @@ static void doomed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 		i++) /* the dead node acknowledges no frame of these */
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
 	gate_wait(d->dead);
-	struct patience p = patience_ms(1000);
+	struct patience p = patience_begin();
 	for (; ends < 40; ends++)
 		CHECK_EQ(next_event(eq).type, PTL_EVENT_SEND_END);
 	CHECK(getenv("P3_QUICK") || !patience_is_over(&p));

@@ -14,7 +14,7 @@ job() { # what, setting of the first, of the others
 			exec "$1" mixed 20' "$dir/first" "$alltoall"
 	rmdir "$dir/first"
 	tried=$((tried + 1))
-	nothing_left 2
+	nothing_left
 }
 
 differs() { # what, settings
