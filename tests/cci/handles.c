@@ -190,22 +190,22 @@ HELPER(polls_only)
 	raise(SIGUSR2);
 }
 
-/* Return true at the beginning of a system call, unless it is that of a futex: a sender
- * sleeps for its answer where other programs want its CPU, and the one that answers
- * wakes it. */
+/* Return true at the beginning of a system call, unless it shows that other programs want
+ * the CPUs: a poller that finds nothing for a while yields, and a sender sleeps for its
+ * answer, so that the one that answers wakes it. */
 static bool is_counted(int pid)
 {
 	struct __ptrace_syscall_info info;
 	return ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof info, &info) > 0 &&
-	       info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr != SYS_futex;
+	       info.op == PTRACE_SYSCALL_INFO_ENTRY && info.entry.nr != SYS_futex &&
+	       info.entry.nr != SYS_sched_yield;
 }
 
 /* Run a process under ptrace; return its system calls between the two signals, those of
- * its main thread, and the milliseconds that it took. */
-static unsigned long count_calls(int pid, unsigned long *ms)
+ * its main thread. */
+static unsigned long count_calls(int pid)
 {
 	unsigned long calls = 0;
-	uint64_t began = now_ns();
 	bool counting = false;
 	int status, signal = 0;
 	CHECK(ptrace(PTRACE_SEIZE, pid, 0, PTRACE_O_TRACESYSGOOD) == 0);
@@ -215,16 +215,10 @@ static unsigned long count_calls(int pid, unsigned long *ms)
 		signal = stop == (SIGTRAP | 0x80) || stop == SIGTRAP ? 0 : stop;
 		if (stop == (SIGTRAP | 0x80) && counting)
 			calls += is_counted(pid);
-		if (stop == SIGUSR1) {
-			counting = true;
-			began = now_ns();
-		}
-		if (stop == SIGUSR2) {
-			counting = false;
-			*ms = (now_ns() - began) / 1000000;
-		}
-		if (stop == SIGUSR1 || stop == SIGUSR2)
+		if (stop == SIGUSR1 || stop == SIGUSR2) {
+			counting = stop == SIGUSR1;
 			signal = 0;
+		}
 		CHECK(ptrace(counting ? PTRACE_SYSCALL : PTRACE_CONT, pid, 0,
 			      (long)signal) == 0);
 	}
@@ -232,16 +226,10 @@ static unsigned long count_calls(int pid, unsigned long *ms)
 	return calls;
 }
 
-struct polled {
-	cci_endpoint_t *ep;
-	unsigned nth; /* of the polling programs */
-};
-
 static void send_while(void *argument)
 {
-	const struct polled *to = argument;
 	cci_connection_t *conn =
-		connect_to(to->ep, told_uri(0, to->nth), CCI_CONN_ATTR_RO, NULL);
+		connect_to(argument, told_uri(0, 1), CCI_CONN_ATTR_RO, NULL);
 	await_word(1, 1);
 	for (unsigned long i = 0, n = word(2); i < n; i++)
 		OK(cci_send(conn, "x", 1, NULL, CCI_FLAG_BLOCKING));
@@ -249,14 +237,12 @@ static void send_while(void *argument)
 }
 
 /* Return the system calls of a program that takes n messages and polls. */
-static unsigned long calls_of_poller(cci_endpoint_t *ep, unsigned nth, unsigned long *ms)
+static unsigned long calls_of_poller(cci_endpoint_t *ep)
 {
-	set_word(1, 0);
 	int pid = spawn("polls_only", NULL, NULL);
-	struct polled polled = {ep, nth};
-	struct thread *sender = start(send_while, &polled);
+	struct thread *sender = start(send_while, (void *)ep);
 	AWAIT(pid != 0);
-	unsigned long calls = count_calls(pid, ms);
+	unsigned long calls = count_calls(pid);
 	finish(sender);
 	return calls;
 }
@@ -269,16 +255,13 @@ STATEMENT(68, polling_with_a_handle, 1, DOMAIN)
 		skip("the wire with faults has a thread that wakes the poller");
 	up();
 	cci_endpoint_t *ep = endpoint();
-	unsigned long n = many(100000) + 1000, calls = n, ms = 0;
+	unsigned long n = many(100000) + 1000;
 	set_word(2, n);
-	/* Where other programs take the sender's CPU away, the poller has nothing to do
-	 * for some milliseconds, and yields.  So the calls may grow with the time, by 2
-	 * each millisecond as in tests/mp/strace.sh, and not with the messages. */
-	for (unsigned i = 1; i <= 8 && calls >= n / 100 + 2 * ms; i++)
-		calls = calls_of_poller(ep, i, &ms);
-	if (calls >= n / 100 + 2 * ms)
-		fail_at(__FILE__, __LINE__, "%lu system calls for %lu messages in %lu ms",
-			calls, n, ms);
+	/* A poller that loses its CPU is taken for one that sleeps, for a few looks. */
+	unsigned long calls = calls_of_poller(ep);
+	if (calls >= n / 10)
+		fail_at(__FILE__, __LINE__, "%lu system calls for %lu messages", calls,
+			n);
 }
 
 /* ---- all types ---- */
