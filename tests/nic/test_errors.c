@@ -397,6 +397,32 @@ static void limits_are_kept_and_given_back(void **state)
 	run_nodes_opt(1, limits_node, NULL, &(struct nodes_opt){.limits = &limits});
 }
 
+/* Tables have memory for 1,024 objects, and get more up to the limits. */
+static void growth_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+{
+	UNUSED_ARGS;
+	enum { MANY = 2100 };
+	static ptl_handle_any_t md[MANY], me[MANY], eq[MANY];
+	const ptl_md_t what = md_of(node_alloc(64), 64, MD_ANY, PTL_EQ_NONE);
+	for (unsigned n = 0; n < MANY; n++) {
+		CHECK_OK(PtlMDBind(ni, what, PTL_RETAIN, &md[n]));
+		CHECK_OK(PtlEQAlloc(ni, 1, NULL, &eq[n]));
+		me[n] = me_last(ni, n % 8, 1, 0, PTL_RETAIN);
+	}
+	for (unsigned n = 0; n < MANY; n++) {
+		CHECK_OK(PtlMDUnlink(md[n]));
+		CHECK_OK(PtlEQFree(eq[n]));
+		CHECK_OK(PtlMEUnlink(me[n]));
+	}
+}
+
+static void tables_grow_up_to_the_limits(void **state)
+{
+	ptl_ni_limits_t limits = {.max_eqs = 1 << 12};
+	(void)state;
+	run_nodes_opt(1, growth_node, NULL, &(struct nodes_opt){.limits = &limits});
+}
+
 /* P3.3 3.4: all other calls, before PtlInit and after PtlFini */
 NODES_CASE(calls_answer_no_init_after_fini, 1)
 {
@@ -458,6 +484,7 @@ int main(void)
 		cmocka_unit_test(poll_takes_no_event_with_a_bad_queue),
 		cmocka_unit_test(data_movement_answers_bad_arguments),
 		cmocka_unit_test(limits_are_kept_and_given_back),
+		cmocka_unit_test(tables_grow_up_to_the_limits),
 		cmocka_unit_test(calls_answer_no_init_after_fini),
 	};
 	int failed = RUN_CASES(cases);

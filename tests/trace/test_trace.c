@@ -220,6 +220,21 @@ static void reader_of_a_live_ring_sees_no_torn_record(void **state)
 	free(x.region);
 }
 
+/* The clock is the one that the header names, whose readings never go back. */
+static void ticks_are_those_of_the_clock(void **state)
+{
+	(void)state;
+	uint64_t before = p3_now_ns(), ticks = p3_trace_ticks(P3_TRACE_MONOTONIC);
+	assert_in_range(ticks, before, p3_now_ns());
+#if defined(__x86_64__)
+	if (p3_trace_clock() == P3_TRACE_TSC) {
+		before = __builtin_ia32_rdtsc();
+		ticks = p3_trace_ticks(P3_TRACE_TSC);
+		assert_in_range(ticks, before, __builtin_ia32_rdtsc());
+	}
+#endif
+}
+
 static void record_costs(void **state)
 {
 	(void)state;
@@ -773,6 +788,7 @@ int main(void)
 		cmocka_unit_test(ring_of_hosts_goes_round_one_that_is_stuck),
 		cmocka_unit_test(hosts_stay_in_their_ring_with_a_bad_header),
 		cmocka_unit_test(reader_of_a_live_ring_sees_no_torn_record),
+		cmocka_unit_test(ticks_are_those_of_the_clock),
 		cmocka_unit_test(record_costs),
 		cmocka_unit_test(anything_in_a_ring_is_read_and_shown),
 		cmocka_unit_test(core_has_the_traces_of_its_nodes),
