@@ -33,9 +33,10 @@ cats() { # host
 }
 
 agents() { # the agents of the job, and their guards
-	pgrep -f -- '^[^ ]*yod --agent$' | while read -r p; do
-		grep -qsxz "YOD_TEST_MARK=$mark" "/proc/$p/environ" && echo "$p"
-	done
+	local p
+	for p in $(marked); do
+		[[ "$(tr '\0' ' ' <"/proc/$p/cmdline")" != *"yod --agent " ]] || echo "$p"
+	done 2>/dev/null
 }
 
 are_agents() { # number

@@ -42,11 +42,6 @@ ours_in_shm() {
 	find /dev/shm -mindepth 1 -maxdepth 1 \( -name 'ptl3*' -o -name 'p3*' \) -printf '%f\n' | sort
 }
 
-# Return true if another process on this machine has segments of the library.
-others_run() {
-	grep -slE 'memfd:p3-' /proc/[0-9]*/maps | grep -q .
-}
-
 # Return true once /dev/shm, which is the test's own (p3_dev_shm), has just the given names.
 shm_is() { # names
 	patiently shm_has "$1"

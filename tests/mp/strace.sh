@@ -5,9 +5,10 @@
 #
 # The remaining calls depend on time, not on messages: a thread yields or sleeps when its
 # partner's CPU was taken away for longer than it spins, and NIC threads tick.  These are
-# sched_yield, futex and membarrier, not counted here: mp_idle and mp_yielding count what sleeps
-# cost.  Of all others there may be one in twenty messages.  Ranks are pinned to different CPUs; on a machine with one CPU each
-# round trip needs a switch, and the test is skipped.
+# sched_yield, futex and membarrier, not counted here: mp_idle and mp_yielding count what
+# sleeps cost.  Of all others there may be one in twenty messages.  Ranks are pinned to
+# different CPUs; on a machine with one CPU each round trip needs a switch, and the test
+# is skipped.
 
 . "$(dirname "$0")/mp.sh"
 
