@@ -106,6 +106,8 @@ static int by_time(const void *x, const void *y)
 		return a->ns < b->ns ? -1 : 1;
 	if (a->block != b->block)
 		return a->block < b->block ? -1 : 1;
+	if (a->e.ticks != b->e.ticks) /* two of them may be one ns */
+		return a->e.ticks < b->e.ticks ? -1 : 1;
 	if (a->e.ring != b->e.ring)
 		return a->e.ring < b->e.ring ? -1 : 1;
 	return (a->e.number > b->e.number) - (a->e.number < b->e.number);
