@@ -571,10 +571,10 @@ static void on_timeout(struct run *r)
 static void on_deadlines(struct run *r)
 {
 	int64_t now = p3_now_ms();
+	if (r->slow_at <= now) /* before it kills them, however late it is */
+		say_slow(r);
 	if (r->stage_at <= now)
 		next_stage(r);
-	if (r->slow_at <= now)
-		say_slow(r);
 	if (r->report_at <= now)
 		kill_report(r);
 	if (!r->stopped_at && barrier_at(r) <= now)
