@@ -10,8 +10,10 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# Start the server, and wait for the line with its address.
+# Start the server, and wait for the line with its address: not that of an earlier run,
+# which the server's shell may not have removed yet.
 serve() {
+	: >"$log"
 	"$@" >"$log" &
 	server=$!
 	until uri=$(sed -n 's/^Opened //p' "$log") && [ "$uri" ]; do

@@ -115,8 +115,6 @@ static void exchange(struct traffic *t, ptl_handle_ni_t ni)
 
 /* ---- as much traffic as it takes ---- */
 
-#define TURNS 50u /* at most */
-
 /* Return true if a node wants that all go on.  The number of frames that carry some
  * messages depends on the scheduler, and so does the number of faults. */
 static bool any_wants(bool want)
@@ -135,12 +133,12 @@ static bool any_wants(bool want)
 static void exchange_until(
 	struct traffic *t, ptl_handle_ni_t ni, unsigned n, bool (*is_enough)(void))
 {
-	for (unsigned i = 0; i < TURNS; i++) {
+	struct patience p = patience_times(2);
+	do {
 		t->n += n;
 		exchange(t, ni);
-		if (!any_wants(!is_enough()))
-			break;
-	}
+		CHECK(!patience_is_over(&p));
+	} while (any_wants(!is_enough()));
 }
 
 /* ---- strangers ---- */
