@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Room: reservations, back-pressure, many threads, long transfers both ways. */
+#include "lib/node/node.h"
 #include "nic/cases.h"
 
 #define PT 9
@@ -13,6 +14,9 @@ NODES_CASE(drops_are_counted_and_give_room_back, 2)
 	ptl_handle_eq_t eq = eq_new(ni, 64), sent = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
 	static const size_t len[] = {8, 2000, 100000};
+	uint64_t bytes = 10 * (len[0] + len[1] + len[2]);
+	for (unsigned i = 0; i < n; i++)
+		bytes += len[i % 50 ? i % 2 : 2];
 	if (rank == 1)
 		post_md(ni, PT, 1, md_of(buf, 100000, MD_ANY, PTL_EQ_NONE));
 	sync_nodes();
@@ -43,6 +47,7 @@ NODES_CASE(drops_are_counted_and_give_room_back, 2)
 	}
 	sync_nodes();
 	CHECK_EQ(drops_of(ni), rank ? n + 30 : 0);
+	CHECK_EQ(p3_nic_counter(p3_nic(p3_node()), P3_C_DROP_BYTES), rank ? bytes : 0);
 }
 
 /* ---- many threads ---- */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "nic/obj/table.h"
+#include "nic/proto/state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -203,6 +204,18 @@ static void table_takes_no_memory_for_its_range(void **state)
 	p3_table_unreserve(&t);
 }
 
+/* Requests of an initiator name its pendings; 0 names none. */
+static void pendings_have_a_name_in_each_generation(void **state)
+{
+	(void)state;
+	static struct p3_pending t;
+	for (uint64_t gen = 0; gen < 1 << 14; gen++) {
+		p3_set(&t.o.name, gen << P3_HANDLE_INDEX_BITS);
+		assert_int_not_equal(p3_pending_name(&t), 0);
+		assert_int_equal(p3_pending_name(&t) & P3_PENDING_INDEX, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +224,7 @@ int main(void)
 		cmocka_unit_test(no_value_finds_an_object_beyond_the_last),
 		cmocka_unit_test(place_gets_another_name_in_each_life),
 		cmocka_unit_test(generations_wrap_within_their_bits),
+		cmocka_unit_test(pendings_have_a_name_in_each_generation),
 		cmocka_unit_test(table_grows_to_its_end),
 		cmocka_unit_test(table_without_address_space_is_refused),
 		cmocka_unit_test(table_takes_no_memory_for_its_range),
