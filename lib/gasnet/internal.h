@@ -3,8 +3,8 @@
  * internal.h - the state of a node of GASNet, and the functions that its files share
  *
  * The library is compiled with and without threads (GASNET_SEQ; GASNET_PAR, of which
- * GASNET_PARSYNC differs in mode.c only), and again with GASNET_DEBUG.  It calls the public
- * functions of Portals only.
+ * GASNET_PARSYNC differs in mode.c only), and again with GASNET_DEBUG.  It calls the
+ * public functions of Portals only.
  *
  * Shared words, and why their order is right (all of them are words of one process):
  *	op.done, op.local_done	a thread that reads an event of SAFE_EQ adds, which

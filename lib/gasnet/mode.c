@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mode.c - what has the name of its mode in it: the words that a program's definitions are
- * linked with, the library's marks, gasnet_init and gasnet_attach.  All other files are the
- * same in GASNET_PAR and GASNET_PARSYNC.
+ * mode.c - all that has the name of its mode in it: the words that a program's
+ * definitions are linked with, the library's marks, gasnet_init and gasnet_attach.  All
+ * other files are the same in GASNET_PAR and GASNET_PARSYNC.
  */
 #include "internal.h"
 
