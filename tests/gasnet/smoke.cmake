@@ -8,7 +8,7 @@ foreach(mode seq par parsync seq_debug par_debug)
 endforeach()
 
 function(gasnet_smoke_test name mode nodes)
-  p3_add_test(gasnet_smoke_${name} gasnet 60
+  p3_add_test(gasnet_smoke_${name} gasnet
     env ${ARGN} $<TARGET_FILE:yod> -sz ${nodes} $<TARGET_FILE:gasnet_smoke_${mode}> 16)
 endfunction()
 gasnet_smoke_test(seq_1 seq 1)

@@ -14,9 +14,9 @@ endfunction()
 
 soak_program(soak soak.c)
 
-# soak_job(name seconds nodes program arguments...)
-function(soak_job name seconds nodes program)
-  p3_add_test(stress_${name} stress ${seconds} $<TARGET_FILE:yod> -sz ${nodes}
+# soak_job(name nodes program arguments...)
+function(soak_job name nodes program)
+  p3_add_test(stress_${name} stress $<TARGET_FILE:yod> -sz ${nodes}
     --timeout ${P3_JOB_LIMIT} $<TARGET_FILE:stress_${program}> ${ARGN})
 endfunction()
 
@@ -26,7 +26,7 @@ if(P3_SANITIZE OR P3_VALGRIND)
   set(SOAK_S 4)
   set(LANES_S 3)
 endif()
-soak_job(soak 60 4 soak --seconds ${SOAK_S})
+soak_job(soak 4 soak --seconds ${SOAK_S})
 set_tests_properties(stress_soak PROPERTIES PROCESSORS 2)
 
 # Hostile nodes, which use the library's internals.
@@ -38,27 +38,27 @@ add_executable(stress_liar liar.c ../mp/mp.c)
 target_link_libraries(stress_liar PRIVATE portals_static p3_build)
 target_include_directories(stress_liar PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/tests)
 foreach(mode lease dedicated park)
-  soak_job(liar_${mode} 60 3 liar)
+  soak_job(liar_${mode} 3 liar)
   set_property(TEST stress_liar_${mode} APPEND PROPERTY ENVIRONMENT PTL3_MODE=${mode}
     PTL3_CMA=off PTL3_HUGEPAGES=off)
 endforeach()
 p3_matrix(stress_liar_dedicated stress_liar_park)
 
-# soak_driver(name seconds script arguments...)
-function(soak_driver name seconds script)
-  p3_add_test(stress_${name} stress ${seconds} ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
+# soak_driver(name script arguments...)
+function(soak_driver name script)
+  p3_add_test(stress_${name} stress ${CMAKE_CURRENT_SOURCE_DIR}/${script} ${ARGN})
   set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT
     "STRESS_BIN=${CMAKE_CURRENT_BINARY_DIR}" "MP_BIN=${CMAKE_CURRENT_BINARY_DIR}/../mp"
     PTL3_HUGEPAGES=off)
 endfunction()
 
-soak_driver(hostile_lanes 60 hostile.sh lanes 4 "[023]" ${LANES_S})
-soak_driver(hostile_host 60 hostile.sh lanes 4 "[023]" ${LANES_S})
+soak_driver(hostile_lanes hostile.sh lanes 4 "[023]" ${LANES_S})
+soak_driver(hostile_host hostile.sh lanes 4 "[023]" ${LANES_S})
 set_property(TEST stress_hostile_host APPEND PROPERTY ENVIRONMENT PTL3_MATCH=host:0,2,3)
 p3_matrix(stress_hostile_host)
-soak_driver(hostile_lifeline 60 hostile.sh lifeline 10 "[012]" 1)
+soak_driver(hostile_lifeline hostile.sh lifeline 10 "[012]" 1)
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND) # more lives, and sleepers, whose doorbells count
-  soak_driver(hostile_park 60 hostile.sh lanes 4 "[023]" 3)
+  soak_driver(hostile_park hostile.sh lanes 4 "[023]" 3)
   set_property(TEST stress_hostile_park APPEND PROPERTY ENVIRONMENT PTL3_MODE=park)
   p3_matrix(stress_hostile_park)
 endif()
@@ -68,16 +68,16 @@ endif()
 
 add_executable(stress_stranger stranger.c)
 target_link_libraries(stress_stranger PRIVATE p3_build)
-soak_driver(stranger 60 stranger.sh)
+soak_driver(stranger stranger.sh)
 p3_dev_shm(stress_stranger)
 
 soak_program(manners manners.c)
 foreach(scene signals forks closed moved pinned far) # storm: by manners.sh alarms
-  soak_job(${scene} 60 3 manners ${scene})
+  soak_job(${scene} 3 manners ${scene})
 endforeach()
 # On a wire with faults the node has a thread and a descriptor more (nic/run/ringer.h).
 foreach(scene forks closed)
-  soak_job(${scene}_faulty 60 2 manners ${scene})
+  soak_job(${scene}_faulty 2 manners ${scene})
   set_property(TEST stress_${scene}_faulty APPEND PROPERTY ENVIRONMENT
     PTL3_WIRE=faulty:drop=2%)
 endforeach()
@@ -86,7 +86,7 @@ set_property(TEST stress_forks stress_forks_faulty APPEND PROPERTY ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
 # swept_job(name scene setting options...)
 function(swept_job name scene setting)
-  p3_add_test(stress_${name} stress 60 $<TARGET_FILE:yod> -sz 2 --keep-going --timeout ${P3_JOB_LIMIT}
+  p3_add_test(stress_${name} stress $<TARGET_FILE:yod> -sz 2 --keep-going --timeout ${P3_JOB_LIMIT}
     ${ARGN} $<TARGET_FILE:stress_manners> ${scene})
   set_property(TEST stress_${name} APPEND PROPERTY ENVIRONMENT ${setting})
 endfunction()
@@ -102,19 +102,19 @@ endif()
 # AddressSanitizer reports the stack that a cancelled thread has left as its own error.
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND)
   # Of the tools' shadow memory all pages would be locked.
-  soak_job(locked 60 2 manners locked)
+  soak_job(locked 2 manners locked)
   set_tests_properties(stress_locked PROPERTIES SKIP_RETURN_CODE 77)
-  soak_job(stack 60 3 manners stack)
-  soak_job(cancel 60 3 manners cancel)
+  soak_job(stack 3 manners stack)
+  soak_job(cancel 3 manners cancel)
   foreach(mode lease dedicated park)
     foreach(scene cancel refused)
-      soak_job(${scene}_${mode} 60 3 manners ${scene})
+      soak_job(${scene}_${mode} 3 manners ${scene})
       set_property(TEST stress_${scene}_${mode} APPEND PROPERTY ENVIRONMENT PTL3_MODE=${mode})
     endforeach()
   endforeach()
   set_tests_properties(stress_refused_lease stress_refused_dedicated stress_refused_park
     PROPERTIES SKIP_RETURN_CODE 77)
-  soak_job(cancel_fences 60 3 manners cancel)
+  soak_job(cancel_fences 3 manners cancel)
   set_property(TEST stress_cancel_fences APPEND PROPERTY ENVIRONMENT PTL3_MEMBARRIER=off)
 endif()
 
@@ -128,7 +128,7 @@ target_compile_options(stress_other_build PRIVATE
 target_include_directories(stress_other_build PRIVATE ${CMAKE_SOURCE_DIR})
 target_link_libraries(stress_other_build PRIVATE portals_static p3_build)
 foreach(case ends builds alarms)
-  soak_driver(${case} 60 manners.sh ${case})
+  soak_driver(${case} manners.sh ${case})
 endforeach()
 add_executable(stress_loader loader.c)
 target_link_libraries(stress_loader PRIVATE p3_build ${CMAKE_DL_LIBS})
@@ -136,7 +136,7 @@ if(P3_SANITIZE)
   target_compile_definitions(stress_loader PRIVATE P3_SANITIZED)
 endif()
 if(P3_SANITIZE OR P3_VALGRIND)
-  p3_add_test(stress_loader stress 60 $<TARGET_FILE:stress_loader> $<TARGET_FILE:portals> 40)
+  p3_add_test(stress_loader stress $<TARGET_FILE:stress_loader> $<TARGET_FILE:portals> 40)
 else()
-  p3_add_test(stress_loader stress 60 $<TARGET_FILE:stress_loader> $<TARGET_FILE:portals> 1000)
+  p3_add_test(stress_loader stress $<TARGET_FILE:stress_loader> $<TARGET_FILE:portals> 1000)
 endif()
