@@ -4,8 +4,8 @@
  *
  *	model_worker SOCKET
  *
- * P3_MODEL_SPOIL=N lets node 1 change a byte of its memory when it sends the changed
- * piece number N, which the program must notice.
+ * P3_MODEL_SPOIL=N lets node 1 change a byte that has just come in each changed piece of
+ * its memory from number N on, which the program must notice.
  */
 #include "lib/node/node.h"
 #include "model/net.h"
@@ -69,13 +69,23 @@ static void send_piece(uint32_t at)
 	must(order_write(sock, &piece, sizeof piece), "the program has ended");
 }
 
+/* The program compares the bytes that operations have written, unless two of them did so
+ * at the same time. */
+static void spoil_piece(uint32_t at)
+{
+	while (arena[at] == known[at])
+		at++;
+	arena[at] ^= 1;
+}
+
 static void send_arena(void)
 {
+	static unsigned pieces;
 	for (uint32_t at = 0; at < NET_ARENA; at += ORDER_PIECE) {
 		if (!has_changed(at))
 			continue;
-		if (spoil && !--spoil)
-			arena[at] ^= 1;
+		if (spoil && ++pieces >= spoil)
+			spoil_piece(at);
 		send_piece(at);
 	}
 	send_piece(ORDER_LAST);
