@@ -73,7 +73,7 @@ has_all() { # number of strangers
 }
 
 has_as_before() {
-	[ "$(fds)" -le "$had" ]
+	[ "$(fds)" = "$had" ]
 }
 
 # Let a process come, put to the member, and leave.
@@ -87,8 +87,9 @@ others_come() {
 ours=$("$stranger" ours)
 start member "$meet" member 4000
 member=${pid[member]}
-others_come "alone"
 had=$(fds)
+others_come "alone"
+patiently has_as_before || fail "$(fds) descriptors after the first newcomer, $had before"
 
 for how in version bare early noise; do
 	said=$("$stranger" $how 0 2>"$dir/err.$how")
@@ -106,7 +107,7 @@ start silent "$stranger" silent 0 40
 patiently has_all 40 || fail "they were not let in: $(fds)"
 others_come "40 silent ones"
 says "connects, and does not say who it is"
-patiently has_as_before
+patiently has_as_before || fail "$(fds) descriptors after silent ones, $had before"
 end silent
 [ "$last" = 40 ] || fail "$last of 40 silent ones are hung up"
 

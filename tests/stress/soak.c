@@ -441,7 +441,7 @@ static void one_round(unsigned n, unsigned ms)
 /* ---- memory and descriptors ---- */
 
 struct size {
-	unsigned long anon, shmem, fds;
+	unsigned long anon, shmem;
 };
 
 static unsigned long larger(unsigned long a, unsigned long b)
@@ -460,19 +460,14 @@ static void measure(struct size *most)
 	}
 	if (f)
 		fclose(f);
-	s.fds = descriptors_of("self");
 	most->anon = larger(most->anon, s.anon);
 	most->shmem = larger(most->shmem, s.shmem);
-	most->fds = larger(most->fds, s.fds);
 }
 
-static void check_flat(struct size a, struct size b)
+static void check_flat(struct size a, struct size b, unsigned fds)
 {
-	unsigned long fds = b.fds;
-	if (fds > a.fds)
-		fds = descriptors_within("self", (unsigned)a.fds);
-	mp_check(fds <= a.fds, "%lu descriptors, %lu at most in the first half", fds,
-		a.fds);
+	unsigned after = descriptors_within("self", fds);
+	mp_check(after == fds, "%u descriptors, %u before all rounds", after, fds);
 #ifndef P3_SANITIZED
 	mp_check(b.anon <= a.anon + ANON_KIB && b.shmem <= a.shmem + SHMEM_KIB,
 		"memory: %lu and %lu KiB, shared %lu and %lu", a.anon, b.anon, a.shmem,
@@ -552,14 +547,13 @@ static void report(struct size a, struct size b)
 		(unsigned long long)sum.overtaken, (unsigned long long)sum.takes,
 		(unsigned long long)sum.left, streams_median_us());
 	printf("rank %u: inline %llu, eager %llu; MB by window %llu, read %llu, direct "
-	       "%llu; memory %lu then %lu KiB, shared %lu then %lu, descriptors %lu then "
-	       "%lu\n",
+	       "%llu; memory %lu then %lu KiB, shared %lu then %lu\n",
 		mp.rank, (unsigned long long)st.puts_inline,
 		(unsigned long long)st.puts_eager,
 		(unsigned long long)st.moved_bulk_bytes / 1000000,
 		(unsigned long long)st.moved_cma_bytes / 1000000,
 		(unsigned long long)st.moved_direct_bytes / 1000000, a.anon, b.anon,
-		a.shmem, b.shmem, a.fds, b.fds);
+		a.shmem, b.shmem);
 }
 
 static void options(int argc, char **argv)
@@ -610,11 +604,12 @@ int main(int argc, char **argv)
 	mp_barrier();
 	if (child)
 		mp_check(write(pipe, pids, sizeof pids) == sizeof pids, "driver?");
+	unsigned fds = descriptors_settled("self") - (child != 0); /* but for the pipe */
 	all_rounds(&first, &second);
 	if (child)
 		end_driver(child, pipe);
 	mp_barrier();
-	check_flat(first, second);
+	check_flat(first, second, fds);
 	report(first, second);
 	mp_end();
 	return 0;
