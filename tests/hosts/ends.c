@@ -8,7 +8,6 @@
  * get fails.  Then they check that they reach each other, and that nothing else fails.
  *
  *	kill, exit, _exit, exec	the victim does that after START_MS: gets fail
- *					within MOST_MS of an idle machine
  *	stop		it stops itself, rank 3 continues it after STOP_MS: no get fails
  *			before, and for MOST_MS after that
  *	wait		the test does something to the host of ranks 2 and 3
