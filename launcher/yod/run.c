@@ -167,7 +167,8 @@ static void end_job(struct run *r)
 	int64_t slow_ms = r->opt->kill_after_ms / 2;
 	ask_nodes(r, SIGTERM);
 	enter(r, TERMED, r->opt->kill_after_ms);
-	r->slow_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
+	if (slow_ms) /* else they have no time that could be too long */
+		r->slow_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
 }
 
 /* Name the nodes that yod waits for, before it kills them. */
