@@ -82,6 +82,7 @@ foreach(scene forks closed)
     PTL3_WIRE=faulty:drop=2%)
 endforeach()
 # jemalloc takes more locks before a fork than the search for deadlocks has room for.
+p3_matrix(stress_forks_faulty stress_closed_faulty)
 set_property(TEST stress_forks stress_forks_faulty APPEND PROPERTY ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
 # swept_job(name scene setting options...)
