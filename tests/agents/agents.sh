@@ -146,7 +146,7 @@ case_one_fails() {
 
 # The host of a rank that crashes tells how to find where that was, once.
 case_crash() {
-	run --hosts a,b -sz 4 sh -c 'ulimit -c 0; [ $PTL_MY_RID -lt 2 ] || kill -SEGV $$; sleep 300'
+	run --hosts a,b -sz 4 sh -c 'ulimit -c 0; [ $PTL_MY_RID -lt 2 ] || kill -SEGV $$; sleep 3000'
 	same "status, and lines" "139 2" "$status $(wc -l <"$dir/err")"
 	says '^yod: rank [23] \(pid [0-9]+ on b\) killed by signal 11 .*; ending the job$'
 	says '^yod: b: rank [23]: no core file'
@@ -260,7 +260,7 @@ case_foreign_bytes() {
 # Part of an agent's first frame comes, and then nothing: after the time-out one line says
 # so, and the job ends.
 case_part_of_a_frame() {
-	printf '#!/bin/sh\nprintf "\\003FP3\\022"; exec sleep 300\n' >"$dir/rsh"
+	printf '#!/bin/sh\nprintf "\\003FP3\\022"; exec sleep 3000\n' >"$dir/rsh"
 	chmod +x "$dir/rsh"
 	PTL3_FAR_TIMEOUT=1 run --rsh "$dir/rsh" --hosts a -sz 1 --timeout "$P3_LIMIT" true
 	same "status and lines" "125 1" "$status $(wc -l <"$dir/err")"
@@ -270,7 +270,7 @@ case_part_of_a_frame() {
 
 # An agent says HELLO and nothing more.
 case_silent_agent() {
-	printf '#!/bin/sh\n"%s/local.sh" "$@" </dev/null 2>/dev/null | head -c 32; exec sleep 300\n' "$here" >"$dir/rsh"
+	printf '#!/bin/sh\n"%s/local.sh" "$@" </dev/null 2>/dev/null | head -c 32; exec sleep 3000\n' "$here" >"$dir/rsh"
 	chmod +x "$dir/rsh"
 	PTL3_FAR_TIMEOUT=1 run --rsh "$dir/rsh" --hosts a -sz 1 --timeout "$P3_LIMIT" true
 	same status 125 "$status"
@@ -363,8 +363,8 @@ case_slow_reader() {
 	# A reader that sleeps holds up no node that is silent, and no signal.
 	new_mark
 	(YOD_TEST_MARK=$mark exec "$yod" --hosts a,b -sz 2 sh -c \
-		'[ $PTL_MY_RID = 1 ] || yes; until [ -e "$0" ]; do sleep 0.1; done; touch "$0.seen"; exec sleep 300' \
-		"$dir/go" 2>"$dir/err") | sh -c 'read -r x; touch "$0"; exec sleep 300' "$dir/read" &
+		'[ $PTL_MY_RID = 1 ] || yes; until [ -e "$0" ]; do sleep 0.1; done; touch "$0.seen"; exec sleep 3000' \
+		"$dir/go" 2>"$dir/err") | sh -c 'read -r x; touch "$0"; exec sleep 3000' "$dir/read" &
 	local reader=$!
 	patiently test -e "$dir/read" || fail "no output comes"
 	# pause: the pipe is filled
@@ -472,7 +472,7 @@ case_status() {
 case_signals() {
 	local sig
 	for sig in INT TERM HUP QUIT; do
-		start --hosts a,b -sz 4 --kill-after "$P3_LIMIT" sh -c "trap 'echo got $sig; exit 0' $sig; echo up; while :; do sleep 0.1; done"
+		start --hosts a,b -sz 4 --kill-after 100000 sh -c "trap 'echo got $sig; exit 0' $sig; echo up; while :; do sleep 0.1; done"
 		await_lines 4
 		kill -$sig $pid
 		ends
@@ -538,7 +538,7 @@ case_early_signals() {
 		same "status of $sig" $((128 + $(kill -l $sig))) $status
 		same "lines of $sig" 1 "$(wc -l <"$dir/err")"
 	done
-	start_late sh -c 'echo $$; exec sleep 300'
+	start_late sh -c 'echo $$; exec sleep 3000'
 	send_signals TSTP CONT USR1
 	answer_late
 	same "status of USR1" 138 $status
@@ -565,7 +565,7 @@ are_in_state() { # state, of the nodes that have printed their process ids
 }
 
 case_stop() {
-	start --hosts a,b -sz 2 sh -c 'echo $$; exec sleep 300'
+	start --hosts a,b -sz 2 sh -c 'echo $$; exec sleep 3000'
 	await_lines 2
 	kill -TSTP $pid
 	patiently are_in_state T || fail "the nodes are not stopped"
@@ -579,7 +579,7 @@ case_stop() {
 
 case_stubborn() {
 	start --hosts a,b -sz 2 --kill-after 1 sh -c \
-		'trap "" TERM INT; (trap "" TERM INT; exec sleep 300) & echo up; wait; exec sleep 300'
+		'trap "" TERM INT; (trap "" TERM INT; exec sleep 3000) & echo up; wait; exec sleep 3000'
 	await_lines 2
 	kill -TERM $pid
 	ends
@@ -590,7 +590,7 @@ case_stubborn() {
 
 # ---- deaths ----
 
-long='(setsid sleep 300 &) ; echo up; exec sleep 300'
+long='(setsid sleep 3000 &) ; echo up; exec sleep 3000'
 
 case_killed_yod() {
 	start --hosts a,b,c -sz 6 sh -c "$long"
@@ -635,7 +635,7 @@ case_killed_shell() {
 
 case_lost_host_and_others() {
 	start --hosts a,b,c -sz 3 --keep-going sh -c \
-		'echo up; [ $PTL_MY_RID != 1 ] || exec sleep 300; until [ -e "$0" ]; do sleep 0.1; done; echo end' "$dir/go"
+		'echo up; [ $PTL_MY_RID != 1 ] || exec sleep 3000; until [ -e "$0" ]; do sleep 0.1; done; echo end' "$dir/go"
 	await_lines 3
 	kill -KILL "$(child_of "$(agent_of 2)")"
 	await 'host b is lost, with ranks 1-1: .*; the others go on' "$dir/err"
@@ -659,7 +659,7 @@ case_sticky_shell() {
 	nothing_left
 	# Its agent is killed, and the others go on and end.
 	start --rsh "$dir/rsh" --hosts a,b -sz 2 --keep-going sh -c \
-		'echo up; [ $PTL_MY_RID = 0 ] || exec sleep 300; until [ -e "$0" ]; do sleep 0.1; done' "$dir/go.on"
+		'echo up; [ $PTL_MY_RID = 0 ] || exec sleep 3000; until [ -e "$0" ]; do sleep 0.1; done' "$dir/go.on"
 	await_lines 2
 	kill -KILL "$(child_of "$(child_of "$(shell_of 2)")")"
 	touch "$dir/go.on"
@@ -678,7 +678,7 @@ cpu_ticks() { # pid
 
 # A remote shell that reads nothing costs yod no CPU time.
 case_deaf_shell() {
-	printf '#!/bin/sh\nexec <&-\necho x >"%s"\nexec sleep 300\n' "$dir/deaf" >"$dir/rsh"
+	printf '#!/bin/sh\nexec <&-\necho x >"%s"\nexec sleep 3000\n' "$dir/deaf" >"$dir/rsh"
 	chmod +x "$dir/rsh"
 	start --rsh "$dir/rsh" --env "LONG=$(head -c 100000 /dev/zero | tr '\0' x)" --hosts a -sz 1 true
 	patiently test -e "$dir/deaf" || fail "no remote shell"
@@ -696,7 +696,7 @@ case_deaf_shell() {
 # yod ends, too, if an agent does not, although it was told to.
 case_stopped_agent() {
 	local agent
-	start --hosts a,b -sz 2 --kill-after 0 sh -c 'echo up; exec sleep 300'
+	start --hosts a,b -sz 2 --kill-after 0 sh -c 'echo up; exec sleep 3000'
 	await_lines 2
 	agent=$(child_of "$(agent_of 2)")
 	kill -STOP "$agent"

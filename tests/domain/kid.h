@@ -31,7 +31,7 @@ void kid_tell(struct kid *k, const char *format, ...)
 /* Let one put to another; wait this long for the acknowledgement. */
 enum outcome kid_put(
 	struct kid *from, const struct kid *to, size_t n, unsigned entry, unsigned ms);
-/* Wait until from cannot reach to any more; ms at most. */
+/* Wait until from cannot reach to any more. */
 void kid_lost(struct kid *from, const struct kid *to);
 /* Wait until it counts this number of living processes, with itself. */
 void kid_await_company(struct kid *k, unsigned n);

@@ -112,7 +112,7 @@ static void scene_killed(void)
 	talk(&a, &b);
 	kid_kill(&b);
 	kid_lost(&a, &b);
-	kid_ask(&c, "sleeper 3000"); /* the sleeper holds copies of all its descriptors */
+	kid_ask(&c, "sleeper 0"); /* the sleeper holds copies of all its descriptors */
 	kid_kill(&c);
 	kid_lost(&a, &c);
 	c = kid_start(501); /* beside the sleeper */
@@ -276,7 +276,7 @@ static void scene_exec(void)
 	struct kid a = kid_start(PTL_PID_ANY), b = kid_start(500), c = kid_start(501);
 	kid_tell(&b, "exec");
 	kid_lost(&a, &b);
-	kid_ask(&c, "sleeper 4500");
+	kid_ask(&c, "sleeper 0");
 	kid_tell(&c, "exec");
 	kid_lost(&a, &c);
 	kid_kill(&b);
@@ -300,7 +300,7 @@ static bool reuse_once(struct kid *a, ptl_pid_t pid)
 {
 	struct kid b = kid_start(pid);
 	expect_put(a, &b, 70000, 0, ACKED);
-	kid_ask(&b, "sleeper 3000");
+	kid_ask(&b, "sleeper 0");
 	kid_kill(&b);
 	bool can = set_next_pid(b.os_pid);
 	struct kid c = kid_start(pid + 1);
@@ -352,7 +352,7 @@ static void scene_torn(void)
 	for (ptl_pid_t i = 0; i < 12; i++) {
 		struct kid b = kid_start(600 + i);
 		if (i % 3 == 2)
-			kid_ask(&b, "sleeper 2000");
+			kid_ask(&b, "sleeper 0");
 		begin_flood(&b, &a);
 		/* pause: each round kills the process at another point of its puts */
 		usleep(i * 1777);

@@ -14,10 +14,10 @@
 #define STRANGERS 24u
 #define MOST      16u /* connections without a right hello */
 #define RIGHT     UINT64_C(42)
-#define LATER     UINT32_MAX /* ms */
-#define SOON      4500u      /* no stranger's time is over, UNAUTH_NS in connections.c */
-#define NEVER     500u       /* nothing may come */
-#define TRIES     8u         /* of a case that must be quick */
+#define LATER     600000u /* ms */
+#define SOON      4500u   /* no stranger's time is over, UNAUTH_NS in connections.c */
+#define NEVER     500u    /* nothing may come */
+#define TRIES     8u      /* of a case that must be quick */
 
 static const struct p3_endpoint_ops *const ops = &p3_endpoint_fabric;
 

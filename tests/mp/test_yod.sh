@@ -171,7 +171,7 @@ case_signal_dispositions() {
 # The time after SIGTERM, and the line about ranks that have not ended.
 case_kill_after() {
 	local line='^yod: SIGTERM has not ended ranks? \S+ yet; SIGKILL follows'
-	start -sz 3 --kill-after 2 sh -c '[ $PTL_MY_RID != 1 ] || { echo up; exec sleep 300; }
+	start -sz 3 --kill-after 2 sh -c '[ $PTL_MY_RID != 1 ] || { echo up; exec sleep 3000; }
 		trap "" TERM; echo up; while :; do sleep 0.1; done'
 	await_lines 3
 	kill -TERM $pid
@@ -208,7 +208,7 @@ case_signals() {
 		same "status after ${sig%:*}" "${sig#*:}" $status
 		nothing_left
 	done
-	start -sz 2 --kill-after "$P3_LIMIT" sh -c 'trap "echo tidy; exit 0" INT; echo up; while :; do sleep 0.1; done'
+	start -sz 2 --kill-after 100000 sh -c 'trap "echo tidy; exit 0" INT; echo up; while :; do sleep 0.1; done'
 	await_lines 2
 	kill -INT $pid
 	ends
@@ -228,7 +228,7 @@ case_stubborn() {
 }
 
 case_second_interrupt() {
-	start -sz 2 --kill-after "$P3_LIMIT" sh -c 'trap "" TERM; trap "echo asked" INT; echo up
+	start -sz 2 --kill-after 100000 sh -c 'trap "" TERM; trap "echo asked" INT; echo up
 		while :; do sleep 0.2; done'
 	await_lines 2
 	kill -INT $pid
@@ -285,7 +285,7 @@ none_is_stopped() {
 
 case_stop_and_continue() {
 	# A shell that is stopped between vfork and exec would be in state D.
-	start -sz 2 --timeout 5 sh -c 'echo $$; exec sleep 300'
+	start -sz 2 --timeout 5 sh -c 'echo $$; exec sleep 3000'
 	await_lines 2
 	kill -TSTP $pid
 	patiently all_are_stopped || fail "not all are stopped: $(states)"
@@ -305,7 +305,7 @@ spawner='sleep 3000 & (setsid sleep 3000 &) ; (setsid sh -c "sleep 3000 & sleep 
 	echo up; '
 
 case_killed_yod() {
-	start -sz 3 sh -c "$spawner"'sleep 300'
+	start -sz 3 sh -c "$spawner"'sleep 3000'
 	await_lines 3
 	kill -KILL $pid
 	ends
@@ -314,7 +314,7 @@ case_killed_yod() {
 }
 
 case_killed_launcher() {
-	start -sz 3 sh -c "$spawner"'sleep 300'
+	start -sz 3 sh -c "$spawner"'sleep 3000'
 	await_lines 3
 	kill -KILL "$(launcher)"
 	ends
@@ -325,7 +325,7 @@ case_killed_launcher() {
 
 case_killed_both() {
 	local inner
-	start -sz 3 sh -c 'echo up; exec sleep 300'
+	start -sz 3 sh -c 'echo up; exec sleep 3000'
 	await_lines 3
 	inner=$(launcher)
 	kill -KILL $pid "$inner"
@@ -522,7 +522,7 @@ case_paused_pager() {
 	same status 3 $status
 	says '^yod: rank 0 \(pid [0-9]+\) exited with status 3; ending the job$'
 	same lines 1 "$(wc -l <"$dir/err")"
-	start_paused -sz 2 sh -c 'echo $$; exec sleep 300'
+	start_paused -sz 2 sh -c 'echo $$; exec sleep 3000'
 	await_lines 2
 	nodes=$(tr '\n' ' ' <"$dir/out")
 	kill -KILL "$(launcher)"
@@ -533,7 +533,7 @@ case_paused_pager() {
 	wait $pager_pid
 	same "status with a killed launcher" 137 $status
 	says 'launcher \(pid [0-9]+\) was killed by signal 9'
-	start_paused -sz 2 --tag sh -c 'echo up; exec sleep 300'
+	start_paused -sz 2 --tag sh -c 'echo up; exec sleep 3000'
 	await_lines 2
 	interrupt_all $pid
 	ends
@@ -619,7 +619,7 @@ case_output_dir() {
 	same bytes "err 0,out 0,err 1,out 1,err 2,out 2," "$(cat "$dir"/o/* | tr '\n' ',')"
 	run -sz 2 --output-dir "$dir/o" --only-rank 1 echo again
 	same "a second run, of one rank" ",again" "$(cat "$dir/o/rank0.out"),$(cat "$dir/o/rank1.out")"
-	start -sz 2 --output-dir "$dir/o" sh -c 'echo up; exec sleep 60'
+	start -sz 2 --output-dir "$dir/o" sh -c 'echo up; exec sleep 3000'
 	await up "$dir/o/rank0.out"
 	await up "$dir/o/rank1.out"
 	kill -KILL $pid

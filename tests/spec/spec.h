@@ -172,9 +172,7 @@ ptl_handle_md_t spec_bind(ptl_md_t md, ptl_unlink_t unlink);
 void spec_put(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_match_bits_t bits);
 void spec_get(ptl_handle_md_t md, ptl_match_bits_t bits);
 
-/* A limit for waits that should take no time at all. */
-
-/* Return the next event within 20 s; losses are not allowed. */
+/* Return the next event; losses are not allowed. */
 ptl_event_t spec_next(const char *file, int line, ptl_handle_eq_t eq);
 #define NEXT(eq) spec_next(__FILE__, __LINE__, eq)
 /* Check that the next event is of this kind and no failure. */

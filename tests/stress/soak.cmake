@@ -55,7 +55,7 @@ endfunction()
 soak_driver(hostile_lanes hostile.sh lanes 4 "[023]" ${LANES_S})
 soak_driver(hostile_host hostile.sh lanes 4 "[023]" ${LANES_S})
 set_property(TEST stress_hostile_host APPEND PROPERTY ENVIRONMENT PTL3_MATCH=host:0,2,3)
-p3_matrix(stress_hostile_host)
+p3_matrix_sanitized(stress_hostile_host)
 soak_driver(hostile_lifeline hostile.sh lifeline 10 "[012]" 1)
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND) # more lives, and sleepers, whose doorbells count
   soak_driver(hostile_park hostile.sh lanes 4 "[023]" 3)
@@ -82,7 +82,7 @@ foreach(scene forks closed)
     PTL3_WIRE=faulty:drop=2%)
 endforeach()
 # jemalloc takes more locks before a fork than the search for deadlocks has room for.
-p3_matrix(stress_forks_faulty stress_closed_faulty)
+p3_matrix_sanitized(stress_forks_faulty stress_closed_faulty)
 set_property(TEST stress_forks stress_forks_faulty APPEND PROPERTY ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
 # swept_job(name scene setting options...)

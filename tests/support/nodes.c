@@ -454,8 +454,9 @@ static void check_stats(struct member *m)
 		CHECK_EQ(st.bad_headers, 0);
 	/* park_late counts sleeps whose end finds work.  A wake-up that comes just at the
 	 * end may count, too, and one whose sender has lost the CPU before it.  Where
-	 * wake-ups are lost, there are many more of these than wake-ups. */
-	CHECK(st.park_late <= LATE_MOST + p3_nic_counter(p3_nic(m->node), P3_C_WAKES));
+	 * wake-ups are lost, there are as many of these as wake-ups. */
+	CHECK(st.park_late <=
+		LATE_MOST + p3_nic_counter(p3_nic(m->node), P3_C_WAKES) / 4);
 	if (st.park_late)
 		fprintf(stderr, "node %u: park_late %llu\n", m->rank,
 			(unsigned long long)st.park_late);

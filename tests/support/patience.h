@@ -7,7 +7,7 @@
  *		if (patience_is_over(&p))
  *			fail("it is not there");
  *
- * P3_WAIT is that limit in seconds, one for all waits (tests/CMakeLists.txt): a test that
+ * P3_WAIT is that limit in seconds, one for all waits (cmake/limits.cmake): a test that
  * passes never waits for it.  Without it, as in a program started by hand, a wait has no
  * limit.  Any program may include this header; it has no state.
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Limits of waits inside of tests; tests/CMakeLists.txt sets both."""
+"""Limits of waits inside of tests; cmake/limits.cmake sets both."""
 import os
 import time
 

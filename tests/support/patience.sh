@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Limits of waits inside of tests, to be sourced; tests/CMakeLists.txt sets both.
+# Limits of waits inside of tests, to be sourced; cmake/limits.cmake sets both.
 #
 # P3_WAIT: seconds until a wait fails; P3_LIMIT: seconds until a process ends that hangs.
 
