@@ -57,7 +57,9 @@ by_mpirun() {
 	unset PTL3_DOMAIN
 	mpirun --version | grep -q 'Open MPI' && run+=(--oversubscribe)
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-	export OMPI_MCA_orte_tmpdir_base=$dir # as tests/gasnet/mpi.sh explains
+	# As tests/gasnet/mpi.sh explains; the jobs of this script begin at once, too.
+	mkdir -p "$said.of" || return 1
+	export OMPI_MCA_orte_tmpdir_base=$said.of
 	"${run[@]}" "$program" "$@"
 }
 
