@@ -57,6 +57,8 @@ enum p3_wire_counter {
 
 struct p3_endpoint_ops;
 
+/* Return the endpoints over TCP sockets. */
+const struct p3_endpoint_ops *p3_nic_stream(void);
 /* Load libfabric, unless it is loaded, and return the endpoints over it; NULL after an
  * error line.  A library that was built without libfabric has no such function. */
 const struct p3_endpoint_ops *p3_nic_fabric(void);
@@ -67,9 +69,12 @@ const struct p3_endpoint_ops *p3_nic_fabric(void);
 struct p3_far_conf {
 	const uint32_t *host;     /* number of each node's host, by the node's index */
 	unsigned char secret[32]; /* the job's, for MACs */
-	const struct p3_endpoint_ops *ops; /* the kind of endpoint, and for libfabric: */
-	const char *provider;
-	const char *address; /* the local address to use, or NULL */
+	const struct p3_endpoint_ops *ops; /* the kind of endpoint */
+	const char *provider;              /* libfabric's */
+	const char *address;               /* the local address to use, or NULL */
+	/* A connection on which the other host is silent for half of this time while it
+	 * should answer is broken; 0: never. */
+	uint32_t timeout_s;
 	/* Return true if a socket address is of a host of the job.  NULL: all are. */
 	bool (*is_of_job)(void *arg, const void *address);
 	void *arg;          /* of is_of_job */

@@ -254,7 +254,8 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.expected = "auto, off, or a provider as fi_info shows it, as in "
 			    "tcp;ofi_rxm",
 		.help = "libfabric's provider between the hosts of a job, as rank 0 sets "
-			"it; auto: tcp; off: a job of several hosts is refused",
+			"it; auto: sockets of libportals; off: a job of several hosts is "
+			"refused",
 		.is_form = is_fabric},
 	[P3_CONF_FABRIC_NET] = {.name = "PTL3_FABRIC_NET",
 		.kind = P3_CONF_FORM,

@@ -45,7 +45,7 @@ struct p3_card {
 	uint16_t family;  /* of the beacon's address: AF_INET or AF_INET6 */
 	uint16_t port;    /* of the beacon */
 	unsigned char address[16];
-	char provider[48];        /* libfabric's provider that the rank uses */
+	char provider[48];        /* of libfabric, that the rank uses; or auto */
 	unsigned char secret[32]; /* rank 0: the secret of the job; else zeros */
 };
 

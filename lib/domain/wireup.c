@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define PROVIDER "tcp"
+#define SOCKETS "auto" /* no provider of libfabric */
 
 /* ---- hosts ---- */
 
@@ -83,22 +83,25 @@ uint32_t p3_wireup_nid(const struct p3_wireup *w, uint32_t rank)
 
 /* ---- the own card ---- */
 
-/* Return the provider that this process was told to use, or NULL for any. */
+/* Return the provider of libfabric that this process was told to use, or NULL. */
 static const char *wished_provider(void)
 {
 	const char *text = p3_conf_text(P3_CONF_FABRIC);
-	return text && strcmp(text, "auto") != 0 ? text : NULL;
+	return text && strcmp(text, SOCKETS) != 0 ? text : NULL;
 }
 
-/* Return the endpoints of libfabric, or NULL after an error line. */
-static const struct p3_endpoint_ops *endpoints(void)
+/* Return the endpoints over sockets, or over a provider; NULL after an error line. */
+static const struct p3_endpoint_ops *endpoints(const char *provider)
 {
+	if (strcmp(provider, SOCKETS) == 0)
+		return p3_nic_stream();
 #ifdef P3_FABRIC
 	return p3_nic_fabric();
 #else
-	p3_error("this libportals was built without libfabric, which a job on several "
-		 "hosts needs; build it with libfabric's headers (Debian: "
-		 "libfabric-dev), or start all ranks on one host");
+	p3_error("PTL3_FABRIC is '%s', and this libportals was built without libfabric; "
+		 "build it with libfabric's headers (Debian: libfabric-dev), or unset "
+		 "PTL3_FABRIC",
+		provider);
 	return NULL;
 #endif
 }
@@ -145,9 +148,8 @@ static int make_card(struct p3_node *node, struct p3_card *card)
 		.network = p3_beacon_network(),
 		.nid = node->nid};
 	const char *provider = wished_provider();
-	strncpy(card->provider, provider ? provider : PROVIDER,
-		sizeof card->provider - 1);
-	int rc = endpoints() ? listen_at_beacon(node, card) : -ENOENT;
+	strncpy(card->provider, provider ? provider : SOCKETS, sizeof card->provider - 1);
+	int rc = endpoints(card->provider) ? listen_at_beacon(node, card) : -ENOENT;
 	if (!rc && !w->rank)
 		rc = make_secret(card);
 	card->magic = rc ? 0 : P3_CARD_MAGIC;
@@ -234,7 +236,7 @@ static int check_card(const struct p3_node *node, uint32_t rank)
 	return -EPROTO;
 }
 
-static void use_cards(struct p3_wireup *w)
+static int use_cards(struct p3_wireup *w)
 {
 	uint32_t seconds = 0;
 	struct p3_card *first = &w->card[0];
@@ -244,11 +246,11 @@ static void use_cards(struct p3_wireup *w)
 	first->provider[sizeof first->provider - 1] = '\0';
 	w->far.host = w->leader;
 	w->far.provider = first->provider;
-	w->far.ops = endpoints();
+	w->far.ops = endpoints(first->provider);
 	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
-	w->timeout_s = seconds;
+	w->timeout_s = w->far.timeout_s = seconds;
 	w->far.settle_ns = seconds ? seconds * UINT64_C(1000000000) : UINT64_MAX;
-	w->is_over = true;
+	return w->far.ops ? 0 : -ENOENT;
 }
 
 static int read_cards(struct p3_node *node)
@@ -281,7 +283,7 @@ static bool is_of_job(void *arg, const void *address)
 	return p3_wireup_is_of_job(arg, &from);
 }
 
-/* Write the local address for libfabric, and let it accept hosts of the job only. */
+/* Write the local address for the endpoint, and let it accept hosts of the job only. */
 static void set_address(struct p3_wireup *w)
 {
 	struct p3_card self = w->card[w->rank];
@@ -325,9 +327,11 @@ int p3_wireup_enter(struct p3_node *node)
 	if (w->is_over || w->failed)
 		return w->failed;
 	w->failed = exchange_cards(node);
+	if (!w->failed)
+		w->failed = use_cards(w);
 	if (w->failed)
 		return w->failed;
-	use_cards(w);
+	w->is_over = true;
 	set_address(w);
 	node->far = &w->far;
 	return 0;

@@ -47,6 +47,11 @@ _Static_assert(2 * MOST_UNAUTH <= P3_FAR_POSTED, "peers get most of the buffers"
 
 enum state { NONE, CONNECTING, UP, REFUSED };
 
+/* Proof of the node that opens a connection: its index, and a MAC of it. */
+struct hello {
+	uint64_t node, mac;
+};
+
 struct conn {
 	struct conn *next;
 	struct fid_ep *ep;
@@ -57,9 +62,10 @@ struct conn {
 	/* out: the peer's latest connection in with a valid hello, or NULL;
 	 * in: equals out if this is that latest connection, else NULL */
 	struct conn *pair;
-	uint64_t since_ns; /* in: time of its beginning */
-	struct p3_far_hello hello;
-	/* The other members are for out: the name of the peer. */
+	uint64_t since_ns;  /* in: time of its beginning */
+	struct hello hello; /* out: the one to send; in: the one that came */
+	/* The other members are for out: the peer's keys, and its name. */
+	struct p3_far_keys keys;
 	uint32_t len;
 	unsigned char name[P3_FAR_NAME];
 };
@@ -142,11 +148,24 @@ static int connect_to(struct p3_endpoint *e, struct conn *c)
 
 /* ---- events ---- */
 
+static uint64_t mac_of(uint64_t node, const struct p3_sipkey *key)
+{
+	return p3_siphash(key, &node, sizeof node);
+}
+
+/* Return true if the hello is a peer's, and the address of that. */
+static bool is_valid(struct p3_endpoint *e, const struct hello *h, uint64_t *to_out)
+{
+	return e->knows && h->node <= UINT32_MAX &&
+	       e->knows(e->knows_arg, (uint32_t)h->node, to_out) &&
+	       h->mac == mac_of(h->node, &e->conns->out[*to_out]->keys.in);
+}
+
 /* If the hello is valid, use the connection for frames to its peer, too. */
 static void check_hello(struct p3_endpoint *e, struct conn *in)
 {
 	uint64_t to;
-	if (!e->knows || !e->knows(e->knows_arg, &in->hello, &to))
+	if (!is_valid(e, &in->hello, &to))
 		return;
 	in->out = in->pair = e->conns->out[to];
 	if (in->pair->pair)
@@ -218,7 +237,7 @@ static bool may_accept(
 	uint64_t to;
 	if (!is_of_job(e, info))
 		return false;
-	if (!e->knows || e->knows(e->knows_arg, &c->hello, &to))
+	if (!e->knows || is_valid(e, &c->hello, &to))
 		return true;
 	check_unauth(e);
 	return e->conns->nunauth < MOST_UNAUTH;
@@ -332,25 +351,34 @@ void p3_conns_look(struct p3_endpoint *e)
 
 /* ---- frames ---- */
 
-static bool has_name(struct p3_connections *cs, const unsigned char *name, uint32_t len,
-	const struct p3_far_hello *hello, uint64_t *to_out)
+static void set_keys(
+	const struct p3_endpoint *e, struct conn *c, const struct p3_far_keys *keys)
 {
+	c->keys = *keys;
+	c->hello = (struct hello){e->node, mac_of(e->node, &keys->out)};
+}
+
+static bool has_name(struct p3_endpoint *e, const unsigned char *name, uint32_t len,
+	const struct p3_far_keys *keys, uint64_t *to_out)
+{
+	struct p3_connections *cs = e->conns;
 	for (uint32_t i = 0; i < cs->nout; i++)
 		if (memcmp(cs->out[i]->name, name, len) == 0) {
-			cs->out[i]->hello = *hello;
+			set_keys(e, cs->out[i], keys);
 			*to_out = i;
 			return true;
 		}
 	return false;
 }
 
-int p3_conns_resolve(struct p3_endpoint *e, const unsigned char *name, uint32_t len,
-	const struct p3_far_hello *hello, uint64_t *to_out)
+int p3_conns_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *name,
+	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
 {
 	struct p3_connections *cs = e->conns;
+	(void)node;
 	if (len != e->name_len)
 		return -EPROTO;
-	if (has_name(cs, name, len, hello, to_out))
+	if (has_name(e, name, len, keys, to_out))
 		return 0;
 	struct conn **out = realloc(cs->out, (cs->nout + 1) * sizeof *out);
 	if (!out)
@@ -361,7 +389,7 @@ int p3_conns_resolve(struct p3_endpoint *e, const unsigned char *name, uint32_t 
 		return -ENOMEM;
 	memcpy(c->name, name, len);
 	c->len = len;
-	c->hello = *hello;
+	set_keys(e, c, keys);
 	*to_out = cs->nout;
 	out[cs->nout++] = c;
 	return 0;

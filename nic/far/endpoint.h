@@ -5,8 +5,8 @@
  * An endpoint sends datagrams of up to P3_FAR_BYTES between the nodes of a job.  It may
  * lose them, also those that it has reported as sent; it may double, delay, change and
  * reorder them, and deliver those of programs outside the job.  The far wire (far.c)
- * handles all that, and asks nothing else of an endpoint.  So an endpoint may be a
- * provider of libfabric (fabric.c), or queues in one process (tests).
+ * handles all that, and asks nothing else of an endpoint.  So an endpoint may be sockets
+ * (stream.c), a provider of libfabric (fabric.c), or queues in one process (tests).
  *
  *	a buffer of the far wire
  *	  --send-->  the endpoint has it  --poll: SENT or FAILED-->      it is free
@@ -59,10 +59,16 @@ struct p3_far_read {
 	void *owner;   /* of the far wire */
 };
 
-/* Bytes that this node offers. */
+/* Bytes that this node offers.  The endpoint may keep it in a list until it is recalled,
+ * so it stays in its place. */
 struct p3_far_region {
 	void *handle;
 	uint64_t key; /* not 0 */
+	/* The other members are for endpoints that keep it. */
+	const char *bytes;
+	uint64_t len;
+	struct p3_far_region *next;
+	uint32_t uses; /* connections that send its bytes now */
 };
 
 struct p3_far_event {
@@ -78,10 +84,10 @@ struct p3_far_event {
 	uint32_t len; /* RECEIVED: bytes in the buffer */
 };
 
-/* Proof of the node that opens a connection: its index, and a MAC under the key of the
- * pair of incarnations. */
-struct p3_far_hello {
-	uint64_t node, mac;
+/* Keys of a pair of lives, by which the ends of a connection prove who they are: for the
+ * proofs of this node, and for those of the peer. */
+struct p3_far_keys {
+	struct p3_sipkey out, in;
 };
 
 enum p3_far_reads_kind {
@@ -107,25 +113,27 @@ struct p3_endpoint_ops {
 	/* Turn a name into an address.  Return 0 or -errno.  forget gives the address
 	 * back. */
 	int (*resolve)(struct p3_endpoint *ep, uint32_t node, const unsigned char *name,
-		uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out);
+		uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out);
 	void (*forget)(struct p3_endpoint *ep, uint64_t to);
 	/* Take a buffer to send len bytes of its frame.  Return 0, or -EAGAIN: later, or
 	 * another -errno: the connection is broken. */
 	int (*send)(struct p3_endpoint *ep, uint64_t to, struct p3_far_buffer *b,
 		uint32_t len);
+	/* Send now what send has taken since the last call, as few system calls as
+	 * possible for all of it.  NULL: send has done so. */
+	void (*push)(struct p3_endpoint *ep);
 	/* Take a buffer to receive a frame.  Return 0 or -errno. */
 	int (*post)(struct p3_endpoint *ep, struct p3_far_buffer *b);
 	/* Write the events since the last call, and return their number.  A call also
 	 * makes the medium progress. */
 	uint32_t (*poll)(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t most);
-	/* Check hellos by knows, in later calls of poll and arm: it returns true and the
-	 * address of the sender if a hello is valid.  Then the endpoint may send to that
-	 * address over the connection by which the hello came.  NULL: this kind of
-	 * endpoint has no hellos. */
+	/* Ask knows, in later calls of poll and arm, for the node that a caller claims to
+	 * be: it returns true and the node's address if that is a peer now, and the caller
+	 * must prove that it has the keys of that address.  Then the endpoint may send
+	 * over the connection that the peer has opened.  NULL: this kind of endpoint has
+	 * no connections. */
 	void (*trust)(struct p3_endpoint *ep,
-		bool (*knows)(
-			void *arg, const struct p3_far_hello *hello, uint64_t *to_out),
-		void *arg);
+		bool (*knows)(void *arg, uint32_t node, uint64_t *to_out), void *arg);
 	/* Return the descriptor that arm makes readable later, or -errno.  It does not
 	 * change. */
 	int (*news)(const struct p3_endpoint *ep);

@@ -67,8 +67,8 @@ static int load_library(void)
 		find(lib, "fi_strerror", &fi.strerror))
 		return 0;
 	const char *why = dlerror();
-	p3_error("a job on several hosts needs libfabric, which cannot be loaded: %s; "
-		 "install it (Debian: libfabric1)",
+	p3_error("PTL3_FABRIC names a provider, which needs libfabric, which cannot be "
+		 "loaded: %s; install it (Debian: libfabric1), or unset PTL3_FABRIC",
 		why ? why : FILE_NAME);
 	return -ENODEV;
 }
@@ -189,11 +189,11 @@ static int find_provider(const struct p3_far_conf *conf, uint32_t sends, uint32_
 static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
 	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
-	(void)node;
 	int rc = load();
 	struct p3_endpoint *e = rc ? NULL : calloc(1, sizeof *e);
 	if (!e)
 		return rc ? rc : -ENOMEM;
+	e->node = node;
 	e->is_of_job = conf->is_of_job;
 	e->is_of_job_arg = conf->arg;
 	e->freeinfo = fi.freeinfo;
@@ -235,13 +235,11 @@ static uint32_t most(const struct p3_endpoint *e)
 }
 
 static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
-	uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out)
+	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
 {
-	(void)node;
 	fi_addr_t to;
 	if (e->conns)
-		return p3_conns_resolve(e, text, len, hello, to_out);
-	(void)hello;
+		return p3_conns_resolve(e, node, text, len, keys, to_out);
 	if (len != e->name_len || fi_av_insert(e->av, text, 1, &to, 0, NULL) != 1)
 		return -EPROTO;
 	*to_out = to;
@@ -322,8 +320,7 @@ static uint32_t take_events(
 }
 
 static void trust(struct p3_endpoint *e,
-	bool (*knows)(void *arg, const struct p3_far_hello *hello, uint64_t *to_out),
-	void *arg)
+	bool (*knows)(void *arg, uint32_t node, uint64_t *to_out), void *arg)
 {
 	e->knows = knows;
 	e->knows_arg = arg;

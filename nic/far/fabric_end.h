@@ -30,10 +30,11 @@ struct p3_endpoint {
 	/* Connections of few nodes: the queue of completions lists its sockets, and has
 	 * no descriptor, which would cost a third of the time of a short message. */
 	bool lists_sockets;
-	int news; /* descriptor that is readable when poll may have events */
+	int news;      /* descriptor that is readable when poll may have events */
+	uint32_t node; /* index of this node */
 	uint32_t name_len;
 	unsigned char name[P3_FAR_NAME];
-	bool (*knows)(void *arg, const struct p3_far_hello *hello, uint64_t *to_out);
+	bool (*knows)(void *arg, uint32_t node, uint64_t *to_out);
 	void *knows_arg;
 	bool (*is_of_job)(void *arg, const void *address); /* NULL: all are */
 	void *is_of_job_arg;
@@ -47,8 +48,8 @@ int p3_conns_open(struct p3_endpoint *e, uint32_t buffers);
 void p3_conns_close(struct p3_endpoint *e);
 
 /* These are the functions of struct p3_endpoint_ops with the same names. */
-int p3_conns_resolve(struct p3_endpoint *e, const unsigned char *name, uint32_t len,
-	const struct p3_far_hello *hello, uint64_t *to_out);
+int p3_conns_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *name,
+	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out);
 int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len);
 int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r);

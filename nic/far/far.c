@@ -126,13 +126,11 @@ static void take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 		p3_peer_ignore(n, l->carry.peer, "a frame that cannot be");
 }
 
-static bool knows(void *arg, const struct p3_far_hello *hello, uint64_t *to_out)
+static bool knows(void *arg, uint32_t node, uint64_t *to_out)
 {
 	struct p3_nic *n = arg;
-	struct p3_far_link *l = hello->node < n->conf.nnodes
-					? link_of(wire_of(n), (uint32_t)hello->node)
-					: NULL;
-	return l && is_open(l) && p3_far_link_knows(l, hello, to_out);
+	struct p3_far_link *l = node < n->conf.nnodes ? link_of(wire_of(n), node) : NULL;
+	return l && is_open(l) && p3_far_link_find(l, to_out);
 }
 
 /* Give a buffer to the endpoint for the next frame. */
@@ -269,6 +267,13 @@ static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 	}
 }
 
+/* Let the endpoint send the frames of this pass or call. */
+static void push(const struct wire *w)
+{
+	if (w->far.ops->push)
+		w->far.ops->push(w->far.ep);
+}
+
 /* Return true if this pass shall look at the endpoint. */
 static bool looks_now(struct wire *w)
 {
@@ -285,6 +290,7 @@ static void poll(struct p3_nic *n)
 		take_all(n, now);
 	p3_far_reads_look(&w->far, now);
 	send_all(n, now, false);
+	push(w);
 	if (p3_get(&n->settle) != p3_get(&n->settled[P3_WIRE_FAR]))
 		settle(n);
 	w->busy = false;
@@ -302,11 +308,23 @@ static bool defers(const struct wire *w, struct p3_far_link *l, uint64_t now)
 	return true;
 }
 
+/* Push what this call has sent, and note when that was over: the next messages are a burst
+ * if they come soon after it. */
+static void push_flushed(struct p3_nic *n)
+{
+	push(wire_of(n));
+	uint64_t now = p3_now_ns();
+	for (uint32_t i = 0; i < n->ntouched; i++)
+		if (n->touched[i]->wire == &p3_wire_far)
+			link_of(wire_of(n), n->touched[i]->index)->flushed = now;
+}
+
 /* Send only to the peers that this node has written to; credits wait for the next
  * pass. */
 static void flush(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
+	bool sends = false;
 	if (w->busy)
 		return;
 	p3_far_reads_recall(n, &w->far); /* a call may have ended transfers */
@@ -322,11 +340,12 @@ static void flush(struct p3_nic *n)
 			activate(n, l);
 		if (!defers(w, l, now)) {
 			send(n, l, now);
-			l->flushed = p3_now_ns();
-		} else {
-			l->flushed = now;
+			sends = true;
 		}
+		l->flushed = now;
 	}
+	if (sends)
+		push_flushed(n);
 	w->busy = false;
 }
 
@@ -375,6 +394,7 @@ static int arm(struct p3_nic *n)
 	struct wire *w = wire_of(n);
 	w->busy = true;
 	send_all(n, p3_now_ns(), true); /* nothing shall wait while threads sleep */
+	push(w);
 	w->busy = false;
 	p3_far_reads_recall(n, &w->far);
 	uint64_t at = next_pass(n);

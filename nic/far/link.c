@@ -10,22 +10,32 @@
 
 /* ---- keys ---- */
 
-/* Return the key of the frames from one node to another in their present lives. */
-static struct p3_sipkey key(const struct p3_far *far, uint64_t from, uint64_t from_node,
-	uint64_t to, uint64_t to_node)
+/* The label of a key: its use, and the nodes of one direction in their present lives. */
+struct label {
+	uint64_t from, from_node, to, to_node, use;
+};
+
+enum use { FRAMES, PROOFS };
+
+static struct p3_sipkey key(const struct p3_far *far, const struct label *l)
 {
-	const uint64_t pair[4] = {from, from_node, to, to_node};
-	return (struct p3_sipkey){{p3_siphash(&far->secret[0], pair, sizeof pair),
-		p3_siphash(&far->secret[1], pair, sizeof pair)}};
+	return (struct p3_sipkey){{p3_siphash(&far->secret[0], l, sizeof *l),
+		p3_siphash(&far->secret[1], l, sizeof *l)}};
 }
 
-static void set_keys(const struct p3_nic *n, struct p3_far_link *l)
+static struct p3_far_keys keys_for(const struct p3_far_link *l, enum use use)
 {
 	const struct p3_peer *p = l->carry.peer;
-	uint64_t self = n->conf.incarnation, other = p->incarnation;
-	struct p3_sipkey out = key(l->far, self, n->conf.node, other, p->index);
-	struct p3_sipkey in = key(l->far, other, p->index, self, n->conf.node);
-	p3_gbn_use_macs(&l->carry.gbn, &out, &in, &l->far->hash);
+	uint64_t self = p->nic->conf.incarnation, node = p->nic->conf.node;
+	const struct label out = {self, node, p->incarnation, p->index, use};
+	const struct label in = {p->incarnation, p->index, self, node, use};
+	return (struct p3_far_keys){key(l->far, &out), key(l->far, &in)};
+}
+
+static void set_keys(struct p3_far_link *l)
+{
+	const struct p3_far_keys keys = keys_for(l, FRAMES);
+	p3_gbn_use_macs(&l->carry.gbn, &keys.out, &keys.in, &l->far->hash);
 }
 
 /* ---- credits ---- */
@@ -78,29 +88,21 @@ static void on_broken(struct p3_far_link *l, uint64_t now)
 	note_lost_buffers(l, now);
 }
 
-/* Return the hello of a node, under the key of the frames that it sends to the peer. */
-static struct p3_far_hello hello_of(uint64_t node, const struct p3_sipkey *key)
-{
-	return (struct p3_far_hello){node, p3_siphash(key, &node, sizeof node)};
-}
-
 /* Make the peer's address known.  Return true if it is. */
 static bool resolve_peer(struct p3_far_link *l)
 {
 	struct p3_far *far = l->far;
-	struct p3_far_hello hello =
-		hello_of(l->carry.peer->nic->conf.node, &l->carry.gbn.mac_out);
-	if (!l->known)
-		l->known = far->ops->resolve(far->ep, l->carry.peer->index, l->name,
-				   l->name_len, &hello, &l->to) == 0;
+	if (l->known)
+		return true;
+	const struct p3_far_keys keys = keys_for(l, PROOFS);
+	l->known = far->ops->resolve(far->ep, l->carry.peer->index, l->name, l->name_len,
+			   &keys, &l->to) == 0;
 	return l->known;
 }
 
-bool p3_far_link_knows(
-	struct p3_far_link *l, const struct p3_far_hello *hello, uint64_t *to_out)
+bool p3_far_link_find(struct p3_far_link *l, uint64_t *to_out)
 {
-	struct p3_far_hello right = hello_of(l->carry.peer->index, &l->carry.gbn.mac_in);
-	if (hello->mac != right.mac || !resolve_peer(l))
+	if (!resolve_peer(l))
 		return false;
 	*to_out = l->to;
 	return true;
@@ -335,7 +337,7 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	p3_gbn_set_pace(g, P3_FAR_EARLY_NS, P3_FAR_RESEND_MOST);
 	p3_gbn_set_room(g, P3_FAR_FIRST);
 	g->probes = true;
-	set_keys(n, l);
+	set_keys(l);
 	l->retry_at = l->retry_ns = l->stuck = l->waits = l->flushed = 0;
 	l->read_at = 0;
 	l->lost_at = 0;

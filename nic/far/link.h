@@ -117,10 +117,8 @@ struct p3_far_link {
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far);
 void p3_far_link_free(struct p3_nic *n, struct p3_far_link *l);
 
-/* Return true if a hello of the link's peer is valid, and the peer's address in
- * *to_out. */
-bool p3_far_link_knows(
-	struct p3_far_link *l, const struct p3_far_hello *hello, uint64_t *to_out);
+/* Return true, and the address of the link's peer in *to_out, if it can be known. */
+bool p3_far_link_find(struct p3_far_link *l, uint64_t *to_out);
 
 /* Begin a life of the pair, as p3_carry_reset() does. */
 void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,

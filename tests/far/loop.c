@@ -370,7 +370,7 @@ static int offer(struct p3_endpoint *ep, const void *bytes, uint64_t len,
 			g = &ep->regions[i];
 	if (g) {
 		*g = (struct region){bytes, len, draw() | 1};
-		*out = (struct p3_far_region){g, g->key};
+		*out = (struct p3_far_region){.handle = g, .key = g->key};
 	}
 	pthread_mutex_unlock(&lock);
 	return g ? 0 : -ENOMEM;
@@ -492,12 +492,12 @@ static uint32_t name(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME
 }
 
 static int resolve(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
-	uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out)
+	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
 {
 	(void)ep;
 	(void)text;
 	(void)len;
-	(void)hello;
+	(void)keys;
 	*to_out = node;
 	return 0;
 }

@@ -2,8 +2,8 @@
 /* Nodes of one process on several hosts. */
 #include "far/placed.h"
 
-#include "far/fabric_net.h"
 #include "far/loop.h"
+#include "far/net.h"
 #include "nic/nic.h"
 #include "nic/wire/wire.h"
 #include "shm/atomics.h"
@@ -15,24 +15,14 @@
 static uint32_t hosts[NODES];
 static struct p3_far_conf far = {
 	.host = hosts, .secret = "the secret of the job of a test", .ops = &loop_ops};
-static bool on_hosts, on_fabric;
+static bool on_hosts, on_net;
 static p3_a64 frames; /* that came from other hosts */
-
-static bool has_fabric(struct p3_far_conf *conf)
-{
-#ifdef P3_TEST_FABRIC
-	return fabric_net_from_environment(conf);
-#else
-	(void)conf;
-	return false;
-#endif
-}
 
 const struct p3_far_conf *placed_on_hosts(void)
 {
 	uint32_t each = loop_from_environment();
 	on_hosts = each != 0;
-	on_fabric = on_hosts && has_fabric(&far);
+	on_net = on_hosts && net_from_environment(&far);
 	for (uint32_t i = 0; on_hosts && i < NODES; i++)
 		hosts[i] = i / each;
 	return on_hosts ? &far : NULL;
@@ -46,11 +36,11 @@ void placed_count(struct p3_nic *nic)
 static bool no_frames(void)
 {
 	uint64_t n = p3_get(&frames);
-	printf("# fabric: %llu frames came\n", (unsigned long long)n);
+	printf("# net: %llu frames came\n", (unsigned long long)n);
 	return n == 0;
 }
 
 bool placed_missed(void)
 {
-	return on_hosts && (on_fabric ? no_frames() : loop_missed());
+	return on_hosts && (on_net ? no_frames() : loop_missed());
 }

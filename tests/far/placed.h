@@ -2,7 +2,7 @@
 /*
  * placed - nodes of one process on hosts that P3_FAR names (loop.h)
  *
- * They exchange frames over loop.h, or with P3_FABRIC over libfabric (fabric_net.h).
+ * They exchange frames over loop.h, or with P3_FABRIC over sockets or libfabric (net.h).
  */
 #ifndef P3_TESTS_FAR_PLACED_H
 #define P3_TESTS_FAR_PLACED_H

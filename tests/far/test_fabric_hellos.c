@@ -12,8 +12,7 @@
 #include <string.h>
 
 #define STRANGERS 24u
-#define MOST      16u /* connections without a right hello */
-#define RIGHT     UINT64_C(42)
+#define MOST      16u     /* connections without a right hello */
 #define LATER     600000u /* ms */
 #define SOON      4500u   /* no stranger's time is over, UNAUTH_NS in connections.c */
 #define NEVER     500u    /* nothing may come */
@@ -63,19 +62,27 @@ static struct p3_far_buffer *buffer(bool receives)
 	return b;
 }
 
-static bool knows(void *arg, const struct p3_far_hello *hello, uint64_t *to_out)
+static bool knows(void *arg, uint32_t index, uint64_t *to_out)
 {
 	*to_out = *(uint64_t *)arg;
-	return hello->mac == RIGHT;
+	return index == 1;
 }
 
-static void call_begin(struct caller *c, uint64_t mac)
+/* Return the keys of the node (0) or of a caller (1), whose proofs are right or not. */
+static struct p3_far_keys keys_of(uint32_t index, bool right)
 {
-	const struct p3_far_hello hello = {.node = 1, .mac = mac};
+	struct p3_far_keys k = {{{1, 2}}, {{3, 4}}};
+	k.out.k[0] += !right;
+	return index ? k : (struct p3_far_keys){k.in, k.out};
+}
+
+static void call_begin(struct caller *c, bool right)
+{
+	const struct p3_far_keys keys = keys_of(1, right);
 	unsigned char name[P3_FAR_NAME];
 	*c = (struct caller){.ep = open_one(1), .out = buffer(false)};
 	uint32_t len = ops->name(node, name);
-	assert_int_equal(ops->resolve(c->ep, 0, name, len, &hello, &c->to), 0);
+	assert_int_equal(ops->resolve(c->ep, 0, name, len, &keys, &c->to), 0);
 }
 
 static void poll_all(unsigned callers)
@@ -110,15 +117,15 @@ static void open_all(void)
 {
 	static uint64_t peer;
 	unsigned char name[P3_FAR_NAME];
-	const struct p3_far_hello own = {0};
+	const struct p3_far_keys own = keys_of(0, true);
 	node = open_one(0);
 	for (unsigned i = 0; i < 2 * STRANGERS; i++) {
 		in[i] = buffer(true);
 		assert_int_equal(ops->post(node, in[i]), 0);
 	}
 	for (unsigned i = 0; i < STRANGERS; i++)
-		call_begin(&caller[i], 1);
-	call_begin(&caller[STRANGERS], RIGHT);
+		call_begin(&caller[i], false);
+	call_begin(&caller[STRANGERS], true);
 	uint32_t len = ops->name(caller[STRANGERS].ep, name);
 	assert_int_equal(ops->resolve(node, 1, name, len, &own, &peer), 0);
 	ops->trust(node, knows, &peer);
@@ -172,7 +179,7 @@ static void few_strangers_are_connected(void **state)
 static bool comes_from(const char *address, unsigned ms)
 {
 	const struct p3_far_conf conf = {.provider = "tcp", .address = address};
-	const struct p3_far_hello none = {0};
+	const struct p3_far_keys none = {{{0, 0}}, {{0, 0}}};
 	unsigned char name[P3_FAR_NAME];
 	caller[0] = (struct caller){.ep = open_at(1, &conf), .out = buffer(false)};
 	uint32_t len = ops->name(node, name);

@@ -7,7 +7,7 @@
 #	resets	all TCP connections between ranks of different hosts are reset every 0.2 s
 #	link	the link of host 2 is down for the given time
 set -u
-program=$1 what=$2 seconds=$3 provider=${4:-tcp}
+program=$1 what=$2 seconds=$3 provider=${4:-auto}
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT

@@ -4,7 +4,7 @@
 
 #include "lib/node/node.h"
 #include "lib/nodes.h"
-#include "nic/far/fabric.h"
+#include "nic/far/stream.h"
 #include "portals3.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
@@ -33,25 +33,26 @@ static void must(int rc, const char *what)
 
 /* ---- the other host ---- */
 
+static const struct p3_endpoint_ops *base; /* without the names of the others */
+
 static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
 	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
-	int rc = p3_endpoint_fabric.open(conf, node, nnodes, sends, posts, ep_out);
+	int rc = base->open(conf, node, nnodes, sends, posts, ep_out);
 	if (rc)
 		return rc;
-	uint32_t len =
-		p3_endpoint_fabric.name(*ep_out, p.end->shared->name[p.end->rank].text);
+	uint32_t len = base->name(*ep_out, p.end->shared->name[p.end->rank].text);
 	p3_release(&p.end->shared->name[p.end->rank].len, len);
 	return 0;
 }
 
 static int resolve_named(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
-	uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out)
+	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
 {
 	(void)text;
 	len = p3_acquire(&p.end->shared->name[node].len);
-	return len ? p3_endpoint_fabric.resolve(
-			     ep, node, p.end->shared->name[node].text, len, hello, to_out)
+	return len ? base->resolve(
+			     ep, node, p.end->shared->name[node].text, len, keys, to_out)
 		   : -EAGAIN;
 }
 
@@ -60,7 +61,14 @@ static const struct p3_far_conf *far_conf(struct far_end *e)
 	static const uint32_t host[2] = {0, 1};
 	static struct p3_endpoint_ops ops;
 	static struct p3_far_conf conf = {.host = host, .secret = "a benchmark's"};
-	ops = p3_endpoint_fabric;
+	base = p3_nic_stream();
+#ifdef P3_TEST_FABRIC
+	if (strcmp(e->provider, "stream") != 0)
+		base = p3_nic_fabric();
+#endif
+	if (!base)
+		far_die("libfabric", "cannot be loaded");
+	ops = *base;
 	ops.open = open_named;
 	ops.resolve = resolve_named;
 	conf.ops = &ops;

@@ -326,7 +326,7 @@ int main(int argc, char **argv)
 		{"address", 1, 0, 'a'}, {"net", 1, 0, 'n'}, {"lines", 0, 0, 'l'},
 		{0, 0, 0, 0}};
 	struct far_end ends[2] = {{.rank = 0}, {.rank = 1}};
-	const char *address[2] = {"127.0.0.1", "127.0.0.1"}, *provider = "tcp";
+	const char *address[2] = {"127.0.0.1", "127.0.0.1"}, *provider = "stream";
 	int c;
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (c == 'q')

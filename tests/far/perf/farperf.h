@@ -60,7 +60,7 @@ struct far_shared {
 struct far_end {
 	unsigned rank;
 	const char *address[2];
-	const char *provider;
+	const char *provider; /* stream, or one of libfabric */
 	struct far_shared *shared;
 	pid_t pid; /* the launcher's: of its process, 0 when it has ended */
 };

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints over libfabric between nodes of one process. */
-#include "far/fabric_net.h"
+/* Endpoints over sockets, or over libfabric, between nodes of one process. */
+#include "far/net.h"
 
+#include "nic/far/stream.h"
+#ifdef P3_TEST_FABRIC
 #include "nic/far/fabric.h"
+#endif
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NODES 64u
 
@@ -16,19 +20,19 @@ static struct {
 	unsigned char text[P3_FAR_NAME];
 	struct p3_endpoint *ep;
 } names[NODES];
+static const struct p3_endpoint_ops *base;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
 	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
-	int rc = node < NODES ? p3_endpoint_fabric.open(
-					conf, node, nnodes, sends, posts, ep_out)
+	int rc = node < NODES ? base->open(conf, node, nnodes, sends, posts, ep_out)
 			      : -EINVAL;
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&lock);
 	names[node].ep = *ep_out;
-	names[node].len = p3_endpoint_fabric.name(*ep_out, names[node].text);
+	names[node].len = base->name(*ep_out, names[node].text);
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -42,34 +46,54 @@ static void close_named(struct p3_endpoint *ep)
 			names[i].len = 0;
 		}
 	pthread_mutex_unlock(&lock);
-	p3_endpoint_fabric.close(ep);
+	base->close(ep);
 }
 
 static int resolve_named(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
-	uint32_t len, const struct p3_far_hello *hello, uint64_t *to_out)
+	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
 {
 	(void)text;
 	(void)len;
 	pthread_mutex_lock(&lock);
-	int rc = names[node].len ? p3_endpoint_fabric.resolve(ep, node, names[node].text,
-					   names[node].len, hello, to_out)
+	int rc = names[node].len ? base->resolve(ep, node, names[node].text,
+					   names[node].len, keys, to_out)
 				 : -EAGAIN;
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
 
-bool fabric_net_from_environment(struct p3_far_conf *conf)
+static const struct p3_endpoint_ops *of_libfabric(void)
 {
-	static struct p3_endpoint_ops ops;
+#ifdef P3_TEST_FABRIC
+	return &p3_endpoint_fabric;
+#else
+	return NULL;
+#endif
+}
+
+const struct p3_endpoint_ops *net_wished(const char **provider_out)
+{
 	static char provider[80];
 	const char *text = getenv("P3_FABRIC");
+	*provider_out = NULL;
 	if (!text)
-		return false;
+		return NULL;
+	if (strcmp(text, "stream") == 0)
+		return &p3_endpoint_stream;
 	snprintf(provider, sizeof provider, "%s", text);
 	for (char *at = provider; *at; at++)
 		*at = *at == '+' ? ';' : *at;
-	conf->provider = provider;
-	ops = p3_endpoint_fabric;
+	*provider_out = provider;
+	return of_libfabric();
+}
+
+bool net_from_environment(struct p3_far_conf *conf)
+{
+	static struct p3_endpoint_ops ops;
+	base = net_wished(&conf->provider);
+	if (!base)
+		return false;
+	ops = *base;
 	ops.open = open_named;
 	ops.close = close_named;
 	ops.resolve = resolve_named;
