@@ -65,7 +65,7 @@
 #define DIRECT    2048u       /* rest of a record that is read into its place */
 #define BEHIND    4096u       /* bytes that are read behind such a rest */
 #define READS     16u         /* of a connection, in each direction */
-#define TURN      (4 * SLICE) /* bytes that a connection sends in a row */
+#define TURN      (4 * SLICE + 4096) /* bytes that a connection sends in a row */
 #define PIECES    16          /* of one sendmsg() */
 #define HOT       8u          /* connections that are read directly */
 #define COLD      256u        /* looks in vain at all of them */
@@ -122,7 +122,8 @@ struct peer {
 		failing_ns; /* time of the first call in vain since the last connection, or 0 */
 	struct peer *next_dirty;
 	uint32_t misses; /* looks in vain */
-	/* Out: items, of whose first one some bytes were sent; then a slice. */
+	/* Out: items, of whose first one some bytes were sent; and a slice of which some
+	 * were. */
 	uint32_t sent;
 	struct item *first, **last;
 	uint32_t nasks, ask; /* number of the peer's reads, and the first of them */
@@ -429,61 +430,74 @@ static struct p3_far_region *find(const struct p3_endpoint *e, const struct ask 
 	return r && a->len && a->from <= r->len && a->len <= r->len - a->from ? r : NULL;
 }
 
-/* Make the next slice of the peer's first read. */
-static void begin_slice(struct p3_endpoint *e, struct peer *p)
+/* Return the bytes of an ask's next slice, and its head: 0 if the read fails. */
+static uint32_t slice_of(const struct p3_endpoint *e, const struct ask *a,
+	struct p3_far_region **region_out, uint64_t *head_out)
 {
-	const struct ask *a = &p->asks[p->ask];
 	uint32_t len = a->len < SLICE ? (uint32_t)a->len : SLICE;
-	p->region = find(e, a);
-	if (p->region)
-		p->region->uses++;
-	p->slice_head = p->region ? head_of(BYTES, len) : head_of(FAILED, 0);
-	p->slice = (uint32_t)sizeof p->slice_head + (p->region ? len : 0);
-	p->slice_sent = 0;
+	*region_out = find(e, a);
+	*head_out = *region_out ? head_of(BYTES, len) : head_of(FAILED, 0);
+	return *region_out ? len : 0;
 }
 
-/* The slice has been sent. */
-static void take_slice_off(struct peer *p)
+/* Take a slice off its ask.  Return true if that is over. */
+static bool advance(struct ask *a, uint32_t len)
 {
-	struct ask *a = &p->asks[p->ask];
-	uint32_t len = p->slice - (uint32_t)sizeof p->slice_head;
 	a->from += len;
-	a->len = p->region ? a->len - len : 0;
-	if (!a->len) {
-		p->ask = (p->ask + 1) % READS;
-		p->nasks--;
-	}
-	end_slice(p);
+	a->len = len ? a->len - len : 0;
+	return !a->len;
 }
 
-static int add_slice(const struct peer *p, struct iovec *io, int n)
+static int add_piece(struct iovec *io, int n, const void *bytes, size_t len)
+{
+	io[n] = (struct iovec){(char *)(uintptr_t)bytes, len};
+	return n + 1;
+}
+
+/* Add the rest of the slice that has begun. */
+static int add_rest(const struct peer *p, struct iovec *io, int n)
 {
 	uint32_t head = sizeof p->slice_head, sent = p->slice_sent;
-	if (!p->slice)
-		return n;
-	if (sent < head)
-		io[n++] = (struct iovec){(char *)&p->slice_head + sent, head - sent};
 	uint32_t from = sent < head ? 0 : sent - head;
+	if (sent < head)
+		n = add_piece(io, n, (const char *)&p->slice_head + sent, head - sent);
 	if (p->region)
-		io[n++] = (struct iovec){
-			(char *)(uintptr_t)p->region->bytes + p->asks[p->ask].from + from,
-			p->slice - head - from};
+		n = add_piece(io, n, p->region->bytes + p->asks[p->ask].from + from,
+			p->slice - head - from);
 	return n;
 }
 
 static int add_items(const struct peer *p, struct iovec *io, int n)
 {
 	uint32_t sent = p->sent;
-	for (const struct item *it = p->first; it && n < PIECES - 2; it = it->next) {
-		io[n++] = (struct iovec){
-			(char *)(uintptr_t)it->bytes + sent, it->len - sent};
+	for (const struct item *it = p->first; it && n < PIECES / 2; it = it->next) {
+		n = add_piece(io, n, (const char *)it->bytes + sent, it->len - sent);
 		sent = 0;
 	}
 	return n;
 }
 
+/* Add the next slices. */
+static int add_slices(const struct p3_endpoint *e, const struct peer *p, struct iovec *io,
+	int n, uint64_t head[PIECES])
+{
+	struct p3_far_region *region;
+	uint32_t bytes = 0, k = 0;
+	struct ask a = p->asks[p->ask];
+	while (k < p->nasks && bytes < TURN && n < PIECES - 1) {
+		uint32_t len = slice_of(e, &a, &region, &head[n]);
+		n = add_piece(io, n, &head[n], sizeof *head);
+		if (len)
+			n = add_piece(io, n, region->bytes + a.from, len);
+		bytes += len;
+		if (advance(&a, len))
+			a = p->asks[(p->ask + ++k) % READS];
+	}
+	return n;
+}
+
 /* Take n bytes off the items; return the rest. */
-static uint32_t take_items_off(struct p3_endpoint *e, struct peer *p, uint32_t n)
+static uint32_t take_off_items(struct p3_endpoint *e, struct peer *p, uint32_t n)
 {
 	while (n && p->first) {
 		struct item *it = p->first;
@@ -504,39 +518,56 @@ static uint32_t take_items_off(struct p3_endpoint *e, struct peer *p, uint32_t n
 	return n;
 }
 
-static uint32_t take_bytes_off_slice(struct peer *p, uint32_t n)
+/* Take n bytes off the slice that has begun; return the rest. */
+static uint32_t take_off_slice(struct peer *p, uint32_t n)
 {
-	uint32_t left = p->slice - p->slice_sent, k = n < left ? n : left;
-	p->slice_sent += k;
-	if (p->slice && p->slice_sent == p->slice)
-		take_slice_off(p);
-	return n - k;
+	uint32_t left = p->slice - p->slice_sent, head = sizeof p->slice_head;
+	if (n < left) {
+		p->slice_sent += n;
+		return 0;
+	}
+	if (advance(&p->asks[p->ask], p->slice - head)) {
+		p->ask = (p->ask + 1) % READS;
+		p->nasks--;
+	}
+	end_slice(p);
+	return n - left;
 }
 
-/* Send once: what was begun, then items, then a slice.  Return the number of bytes, or
+/* Begin the next slice: a part of it was sent. */
+static void begin_slice(const struct p3_endpoint *e, struct peer *p)
+{
+	uint32_t len = slice_of(e, &p->asks[p->ask], &p->region, &p->slice_head);
+	p->slice = (uint32_t)sizeof p->slice_head + len;
+	if (p->region)
+		p->region->uses++;
+}
+
+/* Send once: a slice that has begun, or items and slices.  Return the number of bytes, or
  * -errno. */
 static long send_some(struct p3_endpoint *e, struct peer *p, bool *all_out)
 {
 	struct iovec io[PIECES];
-	uint32_t bytes = 0;
+	uint64_t head[PIECES];
+	size_t bytes = 0;
+	int n = p->slice ? add_rest(p, io, 0) : add_items(p, io, 0);
 	if (!p->slice && p->nasks)
-		begin_slice(e, p);
-	bool slice_first = p->slice_sent != 0;
-	int n = slice_first ? add_slice(p, io, 0) : 0;
-	n = add_items(p, io, n);
-	n = slice_first ? n : add_slice(p, io, n);
+		n = add_slices(e, p, io, n, head);
 	for (int i = 0; i < n; i++)
-		bytes += (uint32_t)io[i].iov_len;
+		bytes += io[i].iov_len;
 	struct msghdr msg = {.msg_iov = io, .msg_iovlen = (size_t)n};
 	long sent = syscall(SYS_sendmsg, p->socket.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (sent < 0)
 		return -errno;
-	*all_out = sent == (long)bytes;
+	*all_out = (size_t)sent == bytes;
 	uint32_t rest = (uint32_t)sent;
-	rest = slice_first ? take_bytes_off_slice(p, rest) : rest;
-	rest = take_items_off(e, p, rest);
-	if (!slice_first)
-		(void)take_bytes_off_slice(p, rest);
+	if (!p->slice)
+		rest = take_off_items(e, p, rest);
+	while (rest) {
+		if (!p->slice)
+			begin_slice(e, p);
+		rest = take_off_slice(p, rest);
+	}
 	return sent;
 }
 
@@ -545,7 +576,7 @@ static bool send_all(struct p3_endpoint *e, struct peer *p)
 {
 	bool all = true;
 	uint32_t turn = 0;
-	while (all && turn < TURN && (p->first || p->slice || p->nasks)) {
+	while (all && turn < TURN && (p->first || p->nasks)) {
 		long n = send_some(e, p, &all);
 		if (n == -EINTR || n == -EAGAIN)
 			return true;
@@ -555,7 +586,7 @@ static bool send_all(struct p3_endpoint *e, struct peer *p)
 		}
 		turn += (uint32_t)n;
 	}
-	return p->first || p->slice || p->nasks;
+	return p->first || p->nasks;
 }
 
 static void push(struct p3_endpoint *e)
@@ -729,13 +760,15 @@ static void take_stage(struct p3_endpoint *e, struct batch *b)
 /* Read once.  Return true if there may be more. */
 static bool receive_some(struct p3_endpoint *e, struct peer *p, struct batch *b)
 {
-	bool direct = p->left >= DIRECT || (p->left && e->from);
-	struct iovec io[2] = {{p->to, p->left}, {e->stage, e->from ? 0 : BEHIND}};
-	if (e->from && !direct)
-		return false; /* its bytes are taken first */
-	uint32_t want = direct ? p->left + (uint32_t)io[1].iov_len : STAGE;
+	/* Bytes of a read that come after a head go to their place, not to the stage. */
+	uint32_t room = p->reads ? BEHIND : STAGE;
+	uint32_t direct = p->left >= DIRECT || e->from ? p->left : 0;
+	struct iovec io[2] = {{p->to, direct}, {e->stage, e->from ? 0 : room}};
+	uint32_t want = direct + (uint32_t)io[1].iov_len;
+	if (!want)
+		return false; /* the bytes of another peer are taken first */
 	long n = direct ? syscall(SYS_readv, p->socket.fd, io, 2)
-			: syscall(SYS_recvfrom, p->socket.fd, e->stage, STAGE,
+			: syscall(SYS_recvfrom, p->socket.fd, e->stage, room,
 				  MSG_DONTWAIT, NULL, NULL);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 		p->misses += e->nhot;
@@ -746,7 +779,7 @@ static bool receive_some(struct p3_endpoint *e, struct peer *p, struct batch *b)
 		return false;
 	}
 	p->misses = 0;
-	uint32_t k = direct ? ((uint32_t)n < p->left ? (uint32_t)n : p->left) : 0;
+	uint32_t k = (uint32_t)n < direct ? (uint32_t)n : direct;
 	p->to += k;
 	p->left -= k;
 	if (k && !p->left)
@@ -826,7 +859,8 @@ static void check(struct p3_endpoint *e, uint64_t now)
 		p3_calls_check(&e->calls, now);
 	for (uint32_t i = 0; e->calling && i < e->nnodes; i++) {
 		struct peer *p = e->peer[i];
-		if (p && p->state == CALLING && p3_call_is_over(&p->call, now, P3_CALL_NS))
+		if (p && p->state == CALLING &&
+			p3_call_is_over(&p->call, now, P3_CALL_NS))
 			fail_call(e, p, -ETIMEDOUT);
 	}
 }
@@ -979,18 +1013,12 @@ static int offer(
 	return 0;
 }
 
-/* Stop the slices of a region: one that has begun cannot be ended. */
+/* A slice that has begun cannot be ended otherwise. */
 static void stop_slices(struct p3_endpoint *e, const struct p3_far_region *r)
 {
-	for (uint32_t i = 0; r->uses && i < e->nnodes; i++) {
-		struct peer *p = e->peer[i];
-		if (!p || p->region != r)
-			continue;
-		if (p->slice_sent)
-			drop(e, p, REFUSED);
-		else
-			end_slice(p);
-	}
+	for (uint32_t i = 0; r->uses && i < e->nnodes; i++)
+		if (e->peer[i] && e->peer[i]->region == r)
+			drop(e, e->peer[i], REFUSED);
 }
 
 static void recall(struct p3_endpoint *e, struct p3_far_region *r)

@@ -9,18 +9,21 @@
 #include "nic/far/calls.h"
 #include "nic/far/stream.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LATER  600000u /* ms */
 #define IDLE   500u    /* connections that say nothing */
 #define POSTED 8u
+#define SILENT 2u /* s */
 
 static const struct p3_endpoint_ops *const ops = &p3_endpoint_stream;
 
@@ -61,7 +64,8 @@ static bool knows(void *arg, uint32_t index, uint64_t *to_out)
 
 static void end_open(struct end *x, uint32_t index, const char *address)
 {
-	const struct p3_far_conf conf = {.address = address, .is_of_job = is_of_job};
+	const struct p3_far_conf conf = {
+		.address = address, .is_of_job = is_of_job, .timeout_s = SILENT};
 	memset(x, 0, sizeof *x);
 	assert_int_equal(ops->open(&conf, index, 2, POSTED, POSTED, &x->ep), 0);
 	x->out = buffer(false);
@@ -490,6 +494,55 @@ static void questions_have_a_limit(void **state)
 	both_close();
 }
 
+/* ---- a network that swallows packets ---- */
+
+static void set_network(bool up)
+{
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = up ? IFF_UP : 0};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
+	close(fd);
+}
+
+/* The kernel would try for a quarter of an hour. */
+static void be_in_a_black_hole(void)
+{
+	set_network(true);
+	both_open();
+	expect_frame();
+	expect_quiet();
+	set_network(false);
+	uint64_t began = now_ms();
+	while (!peer.broken) { /* the frames get no acknowledgement; then the calls fail */
+		assert_true(now_ms() - began < LATER);
+		end_send(&peer);
+		both_poll();
+	}
+	uint64_t ms = now_ms() - began;
+	set_network(true);
+	expect_frame();
+	both_close();
+	print_message("# the connection was closed after %u ms\n", (unsigned)ms);
+	assert_true(ms >= SILENT * 500);
+}
+
+static void a_black_hole_ends_a_connection(void **state)
+{
+	(void)state;
+	int status = 0;
+	pid_t pid = fork(); /* for a network of its own */
+	if (pid == 0) {
+		if (unshare(CLONE_NEWNET))
+			_exit(77);
+		be_in_a_black_hole();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -502,6 +555,7 @@ int main(void)
 		cmocka_unit_test(calls_that_meet_end_as_one_connection),
 		cmocka_unit_test(wrong_records_end_the_connection),
 		cmocka_unit_test(questions_have_a_limit),
+		cmocka_unit_test(a_black_hole_ends_a_connection),
 	};
 	return cmocka_run_group_tests(cases, NULL, NULL);
 }
