@@ -128,10 +128,10 @@ struct p3_endpoint_ops {
 	 * makes the medium progress. */
 	uint32_t (*poll)(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t most);
 	/* Ask knows, in later calls of poll and arm, for the node that a caller claims to
-	 * be: it returns true and the node's address if that is a peer now, and the caller
-	 * must prove that it has the keys of that address.  Then the endpoint may send
-	 * over the connection that the peer has opened.  NULL: this kind of endpoint has
-	 * no connections. */
+	 * be: it returns true and the node's address if that is a peer now, and the
+	 * caller must prove that it has the keys of that address.  Then the endpoint may
+	 * send over the connection that the peer has opened.  NULL: this kind of endpoint
+	 * has no connections. */
 	void (*trust)(struct p3_endpoint *ep,
 		bool (*knows)(void *arg, uint32_t node, uint64_t *to_out), void *arg);
 	/* Return the descriptor that arm makes readable later, or -errno.  It does not

@@ -308,8 +308,8 @@ static bool defers(const struct wire *w, struct p3_far_link *l, uint64_t now)
 	return true;
 }
 
-/* Push what this call has sent, and note when that was over: the next messages are a burst
- * if they come soon after it. */
+/* Push what this call has sent, and note when that was over: the next messages are a
+ * burst if they come soon after it. */
 static void push_flushed(struct p3_nic *n)
 {
 	push(wire_of(n));

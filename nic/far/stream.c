@@ -2,8 +2,8 @@
 /*
  * Endpoints over TCP sockets.
  *
- * Connections.  A pair of nodes has one at a time.  A node calls a peer for its first frame
- * to it, and calls.c authenticates both ends before a byte is read here:
+ * Connections.  A pair of nodes has one at a time.  A node calls a peer for its first
+ * frame to it, and calls.c authenticates both ends before a byte is read here:
  *
  *	NONE --send--> CALLING --authenticated--> UP --the connection breaks--> REFUSED
  *	  any of them --the peer's call is authenticated--> UP
@@ -19,34 +19,33 @@
  *	FRAME	a frame; its word medium is the head
  *	ASK	key, offset and length of a read
  *	BYTES	at most SLICE bytes of the first read that was asked and is not over
- *	NONE	that read fails
+ *	FAILED	that read fails
  *
  * A head that cannot be closes the connection.  Each frame has a MAC of its own (link.h);
  * the other records are as authentic as the connection.
  *
  * Order and ownership.  The lease holder calls all functions but open, close and name, so
  * no word here is shared.  A buffer to send lies in the list of its connection until the
- * kernel has all its bytes (SENT), or the connection breaks (FAILED).  The kernel may lose
- * what it has when a connection breaks; link.c sends it again.  A posted buffer is taken
- * when a frame's head has come, and goes back to the list if the connection breaks.  A
- * frame that has been promised no buffer waits in the kernel.
+ * kernel has all its bytes (SENT), or the connection breaks (FAILED).  The kernel may
+ * lose what it has when a connection breaks; link.c sends it again.  A posted buffer is
+ * taken when a frame's head has come, and goes back to the list if the connection breaks.
+ * While none is posted, frames wait in the kernel.
  *
  * Reads of one node are served in their order, and each slice behind the one before: the
  * kernel copies a slice's bytes while this node sends them, so what one sendmsg() takes
- * later is of a later moment (FAR.2).  Frames go before the next slice.  The owner looks the
- * key up for each slice.  If a region is recalled of which a slice is half sent, its
- * connection is closed, since the rest cannot be sent any more.  The reader has closed its
- * socket when cut returns, so no later byte reaches its memory.
+ * later is of a later moment (FAR.2).  Frames go before the next slice.  The owner looks
+ * the key up for each slice.  If a region is recalled of which a slice is half sent, its
+ * connection is closed, since the rest cannot be sent any more.  The reader has closed
+ * its socket when cut returns, so no later byte reaches its memory.
  *
- * System calls.  Connections on which bytes came lately are hot: poll reads them directly,
- * and the set of epoll does not watch them, since its reports would cost a third of a
- * message's time.  The others are watched, each for one report.  Before threads sleep
- * (arm) all are.
+ * System calls.  Connections on which bytes came lately are hot: poll reads them
+ * directly, and the set of epoll does not watch them, since its reports would cost a
+ * third of a message's time.  The others are watched, each for one report.  Before
+ * threads sleep (arm) all are.
  */
 #include "nic/far/stream.h"
 
 #include "nic/far/calls.h"
-#include "nic/far/link.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
@@ -60,17 +59,17 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define STAGE     65536u      /* bytes that a look takes of a connection */
-#define SLICE     65536u      /* bytes of a read that a frame waits for */
-#define DIRECT    2048u       /* rest of a record that is read into its place */
-#define BEHIND    4096u       /* bytes that are read behind such a rest */
-#define READS     16u         /* of a connection, in each direction */
+#define STAGE     65536u             /* bytes that a look takes of a connection */
+#define SLICE     65536u             /* bytes of a read that a frame waits for */
+#define DIRECT    2048u              /* rest of a record that is read into its place */
+#define BEHIND    4096u              /* bytes that are read behind such a rest */
+#define READS     16u                /* of a connection, in each direction */
 #define TURN      (4 * SLICE + 4096) /* bytes that a connection sends in a row */
-#define PIECES    16          /* of one sendmsg() */
-#define HOT       8u          /* connections that are read directly */
-#define COLD      256u        /* looks in vain at all of them */
-#define LOOK_EACH 4u          /* polls in vain for a look at the set */
-#define LOOK_LATE 16u         /* the same for other polls */
+#define PIECES    16                 /* of one sendmsg() */
+#define HOT       8u                 /* connections that are read directly */
+#define COLD      256u               /* looks in vain at all of them */
+#define LOOK_EACH 4u                 /* polls in vain for a look at the set */
+#define LOOK_LATE 16u                /* the same for other polls */
 #define EVENTS    32
 #define BUCKETS   256u                 /* of regions */
 #define YOUNG_NS  UINT64_C(1000000000) /* age of a call that may meet another one */
@@ -108,19 +107,17 @@ _Static_assert(sizeof(struct item) <= sizeof(((struct p3_far_buffer *)0)->space)
 _Static_assert(
 	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
 	"an item shows what it is");
-_Static_assert(P3_FAR_BYTES <= UINT32_MAX && sizeof(struct ask) == 24, "heads");
 
 struct peer {
 	uint32_t node;
 	enum state state;
-	bool ours;  /* this node has made the connection */
-	bool hot;   /* it is in the array hot */
-	bool dirty; /* it is in the list dirty */
+	bool ours;   /* this node has made the connection */
+	bool hot;    /* it is in the array hot */
+	bool unsent; /* it is in the list unsent */
 	struct p3_socket socket;
-	uint64_t up_ns; /* time of the beginning */
-	uint64_t
-		failing_ns; /* time of the first call in vain since the last connection, or 0 */
-	struct peer *next_dirty;
+	uint64_t up_ns;      /* time of the connection's beginning */
+	uint64_t failing_ns; /* since then no call has had success; 0: none has failed */
+	struct peer *next_unsent;
 	uint32_t misses; /* looks in vain */
 	/* Out: items, of whose first one some bytes were sent; and a slice of which some
 	 * were. */
@@ -152,7 +149,7 @@ struct p3_endpoint {
 	struct peer **peer; /* by node; NULL: never known */
 	struct item *done, **last_done;
 	struct item *posted;
-	struct peer *dirty; /* a list of those with bytes to send */
+	struct peer *unsent; /* a list of those with bytes to send */
 	struct peer *hot[HOT];
 	uint32_t nhot, turn;
 	uint32_t calling;  /* peers in that state */
@@ -224,13 +221,13 @@ static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
 	return 0;
 }
 
-static void soil(struct p3_endpoint *e, struct peer *p)
+static void add_unsent(struct p3_endpoint *e, struct peer *p)
 {
-	if (p->dirty)
+	if (p->unsent)
 		return;
-	p->dirty = true;
-	p->next_dirty = e->dirty;
-	e->dirty = p;
+	p->unsent = true;
+	p->next_unsent = e->unsent;
+	e->unsent = p;
 }
 
 static void append(struct p3_endpoint *e, struct peer *p, struct item *it,
@@ -239,7 +236,7 @@ static void append(struct p3_endpoint *e, struct peer *p, struct item *it,
 	*it = (struct item){.bytes = bytes, .len = len};
 	*p->last = it;
 	p->last = &it->next;
-	soil(e, p);
+	add_unsent(e, p);
 }
 
 /* ---- the set ---- */
@@ -399,11 +396,6 @@ static void go_on_calling(struct p3_endpoint *e, struct peer *p)
 		adopt(e, p, p3_call_take(&p->call), true);
 	else if (rc != -EAGAIN)
 		fail_call(e, p, rc);
-}
-
-static struct peer *peer_of(const struct p3_endpoint *e, uint32_t node)
-{
-	return node < e->nnodes ? e->peer[node] : NULL;
 }
 
 /* Let a call of a higher node wait while this node's own call may serve. */
@@ -591,13 +583,13 @@ static bool send_all(struct p3_endpoint *e, struct peer *p)
 
 static void push(struct p3_endpoint *e)
 {
-	struct peer *p = e->dirty, *next;
-	e->dirty = NULL;
+	struct peer *p = e->unsent, *next;
+	e->unsent = NULL;
 	for (; p; p = next) {
-		next = p->next_dirty;
-		p->dirty = false;
+		next = p->next_unsent;
+		p->unsent = false;
 		if (p->state == UP && send_all(e, p))
-			soil(e, p);
+			add_unsent(e, p);
 	}
 }
 
@@ -706,11 +698,20 @@ static void end_record(struct p3_endpoint *e, struct peer *p, struct batch *b)
 		break;
 	case ASK:
 		p->asks[(p->ask + p->nasks++) % READS] = p->asked;
-		soil(e, p);
+		add_unsent(e, p);
 		break;
 	default:
 		end_read(e, p, true);
 	}
+}
+
+/* The next n bytes of a record are in their place. */
+static void place(struct p3_endpoint *e, struct peer *p, struct batch *b, uint32_t n)
+{
+	p->to = n ? p->to + n : p->to;
+	p->left -= n;
+	if (!p->left)
+		end_record(e, p, b);
 }
 
 /* Move bytes of the stage to their place. */
@@ -736,11 +737,9 @@ static int take_part(struct p3_endpoint *e, struct peer *p, struct batch *b)
 	if (rc || p->got < size)
 		return rc;
 	uint32_t n = p->left < there ? p->left : there;
-	copy(e, p->to, n);
-	p->to += n;
-	p->left -= n;
-	if (!p->left)
-		end_record(e, p, b);
+	if (n)
+		copy(e, p->to, n);
+	place(e, p, b, n);
 	return 0;
 }
 
@@ -780,10 +779,8 @@ static bool receive_some(struct p3_endpoint *e, struct peer *p, struct batch *b)
 	}
 	p->misses = 0;
 	uint32_t k = (uint32_t)n < direct ? (uint32_t)n : direct;
-	p->to += k;
-	p->left -= k;
-	if (k && !p->left)
-		end_record(e, p, b);
+	if (k)
+		place(e, p, b, k);
 	if ((uint32_t)n > k) {
 		e->from = p;
 		e->at = 0;
@@ -885,7 +882,7 @@ static void on_event(struct p3_endpoint *e, uint64_t tag, struct batch *b)
 		answer(e, &e->calls.place[number]);
 		break;
 	default:
-		p = peer_of(e, number);
+		p = e->peer[number];
 	}
 	if (p && p->state == CALLING)
 		go_on_calling(e, p);
@@ -915,7 +912,7 @@ static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t m
 	report(e, &b);
 	if (e->from)
 		take_stage(e, &b);
-	if (e->dirty)
+	if (e->unsent)
 		push(e);
 	for (uint32_t i = e->nhot; i-- > 0 && b.n < most;)
 		receive(e, e->hot[i], &b);
@@ -938,7 +935,7 @@ static int arm(struct p3_endpoint *e)
 		return -EAGAIN;
 	while (e->nhot)
 		cool(e, e->hot[0]);
-	for (struct peer *p = e->dirty; p; p = p->next_dirty)
+	for (struct peer *p = e->unsent; p; p = p->next_unsent)
 		if (p->state == UP && watch(e, p, EPOLLOUT))
 			return -EIO;
 	return e->calls.set;
@@ -952,25 +949,30 @@ static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME]
 	return e->calls.len;
 }
 
+static struct peer *new_peer(struct p3_endpoint *e, uint32_t node)
+{
+	struct peer *p = calloc(1, sizeof *p);
+	if (!p)
+		return NULL;
+	p->node = node;
+	clear(p);
+	e->peer[node] = p;
+	return p;
+}
+
 static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
 	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
 {
 	union p3_call_address at;
-	struct peer *p = peer_of(e, node);
 	memset(&at, 0, sizeof at);
 	if (node >= e->nnodes || len != e->calls.len)
 		return -EPROTO;
 	memcpy(&at, text, len);
 	if (at.any.sa_family != e->calls.own.any.sa_family)
 		return -EPROTO;
-	if (!p) {
-		p = calloc(1, sizeof *p);
-		if (!p)
-			return -ENOMEM;
-		p->node = node;
-		clear(p);
-		e->peer[node] = p;
-	}
+	struct peer *p = e->peer[node] ? e->peer[node] : new_peer(e, node);
+	if (!p)
+		return -ENOMEM;
 	drop(e, p, NONE); /* a connection of an earlier life */
 	p->address = at;
 	p->keys = *keys;

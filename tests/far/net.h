@@ -14,7 +14,8 @@
  * for each semicolon, which is in *provider_out then.  Return NULL if it is not set. */
 const struct p3_endpoint_ops *net_wished(const char **provider_out);
 
-/* Set the endpoints that P3_FABRIC names, at 127.0.0.1.  Return false if it is not set. */
+/* Set the endpoints that P3_FABRIC names, at 127.0.0.1.  Return false if it is not
+ * set. */
 bool net_from_environment(struct p3_far_conf *conf);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections of sockets (nic/far/stream.c, nic/far/calls.c) among strangers, and bad peers:
- * all endpoints in one thread.  A relay between a peer and the node records what the peer
- * says, and says other things behind its greetings.
+ * Connections of sockets (nic/far/stream.c, nic/far/calls.c) among strangers, and bad
+ * peers: all endpoints in one thread.  A relay between a peer and the node records what
+ * the peer says, and says other things behind its greetings.
  */
 #include "nic/cases.h"
 
@@ -513,7 +513,7 @@ static void be_in_a_black_hole(void)
 	expect_quiet();
 	set_network(false);
 	uint64_t began = now_ms();
-	while (!peer.broken) { /* the frames get no acknowledgement; then the calls fail */
+	while (!peer.broken) { /* until the connection is closed, and a call fails */
 		assert_true(now_ms() - began < LATER);
 		end_send(&peer);
 		both_poll();
