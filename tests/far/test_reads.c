@@ -408,10 +408,13 @@ NODES_CASE(a_bad_link_delays_no_other, 2)
 		.reads = any_order, .offer = offer_none, .read = read_but_0};
 	struct p3_far far = {.ops = &ops};
 	if (rank == 1) {
+		while (!p3_lease_enter(nic(), P3_LEASE_HOST))
+			sleep_ms(1);
 		p3_far_reads_open(nic(), &far);
 		CHECK(far.reads != NULL);
 		hold_up_one(nic(), &far);
 		p3_far_reads_close(&far);
+		p3_lease_leave(nic());
 	}
 	sync_nodes();
 }

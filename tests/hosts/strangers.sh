@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: hosts.sh strangers.sh program
-# While a job runs, strangers call its beacons, from a host of the job and from outside of it.
+# While a job runs, strangers call its ports, from a host of the job and from outside of it.
 # No stranger gets in, and the job ends well.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,10 +15,9 @@ command -v python3 >/dev/null && command -v ss >/dev/null || {
 run=$!
 until [ -s "$dir/v.end" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
 
-# The ports of the beacons on the first host: those of the ranks that listen at its address
-# and are none of libfabric's, which says nothing to a greeting.
+# The ports on the first host: a beacon and one for frames of each rank.
 mapfile -t ports < <(ip netns exec "${HOST_PREFIX}1" ss -Hltn "src 10.213.77.1" | awk '{ sub(".*:", "", $4); print $4 }')
-[ ${#ports[@]} -ge 2 ] || {
+[ ${#ports[@]} -ge 4 ] || {
 	cat "$dir/out"
 	echo "the ranks of host 1 listen at ${#ports[@]} ports"
 	exit 1
@@ -32,8 +31,8 @@ for port in "${ports[@]}"; do
 	echo "$said" | tail -3
 	turned=$((turned + $(grep -c 'turned the stranger away' <<<"$said")))
 done
-[ $turned -ge 2 ] || {
-	echo "$turned beacons have turned a stranger away, not 2"
+[ $turned -ge 4 ] || {
+	echo "$turned ports have turned a stranger away, not 4"
 	status=1
 }
 echo 1 >"$dir/v.enough"
