@@ -13,7 +13,8 @@
  *	  --post-->  the endpoint has it  --poll: RECEIVED or FAILED-->  it is free
  *
  * Each buffer that send or post has taken comes back through poll once, or never after
- * close.  A buffer that was sent may also be lost with its connection.
+ * close.  If loses_buffers is set, a buffer that was sent may also be lost with its
+ * connection.
  *
  * An endpoint may also read the memory of other nodes (reads is not NULL).  A node
  * offers bytes under a key, and each node that knows the key may read them until they are
@@ -99,6 +100,7 @@ enum p3_far_reads_kind {
 struct p3_endpoint;
 
 struct p3_endpoint_ops {
+	bool loses_buffers;
 	/* Open an endpoint for these numbers of nodes, and of buffers at a time.  Return
 	 * 0, or -errno after an error line. */
 	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,

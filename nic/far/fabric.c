@@ -381,7 +381,8 @@ static void recall(struct p3_endpoint *e, struct p3_far_region *r)
 	(void)fi_close(&mr->fid);
 }
 
-const struct p3_endpoint_ops p3_endpoint_fabric = {.open = open_end,
+const struct p3_endpoint_ops p3_endpoint_fabric = {.loses_buffers = true,
+	.open = open_end,
 	.close = close_end,
 	.name = name,
 	.most = most,

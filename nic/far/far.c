@@ -328,8 +328,10 @@ static void flush(struct p3_nic *n)
 	if (w->busy)
 		return;
 	p3_far_reads_recall(n, &w->far); /* a call may have ended transfers */
-	if (!n->ntouched)
+	if (!n->ntouched) {
+		push(w); /* reads that a pass has begun */
 		return;
+	}
 	uint64_t now = p3_now_ns();
 	w->busy = true;
 	for (uint32_t i = 0; i < n->ntouched; i++) {

@@ -67,7 +67,7 @@ static void offer_room(struct p3_far_link *l)
 /* Note that buffers which the endpoint has now may never come back. */
 static void note_lost_buffers(struct p3_far_link *l, uint64_t now)
 {
-	if (l->lost_at)
+	if (l->lost_at || !l->far->ops->loses_buffers)
 		return;
 	l->lost_from = now;
 	l->lost_at = now + P3_FAR_LOST_NS;

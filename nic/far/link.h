@@ -17,10 +17,11 @@
  * After a failed completion it sends them once more without asking, after a pause that
  * grows up to P3_FAR_RETRY_MOST while connections break.
  *
- * Some buffers never come back from a connection that broke.  After a break, or when the
- * peer asks again for a frame whose buffer is not back, the link waits P3_FAR_LOST_NS and
- * then treats its older buffers as given back.  If the endpoint has such a buffer still,
- * a frame that goes out of it later may have the bytes of two frames: its MAC is wrong.
+ * Some endpoints lose buffers with a connection that broke.  There, after a break, or
+ * when the peer asks again for a frame whose buffer is not back, the link waits
+ * P3_FAR_LOST_NS and then treats its older buffers as given back.  If the endpoint has
+ * such a buffer still, a frame that goes out of it later may have the bytes of two
+ * frames: its MAC is wrong.
  *
  * Connections are lazy: the peer's name becomes an address with the first frame to it.
  *

@@ -104,6 +104,7 @@ _Static_assert(sizeof(struct question) <= sizeof(((struct p3_far_read *)0)->spac
 _Static_assert(sizeof(struct item) <= sizeof(((struct p3_far_buffer *)0)->space) &&
 		       offsetof(struct p3_far_buffer, space) == 0,
 	"an item fits into its buffer");
+_Static_assert(!(LOOK_EACH & (LOOK_EACH - 1)) && !(LOOK_LATE & (LOOK_LATE - 1)), "masks");
 _Static_assert(
 	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
 	"an item shows what it is");
@@ -916,7 +917,7 @@ static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t m
 		push(e);
 	for (uint32_t i = e->nhot; i-- > 0 && b.n < most;)
 		receive(e, e->hot[i], &b);
-	if (!e->nhot || ++e->turn % (b.n ? LOOK_LATE : LOOK_EACH) == 0)
+	if (!e->nhot || (++e->turn & ((b.n ? LOOK_LATE : LOOK_EACH) - 1)) == 0)
 		look(e, &b);
 	report(e, &b);
 	return b.n;

@@ -654,7 +654,8 @@ static int arm(struct p3_endpoint *ep)
 	return any ? -EAGAIN : ep->news;
 }
 
-const struct p3_endpoint_ops loop_ops = {.open = open_end,
+const struct p3_endpoint_ops loop_ops = {.loses_buffers = true,
+	.open = open_end,
 	.close = close_end,
 	.name = name,
 	.resolve = resolve,
