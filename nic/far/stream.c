@@ -69,7 +69,8 @@
 #define HOT       8u                 /* connections that are read directly */
 #define COLD      256u               /* looks in vain at all of them */
 #define LOOK_EACH 4u                 /* polls in vain for a look at the set */
-#define LOOK_LATE 16u                /* the same for other polls */
+#define LOOK_LATE 16u                /* other polls for one */
+#define LOOK_IDLE 64u                /* polls for one if all connections are hot */
 #define EVENTS    32
 #define BUCKETS   256u                 /* of regions */
 #define YOUNG_NS  UINT64_C(1000000000) /* age of a call that may meet another one */
@@ -104,7 +105,6 @@ _Static_assert(sizeof(struct question) <= sizeof(((struct p3_far_read *)0)->spac
 _Static_assert(sizeof(struct item) <= sizeof(((struct p3_far_buffer *)0)->space) &&
 		       offsetof(struct p3_far_buffer, space) == 0,
 	"an item fits into its buffer");
-_Static_assert(!(LOOK_EACH & (LOOK_EACH - 1)) && !(LOOK_LATE & (LOOK_LATE - 1)), "masks");
 _Static_assert(
 	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
 	"an item shows what it is");
@@ -153,9 +153,9 @@ struct p3_endpoint {
 	struct peer *unsent; /* a list of those with bytes to send */
 	struct peer *hot[HOT];
 	uint32_t nhot, turn;
-	uint32_t calling;  /* peers in that state */
-	struct peer *from; /* the peer whose bytes stage has; NULL: it is empty */
-	uint32_t at, end;  /* those bytes */
+	uint32_t calling, up; /* peers in these states */
+	struct peer *from;    /* the peer whose bytes stage has; NULL: it is empty */
+	uint32_t at, end;     /* those bytes */
 	p3_fd_id set_file;
 	uint64_t check_at, tick_at; /* times of the next looks */
 	uint64_t came, starved; /* frames; and their number when there was no buffer */
@@ -322,6 +322,7 @@ static void drop(struct p3_endpoint *e, struct peer *p, enum state state)
 		p3_call_end(&e->calls, &p->call);
 		e->calling--;
 	} else if (p->state == UP) {
+		e->up--;
 		unheat(e, p);
 		p3_call_hang_up(&e->calls, p->socket);
 		fail_all(e, p);
@@ -368,6 +369,7 @@ static void adopt(struct p3_endpoint *e, struct peer *p, struct p3_socket s, boo
 		e->calling--;
 	else
 		drop(e, p, NONE);
+	e->up++;
 	p->socket = s;
 	p->state = UP;
 	p->ours = ours;
@@ -536,6 +538,15 @@ static void begin_slice(const struct p3_endpoint *e, struct peer *p)
 		p->region->uses++;
 }
 
+/* One piece, such as a frame, costs less without a vector. */
+static long send_pieces(int fd, struct iovec *io, int n)
+{
+	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+	struct msghdr msg = {.msg_iov = io, .msg_iovlen = (size_t)n};
+	return n == 1 ? syscall(SYS_sendto, fd, io->iov_base, io->iov_len, flags, NULL, 0)
+		      : syscall(SYS_sendmsg, fd, &msg, flags);
+}
+
 /* Send once: a slice that has begun, or items and slices.  Return the number of bytes, or
  * -errno. */
 static long send_some(struct p3_endpoint *e, struct peer *p, bool *all_out)
@@ -548,8 +559,7 @@ static long send_some(struct p3_endpoint *e, struct peer *p, bool *all_out)
 		n = add_slices(e, p, io, n, head);
 	for (int i = 0; i < n; i++)
 		bytes += io[i].iov_len;
-	struct msghdr msg = {.msg_iov = io, .msg_iovlen = (size_t)n};
-	long sent = syscall(SYS_sendmsg, p->socket.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	long sent = send_pieces(p->socket.fd, io, n);
 	if (sent < 0)
 		return -errno;
 	*all_out = (size_t)sent == bytes;
@@ -907,6 +917,14 @@ static void look(struct p3_endpoint *e, struct batch *b)
 		tick(e, now);
 }
 
+/* Return true if this poll, which has found n events so far, shall look at the set. */
+static bool looks_now(struct p3_endpoint *e, uint32_t n)
+{
+	bool all_hot = e->up == e->nhot;
+	uint32_t each = all_hot ? LOOK_IDLE : n ? LOOK_LATE : LOOK_EACH;
+	return !e->nhot || (++e->turn & (each - 1)) == 0;
+}
+
 static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t most)
 {
 	struct batch b = {out, 0, most};
@@ -917,7 +935,7 @@ static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t m
 		push(e);
 	for (uint32_t i = e->nhot; i-- > 0 && b.n < most;)
 		receive(e, e->hot[i], &b);
-	if (!e->nhot || (++e->turn & ((b.n ? LOOK_LATE : LOOK_EACH) - 1)) == 0)
+	if (looks_now(e, b.n))
 		look(e, &b);
 	report(e, &b);
 	return b.n;
