@@ -184,6 +184,19 @@ static void open_two(void)
 		CHECK(word[i] == i);
 }
 
+/* Return 1 if the process has mapped libfabric, which PTL3_FABRIC alone asks for. */
+static int has_libfabric(void)
+{
+	char line[4096];
+	int has = 0;
+	FILE *maps = fopen("/proc/self/maps", "r");
+	CHECK(maps != NULL);
+	while (fgets(line, sizeof line, maps))
+		has |= strstr(line, "libfabric") != NULL;
+	fclose(maps);
+	return has;
+}
+
 int main(int argc, char **argv)
 {
 	int most;
@@ -204,6 +217,7 @@ int main(int argc, char **argv)
 	gather();
 	admit();
 	open_two();
+	CHECK(!has_libfabric() || getenv("PTL3_FABRIC"));
 	printf("rank %u: PtlInit and PtlNIInit took %u ms\n", rank, took);
 	CHECK(!most_ms || took <= most_ms);
 	PtlFini();
