@@ -14,29 +14,9 @@
  * lower node closes the other's call, and the higher node its own.  In every other case
  * the later connection replaces the earlier one, which must be broken.
  *
- * Bytes.  A connection carries records, each behind a head of 8 bytes:
- *
- *	FRAME	a frame; its word medium is the head
- *	ASK	key, offset and length of a read
- *	BYTES	at most SLICE bytes of the first read that was asked and is not over
- *	FAILED	that read fails
- *
- * A head that cannot be closes the connection.  Each frame has a MAC of its own (link.h);
- * the other records are as authentic as the connection.
- *
- * Order and ownership.  The lease holder calls all functions but open, close and name, so
- * no word here is shared.  A buffer to send lies in the list of its connection until the
- * kernel has all its bytes (SENT), or the connection breaks (FAILED).  The kernel may
- * lose what it has when a connection breaks; link.c sends it again.  A posted buffer is
- * taken when a frame's head has come, and goes back to the list if the connection breaks.
- * While none is posted, frames wait in the kernel.
- *
- * Reads of one node are served in their order, and each slice behind the one before: the
- * kernel copies a slice's bytes while this node sends them, so what one sendmsg() takes
- * later is of a later moment (FAR.2).  Frames go before the next slice.  The owner looks
- * the key up for each slice.  If a region is recalled of which a slice is half sent, its
- * connection is closed, since the rest cannot be sent any more.  The reader has closed
- * its socket when cut returns, so no later byte reaches its memory.
+ * Bytes go over a connection as records.h says.  The reader has closed its socket when
+ * cut returns, so no later byte reaches its memory.  The lease holder calls all functions
+ * but open, close and name, so no word here is shared.
  *
  * System calls.  Connections on which bytes came lately are hot: poll reads them
  * directly, and the set of epoll does not watch them, since its reports would cost a
@@ -46,6 +26,7 @@
 #include "nic/far/stream.h"
 
 #include "nic/far/calls.h"
+#include "nic/far/records.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
@@ -56,90 +37,32 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#define STAGE     65536u             /* bytes that a look takes of a connection */
-#define SLICE     65536u             /* bytes of a read that a frame waits for */
-#define DIRECT    2048u              /* rest of a record that is read into its place */
-#define BEHIND    4096u              /* bytes that are read behind such a rest */
-#define READS     16u                /* of a connection, in each direction */
-#define TURN      (4 * SLICE + 4096) /* bytes that a connection sends in a row */
-#define PIECES    16                 /* of one sendmsg() */
-#define HOT       8u                 /* connections that are read directly */
-#define COLD      256u               /* looks in vain at all of them */
-#define LOOK_EACH 4u                 /* polls in vain for a look at the set */
-#define LOOK_LATE 16u                /* other polls for one */
-#define LOOK_IDLE 64u                /* polls for one if all connections are hot */
+#define HOT       8u   /* connections that are read directly */
+#define COLD      256u /* looks in vain at all of them */
+#define LOOK_EACH 4u   /* polls in vain for a look at the set */
+#define LOOK_LATE 16u  /* other polls for one */
+#define LOOK_IDLE 64u  /* polls for one if all connections are hot */
 #define EVENTS    32
-#define BUCKETS   256u                 /* of regions */
 #define YOUNG_NS  UINT64_C(1000000000) /* age of a call that may meet another one */
 #define CHECK_NS  UINT64_C(1000000)    /* between two looks at the time of calls, */
 #define TICK_NS   UINT64_C(1000000000) /* and at that of connections */
 
-enum record { FRAME = 1, ASK, BYTES, FAILED };
 enum state { NONE, CALLING, UP, REFUSED };
-
-struct ask {
-	uint64_t key, from, len;
-};
-
-/* What waits to be sent, in the space of a buffer or of a read. */
-struct item {
-	struct item *next;
-	const void *bytes;
-	uint32_t len; /* 0: all were sent */
-	bool failed;
-};
-
-struct question {
-	struct item item;
-	struct question *later; /* the next one that awaits bytes */
-	uint64_t head;
-	struct ask ask;
-};
-
-_Static_assert(sizeof(struct question) <= sizeof(((struct p3_far_read *)0)->space) &&
-		       offsetof(struct p3_far_read, space) == 0,
-	"a question fits into its read");
-_Static_assert(sizeof(struct item) <= sizeof(((struct p3_far_buffer *)0)->space) &&
-		       offsetof(struct p3_far_buffer, space) == 0,
-	"an item fits into its buffer");
-_Static_assert(
-	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
-	"an item shows what it is");
 
 struct peer {
 	uint32_t node;
 	enum state state;
-	bool ours;   /* this node has made the connection */
-	bool hot;    /* it is in the array hot */
-	bool unsent; /* it is in the list unsent */
-	struct p3_socket socket;
+	bool ours;           /* this node has made the connection */
+	bool hot;            /* it is in the array hot */
+	bool unsent;         /* it is in the list unsent */
 	uint64_t up_ns;      /* time of the connection's beginning */
 	uint64_t failing_ns; /* since then no call has had success; 0: none has failed */
 	struct peer *next_unsent;
 	uint32_t misses; /* looks in vain */
-	/* Out: items, of whose first one some bytes were sent; and a slice of which some
-	 * were. */
-	uint32_t sent;
-	struct item *first, **last;
-	uint32_t nasks, ask; /* number of the peer's reads, and the first of them */
-	uint32_t slice;      /* bytes of the slice with its head; 0: there is none */
-	uint32_t slice_sent;
-	uint64_t slice_head;
-	struct p3_far_region *region; /* of the slice; NULL: its read fails */
-	/* In: a head, of which got bytes have come, or a record, of which left bytes have
-	 * not come. */
-	uint32_t got, left;
-	uint64_t head;
-	char *to;
-	struct p3_far_buffer *filling; /* of the frame that comes */
-	struct ask asked;              /* the question that comes */
-	uint32_t nreads;               /* this node's reads, a list: */
-	struct question *reads, **last_read;
-	uint64_t have; /* bytes of the first one that have come */
-	struct ask asks[READS];
+	struct p3_socket socket;
+	struct p3_records records;
 	struct p3_far_keys keys;
 	union p3_call_address address;
 	struct p3_call call;
@@ -147,97 +70,35 @@ struct peer {
 
 struct p3_endpoint {
 	uint32_t node, nnodes;
-	struct peer **peer; /* by node; NULL: never known */
-	struct item *done, **last_done;
-	struct item *posted;
+	struct peer **peer;  /* by node; NULL: never known */
 	struct peer *unsent; /* a list of those with bytes to send */
 	struct peer *hot[HOT];
 	uint32_t nhot, turn;
 	uint32_t calling, up; /* peers in these states */
-	struct peer *from;    /* the peer whose bytes stage has; NULL: it is empty */
-	uint32_t at, end;     /* those bytes */
 	p3_fd_id set_file;
 	uint64_t check_at, tick_at; /* times of the next looks */
-	uint64_t came, starved; /* frames; and their number when there was no buffer */
+	uint64_t starved;           /* frames that had come when there was no buffer */
 	bool said_silent, said_unreachable;
 	bool (*knows)(void *arg, uint32_t node, uint64_t *to_out);
 	void *knows_arg;
-	struct p3_sipkey secret; /* of the keys of regions */
-	uint64_t nkeys;
-	struct p3_far_region *regions[BUCKETS];
 	struct p3_calls calls;
-	_Alignas(64) char stage[STAGE];
+	struct p3_record_pool pool;
 };
-
-/* The events of one poll. */
-struct batch {
-	struct p3_far_event *out;
-	uint32_t n, most;
-};
-
-static uint64_t head_of(enum record what, uint32_t len)
-{
-	return (uint64_t)what << 32 | len;
-}
-
-/* ---- lists ---- */
-
-static void finish(struct p3_endpoint *e, struct item *it, bool failed)
-{
-	it->failed = failed;
-	it->next = NULL;
-	*e->last_done = it;
-	e->last_done = &it->next;
-}
-
-static bool is_read(const struct item *it)
-{
-	return ((const struct p3_far_read *)(const void *)it)->is_read;
-}
-
-static void report(struct p3_endpoint *e, struct batch *b)
-{
-	while (e->done && b->n < b->most) {
-		struct item *it = e->done;
-		struct p3_far_event *ev = &b->out[b->n++];
-		*ev = (struct p3_far_event){.what = P3_FAR_SENT};
-		if (is_read(it)) {
-			ev->what = it->failed ? P3_FAR_READ_FAILED : P3_FAR_READ;
-			ev->read = (struct p3_far_read *)(void *)it;
-		} else {
-			ev->what = it->failed ? P3_FAR_FAILED : P3_FAR_SENT;
-			ev->buffer = (struct p3_far_buffer *)(void *)it;
-		}
-		e->done = it->next;
-		if (!e->done)
-			e->last_done = &e->done;
-	}
-}
 
 static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
 {
-	struct item *it = (struct item *)(void *)b->space;
-	it->next = e->posted;
-	e->posted = it;
+	p3_records_post(&e->pool, b);
 	return 0;
 }
 
+/* Let the next push look at a peer, if it has something to send. */
 static void add_unsent(struct p3_endpoint *e, struct peer *p)
 {
-	if (p->unsent)
+	if (p->unsent || !p3_records_wait(&p->records))
 		return;
 	p->unsent = true;
 	p->next_unsent = e->unsent;
 	e->unsent = p;
-}
-
-static void append(struct p3_endpoint *e, struct peer *p, struct item *it,
-	const void *bytes, uint32_t len)
-{
-	*it = (struct item){.bytes = bytes, .len = len};
-	*p->last = it;
-	p->last = &it->next;
-	add_unsent(e, p);
 }
 
 /* ---- the set ---- */
@@ -276,45 +137,6 @@ static void heat(struct p3_endpoint *e, struct peer *p)
 
 /* ---- connections ---- */
 
-static void end_slice(struct peer *p)
-{
-	if (p->region)
-		p->region->uses--;
-	p->region = NULL;
-	p->slice = p->slice_sent = 0;
-}
-
-/* Give back all that a connection holds. */
-static void fail_all(struct p3_endpoint *e, struct peer *p)
-{
-	struct item *next;
-	for (struct item *it = p->first; it; it = next) {
-		next = it->next;
-		if (!is_read(it))
-			finish(e, it, true);
-	}
-	struct question *later;
-	for (struct question *q = p->reads; q; q = later) {
-		later = q->later;
-		finish(e, &q->item, true);
-	}
-	if (p->filling)
-		(void)post(e, p->filling);
-}
-
-/* Begin with an empty connection. */
-static void clear(struct peer *p)
-{
-	end_slice(p);
-	p->first = NULL;
-	p->last = &p->first;
-	p->reads = NULL;
-	p->last_read = &p->reads;
-	p->filling = NULL;
-	p->have = 0;
-	p->nreads = p->nasks = p->ask = p->sent = p->got = p->left = 0;
-}
-
 /* End a connection or a call. */
 static void drop(struct p3_endpoint *e, struct peer *p, enum state state)
 {
@@ -325,10 +147,7 @@ static void drop(struct p3_endpoint *e, struct peer *p, enum state state)
 		e->up--;
 		unheat(e, p);
 		p3_call_hang_up(&e->calls, p->socket);
-		fail_all(e, p);
-		clear(p);
-		if (e->from == p)
-			e->from = NULL;
+		p3_records_end(&e->pool, &p->records);
 	}
 	p->state = state;
 }
@@ -371,6 +190,7 @@ static void adopt(struct p3_endpoint *e, struct peer *p, struct p3_socket s, boo
 		drop(e, p, NONE);
 	e->up++;
 	p->socket = s;
+	p3_records_begin(&p->records, p->node, s.fd);
 	p->state = UP;
 	p->ours = ours;
 	p->up_ns = now;
@@ -415,182 +235,7 @@ static const struct p3_far_keys *keys_of(void *arg, uint32_t node, bool answer)
 	return &p->keys;
 }
 
-/* ---- out ---- */
-
-static struct p3_far_region *find(const struct p3_endpoint *e, const struct ask *a)
-{
-	struct p3_far_region *r = e->regions[a->key % BUCKETS];
-	while (r && r->key != a->key)
-		r = r->next;
-	return r && a->len && a->from <= r->len && a->len <= r->len - a->from ? r : NULL;
-}
-
-/* Return the bytes of an ask's next slice, and its head: 0 if the read fails. */
-static uint32_t slice_of(const struct p3_endpoint *e, const struct ask *a,
-	struct p3_far_region **region_out, uint64_t *head_out)
-{
-	uint32_t len = a->len < SLICE ? (uint32_t)a->len : SLICE;
-	*region_out = find(e, a);
-	*head_out = *region_out ? head_of(BYTES, len) : head_of(FAILED, 0);
-	return *region_out ? len : 0;
-}
-
-/* Take a slice off its ask.  Return true if that is over. */
-static bool advance(struct ask *a, uint32_t len)
-{
-	a->from += len;
-	a->len = len ? a->len - len : 0;
-	return !a->len;
-}
-
-static int add_piece(struct iovec *io, int n, const void *bytes, size_t len)
-{
-	io[n] = (struct iovec){(char *)(uintptr_t)bytes, len};
-	return n + 1;
-}
-
-/* Add the rest of the slice that has begun. */
-static int add_rest(const struct peer *p, struct iovec *io, int n)
-{
-	uint32_t head = sizeof p->slice_head, sent = p->slice_sent;
-	uint32_t from = sent < head ? 0 : sent - head;
-	if (sent < head)
-		n = add_piece(io, n, (const char *)&p->slice_head + sent, head - sent);
-	if (p->region)
-		n = add_piece(io, n, p->region->bytes + p->asks[p->ask].from + from,
-			p->slice - head - from);
-	return n;
-}
-
-static int add_items(const struct peer *p, struct iovec *io, int n)
-{
-	uint32_t sent = p->sent;
-	for (const struct item *it = p->first; it && n < PIECES / 2; it = it->next) {
-		n = add_piece(io, n, (const char *)it->bytes + sent, it->len - sent);
-		sent = 0;
-	}
-	return n;
-}
-
-/* Add the next slices. */
-static int add_slices(const struct p3_endpoint *e, const struct peer *p, struct iovec *io,
-	int n, uint64_t head[PIECES])
-{
-	struct p3_far_region *region;
-	uint32_t bytes = 0, k = 0;
-	struct ask a = p->asks[p->ask];
-	while (k < p->nasks && bytes < TURN && n < PIECES - 1) {
-		uint32_t len = slice_of(e, &a, &region, &head[n]);
-		n = add_piece(io, n, &head[n], sizeof *head);
-		if (len)
-			n = add_piece(io, n, region->bytes + a.from, len);
-		bytes += len;
-		if (advance(&a, len))
-			a = p->asks[(p->ask + ++k) % READS];
-	}
-	return n;
-}
-
-/* Take n bytes off the items; return the rest. */
-static uint32_t take_off_items(struct p3_endpoint *e, struct peer *p, uint32_t n)
-{
-	while (n && p->first) {
-		struct item *it = p->first;
-		uint32_t left = it->len - p->sent;
-		if (n < left) {
-			p->sent += n;
-			return 0;
-		}
-		n -= left;
-		p->sent = 0;
-		p->first = it->next;
-		if (!p->first)
-			p->last = &p->first;
-		it->len = 0;
-		if (!is_read(it))
-			finish(e, it, false);
-	}
-	return n;
-}
-
-/* Take n bytes off the slice that has begun; return the rest. */
-static uint32_t take_off_slice(struct peer *p, uint32_t n)
-{
-	uint32_t left = p->slice - p->slice_sent, head = sizeof p->slice_head;
-	if (n < left) {
-		p->slice_sent += n;
-		return 0;
-	}
-	if (advance(&p->asks[p->ask], p->slice - head)) {
-		p->ask = (p->ask + 1) % READS;
-		p->nasks--;
-	}
-	end_slice(p);
-	return n - left;
-}
-
-/* Begin the next slice: a part of it was sent. */
-static void begin_slice(const struct p3_endpoint *e, struct peer *p)
-{
-	uint32_t len = slice_of(e, &p->asks[p->ask], &p->region, &p->slice_head);
-	p->slice = (uint32_t)sizeof p->slice_head + len;
-	if (p->region)
-		p->region->uses++;
-}
-
-/* One piece, such as a frame, costs less without a vector. */
-static long send_pieces(int fd, struct iovec *io, int n)
-{
-	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
-	struct msghdr msg = {.msg_iov = io, .msg_iovlen = (size_t)n};
-	return n == 1 ? syscall(SYS_sendto, fd, io->iov_base, io->iov_len, flags, NULL, 0)
-		      : syscall(SYS_sendmsg, fd, &msg, flags);
-}
-
-/* Send once: a slice that has begun, or items and slices.  Return the number of bytes, or
- * -errno. */
-static long send_some(struct p3_endpoint *e, struct peer *p, bool *all_out)
-{
-	struct iovec io[PIECES];
-	uint64_t head[PIECES];
-	size_t bytes = 0;
-	int n = p->slice ? add_rest(p, io, 0) : add_items(p, io, 0);
-	if (!p->slice && p->nasks)
-		n = add_slices(e, p, io, n, head);
-	for (int i = 0; i < n; i++)
-		bytes += io[i].iov_len;
-	long sent = send_pieces(p->socket.fd, io, n);
-	if (sent < 0)
-		return -errno;
-	*all_out = (size_t)sent == bytes;
-	uint32_t rest = (uint32_t)sent;
-	if (!p->slice)
-		rest = take_off_items(e, p, rest);
-	while (rest) {
-		if (!p->slice)
-			begin_slice(e, p);
-		rest = take_off_slice(p, rest);
-	}
-	return sent;
-}
-
-/* Send what the connection has.  Return true if there is more for later. */
-static bool send_all(struct p3_endpoint *e, struct peer *p)
-{
-	bool all = true;
-	uint32_t turn = 0;
-	while (all && turn < TURN && (p->first || p->nasks)) {
-		long n = send_some(e, p, &all);
-		if (n == -EINTR || n == -EAGAIN)
-			return true;
-		if (n < 0) {
-			drop(e, p, REFUSED);
-			return false;
-		}
-		turn += (uint32_t)n;
-	}
-	return p->first || p->nasks;
-}
+/* ---- frames ---- */
 
 static void push(struct p3_endpoint *e)
 {
@@ -599,7 +244,11 @@ static void push(struct p3_endpoint *e)
 	for (; p; p = next) {
 		next = p->next_unsent;
 		p->unsent = false;
-		if (p->state == UP && send_all(e, p))
+		if (p->state != UP)
+			continue;
+		if (p3_records_send(&e->pool, &p->records))
+			drop(e, p, REFUSED);
+		else
 			add_unsent(e, p);
 	}
 }
@@ -609,8 +258,8 @@ static int send_frame(
 {
 	struct peer *p = e->peer[to];
 	if (p->state == UP) {
-		b->frame.medium = head_of(FRAME, len);
-		append(e, p, (struct item *)(void *)b->space, &b->frame, len);
+		p3_records_put(&p->records, b, len);
+		add_unsent(e, p);
 		return 0;
 	}
 	if (p->state == CALLING)
@@ -621,193 +270,29 @@ static int send_frame(
 	return -EIO;
 }
 
-/* ---- in ---- */
-
-static struct p3_far_read *first_read(const struct peer *p)
+/* After a look: there may be questions to answer, or the connection is broken. */
+static void take_up(struct p3_endpoint *e, struct peer *p, int rc)
 {
-	return (struct p3_far_read *)(void *)p->reads;
-}
-
-static void end_read(struct p3_endpoint *e, struct peer *p, bool failed)
-{
-	struct question *q = p->reads;
-	p->reads = q->later;
-	if (!p->reads)
-		p->last_read = &p->reads;
-	p->nreads--;
-	p->have = 0;
-	finish(e, &q->item, failed);
-}
-
-/* Aim at the place of a record.  Return 0, -EAGAIN: there is no buffer, or -EPROTO. */
-static int begin_frame(struct p3_endpoint *e, struct peer *p, uint32_t len)
-{
-	struct item *it = e->posted;
-	if (len < offsetof(struct p3_frame, data) || len > P3_FAR_BYTES)
-		return -EPROTO;
-	if (!it)
-		return -EAGAIN;
-	e->posted = it->next;
-	p->filling = (struct p3_far_buffer *)(void *)it;
-	p->filling->frame.medium = p->node;
-	p->to = (char *)&p->filling->frame + sizeof p->head;
-	p->left = len - (uint32_t)sizeof p->head;
-	return 0;
-}
-
-/* Return true if the first read was asked. */
-static bool awaits(const struct peer *p)
-{
-	return p->reads && !p->reads->item.len;
-}
-
-static int begin_bytes(struct peer *p, uint32_t len)
-{
-	struct p3_far_read *r = first_read(p);
-	if (!awaits(p) || !len || len > SLICE || len > r->len - p->have)
-		return -EPROTO;
-	p->to = (char *)r->to + p->have;
-	p->left = len;
-	return 0;
-}
-
-static int begin_record(struct p3_endpoint *e, struct peer *p)
-{
-	uint32_t len = (uint32_t)p->head;
-	switch (p->head >> 32) {
-	case FRAME:
-		return begin_frame(e, p, len);
-	case BYTES:
-		return begin_bytes(p, len);
-	case ASK:
-		p->to = (char *)&p->asked;
-		p->left = sizeof p->asked;
-		return len == sizeof p->asked && p->nasks < READS ? 0 : -EPROTO;
-	case FAILED:
-		return !len && awaits(p) ? 0 : -EPROTO;
-	default:
-		return -EPROTO;
-	}
-}
-
-/* A record is whole. */
-static void end_record(struct p3_endpoint *e, struct peer *p, struct batch *b)
-{
-	uint32_t len = (uint32_t)p->head;
-	p->got = 0;
-	switch (p->head >> 32) {
-	case FRAME:
-		b->out[b->n++] = (struct p3_far_event){
-			.what = P3_FAR_RECEIVED, .buffer = p->filling, .len = len};
-		p->filling = NULL;
-		e->came++;
-		break;
-	case BYTES:
-		p->have += len;
-		if (p->have == first_read(p)->len)
-			end_read(e, p, false);
-		break;
-	case ASK:
-		p->asks[(p->ask + p->nasks++) % READS] = p->asked;
+	if (rc && rc != -EAGAIN)
+		drop(e, p, REFUSED);
+	else
 		add_unsent(e, p);
-		break;
-	default:
-		end_read(e, p, true);
-	}
 }
 
-/* The next n bytes of a record are in their place. */
-static void place(struct p3_endpoint *e, struct peer *p, struct batch *b, uint32_t n)
+static void receive(struct p3_endpoint *e, struct peer *p, struct p3_record_batch *b)
 {
-	p->to = n ? p->to + n : p->to;
-	p->left -= n;
-	if (!p->left)
-		end_record(e, p, b);
-}
-
-/* Move bytes of the stage to their place. */
-static void copy(struct p3_endpoint *e, void *to, uint32_t n)
-{
-	memcpy(to, e->stage + e->at, n);
-	e->at += n;
-}
-
-/* Take the next part of a record from the stage.  Return 0, -EAGAIN or -EPROTO. */
-static int take_part(struct p3_endpoint *e, struct peer *p, struct batch *b)
-{
-	uint32_t there = e->end - e->at, size = sizeof p->head;
-	int rc = 0;
-	if (!p->left && p->got < size) {
-		uint32_t n = size - p->got < there ? size - p->got : there;
-		copy(e, (char *)&p->head + p->got, n);
-		p->got += n;
-		there -= n;
-	}
-	if (!p->left && p->got == size)
-		rc = begin_record(e, p);
-	if (rc || p->got < size)
-		return rc;
-	uint32_t n = p->left < there ? p->left : there;
-	if (n)
-		copy(e, p->to, n);
-	place(e, p, b, n);
-	return 0;
-}
-
-/* Take the records of the stage, while there is room for events and buffers. */
-static void take_stage(struct p3_endpoint *e, struct batch *b)
-{
-	struct peer *p = e->from;
-	int rc = 0;
-	while (!rc && e->at < e->end && b->n < b->most)
-		rc = take_part(e, p, b);
-	if (rc == -EPROTO)
-		drop(e, p, REFUSED);
-	else if (e->at == e->end)
-		e->from = NULL;
-}
-
-/* Read once.  Return true if there may be more. */
-static bool receive_some(struct p3_endpoint *e, struct peer *p, struct batch *b)
-{
-	/* Bytes of a read that come after a head go to their place, not to the stage. */
-	uint32_t room = p->reads ? BEHIND : STAGE;
-	uint32_t direct = p->left >= DIRECT || e->from ? p->left : 0;
-	struct iovec io[2] = {{p->to, direct}, {e->stage, e->from ? 0 : room}};
-	uint32_t want = direct + (uint32_t)io[1].iov_len;
-	if (!want)
-		return false; /* the bytes of another peer are taken first */
-	long n = direct ? syscall(SYS_readv, p->socket.fd, io, 2)
-			: syscall(SYS_recvfrom, p->socket.fd, e->stage, room,
-				  MSG_DONTWAIT, NULL, NULL);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-		p->misses += e->nhot;
-		return false;
-	}
-	if (n <= 0) {
-		drop(e, p, REFUSED);
-		return false;
-	}
-	p->misses = 0;
-	uint32_t k = (uint32_t)n < direct ? (uint32_t)n : direct;
-	if (k)
-		place(e, p, b, k);
-	if ((uint32_t)n > k) {
-		e->from = p;
-		e->at = 0;
-		e->end = (uint32_t)n - k;
-		take_stage(e, b);
-	}
-	return (uint32_t)n == want;
-}
-
-static void receive(struct p3_endpoint *e, struct peer *p, struct batch *b)
-{
-	bool more = true;
-	for (uint32_t i = 0; more && i < 4 && p->state == UP && b->n < b->most; i++)
-		more = receive_some(e, p, b);
+	int rc = p3_records_receive(&e->pool, &p->records, b);
+	p->misses = rc == -EAGAIN ? p->misses + e->nhot : 0;
+	take_up(e, p, rc);
 	if (p->state == UP && p->misses >= COLD)
 		cool(e, p);
+}
+
+/* Take what the last poll had no room for. */
+static void receive_rest(struct p3_endpoint *e, struct p3_record_batch *b)
+{
+	struct peer *p = e->peer[e->pool.from->node];
+	take_up(e, p, p3_records_go_on(&e->pool, b));
 }
 
 /* ---- time ---- */
@@ -843,10 +328,10 @@ static void check_silence(struct p3_endpoint *e, struct peer *p)
  * their connections: the links send these frames again. */
 static void check_starved(struct p3_endpoint *e)
 {
-	bool starved = !e->posted && e->starved == e->came;
-	e->starved = e->came;
+	bool starved = !e->pool.posted && e->starved == e->pool.came;
+	e->starved = e->pool.came;
 	for (uint32_t i = 0; starved && i < e->nnodes; i++)
-		if (e->peer[i] && e->peer[i]->filling)
+		if (e->peer[i] && e->peer[i]->records.filling)
 			drop(e, e->peer[i], REFUSED);
 }
 
@@ -881,7 +366,7 @@ static void answer(struct p3_endpoint *e, struct p3_call *place)
 		adopt(e, e->peer[place->from], p3_calls_take(&e->calls, place), false);
 }
 
-static void on_event(struct p3_endpoint *e, uint64_t tag, struct batch *b)
+static void on_event(struct p3_endpoint *e, uint64_t tag, struct p3_record_batch *b)
 {
 	uint32_t number = (uint32_t)tag;
 	struct peer *p = NULL;
@@ -904,7 +389,7 @@ static void on_event(struct p3_endpoint *e, uint64_t tag, struct batch *b)
 }
 
 /* Look at the set, and at the time. */
-static void look(struct p3_endpoint *e, struct batch *b)
+static void look(struct p3_endpoint *e, struct p3_record_batch *b)
 {
 	struct epoll_event ev[EVENTS];
 	uint64_t now = p3_now_ns();
@@ -927,17 +412,17 @@ static bool looks_now(struct p3_endpoint *e, uint32_t n)
 
 static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t most)
 {
-	struct batch b = {out, 0, most};
-	report(e, &b);
-	if (e->from)
-		take_stage(e, &b);
+	struct p3_record_batch b = {out, 0, most};
+	p3_records_report(&e->pool, &b);
+	if (e->pool.from)
+		receive_rest(e, &b);
 	if (e->unsent)
 		push(e);
 	for (uint32_t i = e->nhot; i-- > 0 && b.n < most;)
 		receive(e, e->hot[i], &b);
 	if (looks_now(e, b.n))
 		look(e, &b);
-	report(e, &b);
+	p3_records_report(&e->pool, &b);
 	return b.n;
 }
 
@@ -950,7 +435,7 @@ static int arm(struct p3_endpoint *e)
 {
 	push(e);
 	check(e, p3_now_ns());
-	if (e->done || e->from)
+	if (e->pool.done || e->pool.from)
 		return -EAGAIN;
 	while (e->nhot)
 		cool(e, e->hot[0]);
@@ -974,7 +459,6 @@ static struct peer *new_peer(struct p3_endpoint *e, uint32_t node)
 	if (!p)
 		return NULL;
 	p->node = node;
-	clear(p);
 	e->peer[node] = p;
 	return p;
 }
@@ -1023,14 +507,7 @@ static enum p3_far_reads_kind reads(const struct p3_endpoint *e)
 static int offer(
 	struct p3_endpoint *e, const void *bytes, uint64_t len, struct p3_far_region *out)
 {
-	uint64_t key;
-	do
-		key = p3_siphash(&e->secret, &e->nkeys, sizeof e->nkeys);
-	while (e->nkeys++, !key);
-	struct p3_far_region **at = &e->regions[key % BUCKETS];
-	*out = (struct p3_far_region){
-		.key = key, .bytes = bytes, .len = len, .next = *at};
-	*at = out;
+	p3_records_offer(&e->pool, bytes, len, out);
 	return 0;
 }
 
@@ -1038,35 +515,24 @@ static int offer(
 static void stop_slices(struct p3_endpoint *e, const struct p3_far_region *r)
 {
 	for (uint32_t i = 0; r->uses && i < e->nnodes; i++)
-		if (e->peer[i] && e->peer[i]->region == r)
+		if (e->peer[i] && e->peer[i]->records.region == r)
 			drop(e, e->peer[i], REFUSED);
 }
 
 static void recall(struct p3_endpoint *e, struct p3_far_region *r)
 {
-	struct p3_far_region **at = &e->regions[r->key % BUCKETS];
 	stop_slices(e, r);
-	while (*at && *at != r)
-		at = &(*at)->next;
-	if (*at)
-		*at = r->next;
+	p3_records_recall(&e->pool, r);
 }
 
-/* Begin a read.  Call nobody for it: the peer has sent the key in a frame, so there is a
+/* Begin a read.  Make no call for it: the peer has sent the key in a frame, so there is a
  * connection, or it has broken and the next frame makes one. */
 static int begin_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 {
 	struct peer *p = e->peer[to];
-	struct question *q = (struct question *)(void *)r->space;
-	if (p->state != UP || p->nreads == READS)
+	if (p->state != UP || !p3_records_ask(&p->records, r))
 		return -EAGAIN;
-	q->head = head_of(ASK, sizeof q->ask);
-	q->ask = (struct ask){r->key, r->from, r->len};
-	q->later = NULL;
-	append(e, p, &q->item, &q->head, (uint32_t)(sizeof q->head + sizeof q->ask));
-	*p->last_read = q;
-	p->last_read = &q->later;
-	p->nreads++;
+	add_unsent(e, p);
 	return 0;
 }
 
@@ -1096,11 +562,10 @@ static int open_all(struct p3_endpoint *e, const struct p3_far_conf *conf)
 	int set = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	e->calls.set = set;
 	e->set_file = p3_fd_file(set);
-	e->last_done = &e->done;
 	e->peer = calloc(e->nnodes, sizeof(struct peer *));
 	if (set < 0 || !e->peer)
 		return e->peer ? -errno : -ENOMEM;
-	if (syscall(SYS_getrandom, &e->secret, sizeof e->secret, 0) < 0)
+	if (syscall(SYS_getrandom, &e->pool.secret, sizeof e->pool.secret, 0) < 0)
 		return -errno;
 	return p3_calls_open(&e->calls, conf, e->node, set, keys_of, e);
 }
@@ -1114,7 +579,8 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 	(void)posts;
 	if (!e)
 		return -ENOMEM;
-	memset(e, 0, offsetof(struct p3_endpoint, stage));
+	memset(e, 0, offsetof(struct p3_endpoint, pool));
+	p3_records_open(&e->pool);
 	e->node = node;
 	e->nnodes = nnodes;
 	e->calls.listener.fd = -1;

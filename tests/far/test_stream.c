@@ -509,10 +509,10 @@ static void be_in_a_black_hole(void)
 {
 	set_network(true);
 	both_open();
+	uint64_t began = now_ms(); /* before the last acknowledgement */
 	expect_frame();
 	expect_quiet();
 	set_network(false);
-	uint64_t began = now_ms();
 	while (!peer.broken) { /* until the connection is closed, and a call fails */
 		assert_true(now_ms() - began < LATER);
 		end_send(&peer);

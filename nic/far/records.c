@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records of authenticated connections. */
+#include "nic/far/records.h"
+
+#include "shm/siphash.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define SLICE  65536u             /* bytes of a read that a frame waits for */
+#define DIRECT 2048u              /* rest of a record that is read into its place */
+#define BEHIND 4096u              /* bytes that are read behind such a rest */
+#define TURN   (4 * SLICE + 4096) /* bytes that a connection sends in a row */
+#define PIECES 16                 /* of one sendmsg() */
+#define ROW    4u                 /* reads of a connection in a row */
+
+enum record { FRAME = 1, ASK, BYTES, FAILED };
+
+_Static_assert(
+	sizeof(struct p3_record_question) <= sizeof(((struct p3_far_read *)0)->space) &&
+		offsetof(struct p3_far_read, space) == 0,
+	"a question fits into its read");
+_Static_assert(
+	sizeof(struct p3_record_item) <= sizeof(((struct p3_far_buffer *)0)->space) &&
+		offsetof(struct p3_far_buffer, space) == 0,
+	"an item fits into its buffer");
+_Static_assert(
+	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
+	"an item shows what it is");
+
+static uint64_t head_of(enum record what, uint32_t len)
+{
+	return (uint64_t)what << 32 | len;
+}
+
+/* ---- lists ---- */
+
+static void finish(struct p3_record_pool *pool, struct p3_record_item *it, bool failed)
+{
+	it->failed = failed;
+	it->next = NULL;
+	*pool->last_done = it;
+	pool->last_done = &it->next;
+}
+
+static bool is_read(const struct p3_record_item *it)
+{
+	return ((const struct p3_far_read *)(const void *)it)->is_read;
+}
+
+void p3_records_report(struct p3_record_pool *pool, struct p3_record_batch *b)
+{
+	while (pool->done && b->n < b->most) {
+		struct p3_record_item *it = pool->done;
+		struct p3_far_event *ev = &b->out[b->n++];
+		*ev = (struct p3_far_event){.what = P3_FAR_SENT};
+		if (is_read(it)) {
+			ev->what = it->failed ? P3_FAR_READ_FAILED : P3_FAR_READ;
+			ev->read = (struct p3_far_read *)(void *)it;
+		} else {
+			ev->what = it->failed ? P3_FAR_FAILED : P3_FAR_SENT;
+			ev->buffer = (struct p3_far_buffer *)(void *)it;
+		}
+		pool->done = it->next;
+		if (!pool->done)
+			pool->last_done = &pool->done;
+	}
+}
+
+void p3_records_post(struct p3_record_pool *pool, struct p3_far_buffer *b)
+{
+	struct p3_record_item *it = (struct p3_record_item *)(void *)b->space;
+	it->next = pool->posted;
+	pool->posted = it;
+}
+
+/* Add what is to be sent. */
+static void append(
+	struct p3_records *c, struct p3_record_item *it, const void *bytes, uint32_t len)
+{
+	*it = (struct p3_record_item){.bytes = bytes, .len = len};
+	*c->last = it;
+	c->last = &it->next;
+}
+
+/* ---- beginning and end ---- */
+
+static void end_slice(struct p3_records *c)
+{
+	if (c->region)
+		c->region->uses--;
+	c->region = NULL;
+	c->slice = c->slice_sent = 0;
+}
+
+/* Give back all that a connection holds. */
+static void fail_all(struct p3_record_pool *pool, struct p3_records *c)
+{
+	struct p3_record_item *next;
+	for (struct p3_record_item *it = c->first; it; it = next) {
+		next = it->next;
+		if (!is_read(it))
+			finish(pool, it, true);
+	}
+	struct p3_record_question *later;
+	for (struct p3_record_question *q = c->reads; q; q = later) {
+		later = q->later;
+		finish(pool, &q->item, true);
+	}
+	if (c->filling)
+		p3_records_post(pool, c->filling);
+}
+
+void p3_records_begin(struct p3_records *c, uint32_t node, int fd)
+{
+	*c = (struct p3_records){.node = node, .fd = fd};
+	c->last = &c->first;
+	c->last_read = &c->reads;
+}
+
+void p3_records_end(struct p3_record_pool *pool, struct p3_records *c)
+{
+	fail_all(pool, c);
+	end_slice(c);
+	if (pool->from == c)
+		pool->from = NULL;
+	p3_records_begin(c, c->node, -1);
+}
+
+void p3_records_open(struct p3_record_pool *pool)
+{
+	memset(pool, 0, offsetof(struct p3_record_pool, stage));
+	pool->last_done = &pool->done;
+}
+
+/* ---- out ---- */
+
+static struct p3_far_region *find(
+	const struct p3_record_pool *pool, const struct p3_record_ask *a)
+{
+	struct p3_far_region *r = pool->regions[a->key % P3_RECORD_BUCKETS];
+	while (r && r->key != a->key)
+		r = r->next;
+	return r && a->len && a->from <= r->len && a->len <= r->len - a->from ? r : NULL;
+}
+
+/* Return the bytes of an ask's next slice, and its head: 0 if the read fails. */
+static uint32_t slice_of(const struct p3_record_pool *pool, const struct p3_record_ask *a,
+	struct p3_far_region **region_out, uint64_t *head_out)
+{
+	uint32_t len = a->len < SLICE ? (uint32_t)a->len : SLICE;
+	*region_out = find(pool, a);
+	*head_out = *region_out ? head_of(BYTES, len) : head_of(FAILED, 0);
+	return *region_out ? len : 0;
+}
+
+/* Take a slice off its ask.  Return true if that is over. */
+static bool advance(struct p3_record_ask *a, uint32_t len)
+{
+	a->from += len;
+	a->len = len ? a->len - len : 0;
+	return !a->len;
+}
+
+static int add_piece(struct iovec *io, int n, const void *bytes, size_t len)
+{
+	io[n] = (struct iovec){(char *)(uintptr_t)bytes, len};
+	return n + 1;
+}
+
+/* Add the rest of the slice that has begun. */
+static int add_rest(const struct p3_records *c, struct iovec *io, int n)
+{
+	uint32_t head = sizeof c->slice_head, sent = c->slice_sent;
+	uint32_t from = sent < head ? 0 : sent - head;
+	if (sent < head)
+		n = add_piece(io, n, (const char *)&c->slice_head + sent, head - sent);
+	if (c->region)
+		n = add_piece(io, n, c->region->bytes + c->asks[c->ask].from + from,
+			c->slice - head - from);
+	return n;
+}
+
+static int add_items(const struct p3_records *c, struct iovec *io, int n)
+{
+	uint32_t sent = c->sent;
+	for (const struct p3_record_item *it = c->first; it && n < PIECES / 2;
+		it = it->next) {
+		n = add_piece(io, n, (const char *)it->bytes + sent, it->len - sent);
+		sent = 0;
+	}
+	return n;
+}
+
+/* Add the next slices. */
+static int add_slices(const struct p3_record_pool *pool, const struct p3_records *c,
+	struct iovec *io, int n, uint64_t head[PIECES])
+{
+	struct p3_far_region *region;
+	uint32_t bytes = 0, k = 0;
+	struct p3_record_ask a = c->asks[c->ask];
+	while (k < c->nasks && bytes < TURN && n < PIECES - 1) {
+		uint32_t len = slice_of(pool, &a, &region, &head[n]);
+		n = add_piece(io, n, &head[n], sizeof *head);
+		if (len)
+			n = add_piece(io, n, region->bytes + a.from, len);
+		bytes += len;
+		if (advance(&a, len))
+			a = c->asks[(c->ask + ++k) % P3_RECORD_READS];
+	}
+	return n;
+}
+
+/* Take n bytes off the items; return the rest. */
+static uint32_t take_off_items(
+	struct p3_record_pool *pool, struct p3_records *c, uint32_t n)
+{
+	while (n && c->first) {
+		struct p3_record_item *it = c->first;
+		uint32_t left = it->len - c->sent;
+		if (n < left) {
+			c->sent += n;
+			return 0;
+		}
+		n -= left;
+		c->sent = 0;
+		c->first = it->next;
+		if (!c->first)
+			c->last = &c->first;
+		it->len = 0;
+		if (!is_read(it))
+			finish(pool, it, false);
+	}
+	return n;
+}
+
+/* Take n bytes off the slice that has begun; return the rest. */
+static uint32_t take_off_slice(struct p3_records *c, uint32_t n)
+{
+	uint32_t left = c->slice - c->slice_sent, head = sizeof c->slice_head;
+	if (n < left) {
+		c->slice_sent += n;
+		return 0;
+	}
+	if (advance(&c->asks[c->ask], c->slice - head)) {
+		c->ask = (c->ask + 1) % P3_RECORD_READS;
+		c->nasks--;
+	}
+	end_slice(c);
+	return n - left;
+}
+
+/* Begin the next slice: a part of it was sent. */
+static void begin_slice(const struct p3_record_pool *pool, struct p3_records *c)
+{
+	uint32_t len = slice_of(pool, &c->asks[c->ask], &c->region, &c->slice_head);
+	c->slice = (uint32_t)sizeof c->slice_head + len;
+	if (c->region)
+		c->region->uses++;
+}
+
+/* One piece, such as a frame, costs less without a vector. */
+static long send_pieces(int fd, struct iovec *io, int n)
+{
+	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+	struct msghdr msg = {.msg_iov = io, .msg_iovlen = (size_t)n};
+	return n == 1 ? syscall(SYS_sendto, fd, io->iov_base, io->iov_len, flags, NULL, 0)
+		      : syscall(SYS_sendmsg, fd, &msg, flags);
+}
+
+/* Send once: a slice that has begun, or items and slices.  Return the number of bytes, or
+ * -errno. */
+static long send_some(struct p3_record_pool *pool, struct p3_records *c, bool *all_out)
+{
+	struct iovec io[PIECES];
+	uint64_t head[PIECES];
+	size_t bytes = 0;
+	int n = c->slice ? add_rest(c, io, 0) : add_items(c, io, 0);
+	if (!c->slice && c->nasks)
+		n = add_slices(pool, c, io, n, head);
+	for (int i = 0; i < n; i++)
+		bytes += io[i].iov_len;
+	long sent = send_pieces(c->fd, io, n);
+	if (sent < 0)
+		return -errno;
+	*all_out = (size_t)sent == bytes;
+	uint32_t rest = (uint32_t)sent;
+	if (!c->slice)
+		rest = take_off_items(pool, c, rest);
+	while (rest) {
+		if (!c->slice)
+			begin_slice(pool, c);
+		rest = take_off_slice(c, rest);
+	}
+	return sent;
+}
+
+int p3_records_send(struct p3_record_pool *pool, struct p3_records *c)
+{
+	bool all = true;
+	uint32_t turn = 0;
+	while (all && turn < TURN && p3_records_wait(c)) {
+		long n = send_some(pool, c, &all);
+		if (n == -EINTR || n == -EAGAIN)
+			return 0;
+		if (n < 0)
+			return (int)n;
+		turn += (uint32_t)n;
+	}
+	return 0;
+}
+
+void p3_records_put(struct p3_records *c, struct p3_far_buffer *b, uint32_t len)
+{
+	b->frame.medium = head_of(FRAME, len);
+	append(c, (struct p3_record_item *)(void *)b->space, &b->frame, len);
+}
+
+bool p3_records_ask(struct p3_records *c, struct p3_far_read *r)
+{
+	struct p3_record_question *q = (struct p3_record_question *)(void *)r->space;
+	if (c->nreads == P3_RECORD_READS)
+		return false;
+	q->head = head_of(ASK, sizeof q->ask);
+	q->ask = (struct p3_record_ask){r->key, r->from, r->len};
+	q->later = NULL;
+	append(c, &q->item, &q->head, (uint32_t)(sizeof q->head + sizeof q->ask));
+	*c->last_read = q;
+	c->last_read = &q->later;
+	c->nreads++;
+	return true;
+}
+
+/* ---- in ---- */
+
+static struct p3_far_read *first_read(const struct p3_records *c)
+{
+	return (struct p3_far_read *)(void *)c->reads;
+}
+
+static void end_read(struct p3_record_pool *pool, struct p3_records *c, bool failed)
+{
+	struct p3_record_question *q = c->reads;
+	c->reads = q->later;
+	if (!c->reads)
+		c->last_read = &c->reads;
+	c->nreads--;
+	c->have = 0;
+	finish(pool, &q->item, failed);
+}
+
+/* Aim at the place of a record.  Return 0, -EAGAIN: there is no buffer, or -EPROTO. */
+static int begin_frame(struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
+{
+	struct p3_record_item *it = pool->posted;
+	if (len < offsetof(struct p3_frame, data) || len > P3_FAR_BYTES)
+		return -EPROTO;
+	if (!it)
+		return -EAGAIN;
+	pool->posted = it->next;
+	c->filling = (struct p3_far_buffer *)(void *)it;
+	c->filling->frame.medium = c->node;
+	c->to = (char *)&c->filling->frame + sizeof c->head;
+	c->left = len - (uint32_t)sizeof c->head;
+	return 0;
+}
+
+/* Return true if the first read was asked. */
+static bool awaits(const struct p3_records *c)
+{
+	return c->reads && !c->reads->item.len;
+}
+
+static int begin_bytes(struct p3_records *c, uint32_t len)
+{
+	struct p3_far_read *r = first_read(c);
+	if (!awaits(c) || !len || len > SLICE || len > r->len - c->have)
+		return -EPROTO;
+	c->to = (char *)r->to + c->have;
+	c->left = len;
+	return 0;
+}
+
+static int begin_record(struct p3_record_pool *pool, struct p3_records *c)
+{
+	uint32_t len = (uint32_t)c->head;
+	switch (c->head >> 32) {
+	case FRAME:
+		return begin_frame(pool, c, len);
+	case BYTES:
+		return begin_bytes(c, len);
+	case ASK:
+		c->to = (char *)&c->asked;
+		c->left = sizeof c->asked;
+		return len == sizeof c->asked && c->nasks < P3_RECORD_READS ? 0 : -EPROTO;
+	case FAILED:
+		return !len && awaits(c) ? 0 : -EPROTO;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* A record is whole. */
+static void end_record(
+	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
+{
+	uint32_t len = (uint32_t)c->head;
+	c->got = 0;
+	switch (c->head >> 32) {
+	case FRAME:
+		b->out[b->n++] = (struct p3_far_event){
+			.what = P3_FAR_RECEIVED, .buffer = c->filling, .len = len};
+		c->filling = NULL;
+		pool->came++;
+		break;
+	case BYTES:
+		c->have += len;
+		if (c->have == first_read(c)->len)
+			end_read(pool, c, false);
+		break;
+	case ASK:
+		c->asks[(c->ask + c->nasks++) % P3_RECORD_READS] = c->asked;
+		break;
+	default:
+		end_read(pool, c, true);
+	}
+}
+
+/* The next n bytes of a record are in their place. */
+static void place(struct p3_record_pool *pool, struct p3_records *c,
+	struct p3_record_batch *b, uint32_t n)
+{
+	c->to = n ? c->to + n : c->to;
+	c->left -= n;
+	if (!c->left)
+		end_record(pool, c, b);
+}
+
+/* Move bytes of the stage to their place. */
+static void copy(struct p3_record_pool *pool, void *to, uint32_t n)
+{
+	memcpy(to, pool->stage + pool->at, n);
+	pool->at += n;
+}
+
+/* Take the next part of a record from the stage.  Return 0, -EAGAIN or -EPROTO. */
+static int take_part(
+	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
+{
+	uint32_t there = pool->end - pool->at, size = sizeof c->head;
+	int rc = 0;
+	if (!c->left && c->got < size) {
+		uint32_t n = size - c->got < there ? size - c->got : there;
+		copy(pool, (char *)&c->head + c->got, n);
+		c->got += n;
+		there -= n;
+	}
+	if (!c->left && c->got == size)
+		rc = begin_record(pool, c);
+	if (rc || c->got < size)
+		return rc;
+	uint32_t n = c->left < there ? c->left : there;
+	if (n)
+		copy(pool, c->to, n);
+	place(pool, c, b, n);
+	return 0;
+}
+
+int p3_records_go_on(struct p3_record_pool *pool, struct p3_record_batch *b)
+{
+	struct p3_records *c = pool->from;
+	int rc = 0;
+	while (!rc && pool->at < pool->end && b->n < b->most)
+		rc = take_part(pool, c, b);
+	if (rc != -EPROTO && pool->at == pool->end)
+		pool->from = NULL;
+	return rc == -EPROTO ? rc : 0;
+}
+
+/* Read once.  Return 1 if there may be more, 0, -EAGAIN: nothing has come, or another
+ * -errno. */
+static int receive_some(
+	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
+{
+	/* Bytes of a read that come after a head go to their place, not to the stage. */
+	uint32_t room = c->reads ? BEHIND : P3_RECORD_STAGE;
+	uint32_t direct = c->left >= DIRECT || pool->from ? c->left : 0;
+	struct iovec io[2] = {{c->to, direct}, {pool->stage, pool->from ? 0 : room}};
+	uint32_t want = direct + (uint32_t)io[1].iov_len;
+	if (!want)
+		return 0; /* the bytes of another peer are taken first */
+	long n = direct ? syscall(SYS_readv, c->fd, io, 2)
+			: syscall(SYS_recvfrom, c->fd, pool->stage, room, MSG_DONTWAIT,
+				  NULL, NULL);
+	if (n <= 0)
+		return n == 0 ? -EPIPE : errno == EINTR ? -EAGAIN : -errno;
+	uint32_t k = (uint32_t)n < direct ? (uint32_t)n : direct;
+	int rc = 0;
+	if (k)
+		place(pool, c, b, k);
+	if ((uint32_t)n > k) {
+		pool->from = c;
+		pool->at = 0;
+		pool->end = (uint32_t)n - k;
+		rc = p3_records_go_on(pool, b);
+	}
+	return rc ? rc : (uint32_t)n == want;
+}
+
+int p3_records_receive(
+	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
+{
+	int rc = 1;
+	bool came = false;
+	for (uint32_t i = 0; rc == 1 && i < ROW && b->n < b->most; i++) {
+		rc = receive_some(pool, c, b);
+		came |= rc >= 0;
+	}
+	return rc < 0 && rc != -EAGAIN ? rc : came ? 0 : -EAGAIN;
+}
+
+/* ---- regions ---- */
+
+void p3_records_offer(struct p3_record_pool *pool, const void *bytes, uint64_t len,
+	struct p3_far_region *out)
+{
+	uint64_t key;
+	do
+		key = p3_siphash(&pool->secret, &pool->nkeys, sizeof pool->nkeys);
+	while (pool->nkeys++, !key);
+	struct p3_far_region **at = &pool->regions[key % P3_RECORD_BUCKETS];
+	*out = (struct p3_far_region){
+		.key = key, .bytes = bytes, .len = len, .next = *at};
+	*at = out;
+}
+
+void p3_records_recall(struct p3_record_pool *pool, struct p3_far_region *r)
+{
+	struct p3_far_region **at = &pool->regions[r->key % P3_RECORD_BUCKETS];
+	while (*at && *at != r)
+		at = &(*at)->next;
+	if (*at)
+		*at = r->next;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * records - frames and remote reads over authenticated connections
+ *
+ * A connection carries records, each behind a head of 8 bytes:
+ *
+ *	FRAME	a frame; its word medium is the head
+ *	ASK	key, offset and length of a read
+ *	BYTES	a slice, of 64 KiB at most, of the first asked read that is not over
+ *	FAILED	that read fails
+ *
+ * A head that cannot be closes the connection.  Each frame has a MAC of its own (link.h);
+ * the other records are as authentic as the connection.
+ *
+ * Order and ownership.  A buffer to send lies in the list of its connection until the
+ * kernel has all its bytes (SENT), or the connection ends (FAILED).  The kernel may lose
+ * what it has when a connection breaks; link.c sends it again.  A posted buffer is taken
+ * when a frame's head has come, and goes back to the list if the connection ends.  While
+ * none is posted, frames wait in the kernel.
+ *
+ * Reads of one node are served in their order, and each slice behind the one before: the
+ * kernel copies a slice's bytes while this node sends them, so bytes that go later are of
+ * a later moment (FAR.2).  Frames go before the next slices.  The owner looks the key up
+ * for each slice.  If a region is recalled of which a slice is half sent (uses), its
+ * connection must be ended, since the rest cannot be sent any more.
+ *
+ * Bytes are read into one stage for all connections, and copied to their places, but the
+ * rest of a long record is read into its place.  The lease holder calls all functions;
+ * none waits, or allocates.
+ */
+#ifndef P3_NIC_FAR_RECORDS_H
+#define P3_NIC_FAR_RECORDS_H
+
+#include "nic/far/endpoint.h"
+
+#define P3_RECORD_READS   16u    /* of a connection, in each direction */
+#define P3_RECORD_STAGE   65536u /* bytes that a look takes of a connection */
+#define P3_RECORD_BUCKETS 256u   /* of regions */
+
+struct p3_record_ask {
+	uint64_t key, from, len;
+};
+
+/* What waits to be sent, in the space of a buffer or of a read. */
+struct p3_record_item {
+	struct p3_record_item *next;
+	const void *bytes;
+	uint32_t len; /* 0: all were sent */
+	bool failed;
+};
+
+struct p3_record_question {
+	struct p3_record_item item;
+	struct p3_record_question *later; /* the next one that awaits bytes */
+	uint64_t head;
+	struct p3_record_ask ask;
+};
+
+/* The state of a connection. */
+struct p3_records {
+	uint32_t node; /* the peer */
+	int fd;
+	/* Out: items, of whose first one some bytes were sent; and a slice of which some
+	 * were. */
+	uint32_t sent;
+	struct p3_record_item *first, **last;
+	uint32_t nasks, ask; /* number of the peer's reads, and the first of them */
+	uint32_t slice;      /* bytes of the slice with its head; 0: there is none */
+	uint32_t slice_sent;
+	uint64_t slice_head;
+	struct p3_far_region *region; /* of the slice; NULL: its read fails */
+	/* In: a head, of which got bytes have come, or a record, of which left bytes have
+	 * not come. */
+	uint32_t got, left;
+	uint64_t head;
+	char *to;
+	struct p3_far_buffer *filling; /* of the frame that comes */
+	struct p3_record_ask asked;    /* the question that comes */
+	uint32_t nreads;               /* this node's reads, a list: */
+	struct p3_record_question *reads, **last_read;
+	uint64_t have; /* bytes of the first one that have come */
+	struct p3_record_ask asks[P3_RECORD_READS];
+};
+
+/* What all connections of an endpoint share. */
+struct p3_record_pool {
+	struct p3_record_item *done, **last_done; /* to be reported */
+	struct p3_record_item *posted;
+	struct p3_records *from; /* whose bytes the stage has; NULL: it is empty */
+	uint32_t at, end;        /* those bytes */
+	uint64_t came;           /* frames */
+	struct p3_sipkey secret; /* of the keys of regions */
+	uint64_t nkeys;
+	struct p3_far_region *regions[P3_RECORD_BUCKETS];
+	_Alignas(64) char stage[P3_RECORD_STAGE];
+};
+
+/* The events of one poll. */
+struct p3_record_batch {
+	struct p3_far_event *out;
+	uint32_t n, most;
+};
+
+void p3_records_open(struct p3_record_pool *pool);
+void p3_records_begin(struct p3_records *c, uint32_t node, int fd);
+/* Give back all that a connection holds. */
+void p3_records_end(struct p3_record_pool *pool, struct p3_records *c);
+
+/* Report what is over, while there is room. */
+void p3_records_report(struct p3_record_pool *pool, struct p3_record_batch *b);
+void p3_records_post(struct p3_record_pool *pool, struct p3_far_buffer *b);
+
+/* Take a frame, or a read; false: there are too many. */
+void p3_records_put(struct p3_records *c, struct p3_far_buffer *b, uint32_t len);
+bool p3_records_ask(struct p3_records *c, struct p3_far_read *r);
+/* Return true if something is to be sent. */
+static inline bool p3_records_wait(const struct p3_records *c)
+{
+	return c->first || c->nasks;
+}
+/* Send what there is room for.  Return 0, or -errno: the connection is broken. */
+int p3_records_send(struct p3_record_pool *pool, struct p3_records *c);
+
+/* Receive.  Return 0, -EAGAIN if nothing has come, or another -errno: the connection is
+ * broken. */
+int p3_records_receive(
+	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b);
+/* Take what the stage still has, of pool->from.  Return 0 or -errno, as above. */
+int p3_records_go_on(struct p3_record_pool *pool, struct p3_record_batch *b);
+
+/* These are functions of struct p3_endpoint_ops. */
+void p3_records_offer(struct p3_record_pool *pool, const void *bytes, uint64_t len,
+	struct p3_far_region *out);
+void p3_records_recall(struct p3_record_pool *pool, struct p3_far_region *r);
+
+#endif
