@@ -40,8 +40,8 @@ static const char *make_mark(void)
 	return mark;
 }
 
-/* Return 0, or -1 with the reason in errno.  /proc/kallsyms is empty then: libfabric looks
- * through it twice in each process, for something that no test needs. */
+/* Return 0, or -1 with the reason in errno.  /proc/kallsyms is empty then: libfabric
+ * looks through it twice in each process, for something that no test needs. */
 static int own_shm(void)
 {
 	char path[64];
