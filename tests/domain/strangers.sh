@@ -111,14 +111,21 @@ patiently has_as_before || fail "$(fds) descriptors after silent ones, $had befo
 end silent
 [ "$last" = 40 ] || fail "$last of 40 silent ones are hung up"
 
-# Always more than there is room for: each makes room for the next.
+# Always more than there is room for: each makes room for the next, and the only one of
+# another process, which is the oldest, is not hung up for them.
+start alone "$stranger" silent 0 1
+patiently has_all 1 || fail "the single one was not let in: $(fds)"
 start insists "$stranger" insists 0 400
 for i in 1 2 3; do
 	others_come "400 that insist, $i"
 done
-says "takes the last connection"
+patiently grep -q "process ${pid[insists]} takes the last connection" "$dir/err.member" ||
+	fail "no line about those that insist"
 end insists
 [ "$last" -gt 300 ] || fail "$last were hung up"
+grep "process ${pid[alone]} takes" "$dir/err.member" && fail "the single one is hung up for others"
+end alone
+lines=$(grep -c 'p3\[' "$dir/err.member") # its time may be over meanwhile
 others_come "after them"
 patiently has_as_before || fail "$(fds) descriptors, $had before"
 
