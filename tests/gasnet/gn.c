@@ -106,12 +106,12 @@ void gn_skip(const char *reason)
 
 /* ---- waits ---- */
 
-/* Leave the CPU to others.  A thread that sleeps runs as soon as its time is over; one that
- * yields comes behind all programs that compute. */
+/* A thread that sleeps runs as soon as its time is over; one that yields comes behind all
+ * programs that compute. */
 static void gn_pause(void)
 {
 	const struct timespec nap = {.tv_nsec = 10000};
-	(void)nanosleep(&nap, NULL);
+	(void)nanosleep(&nap, NULL); /* pause: between two looks for a state */
 }
 
 void gn_serve(const char *file, int line, struct patience *p, const char *cond)
