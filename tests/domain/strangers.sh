@@ -140,6 +140,19 @@ end poor
 [ "$last" = acked ] || fail "after want of descriptors a put is '$last'"
 end member
 
+# A newcomer calls a member again that hangs up, but not one that has yet to answer.
+was_called() { # number of times
+	[ "$(grep -c called "$dir/out.rude")" -ge "$1" ]
+}
+start mute "$stranger" mute
+start rude "$stranger" rude
+start late "$meet" member 4000
+patiently was_called 5 || fail "the member that hangs up is not called again"
+end late
+end rude
+end mute
+[ "$last" = 1 ] || fail "the member that says nothing is called $last times"
+
 # A member of another version meets no other.
 start other "$stranger" member
 said=$("$meet" member 4000 2>&1 </dev/null) && fail "version: is not refused"
