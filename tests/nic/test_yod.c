@@ -62,6 +62,7 @@ static void welcome(struct yod *y, uint32_t size)
 		P3_JOB_WELCOME);
 	y->join = hear(y, P3_JOB_JOIN);
 	y->join.os_pid = (uint32_t)getpid();
+	y->join.uid = geteuid();
 	say(y, y->join, P3_JOB_BORN);
 	say(y, y->join, P3_JOB_JOINED);
 }
