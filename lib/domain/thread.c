@@ -40,11 +40,30 @@ static void close_silent(struct p3_meeting *m, struct p3_meet_conn *c, const cha
 	p3_meet_hang_up(m, c);
 }
 
+/* Return the process that may have more than half of the silent connections: the majority
+ * vote of Boyer and Moore. */
+static uint32_t silent_crowd(const struct p3_meeting *m)
+{
+	uint32_t pid = 0, lead = 0;
+	for (uint32_t i = 0; i < m->nconn; i++) {
+		if (!is_silent(&m->conn[i]))
+			continue;
+		if (!lead)
+			pid = m->conn[i].os_pid;
+		lead += m->conn[i].os_pid == pid ? 1 : (uint32_t)-1;
+	}
+	return pid;
+}
+
+/* Return the silent connection to close for want of room: one of the process that has
+ * most of them, and so not that of a newcomer that is about to introduce itself; NULL:
+ * there is none.  The oldest, since it had the most time. */
 static struct p3_meet_conn *oldest_silent(struct p3_meeting *m)
 {
 	struct p3_meet_conn *oldest = NULL;
+	uint32_t crowd = silent_crowd(m);
 	for (uint32_t i = 0; i < m->nconn; i++)
-		if (is_silent(&m->conn[i]) &&
+		if (is_silent(&m->conn[i]) && m->conn[i].os_pid == crowd &&
 			(!oldest || m->conn[i].since_ns < oldest->since_ns))
 			oldest = &m->conn[i];
 	return oldest;

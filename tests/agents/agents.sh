@@ -530,7 +530,7 @@ case_early_signals() {
 	start_late true
 	send_signals WINCH CONT TSTP CONT
 	answer_late
-	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	same "status and stderr" "0 " "$status $(err_but_waits)"
 	for sig in INT TERM; do
 		start_late true
 		send_signals $sig
@@ -552,7 +552,7 @@ case_early_question() {
 	"$(dirname "$yod")/ptlstat" --hosts "$pid" >"$dir/shown" 2>&1
 	answer_late
 	same "hosts without a report" 2 "$(grep -c 'no report' "$dir/shown")"
-	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	same "status and stderr" "0 " "$status $(err_but_waits)"
 }
 
 is_in_state() { # state, pid
@@ -655,7 +655,7 @@ case_sticky_shell() {
 	chmod +x "$dir/rsh"
 	start --rsh "$dir/rsh" --hosts a,b -sz 2 true
 	ends
-	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	same "status and stderr" "0 " "$status $(err_but_waits)"
 	nothing_left
 	# Its agent is killed, and the others go on and end.
 	start --rsh "$dir/rsh" --hosts a,b -sz 2 --keep-going sh -c \
@@ -736,7 +736,7 @@ case_trace_room() {
 	# shellcheck disable=SC2086
 	run --rsh "$dir/rsh" --hosts 127.0.0.1,localhost -sz 6 --trace "$dir/job.trace" $AGENTS_PROGRAM
 	unset PTL3_FABRIC_NET PTL3_HUGEPAGES
-	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	same "status and stderr" "0 " "$status $(err_but_waits)"
 	local host sent most
 	for host in 127.0.0.1 localhost; do
 		read -r sent most <"$dir/traced.$host"

@@ -16,7 +16,7 @@ export PTL3_RSH=$AGENT PTL3_HUGEPAGES=off
 
 case_program() {
 	run --hosts "$list" -sz 6 "${program[@]}"
-	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	same "status and stderr" "0 " "$status $(err_but_waits)"
 	run --hosts "$first,$second,$third" -sz 3 "${program[@]}"
 	same "a node on each host" "0 " "$status $(cat "$dir/err")"
 	run --hosts "$third" -sz 4 "${program[@]}"

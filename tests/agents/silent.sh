@@ -147,7 +147,7 @@ case_short_stops() {
 	# shellcheck disable=SC2086
 	kill -CONT $who
 	ends
-	same "status and stderr" "0 " "$status $(cat "$dir/err")"
+	same "status and stderr" "0 " "$status $(err_but_waits)"
 }
 
 case_never() {

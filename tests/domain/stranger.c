@@ -12,10 +12,13 @@
  *	stranger early SLOT		begins with another packet
  *	stranger noise SLOT		begins with no packet
  *	stranger member			is a member of the next version
+ *	stranger mute			is a member that answers no call
+ *	stranger rude			is a member that hangs up each call
  *
  * Those with N print "there" when they have them, and how many were hung up at the end
  * of their standard input; the next four print "gone" when they are hung up, or "kept"
- * after 5 s; the last one prints "there", and lives until the end of its input.
+ * after 5 s; the members print "there", and live until the end of their input.  rude
+ * prints "called" for each call; mute prints at the end how many calls have come.
  */
 #include "../support/patience.h"
 #include "shm/domain.h"
@@ -159,16 +162,33 @@ static void answer(int listen)
 		fail("an answer");
 }
 
-static void be_member(void)
+static void hang_up(int listen)
+{
+	close(accept4(listen, NULL, NULL, SOCK_CLOEXEC));
+	puts("called");
+}
+
+static void count_calls(int listen)
+{
+	int n = 0;
+	for (struct pollfd p = {.fd = listen, .events = POLLIN}; poll(&p, 1, 0) > 0; n++)
+		(void)accept4(listen, NULL, NULL, SOCK_CLOEXEC);
+	printf("%d\n", n);
+}
+
+static void be_member(const char *how)
 {
 	int listen;
+	bool mute = strcmp(how, "mute") == 0;
 	if (p3_domain_take_slot(&here, 64, &listen))
 		fail("a slot");
 	puts("there");
-	struct pollfd p[2] = {
-		{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = listen, .events = POLLIN}};
+	struct pollfd p[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+		{.fd = listen, .events = mute ? 0 : POLLIN}};
 	while (poll(p, 2, -1) > 0 && !p[0].revents)
-		answer(listen);
+		(strcmp(how, "rude") == 0 ? hang_up : answer)(listen);
+	if (mute)
+		count_calls(listen);
 }
 
 int main(int argc, char **argv)
@@ -182,8 +202,9 @@ int main(int argc, char **argv)
 	enter();
 	if (n > MOST)
 		return 2;
-	if (strcmp(how, "member") == 0)
-		be_member();
+	if (strcmp(how, "member") == 0 || strcmp(how, "mute") == 0 ||
+		strcmp(how, "rude") == 0)
+		be_member(how);
 	else if (n)
 		hold(slot, n, strcmp(how, "insists") == 0);
 	else

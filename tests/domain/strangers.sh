@@ -111,14 +111,21 @@ patiently has_as_before || fail "$(fds) descriptors after silent ones, $had befo
 end silent
 [ "$last" = 40 ] || fail "$last of 40 silent ones are hung up"
 
-# Always more than there is room for: each makes room for the next.
+# Always more than there is room for: each makes room for the next, and the only one of
+# another process, which is the oldest, is not hung up for them.
+start alone "$stranger" silent 0 1
+patiently has_all 1 || fail "the single one was not let in: $(fds)"
 start insists "$stranger" insists 0 400
 for i in 1 2 3; do
 	others_come "400 that insist, $i"
 done
-says "takes the last connection"
+patiently grep -q "process ${pid[insists]} takes the last connection" "$dir/err.member" ||
+	fail "no line about those that insist"
 end insists
 [ "$last" -gt 300 ] || fail "$last were hung up"
+grep "process ${pid[alone]} takes" "$dir/err.member" && fail "the single one is hung up for others"
+end alone
+lines=$(grep -c 'p3\[' "$dir/err.member") # its time may be over meanwhile
 others_come "after them"
 patiently has_as_before || fail "$(fds) descriptors, $had before"
 
@@ -132,6 +139,19 @@ patiently grep -q acked "$dir/out.poor"
 end poor
 [ "$last" = acked ] || fail "after want of descriptors a put is '$last'"
 end member
+
+# A newcomer calls a member again that hangs up, but not one that has yet to answer.
+was_called() { # number of times
+	[ "$(grep -c called "$dir/out.rude")" -ge "$1" ]
+}
+start mute "$stranger" mute
+start rude "$stranger" rude
+start late "$meet" member 4000
+patiently was_called 5 || fail "the member that hangs up is not called again"
+end late
+end rude
+end mute
+[ "$last" = 1 ] || fail "the member that says nothing is called $last times"
 
 # A member of another version meets no other.
 start other "$stranger" member

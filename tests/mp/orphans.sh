@@ -113,7 +113,7 @@ names_the_deaf() { # kind, death, file
 }
 
 verdict() { # kind, death; those left in $dir/left
-	local cell=$dir/$1.$2 why= lines slow='SIGTERM has not ended ranks'
+	local cell=$dir/$1.$2 why= lines slow='SIGTERM has not ended rank'
 	grep -q "^$1\.$2\.\$" "$dir/left" && why=left,
 	[ "$(cat "$cell.status" 2>/dev/null)" = "$(status_of "$2")" ] ||
 		why=${why}status:$(cat "$cell.status" 2>/dev/null || echo none),

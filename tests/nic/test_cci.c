@@ -9,6 +9,12 @@
 #include "lib/cci/handle.h"
 #include "lib/node/node.h"
 #include "nic/cci/call.h"
+#include "nic/cci/event.h"
+#include "nic/cci/lose.h"
+#include "nic/cci/show.h"
+#include "nic/obj/region.h"
+#include "nic/run/pass.h"
+#include "support/hold.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -195,6 +201,19 @@ static void set_number(const void *handle, cci_opt_name_t name, uint32_t value)
 	CHECK_EQ(is, value);
 }
 
+#define NOW 1000u
+
+/* Show the endpoint to tools as at time NOW, for the first time. */
+static void show_anew(struct p3_nic *n, void *since_out)
+{
+	struct p3_cci_line *line =
+		(void *)((char *)n->published.base + n->layout.cci_off);
+	p3_set(&line->number, 0);
+	p3_set(&line->full_since, 0);
+	p3_cci_show(n, NOW);
+	*(uint64_t *)since_out = p3_get(&line->full_since);
+}
+
 /* Hold FEW messages, return them, and take the others. */
 static void receive_late(cci_endpoint_t *ep)
 {
@@ -203,6 +222,9 @@ static void receive_late(cci_endpoint_t *ep)
 		held[i] = next(ep, CCI_EVENT_RECV);
 	for (unsigned i = 0; i < 1000; i++)
 		CHECK_EQ(p3_cci_get_event(ep, &e), CCI_ENOBUFS);
+	uint64_t since = 0;
+	CHECK(p3_cci_call(nic(), show_anew, &since));
+	CHECK_EQ(since, NOW);
 	for (uint32_t i = 0; i < MANY; i++) {
 		e = i < FEW ? held[i] : next(ep, CCI_EVENT_RECV);
 		CHECK_EQ(e->recv.len, 8);
@@ -398,12 +420,14 @@ NODES_CASE(a_closed_connection_and_a_dead_peer_end_sends, 2)
 }
 
 #define READS 6u
+#define PART  100000u
 #define LONG  (UINT64_C(32) << 20) /* bytes: a peer can die before they are read */
 
 static void offer_memory(cci_endpoint_t *ep, cci_connection_t *conn, unsigned char *at)
 {
 	cci_rma_handle_t *h;
-	CHECK_EQ(p3_cci_rma_register(ep, at, LONG, CCI_FLAG_READ, &h), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_rma_register(ep, at, LONG, CCI_FLAG_READ | CCI_FLAG_WRITE, &h),
+		CCI_SUCCESS);
 	CHECK_EQ(send_one(conn, h, sizeof *h, 0), CCI_SUCCESS);
 	give(next(ep, CCI_EVENT_SEND));
 }
@@ -413,14 +437,14 @@ static struct p3_cci_rma read_of_offer(cci_endpoint_t *ep, unsigned char *at)
 	cci_rma_handle_t *h;
 	cci_event_t *e = next(ep, CCI_EVENT_RECV);
 	CHECK_EQ(p3_cci_rma_register(ep, at, LONG, 0, &h), CCI_SUCCESS);
-	struct p3_cci_rma r = {.local = *h, .flags = CCI_FLAG_READ, .data_len = 100000};
+	struct p3_cci_rma r = {.local = *h, .flags = CCI_FLAG_READ, .data_len = PART};
 	memcpy(&r.remote, e->recv.ptr, sizeof r.remote);
 	give(e);
 	return r;
 }
 
 /* Connect the nodes.  Return node 1's read of the memory that node 0 offers. */
-static struct p3_cci_rma meet_for_reads(
+static struct p3_cci_rma meet_for_rma(
 	unsigned rank, cci_endpoint_t *ep, unsigned char *at, cci_connection_t **conn_out)
 {
 	sync_nodes();
@@ -468,7 +492,7 @@ NODES_CASE(a_peer_dies_while_several_reads_move, 2)
 	unsigned char *at = node_alloc(LONG);
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	cci_connection_t *conn;
-	struct p3_cci_rma r = meet_for_reads(rank, ep, at, &conn);
+	struct p3_cci_rma r = meet_for_rma(rank, ep, at, &conn);
 	if (rank == 1)
 		begin_reads(ep, conn, &r);
 	sync_nodes();
@@ -478,6 +502,52 @@ NODES_CASE(a_peer_dies_while_several_reads_move, 2)
 		read_until_death(ep, conn, &r);
 	if (rank == 1)
 		p3_cci_endpoint_destroy(ep);
+}
+
+/* ---- an exchange beside RMA ---- */
+
+/* Do as if an exchange of these bytes waited for a transfer. */
+static void begin_exchange(struct p3_nic *n, void *at)
+{
+	const struct p3_region r = {.start = at, .size = LONG};
+	n->swapper = &n->peer[0];
+	n->swapper_until = UINT64_MAX;
+	n->swapper_wants = p3_region_bounds(&r, 0, LONG);
+	p3_odd_set(n, P3_ODD_SWAPPER);
+}
+
+/* Look at the request that lies in the lane, and then end the exchange. */
+static void end_exchange(struct p3_nic *n, void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < 8; i++)
+		(void)p3_pass_run(n);
+	n->swapper = NULL;
+}
+
+/* A WRITE does not begin to move before an exchange of its bytes that waits. */
+NODES_CASE(a_write_waits_for_an_exchange_and_is_done, 2)
+{
+	UNUSED_ARGS;
+	unsigned char *at = node_alloc(LONG);
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	cci_connection_t *conn;
+	struct p3_cci_rma r = meet_for_rma(rank, ep, at, &conn);
+	if (rank == 0)
+		CHECK(p3_cci_call(nic(), begin_exchange, at));
+	sync_nodes();
+	fill_pattern(at, rank ? PART : 0, 1);
+	r.flags = CCI_FLAG_WRITE;
+	if (rank == 1)
+		CHECK_EQ(p3_cci_rma(conn, &r), CCI_SUCCESS);
+	sync_nodes();
+	if (rank == 0)
+		CHECK(p3_cci_call(nic(), end_exchange, NULL));
+	if (rank == 1)
+		give(next(ep, CCI_EVENT_SEND));
+	sync_nodes();
+	CHECK_PATTERN(at, 0, PART, 1);
+	p3_cci_endpoint_destroy(ep);
 }
 
 /* ---- time-outs of RMA ---- */
@@ -573,6 +643,56 @@ NODES_CASE(time_without_progress_ends_an_rma, 2)
 	p3_cci_endpoint_destroy(ep);
 }
 
+/* ---- what lies behind others ---- */
+
+enum { PT = 3 };
+
+/* Take the message that lies in the lane by one look.  The NIC thread may have taken the
+ * lease before. */
+static void find_at_once(cci_endpoint_t *ep)
+{
+	cci_event_t *e;
+	uint64_t before = p3_nic_counter(nic(), P3_C_LEASE_NIC);
+	p3_lease_leave(nic());
+	int rc = p3_cci_get_event(ep, &e);
+	if (rc == CCI_EAGAIN && p3_nic_counter(nic(), P3_C_LEASE_NIC) != before) {
+		give(next(ep, CCI_EVENT_RECV));
+		return;
+	}
+	CHECK_EQ(rc, CCI_SUCCESS);
+	CHECK_EQ(e->type, CCI_EVENT_RECV);
+	give(e);
+}
+
+/* Puts, which bring the endpoint no event, lie before a message. */
+NODES_CASE(a_look_finds_a_message_behind_others, 2)
+{
+	UNUSED_ARGS;
+	if (nic()->conf.mode == P3_MODE_DEDICATED || nic()->nwires)
+		return;
+	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
+	post_md(ni, PT, 0, md_of(NULL, 0, MD_ANY, PTL_EQ_NONE));
+	ptl_handle_md_t md = bind_md(ni, md_of(NULL, 0, 0, PTL_EQ_NONE));
+	sync_nodes();
+	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
+					   : connected(ep, 0, CCI_CONN_ATTR_UU, NULL, 0);
+	for (unsigned i = 0; i < 16; i++) {
+		if (rank == 0)
+			nic_hold(nic());
+		sync_nodes();
+		for (unsigned k = 0; k < 1 + i % 4 && rank == 1; k++)
+			CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NOACK_REQ));
+		if (rank == 1)
+			CHECK_EQ(send_one(conn, &i, sizeof i, CCI_FLAG_SILENT),
+				CCI_SUCCESS);
+		sync_nodes();
+		if (rank == 0)
+			find_at_once(ep);
+		sync_nodes();
+	}
+	p3_cci_endpoint_destroy(ep);
+}
+
 /* ---- a handler that takes events ---- */
 
 static struct {
@@ -657,7 +777,7 @@ NODES_CASE(a_request_before_the_answer_accepts, 2)
 	unsigned char *at = node_alloc(LONG);
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	cci_connection_t *conn;
-	struct p3_cci_rma r = meet_for_reads(rank, ep, at, &conn);
+	struct p3_cci_rma r = meet_for_rma(rank, ep, at, &conn);
 	for (unsigned step = 0; step < 4; step++) {
 		if (rank == 0)
 			wait_for_answer_again(conn);
@@ -729,6 +849,35 @@ NODES_CASE(sleepers_do_not_wait_for_ticks, 2)
 	close(fd);
 }
 
+/* ---- an endpoint that ends with news for its OS handle ---- */
+
+struct ends {
+	struct p3_cci_endpoint *ep[2];
+	bool forgotten; /* the first endpoint is not in the list of those with news */
+};
+
+static void end_first(struct p3_nic *n, void *arg)
+{
+	struct ends *e = arg;
+	p3_cci_event_dirty(n, e->ep[0]);
+	p3_cci_event_dirty(n, e->ep[1]);
+	p3_cci_lose_endpoint(n, e->ep[0]);
+	e->forgotten = n->cci.dirty == e->ep[1] && !e->ep[1]->next;
+}
+
+/* Two endpoints get events while a thread has the lease, and another thread has asked for
+ * the end of one of them. */
+NODES_CASE(the_news_of_a_destroyed_endpoint_are_forgotten, 1)
+{
+	UNUSED_ARGS;
+	struct ends e;
+	for (unsigned i = 0; i < 2; i++)
+		e.ep[i] = (struct p3_cci_endpoint *)(uintptr_t)open_at(0);
+	CHECK(p3_cci_call(nic(), end_first, &e));
+	CHECK(e.forgotten);
+	p3_cci_endpoint_destroy(&e.ep[1]->pub);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -739,10 +888,13 @@ int main(void)
 		cmocka_unit_test(remote_memory_is_written_and_read),
 		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
 		cmocka_unit_test(a_peer_dies_while_several_reads_move),
+		cmocka_unit_test(a_write_waits_for_an_exchange_and_is_done),
 		cmocka_unit_test(time_without_progress_ends_an_rma),
+		cmocka_unit_test(a_look_finds_a_message_behind_others),
 		cmocka_unit_test(a_handler_finds_its_own_thread_revoking),
 		cmocka_unit_test(a_request_before_the_answer_accepts),
 		cmocka_unit_test(sleepers_do_not_wait_for_ticks),
+		cmocka_unit_test(the_news_of_a_destroyed_endpoint_are_forgotten),
 	};
 	return RUN_CASES(cases);
 }

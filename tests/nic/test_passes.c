@@ -5,6 +5,7 @@
  * lease and makes no pass.
  */
 #include "nic/run/lease.h"
+#include "nic/run/looks.h"
 #include "nic/run/pass.h"
 #include "nic/run/wait.h"
 #include "nic/xfer/slices.h"
@@ -311,6 +312,39 @@ NODES_CASE(a_lone_message_is_read_at_once_unless_others_have_waited, 2)
 	sync_nodes();
 }
 
+/* In one hold of the lease, write to some peers that sleep: on these words instead of
+ * their own. */
+static void write_to_sleepers(p3_a32 *word, unsigned peers)
+{
+	p3_a32 *own[NODES_MAX];
+	stand_still();
+	for (unsigned i = 0; i < peers; i++) {
+		struct p3_peer *p = &nic()->peer[1 + i];
+		own[i] = p->asleep;
+		p->asleep = &word[i];
+		p3_set(&word[i], P3_ASLEEP_NIC);
+		p3_looks_add(nic(), p);
+	}
+	p3_lease_leave(nic());
+	stand_still();
+	for (unsigned i = 0; i < peers; i++)
+		nic()->peer[1 + i].asleep = own[i];
+	p3_lease_leave(nic());
+}
+
+NODES_CASE(the_end_of_a_hold_wakes_all_its_peers, 4)
+{
+	static p3_a32 word[NODES_MAX];
+	(void)arg, (void)ni;
+	sync_nodes();
+	for (unsigned peers = 1; peers < size && rank == 0; peers++) {
+		write_to_sleepers(word, peers);
+		for (unsigned i = 0; i < peers; i++)
+			CHECK_EQ(p3_get(&word[i]), P3_AWAKE);
+	}
+	sync_nodes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -321,6 +355,7 @@ int main(void)
 		cmocka_unit_test(a_short_put_comes_between_two_slices),
 		cmocka_unit_test(
 			a_lone_message_is_read_at_once_unless_others_have_waited),
+		cmocka_unit_test(the_end_of_a_hold_wakes_all_its_peers),
 	};
 	return RUN_CASES(cases);
 }

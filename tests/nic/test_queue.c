@@ -426,6 +426,31 @@ static void wait_for_messages(ptl_handle_ni_t ni, uint64_t n)
 	}
 }
 
+/* The list may lie in a larger array of queues that have events, too. */
+NODES_CASE(poll_takes_no_event_of_a_queue_behind_its_list, 1)
+{
+	UNUSED_ARGS;
+	enum { LIST = 2 };
+	ptl_handle_eq_t eq[LIST + 1];
+	unsigned char *buf = node_alloc(64);
+	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
+	ptl_event_t ev;
+	int which;
+	for (unsigned i = 0; i <= LIST; i++) {
+		eq[i] = eq_new(ni, 8);
+		post_md(ni, PT, i,
+			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[i]));
+	}
+	for (unsigned i = 1; i <= 16; i++) {
+		CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
+		CHECK_OK(put_to(ni, md, 0, PT, LIST, PTL_NO_ACK_REQ));
+		wait_for_messages(ni, (uint64_t)2 * i);
+		CHECK_OK(PtlEQPoll(eq, LIST, PTL_TIME_FOREVER, &ev, &which));
+		CHECK_EQ(which, 0);
+		expect(eq[LIST], PTL_EVENT_PUT_END);
+	}
+}
+
 /* Return the KiB of shared memory that this process has touched, of any page size. */
 static uint64_t shared_kib(void)
 {
@@ -774,6 +799,7 @@ int main(void)
 		cmocka_unit_test(each_event_goes_to_one_of_two_readers),
 		cmocka_unit_test(each_event_goes_to_one_of_three_readers),
 		cmocka_unit_test(poll_finds_the_queue_with_the_event),
+		cmocka_unit_test(poll_takes_no_event_of_a_queue_behind_its_list),
 		cmocka_unit_test(poll_does_not_starve_a_queue),
 		cmocka_unit_test(polls_of_other_queues_starve_no_queue),
 		cmocka_unit_test(memory_of_large_queues_is_given_back),

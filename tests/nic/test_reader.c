@@ -428,6 +428,16 @@ static void read_first(struct p3_nic *n)
 	p3_lease_leave(n);
 }
 
+/* Return true if the pull knows that it gets no bytes: exchanges do not wait for it then
+ * (nic/xfer/swap.c). */
+static bool is_stalled(struct p3_nic *n)
+{
+	nic_hold(n);
+	bool is = p3_item(n->pulls.next, struct p3_pull, link)->moved_ns != 0;
+	p3_lease_leave(n);
+	return is;
+}
+
 /* Make passes until the target's pull gets no more bytes, since the source has stopped.
  * Return the number of bytes that have come. */
 static size_t read_what_comes(void)
@@ -445,6 +455,7 @@ static size_t read_what_comes(void)
 		sleep_ms(1);
 	}
 	CHECK(at < HUGE);
+	CHECK(is_stalled(n));
 	return at;
 }
 

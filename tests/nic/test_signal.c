@@ -3,7 +3,11 @@
  * Calls from a signal handler that interrupts the same thread anywhere, also in the
  * middle of the library: none waits, and accepted calls are carried out.
  */
+#include "nic/host/call.h"
 #include "cases.h"
+
+#include "lib/node/node.h"
+#include "support/hold.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -215,6 +219,32 @@ NODES_CASE(handlers_may_interrupt_one_of_two_readers, 1)
 	under_thunder(ni, read_with_another);
 }
 
+/* Put as from a handler that has interrupted a call, until all slots for such puts are
+ * taken and more were refused.  Return the number of accepted puts. */
+static unsigned put_inside(ptl_handle_ni_t ni, ptl_handle_md_t md)
+{
+	struct p3_nic *n = p3_nic(p3_node());
+	unsigned accepted = 0;
+	nic_hold(n); /* no other thread frees a slot meanwhile */
+	p3_call_begin();
+	for (unsigned i = 0; i < P3_MBX_SLOTS; i++) {
+		int rc = put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ);
+		CHECK(rc == PTL_OK || rc == PTL_NO_SPACE);
+		accepted += rc == PTL_OK;
+	}
+	p3_lease_leave(n);
+	p3_call_end(n);
+	return accepted;
+}
+
+NODES_CASE(refused_calls_take_no_slot_from_later_ones, 1)
+{
+	UNUSED_ARGS;
+	ptl_handle_md_t md = bind_md(ni, md_of(NULL, 0, 0, PTL_EQ_NONE));
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_EQ(put_inside(ni, md), P3_MBX_SLOTS / 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -222,6 +252,7 @@ int main(void)
 		cmocka_unit_test(handlers_may_interrupt_a_peek),
 		cmocka_unit_test(handlers_may_interrupt_a_reader),
 		cmocka_unit_test(handlers_may_interrupt_one_of_two_readers),
+		cmocka_unit_test(refused_calls_take_no_slot_from_later_ones),
 	};
 	return RUN_CASES(tests);
 }

@@ -3,6 +3,7 @@
  * Exchanges beside long transfers, and the state after the calls around them: nothing
  * waits for ever, nothing is owed or counted wrongly, nothing of a freed queue is read.
  */
+#include "nic/xfer/edge.h"
 #include "cases.h"
 
 enum { PT_X = 4, PT_Y = 5, LONG = 1 << 20, MANY = 200 };
@@ -109,6 +110,28 @@ NODES_CASE(put_never_carries_half_an_exchange, 2)
 			CHECK_EQ(b.y[where + k], b.y[where]);
 		sync_nodes();
 	}
+}
+
+/* A pull that has read the first 32 bytes and the last 32, and knows what lay there:
+ * exchanges reach into what it has read, up to the first and to the last byte, unless an
+ * earlier exchange behind the pull has changed that byte. */
+static void exchange_reaches_the_ends_of_a_transfer(void **state)
+{
+	enum { READ = 32 };
+	(void)state;
+	struct p3_pull pull = {.length = LONG,
+		.done = READ,
+		.end = LONG - READ,
+		.kept_end = LONG,
+		.front = {.at = READ, .known = READ},
+		.back = {.at = LONG - READ, .known = LONG - READ}};
+	const struct p3_range first = {0, READ + 1}, last = {LONG - READ - 1, LONG};
+	assert_false(p3_xfer_has_no_side(&pull, first));
+	assert_false(p3_xfer_has_no_side(&pull, last));
+	pull.kept = 1;
+	pull.kept_end = LONG - 1;
+	assert_true(p3_xfer_has_no_side(&pull, first));
+	assert_true(p3_xfer_has_no_side(&pull, last));
 }
 
 /* ---- queues ---- */
@@ -222,6 +245,7 @@ int main(void)
 		cmocka_unit_test(exchanges_and_puts_go_round_three),
 		cmocka_unit_test(long_puts_cross_without_being_late),
 		cmocka_unit_test(put_never_carries_half_an_exchange),
+		cmocka_unit_test(exchange_reaches_the_ends_of_a_transfer),
 		cmocka_unit_test(reader_of_a_freed_queue_takes_nobodys_event),
 		cmocka_unit_test(rings_of_a_closed_interface_come_back),
 		cmocka_unit_test(start_to_come_is_owed),

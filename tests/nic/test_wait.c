@@ -475,6 +475,65 @@ NODES_CASE(a_message_wakes_the_threads_that_it_concerns, 2)
 	sync_nodes();
 }
 
+/* ---- a target that stands still ---- */
+
+enum { NAPS = 100 };
+
+static p3_a32 stands, goes_on;
+
+static void wait_for_ack(void *arg)
+{
+	struct silent *s = arg;
+	ptl_event_t ev;
+	p3_set(&s->tid, (uint32_t)gettid());
+	CHECK_OK(PtlEQWait(s->eq, &ev));
+	CHECK_EQ(ev.type, PTL_EVENT_ACK);
+}
+
+/* Wait until the thread has slept and looked again a number of times. */
+static void await_naps(const struct silent *s)
+{
+	struct patience p = patience_begin();
+	while (!p3_get(&s->tid))
+		sleep_ms(1);
+	unsigned long before = switches_of(p3_get(&s->tid));
+	while (switches_of(p3_get(&s->tid)) < before + NAPS) {
+		CHECK(!patience_is_over(&p));
+		sleep_ms(1);
+	}
+}
+
+/* While its message is not taken, a thread that waits for the answer looks again after
+ * each nap, and the naps stay short: the target may need a kick. */
+NODES_CASE(naps_stay_short_while_a_message_is_not_taken, 2)
+{
+	UNUSED_ARGS;
+	if (is_dedicated() || nic()->nwires)
+		return;
+	struct silent s = {.eq = eq_new(ni, 8)};
+	post_md(ni, PT, 0, md_of(NULL, 0, MD_ANY | MD_QUIET, PTL_EQ_NONE));
+	p3_set(&stands, 0);
+	p3_set(&goes_on, 0);
+	sync_nodes();
+	if (rank == 1) {
+		nic_hold(nic());
+		p3_set(&stands, 1);
+		while (!p3_get(&goes_on))
+			sleep_ms(1);
+		p3_lease_leave(nic());
+	} else {
+		while (!p3_get(&stands))
+			sleep_ms(1);
+		CHECK_OK(put_to(ni, bind_md(ni, md_of(NULL, 0, MD_QUIET, s.eq)), 1, PT, 0,
+			PTL_ACK_REQ));
+		struct side *side = side_start(wait_for_ack, &s);
+		await_naps(&s);
+		p3_set(&goes_on, 1);
+		side_join(side);
+	}
+	sync_nodes();
+}
+
 /* ---- threads that wait for an event of another thread's put ---- */
 
 /* Count a thread that sleeps for events of this queue, and that nothing wakes. */
@@ -577,6 +636,7 @@ int main(void)
 		cmocka_unit_test(short_waits_sleep),
 		cmocka_unit_test(waits_sleep_at_once_beside_programs_that_compute),
 		cmocka_unit_test(a_message_wakes_the_threads_that_it_concerns),
+		cmocka_unit_test(naps_stay_short_while_a_message_is_not_taken),
 		cmocka_unit_test(a_put_wakes_the_threads_that_wait_for_its_end),
 	};
 	return RUN_CASES(cases);

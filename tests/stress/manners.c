@@ -588,7 +588,12 @@ static void far(void)
 
 /* ---- locked ---- */
 
-enum { MORE_KIB = 96 << 10, MORE_LOCKED_KIB = 512 << 10, LOCK_MOST = 1 << 30 };
+enum {
+	MORE_KIB = 96 << 10,
+	MORE_LOCKED_KIB = 512 << 10,
+	LOCK_LEAST = 128 << 20, /* of a user with a limit */
+	LOCK_MOST = 1 << 30
+};
 
 static unsigned long status_kib(const char *key)
 {
@@ -609,6 +614,11 @@ static void lock_all(void)
 {
 	struct rlimit most;
 	mp_check(getrlimit(RLIMIT_MEMLOCK, &most) == 0, "getrlimit");
+	if (geteuid() != 0 && most.rlim_cur < LOCK_LEAST) {
+		printf("# skipped: ulimit -l is %llu bytes; expected %u or more\n",
+			(unsigned long long)most.rlim_cur, LOCK_LEAST);
+		exit(77);
+	}
 	if (most.rlim_cur > LOCK_MOST)
 		most.rlim_cur = LOCK_MOST;
 	mp_check(setrlimit(RLIMIT_MEMLOCK, &most) == 0, "setrlimit");

@@ -11,6 +11,7 @@ success, and each offending call otherwise.  The object files must hold machine 
 (any build but one with link-time optimization only).
 """
 import argparse
+import bisect
 import collections
 import pathlib
 import re
@@ -18,9 +19,11 @@ import subprocess
 import sys
 
 # Relocations of calls and jumps: x86-64, and 64-bit Arm.
-CALL = re.compile(r"R_(?:X86_64_PLT32|AARCH64_CALL26|AARCH64_JUMP26)\s+([\w.]+)")
+CALL = re.compile(
+    r"(?P<at>[0-9a-f]+) R_(?:X86_64_PLT32|AARCH64_CALL26|AARCH64_JUMP26)\s+(?P<name>[\w.]+)")
+SYMBOL = re.compile(r"(?P<at>[0-9a-f]+) (?P<binding>..)....F (?P<section>\S+)\t[0-9a-f]+ +"
+                    r"(?:\.hidden )?(?P<name>[\w.]+)$")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FUNCTION = re.compile(r"^[0-9a-f]+ <([\w.]+)>:$")
 
 
 def objects(build, folder):
@@ -36,35 +39,34 @@ def objects(build, folder):
     return found
 
 
-def symbols(path):
-    """Return the functions that an object file defines for others."""
-    out = subprocess.run(["nm", "-g", "--defined-only", path], check=True,
-                         capture_output=True, text=True).stdout
-    return {line.split()[2] for line in out.splitlines() if line.split()[1] in "TtWw"}
-
-
 def calls(path):
-    """Return pairs of the calling and the called function of an object file."""
-    out = subprocess.run(["objdump", "-dr", "--no-show-raw-insn", path], check=True,
-                         capture_output=True, text=True).stdout
-    caller, found = "?", set()
+    """Return the functions that an object file defines for others, and pairs of the calling
+    and the called function."""
+    out = subprocess.run(["objdump", "-tr", path], check=True, capture_output=True, text=True).stdout
+    exported, starts, found = set(), collections.defaultdict(list), set()
+    section = None  # whose relocations follow
     for line in out.splitlines():
-        start = FUNCTION.match(line)
-        if start:
-            caller = start[1]
-            continue
-        call = CALL.search(line)
-        if call:
-            found.add((caller, call[1]))
-    return found
+        symbol = SYMBOL.match(line)
+        call = CALL.match(line)
+        if symbol:
+            starts[symbol["section"]].append((int(symbol["at"], 16), symbol["name"]))
+            if symbol["binding"] != "l ":
+                exported.add(symbol["name"])
+        elif line.startswith("RELOCATION RECORDS FOR ["):
+            section = sorted(starts.get(line[line.index("[") + 1:line.index("]")], []))
+        elif call and section:
+            at = bisect.bisect(section, (int(call["at"], 16), "~")) - 1
+            found.add((section[at][1] if at >= 0 else "?", call["name"]))
+    return exported, found
 
 
 def arrows(files):
     """Return {caller's file: {called file: [(function, function)]}}."""
-    home = {name: source for source, path in files.items() for name in symbols(path)}
+    read = {source: calls(path) for source, path in files.items()}
+    home = {name: source for source, (exported, _) in read.items() for name in exported}
     result = {source: collections.defaultdict(list) for source in files}
-    for source, path in files.items():
-        for caller, called in sorted(calls(path)):
+    for source, (_, found) in read.items():
+        for caller, called in sorted(found):
             if home.get(called, source) != source:
                 result[source][home[called]].append((caller, called))
     return result

@@ -12,13 +12,15 @@ files_of() {
 # allow dir pattern [own]: files of dir include in quotes only names that match the
 # pattern, or lie beside them
 allow() {
-	for file in $(files_of "$1"); do
-		for header in $(sed -n "s/$include\"\([^\"]*\)\".*/\1/p" "$file"); do
-			[ "$3" = own ] && [ -f "${file%/*}/$header" ] && continue
-			printf '%s\n' "$header" | grep -Eqx "$2" ||
-				complain "$file includes \"$header\""
-		done
-	done
+	# shellcheck disable=SC2046
+	while read -r file header; do
+		[ -z "$file" ] && continue # none is forbidden
+		[ "$3" = own ] && [ -f "${file%/*}/$header" ] && continue
+		complain "$file includes \"$header\""
+	done <<EOF
+$(sed -n "s/$include\"\([^\"]*\)\".*/\1/p;T;F" $(files_of "$1") | paste - - |
+		ALLOWED="^($2)\$" awk '$1 !~ ENVIRON["ALLOWED"] { print $2, $1 }')
+EOF
 }
 
 # forbid dir pattern: no file of dir includes that in angle brackets

@@ -8,7 +8,8 @@
 
 static const char *left_of_peer(const struct p3_nic *n, const struct p3_peer *p)
 {
-	if (!p3_list_empty(&p->queue) || !p3_list_empty(&p->outstanding))
+	if (!p3_list_empty(&p->queue) || !p3_list_empty(&p->outstanding) || p->nqueued ||
+		p->nout)
 		return "operations";
 	if (p->rsp_used)
 		return "reserved responses";

@@ -65,6 +65,12 @@ run() { # yod's arguments; status in $status
 	status=$?
 }
 
+# Print what a run has written to stderr, but for the lines about a remote shell that takes
+# long: beside much load each may.
+err_but_waits() {
+	grep -v 'has not started an agent for .* yod waits' "$dir/err"
+}
+
 start() { # in the background; its pid in $pid
 	new_mark
 	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/err" &

@@ -584,6 +584,31 @@ static void evq_owner_who_ends_its_queue_has_successors(void **state)
 	rig_free(r);
 }
 
+static struct p3_event_record *look(struct rig *r, uint32_t thread, uint64_t *head_out)
+{
+	return p3_evq_look(&r->rx, P3_EVQ_FIRST, thread, head_out);
+}
+
+/* The short way is the owner's, and there is none before the first get. */
+static void evq_owner_takes_an_event_after_a_look(void **state)
+{
+	uint64_t head = 0;
+	(void)state;
+	struct rig *r = rig_new(4);
+	post(r, 3);
+	assert_null(look(r, ME, &head));
+	get(r, ME, P3_EVQ_EVENT, FIRST);
+	assert_null(look(r, OTHER, &head));
+	struct p3_event_record *rec = look(r, ME, &head);
+	assert_non_null(rec);
+	assert_int_equal(p3_get(&rec->sequence), FIRST + 1);
+	assert_true(p3_evq_took(&r->rx, rec, head));
+	get(r, ME, P3_EVQ_EVENT, FIRST + 2);
+	assert_null(look(r, ME, &head));
+	assert_empty(r, ME);
+	rig_free(r);
+}
+
 static void evq_has_one_line_for_each_writer(void **state)
 {
 	(void)state;
@@ -619,6 +644,7 @@ int main(void)
 		cmocka_unit_test(evq_owner_who_may_still_come_is_the_last_one),
 		cmocka_unit_test(evq_owner_of_a_shared_queue_is_the_last_one),
 		cmocka_unit_test(evq_owner_who_ends_its_queue_has_successors),
+		cmocka_unit_test(evq_owner_takes_an_event_after_a_look),
 		cmocka_unit_test(evq_has_one_line_for_each_writer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

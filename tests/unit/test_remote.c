@@ -22,7 +22,7 @@ static const struct p3_sipkey secret[2] = {{{1, 2}}, {{3, 4}}};
 /* This rank's side. */
 static struct p3_node node;
 static struct p3_wireup wireup;
-static struct p3_remote remote[RANKS];
+static struct p3_remote remote[RANKS + 1]; /* no rank's is the last one */
 static struct p3_card card[RANKS];
 static uint32_t leader[RANKS];
 static struct p3_meet_member member[RANKS];
@@ -192,6 +192,21 @@ static void no_line_tells_of_late_connections_at_the_end(void **state)
 	assert_int_equal(look_late(false), -1); /* it comes once */
 }
 
+/* ---- cases: a stop of this process ---- */
+
+static void own_stop_is_no_silence_of_others(void **state)
+{
+	(void)state;
+	const uint64_t s = UINT64_C(1000000000);
+	be_rank(0, true);
+	uint64_t now = p3_now_ns();
+	wireup.looked_ns = wireup.begun_ns = remote[other].alive_ns = now - 60 * s;
+	remote[other].retry_ns = UINT64_MAX;
+	p3_meet_check_remotes(&meeting);
+	assert_true(remote[other].alive_ns >= now - s);
+	assert_int_equal(remote[RANKS].alive_ns, 0);
+}
+
 #define CASE(f) cmocka_unit_test_teardown(f, end)
 
 int main(void)
@@ -202,6 +217,7 @@ int main(void)
 		CASE(yods_ranks_ignore_barriers_of_others),
 		CASE(yods_ranks_ignore_releases_of_others),
 		CASE(no_line_tells_of_late_connections_at_the_end),
+		CASE(own_stop_is_no_silence_of_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -949,6 +949,52 @@ static void seg_binding_does_no_harm(void **state)
 	p3_seg_destroy(&seg);
 }
 
+/* ---- a machine of two NUMA nodes, which is played here (--wrap) ---- */
+
+static bool two_nodes;
+static int node_of_pages; /* -1: the kernel refuses to tell */
+
+int __real_numa_available(void);
+int __real_numa_num_configured_nodes(void);
+long __real_get_mempolicy(
+	int *mode, unsigned long *mask, unsigned long bits, void *at, unsigned flags);
+int __wrap_numa_available(void);
+int __wrap_numa_num_configured_nodes(void);
+long __wrap_get_mempolicy(
+	int *mode, unsigned long *mask, unsigned long bits, void *at, unsigned flags);
+
+int __wrap_numa_available(void)
+{
+	return two_nodes ? 0 : __real_numa_available();
+}
+
+int __wrap_numa_num_configured_nodes(void)
+{
+	return two_nodes ? 2 : __real_numa_num_configured_nodes();
+}
+
+long __wrap_get_mempolicy(
+	int *mode, unsigned long *mask, unsigned long bits, void *at, unsigned flags)
+{
+	if (!two_nodes)
+		return __real_get_mempolicy(mode, mask, bits, at, flags);
+	if (node_of_pages < 0)
+		return -1;
+	*mode = node_of_pages;
+	return 0;
+}
+
+static void seg_tells_the_numa_node_of_its_pages(void **state)
+{
+	(void)state;
+	struct p3_seg seg = create(HUGE, HUGE, P3_HUGE_OFF);
+	two_nodes = true;
+	for (node_of_pages = -1; node_of_pages < 2; node_of_pages++)
+		assert_int_equal(p3_seg_numa_node(&seg), node_of_pages);
+	two_nodes = false;
+	p3_seg_destroy(&seg);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -988,6 +1034,7 @@ int main(void)
 		cmocka_unit_test(seg_doorbell_is_written_by_all_and_fixed_in_size),
 		cmocka_unit_test(seg_maps_and_unmaps_in_several_threads),
 		cmocka_unit_test(seg_binding_does_no_harm),
+		cmocka_unit_test(seg_tells_the_numa_node_of_its_pages),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "nic/obj/table.h"
-#include "nic/proto/state.h"
+#include "nic/proto/pending.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -216,6 +216,23 @@ static void pendings_have_a_name_in_each_generation(void **state)
 	}
 }
 
+/* A peer may send any name, also while all memory for pendings is in use. */
+static void no_name_finds_a_pending_beyond_the_last(void **state)
+{
+	(void)state;
+	static struct p3_nic n;
+	static struct p3_peer p;
+	static struct p3_pending room[P3_TABLE_EACH];
+	static char *chunk[P3_TABLE_CHUNKS];
+	struct p3_table *t = &n.table[P3_T_PENDING];
+	p3_table_init(t, sizeof room[0], chunk);
+	p3_table_add(t, room);
+	for (uint32_t i = 0; i < P3_TABLE_EACH; i++)
+		assert_non_null(p3_table_alloc(t));
+	for (uint32_t name = 0; name <= P3_PENDING_INDEX; name++)
+		assert_null(p3_pending_named(&n, &p, name));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +242,7 @@ int main(void)
 		cmocka_unit_test(place_gets_another_name_in_each_life),
 		cmocka_unit_test(generations_wrap_within_their_bits),
 		cmocka_unit_test(pendings_have_a_name_in_each_generation),
+		cmocka_unit_test(no_name_finds_a_pending_beyond_the_last),
 		cmocka_unit_test(table_grows_to_its_end),
 		cmocka_unit_test(table_without_address_space_is_refused),
 		cmocka_unit_test(table_takes_no_memory_for_its_range),
