@@ -40,9 +40,9 @@ static void close_silent(struct p3_meeting *m, struct p3_meet_conn *c, const cha
 	p3_meet_hang_up(m, c);
 }
 
-/* Return the process that may have more than half of the silent connections: the majority
- * vote of Boyer and Moore. */
-static uint32_t silent_crowd(const struct p3_meeting *m)
+/* Return the process that has more than half of the silent connections, if one has: the
+ * candidate of the majority vote of Boyer and Moore. */
+static uint32_t silent_candidate(const struct p3_meeting *m)
 {
 	uint32_t pid = 0, lead = 0;
 	for (uint32_t i = 0; i < m->nconn; i++) {
@@ -55,18 +55,30 @@ static uint32_t silent_crowd(const struct p3_meeting *m)
 	return pid;
 }
 
-/* Return the silent connection to close for want of room: one of the process that has
- * most of them, and so not that of a newcomer that is about to introduce itself; NULL:
- * there is none.  The oldest, since it had the most time. */
+static struct p3_meet_conn *older(struct p3_meet_conn *a, struct p3_meet_conn *b)
+{
+	return !a || b->since_ns < a->since_ns ? b : a;
+}
+
+/* Return the silent connection to close for want of room, or NULL: the oldest one of a
+ * process that has more than half of them, and so not that of a newcomer that is about to
+ * introduce itself; else the oldest of all. */
 static struct p3_meet_conn *oldest_silent(struct p3_meeting *m)
 {
-	struct p3_meet_conn *oldest = NULL;
-	uint32_t crowd = silent_crowd(m);
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (is_silent(&m->conn[i]) && m->conn[i].os_pid == crowd &&
-			(!oldest || m->conn[i].since_ns < oldest->since_ns))
-			oldest = &m->conn[i];
-	return oldest;
+	struct p3_meet_conn *oldest = NULL, *of_crowd = NULL;
+	uint32_t pid = silent_candidate(m), crowd = 0, all = 0;
+	for (uint32_t i = 0; i < m->nconn; i++) {
+		struct p3_meet_conn *c = &m->conn[i];
+		if (!is_silent(c))
+			continue;
+		all++;
+		oldest = older(oldest, c);
+		if (c->os_pid != pid)
+			continue;
+		crowd++;
+		of_crowd = older(of_crowd, c);
+	}
+	return 2 * crowd > all ? of_crowd : oldest;
 }
 
 static struct p3_meet_conn *free_conn(struct p3_meeting *m)

@@ -18,9 +18,9 @@ case_program() {
 	run --hosts "$list" -sz 6 "${program[@]}"
 	same "status and stderr" "0 " "$status $(err_but_waits)"
 	run --hosts "$first,$second,$third" -sz 3 "${program[@]}"
-	same "a node on each host" "0 " "$status $(cat "$dir/err")"
+	same "a node on each host" "0 " "$status $(err_but_waits)"
 	run --hosts "$third" -sz 4 "${program[@]}"
-	same "on one host" "0 " "$status $(cat "$dir/err")"
+	same "on one host" "0 " "$status $(err_but_waits)"
 }
 
 case_names() {
@@ -48,9 +48,9 @@ case_networks() {
 		list+=${list:+,}alias-${host##*-}:2
 	done
 	run --rsh "$dir/rsh" --hosts "$users" -sz 6 "${program[@]}"
-	same "names with users" "0 " "$status $(cat "$dir/err")"
+	same "names with users" "0 " "$status $(err_but_waits)"
 	LAST_NET=10.213.77 run --rsh "$dir/rsh" --hosts "$list" -sz 6 "${program[@]}"
-	same "aliases of the remote shell" "0 " "$status $(cat "$dir/err")"
+	same "aliases of the remote shell" "0 " "$status $(err_but_waits)"
 	# An address that no other host can use, as with --hosts localhost, is no answer.
 	LAST_NET=127.0.0 run --rsh "$dir/rsh" --hosts "$list" -sz 6 "${program[@]}"
 	says 'the network to the other hosts is unknown: the name of a host, alias-[12], has no address here, and this host has .*eth0 10.213.77.[1-3],.*; set PTL3_FABRIC_NET'
