@@ -32,7 +32,12 @@ by_shell() {
 		[ $((i % 2)) = 0 ] || sleep 0.1
 	done
 	for ((i = 0; i < processes; i++)); do
-		wait -n || return 1 # the others would wait for it
+		wait -n && continue
+		[ $? = 127 ] && break # bash has seen the ends of all the others already
+		return 1 # the others would wait for the one that failed
+	done
+	for ((i = 0; i < processes; i++)); do
+		wait "${started[i]}" || return 1
 	done
 	started=()
 }
