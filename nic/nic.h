@@ -57,7 +57,7 @@ enum p3_wire_counter {
 
 struct p3_endpoint_ops;
 
-/* Return the endpoints over TCP sockets. */
+/* Return the endpoints over streams (nic/streams.h). */
 const struct p3_endpoint_ops *p3_nic_stream(void);
 /* Load libfabric, unless it is loaded, and return the endpoints over it; NULL after an
  * error line.  A library that was built without libfabric has no such function. */
@@ -72,9 +72,7 @@ struct p3_far_conf {
 	const struct p3_endpoint_ops *ops; /* the kind of endpoint */
 	const char *provider;              /* libfabric's */
 	const char *address;               /* the local address to use, or NULL */
-	/* A connection on which the other host is silent for half of this time while it
-	 * should answer is broken; 0: never. */
-	uint32_t timeout_s;
+	struct p3_endpoint *streams;       /* nic/streams.h; NULL: of tests, there are none */
 	/* Return true if a socket address is of a host of the job.  NULL: all are. */
 	bool (*is_of_job)(void *arg, const void *address);
 	void *arg;          /* of is_of_job */

@@ -60,36 +60,42 @@ void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
 	c->born_sent = c->awaited = c->owes = false;
 }
 
-/* ---- channels ---- */
+/* ---- calls ---- */
 
-static int watch_channel(struct p3_meeting *m, int op, const struct p3_channel *c,
+static int watch_call(struct p3_meeting *m, int op, const struct p3_call *c,
 	enum p3_meet_watch what, uint32_t which)
 {
-	bool out = c->left || c->state == P3_CHANNEL_DIALING;
+	bool out = c->state == P3_CALL_DIALING;
 	struct epoll_event ev = {.events = EPOLLIN | (out ? EPOLLOUT : 0u),
 		.data.u64 = (uint64_t)what << 32 | which};
 	return epoll_ctl(p3_meet_fd(&m->ep), op, p3_meet_fd(&c->fd), &ev) ? -errno : 0;
 }
 
-void p3_meet_add_channel(struct p3_meeting *m, struct p3_channel *c,
-	enum p3_meet_watch what, uint32_t which)
+void p3_meet_add_call(
+	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which)
 {
-	if (watch_channel(m, EPOLL_CTL_ADD, c, what, which))
-		p3_channel_close(c); /* as if there were no descriptor for it */
+	if (watch_call(m, EPOLL_CTL_ADD, c, what, which))
+		p3_call_close(c); /* as if there were no descriptor for it */
 }
 
-void p3_meet_watch_channel(struct p3_meeting *m, struct p3_channel *c,
-	enum p3_meet_watch what, uint32_t which)
+void p3_meet_watch_call(
+	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which)
 {
-	if (c->state != P3_CHANNEL_CLOSED)
-		(void)watch_channel(m, EPOLL_CTL_MOD, c, what, which);
+	if (c->state != P3_CALL_NONE)
+		(void)watch_call(m, EPOLL_CTL_MOD, c, what, which);
 }
 
-void p3_meet_close_channel(struct p3_meeting *m, struct p3_channel *c)
+struct p3_connection p3_meet_take_call(struct p3_meeting *m, struct p3_call *c)
 {
-	if (c->state != P3_CHANNEL_CLOSED && !p3_channel_is_lost(c))
-		(void)watch_channel(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
-	p3_channel_close(c);
+	(void)watch_call(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
+	return p3_call_take(c);
+}
+
+void p3_meet_close_call(struct p3_meeting *m, struct p3_call *c)
+{
+	if (c->state != P3_CALL_NONE && !p3_call_is_lost(c))
+		(void)watch_call(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
+	p3_call_close(c);
 }
 
 /* ---- the thread ---- */

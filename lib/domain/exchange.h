@@ -30,7 +30,7 @@
 
 struct p3_node;
 
-#define P3_CARD_MAGIC 0x33504302u /* the low byte is the version of the format */
+#define P3_CARD_MAGIC 0x33504303u /* the low byte is the version of the format */
 
 /* The words that a rank publishes.  Unused bytes are zero.  The ranks run one build on
  * machines of one kind, as layout shows, so words have the byte order of the machine. */

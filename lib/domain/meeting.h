@@ -42,8 +42,9 @@ enum p3_meet_watch {
 	P3_MEET_LIFE, /* of a member */
 	P3_MEET_RANK, /* the life of a rank that is not a member now */
 	P3_MEET_BEACON,
-	P3_MEET_REMOTE, /* a rank on another host */
-	P3_MEET_UNAUTH  /* an unauthenticated connection from another host */
+	P3_MEET_REMOTE, /* a call to a rank on another host */
+	P3_MEET_UNAUTH, /* an unauthenticated connection from another host */
+	P3_MEET_STREAMS /* news of connections to other hosts */
 };
 
 /* A connection to another process of the domain on this host. */
@@ -99,8 +100,10 @@ struct p3_meeting {
 	bool over;               /* p3_meet_part() was called: the thread must end */
 	p3_a32 question;         /* (any) the NIC's last question (ASK.1) */
 	uint32_t answered;       /* the last question that was answered */
-	uint32_t reported_pid;   /* last process that p3_meet_say_breach() reported */
-	uint32_t nreported;      /* number of these lines since reported_ns */
+	uint32_t asked;          /* the last question for which the streams looked */
+	uint32_t ask_look, release_look, met_look; /* looks; 0: there is none */
+	uint32_t reported_pid; /* last process that p3_meet_say_breach() reported */
+	uint32_t nreported;    /* number of these lines since reported_ns */
 	uint64_t reported_ns;
 	struct p3_meet_verdict broken; /* with a status: all barriers fail */
 	struct p3_job_msg released;    /* the last RELEASED of rank 0; round 0: none */
@@ -115,6 +118,7 @@ struct p3_meeting {
 	bool stop;                /* p3_meet_part() was called */
 	bool new_pids;            /* PIDS must be sent; p3_meet_pids() waits for that */
 	bool fds_lost;            /* the program has closed descriptors of the meeting */
+	bool current;             /* what other hosts sent before was processed */
 	bool met;                 /* all earlier members have introduced themselves */
 	bool refused;             /* an earlier member does not fit: joining fails */
 	uint32_t entered, inside; /* number of the last barrier, and of the threads
@@ -178,13 +182,14 @@ void p3_meet_drop(
 void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);
 void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
 
-/* Add a channel to the epoll set; change what is waited for, after its state or its queue
- * has changed; take it out of the set and close it. */
-void p3_meet_add_channel(struct p3_meeting *m, struct p3_channel *c,
-	enum p3_meet_watch what, uint32_t which);
-void p3_meet_watch_channel(struct p3_meeting *m, struct p3_channel *c,
-	enum p3_meet_watch what, uint32_t which);
-void p3_meet_close_channel(struct p3_meeting *m, struct p3_channel *c);
+/* Add a call to the epoll set; change what is waited for, after its state has changed;
+ * take it out of the set, and take its connection, or close it. */
+void p3_meet_add_call(
+	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which);
+void p3_meet_watch_call(
+	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which);
+struct p3_connection p3_meet_take_call(struct p3_meeting *m, struct p3_call *c);
+void p3_meet_close_call(struct p3_meeting *m, struct p3_call *c);
 
 /* ---- packet.c ---- */
 
@@ -222,10 +227,13 @@ void p3_meet_on_rank_end(struct p3_meeting *m, uint32_t rank);
 /* ---- remote.c: all do nothing in a job on one host ---- */
 
 void p3_meet_begin_remotes(struct p3_meeting *m);
-/* Process an event of the beacon, of a remote rank, or of an unauthenticated connection;
- * which is the rank, or the index in wireup->unauth. */
+/* Process an event of the beacon, of a call, of an unauthenticated connection, or of the
+ * streams; which is the rank, or the index in wireup->unauth. */
 void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which);
-/* Receive and process the packets of all remote nodes. */
+/* Return true if all packets that remote nodes had sent when *look was 0 are among the
+ * news, and set it to 0 again; else come again. */
+bool p3_meet_has_news_of(struct p3_meeting *m, uint32_t *look);
+/* Process all news of the streams, and go on with all calls. */
 void p3_meet_receive_remotes(struct p3_meeting *m);
 /* Do the work that no descriptor reports: call again, notice silence, repeat packets. */
 void p3_meet_check_remotes(struct p3_meeting *m);
@@ -235,6 +243,9 @@ bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank);
 bool p3_meet_remotes_need_retry(const struct p3_meeting *m);
 /* Return true if all remote ranks that live have told their state. */
 bool p3_meet_has_met_remotes(const struct p3_meeting *m);
+/* Send a packet to a remote node.  Return false if there is no room for it. */
+bool p3_meet_send_to_remote(
+	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg);
 /* Send the process ids to all remote nodes. */
 void p3_meet_send_pids_to_remotes(struct p3_meeting *m);
 /* Return true if all remote nodes have acknowledged the process ids. */

@@ -62,12 +62,8 @@ static bool is_with(const struct p3_meet_conn *c, uint32_t slot)
 bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg)
 {
 	bool ok = true;
-	if (p3_meet_is_far(m, slot)) {
-		struct p3_remote *r = &m->node->wireup->remote[slot];
-		ok = p3_session_send(&r->session, &r->channel, msg, NULL, 0) == 0;
-		p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, slot);
-		return ok;
-	}
+	if (p3_meet_is_far(m, slot))
+		return p3_meet_send_to_remote(m, slot, msg);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (is_with(&m->conn[i], slot))
 			ok = !p3_job_send(p3_meet_fd(&m->conn[i].fd), msg, NULL, 0) && ok;

@@ -6,11 +6,12 @@
  * interface, and again when its process ids change, and LEAVE when it closes the last
  * one.
  *
- * A connection that breaks is no end (docs/design/wire-between-hosts.md).  The caller
- * calls again, and packets go on where they were (session.h).  Meanwhile the
- * called looks for the caller by a probe: a call in the other direction.  The caller
- * closes a probe when both ends are authenticated, or answers it by DROPPED if it treats
- * the called as ended.
+ * This thread makes the connections (call.h), and gives each to the streams
+ * (nic/streams.h), which tell what comes, and when a connection has broken.  A connection
+ * that breaks is no end (docs/design/wire-between-hosts.md).  The caller calls again, and
+ * packets go on where they were.  Meanwhile the called looks for the caller by a probe: a
+ * call in the other direction.  The caller closes a probe when both ends are
+ * authenticated, or answers it by DROPPED if it treats the called as ended.
  *
  *	no connection --call or probe refused--> ended
  *		      --call answered----------> connected
@@ -26,10 +27,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#define PACKETS       16 /* packets taken from one connection in a row */
-#define CALLS         64 /* connections accepted in a row */
+#define CALLS         64                   /* connections accepted in a row */
 #define AUTH_NS       UINT64_C(5000000000) /* time to authenticate */
 #define CROWDED_NS    UINT64_C(1000000000) /* time while further calls wait */
 #define AWAIT_CALL_NS UINT64_C(2000000000) /* wait for a call, then probe */
@@ -75,7 +76,7 @@ static void say_silent(const struct p3_meeting *m, uint32_t rank, const char *at
 {
 	const struct p3_wireup *w = wireup_of(m);
 	struct p3_remote *first = &w->remote[w->leader[rank]];
-	if (!first->said_host && !w->remote[rank].session.begun)
+	if (!first->said_host && !w->remote[rank].begun)
 		p3_warn("rank %u (%s) has not answered the first call: " SEE_FIREWALL,
 			rank, at);
 	else if (!first->said_host)
@@ -106,7 +107,7 @@ static void say_why_ended(const struct p3_meeting *m, uint32_t rank, int why)
 	p3_beacon_print(&wireup_of(m)->card[rank], at);
 	if (why == -ETIMEDOUT)
 		say_silent(m, rank, at);
-	else if (why == -ECONNREFUSED && !wireup_of(m)->remote[rank].session.begun)
+	else if (why == -ECONNREFUSED && !wireup_of(m)->remote[rank].begun)
 		say_refused(m, rank, at);
 	else if (why == -EACCES || why == -EPROTO)
 		p3_warn("rank %u (%s) sent what is no packet of this job; operations "
@@ -132,6 +133,36 @@ static void say_not_of_job(struct p3_wireup *w, const struct p3_card *at)
 	}
 }
 
+/* Print a line, once, about a caller that says nothing; it may be a rank that was stopped
+ * while it called. */
+static void say_mute(struct p3_wireup *w, const struct p3_card *at)
+{
+	char from[P3_BEACON_TEXT];
+	if (w->said_mute)
+		return;
+	w->said_mute = true;
+	p3_beacon_print(at, from);
+	p3_warn("a program at %s has connected to rank %u and has not said for %u s that "
+		"it is of this job; it and all that follow are turned away (see which "
+		"program that is, or whether that rank is stopped)",
+		from, w->rank, (uint32_t)(AUTH_NS / 1000000000));
+}
+
+/* Print a line, once, about more callers than there is room for. */
+static void say_crowd(struct p3_wireup *w, const struct p3_card *at)
+{
+	char from[P3_BEACON_TEXT];
+	if (w->said_crowd)
+		return;
+	w->said_crowd = true;
+	p3_beacon_print(at, from);
+	p3_warn("more than %u programs at a time, one of them at %s, are connected to "
+		"rank %u and have not proven that they are of this job; the oldest are "
+		"turned away (see which programs these are, and whether PTL3_FABRIC_NET "
+		"names a private network)",
+		P3_UNAUTH_MOST, from, w->rank);
+}
+
 static void say_no_fds(struct p3_wireup *w, int why)
 {
 	if (!w->said_no_fds)
@@ -146,15 +177,15 @@ static void say_no_fds(struct p3_wireup *w, int why)
 
 static bool is_awaited(const struct p3_remote *r)
 {
-	return r && !r->ended && !r->session.begun;
+	return r && !r->ended && !r->begun;
 }
 
 static const char *state_of(const struct p3_meeting *m, uint32_t rank)
 {
-	enum p3_channel_state state = remote_of(m, rank)->channel.state;
-	if (state == P3_CHANNEL_DIALING)
+	enum p3_call_state state = remote_of(m, rank)->call.state;
+	if (state == P3_CALL_DIALING)
 		return "its host does not answer the call";
-	if (state != P3_CHANNEL_CLOSED)
+	if (state != P3_CALL_NONE)
 		return "it has not answered the call";
 	return is_caller(m, rank) ? "to be called again" : "it has not called";
 }
@@ -267,12 +298,26 @@ static void fail_requests(struct p3_meeting *m, uint32_t rank)
 		m->rank[rank].ended = true;
 }
 
+/* Let the streams leave the connection with a process; they will tell when they have. */
+static void leave(struct p3_remote *r)
+{
+	if (r->up.fd >= 0 && p3_fd_is(r->up.fd, r->up.file))
+		(void)shutdown(r->up.fd, SHUT_RDWR);
+	r->leaves = true;
+}
+
+static bool is_up(const struct p3_remote *r)
+{
+	return r->up.fd >= 0 && !r->leaves;
+}
+
 /* Treat a process as ended for good.  why is -EPIPE or -ECONNREFUSED if it has ended,
  * else the error because of which operations with it fail. */
 static void treat_as_ended(struct p3_meeting *m, uint32_t rank, int why)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	p3_meet_close_channel(m, &r->channel);
+	p3_meet_close_call(m, &r->call);
+	leave(r);
 	r->is_probe = false;
 	say_why_ended(m, rank, why);
 	bool had_left = r->state_known && !r->is_born;
@@ -296,19 +341,23 @@ static void send_born(struct p3_meeting *m, uint32_t rank)
 	msg.status = (int32_t)wireup_of(m)->pids_sent;
 	uint32_t len = p3_nic_far_name(m->nic, name);
 	FAULT_POINT("remote.unsaid");
-	int rc = p3_session_send(&r->session, &r->channel, &msg, name, len);
+	int rc = p3_stream_post(wireup_of(m)->streams, rank, &msg, name, len);
 	FAULT_POINT("remote.said");
 	r->owes_born = rc == -EAGAIN;
-	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
+}
+
+bool p3_meet_send_to_remote(
+	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg)
+{
+	return p3_stream_post(wireup_of(m)->streams, rank, msg, NULL, 0) == 0;
 }
 
 /* Tell the sender of a BORN that this node knows its process ids. */
 static void send_told(struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *born)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_TOLD);
 	msg.round = (uint32_t)born->status;
-	(void)p3_session_send(&r->session, &r->channel, &msg, NULL, 0);
+	(void)p3_meet_send_to_remote(m, rank, &msg);
 }
 
 static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
@@ -340,7 +389,6 @@ static void on_leave(struct p3_meeting *m, uint32_t rank, bool known)
 	FAULT_POINT("remote.leave_heard");
 	if (known)
 		p3_meet_end(m, rank, P3_PEER_LEFT);
-	p3_session_confirm(&r->session, &r->channel); /* the leaver waits for it */
 }
 
 /* Process a packet of a barrier, if the ranks lead the barriers and not yod. */
@@ -360,6 +408,9 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
 	struct p3_remote *r = remote_of(m, rank);
 	const struct p3_job_msg *msg = &p->msg;
 	bool known = r->is_born && r->born.msg.incarnation == msg->incarnation;
+	if (r->ended)
+		return;
+	r->pause_ns = 0;
 	if (msg->node != rank)
 		treat_as_ended(m, rank, -EPROTO);
 	else if (msg->op == P3_JOB_DROPPED)
@@ -378,24 +429,26 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
 
 /* Return true if the error rc, in the state before, may have broken the connection of two
  * live processes; false if the process has ended or must be treated so. */
-static bool may_reconnect(const struct p3_remote *r, enum p3_channel_state before, int rc)
+static bool may_reconnect(const struct p3_remote *r, enum p3_call_state before, int rc)
 {
 	if (rc == -EPIPE || rc == -ECONNRESET || rc == -ECONNABORTED)
 		return true;
-	return r->session.begun && rc != -EACCES && rc != -EPROTO &&
-	       rc != -ECONNREFUSED && !(rc == -ETIMEDOUT && before != P3_CHANNEL_DIALING);
+	if (rc == -EPROTO)
+		return before == P3_CALL_OPEN; /* a changed byte: by the network */
+	return r->begun && rc != -EACCES && rc != -ECONNREFUSED &&
+	       !(rc == -ETIMEDOUT && before != P3_CALL_DIALING);
 }
 
-/* Close a broken connection, and set the time from which p3_meet_check_remotes() calls or
- * probes again. */
-static void disconnect(struct p3_meeting *m, uint32_t rank, enum p3_channel_state before)
+/* After a connection or call that broke, set the time from which p3_meet_check_remotes()
+ * calls or probes again. */
+static void disconnect(struct p3_meeting *m, uint32_t rank, enum p3_call_state before)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	uint64_t now = p3_now_ns();
-	p3_meet_close_channel(m, &r->channel);
+	p3_meet_close_call(m, &r->call);
 	r->is_probe = false;
 	r->await_call_ns = now;
-	if (before > P3_CHANNEL_DIALING)
+	if (before > P3_CALL_DIALING)
 		r->alive_ns = now;
 	r->retry_ns = now + r->pause_ns;
 	r->pause_ns = r->pause_ns ? 2 * r->pause_ns : PAUSE_NS;
@@ -408,15 +461,15 @@ static void dial(struct p3_meeting *m, uint32_t rank)
 	struct p3_wireup *w = wireup_of(m);
 	struct p3_remote *r = remote_of(m, rank);
 	int fd = p3_beacon_dial(&w->card[w->rank], &w->card[rank], w->timeout_s);
-	if (fd < 0 && may_reconnect(r, P3_CHANNEL_DIALING, fd))
-		disconnect(m, rank, P3_CHANNEL_DIALING);
+	if (fd < 0 && may_reconnect(r, P3_CALL_DIALING, fd))
+		disconnect(m, rank, P3_CALL_DIALING);
 	else if (fd < 0 && !p3_job_passes(fd))
 		treat_as_ended(m, rank, fd);
 	if (fd < 0)
 		return;
 	FAULT_POINT("remote.dialed");
-	p3_channel_call(&r->channel, fd, w->secret, w->rank, rank);
-	p3_meet_add_channel(m, &r->channel, P3_MEET_REMOTE, rank);
+	p3_call_begin(&r->call, fd, w->secret, w->rank, rank);
+	p3_meet_add_call(m, &r->call, P3_MEET_REMOTE, rank);
 }
 
 /* Call a process whose part it is to call this one, to learn whether it is alive. */
@@ -424,11 +477,12 @@ static void probe(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	dial(m, rank);
-	r->is_probe = r->channel.state == P3_CHANNEL_DIALING;
+	r->is_probe = r->call.state == P3_CALL_DIALING;
 }
 
-static void on_channel_error(
-	struct p3_meeting *m, uint32_t rank, enum p3_channel_state before, int rc)
+/* Process the break of a connection, or of a call in the state before. */
+static void on_break(
+	struct p3_meeting *m, uint32_t rank, enum p3_call_state before, int rc)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	if (!may_reconnect(r, before, rc)) {
@@ -441,121 +495,131 @@ static void on_channel_error(
 		dial(m, rank);
 }
 
-/* Begin or continue the session over a connection that has just opened. */
-static void continue_session(struct p3_meeting *m, uint32_t rank)
+/* Give an authenticated connection to the streams. */
+static void give(struct p3_meeting *m, uint32_t rank, const struct p3_connection *c)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	bool first = !r->session.begun;
-	p3_session_open(&r->session, &r->channel);
+	bool first = !r->begun;
+	r->up = *c;
+	r->up_ns = p3_now_ns();
+	r->leaves = false;
+	r->begun = true;
+	p3_stream_give(wireup_of(m)->streams, rank, c);
 	if (first)
 		send_born(m, rank);
-	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
 }
 
-/* Receive over a probe, which the other end closes, or answers by DROPPED. */
-static int receive_probe(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
+/* Use an authenticated connection.  The streams leave an earlier one first. */
+static void use(struct p3_meeting *m, uint32_t rank, const struct p3_connection *c)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	enum p3_channel_state before = r->channel.state;
-	int rc = p3_channel_receive(&r->channel, p);
-	if (rc == 1 && p->msg.op == P3_JOB_DROPPED)
-		treat_as_ended(m, rank, -EPIPE);
-	else if (rc == 1)
-		disconnect(m, rank, before);
-	else if (rc < 0 && rc != -EAGAIN)
-		on_channel_error(m, rank, before, rc);
-	return rc;
+	if (r->up.fd < 0) {
+		give(m, rank, c);
+		return;
+	}
+	leave(r);
+	if (r->next.fd >= 0)
+		p3_fd_close_own(r->next.fd, r->next.file);
+	r->next = *c;
 }
 
-static int receive_one(struct p3_meeting *m, uint32_t rank, struct p3_packet *p)
+/* The streams have left a connection. */
+static void on_left(struct p3_meeting *m, uint32_t rank, int why)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	enum p3_channel_state before = r->channel.state;
-	if (r->is_probe)
-		return receive_probe(m, rank, p);
-	int rc = p3_session_receive(&r->session, &r->channel, p);
-	if (rc == 0)
-		continue_session(m, rank);
-	else if (rc == 1)
-		on_packet(m, rank, p);
-	else if (rc != -EAGAIN)
-		on_channel_error(m, rank, before, rc);
-	if (rc == 1)
-		r->pause_ns = 0;
-	return rc;
+	struct p3_connection next = r->next;
+	p3_fd_close_own(r->up.fd, r->up.file);
+	r->up.fd = r->next.fd = -1;
+	if (r->ended) {
+		if (next.fd >= 0)
+			p3_fd_close_own(next.fd, next.file);
+	} else if (next.fd >= 0) {
+		give(m, rank, &next);
+	} else {
+		on_break(m, rank, P3_CALL_OPEN, why);
+	}
 }
 
-static void receive(struct p3_meeting *m, uint32_t rank)
+static void take_news(struct p3_meeting *m)
+{
+	struct p3_stream_news news;
+	while (p3_streams_next(wireup_of(m)->streams, &news))
+		if (news.broken)
+			on_left(m, news.rank, news.broken);
+		else
+			on_packet(m, news.rank, &news.packet);
+}
+
+/* Go on with a call. */
+static void go_on(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	struct p3_packet p;
-	for (int i = 0; i < PACKETS && r->channel.state != P3_CHANNEL_CLOSED; i++)
-		if (receive_one(m, rank, &p) == -EAGAIN)
-			break;
-	p3_meet_watch_channel(m, &r->channel, P3_MEET_REMOTE, rank);
+	enum p3_call_state before = r->call.state;
+	int rc = before == P3_CALL_NONE ? -EAGAIN : p3_call_go_on(&r->call);
+	if (rc == 0) {
+		struct p3_connection c = p3_meet_take_call(m, &r->call);
+		use(m, rank, &c);
+	} else if (rc != -EAGAIN) {
+		on_break(m, rank, before, rc);
+	}
+	p3_meet_watch_call(m, &r->call, P3_MEET_REMOTE, rank);
 }
 
 /* ---- calls ---- */
 
 /* Tell a rank that this node treats it as ended. */
-static void send_dropped(struct p3_meeting *m, struct p3_channel *c)
+static void send_dropped(struct p3_meeting *m, const struct p3_connection *c)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_DROPPED);
-	(void)p3_channel_send(c, &msg, NULL, 0);
+	(void)p3_stream_say(c, &msg);
 }
 
-/* Process a probe: the called rank has lost its connection, so close this end, too. */
+/* Process a probe: the called rank has lost its connection, so leave it here, too. */
 static void on_probe(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	if (!p3_channel_is_open(&r->channel) ||
-		p3_now_ns() - r->channel.since_ns < STALE_NS)
-		return;
-	disconnect(m, rank, P3_CHANNEL_OPEN);
-	dial(m, rank);
+	if (is_up(r) && p3_now_ns() - r->up_ns >= STALE_NS)
+		leave(r);
 }
 
 /* Use an authenticated connection for the rank of its caller, in place of an earlier one:
  * a rank calls anew when that has broken, which this node may not have noticed. */
 static void adopt(struct p3_meeting *m, struct p3_unauth *s)
 {
-	uint32_t rank = p3_channel_other(&s->channel);
+	uint32_t rank = p3_call_other(&s->call);
 	struct p3_remote *r = remote_of(m, rank);
+	struct p3_connection c = p3_meet_take_call(m, &s->call);
 	bool right = r && p3_beacon_is_same_host(&s->from, &wireup_of(m)->card[rank]);
 	if (right && r->ended)
-		send_dropped(m, &s->channel);
+		send_dropped(m, &c);
 	if (!right || r->ended || is_caller(m, rank)) {
-		p3_meet_close_channel(m, &s->channel);
+		p3_fd_close_own(c.fd, c.file);
 		if (right && !r->ended)
 			on_probe(m, rank);
 		return;
 	}
-	p3_meet_close_channel(m, &r->channel);
+	p3_meet_close_call(m, &r->call); /* a probe */
 	r->is_probe = false;
-	r->channel = s->channel;
-	p3_channel_init(&s->channel);
 	FAULT_POINT("remote.welcomed");
-	continue_session(m, rank);
-	receive(m, rank);
+	use(m, rank, &c);
 }
 
 static void receive_unauth(struct p3_meeting *m, struct p3_unauth *s)
 {
-	struct p3_packet p;
-	int rc = p3_channel_receive(&s->channel, &p);
+	int rc = p3_call_go_on(&s->call);
 	if (rc == 0)
 		adopt(m, s);
 	else if (rc == -EACCES)
 		say_not_of_job(wireup_of(m), &s->from);
 	if (rc && rc != -EAGAIN)
-		p3_meet_close_channel(m, &s->channel);
+		p3_meet_close_call(m, &s->call);
 }
 
 /* Return a free entry for a new connection, or NULL. */
 static struct p3_unauth *free_unauth(struct p3_wireup *w)
 {
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		if (w->unauth[i].channel.state == P3_CHANNEL_CLOSED)
+		if (w->unauth[i].call.state == P3_CALL_NONE)
 			return &w->unauth[i];
 	return NULL;
 }
@@ -568,10 +632,14 @@ static void close_slow(struct p3_meeting *m, uint64_t ns)
 	uint64_t now = p3_now_ns();
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++) {
 		struct p3_unauth *s = &w->unauth[i];
-		if (now - s->channel.since_ns <= ns)
+		if (now - s->call.since_ns <= ns)
 			continue;
 		receive_unauth(m, s);
-		p3_meet_close_channel(m, &s->channel);
+		if (s->call.state != P3_CALL_NONE && ns == AUTH_NS)
+			say_mute(w, &s->from);
+		else if (s->call.state != P3_CALL_NONE)
+			say_crowd(w, &s->from);
+		p3_meet_close_call(m, &s->call);
 	}
 }
 
@@ -618,8 +686,8 @@ static int answer_call(struct p3_meeting *m, struct p3_unauth *s)
 		close(fd);
 		return 0;
 	}
-	p3_channel_be_called(&s->channel, fd, w->secret, w->rank);
-	p3_meet_add_channel(m, &s->channel, P3_MEET_UNAUTH, (uint32_t)(s - w->unauth));
+	p3_call_accept(&s->call, fd, w->secret, w->rank);
+	p3_meet_add_call(m, &s->call, P3_MEET_UNAUTH, (uint32_t)(s - w->unauth));
 	return 0;
 }
 
@@ -648,8 +716,11 @@ void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t w
 		answer_calls(m);
 	else if (what == P3_MEET_UNAUTH)
 		receive_unauth(m, &w->unauth[which]);
-	else if (w->remote[which].channel.state != P3_CHANNEL_CLOSED)
-		receive(m, which);
+	else if (what == P3_MEET_REMOTE)
+		go_on(m, which);
+	else
+		p3_fd_drain(p3_streams_fd(w->streams));
+	take_news(m);
 }
 
 static void begin_one(struct p3_meeting *m, uint32_t rank)
@@ -660,13 +731,13 @@ static void begin_one(struct p3_meeting *m, uint32_t rank)
 		fail_requests(m, rank);
 		return;
 	}
-	if (r->channel.state != P3_CHANNEL_CLOSED)
-		p3_meet_add_channel(m, &r->channel, P3_MEET_REMOTE, rank);
-	else if (is_caller(m, rank))
+	if (r->call.state != P3_CALL_NONE)
+		p3_meet_add_call(m, &r->call, P3_MEET_REMOTE, rank);
+	else if (is_caller(m, rank) && r->up.fd < 0)
 		dial(m, rank);
 	if (r->is_born)
 		enter_member(m, rank);
-	if (r->session.begun)
+	if (r->begun)
 		send_born(m, rank);
 }
 
@@ -676,31 +747,34 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 	if (!w)
 		return;
 	w->accept_paused = false;
-	if (p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0))
-		p3_warn("the calls of other hosts cannot be waited for");
+	if (p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0) ||
+		p3_meet_watch(
+			m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MEET_STREAMS, 0))
+		p3_warn("other hosts cannot be waited for");
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		if (w->unauth[i].channel.state != P3_CHANNEL_CLOSED)
-			p3_meet_add_channel(m, &w->unauth[i].channel, P3_MEET_UNAUTH, i);
+		if (w->unauth[i].call.state != P3_CALL_NONE)
+			p3_meet_add_call(m, &w->unauth[i].call, P3_MEET_UNAUTH, i);
 	w->looked_ns = w->begun_ns = p3_now_ns();
 	for (uint32_t i = 0; i < w->size; i++)
 		if (remote_of(m, i))
 			begin_one(m, i);
+	take_news(m); /* of the time without an interface */
 }
 
 /* Return the milliseconds since a process's host was last heard of.  The kernel also ends
  * a connection that is silent for too long, but only when it sends something again. */
 static uint64_t silence_of(const struct p3_remote *r)
 {
-	const struct p3_channel *c = &r->channel;
-	if (c->state > P3_CHANNEL_DIALING)
-		return p3_beacon_silence_ms((int)p3_get(&c->fd));
+	if (r->up.fd >= 0)
+		return p3_beacon_silence_ms(r->up.fd);
+	if (r->call.state > P3_CALL_DIALING)
+		return p3_beacon_silence_ms((int)p3_get(&r->call.fd));
 	return (p3_now_ns() - r->alive_ns) / 1000000;
 }
 
 static bool is_silent(const struct p3_wireup *w, const struct p3_remote *r)
 {
-	return w->timeout_s && r->session.begun &&
-	       silence_of(r) >= w->timeout_s * UINT64_C(1000);
+	return w->timeout_s && r->begun && silence_of(r) >= w->timeout_s * UINT64_C(1000);
 }
 
 /* Show tools the silence of a process's host.  It is unknown if PTL3_FAR_TIMEOUT is
@@ -710,7 +784,7 @@ static void show_silence(struct p3_meeting *m, uint32_t rank, uint64_t now)
 	const struct p3_remote *r = remote_of(m, rank);
 	if (!wireup_of(m)->timeout_s)
 		p3_nic_peer_heard(m->nic, rank, P3_HEARD_UNKNOWN);
-	else if (r->session.begun)
+	else if (r->begun)
 		p3_nic_peer_heard(m->nic, rank, now - silence_of(r) * UINT64_C(1000000));
 }
 
@@ -718,15 +792,14 @@ static void show_silence(struct p3_meeting *m, uint32_t rank, uint64_t now)
 static void call_again(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	enum p3_channel_state state = r->channel.state;
-	if (state == P3_CHANNEL_DIALING && r->session.begun &&
-		now - r->channel.since_ns > DIAL_NS)
+	enum p3_call_state state = r->call.state;
+	if (state == P3_CALL_DIALING && r->begun && now - r->call.since_ns > DIAL_NS)
 		disconnect(m, rank, state);
-	if (r->channel.state != P3_CHANNEL_CLOSED || now < r->retry_ns)
+	if (r->up.fd >= 0 || r->call.state != P3_CALL_NONE || now < r->retry_ns)
 		return;
 	if (is_caller(m, rank))
 		dial(m, rank);
-	else if (r->session.begun || now - r->await_call_ns > AWAIT_CALL_NS)
+	else if (r->begun || now - r->await_call_ns > AWAIT_CALL_NS)
 		probe(m, rank);
 }
 
@@ -734,7 +807,7 @@ static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	if (!r->ended && is_silent(wireup_of(m), r))
-		receive(m, rank); /* a broken connection is silent, too */
+		take_news(m); /* a broken connection is silent, too */
 	if (!r->ended && is_silent(wireup_of(m), r))
 		treat_as_ended(m, rank, -ETIMEDOUT);
 	if (!r->ended)
@@ -785,7 +858,7 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank)
 {
 	const struct p3_remote *r = remote_of(m, rank);
-	return r && !p3_channel_is_open(&r->channel);
+	return r && !is_up(r);
 }
 
 bool p3_meet_remotes_need_retry(const struct p3_meeting *m)
@@ -794,10 +867,10 @@ bool p3_meet_remotes_need_retry(const struct p3_meeting *m)
 		return true;
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
-		bool calls = r && (is_caller(m, i) || r->session.begun);
+		bool calls = r && (is_caller(m, i) || r->begun);
 		if (r && !r->ended &&
-			(r->owes_born ||
-				(calls && r->channel.state < P3_CHANNEL_CALLING)))
+			(r->owes_born || (calls && r->up.fd < 0 &&
+						 r->call.state < P3_CALL_CALLING)))
 			return true;
 	}
 	return false;
@@ -807,8 +880,7 @@ bool p3_meet_has_met_remotes(const struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
-		if (r && !r->ended &&
-			!(p3_channel_is_open(&r->channel) && r->state_known))
+		if (r && !r->ended && !(is_up(r) && r->state_known))
 			return false;
 	}
 	return true;
@@ -830,7 +902,7 @@ void p3_meet_send_pids_to_remotes(struct p3_meeting *m)
 	if (wireup_of(m))
 		wireup_of(m)->pids_sent++;
 	for (uint32_t i = 0; i < count_of(m); i++)
-		if (remote_of(m, i) && remote_of(m, i)->session.begun) {
+		if (remote_of(m, i) && remote_of(m, i)->begun) {
 			send_born(m, i);
 			FAULT_POINT("remote.pids_half");
 		}
@@ -841,9 +913,9 @@ void p3_meet_send_leave_to_remotes(struct p3_meeting *m)
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		struct p3_remote *r = remote_of(m, i);
-		if (!r || r->ended || !r->session.begun)
+		if (!r || r->ended || !r->begun)
 			continue;
-		(void)p3_session_send(&r->session, &r->channel, &msg, NULL, 0);
+		(void)p3_meet_send_to_remote(m, i, &msg);
 		FAULT_POINT("remote.leave_half");
 		r->owes_born = false;
 	}
@@ -854,7 +926,8 @@ static bool owes_confirmation(const struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
-		if (r && !r->ended && r->is_born && r->session.acked != r->session.next)
+		if (r && !r->ended && r->is_born &&
+			p3_stream_owes(wireup_of(m)->streams, i))
 			return true;
 	}
 	return false;
@@ -873,18 +946,31 @@ void p3_meet_await_confirmations(struct p3_meeting *m)
 		p3_meet_receive_remotes(m);
 		answer_calls(m);
 		for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-			if (w->unauth[i].channel.state != P3_CHANNEL_CLOSED)
+			if (w->unauth[i].call.state != P3_CALL_NONE)
 				receive_unauth(m, &w->unauth[i]);
 		(void)poll(NULL, 0, 1); /* pause: between two looks */
 	}
 }
 
+bool p3_meet_has_news_of(struct p3_meeting *m, uint32_t *look)
+{
+	if (!wireup_of(m))
+		return true;
+	if (!*look)
+		*look = p3_streams_look(wireup_of(m)->streams);
+	if (!p3_streams_have_looked(wireup_of(m)->streams, *look))
+		return false;
+	*look = 0;
+	return true;
+}
+
 void p3_meet_receive_remotes(struct p3_meeting *m)
 {
+	if (wireup_of(m))
+		take_news(m);
 	for (uint32_t i = 0; i < count_of(m); i++)
-		if (remote_of(m, i) &&
-			remote_of(m, i)->channel.state != P3_CHANNEL_CLOSED)
-			receive(m, i);
+		if (remote_of(m, i))
+			go_on(m, i);
 }
 
 bool p3_meet_has_lost_remotes(const struct p3_meeting *m)
@@ -893,7 +979,9 @@ bool p3_meet_has_lost_remotes(const struct p3_meeting *m)
 	if (!w)
 		return false;
 	for (uint32_t i = 0; i < w->size; i++)
-		if (p3_channel_is_lost(&w->remote[i].channel))
+		if (p3_call_is_lost(&w->remote[i].call) ||
+			(w->remote[i].up.fd >= 0 &&
+				!p3_fd_is(w->remote[i].up.fd, w->remote[i].up.file)))
 			return true;
 	return !p3_fd_is((int)p3_get(&w->beacon), w->beacon_file);
 }
@@ -903,7 +991,8 @@ void p3_meet_end_remotes(struct p3_meeting *m)
 	struct p3_wireup *w = wireup_of(m);
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i)) {
-			p3_channel_close(&w->remote[i].channel);
+			p3_call_close(&w->remote[i].call);
+			leave(&w->remote[i]);
 			w->remote[i].ended = true;
 		}
 	if (w)

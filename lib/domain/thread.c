@@ -368,7 +368,7 @@ static bool is_lost(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t whic
 	if (kind == P3_MEET_RANK)
 		return p3_meet_has_lost(m, &m->rank[which].life, kind, which);
 	if (kind == P3_MEET_REMOTE)
-		return p3_channel_is_lost(&m->node->wireup->remote[which].channel);
+		return p3_call_is_lost(&m->node->wireup->remote[which].call);
 	return false; /* has_own_fds() checks the others */
 }
 
@@ -398,6 +398,7 @@ static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t whi
 	case P3_MEET_BEACON:
 	case P3_MEET_REMOTE:
 	case P3_MEET_UNAUTH:
+	case P3_MEET_STREAMS:
 		p3_meet_on_remote(m, kind, which);
 		break;
 	}
@@ -428,10 +429,21 @@ static bool take_ready(struct p3_meeting *m, int ms)
 	return true;
 }
 
+/* Return true if this thread has processed what other hosts had sent when it began: an
+ * interface that they know to have closed may be among the members until then. */
+static bool is_current(struct p3_meeting *m)
+{
+	if (!m->current && p3_meet_has_news_of(m, &m->met_look)) {
+		p3_meet_receive_remotes(m);
+		m->current = true;
+	}
+	return m->current;
+}
+
 /* If all earlier members have introduced themselves, let joining end. */
 static void check_met(struct p3_meeting *m)
 {
-	if (m->met || m->rescan || !p3_meet_has_met_remotes(m))
+	if (m->met || m->rescan || !is_current(m) || !p3_meet_has_met_remotes(m))
 		return;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].awaited)
@@ -466,12 +478,18 @@ static void list_coming(struct p3_meeting *m, uint64_t slots[P3_MAX_NODES / 64])
  * Answer the NIC's question.  A process id whose PtlNIInit has returned before the
  * question is in a packet that lies in a socket of this process by now (p3_meet_pids), or
  * in a BORN that came earlier; so what is unknown after receive_all() does not exist.
+ * Those of other hosts are read by the lease holder first.
  */
 static void answer(struct p3_meeting *m)
 {
 	uint64_t coming[P3_MAX_NODES / 64];
 	uint32_t question = p3_get(&m->question); /* ASK.1 */
 	if (question == m->answered)
+		return;
+	if (question != m->asked)
+		m->ask_look = 0; /* the last look was for another one */
+	m->asked = question;
+	if (!p3_meet_has_news_of(m, &m->ask_look))
 		return;
 	m->answered = question;
 	receive_all(m);
@@ -556,7 +574,8 @@ static void wait_for_stop(struct p3_meeting *m)
 static void leave_barrier(struct p3_meeting *m)
 {
 	struct p3_job_msg released = m->released;
-	if (!p3_meet_follows(m) || !released.round)
+	if (!p3_meet_follows(m) || !released.round ||
+		!p3_meet_has_news_of(m, &m->release_look))
 		return;
 	receive_all(m);
 	p3_meet_leave_barrier(m, &released);

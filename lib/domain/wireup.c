@@ -35,9 +35,11 @@ static struct p3_wireup *wireup_new(const struct p3_node *node)
 		return NULL;
 	}
 	for (uint32_t i = 0; i < w->size; i++)
-		p3_channel_init(&w->remote[i].channel);
+		w->remote[i] = (struct p3_remote){.up.fd = -1, .next.fd = -1};
+	for (uint32_t i = 0; i < w->size; i++)
+		p3_call_init(&w->remote[i].call);
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		p3_channel_init(&w->unauth[i].channel);
+		p3_call_init(&w->unauth[i].call);
 	return w;
 }
 
@@ -248,9 +250,15 @@ static int use_cards(struct p3_wireup *w)
 	w->far.provider = first->provider;
 	w->far.ops = endpoints(first->provider);
 	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
-	w->timeout_s = w->far.timeout_s = seconds;
+	w->timeout_s = seconds;
 	w->far.settle_ns = seconds ? seconds * UINT64_C(1000000000) : UINT64_MAX;
-	return w->far.ops ? 0 : -ENOENT;
+	w->far.streams = w->streams = p3_streams_new(w->rank, w->size);
+	if (w->streams)
+		return w->far.ops ? 0 : -ENOENT;
+	int rc = -errno;
+	p3_error("rank %u cannot wait for other hosts: %s; raise ulimit -n, or ulimit -v",
+		w->rank, strerror(-rc));
+	return rc;
 }
 
 static int read_cards(struct p3_node *node)
@@ -365,15 +373,27 @@ void p3_wireup_exit(struct p3_node *node)
 		node->wireup->exchange->end(node);
 }
 
+void p3_wireup_close(struct p3_remote *r)
+{
+	p3_call_close(&r->call);
+	if (r->up.fd >= 0)
+		p3_fd_close_own(r->up.fd, r->up.file);
+	if (r->next.fd >= 0)
+		p3_fd_close_own(r->next.fd, r->next.file);
+	r->up.fd = r->next.fd = -1;
+}
+
 void p3_wireup_forget(struct p3_node *node)
 {
 	struct p3_wireup *w = node->wireup;
 	if (!w)
 		return;
 	for (uint32_t i = 0; i < w->size; i++)
-		p3_channel_close(&w->remote[i].channel);
+		p3_wireup_close(&w->remote[i]);
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		p3_channel_close(&w->unauth[i].channel);
+		p3_call_close(&w->unauth[i].call);
+	if (w->streams)
+		p3_streams_forget(w->streams);
 	int fd = (int)p3_get(&w->beacon);
 	if (fd >= 0)
 		p3_fd_close_own(fd, w->beacon_file);

@@ -7,13 +7,13 @@
  *	leave	the last PtlFini: take leave of the launcher
  *
  * The index of a rank is its rank, on all hosts.  Ranks on this host meet in a domain, as
- * in a job on one host.  Those on other hosts are called by TCP (beacon.h, channel.h), a
- * connection for each pair of processes: the process with the higher rank calls.  It
- * stays for the life of both, through any number of interfaces.  If it breaks, the same
- * process calls again, and no packet is lost (session.h); a call that is refused shows
- * that the other process has ended, which is final.  The domain's thread serves the
- * connections while there is an interface (lib/domain/remote.c); else the kernel keeps
- * what comes.
+ * in a job on one host.  Those on other hosts are called by TCP (beacon.h, call.h), a
+ * connection for each pair of processes: the process with the higher rank calls.  The
+ * connection carries packets and frames (nic/streams.h), and stays for the life of both
+ * processes, through any number of interfaces.  If it breaks, the same process calls
+ * again, and nothing is lost; a call that is refused shows that the other process has
+ * ended, which is final.  The domain's thread makes the connections while there is an
+ * interface (lib/domain/remote.c).
  *
  * The state is in struct p3_wireup, which stays until the process ends.  place, enter and
  * leave hold node->call; the domain's thread alone uses the remotes and the
@@ -23,19 +23,23 @@
 #define P3_LIB_DOMAIN_WIREUP_H
 
 #include "lib/domain/beacon.h"
-#include "lib/domain/session.h"
+#include "lib/domain/call.h"
 
 #define P3_UNAUTH_MOST 64u /* unauthenticated connections at a time */
 
 struct p3_remote {
-	struct p3_channel channel;
-	struct p3_session session;
-	bool ended;             /* its process has ended, or is treated so for good */
-	bool is_born;           /* it has an interface: born is its last BORN */
-	bool state_known;       /* a BORN or LEAVE of it has come */
-	bool owes_born;         /* this node's BORN found no room, and must be sent */
+	struct p3_call call;       /* that is being made */
+	struct p3_connection up;   /* that the streams have */
+	struct p3_connection next; /* to give when they have left that */
+	uint64_t up_ns;            /* time when it was given */
+	bool leaves;               /* they are to leave it */
+	bool begun;                /* there was a connection */
+	bool ended;                /* its process has ended, or is treated so for good */
+	bool is_born;              /* it has an interface: born is its last BORN */
+	bool state_known;          /* a BORN or LEAVE of it has come */
+	bool owes_born;            /* this node's BORN found no room, and must be sent */
 	bool said_host;         /* of a leader: a line has told of its host's silence */
-	bool is_probe;          /* channel is a probe (remote.c) */
+	bool is_probe;          /* call is a probe (remote.c) */
 	uint32_t pids_acked;    /* last pids_sent that it has acknowledged by TOLD */
 	uint64_t await_call_ns; /* time since which its call is awaited */
 	uint64_t alive_ns;      /* without a connection: last time it was seen alive */
@@ -47,7 +51,7 @@ struct p3_remote {
 /* A connection from another host that has not proven yet that its caller knows the
  * secret of the job. */
 struct p3_unauth {
-	struct p3_channel channel;
+	struct p3_call call;
 	struct p3_card from; /* address of the caller */
 };
 
@@ -67,12 +71,15 @@ struct p3_wireup {
 	char address[P3_BEACON_TEXT]; /* of this host, without a port */
 	p3_a32 beacon;                /* descriptor that listens, or -1 */
 	p3_fd_id beacon_file;
+	struct p3_endpoint *streams;
 	struct p3_remote *remote; /* by rank */
 	struct p3_unauth unauth[P3_UNAUTH_MOST];
 	uint64_t looked_ns;   /* time of the last check of all remotes */
 	uint64_t begun_ns;    /* time since which their first connections are awaited */
 	uint32_t pids_sent;   /* number of the last process ids sent to all remotes */
-	bool said_not_of_job; /* a line has told of a caller that is not of the job */
+	bool said_not_of_job; /* a line has told of a caller that is not of the job, */
+	bool said_mute;       /* of one that says nothing, */
+	bool said_crowd;      /* and of more than P3_UNAUTH_MOST at a time */
 	bool accept_paused;   /* the beacon is not watched: there is no room for calls */
 	bool said_no_fds;     /* a line has told that there are no descriptors */
 	bool said_late;       /* a line has told which ranks are waited for */
@@ -107,6 +114,8 @@ void p3_wireup_exit(struct p3_node *node);
  * messages; rank is the job's size if none is known. */
 void p3_wireup_say_late(const struct p3_node *node, uint32_t rank);
 
+/* Close the connections with a remote process, or that are being made. */
+void p3_wireup_close(struct p3_remote *r);
 /* In a forked child: close the parent's sockets. */
 void p3_wireup_forget(struct p3_node *node);
 

@@ -18,6 +18,7 @@
  */
 #include "nic/far/link.h"
 #include "nic/far/reads.h"
+#include "nic/far/stream.h"
 #include "nic/proto/peer.h"
 #include "nic/report/mirror.h"
 #include "nic/run/ringer.h"
@@ -40,6 +41,8 @@
  * looks. */
 #define STILL  64u
 #define RARELY 16u
+/* Looks at a provider's endpoint for one at the streams, which carry no frames then. */
+#define FRAMELESS 16u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
  * begins, or when they have BURST cells.  If that pass comes later than LATE_NS, the
  * program does not call the library after its bursts, and for NO_DEFER_NS each message
@@ -51,6 +54,10 @@
 
 struct wire {
 	struct p3_far far;
+	/* The streams, if the frames go over a provider of libfabric; else NULL: the
+	 * endpoint is the streams. */
+	struct p3_endpoint *streams;
+	uint32_t frameless;                  /* looks since the last one at them */
 	_Atomic(struct p3_far_link *) *link; /* (any) an array of nnodes; NULL: not
 					      * introduced yet */
 	uint32_t *up;                        /* the nodes whose links are up */
@@ -181,11 +188,20 @@ static void on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t n
 	post(wire_of(n), ev->buffer);
 }
 
+/* Let the streams receive and send packets. */
+static void serve_streams(struct wire *w)
+{
+	struct p3_far_event none; /* nothing is posted, so no frame comes */
+	if (w->streams && ++w->frameless % FRAMELESS == 0)
+		(void)p3_endpoint_stream.poll(w->streams, &none, 1);
+}
+
 static void take_all(struct p3_nic *n, uint64_t now)
 {
 	struct wire *w = wire_of(n);
 	struct p3_far_event ev[EVENTS];
 	uint32_t got = EVENTS;
+	serve_streams(w);
 	p3_far_reads_recall(n, &w->far); /* before the endpoint serves reads */
 	if (w->far.idle)
 		post_idle(w);
@@ -365,10 +381,10 @@ static uint64_t next_pass(const struct p3_nic *n)
 	return first;
 }
 
-/* Return true if frames may come, for which only passes look. */
+/* Return true if frames or packets may come, for which only passes look. */
 static bool waits(const struct p3_nic *n)
 {
-	return wire_of(n)->far.links != 0;
+	return n->conf.far->streams || wire_of(n)->far.links;
 }
 
 /* Set the timer to a time, or to none for UINT64_MAX.  Return false if the program has
@@ -400,9 +416,10 @@ static int arm(struct p3_nic *n)
 	w->busy = false;
 	p3_far_reads_recall(n, &w->far);
 	uint64_t at = next_pass(n);
+	int rc = w->streams ? p3_endpoint_stream.arm(w->streams) : 0;
 	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
-	if (fd < 0)
-		return fd;
+	if (fd < 0 || rc < 0)
+		return fd < 0 ? fd : rc;
 	if (at <= p3_now_ns())
 		return -EAGAIN;
 	if (fd != w->news || (at != w->timer_at && !set_timer(w, at)))
@@ -574,7 +591,8 @@ static void open_set(struct wire *w)
 	w->timer_file = p3_fd_file(w->timer);
 	w->news = w->far.ops->news(w->far.ep);
 	w->ep = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	if (w->ep < 0 || w->news < 0 || watch(w, w->timer) || watch(w, w->news)) {
+	if (w->ep < 0 || w->news < 0 || watch(w, w->timer) || watch(w, w->news) ||
+		(w->streams && watch(w, p3_endpoint_stream.news(w->streams)))) {
 		int why = w->news < 0 ? w->news : -errno;
 		if (w->ep >= 0)
 			p3_fd_close(w->ep);
@@ -642,6 +660,7 @@ static int make(struct p3_nic *n, struct wire *w)
 {
 	const struct p3_far_conf *conf = n->conf.far;
 	w->far.ops = conf->ops;
+	w->streams = conf->ops == &p3_endpoint_stream ? NULL : conf->streams;
 	memcpy(w->far.secret, conf->secret, sizeof w->far.secret);
 	w->link = calloc(n->conf.nnodes, sizeof *w->link);
 	w->up = calloc(n->conf.nnodes, sizeof *w->up);

@@ -194,8 +194,9 @@ static bool send_frame(void *arg, const struct p3_frame *f, uint32_t len)
 {
 	struct p3_far_link *l = arg;
 	struct p3_far *far = l->far;
-	if (far->lent == P3_FAR_BUFFERS || l->flight == P3_FAR_FLIGHT ||
-		l->carry.now < l->retry_at || !resolve_peer(l))
+	if ((far->lent >= P3_FAR_BUFFERS && l->flight >= P3_FAR_OWN) ||
+		l->flight == P3_FAR_FLIGHT || l->carry.now < l->retry_at ||
+		!resolve_peer(l))
 		return false;
 	struct p3_far_buffer *b = buffer_for(l, f, len);
 	if (!b)

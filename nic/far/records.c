@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define SLICE  65536u             /* bytes of a read that a frame waits for */
@@ -17,8 +16,6 @@
 #define TURN   (4 * SLICE + 4096) /* bytes that a connection sends in a row */
 #define PIECES 16                 /* of one sendmsg() */
 #define ROW    4u                 /* reads of a connection in a row */
-
-enum record { FRAME = 1, ASK, BYTES, FAILED };
 
 _Static_assert(
 	sizeof(struct p3_record_question) <= sizeof(((struct p3_far_read *)0)->space) &&
@@ -31,11 +28,6 @@ _Static_assert(
 _Static_assert(
 	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
 	"an item shows what it is");
-
-static uint64_t head_of(enum record what, uint32_t len)
-{
-	return (uint64_t)what << 32 | len;
-}
 
 /* ---- lists ---- */
 
@@ -115,9 +107,9 @@ static void fail_all(struct p3_record_pool *pool, struct p3_records *c)
 		p3_records_post(pool, c->filling);
 }
 
-void p3_records_begin(struct p3_records *c, uint32_t node, int fd)
+void p3_records_begin(struct p3_records *c, int fd)
 {
-	*c = (struct p3_records){.node = node, .fd = fd};
+	*c = (struct p3_records){.node = c->node, .fd = fd, .control = c->control};
 	c->last = &c->first;
 	c->last_read = &c->reads;
 }
@@ -128,13 +120,29 @@ void p3_records_end(struct p3_record_pool *pool, struct p3_records *c)
 	end_slice(c);
 	if (pool->from == c)
 		pool->from = NULL;
-	p3_records_begin(c, c->node, -1);
+	p3_records_begin(c, -1);
 }
 
 void p3_records_open(struct p3_record_pool *pool)
 {
 	memset(pool, 0, offsetof(struct p3_record_pool, stage));
 	pool->last_done = &pool->done;
+}
+
+bool p3_records_leave(struct p3_records *c)
+{
+	if (c->sent || c->slice || c->nasks || c->nreads || c->filling)
+		return false;
+	c->first = NULL;
+	c->last = &c->first;
+	return true;
+}
+
+void p3_records_close(struct p3_record_pool *pool)
+{
+	pool->done = NULL;
+	pool->last_done = &pool->done;
+	pool->posted = NULL;
 }
 
 /* ---- out ---- */
@@ -154,7 +162,8 @@ static uint32_t slice_of(const struct p3_record_pool *pool, const struct p3_reco
 {
 	uint32_t len = a->len < SLICE ? (uint32_t)a->len : SLICE;
 	*region_out = find(pool, a);
-	*head_out = *region_out ? head_of(BYTES, len) : head_of(FAILED, 0);
+	*head_out = *region_out ? p3_record_head(P3_RECORD_BYTES, len)
+				: p3_record_head(P3_RECORD_FAILED, 0);
 	return *region_out ? len : 0;
 }
 
@@ -185,14 +194,16 @@ static int add_rest(const struct p3_records *c, struct iovec *io, int n)
 	return n;
 }
 
-static int add_items(const struct p3_records *c, struct iovec *io, int n)
+/* Set *all_out if these are all. */
+static int add_items(const struct p3_records *c, struct iovec *io, int n, bool *all_out)
 {
 	uint32_t sent = c->sent;
-	for (const struct p3_record_item *it = c->first; it && n < PIECES / 2;
-		it = it->next) {
+	const struct p3_record_item *it = c->first;
+	for (; it && n < PIECES / 2; it = it->next) {
 		n = add_piece(io, n, (const char *)it->bytes + sent, it->len - sent);
 		sent = 0;
 	}
+	*all_out = !it;
 	return n;
 }
 
@@ -272,19 +283,60 @@ static long send_pieces(int fd, struct iovec *io, int n)
 		      : syscall(SYS_sendmsg, fd, &msg, flags);
 }
 
-/* Send once: a slice that has begun, or items and slices.  Return the number of bytes, or
- * -errno. */
+/* Send the rest of a packet, or the next one.  Return as send_some does; 0: there is
+ * none. */
+static long send_control(struct p3_records *c, bool *all_out)
+{
+	const char *bytes;
+	uint32_t len = p3_control_out(c->control, &bytes);
+	if (!len)
+		return 0;
+	struct iovec io = {(char *)(uintptr_t)bytes, len};
+	long sent = send_pieces(c->fd, &io, 1);
+	if (sent < 0)
+		return -errno;
+	p3_control_sent(c->control, (uint32_t)sent);
+	*all_out = sent == (long)len;
+	return sent;
+}
+
+/* Add what goes next: a record that has begun, or items and then slices. */
+static int add_next(const struct p3_record_pool *pool, const struct p3_records *c,
+	struct iovec *io, uint64_t head[PIECES])
+{
+	if (c->slice)
+		return add_rest(c, io, 0);
+	if (c->sent && p3_control_is_due(c->control))
+		return add_piece(io, 0, (const char *)c->first->bytes + c->sent,
+			c->first->len - c->sent);
+	bool all;
+	int n = add_items(c, io, 0, &all);
+	return all && c->nasks ? add_slices(pool, c, io, n, head) : n;
+}
+
+/* The program has unmapped bytes that it has offered: let the next read fail, which is the
+ * one that asks for them, or one before it. */
+static long refuse_read(struct p3_records *c)
+{
+	c->asks[c->ask].key = 0;
+	return -EINTR; /* as if the call had sent nothing */
+}
+
+/* Send once.  Return the number of bytes, or -errno. */
 static long send_some(struct p3_record_pool *pool, struct p3_records *c, bool *all_out)
 {
 	struct iovec io[PIECES];
 	uint64_t head[PIECES];
 	size_t bytes = 0;
-	int n = c->slice ? add_rest(c, io, 0) : add_items(c, io, 0);
-	if (!c->slice && c->nasks)
-		n = add_slices(pool, c, io, n, head);
+	long packet = c->slice || c->sent ? 0 : send_control(c, all_out);
+	if (packet)
+		return packet;
+	int n = add_next(pool, c, io, head);
 	for (int i = 0; i < n; i++)
 		bytes += io[i].iov_len;
 	long sent = send_pieces(c->fd, io, n);
+	if (sent < 0 && errno == EFAULT && c->nasks && !c->slice)
+		return refuse_read(c);
 	if (sent < 0)
 		return -errno;
 	*all_out = (size_t)sent == bytes;
@@ -316,7 +368,7 @@ int p3_records_send(struct p3_record_pool *pool, struct p3_records *c)
 
 void p3_records_put(struct p3_records *c, struct p3_far_buffer *b, uint32_t len)
 {
-	b->frame.medium = head_of(FRAME, len);
+	b->frame.medium = p3_record_head(P3_RECORD_FRAME, len);
 	append(c, (struct p3_record_item *)(void *)b->space, &b->frame, len);
 }
 
@@ -325,7 +377,7 @@ bool p3_records_ask(struct p3_records *c, struct p3_far_read *r)
 	struct p3_record_question *q = (struct p3_record_question *)(void *)r->space;
 	if (c->nreads == P3_RECORD_READS)
 		return false;
-	q->head = head_of(ASK, sizeof q->ask);
+	q->head = p3_record_head(P3_RECORD_ASK, sizeof q->ask);
 	q->ask = (struct p3_record_ask){r->key, r->from, r->len};
 	q->later = NULL;
 	append(c, &q->item, &q->head, (uint32_t)(sizeof q->head + sizeof q->ask));
@@ -385,59 +437,85 @@ static int begin_bytes(struct p3_records *c, uint32_t len)
 	return 0;
 }
 
+/* Without room for the packet it waits in the kernel. */
+static int begin_control(
+	const struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
+{
+	if (len != sizeof c->control->in)
+		return -EPROTO;
+	if (!p3_inbox_has_room(&pool->inbox))
+		return -EAGAIN;
+	c->to = (char *)&c->control->in;
+	c->left = len;
+	return 0;
+}
+
 static int begin_record(struct p3_record_pool *pool, struct p3_records *c)
 {
 	uint32_t len = (uint32_t)c->head;
 	switch (c->head >> 32) {
-	case FRAME:
+	case P3_RECORD_FRAME:
 		return begin_frame(pool, c, len);
-	case BYTES:
+	case P3_RECORD_BYTES:
 		return begin_bytes(c, len);
-	case ASK:
+	case P3_RECORD_ASK:
 		c->to = (char *)&c->asked;
 		c->left = sizeof c->asked;
 		return len == sizeof c->asked && c->nasks < P3_RECORD_READS ? 0 : -EPROTO;
-	case FAILED:
+	case P3_RECORD_FAILED:
 		return !len && awaits(c) ? 0 : -EPROTO;
+	case P3_RECORD_CONTROL:
+		return begin_control(pool, c, len);
 	default:
 		return -EPROTO;
 	}
 }
 
-/* A record is whole. */
-static void end_record(
+/* Give a packet to the domain's thread. */
+static int end_control(struct p3_record_pool *pool, struct p3_records *c)
+{
+	int rc = p3_control_take(c->control);
+	if (rc == 1)
+		p3_inbox_put(&pool->inbox, c->node, 0, &c->control->in);
+	return rc < 0 ? rc : 0;
+}
+
+/* A record is whole.  Return 0 or -EPROTO. */
+static int end_record(
 	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
 {
 	uint32_t len = (uint32_t)c->head;
 	c->got = 0;
 	switch (c->head >> 32) {
-	case FRAME:
+	case P3_RECORD_FRAME:
 		b->out[b->n++] = (struct p3_far_event){
 			.what = P3_FAR_RECEIVED, .buffer = c->filling, .len = len};
 		c->filling = NULL;
 		pool->came++;
 		break;
-	case BYTES:
+	case P3_RECORD_BYTES:
 		c->have += len;
 		if (c->have == first_read(c)->len)
 			end_read(pool, c, false);
 		break;
-	case ASK:
+	case P3_RECORD_ASK:
 		c->asks[(c->ask + c->nasks++) % P3_RECORD_READS] = c->asked;
 		break;
+	case P3_RECORD_CONTROL:
+		return end_control(pool, c);
 	default:
 		end_read(pool, c, true);
 	}
+	return 0;
 }
 
-/* The next n bytes of a record are in their place. */
-static void place(struct p3_record_pool *pool, struct p3_records *c,
+/* The next n bytes of a record are in their place.  Return 0 or -EPROTO. */
+static int place(struct p3_record_pool *pool, struct p3_records *c,
 	struct p3_record_batch *b, uint32_t n)
 {
 	c->to = n ? c->to + n : c->to;
 	c->left -= n;
-	if (!c->left)
-		end_record(pool, c, b);
+	return c->left ? 0 : end_record(pool, c, b);
 }
 
 /* Move bytes of the stage to their place. */
@@ -466,8 +544,7 @@ static int take_part(
 	uint32_t n = c->left < there ? c->left : there;
 	if (n)
 		copy(pool, c->to, n);
-	place(pool, c, b, n);
-	return 0;
+	return place(pool, c, b, n);
 }
 
 int p3_records_go_on(struct p3_record_pool *pool, struct p3_record_batch *b)
@@ -493,16 +570,17 @@ static int receive_some(
 	uint32_t want = direct + (uint32_t)io[1].iov_len;
 	if (!want)
 		return 0; /* the bytes of another peer are taken first */
-	long n = direct ? syscall(SYS_readv, c->fd, io, 2)
+	struct msghdr msg = {.msg_iov = io, .msg_iovlen = 2};
+	long n = direct ? syscall(SYS_recvmsg, c->fd, &msg, MSG_DONTWAIT)
 			: syscall(SYS_recvfrom, c->fd, pool->stage, room, MSG_DONTWAIT,
 				  NULL, NULL);
 	if (n <= 0)
 		return n == 0 ? -EPIPE : errno == EINTR ? -EAGAIN : -errno;
+	pool->bytes += (uint64_t)n;
+	c->read += (uint64_t)n;
 	uint32_t k = (uint32_t)n < direct ? (uint32_t)n : direct;
-	int rc = 0;
-	if (k)
-		place(pool, c, b, k);
-	if ((uint32_t)n > k) {
+	int rc = k ? place(pool, c, b, k) : 0;
+	if (!rc && (uint32_t)n > k) {
 		pool->from = c;
 		pool->at = 0;
 		pool->end = (uint32_t)n - k;

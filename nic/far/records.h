@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * records - frames and remote reads over authenticated connections
+ * records - what the connection of a stream (nic/streams.h) carries
  *
  * A connection carries records, each behind a head of 8 bytes:
  *
+ *	CONTROL	a packet (control.h)
  *	FRAME	a frame; its word medium is the head
  *	ASK	key, offset and length of a read
  *	BYTES	a slice, of 64 KiB at most, of the first asked read that is not over
  *	FAILED	that read fails
  *
- * A head that cannot be closes the connection.  Each frame has a MAC of its own (link.h);
- * the other records are as authentic as the connection.
+ * A head that cannot be breaks the connection.  Each packet and each frame has a MAC of
+ * its own (link.h); the other records are as authentic as the connection.
+ *
+ * Packets go first: behind the record that has begun, so at most 64 KiB wait before them.
  *
  * Order and ownership.  A buffer to send lies in the list of its connection until the
  * kernel has all its bytes (SENT), or the connection ends (FAILED).  The kernel may lose
@@ -31,11 +34,25 @@
 #ifndef P3_NIC_FAR_RECORDS_H
 #define P3_NIC_FAR_RECORDS_H
 
+#include "nic/far/control.h"
 #include "nic/far/endpoint.h"
 
 #define P3_RECORD_READS   16u    /* of a connection, in each direction */
 #define P3_RECORD_STAGE   65536u /* bytes that a look takes of a connection */
 #define P3_RECORD_BUCKETS 256u   /* of regions */
+
+enum p3_record {
+	P3_RECORD_FRAME = 1,
+	P3_RECORD_ASK,
+	P3_RECORD_BYTES,
+	P3_RECORD_FAILED,
+	P3_RECORD_CONTROL
+};
+
+static inline uint64_t p3_record_head(enum p3_record what, uint32_t len)
+{
+	return (uint64_t)what << 32 | len;
+}
 
 struct p3_record_ask {
 	uint64_t key, from, len;
@@ -60,6 +77,8 @@ struct p3_record_question {
 struct p3_records {
 	uint32_t node; /* the peer */
 	int fd;
+	uint64_t read; /* bytes that came */
+	struct p3_control *control;
 	/* Out: items, of whose first one some bytes were sent; and a slice of which some
 	 * were. */
 	uint32_t sent;
@@ -89,9 +108,11 @@ struct p3_record_pool {
 	struct p3_records *from; /* whose bytes the stage has; NULL: it is empty */
 	uint32_t at, end;        /* those bytes */
 	uint64_t came;           /* frames */
+	uint64_t bytes;          /* that came */
 	struct p3_sipkey secret; /* of the keys of regions */
 	uint64_t nkeys;
 	struct p3_far_region *regions[P3_RECORD_BUCKETS];
+	struct p3_inbox inbox;
 	_Alignas(64) char stage[P3_RECORD_STAGE];
 };
 
@@ -102,9 +123,14 @@ struct p3_record_batch {
 };
 
 void p3_records_open(struct p3_record_pool *pool);
-void p3_records_begin(struct p3_records *c, uint32_t node, int fd);
+void p3_records_begin(struct p3_records *c, int fd);
 /* Give back all that a connection holds. */
 void p3_records_end(struct p3_record_pool *pool, struct p3_records *c);
+/* The NIC stops, and its buffers go.  Return false if a record of it has begun that must
+ * go on: then end the connection. */
+bool p3_records_leave(struct p3_records *c);
+/* The NIC has left all connections. */
+void p3_records_close(struct p3_record_pool *pool);
 
 /* Report what is over, while there is room. */
 void p3_records_report(struct p3_record_pool *pool, struct p3_record_batch *b);
@@ -116,7 +142,7 @@ bool p3_records_ask(struct p3_records *c, struct p3_far_read *r);
 /* Return true if something is to be sent. */
 static inline bool p3_records_wait(const struct p3_records *c)
 {
-	return c->first || c->nasks;
+	return c->first || c->nasks || p3_control_is_due(c->control);
 }
 /* Send what there is room for.  Return 0, or -errno: the connection is broken. */
 int p3_records_send(struct p3_record_pool *pool, struct p3_records *c);

@@ -1,40 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints over TCP sockets.
+ * Streams, and the endpoint over them.
  *
- * Connections.  A pair of nodes has one at a time.  A node calls a peer for its first
- * frame to it, and calls.c authenticates both ends before a byte is read here:
+ *	NONE --give--> UP --the connection breaks--> NONE, and news of that
  *
- *	NONE --send--> CALLING --authenticated--> UP --the connection breaks--> REFUSED
- *	  any of them --the peer's call is authenticated--> UP
- *	  CALLING --refused, or no answer--> REFUSED --send, which fails--> NONE
+ * The lease holder calls all functions but those of nic/streams.h, open, close and name.
+ * A connection that was given belongs to the stream, not to the NIC: it stays when the
+ * NIC stops, unless a record of the NIC has begun on it, which breaks it.
  *
- * If both call at once, the call of the lower node serves: while that is young, the lower
- * node answers no call of the other one; and if both calls were answered already, the
- * lower node closes the other's call, and the higher node its own.  In every other case
- * the later connection replaces the earlier one, which must be broken.
+ * Bytes go over a connection as records.h says.  The reader has left its connection when
+ * cut returns, so no later byte reaches its memory.
  *
- * Bytes go over a connection as records.h says.  The reader has closed its socket when
- * cut returns, so no later byte reaches its memory.  The lease holder calls all functions
- * but open, close and name, so no word here is shared.
- *
- * System calls.  Connections on which bytes came lately are hot: poll reads them
+ * System calls.  Connections on which frames came lately are hot: poll reads them
  * directly, and the set of epoll does not watch them, since its reports would cost a
  * third of a message's time.  The others are watched, each for one report.  Before
  * threads sleep (arm) all are.
  */
 #include "nic/far/stream.h"
 
-#include "nic/far/calls.h"
 #include "nic/far/records.h"
-#include "shm/log.h"
+#include "shm/atomics.h"
 #include "shm/park.h"
 
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -45,43 +38,46 @@
 #define LOOK_LATE 16u  /* other polls for one */
 #define LOOK_IDLE 64u  /* polls for one if all connections are hot */
 #define EVENTS    32
-#define YOUNG_NS  UINT64_C(1000000000) /* age of a call that may meet another one */
-#define CHECK_NS  UINT64_C(1000000)    /* between two looks at the time of calls, */
-#define TICK_NS   UINT64_C(1000000000) /* and at that of connections */
+#define WAKE      UINT32_MAX           /* the eventfd of the lease holder, in the set */
+#define TICK_NS   UINT64_C(1000000000) /* between two looks for starvation */
 
-enum state { NONE, CALLING, UP, REFUSED };
+enum order { GIVE = 1, POST = 2 };
 
 struct peer {
 	uint32_t node;
-	enum state state;
-	bool ours;           /* this node has made the connection */
-	bool hot;            /* it is in the array hot */
-	bool unsent;         /* it is in the list unsent */
-	uint64_t up_ns;      /* time of the connection's beginning */
-	uint64_t failing_ns; /* since then no call has had success; 0: none has failed */
+	p3_a32 order;               /* of the domain's thread */
+	struct p3_connection given; /* STREAM.1 */
+	/* The lease holder uses all others, but the places of packets (control.h). */
+	bool up;
+	bool lost;   /* a connection has broken, and no frame was refused since */
+	bool hot;    /* it is in the array hot */
+	bool unsent; /* it is in the list unsent */
 	struct peer *next_unsent;
 	uint32_t misses; /* looks in vain */
-	struct p3_socket socket;
+	uint64_t
+		until; /* bytes of the connection that a look of the domain's thread takes */
+	int fd;        /* of the connection */
+	p3_fd_id file;
 	struct p3_records records;
-	struct p3_far_keys keys;
-	union p3_call_address address;
-	struct p3_call call;
+	struct p3_control control;
 };
 
 struct p3_endpoint {
 	uint32_t node, nnodes;
-	struct peer **peer;  /* by node; NULL: never known */
+	p3_a32 ordered;      /* a peer has an order, or there is a new look */
+	p3_a32 look;         /* the last look that was ordered */
+	p3_a32 looked;       /* the last look that is over (STREAM.6) */
+	uint32_t looks;      /* the look that has begun */
+	int set, wake, news; /* descriptors */
+	p3_fd_id set_file, wake_file, news_file;
 	struct peer *unsent; /* a list of those with bytes to send */
 	struct peer *hot[HOT];
 	uint32_t nhot, turn;
-	uint32_t calling, up; /* peers in these states */
-	p3_fd_id set_file;
-	uint64_t check_at, tick_at; /* times of the next looks */
-	uint64_t starved;           /* frames that had come when there was no buffer */
-	bool said_silent, said_unreachable;
-	bool (*knows)(void *arg, uint32_t node, uint64_t *to_out);
-	void *knows_arg;
-	struct p3_calls calls;
+	uint32_t up;       /* peers with a connection */
+	uint32_t told;     /* tail of the inbox when the domain's thread was last woken */
+	uint64_t tick_at;  /* time of the next look for starvation */
+	uint64_t starved;  /* bytes that had come when there was no buffer */
+	struct peer *peer; /* by node */
 	struct p3_record_pool pool;
 };
 
@@ -103,10 +99,11 @@ static void add_unsent(struct p3_endpoint *e, struct peer *p)
 
 /* ---- the set ---- */
 
-static int watch(struct p3_endpoint *e, const struct peer *p, uint32_t more)
+static int watch(struct p3_endpoint *e, int op, const struct peer *p, uint32_t more)
 {
-	return p3_call_watch(&e->calls, EPOLL_CTL_MOD, p->socket.fd,
-		EPOLLIN | EPOLLONESHOT | more, p3_call_tag(P3_CALL_PEER, p->node));
+	struct epoll_event ev = {
+		.events = EPOLLIN | EPOLLONESHOT | more, .data.u64 = p->node};
+	return epoll_ctl(e->set, op, p->fd, &ev) ? -errno : 0;
 }
 
 static void unheat(struct p3_endpoint *e, struct peer *p)
@@ -118,10 +115,39 @@ static void unheat(struct p3_endpoint *e, struct peer *p)
 		}
 }
 
+/* ---- connections ---- */
+
+/* Leave a connection, and report that.  The other end learns of it also if a forked child
+ * has the socket, too. */
+static void lose(struct p3_endpoint *e, struct peer *p, int why)
+{
+	if (!p->up)
+		return;
+	p->up = false;
+	p->lost = true;
+	e->up--;
+	unheat(e, p);
+	if (p3_fd_is(p->fd, p->file)) {
+		(void)epoll_ctl(e->set, EPOLL_CTL_DEL, p->fd, NULL);
+		(void)shutdown(p->fd, SHUT_RDWR);
+	}
+	p3_records_end(&e->pool, &p->records);
+	p3_control_close(&p->control);
+	p3_inbox_put(&e->pool.inbox, p->node, why, NULL);
+}
+
+/* The program may have closed the descriptor. */
+static void watch_again(struct p3_endpoint *e, struct peer *p)
+{
+	int rc = watch(e, EPOLL_CTL_MOD, p, 0);
+	if (rc)
+		lose(e, p, rc);
+}
+
 static void cool(struct p3_endpoint *e, struct peer *p)
 {
 	unheat(e, p);
-	(void)watch(e, p, 0);
+	watch_again(e, p);
 }
 
 static void heat(struct p3_endpoint *e, struct peer *p)
@@ -135,104 +161,76 @@ static void heat(struct p3_endpoint *e, struct peer *p)
 	p->hot = true;
 }
 
-/* ---- connections ---- */
-
-/* End a connection or a call. */
-static void drop(struct p3_endpoint *e, struct peer *p, enum state state)
+static void take_up(struct p3_endpoint *e, struct peer *p)
 {
-	if (p->state == CALLING) {
-		p3_call_end(&e->calls, &p->call);
-		e->calling--;
-	} else if (p->state == UP) {
-		e->up--;
-		unheat(e, p);
-		p3_call_hang_up(&e->calls, p->socket);
-		p3_records_end(&e->pool, &p->records);
-	}
-	p->state = state;
-}
-
-static void say_unreachable(struct p3_endpoint *e, const struct peer *p, int why)
-{
-	char at[P3_CALL_TEXT];
-	uint64_t ns = p3_now_ns() - p->failing_ns;
-	uint64_t limit = e->calls.timeout_s * UINT64_C(500000000);
-	if (e->said_unreachable || !limit || ns < limit)
-		return;
-	e->said_unreachable = true;
-	p3_call_print(&p->address, at);
-	p3_warn("rank %u answers no call at %s for %u s: %s; messages for it wait (see "
-		"whether it is stopped, and whether the firewall lets all TCP ports "
-		"through)",
-		p->node, at, (uint32_t)(ns / 1000000000), strerror(-why));
-}
-
-static void fail_call(struct p3_endpoint *e, struct peer *p, int why)
-{
-	if (!p->failing_ns)
-		p->failing_ns = p3_now_ns();
-	say_unreachable(e, p, why);
-	drop(e, p, REFUSED);
-}
-
-/* Use an authenticated socket for the pair, unless this node's own call serves. */
-static void adopt(struct p3_endpoint *e, struct peer *p, struct p3_socket s, bool ours)
-{
-	uint64_t now = p3_now_ns();
-	if (!ours && p->state == UP && p->ours && e->node < p->node &&
-		now - p->up_ns < YOUNG_NS) {
-		p3_call_hang_up(&e->calls, s);
-		return;
-	}
-	if (ours)
-		e->calling--;
-	else
-		drop(e, p, NONE);
+	p->fd = p->given.fd;
+	p->file = p->given.file;
+	p->up = true;
+	p->until = 0;
 	e->up++;
-	p->socket = s;
-	p3_records_begin(&p->records, p->node, s.fd);
-	p->state = UP;
-	p->ours = ours;
-	p->up_ns = now;
-	p->failing_ns = 0;
-	(void)watch(e, p, 0);
-	heat(e, p);
+	p3_records_begin(&p->records, p->fd);
+	p3_control_open(&p->control, p->given.key);
+	int rc = watch(e, EPOLL_CTL_ADD, p, 0);
+	if (rc)
+		lose(e, p, rc);
 }
 
-static int call(struct p3_endpoint *e, struct peer *p)
+/* ---- news ---- */
+
+static bool is_looking(const struct p3_endpoint *e)
 {
-	int rc = p3_call_begin(&e->calls, &p->call, p->node, &p->address);
-	if (rc) {
-		fail_call(e, p, rc);
-		p->state = NONE;
-		return -EIO;
+	return e->looks != p3_get(&e->looked);
+}
+
+/* Begin a look: at the bytes that the sockets have now. */
+static void begin_look(struct p3_endpoint *e)
+{
+	e->looks = p3_get(&e->look);
+	for (uint32_t i = 0; i < e->nnodes; i++) {
+		struct peer *p = &e->peer[i];
+		int bytes = 0;
+		if (p->up && ioctl(p->fd, FIONREAD, &bytes) == 0)
+			p->until = p->records.read + (uint32_t)bytes;
 	}
-	p->state = CALLING;
-	e->calling++;
-	return -EAGAIN;
 }
 
-static void go_on_calling(struct p3_endpoint *e, struct peer *p)
+/* Return true if the last look is over now. */
+static bool end_look(struct p3_endpoint *e)
 {
-	int rc = p3_call_go_on(&p->call, &p->keys);
-	if (!rc)
-		adopt(e, p, p3_call_take(&p->call), true);
-	else if (rc != -EAGAIN)
-		fail_call(e, p, rc);
+	if (!is_looking(e) || e->pool.from)
+		return false;
+	for (uint32_t i = 0; i < e->nnodes; i++)
+		if (e->peer[i].up && e->peer[i].records.read < e->peer[i].until)
+			return false;
+	p3_release(&e->looked, e->looks); /* STREAM.6 */
+	return true;
 }
 
-/* Let a call of a higher node wait while this node's own call may serve. */
-static const struct p3_far_keys *keys_of(void *arg, uint32_t node, bool answer)
+static void tell_news(struct p3_endpoint *e)
 {
-	struct p3_endpoint *e = arg;
-	uint64_t to;
-	if (!e->knows || !e->knows(e->knows_arg, node, &to))
-		return NULL;
-	struct peer *p = e->peer[to];
-	if (answer && p->state == CALLING && e->node < node &&
-		!p3_call_is_over(&p->call, p3_now_ns(), YOUNG_NS))
-		return NULL;
-	return &p->keys;
+	uint32_t tail = p3_get(&e->pool.inbox.tail);
+	if (!end_look(e) && tail == e->told)
+		return;
+	e->told = tail;
+	if (p3_fd_is(e->news, e->news_file))
+		p3_fd_signal(e->news);
+}
+
+/* Do what the domain's thread has ordered. */
+static void take_orders(struct p3_endpoint *e)
+{
+	(void)p3_exchange32(&e->ordered, 0);
+	for (uint32_t i = 0; i < e->nnodes; i++) {
+		struct peer *p = &e->peer[i];
+		if (!p3_get(&p->order))
+			continue;
+		if (p3_exchange32(&p->order, 0) & GIVE) /* STREAM.1 */
+			take_up(e, p);
+		if (p->up)
+			add_unsent(e, p);
+	}
+	if (e->looks != p3_get(&e->look))
+		begin_look(e);
 }
 
 /* ---- frames ---- */
@@ -244,37 +242,36 @@ static void push(struct p3_endpoint *e)
 	for (; p; p = next) {
 		next = p->next_unsent;
 		p->unsent = false;
-		if (p->state != UP)
-			continue;
-		if (p3_records_send(&e->pool, &p->records))
-			drop(e, p, REFUSED);
-		else
+		int rc = p->up ? p3_records_send(&e->pool, &p->records) : 0;
+		if (rc)
+			lose(e, p, rc);
+		else if (p->up)
 			add_unsent(e, p);
 	}
 }
 
+/* Without a connection the frame has to wait.  Of one that broke the link must know, since
+ * the kernel may have lost what it had. */
 static int send_frame(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
-	struct peer *p = e->peer[to];
-	if (p->state == UP) {
-		p3_records_put(&p->records, b, len);
-		add_unsent(e, p);
-		return 0;
+	struct peer *p = &e->peer[to];
+	if (p->lost) {
+		p->lost = false;
+		return -EIO;
 	}
-	if (p->state == CALLING)
+	if (!p->up)
 		return -EAGAIN;
-	if (p->state == NONE)
-		return call(e, p);
-	p->state = NONE;
-	return -EIO;
+	p3_records_put(&p->records, b, len);
+	add_unsent(e, p);
+	return 0;
 }
 
 /* After a look: there may be questions to answer, or the connection is broken. */
-static void take_up(struct p3_endpoint *e, struct peer *p, int rc)
+static void look_after(struct p3_endpoint *e, struct peer *p, int rc)
 {
 	if (rc && rc != -EAGAIN)
-		drop(e, p, REFUSED);
+		lose(e, p, rc);
 	else
 		add_unsent(e, p);
 }
@@ -283,121 +280,50 @@ static void receive(struct p3_endpoint *e, struct peer *p, struct p3_record_batc
 {
 	int rc = p3_records_receive(&e->pool, &p->records, b);
 	p->misses = rc == -EAGAIN ? p->misses + e->nhot : 0;
-	take_up(e, p, rc);
-	if (p->state == UP && p->misses >= COLD)
+	look_after(e, p, rc);
+	if (p->up && p->hot && p->misses >= COLD)
 		cool(e, p);
+}
+
+/* Read a connection that the set has reported.  It becomes hot with a frame. */
+static void receive_cold(struct p3_endpoint *e, struct peer *p, struct p3_record_batch *b)
+{
+	uint64_t came = e->pool.came;
+	receive(e, p, b);
+	if (p->up && e->pool.came != came)
+		heat(e, p);
+	else if (p->up && !p->hot)
+		watch_again(e, p);
 }
 
 /* Take what the last poll had no room for. */
 static void receive_rest(struct p3_endpoint *e, struct p3_record_batch *b)
 {
-	struct peer *p = e->peer[e->pool.from->node];
-	take_up(e, p, p3_records_go_on(&e->pool, b));
+	struct peer *p = &e->peer[e->pool.from->node];
+	look_after(e, p, p3_records_go_on(&e->pool, b));
 }
 
-/* ---- time ---- */
-
-static void say_silent(struct p3_endpoint *e, const struct peer *p, uint32_t ms)
-{
-	char at[P3_CALL_TEXT];
-	if (e->said_silent)
-		return;
-	e->said_silent = true;
-	p3_call_print(&p->address, at);
-	p3_warn("the connection of rank %u with rank %u (%s) brings no answer for %u s; "
-		"this rank makes another one (see whether the network is down, or a "
-		"firewall between the hosts forgets connections)",
-		e->node, p->node, at, ms / 1000);
-}
-
-/* Close a connection whose other host does not acknowledge bytes.  That of a stopped
- * process does. */
-static void check_silence(struct p3_endpoint *e, struct peer *p)
-{
-	struct tcp_info info = {.tcpi_unacked = 0};
-	socklen_t len = sizeof info;
-	if (getsockopt(p->socket.fd, IPPROTO_TCP, TCP_INFO, &info, &len) ||
-		!info.tcpi_unacked ||
-		info.tcpi_last_ack_recv < e->calls.timeout_s * UINT64_C(500))
-		return;
-	say_silent(e, p, info.tcpi_last_ack_recv);
-	drop(e, p, REFUSED);
-}
-
-/* If frames of which a part has come hold all buffers, and no other frame has come, close
- * their connections: the links send these frames again. */
-static void check_starved(struct p3_endpoint *e)
-{
-	bool starved = !e->pool.posted && e->starved == e->pool.came;
-	e->starved = e->pool.came;
-	for (uint32_t i = 0; starved && i < e->nnodes; i++)
-		if (e->peer[i] && e->peer[i]->records.filling)
-			drop(e, e->peer[i], REFUSED);
-}
-
+/* If frames of which a part has come hold all buffers, and nothing more comes, break their
+ * connections: the links send these frames again. */
 static void tick(struct p3_endpoint *e, uint64_t now)
 {
+	bool starved = !e->pool.posted && e->starved == e->pool.bytes;
 	e->tick_at = now + TICK_NS;
-	check_starved(e);
-	for (uint32_t i = 0; e->calls.timeout_s && i < e->nnodes; i++)
-		if (e->peer[i] && e->peer[i]->state == UP)
-			check_silence(e, e->peer[i]);
+	e->starved = e->pool.bytes;
+	for (uint32_t i = 0; starved && i < e->nnodes; i++)
+		if (e->peer[i].records.filling)
+			lose(e, &e->peer[i], -ECONNABORTED);
 }
 
-/* Look at the time of calls. */
-static void check(struct p3_endpoint *e, uint64_t now)
-{
-	e->check_at = now + CHECK_NS;
-	if (e->calls.used || e->calls.accept_due)
-		p3_calls_check(&e->calls, now);
-	for (uint32_t i = 0; e->calling && i < e->nnodes; i++) {
-		struct peer *p = e->peer[i];
-		if (p && p->state == CALLING &&
-			p3_call_is_over(&p->call, now, P3_CALL_NS))
-			fail_call(e, p, -ETIMEDOUT);
-	}
-}
-
-/* ---- events ---- */
-
-static void answer(struct p3_endpoint *e, struct p3_call *place)
-{
-	if (place->state != P3_CALL_NONE && p3_calls_answer(&e->calls, place))
-		adopt(e, e->peer[place->from], p3_calls_take(&e->calls, place), false);
-}
-
-static void on_event(struct p3_endpoint *e, uint64_t tag, struct p3_record_batch *b)
-{
-	uint32_t number = (uint32_t)tag;
-	struct peer *p = NULL;
-	switch (tag >> 32) {
-	case P3_CALL_LISTENER:
-		p3_calls_accept(&e->calls, p3_now_ns());
-		break;
-	case P3_CALL_PLACE:
-		answer(e, &e->calls.place[number]);
-		break;
-	default:
-		p = e->peer[number];
-	}
-	if (p && p->state == CALLING)
-		go_on_calling(e, p);
-	if (p && p->state == UP) {
-		heat(e, p);
-		receive(e, p, b);
-	}
-}
-
-/* Look at the set, and at the time. */
+/* Look at the set. */
 static void look(struct p3_endpoint *e, struct p3_record_batch *b)
 {
 	struct epoll_event ev[EVENTS];
 	uint64_t now = p3_now_ns();
-	long n = syscall(SYS_epoll_pwait, e->calls.set, ev, EVENTS, 0, NULL, 0);
+	long n = syscall(SYS_epoll_pwait, e->set, ev, EVENTS, 0, NULL, 0);
 	for (long i = 0; i < n; i++)
-		on_event(e, ev[i].data.u64, b);
-	if (now >= e->check_at)
-		check(e, now);
+		if (ev[i].data.u64 != WAKE && e->peer[ev[i].data.u64].up)
+			receive_cold(e, &e->peer[ev[i].data.u64], b);
 	if (now >= e->tick_at)
 		tick(e, now);
 }
@@ -410,90 +336,84 @@ static bool looks_now(struct p3_endpoint *e, uint32_t n)
 	return !e->nhot || (++e->turn & (each - 1)) == 0;
 }
 
+/* Read the hot connections.  One that fills the batch comes last the next time, so that
+ * it does not keep the others from their turn. */
+static void receive_hot(struct p3_endpoint *e, struct p3_record_batch *b)
+{
+	uint32_t i = e->nhot;
+	while (i > 0 && b->n < b->most)
+		receive(e, e->hot[--i], b);
+	if (b->n < b->most || i >= e->nhot)
+		return;
+	struct peer *p = e->hot[i];
+	e->hot[i] = e->hot[0];
+	e->hot[0] = p;
+}
+
 static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t most)
 {
 	struct p3_record_batch b = {out, 0, most};
+	if (p3_get(&e->ordered))
+		take_orders(e);
 	p3_records_report(&e->pool, &b);
 	if (e->pool.from)
 		receive_rest(e, &b);
 	if (e->unsent)
 		push(e);
-	for (uint32_t i = e->nhot; i-- > 0 && b.n < most;)
-		receive(e, e->hot[i], &b);
+	receive_hot(e, &b);
 	if (looks_now(e, b.n))
 		look(e, &b);
 	p3_records_report(&e->pool, &b);
+	tell_news(e);
 	return b.n;
 }
 
 static int news(const struct p3_endpoint *e)
 {
-	return e->calls.set;
+	return e->set;
 }
 
 static int arm(struct p3_endpoint *e)
 {
+	if (p3_get(&e->ordered))
+		take_orders(e);
 	push(e);
-	check(e, p3_now_ns());
-	if (e->pool.done || e->pool.from)
+	tell_news(e);
+	if (e->pool.done || e->pool.from || is_looking(e))
 		return -EAGAIN;
 	while (e->nhot)
 		cool(e, e->hot[0]);
 	for (struct peer *p = e->unsent; p; p = p->next_unsent)
-		if (p->state == UP && watch(e, p, EPOLLOUT))
+		if (p->up && watch(e, EPOLL_CTL_MOD, p, EPOLLOUT))
 			return -EIO;
-	return e->calls.set;
+	return e->set;
 }
 
-/* ---- names ---- */
+/* ---- names: a peer's connection is known by its index ---- */
 
 static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME])
 {
-	memcpy(out, &e->calls.own, e->calls.len);
-	return e->calls.len;
-}
-
-static struct peer *new_peer(struct p3_endpoint *e, uint32_t node)
-{
-	struct peer *p = calloc(1, sizeof *p);
-	if (!p)
-		return NULL;
-	p->node = node;
-	e->peer[node] = p;
-	return p;
+	(void)e;
+	(void)out;
+	return 0;
 }
 
 static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
 	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
 {
-	union p3_call_address at;
-	memset(&at, 0, sizeof at);
-	if (node >= e->nnodes || len != e->calls.len)
+	(void)text;
+	(void)keys;
+	if (node >= e->nnodes || len)
 		return -EPROTO;
-	memcpy(&at, text, len);
-	if (at.any.sa_family != e->calls.own.any.sa_family)
-		return -EPROTO;
-	struct peer *p = e->peer[node] ? e->peer[node] : new_peer(e, node);
-	if (!p)
-		return -ENOMEM;
-	drop(e, p, NONE); /* a connection of an earlier life */
-	p->address = at;
-	p->keys = *keys;
-	p->failing_ns = 0;
+	e->peer[node].lost = false; /* that was of an earlier life */
 	*to_out = node;
 	return 0;
 }
 
 static void forget(struct p3_endpoint *e, uint64_t to)
 {
-	drop(e, e->peer[to], NONE);
-}
-
-static void trust(struct p3_endpoint *e,
-	bool (*knows)(void *arg, uint32_t node, uint64_t *to_out), void *arg)
-{
-	e->knows = knows;
-	e->knows_arg = arg;
+	(void)e;
+	(void)to;
 }
 
 /* ---- remote reads ---- */
@@ -515,8 +435,8 @@ static int offer(
 static void stop_slices(struct p3_endpoint *e, const struct p3_far_region *r)
 {
 	for (uint32_t i = 0; r->uses && i < e->nnodes; i++)
-		if (e->peer[i] && e->peer[i]->records.region == r)
-			drop(e, e->peer[i], REFUSED);
+		if (e->peer[i].records.region == r)
+			lose(e, &e->peer[i], -ECONNABORTED);
 }
 
 static void recall(struct p3_endpoint *e, struct p3_far_region *r)
@@ -525,12 +445,12 @@ static void recall(struct p3_endpoint *e, struct p3_far_region *r)
 	p3_records_recall(&e->pool, r);
 }
 
-/* Begin a read.  Make no call for it: the peer has sent the key in a frame, so there is a
- * connection, or it has broken and the next frame makes one. */
+/* Begin a read.  The peer has sent the key in a frame, so there is a connection, or it
+ * has broken and there will be another one. */
 static int begin_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 {
-	struct peer *p = e->peer[to];
-	if (p->state != UP || !p3_records_ask(&p->records, r))
+	struct peer *p = &e->peer[to];
+	if (!p->up || !p3_records_ask(&p->records, r))
 		return -EAGAIN;
 	add_unsent(e, p);
 	return 0;
@@ -538,63 +458,31 @@ static int begin_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 
 static void cut(struct p3_endpoint *e, uint64_t to)
 {
-	drop(e, e->peer[to], NONE);
+	struct peer *p = &e->peer[to];
+	if (p->records.nreads || p->records.nasks)
+		lose(e, p, -ECONNABORTED);
 }
 
-/* ---- opening and closing ---- */
-
-static void close_end(struct p3_endpoint *e)
-{
-	for (uint32_t i = 0; e->peer && i < e->nnodes; i++)
-		if (e->peer[i]) {
-			drop(e, e->peer[i], NONE);
-			free(e->peer[i]);
-		}
-	p3_calls_close(&e->calls);
-	if (e->calls.set >= 0)
-		p3_fd_close_own(e->calls.set, e->set_file);
-	free(e->peer);
-	free(e);
-}
-
-static int open_all(struct p3_endpoint *e, const struct p3_far_conf *conf)
-{
-	int set = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	e->calls.set = set;
-	e->set_file = p3_fd_file(set);
-	e->peer = calloc(e->nnodes, sizeof(struct peer *));
-	if (set < 0 || !e->peer)
-		return e->peer ? -errno : -ENOMEM;
-	if (syscall(SYS_getrandom, &e->pool.secret, sizeof e->pool.secret, 0) < 0)
-		return -errno;
-	return p3_calls_open(&e->calls, conf, e->node, set, keys_of, e);
-}
+/* ---- a NIC starts and stops ---- */
 
 static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
 	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
-	size_t size = (sizeof(struct p3_endpoint) + 63) / 64 * 64;
-	struct p3_endpoint *e = aligned_alloc(64, size);
+	(void)node;
+	(void)nnodes;
 	(void)sends;
 	(void)posts;
-	if (!e)
-		return -ENOMEM;
-	memset(e, 0, offsetof(struct p3_endpoint, pool));
-	p3_records_open(&e->pool);
-	e->node = node;
-	e->nnodes = nnodes;
-	e->calls.listener.fd = -1;
-	int rc = open_all(e, conf);
-	if (!rc) {
-		*ep_out = e;
-		return 0;
-	}
-	p3_error(
-		"rank %u cannot listen for other hosts at %s: %s; expected an address of "
-		"this host (PTL3_FABRIC_NET), and free descriptors (ulimit -n)",
-		node, conf->address ? conf->address : "127.0.0.1", strerror(-rc));
-	close_end(e);
-	return rc;
+	*ep_out = conf->streams;
+	return 0;
+}
+
+static void close_end(struct p3_endpoint *e)
+{
+	for (uint32_t i = 0; i < e->nnodes; i++)
+		if (e->peer[i].up && !p3_records_leave(&e->peer[i].records))
+			lose(e, &e->peer[i], -ECONNABORTED);
+	p3_records_close(&e->pool);
+	tell_news(e);
 }
 
 const struct p3_endpoint_ops p3_endpoint_stream = {.open = open_end,
@@ -606,7 +494,6 @@ const struct p3_endpoint_ops p3_endpoint_stream = {.open = open_end,
 	.push = push,
 	.post = post,
 	.poll = poll,
-	.trust = trust,
 	.news = news,
 	.arm = arm,
 	.reads = reads,
@@ -618,4 +505,130 @@ const struct p3_endpoint_ops p3_endpoint_stream = {.open = open_end,
 const struct p3_endpoint_ops *p3_nic_stream(void)
 {
 	return &p3_endpoint_stream;
+}
+
+/* ---- for the domain's thread ---- */
+
+static void wake(struct p3_endpoint *e)
+{
+	p3_release(&e->ordered, 1);
+	if (p3_fd_is(e->wake, e->wake_file))
+		p3_fd_signal(e->wake);
+}
+
+static void order(struct p3_endpoint *e, struct peer *p, enum order what)
+{
+	uint32_t old = p3_get(&p->order);
+	while (!p3_cas32(&p->order, &old, old | what)) /* STREAM.1 */
+		;
+	wake(e);
+}
+
+void p3_stream_give(struct p3_endpoint *e, uint32_t rank, const struct p3_connection *c)
+{
+	e->peer[rank].given = *c;
+	order(e, &e->peer[rank], GIVE);
+}
+
+int p3_stream_post(struct p3_endpoint *e, uint32_t rank, const struct p3_job_msg *msg,
+	const unsigned char *text, uint32_t len)
+{
+	int rc = p3_control_post(&e->peer[rank].control, msg, text, len);
+	if (!rc)
+		order(e, &e->peer[rank], POST);
+	return rc;
+}
+
+bool p3_stream_owes(struct p3_endpoint *e, uint32_t rank)
+{
+	const struct p3_control *c = &e->peer[rank].control;
+	return p3_get(&c->acked) != p3_get(&c->next);
+}
+
+bool p3_streams_next(struct p3_endpoint *e, struct p3_stream_news *out)
+{
+	return p3_inbox_next(&e->pool.inbox, out);
+}
+
+uint32_t p3_streams_look(struct p3_endpoint *e)
+{
+	uint32_t look = p3_get(&e->look) + 1;
+	look += !look;
+	p3_set(&e->look, look);
+	wake(e);
+	return look;
+}
+
+bool p3_streams_have_looked(struct p3_endpoint *e, uint32_t look)
+{
+	return (int32_t)(p3_acquire(&e->looked) - look) >= 0; /* STREAM.6 */
+}
+
+int p3_streams_fd(const struct p3_endpoint *e)
+{
+	return e->news;
+}
+
+static int open_fds(struct p3_endpoint *e)
+{
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.u64 = WAKE};
+	e->set = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
+	e->wake = p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	e->news = p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (e->set < 0 || e->wake < 0 || e->news < 0)
+		return -errno;
+	e->set_file = p3_fd_file(e->set);
+	e->wake_file = p3_fd_file(e->wake);
+	e->news_file = p3_fd_file(e->news);
+	return epoll_ctl(e->set, EPOLL_CTL_ADD, e->wake, &ev) ? -errno : 0;
+}
+
+static int open_all(struct p3_endpoint *e)
+{
+	int rc = open_fds(e);
+	if (!rc && syscall(SYS_getrandom, &e->pool.secret, sizeof e->pool.secret, 0) < 0)
+		rc = -errno;
+	rc = rc ? rc : p3_inbox_open(&e->pool.inbox, e->nnodes);
+	e->peer = rc ? NULL : calloc(e->nnodes, sizeof *e->peer);
+	for (uint32_t i = 0; e->peer && i < e->nnodes; i++) {
+		struct peer *p = &e->peer[i];
+		p->node = p->records.node = i;
+		p->records.control = &p->control;
+		p3_records_begin(&p->records, -1);
+	}
+	return rc ? rc : e->peer ? 0 : -ENOMEM;
+}
+
+struct p3_endpoint *p3_streams_new(uint32_t rank, uint32_t size)
+{
+	struct p3_endpoint *e =
+		aligned_alloc(64, (sizeof(struct p3_endpoint) + 63) / 64 * 64);
+	if (!e)
+		return NULL;
+	memset(e, 0, offsetof(struct p3_endpoint, pool));
+	p3_records_open(&e->pool);
+	e->node = rank;
+	e->nnodes = size;
+	e->set = e->wake = e->news = -1;
+	int rc = open_all(e);
+	if (!rc)
+		return e;
+	p3_streams_free(e);
+	errno = -rc;
+	return NULL;
+}
+
+void p3_streams_forget(struct p3_endpoint *e)
+{
+	p3_fd_close_own(e->set, e->set_file);
+	p3_fd_close_own(e->wake, e->wake_file);
+	p3_fd_close_own(e->news, e->news_file);
+}
+
+void p3_streams_free(struct p3_endpoint *e)
+{
+	p3_streams_forget(e);
+	free(e->pool.inbox.ring);
+	free(e->peer);
+	free(e);
 }

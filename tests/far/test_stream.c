@@ -1,52 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections of sockets (nic/far/stream.c, nic/far/calls.c) among strangers, and bad
- * peers: all endpoints in one thread.  A relay between a peer and the node records what
- * the peer says, and says other things behind its greetings.
+ * Streams (nic/streams.h) and the endpoint over them among bad peers and broken
+ * connections: all ends in one thread.  A bad peer is a bare socket.
  */
 #include "nic/cases.h"
 
-#include "nic/far/calls.h"
+#include "nic/far/records.h"
 #include "nic/far/stream.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <net/if.h>
-#include <sched.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#define LATER  600000u /* ms */
-#define IDLE   500u    /* connections that say nothing */
-#define POSTED 8u
-#define SILENT 2u /* s */
+#define NODES   10u
+#define BUFFERS 24u
+#define READS   8u
+#define PART    49152u /* bytes of a read */
 
 static const struct p3_endpoint_ops *const ops = &p3_endpoint_stream;
 
 /* An endpoint, and what has come to it. */
 struct end {
+	uint32_t node;
 	struct p3_endpoint *ep;
-	uint64_t to; /* address of the other one */
-	struct p3_far_buffer *in[POSTED], *out;
-	bool sends;
-	unsigned frames, sent, failed, broken;
+	int fd[NODES]; /* of its connections; -1: none */
+	int broken[NODES];
+	struct p3_far_buffer *in[BUFFERS], *out[BUFFERS];
+	unsigned posted, frames, sent, failed, good, bad;
+	unsigned from[NODES]; /* frames by sender */
+	uint32_t rounds[64];  /* of packets */
+	unsigned packets;
 };
 
 static struct end node, peer; /* of the indexes 0 and 1 */
 
-/* ---- endpoints ---- */
-
-static bool is_of_job(void *arg, const void *address)
-{
-	struct sockaddr_in in;
-	(void)arg;
-	memcpy(&in, address, sizeof in);
-	return in.sin_family == AF_INET && in.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
-}
+/* ---- ends ---- */
 
 static struct p3_far_buffer *buffer(bool receives)
 {
@@ -56,51 +47,61 @@ static struct p3_far_buffer *buffer(bool receives)
 	return b;
 }
 
-static bool knows(void *arg, uint32_t index, uint64_t *to_out)
+/* A NIC starts. */
+static void end_start(struct end *x)
 {
-	*to_out = ((struct end *)arg)->to;
-	return index == *to_out;
+	const struct p3_far_conf conf = {.streams = x->ep};
+	struct p3_endpoint *ep;
+	assert_int_equal(ops->open(&conf, x->node, NODES, BUFFERS, BUFFERS, &ep), 0);
+	assert_ptr_equal(ep, x->ep);
 }
 
-static void end_open(struct end *x, uint32_t index, const char *address)
+static void end_open(struct end *x, uint32_t index)
 {
-	const struct p3_far_conf conf = {
-		.address = address, .is_of_job = is_of_job, .timeout_s = SILENT};
 	memset(x, 0, sizeof *x);
-	assert_int_equal(ops->open(&conf, index, 2, POSTED, POSTED, &x->ep), 0);
-	x->out = buffer(false);
-	for (unsigned i = 0; i < POSTED; i++) {
+	x->node = index;
+	x->ep = p3_streams_new(index, NODES);
+	assert_non_null(x->ep);
+	for (unsigned i = 0; i < NODES; i++)
+		x->fd[i] = -1;
+	for (unsigned i = 0; i < BUFFERS; i++) {
 		x->in[i] = buffer(true);
-		assert_int_equal(ops->post(x->ep, x->in[i]), 0);
+		x->out[i] = buffer(false);
 	}
-	ops->trust(x->ep, knows, x);
+	end_start(x);
+}
+
+static void end_post(struct end *x, unsigned n)
+{
+	for (; n; n--)
+		assert_int_equal(ops->post(x->ep, x->in[x->posted++]), 0);
 }
 
 static void end_close(struct end *x)
 {
 	ops->close(x->ep);
-	for (unsigned i = 0; i < POSTED; i++)
+	for (unsigned i = 0; i < NODES; i++)
+		if (x->fd[i] >= 0)
+			close(x->fd[i]);
+	p3_streams_free(x->ep);
+	for (unsigned i = 0; i < BUFFERS; i++) {
 		free(x->in[i]);
-	free(x->out);
+		free(x->out[i]);
+	}
 }
 
-static struct sockaddr_in address_of(const struct end *x)
+static void take_news(struct end *x)
 {
-	struct sockaddr_in in;
-	unsigned char name[P3_FAR_NAME];
-	assert_int_equal(ops->name(x->ep, name), sizeof in);
-	memcpy(&in, name, sizeof in);
-	return in;
-}
-
-/* Tell x that the other node is at this address. */
-static void end_meet(struct end *x, uint32_t other, const struct sockaddr_in *at)
-{
-	struct p3_far_keys k = {{{1, 2}}, {{3, 4}}};
-	struct p3_far_keys back = {k.in, k.out};
-	assert_int_equal(ops->resolve(x->ep, other, (const unsigned char *)at, sizeof *at,
-				 other ? &k : &back, &x->to),
-		0);
+	struct p3_stream_news news;
+	while (p3_streams_next(x->ep, &news)) {
+		if (!news.broken) {
+			x->rounds[x->packets++ % 64] = news.packet.msg.round;
+			continue;
+		}
+		close(x->fd[news.rank]);
+		x->fd[news.rank] = -1;
+		x->broken[news.rank] = news.broken;
+	}
 }
 
 static void end_poll(struct end *x)
@@ -108,41 +109,71 @@ static void end_poll(struct end *x)
 	struct p3_far_event ev[16];
 	uint32_t n = ops->poll(x->ep, ev, 16);
 	for (uint32_t i = 0; i < n; i++) {
-		if (ev[i].buffer == x->out) {
-			x->sends = false;
-			x->failed += ev[i].what == P3_FAR_FAILED;
+		x->good += ev[i].what == P3_FAR_READ;
+		x->bad += ev[i].what == P3_FAR_READ_FAILED;
+		x->sent += ev[i].what == P3_FAR_SENT;
+		x->failed += ev[i].what == P3_FAR_FAILED && !ev[i].buffer->receives;
+		if (ev[i].what != P3_FAR_RECEIVED)
 			continue;
-		}
-		x->frames += ev[i].what == P3_FAR_RECEIVED;
+		x->frames++;
+		x->from[ev[i].buffer->frame.medium]++;
 		assert_int_equal(ops->post(x->ep, ev[i].buffer), 0);
 	}
+	take_news(x);
 }
 
-static void end_send(struct end *x)
+/* Poll until the condition holds. */
+#define POLL_UNTIL(condition)                                                            \
+	do {                                                                             \
+		struct patience late = patience_begin();                                 \
+		while (!(condition)) {                                                   \
+			assert_false(patience_is_over(&late));                           \
+			end_poll(&node);                                                 \
+			end_poll(&peer);                                                 \
+		}                                                                        \
+	} while (0)
+
+static void end_give(struct end *x, uint32_t other, int fd, uint64_t out, uint64_t in)
 {
-	int rc = x->sends ? -EBUSY : ops->send(x->ep, x->to, x->out, 128);
-	x->sends |= rc == 0;
-	x->sent += rc == 0;
-	x->broken += rc == -EIO;
+	struct p3_connection c = {.fd = fd, .file = p3_fd_file(fd)};
+	c.key[0].k[0] = out;
+	c.key[1].k[0] = in;
+	x->fd[other] = fd;
+	x->broken[other] = 0;
+	p3_stream_give(x->ep, other, &c);
+}
+
+static void new_pair(int fds[2])
+{
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds),
+		0);
+}
+
+static void connect_both(void)
+{
+	int fds[2];
+	new_pair(fds);
+	end_give(&node, 1, fds[0], 1, 2);
+	end_give(&peer, 0, fds[1], 2, 1);
+}
+
+/* Give the node a connection whose other end is a bare socket, and return that. */
+static int connect_bare(uint32_t other)
+{
+	int fds[2];
+	new_pair(fds);
+	end_give(&node, other, fds[0], 1, 2);
+	return fds[1];
 }
 
 static void both_open(void)
 {
-	end_open(&node, 0, "127.0.0.1");
-	end_open(&peer, 1, "127.0.0.1");
-	struct sockaddr_in at = address_of(&node);
-	end_meet(&peer, 0, &at);
-	at = address_of(&peer);
-	end_meet(&node, 1, &at);
-}
-
-static void relay_step(void);
-
-static void both_poll(void)
-{
-	end_poll(&node);
-	end_poll(&peer);
-	relay_step();
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	end_post(&node, BUFFERS);
+	end_post(&peer, BUFFERS);
+	connect_both();
 }
 
 static void both_close(void)
@@ -151,315 +182,68 @@ static void both_close(void)
 	end_close(&node);
 }
 
-/* Let the peer send until a further frame has come. */
+static void end_send(struct end *x, uint32_t to, unsigned i, uint32_t len)
+{
+	int rc;
+	do
+		rc = ops->send(x->ep, to, x->out[i], len);
+	while (rc == -EIO); /* of a connection that broke before */
+	assert_int_equal(rc, 0);
+}
+
 static void expect_frame(void)
 {
 	unsigned before = node.frames;
 	struct patience late = patience_begin();
-	while (node.frames == before) {
+	while (ops->send(peer.ep, 0, peer.out[0], 128)) {
 		assert_false(patience_is_over(&late));
-		end_send(&peer);
-		both_poll();
+		end_poll(&peer);
 	}
-}
-
-/* Wait until no frame of the peer is under way. */
-static void expect_quiet(void)
-{
-	struct patience late = patience_begin();
-	while (node.frames + peer.failed < peer.sent) {
-		assert_false(patience_is_over(&late));
-		both_poll();
-	}
-}
-
-/* ---- sockets of strangers ---- */
-
-static int stranger(const struct sockaddr_in *to)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	assert_true(connect(fd, (const struct sockaddr *)to, sizeof *to) == 0 ||
-		    errno == EINPROGRESS);
-	return fd;
-}
-
-/* Return true when the connection has ended, and add the bytes that came before. */
-static bool has_ended(int fd, size_t *came)
-{
-	char bytes[4096];
-	ssize_t n = recv(fd, bytes, sizeof bytes, 0);
-	*came += n > 0 ? (size_t)n : 0;
-	return n == 0 || (n < 0 && errno != EAGAIN);
-}
-
-/* Return the number of bytes that come before the node ends the connection. */
-static size_t bytes_until_end(int fd)
-{
-	size_t came = 0;
-	struct patience late = patience_begin();
-	while (!has_ended(fd, &came)) {
-		assert_false(patience_is_over(&late));
-		both_poll();
-	}
-	close(fd);
-	return came;
+	POLL_UNTIL(node.frames > before);
+	POLL_UNTIL(peer.sent + peer.failed > 0);
+	peer.sent = 0;
 }
 
 static void say(int fd, const void *what, size_t len)
 {
-	struct patience late = patience_begin();
-	while (send(fd, what, len, MSG_NOSIGNAL) != (ssize_t)len) {
-		assert_true(errno == EAGAIN || errno == ENOTCONN);
-		assert_false(patience_is_over(&late));
-		both_poll();
-	}
+	assert_int_equal(send(fd, what, len, MSG_NOSIGNAL), len);
 }
 
-static unsigned open_fds(void)
+static int post(struct end *x, uint32_t to, uint32_t round)
 {
-	unsigned n = 0;
-	DIR *d = opendir("/proc/self/fd");
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
+	struct p3_job_msg m = {
+		.magic = P3_JOB_MAGIC, .op = P3_JOB_BARRIER, .round = round};
+	unsigned char name[P3_FAR_NAME] = "a name";
+	return p3_stream_post(x->ep, to, &m, name, sizeof name);
 }
 
-/* ---- a relay ---- */
-
-static struct {
-	bool open;
-	int listener, in, out;    /* towards the peer, towards the node */
-	unsigned char said[4096]; /* by the peer */
-	size_t nsaid;
-} relay;
-
-static void relay_open(void)
-{
-	struct sockaddr_in at = {
-		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof at;
-	relay.open = true;
-	relay.nsaid = 0;
-	relay.in = relay.out = -1;
-	relay.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(relay.listener, (struct sockaddr *)&at, len), 0);
-	assert_int_equal(listen(relay.listener, 8), 0);
-	assert_int_equal(getsockname(relay.listener, (struct sockaddr *)&at, &len), 0);
-	end_meet(&peer, 0, &at);
-}
-
-static void relay_close(void)
-{
-	relay.open = false;
-	close(relay.listener);
-	if (relay.in >= 0)
-		close(relay.in);
-	if (relay.out >= 0)
-		close(relay.out);
-}
-
-static void relay_step(void)
-{
-	unsigned char bytes[1024];
-	struct sockaddr_in to = address_of(&node);
-	if (!relay.open)
-		return;
-	if (relay.in < 0) {
-		relay.in =
-			accept4(relay.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		relay.out = relay.in < 0 ? -1 : stranger(&to);
-		return;
-	}
-	size_t room = sizeof relay.said - relay.nsaid;
-	ssize_t n = recv(relay.in, relay.said + relay.nsaid, room, 0);
-	if (n > 0)
-		assert_int_equal(send(relay.out, relay.said + relay.nsaid, (size_t)n,
-					 MSG_NOSIGNAL),
-			n);
-	relay.nsaid += n > 0 ? (size_t)n : 0;
-	n = recv(relay.out, bytes, sizeof bytes, 0);
-	if (n > 0)
-		(void)send(relay.in, bytes, (size_t)n, MSG_NOSIGNAL);
-}
-
-/* ---- strangers ---- */
-
-/* The node goes on while half a HELLO is there, and closes it when its time is over. */
-static void half_a_hello_holds_up_no_peer(void **state)
-{
-	(void)state;
-	both_open();
-	struct sockaddr_in at = address_of(&node);
-	int fd = stranger(&at);
-	uint64_t began = now_ms();
-	say(fd, "half a hello", 12);
-	for (unsigned i = 0; i < 100; i++)
-		expect_frame();
-	assert_int_equal(bytes_until_end(fd), 0);
-	assert_true(now_ms() - began >= P3_CALL_NS / 1000000);
-	expect_frame();
-	both_close();
-}
-
-static void garbage_gets_no_answer(void **state)
-{
-	(void)state;
-	unsigned char bytes[4096];
-	both_open();
-	struct sockaddr_in at = address_of(&node);
-	for (unsigned i = 0; i < 64; i++) {
-		int fd = stranger(&at);
-		memset(bytes, (int)(i * 37), sizeof bytes);
-		say(fd, bytes, sizeof bytes);
-		assert_int_equal(bytes_until_end(fd), 0);
-	}
-	assert_int_equal(node.frames, 0);
-	expect_frame();
-	both_close();
-}
-
-/* All that the peer has said is said again: the node answers the HELLO, and no more. */
-static void a_replay_gets_nowhere(void **state)
-{
-	(void)state;
-	both_open();
-	relay_open();
-	expect_frame();
-	expect_quiet();
-	unsigned frames = node.frames;
-	struct sockaddr_in at = address_of(&node);
-	for (unsigned i = 0; i < 10; i++) {
-		int fd = stranger(&at);
-		say(fd, relay.said, relay.nsaid);
-		assert_true(bytes_until_end(fd) <= sizeof(struct p3_greeting));
-	}
-	assert_int_equal(node.frames, frames);
-	expect_frame();
-	relay_close();
-	both_close();
-}
-
-/* They take P3_CALLS_PLACES descriptors of the node at most, and a peer gets in. */
-static void idle_strangers_keep_no_peer_out(void **state)
-{
-	(void)state;
-	static int fds[IDLE];
-	both_open();
-	struct sockaddr_in at = address_of(&node);
-	unsigned before = open_fds();
-	for (unsigned i = 0; i < IDLE; i++) {
-		fds[i] = stranger(&at);
-		end_poll(&node);
-		assert_true(open_fds() <= before + i + 1 + P3_CALLS_PLACES);
-	}
-	expect_frame();
-	assert_true(open_fds() <= before + IDLE + P3_CALLS_PLACES + 2);
-	for (unsigned i = 0; i < IDLE; i++)
-		close(fds[i]);
-	expect_frame();
-	both_close();
-}
-
-static void callers_of_other_hosts_are_turned_away(void **state)
-{
-	(void)state;
-	both_open();
-	end_close(&peer);
-	end_open(&peer, 1, "127.0.0.2");
-	struct sockaddr_in at = address_of(&node);
-	end_meet(&peer, 0, &at);
-	struct patience late = patience_begin();
-	while (peer.broken < 5) {
-		assert_false(patience_is_over(&late));
-		end_send(&peer);
-		both_poll();
-	}
-	assert_int_equal(node.frames, 0);
-	both_close();
-}
-
-/* Another program has the port of a peer, and says nothing. */
-static void a_port_without_a_node_fails_calls(void **state)
-{
-	(void)state;
-	both_open();
-	relay_open(); /* its program does not look */
-	relay.open = false;
-	struct patience late = patience_begin();
-	while (!peer.broken) {
-		assert_false(patience_is_over(&late));
-		end_send(&peer);
-		both_poll();
-	}
-	struct sockaddr_in at = address_of(&node);
-	end_meet(&peer, 0, &at);
-	expect_frame();
-	relay_close();
-	both_close();
-}
-
-/* ---- peers ---- */
-
-/* Both call at once, again and again: one connection serves both. */
-static void calls_that_meet_end_as_one_connection(void **state)
-{
-	(void)state;
-	for (unsigned i = 0; i < 50; i++) {
-		both_open();
-		unsigned before = open_fds();
-		struct patience late = patience_begin();
-		while (node.frames < 3 || peer.frames < 3) {
-			assert_false(patience_is_over(&late));
-			if (i % 3 != 1)
-				end_send(&peer);
-			if (i % 3 != 2 || node.frames)
-				end_send(&node);
-			if (i % 3 == 1 && peer.frames)
-				end_send(&peer);
-			both_poll();
-		}
-		while (open_fds() != before + 2) {
-			assert_false(patience_is_over(&late));
-			both_poll();
-		}
-		both_close();
-	}
-}
+/* ---- records ---- */
 
 struct words {
 	uint64_t head;
 	uint64_t body[3];
 };
 
-/* What a bad peer may say; each closes its connection, and the pair goes on. */
+/* What a bad peer may say; each breaks its connection, and the next one works. */
 static const struct words bad[] = {{0, {0}}, {9ull << 32, {0}}, {UINT64_MAX, {0}},
 	{1ull << 32, {0}}, {1ull << 32 | 63, {0}}, {1ull << 32 | (P3_FAR_BYTES + 1), {0}},
 	{1ull << 32 | UINT32_MAX, {0}}, {2ull << 32 | 23, {0}}, {2ull << 32 | 25, {0}},
 	{3ull << 32, {0}}, {3ull << 32 | 1, {0}}, {4ull << 32, {0}},
-	{4ull << 32 | 8, {0}}};
+	{4ull << 32 | 8, {0}}, {5ull << 32, {0}},
+	{5ull << 32 | sizeof(struct p3_packet) | 1, {0}}};
 
-static void wrong_records_end_the_connection(void **state)
+static void wrong_records_break_the_connection(void **state)
 {
 	(void)state;
 	both_open();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		relay_open();
+		int fd = connect_bare(2);
+		say(fd, &bad[i], sizeof bad[i]);
+		POLL_UNTIL(node.broken[2]);
+		assert_int_equal(node.broken[2], -EPROTO);
+		close(fd);
 		expect_frame();
-		expect_quiet();
-		assert_int_equal(send(relay.out, &bad[i], sizeof bad[i], MSG_NOSIGNAL),
-			sizeof bad[i]);
-		int fd = relay.out;
-		relay.out = dup(fd);
-		relay.open = false;
-		(void)bytes_until_end(fd);
-		relay_close();
 	}
-	struct sockaddr_in at = address_of(&node);
-	end_meet(&peer, 0, &at);
-	expect_frame();
 	both_close();
 }
 
@@ -467,95 +251,461 @@ static void wrong_records_end_the_connection(void **state)
 static void questions_have_a_limit(void **state)
 {
 	(void)state;
-	struct words ask = {2ull << 32 | 24, {1, 0, 1}}, many[17];
-	both_open();
-	relay_open();
-	expect_frame();
-	expect_quiet();
-	relay.open = false;
+	struct words ask = {2ull << 32 | 24, {1, 0, 1}}, many[P3_RECORD_READS + 1];
+	struct p3_control_record told;
 	char came[64];
+	both_open();
+	int fd = connect_bare(2);
+	POLL_UNTIL(recv(fd, &told, sizeof told, 0) == sizeof told); /* TAKEN */
 	for (unsigned i = 0; i < 100; i++) {
-		say(relay.out, &ask, sizeof ask);
-		ssize_t n = -1;
-		struct patience late = patience_begin();
-		while ((n = recv(relay.out, came, sizeof came, 0)) < 0) {
-			assert_false(patience_is_over(&late));
-			both_poll();
-		}
+		say(fd, &ask, sizeof ask);
+		ssize_t n;
+		POLL_UNTIL((n = recv(fd, came, sizeof came, 0)) >= 0);
 		assert_int_equal(n, sizeof ask.head);
 	}
-	for (unsigned i = 0; i < 17; i++)
+	for (unsigned i = 0; i <= P3_RECORD_READS; i++)
 		many[i] = ask;
-	say(relay.out, many, sizeof many);
-	int fd = relay.out;
-	relay.out = -1;
-	(void)bytes_until_end(fd);
-	relay_close();
-	both_close();
-}
-
-/* ---- a network that swallows packets ---- */
-
-static void set_network(bool up)
-{
-	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = up ? IFF_UP : 0};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
+	say(fd, many, sizeof many);
+	POLL_UNTIL(node.broken[2]);
+	assert_int_equal(node.broken[2], -EPROTO);
 	close(fd);
-}
-
-/* The kernel would try for a quarter of an hour. */
-static void be_in_a_black_hole(void)
-{
-	set_network(true);
-	both_open();
-	uint64_t began = now_ms(); /* before the last acknowledgement */
-	expect_frame();
-	expect_quiet();
-	set_network(false);
-	while (!peer.broken) { /* until the connection is closed, and a call fails */
-		assert_true(now_ms() - began < LATER);
-		end_send(&peer);
-		both_poll();
-	}
-	uint64_t ms = now_ms() - began;
-	set_network(true);
-	expect_frame();
 	both_close();
-	print_message("# the connection was closed after %u ms\n", (unsigned)ms);
-	assert_true(ms >= SILENT * 500);
 }
 
-static void a_black_hole_ends_a_connection(void **state)
+static void fill(char *bytes, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (char)(i * 31 + i / 251 + seed);
+}
+
+/* Ask for all parts of the region, each into its place. */
+static void read_parts(struct p3_far_read *read, char *place, uint64_t key)
+{
+	for (unsigned i = 0; i < READS; i++) {
+		int rc;
+		read[i] = (struct p3_far_read){.is_read = true,
+			.to = place + i * PART,
+			.len = PART,
+			.from = i * PART,
+			.key = key};
+		POLL_UNTIL((rc = ops->read(peer.ep, 0, &read[i])) == 0);
+	}
+	ops->push(peer.ep);
+}
+
+/* Frames wait behind a full socket, also more than one call sends, and questions come:
+ * all bytes get to their places. */
+static void frames_and_reads_keep_apart(void **state)
+{
+	static char offered[READS * PART], place[READS * PART];
+	struct p3_far_region r;
+	struct p3_far_read read[READS];
+	(void)state;
+	fill(offered, sizeof offered, 3);
+	for (unsigned frames = 4; frames <= 20; frames++) {
+		both_open();
+		memset(place, 0, sizeof place);
+		assert_int_equal(ops->offer(node.ep, offered, sizeof offered, &r), 0);
+		assert_int_equal(post(&peer, 0, 1), 0);
+		POLL_UNTIL(node.packets);
+		for (unsigned i = 0; i < frames; i++)
+			end_send(&node, 1, i, i < 4 ? P3_FAR_BYTES : 128);
+		ops->push(node.ep);
+		read_parts(read, place, r.key);
+		for (unsigned i = 0; i < 200; i++)
+			end_poll(&node); /* takes the questions */
+		POLL_UNTIL(peer.good + peer.bad == READS && peer.frames == frames);
+		assert_int_equal(peer.bad, 0);
+		assert_memory_equal(place, offered, sizeof offered);
+		assert_int_equal(node.sent, frames);
+		ops->recall(node.ep, &r);
+		both_close();
+	}
+}
+
+/* The program has unmapped what it offered: that read fails, and the connection stays. */
+static void unmapped_bytes_fail_their_read(void **state)
+{
+	static char place[64];
+	struct p3_far_region r;
+	struct p3_far_read read = {.is_read = true, .to = place, .len = 64};
+	(void)state;
+	both_open();
+	assert_int_equal(ops->offer(node.ep, (void *)(uintptr_t)4096, 64, &r), 0);
+	read.key = r.key;
+	int rc;
+	POLL_UNTIL((rc = ops->read(peer.ep, 0, &read)) == 0);
+	POLL_UNTIL(peer.bad == 1);
+	expect_frame();
+	assert_int_equal(node.broken[1], 0);
+	ops->recall(node.ep, &r);
+	both_close();
+}
+
+/* A peer that sends frames without end does not keep the others from their turn. */
+static void a_flood_starves_nobody(void **state)
+{
+	static char flood[64 * 256];
+	int fd[NODES];
+	(void)state;
+	both_open();
+	for (size_t i = 0; i < sizeof flood; i += 64)
+		memcpy(flood + i, &(uint64_t){1ull << 32 | 64}, 8);
+	for (uint32_t i = 2; i < NODES - 1; i++)
+		fd[i] = connect_bare(i);
+	for (uint32_t i = 2; i < NODES - 1; i++) {
+		say(fd[i], flood, 64); /* it becomes hot */
+		POLL_UNTIL(node.from[i] == 1);
+	}
+	for (uint32_t turn = 2; turn < NODES - 1; turn++) {
+		uint32_t quiet = turn == 2 ? 3 : 2;
+		unsigned before = node.from[quiet];
+		say(fd[quiet], flood, 64);
+		struct patience late = patience_begin();
+		while (node.from[quiet] == before) {
+			assert_false(patience_is_over(&late));
+			(void)send(fd[turn], flood, sizeof flood, MSG_NOSIGNAL);
+			end_poll(&node);
+		}
+	}
+	for (uint32_t i = 2; i < NODES - 1; i++)
+		close(fd[i]);
+	both_close();
+}
+
+/* ---- packets ---- */
+
+/* Over connections that break at any byte each packet comes once and in order. */
+static void packets_outlive_connections(void **state)
+{
+	uint32_t said = 0, taken = 0;
+	(void)state;
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	for (unsigned life = 0; life < 300; life++) {
+		connect_both();
+		int cut = life % 2 ? node.fd[1] : peer.fd[0];
+		for (unsigned i = 0; i < life % 7; i++) {
+			said += post(&peer, 0, said) == 0;
+			for (unsigned k = 0; k < life % 3; k++)
+				end_poll(life % 5 ? &peer : &node);
+			end_poll(&peer);
+		}
+		(void)shutdown(cut, life % 11 ? SHUT_RDWR : SHUT_WR);
+		POLL_UNTIL(node.broken[1] && peer.broken[0]);
+		for (; taken < node.packets; taken++)
+			assert_int_equal(node.rounds[taken % 64], taken);
+	}
+	connect_both();
+	POLL_UNTIL(node.packets == said);
+	for (; taken < node.packets; taken++)
+		assert_int_equal(node.rounds[taken % 64], taken);
+	assert_true(said > 100);
+	both_close();
+}
+
+/* No more are kept than there is room for, and an acknowledgement makes room. */
+static void packets_that_are_not_taken_are_few(void **state)
+{
+	uint32_t said = 0;
+	(void)state;
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	while (post(&peer, 0, said) == 0)
+		said++;
+	assert_int_equal(said, P3_STREAM_KEPT);
+	assert_true(p3_stream_owes(peer.ep, 0));
+	connect_both();
+	POLL_UNTIL(node.packets == said);
+	POLL_UNTIL(post(&peer, 0, said) == 0);
+	POLL_UNTIL(node.packets == said + 1);
+	both_close();
+}
+
+/* A LEAVE is acknowledged at once: its sender waits for that. */
+static void a_leave_is_acknowledged(void **state)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_LEAVE};
+	(void)state;
+	both_open();
+	assert_int_equal(p3_stream_post(peer.ep, 0, &m, NULL, 0), 0);
+	POLL_UNTIL(!p3_stream_owes(peer.ep, 0));
+	both_close();
+}
+
+/* Frames wait behind packets, and long ones do not go before them. */
+static void packets_go_first(void **state)
 {
 	(void)state;
-	int status = 0;
-	pid_t pid = fork(); /* for a network of its own */
-	if (pid == 0) {
-		if (unshare(CLONE_NEWNET))
-			_exit(77);
-		be_in_a_black_hole();
-		_exit(0);
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	end_post(&node, BUFFERS);
+	connect_both();
+	assert_int_equal(post(&peer, 0, 6), 0);
+	POLL_UNTIL(node.packets == 1);
+	for (unsigned i = 0; i < 16; i++)
+		end_send(&peer, 0, i, P3_FAR_BYTES); /* more than the socket takes */
+	ops->push(peer.ep);
+	assert_int_equal(post(&peer, 0, 7), 0);
+	end_poll(&peer);
+	struct patience late = patience_begin();
+	while (node.packets == 1) {
+		assert_false(patience_is_over(&late));
+		end_poll(&peer);
+		end_poll(&node);
 	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		skip();
-	assert_int_equal(status, 0);
+	assert_true(node.frames < 16);
+	POLL_UNTIL(node.frames == 16);
+	both_close();
+}
+
+/* Take what the peer says first on a new connection, and return it. */
+static struct p3_control_record first_record(int fd)
+{
+	struct p3_control_record r;
+	POLL_UNTIL(recv(fd, &r, sizeof r, MSG_PEEK) == sizeof r);
+	assert_int_equal(recv(fd, &r, sizeof r, 0), sizeof r);
+	return r;
+}
+
+/* Each byte of a packet counts, and so do its number and its direction. */
+static void a_changed_packet_breaks_the_connection(void **state)
+{
+	int fds[2];
+	(void)state;
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	for (size_t at = 8; at < sizeof(struct p3_control_record); at++) {
+		new_pair(fds);
+		end_give(&peer, 0, fds[0], 2, 1);
+		struct p3_control_record r = first_record(fds[1]);
+		((char *)&r)[at] ^= 0x10;
+		int fd = connect_bare(1);
+		say(fd, &r, sizeof r);
+		POLL_UNTIL(node.broken[1]);
+		assert_int_equal(node.broken[1], -EPROTO);
+		close(fd);
+		close(fds[1]);
+		POLL_UNTIL(peer.broken[0]);
+	}
+	both_close();
+}
+
+static void a_repeated_packet_breaks_the_connection(void **state)
+{
+	int fds[2];
+	(void)state;
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	for (unsigned back = 0; back < 2; back++) {
+		new_pair(fds);
+		end_give(&peer, 0, fds[0], 2, 1);
+		struct p3_control_record r = first_record(fds[1]);
+		if (back) { /* to its sender */
+			say(fds[1], &r, sizeof r);
+			POLL_UNTIL(peer.broken[0]);
+			assert_int_equal(peer.broken[0], -EPROTO);
+		} else {
+			int fd = connect_bare(1);
+			say(fd, &r, sizeof r);
+			say(fd, &r, sizeof r);
+			POLL_UNTIL(node.broken[1]);
+			assert_int_equal(node.broken[1], -EPROTO);
+			close(fd);
+		}
+		close(fds[1]);
+		POLL_UNTIL(peer.broken[0]);
+	}
+	both_close();
+}
+
+/* A peer with the right keys acknowledges packets that were not sent. */
+static void a_wrong_count_breaks_the_connection(void **state)
+{
+	struct p3_control_record r = {
+		.head = p3_record_head(P3_RECORD_CONTROL, sizeof r.packet),
+		.packet = {
+			.msg = {.magic = P3_JOB_MAGIC, .op = P3_JOB_TAKEN}, .taken = 1}};
+	const struct p3_sipkey key = {{2}};
+	(void)state;
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	r.packet.mac = p3_siphash(&key, &r.packet, offsetof(struct p3_packet, mac));
+	int fd = connect_bare(1);
+	say(fd, &r, sizeof r);
+	POLL_UNTIL(node.broken[1]);
+	assert_int_equal(node.broken[1], -EPROTO);
+	close(fd);
+	both_close();
+}
+
+/* A domain's thread that takes no news holds up packets, and none is lost. */
+static void packets_wait_for_the_domains_thread(void **state)
+{
+	struct p3_far_event ev[16];
+	uint32_t said = 0;
+	(void)state;
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	connect_both();
+	for (unsigned i = 0; i < 20000; i++) {
+		said += post(&peer, 0, said) == 0;
+		end_poll(&peer);
+		(void)ops->poll(node.ep, ev, 16);
+	}
+	assert_true(said > 60 && said < 20000);
+	POLL_UNTIL(node.packets == said);
+	both_close();
+}
+
+/* When a look is over, all that had come before is among the news. */
+static void a_look_brings_all_that_has_come(void **state)
+{
+	(void)state;
+	both_open();
+	expect_frame();
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_int_equal(post(&peer, 0, i), 0);
+		end_poll(&peer);
+		end_send(&peer, 0, 1, P3_FAR_BYTES);
+		ops->push(peer.ep);
+		uint32_t look = p3_streams_look(node.ep);
+		struct patience late = patience_begin();
+		struct p3_far_event ev;
+		while (!p3_streams_have_looked(node.ep, look)) {
+			assert_false(patience_is_over(&late));
+			if (ops->poll(node.ep, &ev, 1) && ev.what == P3_FAR_RECEIVED)
+				assert_int_equal(ops->post(node.ep, ev.buffer), 0);
+		}
+		take_news(&node);
+		assert_int_equal(node.packets, i + 1);
+		POLL_UNTIL(peer.sent);
+		peer.sent = 0;
+	}
+	both_close();
+}
+
+/* ---- lives of NICs ---- */
+
+/* A NIC stops, and another one starts: the connection stays, and packets wait. */
+static void a_connection_outlives_its_nic(void **state)
+{
+	(void)state;
+	both_open();
+	expect_frame();
+	ops->close(node.ep);
+	take_news(&node);
+	assert_int_equal(node.broken[1], 0);
+	assert_int_equal(post(&peer, 0, 9), 0);
+	end_poll(&peer);
+	end_start(&node);
+	node.posted = 0;
+	end_post(&node, BUFFERS);
+	POLL_UNTIL(node.packets == 1);
+	expect_frame();
+	assert_int_equal(node.broken[1], 0);
+	both_close();
+}
+
+/* It stops in the middle of a frame, in or out, or of a read: that breaks the connection,
+ * and the next NIC gets nothing of it. */
+static void half_a_record_goes_with_its_nic(void **state)
+{
+	static char place[64];
+	struct p3_far_read read = {.is_read = true, .to = place, .len = 64, .key = 1};
+	const struct words half = {1ull << 32 | 4096, {0}};
+	(void)state;
+	for (unsigned how = 0; how < 3; how++) {
+		both_open();
+		expect_frame();
+		int fd = connect_bare(2);
+		(void)first_record(fd);
+		if (how == 0)
+			say(fd, &half, sizeof half);
+		for (unsigned i = 0; how == 1 && i < 16; i++)
+			end_send(&node, 2, i, P3_FAR_BYTES); /* more than it takes */
+		if (how == 2)
+			assert_int_equal(ops->read(node.ep, 2, &read), 0);
+		for (unsigned i = 0; i < 200; i++)
+			end_poll(&node);
+		ops->close(node.ep);
+		take_news(&node);
+		assert_int_equal(node.broken[2], -ECONNABORTED);
+		assert_int_equal(node.broken[1], 0);
+		close(fd);
+		node.sent = 0;
+		end_start(&node);
+		node.posted = 0;
+		end_post(&node, BUFFERS);
+		expect_frame();
+		assert_int_equal(node.sent + node.failed + node.bad, 0);
+		both_close();
+	}
+}
+
+/* ---- sleeping ---- */
+
+/* What a peer, and what the domain's thread does makes the descriptor readable. */
+static void news_wake_a_sleeper(void **state)
+{
+	(void)state;
+	both_open();
+	expect_frame();
+	for (unsigned how = 0; how < 3; how++) {
+		struct pollfd on = {.events = POLLIN};
+		struct patience late = patience_begin();
+		while ((on.fd = ops->arm(node.ep)) < 0 || poll(&on, 1, 0) > 0) {
+			assert_false(patience_is_over(&late));
+			end_poll(&node);
+		}
+		if (how == 0)
+			end_send(&peer, 0, 0, 128);
+		else if (how == 1)
+			assert_int_equal(post(&peer, 0, 1), 0);
+		else
+			assert_int_equal(post(&node, 1, 1), 0);
+		end_poll(&peer);
+		assert_int_equal(poll(&on, 1, 60000), 1);
+		POLL_UNTIL(how == 2 ? peer.packets != 0
+				    : node.frames > 1 && node.packets == how);
+		peer.sent = peer.failed = 0;
+	}
+	both_close();
+}
+
+/* A descriptor that the program has closed breaks the connection. */
+static void a_closed_descriptor_breaks_the_connection(void **state)
+{
+	(void)state;
+	both_open();
+	expect_frame();
+	assert_int_equal(close(node.fd[1]), 0);
+	assert_int_equal(dup2(STDERR_FILENO, node.fd[1]), node.fd[1]);
+	POLL_UNTIL(node.broken[1]);
+	both_close();
 }
 
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(half_a_hello_holds_up_no_peer),
-		cmocka_unit_test(garbage_gets_no_answer),
-		cmocka_unit_test(a_replay_gets_nowhere),
-		cmocka_unit_test(idle_strangers_keep_no_peer_out),
-		cmocka_unit_test(callers_of_other_hosts_are_turned_away),
-		cmocka_unit_test(a_port_without_a_node_fails_calls),
-		cmocka_unit_test(calls_that_meet_end_as_one_connection),
-		cmocka_unit_test(wrong_records_end_the_connection),
+		cmocka_unit_test(wrong_records_break_the_connection),
 		cmocka_unit_test(questions_have_a_limit),
-		cmocka_unit_test(a_black_hole_ends_a_connection),
+		cmocka_unit_test(frames_and_reads_keep_apart),
+		cmocka_unit_test(unmapped_bytes_fail_their_read),
+		cmocka_unit_test(a_flood_starves_nobody),
+		cmocka_unit_test(packets_outlive_connections),
+		cmocka_unit_test(packets_that_are_not_taken_are_few),
+		cmocka_unit_test(a_leave_is_acknowledged),
+		cmocka_unit_test(packets_go_first),
+		cmocka_unit_test(a_changed_packet_breaks_the_connection),
+		cmocka_unit_test(a_repeated_packet_breaks_the_connection),
+		cmocka_unit_test(a_wrong_count_breaks_the_connection),
+		cmocka_unit_test(packets_wait_for_the_domains_thread),
+		cmocka_unit_test(a_look_brings_all_that_has_come),
+		cmocka_unit_test(a_connection_outlives_its_nic),
+		cmocka_unit_test(half_a_record_goes_with_its_nic),
+		cmocka_unit_test(news_wake_a_sleeper),
+		cmocka_unit_test(a_closed_descriptor_breaks_the_connection),
 	};
 	return cmocka_run_group_tests(cases, NULL, NULL);
 }

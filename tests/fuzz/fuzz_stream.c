@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The port of a node for other hosts (nic/far/stream.h), whose other end sends arbitrary
- * bytes: a stranger without the keys of a pair, or a peer that is let in.
+ * A stream between hosts (nic/streams.h) whose other end is authenticated, and sends
+ * anything: records, packets with right and wrong MACs, and bytes.
  */
 #include "fuzz/input.h"
-#include "nic/far/calls.h"
+#include "nic/far/records.h"
 #include "nic/far/stream.h"
 #include "shm/log.h"
 
@@ -12,30 +12,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SELF, PEER, NODES, POSTED = 4, READS = 3, STEPS_MOST = 400, RAW_MOST = 255 };
+enum { SELF, PEER, NODES, POSTED = 4, SENT = 12, READS = 3 };
+enum { STEPS_MOST = 400, RAW_MOST = 255 };
 enum { OFFERED = 3000, LONG = 2 * P3_FAR_BYTES, SETTLE = 12 };
 
 static const struct p3_endpoint_ops *const ops = &p3_endpoint_stream;
-static const struct p3_far_keys keys = {{{1, 2}}, {{3, 4}}};
-static const struct p3_far_keys guessed = {{{1, 2}}, {{3, 5}}};
+static const struct p3_sipkey key[2] = {{{1, 2}}, {{3, 4}}}; /* of the node, the peer */
 
 static struct p3_endpoint *node;
-static uint64_t to;
-static union p3_call_address port;
-static struct p3_far_buffer in[POSTED], out;
+static int fds[2] = {-1, -1}; /* the node's, the peer's */
+static struct p3_far_buffer in[POSTED], out[SENT];
 static struct p3_far_read asked[READS];
-static bool reads[READS], sends, is_stranger;
+static bool reads[READS], sends[SENT];
 static char place[READS][OFFERED], offered[OFFERED], lengthy[LONG];
 static struct p3_far_region region;
-static unsigned frames;
-
-static struct p3_calls caller; /* the other end: only calls */
-static struct p3_call call;
-static int other; /* its socket, or -1 */
+static uint64_t number; /* of the peer's next packet */
+static uint32_t posted, taken;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -49,31 +44,56 @@ static void expect(bool truth, const char *what)
 
 /* ---- the node that is tested ---- */
 
-static bool knows(void *arg, uint32_t index, uint64_t *to_out)
+static void take_read(const struct p3_far_event *ev)
 {
-	(void)arg;
-	*to_out = to;
-	return index == PEER;
+	long i = ev->read - asked;
+	expect(i >= 0 && i < READS && reads[i], "an event of no read");
+	reads[i] = false;
 }
 
 static void take(const struct p3_far_event *ev)
 {
+	long i = ev->buffer - in, k = ev->buffer - out;
 	if (ev->read) {
-		long i = ev->read - asked;
-		expect(i >= 0 && i < READS && reads[i], "an event of no read");
-		reads[i] = false;
-	} else if (ev->buffer == &out) {
-		expect(sends, "a frame is sent twice");
-		sends = false;
+		take_read(ev);
+	} else if (k >= 0 && k < SENT) {
+		expect(sends[k], "a frame is sent twice");
+		sends[k] = false;
 	} else {
-		long i = ev->buffer - in;
 		expect(i >= 0 && i < POSTED && in[i].lent, "a buffer comes back twice");
 		expect(ev->what == P3_FAR_RECEIVED && ev->len >= 64 &&
 				ev->len <= P3_FAR_BYTES,
 			"a frame is too short or too long");
 		expect(in[i].frame.medium == PEER, "a frame names another node");
-		frames++;
 		(void)ops->post(node, ev->buffer);
+	}
+}
+
+static void connect_both(void)
+{
+	struct p3_connection c = {.key = {key[0], key[1]}};
+	if (fds[1] >= 0)
+		close(fds[1]);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds))
+		exit(1);
+	c.fd = fds[0];
+	c.file = p3_fd_file(c.fd);
+	number = 0;
+	p3_stream_give(node, PEER, &c);
+}
+
+static void take_news(void)
+{
+	struct p3_stream_news news;
+	while (p3_streams_next(node, &news)) {
+		expect(news.rank == PEER, "news of another rank");
+		if (news.broken) {
+			close(fds[0]);
+			fds[0] = -1;
+			continue;
+		}
+		expect(news.packet.name_len <= P3_FAR_NAME, "a name is too long");
+		taken += news.packet.msg.op != P3_JOB_DROPPED;
 	}
 }
 
@@ -86,7 +106,7 @@ static void poll_node(void)
 		for (uint32_t i = 0; i < n; i++)
 			take(&ev[i]);
 	} while (n);
-	expect(!is_stranger || !frames, "a stranger sends frames");
+	take_news();
 }
 
 static void settle(void)
@@ -95,79 +115,59 @@ static void settle(void)
 		poll_node();
 	(void)ops->arm(node);
 	poll_node();
+	if (fds[0] < 0)
+		connect_both();
 }
 
-static void node_open(void)
+static void nic_start(void)
 {
-	const struct p3_far_conf conf = {.address = "127.0.0.1"};
-	unsigned char name[P3_FAR_NAME];
-	expect(ops->open(&conf, SELF, NODES, 1, POSTED, &node) == 0, "no endpoint");
-	uint32_t len = ops->name(node, name);
-	memcpy(&port, name, len);
-	(void)ops->resolve(node, PEER, name, len, &keys, &to);
-	ops->trust(node, knows, NULL);
+	const struct p3_far_conf conf = {.streams = node};
+	struct p3_endpoint *ep;
+	expect(ops->open(&conf, SELF, NODES, SENT, POSTED, &ep) == 0, "no endpoint");
 	for (int i = 0; i < POSTED; i++) {
 		in[i].receives = in[i].lent = true;
 		(void)ops->post(node, &in[i]);
 	}
 	(void)ops->offer(node, offered, OFFERED, &region);
 	memset(reads, 0, sizeof reads);
-	sends = false;
-	frames = 0;
+	memset(sends, 0, sizeof sends);
 }
 
-/* Let the node send a frame, or ask for a read. */
+static void nic_stop(void)
+{
+	ops->recall(node, &region);
+	ops->close(node);
+	take_news();
+}
+
+/* Let the node send frames, a packet, or ask for a read. */
 static void say(struct input *from)
 {
-	uint32_t i = in_below(from, READS + 1);
-	if (i == READS && !sends) {
-		sends = ops->send(node, to, &out, 64 + 64 * in_below(from, 8)) == 0;
-	} else if (i < READS && !reads[i]) {
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_BORN};
+	uint32_t i = in_below(from, READS + 2);
+	if (i == READS + 1) {
+		posted += p3_stream_post(node, PEER, &m, NULL, 0) == 0;
+	} else if (i == READS) {
+		for (uint32_t k = in_below(from, SENT + 1); k-- > 0;)
+			if (!sends[k])
+				sends[k] = ops->send(node, PEER, &out[k],
+						   64 + 64 * in_below(from, 8)) == 0;
+	} else if (!reads[i]) {
 		asked[i] = (struct p3_far_read){.is_read = true,
 			.to = place[i],
 			.len = 1 + in_bytes(from, 2) % OFFERED,
 			.key = 1};
-		reads[i] = ops->read(node, to, &asked[i]) == 0;
+		reads[i] = ops->read(node, PEER, &asked[i]) == 0;
 	}
-	ops->push(node);
+	if (in_bit(from))
+		ops->push(node);
 }
 
 /* ---- the other end ---- */
 
-static void hang_up(void)
-{
-	if (other >= 0)
-		close(other);
-	other = -1;
-}
-
-/* Connect; a peer is let in. */
-static void connect_other(void)
-{
-	const struct p3_far_keys back = {keys.in, keys.out};
-	hang_up();
-	if (p3_call_begin(&caller, &call, SELF, &port))
-		return;
-	for (int i = 0; i < SETTLE && call.state != P3_CALL_NONE; i++) {
-		int rc = p3_call_go_on(&call, is_stranger ? &guessed : &back);
-		if (rc == 0)
-			other = p3_call_take(&call).fd;
-		else if (rc != -EAGAIN)
-			p3_call_end(&caller, &call);
-		poll_node();
-	}
-	expect(!is_stranger || other < 0, "a stranger is let in");
-	p3_call_end(&caller, &call);
-	if (is_stranger)
-		other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (is_stranger && connect(other, &port.any, sizeof port.in))
-		hang_up();
-}
-
 static void send_bytes(const void *bytes, size_t len)
 {
-	if (other >= 0)
-		(void)!send(other, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	(void)!send(fds[1], bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void send_raw(struct input *from)
@@ -179,15 +179,24 @@ static void send_raw(struct input *from)
 	send_bytes(bytes, len);
 }
 
-static void send_greeting(struct input *from)
+/* Send a packet that mostly can be. */
+static void send_packet(struct input *from)
 {
+	static const uint32_t what[] = {P3_JOB_TAKEN, P3_JOB_TAKEN, P3_JOB_BORN,
+		P3_JOB_LEAVE, P3_JOB_DROPPED, P3_JOB_BARRIER};
+	struct p3_control_record r;
 	uint8_t how = in_u8(from);
-	struct p3_greeting g = {.magic = how & 0x80 ? in_u8(from) : 0x33504601u,
-		.kind = how % 5,
-		.from = how & 0x40 ? in_u8(from) : PEER,
-		.to = how & 0x20 ? in_u8(from) : SELF,
-		.proof = {in_u8(from), in_u8(from)}};
-	send_bytes(&g, how & 0x10 ? in_below(from, sizeof g) : sizeof g);
+	memset(&r, 0, sizeof r);
+	r.head = p3_record_head(P3_RECORD_CONTROL, sizeof r.packet);
+	r.packet.msg.magic = how & 0x80 ? (uint32_t)in_bytes(from, 4) : P3_JOB_MAGIC;
+	r.packet.msg.op = number ? what[how % 6] : P3_JOB_TAKEN;
+	r.packet.taken = how & 0x40 ? (uint32_t)in_bytes(from, 4) : in_below(from, 20);
+	r.packet.name_len = how & 0x20 ? (uint32_t)in_bytes(from, 4) : 0;
+	r.packet.number = number++;
+	r.packet.mac = p3_siphash(&key[1], &r.packet, offsetof(struct p3_packet, mac));
+	if (how == 0xff)
+		r.packet.mac ^= 1;
+	send_bytes(&r, sizeof r);
 }
 
 /* Send a record that mostly can be. */
@@ -217,7 +226,7 @@ static void send_record(struct input *from)
 static void drain(void)
 {
 	char bytes[4096];
-	while (other >= 0 && recv(other, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+	while (recv(fds[1], bytes, sizeof bytes, MSG_DONTWAIT) > 0)
 		;
 }
 
@@ -225,34 +234,39 @@ static void drain(void)
 
 static void step(struct input *from)
 {
-	switch (in_below(from, 12)) {
+	switch (in_below(from, 14)) {
 	case 0:
-		connect_other();
+		(void)shutdown(fds[1], SHUT_RDWR);
 		break;
 	case 1:
 		send_raw(from);
 		break;
 	case 2:
 	case 3:
-		send_greeting(from);
-		break;
 	case 4:
+		send_packet(from);
+		break;
 	case 5:
 	case 6:
+	case 7:
 		send_record(from);
 		break;
-	case 7:
+	case 8:
 		say(from);
 		break;
-	case 8:
+	case 9:
 		drain();
 		break;
-	case 9:
-		ops->cut(node, to);
-		break;
 	case 10:
+		ops->cut(node, PEER);
+		break;
+	case 11:
 		ops->recall(node, &region);
 		(void)ops->offer(node, offered, 1 + in_bytes(from, 2) % OFFERED, &region);
+		break;
+	case 12:
+		nic_stop();
+		nic_start();
 		break;
 	default:
 		settle();
@@ -265,21 +279,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	static const uint8_t mute[P3_LOG_AREAS];
 	struct input from = {data, data + len};
 	p3_log_set(mute);
-	is_stranger = in_bit(&from);
-	node_open();
-	caller = (struct p3_calls){.node = PEER,
-		.set = epoll_create1(EPOLL_CLOEXEC),
-		.len = sizeof port.in,
-		.own = port};
-	other = -1;
-	connect_other();
-	expect(is_stranger || other >= 0, "a peer is not let in");
+	node = p3_streams_new(SELF, NODES);
+	expect(node, "no streams");
+	posted = taken = 0;
+	nic_start();
+	connect_both();
 	for (uint32_t i = 0; i < STEPS_MOST && in_any(&from); i++)
 		step(&from);
 	settle();
-	hang_up();
-	ops->recall(node, &region);
-	ops->close(node);
-	close(caller.set);
+	nic_stop();
+	p3_streams_free(node);
+	for (int i = 0; i < 2; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
 	return 0;
 }

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stranger.py address port[,port...]: connect to ranks as one who is not of the job.
+"""stranger.py address port[,port...]: connect to beacons as one who is not of the job.
 
-Run on a host of the job.  Each port gets garbage, silence, greetings of beacons and of ports for
-frames with wrong proofs, and 1,000 connections at a time.  Fail if a port says more than one
-greeting, or opens a channel.
+Run on a host of the job.  Each beacon gets garbage, silence, greetings with wrong proofs, and
+1,000 connections at a time.  Fail if a beacon says more than one greeting, or opens a channel.
 """
 import os
 import socket
@@ -14,8 +13,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../support")
 from patience import LIMIT  # noqa: E402
 
-BEACON, FRAMES = 0x33504401, 0x33504601
-HELLO, ANSWER, PROOF = 1, 2, 3
+MAGIC, HELLO, ANSWER, PROOF = 0x33504402, 1, 2, 3
 GREETING = struct.Struct("<IIII16s16s")
 
 
@@ -50,13 +48,13 @@ def garbage(address, port):
     assert rest(s) == b"", "an answer to garbage"
 
 
-def wrong_proof(magic, address, port, caller, called):
+def wrong_proof(address, port, caller, called):
     """Greet rightly, and prove wrongly; then say BORN as if that had been right."""
     s = dial(address, port)
-    s.sendall(GREETING.pack(magic, HELLO, caller, called, os.urandom(16), bytes(16)))
+    s.sendall(GREETING.pack(MAGIC, HELLO, caller, called, os.urandom(16), bytes(16)))
     answer = s.recv(GREETING.size, socket.MSG_WAITALL)
     assert len(answer) == GREETING.size, "no answer to a greeting"
-    say(s, GREETING.pack(magic, PROOF, caller, called, bytes(16), os.urandom(16)))
+    say(s, GREETING.pack(MAGIC, PROOF, caller, called, bytes(16), os.urandom(16)))
     say(s, os.urandom(240))
     assert rest(s) == b"", "a packet for a stranger"
 
@@ -71,9 +69,9 @@ def main():
     address, ports = sys.argv[1], [int(p) for p in sys.argv[2].split(",")]
     for port in ports:
         garbage(address, port)
-        for magic, called in ((m, rank) for m in (BEACON, FRAMES) for rank in range(6)):
+        for called in range(6):
             try:
-                wrong_proof(magic, address, port, 5, called)
+                wrong_proof(address, port, 5, called)
                 print(f"port {port}: rank {called} has turned the stranger away")
             except (AssertionError, ConnectionResetError) as e:
                 if str(e) != "no answer to a greeting" and not isinstance(e, ConnectionResetError):

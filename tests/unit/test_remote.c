@@ -2,6 +2,7 @@
 /* The domain's thread and a rank on another host (lib/domain/remote.c), whose end of the
  * connection is here, too. */
 #include "lib/domain/meeting.h"
+#include "nic/far/stream.h"
 #include "shm/park.h"
 
 #include <setjmp.h>
@@ -17,8 +18,6 @@
 
 enum { RANKS = 2, OTHERS = 7 }; /* incarnation of the other rank */
 
-static const struct p3_sipkey secret[2] = {{{1, 2}}, {{3, 4}}};
-
 /* This rank's side. */
 static struct p3_node node;
 static struct p3_wireup wireup;
@@ -31,8 +30,7 @@ static struct p3_meeting meeting;
 
 /* The side of the other rank. */
 static uint32_t other;
-static struct p3_channel channel;
-static struct p3_session session;
+static struct p3_endpoint *streams;
 
 /* Make this process a rank of a job of two hosts, which yod or another launcher has
  * started, and which has not met the other rank. */
@@ -41,13 +39,16 @@ static void be_rank(uint32_t rank, bool launched)
 	other = 1 - rank;
 	memset(remote, 0, sizeof remote);
 	memset(ranks, 0, sizeof ranks);
-	memset(&session, 0, sizeof session);
+	streams = p3_streams_new(other, RANKS);
 	wireup = (struct p3_wireup){.rank = rank,
 		.size = RANKS,
 		.leader = leader,
 		.timeout_s = 30,
 		.card = card,
+		.streams = p3_streams_new(rank, RANKS),
 		.remote = remote};
+	assert_non_null(streams);
+	assert_non_null(wireup.streams);
 	node = (struct p3_node){
 		.wireup = &wireup, .rank = rank, .size = RANKS, .launched = launched};
 	meeting = (struct p3_meeting){.node = &node,
@@ -61,41 +62,49 @@ static void be_rank(uint32_t rank, bool launched)
 		leader[i] = i;
 		member[i].rank = launched ? i : P3_MEET_NONE;
 		ranks[i].slot = i;
-		p3_channel_init(&remote[i].channel);
+		p3_call_init(&remote[i].call);
+		remote[i].up.fd = remote[i].next.fd = -1;
 	}
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		p3_channel_init(&wireup.unauth[i].channel);
+		p3_call_init(&wireup.unauth[i].call);
 	p3_set(&meeting.ep, (uint32_t)epoll_create1(EPOLL_CLOEXEC));
 }
 
 static int end(void **state)
 {
 	(void)state;
-	p3_channel_close(&channel);
 	for (uint32_t i = 0; i < RANKS; i++)
-		p3_channel_close(&remote[i].channel);
+		p3_wireup_close(&remote[i]);
+	p3_streams_free(streams);
+	p3_streams_free(wireup.streams);
 	return close((int)p3_get(&meeting.ep));
 }
 
-/* Let the other rank be a member over an open connection. */
+static void poll_both(void)
+{
+	struct p3_far_event none;
+	(void)p3_endpoint_stream.poll(streams, &none, 1);
+	(void)p3_endpoint_stream.poll(wireup.streams, &none, 1);
+}
+
+/* Let the other rank be a member over an open connection.  Its descriptor stays open. */
 static void meet(void)
 {
 	int fds[2];
-	struct p3_packet p;
 	struct p3_remote *r = &remote[other];
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
-	p3_channel_call(&channel, fds[0], secret, other, node.rank);
-	p3_channel_be_called(&r->channel, fds[1], secret, node.rank);
-	while (!p3_channel_is_open(&channel) || !p3_channel_is_open(&r->channel)) {
-		(void)p3_channel_receive(&channel, &p);
-		(void)p3_channel_receive(&r->channel, &p);
-	}
-	p3_session_open(&session, &channel);
-	p3_session_open(&r->session, &r->channel);
-	assert_int_equal(p3_session_receive(&session, &channel, &p), -EAGAIN);
-	assert_int_equal(p3_session_receive(&r->session, &r->channel, &p), -EAGAIN);
-	r->is_born = r->state_known = true;
+	r->up = (struct p3_connection){.fd = fds[1], .file = p3_fd_file(fds[1])};
+	struct p3_connection its = {.fd = fds[0], .file = p3_fd_file(fds[0])};
+	p3_stream_give(streams, node.rank, &its);
+	p3_stream_give(wireup.streams, other, &r->up);
+	r->begun = r->is_born = r->state_known = true;
 	r->born.msg.incarnation = OTHERS;
+}
+
+static bool has_news(void)
+{
+	uint64_t n;
+	return read(p3_streams_fd(wireup.streams), &n, sizeof n) > 0;
 }
 
 /* Take a packet about a barrier from the other rank. */
@@ -107,10 +116,12 @@ static void take(enum p3_job_op op, int status)
 		.incarnation = OTHERS,
 		.round = 1,
 		.status = status};
-	uint32_t before = remote[other].session.taken;
-	assert_int_equal(p3_session_send(&session, &channel, &m, NULL, 0), 0);
-	p3_meet_on_remote(&meeting, P3_MEET_REMOTE, other);
-	assert_int_equal(remote[other].session.taken, before + 1);
+	assert_int_equal(p3_stream_post(streams, node.rank, &m, NULL, 0), 0);
+	for (int i = 0; !has_news(); i++) {
+		assert_true(i < 1000);
+		poll_both();
+	}
+	p3_meet_on_remote(&meeting, P3_MEET_STREAMS, 0);
 	assert_false(remote[other].ended);
 }
 

@@ -10,6 +10,7 @@
 #include "portals3x.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,24 +57,42 @@ static int resolve_named(struct p3_endpoint *ep, uint32_t node, const unsigned c
 		   : -EAGAIN;
 }
 
+/* Connect the streams of both ends, as their domains' threads would. */
+static struct p3_endpoint *connect_streams(struct far_end *e)
+{
+	struct p3_endpoint *streams = p3_streams_new(e->rank, 2);
+	int fd = far_tcp_connect(e, &e->shared->stream_port);
+	(void)fcntl(fd, F_SETFL, O_NONBLOCK);
+	struct p3_connection c = {.fd = fd, .file = p3_fd_file(fd)};
+	if (!streams)
+		far_die("p3_streams_new", strerror(errno));
+	c.key[0].k[0] = e->rank;
+	c.key[1].k[0] = 1 - e->rank;
+	p3_stream_give(streams, 1 - e->rank, &c);
+	return streams;
+}
+
 static const struct p3_far_conf *far_conf(struct far_end *e)
 {
 	static const uint32_t host[2] = {0, 1};
 	static struct p3_endpoint_ops ops;
 	static struct p3_far_conf conf = {.host = host, .secret = "a benchmark's"};
-	base = p3_nic_stream();
+	conf.provider = e->provider;
+	conf.address = e->address[e->rank];
+	conf.ops = base = p3_nic_stream();
+	if (strcmp(e->provider, "stream") == 0) {
+		conf.streams = connect_streams(e);
+		return &conf;
+	}
 #ifdef P3_TEST_FABRIC
-	if (strcmp(e->provider, "stream") != 0)
-		base = p3_nic_fabric();
-#endif
+	base = p3_nic_fabric();
 	if (!base)
 		far_die("libfabric", "cannot be loaded");
+#endif
 	ops = *base;
 	ops.open = open_named;
 	ops.resolve = resolve_named;
 	conf.ops = &ops;
-	conf.provider = e->provider;
-	conf.address = e->address[e->rank];
 	return &conf;
 }
 

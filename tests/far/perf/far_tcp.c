@@ -21,7 +21,7 @@ static struct sockaddr_in at(const char *address, uint32_t port)
 	return a;
 }
 
-static void listen_at(struct far_end *e)
+static int listen_at(struct far_end *e, p3_a32 *port)
 {
 	struct sockaddr_in a = at(e->address[0], 0);
 	socklen_t len = sizeof a;
@@ -29,31 +29,35 @@ static void listen_at(struct far_end *e)
 	if (s < 0 || bind(s, (struct sockaddr *)&a, len) || listen(s, 1) ||
 		getsockname(s, (struct sockaddr *)&a, &len))
 		far_die("listen", strerror(errno));
-	p3_release(&e->shared->port, a.sin_port);
-	fd = accept(s, NULL, NULL);
+	p3_release(port, a.sin_port);
+	int got = accept4(s, NULL, NULL, SOCK_CLOEXEC);
 	close(s);
+	return got;
 }
 
-static void connect_to(struct far_end *e)
+static int connect_to(struct far_end *e, p3_a32 *at_port)
 {
 	uint32_t port;
-	while (!(port = p3_acquire(&e->shared->port)))
+	while (!(port = p3_acquire(at_port)))
 		usleep(1000);
 	struct sockaddr_in a = at(e->address[0], port);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a))
+	int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (s < 0 || connect(s, (struct sockaddr *)&a, sizeof a))
 		far_die("connect", strerror(errno));
+	return s;
+}
+
+int far_tcp_connect(struct far_end *e, p3_a32 *port)
+{
+	int on = 1, s = e->rank ? connect_to(e, port) : listen_at(e, port);
+	if (s < 0 || setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on))
+		far_die("TCP_NODELAY", strerror(errno));
+	return s;
 }
 
 void far_tcp_open(struct far_end *e)
 {
-	int on = 1;
-	if (e->rank == 0)
-		listen_at(e);
-	else
-		connect_to(e);
-	if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on))
-		far_die("TCP_NODELAY", strerror(errno));
+	fd = far_tcp_connect(e, &e->shared->tcp_port);
 }
 
 static void put_all(size_t len)

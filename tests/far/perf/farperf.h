@@ -54,7 +54,7 @@ struct far_shared {
 		p3_a32 len;
 		unsigned char text[128];
 	} name[2]; /* of the endpoints */
-	p3_a32 port;
+	p3_a32 tcp_port, stream_port;
 };
 
 struct far_end {
@@ -72,6 +72,8 @@ void far_meet(struct far_end *e);
 
 /* ---- TCP ---- */
 
+/* Connect both ranks; one of them writes the port. */
+int far_tcp_connect(struct far_end *e, p3_a32 *port);
 void far_tcp_open(struct far_end *e);
 /* Run count round trips, windows or long messages; rank 0 begins. */
 void far_tcp_run(struct far_end *e, enum far_row row, uint64_t count);

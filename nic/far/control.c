@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets over any number of connections, and the news of them. */
+#include "nic/far/control.h"
+
+#include "nic/far/records.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define INBOX_PACKETS 64u
+
+/* ---- out ---- */
+
+static uint64_t mac_of(const struct p3_sipkey *key, const struct p3_packet *p)
+{
+	return p3_siphash(key, p, offsetof(struct p3_packet, mac));
+}
+
+static void seal(
+	struct p3_control_record *r, const struct p3_sipkey *key, uint64_t number)
+{
+	r->head = p3_record_head(P3_RECORD_CONTROL, sizeof r->packet);
+	r->packet.number = number;
+	r->packet.mac = mac_of(key, &r->packet);
+}
+
+int p3_control_post(struct p3_control *c, const struct p3_job_msg *msg,
+	const unsigned char *name, uint32_t name_len)
+{
+	uint32_t next = p3_get(&c->next);
+	if (next - p3_acquire(&c->acked) == P3_STREAM_KEPT) /* STREAM.3 */
+		return -EAGAIN;
+	struct p3_packet *p = &c->kept[next % P3_STREAM_KEPT];
+	*p = (struct p3_packet){.msg = *msg, .name_len = name ? name_len : 0};
+	if (name)
+		memcpy(p->name, name, name_len);
+	p3_release(&c->next, next + 1); /* STREAM.2 */
+	return 0;
+}
+
+void p3_control_open(struct p3_control *c, const struct p3_sipkey key[2])
+{
+	memcpy(c->key, key, sizeof c->key);
+	c->number[0] = c->number[1] = 0;
+	c->left = 0;
+	c->open = true;
+	c->told = c->resumed = false;
+}
+
+void p3_control_close(struct p3_control *c)
+{
+	c->open = false;
+	c->left = 0;
+}
+
+static bool owes_taken(const struct p3_control *c)
+{
+	uint32_t news = c->taken - c->taken_sent;
+	return !c->told ||
+	       (c->resumed && (news >= P3_STREAM_ACK || (news && c->hurries)));
+}
+
+static bool has_packets(const struct p3_control *c)
+{
+	return c->resumed && c->given != p3_acquire(&c->next); /* STREAM.2 */
+}
+
+bool p3_control_is_due(const struct p3_control *c)
+{
+	return c->open && (c->left || owes_taken(c) || has_packets(c));
+}
+
+/* Write the next packet, if there is one. */
+static void write_next(struct p3_control *c)
+{
+	struct p3_packet *p = &c->out.packet;
+	if (c->told && has_packets(c))
+		*p = c->kept[c->given++ % P3_STREAM_KEPT];
+	else if (owes_taken(c))
+		*p = (struct p3_packet){
+			.msg = {.magic = P3_JOB_MAGIC, .op = P3_JOB_TAKEN}};
+	else
+		return;
+	p->taken = c->taken_sent = c->taken;
+	c->told = true;
+	c->hurries = false;
+	seal(&c->out, &c->key[0], c->number[0]++);
+	c->left = sizeof c->out;
+}
+
+uint32_t p3_control_out(struct p3_control *c, const char **bytes_out)
+{
+	if (c->open && !c->left)
+		write_next(c);
+	*bytes_out = (const char *)&c->out + sizeof c->out - c->left;
+	return c->left;
+}
+
+int p3_stream_say(const struct p3_connection *c, const struct p3_job_msg *msg)
+{
+	struct p3_control_record r = {.packet.msg = *msg};
+	seal(&r, &c->key[0], 0);
+	return send(c->fd, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* ---- in ---- */
+
+/* Drop the packets that the other end has taken.  Return false if fewer were sent. */
+static bool drop(struct p3_control *c, uint32_t taken)
+{
+	uint32_t acked = p3_get(&c->acked);
+	uint32_t most = c->resumed ? c->given : p3_acquire(&c->next);
+	if (taken - acked > most - acked)
+		return false;
+	p3_release(&c->acked, taken); /* STREAM.3 */
+	return true;
+}
+
+/* Process the first packet of a connection, which must be TAKEN: go on behind the packets
+ * that the other end has taken.  Return false if the packet is wrong. */
+static bool resume(struct p3_control *c, const struct p3_packet *p)
+{
+	if (p->msg.op != P3_JOB_TAKEN || !drop(c, p->taken))
+		return false;
+	c->given = p->taken;
+	c->resumed = true;
+	return true;
+}
+
+int p3_control_take(struct p3_control *c)
+{
+	const struct p3_packet *p = &c->in;
+	if (p->mac != mac_of(&c->key[1], p) || p->number != c->number[1] ||
+		p->msg.magic != P3_JOB_MAGIC || p->name_len > sizeof p->name)
+		return -EPROTO;
+	c->number[1]++;
+	if (p->msg.op == P3_JOB_DROPPED)
+		return 1; /* the other end has no stream with this one any more */
+	if (!(c->resumed ? drop(c, p->taken) : resume(c, p)))
+		return -EPROTO;
+	if (p->msg.op == P3_JOB_TAKEN)
+		return 0;
+	c->taken++;
+	c->hurries |= p->msg.op == P3_JOB_LEAVE; /* the leaver waits for it */
+	return 1;
+}
+
+/* ---- news ---- */
+
+int p3_inbox_open(struct p3_inbox *box, uint32_t ranks)
+{
+	uint32_t size = INBOX_PACKETS;
+	while (size < INBOX_PACKETS + ranks)
+		size *= 2;
+	box->ring = calloc(size, sizeof *box->ring);
+	box->mask = size - 1;
+	box->spare = ranks;
+	return box->ring ? 0 : -ENOMEM;
+}
+
+bool p3_inbox_has_room(const struct p3_inbox *box)
+{
+	uint32_t used = p3_get(&box->tail) - p3_acquire(&box->head); /* STREAM.5 */
+	return used + box->spare <= box->mask;
+}
+
+void p3_inbox_put(
+	struct p3_inbox *box, uint32_t rank, int broken, const struct p3_packet *p)
+{
+	uint32_t tail = p3_get(&box->tail);
+	struct p3_stream_news *news = &box->ring[tail & box->mask];
+	(void)p3_acquire(&box->head); /* STREAM.5 */
+	news->rank = rank;
+	news->broken = broken;
+	if (p)
+		news->packet = *p;
+	p3_release(&box->tail, tail + 1); /* STREAM.4 */
+}
+
+bool p3_inbox_next(struct p3_inbox *box, struct p3_stream_news *out)
+{
+	uint32_t head = p3_get(&box->head);
+	if (head == p3_acquire(&box->tail)) /* STREAM.4 */
+		return false;
+	*out = box->ring[head & box->mask];
+	p3_release(&box->head, head + 1); /* STREAM.5 */
+	return true;
+}

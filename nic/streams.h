@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * streams - the connections of this process with those of other hosts
+ *
+ * A stream is as old as two processes of a job on different hosts.  It has one TCP
+ * connection at a time, whose ends have authenticated each other before it was given.
+ * The connection carries packets of the domains' threads (births, ends, barriers) and
+ * frames of the NICs, packets first.
+ *
+ *	domain's thread	--give--> the streams have the connection --news: broken-->
+ *			--post--> packet		--news: packet-->
+ *
+ * The lease holder alone reads and writes a connection that was given, and the domain's
+ * thread alone closes it, once the streams have reported it as broken.  To break it, that
+ * thread calls shutdown().  While no NIC runs, the kernel keeps what comes.
+ *
+ * Each packet comes once and in order over any number of connections.  A process keeps
+ * the packets that the other one has not acknowledged.  On a new connection both ends
+ * first tell how many packets they have taken (TAKEN); then the other end drops these,
+ * and sends the rest.  No packet of an earlier connection can come after that, since both
+ * ends have left it.  Each packet acknowledges those of the other direction; a TAKEN does
+ * so when P3_STREAM_ACK have come and none went, and at once after a LEAVE.
+ *
+ * Each packet has a MAC under a key for its direction of the connection, made of the
+ * job's secret, the ranks and the nonces of both ends (lib/domain/call.h), and its number
+ * on the connection.  So packets of other connections, repeated and changed ones break
+ * the connection.
+ *
+ * Memory ordering, between the domain's thread (D) and the lease holder (L):
+ *	STREAM.1  publish: D writes descriptor and keys -> L takes the order
+ *	STREAM.2  publish: D writes a packet -> L sends it
+ *	STREAM.3  publish: L has sent a packet, and its acknowledgement has come -> D writes
+ *		  the next packet to its place
+ *	STREAM.4  publish: L writes news -> D reads it
+ *	STREAM.5  publish: D has read news -> L writes the next one to its place
+ *	STREAM.6  publish: L has written the news of a look -> D sees that it is over
+ * D writes an order, and then the eventfd of L; L writes news, and then the eventfd of D:
+ * so neither sleeps with work (ASK.1 has the argument).
+ *
+ * give, post, owes, next, look and have_looked are for the domain's thread.  None of the functions waits.
+ */
+#ifndef P3_NIC_STREAMS_H
+#define P3_NIC_STREAMS_H
+
+#include "nic/nic.h"
+#include "shm/fd.h"
+#include "shm/job.h"
+#include "shm/siphash.h"
+
+#define P3_STREAM_KEPT 16u /* packets that the other end has not acknowledged */
+#define P3_STREAM_ACK  4u
+
+/* A packet.  Unused bytes are zero. */
+struct p3_packet {
+	struct p3_job_msg msg;
+	uint32_t name_len; /* BORN: the name of the sender's endpoint */
+	uint32_t taken;    /* packets that the sender has taken */
+	unsigned char name[P3_FAR_NAME];
+	uint64_t number; /* of the packet on its connection, from 0 */
+	uint64_t mac;    /* of all bytes before */
+};
+
+/* An authenticated connection, which does not block. */
+struct p3_connection {
+	int fd; /* -1: none */
+	p3_fd_id file;
+	struct p3_sipkey key[2]; /* of packets sent, of packets received */
+};
+
+struct p3_stream_news {
+	uint32_t rank;
+	int broken; /* 0: packet has come; else the -errno by which the connection broke */
+	struct p3_packet packet;
+};
+
+/* Make the streams of a process, before its first NIC; conf->streams of all its NICs.
+ * Return NULL, with errno, if there is no memory or no descriptor. */
+struct p3_endpoint *p3_streams_new(uint32_t rank, uint32_t size);
+/* After the last NIC, if the process goes on. */
+void p3_streams_free(struct p3_endpoint *e);
+/* In a forked child: close the parent's descriptors, but not the connections. */
+void p3_streams_forget(struct p3_endpoint *e);
+
+/* Give a connection.  The stream has none: its last one was reported as broken. */
+void p3_stream_give(struct p3_endpoint *e, uint32_t rank, const struct p3_connection *c);
+/* Send a packet, now or over a later connection.  name may be NULL.  Return 0, or -EAGAIN
+ * if P3_STREAM_KEPT are not acknowledged. */
+int p3_stream_post(struct p3_endpoint *e, uint32_t rank, const struct p3_job_msg *msg,
+	const unsigned char *name, uint32_t name_len);
+/* Return true if the other end has not acknowledged all packets. */
+bool p3_stream_owes(struct p3_endpoint *e, uint32_t rank);
+/* Take the next news.  Return false if there is none. */
+bool p3_streams_next(struct p3_endpoint *e, struct p3_stream_news *out);
+/* Let the lease holder read all that has come by now.  Return the number of this look,
+ * which is not 0. */
+uint32_t p3_streams_look(struct p3_endpoint *e);
+/* Return true if that look is over: all packets of that time are among the news. */
+bool p3_streams_have_looked(struct p3_endpoint *e, uint32_t look);
+/* Return the eventfd that is written when there is news, and when a look is over. */
+int p3_streams_fd(const struct p3_endpoint *e);
+
+/* Send one packet over a connection that was not given to the streams.  Return 0 or
+ * -errno. */
+int p3_stream_say(const struct p3_connection *c, const struct p3_job_msg *msg);
+
+#endif
