@@ -72,7 +72,7 @@ struct p3_far_conf {
 	const struct p3_endpoint_ops *ops; /* the kind of endpoint */
 	const char *provider;              /* libfabric's */
 	const char *address;               /* the local address to use, or NULL */
-	struct p3_endpoint *streams;       /* nic/streams.h; NULL: of tests, there are none */
+	struct p3_endpoint *streams;       /* nic/streams.h; NULL: none (tests) */
 	/* Return true if a socket address is of a host of the job.  NULL: all are. */
 	bool (*is_of_job)(void *arg, const void *address);
 	void *arg;          /* of is_of_job */

@@ -29,15 +29,16 @@
  * Memory ordering, between the domain's thread (D) and the lease holder (L):
  *	STREAM.1  publish: D writes descriptor and keys -> L takes the order
  *	STREAM.2  publish: D writes a packet -> L sends it
- *	STREAM.3  publish: L has sent a packet, and its acknowledgement has come -> D writes
- *		  the next packet to its place
+ *	STREAM.3  publish: L has sent a packet, and its acknowledgement has come -> D
+ *		  writes the next one to its place
  *	STREAM.4  publish: L writes news -> D reads it
  *	STREAM.5  publish: D has read news -> L writes the next one to its place
  *	STREAM.6  publish: L has written the news of a look -> D sees that it is over
  * D writes an order, and then the eventfd of L; L writes news, and then the eventfd of D:
  * so neither sleeps with work (ASK.1 has the argument).
  *
- * give, post, owes, next, look and have_looked are for the domain's thread.  None of the functions waits.
+ * give, post, owes, next, look and have_looked are for the domain's thread.  None of the
+ * functions waits.
  */
 #ifndef P3_NIC_STREAMS_H
 #define P3_NIC_STREAMS_H
@@ -69,7 +70,7 @@ struct p3_connection {
 
 struct p3_stream_news {
 	uint32_t rank;
-	int broken; /* 0: packet has come; else the -errno by which the connection broke */
+	int broken; /* 0: packet has come; else the -errno of the break */
 	struct p3_packet packet;
 };
 

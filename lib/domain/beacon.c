@@ -267,6 +267,12 @@ static int watch(int fd, uint32_t timeout_s)
 	return rc ? rc : set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)timeout_s * 1000);
 }
 
+void p3_beacon_keep(int fd)
+{
+	(void)set(fd, IPPROTO_TCP, TCP_KEEPCNT, 127); /* the kernel's most */
+	(void)set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
+}
+
 uint32_t p3_beacon_silence_ms(int fd)
 {
 	struct tcp_info info;

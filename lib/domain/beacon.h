@@ -50,6 +50,10 @@ int p3_beacon_dial(
  * socket, or -errno. */
 int p3_beacon_accept(int fd, uint32_t timeout_s, struct p3_card *from_out);
 
+/* Let a connection live until its other end, or this process ends it; without that the
+ * kernel does so after timeout_s. */
+void p3_beacon_keep(int fd);
+
 /* Return the milliseconds since the other host last acknowledged data or a keepalive on a
  * connection that was made with a timeout_s; it then does so each second. */
 uint32_t p3_beacon_silence_ms(int fd);

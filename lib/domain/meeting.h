@@ -207,6 +207,10 @@ void p3_meet_send_pids(struct p3_meeting *m, struct p3_meet_conn *c);
  * member may close any of them before it reads.  Return false if one did not take it. */
 bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg);
 
+/* Send a packet to a remote node.  Return false if there is no room for it. */
+bool p3_meet_send_to_remote(
+	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg);
+
 /* ---- member.c ---- */
 
 /* Receive and process the packets of a connection. */
@@ -243,9 +247,6 @@ bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank);
 bool p3_meet_remotes_need_retry(const struct p3_meeting *m);
 /* Return true if all remote ranks that live have told their state. */
 bool p3_meet_has_met_remotes(const struct p3_meeting *m);
-/* Send a packet to a remote node.  Return false if there is no room for it. */
-bool p3_meet_send_to_remote(
-	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg);
 /* Send the process ids to all remote nodes. */
 void p3_meet_send_pids_to_remotes(struct p3_meeting *m);
 /* Return true if all remote nodes have acknowledged the process ids. */

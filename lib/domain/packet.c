@@ -59,6 +59,12 @@ static bool is_with(const struct p3_meet_conn *c, uint32_t slot)
 	       (c->slot == slot || (c->slot == P3_MEET_NONE && c->called == slot));
 }
 
+bool p3_meet_send_to_remote(
+	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg)
+{
+	return p3_stream_post(m->node->wireup->streams, rank, msg, NULL, 0) == 0;
+}
+
 bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg)
 {
 	bool ok = true;

@@ -16,6 +16,13 @@
  *	no connection --call or probe refused--> ended
  *		      --call answered----------> connected
  *		      --silence too long-------> ended
+ *
+ * One clock.  The kernel tells when the other host last acknowledged bytes or a keepalive
+ * on the connection.  It tells less while the other process is stopped and has no room
+ * for bytes, and it cannot tell whether a firewall has forgotten the connection.  So
+ * after QUIET_MS of silence a process calls or probes beside its connection.  If the
+ * other host completes that call, it lives, and if the process answers, the new
+ * connection replaces the old one.
  */
 #include "lib/domain/meeting.h"
 #include "shm/fault.h"
@@ -40,6 +47,8 @@
 #define CHECK_NS      UINT64_C(1000000000) /* between two checks, unless it was stopped */
 #define CONFIRM_NS    UINT64_C(2000000000) /* wait for the confirmations of a leave */
 #define STALE_NS      UINT64_C(1000000000) /* a probe means that an older one is broken */
+#define KEEPALIVE_MS  UINT64_C(1000) /* silence of a connection that works, at most */
+#define QUIET_MS      UINT64_C(2000) /* silence that another call shall explain */
 #define LATE_NS       UINT64_C(10000000000) /* wait for first connections, then a line */
 #define NAMED         2u                    /* ranks that this line names */
 
@@ -346,12 +355,6 @@ static void send_born(struct p3_meeting *m, uint32_t rank)
 	r->owes_born = rc == -EAGAIN;
 }
 
-bool p3_meet_send_to_remote(
-	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg)
-{
-	return p3_stream_post(wireup_of(m)->streams, rank, msg, NULL, 0) == 0;
-}
-
 /* Tell the sender of a BORN that this node knows its process ids. */
 static void send_told(struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *born)
 {
@@ -431,25 +434,22 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
  * live processes; false if the process has ended or must be treated so. */
 static bool may_reconnect(const struct p3_remote *r, enum p3_call_state before, int rc)
 {
-	if (rc == -EPIPE || rc == -ECONNRESET || rc == -ECONNABORTED)
+	if (before == P3_CALL_OPEN || rc == -EPIPE || rc == -ECONNRESET ||
+		rc == -ECONNABORTED)
 		return true;
-	if (rc == -EPROTO)
-		return before == P3_CALL_OPEN; /* a changed byte: by the network */
 	return r->begun && rc != -EACCES && rc != -ECONNREFUSED &&
 	       !(rc == -ETIMEDOUT && before != P3_CALL_DIALING);
 }
 
 /* After a connection or call that broke, set the time from which p3_meet_check_remotes()
  * calls or probes again. */
-static void disconnect(struct p3_meeting *m, uint32_t rank, enum p3_call_state before)
+static void disconnect(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	uint64_t now = p3_now_ns();
 	p3_meet_close_call(m, &r->call);
 	r->is_probe = false;
 	r->await_call_ns = now;
-	if (before > P3_CALL_DIALING)
-		r->alive_ns = now;
 	r->retry_ns = now + r->pause_ns;
 	r->pause_ns = r->pause_ns ? 2 * r->pause_ns : PAUSE_NS;
 	if (r->pause_ns > PAUSE_MOST_NS)
@@ -462,7 +462,7 @@ static void dial(struct p3_meeting *m, uint32_t rank)
 	struct p3_remote *r = remote_of(m, rank);
 	int fd = p3_beacon_dial(&w->card[w->rank], &w->card[rank], w->timeout_s);
 	if (fd < 0 && may_reconnect(r, P3_CALL_DIALING, fd))
-		disconnect(m, rank, P3_CALL_DIALING);
+		disconnect(m, rank);
 	else if (fd < 0 && !p3_job_passes(fd))
 		treat_as_ended(m, rank, fd);
 	if (fd < 0)
@@ -490,7 +490,9 @@ static void on_break(
 		return;
 	}
 	bool first = !r->pause_ns && !r->is_probe;
-	disconnect(m, rank, before);
+	if (before > P3_CALL_DIALING && rc != -ETIMEDOUT)
+		r->alive_ns = p3_now_ns(); /* its host has said so */
+	disconnect(m, rank);
 	if (first && is_caller(m, rank))
 		dial(m, rank);
 }
@@ -500,8 +502,9 @@ static void give(struct p3_meeting *m, uint32_t rank, const struct p3_connection
 {
 	struct p3_remote *r = remote_of(m, rank);
 	bool first = !r->begun;
+	p3_beacon_keep(c->fd);
 	r->up = *c;
-	r->up_ns = p3_now_ns();
+	r->up_ns = r->alive_ns = p3_now_ns();
 	r->leaves = false;
 	r->begun = true;
 	p3_stream_give(wireup_of(m)->streams, rank, c);
@@ -517,6 +520,7 @@ static void use(struct p3_meeting *m, uint32_t rank, const struct p3_connection 
 		give(m, rank, c);
 		return;
 	}
+	r->alive_ns = p3_now_ns();
 	leave(r);
 	if (r->next.fd >= 0)
 		p3_fd_close_own(r->next.fd, r->next.file);
@@ -556,6 +560,8 @@ static void go_on(struct p3_meeting *m, uint32_t rank)
 	struct p3_remote *r = remote_of(m, rank);
 	enum p3_call_state before = r->call.state;
 	int rc = before == P3_CALL_NONE ? -EAGAIN : p3_call_go_on(&r->call);
+	if (before == P3_CALL_DIALING && r->call.state > before)
+		r->alive_ns = p3_now_ns(); /* the kernel of its host has answered */
 	if (rc == 0) {
 		struct p3_connection c = p3_meet_take_call(m, &r->call);
 		use(m, rank, &c);
@@ -761,20 +767,34 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 	take_news(m); /* of the time without an interface */
 }
 
-/* Return the milliseconds since a process's host was last heard of.  The kernel also ends
- * a connection that is silent for too long, but only when it sends something again. */
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Return the milliseconds since a process's host was last heard of. */
 static uint64_t silence_of(const struct p3_remote *r)
 {
+	uint64_t ms = (p3_now_ns() - r->alive_ns) / 1000000;
 	if (r->up.fd >= 0)
-		return p3_beacon_silence_ms(r->up.fd);
+		ms = least(ms, p3_beacon_silence_ms(r->up.fd));
 	if (r->call.state > P3_CALL_DIALING)
-		return p3_beacon_silence_ms((int)p3_get(&r->call.fd));
-	return (p3_now_ns() - r->alive_ns) / 1000000;
+		ms = least(ms, p3_beacon_silence_ms((int)p3_get(&r->call.fd)));
+	return ms;
 }
 
 static bool is_silent(const struct p3_wireup *w, const struct p3_remote *r)
 {
-	return w->timeout_s && r->begun && silence_of(r) >= w->timeout_s * UINT64_C(1000);
+	return w->timeout_s && r->begun &&
+	       silence_of(r) >= w->timeout_s * UINT64_C(1000) + KEEPALIVE_MS;
+}
+
+/* Return true if another call shall show whether the connection still works. */
+static bool is_quiet(const struct p3_wireup *w, const struct p3_remote *r)
+{
+	uint64_t limit = w->timeout_s * UINT64_C(500) + KEEPALIVE_MS / 2;
+	return w->timeout_s && is_up(r) &&
+	       p3_beacon_silence_ms(r->up.fd) >= least(limit, QUIET_MS);
 }
 
 /* Show tools the silence of a process's host.  It is unknown if PTL3_FAR_TIMEOUT is
@@ -788,14 +808,27 @@ static void show_silence(struct p3_meeting *m, uint32_t rank, uint64_t now)
 		p3_nic_peer_heard(m->nic, rank, now - silence_of(r) * UINT64_C(1000000));
 }
 
-/* Call or probe a process whose connection has broken, or that has not called yet. */
+/* End a call that is not needed any more, or that its host does not answer. */
+static void end_call(struct p3_meeting *m, uint32_t rank, uint64_t now)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	uint64_t age = now - r->call.since_ns;
+	if (r->call.state == P3_CALL_DIALING && r->begun && age > DIAL_NS)
+		disconnect(m, rank);
+	else if (r->call.state != P3_CALL_NONE && is_up(r) && !r->is_quiet &&
+		 age > AUTH_NS)
+		p3_meet_close_call(m, &r->call);
+}
+
+/* Call or probe a process whose connection has broken or is quiet, or that has not called
+ * yet. */
 static void call_again(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	enum p3_call_state state = r->call.state;
-	if (state == P3_CALL_DIALING && r->begun && now - r->call.since_ns > DIAL_NS)
-		disconnect(m, rank, state);
-	if (r->up.fd >= 0 || r->call.state != P3_CALL_NONE || now < r->retry_ns)
+	r->is_quiet = is_quiet(wireup_of(m), r);
+	end_call(m, rank, now);
+	bool has_none = r->up.fd < 0 || r->is_quiet;
+	if (!has_none || r->call.state != P3_CALL_NONE || now < r->retry_ns)
 		return;
 	if (is_caller(m, rank))
 		dial(m, rank);
@@ -869,7 +902,7 @@ bool p3_meet_remotes_need_retry(const struct p3_meeting *m)
 		const struct p3_remote *r = remote_of(m, i);
 		bool calls = r && (is_caller(m, i) || r->begun);
 		if (r && !r->ended &&
-			(r->owes_born || (calls && r->up.fd < 0 &&
+			(r->owes_born || (calls && (r->up.fd < 0 || r->is_quiet) &&
 						 r->call.state < P3_CALL_CALLING)))
 			return true;
 	}

@@ -33,6 +33,7 @@ struct p3_remote {
 	struct p3_connection next; /* to give when they have left that */
 	uint64_t up_ns;            /* time when it was given */
 	bool leaves;               /* they are to leave it */
+	bool is_quiet;             /* its host acknowledges nothing on it */
 	bool begun;                /* there was a connection */
 	bool ended;                /* its process has ended, or is treated so for good */
 	bool is_born;              /* it has an interface: born is its last BORN */

@@ -314,8 +314,8 @@ static int add_next(const struct p3_record_pool *pool, const struct p3_records *
 	return all && c->nasks ? add_slices(pool, c, io, n, head) : n;
 }
 
-/* The program has unmapped bytes that it has offered: let the next read fail, which is the
- * one that asks for them, or one before it. */
+/* The program has unmapped bytes that it has offered: let the next read fail, which asks
+ * for them, or comes before one that does. */
 static long refuse_read(struct p3_records *c)
 {
 	c->asks[c->ask].key = 0;

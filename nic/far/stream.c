@@ -54,9 +54,8 @@ struct peer {
 	bool unsent; /* it is in the list unsent */
 	struct peer *next_unsent;
 	uint32_t misses; /* looks in vain */
-	uint64_t
-		until; /* bytes of the connection that a look of the domain's thread takes */
-	int fd;        /* of the connection */
+	uint64_t until;  /* bytes of the connection that a look takes */
+	int fd;          /* of the connection */
 	p3_fd_id file;
 	struct p3_records records;
 	struct p3_control control;
@@ -250,8 +249,8 @@ static void push(struct p3_endpoint *e)
 	}
 }
 
-/* Without a connection the frame has to wait.  Of one that broke the link must know, since
- * the kernel may have lost what it had. */
+/* Without a connection the frame has to wait.  Of one that broke the link must know: the
+ * kernel may have lost what it had. */
 static int send_frame(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
@@ -303,8 +302,8 @@ static void receive_rest(struct p3_endpoint *e, struct p3_record_batch *b)
 	look_after(e, p, p3_records_go_on(&e->pool, b));
 }
 
-/* If frames of which a part has come hold all buffers, and nothing more comes, break their
- * connections: the links send these frames again. */
+/* If frames of which a part has come hold all buffers, and nothing more comes, break
+ * their connections: the links send these frames again. */
 static void tick(struct p3_endpoint *e, uint64_t now)
 {
 	bool starved = !e->pool.posted && e->starved == e->pool.bytes;

@@ -5,7 +5,10 @@
  *	switch SETTINGS INTERFACE...
  *
  * Settings are loss, double and reorder (percent of the frames), delay (ms) and seed, as
- * in loss=2,delay=50.  At SIGTERM it prints what it has done.
+ * in loss=2,delay=50.  At SIGUSR1 a hole opens, as in a firewall that forgets
+ * connections: with hole=1 all frames of TCP connections that began before are lost, with
+ * hole=2 those that come from the second interface.  At SIGTERM it prints what it has
+ * done.
  *
  * The kernel hands over frames of up to 64 KiB whose checksums are not computed yet.
  * The header of PACKET_VNET_HDR says so, and goes on with the frame.
@@ -16,6 +19,8 @@
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
 #include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -28,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PORTS = 8, KNOWN = 32, HEADER = sizeof(struct virtio_net_hdr) };
+enum { PORTS = 8, KNOWN = 32, FLOWS = 1024, HEADER = sizeof(struct virtio_net_hdr) };
 enum { LONGEST = HEADER + 70000, ROOM = 64 << 20, BATCH = 64 };
 #define MS UINT64_C(1000000)
 
@@ -45,13 +50,21 @@ static struct {
 	unsigned port;
 } known[KNOWN];
 
-enum setting { LOSS, DOUBLE, REORDER, DELAY, SEED, SETTINGS };
+enum setting { LOSS, DOUBLE, REORDER, DELAY, HOLE, SEED, SETTINGS };
 static unsigned setting[SETTINGS], nknown, nport;
 static struct pollfd port[PORTS];
 static TAILQ_HEAD(queue, frame) queue = TAILQ_HEAD_INITIALIZER(queue);
 static size_t waiting; /* bytes in the queue */
 static unsigned long came, lost, doubled, reordered;
-static volatile sig_atomic_t over;
+static volatile sig_atomic_t over, hole;
+
+/* A TCP connection that began when there was a hole. */
+static struct flow {
+	uint32_t address[2];
+	uint16_t port[2];
+} flows[FLOWS];
+static unsigned nflow;
+static unsigned long swallowed;
 
 static void die(const char *what)
 {
@@ -63,6 +76,12 @@ static void on_term(int signal)
 {
 	(void)signal;
 	over = 1;
+}
+
+static void on_usr1(int signal)
+{
+	(void)signal;
+	hole = 1;
 }
 
 static uint64_t now_ns(void)
@@ -166,6 +185,34 @@ static void send_due(void)
 	}
 }
 
+/* ---- the hole ---- */
+
+static bool is_known(const struct flow *f)
+{
+	for (unsigned i = 0; i < nflow; i++)
+		if (memcmp(&flows[i], f, sizeof *f) == 0)
+			return true;
+	return false;
+}
+
+/* Return true if the frame falls into the hole. */
+static bool falls(const unsigned char *bytes, ssize_t len, unsigned from)
+{
+	const struct iphdr *ip = (const void *)(bytes + HEADER + ETH_HLEN);
+	const struct ethhdr *head = (const void *)(bytes + HEADER);
+	const struct tcphdr *tcp = (const void *)((const char *)ip + ip->ihl * 4);
+	if (!hole || !setting[HOLE] || head->h_proto != htons(ETH_P_IP) ||
+		len < HEADER + ETH_HLEN + 40 || ip->protocol != IPPROTO_TCP)
+		return false;
+	struct flow f = {{ip->saddr, ip->daddr}, {tcp->source, tcp->dest}};
+	struct flow back = {{ip->daddr, ip->saddr}, {tcp->dest, tcp->source}};
+	if (tcp->syn && !tcp->ack && !is_known(&f) && nflow < FLOWS)
+		flows[nflow++] = f;
+	bool yes = !is_known(&f) && !is_known(&back) && (setting[HOLE] == 1 || from == 1);
+	swallowed += yes;
+	return yes;
+}
+
 /* ---- the loop ---- */
 
 /* Take one frame.  Return false if there is none. */
@@ -177,6 +224,8 @@ static bool take(unsigned from)
 		return false;
 	const struct ethhdr *head = (const struct ethhdr *)(void *)(bytes + HEADER);
 	learn(head->h_source, from);
+	if (falls(bytes, len, from))
+		return true;
 	unsigned to = port_of(head->h_dest);
 	for (unsigned i = 0; i < nport; i++)
 		if (i != from && (to == i || to == nport))
@@ -200,15 +249,16 @@ static void turn(void)
 
 static void take_settings(char *text)
 {
-	char *const names[] = {"loss", "double", "reorder", "delay", "seed", NULL};
+	char *const names[] = {
+		"loss", "double", "reorder", "delay", "hole", "seed", NULL};
 	char *value;
 	while (*text) {
 		char *word = text;
 		int which = getsubopt(&text, names, &value);
 		if (which < 0 || !value) {
 			fprintf(stderr,
-				"switch: %s: expected loss, double, reorder, delay or "
-				"seed, and a number, as in loss=2\n",
+				"switch: %s: expected loss, double, reorder, delay, hole "
+				"or seed, and a number, as in loss=2\n",
 				word);
 			exit(2);
 		}
@@ -219,7 +269,7 @@ static void take_settings(char *text)
 
 int main(int argc, char **argv)
 {
-	struct sigaction end = {.sa_handler = on_term};
+	struct sigaction end = {.sa_handler = on_term}, opens = {.sa_handler = on_usr1};
 	sigset_t term;
 	if (argc < 4)
 		return 2;
@@ -228,11 +278,14 @@ int main(int argc, char **argv)
 		open_port(argv[i]);
 	sigemptyset(&term);
 	sigaddset(&term, SIGTERM);
+	sigaddset(&term, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &term, NULL); /* ppoll() lets it in */
 	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGUSR1, &opens, NULL);
 	while (!over)
 		turn();
-	printf("# switch: %lu frames: %lu lost, %lu doubled, %lu reordered\n", came, lost,
-		doubled, reordered);
+	printf("# switch: %lu frames: %lu lost, %lu doubled, %lu reordered, %lu "
+	       "swallowed\n",
+		came, lost, doubled, reordered, swallowed);
 	return 0;
 }
