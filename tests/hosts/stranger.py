@@ -1,26 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stranger.py address port[,port...]: connect to beacons as one who is not of the job.
+"""stranger.py seconds from address port...: attack ranks as one who is not of the job.
 
-Run on a host of the job.  Each beacon gets garbage, silence, greetings with wrong proofs, and
-1,000 connections at a time.  Fail if a beacon says more than one greeting, or opens a channel.
+Run on a host, from one of its addresses.  For so many seconds each port gets half greetings,
+garbage, greetings with wrong proofs and records behind them, all that was said before once
+more, connections that say nothing, and floods of them.  Fail if a port says more than one
+greeting.  Print how many connections there were.
 """
 import os
+import random
+import resource
 import socket
 import struct
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../support")
 from patience import LIMIT  # noqa: E402
 
-MAGIC, HELLO, ANSWER, PROOF = 0x33504402, 1, 2, 3
+MAGIC, HELLO, ANSWER, PROOF, RANKS = 0x33504402, 1, 2, 3, 6
 GREETING = struct.Struct("<IIII16s16s")
+RECORDS = [struct.pack("<II", n, what) for what in range(7) for n in (0, 8, 24, 64, 232, 0xffffffff)]
+FLOOD = 2000
+
+calls = answers = 0
+said = []  # what strangers have said
 
 
-def dial(address, port):
-    s = socket.create_connection((address, port), LIMIT)
+def dial(source, to):
+    """Return a connection, or None if the rank turns it away at once."""
+    global calls
+    calls += 1
+    s = socket.socket()
     s.settimeout(LIMIT)
+    try:
+        s.bind((source, 0))
+        s.connect(to)
+    except (ConnectionError, TimeoutError):
+        s.close()
+        return None
     return s
+
+
+def say(s, what):
+    said.append(what)
+    del said[:-100]
+    try:
+        s.sendall(what)
+    except ConnectionError:
+        pass
 
 
 def rest(s):
@@ -31,52 +59,77 @@ def rest(s):
             got += chunk
     except ConnectionError:
         pass
+    s.close()
     return got
 
 
-def say(s, what):
-    """Send bytes, perhaps to a beacon that has hung up already."""
-    try:
-        s.sendall(what)
-    except ConnectionError:
-        pass
-
-
-def garbage(address, port):
-    s = dial(address, port)
-    say(s, os.urandom(4096))
+def garbage(s):
+    say(s, os.urandom(random.choice((1, 47, 48, 4096))).ljust(48, b"x"))
     assert rest(s) == b"", "an answer to garbage"
 
 
-def wrong_proof(address, port, caller, called):
-    """Greet rightly, and prove wrongly; then say BORN as if that had been right."""
-    s = dial(address, port)
-    s.sendall(GREETING.pack(MAGIC, HELLO, caller, called, os.urandom(16), bytes(16)))
-    answer = s.recv(GREETING.size, socket.MSG_WAITALL)
-    assert len(answer) == GREETING.size, "no answer to a greeting"
-    say(s, GREETING.pack(MAGIC, PROOF, caller, called, bytes(16), os.urandom(16)))
-    say(s, os.urandom(240))
+def half(s):
+    """Half a greeting, and then nothing until the rank ends the connection."""
+    say(s, struct.pack("<III", MAGIC, HELLO, 5))
+    assert rest(s) == b"", "an answer to half a greeting"
+
+
+def greet(s, called, behind):
+    """Greet rightly, prove wrongly, and go on as if that had been right."""
+    global answers
+    say(s, GREETING.pack(MAGIC, HELLO, 5, called, os.urandom(16), bytes(16)))
+    try:
+        answer = s.recv(GREETING.size, socket.MSG_WAITALL)
+    except ConnectionError:
+        answer = b""
+    assert len(answer) in (0, GREETING.size), "half an answer"
+    answers += len(answer) > 0
+    say(s, GREETING.pack(MAGIC, PROOF, 5, called, bytes(16), os.urandom(16)))
+    say(s, behind)
     assert rest(s) == b"", "a packet for a stranger"
 
 
-def crowd(address, port):
-    many = [dial(address, port) for _ in range(1000)]
+def replay(s):
+    for what in said[-6:]:
+        s.sendall(what)
+    assert len(rest(s)) in (0, GREETING.size), "more than a greeting for a replay"
+
+
+def attack(how, source, to):
+    s = dial(source, to)
+    if not s:
+        return
+    try:
+        how(s)
+    except (BrokenPipeError, ConnectionResetError):
+        s.close()
+
+
+def flood(source, to, idle):
+    """Many connections at a time that say nothing, for some seconds or for none."""
+    many = [s for s in (dial(source, to) for _ in range(FLOOD)) if s]
+    if idle:
+        time.sleep(idle)  # pause: of a stranger
     for s in many:
         s.close()
 
 
 def main():
-    address, ports = sys.argv[1], [int(p) for p in sys.argv[2].split(",")]
-    for port in ports:
-        garbage(address, port)
-        for called in range(6):
-            try:
-                wrong_proof(address, port, 5, called)
-                print(f"port {port}: rank {called} has turned the stranger away")
-            except (AssertionError, ConnectionResetError) as e:
-                if str(e) != "no answer to a greeting" and not isinstance(e, ConnectionResetError):
-                    raise
-        crowd(address, port)
+    end = time.monotonic() + float(sys.argv[1])
+    source, targets = sys.argv[2], [(sys.argv[3], int(p)) for p in sys.argv[4:]]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * FLOOD, 2 * FLOOD))
+    turn = 0
+    while not turn or time.monotonic() < end:
+        for to in targets:
+            for called in range(RANKS):
+                attack(lambda s: greet(s, called, random.choice(RECORDS) + os.urandom(240)), source, to)
+                attack(garbage, source, to)
+                attack(replay, source, to)
+            if turn % 4 == 0:
+                attack(half, source, to)
+            flood(source, to, 2 if turn % 8 == 0 else 0)
+        turn += 1
+    print(f"# tried: {calls} connections from {source}, {answers} of them answered")
 
 
 main()

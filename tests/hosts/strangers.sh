@@ -1,46 +1,79 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh strangers.sh program
-# While a job runs, strangers call its beacons, from a host of the job and from outside of it.
-# No stranger gets in, and the job ends well.  Each rank has one port.
+# usage: hosts.sh strangers.sh program seconds
+# While a job verifies its traffic (steady.c), strangers attack the ports of two ranks for some
+# seconds: another user on a host of the job, and a host that is not of it.  No stranger gets in,
+# the traffic goes on, each kind is named once by a rank, and the ranks have as many descriptors and
+# as much memory as before.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-command -v python3 >/dev/null && command -v ss >/dev/null || {
-	echo "skipped: there is no python3 or ss"
-	exit 77
-}
-"$here/mpirun.sh" -x PTL3_HUGEPAGES=off "$1" pause "$dir/v" 0 >"$dir/out" 2>&1 &
-run=$!
-until [ -s "$dir/v.end" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
-
-# The ports of the beacons on the first host.
-mapfile -t ports < <(ip netns exec "${HOST_PREFIX}1" ss -Hltn "src 10.213.77.1" | awk '{ sub(".*:", "", $4); print $4 }')
-[ ${#ports[@]} -eq 2 ] || {
-	cat "$dir/out"
-	echo "the ranks of host 1 listen at ${#ports[@]} ports"
-	exit 1
-}
-status=0 turned=0
-for port in "${ports[@]}"; do
-	said=$(timeout "${P3_LIMIT:-60}" ip netns exec "${HOST_PREFIX}2" python3 "$here/stranger.py" 10.213.77.1 "$port" 2>&1) || {
-		echo "stranger.py fails at port $port with status $?"
-		status=1
+# shellcheck source=../support/patience.sh disable=SC1091
+. "$here/../support/patience.sh"
+PATH=/usr/sbin:/usr/bin:/sbin:/bin # what another user may run, too
+for tool in python3 ss setpriv; do
+	command -v $tool >/dev/null || {
+		echo "skipped: there is no $tool"
+		exit 77
 	}
-	echo "$said" | tail -3
-	turned=$((turned + $(grep -c 'turned the stranger away' <<<"$said")))
 done
-[ $turned -ge 2 ] || {
-	echo "$turned beacons have turned a stranger away, not 2"
+HOSTS_OPTIONS= "$here/yod.sh" -x PTL3_HUGEPAGES=off "$1" 2 "$dir/v" >"$dir/out" 2>&1 &
+run=$!
+until [ -s "$dir/v.begun" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+sleep 1 # pause: of traffic, as behind the attack
+mapfile -t ports < <(ip netns exec "${HOST_PREFIX}1" ss -Hltn "src 10.213.77.1" | awk '{ sub(".*:", "", $4); print $4 }')
+
+ranks() { # of the first host
+	for pid in $(ip netns pids "${HOST_PREFIX}1"); do
+		[ "$(readlink "/proc/$pid/exe")" != "$program" ] || echo "$pid"
+	done
+}
+program=$(readlink -f "$1")
+measure() { # descriptors and KiB of each rank
+	for pid in $(ranks); do
+		echo "$pid $(ls "/proc/$pid/fd" | wc -l) $(awk '/^RssAnon/ { print $2 }' "/proc/$pid/status")"
+	done
+}
+are_as_before() {
+	measure >"$dir/after"
+	paste "$dir/before" "$dir/after" |
+		awk '$5 > $2 || $6 > $3 + 1024 || $1 != $4 { differs = 1 } END { exit differs }'
+}
+
+status=0
+[ ${#ports[@]} -eq 2 ] || {
+	echo "the two ranks of host 1 listen at ${#ports[@]} ports"
 	status=1
 }
+measure >"$dir/before"
+ip -n "${HOST_PREFIX}3" address add 10.213.77.200/24 dev eth0
+cp "$here/stranger.py" "$here/../support/patience.py" "$dir" # which another user may read
+chmod 755 "$dir"
+attack() { # number of the host, from
+	ip netns exec "${HOST_PREFIX}$1" setpriv --reuid 65534 --clear-groups \
+		python3 "$dir/stranger.py" "$2" "$3" 10.213.77.1 "${ports[@]}" >"$dir/attack.$1" 2>&1
+}
+attack 2 "$2" 10.213.77.2 &
+inside=$!
+attack 3 "$2" 10.213.77.200 &
+outside=$!
+wait $inside || status=1
+wait $outside || status=1
+cat "$dir"/attack.*
+grep -q ' 0 of them answered' "$dir/attack.2" && status=1
+grep -q ' 0 of them answered' "$dir/attack.3" || status=1
+patiently are_as_before || status=1
+echo "# descriptors and KiB of the ranks, before and after: $(paste "$dir/before" "$dir/after" | cut -f1,2 | tr '\n\t' ';,')"
 echo 1 >"$dir/v.enough"
 wait $run || status=1
 cat "$dir/out"
-[ "$(grep -c 'nothing has failed' "$dir/out")" = 5 ] || status=1
-grep -q 'does not know its secret' "$dir/out" || {
-	echo "no line tells of the strangers"
-	status=1
-}
+[ "$(grep -c 'longest stall' "$dir/out")" = 6 ] || status=1
+for line in 'does not know its secret' 'has not said for' 'programs at a time'; do
+	n=$(grep -c "$line" "$dir/out")
+	[ "$n" -ge 1 ] && [ "$n" -le 2 ] || {
+		echo "$n lines tell: $line"
+		status=1
+	}
+done
 exit $status
