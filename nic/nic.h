@@ -73,9 +73,6 @@ struct p3_far_conf {
 	const char *provider;              /* libfabric's */
 	const char *address;               /* the local address to use, or NULL */
 	struct p3_endpoint *streams;       /* nic/streams.h; NULL: none (tests) */
-	/* Return true if a socket address is of a host of the job.  NULL: all are. */
-	bool (*is_of_job)(void *arg, const void *address);
-	void *arg;          /* of is_of_job */
 	uint64_t settle_ns; /* longest wait until other hosts have confirmed messages */
 };
 

@@ -284,22 +284,13 @@ bool p3_wireup_is_of_job(const struct p3_wireup *w, const struct p3_card *from)
 	return false;
 }
 
-static bool is_of_job(void *arg, const void *address)
-{
-	struct p3_card from;
-	p3_beacon_take_address(&from, address);
-	return p3_wireup_is_of_job(arg, &from);
-}
-
-/* Write the local address for the endpoint, and let it accept hosts of the job only. */
+/* Write the local address for the endpoint. */
 static void set_address(struct p3_wireup *w)
 {
 	struct p3_card self = w->card[w->rank];
 	self.port = 0;
 	p3_beacon_print(&self, w->address);
 	w->far.address = w->address;
-	w->far.is_of_job = is_of_job;
-	w->far.arg = w;
 }
 
 /* Publish the card.  If that fails, publish in its place that this rank gives up, which

@@ -387,6 +387,14 @@ static pmix_status_t begin_fence(const struct p3_node *node)
 	return pmix.fence(NULL, 0, &collect, node->size <= COLLECTED, on_fence, NULL);
 }
 
+static int say_gone(uint32_t rank)
+{
+	p3_error("rank %u has ended before all ranks had called PtlNIInit; this rank "
+		 "gives up with it: start Portals in each rank of a job on several hosts",
+		rank);
+	return -EPIPE;
+}
+
 static int say_fence(void)
 {
 	uint32_t over = p3_get(&waits.over);
@@ -394,11 +402,7 @@ static int say_fence(void)
 		return 0;
 	if (over)
 		return say("PMIx_Fence", (pmix_status_t)over);
-	p3_error("rank %u has ended before all ranks had called PtlNIInit; this rank "
-		 "gives "
-		 "up with it: start Portals in each rank of a job on several hosts",
-		p3_get(&waits.ended) - 1);
-	return -EPIPE;
+	return say_gone(p3_get(&waits.ended) - 1);
 }
 
 static int fence(struct p3_node *node)
@@ -418,7 +422,8 @@ static int fence(struct p3_node *node)
 	return say_fence();
 }
 
-/* The others find no card of this rank behind the fence. */
+/* The others find no card of this rank behind the fence, and take it for one that has
+ * ended: the launcher counts such a rank as one that has come. */
 static void give_up(struct p3_node *node)
 {
 	(void)fence(node);
@@ -429,6 +434,8 @@ static int get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)
 	pmix_value_t *v;
 	(void)node;
 	pmix_status_t status = get_value(rank, KEY, false, PMIX_BYTE_OBJECT, &v);
+	if (status == PMIX_ERR_TIMEOUT || status == PMIX_ERR_NOT_FOUND)
+		return say_gone(rank);
 	if (status != PMIX_SUCCESS)
 		return say("PMIx_Get", status);
 	memset(card_out, 0, sizeof *card_out);

@@ -3,17 +3,13 @@
  * Connections over libfabric.
  *
  * Each node listens at the address that is its name.  It opens a connection to a peer for
- * its first frame to it.  With the request it sends a hello, which shows that it has the
- * key of the pair, so the peer sends its frames over that connection, too.  Over a
- * connection without a valid hello a node receives, but sends nothing: so a program that
- * only claims to be a peer gets no frames.  If both nodes open a connection at the same
- * time, both send over the one of the node with the lower name.
+ * its first frame to it.  With the request it sends its index, so the peer sends its
+ * frames over that connection, too.  If both nodes open a connection at the same time,
+ * both send over the one of the node with the lower name.  The network must be private: a
+ * program that connects, and says that it is a peer, gets that peer's frames, though none
+ * of its own counts (link.h).
  *
- * All connections share the buffers for received frames (a shared receive context).  A
- * frame of which only a part has come holds a buffer.  So connections without a valid
- * hello are limited in number and time.  One of them may be of a peer whose key this
- * node does not know yet, so they are not refused.  Connections from hosts outside the
- * job are.
+ * All connections share the buffers for received frames (a shared receive context).
  *
  *	out	none --first frame--> connecting --CONNECTED--> up
  *		  ^-----------SHUTDOWN or an error--------------/
@@ -38,34 +34,21 @@
 
 #define MOST_IN      2048u /* connections that others may open */
 #define FEW_IN       128u  /* the same, if the endpoint lists its sockets */
-#define MOST_UNAUTH  16u   /* of them without a valid hello: each may hold a buffer */
-#define UNAUTH_NS    UINT64_C(5000000000) /* time of one without a valid hello */
 #define MOST_WATCHED 256u
 #define LOOK_EACH    64u /* polls for a look at the queue of events */
 
-_Static_assert(2 * MOST_UNAUTH <= P3_FAR_POSTED, "peers get most of the buffers");
-
 enum state { NONE, CONNECTING, UP, REFUSED };
-
-/* Proof of the node that opens a connection: its index, and a MAC of it. */
-struct hello {
-	uint64_t node, mac;
-};
 
 struct conn {
 	struct conn *next;
 	struct fid_ep *ep;
 	enum state state;
 	bool in; /* the other node has opened it */
-	/* in: entry of the peer in the array; NULL: there was no valid hello */
-	struct conn *out;
-	/* out: the peer's latest connection in with a valid hello, or NULL;
-	 * in: equals out if this is that latest connection, else NULL */
+	/* out: the peer's latest connection in, or NULL; in: the peer's connection out, if
+	 * this is that latest connection, else NULL */
 	struct conn *pair;
-	uint64_t since_ns;  /* in: time of its beginning */
-	struct hello hello; /* out: the one to send; in: the one that came */
-	/* The other members are for out: the peer's keys, and its name. */
-	struct p3_far_keys keys;
+	uint64_t node; /* index of the peer, as it says */
+	/* The other members are for out: the peer's name. */
 	uint32_t len;
 	unsigned char name[P3_FAR_NAME];
 };
@@ -78,7 +61,6 @@ struct p3_connections {
 	uint32_t polls;   /* since the last look at eq */
 	uint32_t opening; /* connections that are neither up nor refused */
 	uint32_t nin;
-	uint32_t nunauth;  /* of them without a valid hello */
 	struct conn *in;   /* a list */
 	struct conn **out; /* an array of nout */
 	uint32_t nout;
@@ -133,8 +115,9 @@ static struct fi_info *info_to(struct p3_endpoint *e, const struct conn *c)
 static int connect_to(struct p3_endpoint *e, struct conn *c)
 {
 	struct fi_info *info = info_to(e, c);
+	uint64_t hello = e->node;
 	int rc = info ? open_ep(e, c, info) : -FI_ENOMEM;
-	rc = rc ? rc : fi_connect(c->ep, c->name, &c->hello, sizeof c->hello);
+	rc = rc ? rc : fi_connect(c->ep, c->name, &hello, sizeof hello);
 	if (info)
 		e->freeinfo(info);
 	if (rc) {
@@ -148,29 +131,23 @@ static int connect_to(struct p3_endpoint *e, struct conn *c)
 
 /* ---- events ---- */
 
-static uint64_t mac_of(uint64_t node, const struct p3_sipkey *key)
+static struct conn *out_to(const struct p3_connections *cs, uint64_t node)
 {
-	return p3_siphash(key, &node, sizeof node);
+	for (uint32_t i = 0; i < cs->nout; i++)
+		if (cs->out[i]->node == node)
+			return cs->out[i];
+	return NULL;
 }
 
-/* Return true if the hello is a peer's, and the address of that. */
-static bool is_valid(struct p3_endpoint *e, const struct hello *h, uint64_t *to_out)
+/* Use a connection for frames to its peer, too, if that is known by now. */
+static void pair_up(struct conn *in, struct conn *out)
 {
-	return e->knows && h->node <= UINT32_MAX &&
-	       e->knows(e->knows_arg, (uint32_t)h->node, to_out) &&
-	       h->mac == mac_of(h->node, &e->conns->out[*to_out]->keys.in);
-}
-
-/* If the hello is valid, use the connection for frames to its peer, too. */
-static void check_hello(struct p3_endpoint *e, struct conn *in)
-{
-	uint64_t to;
-	if (!is_valid(e, &in->hello, &to))
+	if (!out)
 		return;
-	in->out = in->pair = e->conns->out[to];
-	if (in->pair->pair)
-		in->pair->pair->pair = NULL; /* an older connection */
-	in->pair->pair = in;
+	if (out->pair)
+		out->pair->pair = NULL; /* an older connection */
+	in->pair = out;
+	out->pair = in;
 }
 
 static void free_in(struct p3_connections *cs, struct conn *c)
@@ -182,7 +159,6 @@ static void free_in(struct p3_connections *cs, struct conn *c)
 		return;
 	*at = c->next;
 	cs->nin--;
-	cs->nunauth -= !c->out;
 	if (c->pair)
 		c->pair->pair = NULL;
 	close_ep(c);
@@ -201,46 +177,6 @@ static void drop(struct p3_connections *cs, struct conn *c)
 	}
 	close_ep(c);
 	c->state = REFUSED;
-}
-
-/* Check the hellos again that were not valid, since keys may have come meanwhile, and
- * close connections that have been open for too long without a valid one. */
-static void check_unauth(struct p3_endpoint *e)
-{
-	struct p3_connections *cs = e->conns;
-	uint64_t now = cs->nunauth && e->knows ? p3_now_ns() : 0;
-	struct conn *next;
-	for (struct conn *c = now ? cs->in : NULL; c; c = next) {
-		next = c->next;
-		if (c->out)
-			continue;
-		check_hello(e, c);
-		if (c->out)
-			cs->nunauth--;
-		else if (now - c->since_ns > UNAUTH_NS)
-			drop(cs, c);
-	}
-}
-
-/* Return true if the caller's address is one of a host of the job, or is unknown. */
-static bool is_of_job(const struct p3_endpoint *e, const struct fi_info *info)
-{
-	return !e->is_of_job || !info->dest_addr ||
-	       e->is_of_job(e->is_of_job_arg, info->dest_addr);
-}
-
-/* Return true if a connection may be accepted: it has a valid hello, or there are fewer
- * than MOST_UNAUTH without one. */
-static bool may_accept(
-	struct p3_endpoint *e, const struct fi_info *info, const struct conn *c)
-{
-	uint64_t to;
-	if (!is_of_job(e, info))
-		return false;
-	if (!e->knows || is_valid(e, &c->hello, &to))
-		return true;
-	check_unauth(e);
-	return e->conns->nunauth < MOST_UNAUTH;
 }
 
 /* Make room for one more connection: close the oldest one over which this node does not
@@ -263,13 +199,11 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 {
 	struct p3_connections *cs = e->conns;
 	struct conn *c = calloc(1, sizeof *c);
-	if (c) {
+	if (c && len >= sizeof c->node) {
 		c->in = true;
-		c->since_ns = p3_now_ns();
+		memcpy(&c->node, data, sizeof c->node);
 	}
-	if (c && len >= sizeof c->hello)
-		memcpy(&c->hello, data, sizeof c->hello);
-	if (!c || !may_accept(e, info, c) || !make_room(e) || open_ep(e, c, info) ||
+	if (!c || !c->in || !make_room(e) || open_ep(e, c, info) ||
 		fi_accept(c->ep, NULL, 0)) {
 		(void)fi_reject(cs->pep, info->handle, NULL, 0);
 		if (c)
@@ -282,8 +216,7 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 	c->state = CONNECTING;
 	cs->nin++;
 	cs->opening++;
-	check_hello(e, c);
-	cs->nunauth += !c->out;
+	pair_up(c, out_to(cs, c->node));
 }
 
 static void on_event(struct p3_endpoint *e, uint32_t what,
@@ -325,15 +258,15 @@ static void look(struct p3_endpoint *e)
 	}
 }
 
-/* Close all connections that may be the peer's, so also those without a valid hello.
- * That ends the reads of both sides, and the answers to reads. */
+/* Close all connections of the peer.  That ends the reads of both sides, and the answers
+ * to reads. */
 void p3_conns_cut(struct p3_endpoint *e, uint64_t to)
 {
 	struct p3_connections *cs = e->conns;
 	struct conn *out = cs->out[to], *next;
 	for (struct conn *c = cs->in; c; c = next) {
 		next = c->next;
-		if (!c->out || c->out == out)
+		if (c->node == out->node)
 			drop(cs, c);
 	}
 	drop(cs, out);
@@ -346,40 +279,19 @@ void p3_conns_look(struct p3_endpoint *e)
 	if (!cs->opening && ++cs->polls % LOOK_EACH)
 		return;
 	look(e);
-	check_unauth(e);
 }
 
 /* ---- frames ---- */
 
-static void set_keys(
-	const struct p3_endpoint *e, struct conn *c, const struct p3_far_keys *keys)
-{
-	c->keys = *keys;
-	c->hello = (struct hello){e->node, mac_of(e->node, &keys->out)};
-}
-
-static bool has_name(struct p3_endpoint *e, const unsigned char *name, uint32_t len,
-	const struct p3_far_keys *keys, uint64_t *to_out)
-{
-	struct p3_connections *cs = e->conns;
-	for (uint32_t i = 0; i < cs->nout; i++)
-		if (memcmp(cs->out[i]->name, name, len) == 0) {
-			set_keys(e, cs->out[i], keys);
-			*to_out = i;
-			return true;
-		}
-	return false;
-}
-
 int p3_conns_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *name,
-	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
+	uint32_t len, uint64_t *to_out)
 {
 	struct p3_connections *cs = e->conns;
-	(void)node;
 	if (len != e->name_len)
 		return -EPROTO;
-	if (has_name(e, name, len, keys, to_out))
-		return 0;
+	for (*to_out = 0; *to_out < cs->nout; ++*to_out)
+		if (memcmp(cs->out[*to_out]->name, name, len) == 0)
+			return 0;
 	struct conn **out = realloc(cs->out, (cs->nout + 1) * sizeof *out);
 	if (!out)
 		return -ENOMEM;
@@ -389,9 +301,11 @@ int p3_conns_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *
 		return -ENOMEM;
 	memcpy(c->name, name, len);
 	c->len = len;
-	set_keys(e, c, keys);
-	*to_out = cs->nout;
+	c->node = node;
 	out[cs->nout++] = c;
+	for (struct conn *in = cs->in; in; in = in->next)
+		if (in->node == node && !c->pair)
+			pair_up(in, c);
 	return 0;
 }
 
@@ -500,7 +414,6 @@ int p3_conns_arm(struct p3_endpoint *e)
 	struct p3_connections *cs = e->conns;
 	struct fid *what[2] = {&e->cq->fid, &cs->eq->fid};
 	look(e);
-	check_unauth(e);
 	int rc = fi_trywait(e->fabric, what, 2);
 	if (!rc)
 		rc = watch_completions(e) ? -EBADF : watch_or_add(e, cs->news, false);

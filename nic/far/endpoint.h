@@ -85,12 +85,6 @@ struct p3_far_event {
 	uint32_t len; /* RECEIVED: bytes in the buffer */
 };
 
-/* Keys of a pair of lives, by which the ends of a connection prove who they are: for the
- * proofs of this node, and for those of the peer. */
-struct p3_far_keys {
-	struct p3_sipkey out, in;
-};
-
 enum p3_far_reads_kind {
 	P3_FAR_NO_READS,
 	P3_FAR_READS,         /* a read may be served before an earlier one is */
@@ -115,7 +109,7 @@ struct p3_endpoint_ops {
 	/* Turn a name into an address.  Return 0 or -errno.  forget gives the address
 	 * back. */
 	int (*resolve)(struct p3_endpoint *ep, uint32_t node, const unsigned char *name,
-		uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out);
+		uint32_t len, uint64_t *to_out);
 	void (*forget)(struct p3_endpoint *ep, uint64_t to);
 	/* Take a buffer to send len bytes of its frame.  Return 0, or -EAGAIN: later, or
 	 * another -errno: the connection is broken. */
@@ -129,13 +123,6 @@ struct p3_endpoint_ops {
 	/* Write the events since the last call, and return their number.  A call also
 	 * makes the medium progress. */
 	uint32_t (*poll)(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t most);
-	/* Ask knows, in later calls of poll and arm, for the node that a caller claims to
-	 * be: it returns true and the node's address if that is a peer now, and the
-	 * caller must prove that it has the keys of that address.  Then the endpoint may
-	 * send over the connection that the peer has opened.  NULL: this kind of endpoint
-	 * has no connections. */
-	void (*trust)(struct p3_endpoint *ep,
-		bool (*knows)(void *arg, uint32_t node, uint64_t *to_out), void *arg);
 	/* Return the descriptor that arm makes readable later, or -errno.  It does not
 	 * change. */
 	int (*news)(const struct p3_endpoint *ep);

@@ -194,8 +194,6 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 	if (!e)
 		return rc ? rc : -ENOMEM;
 	e->node = node;
-	e->is_of_job = conf->is_of_job;
-	e->is_of_job_arg = conf->arg;
 	e->freeinfo = fi.freeinfo;
 	e->dupinfo = fi.dupinfo;
 	rc = find_provider(conf, sends, posts, &e->info);
@@ -235,11 +233,11 @@ static uint32_t most(const struct p3_endpoint *e)
 }
 
 static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
-	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
+	uint32_t len, uint64_t *to_out)
 {
 	fi_addr_t to;
 	if (e->conns)
-		return p3_conns_resolve(e, node, text, len, keys, to_out);
+		return p3_conns_resolve(e, node, text, len, to_out);
 	if (len != e->name_len || fi_av_insert(e->av, text, 1, &to, 0, NULL) != 1)
 		return -EPROTO;
 	*to_out = to;
@@ -319,13 +317,6 @@ static uint32_t take_events(
 	return n < 0 ? 0 : (uint32_t)n;
 }
 
-static void trust(struct p3_endpoint *e,
-	bool (*knows)(void *arg, uint32_t node, uint64_t *to_out), void *arg)
-{
-	e->knows = knows;
-	e->knows_arg = arg;
-}
-
 static int news(const struct p3_endpoint *e)
 {
 	return e->news;
@@ -391,7 +382,6 @@ const struct p3_endpoint_ops p3_endpoint_fabric = {.loses_buffers = true,
 	.send = send_frame,
 	.post = post,
 	.poll = take_events,
-	.trust = trust,
 	.news = news,
 	.arm = arm,
 	.reads = reads,

@@ -34,10 +34,6 @@ struct p3_endpoint {
 	uint32_t node; /* index of this node */
 	uint32_t name_len;
 	unsigned char name[P3_FAR_NAME];
-	bool (*knows)(void *arg, uint32_t node, uint64_t *to_out);
-	void *knows_arg;
-	bool (*is_of_job)(void *arg, const void *address); /* NULL: all are */
-	void *is_of_job_arg;
 	void (*freeinfo)(struct fi_info *info);
 	struct fi_info *(*dupinfo)(const struct fi_info *info);
 };
@@ -49,7 +45,7 @@ void p3_conns_close(struct p3_endpoint *e);
 
 /* These are the functions of struct p3_endpoint_ops with the same names. */
 int p3_conns_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *name,
-	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out);
+	uint32_t len, uint64_t *to_out);
 int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len);
 int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r);

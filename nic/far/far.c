@@ -133,13 +133,6 @@ static void take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 		p3_peer_ignore(n, l->carry.peer, "a frame that cannot be");
 }
 
-static bool knows(void *arg, uint32_t node, uint64_t *to_out)
-{
-	struct p3_nic *n = arg;
-	struct p3_far_link *l = node < n->conf.nnodes ? link_of(wire_of(n), node) : NULL;
-	return l && is_open(l) && p3_far_link_find(l, to_out);
-}
-
 /* Give a buffer to the endpoint for the next frame. */
 static void post(struct wire *w, struct p3_far_buffer *b)
 {
@@ -689,8 +682,6 @@ static int start(struct p3_nic *n)
 	}
 	for (unsigned c = P3_W_FAR_OUT; c < P3_W_COUNTERS; c++)
 		p3_set(&n->wire_count[c], 0);
-	if (w->far.ops->trust)
-		w->far.ops->trust(w->far.ep, knows, n);
 	post_idle(w);
 	open_set(w);
 	return 0;

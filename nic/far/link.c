@@ -10,12 +10,10 @@
 
 /* ---- keys ---- */
 
-/* The label of a key: its use, and the nodes of one direction in their present lives. */
+/* The label of a key: the nodes of one direction in their present lives. */
 struct label {
-	uint64_t from, from_node, to, to_node, use;
+	uint64_t from, from_node, to, to_node;
 };
-
-enum use { FRAMES, PROOFS };
 
 static struct p3_sipkey key(const struct p3_far *far, const struct label *l)
 {
@@ -23,19 +21,14 @@ static struct p3_sipkey key(const struct p3_far *far, const struct label *l)
 		p3_siphash(&far->secret[1], l, sizeof *l)}};
 }
 
-static struct p3_far_keys keys_for(const struct p3_far_link *l, enum use use)
+static void set_keys(struct p3_far_link *l)
 {
 	const struct p3_peer *p = l->carry.peer;
 	uint64_t self = p->nic->conf.incarnation, node = p->nic->conf.node;
-	const struct label out = {self, node, p->incarnation, p->index, use};
-	const struct label in = {p->incarnation, p->index, self, node, use};
-	return (struct p3_far_keys){key(l->far, &out), key(l->far, &in)};
-}
-
-static void set_keys(struct p3_far_link *l)
-{
-	const struct p3_far_keys keys = keys_for(l, FRAMES);
-	p3_gbn_use_macs(&l->carry.gbn, &keys.out, &keys.in, &l->far->hash);
+	const struct label out = {self, node, p->incarnation, p->index};
+	const struct label in = {p->incarnation, p->index, self, node};
+	const struct p3_sipkey keys[2] = {key(l->far, &out), key(l->far, &in)};
+	p3_gbn_use_macs(&l->carry.gbn, &keys[0], &keys[1], &l->far->hash);
 }
 
 /* ---- credits ---- */
@@ -94,18 +87,9 @@ static bool resolve_peer(struct p3_far_link *l)
 	struct p3_far *far = l->far;
 	if (l->known)
 		return true;
-	const struct p3_far_keys keys = keys_for(l, PROOFS);
 	l->known = far->ops->resolve(far->ep, l->carry.peer->index, l->name, l->name_len,
-			   &keys, &l->to) == 0;
+			   &l->to) == 0;
 	return l->known;
-}
-
-bool p3_far_link_find(struct p3_far_link *l, uint64_t *to_out)
-{
-	if (!resolve_peer(l))
-		return false;
-	*to_out = l->to;
-	return true;
 }
 
 static struct p3_far_buffer *take_buffer(struct p3_far *far)

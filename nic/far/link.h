@@ -118,9 +118,6 @@ struct p3_far_link {
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far);
 void p3_far_link_free(struct p3_nic *n, struct p3_far_link *l);
 
-/* Return true, and the address of the link's peer in *to_out, if it can be known. */
-bool p3_far_link_find(struct p3_far_link *l, uint64_t *to_out);
-
 /* Begin a life of the pair, as p3_carry_reset() does. */
 void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	struct p3_lane *lane_out);

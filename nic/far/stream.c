@@ -398,10 +398,9 @@ static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME]
 }
 
 static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
-	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
+	uint32_t len, uint64_t *to_out)
 {
 	(void)text;
-	(void)keys;
 	if (node >= e->nnodes || len)
 		return -EPROTO;
 	e->peer[node].lost = false; /* that was of an earlier life */

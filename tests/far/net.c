@@ -181,13 +181,13 @@ static void close_named(struct p3_endpoint *ep)
 }
 
 static int resolve_named(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
-	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
+	uint32_t len, uint64_t *to_out)
 {
 	(void)text;
 	(void)len;
 	pthread_mutex_lock(&lock);
 	int rc = names[node].ep ? base->resolve(ep, node, names[node].text,
-					  names[node].len, keys, to_out)
+					  names[node].len, to_out)
 				: -EAGAIN;
 	pthread_mutex_unlock(&lock);
 	return rc;

@@ -60,12 +60,11 @@ static uint32_t name(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME
 }
 
 static int resolve(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
-	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
+	uint32_t len, uint64_t *to_out)
 {
 	(void)ep;
 	(void)text;
 	(void)len;
-	(void)keys;
 	*to_out = node;
 	return 0;
 }

@@ -80,13 +80,6 @@ static struct p3_far_buffer *buffer(void)
 	return b;
 }
 
-static bool knows(void *arg, uint32_t node, uint64_t *to_out)
-{
-	(void)node;
-	*to_out = *(uint64_t *)arg;
-	return true;
-}
-
 /* Return 0 if the frame is under way. */
 static int send_one(struct pair *p)
 {
@@ -99,7 +92,6 @@ static int send_one(struct pair *p)
 static void pair_open(struct pair *p)
 {
 	unsigned char name[P3_FAR_NAME];
-	const struct p3_far_keys keys = {{{1, 2}}, {{1, 2}}};
 	memset(p, 0, sizeof *p);
 	p->owner = open_one(0);
 	p->reader = open_one(1);
@@ -107,13 +99,9 @@ static void pair_open(struct pair *p)
 	p->out = buffer();
 	p->in->receives = true;
 	uint32_t len = ops->name(p->owner, name);
-	assert_int_equal(ops->resolve(p->reader, 0, name, len, &keys, &p->to), 0);
+	assert_int_equal(ops->resolve(p->reader, 0, name, len, &p->to), 0);
 	len = ops->name(p->reader, name);
-	assert_int_equal(ops->resolve(p->owner, 1, name, len, &keys, &p->back), 0);
-	if (ops->trust) {
-		ops->trust(p->owner, knows, &p->back);
-		ops->trust(p->reader, knows, &p->to);
-	}
+	assert_int_equal(ops->resolve(p->owner, 1, name, len, &p->back), 0);
 	assert_int_equal(ops->post(p->owner, p->in), 0);
 	struct patience late = patience_begin();
 	while (send_one(p) && !patience_is_over(&late))

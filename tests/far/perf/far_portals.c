@@ -48,12 +48,11 @@ static int open_named(const struct p3_far_conf *conf, uint32_t node, uint32_t nn
 }
 
 static int resolve_named(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
-	uint32_t len, const struct p3_far_keys *keys, uint64_t *to_out)
+	uint32_t len, uint64_t *to_out)
 {
 	(void)text;
 	len = p3_acquire(&p.end->shared->name[node].len);
-	return len ? base->resolve(
-			     ep, node, p.end->shared->name[node].text, len, keys, to_out)
+	return len ? base->resolve(ep, node, p.end->shared->name[node].text, len, to_out)
 		   : -EAGAIN;
 }
 
