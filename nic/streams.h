@@ -97,11 +97,15 @@ bool p3_streams_next(struct p3_endpoint *e, struct p3_stream_news *out);
 uint32_t p3_streams_look(struct p3_endpoint *e);
 /* Return true if that look is over: all packets of that time are among the news. */
 bool p3_streams_have_looked(struct p3_endpoint *e, uint32_t look);
+/* Return true if the descriptors of the streams still name their files. */
+bool p3_streams_own(const struct p3_endpoint *e);
 /* Return the eventfd that is written when there is news, and when a look is over. */
 int p3_streams_fd(const struct p3_endpoint *e);
 
 /* Send one packet over a connection that was not given to the streams.  Return 0 or
  * -errno. */
 int p3_stream_say(const struct p3_connection *c, const struct p3_job_msg *msg);
+/* Receive it.  Return 0, -EAGAIN, or another -errno: there is none. */
+int p3_stream_hear(const struct p3_connection *c, struct p3_job_msg *msg_out);
 
 #endif

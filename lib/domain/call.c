@@ -192,13 +192,19 @@ void p3_call_accept(
 	c->to = self;
 }
 
+struct p3_connection p3_call_connection(const struct p3_call *c)
+{
+	struct p3_connection it = {.fd = fd_of(c), .file = c->file};
+	it.key[!c->calls] = hash(c, KEY_OF_CALLER);
+	it.key[c->calls] = hash(c, KEY_OF_CALLED);
+	return it;
+}
+
 struct p3_connection p3_call_take(struct p3_call *c)
 {
-	struct p3_connection taken = {.fd = fd_of(c), .file = c->file};
-	taken.key[!c->calls] = hash(c, KEY_OF_CALLER);
-	taken.key[c->calls] = hash(c, KEY_OF_CALLED);
+	struct p3_connection it = p3_call_connection(c);
 	p3_call_init(c);
-	return taken;
+	return it;
 }
 
 bool p3_call_is_lost(const struct p3_call *c)

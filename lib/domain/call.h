@@ -75,7 +75,8 @@ static inline uint32_t p3_call_other(const struct p3_call *c)
  * connection is broken. */
 int p3_call_go_on(struct p3_call *c);
 
-/* Take the connection of an open call. */
+/* Return the connection of an open call; take it: the call is over then. */
+struct p3_connection p3_call_connection(const struct p3_call *c);
 struct p3_connection p3_call_take(struct p3_call *c);
 
 /* Return true if the program has closed the descriptor. */

@@ -176,8 +176,8 @@ static void say_no_fds(struct p3_wireup *w, int why)
 {
 	if (!w->said_no_fds)
 		p3_warn("rank %u cannot accept the calls of other hosts now: %s; "
-			"their ranks wait; raise ulimit -n (two descriptors "
-			"for each rank on another host)",
+			"their ranks wait; raise ulimit -n (one descriptor "
+			"for each rank on another host, and some for calls)",
 			w->rank, strerror(-why));
 	w->said_no_fds = true;
 }
@@ -434,8 +434,7 @@ static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packe
  * live processes; false if the process has ended or must be treated so. */
 static bool may_reconnect(const struct p3_remote *r, enum p3_call_state before, int rc)
 {
-	if (before == P3_CALL_OPEN || rc == -EPIPE || rc == -ECONNRESET ||
-		rc == -ECONNABORTED)
+	if (rc == -EPIPE || rc == -ECONNRESET || rc == -ECONNABORTED)
 		return true;
 	return r->begun && rc != -EACCES && rc != -ECONNREFUSED &&
 	       !(rc == -ETIMEDOUT && before != P3_CALL_DIALING);
@@ -480,7 +479,17 @@ static void probe(struct p3_meeting *m, uint32_t rank)
 	r->is_probe = r->call.state == P3_CALL_DIALING;
 }
 
-/* Process the break of a connection, or of a call in the state before. */
+/* After a connection or call that broke, call again, the first time at once. */
+static void reconnect(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	bool first = !r->pause_ns && !r->is_probe;
+	disconnect(m, rank);
+	if (first && is_caller(m, rank))
+		dial(m, rank);
+}
+
+/* Process the break of a call that was in the state before. */
 static void on_break(
 	struct p3_meeting *m, uint32_t rank, enum p3_call_state before, int rc)
 {
@@ -489,12 +498,9 @@ static void on_break(
 		treat_as_ended(m, rank, rc);
 		return;
 	}
-	bool first = !r->pause_ns && !r->is_probe;
 	if (before > P3_CALL_DIALING && rc != -ETIMEDOUT)
 		r->alive_ns = p3_now_ns(); /* its host has said so */
-	disconnect(m, rank);
-	if (first && is_caller(m, rank))
-		dial(m, rank);
+	reconnect(m, rank);
 }
 
 /* Give an authenticated connection to the streams. */
@@ -532,16 +538,19 @@ static void on_left(struct p3_meeting *m, uint32_t rank, int why)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	struct p3_connection next = r->next;
+	uint64_t now = p3_now_ns();
 	p3_fd_close_own(r->up.fd, r->up.file);
 	r->up.fd = r->next.fd = -1;
-	if (r->ended) {
-		if (next.fd >= 0)
-			p3_fd_close_own(next.fd, next.file);
-	} else if (next.fd >= 0) {
+	if (why == -ECONNRESET || (why == -EPIPE && !r->leaves))
+		r->alive_ns = now; /* its host has said so */
+	if (now - r->up_ns > STALE_NS)
+		r->pause_ns = 0; /* the connection has worked */
+	if (r->ended && next.fd >= 0)
+		p3_fd_close_own(next.fd, next.file);
+	else if (next.fd >= 0)
 		give(m, rank, &next);
-	} else {
-		on_break(m, rank, P3_CALL_OPEN, why);
-	}
+	else if (!r->ended && r->call.state == P3_CALL_NONE)
+		reconnect(m, rank);
 }
 
 static void take_news(struct p3_meeting *m)
@@ -554,18 +563,35 @@ static void take_news(struct p3_meeting *m)
 			on_packet(m, news.rank, &news.packet);
 }
 
+/* Go on with a probe whose ends are authenticated: the other end closes it now, or says
+ * DROPPED. */
+static int hear_probe(struct p3_meeting *m, uint32_t rank)
+{
+	struct p3_remote *r = remote_of(m, rank);
+	struct p3_connection c = p3_call_connection(&r->call);
+	struct p3_job_msg msg;
+	int rc = p3_stream_hear(&c, &msg);
+	if (!rc && msg.op == P3_JOB_DROPPED) {
+		treat_as_ended(m, rank, -EPIPE);
+		return -EAGAIN;
+	}
+	return rc ? rc : -EPIPE;
+}
+
 /* Go on with a call. */
 static void go_on(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	enum p3_call_state before = r->call.state;
-	int rc = before == P3_CALL_NONE ? -EAGAIN : p3_call_go_on(&r->call);
+	int rc = before == P3_CALL_NONE   ? -EAGAIN
+		 : before == P3_CALL_OPEN ? hear_probe(m, rank)
+					  : p3_call_go_on(&r->call);
 	if (before == P3_CALL_DIALING && r->call.state > before)
 		r->alive_ns = p3_now_ns(); /* the kernel of its host has answered */
-	if (rc == 0) {
+	if (rc == 0 && !r->is_probe) {
 		struct p3_connection c = p3_meet_take_call(m, &r->call);
 		use(m, rank, &c);
-	} else if (rc != -EAGAIN) {
+	} else if (rc && rc != -EAGAIN) {
 		on_break(m, rank, before, rc);
 	}
 	p3_meet_watch_call(m, &r->call, P3_MEET_REMOTE, rank);
@@ -1016,7 +1042,8 @@ bool p3_meet_has_lost_remotes(const struct p3_meeting *m)
 			(w->remote[i].up.fd >= 0 &&
 				!p3_fd_is(w->remote[i].up.fd, w->remote[i].up.file)))
 			return true;
-	return !p3_fd_is((int)p3_get(&w->beacon), w->beacon_file);
+	return !p3_streams_own(w->streams) ||
+	       !p3_fd_is((int)p3_get(&w->beacon), w->beacon_file);
 }
 
 void p3_meet_end_remotes(struct p3_meeting *m)

@@ -105,6 +105,18 @@ int p3_stream_say(const struct p3_connection *c, const struct p3_job_msg *msg)
 	return send(c->fd, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
+int p3_stream_hear(const struct p3_connection *c, struct p3_job_msg *msg_out)
+{
+	struct p3_control_record r; /* which its sender sent in one piece */
+	ssize_t n = recv(c->fd, &r, sizeof r, MSG_DONTWAIT);
+	if (n < 0)
+		return -errno;
+	if (n != (ssize_t)sizeof r || r.packet.mac != mac_of(&c->key[1], &r.packet))
+		return -EPIPE;
+	*msg_out = r.packet.msg;
+	return 0;
+}
+
 /* ---- in ---- */
 
 /* Drop the packets that the other end has taken.  Return false if fewer were sent. */
@@ -152,11 +164,11 @@ int p3_control_take(struct p3_control *c)
 int p3_inbox_open(struct p3_inbox *box, uint32_t ranks)
 {
 	uint32_t size = INBOX_PACKETS;
-	while (size < INBOX_PACKETS + ranks)
+	while (size < INBOX_PACKETS + 2 * ranks)
 		size *= 2;
 	box->ring = calloc(size, sizeof *box->ring);
 	box->mask = size - 1;
-	box->spare = ranks;
+	box->spare = 2 * ranks;
 	return box->ring ? 0 : -ENOMEM;
 }
 

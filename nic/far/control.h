@@ -34,8 +34,9 @@ struct p3_control {
 	struct p3_packet kept[P3_STREAM_KEPT];
 };
 
-/* A ring from the lease holder to the domain's thread.  It has room for one broken
- * connection of each rank, and for some packets. */
+/* A ring from the lease holder to the domain's thread.  Beside some packets it has room
+ * for two news of each rank: a packet that has begun to come when there was room, and the
+ * break of its connection. */
 struct p3_inbox {
 	p3_a32 head, tail; /* written by the domain's thread, by the lease holder */
 	uint32_t mask, spare;
@@ -62,7 +63,7 @@ int p3_control_post(struct p3_control *c, const struct p3_job_msg *msg,
 	const unsigned char *name, uint32_t name_len);
 
 int p3_inbox_open(struct p3_inbox *box, uint32_t ranks);
-/* Return true if there is room for a packet. */
+/* Return true if there is room for a packet that begins to come. */
 bool p3_inbox_has_room(const struct p3_inbox *box);
 void p3_inbox_put(
 	struct p3_inbox *box, uint32_t rank, int broken, const struct p3_packet *p);

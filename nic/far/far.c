@@ -41,8 +41,8 @@
  * looks. */
 #define STILL  64u
 #define RARELY 16u
-/* Looks at a provider's endpoint for one at the streams, which carry no frames then. */
-#define FRAMELESS 16u
+/* Over a provider: time between two looks at the streams, which carry packets only. */
+#define FRAMELESS_NS 200000u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
  * begins, or when they have BURST cells.  If that pass comes later than LATE_NS, the
  * program does not call the library after its bursts, and for NO_DEFER_NS each message
@@ -57,7 +57,7 @@ struct wire {
 	/* The streams, if the frames go over a provider of libfabric; else NULL: the
 	 * endpoint is the streams. */
 	struct p3_endpoint *streams;
-	uint32_t frameless;                  /* looks since the last one at them */
+	uint64_t streams_at;                 /* time of the next look at them */
 	_Atomic(struct p3_far_link *) *link; /* (any) an array of nnodes; NULL: not
 					      * introduced yet */
 	uint32_t *up;                        /* the nodes whose links are up */
@@ -182,11 +182,13 @@ static void on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t n
 }
 
 /* Let the streams receive and send packets. */
-static void serve_streams(struct wire *w)
+static void serve_streams(struct wire *w, uint64_t now)
 {
 	struct p3_far_event none; /* nothing is posted, so no frame comes */
-	if (w->streams && ++w->frameless % FRAMELESS == 0)
-		(void)p3_endpoint_stream.poll(w->streams, &none, 1);
+	if (!w->streams || now < w->streams_at)
+		return;
+	w->streams_at = now == UINT64_MAX ? 0 : now + FRAMELESS_NS;
+	(void)p3_endpoint_stream.poll(w->streams, &none, 1);
 }
 
 static void take_all(struct p3_nic *n, uint64_t now)
@@ -194,7 +196,6 @@ static void take_all(struct p3_nic *n, uint64_t now)
 	struct wire *w = wire_of(n);
 	struct p3_far_event ev[EVENTS];
 	uint32_t got = EVENTS;
-	serve_streams(w);
 	p3_far_reads_recall(n, &w->far); /* before the endpoint serves reads */
 	if (w->far.idle)
 		post_idle(w);
@@ -295,6 +296,7 @@ static void poll(struct p3_nic *n)
 	struct wire *w = wire_of(n);
 	uint64_t now = p3_now_ns();
 	w->busy = true;
+	serve_streams(w, now);
 	if (looks_now(w))
 		take_all(n, now);
 	p3_far_reads_look(&w->far, now);
@@ -409,6 +411,7 @@ static int arm(struct p3_nic *n)
 	w->busy = false;
 	p3_far_reads_recall(n, &w->far);
 	uint64_t at = next_pass(n);
+	serve_streams(w, UINT64_MAX);
 	int rc = w->streams ? p3_endpoint_stream.arm(w->streams) : 0;
 	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
 	if (fd < 0 || rc < 0)
@@ -627,6 +630,8 @@ static void stop(struct p3_nic *n)
 		close_set(n, w);
 		p3_far_reads_end(&w->far);
 		w->far.ops->close(w->far.ep);
+		if (w->streams)
+			p3_endpoint_stream.close(w->streams);
 		p3_far_reads_close(&w->far);
 	}
 	for (uint32_t i = 0; w->link && i < n->conf.nnodes; i++)

@@ -13,7 +13,7 @@
  * A head that cannot be breaks the connection.  Each packet and each frame has a MAC of
  * its own (link.h); the other records are as authentic as the connection.
  *
- * Packets go first: behind the record that has begun, so at most 64 KiB wait before them.
+ * Packets go first: behind the record that has begun, and what the kernel has.
  *
  * Order and ownership.  A buffer to send lies in the list of its connection until the
  * kernel has all its bytes (SENT), or the connection ends (FAILED).  The kernel may lose

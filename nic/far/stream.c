@@ -49,6 +49,7 @@ struct peer {
 	struct p3_connection given; /* STREAM.1 */
 	/* The lease holder uses all others, but the places of packets (control.h). */
 	bool up;
+	bool mute;   /* sending has failed: what has come is read before the end */
 	bool lost;   /* a connection has broken, and no frame was refused since */
 	bool hot;    /* it is in the array hot */
 	bool unsent; /* it is in the list unsent */
@@ -72,6 +73,7 @@ struct p3_endpoint {
 	struct peer *unsent; /* a list of those with bytes to send */
 	struct peer *hot[HOT];
 	uint32_t nhot, turn;
+	uint32_t found;    /* events of the last poll */
 	uint32_t up;       /* peers with a connection */
 	uint32_t told;     /* tail of the inbox when the domain's thread was last woken */
 	uint64_t tick_at;  /* time of the next look for starvation */
@@ -89,7 +91,7 @@ static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
 /* Let the next push look at a peer, if it has something to send. */
 static void add_unsent(struct p3_endpoint *e, struct peer *p)
 {
-	if (p->unsent || !p3_records_wait(&p->records))
+	if (p->unsent || p->mute || !p3_records_wait(&p->records))
 		return;
 	p->unsent = true;
 	p->next_unsent = e->unsent;
@@ -136,9 +138,9 @@ static void lose(struct p3_endpoint *e, struct peer *p, int why)
 }
 
 /* The program may have closed the descriptor. */
-static void watch_again(struct p3_endpoint *e, struct peer *p)
+static void watch_again(struct p3_endpoint *e, struct peer *p, uint32_t more)
 {
-	int rc = watch(e, EPOLL_CTL_MOD, p, 0);
+	int rc = watch(e, EPOLL_CTL_MOD, p, more);
 	if (rc)
 		lose(e, p, rc);
 }
@@ -146,7 +148,7 @@ static void watch_again(struct p3_endpoint *e, struct peer *p)
 static void cool(struct p3_endpoint *e, struct peer *p)
 {
 	unheat(e, p);
-	watch_again(e, p);
+	watch_again(e, p, 0);
 }
 
 static void heat(struct p3_endpoint *e, struct peer *p)
@@ -165,6 +167,7 @@ static void take_up(struct p3_endpoint *e, struct peer *p)
 	p->fd = p->given.fd;
 	p->file = p->given.file;
 	p->up = true;
+	p->mute = false;
 	p->until = 0;
 	e->up++;
 	p3_records_begin(&p->records, p->fd);
@@ -241,10 +244,13 @@ static void push(struct p3_endpoint *e)
 	for (; p; p = next) {
 		next = p->next_unsent;
 		p->unsent = false;
-		int rc = p->up ? p3_records_send(&e->pool, &p->records) : 0;
-		if (rc)
+		if (!p->up)
+			continue;
+		int rc = p3_records_send(&e->pool, &p->records);
+		p->mute = rc == -EPIPE || rc == -ECONNRESET;
+		if (rc && !p->mute)
 			lose(e, p, rc);
-		else if (p->up)
+		else
 			add_unsent(e, p);
 	}
 }
@@ -292,7 +298,7 @@ static void receive_cold(struct p3_endpoint *e, struct peer *p, struct p3_record
 	if (p->up && e->pool.came != came)
 		heat(e, p);
 	else if (p->up && !p->hot)
-		watch_again(e, p);
+		watch_again(e, p, 0);
 }
 
 /* Take what the last poll had no room for. */
@@ -327,12 +333,12 @@ static void look(struct p3_endpoint *e, struct p3_record_batch *b)
 		tick(e, now);
 }
 
-/* Return true if this poll, which has found n events so far, shall look at the set. */
-static bool looks_now(struct p3_endpoint *e, uint32_t n)
+/* Return true if this poll shall look at the set. */
+static bool looks_now(struct p3_endpoint *e)
 {
 	bool all_hot = e->up == e->nhot;
-	uint32_t each = all_hot ? LOOK_IDLE : n ? LOOK_LATE : LOOK_EACH;
-	return !e->nhot || (++e->turn & (each - 1)) == 0;
+	uint32_t each = all_hot ? LOOK_IDLE : e->found ? LOOK_LATE : LOOK_EACH;
+	return !e->nhot || is_looking(e) || (++e->turn & (each - 1)) == 0;
 }
 
 /* Read the hot connections.  One that fills the batch comes last the next time, so that
@@ -359,11 +365,12 @@ static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t m
 		receive_rest(e, &b);
 	if (e->unsent)
 		push(e);
+	if (looks_now(e))
+		look(e, &b); /* first: hot connections may fill each batch */
 	receive_hot(e, &b);
-	if (looks_now(e, b.n))
-		look(e, &b);
 	p3_records_report(&e->pool, &b);
 	tell_news(e);
+	e->found = b.n;
 	return b.n;
 }
 
@@ -377,15 +384,13 @@ static int arm(struct p3_endpoint *e)
 	if (p3_get(&e->ordered))
 		take_orders(e);
 	push(e);
-	tell_news(e);
-	if (e->pool.done || e->pool.from || is_looking(e))
-		return -EAGAIN;
 	while (e->nhot)
 		cool(e, e->hot[0]);
 	for (struct peer *p = e->unsent; p; p = p->next_unsent)
-		if (p->up && watch(e, EPOLL_CTL_MOD, p, EPOLLOUT))
-			return -EIO;
-	return e->set;
+		if (p->up)
+			watch_again(e, p, EPOLLOUT);
+	tell_news(e);
+	return e->pool.done || e->pool.from || is_looking(e) ? -EAGAIN : e->set;
 }
 
 /* ---- names: a peer's connection is known by its index ---- */
@@ -474,8 +479,11 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 	return 0;
 }
 
+/* What was posted goes first: a LEAVE that its thread has not waited for. */
 static void close_end(struct p3_endpoint *e)
 {
+	take_orders(e);
+	push(e);
 	for (uint32_t i = 0; i < e->nnodes; i++)
 		if (e->peer[i].up && !p3_records_leave(&e->peer[i].records))
 			lose(e, &e->peer[i], -ECONNABORTED);
@@ -560,6 +568,12 @@ uint32_t p3_streams_look(struct p3_endpoint *e)
 bool p3_streams_have_looked(struct p3_endpoint *e, uint32_t look)
 {
 	return (int32_t)(p3_acquire(&e->looked) - look) >= 0; /* STREAM.6 */
+}
+
+bool p3_streams_own(const struct p3_endpoint *e)
+{
+	return p3_fd_is(e->set, e->set_file) && p3_fd_is(e->wake, e->wake_file) &&
+	       p3_fd_is(e->news, e->news_file);
 }
 
 int p3_streams_fd(const struct p3_endpoint *e)

@@ -585,6 +585,109 @@ static void a_look_brings_all_that_has_come(void **state)
 	both_close();
 }
 
+/* A packet as a peer with the right keys says it to the node. */
+static struct p3_control_record right_record(enum p3_job_op op, uint64_t number)
+{
+	const struct p3_sipkey key = {{2}};
+	struct p3_control_record r = {
+		.head = p3_record_head(P3_RECORD_CONTROL, sizeof r.packet),
+		.packet = {.msg = {.magic = P3_JOB_MAGIC, .op = op}, .number = number}};
+	r.packet.mac = p3_siphash(&key, &r.packet, offsetof(struct p3_packet, mac));
+	return r;
+}
+
+/* The peer has said something and ended, so that sending fails: what it said counts. */
+static void last_packets_count_though_sending_fails(void **state)
+{
+	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
+	struct p3_control_record last = right_record(P3_JOB_LEAVE, 1);
+	(void)state;
+	both_open();
+	int fd = connect_bare(2);
+	say(fd, &first, sizeof first);
+	for (unsigned i = 0; i < 200; i++)
+		end_poll(&node); /* says TAKEN, which the peer does not read */
+	say(fd, &last, sizeof last);
+	assert_int_equal(post(&node, 2, 1), 0);
+	close(fd);
+	POLL_UNTIL(node.broken[2]);
+	assert_int_equal(node.packets, 1);
+	both_close();
+}
+
+/* What was posted just before the NIC stops goes out. */
+static void the_last_packet_goes_before_the_nic(void **state)
+{
+	(void)state;
+	both_open();
+	expect_frame();
+	assert_int_equal(post(&node, 1, 5), 0);
+	ops->close(node.ep);
+	POLL_UNTIL(peer.packets == 1);
+	end_start(&node);
+	both_close();
+}
+
+/* Half packets of all peers, a full inbox, and then the other halves, and all ends. */
+static void the_inbox_has_room_for_what_has_begun(void **state)
+{
+	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
+	struct p3_control_record second = right_record(P3_JOB_BARRIER, 1);
+	struct p3_far_event ev[16];
+	int fd[NODES];
+	uint32_t said = 0;
+	(void)state;
+	both_open();
+	for (uint32_t i = 2; i < NODES; i++) {
+		fd[i] = connect_bare(i);
+		say(fd[i], &first, sizeof first);
+		say(fd[i], &second, 100);
+	}
+	for (unsigned i = 0; i < 5000; i++) {
+		said += post(&peer, 0, said) == 0;
+		end_poll(&peer);
+		(void)ops->poll(node.ep, ev, 16);
+	}
+	for (uint32_t i = 2; i < NODES; i++) {
+		say(fd[i], (char *)&second + 100, sizeof second - 100);
+		close(fd[i]);
+	}
+	for (unsigned i = 0; i < 5000; i++)
+		(void)ops->poll(node.ep, ev, 16);
+	POLL_UNTIL(node.packets == said + NODES - 2);
+	for (uint32_t i = 2; i < NODES; i++)
+		POLL_UNTIL(node.broken[i]);
+	both_close();
+}
+
+/* Hot connections that fill each batch do not keep a packet of a cold one from its turn. */
+static void a_flood_delays_no_packet(void **state)
+{
+	static char flood[64 * 64];
+	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
+	struct p3_control_record second = right_record(P3_JOB_BARRIER, 1);
+	(void)state;
+	both_open();
+	for (size_t i = 0; i < sizeof flood; i += 64)
+		memcpy(flood + i, &(uint64_t){1ull << 32 | 64}, 8);
+	int hot = connect_bare(2), cold = connect_bare(3);
+	say(cold, &first, sizeof first);
+	for (unsigned i = 0; i < 1000; i++) {
+		(void)send(hot, flood, sizeof flood, MSG_NOSIGNAL);
+		end_poll(&node);
+	}
+	say(cold, &second, sizeof second);
+	unsigned polls = 0;
+	for (; !node.packets; polls++) {
+		(void)send(hot, flood, sizeof flood, MSG_NOSIGNAL);
+		end_poll(&node);
+		assert_true(polls < 1000);
+	}
+	close(hot);
+	close(cold);
+	both_close();
+}
+
 /* ---- lives of NICs ---- */
 
 /* A NIC stops, and another one starts: the connection stays, and packets wait. */
@@ -702,6 +805,10 @@ int main(void)
 		cmocka_unit_test(a_wrong_count_breaks_the_connection),
 		cmocka_unit_test(packets_wait_for_the_domains_thread),
 		cmocka_unit_test(a_look_brings_all_that_has_come),
+		cmocka_unit_test(last_packets_count_though_sending_fails),
+		cmocka_unit_test(the_last_packet_goes_before_the_nic),
+		cmocka_unit_test(the_inbox_has_room_for_what_has_begun),
+		cmocka_unit_test(a_flood_delays_no_packet),
 		cmocka_unit_test(a_connection_outlives_its_nic),
 		cmocka_unit_test(half_a_record_goes_with_its_nic),
 		cmocka_unit_test(news_wake_a_sleeper),
