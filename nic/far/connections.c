@@ -44,8 +44,8 @@ struct conn {
 	struct fid_ep *ep;
 	enum state state;
 	bool in; /* the other node has opened it */
-	/* out: the peer's latest connection in, or NULL; in: the peer's connection out, if
-	 * this is that latest connection, else NULL */
+	/* out: the peer's latest connection in, or NULL; in: the peer's connection out,
+	 * if this is that latest connection, else NULL */
 	struct conn *pair;
 	uint64_t node; /* index of the peer, as it says */
 	/* The other members are for out: the peer's name. */

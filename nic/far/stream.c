@@ -74,6 +74,7 @@ struct p3_endpoint {
 	struct peer *hot[HOT];
 	uint32_t nhot, turn;
 	uint32_t found;    /* events of the last poll */
+	bool due;          /* a look at the set is */
 	uint32_t up;       /* peers with a connection */
 	uint32_t told;     /* tail of the inbox when the domain's thread was last woken */
 	uint64_t tick_at;  /* time of the next look for starvation */
@@ -325,6 +326,7 @@ static void look(struct p3_endpoint *e, struct p3_record_batch *b)
 {
 	struct epoll_event ev[EVENTS];
 	uint64_t now = p3_now_ns();
+	e->due = false;
 	long n = syscall(SYS_epoll_pwait, e->set, ev, EVENTS, 0, NULL, 0);
 	for (long i = 0; i < n; i++)
 		if (ev[i].data.u64 != WAKE && e->peer[ev[i].data.u64].up)
@@ -365,8 +367,9 @@ static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t m
 		receive_rest(e, &b);
 	if (e->unsent)
 		push(e);
-	if (looks_now(e))
-		look(e, &b); /* first: hot connections may fill each batch */
+	e->due |= looks_now(e);
+	if (e->due && !e->pool.from && b.n < most)
+		look(e, &b); /* before hot connections, which may fill each batch */
 	receive_hot(e, &b);
 	p3_records_report(&e->pool, &b);
 	tell_news(e);

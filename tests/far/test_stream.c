@@ -660,7 +660,7 @@ static void the_inbox_has_room_for_what_has_begun(void **state)
 	both_close();
 }
 
-/* Hot connections that fill each batch do not keep a packet of a cold one from its turn. */
+/* Hot connections that fill each batch do not keep packets of others from their turn. */
 static void a_flood_delays_no_packet(void **state)
 {
 	static char flood[64 * 64];
