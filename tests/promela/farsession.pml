@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions between two processes on different hosts (lib/domain/session.c, remote.c): the
- * caller (end 0) and the called (end 1) say packets to each other over connections that
- * break at any time.
+ * The packets between two processes on different hosts (nic/far/control.c,
+ * lib/domain/remote.c): the caller (end 0) and the called (end 1) say packets to each
+ * other over connections that break at any time.
  *
  * Checked: each packet is taken once and in order; no end tells what cannot be; an end
  * takes nothing from a process that it treats as ended.  No state is a deadlock before
@@ -15,19 +15,19 @@
 #ifndef WITHOUT
 #define WITHOUT 0
 #endif
-#define SESSION_1_p3_session_open 1 /* tell on each connection what was taken, */
-#define SESSION_2_welcome         2 /* after the earlier one is closed */
+#define SESSION_1_write_next      1 /* tell on each connection what was taken, */
+#define SESSION_2_on_left         2 /* after the earlier one is closed */
 #define SESSION_3_resume          3 /* say again what was not taken */
 #define SESSION_4_drop            4 /* keep a packet until it has been taken */
-#define SESSION_5_p3_session_push 5 /* say nothing before the other end has told, */
-#define SESSION_6_p3_session_push 6 /* and tell sometimes without a packet to say */
+#define SESSION_5_has_packets     5 /* say nothing before the other end has told, */
+#define SESSION_6_owes_taken      6 /* and tell sometimes without a packet to say */
 #define SESSION_7_call_again      7 /* the caller calls again */
 #define SESSION_8_on_probe        8 /* the caller takes a probe for a broken connection */
-#define SESSION_9_welcome         9 /* the called takes a new call in place of the old */
-#define SESSION_10_lose          10 /* what is treated as ended stays so, */
-#define SESSION_11_say_dropped   11 /* and hears of it */
-#define SESSION_12_is_break      12 /* a refused connection is an end, */
-#define SESSION_13_is_break      13 /* and a broken one is none */
+#define SESSION_9_use             9 /* the called takes a new call in place of the old */
+#define SESSION_10_treat_as_ended 10 /* what is treated as ended stays so, */
+#define SESSION_11_send_dropped  11 /* and hears of it */
+#define SESSION_12_may_reconnect 12 /* a refused connection is an end, */
+#define SESSION_13_may_reconnect 13 /* and a broken one is none */
 
 #define HAS(rule) (WITHOUT != rule)
 #define CONNS  3
@@ -77,7 +77,7 @@ inline close(e)
 	:: opened(e) ->
 		closed[cur[e]] = 1;
 		do /* nothing of it is taken any more */
-		:: nempty(LINE(cur[e], e)) && HAS(SESSION_2_welcome) ->
+		:: nempty(LINE(cur[e], e)) && HAS(SESSION_2_on_left) ->
 			LINE(cur[e], e)?_, _, _
 		:: else -> break
 		od;
@@ -86,12 +86,12 @@ inline close(e)
 	fi
 }
 
-/* p3_session_open */
+/* p3_control_open, take_up */
 inline open(e, conn)
 {
 	cur[e] = conn;
 	if
-	:: HAS(SESSION_1_p3_session_open) ->
+	:: HAS(SESSION_1_write_next) ->
 		resumed[e] = 0;
 		tell(e)
 	:: else ->
@@ -106,7 +106,7 @@ inline lose(e)
 	ended[e] = 1
 }
 
-/* p3_session_send, p3_session_push */
+/* p3_control_post, write_next */
 inline push(e)
 {
 	if
@@ -122,7 +122,7 @@ inline push(e)
 	fi
 }
 
-/* p3_session_receive */
+/* p3_control_take */
 inline hear(e, kind, number, its)
 {
 	if
@@ -152,9 +152,9 @@ inline hear(e, kind, number, its)
 
 #define may_say(e) (next[e] < SAID && next[e] - acked[e] < KEPT && !ended[e])
 #define may_push(e)                                                                      \
-	(opened(e) && (resumed[e] || !HAS(SESSION_5_p3_session_push)) &&                 \
+	(opened(e) && (resumed[e] || !HAS(SESSION_5_has_packets)) &&                 \
 		(given[e] != next[e] ||                                                  \
-			(told[e] != taken[e] && HAS(SESSION_6_p3_session_push))))
+			(told[e] != taken[e] && HAS(SESSION_6_owes_taken))))
 #define sees_break(e)                                                                    \
 	(opened(e) && !blind[2 * cur[e] + e] &&                                          \
 		(broken[cur[e]] || (closed[cur[e]] && empty(LINE(cur[e], e)))))
@@ -176,7 +176,7 @@ active proctype caller()
 		sees_break(0) ->
 		close(0);
 		if
-		:: HAS(SESSION_13_is_break)
+		:: HAS(SESSION_13_may_reconnect)
 		:: else -> lose(0)
 		fi
 	}
@@ -217,7 +217,7 @@ active proctype called()
 		kind = 0; number = 0; its = 0
 	}
 	:: atomic { /* a packet of a connection that was replaced */
-		old != NONE && !HAS(SESSION_2_welcome) && nempty(LINE(old, 1)) ->
+		old != NONE && !HAS(SESSION_2_on_left) && nempty(LINE(old, 1)) ->
 		LINE(old, 1)?kind, number, its;
 		if
 		:: kind == PACKET -> assert(number == taken[1]); taken[1]++
@@ -228,24 +228,24 @@ active proctype called()
 		sees_break(1) ->
 		close(1);
 		if
-		:: HAS(SESSION_13_is_break)
+		:: HAS(SESSION_13_may_reconnect)
 		:: else -> lose(1)
 		fi
 	}
 	:: atomic { /* welcome */
-		answered < calls && (HAS(SESSION_9_welcome) || !opened(1)) ->
+		answered < calls && (HAS(SESSION_9_use) || !opened(1)) ->
 		answered++;
 		if
-		:: ended[1] && HAS(SESSION_10_lose) ->
+		:: ended[1] && HAS(SESSION_10_treat_as_ended) ->
 			if
-			:: HAS(SESSION_11_say_dropped) && !closed[answered - 1] ->
+			:: HAS(SESSION_11_send_dropped) && !closed[answered - 1] ->
 				LINE(answered - 1, 0)!DROPPED, 0, 0
 			:: else
 			fi;
-			closed[answered - 1] = HAS(SESSION_11_say_dropped)
+			closed[answered - 1] = HAS(SESSION_11_send_dropped)
 		:: else ->
 			looked = 0;
-			old = (HAS(SESSION_2_welcome) -> NONE : cur[1]);
+			old = (HAS(SESSION_2_on_left) -> NONE : cur[1]);
 			close(1);
 			open(1, answered - 1)
 		fi
@@ -259,7 +259,7 @@ active proctype called()
 	:: atomic { /* probe */
 		!opened(1) && !ended[1] && answered == calls &&
 		((answered > 0 && !looked && !dead) ||
-			(dead && HAS(SESSION_12_is_break))) ->
+			(dead && HAS(SESSION_12_may_reconnect))) ->
 		if
 		:: dead -> lose(1) /* refused */
 		:: else -> looked = 1; probe = 1
