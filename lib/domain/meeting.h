@@ -10,6 +10,7 @@
  *			periodic check, which looks for changes that no descriptor
  *			reports, and repeats what failed for lack of memory or
  *			descriptors
+ *	callers.c	connections from other hosts, until they are authenticated
  *	remote.c	the ranks on other hosts
  *	member.c	packets from members on this host; their births and ends
  *	barrier.c	the barrier of a job that another launcher started
@@ -231,8 +232,7 @@ void p3_meet_on_rank_end(struct p3_meeting *m, uint32_t rank);
 /* ---- remote.c: all do nothing in a job on one host ---- */
 
 void p3_meet_begin_remotes(struct p3_meeting *m);
-/* Process an event of the beacon, of a call, of an unauthenticated connection, or of the
- * streams; which is the rank, or the index in wireup->unauth. */
+/* Process an event of a call to a rank, or of the streams. */
 void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which);
 /* Return true if all packets that remote nodes had sent when *look was 0 are among the
  * news, and set it to 0 again; else come again. */
@@ -253,12 +253,28 @@ void p3_meet_send_pids_to_remotes(struct p3_meeting *m);
 bool p3_meet_remotes_know_pids(const struct p3_meeting *m);
 /* Send LEAVE to all remote nodes. */
 void p3_meet_send_leave_to_remotes(struct p3_meeting *m);
-/* Wait until all remote nodes have confirmed all packets, CONFIRM_NS at most. */
-void p3_meet_await_confirmations(struct p3_meeting *m);
+/* Return true if a process with an interface has not confirmed all packets. */
+bool p3_meet_remotes_owe_confirmations(const struct p3_meeting *m);
+/* Use an authenticated connection for the rank of its caller, in place of an earlier one:
+ * a rank calls anew when that has broken, which this node may not have noticed. */
+void p3_meet_adopt(struct p3_meeting *m, struct p3_unauth *s);
 /* Return true if the program has closed the beacon, or a connection to a remote rank. */
 bool p3_meet_has_lost_remotes(const struct p3_meeting *m);
 /* Close all connections to remote ranks, and treat these as ended. */
 void p3_meet_end_remotes(struct p3_meeting *m);
+
+/* ---- callers.c: all but the first and the last do nothing in a job on one host ---- */
+
+/* Process an event of the beacon, or of an unauthenticated connection, whose index in
+ * wireup->unauth is which. */
+void p3_meet_on_caller(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which);
+void p3_meet_begin_callers(struct p3_meeting *m);
+/* Close slow connections, and accept again. */
+void p3_meet_check_callers(struct p3_meeting *m);
+/* Return true if callers wait for room. */
+bool p3_meet_callers_wait(const struct p3_meeting *m);
+/* Accept all callers, and go on with their calls. */
+void p3_meet_answer_callers(struct p3_meeting *m);
 
 /* ---- barrier.c ---- */
 

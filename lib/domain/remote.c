@@ -37,15 +37,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CALLS         64                   /* connections accepted in a row */
-#define AUTH_NS       UINT64_C(5000000000) /* time to authenticate */
-#define CROWDED_NS    UINT64_C(1000000000) /* time while further calls wait */
 #define AWAIT_CALL_NS UINT64_C(2000000000) /* wait for a call, then probe */
 #define PAUSE_NS      UINT64_C(20000000)   /* pause before the second call; doubles */
 #define PAUSE_MOST_NS UINT64_C(640000000)  /* longest pause */
 #define DIAL_NS       UINT64_C(1000000000) /* time to connect again */
 #define CHECK_NS      UINT64_C(1000000000) /* between two checks, unless it was stopped */
-#define CONFIRM_NS    UINT64_C(2000000000) /* wait for the confirmations of a leave */
 #define STALE_NS      UINT64_C(1000000000) /* a probe means that an older one is broken */
 #define KEEPALIVE_MS  UINT64_C(1000) /* silence of a connection that works, at most */
 #define QUIET_MS      UINT64_C(2000) /* silence that another call shall explain */
@@ -125,61 +121,6 @@ static void say_why_ended(const struct p3_meeting *m, uint32_t rank, int why)
 	else if (why != -EPIPE && why != -ECONNREFUSED)
 		p3_warn("rank %u (%s) cannot be reached: %s; " SEE_FIREWALL, rank, at,
 			strerror(-why));
-}
-
-/* Print a line, once, about a caller that is not of the job. */
-static void say_not_of_job(struct p3_wireup *w, const struct p3_card *at)
-{
-	char from[P3_BEACON_TEXT];
-	if (!w->said_not_of_job) {
-		w->said_not_of_job = true;
-		p3_beacon_print(at, from);
-		p3_warn("a program at %s connects to this job and does not know its "
-			"secret; "
-			"it and all that follow are turned away (see which program that "
-			"is, and whether PTL3_FABRIC_NET names a private network)",
-			from);
-	}
-}
-
-/* Print a line, once, about a caller that says nothing; it may be a rank that was stopped
- * while it called. */
-static void say_mute(struct p3_wireup *w, const struct p3_card *at)
-{
-	char from[P3_BEACON_TEXT];
-	if (w->said_mute)
-		return;
-	w->said_mute = true;
-	p3_beacon_print(at, from);
-	p3_warn("a program at %s has connected to rank %u and has not said for %u s that "
-		"it is of this job; it and all that follow are turned away (see which "
-		"program that is, or whether that rank is stopped)",
-		from, w->rank, (uint32_t)(AUTH_NS / 1000000000));
-}
-
-/* Print a line, once, about more callers than there is room for. */
-static void say_crowd(struct p3_wireup *w, const struct p3_card *at)
-{
-	char from[P3_BEACON_TEXT];
-	if (w->said_crowd)
-		return;
-	w->said_crowd = true;
-	p3_beacon_print(at, from);
-	p3_warn("more than %u programs at a time, one of them at %s, are connected to "
-		"rank %u and have not proven that they are of this job; the oldest are "
-		"turned away (see which programs these are, and whether PTL3_FABRIC_NET "
-		"names a private network)",
-		P3_UNAUTH_MOST, from, w->rank);
-}
-
-static void say_no_fds(struct p3_wireup *w, int why)
-{
-	if (!w->said_no_fds)
-		p3_warn("rank %u cannot accept the calls of other hosts now: %s; "
-			"their ranks wait; raise ulimit -n (one descriptor "
-			"for each rank on another host, and some for calls)",
-			w->rank, strerror(-why));
-	w->said_no_fds = true;
 }
 
 /* ---- first connections that take long ---- */
@@ -614,9 +555,7 @@ static void on_probe(struct p3_meeting *m, uint32_t rank)
 		leave(r);
 }
 
-/* Use an authenticated connection for the rank of its caller, in place of an earlier one:
- * a rank calls anew when that has broken, which this node may not have noticed. */
-static void adopt(struct p3_meeting *m, struct p3_unauth *s)
+void p3_meet_adopt(struct p3_meeting *m, struct p3_unauth *s)
 {
 	uint32_t rank = p3_call_other(&s->call);
 	struct p3_remote *r = remote_of(m, rank);
@@ -636,122 +575,14 @@ static void adopt(struct p3_meeting *m, struct p3_unauth *s)
 	use(m, rank, &c);
 }
 
-static void receive_unauth(struct p3_meeting *m, struct p3_unauth *s)
-{
-	int rc = p3_call_go_on(&s->call);
-	if (rc == 0)
-		adopt(m, s);
-	else if (rc == -EACCES)
-		say_not_of_job(wireup_of(m), &s->from);
-	if (rc && rc != -EAGAIN)
-		p3_meet_close_call(m, &s->call);
-}
-
-/* Return a free entry for a new connection, or NULL. */
-static struct p3_unauth *free_unauth(struct p3_wireup *w)
-{
-	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		if (w->unauth[i].call.state == P3_CALL_NONE)
-			return &w->unauth[i];
-	return NULL;
-}
-
-/* Close the connections that have been unauthenticated for longer than ns, after a last
- * look at their bytes.  If such a caller is of the job, it calls again. */
-static void close_slow(struct p3_meeting *m, uint64_t ns)
-{
-	struct p3_wireup *w = wireup_of(m);
-	uint64_t now = p3_now_ns();
-	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++) {
-		struct p3_unauth *s = &w->unauth[i];
-		if (now - s->call.since_ns <= ns)
-			continue;
-		receive_unauth(m, s);
-		if (s->call.state != P3_CALL_NONE && ns == AUTH_NS)
-			say_mute(w, &s->from);
-		else if (s->call.state != P3_CALL_NONE)
-			say_crowd(w, &s->from);
-		p3_meet_close_call(m, &s->call);
-	}
-}
-
-/* Return a free entry for a new connection, or NULL.  If all are in use, first read from
- * all of them, since a proof may lie unread, and then close the slow ones. */
-static struct p3_unauth *make_room(struct p3_meeting *m)
-{
-	struct p3_wireup *w = wireup_of(m);
-	struct p3_unauth *s = free_unauth(w);
-	for (uint32_t i = 0; !s && i < P3_UNAUTH_MOST; i++)
-		receive_unauth(m, &w->unauth[i]);
-	s = s ? s : free_unauth(w);
-	if (!s)
-		close_slow(m, CROWDED_NS);
-	return s ? s : free_unauth(w);
-}
-
-static void pause_accept(struct p3_meeting *m)
-{
-	struct p3_wireup *w = wireup_of(m);
-	w->accept_paused = true;
-	(void)p3_meet_watch(m, EPOLL_CTL_DEL, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0);
-}
-
-static void resume_accept(struct p3_meeting *m)
-{
-	struct p3_wireup *w = wireup_of(m);
-	if (w->accept_paused)
-		w->accept_paused =
-			p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon),
-				P3_MEET_BEACON, 0) != 0;
-}
-
-/* Accept one call.  Return 0 or -errno. */
-static int answer_call(struct p3_meeting *m, struct p3_unauth *s)
-{
-	struct p3_wireup *w = wireup_of(m);
-	int fd = p3_beacon_accept((int)p3_get(&w->beacon), w->timeout_s, &s->from);
-	if (fd < 0)
-		return fd;
-	FAULT_POINT("remote.called");
-	if (!p3_wireup_is_of_job(w, &s->from)) {
-		say_not_of_job(w, &s->from);
-		close(fd);
-		return 0;
-	}
-	p3_call_accept(&s->call, fd, w->secret, w->rank);
-	p3_meet_add_call(m, &s->call, P3_MEET_UNAUTH, (uint32_t)(s - w->unauth));
-	return 0;
-}
-
-/* Accept calls while there is room for them.  The others wait in the kernel.  Do not
- * watch the beacon until the next check, since epoll would report them all the time. */
-static void answer_calls(struct p3_meeting *m)
-{
-	int rc = 0;
-	for (int i = 0; i < CALLS && !rc; i++) {
-		struct p3_unauth *s = make_room(m);
-		rc = s ? answer_call(m, s) : -EBUSY;
-	}
-	bool out_of_fds = rc != -EAGAIN && p3_job_passes(rc);
-	if (out_of_fds)
-		say_no_fds(wireup_of(m), rc);
-	if (out_of_fds || rc == -EBUSY)
-		pause_accept(m);
-}
-
 /* ---- for the domain's thread ---- */
 
 void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which)
 {
-	struct p3_wireup *w = wireup_of(m);
-	if (what == P3_MEET_BEACON)
-		answer_calls(m);
-	else if (what == P3_MEET_UNAUTH)
-		receive_unauth(m, &w->unauth[which]);
-	else if (what == P3_MEET_REMOTE)
+	if (what == P3_MEET_REMOTE)
 		go_on(m, which);
 	else
-		p3_fd_drain(p3_streams_fd(w->streams));
+		p3_fd_drain(p3_streams_fd(wireup_of(m)->streams));
 	take_news(m);
 }
 
@@ -778,14 +609,9 @@ void p3_meet_begin_remotes(struct p3_meeting *m)
 	struct p3_wireup *w = wireup_of(m);
 	if (!w)
 		return;
-	w->accept_paused = false;
-	if (p3_meet_watch(m, EPOLL_CTL_ADD, (int)p3_get(&w->beacon), P3_MEET_BEACON, 0) ||
-		p3_meet_watch(
-			m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MEET_STREAMS, 0))
+	if (p3_meet_watch(
+		    m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MEET_STREAMS, 0))
 		p3_warn("other hosts cannot be waited for");
-	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		if (w->unauth[i].call.state != P3_CALL_NONE)
-			p3_meet_add_call(m, &w->unauth[i].call, P3_MEET_UNAUTH, i);
 	w->looked_ns = w->begun_ns = p3_now_ns();
 	for (uint32_t i = 0; i < w->size; i++)
 		if (remote_of(m, i))
@@ -842,7 +668,7 @@ static void end_call(struct p3_meeting *m, uint32_t rank, uint64_t now)
 	if (r->call.state == P3_CALL_DIALING && r->begun && age > DIAL_NS)
 		disconnect(m, rank);
 	else if (r->call.state != P3_CALL_NONE && is_up(r) && !r->is_quiet &&
-		 age > AUTH_NS)
+		 age > P3_AUTH_NS)
 		p3_meet_close_call(m, &r->call);
 }
 
@@ -903,10 +729,6 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 	uint64_t now = p3_now_ns();
 	if (w)
 		exclude_own_stop(m, now);
-	if (w) {
-		close_slow(m, AUTH_NS);
-		resume_accept(m);
-	}
 	for (uint32_t i = 0; i < count_of(m); i++)
 		if (remote_of(m, i))
 			check_one(m, i, now);
@@ -922,8 +744,6 @@ bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank)
 
 bool p3_meet_remotes_need_retry(const struct p3_meeting *m)
 {
-	if (wireup_of(m) && wireup_of(m)->accept_paused)
-		return true;
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
 		bool calls = r && (is_caller(m, i) || r->begun);
@@ -980,8 +800,7 @@ void p3_meet_send_leave_to_remotes(struct p3_meeting *m)
 	}
 }
 
-/* Return true if a process with an interface has not confirmed all packets. */
-static bool owes_confirmation(const struct p3_meeting *m)
+bool p3_meet_remotes_owe_confirmations(const struct p3_meeting *m)
 {
 	for (uint32_t i = 0; i < count_of(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
@@ -990,25 +809,6 @@ static bool owes_confirmation(const struct p3_meeting *m)
 			return true;
 	}
 	return false;
-}
-
-/* A connection that breaks now takes the last packets with it, such as the release of a
- * barrier, and then the other end takes the end of this process for a death in the
- * barrier.  Processes without an interface need no packets. */
-void p3_meet_await_confirmations(struct p3_meeting *m)
-{
-	struct p3_wireup *w = wireup_of(m);
-	uint64_t end = p3_now_ns() + CONFIRM_NS;
-	while (w && owes_confirmation(m) && p3_now_ns() < end &&
-		!p3_meet_has_lost_remotes(m)) {
-		p3_meet_check_remotes(m);
-		p3_meet_receive_remotes(m);
-		answer_calls(m);
-		for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-			if (w->unauth[i].call.state != P3_CALL_NONE)
-				receive_unauth(m, &w->unauth[i]);
-		(void)poll(NULL, 0, 1); /* pause: between two looks */
-	}
 }
 
 bool p3_meet_has_news_of(struct p3_meeting *m, uint32_t *look)

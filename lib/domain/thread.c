@@ -12,12 +12,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define EVENTS    16
-#define CALLS     2048 /* calls answered in a row: more than can be pending */
-#define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
-#define CHECK_MS  1000
-#define LOOK_MS   1000 /* the longest time until foreign descriptors are noticed */
-#define AGAIN_MS  50   /* time until an action that found no room is repeated */
+#define EVENTS     16
+#define CALLS      2048 /* calls answered in a row: more than can be pending */
+#define SILENT_NS  (2 * (uint64_t)P3_SETTLE_NS)
+#define CHECK_MS   1000
+#define LOOK_MS    1000 /* the longest time until foreign descriptors are noticed */
+#define CONFIRM_NS UINT64_C(2000000000) /* wait for the confirmations of a leave */
+#define AGAIN_MS   50 /* time until an action that found no room is repeated */
 
 /* ---- connections ---- */
 
@@ -253,6 +254,7 @@ static void check_all(struct p3_meeting *m)
 					   P3_MEET_LISTEN, 0) != 0;
 	if (m->rescan)
 		scan(m);
+	p3_meet_check_callers(m);
 	p3_meet_check_remotes(m);
 	if (!p3_meet_is_disconnected(m, 0))
 		m->barrier_sent = 0; /* send it to rank 0 once more */
@@ -263,7 +265,8 @@ static void check_all(struct p3_meeting *m)
 
 static bool needs_retry(const struct p3_meeting *m)
 {
-	bool any = m->accept_paused || m->rescan || p3_meet_remotes_need_retry(m);
+	bool any = m->accept_paused || m->rescan || p3_meet_callers_wait(m) ||
+		   p3_meet_remotes_need_retry(m);
 	for (uint32_t i = 0; i < m->nmember && !any; i++)
 		any = m->member[i].missing || m->member[i].ending;
 	for (uint32_t i = 0; i < m->nconn && !any; i++)
@@ -396,8 +399,10 @@ static void on_event(struct p3_meeting *m, enum p3_meet_watch kind, uint32_t whi
 			p3_meet_on_rank_end(m, which);
 		break;
 	case P3_MEET_BEACON:
-	case P3_MEET_REMOTE:
 	case P3_MEET_UNAUTH:
+		p3_meet_on_caller(m, kind, which);
+		break;
+	case P3_MEET_REMOTE:
 	case P3_MEET_STREAMS:
 		p3_meet_on_remote(m, kind, which);
 		break;
@@ -605,6 +610,23 @@ static bool turn(struct p3_meeting *m)
 	return true;
 }
 
+/* Wait until all remote nodes have confirmed all packets, CONFIRM_NS at most.  A
+ * connection that breaks now takes the last packets with it, such as the release of a
+ * barrier, and then the other end takes the end of this process for a death in the
+ * barrier. */
+static void await_confirmations(struct p3_meeting *m)
+{
+	uint64_t end = p3_now_ns() + CONFIRM_NS;
+	while (p3_meet_remotes_owe_confirmations(m) && p3_now_ns() < end &&
+		!p3_meet_has_lost_remotes(m)) {
+		p3_meet_check_callers(m);
+		p3_meet_check_remotes(m);
+		p3_meet_receive_remotes(m);
+		p3_meet_answer_callers(m);
+		(void)poll(NULL, 0, 1); /* pause: between two looks */
+	}
+}
+
 static void send_leave(struct p3_meeting *m)
 {
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
@@ -614,13 +636,14 @@ static void send_leave(struct p3_meeting *m)
 			FAULT_POINT("meet.leave_half");
 		}
 	p3_meet_send_leave_to_remotes(m);
-	p3_meet_await_confirmations(m);
+	await_confirmations(m);
 }
 
 void *p3_meet_thread(void *arg)
 {
 	struct p3_meeting *m = arg;
 	scan(m);
+	p3_meet_begin_callers(m);
 	p3_meet_begin_remotes(m);
 	m->checked_ns = p3_now_ns();
 	check_met(m);

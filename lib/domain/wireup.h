@@ -25,7 +25,8 @@
 #include "lib/domain/beacon.h"
 #include "lib/domain/call.h"
 
-#define P3_UNAUTH_MOST 64u /* unauthenticated connections at a time */
+#define P3_UNAUTH_MOST 64u                  /* unauthenticated connections at a time, */
+#define P3_AUTH_NS     UINT64_C(5000000000) /* and the time of each */
 
 struct p3_remote {
 	struct p3_call call;       /* that is being made */
