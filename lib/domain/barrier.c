@@ -112,7 +112,7 @@ static void follow_barrier(struct p3_meeting *m)
 {
 	uint32_t done, round = current_round(m, &done);
 	struct p3_meet_verdict how = readiness(m);
-	if (!round)
+	if (!round || m->released.round) /* rank 0 may have ended since its release */
 		return;
 	if (m->rank[0].ended)
 		finish(m, round,

@@ -145,6 +145,24 @@ static void a_rank_takes_a_release(void **state)
 	assert_int_equal(meeting.broken.status, EPIPE);
 }
 
+/* Rank 0 has released the barrier and ended before this rank has left it. */
+static void a_release_outlives_rank_0(void **state)
+{
+	(void)state;
+	be_rank(1, true);
+	meet();
+	meeting.entered = 1;
+	take(P3_JOB_RELEASED, 0);
+	assert_int_equal(meeting.released.round, 1);
+	ranks[0].ended = true;
+	p3_meet_advance_barrier(&meeting);
+	assert_int_equal(node.barriers_done, 0);
+	struct p3_job_msg released = meeting.released;
+	p3_meet_leave_barrier(&meeting, &released);
+	assert_int_equal(node.barriers_done, 1);
+	assert_int_equal(node.barrier_status, 0);
+}
+
 /* Under yod, which leads the barriers, no rank sends such a packet.  One that comes all
  * the same changes nothing: the ranks have no entries then. */
 static void yods_ranks_ignore_barriers_of_others(void **state)
@@ -225,6 +243,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(rank_0_takes_a_barrier),
 		CASE(a_rank_takes_a_release),
+		CASE(a_release_outlives_rank_0),
 		CASE(yods_ranks_ignore_barriers_of_others),
 		CASE(yods_ranks_ignore_releases_of_others),
 		CASE(no_line_tells_of_late_connections_at_the_end),
