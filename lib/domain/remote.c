@@ -92,6 +92,21 @@ static void say_silent(const struct p3_meeting *m, uint32_t rank, const char *at
 	first->said_host = true;
 }
 
+/* Print a line, once for a rank, about a call that its host has completed, and that the
+ * rank does not answer: it is stopped, or has ended, and another program has its port. */
+static void say_unanswered(const struct p3_meeting *m, uint32_t rank)
+{
+	const struct p3_wireup *w = wireup_of(m);
+	char at[P3_BEACON_TEXT];
+	p3_beacon_print(&w->card[rank], at);
+	if (!w->remote[rank].said_unanswered)
+		p3_warn("rank %u (%s) has not answered a call for %u s: messages for it "
+			"wait (see whether it is stopped, or another program has its "
+			"port)",
+			rank, at, w->timeout_s);
+	w->remote[rank].said_unanswered = true;
+}
+
 /* Print a line, once for a host, about a refused first call: the process may have ended,
  * or a firewall may refuse calls. */
 static void say_refused(const struct p3_meeting *m, uint32_t rank, const char *at)
@@ -665,6 +680,9 @@ static void end_call(struct p3_meeting *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	uint64_t age = now - r->call.since_ns;
+	uint64_t late = wireup_of(m)->timeout_s * UINT64_C(1000000000);
+	if (r->call.state == P3_CALL_CALLING && r->begun && late && age > late)
+		say_unanswered(m, rank);
 	if (r->call.state == P3_CALL_DIALING && r->begun && age > DIAL_NS)
 		disconnect(m, rank);
 	else if (r->call.state != P3_CALL_NONE && is_up(r) && !r->is_quiet &&

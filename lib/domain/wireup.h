@@ -41,6 +41,7 @@ struct p3_remote {
 	bool state_known;          /* a BORN or LEAVE of it has come */
 	bool owes_born;            /* this node's BORN found no room, and must be sent */
 	bool said_host;         /* of a leader: a line has told of its host's silence */
+	bool said_unanswered;   /* a line has told of a call that it does not answer */
 	bool is_probe;          /* call is a probe (remote.c) */
 	uint32_t pids_acked;    /* last pids_sent that it has acknowledged by TOLD */
 	uint64_t await_call_ns; /* time since which its call is awaited */
