@@ -107,7 +107,8 @@ def attack(how, source, to):
 
 def flood(source, to, idle):
     """Many connections at a time that say nothing, for some seconds or for none."""
-    many = [s for s in (dial(source, to) for _ in range(FLOOD)) if s]
+    most = min(FLOOD, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 50)
+    many = [s for s in (dial(source, to) for _ in range(most)) if s]
     if idle:
         time.sleep(idle)  # pause: of a stranger
     for s in many:
@@ -117,7 +118,8 @@ def flood(source, to, idle):
 def main():
     end = time.monotonic() + float(sys.argv[1])
     source, targets = sys.argv[2], [(sys.argv[3], int(p)) for p in sys.argv[4:]]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * FLOOD, 2 * FLOOD))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2 * FLOOD, hard) if hard > 0 else 2 * FLOOD, hard))
     turn = 0
     while not turn or time.monotonic() < end:
         for to in targets:
