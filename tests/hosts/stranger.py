@@ -21,7 +21,7 @@ from patience import LIMIT  # noqa: E402
 MAGIC, HELLO, ANSWER, PROOF, RANKS = 0x33504402, 1, 2, 3, 6
 GREETING = struct.Struct("<IIII16s16s")
 RECORDS = [struct.pack("<II", n, what) for what in range(7) for n in (0, 8, 24, 64, 232, 0xffffffff)]
-FLOOD = 2000
+FLOOD, SHORT_S, SHORT_FLOOD = 2000, 10, 200  # connections at a time; those of a short attack
 
 calls = answers = 0
 said = []  # what strangers have said
@@ -105,9 +105,9 @@ def attack(how, source, to):
         s.close()
 
 
-def flood(source, to, idle):
+def flood(source, to, number, idle):
     """Many connections at a time that say nothing, for some seconds or for none."""
-    most = min(FLOOD, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 50)
+    most = min(number, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 50)
     many = [s for s in (dial(source, to) for _ in range(most)) if s]
     if idle:
         time.sleep(idle)  # pause: of a stranger
@@ -120,6 +120,7 @@ def main():
     source, targets = sys.argv[2], [(sys.argv[3], int(p)) for p in sys.argv[4:]]
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(2 * FLOOD, hard) if hard > 0 else 2 * FLOOD, hard))
+    number = SHORT_FLOOD if float(sys.argv[1]) < SHORT_S else FLOOD
     turn = 0
     while not turn or time.monotonic() < end:
         for to in targets:
@@ -129,7 +130,7 @@ def main():
                 attack(replay, source, to)
             if turn % 4 == 0:
                 attack(half, source, to)
-            flood(source, to, 2 if turn % 8 == 0 else 0)
+            flood(source, to, number, 2 if turn % 8 == 0 else 0)
         turn += 1
     print(f"# tried: {calls} connections from {source}, {answers} of them answered")
 
