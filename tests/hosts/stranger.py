@@ -128,9 +128,11 @@ def main():
                 attack(lambda s: greet(s, called, random.choice(RECORDS) + os.urandom(240)), source, to)
                 attack(garbage, source, to)
                 attack(replay, source, to)
-            if turn % 4 == 0:
-                attack(half, source, to)
-            flood(source, to, number, 2 if turn % 8 == 0 else 0)
+            flood(source, to, number, 0)
+        if turn % 4 == 0:
+            to = targets[turn // 4 % len(targets)]
+            attack(half, source, to)
+            flood(source, to, number, 2)
         turn += 1
     print(f"# tried: {calls} connections from {source}, {answers} of them answered")
 
