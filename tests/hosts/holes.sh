@@ -8,14 +8,11 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d) || exit 1
 timeout=20
+switch=
 trap 'kill $switch 2>/dev/null; rm -rf "$dir"' EXIT
-ports=()
-for i in 1 2 3; do
-	ip -n "${HOST_PREFIX}sw" link set "p$i" nomaster || exit 1
-	ports+=("p$i")
-done
-ip netns exec "${HOST_PREFIX}sw" "$1" "$2" "${ports[@]}" >"$dir/switch" 2>&1 &
-switch=$!
+# shellcheck source=switched.sh disable=SC1091
+. "$here/switched.sh"
+begin_switch "$1" "$2" "$dir/switch"
 "$here/run.sh" -b yod -x PTL3_FAR_TIMEOUT=$timeout "$3" 4 "$dir/v" >"$dir/out" 2>&1 &
 run=$!
 until [ -s "$dir/v.begun" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done

@@ -7,13 +7,9 @@ program=$1 settings=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
 log=$(mktemp) || exit 1
-ports=()
-for i in 1 2 3; do
-	ip -n "${HOST_PREFIX}sw" link set "p$i" nomaster || exit 1
-	ports+=("p$i")
-done
-ip netns exec "${HOST_PREFIX}sw" "$program" "$settings" "${ports[@]}" >"$log" 2>&1 &
-switch=$!
+# shellcheck source=switched.sh disable=SC1091
+. "$here/switched.sh"
+begin_switch "$program" "$settings" "$log"
 trap 'kill $switch 2>/dev/null; rm -f "$log"' EXIT
 
 "$here/run.sh" "$@"
