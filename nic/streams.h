@@ -74,9 +74,10 @@ struct p3_stream_news {
 	struct p3_packet packet;
 };
 
-/* Make the streams of a process, before its first NIC; conf->streams of all its NICs.
+/* Make the streams of a process of a job of size ranks, before its first NIC;
+ * conf->streams of all its NICs.
  * Return NULL, with errno, if there is no memory or no descriptor. */
-struct p3_endpoint *p3_streams_new(uint32_t rank, uint32_t size);
+struct p3_endpoint *p3_streams_new(uint32_t size);
 /* After the last NIC, if the process goes on. */
 void p3_streams_free(struct p3_endpoint *e);
 /* In a forked child: close the parent's descriptors, but not the connections. */

@@ -252,7 +252,7 @@ static int use_cards(struct p3_wireup *w)
 	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
 	w->timeout_s = seconds;
 	w->far.settle_ns = seconds ? seconds * UINT64_C(1000000000) : UINT64_MAX;
-	w->far.streams = w->streams = p3_streams_new(w->rank, w->size);
+	w->far.streams = w->streams = p3_streams_new(w->size);
 	if (w->streams)
 		return w->far.ops ? 0 : -ENOENT;
 	int rc = -errno;

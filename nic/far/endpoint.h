@@ -106,11 +106,10 @@ struct p3_endpoint_ops {
 	 * whole.  An endpoint may split longer ones, and never give back the buffers of
 	 * one that broke.  NULL: it takes all as wholes. */
 	uint32_t (*most)(const struct p3_endpoint *ep);
-	/* Turn a name into an address.  Return 0 or -errno.  forget gives the address
-	 * back. */
+	/* Turn a name into an address, at the first frame of each life of the pair.
+	 * Return 0 or -errno. */
 	int (*resolve)(struct p3_endpoint *ep, uint32_t node, const unsigned char *name,
 		uint32_t len, uint64_t *to_out);
-	void (*forget)(struct p3_endpoint *ep, uint64_t to);
 	/* Take a buffer to send len bytes of its frame.  Return 0, or -EAGAIN: later, or
 	 * another -errno: the connection is broken. */
 	int (*send)(struct p3_endpoint *ep, uint64_t to, struct p3_far_buffer *b,

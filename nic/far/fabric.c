@@ -244,14 +244,6 @@ static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *te
 	return 0;
 }
 
-/* Keep the address, and its connection if there is one, until the endpoint closes: frames
- * to that peer may still be with the provider. */
-static void forget(struct p3_endpoint *e, uint64_t to)
-{
-	(void)e;
-	(void)to;
-}
-
 /* ---- frames ---- */
 
 static int send_frame(
@@ -378,7 +370,6 @@ const struct p3_endpoint_ops p3_endpoint_fabric = {.loses_buffers = true,
 	.name = name,
 	.most = most,
 	.resolve = resolve,
-	.forget = forget,
 	.send = send_frame,
 	.post = post,
 	.poll = take_events,

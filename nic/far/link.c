@@ -340,8 +340,6 @@ void p3_far_link_down(struct p3_far_link *l)
 	p3_gbn_end(&l->carry.gbn);
 	l->far->links--;
 	count_room(l);
-	if (l->known)
-		l->far->ops->forget(l->far->ep, l->to);
 	l->known = false;
 }
 

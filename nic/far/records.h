@@ -58,7 +58,7 @@ struct p3_record_ask {
 	uint64_t key, from, len;
 };
 
-/* What waits to be sent, in the space of a buffer or of a read. */
+/* A frame or a question that waits to be sent, in the space of its buffer or read. */
 struct p3_record_item {
 	struct p3_record_item *next;
 	const void *bytes;
@@ -101,7 +101,7 @@ struct p3_records {
 	struct p3_record_ask asks[P3_RECORD_READS];
 };
 
-/* What all connections of an endpoint share. */
+/* The lists, the stage and the regions that all connections of an endpoint share. */
 struct p3_record_pool {
 	struct p3_record_item *done, **last_done; /* to be reported */
 	struct p3_record_item *posted;

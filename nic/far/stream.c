@@ -63,7 +63,7 @@ struct peer {
 };
 
 struct p3_endpoint {
-	uint32_t node, nnodes;
+	uint32_t nnodes;
 	p3_a32 ordered;      /* a peer has an order, or there is a new look */
 	p3_a32 look;         /* the last look that was ordered */
 	p3_a32 looked;       /* the last look that is over (STREAM.6) */
@@ -416,12 +416,6 @@ static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *te
 	return 0;
 }
 
-static void forget(struct p3_endpoint *e, uint64_t to)
-{
-	(void)e;
-	(void)to;
-}
-
 /* ---- remote reads ---- */
 
 static enum p3_far_reads_kind reads(const struct p3_endpoint *e)
@@ -482,7 +476,8 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 	return 0;
 }
 
-/* What was posted goes first: a LEAVE that its thread has not waited for. */
+/* First send the packets that the domain's thread has posted: it does not wait until a
+ * rank without an interface has confirmed a LEAVE. */
 static void close_end(struct p3_endpoint *e)
 {
 	take_orders(e);
@@ -498,7 +493,6 @@ const struct p3_endpoint_ops p3_endpoint_stream = {.open = open_end,
 	.close = close_end,
 	.name = name,
 	.resolve = resolve,
-	.forget = forget,
 	.send = send_frame,
 	.push = push,
 	.post = post,
@@ -614,7 +608,7 @@ static int open_all(struct p3_endpoint *e)
 	return rc ? rc : e->peer ? 0 : -ENOMEM;
 }
 
-struct p3_endpoint *p3_streams_new(uint32_t rank, uint32_t size)
+struct p3_endpoint *p3_streams_new(uint32_t size)
 {
 	struct p3_endpoint *e =
 		aligned_alloc(64, (sizeof(struct p3_endpoint) + 63) / 64 * 64);
@@ -622,7 +616,6 @@ struct p3_endpoint *p3_streams_new(uint32_t rank, uint32_t size)
 		return NULL;
 	memset(e, 0, offsetof(struct p3_endpoint, pool));
 	p3_records_open(&e->pool);
-	e->node = rank;
 	e->nnodes = size;
 	e->set = e->wake = e->news = -1;
 	int rc = open_all(e);

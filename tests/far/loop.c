@@ -498,14 +498,10 @@ static int resolve(struct p3_endpoint *ep, uint32_t node, const unsigned char *t
 	(void)text;
 	(void)len;
 	*to_out = node;
-	return 0;
-}
-
-static void forget(struct p3_endpoint *ep, uint64_t to)
-{
 	pthread_mutex_lock(&lock); /* close_end() of another end writes it, too */
-	ep->refused[to] = 0;
+	ep->refused[node] = 0;
 	pthread_mutex_unlock(&lock);
+	return 0;
 }
 
 static void give_back(
@@ -658,7 +654,6 @@ const struct p3_endpoint_ops loop_ops = {.loses_buffers = true,
 	.close = close_end,
 	.name = name,
 	.resolve = resolve,
-	.forget = forget,
 	.send = send,
 	.post = post,
 	.poll = poll,

@@ -77,7 +77,7 @@ static int mesh_open(const struct p3_far_conf *conf, uint32_t node, uint32_t nno
 	struct p3_far_conf own = *conf;
 	if (node >= NODES)
 		return -EINVAL;
-	own.streams = p3_streams_new(node, NODES);
+	own.streams = p3_streams_new(NODES);
 	if (!own.streams)
 		return -errno;
 	pthread_mutex_lock(&mesh_lock);

@@ -69,12 +69,6 @@ static int resolve(struct p3_endpoint *ep, uint32_t node, const unsigned char *t
 	return 0;
 }
 
-static void forget(struct p3_endpoint *ep, uint64_t to)
-{
-	(void)ep;
-	(void)to;
-}
-
 static int send(
 	struct p3_endpoint *ep, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
@@ -117,7 +111,6 @@ static const struct p3_endpoint_ops nowhere = {.open = open_end,
 	.close = close_end,
 	.name = name,
 	.resolve = resolve,
-	.forget = forget,
 	.send = send,
 	.post = post,
 	.poll = poll,

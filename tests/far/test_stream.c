@@ -60,7 +60,7 @@ static void end_open(struct end *x, uint32_t index)
 {
 	memset(x, 0, sizeof *x);
 	x->node = index;
-	x->ep = p3_streams_new(index, NODES);
+	x->ep = p3_streams_new(NODES);
 	assert_non_null(x->ep);
 	for (unsigned i = 0; i < NODES; i++)
 		x->fd[i] = -1;
@@ -224,7 +224,7 @@ struct words {
 	uint64_t body[3];
 };
 
-/* What a bad peer may say; each breaks its connection, and the next one works. */
+/* Records of a bad peer; each breaks its connection, and the next one works. */
 static const struct words bad[] = {{0, {0}}, {9ull << 32, {0}}, {UINT64_MAX, {0}},
 	{1ull << 32, {0}}, {1ull << 32 | 63, {0}}, {1ull << 32 | (P3_FAR_BYTES + 1), {0}},
 	{1ull << 32 | UINT32_MAX, {0}}, {2ull << 32 | 23, {0}}, {2ull << 32 | 25, {0}},
@@ -468,6 +468,14 @@ static struct p3_control_record first_record(int fd)
 	return r;
 }
 
+/* Connect the peer with a bare socket, fds[1], and return what the peer says first. */
+static struct p3_control_record record_of_peer(int fds[2])
+{
+	new_pair(fds);
+	end_give(&peer, 0, fds[0], 2, 1);
+	return first_record(fds[1]);
+}
+
 /* Each byte of a packet counts, and so do its number and its direction. */
 static void a_changed_packet_breaks_the_connection(void **state)
 {
@@ -476,9 +484,7 @@ static void a_changed_packet_breaks_the_connection(void **state)
 	end_open(&node, 0);
 	end_open(&peer, 1);
 	for (size_t at = 8; at < sizeof(struct p3_control_record); at++) {
-		new_pair(fds);
-		end_give(&peer, 0, fds[0], 2, 1);
-		struct p3_control_record r = first_record(fds[1]);
+		struct p3_control_record r = record_of_peer(fds);
 		((char *)&r)[at] ^= 0x10;
 		int fd = connect_bare(1);
 		say(fd, &r, sizeof r);
@@ -498,9 +504,7 @@ static void a_repeated_packet_breaks_the_connection(void **state)
 	end_open(&node, 0);
 	end_open(&peer, 1);
 	for (unsigned back = 0; back < 2; back++) {
-		new_pair(fds);
-		end_give(&peer, 0, fds[0], 2, 1);
-		struct p3_control_record r = first_record(fds[1]);
+		struct p3_control_record r = record_of_peer(fds);
 		if (back) { /* to its sender */
 			say(fds[1], &r, sizeof r);
 			POLL_UNTIL(peer.broken[0]);
@@ -615,7 +619,7 @@ static void last_packets_count_though_sending_fails(void **state)
 	both_close();
 }
 
-/* What was posted just before the NIC stops goes out. */
+/* A packet that is posted just before the NIC stops goes out. */
 static void the_last_packet_goes_before_the_nic(void **state)
 {
 	(void)state;
@@ -748,7 +752,7 @@ static void half_a_record_goes_with_its_nic(void **state)
 
 /* ---- sleeping ---- */
 
-/* What a peer, and what the domain's thread does makes the descriptor readable. */
+/* A frame or packet of a peer, and a packet to post, make the descriptor readable. */
 static void news_wake_a_sleeper(void **state)
 {
 	(void)state;

@@ -279,7 +279,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	static const uint8_t mute[P3_LOG_AREAS];
 	struct input from = {data, data + len};
 	p3_log_set(mute);
-	node = p3_streams_new(SELF, NODES);
+	node = p3_streams_new(NODES);
 	expect(node, "no streams");
 	posted = taken = 0;
 	nic_start();

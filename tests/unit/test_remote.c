@@ -39,13 +39,13 @@ static void be_rank(uint32_t rank, bool launched)
 	other = 1 - rank;
 	memset(remote, 0, sizeof remote);
 	memset(ranks, 0, sizeof ranks);
-	streams = p3_streams_new(other, RANKS);
+	streams = p3_streams_new(RANKS);
 	wireup = (struct p3_wireup){.rank = rank,
 		.size = RANKS,
 		.leader = leader,
 		.timeout_s = 30,
 		.card = card,
-		.streams = p3_streams_new(rank, RANKS),
+		.streams = p3_streams_new(RANKS),
 		.remote = remote};
 	assert_non_null(streams);
 	assert_non_null(wireup.streams);

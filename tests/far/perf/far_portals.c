@@ -59,7 +59,7 @@ static int resolve_named(struct p3_endpoint *ep, uint32_t node, const unsigned c
 /* Connect the streams of both ends, as their domains' threads would. */
 static struct p3_endpoint *connect_streams(struct far_end *e)
 {
-	struct p3_endpoint *streams = p3_streams_new(e->rank, 2);
+	struct p3_endpoint *streams = p3_streams_new(2);
 	int fd = far_tcp_connect(e, &e->shared->stream_port);
 	(void)fcntl(fd, F_SETFL, O_NONBLOCK);
 	struct p3_connection c = {.fd = fd, .file = p3_fd_file(fd)};
