@@ -21,51 +21,59 @@ static struct p3_wireup *wireup_of(const struct p3_meeting *m)
 	return m->node->wireup;
 }
 
-/* ---- printing lines ---- */
+/* ---- printing lines, each once ---- */
 
-/* Print a line, once, about a caller that is not of the job. */
+/* Return true if a line is to be printed for the first time, and the caller's address. */
+static bool is_first(bool *said, const struct p3_card *at, char from[P3_BEACON_TEXT])
+{
+	bool first = !*said;
+	*said = true;
+	p3_beacon_print(at, from);
+	return first;
+}
+
+/* Return true while ranks of the job may be among slow callers: not all have made their
+ * first connection. */
+static bool is_starting(const struct p3_wireup *w)
+{
+	for (uint32_t i = 0; i < w->size; i++)
+		if (p3_wireup_is_far(w, i) && !w->remote[i].ended && !w->remote[i].begun)
+			return true;
+	return false;
+}
+
 static void say_not_of_job(struct p3_wireup *w, const struct p3_card *at)
 {
 	char from[P3_BEACON_TEXT];
-	if (!w->said_not_of_job) {
-		w->said_not_of_job = true;
-		p3_beacon_print(at, from);
+	if (is_first(&w->said_not_of_job, at, from))
 		p3_warn("a program at %s connects to this job and does not know its "
-			"secret; "
-			"it and all that follow are turned away (see which program that "
-			"is, and whether PTL3_FABRIC_NET names a private network)",
+			"secret; it and all that follow are turned away (see which "
+			"program that is, and whether PTL3_FABRIC_NET names a private "
+			"network)",
 			from);
-	}
 }
 
-/* Print a line, once, about a caller that says nothing; it may be a rank that was stopped
- * while it called. */
+/* The caller may be a rank that was stopped while it called. */
 static void say_mute(struct p3_wireup *w, const struct p3_card *at)
 {
 	char from[P3_BEACON_TEXT];
-	if (w->said_mute)
-		return;
-	w->said_mute = true;
-	p3_beacon_print(at, from);
-	p3_warn("a program at %s has connected to rank %u and has not said for %u s that "
-		"it is of this job; it and all that follow are turned away (see which "
-		"program that is, or whether that rank is stopped)",
-		from, w->rank, (uint32_t)(P3_AUTH_NS / 1000000000));
+	if (!is_starting(w) && is_first(&w->said_mute, at, from))
+		p3_warn("a program at %s has connected to rank %u and has not said for "
+			"%u s that it is of this job; it and all that follow are turned "
+			"away (see which program that is, or whether that rank is "
+			"stopped)",
+			from, w->rank, (uint32_t)(P3_AUTH_NS / 1000000000));
 }
 
-/* Print a line, once, about more callers than there is room for. */
 static void say_crowd(struct p3_wireup *w, const struct p3_card *at)
 {
 	char from[P3_BEACON_TEXT];
-	if (w->said_crowd)
-		return;
-	w->said_crowd = true;
-	p3_beacon_print(at, from);
-	p3_warn("more than %u programs at a time, one of them at %s, are connected to "
-		"rank %u and have not proven that they are of this job; the oldest are "
-		"turned away (see which programs these are, and whether PTL3_FABRIC_NET "
-		"names a private network)",
-		P3_UNAUTH_MOST, from, w->rank);
+	if (!is_starting(w) && is_first(&w->said_crowd, at, from))
+		p3_warn("more than %u programs at a time, one of them at %s, are "
+			"connected to rank %u and have not proven that they are of this "
+			"job; the oldest are turned away (see which programs these are, "
+			"and whether PTL3_FABRIC_NET names a private network)",
+			P3_UNAUTH_MOST, from, w->rank);
 }
 
 static void say_no_fds(struct p3_wireup *w, int why)
