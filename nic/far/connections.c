@@ -131,9 +131,11 @@ static int connect_to(struct p3_endpoint *e, struct conn *c)
 
 /* ---- events ---- */
 
+/* Return the connection to the last life of a node that this node has heard of, or
+ * NULL. */
 static struct conn *out_to(const struct p3_connections *cs, uint64_t node)
 {
-	for (uint32_t i = 0; i < cs->nout; i++)
+	for (uint32_t i = cs->nout; i-- > 0;)
 		if (cs->out[i]->node == node)
 			return cs->out[i];
 	return NULL;
@@ -146,6 +148,8 @@ static void pair_up(struct conn *in, struct conn *out)
 		return;
 	if (out->pair)
 		out->pair->pair = NULL; /* an older connection */
+	if (in->pair)
+		in->pair->pair = NULL; /* that of an earlier life */
 	in->pair = out;
 	out->pair = in;
 }
@@ -194,6 +198,8 @@ static bool make_room(struct p3_endpoint *e)
 	return cs->nin < most;
 }
 
+/* Accept a connection.  Once it has an endpoint, that has the request: closing it turns
+ * the other node away, and fi_reject() would free the request twice. */
 static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 	const unsigned char *data, size_t len)
 {
@@ -205,9 +211,10 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 	}
 	if (!c || !c->in || !make_room(e) || open_ep(e, c, info) ||
 		fi_accept(c->ep, NULL, 0)) {
-		(void)fi_reject(cs->pep, info->handle, NULL, 0);
-		if (c)
+		if (c && c->ep)
 			close_ep(c);
+		else
+			(void)fi_reject(cs->pep, info->handle, NULL, 0);
 		free(c);
 		return;
 	}
