@@ -46,7 +46,7 @@ enum p3_wire_counter {
 	P3_W_DOUBLES,
 	P3_W_GAPS,
 	P3_W_FAR_OUT,       /* frames given to the endpoint */
-	P3_W_FAR_IN,        /* frames that came with a right MAC */
+	P3_W_FAR_IN,        /* frames that came with a right sum */
 	P3_W_FAR_STRANGERS, /* frames of nodes that are not attached */
 	P3_W_FAR_BROKEN,    /* frames that failed with a broken connection */
 	P3_W_FETCHED,       /* bytes read out of the memory of nodes on other hosts */
@@ -67,8 +67,7 @@ const struct p3_endpoint_ops *p3_nic_fabric(void);
 
 /* The other hosts of a job (nic/far/). */
 struct p3_far_conf {
-	const uint32_t *host;     /* number of each node's host, by the node's index */
-	unsigned char secret[32]; /* the job's, for MACs */
+	const uint32_t *host; /* number of each node's host, by the node's index */
 	const struct p3_endpoint_ops *ops; /* the kind of endpoint */
 	const char *provider;              /* libfabric's */
 	const char *address;               /* the local address to use, or NULL */

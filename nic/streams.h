@@ -21,10 +21,9 @@
  * ends have left it.  Each packet acknowledges those of the other direction; a TAKEN does
  * so when P3_STREAM_ACK have come and none went, and at once after a LEAVE.
  *
- * Each packet has a MAC under a key for its direction of the connection, made of the
- * job's secret, the ranks and the nonces of both ends (lib/domain/call.h), and its number
- * on the connection.  So packets of other connections, repeated and changed ones break
- * the connection.
+ * All records of a connection are numbered from 0, and have tags under a key for their
+ * direction (nic/far/records.h), which is made of the job's secret, the ranks and the
+ * nonces of both ends (lib/domain/call.h).
  *
  * Memory ordering, between the domain's thread (D) and the lease holder (L):
  *	STREAM.1  publish: D writes descriptor and keys -> L takes the order
@@ -43,10 +42,10 @@
 #ifndef P3_NIC_STREAMS_H
 #define P3_NIC_STREAMS_H
 
+#include "nic/far/mac.h"
 #include "nic/nic.h"
 #include "shm/fd.h"
 #include "shm/job.h"
-#include "shm/siphash.h"
 
 #define P3_STREAM_KEPT 16u /* packets that the other end has not acknowledged */
 #define P3_STREAM_ACK  4u
@@ -57,15 +56,13 @@ struct p3_packet {
 	uint32_t name_len; /* BORN: the name of the sender's endpoint */
 	uint32_t taken;    /* packets that the sender has taken */
 	unsigned char name[P3_FAR_NAME];
-	uint64_t number; /* of the packet on its connection, from 0 */
-	uint64_t mac;    /* of all bytes before */
 };
 
 /* An authenticated connection, which does not block. */
 struct p3_connection {
 	int fd; /* -1: none */
 	p3_fd_id file;
-	struct p3_sipkey key[2]; /* of packets sent, of packets received */
+	struct p3_mac_key key[2]; /* of records sent, of records received */
 };
 
 struct p3_stream_news {
@@ -74,8 +71,8 @@ struct p3_stream_news {
 	struct p3_packet packet;
 };
 
-/* Make the streams of a process of a job of size ranks, before its first NIC;
- * conf->streams of all its NICs.
+/* Make the streams of a process of a job of size ranks, after p3_mac_load() and before
+ * its first NIC; conf->streams of all its NICs.
  * Return NULL, with errno, if there is no memory or no descriptor. */
 struct p3_endpoint *p3_streams_new(uint32_t size);
 /* After the last NIC, if the process goes on. */

@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAGIC 0x33504402u /* the low byte is the version */
+#define MAGIC 0x33504403u /* the low byte is the version */
 #define NONE  0xffffffffu
 
 enum op { HELLO = 1, ANSWER, PROOF };
 
-/* The input of a MAC of the greeting. */
+/* What a proof or a key is the hash of. */
 struct label {
 	uint64_t what; /* of the words below */
 	uint32_t from, to;
@@ -29,22 +29,21 @@ static int fd_of(const struct p3_call *c)
 	return (int)p3_get(&c->fd);
 }
 
-static struct p3_sipkey hash(const struct p3_call *c, enum what what)
+static struct p3_mac_key hash(const struct p3_call *c, enum what what)
 {
 	struct label l = {.what = what, .from = c->from, .to = c->to};
 	memcpy(l.nonce, c->nonce, sizeof l.nonce);
-	return (struct p3_sipkey){{p3_siphash(&c->secret[0], &l, sizeof l),
-		p3_siphash(&c->secret[1], &l, sizeof l)}};
+	return p3_mac_hash(c->secret, &l, sizeof l);
 }
 
 /* Send a greeting: a new socket has room for it. */
-static int greet(
-	struct p3_call *c, enum op op, const unsigned char *nonce, struct p3_sipkey proof)
+static int greet(struct p3_call *c, enum op op, const unsigned char *nonce,
+	struct p3_mac_key proof)
 {
-	struct p3_greeting g = {.magic = MAGIC, .op = op, .from = c->from, .to = c->to};
+	struct p3_greeting g = {
+		.magic = MAGIC, .op = op, .from = c->from, .to = c->to, .proof = proof};
 	if (nonce)
 		memcpy(g.nonce, nonce, sizeof g.nonce);
-	memcpy(g.proof, proof.k, sizeof g.proof);
 	ssize_t n = send(fd_of(c), &g, sizeof g, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return n == (ssize_t)sizeof g ? 0 : n < 0 && errno != EAGAIN ? -errno : -EPIPE;
 }
@@ -82,9 +81,8 @@ static int take_greeting(struct p3_call *c, enum op op)
 /* Return 0 if the greeting proves that the other end knows the secret. */
 static int check(const struct p3_call *c, enum what what)
 {
-	struct p3_sipkey right = hash(c, what);
-	const uint64_t *proof = c->in.proof;
-	return ((proof[0] ^ right.k[0]) | (proof[1] ^ right.k[1])) == 0 ? 0 : -EACCES;
+	struct p3_mac_key right = hash(c, what);
+	return p3_mac_equal(&right, &c->in.proof) ? 0 : -EACCES;
 }
 
 static int receive_hello(struct p3_call *c)
@@ -125,7 +123,7 @@ static int finish_dialing(struct p3_call *c)
 	if (getsockopt(on.fd, SOL_SOCKET, SO_ERROR, &why, &len) || why)
 		return why ? -why : -EPIPE;
 	c->state = P3_CALL_CALLING;
-	int rc = greet(c, HELLO, c->nonce[0], (struct p3_sipkey){{0, 0}});
+	int rc = greet(c, HELLO, c->nonce[0], (struct p3_mac_key){{0}});
 	return rc ? rc : -EAGAIN;
 }
 
@@ -161,7 +159,7 @@ void p3_call_init(struct p3_call *c)
 	p3_set(&c->fd, NONE);
 }
 
-static void begin(struct p3_call *c, int fd, const struct p3_sipkey secret[2],
+static void begin(struct p3_call *c, int fd, const struct p3_mac_key *secret,
 	enum p3_call_state state)
 {
 	p3_call_init(c);
@@ -177,7 +175,7 @@ static void begin(struct p3_call *c, int fd, const struct p3_sipkey secret[2],
 		memcpy(c->nonce[!c->calls], &c->since_ns, sizeof c->since_ns);
 }
 
-void p3_call_begin(struct p3_call *c, int fd, const struct p3_sipkey secret[2],
+void p3_call_begin(struct p3_call *c, int fd, const struct p3_mac_key *secret,
 	uint32_t self, uint32_t other)
 {
 	begin(c, fd, secret, P3_CALL_DIALING);
@@ -186,7 +184,7 @@ void p3_call_begin(struct p3_call *c, int fd, const struct p3_sipkey secret[2],
 }
 
 void p3_call_accept(
-	struct p3_call *c, int fd, const struct p3_sipkey secret[2], uint32_t self)
+	struct p3_call *c, int fd, const struct p3_mac_key *secret, uint32_t self)
 {
 	begin(c, fd, secret, P3_CALL_CALLED);
 	c->to = self;

@@ -7,11 +7,11 @@
  *		--PROOF {proof}-->
  *
  * Each greeting has the size of struct p3_greeting, and no byte behind the next one is
- * read.  Both ends prove that they know the job's secret: a proof is a MAC of both
- * nonces, both ranks and the end that proves.  So a recorded proof is void in every later
- * call, a HELLO that is repeated gets an ANSWER only, and no end can be made to prove
- * what another call needs.  The keys of what follows are made of the same words, one for
- * each direction.  The connection then goes to the streams (nic/streams.h).
+ * read.  Both ends prove that they know the job's secret: a proof is a keyed hash of
+ * both nonces, both ranks and the end that proves.  So a recorded proof is void in every
+ * later call, a HELLO that is repeated gets an ANSWER only, and no end can be made to
+ * prove what another call needs.  The keys of what follows are made of the same words,
+ * one for each direction.  The connection then goes to the streams (nic/streams.h).
  *
  * Nothing is encrypted, and a program that controls the network can break connections.
  *
@@ -24,13 +24,12 @@
 #include "nic/streams.h"
 #include "shm/atomics.h"
 #include "shm/fd.h"
-#include "shm/siphash.h"
 
 struct p3_greeting {
 	uint32_t magic, op;
 	uint32_t from, to; /* ranks of the caller and of the called, in all three kinds */
 	unsigned char nonce[16];
-	uint64_t proof[2];
+	struct p3_mac_key proof;
 };
 
 enum p3_call_state {
@@ -46,12 +45,12 @@ struct p3_call {
 	p3_a32 fd;
 	p3_fd_id file;
 	enum p3_call_state state;
-	uint32_t from, to;              /* ranks of caller and called */
-	bool calls;                     /* this end is the caller */
-	uint32_t got;                   /* bytes that in has */
-	uint64_t since_ns;              /* time of its beginning */
-	const struct p3_sipkey *secret; /* two keys */
-	unsigned char nonce[2][16];     /* of the caller, of the called */
+	uint32_t from, to; /* ranks of caller and called */
+	bool calls;        /* this end is the caller */
+	uint32_t got;      /* bytes that in has */
+	uint64_t since_ns; /* time of its beginning */
+	const struct p3_mac_key *secret;
+	unsigned char nonce[2][16]; /* of the caller, of the called */
 	struct p3_greeting in;
 };
 
@@ -59,10 +58,10 @@ void p3_call_init(struct p3_call *c);
 
 /* Begin on a socket that is being connected, or that was accepted.  The descriptor
  * becomes the call's. */
-void p3_call_begin(struct p3_call *c, int fd, const struct p3_sipkey secret[2],
+void p3_call_begin(struct p3_call *c, int fd, const struct p3_mac_key *secret,
 	uint32_t self, uint32_t other);
 void p3_call_accept(
-	struct p3_call *c, int fd, const struct p3_sipkey secret[2], uint32_t self);
+	struct p3_call *c, int fd, const struct p3_mac_key *secret, uint32_t self);
 
 /* Return the rank of the other end; it is authenticated once the call is open. */
 static inline uint32_t p3_call_other(const struct p3_call *c)

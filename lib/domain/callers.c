@@ -170,7 +170,7 @@ static int answer_call(struct p3_meeting *m, struct p3_unauth *s)
 		close(fd);
 		return 0;
 	}
-	p3_call_accept(&s->call, fd, w->secret, w->rank);
+	p3_call_accept(&s->call, fd, &w->secret, w->rank);
 	p3_meet_add_call(m, &s->call, P3_MEET_UNAUTH, (uint32_t)(s - w->unauth));
 	return 0;
 }

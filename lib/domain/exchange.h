@@ -30,7 +30,7 @@
 
 struct p3_node;
 
-#define P3_CARD_MAGIC 0x33504303u /* the low byte is the version of the format */
+#define P3_CARD_MAGIC 0x33504304u /* the low byte is the version of the format */
 
 /* The words that a rank publishes.  Unused bytes are zero.  The ranks run one build on
  * machines of one kind, as layout shows, so words have the byte order of the machine. */
@@ -45,7 +45,8 @@ struct p3_card {
 	uint16_t family;  /* of the beacon's address: AF_INET or AF_INET6 */
 	uint16_t port;    /* of the beacon */
 	unsigned char address[16];
-	char provider[48];        /* of libfabric, that the rank uses; or auto */
+	char provider[47];        /* of libfabric, that the rank uses; or auto */
+	unsigned char has_aes;    /* p3_mac_has_aes() */
 	unsigned char secret[32]; /* rank 0: the secret of the job; else zeros */
 };
 

@@ -423,7 +423,7 @@ static void dial(struct p3_meeting *m, uint32_t rank)
 	if (fd < 0)
 		return;
 	FAULT_POINT("remote.dialed");
-	p3_call_begin(&r->call, fd, w->secret, w->rank, rank);
+	p3_call_begin(&r->call, fd, &w->secret, w->rank, rank);
 	p3_meet_add_call(m, &r->call, P3_MEET_REMOTE, rank);
 }
 

@@ -151,7 +151,9 @@ static int make_card(struct p3_node *node, struct p3_card *card)
 		.nid = node->nid};
 	const char *provider = wished_provider();
 	strncpy(card->provider, provider ? provider : SOCKETS, sizeof card->provider - 1);
-	int rc = endpoints(card->provider) ? listen_at_beacon(node, card) : -ENOENT;
+	int rc = p3_mac_load();
+	card->has_aes = p3_mac_has_aes();
+	rc = rc ? rc : endpoints(card->provider) ? listen_at_beacon(node, card) : -ENOENT;
 	if (!rc && !w->rank)
 		rc = make_secret(card);
 	card->magic = rc ? 0 : P3_CARD_MAGIC;
@@ -242,8 +244,11 @@ static int use_cards(struct p3_wireup *w)
 {
 	uint32_t seconds = 0;
 	struct p3_card *first = &w->card[0];
-	memcpy(w->secret, first->secret, sizeof w->secret);
-	memcpy(w->far.secret, first->secret, sizeof w->far.secret);
+	bool aes = true;
+	for (uint32_t i = 0; i < w->size; i++)
+		aes &= w->card[i].has_aes;
+	p3_mac_use(aes);
+	memcpy(&w->secret, first->secret, sizeof w->secret);
 	explicit_bzero(first->secret, sizeof first->secret);
 	first->provider[sizeof first->provider - 1] = '\0';
 	w->far.host = w->leader;

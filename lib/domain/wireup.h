@@ -69,7 +69,7 @@ struct p3_wireup {
 	bool is_over;         /* the exchange of cards has succeeded */
 	int failed;           /* or has failed with this -errno */
 	struct p3_card *card; /* by rank */
-	struct p3_sipkey secret[2];
+	struct p3_mac_key secret;
 	struct p3_far_conf far;
 	char address[P3_BEACON_TEXT]; /* of this host, without a port */
 	p3_a32 beacon;                /* descriptor that listens, or -1 */

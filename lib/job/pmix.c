@@ -5,10 +5,10 @@
 #include "lib/node/call.h"
 #include "lib/node/node.h"
 #include "shm/atomics.h"
+#include "shm/dl.h"
 #include "shm/log.h"
 
 #ifdef P3_PMIX
-#include <dlfcn.h>
 #include <errno.h>
 #include <pmix.h>
 #include <semaphore.h>
@@ -49,22 +49,18 @@ static struct {
 	char *host; /* the last answer of host_name() */
 } pmix;
 
-static bool find(const char *name, void *out)
-{
-	void *at = dlsym(pmix.lib, name);
-	memcpy(out, &at, sizeof at);
-	return at != NULL;
-}
-
 static int load(void)
 {
 	if (pmix.lib)
 		return 0;
 	pmix.lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
-	if (pmix.lib && find("PMIx_Init", &pmix.init) &&
-		find("PMIx_Finalize", &pmix.finalize) && find("PMIx_Put", &pmix.put) &&
-		find("PMIx_Commit", &pmix.commit) && find("PMIx_Fence_nb", &pmix.fence) &&
-		find("PMIx_Get", &pmix.get) && find("PMIx_Error_string", &pmix.error))
+	if (pmix.lib && p3_dl_find(pmix.lib, "PMIx_Init", &pmix.init) &&
+		p3_dl_find(pmix.lib, "PMIx_Finalize", &pmix.finalize) &&
+		p3_dl_find(pmix.lib, "PMIx_Put", &pmix.put) &&
+		p3_dl_find(pmix.lib, "PMIx_Commit", &pmix.commit) &&
+		p3_dl_find(pmix.lib, "PMIx_Fence_nb", &pmix.fence) &&
+		p3_dl_find(pmix.lib, "PMIx_Get", &pmix.get) &&
+		p3_dl_find(pmix.lib, "PMIx_Error_string", &pmix.error))
 		return 0;
 	const char *why = dlerror();
 	p3_error("a job on several hosts needs PMIx, which cannot be loaded: %s; install "
@@ -101,9 +97,9 @@ static void on_lost(size_t id, pmix_status_t status, const pmix_proc_t *source,
 static void watch_launcher(void)
 {
 	static pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
-	if (find("PMIx_Register_event_handler", &pmix.on_event))
+	if (p3_dl_find(pmix.lib, "PMIx_Register_event_handler", &pmix.on_event))
 		(void)pmix.on_event(&lost, 1, NULL, 0, on_lost, NULL, NULL);
-	(void)find("PMIx_Query_info_nb", &pmix.query);
+	(void)p3_dl_find(pmix.lib, "PMIx_Query_info_nb", &pmix.query);
 }
 
 static int begin(void)

@@ -13,19 +13,6 @@
 
 /* ---- out ---- */
 
-static uint64_t mac_of(const struct p3_sipkey *key, const struct p3_packet *p)
-{
-	return p3_siphash(key, p, offsetof(struct p3_packet, mac));
-}
-
-static void seal(
-	struct p3_control_record *r, const struct p3_sipkey *key, uint64_t number)
-{
-	r->head = p3_record_head(P3_RECORD_CONTROL, sizeof r->packet);
-	r->packet.number = number;
-	r->packet.mac = mac_of(key, &r->packet);
-}
-
 int p3_control_post(struct p3_control *c, const struct p3_job_msg *msg,
 	const unsigned char *name, uint32_t name_len)
 {
@@ -40,11 +27,9 @@ int p3_control_post(struct p3_control *c, const struct p3_job_msg *msg,
 	return 0;
 }
 
-void p3_control_open(struct p3_control *c, const struct p3_sipkey key[2])
+void p3_control_open(struct p3_control *c)
 {
-	memcpy(c->key, key, sizeof c->key);
-	c->number[0] = c->number[1] = 0;
-	c->left = 0;
+	c->item.len = 0;
 	c->open = true;
 	c->told = c->resumed = false;
 }
@@ -52,7 +37,7 @@ void p3_control_open(struct p3_control *c, const struct p3_sipkey key[2])
 void p3_control_close(struct p3_control *c)
 {
 	c->open = false;
-	c->left = 0;
+	c->item.len = 0;
 }
 
 static bool owes_taken(const struct p3_control *c)
@@ -69,49 +54,51 @@ static bool has_packets(const struct p3_control *c)
 
 bool p3_control_is_due(const struct p3_control *c)
 {
-	return c->open && (c->left || owes_taken(c) || has_packets(c));
+	return c->open && !c->item.len && (owes_taken(c) || has_packets(c));
 }
 
-/* Write the next packet, if there is one. */
-static void write_next(struct p3_control *c)
+/* Behind the tag of a record that has a packet. */
+static size_t sealed_len(void)
+{
+	return sizeof(struct p3_control_record) - sizeof(struct p3_mac_tag);
+}
+
+void p3_control_write(struct p3_control *c)
 {
 	struct p3_packet *p = &c->out.packet;
 	if (c->told && has_packets(c))
 		*p = c->kept[c->given++ % P3_STREAM_KEPT];
-	else if (owes_taken(c))
+	else
 		*p = (struct p3_packet){
 			.msg = {.magic = P3_JOB_MAGIC, .op = P3_JOB_TAKEN}};
-	else
-		return;
 	p->taken = c->taken_sent = c->taken;
 	c->told = true;
 	c->hurries = false;
-	seal(&c->out, &c->key[0], c->number[0]++);
-	c->left = sizeof c->out;
-}
-
-uint32_t p3_control_out(struct p3_control *c, const char **bytes_out)
-{
-	if (c->open && !c->left)
-		write_next(c);
-	*bytes_out = (const char *)&c->out + sizeof c->out - c->left;
-	return c->left;
+	c->out.head.is = p3_record_word(P3_RECORD_CONTROL, sizeof *p);
+	c->item = (struct p3_record_item){
+		.head = &c->out.head, .len = sizeof c->out, .kind = P3_ITEM_PACKET};
 }
 
 int p3_stream_say(const struct p3_connection *c, const struct p3_job_msg *msg)
 {
+	struct p3_mac mac;
 	struct p3_control_record r = {.packet.msg = *msg};
-	seal(&r, &c->key[0], 0);
+	p3_mac_begin(&mac, &c->key[0]);
+	r.head.is = p3_record_word(P3_RECORD_CONTROL, sizeof r.packet);
+	r.head.tag = p3_mac_seal(&mac, 0, &r.head.is, sealed_len());
 	return send(c->fd, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
 int p3_stream_hear(const struct p3_connection *c, struct p3_job_msg *msg_out)
 {
+	struct p3_mac mac;
 	struct p3_control_record r; /* which its sender sent in one piece */
+	p3_mac_begin(&mac, &c->key[1]);
 	ssize_t n = recv(c->fd, &r, sizeof r, MSG_DONTWAIT);
 	if (n < 0)
 		return -errno;
-	if (n != (ssize_t)sizeof r || r.packet.mac != mac_of(&c->key[1], &r.packet))
+	if (n != (ssize_t)sizeof r ||
+		!p3_mac_check(&mac, &r.head.tag, &r.head.is, sealed_len()))
 		return -EPIPE;
 	*msg_out = r.packet.msg;
 	return 0;
@@ -143,11 +130,9 @@ static bool resume(struct p3_control *c, const struct p3_packet *p)
 
 int p3_control_take(struct p3_control *c)
 {
-	const struct p3_packet *p = &c->in;
-	if (p->mac != mac_of(&c->key[1], p) || p->number != c->number[1] ||
-		p->msg.magic != P3_JOB_MAGIC || p->name_len > sizeof p->name)
+	const struct p3_packet *p = &c->in.packet;
+	if (p->msg.magic != P3_JOB_MAGIC || p->name_len > sizeof p->name)
 		return -EPROTO;
-	c->number[1]++;
 	if (p->msg.op == P3_JOB_DROPPED)
 		return 1; /* the other end has no stream with this one any more */
 	if (!(c->resumed ? drop(c, p->taken) : resume(c, p)))

@@ -8,9 +8,25 @@
 #include "nic/streams.h"
 #include "shm/atomics.h"
 
-/* A packet as it goes: behind the head of a record (records.h). */
+/* The head of each record of a connection (records.h). */
+struct p3_record_head {
+	struct p3_mac_tag tag; /* of what follows, with the number of the record */
+	uint64_t is;           /* its kind and length: p3_record_word() */
+};
+
+/* What waits to be sent, in space of its own or of its buffer or read. */
+struct p3_record_item {
+	struct p3_record_item *next;
+	struct p3_record_head *head; /* the bytes follow it */
+	uint64_t sealed;             /* 1 + the number that its tag is for */
+	uint32_t len;                /* with the head; 0: all were sent */
+	bool failed;
+	enum { P3_ITEM_FRAME, P3_ITEM_ASK, P3_ITEM_PACKET } kind;
+};
+
+/* A packet as it goes. */
 struct p3_control_record {
-	uint64_t head;
+	struct p3_record_head head;
 	struct p3_packet packet;
 };
 
@@ -18,19 +34,16 @@ struct p3_control {
 	/* The domain's thread writes next, and the places from next on. */
 	p3_a32 next; /* packets that were posted (STREAM.2) */
 	/* The lease holder writes all others. */
-	p3_a32 acked;        /* packets that the other end has taken (STREAM.3) */
-	uint32_t given;      /* packets that were written to a connection */
-	uint32_t taken;      /* packets of the other end that have come */
-	uint32_t taken_sent; /* value of taken that the other end was last told */
-	bool open;           /* there is a connection */
-	bool told;           /* the first TAKEN was written to it */
-	bool resumed;        /* that of the other end has come */
-	bool hurries;        /* the other end waits for an acknowledgement */
-	uint32_t left;       /* bytes of out that were not sent */
-	uint64_t number[2];  /* of the next packet sent, received */
-	struct p3_sipkey key[2];
-	struct p3_control_record out;
-	struct p3_packet in;
+	p3_a32 acked;               /* packets that the other end has taken (STREAM.3) */
+	uint32_t given;             /* packets that were written to a connection */
+	uint32_t taken;             /* packets of the other end that have come */
+	uint32_t taken_sent;        /* value of taken that the other end was last told */
+	bool open;                  /* there is a connection */
+	bool told;                  /* the first TAKEN was written to it */
+	bool resumed;               /* that of the other end has come */
+	bool hurries;               /* the other end waits for an acknowledgement */
+	struct p3_record_item item; /* of out; len is not 0 until all of it was sent */
+	struct p3_control_record out, in;
 	struct p3_packet kept[P3_STREAM_KEPT];
 };
 
@@ -44,17 +57,13 @@ struct p3_inbox {
 };
 
 /* Begin and end with a connection. */
-void p3_control_open(struct p3_control *c, const struct p3_sipkey key[2]);
+void p3_control_open(struct p3_control *c);
 void p3_control_close(struct p3_control *c);
 
-/* Return true if something is to be sent. */
+/* Return true if the next packet is to be sent. */
 bool p3_control_is_due(const struct p3_control *c);
-/* Return the number of bytes to send next, and these. */
-uint32_t p3_control_out(struct p3_control *c, const char **bytes_out);
-static inline void p3_control_sent(struct p3_control *c, uint32_t n)
-{
-	c->left -= n;
-}
+/* Write that packet to c->out, and its item. */
+void p3_control_write(struct p3_control *c);
 /* Process the packet in c->in.  Return 1 if it is for the domain's thread, 0 if not, or
  * -EPROTO. */
 int p3_control_take(struct p3_control *c);

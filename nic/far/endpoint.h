@@ -37,7 +37,7 @@
 
 /* Memory for one frame. */
 struct p3_far_buffer {
-	uint64_t space[8];          /* for the endpoint while it has the buffer */
+	uint64_t space[12];         /* for the endpoint while it has the buffer */
 	bool is_read;               /* false (struct p3_far_read) */
 	struct p3_far_buffer *next; /* in a list of the far wire */
 	uint32_t node;              /* to send: the peer that the frame goes to */
@@ -51,8 +51,8 @@ struct p3_far_buffer {
 
 /* A read of another node's memory. */
 struct p3_far_read {
-	uint64_t space[8]; /* for the endpoint until poll reports the read */
-	bool is_read;      /* true */
+	uint64_t space[12]; /* for the endpoint until poll reports the read */
+	bool is_read;       /* true */
 	void *to;
 	uint64_t len;
 	uint64_t key;  /* of the owner's bytes */
@@ -95,6 +95,9 @@ struct p3_endpoint;
 
 struct p3_endpoint_ops {
 	bool loses_buffers;
+	/* Frames come unchanged, and from the node that they name, though perhaps of an
+	 * earlier life of it. */
+	bool authenticates;
 	/* Open an endpoint for these numbers of nodes, and of buffers at a time.  Return
 	 * 0, or -errno after an error line. */
 	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,

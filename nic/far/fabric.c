@@ -2,10 +2,10 @@
 /* Endpoints over libfabric. */
 #include "nic/far/fabric.h"
 #include "nic/far/fabric_end.h"
+#include "shm/dl.h"
 #include "shm/forked.h"
 #include "shm/log.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,14 +43,6 @@ static struct {
 	const char *(*strerror)(int errnum);
 } fi;
 
-/* Find a function of the library, and store its address at *out. */
-static bool find(void *lib, const char *name, void *out)
-{
-	void *at = dlsym(lib, name);
-	memcpy(out, &at, sizeof at);
-	return at != NULL;
-}
-
 /*
  * One of libfabric's libraries, libinfinipath of the provider psm, handles SIGSEGV,
  * SIGTERM and four other signals when it is loaded, and then ends the process by exit(),
@@ -60,11 +52,11 @@ static int load_library(void)
 {
 	(void)setenv("IPATH_NO_BACKTRACE", "1", 0);
 	void *lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
-	if (lib && find(lib, "fi_getinfo", &fi.getinfo) &&
-		find(lib, "fi_freeinfo", &fi.freeinfo) &&
-		find(lib, "fi_dupinfo", &fi.dupinfo) &&
-		find(lib, "fi_fabric", &fi.fabric) &&
-		find(lib, "fi_strerror", &fi.strerror))
+	if (lib && p3_dl_find(lib, "fi_getinfo", &fi.getinfo) &&
+		p3_dl_find(lib, "fi_freeinfo", &fi.freeinfo) &&
+		p3_dl_find(lib, "fi_dupinfo", &fi.dupinfo) &&
+		p3_dl_find(lib, "fi_fabric", &fi.fabric) &&
+		p3_dl_find(lib, "fi_strerror", &fi.strerror))
 		return 0;
 	const char *why = dlerror();
 	p3_error("PTL3_FABRIC names a provider, which needs libfabric, which cannot be "

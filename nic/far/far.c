@@ -659,11 +659,9 @@ static int make(struct p3_nic *n, struct wire *w)
 	const struct p3_far_conf *conf = n->conf.far;
 	w->far.ops = conf->ops;
 	w->streams = conf->ops == &p3_endpoint_stream ? NULL : conf->streams;
-	memcpy(w->far.secret, conf->secret, sizeof w->far.secret);
 	w->link = calloc(n->conf.nnodes, sizeof *w->link);
 	w->up = calloc(n->conf.nnodes, sizeof *w->up);
 	w->active = calloc(n->conf.nnodes, sizeof *w->active);
-	p3_sip_wide_init(&w->far.hash, &w->far.secret[0]);
 	if (!w->link || !w->up || !w->active || make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
 	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,

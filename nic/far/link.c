@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One end of a pair of nodes on different hosts. */
 #include "nic/far/link.h"
+#include "nic/wire/crc.h"
 #include "shm/pages.h"
 
 #include <errno.h>
@@ -10,25 +11,10 @@
 
 /* ---- keys ---- */
 
-/* The label of a key: the nodes of one direction in their present lives. */
-struct label {
-	uint64_t from, from_node, to, to_node;
-};
-
-static struct p3_sipkey key(const struct p3_far *far, const struct label *l)
+/* Return the key of the frames between two nodes in their present lives. */
+static uint32_t far_key(uint64_t from, uint64_t to)
 {
-	return (struct p3_sipkey){{p3_siphash(&far->secret[0], l, sizeof *l),
-		p3_siphash(&far->secret[1], l, sizeof *l)}};
-}
-
-static void set_keys(struct p3_far_link *l)
-{
-	const struct p3_peer *p = l->carry.peer;
-	uint64_t self = p->nic->conf.incarnation, node = p->nic->conf.node;
-	const struct label out = {self, node, p->incarnation, p->index};
-	const struct label in = {p->incarnation, p->index, self, node};
-	const struct p3_sipkey keys[2] = {key(l->far, &out), key(l->far, &in)};
-	p3_gbn_use_macs(&l->carry.gbn, &keys[0], &keys[1], &l->far->hash);
+	return p3_crc32c(p3_crc32c(0, &from, sizeof from), &to, sizeof to);
 }
 
 /* ---- credits ---- */
@@ -310,9 +296,11 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	struct p3_lane *lane_out)
 {
 	struct p3_gbn *g = &l->carry.gbn;
+	uint64_t self = n->conf.incarnation, other = p->incarnation;
 	l->carry.grows = true;
 	p3_carry_reset(n, &l->carry, p, lane_out);
-	p3_gbn_init(g, 0, 0);
+	p3_gbn_init(g, far_key(self, other), far_key(other, self));
+	g->intact = l->far->ops->authenticates;
 	g->most = P3_FAR_CELLS;
 	g->fill = l->far->fill;
 	g->ack_ns = l->carry.lazy_ns = P3_FAR_LAZY_NS;
@@ -322,7 +310,6 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	p3_gbn_set_pace(g, P3_FAR_EARLY_NS, P3_FAR_RESEND_MOST);
 	p3_gbn_set_room(g, P3_FAR_FIRST);
 	g->probes = true;
-	set_keys(l);
 	l->retry_at = l->retry_ns = l->stuck = l->waits = l->flushed = 0;
 	l->read_at = 0;
 	l->lost_at = 0;

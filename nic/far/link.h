@@ -2,7 +2,7 @@
 /*
  * link - this node's end of a pair of nodes on different hosts
  *
- *	frames of the pair (carry.h)	numbers, acknowledgements, MACs: frame.h
+ *	frames of the pair (carry.h)	numbers, acknowledgements, sums: frame.h
  *	    | put
  *	endpoint (endpoint.h)		at most P3_FAR_FLIGHT frames of a link, and
  *					P3_FAR_BUFFERS of the node, at a time
@@ -21,7 +21,7 @@
  * when the peer asks again for a frame whose buffer is not back, the link waits
  * P3_FAR_LOST_NS and then treats its older buffers as given back.  If the endpoint has
  * such a buffer still, a frame that goes out of it later may have the bytes of two
- * frames: its MAC is wrong.
+ * frames: its sum is wrong.
  *
  * Connections are lazy: the peer's name becomes an address with the first frame to it.
  *
@@ -29,10 +29,11 @@
  * node shares P3_FAR_PROMISED frames between its links, so what peers send while it does
  * not poll is bounded by that number, and by P3_FAR_FIRST for each link that has none.
  *
- * Secrets.  The key of each direction of a pair is made of the job's secret, and of the
- * indexes and incarnations of both nodes.  A frame of a program outside the job, of
- * another node, or of another life of the pair has a wrong MAC.  A node reads no other
- * word of a frame before it has checked the MAC, except the index of the sender.
+ * Lives.  The key of each direction of a pair is made of the incarnations of both nodes,
+ * so a frame of another life of the pair has a wrong sum.  A node reads no other word of
+ * a frame before it has checked the sum, except the index of the sender.  Who may send
+ * frames is the endpoint's part: streams take them from authenticated peers only, and a
+ * network of a provider must be private (docs/many-hosts.md).
  *
  * The lease holder calls these functions, except where a comment says (any).
  */
@@ -72,8 +73,6 @@
 struct p3_far {
 	const struct p3_endpoint_ops *ops;
 	struct p3_endpoint *ep;
-	struct p3_sipkey secret[2];
-	struct p3_sipwide hash;
 	struct p3_far_buffer *buffers; /* those to receive, then those to send */
 	uint32_t fill;                 /* cells of data of a sent frame, at most */
 	uint32_t nbuffers, fresh;      /* those from fresh on were never used */
@@ -105,7 +104,7 @@ struct p3_far_link {
 	uint64_t stuck;     /* time since which due frames could not be sent, or 0 */
 	uint64_t flushed;   /* time of the last flush */
 	uint64_t waits;     /* time since which messages of a burst wait, or 0 */
-	uint64_t came;      /* frames that came with a valid MAC */
+	uint64_t came;      /* frames that came with a valid sum */
 	bool offered;       /* bytes have been offered to the peer */
 	uint64_t read_at;   /* no read of the peer's memory begins before this time */
 	uint32_t slices;    /* fetches from the peer */
@@ -124,7 +123,7 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 void p3_far_link_down(struct p3_far_link *l);
 
 /* Process a received frame of this link.  Return false if it breaks the rules although
- * its MAC is valid. */
+ * its sum is valid. */
 bool p3_far_link_take(
 	struct p3_nic *n, struct p3_far_link *l, const struct p3_frame *f, uint32_t len);
 /* Take back a buffer that was sent, or that failed. */

@@ -7,7 +7,7 @@
  *	reader	fetch --> two reads, of the bytes and then of the slot --> HERE
  *
  * The key of the transfer table goes with the words of the pair.  Keys travel in frames,
- * which have MACs.
+ * which streams authenticate.
  *
  * A read that is under way cannot be called back.  So it writes to slices, memory of
  * this node's NIC, which stays until the endpoint is closed.  The owner's bytes may be

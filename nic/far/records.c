@@ -2,8 +2,6 @@
 /* Records of authenticated connections. */
 #include "nic/far/records.h"
 
-#include "shm/siphash.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -39,18 +37,13 @@ static void finish(struct p3_record_pool *pool, struct p3_record_item *it, bool 
 	pool->last_done = &it->next;
 }
 
-static bool is_read(const struct p3_record_item *it)
-{
-	return ((const struct p3_far_read *)(const void *)it)->is_read;
-}
-
 void p3_records_report(struct p3_record_pool *pool, struct p3_record_batch *b)
 {
 	while (pool->done && b->n < b->most) {
 		struct p3_record_item *it = pool->done;
 		struct p3_far_event *ev = &b->out[b->n++];
 		*ev = (struct p3_far_event){.what = P3_FAR_SENT};
-		if (is_read(it)) {
+		if (it->kind == P3_ITEM_ASK) {
 			ev->what = it->failed ? P3_FAR_READ_FAILED : P3_FAR_READ;
 			ev->read = (struct p3_far_read *)(void *)it;
 		} else {
@@ -71,10 +64,8 @@ void p3_records_post(struct p3_record_pool *pool, struct p3_far_buffer *b)
 }
 
 /* Add what is to be sent. */
-static void append(
-	struct p3_records *c, struct p3_record_item *it, const void *bytes, uint32_t len)
+static void append(struct p3_records *c, struct p3_record_item *it)
 {
-	*it = (struct p3_record_item){.bytes = bytes, .len = len};
 	*c->last = it;
 	c->last = &it->next;
 }
@@ -95,7 +86,7 @@ static void fail_all(struct p3_record_pool *pool, struct p3_records *c)
 	struct p3_record_item *next;
 	for (struct p3_record_item *it = c->first; it; it = next) {
 		next = it->next;
-		if (!is_read(it))
+		if (it->kind == P3_ITEM_FRAME)
 			finish(pool, it, true);
 	}
 	struct p3_record_question *later;
@@ -107,11 +98,16 @@ static void fail_all(struct p3_record_pool *pool, struct p3_records *c)
 		p3_records_post(pool, c->filling);
 }
 
-void p3_records_begin(struct p3_records *c, int fd)
+void p3_records_begin(struct p3_records *c, const struct p3_connection *with)
 {
-	*c = (struct p3_records){.node = c->node, .fd = fd, .control = c->control};
+	*c = (struct p3_records){.node = c->node, .fd = -1, .control = c->control};
 	c->last = &c->first;
 	c->last_read = &c->reads;
+	if (!with)
+		return;
+	c->fd = with->fd;
+	p3_mac_begin(&c->mac_out, &with->key[0]);
+	p3_mac_begin(&c->mac_in, &with->key[1]);
 }
 
 void p3_records_end(struct p3_record_pool *pool, struct p3_records *c)
@@ -120,7 +116,7 @@ void p3_records_end(struct p3_record_pool *pool, struct p3_records *c)
 	end_slice(c);
 	if (pool->from == c)
 		pool->from = NULL;
-	p3_records_begin(c, -1);
+	p3_records_begin(c, NULL);
 }
 
 void p3_records_open(struct p3_record_pool *pool)
@@ -131,10 +127,15 @@ void p3_records_open(struct p3_record_pool *pool)
 
 bool p3_records_leave(struct p3_records *c)
 {
-	if (c->sent || c->slice || c->nasks || c->nreads || c->filling)
+	struct p3_record_item *packet = &c->control->item;
+	if ((c->sent && c->first != packet) || c->slice || c->nasks || c->nreads ||
+		c->filling)
 		return false;
 	c->first = NULL;
 	c->last = &c->first;
+	packet->next = NULL;
+	if (packet->len)
+		append(c, packet);
 	return true;
 }
 
@@ -156,14 +157,17 @@ static struct p3_far_region *find(
 	return r && a->len && a->from <= r->len && a->len <= r->len - a->from ? r : NULL;
 }
 
-/* Return the bytes of an ask's next slice, and its head: 0 if the read fails. */
+/* Return the bytes of an ask's next slice, and its head as the record of this number; 0
+ * if the read fails. */
 static uint32_t slice_of(const struct p3_record_pool *pool, const struct p3_record_ask *a,
-	struct p3_far_region **region_out, uint64_t *head_out)
+	const struct p3_mac *mac, uint64_t number, struct p3_far_region **region_out,
+	struct p3_record_head *head_out)
 {
 	uint32_t len = a->len < SLICE ? (uint32_t)a->len : SLICE;
 	*region_out = find(pool, a);
-	*head_out = *region_out ? p3_record_head(P3_RECORD_BYTES, len)
-				: p3_record_head(P3_RECORD_FAILED, 0);
+	head_out->is = *region_out ? p3_record_word(P3_RECORD_BYTES, len)
+				   : p3_record_word(P3_RECORD_FAILED, 0);
+	head_out->tag = p3_mac_seal(mac, number, &head_out->is, sizeof head_out->is);
 	return *region_out ? len : 0;
 }
 
@@ -194,28 +198,41 @@ static int add_rest(const struct p3_records *c, struct iovec *io, int n)
 	return n;
 }
 
-/* Set *all_out if these are all. */
-static int add_items(const struct p3_records *c, struct iovec *io, int n, bool *all_out)
+static void seal(const struct p3_mac *mac, struct p3_record_item *it, uint64_t number)
 {
-	uint32_t sent = c->sent;
-	const struct p3_record_item *it = c->first;
-	for (; it && n < PIECES / 2; it = it->next) {
-		n = add_piece(io, n, (const char *)it->bytes + sent, it->len - sent);
+	if (it->sealed == number + 1)
+		return;
+	it->head->tag = p3_mac_seal(
+		mac, number, &it->head->is, it->len - sizeof(struct p3_mac_tag));
+	it->sealed = number + 1;
+}
+
+/* Add items, up to the one with which a slice's bytes are reached.  Return true if these
+ * are all.  *number is that of the next record. */
+static bool add_items(struct p3_records *c, struct iovec *io, int *n, uint64_t *number)
+{
+	uint32_t sent = c->sent, bytes = 0;
+	struct p3_record_item *it = c->first;
+	for (; it && *n < PIECES / 2 && bytes < SLICE; it = it->next) {
+		if (!sent)
+			seal(&c->mac_out, it, (*number)++);
+		*n = add_piece(io, *n, (const char *)it->head + sent, it->len - sent);
+		bytes += it->len;
 		sent = 0;
 	}
-	*all_out = !it;
-	return n;
+	return !it;
 }
 
 /* Add the next slices. */
 static int add_slices(const struct p3_record_pool *pool, const struct p3_records *c,
-	struct iovec *io, int n, uint64_t head[PIECES])
+	struct iovec *io, int n, struct p3_record_head head[PIECES], uint64_t number)
 {
 	struct p3_far_region *region;
 	uint32_t bytes = 0, k = 0;
 	struct p3_record_ask a = c->asks[c->ask];
 	while (k < c->nasks && bytes < TURN && n < PIECES - 1) {
-		uint32_t len = slice_of(pool, &a, &region, &head[n]);
+		uint32_t len =
+			slice_of(pool, &a, &c->mac_out, number++, &region, &head[n]);
 		n = add_piece(io, n, &head[n], sizeof *head);
 		if (len)
 			n = add_piece(io, n, region->bytes + a.from, len);
@@ -233,6 +250,7 @@ static uint32_t take_off_items(
 	while (n && c->first) {
 		struct p3_record_item *it = c->first;
 		uint32_t left = it->len - c->sent;
+		c->mac_out.number += !c->sent;
 		if (n < left) {
 			c->sent += n;
 			return 0;
@@ -243,7 +261,7 @@ static uint32_t take_off_items(
 		if (!c->first)
 			c->last = &c->first;
 		it->len = 0;
-		if (!is_read(it))
+		if (it->kind == P3_ITEM_FRAME)
 			finish(pool, it, false);
 	}
 	return n;
@@ -268,7 +286,8 @@ static uint32_t take_off_slice(struct p3_records *c, uint32_t n)
 /* Begin the next slice: a part of it was sent. */
 static void begin_slice(const struct p3_record_pool *pool, struct p3_records *c)
 {
-	uint32_t len = slice_of(pool, &c->asks[c->ask], &c->region, &c->slice_head);
+	uint32_t len = slice_of(pool, &c->asks[c->ask], &c->mac_out, c->mac_out.number++,
+		&c->region, &c->slice_head);
 	c->slice = (uint32_t)sizeof c->slice_head + len;
 	if (c->region)
 		c->region->uses++;
@@ -283,35 +302,30 @@ static long send_pieces(int fd, struct iovec *io, int n)
 		      : syscall(SYS_sendmsg, fd, &msg, flags);
 }
 
-/* Send the rest of a packet, or the next one.  Return as send_some does; 0: there is
- * none. */
-static long send_control(struct p3_records *c, bool *all_out)
+/* Write the next packet before all items that have not begun. */
+static void put_packet(struct p3_records *c)
 {
-	const char *bytes;
-	uint32_t len = p3_control_out(c->control, &bytes);
-	if (!len)
-		return 0;
-	struct iovec io = {(char *)(uintptr_t)bytes, len};
-	long sent = send_pieces(c->fd, &io, 1);
-	if (sent < 0)
-		return -errno;
-	p3_control_sent(c->control, (uint32_t)sent);
-	*all_out = sent == (long)len;
-	return sent;
+	struct p3_record_item *it = &c->control->item;
+	struct p3_record_item **at = c->sent ? &c->first->next : &c->first;
+	p3_control_write(c->control);
+	it->next = *at;
+	*at = it;
+	if (!it->next)
+		c->last = &it->next;
 }
 
-/* Add what goes next: a record that has begun, or items and then slices. */
-static int add_next(const struct p3_record_pool *pool, const struct p3_records *c,
-	struct iovec *io, uint64_t head[PIECES])
+/* Add what goes next: the slice that has begun, or items and then slices. */
+static int add_next(const struct p3_record_pool *pool, struct p3_records *c,
+	struct iovec *io, struct p3_record_head head[PIECES])
 {
+	int n = 0;
+	uint64_t number = c->mac_out.number;
 	if (c->slice)
 		return add_rest(c, io, 0);
-	if (c->sent && p3_control_is_due(c->control))
-		return add_piece(io, 0, (const char *)c->first->bytes + c->sent,
-			c->first->len - c->sent);
-	bool all;
-	int n = add_items(c, io, 0, &all);
-	return all && c->nasks ? add_slices(pool, c, io, n, head) : n;
+	if (p3_control_is_due(c->control))
+		put_packet(c);
+	bool all = add_items(c, io, &n, &number);
+	return all && c->nasks ? add_slices(pool, c, io, n, head, number) : n;
 }
 
 /* The program has unmapped bytes that it has offered: let the next read fail, which asks
@@ -326,11 +340,8 @@ static long refuse_read(struct p3_records *c)
 static long send_some(struct p3_record_pool *pool, struct p3_records *c, bool *all_out)
 {
 	struct iovec io[PIECES];
-	uint64_t head[PIECES];
+	struct p3_record_head head[PIECES];
 	size_t bytes = 0;
-	long packet = c->slice || c->sent ? 0 : send_control(c, all_out);
-	if (packet)
-		return packet;
 	int n = add_next(pool, c, io, head);
 	for (int i = 0; i < n; i++)
 		bytes += io[i].iov_len;
@@ -368,8 +379,11 @@ int p3_records_send(struct p3_record_pool *pool, struct p3_records *c)
 
 void p3_records_put(struct p3_records *c, struct p3_far_buffer *b, uint32_t len)
 {
-	b->frame.medium = p3_record_head(P3_RECORD_FRAME, len);
-	append(c, (struct p3_record_item *)(void *)b->space, &b->frame, len);
+	struct p3_record_item *it = (struct p3_record_item *)(void *)b->space;
+	*it = (struct p3_record_item){
+		.head = (struct p3_record_head *)(void *)&b->frame, .len = len};
+	it->head->is = p3_record_word(P3_RECORD_FRAME, len);
+	append(c, it);
 }
 
 bool p3_records_ask(struct p3_records *c, struct p3_far_read *r)
@@ -377,10 +391,12 @@ bool p3_records_ask(struct p3_records *c, struct p3_far_read *r)
 	struct p3_record_question *q = (struct p3_record_question *)(void *)r->space;
 	if (c->nreads == P3_RECORD_READS)
 		return false;
-	q->head = p3_record_head(P3_RECORD_ASK, sizeof q->ask);
-	q->ask = (struct p3_record_ask){r->key, r->from, r->len};
-	q->later = NULL;
-	append(c, &q->item, &q->head, (uint32_t)(sizeof q->head + sizeof q->ask));
+	*q = (struct p3_record_question){.item = {.head = &q->asked.head,
+						 .len = sizeof q->asked,
+						 .kind = P3_ITEM_ASK},
+		.asked = {.head.is = p3_record_word(P3_RECORD_ASK, sizeof q->asked.ask),
+			.ask = {r->key, r->from, r->len}}};
+	append(c, &q->item);
 	*c->last_read = q;
 	c->last_read = &q->later;
 	c->nreads++;
@@ -415,7 +431,7 @@ static int begin_frame(struct p3_record_pool *pool, struct p3_records *c, uint32
 		return -EAGAIN;
 	pool->posted = it->next;
 	c->filling = (struct p3_far_buffer *)(void *)it;
-	c->filling->frame.medium = c->node;
+	memcpy(&c->filling->frame, &c->head, sizeof c->head);
 	c->to = (char *)&c->filling->frame + sizeof c->head;
 	c->left = len - (uint32_t)sizeof c->head;
 	return 0;
@@ -441,29 +457,39 @@ static int begin_bytes(struct p3_records *c, uint32_t len)
 static int begin_control(
 	const struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
 {
-	if (len != sizeof c->control->in)
+	struct p3_control_record *in = &c->control->in;
+	if (len != sizeof in->packet)
 		return -EPROTO;
 	if (!p3_inbox_has_room(&pool->inbox))
 		return -EAGAIN;
-	c->to = (char *)&c->control->in;
+	in->head = c->head;
+	c->to = (char *)&in->packet;
 	c->left = len;
 	return 0;
 }
 
+/* Return true if a record has the tag of the connection's next one.  len bytes follow the
+ * word is of its head. */
+static bool is_authentic(struct p3_records *c, const uint64_t *is, uint32_t len)
+{
+	return p3_mac_check(&c->mac_in, &c->head.tag, is, sizeof *is + len);
+}
+
 static int begin_record(struct p3_record_pool *pool, struct p3_records *c)
 {
-	uint32_t len = (uint32_t)c->head;
-	switch (c->head >> 32) {
+	uint32_t len = (uint32_t)c->head.is;
+	switch (c->head.is >> 32) {
 	case P3_RECORD_FRAME:
 		return begin_frame(pool, c, len);
 	case P3_RECORD_BYTES:
-		return begin_bytes(c, len);
+		return is_authentic(c, &c->head.is, 0) ? begin_bytes(c, len) : -EPROTO;
 	case P3_RECORD_ASK:
-		c->to = (char *)&c->asked;
-		c->left = sizeof c->asked;
-		return len == sizeof c->asked && c->nasks < P3_RECORD_READS ? 0 : -EPROTO;
+		c->asked.head = c->head;
+		c->to = (char *)&c->asked.ask;
+		c->left = sizeof c->asked.ask;
+		return len == c->left && c->nasks < P3_RECORD_READS ? 0 : -EPROTO;
 	case P3_RECORD_FAILED:
-		return !len && awaits(c) ? 0 : -EPROTO;
+		return !len && awaits(c) && is_authentic(c, &c->head.is, 0) ? 0 : -EPROTO;
 	case P3_RECORD_CONTROL:
 		return begin_control(pool, c, len);
 	default:
@@ -474,9 +500,12 @@ static int begin_record(struct p3_record_pool *pool, struct p3_records *c)
 /* Give a packet to the domain's thread. */
 static int end_control(struct p3_record_pool *pool, struct p3_records *c)
 {
+	const struct p3_control_record *in = &c->control->in;
+	if (!is_authentic(c, &in->head.is, sizeof in->packet))
+		return -EPROTO;
 	int rc = p3_control_take(c->control);
 	if (rc == 1)
-		p3_inbox_put(&pool->inbox, c->node, 0, &c->control->in);
+		p3_inbox_put(&pool->inbox, c->node, 0, &in->packet);
 	return rc < 0 ? rc : 0;
 }
 
@@ -484,10 +513,14 @@ static int end_control(struct p3_record_pool *pool, struct p3_records *c)
 static int end_record(
 	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
 {
-	uint32_t len = (uint32_t)c->head;
+	uint32_t len = (uint32_t)c->head.is;
 	c->got = 0;
-	switch (c->head >> 32) {
+	switch (c->head.is >> 32) {
 	case P3_RECORD_FRAME:
+		if (!is_authentic(
+			    c, &c->filling->frame.medium, len - (uint32_t)sizeof c->head))
+			return -EPROTO;
+		c->filling->frame.medium = c->node;
 		b->out[b->n++] = (struct p3_far_event){
 			.what = P3_FAR_RECEIVED, .buffer = c->filling, .len = len};
 		c->filling = NULL;
@@ -499,7 +532,9 @@ static int end_record(
 			end_read(pool, c, false);
 		break;
 	case P3_RECORD_ASK:
-		c->asks[(c->ask + c->nasks++) % P3_RECORD_READS] = c->asked;
+		if (!is_authentic(c, &c->asked.head.is, sizeof c->asked.ask))
+			return -EPROTO;
+		c->asks[(c->ask + c->nasks++) % P3_RECORD_READS] = c->asked.ask;
 		break;
 	case P3_RECORD_CONTROL:
 		return end_control(pool, c);
@@ -608,8 +643,8 @@ void p3_records_offer(struct p3_record_pool *pool, const void *bytes, uint64_t l
 {
 	uint64_t key;
 	do
-		key = p3_siphash(&pool->secret, &pool->nkeys, sizeof pool->nkeys);
-	while (pool->nkeys++, !key);
+		key = p3_mac_seal(&pool->keys, pool->keys.number++, NULL, 0).word[0];
+	while (!key);
 	struct p3_far_region **at = &pool->regions[key % P3_RECORD_BUCKETS];
 	*out = (struct p3_far_region){
 		.key = key, .bytes = bytes, .len = len, .next = *at};

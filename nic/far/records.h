@@ -2,16 +2,22 @@
 /*
  * records - what the connection of a stream (nic/streams.h) carries
  *
- * A connection carries records, each behind a head of 8 bytes:
+ * A connection carries records, each behind a head of 24 bytes:
  *
  *	CONTROL	a packet (control.h)
- *	FRAME	a frame; its word medium is the head
+ *	FRAME	a frame; its first words, which belong to the medium, are the head
  *	ASK	key, offset and length of a read
  *	BYTES	a slice, of 64 KiB at most, of the first asked read that is not over
  *	FAILED	that read fails
  *
- * A head that cannot be breaks the connection.  Each packet and each frame has a MAC of
- * its own (link.h); the other records are as authentic as the connection.
+ * A head begins with the tag of the rest of the record (mac.h), of which the number is
+ * that of the record on its connection.  So a record that is changed, repeated, left out,
+ * or of another connection has a wrong tag, as has a head that cannot be, and breaks the
+ * connection before anybody uses a byte of it.  The tag of BYTES is of the head only: the
+ * program may change the bytes while they go.
+ *
+ * A record has its number when its first byte goes.  One that was made ready, and was not
+ * sent since the socket had no room, is made ready again.
  *
  * Packets go first: behind the record that has begun, and what the kernel has.
  *
@@ -49,28 +55,25 @@ enum p3_record {
 	P3_RECORD_CONTROL
 };
 
-static inline uint64_t p3_record_head(enum p3_record what, uint32_t len)
+static inline uint64_t p3_record_word(enum p3_record what, uint32_t len)
 {
 	return (uint64_t)what << 32 | len;
 }
 
+/* The words of a read that is asked. */
 struct p3_record_ask {
 	uint64_t key, from, len;
 };
 
-/* A frame or a question that waits to be sent, in the space of its buffer or read. */
-struct p3_record_item {
-	struct p3_record_item *next;
-	const void *bytes;
-	uint32_t len; /* 0: all were sent */
-	bool failed;
+struct p3_record_asked {
+	struct p3_record_head head;
+	struct p3_record_ask ask;
 };
 
 struct p3_record_question {
 	struct p3_record_item item;
 	struct p3_record_question *later; /* the next one that awaits bytes */
-	uint64_t head;
-	struct p3_record_ask ask;
+	struct p3_record_asked asked;
 };
 
 /* The state of a connection. */
@@ -86,15 +89,16 @@ struct p3_records {
 	uint32_t nasks, ask; /* number of the peer's reads, and the first of them */
 	uint32_t slice;      /* bytes of the slice with its head; 0: there is none */
 	uint32_t slice_sent;
-	uint64_t slice_head;
+	struct p3_record_head slice_head;
 	struct p3_far_region *region; /* of the slice; NULL: its read fails */
+	struct p3_mac mac_out, mac_in;
 	/* In: a head, of which got bytes have come, or a record, of which left bytes have
 	 * not come. */
 	uint32_t got, left;
-	uint64_t head;
+	struct p3_record_head head;
 	char *to;
 	struct p3_far_buffer *filling; /* of the frame that comes */
-	struct p3_record_ask asked;    /* the question that comes */
+	struct p3_record_asked asked;  /* the question that comes */
 	uint32_t nreads;               /* this node's reads, a list: */
 	struct p3_record_question *reads, **last_read;
 	uint64_t have; /* bytes of the first one that have come */
@@ -109,8 +113,7 @@ struct p3_record_pool {
 	uint32_t at, end;        /* those bytes */
 	uint64_t came;           /* frames */
 	uint64_t bytes;          /* that came */
-	struct p3_sipkey secret; /* of the keys of regions */
-	uint64_t nkeys;
+	struct p3_mac keys;      /* its tags are the keys of regions */
 	struct p3_far_region *regions[P3_RECORD_BUCKETS];
 	struct p3_inbox inbox;
 	_Alignas(64) char stage[P3_RECORD_STAGE];
@@ -123,7 +126,7 @@ struct p3_record_batch {
 };
 
 void p3_records_open(struct p3_record_pool *pool);
-void p3_records_begin(struct p3_records *c, int fd);
+void p3_records_begin(struct p3_records *c, const struct p3_connection *with);
 /* Give back all that a connection holds. */
 void p3_records_end(struct p3_record_pool *pool, struct p3_records *c);
 /* The NIC stops, and its buffers go.  Return false if a record of it has begun that must

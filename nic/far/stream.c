@@ -171,8 +171,8 @@ static void take_up(struct p3_endpoint *e, struct peer *p)
 	p->mute = false;
 	p->until = 0;
 	e->up++;
-	p3_records_begin(&p->records, p->fd);
-	p3_control_open(&p->control, p->given.key);
+	p3_records_begin(&p->records, &p->given);
+	p3_control_open(&p->control);
 	int rc = watch(e, EPOLL_CTL_ADD, p, 0);
 	if (rc)
 		lose(e, p, rc);
@@ -489,7 +489,8 @@ static void close_end(struct p3_endpoint *e)
 	tell_news(e);
 }
 
-const struct p3_endpoint_ops p3_endpoint_stream = {.open = open_end,
+const struct p3_endpoint_ops p3_endpoint_stream = {.authenticates = true,
+	.open = open_end,
 	.close = close_end,
 	.name = name,
 	.resolve = resolve,
@@ -594,16 +595,19 @@ static int open_fds(struct p3_endpoint *e)
 
 static int open_all(struct p3_endpoint *e)
 {
+	struct p3_mac_key secret;
 	int rc = open_fds(e);
-	if (!rc && syscall(SYS_getrandom, &e->pool.secret, sizeof e->pool.secret, 0) < 0)
+	if (!rc && syscall(SYS_getrandom, &secret, sizeof secret, 0) < 0)
 		rc = -errno;
+	if (!rc)
+		p3_mac_begin(&e->pool.keys, &secret);
 	rc = rc ? rc : p3_inbox_open(&e->pool.inbox, e->nnodes);
 	e->peer = rc ? NULL : calloc(e->nnodes, sizeof *e->peer);
 	for (uint32_t i = 0; e->peer && i < e->nnodes; i++) {
 		struct peer *p = &e->peer[i];
 		p->node = p->records.node = i;
 		p->records.control = &p->control;
-		p3_records_begin(&p->records, -1);
+		p3_records_begin(&p->records, NULL);
 	}
 	return rc ? rc : e->peer ? 0 : -ENOMEM;
 }

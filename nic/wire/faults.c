@@ -2,6 +2,7 @@
 /* The generator of faults on the wire for tests. */
 #include "nic/wire/faults.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define P3_MILLION 1000000u
@@ -34,10 +35,11 @@ static void copy(struct p3_frame *to, const struct p3_frame *f)
 	memcpy(to, f, p3_frame_len(f));
 }
 
-/* Flip any bit except those of the medium's word. */
+/* Flip any bit except those of the medium's words. */
 static void flip(struct p3_injector *x, struct p3_frame *f, uint32_t len)
 {
-	uint64_t bit = 64 + draw(x) % (8 * (len - 8));
+	const uint64_t from = 8 * offsetof(struct p3_frame, sum);
+	uint64_t bit = from + draw(x) % (8 * (uint64_t)len - from);
 	((unsigned char *)f)[bit / 8] ^= (unsigned char)(1u << bit % 8);
 }
 

@@ -23,14 +23,6 @@ void p3_gbn_init(struct p3_gbn *g, uint32_t key_out, uint32_t key_in)
 	p3_gbn_set_room(g, P3_FRAME_WINDOW);
 }
 
-void p3_gbn_use_macs(struct p3_gbn *g, const struct p3_sipkey *out,
-	const struct p3_sipkey *in, const struct p3_sipwide *hash)
-{
-	g->hash = hash;
-	g->mac_out = *out;
-	g->mac_in = *in;
-}
-
 void p3_gbn_set_pace(struct p3_gbn *g, uint64_t least_ns, uint64_t most_ns)
 {
 	g->wait_ns = g->least_ns = least_ns;
@@ -62,13 +54,10 @@ void p3_gbn_set_room(struct p3_gbn *g, uint32_t room)
 
 enum { SUM_FROM = offsetof(struct p3_frame, seq) };
 
-static uint64_t sum_of(const struct p3_gbn *g, const struct p3_frame *f, uint32_t key,
-	const struct p3_sipkey *mac)
+static uint32_t sum_of(const struct p3_gbn *g, const struct p3_frame *f, uint32_t key)
 {
 	const unsigned char *bytes = (const unsigned char *)f + SUM_FROM;
-	uint32_t len = p3_frame_len(f) - SUM_FROM;
-	return g->hash ? p3_sip_wide(g->hash, mac, bytes, len)
-		       : p3_crc32c(key, bytes, len);
+	return g->intact ? key : p3_crc32c(key, bytes, p3_frame_len(f) - SUM_FROM);
 }
 
 /* ---- out ---- */
@@ -107,7 +96,7 @@ static bool put_one(struct p3_gbn *g, struct p3_frame *f, p3_frame_put *put, voi
 	f->ack = g->expected;
 	f->again = g->owes_again;
 	f->room = g->room;
-	f->sum = sum_of(g, f, g->key_out, &g->mac_out);
+	f->sum = sum_of(g, f, g->key_out);
 	if (!put(arg, f, p3_frame_len(f)))
 		return false;
 	g->told = g->expected;
@@ -235,7 +224,7 @@ static void take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)
 static bool is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t len)
 {
 	return len >= 64 && f->cells <= g->most && len == p3_frame_len(f) &&
-	       f->sum == sum_of(g, f, g->key_in, &g->mac_in);
+	       f->sum == sum_of(g, f, g->key_in);
 }
 
 static void owe(struct p3_gbn *g, uint64_t now, bool at_once)

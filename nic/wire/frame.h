@@ -23,11 +23,11 @@
  *
  * A frame carries its number, the number of the first frame that its sender has not
  * received (cumulative acknowledgement), the number of frames from there on that the
- * sender has room for, and a sum of all of it but the word that belongs to the medium.
+ * sender has room for, and a sum of all of it but the words that belong to the medium.
  * The sum begins with a key of the two lives of the pair, so a frame left over from
- * another life fails the check.  It is a CRC32C, which shows damage, or SipHash, a MAC,
- * which also shows that a node with the job's secret has made the frame.  Numbers are
- * compared by difference, and start so that they wrap early in every run.
+ * another life fails the check.  It is a CRC32C, which shows damage, or that key alone if
+ * the medium shows damage itself.  Numbers are compared by difference, and start so that
+ * they wrap early in every run.
  *
  * Acknowledgements ride on frames.  One of its own is sent when ack_ns have passed since
  * the first frame that it is for; before that, if half of the room that this end has
@@ -41,8 +41,6 @@
  */
 #ifndef P3_NIC_FRAME_H
 #define P3_NIC_FRAME_H
-
-#include "shm/siphash.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,16 +60,17 @@ enum p3_frame_kind {
 };
 
 struct p3_frame {
-	uint64_t medium; /* used by the medium, not part of the frame */
-	uint64_t sum;    /* CRC32C, or the MAC, of all that follows */
+	uint64_t tag[2]; /* used by the medium, as the next word: not part of the frame */
+	uint64_t medium;
+	uint32_t sum; /* of all that follows */
 	uint32_t seq;
 	uint32_t ack;   /* all frames before this one have been received */
 	uint32_t room;  /* and this many from there on will be */
 	uint8_t kind;   /* p3_frame_kind */
 	uint8_t again;  /* a request: this frame is missing, later ones were received */
 	uint16_t cells; /* cells of data */
-	uint64_t len;   /* bytes of data that are used */
-	uint64_t pad[3];
+	uint32_t len;   /* bytes of data that are used */
+	uint64_t pad[2];
 	unsigned char data[64 * P3_FRAME_CELLS];
 };
 
@@ -102,8 +101,7 @@ struct p3_gbn {
 	uint32_t room;     /* frames from expected on that this end has room for */
 	uint32_t promised; /* first frame that this end has promised no room for */
 	uint32_t key_out, key_in;
-	struct p3_sipkey mac_out, mac_in; /* if hash is set, in place of the keys */
-	const struct p3_sipwide *hash;
+	bool intact;      /* the medium shows damage */
 	uint64_t since;   /* time of the last progress */
 	uint64_t wait_ns; /* go back this long after it: */
 	uint64_t least_ns, most_ns;
@@ -134,9 +132,6 @@ struct p3_gbn {
  * lives. */
 void p3_gbn_init(struct p3_gbn *g, uint32_t key_out, uint32_t key_in);
 
-/* Before the first frame: make MACs with these keys.  The hash stays where it is. */
-void p3_gbn_use_macs(struct p3_gbn *g, const struct p3_sipkey *out,
-	const struct p3_sipkey *in, const struct p3_sipwide *hash);
 /* Send again without an acknowledgement after least_ns, doubled up to most_ns. */
 void p3_gbn_set_pace(struct p3_gbn *g, uint64_t least_ns, uint64_t most_ns);
 /* Let an end with probes ask first after P3_FRAME_TIMES times the usual time of an

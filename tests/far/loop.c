@@ -193,7 +193,7 @@ static void be_stranger(struct p3_endpoint *to, const struct parcel *p)
 {
 	struct parcel *fake = parcel_new(p->from, &p->frame, p->len);
 	fake->frame.seq += (uint32_t)draw() % 3;
-	fake->frame.sum = draw();
+	fake->frame.sum = (uint32_t)draw();
 	deliver(to, fake);
 }
 

@@ -52,8 +52,8 @@ static void connect_pair(int fds[2])
 static void mesh_give(uint32_t a, uint32_t b, int fd)
 {
 	struct p3_connection c = {.fd = fd, .file = p3_fd_file(fd)};
-	c.key[0].k[0] = a;
-	c.key[1].k[0] = b;
+	c.key[0].bytes[0] = (unsigned char)a;
+	c.key[1].bytes[0] = (unsigned char)b;
 	mesh[a].fd[b] = fd;
 	p3_stream_give(mesh[a].ep, b, &c);
 }
@@ -75,7 +75,7 @@ static int mesh_open(const struct p3_far_conf *conf, uint32_t node, uint32_t nno
 	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
 	struct p3_far_conf own = *conf;
-	if (node >= NODES)
+	if (node >= NODES || p3_mac_load())
 		return -EINVAL;
 	own.streams = p3_streams_new(NODES);
 	if (!own.streams)

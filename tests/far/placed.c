@@ -13,8 +13,7 @@
 #define NODES 64u
 
 static uint32_t hosts[NODES];
-static struct p3_far_conf far = {
-	.host = hosts, .secret = "the secret of the job of a test", .ops = &loop_ops};
+static struct p3_far_conf far = {.host = hosts, .ops = &loop_ops};
 static bool on_hosts, on_net;
 static p3_a64 frames; /* that came from other hosts */
 

@@ -122,8 +122,7 @@ static const struct p3_endpoint_ops nowhere = {.open = open_end,
 static struct p3_nic *start(uint32_t nnodes)
 {
 	static uint32_t host[MANY];
-	static struct p3_far_conf far = {
-		.host = host, .secret = "a secret", .ops = &nowhere};
+	static struct p3_far_conf far = {.host = host, .ops = &nowhere};
 	struct p3_nic_conf conf = {.nnodes = nnodes,
 		.nid = 10,
 		.jid = 1,

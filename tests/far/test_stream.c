@@ -133,11 +133,12 @@ static void end_poll(struct end *x)
 		}                                                                        \
 	} while (0)
 
-static void end_give(struct end *x, uint32_t other, int fd, uint64_t out, uint64_t in)
+static void end_give(
+	struct end *x, uint32_t other, int fd, unsigned char out, unsigned char in)
 {
-	struct p3_connection c = {.fd = fd, .file = p3_fd_file(fd)};
-	c.key[0].k[0] = out;
-	c.key[1].k[0] = in;
+	struct p3_connection c = {.fd = fd,
+		.file = p3_fd_file(fd),
+		.key = {{.bytes = {out}}, {.bytes = {in}}}};
 	x->fd[other] = fd;
 	x->broken[other] = 0;
 	p3_stream_give(x->ep, other, &c);
@@ -209,6 +210,19 @@ static void say(int fd, const void *what, size_t len)
 	assert_int_equal(send(fd, what, len, MSG_NOSIGNAL), len);
 }
 
+/* Give a record its tag, as a peer with the right keys. */
+static void seal(struct p3_mac *mac, struct p3_record_head *head, size_t len)
+{
+	head->tag = p3_mac_seal(mac, mac->number++, &head->is, len - sizeof head->tag);
+}
+
+static struct p3_mac mac_of_peer(void)
+{
+	struct p3_mac mac;
+	p3_mac_begin(&mac, &(struct p3_mac_key){.bytes = {2}});
+	return mac;
+}
+
 static int post(struct end *x, uint32_t to, uint32_t round)
 {
 	struct p3_job_msg m = {
@@ -219,18 +233,16 @@ static int post(struct end *x, uint32_t to, uint32_t round)
 
 /* ---- records ---- */
 
-struct words {
-	uint64_t head;
-	uint64_t body[3];
+struct record {
+	struct p3_record_head head;
+	uint64_t body[5];
 };
 
 /* Records of a bad peer; each breaks its connection, and the next one works. */
-static const struct words bad[] = {{0, {0}}, {9ull << 32, {0}}, {UINT64_MAX, {0}},
-	{1ull << 32, {0}}, {1ull << 32 | 63, {0}}, {1ull << 32 | (P3_FAR_BYTES + 1), {0}},
-	{1ull << 32 | UINT32_MAX, {0}}, {2ull << 32 | 23, {0}}, {2ull << 32 | 25, {0}},
-	{3ull << 32, {0}}, {3ull << 32 | 1, {0}}, {4ull << 32, {0}},
-	{4ull << 32 | 8, {0}}, {5ull << 32, {0}},
-	{5ull << 32 | sizeof(struct p3_packet) | 1, {0}}};
+static const uint64_t bad[] = {0, 9ull << 32, UINT64_MAX, 1ull << 32, 1ull << 32 | 63,
+	1ull << 32 | (P3_FAR_BYTES + 1), 1ull << 32 | UINT32_MAX, 2ull << 32 | 23,
+	2ull << 32 | 25, 3ull << 32, 3ull << 32 | 1, 4ull << 32, 4ull << 32 | 8,
+	5ull << 32, 5ull << 32 | sizeof(struct p3_packet) | 1};
 
 static void wrong_records_break_the_connection(void **state)
 {
@@ -238,7 +250,10 @@ static void wrong_records_break_the_connection(void **state)
 	both_open();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		int fd = connect_bare(2);
-		say(fd, &bad[i], sizeof bad[i]);
+		struct p3_mac mac = mac_of_peer();
+		struct record r = {.head.is = bad[i]};
+		seal(&mac, &r.head, sizeof r.head);
+		say(fd, &r, sizeof r);
 		POLL_UNTIL(node.broken[2]);
 		assert_int_equal(node.broken[2], -EPROTO);
 		close(fd);
@@ -251,20 +266,25 @@ static void wrong_records_break_the_connection(void **state)
 static void questions_have_a_limit(void **state)
 {
 	(void)state;
-	struct words ask = {2ull << 32 | 24, {1, 0, 1}}, many[P3_RECORD_READS + 1];
+	struct p3_mac mac = mac_of_peer();
+	struct p3_record_asked ask = {{.is = 2ull << 32 | 24}, {1, 0, 1}};
+	struct p3_record_asked many[P3_RECORD_READS + 1];
 	struct p3_control_record told;
 	char came[64];
 	both_open();
 	int fd = connect_bare(2);
 	POLL_UNTIL(recv(fd, &told, sizeof told, 0) == sizeof told); /* TAKEN */
 	for (unsigned i = 0; i < 100; i++) {
+		seal(&mac, &ask.head, sizeof ask);
 		say(fd, &ask, sizeof ask);
 		ssize_t n;
 		POLL_UNTIL((n = recv(fd, came, sizeof came, 0)) >= 0);
 		assert_int_equal(n, sizeof ask.head);
 	}
-	for (unsigned i = 0; i <= P3_RECORD_READS; i++)
+	for (unsigned i = 0; i <= P3_RECORD_READS; i++) {
 		many[i] = ask;
+		seal(&mac, &many[i].head, sizeof many[i]);
+	}
 	say(fd, many, sizeof many);
 	POLL_UNTIL(node.broken[2]);
 	assert_int_equal(node.broken[2], -EPROTO);
@@ -342,29 +362,51 @@ static void unmapped_bytes_fail_their_read(void **state)
 	both_close();
 }
 
+/* Right frames without end. */
+struct flood {
+	struct p3_mac mac;
+	struct record frames[256];
+	size_t end, sent; /* bytes of them */
+};
+
+/* Send what is left of the last frames, or up to n more. */
+static void flood_send(struct flood *f, int fd, unsigned n)
+{
+	for (unsigned i = 0; f->end == f->sent && i < n; i++) {
+		f->frames[i] = (struct record){.head.is = 1ull << 32 | 64};
+		seal(&f->mac, &f->frames[i].head, sizeof f->frames[i]);
+	}
+	if (f->end == f->sent) {
+		f->end = n * sizeof f->frames[0];
+		f->sent = 0;
+	}
+	ssize_t k = send(fd, (char *)f->frames + f->sent, f->end - f->sent, MSG_NOSIGNAL);
+	f->sent += k > 0 ? (size_t)k : 0;
+}
+
 /* A peer that sends frames without end does not keep the others from their turn. */
 static void a_flood_starves_nobody(void **state)
 {
-	static char flood[64 * 256];
+	static struct flood flood[NODES];
 	int fd[NODES];
 	(void)state;
 	both_open();
-	for (size_t i = 0; i < sizeof flood; i += 64)
-		memcpy(flood + i, &(uint64_t){1ull << 32 | 64}, 8);
-	for (uint32_t i = 2; i < NODES - 1; i++)
-		fd[i] = connect_bare(i);
 	for (uint32_t i = 2; i < NODES - 1; i++) {
-		say(fd[i], flood, 64); /* it becomes hot */
+		fd[i] = connect_bare(i);
+		flood[i].mac = mac_of_peer();
+	}
+	for (uint32_t i = 2; i < NODES - 1; i++) {
+		flood_send(&flood[i], fd[i], 1); /* it becomes hot */
 		POLL_UNTIL(node.from[i] == 1);
 	}
 	for (uint32_t turn = 2; turn < NODES - 1; turn++) {
 		uint32_t quiet = turn == 2 ? 3 : 2;
 		unsigned before = node.from[quiet];
-		say(fd[quiet], flood, 64);
+		flood_send(&flood[quiet], fd[quiet], 1);
 		struct patience late = patience_begin();
 		while (node.from[quiet] == before) {
 			assert_false(patience_is_over(&late));
-			(void)send(fd[turn], flood, sizeof flood, MSG_NOSIGNAL);
+			flood_send(&flood[turn], fd[turn], 256);
 			end_poll(&node);
 		}
 	}
@@ -476,6 +518,100 @@ static struct p3_control_record record_of_peer(int fds[2])
 	return first_record(fds[1]);
 }
 
+/* ---- tags ---- */
+
+/* Each kind of record: its word, and its bytes, and those that the tag is for. */
+static const struct {
+	uint64_t is;
+	uint32_t len, sealed;
+} kinds[] = {{1ull << 32 | 64, 64, 64}, {2ull << 32 | 24, 48, 48},
+	{3ull << 32 | 8, 32, 24}, {4ull << 32, 24, 24}};
+
+/* Let the node ask a bare peer for 8 bytes, and send a record.  Return how often it had
+ * an effect. */
+static unsigned effects_of(const struct record *r, uint32_t len, int *broken_out)
+{
+	static uint64_t place;
+	struct p3_far_read read = {.is_read = true, .to = &place, .len = 8, .key = 1};
+	unsigned over = node.good + node.bad, came = 0, asked;
+	int fd = connect_bare(2);
+	POLL_UNTIL(ops->read(node.ep, 2, &read) == 0);
+	ops->push(node.ep);
+	asked = sizeof(struct p3_control_record) + sizeof(struct p3_record_asked);
+	while (came < asked) { /* TAKEN, and the question */
+		char bytes[1024];
+		ssize_t n = -1;
+		POLL_UNTIL((n = recv(fd, bytes, asked - came, 0)) > 0);
+		came += (unsigned)n;
+	}
+	say(fd, r, len);
+	(void)shutdown(fd, SHUT_WR);
+	POLL_UNTIL(node.broken[2] && node.good + node.bad == over + 1);
+	*broken_out = node.broken[2];
+	close(fd);
+	return node.good + node.frames;
+}
+
+/* Each bit of a record counts, but those of the bytes of a read; and so do its number,
+ * and the key of its connection. */
+static void expect_no_other_tag(size_t kind)
+{
+	struct record right = {.head.is = kinds[kind].is, .body = {1, 0, 8}};
+	struct p3_mac mac = mac_of_peer(), other;
+	uint32_t len = kinds[kind].len, sealed = kinds[kind].sealed;
+	unsigned was = node.good + node.frames;
+	int broken;
+	seal(&mac, &right.head, sealed);
+	unsigned is = effects_of(&right, len, &broken);
+	assert_int_equal(broken, -EPIPE);
+	assert_int_equal(is - was, kinds[kind].is >> 32 & 1);
+	for (uint32_t bit = 0; bit < 8 * sealed; bit += 5) {
+		struct record r = right;
+		((unsigned char *)&r)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		if ((uint32_t)r.head.is != (uint32_t)right.head.is)
+			continue; /* it is shorter or longer */
+		assert_int_equal(effects_of(&r, len, &broken), is);
+		assert_int_equal(broken, -EPROTO);
+	}
+	p3_mac_begin(&other, &(struct p3_mac_key){.bytes = {1}}); /* the node's */
+	for (unsigned i = 0; i < 2; i++) { /* and the next number */
+		struct record r = right;
+		seal(i ? &mac : &other, &r.head, sealed);
+		assert_int_equal(effects_of(&r, len, &broken), is);
+		assert_int_equal(broken, -EPROTO);
+	}
+}
+
+static void wrong_tags_break_the_connection(void **state)
+{
+	(void)state;
+	for (int aes = 0; aes < 2; aes++) { /* AES is last, if this CPU has it */
+		p3_mac_use(aes);
+		both_open();
+		for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+			expect_no_other_tag(k);
+		both_close();
+	}
+}
+
+/* The tags of no bytes with number 0 and a key of zeros, as other programs make them. */
+static void tags_are_those_of_the_standards(void **state)
+{
+	static const unsigned char right[2][16] = {
+		{0x4e, 0xb9, 0x72, 0xc9, 0xa8, 0xfb, 0x3a, 0x1b, 0x38, 0x2b, 0xb4, 0xd3,
+			0x6f, 0x5f, 0xfa, 0xd1},
+		{0x53, 0x0f, 0x8a, 0xfb, 0xc7, 0x45, 0x36, 0xb9, 0xa9, 0x63, 0xb4, 0xf1,
+			0xc4, 0xcb, 0x73, 0x8b}};
+	(void)state;
+	for (int aes = 0; aes <= p3_mac_has_aes(); aes++) {
+		struct p3_mac mac;
+		p3_mac_use(aes);
+		p3_mac_begin(&mac, &(struct p3_mac_key){{0}});
+		struct p3_mac_tag tag = p3_mac_seal(&mac, 0, NULL, 0);
+		assert_memory_equal(&tag, right[aes], sizeof tag);
+	}
+}
+
 /* Each byte of a packet counts, and so do its number and its direction. */
 static void a_changed_packet_breaks_the_connection(void **state)
 {
@@ -483,7 +619,7 @@ static void a_changed_packet_breaks_the_connection(void **state)
 	(void)state;
 	end_open(&node, 0);
 	end_open(&peer, 1);
-	for (size_t at = 8; at < sizeof(struct p3_control_record); at++) {
+	for (size_t at = 0; at < sizeof(struct p3_control_record); at++) {
 		struct p3_control_record r = record_of_peer(fds);
 		((char *)&r)[at] ^= 0x10;
 		int fd = connect_bare(1);
@@ -526,15 +662,15 @@ static void a_repeated_packet_breaks_the_connection(void **state)
 /* A peer with the right keys acknowledges packets that were not sent. */
 static void a_wrong_count_breaks_the_connection(void **state)
 {
+	struct p3_mac mac = mac_of_peer();
 	struct p3_control_record r = {
-		.head = p3_record_head(P3_RECORD_CONTROL, sizeof r.packet),
+		.head.is = p3_record_word(P3_RECORD_CONTROL, sizeof r.packet),
 		.packet = {
 			.msg = {.magic = P3_JOB_MAGIC, .op = P3_JOB_TAKEN}, .taken = 1}};
-	const struct p3_sipkey key = {{2}};
 	(void)state;
 	end_open(&node, 0);
 	end_open(&peer, 1);
-	r.packet.mac = p3_siphash(&key, &r.packet, offsetof(struct p3_packet, mac));
+	seal(&mac, &r.head, sizeof r);
 	int fd = connect_bare(1);
 	say(fd, &r, sizeof r);
 	POLL_UNTIL(node.broken[1]);
@@ -592,11 +728,12 @@ static void a_look_brings_all_that_has_come(void **state)
 /* A packet as a peer with the right keys says it to the node. */
 static struct p3_control_record right_record(enum p3_job_op op, uint64_t number)
 {
-	const struct p3_sipkey key = {{2}};
+	struct p3_mac mac = mac_of_peer();
 	struct p3_control_record r = {
-		.head = p3_record_head(P3_RECORD_CONTROL, sizeof r.packet),
-		.packet = {.msg = {.magic = P3_JOB_MAGIC, .op = op}, .number = number}};
-	r.packet.mac = p3_siphash(&key, &r.packet, offsetof(struct p3_packet, mac));
+		.head.is = p3_record_word(P3_RECORD_CONTROL, sizeof r.packet),
+		.packet = {.msg = {.magic = P3_JOB_MAGIC, .op = op}}};
+	mac.number = number;
+	seal(&mac, &r.head, sizeof r);
 	return r;
 }
 
@@ -667,23 +804,22 @@ static void the_inbox_has_room_for_what_has_begun(void **state)
 /* Hot connections that fill each batch do not keep packets of others from their turn. */
 static void a_flood_delays_no_packet(void **state)
 {
-	static char flood[64 * 64];
+	static struct flood flood;
 	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
 	struct p3_control_record second = right_record(P3_JOB_BARRIER, 1);
 	(void)state;
 	both_open();
-	for (size_t i = 0; i < sizeof flood; i += 64)
-		memcpy(flood + i, &(uint64_t){1ull << 32 | 64}, 8);
+	flood.mac = mac_of_peer();
 	int hot = connect_bare(2), cold = connect_bare(3);
 	say(cold, &first, sizeof first);
 	for (unsigned i = 0; i < 1000; i++) {
-		(void)send(hot, flood, sizeof flood, MSG_NOSIGNAL);
+		flood_send(&flood, hot, 64);
 		end_poll(&node);
 	}
 	say(cold, &second, sizeof second);
 	unsigned polls = 0;
 	for (; !node.packets; polls++) {
-		(void)send(hot, flood, sizeof flood, MSG_NOSIGNAL);
+		flood_send(&flood, hot, 64);
 		end_poll(&node);
 		assert_true(polls < 1000);
 	}
@@ -720,7 +856,7 @@ static void half_a_record_goes_with_its_nic(void **state)
 {
 	static char place[64];
 	struct p3_far_read read = {.is_read = true, .to = place, .len = 64, .key = 1};
-	const struct words half = {1ull << 32 | 4096, {0}};
+	const struct record half = {.head.is = 1ull << 32 | 4096};
 	(void)state;
 	for (unsigned how = 0; how < 3; how++) {
 		both_open();
@@ -804,6 +940,8 @@ int main(void)
 		cmocka_unit_test(packets_that_are_not_taken_are_few),
 		cmocka_unit_test(a_leave_is_acknowledged),
 		cmocka_unit_test(packets_go_first),
+		cmocka_unit_test(tags_are_those_of_the_standards),
+		cmocka_unit_test(wrong_tags_break_the_connection),
 		cmocka_unit_test(a_changed_packet_breaks_the_connection),
 		cmocka_unit_test(a_repeated_packet_breaks_the_connection),
 		cmocka_unit_test(a_wrong_count_breaks_the_connection),
@@ -818,5 +956,7 @@ int main(void)
 		cmocka_unit_test(news_wake_a_sleeper),
 		cmocka_unit_test(a_closed_descriptor_breaks_the_connection),
 	};
+	if (p3_mac_load())
+		return 1;
 	return cmocka_run_group_tests(cases, NULL, NULL);
 }

@@ -4,8 +4,8 @@
  * tests/far/loop.c.
  *
  * A bad peer knows the keys of its pair.  It carries its writes (wire.c) in right frames,
- * and sends others, with right or wrong MACs, whose effect each is checked: a frame with
- * a wrong MAC changes nothing but a counter.  The good peer sends requests now and then,
+ * and sends others, with right or wrong sums, whose effect each is checked: a frame with
+ * a wrong sum changes nothing but a counter.  The good peer sends requests now and then,
  * and gets an answer to each.
  */
 #include "far/loop.h"
@@ -13,6 +13,7 @@
 #include "nic/far/link.h"
 #include "nic/far/reads.h"
 #include "nic/proto/format.h"
+#include "nic/wire/crc.h"
 #include "nic/wire/wire.h"
 
 #include <errno.h>
@@ -49,8 +50,7 @@ static struct p3_far_buffer old; /* an earlier one */
 static uint32_t old_len;
 static uint64_t old_key; /* of the node's memory */
 
-const struct p3_far_conf far_conf = {
-	.host = hosts, .secret = "the secret of the job of a test", .ops = &loop_ops};
+const struct p3_far_conf far_conf = {.host = hosts, .ops = &loop_ops};
 
 static struct side *side_of(const struct fake *f)
 {
@@ -143,18 +143,17 @@ static void read_parts(struct side *s, const struct p3_frame *f)
 	}
 }
 
-static uint64_t mac_of(const struct p3_frame *f, const struct p3_sipkey *key)
+static uint32_t sum_of(const struct p3_frame *f, uint32_t key)
 {
 	const size_t from = offsetof(struct p3_frame, seq);
-	return p3_sip_wide(
-		&far_of()->hash, key, (const char *)f + from, p3_frame_len(f) - from);
+	return p3_crc32c(key, (const char *)f + from, p3_frame_len(f) - from);
 }
 
 /* Take a frame of the node, if it is the next one of this life. */
 static void take(struct side *s)
 {
 	const struct p3_frame *f = &s->in.frame;
-	if (!s->link || f->sum != mac_of(f, &s->link->carry.gbn.mac_out) ||
+	if (!s->link || f->sum != sum_of(f, s->link->carry.gbn.key_out) ||
 		f->kind == P3_FRAME_ACK)
 		return;
 	s->lacks = (int32_t)(f->seq - s->expected) > 0;
@@ -207,7 +206,7 @@ static struct side *named(uint64_t node)
 static bool is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t len)
 {
 	return f->cells <= g->most && len == p3_frame_len(f) &&
-	       f->sum == mac_of(f, &g->mac_in);
+	       f->sum == sum_of(f, g->key_in);
 }
 
 static enum effect effect_of(const struct p3_frame *f, uint32_t len)
@@ -289,7 +288,7 @@ RIG_UNSEEN static struct before look(const struct p3_frame *f, enum effect what)
 RIG_UNSEEN static void check_effect(const struct before *b, enum effect what)
 {
 	expect("strangers", counter(P3_W_FAR_STRANGERS) - b->strangers, what == STRANGER);
-	expect("frames with a right MAC", counter(P3_W_FAR_IN) - b->in, what > DAMAGED);
+	expect("frames with a right sum", counter(P3_W_FAR_IN) - b->in, what > DAMAGED);
 	if (what == NEXT && !all_fit(&out.frame))
 		expect("a peer that sends what cannot be", is_open(b->side), 0);
 	if (!b->side || !is_open(b->side))
@@ -299,8 +298,8 @@ RIG_UNSEEN static void check_effect(const struct before *b, enum effect what)
 	expect("doubles", counter(P3_W_DOUBLES) - b->doubles, what == DOUBLE);
 	expect("gaps", counter(P3_W_GAPS) - b->gaps, what == GAP);
 	expect("frames taken", g->expected - b->expected, what == NEXT);
-	expect("an acknowledgement without MAC", what == DAMAGED && g->base != b->base,
-		0);
+	expect("an acknowledgement without a right sum",
+		what == DAMAGED && g->base != b->base, 0);
 	if (b->image && memcmp(b->image, b->side->link->carry.image,
 				rig.nic->layout.ctl_len) != 0)
 		rig_fail("a frame that was refused has changed words", what, NEXT);
@@ -352,7 +351,7 @@ static void begin(struct p3_frame *f, const struct side *s)
 
 static void sign(struct p3_frame *f, const struct side *s)
 {
-	f->sum = mac_of(f, &s->link->carry.gbn.mac_in);
+	f->sum = sum_of(f, s->link->carry.gbn.key_in);
 }
 
 /* Fill the cells up, and send. */
@@ -377,7 +376,7 @@ static unsigned char *add(
 		return NULL;
 	unsigned char *to = p3_frame_data(f) + f->len;
 	memcpy(to, &p, sizeof p);
-	f->len += sizeof p + len;
+	f->len += (uint32_t)sizeof p + len;
 	return to + sizeof p;
 }
 
@@ -470,7 +469,8 @@ static void change_header(struct input *in, struct p3_frame *f, const struct p3_
 		f->again = in_u8(in);
 		break;
 	case 7:
-		f->len = in_bit(in) ? in_bytes(in, 8) : f->cells * 64u + in_below(in, 9);
+		f->len = in_bit(in) ? (uint32_t)in_bytes(in, 4)
+				    : f->cells * 64u + in_below(in, 9);
 		break;
 	default:
 		f->cells = (uint16_t)in_bytes(in, 2);
@@ -505,7 +505,7 @@ static void add_parts(struct input *in, struct p3_frame *f, const struct fake *f
 		if (what >> 4 == 9)
 			p->len = in_bit(in) ? len + 8 * in_below(in, 4)
 					    : (uint32_t)rig_number(in, fake);
-		f->len = (f->len + 7) & ~7ull;
+		f->len = (f->len + 7) & ~7u;
 	}
 	f->cells = (uint16_t)((f->len + P3_CELL - 1) / P3_CELL);
 	memset(p3_frame_data(f) + f->len, 0, (size_t)f->cells * P3_CELL - f->len);
@@ -530,7 +530,7 @@ static uint32_t spoil(struct input *in, struct p3_frame *f)
 		f->sum ^= 1ull << in_below(in, 64);
 		break;
 	case 2:
-		f->sum = in_bytes(in, 8);
+		f->sum = (uint32_t)in_bytes(in, 4);
 		break;
 	case 3:
 		f->medium = rig.fake[in_below(in, RIG_FAKES)].index;

@@ -16,7 +16,7 @@
 
 enum { SELF = 2, OTHER = 5, STEPS_MOST = 400, RAW_MOST = 255, HEARD = 8 };
 
-static const struct p3_sipkey secret[2] = {{{1, 2}}, {{3, 4}}};
+static const struct p3_mac_key secret = {{1, 2}};
 
 static struct p3_call call;
 static int other = -1;                  /* the stranger's socket */
@@ -55,8 +55,8 @@ static void overhear(void)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, near) ||
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, far))
 		return;
-	p3_call_begin(&a, near[0], secret, OTHER, SELF);
-	p3_call_accept(&b, far[0], secret, SELF);
+	p3_call_begin(&a, near[0], &secret, OTHER, SELF);
+	p3_call_accept(&b, far[0], &secret, SELF);
 	for (int i = 0; i < 4; i++) {
 		(void)p3_call_go_on(&a);
 		while (recv(near[1], &g, sizeof g, 0) == (ssize_t)sizeof g) {
@@ -84,9 +84,9 @@ static void begin(struct input *in)
 		return;
 	other = fds[1];
 	if (in_bit(in))
-		p3_call_begin(&call, fds[0], secret, SELF, OTHER);
+		p3_call_begin(&call, fds[0], &secret, SELF, OTHER);
 	else
-		p3_call_accept(&call, fds[0], secret, SELF);
+		p3_call_accept(&call, fds[0], &secret, SELF);
 }
 
 static void go_on(void)
@@ -130,7 +130,7 @@ static void send_greeting(struct input *in)
 	if (how & 0x08)
 		memcpy(g.nonce, heard[in_below(in, HEARD)].nonce, sizeof g.nonce);
 	if (how & 0x10)
-		memcpy(g.proof, heard[in_below(in, HEARD)].proof, sizeof g.proof);
+		g.proof = heard[in_below(in, HEARD)].proof;
 	if (how & 0x20)
 		((unsigned char *)&g)[in_below(in, sizeof g)] ^= in_u8(in);
 	send_bytes(&g, how & 0x40 ? in_below(in, sizeof g) : sizeof g);
@@ -139,6 +139,7 @@ static void send_greeting(struct input *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct input in = {data, data + len};
+	expect(p3_mac_load() == 0, "no libsodium");
 	p3_call_init(&call);
 	memset(heard, 0, sizeof heard);
 	nheard = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A stream between hosts (nic/streams.h) whose other end is authenticated, and sends
- * anything: records, packets with right and wrong MACs, and bytes.
+ * anything: records and packets with right and wrong tags, and bytes.
  */
 #include "fuzz/input.h"
 #include "nic/far/records.h"
@@ -20,16 +20,17 @@ enum { STEPS_MOST = 400, RAW_MOST = 255 };
 enum { OFFERED = 3000, LONG = 2 * P3_FAR_BYTES, SETTLE = 12 };
 
 static const struct p3_endpoint_ops *const ops = &p3_endpoint_stream;
-static const struct p3_sipkey key[2] = {{{1, 2}}, {{3, 4}}}; /* of the node, the peer */
+static const struct p3_mac_key key[2] = {{{1, 2}}, {{3, 4}}}; /* of the node, the peer */
 
 static struct p3_endpoint *node;
 static int fds[2] = {-1, -1}; /* the node's, the peer's */
 static struct p3_far_buffer in[POSTED], out[SENT];
 static struct p3_far_read asked[READS];
 static bool reads[READS], sends[SENT];
-static char place[READS][OFFERED], offered[OFFERED], lengthy[LONG];
+static char place[READS][OFFERED], offered[OFFERED];
+static _Alignas(8) char lengthy[LONG];
 static struct p3_far_region region;
-static uint64_t number; /* of the peer's next packet */
+static struct p3_mac mac; /* of the peer's records */
 static uint32_t posted, taken;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -78,7 +79,7 @@ static void connect_both(void)
 		exit(1);
 	c.fd = fds[0];
 	c.file = p3_fd_file(c.fd);
-	number = 0;
+	p3_mac_begin(&mac, &key[1]);
 	p3_stream_give(node, PEER, &c);
 }
 
@@ -179,6 +180,13 @@ static void send_raw(struct input *from)
 	send_bytes(bytes, len);
 }
 
+/* Give a record its tag, mostly the right one. */
+static void seal(struct p3_record_head *head, size_t len, bool wrong)
+{
+	head->tag = p3_mac_seal(&mac, mac.number++, &head->is, len - sizeof head->tag);
+	head->tag.word[0] ^= wrong;
+}
+
 /* Send a packet that mostly can be. */
 static void send_packet(struct input *from)
 {
@@ -187,15 +195,12 @@ static void send_packet(struct input *from)
 	struct p3_control_record r;
 	uint8_t how = in_u8(from);
 	memset(&r, 0, sizeof r);
-	r.head = p3_record_head(P3_RECORD_CONTROL, sizeof r.packet);
+	r.head.is = p3_record_word(P3_RECORD_CONTROL, sizeof r.packet);
 	r.packet.msg.magic = how & 0x80 ? (uint32_t)in_bytes(from, 4) : P3_JOB_MAGIC;
-	r.packet.msg.op = number ? what[how % 6] : P3_JOB_TAKEN;
+	r.packet.msg.op = mac.number ? what[how % 6] : P3_JOB_TAKEN;
 	r.packet.taken = how & 0x40 ? (uint32_t)in_bytes(from, 4) : in_below(from, 20);
 	r.packet.name_len = how & 0x20 ? (uint32_t)in_bytes(from, 4) : 0;
-	r.packet.number = number++;
-	r.packet.mac = p3_siphash(&key[1], &r.packet, offsetof(struct p3_packet, mac));
-	if (how == 0xff)
-		r.packet.mac ^= 1;
+	seal(&r.head, sizeof r, how == 0xff);
 	send_bytes(&r, sizeof r);
 }
 
@@ -204,22 +209,22 @@ static void send_record(struct input *from)
 {
 	uint8_t how = in_u8(from);
 	uint32_t len = how & 0x80 ? (uint32_t)in_bytes(from, 4) : in_u8(from) * 8u;
-	uint64_t words[4] = {(uint64_t)(how & 0x40 ? in_u8(from) : 1 + how % 4) << 32};
+	uint64_t kind = how & 0x40 ? in_u8(from) : 1u + how % 4;
+	struct p3_record_asked *ask = (struct p3_record_asked *)(void *)lengthy;
+	memset(lengthy, 0, sizeof *ask);
 	if (how % 4 == 1 && !(how & 0x80))
-		len = 24;
+		len = sizeof ask->ask;
 	if (how % 4 == 3 && !(how & 0x80))
 		len = 0;
-	words[0] |= len;
-	words[1] = how & 0x20 ? in_bytes(from, 2) : region.key;
-	words[2] = in_bytes(from, 2);
-	words[3] = in_bytes(from, 2);
-	if (how % 4 == 1) {
-		send_bytes(words, sizeof words);
-		return;
-	}
-	send_bytes(words, sizeof words[0]);
-	uint32_t body = how % 4 ? len : len - (uint32_t)sizeof words[0];
-	send_bytes(lengthy, body < LONG ? body : LONG);
+	ask->head.is = kind << 32 | len;
+	ask->ask.key = how & 0x20 ? in_bytes(from, 2) : region.key;
+	ask->ask.from = in_bytes(from, 2);
+	ask->ask.len = in_bytes(from, 2);
+	uint32_t all = kind == P3_RECORD_FRAME ? len : (uint32_t)sizeof ask->head + len;
+	all = all < sizeof ask->head ? sizeof ask->head : all < LONG ? all : LONG;
+	bool whole = kind == P3_RECORD_FRAME || kind == P3_RECORD_ASK;
+	seal(&ask->head, whole ? all : sizeof ask->head, how == 0xfe);
+	send_bytes(lengthy, all);
 }
 
 /* Take what has come, so that the node has room to send. */
@@ -279,6 +284,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	static const uint8_t mute[P3_LOG_AREAS];
 	struct input from = {data, data + len};
 	p3_log_set(mute);
+	expect(p3_mac_load() == 0, "no libsodium");
 	node = p3_streams_new(NODES);
 	expect(node, "no streams");
 	posted = taken = 0;

@@ -5,8 +5,9 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 program=$1
-out=$(mktemp) || exit 1
-trap 'rm -f "$out"' EXIT
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+out=$dir/out
 export PTL3_HUGEPAGES=off
 failed=0
 
@@ -50,6 +51,10 @@ both() { # add or del
 }
 
 fails "libfabric's provider bogus (PTL3_FABRIC) .* fi_info" -x PTL3_FABRIC=bogus
+mkdir "$dir/lib"
+: >"$dir/lib/libsodium.so.23"
+fails 'by libsodium, which cannot be loaded: .*libsodium.so.23: .*(Debian: libsodium23)' \
+	-x LD_LIBRARY_PATH="$dir/lib"
 fails "PTL3_FABRIC_NET is 'eth7'; this host has .*eth0 10.213.77" -x PTL3_FABRIC_NET=eth7
 fails "PTL3_FABRIC_NET is 'lo', and rank . on another host has the address 127.0.0.1" \
 	-x PTL3_FABRIC_NET=lo

@@ -18,9 +18,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + "/../support")
 from patience import LIMIT  # noqa: E402
 
-MAGIC, HELLO, ANSWER, PROOF, RANKS = 0x33504402, 1, 2, 3, 6
-GREETING = struct.Struct("<IIII16s16s")
-RECORDS = [struct.pack("<II", n, what) for what in range(7) for n in (0, 8, 24, 64, 232, 0xffffffff)]
+MAGIC, HELLO, ANSWER, PROOF, RANKS = 0x33504403, 1, 2, 3, 6
+GREETING = struct.Struct("<IIII16s32s")
+RECORDS = [os.urandom(16) + struct.pack("<II", n, what) for what in range(7) for n in (0, 8, 24, 64, 232, 0xffffffff)]
 FLOOD, SHORT_S, SHORT_FLOOD = 2000, 10, 200  # connections at a time; those of a short attack
 
 calls = answers = 0
@@ -64,7 +64,7 @@ def rest(s):
 
 
 def garbage(s):
-    say(s, os.urandom(random.choice((1, 47, 48, 4096))).ljust(48, b"x"))
+    say(s, os.urandom(random.choice((1, GREETING.size - 1, GREETING.size, 4096))).ljust(GREETING.size, b"x"))
     assert rest(s) == b"", "an answer to garbage"
 
 
@@ -77,14 +77,14 @@ def half(s):
 def greet(s, called, behind):
     """Greet rightly, prove wrongly, and go on as if that had been right."""
     global answers
-    say(s, GREETING.pack(MAGIC, HELLO, 5, called, os.urandom(16), bytes(16)))
+    say(s, GREETING.pack(MAGIC, HELLO, 5, called, os.urandom(16), bytes(32)))
     try:
         answer = s.recv(GREETING.size, socket.MSG_WAITALL)
     except ConnectionError:
         answer = b""
     assert len(answer) in (0, GREETING.size), "half an answer"
     answers += len(answer) > 0
-    say(s, GREETING.pack(MAGIC, PROOF, 5, called, bytes(16), os.urandom(16)))
+    say(s, GREETING.pack(MAGIC, PROOF, 5, called, bytes(16), os.urandom(32)))
     say(s, behind)
     assert rest(s) == b"", "a packet for a stranger"
 
@@ -115,6 +115,16 @@ def flood(source, to, number, idle):
         s.close()
 
 
+def scan(source, host, middle):
+    """Look which ports of a host are open, as scanners do."""
+    global calls
+    for port in range(max(1, middle - 100), min(65536, middle + 100)):
+        with socket.socket() as s:
+            s.settimeout(LIMIT)
+            s.bind((source, 0))
+            calls += s.connect_ex((host, port)) == 0
+
+
 def main():
     end = time.monotonic() + float(sys.argv[1])
     source, targets = sys.argv[2], [(sys.argv[3], int(p)) for p in sys.argv[4:]]
@@ -132,6 +142,7 @@ def main():
         if turn % 4 == 0:
             to = targets[turn // 4 % len(targets)]
             attack(half, source, to)
+            scan(source, *to)
             flood(source, to, number, 2)
         turn += 1
     print(f"# tried: {calls} connections from {source}, {answers} of them answered")

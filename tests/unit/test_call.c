@@ -13,8 +13,7 @@
 
 enum { CALLER = 5, CALLED = 2, STEPS = 8, SAID = 2 };
 
-static const struct p3_sipkey right[2] = {{{1, 2}}, {{3, 4}}};
-static const struct p3_sipkey wrong[2] = {{{1, 2}}, {{3, 5}}};
+static const struct p3_mac_key right = {{1, 2}}, wrong = {{1, 3}};
 static struct p3_call caller, called;
 
 static int new_pair(int fds[2])
@@ -22,7 +21,7 @@ static int new_pair(int fds[2])
 	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds);
 }
 
-static void connect_both(const struct p3_sipkey *a, const struct p3_sipkey *b)
+static void connect_both(const struct p3_mac_key *a, const struct p3_mac_key *b)
 {
 	int fds[2];
 	assert_int_equal(new_pair(fds), 0);
@@ -53,7 +52,7 @@ static void greet(int *caller_rc, int *called_rc)
 static void open_both(void)
 {
 	int a, b;
-	connect_both(right, right);
+	connect_both(&right, &right);
 	greet(&a, &b);
 	assert_int_equal(a, 0);
 	assert_int_equal(b, 0);
@@ -89,7 +88,7 @@ static void no_byte_behind_is_read(void **state)
 	(void)state;
 	open_both();
 	struct p3_connection a = p3_call_take(&caller);
-	connect_both(right, right);
+	connect_both(&right, &right);
 	while (caller.state != P3_CALL_OPEN) {
 		(void)p3_call_go_on(&caller);
 		if (caller.state != P3_CALL_OPEN)
@@ -110,23 +109,23 @@ static void a_wrong_secret_opens_nothing(void **state)
 {
 	int a, b;
 	(void)state;
-	connect_both(wrong, right);
+	connect_both(&wrong, &right);
 	greet(&a, &b);
 	assert_int_equal(a, -EACCES); /* the answer has no proof for the caller */
 	assert_true(b != 0);
 	close_both(state);
 	/* A caller that does not look at the answer has no proof either. */
-	connect_both(right, right);
+	connect_both(&right, &right);
 	(void)p3_call_go_on(&caller);
 	assert_int_equal(p3_call_go_on(&called), -EAGAIN);
-	caller.secret = wrong;
+	caller.secret = &wrong;
 	caller.state = P3_CALL_ANSWERED; /* it takes ANSWER for a wrong PROOF */
 	assert_int_equal(p3_call_go_on(&caller), -EACCES);
 	struct p3_greeting proof = {.magic = caller.in.magic,
 		.op = 3,
 		.from = CALLER,
 		.to = CALLED,
-		.proof = {1, 2}};
+		.proof = {{1, 2}}};
 	assert_int_equal(
 		send((int)p3_get(&caller.fd), &proof, sizeof proof, 0), sizeof proof);
 	assert_int_equal(p3_call_go_on(&called), -EACCES);
@@ -141,8 +140,8 @@ static void a_changed_greeting_opens_nothing(void **state)
 		unsigned char byte;
 		assert_int_equal(new_pair(near), 0);
 		assert_int_equal(new_pair(far), 0);
-		p3_call_begin(&caller, near[0], right, CALLER, CALLED);
-		p3_call_accept(&called, far[1], right, CALLED);
+		p3_call_begin(&caller, near[0], &right, CALLER, CALLED);
+		p3_call_accept(&called, far[1], &right, CALLED);
 		for (int i = 0; i < STEPS; i++) {
 			(void)p3_call_go_on(&caller);
 			while (recv(near[1], &byte, 1, MSG_DONTWAIT) == 1) {
@@ -171,8 +170,8 @@ static void a_replay_opens_nothing(void **state)
 	int near[2], far[2];
 	assert_int_equal(new_pair(near), 0);
 	assert_int_equal(new_pair(far), 0);
-	p3_call_begin(&caller, near[0], right, CALLER, CALLED);
-	p3_call_accept(&called, far[1], right, CALLED);
+	p3_call_begin(&caller, near[0], &right, CALLER, CALLED);
+	p3_call_accept(&called, far[1], &right, CALLED);
 	for (unsigned i = 0; i < SAID; i++) {
 		struct p3_greeting answer;
 		(void)p3_call_go_on(&caller);
@@ -188,7 +187,7 @@ static void a_replay_opens_nothing(void **state)
 	close(far[0]);
 	close_both(state);
 	assert_int_equal(new_pair(far), 0);
-	p3_call_accept(&called, far[1], right, CALLED);
+	p3_call_accept(&called, far[1], &right, CALLED);
 	assert_int_equal(write(far[0], said, sizeof said), sizeof said);
 	assert_int_equal(p3_call_go_on(&called), -EACCES);
 	close(far[0]);
@@ -201,12 +200,12 @@ static void a_greeting_sent_back_opens_nothing(void **state)
 	int fds[2];
 	(void)state;
 	assert_int_equal(new_pair(fds), 0);
-	p3_call_begin(&caller, fds[0], right, CALLER, CALLED);
+	p3_call_begin(&caller, fds[0], &right, CALLER, CALLED);
 	assert_int_equal(p3_call_go_on(&caller), -EAGAIN);
 	assert_int_equal(read(fds[1], &g, sizeof g), sizeof g);
 	assert_int_equal(write(fds[1], &g, sizeof g), sizeof g);
 	assert_int_equal(p3_call_go_on(&caller), -EACCES);
-	p3_call_accept(&called, fds[1], right, CALLED);
+	p3_call_accept(&called, fds[1], &right, CALLED);
 }
 
 static void half_a_greeting_waits(void **state)
@@ -215,7 +214,7 @@ static void half_a_greeting_waits(void **state)
 	int fds[2];
 	(void)state;
 	assert_int_equal(new_pair(fds), 0);
-	p3_call_accept(&called, fds[1], right, CALLED);
+	p3_call_accept(&called, fds[1], &right, CALLED);
 	for (size_t i = 0; i + 1 < sizeof g; i++) {
 		assert_int_equal(write(fds[0], &g, 1), 1);
 		assert_int_equal(p3_call_go_on(&called), -EAGAIN);
@@ -228,7 +227,7 @@ static void half_a_greeting_waits(void **state)
 static void the_end_is_told(void **state)
 {
 	(void)state;
-	connect_both(right, right);
+	connect_both(&right, &right);
 	p3_call_close(&caller);
 	assert_int_equal(p3_call_go_on(&called), -EPIPE);
 	assert_int_equal(p3_call_go_on(&caller), -EPIPE);
@@ -239,7 +238,7 @@ static void a_lost_descriptor_is_noticed(void **state)
 {
 	int fds[2];
 	(void)state;
-	connect_both(right, right);
+	connect_both(&right, &right);
 	int fd = (int)p3_get(&called.fd);
 	assert_false(p3_call_is_lost(&called));
 	assert_int_equal(new_pair(fds), 0);
@@ -268,5 +267,7 @@ int main(void)
 	};
 	p3_call_init(&caller);
 	p3_call_init(&called);
+	if (p3_mac_load())
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,5 +249,7 @@ int main(void)
 		CASE(no_line_tells_of_late_connections_at_the_end),
 		CASE(own_stop_is_no_silence_of_others),
 	};
+	if (p3_mac_load())
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
