@@ -205,7 +205,7 @@ static inline uint32_t p3_handle_index(uint64_t h)
 
 /* News, for which threads of a node sleep, are bits: one for events in queues whose index
  * has a certain remainder, and one each for the results of commands, and for a node that
- * no thread tends (nic/run/wake.h). */
+ * no thread tends (nic/run/run.h). */
 #define P3_NEWS_QUEUES  30u
 #define P3_NEWS_RESULT  (1u << P3_NEWS_QUEUES)
 #define P3_NEWS_TENDING (2u << P3_NEWS_QUEUES)

@@ -6,7 +6,6 @@
 #include "nic/generic/interrupt.h"
 #include "nic/generic/upper.h"
 #include "nic/run/lease.h"
-#include "nic/run/wake.h"
 #include "shm/worker.h"
 
 #include <errno.h>

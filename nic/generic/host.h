@@ -4,7 +4,7 @@
  *
  * In generic mode (PTL3_MATCH=host) three kinds of threads share a node's work:
  *
- *	firmware	the NIC thread (nic/run/alone.c) runs all passes.  It moves bytes,
+ *	firmware	the NIC thread (nic/run/thread.c) runs all passes.  It moves bytes,
  *			and does not match
  *	host		this thread stands for the kernel.  It sleeps until an interrupt,
  *			and then takes the lease and handles the generic event queue

@@ -17,7 +17,6 @@
 #include "nic/proto/pending.h"
 #include "nic/proto/send.h"
 #include "nic/run/lease.h"
-#include "nic/run/odd.h"
 #include "shm/probe.h"
 
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "nic/obj/table.h"
 #include "nic/proto/tx.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 #include "shm/probe.h"
 
 #include <sched.h>

@@ -14,7 +14,6 @@
 #include "nic/proto/peer.h"
 #include "nic/proto/send.h"
 #include "nic/run/lease.h"
-#include "nic/run/odd.h"
 #include "nic/xfer/xfer.h"
 #include "shm/probe.h"
 

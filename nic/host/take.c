@@ -5,10 +5,6 @@
 #include "nic/obj/eq.h"
 #include "nic/obj/event.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
-#include "nic/run/peek.h"
-#include "nic/run/rest.h"
-#include "nic/run/wait.h"
 #include "shm/straight.h"
 
 #include <sched.h>

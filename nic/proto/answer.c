@@ -5,7 +5,7 @@
 #include "nic/obj/region.h"
 #include "nic/proto/peer.h"
 #include "nic/report/trace.h"
-#include "nic/run/looks.h"
+#include "nic/run/run.h"
 #include "shm/fault.h"
 
 /* Count an answer that is about to be sent, and first switch to the full ring if it is

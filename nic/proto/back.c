@@ -24,7 +24,7 @@
 #include "nic/proto/format.h"
 #include "nic/proto/pending.h"
 #include "nic/proto/reply.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "shm/straight.h"
 
 #include <string.h>

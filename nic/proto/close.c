@@ -13,7 +13,7 @@
 #include "nic/obj/span.h"
 #include "nic/proto/hold.h"
 #include "nic/proto/pending.h"
-#include "nic/run/self.h"
+#include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 
 #include <stdlib.h>

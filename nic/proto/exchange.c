@@ -3,7 +3,7 @@
 #include "nic/proto/exchange.h"
 
 #include "nic/obj/region.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 
 static bool is_waiting(const struct p3_nic *n)

@@ -9,7 +9,7 @@
 #include "nic/proto/peer.h"
 #include "nic/proto/tx.h"
 #include "nic/report/trace.h"
-#include "nic/run/wake.h"
+#include "nic/run/run.h"
 #include "nic/wire/wire.h"
 #include "shm/fault.h"
 #include "shm/log.h"

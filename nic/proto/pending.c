@@ -8,8 +8,7 @@
 #include "nic/obj/table.h"
 #include "nic/proto/copy.h"
 #include "nic/report/why.h"
-#include "nic/run/looks.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 
 struct p3_pending *p3_pending_alloc(struct p3_nic *n, struct p3_peer *p, uint32_t kind,

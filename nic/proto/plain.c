@@ -34,8 +34,7 @@
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/rx.h"
-#include "nic/run/looks.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "shm/probe.h"
 #include "shm/straight.h"
 

@@ -18,9 +18,7 @@
 #include "nic/report/mirror.h"
 #include "nic/report/trace.h"
 #include "nic/report/why.h"
-#include "nic/run/looks.h"
-#include "nic/run/odd.h"
-#include "nic/run/wake.h"
+#include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
 

@@ -10,7 +10,7 @@
 #include "nic/obj/event.h"
 #include "nic/obj/list.h"
 #include "nic/obj/table.h"
-#include "nic/run/wires.h"
+#include "nic/run/run.h"
 #include "shm/log.h"
 
 #include <sys/syscall.h>

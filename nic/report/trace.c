@@ -6,7 +6,7 @@
  * does not know it.
  */
 #include "nic/report/trace.h"
-#include "nic/run/self.h"
+#include "nic/run/run.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "nic/obj/span.h"
 #include "nic/proto/peer.h"
 #include "nic/report/trace.h"
-#include "nic/run/looks.h"
+#include "nic/run/run.h"
 #include "nic/wire/shm.h"
 #include "nic/xfer/slice.h"
 #include "nic/xfer/table.h"

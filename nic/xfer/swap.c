@@ -2,7 +2,7 @@
 /* Exchanges of bytes that long transfers read or write: XFER.5 and XFER.6. */
 #include "nic/xfer/swap.h"
 
-#include "nic/run/looks.h"
+#include "nic/run/run.h"
 #include "nic/xfer/edge.h"
 #include "nic/xfer/table.h"
 #include "shm/fault.h"

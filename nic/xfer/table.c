@@ -2,7 +2,7 @@
 /* The transfer table: slots, the place of their bytes, and changes of these bytes. */
 #include "nic/xfer/table.h"
 
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "nic/wire/wire.h"
 #include "nic/xfer/slice.h"
 #include "shm/fault.h"

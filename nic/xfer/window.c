@@ -2,7 +2,7 @@
 /* Transfers through a window: the reader asks for one, and copies slices out of it. */
 #include "nic/xfer/movers.h"
 
-#include "nic/run/looks.h"
+#include "nic/run/run.h"
 #include "nic/xfer/edge.h"
 #include "shm/fault.h"
 #include "shm/seg.h"

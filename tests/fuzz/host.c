@@ -6,8 +6,7 @@
  */
 #include "nic/obj/host.h"
 #include "nic/proto/peer.h"
-#include "nic/run/self.h"
-#include "nic/run/wait.h"
+#include "nic/run/lease.h"
 #include "nic/xfer/table.h"
 #include "fuzz/rig.h"
 

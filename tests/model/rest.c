@@ -7,8 +7,6 @@
 #include "nic/obj/list.h"
 #include "nic/obj/table.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
-#include "nic/run/wires.h"
 
 #include <sched.h>
 

@@ -14,7 +14,7 @@
 #include "nic/proto/peer.h"
 #include "nic/proto/pending.h"
 #include "nic/proto/reply.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

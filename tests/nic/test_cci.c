@@ -13,7 +13,7 @@
 #include "nic/cci/lose.h"
 #include "nic/cci/show.h"
 #include "nic/obj/region.h"
-#include "nic/run/pass.h"
+#include "nic/run/lease.h"
 #include "support/hold.h"
 
 #include <poll.h>

@@ -5,9 +5,6 @@
  * lease and makes no pass.
  */
 #include "nic/run/lease.h"
-#include "nic/run/looks.h"
-#include "nic/run/pass.h"
-#include "nic/run/wait.h"
 #include "nic/xfer/slices.h"
 #include "nic/cases.h"
 

@@ -13,7 +13,7 @@
 #include "nic/proto/plain.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/rx.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

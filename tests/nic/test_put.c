@@ -7,7 +7,6 @@
 #include "nic/obj/objects.h"
 #include "nic/proto/state.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 #include "cases.h"
 
 #include "lib/node/node.h"

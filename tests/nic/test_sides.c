@@ -9,7 +9,6 @@
 #include "nic/proto/rx.h"
 #include "nic/proto/tx.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 #include "nic/xfer/swap.h"
 #include "cases.h"
 #include "lib/node/node.h"

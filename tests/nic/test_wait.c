@@ -4,8 +4,7 @@
  * a short way (nic/host/take.c), which must miss none of the things that a pass sees to.
  */
 #include "nic/obj/eq.h"
-#include "nic/run/odd.h"
-#include "nic/run/pass.h"
+#include "nic/run/lease.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

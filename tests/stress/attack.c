@@ -9,7 +9,6 @@
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
 #include "nic/run/lease.h"
-#include "nic/run/looks.h"
 
 #include <pthread.h>
 #include <stdio.h>
