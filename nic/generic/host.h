@@ -4,8 +4,8 @@
  *
  * In generic mode (PTL3_MATCH=host) three kinds of threads share a node's work:
  *
- *	firmware	the NIC thread (nic/run/thread.c) runs all passes.  It moves bytes,
- *			and does not match
+ *	firmware	the NIC thread (nic/run/thread.c) runs all passes.  It moves
+ *			bytes, and does not match
  *	host		this thread stands for the kernel.  It sleeps until an interrupt,
  *			and then takes the lease and handles the generic event queue
  *	program		a thread that calls the library posts its commands in the mailbox,

@@ -7,7 +7,7 @@
 #include "nic/obj/host.h"
 #include "nic/proto/peer.h"
 #include "nic/run/lease.h"
-#include "nic/xfer/table.h"
+#include "nic/xfer/xfer.h"
 #include "fuzz/rig.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "nic/proto/rx.h"
 #include "nic/proto/tx.h"
 #include "nic/run/lease.h"
-#include "nic/xfer/swap.h"
+#include "nic/xfer/xfer.h"
 #include "cases.h"
 #include "lib/node/node.h"
 #include "support/hold.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote reads between hosts (nic/far/reads.c, nic/xfer/fetch.c): a put whose target has two
+ * Remote reads between hosts (nic/far/reads.c, nic/xfer/movers.c): a put whose target has two
  * slices read at once, each with the transfer's slot behind its bytes; exchanges of these
  * bytes at the source; the source takes the bytes back and uses their memory, and its slot,
  * for others; the target ends early.
