@@ -6,7 +6,7 @@
  * requests and responses, xfer/ long transfers, match/ matching, generic/ matching by the
  * host, obj/ the objects of programs, wire/ the wires, far/ the wire between hosts, cci/
  * the endpoints of CCI, report/ all that people and tools read.  Each room's own structs
- * are in its state.h, or in obj/objects.h; those of a wire are behind wire_state.
+ * are in its state.h; those of a wire are behind wire_state.
  *
  * Only the lease holder touches this data, except the members that are marked (any), or
  * guarded by a lock that their comment names.

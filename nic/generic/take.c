@@ -4,7 +4,7 @@
 
 #include "nic/generic/queue.h"
 #include "nic/generic/upper.h"
-#include "nic/obj/span.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/answer.h"
 #include "nic/proto/peer.h"
 #include "shm/fault.h"

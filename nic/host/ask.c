@@ -9,8 +9,7 @@
  * p3_nic_do(), which does the same in more steps.
  */
 #include "nic/host/brief.h"
-#include "nic/obj/region.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/proto/format.h"
 #include "nic/proto/ids.h"
 #include "nic/proto/peer.h"

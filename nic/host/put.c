@@ -8,7 +8,7 @@
  * steps.
  */
 #include "nic/host/brief.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/proto/format.h"
 #include "nic/proto/ids.h"
 #include "nic/proto/peer.h"

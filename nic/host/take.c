@@ -2,8 +2,7 @@
 /* Event queues: look, wait for an event, take it. */
 #include "nic/host/call.h"
 #include "nic/host/settle.h"
-#include "nic/obj/eq.h"
-#include "nic/obj/event.h"
+#include "nic/obj/obj.h"
 #include "nic/run/lease.h"
 #include "shm/straight.h"
 

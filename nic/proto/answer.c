@@ -2,7 +2,7 @@
 /* Responses to requests of peers, and the count of dropped messages. */
 #include "nic/proto/answer.h"
 
-#include "nic/obj/region.h"
+#include "nic/obj/state.h"
 #include "nic/proto/peer.h"
 #include "nic/report/trace.h"
 #include "nic/run/run.h"

@@ -20,7 +20,7 @@
 #include "nic/proto/back.h"
 
 #include "nic/cci/answered.h"
-#include "nic/obj/event.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/format.h"
 #include "nic/proto/pending.h"
 #include "nic/proto/reply.h"

@@ -2,7 +2,7 @@
 /* Getputs that wait for long transfers of the same bytes. */
 #include "nic/proto/exchange.h"
 
-#include "nic/obj/region.h"
+#include "nic/obj/state.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 

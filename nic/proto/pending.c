@@ -2,10 +2,7 @@
 /* Pendings: requests of this node from their admission to their end. */
 #include "nic/proto/pending.h"
 
-#include "nic/obj/event.h"
-#include "nic/obj/region.h"
-#include "nic/obj/span.h"
-#include "nic/obj/table.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/copy.h"
 #include "nic/report/why.h"
 #include "nic/run/run.h"

@@ -28,7 +28,7 @@
 #include "nic/cci/format.h"
 #include "nic/cci/msg_rx.h"
 #include "nic/match/match.h"
-#include "nic/obj/event.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/answer.h"
 #include "nic/proto/back.h"
 #include "nic/proto/format.h"

@@ -4,11 +4,7 @@
 
 #include "nic/cci/answered.h"
 #include "nic/generic/take.h"
-#include "nic/obj/event.h"
-#include "nic/obj/ni.h"
-#include "nic/obj/region.h"
-#include "nic/obj/span.h"
-#include "nic/obj/table.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/answer.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/pending.h"

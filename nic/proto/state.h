@@ -8,7 +8,7 @@
 #define P3_NIC_PROTO_STATE_H
 
 #include "nic/cci/state.h"
-#include "nic/obj/objects.h"
+#include "nic/obj/state.h"
 #include "nic/proto/format.h"
 #include "nic/wire/wire.h"
 #include "nic/xfer/state.h"

@@ -3,12 +3,7 @@
 #include "nic/proto/tx.h"
 
 #include "nic/cci/push.h"
-#include "nic/obj/event.h"
-#include "nic/obj/md.h"
-#include "nic/obj/ni.h"
-#include "nic/obj/region.h"
-#include "nic/obj/span.h"
-#include "nic/obj/table.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/exchange.h"
 #include "nic/proto/format.h"
 #include "nic/proto/hold.h"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of the NIC as text, for people. */
 #include "nic/report/dump.h"
-#include "nic/obj/eq.h"
-#include "nic/obj/ni.h"
-#include "nic/obj/table.h"
+#include "nic/obj/obj.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -7,9 +7,7 @@
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/report/mirror.h"
 #include "nic/cci/show.h"
-#include "nic/obj/event.h"
-#include "nic/obj/list.h"
-#include "nic/obj/table.h"
+#include "nic/obj/obj.h"
 #include "nic/run/run.h"
 #include "shm/log.h"
 

@@ -6,8 +6,7 @@
 #define P3_LOG_AREA P3_AREA_MATCH
 #include "nic/report/why.h"
 #include "nic/match/match.h"
-#include "nic/obj/list.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "shm/log.h"
 #include "shm/why.h"
 

@@ -25,7 +25,7 @@
 #include "nic/wire/crc.h"
 #include "nic/wire/faults.h"
 #include "nic/wire/shm.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
 #include "nic/run/run.h"

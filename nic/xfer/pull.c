@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pulls: the reading of long transfers into the memory of this process. */
-#include "nic/obj/ni.h"
-#include "nic/obj/span.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/answer.h"
 #include "nic/proto/pending.h"
 #include "nic/report/trace.h"

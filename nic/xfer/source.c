@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The source of long transfers: the transfer table, windows, and the END of served
  * gets. */
-#include "nic/obj/ni.h"
-#include "nic/obj/span.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/peer.h"
 #include "nic/report/trace.h"
 #include "nic/run/run.h"

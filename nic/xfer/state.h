@@ -7,7 +7,7 @@
 #ifndef P3_NIC_XFER_STATE_H
 #define P3_NIC_XFER_STATE_H
 
-#include "nic/obj/objects.h"
+#include "nic/obj/state.h"
 #include "shm/layout.h"
 
 struct p3_fetch;

@@ -4,8 +4,7 @@
 
 #include "nic/generic/interrupt.h"
 #include "nic/generic/upper.h"
-#include "nic/obj/list.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/run/lease.h"
 
 #include <sched.h>

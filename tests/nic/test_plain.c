@@ -9,7 +9,7 @@
  * inverted, as a hostile peer may send them; and those that one circumstance makes
  * different from a plain one.
  */
-#include "nic/obj/record.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/plain.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/rx.h"
