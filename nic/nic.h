@@ -96,7 +96,7 @@ struct p3_nic_conf {
 	uint64_t incarnation;
 	enum p3_mode mode;
 	enum p3_huge_policy huge;
-	bool match_on_host; /* generic mode (nic/generic/host.h); mode has no effect */
+	bool match_on_host; /* generic mode (nic/generic/generic.h); mode has no effect */
 	enum p3_interrupt interrupt;
 	uint32_t inlined;     /* generic: most bytes that go to the host with a header */
 	bool cma;             /* cross-memory reads may be tried */

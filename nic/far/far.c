@@ -20,7 +20,7 @@
 #include "nic/far/reads.h"
 #include "nic/far/stream.h"
 #include "nic/proto/peer.h"
-#include "nic/report/mirror.h"
+#include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/wire/wire.h"
 #include "shm/fd.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Event queues, events, and operations on a descriptor from START to END. */
 #include "nic/obj/obj.h"
-#include "nic/report/mirror.h"
-#include "nic/report/why.h"
+#include "nic/report/report.h"
 
 int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 {

@@ -8,9 +8,9 @@
 #ifndef P3_NIC_OBJ_OBJ_H
 #define P3_NIC_OBJ_OBJ_H
 
-#include "nic/generic/queue.h"
+#include "nic/generic/generic.h"
 #include "nic/match/match.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 #include "nic/state.h"
 #include "shm/fault.h"
 #include "shm/probe.h"

@@ -4,7 +4,7 @@
 
 #include "nic/obj/state.h"
 #include "nic/proto/peer.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "shm/fault.h"
 

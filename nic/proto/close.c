@@ -2,7 +2,7 @@
 /* Commands that first end the operations on the objects that they remove. */
 #include "nic/proto/close.h"
 
-#include "nic/generic/take.h"
+#include "nic/generic/upper.h"
 #include "nic/match/ahead.h"
 #include "nic/match/match.h"
 #include "nic/obj/obj.h"

@@ -5,8 +5,7 @@
 #include "nic/obj/obj.h"
 #include "nic/proto/answer.h"
 #include "nic/proto/exchange.h"
-#include "nic/report/trace.h"
-#include "nic/report/why.h"
+#include "nic/report/report.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
 

@@ -8,7 +8,7 @@
 #include "nic/proto/ids.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/tx.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/wire/wire.h"
 #include "shm/fault.h"

@@ -4,7 +4,7 @@
 
 #include "nic/obj/obj.h"
 #include "nic/proto/copy.h"
-#include "nic/report/why.h"
+#include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 

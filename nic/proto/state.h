@@ -85,7 +85,7 @@ struct p3_peer {
 			bool going : 1;  /* it is being lost: its last requests are
 					  * taken at once */
 			bool asks : 1;   /* the firmware asks the host about its
-					  * requests (nic/generic/take.h) */
+					  * requests (nic/generic/upper.h) */
 		};
 		uint8_t odd; /* all of these bits, for one test */
 	};

@@ -3,7 +3,7 @@
 #include "nic/run/lease.h"
 #include "nic/cci/call.h"
 #include "nic/cci/event.h"
-#include "nic/generic/handle.h"
+#include "nic/generic/generic.h"
 #include "nic/obj/obj.h"
 #include "nic/proto/close.h"
 #include "nic/proto/ids.h"
@@ -11,7 +11,7 @@
 #include "nic/proto/join.h"
 #include "nic/proto/lose.h"
 #include "nic/proto/tx.h"
-#include "nic/report/dump.h"
+#include "nic/report/report.h"
 
 #include <stdlib.h>
 

@@ -10,8 +10,7 @@
 #define P3_NIC_RUN_LEASE_H
 
 #include "nic/proto/peer.h"
-#include "nic/report/mirror.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "shm/fault.h"
 #include "shm/straight.h"

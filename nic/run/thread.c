@@ -23,7 +23,7 @@
 #include "nic/run/lease.h"
 #include "nic/cci/event.h"
 #include "nic/cci/timer.h"
-#include "nic/generic/interrupt.h"
+#include "nic/generic/generic.h"
 #include "shm/cpulist.h"
 #include "shm/log.h"
 #include "shm/worker.h"
@@ -173,7 +173,7 @@ static bool dedicated_is_due(struct p3_nic *n, struct thread_dedication *d)
 /* ---- a node whose host matches ---- */
 
 /*
- * No other thread runs the firmware of such a node (nic/generic/host.h).  The NIC thread
+ * No other thread runs the firmware of such a node (nic/generic/generic.h).  The NIC thread
  * runs passes, gives the lease up after each of them so that the host's thread can match,
  * and sleeps on the doorbell when there is nothing to do: peers, posters of commands and
  * the host's thread ring for it.

@@ -3,7 +3,7 @@
 #include "nic/obj/obj.h"
 #include "nic/proto/answer.h"
 #include "nic/proto/pending.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/wire/wire.h"
 #include "nic/xfer/movers.h"

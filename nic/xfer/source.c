@@ -3,7 +3,7 @@
  * gets. */
 #include "nic/obj/obj.h"
 #include "nic/proto/peer.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/wire/shm.h"
 #include "nic/xfer/movers.h"

@@ -2,7 +2,6 @@
 /* The rest of a node. */
 #include "model/rest.h"
 
-#include "nic/generic/interrupt.h"
 #include "nic/generic/upper.h"
 #include "nic/obj/state.h"
 #include "nic/run/lease.h"

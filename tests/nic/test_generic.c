@@ -6,8 +6,6 @@
 #include "nic/cases.h"
 
 #include "lib/node/node.h"
-#include "nic/generic/handle.h"
-#include "nic/generic/interrupt.h"
 #include "nic/generic/upper.h"
 #include "nic/run/lease.h"
 #include "support/hold.h"
