@@ -55,8 +55,13 @@ static void *host_main(void *arg)
 
 /* ---- start and stop ---- */
 
-static int host_make_queue(struct p3_nic *n, struct p3_generic *g)
+int p3_generic_prepare(struct p3_nic *n)
 {
+	struct p3_generic *g = &n->generic_part;
+	n->generic = NULL;
+	n->staging = false;
+	if (!n->conf.match_on_host)
+		return 0;
 	uint32_t entries = 1;
 	while (entries < P3_GENERIC_ENTRIES + 2 * n->conf.nnodes)
 		entries *= 2;
@@ -65,24 +70,13 @@ static int host_make_queue(struct p3_nic *n, struct p3_generic *g)
 	g->inlined = n->conf.inlined;
 	g->how = n->conf.interrupt;
 	g->head = g->tail = g->later = 0;
-	g->entry = aligned_alloc(P3_LINE, (g->mask + 1) * sizeof *g->entry);
+	g->entry = aligned_alloc(P3_LINE, entries * sizeof *g->entry);
 	g->upper = calloc(g->nupper, sizeof *g->upper);
-	if (g->entry && g->upper)
-		return 0;
-	free(g->entry);
-	free(g->upper);
-	return -ENOMEM;
-}
-
-int p3_generic_prepare(struct p3_nic *n)
-{
-	struct p3_generic *g = &n->generic_part;
-	n->generic = NULL;
-	n->staging = false;
-	if (!n->conf.match_on_host)
-		return 0;
-	if (host_make_queue(n, g) != 0)
+	if (!g->entry || !g->upper) {
+		free(g->entry);
+		free(g->upper);
 		return -ENOMEM;
+	}
 	p3_set(&g->stop, 0);
 	n->generic = g;
 	n->staging = true;

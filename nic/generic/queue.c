@@ -56,28 +56,24 @@ void p3_interrupt_raise(struct p3_nic *n)
 	interrupt_send(g);
 }
 
-static void interrupt_await_signal(struct p3_generic *g, uint64_t ns)
-{
-	const struct timespec most = {.tv_sec = (time_t)(ns / 1000000000u),
-		.tv_nsec = (long)(ns % 1000000000u)};
-	sigset_t line;
-	sigemptyset(&line);
-	sigaddset(&line, interrupt_signal());
-	while (p3_get(&g->asleep) && sigtimedwait(&line, NULL, &most) > 0)
-		; /* else a signal of an earlier interrupt */
-}
-
 static void interrupt_sleep_until_raised(struct p3_generic *g)
 {
 	p3_set(&g->asleep, 1);
 	p3_fence(); /* IRQ.1 */
 	FAULT_POINT("interrupt.enabled");
-	if (interrupt_is_due(g))
+	if (interrupt_is_due(g)) {
 		(void)0;
-	else if (g->how == P3_INTERRUPT_SIGNAL)
-		interrupt_await_signal(g, P3_SAFETY_NS);
-	else
+	} else if (g->how == P3_INTERRUPT_SIGNAL) {
+		const struct timespec most = {.tv_sec = P3_SAFETY_NS / 1000000000u,
+			.tv_nsec = P3_SAFETY_NS % 1000000000u};
+		sigset_t line;
+		sigemptyset(&line);
+		sigaddset(&line, interrupt_signal());
+		while (p3_get(&g->asleep) && sigtimedwait(&line, NULL, &most) > 0)
+			; /* else a signal of an earlier interrupt */
+	} else {
 		(void)p3_futex_wait(&g->asleep, 1, P3_SAFETY_NS, ~0u, false);
+	}
 	p3_set(&g->asleep, 0);
 }
 

@@ -10,20 +10,16 @@ struct me_place {
 	uint32_t position;
 };
 
-static bool me_free_index(struct p3_ni *ni, uint32_t *index_out)
-{
-	for (uint32_t i = 0; i <= (uint32_t)ni->limits.max_pt_index; i++)
-		if (!ni->portal[i].head) {
-			*index_out = i;
-			return true;
-		}
-	return false;
-}
-
 static int me_place_at_end(struct p3_ni *ni, struct p3_cmd_me *me, struct me_place *out)
 {
-	if (me->any_index && !me_free_index(ni, &me->pt_index))
-		return PTL_PT_FULL;
+	if (me->any_index) { /* take the first empty list */
+		uint32_t i = 0;
+		while (i <= (uint32_t)ni->limits.max_pt_index && ni->portal[i].head)
+			i++;
+		if (i > (uint32_t)ni->limits.max_pt_index)
+			return PTL_PT_FULL;
+		me->pt_index = i;
+	}
 	if (me->pt_index > (uint32_t)ni->limits.max_pt_index)
 		return PTL_PT_INDEX_INVALID;
 	struct p3_portal *list = &ni->portal[me->pt_index];

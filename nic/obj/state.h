@@ -424,12 +424,8 @@ enum p3_md_odd {
 	P3_ODD_ENDS = PTL_MD_EVENT_END_DISABLE /* or ACK and UNLINK only */
 };
 
-/* An eager put that this descriptor receives needs no more than bytes and PUT_END; one
- * that it sends no more than bytes and SEND_END. */
-#define P3_ODD_COUNTED  (P3_ODD_THRESHOLD | P3_ODD_MAX_SIZE | P3_ODD_INACTIVE)
-#define P3_ODD_EVENTS   (P3_ODD_QUEUE | P3_ODD_STARTS | P3_ODD_ENDS)
-#define P3_ODD_RECEIVES (P3_ODD_COUNTED | P3_ODD_EVENTS | P3_ODD_IOVEC | P3_ODD_PUT)
-#define P3_ODD_SENDS    (P3_ODD_COUNTED | P3_ODD_EVENTS | P3_ODD_IOVEC)
+/* An operation on this descriptor has other events than one END. */
+#define P3_ODD_EVENTS (P3_ODD_QUEUE | P3_ODD_STARTS | P3_ODD_ENDS)
 
 /* An internal option of descriptors: the interface is of Cray's kind. */
 #define P3_MD_CRAY 0x80000000u

@@ -54,26 +54,16 @@ void p3_mirror_peer(struct p3_peer *p, uint64_t now)
 	mirror_set(&p->shown->shown_ops, p3_pair(p->nout, p->nqueued));
 }
 
-static uint32_t mirror_peers(struct p3_nic *n, uint64_t now)
+void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 {
+	uint64_t now = p3_now_ns();
+	uint64_t chunk = sizeof(struct p3_pending) * P3_TABLE_EACH;
+	uint64_t chunks = n->conf.pending_limit / chunk;
 	uint32_t queued = 0;
 	for (uint32_t i = 0; i < n->nhot; i++) {
 		p3_mirror_peer(n->hot[i], now);
 		queued += n->hot[i]->nqueued;
 	}
-	return queued;
-}
-
-static uint64_t mirror_pendings_most(const struct p3_nic *n)
-{
-	uint64_t chunk = sizeof(struct p3_pending) * P3_TABLE_EACH;
-	uint64_t chunks = n->conf.pending_limit / chunk;
-	return (chunks < P3_TABLE_CHUNKS ? chunks : P3_TABLE_CHUNKS) * P3_TABLE_EACH;
-}
-
-void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
-{
-	uint64_t now = p3_now_ns();
 	const uint64_t gauge[] = {
 		now,
 		next,
@@ -81,8 +71,8 @@ void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 		n->table[P3_T_MD].live,
 		n->table[P3_T_EQ].live,
 		n->table[P3_T_PENDING].live,
-		mirror_pendings_most(n),
-		mirror_peers(n, now),
+		(chunks < P3_TABLE_CHUNKS ? chunks : P3_TABLE_CHUNKS) * P3_TABLE_EACH,
+		queued,
 		mirror_list_length(&n->blocked),
 		n->nhot,
 		p3_get(&n->alive),

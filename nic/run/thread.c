@@ -170,13 +170,42 @@ static bool dedicated_is_due(struct p3_nic *n, struct thread_dedication *d)
 	return true;
 }
 
+/* ---- the doorbell ---- */
+
+/* Arm the doorbell's word for this thread, before the last look; return its value. */
+static uint32_t thread_arm(struct p3_nic *n)
+{
+	uint32_t word = P3_AWAKE;
+	p3_set(&n->nic_asleep, 1);
+	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
+	/* Arm the word unless a watcher has armed it: no peer rings for a node whose
+	 * word is AWAKE. */
+	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
+		word = P3_ASLEEP_NIC;
+	FAULT_POINT("nic.armed");
+	p3_looks_fence(n, p3_fence_heavy); /* PARK.1, CCIFD.3 */
+	p3_peer_sweep(n);
+	return word;
+}
+
+/* Disarm the word after the sleep.  Return false if another thread has done so. */
+static bool thread_disarm(struct p3_nic *n)
+{
+	uint32_t was = P3_ASLEEP_NIC;
+	p3_set(&n->nic_asleep, 0);
+	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
+	bool armed = p3_cas32(n->asleep, &was, P3_AWAKE);
+	p3_fence(); /* PARK.1: the caller's passes are the last look */
+	return armed;
+}
+
 /* ---- a node whose host matches ---- */
 
 /*
- * No other thread runs the firmware of such a node (nic/generic/generic.h).  The NIC thread
- * runs passes, gives the lease up after each of them so that the host's thread can match,
- * and sleeps on the doorbell when there is nothing to do: peers, posters of commands and
- * the host's thread ring for it.
+ * No other thread runs the firmware of such a node (nic/generic/generic.h).  The NIC
+ * thread runs passes, gives the lease up after each of them so that the host's thread can
+ * match, and sleeps on the doorbell when there is nothing to do: peers, posters of
+ * commands and the host's thread ring for it.
  */
 
 /* shortest and longest sleep while work waits for which no peer rings */
@@ -220,14 +249,7 @@ static uint64_t generic_longest_sleep(
 static bool generic_sleep_until_rung(
 	struct p3_nic *n, uint64_t safety_ns, uint64_t *nap_ns)
 {
-	uint32_t word = P3_AWAKE, was = P3_ASLEEP_NIC;
-	p3_set(&n->nic_asleep, 1);
-	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
-	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC)) /* else a peer has written it */
-		word = P3_ASLEEP_NIC;
-	FAULT_POINT("nic.armed");
-	p3_looks_fence(n, p3_fence_heavy); /* PARK.1, CCIFD.3 */
-	p3_peer_sweep(n);
+	uint32_t word = thread_arm(n);
 	bool news = p3_pass_run(n) || p3_get(&n->stop);
 	if (p3_get(&n->cci.handles))
 		p3_cci_event_remind(n);
@@ -236,21 +258,8 @@ static bool generic_sleep_until_rung(
 	generic_leave(n);
 	FAULT_POINT("nic.asleep");
 	bool woken = news || p3_futex_wait(n->asleep, word, ns, P3_ASLEEP_NIC, true);
-	p3_set(&n->nic_asleep, 0);
-	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
-	(void)p3_cas32(n->asleep, &was, P3_AWAKE);
-	p3_fence(); /* PARK.1: the caller's passes are the last look */
+	(void)thread_disarm(n);
 	return woken;
-}
-
-/* Remind the sleepers of OS handles, once in the time of a tick. */
-static P3_RARE void generic_remind(struct p3_nic *n, uint64_t *reminded_ns)
-{
-	uint64_t now = p3_now_ns();
-	if (now - *reminded_ns < n->tick_ns)
-		return;
-	*reminded_ns = now;
-	p3_cci_event_remind(n);
 }
 
 static void thread_run_generic(struct p3_nic *n)
@@ -261,8 +270,13 @@ static void thread_run_generic(struct p3_nic *n)
 	uint64_t nap_ns = 0;
 	while (!p3_get(&n->stop) && generic_enter(n)) {
 		enum p3_idle what = P3_IDLE_SPIN;
-		if (p3_unlikely(p3_get(&n->cci.handles)))
-			generic_remind(n, &reminded_ns);
+		if (p3_unlikely(p3_get(&n->cci.handles))) { /* once in a tick's time */
+			uint64_t now = p3_now_ns();
+			if (now - reminded_ns >= n->tick_ns) {
+				reminded_ns = now;
+				p3_cci_event_remind(n);
+			}
+		}
 		if (p3_pass_run(n))
 			p3_waiter_reset(&idle);
 		else
@@ -359,16 +373,7 @@ static bool thread_host_is_inside(struct p3_nic *n)
 static bool thread_sleep_until_rung(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
-	uint32_t word = P3_AWAKE, was = P3_ASLEEP_NIC;
-	p3_set(&n->nic_asleep, 1);
-	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
-	/* Arm the word unless a watcher has armed it: no peer rings for a node whose
-	 * word is AWAKE. */
-	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
-		word = P3_ASLEEP_NIC;
-	FAULT_POINT("nic.armed");
-	p3_looks_fence(n, p3_fence_heavy); /* PARK.1, CCIFD.3 */
-	p3_peer_sweep(n);
+	uint32_t word = thread_arm(n);
 	bool news = thread_pass(t) || p3_get(&n->stop);
 	if (p3_unlikely(p3_get(&n->cci.handles)))
 		p3_cci_event_remind(n);
@@ -380,11 +385,7 @@ static bool thread_sleep_until_rung(struct nic_thread *t)
 				     P3_ASLEEP_NIC, true);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
 	t->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(t->safety_ns);
-	p3_set(&n->nic_asleep, 0);
-	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
-	bool armed = p3_cas32(n->asleep, &was, P3_AWAKE);
-	p3_fence(); /* PARK.1: the caller's passes are the last look */
-	return woken || !armed;
+	return !thread_disarm(n) || woken;
 }
 
 /* Return true if a request waits in its lane for the program to begin (P3_SETTLING_NS

@@ -228,15 +228,6 @@ static bool wait_sleep_for_news(
 		naps ? w->news : w->news | P3_NEWS_TENDING, false);
 }
 
-/* Return the news that a thread waits for that wants this. */
-static P3_RARE uint32_t wait_news_of(const struct p3_wants *wants)
-{
-	uint32_t news = wants->kind == P3_WAIT_EVENT ? 0 : P3_NEWS_RESULT;
-	for (uint32_t i = 0; wants->kind == P3_WAIT_EVENT && i < wants->n; i++)
-		news |= p3_news_of_queue(wants->handles[i]);
-	return news;
-}
-
 /* Count this thread among those that are parked, or take it from there. */
 static void wait_count_parked(struct p3_nic *n, uint32_t news, uint32_t one)
 {
@@ -270,7 +261,9 @@ static P3_RARE void wait_park(
 	bool naps = w->others_poll && w->wants->kind == P3_WAIT_EVENT && !n->generic &&
 		    p3_lease_held_by(&n->lease) != P3_LEASE_NIC;
 	bool watch = !naps && w->held && !p3_get(&n->watcher);
-	w->news = wait_news_of(w->wants);
+	w->news = w->wants->kind == P3_WAIT_EVENT ? 0 : P3_NEWS_RESULT;
+	for (uint32_t i = 0; w->wants->kind == P3_WAIT_EVENT && i < w->wants->n; i++)
+		w->news |= p3_news_of_queue(w->wants->handles[i]);
 	const uint32_t parked_for = naps ? w->news : w->news | P3_NEWS_TENDING;
 	const uint64_t looks = wait_looks_of_hosts(n);
 	wait_count_parked(n, parked_for, 1);
@@ -347,16 +340,6 @@ static P3_RARE void wait_learn(struct p3_nic *n, const struct wait *w)
 
 /* ---- the wait ---- */
 
-/* Return true if a wait has yielded for long enough, with regard to the time until its
- * deadline.  It sleeps for the rest.  A thread that waits for less than P3_YIELD_NS again
- * and again would otherwise never sleep while other threads want its CPU. */
-static bool wait_has_yielded_enough(const struct wait *w)
-{
-	uint64_t since = w->idle.since, yielded = w->idle.now - since;
-	return yielded >= P3_YIELDS_LEAST_NS &&
-	       yielded >= (w->deadline - since) / P3_YIELDS_OF;
-}
-
 /* Spend a turn in which nothing was found.  Return false when the deadline has passed. */
 static bool wait_idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
@@ -367,7 +350,13 @@ static bool wait_idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), v
 	if (now >= w->deadline)
 		return false;
 	wait_maybe_kick(n, w, now);
-	if (what == P3_IDLE_YIELD && !wait_has_yielded_enough(w)) {
+	/* A wait yields for a part of the time until its deadline, and sleeps for the
+	 * rest. A thread that waits for less than P3_YIELD_NS again and again would
+	 * otherwise never sleep while other threads want its CPU. */
+	uint64_t since = w->idle.since, yielded = now - since;
+	bool enough = yielded >= P3_YIELDS_LEAST_NS &&
+		      yielded >= (w->deadline - since) / P3_YIELDS_OF;
+	if (what == P3_IDLE_YIELD && !enough) {
 		wait_let_go(n, w);
 		wait_learn_from_yield(n, w, p3_waiter_yield(&w->idle));
 	} else if (what != P3_IDLE_SPIN) {

@@ -187,31 +187,6 @@ static void wire_thread_start(struct p3_nic *n)
 	free(r);
 }
 
-/* End the thread.  The wires close their descriptors after that. */
-static void wire_thread_stop(struct p3_nic *n)
-{
-	struct p3_wire_thread *r = n->wire_thread;
-	if (!r)
-		return;
-	p3_set(&r->stop, 1);
-	p3_futex_wake(&r->stop, ~0u, false);
-	if (wire_thread_holds(r))
-		p3_fd_signal(r->end);
-	pthread_join(r->thread, NULL);
-}
-
-/* Close the thread's own descriptors, after the wires have closed theirs. */
-static void wire_thread_drop(struct p3_nic *n)
-{
-	struct p3_wire_thread *r = n->wire_thread;
-	if (!r)
-		return;
-	if (!wire_thread_control(r, EPOLL_CTL_MOD, P3_WATCHED_END, EPOLLIN))
-		wire_thread_close(r);
-	n->wire_thread = NULL;
-	free(r);
-}
-
 void p3_wire_thread_forget(struct p3_nic *n)
 {
 	struct p3_wire_thread *r = n->wire_thread;
@@ -279,18 +254,6 @@ static void wires_add(struct p3_nic *n, const struct p3_wire *wire)
 		n->wires[n->nwires++] = wire;
 }
 
-static void wires_choose(struct p3_nic *n)
-{
-	const struct p3_faults *f = n->conf.faults;
-	((struct p3_seg_header *)n->published.base)->wire =
-		f ? P3_WIRE_FAULTY | f->near << 8 : 0;
-	n->nwires = 0;
-	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
-		n->peer[i].wire = wires_choose_for(n, i);
-		wires_add(n, n->peer[i].wire);
-	}
-}
-
 static void wires_stop(struct p3_nic *n, uint32_t count)
 {
 	while (count)
@@ -301,7 +264,14 @@ int p3_wires_start(struct p3_nic *n)
 {
 	int rc = 0;
 	uint32_t started = 0;
-	wires_choose(n);
+	const struct p3_faults *f = n->conf.faults;
+	((struct p3_seg_header *)n->published.base)->wire =
+		f ? P3_WIRE_FAULTY | f->near << 8 : 0;
+	n->nwires = 0;
+	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
+		n->peer[i].wire = wires_choose_for(n, i);
+		wires_add(n, n->peer[i].wire);
+	}
 	while (!rc && started < n->nwires) {
 		rc = n->wires[started]->start(n);
 		started += !rc;
@@ -325,9 +295,22 @@ void p3_wires_stop(struct p3_nic *n)
 			(unsigned long long)p3_get(&n->wire_count[P3_W_RESENT]),
 			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_BROKEN]),
 			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_STRANGERS]));
-	wire_thread_stop(n);
+	struct p3_wire_thread *r = n->wire_thread;
+	if (r) {
+		p3_set(&r->stop, 1);
+		p3_futex_wake(&r->stop, ~0u, false);
+		if (wire_thread_holds(r))
+			p3_fd_signal(r->end);
+		pthread_join(r->thread, NULL);
+	}
 	wires_stop(n, n->nwires);
-	wire_thread_drop(n);
+	if (!r)
+		return;
+	/* Close the thread's own descriptors, after the wires have closed theirs. */
+	if (!wire_thread_control(r, EPOLL_CTL_MOD, P3_WATCHED_END, EPOLLIN))
+		wire_thread_close(r);
+	n->wire_thread = NULL;
+	free(r);
 }
 
 /* Passes run in the program's threads, and libfabric's calls change errno. */

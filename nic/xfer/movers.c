@@ -687,20 +687,6 @@ static enum p3_moved fetch_give_up(struct p3_pull *pull)
 	return slice_begin_anew(pull);
 }
 
-/* Take the first fetch out of the list, and count its bytes. */
-static enum p3_moved fetch_take_slice(
-	struct p3_nic *n, struct p3_pull *pull, struct p3_fetch *f)
-{
-	uint64_t len = f->len;
-	edge_write_front(pull, f->at + len);
-	p3_region_write(&pull->span.region, pull->span.offset + f->at, f->bytes, len);
-	pull->done += len;
-	pull->fetches = f->next;
-	pull->peer->wire->let_go(pull->peer, f);
-	slice_count(n, pull, len, &n->wire_count[P3_W_FETCHED]);
-	return P3_MOVED;
-}
-
 /* Look whether the slice counts, by the slot that was read behind it. */
 static enum p3_moved fetch_judge(
 	struct p3_nic *n, struct p3_pull *pull, const struct p3_xfer *slot)
@@ -733,7 +719,16 @@ static enum p3_moved fetch_take_first(struct p3_nic *n, struct p3_pull *pull)
 		return P3_MOVED_NOTHING;
 	}
 	enum p3_moved good = fetch_judge(n, pull, f->slot);
-	return good == P3_MOVED ? fetch_take_slice(n, pull, f) : good;
+	if (good != P3_MOVED)
+		return good;
+	uint64_t len = f->len;
+	edge_write_front(pull, f->at + len);
+	p3_region_write(&pull->span.region, pull->span.offset + f->at, f->bytes, len);
+	pull->done += len;
+	pull->fetches = f->next;
+	pull->peer->wire->let_go(pull->peer, f);
+	slice_count(n, pull, len, &n->wire_count[P3_W_FETCHED]);
+	return P3_MOVED;
 }
 
 /* Return the end of the next fetch: a quarter of the transfer at least, and a small rest

@@ -6,41 +6,32 @@
 
 /* number of transfers in a run, which one mover moves: each mover leaves its own data in
  * the caches */
-#define P3_RUN   8u
-#define P3_LEARN 2u /* runs by either mover in turn at first, */
-#define P3_EXPLORE                                                                       \
-	64u /* then one run in 64 by the mover that seems slower; see pace_explores() */
+#define P3_RUN     8u
+#define P3_LEARN   2u  /* runs by either mover in turn at first, */
+#define P3_EXPLORE 64u /* then one run in 64 by the mover that seems slower */
 
 static struct p3_pace *pace_of(struct p3_nic *n, const struct p3_pull *pull)
 {
 	return &n->pace[pull->get != NULL][63 - __builtin_clzll(pull->length)];
 }
 
-/* Return by how many 32nds of the time of a read a window must be faster.  It also takes
- * time of the peer's CPU, which could read for the peer's own transfers, and fills the
- * peer's cache.  So both nodes gain by a window only if it is faster by 3/32.  Where one
- * node's put follows the other's, and each is read at once, twice as much is needed. */
-static uint64_t pace_margin(const struct p3_pull *pull)
-{
-	return pull->length <= P3_LONE_MOST && !pull->get ? 6 : 3;
-}
-
-/* Return true if a run uses the mover that seems slower.  The first times of either mover
- * may be those of a disturbed machine, so it is tried again soon. */
-static bool pace_explores(uint32_t run)
-{
-	return run < P3_EXPLORE ? (run & (run - 1)) == 0 : run % P3_EXPLORE == 0;
-}
-
-/* Return true if the next run uses windows, false if it uses cma: at first each in turn,
- * then the faster one, and now and then the slower one. */
-static bool pace_prefers_bulk(const struct p3_pace *pace, uint64_t margin)
+/*
+ * Return true if the pull's run uses windows, false if it uses cma: at first each in
+ * turn, then the faster one, and now and then the slower one.  The first times of either
+ * mover may be those of a disturbed machine, so it is tried again soon.
+ *
+ * A window also takes time of the peer's CPU, which could read for the peer's own
+ * transfers, and fills the peer's cache.  So both nodes gain by a window only if it is
+ * faster by 3/32 of the time of a read.  Where one node's put follows the other's, and
+ * each is read at once, twice as much is needed.
+ */
+static bool pace_prefers_bulk(const struct p3_pace *pace, const struct p3_pull *pull)
 {
 	uint32_t run = pace->turns / P3_RUN;
-	if (run < P3_LEARN)
-		return run % 2 == 0;
-	return (pace->bulk_ns < pace->cma_ns - pace->cma_ns * margin / 32) !=
-	       pace_explores(run);
+	uint64_t margin = pull->length <= P3_LONE_MOST && !pull->get ? 6 : 3;
+	bool faster = pace->bulk_ns < pace->cma_ns - pace->cma_ns * margin / 32;
+	bool explores = run < P3_EXPLORE ? (run & (run - 1)) == 0 : run % P3_EXPLORE == 0;
+	return run < P3_LEARN ? run % 2 == 0 : faster != explores;
 }
 
 /* Return true if a transfer is timed.  Those in the first half of a run are not, since
@@ -56,7 +47,7 @@ bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull);
 	if (pace->turns % P3_RUN == 0)
-		pace->bulk = pace_prefers_bulk(pace, pace_margin(pull));
+		pace->bulk = pace_prefers_bulk(pace, pull);
 	pull->began = pace->bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
 	pull->began_ns = pace_counts(pace, pull->length) ? p3_now_ns() : 0;
 	pull->began_moved = n->moved;

@@ -277,14 +277,6 @@ static bool window_take(struct p3_nic *n, struct p3_xfer_slot *x)
 	return true;
 }
 
-/* Return the size of a piece.  A short transfer has short pieces, so that owner and
- * reader copy at the same time. */
-static uint64_t window_piece(const struct p3_xfer_slot *x)
-{
-	uint64_t piece = x->length / P3_PIECES / P3_PAGE * P3_PAGE;
-	return piece < P3_PAGE ? P3_PAGE : piece > P3_CHUNK_LEN ? P3_CHUNK_LEN : piece;
-}
-
 /*
  * Copy bytes of the source.  Those that were not in memory may turn out to have no
  * memory (behind the end of a file, or without permission): the kernel copies them and
@@ -321,7 +313,10 @@ static void window_fill(struct p3_nic *n, struct p3_xfer_slot *x)
 	if (x->produced >= want || (x->window == P3_NONE && !window_take(n, x)))
 		return;
 	char *window = (char *)n->published.base + n->window_off[x->window];
-	uint64_t most = window_piece(x);
+	/* A short transfer has short pieces, so that owner and reader copy at the same
+	 * time. */
+	uint64_t most = x->length / P3_PIECES / P3_PAGE * P3_PAGE;
+	most = most < P3_PAGE ? P3_PAGE : most > P3_CHUNK_LEN ? P3_CHUNK_LEN : most;
 	while (x->produced < want && n->bytes < P3_SLICE_LEAST &&
 		x->produced - read + P3_CHUNK_LEN <= P3_WINDOW_LEN) {
 		/* want is the reader's word and may change: stay inside the chunk */

@@ -110,16 +110,6 @@ static void edge_return(const struct p3_pull *pull, struct p3_edge *e)
 	e->lent = (struct p3_range){0, 0};
 }
 
-/* Take back the edges that were lent for an exchange, in the reverse order. */
-static P3_RARE void edge_return_all(struct p3_nic *n)
-{
-	for (struct p3_link *it = n->pulls.prev; it != &n->pulls; it = it->prev) {
-		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
-		edge_return(pull, &pull->back);
-		edge_return(pull, &pull->front);
-	}
-}
-
 /* ---- the record of former bytes ---- */
 
 void p3_xfer_wrote(
@@ -144,18 +134,6 @@ void p3_xfer_wrote(
 	}
 }
 
-/* Mark the new pull and each other one as mixed if both may write the same bytes. */
-static P3_RARE void edge_mark_mixed(
-	struct p3_nic *n, struct p3_pull *pull, struct p3_bounds bounds)
-{
-	p3_list_each(it, &n->pulls) {
-		struct p3_pull *other = p3_item(it, struct p3_pull, link);
-		if (p3_region_bounds_meet(bounds, &other->span.region, other->span.offset,
-			    other->length))
-			pull->mixed = other->mixed = true;
-	}
-}
-
 void p3_xfer_note_bytes(struct p3_nic *n, struct p3_pull *pull)
 {
 	const struct p3_span *span = &pull->span;
@@ -165,7 +143,12 @@ void p3_xfer_note_bytes(struct p3_nic *n, struct p3_pull *pull)
 		return;
 	}
 	if (p3_region_bounds_meet(n->pulled, &span->region, span->offset, pull->length))
-		edge_mark_mixed(n, pull, b);
+		p3_list_each(it, &n->pulls) { /* both may write the same bytes */
+			struct p3_pull *other = p3_item(it, struct p3_pull, link);
+			if (p3_region_bounds_meet(b, &other->span.region,
+				    other->span.offset, other->length))
+				pull->mixed = other->mixed = true;
+		}
 	n->pulled.lo = b.lo < n->pulled.lo ? b.lo : n->pulled.lo;
 	n->pulled.hi = b.hi > n->pulled.hi ? b.hi : n->pulled.hi;
 }
@@ -321,8 +304,12 @@ bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
 
 void p3_xfer_swapped(struct p3_nic *n)
 {
-	if (p3_unlikely(!p3_list_empty(&n->pulls)))
-		edge_return_all(n);
+	/* Take back the edges that were lent for the exchange, in the reverse order. */
+	for (struct p3_link *it = n->pulls.prev; it != &n->pulls; it = it->prev) {
+		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		edge_return(pull, &pull->back);
+		edge_return(pull, &pull->front);
+	}
 	p3_list_each(it, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
 		if (x->swapped)
