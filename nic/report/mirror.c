@@ -262,34 +262,6 @@ static void dump_me(struct dump_text *t, const struct p3_me *me)
 		dump_md(t, me->md);
 }
 
-static int dump_list(struct p3_nic *n, struct p3_cmd *c, struct dump_text *t)
-{
-	const struct p3_ni *ni = &n->ni[c->ni];
-	if (c->dump.pt_index > (uint32_t)ni->limits.max_pt_index)
-		return PTL_PT_INDEX_INVALID;
-	const struct p3_portal *list = &ni->portal[c->dump.pt_index];
-	dump_say(t, "portal index %" PRIu32 ": %" PRIu32 " match entries\n",
-		c->dump.pt_index, list->n);
-	for (const struct p3_me *me = list->head; me && t->left > 1; me = me->next)
-		dump_me(t, me);
-	return PTL_OK;
-}
-
-static int dump_queues(struct p3_nic *n, struct p3_cmd *c, struct dump_text *t)
-{
-	dump_say(t, "event queues: %" PRIu32 "\n", n->ni[c->ni].use[P3_U_EQ].cur);
-	struct p3_eq *eq;
-	for (uint32_t at = 0; (eq = p3_obj_next(&n->table[P3_T_EQ], c->ni, &at));) {
-		uint64_t unread = eq->tx.tail - p3_get(&eq->tx.ring->head);
-		dump_say(t,
-			"  eq %#" PRIx64 ": %" PRIu64 " of %" PRIu32 " unread%s, %" PRIu32
-			" owed\n",
-			p3_get(&eq->o.name), unread < eq->n ? unread : eq->n, eq->n,
-			unread > eq->n ? ", some lost" : "", eq->owed);
-	}
-	return PTL_OK;
-}
-
 int p3_dump_write(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct dump_text t = {c->dump.text, c->dump.size};
@@ -304,5 +276,26 @@ int p3_dump_write(struct p3_nic *n, struct p3_cmd *c)
 	if (rc != PTL_OK)
 		return rc;
 	c->ni = (uint16_t)p3_handle_ni(c->handle);
-	return c->flag == P3_DUMP_LIST ? dump_list(n, c, &t) : dump_queues(n, c, &t);
+	const struct p3_ni *ni = &n->ni[c->ni];
+	if (c->flag == P3_DUMP_LIST) {
+		if (c->dump.pt_index > (uint32_t)ni->limits.max_pt_index)
+			return PTL_PT_INDEX_INVALID;
+		const struct p3_portal *list = &ni->portal[c->dump.pt_index];
+		dump_say(&t, "portal index %" PRIu32 ": %" PRIu32 " match entries\n",
+			c->dump.pt_index, list->n);
+		for (const struct p3_me *me = list->head; me && t.left > 1; me = me->next)
+			dump_me(&t, me);
+		return PTL_OK;
+	}
+	dump_say(&t, "event queues: %" PRIu32 "\n", ni->use[P3_U_EQ].cur);
+	struct p3_eq *eq;
+	for (uint32_t at = 0; (eq = p3_obj_next(&n->table[P3_T_EQ], c->ni, &at));) {
+		uint64_t unread = eq->tx.tail - p3_get(&eq->tx.ring->head);
+		dump_say(&t,
+			"  eq %#" PRIx64 ": %" PRIu64 " of %" PRIu32 " unread%s, %" PRIu32
+			" owed\n",
+			p3_get(&eq->o.name), unread < eq->n ? unread : eq->n, eq->n,
+			unread > eq->n ? ", some lost" : "", eq->owed);
+	}
+	return PTL_OK;
 }

@@ -129,6 +129,12 @@ static enum p3_why why_request_lacks(const struct p3_ni *ni, const struct p3_ask
 
 /* ---- keeping and reporting reasons ---- */
 
+/* Return true if a reason is about requests of this node. */
+static bool why_is_own(enum p3_why why)
+{
+	return why >= P3_WHY_LATE && why <= P3_WHY_NO_PID;
+}
+
 static void why_keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
 {
 	char *base = n->published.base;
@@ -141,19 +147,23 @@ static void why_keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
 		p3_set(&line->w[i], w[i]);
 }
 
-/* Log a reason if its mark, one of the bits of told, is not set and the log of the area
- * is on.  Set the mark. */
-static void why_say(uint32_t *told, enum p3_why mark, enum p3_log_area area,
-	const char *way, enum p3_why why, const struct p3_case *c, const char *what)
+/* Keep a case.  Log it if its mark, one of the bits of told, is not set and the log of
+ * the area is on; then set the mark. */
+static void why_report(struct p3_nic *n, uint32_t *told, enum p3_why mark,
+	enum p3_why why, struct p3_case *c, const char *what)
 {
+	bool own = why_is_own(why);
+	enum p3_log_area area = own ? P3_AREA_SEND : P3_AREA_MATCH;
 	char about[100], reason[260];
+	why_keep(n, why, c);
 	if (*told >> mark & 1 || !p3_log_is(P3_LOG_DROPS, area))
 		return;
 	*told |= 1u << mark;
 	p3_case_text(c, about, sizeof about);
 	p3_why_text(why, c, reason, sizeof reason);
-	p3_log(P3_LOG_DROPS, area, "%s %s nid %u, pid %u %s: %s", about, way,
-		(uint32_t)c->who, (uint32_t)(c->who >> 32), what, reason);
+	p3_log(P3_LOG_DROPS, area, "%s %s nid %u, pid %u %s: %s", about,
+		own ? "to" : "from", (uint32_t)c->who, (uint32_t)(c->who >> 32), what,
+		reason);
 }
 
 static void why_keep_for_peer(struct p3_peer *p, enum p3_why why)
@@ -183,18 +193,16 @@ void P3_RARE p3_why_dropped(
 		why_request_lacks(ni, &ask, far ? P3_WHY_WALK : P3_WHY_SHORT, &c);
 	if (why >= P3_WHY_AC_RANGE && why <= P3_WHY_AC_PORTAL)
 		p3_count(&n->count[P3_C_DENIED], 1);
-	why_keep(n, why, &c);
 	why_keep_for_peer(p, why);
-	why_say(&p->told, why, P3_AREA_MATCH, "from", why, &c, "was dropped");
+	why_report(n, &p->told, why, why, &c, "was dropped");
 }
 
 void P3_RARE p3_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask)
 {
 	struct p3_case c = why_case_in(p, &ask);
-	why_keep(n, P3_WHY_ACK_DISABLED, &c);
 	why_keep_for_peer(p, P3_WHY_ACK_DISABLED);
-	why_say(&p->told, P3_WHY_ACK_DISABLED, P3_AREA_MATCH, "from", P3_WHY_ACK_DISABLED,
-		&c, "gets no ACK");
+	why_report(
+		n, &p->told, P3_WHY_ACK_DISABLED, P3_WHY_ACK_DISABLED, &c, "gets no ACK");
 }
 
 void P3_RARE p3_why_truncated(
@@ -203,9 +211,7 @@ void P3_RARE p3_why_truncated(
 	struct p3_case c = why_case_in(p, &ask);
 	c.near = mlength;
 	p3_count(&n->count[P3_C_TRUNCATED], 1);
-	why_keep(n, P3_WHY_TRUNCATED, &c);
-	why_say(&p->told, P3_WHY_TRUNCATED, P3_AREA_MATCH, "from", P3_WHY_TRUNCATED, &c,
-		"was truncated");
+	why_report(n, &p->told, P3_WHY_TRUNCATED, P3_WHY_TRUNCATED, &c, "was truncated");
 }
 
 static struct p3_case why_case_out(const struct p3_nic *n, const struct p3_peer *p,
@@ -228,15 +234,13 @@ void P3_RARE p3_why_nowhere(
 	enum p3_why why = to->state == P3_GONE || to->state == P3_DEAD ? P3_WHY_ENDED
 			  : to->state == P3_ABSENT                     ? P3_WHY_ABSENT
 								       : P3_WHY_NO_PID;
-	why_keep(n, why, &c);
-	why_say(&to->told_own, why, P3_AREA_SEND, "to", why, &c, "comes to nothing");
+	why_report(n, &to->told_own, why, why, &c, "comes to nothing");
 }
 
 void P3_RARE p3_why_late(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_case c = why_case_out(n, t->peer, t->kind, &t->move);
-	why_keep(n, P3_WHY_LATE, &c);
-	why_say(&t->peer->told_own, P3_WHY_LATE, P3_AREA_SEND, "to", P3_WHY_LATE, &c,
+	why_report(n, &t->peer->told_own, P3_WHY_LATE, P3_WHY_LATE, &c,
 		"has an answer that is dropped");
 }
 
@@ -244,11 +248,10 @@ void P3_RARE p3_why_failed(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_case c = why_case_out(n, t->peer, t->kind, &t->move);
 	c.near = 1;
-	why_keep(n, P3_WHY_LATE, &c);
 	/* Use a bit of told_own that belongs to no reason: that of P3_WHY_LATE may be
 	 * set already, for another late answer. */
-	why_say(&t->peer->told_own, P3_WHY_END, P3_AREA_SEND, "to", P3_WHY_LATE, &c,
-		"was not delivered");
+	why_report(
+		n, &t->peer->told_own, P3_WHY_END, P3_WHY_LATE, &c, "was not delivered");
 }
 
 void P3_RARE p3_why_lost(struct p3_evq_tx *tx)
@@ -272,8 +275,7 @@ void p3_why_sum(struct p3_nic *n)
 		(const struct p3_case_line *)(base + n->layout.cases_off);
 	for (uint32_t why = 1; why < P3_WHY_END; why++) {
 		uint64_t count = p3_get(&line[why - 1].w[0]);
-		bool own = why >= P3_WHY_LATE && why <= P3_WHY_NO_PID;
-		enum p3_log_area area = own                        ? P3_AREA_SEND
+		enum p3_log_area area = why_is_own(why)            ? P3_AREA_SEND
 					: why == P3_WHY_EVENT_LOST ? P3_AREA_EVENT
 								   : P3_AREA_MATCH;
 		if (count > 1)

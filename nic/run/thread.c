@@ -296,24 +296,6 @@ static void thread_run_generic(struct p3_nic *n)
 	}
 }
 
-/* ---- settings of the thread ---- */
-
-static void thread_set_up(struct p3_nic *n)
-{
-	char name[16], list[128];
-	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
-	int rc = n->conf.nic_cpus ? p3_cpuset_apply(n->conf.nic_cpus) : 0;
-	if (rc) {
-		p3_cpulist_print(n->conf.nic_cpus, list, sizeof list);
-		p3_warn("the NIC thread cannot run on CPUs %s: %s; it runs where the "
-			"thread does that called PtlNIInit; see PTL3_NIC_CPUS, "
-			"taskset -p, cpuset cgroups",
-			list, strerror(-rc));
-	}
-	(void)prctl(PR_SET_NAME, name); /* named only when its CPUs are set */
-	p3_worker_run_briefly();
-}
-
 /* ---- passes ---- */
 
 /* Return the number of passes that found no work, without those of threads that sleep on
@@ -570,8 +552,19 @@ static void *thread_main(void *arg)
 {
 	struct nic_thread t = {.n = arg, .safety_ns = P3_SAFETY_NS};
 	struct p3_nic *n = arg;
+	char name[16], list[128];
 	thread_set_robust_list(n);
-	thread_set_up(n);
+	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
+	int rc = n->conf.nic_cpus ? p3_cpuset_apply(n->conf.nic_cpus) : 0;
+	if (rc) {
+		p3_cpulist_print(n->conf.nic_cpus, list, sizeof list);
+		p3_warn("the NIC thread cannot run on CPUs %s: %s; it runs where the "
+			"thread does that called PtlNIInit; see PTL3_NIC_CPUS, "
+			"taskset -p, cpuset cgroups",
+			list, strerror(-rc));
+	}
+	(void)prctl(PR_SET_NAME, name); /* named only when its CPUs are set */
+	p3_worker_run_briefly();
 	p3_set(&n->count[P3_G_NIC_TID], (uint64_t)syscall(SYS_gettid));
 	if (n->generic)
 		thread_run_generic(n);
