@@ -3,8 +3,7 @@
 #include "info/movers.h"
 
 #include "nic/proto/copy.h"
-#include "nic/xfer/slices.h"
-#include "nic/xfer/table.h"
+#include "nic/xfer/movers.h"
 
 #include <gnu/libc-version.h>
 #include <stdio.h>

@@ -95,7 +95,7 @@ struct p3_nic_conf {
 	uint64_t incarnation;
 	enum p3_mode mode;
 	enum p3_huge_policy huge;
-	bool match_on_host; /* generic mode (nic/generic/host.h); mode has no effect */
+	bool match_on_host; /* generic mode (nic/generic/generic.h); mode has no effect */
 	enum p3_interrupt interrupt;
 	uint32_t inlined;     /* generic: most bytes that go to the host with a header */
 	bool cma;             /* cross-memory reads may be tried */
@@ -204,7 +204,7 @@ static inline uint32_t p3_handle_index(uint64_t h)
 
 /* News, for which threads of a node sleep, are bits: one for events in queues whose index
  * has a certain remainder, and one each for the results of commands, and for a node that
- * no thread tends (nic/run/wake.h). */
+ * no thread tends (nic/run/run.h). */
 #define P3_NEWS_QUEUES  30u
 #define P3_NEWS_RESULT  (1u << P3_NEWS_QUEUES)
 #define P3_NEWS_TENDING (2u << P3_NEWS_QUEUES)

@@ -6,7 +6,7 @@
  * requests and responses, xfer/ long transfers, match/ matching, generic/ matching by the
  * host, obj/ the objects of programs, wire/ the wires, far/ the wire between hosts, cci/
  * the endpoints of CCI, report/ all that people and tools read.  Each room's own structs
- * are in its state.h, or in obj/objects.h; those of a wire are behind wire_state.
+ * are in its state.h; those of a wire are behind wire_state.
  *
  * Only the lease holder touches this data, except the members that are marked (any), or
  * guarded by a lock that their comment names.
@@ -107,7 +107,7 @@ struct p3_nic {
 	uint32_t first_nid, nids; /* nids of peer[]; nids 0: use ids */
 	struct p3_ids *ids;       /* NULL: first_nid is enough */
 	/* run/ */
-	uint32_t odd; /* p3_odd (nic/run/odd.h); 0: the few hot lanes are all that there
+	uint32_t odd; /* p3_odd (nic/run/run.h); 0: the few hot lanes are all that there
 		       * is to do */
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
@@ -128,7 +128,7 @@ struct p3_nic {
 			      * their lanes */
 	p3_a32 never_asleep; /* always 0: the word asleep of peers that never sleep */
 	uint32_t waits;      /* waits of host threads, counted to time some of them */
-	uint32_t pauses;     /* pauses between two looks of a wait (nic/run/rest.h) */
+	uint32_t pauses;     /* pauses between two looks of a wait (nic/run/lease.h) */
 	uint32_t turn;       /* place in hot at which the next pass begins */
 	/* match/, obj/ */
 	struct p3_way way[P3_WAYS]; /* by the portal's lowest bits */
@@ -138,7 +138,7 @@ struct p3_nic {
 	struct p3_link blocked;
 	struct p3_link pulls;
 	struct p3_link sources;
-	uint32_t nwires;         /* number of wires that passes poll (nic/run/wires.h) */
+	uint32_t nwires;         /* number of wires that passes poll (nic/run/run.h) */
 	struct p3_peer *swapper; /* peer whose getput waits for transfers to end */
 	/* obj/ */
 	struct p3_ni ni[P3_JOB_NIS];
@@ -175,7 +175,7 @@ struct p3_nic {
 	/* ---- wire/ ---- */
 	const struct p3_wire *wires[P3_WIRE_IDS]; /* nwires wires */
 	void *wire_state[P3_WIRE_IDS];            /* of each wire, by its id */
-	struct p3_ringer *ringer;                 /* the wire's thread, or NULL */
+	struct p3_wire_thread *wire_thread;       /* the wire's thread, or NULL */
 	p3_a32 rung; /* (any) sleepers woken because the wire needs a pass */
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */

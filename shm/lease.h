@@ -62,7 +62,7 @@ static inline bool p3_lease_take(struct p3_lease *l, enum p3_lease_holder who)
 	       p3_likely(p3_cas_acquire32(&l->word, P3_LEASE_FREE, who)); /* LEASE.1 */
 }
 
-/* Take the lease of a node whose program threads never get it (nic/generic/host.h). */
+/* Take the lease of a node whose program threads never get it (nic/generic/generic.h). */
 static inline bool p3_lease_take_reserved(struct p3_lease *l, enum p3_lease_holder who)
 {
 	return p3_get(&l->word) == P3_LEASE_RESERVED &&

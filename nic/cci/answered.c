@@ -10,7 +10,7 @@
 #include "nic/cci/retry.h"
 #include "nic/cci/rma_tx.h"
 #include "nic/cci/setup.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 
 /* ---- messages ---- */
 

@@ -9,7 +9,7 @@
 #define P3_NIC_CCI_EVENT_H
 
 #include "nic/cci/queue.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "shm/fault.h"
 
 /* Have the next pass look at the OS handle of the endpoint. */

@@ -8,9 +8,6 @@
 #include "nic/host/call.h"
 #include "nic/host/settle.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
-#include "nic/run/peek.h"
-#include "nic/run/wait.h"
 #include "shm/fault.h"
 #include "shm/straight.h"
 

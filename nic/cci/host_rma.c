@@ -8,7 +8,7 @@
 #include "nic/cci/kick.h"
 #include "nic/cci/msg_tx.h"
 #include "nic/cci/region.h"
-#include "nic/run/pass.h"
+#include "nic/run/lease.h"
 
 #include <errno.h>
 #include <stdlib.h>

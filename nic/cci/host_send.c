@@ -9,7 +9,7 @@
 #include "nic/cci/msg_tx.h"
 #include "nic/cci/op.h"
 #include "nic/host/brief.h"
-#include "nic/run/pass.h"
+#include "nic/run/lease.h"
 
 #include <string.h>
 

@@ -5,8 +5,7 @@
 #include "nic/cci/call.h"
 #include "nic/cci/queue.h"
 #include "nic/host/call.h"
-#include "nic/run/looks.h"
-#include "nic/run/wait.h"
+#include "nic/run/lease.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
 

@@ -2,7 +2,7 @@
 /* Answers to CCI's requests. */
 #include "nic/cci/lane.h"
 
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 #include "shm/fault.h"
 
 struct p3_cell *p3_cci_answer_begin(struct p3_nic *n, struct p3_peer *p)

@@ -10,7 +10,7 @@
 
 #include "nic/cci/format.h"
 #include "nic/proto/peer.h"
-#include "nic/run/looks.h"
+#include "nic/run/run.h"
 #include "nic/state.h"
 
 /* Return true if there is room for a request of this number of cells, whose answer needs

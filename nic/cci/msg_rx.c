@@ -9,7 +9,7 @@
 #include "nic/cci/retry.h"
 #include "nic/cci/setup.h"
 #include "nic/proto/answer.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 
 #include <string.h>
 

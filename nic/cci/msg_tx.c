@@ -7,7 +7,7 @@
 #include "nic/cci/kick.h"
 #include "nic/cci/lane.h"
 #include "nic/cci/op.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 
 #include <string.h>
 

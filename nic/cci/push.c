@@ -5,7 +5,7 @@
 #include "nic/cci/lane.h"
 #include "nic/cci/op.h"
 #include "nic/cci/rma_tx.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 
 #include <string.h>
 

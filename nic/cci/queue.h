@@ -25,7 +25,7 @@
 #ifndef P3_NIC_CCI_QUEUE_H
 #define P3_NIC_CCI_QUEUE_H
 
-#include "nic/run/self.h"
+#include "nic/run/run.h"
 #include "nic/state.h"
 #include "shm/fence.h"
 

@@ -9,7 +9,7 @@
 #include "nic/cci/op.h"
 #include "nic/cci/region.h"
 #include "nic/proto/exchange.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 
 #include <string.h>

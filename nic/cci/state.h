@@ -9,7 +9,7 @@
 #define P3_NIC_CCI_STATE_H
 
 #include "nic/cci.h"
-#include "nic/obj/list.h"
+#include "nic/obj/state.h"
 #include "nic/report/state.h"
 #include "shm/atomics.h"
 

@@ -8,7 +8,7 @@
 #include "nic/cci/retry.h"
 #include "nic/cci/rma_rx.h"
 #include "nic/cci/setup.h"
-#include "nic/report/trace.h"
+#include "nic/report/report.h"
 
 /* The peer has room again. */
 static bool take_ready(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)

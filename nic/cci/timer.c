@@ -2,8 +2,7 @@
 /* Timers: two lists in the order of their times. */
 #include "nic/cci/timer.h"
 
-#include "nic/run/odd.h"
-#include "nic/run/wake.h"
+#include "nic/run/run.h"
 #include "shm/park.h"
 
 #define P3_SOON_NS  20000000u /* most timers of the same list take similar times */

@@ -20,9 +20,8 @@
 #include "nic/far/reads.h"
 #include "nic/far/stream.h"
 #include "nic/proto/peer.h"
-#include "nic/report/mirror.h"
-#include "nic/run/ringer.h"
-#include "nic/run/wake.h"
+#include "nic/report/report.h"
+#include "nic/run/run.h"
 #include "nic/wire/wire.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -252,7 +251,7 @@ static void send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 		return;
 	l->carry.now = now;
 	p3_far_link_send(n, l);
-	if (idle && p3_gbn_waits(&l->carry.gbn) && !p3_ringer_serves(n))
+	if (idle && p3_gbn_waits(&l->carry.gbn) && !p3_wire_thread_serves(n))
 		p3_wake_self(n); /* no doorbell rings for a lost frame */
 }
 
@@ -598,7 +597,7 @@ static void open_set(struct wire *w)
 
 static void close_set(struct p3_nic *n, struct wire *w)
 {
-	if (w->ep >= 0 && (!n->ringer || p3_ringer_owns(n)))
+	if (w->ep >= 0 && (!n->wire_thread || p3_wire_thread_owns(n)))
 		p3_fd_close(w->ep);
 	if (p3_fd_is(w->timer, w->timer_file))
 		p3_fd_close(w->timer);

@@ -2,7 +2,7 @@
 /* Remote reads of the memory of nodes on other hosts. */
 #include "nic/far/reads.h"
 
-#include "nic/xfer/table.h"
+#include "nic/xfer/xfer.h"
 
 #include <errno.h>
 #include <stdlib.h>

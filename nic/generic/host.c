@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Generic mode: the host's thread. */
-#include "nic/generic/host.h"
-
-#include "nic/generic/handle.h"
-#include "nic/generic/interrupt.h"
 #include "nic/generic/upper.h"
 #include "nic/run/lease.h"
-#include "nic/run/wake.h"
 #include "shm/worker.h"
 
 #include <errno.h>
@@ -22,9 +17,9 @@
 
 /* ---- the thread ---- */
 
-/* Take the lease, which the firmware gives up between two passes.  Return false if the
- * node stops. */
-static bool enter(struct p3_nic *n, struct p3_generic *g)
+/* Take the lease, which the firmware gives up between two passes, and handle all entries,
+ * unless the node stops. */
+static void host_serve(struct p3_nic *n, struct p3_generic *g)
 {
 	bool entered;
 	p3_set(&g->wants, 1);
@@ -32,12 +27,7 @@ static bool enter(struct p3_nic *n, struct p3_generic *g)
 		!p3_get(&g->stop))
 		sched_yield();
 	p3_set(&g->wants, 0);
-	return entered;
-}
-
-static void serve(struct p3_nic *n, struct p3_generic *g)
-{
-	if (!enter(n, g))
+	if (!entered)
 		return;
 	p3_generic_handle(n);
 	p3_lease_leave(n);
@@ -58,36 +48,12 @@ static void *host_main(void *arg)
 	while (!p3_get(&g->stop)) {
 		p3_interrupt_await(n);
 		if (p3_acquire(&g->staged) != p3_get(&g->handled)) /* GEN.1 */
-			serve(n, g);
+			host_serve(n, g);
 	}
 	return NULL;
 }
 
 /* ---- start and stop ---- */
-
-static uint32_t entries(const struct p3_nic *n)
-{
-	uint32_t most = P3_GENERIC_ENTRIES + 2 * n->conf.nnodes, p = 1;
-	while (p < most)
-		p *= 2;
-	return p;
-}
-
-static int make(struct p3_nic *n, struct p3_generic *g)
-{
-	g->mask = entries(n) - 1;
-	g->nupper = n->conf.nnodes;
-	g->inlined = n->conf.inlined;
-	g->how = n->conf.interrupt;
-	g->head = g->tail = g->later = 0;
-	g->entry = aligned_alloc(P3_LINE, (g->mask + 1) * sizeof *g->entry);
-	g->upper = calloc(g->nupper, sizeof *g->upper);
-	if (g->entry && g->upper)
-		return 0;
-	free(g->entry);
-	free(g->upper);
-	return -ENOMEM;
-}
 
 int p3_generic_prepare(struct p3_nic *n)
 {
@@ -96,8 +62,21 @@ int p3_generic_prepare(struct p3_nic *n)
 	n->staging = false;
 	if (!n->conf.match_on_host)
 		return 0;
-	if (make(n, g) != 0)
+	uint32_t entries = 1;
+	while (entries < P3_GENERIC_ENTRIES + 2 * n->conf.nnodes)
+		entries *= 2;
+	g->mask = entries - 1;
+	g->nupper = n->conf.nnodes;
+	g->inlined = n->conf.inlined;
+	g->how = n->conf.interrupt;
+	g->head = g->tail = g->later = 0;
+	g->entry = aligned_alloc(P3_LINE, entries * sizeof *g->entry);
+	g->upper = calloc(g->nupper, sizeof *g->upper);
+	if (!g->entry || !g->upper) {
+		free(g->entry);
+		free(g->upper);
 		return -ENOMEM;
+	}
 	p3_set(&g->stop, 0);
 	n->generic = g;
 	n->staging = true;

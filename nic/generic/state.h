@@ -7,7 +7,7 @@
 #ifndef P3_NIC_GENERIC_STATE_H
 #define P3_NIC_GENERIC_STATE_H
 
-#include "nic/obj/objects.h"
+#include "nic/obj/state.h"
 #include "shm/conf.h"
 #include "shm/evq.h"
 

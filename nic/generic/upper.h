@@ -10,6 +10,7 @@
 #ifndef P3_NIC_GENERIC_UPPER_H
 #define P3_NIC_GENERIC_UPPER_H
 
+#include "nic/generic/generic.h"
 #include "nic/proto/deliver.h"
 
 /* Cells that an upper pending has room for: the header, and the payload that goes with
@@ -36,5 +37,38 @@ struct p3_upper {
 	uint64_t wait_ns;
 	struct p3_placed placed; /* RECEIVE */
 };
+
+/* ---- the firmware's part: it asks the host about headers, and executes its commands
+ * ---- */
+
+/*
+ * A request stays at the head of its lane until the host has placed it and the firmware
+ * has moved its bytes; the requests of other peers go on meanwhile.  These functions are
+ * for peers whose bit p->asks is set.  The state is n->generic->upper.
+ */
+
+enum p3_generic_next {
+	P3_GENERIC_WAIT,   /* the request stays in its lane */
+	P3_GENERIC_TAKEN,  /* it is done, and its cells can be given back */
+	P3_GENERIC_DIRECT, /* the peer is going: the firmware matches by itself */
+};
+
+/* Go on with the request at the head of the peer's lane, which has been checked. */
+P3_RARE enum p3_generic_next p3_generic_take(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r);
+/* Return true if the response in the cell c is a reply that the host has yet to see. */
+P3_RARE bool p3_generic_reply_waits(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
+/* Return true if the host has done all for the request at the head of the lane. */
+P3_RARE bool p3_generic_is_done(const struct p3_nic *n, const struct p3_peer *p);
+/* End the request that the host has placed for a peer that is lost.  Return false if
+ * there is none. */
+P3_RARE bool p3_generic_refuse(struct p3_nic *n, struct p3_peer *p);
+/* Do the same at the end of a lost peer, whatever its lane looks like, and forget its
+ * requests: another peer may come in its place. */
+P3_RARE void p3_generic_lose(struct p3_nic *n, struct p3_peer *p);
+/* Forget the requests that the host has placed in an interface that closes: touch no
+ * memory of the program, and post no event.  ni is its index, or P3_JOB_NIS: all. */
+P3_RARE void p3_generic_forget(struct p3_nic *n, uint32_t ni);
 
 #endif

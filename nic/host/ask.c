@@ -9,15 +9,13 @@
  * p3_nic_do(), which does the same in more steps.
  */
 #include "nic/host/brief.h"
-#include "nic/obj/region.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/proto/format.h"
 #include "nic/proto/ids.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/pending.h"
 #include "nic/proto/send.h"
 #include "nic/run/lease.h"
-#include "nic/run/odd.h"
 #include "shm/probe.h"
 
 #include <string.h>

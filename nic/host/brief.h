@@ -12,7 +12,6 @@
 
 #include "nic/host/call.h"
 #include "nic/run/lease.h"
-#include "nic/run/odd.h"
 #include "shm/probe.h"
 #include "shm/straight.h"
 

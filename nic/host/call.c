@@ -2,11 +2,9 @@
 /* Commands of host threads: under the lease, or through the mailbox. */
 #include "nic/host/call.h"
 #include "nic/host/post.h"
-#include "nic/obj/host.h"
-#include "nic/obj/table.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/tx.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 #include "shm/probe.h"
 
 #include <sched.h>

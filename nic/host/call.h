@@ -3,12 +3,12 @@
  * call - commands of host threads, and signal handlers that interrupt a call
  *
  * Any host thread may call these functions, without the lease.  The state is the
- * calling thread's own (nic/run/self.h).
+ * calling thread's own (nic/run/run.h).
  */
 #ifndef P3_NIC_HOST_CALL_H
 #define P3_NIC_HOST_CALL_H
 
-#include "nic/run/self.h"
+#include "nic/run/run.h"
 #include "nic/state.h"
 
 /* Execute the commands that a signal handler has left behind. */

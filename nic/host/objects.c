@@ -7,9 +7,7 @@
  * p3_nic_do().
  */
 #include "nic/host/brief.h"
-#include "nic/obj/md.h"
-#include "nic/obj/me.h"
-#include "nic/obj/ni.h"
+#include "nic/obj/obj.h"
 
 /* End the hold of the lease.  Set *handle_out to the handle of the new object, or return
  * false if there is none. */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands through the mailbox, for threads that do not get the lease. */
 #include "nic/host/post.h"
-#include "nic/run/self.h"
-#include "nic/run/wait.h"
-#include "nic/run/wake.h"
+#include "nic/run/lease.h"
 
 #include <sched.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Interfaces and event queues: the host thread provides their memory. */
 #include "nic/host/call.h"
-#include "nic/obj/host.h"
+#include "nic/obj/obj.h"
 #include "shm/fault.h"
 
 #include <stdlib.h>

@@ -8,13 +8,12 @@
  * steps.
  */
 #include "nic/host/brief.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/proto/format.h"
 #include "nic/proto/ids.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/send.h"
 #include "nic/run/lease.h"
-#include "nic/run/odd.h"
 #include "nic/xfer/xfer.h"
 #include "shm/probe.h"
 

@@ -3,9 +3,6 @@
 #include "nic/host/settle.h"
 #include "nic/host/call.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
-#include "nic/run/wake.h"
-#include "nic/run/wires.h"
 
 #include <time.h>
 

@@ -2,13 +2,8 @@
 /* Event queues: look, wait for an event, take it. */
 #include "nic/host/call.h"
 #include "nic/host/settle.h"
-#include "nic/obj/eq.h"
-#include "nic/obj/event.h"
+#include "nic/obj/obj.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
-#include "nic/run/peek.h"
-#include "nic/run/rest.h"
-#include "nic/run/wait.h"
 #include "shm/straight.h"
 
 #include <sched.h>

@@ -13,8 +13,7 @@
  * own, where there is room for one more: their memory goes back to the kernel when the
  * queue ends, and delayed readers find zero pages there.
  */
-#include "nic/obj/host.h"
-
+#include "nic/obj/obj.h"
 #include "shm/fd.h"
 #include "shm/footprint.h"
 
@@ -24,27 +23,21 @@
 #define FIRST_HEADS 64u     /* number of heads made at first; four pages */
 #define P3_LARGE    P3_HUGE /* bytes of records with a file of their own */
 
-static int create(struct p3_nic *n)
-{
-	int fell_back;
-	int rc = p3_seg_create("p3-host", P3_HOST_LEN, sizeof *n->mailbox, n->conf.huge,
-		&n->host_seg[0], &fell_back);
-	if (rc)
-		return rc;
-	n->mailbox = n->host_seg[0].base;
-	n->host_used[0] = sizeof *n->mailbox;
-	n->host_seg[1].fd = -1;
-	p3_mbx_format(n->mailbox);
-	rc = p3_seg_seal(&n->host_seg[0]);
-	if (rc)
-		p3_seg_destroy(&n->host_seg[0]);
-	return rc;
-}
-
 int p3_host_create(struct p3_nic *n)
 {
+	int fell_back;
 	pthread_mutex_lock(&n->arena_lock);
-	int rc = create(n);
+	int rc = p3_seg_create("p3-host", P3_HOST_LEN, sizeof *n->mailbox, n->conf.huge,
+		&n->host_seg[0], &fell_back);
+	if (!rc) {
+		n->mailbox = n->host_seg[0].base;
+		n->host_used[0] = sizeof *n->mailbox;
+		n->host_seg[1].fd = -1;
+		p3_mbx_format(n->mailbox);
+		rc = p3_seg_seal(&n->host_seg[0]);
+		if (rc)
+			p3_seg_destroy(&n->host_seg[0]);
+	}
 	pthread_mutex_unlock(&n->arena_lock);
 	if (!rc)
 		p3_seg_bind_here(&n->host_seg[0]);
@@ -78,12 +71,12 @@ struct p3_extent {
 	p3_a64 len;
 };
 
-static char *end_of(struct p3_extent *e)
+static char *arena_end_of(struct p3_extent *e)
 {
 	return (char *)e + p3_get(&e->len);
 }
 
-static void wipe(void *p, uint64_t len)
+static void arena_wipe(void *p, uint64_t len)
 {
 	p3_a64 *word = p;
 	for (uint64_t i = 0; i < len / sizeof *word; i++)
@@ -92,7 +85,7 @@ static void wipe(void *p, uint64_t len)
 
 /* Take memory from the end of the smallest extent that is large enough, or return
  * NULL. */
-static void *reuse(struct p3_nic *n, int which, uint64_t len)
+static void *arena_reuse(struct p3_nic *n, int which, uint64_t len)
 {
 	_Atomic(struct p3_extent *) *at = &n->free_extents[which], *to_best = NULL;
 	struct p3_extent *e, *best = NULL;
@@ -107,21 +100,24 @@ static void *reuse(struct p3_nic *n, int which, uint64_t len)
 	p3_set(&best->len, p3_get(&best->len) - len);
 	if (!p3_get(&best->len))
 		p3_set(to_best, p3_get(&best->next));
-	return end_of(best);
+	return arena_end_of(best);
 }
 
 /* Merge two extents that touch; the first may be NULL. */
-static bool merge(struct p3_extent *e, struct p3_extent *next)
+static bool arena_merge(struct p3_extent *e, struct p3_extent *next)
 {
-	if (!e || !next || end_of(e) != (char *)next)
+	if (!e || !next || arena_end_of(e) != (char *)next)
 		return false;
 	p3_set(&e->len, p3_get(&e->len) + p3_get(&next->len));
 	p3_set(&e->next, p3_get(&next->next));
 	return true;
 }
 
-static void give_back(struct p3_nic *n, int which, void *p, uint64_t len)
+/* Put memory into the list of its segment. */
+static void arena_give(struct p3_nic *n, void *p, uint64_t len)
 {
+	const struct p3_seg *first = &n->host_seg[0];
+	int which = (uint64_t)((char *)p - (char *)first->base) < first->len ? 0 : 1;
 	_Atomic(struct p3_extent *) *at = &n->free_extents[which], *to_before = at;
 	struct p3_extent *e = p, *before = NULL, *next;
 	while ((next = p3_get(at)) && next < e) {
@@ -132,20 +128,23 @@ static void give_back(struct p3_nic *n, int which, void *p, uint64_t len)
 	p3_set(&e->len, len);
 	p3_set(&e->next, next);
 	p3_set(at, e);
-	(void)merge(e, next);
-	if (merge(before, e)) {
+	(void)arena_merge(e, next);
+	if (arena_merge(before, e)) {
 		e = before;
 		at = to_before;
 	}
 	char *end = (char *)n->host_seg[which].base + n->host_used[which];
-	if (end_of(e) == end) { /* all above the extent is free */
+	if (arena_end_of(e) == end) { /* all above the extent is free */
 		n->host_used[which] -= p3_get(&e->len);
 		p3_set(at, NULL);
 	}
 }
 
-static void *carve(struct p3_nic *n, int which, uint64_t len)
+static void *arena_get_from(struct p3_nic *n, int which, uint64_t len)
 {
+	void *p = arena_reuse(n, which, len);
+	if (p)
+		return p;
 	uint64_t off = p3_round_up(n->host_used[which], P3_PAGE);
 	if (p3_seg_reserve(&n->host_seg[which], off + len) != 0)
 		return NULL;
@@ -153,13 +152,7 @@ static void *carve(struct p3_nic *n, int which, uint64_t len)
 	return (char *)n->host_seg[which].base + off;
 }
 
-static void *get_from(struct p3_nic *n, int which, uint64_t len)
-{
-	void *p = reuse(n, which, len);
-	return p ? p : carve(n, which, len);
-}
-
-static bool have_second(struct p3_nic *n)
+static bool arena_have_second(struct p3_nic *n)
 {
 	int fell_back;
 	if (n->host_seg[1].fd >= 0)
@@ -177,20 +170,13 @@ static bool have_second(struct p3_nic *n)
 }
 
 /* Return whole pages with any content. */
-static void *get(struct p3_nic *n, uint64_t len)
+static void *arena_get(struct p3_nic *n, uint64_t len)
 {
 	bool here = n->host_seg[0].fd >= 0;
-	void *p = here ? get_from(n, 0, len) : NULL;
-	if (!p && here && have_second(n))
-		p = get_from(n, 1, len);
+	void *p = here ? arena_get_from(n, 0, len) : NULL;
+	if (!p && here && arena_have_second(n))
+		p = arena_get_from(n, 1, len);
 	return p;
-}
-
-static void give(struct p3_nic *n, void *p, uint64_t len)
-{
-	const struct p3_seg *first = &n->host_seg[0];
-	uint64_t at = (uint64_t)((char *)p - (char *)first->base);
-	give_back(n, at < first->len ? 0 : 1, p, len);
 }
 
 /* ---- functions for other files ---- */
@@ -200,9 +186,9 @@ void *p3_host_alloc(struct p3_nic *n, uint64_t len)
 	int saved = errno;
 	len = p3_round_up(len, P3_PAGE);
 	pthread_mutex_lock(&n->arena_lock);
-	void *p = get(n, len);
+	void *p = arena_get(n, len);
 	if (p)
-		wipe(p, len);
+		arena_wipe(p, len);
 	pthread_mutex_unlock(&n->arena_lock);
 	errno = saved;
 	return p;
@@ -221,13 +207,13 @@ struct p3_eq *p3_host_unreclaimed(struct p3_nic *n, struct p3_eq *more)
 	return were;
 }
 
-static uint64_t bytes_of_records(uint32_t records)
+static uint64_t ring_bytes(uint32_t records)
 {
 	return p3_round_up(p3_evq_bytes(records), P3_PAGE);
 }
 
 /* Put a head that serves no ring into the list of its size. */
-static void keep_head(struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records)
+static void ring_keep_head(struct p3_nic *n, struct p3_evq_ring *ring, uint32_t records)
 {
 	struct p3_evq_ring **list = &n->free_rings[p3_log2(records)];
 	p3_set(&ring->next_free, (uintptr_t)*list);
@@ -237,52 +223,41 @@ static void keep_head(struct p3_nic *n, struct p3_evq_ring *ring, uint32_t recor
 /* Make heads of rings, twice as many as last time.  A head's memory is never used for
  * anything else, so few large pieces of heads fragment the arena less than many small
  * ones. */
-static bool make_heads(struct p3_nic *n)
+static bool ring_make_heads(struct p3_nic *n)
 {
 	uint32_t many = n->heads_made ? 2 * n->heads_made : FIRST_HEADS;
-	struct p3_evq_ring *head = get(n, many * sizeof *head);
+	struct p3_evq_ring *head = arena_get(n, many * sizeof *head);
 	if (!head)
 		return false;
-	wipe(head, many * sizeof *head);
+	arena_wipe(head, many * sizeof *head);
 	n->new_heads = head;
 	n->heads_made = n->heads_left = many;
 	return true;
 }
 
-static struct p3_evq_ring *get_head(struct p3_nic *n, uint32_t records)
+static struct p3_evq_ring *ring_get_head(struct p3_nic *n, uint32_t records)
 {
 	struct p3_evq_ring **list = &n->free_rings[p3_log2(records)], *head = *list;
 	if (head) {
 		*list = (struct p3_evq_ring *)(uintptr_t)p3_get(&head->next_free);
 		return head;
 	}
-	if (!n->heads_left && !make_heads(n))
+	if (!n->heads_left && !ring_make_heads(n))
 		return NULL;
 	n->heads_left--;
 	return n->new_heads++;
 }
 
 /* A head that serves no ring yet, and its segment's life and page size. */
-struct head {
+struct ring_head {
 	struct p3_evq_ring *ring;
 	uint64_t life, start, page;
 };
 
-static struct head take_head(struct p3_nic *n, uint32_t records)
-{
-	pthread_mutex_lock(&n->arena_lock);
-	struct head h = {.ring = get_head(n, records),
-		.life = p3_get(&n->life),
-		.page = n->host_seg[0].page};
-	if (h.ring)
-		h.start = p3_evq_start(h.ring, records, h.life);
-	pthread_mutex_unlock(&n->arena_lock);
-	return h;
-}
-
 /* Return the prepared records of a large ring, in a file of their own, or NULL.  This is
  * slow, since each page is touched: the caller holds no lock. */
-static struct p3_event_record *large_records(const struct head *h, uint32_t records)
+static struct p3_event_record *ring_large_records(
+	const struct ring_head *h, uint32_t records)
 {
 	struct p3_seg seg;
 	int fell_back;
@@ -298,17 +273,17 @@ static struct p3_event_record *large_records(const struct head *h, uint32_t reco
 
 /* Give the head its records, large ones or else some of the arena's.  Return NULL if
  * there are none, or if the host segment has been dropped meanwhile. */
-static struct p3_event_record *join(struct p3_nic *n, const struct head *h,
+static struct p3_event_record *ring_join(struct p3_nic *n, const struct ring_head *h,
 	struct p3_event_record *rec, uint32_t records)
 {
 	if (!h->ring || h->life != p3_get(&n->life))
 		return NULL;
-	if (!rec && (rec = get(n, bytes_of_records(records))) != NULL)
+	if (!rec && (rec = arena_get(n, ring_bytes(records))) != NULL)
 		p3_evq_blank(rec, records, h->start);
 	if (rec)
 		p3_release(&h->ring->rec, rec);
 	else
-		keep_head(n, h->ring, records);
+		ring_keep_head(n, h->ring, records);
 	return rec;
 }
 
@@ -316,10 +291,16 @@ struct p3_evq_ring *p3_host_ring(struct p3_nic *n, uint32_t records,
 	struct p3_event_record **rec_out, uint64_t *start_out)
 {
 	int saved = errno;
-	const struct head h = take_head(n, records);
-	struct p3_event_record *large = large_records(&h, records);
 	pthread_mutex_lock(&n->arena_lock);
-	*rec_out = join(n, &h, large, records);
+	struct ring_head h = {.ring = ring_get_head(n, records),
+		.life = p3_get(&n->life),
+		.page = n->host_seg[0].page};
+	if (h.ring)
+		h.start = p3_evq_start(h.ring, records, h.life);
+	pthread_mutex_unlock(&n->arena_lock);
+	struct p3_event_record *large = ring_large_records(&h, records);
+	pthread_mutex_lock(&n->arena_lock);
+	*rec_out = ring_join(n, &h, large, records);
 	pthread_mutex_unlock(&n->arena_lock);
 	if (large && !*rec_out)
 		(void)p3_seg_unmap(large, p3_evq_bytes(records));
@@ -336,8 +317,8 @@ void p3_host_ring_free(struct p3_nic *n, struct p3_evq_ring *ring,
 	pthread_mutex_lock(&n->arena_lock);
 	if (life == p3_get(&n->life)) {
 		if (!large)
-			give(n, rec, bytes_of_records(records));
-		keep_head(n, ring, records);
+			arena_give(n, rec, ring_bytes(records));
+		ring_keep_head(n, ring, records);
 	}
 	pthread_mutex_unlock(&n->arena_lock);
 }

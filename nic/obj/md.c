@@ -1,32 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory descriptors: creation, update, removal. */
-#include "nic/obj/md.h"
-
-#include "nic/match/match.h"
-#include "nic/obj/eq.h"
-#include "nic/obj/ni.h"
+#include "nic/obj/obj.h"
 
 #include <stdlib.h>
 
 /* The iovec copies that no operation uses, of all NICs of the process.  A host thread
  * frees them: the firmware does not. */
-static p3_a64 unused_iovs;
+static p3_a64 md_unused_iovs;
 
 void p3_md_drop_iov(struct p3_iov *iov)
 {
 	if (!iov || --iov->refs)
 		return;
-	uint64_t first = p3_get(&unused_iovs);
+	uint64_t first = p3_get(&md_unused_iovs);
 	do
 		iov->next = (struct p3_iov *)(uintptr_t)first;
-	while (!p3_cas64(&unused_iovs, &first, (uintptr_t)iov)); /* IOV.1 */
+	while (!p3_cas64(&md_unused_iovs, &first, (uintptr_t)iov)); /* IOV.1 */
 }
 
 void p3_nic_free_iovs(void)
 {
-	if (!p3_get(&unused_iovs))
+	if (!p3_get(&md_unused_iovs))
 		return;
-	uint64_t all = p3_exchange64(&unused_iovs, 0); /* IOV.1 */
+	uint64_t all = p3_exchange64(&md_unused_iovs, 0); /* IOV.1 */
 	for (struct p3_iov *iov = (struct p3_iov *)(uintptr_t)all, *next; iov;
 		iov = next) {
 		next = iov->next;
@@ -63,19 +59,19 @@ void p3_md_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_md *md)
 	p3_obj_free(n, P3_T_MD, ni, &md->o);
 }
 
-static const uint32_t known_options =
+static const uint32_t md_known_options =
 	PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE |
 	PTL_MD_ACK_DISABLE | PTL_MD_IOVEC | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE |
 	PTL_MD_EVENT_END_DISABLE | PTL_MD_EVENT_AUTO_UNLINK_ENABLE |
 	PTL_MD_EVENT_MANUAL_UNLINK_ENABLE;
 
-static bool wraps(const void *start, uint64_t len)
+static bool md_wraps(const void *start, uint64_t len)
 {
 	return (uintptr_t)start + len < len;
 }
 
 /* Compute size and bounds of an iovec.  Return false if an element is illegal. */
-static bool sum_up(struct p3_region *r)
+static bool md_sum_up(struct p3_region *r)
 {
 	struct p3_iov *iov = r->iov;
 	r->size = 0;
@@ -83,7 +79,7 @@ static bool sum_up(struct p3_region *r)
 	for (uint32_t i = 0; i < iov->n; i++) {
 		char *at = iov->v[i].iov_base;
 		uint64_t len = iov->v[i].iov_len;
-		if ((!at && len) || wraps(at, len) || len >= P3_WHOLE - r->size)
+		if ((!at && len) || md_wraps(at, len) || len >= P3_WHOLE - r->size)
 			return false;
 		r->size += len;
 		if (len && (!iov->hi || at < iov->lo))
@@ -96,32 +92,18 @@ static bool sum_up(struct p3_region *r)
 
 /* Return true if the members but the region's bytes are legal, and no other options than
  * these are set. */
-static P3_HOT bool is_legal(const ptl_md_t *md, uint32_t options)
+static P3_HOT bool md_is_legal(const ptl_md_t *md, uint32_t options)
 {
 	return !(md->options & ~options) && md->threshold >= PTL_MD_THRESH_INF &&
 	       (md->start || !md->length);
 }
 
 /* Return true, with the region, if the descriptor has one piece, and a legal one. */
-static P3_HOT bool is_plain(const ptl_md_t *md, struct p3_region *out)
+static P3_HOT bool md_is_plain(const ptl_md_t *md, struct p3_region *out)
 {
 	*out = (struct p3_region){.start = md->start, .size = md->length};
-	return is_legal(md, known_options & ~(uint32_t)PTL_MD_IOVEC) &&
-	       !wraps(md->start, md->length);
-}
-
-/* Return PTL_OK and the region, or the code for illegal contents. */
-static int md_region(
-	const struct p3_ni *ni, const struct p3_cmd *c, struct p3_region *out)
-{
-	const ptl_md_t *md = &c->md.md;
-	if (is_plain(md, out))
-		return PTL_OK;
-	if (!(md->options & PTL_MD_IOVEC) || !is_legal(md, known_options) ||
-		md->length > (ptl_size_t)ni->limits.max_md_iovecs)
-		return PTL_MD_ILLEGAL;
-	out->iov = c->md.iov;
-	return sum_up(out) ? PTL_OK : PTL_MD_ILLEGAL;
+	return md_is_legal(md, md_known_options & ~(uint32_t)PTL_MD_IOVEC) &&
+	       !md_wraps(md->start, md->length);
 }
 
 static P3_HOT int md_queue(
@@ -138,14 +120,24 @@ static P3_HOT int md_queue(
 	return p3_likely(eq->o.ni == ni) ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
-static int understand(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
+/* Return PTL_OK and the meaning of c->md, or the code for illegal contents. */
+static int md_understand(
+	struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
 {
-	int rc = md_region(&n->ni[c->ni], c, &out->region);
-	return rc == PTL_OK ? md_queue(n, c->ni, &c->md.md, &out->sink) : rc;
+	const ptl_md_t *md = &c->md.md;
+	if (!md_is_plain(md, &out->region)) {
+		if (!(md->options & PTL_MD_IOVEC) || !md_is_legal(md, md_known_options) ||
+			md->length > (ptl_size_t)n->ni[c->ni].limits.max_md_iovecs)
+			return PTL_MD_ILLEGAL;
+		out->region.iov = c->md.iov;
+		if (!md_sum_up(&out->region))
+			return PTL_MD_ILLEGAL;
+	}
+	return md_queue(n, c->ni, md, &out->sink);
 }
 
 /* Return the bits of enum p3_md_odd that options make. */
-static P3_HOT uint32_t odd_options(const struct p3_sink *sink)
+static P3_HOT uint32_t md_odd_options(const struct p3_sink *sink)
 {
 	const uint32_t usual = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE;
 	const uint32_t unusual = PTL_MD_ACK_DISABLE | PTL_MD_IOVEC | PTL_MD_MAX_SIZE |
@@ -154,13 +146,6 @@ static P3_HOT uint32_t odd_options(const struct p3_sink *sink)
 	if (!sink->eq)
 		odd = (odd & ~(uint32_t)(P3_ODD_STARTS | P3_ODD_ENDS)) | P3_ODD_QUEUE;
 	return odd | (sink->options / (P3_MD_CRAY / P3_ODD_CRAY) & P3_ODD_CRAY);
-}
-
-static P3_HOT uint32_t odd_threshold(int32_t threshold)
-{
-	return threshold == PTL_MD_THRESH_INF ? 0u
-	       : threshold                    ? (uint32_t)P3_ODD_THRESHOLD
-					      : P3_ODD_THRESHOLD | P3_ODD_INACTIVE;
 }
 
 static P3_HOT void md_fill(
@@ -176,25 +161,20 @@ static P3_HOT void md_fill(
 		.max_size = user->max_size,
 		.options = user->options,
 		.user_ptr = (uintptr_t)user->user_ptr};
-	md->odd = odd_options(&meaning->sink) | odd_threshold(user->threshold);
-}
-
-static P3_HOT void count_alignment(struct p3_ni *ni, const ptl_md_t *md)
-{
-	/* log2 of the largest of 1, 2 .. 128 that divides the address */
-	unsigned log = (unsigned)__builtin_ctzl((uintptr_t)md->start | 128);
-	if (log >= 3)
-		ni->aligned[7 - log]++;
+	md->odd = md_odd_options(&meaning->sink) |
+		  (user->threshold == PTL_MD_THRESH_INF ? 0u
+			  : user->threshold             ? (uint32_t)P3_ODD_THRESHOLD
+					    : P3_ODD_THRESHOLD | P3_ODD_INACTIVE);
 }
 
 int p3_md_prepare(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
 {
-	int rc = understand(n, c, out);
+	int rc = md_understand(n, c, out);
 	return rc == PTL_OK ? p3_obj_room(n, P3_T_MD, c->ni) : rc;
 }
 
 /* Make a descriptor of the match entry with the index me, or P3_NONE. */
-static P3_HOT struct p3_md *create(struct p3_nic *n, uint32_t ni, const ptl_md_t *what,
+static P3_HOT struct p3_md *md_create(struct p3_nic *n, uint32_t ni, const ptl_md_t *what,
 	bool unlink, uint32_t me, const struct p3_md_meaning *meaning)
 {
 	struct p3_md *md = p3_obj_new(n, P3_T_MD, ni);
@@ -203,7 +183,10 @@ static P3_HOT struct p3_md *create(struct p3_nic *n, uint32_t ni, const ptl_md_t
 	md->owes_unlink = false;
 	md->me = me;
 	md->pending = 0;
-	count_alignment(&n->ni[ni], what);
+	/* log2 of the largest of 1, 2 .. 128 that divides the address */
+	unsigned log = (unsigned)__builtin_ctzl((uintptr_t)what->start | 128);
+	if (log >= 3)
+		n->ni[ni].aligned[7 - log]++;
 	p3_obj_born(&md->o);
 	return md;
 }
@@ -211,8 +194,8 @@ static P3_HOT struct p3_md *create(struct p3_nic *n, uint32_t ni, const ptl_md_t
 struct p3_md *p3_md_create(
 	struct p3_nic *n, struct p3_cmd *c, const struct p3_md_meaning *meaning)
 {
-	struct p3_md *md =
-		create(n, c->ni, &c->md.md, c->md.unlink == PTL_UNLINK, P3_NONE, meaning);
+	struct p3_md *md = md_create(
+		n, c->ni, &c->md.md, c->md.unlink == PTL_UNLINK, P3_NONE, meaning);
 	c->md.handle_out = p3_get(&md->o.name);
 	return md;
 }
@@ -222,11 +205,11 @@ struct p3_md *p3_md_make_plain(
 	struct p3_nic *n, uint32_t ni, const ptl_md_t *what, bool unlink, uint32_t me)
 {
 	struct p3_md_meaning meaning;
-	if (p3_unlikely(!is_plain(what, &meaning.region) ||
+	if (p3_unlikely(!md_is_plain(what, &meaning.region) ||
 			md_queue(n, ni, what, &meaning.sink) != PTL_OK ||
 			p3_obj_room(n, P3_T_MD, ni) != PTL_OK))
 		return NULL;
-	return create(n, ni, what, unlink, me, &meaning);
+	return md_create(n, ni, what, unlink, me, &meaning);
 }
 
 int p3_md_new(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
@@ -275,25 +258,6 @@ static void md_tell(const struct p3_md *md, ptl_md_t *out)
 		.eq_handle = eq ? p3_get(&eq->o.name) : PTL_EQ_NONE};
 }
 
-/* Replace a descriptor's contents; operations under way keep the former elements. */
-static void replace(
-	struct p3_md *md, struct p3_cmd *c, const struct p3_md_meaning *meaning)
-{
-	p3_md_cancel_unlink(md);
-	p3_md_drop_iov(md->region.iov);
-	md_fill(md, &c->md.md, meaning);
-}
-
-/* Return PTL_OK if a descriptor may be updated.  A conditional update also needs that
- * no operation on the descriptor is under way: then no message that was matched before
- * touches the old region any more. */
-static int may_update(struct p3_nic *n, const struct p3_cmd *c, const struct p3_md *md)
-{
-	int rc = p3_md_at_rest(n, c);
-	bool conditional = c->md.test_eq != PTL_EQ_NONE;
-	return rc == PTL_OK && conditional && md->pending ? PTL_MD_NO_UPDATE : rc;
-}
-
 int p3_md_update(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md_meaning meaning;
@@ -301,8 +265,13 @@ int p3_md_update(struct p3_nic *n, struct p3_cmd *c)
 	if (!md)
 		return PTL_MD_INVALID;
 	c->ni = (uint16_t)md->o.ni;
-	int legal = c->md.change ? understand(n, c, &meaning) : PTL_OK;
-	int rest = may_update(n, c, md);
+	int legal = c->md.change ? md_understand(n, c, &meaning) : PTL_OK;
+	int rest = p3_md_at_rest(n, c);
+	/* A conditional update also needs that no operation on the descriptor is under
+	 * way: then no message that was matched before touches the old region any
+	 * more. */
+	if (rest == PTL_OK && c->md.test_eq != PTL_EQ_NONE && md->pending)
+		rest = PTL_MD_NO_UPDATE;
 	if (legal != PTL_OK || rest == PTL_EQ_INVALID)
 		return legal != PTL_OK ? legal : rest;
 	if (md->region.iov && (c->old.options & PTL_MD_IOVEC) && !c->old.start &&
@@ -311,7 +280,10 @@ int p3_md_update(struct p3_nic *n, struct p3_cmd *c)
 	md_tell(md, &c->old);
 	if (!c->md.change)
 		return PTL_OK;
-	if (rest == PTL_OK)
-		replace(md, c, &meaning);
+	if (rest == PTL_OK) { /* operations under way keep the former elements */
+		p3_md_cancel_unlink(md);
+		p3_md_drop_iov(md->region.iov);
+		md_fill(md, &c->md.md, &meaning);
+	}
 	return rest;
 }

@@ -1,42 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Match entries, and the descriptors attached to them. */
-#include "nic/obj/me.h"
-
+#include "nic/obj/obj.h"
 #include "nic/match/ahead.h"
-#include "nic/match/match.h"
-#include "nic/obj/md.h"
-#include "nic/obj/ni.h"
 
 /* The place of a new match entry. */
-struct place {
+struct me_place {
 	struct p3_portal *list;
 	struct p3_me *base; /* NULL: the list is empty */
 	uint32_t position;
 };
 
-static bool free_index(struct p3_ni *ni, uint32_t *index_out)
+static int me_place_at_end(struct p3_ni *ni, struct p3_cmd_me *me, struct me_place *out)
 {
-	for (uint32_t i = 0; i <= (uint32_t)ni->limits.max_pt_index; i++)
-		if (!ni->portal[i].head) {
-			*index_out = i;
-			return true;
-		}
-	return false;
-}
-
-static int place_at_end(struct p3_ni *ni, struct p3_cmd_me *me, struct place *out)
-{
-	if (me->any_index && !free_index(ni, &me->pt_index))
-		return PTL_PT_FULL;
+	if (me->any_index) { /* take the first empty list */
+		uint32_t i = 0;
+		while (i <= (uint32_t)ni->limits.max_pt_index && ni->portal[i].head)
+			i++;
+		if (i > (uint32_t)ni->limits.max_pt_index)
+			return PTL_PT_FULL;
+		me->pt_index = i;
+	}
 	if (me->pt_index > (uint32_t)ni->limits.max_pt_index)
 		return PTL_PT_INDEX_INVALID;
 	struct p3_portal *list = &ni->portal[me->pt_index];
 	struct p3_me *base = me->position == PTL_INS_AFTER ? list->tail : list->head;
-	*out = (struct place){list, base, me->position};
+	*out = (struct me_place){list, base, me->position};
 	return PTL_OK;
 }
 
-static int place_by_base(struct p3_nic *n, struct p3_cmd *c, struct place *out)
+static int me_place_by_base(struct p3_nic *n, struct p3_cmd *c, struct me_place *out)
 {
 	struct p3_me *base = p3_obj_named(n, P3_KIND_ME, c->me.base);
 	if (!base || (c->handle != PTL_INVALID_HANDLE && base->o.ni != c->ni))
@@ -44,20 +36,20 @@ static int place_by_base(struct p3_nic *n, struct p3_cmd *c, struct place *out)
 	c->ni = (uint16_t)base->o.ni;
 	c->me.pt_index = base->pt_index;
 	struct p3_portal *list = &n->ni[c->ni].portal[base->pt_index];
-	*out = (struct place){list, base, c->me.position};
+	*out = (struct me_place){list, base, c->me.position};
 	return PTL_OK;
 }
 
 /* Find the place of a new match entry.  c->handle names the interface; an insertion
  * beside another entry (me.base) may leave it out. */
-static int find_place(struct p3_nic *n, struct p3_cmd *c, struct place *out)
+static int me_find_place(struct p3_nic *n, struct p3_cmd *c, struct me_place *out)
 {
 	bool by_base = c->me.base != PTL_INVALID_HANDLE;
 	if ((!by_base || c->handle != PTL_INVALID_HANDLE) &&
 		!p3_ni_is(n, c->ni, c->handle))
 		return PTL_NI_INVALID;
-	int rc = by_base ? place_by_base(n, c, out)
-			 : place_at_end(&n->ni[c->ni], &c->me, out);
+	int rc = by_base ? me_place_by_base(n, c, out)
+			 : me_place_at_end(&n->ni[c->ni], &c->me, out);
 	if (rc != PTL_OK)
 		return rc;
 	if (out->list->n >= (uint32_t)n->ni[c->ni].limits.max_me_list)
@@ -66,7 +58,7 @@ static int find_place(struct p3_nic *n, struct p3_cmd *c, struct place *out)
 }
 
 /* Make an entry that is in no list yet; list is the one that it will be in. */
-static P3_HOT struct p3_me *begin(struct p3_nic *n, uint32_t ni,
+static P3_HOT struct p3_me *me_begin(struct p3_nic *n, uint32_t ni,
 	const struct p3_cmd_me *what, const struct p3_portal *list)
 {
 	struct p3_me *me = p3_obj_new(n, P3_T_ME, ni);
@@ -83,7 +75,7 @@ static P3_HOT struct p3_me *begin(struct p3_nic *n, uint32_t ni,
 }
 
 /* Make an entry known that is in its list now. */
-static P3_HOT void finish(
+static P3_HOT void me_finish(
 	struct p3_nic *n, struct p3_me *me, const struct p3_portal *list)
 {
 	if (p3_unlikely(list->n == P3_LONG))
@@ -92,11 +84,11 @@ static P3_HOT void finish(
 }
 
 static struct p3_me *me_make(
-	struct p3_nic *n, struct p3_cmd *c, const struct place *place)
+	struct p3_nic *n, struct p3_cmd *c, const struct me_place *place)
 {
-	struct p3_me *me = begin(n, c->ni, &c->me, place->list);
+	struct p3_me *me = me_begin(n, c->ni, &c->me, place->list);
 	p3_match_list_insert(&n->ni[c->ni], me, place->base, place->position);
-	finish(n, me, place->list);
+	me_finish(n, me, place->list);
 	c->handle_out = p3_get(&me->o.name);
 	return me;
 }
@@ -115,9 +107,9 @@ struct p3_me *p3_me_append(
 	if (p3_unlikely(list->n >= (uint32_t)ni->limits.max_me_list ||
 			p3_obj_room(n, P3_T_ME, i) != PTL_OK))
 		return NULL;
-	struct p3_me *me = begin(n, i, what, list);
+	struct p3_me *me = me_begin(n, i, what, list);
 	p3_match_list_append(ni, list, me);
-	finish(n, me, list);
+	me_finish(n, me, list);
 	return me;
 }
 
@@ -137,7 +129,7 @@ void p3_me_remove(struct p3_nic *n, struct p3_me *me)
 	me_remove(n, p3_ni_of(n, &me->o), me);
 }
 
-static void join(struct p3_me *me, struct p3_md *md)
+static void me_join(struct p3_me *me, struct p3_md *md)
 {
 	md->me = p3_obj_index(&me->o);
 	me->md = md;
@@ -154,7 +146,7 @@ int p3_me_attach_md(struct p3_nic *n, struct p3_cmd *c)
 	c->ni = (uint16_t)me->o.ni;
 	int rc = p3_md_new(n, c, &md);
 	if (rc == PTL_OK)
-		join(me, md);
+		me_join(me, md);
 	return rc;
 }
 
@@ -172,28 +164,24 @@ struct p3_md *p3_me_give_md(
 	return md;
 }
 
-/* Make a match entry and a descriptor in one step. */
-static int memd_new(struct p3_nic *n, struct p3_cmd *c, const struct place *place)
+int p3_me_attach(struct p3_nic *n, struct p3_cmd *c)
 {
+	struct me_place place;
 	struct p3_md_meaning meaning;
-	int rc = p3_md_prepare(n, c, &meaning);
+	int rc = me_find_place(n, c, &place);
+	if (rc != PTL_OK)
+		return rc;
+	if (!c->me.with_md) {
+		(void)me_make(n, c, &place);
+		return PTL_OK;
+	}
+	/* Make a match entry and a descriptor in one step. */
+	rc = p3_md_prepare(n, c, &meaning);
 	if (rc == PTL_OK)
 		rc = p3_md_at_rest(n, c);
 	if (rc == PTL_OK)
-		join(me_make(n, c, place), p3_md_create(n, c, &meaning));
+		me_join(me_make(n, c, &place), p3_md_create(n, c, &meaning));
 	return rc;
-}
-
-int p3_me_attach(struct p3_nic *n, struct p3_cmd *c)
-{
-	struct place place;
-	int rc = find_place(n, c, &place);
-	if (rc != PTL_OK)
-		return rc;
-	if (c->me.with_md)
-		return memd_new(n, c, &place);
-	(void)me_make(n, c, &place);
-	return PTL_OK;
 }
 
 P3_SPREAD

@@ -1,10 +1,165 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Network interfaces: opening, access control list, status registers. */
-#include "nic/obj/ni.h"
+/* Network interfaces, and the tables of objects that handles name. */
+#include "nic/obj/obj.h"
+#include "shm/pages.h"
 
-#include "nic/match/match.h"
+#include <errno.h>
+#include <sys/mman.h>
 
-#include <string.h>
+#define LINKED_AT_ONCE 32u /* objects of an untouched page or more */
+
+_Static_assert(P3_TABLE_EACH % LINKED_AT_ONCE == 0, "a batch lies in one chunk");
+
+/* ---- memory of tables ---- */
+
+/* Tell LeakSanitizer that memory named only in objects is no leak. */
+extern void __lsan_register_root_region(const void *at, size_t len) __attribute__((weak));
+
+static uint64_t table_chunk_len(const struct p3_table *t)
+{
+	return (uint64_t)t->elem * P3_TABLE_EACH;
+}
+
+static void table_set_up(struct p3_table *t, uint32_t elem)
+{
+	memset(t, 0, sizeof *t);
+	t->elem = elem;
+}
+
+void p3_table_init(struct p3_table *t, uint32_t elem, char **chunk)
+{
+	table_set_up(t, elem);
+	t->chunk = chunk;
+}
+
+void *p3_table_more(struct p3_table *t)
+{
+	int saved = errno;
+	uint32_t chunks = p3_get(&t->nchunks);
+	uint64_t len = table_chunk_len(t);
+	char *at = t->base + chunks * len;
+	if (chunks == P3_TABLE_CHUNKS)
+		return NULL;
+	bool ok = mprotect(at, len, PROT_READ | PROT_WRITE) == 0;
+	errno = saved;
+	if (ok && __lsan_register_root_region)
+		__lsan_register_root_region(at, len);
+	return ok ? at : NULL;
+}
+
+int p3_table_reserve(struct p3_table *t, uint32_t elem, enum p3_kind kind)
+{
+	int saved = errno;
+	table_set_up(t, elem);
+	t->kind = kind;
+	/* Map the range without write permission, which no limit of memory counts; only
+	 * that of the address space does.  It can be read from the start: a forged handle
+	 * leads to zeros. */
+	void *at = p3_pages_map(NULL, table_chunk_len(t) * P3_TABLE_CHUNKS, PROT_READ,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	errno = saved;
+	if (at == MAP_FAILED)
+		return -ENOMEM;
+	t->base = at;
+	void *first = p3_table_more(t);
+	if (!first) {
+		p3_table_unreserve(t);
+		return -ENOMEM;
+	}
+	p3_table_add(t, first);
+	return 0;
+}
+
+void p3_table_unreserve(struct p3_table *t)
+{
+	if (t->base)
+		(void)munmap(t->base, table_chunk_len(t) * P3_TABLE_CHUNKS);
+	t->base = NULL;
+}
+
+/* ---- free objects ---- */
+
+void *p3_table_at(const struct p3_table *t, uint32_t index)
+{
+	char *chunk = t->chunk ? t->chunk[index / P3_TABLE_EACH] : t->base;
+	uint32_t at = t->chunk ? index % P3_TABLE_EACH : index;
+	return chunk + (uint64_t)at * t->elem;
+}
+
+/* Link some objects that never lived.  Few at a time, so that a program with few objects
+ * touches few pages. */
+static P3_RARE void table_link_some(struct p3_table *t)
+{
+	uint64_t name = p3_handle((enum p3_kind)t->kind, 0, 0, 0);
+	for (uint32_t i = 0; i < LINKED_AT_ONCE; i++) {
+		struct p3_object *o = p3_table_at(t, t->used);
+		p3_set(&o->name, (name | t->used++) ^ P3_NAMELESS);
+		p3_table_link(t, o);
+	}
+}
+
+void p3_table_add(struct p3_table *t, void *chunk)
+{
+	uint32_t chunks = p3_get(&t->nchunks);
+	if (t->chunk)
+		t->chunk[chunks] = chunk;
+	p3_set(&t->nchunks, chunks + 1);
+	if (!t->free_head)
+		table_link_some(t);
+}
+
+P3_SPREAD
+void *p3_table_alloc(struct p3_table *t)
+{
+	if (p3_unlikely(!t->free_head)) {
+		if (!p3_table_has_room(t))
+			return NULL;
+		table_link_some(t);
+	}
+	return p3_table_take(t);
+}
+
+P3_SPREAD
+void p3_table_kill(struct p3_table *t, struct p3_object *o)
+{
+	p3_release(&o->name, p3_get(&o->name) ^ P3_NAMELESS); /* TABLE.2 */
+	t->live--;
+}
+
+P3_SPREAD
+void p3_table_reclaim(struct p3_table *t, struct p3_object *o)
+{
+	p3_table_link(t, o);
+}
+
+P3_SPREAD
+void p3_table_release(struct p3_table *t, struct p3_object *o)
+{
+	p3_table_kill(t, o);
+	p3_table_reclaim(t, o);
+}
+
+/* ---- names ---- */
+
+void *p3_obj_named(const struct p3_nic *n, enum p3_kind kind, uint64_t handle)
+{
+	static const uint8_t table[] = {
+		[P3_KIND_ME] = P3_T_ME, [P3_KIND_MD] = P3_T_MD, [P3_KIND_EQ] = P3_T_EQ};
+	const struct p3_table *t = &n->table[table[kind]];
+	return p3_table_named(t, t->elem, handle);
+}
+
+void *p3_obj_next(const struct p3_table *t, uint32_t ni, uint32_t *at)
+{
+	while (*at < t->used) {
+		struct p3_object *o = p3_table_at(t, (*at)++);
+		if (p3_obj_lives(o) && o->ni == ni)
+			return o;
+	}
+	return NULL;
+}
+
+/* ---- interfaces ---- */
 
 int p3_ni_check(struct p3_nic *n, struct p3_cmd *c)
 {
@@ -12,7 +167,7 @@ int p3_ni_check(struct p3_nic *n, struct p3_cmd *c)
 	return p3_ni_is(n, ni, c->handle) ? PTL_OK : PTL_NI_INVALID;
 }
 
-static void set_ac(struct p3_ni *ni, uint32_t index, const struct p3_ac *entry)
+static void ni_set_ac(struct p3_ni *ni, uint32_t index, const struct p3_ac *entry)
 {
 	ni->ac[index] = *entry;
 	if (index)
@@ -46,7 +201,7 @@ int p3_ni_open(struct p3_nic *n, struct p3_cmd *c)
 		.who = p3_want_id((ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}),
 		.owner = p3_want_owner(n->conf.uid, PTL_JID_ANY),
 		.pt_index = PTL_PT_INDEX_ANY};
-	set_ac(ni, 0, &entry);
+	ni_set_ac(ni, 0, &entry);
 	p3_match_forget(n);
 	uint32_t gen = p3_get(&ni->gen) + 1;
 	p3_release(&ni->gen, gen); /* TABLE.2 */
@@ -54,7 +209,7 @@ int p3_ni_open(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-static struct p3_ni *open_ni(struct p3_nic *n, uint64_t handle)
+static struct p3_ni *ni_open(struct p3_nic *n, uint64_t handle)
 {
 	uint32_t ni = p3_handle_ni(handle);
 	return p3_ni_is(n, ni, handle) ? &n->ni[ni] : NULL;
@@ -62,7 +217,7 @@ static struct p3_ni *open_ni(struct p3_nic *n, uint64_t handle)
 
 int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_ni *ni = open_ni(n, c->handle);
+	struct p3_ni *ni = ni_open(n, c->handle);
 	if (!ni)
 		return PTL_NI_INVALID;
 	if (c->ac.index > (uint32_t)ni->limits.max_ac_index)
@@ -74,30 +229,19 @@ int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 		.who = p3_want_id(c->ac.id),
 		.owner = p3_want_owner(c->ac.uid, c->ac.jid),
 		.pt_index = c->ac.pt_index};
-	set_ac(ni, c->ac.index, &entry);
+	ni_set_ac(ni, c->ac.index, &entry);
 	p3_match_forget(n);
 	return PTL_OK;
 }
 
 /* Return a register of one p3_use: made, ended, most at once, now. */
-static uint64_t use_register(const struct p3_use *u, uint32_t which)
+static uint64_t ni_use_register(const struct p3_use *u, uint32_t which)
 {
 	uint64_t value[] = {u->made, u->made - u->cur, u->max, u->cur};
 	return value[which];
 }
 
-/* Return a register; most operations end in the step that begins them, and are not in
- * p3_use. */
-static uint64_t operation_register(const struct p3_ni *ni, uint32_t which)
-{
-	struct p3_use all = ni->use[P3_U_OP];
-	all.made = ni->sent + ni->received;
-	if (all.made && !all.max)
-		all.max = 1;
-	return use_register(&all, which);
-}
-
-static uint64_t register_of(const struct p3_ni *ni, uint32_t i)
+static uint64_t ni_register(const struct p3_ni *ni, uint32_t i)
 {
 	const uint64_t plain[] = {[PTL_SR_DROP_COUNT] = ni->drops,
 		[PTL_SR_DROP_LENGTH] = ni->drop_bytes,
@@ -109,25 +253,32 @@ static uint64_t register_of(const struct p3_ni *ni, uint32_t i)
 		[PTL_SR_PTLS_CUR] = ni->use[P3_U_LIST].cur};
 	if (i < PTL_SR_MSGS_ALLOC)
 		return plain[i];
-	if (i < PTL_SR_MES_ALLOC)
-		return operation_register(ni, i - PTL_SR_MSGS_ALLOC);
+	if (i < PTL_SR_MES_ALLOC) {
+		/* Most operations end in the step that begins them, and are not in
+		 * use. */
+		struct p3_use all = ni->use[P3_U_OP];
+		all.made = ni->sent + ni->received;
+		if (all.made && !all.max)
+			all.max = 1;
+		return ni_use_register(&all, i - PTL_SR_MSGS_ALLOC);
+	}
 	if (i < PTL_SR_MDS_ALLOC)
-		return use_register(&ni->use[P3_U_ME], i - PTL_SR_MES_ALLOC);
+		return ni_use_register(&ni->use[P3_U_ME], i - PTL_SR_MES_ALLOC);
 	if (i < PTL_SR_EQS_ALLOC)
-		return use_register(&ni->use[P3_U_MD], i - PTL_SR_MDS_ALLOC);
+		return ni_use_register(&ni->use[P3_U_MD], i - PTL_SR_MDS_ALLOC);
 	if (i < PTL_SR_MD_ALIGN_128)
-		return use_register(&ni->use[P3_U_EQ], i - PTL_SR_EQS_ALLOC);
+		return ni_use_register(&ni->use[P3_U_EQ], i - PTL_SR_EQS_ALLOC);
 	return ni->aligned[i - PTL_SR_MD_ALIGN_128];
 }
 
 int p3_ni_status(struct p3_nic *n, struct p3_cmd *c)
 {
-	const struct p3_ni *ni = open_ni(n, c->handle);
+	const struct p3_ni *ni = ni_open(n, c->handle);
 	if (!ni)
 		return PTL_NI_INVALID;
 	if (c->status.index > PTL_SR_MD_ALIGN_8)
 		return PTL_SR_INDEX_INVALID;
-	c->status.value = (int64_t)register_of(ni, c->status.index);
+	c->status.value = (int64_t)ni_register(ni, c->status.index);
 	return PTL_OK;
 }
 
@@ -135,7 +286,7 @@ int p3_ni_of_handle(struct p3_nic *n, struct p3_cmd *c)
 {
 	enum p3_kind kind = p3_handle_kind(c->handle);
 	uint32_t ni = p3_handle_ni(c->handle);
-	bool lives = kind == P3_KIND_NI ? open_ni(n, c->handle) != NULL
+	bool lives = kind == P3_KIND_NI ? ni_open(n, c->handle) != NULL
 		     : kind == P3_KIND_ME || kind == P3_KIND_MD || kind == P3_KIND_EQ
 			     ? p3_obj_named(n, kind, c->handle) != NULL
 			     : false;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The pieces of a region: walks over them, copies, and common bytes. */
-#include "nic/obj/region.h"
-
-#include <string.h>
+#include "nic/obj/state.h"
 
 char *p3_region_at(const struct p3_region *r, uint64_t off, uint64_t *len_out)
 {
@@ -29,7 +27,7 @@ struct region_walk {
 	uint64_t offset; /* offset in the region */
 };
 
-static struct region_walk walk_from(const struct p3_region *r, uint64_t off)
+static struct region_walk region_walk_from(const struct p3_region *r, uint64_t off)
 {
 	struct region_walk w = {.region = r, .offset = off};
 	if (r->iov)
@@ -39,7 +37,7 @@ static struct region_walk walk_from(const struct p3_region *r, uint64_t off)
 }
 
 /* Return the next piece, at most len bytes of it, or NULL behind the end. */
-static char *walk_on(struct region_walk *w, uint64_t len, uint64_t *piece_out)
+static char *region_walk_on(struct region_walk *w, uint64_t len, uint64_t *piece_out)
 {
 	const struct p3_region *r = w->region;
 	if (!r->iov) {
@@ -64,9 +62,9 @@ void p3_region_write(
 	const struct p3_region *r, uint64_t off, const void *src, uint64_t len)
 {
 	const char *from = src;
-	struct region_walk w = walk_from(r, off);
+	struct region_walk w = region_walk_from(r, off);
 	for (uint64_t piece; len; from += piece, len -= piece) {
-		char *to = walk_on(&w, len, &piece);
+		char *to = region_walk_on(&w, len, &piece);
 		if (!to)
 			return;
 		memmove(to, from, piece);
@@ -77,9 +75,9 @@ P3_PATH
 void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t len)
 {
 	char *to = dst;
-	struct region_walk w = walk_from(r, off);
+	struct region_walk w = region_walk_from(r, off);
 	for (uint64_t piece; len; to += piece, len -= piece) {
-		const char *from = walk_on(&w, len, &piece);
+		const char *from = region_walk_on(&w, len, &piece);
 		if (!from)
 			return;
 		memcpy(to, from, piece);
@@ -88,7 +86,8 @@ void p3_region_read(const struct p3_region *r, uint64_t off, void *dst, uint64_t
 
 /* Return bounds of the bytes' addresses; those of an iovec are the bounds of all of its
  * elements. */
-static struct p3_bounds bounds_of(const struct p3_region *r, uint64_t off, uint64_t len)
+static struct p3_bounds region_bounds(
+	const struct p3_region *r, uint64_t off, uint64_t len)
 {
 	if (r->iov)
 		return (struct p3_bounds){r->iov->lo, r->iov->hi};
@@ -98,11 +97,11 @@ static struct p3_bounds bounds_of(const struct p3_region *r, uint64_t off, uint6
 
 struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint64_t len)
 {
-	struct p3_bounds b = bounds_of(r, 0, 0);
-	struct region_walk w = walk_from(r, off);
+	struct p3_bounds b = region_bounds(r, 0, 0);
+	struct region_walk w = region_walk_from(r, off);
 	bool first = true;
 	for (uint64_t piece; len; len -= piece, first = false) {
-		char *at = walk_on(&w, len, &piece);
+		char *at = region_walk_on(&w, len, &piece);
 		if (!at)
 			break;
 		if (first || at < b.lo)
@@ -116,33 +115,30 @@ struct p3_bounds p3_region_bounds(const struct p3_region *r, uint64_t off, uint6
 bool p3_region_bounds_meet(
 	struct p3_bounds b, const struct p3_region *r, uint64_t off, uint64_t len)
 {
-	struct p3_bounds other = bounds_of(r, off, len);
+	struct p3_bounds other = region_bounds(r, off, len);
 	return len && b.lo < other.hi && other.lo < b.hi;
-}
-
-static void widen(struct p3_range *range, uint64_t from, uint64_t to)
-{
-	if (from < range->from)
-		range->from = from;
-	if (to > range->to)
-		range->to = to;
 }
 
 /* Widen the range by the bytes that r has in common with one piece, which begins at
  * pos. */
-static void common_with_piece(const char *at, uint64_t len, uint64_t pos,
+static void region_common_with_piece(const char *at, uint64_t len, uint64_t pos,
 	const struct p3_region *r, uint64_t off, uint64_t rest, struct p3_range *range)
 {
-	struct region_walk w = walk_from(r, off);
+	struct region_walk w = region_walk_from(r, off);
 	for (uint64_t piece; rest; rest -= piece) {
-		const char *other = walk_on(&w, rest, &piece);
+		const char *other = region_walk_on(&w, rest, &piece);
 		if (!other)
 			return;
 		const char *lo = at > other ? at : other;
 		const char *hi = at + len < other + piece ? at + len : other + piece;
-		if (lo < hi)
-			widen(range, pos + (uint64_t)(lo - at),
-				pos + (uint64_t)(hi - at));
+		if (lo >= hi)
+			continue;
+		uint64_t first = pos + (uint64_t)(lo - at),
+			 end = pos + (uint64_t)(hi - at);
+		if (first < range->from)
+			range->from = first;
+		if (end > range->to)
+			range->to = end;
 	}
 }
 
@@ -154,13 +150,13 @@ bool p3_region_common(const struct p3_region *few, uint64_t foff, uint64_t flen,
 	if (!flen ||
 		!p3_region_bounds_meet(p3_region_bounds(few, foff, flen), r, off, len))
 		return false;
-	struct region_walk w = walk_from(r, off);
+	struct region_walk w = region_walk_from(r, off);
 	uint64_t pos = 0;
 	for (uint64_t piece; pos < len; pos += piece) {
-		const char *at = walk_on(&w, len - pos, &piece);
+		const char *at = region_walk_on(&w, len - pos, &piece);
 		if (!at)
 			break;
-		common_with_piece(at, piece, pos, few, foff, flen, range_out);
+		region_common_with_piece(at, piece, pos, few, foff, flen, range_out);
 	}
 	return range_out->from < range_out->to;
 }
@@ -168,10 +164,10 @@ bool p3_region_common(const struct p3_region *few, uint64_t foff, uint64_t flen,
 unsigned p3_region_iovecs(const struct p3_region *r, uint64_t off, uint64_t len,
 	struct iovec *out, unsigned most)
 {
-	struct region_walk w = walk_from(r, off);
+	struct region_walk w = region_walk_from(r, off);
 	unsigned n = 0;
 	for (uint64_t piece; len && n < most; len -= piece, n++) {
-		char *at = walk_on(&w, len, &piece);
+		char *at = region_walk_on(&w, len, &piece);
 		if (!at)
 			break;
 		out[n] = (struct iovec){at, piece};

@@ -2,10 +2,10 @@
 /* Responses to requests of peers, and the count of dropped messages. */
 #include "nic/proto/answer.h"
 
-#include "nic/obj/region.h"
+#include "nic/obj/state.h"
 #include "nic/proto/peer.h"
-#include "nic/report/trace.h"
-#include "nic/run/looks.h"
+#include "nic/report/report.h"
+#include "nic/run/run.h"
 #include "shm/fault.h"
 
 /* Count an answer that is about to be sent, and first switch to the full ring if it is

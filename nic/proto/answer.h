@@ -15,7 +15,7 @@
 #include "nic/match/match.h"
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
-#include "nic/run/looks.h"
+#include "nic/run/run.h"
 #include "nic/state.h"
 
 /* Respond with one cell. */

@@ -20,11 +20,11 @@
 #include "nic/proto/back.h"
 
 #include "nic/cci/answered.h"
-#include "nic/obj/event.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/format.h"
 #include "nic/proto/pending.h"
 #include "nic/proto/reply.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "shm/straight.h"
 
 #include <string.h>

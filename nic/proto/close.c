@@ -2,18 +2,13 @@
 /* Commands that first end the operations on the objects that they remove. */
 #include "nic/proto/close.h"
 
-#include "nic/generic/take.h"
+#include "nic/generic/upper.h"
 #include "nic/match/ahead.h"
 #include "nic/match/match.h"
-#include "nic/obj/host.h"
-#include "nic/obj/eq.h"
-#include "nic/obj/md.h"
-#include "nic/obj/me.h"
-#include "nic/obj/ni.h"
-#include "nic/obj/span.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/hold.h"
 #include "nic/proto/pending.h"
-#include "nic/run/self.h"
+#include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 
 #include <stdlib.h>

@@ -2,14 +2,10 @@
 /* Delivery of requests to the descriptors that accept them. */
 #include "nic/proto/deliver.h"
 
-#include "nic/obj/event.h"
-#include "nic/obj/ni.h"
-#include "nic/obj/region.h"
-#include "nic/obj/span.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/answer.h"
 #include "nic/proto/exchange.h"
-#include "nic/report/trace.h"
-#include "nic/report/why.h"
+#include "nic/report/report.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
 

@@ -2,8 +2,8 @@
 /* Getputs that wait for long transfers of the same bytes. */
 #include "nic/proto/exchange.h"
 
-#include "nic/obj/region.h"
-#include "nic/run/odd.h"
+#include "nic/obj/state.h"
+#include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 
 static bool is_waiting(const struct p3_nic *n)

@@ -5,7 +5,7 @@
 #include "nic/proto/ids.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/pending.h"
-#include "nic/report/mirror.h"
+#include "nic/report/report.h"
 
 #include <errno.h>
 

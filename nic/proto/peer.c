@@ -5,8 +5,7 @@
 
 #include "nic/proto/format.h"
 #include "nic/proto/ids.h"
-#include "nic/run/looks.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "nic/wire/wire.h"
 #include "shm/fault.h"
 #include "shm/log.h"

@@ -2,14 +2,10 @@
 /* Pendings: requests of this node from their admission to their end. */
 #include "nic/proto/pending.h"
 
-#include "nic/obj/event.h"
-#include "nic/obj/region.h"
-#include "nic/obj/span.h"
-#include "nic/obj/table.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/copy.h"
-#include "nic/report/why.h"
-#include "nic/run/looks.h"
-#include "nic/run/odd.h"
+#include "nic/report/report.h"
+#include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 
 struct p3_pending *p3_pending_alloc(struct p3_nic *n, struct p3_peer *p, uint32_t kind,

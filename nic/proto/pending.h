@@ -14,9 +14,7 @@
 #ifndef P3_NIC_PROTO_PENDING_H
 #define P3_NIC_PROTO_PENDING_H
 
-#include "nic/obj/list.h"
-#include "nic/obj/record.h"
-#include "nic/obj/table.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/copy.h"
 #include "nic/state.h"
 #include "shm/footprint.h"

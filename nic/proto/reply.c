@@ -3,17 +3,12 @@
 #include "nic/proto/reply.h"
 
 #include "nic/cci/answered.h"
-#include "nic/generic/take.h"
-#include "nic/obj/event.h"
-#include "nic/obj/ni.h"
-#include "nic/obj/region.h"
-#include "nic/obj/span.h"
-#include "nic/obj/table.h"
+#include "nic/generic/upper.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/answer.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/pending.h"
-#include "nic/report/trace.h"
-#include "nic/report/why.h"
+#include "nic/report/report.h"
 #include "nic/xfer/xfer.h"
 
 static bool md_lives(struct p3_nic *n, struct p3_pending *t)

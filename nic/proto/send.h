@@ -7,8 +7,7 @@
 #ifndef P3_NIC_PROTO_SEND_H
 #define P3_NIC_PROTO_SEND_H
 
-#include "nic/obj/event.h"
-#include "nic/obj/ni.h"
+#include "nic/obj/obj.h"
 
 /* Write the content of the SEND events of a descriptor of this interface.  The caller has
  * counted the operation on the descriptor (p3_match_threshold()). */

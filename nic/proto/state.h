@@ -8,7 +8,7 @@
 #define P3_NIC_PROTO_STATE_H
 
 #include "nic/cci/state.h"
-#include "nic/obj/objects.h"
+#include "nic/obj/state.h"
 #include "nic/proto/format.h"
 #include "nic/wire/wire.h"
 #include "nic/xfer/state.h"
@@ -85,7 +85,7 @@ struct p3_peer {
 			bool going : 1;  /* it is being lost: its last requests are
 					  * taken at once */
 			bool asks : 1;   /* the firmware asks the host about its
-					  * requests (nic/generic/take.h) */
+					  * requests (nic/generic/upper.h) */
 		};
 		uint8_t odd; /* all of these bits, for one test */
 	};

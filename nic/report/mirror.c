@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The NIC control block's gauges: a picture of this node's state and waits, drawn now
- * and then by the lease holder, for tools outside.  Only this file reads the gauges
- * back, and nothing is decided by them.
+ * Pictures of this node: gauges for tools outside, and tables as text for people.
+ *
+ * The lease holder writes the gauges, lines of queues and lines of waits into the NIC
+ * control block now and then.  Only this file reads them back, and nothing is decided by
+ * them.
  */
 #define P3_LOG_AREA P3_AREA_NIC
-#include "nic/report/mirror.h"
 #include "nic/cci/show.h"
-#include "nic/obj/event.h"
-#include "nic/obj/list.h"
-#include "nic/obj/table.h"
-#include "nic/run/wires.h"
+#include "nic/obj/obj.h"
+#include "nic/report/report.h"
+#include "nic/run/run.h"
 #include "shm/log.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define P3_MIRROR_MOST 1000u /* transfers that are counted at most */
 
-static uint32_t length_of(const struct p3_link *list)
+static uint32_t mirror_list_length(const struct p3_link *list)
 {
 	uint32_t n = 0;
 	for (const struct p3_link *l = list->next; l != list && n < P3_MIRROR_MOST;
@@ -29,57 +32,38 @@ static uint32_t length_of(const struct p3_link *list)
 
 /* Store a gauge only if its value is new: the peer reads the same line, and a store
  * would take the line away from its CPU. */
-static void show(p3_a64 *word, uint64_t value)
+static void mirror_set(p3_a64 *word, uint64_t value)
 {
 	if (p3_get(word) != value)
 		p3_set(word, value);
 }
 
-static bool waits_for(struct p3_peer *p)
-{
-	return p->nqueued || p->nout ||
-	       (p->acked && p3_get(p->req_out.credit) != p->req_out.pos);
-}
-
-/* Return a number that changes when the peer takes a message of this node, or answers. */
-static uint64_t taken_by(const struct p3_peer *p)
-{
-	return p->acked ? p3_get(p->req_out.credit) + p->rsp_in.pos : 0;
-}
-
 void p3_mirror_peer(struct p3_peer *p, uint64_t now)
 {
-	uint64_t taken = taken_by(p);
+	/* a number that changes when the peer takes a message of this node, or answers */
+	uint64_t taken = p->acked ? p3_get(p->req_out.credit) + p->rsp_in.pos : 0;
 	uint64_t since = p3_get(&p->shown->shown_since);
-	if (!waits_for(p))
+	bool waits = p->nqueued || p->nout ||
+		     (p->acked && p3_get(p->req_out.credit) != p->req_out.pos);
+	if (!waits)
 		since = 0;
 	else if (!since || taken != p->taken)
 		since = now;
 	p->taken = taken;
-	show(&p->shown->shown_since, since);
-	show(&p->shown->shown_ops, p3_pair(p->nout, p->nqueued));
-}
-
-static uint32_t mirror_peers(struct p3_nic *n, uint64_t now)
-{
-	uint32_t queued = 0;
-	for (uint32_t i = 0; i < n->nhot; i++) {
-		p3_mirror_peer(n->hot[i], now);
-		queued += n->hot[i]->nqueued;
-	}
-	return queued;
-}
-
-static uint64_t pendings_most(const struct p3_nic *n)
-{
-	uint64_t chunk = sizeof(struct p3_pending) * P3_TABLE_EACH;
-	uint64_t chunks = n->conf.pending_limit / chunk;
-	return (chunks < P3_TABLE_CHUNKS ? chunks : P3_TABLE_CHUNKS) * P3_TABLE_EACH;
+	mirror_set(&p->shown->shown_since, since);
+	mirror_set(&p->shown->shown_ops, p3_pair(p->nout, p->nqueued));
 }
 
 void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 {
 	uint64_t now = p3_now_ns();
+	uint64_t chunk = sizeof(struct p3_pending) * P3_TABLE_EACH;
+	uint64_t chunks = n->conf.pending_limit / chunk;
+	uint32_t queued = 0;
+	for (uint32_t i = 0; i < n->nhot; i++) {
+		p3_mirror_peer(n->hot[i], now);
+		queued += n->hot[i]->nqueued;
+	}
 	const uint64_t gauge[] = {
 		now,
 		next,
@@ -87,13 +71,13 @@ void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 		n->table[P3_T_MD].live,
 		n->table[P3_T_EQ].live,
 		n->table[P3_T_PENDING].live,
-		pendings_most(n),
-		mirror_peers(n, now),
-		length_of(&n->blocked),
+		(chunks < P3_TABLE_CHUNKS ? chunks : P3_TABLE_CHUNKS) * P3_TABLE_EACH,
+		queued,
+		mirror_list_length(&n->blocked),
 		n->nhot,
 		p3_get(&n->alive),
-		length_of(&n->pulls),
-		length_of(&n->sources),
+		mirror_list_length(&n->pulls),
+		mirror_list_length(&n->sources),
 		p3_get(&n->parked),
 		p3_get(&n->waiting),
 		p3_get(&n->watcher),
@@ -117,14 +101,9 @@ void p3_mirror_lost(struct p3_peer *p)
 	p3_set(&p->shown->shown_ops, 0);
 }
 
-static const char *mode_name(enum p3_mode mode)
-{
-	static const char *const names[] = {"auto", "lease", "dedicated", "park"};
-	return names[mode];
-}
-
 void p3_mirror_conf(struct p3_nic *n)
 {
+	static const char *const modes[] = {"auto", "lease", "dedicated", "park"};
 	const struct p3_nic_conf *c = &n->conf;
 	p3_set(&n->count[P3_G_MODE], c->match_on_host ? P3_MODE_GENERIC : c->mode);
 	p3_set(&n->count[P3_G_PAGE], n->published.page);
@@ -141,9 +120,8 @@ void p3_mirror_conf(struct p3_nic *n)
 	p3_set(&n->count[P3_G_ALIVE], p3_get(&n->alive));
 	p3_log(P3_LOG_INFO, P3_LOG_AREA,
 		"node %u of %u: mode %s, %u CPUs, pages of %llu bytes, cross-memory "
-		"reads "
-		"%s, windows %s, membarrier %s, shared heap of %llu bytes",
-		c->node, c->nnodes, mode_name(c->mode), c->cpus,
+		"reads %s, windows %s, membarrier %s, shared heap of %llu bytes",
+		c->node, c->nnodes, modes[c->mode], c->cpus,
 		(unsigned long long)n->published.page, c->cma ? "on" : "off",
 		c->bulk ? "on" : "off", c->membarrier ? "on" : "off",
 		(unsigned long long)(c->heap ? p3_heap_len(c->heap) : 0));
@@ -151,7 +129,7 @@ void p3_mirror_conf(struct p3_nic *n)
 
 /* ---- event queues ---- */
 
-static struct p3_queue_line *queue_line(struct p3_nic *n, const struct p3_eq *eq)
+static struct p3_queue_line *mirror_queue_line(struct p3_nic *n, const struct p3_eq *eq)
 {
 	char *base = n->published.base;
 	struct p3_queue_line *lines =
@@ -162,7 +140,7 @@ static struct p3_queue_line *queue_line(struct p3_nic *n, const struct p3_eq *eq
 
 void p3_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
 {
-	struct p3_queue_line *line = queue_line(n, eq);
+	struct p3_queue_line *line = mirror_queue_line(n, eq);
 	uint64_t at = (uint64_t)((char *)eq->tx.ring - (char *)n->host_seg[0].base);
 	if (!line)
 		return;
@@ -172,14 +150,14 @@ void p3_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
 
 void p3_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq)
 {
-	struct p3_queue_line *line = queue_line(n, eq);
+	struct p3_queue_line *line = mirror_queue_line(n, eq);
 	if (line)
 		p3_set(&line->at, 0);
 }
 
 /* ---- waits of threads ---- */
 
-static struct p3_wait_line *claim(struct p3_nic *n, uint32_t tid)
+static struct p3_wait_line *mirror_claim_line(struct p3_nic *n, uint32_t tid)
 {
 	char *base = n->published.base;
 	struct p3_wait_line *lines = (struct p3_wait_line *)(base + n->layout.waits_off);
@@ -194,7 +172,7 @@ static struct p3_wait_line *claim(struct p3_nic *n, uint32_t tid)
 struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
 	uint64_t since_ns, uint64_t deadline_ns)
 {
-	struct p3_wait_line *line = claim(n, (uint32_t)syscall(SYS_gettid));
+	struct p3_wait_line *line = mirror_claim_line(n, (uint32_t)syscall(SYS_gettid));
 	if (!line)
 		return NULL;
 	p3_set(&line->kind, wants->kind);
@@ -224,4 +202,100 @@ void p3_mirror_waited(struct p3_wait_line *line)
 		return;
 	p3_set(&line->kind, 0);
 	p3_set(&line->tid, 0);
+}
+
+/* ---- tables as text ---- */
+
+/* Text in a buffer; a rest that does not fit is cut off. */
+struct dump_text {
+	char *at;
+	size_t left;
+};
+
+__attribute__((format(printf, 2, 3))) static void dump_say(
+	struct dump_text *t, const char *format, ...)
+{
+	va_list args;
+	if (t->left <= 1)
+		return;
+	va_start(args, format);
+	int len = vsnprintf(t->at, t->left, format, args);
+	va_end(args);
+	size_t step = len < 0 ? 0 : (size_t)len < t->left ? (size_t)len : t->left - 1;
+	t->at += step;
+	t->left -= step;
+}
+
+static void dump_number(struct dump_text *t, uint32_t number)
+{
+	if (number == UINT32_MAX)
+		dump_say(t, "any");
+	else
+		dump_say(t, "%" PRIu32, number);
+}
+
+static void dump_md(struct dump_text *t, const struct p3_md *md)
+{
+	dump_say(t,
+		"    md %#" PRIx64 ": start %#" PRIx64 ", %" PRIu64
+		" bytes, offset %" PRIu64 ", threshold %" PRId32 ", options %#" PRIx32
+		", %s, %" PRIu32 " pending, %s",
+		p3_get(&md->o.name), md->words.start, md->region.size, md->local_offset,
+		md->words.threshold, md->words.options,
+		md->odd & P3_ODD_INACTIVE ? "inactive" : "active", md->pending,
+		md->unlink ? "unlink" : "retain");
+	const struct p3_eq *eq = p3_eq_of_sink(&md->sink);
+	if (eq)
+		dump_say(t, ", eq %#" PRIx64, p3_get(&eq->o.name));
+	dump_say(t, "\n");
+}
+
+static void dump_me(struct dump_text *t, const struct p3_me *me)
+{
+	dump_say(t, "  me %#" PRIx64 ": from ", p3_get(&me->o.name));
+	dump_number(t, me->id.nid);
+	dump_say(t, ":");
+	dump_number(t, me->id.pid);
+	dump_say(t, ", bits %#" PRIx64 ", ignore %#" PRIx64 ", %s\n", me->bits,
+		me->ignore, me->unlink ? "unlink" : "retain");
+	if (me->md)
+		dump_md(t, me->md);
+}
+
+int p3_dump_write(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct dump_text t = {c->dump.text, c->dump.size};
+	if (c->flag == P3_DUMP_ME) {
+		const struct p3_me *me = p3_obj_named(n, P3_KIND_ME, c->handle);
+		if (!me)
+			return PTL_ME_INVALID;
+		dump_me(&t, me);
+		return PTL_OK;
+	}
+	int rc = p3_ni_check(n, c);
+	if (rc != PTL_OK)
+		return rc;
+	c->ni = (uint16_t)p3_handle_ni(c->handle);
+	const struct p3_ni *ni = &n->ni[c->ni];
+	if (c->flag == P3_DUMP_LIST) {
+		if (c->dump.pt_index > (uint32_t)ni->limits.max_pt_index)
+			return PTL_PT_INDEX_INVALID;
+		const struct p3_portal *list = &ni->portal[c->dump.pt_index];
+		dump_say(&t, "portal index %" PRIu32 ": %" PRIu32 " match entries\n",
+			c->dump.pt_index, list->n);
+		for (const struct p3_me *me = list->head; me && t.left > 1; me = me->next)
+			dump_me(&t, me);
+		return PTL_OK;
+	}
+	dump_say(&t, "event queues: %" PRIu32 "\n", ni->use[P3_U_EQ].cur);
+	struct p3_eq *eq;
+	for (uint32_t at = 0; (eq = p3_obj_next(&n->table[P3_T_EQ], c->ni, &at));) {
+		uint64_t unread = eq->tx.tail - p3_get(&eq->tx.ring->head);
+		dump_say(&t,
+			"  eq %#" PRIx64 ": %" PRIu64 " of %" PRIu32 " unread%s, %" PRIu32
+			" owed\n",
+			p3_get(&eq->o.name), unread < eq->n ? unread : eq->n, eq->n,
+			unread > eq->n ? ", some lost" : "", eq->owed);
+	}
+	return PTL_OK;
 }

@@ -45,6 +45,4 @@ struct p3_trace {
 		}                                                                        \
 	} while (0)
 
-#define P3_TRACED P3_RARE
-
 #endif

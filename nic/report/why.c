@@ -4,10 +4,8 @@
  * runs when a request has failed already, so it may walk a match list a second time.
  */
 #define P3_LOG_AREA P3_AREA_MATCH
-#include "nic/report/why.h"
 #include "nic/match/match.h"
-#include "nic/obj/list.h"
-#include "nic/obj/table.h"
+#include "nic/report/report.h"
 #include "shm/log.h"
 #include "shm/why.h"
 
@@ -22,7 +20,7 @@ _Static_assert(P3_REQ_GET == P3_REQ_PUT + 1 && P3_REQ_GETPUT == P3_REQ_PUT + 2 &
 
 /* ---- reasons why a request finds no descriptor ---- */
 
-static enum p3_why access_lacks(
+static enum p3_why why_access_lacks(
 	const struct p3_ni *ni, const struct p3_ask *ask, struct p3_case *c)
 {
 	if (ask->ac_index > (uint32_t)ni->limits.max_ac_index) {
@@ -45,7 +43,7 @@ static enum p3_why access_lacks(
 }
 
 /* Return P3_WHY_NONE if the descriptor accepts the request. */
-static enum p3_why md_lacks(
+static enum p3_why why_md_lacks(
 	const struct p3_md *md, const struct p3_ask *ask, struct p3_case *c)
 {
 	uint32_t options = md->sink.options;
@@ -65,7 +63,7 @@ static enum p3_why md_lacks(
 	return fits ? P3_WHY_NONE : P3_WHY_LENGTH;
 }
 
-static enum p3_why entry_lacks(
+static enum p3_why why_entry_lacks(
 	const struct p3_me *me, const struct p3_ask *ask, struct p3_case *c)
 {
 	c->near = me->bits;
@@ -76,26 +74,26 @@ static enum p3_why entry_lacks(
 	c->mask = me->who.mask;
 	if (!p3_want_matches(me->who, ask->who))
 		return P3_WHY_SOURCE;
-	return me->md ? md_lacks(me->md, ask, c) : P3_WHY_NO_MD;
+	return me->md ? why_md_lacks(me->md, ask, c) : P3_WHY_NO_MD;
 }
 
-static int bits_between(const struct p3_case *c)
+static int why_bits_between(const struct p3_case *c)
 {
 	return __builtin_popcountll((c->bits ^ c->near) & ~c->mask);
 }
 
 /* Compare reasons, which are in the order of the tests: a later one is nearer to a
  * match. */
-static bool is_nearer(enum p3_why why, const struct p3_case *c, enum p3_why best,
+static bool why_is_nearer(enum p3_why why, const struct p3_case *c, enum p3_why best,
 	const struct p3_case *best_case)
 {
 	if (why == P3_WHY_BITS && best == P3_WHY_BITS)
-		return bits_between(c) < bits_between(best_case);
+		return why_bits_between(c) < why_bits_between(best_case);
 	return why > best;
 }
 
 /* Find the nearest match entry, among the first "most" entries of the list. */
-static enum p3_why list_lacks(const struct p3_portal *list, const struct p3_ask *ask,
+static enum p3_why why_list_lacks(const struct p3_portal *list, const struct p3_ask *ask,
 	uint32_t most, struct p3_case *c)
 {
 	enum p3_why best = P3_WHY_EMPTY;
@@ -103,10 +101,10 @@ static enum p3_why list_lacks(const struct p3_portal *list, const struct p3_ask 
 	for (const struct p3_me *me = list->head; me && one.entries < most;
 		me = me->next) {
 		one.entries++;
-		enum p3_why why = entry_lacks(me, ask, &one);
+		enum p3_why why = why_entry_lacks(me, ask, &one);
 		if (why == P3_WHY_NONE)
 			return P3_WHY_GONE; /* it matches: its initiator has ended */
-		if (is_nearer(why, &one, best, c)) {
+		if (why_is_nearer(why, &one, best, c)) {
 			best = why;
 			*c = one;
 		}
@@ -115,7 +113,7 @@ static enum p3_why list_lacks(const struct p3_portal *list, const struct p3_ask 
 	return best;
 }
 
-static enum p3_why request_lacks(const struct p3_ni *ni, const struct p3_ask *ask,
+static enum p3_why why_request_lacks(const struct p3_ni *ni, const struct p3_ask *ask,
 	uint32_t most, struct p3_case *c)
 {
 	if (!ni)
@@ -125,13 +123,19 @@ static enum p3_why request_lacks(const struct p3_ni *ni, const struct p3_ask *as
 		return P3_WHY_NO_PORTAL;
 	}
 	return p3_match_allows(ni, ask)
-		       ? list_lacks(&ni->portal[ask->pt_index], ask, most, c)
-		       : access_lacks(ni, ask, c);
+		       ? why_list_lacks(&ni->portal[ask->pt_index], ask, most, c)
+		       : why_access_lacks(ni, ask, c);
 }
 
 /* ---- keeping and reporting reasons ---- */
 
-static void keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
+/* Return true if a reason is about requests of this node. */
+static bool why_is_own(enum p3_why why)
+{
+	return why >= P3_WHY_LATE && why <= P3_WHY_NO_PID;
+}
+
+static void why_keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
 {
 	char *base = n->published.base;
 	struct p3_case_line *line =
@@ -143,33 +147,32 @@ static void keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
 		p3_set(&line->w[i], w[i]);
 }
 
-/* Return true if this reason has not been logged yet (told has a bit for each) and the
- * log of the area is on.  Mark the reason as logged. */
-static bool is_news(uint32_t *told, enum p3_why why, enum p3_log_area area)
+/* Keep a case.  Log it if its mark, one of the bits of told, is not set and the log of
+ * the area is on; then set the mark. */
+static void why_report(struct p3_nic *n, uint32_t *told, enum p3_why mark,
+	enum p3_why why, struct p3_case *c, const char *what)
 {
-	bool news = !(*told >> why & 1) && p3_log_is(P3_LOG_DROPS, area);
-	if (news)
-		*told |= 1u << why;
-	return news;
-}
-
-static void say(enum p3_log_area area, const char *way, enum p3_why why,
-	const struct p3_case *c, const char *what)
-{
+	bool own = why_is_own(why);
+	enum p3_log_area area = own ? P3_AREA_SEND : P3_AREA_MATCH;
 	char about[100], reason[260];
+	why_keep(n, why, c);
+	if (*told >> mark & 1 || !p3_log_is(P3_LOG_DROPS, area))
+		return;
+	*told |= 1u << mark;
 	p3_case_text(c, about, sizeof about);
 	p3_why_text(why, c, reason, sizeof reason);
-	p3_log(P3_LOG_DROPS, area, "%s %s nid %u, pid %u %s: %s", about, way,
-		(uint32_t)c->who, (uint32_t)(c->who >> 32), what, reason);
+	p3_log(P3_LOG_DROPS, area, "%s %s nid %u, pid %u %s: %s", about,
+		own ? "to" : "from", (uint32_t)c->who, (uint32_t)(c->who >> 32), what,
+		reason);
 }
 
-static void keep_for_peer(struct p3_peer *p, enum p3_why why)
+static void why_keep_for_peer(struct p3_peer *p, enum p3_why why)
 {
 	uint32_t number = (uint32_t)p3_get(&p->shown->shown_drops) + 1;
 	p3_set(&p->shown->shown_drops, p3_pair(why, number));
 }
 
-static struct p3_case case_of(const struct p3_peer *p, const struct p3_ask *ask)
+static struct p3_case why_case_in(const struct p3_peer *p, const struct p3_ask *ask)
 {
 	return (struct p3_case){.who = ask->who,
 		.node = p->index,
@@ -185,37 +188,33 @@ void P3_RARE p3_why_dropped(
 {
 	uint32_t before = (uint32_t)p3_get(&p->shown->shown_drops);
 	bool far = before < P3_WHY_EACH || before % P3_WHY_EACH == 0;
-	struct p3_case c = case_of(p, &ask);
-	enum p3_why why = request_lacks(ni, &ask, far ? P3_WHY_WALK : P3_WHY_SHORT, &c);
+	struct p3_case c = why_case_in(p, &ask);
+	enum p3_why why =
+		why_request_lacks(ni, &ask, far ? P3_WHY_WALK : P3_WHY_SHORT, &c);
 	if (why >= P3_WHY_AC_RANGE && why <= P3_WHY_AC_PORTAL)
 		p3_count(&n->count[P3_C_DENIED], 1);
-	keep(n, why, &c);
-	keep_for_peer(p, why);
-	if (is_news(&p->told, why, P3_AREA_MATCH))
-		say(P3_AREA_MATCH, "from", why, &c, "was dropped");
+	why_keep_for_peer(p, why);
+	why_report(n, &p->told, why, why, &c, "was dropped");
 }
 
 void P3_RARE p3_why_no_ack(struct p3_nic *n, struct p3_peer *p, struct p3_ask ask)
 {
-	struct p3_case c = case_of(p, &ask);
-	keep(n, P3_WHY_ACK_DISABLED, &c);
-	keep_for_peer(p, P3_WHY_ACK_DISABLED);
-	if (is_news(&p->told, P3_WHY_ACK_DISABLED, P3_AREA_MATCH))
-		say(P3_AREA_MATCH, "from", P3_WHY_ACK_DISABLED, &c, "gets no ACK");
+	struct p3_case c = why_case_in(p, &ask);
+	why_keep_for_peer(p, P3_WHY_ACK_DISABLED);
+	why_report(
+		n, &p->told, P3_WHY_ACK_DISABLED, P3_WHY_ACK_DISABLED, &c, "gets no ACK");
 }
 
 void P3_RARE p3_why_truncated(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ask ask, uint64_t mlength)
 {
-	struct p3_case c = case_of(p, &ask);
+	struct p3_case c = why_case_in(p, &ask);
 	c.near = mlength;
 	p3_count(&n->count[P3_C_TRUNCATED], 1);
-	keep(n, P3_WHY_TRUNCATED, &c);
-	if (is_news(&p->told, P3_WHY_TRUNCATED, P3_AREA_MATCH))
-		say(P3_AREA_MATCH, "from", P3_WHY_TRUNCATED, &c, "was truncated");
+	why_report(n, &p->told, P3_WHY_TRUNCATED, P3_WHY_TRUNCATED, &c, "was truncated");
 }
 
-static struct p3_case case_sent(const struct p3_nic *n, const struct p3_peer *p,
+static struct p3_case why_case_out(const struct p3_nic *n, const struct p3_peer *p,
 	uint32_t kind, const struct p3_move *m)
 {
 	return (struct p3_case){.who = p3_pair(m->target.pid, m->target.nid),
@@ -230,33 +229,29 @@ static struct p3_case case_sent(const struct p3_nic *n, const struct p3_peer *p,
 void P3_RARE p3_why_nowhere(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, const struct p3_move *m)
 {
-	struct p3_case c = case_sent(n, p, kind, m);
+	struct p3_case c = why_case_out(n, p, kind, m);
 	struct p3_peer *to = p ? p : &n->unresolved;
 	enum p3_why why = to->state == P3_GONE || to->state == P3_DEAD ? P3_WHY_ENDED
 			  : to->state == P3_ABSENT                     ? P3_WHY_ABSENT
 								       : P3_WHY_NO_PID;
-	keep(n, why, &c);
-	if (is_news(&to->told_own, why, P3_AREA_SEND))
-		say(P3_AREA_SEND, "to", why, &c, "comes to nothing");
+	why_report(n, &to->told_own, why, why, &c, "comes to nothing");
 }
 
 void P3_RARE p3_why_late(struct p3_nic *n, const struct p3_pending *t)
 {
-	struct p3_case c = case_sent(n, t->peer, t->kind, &t->move);
-	keep(n, P3_WHY_LATE, &c);
-	if (is_news(&t->peer->told_own, P3_WHY_LATE, P3_AREA_SEND))
-		say(P3_AREA_SEND, "to", P3_WHY_LATE, &c, "has an answer that is dropped");
+	struct p3_case c = why_case_out(n, t->peer, t->kind, &t->move);
+	why_report(n, &t->peer->told_own, P3_WHY_LATE, P3_WHY_LATE, &c,
+		"has an answer that is dropped");
 }
 
 void P3_RARE p3_why_failed(struct p3_nic *n, const struct p3_pending *t)
 {
-	struct p3_case c = case_sent(n, t->peer, t->kind, &t->move);
+	struct p3_case c = why_case_out(n, t->peer, t->kind, &t->move);
 	c.near = 1;
-	keep(n, P3_WHY_LATE, &c);
 	/* Use a bit of told_own that belongs to no reason: that of P3_WHY_LATE may be
 	 * set already, for another late answer. */
-	if (is_news(&t->peer->told_own, P3_WHY_END, P3_AREA_SEND))
-		say(P3_AREA_SEND, "to", P3_WHY_LATE, &c, "was not delivered");
+	why_report(
+		n, &t->peer->told_own, P3_WHY_END, P3_WHY_LATE, &c, "was not delivered");
 }
 
 void P3_RARE p3_why_lost(struct p3_evq_tx *tx)
@@ -264,7 +259,7 @@ void P3_RARE p3_why_lost(struct p3_evq_tx *tx)
 	struct p3_eq *eq = p3_item(tx, struct p3_eq, tx);
 	struct p3_case c = {.node = P3_NONE, .near = p3_obj_index(&eq->o), .mask = eq->n};
 	char reason[260];
-	keep(eq->nic, P3_WHY_EVENT_LOST, &c);
+	why_keep(eq->nic, P3_WHY_EVENT_LOST, &c);
 	p3_why_text(P3_WHY_EVENT_LOST, &c, reason, sizeof reason);
 	p3_log(P3_LOG_DROPS, P3_AREA_EVENT, "an unread event was overwritten: %s",
 		reason);
@@ -280,8 +275,7 @@ void p3_why_sum(struct p3_nic *n)
 		(const struct p3_case_line *)(base + n->layout.cases_off);
 	for (uint32_t why = 1; why < P3_WHY_END; why++) {
 		uint64_t count = p3_get(&line[why - 1].w[0]);
-		bool own = why >= P3_WHY_LATE && why <= P3_WHY_NO_PID;
-		enum p3_log_area area = own                        ? P3_AREA_SEND
+		enum p3_log_area area = why_is_own(why)            ? P3_AREA_SEND
 					: why == P3_WHY_EVENT_LOST ? P3_AREA_EVENT
 								   : P3_AREA_MATCH;
 		if (count > 1)

@@ -1,18 +1,164 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a hold of the lease, with the looks and wake-ups that belong to it. */
+/* The lease: commands that its holder executes, and the looks and wake-ups at its end. */
 #include "nic/run/lease.h"
+#include "nic/cci/call.h"
 #include "nic/cci/event.h"
-#include "nic/run/looks.h"
-#include "nic/run/odd.h"
-#include "nic/run/ringer.h"
-#include "nic/run/wake.h"
-#include "nic/run/wires.h"
+#include "nic/generic/generic.h"
+#include "nic/obj/obj.h"
+#include "nic/proto/close.h"
+#include "nic/proto/ids.h"
+#include "nic/proto/hold.h"
+#include "nic/proto/join.h"
+#include "nic/proto/lose.h"
+#include "nic/proto/tx.h"
+#include "nic/report/report.h"
 
 #include <stdlib.h>
 
+/* ---- commands ---- */
+
+static void cmd_append_hungry(struct p3_nic *n, uint32_t slot)
+{
+	uint32_t at = p3_get(&n->hungry);
+	p3_set(&p3_mbx_slot(n->mailbox, slot)->next, P3_MBX_NONE);
+	p3_odd_set(n, P3_ODD_HUNGRY);
+	if (at == P3_MBX_NONE) {
+		p3_set(&n->hungry, slot);
+		return;
+	}
+	while (p3_get(&p3_mbx_slot(n->mailbox, at)->next) != P3_MBX_NONE)
+		at = p3_get(&p3_mbx_slot(n->mailbox, at)->next);
+	p3_set(&p3_mbx_slot(n->mailbox, at)->next, slot);
+}
+
+/*
+ * Execute a command whose poster does not wait.  A command that needs memory waits until
+ * a call of a host thread provides the memory, and all later such commands wait behind
+ * it.
+ */
+static void cmd_execute_detached(struct p3_nic *n, uint32_t slot)
+{
+	int rc = -1;
+	struct p3_cmd *c = p3_mbx_cmd(p3_mbx_slot(n->mailbox, slot));
+	P3_TRACE(execute, n, c);
+	if (p3_get(&n->hungry) == P3_MBX_NONE)
+		rc = p3_command_execute(n, c);
+	if (rc < 0) {
+		cmd_append_hungry(n, slot);
+		return;
+	}
+	if (p3_unlikely(rc == PTL_NO_SPACE))
+		p3_tx_refuse(n, c);
+	p3_mbx_free(n->mailbox, slot);
+	p3_add32(&n->detached, (uint32_t)-1);
+}
+
+void p3_command_feed(struct p3_nic *n)
+{
+	uint32_t slot = p3_get(&n->hungry);
+	p3_set(&n->hungry, P3_MBX_NONE);
+	while (slot != P3_MBX_NONE) {
+		uint32_t next = p3_get(&p3_mbx_slot(n->mailbox, slot)->next);
+		cmd_execute_detached(n, slot);
+		slot = next;
+	}
+}
+
+static int cmd_grow(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (c->flag >= P3_TABLES || p3_get(&n->table[c->flag].nchunks) == P3_TABLE_CHUNKS)
+		return PTL_NO_SPACE;
+	struct p3_table *t = &n->table[c->flag];
+	if (c->flag == P3_T_PENDING && c->grow.life != p3_get(&n->life))
+		return PTL_NI_INVALID;
+	/* Another thread has added a chunk at this place meanwhile. */
+	if (t->base &&
+		c->grow.chunk != p3_table_at(t, p3_get(&t->nchunks) * P3_TABLE_EACH))
+		return PTL_OK;
+	p3_table_add(t, c->grow.chunk);
+	if (p3_get(&n->hungry) != P3_MBX_NONE)
+		p3_command_feed(n);
+	return PTL_OK;
+}
+
+/* Commands that remove, change or read the objects, queues, counters and peers that
+ * entries of the generic event queue are about: the host handles all entries before them.
+ * PtlMEMDPost and PtlMDUpdate look whether a queue has an event. */
+#define P3_BEHIND_ENTRIES                                                                \
+	(1u << P3_OP_NI_CLOSE | 1u << P3_OP_ME_ATTACH | 1u << P3_OP_ME_UNLINK |          \
+		1u << P3_OP_MD_UNLINK | 1u << P3_OP_MD_UPDATE | 1u << P3_OP_EQ_FREE |    \
+		1u << P3_OP_NI_STATUS | 1u << P3_OP_PEER_DOWN)
+_Static_assert(P3_OPS <= 32, "a word has a bit for each command");
+
+typedef int cmd_function(struct p3_nic *n, struct p3_cmd *c);
+
+static cmd_function *const cmd_functions[P3_OPS] = {
+	[P3_OP_NI_OPEN] = p3_ni_open,
+	[P3_OP_NI_CLOSE] = p3_close_ni,
+	[P3_OP_NI_CHECK] = p3_ni_check,
+	[P3_OP_NI_STATUS] = p3_ni_status,
+	[P3_OP_WHOSE] = p3_ni_of_handle,
+	[P3_OP_AC_ENTRY] = p3_ni_ac_entry,
+	[P3_OP_ME_ATTACH] = p3_me_attach,
+	[P3_OP_ME_UNLINK] = p3_close_me,
+	[P3_OP_MD_ATTACH] = p3_me_attach_md,
+	[P3_OP_MD_BIND] = p3_md_bind,
+	[P3_OP_MD_UNLINK] = p3_close_md,
+	[P3_OP_MD_UPDATE] = p3_md_update,
+	[P3_OP_EQ_ALLOC] = p3_eq_alloc,
+	[P3_OP_EQ_FREE] = p3_eq_free,
+	[P3_OP_EQ_RECLAIM] = p3_eq_reclaim,
+	[P3_OP_PUT] = p3_tx_put,
+	[P3_OP_GET] = p3_tx_get,
+	[P3_OP_GETPUT] = p3_tx_getput,
+	[P3_OP_DUMP] = p3_dump_write,
+	[P3_OP_GROW] = cmd_grow,
+	[P3_OP_PEER_UP] = p3_join_peer,
+	[P3_OP_PEER_PIDS] = p3_join_pids,
+	[P3_OP_PEER_DOWN] = p3_lose_peer,
+	[P3_OP_PEER_TOLD] = p3_join_told,
+	[P3_OP_PEER_OVER] = p3_lose_rank,
+	[P3_OP_HELD] = p3_hold_expire,
+	[P3_OP_LIST] = p3_ids_list,
+	[P3_OP_CCI] = p3_cci_command,
+};
+
+P3_PATH
+int p3_command_execute(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (c->op >= P3_OPS || !cmd_functions[c->op])
+		return PTL_FAIL;
+	if (p3_unlikely(n->staging) && (P3_BEHIND_ENTRIES >> c->op & 1))
+		p3_generic_handle(n);
+	return cmd_functions[c->op](n, c);
+}
+
+void p3_command_take_posted(struct p3_nic *n)
+{
+	uint32_t slot = p3_mbx_take_all(n->mailbox);
+	while (slot != P3_MBX_NONE) {
+		struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
+		uint32_t here = slot;
+		slot = p3_get(&s->next);
+		if (s->detached) {
+			cmd_execute_detached(n, here);
+		} else {
+			struct p3_cmd *c = p3_mbx_cmd(s);
+			P3_TRACE(execute, n, c);
+			int rc = p3_command_execute(n, c);
+			FAULT_POINT("mailbox.executed");
+			p3_mbx_done(s, rc);
+		}
+		n->worked = true;
+		n->posted |= P3_NEWS_RESULT;
+	}
+}
+
+/* ---- the end of a hold ---- */
+
 /* Wake the parked threads that wait for the posted news; and one of them to tend the node
  * if the lease is free for it, and no watcher looks after the node. */
-static void wake_parked(struct p3_nic *n, uint32_t posted)
+static void lease_wake_parked(struct p3_nic *n, uint32_t posted)
 {
 	if (!p3_get(&n->parked))
 		return;
@@ -24,7 +170,7 @@ static void wake_parked(struct p3_nic *n, uint32_t posted)
 
 /* Give up the lease and do the looks.  Return true if the mailbox has a command now:
  * its poster saw the lease taken and relies on this thread. */
-static bool leave(struct p3_nic *n)
+static bool lease_leave(struct p3_nic *n)
 {
 	struct p3_looks l;
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
@@ -39,28 +185,28 @@ static bool leave(struct p3_nic *n)
 		p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
 	p3_looks_check(n, &l);
-	wake_parked(n, l.posted);
+	lease_wake_parked(n, l.posted);
 	return p3_mbx_any(mailbox); /* MBX.4 */
 }
 
-/* Do as leave() where a wire carries frames.  If a thread of this node sleeps, arm the
- * wire's descriptor for that thread: the passes and commands of this hold may have
- * changed the time of the wire's next pass. */
-static P3_RARE bool leave_wired(struct p3_nic *n)
+/* Do as lease_leave() where a wire carries frames.  If a thread of this node sleeps,
+ * arm the wire's descriptor for that thread: the passes and commands of this hold may
+ * have changed the time of the wire's next pass. */
+static P3_RARE bool lease_leave_wired(struct p3_nic *n)
 {
 	p3_wires_flush(n);
-	bool due = n->ringer && p3_get(n->asleep) != P3_AWAKE &&
-		   p3_ringer_arm(n); /* PARK.2 */
-	bool more = leave(n);
+	bool due = n->wire_thread && p3_get(n->asleep) != P3_AWAKE &&
+		   p3_wire_thread_arm(n); /* PARK.2 */
+	bool more = lease_leave(n);
 	if (due)
-		p3_ringer_wake(n);
+		p3_wire_thread_wake(n);
 	return more;
 }
 
 P3_PATH
-static __attribute__((noinline)) void leave_many(struct p3_nic *n)
+static __attribute__((noinline)) void lease_leave_many(struct p3_nic *n)
 {
-	while ((n->nwires ? leave_wired(n) : leave(n)) &&
+	while ((n->nwires ? lease_leave_wired(n) : lease_leave(n)) &&
 		p3_lease_enter(n, P3_LEASE_HOST))
 		;
 }
@@ -69,31 +215,23 @@ P3_RARE void p3_lease_left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 	struct p3_doorbell *bell, uint32_t posted, struct p3_mailbox *mailbox)
 {
 	p3_looks_tell(n, (struct p3_look){asleep, cold, bell});
-	wake_parked(n, posted);
+	lease_wake_parked(n, posted);
 	if (p3_mbx_any(mailbox) && p3_lease_enter(n, P3_LEASE_HOST)) /* MBX.4 */
-		leave_many(n);
+		lease_leave_many(n);
 }
 
-/* Abort the program if n->odd lacks a bit that must be set (odd.h), in builds with
- * P3_STRAIGHT=random. */
-static inline void check_odd(const struct p3_nic *n)
-{
-#ifdef P3_STRAIGHT_RANDOM
-	if (p3_odd_now(n) & ~n->odd)
-		abort();
-#else
-	(void)n;
-#endif
-}
-
-/* Do as leave_many(), and without arrays if this hold has written to one peer at most. */
+/* Do as lease_leave_many(), and without arrays if this hold has written to one peer at
+ * most. */
 P3_PATH
 void p3_lease_leave(struct p3_nic *n)
 {
-	check_odd(n);
+#ifdef P3_STRAIGHT_RANDOM
+	if (p3_odd_now(n) & ~n->odd) /* a bit is missing: see enum p3_odd */
+		abort();
+#endif
 	const uint32_t odd = P3_ODD_WIRED | P3_ODD_TRACED | P3_ODD_CCI | P3_ODD_GENERIC;
 	if (p3_unlikely(n->ntouched > 1 || n->odd & odd)) {
-		leave_many(n);
+		lease_leave_many(n);
 		return;
 	}
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */

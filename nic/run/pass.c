@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The firmware's main loop: one bounded pass over commands, lanes and transfers. */
-#include "nic/run/pass.h"
+#include "nic/run/lease.h"
 #include "nic/cci/lose.h"
 #include "nic/cci/timer.h"
-#include "nic/proto/peer.h"
 #include "nic/proto/lose.h"
 #include "nic/proto/back.h"
 #include "nic/proto/plain.h"
 #include "nic/proto/tx.h"
-#include "nic/report/mirror.h"
-#include "nic/run/commands.h"
-#include "nic/run/looks.h"
-#include "nic/run/odd.h"
-#include "nic/run/wires.h"
 #include "nic/xfer/xfer.h"
-#include "shm/fault.h"
 
 /* lanes that one pass takes messages from, at most, where nodes share CPUs */
 #define P3_PASS_MOST   128u
@@ -31,7 +24,7 @@
 /* Prefetch what an answer to this peer will touch: the peer has sent a message, and the
  * program often sends one back.  In a ring that is not open these may be other cells, or
  * the line behind the ring. */
-static inline void expect_to_answer(struct p3_peer *p)
+static inline void pass_expect_to_answer(struct p3_peer *p)
 {
 	const struct p3_ring_tx *r = &p->req_out;
 	p3_own_soon(r->next);
@@ -47,7 +40,7 @@ static inline void expect_to_answer(struct p3_peer *p)
  * waits for the other's message, no second one is there.  Nor do the positions after a
  * switch, which are of another ring.
  */
-static inline void expect_more(
+static inline void pass_expect_more(
 	struct p3_ring_rx *r, uint32_t messages, uint64_t from, bool all)
 {
 	uint64_t took = messages > 1 ? r->pos - from : 0;
@@ -66,13 +59,13 @@ struct visit {
 	uint64_t from;   /* position in the lane */
 };
 
-static inline struct visit arrive(const struct p3_nic *n, const struct p3_peer *p)
+static inline struct visit pass_arrive(const struct p3_nic *n, const struct p3_peer *p)
 {
 	return (struct visit){n->msgs, p->req_in.pos};
 }
 
 /* Poll a peer until this number of messages was taken in this pass. */
-static inline void poll_peer(
+static inline void pass_poll_peer(
 	struct p3_nic *n, struct p3_peer *p, struct visit v, uint32_t most)
 {
 	if (p3_unlikely(p->bad || !p3_peer_is_ready(n, p)))
@@ -86,35 +79,27 @@ static inline void poll_peer(
 	p3_ring_give(&p->req_in);
 	if (p3_unlikely(n->msgs == v.before))
 		return;
-	expect_more(&p->req_in, n->msgs - v.before, v.from, n->msgs < most);
+	pass_expect_more(&p->req_in, n->msgs - v.before, v.from, n->msgs < most);
 	p->quiet = 0;
 	if (n->crowded)
-		expect_to_answer(p);
+		pass_expect_to_answer(p);
 }
 
 /* Return true if there is a message to take, or a credit to give back. */
-static inline bool has_news(struct p3_peer *p)
+static inline bool pass_has_news(struct p3_peer *p)
 {
 	return p3_likely(p3_ring_any(&p->req_in)) || p3_peer_has_response(p) ||
 	       p->req_in.given != (uint32_t)p->req_in.pos;
 }
 
-static inline struct p3_peer *peer_at(struct p3_nic *n, uint32_t i)
+static inline struct p3_peer *pass_peer_at(struct p3_nic *n, uint32_t i)
 {
 	return n->hot[p3_likely(i < n->nhot) ? i : i - n->nhot];
 }
 
-static inline struct p3_ring_rx *lane_at(struct p3_nic *n, uint32_t i)
+static inline struct p3_ring_rx *pass_lane_at(struct p3_nic *n, uint32_t i)
 {
-	return &peer_at(n, i)->req_in;
-}
-
-/* Prefetch the parts of the peer that a message touches. */
-static inline void ask_for_peer(const struct p3_peer *p)
-{
-	p3_read_soon(&p->req_in);
-	p3_read_soon(&p->nid);
-	p3_read_soon(&p->req_out);
+	return &pass_peer_at(n, i)->req_in;
 }
 
 /*
@@ -125,12 +110,12 @@ static inline void ask_for_peer(const struct p3_peer *p)
  * With few lanes, take one message, and twice as many at each later visit, until a lane
  * has fewer.  On one CPU take all messages, since no producer runs meanwhile.
  */
-static inline void visit_from(struct p3_nic *n, struct p3_peer *p, struct visit v)
+static inline void pass_visit(struct p3_nic *n, struct p3_peer *p, struct visit v)
 {
 	uint32_t quota = n->conf.cpus <= 1 ? P3_PASS_MSGS : 1u << p->deep,
 		 most = v.before + quota;
-	if (has_news(p))
-		poll_peer(n, p, v, most < P3_PASS_MSGS ? most : P3_PASS_MSGS);
+	if (pass_has_news(p))
+		pass_poll_peer(n, p, v, most < P3_PASS_MSGS ? most : P3_PASS_MSGS);
 	if (n->msgs - v.before >= quota) {
 		if (p->deep < P3_DEEPEST)
 			p->deep++;
@@ -139,21 +124,16 @@ static inline void visit_from(struct p3_nic *n, struct p3_peer *p, struct visit 
 	}
 }
 
-static inline void visit(struct p3_nic *n, struct p3_peer *p)
-{
-	visit_from(n, p, arrive(n, p));
-}
-
 /* Return true if no response comes before the lane's request, and the peer is as
  * usual. */
-static P3_HOT bool begins_plainly(struct p3_peer *p)
+static P3_HOT bool pass_begins_plainly(struct p3_peer *p)
 {
 	return !p3_peer_has_response(p) && p3_likely(!p->odd && p->ready) &&
 	       p3_likely(p->req_in.pos >= p->req_in.sure);
 }
 
 /* End a visit that has taken one message. */
-static P3_HOT void leave_after_one(struct p3_peer *p)
+static P3_HOT void pass_leave_after_one(struct p3_peer *p)
 {
 	p3_ring_give(&p->req_in);
 	p3_ring_expect(&p->req_in, 0);
@@ -161,10 +141,10 @@ static P3_HOT void leave_after_one(struct p3_peer *p)
 }
 
 /* Visit one of many lanes: take all messages, or one. */
-static void visit_slowly(struct p3_nic *n, struct p3_peer *p, bool all)
+static void pass_visit_slowly(struct p3_nic *n, struct p3_peer *p, bool all)
 {
 	uint32_t before = n->msgs, most = before + (all ? P3_PASS_MSGS : 1);
-	poll_peer(n, p, arrive(n, p), most < n->most ? most : n->most);
+	pass_poll_peer(n, p, pass_arrive(n, p), most < n->most ? most : n->most);
 	if (p3_unlikely(n->msgs - before > 1))
 		p->deep = P3_DEEPEST;
 	else if (p3_unlikely(p->deep))
@@ -176,21 +156,22 @@ static void visit_slowly(struct p3_nic *n, struct p3_peer *p, bool all)
  * consumer comes, so one is taken, unless the lane had more lately.  Some visits look
  * for more in order to know.
  */
-static P3_HOT void visit_in_crowd(struct p3_nic *n, struct p3_peer *p, uint64_t number)
+static P3_HOT void pass_visit_in_crowd(
+	struct p3_nic *n, struct p3_peer *p, uint64_t number)
 {
 	bool all = p3_unlikely(p->deep || number % P3_PROBING == 0);
 	uint32_t before = n->msgs;
-	if (p3_likely(!all) && p3_likely(begins_plainly(p) && p3_plain_take(n, p)) &&
+	if (p3_likely(!all) && p3_likely(pass_begins_plainly(p) && p3_plain_take(n, p)) &&
 		p3_likely(n->msgs != before)) { /* it may have been no message */
-		leave_after_one(p);
-		expect_to_answer(p);
+		pass_leave_after_one(p);
+		pass_expect_to_answer(p);
 		return;
 	}
-	visit_slowly(n, p, all);
+	pass_visit_slowly(n, p, all);
 }
 
 /* Return the place behind place i of the hot lanes. */
-static inline uint32_t next_place(const struct p3_nic *n, uint32_t i)
+static inline uint32_t pass_next_place(const struct p3_nic *n, uint32_t i)
 {
 	return p3_likely(i + 1 < n->nhot) ? i + 1 : 0;
 }
@@ -206,11 +187,11 @@ struct gathered {
  * touch, if they have news.  Lines that come from another CPU come at the same time,
  * since no look waits for another one, and no jump depends on what they find.
  */
-static P3_HOT void gather(
+static P3_HOT void pass_gather(
 	struct p3_nic *n, uint32_t i, uint32_t lanes, struct gathered *g)
 {
 	g->n = 0;
-	for (; lanes; lanes--, i = next_place(n, i)) {
+	for (; lanes; lanes--, i = pass_next_place(n, i)) {
 		struct p3_peer *p = n->hot[i];
 		const struct p3_ring_rx *r = &p->req_in;
 		uint64_t w0 = p3_get(&r->next->w[0]);
@@ -225,14 +206,8 @@ static P3_HOT void gather(
 	g->next = i;
 }
 
-/* Return true if this pass may take no more. */
-static P3_HOT bool is_cut(const struct p3_nic *n)
-{
-	return p3_unlikely(n->msgs >= n->most) || p3_unlikely(n->bytes >= P3_PASS_BYTES);
-}
-
 /* Let the next pass begin at the lane of this peer. */
-static P3_RARE void cut_at(struct p3_nic *n, const struct p3_peer *p)
+static P3_RARE void pass_cut_at(struct p3_nic *n, const struct p3_peer *p)
 {
 	for (n->turn = 0; n->turn < n->nhot && n->hot[n->turn] != p; n->turn++)
 		;
@@ -243,7 +218,7 @@ static P3_RARE void cut_at(struct p3_nic *n, const struct p3_peer *p)
  * this one stops.  One pass may take a message from each lane: a second pass would begin
  * without prefetched lines, which costs more than holding the lease for longer.
  */
-static void poll_crowd(struct p3_nic *n)
+static void pass_poll_crowd(struct p3_nic *n)
 {
 	struct gathered g;
 	uint64_t number = p3_get(&n->count[P3_C_PASSES]);
@@ -252,13 +227,14 @@ static void poll_crowd(struct p3_nic *n)
 	g.next = n->turn < n->nhot ? n->turn : 0;
 	for (uint32_t left = n->nhot, lanes; left; left -= lanes) {
 		lanes = left < P3_GATHER ? left : P3_GATHER;
-		gather(n, g.next, lanes, &g);
+		pass_gather(n, g.next, lanes, &g);
 		for (uint32_t k = 0; k < g.n; k++) {
-			if (is_cut(n)) {
-				cut_at(n, g.at[k]);
+			if (p3_unlikely(n->msgs >= n->most) ||
+				p3_unlikely(n->bytes >= P3_PASS_BYTES)) {
+				pass_cut_at(n, g.at[k]);
 				return;
 			}
-			visit_in_crowd(n, g.at[k], number++);
+			pass_visit_in_crowd(n, g.at[k], number++);
 		}
 	}
 	n->turn = g.next;
@@ -271,50 +247,44 @@ static void poll_crowd(struct p3_nic *n)
  * begins behind the lane at which this one stops.  This is not P3_PATH: nodes that take
  * turns on a CPU do not call it.
  */
-static __attribute__((noinline)) void poll_many(struct p3_nic *n)
+static __attribute__((noinline)) void pass_poll_many(struct p3_nic *n)
 {
 	uint32_t i = n->turn < n->nhot ? n->turn : 0;
 	for (uint32_t k = 0; k < P3_AHEAD && k < n->nhot; k++)
-		p3_ring_ask(lane_at(n, i + k));
+		p3_ring_ask(pass_lane_at(n, i + k));
 	for (uint32_t left = n->nhot;
 		left && n->msgs < n->most && n->bytes < P3_PASS_BYTES; left--) {
-		if (left > 2 * P3_AHEAD)
-			ask_for_peer(peer_at(n, i + 2 * P3_AHEAD));
+		if (left > 2 * P3_AHEAD) { /* the parts that a message touches */
+			const struct p3_peer *p = pass_peer_at(n, i + 2 * P3_AHEAD);
+			p3_read_soon(&p->req_in);
+			p3_read_soon(&p->nid);
+			p3_read_soon(&p->req_out);
+		}
 		if (left > P3_AHEAD)
-			p3_ring_ask(lane_at(n, i + P3_AHEAD));
+			p3_ring_ask(pass_lane_at(n, i + P3_AHEAD));
 		if (left > P3_AHEAD / 2)
-			p3_ring_ask_more(lane_at(n, i + P3_AHEAD / 2));
-		if (p3_likely(has_news(n->hot[i])))
-			visit_slowly(n, n->hot[i], true);
-		i = next_place(n, i);
+			p3_ring_ask_more(pass_lane_at(n, i + P3_AHEAD / 2));
+		if (p3_likely(pass_has_news(n->hot[i])))
+			pass_visit_slowly(n, n->hot[i], true);
+		i = pass_next_place(n, i);
 	}
 	n->turn = i;
 }
 
 /* Return the place in hot at which a pass over few lanes begins. */
-static inline uint32_t next_turn(struct p3_nic *n)
+static inline uint32_t pass_next_turn(struct p3_nic *n)
 {
 	uint32_t i = n->turn + 1;
 	return n->turn = i < n->nhot ? i : 0;
 }
 
-static inline void poll_few(struct p3_nic *n)
+static inline void pass_poll_few(struct p3_nic *n)
 {
-	uint32_t i = next_turn(n);
+	uint32_t i = pass_next_turn(n);
 	for (uint32_t left = n->nhot; left; left--) {
-		visit(n, n->hot[i]);
+		pass_visit(n, n->hot[i], pass_arrive(n, n->hot[i]));
 		i = p3_likely(i + 1 < n->nhot) ? i + 1 : 0;
 	}
-}
-
-static inline void poll_lanes(struct p3_nic *n)
-{
-	if (n->nhot <= n->few)
-		poll_few(n);
-	else if (p3_likely(n->crowded))
-		poll_crowd(n);
-	else
-		poll_many(n);
 }
 
 /*
@@ -323,32 +293,17 @@ static inline void poll_lanes(struct p3_nic *n)
  * since they may have more; and if two or three nodes share a CPU, since those on the
  * others send meanwhile.
  */
-static bool has_emptied(const struct p3_nic *n)
+static bool pass_has_emptied(const struct p3_nic *n)
 {
 	return ((n->dense && n->nhot > n->few) || n->conf.cpus <= 1) && n->msgs &&
 	       4 * n->msgs >= n->nhot && n->msgs < n->most && p3_list_empty(&n->pulls) &&
 	       p3_list_empty(&n->sources) && p3_list_empty(&n->blocked);
 }
 
-static void look_at_nodes(struct p3_nic *n)
-{
-	p3_peer_answer_doorbell(n);
-	if (p3_get(&n->count[P3_C_PASSES]) % P3_COOL_PASSES == 0)
-		p3_peer_cool(n);
-}
-
-/* Return true if there is more to do than to poll the hot lanes.  That they are many is
- * not more; the bit that says so is cleared when they have become few. */
-static P3_HOT bool has_odd_work(const struct p3_nic *n)
-{
-	return p3_unlikely(n->odd != 0) &&
-	       (n->odd != P3_ODD_LANES || p3_unlikely(n->nhot <= n->few));
-}
-
 /* Do the part of a pass that is not for the hot lanes.  The work itself is not inlined:
  * it would not lie on the pages of the message path. */
 P3_PATH
-static __attribute__((noinline)) void do_odd(struct p3_nic *n)
+static __attribute__((noinline)) void pass_do_odd(struct p3_nic *n)
 {
 	if (!p3_list_empty(&n->pulls))
 		p3_pull_move(n);
@@ -361,8 +316,11 @@ static __attribute__((noinline)) void do_odd(struct p3_nic *n)
 		p3_command_feed(n);
 	if (p3_unlikely(n->some_bad))
 		p3_lose_bad(n);
-	if (n->conf.nnodes > P3_ALL_HOT)
-		look_at_nodes(n);
+	if (n->conf.nnodes > P3_ALL_HOT) {
+		p3_peer_answer_doorbell(n);
+		if (p3_get(&n->count[P3_C_PASSES]) % P3_COOL_PASSES == 0)
+			p3_peer_cool(n);
+	}
 	if (p3_unlikely(n->odd & P3_ODD_CCI))
 		p3_cci_work(n);
 	p3_odd_settle(n);
@@ -374,7 +332,7 @@ void p3_pass_report(struct p3_nic *n)
 	p3_cci_timer_look_now(n);
 }
 
-static P3_HOT void begin(struct p3_nic *n)
+static P3_HOT void pass_begin(struct p3_nic *n)
 {
 	n->worked = false;
 	n->msgs = 0;
@@ -384,12 +342,15 @@ static P3_HOT void begin(struct p3_nic *n)
 }
 
 /* Do what is due behind the polling of lanes. */
-static P3_HOT bool end(struct p3_nic *n)
+static P3_HOT bool pass_finish(struct p3_nic *n)
 {
-	if (has_odd_work(n))
-		do_odd(n);
+	/* That the hot lanes are many is no more to do than to poll them; the bit that
+	 * says so is cleared when they have become few. */
+	if (p3_unlikely(n->odd != 0) &&
+		(n->odd != P3_ODD_LANES || p3_unlikely(n->nhot <= n->few)))
+		pass_do_odd(n);
 	if (p3_unlikely(n->crowded))
-		p3_set(&n->emptied, has_emptied(n));
+		p3_set(&n->emptied, pass_has_emptied(n));
 	/* Peers that poll see this node's messages without a look.  Look for sleeping
 	 * peers, and wake them, after a pass that found no work, or when the passes since
 	 * the last look weigh P3_UNLOOKED: one that took many messages counts as several
@@ -407,65 +368,66 @@ static P3_HOT bool end(struct p3_nic *n)
 P3_PATH
 bool p3_pass_run(struct p3_nic *n)
 {
-	begin(n);
+	pass_begin(n);
 	if (p3_unlikely(p3_mbx_any(n->mailbox)))
 		p3_command_take_posted(n);
 	if (p3_unlikely(n->odd & P3_ODD_WIRED))
 		p3_wires_poll(n);
-	poll_lanes(n);
+	if (n->nhot <= n->few)
+		pass_poll_few(n);
+	else if (p3_likely(n->crowded))
+		pass_poll_crowd(n);
+	else
+		pass_poll_many(n);
 	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))
 		n->msgs = n->most; /* the pass was cut: transfers count bytes anew */
 	p3_cci_timer_look(n);
-	return end(n);
+	return pass_finish(n);
 }
 
 /* ---- a pass that is brief ---- */
 
 /* Do the whole of a visit, or its rest.  This is not P3_PATH: nodes that take turns on a
  * CPU have no brief passes. */
-static __attribute__((noinline)) void visit_on(
+static __attribute__((noinline)) void pass_visit_on(
 	struct p3_nic *n, struct p3_peer *p, uint32_t before, uint64_t from)
 {
-	visit_from(n, p, (struct visit){before, from});
+	pass_visit(n, p, (struct visit){before, from});
 }
 
-/* Visit a lane that has a request, as visit() does.  Usually there is only one. */
-static P3_HOT void visit_for_one(struct p3_nic *n, struct p3_peer *p)
+/* Visit a lane that has a request, as pass_visit() does.  Usually there is only one. */
+static P3_HOT void pass_visit_for_one(struct p3_nic *n, struct p3_peer *p)
 {
 	uint32_t before = n->msgs;
 	uint64_t from = p->req_in.pos;
-	if (p3_unlikely(!begins_plainly(p) || n->msgs >= P3_PASS_MSGS ||
+	if (p3_unlikely(!pass_begins_plainly(p) || n->msgs >= P3_PASS_MSGS ||
 			!p3_plain_take(n, p)) ||
 		(p->deep && p3_ring_any(&p->req_in))) {
-		visit_on(n, p, before, from);
+		pass_visit_on(n, p, before, from);
 		return;
 	}
 	p->deep = !p->deep;
-	leave_after_one(p);
-}
-
-static P3_HOT void visit_briefly(struct p3_nic *n, struct p3_peer *p)
-{
-	if (p3_likely(p3_ring_any(&p->req_in)))
-		visit_for_one(n, p);
-	else if (p3_unlikely(has_news(p)))
-		visit_on(n, p, n->msgs, p->req_in.pos);
-	else
-		p->deep = 0;
+	pass_leave_after_one(p);
 }
 
 P3_SPREAD
 void p3_pass_poll_briefly(struct p3_nic *n)
 {
-	begin(n);
-	uint32_t i = next_turn(n);
+	pass_begin(n);
+	uint32_t i = pass_next_turn(n);
 	for (uint32_t left = n->nhot; left; left--) {
-		visit_briefly(n, n->hot[i]);
+		struct p3_peer *p = n->hot[i];
+		if (p3_likely(p3_ring_any(&p->req_in)))
+			pass_visit_for_one(n, p);
+		else if (p3_unlikely(pass_has_news(p)))
+			pass_visit_on(n, p, n->msgs, p->req_in.pos);
+		else
+			p->deep = 0;
 		i = i + 1 < n->nhot ? i + 1 : 0;
 	}
 }
 
 bool p3_pass_end(struct p3_nic *n)
 {
-	return end(n);
+	return pass_finish(n);
 }

@@ -20,18 +20,10 @@
  *		robust list (set_robust_list) -> acquired by peers
  */
 #define P3_LOG_AREA P3_AREA_NIC
-#include "nic/run/thread.h"
+#include "nic/run/lease.h"
 #include "nic/cci/event.h"
 #include "nic/cci/timer.h"
-#include "nic/proto/peer.h"
-#include "nic/report/mirror.h"
-#include "nic/run/alone.h"
-#include "nic/run/dedicated.h"
-#include "nic/run/lease.h"
-#include "nic/run/looks.h"
-#include "nic/run/pass.h"
-#include "nic/run/ringer.h"
-#include "nic/run/wait.h"
+#include "nic/generic/generic.h"
 #include "shm/cpulist.h"
 #include "shm/log.h"
 #include "shm/worker.h"
@@ -41,12 +33,25 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define P3_BUSY_TICK_NS 200000u
 #define P3_QUIET_TICKS  5u
 #define P3_DOZE_NS      100000u
 #define P3_SHORT_HOLDS  64u /* yields of the CPU before a hold of the lease is long */
+
+/* Dedication of the thread: it holds the lease and runs passes on a CPU of its own. */
+struct thread_dedication {
+	bool resting;          /* the thread ticks, since no message has come for long
+				* (with PTL3_MODE=auto only) */
+	uint64_t shared_until; /* the CPU is left to other threads until this time; 0: it
+				* is not */
+	uint64_t shared_ns;    /* length of the last such period */
+	uint64_t began_ns;     /* begin of dedication */
+	uint64_t looked_ns;    /* the last readings of the clocks: real time, */
+	uint64_t ran_ns;       /* and CPU time of the thread */
+};
 
 struct nic_thread {
 	struct p3_nic *n;
@@ -57,42 +62,251 @@ struct nic_thread {
 	uint32_t safety_ns; /* longest sleep */
 	bool busy;          /* a transfer or a full lane makes progress: look again
 			     * soon */
-	struct p3_dedicated dedicated;
+	struct thread_dedication dedicated;
 };
 
-/* ---- settings of the thread ---- */
+/* ---- a thread that has a CPU to itself ---- */
 
-static void warn_no_cpus(const struct p3_nic *n, int why)
+#define P3_TIGHT_TURNS 64u /* empty passes between offers of a CPU that may be shared */
+#define P3_LOOK_TURNS  1024u
+#define P3_TAKEN_NS    3000u      /* a longer yield means that another thread ran */
+#define P3_REST_TURNS  (1u << 20) /* empty passes, some 50 ms */
+#define P3_LOOK_NS     1000000u
+#define P3_SHARED_NS   100000000u /* time away from a CPU that others need */
+#define P3_SHARED_MOST 10000000000u
+#define P3_LASTING_NS  1000000000u
+
+static uint64_t dedicated_ran_ns(void)
 {
-	char list[128];
-	p3_cpulist_print(n->conf.nic_cpus, list, sizeof list);
-	p3_warn("the NIC thread cannot run on CPUs %s: %s; it runs where the thread does "
-		"that called PtlNIInit; see PTL3_NIC_CPUS, taskset -p, cpuset cgroups",
-		list, strerror(why));
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void set_up_thread(struct p3_nic *n)
+/*
+ * Return true if another thread needs this CPU: then the host threads are better served
+ * without dedication.  A dedicated thread never sleeps, so another thread has run
+ * whenever this one has not.
+ */
+static bool dedicated_cpu_is_shared(struct thread_dedication *d)
 {
-	char name[16];
-	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
-	int rc = n->conf.nic_cpus ? p3_cpuset_apply(n->conf.nic_cpus) : 0;
-	if (rc)
-		warn_no_cpus(n, -rc);
-	(void)prctl(PR_SET_NAME, name); /* named only when its CPUs are set */
-	p3_worker_run_briefly();
+	uint64_t now = p3_now_ns(), since = now - d->looked_ns;
+	if (since < P3_LOOK_NS)
+		return false;
+	uint64_t ran = dedicated_ran_ns(), mine = ran - d->ran_ns;
+	d->looked_ns = now;
+	d->ran_ns = ran;
+	return since > mine && since - mine > P3_LOOK_NS / 2;
+}
+
+/* Offer the CPU; return true if another thread took it. */
+static bool dedicated_cpu_is_taken(void)
+{
+	uint64_t before = p3_now_ns();
+	sched_yield();
+	return p3_now_ns() - before > P3_TAKEN_NS;
+}
+
+/* Leave a shared CPU to others: for P3_SHARED_NS, or for twice as long as the last time
+ * (P3_SHARED_MOST at most) if this thread was dedicated for less than P3_LASTING_NS
+ * since. */
+static void dedicated_end(struct thread_dedication *d)
+{
+	uint64_t now = p3_now_ns();
+	bool lasted = now - d->began_ns > P3_LASTING_NS;
+	d->shared_ns = lasted || !d->shared_ns ? P3_SHARED_NS : 2 * d->shared_ns;
+	if (d->shared_ns > P3_SHARED_MOST)
+		d->shared_ns = P3_SHARED_MOST;
+	d->shared_until = now + d->shared_ns;
+}
+
+/* Hold the lease and run passes while no other thread needs the CPU. */
+static void dedicated_run(struct p3_nic *n, struct thread_dedication *d)
+{
+	uint32_t turns = 0, empty = 0;
+	if (!p3_lease_enter(n, P3_LEASE_NIC)) {
+		sched_yield(); /* a host thread is about to leave */
+		return;
+	}
+	d->began_ns = d->looked_ns = p3_now_ns();
+	d->ran_ns = dedicated_ran_ns();
+	while (!p3_get(&n->stop)) {
+		empty = p3_pass_run(n) ? 0 : empty + 1;
+		if (empty)
+			p3_relax();
+#ifdef P3_VALGRIND
+		sched_yield();
+#endif
+		turns++;
+		/* A single offer may take long because of an interrupt. */
+		bool offer = n->tight && empty % P3_TIGHT_TURNS == 1;
+		if ((offer && dedicated_cpu_is_taken() && dedicated_cpu_is_taken()) ||
+			(turns % P3_LOOK_TURNS == 0 && dedicated_cpu_is_shared(d))) {
+			dedicated_end(d);
+			break;
+		}
+		if (turns % P3_LOOK_TURNS)
+			continue;
+		if (p3_unlikely(p3_get(&n->cci.handles)))
+			p3_cci_event_remind(n);
+		if (n->may_rest && empty > P3_REST_TURNS) {
+			d->resting = true;
+			break;
+		}
+		if (turns % 65536 == 0)
+			p3_peer_sweep(n);
+	}
+	p3_lease_leave(n);
+}
+
+/* Return true if the thread shall be dedicated now. */
+static bool dedicated_is_due(struct p3_nic *n, struct thread_dedication *d)
+{
+	if (n->conf.mode != P3_MODE_DEDICATED || d->resting)
+		return false;
+	if (d->shared_until && p3_now_ns() < d->shared_until)
+		return false;
+	d->shared_until = 0;
+	return true;
+}
+
+/* ---- the doorbell ---- */
+
+/* Arm the doorbell's word for this thread, before the last look; return its value. */
+static uint32_t thread_arm(struct p3_nic *n)
+{
+	uint32_t word = P3_AWAKE;
+	p3_set(&n->nic_asleep, 1);
+	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
+	/* Arm the word unless a watcher has armed it: no peer rings for a node whose
+	 * word is AWAKE. */
+	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
+		word = P3_ASLEEP_NIC;
+	FAULT_POINT("nic.armed");
+	p3_looks_fence(n, p3_fence_heavy); /* PARK.1, CCIFD.3 */
+	p3_peer_sweep(n);
+	return word;
+}
+
+/* Disarm the word after the sleep.  Return false if another thread has done so. */
+static bool thread_disarm(struct p3_nic *n)
+{
+	uint32_t was = P3_ASLEEP_NIC;
+	p3_set(&n->nic_asleep, 0);
+	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
+	bool armed = p3_cas32(n->asleep, &was, P3_AWAKE);
+	p3_fence(); /* PARK.1: the caller's passes are the last look */
+	return armed;
+}
+
+/* ---- a node whose host matches ---- */
+
+/*
+ * No other thread runs the firmware of such a node (nic/generic/generic.h).  The NIC
+ * thread runs passes, gives the lease up after each of them so that the host's thread can
+ * match, and sleeps on the doorbell when there is nothing to do: peers, posters of
+ * commands and the host's thread ring for it.
+ */
+
+/* shortest and longest sleep while work waits for which no peer rings */
+#define P3_NAP_NS   100000u
+#define P3_NAP_MOST 2000000u
+
+static bool generic_enter(struct p3_nic *n)
+{
+	while (!p3_lease_enter_reserved(n, P3_LEASE_NIC)) {
+		if (p3_get(&n->stop))
+			return false;
+		sched_yield(); /* the host's thread handles entries */
+	}
+	return true;
+}
+
+static void generic_leave(struct p3_nic *n)
+{
+	p3_lease_leave(n);
+	p3_interrupt_raise(n);
+}
+
+/* Return the longest sleep: a short one while work waits for which no peer rings.
+ * *nap_ns is the last short sleep, or 0. */
+static uint64_t generic_longest_sleep(
+	struct p3_nic *n, uint64_t safety_ns, uint64_t *nap_ns)
+{
+	if (!n->generic->later && !p3_wait_is_restless(n)) {
+		*nap_ns = 0;
+		return p3_cci_nap(n, safety_ns);
+	}
+	p3_wait_kick_idle(n);
+	*nap_ns = *nap_ns ? 2 * *nap_ns : P3_NAP_NS;
+	if (*nap_ns > P3_NAP_MOST)
+		*nap_ns = P3_NAP_MOST;
+	return p3_cci_nap(n, *nap_ns);
+}
+
+/* With the lease: arm the doorbell, look once more, give the lease up, and sleep.  Return
+ * false if a time-out ended the sleep. */
+static bool generic_sleep_until_rung(
+	struct p3_nic *n, uint64_t safety_ns, uint64_t *nap_ns)
+{
+	uint32_t word = thread_arm(n);
+	bool news = p3_pass_run(n) || p3_get(&n->stop);
+	if (p3_get(&n->cci.handles))
+		p3_cci_event_remind(n);
+	p3_mirror_gauges(n, P3_LEASE_FREE);
+	uint64_t ns = generic_longest_sleep(n, safety_ns, nap_ns);
+	generic_leave(n);
+	FAULT_POINT("nic.asleep");
+	bool woken = news || p3_futex_wait(n->asleep, word, ns, P3_ASLEEP_NIC, true);
+	(void)thread_disarm(n);
+	return woken;
+}
+
+static void thread_run_generic(struct p3_nic *n)
+{
+	uint64_t reminded_ns = 0;
+	struct p3_waiter idle = {0};
+	uint32_t safety_ns = P3_SAFETY_NS;
+	uint64_t nap_ns = 0;
+	while (!p3_get(&n->stop) && generic_enter(n)) {
+		enum p3_idle what = P3_IDLE_SPIN;
+		if (p3_unlikely(p3_get(&n->cci.handles))) { /* once in a tick's time */
+			uint64_t now = p3_now_ns();
+			if (now - reminded_ns >= n->tick_ns) {
+				reminded_ns = now;
+				p3_cci_event_remind(n);
+			}
+		}
+		if (p3_pass_run(n))
+			p3_waiter_reset(&idle);
+		else
+			what = p3_waiter_turn(&idle, &n->idle);
+		if (what == P3_IDLE_PARK) {
+			bool woken = generic_sleep_until_rung(n, safety_ns, &nap_ns);
+			safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(safety_ns);
+			if (woken)
+				p3_waiter_reset(&idle);
+			continue;
+		}
+		generic_leave(n);
+		if (what == P3_IDLE_YIELD)
+			p3_waiter_yield(&idle);
+		else if (p3_get(&n->generic->wants))
+			sched_yield();
+	}
 }
 
 /* ---- passes ---- */
 
 /* Return the number of passes that found no work, without those of threads that sleep on
  * an OS handle after a look: no thread but this one runs the firmware then. */
-static uint64_t drained(struct p3_nic *n)
+static uint64_t thread_drained(struct p3_nic *n)
 {
 	return p3_get(&n->drained) - p3_get(&n->cci.brief_looks);
 }
 
 /* Run one pass, and count it in nic_drained if it has found no work. */
-static bool pass(struct nic_thread *t)
+static bool thread_pass(struct nic_thread *t)
 {
 	bool worked = p3_pass_run(t->n);
 	if (!worked)
@@ -101,14 +315,14 @@ static bool pass(struct nic_thread *t)
 }
 
 /* Run passes until no work is left, or a host wants to run them itself. */
-static bool run_passes(struct nic_thread *t)
+static bool thread_run_passes(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
 	struct p3_waiter idle = {0};
 	bool worked = false;
 	uint32_t want;
 	for (;;) {
-		bool now = pass(t);
+		bool now = thread_pass(t);
 		worked |= now;
 		want = p3_get(&n->lease.want);
 		if (want == P3_WANT_LEASE || p3_get(&n->stop))
@@ -122,56 +336,43 @@ static bool run_passes(struct nic_thread *t)
 	if (want != P3_WANT_NONE) /* a host looked: one pass counts as the host's */
 		p3_count(&n->nic_drained, (uint64_t)-1);
 	p3_set(&n->lease.want, P3_WANT_NONE);
-	t->drained = drained(n);
+	t->drained = thread_drained(n);
 	return worked;
 }
 
 /* ---- sleep ---- */
 
-/* Return true if a host thread will run the firmware.  Where programs sleep on OS handles
- * a wait is mostly one for this thread's lease, and soon over; hosts_poll() tells the
- * others. */
-static bool host_is_inside(struct p3_nic *n)
+/* Return true if a host thread will run the firmware.  Where programs sleep on OS
+ * handles a wait is mostly one for this thread's lease, and soon over;
+ * thread_hosts_poll() tells the others. */
+static bool thread_host_is_inside(struct p3_nic *n)
 {
 	return p3_get(&n->waiting) && !p3_get(&n->watcher) && !p3_get(&n->cci.handles);
 }
 
 /* Arm the doorbell, look once more, give up the lease, which the caller holds, and sleep.
  * Return false if a time-out ended the sleep. */
-static bool sleep_until_rung(struct nic_thread *t)
+static bool thread_sleep_until_rung(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
-	uint32_t word = P3_AWAKE, was = P3_ASLEEP_NIC;
-	p3_set(&n->nic_asleep, 1);
-	p3_set(&n->count[P3_G_NIC_ASLEEP], 1);
-	/* Arm the word unless a watcher has armed it: no peer rings for a node whose
-	 * word is AWAKE. */
-	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
-		word = P3_ASLEEP_NIC;
-	FAULT_POINT("nic.armed");
-	p3_looks_fence(n, p3_fence_heavy); /* PARK.1, CCIFD.3 */
-	p3_peer_sweep(n);
-	bool news = pass(t) || p3_get(&n->stop);
+	uint32_t word = thread_arm(n);
+	bool news = thread_pass(t) || p3_get(&n->stop);
 	if (p3_unlikely(p3_get(&n->cci.handles)))
 		p3_cci_event_remind(n);
 	p3_lease_leave(n);
 	FAULT_POINT("nic.asleep");
 	P3_TRACE(host, n, P3_TRACE_PARK, 1, 0);
-	t->drained = drained(n);
+	t->drained = thread_drained(n);
 	bool woken = news || p3_futex_wait(n->asleep, word, p3_cci_nap(n, t->safety_ns),
 				     P3_ASLEEP_NIC, true);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 1, 0);
 	t->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(t->safety_ns);
-	p3_set(&n->nic_asleep, 0);
-	p3_set(&n->count[P3_G_NIC_ASLEEP], 0);
-	bool armed = p3_cas32(n->asleep, &was, P3_AWAKE);
-	p3_fence(); /* PARK.1: the caller's passes are the last look */
-	return woken || !armed;
+	return !thread_disarm(n) || woken;
 }
 
 /* Return true if a request waits in its lane for the program to begin (P3_SETTLING_NS
  * in deliver.c), and the program has yet to serve one of its open interfaces. */
-static bool is_settling(struct p3_nic *n)
+static bool thread_is_settling(struct p3_nic *n)
 {
 	bool begun = true;
 	if (!n->settling_until || p3_now_ns() >= n->settling_until)
@@ -185,38 +386,34 @@ static bool is_settling(struct p3_nic *n)
 /* Return true if work waits without a doorbell: for room in a lane, for a match entry
  * of a waiting request, or for frames that a wire must send once more while no thread
  * rings for it. */
-static bool is_blocked(struct p3_nic *n)
+static bool thread_is_blocked(struct p3_nic *n)
 {
-	return !p3_list_empty(&n->blocked) || p3_ringer_misses(n) || is_settling(n);
-}
-
-/* Count work that a sleep's time-out has found: a peer should have rung for it.  A timer
- * of CCI ends sleeps early, and its work is no message. */
-static P3_RARE void count_late(struct p3_nic *n)
-{
-	if (!p3_get(&n->cci.due_ns))
-		p3_count(&n->count[P3_C_PARK_LATE], 1);
+	return !p3_list_empty(&n->blocked) || p3_wire_thread_misses(n) ||
+	       thread_is_settling(n);
 }
 
 /* Serve messages after a doorbell or a time-out has ended the sleep; the caller holds the
  * lease.  Return true if the thread may sleep again. */
-static bool serve(struct nic_thread *t, bool rung)
+static bool thread_serve(struct nic_thread *t, bool rung)
 {
 	struct p3_nic *n = t->n;
-	bool worked = run_passes(t);
-	if (worked && !rung)
-		count_late(n);
+	bool worked = thread_run_passes(t);
+	/* Count work that a time-out has found: a peer should have rung for it.  A
+	 * timer of CCI ends sleeps early, and its work is no message. */
+	if (worked && !rung && !p3_get(&n->cci.due_ns))
+		p3_count(&n->count[P3_C_PARK_LATE], 1);
 	if (!rung)
 		p3_mirror_gauges(n, P3_LEASE_FREE);
-	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
+	t->busy = !p3_list_empty(&n->pulls) || (worked && thread_is_blocked(n));
 	if (t->dedicated.resting && worked) {
 		t->dedicated.resting = false;
 		return false;
 	}
-	return !t->busy && !is_blocked(n) && !host_is_inside(n) && !p3_get(&n->stop);
+	return !t->busy && !thread_is_blocked(n) && !thread_host_is_inside(n) &&
+	       !p3_get(&n->stop);
 }
 
-static void begin_window(struct nic_thread *t, uint64_t hosts)
+static void thread_begin_window(struct nic_thread *t, uint64_t hosts)
 {
 	t->hosts = hosts;
 	t->window_ns = p3_now_ns();
@@ -228,20 +425,20 @@ static void begin_window(struct nic_thread *t, uint64_t hosts)
  * once or twice for each message.  So the count goes on when a message ends the sleep,
  * until a tick's time has passed.
  */
-static bool hosts_poll(struct nic_thread *t)
+static bool thread_hosts_poll(struct nic_thread *t)
 {
-	uint64_t hosts = drained(t->n) - p3_get(&t->n->nic_drained);
+	uint64_t hosts = thread_drained(t->n) - p3_get(&t->n->nic_drained);
 	bool poll =
 		(int64_t)(hosts - t->hosts) > P3_FEW_PASSES; /* or counts overlapped */
 	if (p3_now_ns() - t->window_ns > t->n->tick_ns)
-		begin_window(t, hosts);
+		thread_begin_window(t, hosts);
 	return poll;
 }
 
 /* Take the lease.  A program that sleeps on an OS handle, and that this thread has just
  * woken, holds it for a short time, and then sleeps again: only this thread serves its
  * next message then. */
-static bool enter_behind_sleepers(struct p3_nic *n)
+static bool thread_enter_behind_sleepers(struct p3_nic *n)
 {
 	uint32_t left = p3_get(&n->cci.handles) ? P3_SHORT_HOLDS : 1;
 	bool entered = p3_lease_enter(n, P3_LEASE_NIC);
@@ -258,7 +455,7 @@ static bool enter_behind_sleepers(struct p3_nic *n)
  * a thread on an idle CPU takes longer than these passes.  Return true without the lease
  * if a message came, or if another thread has the lease for long; false with the lease.
  */
-static bool doze(struct nic_thread *t)
+static bool thread_doze(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
 	if (!p3_get(&n->cci.handles))
@@ -267,9 +464,9 @@ static bool doze(struct nic_thread *t)
 	while (p3_now_ns() < until && !p3_get(&n->stop)) {
 		p3_lease_leave(n);
 		sched_yield();
-		if (!enter_behind_sleepers(n))
+		if (!thread_enter_behind_sleepers(n))
 			return true;
-		if (pass(t)) {
+		if (thread_pass(t)) {
 			p3_lease_leave(n);
 			return true;
 		}
@@ -279,62 +476,58 @@ static bool doze(struct nic_thread *t)
 
 /* Sleep, and serve the messages that wake this thread, until a host thread polls or
  * waits.  Return without the lease. */
-static void stay_asleep(struct nic_thread *t)
+static void thread_stay_asleep(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
 	bool again = true;
 	t->quiet = 0;
-	begin_window(t, drained(n) - p3_get(&n->nic_drained));
+	thread_begin_window(t, thread_drained(n) - p3_get(&n->nic_drained));
 	while (again) {
-		bool rung = doze(t) || sleep_until_rung(t);
+		bool rung = thread_doze(t) || thread_sleep_until_rung(t);
 		/* Stop sleeping here if hosts poll: while the doorbell is armed, each
 		 * message makes its sender ring, which costs a system call. */
-		bool poll = hosts_poll(t);
-		if (!enter_behind_sleepers(n))
+		bool poll = thread_hosts_poll(t);
+		if (!thread_enter_behind_sleepers(n))
 			return;
-		again = serve(t, rung) && !poll;
+		again = thread_serve(t, rung) && !poll;
 	}
 	p3_lease_leave(n);
 }
 
 /* ---- ticks ---- */
 
-/* Remind the sleepers of OS handles, also while hosts run the firmware. */
-static P3_RARE void remind(struct p3_nic *n)
-{
-	if (!p3_lease_enter(n, P3_LEASE_NIC))
-		return;
-	p3_cci_event_remind(n);
-	p3_lease_leave(n);
-}
-
-static void tick(struct nic_thread *t)
+static void thread_tick(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
-	if (p3_unlikely(p3_get(&n->cci.handles)))
-		remind(n);
+	if (p3_unlikely(p3_get(&n->cci.handles)) && p3_lease_enter(n, P3_LEASE_NIC)) {
+		/* Remind the sleepers of OS handles, also while hosts run the
+		 * firmware. */
+		p3_cci_event_remind(n);
+		p3_lease_leave(n);
+	}
 	p3_count(&n->count[P3_C_TICKS], 1);
 	p3_set(&n->emptied, 0); /* the pass that set this word may be long over */
-	bool idle = drained(n) == t->drained || p3_cci_timer_is_due(n);
+	bool idle = thread_drained(n) == t->drained || p3_cci_timer_is_due(n);
 	if (!idle || !p3_lease_enter(n, P3_LEASE_NIC)) {
-		t->drained = drained(n);
+		t->drained = thread_drained(n);
 		t->quiet = 0;
 		t->busy = false;
 		return;
 	}
 	FAULT_POINT("nic.took_over");
-	bool worked = run_passes(t);
+	bool worked = thread_run_passes(t);
 	p3_mirror_gauges(n, P3_LEASE_FREE);
 	if (worked) {
 		t->dedicated.resting = false;
 		p3_count(&n->count[P3_C_TAKEOVERS], 1);
 	}
 	t->quiet = worked ? P3_QUIET_TICKS : t->quiet + 1;
-	t->busy = !p3_list_empty(&n->pulls) || (worked && is_blocked(n));
-	if (t->busy || is_blocked(n) || host_is_inside(n) || t->quiet < P3_QUIET_TICKS)
+	t->busy = !p3_list_empty(&n->pulls) || (worked && thread_is_blocked(n));
+	if (t->busy || thread_is_blocked(n) || thread_host_is_inside(n) ||
+		t->quiet < P3_QUIET_TICKS)
 		p3_lease_leave(n);
 	else
-		stay_asleep(t);
+		thread_stay_asleep(t);
 }
 
 /* ---- start ---- */
@@ -344,7 +537,7 @@ static void tick(struct nic_thread *t)
  * thread ends, by the end of the process, by a signal or by exec, the kernel marks the
  * word before it frees the memory, and then the process id.
  */
-static void set_robust_list(struct p3_nic *n)
+static void thread_set_robust_list(struct p3_nic *n)
 {
 	struct p3_seg_header *h = n->published.base;
 	n->robust_entry.next = &n->robust_head.list;
@@ -355,25 +548,36 @@ static void set_robust_list(struct p3_nic *n)
 		p3_release(&h->owner, (uint32_t)syscall(SYS_gettid)); /* SEG.1 */
 }
 
-static void *nic_main(void *arg)
+static void *thread_main(void *arg)
 {
 	struct nic_thread t = {.n = arg, .safety_ns = P3_SAFETY_NS};
 	struct p3_nic *n = arg;
-	set_robust_list(n);
-	set_up_thread(n);
+	char name[16], list[128];
+	thread_set_robust_list(n);
+	snprintf(name, sizeof name, "p3nic.%u", n->conf.nid);
+	int rc = n->conf.nic_cpus ? p3_cpuset_apply(n->conf.nic_cpus) : 0;
+	if (rc) {
+		p3_cpulist_print(n->conf.nic_cpus, list, sizeof list);
+		p3_warn("the NIC thread cannot run on CPUs %s: %s; it runs where the "
+			"thread does that called PtlNIInit; see PTL3_NIC_CPUS, "
+			"taskset -p, cpuset cgroups",
+			list, strerror(-rc));
+	}
+	(void)prctl(PR_SET_NAME, name); /* named only when its CPUs are set */
+	p3_worker_run_briefly();
 	p3_set(&n->count[P3_G_NIC_TID], (uint64_t)syscall(SYS_gettid));
 	if (n->generic)
-		p3_alone_run(n);
+		thread_run_generic(n);
 	while (!p3_get(&n->stop)) {
-		if (p3_dedicated_is(n, &t.dedicated)) {
-			p3_dedicated_run(n, &t.dedicated);
+		if (dedicated_is_due(n, &t.dedicated)) {
+			dedicated_run(n, &t.dedicated);
 			continue;
 		}
 		uint32_t kicks = p3_get(&n->doorbell->kick);
 		uint64_t ns = p3_cci_nap(n, t.busy ? P3_BUSY_TICK_NS : n->tick_ns);
 		(void)p3_futex_wait(&n->doorbell->kick, kicks, ns, ~0u, true);
 		if (!p3_get(&n->stop))
-			tick(&t);
+			thread_tick(&t);
 	}
 	p3_set(&((struct p3_seg_header *)n->published.base)->owner, 0);
 	return NULL;
@@ -381,5 +585,5 @@ static void *nic_main(void *arg)
 
 int p3_thread_start(struct p3_nic *n)
 {
-	return p3_worker_start(&n->thread, nic_main, n);
+	return p3_worker_start(&n->thread, thread_main, n);
 }

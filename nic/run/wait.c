@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A host thread's wait: passes, then yields of the CPU, then sleep on the doorbell. */
-#include "nic/run/wait.h"
-#include "nic/cci/timer.h"
-#include "nic/proto/peer.h"
 #include "nic/run/lease.h"
-#include "nic/run/looks.h"
-#include "nic/run/pass.h"
-#include "nic/run/ringer.h"
-#include "nic/run/wake.h"
+#include "nic/cci/timer.h"
 #include "shm/probe.h"
 
 #include <sched.h>
@@ -47,7 +41,7 @@ struct wait {
 
 /* ---- kicks ---- */
 
-static bool is_unread(struct p3_peer *p, const struct p3_ring_tx *r)
+static bool wait_is_unread(struct p3_peer *p, const struct p3_ring_tx *r)
 {
 	return p3_peer_has_acked(p) && p3_acquire(r->credit) != r->pos; /* LANE.2 */
 }
@@ -56,14 +50,14 @@ bool p3_wait_is_restless(struct p3_nic *n)
 {
 	if (!p3_list_empty(&n->pulls) || !p3_list_empty(&n->blocked))
 		return true;
-	if (p3_ringer_misses(n))
+	if (p3_wire_thread_misses(n))
 		return true;
 	/* A wire with a thread needs no kicks: it sends untaken frames once more. */
-	bool rung = p3_ringer_serves(n);
+	bool rung = p3_wire_thread_serves(n);
 	for (uint32_t i = 0; i < n->nhot; i++) {
 		struct p3_peer *p = n->hot[i];
-		if (!(rung && p->wire->poll) &&
-			(is_unread(p, &p->req_out) || is_unread(p, &p->rsp_out)))
+		if (!(rung && p->wire->poll) && (wait_is_unread(p, &p->req_out) ||
+							wait_is_unread(p, &p->rsp_out)))
 			return true;
 	}
 	return false;
@@ -76,7 +70,7 @@ void p3_wait_kick_idle(struct p3_nic *n)
 		struct p3_peer *p = n->hot[i];
 		if (p->index == n->conf.node || now - p->kick_ns < p->kick_wait_ns)
 			continue;
-		if (!is_unread(p, &p->req_out) && !is_unread(p, &p->rsp_out)) {
+		if (!wait_is_unread(p, &p->req_out) && !wait_is_unread(p, &p->rsp_out)) {
 			p->kick_wait_ns = 0;
 			continue;
 		}
@@ -90,7 +84,7 @@ void p3_wait_kick_idle(struct p3_nic *n)
 
 /* ---- passes ---- */
 
-static void let_go(struct p3_nic *n, struct wait *w)
+static void wait_let_go(struct p3_nic *n, struct wait *w)
 {
 	if (w->held)
 		p3_lease_leave(n);
@@ -99,7 +93,7 @@ static void let_go(struct p3_nic *n, struct wait *w)
 
 /* Run passes until one finds nothing: the look that is needed after this thread has
  * armed the doorbell for the NIC thread. */
-static bool look_whole(struct p3_nic *n, struct wait *w)
+static bool wait_look_whole(struct p3_nic *n, struct wait *w)
 {
 	bool worked = false;
 	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS && w->unlooked;
@@ -111,12 +105,12 @@ static bool look_whole(struct p3_nic *n, struct wait *w)
 }
 
 /* Try once to make progress.  Return true if something happened. */
-static bool progress(struct p3_nic *n, struct wait *w)
+static bool wait_progress(struct p3_nic *n, struct wait *w)
 {
 	if (!w->held)
 		w->held = p3_lease_enter(n, P3_LEASE_HOST);
 	if (w->held)
-		return p3_unlikely(w->unlooked) ? look_whole(n, w) : p3_pass_run(n);
+		return p3_unlikely(w->unlooked) ? wait_look_whole(n, w) : p3_pass_run(n);
 	if (p3_get(&n->lease.want) != P3_WANT_LEASE)
 		p3_set(&n->lease.want, P3_WANT_LEASE);
 	FAULT_POINT("lease.wanted");
@@ -124,7 +118,7 @@ static bool progress(struct p3_nic *n, struct wait *w)
 }
 
 /* Kick a peer whose answer is late, to make sure that it is awake. */
-static void maybe_kick(struct p3_nic *n, struct wait *w, uint64_t now)
+static void wait_maybe_kick(struct p3_nic *n, struct wait *w, uint64_t now)
 {
 	if (!w->since) {
 		w->since = now;
@@ -138,7 +132,7 @@ static void maybe_kick(struct p3_nic *n, struct wait *w, uint64_t now)
 
 /* ---- sleep ---- */
 
-static uint64_t sleep_ns(const struct wait *w, uint64_t most)
+static uint64_t wait_sleep_ns(const struct wait *w, uint64_t most)
 {
 	if (w->deadline == UINT64_MAX)
 		return most;
@@ -149,7 +143,7 @@ static uint64_t sleep_ns(const struct wait *w, uint64_t most)
 
 /* Return the longest sleep: a short one while a message to or from a peer is on its
  * way. */
-static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
+static uint64_t wait_longest_sleep(struct p3_nic *n, struct wait *w)
 {
 	if (!p3_wait_is_restless(n)) {
 		w->nap_ns = 0;
@@ -163,7 +157,7 @@ static uint64_t longest_sleep(struct p3_nic *n, struct wait *w)
 
 /* Disarm the doorbell's word, which this thread has armed; arm it for the NIC thread if
  * the NIC thread sleeps.  Return false if a peer has rung. */
-static bool disarm(struct p3_nic *n, struct wait *w)
+static bool wait_disarm(struct p3_nic *n, struct wait *w)
 {
 	uint32_t was = P3_ASLEEP_HOST, awake = P3_AWAKE;
 	bool unrung = p3_cas32(n->asleep, &was, P3_AWAKE);
@@ -181,20 +175,11 @@ static bool disarm(struct p3_nic *n, struct wait *w)
 	return unrung;
 }
 
-/* Run a pass after a sleep that reached its longest time, and count it if it finds
- * work: a peer should have rung for that. */
-static void look_late(struct p3_nic *n, struct wait *w)
-{
-	w->held = p3_lease_enter(n, P3_LEASE_HOST);
-	if (w->held && p3_pass_run(n))
-		p3_count(&n->count[P3_C_PARK_LATE], 1);
-}
-
 /* Sleep on the doorbell, so that a peer's message wakes this thread.  Return true if a
  * message ended the sleep or prevented it.  After a time-out, or a wake-up for the wire,
  * return false: then this thread sleeps again without yielding first if its passes find
  * no message. */
-static bool sleep_as_watcher(
+static bool wait_sleep_as_watcher(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
 	p3_set(&n->watcher, w->news);
@@ -203,20 +188,24 @@ static bool sleep_as_watcher(
 	FAULT_POINT("park.armed");
 	p3_peer_sweep(n);
 	bool news = p3_pass_run(n) || ready(arg) || p3_get(&n->closing);
-	uint64_t ns = p3_cci_nap(n, sleep_ns(w, longest_sleep(n, w)));
+	uint64_t ns = p3_cci_nap(n, wait_sleep_ns(w, wait_longest_sleep(n, w)));
 	uint32_t rung = p3_get(&n->rung);
-	let_go(n, w);
+	wait_let_go(n, w);
 	FAULT_POINT("park.asleep");
 	bool woken = news ||
 		     p3_futex_wait(n->asleep, P3_ASLEEP_HOST, ns, P3_ASLEEP_HOST, true);
-	if (disarm(n, w) && !woken && ns == w->safety_ns)
-		look_late(n, w);
+	if (wait_disarm(n, w) && !woken && ns == w->safety_ns) {
+		/* Count work of this pass: a peer should have rung for it. */
+		w->held = p3_lease_enter(n, P3_LEASE_HOST);
+		if (w->held && p3_pass_run(n))
+			p3_count(&n->count[P3_C_PARK_LATE], 1);
+	}
 	return woken && p3_get(&n->rung) == rung;
 }
 
 /* Return true if another thread runs the firmware, or watches the doorbell while the
  * mailbox is empty. */
-static bool is_tended(struct p3_nic *n)
+static bool wait_is_tended(struct p3_nic *n)
 {
 	if (p3_lease_held_by(&n->lease) != P3_LEASE_FREE)
 		return true;
@@ -225,64 +214,36 @@ static bool is_tended(struct p3_nic *n)
 
 /* Sleep while another thread runs the firmware, or watches the doorbell, until it wakes
  * this one: for news, or to tend the node unless this thread naps. */
-static bool sleep_for_news(
+static bool wait_sleep_for_news(
 	struct p3_nic *n, struct wait *w, bool naps, bool (*ready)(void *), void *arg)
 {
 	uint32_t seen = p3_acquire(&n->news);
-	let_go(n, w);
+	wait_let_go(n, w);
 	p3_looks_fence(n, p3_fence_heavy_here); /* PARK.1, LEASE.2, MBX.4 */
 	FAULT_POINT("park.for_news");
-	if ((!naps && !is_tended(n)) || ready(arg) || p3_get(&n->closing))
+	if ((!naps && !wait_is_tended(n)) || ready(arg) || p3_get(&n->closing))
 		return true;
 	return p3_futex_wait(&n->news, seen,
-		sleep_ns(w, naps ? P3_SAFETY_NS : w->safety_ns),
+		wait_sleep_ns(w, naps ? P3_SAFETY_NS : w->safety_ns),
 		naps ? w->news : w->news | P3_NEWS_TENDING, false);
 }
 
-/* Return the news that a thread waits for that wants this. */
-static P3_RARE uint32_t news_of(const struct p3_wants *wants)
-{
-	uint32_t news = wants->kind == P3_WAIT_EVENT ? 0 : P3_NEWS_RESULT;
-	for (uint32_t i = 0; wants->kind == P3_WAIT_EVENT && i < wants->n; i++)
-		news |= p3_news_of_queue(wants->handles[i]);
-	return news;
-}
-
 /* Count this thread among those that are parked, or take it from there. */
-static void count_parked(struct p3_nic *n, uint32_t news, uint32_t one)
+static void wait_count_parked(struct p3_nic *n, uint32_t news, uint32_t one)
 {
 	for (uint32_t left = news; left; left &= left - 1)
 		p3_add32(&n->sleepers[__builtin_ctz(left)], one);
 	p3_add32(&n->parked, one);
 }
 
-/* Show the wait and the gauges to tools, once a sleep has ended without news. */
-static void mirror(struct p3_nic *n, struct wait *w)
-{
-	if (!w->dozes)
-		return;
-	if (!w->line)
-		w->line = p3_mirror_wait(n, w->wants, w->since, w->deadline);
-	if (w->held)
-		p3_mirror_gauges(n, P3_LEASE_FREE);
-}
-
 /* Return the number of looks of host threads that found no message. */
-static uint64_t looks_of_hosts(struct p3_nic *n)
+static uint64_t wait_looks_of_hosts(struct p3_nic *n)
 {
 	return p3_get(&n->drained) - p3_get(&n->nic_drained);
 }
 
-/* Return true if this thread's next sleep is a nap.  A poster has to see to its command
- * itself. */
-static bool may_nap(struct p3_nic *n, const struct wait *w)
-{
-	return w->others_poll && w->wants->kind == P3_WAIT_EVENT && !n->generic &&
-	       p3_lease_held_by(&n->lease) != P3_LEASE_NIC;
-}
-
 /* Return true if this thread is alone in its wait, so that all news are for it. */
-static bool is_alone(const struct p3_nic *n, const struct wait *w)
+static bool wait_is_alone(const struct p3_nic *n, const struct wait *w)
 {
 	return w->wants->kind != P3_WAIT_EVENT || p3_get(&n->waiting) == 1;
 }
@@ -293,30 +254,38 @@ static bool is_alone(const struct p3_nic *n, const struct wait *w)
  * that watched would make each message ring, and one that took over whenever another
  * leaves would be woken for each message.
  */
-static P3_RARE void park(
+static P3_RARE void wait_park(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
-	bool naps = may_nap(n, w);
+	/* A poster does not nap: it has to see to its command itself. */
+	bool naps = w->others_poll && w->wants->kind == P3_WAIT_EVENT && !n->generic &&
+		    p3_lease_held_by(&n->lease) != P3_LEASE_NIC;
 	bool watch = !naps && w->held && !p3_get(&n->watcher);
-	w->news = news_of(w->wants);
+	w->news = w->wants->kind == P3_WAIT_EVENT ? 0 : P3_NEWS_RESULT;
+	for (uint32_t i = 0; w->wants->kind == P3_WAIT_EVENT && i < w->wants->n; i++)
+		w->news |= p3_news_of_queue(w->wants->handles[i]);
 	const uint32_t parked_for = naps ? w->news : w->news | P3_NEWS_TENDING;
-	const uint64_t looks = looks_of_hosts(n);
-	count_parked(n, parked_for, 1);
-	mirror(n, w);
+	const uint64_t looks = wait_looks_of_hosts(n);
+	wait_count_parked(n, parked_for, 1);
+	if (w->dozes && !w->line) /* show the wait and the gauges to tools */
+		w->line = p3_mirror_wait(n, w->wants, w->since, w->deadline);
+	if (w->dozes && w->held)
+		p3_mirror_gauges(n, P3_LEASE_FREE);
 	P3_PROBE1(park, n->conf.nid);
 	P3_TRACE(host, n, P3_TRACE_PARK, 0, 0);
 	w->slept = true;
-	bool woken = watch ? sleep_as_watcher(n, w, ready, arg)
-			   : sleep_for_news(n, w, naps, ready, arg);
-	count_parked(n, parked_for, (uint32_t)-1);
-	w->others_poll = (int64_t)(looks_of_hosts(n) - looks) > (int64_t)P3_FEW_PASSES;
+	bool woken = watch ? wait_sleep_as_watcher(n, w, ready, arg)
+			   : wait_sleep_for_news(n, w, naps, ready, arg);
+	wait_count_parked(n, parked_for, (uint32_t)-1);
+	w->others_poll =
+		(int64_t)(wait_looks_of_hosts(n) - looks) > (int64_t)P3_FEW_PASSES;
 	P3_PROBE1(wake, n->conf.nid);
 	P3_TRACE(host, n, P3_TRACE_WAKE, 0, 0);
 	FAULT_POINT("park.woken");
 	/* After a time-out the waiter is not reset, so this thread sleeps again without
 	 * yielding first: idle nodes leave the CPU to others. */
 	w->dozes = !woken;
-	if (woken && is_alone(n, w))
+	if (woken && wait_is_alone(n, w))
 		p3_waiter_reset(&w->idle);
 	if (!naps)
 		w->safety_ns = woken ? P3_SAFETY_NS : p3_longer_timeout(w->safety_ns);
@@ -332,7 +301,7 @@ static P3_RARE void park(
  */
 
 /* Return how this wait spins and yields. */
-static P3_RARE struct p3_idle_policy hogged_policy(struct p3_nic *n)
+static P3_RARE struct p3_idle_policy wait_hogged_policy(struct p3_nic *n)
 {
 	uint32_t vain = p3_get(&n->vain_spins);
 	if (p3_now_ns() >= p3_get(&n->hogged_until)) {
@@ -343,14 +312,14 @@ static P3_RARE struct p3_idle_policy hogged_policy(struct p3_nic *n)
 	return (struct p3_idle_policy){spin ? n->idle.spin_ns : 0, 0};
 }
 
-static inline bool is_hogged(const struct p3_nic *n)
+static inline bool wait_is_hogged(const struct p3_nic *n)
 {
 	return p3_unlikely(p3_get(&n->hogged_until) != 0);
 }
 
 /* End the yields of this wait, and of those to come, if other programs took the CPU for
  * half of the time or more.  Those of low priority take it now and then only. */
-static void learn_from_yield(struct p3_nic *n, struct wait *w, uint64_t took)
+static void wait_learn_from_yield(struct p3_nic *n, struct wait *w, uint64_t took)
 {
 	if (n->crowded || took < P3_HOGGED_NS)
 		return;
@@ -364,25 +333,15 @@ static void learn_from_yield(struct p3_nic *n, struct wait *w, uint64_t took)
 }
 
 /* Count the waits that have slept, and so have spun in vain. */
-static P3_RARE void learn_from_wait(struct p3_nic *n, const struct wait *w)
+static P3_RARE void wait_learn(struct p3_nic *n, const struct wait *w)
 {
 	p3_set(&n->vain_spins, w->slept ? p3_get(&n->vain_spins) + 1 : 0);
 }
 
 /* ---- the wait ---- */
 
-/* Return true if a wait has yielded for long enough, with regard to the time until its
- * deadline.  It sleeps for the rest.  A thread that waits for less than P3_YIELD_NS again
- * and again would otherwise never sleep while other threads want its CPU. */
-static bool has_yielded_enough(const struct wait *w)
-{
-	uint64_t since = w->idle.since, yielded = w->idle.now - since;
-	return yielded >= P3_YIELDS_LEAST_NS &&
-	       yielded >= (w->deadline - since) / P3_YIELDS_OF;
-}
-
 /* Spend a turn in which nothing was found.  Return false when the deadline has passed. */
-static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+static bool wait_idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {
 	enum p3_idle what = p3_waiter_turn(&w->idle, &w->policy);
 	if (what == P3_IDLE_SPIN && w->idle.turns % 64)
@@ -390,19 +349,25 @@ static bool idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *
 	uint64_t now = w->idle.now;
 	if (now >= w->deadline)
 		return false;
-	maybe_kick(n, w, now);
-	if (what == P3_IDLE_YIELD && !has_yielded_enough(w)) {
-		let_go(n, w);
-		learn_from_yield(n, w, p3_waiter_yield(&w->idle));
+	wait_maybe_kick(n, w, now);
+	/* A wait yields for a part of the time until its deadline, and sleeps for the
+	 * rest. A thread that waits for less than P3_YIELD_NS again and again would
+	 * otherwise never sleep while other threads want its CPU. */
+	uint64_t since = w->idle.since, yielded = now - since;
+	bool enough = yielded >= P3_YIELDS_LEAST_NS &&
+		      yielded >= (w->deadline - since) / P3_YIELDS_OF;
+	if (what == P3_IDLE_YIELD && !enough) {
+		wait_let_go(n, w);
+		wait_learn_from_yield(n, w, p3_waiter_yield(&w->idle));
 	} else if (what != P3_IDLE_SPIN) {
-		park(n, w, ready, arg);
+		wait_park(n, w, ready, arg);
 	}
 	return true;
 }
 
 /* Ring the NIC thread, when this thread leaves without the look that an armed doorbell
  * needs: the NIC thread does the look. */
-static void ring_nic(struct p3_nic *n)
+static void wait_ring_nic(struct p3_nic *n)
 {
 	uint32_t was = P3_ASLEEP_NIC;
 	if (p3_cas32(n->asleep, &was, P3_AWAKE))
@@ -414,7 +379,7 @@ static void ring_nic(struct p3_nic *n)
  * emptied every lane and sent all replies: the next pass would find nothing while the
  * nodes that will answer wait for this CPU.
  */
-static inline bool must_others_answer(const struct p3_nic *n)
+static inline bool wait_must_others_answer(const struct p3_nic *n)
 {
 	return p3_get(&n->emptied) && n->idle.yield_ns;
 }
@@ -422,7 +387,7 @@ static inline bool must_others_answer(const struct p3_nic *n)
 P3_PATH
 void p3_wait_in_turn(struct p3_nic *n)
 {
-	if (!must_others_answer(n))
+	if (!wait_must_others_answer(n))
 		return;
 	p3_add32(&n->waiting, 1);
 	sched_yield();
@@ -438,33 +403,33 @@ bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	bool (*ready)(void *), void *arg)
 {
 	struct wait w = {.deadline = ns == UINT64_MAX ? ns : p3_now_ns() + ns,
-		.policy = is_hogged(n) ? hogged_policy(n) : n->idle,
+		.policy = wait_is_hogged(n) ? wait_hogged_policy(n) : n->idle,
 		.wants = wants,
 		.safety_ns = P3_SAFETY_NS};
 	bool is_ready = false, look = true;
 	p3_add32(&n->waiting, 1);
-	if (wants->kind == P3_WAIT_EVENT && must_others_answer(n))
+	if (wants->kind == P3_WAIT_EVENT && wait_must_others_answer(n))
 		sched_yield();
 	for (;;) {
-		bool worked = progress(n, &w);
+		bool worked = wait_progress(n, &w);
 		/* While this thread holds the lease, only its own passes bring news:
 		 * after one that found no work it need not look. */
 		if ((worked || look) && (is_ready = ready(arg)))
 			break;
 		if (p3_get(&n->closing))
 			break;
-		if (worked && (!w.slept || is_alone(n, &w)))
+		if (worked && (!w.slept || wait_is_alone(n, &w)))
 			p3_waiter_reset(&w.idle);
-		else if (!worked && !idle(n, &w, ready, arg))
+		else if (!worked && !wait_idle(n, &w, ready, arg))
 			break;
 		look = !w.held;
 	}
-	let_go(n, &w);
+	wait_let_go(n, &w);
 	p3_mirror_waited(w.line);
-	if (is_hogged(n))
-		learn_from_wait(n, &w);
+	if (wait_is_hogged(n))
+		wait_learn(n, &w);
 	if (w.unlooked || p3_get(&n->closing))
-		ring_nic(n);
+		wait_ring_nic(n);
 	p3_add32(&n->waiting, (uint32_t)-1);
 	return is_ready || ready(arg);
 }

@@ -1,7 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waking of threads that sleep on a word of shared memory. */
-#include "nic/run/wake.h"
+/* News for other threads: wake-ups, deferred ones (looks), frames of wires; and the state
+ * of the calling thread. */
+#define P3_LOG_AREA P3_AREA_NIC
+#include "nic/run/run.h"
 #include "shm/fault.h"
+#include "shm/log.h"
+
+#include <errno.h>
+
+/* ---- the calling thread ---- */
+
+__thread struct p3_self p3_self = {.number = P3_SELF_NONE};
+
+uint32_t p3_self_new_number(void)
+{
+	static p3_a32 last;
+	p3_self.number = p3_add32(&last, 1) + 1;
+	return p3_self.number;
+}
+
+/* ---- wake-ups ---- */
 
 bool p3_wake_sleeper(p3_a32 *asleep)
 {
@@ -29,7 +47,7 @@ void p3_wake_self(struct p3_nic *n)
 }
 
 /* Return those of the news for which threads are parked. */
-static uint32_t awaited(struct p3_nic *n, uint32_t news)
+static uint32_t wake_awaited(struct p3_nic *n, uint32_t news)
 {
 	uint32_t wanted = 0;
 	for (uint32_t left = news; left; left &= left - 1)
@@ -40,7 +58,7 @@ static uint32_t awaited(struct p3_nic *n, uint32_t news)
 
 void p3_wake_hosts(struct p3_nic *n, uint32_t news)
 {
-	uint32_t who = P3_ASLEEP_HOST, wanted = awaited(n, news);
+	uint32_t who = P3_ASLEEP_HOST, wanted = wake_awaited(n, news);
 	if (!wanted)
 		return;
 	p3_add32(&n->news, 1);
@@ -52,7 +70,7 @@ void p3_wake_hosts(struct p3_nic *n, uint32_t news)
 
 void p3_wake_tender(struct p3_nic *n)
 {
-	if (!awaited(n, P3_NEWS_TENDING))
+	if (!wake_awaited(n, P3_NEWS_TENDING))
 		return;
 	p3_add32(&n->news, 1);
 	p3_futex_wake_one(&n->news, P3_NEWS_TENDING, false);
@@ -62,4 +80,47 @@ void p3_wake_kick(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_count(&n->count[P3_C_KICKS], 1);
 	p->wire->kick(n, p);
+}
+
+/* ---- frames, fences and looks ---- */
+
+/* Passes run in the program's threads, and libfabric's calls change errno. */
+P3_RARE void p3_wires_flush(struct p3_nic *n)
+{
+	int saved = errno;
+	for (uint32_t i = 0; i < n->nwires; i++)
+		n->wires[i]->flush(n);
+	errno = saved;
+}
+
+void p3_looks_warn_refused(void)
+{
+	static p3_a32 told;
+	if (!p3_exchange32(&told, 1))
+		p3_warn("the kernel refuses membarrier, which it allowed at PtlNIInit: "
+			"a thread that goes to sleep waits a millisecond instead; allow "
+			"it in the filter of system calls, or set PTL3_MEMBARRIER=off");
+}
+
+void p3_looks_tell(struct p3_nic *n, struct p3_look l)
+{
+	if (l.bell && p3_get(l.cold)) {
+		p3_or64(&l.bell->lanes[n->conf.node / 64],
+			(uint64_t)1 << n->conf.node % 64);
+		FAULT_POINT("doorbell.written");
+	}
+	if (p3_get(l.asleep) != P3_AWAKE)
+		p3_wake_peer(n, l.asleep);
+}
+
+void p3_looks_take(struct p3_nic *n)
+{
+	struct p3_looks l;
+	if (n->nwires)
+		p3_wires_flush(n);
+	p3_looks_gather(n, &l);
+	p3_fence_light(n->light); /* PARK.1, COLD.1 */
+	p3_looks_check(n, &l);
+	if (l.posted && p3_get(&n->parked))
+		p3_wake_hosts(n, l.posted);
 }

@@ -25,12 +25,10 @@
 #include "nic/wire/crc.h"
 #include "nic/wire/faults.h"
 #include "nic/wire/shm.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
-#include "nic/run/looks.h"
-#include "nic/run/ringer.h"
-#include "nic/run/wake.h"
+#include "nic/run/run.h"
 #include "nic/wire/frame.h"
 #include "nic/wire/wire.h"
 #include "shm/fd.h"
@@ -218,7 +216,7 @@ static void send(struct p3_nic *n, struct link *l)
 		l->stuck = 0;
 	else if (!l->stuck)
 		l->stuck = l->carry.now;
-	if (idle && p3_gbn_waits(&l->carry.gbn) && !p3_ringer_serves(n))
+	if (idle && p3_gbn_waits(&l->carry.gbn) && !p3_wire_thread_serves(n))
 		p3_wake_self(n); /* no doorbell rings for a lost frame */
 	count(n, l);
 }
@@ -298,7 +296,7 @@ static bool waits(const struct p3_nic *n)
 static bool set_timer(struct p3_nic *n, struct wire *w, uint64_t at)
 {
 	struct itimerspec t = {{0, 0}, {0, 0}};
-	if (n->ringer && !p3_ringer_owns(n))
+	if (n->wire_thread && !p3_wire_thread_owns(n))
 		return false;
 	if (at != UINT64_MAX) {
 		t.it_value.tv_sec = (time_t)(at / 1000000000u);
@@ -414,7 +412,7 @@ static void open_timer(struct wire *w)
 
 static void close_timer(struct p3_nic *n, struct wire *w)
 {
-	if (n->ringer ? p3_ringer_owns(n) : p3_fd_is(w->timer, w->timer_file))
+	if (n->wire_thread ? p3_wire_thread_owns(n) : p3_fd_is(w->timer, w->timer_file))
 		p3_fd_close(w->timer);
 }
 

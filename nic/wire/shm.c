@@ -30,7 +30,7 @@
  * exec; and each peer would cost a descriptor, which programs close.
  */
 #include "nic/wire/shm.h"
-#include "nic/run/wake.h"
+#include "nic/run/run.h"
 #include "nic/state.h"
 #include "shm/log.h"
 #include "shm/trace.h"

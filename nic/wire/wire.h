@@ -40,7 +40,7 @@
  * does not change while the NIC runs.  On shared memory (shm.c) the rings, entries and
  * tables are the published segments themselves: a message needs no function of the
  * wire.  Only wires that carry frames are polled and flushed; they are n->wires
- * (nic/run/wires.h), and their state is in n->wire_state.  They are the wire
+ * (nic/run/run.h), and their state is in n->wire_state.  They are the wire
  * for tests (faulty.c) and the wire between hosts (nic/far/).
  *
  * map and unmap run in a host thread, start and stop when the NIC starts and stops.  The
@@ -49,7 +49,7 @@
  * p3_looks_add(), so that sleeping readers are woken, and its reads by n->worked.
  *
  * A wire that needs passes for which no peer rings the doorbell has arm, a descriptor
- * for the node's threads to sleep on (nic/run/ringer.h).  While there is none, waits
+ * for the node's threads to sleep on (nic/run/run.h).  While there is none, waits
  * makes sleeps short.
  */
 #ifndef P3_NIC_WIRE_H

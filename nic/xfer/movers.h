@@ -1,28 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * movers - the four ways in which a pull moves a slice
+ * movers - the reader's side of long transfers: movers, and what is learnt of their pace
  *
- *	window	the owner copies chunks into a window of its published segment, the reader
- *		copies them out at the same time.  Each ordered pair of nodes has at most
- *		one such transfer (window.c).
- *	cma	the reader copies from the owner's address space, by process_vm_readv
- *		(cma.c).
- *	direct	the reader copies from the owner's shared heap, which it has mapped
- *		(shm/heap.h); or the transfer is from a node to itself (direct.c).
- *	fetch	the wire reads the owner's memory into memory of its own, several slices
- *		at a time, and the reader copies them from there (fetch.c).
- *
- * Only the lease holder calls these functions.  Their state is struct p3_pull, the
- * members of the peer about windows and its process, and n->slices, the length
- * of cross-memory reads.
+ * Only files of this room call these functions, and the lease holder only.  Their state
+ * is struct p3_pull, this node's words to the peer (p->mine), the members of the peer
+ * about windows and its process, n->pace, and n->slices, the length of cross-memory
+ * reads.
  */
 #ifndef P3_NIC_XFER_MOVERS_H
 #define P3_NIC_XFER_MOVERS_H
 
-#include "nic/xfer/slice.h"
+#include "nic/xfer/xfer.h"
+#include "shm/fence.h"
 
-#include <sys/types.h>
-#include <sys/uio.h>
+/* The result of an attempt to move a slice.  A transfer that failed cannot go on. */
+enum p3_moved { P3_MOVED_NOTHING, P3_MOVED, P3_MOVE_FAILED };
 
 /* Move a slice.  A pull that has a window reads from the owner's memory, too, while the
  * window is empty. */
@@ -31,29 +23,80 @@ enum p3_moved p3_xfer_move_cma(struct p3_nic *n, struct p3_pull *pull);
 enum p3_moved p3_xfer_move_direct(struct p3_nic *n, struct p3_pull *pull);
 enum p3_moved p3_xfer_move_fetch(struct p3_nic *n, struct p3_pull *pull);
 
-/* ---- windows ---- */
-
 /* Request a window.  Return P3_MOVED_NOTHING if the next pass has to try again, since the
  * source's bytes are changing, and some of them have been read. */
 enum p3_moved p3_xfer_enter_window(struct p3_nic *n, struct p3_pull *pull);
 /* Give up the window, if the pull has one. */
 void p3_xfer_leave_window(struct p3_pull *pull);
-
-/* ---- fetches ---- */
-
 /* Return true if the wire may fetch the pull's bytes. */
 bool p3_xfer_may_fetch(const struct p3_pull *pull);
 /* Give up the fetches of a pull, if it has any. */
 void p3_xfer_leave_fetches(struct p3_pull *pull);
-
-/* ---- cross-memory reads ---- */
-
 /* Return true if the pull may read the owner's memory. */
 bool p3_xfer_may_cma(const struct p3_pull *pull);
-/* Read len bytes, from byte at of the transfer on, from the owner's memory.  Return the
- * number of bytes, or -errno. */
-ssize_t p3_xfer_read_there(
-	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len);
-/* React to an error of p3_xfer_read_there(): change the mover, or try again later. */
-enum p3_moved p3_xfer_cma_failed(struct p3_nic *n, struct p3_pull *pull, ssize_t err);
+/* Tell the put's source that the pull reads no more (XFER.5). */
+void p3_xfer_recant(struct p3_pull *pull);
+
+/* ---- pace: the choice between window and cross-memory read ---- */
+
+/*
+ * For every power of two of lengths the reader keeps the recent time of both movers,
+ * and moves most transfers by the faster one, a few by the other.  The faster mover
+ * depends on the machine, on the length, and on the owner, which must run passes to fill
+ * a window.
+ */
+
+/* Choose the mover of a transfer that may use a window (bulk) or cma, and begin to time
+ * the transfer.  Return true for a window. */
+bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull);
+/* Return the transfer's share of its duration took, by its length, if all transfers
+ * together have moved `moved` bytes in that time.  With the whole duration, a transfer
+ * that takes turns with others would look slow, and one with a window, which takes the
+ * others' time, would look fast. */
+uint64_t p3_pace_share(uint64_t took, uint64_t length, uint64_t moved);
+/* Let a duration count in the mean of the mover that began the transfer. */
+void p3_pace_learn(struct p3_pace *pace, enum p3_mover began, uint64_t took);
+/* If the transfer was timed, let its duration count in the mean of the mover that began
+ * it. */
+void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull);
+
+/* ---- slices: the length of cross-memory reads, learnt from recent ones ---- */
+
+/*
+ * The four lengths are P3_SLICE_LEAST, doubled up to P3_SLICE_MOST.  The length in force
+ * is the one that took the least time for each byte.  No length is used that takes more
+ * than P3_SLICE_NS at the pace of the last slices, except the least one.  One slice in
+ * P3_SLICE_TRIAL has a neighbouring length.
+ *
+ * A slice may be longer, up to P3_LONE_MOST, while the node has nothing else to do: each
+ * slice costs a pass, whose lines the copy has pushed out of the cache.  Only the past
+ * can tell whether a message or a command will come meanwhile.  If something has waited
+ * for a lone slice, the next P3_CAUTION slices are not lone, and twice as many each
+ * further time; a lone slice for which nothing has waited takes one of that number back.
+ *
+ * The functions read no clock.
+ */
+
+#define P3_SLICE_LEAST  65536u  /* a slice has at least this number of bytes, */
+#define P3_SLICE_MOST   524288u /* and at most this number */
+#define P3_SLICE_NS     10000u  /* longest duration of a slice */
+#define P3_SLICE_TRIAL  64u
+#define P3_LONE_MOST    1048576u /* most bytes of a lone slice, */
+#define P3_LONE_NS      100000u  /* and its longest duration */
+#define P3_CAUTION      16u      /* slices between two lone ones, at first */
+#define P3_CAUTION_MOST 4096u
+
+/* Forget all that was learnt. */
+void p3_slices_reset(struct p3_slices *s);
+/* Return the length of the next slice, whole pages. */
+uint64_t p3_slices_length(const struct p3_slices *s);
+/* Return the greatest length of the next slice if the node has nothing else to do, at
+ * least p3_slices_length(). */
+uint64_t p3_slices_lone_length(const struct p3_slices *s);
+/* Take into account that a slice of len bytes, at least P3_SLICE_LEAST, took ns. */
+void p3_slices_learn(struct p3_slices *s, uint64_t len, uint64_t ns);
+/* Do so after a slice longer than p3_slices_length(); waited: something came during the
+ * slice and had to wait for its end. */
+void p3_slices_learn_lone(struct p3_slices *s, uint64_t len, uint64_t ns, bool waited);
+
 #endif

@@ -1,52 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The choice between window and cross-memory read, learnt from recent transfers. */
-#include "nic/xfer/pace.h"
+/* What is learnt from recent transfers: the faster mover, and the length of a slice. */
+#include "nic/xfer/movers.h"
 
-#include "nic/xfer/slice.h"
+/* ---- window or cross-memory read ---- */
 
 /* number of transfers in a run, which one mover moves: each mover leaves its own data in
  * the caches */
-#define P3_RUN   8u
-#define P3_LEARN 2u /* runs by either mover in turn at first, */
-#define P3_EXPLORE                                                                       \
-	64u /* then one run in 64 by the mover that seems slower; see explores() */
+#define P3_RUN     8u
+#define P3_LEARN   2u  /* runs by either mover in turn at first, */
+#define P3_EXPLORE 64u /* then one run in 64 by the mover that seems slower */
 
 static struct p3_pace *pace_of(struct p3_nic *n, const struct p3_pull *pull)
 {
 	return &n->pace[pull->get != NULL][63 - __builtin_clzll(pull->length)];
 }
 
-/* Return by how many 32nds of the time of a read a window must be faster.  It also takes
- * time of the peer's CPU, which could read for the peer's own transfers, and fills the
- * peer's cache.  So both nodes gain by a window only if it is faster by 3/32.  Where one
- * node's put follows the other's, and each is read at once, twice as much is needed. */
-static uint64_t margin_of(const struct p3_pull *pull)
-{
-	return pull->length <= P3_LONE_MOST && !pull->get ? 6 : 3;
-}
-
-/* Return true if a run uses the mover that seems slower.  The first times of either mover
- * may be those of a disturbed machine, so it is tried again soon. */
-static bool explores(uint32_t run)
-{
-	return run < P3_EXPLORE ? (run & (run - 1)) == 0 : run % P3_EXPLORE == 0;
-}
-
-/* Return true if the next run uses windows, false if it uses cma: at first each in turn,
- * then the faster one, and now and then the slower one. */
-static bool bulk_is_better(const struct p3_pace *pace, uint64_t margin)
+/*
+ * Return true if the pull's run uses windows, false if it uses cma: at first each in
+ * turn, then the faster one, and now and then the slower one.  The first times of either
+ * mover may be those of a disturbed machine, so it is tried again soon.
+ *
+ * A window also takes time of the peer's CPU, which could read for the peer's own
+ * transfers, and fills the peer's cache.  So both nodes gain by a window only if it is
+ * faster by 3/32 of the time of a read.  Where one node's put follows the other's, and
+ * each is read at once, twice as much is needed.
+ */
+static bool pace_prefers_bulk(const struct p3_pace *pace, const struct p3_pull *pull)
 {
 	uint32_t run = pace->turns / P3_RUN;
-	if (run < P3_LEARN)
-		return run % 2 == 0;
-	return (pace->bulk_ns < pace->cma_ns - pace->cma_ns * margin / 32) !=
-	       explores(run);
+	uint64_t margin = pull->length <= P3_LONE_MOST && !pull->get ? 6 : 3;
+	bool faster = pace->bulk_ns < pace->cma_ns - pace->cma_ns * margin / 32;
+	bool explores = run < P3_EXPLORE ? (run & (run - 1)) == 0 : run % P3_EXPLORE == 0;
+	return run < P3_LEARN ? run % 2 == 0 : faster != explores;
 }
 
 /* Return true if a transfer is timed.  Those in the first half of a run are not, since
  * they find the other mover's data in the caches.  Once both movers have been measured,
  * only the last one of a run of short transfers is timed. */
-static bool counts(const struct p3_pace *pace, uint64_t length)
+static bool pace_counts(const struct p3_pace *pace, uint64_t length)
 {
 	bool rarely = length < P3_SLICE_LEAST && pace->turns >= P3_LEARN * P3_RUN;
 	return pace->turns % P3_RUN >= (rarely ? P3_RUN - 1 : P3_RUN / 2);
@@ -56,9 +47,9 @@ bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull);
 	if (pace->turns % P3_RUN == 0)
-		pace->bulk = bulk_is_better(pace, margin_of(pull));
+		pace->bulk = pace_prefers_bulk(pace, pull);
 	pull->began = pace->bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
-	pull->began_ns = counts(pace, pull->length) ? p3_now_ns() : 0;
+	pull->began_ns = pace_counts(pace, pull->length) ? p3_now_ns() : 0;
 	pull->began_moved = n->moved;
 	pace->turns++;
 	return pace->bulk;
@@ -87,4 +78,117 @@ void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull)
 	uint64_t took = p3_now_ns() - pull->began_ns + 1;
 	p3_pace_learn(pace_of(n, pull), pull->began,
 		p3_pace_share(took, pull->length, n->moved - pull->began_moved));
+}
+
+/* ---- the length of cross-memory reads ---- */
+
+#define P3_SEEN 4u /* a length is known after this number of slices */
+
+_Static_assert(P3_SLICE_LEAST << (P3_SLICE_LENGTHS - 1) == P3_SLICE_MOST, "all lengths");
+
+static uint64_t slices_bytes(uint32_t k)
+{
+	return (uint64_t)P3_SLICE_LEAST << k;
+}
+
+void p3_slices_reset(struct p3_slices *s)
+{
+	*s = (struct p3_slices){.fit = P3_SLICE_LEAST};
+}
+
+/* Return the number of the length that a slice counts for.  A slice may be longer than
+ * that length by a quarter, since it includes a small rest of the transfer. */
+static uint32_t slices_class(uint64_t len)
+{
+	uint32_t k = 0;
+	while (k < P3_SLICE_LENGTHS - 1 && len > slices_bytes(k) + slices_bytes(k) / 4)
+		k++;
+	return k;
+}
+
+/* Return the number of the next slice's length: the best one, or the next longer one
+ * while that is unknown, or at each trial a neighbour of the best one. */
+static uint32_t slices_in_force(const struct p3_slices *s)
+{
+	uint32_t k = s->best;
+	bool trial = s->turns % P3_SLICE_TRIAL == P3_SLICE_TRIAL - 1;
+	bool up = k < P3_SLICE_LENGTHS - 1 && s->fit > slices_bytes(k);
+	bool down = s->turns / P3_SLICE_TRIAL % 2 == 0;
+	if (up && s->seen[k] >= P3_SEEN && (s->seen[k + 1] < P3_SEEN || (trial && !down)))
+		return k + 1;
+	return trial && k > 0 && (down || !up) ? k - 1 : k;
+}
+
+uint64_t p3_slices_length(const struct p3_slices *s)
+{
+	uint64_t len = slices_bytes(slices_in_force(s));
+	len = len > s->fit ? s->fit / P3_PAGE * P3_PAGE : len;
+	return len > P3_SLICE_LEAST ? len : P3_SLICE_LEAST;
+}
+
+uint64_t p3_slices_lone_length(const struct p3_slices *s)
+{
+	uint64_t len = s->fit * (P3_LONE_NS / P3_SLICE_NS) / P3_PAGE * P3_PAGE;
+	uint64_t least = p3_slices_length(s);
+	if (s->lone_after || len < least)
+		return least;
+	return len < P3_LONE_MOST ? len : P3_LONE_MOST;
+}
+
+/* Add a time to a mean.  A faster slice counts a quarter, and one that took less than
+ * half the mean replaces the mean.  A slower slice counts 1/32, and as twice the mean at
+ * most, since the thread may have been preempted. */
+static void slices_blend(uint64_t *mean, uint64_t took)
+{
+	if (took < *mean / 2 || !*mean)
+		*mean = took;
+	else if (took < *mean)
+		*mean = (3 * *mean + took) / 4;
+	else
+		*mean += (took < 2 * *mean ? took - *mean : *mean) / 32;
+}
+
+/* Compare the best length with its neighbour k.  Each slice also costs a pass, which is
+ * not in the slice's time.  So a longer neighbour wins unless it is slower by more than
+ * 1/32, and a shorter one wins only if it is faster by more than 1/16. */
+static void slices_compare(struct p3_slices *s, uint32_t k)
+{
+	uint64_t best = s->cost[s->best];
+	if (s->seen[k] < P3_SEEN)
+		return;
+	if (k == s->best + 1 ? s->cost[k] <= best + best / 32
+			     : k + 1 == s->best && s->cost[k] < best - best / 16)
+		s->best = k;
+}
+
+static void slices_learn_pace(struct p3_slices *s, uint64_t len, uint64_t ns)
+{
+	uint64_t fit = len * P3_SLICE_NS / (ns + 1);
+	s->fit = (3 * s->fit + (fit < 2 * P3_SLICE_MOST ? fit : 2 * P3_SLICE_MOST)) / 4;
+}
+
+void p3_slices_learn(struct p3_slices *s, uint64_t len, uint64_t ns)
+{
+	uint32_t k = slices_class(len);
+	slices_learn_pace(s, len, ns);
+	s->lone_after -= s->lone_after > 0;
+	slices_blend(&s->cost[k], (ns << 20) / len + 1);
+	s->seen[k] += s->seen[k] < P3_SEEN;
+	s->turns++;
+	while (s->best && s->fit <= slices_bytes(s->best - 1))
+		s->best--; /* P3_SLICE_NS allows no slice of this length any more */
+	slices_compare(s, k);
+}
+
+void p3_slices_learn_lone(struct p3_slices *s, uint64_t len, uint64_t ns, bool waited)
+{
+	slices_learn_pace(s, len, ns);
+	if (!waited) {
+		s->caution -= s->caution > 0;
+		return;
+	}
+	s->lone_after = s->caution > P3_CAUTION ? s->caution : P3_CAUTION;
+	s->caution = 2 * s->lone_after;
+	if (s->caution > P3_CAUTION_MOST)
+		s->caution = P3_CAUTION_MOST;
 }

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pulls: the reading of long transfers into the memory of this process. */
-#include "nic/xfer/pull.h"
-
-#include "nic/obj/ni.h"
-#include "nic/obj/span.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/answer.h"
 #include "nic/proto/pending.h"
-#include "nic/report/trace.h"
-#include "nic/run/odd.h"
-#include "nic/run/wake.h"
+#include "nic/report/report.h"
+#include "nic/run/run.h"
 #include "nic/wire/wire.h"
-#include "nic/xfer/edge.h"
 #include "nic/xfer/movers.h"
-#include "nic/xfer/pace.h"
-#include "nic/xfer/source.h"
 #include "shm/fault.h"
 
 #define P3_STALL_NS 100000u
@@ -34,7 +27,7 @@ struct p3_pull *p3_pull_alloc(struct p3_nic *n, struct p3_peer *p)
 	return pull;
 }
 
-static void free_pull(struct p3_pull *pull)
+static void pull_free(struct p3_pull *pull)
 {
 	pull->in_use = false;
 	pull->peer->npulls -= !pull->dedicated;
@@ -45,44 +38,29 @@ bool p3_xfer_sees_heap(const struct p3_pull *pull)
 	return pull->heap && pull->peer->heap.base;
 }
 
-/* Return true if the peer's window is free, and no other pull waits for it for longer. */
-static bool has_turn(const struct p3_pull *pull)
-{
-	const struct p3_peer *p = pull->peer;
-	return !p->bulk &&
-	       (p3_list_empty(&p->bulk_waits) || p->bulk_waits.next == &pull->bulk_link);
-}
-
-static bool may_bulk(const struct p3_nic *n, const struct p3_pull *pull)
-{
-	return (n->conf.bulk || !p3_xfer_may_cma(pull)) && has_turn(pull) &&
-	       pull->done == pull->kept;
-}
-
-static enum p3_moved pick_mover(struct p3_nic *n, struct p3_pull *pull)
-{
-	bool cma = p3_xfer_may_cma(pull), bulk = may_bulk(n, pull);
-	if (pull->peer->index == n->conf.node || p3_xfer_sees_heap(pull)) {
-		pull->mover = P3_MOVE_DIRECT;
-	} else if (!cma && p3_xfer_may_fetch(pull)) {
-		pull->mover = P3_MOVE_FETCH;
-	} else if (bulk && (!cma || p3_xfer_pick(n, pull))) {
-		return p3_xfer_enter_window(n, pull);
-	} else if (cma) {
-		pull->mover = P3_MOVE_CMA;
-	}
-	return P3_MOVED;
-}
-
 /* Choose a mover, or wait for a window, in the order of such pulls.  Return
  * P3_MOVE_FAILED if no mover can continue the transfer. */
-static enum p3_moved choose(struct p3_nic *n, struct p3_pull *pull)
+static enum p3_moved pull_choose(struct p3_nic *n, struct p3_pull *pull)
 {
-	enum p3_moved chosen = pick_mover(n, pull);
+	enum p3_moved chosen = P3_MOVED;
+	struct p3_peer *p = pull->peer;
+	bool cma = p3_xfer_may_cma(pull);
+	/* The peer's window is free, and no other pull waits for it for longer. */
+	bool turn = !p->bulk && (p3_list_empty(&p->bulk_waits) ||
+					p->bulk_waits.next == &pull->bulk_link);
+	bool bulk = (n->conf.bulk || !cma) && turn && pull->done == pull->kept;
+	if (p->index == n->conf.node || p3_xfer_sees_heap(pull))
+		pull->mover = P3_MOVE_DIRECT;
+	else if (!cma && p3_xfer_may_fetch(pull))
+		pull->mover = P3_MOVE_FETCH;
+	else if (bulk && (!cma || p3_xfer_pick(n, pull)))
+		chosen = p3_xfer_enter_window(n, pull);
+	else if (cma)
+		pull->mover = P3_MOVE_CMA;
 	if (pull->mover != P3_MOVE_START)
 		p3_list_del(&pull->bulk_link);
 	else if (p3_list_empty(&pull->bulk_link))
-		p3_list_add(&pull->peer->bulk_waits, &pull->bulk_link);
+		p3_list_add(&p->bulk_waits, &pull->bulk_link);
 	return chosen;
 }
 
@@ -99,7 +77,7 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	pull->back.at = pull->back.known = pull->length;
 	pull->again = 0; /* XFER.6: the value at publication */
 	if (pull->length)
-		(void)choose(n, pull);
+		(void)pull_choose(n, pull);
 	n->worked = true;
 	P3_TRACE(begin, n, pull);
 	FAULT_POINT("pull.begun");
@@ -107,12 +85,12 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 }
 
 /* End a pull of CCI, which has no descriptor. */
-static P3_RARE void end_cci(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
+static P3_RARE void pull_end_cci(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	if (fail == PTL_NI_OK)
 		p3_xfer_learn(n, pull);
 	if (pull->in_use)
-		free_pull(pull);
+		pull_free(pull);
 	pull->over(n, pull, fail);
 }
 
@@ -129,7 +107,7 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 		pull->peer->behind = false;
 	n->worked = true;
 	if (p3_unlikely(!pull->span.md) && pull->over) {
-		end_cci(n, pull, fail);
+		pull_end_cci(n, pull, fail);
 		return;
 	}
 	if (fail == PTL_NI_OK && pull->span.md)
@@ -147,7 +125,7 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	FAULT_POINT("pull.unanswered");
 	p3_answer_respond(n, pull->peer, &a);
 	FAULT_POINT("pull.answered");
-	free_pull(pull);
+	pull_free(pull);
 	if (!span.md)
 		return;
 	p3_ni_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
@@ -157,7 +135,7 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 /* ---- slices ---- */
 
 /* If nothing has moved for P3_STALL_NS, change the mover, or kick the owner's NIC. */
-static enum p3_moved unstall(struct p3_nic *n, struct p3_pull *pull)
+static enum p3_moved pull_unstall(struct p3_nic *n, struct p3_pull *pull)
 {
 	uint64_t now = p3_now_ns();
 	if (!pull->moved_ns)
@@ -179,14 +157,14 @@ static enum p3_moved unstall(struct p3_nic *n, struct p3_pull *pull)
 	return P3_MOVED_NOTHING;
 }
 
-static void move_one(struct p3_nic *n, struct p3_pull *pull)
+static void pull_move_one(struct p3_nic *n, struct p3_pull *pull)
 {
 	enum p3_moved moved = P3_MOVED_NOTHING;
 	if (pull->done == pull->end) {
 		p3_pull_end(n, pull, PTL_NI_OK);
 		return;
 	}
-	if (pull->mover == P3_MOVE_START && choose(n, pull) == P3_MOVE_FAILED)
+	if (pull->mover == P3_MOVE_START && pull_choose(n, pull) == P3_MOVE_FAILED)
 		moved = P3_MOVE_FAILED;
 	else if (pull->mover == P3_MOVE_BULK)
 		moved = p3_xfer_move_window(n, pull);
@@ -197,7 +175,7 @@ static void move_one(struct p3_nic *n, struct p3_pull *pull)
 	else if (pull->mover == P3_MOVE_FETCH)
 		moved = p3_xfer_move_fetch(n, pull);
 	if (moved == P3_MOVED_NOTHING)
-		moved = unstall(n, pull);
+		moved = pull_unstall(n, pull);
 	if (moved == P3_MOVE_FAILED)
 		p3_pull_end(n, pull, PTL_NI_FAIL);
 	else if (pull->done == pull->end)
@@ -210,7 +188,7 @@ void p3_pull_move(struct p3_nic *n)
 	p3_list_each(it, &n->pulls) {
 		if (n->bytes >= P3_SLICE_LEAST)
 			break;
-		move_one(n, p3_item(it, struct p3_pull, link));
+		pull_move_one(n, p3_item(it, struct p3_pull, link));
 	}
 	if (p3_list_empty(&n->pulls) || n->pulls.next->next == &n->pulls)
 		return;
@@ -221,21 +199,18 @@ void p3_pull_move(struct p3_nic *n)
 
 /* ---- ends ---- */
 
-static void forget_pull(struct p3_nic *n, struct p3_pull *pull, uint32_t ni)
-{
-	if (!pull->span.md || pull->span.md->o.ni != ni)
-		return;
-	p3_span_forget(&pull->span);
-	pull->ack = false;
-	if (pull->get)
-		pull->get->md = NULL;
-	p3_pull_end(n, pull, PTL_NI_OK); /* this end is no failure for the peer */
-}
-
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
 {
-	p3_list_each(it, &n->pulls)
-		forget_pull(n, p3_item(it, struct p3_pull, link), ni);
+	p3_list_each(it, &n->pulls) {
+		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
+		if (!pull->span.md || pull->span.md->o.ni != ni)
+			continue;
+		p3_span_forget(&pull->span);
+		pull->ack = false;
+		if (pull->get)
+			pull->get->md = NULL;
+		p3_pull_end(n, pull, PTL_NI_OK); /* this end is no failure for the peer */
+	}
 	p3_list_each(src, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
 		if (!x->serving || !x->span.md || x->span.md->o.ni != ni)

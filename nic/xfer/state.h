@@ -7,7 +7,7 @@
 #ifndef P3_NIC_XFER_STATE_H
 #define P3_NIC_XFER_STATE_H
 
-#include "nic/obj/objects.h"
+#include "nic/obj/state.h"
 #include "shm/layout.h"
 
 struct p3_fetch;
@@ -68,7 +68,7 @@ struct p3_pull {
 	struct p3_fetch *fetches; /* in the order of their places */
 	uint64_t asked;           /* bytes up to here are fetched */
 	uint32_t failures;        /* fetches that have failed */
-	/* All written bytes, counted or not, for exchanges: see edge.c. */
+	/* All written bytes, counted or not, for exchanges: see swap.c. */
 	uint64_t kept, kept_end;
 	/* Ranges that include all changes at the source that came after their bytes had
 	 * been read. */
@@ -85,7 +85,7 @@ struct p3_pace {
 
 #define P3_SLICE_LENGTHS 4u
 
-/* Recent paces of cross-memory reads by their length: see slices.h. */
+/* Recent paces of cross-memory reads by their length: see movers.h. */
 struct p3_slices {
 	uint64_t fit; /* bytes that take P3_SLICE_NS, by the last slices */
 	uint64_t cost[P3_SLICE_LENGTHS]; /* recent time of 1 MiB, ns; 0: unknown */
@@ -110,7 +110,7 @@ struct p3_xfer_slot {
 	struct p3_xfer *pub;        /* own published half */
 	struct p3_topic topic;
 	uint32_t slot;
-	uint32_t looks; /* see sees_ours() */
+	uint32_t looks; /* counted while the reader sees the heap */
 	uint32_t gen;
 	struct p3_peer *peer;
 	bool in_use;

@@ -4,10 +4,9 @@
  *
  * Only a process's own firmware writes its user memory, so all movers pull: for a put
  * the target reads, for a get the initiator.  The source offers its bytes in a slot of
- * its transfer table (table.h, source.h); the reader moves them slice by slice (pull.h,
- * slice.h, movers.h, pace.h).  Exchanges of the same bytes come between (swap.h,
- * edge.h).  This header includes the headers that other rooms use; each says who calls
- * its functions, and which state they have.
+ * its transfer table (source.c); the reader moves them slice by slice (pull.c,
+ * movers.c, pace.c).  Exchanges of the same bytes come between (swap.c).  Only the lease
+ * holder calls these functions.
  *
  * Memory ordering of long transfers, between processes:
  *	XFER.1	id: owner releases after address, length and bytes are final -> reader
@@ -44,10 +43,138 @@
 #ifndef P3_NIC_XFER_XFER_H
 #define P3_NIC_XFER_XFER_H
 
-#include "nic/xfer/edge.h"
-#include "nic/xfer/pull.h"
-#include "nic/xfer/source.h"
-#include "nic/xfer/swap.h"
-#include "nic/xfer/table.h"
+#include "nic/proto/copy.h"
+#include "nic/state.h"
+
+/* ---- the transfer table: slots of bytes that peers may read ---- */
+
+/*
+ * A slot offers bytes of this node to one peer: those of an own long put, or those that
+ * a peer's long get asks for.  It also serves an own long get, whose release it
+ * publishes.  The private half is struct p3_xfer_slot, the half in the published segment
+ * struct p3_xfer (shm/layout.h).  The state is n->xfer, the list n->sources of published
+ * slots, each peer's list "serving", and the windows of the published segment
+ * (n->window_off, n->window_free).
+ */
+
+/* Return the peer's published half of a slot; the caller has range-checked the number. */
+static inline const struct p3_xfer *p3_xfer_of_peer(
+	const struct p3_nic *n, const struct p3_peer *p, uint64_t id)
+{
+	return (const struct p3_xfer *)(p->image + n->layout.xfers_off) + (uint32_t)id;
+}
+
+void p3_xfer_start(struct p3_nic *n);
+/* Stop all reads of this process's memory when the NIC stops. */
+void p3_xfer_revoke_all(struct p3_nic *n);
+
+/* The two halves of the table: slots of own requests, and of served ones. */
+enum p3_xfer_class { P3_X_OWN, P3_X_SERVE };
+/* Return a slot for a transfer to or from the peer, or NULL if the peer has used up its
+ * share of slots. */
+struct p3_xfer_slot *p3_xfer_alloc(
+	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class);
+/* Let the peer read the bytes of x->span. */
+void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x);
+void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x);
+/* Stop all reads of a slot's bytes, which only the program uses from now on.  The slot
+ * stays in use until the peer answers. */
+void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x);
+/* Return true if a peer of this host is reading a slice of a transfer that this node has
+ * withdrawn.  A heavy fence lies between the withdrawal and this call: XFER.7. */
+bool p3_xfer_is_read(const struct p3_nic *n);
+
+static inline uint64_t p3_xfer_name(const struct p3_xfer_slot *x)
+{
+	return p3_xfer_id(x->slot, x->gen);
+}
+
+/*
+ * Return true if the target can read these bytes sooner from a heap that it has mapped,
+ * or by a cross-memory read, than through the lane, which they would fit
+ * (docs/design/movers.md).  The caller asks only for a put with SEND_END, which tells the
+ * program when the bytes may change; the call of a put without SEND_END must copy them.
+ */
+#define P3_EAGER_MOST_HEAP 1536u
+#define P3_EAGER_MOST      P3_SHORT_MOST
+bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
+	const struct p3_region *r, uint64_t off, uint64_t len);
+
+/*
+ * XFER.6: the bytes of a slot change, or the slot loses its window.  The reader notices,
+ * does not count its last slice, and tells where in the window it continues.
+ *
+ *	p3_xfer_begin_change	of each slot
+ *	p3_fence		once
+ *	p3_xfer_log_change	of each slot
+ *	...			the bytes
+ *	p3_xfer_end_change	of each slot
+ */
+void p3_xfer_begin_change(struct p3_xfer_slot *x, struct p3_range change);
+void p3_xfer_log_change(struct p3_xfer_slot *x);
+void p3_xfer_end_change(struct p3_xfer_slot *x);
+
+/* Look after each published slot: fill its window, and notice its release. */
+__attribute__((noinline)) void p3_source_look(struct p3_nic *n);
+/* Serve a get of the peer from this slot until its END. */
+void p3_xfer_serve(struct p3_xfer_slot *x, uint64_t peer_id);
+void p3_xfer_finish_serving(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail);
+/* Post the END of each get that the peer has released. */
+void p3_xfer_end_served(struct p3_nic *n, struct p3_peer *p);
+
+/* ---- pulls: the reading of long transfers into the memory of this process ---- */
+
+/*
+ * A pull belongs to a put into this node, whose target reads the bytes, or to a get of
+ * this node.  Each pass moves a slice of each pull that can go on.  A reader that finds
+ * its window empty reads a slice from the message's other end by cma meanwhile.  If that
+ * is impossible the reader waits: after P3_STALL_NS (pull.c) it reads the rest by cma,
+ * or, where cma is not allowed, it kicks the owner's NIC.  The state is the list
+ * n->pulls, the pool n->pull, and each peer's own pull.
+ */
+
+/* Return an empty pull for a put of the peer, or NULL if the peer has no more of its own
+ * and of the pool. */
+struct p3_pull *p3_pull_alloc(struct p3_nic *n, struct p3_peer *p);
+/* Return true if the bytes lie in the source's heap, and this node has mapped it. */
+bool p3_xfer_sees_heap(const struct p3_pull *pull);
+/* Begin a pull, whose span, length and place at the source are set. */
+void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull);
+/* Move a slice of every pull that can go on. */
+__attribute__((noinline)) void p3_pull_move(struct p3_nic *n);
+/* End a pull, and with it the put or get: all bytes are read, or never will be. */
+void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
+/* End all pulls and served gets of an interface that closes, without an event. */
+void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
+
+/* ---- exchanges (PtlGetPut) of bytes that long transfers read or write ---- */
+
+/*
+ * The state is the mark "swapped" of each slot in n->sources, this node's words
+ * "swapping" to the readers, the two edges (struct p3_edge) of each pull, and n->pulled,
+ * the bounds of all bytes that pulls write.  swap.c says what exchanges need edges for.
+ */
+
+#define P3_SWAP_NS 50000000u /* longest wait of an exchange for transfers */
+/* Return true if these few bytes may be exchanged now.  Return false while a long
+ * transfer that has begun, and that moves, uses some of them.  waited is the time that
+ * the exchange has waited, in ns; after P3_SWAP_NS only an exchange without a side
+ * (swap.c) goes on waiting.  If the result is true, the caller exchanges the bytes, and
+ * then calls p3_xfer_swapped(). */
+bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
+	uint64_t len, uint64_t waited);
+/* End an exchange, or the attempt at one that has to wait. */
+void p3_xfer_swapped(struct p3_nic *n);
+
+/* Return true if an exchange of these bytes has a place neither before nor behind the
+ * transfer. */
+bool p3_xfer_has_no_side(const struct p3_pull *pull, struct p3_range s);
+/* Call this while there are pulls, after an operation other than a pull or an exchange
+ * has written these bytes: pulls forget the former bytes there (struct p3_edge). */
+P3_RARE void p3_xfer_wrote(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
+/* Add the bytes that a new pull writes to n->pulled.  The pull must not be in n->pulls
+ * yet, or it would be found to share bytes with itself. */
+void p3_xfer_note_bytes(struct p3_nic *n, struct p3_pull *pull);
 
 #endif

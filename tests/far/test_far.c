@@ -10,7 +10,6 @@
 #include "lib/node/node.h"
 #include "nic/far/link.h"
 #include "nic/run/lease.h"
-#include "nic/run/ringer.h"
 #include "support/patience.h"
 
 #include <stdio.h>
@@ -176,13 +175,13 @@ static void strangers_and_old_frames_change_nothing(void **state)
 static void called_early(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	(void)arg;
-	CHECK(p3_ringer_serves(nic()));
+	CHECK(p3_wire_thread_serves(nic()));
 	struct traffic *t = traffic_new(rounds(20), rank, size, ni);
 	sync_nodes();
 	exchange(t, ni);
 	CHECK_EQ(counter(P3_W_FAR_STRANGERS), 1);
 	CHECK_EQ(p3_nic_counter(nic(), P3_C_WIRE_NAPS), 0);
-	CHECK(p3_ringer_serves(nic()));
+	CHECK(p3_wire_thread_serves(nic()));
 	sync_nodes();
 }
 

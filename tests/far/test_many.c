@@ -9,9 +9,6 @@
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
 #include "nic/run/lease.h"
-#include "nic/run/looks.h"
-#include "nic/run/pass.h"
-#include "nic/run/wires.h"
 #include "nic/wire/wire.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote reads of long transfers (nic/far/reads.h, nic/xfer/fetch.c), with the firmware
+ * Remote reads of long transfers (nic/far/reads.h, nic/xfer/movers.c), with the firmware
  * of each node, over an endpoint in this process, or over libfabric (P3_FABRIC): they
  * carry the bytes, also when reads fail and come late; and ends while they are under way.
  */

@@ -4,11 +4,10 @@
  * borders that AddressSanitizer protects, and that other builds check; it is freed when
  * the descriptor is gone, since nothing may touch it from then on.
  */
-#include "nic/obj/host.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/peer.h"
-#include "nic/run/self.h"
-#include "nic/run/wait.h"
-#include "nic/xfer/table.h"
+#include "nic/run/lease.h"
+#include "nic/xfer/xfer.h"
 #include "fuzz/rig.h"
 
 #include <stdlib.h>

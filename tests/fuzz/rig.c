@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A node without its NIC thread, fake peers, and a clock of the test's own. */
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 #include "fuzz/rig.h"
 #include "shm/log.h"
 

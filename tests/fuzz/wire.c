@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The peers' writes: mostly well-formed, sometimes with an error. */
 #include "nic/cci/format.h"
-#include "nic/xfer/table.h"
+#include "nic/xfer/xfer.h"
 #include "fuzz/rig.h"
 
 #include <string.h>

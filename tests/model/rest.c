@@ -2,13 +2,9 @@
 /* The rest of a node. */
 #include "model/rest.h"
 
-#include "nic/generic/interrupt.h"
 #include "nic/generic/upper.h"
-#include "nic/obj/list.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
-#include "nic/run/wires.h"
 
 #include <sched.h>
 

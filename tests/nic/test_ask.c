@@ -4,10 +4,9 @@
  * it: both do the same.  A request took the straight path if its target is in nic->latest
  * afterwards, which the general path does not write.
  */
-#include "nic/obj/objects.h"
+#include "nic/obj/state.h"
 #include "nic/proto/state.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 #include "cases.h"
 
 #include "lib/node/node.h"

@@ -9,12 +9,12 @@
  * usual ones with each bit of the header inverted, as a hostile peer may send them; and
  * those that one circumstance makes different from a usual one.
  */
-#include "nic/obj/record.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/back.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/pending.h"
 #include "nic/proto/reply.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

@@ -12,8 +12,8 @@
 #include "nic/cci/event.h"
 #include "nic/cci/lose.h"
 #include "nic/cci/show.h"
-#include "nic/obj/region.h"
-#include "nic/run/pass.h"
+#include "nic/obj/state.h"
+#include "nic/run/lease.h"
 #include "support/hold.h"
 
 #include <poll.h>

@@ -6,12 +6,8 @@
 #include "nic/cases.h"
 
 #include "lib/node/node.h"
-#include "nic/generic/handle.h"
-#include "nic/generic/interrupt.h"
 #include "nic/generic/upper.h"
-#include "nic/run/commands.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 #include "support/hold.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include "lib/node/node.h"
 #include "nic/run/lease.h"
-#include "nic/xfer/table.h"
+#include "nic/xfer/xfer.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -8,7 +8,6 @@
 #include "lib/node/node.h"
 #include "nic/match/ahead.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 
 enum { PT = 5, MOST = 400, TUPLES = 3, ROUNDS = 4000 };
 

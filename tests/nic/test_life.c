@@ -3,8 +3,7 @@
  * death. */
 #include "nic/cases.h"
 #include "lib/node/node.h"
-#include "nic/obj/list.h"
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/proto/lose.h"
 #include "nic/run/lease.h"
 #include "support/asleep.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Match entries and descriptors made on the straight path, and by commands: both are the
  * same. */
-#include "nic/obj/objects.h"
-#include "nic/obj/ni.h"
+#include "nic/obj/obj.h"
 #include "nic/run/lease.h"
 #include "cases.h"
 

@@ -6,8 +6,7 @@
  */
 #include "nic/host/call.h"
 #include "nic/proto/peer.h"
-#include "nic/run/odd.h"
-#include "nic/run/pass.h"
+#include "nic/run/lease.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

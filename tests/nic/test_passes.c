@@ -5,10 +5,7 @@
  * lease and makes no pass.
  */
 #include "nic/run/lease.h"
-#include "nic/run/looks.h"
-#include "nic/run/pass.h"
-#include "nic/run/wait.h"
-#include "nic/xfer/slices.h"
+#include "nic/xfer/movers.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

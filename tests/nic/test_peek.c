@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Programs that only poll: a poll that finds nothing takes the short way of
- * nic/run/peek.h, and must miss none of the things that a pass sees to.
+ * nic/run/lease.h, and must miss none of the things that a pass sees to.
  */
-#include "nic/run/peek.h"
+#include "nic/run/lease.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

@@ -9,11 +9,11 @@
  * inverted, as a hostile peer may send them; and those that one circumstance makes
  * different from a plain one.
  */
-#include "nic/obj/record.h"
+#include "nic/obj/obj.h"
 #include "nic/proto/plain.h"
 #include "nic/proto/peer.h"
 #include "nic/proto/rx.h"
-#include "nic/run/odd.h"
+#include "nic/run/run.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

@@ -4,10 +4,9 @@
  * straight path if its target is in nic->latest afterwards: only that path and the one of
  * requests with a response (test_ask.c) enter a target there; others only clear it.
  */
-#include "nic/obj/objects.h"
+#include "nic/obj/state.h"
 #include "nic/proto/state.h"
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 #include "cases.h"
 
 #include "lib/node/node.h"

@@ -4,8 +4,6 @@
  * process by now), and they may stop in the middle.
  */
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
-#include "nic/run/wake.h"
 #include "cases.h"
 #include "lib/node/node.h"
 #include "support/hold.h"

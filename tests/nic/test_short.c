@@ -7,7 +7,7 @@
 #include "nic/proto/copy.h"
 #include "nic/proto/tx.h"
 #include "nic/run/lease.h"
-#include "nic/xfer/table.h"
+#include "nic/xfer/xfer.h"
 #include "cases.h"
 
 #include "lib/node/node.h"

@@ -3,7 +3,7 @@
  * Exchanges beside long transfers, and the state after the calls around them: nothing
  * waits for ever, nothing is owed or counted wrongly, nothing of a freed queue is read.
  */
-#include "nic/xfer/edge.h"
+#include "nic/xfer/xfer.h"
 #include "cases.h"
 
 enum { PT_X = 4, PT_Y = 5, LONG = 1 << 20, MANY = 200 };

@@ -3,9 +3,8 @@
  * Programs that wait or poll.  Where a pass only polls a few lanes, PtlEQWait runs it in
  * a short way (nic/host/take.c), which must miss none of the things that a pass sees to.
  */
-#include "nic/obj/eq.h"
-#include "nic/run/odd.h"
-#include "nic/run/pass.h"
+#include "nic/obj/obj.h"
+#include "nic/run/lease.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"

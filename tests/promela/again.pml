@@ -16,11 +16,11 @@
 #define CHANGES 3
 #endif
 
-#define XFER_6_offer_anew          1 /* its fence */
+#define XFER_6_swap_offer_anew          1 /* its fence */
 #define XFER_6_p3_xfer_end_change  2
-#define XFER_6_p3_xfer_judge       3 /* its fence, behind the slice */
-#define XFER_6_p3_xfer_judge_again 4 /* its load */
-#define XFER_6_p3_xfer_catch_up    5 /* its fence, behind the log */
+#define XFER_6_slice_judge       3 /* its fence, behind the slice */
+#define XFER_6_slice_judge_again 4 /* its load */
+#define XFER_6_slice_catch_up    5 /* its fence, behind the log */
 
 #define PROCS 2
 #define AGAIN  0
@@ -47,12 +47,12 @@ active proctype source()
 		:: both = 0
 		fi;
 		p3_set(AGAIN, 2 * changes - 1); /* begin_change */
-		store_behind(LOG, both, XFER_6_offer_anew);
-		store_behind(BOUNDS, any, XFER_6_offer_anew);
+		store_behind(LOG, both, XFER_6_swap_offer_anew);
+		store_behind(BOUNDS, any, XFER_6_swap_offer_anew);
 		if
 		:: both ->
-			store_behind(BYTE0, version, XFER_6_offer_anew);
-			store_behind(BYTE1, version, XFER_6_offer_anew)
+			store_behind(BYTE0, version, XFER_6_swap_offer_anew);
+			store_behind(BYTE1, version, XFER_6_swap_offer_anew)
 		:: else
 		fi;
 		p3_release(AGAIN, 2 * changes, XFER_6_p3_xfer_end_change)
@@ -64,8 +64,8 @@ active proctype source()
 inline catch_up()
 {
 	if
-	:: x - again > 2 -> load_before(BOUNDS, half, XFER_6_p3_xfer_catch_up)
-	:: else -> load_before(LOG, half, XFER_6_p3_xfer_catch_up)
+	:: x - again > 2 -> load_before(BOUNDS, half, XFER_6_slice_catch_up)
+	:: else -> load_before(LOG, half, XFER_6_slice_catch_up)
 	fi;
 	p3_get(AGAIN, y);
 	if
@@ -87,10 +87,10 @@ active proctype reader()
 	do
 	:: done < 2 ->
 		if
-		:: done == 0 -> load_before(BYTE0, slice, XFER_6_p3_xfer_judge)
-		:: else -> load_before(BYTE1, slice, XFER_6_p3_xfer_judge)
+		:: done == 0 -> load_before(BYTE0, slice, XFER_6_slice_judge)
+		:: else -> load_before(BYTE1, slice, XFER_6_slice_judge)
 		fi;
-		p3_acquire(AGAIN, x, XFER_6_p3_xfer_judge_again);
+		p3_acquire(AGAIN, x, XFER_6_slice_judge_again);
 		if
 		:: x == again && done == 0 -> got0 = slice; done = 1
 		:: x == again && done == 1 -> got1 = slice; done = 2

@@ -14,7 +14,7 @@ active proctype nic()
 	NIC_S;
 	p3_lease_enter(NIC, ok);
 	assert(ok);
-	stay_asleep(false)
+	thread_stay_asleep(false)
 }
 
 active proctype peer()

@@ -21,7 +21,7 @@ active proctype ringer()
 {
 	byte x;
 	do
-	:: true -> wait_and_ring()
+	:: true -> wire_thread_wait_and_ring()
 	od
 }
 
@@ -33,7 +33,7 @@ active proctype nic()
 end_ticks:	mem[LEASE] == FREE;
 		p3_lease_enter(NIC, ok);
 		if
-		:: ok -> stay_asleep(false)
+		:: ok -> thread_stay_asleep(false)
 		:: else
 		fi
 	od

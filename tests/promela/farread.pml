@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Remote reads between hosts (nic/far/reads.c, nic/xfer/fetch.c): a put whose target has two
+ * Remote reads between hosts (nic/far/reads.c, nic/xfer/movers.c): a put whose target has two
  * slices read at once, each with the transfer's slot behind its bytes; exchanges of these
  * bytes at the source; the source takes the bytes back and uses their memory, and its slot,
  * for others; the target ends early.
@@ -23,7 +23,7 @@
 #define FAR_2_read_slot            1 /* read the slot behind the bytes, not look at the image */
 #define FAR_2_judge                2 /* compare the id, */
 #define FAR_2_judge_again          3 /* and again */
-#define READ_1_may_have_begun      4 /* take each offered transfer for one that is read */
+#define READ_1_swap_offer_anew     4 /* take each offered transfer for one that is read */
 #define READ_2_send                5 /* say that it is over when no read is under way */
 #define READ_3_p3_far_reads_cut    6 /* end the reads before the bytes go, */
 #define READ_4_p3_far_reads_recall 7 /* and serve no later ones */
@@ -69,7 +69,7 @@ active proctype source()
 		changes++;
 		version++;
 		if
-		:: HAS(READ_1_may_have_begun) || again ->
+		:: HAS(READ_1_swap_offer_anew) || again ->
 			again++;
 			both = 1;
 			any = 1

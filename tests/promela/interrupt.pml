@@ -13,7 +13,7 @@
 #endif
 
 #define IRQ_1_p3_interrupt_raise 1
-#define IRQ_1_sleep_until_raised 2
+#define IRQ_1_interrupt_sleep_until_raised 2
 
 #define PROCS  2
 #define STAGED 0
@@ -44,10 +44,10 @@ active proctype firmware()
 	od
 }
 
-inline sleep_until_raised()
+inline interrupt_sleep_until_raised()
 {
 	p3_set(ASLEEP, 1);
-	p3_fence(IRQ_1_sleep_until_raised);
+	p3_fence(IRQ_1_interrupt_sleep_until_raised);
 	p3_acquire(STAGED, x, ALWAYS);
 	if
 	:: x > handled
@@ -62,7 +62,7 @@ active proctype host()
 	do
 	:: handled == ENTRIES -> break
 	:: else ->
-		sleep_until_raised();
+		interrupt_sleep_until_raised();
 		p3_acquire(STAGED, x, ALWAYS);
 		if
 		:: x > handled -> handled = x

@@ -37,7 +37,7 @@ active proctype nic()
 end_ticks:	mem[LEASE] == FREE;
 		p3_lease_enter(NIC, ok);
 		if
-		:: ok -> stay_asleep(false)
+		:: ok -> thread_stay_asleep(false)
 		:: else
 		fi
 	od

@@ -11,8 +11,8 @@
 #define SLICES 3
 #endif
 
-#define XFER_7_p3_xfer_enter_cci       1 /* its fence */
-#define XFER_7_p3_xfer_leave_slice     2
+#define XFER_7_slice_enter_cci       1 /* its fence */
+#define XFER_7_slice_leave     2
 #define XFER_7_p3_cci_wait_for_readers 3
 #define XFER_7_p3_xfer_is_read         4
 
@@ -32,13 +32,13 @@ active proctype reader()
 	:: !x -> break
 	:: x && slices < SLICES ->
 		p3_set(SLICE_OF, 1);
-		p3_fence_light(XFER_7_p3_xfer_enter_cci);
+		p3_fence_light(XFER_7_slice_enter_cci);
 		p3_get(ID, x);
 		if
 		:: x -> access(BYTES)
 		:: else
 		fi;
-		p3_release(SLICE_OF, 0, XFER_7_p3_xfer_leave_slice);
+		p3_release(SLICE_OF, 0, XFER_7_slice_leave);
 		slices++
 	:: x && slices == SLICES -> break
 	od

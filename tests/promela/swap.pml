@@ -16,11 +16,11 @@
 #define EXCHANGES 2
 #endif
 
-#define XFER_5_p3_xfer_announce 1 /* its fence */
+#define XFER_5_slice_announce 1 /* its fence */
 #define XFER_5_swapping         2 /* its load */
 #define XFER_5_p3_xfer_recant   3
-#define XFER_5_announce_swap    4
-#define XFER_5_has_begun        5
+#define XFER_5_swap_announce    4
+#define XFER_5_swap_has_begun        5
 #define XFER_5_p3_xfer_swapped  6
 
 #define PROCS 2
@@ -37,7 +37,7 @@ inline announce()
 	:: !announced ->
 		announced = true;
 		p3_set(READING, 1);
-		p3_fence_light(XFER_5_p3_xfer_announce)
+		p3_fence_light(XFER_5_slice_announce)
 	:: else
 	fi;
 	p3_acquire(SWAPPING, x, XFER_5_swapping);
@@ -63,16 +63,16 @@ active proctype target()
 	od
 }
 
-#define has_begun() p3_acquire(READING, x, XFER_5_has_begun)
+#define swap_has_begun() p3_acquire(READING, x, XFER_5_swap_has_begun)
 
 inline p3_xfer_may_swap()
 {
-	has_begun();
+	swap_has_begun();
 	if
 	:: !x ->
 		p3_set(SWAPPING, 1);
-		p3_fence_heavy(XFER_5_announce_swap); /* announce_swap */
-		has_begun()
+		p3_fence_heavy(XFER_5_swap_announce); /* swap_announce */
+		swap_has_begun()
 	:: else
 	fi
 }

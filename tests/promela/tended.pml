@@ -14,7 +14,7 @@ active proctype sleeper()
 {
 	HOST_S;
 	p3_rmw(PARKED, mem[PARKED] + 1, 0, 0);
-	sleep_for_news(EVENTS, 1);
+	wait_sleep_for_news(EVENTS, 1);
 	p3_rmw(PARKED, mem[PARKED] - 1, 0, 0)
 }
 
@@ -28,15 +28,15 @@ active proctype watcher()
 		p3_rmw(PARKED, mem[PARKED] + 1, 0, 0);
 		p3_set(WATCHER, FOR_EVENT);
 		p3_set(ASLEEP, ASLEEP_HOST);
-		p3_fence_heavy(PARK_1_sleep_as_watcher);
+		p3_fence_heavy(PARK_1_wait_sleep_as_watcher);
 		p3_pass_run(news);
-		let_go();
-		disarm();
+		wait_let_go();
+		wait_disarm();
 		p3_rmw(PARKED, mem[PARKED] - 1, 0, 0);
-		progress(worked)
+		wait_progress(worked)
 	:: else
 	fi;
-	let_go()
+	wait_let_go()
 }
 
 active proctype passer()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A host thread that waits for what the wire does at later times, and sleeps on the
- * doorbell meanwhile, which the wire's thread rings: PARK.2 of nic/run/ringer.c.
+ * doorbell meanwhile, which the wire's thread rings: PARK.2 of nic/run/wires.c.
  */
 #ifndef MESSAGES
 #define MESSAGES 3
@@ -24,7 +24,7 @@ active proctype ringer()
 {
 	byte x;
 	do
-	:: true -> wait_and_ring()
+	:: true -> wire_thread_wait_and_ring()
 	od
 }
 

@@ -12,19 +12,19 @@
  *
  * As in again.pml a store behind the source's fence carries the view, and a load before
  * the reader's fence adds it.  XFER.2 (produced and bulk_read) is complete, and so is the
- * fence of offer_anew, which again.pml leaves out.  take_back makes the word even in one
+ * fence of swap_offer_anew, which again.pml leaves out.  window_take_back makes the word even in one
  * step: weak.inc knows only one older value of a word, and no byte changes while it is odd.
  */
 #ifndef CHANGES
 #define CHANGES 2
 #endif
 
-#define XFER_6_take_back           1 /* its fence */
+#define XFER_6_window_take_back           1 /* its fence */
 #define XFER_6_p3_xfer_end_change  2
-#define XFER_6_fill_window         3
-#define XFER_6_p3_xfer_judge       4 /* its fence, behind the slice */
-#define XFER_6_p3_xfer_judge_again 5 /* its load */
-#define XFER_6_p3_xfer_read_anew   6
+#define XFER_6_window_fill         3
+#define XFER_6_slice_judge       4 /* its fence, behind the slice */
+#define XFER_6_slice_judge_again 5 /* its load */
+#define XFER_6_slice_read_anew   6
 
 #define PROCS 2
 #define AGAIN      0
@@ -42,9 +42,9 @@
 
 bit over;
 
-inline fill_window()
+inline window_fill()
 {
-	p3_acquire(BULK_AGAIN, x, XFER_6_fill_window);
+	p3_acquire(BULK_AGAIN, x, XFER_6_window_fill);
 	p3_acquire(BULK_READ, done, ALWAYS);
 	if
 	:: x == again ->
@@ -79,7 +79,7 @@ active proctype source()
 	bit agreed, fenced = 1;
 	do
 	:: over -> break
-	:: !over -> fill_window()
+	:: !over -> window_fill()
 	:: !over && again < 2 * CHANGES -> /* an exchange */
 		begin_anew();
 		log = log | BIT(again / 2);
@@ -89,11 +89,11 @@ active proctype source()
 		version++;
 		again = again + 2;
 		p3_release(AGAIN, again, XFER_6_p3_xfer_end_change)
-	:: !over && again < 2 * CHANGES -> /* take_back */
+	:: !over && again < 2 * CHANGES -> /* window_take_back */
 		begin_anew();
 		again = again + 2;
 		p3_release(AGAIN, again, XFER_6_p3_xfer_end_change);
-		fenced = HAS(XFER_6_take_back);
+		fenced = HAS(XFER_6_window_take_back);
 		store(WINDOW, FOREIGN, fenced)
 	od
 }
@@ -111,7 +111,7 @@ inline read_anew()
 		fi;
 		again = x;
 		p3_set(BULK_READ, done);
-		p3_release(BULK_AGAIN, x, XFER_6_p3_xfer_read_anew)
+		p3_release(BULK_AGAIN, x, XFER_6_slice_read_anew)
 	:: else
 	fi;
 	y = 0;
@@ -120,7 +120,7 @@ inline read_anew()
 
 inline judge()
 {
-	p3_acquire(AGAIN, x, XFER_6_p3_xfer_judge_again);
+	p3_acquire(AGAIN, x, XFER_6_slice_judge_again);
 	good = (x == again);
 	if
 	:: !good && x % 2 == 0 -> read_anew()
@@ -139,7 +139,7 @@ active proctype reader()
 		judge();
 		if
 		:: good && produced > done ->
-			load(WINDOW, slice, HAS(XFER_6_p3_xfer_judge));
+			load(WINDOW, slice, HAS(XFER_6_slice_judge));
 			judge();
 			if
 			:: good && done == 0 -> got0 = slice

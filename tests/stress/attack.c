@@ -5,11 +5,10 @@
 #include "stress/honest_cci.h"
 #include "lib/node/node.h"
 #include "mp/mp.h"
-#include "nic/obj/list.h"
+#include "nic/obj/state.h"
 #include "nic/proto/format.h"
 #include "nic/proto/peer.h"
 #include "nic/run/lease.h"
-#include "nic/run/looks.h"
 
 #include <pthread.h>
 #include <stdio.h>

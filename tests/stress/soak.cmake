@@ -75,7 +75,7 @@ soak_program(manners manners.c)
 foreach(scene signals forks closed moved pinned far) # storm: by manners.sh alarms
   soak_job(${scene} 3 manners ${scene})
 endforeach()
-# On a wire with faults the node has a thread and a descriptor more (nic/run/ringer.h).
+# On a wire with faults the node has a thread and a descriptor more (nic/run/run.h).
 foreach(scene forks closed)
   soak_job(${scene}_faulty 2 manners ${scene})
   set_property(TEST stress_${scene}_faulty APPEND PROPERTY ENVIRONMENT

@@ -40,9 +40,9 @@ p3_ring_run_full shm/lane.h each straight put is sent by it
 p3_nic_put nic/host/put.c PtlPut and PtlPutRegion are leaf functions with it
 p3_ring_any shm/lane.h each pass looks into each lane with it
 p3_match_request nic/match/match.c each request that comes is matched by it
-p3_table_named nic/obj/table.h each put looks up its descriptor with it
-p3_event_begin nic/obj/event.h each event begins with it
-p3_event_post nic/obj/event.h each event ends with it
+p3_table_named nic/obj/state.h each put looks up its descriptor with it
+p3_event_begin nic/obj/obj.h each event begins with it
+p3_event_post nic/obj/obj.h each event ends with it
 p3_evq_look shm/evq.h each PtlEQGet and PtlEQWait looks with it
 LIST
 exit $status

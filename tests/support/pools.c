@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks that each pool of a NIC is full again. */
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
 #include "support/pools.h"
 
 #include "support/hold.h"

@@ -8,8 +8,7 @@
 
 #include <cmocka.h>
 
-#include "nic/xfer/pace.h"
-#include "nic/xfer/slices.h"
+#include "nic/xfer/movers.h"
 
 #define KIB       UINT64_C(1024)
 #define SLICES    3000u /* a change must be learnt within these */

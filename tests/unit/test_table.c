@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "nic/obj/table.h"
+#include "nic/obj/state.h"
 #include "nic/proto/pending.h"
 
 #include <errno.h>

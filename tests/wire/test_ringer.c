@@ -5,8 +5,6 @@
  * (PTL3_WIRE), which sends frames once more until they are acknowledged.
  */
 #include "nic/run/lease.h"
-#include "nic/run/pass.h"
-#include "nic/run/ringer.h"
 #include "nic/cases.h"
 
 #include "lib/node/node.h"
@@ -322,7 +320,7 @@ static void start_denied(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	UNUSED_ARGS;
 	CHECK(deny_call(SYS_timerfd_create));
 	ni = node_ni();
-	CHECK(!p3_ringer_serves(nic()));
+	CHECK(!p3_wire_thread_serves(nic()));
 	send_with_naps(ni, source(ni), target(ni, BITS));
 	CHECK_EQ(counter(RINGS), 0);
 }
@@ -342,10 +340,10 @@ static void lose_one(ptl_handle_ni_t ni, const char *kind)
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	send_to_self(ni, md, eq);
-	CHECK(p3_ringer_serves(nic()));
+	CHECK(p3_wire_thread_serves(nic()));
 	CHECK(sweep_one(&s, kind));
 	send_with_naps(ni, md, eq);
-	CHECK(!p3_ringer_serves(nic()));
+	CHECK(!p3_wire_thread_serves(nic()));
 	CHECK_OK(PtlNIFini(ni));
 	CHECK(sweep_touched(&s) < 0);
 	for (unsigned i = 0; i < 2; i++)
@@ -357,7 +355,7 @@ static void lose_timer_to_timer(ptl_handle_ni_t ni)
 {
 	struct itimerspec left = {{0, 0}, {1000000, 0}};
 	int fd = sweep_find("[timerfd]"), own = timerfd_create(CLOCK_MONOTONIC, 0);
-	CHECK(p3_ringer_serves(nic()));
+	CHECK(p3_wire_thread_serves(nic()));
 	CHECK(fd >= 0 && timerfd_settime(own, 0, &left, NULL) == 0);
 	CHECK(dup2(own, fd) == fd);
 	send_with_naps(ni, source(ni), target(ni, BITS));
@@ -376,7 +374,7 @@ static void lose_each(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	lose_timer_to_timer(node_ni());
 	ni = node_ni();
 	send_to_self(ni, source(ni), target(ni, BITS));
-	CHECK(p3_ringer_serves(nic()));
+	CHECK(p3_wire_thread_serves(nic()));
 }
 
 static void a_program_that_closes_descriptors_goes_on(void **state)
