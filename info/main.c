@@ -11,7 +11,7 @@
  */
 #include "info/movers.h"
 #include "info/probe.h"
-#include "launcher/yod/cpus.h"
+#include "launcher/yod/tools.h"
 #include "launcher/ptlstat/ptlstat.h"
 #include "portals3.h"
 #include "portals3_runtime.h"

@@ -2,7 +2,6 @@
 /* Reports of all hosts of a job, which its yod gets from its agents. */
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/yod/frames.h"
-#include "launcher/yod/inquiry.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,7 +90,7 @@ int ptl_hosts(uint32_t job, int bits, double interval)
 	if (!rc) {
 		struct p3_frame ask = {.op = P3_FRAME_ASK, .value = bits, .node = ms};
 		p3_frames_send(&conn, ask, NULL);
-		rc = collect(&conn, &r, (int)ms + P3_INQUIRY_MS);
+		rc = collect(&conn, &r, (int)ms + P3_QUERY_MS);
 		p3_frames_close(&conn);
 	}
 	close(sock);

@@ -13,7 +13,7 @@
 #ifndef P3_PTLSTAT_LINES_H
 #define P3_PTLSTAT_LINES_H
 
-#include "launcher/yod/ranks.h"
+#include "launcher/yod/tools.h"
 
 #include <stdbool.h>
 #include <stdint.h>

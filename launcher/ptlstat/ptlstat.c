@@ -2,7 +2,7 @@
 /* ptlstat's command line, and its loop. */
 #include "launcher/ptlstat/jobs.h"
 #include "launcher/ptlstat/ptlstat.h"
-#include "launcher/yod/inquiry.h"
+#include "launcher/yod/frames.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -373,9 +373,9 @@ static int look_at_hosts(const struct opt *opt)
 			 "ptlstat --hosts 4711");
 		return STATUS_USAGE;
 	}
-	if (opt->interval * 1000 > P3_INQUIRY_RATE_MS) {
+	if (opt->interval * 1000 > P3_QUERY_RATE_MS) {
 		complain("-i: %g s is too long for --hosts; expected %d at most",
-			opt->interval, P3_INQUIRY_RATE_MS / 1000);
+			opt->interval, P3_QUERY_RATE_MS / 1000);
 		return STATUS_USAGE;
 	}
 	for (long n = 0; n < count && !rc; n++)

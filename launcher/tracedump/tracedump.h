@@ -20,7 +20,7 @@
 #ifndef P3_LAUNCHER_TRACEDUMP_H
 #define P3_LAUNCHER_TRACEDUMP_H
 
-#include "launcher/yod/tracefile.h"
+#include "launcher/yod/tools.h"
 
 #include <stdbool.h>
 #include <stdint.h>

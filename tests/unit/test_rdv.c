@@ -28,7 +28,7 @@
 
 #include "launcher/clock.h"
 #include "launcher/rdv/rdv.h"
-#include "launcher/yod/reap.h"
+#include "launcher/yod/yod.h"
 #include "support/patience.h"
 #include "shm/job.h"
 #include "shm/layout.h"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Barriers, ends and cards, which concern the ranks of all hosts. */
+/* What concerns all hosts: signals, barriers, cards, ends of ranks, trace files. */
+#include "launcher/yod/remote.h"
 #include "launcher/clock.h"
-#include "launcher/yod/agentsin.h"
-#include "launcher/yod/say.h"
 #include "shm/job.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes)
 {
@@ -19,19 +21,19 @@ void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *byte
 
 /* ---- signals ---- */
 
-static uint64_t bit(int sig)
+static uint64_t agents_signal_bit(int sig)
 {
 	return 1ull << sig;
 }
 
 /* Keep a signal for nodes that are yet to start.  A stop and its end undo each other. */
-static void keep(struct p3_agents *a, int sig)
+static void agents_signal_keep(struct p3_agents *a, int sig)
 {
 	if (sig == SIGTSTP)
-		a->early_signals &= ~bit(SIGCONT);
+		a->early_signals &= ~agents_signal_bit(SIGCONT);
 	if (sig == SIGCONT)
-		a->early_signals &= ~bit(SIGTSTP);
-	a->early_signals |= bit(sig);
+		a->early_signals &= ~agents_signal_bit(SIGTSTP);
+	a->early_signals |= agents_signal_bit(sig);
 }
 
 void p3_agents_signal(struct p3_agents *a, int sig)
@@ -40,13 +42,13 @@ void p3_agents_signal(struct p3_agents *a, int sig)
 		p3_agents_tell_all(
 			a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
 	else
-		keep(a, sig);
+		agents_signal_keep(a, sig);
 }
 
 void p3_agents_pass_signals(struct p3_agents *a)
 {
 	for (int sig = 1; sig < 64; sig++)
-		if (a->early_signals & bit(sig))
+		if (a->early_signals & agents_signal_bit(sig))
 			p3_agents_signal(a, sig);
 	a->early_signals = 0;
 }
@@ -58,7 +60,7 @@ void p3_agents_pass_signals(struct p3_agents *a)
  * nothing about a barrier by itself.  So the ranks of all hosts see the same result.
  * A frame with the number of an earlier barrier is ignored.
  */
-static void release(struct p3_agents *a, int status, uint32_t ended)
+static void agents_release_barrier(struct p3_agents *a, int status, uint32_t ended)
 {
 	a->why_at = P3_NEVER;
 	struct p3_frame f = {.op = P3_FRAME_RELEASED,
@@ -80,7 +82,7 @@ void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round)
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (!a->link[h].in_barrier)
 			return;
-	release(a, 0, P3_JOB_NO_RANK);
+	agents_release_barrier(a, 0, P3_JOB_NO_RANK);
 }
 
 /* The time doubles with each report, as on one host. */
@@ -101,12 +103,12 @@ void p3_agents_say_barrier(struct p3_agents *a)
 
 void p3_agents_on_broken(struct p3_agents *a, uint32_t rank)
 {
-	release(a, EPIPE, rank);
+	agents_release_barrier(a, EPIPE, rank);
 }
 
 /* ---- cards ---- */
 
-static void send_cards(struct p3_agents *a)
+static void agents_send_cards(struct p3_agents *a)
 {
 	struct p3_frame f = {.op = P3_FRAME_CARDS,
 		.number = a->card_len,
@@ -118,12 +120,12 @@ static void send_cards(struct p3_agents *a)
 }
 
 /* Answer if all cards have come, or if one can never come. */
-static void see_to_cards(struct p3_agents *a)
+static void agents_see_to_cards(struct p3_agents *a)
 {
 	if (!a->cards_n)
 		return;
 	if (a->cards_n == a->opt->size) {
-		send_cards(a);
+		agents_send_cards(a);
 		return;
 	}
 	for (uint32_t i = 0; i < a->opt->size; i++)
@@ -143,7 +145,7 @@ bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, siz
 	memcpy(a->cards + rank * len, card, len);
 	a->cards_n += !a->rank[rank].carded;
 	a->rank[rank].carded = true;
-	see_to_cards(a);
+	agents_see_to_cards(a);
 	return true;
 }
 
@@ -156,5 +158,94 @@ void p3_agents_on_gone(struct p3_agents *a, uint32_t rank)
 	a->rank[rank].gone = true;
 	a->gone_n++;
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GONE, .node = rank}, NULL);
-	see_to_cards(a);
+	agents_see_to_cards(a);
+}
+
+/* ---- trace files ---- */
+
+/* Name a host's file: "job.c1.trace" for job.trace.  Return false if it is too long. */
+static bool agents_trace_name(
+	const struct p3_agents *a, uint32_t host, char name[PATH_MAX])
+{
+	const char *path = a->opt->trace, *slash = strrchr(path, '/');
+	const char *dot = strrchr(slash ? slash + 1 : path, '.');
+	size_t stem = dot ? (size_t)(dot - path) : strlen(path);
+	return snprintf(name, PATH_MAX, "%.*s.%s%s", (int)stem, path,
+		       a->hosts->host[host].name, path + stem) < PATH_MAX;
+}
+
+static void agents_trace_say_cannot(const char *path, int err)
+{
+	p3_say("--trace: '%s' cannot be written: %s; expected a file in a directory "
+	       "that you can write to",
+		path, strerror(err));
+}
+
+static int agents_trace_open(struct p3_agents *a, uint32_t host)
+{
+	char name[PATH_MAX];
+	if (!agents_trace_name(a, host, name)) {
+		agents_trace_say_cannot(a->opt->trace, ENAMETOOLONG);
+		return -ENAMETOOLONG;
+	}
+	a->link[host].trace =
+		open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+	int rc = a->link[host].trace < 0 ? -errno : 0;
+	if (rc)
+		agents_trace_say_cannot(name, -rc);
+	return rc;
+}
+
+int p3_agents_open_traces(struct p3_agents *a)
+{
+	int rc = 0;
+	for (uint32_t h = 0; a->opt->trace && h < a->hosts->n && !rc; h++)
+		rc = agents_trace_open(a, h);
+	return rc;
+}
+
+static void agents_trace_close(struct p3_agents *a, uint32_t host)
+{
+	if (a->link[host].trace >= 0 && close(a->link[host].trace))
+		a->trace_lost = true;
+	a->link[host].trace = -1;
+}
+
+static void agents_trace_append(
+	struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
+{
+	int fd = a->link[host].trace;
+	while (len && fd >= 0) {
+		ssize_t n = write(fd, bytes, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			p3_say("--trace: the file of host %s cannot be written: %s; "
+			       "the rest of its traces is missing; see df",
+				a->hosts->host[host].name, strerror(errno));
+			a->trace_lost = true;
+			agents_trace_close(a, host);
+			return;
+		}
+		bytes += n;
+		len -= (size_t)n;
+	}
+}
+
+bool p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
+{
+	struct p3_frame f = {
+		.op = P3_FRAME_ROOM, .value = P3_FRAMES_TRACE, .number = len};
+	if (len > P3_FRAMES_ROOM)
+		return false;
+	agents_trace_append(a, host, bytes, len);
+	p3_frames_send(&a->link[host].conn, f, NULL);
+	return true;
+}
+
+bool p3_agents_close_traces(struct p3_agents *a)
+{
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		agents_trace_close(a, h);
+	return !a->trace_lost;
 }

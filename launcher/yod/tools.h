@@ -1,4 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What yod shares with the other tools: sets of ranks, CPUs, the trace file. */
+#ifndef P3_LAUNCHER_YOD_TOOLS_H
+#define P3_LAUNCHER_YOD_TOOLS_H
+
+#include "shm/layout.h"
+#include "shm/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * ranks - a set of ranks in the form that users write, 0,2-3
+ *
+ * Any thread may call these functions; the state is struct p3_ranks.
+ */
+
+#define P3_RANKS_MOST P3_MAX_NODES
+
+struct p3_ranks {
+	uint64_t bits[P3_RANKS_MOST / 64];
+};
+
+/* Parse a list such as 0,2-3.  Return false if the text is no such list, or names a
+ * rank that is not below P3_RANKS_MOST. */
+bool p3_ranks_parse(const char *text, struct p3_ranks *ranks_out);
+
+bool p3_ranks_has(const struct p3_ranks *ranks, uint32_t rank);
+
+/* Return the greatest rank; the set is not empty after p3_ranks_parse(). */
+uint32_t p3_ranks_last(const struct p3_ranks *ranks);
+
+void p3_ranks_add(struct p3_ranks *ranks, uint32_t rank);
+
+/* Print the ranks as p3_ranks_parse() reads them; a rest that does not fit becomes
+ * "...". */
+void p3_ranks_print(const struct p3_ranks *ranks, char *text, size_t size);
+
+/*
+ * cpus - the number of CPUs that the job may use
+ *
+ * The number is that of the CPUs in the affinity mask, or the cgroup's quota in whole
+ * CPUs (at least 1) if that is less.  A limit that cannot be read is ignored.  Any
+ * thread may call these functions; there is no state.
+ */
+
+uint32_t p3_cpus_usable(void);
+
 /*
  * tracefile - the traces of a job's nodes in one file: yod --trace writes it
  *
@@ -11,12 +60,6 @@
  * All numbers are in this machine's format; a reader checks each.  yod's main thread
  * calls these functions; the state is struct p3_tracefile.
  */
-#ifndef P3_LAUNCHER_TRACEFILE_H
-#define P3_LAUNCHER_TRACEFILE_H
-
-#include "shm/trace.h"
-
-#include <sys/types.h>
 
 #define P3_TRACEFILE_MAGIC  0x31656361727433ffu /* never looks like text */
 #define P3_TRACEBLOCK_MAGIC 0x6b636f6c62743370u
