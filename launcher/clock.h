@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clock - milliseconds of the monotonic clock, and timers that count in them
+ * clock - what event loops need: milliseconds of the monotonic clock, timers that count in
+ * them, and descriptors that epoll watches
  *
  * Any thread may call these functions; there is no state.
  */
 #ifndef P3_LAUNCHER_CLOCK_H
 #define P3_LAUNCHER_CLOCK_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +45,19 @@ static inline bool p3_timer_passed(int timer)
 {
 	uint64_t times;
 	return read(timer, &times, sizeof times) == sizeof times;
+}
+
+/* Begin to watch a descriptor, or change or end that (op, as of epoll_ctl).  Return 0 or
+ * -errno, of the call that has made no descriptor if fd is negative. */
+static inline int p3_watch(int ep, int op, int fd, uint64_t key, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.u64 = key};
+	return fd < 0 || epoll_ctl(ep, op, fd, &ev) ? -errno : 0;
+}
+
+static inline int p3_watch_input(int ep, int fd, uint64_t key)
+{
+	return p3_watch(ep, EPOLL_CTL_ADD, fd, key, EPOLLIN);
 }
 
 #endif

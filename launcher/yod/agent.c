@@ -61,24 +61,18 @@ const char *p3_agent_address(const struct p3_agent *a)
 	return a->address;
 }
 
-static int agent_watch(struct p3_agent *a, int op, int fd, enum key key, uint32_t events)
-{
-	struct epoll_event ev = {.events = events, .data.u32 = key};
-	return fd < 0 || epoll_ctl(a->ep, op, fd, &ev) ? -errno : 0;
-}
-
 /* Watch for room where bytes wait for it. */
 static void agent_set_watches(struct p3_agent *a)
 {
 	bool owes = !a->cut && p3_frames_owes(&a->conn);
 	bool feeds = p3_input_rx_wants(&a->input_rx) >= 0;
 	if (owes != a->out_watched && !a->cut)
-		agent_watch(
-			a, EPOLL_CTL_MOD, STDOUT_FILENO, KEY_OUT, owes ? EPOLLOUT : 0);
+		p3_watch(a->ep, EPOLL_CTL_MOD, STDOUT_FILENO, KEY_OUT,
+			owes ? EPOLLOUT : 0);
 	if (feeds && !a->input_watched)
-		agent_watch(a, EPOLL_CTL_ADD, a->input_rx.to, KEY_INPUT_RX, EPOLLOUT);
+		p3_watch(a->ep, EPOLL_CTL_ADD, a->input_rx.to, KEY_INPUT_RX, EPOLLOUT);
 	if (!feeds && a->input_watched && a->input_rx.to >= 0)
-		agent_watch(a, EPOLL_CTL_DEL, a->input_rx.to, KEY_INPUT_RX, 0);
+		p3_watch(a->ep, EPOLL_CTL_DEL, a->input_rx.to, KEY_INPUT_RX, 0);
 	a->out_watched = owes;
 	a->input_watched = feeds;
 }
@@ -244,20 +238,15 @@ static int agent_read_order(struct p3_agent *a)
 		       : agent_say_no_yod(a, 0);
 }
 
-/* Read the address of this host in what sshd sets: "client port address port". */
-static void agent_read_address(struct p3_agent *a)
-{
-	const char *text = getenv("SSH_CONNECTION");
-	_Static_assert(INET6_ADDRSTRLEN == 46, "the same number");
-	if (text && sscanf(text, "%*s %*s %45s", a->address) != 1)
-		a->address[0] = '\0';
-}
-
 /* Take yod's environment, umask and directory.  Return 0 or the exit status. */
 static int agent_take_environment(struct p3_agent *a)
 {
 	const struct p3_spec *o = &a->spec;
-	agent_read_address(a);
+	/* sshd sets it to "client port address port" */
+	const char *text = getenv("SSH_CONNECTION");
+	_Static_assert(INET6_ADDRSTRLEN == 46, "the same number");
+	if (text && sscanf(text, "%*s %*s %45s", a->address) != 1)
+		a->address[0] = '\0';
 	environ = o->env;
 	umask(o->mask);
 	p3_say_on(p3_agent_host(a)->name);
@@ -339,13 +328,12 @@ int p3_agent_open(struct p3_agent *a, int *stdin_out,
 	p3_beat_begin(&a->beat);
 	p3_timer_set(a->timer, 1); /* go off now: look for frames that came with GO */
 	int rc = agent_open_stdin(a, stdin_out);
-	rc = rc ? rc : agent_watch(a, EPOLL_CTL_ADD, a->timer, KEY_BEAT, EPOLLIN);
-	rc = rc ? rc : agent_watch(a, EPOLL_CTL_ADD, STDIN_FILENO, KEY_IN, EPOLLIN);
+	rc = rc ? rc : p3_watch_input(a->ep, a->timer, KEY_BEAT);
+	rc = rc ? rc : p3_watch_input(a->ep, STDIN_FILENO, KEY_IN);
 	/* Without events: epoll reports that the other end is closed. */
-	rc = rc ? rc : agent_watch(a, EPOLL_CTL_ADD, STDOUT_FILENO, KEY_OUT, 0);
+	rc = rc ? rc : p3_watch(a->ep, EPOLL_CTL_ADD, STDOUT_FILENO, KEY_OUT, 0);
 	return rc ? rc
-		  : agent_watch(a, EPOLL_CTL_ADD, p3_output_tx_fd(a->output_tx),
-			    KEY_OUTPUT_TX, EPOLLIN);
+		  : p3_watch_input(a->ep, p3_output_tx_fd(a->output_tx), KEY_OUTPUT_TX);
 }
 
 /* Give up the connection to yod, which has ended. */
@@ -400,17 +388,6 @@ static void agent_receive(struct p3_agent *a)
 		agent_cut(a);
 }
 
-static void agent_on_timer(struct p3_agent *a)
-{
-	(void)p3_timer_passed(a->timer);
-	agent_take_frames(a);
-	if (p3_beat_is_lost(&a->beat))
-		agent_cut(a);
-	else if (p3_beat_is_due(&a->beat))
-		p3_frames_send(&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
-	p3_timer_set(a->timer, p3_beat_at(&a->beat));
-}
-
 static void agent_on_event(struct p3_agent *a, enum key key, uint32_t events)
 {
 	switch (key) {
@@ -429,7 +406,14 @@ static void agent_on_event(struct p3_agent *a, enum key key, uint32_t events)
 		p3_input_rx_step(&a->input_rx);
 		return;
 	case KEY_BEAT:
-		agent_on_timer(a);
+		(void)p3_timer_passed(a->timer);
+		agent_take_frames(a);
+		if (p3_beat_is_lost(&a->beat))
+			agent_cut(a);
+		else if (p3_beat_is_due(&a->beat))
+			p3_frames_send(
+				&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+		p3_timer_set(a->timer, p3_beat_at(&a->beat));
 		return;
 	}
 }

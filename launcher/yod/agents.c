@@ -87,16 +87,6 @@ static void agents_end_by_signal(struct p3_agents *a, int sig)
 		agents_signal_all(a, sig);
 }
 
-static void agents_see_ends(struct p3_agents *a)
-{
-	int status;
-	for (uint32_t h = 0; h < a->hosts->n; h++)
-		if (!a->link[h].exited && p3_reap_fate(a->link[h].rsh.pid, &status)) {
-			p3_reap_take(a->link[h].rsh.pid);
-			p3_uplink_exited(a, h, status);
-		}
-}
-
 /* Note a stop or its end.  The time-out does not count the time between them. */
 static void agents_note_stop(struct p3_agents *a, bool stops)
 {
@@ -108,7 +98,13 @@ static void agents_note_stop(struct p3_agents *a, bool stops)
 static void agents_on_signal(struct p3_agents *a, int sig)
 {
 	if (sig == SIGCHLD) {
-		agents_see_ends(a);
+		int status;
+		for (uint32_t h = 0; h < a->hosts->n; h++)
+			if (!a->link[h].exited &&
+				p3_reap_fate(a->link[h].rsh.pid, &status)) {
+				p3_reap_take(a->link[h].rsh.pid);
+				p3_uplink_exited(a, h, status);
+			}
 		return;
 	}
 	if (p3_signals_ends(sig)) {
@@ -171,7 +167,6 @@ static void agents_read_input(struct p3_agents *a)
  * by piece, as there is room. */
 static void agents_set_input_watch(struct p3_agents *a)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = KEY_INPUT};
 	bool wanted = agents_may_read(a);
 	if (a->in_over && a->in_fd >= 0)
 		agents_end_input(a);
@@ -179,9 +174,8 @@ static void agents_set_input_watch(struct p3_agents *a)
 		agents_read_input(a);
 	else if (!a->in_plain && wanted != a->in_watched) {
 		a->in_watched = wanted;
-		if (epoll_ctl(a->ep, wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, a->in_fd,
-			    &ev) &&
-			errno == EPERM) {
+		int op = wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
+		if (p3_watch(a->ep, op, a->in_fd, KEY_INPUT, EPOLLIN) == -EPERM) {
 			a->in_plain = true;
 			a->in_watched = false;
 		}
@@ -230,11 +224,6 @@ static bool agents_say_lost(const struct p3_agents *a)
 	return !n;
 }
 
-static bool agents_is_silent(const struct p3_agents *a, uint32_t rank)
-{
-	return a->opt->only && !p3_ranks_has(&a->opt->only_ranks, rank);
-}
-
 /* Give a stream its way: a file, or a pipe to the output. */
 static int agents_open_stream(struct p3_agents *a, uint32_t rank, int which)
 {
@@ -267,7 +256,7 @@ static int agents_open_output(struct p3_agents *a)
 	p3_output_set_remote(a->output);
 	int rc = 0;
 	for (uint32_t i = 0; i < 2 * a->opt->size && !rc; i++)
-		if (!agents_is_silent(a, i / 2))
+		if (!a->opt->only || p3_ranks_has(&a->opt->only_ranks, i / 2))
 			rc = agents_open_stream(a, i / 2, (int)(i % 2));
 	return rc;
 }
@@ -399,37 +388,26 @@ static int agents_wait_ms(const struct p3_agents *a, bool left)
 	return ms < 0 ? 0 : ms > 100000 ? 100000 : (int)ms + 1;
 }
 
-static void agents_step(struct p3_agents *a, bool left)
-{
-	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(a->ep, ev, EVENTS, agents_wait_ms(a, left));
-	for (int k = 0; k < n; k++)
-		agents_on_event(a, ev[k].data.u64);
-	agents_on_deadlines(a);
-	if (p3_uplink_start_more(a))
-		agents_fail_start(a);
-	agents_set_input_watch(a);
-	for (uint32_t h = 0; h < a->hosts->n; h++)
-		p3_uplink_flush(a, h);
-}
-
 static void agents_loop(struct p3_agents *a)
 {
 	for (;;) {
 		bool left = agents_left(a);
 		if (!left && !agents_output_left(a))
 			return;
-		agents_step(a, left);
+		struct epoll_event ev[EVENTS];
+		int n = epoll_wait(a->ep, ev, EVENTS, agents_wait_ms(a, left));
+		for (int k = 0; k < n; k++)
+			agents_on_event(a, ev[k].data.u64);
+		agents_on_deadlines(a);
+		if (p3_uplink_start_more(a))
+			agents_fail_start(a);
+		agents_set_input_watch(a);
+		for (uint32_t h = 0; h < a->hosts->n; h++)
+			p3_uplink_flush(a, h);
 	}
 }
 
 /* ---- starting ---- */
-
-static int agents_watch(struct p3_agents *a, int fd, enum key key)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = key};
-	return fd < 0 || epoll_ctl(a->ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
 
 static void agents_raise_nofile(const struct p3_agents *a)
 {
@@ -459,10 +437,11 @@ static int agents_open_parts(struct p3_agents *a, const struct p3_guard *guard)
 	if (!a->self || (a->opt->stats && !a->stats))
 		return -ENOMEM;
 	int rc = agents_open_output(a);
-	rc = rc ? rc : agents_watch(a, a->signals, KEY_SIGNALS);
-	rc = rc ? rc : agents_watch(a, a->alive_fd, KEY_GUARD);
-	rc = rc ? rc : agents_watch(a, p3_output_rx_fd(a->output_rx), KEY_OUTPUT_RX);
-	rc = rc ? rc : agents_watch(a, p3_output_fd(a->output), KEY_OUTPUT);
+	rc = rc ? rc : p3_watch_input(a->ep, a->signals, KEY_SIGNALS);
+	rc = rc ? rc : p3_watch_input(a->ep, a->alive_fd, KEY_GUARD);
+	rc = rc ? rc
+		: p3_watch_input(a->ep, p3_output_rx_fd(a->output_rx), KEY_OUTPUT_RX);
+	rc = rc ? rc : p3_watch_input(a->ep, p3_output_fd(a->output), KEY_OUTPUT);
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
 		rc = -errno;
 	return rc ? rc : p3_output_start(a->output);
@@ -473,7 +452,7 @@ static void agents_open_inquiry(struct p3_agents *a)
 {
 	int rc = p3_query_create(a, &a->query);
 	if (!rc)
-		rc = agents_watch(a, p3_query_fd(a->query), KEY_QUERY);
+		rc = p3_watch_input(a->ep, p3_query_fd(a->query), KEY_QUERY);
 	if (rc)
 		p3_say("ptlstat --hosts will not find this job: %s", strerror(-rc));
 }
@@ -517,21 +496,6 @@ static int agents_start(struct p3_agents *a, const struct p3_guard *guard)
 	if (!rc)
 		agents_open_inquiry(a);
 	return rc;
-}
-
-static void agents_close_parts(struct p3_agents *a)
-{
-	p3_query_destroy(a->query);
-	p3_output_rx_destroy(a->output_rx);
-	p3_stats_destroy(a->stats);
-	p3_output_close(a->output, a->hurry);
-	close(a->ep);
-	close(a->signals);
-	p3_rsh_free(&a->rsh);
-	free(a->self);
-	free(a->cards);
-	free(a->rank);
-	free(a);
 }
 
 static struct p3_agents *agents_create(const struct p3_opt *opt)
@@ -585,6 +549,16 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	if (a->stats)
 		p3_stats_print(a->stats);
 	agents_loop(a); /* until the lines are written, or a signal comes */
-	agents_close_parts(a);
+	p3_query_destroy(a->query);
+	p3_output_rx_destroy(a->output_rx);
+	p3_stats_destroy(a->stats);
+	p3_output_close(a->output, a->hurry);
+	close(a->ep);
+	close(a->signals);
+	p3_rsh_free(&a->rsh);
+	free(a->self);
+	free(a->cards);
+	free(a->rank);
+	free(a);
 	return status || whole ? status : P3_STATUS_YOD;
 }

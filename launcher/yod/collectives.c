@@ -26,23 +26,20 @@ static uint64_t agents_signal_bit(int sig)
 	return 1ull << sig;
 }
 
-/* Keep a signal for nodes that are yet to start.  A stop and its end undo each other. */
-static void agents_signal_keep(struct p3_agents *a, int sig)
+void p3_agents_signal(struct p3_agents *a, int sig)
 {
+	if (a->go_sent) {
+		p3_agents_tell_all(
+			a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
+		return;
+	}
+	/* Keep it for nodes that are yet to start.  A stop and its end undo each other.
+	 */
 	if (sig == SIGTSTP)
 		a->early_signals &= ~agents_signal_bit(SIGCONT);
 	if (sig == SIGCONT)
 		a->early_signals &= ~agents_signal_bit(SIGTSTP);
 	a->early_signals |= agents_signal_bit(sig);
-}
-
-void p3_agents_signal(struct p3_agents *a, int sig)
-{
-	if (a->go_sent)
-		p3_agents_tell_all(
-			a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
-	else
-		agents_signal_keep(a, sig);
 }
 
 void p3_agents_pass_signals(struct p3_agents *a)
@@ -108,24 +105,19 @@ void p3_agents_on_broken(struct p3_agents *a, uint32_t rank)
 
 /* ---- cards ---- */
 
-static void agents_send_cards(struct p3_agents *a)
-{
-	struct p3_frame f = {.op = P3_FRAME_CARDS,
-		.number = a->card_len,
-		.len = a->card_len * a->opt->size};
-	p3_agents_tell_all(a, f, a->cards);
-	a->cards_n = 0;
-	for (uint32_t i = 0; i < a->opt->size; i++)
-		a->rank[i].carded = false;
-}
-
 /* Answer if all cards have come, or if one can never come. */
 static void agents_see_to_cards(struct p3_agents *a)
 {
 	if (!a->cards_n)
 		return;
 	if (a->cards_n == a->opt->size) {
-		agents_send_cards(a);
+		struct p3_frame f = {.op = P3_FRAME_CARDS,
+			.number = a->card_len,
+			.len = a->card_len * a->opt->size};
+		p3_agents_tell_all(a, f, a->cards);
+		a->cards_n = 0;
+		for (uint32_t i = 0; i < a->opt->size; i++)
+			a->rank[i].carded = false;
 		return;
 	}
 	for (uint32_t i = 0; i < a->opt->size; i++)

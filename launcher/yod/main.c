@@ -48,12 +48,6 @@ static int main_place_nodes(
 	return p3_place_make(&here, &opt->place, n, place_out);
 }
 
-static bool main_is_watched(const struct p3_opt *opt, const struct p3_prog *prog)
-{
-	return opt->valgrind == P3_VALGRIND_ON ||
-	       (opt->valgrind == P3_VALGRIND_AUTO && p3_valgrind_is_in(prog->argv));
-}
-
 /* Choose the folder of the library that announces its atomics (yod.h) for each
  * program that runs under valgrind, or for all programs with --valgrind=on.  Return
  * false, after an error line, if that option is set and the library does not exist. */
@@ -62,7 +56,10 @@ static bool main_choose_libraries(struct p3_opt *opt)
 	const char *dir = NULL;
 	bool looked = false;
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
-		if (!main_is_watched(opt, &opt->prog[i]))
+		bool watched = opt->valgrind == P3_VALGRIND_ON ||
+			       (opt->valgrind == P3_VALGRIND_AUTO &&
+				       p3_valgrind_is_in(opt->prog[i].argv));
+		if (!watched)
 			continue;
 		if (!looked)
 			dir = p3_valgrind_folder();
@@ -111,15 +108,6 @@ static int main_say_no_agent(int rc)
 		"cannot start the agent", rc, "see ulimit -u and ulimit -n");
 }
 
-/* Fit the places to the ranks of this host. */
-static int main_shift_places(
-	const struct p3_opt *opt, const struct p3_host *host, struct p3_place *place)
-{
-	int rc = place->bound ? p3_place_shift(place, host->first, host->size, opt->size)
-			      : 0;
-	return rc ? main_say_no_agent(rc) : P3_OPT_RUN;
-}
-
 /* Wait until the job is to start.  Return P3_OPT_RUN, or the exit status. */
 static int main_prepare_agent(
 	struct p3_agent *agent, struct p3_opt *opt, struct p3_place *place_out)
@@ -127,8 +115,11 @@ static int main_prepare_agent(
 	const struct p3_host *host = p3_agent_host(agent);
 	opt->domain = p3_agent_domain(agent);
 	int rc = main_check(opt, host->size, place_out);
-	if (rc == P3_OPT_RUN)
-		rc = main_shift_places(opt, host, place_out);
+	if (rc == P3_OPT_RUN && place_out->bound &&
+		(rc = p3_place_shift(place_out, host->first, host->size, opt->size)))
+		rc = main_say_no_agent(rc);
+	else if (rc == 0)
+		rc = P3_OPT_RUN;
 	if (rc == P3_OPT_RUN && (!p3_plan_check_fds(opt, host->size, true) ||
 					!main_choose_libraries(opt)))
 		rc = P3_STATUS_YOD;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,10 @@ struct opt_row {
 	char letter;      /* 0: none */
 	const char *arg;  /* NULL: no argument */
 	const char *help; /* NULL: the row is another name of the row above */
-	/* name is as written, with its dashes */
+	/* name is as written, with its dashes; NULL: set the member at `at`: a bool, or
+	 * with an argument a text */
 	int (*set)(struct p3_opt *opt, const char *name, const char *value);
+	size_t at;
 	bool each; /* true if the option may stand before each program */
 };
 
@@ -58,15 +61,10 @@ static bool opt_parse_count(const char *value, long most, uint32_t *out)
 	return true;
 }
 
-/* Return true for -np4, which getopt takes as -n with the value p4. */
-static bool opt_lacks_blank(const char *name, const char *value)
-{
-	return !strcmp(name, "-n") && value[0] == 'p' && value[1];
-}
-
 static int opt_set_size(struct p3_opt *opt, const char *name, const char *value)
 {
-	if (opt_lacks_blank(name, value)) {
+	/* getopt takes -np4 as -n with the value p4 */
+	if (!strcmp(name, "-n") && value[0] == 'p' && value[1]) {
 		p3_say("-n%s: a blank is missing; expected -np %s", value, value + 1);
 		return P3_OPT_USAGE;
 	}
@@ -83,13 +81,6 @@ static int opt_set_size(struct p3_opt *opt, const char *name, const char *value)
 	p3_say("%s: '%s' is no number of nodes of a job; expected 1 to %d, as in -sz 4",
 		name, value, P3_OPT_SIZE_MAX);
 	return P3_OPT_USAGE;
-}
-
-static int opt_set_load(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name;
-	opt->load = value;
-	return P3_OPT_RUN;
 }
 
 static int opt_set_dir(struct p3_opt *opt, const char *name, const char *value)
@@ -182,20 +173,6 @@ static int opt_set_per_unit(struct p3_opt *opt, const char *name, const char *va
 
 /* ---- the job ---- */
 
-static int opt_set_keep_going(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->keep_going = true;
-	return P3_OPT_RUN;
-}
-
-static int opt_set_tag(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->tag = true;
-	return P3_OPT_RUN;
-}
-
 static int opt_set_only_rank(struct p3_opt *opt, const char *name, const char *value)
 {
 	opt->only = p3_ranks_parse(value, &opt->only_ranks);
@@ -205,41 +182,6 @@ static int opt_set_only_rank(struct p3_opt *opt, const char *name, const char *v
 	       "--only-rank 0,2-3",
 		name, value);
 	return P3_OPT_USAGE;
-}
-
-static int opt_set_output_dir(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name;
-	opt->output_dir = value;
-	return P3_OPT_RUN;
-}
-
-static int opt_set_line_buffered(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->line_buffered = true;
-	return P3_OPT_RUN;
-}
-
-static int opt_set_shared_heap(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->shared_heap = true;
-	return P3_OPT_RUN;
-}
-
-static int opt_set_plan(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->plan = true;
-	return P3_OPT_RUN;
-}
-
-static int opt_set_stats(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->stats = true;
-	return P3_OPT_RUN;
 }
 
 /* Read seconds, not below least, as milliseconds, or print an error line. */
@@ -338,13 +280,6 @@ static int opt_set_hosts(struct p3_opt *opt, const char *name, const char *value
 	return rc ? P3_OPT_USAGE : P3_OPT_RUN;
 }
 
-static int opt_set_rsh(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name;
-	opt->rsh = value;
-	return P3_OPT_RUN;
-}
-
 static int opt_show_help(struct p3_opt *opt, const char *name, const char *value);
 
 static int opt_show_version(struct p3_opt *opt, const char *name, const char *value)
@@ -364,65 +299,63 @@ static int opt_show_settings(struct p3_opt *opt, const char *name, const char *v
 
 /* ---- the table ---- */
 
+#define AT(member) .at = offsetof(struct p3_opt, member)
 static const struct opt_row opt_rows[] = {
 	{.help = "programs, each with its nodes:"},
 	{"sz", 'n', "N", "run N nodes of the program (-np N, -n N: the same)",
-		opt_set_size, true},
-	{"np", 0, "N", NULL, opt_set_size, true},
+		.set = opt_set_size, .each = true},
+	{"np", 0, "N", NULL, .set = opt_set_size, .each = true},
 	{"load", 'F', "FILE", "programs are in FILE, a line each: -sz N program ...",
-		opt_set_load, false},
-	{"wdir", 'd', "DIR", "run the program in DIR", opt_set_dir, true},
+		AT(load)},
+	{"wdir", 'd', "DIR", "run the program in DIR", .set = opt_set_dir, .each = true},
 	{"env", 'x', "NAME=VALUE",
-		"set a variable of the program; NAME alone must be set", opt_set_env,
-		true},
+		"set a variable of the program; NAME alone must be set",
+		.set = opt_set_env, .each = true},
 	{.help = "where they run:"},
 	{"bind", 0, "HOW", "none, core, numa, or CPUs taken in turn, as in 0,2-3",
-		opt_set_bind, false},
+		.set = opt_set_bind},
 	{"VN", 'V', "N", "N nodes share a core (of --bind: a CPU, a NUMA node)",
-		opt_set_per_unit, false},
+		.set = opt_set_per_unit},
 	{"hosts", 0, "LIST", "run on these hosts, with or without slots: c1:4,c2",
-		opt_set_hosts, false},
+		.set = opt_set_hosts},
 	{"hostfile", 0, "FILE", "hosts are in FILE, a line each: c1 or c1:4",
-		opt_set_hosts, false},
+		.set = opt_set_hosts},
 	{"rsh", 0, "PROGRAM", "remote shell (ssh): it gets a host and a command line",
-		opt_set_rsh, false},
+		AT(rsh)},
 	{.help = "the job:"},
-	{"keep-going", 0, NULL, "a failing node does not end the others",
-		opt_set_keep_going, false},
+	{"keep-going", 0, NULL, "a failing node does not end the others", AT(keep_going)},
 	{"timeout", 0, "SEC", "end the job after SEC seconds, status 124",
-		opt_set_timeout, false},
+		.set = opt_set_timeout},
 	{"kill-after", 0, "SEC", "kill nodes that SIGTERM has not ended in SEC s (5)",
-		opt_set_kill_after, false},
+		.set = opt_set_kill_after},
 	{"why-after", 0, "SEC", "explain a barrier that lasts for SEC s (10); 0: never",
-		opt_set_why_after, false},
-	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park", opt_set_mode,
-		false},
+		.set = opt_set_why_after},
+	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park",
+		.set = opt_set_mode},
 	{"domain", 0, "NAME", "nodes also meet the other processes of this domain",
-		opt_set_domain, false},
+		.set = opt_set_domain},
 	{"shared-heap", 0, NULL, "other nodes can read malloc's long blocks directly",
-		opt_set_shared_heap, false},
+		AT(shared_heap)},
 	{"valgrind", 0, "WHEN", "auto, on, off: the library tells valgrind of atomics",
-		opt_set_valgrind, false},
+		.set = opt_set_valgrind},
 	{.help = "output:"},
-	{"tag", 0, NULL, "put [rank] before each line that a node prints", opt_set_tag,
-		false},
+	{"tag", 0, NULL, "put [rank] before each line that a node prints", AT(tag)},
 	{"only-rank", 0, "LIST", "print the output of these ranks only, as in 0,2-3",
-		opt_set_only_rank, false},
+		.set = opt_set_only_rank},
 	{"output-dir", 0, "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
-		opt_set_output_dir, false},
+		AT(output_dir)},
 	{"line-buffered", 0, NULL,
 		"from PtlInit on nodes print line by line, not in blocks",
-		opt_set_line_buffered, false},
-	{"stats", 0, NULL, "a summary of each node at the end, on stderr", opt_set_stats,
-		false},
-	{"trace", 0, "FILE", "the last actions of each NIC, for tracedump", opt_set_trace,
-		false},
+		AT(line_buffered)},
+	{"stats", 0, NULL, "a summary of each node at the end, on stderr", AT(stats)},
+	{"trace", 0, "FILE", "the last actions of each NIC, for tracedump",
+		.set = opt_set_trace},
 	{"plan", 0, NULL, "print memory, CPUs and limits of the job; start nothing",
-		opt_set_plan, false},
-	{"help", 'h', NULL, "print this help", opt_show_help, false},
+		AT(plan)},
+	{"help", 'h', NULL, "print this help", .set = opt_show_help},
 	{"help-env", 0, NULL, "print the settings of the library (PTL3_*)",
-		opt_show_settings, false},
-	{"version", 0, NULL, "print the version", opt_show_version, false},
+		.set = opt_show_settings},
+	{"version", 0, NULL, "print the version", .set = opt_show_version},
 };
 
 #define ROWS (sizeof opt_rows / sizeof opt_rows[0])
@@ -634,7 +567,13 @@ static int opt_take(struct p3_opt *opt, int c, const char *word)
 	else
 		snprintf(name, sizeof name, "%s%s", opt_is_brief(row) ? "-" : "--",
 			row->name);
-	return row->set(opt, name, optarg);
+	if (row->set)
+		return row->set(opt, name, optarg);
+	if (row->arg)
+		memcpy((char *)opt + row->at, &optarg, sizeof optarg);
+	else
+		*(bool *)((char *)opt + row->at) = true;
+	return P3_OPT_RUN;
 }
 
 /* Read options up to the program, which is then at argv + optind. */
@@ -689,16 +628,6 @@ static int opt_check_prog(const struct p3_prog *prog)
 	return P3_OPT_RUN;
 }
 
-/* End a program's arguments at a word ":", which becomes NULL.  Return the number of
- * words before it. */
-static int opt_cut_at_colon(char **argv)
-{
-	int n = 0;
-	while (argv[n] && strcmp(argv[n], ":") != 0)
-		n++;
-	return n;
-}
-
 /* Read "options program arguments : options program arguments". */
 static int opt_take_programs(struct p3_opt *opt, int argc, char **argv)
 {
@@ -706,7 +635,9 @@ static int opt_take_programs(struct p3_opt *opt, int argc, char **argv)
 		int rc = opt_take_options(opt, argc, argv);
 		if (rc != P3_OPT_RUN)
 			return rc;
-		int n = optind + opt_cut_at_colon(argv + optind);
+		int n = optind;
+		while (argv[n] && strcmp(argv[n], ":") != 0)
+			n++;
 		bool more = argv[n];
 		opt_now(opt)->argv = argv + optind;
 		argv[n] = NULL;

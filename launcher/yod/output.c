@@ -288,12 +288,6 @@ static void output_timer_arm(struct p3_output *o, int64_t at)
 	p3_timer_set(o->timer, at);
 }
 
-static int output_watch(struct p3_output *o, int fd, uint64_t key)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = key};
-	return epoll_ctl(o->ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
-
 /* ---- streams ---- */
 
 /* Watch a stream, or stop: epoll reports an end of file for ever, so a stream that is
@@ -304,10 +298,7 @@ static void stream_watch(struct p3_output *o, uint32_t i, bool on)
 	if (s->watched == on || s->fd < 0)
 		return;
 	s->watched = on;
-	if (on)
-		output_watch(o, s->fd, i);
-	else
-		epoll_ctl(o->ep, EPOLL_CTL_DEL, s->fd, NULL);
+	p3_watch(o->ep, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->fd, i, EPOLLIN);
 }
 
 static void stream_end(struct p3_output *o, uint32_t i)
@@ -384,19 +375,15 @@ static void port_append(struct sink *k, const char *data, uint32_t len)
 	k->len += len;
 }
 
-static void port_append_tag(struct port *p, uint32_t i)
-{
-	char tag[TAG_LEN + 1];
-	int n = snprintf(
-		tag, sizeof tag, "%s[%u] ", p->open == NO_STREAM ? "" : "\n", i / 2);
-	port_append(&p->sink, tag, (uint32_t)n);
-}
-
 static void port_emit(
 	struct port *p, uint32_t i, const char *data, uint32_t len, bool plain)
 {
-	if (p->open != i && !plain)
-		port_append_tag(p, i);
+	if (p->open != i && !plain) {
+		char tag[TAG_LEN + 1];
+		int n = snprintf(tag, sizeof tag, "%s[%u] ",
+			p->open == NO_STREAM ? "" : "\n", i / 2);
+		port_append(&p->sink, tag, (uint32_t)n);
+	}
 	port_append(&p->sink, data, len);
 	p->open = data[len - 1] == '\n' ? NO_STREAM : i;
 }
@@ -543,15 +530,6 @@ static void stream_close_soon(struct p3_output *o, uint32_t i)
 		stream_end(o, i);
 }
 
-static void stream_late(struct p3_output *o, uint32_t i, int64_t now)
-{
-	struct stream *s = &o->stream[i];
-	if (s->end_at <= now)
-		stream_close_soon(o, i);
-	if (s->idle_at <= now)
-		stream_idle(o, i);
-}
-
 static void output_timer_expired(struct p3_output *o)
 {
 	if (!p3_timer_passed(o->timer))
@@ -559,35 +537,32 @@ static void output_timer_expired(struct p3_output *o)
 	int64_t now = p3_now_ms();
 	o->timer_at = P3_NEVER;
 	for (uint32_t i = 0; i < 2 * o->ranks; i++) {
-		stream_late(o, i, now);
-		output_timer_arm(
-			o, p3_earlier(o->stream[i].idle_at, o->stream[i].end_at));
+		struct stream *s = &o->stream[i];
+		if (s->end_at <= now)
+			stream_close_soon(o, i);
+		if (s->idle_at <= now)
+			stream_idle(o, i);
+		output_timer_arm(o, p3_earlier(s->idle_at, s->end_at));
 	}
-}
-
-static void port_sink_done(struct p3_output *o, struct port *p)
-{
-	sink_collect(&p->sink);
-	if (p->sink.err)
-		port_break(o, p);
-}
-
-static void output_take_event(struct p3_output *o, uint64_t key)
-{
-	if (key == KEY_TIMER)
-		output_timer_expired(o);
-	else if (key >= KEY_SINK)
-		port_sink_done(o, &o->port[key - KEY_SINK]);
-	else
-		stream_read(o, (uint32_t)key);
 }
 
 void p3_output_step(struct p3_output *o)
 {
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(o->ep, ev, EVENTS, 0);
-	for (int k = 0; k < n; k++)
-		output_take_event(o, ev[k].data.u64);
+	for (int k = 0; k < n; k++) {
+		uint64_t key = ev[k].data.u64;
+		if (key == KEY_TIMER)
+			output_timer_expired(o);
+		else if (key < KEY_SINK)
+			stream_read(o, (uint32_t)key);
+		else {
+			struct port *p = &o->port[key - KEY_SINK];
+			sink_collect(&p->sink);
+			if (p->sink.err)
+				port_break(o, p);
+		}
+	}
 	for (uint32_t k = 0; k < o->ports; k++)
 		port_pump(o, &o->port[k]);
 }
@@ -633,7 +608,7 @@ static int port_open(struct p3_output *o, uint32_t k, int fd)
 	p->open = p->holder = NO_STREAM;
 	o->ports = k + 1;
 	int rc = sink_open(&p->sink, fd);
-	return rc ? rc : output_watch(o, p->sink.done_fd, KEY_SINK + k);
+	return rc ? rc : p3_watch_input(o->ep, p->sink.done_fd, KEY_SINK + k);
 }
 
 static int output_open(struct p3_output *o, const int to[2])
@@ -643,7 +618,7 @@ static int output_open(struct p3_output *o, const int to[2])
 	o->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (o->ep < 0 || o->timer < 0)
 		return -errno;
-	int rc = output_watch(o, o->timer, KEY_TIMER);
+	int rc = p3_watch_input(o->ep, o->timer, KEY_TIMER);
 	if (!rc && o->ranks)
 		rc = port_open(o, 0, to[0]);
 	if (!rc && (!o->ranks || !output_same_file(to[0], to[1])))
@@ -775,23 +750,19 @@ bool p3_output_is_lost(const struct p3_output *o)
 	return false;
 }
 
-/* Write by this thread, which may block, since there is no other one. */
-static void output_write_own(struct p3_output *o)
-{
-	ssize_t n = write(output_own_port(o)->sink.fd, p3_backlog_bytes(&o->own),
-		p3_backlog_len(&o->own));
-	(void)n;
-	p3_backlog_free(&o->own);
-}
-
 /* Wait until yod's own lines are written, as long as the reader takes some of them within
  * ms.  Return false if a write is still under way. */
 static bool output_write_rest(struct p3_output *o, int ms)
 {
 	struct port *p = output_own_port(o);
 	int64_t now = p3_now_ms(), end = now + ms;
-	if (p3_backlog_len(&o->own) && !p->sink.runs && sink_start(&p->sink))
-		output_write_own(o);
+	if (p3_backlog_len(&o->own) && !p->sink.runs && sink_start(&p->sink)) {
+		/* Write by this thread, which may block: there is no other one. */
+		ssize_t n = write(
+			p->sink.fd, p3_backlog_bytes(&o->own), p3_backlog_len(&o->own));
+		(void)n;
+		p3_backlog_free(&o->own);
+	}
 	port_pump(o, p);
 	for (; (p3_backlog_len(&o->own) || p->sink.busy) && now < end;
 		now = p3_now_ms()) {

@@ -92,9 +92,8 @@ static bool cpus_has_controller(const char *list, const char *name)
 
 /* Return the quota of a line of /proc/self/cgroup: "0::/path" in v2,
  * "4:cpu,cpuacct:/path" in v1. */
-static uint32_t cpus_quota_of_line(const char *root, char *line)
+static uint32_t cpus_quota_of_line(char *line)
 {
-	char mount[CPUS_NAME_LEN];
 	char *list = strchr(line, ':');
 	char *path = list ? strchr(list + 1, ':') : NULL;
 	if (!path)
@@ -104,29 +103,26 @@ static uint32_t cpus_quota_of_line(const char *root, char *line)
 	path[strcspn(path, "\n")] = 0;
 	if (*list && !cpus_has_controller(list, "cpu"))
 		return UINT32_MAX;
-	snprintf(mount, sizeof mount, "%s/sys/fs/cgroup%s", root, *list ? "/cpu" : "");
-	return cpus_quota_up(mount, path);
+	return cpus_quota_up(*list ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup", path);
 }
 
-/* Return the cgroup's quota, or UINT32_MAX for none.  Tests give another directory
- * instead of "" as the root of /proc and /sys. */
-static uint32_t cpus_quota(const char *root)
+/* Return the cgroup's quota, or UINT32_MAX for none. */
+static uint32_t cpus_quota(void)
 {
 	char line[CPUS_NAME_LEN];
 	uint32_t least = UINT32_MAX;
-	snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
-	FILE *f = fopen(line, "re");
+	FILE *f = fopen("/proc/self/cgroup", "re");
 	if (!f)
 		return UINT32_MAX;
 	while (fgets(line, sizeof line, f))
-		least = cpus_smaller(least, cpus_quota_of_line(root, line));
+		least = cpus_smaller(least, cpus_quota_of_line(line));
 	fclose(f);
 	return least;
 }
 
 uint32_t p3_cpus_usable(void)
 {
-	return cpus_smaller(cpus_affinity(), cpus_quota(""));
+	return cpus_smaller(cpus_affinity(), cpus_quota());
 }
 
 /* ---- places ---- */
@@ -142,7 +138,7 @@ struct units {
 
 int p3_place_here(struct p3_place_machine *here_out)
 {
-	*here_out = (struct p3_place_machine){.root = "", .quota = cpus_quota("")};
+	*here_out = (struct p3_place_machine){.root = "", .quota = cpus_quota()};
 	return p3_cpuset_read(0, &here_out->mask);
 }
 
@@ -187,15 +183,6 @@ static struct p3_cpuset place_numa_of(const char *root, unsigned cpu)
 	return set;
 }
 
-static struct p3_cpuset place_unit_of(const char *root, enum p3_bind bind, unsigned cpu)
-{
-	if (bind == P3_BIND_CORE)
-		return place_core_of(root, cpu);
-	if (bind == P3_BIND_NUMA)
-		return place_numa_of(root, cpu);
-	return p3_cpuset_of(cpu);
-}
-
 /* Divide the job's CPUs into units (cores, NUMA nodes or single CPUs: yod.h), in the
  * order of their first CPUs. */
 static int place_find_units(const char *root, enum p3_bind bind,
@@ -208,7 +195,9 @@ static int place_find_units(const char *root, enum p3_bind bind,
 	for (unsigned cpu = 0; cpu < P3_CPUS_MOST; cpu++) {
 		if (!p3_cpuset_has(&left, cpu))
 			continue;
-		struct p3_cpuset unit = place_unit_of(root, bind, cpu);
+		struct p3_cpuset unit = bind == P3_BIND_CORE   ? place_core_of(root, cpu)
+					: bind == P3_BIND_NUMA ? place_numa_of(root, cpu)
+							       : p3_cpuset_of(cpu);
 		p3_cpuset_keep(&unit, &left);
 		p3_cpuset_remove(&left, &unit);
 		u.cpus[u.n++] = unit;
@@ -219,41 +208,22 @@ static int place_find_units(const char *root, enum p3_bind bind,
 
 /* ---- nodes ---- */
 
-static const char *place_unit_name(enum p3_bind bind)
-{
-	return bind == P3_BIND_NUMA   ? "NUMA nodes"
-	       : bind == P3_BIND_LIST ? "CPUs of --bind"
-				      : "cores";
-}
-
 static bool place_fits(const struct p3_place_machine *here,
 	const struct p3_place_want *want, const struct units *u, uint32_t size)
 {
 	uint32_t n = want->bind == P3_BIND_NUMA ? u->n : cpus_smaller(u->n, here->quota);
 	if (!want->per_unit || size <= (uint64_t)n * want->per_unit)
 		return true;
+	const char *units = want->bind == P3_BIND_NUMA   ? "NUMA nodes"
+			    : want->bind == P3_BIND_LIST ? "CPUs of --bind"
+							 : "cores";
 	p3_say("-VN: %u nodes, %u on each, do not fit on the %u %s that the job may use "
 	       "(affinity, cgroup quota); expected -VN %u or more, or fewer nodes",
-		size, want->per_unit, n, place_unit_name(want->bind), (size + n - 1) / n);
+		size, want->per_unit, n, units, (size + n - 1) / n);
 	return false;
 }
 
-static void place_nodes(
-	struct p3_place *p, const struct units *u, uint32_t size, uint32_t per_unit)
-{
-	for (uint32_t i = 0; i < size; i++)
-		p->node[i] = u->cpus[(per_unit ? i / per_unit : i) % u->n];
-}
-
 /* ---- NIC threads ---- */
-
-static struct p3_cpuset place_unbound_of(const struct p3_place *p, uint32_t size)
-{
-	struct p3_cpuset spare = p->job;
-	for (uint32_t i = 0; i < size; i++)
-		p3_cpuset_remove(&spare, &p->node[i]);
-	return spare;
-}
 
 /* Take a spare CPU in the node's NUMA node.  Return false if that has no spare CPU. */
 static bool place_take_spare(const char *root, const struct p3_cpuset *node,
@@ -274,7 +244,9 @@ static bool place_take_spare(const char *root, const struct p3_cpuset *node,
 static void place_nics(
 	const char *root, enum p3_bind bind, struct p3_place *p, uint32_t size)
 {
-	struct p3_cpuset spare = place_unbound_of(p, size);
+	struct p3_cpuset spare = p->job;
+	for (uint32_t i = 0; i < size; i++)
+		p3_cpuset_remove(&spare, &p->node[i]);
 	for (uint32_t i = 0; i < size; i++)
 		if (bind == P3_BIND_NUMA)
 			p->nic[i] = p->node[i];
@@ -316,7 +288,8 @@ static int place_bind_all(const struct p3_place_machine *here,
 	p->nic = calloc(size, sizeof *p->nic);
 	if (!p->node || !p->nic)
 		return -ENOMEM;
-	place_nodes(p, u, size, want->per_unit);
+	for (uint32_t i = 0; i < size; i++)
+		p->node[i] = u->cpus[(want->per_unit ? i / want->per_unit : i) % u->n];
 	place_nics(here->root, want->bind, p, size);
 	return 0;
 }

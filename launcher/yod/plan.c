@@ -55,11 +55,6 @@ static struct size plan_size_of(uint64_t bytes)
 
 /* ---- the machine's supply ---- */
 
-static uint64_t plan_smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Read the number behind a key of a file ("": the first word).  Return UNKNOWN if it
  * does not exist or is a word. */
 static uint64_t plan_read_number(const char *file, const char *key)
@@ -99,7 +94,8 @@ static uint64_t plan_cgroup_memory(void)
 static uint64_t plan_free_memory(void)
 {
 	uint64_t kib = plan_read_number("/proc/meminfo", "MemAvailable:");
-	return plan_smaller(kib == UNKNOWN ? kib : kib << 10, plan_cgroup_memory());
+	uint64_t bytes = kib == UNKNOWN ? kib : kib << 10, most = plan_cgroup_memory();
+	return bytes < most ? bytes : most;
 }
 
 static uint64_t plan_free_hugepages(void)
@@ -192,29 +188,6 @@ static struct part plan_part_of(const struct plan *p, uint32_t i)
 	return part;
 }
 
-static bool plan_is_alike(const struct part *a, const struct part *b)
-{
-	return a->pages == b->pages && a->heap == b->heap && a->trace == b->trace;
-}
-
-static void plan_want_hugepages(struct plan *p, const struct part *part)
-{
-	struct p3_footprint huge = p3_footprint_of(p->opt->size, true, part->trace);
-	if (part->pages != HUGE_OFF)
-		p->wanted += huge.hugepages * part->prog->size;
-}
-
-static void plan_add_up(struct plan *p, const struct part *part)
-{
-	uint64_t n = part->prog->size;
-	p->hugepages += part->node.hugepages * n;
-	p->start += part->node.start * n;
-	p->ordinary += part->huge ? 0 : part->node.start * n;
-	p->grown += part->node.grown * n;
-	if (part->heap > p->heap)
-		p->heap = part->heap;
-}
-
 static struct plan plan_make(const struct p3_opt *opt, const struct p3_place *place)
 {
 	struct plan p = {.opt = opt,
@@ -228,12 +201,21 @@ static struct plan plan_make(const struct p3_opt *opt, const struct p3_place *pl
 	struct part part, first = plan_part_of(&p, 0);
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
 		part = plan_part_of(&p, i);
-		plan_want_hugepages(&p, &part);
-		p.alike = p.alike && plan_is_alike(&part, &first);
+		struct p3_footprint huge = p3_footprint_of(p.opt->size, true, part.trace);
+		if (part.pages != HUGE_OFF)
+			p.wanted += huge.hugepages * part.prog->size;
+		p.alike &= part.pages == first.pages && part.heap == first.heap &&
+			   part.trace == first.trace;
 	}
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
 		part = plan_part_of(&p, i);
-		plan_add_up(&p, &part);
+		uint64_t n = part.prog->size;
+		p.hugepages += part.node.hugepages * n;
+		p.start += part.node.start * n;
+		p.ordinary += part.huge ? 0 : part.node.start * n;
+		p.grown += part.node.grown * n;
+		if (part.heap > p.heap)
+			p.heap = part.heap;
 	}
 	return p;
 }
@@ -270,7 +252,7 @@ static uint32_t plan_parts(const struct plan *p)
 	return p->alike ? 1 : p->opt->prog_n;
 }
 
-static void plan_print_start(const struct plan *p)
+static void plan_print_memory(const struct plan *p)
 {
 	for (uint32_t i = 0; i < plan_parts(p); i++) {
 		struct part part = plan_part_of(p, i);
@@ -281,11 +263,6 @@ static void plan_print_start(const struct plan *p)
 			plan_size_of(f->start).text, plan_size_of(f->published).text,
 			plan_size_of(f->doorbell).text, plan_size_of(f->host).text);
 	}
-}
-
-static void plan_print_memory(const struct plan *p)
-{
-	plan_print_start(p);
 	printf("              all nodes %s", plan_size_of(p->start).text);
 	if (p->free != UNKNOWN)
 		printf(", %s free", plan_size_of(p->free).text);
@@ -338,24 +315,20 @@ static void plan_print_hugepages(const struct plan *p)
 			p->wanted);
 }
 
-static void plan_print_place(const struct plan *p, uint32_t rank)
-{
-	char node[P3_CPULIST_LEN], nic[P3_CPULIST_LEN];
-	const char *said = p3_settings_text(
-		p3_prog_of(p->opt->prog, p->opt->prog_n, rank), P3_CONF_NIC_CPUS);
-	struct p3_cpuset set;
-	p3_cpulist_print(&p->place->node[rank], node, sizeof node);
-	p3_cpulist_print(&p->place->nic[rank], nic, sizeof nic);
-	printf("              rank %u: CPUs %s, NIC thread %s\n", rank, node,
-		p3_conf_nic_cpus(said, &set) ? said : nic);
-}
-
 static void plan_print_cpus(const struct plan *p)
 {
 	printf("CPUs          %u may be used\n", p->place->cpus);
 	printf("placement     %s\n", p->place->bound ? "bound" : "not bound");
-	for (uint32_t i = 0; p->place->bound && i < p->opt->size; i++)
-		plan_print_place(p, i);
+	for (uint32_t i = 0; p->place->bound && i < p->opt->size; i++) {
+		char node[P3_CPULIST_LEN], nic[P3_CPULIST_LEN];
+		const char *said = p3_settings_text(
+			p3_prog_of(p->opt->prog, p->opt->prog_n, i), P3_CONF_NIC_CPUS);
+		struct p3_cpuset set;
+		p3_cpulist_print(&p->place->node[i], node, sizeof node);
+		p3_cpulist_print(&p->place->nic[i], nic, sizeof nic);
+		printf("              rank %u: CPUs %s, NIC thread %s\n", i, node,
+			p3_conf_nic_cpus(said, &set) ? said : nic);
+	}
 }
 
 static void plan_print_descriptors(const struct plan *p)
@@ -415,16 +388,6 @@ bool p3_plan_check_fds(const struct p3_opt *opt, uint32_t n, bool agent)
 	return false;
 }
 
-static void plan_check(struct plan *p)
-{
-	plan_check_memory(p);
-	plan_check_hugepages(p);
-	p->failed |= !p3_plan_check_fds(p->opt, p->opt->size, false);
-	plan_check_bytes(p, RLIMIT_FSIZE, P3_HOST_LEN, "size of a file", "ulimit -f");
-	plan_check_bytes(p, RLIMIT_AS, P3_HOST_LEN + p->heap + p->grown, "address space",
-		"ulimit -v");
-}
-
 int p3_plan_print_hosts(const struct p3_opt *opt)
 {
 	plan_print_programs(opt);
@@ -446,6 +409,11 @@ int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place)
 	plan_print_cpus(&p);
 	plan_print_descriptors(&p);
 	fflush(stdout);
-	plan_check(&p);
+	plan_check_memory(&p);
+	plan_check_hugepages(&p);
+	p.failed |= !p3_plan_check_fds(p.opt, p.opt->size, false);
+	plan_check_bytes(&p, RLIMIT_FSIZE, P3_HOST_LEN, "size of a file", "ulimit -f");
+	plan_check_bytes(&p, RLIMIT_AS, P3_HOST_LEN + p.heap + p.grown, "address space",
+		"ulimit -v");
 	return p.failed ? P3_STATUS_YOD : 0;
 }

@@ -101,9 +101,13 @@ int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out)
 	return rc ? report_say_cannot(path, rc) : 0;
 }
 
-/* The words of ptlstat that a question means. */
-static void report_words_of(const struct p3_frame *ask, char seconds[20], char **argv)
+/* Let ptlstat answer a question of yod about the job that is served at the other end of
+ * the socket, and write it to out.  Return 0, or -errno after an error line. */
+static int report_answer(const struct p3_frame *ask, int out, int look)
 {
+	char path[4096] = "ptlstat", seconds[20], *argv[REPORT_WORDS] = {path};
+	pid_t pid; /* the main loop reaps all children */
+	/* the words of ptlstat that the question means */
 	static char why[] = "why", conf[] = "conf", json[] = "--json",
 		    brief[] = "--brief", interval[] = "-i", count[] = "-c", one[] = "1",
 		    at[] = "--look-at", fd[] = "3";
@@ -120,15 +124,6 @@ static void report_words_of(const struct p3_frame *ask, char seconds[20], char *
 	if (bits & (P3_ASK_WHY | P3_ASK_CONF))
 		argv[n++] = bits & P3_ASK_WHY ? why : conf;
 	argv[n] = NULL;
-}
-
-/* Let ptlstat answer a question of yod about the job that is served at the other end of
- * the socket, and write it to out.  Return 0, or -errno after an error line. */
-static int report_answer(const struct p3_frame *ask, int out, int look)
-{
-	char path[4096] = "ptlstat", seconds[20], *argv[REPORT_WORDS] = {path};
-	pid_t pid; /* the main loop reaps all children */
-	report_words_of(ask, seconds, argv);
 	int rc = report_find_beside("ptlstat", path, sizeof path);
 	rc = rc ? rc : report_run(path, argv, out, look, &pid);
 	return rc ? report_say_cannot(path, rc) : 0;
@@ -155,12 +150,6 @@ struct p3_answers {
 	struct answer ask[P3_ANSWERS_MOST];
 };
 
-static int answers_watch(struct p3_answers *a, int fd, uint32_t key)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = key};
-	return fd < 0 || epoll_ctl(a->ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
-
 struct p3_answers *p3_answers_create(struct p3_agent *agent, struct p3_attach *attach)
 {
 	struct p3_answers *a = calloc(1, sizeof *a);
@@ -172,7 +161,7 @@ struct p3_answers *p3_answers_create(struct p3_agent *agent, struct p3_attach *a
 		a->ask[i].from = -1;
 	a->ep = epoll_create1(EPOLL_CLOEXEC);
 	a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (a->ep >= 0 && !answers_watch(a, a->timer, ANSWERS_KEY_TIMER))
+	if (a->ep >= 0 && !p3_watch_input(a->ep, a->timer, ANSWERS_KEY_TIMER))
 		return a;
 	p3_answers_destroy(a);
 	return NULL;
@@ -259,22 +248,18 @@ static void answers_arm(struct p3_answers *a)
 	p3_timer_set(a->timer, at);
 }
 
-static void answers_end_late(struct p3_answers *a)
-{
-	(void)p3_timer_passed(a->timer);
-	for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
-		if (a->ask[i].from >= 0 && a->ask[i].end_at <= p3_now_ms())
-			answers_finish(a, &a->ask[i], ETIMEDOUT);
-}
-
 void p3_answers_step(struct p3_answers *a)
 {
 	struct epoll_event ev[ANSWERS_EVENTS];
 	int n = epoll_wait(a->ep, ev, ANSWERS_EVENTS, 0);
 	for (int k = 0; k < n; k++)
-		if (ev[k].data.u32 == ANSWERS_KEY_TIMER)
-			answers_end_late(a);
-		else
+		if (ev[k].data.u32 == ANSWERS_KEY_TIMER) {
+			(void)p3_timer_passed(a->timer);
+			for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
+				if (a->ask[i].from >= 0 &&
+					a->ask[i].end_at <= p3_now_ms())
+					answers_finish(a, &a->ask[i], ETIMEDOUT);
+		} else
 			answers_read_answer(a, &a->ask[ev[k].data.u32]);
 	answers_arm(a);
 }
@@ -315,7 +300,7 @@ void p3_answers_take(struct p3_answers *a, const struct p3_frame *f)
 	struct answer *q = answers_free_place(a);
 	int rc = q ? answers_start(a, f, &q->from) : -EBUSY;
 	if (!rc)
-		rc = answers_watch(a, q->from, (uint32_t)(q - a->ask));
+		rc = p3_watch_input(a->ep, q->from, (uint32_t)(q - a->ask));
 	if (rc) {
 		if (q)
 			answers_clear(q);
@@ -361,12 +346,6 @@ static uint32_t query_hosts_of(const struct p3_query *q)
 	return q->agents->hosts->n;
 }
 
-static int query_watch(struct p3_query *q, int op, int fd, uint32_t key, uint32_t events)
-{
-	struct epoll_event ev = {.events = events, .data.u32 = key};
-	return fd < 0 || epoll_ctl(q->ep, op, fd, &ev) ? -errno : 0;
-}
-
 static void query_hang_up(struct p3_query *q, struct asker *k)
 {
 	if (k->sock >= 0) {
@@ -389,7 +368,7 @@ static void query_flush(struct p3_query *q, struct asker *k)
 	}
 	bool owes = p3_frames_owes(&k->conn);
 	if (owes != k->writes)
-		query_watch(q, EPOLL_CTL_MOD, k->sock, (uint32_t)(k - q->asker),
+		p3_watch(q->ep, EPOLL_CTL_MOD, k->sock, (uint32_t)(k - q->asker),
 			EPOLLIN | (owes ? EPOLLOUT : 0));
 	k->writes = owes;
 }
@@ -573,7 +552,7 @@ static void query_admit(struct p3_query *q)
 	int sock = accept4(q->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct asker *k = sock >= 0 && query_may_ask(sock) ? query_free_place(q) : NULL;
 	bool ok = k && !p3_frames_open(&k->conn, sock, sock) &&
-		  !query_watch(q, EPOLL_CTL_ADD, sock, (uint32_t)(k - q->asker), EPOLLIN);
+		  !p3_watch_input(q->ep, sock, (uint32_t)(k - q->asker));
 	if (ok)
 		k->sock = sock;
 	else if (sock >= 0)
@@ -614,15 +593,6 @@ void p3_query_step(struct p3_query *q)
 
 /* ---- the service ---- */
 
-static int query_bind_name(int sock, uint32_t jid)
-{
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "portals3-hosts/%u/%u",
-		getuid(), jid);
-	size_t len = offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n;
-	return bind(sock, (struct sockaddr *)&at, (socklen_t)len) ? -errno : 0;
-}
-
 static int query_open_service(struct p3_query *q)
 {
 	q->ep = epoll_create1(EPOLL_CLOEXEC);
@@ -630,13 +600,15 @@ static int query_open_service(struct p3_query *q)
 	q->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (q->ep < 0 || q->timer < 0 || q->listener < 0)
 		return -errno;
-	int rc = query_bind_name(q->listener, q->agents->jid);
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "portals3-hosts/%u/%u",
+		getuid(), q->agents->jid);
+	size_t len = offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n;
+	int rc = bind(q->listener, (struct sockaddr *)&at, (socklen_t)len) ? -errno : 0;
 	if (!rc && listen(q->listener, QUERY_BACKLOG))
 		rc = -errno;
-	rc = rc ? rc
-		: query_watch(q, EPOLL_CTL_ADD, q->listener, QUERY_KEY_LISTEN, EPOLLIN);
-	return rc ? rc
-		  : query_watch(q, EPOLL_CTL_ADD, q->timer, QUERY_KEY_TIMER, EPOLLIN);
+	rc = rc ? rc : p3_watch_input(q->ep, q->listener, QUERY_KEY_LISTEN);
+	return rc ? rc : p3_watch_input(q->ep, q->timer, QUERY_KEY_TIMER);
 }
 
 int p3_query_create(struct p3_agents *agents, struct p3_query **query_out)

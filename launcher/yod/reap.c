@@ -26,23 +26,6 @@ struct p3_signals {
 
 static sigset_t signals_taken;
 
-static bool signals_is_ignored(int sig)
-{
-	struct sigaction act;
-	return !sigaction(sig, NULL, &act) && act.sa_handler == SIG_IGN;
-}
-
-static void signals_choose(void)
-{
-	static const int always[] = {SIGCHLD, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2,
-		SIGTSTP, SIGCONT, SIGWINCH};
-	sigemptyset(&signals_taken);
-	for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
-		sigaddset(&signals_taken, always[i]);
-	if (!signals_is_ignored(SIGHUP))
-		sigaddset(&signals_taken, SIGHUP);
-}
-
 /*
  * Block TTIN and TTOU, too: yod may then write to a terminal that stops background
  * output, and reading gives EIO instead of a stop.
@@ -51,8 +34,14 @@ const struct p3_signals *p3_signals_take(void)
 {
 	static struct p3_signals was;
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	struct sigaction standard = {.sa_handler = SIG_DFL};
-	signals_choose();
+	struct sigaction standard = {.sa_handler = SIG_DFL}, hup;
+	static const int always[] = {SIGCHLD, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2,
+		SIGTSTP, SIGCONT, SIGWINCH};
+	sigemptyset(&signals_taken);
+	for (size_t i = 0; i < sizeof always / sizeof always[0]; i++)
+		sigaddset(&signals_taken, always[i]);
+	if (sigaction(SIGHUP, NULL, &hup) || hup.sa_handler != SIG_IGN)
+		sigaddset(&signals_taken, SIGHUP);
 	sigset_t blocked = signals_taken;
 	sigaddset(&blocked, SIGTTIN);
 	sigaddset(&blocked, SIGTTOU);
@@ -214,21 +203,17 @@ bool p3_reap_is_ending(pid_t pid)
 	return !lives;
 }
 
-static pid_t reap_parent_of(DIR *proc, const char *pid)
-{
-	struct reap_stat stat;
-	return reap_read_stat_at(dirfd(proc), pid, &stat) ? stat.parent : 0;
-}
-
 static void reap_kill_children(void)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *e;
+	struct reap_stat stat;
 	if (!proc)
 		return;
 	while ((e = readdir(proc)))
 		if (isdigit((unsigned char)e->d_name[0]) &&
-			reap_parent_of(proc, e->d_name) == getpid())
+			reap_read_stat_at(dirfd(proc), e->d_name, &stat) &&
+			stat.parent == getpid())
 			kill((pid_t)atoi(e->d_name), SIGKILL);
 	closedir(proc);
 }

@@ -171,8 +171,7 @@ static void run_say_slow(struct run *r)
 	p3_ranks_print(&slow, text, sizeof text);
 	if (r->runs_n)
 		p3_say("SIGTERM has not ended rank%s %s yet; SIGKILL follows %.3g s "
-		       "after it "
-		       "(--kill-after)",
+		       "after it (--kill-after)",
 			r->runs_n > 1 ? "s" : "", text,
 			(double)r->opt->kill_after_ms / 1000);
 }
@@ -187,30 +186,21 @@ static void run_ask_job(struct run *r, int sig)
 	run_enter(r, ASKED, ASK_MS);
 }
 
-/* Stop waiting for processes that SIGKILL does not end (they are in the kernel). */
-static void run_give_up(struct run *r)
-{
-	p3_say("%u killed nodes do not end (see ps: state D?); left behind", r->runs_n);
-	r->runs_n = r->ended_n = 0;
-	run_enter(r, KILLED, -1);
-}
-
 static void run_next_stage(struct run *r)
 {
 	if (r->stage == ASKED)
 		run_end_job(r);
 	else if (r->stage == TERMED)
 		run_kill_job(r);
-	else if (r->runs_n)
-		run_give_up(r);
-	else
+	else if (r->runs_n) {
+		/* stop waiting for processes that SIGKILL does not end: they are in the
+		 * kernel */
+		p3_say("%u killed nodes do not end (see ps: state D?); left behind",
+			r->runs_n);
+		r->runs_n = r->ended_n = 0;
+		run_enter(r, KILLED, -1);
+	} else
 		run_enter(r, r->stage, -1);
-}
-
-static int run_watch(int ep, int fd, enum key key)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = key};
-	return fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 /* ---- the report ---- */
@@ -249,7 +239,7 @@ static int run_report_start(struct run *r)
 	close(to[1]);
 	r->report_fd = to[0];
 	if (!rc)
-		rc = run_watch(r->ep, to[0], KEY_REPORT);
+		rc = p3_watch_input(r->ep, to[0], KEY_REPORT);
 	else
 		run_report_read(r);
 	return rc;
@@ -316,17 +306,12 @@ static void run_report_barrier(struct run *r)
 	(void)run_report(r);
 }
 
-/* Return true for the second of two SIGQUITs: `pkill -QUIT yod` hits yod and the guard,
- * and the guard passes its signal on.  The second signal must cut short neither the
- * report nor the time that the ranks have to end. */
-static bool run_is_repeated(const struct run *r, int sig)
-{
-	return sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED;
-}
-
 static void run_end_by_signal(struct run *r, int sig)
 {
-	if (run_is_repeated(r, sig))
+	/* `pkill -QUIT yod` hits yod and the guard, and the guard passes its signal on.
+	 * The second signal must cut short neither the report nor the time that the ranks
+	 * have to end. */
+	if (sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED)
 		return;
 	run_decide(r, 128 + sig);
 	if (r->hurry || r->stage != GOING) {
@@ -353,13 +338,6 @@ static void run_continue_job(struct run *r)
 	r->stopped_at = 0;
 }
 
-static void run_stop_job(struct run *r)
-{
-	run_signal_nodes(r, SIGTSTP);
-	if (!r->stopped_at)
-		r->stopped_at = p3_now_ms();
-}
-
 /* ---- fates ---- */
 
 static const struct p3_prog *run_prog_of(const struct run *r, uint32_t i)
@@ -367,22 +345,19 @@ static const struct p3_prog *run_prog_of(const struct run *r, uint32_t i)
 	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
 }
 
-static void run_say_failure(struct run *r, uint32_t i, int status)
-{
-	char how[100];
-	run_decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-	p3_reap_describe(how, sizeof how, status);
-	p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
-		r->opt->keep_going ? "the others go on" : "ending the job");
-}
-
 /* An agent leaves all to yod but the line about a core, which is on this host. */
 static void run_node_failed(struct run *r, uint32_t i, int status)
 {
 	if (r->stage != GOING)
 		return;
-	if (!r->agent)
-		run_say_failure(r, i, status);
+	if (!r->agent) {
+		char how[100];
+		run_decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+						  : WEXITSTATUS(status));
+		p3_reap_describe(how, sizeof how, status);
+		p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
+			r->opt->keep_going ? "the others go on" : "ending the job");
+	}
 	if (!r->crash_said)
 		r->crash_said = p3_crash_say(
 			run_prog_of(r, i), i, r->rank[i].pid, status, r->agent);
@@ -485,7 +460,9 @@ static void run_on_signal(struct run *r, int sig)
 		run_end_by_signal(r, sig);
 		return;
 	case SIGTSTP:
-		run_stop_job(r);
+		run_signal_nodes(r, SIGTSTP);
+		if (!r->stopped_at)
+			r->stopped_at = p3_now_ms();
 		return;
 	case SIGCONT:
 		run_continue_job(r);
@@ -493,13 +470,6 @@ static void run_on_signal(struct run *r, int sig)
 	default:
 		run_signal_nodes(r, sig);
 	}
-}
-
-static void run_on_signals(struct run *r)
-{
-	int sig;
-	while ((sig = p3_signals_next(r->signals)))
-		run_on_signal(r, sig);
 }
 
 static void run_on_guard_gone(struct run *r)
@@ -519,9 +489,11 @@ static void run_on_guard_gone(struct run *r)
 
 static void run_on_event(struct run *r, enum key key)
 {
+	int sig;
 	switch (key) {
 	case KEY_SIGNALS:
-		run_on_signals(r);
+		while ((sig = p3_signals_next(r->signals)))
+			run_on_signal(r, sig);
 		return;
 	case KEY_GUARD:
 		run_on_guard_gone(r);
@@ -685,14 +657,6 @@ static int run_start_one(struct run *r, const struct p3_spawn_conf *conf, uint32
 	return rc;
 }
 
-/* Start all nodes, or stop at a signal that ends the job or at a failed start. */
-static void run_start_all(struct run *r, const struct p3_spawn_conf *conf)
-{
-	for (uint32_t i = r->first; i < r->first + r->here_n; i++)
-		if (run_start_one(r, conf, i))
-			return;
-}
-
 /* Raise the limit of open files, with room for processes that look at the job. */
 static void run_raise_nofile(const struct run *r, struct rlimit *was_out)
 {
@@ -705,21 +669,15 @@ static void run_raise_nofile(const struct run *r, struct rlimit *was_out)
 	setrlimit(RLIMIT_NOFILE, &want);
 }
 
-/* Return the least node id, from the setting that p3_settings_check() has checked. */
-static uint32_t run_least_nid(void)
-{
-	uint64_t nid;
-	(void)p3_conf_value(
-		p3_conf_row(P3_CONF_NID_BASE), p3_conf_text(P3_CONF_NID_BASE), &nid);
-	return (uint32_t)nid;
-}
-
 /* Take node ids from the least one on; with --domain, ids that no other job and no
  * process of the domain has.  Return 0 or -errno. */
 static int run_enter_domain(struct run *r)
 {
 	struct p3_domain_why why;
-	r->nid_base = run_least_nid();
+	uint64_t nid; /* p3_settings_check() has checked it */
+	(void)p3_conf_value(
+		p3_conf_row(P3_CONF_NID_BASE), p3_conf_text(P3_CONF_NID_BASE), &nid);
+	r->nid_base = (uint32_t)nid;
 	if (!r->opt->domain)
 		return 0;
 	int rc = p3_domain_open(&r->domain, P3_DOMAIN_BASE, r->opt->domain, &why);
@@ -887,17 +845,17 @@ static int run_open_parts(struct run *r, uint32_t jid, const struct p3_guard *gu
 	r->end_fd = p3_signals_end_fd();
 	r->ep = epoll_create1(EPOLL_CLOEXEC);
 	r->give_up = epoll_create1(EPOLL_CLOEXEC);
-	rc = run_watch(r->ep, r->signals, KEY_SIGNALS);
-	rc = rc ? rc : run_watch(r->ep, r->alive_fd, KEY_GUARD);
-	rc = rc ? rc : run_watch(r->ep, p3_rdv_fd(r->rdv), KEY_RDV);
+	rc = p3_watch_input(r->ep, r->signals, KEY_SIGNALS);
+	rc = rc ? rc : p3_watch_input(r->ep, r->alive_fd, KEY_GUARD);
+	rc = rc ? rc : p3_watch_input(r->ep, p3_rdv_fd(r->rdv), KEY_RDV);
 	if (r->output)
-		rc = rc ? rc : run_watch(r->ep, p3_output_fd(r->output), KEY_OUTPUT);
+		rc = rc ? rc : p3_watch_input(r->ep, p3_output_fd(r->output), KEY_OUTPUT);
 	if (r->agent)
 		rc = rc ? rc : p3_agent_open(r->agent, &r->stdin_fd, run_on_order, r);
 	if (r->agent)
-		rc = rc ? rc : run_watch(r->ep, p3_agent_fd(r->agent), KEY_AGENT);
-	rc = rc ? rc : run_watch(r->give_up, r->end_fd, KEY_SIGNALS);
-	return rc ? rc : run_watch(r->give_up, r->alive_fd, KEY_GUARD);
+		rc = rc ? rc : p3_watch_input(r->ep, p3_agent_fd(r->agent), KEY_AGENT);
+	rc = rc ? rc : p3_watch_input(r->give_up, r->end_fd, KEY_SIGNALS);
+	return rc ? rc : p3_watch_input(r->give_up, r->alive_fd, KEY_GUARD);
 }
 
 static uint32_t run_started_pid(void *arg, uint32_t i)
@@ -917,11 +875,11 @@ static void run_open_attach(struct run *r, uint32_t jid)
 		.arg = r};
 	int rc = p3_attach_create(&conf, &r->attach);
 	if (!rc)
-		rc = run_watch(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
+		rc = p3_watch_input(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
 	if (!rc && r->agent)
 		r->answers = p3_answers_create(r->agent, r->attach);
 	if (r->answers)
-		rc = run_watch(r->ep, p3_answers_fd(r->answers), KEY_ANSWERS);
+		rc = p3_watch_input(r->ep, p3_answers_fd(r->answers), KEY_ANSWERS);
 	if (rc)
 		p3_say("ptlstat will not find this job: %s", strerror(-rc));
 }
@@ -959,7 +917,10 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	conf.stdin_fd = r->stdin_fd;
 	if (r->opt->timeout_ms)
 		r->timeout_at = p3_now_ms() + r->opt->timeout_ms;
-	run_start_all(r, &conf);
+	/* Start all nodes, or stop at a signal that ends the job or at a failed start. */
+	for (uint32_t i = 0; i < r->here_n; i++)
+		if (run_start_one(r, &conf, r->first + i))
+			break;
 	FAULT_POINT("yod.started");
 	if (r->stdin_fd != STDIN_FILENO)
 		close(r->stdin_fd);
@@ -989,18 +950,16 @@ static ssize_t run_send_trace(void *arg, const void *bytes, size_t len)
 	return p3_agent_trace(r->agent, bytes, len) ? (ssize_t)len : -1;
 }
 
-static int run_make_trace(struct run *r, uint32_t jid)
-{
-	const char *path = r->opt->trace;
-	return r->agent ? p3_tracefile_create_there(
-				  path, r->opt->size, jid, run_send_trace, r, &r->trace)
-			: p3_tracefile_create(path, r->opt->size, jid, &r->trace);
-}
-
 static bool run_open_trace(struct run *r, uint32_t jid)
 {
 	const char *path = r->opt->trace;
-	int rc = path ? run_make_trace(r, jid) : 0;
+	uint32_t size = r->opt->size;
+	int rc = 0;
+	if (path && r->agent)
+		rc = p3_tracefile_create_there(
+			path, size, jid, run_send_trace, r, &r->trace);
+	else if (path)
+		rc = p3_tracefile_create(path, size, jid, &r->trace);
 	if (rc)
 		p3_say("--trace: '%s' cannot be written: %s; expected a file in a "
 		       "directory that you can write to",

@@ -22,19 +22,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Return true if the loader found the library but has no thread storage left for it:
- * programs that start with the library have it. */
-static bool preload_is_too_late(const char *why)
-{
-	return strstr(why, "static TLS") != NULL;
-}
-
 bool p3_preload_is_there(void)
 {
 	if (dlopen(P3_HEAP_JEMALLOC, RTLD_LAZY | RTLD_LOCAL))
 		return true;
 	const char *why = dlerror();
-	if (preload_is_too_late(why))
+	/* The loader found the library but has no thread storage left for it: programs
+	 * that start with the library have it. */
+	if (strstr(why, "static TLS"))
 		return true;
 	p3_say("--shared-heap: %s; install the package libjemalloc2", why);
 	return false;
@@ -196,23 +191,6 @@ static bool spawn_takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 	       (place->bound && here > p3_cpuset_count(&place->node[rank]));
 }
 
-/*
- * Set tunables of the C library.  The shared heap's allocator is loaded late, and its
- * static thread-local storage needs 2.6 KiB; by default the C library keeps only 512
- * bytes for such libraries.  The C library takes this storage from the stack of every
- * thread, and the smallest stack has 16 KiB: so set no more than necessary.
- *
- * Disable the C library's restartable sequences for nodes that take turns on a CPU: for
- * a thread that has registered them, the kernel accesses the thread's memory at the
- * start of each turn, which takes some 100 ns of a turn of 4 us.  A program that needs
- * restartable sequences registers its own (rseq(2)).
- */
-static int spawn_set_tunables(const struct p3_spawn_conf *conf, uint32_t rank)
-{
-	int rc = spawn_add_tunable(STATIC_TLS, "4096");
-	return rc || !spawn_takes_turns(conf, rank) ? rc : spawn_add_tunable(RSEQ, "0");
-}
-
 /* Put ours in front of the value that the user gave the variable. */
 static int spawn_set_in_front(const char *name, const char *ours, char between)
 {
@@ -295,7 +273,17 @@ static int spawn_set_environment(
 	for (uint32_t i = 0; i < prog->env_n; i++)
 		if (putenv((char *)(uintptr_t)prog->env[i]))
 			return -errno;
-	int rc = spawn_set_tunables(conf, rank);
+	/* The shared heap's allocator is loaded late, and its static thread-local storage
+	 * needs 2.6 KiB; by default the C library keeps only 512 bytes for such
+	 * libraries.  The C library takes this storage from the stack of every thread,
+	 * and the smallest stack has 16 KiB: so set no more than necessary. */
+	int rc = spawn_add_tunable(STATIC_TLS, "4096");
+	/* Disable the C library's restartable sequences for nodes that take turns on a
+	 * CPU: for a thread that has registered them, the kernel accesses the thread's
+	 * memory at the start of each turn, which takes some 100 ns of a turn of 4 us.  A
+	 * program that needs restartable sequences registers its own (rseq(2)). */
+	if (!rc && spawn_takes_turns(conf, rank))
+		rc = spawn_add_tunable(RSEQ, "0");
 	if (!rc && prog->lib_dir)
 		rc = spawn_set_in_front("LD_LIBRARY_PATH", prog->lib_dir, ':');
 	return rc || !conf->shared_heap ? rc : spawn_set_shared_heap();

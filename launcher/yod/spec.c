@@ -163,12 +163,6 @@ static int settings_check_row(enum p3_conf_id id, const char *text)
 	return -EINVAL;
 }
 
-/* Return true if yod itself reads the setting. */
-static bool settings_is_for_the_job(enum p3_conf_id id)
-{
-	return id == P3_CONF_NID_BASE || id == P3_CONF_ATTACH;
-}
-
 /* Check "NAME=VALUE" of one program. */
 static int settings_check_pair(const char *pair)
 {
@@ -177,7 +171,7 @@ static int settings_check_pair(const char *pair)
 		const char *name = p3_conf_row(id)->name;
 		if (strlen(name) != len || strncmp(name, pair, len) != 0)
 			continue;
-		if (!settings_is_for_the_job(id))
+		if (id != P3_CONF_NID_BASE && id != P3_CONF_ATTACH) /* which yod reads */
 			return settings_check_row(id, pair + len + 1);
 		p3_say("%s is for the whole job; expected in the environment of yod",
 			name);
@@ -392,21 +386,17 @@ static uint64_t hosts_count_slots(const struct p3_hosts *h)
 	return n;
 }
 
-/* Give each host slots: those it has, or one, or if no host has any its even share. */
-static void hosts_even_out(struct p3_hosts *h, uint32_t size)
+int p3_hosts_place(struct p3_hosts *h, uint32_t size)
 {
+	uint32_t first = 0, used = 0;
+	/* Give each host those slots that it has, or one, or if no host has any its even
+	 * share. */
 	bool given = hosts_count_slots(h) > 0;
 	for (uint32_t i = 0; i < h->n; i++)
 		if (!given)
 			h->host[i].slots = size / h->n + (i < size % h->n);
 		else if (!h->host[i].slots)
 			h->host[i].slots = 1;
-}
-
-int p3_hosts_place(struct p3_hosts *h, uint32_t size)
-{
-	uint32_t first = 0, used = 0;
-	hosts_even_out(h, size);
 	uint64_t slots = hosts_count_slots(h);
 	if (slots < size) {
 		p3_say("-sz: %u nodes, but the hosts have %llu slots; expected "
@@ -478,12 +468,6 @@ static void spec_put_programs(FILE *f, const struct p3_opt *opt)
 	}
 }
 
-static void spec_put_hosts(FILE *f, const struct p3_hosts *h)
-{
-	spec_put_number(f, h->n);
-	spec_put(f, h->host, h->n * sizeof h->host[0]);
-}
-
 /* Put the options that an agent obeys.  yod itself sees to the others. */
 static void spec_put_options(FILE *f, const struct p3_opt *opt)
 {
@@ -514,7 +498,9 @@ char *p3_spec_pack(const struct p3_spec *order, size_t *len_out)
 	spec_put_number(f, order->mask);
 	spec_put_list(f, order->env);
 	spec_put_options(f, &order->opt);
-	spec_put_hosts(f, &order->opt.hosts);
+	spec_put_number(f, order->opt.hosts.n);
+	spec_put(f, order->opt.hosts.host,
+		order->opt.hosts.n * sizeof order->opt.hosts.host[0]);
 	spec_put_programs(f, &order->opt);
 	bool failed = ferror(f);
 	if (fclose(f) || failed) {
@@ -581,35 +567,23 @@ static char **spec_get_list(struct spec_reader *r)
 	return list;
 }
 
-static void spec_get_program(struct spec_reader *r, struct p3_prog *p)
-{
-	p->first = (uint32_t)spec_get_number(r, P3_OPT_SIZE_MAX);
-	p->size = (uint32_t)spec_get_number(r, P3_OPT_SIZE_MAX);
-	p->argv = spec_get_list(r);
-	r->bad |= !p->argv || !p->argv[0];
-	p->env = (const char **)(uintptr_t)spec_get_list(r);
-	while (p->env && p->env[p->env_n])
-		p->env_n++;
-	p->dir = spec_get_text(r);
-	p->place = spec_get_text(r);
-}
-
 static void spec_get_programs(struct spec_reader *r, struct p3_opt *opt)
 {
 	uint64_t n = spec_get_number(r, P3_OPT_SIZE_MAX);
 	opt->prog = calloc(n + 1, sizeof *opt->prog);
 	r->bad |= !opt->prog || !n;
-	while (opt->prog_n < n && !r->bad)
-		spec_get_program(r, &opt->prog[opt->prog_n++]);
-}
-
-static void spec_get_hosts(struct spec_reader *r, struct p3_hosts *h)
-{
-	h->n = (uint32_t)spec_get_number(r, P3_OPT_SIZE_MAX);
-	h->host = calloc(h->n + 1, sizeof *h->host);
-	r->bad |= !h->host || !h->n;
-	if (h->host)
-		spec_get_into(r, h->host, h->n * sizeof *h->host);
+	while (opt->prog_n < n && !r->bad) {
+		struct p3_prog *p = &opt->prog[opt->prog_n++];
+		p->first = (uint32_t)spec_get_number(r, P3_OPT_SIZE_MAX);
+		p->size = (uint32_t)spec_get_number(r, P3_OPT_SIZE_MAX);
+		p->argv = spec_get_list(r);
+		r->bad |= !p->argv || !p->argv[0];
+		p->env = (const char **)(uintptr_t)spec_get_list(r);
+		while (p->env && p->env[p->env_n])
+			p->env_n++;
+		p->dir = spec_get_text(r);
+		p->place = spec_get_text(r);
+	}
 }
 
 static void spec_get_options(struct spec_reader *r, struct p3_opt *opt)
@@ -654,7 +628,12 @@ bool p3_spec_unpack(const char *bytes, size_t len, struct p3_spec *order_out)
 	o.mask = (uint32_t)spec_get_number(&r, 0777);
 	o.env = spec_get_list(&r);
 	spec_get_options(&r, &o.opt);
-	spec_get_hosts(&r, &o.opt.hosts);
+	o.opt.hosts.n = (uint32_t)spec_get_number(&r, P3_OPT_SIZE_MAX);
+	o.opt.hosts.host = calloc(o.opt.hosts.n + 1, sizeof *o.opt.hosts.host);
+	r.bad |= !o.opt.hosts.host || !o.opt.hosts.n;
+	if (o.opt.hosts.host)
+		spec_get_into(
+			&r, o.opt.hosts.host, o.opt.hosts.n * sizeof *o.opt.hosts.host);
 	spec_get_programs(&r, &o.opt);
 	*order_out = o;
 	return !r.bad && !r.left && spec_is_sound(&o);

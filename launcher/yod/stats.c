@@ -143,35 +143,21 @@ void p3_stats_take(struct p3_stats *s, uint32_t rank, const void *record, size_t
 
 /* ---- output ---- */
 
-static void stats_print_head(void)
-{
-	p3_say("%5s %11s %14s %11s %14s %9s %9s %10s %10s %13s %13s %13s %6s %9s %6s %9s "
-	       "%9s  %s",
-		"rank", "sent", "bytes", "received", "bytes", "dropped", "truncated",
-		"inline", "eager", "window-bytes", "cma-bytes", "heap-bytes", "host%",
-		"wakes", "late", "wall-s", "cpu-s", "end");
-}
-
-/* Return the percentage of all takes of the lease that were by the program's threads. */
-static double stats_share_of_hosts(const struct stats_node *n)
-{
-	uint64_t host = n->count[P3_C_LEASE_HOST], nic = n->count[P3_C_LEASE_NIC];
-	return host + nic ? 100.0 * (double)host / (double)(host + nic) : 0;
-}
-
 static void stats_print_node(
 	const char *name, const struct stats_node *n, const char *end)
 {
-	const uint64_t *c = n->count;
+	const uint64_t *c = n->count, takes = c[P3_C_LEASE_HOST] + c[P3_C_LEASE_NIC];
+	/* the percentage of all takes of the lease that were by the program's threads */
+	double share = takes ? 100.0 * (double)c[P3_C_LEASE_HOST] / (double)takes : 0;
 	p3_say("%5s %11" PRIu64 " %14" PRIu64 " %11" PRIu64 " %14" PRIu64 " %9" PRIu64
 	       " %9" PRIu64 " %10" PRIu64 " %10" PRIu64 " %13" PRIu64 " %13" PRIu64
 	       " %13" PRIu64 " %6.1f %9" PRIu64 " %6" PRIu64 " %9.3f %9.3f  %s",
 		name, c[P3_C_SENT], c[P3_C_SENT_BYTES], c[P3_C_RECEIVED],
 		c[P3_C_RECEIVED_BYTES], c[P3_C_DROPS], c[P3_C_TRUNCATED],
 		c[P3_C_PUT_INLINE], c[P3_C_PUT_EAGER], c[P3_C_BULK_BYTES],
-		c[P3_C_CMA_BYTES], c[P3_C_DIRECT_BYTES], stats_share_of_hosts(n),
-		c[P3_C_WAKES], c[P3_C_PARK_LATE], (double)n->ran_ms / 1000,
-		(double)n->cpu_ms / 1000, end);
+		c[P3_C_CMA_BYTES], c[P3_C_DIRECT_BYTES], share, c[P3_C_WAKES],
+		c[P3_C_PARK_LATE], (double)n->ran_ms / 1000, (double)n->cpu_ms / 1000,
+		end);
 }
 
 static void stats_describe_end(const struct stats_node *n, char text[FATE_LEN * 2])
@@ -189,25 +175,25 @@ static void stats_describe_end(const struct stats_node *n, char text[FATE_LEN * 
 			   : "");
 }
 
-static void stats_add(struct stats_node *sum, const struct stats_node *n)
-{
-	for (unsigned c = 0; c < P3_COUNTERS; c++)
-		sum->count[c] += n->count[c];
-	sum->cpu_ms += n->cpu_ms;
-	if (n->ran_ms > sum->ran_ms)
-		sum->ran_ms = n->ran_ms;
-}
-
 void p3_stats_print(const struct p3_stats *s)
 {
 	struct stats_node all = {.published = -1};
 	char end[FATE_LEN * 2], rank[12];
-	stats_print_head();
+	p3_say("%5s %11s %14s %11s %14s %9s %9s %10s %10s %13s %13s %13s %6s %9s %6s %9s "
+	       "%9s  %s",
+		"rank", "sent", "bytes", "received", "bytes", "dropped", "truncated",
+		"inline", "eager", "window-bytes", "cma-bytes", "heap-bytes", "host%",
+		"wakes", "late", "wall-s", "cpu-s", "end");
 	for (uint32_t i = 0; i < s->size; i++) {
-		stats_describe_end(&s->node[i], end);
+		const struct stats_node *n = &s->node[i];
+		stats_describe_end(n, end);
 		snprintf(rank, sizeof rank, "%u", i);
-		stats_print_node(rank, &s->node[i], end);
-		stats_add(&all, &s->node[i]);
+		stats_print_node(rank, n, end);
+		for (unsigned c = 0; c < P3_COUNTERS; c++)
+			all.count[c] += n->count[c];
+		all.cpu_ms += n->cpu_ms;
+		if (n->ran_ms > all.ran_ms)
+			all.ran_ms = n->ran_ms;
 	}
 	stats_print_node("all", &all, "");
 }
@@ -242,16 +228,14 @@ static void tracefile_put(struct p3_tracefile *f, const void *bytes, size_t len)
 	}
 }
 
-static struct p3_tracefile *tracefile_new_file(const char *path)
+/* Make the state of a file, and write its header.  Return 0 or -ENOMEM. */
+static int tracefile_begin(struct p3_tracefile made, uint32_t size, uint32_t jid,
+	struct p3_tracefile **file_out)
 {
-	struct p3_tracefile *f = calloc(1, sizeof *f);
-	if (f)
-		*f = (struct p3_tracefile){.path = path, .fd = -1};
-	return f;
-}
-
-static void tracefile_begin(struct p3_tracefile *f, uint32_t size, uint32_t jid)
-{
+	struct p3_tracefile *f = malloc(sizeof *f);
+	if (!f)
+		return -ENOMEM;
+	*f = made;
 	uint32_t clock = p3_trace_clock();
 	struct p3_tracefile_header h = {.magic = P3_TRACEFILE_MAGIC,
 		.version = P3_TRACE_VERSION,
@@ -260,37 +244,29 @@ static void tracefile_begin(struct p3_tracefile *f, uint32_t size, uint32_t jid)
 		.clock = clock,
 		.began = p3_trace_look_now(clock)};
 	tracefile_put(f, &h, sizeof h);
+	*file_out = f;
+	return 0;
 }
 
 int p3_tracefile_create(
 	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out)
 {
-	struct p3_tracefile *f = tracefile_new_file(path);
-	if (!f)
-		return -ENOMEM;
-	f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-	if (f->fd < 0) {
-		int rc = -errno;
-		free(f);
-		return rc;
-	}
-	tracefile_begin(f, size, jid);
-	*file_out = f;
-	return 0;
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+	if (fd < 0)
+		return -errno;
+	int rc = tracefile_begin(
+		(struct p3_tracefile){.path = path, .fd = fd}, size, jid, file_out);
+	if (rc)
+		close(fd);
+	return rc;
 }
 
 int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
 	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
 	struct p3_tracefile **file_out)
 {
-	struct p3_tracefile *f = tracefile_new_file(path);
-	if (!f)
-		return -ENOMEM;
-	f->send = send;
-	f->arg = arg;
-	tracefile_begin(f, size, jid);
-	*file_out = f;
-	return 0;
+	struct p3_tracefile made = {.path = path, .fd = -1, .send = send, .arg = arg};
+	return tracefile_begin(made, size, jid, file_out);
 }
 
 void p3_tracefile_add(

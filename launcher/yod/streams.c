@@ -104,12 +104,6 @@ struct p3_output_tx {
 	struct output_tx_stream stream[]; /* indexed by 2 * rank + which */
 };
 
-static int output_tx_watch(struct p3_output_tx *r, int op, int fd, uint32_t key)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = key};
-	return epoll_ctl(r->ep, op, fd, &ev) ? -errno : 0;
-}
-
 struct p3_output_tx *p3_output_tx_create(uint32_t ranks, struct p3_frames *to)
 {
 	struct p3_output_tx *r =
@@ -124,8 +118,7 @@ struct p3_output_tx *p3_output_tx_create(uint32_t ranks, struct p3_frames *to)
 			.fd = -1, .end_at = P3_NEVER, .idle_at = P3_NEVER};
 	r->ep = epoll_create1(EPOLL_CLOEXEC);
 	r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (r->ep >= 0 && r->timer >= 0 &&
-		!output_tx_watch(r, EPOLL_CTL_ADD, r->timer, KEY_TIMER))
+	if (r->ep >= 0 && r->timer >= 0 && !p3_watch_input(r->ep, r->timer, KEY_TIMER))
 		return r;
 	p3_output_tx_destroy(r);
 	return NULL;
@@ -161,7 +154,7 @@ static void output_tx_set_watched(struct p3_output_tx *r, uint32_t i, bool on)
 	if (s->watched == on || s->fd < 0)
 		return;
 	s->watched = on;
-	output_tx_watch(r, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->fd, i);
+	p3_watch(r->ep, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->fd, i, EPOLLIN);
 }
 
 static void output_tx_close(struct p3_output_tx *r, uint32_t i)
@@ -382,25 +375,6 @@ int p3_output_rx_add(struct p3_output_rx *o, uint32_t rank, int which, int fd)
 	return 0;
 }
 
-static void output_rx_watch(struct p3_output_rx *o, uint32_t i, bool on)
-{
-	struct output_rx_stream *s = &o->stream[i];
-	struct epoll_event ev = {.events = EPOLLOUT, .data.u32 = i};
-	if (s->watched == on)
-		return;
-	s->watched = on;
-	epoll_ctl(o->ep, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->fd, &ev);
-}
-
-/* Drop n bytes, as a write of them by the rank itself would have failed. */
-static void output_rx_drop(struct p3_output_rx *o, uint32_t i, size_t n, int err)
-{
-	if (!o->stream[i].lost)
-		o->conf.lost(o->conf.arg, i / 2, (int)(i % 2), err);
-	o->stream[i].lost = true;
-	o->conf.handed_on(o->conf.arg, i / 2, (int)(i % 2), n);
-}
-
 /* Hand on what the reader takes. */
 static void output_rx_pump(struct p3_output_rx *o, uint32_t i)
 {
@@ -420,7 +394,11 @@ static void output_rx_pump(struct p3_output_rx *o, uint32_t i)
 		if (n < 0) {
 			size_t len = p3_backlog_len(&s->bytes);
 			p3_backlog_take(&s->bytes, len);
-			output_rx_drop(o, i, len, errno);
+			/* drop them, as a write by the rank itself would have failed */
+			if (!s->lost)
+				o->conf.lost(o->conf.arg, i / 2, (int)(i % 2), errno);
+			s->lost = true;
+			o->conf.handed_on(o->conf.arg, i / 2, (int)(i % 2), len);
 			continue;
 		}
 		p3_backlog_take(&s->bytes, (size_t)n);
@@ -429,7 +407,9 @@ static void output_rx_pump(struct p3_output_rx *o, uint32_t i)
 	if (s->fd < 0)
 		return;
 	bool more = p3_backlog_len(&s->bytes) > 0;
-	output_rx_watch(o, i, more);
+	if (s->watched != more)
+		p3_watch(o->ep, more ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->fd, i, EPOLLOUT);
+	s->watched = more;
 	if (s->idle && !more)
 		o->conf.idle(o->conf.arg, i / 2, (int)(i % 2), true);
 	s->idle &= more;

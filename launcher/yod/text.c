@@ -37,15 +37,6 @@ static size_t say_there(int n, size_t room)
 	return len < room ? len : room - 1;
 }
 
-/* Replace control characters: names from outside may have any, and a message is one
- * line. */
-static void say_make_printable(char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-			text[i] = '?';
-}
-
 void p3_say_lines(const char *lines, size_t len)
 {
 	if (say_by) {
@@ -70,7 +61,10 @@ void p3_say(const char *fmt, ...)
 	errno = saved;
 	len += say_there(vsnprintf(line + len, room - len, fmt, args), room - len);
 	va_end(args);
-	say_make_printable(line, len);
+	/* Names from outside may have control characters, and a message is one line. */
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+			line[i] = '?';
 	line[len++] = '\n';
 	p3_say_lines(line, len);
 	errno = saved;
@@ -320,23 +314,17 @@ uint32_t p3_ranks_last(const struct p3_ranks *r)
 	return i;
 }
 
-/* Return the last rank of the consecutive ranks that begin with this one. */
-static uint32_t ranks_last_of_row(const struct p3_ranks *r, uint32_t first)
-{
-	while (p3_ranks_has(r, first + 1))
-		first++;
-	return first;
-}
-
 void p3_ranks_print(const struct p3_ranks *r, char *text, size_t size)
 {
 	static const char more[] = ",...";
 	size_t n = 0;
 	for (uint32_t i = 0; i < P3_RANKS_MOST; i++) {
 		char row[24];
-		uint32_t last = ranks_last_of_row(r, i);
+		uint32_t last = i;
 		if (!p3_ranks_has(r, i))
 			continue;
+		while (p3_ranks_has(r, last + 1))
+			last++;
 		int len = snprintf(row, sizeof row, last > i ? "%s%u-%u" : "%s%u",
 			n ? "," : "", i, last);
 		bool fits = n + (size_t)len + sizeof more <= size;

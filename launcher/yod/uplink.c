@@ -185,13 +185,6 @@ static void uplink_fail(struct p3_agents *a, int status)
 
 /* ---- starting ---- */
 
-static int uplink_watch(
-	struct p3_agents *a, int op, int fd, uint32_t host, uint32_t events)
-{
-	struct epoll_event ev = {.events = events, .data.u64 = P3_AGENTS_KEY + host};
-	return epoll_ctl(a->ep, op, fd, &ev) ? -errno : 0;
-}
-
 static int uplink_send_order(struct p3_uplink *l, const struct p3_spec *order)
 {
 	size_t len;
@@ -214,7 +207,7 @@ static int uplink_start(struct p3_agents *a, uint32_t host)
 	l->state = P3_UPLINK_STARTING;
 	l->greet_at = p3_now_ms() + P3_AGENTS_GREET_MS;
 	rc = p3_frames_open(&l->conn, l->rsh.from, l->rsh.to);
-	rc = rc ? rc : uplink_watch(a, EPOLL_CTL_ADD, l->rsh.from, host, EPOLLIN);
+	rc = rc ? rc : p3_watch_input(a->ep, l->rsh.from, P3_AGENTS_KEY + host);
 	a->spec.host = host;
 	rc = rc ? rc : uplink_send_order(l, &a->spec);
 	if (!rc)
@@ -222,19 +215,15 @@ static int uplink_start(struct p3_agents *a, uint32_t host)
 	return rc;
 }
 
-/* Return true while the host is one of those that start.  One that has been named waits
- * for a user or a network, and holds up no other. */
-static bool uplink_is_starting(const struct p3_uplink *l)
-{
-	return l->state == P3_UPLINK_STARTING && !l->closed && l->greet_at != P3_NEVER;
-}
-
 int p3_uplink_start_more(struct p3_agents *a)
 {
 	uint32_t n = 0;
 	int rc = 0;
+	/* Count those that start.  One that has been named waits for a user or a network,
+	 * and holds up no other. */
 	for (uint32_t h = 0; h < a->begun_n; h++)
-		n += uplink_is_starting(&a->link[h]);
+		n += a->link[h].state == P3_UPLINK_STARTING && !a->link[h].closed &&
+		     a->link[h].greet_at != P3_NEVER;
 	while (!rc && a->stage == P3_AGENTS_GOING && a->begun_n < a->hosts->n &&
 		n < P3_AGENTS_STARTS) {
 		uint32_t host = a->begun_n++;
@@ -383,14 +372,6 @@ static void uplink_cut_off(struct p3_agents *a, uint32_t host)
 	uplink_fail(a, P3_STATUS_YOD);
 }
 
-static void uplink_on_other_version(struct p3_agents *a, uint32_t host, uint32_t magic)
-{
-	p3_say("host %s: the agent speaks version %u, this yod version %u; expected "
-	       "the same libportals on all hosts: install it there as %s",
-		uplink_name_of(a, host), magic & 0xff, P3_FRAMES_MAGIC & 0xff, a->self);
-	uplink_cut_off(a, host);
-}
-
 static void uplink_on_garbage(struct p3_agents *a, uint32_t host)
 {
 	char text[60];
@@ -414,23 +395,6 @@ static void uplink_on_hello(struct p3_agents *a, uint32_t host, const struct p3_
 	uplink_cut_off(a, host);
 }
 
-static void uplink_on_breach(struct p3_agents *a, uint32_t host, uint32_t op)
-{
-	p3_say("host %s: its agent sends frame %u out of turn; cut off (install "
-	       "the same libportals there)",
-		uplink_name_of(a, host), op);
-	uplink_cut_off(a, host);
-}
-
-static void uplink_take_frame(
-	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
-{
-	if (a->link[host].state == P3_UPLINK_STARTING)
-		uplink_on_hello(a, host, f);
-	else if (!uplink_take_of_host(a, host, f, bytes))
-		uplink_on_breach(a, host, f->op);
-}
-
 void p3_uplink_see_wait(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
@@ -445,17 +409,6 @@ void p3_uplink_see_wait(struct p3_agents *a, uint32_t host)
 }
 
 /* ---- connections ---- */
-
-/* Note that bytes have come.  The first ones begin the time in which an agent must not be
- * silent.  Before them, a user may be asked for a password. */
-static void uplink_on_bytes(struct p3_uplink *l)
-{
-	if (l->begun)
-		p3_beat_heard(&l->beat);
-	else
-		p3_beat_begin(&l->beat);
-	l->begun = true;
-}
 
 void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 {
@@ -497,8 +450,8 @@ void p3_uplink_flush(struct p3_agents *a, uint32_t host)
 	} /* any other error also shows as an end of file */
 	bool owes = p3_frames_owes(&l->conn);
 	if (owes != l->writes)
-		uplink_watch(a, owes ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->rsh.to, host,
-			EPOLLOUT);
+		p3_watch(a->ep, owes ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->rsh.to,
+			P3_AGENTS_KEY + host, EPOLLOUT);
 	l->writes = owes;
 }
 
@@ -508,15 +461,35 @@ void p3_uplink_receive(struct p3_agents *a, uint32_t host)
 	struct p3_frame f;
 	const char *bytes;
 	int rc = l->closed ? 0 : p3_frames_fill(&l->conn), rc2 = 0;
-	if (!rc && !l->closed)
-		uplink_on_bytes(l);
-	while (!l->closed && !(rc2 = p3_frames_next(&l->conn, &f, &bytes)))
-		uplink_take_frame(a, host, &f, bytes);
+	if (!rc && !l->closed) {
+		/* The first bytes begin the time in which an agent must not be silent.
+		 * Before them, a user may be asked for a password. */
+		if (l->begun)
+			p3_beat_heard(&l->beat);
+		else
+			p3_beat_begin(&l->beat);
+		l->begun = true;
+	}
+	while (!l->closed && !(rc2 = p3_frames_next(&l->conn, &f, &bytes))) {
+		if (l->state == P3_UPLINK_STARTING)
+			uplink_on_hello(a, host, &f);
+		else if (!uplink_take_of_host(a, host, &f, bytes)) {
+			p3_say("host %s: its agent sends frame %u out of turn; cut off "
+			       "(install the same libportals there)",
+				uplink_name_of(a, host), f.op);
+			uplink_cut_off(a, host);
+		}
+	}
 	if (l->closed)
 		return;
-	if (rc2 == -EPROTONOSUPPORT)
-		uplink_on_other_version(a, host, f.magic);
-	else if (rc2 == -EPROTO)
+	if (rc2 == -EPROTONOSUPPORT) {
+		p3_say("host %s: the agent speaks version %u, this yod version %u; "
+		       "expected the same "
+		       "libportals on all hosts: install it there as %s",
+			uplink_name_of(a, host), f.magic & 0xff, P3_FRAMES_MAGIC & 0xff,
+			a->self);
+		uplink_cut_off(a, host);
+	} else if (rc2 == -EPROTO)
 		uplink_on_garbage(a, host);
 	else if (rc && rc != -EAGAIN)
 		p3_uplink_cut(a, host);
@@ -533,77 +506,38 @@ void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status)
 
 /* ---- lost agents ---- */
 
-static void uplink_describe_shell_end(const struct p3_uplink *l, char *text, size_t len)
-{
-	if (l->silent_ms)
-		snprintf(text, len, "brings %s for %lld s (PTL3_FAR_TIMEOUT)",
-			l->in_frame ? "part of a frame, and then nothing" : "no frame",
-			(long long)l->silent_ms / 1000);
-	else if (l->exited)
-		p3_reap_describe(text, len, l->status);
-	else
-		snprintf(text, len, "has closed the connection");
-}
-
-static void uplink_say_no_agent(struct p3_agents *a, uint32_t host, const char *how)
-{
-	p3_say("host %s: %s %s before an agent of yod has answered; expected that "
-	       "this works: %s %s %s --version",
-		uplink_name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0],
-		uplink_name_of(a, host), a->self);
-}
-
-static void uplink_say_lost(struct p3_agents *a, uint32_t host, const char *how)
-{
-	const struct p3_host *h = &a->hosts->host[host];
-	p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
-		h->first + h->size - 1, a->rsh.argv[0], how,
-		a->opt->keep_going ? "the others go on" : "ending the job");
-}
-
-/* Count the ranks of a lost host as killed. */
-static void uplink_count_as_killed(struct p3_agents *a, uint32_t host)
-{
-	const struct p3_host *h = &a->hosts->host[host];
-	for (uint32_t i = h->first; i < h->first + h->size; i++)
-		p3_agents_on_gone(a, i);
-}
-
-/* No more output comes from the host. */
-static void uplink_end_streams(struct p3_agents *a, uint32_t host)
-{
-	const struct p3_host *h = &a->hosts->host[host];
-	for (uint32_t i = 2 * h->first; a->output_rx && i < 2 * (h->first + h->size); i++)
-		p3_output_rx_end(a->output_rx, i / 2, (int)(i % 2));
-}
-
 static void uplink_on_lost(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
 	bool early = l->state <= P3_UPLINK_STARTING;
 	bool went = l->state == P3_UPLINK_RUNS;
 	char how[100];
+	const struct p3_host *h = &a->hosts->host[host];
 	l->state = P3_UPLINK_LOST;
 	l->end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
-	uplink_count_as_killed(a, host);
-	uplink_describe_shell_end(l, how, sizeof how);
+	for (uint32_t i = h->first; i < h->first + h->size; i++)
+		p3_agents_on_gone(a, i); /* they count as killed */
+	if (l->silent_ms)
+		snprintf(how, sizeof how, "brings %s for %lld s (PTL3_FAR_TIMEOUT)",
+			l->in_frame ? "part of a frame, and then nothing" : "no frame",
+			(long long)l->silent_ms / 1000);
+	else if (l->exited)
+		p3_reap_describe(how, sizeof how, l->status);
+	else
+		snprintf(how, sizeof how, "has closed the connection");
 	if (a->stage == P3_AGENTS_GOING && early)
-		uplink_say_no_agent(a, host, how);
+		p3_say("host %s: %s %s before an agent of yod has answered; expected "
+		       "that "
+		       "this works: %s %s %s --version",
+			uplink_name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0],
+			uplink_name_of(a, host), a->self);
 	else if (a->stage == P3_AGENTS_GOING)
-		uplink_say_lost(a, host, how);
+		p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
+			h->first + h->size - 1, a->rsh.argv[0], how,
+			a->opt->keep_going ? "the others go on" : "ending the job");
 	if (a->stage == P3_AGENTS_GOING && (!went || !a->opt->keep_going))
 		uplink_fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD);
 	p3_agents_decide(a, 128 + SIGKILL);
-}
-
-/* End a remote shell that goes on without its agent, as ssh does that serves other
- * connections. */
-static void uplink_end_shell(struct p3_agents *a, uint32_t host)
-{
-	struct p3_uplink *l = &a->link[host];
-	l->end_at = P3_NEVER;
-	kill(-l->rsh.pid, SIGKILL);
-	p3_uplink_cut(a, host);
 }
 
 /* The remote shell and its output end at almost the same time, in any order.  After the
@@ -614,14 +548,23 @@ bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
 	bool late = l->over_at <= p3_now_ms();
 	if (l->state == P3_UPLINK_UNBORN && a->stage == P3_AGENTS_GOING)
 		return false;
-	if (!l->exited && l->end_at <= p3_now_ms())
-		uplink_end_shell(a, host);
+	if (!l->exited && l->end_at <= p3_now_ms()) {
+		/* End a remote shell that goes on without its agent, as ssh does that
+		 * serves other connections. */
+		l->end_at = P3_NEVER;
+		kill(-l->rsh.pid, SIGKILL);
+		p3_uplink_cut(a, host);
+	}
 	if (l->exited && late)
 		p3_uplink_cut(a, host);
 	if (!l->closed || (!l->exited && !late))
 		return false;
-	if (!l->over)
-		uplink_end_streams(a, host);
+	if (!l->over) {
+		const struct p3_host *h = &a->hosts->host[host];
+		for (uint32_t i = 2 * h->first;
+			a->output_rx && i < 2 * (h->first + h->size); i++)
+			p3_output_rx_end(a->output_rx, i / 2, (int)(i % 2));
+	}
 	l->over = true;
 	if (l->state != P3_UPLINK_DONE && l->state != P3_UPLINK_LOST)
 		uplink_on_lost(a, host);
