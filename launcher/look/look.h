@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * look - the looker's side of attach.h: jobs of this machine, their nodes, and the
+ * look - the looker's side of rdv.h: jobs of this machine, their nodes, and the
  * nodes' segments.  Read-only; the job does not notice.  Domains (shm/domain.h) are
  * looked at likewise, as jobs whose size may change: ranks of mpirun and the like, and
  * processes started by hand.
@@ -28,7 +28,7 @@
 #ifndef P3_LAUNCHER_LOOK_H
 #define P3_LAUNCHER_LOOK_H
 
-#include "launcher/rdv/attach.h"
+#include "launcher/rdv/rdv.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ struct p3_look_map {
 struct p3_look_node {
 	struct p3_attach_msg msg; /* P3_ATTACH_NODE */
 	uint64_t mapped;          /* incarnation that seg belongs to, 0: none */
-	bool remains;             /* only its remains are left (remains.h); no host
+	bool remains;             /* only its remains are left (table.h); no host
 				   * segment */
 	struct p3_look_map seg[P3_ATTACH_FDS];
 };

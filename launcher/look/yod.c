@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The looker's side of the service of yod (launcher/rdv/attach.h): ask for the job, its
+/* The looker's side of the service of yod (launcher/rdv/rdv.h): ask for the job, its
  * nodes and their segments. */
 #include "launcher/clock.h"
 #include "launcher/look/lookin.h"

@@ -9,7 +9,7 @@
 
 #include "launcher/yod/frames.h"
 #include "launcher/yod/yod.h"
-#include "launcher/rdv/attach.h"
+#include "launcher/rdv/rdv.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -272,7 +272,7 @@ int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out);
  *	  <--REPORT--    <--REPORT--           <--pipe--
  *
  * ptlstat looks at the nodes of the agent's host as it does under a yod of one host
- * (attach.h), and writes what it would print.  The agent sends that as one frame, also
+ * (rdv.h), and writes what it would print.  The agent sends that as one frame, also
  * if the child does not end in time or writes more than P3_ANSWERS_LONG: then what there
  * is.
  *

@@ -2,7 +2,6 @@
 /* The main loop of yod: stages of a job, signals, fates of nodes. */
 #include "launcher/yod/remote.h"
 #include "launcher/clock.h"
-#include "launcher/rdv/attach.h"
 #include "launcher/rdv/rdv.h"
 #include "shm/conf.h"
 #include "shm/domain.h"
