@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clock - what event loops need: milliseconds of the monotonic clock, timers that count in
- * them, and descriptors that epoll watches
+ * clock - what event loops need: milliseconds of the monotonic clock, timers that count
+ * in them, and descriptors that epoll watches
  *
  * Any thread may call these functions; there is no state.
  */

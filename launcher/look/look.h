@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef P3_LAUNCHER_LOOK_LOOK_H
+#define P3_LAUNCHER_LOOK_LOOK_H
+
+#include "launcher/rdv/rdv.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /*
  * look - the looker's side of rdv.h: jobs of this machine, their nodes, and the
  * nodes' segments.  Read-only; the job does not notice.  Domains (shm/domain.h) are
@@ -25,14 +34,6 @@
  *	-EPIPE	the job has ended, or its yod was killed, since p3_look_open()
  *	-EPROTO	yod is of another version, or is none
  */
-#ifndef P3_LAUNCHER_LOOK_H
-#define P3_LAUNCHER_LOOK_H
-
-#include "launcher/rdv/rdv.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define P3_LOOK_MS 3000
 

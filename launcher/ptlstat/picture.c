@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One picture of a job. */
+/* One picture of a job: from yod, /proc and the segments. */
 #include "launcher/ptlstat/ptlstat.h"
 #include "shm/evq.h"
 #include "shm/lane.h"
@@ -51,7 +51,7 @@ const struct ptl_name ptl_settings[] = {{P3_G_PAGE, "page_bytes"}, {P3_G_CPUS, "
 	{P3_G_BASE_LANES, "base_lanes_only"}, {P3_G_WIRE, "wire_with_faults"},
 	{P3_G_HEAP, "heap_bytes"}, {P3_G_SPIN, "spin_ns"}, {0, NULL}};
 
-static uint64_t now_ns(void)
+static uint64_t picture_now_ns(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -67,7 +67,7 @@ double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns)
 
 /* Read state and name of "pid (name) S ...", where the name may contain any character.
  * Return 0 if there is no such line. */
-static char read_stat(const char *path, char name[20])
+static char picture_read_stat(const char *path, char name[20])
 {
 	char line[400];
 	FILE *f = fopen(path, "re");
@@ -83,7 +83,7 @@ static char read_stat(const char *path, char name[20])
 	return close[2];
 }
 
-static bool a_thread_runs(uint32_t pid, uint64_t nic_tid)
+static bool picture_a_thread_runs(uint32_t pid, uint64_t nic_tid)
 {
 	char path[64];
 	bool runs = false;
@@ -94,7 +94,7 @@ static bool a_thread_runs(uint32_t pid, uint64_t nic_tid)
 		if (!tid || tid == nic_tid)
 			continue;
 		snprintf(path, sizeof path, "/proc/%u/task/%lu/stat", pid, tid);
-		char state = read_stat(path, NULL);
+		char state = picture_read_stat(path, NULL);
 		runs = state == 'R' || state == 'D';
 	}
 	if (d)
@@ -102,7 +102,7 @@ static bool a_thread_runs(uint32_t pid, uint64_t nic_tid)
 	return runs;
 }
 
-static void read_proc(struct ptl_node *n)
+static void picture_read_proc(struct ptl_node *n)
 {
 	char path[40];
 	uint32_t pid = ptl_process_of(n);
@@ -110,36 +110,36 @@ static void read_proc(struct ptl_node *n)
 	if (!pid || n->msg.ended)
 		return;
 	snprintf(path, sizeof path, "/proc/%u/stat", pid);
-	n->proc.state = read_stat(path, n->proc.name);
-	n->proc.computes = a_thread_runs(pid, n->word[P3_G_NIC_TID]);
+	n->proc.state = picture_read_stat(path, n->proc.name);
+	n->proc.computes = picture_a_thread_runs(pid, n->word[P3_G_NIC_TID]);
 }
 
 /* ---- segments ---- */
 
-static const void *published(
+static const void *picture_published(
 	const struct ptl_picture *p, uint32_t i, uint64_t off, uint64_t len)
 {
 	return p3_look_bytes(p->look, i, P3_LOOK_PUBLISHED, off, len);
 }
 
-static bool is_all_there(const struct ptl_node *n)
+static bool picture_is_all_there(const struct ptl_node *n)
 {
 	return !n->msg.remains;
 }
 
 /* Read a node's slot and size, each once: the node may change them at any time. */
-static void read_place(const struct ptl_picture *p, uint32_t i)
+static void picture_read_place(const struct ptl_picture *p, uint32_t i)
 {
 	const volatile struct p3_seg_header *h =
-		published(p, i, 0, sizeof(struct p3_seg_header));
+		picture_published(p, i, 0, sizeof(struct p3_seg_header));
 	p->node[i].slot = h ? h->node : i;
 	p->node[i].nnodes = h ? h->nnodes : p->size;
 }
 
-static const char *check_header(const struct ptl_picture *p, uint32_t i)
+static const char *picture_check_header(const struct ptl_picture *p, uint32_t i)
 {
 	const struct p3_attach_msg *m = &p->node[i].msg;
-	const struct p3_seg_header *h = published(p, i, 0, sizeof *h);
+	const struct p3_seg_header *h = picture_published(p, i, 0, sizeof *h);
 	if (m->state == P3_RDV_NEVER_JOINED)
 		return "it has not joined";
 	if (m->state == P3_RDV_ELSEWHERE)
@@ -155,19 +155,20 @@ static const char *check_header(const struct ptl_picture *p, uint32_t i)
 		h->incarnation != m->incarnation)
 		return "its segment makes no sense";
 	struct p3_layout l = p3_layout_of(nnodes);
-	uint64_t len = is_all_there(&p->node[i]) ? l.ctl_len : l.parts_off;
-	return published(p, i, 0, len) ? NULL : "its segment is too short";
+	uint64_t len = picture_is_all_there(&p->node[i]) ? l.ctl_len : l.parts_off;
+	return picture_published(p, i, 0, len) ? NULL : "its segment is too short";
 }
 
-static void read_words(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
+static void picture_read_words(
+	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
 {
 	struct p3_layout l = p3_layout_of(n->nnodes);
-	const p3_a64 *w = published(p, i, l.counters_off, sizeof n->word);
+	const p3_a64 *w = picture_published(p, i, l.counters_off, sizeof n->word);
 	for (uint32_t k = 0; w && k < P3_COUNTERS; k++)
 		n->word[k] = p3_get(&w[k]);
 }
 
-static void read_wait(const struct p3_wait_line *line, struct ptl_wait *out)
+static void picture_read_wait(const struct p3_wait_line *line, struct ptl_wait *out)
 {
 	out->tid = p3_get(&line->tid);
 	out->kind = out->tid ? p3_get(&line->kind) : 0;
@@ -181,18 +182,19 @@ static void read_wait(const struct p3_wait_line *line, struct ptl_wait *out)
 		out->kind = 0;
 }
 
-static void read_waits(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
+static void picture_read_waits(
+	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
 {
 	struct p3_layout l = p3_layout_of(n->nnodes);
 	const struct p3_wait_line *line =
-		published(p, i, l.waits_off, P3_WAITS * sizeof *line);
+		picture_published(p, i, l.waits_off, P3_WAITS * sizeof *line);
 	for (uint32_t k = 0; line && k < P3_WAITS; k++)
-		read_wait(&line[k], &n->wait[k]);
+		picture_read_wait(&line[k], &n->wait[k]);
 }
 
 /* Take a wait in a barrier out of the waits of a node's threads: a member of a domain
  * shows it among them.  Under yod the wait is in yod's table. */
-static void read_barrier(struct ptl_node *n, uint64_t now)
+static void picture_read_barrier(struct ptl_node *n, uint64_t now)
 {
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
 		struct ptl_wait *w = &n->wait[k];
@@ -205,7 +207,7 @@ static void read_barrier(struct ptl_node *n, uint64_t now)
 	}
 }
 
-static void read_queue(const struct ptl_picture *p, uint32_t i,
+static void picture_read_queue(const struct ptl_picture *p, uint32_t i,
 	const struct p3_queue_line *line, struct ptl_queue *out)
 {
 	uint64_t at = p3_get(&line->at);
@@ -221,21 +223,23 @@ static void read_queue(const struct ptl_picture *p, uint32_t i,
 	out->lost = p3_get(&ring->lost);
 }
 
-static void read_queues(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
+static void picture_read_queues(
+	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
 {
 	struct p3_layout l = p3_layout_of(n->nnodes);
 	const struct p3_queue_line *line =
-		published(p, i, l.queues_off, P3_QUEUES_SHOWN * sizeof *line);
+		picture_published(p, i, l.queues_off, P3_QUEUES_SHOWN * sizeof *line);
 	for (uint32_t k = 0; line && k < P3_QUEUES_SHOWN; k++)
-		read_queue(p, i, &line[k], &n->queue[k]);
+		picture_read_queue(p, i, &line[k], &n->queue[k]);
 }
 
-static void read_cases(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
+static void picture_read_cases(
+	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
 {
 	uint64_t w[P3_CASE_WORDS];
 	struct p3_layout l = p3_layout_of(n->nnodes);
 	const struct p3_case_line *line =
-		published(p, i, l.cases_off, P3_WHYS * sizeof *line);
+		picture_published(p, i, l.cases_off, P3_WHYS * sizeof *line);
 	for (uint32_t why = 1; line && why < P3_WHY_END; why++) {
 		for (uint32_t k = 0; k < P3_CASE_WORDS; k++)
 			w[k] = p3_get(&line[why - 1].w[k]);
@@ -243,11 +247,12 @@ static void read_cases(const struct ptl_picture *p, struct ptl_node *n, uint32_t
 	}
 }
 
-static void read_endpoints(const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
+static void picture_read_endpoints(
+	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
 {
 	struct p3_layout l = p3_layout_of(n->nnodes);
 	const struct p3_cci_line *line =
-		published(p, i, l.cci_off, P3_CCI_SHOWN * sizeof *line);
+		picture_published(p, i, l.cci_off, P3_CCI_SHOWN * sizeof *line);
 	for (uint32_t k = 0; line && k < P3_CCI_SHOWN; k++) {
 		uint64_t buffers = p3_get(&line[k].buffers);
 		uint64_t conns = p3_get(&line[k].conns);
@@ -283,35 +288,16 @@ bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i)
 {
 	struct ptl_node now = p->node[i];
 	const struct ptl_wait *was = ptl_oldest_wait(&p->node[i]);
-	read_words(p, &now, i);
-	read_waits(p, &now, i);
+	picture_read_words(p, &now, i);
+	picture_read_waits(p, &now, i);
 	const struct ptl_wait *is = ptl_oldest_wait(&now);
 	return now.word[P3_C_RECEIVED] == p->node[i].word[P3_C_RECEIVED] && was && is &&
 	       is->tid == was->tid && is->since_ns == was->since_ns;
 }
 
-static void read_node(const struct ptl_picture *p, uint32_t i)
-{
-	struct ptl_node *n = &p->node[i];
-	n->msg = p3_look_node(p->look, i)->msg;
-	read_place(p, i);
-	n->unseen = check_header(p, i);
-	if (!n->unseen) {
-		read_words(p, n, i);
-		read_cases(p, n, i);
-	}
-	if (!n->unseen && is_all_there(n)) {
-		read_waits(p, n, i);
-		read_barrier(n, now_ns());
-		read_queues(p, n, i);
-		read_endpoints(p, n, i);
-	}
-	read_proc(n);
-}
-
 /* Return true if no process outside the picture can send to these nodes: they are the
  * ranks of a job, and their tables have room for these ranks only. */
-static bool is_whole(const struct ptl_picture *p)
+static bool picture_is_whole(const struct ptl_picture *p)
 {
 	for (uint32_t i = 0; i < p->size; i++)
 		if (p->node[i].nnodes != p->size || (p->domain && p->node[i].unseen))
@@ -321,7 +307,7 @@ static bool is_whole(const struct ptl_picture *p)
 
 /* Forget the slots of nodes that cannot be seen: in a domain only a node's own segment
  * tells its slot. */
-static void forget_slots(struct ptl_picture *p)
+static void picture_forget_slots(struct ptl_picture *p)
 {
 	bool domain = false;
 	for (uint32_t i = 0; i < p->size; i++)
@@ -346,12 +332,26 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 	if (!p.node)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p.size; i++) {
-		read_node(&p, i);
-		p.here += !ptl_is_far(&p.node[i]);
+		struct ptl_node *n = &p.node[i];
+		n->msg = p3_look_node(p.look, i)->msg;
+		picture_read_place(&p, i);
+		n->unseen = picture_check_header(&p, i);
+		if (!n->unseen) {
+			picture_read_words(&p, n, i);
+			picture_read_cases(&p, n, i);
+		}
+		if (!n->unseen && picture_is_all_there(n)) {
+			picture_read_waits(&p, n, i);
+			picture_read_barrier(n, picture_now_ns());
+			picture_read_queues(&p, n, i);
+			picture_read_endpoints(&p, n, i);
+		}
+		picture_read_proc(n);
+		p.here += !ptl_is_far(n);
 	}
-	p.whole = is_whole(&p);
-	forget_slots(&p);
-	p.at_ns = now_ns(); /* all words are older than this */
+	p.whole = picture_is_whole(&p);
+	picture_forget_slots(&p);
+	p.at_ns = picture_now_ns(); /* all words are older than this */
 	*out = p;
 	return 0;
 }
@@ -364,28 +364,29 @@ void ptl_picture_drop(struct ptl_picture *p)
 
 /* ---- pairs ---- */
 
-static const struct p3_peer_entry *entry_of(
+static const struct p3_peer_entry *picture_entry_of(
 	const struct ptl_picture *p, uint32_t of, uint32_t slot)
 {
 	const struct ptl_node *n = &p->node[of];
 	const struct p3_peer_entry *e;
-	if (n->unseen || !is_all_there(n) || slot >= n->nnodes)
+	if (n->unseen || !picture_is_all_there(n) || slot >= n->nnodes)
 		return NULL;
 	struct p3_layout l = p3_layout_of(n->nnodes);
-	return published(p, of, p3_entry_off(&l, slot), sizeof *e);
+	return picture_published(p, of, p3_entry_off(&l, slot), sizeof *e);
 }
 
-static const struct p3_peer_entry *entry(
+static const struct p3_peer_entry *picture_entry(
 	const struct ptl_picture *p, uint32_t of, uint32_t about)
 {
-	return entry_of(p, of, p->node[about].slot);
+	return picture_entry_of(p, of, p->node[about].slot);
 }
 
 #define KIND_SWITCH 1 /* the lane goes on in the full ring */
 
 /* Count the messages from the target's credit on.  The validity word behind the last
  * message is not that of a header, so the count ends there. */
-static uint32_t count_unread(const struct p3_cell *cells, uint32_t n, uint64_t credit)
+static uint32_t picture_count_unread(
+	const struct p3_cell *cells, uint32_t n, uint64_t credit)
 {
 	uint32_t messages = 0;
 	for (uint64_t pos = credit; cells && pos - credit < n;) {
@@ -399,19 +400,19 @@ static uint32_t count_unread(const struct p3_cell *cells, uint32_t n, uint64_t c
 	return messages;
 }
 
-static uint32_t unread_of_ring(const struct ptl_picture *p, uint32_t from, uint64_t off,
-	uint32_t n, uint64_t credit)
+static uint32_t picture_unread_of_ring(const struct ptl_picture *p, uint32_t from,
+	uint64_t off, uint32_t n, uint64_t credit)
 {
-	const struct p3_cell *cells = published(p, from, off, n * sizeof *cells);
-	return off % P3_CELL ? 0 : count_unread(cells, n, credit);
+	const struct p3_cell *cells = picture_published(p, from, off, n * sizeof *cells);
+	return off % P3_CELL ? 0 : picture_count_unread(cells, n, credit);
 }
 
 /* Count the unread messages of the full ring, once there is one, and of the base ring. */
-static uint32_t unread(const struct ptl_picture *p, uint32_t from, uint32_t to,
+static uint32_t picture_unread(const struct ptl_picture *p, uint32_t from, uint32_t to,
 	const struct p3_peer_entry *ours)
 {
 	struct p3_layout l = p3_layout_of(p->node[from].nnodes);
-	const struct p3_peer_entry *theirs = entry(p, to, from);
+	const struct p3_peer_entry *theirs = picture_entry(p, to, from);
 	uint64_t full = p3_get(&ours->full_req);
 	if (!theirs || p->node[from].word[P3_G_WIRE] ||
 		p3_get(&theirs->rx_for) != p->node[from].msg.incarnation)
@@ -420,10 +421,10 @@ static uint32_t unread(const struct ptl_picture *p, uint32_t from, uint32_t to,
 		p3_get(&theirs->req_credit[0]), p3_get(&theirs->req_credit[1])};
 	uint32_t messages = 0;
 	if (!credit[1]) /* the target still reads the base ring */
-		messages = unread_of_ring(p, from, p3_base_req_off(&l, p->node[to].slot),
-			P3_BASE_CELLS, credit[0]);
+		messages = picture_unread_of_ring(p, from,
+			p3_base_req_off(&l, p->node[to].slot), P3_BASE_CELLS, credit[0]);
 	if (full)
-		messages += unread_of_ring(p, from, full, l.req_cells,
+		messages += picture_unread_of_ring(p, from, full, l.req_cells,
 			credit[1] ? credit[1] : p3_ring_start(l.req_cells));
 	return messages;
 }
@@ -431,14 +432,14 @@ static uint32_t unread(const struct ptl_picture *p, uint32_t from, uint32_t to,
 struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t to)
 {
 	struct ptl_pair pair = {.queued = 0};
-	const struct p3_peer_entry *ours = entry(p, from, to),
-				   *theirs = entry(p, to, from);
+	const struct p3_peer_entry *ours = picture_entry(p, from, to),
+				   *theirs = picture_entry(p, to, from);
 	if (!ours)
 		return pair;
 	uint64_t ops = p3_get(&ours->shown_ops);
 	pair.queued = (uint32_t)ops;
 	pair.out = (uint32_t)(ops >> 32);
-	pair.unread = unread(p, from, to, ours);
+	pair.unread = picture_unread(p, from, to, ours);
 	pair.reading = p3_get(&ours->reading);
 	pair.cold = theirs && p3_get(&theirs->cold);
 	if (pair.queued || pair.out || pair.unread)
@@ -449,7 +450,7 @@ struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t
 bool ptl_far_of(
 	const struct ptl_picture *p, uint32_t i, uint32_t slot, struct ptl_far *out)
 {
-	const struct p3_peer_entry *e = entry_of(p, i, slot);
+	const struct p3_peer_entry *e = picture_entry_of(p, i, slot);
 	uint64_t heard = e ? p3_get(&e->shown_heard) : 0, ops;
 	if (!heard)
 		return false;
@@ -470,7 +471,7 @@ bool ptl_is_far(const struct ptl_node *n)
 
 struct ptl_drops ptl_drops_of(const struct ptl_picture *p, uint32_t from, uint32_t at)
 {
-	const struct p3_peer_entry *e = entry(p, at, from);
+	const struct p3_peer_entry *e = picture_entry(p, at, from);
 	uint64_t drops = e ? p3_get(&e->shown_drops) : 0;
 	return (struct ptl_drops){(uint32_t)(drops >> 32), (uint32_t)drops};
 }
@@ -488,7 +489,7 @@ bool ptl_is_alive(const struct ptl_node *n)
 	       n->msg.state != P3_RDV_DIED;
 }
 
-static void end_text(const struct ptl_node *n, char *text, size_t size)
+static void picture_end_text(const struct ptl_node *n, char *text, size_t size)
 {
 	int s = n->msg.status;
 	if (!n->msg.ended)
@@ -516,7 +517,7 @@ void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 	if (ptl_is_far(n))
 		snprintf(text, size, "on another host");
 	else if (n->msg.state == P3_RDV_DIED || n->msg.ended)
-		end_text(n, text, size);
+		picture_end_text(n, text, size);
 	else if (!ptl_process_of(n))
 		snprintf(text, size, "not there: no interface yet, or ended");
 	else if (n->proc.state == 't')
