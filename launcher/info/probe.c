@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ways to move data that the kernel, its settings and the container allow: each is
- * tried, as the library would do it.
+ * The CPU, the rules by which bytes are moved, and the ways to move data that the kernel,
+ * its settings and the container allow: each is tried, as the library would do it.
  */
-#include "info/probe.h"
+#include "launcher/info/info.h"
+#include "nic/proto/copy.h"
+#include "nic/xfer/slices.h"
+#include "nic/xfer/table.h"
 #include "shm/kernel.h"
 #include "shm/layout.h"
 
 #include <errno.h>
+#include <gnu/libc-version.h>
 #include <linux/membarrier.h>
 #include <linux/memfd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -24,12 +29,94 @@
 #define PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/"
 #define YAMA  "/proc/sys/kernel/yama/ptrace_scope"
 
+/* The features of the CPU that memcpy, or the kernel's copy, chooses by. */
+static const char *const cpu_features[] = {"erms", "fsrm", "avx2", "avx512f"};
+
+/* Return the value of a line "name : value" of /proc/cpuinfo, or NULL. */
+static char *cpu_value_of(char *line, const char *name)
+{
+	size_t k = strlen(name);
+	char *colon = strchr(line, ':');
+	if (strncmp(line, name, k) || strspn(line + k, " \t") + line + k != colon)
+		return NULL;
+	line[strcspn(line, "\n")] = 0;
+	return colon + 1 + strspn(colon + 1, " ");
+}
+
+/* List those words of flags that are features. */
+static json_t *cpu_list_features(char *flags)
+{
+	json_t *a = json_array();
+	char *next = NULL;
+	for (char *word = strtok_r(flags, " ", &next); word;
+		word = strtok_r(NULL, " ", &next))
+		for (size_t i = 0; i < sizeof cpu_features / sizeof *cpu_features; i++)
+			if (!strcmp(word, cpu_features[i]))
+				json_array_append_new(a, json_string(word));
+	return a;
+}
+
+static void cpu_take_line(json_t *o, char *line)
+{
+	static const char *const names[][2] = {
+		{"vendor_id", "vendor"}, {"model name", "model_name"}};
+	static const char *const numbers[][2] = {
+		{"cpu family", "family"}, {"model", "model"}};
+	char *value;
+	for (int i = 0; i < 2; i++) {
+		if ((value = cpu_value_of(line, names[i][0])))
+			json_object_set_new(o, names[i][1], json_string(value));
+		if ((value = cpu_value_of(line, numbers[i][0])))
+			json_object_set_new(
+				o, numbers[i][1], json_integer(strtoll(value, NULL, 10)));
+	}
+	if ((value = cpu_value_of(line, "flags")))
+		json_object_set_new(o, "features", cpu_list_features(value));
+}
+
+json_t *p3_info_cpu(void)
+{
+	char *line = NULL;
+	size_t room = 0;
+	json_t *o = json_pack("{s:n, s:n, s:n, s:n, s:[]}", "vendor", "family", "model",
+		"model_name", "features");
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	while (f && getline(&line, &room, f) > 0 && *line != '\n') /* the first CPU */
+		cpu_take_line(o, line);
+	free(line);
+	if (f)
+		fclose(f);
+	json_object_set_new(o, "copy",
+		json_sprintf("memcpy of libc %s, which chooses its loop by the CPU",
+			gnu_get_libc_version()));
+	return o;
+}
+
+json_t *p3_info_movers(void)
+{
+	return json_pack("{s:o, s:o, s:o}", "heap",
+		json_sprintf("where the bytes lie in a shared heap; puts above %u bytes",
+			P3_EAGER_MOST_HEAP),
+		"cma",
+		json_sprintf(
+			"puts above %u bytes; slices of %u to %u KiB, of the length that "
+			"took the least time lately, up to %u us each (ptlstat: "
+			"slice_bytes)",
+			P3_SHORT_MOST, P3_SLICE_LEAST >> 10, P3_SLICE_MOST >> 10,
+			P3_SLICE_NS / 1000),
+		"window",
+		json_string("instead of cma where that took clearly less time lately, or "
+			    "where cma is not allowed"));
+}
+
+/* ---- probes ---- */
+
 struct probe {
 	bool allowed;
 	char why[300];
 };
 
-__attribute__((format(printf, 3, 4))) static struct probe answer(
+__attribute__((format(printf, 3, 4))) static struct probe probe_answer(
 	struct probe *p, bool allowed, const char *fmt, ...)
 {
 	va_list args;
@@ -41,7 +128,7 @@ __attribute__((format(printf, 3, 4))) static struct probe answer(
 }
 
 /* Return the number in a file, or -1 if there is no such file or number. */
-static long number_in(const char *file)
+static long probe_number_in(const char *file)
 {
 	long n = -1;
 	FILE *f = fopen(file, "re");
@@ -55,7 +142,7 @@ static long number_in(const char *file)
 /* ---- cross-memory reads ---- */
 
 /* Let a sibling of a process read the process' memory.  Return 0 or an errno. */
-static int read_brother(pid_t target, const int *word)
+static int probe_read_brother(pid_t target, const int *word)
 {
 	int status, got;
 	pid_t reader = fork();
@@ -74,7 +161,7 @@ static int read_brother(pid_t target, const int *word)
 
 /* Try a read.  told: the target permits it to descendants of this process, by
  * PR_SET_PTRACER, as yod's ranks do among each other. */
-static int try_cma(bool told)
+static int probe_try_cma(bool told)
 {
 	static const int word = 4711;
 	int ready[2];
@@ -92,7 +179,7 @@ static int try_cma(bool told)
 	}
 	close(ready[1]);
 	int rc = target < 0 ? errno : read(ready[0], &done, 1) == 1 ? 0 : EPIPE;
-	rc = rc ? rc : read_brother(target, &word);
+	rc = rc ? rc : probe_read_brother(target, &word);
 	close(ready[0]);
 	if (target > 0) {
 		kill(target, SIGKILL);
@@ -104,24 +191,24 @@ static int try_cma(bool told)
 static struct probe probe_cma(void)
 {
 	struct probe p;
-	long scope = number_in(YAMA);
-	int rc = try_cma(false);
+	long scope = probe_number_in(YAMA);
+	int rc = probe_try_cma(false);
 	if (!rc)
-		return answer(&p, true, "process_vm_readv copies long messages");
+		return probe_answer(&p, true, "process_vm_readv copies long messages");
 	if (rc == ENOSYS)
-		return answer(&p, false,
+		return probe_answer(&p, false,
 			"the kernel has no process_vm_readv "
 			"(CONFIG_CROSS_MEMORY_ATTACH)");
-	if (scope == 1 && !try_cma(true))
-		return answer(&p, true,
+	if (scope == 1 && !probe_try_cma(true))
+		return probe_answer(&p, true,
 			"among ranks of one yod; not among other processes, as " YAMA
 			" is 1");
 	if (scope > 0)
-		return answer(&p, false,
+		return probe_answer(&p, false,
 			"%s: " YAMA " is %ld; 0, or 1 under yod, allows "
 			"it",
 			strerror(rc), scope);
-	return answer(&p, false,
+	return probe_answer(&p, false,
 		"%s: a filter of system calls, as containers have (Docker: --cap-add "
 		"SYS_PTRACE)",
 		strerror(rc));
@@ -130,7 +217,7 @@ static struct probe probe_cma(void)
 /* ---- memory ---- */
 
 /* Try a sealed file that its owner can write, and that others can only read. */
-static int try_sealed(void)
+static int probe_try_sealed(void)
 {
 	int fd = memfd_create("portals-info", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
@@ -155,19 +242,19 @@ static int try_sealed(void)
 static struct probe probe_segments(void)
 {
 	struct probe p;
-	int rc = try_sealed();
+	int rc = probe_try_sealed();
 	if (rc == EINVAL)
-		return answer(&p, false,
+		return probe_answer(&p, false,
 			"the kernel cannot seal memory against writing "
 			"(Linux 5.1 can)");
 	if (rc)
-		return answer(&p, false, "memfd_create: %s", strerror(rc));
-	return answer(&p, true,
+		return probe_answer(&p, false, "memfd_create: %s", strerror(rc));
+	return probe_answer(&p, true,
 		"shared segments and windows; the shared heap, for yod "
 		"--shared-heap and PtlXAlloc");
 }
 
-static int try_hugepage(void)
+static int probe_try_hugepage(void)
 {
 	int fd = memfd_create("portals-info", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
 	if (fd < 0)
@@ -182,18 +269,18 @@ static int try_hugepage(void)
 static struct probe probe_hugepages(void)
 {
 	struct probe p;
-	long all = number_in(PAGES "nr_hugepages");
-	long left = number_in(PAGES "free_hugepages");
-	int rc = try_hugepage();
+	long all = probe_number_in(PAGES "nr_hugepages");
+	long left = probe_number_in(PAGES "free_hugepages");
+	int rc = probe_try_hugepage();
 	if (!rc)
-		return answer(&p, true,
+		return probe_answer(&p, true,
 			"%ld of %ld pages of 2 MiB are free (yod --plan "
 			"says how many a job wants)",
 			left, all);
 	if (all < 0)
-		return answer(
+		return probe_answer(
 			&p, false, "the kernel has none of 2 MiB: %s", strerror(rc));
-	return answer(&p, false,
+	return probe_answer(&p, false,
 		"%s: %ld of %ld pages are free; echo 64 | sudo tee " PAGES "nr_hugepages",
 		strerror(rc), left, all);
 }
@@ -209,13 +296,14 @@ static struct probe probe_membarrier(void)
 			  MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
 	long has = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
 	if (has < 0)
-		return answer(
+		return probe_answer(
 			&p, false, "%s: each message pays for a fence", strerror(errno));
 	if ((has & want) != want)
-		return answer(&p, false,
+		return probe_answer(&p, false,
 			"this kernel lacks expedited barriers (Linux 4.16 "
 			"has them): each message pays for a fence");
-	return answer(&p, true, "sleepers are found without a fence in each message");
+	return probe_answer(
+		&p, true, "sleepers are found without a fence in each message");
 }
 
 static struct probe probe_pidfd(void)
@@ -223,15 +311,15 @@ static struct probe probe_pidfd(void)
 	struct probe p;
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (fd < 0)
-		return answer(&p, false,
+		return probe_answer(&p, false,
 			"%s: the end of a process in a domain is seen "
 			"within a second, not at once",
 			strerror(errno));
 	close(fd);
-	return answer(&p, true, "the end of a process is seen at once");
+	return probe_answer(&p, true, "the end of a process is seen at once");
 }
 
-static void add(json_t *a, const char *name, struct probe p)
+static void probe_add(json_t *a, const char *name, struct probe p)
 {
 	json_t *o = json_object();
 	json_object_set_new(o, "name", json_string(name));
@@ -243,10 +331,10 @@ static void add(json_t *a, const char *name, struct probe p)
 json_t *p3_info_probe(void)
 {
 	json_t *a = json_array();
-	add(a, "segments", probe_segments());
-	add(a, "cma", probe_cma());
-	add(a, "hugepages", probe_hugepages());
-	add(a, "membarrier", probe_membarrier());
-	add(a, "pidfd", probe_pidfd());
+	probe_add(a, "segments", probe_segments());
+	probe_add(a, "cma", probe_cma());
+	probe_add(a, "hugepages", probe_hugepages());
+	probe_add(a, "membarrier", probe_membarrier());
+	probe_add(a, "pidfd", probe_pidfd());
 	return a;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* movers - tells how bytes are moved on this machine; one thread calls it. */
-#ifndef P3_INFO_MOVERS_H
-#define P3_INFO_MOVERS_H
+/* info - what portals-info tells of this machine; one thread calls all functions. */
+#ifndef P3_LAUNCHER_INFO_INFO_H
+#define P3_LAUNCHER_INFO_INFO_H
 
 #include <jansson.h>
 
@@ -10,5 +10,9 @@
 json_t *p3_info_cpu(void);
 /* Return the rule of each mover of long messages, by name. */
 json_t *p3_info_movers(void);
+
+/* Try each way to move data.  Return an array of {name, allowed, why}.  Call it before
+ * there are threads, since it forks. */
+json_t *p3_info_probe(void);
 
 #endif
