@@ -383,8 +383,7 @@ static int info_show_help(void)
 	     "Prints what libportals finds here: the limits of an interface, which ways "
 	     "to\n"
 	     "move data the machine allows and why not, CPUs and NUMA nodes, the "
-	     "settings "
-	     "in\n"
+	     "settings in\n"
 	     "force and where each comes from.  As a rank (yod -sz 1 portals-info) it "
 	     "prints\n"
 	     "the findings of that rank.\n\n"
@@ -446,8 +445,7 @@ int main(int argc, char **argv)
 	int status = info_perform(argc, argv);
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	fprintf(stderr,
-		"portals-info: cannot write to standard output; see df, and where "
-		"it leads\n");
+	fprintf(stderr, "portals-info: cannot write to standard output; see df, and "
+			"where it leads\n");
 	return status ? status : STATUS_FAILED;
 }

@@ -98,10 +98,9 @@ json_t *p3_info_movers(void)
 		json_sprintf("where the bytes lie in a shared heap; puts above %u bytes",
 			P3_EAGER_MOST_HEAP),
 		"cma",
-		json_sprintf(
-			"puts above %u bytes; slices of %u to %u KiB, of the length that "
-			"took the least time lately, up to %u us each (ptlstat: "
-			"slice_bytes)",
+		json_sprintf("puts above %u bytes; slices of %u to %u KiB, of the length "
+			     "that took the least time lately, up to %u us each "
+			     "(ptlstat: slice_bytes)",
 			P3_SHORT_MOST, P3_SLICE_LEAST >> 10, P3_SLICE_MOST >> 10,
 			P3_SLICE_NS / 1000),
 		"window",
@@ -205,9 +204,8 @@ static struct probe probe_cma(void)
 			" is 1");
 	if (scope > 0)
 		return probe_answer(&p, false,
-			"%s: " YAMA " is %ld; 0, or 1 under yod, allows "
-			"it",
-			strerror(rc), scope);
+			"%s: " YAMA " is %ld; 0, or 1 under yod, allows it", strerror(rc),
+			scope);
 	return probe_answer(&p, false,
 		"%s: a filter of system calls, as containers have (Docker: --cap-add "
 		"SYS_PTRACE)",
@@ -245,13 +243,12 @@ static struct probe probe_segments(void)
 	int rc = probe_try_sealed();
 	if (rc == EINVAL)
 		return probe_answer(&p, false,
-			"the kernel cannot seal memory against writing "
-			"(Linux 5.1 can)");
+			"the kernel cannot seal memory against writing (Linux 5.1 can)");
 	if (rc)
 		return probe_answer(&p, false, "memfd_create: %s", strerror(rc));
 	return probe_answer(&p, true,
-		"shared segments and windows; the shared heap, for yod "
-		"--shared-heap and PtlXAlloc");
+		"shared segments and windows; the shared heap, for yod --shared-heap and "
+		"PtlXAlloc");
 }
 
 static int probe_try_hugepage(void)
@@ -274,8 +271,8 @@ static struct probe probe_hugepages(void)
 	int rc = probe_try_hugepage();
 	if (!rc)
 		return probe_answer(&p, true,
-			"%ld of %ld pages of 2 MiB are free (yod --plan "
-			"says how many a job wants)",
+			"%ld of %ld pages of 2 MiB are free (yod --plan says how many a "
+			"job wants)",
 			left, all);
 	if (all < 0)
 		return probe_answer(
@@ -300,8 +297,8 @@ static struct probe probe_membarrier(void)
 			&p, false, "%s: each message pays for a fence", strerror(errno));
 	if ((has & want) != want)
 		return probe_answer(&p, false,
-			"this kernel lacks expedited barriers (Linux 4.16 "
-			"has them): each message pays for a fence");
+			"this kernel lacks expedited barriers (Linux 4.16 has them): "
+			"each message pays for a fence");
 	return probe_answer(
 		&p, true, "sleepers are found without a fence in each message");
 }
@@ -312,8 +309,8 @@ static struct probe probe_pidfd(void)
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (fd < 0)
 		return probe_answer(&p, false,
-			"%s: the end of a process in a domain is seen "
-			"within a second, not at once",
+			"%s: the end of a process in a domain is seen within a second, "
+			"not at once",
 			strerror(errno));
 	close(fd);
 	return probe_answer(&p, true, "the end of a process is seen at once");

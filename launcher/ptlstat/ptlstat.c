@@ -60,8 +60,7 @@ static int main_show_help(void)
 	     "  ptlstat conf [JOB]  the settings and resources of each node\n\n"
 	     "  -i, --interval SEC  time that rates are measured over; default 1\n"
 	     "  -c, --count N       number of pictures; default: no end on a terminal, "
-	     "else "
-	     "1\n"
+	     "else 1\n"
 	     "  -j, --json          for programs: one object a line\n"
 	     "  -d, --domain NAME   not a job of yod's but the processes of this "
 	     "domain:\n"
@@ -121,9 +120,8 @@ static int main_take_word(struct opt *opt, const char *word)
 	unsigned long n = strtoul(word, &end, 10);
 	if (opt->job || *word < '0' || *word > '9' || *end || errno || !n ||
 		n > INT32_MAX) {
-		main_complain(
-			"'%s': not expected here; expected a job's number or a pid, or "
-			"why, or conf; see ptlstat --help",
+		main_complain("'%s': not expected here; expected a job's number or a "
+			      "pid, or why, or conf; see ptlstat --help",
 			word);
 		return STATUS_USAGE;
 	}
@@ -212,10 +210,9 @@ static int main_say_no_look(uint32_t job, int rc)
 {
 	switch (-rc) {
 	case ESRCH:
-		main_complain(
-			"%u: no job of this user, nor a pid of one, nor of a process "
-			"with an interface; ptlstat alone lists jobs and domains (a job "
-			"whose yod was killed is gone)",
+		main_complain("%u: no job of this user, nor a pid of one, nor of a "
+			      "process with an interface; ptlstat alone lists jobs and "
+			      "domains (a job whose yod was killed is gone)",
 			job);
 		break;
 	case EPERM:
@@ -224,19 +221,16 @@ static int main_say_no_look(uint32_t job, int rc)
 			job);
 		break;
 	case ETIMEDOUT:
-		main_complain(
-			"%u: its yod does not answer within %d s: it is starting nodes, "
-			"or was stopped (then kill -CONT it)",
+		main_complain("%u: its yod does not answer within %d s: it is starting "
+			      "nodes, or was stopped (then kill -CONT it)",
 			job, P3_LOOK_MS / 1000);
 		break;
 	case EPIPE:
 		main_complain("%u: the job has ended", job);
 		break;
 	case EPROTO:
-		main_complain(
-			"%u: its yod is of another version; use the ptlstat that came "
-			"with "
-			"it",
+		main_complain("%u: its yod is of another version; use the ptlstat that "
+			      "came with it",
 			job);
 		break;
 	default:
@@ -352,10 +346,9 @@ static int main_look(struct opt *opt)
 static int main_say_no_hosts(uint32_t job, int rc)
 {
 	if (rc == -ESRCH)
-		main_complain(
-			"--hosts: %u: no job of this user that yod --hosts runs from "
-			"this host; expected the pid of such a yod (ranks of mpirun: "
-			"ptlstat on each host)",
+		main_complain("--hosts: %u: no job of this user that yod --hosts runs "
+			      "from this host; expected the pid of such a yod (ranks of "
+			      "mpirun: ptlstat on each host)",
 			job);
 	else
 		return main_say_no_look(job, rc);
@@ -372,9 +365,8 @@ static int main_look_at_hosts(const struct opt *opt)
 			   (opt->brief ? P3_ASK_BRIEF : 0);
 	long count = opt->what == LOOK && opt->count ? opt->count : 1;
 	if (!opt->job) {
-		main_complain(
-			"--hosts: no job is named; expected the pid of its yod, as in "
-			"ptlstat --hosts 4711");
+		main_complain("--hosts: no job is named; expected the pid of its yod, as "
+			      "in ptlstat --hosts 4711");
 		return STATUS_USAGE;
 	}
 	if (opt->interval * 1000 > P3_QUERY_RATE_MS) {
@@ -416,9 +408,8 @@ static int main_perform(struct opt opt)
 		ptl_conf(NULL);
 		return STATUS_OK;
 	}
-	main_complain(
-		"why: this user has no job, and not just one domain; expected a pid, or "
-		"--domain NAME, of those that ptlstat alone lists");
+	main_complain("why: this user has no job, and not just one domain; expected a "
+		      "pid, or --domain NAME, of those that ptlstat alone lists");
 	return STATUS_USAGE;
 }
 

@@ -152,15 +152,15 @@ static void silence_find_in_queue(struct search *s, const struct ptl_wait *w, ui
 		return;
 	if (q->lost) {
 		ptl_add(&t,
-			"EQ %u of " PTL_NODE " has lost %llu event%s: it holds %u, which "
-			"is too few (PtlEQGet says so once, PTL_EQ_DROPPED; PtlEQAlloc "
-			"of a larger one helps)",
+			"EQ %u of " PTL_NODE
+			" has lost %llu event%s: it holds %u, which is too few (PtlEQGet "
+			"says so once, PTL_EQ_DROPPED; PtlEQAlloc of a larger one helps)",
 			k, (unsigned long long)q->lost, ptl_plural(q->lost), q->size);
 		silence_found(s, s->i, &t);
 	} else if (unread && !silence_waits_on(w, k)) {
 		ptl_add(&t,
-			"%llu event%s lie unread in EQ %u of " PTL_NODE ", which waits "
-			"on another queue",
+			"%llu event%s lie unread in EQ %u of " PTL_NODE
+			", which waits on another queue",
 			(unsigned long long)unread, ptl_plural(unread), k);
 		silence_found(s, s->i, &t);
 	}

@@ -349,8 +349,7 @@ static bool rdv_is_from_another(struct p3_rdv *r, uint32_t i, const struct packe
 	if (!n->warned)
 		p3_rdv_tell(r,
 			"rank %u: process %u speaks for the node that process %u is; "
-			"ignored "
-			"(start it by a yod of its own)",
+			"ignored (start it by a yod of its own)",
 			i, p->from.os_pid, n->owner);
 	n->warned = true;
 	return true;
@@ -425,8 +424,7 @@ static bool rdv_take_packet(struct p3_rdv *r, uint32_t i)
 	if (rc == -EMFILE) {
 		p3_rdv_tell(r,
 			"rank %u: joins, and yod has no descriptors left for it; cut "
-			"off; "
-			"raise ulimit -Hn, or use fewer nodes",
+			"off; raise ulimit -Hn, or use fewer nodes",
 			i);
 		p3_rdv_cut_off(r, i);
 		return false;
@@ -573,9 +571,8 @@ static void rdv_make_sleepers(struct p3_rdv *r)
 	if (fd < 0)
 		p3_rdv_tell(r,
 			"no memory for the words that nodes sleep on (%s): each has its "
-			"own, "
-			"which costs some speed; check the limits of open files (ulimit "
-			"-n)",
+			"own, which costs some speed; check the limits of open files "
+			"(ulimit -n)",
 			strerror(-fd));
 	else
 		r->sleepers = fd;

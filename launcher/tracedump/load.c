@@ -598,8 +598,8 @@ static int load_read_job(struct td_trace *t, struct p3_look *look)
 		rc = load_add_node(t, look, i);
 	struct scale s = load_measure(t, clock, before);
 	if (!rc && !t->nblocks) {
-		td_say("job %u has no trace; expected one that was started with "
-		       "yod --trace FILE, or with PTL3_TRACE set",
+		td_say("job %u has no trace; expected one that was started with yod "
+		       "--trace FILE, or with PTL3_TRACE set",
 			t->jid);
 		return -ENODATA;
 	}

@@ -210,14 +210,14 @@ static int agent_say_no_yod(const struct p3_agent *a, int rc)
 		return P3_STATUS_YOD;
 	if (rc == -ETIMEDOUT)
 		p3_say("--agent: standard input has %s for %g s (PTL3_FAR_TIMEOUT); "
-		       "expected a yod's order: see that yod and the remote shell "
-		       "have not been stopped, and that the network works",
+		       "expected a yod's order: see that yod and the remote shell have "
+		       "not been stopped, and that the network works",
 			p3_frames_has_part(&a->conn) ? "part of a frame, and then nothing"
 						     : "nothing",
 			(double)a->beat.timeout_ms / 1000);
 	else
-		p3_say("--agent: standard input has no order of a yod; expected that "
-		       "yod --hosts starts the agent");
+		p3_say("--agent: standard input has no order of a yod; expected that yod "
+		       "--hosts starts the agent");
 	return P3_STATUS_YOD;
 }
 
@@ -253,8 +253,8 @@ static int agent_take_environment(struct p3_agent *a)
 	snprintf(a->domain, sizeof a->domain, "yod-%u-%.12s-%u", o->jid, o->tag, o->host);
 	if (!chdir(o->dir))
 		return 0;
-	p3_say("directory '%s': %s; expected the directory in which yod was "
-	       "started, on each host",
+	p3_say("directory '%s': %s; expected the directory in which yod was started, on "
+	       "each host",
 		o->dir, strerror(errno));
 	p3_agent_refuse(a, P3_STATUS_NO_FILE);
 	return P3_STATUS_NO_FILE;

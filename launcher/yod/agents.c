@@ -333,8 +333,8 @@ static void agents_on_slow(struct p3_agents *a)
 		if (l->exited)
 			continue;
 		if (a->go_sent && l->state != P3_UPLINK_DONE)
-			p3_say("host %s: its agent does not end; left behind (see "
-			       "that the host can be reached)",
+			p3_say("host %s: its agent does not end; left behind (see that "
+			       "the host can be reached)",
 				a->hosts->host[h].name);
 		kill(-l->rsh.pid, SIGKILL);
 		p3_uplink_cut(a, h);

@@ -91,8 +91,8 @@ void p3_agents_say_barrier(struct p3_agents *a)
 		if (!a->link[h].in_barrier)
 			n += (size_t)snprintf(late + n, sizeof late - n, "%s%s",
 				n ? ", " : "", a->hosts->host[h].name);
-	p3_say("ranks wait in PtlXBarrier for %.3g s (--why-after), not all of "
-	       "these hosts: %s; ptlstat --hosts why %d tells more",
+	p3_say("ranks wait in PtlXBarrier for %.3g s (--why-after), not all of these "
+	       "hosts: %s; ptlstat --hosts why %d tells more",
 		(double)a->why_ms / 1000, late, (int)a->jid);
 	a->why_ms *= 2;
 	a->why_at = P3_NEVER;
@@ -168,8 +168,8 @@ static bool agents_trace_name(
 
 static void agents_trace_say_cannot(const char *path, int err)
 {
-	p3_say("--trace: '%s' cannot be written: %s; expected a file in a directory "
-	       "that you can write to",
+	p3_say("--trace: '%s' cannot be written: %s; expected a file in a directory that "
+	       "you can write to",
 		path, strerror(err));
 }
 
@@ -212,8 +212,8 @@ static void agents_trace_append(
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			p3_say("--trace: the file of host %s cannot be written: %s; "
-			       "the rest of its traces is missing; see df",
+			p3_say("--trace: the file of host %s cannot be written: %s; the "
+			       "rest of its traces is missing; see df",
 				a->hosts->host[host].name, strerror(errno));
 			a->trace_lost = true;
 			agents_trace_close(a, host);

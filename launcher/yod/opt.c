@@ -118,8 +118,8 @@ static int opt_set_env(struct p3_opt *opt, const char *name, const char *value)
 {
 	size_t len = strcspn(value, "=");
 	if (!opt_is_name(value, len)) {
-		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in "
-		       "--env OMP_NUM_THREADS=2",
+		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in --env "
+		       "OMP_NUM_THREADS=2",
 			name, value);
 		return P3_OPT_USAGE;
 	}
@@ -133,8 +133,8 @@ static int opt_set_env(struct p3_opt *opt, const char *name, const char *value)
 							    : P3_OPT_RUN;
 	if (getenv(value))
 		return P3_OPT_RUN;
-	p3_say("%s: %s is not set in yod's environment; expected %s=VALUE, or export "
-	       "it before",
+	p3_say("%s: %s is not set in yod's environment; expected %s=VALUE, or export it "
+	       "before",
 		name, value, value);
 	return P3_OPT_USAGE;
 }
@@ -152,8 +152,8 @@ static int opt_set_bind(struct p3_opt *opt, const char *name, const char *value)
 	opt->place.bind = P3_BIND_LIST;
 	if (p3_cpulist_parse(value, &opt->place.list))
 		return P3_OPT_RUN;
-	p3_say("%s: '%s' is no placement; expected none, core, numa, or a list of "
-	       "CPUs as in --bind 0,2-3",
+	p3_say("%s: '%s' is no placement; expected none, core, numa, or a list of CPUs "
+	       "as in --bind 0,2-3",
 		name, value);
 	return P3_OPT_USAGE;
 }
@@ -266,8 +266,8 @@ static int opt_set_domain(struct p3_opt *opt, const char *name, const char *valu
 static int opt_set_hosts(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (opt->hosts_of) {
-		p3_say("%s: the hosts are given by %s already; expected one of "
-		       "--hosts and --hostfile, once",
+		p3_say("%s: the hosts are given by %s already; expected one of --hosts "
+		       "and --hostfile, once",
 			name, opt->hosts_of);
 		return P3_OPT_USAGE;
 	}
@@ -453,9 +453,8 @@ static const struct {
 	{" N npernode ppn ntasks-per-node oversubscribe nooversubscribe perhost O ",
 		"any number of nodes runs on a machine; --hosts c1:4,c2:2 says how many"},
 	{" agent ", "yod --hosts starts agents, with that word alone"},
-	{" v verbose debug-daemons ",
-		"--stats and --trace FILE say what nodes do, --version prints the "
-		"version"},
+	{" v verbose debug-daemons ", "--stats and --trace FILE say what nodes do, "
+				      "--version prints the version"},
 	{" c ntasks ", "the number of nodes is -sz N"},
 	{" bind-to map-by rank-by cpu-bind cpu-set cpu-list bind-to-core ",
 		"CPUs are chosen by --bind none, core, numa or a list as in 0,2-3"},
@@ -683,8 +682,7 @@ static int opt_say_bad_lines(const struct p3_opt *opt, int err, uint32_t line)
 		p3_say("%s:%u: a quote is not closed; expected another ' or \"",
 			opt->load, line);
 	else
-		p3_say("-F: '%s' has no programs; expected a line for each, as "
-		       "in: -sz 2 "
+		p3_say("-F: '%s' has no programs; expected a line for each, as in: -sz 2 "
 		       "./prog arguments",
 			opt->load);
 	return P3_OPT_USAGE;
@@ -771,8 +769,7 @@ static int opt_check_hosts(struct p3_opt *opt)
 	if (!opt->hosts.n)
 		return P3_OPT_RUN;
 	if (opt->domain) {
-		p3_say("--domain: not for a job on several hosts; expected "
-		       "without %s",
+		p3_say("--domain: not for a job on several hosts; expected without %s",
 			opt->hosts_of);
 		return P3_OPT_USAGE;
 	}

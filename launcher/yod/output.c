@@ -56,8 +56,8 @@ int p3_outdir_file(int dir_fd, uint32_t rank, int which)
 void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err)
 {
 	char name[OUTDIR_NAME_LEN];
-	p3_say("--output-dir: cannot write %s/%s: %s; bytes that do not fit are "
-	       "lost, and the rank goes on; see df",
+	p3_say("--output-dir: cannot write %s/%s: %s; bytes that do not fit are lost, "
+	       "and the rank goes on; see df",
 		dir, outdir_name_of(name, rank, which), strerror(err));
 }
 

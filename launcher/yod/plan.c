@@ -290,8 +290,8 @@ static void plan_print_formula(const struct plan *p)
 {
 	uint32_t nodes = p->opt->size;
 	printf("sources       each node %" PRIu32 " of %" PRIu64
-	       " bytes, and %s more for "
-	       "each with a\n              full lane; %u bytes in private memory\n",
+	       " bytes, and %s more for each with a\n              full lane; %u bytes "
+	       "in private memory\n",
 		nodes, p3_footprint_source(), plan_size_of(p3_footprint_lane(nodes)).text,
 		P3_SOURCE_PRIVATE);
 	printf("pendings      each node up to %" PRIu64 " of %u bytes, %u at a time\n",
@@ -350,8 +350,7 @@ static void plan_check_memory(struct plan *p)
 		return;
 	p->failed = true;
 	p3_say("plan: %s needed, %s free (memory, cgroup limit): use fewer nodes, or "
-	       "free "
-	       "memory",
+	       "free memory",
 		plan_size_of(need).text, plan_size_of(p->free).text);
 }
 

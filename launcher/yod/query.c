@@ -83,8 +83,8 @@ static int report_run(
 
 static int report_say_cannot(const char *path, int rc)
 {
-	p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in "
-	       "yod's directory",
+	p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in yod's "
+	       "directory",
 		path, strerror(-rc));
 	return rc;
 }

@@ -391,8 +391,7 @@ static void run_see_stop(struct run *r, uint32_t i)
 		return;
 	r->rank[i].stop_said = true;
 	p3_say("rank %u (pid %d) is stopped: it wants to %s the terminal, which is "
-	       "yod's; "
-	       "expected %s; ^C ends the job",
+	       "yod's; expected %s; ^C ends the job",
 		i, (int)r->rank[i].pid, sig == SIGTTIN ? "read" : "set",
 		sig == SIGTTIN
 			? "standard input, of rank 0"

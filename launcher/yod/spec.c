@@ -262,8 +262,8 @@ static int hosts_add(
 	struct p3_hosts *h, const char *option, const char *name, uint32_t slots)
 {
 	if (hosts_is_there(h, name)) {
-		p3_say("%s: host '%s' is there twice; expected once, with all its "
-		       "slots, as in %s:4",
+		p3_say("%s: host '%s' is there twice; expected once, with all its slots, "
+		       "as in %s:4",
 			option, name, name);
 		return -EINVAL;
 	}
@@ -286,8 +286,8 @@ static int hosts_add(
 
 static int hosts_say_bad_word(const char *word)
 {
-	p3_say("--hosts: '%.100s' is no host; expected names, each with its "
-	       "number of slots or without, as in --hosts c1:4,c2:2",
+	p3_say("--hosts: '%.100s' is no host; expected names, each with its number of "
+	       "slots or without, as in --hosts c1:4,c2:2",
 		word);
 	return -EINVAL;
 }
@@ -314,9 +314,8 @@ int p3_hosts_parse(const char *list, struct p3_hosts *hosts_out)
 
 static int hosts_say_bad_line(const char *file, uint32_t line, const char *text)
 {
-	p3_say("--hostfile: %s:%u: '%.100s' is no host; expected a name in each "
-	       "line, with its number of slots or without, as in c1:4 or c1 "
-	       "slots=4",
+	p3_say("--hostfile: %s:%u: '%.100s' is no host; expected a name in each line, "
+	       "with its number of slots or without, as in c1:4 or c1 slots=4",
 		file, line, text);
 	return -EINVAL;
 }
@@ -355,8 +354,7 @@ static int hosts_take_lines(struct p3_hosts *h, const char *file, FILE *f)
 	free(text);
 	if (rc || h->n)
 		return rc;
-	p3_say("--hostfile: '%s' has no hosts; expected a name in each line, as "
-	       "in c1:4",
+	p3_say("--hostfile: '%s' has no hosts; expected a name in each line, as in c1:4",
 		file);
 	return -EINVAL;
 }
@@ -366,8 +364,8 @@ int p3_hosts_read(const char *file, struct p3_hosts *hosts_out)
 	*hosts_out = (struct p3_hosts){0};
 	FILE *f = fopen(file, "re");
 	if (!f) {
-		p3_say("--hostfile: '%s': %s; expected a file with the name of a "
-		       "host in each line",
+		p3_say("--hostfile: '%s': %s; expected a file with the name of a host in "
+		       "each line",
 			file, strerror(errno));
 		return -EINVAL;
 	}
@@ -399,8 +397,8 @@ int p3_hosts_place(struct p3_hosts *h, uint32_t size)
 			h->host[i].slots = 1;
 	uint64_t slots = hosts_count_slots(h);
 	if (slots < size) {
-		p3_say("-sz: %u nodes, but the hosts have %llu slots; expected "
-		       "%llu nodes at most, or more slots, as in --hosts c1:4",
+		p3_say("-sz: %u nodes, but the hosts have %llu slots; expected %llu "
+		       "nodes at most, or more slots, as in --hosts c1:4",
 			size, (unsigned long long)slots, (unsigned long long)slots);
 		return -EINVAL;
 	}

@@ -237,8 +237,7 @@ char *p3_loadfile_read(const char *name)
 	FILE *f = fopen(name, "re");
 	char *text = f ? loadfile_read_all(f, &len) : NULL;
 	if (!text)
-		p3_say("-F: '%s': %s; expected a text file with a line for each "
-		       "program, "
+		p3_say("-F: '%s': %s; expected a text file with a line for each program, "
 		       "as in: -sz 2 ./prog arguments",
 			name, strerror(errno));
 	if (f)

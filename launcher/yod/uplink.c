@@ -35,8 +35,8 @@ int p3_rsh_parse(const char *text, struct p3_rsh *rsh_out)
 	}
 	free(argv);
 	free(copy);
-	p3_say("--rsh: '%s' is no program; expected one that is called with a "
-	       "host and a command line, and its arguments, as in --rsh 'ssh -q'",
+	p3_say("--rsh: '%s' is no program; expected one that is called with a host and a "
+	       "command line, and its arguments, as in --rsh 'ssh -q'",
 		text);
 	return rc ? rc : -ENOMEM;
 }
@@ -484,8 +484,8 @@ void p3_uplink_receive(struct p3_agents *a, uint32_t host)
 		return;
 	if (rc2 == -EPROTONOSUPPORT) {
 		p3_say("host %s: the agent speaks version %u, this yod version %u; "
-		       "expected the same "
-		       "libportals on all hosts: install it there as %s",
+		       "expected the same libportals on all hosts: install it there as "
+		       "%s",
 			uplink_name_of(a, host), f.magic & 0xff, P3_FRAMES_MAGIC & 0xff,
 			a->self);
 		uplink_cut_off(a, host);
@@ -527,8 +527,7 @@ static void uplink_on_lost(struct p3_agents *a, uint32_t host)
 		snprintf(how, sizeof how, "has closed the connection");
 	if (a->stage == P3_AGENTS_GOING && early)
 		p3_say("host %s: %s %s before an agent of yod has answered; expected "
-		       "that "
-		       "this works: %s %s %s --version",
+		       "that this works: %s %s %s --version",
 			uplink_name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0],
 			uplink_name_of(a, host), a->self);
 	else if (a->stage == P3_AGENTS_GOING)
