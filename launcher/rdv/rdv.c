@@ -464,13 +464,6 @@ static void rdv_read_sock(struct p3_rdv *r, uint32_t i, unsigned most)
 
 #define SLEEPERS_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-static int sleepers_fill(int fd, uint64_t len)
-{
-	if (ftruncate(fd, (off_t)len) || fallocate(fd, 0, 0, (off_t)len))
-		return -errno;
-	return fcntl(fd, F_ADD_SEALS, SLEEPERS_SEALS) ? -errno : 0;
-}
-
 /* Make the file for nnodes nodes, with its size sealed and its memory reserved.  Return
  * a descriptor (close-on-exec), or -errno. */
 static int sleepers_make(uint32_t nnodes)
@@ -483,9 +476,10 @@ static int sleepers_make(uint32_t nnodes)
 	int fd = memfd_create("p3-sleepers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
-	int rc = sleepers_fill(fd, len);
-	if (!rc)
+	if (!ftruncate(fd, (off_t)len) && !fallocate(fd, 0, 0, (off_t)len) &&
+		!fcntl(fd, F_ADD_SEALS, SLEEPERS_SEALS))
 		return fd;
+	int rc = -errno;
 	close(fd);
 	return rc;
 }
@@ -648,24 +642,18 @@ void p3_rdv_destroy(struct p3_rdv *r)
 	free(r);
 }
 
-static int rdv_check_user(int sock)
+static int rdv_prepare_sock(int sock)
 {
 	struct ucred cred;
 	socklen_t len = sizeof cred;
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return -errno;
-	return cred.uid == geteuid() ? 0 : -EPERM;
-}
-
-static int rdv_prepare_sock(int sock)
-{
 	int on = 1;
 	int flags = fcntl(sock, F_GETFL);
 	if (flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK))
 		return -errno;
-	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
+		getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
-	return rdv_check_user(sock);
+	return cred.uid == geteuid() ? 0 : -EPERM;
 }
 
 int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)

@@ -127,16 +127,11 @@ static void agents_on_guard_gone(struct p3_agents *a)
 	p3_agents_end(a, true);
 }
 
-/* ---- input ---- */
-
-static struct p3_uplink *agents_first_link(struct p3_agents *a)
-{
-	return &a->link[0]; /* rank 0 is on the first host */
-}
+/* ---- input; rank 0 is on the first host ---- */
 
 static bool agents_may_read(struct p3_agents *a)
 {
-	return a->in_fd >= 0 && a->go_sent && a->in_room && !agents_first_link(a)->closed;
+	return a->in_fd >= 0 && a->go_sent && a->in_room && !a->link[0].closed;
 }
 
 static void agents_end_input(struct p3_agents *a)
@@ -157,7 +152,7 @@ static void agents_read_input(struct p3_agents *a)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	struct p3_frame f = {.op = P3_FRAME_INPUT, .len = n > 0 ? (uint64_t)n : 0};
-	p3_frames_send(&agents_first_link(a)->conn, f, bytes);
+	p3_frames_send(&a->link[0].conn, f, bytes);
 	a->in_room -= f.len;
 	if (n <= 0)
 		agents_end_input(a);
@@ -360,14 +355,6 @@ static void agents_on_deadlines(struct p3_agents *a)
 	}
 }
 
-static bool agents_left(struct p3_agents *a)
-{
-	bool left = false;
-	for (uint32_t h = 0; h < a->hosts->n; h++)
-		left |= !p3_uplink_is_over(a, h);
-	return left;
-}
-
 static int agents_wait_ms(const struct p3_agents *a, bool left)
 {
 	int64_t at = p3_earlier(a->stage_at, left ? P3_NEVER : a->drain_at);
@@ -391,7 +378,9 @@ static int agents_wait_ms(const struct p3_agents *a, bool left)
 static void agents_loop(struct p3_agents *a)
 {
 	for (;;) {
-		bool left = agents_left(a);
+		bool left = false;
+		for (uint32_t h = 0; h < a->hosts->n; h++)
+			left |= !p3_uplink_is_over(a, h);
 		if (!left && !agents_output_left(a))
 			return;
 		struct epoll_event ev[EVENTS];
@@ -408,18 +397,6 @@ static void agents_loop(struct p3_agents *a)
 }
 
 /* ---- starting ---- */
-
-static void agents_raise_nofile(const struct p3_agents *a)
-{
-	struct rlimit want;
-	rlim_t need = (rlim_t)a->opt->size * FDS_OF_RANK +
-		      (rlim_t)a->hosts->n * FDS_OF_HOST + FDS;
-	getrlimit(RLIMIT_NOFILE, &want);
-	if (want.rlim_cur >= need)
-		return;
-	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &want);
-}
 
 static int agents_open_parts(struct p3_agents *a, const struct p3_guard *guard)
 {
@@ -482,7 +459,8 @@ static int agents_make_order(struct p3_agents *a)
 
 static int agents_start(struct p3_agents *a, const struct p3_guard *guard)
 {
-	agents_raise_nofile(a);
+	p3_plan_raise_fds((rlim_t)a->opt->size * FDS_OF_RANK +
+			  (rlim_t)a->hosts->n * FDS_OF_HOST + FDS);
 	int rc = agents_open_parts(a, guard);
 	if (rc)
 		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",

@@ -155,17 +155,6 @@ void p3_agents_on_gone(struct p3_agents *a, uint32_t rank)
 
 /* ---- trace files ---- */
 
-/* Name a host's file: "job.c1.trace" for job.trace.  Return false if it is too long. */
-static bool agents_trace_name(
-	const struct p3_agents *a, uint32_t host, char name[PATH_MAX])
-{
-	const char *path = a->opt->trace, *slash = strrchr(path, '/');
-	const char *dot = strrchr(slash ? slash + 1 : path, '.');
-	size_t stem = dot ? (size_t)(dot - path) : strlen(path);
-	return snprintf(name, PATH_MAX, "%.*s.%s%s", (int)stem, path,
-		       a->hosts->host[host].name, path + stem) < PATH_MAX;
-}
-
 static void agents_trace_say_cannot(const char *path, int err)
 {
 	p3_say("--trace: '%s' cannot be written: %s; expected a file in a directory that "
@@ -175,9 +164,13 @@ static void agents_trace_say_cannot(const char *path, int err)
 
 static int agents_trace_open(struct p3_agents *a, uint32_t host)
 {
-	char name[PATH_MAX];
-	if (!agents_trace_name(a, host, name)) {
-		agents_trace_say_cannot(a->opt->trace, ENAMETOOLONG);
+	char name[PATH_MAX]; /* "job.c1.trace" for job.trace */
+	const char *path = a->opt->trace, *slash = strrchr(path, '/');
+	const char *dot = strrchr(slash ? slash + 1 : path, '.');
+	size_t stem = dot ? (size_t)(dot - path) : strlen(path);
+	if (snprintf(name, PATH_MAX, "%.*s.%s%s", (int)stem, path,
+		    a->hosts->host[host].name, path + stem) >= PATH_MAX) {
+		agents_trace_say_cannot(path, ENAMETOOLONG);
 		return -ENAMETOOLONG;
 	}
 	a->link[host].trace =

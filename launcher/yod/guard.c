@@ -213,14 +213,6 @@ static int guard_watch(pid_t yod, int signals, struct input *in)
 	return status;
 }
 
-static void guard_sweep(void)
-{
-	for (int i = 0; i < SWEEP_TRIES; i++)
-		if (p3_reap_sweep(SWEEP_MS))
-			return;
-	p3_say("some processes of the job do not end (see ps: state D?); left behind");
-}
-
 struct guard_ends {
 	int alive[2];
 	int signals;
@@ -256,7 +248,12 @@ static _Noreturn void guard_run(
 		       "job",
 			(int)yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	guard_let_end(duty->grace_ms);
-	guard_sweep();
+	int tries = 0;
+	while (tries < SWEEP_TRIES && !p3_reap_sweep(SWEEP_MS))
+		tries++;
+	if (tries == SWEEP_TRIES)
+		p3_say("some processes of the job do not end (see ps: state D?); left "
+		       "behind");
 	if (duty->last)
 		duty->last(duty->arg);
 	tty_restore(&e->tty);

@@ -69,14 +69,6 @@ static bool main_choose_libraries(struct p3_opt *opt)
 	return dir || opt->valgrind != P3_VALGRIND_ON;
 }
 
-static bool main_open_output_dir(struct p3_opt *opt)
-{
-	opt->output_dir_fd = -1;
-	if (opt->output_dir)
-		opt->output_dir_fd = p3_outdir_open(opt->output_dir, opt->size);
-	return !opt->output_dir || opt->output_dir_fd >= 0;
-}
-
 /* Check what n nodes need on this host.  Return P3_OPT_RUN, or the exit status. */
 static int main_check(const struct p3_opt *opt, uint32_t n, struct p3_place *place_out)
 {
@@ -115,11 +107,12 @@ static int main_prepare_agent(
 	const struct p3_host *host = p3_agent_host(agent);
 	opt->domain = p3_agent_domain(agent);
 	int rc = main_check(opt, host->size, place_out);
-	if (rc == P3_OPT_RUN && place_out->bound &&
-		(rc = p3_place_shift(place_out, host->first, host->size, opt->size)))
-		rc = main_say_no_agent(rc);
-	else if (rc == 0)
-		rc = P3_OPT_RUN;
+	int moved =
+		rc == P3_OPT_RUN && place_out->bound
+			? p3_place_shift(place_out, host->first, host->size, opt->size)
+			: 0;
+	if (moved)
+		rc = main_say_no_agent(moved);
 	if (rc == P3_OPT_RUN && (!p3_plan_check_fds(opt, host->size, true) ||
 					!main_choose_libraries(opt)))
 		rc = P3_STATUS_YOD;
@@ -174,7 +167,10 @@ static int main_prepare(struct p3_opt *opt, struct p3_place *place_out)
 						 : p3_plan_print(opt, place_out));
 	if (!opt->hosts.n && !p3_plan_check_fds(opt, opt->size, false))
 		return P3_STATUS_YOD;
-	if (!main_open_output_dir(opt) || (!opt->hosts.n && !main_choose_libraries(opt)))
+	opt->output_dir_fd =
+		opt->output_dir ? p3_outdir_open(opt->output_dir, opt->size) : -1;
+	if ((opt->output_dir && opt->output_dir_fd < 0) ||
+		(!opt->hosts.n && !main_choose_libraries(opt)))
 		return P3_STATUS_YOD;
 	return P3_OPT_RUN;
 }

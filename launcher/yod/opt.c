@@ -141,16 +141,20 @@ static int opt_set_env(struct p3_opt *opt, const char *name, const char *value)
 
 /* ---- placement ---- */
 
+/* Return the index of a value among n words, or n. */
+static size_t opt_word_of(const char *const *words, size_t n, const char *value)
+{
+	size_t i = 0;
+	while (i < n && strcmp(value, words[i]) != 0)
+		i++;
+	return i;
+}
+
 static int opt_set_bind(struct p3_opt *opt, const char *name, const char *value)
 {
 	static const char *const words[] = {"none", "core", "numa"};
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (!strcmp(value, words[i])) {
-			opt->place.bind = (enum p3_bind)i;
-			return P3_OPT_RUN;
-		}
-	opt->place.bind = P3_BIND_LIST;
-	if (p3_cpulist_parse(value, &opt->place.list))
+	opt->place.bind = (enum p3_bind)opt_word_of(words, P3_BIND_LIST, value);
+	if (opt->place.bind != P3_BIND_LIST || p3_cpulist_parse(value, &opt->place.list))
 		return P3_OPT_RUN;
 	p3_say("%s: '%s' is no placement; expected none, core, numa, or a list of CPUs "
 	       "as in --bind 0,2-3",
@@ -217,11 +221,9 @@ static int opt_set_why_after(struct p3_opt *opt, const char *name, const char *v
 static int opt_set_mode(struct p3_opt *opt, const char *name, const char *value)
 {
 	static const char *const known[] = {"auto", "lease", "dedicated", "park"};
-	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-		if (!strcmp(value, known[i])) {
-			opt->mode = value;
-			return P3_OPT_RUN;
-		}
+	opt->mode = value;
+	if (opt_word_of(known, 4, value) < 4)
+		return P3_OPT_RUN;
 	p3_say("%s: '%s' is no mode; expected auto, lease, dedicated or park", name,
 		value);
 	return P3_OPT_USAGE;
@@ -230,11 +232,9 @@ static int opt_set_mode(struct p3_opt *opt, const char *name, const char *value)
 static int opt_set_valgrind(struct p3_opt *opt, const char *name, const char *value)
 {
 	static const char *const words[] = {"auto", "on", "off"};
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (!strcmp(value, words[i])) {
-			opt->valgrind = (enum p3_valgrind)i;
-			return P3_OPT_RUN;
-		}
+	opt->valgrind = (enum p3_valgrind)opt_word_of(words, 3, value);
+	if (opt->valgrind <= P3_VALGRIND_OFF)
+		return P3_OPT_RUN;
 	p3_say("%s: '%s' is no choice; expected auto, on or off", name, value);
 	return P3_OPT_USAGE;
 }

@@ -134,35 +134,23 @@ static int sink_open(struct sink *sink, int fd)
 	return sink->done_fd < 0 ? -errno : 0;
 }
 
-/* Wait until the descriptor has room: another process that shares it may have made it
- * non-blocking. */
-static int sink_wait_for_room(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLOUT};
-	return poll(&p, 1, -1) < 0 && errno != EINTR ? errno : 0;
-}
-
-static int sink_write_some(int fd, const char **at, uint32_t *len)
-{
-	ssize_t n = write(fd, *at, *len);
-	if (n >= 0) {
-		*at += n;
-		*len -= (uint32_t)n;
-		return 0;
-	}
-	if (errno == EAGAIN)
-		return sink_wait_for_room(fd);
-	return errno == EINTR ? 0 : errno;
-}
-
-static int sink_write_all(struct sink *sink)
+static int sink_write_all(const struct sink *sink)
 {
 	const char *at = sink->buf;
 	uint32_t len = sink->len;
-	int err = 0;
-	while (len && !err)
-		err = sink_write_some(sink->fd, &at, &len);
-	return err;
+	while (len) {
+		ssize_t n = write(sink->fd, at, len);
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return errno;
+		/* another process that shares the descriptor may have made it
+		 * non-blocking */
+		struct pollfd p = {.fd = sink->fd, .events = POLLOUT};
+		if (n < 0 && errno == EAGAIN && poll(&p, 1, -1) < 0 && errno != EINTR)
+			return errno;
+		at += n > 0 ? n : 0;
+		len -= n > 0 ? (uint32_t)n : 0;
+	}
+	return 0;
 }
 
 static bool sink_await_work(struct sink *sink)

@@ -376,6 +376,16 @@ static void plan_check_bytes(
 		plan_size_of(need).text, plan_size_of(most).text, by);
 }
 
+void p3_plan_raise_fds(rlim_t need)
+{
+	struct rlimit want;
+	getrlimit(RLIMIT_NOFILE, &want);
+	if (want.rlim_cur >= need)
+		return;
+	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &want);
+}
+
 bool p3_plan_check_fds(const struct p3_opt *opt, uint32_t n, bool agent)
 {
 	uint64_t most = plan_limit(RLIMIT_NOFILE), need = p3_plan_yod_fds(opt, n, agent);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +17,6 @@
 #include <unistd.h>
 
 #define REPORT_WORDS 16
-
-extern char **environ;
 
 /* Find the program of this name in yod's own directory. */
 static int report_find_beside(const char *name, char *path, size_t size)
@@ -35,50 +32,15 @@ static int report_find_beside(const char *name, char *path, size_t size)
 	return (size_t)snprintf(at, room, "%s", name) < room ? 0 : -ENAMETOOLONG;
 }
 
-/* Reset the child's signals, since yod blocks some and ignores others. */
-static int report_set_signals(posix_spawnattr_t *attr)
+/* Run ptlstat with reset signals, since yod blocks some and ignores others.  It has an
+ * output for both streams, and as 3 a socket to look through (--look-at), or -1. */
+static int report_run(char *const *argv, int out, int look, pid_t *pid_out)
 {
-	sigset_t none, standard;
+	sigset_t none, all;
 	sigemptyset(&none);
-	sigfillset(&standard);
-	int rc = posix_spawnattr_setsigmask(attr, &none);
-	rc = rc ? rc : posix_spawnattr_setsigdefault(attr, &standard);
-	return rc ? rc
-		  : posix_spawnattr_setflags(
-			    attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-}
-
-/* Give the child its descriptors: an output for both streams, and a socket to look
- * through, or -1. */
-static int report_set_files(posix_spawn_file_actions_t *files, int out, int look)
-{
-	int rc = posix_spawn_file_actions_addopen(
-		files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	rc = rc ? rc : posix_spawn_file_actions_adddup2(files, out, STDOUT_FILENO);
-	rc = rc ? rc : posix_spawn_file_actions_adddup2(files, out, STDERR_FILENO);
-	if (look >= 0)
-		rc = rc ? rc
-			: posix_spawn_file_actions_adddup2(files, look, P3_REPORT_FD);
-	return rc;
-}
-
-static int report_run(
-	const char *path, char *const *argv, int out, int look, pid_t *pid_out)
-{
-	posix_spawnattr_t attr;
-	posix_spawn_file_actions_t files;
-	int rc = posix_spawnattr_init(&attr);
-	if (rc)
-		return -rc;
-	rc = posix_spawn_file_actions_init(&files);
-	if (!rc) {
-		rc = report_set_signals(&attr);
-		rc = rc ? rc : report_set_files(&files, out, look);
-		rc = rc ? rc : posix_spawn(pid_out, path, &files, &attr, argv, environ);
-		posix_spawn_file_actions_destroy(&files);
-	}
-	posix_spawnattr_destroy(&attr);
-	return -rc;
+	sigfillset(&all);
+	return p3_spawn_tool(
+		argv, (const int[]){-1, out, out, look}, &none, &all, false, pid_out);
 }
 
 static int report_say_cannot(const char *path, int rc)
@@ -97,7 +59,7 @@ int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out)
 	if (nodes > P3_REPORT_NODES)
 		argv[3] = brief;
 	int rc = report_find_beside("ptlstat", path, sizeof path);
-	rc = rc ? rc : report_run(path, argv, out, -1, pid_out);
+	rc = rc ? rc : report_run(argv, out, -1, pid_out);
 	return rc ? report_say_cannot(path, rc) : 0;
 }
 
@@ -111,7 +73,6 @@ static int report_answer(const struct p3_frame *ask, int out, int look)
 	static char why[] = "why", conf[] = "conf", json[] = "--json",
 		    brief[] = "--brief", interval[] = "-i", count[] = "-c", one[] = "1",
 		    at[] = "--look-at", fd[] = "3";
-	_Static_assert(P3_REPORT_FD == 3, "the same number");
 	int n = 1, bits = ask->value;
 	snprintf(seconds, 20, "%.3f", (ask->node ? ask->node : 1000) / 1e3);
 	argv[n++] = at, argv[n++] = fd;
@@ -125,7 +86,7 @@ static int report_answer(const struct p3_frame *ask, int out, int look)
 		argv[n++] = bits & P3_ASK_WHY ? why : conf;
 	argv[n] = NULL;
 	int rc = report_find_beside("ptlstat", path, sizeof path);
-	rc = rc ? rc : report_run(path, argv, out, look, &pid);
+	rc = rc ? rc : report_run(argv, out, look, &pid);
 	return rc ? report_say_cannot(path, rc) : 0;
 }
 

@@ -257,7 +257,6 @@ bool p3_agent_has_output(const struct p3_agent *agent);
  */
 
 #define P3_REPORT_MS    5000
-#define P3_REPORT_FD    3   /* ptlstat's socket to look through: --look-at */
 #define P3_REPORT_NODES 16u /* larger jobs: conclusions only */
 
 /* Start ptlstat for the job of this number, which writes to out; *pid_out is the child.

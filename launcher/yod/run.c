@@ -273,18 +273,6 @@ static void run_report_and_end(struct run *r, int sig)
 		run_end_after_report(r);
 }
 
-static void run_see_report(struct run *r)
-{
-	int status;
-	if (!r->report || !p3_reap_fate(r->report, &status))
-		return;
-	p3_reap_take(r->report);
-	run_report_read(r);
-	r->report = 0;
-	r->report_at = P3_NEVER;
-	run_end_after_report(r);
-}
-
 /* Return the time to report the present barrier, or P3_NEVER.  yod reports each barrier
  * once, and doubles the time with each report: most jobs that compute for long do come to
  * their barriers. */
@@ -446,10 +434,17 @@ static void run_reap_orphans(struct run *r)
 
 static void run_on_signal(struct run *r, int sig)
 {
+	int status;
 	switch (sig) {
 	case SIGCHLD:
 		run_see_fates(r);
-		run_see_report(r);
+		if (!r->report || !p3_reap_fate(r->report, &status))
+			return;
+		p3_reap_take(r->report);
+		run_report_read(r);
+		r->report = 0;
+		r->report_at = P3_NEVER;
+		run_end_after_report(r);
 		return;
 	case SIGINT:
 	case SIGTERM:
@@ -653,18 +648,6 @@ static int run_start_one(struct run *r, const struct p3_spawn_conf *conf, uint32
 	rc = rc ? rc : rc2;
 	run_fail_start(r, run_say_no_start(r, i, -rc, fault));
 	return rc;
-}
-
-/* Raise the limit of open files, with room for processes that look at the job. */
-static void run_raise_nofile(const struct run *r, struct rlimit *was_out)
-{
-	getrlimit(RLIMIT_NOFILE, was_out);
-	struct rlimit want = *was_out;
-	rlim_t need = LOOK_FDS + (rlim_t)p3_plan_yod_fds(r->opt, r->here_n, r->agent);
-	if (want.rlim_cur >= need)
-		return;
-	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &want);
 }
 
 /* Take node ids from the least one on; with --domain, ids that no other job and no
@@ -897,7 +880,8 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.only = r->opt->only ? &r->opt->only_ranks : NULL,
 		.output_dir_fd = r->opt->output_dir_fd,
 		.signals = signals};
-	run_raise_nofile(r, &conf.nofile);
+	getrlimit(RLIMIT_NOFILE, &conf.nofile);
+	p3_plan_raise_fds(LOOK_FDS + p3_plan_yod_fds(r->opt, r->here_n, r->agent));
 	int rc = run_enter_domain(r);
 	if (rc)
 		return rc;

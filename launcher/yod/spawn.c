@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,20 +48,14 @@ bool p3_preload_is_there(void)
 #define P3_SONAME "libportals.so.0"
 #endif
 
-/* Return true for a word of `len` bytes that is "valgrind", or a path that ends so. */
-static bool valgrind_names_valgrind(const char *word, size_t len)
-{
-	size_t n = strlen(VALGRIND);
-	if (len < n || memcmp(word + len - n, VALGRIND, n) != 0)
-		return false;
-	return len == n || word[len - n - 1] == '/';
-}
-
 static bool valgrind_is_in_text(const char *text)
 {
+	size_t n = strlen(VALGRIND);
 	while (*text) {
 		size_t len = strcspn(text, VALGRIND_BETWEEN);
-		if (valgrind_names_valgrind(text, len))
+		/* a word that is "valgrind", or a path that ends so */
+		if (len >= n && !memcmp(text + len - n, VALGRIND, n) &&
+			(len == n || text[len - n - 1] == '/'))
 			return true;
 		text += len;
 		text += strspn(text, VALGRIND_BETWEEN);
@@ -435,21 +430,14 @@ static void spawn_close_ends(struct spawn_ends *e)
 	}
 }
 
-static int spawn_open_socket(int sock[2])
-{
-	int on = 1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
-		return -errno;
-	if (setsockopt(sock[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
-		return -errno;
-	return 0;
-}
-
 static int spawn_open_ends(
 	const struct p3_spawn_conf *conf, uint32_t rank, struct spawn_ends *e)
 {
 	*e = (struct spawn_ends){{-1, -1}, {{-1, -1}, {-1, -1}}, {-1, -1}};
-	int rc = spawn_open_socket(e->sock);
+	int on = 1, rc = 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->sock) ||
+		setsockopt(e->sock[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		rc = -errno;
 	if (!rc && pipe2(e->report, O_CLOEXEC))
 		rc = -errno;
 	bool pipes = conf->pipes && !spawn_is_silent(conf, rank);
@@ -515,4 +503,35 @@ int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 		spawn_child(conf, prog, rank, &e);
 	FAULT_POINT("yod.spawned");
 	return spawn_settle(conf, pid, &e, spawned_out, fault_out);
+}
+
+/* ---- other programs ---- */
+
+int p3_spawn_tool(char *const *argv, const int fd[4], const sigset_t *blocked,
+	const sigset_t *standard, bool group, pid_t *pid_out)
+{
+	posix_spawnattr_t attr;
+	posix_spawn_file_actions_t files;
+	int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+		    (group ? POSIX_SPAWN_SETPGROUP : 0);
+	int rc = posix_spawnattr_init(&attr);
+	if (rc)
+		return -rc;
+	rc = posix_spawn_file_actions_init(&files);
+	if (!rc) {
+		rc = posix_spawnattr_setsigmask(&attr, blocked);
+		rc = rc ? rc : posix_spawnattr_setsigdefault(&attr, standard);
+		rc = rc ? rc : posix_spawnattr_setflags(&attr, (short)flags);
+		if (!rc && fd[0] < 0)
+			rc = posix_spawn_file_actions_addopen(
+				&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+		for (int to = 0; to < 4 && !rc; to++)
+			if (fd[to] >= 0)
+				rc = posix_spawn_file_actions_adddup2(&files, fd[to], to);
+		rc = rc ? rc
+			: posix_spawnp(pid_out, argv[0], &files, &attr, argv, environ);
+		posix_spawn_file_actions_destroy(&files);
+	}
+	posix_spawnattr_destroy(&attr);
+	return -rc;
 }

@@ -77,14 +77,6 @@ static int prog_find_in_path(int dir, const char *name, const char *path)
 	}
 }
 
-static int prog_find(int dir, const struct p3_prog *prog)
-{
-	const char *path = p3_prog_getenv(prog, "PATH");
-	if (strchr(prog->argv[0], '/'))
-		return prog_can_run(dir, prog->argv[0]);
-	return prog_find_in_path(dir, prog->argv[0], path ? path : USUAL_PATH);
-}
-
 static int prog_say_no_dir(const struct p3_prog *prog)
 {
 	p3_say_at(prog->place);
@@ -102,7 +94,10 @@ int p3_prog_check(const struct p3_prog *prog)
 		if (dir < 0 || faccessat(dir, ".", X_OK, AT_EACCESS))
 			return prog_say_no_dir(prog);
 	}
-	int err = prog_find(dir, prog);
+	const char *name = prog->argv[0], *path = p3_prog_getenv(prog, "PATH");
+	int err = strchr(name, '/')
+			  ? prog_can_run(dir, name)
+			  : prog_find_in_path(dir, name, path ? path : USUAL_PATH);
 	if (dir != AT_FDCWD)
 		close(dir);
 	return err ? p3_prog_say_cannot(prog, err) : 0;
@@ -180,20 +175,6 @@ static int settings_check_pair(const char *pair)
 	return 0;
 }
 
-static int settings_check_of(const struct p3_prog *prog)
-{
-	int rc = 0;
-	p3_say_at(prog->place);
-	for (uint32_t i = 0; i < prog->env_n; i++)
-		if (settings_check_pair(prog->env[i]))
-			rc = -EINVAL;
-	if (prog->env_n)
-		p3_conf_unknown(
-			(char *const *)(uintptr_t)prog->env, settings_say_line, NULL);
-	p3_say_at(NULL);
-	return rc;
-}
-
 int p3_settings_check(const struct p3_opt *opt)
 {
 	int rc = 0;
@@ -201,9 +182,17 @@ int p3_settings_check(const struct p3_opt *opt)
 		if (settings_check_row(id, p3_conf_text(id)))
 			rc = -EINVAL;
 	p3_conf_unknown(environ, settings_say_line, NULL);
-	for (uint32_t i = 0; i < opt->prog_n; i++)
-		if (settings_check_of(&opt->prog[i]))
-			rc = -EINVAL;
+	for (uint32_t i = 0; i < opt->prog_n; i++) {
+		const struct p3_prog *prog = &opt->prog[i];
+		p3_say_at(prog->place);
+		for (uint32_t k = 0; k < prog->env_n; k++)
+			if (settings_check_pair(prog->env[k]))
+				rc = -EINVAL;
+		if (prog->env_n)
+			p3_conf_unknown((char *const *)(uintptr_t)prog->env,
+				settings_say_line, NULL);
+		p3_say_at(NULL);
+	}
 	return rc;
 }
 

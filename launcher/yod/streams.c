@@ -245,17 +245,6 @@ static uint32_t output_tx_unread(const struct output_tx_stream *s)
 	return ioctl(s->fd, FIONREAD, &n) ? 0 : (uint32_t)n;
 }
 
-static void output_tx_see_idle(struct p3_output_tx *r, uint32_t i, int64_t now)
-{
-	struct output_tx_stream *s = &r->stream[i];
-	if (s->fd < 0 || s->idle_at > now)
-		return;
-	s->idle_at = P3_NEVER;
-	if (!output_tx_unread(
-		    s)) /* else output_tx_read() sees to the rest when yod has room */
-		output_tx_tell(r, i, P3_FRAME_IDLE);
-}
-
 static void output_tx_on_timer(struct p3_output_tx *r)
 {
 	int64_t now = p3_now_ms();
@@ -270,7 +259,12 @@ static void output_tx_on_timer(struct p3_output_tx *r)
 			if (!s->owed)
 				output_tx_end(r, i);
 		}
-		output_tx_see_idle(r, i, now);
+		if (s->fd >= 0 && s->idle_at <= now) {
+			s->idle_at = P3_NEVER;
+			/* else output_tx_read() sees to the rest when yod has room */
+			if (!output_tx_unread(s))
+				output_tx_tell(r, i, P3_FRAME_IDLE);
+		}
 		output_tx_timer_arm(r, p3_earlier(s->idle_at, s->end_at));
 	}
 }

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +16,6 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 int p3_rsh_parse(const char *text, struct p3_rsh *rsh_out)
 {
@@ -74,10 +71,11 @@ static char *rsh_command_line(const char *yod)
 	return line;
 }
 
-/* Reset the signals that yod blocks and ignores, but keep those blocked by which the
- * terminal would stop the program: it then fails instead. */
-static int rsh_set_signals(posix_spawnattr_t *attr)
+/* Start the program of argv with pipes.  Return 0 or -errno. */
+static int rsh_start_piped(char *const *argv, struct p3_rsh_started *s)
 {
+	/* Reset the signals that yod blocks and ignores, but keep those blocked by which
+	 * the terminal would stop the program: it then fails instead. */
 	sigset_t blocked, standard;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGTTIN);
@@ -85,45 +83,13 @@ static int rsh_set_signals(posix_spawnattr_t *attr)
 	sigemptyset(&standard);
 	sigaddset(&standard, SIGPIPE);
 	sigaddset(&standard, SIGCHLD);
-	int rc = posix_spawnattr_setsigmask(attr, &blocked);
-	rc = rc ? rc : posix_spawnattr_setsigdefault(attr, &standard);
-	rc = rc ? rc : posix_spawnattr_setpgroup(attr, 0);
-	return rc ? rc
-		  : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK |
-							   POSIX_SPAWN_SETSIGDEF |
-							   POSIX_SPAWN_SETPGROUP);
-}
-
-static int rsh_spawn(char *const *argv, int in, int out, pid_t *pid_out)
-{
-	posix_spawnattr_t attr;
-	posix_spawn_file_actions_t files;
-	int rc = posix_spawnattr_init(&attr);
-	if (rc)
-		return -rc;
-	rc = posix_spawn_file_actions_init(&files);
-	if (!rc) {
-		rc = rsh_set_signals(&attr);
-		rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
-		rc = rc ? rc
-			: posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-		rc = rc ? rc
-			: posix_spawnp(pid_out, argv[0], &files, &attr, argv, environ);
-		posix_spawn_file_actions_destroy(&files);
-	}
-	posix_spawnattr_destroy(&attr);
-	return -rc;
-}
-
-/* Start the program of argv with pipes.  Return 0 or -errno. */
-static int rsh_start_piped(char *const *argv, struct p3_rsh_started *s)
-{
 	int to[2], from[2];
 	if (pipe2(to, O_CLOEXEC))
 		return -errno;
 	int rc = pipe2(from, O_CLOEXEC) ? -errno : 0;
 	if (!rc) {
-		rc = rsh_spawn(argv, to[0], from[1], &s->pid);
+		rc = p3_spawn_tool(argv, (const int[]){to[0], from[1], -1, -1}, &blocked,
+			&standard, true, &s->pid);
 		close(from[1]);
 	}
 	close(to[0]);
@@ -277,6 +243,7 @@ static bool uplink_take_of_rank(
 {
 	const struct p3_host *here = &a->hosts->host[host];
 	struct p3_agents_rank *rank = &a->rank[f->node];
+	bool stream = f->value == 0 || f->value == 1;
 	if (f->node - here->first >= here->size || !a->go_sent)
 		return false;
 	switch (f->op) {
@@ -287,16 +254,16 @@ static bool uplink_take_of_rank(
 		rank->started = true;
 		return true;
 	case P3_FRAME_OUTPUT:
-		return (f->value == 0 || f->value == 1) &&
+		return stream &&
 		       p3_output_rx_take(a->output_rx, f->node, f->value, bytes, f->len);
 	case P3_FRAME_IDLE:
-		if (f->value == 0 || f->value == 1)
+		if (stream)
 			p3_output_rx_idle(a->output_rx, f->node, f->value);
-		return f->value == 0 || f->value == 1;
+		return stream;
 	case P3_FRAME_OUTPUT_END:
-		if (f->value == 0 || f->value == 1)
+		if (stream)
 			p3_output_rx_end(a->output_rx, f->node, f->value);
-		return f->value == 0 || f->value == 1;
+		return stream;
 	case P3_FRAME_ENDED:
 		if (!rank->started || rank->ended)
 			return false;

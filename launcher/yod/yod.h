@@ -12,6 +12,7 @@
 #include "shm/cpuset.h"
 #include "shm/layout.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -304,6 +305,9 @@ int p3_settings_check(const struct p3_opt *opt);
  * PtlInit. */
 uint64_t p3_plan_yod_fds(const struct p3_opt *opt, uint32_t n, bool agent);
 
+/* Raise the limit of open files of this process, if it is below that. */
+void p3_plan_raise_fds(rlim_t need);
+
 /* Return false, after an error line, if the hard limit of open files is below that. */
 bool p3_plan_check_fds(const struct p3_opt *opt, uint32_t n, bool agent);
 
@@ -464,6 +468,15 @@ uint32_t p3_spawn_trace_records(bool wanted);
 
 /* Set the environment that all nodes share, once, in yod.  Return 0 or -errno. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf);
+
+/*
+ * Start a program that is no node.  argv[0] is a path, or is found in PATH.  It gets
+ * these descriptors as 0 to 3 (-1: /dev/null as 0, the others as yod has them), the
+ * signals that are blocked, and those whose handling is reset; group: and a process group
+ * of its own. Return 0 or -errno.
+ */
+int p3_spawn_tool(char *const *argv, const int fd[4], const sigset_t *blocked,
+	const sigset_t *standard, bool group, pid_t *pid_out);
 
 /*
  * Start a node.  Return 0 when the program runs, else -errno and the part that failed;
