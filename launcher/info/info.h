@@ -10,7 +10,6 @@
 json_t *p3_info_cpu(void);
 /* Return the rule of each mover of long messages, by name. */
 json_t *p3_info_movers(void);
-
 /* Try each way to move data.  Return an array of {name, allowed, why}.  Call it before
  * there are threads, since it forks. */
 json_t *p3_info_probe(void);

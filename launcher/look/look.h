@@ -39,7 +39,6 @@
 
 /* Call found for each job of this user (of all users for root), in order of jid. */
 void p3_look_jobs(void (*found)(void *arg, uint32_t uid, uint32_t jid), void *arg);
-
 /* Call found for each domain with members of this user (of all users for root). */
 void p3_look_domains(
 	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
@@ -58,18 +57,14 @@ int p3_look_open_domain(const char *name, struct p3_look **look_out);
 /* Return the domain's name; "" for a process that is in none; NULL for a job of yod. */
 const char *p3_look_domain(const struct p3_look *look);
 void p3_look_close(struct p3_look *look);
-
 /* Return the name of a rank's host, or NULL: the job has one host, or is none of yod. */
 const char *p3_look_host(const struct p3_look *look, uint32_t rank);
-
 /* Connect to the yod of the job on several hosts with this number, or of which this
  * process is one.  Return a stream socket for frames (launcher/yod/frames.h), or -errno
  * as p3_look_open(). */
 int p3_look_connect_hosts(uint32_t pid);
-
 /* Read yod's table anew, and unmap the segments of incarnations that have ended. */
 int p3_look_again(struct p3_look *look);
-
 /* Return the job's size, jid and uid, and yod's os_pid, as in a P3_ATTACH_JOB. */
 const struct p3_attach_msg *p3_look_job(const struct p3_look *look);
 
@@ -91,12 +86,9 @@ struct p3_look_node {
 
 /* Return node i, which is below the job's size; valid until the next p3_look_again(). */
 const struct p3_look_node *p3_look_node(const struct p3_look *look, uint32_t i);
-
-/*
- * Return len bytes at off of a segment, or NULL if the segment is not mapped, is
+/* Return len bytes at off of a segment, or NULL if the segment is not mapped, is
  * shorter, or has no memory there.  If off and len come from the owner's own words,
- * this touches no page that the owner has not reserved.
- */
+ * this touches no page that the owner has not reserved. */
 const void *p3_look_bytes(const struct p3_look *look, uint32_t i, enum p3_look_seg which,
 	uint64_t off, uint64_t len);
 

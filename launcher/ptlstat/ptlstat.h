@@ -129,7 +129,6 @@ uint32_t ptl_rank_of(const struct ptl_picture *p, uint32_t slot);
 bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i);
 uint64_t ptl_unread_events(const struct ptl_queue *q);
 double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns);
-
 /* Write "joined", "stopped", "killed by signal 9" and so on, from yod's table and
  * /proc. */
 void ptl_state_text(const struct ptl_node *n, char *text, size_t size);
@@ -185,7 +184,6 @@ uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
 	void (*line)(void *arg, uint32_t node, const char *text), void *arg);
 /* Return true if the node has dropped requests, or lost events. */
 bool ptl_has_drops(const struct ptl_node *n);
-
 /* Print a report of each host of a job; the bits (p3_frame_ask) choose its subject and
  * form.  Return 0 or -errno as p3_look_open(). */
 int ptl_hosts(uint32_t job, int bits, double interval);
@@ -205,14 +203,11 @@ struct ptl_origin {
 };
 
 void ptl_origin_of(const struct p3_look *look, struct ptl_origin *origin_out);
-
 /* Print the jobs and domains that this user may look at. */
 void ptl_list_jobs(void);
-
 /* Return the job of this user whose yod started last, and the number of the user's jobs.
  * If the user has none, root gets the newest job of all.  0: there is none. */
 uint32_t ptl_newest_job(uint32_t *jobs_out);
-
 /* Return true, with its name, if this user has one domain. */
 bool ptl_only_domain(char name[P3_DOMAIN_NAMES + 1]);
 

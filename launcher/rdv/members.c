@@ -254,12 +254,10 @@ int p3_remains_make(int published)
 
 #define ENDING_MS 5000 /* longest time that a process may take to end in the kernel */
 
-/*
- * Keep copies of the ended peer's descriptors with the introduction o in a node's queue:
+/* Keep copies of the ended peer's descriptors with the introduction o in a node's queue:
  * the node needs them to read the peer's last messages.  Return false if o is no
  * introduction, on an error, or if the end of an earlier life of the peer is queued:
- * introductions of a peer that lives and ends many times would fill the queue.
- */
+ * introductions of a peer that lives and ends many times would fill the queue. */
 static bool rdv_keep_introduction(
 	struct p3_rdv *r, uint32_t to, struct p3_out *o, uint32_t peer)
 {

@@ -244,11 +244,9 @@ static void rdv_on_dropped(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		p3_rdv_owe_no_more(&r->node[p->msg.node], i);
 }
 
-/*
- * Send a birth with its descriptors to a node that had no room for it, or that wants to
+/* Send a birth with its descriptors to a node that had no room for it, or that wants to
  * send to the peer, unless that incarnation has ended.  The peer must take the node's
- * messages, so it gets the node's descriptors, too.
- */
+ * messages, so it gets the node's descriptors, too. */
 static void rdv_on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
 {
 	uint32_t about = p->msg.node;

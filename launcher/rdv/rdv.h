@@ -96,38 +96,26 @@ struct p3_rdv_conf {
 
 /* Make a rendezvous.  Return NULL with errno on failure. */
 struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf);
-
 /* Close all sockets and descriptors: running nodes then see that yod is gone. */
 void p3_rdv_destroy(struct p3_rdv *rdv);
-
-/*
- * Add yod's end of a connected SOCK_SEQPACKET pair, which is rdv's after success.  The
+/* Add yod's end of a connected SOCK_SEQPACKET pair, which is rdv's after success.  The
  * caller sets SO_PASSCRED before the node can send; else rdv takes the process that made
  * the pair (SO_PEERCRED) for the sender.
  * Return 0, -EINVAL (no such node), -EBUSY (it has a socket), -EPERM (another user's),
- * or -errno.
- */
+ * or -errno. */
 int p3_rdv_add(struct p3_rdv *rdv, uint32_t node, int sock);
-
 /* Return a descriptor that is readable when p3_rdv_step() has work. */
 int p3_rdv_fd(const struct p3_rdv *rdv);
-
 /* Do all work, waiting up to timeout_ms (-1: for ever) for the first. */
 int p3_rdv_step(struct p3_rdv *rdv, int timeout_ms);
-
 /* Note that the node's process has ended with this wait status; it is not reaped yet. */
 void p3_rdv_ended(struct p3_rdv *rdv, uint32_t node, int wait_status);
-
-/*
- * Return true if, after p3_rdv_ended(), every survivor has dropped the node (or no node
+/* Return true if, after p3_rdv_ended(), every survivor has dropped the node (or no node
  * is left, or P3_JOB_REAP_MS passed).  This changes inside p3_rdv_step() or
- * p3_rdv_ended() only.
- */
+ * p3_rdv_ended() only. */
 bool p3_rdv_may_reap(const struct p3_rdv *rdv, uint32_t node);
-
 /* Return the number of nodes that are joined now. */
 uint32_t p3_rdv_joined(const struct p3_rdv *rdv);
-
 /* Return the number of nodes that wait in the barrier; *since_out is the time at which
  * the first of them began (p3_now_ms()). */
 uint32_t p3_rdv_barrier(const struct p3_rdv *rdv, int64_t *since_out);
@@ -143,7 +131,6 @@ void p3_rdv_gone(struct p3_rdv *rdv, uint32_t node);
  * with EPIPE the news that this rank has ended without a card. */
 void p3_rdv_cards(struct p3_rdv *rdv, int status, uint32_t ended, const void *cards,
 	size_t len, size_t each);
-
 /* Return the number of packets queued for a node that does not read. */
 uint32_t p3_rdv_queued(const struct p3_rdv *rdv, uint32_t node);
 
@@ -263,10 +250,8 @@ struct p3_attach_conf {
 /* Open the service.  Return 0, or -errno: no process can look at the job. */
 int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out);
 void p3_attach_destroy(struct p3_attach *attach);
-
 /* Serve a looker at the other end of this socket, which is attach's from now on. */
 void p3_attach_admit(struct p3_attach *attach, int sock);
-
 /* Return a descriptor that is readable when p3_attach_step() has work. */
 int p3_attach_fd(const struct p3_attach *attach);
 void p3_attach_step(struct p3_attach *attach);

@@ -44,25 +44,18 @@ struct p3_outq {
 };
 
 void p3_outq_init(struct p3_outq *q);
-
-/*
- * Keep copies of a peer's descriptors (-1: it has none) with the packet, because the
- * table is about to close them.  Return 0, or -errno with none kept.
- */
+/* Keep copies of a peer's descriptors (-1: it has none) with the packet, because the
+ * table is about to close them.  Return 0, or -errno with none kept. */
 int p3_outq_keep_fds(struct p3_out *o, const int fds[3]);
-
 /* Return the packet of this operation about m's node and incarnation, or NULL. */
 struct p3_out *p3_outq_find(
 	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
 void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
-
 /* Return true if the end of any incarnation of the peer is in the queue. */
 bool p3_outq_has_end(const struct p3_outq *q, uint32_t peer);
-
 /* Remove all births, ends and pid changes of peers, and JOINED; answers to the node's
  * other requests stay. */
 void p3_outq_drop_news(struct p3_outq *q);
-
 void p3_outq_clear(struct p3_outq *q);
 
 #define PACKETS_LAST 4096 /* packets taken from a node at its end */
@@ -146,7 +139,6 @@ bool p3_rdv_is_part(const struct p3_rdv *r);
 bool p3_rdv_on_hosts(const struct p3_rdv *r);
 /* Return true if the node takes births, ends and pids of others. */
 bool p3_rdv_listens(const struct p3_rdv_node *n);
-
 /* Print a line for the user. */
 __attribute__((format(printf, 2, 3))) void p3_rdv_tell(
 	struct p3_rdv *r, const char *fmt, ...);
@@ -175,12 +167,10 @@ void p3_rdv_post_born(struct p3_rdv *r, uint32_t to, uint32_t about);
 void p3_rdv_post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about);
 /* Post a change of pids, or change a queued packet that tells the pids. */
 void p3_rdv_post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m);
-/*
- * Tell each node of the nodes that have joined after it.  Each packet wakes a thread, so
+/* Tell each node of the nodes that have joined after it.  Each packet wakes a thread, so
  * in a large job, where nodes join one after the other for seconds, a node is told of
  * several at once.  Functions that send a release, an end or an answer call this first,
- * so that a node has heard of the births before it reads such a packet.
- */
+ * so that a node has heard of the births before it reads such a packet. */
 void p3_rdv_tell_births(struct p3_rdv *r);
 /* Note a birth that earlier nodes have yet to hear of. */
 void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i);
@@ -209,10 +199,8 @@ void p3_rdv_sock_close(struct p3_rdv *r, uint32_t i);
  * and must answer DROPPED.  op: the end that tools are shown, DIED or LEFT. */
 void p3_rdv_unjoin(
 	struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed);
-/*
- * Note that the node's process has ended.  A wrapper that still holds the socket may
- * start another one, so the node is gone only with its socket.
- */
+/* Note that the node's process has ended.  A wrapper that still holds the socket may
+ * start another one, so the node is gone only with its socket. */
 void p3_rdv_node_over(struct p3_rdv *r, uint32_t i);
 /* Note the end of the process or of its socket.  A joined node has died eof_ms later,
  * unless p3_rdv_ended() tells its status before. */

@@ -68,10 +68,8 @@ static double svg_y_of(const struct picture *p, uint32_t node, uint32_t thread)
 
 /* ---- range ---- */
 
-/*
- * Narrow a filter that has neither a range nor a message to the BUSIEST_NS in which most
- * records begin: the slices of a whole trace would be thinner than a pixel.
- */
+/* Narrow a filter that has neither a range nor a message to the BUSIEST_NS in which most
+ * records begin: the slices of a whole trace would be thinner than a pixel. */
 static void svg_narrow(const struct td_trace *t, struct td_filter *f)
 {
 	const struct td_filter all = *f;
@@ -233,11 +231,9 @@ static bool svg_take_place(struct names *names, const struct box *b)
 	return true;
 }
 
-/*
- * Write the name of a slice over the arrows, with a light edge around the letters: level
+/* Write the name of a slice over the arrows, with a light edge around the letters: level
  * if it fits, upright in a narrow slice.  Omit a name that fits in neither way, or whose
- * place is taken.
- */
+ * place is taken. */
 static void svg_draw_name(void *arg, const struct td_slice *s)
 {
 	const struct picture *p = arg;

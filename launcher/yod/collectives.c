@@ -52,11 +52,9 @@ void p3_agents_pass_signals(struct p3_agents *a)
 
 /* ---- barriers ---- */
 
-/*
- * Every agent gets releases and ends in the order in which yod sends them, and does
+/* Every agent gets releases and ends in the order in which yod sends them, and does
  * nothing about a barrier by itself.  So the ranks of all hosts see the same result.
- * A frame with the number of an earlier barrier is ignored.
- */
+ * A frame with the number of an earlier barrier is ignored. */
 static void agents_release_barrier(struct p3_agents *a, int status, uint32_t ended)
 {
 	a->why_at = P3_NEVER;

@@ -180,32 +180,25 @@ struct p3_frames {
 /* Use these two descriptors.  Return 0 or -errno. */
 int p3_frames_open(struct p3_frames *c, int in, int out);
 void p3_frames_close(struct p3_frames *c);
-
 /* Queue a frame and send what the other side takes at once.  An error shows in
  * p3_frames_flush(). */
 void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes);
-
 /* Send queued frames.  Return 0, also if some are left, or -errno: the connection is
  * broken. */
 int p3_frames_flush(struct p3_frames *c);
 size_t p3_frames_owes(const struct p3_frames *c);
-
 /* Read what has come.  Return 0, or -EAGAIN if nothing has, -EPIPE at the end of file, or
  * another -errno. */
 int p3_frames_fill(struct p3_frames *c);
-
 /* Return 0 and the next whole frame, whose bytes stay valid until the next call of
  * p3_frames_fill(); or -EAGAIN; or -EPROTONOSUPPORT with another version in f->magic; or
  * -EPROTO: the bytes are no frame (p3_frames_text()). */
 int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out);
-
 /* Return true if a part of a frame has come, and not the rest. */
 bool p3_frames_has_part(const struct p3_frames *c);
-
 /* Copy the first line of the bytes that have come, for messages.  Bytes that are not
  * printable become \012 and the like, as does a newline before all others. */
 void p3_frames_text(const struct p3_frames *c, char *text, size_t size);
-
 /* Wait until frames have come or can be sent (as p3_frames_fill() and p3_frames_flush()
  * would find), ms at most (-1: for ever).  Return false if the other end takes no
  * frames any more. */

@@ -179,13 +179,11 @@ static bool guard_yod_ended(pid_t yod, int *status_out)
 	return false;
 }
 
-/*
- * Pass a signal on to yod.  yod stops the groups of a stopped job; this process stops
+/* Pass a signal on to yod.  yod stops the groups of a stopped job; this process stops
  * too, so that the shell sees the stop.  A yod that another process has stopped acts on
  * no signal before SIGCONT.  SIGCONT goes in front of a signal that ends the job, not
  * behind it: yod might be ending by then, and LeakSanitizer, which stops yod to examine
- * it, would wait for ever for a stop that SIGCONT has undone.
- */
+ * it, would wait for ever for a stop that SIGCONT has undone. */
 static void guard_hand_signal_on(pid_t yod, int sig)
 {
 	if (sig == SIGCHLD)

@@ -26,10 +26,8 @@ struct p3_signals {
 
 static sigset_t signals_taken;
 
-/*
- * Block TTIN and TTOU, too: yod may then write to a terminal that stops background
- * output, and reading gives EIO instead of a stop.
- */
+/* Block TTIN and TTOU, too: yod may then write to a terminal that stops background
+ * output, and reading gives EIO instead of a stop. */
 const struct p3_signals *p3_signals_take(void)
 {
 	static struct p3_signals was;
@@ -84,11 +82,9 @@ int p3_signals_next(int fd)
 	return read(fd, &info, sizeof info) == sizeof info ? (int)info.ssi_signo : 0;
 }
 
-/*
- * Restore signals in a node.  A shell without job control starts background commands
+/* Restore signals in a node.  A shell without job control starts background commands
  * with INT and QUIT ignored; yod takes these signals nevertheless, and nodes must be
- * able to get them.
- */
+ * able to get them. */
 void p3_signals_give_back(const struct p3_signals *was)
 {
 	struct sigaction standard = {.sa_handler = SIG_DFL};

@@ -37,7 +37,6 @@ struct p3_spec {
 
 /* Return the bytes, which the caller frees, or NULL if out of memory. */
 char *p3_spec_pack(const struct p3_spec *spec, size_t *len_out);
-
 /* Unpack an order, which keeps pointers into the bytes.  Return false if they are no
  * order, or out of memory. */
 bool p3_spec_unpack(const char *bytes, size_t len, struct p3_spec *spec_out);
@@ -65,9 +64,7 @@ struct p3_rsh_started {
 
 /* Split the program's words.  Return 0, or -errno after a line. */
 int p3_rsh_parse(const char *text, struct p3_rsh *rsh_out);
-
 void p3_rsh_free(struct p3_rsh *rsh);
-
 /* Return the path of this yod in malloc()ed memory, or NULL with errno. */
 char *p3_rsh_own_path(void);
 
@@ -90,11 +87,9 @@ struct p3_input_rx {
 /* Make the pipe, and set *read_end_out.  Return 0 or -errno. */
 int p3_input_rx_open(struct p3_input_rx *in, struct p3_frames *from, int *read_end_out);
 void p3_input_rx_close(struct p3_input_rx *in);
-
 /* Take bytes of input; len 0 is its end.  Return false if yod has sent more than there is
  * room for. */
 bool p3_input_rx_take(struct p3_input_rx *in, const void *bytes, size_t len);
-
 /* Return the descriptor to poll for room, or -1. */
 int p3_input_rx_wants(const struct p3_input_rx *in);
 void p3_input_rx_step(struct p3_input_rx *in);
@@ -116,22 +111,16 @@ struct p3_output_tx;
 /* Return NULL with errno on failure. */
 struct p3_output_tx *p3_output_tx_create(uint32_t ranks, struct p3_frames *to);
 void p3_output_tx_destroy(struct p3_output_tx *r);
-
 /* Take over the read end of the pipe of a node's stdout (which 0) or stderr (1). */
 int p3_output_tx_add(struct p3_output_tx *r, uint32_t rank, int which, int fd);
-
 /* yod has room for n more bytes of the stream. */
 void p3_output_tx_room(struct p3_output_tx *r, uint32_t rank, int which, uint64_t n);
-
 /* Close a stream that has no reader. */
 void p3_output_tx_drop(struct p3_output_tx *r, uint32_t rank, int which);
-
 /* Note that the node has ended. */
 void p3_output_tx_ended(struct p3_output_tx *r, uint32_t rank);
-
 int p3_output_tx_fd(const struct p3_output_tx *r);
 void p3_output_tx_step(struct p3_output_tx *r);
-
 /* Return true if all streams are at their end. */
 bool p3_output_tx_is_done(const struct p3_output_tx *r);
 
@@ -167,23 +156,17 @@ struct p3_output_rx_conf {
 /* Return NULL with errno on failure. */
 struct p3_output_rx *p3_output_rx_create(const struct p3_output_rx_conf *conf);
 void p3_output_rx_destroy(struct p3_output_rx *o);
-
 /* Let a stream go to a descriptor, which becomes the rx's.  Return 0 or -errno. */
 int p3_output_rx_add(struct p3_output_rx *o, uint32_t rank, int which, int fd);
-
 /* Take bytes of a stream.  Return false if there are more than its agent may send. */
 bool p3_output_rx_take(
 	struct p3_output_rx *o, uint32_t rank, int which, const void *bytes, size_t len);
-
 /* Note that the node has written no more for a while. */
 void p3_output_rx_idle(struct p3_output_rx *o, uint32_t rank, int which);
-
 /* Note that the stream has ended: close it when all its bytes are handed on. */
 void p3_output_rx_end(struct p3_output_rx *o, uint32_t rank, int which);
-
 int p3_output_rx_fd(const struct p3_output_rx *o);
 void p3_output_rx_step(struct p3_output_rx *o);
-
 /* Add the ranks of which bytes are lost.  Return their number. */
 uint32_t p3_output_rx_lost(const struct p3_output_rx *o, struct p3_ranks *ranks);
 
@@ -213,17 +196,14 @@ const struct p3_host *p3_agent_host(const struct p3_agent *agent);
 /* Return the name of the domain where the nodes of this host meet, or NULL: the job has
  * one host, and they need none. */
 const char *p3_agent_domain(const struct p3_agent *agent);
-
 /* Return the address of this host that the remote shell has used, or "" if it does not
  * tell. */
 const char *p3_agent_address(const struct p3_agent *agent);
-
 /* Tell yod that the job cannot start, and the exit status for that. */
 void p3_agent_refuse(struct p3_agent *agent, int status);
 /* Report this host as ready.  Return true when all hosts are ready, or false if the job
  * does not start. */
 bool p3_agent_await_go(struct p3_agent *agent);
-
 /* Remove what killed processes have left of the domain; the guard calls it last. */
 void p3_agent_clean(void *agent);
 
@@ -320,12 +300,10 @@ void p3_query_destroy(struct p3_query *query);
 /* Return a descriptor that is readable when p3_query_step() has work. */
 int p3_query_fd(const struct p3_query *query);
 void p3_query_step(struct p3_query *query);
-
 /* Ask what the job waits for, and print the answers. */
 void p3_query_begin_own(struct p3_query *query);
 /* Return true while answers are yet to come. */
 bool p3_query_has_own(const struct p3_query *query);
-
 /* Take the report of a host; note that there will be none. */
 void p3_query_take(struct p3_query *query, uint32_t host, const struct p3_frame *f,
 	const char *bytes);
@@ -473,7 +451,6 @@ bool p3_agents_on_trace(
 /* Close the files.  Return false if a part could not be written; an error
  * line has said so. */
 bool p3_agents_close_traces(struct p3_agents *a);
-
 /* Send a frame to all agents. */
 void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes);
 /* Send a signal to all nodes, once they are to start. */

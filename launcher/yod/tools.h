@@ -26,14 +26,10 @@ struct p3_ranks {
 /* Parse a list such as 0,2-3.  Return false if the text is no such list, or names a
  * rank that is not below P3_RANKS_MOST. */
 bool p3_ranks_parse(const char *text, struct p3_ranks *ranks_out);
-
 bool p3_ranks_has(const struct p3_ranks *ranks, uint32_t rank);
-
 /* Return the greatest rank; the set is not empty after p3_ranks_parse(). */
 uint32_t p3_ranks_last(const struct p3_ranks *ranks);
-
 void p3_ranks_add(struct p3_ranks *ranks, uint32_t rank);
-
 /* Print the ranks as p3_ranks_parse() reads them; a rest that does not fit becomes
  * "...". */
 void p3_ranks_print(const struct p3_ranks *ranks, char *text, size_t size);
@@ -103,11 +99,9 @@ int p3_tracefile_create(
 int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
 	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
 	struct p3_tracefile **file_out);
-
 /* Append the trace of a published segment, if it has one; report an error once. */
 void p3_tracefile_add(
 	struct p3_tracefile *file, uint32_t node, int published, enum p3_trace_fate fate);
-
 /* Close the file, if it is not NULL.  Return false if not all of it could be written; an
  * error line has said so. */
 bool p3_tracefile_close(struct p3_tracefile *file);

@@ -33,17 +33,13 @@
 
 /* Print one line, made as by printf(), with "yod: " before it. */
 void p3_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
 /* Print lines that have been made elsewhere, each with its newline. */
 void p3_say_lines(const char *lines, size_t len);
-
 /* Hand each line, with its newline, to this function instead of printing it; NULL:
  * print. */
 void p3_say_by(void (*by)(void *arg, const char *line, size_t len), void *arg);
-
 /* Name the host at the beginning of each line; NULL: do not.  Not copied. */
 void p3_say_on(const char *host);
-
 /* Begin the following lines with a place in a file, such as "jobs:3"; NULL: with none.
  * The text is not copied. */
 void p3_say_at(const char *place);
@@ -65,16 +61,13 @@ struct p3_words {
 	uint32_t line; /* number of the line of `at`, from 1 */
 };
 
-/*
- * Read the words of the next line that has any.  Make a new array that ends with NULL,
+/* Read the words of the next line that has any.  Make a new array that ends with NULL,
  * with room for head_n entries in front of the words: *argv_out, with *argc_out
  * entries, head included.  The text is changed; words lie in it.  *line_out is the
  * line's number.  Return 0; -ENOENT if no line is left; -EINVAL if a quote is open,
- * from *line_out on; or -ENOMEM.
- */
+ * from *line_out on; or -ENOMEM. */
 int p3_words_next(struct p3_words *words, uint32_t head_n, char ***argv_out,
 	int *argc_out, uint32_t *line_out);
-
 /* Return the text of a load file (-F), ended by a zero byte, or NULL after an error line.
  */
 char *p3_loadfile_read(const char *name);
@@ -103,18 +96,13 @@ struct p3_prog {
 
 /* Return the program of a rank. */
 const struct p3_prog *p3_prog_of(const struct p3_prog *progs, uint32_t n, uint32_t rank);
-
 /* Add NAME=VALUE, which is not copied.  Return 0 or -ENOMEM. */
 int p3_prog_env_add(struct p3_prog *prog, const char *pair);
-
 /* Return the value of a variable in its nodes' environment, or NULL. */
 const char *p3_prog_getenv(const struct p3_prog *prog, const char *name);
-
-/*
- * Check before the start that the directory exists and the file may be run.  Return 0,
+/* Check before the start that the directory exists and the file may be run.  Return 0,
  * or the exit status after an error line.  p3_prog_say_cannot() reports errors that
- * only running shows (a missing interpreter).
- */
+ * only running shows (a missing interpreter). */
 int p3_prog_check(const struct p3_prog *prog);
 int p3_prog_say_cannot(const struct p3_prog *prog, int err);
 
@@ -158,7 +146,6 @@ struct p3_place {
 
 /* Describe this machine.  Return 0, or -errno if the mask cannot be read. */
 int p3_place_here(struct p3_place_machine *here_out);
-
 /* Place the nodes for a bind other than NONE.  Return 0, or -ERANGE, -ENOMEM or -EINVAL
  * after an error line. */
 int p3_place_make(const struct p3_place_machine *here, const struct p3_place_want *want,
@@ -184,16 +171,12 @@ void p3_place_free(struct p3_place *place);
 
 enum p3_valgrind { P3_VALGRIND_AUTO, P3_VALGRIND_ON, P3_VALGRIND_OFF };
 
-/*
- * Return true if valgrind is the program, or a word in a wrapper's arguments: env
- * valgrind ..., sh -c '... /usr/bin/valgrind ...'.
- */
+/* Return true if valgrind is the program, or a word in a wrapper's arguments: env
+ * valgrind ..., sh -c '... /usr/bin/valgrind ...'. */
 bool p3_valgrind_is_in(char *const *argv);
-
 /* Print a line that names the folder, and return its path in malloc()ed memory; or
  * return NULL after an error line. */
 const char *p3_valgrind_folder(void);
-
 /* Return true if the loader finds the allocator that --shared-heap preloads into nodes;
  * else print a line. */
 bool p3_preload_is_there(void);
@@ -226,11 +209,9 @@ struct p3_hosts {
 /* Read a list, or a file of hosts.  Return 0, -EINVAL after a line, or -ENOMEM. */
 int p3_hosts_parse(const char *list, struct p3_hosts *hosts_out);
 int p3_hosts_read(const char *file, struct p3_hosts *hosts_out);
-
 /* Give each host its block of the job's ranks, and drop hosts without any.  Return 0, or
  * -EINVAL after a line. */
 int p3_hosts_place(struct p3_hosts *hosts, uint32_t size);
-
 /* Return the host of a rank. */
 const struct p3_host *p3_hosts_of(const struct p3_hosts *hosts, uint32_t rank);
 
@@ -285,11 +266,8 @@ int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out);
 
 /* Return the value of a setting in a program's nodes, or NULL if it is unset or empty. */
 const char *p3_settings_text(const struct p3_prog *prog, int conf_id);
-
-/*
- * Print a line for each wrong value and unknown name.  Return 0, or -EINVAL for a wrong
- * value.  An unknown name is no error, since it may be that of another version.
- */
+/* Print a line for each wrong value and unknown name.  Return 0, or -EINVAL for a wrong
+ * value.  An unknown name is no error, since it may be that of another version. */
 int p3_settings_check(const struct p3_opt *opt);
 
 /*
@@ -304,16 +282,12 @@ int p3_settings_check(const struct p3_opt *opt);
 /* Return the number of descriptors that yod, or an agent, needs for n nodes that call
  * PtlInit. */
 uint64_t p3_plan_yod_fds(const struct p3_opt *opt, uint32_t n, bool agent);
-
 /* Raise the limit of open files of this process, if it is below that. */
 void p3_plan_raise_fds(rlim_t need);
-
 /* Return false, after an error line, if the hard limit of open files is below that. */
 bool p3_plan_check_fds(const struct p3_opt *opt, uint32_t n, bool agent);
-
 /* Print the hosts of a job and the ranks of each.  Return 0. */
 int p3_plan_print_hosts(const struct p3_opt *opt);
-
 /* Print the plan.  Return 0, or the exit status if the job could not run. */
 int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place);
 
@@ -330,20 +304,15 @@ struct p3_signals; /* the state in which yod was started */
 
 /* Take the signals, once, before anything else; return a static. */
 const struct p3_signals *p3_signals_take(void);
-
 /* Return a signalfd of the calling process (close-on-exec, non-blocking), or -errno. */
 int p3_signals_fd(void);
-
 /* Return a descriptor that is readable while a job-ending signal is pending; never read
  * it. */
 int p3_signals_end_fd(void);
-
 /* Return true if this signal ends the job. */
 bool p3_signals_ends(int sig);
-
 /* Return the next signal that came, or 0. */
 int p3_signals_next(int fd);
-
 /* Restore the state in a forked child, before exec. */
 void p3_signals_give_back(const struct p3_signals *was);
 
@@ -358,29 +327,20 @@ void p3_signals_give_back(const struct p3_signals *was);
 /* Return true, and the wait status, if this child has ended.  The caller must still reap
  * it (p3_reap_take). */
 bool p3_reap_fate(pid_t pid, int *status_out);
-
 /* Return true if this child has ended, or is ending in the kernel: all of its threads,
  * since a program may end its first one and go on. */
 bool p3_reap_is_ending(pid_t pid);
-
 /* Return the signal that stopped this child, or 0. */
 int p3_reap_stopped(pid_t pid);
-
 /* Write a text such as "exited with status 1" for a wait status. */
 void p3_reap_describe(char *text, size_t len, int status);
-
 /* Reap a child that has ended. */
 void p3_reap_take(pid_t pid);
-
-/*
- * Return a child that has ended, 0 if none has, or -1 if there are no children.  The
- * caller must still reap it: until then further calls may return the same child.
- */
+/* Return a child that has ended, 0 if none has, or -1 if there are no children.  The
+ * caller must still reap it: until then further calls may return the same child. */
 pid_t p3_reap_any(void);
-
 /* Kill and reap all descendants.  Return false if some are left after ms. */
 bool p3_reap_sweep(int ms);
-
 /* If this wait status is that of a crash, print the command that shows where the rank has
  * crashed, or how to get a core file, and return true.  The program has not changed its
  * working directory, as far as yod knows. */
@@ -419,10 +379,8 @@ struct p3_guard {
 	int stdin_fd; /* standard input of rank 0 */
 };
 
-/*
- * Fork: this process becomes the guard, its child yod.  Return 0 in the child, or -errno
- * if there is no child.  The guard does not return: it exits with the child's status.
- */
+/* Fork: this process becomes the guard, its child yod.  Return 0 in the child, or -errno
+ * if there is no child.  The guard does not return: it exits with the child's status. */
 int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out);
 
 /*
@@ -465,24 +423,17 @@ enum p3_spawn_fault { P3_SPAWN_FORK = 1, P3_SPAWN_PREPARE, P3_SPAWN_EXEC };
 /* Return the number of records of each node's trace: that of the environment, else the
  * usual number if wanted is set (yod --trace), else 0. */
 uint32_t p3_spawn_trace_records(bool wanted);
-
 /* Set the environment that all nodes share, once, in yod.  Return 0 or -errno. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf);
-
-/*
- * Start a program that is no node.  argv[0] is a path, or is found in PATH.  It gets
+/* Start a program that is no node.  argv[0] is a path, or is found in PATH.  It gets
  * these descriptors as 0 to 3 (-1: /dev/null as 0, the others as yod has them), the
  * signals that are blocked, and those whose handling is reset; group: and a process group
- * of its own. Return 0 or -errno.
- */
+ * of its own. Return 0 or -errno. */
 int p3_spawn_tool(char *const *argv, const int fd[4], const sigset_t *blocked,
 	const sigset_t *standard, bool group, pid_t *pid_out);
-
-/*
- * Start a node.  Return 0 when the program runs, else -errno and the part that failed;
+/* Start a node.  Return 0 when the program runs, else -errno and the part that failed;
  * then the node leaves nothing behind.  -EINTR: give_up_fd became readable first; the
- * node may run, and *spawned_out is valid.
- */
+ * node may run, and *spawned_out is valid. */
 int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out);
 
@@ -493,15 +444,11 @@ int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
  * node wrote before it died.
  */
 
-/*
- * Make the folder if it does not exist, and empty files for `size` ranks.  Return a
- * descriptor of the folder (close-on-exec), or -1 after an error line.
- */
+/* Make the folder if it does not exist, and empty files for `size` ranks.  Return a
+ * descriptor of the folder (close-on-exec), or -1 after an error line. */
 int p3_outdir_open(const char *dir, uint32_t size);
-
 /* Print that a file of the folder lacks bytes of its rank, which goes on. */
 void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err);
-
 /* Open a rank's file; which is 0 for stdout, 1 for stderr.  Return a descriptor or
  * -errno. */
 int p3_outdir_file(int dir_fd, uint32_t rank, int which);
@@ -537,36 +484,27 @@ struct p3_output;
 /* Make the output of `ranks` nodes to the descriptors to[], or with 0 that of yod's own
  * lines alone, which wait for p3_output_start().  Return NULL with errno. */
 struct p3_output *p3_output_create(uint32_t ranks, const int to[2]);
-
 /* Leave the tags out, and the newlines in front of them. */
 void p3_output_set_plain(struct p3_output *out);
-
 /* The streams come from other hosts, so a pause of their bytes is not one of the nodes:
  * p3_output_idle() tells that a node has written nothing for P3_OUTPUT_IDLE_MS, behind
  * the bytes that are in its pipe by now, or that more come. */
 void p3_output_set_remote(struct p3_output *out);
 void p3_output_idle(struct p3_output *out, uint32_t rank, int which, bool idle);
-
 /* Take over the read end of the pipe of a node's stdout (which 0) or stderr (1). */
 int p3_output_add(struct p3_output *out, uint32_t rank, int which, int fd);
-
 /* Start writing; from here on the process has threads. */
 int p3_output_start(struct p3_output *out);
-
 int p3_output_fd(const struct p3_output *out);
 void p3_output_step(struct p3_output *out);
-
 /* Note that the node has ended: other holders of its pipes may print for 2 more
  * seconds. */
 void p3_output_ended(struct p3_output *out, uint32_t rank);
-
 /* Return true if all pipes are at their end, and all output and own lines are written. */
 bool p3_output_is_done(const struct p3_output *out);
-
 /* Return true if output could not be written although there is a reader; a line said
  * so. */
 bool p3_output_is_lost(const struct p3_output *out);
-
 /* Wait for own lines that are not written yet, while their reader takes some every 10 s
  * (in a hurry every 0.5 s), and free the output, unless a write is still under way.  From
  * here on p3_say() writes by itself, as before p3_output_create(). */
@@ -588,20 +526,15 @@ struct p3_stats;
 /* Return NULL if out of memory. */
 struct p3_stats *p3_stats_create(uint32_t size);
 void p3_stats_destroy(struct p3_stats *stats);
-
 void p3_stats_started(struct p3_stats *stats, uint32_t rank);
-
 /* Note a node's published segment; the descriptor stays the caller's. */
 void p3_stats_joined(void *stats, uint32_t rank, int published);
-
 /* Note a node's end, before the process is reaped. */
 void p3_stats_ended(struct p3_stats *stats, uint32_t rank, pid_t pid, int wait_status);
-
 /* Return the record of a node, for an agent to send; take the record that an agent has
  * sent.  Both ends run one build. */
 const void *p3_stats_record(const struct p3_stats *stats, uint32_t rank, size_t *len_out);
 void p3_stats_take(struct p3_stats *stats, uint32_t rank, const void *record, size_t len);
-
 /* Print a line for each node and one for all, to stderr. */
 void p3_stats_print(const struct p3_stats *stats);
 
