@@ -18,7 +18,6 @@
 #include "shm/cpulist.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <getopt.h>
 #include <numa.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 static void js_set_number(json_t *o, const char *name, uint64_t v)
 {

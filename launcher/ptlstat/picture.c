@@ -168,28 +168,25 @@ static void picture_read_words(
 		n->word[k] = p3_get(&w[k]);
 }
 
-static void picture_read_wait(const struct p3_wait_line *line, struct ptl_wait *out)
-{
-	out->tid = p3_get(&line->tid);
-	out->kind = out->tid ? p3_get(&line->kind) : 0;
-	out->since_ns = p3_get(&line->since_ns);
-	out->deadline_ns = p3_get(&line->deadline_ns);
-	out->received = p3_get(&line->received);
-	out->n = p3_get(&line->n);
-	for (uint32_t k = 0; k < P3_WAIT_HANDLES; k++)
-		out->handle[k] = p3_get(&line->handle[k]);
-	if (out->kind > P3_WAIT_BARRIER)
-		out->kind = 0;
-}
-
 static void picture_read_waits(
 	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
 {
 	struct p3_layout l = p3_layout_of(n->nnodes);
 	const struct p3_wait_line *line =
 		picture_published(p, i, l.waits_off, P3_WAITS * sizeof *line);
-	for (uint32_t k = 0; line && k < P3_WAITS; k++)
-		picture_read_wait(&line[k], &n->wait[k]);
+	for (uint32_t k = 0; line && k < P3_WAITS; k++) {
+		struct ptl_wait *w = &n->wait[k];
+		w->tid = p3_get(&line[k].tid);
+		w->kind = w->tid ? p3_get(&line[k].kind) : 0;
+		w->since_ns = p3_get(&line[k].since_ns);
+		w->deadline_ns = p3_get(&line[k].deadline_ns);
+		w->received = p3_get(&line[k].received);
+		w->n = p3_get(&line[k].n);
+		for (uint32_t h = 0; h < P3_WAIT_HANDLES; h++)
+			w->handle[h] = p3_get(&line[k].handle[h]);
+		if (w->kind > P3_WAIT_BARRIER)
+			w->kind = 0;
+	}
 }
 
 /* Take a wait in a barrier out of the waits of a node's threads: a member of a domain

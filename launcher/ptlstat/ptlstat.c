@@ -74,13 +74,6 @@ static int main_show_help(void)
 	return STATUS_OK;
 }
 
-static int main_bad_option(const char *word)
-{
-	main_complain(
-		"%s: not an option, or its value is missing; see ptlstat --help", word);
-	return STATUS_USAGE;
-}
-
 static int main_take_interval(struct opt *opt, const char *text)
 {
 	char *end;
@@ -159,7 +152,10 @@ static int main_take_option(struct opt *opt, int c, const char *word)
 	case 1:
 		return main_take_word(opt, optarg);
 	default:
-		return main_bad_option(word);
+		main_complain(
+			"%s: not an option, or its value is missing; see ptlstat --help",
+			word);
+		return STATUS_USAGE;
 	}
 }
 

@@ -85,11 +85,6 @@ static int table_nic_share(const struct rates *r)
 	return host + nic > 0 ? (int)(100 * nic / (host + nic)) : 0;
 }
 
-static const char *table_holder(uint64_t who)
-{
-	return who == 1 ? "host" : who == 2 ? "nic" : "free";
-}
-
 /* Cut text to this number of columns, between two words if it has some, with > at the
  * end. */
 static void table_mark_cut(char *text, size_t columns)
@@ -152,6 +147,9 @@ static void table_row(char *line, size_t size, const struct ptl_picture *p, uint
 {
 	const struct ptl_node *n = &p->node[i];
 	const uint64_t *w = n->word;
+	const char *holder = w[P3_G_LEASE] == 1   ? "host"
+			     : w[P3_G_LEASE] == 2 ? "nic"
+						  : "free";
 	char what[40], t[7][16], numa[16] = "-";
 	table_does(p, n, what);
 	table_mark_cut(what, 18);
@@ -172,9 +170,9 @@ static void table_row(char *line, size_t size, const struct ptl_picture *p, uint
 		table_brief((double)w[P3_C_DENIED], t[5]),
 		table_brief((double)w[P3_C_TRUNCATED], t[6]), (unsigned)w[P3_G_QUEUED],
 		(unsigned)w[P3_G_PENDINGS], (unsigned)w[P3_G_PULLS],
-		(unsigned)w[P3_G_HOT], (unsigned)w[P3_G_ALIVE],
-		table_holder(w[P3_G_LEASE]), table_nic_share(r), table_mover(r),
-		(unsigned)w[P3_G_MES], (unsigned)w[P3_G_MDS], (unsigned)w[P3_G_EQS],
+		(unsigned)w[P3_G_HOT], (unsigned)w[P3_G_ALIVE], holder,
+		table_nic_share(r), table_mover(r), (unsigned)w[P3_G_MES],
+		(unsigned)w[P3_G_MDS], (unsigned)w[P3_G_EQS],
 		w[P3_G_PAGE] >= P3_HUGE ? "2M"
 		: w[P3_G_PAGE]          ? "4k"
 					: "-",

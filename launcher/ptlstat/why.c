@@ -149,11 +149,6 @@ static void why_add_conclusion(void *arg, uint32_t node, const char *line)
 	v->said++;
 }
 
-static void why_conclude(struct view *v, uint32_t node, const struct ptl_text *t)
-{
-	why_add_conclusion(v, node, t->s);
-}
-
 static void why_add_since(struct ptl_text *t, double seconds)
 {
 	ptl_add(t, " since " PTL_TIME "%.1f s" PTL_TIME, seconds);
@@ -472,7 +467,7 @@ static void why_blame_ends_of_chains(struct view *v)
 			why_add_culprit(&t, v, to);
 			why_add_who_waits(&t, v, to, n);
 			why_add_what_lies_there(&t, v, to);
-			why_conclude(v, to, &t);
+			why_add_conclusion(v, to, t.s);
 		}
 	}
 }
@@ -519,7 +514,7 @@ static void why_blame_nobody(struct view *v, uint32_t i)
 	default:
 		why_add_doubt(&t, v, i);
 	}
-	why_conclude(v, i, &t);
+	why_add_conclusion(v, i, t.s);
 }
 
 /* Name the nodes on other hosts for which a node waits.  Return false if there are
@@ -536,7 +531,7 @@ static bool why_blame_far(struct view *v, uint32_t i)
 		ptl_add(&t, PTL_NODE " waits for an answer of ");
 		why_add_far_name(&t, &f);
 		why_add_silence(&t, &f);
-		why_conclude(v, i, &t);
+		why_add_conclusion(v, i, t.s);
 	}
 	return v->said > before;
 }
@@ -552,7 +547,7 @@ static void why_blame_far_barrier(struct view *v)
 	struct ptl_text t = {.n = 0};
 	ptl_add(&t,
 		"all nodes of this host wait in PtlXBarrier for nodes on other hosts");
-	why_conclude(v, 0, &t);
+	why_add_conclusion(v, 0, t.s);
 }
 
 static bool why_is_blamed(const struct view *v, uint32_t to)
@@ -587,7 +582,7 @@ static void why_tell_of_the_dead(struct view *v)
 		ptl_state_text(&v->p->node[i], state, sizeof state);
 		ptl_add(&t, PTL_NODE " is dead (%s): its further messages will not come",
 			state);
-		why_conclude(v, i, &t);
+		why_add_conclusion(v, i, t.s);
 	}
 }
 
@@ -614,7 +609,7 @@ static void why_blame_circle(struct view *v)
 			break;
 	}
 	ptl_add(&t, " waits");
-	why_conclude(v, 0, &t);
+	why_add_conclusion(v, 0, t.s);
 }
 
 /* Name the stopped nodes that no conclusion is about. */
@@ -626,7 +621,7 @@ static void why_tell_of_the_stopped(struct view *v)
 			continue;
 		ptl_add(&t, PTL_NODE " ");
 		why_add_culprit(&t, v, i);
-		why_conclude(v, i, &t);
+		why_add_conclusion(v, i, t.s);
 	}
 }
 
@@ -638,7 +633,7 @@ static void why_tell_that_all_is_well(struct view *v)
 		alive += ptl_is_alive(&v->p->node[i]);
 	ptl_add(&t, "no node waits for long; %u of %u nodes%s are alive", alive,
 		v->p->here, v->p->here < v->p->size ? " of this host" : "");
-	why_conclude(v, 0, &t);
+	why_add_conclusion(v, 0, t.s);
 }
 
 void ptl_why(const struct ptl_picture *p, bool apart,

@@ -158,11 +158,11 @@ static int attach_transmit(
 		memset(&control, 0, sizeof control);
 		hdr.msg_control = control.bytes;
 		hdr.msg_controllen = CMSG_SPACE(len);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&hdr);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(len);
-		memcpy(CMSG_DATA(c), fds, len);
+		struct cmsghdr *rights = CMSG_FIRSTHDR(&hdr);
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(len);
+		memcpy(CMSG_DATA(rights), fds, len);
 	}
 	return sendmsg(c->sock, &hdr, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }

@@ -11,7 +11,6 @@
 
 #include <search.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct flow_node {
 	uint64_t key[2];
@@ -131,14 +130,6 @@ static void flow_note_way(struct finder *f, struct td_message *m, uint32_t i)
 	}
 }
 
-static void flow_note_command(struct finder *f, uint32_t i)
-{
-	const struct td_event *ev = &f->t->event[i];
-	uint32_t *at = flow_place(&f->commands, ev->block, ev->e.number + 1u);
-	if (at)
-		*at = i;
-}
-
 /* Note an event that a host thread took, at the message that had made it. */
 static void flow_note_taken(struct finder *f, uint32_t i)
 {
@@ -164,20 +155,20 @@ static void flow_note_thread(struct finder *f, uint32_t i)
 
 static void flow_note(struct finder *f, uint32_t i)
 {
+	uint32_t *at;
 	struct td_event *ev = &f->t->event[i];
 	if (ev->e.ring == P3_TRACE_HOST)
 		flow_note_thread(f, i);
 	ev->message = flow_message_of(f, ev);
 	if (ev->message != TD_NONE)
 		flow_note_way(f, &f->t->message[ev->message], i);
-	if (ev->e.ring == P3_TRACE_HOST && ev->e.point == P3_TRACE_COMMAND)
-		flow_note_command(f, i);
-	if (ev->e.ring == P3_TRACE_FW && ev->e.point == P3_TRACE_EVENT) {
-		/* its place is that of the event queue and of the event's number there */
-		uint32_t *at = flow_place(&f->posted, ev->block, ev->e.detail);
-		if (at)
-			*at = i;
-	}
+	if (ev->e.ring == P3_TRACE_HOST && ev->e.point == P3_TRACE_COMMAND &&
+		(at = flow_place(&f->commands, ev->block, ev->e.number + 1u)))
+		*at = i;
+	/* the place of an event is that of its queue and its number there */
+	if (ev->e.ring == P3_TRACE_FW && ev->e.point == P3_TRACE_EVENT &&
+		(at = flow_place(&f->posted, ev->block, ev->e.detail)))
+		*at = i;
 	if (ev->e.ring == P3_TRACE_HOST && ev->e.point == P3_TRACE_TAKEN)
 		flow_note_taken(f, i);
 }

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NO_LIMIT INT64_MAX
 #define TURNS    100 /* of the enforcement; each one moves records on by one message */

@@ -55,7 +55,7 @@ void p3_agents_pass_signals(struct p3_agents *a)
 /* Every agent gets releases and ends in the order in which yod sends them, and does
  * nothing about a barrier by itself.  So the ranks of all hosts see the same result.
  * A frame with the number of an earlier barrier is ignored. */
-static void agents_release_barrier(struct p3_agents *a, int status, uint32_t ended)
+void p3_agents_release(struct p3_agents *a, int status, uint32_t ended)
 {
 	a->why_at = P3_NEVER;
 	struct p3_frame f = {.op = P3_FRAME_RELEASED,
@@ -77,7 +77,7 @@ void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round)
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		if (!a->link[h].in_barrier)
 			return;
-	agents_release_barrier(a, 0, P3_JOB_NO_RANK);
+	p3_agents_release(a, 0, P3_JOB_NO_RANK);
 }
 
 /* The time doubles with each report, as on one host. */
@@ -94,11 +94,6 @@ void p3_agents_say_barrier(struct p3_agents *a)
 		(double)a->why_ms / 1000, late, (int)a->jid);
 	a->why_ms *= 2;
 	a->why_at = P3_NEVER;
-}
-
-void p3_agents_on_broken(struct p3_agents *a, uint32_t rank)
-{
-	agents_release_barrier(a, EPIPE, rank);
 }
 
 /* ---- cards ---- */

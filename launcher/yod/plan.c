@@ -5,7 +5,6 @@
 #include "shm/cpulist.h"
 #include "shm/footprint.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -460,7 +460,8 @@ void p3_agents_pass_signals(struct p3_agents *a);
 void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round);
 /* Name the hosts whose ranks have not all come to the barrier. */
 void p3_agents_say_barrier(struct p3_agents *a);
-void p3_agents_on_broken(struct p3_agents *a, uint32_t rank);
+/* Release the barrier of all hosts: with 0, or with EPIPE and a rank that has ended. */
+void p3_agents_release(struct p3_agents *a, int status, uint32_t ended);
 void p3_agents_on_gone(struct p3_agents *a, uint32_t rank);
 /* Process a card.  Return false if its length is wrong. */
 bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, size_t len);

@@ -270,7 +270,7 @@ static bool uplink_take_of_rank(
 		uplink_on_ended(a, host, f->node, f->value);
 		return true;
 	case P3_FRAME_BROKEN:
-		p3_agents_on_broken(a, f->node);
+		p3_agents_release(a, EPIPE, f->node);
 		return true;
 	case P3_FRAME_GONE:
 		p3_agents_on_gone(a, f->node);
