@@ -39,6 +39,15 @@ static inline void p3_timer_set(int timer, int64_t at_ms)
 	timerfd_settime(timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
+/* Let a timer that goes off at *armed go off at a time before that, too. */
+static inline void p3_timer_arm(int timer, int64_t *armed, int64_t at)
+{
+	if (at >= *armed)
+		return;
+	*armed = at;
+	p3_timer_set(timer, at);
+}
+
 /* Return true if a timer that does not block has gone off since it was set, and let its
  * descriptor be readable no longer. */
 static inline bool p3_timer_passed(int timer)
@@ -53,6 +62,13 @@ static inline int p3_watch(int ep, int op, int fd, uint64_t key, uint32_t events
 {
 	struct epoll_event ev = {.events = events, .data.u64 = key};
 	return fd < 0 || epoll_ctl(ep, op, fd, &ev) ? -errno : 0;
+}
+
+/* Close a descriptor, unless it is negative. */
+static inline void p3_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
 }
 
 static inline int p3_watch_input(int ep, int fd, uint64_t key)

@@ -10,6 +10,7 @@
  * have been opened.
  */
 #include "launcher/look/lookin.h"
+#include "launcher/clock.h"
 #include "shm/job.h"
 
 #include <dirent.h>
@@ -114,8 +115,7 @@ static void look_take_host(int fd, int *host)
 	int other = better ? *host : fd;
 	if (better)
 		*host = fd;
-	if (other >= 0)
-		close(other);
+	p3_close(other);
 }
 
 static void look_open_segments(uint32_t pid, int fds[P3_ATTACH_FDS])
@@ -209,8 +209,7 @@ static int look_take_member(struct p3_look *look, uint32_t i, uint32_t slot, uin
 	}
 	look_map_segments(n, fds);
 	for (unsigned k = 0; k < P3_ATTACH_FDS; k++)
-		if (fds[k] >= 0)
-			close(fds[k]);
+		p3_close(fds[k]);
 	return 0;
 }
 

@@ -101,8 +101,7 @@ void p3_look_close(struct p3_look *look)
 		p3_look_unmap(&look->node[i]);
 	free(look->node);
 	free(look->host);
-	if (look->sock >= 0)
-		close(look->sock);
+	p3_close(look->sock);
 	p3_domain_forget(&look->domain);
 	free(look);
 }

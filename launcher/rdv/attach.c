@@ -327,10 +327,8 @@ void p3_attach_destroy(struct p3_attach *a)
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
 		if (a->client[k].sock >= 0)
 			attach_hang_up(a, &a->client[k]);
-	if (a->listener >= 0)
-		close(a->listener);
-	if (a->ep >= 0)
-		close(a->ep);
+	p3_close(a->listener);
+	p3_close(a->ep);
 	free(a);
 }
 

@@ -91,7 +91,7 @@ void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i)
 		r->tell_at = p3_now_ms() + ms;
 	r->untold[r->untold_n++] = i;
 	if (ms)
-		p3_rdv_timer_arm(r, r->tell_at);
+		p3_timer_arm(r->timer, &r->timer_at, r->tell_at);
 	else
 		p3_rdv_tell_births(r);
 }
@@ -307,7 +307,7 @@ static void rdv_broadcast_end(
 	if (!r->node[i].owed_n)
 		return;
 	r->node[i].reap_at = p3_now_ms() + P3_JOB_REAP_MS;
-	p3_rdv_timer_arm(r, r->node[i].reap_at);
+	p3_timer_arm(r->timer, &r->timer_at, r->node[i].reap_at);
 }
 
 void p3_rdv_post_over(struct p3_rdv *r, uint32_t to, uint32_t about)
@@ -467,7 +467,7 @@ void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i)
 		return;
 	n->fate_at = p3_now_ms() + r->conf.eof_ms;
 	n->fate_by = n->fate_at + ENDING_MS;
-	p3_rdv_timer_arm(r, n->fate_at);
+	p3_timer_arm(r->timer, &r->timer_at, n->fate_at);
 }
 
 void p3_rdv_node_late(struct p3_rdv *r, uint32_t i)

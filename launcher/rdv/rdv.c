@@ -507,7 +507,7 @@ static void rdv_timer_expired(struct p3_rdv *r)
 	int64_t now = p3_now_ms();
 	if (r->tell_at <= now)
 		p3_rdv_tell_births(r);
-	p3_rdv_timer_arm(r, r->tell_at);
+	p3_timer_arm(r->timer, &r->timer_at, r->tell_at);
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_rdv_node *n = &r->node[i];
 		if (n->fate_at <= now)
@@ -518,7 +518,8 @@ static void rdv_timer_expired(struct p3_rdv *r)
 			p3_rdv_flush(r, i);
 	}
 	for (uint32_t i = 0; i < r->conf.size; i++)
-		p3_rdv_timer_arm(r, p3_earlier(r->node[i].fate_at, r->node[i].reap_at));
+		p3_timer_arm(r->timer, &r->timer_at,
+			p3_earlier(r->node[i].fate_at, r->node[i].reap_at));
 }
 
 static void rdv_take_event(struct p3_rdv *r, const struct epoll_event *ev)
@@ -628,13 +629,10 @@ void p3_rdv_destroy(struct p3_rdv *r)
 		p3_rdv_sock_close(r, i);
 		p3_rdv_close_fds(r->node[i].fds, P3_JOB_FDS);
 	}
-	if (r->sleepers >= 0)
-		close(r->sleepers);
+	p3_close(r->sleepers);
 	p3_rdv_close_fds(&r->cards, 1);
-	if (r->timer >= 0)
-		close(r->timer);
-	if (r->ep >= 0)
-		close(r->ep);
+	p3_close(r->timer);
+	p3_close(r->ep);
 	free(r->bits);
 	free(r->untold);
 	free(r);

@@ -145,8 +145,6 @@ __attribute__((format(printf, 2, 3))) void p3_rdv_tell(
 /* Have epoll report this descriptor under the name of its kind and node (0 or -errno). */
 int p3_rdv_watch(
 	struct p3_rdv *r, int op, int fd, enum watch what, uint32_t i, uint32_t events);
-/* Let the loop look at all deadlines at this time (p3_now_ms()) or before. */
-void p3_rdv_timer_arm(struct p3_rdv *r, int64_t at);
 /* Return a packet about node i, without what only some packets say. */
 struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i);
 /* Copy the descriptors that a birth of the node carries. */

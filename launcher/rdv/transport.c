@@ -16,8 +16,7 @@
 void p3_rdv_close_fds(int *fds, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++) {
-		if (fds[k] >= 0)
-			close(fds[k]);
+		p3_close(fds[k]);
 		fds[k] = -1;
 	}
 }
@@ -126,15 +125,6 @@ void p3_outq_init(struct p3_outq *q)
 	q->n = 0;
 }
 
-static void outq_close_copies(struct p3_out *o)
-{
-	for (unsigned k = 0; k < 3; k++) {
-		if (o->fds[k] >= 0)
-			close(o->fds[k]);
-		o->fds[k] = -1;
-	}
-}
-
 int p3_outq_keep_fds(struct p3_out *o, const int fds[3])
 {
 	for (unsigned k = 0; k < 3; k++) {
@@ -143,7 +133,7 @@ int p3_outq_keep_fds(struct p3_out *o, const int fds[3])
 		o->fds[k] = fcntl(fds[k], F_DUPFD_CLOEXEC, 0);
 		if (o->fds[k] < 0) {
 			int rc = -errno;
-			outq_close_copies(o);
+			p3_rdv_close_fds(o->fds, 3);
 			return rc;
 		}
 	}
@@ -157,7 +147,7 @@ static void outq_unlink_at(struct p3_outq *q, struct p3_out **at)
 	if (q->end == &o->next)
 		q->end = at;
 	q->n--;
-	outq_close_copies(o);
+	p3_rdv_close_fds(o->fds, 3);
 	free(o);
 }
 
@@ -264,14 +254,6 @@ int p3_rdv_watch(
 	return p3_watch(r->ep, op, fd, (uint64_t)what << 32 | i, events);
 }
 
-void p3_rdv_timer_arm(struct p3_rdv *r, int64_t at)
-{
-	if (at >= r->timer_at)
-		return;
-	r->timer_at = at;
-	p3_timer_set(r->timer, at);
-}
-
 struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i)
 {
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
@@ -321,7 +303,7 @@ static bool rdv_must_wait(struct p3_rdv *r, struct p3_rdv_node *to, int rc)
 {
 	if (rc == -ETOOMANYREFS || rc == -ENOMEM || rc == -ENOBUFS) {
 		to->retry = true;
-		p3_rdv_timer_arm(r, p3_now_ms() + RETRY_MS);
+		p3_timer_arm(r->timer, &r->timer_at, p3_now_ms() + RETRY_MS);
 		return true;
 	}
 	return rc == -EAGAIN;

@@ -307,14 +307,6 @@ void p3_agent_clean(void *agent)
 
 /* ---- the loop ---- */
 
-static int agent_open_stdin(struct p3_agent *a, int *stdin_out)
-{
-	if (p3_agent_host(a)->first == 0)
-		return p3_input_rx_open(&a->input_rx, &a->conn, stdin_out);
-	*stdin_out = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return *stdin_out < 0 ? -errno : 0;
-}
-
 int p3_agent_open(struct p3_agent *a, int *stdin_out,
 	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg)
 {
@@ -327,7 +319,11 @@ int p3_agent_open(struct p3_agent *a, int *stdin_out,
 		return -errno;
 	p3_beat_begin(&a->beat);
 	p3_timer_set(a->timer, 1); /* go off now: look for frames that came with GO */
-	int rc = agent_open_stdin(a, stdin_out);
+	int rc = 0;
+	if (p3_agent_host(a)->first == 0)
+		rc = p3_input_rx_open(&a->input_rx, &a->conn, stdin_out);
+	else if ((*stdin_out = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+		rc = -errno;
 	rc = rc ? rc : p3_watch_input(a->ep, a->timer, KEY_BEAT);
 	rc = rc ? rc : p3_watch_input(a->ep, STDIN_FILENO, KEY_IN);
 	/* Without events: epoll reports that the other end is closed. */

@@ -104,8 +104,7 @@ static int input_open(struct input *in, int *stdin_out)
 /* Close this side; rank 0 sees the end of file. */
 static void input_close(struct input *in)
 {
-	if (in->to >= 0)
-		close(in->to);
+	p3_close(in->to);
 	in->from = in->to = -1;
 }
 

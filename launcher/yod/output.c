@@ -221,8 +221,7 @@ static void sink_close(struct sink *sink)
 		pthread_mutex_unlock(&sink->lock);
 		pthread_join(sink->thread, NULL);
 	}
-	if (sink->done_fd >= 0)
-		close(sink->done_fd);
+	p3_close(sink->done_fd);
 	free(sink->buf);
 }
 
@@ -265,16 +264,6 @@ struct p3_output {
 	struct port port[2];
 	struct stream stream[]; /* indexed by 2 * rank + which */
 };
-
-/* ---- deadlines ---- */
-
-static void output_timer_arm(struct p3_output *o, int64_t at)
-{
-	if (at >= o->timer_at)
-		return;
-	o->timer_at = at;
-	p3_timer_set(o->timer, at);
-}
 
 /* ---- streams ---- */
 
@@ -342,7 +331,7 @@ static void stream_read(struct p3_output *o, uint32_t i)
 	if (o->remote)
 		return;
 	s->idle_at = p3_now_ms() + P3_OUTPUT_IDLE_MS;
-	output_timer_arm(o, s->idle_at);
+	p3_timer_arm(o->timer, &o->timer_at, s->idle_at);
 }
 
 static void stream_take(struct p3_output *o, uint32_t i, uint32_t len)
@@ -530,7 +519,7 @@ static void output_timer_expired(struct p3_output *o)
 			stream_close_soon(o, i);
 		if (s->idle_at <= now)
 			stream_idle(o, i);
-		output_timer_arm(o, p3_earlier(s->idle_at, s->end_at));
+		p3_timer_arm(o->timer, &o->timer_at, p3_earlier(s->idle_at, s->end_at));
 	}
 }
 
@@ -623,10 +612,8 @@ static void output_destroy(struct p3_output *o)
 		free(o->stream[i].buf);
 	}
 	p3_backlog_free(&o->own);
-	if (o->timer >= 0)
-		close(o->timer);
-	if (o->ep >= 0)
-		close(o->ep);
+	p3_close(o->timer);
+	p3_close(o->ep);
 	free(o);
 }
 
@@ -713,7 +700,7 @@ void p3_output_ended(struct p3_output *o, uint32_t rank)
 			continue;
 		s->owed = ioctl(s->fd, FIONREAD, &n) ? 0 : (uint32_t)n;
 		s->end_at = p3_now_ms() + AFTER_END_MS;
-		output_timer_arm(o, s->end_at);
+		p3_timer_arm(o->timer, &o->timer_at, s->end_at);
 	}
 }
 

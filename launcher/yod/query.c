@@ -130,8 +130,7 @@ struct p3_answers *p3_answers_create(struct p3_agent *agent, struct p3_attach *a
 
 static void answers_clear(struct answer *q)
 {
-	if (q->from >= 0)
-		close(q->from);
+	p3_close(q->from);
 	free(q->bytes);
 	*q = (struct answer){.from = -1};
 }
@@ -142,10 +141,8 @@ void p3_answers_destroy(struct p3_answers *a)
 		return;
 	for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
 		answers_clear(&a->ask[i]);
-	if (a->timer >= 0)
-		close(a->timer);
-	if (a->ep >= 0)
-		close(a->ep);
+	p3_close(a->timer);
+	p3_close(a->ep);
 	free(a);
 }
 
@@ -602,8 +599,7 @@ void p3_query_destroy(struct p3_query *q)
 		query_hang_up(q, &q->asker[i]);
 	for (int i = 0; i < 3; i++) {
 		int fd = (const int[]){q->listener, q->timer, q->ep}[i];
-		if (fd >= 0)
-			close(fd);
+		p3_close(fd);
 	}
 	free(q->asker[0].waits);
 	free(q);

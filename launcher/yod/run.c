@@ -558,16 +558,11 @@ static int run_wait_ms(const struct run *r)
 	return ms > 100000 ? 100000 : (int)ms + 1;
 }
 
-static bool run_has_output(const struct run *r)
-{
-	if (r->agent)
-		return p3_agent_has_output(r->agent);
-	return r->output && !p3_output_is_done(r->output);
-}
-
 static bool run_output_left(struct run *r)
 {
-	if (!run_has_output(r))
+	bool has = r->agent ? p3_agent_has_output(r->agent)
+			    : r->output && !p3_output_is_done(r->output);
+	if (!has)
 		return false;
 	if (r->hurry && r->drain_at == P3_NEVER && !run_nodes_left(r))
 		r->drain_at = p3_now_ms() + DRAIN_MS;
@@ -914,8 +909,7 @@ static void run_close_parts(struct run *r)
 	p3_answers_destroy(r->answers);
 	p3_attach_destroy(r->attach);
 	p3_rdv_destroy(r->rdv);
-	if (r->hosts_fd >= 0)
-		close(r->hosts_fd);
+	p3_close(r->hosts_fd);
 	p3_stats_destroy(r->stats);
 	p3_output_close(r->output, r->hurry);
 	close(r->signals);

@@ -70,24 +70,15 @@ bool p3_valgrind_is_in(char *const *argv)
 	return false;
 }
 
-/* Write the folder of yod's program to dir.  Return false if it is unknown. */
-static bool valgrind_own_folder(char *dir, size_t len)
-{
-	ssize_t n = readlink("/proc/self/exe", dir, len - 1);
-	if (n <= 0)
-		return false;
-	dir[n] = 0;
-	char *slash = strrchr(dir, '/');
-	if (slash)
-		*slash = 0;
-	return slash;
-}
-
 static char *valgrind_folder(void)
 {
 	char here[4096], *dir;
-	if (!valgrind_own_folder(here, sizeof here))
+	ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+	here[n > 0 ? n : 0] = 0;
+	char *slash = strrchr(here, '/');
+	if (!slash)
 		return NULL;
+	*slash = 0;
 	if (asprintf(&dir, "%s/" P3_VALGRIND_DIR, here) < 0)
 		return NULL;
 	char *shorter = realpath(dir, NULL);

@@ -51,8 +51,7 @@ struct p3_stats *p3_stats_create(uint32_t size)
 void p3_stats_destroy(struct p3_stats *s)
 {
 	for (uint32_t i = 0; s && i < s->size; i++)
-		if (s->node[i].published >= 0)
-			close(s->node[i].published);
+		p3_close(s->node[i].published);
 	free(s);
 }
 

@@ -31,8 +31,7 @@ int p3_input_rx_open(struct p3_input_rx *f, struct p3_frames *from, int *read_en
 
 void p3_input_rx_close(struct p3_input_rx *f)
 {
-	if (f->to >= 0)
-		close(f->to);
+	p3_close(f->to);
 	f->to = -1;
 	p3_backlog_free(&f->bytes);
 }
@@ -128,24 +127,13 @@ void p3_output_tx_destroy(struct p3_output_tx *r)
 	if (!r)
 		return;
 	for (uint32_t i = 0; i < 2 * r->ranks; i++)
-		if (r->stream[i].fd >= 0)
-			close(r->stream[i].fd);
-	if (r->timer >= 0)
-		close(r->timer);
-	if (r->ep >= 0)
-		close(r->ep);
+		p3_close(r->stream[i].fd);
+	p3_close(r->timer);
+	p3_close(r->ep);
 	free(r);
 }
 
 /* ---- streams ---- */
-
-static void output_tx_timer_arm(struct p3_output_tx *r, int64_t at)
-{
-	if (at >= r->timer_at)
-		return;
-	r->timer_at = at;
-	p3_timer_set(r->timer, at);
-}
 
 static void output_tx_set_watched(struct p3_output_tx *r, uint32_t i, bool on)
 {
@@ -197,7 +185,7 @@ static void output_tx_read(struct p3_output_tx *r, uint32_t i)
 		.len = (uint64_t)n};
 	p3_frames_send(r->to, f, bytes);
 	s->idle_at = bytes[n - 1] == '\n' ? P3_NEVER : p3_now_ms() + P3_OUTPUT_IDLE_MS;
-	output_tx_timer_arm(r, s->idle_at);
+	p3_timer_arm(r->timer, &r->timer_at, s->idle_at);
 	s->room -= (uint32_t)n;
 	s->owed -= (uint32_t)n < s->owed ? (uint32_t)n : s->owed;
 	if (s->last && !s->owed)
@@ -264,7 +252,7 @@ static void output_tx_on_timer(struct p3_output_tx *r)
 			if (!output_tx_unread(s))
 				output_tx_tell(r, i, P3_FRAME_IDLE);
 		}
-		output_tx_timer_arm(r, p3_earlier(s->idle_at, s->end_at));
+		p3_timer_arm(r->timer, &r->timer_at, p3_earlier(s->idle_at, s->end_at));
 	}
 }
 
@@ -276,7 +264,7 @@ void p3_output_tx_ended(struct p3_output_tx *r, uint32_t rank)
 			continue;
 		s->owed = output_tx_unread(s);
 		s->end_at = p3_now_ms() + AFTER_END_MS;
-		output_tx_timer_arm(r, s->end_at);
+		p3_timer_arm(r->timer, &r->timer_at, s->end_at);
 	}
 }
 
@@ -340,8 +328,7 @@ static void output_rx_finish(struct p3_output_rx *o, struct output_rx_stream *s)
 {
 	if (s->watched)
 		epoll_ctl(o->ep, EPOLL_CTL_DEL, s->fd, NULL);
-	if (s->fd >= 0)
-		close(s->fd);
+	p3_close(s->fd);
 	p3_backlog_free(&s->bytes);
 	*s = (struct output_rx_stream){.fd = -1, .lost = s->lost};
 }
