@@ -10,7 +10,7 @@
  * have been opened.
  */
 #include "launcher/look/lookin.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/job.h"
 
 #include <dirent.h>

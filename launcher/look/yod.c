@@ -2,7 +2,7 @@
 /* A look at a job of yod: the sockets of jobs, the segments of nodes, questions to yod.
  */
 #include "launcher/look/lookin.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/kernel.h"
 #include "shm/layout.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The service for lookers: accepting them, reading questions, sending answers. */
 #include "launcher/rdv/rdv.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Membership: nodes that join, the barrier and the cards, nodes that end. */
 #include "launcher/rdv/table.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/fault.h"
 #include "shm/kernel.h"
 #include "shm/layout.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rendezvous: its loop, the packets of nodes, and the functions that yod calls. */
 #include "launcher/rdv/table.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/fault.h"
 #include "shm/layout.h"
 

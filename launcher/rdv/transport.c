@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table's bits and view, and the sending and queueing of packets to nodes. */
 #include "launcher/rdv/table.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * last message of its name that was sent.
  */
 #include "launcher/tracedump/tracedump.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 
 #include <search.h>
 #include <stdlib.h>

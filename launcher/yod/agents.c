@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A job on several hosts: starting agents, the loop, signals, the end. */
 #include "launcher/yod/remote.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/conf.h"
 #include "shm/job.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What concerns all hosts: signals, barriers, cards, ends of ranks, trace files. */
 #include "launcher/yod/remote.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/job.h"
 
 #include <errno.h>

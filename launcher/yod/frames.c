@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames between yod and its agents: queueing, sending, reading, checking, deadlines. */
 #include "launcher/yod/frames.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/conf.h"
 
 #include <errno.h>

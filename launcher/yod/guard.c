@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The outer process of yod: the terminal, signals, the end of yod, the last sweep. */
 #include "launcher/yod/yod.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/fault.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Output: streams from the nodes, and yod's own lines, composed for two sinks; files. */
 #include "launcher/yod/yod.h"
 #include "launcher/yod/frames.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Questions about the job: yod's to all agents, an agent's answers, and ptlstat. */
 #include "launcher/yod/remote.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>

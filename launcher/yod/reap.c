@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Signals, the ends of child processes, and the line about a crash. */
 #include "launcher/yod/yod.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The main loop of yod: stages of a job, signals, fates of nodes. */
 #include "launcher/yod/remote.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "launcher/rdv/rdv.h"
 #include "shm/conf.h"
 #include "shm/domain.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Statistics of nodes for --stats, and their traces in one file. */
 #include "launcher/yod/yod.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/layout.h"
 
 #include <errno.h>

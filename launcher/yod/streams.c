@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Output and input of nodes between yod and its agents. */
 #include "launcher/yod/remote.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>

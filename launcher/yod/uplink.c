@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The remote shells and connections of agents: frames, and agents that are lost. */
 #include "launcher/yod/remote.h"
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "shm/layout.h"
 
 #include <errno.h>

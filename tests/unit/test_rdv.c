@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "launcher/rdv/rdv.h"
 #include "launcher/yod/yod.h"
 #include "support/patience.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clock - what event loops need: milliseconds of the monotonic clock, timers that count
+ * loop - what event loops need: milliseconds of the monotonic clock, timers that count
  * in them, and descriptors that epoll watches
  *
  * Any thread may call these functions; there is no state.
  */
-#ifndef P3_LAUNCHER_CLOCK_H
-#define P3_LAUNCHER_CLOCK_H
+#ifndef P3_LAUNCHER_LOOP_H
+#define P3_LAUNCHER_LOOP_H
 
 #include <errno.h>
 #include <stdbool.h>
