@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A look at a job of yod: the sockets of jobs, the segments of nodes, questions to yod.
- */
+/* A look at a job of yod: the sockets of jobs, the segments of nodes, questions to
+ * yod. */
 #include "launcher/look/lookin.h"
 #include "launcher/loop.h"
 #include "shm/kernel.h"

@@ -261,8 +261,8 @@ static int main_look_on(const struct opt *opt, struct p3_look *look)
 	int rc = ptl_picture_take(look, &was);
 	if (rc)
 		return rc;
-	/* The first table is printed at once, without rates, which need a second picture.
-	 */
+	/* The first table is printed at once, without rates, which need a second
+	 * picture. */
 	if (!opt->json && isatty(STDOUT_FILENO) && opt->count != 1)
 		main_show(opt, &was, &was);
 	for (long n = 0; (!opt->count || n < opt->count) && !ferror(stdout); n++) {

@@ -424,7 +424,7 @@ static int agents_open_parts(struct p3_agents *a, const struct p3_guard *guard)
 }
 
 /* Open the service for ptlstat --hosts; the job runs without it, too. */
-static void agents_open_inquiry(struct p3_agents *a)
+static void agents_open_query(struct p3_agents *a)
 {
 	int rc = p3_query_create(a, &a->query);
 	if (!rc)
@@ -434,7 +434,7 @@ static void agents_open_inquiry(struct p3_agents *a)
 }
 
 /* Make the order.  Return 0, or -errno after a line. */
-static int agents_make_order(struct p3_agents *a)
+static int agents_make_spec(struct p3_agents *a)
 {
 	static char dir[PATH_MAX], tag[TAG_LEN + 1];
 	uint64_t random = 0;
@@ -468,10 +468,10 @@ static int agents_start(struct p3_agents *a, const struct p3_guard *guard)
 	rsh = rsh ? rsh : p3_conf_row(P3_CONF_RSH)->usual;
 	rc = rc ? rc : p3_rsh_parse(rsh, &a->rsh);
 	rc = rc ? rc : p3_agents_open_traces(a);
-	rc = rc ? rc : agents_make_order(a);
+	rc = rc ? rc : agents_make_spec(a);
 	rc = rc ? rc : p3_uplink_start_more(a);
 	if (!rc)
-		agents_open_inquiry(a);
+		agents_open_query(a);
 	return rc;
 }
 

@@ -33,8 +33,8 @@ void p3_agents_signal(struct p3_agents *a, int sig)
 			a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
 		return;
 	}
-	/* Keep it for nodes that are yet to start.  A stop and its end undo each other.
-	 */
+	/* Keep it for nodes that are yet to start.  A stop and its end undo each
+	 * other. */
 	if (sig == SIGTSTP)
 		a->early_signals &= ~agents_signal_bit(SIGCONT);
 	if (sig == SIGCONT)

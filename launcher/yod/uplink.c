@@ -395,7 +395,7 @@ void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 void p3_uplink_beat(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
-	/* an ending agent has its own time: on_slow() in agents.c */
+	/* an ending agent has its own time: agents_on_slow() */
 	if (p3_beat_is_lost(&l->beat) && a->stage == P3_AGENTS_GOING) {
 		l->silent_ms = l->beat.timeout_ms;
 		l->in_frame = p3_frames_has_part(&l->conn);

@@ -68,8 +68,8 @@ struct p3_words {
  * from *line_out on; or -ENOMEM. */
 int p3_words_next(struct p3_words *words, uint32_t head_n, char ***argv_out,
 	int *argc_out, uint32_t *line_out);
-/* Return the text of a load file (-F), ended by a zero byte, or NULL after an error line.
- */
+/* Return the text of a load file (-F), ended by a zero byte, or NULL after an error
+ * line. */
 char *p3_loadfile_read(const char *name);
 
 /*
