@@ -135,7 +135,7 @@ endif()
 foreach(tool yod ptlstat tracedump portals-info)
   set(from launcher/${tool})
   if(tool STREQUAL portals-info)
-    set(from info)
+    set(from launcher/info)
   endif()
   install(FILES ${from}/${tool}.bash
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${tool}

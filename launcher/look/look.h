@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef P3_LAUNCHER_LOOK_LOOK_H
+#define P3_LAUNCHER_LOOK_LOOK_H
+
+#include "launcher/rdv/rdv.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /*
- * look - the looker's side of attach.h: jobs of this machine, their nodes, and the
+ * look - the looker's side of rdv.h: jobs of this machine, their nodes, and the
  * nodes' segments.  Read-only; the job does not notice.  Domains (shm/domain.h) are
  * looked at likewise, as jobs whose size may change: ranks of mpirun and the like, and
  * processes started by hand.
@@ -25,20 +34,11 @@
  *	-EPIPE	the job has ended, or its yod was killed, since p3_look_open()
  *	-EPROTO	yod is of another version, or is none
  */
-#ifndef P3_LAUNCHER_LOOK_H
-#define P3_LAUNCHER_LOOK_H
-
-#include "launcher/rdv/attach.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define P3_LOOK_MS 3000
 
 /* Call found for each job of this user (of all users for root), in order of jid. */
 void p3_look_jobs(void (*found)(void *arg, uint32_t uid, uint32_t jid), void *arg);
-
 /* Call found for each domain with members of this user (of all users for root). */
 void p3_look_domains(
 	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
@@ -57,18 +57,14 @@ int p3_look_open_domain(const char *name, struct p3_look **look_out);
 /* Return the domain's name; "" for a process that is in none; NULL for a job of yod. */
 const char *p3_look_domain(const struct p3_look *look);
 void p3_look_close(struct p3_look *look);
-
 /* Return the name of a rank's host, or NULL: the job has one host, or is none of yod. */
 const char *p3_look_host(const struct p3_look *look, uint32_t rank);
-
 /* Connect to the yod of the job on several hosts with this number, or of which this
  * process is one.  Return a stream socket for frames (launcher/yod/frames.h), or -errno
  * as p3_look_open(). */
 int p3_look_connect_hosts(uint32_t pid);
-
 /* Read yod's table anew, and unmap the segments of incarnations that have ended. */
 int p3_look_again(struct p3_look *look);
-
 /* Return the job's size, jid and uid, and yod's os_pid, as in a P3_ATTACH_JOB. */
 const struct p3_attach_msg *p3_look_job(const struct p3_look *look);
 
@@ -83,19 +79,16 @@ struct p3_look_map {
 struct p3_look_node {
 	struct p3_attach_msg msg; /* P3_ATTACH_NODE */
 	uint64_t mapped;          /* incarnation that seg belongs to, 0: none */
-	bool remains;             /* only its remains are left (remains.h); no host
+	bool remains;             /* only its remains are left (table.h); no host
 				   * segment */
 	struct p3_look_map seg[P3_ATTACH_FDS];
 };
 
 /* Return node i, which is below the job's size; valid until the next p3_look_again(). */
 const struct p3_look_node *p3_look_node(const struct p3_look *look, uint32_t i);
-
-/*
- * Return len bytes at off of a segment, or NULL if the segment is not mapped, is
+/* Return len bytes at off of a segment, or NULL if the segment is not mapped, is
  * shorter, or has no memory there.  If off and len come from the owner's own words,
- * this touches no page that the owner has not reserved.
- */
+ * this touches no page that the owner has not reserved. */
 const void *p3_look_bytes(const struct p3_look *look, uint32_t i, enum p3_look_seg which,
 	uint64_t off, uint64_t len);
 

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef P3_LAUNCHER_LOOK_LOOKIN_H
+#define P3_LAUNCHER_LOOK_LOOKIN_H
+
+#include "launcher/look/look.h"
+#include "shm/domain.h"
+#include "shm/job.h"
+
 /*
  * lookin - the inside of a look, for the files that implement it (launcher/look/look.h)
  *
@@ -12,12 +19,6 @@
  * Only these files include it.  The state is in struct p3_look, which one thread
  * uses at a time.
  */
-#ifndef P3_LAUNCHER_LOOKIN_H
-#define P3_LAUNCHER_LOOKIN_H
-
-#include "launcher/look/look.h"
-#include "shm/domain.h"
-#include "shm/job.h"
 
 struct p3_look {
 	int sock; /* connection to yod; -1: none */
@@ -57,10 +58,5 @@ int p3_look_ask_yod(struct p3_look *look);
 int p3_look_ask_hosts(struct p3_look *look);
 
 /* ---- domain.c ---- */
-
-/* Find the domain of a process, or of a process below it; if there is none, look at the
- * process alone.  Return 0 or -ESRCH. */
-int p3_look_find_member(struct p3_look *look, uint32_t pid);
-int p3_look_ask_domain(struct p3_look *look);
 
 #endif

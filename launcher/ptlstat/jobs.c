@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ptlstat's list of jobs and domains, and the choice of one if none is named. */
-#include "launcher/ptlstat/jobs.h"
+/* The list of jobs and domains, the choice of one, and the reports of other hosts. */
 #include "launcher/ptlstat/ptlstat.h"
+#include "launcher/yod/frames.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -15,7 +15,7 @@
 /* ---- processes ---- */
 
 /* Return the time at which a process started, in ticks since the machine did, or 0. */
-static uint64_t start_ticks(uint32_t pid)
+static uint64_t jobs_start_ticks(uint32_t pid)
 {
 	char path[40], line[800];
 	unsigned long long ticks = 0;
@@ -33,7 +33,7 @@ static uint64_t start_ticks(uint32_t pid)
 	return ticks;
 }
 
-static time_t clock_of(uint64_t ticks)
+static time_t jobs_clock_of(uint64_t ticks)
 {
 	struct timespec up;
 	clock_gettime(CLOCK_BOOTTIME, &up);
@@ -43,7 +43,7 @@ static time_t clock_of(uint64_t ticks)
 }
 
 /* Read the name of a process's program, as its command line has it, without folders. */
-static bool read_program(uint32_t pid, char name[PTL_PROGRAM_LEN])
+static bool jobs_read_program(uint32_t pid, char name[PTL_PROGRAM_LEN])
 {
 	char path[40], word[4096];
 	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
@@ -61,7 +61,7 @@ static bool read_program(uint32_t pid, char name[PTL_PROGRAM_LEN])
 }
 
 /* Append a name to a list, unless the list has it or no room for it. */
-static void add_name(char list[PTL_PROGRAM_LEN], const char *name)
+static void jobs_add_name(char list[PTL_PROGRAM_LEN], const char *name)
 {
 	size_t len = strlen(list), n = strlen(name);
 	for (const char *at = list; *at && (at = strstr(at, name)); at += n)
@@ -75,25 +75,25 @@ static void add_name(char list[PTL_PROGRAM_LEN], const char *name)
 void ptl_origin_of(const struct p3_look *look, struct ptl_origin *out)
 {
 	const struct p3_attach_msg *job = p3_look_job(look);
-	uint64_t first = p3_look_domain(look) ? 0 : start_ticks(job->os_pid);
+	uint64_t first = p3_look_domain(look) ? 0 : jobs_start_ticks(job->os_pid);
 	*out = (struct ptl_origin){.joined = 0};
 	for (uint32_t i = 0; i < job->size; i++) {
 		const struct p3_attach_msg *n = &p3_look_node(look, i)->msg;
 		char name[PTL_PROGRAM_LEN];
 		uint32_t pid = n->os_pid ? n->os_pid : n->started_pid;
-		uint64_t ticks = p3_look_domain(look) ? start_ticks(pid) : 0;
+		uint64_t ticks = p3_look_domain(look) ? jobs_start_ticks(pid) : 0;
 		out->joined += n->state == P3_RDV_JOINED;
-		if (!n->ended && read_program(pid, name))
-			add_name(out->program, name);
+		if (!n->ended && jobs_read_program(pid, name))
+			jobs_add_name(out->program, name);
 		if (ticks && (!first || ticks < first))
 			first = ticks;
 	}
-	out->started = clock_of(first);
+	out->started = jobs_clock_of(first);
 }
 
 /* ---- the list ---- */
 
-static const char *user_name(uint32_t uid, char number[12])
+static const char *jobs_user_name(uint32_t uid, char number[12])
 {
 	const struct passwd *user = getpwuid(uid);
 	snprintf(number, 12, "%u", uid);
@@ -101,7 +101,7 @@ static const char *user_name(uint32_t uid, char number[12])
 }
 
 /* Write the time of day, or the date if that is another one. */
-static const char *time_text(time_t t, char text[STARTED_LEN])
+static const char *jobs_time_text(time_t t, char text[STARTED_LEN])
 {
 	time_t now = time(NULL);
 	struct tm then, today;
@@ -114,7 +114,7 @@ static const char *time_text(time_t t, char text[STARTED_LEN])
 	return text;
 }
 
-static void list_job(void *arg, uint32_t uid, uint32_t jid)
+static void jobs_list_job(void *arg, uint32_t uid, uint32_t jid)
 {
 	struct p3_look *look;
 	struct ptl_origin o;
@@ -123,7 +123,7 @@ static void list_job(void *arg, uint32_t uid, uint32_t jid)
 	if (!(*n)++)
 		printf("%10s %-10s %6s %6s %-12s %s\n", "job", "user", "nodes", "joined",
 			"started", "program");
-	printf("%10u %-10.10s ", jid, user_name(uid, number));
+	printf("%10u %-10.10s ", jid, jobs_user_name(uid, number));
 	int rc = p3_look_open(jid, &look);
 	if (rc) {
 		puts(rc == -ETIMEDOUT ? "its yod does not answer" : strerror(-rc));
@@ -131,11 +131,11 @@ static void list_job(void *arg, uint32_t uid, uint32_t jid)
 	}
 	ptl_origin_of(look, &o);
 	printf("%6u %6u %-12s %.29s\n", p3_look_job(look)->size, o.joined,
-		time_text(o.started, started), o.program);
+		jobs_time_text(o.started, started), o.program);
 	p3_look_close(look);
 }
 
-static void list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+static void jobs_list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
 {
 	struct p3_look *look;
 	struct ptl_origin o = {.joined = 0};
@@ -148,15 +148,15 @@ static void list_domain(void *arg, uint32_t uid, const char *name, uint32_t memb
 		ptl_origin_of(look, &o);
 		p3_look_close(look);
 	}
-	printf("%-24s %-10.10s %6u %-12s %.22s\n", name, user_name(uid, number), members,
-		time_text(o.started, started), o.program);
+	printf("%-24s %-10.10s %6u %-12s %.22s\n", name, jobs_user_name(uid, number),
+		members, jobs_time_text(o.started, started), o.program);
 }
 
 void ptl_list_jobs(void)
 {
 	uint32_t n = 0, domains = 0;
-	p3_look_jobs(list_job, &n);
-	p3_look_domains(list_domain, &domains);
+	p3_look_jobs(jobs_list_job, &n);
+	p3_look_domains(jobs_list_domain, &domains);
 	if (!n && !domains)
 		puts("no jobs");
 }
@@ -170,11 +170,11 @@ struct newest {
 	uint64_t ticks;
 };
 
-static void see_job(void *arg, uint32_t uid, uint32_t jid)
+static void jobs_see_job(void *arg, uint32_t uid, uint32_t jid)
 {
 	struct newest *best = arg;
 	bool own = uid == getuid();
-	uint64_t ticks = start_ticks(jid);
+	uint64_t ticks = jobs_start_ticks(jid);
 	if (own < best->own)
 		return;
 	if (own > best->own)
@@ -189,7 +189,7 @@ static void see_job(void *arg, uint32_t uid, uint32_t jid)
 uint32_t ptl_newest_job(uint32_t *jobs_out)
 {
 	struct newest best = {.n = 0};
-	p3_look_jobs(see_job, &best);
+	p3_look_jobs(jobs_see_job, &best);
 	*jobs_out = best.n;
 	return best.jid;
 }
@@ -199,7 +199,7 @@ struct domains {
 	char *last;
 };
 
-static void count_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+static void jobs_count_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
 {
 	struct domains *domains = arg;
 	(void)members;
@@ -210,6 +210,95 @@ static void count_domain(void *arg, uint32_t uid, const char *name, uint32_t mem
 bool ptl_only_domain(char name[P3_DOMAIN_NAMES + 1])
 {
 	struct domains domains = {0, name};
-	p3_look_domains(count_domain, &domains);
+	p3_look_domains(jobs_count_domain, &domains);
 	return domains.n == 1;
+}
+
+/* ---- reports of other hosts ---- */
+
+/* A report: the name of the host, with its zero byte, and the text. */
+struct report {
+	char *bytes;
+	size_t len;
+	int status;
+};
+
+struct reports {
+	struct report *of; /* indexed by host */
+	uint32_t n, got;   /* all, once the first has come; those that have come */
+};
+
+static int reports_take(struct reports *r, const struct p3_frame *f, const char *bytes)
+{
+	if (!r->of && f->number <= P3_MAX_NODES + 1) {
+		r->n = (uint32_t)f->number;
+		r->of = calloc(r->n + 1, sizeof *r->of);
+	}
+	if (f->op != P3_FRAME_REPORT || !r->of || f->node >= r->n || !f->len ||
+		!memchr(bytes, '\0', f->len) || r->of[f->node].bytes)
+		return -EPROTO;
+	struct report *o = &r->of[f->node];
+	o->bytes = malloc(f->len);
+	if (!o->bytes)
+		return -ENOMEM;
+	memcpy(o->bytes, bytes, f->len);
+	o->len = f->len;
+	o->status = f->value;
+	r->got++;
+	return 0;
+}
+
+static int reports_collect(struct p3_frames *c, struct reports *r, int ms)
+{
+	struct p3_frame f;
+	const char *bytes;
+	do {
+		int rc = p3_frames_next(c, &f, &bytes);
+		if (!rc)
+			rc = reports_take(r, &f, bytes);
+		else if (rc == -EAGAIN && (p3_frames_flush(c) || !p3_frames_wait(c, ms)))
+			rc = -EPIPE;
+		else if (rc == -EAGAIN && (rc = p3_frames_fill(c)) == -EAGAIN)
+			rc = -ETIMEDOUT;
+		if (rc)
+			return rc;
+	} while (!r->n || r->got < r->n);
+	return 0;
+}
+
+static void reports_print(const struct report *r, bool plain)
+{
+	const char *text = r->bytes + strlen(r->bytes) + 1;
+	size_t len = r->len - strlen(r->bytes) - 1;
+	if (!plain && *r->bytes)
+		printf("host %s:\n", r->bytes);
+	if (r->status)
+		fprintf(stderr, "ptlstat: host %s: no report: %s\n", r->bytes,
+			r->status == EPIPE ? "its agent has ended" : strerror(r->status));
+	fwrite(text, 1, len, stdout);
+	fflush(stdout);
+}
+
+int ptl_hosts(uint32_t job, int bits, double interval)
+{
+	struct p3_frames conn;
+	struct reports r = {0};
+	int sock = p3_look_connect_hosts(job);
+	if (sock < 0)
+		return sock;
+	uint32_t ms = (uint32_t)(interval * 1000);
+	int rc = p3_frames_open(&conn, sock, sock);
+	if (!rc) {
+		struct p3_frame ask = {.op = P3_FRAME_ASK, .value = bits, .node = ms};
+		p3_frames_send(&conn, ask, NULL);
+		rc = reports_collect(&conn, &r, (int)ms + P3_QUERY_MS);
+		p3_frames_close(&conn);
+	}
+	close(sock);
+	for (uint32_t i = 0; !rc && i < r.n; i++)
+		reports_print(&r.of[i], bits & P3_ASK_JSON);
+	for (uint32_t i = 0; r.of && i < r.n; i++)
+		free(r.of[i].bytes);
+	free(r.of);
+	return rc;
 }

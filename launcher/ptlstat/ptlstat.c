@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ptlstat's command line, and its loop. */
-#include "launcher/ptlstat/jobs.h"
 #include "launcher/ptlstat/ptlstat.h"
-#include "launcher/yod/inquiry.h"
+#include "launcher/yod/frames.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -33,7 +32,7 @@ struct opt {
 	int look_at; /* socket of an agent, or -1 */
 };
 
-__attribute__((format(printf, 1, 2))) static void complain(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static void main_complain(const char *fmt, ...)
 {
 	va_list args;
 	fputs("ptlstat: ", stderr);
@@ -45,7 +44,7 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *fmt, ...)
 
 /* ---- the command line ---- */
 
-static int show_help(void)
+static int main_show_help(void)
 {
 	puts("usage: ptlstat [options] [why | conf] [JOB]\n"
 	     "Looks at a Portals job from outside: running, stopped, hung or with dead "
@@ -61,8 +60,7 @@ static int show_help(void)
 	     "  ptlstat conf [JOB]  the settings and resources of each node\n\n"
 	     "  -i, --interval SEC  time that rates are measured over; default 1\n"
 	     "  -c, --count N       number of pictures; default: no end on a terminal, "
-	     "else "
-	     "1\n"
+	     "else 1\n"
 	     "  -j, --json          for programs: one object a line\n"
 	     "  -d, --domain NAME   not a job of yod's but the processes of this "
 	     "domain:\n"
@@ -76,36 +74,30 @@ static int show_help(void)
 	return STATUS_OK;
 }
 
-static int bad_option(const char *word)
-{
-	complain("%s: not an option, or its value is missing; see ptlstat --help", word);
-	return STATUS_USAGE;
-}
-
-static int take_interval(struct opt *opt, const char *text)
+static int main_take_interval(struct opt *opt, const char *text)
 {
 	char *end;
 	opt->interval = strtod(text, &end);
 	if (end != text && !*end && opt->interval >= 0.01 && opt->interval <= 86400)
 		return -1;
-	complain(
+	main_complain(
 		"-i: '%s' is no time; expected seconds, 0.01 to 86400, as in -i 2", text);
 	return STATUS_USAGE;
 }
 
-static int take_count(struct opt *opt, const char *text)
+static int main_take_count(struct opt *opt, const char *text)
 {
 	char *end;
 	errno = 0;
 	opt->count = strtol(text, &end, 10);
 	if (end != text && !*end && !errno && opt->count >= 1)
 		return -1;
-	complain("-c: '%s' is no number of pictures; expected 1 or more, as in -c 5",
+	main_complain("-c: '%s' is no number of pictures; expected 1 or more, as in -c 5",
 		text);
 	return STATUS_USAGE;
 }
 
-static int take_word(struct opt *opt, const char *word)
+static int main_take_word(struct opt *opt, const char *word)
 {
 	char *end;
 	bool bare = opt->what == LOOK && !opt->job;
@@ -121,8 +113,8 @@ static int take_word(struct opt *opt, const char *word)
 	unsigned long n = strtoul(word, &end, 10);
 	if (opt->job || *word < '0' || *word > '9' || *end || errno || !n ||
 		n > INT32_MAX) {
-		complain("'%s': not expected here; expected a job's number or a pid, or "
-			 "why, or conf; see ptlstat --help",
+		main_complain("'%s': not expected here; expected a job's number or a "
+			      "pid, or why, or conf; see ptlstat --help",
 			word);
 		return STATUS_USAGE;
 	}
@@ -130,13 +122,13 @@ static int take_word(struct opt *opt, const char *word)
 	return -1;
 }
 
-static int take_option(struct opt *opt, int c, const char *word)
+static int main_take_option(struct opt *opt, int c, const char *word)
 {
 	switch (c) {
 	case 'i':
-		return take_interval(opt, optarg);
+		return main_take_interval(opt, optarg);
 	case 'c':
-		return take_count(opt, optarg);
+		return main_take_count(opt, optarg);
 	case 'j':
 		opt->json = true;
 		return -1;
@@ -153,19 +145,22 @@ static int take_option(struct opt *opt, int c, const char *word)
 		opt->look_at = atoi(optarg);
 		return -1;
 	case 'h':
-		return show_help();
+		return main_show_help();
 	case 'v':
 		puts("ptlstat (libportals " P3_VERSION ", Portals 3.3)");
 		return STATUS_OK;
 	case 1:
-		return take_word(opt, optarg);
+		return main_take_word(opt, optarg);
 	default:
-		return bad_option(word);
+		main_complain(
+			"%s: not an option, or its value is missing; see ptlstat --help",
+			word);
+		return STATUS_USAGE;
 	}
 }
 
 /* Parse the command line.  Return -1 to go on, else the exit status. */
-static int parse(int argc, char **argv, struct opt *opt)
+static int main_parse(int argc, char **argv, struct opt *opt)
 {
 	static const struct option longs[] = {{"interval", required_argument, NULL, 'i'},
 		{"count", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
@@ -181,67 +176,68 @@ static int parse(int argc, char **argv, struct opt *opt)
 		int c = getopt_long(argc, argv, "-:i:c:d:jbhH", longs, NULL);
 		if (c < 0)
 			break;
-		int rc = take_option(opt, c, argv[at]);
+		int rc = main_take_option(opt, c, argv[at]);
 		if (rc >= 0)
 			return rc;
 	}
 	for (; optind < argc; optind++)
-		if (take_word(opt, argv[optind]) >= 0)
+		if (main_take_word(opt, argv[optind]) >= 0)
 			return STATUS_USAGE;
 	return -1;
 }
 
 /* ---- jobs ---- */
 
-static int say_no_domain(const char *name, int rc)
+static int main_say_no_domain(const char *name, int rc)
 {
 	if (rc == -ESRCH)
-		complain("--domain: '%s' has no members of this user; ptlstat alone "
-			 "lists the domains that have",
+		main_complain("--domain: '%s' has no members of this user; ptlstat alone "
+			      "lists the domains that have",
 			name);
 	else if (rc == -EPIPE)
-		complain("the domain %s has no members any more", name);
+		main_complain("the domain %s has no members any more", name);
 	else
-		complain("the domain %s cannot be looked at: %s", name, strerror(-rc));
+		main_complain(
+			"the domain %s cannot be looked at: %s", name, strerror(-rc));
 	return STATUS_NO_JOB;
 }
 
-static int say_no_look(uint32_t job, int rc)
+static int main_say_no_look(uint32_t job, int rc)
 {
 	switch (-rc) {
 	case ESRCH:
-		complain("%u: no job of this user, nor a pid of one, nor of a process "
-			 "with an interface; ptlstat alone lists jobs and domains (a job "
-			 "whose yod was killed is gone)",
+		main_complain("%u: no job of this user, nor a pid of one, nor of a "
+			      "process with an interface; ptlstat alone lists jobs and "
+			      "domains (a job whose yod was killed is gone)",
 			job);
 		break;
 	case EPERM:
-		complain("%u: another user's job; only that user and root may look at it",
+		main_complain(
+			"%u: another user's job; only that user and root may look at it",
 			job);
 		break;
 	case ETIMEDOUT:
-		complain("%u: its yod does not answer within %d s: it is starting nodes, "
-			 "or was stopped (then kill -CONT it)",
+		main_complain("%u: its yod does not answer within %d s: it is starting "
+			      "nodes, or was stopped (then kill -CONT it)",
 			job, P3_LOOK_MS / 1000);
 		break;
 	case EPIPE:
-		complain("%u: the job has ended", job);
+		main_complain("%u: the job has ended", job);
 		break;
 	case EPROTO:
-		complain("%u: its yod is of another version; use the ptlstat that came "
-			 "with "
-			 "it",
+		main_complain("%u: its yod is of another version; use the ptlstat that "
+			      "came with it",
 			job);
 		break;
 	default:
-		complain("%u: cannot look at it: %s", job, strerror(-rc));
+		main_complain("%u: cannot look at it: %s", job, strerror(-rc));
 	}
 	return STATUS_NO_JOB;
 }
 
 /* ---- looking ---- */
 
-static void pause_for(double seconds)
+static void main_pause_for(double seconds)
 {
 	struct timespec t = {
 		(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -249,7 +245,7 @@ static void pause_for(double seconds)
 		;
 }
 
-static void show(const struct opt *opt, const struct ptl_picture *was,
+static void main_show(const struct opt *opt, const struct ptl_picture *was,
 	const struct ptl_picture *is)
 {
 	if (opt->json)
@@ -259,27 +255,22 @@ static void show(const struct opt *opt, const struct ptl_picture *was,
 	fflush(stdout);
 }
 
-/* Return true if the first table is printed at once, without rates, which need a second
- * picture. */
-static bool shows_at_once(const struct opt *opt)
-{
-	return !opt->json && isatty(STDOUT_FILENO) && opt->count != 1;
-}
-
-static int look_on(const struct opt *opt, struct p3_look *look)
+static int main_look_on(const struct opt *opt, struct p3_look *look)
 {
 	struct ptl_picture was, is;
 	int rc = ptl_picture_take(look, &was);
 	if (rc)
 		return rc;
-	if (shows_at_once(opt))
-		show(opt, &was, &was);
+	/* The first table is printed at once, without rates, which need a second
+	 * picture. */
+	if (!opt->json && isatty(STDOUT_FILENO) && opt->count != 1)
+		main_show(opt, &was, &was);
 	for (long n = 0; (!opt->count || n < opt->count) && !ferror(stdout); n++) {
-		pause_for(opt->interval);
+		main_pause_for(opt->interval);
 		rc = ptl_picture_take(look, &is);
 		if (rc)
 			break;
-		show(opt, &was, &is);
+		main_show(opt, &was, &is);
 		ptl_picture_drop(&was);
 		was = is;
 	}
@@ -287,14 +278,14 @@ static int look_on(const struct opt *opt, struct p3_look *look)
 	return rc;
 }
 
-static void print_conclusion(void *arg, bool conclusion, const char *text)
+static void main_print_conclusion(void *arg, bool conclusion, const char *text)
 {
 	(void)arg;
 	if (conclusion)
 		puts(text);
 }
 
-static void print_line(void *arg, bool conclusion, const char *text)
+static void main_print_line(void *arg, bool conclusion, const char *text)
 {
 	bool *concludes = arg;
 	if (conclusion && !*concludes)
@@ -303,7 +294,7 @@ static void print_line(void *arg, bool conclusion, const char *text)
 	puts(text);
 }
 
-static int look_once(const struct opt *opt, struct p3_look *look)
+static int main_look_once(const struct opt *opt, struct p3_look *look)
 {
 	struct ptl_picture p;
 	bool concludes = false;
@@ -315,18 +306,19 @@ static int look_once(const struct opt *opt, struct p3_look *look)
 	else if (opt->json)
 		ptl_json_why(&p);
 	else
-		ptl_why(&p, false, opt->brief ? print_conclusion : print_line,
+		ptl_why(&p, false, opt->brief ? main_print_conclusion : main_print_line,
 			&concludes);
 	ptl_picture_drop(&p);
 	return 0;
 }
 
-static int say_no(const struct opt *opt, int rc)
+static int main_say_no(const struct opt *opt, int rc)
 {
-	return opt->domain ? say_no_domain(opt->domain, rc) : say_no_look(opt->job, rc);
+	return opt->domain ? main_say_no_domain(opt->domain, rc)
+			   : main_say_no_look(opt->job, rc);
 }
 
-static int look_at(const struct opt *opt, struct p3_look **look_out)
+static int main_look_at(const struct opt *opt, struct p3_look **look_out)
 {
 	if (opt->look_at >= 0)
 		return p3_look_open_socket(opt->look_at, look_out);
@@ -334,33 +326,33 @@ static int look_at(const struct opt *opt, struct p3_look **look_out)
 			   : p3_look_open(opt->job, look_out);
 }
 
-static int look(struct opt *opt)
+static int main_look(struct opt *opt)
 {
 	struct p3_look *look;
-	int rc = look_at(opt, &look);
+	int rc = main_look_at(opt, &look);
 	if (rc)
-		return say_no(opt, rc);
+		return main_say_no(opt, rc);
 	if (!opt->count && !isatty(STDOUT_FILENO))
 		opt->count = 1;
-	rc = opt->what == LOOK ? look_on(opt, look) : look_once(opt, look);
+	rc = opt->what == LOOK ? main_look_on(opt, look) : main_look_once(opt, look);
 	p3_look_close(look);
-	return rc ? say_no(opt, rc) : STATUS_OK;
+	return rc ? main_say_no(opt, rc) : STATUS_OK;
 }
 
-static int say_no_hosts(uint32_t job, int rc)
+static int main_say_no_hosts(uint32_t job, int rc)
 {
 	if (rc == -ESRCH)
-		complain("--hosts: %u: no job of this user that yod --hosts runs from "
-			 "this host; expected the pid of such a yod (ranks of mpirun: "
-			 "ptlstat on each host)",
+		main_complain("--hosts: %u: no job of this user that yod --hosts runs "
+			      "from this host; expected the pid of such a yod (ranks of "
+			      "mpirun: ptlstat on each host)",
 			job);
 	else
-		return say_no_look(job, rc);
+		return main_say_no_look(job, rc);
 	return STATUS_NO_JOB;
 }
 
 /* Show all hosts of a job. */
-static int look_at_hosts(const struct opt *opt)
+static int main_look_at_hosts(const struct opt *opt)
 {
 	int rc = 0, bits = (opt->what == WHY           ? P3_ASK_WHY
 				   : opt->what == CONF ? P3_ASK_CONF
@@ -369,32 +361,22 @@ static int look_at_hosts(const struct opt *opt)
 			   (opt->brief ? P3_ASK_BRIEF : 0);
 	long count = opt->what == LOOK && opt->count ? opt->count : 1;
 	if (!opt->job) {
-		complain("--hosts: no job is named; expected the pid of its yod, as in "
-			 "ptlstat --hosts 4711");
+		main_complain("--hosts: no job is named; expected the pid of its yod, as "
+			      "in ptlstat --hosts 4711");
 		return STATUS_USAGE;
 	}
-	if (opt->interval * 1000 > P3_INQUIRY_RATE_MS) {
-		complain("-i: %g s is too long for --hosts; expected %d at most",
-			opt->interval, P3_INQUIRY_RATE_MS / 1000);
+	if (opt->interval * 1000 > P3_QUERY_RATE_MS) {
+		main_complain("-i: %g s is too long for --hosts; expected %d at most",
+			opt->interval, P3_QUERY_RATE_MS / 1000);
 		return STATUS_USAGE;
 	}
 	for (long n = 0; n < count && !rc; n++)
 		rc = ptl_hosts(opt->job, bits, opt->interval);
-	return rc ? say_no_hosts(opt->job, rc) : STATUS_OK;
-}
-
-/* Print the list of jobs. */
-static int list(const struct opt *opt)
-{
-	if (opt->json)
-		ptl_json_jobs();
-	else
-		ptl_list_jobs();
-	return STATUS_OK;
+	return rc ? main_say_no_hosts(opt->job, rc) : STATUS_OK;
 }
 
 /* Choose the user's newest job, and name it if there are others. */
-static uint32_t choose_job(const struct opt *opt)
+static uint32_t main_choose_job(const struct opt *opt)
 {
 	uint32_t jobs, jid = ptl_newest_job(&jobs);
 	if (jobs > 1 && !opt->json)
@@ -402,40 +384,42 @@ static uint32_t choose_job(const struct opt *opt)
 	return jid;
 }
 
-static int perform(struct opt opt)
+static int main_perform(struct opt opt)
 {
 	static char domain[P3_DOMAIN_NAMES + 1];
 	bool named = opt.job || opt.domain || opt.look_at >= 0;
 	if (opt.hosts)
-		return look_at_hosts(&opt);
-	if (!named && opt.what == LOOK)
-		return list(&opt);
+		return main_look_at_hosts(&opt);
+	if (!named && opt.what == LOOK) {
+		(opt.json ? ptl_json_jobs : ptl_list_jobs)();
+		return STATUS_OK;
+	}
 	if (!named)
-		opt.job = choose_job(&opt);
+		opt.job = main_choose_job(&opt);
 	if (!opt.job && !named && ptl_only_domain(domain))
 		opt.domain = domain;
 	if (named || opt.job || opt.domain)
-		return look(&opt);
+		return main_look(&opt);
 	if (opt.what == CONF) {
 		ptl_conf(NULL);
 		return STATUS_OK;
 	}
-	complain("why: this user has no job, and not just one domain; expected a pid, or "
-		 "--domain NAME, of those that ptlstat alone lists");
+	main_complain("why: this user has no job, and not just one domain; expected a "
+		      "pid, or --domain NAME, of those that ptlstat alone lists");
 	return STATUS_USAGE;
 }
 
-static int printed(int status)
+static int main_printed(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	complain("cannot write to standard output; see df, and where it leads");
+	main_complain("cannot write to standard output; see df, and where it leads");
 	return status ? status : STATUS_NO_JOB;
 }
 
 int main(int argc, char **argv)
 {
 	struct opt opt = {.interval = 1, .look_at = -1};
-	int rc = parse(argc, argv, &opt);
-	return printed(rc >= 0 ? rc : perform(opt));
+	int rc = main_parse(argc, argv, &opt);
+	return main_printed(rc >= 0 ? rc : main_perform(opt));
 }

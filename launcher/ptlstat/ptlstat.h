@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef P3_LAUNCHER_PTLSTAT_PTLSTAT_H
+#define P3_LAUNCHER_PTLSTAT_PTLSTAT_H
+
+#include "launcher/look/look.h"
+#include "launcher/yod/tools.h"
+#include "shm/conf.h"
+#include "shm/domain.h"
+#include "shm/layout.h"
+#include "shm/why.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
 /*
  * ptlstat - the parts of the program ptlstat, which looks at a job from outside
  *
  *	ptlstat.c	the command line
- *	jobs.c	the list of jobs, the choice of one
- *	read.c	one picture of a job: from yod, /proc and the segments
- *	top.c	rates, as a table that is redrawn
- *	json.c	the same for programs
- *	why.c	the waits, and the processes that cause them
- *	silence.c the fate of messages that a node waits for
- *	lines.c	the lines of why.c: equal ones become one
- *	hosts.c	the reports of other hosts
- *	conf.c	settings, and the nodes' resources
+ *	jobs.c		the list of jobs, the choice of one; the reports of other hosts
+ *	picture.c	one picture of a job: from yod, /proc and the segments
+ *	table.c		rates, as a table that is redrawn; settings
+ *	json.c		the same for programs
+ *	why.c		the waits, and the processes that cause them
+ *	silence.c	the fate of messages that a node waits for; endpoints of CCI
  *
  * The job wrote the content of its segments: no value of it is used as a bound.  The
  * program has one thread; its state is struct ptl_picture.
  */
-#ifndef P3_LAUNCHER_PTLSTAT_H
-#define P3_LAUNCHER_PTLSTAT_H
-
-#include "launcher/look/look.h"
-#include "shm/conf.h"
-#include "shm/layout.h"
-#include "shm/why.h"
-
-#include <stdbool.h>
 
 /* The wait of one host thread, as it wrote it. */
 struct ptl_wait {
@@ -125,7 +129,6 @@ uint32_t ptl_rank_of(const struct ptl_picture *p, uint32_t slot);
 bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i);
 uint64_t ptl_unread_events(const struct ptl_queue *q);
 double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns);
-
 /* Write "joined", "stopped", "killed by signal 9" and so on, from yod's table and
  * /proc. */
 void ptl_state_text(const struct ptl_node *n, char *text, size_t size);
@@ -152,8 +155,8 @@ extern const struct ptl_name ptl_counters[], ptl_gauges[], ptl_settings[];
 void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool screen);
 void ptl_json_job(const struct ptl_picture *was, const struct ptl_picture *is);
 void ptl_json_jobs(void);
-/* Append a node's endpoints to its line. */
 struct ptl_text;
+/* Append a node's endpoints to its line. */
 void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t);
 /* Call line for each endpoint that holds its peers up.  Return their number. */
 uint32_t ptl_cci_blame(const struct ptl_picture *p, double least_s,
@@ -181,7 +184,6 @@ uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
 	void (*line)(void *arg, uint32_t node, const char *text), void *arg);
 /* Return true if the node has dropped requests, or lost events. */
 bool ptl_has_drops(const struct ptl_node *n);
-
 /* Print a report of each host of a job; the bits (p3_frame_ask) choose its subject and
  * form.  Return 0 or -errno as p3_look_open(). */
 int ptl_hosts(uint32_t job, int bits, double interval);
@@ -189,5 +191,84 @@ int ptl_hosts(uint32_t job, int bits, double interval);
 void ptl_conf(const struct ptl_picture *p); /* NULL: without a job */
 /* Return the value that a node with these words has in effect, or NULL. */
 const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30]);
+
+/* ---- the list of jobs and domains, and the choice of one if none is named ---- */
+
+#define PTL_PROGRAM_LEN 100
+
+struct ptl_origin {
+	char program[PTL_PROGRAM_LEN]; /* names of the programs, "" if none is known */
+	time_t started;                /* of yod, or of the oldest member; 0: not known */
+	uint32_t joined;               /* nodes that have joined */
+};
+
+void ptl_origin_of(const struct p3_look *look, struct ptl_origin *origin_out);
+/* Print the jobs and domains that this user may look at. */
+void ptl_list_jobs(void);
+/* Return the job of this user whose yod started last, and the number of the user's jobs.
+ * If the user has none, root gets the newest job of all.  0: there is none. */
+uint32_t ptl_newest_job(uint32_t *jobs_out);
+/* Return true, with its name, if this user has one domain. */
+bool ptl_only_domain(char name[P3_DOMAIN_NAMES + 1]);
+
+/* A line of `ptlstat why`, put together piece by piece. */
+struct ptl_text {
+	char s[1400];
+	size_t n;
+};
+
+/* Append to a line; a rest that does not fit is cut off. */
+__attribute__((format(printf, 2, 3))) static inline void ptl_add(
+	struct ptl_text *t, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	int n = vsnprintf(t->s + t->n, sizeof t->s - t->n, fmt, args);
+	va_end(args);
+	if (n > 0)
+		t->n += (size_t)n;
+	if (t->n > sizeof t->s - 1)
+		t->n = sizeof t->s - 1;
+}
+
+static inline const char *ptl_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/*
+ * lines - the lines of `ptlstat why`, collected so that equal ones become one
+ *
+ * A text has the mark PTL_NODE in place of the node that it is about, and a PTL_TIME
+ * before and behind each time.  Texts that are equal but for their times become one line,
+ * with the ranks of all and the shortest times: "each of nodes 1-63 waits ... since 5.0 s
+ * or more".
+ * A struct ptl_lines begins as zeros.
+ */
+
+#define PTL_NODE "\1"
+#define PTL_TIME "\2"
+
+struct ptl_line {
+	bool conclusion;
+	struct p3_ranks nodes;
+	uint32_t n;   /* number of nodes */
+	uint32_t pid; /* of the only node, or 0: not to be shown */
+	char *text;
+};
+
+struct ptl_lines {
+	struct ptl_line *line;
+	uint32_t n;
+	bool apart;  /* lines that are no conclusions stay apart: one a node */
+	bool failed; /* memory ran out */
+};
+
+/* Add a line about a node of the job, whose process is pid (0: not to be shown). */
+void ptl_lines_add(struct ptl_lines *l, bool conclusion, uint32_t node, uint32_t pid,
+	const char *text);
+/* Print the lines, the conclusions last, and free them. */
+void ptl_lines_tell(struct ptl_lines *l,
+	void (*print)(void *arg, bool conclusion, const char *text), void *arg);
 
 #endif

@@ -5,11 +5,131 @@
  * end of such a chain is a node that does not wait, or that waits for a message that no
  * node has sent.
  */
-#include "launcher/ptlstat/lines.h"
 #include "launcher/ptlstat/ptlstat.h"
-#include "launcher/ptlstat/text.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* Return the rest of a text behind a time, which ends with the same mark. */
+static const char *lines_skip_time(const char *at)
+{
+	const char *end = *at == *PTL_TIME ? strchr(at + 1, *PTL_TIME) : NULL;
+	return end ? end + 1 : at;
+}
+
+/* Compare two texts without their times. */
+static bool lines_is_same(const char *a, const char *b)
+{
+	for (;;) {
+		const char *rest_a = lines_skip_time(a), *rest_b = lines_skip_time(b);
+		if ((rest_a == a) != (rest_b == b) || *rest_a != *rest_b)
+			return false;
+		if (!*rest_a)
+			return true;
+		a = rest_a + (rest_a == a);
+		b = rest_b + (rest_b == b);
+	}
+}
+
+/* Keep the shorter one of each two times of two texts that are equal otherwise. */
+static void lines_keep_least_times(char **text, const char *other)
+{
+	struct ptl_text t = {.n = 0};
+	for (const char *a = *text, *b = other; *a;) {
+		const char *rest_a = lines_skip_time(a), *rest_b = lines_skip_time(b);
+		bool less = rest_b > b && strtod(b + 1, NULL) < strtod(a + 1, NULL);
+		const char *from = less ? b : a, *rest = less ? rest_b : rest_a;
+		ptl_add(&t, "%.*s", rest > from ? (int)(rest - from) : 1, from);
+		a = rest_a + (rest_a == a);
+		b = rest_b + (rest_b == b);
+	}
+	char *least = strdup(t.s);
+	if (least)
+		free(*text);
+	*text = least ? least : *text;
+}
+
+static struct ptl_line *lines_find(
+	const struct ptl_lines *l, bool conclusion, const char *text)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (l->line[i].conclusion == conclusion &&
+			lines_is_same(l->line[i].text, text))
+			return &l->line[i];
+	return NULL;
+}
+
+static struct ptl_line *lines_append(
+	struct ptl_lines *l, bool conclusion, const char *text)
+{
+	struct ptl_line *more = realloc(l->line, (l->n + 1) * sizeof *more);
+	char *copy = more ? strdup(text) : NULL;
+	if (more)
+		l->line = more;
+	if (!copy)
+		return NULL;
+	l->line[l->n] = (struct ptl_line){.conclusion = conclusion, .text = copy};
+	return &l->line[l->n++];
+}
+
+void ptl_lines_add(struct ptl_lines *l, bool conclusion, uint32_t node, uint32_t pid,
+	const char *text)
+{
+	struct ptl_line *line =
+		l->apart && !conclusion ? NULL : lines_find(l, conclusion, text);
+	if (line)
+		lines_keep_least_times(&line->text, text);
+	else
+		line = lines_append(l, conclusion, text);
+	l->failed |= !line;
+	if (!line || p3_ranks_has(&line->nodes, node))
+		return;
+	p3_ranks_add(&line->nodes, node);
+	line->pid = line->n++ ? 0 : pid;
+}
+
+/* Name the line's node or nodes, so that a verb in the singular fits behind. */
+static void lines_add_nodes(struct ptl_text *t, const struct ptl_line *line)
+{
+	char ranks[200];
+	p3_ranks_print(&line->nodes, ranks, sizeof ranks);
+	ptl_add(t, line->n > 1 ? "each of nodes %s" : "node %s", ranks);
+	if (line->pid)
+		ptl_add(t, " (pid %u)", line->pid);
+}
+
+static void lines_tell(const struct ptl_line *line,
+	void (*print)(void *arg, bool conclusion, const char *text), void *arg)
+{
+	struct ptl_text t = {.n = 0};
+	bool in_time = false;
+	for (const char *at = line->text; *at; at++) {
+		in_time ^= *at == *PTL_TIME;
+		if (*at == *PTL_NODE)
+			lines_add_nodes(&t, line);
+		else if (*at != *PTL_TIME)
+			ptl_add(&t, "%c", *at);
+		else if (!in_time && line->n > 1)
+			ptl_add(&t, " or more");
+	}
+	print(arg, line->conclusion, t.s);
+}
+
+void ptl_lines_tell(struct ptl_lines *l,
+	void (*print)(void *arg, bool conclusion, const char *text), void *arg)
+{
+	for (int conclusion = 0; conclusion < 2; conclusion++)
+		for (uint32_t i = 0; i < l->n; i++)
+			if (l->line[i].conclusion == (bool)conclusion)
+				lines_tell(&l->line[i], print, arg);
+	if (l->failed)
+		print(arg, true, "out of memory");
+	for (uint32_t i = 0; i < l->n; i++)
+		free(l->line[i].text);
+	free(l->line);
+}
+
+/* ---- waits ---- */
 
 #define LONG_S   0.3 /* shorter waits are normal */
 #define SILENT_S 3   /* a host that runs is heard each second, and looked at as often */
@@ -22,81 +142,77 @@ struct view {
 	uint32_t said; /* number of conclusions */
 };
 
-static void add_conclusion(void *arg, uint32_t node, const char *line)
+static void why_add_conclusion(void *arg, uint32_t node, const char *line)
 {
 	struct view *v = arg;
 	ptl_lines_add(&v->lines, true, node, 0, line);
 	v->said++;
 }
 
-static void conclude(struct view *v, uint32_t node, const struct ptl_text *t)
-{
-	add_conclusion(v, node, t->s);
-}
-
-static void add_since(struct ptl_text *t, double seconds)
+static void why_add_since(struct ptl_text *t, double seconds)
 {
 	ptl_add(t, " since " PTL_TIME "%.1f s" PTL_TIME, seconds);
 }
 
 /* ---- conditions ---- */
 
-static const struct ptl_pair *pair(const struct view *v, uint32_t from, uint32_t to)
+static const struct ptl_pair *why_pair(const struct view *v, uint32_t from, uint32_t to)
 {
 	return &v->pair[(size_t)from * v->p->size + to];
 }
 
-static bool is_over(const struct ptl_node *n)
+static bool why_is_over(const struct ptl_node *n)
 {
 	return n->msg.state == P3_RDV_DIED || n->msg.state == P3_RDV_LEFT || n->msg.ended;
 }
 
-static const struct ptl_wait *long_wait(const struct view *v, const struct ptl_node *n)
+static const struct ptl_wait *why_long_wait(
+	const struct view *v, const struct ptl_node *n)
 {
 	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
 	return w && ptl_seconds(v->p, w->since_ns) >= LONG_S ? w : NULL;
 }
 
-static bool is_waiting(const struct view *v, const struct ptl_node *n)
+static bool why_is_waiting(const struct view *v, const struct ptl_node *n)
 {
 	if (!ptl_is_alive(n) || ptl_is_stopped(n))
 		return false;
-	return n->msg.barrier_n || long_wait(v, n);
+	return n->msg.barrier_n || why_long_wait(v, n);
 }
 
-static bool misses_barrier(const struct view *v, uint32_t from, uint32_t to)
+static bool why_misses_barrier(const struct view *v, uint32_t from, uint32_t to)
 {
 	const struct ptl_node *n = &v->p->node[to];
 	return v->p->node[from].msg.barrier_n && !n->msg.barrier_n && !ptl_is_far(n);
 }
 
-static bool holds_sends(const struct view *v, uint32_t from, uint32_t to)
+static bool why_holds_sends(const struct view *v, uint32_t from, uint32_t to)
 {
-	return ptl_seconds(v->p, pair(v, from, to)->since_ns) >= LONG_S &&
-	       !is_over(&v->p->node[to]) && !ptl_is_far(&v->p->node[to]);
+	return ptl_seconds(v->p, why_pair(v, from, to)->since_ns) >= LONG_S &&
+	       !why_is_over(&v->p->node[to]) && !ptl_is_far(&v->p->node[to]);
 }
 
-static bool waits_for(const struct view *v, uint32_t from, uint32_t to)
+static bool why_waits_for(const struct view *v, uint32_t from, uint32_t to)
 {
 	return from != to && v->waits[from] &&
-	       (misses_barrier(v, from, to) || holds_sends(v, from, to));
+	       (why_misses_barrier(v, from, to) || why_holds_sends(v, from, to));
 }
 
-static bool waits_for_any(const struct view *v, uint32_t from)
+static bool why_waits_for_any(const struct view *v, uint32_t from)
 {
 	for (uint32_t to = 0; to < v->p->size; to++)
-		if (waits_for(v, from, to))
+		if (why_waits_for(v, from, to))
 			return true;
 	return false;
 }
 
-static struct view view_of(const struct ptl_picture *p)
+static struct view why_view_of(const struct ptl_picture *p)
 {
 	struct view v = {.p = p,
 		.pair = calloc((size_t)p->size * p->size, sizeof *v.pair),
 		.waits = calloc(p->size, sizeof *v.waits)};
 	for (uint32_t i = 0; v.pair && v.waits && i < p->size; i++) {
-		v.waits[i] = is_waiting(&v, &p->node[i]);
+		v.waits[i] = why_is_waiting(&v, &p->node[i]);
 		for (uint32_t to = 0; to < p->size; to++)
 			v.pair[(size_t)i * p->size + to] = ptl_pair_of(p, i, to);
 	}
@@ -105,7 +221,7 @@ static struct view view_of(const struct ptl_picture *p)
 
 /* ---- a line for each node ---- */
 
-static void add_queues(
+static void why_add_queues(
 	struct ptl_text *t, const struct ptl_node *n, const struct ptl_wait *w)
 {
 	uint64_t unread = 0;
@@ -120,8 +236,8 @@ static void add_queues(
 	ptl_add(t, " with %llu events unread", (unsigned long long)unread);
 }
 
-static void add_wait(struct ptl_text *t, const struct view *v, const struct ptl_node *n,
-	const struct ptl_wait *w)
+static void why_add_wait(struct ptl_text *t, const struct view *v,
+	const struct ptl_node *n, const struct ptl_wait *w)
 {
 	if (w->kind == P3_WAIT_COMMAND) {
 		ptl_add(t, "waits for the NIC to execute a call (operation %u)",
@@ -129,12 +245,12 @@ static void add_wait(struct ptl_text *t, const struct view *v, const struct ptl_
 	} else {
 		bool poll = w->n > 1 || w->deadline_ns != UINT64_MAX;
 		ptl_add(t, "waits in %s", poll ? "PtlEQPoll" : "PtlEQWait");
-		add_queues(t, n, w);
+		why_add_queues(t, n, w);
 	}
-	add_since(t, ptl_seconds(v->p, w->since_ns));
+	why_add_since(t, ptl_seconds(v->p, w->since_ns));
 }
 
-static void add_unread(struct ptl_text *t, const struct ptl_node *n)
+static void why_add_unread(struct ptl_text *t, const struct ptl_node *n)
 {
 	uint64_t all = 0;
 	for (uint32_t k = 0; k < P3_QUEUES_SHOWN; k++)
@@ -144,7 +260,7 @@ static void add_unread(struct ptl_text *t, const struct ptl_node *n)
 		ptl_add(t, ", %llu events unread", (unsigned long long)all);
 }
 
-static void add_missing(struct ptl_text *t, const struct view *v)
+static void why_add_missing(struct ptl_text *t, const struct view *v)
 {
 	struct p3_ranks missing = {{0}};
 	char ranks[100] = "";
@@ -156,7 +272,8 @@ static void add_missing(struct ptl_text *t, const struct view *v)
 		ptl_add(t, "; has not come: %s", ranks);
 }
 
-static void add_state(struct ptl_text *t, const struct view *v, const struct ptl_node *n)
+static void why_add_state(
+	struct ptl_text *t, const struct view *v, const struct ptl_node *n)
 {
 	char state[60];
 	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
@@ -165,53 +282,53 @@ static void add_state(struct ptl_text *t, const struct view *v, const struct ptl
 		ptl_add(t, "%s", state);
 	} else if (n->msg.barrier_n) {
 		ptl_add(t, "waits in PtlXBarrier");
-		add_since(t, n->msg.barrier_ms / 1e3);
-		add_missing(t, v);
+		why_add_since(t, n->msg.barrier_ms / 1e3);
+		why_add_missing(t, v);
 	} else if (n->msg.state != P3_RDV_JOINED) {
 		ptl_add(t, "%s, %s", state,
 			n->msg.inited                 ? "has called PtlInit"
 			: n->msg.state == P3_RDV_LEFT ? "still runs"
 						      : "has not called PtlInit");
 	} else if (w) {
-		add_wait(t, v, n, w);
+		why_add_wait(t, v, n, w);
 	} else {
 		ptl_add(t, "%s", n->proc.computes ? "runs" : "sleeps outside of Portals");
-		add_unread(t, n);
+		why_add_unread(t, n);
 	}
 }
 
-static void add_far_name(struct ptl_text *t, const struct ptl_far *f)
+static void why_add_far_name(struct ptl_text *t, const struct ptl_far *f)
 {
 	ptl_add(t, "node %u on %s", f->slot, f->host ? f->host : "another host");
 }
 
-static void add_silence(struct ptl_text *t, const struct ptl_far *f)
+static void why_add_silence(struct ptl_text *t, const struct ptl_far *f)
 {
 	if (f->silent >= SILENT_S)
 		ptl_add(t, ", host silent for " PTL_TIME "%.1f s" PTL_TIME, f->silent);
 }
 
-static void add_far_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
+static void why_add_far_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	struct ptl_far f;
 	for (uint32_t slot = 0; slot < v->p->node[i].nnodes; slot++) {
 		if (!ptl_far_of(v->p, i, slot, &f) || (!f.pair.queued && !f.pair.out))
 			continue;
 		ptl_add(t, "; for ");
-		add_far_name(t, &f);
+		why_add_far_name(t, &f);
 		ptl_add(t, ": %u queued, %u unanswered", f.pair.queued, f.pair.out);
 		if (f.pair.since_ns) {
 			ptl_add(t, ", nothing taken");
-			add_since(t, ptl_seconds(v->p, f.pair.since_ns));
+			why_add_since(t, ptl_seconds(v->p, f.pair.since_ns));
 		}
-		add_silence(t, &f);
+		why_add_silence(t, &f);
 	}
 }
 
-static void add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
+static void why_add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	for (uint32_t to = 0; to < v->p->size; to++) {
-		const struct ptl_pair *pr = pair(v, i, to);
+		const struct ptl_pair *pr = why_pair(v, i, to);
 		if ((!pr->queued && !pr->out && !pr->unread) ||
 			ptl_is_far(&v->p->node[to]))
 			continue;
@@ -220,12 +337,12 @@ static void add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 			pr->queued, pr->out);
 		if (pr->since_ns) {
 			ptl_add(t, ", nothing taken");
-			add_since(t, ptl_seconds(v->p, pr->since_ns));
+			why_add_since(t, ptl_seconds(v->p, pr->since_ns));
 		}
 	}
 }
 
-static void add_own(struct ptl_text *t, const struct ptl_node *n)
+static void why_add_own(struct ptl_text *t, const struct ptl_node *n)
 {
 	if (n->word[P3_G_PULLS])
 		ptl_add(t, "; reads %u long messages", (unsigned)n->word[P3_G_PULLS]);
@@ -239,18 +356,18 @@ static void add_own(struct ptl_text *t, const struct ptl_node *n)
 		ptl_add(t, "; all its pendings are in use");
 }
 
-static void describe(struct view *v, uint32_t i)
+static void why_describe(struct view *v, uint32_t i)
 {
 	const struct ptl_node *n = &v->p->node[i];
 	struct ptl_text t = {.n = 0};
 	ptl_add(&t, PTL_NODE ": ");
-	add_state(&t, v, n);
+	why_add_state(&t, v, n);
 	if (!n->unseen) {
-		if (!is_over(n)) {
-			add_pairs(&t, v, i);
-			add_far_pairs(&t, v, i);
+		if (!why_is_over(n)) {
+			why_add_pairs(&t, v, i);
+			why_add_far_pairs(&t, v, i);
 		}
-		add_own(&t, n);
+		why_add_own(&t, n);
 	} else if (n->msg.state == P3_RDV_JOINED || n->msg.state == P3_RDV_DIED) {
 		ptl_add(&t, "; %s", n->unseen);
 	}
@@ -259,7 +376,7 @@ static void describe(struct view *v, uint32_t i)
 
 /* ---- conclusions ---- */
 
-static void add_who_waits(
+static void why_add_who_waits(
 	struct ptl_text *t, const struct view *v, uint32_t to, uint32_t n)
 {
 	struct p3_ranks waiting = {{0}};
@@ -267,7 +384,7 @@ static void add_who_waits(
 	uint32_t k = 0;
 	ptl_add(t, n == 1 ? "; 1 node waits for it: " : "; %u nodes wait for it: ", n);
 	for (uint32_t i = 0; i < v->p->size; i++) {
-		if (!waits_for(v, i, to))
+		if (!why_waits_for(v, i, to))
 			continue;
 		p3_ranks_add(&waiting, i);
 		k++;
@@ -279,12 +396,12 @@ static void add_who_waits(
 		ptl_add(t, "%s", ranks);
 }
 
-static void add_what_lies_there(struct ptl_text *t, const struct view *v, uint32_t to)
+static void why_add_what_lies_there(struct ptl_text *t, const struct view *v, uint32_t to)
 {
 	uint64_t lane = 0, queued = 0;
 	for (uint32_t i = 0; i < v->p->size; i++) {
-		lane += pair(v, i, to)->unread;
-		queued += pair(v, i, to)->queued;
+		lane += why_pair(v, i, to)->unread;
+		queued += why_pair(v, i, to)->queued;
 	}
 	if (lane || queued)
 		ptl_add(t,
@@ -293,15 +410,15 @@ static void add_what_lies_there(struct ptl_text *t, const struct view *v, uint32
 			(unsigned long long)queued);
 }
 
-static bool is_missed(const struct view *v, uint32_t to)
+static bool why_is_missed(const struct view *v, uint32_t to)
 {
 	for (uint32_t i = 0; i < v->p->size; i++)
-		if (misses_barrier(v, i, to))
+		if (why_misses_barrier(v, i, to))
 			return true;
 	return false;
 }
 
-static const char *silence_text(const struct view *v, uint32_t i)
+static const char *why_silence_text(const struct view *v, uint32_t i)
 {
 	switch (ptl_silence_of(v->p, i)) {
 	case PTL_LOST:
@@ -315,7 +432,7 @@ static const char *silence_text(const struct view *v, uint32_t i)
 	}
 }
 
-static void add_culprit(struct ptl_text *t, const struct view *v, uint32_t i)
+static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	const struct ptl_node *n = &v->p->node[i];
 	char state[60];
@@ -329,38 +446,34 @@ static void add_culprit(struct ptl_text *t, const struct view *v, uint32_t i)
 		ptl_add(t, "has not called PtlInit");
 	else if (n->msg.state == P3_RDV_LEFT)
 		ptl_add(t, "has left (PtlFini, or PtlNIFini of its last interface)");
-	else if (long_wait(v, n))
-		ptl_add(t, "%s", silence_text(v, i));
+	else if (why_long_wait(v, n))
+		ptl_add(t, "%s", why_silence_text(v, i));
 	else
 		ptl_add(t, n->proc.computes ? "computes outside of Portals"
 					    : "sleeps outside of Portals");
-	if (is_missed(v, i))
+	if (why_is_missed(v, i))
 		ptl_add(t, ", and has not come to the barrier");
 }
 
-static void blame(struct view *v, uint32_t to, uint32_t n)
-{
-	struct ptl_text t = {.n = 0};
-	ptl_add(&t, PTL_NODE " ");
-	add_culprit(&t, v, to);
-	add_who_waits(&t, v, to, n);
-	add_what_lies_there(&t, v, to);
-	conclude(v, to, &t);
-}
-
-static void blame_ends_of_chains(struct view *v)
+static void why_blame_ends_of_chains(struct view *v)
 {
 	for (uint32_t to = 0; to < v->p->size; to++) {
 		uint32_t n = 0;
 		for (uint32_t i = 0; i < v->p->size; i++)
-			n += waits_for(v, i, to);
-		if (n && !waits_for_any(v, to))
-			blame(v, to, n);
+			n += why_waits_for(v, i, to);
+		if (n && !why_waits_for_any(v, to)) {
+			struct ptl_text t = {.n = 0};
+			ptl_add(&t, PTL_NODE " ");
+			why_add_culprit(&t, v, to);
+			why_add_who_waits(&t, v, to, n);
+			why_add_what_lies_there(&t, v, to);
+			why_add_conclusion(v, to, t.s);
+		}
 	}
 }
 
 /* Add the reason for which nothing certain can be said of messages to node i. */
-static void add_doubt(struct ptl_text *t, const struct view *v, uint32_t i)
+static void why_add_doubt(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	uint32_t k = 0;
 	while (k < v->p->size && !ptl_is_stopped(&v->p->node[k]))
@@ -379,12 +492,12 @@ static void add_doubt(struct ptl_text *t, const struct view *v, uint32_t i)
 			   "of them is in the middle of a call");
 }
 
-static void blame_nobody(struct view *v, uint32_t i)
+static void why_blame_nobody(struct view *v, uint32_t i)
 {
 	struct ptl_text t = {.n = 0};
 	const struct ptl_node *n = &v->p->node[i];
 	const struct ptl_wait *w = ptl_oldest_wait(n);
-	ptl_add(&t, PTL_NODE " %s", silence_text(v, i));
+	ptl_add(&t, PTL_NODE " %s", why_silence_text(v, i));
 	switch (ptl_silence_of(v->p, i)) {
 	case PTL_NOTHING_SENT:
 		ptl_add(&t, ": nothing has come since it waits, nothing was dropped or "
@@ -399,14 +512,14 @@ static void blame_nobody(struct view *v, uint32_t i)
 			ptl_plural(n->word[P3_C_RECEIVED] - w->received));
 		break;
 	default:
-		add_doubt(&t, v, i);
+		why_add_doubt(&t, v, i);
 	}
-	conclude(v, i, &t);
+	why_add_conclusion(v, i, t.s);
 }
 
 /* Name the nodes on other hosts for which a node waits.  Return false if there are
  * none. */
-static bool blame_far(struct view *v, uint32_t i)
+static bool why_blame_far(struct view *v, uint32_t i)
 {
 	uint32_t before = v->said;
 	struct ptl_far f;
@@ -416,15 +529,15 @@ static bool blame_far(struct view *v, uint32_t i)
 			ptl_seconds(v->p, f.pair.since_ns) < LONG_S)
 			continue;
 		ptl_add(&t, PTL_NODE " waits for an answer of ");
-		add_far_name(&t, &f);
-		add_silence(&t, &f);
-		conclude(v, i, &t);
+		why_add_far_name(&t, &f);
+		why_add_silence(&t, &f);
+		why_add_conclusion(v, i, t.s);
 	}
 	return v->said > before;
 }
 
 /* Tell of a barrier that all nodes of this host have reached. */
-static void blame_far_barrier(struct view *v)
+static void why_blame_far_barrier(struct view *v)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < v->p->size; i++)
@@ -434,31 +547,32 @@ static void blame_far_barrier(struct view *v)
 	struct ptl_text t = {.n = 0};
 	ptl_add(&t,
 		"all nodes of this host wait in PtlXBarrier for nodes on other hosts");
-	conclude(v, 0, &t);
+	why_add_conclusion(v, 0, t.s);
 }
 
-static bool is_blamed(const struct view *v, uint32_t to)
+static bool why_is_blamed(const struct view *v, uint32_t to)
 {
 	for (uint32_t i = 0; i < v->p->size; i++)
-		if (waits_for(v, i, to))
+		if (why_waits_for(v, i, to))
 			return true;
 	return false;
 }
 
-static void blame_silence(struct view *v)
+static void why_blame_silence(struct view *v)
 {
 	for (uint32_t i = 0; i < v->p->size; i++) {
 		const struct ptl_node *n = &v->p->node[i];
-		if (!v->waits[i] || n->msg.barrier_n || waits_for_any(v, i) ||
-			blame_far(v, i))
+		if (!v->waits[i] || n->msg.barrier_n || why_waits_for_any(v, i) ||
+			why_blame_far(v, i))
 			continue;
-		if (!ptl_find_lost(v->p, i, add_conclusion, v) && !is_blamed(v, i))
-			blame_nobody(v, i);
+		if (!ptl_find_lost(v->p, i, why_add_conclusion, v) &&
+			!why_is_blamed(v, i))
+			why_blame_nobody(v, i);
 	}
 }
 
 /* Name the dead nodes, whose messages will not come. */
-static void tell_of_the_dead(struct view *v)
+static void why_tell_of_the_dead(struct view *v)
 {
 	for (uint32_t i = 0; i < v->p->size; i++) {
 		struct ptl_text t = {.n = 0};
@@ -468,17 +582,17 @@ static void tell_of_the_dead(struct view *v)
 		ptl_state_text(&v->p->node[i], state, sizeof state);
 		ptl_add(&t, PTL_NODE " is dead (%s): its further messages will not come",
 			state);
-		conclude(v, i, &t);
+		why_add_conclusion(v, i, t.s);
 	}
 }
 
 /* Report a circle in which each node waits for the next one. */
-static void blame_circle(struct view *v)
+static void why_blame_circle(struct view *v)
 {
 	struct ptl_text t = {.n = 0};
 	uint32_t at = 0, first = v->p->size;
 	for (uint32_t i = 0; i < v->p->size && first == v->p->size; i++)
-		if (waits_for_any(v, i))
+		if (why_waits_for_any(v, i))
 			first = i;
 	if (first == v->p->size)
 		return;
@@ -486,7 +600,7 @@ static void blame_circle(struct view *v)
 	ptl_add(&t, "circular wait: node %u", at);
 	for (uint32_t steps = 0; steps < v->p->size && steps < 16; steps++) {
 		uint32_t to = 0;
-		while (to < v->p->size && !waits_for(v, at, to))
+		while (to < v->p->size && !why_waits_for(v, at, to))
 			to++;
 		if (to == v->p->size)
 			break;
@@ -495,23 +609,23 @@ static void blame_circle(struct view *v)
 			break;
 	}
 	ptl_add(&t, " waits");
-	conclude(v, 0, &t);
+	why_add_conclusion(v, 0, t.s);
 }
 
 /* Name the stopped nodes that no conclusion is about. */
-static void tell_of_the_stopped(struct view *v)
+static void why_tell_of_the_stopped(struct view *v)
 {
 	for (uint32_t i = 0; i < v->p->size; i++) {
 		struct ptl_text t = {.n = 0};
-		if (!ptl_is_stopped(&v->p->node[i]) || is_blamed(v, i))
+		if (!ptl_is_stopped(&v->p->node[i]) || why_is_blamed(v, i))
 			continue;
 		ptl_add(&t, PTL_NODE " ");
-		add_culprit(&t, v, i);
-		conclude(v, i, &t);
+		why_add_culprit(&t, v, i);
+		why_add_conclusion(v, i, t.s);
 	}
 }
 
-static void tell_that_all_is_well(struct view *v)
+static void why_tell_that_all_is_well(struct view *v)
 {
 	struct ptl_text t = {.n = 0};
 	uint32_t alive = 0;
@@ -519,13 +633,13 @@ static void tell_that_all_is_well(struct view *v)
 		alive += ptl_is_alive(&v->p->node[i]);
 	ptl_add(&t, "no node waits for long; %u of %u nodes%s are alive", alive,
 		v->p->here, v->p->here < v->p->size ? " of this host" : "");
-	conclude(v, 0, &t);
+	why_add_conclusion(v, 0, t.s);
 }
 
 void ptl_why(const struct ptl_picture *p, bool apart,
 	void (*line)(void *arg, bool conclusion, const char *text), void *arg)
 {
-	struct view v = view_of(p);
+	struct view v = why_view_of(p);
 	bool any = false;
 	v.lines.apart = apart;
 	if (!v.pair || !v.waits) {
@@ -535,19 +649,19 @@ void ptl_why(const struct ptl_picture *p, bool apart,
 	for (uint32_t i = 0; i < p->size; i++) {
 		any |= v.waits[i];
 		if (!ptl_is_far(&p->node[i]))
-			describe(&v, i);
+			why_describe(&v, i);
 	}
-	any |= ptl_cci_blame(p, LONG_S, add_conclusion, &v) != 0;
-	blame_ends_of_chains(&v);
-	blame_far_barrier(&v);
-	blame_silence(&v);
+	any |= ptl_cci_blame(p, LONG_S, why_add_conclusion, &v) != 0;
+	why_blame_ends_of_chains(&v);
+	why_blame_far_barrier(&v);
+	why_blame_silence(&v);
 	if (any && !v.said)
-		blame_circle(&v);
-	tell_of_the_stopped(&v);
+		why_blame_circle(&v);
+	why_tell_of_the_stopped(&v);
 	if (any)
-		tell_of_the_dead(&v);
+		why_tell_of_the_dead(&v);
 	if (!any)
-		tell_that_all_is_well(&v);
+		why_tell_that_all_is_well(&v);
 	ptl_lines_tell(&v.lines, line, arg);
 	free(v.pair);
 	free(v.waits);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The service for lookers: accepting them, reading questions, sending answers. */
-#include "launcher/rdv/attach.h"
-#include "launcher/clock.h"
+#include "launcher/rdv/rdv.h"
+#include "launcher/loop.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -39,18 +39,12 @@ struct p3_attach {
 
 /* ---- clients ---- */
 
-static int watch(struct p3_attach *a, int op, int fd, uint32_t key, uint32_t events)
-{
-	struct epoll_event ev = {.events = events, .data.u32 = key};
-	return epoll_ctl(a->ep, op, fd, &ev) ? -errno : 0;
-}
-
-static uint32_t key_of(const struct p3_attach *a, const struct client *c)
+static uint32_t attach_key_of(const struct p3_attach *a, const struct client *c)
 {
 	return 1 + (uint32_t)(c - a->client);
 }
 
-static void hang_up(struct p3_attach *a, struct client *c)
+static void attach_hang_up(struct p3_attach *a, struct client *c)
 {
 	epoll_ctl(a->ep, EPOLL_CTL_DEL, c->sock, NULL);
 	close(c->sock);
@@ -59,7 +53,7 @@ static void hang_up(struct p3_attach *a, struct client *c)
 
 /* Return a free place, or the place of the client that has been silent for the longest
  * time. */
-static struct client *place(struct p3_attach *a)
+static struct client *attach_place(struct p3_attach *a)
 {
 	struct client *oldest = &a->client[0];
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++) {
@@ -69,11 +63,11 @@ static struct client *place(struct p3_attach *a)
 		if (c->heard < oldest->heard)
 			oldest = c;
 	}
-	hang_up(a, oldest);
+	attach_hang_up(a, oldest);
 	return oldest;
 }
 
-static bool may_look(int sock)
+static bool attach_may_look(int sock)
 {
 	struct ucred cred;
 	socklen_t len = sizeof cred;
@@ -82,43 +76,42 @@ static bool may_look(int sock)
 	return cred.uid == getuid() || cred.uid == 0;
 }
 
-static void refuse(int sock)
-{
-	struct p3_attach_msg m = {
-		.magic = P3_ATTACH_MAGIC, .op = P3_ATTACH_REFUSED, .status = EPERM};
-	ssize_t done = send(sock, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
-	(void)done;
-	close(sock);
-}
-
 void p3_attach_admit(struct p3_attach *a, int sock)
 {
 	int size = SNDBUF;
-	struct client *c = place(a);
+	struct client *c = attach_place(a);
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-	if (watch(a, EPOLL_CTL_ADD, sock, key_of(a, c), EPOLLIN)) {
+	if (p3_watch_input(a->ep, sock, attach_key_of(a, c))) {
 		close(sock);
 		return;
 	}
 	*c = (struct client){.sock = sock, .heard = p3_now_ms()};
 }
 
-static void accept_some(struct p3_attach *a)
+static void attach_accept_some(struct p3_attach *a)
 {
 	for (int k = 0; k < ACCEPTS; k++) {
 		int sock = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (sock < 0)
 			return;
-		if (may_look(sock))
+		if (attach_may_look(sock))
 			p3_attach_admit(a, sock);
-		else
-			refuse(sock);
+		else {
+			struct p3_attach_msg m = {.magic = P3_ATTACH_MAGIC,
+				.op = P3_ATTACH_REFUSED,
+				.status = EPERM};
+			ssize_t done =
+				send(sock, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
+			(void)done;
+			close(sock);
+		}
 	}
 }
 
 /* ---- answers ---- */
 
-static struct p3_attach_msg message(const struct p3_attach *a, enum p3_attach_op op)
+static struct p3_attach_msg attach_message(
+	const struct p3_attach *a, enum p3_attach_op op)
 {
 	return (struct p3_attach_msg){.magic = P3_ATTACH_MAGIC,
 		.op = op,
@@ -127,17 +120,10 @@ static struct p3_attach_msg message(const struct p3_attach *a, enum p3_attach_op
 		.uid = getuid()};
 }
 
-static struct p3_attach_msg message_job(const struct p3_attach *a)
-{
-	struct p3_attach_msg m = message(a, P3_ATTACH_JOB);
-	m.os_pid = (uint32_t)getpid();
-	return m;
-}
-
-static struct p3_attach_msg message_node(
+static struct p3_attach_msg attach_message_node(
 	const struct p3_attach *a, uint32_t i, const struct p3_rdv_view *v)
 {
-	struct p3_attach_msg m = message(a, P3_ATTACH_NODE);
+	struct p3_attach_msg m = attach_message(a, P3_ATTACH_NODE);
 	m.node = i;
 	m.nid = v->nid;
 	memcpy(m.pid, v->pid, sizeof m.pid);
@@ -161,97 +147,88 @@ union control {
 	char bytes[CMSG_SPACE(P3_ATTACH_FDS * sizeof(int))];
 };
 
-static void put_fds(struct msghdr *hdr, union control *control, const int *fds)
-{
-	size_t len = (fds[1] < 0 ? 1 : P3_ATTACH_FDS) * sizeof(int);
-	memset(control, 0, sizeof *control);
-	hdr->msg_control = control->bytes;
-	hdr->msg_controllen = CMSG_SPACE(len);
-	struct cmsghdr *c = CMSG_FIRSTHDR(hdr);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(len);
-	memcpy(CMSG_DATA(c), fds, len);
-}
-
-static int transmit(const struct client *c, const struct p3_attach_msg *m, const int *fds)
+static int attach_transmit(
+	const struct client *c, const struct p3_attach_msg *m, const int *fds)
 {
 	union control control;
 	struct iovec iov = {(void *)(uintptr_t)m, sizeof *m};
 	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
-	if (fds)
-		put_fds(&hdr, &control, fds);
+	if (fds) {
+		size_t len = (fds[1] < 0 ? 1 : P3_ATTACH_FDS) * sizeof(int);
+		memset(&control, 0, sizeof control);
+		hdr.msg_control = control.bytes;
+		hdr.msg_controllen = CMSG_SPACE(len);
+		struct cmsghdr *rights = CMSG_FIRSTHDR(&hdr);
+		rights->cmsg_level = SOL_SOCKET;
+		rights->cmsg_type = SCM_RIGHTS;
+		rights->cmsg_len = CMSG_LEN(len);
+		memcpy(CMSG_DATA(rights), fds, len);
+	}
 	return sendmsg(c->sock, &hdr, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-static int send_part_of_look(const struct p3_attach *a, const struct client *c)
+static int attach_send_part_of_look(const struct p3_attach *a, const struct client *c)
 {
-	struct p3_attach_msg m = message_job(a);
+	struct p3_attach_msg m = attach_message(a, P3_ATTACH_JOB);
+	m.os_pid = (uint32_t)getpid();
 	if (c->next) {
 		struct p3_rdv_view v;
 		p3_rdv_show(a->conf.rdv, c->next - 1, &v);
-		m = message_node(a, c->next - 1, &v);
+		m = attach_message_node(a, c->next - 1, &v);
 	}
-	return transmit(c, &m, NULL);
+	return attach_transmit(c, &m, NULL);
 }
 
 /* Send one or two descriptors, or none if there is none. */
-static int send_fds(const struct client *c, struct p3_attach_msg *m, const int *fds)
+static int attach_send_fds(
+	const struct client *c, struct p3_attach_msg *m, const int *fds)
 {
 	m->status = fds[0] < 0 ? ENOENT : 0;
-	int rc = transmit(c, m, m->status ? NULL : fds);
+	int rc = attach_transmit(c, m, m->status ? NULL : fds);
 	if (rc != -ETOOMANYREFS)
 		return rc;
 	/* the user has too many descriptors in flight: try later */
 	m->status = ETOOMANYREFS;
-	return transmit(c, m, NULL);
+	return attach_transmit(c, m, NULL);
 }
 
-static int send_segments(const struct p3_attach *a, const struct client *c)
+static int attach_send_segments(const struct p3_attach *a, const struct client *c)
 {
 	struct p3_rdv_view v;
 	p3_rdv_show(a->conf.rdv, c->next, &v);
-	struct p3_attach_msg m = message_node(a, c->next, &v);
+	struct p3_attach_msg m = attach_message_node(a, c->next, &v);
 	m.op = P3_ATTACH_SEGMENTS;
-	return send_fds(c, &m, (const int[P3_ATTACH_FDS]){v.published, v.host});
+	return attach_send_fds(c, &m, (const int[P3_ATTACH_FDS]){v.published, v.host});
 }
 
-static int send_hosts(const struct p3_attach *a, const struct client *c)
+static int attach_send_next(const struct p3_attach *a, const struct client *c)
 {
-	struct p3_attach_msg m = message(a, P3_ATTACH_HOSTS);
-	return send_fds(c, &m, (const int[P3_ATTACH_FDS]){a->conf.hosts, -1});
-}
-
-static int send_next(const struct p3_attach *a, const struct client *c)
-{
+	struct p3_attach_msg m;
 	switch (c->op) {
 	case P3_ATTACH_LOOK:
-		return send_part_of_look(a, c);
+		return attach_send_part_of_look(a, c);
 	case P3_ATTACH_HOSTS:
-		return send_hosts(a, c);
+		m = attach_message(a, P3_ATTACH_HOSTS);
+		return attach_send_fds(
+			c, &m, (const int[P3_ATTACH_FDS]){a->conf.hosts, -1});
 	default:
-		return send_segments(a, c);
+		return attach_send_segments(a, c);
 	}
 }
 
-static bool is_answered(const struct p3_attach *a, const struct client *c)
-{
-	return c->op != P3_ATTACH_LOOK || c->next > a->conf.size;
-}
-
-static int answer(struct p3_attach *a, struct client *c)
+static int attach_answer(struct p3_attach *a, struct client *c)
 {
 	int rc = 0;
 	while (c->asked && !rc) {
-		rc = send_next(a, c);
+		rc = attach_send_next(a, c);
 		c->next += !rc;
-		if (!rc && is_answered(a, c))
+		if (!rc && (c->op != P3_ATTACH_LOOK || c->next > a->conf.size))
 			c->asked = false;
 	}
 	return rc == -EAGAIN || rc == -ENOBUFS ? 0 : rc;
 }
 
-static bool is_question(const struct p3_attach *a, const struct p3_attach_msg *m)
+static bool attach_is_question(const struct p3_attach *a, const struct p3_attach_msg *m)
 {
 	if (m->magic != P3_ATTACH_MAGIC)
 		return false;
@@ -261,13 +238,13 @@ static bool is_question(const struct p3_attach *a, const struct p3_attach_msg *m
 
 /* Read a question.  The kernel closes descriptors in it, since the buffer has no room
  * for them. */
-static int take_question(struct p3_attach *a, struct client *c)
+static int attach_take_question(struct p3_attach *a, struct client *c)
 {
 	struct p3_attach_msg m;
 	ssize_t n = recv(c->sock, &m, sizeof m, MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (n != sizeof m || !is_question(a, &m))
+	if (n != sizeof m || !attach_is_question(a, &m))
 		return -EPROTO;
 	c->asked = true;
 	c->op = m.op;
@@ -276,25 +253,25 @@ static int take_question(struct p3_attach *a, struct client *c)
 	return 0;
 }
 
-static void serve(struct p3_attach *a, struct client *c, uint32_t events)
+static void attach_serve(struct p3_attach *a, struct client *c, uint32_t events)
 {
 	int rc = 0;
 	if (!c->asked && (events & EPOLLIN))
-		rc = take_question(a, c);
+		rc = attach_take_question(a, c);
 	else if (events & (EPOLLHUP | EPOLLERR))
 		rc = -EPIPE;
 	if (!rc)
-		rc = answer(a, c);
+		rc = attach_answer(a, c);
 	if (!rc)
-		rc = watch(a, EPOLL_CTL_MOD, c->sock, key_of(a, c),
+		rc = p3_watch(a->ep, EPOLL_CTL_MOD, c->sock, attach_key_of(a, c),
 			c->asked ? EPOLLOUT : EPOLLIN);
 	if (rc)
-		hang_up(a, c);
+		attach_hang_up(a, c);
 }
 
 /* ---- yod's side ---- */
 
-static int bind_name(int sock, uint32_t jid)
+static int attach_bind_name(int sock, uint32_t jid)
 {
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	char *name = at.sun_path + 1;
@@ -320,10 +297,10 @@ static int attach_open(struct p3_attach *a)
 	a->listener = socket(AF_UNIX, type, 0);
 	if (a->ep < 0 || a->listener < 0)
 		return -errno;
-	int rc = bind_name(a->listener, a->conf.jid);
+	int rc = attach_bind_name(a->listener, a->conf.jid);
 	if (!rc && listen(a->listener, BACKLOG))
 		rc = -errno;
-	return rc ? rc : watch(a, EPOLL_CTL_ADD, a->listener, 0, EPOLLIN);
+	return rc ? rc : p3_watch_input(a->ep, a->listener, 0);
 }
 
 int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out)
@@ -349,11 +326,9 @@ void p3_attach_destroy(struct p3_attach *a)
 		return;
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
 		if (a->client[k].sock >= 0)
-			hang_up(a, &a->client[k]);
-	if (a->listener >= 0)
-		close(a->listener);
-	if (a->ep >= 0)
-		close(a->ep);
+			attach_hang_up(a, &a->client[k]);
+	p3_close(a->listener);
+	p3_close(a->ep);
 	free(a);
 }
 
@@ -369,8 +344,8 @@ void p3_attach_step(struct p3_attach *a)
 	for (int k = 0; k < n; k++) {
 		uint32_t key = ev[k].data.u32;
 		if (!key)
-			accept_some(a);
+			attach_accept_some(a);
 		else if (a->client[key - 1].sock >= 0)
-			serve(a, &a->client[key - 1], ev[k].events);
+			attach_serve(a, &a->client[key - 1], ev[k].events);
 	}
 }

@@ -1,45 +1,504 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rendezvous: its loop, its start and its end, and the processes that yod adds. */
+/* The rendezvous: its loop, the packets of nodes, and the functions that yod calls. */
 #include "launcher/rdv/table.h"
-#include "launcher/clock.h"
-#include "launcher/rdv/sleepers.h"
+#include "launcher/loop.h"
+#include "shm/fault.h"
+#include "shm/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define MAPS_LINE_LEN 4096
+
+#define LIBOF_LEN     256
+
+static bool libof_in_maps(uint32_t os_pid, char *path)
+{
+	char name[32], line[MAPS_LINE_LEN], *at = NULL;
+	snprintf(name, sizeof name, "/proc/%u/maps", os_pid);
+	FILE *f = fopen(name, "re");
+	if (!f)
+		return false;
+	while (!at && fgets(line, sizeof line, f))
+		at = strstr(line, "/libportals.so") ? strchr(line, '/') : NULL;
+	fclose(f);
+	if (!at)
+		return false;
+	at[strcspn(at, "\n")] = 0;
+	snprintf(path, LIBOF_LEN, "%s", at);
+	return true;
+}
+
+/* Return the path of the process' libportals; that of its program, if it is linked in;
+ * or "?". */
+static const char *libof(uint32_t os_pid, char path[LIBOF_LEN])
+{
+	char name[32];
+	if (!os_pid)
+		return "?";
+	if (libof_in_maps(os_pid, path))
+		return path;
+	snprintf(name, sizeof name, "/proc/%u/exe", os_pid);
+	ssize_t n = readlink(name, path, LIBOF_LEN - 1);
+	if (n <= 0)
+		return "?";
+	path[n] = 0;
+	return path;
+}
+
+/* ---- packets ---- */
+
+struct packet {
+	struct p3_job_msg msg;
+	struct p3_job_from from;
+	int fds[P3_JOB_FDS];
+	unsigned nfds;
+};
+
+static int rdv_owner_watch(struct p3_rdv *r, uint32_t i, uint32_t os_pid)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	p3_rdv_owner_forget(r, n);
+	n->owner = os_pid;
+	if (!os_pid || os_pid == (uint32_t)getpid())
+		return 0;
+	n->owner_fd = (int)syscall(SYS_pidfd_open, os_pid, 0);
+	if (n->owner_fd < 0)
+		return -errno;
+	return p3_rdv_watch(r, EPOLL_CTL_ADD, n->owner_fd, WATCH_OWNER, i, EPOLLIN);
+}
+
+static void rdv_refuse(struct p3_rdv *r, uint32_t i, int err)
+{
+	r->node[i].refused = true;
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_REFUSED, i);
+	m.incarnation = 0;
+	m.status = err;
+	m.layout = r->conf.layout;
+	p3_rdv_post(r, i, &m);
+	if (r->node[i].state == NODE_GONE)
+		return;
+	p3_rdv_set_gone(r, i);
+	p3_rdv_barrier_look(r);
+}
+
+/* Compare a node's layout with yod's, and not with that of another node: a rank with
+ * another library must not make the others fail. */
+static bool rdv_same_layout(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	char its[LIBOF_LEN];
+	if (p->msg.layout == r->conf.layout)
+		return true;
+	if (!r->node[i].refused)
+		p3_rdv_tell(r,
+			"rank %u: layout %016" PRIx64
+			" of its libportals (%s) is not %016" PRIx64
+			", that of this yod; run it with the libportals of this yod",
+			i, p->msg.layout, libof(p->from.os_pid, its), r->conf.layout);
+	return false;
+}
+
+static void rdv_on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state == NODE_JOINED) {
+		p3_rdv_breach(r, i, "says hello while it is joined");
+		return;
+	}
+	if (p->from.uid != getuid()) {
+		if (!n->refused)
+			p3_rdv_tell(r,
+				"rank %u: runs as uid %u, yod as uid %u; start it "
+				"without setuid",
+				i, p->from.uid, getuid());
+		rdv_refuse(r, i, EPERM);
+		return;
+	}
+	if (!rdv_same_layout(r, i, p)) {
+		rdv_refuse(r, i, EPROTO);
+		return;
+	}
+	p3_rdv_set_back(r, i);
+	n->state = NODE_KNOWN;
+	n->awaits_cards = false;
+	rdv_owner_watch(r, i, p->from.os_pid);
+	if (n->fds[FD_HOST] >= 0)
+		p3_rdv_keep_remains(n);
+
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_WELCOME, i);
+	m.size = r->conf.size;
+	m.nid = r->conf.nid_base + i;
+	m.jid = r->conf.jid;
+	m.uid = getuid();
+	m.cpus = r->conf.cpus;
+	m.status = r->conf.in_domain ? P3_JOB_IN_DOMAIN : 0;
+	m.status |= p3_rdv_on_hosts(r) ? P3_JOB_ON_HOSTS : 0;
+	m.incarnation = 0;
+	FAULT_POINT("yod.unwelcomed");
+	p3_rdv_post(r, i, &m);
+	FAULT_POINT("yod.welcomed");
+}
+
+static bool rdv_is_as_long(int fd, uint64_t len)
+{
+	struct stat st;
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size >= len;
+}
+
+static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state != NODE_KNOWN || p->msg.incarnation == n->incarnation) {
+		p3_rdv_breach(r, i, "joins out of turn");
+		return;
+	}
+	if (!p->msg.incarnation ||
+		!rdv_is_as_long(p->fds[FD_PUBLISHED], p->msg.seg_len) ||
+		(p->msg.heap_len && !rdv_is_as_long(p->fds[FD_HEAP], p->msg.heap_len))) {
+		p3_rdv_breach(r, i, "joins with a segment that is shorter than it says");
+		return;
+	}
+	n->state = NODE_JOINED;
+	n->joined_as = r->joins++;
+	n->was = P3_RDV_JOINED;
+	n->incarnation = p->msg.incarnation;
+	n->seg_len = p->msg.seg_len;
+	n->heap_len = p->msg.heap_len;
+	memcpy(n->pid, p->msg.pid, sizeof n->pid);
+	p3_rdv_close_fds(n->fds, P3_JOB_FDS); /* those of an earlier incarnation */
+	for (unsigned k = 0; k < P3_JOB_FDS; k++)
+		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
+	p->nfds = 0;
+	r->joined_n++;
+	if (r->conf.joined)
+		r->conf.joined(r->conf.joined_arg, i, n->fds[FD_PUBLISHED]);
+	FAULT_POINT("yod.join_taken");
+
+	for (uint32_t k = 0; k < r->conf.size; k++) {
+		if (r->node[k].state != NODE_JOINED)
+			continue;
+		p3_rdv_set_met(n, k, k == i || !r->conf.apart);
+		p3_rdv_set_met(&r->node[k], i, k == i || !r->conf.apart);
+		p3_rdv_post_born(r, i, k);
+	}
+	p3_rdv_tell_birth_later(r, i);
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_JOINED, i);
+	FAULT_POINT("yod.births_published");
+	p3_rdv_post(r, i, &m);
+}
+
+static void rdv_on_pids(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state != NODE_JOINED) {
+		p3_rdv_breach(r, i, "changes its pids before it joins");
+		return;
+	}
+	p3_rdv_tell_births(r);
+	memcpy(n->pid, p->msg.pid, sizeof n->pid);
+	struct p3_job_msg m = p3_rdv_message_born(r, i);
+	m.op = P3_JOB_PIDS;
+	for (uint32_t to = 0; to < r->conf.size; to++)
+		if (p3_rdv_listens(&r->node[to])) {
+			p3_rdv_post_pids(r, to, &m);
+			FAULT_POINT("yod.pids_half");
+		}
+}
+
+static void rdv_on_leave(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state != NODE_JOINED || p->msg.incarnation != n->incarnation) {
+		p3_rdv_breach(r, i, "leaves without having joined");
+		return;
+	}
+	p3_rdv_unjoin(r, i, P3_JOB_LEFT, 0, false);
+	FAULT_POINT("yod.leave_taken");
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_LEFT, i);
+	p3_rdv_post(r, i, &m);
+}
+
+static void rdv_on_dropped(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	if (p->msg.node >= r->conf.size) {
+		p3_rdv_breach(r, i, "drops a node that the job does not have");
+		return;
+	}
+	if (r->node[p->msg.node].incarnation == p->msg.incarnation)
+		p3_rdv_owe_no_more(&r->node[p->msg.node], i);
+}
+
+/* Send a birth with its descriptors to a node that had no room for it, or that wants to
+ * send to the peer, unless that incarnation has ended.  The peer must take the node's
+ * messages, so it gets the node's descriptors, too. */
+static void rdv_on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	uint32_t about = p->msg.node;
+	if (about >= r->conf.size) {
+		p3_rdv_breach(r, i, "asks for a node that the job does not have");
+		return;
+	}
+	const struct p3_rdv_node *born = &r->node[about];
+	if (!p3_rdv_listens(&r->node[i]) || born->state != NODE_JOINED ||
+		born->incarnation != p->msg.incarnation)
+		return;
+	p3_rdv_tell_births(r);
+	p3_rdv_post_introduction(r, i, about);
+	FAULT_POINT("yod.introduction_half");
+	if (!p3_rdv_has_met(born, i) && p3_rdv_listens(born))
+		p3_rdv_post_introduction(r, about, i);
+}
+
+/* Answer an ASK with TOLD, behind the births before it.  Drop a queued answer to an
+ * earlier ASK, since only the last one counts. */
+static void rdv_on_ask(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_TOLD, i);
+	m.incarnation = p->msg.incarnation;
+	m.round = p->msg.round;
+	if (!p3_rdv_listens(&r->node[i]) || r->node[i].incarnation != m.incarnation)
+		return;
+	p3_rdv_tell_births(r);
+	p3_outq_drop(&r->node[i].out, P3_JOB_TOLD, &m);
+	FAULT_POINT("yod.asked");
+	p3_rdv_post(r, i, &m);
+}
+
+static void rdv_on_watch(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (!p3_rdv_listens(n) || n->incarnation != p->msg.incarnation)
+		return;
+	n->watches = true;
+	for (uint32_t k = 0; k < r->conf.size; k++)
+		if (r->node[k].state == NODE_GONE)
+			p3_rdv_post_over(r, i, k);
+}
+
+static void rdv_on_barrier(struct p3_rdv *r, uint32_t i)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if ((n->state != NODE_KNOWN && n->state != NODE_JOINED) || n->waits) {
+		p3_rdv_breach(r, i, "enters the barrier out of turn");
+		return;
+	}
+	n->waits = true;
+	n->waits_since = p3_now_ms();
+	if (!r->waits_n++)
+		r->barrier_since = n->waits_since;
+	p3_rdv_barrier_look(r);
+}
+
+static void rdv_on_card(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	char card[P3_JOB_CARD_LEN];
+	struct p3_rdv_node *n = &r->node[i];
+	bool early = n->state != NODE_KNOWN && n->state != NODE_JOINED;
+	size_t len = p->msg.seg_len;
+	memset(card, 0, sizeof card);
+	if (!p3_rdv_is_part(r) || early || n->awaits_cards || len > sizeof card ||
+		(!p->msg.status && pread(p->fds[0], card, len, 0) != (ssize_t)len)) {
+		p3_rdv_breach(r, i, "hands over a card out of turn");
+		return;
+	}
+	n->awaits_cards = true;
+	r->conf.news(r->conf.news_arg, P3_RDV_CARD, i, card, len);
+}
+
+/* Return true if the process that said HELLO runs. */
+static bool rdv_owner_lives(const struct p3_rdv_node *n)
+{
+	struct pollfd fd = {.fd = n->owner_fd, .events = POLLIN};
+	if (n->owner_fd < 0)
+		return kill((pid_t)n->owner, 0) == 0 || errno != ESRCH;
+	return poll(&fd, 1, 0) == 0;
+}
+
+/* Return true if the packet must be ignored: the node's process lives, and another one,
+ * such as a forked child, sent it.  If the node's process has ended, end the node; the
+ * sender is the wrapper's next program, and may become the node. */
+static bool rdv_is_from_another(struct p3_rdv *r, uint32_t i, const struct packet *p)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->state == NODE_NEW || n->state == NODE_GONE || p->from.os_pid == n->owner)
+		return false;
+	if (!rdv_owner_lives(n)) {
+		if (n->state == NODE_JOINED)
+			p3_rdv_unjoin(r, i, P3_JOB_DIED, 0, true);
+		p3_rdv_node_over(r, i);
+		return false;
+	}
+	if (!n->warned)
+		p3_rdv_tell(r,
+			"rank %u: process %u speaks for the node that process %u is; "
+			"ignored (start it by a yod of its own)",
+			i, p->from.os_pid, n->owner);
+	n->warned = true;
+	return true;
+}
+
+static void rdv_dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
+{
+	unsigned join = p->msg.heap_len ? P3_JOB_FDS : P3_JOB_FDS - 1;
+	bool card = p->msg.op == P3_JOB_CARD && !p->msg.status;
+	unsigned want = p->msg.op == P3_JOB_JOIN ? join : card;
+	if (p->nfds != want) {
+		p3_rdv_breach(r, i, "sends a wrong number of descriptors");
+		return;
+	}
+	if (rdv_is_from_another(r, i, p))
+		return;
+	switch (p->msg.op) {
+	case P3_JOB_HELLO:
+		rdv_on_hello(r, i, p);
+		return;
+	case P3_JOB_JOIN:
+		rdv_on_join(r, i, p);
+		return;
+	case P3_JOB_PIDS:
+		rdv_on_pids(r, i, p);
+		return;
+	case P3_JOB_LEAVE:
+		rdv_on_leave(r, i, p);
+		return;
+	case P3_JOB_DROPPED:
+		rdv_on_dropped(r, i, p);
+		return;
+	case P3_JOB_BARRIER:
+		rdv_on_barrier(r, i);
+		return;
+	case P3_JOB_AGAIN:
+		rdv_on_again(r, i, p);
+		return;
+	case P3_JOB_ASK:
+		rdv_on_ask(r, i, p);
+		return;
+	case P3_JOB_WATCH:
+		rdv_on_watch(r, i, p);
+		return;
+	case P3_JOB_CARD:
+		rdv_on_card(r, i, p);
+		return;
+	}
+	p3_rdv_breach(r, i, "sends a packet that nodes do not send");
+}
+
+/* Find the sender.  If SO_PASSCRED was not set when the packet was sent, take the process
+ * that made the socket. */
+static void rdv_know_sender(int sock, struct p3_job_from *from)
+{
+	struct ucred cred;
+	socklen_t len = sizeof cred;
+	if (from->os_pid || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return;
+	if (from->uid == UINT32_MAX || from->uid == 65534)
+		*from = (struct p3_job_from){(uint32_t)cred.pid, cred.uid};
+}
+
+/* Take one packet.  Return false if there is no more for now, or the socket is gone. */
+static bool rdv_take_packet(struct p3_rdv *r, uint32_t i)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	struct packet p = {.nfds = 0};
+	int rc = p3_job_recv_from(n->sock, &p.msg, p.fds, &p.nfds, &p.from);
+	if (rc == -EAGAIN)
+		return false;
+	if (rc == -EMFILE) {
+		p3_rdv_tell(r,
+			"rank %u: joins, and yod has no descriptors left for it; cut "
+			"off; raise ulimit -Hn, or use fewer nodes",
+			i);
+		p3_rdv_cut_off(r, i);
+		return false;
+	}
+	if (rc == -EPROTONOSUPPORT) {
+		char text[80];
+		snprintf(text, sizeof text,
+			"speaks version %u of yod's protocol, this yod %u",
+			p3_job_version(p.msg.magic), p3_job_version(P3_JOB_MAGIC));
+		p3_rdv_breach(r, i, text);
+		return false;
+	}
+	if (rc == -EPROTO) {
+		p3_rdv_breach(r, i, "sends what is no packet of this yod");
+		return false;
+	}
+	if (rc) {
+		p3_rdv_sock_close(r, i);
+		p3_rdv_node_lost(r, i);
+		return false;
+	}
+	rdv_know_sender(n->sock, &p.from);
+	rdv_dispatch(r, i, &p);
+	p3_rdv_close_fds(p.fds, p.nfds);
+	return n->sock >= 0;
+}
+
+/* Take at most this number of packets from the node. */
+static void rdv_read_sock(struct p3_rdv *r, uint32_t i, unsigned most)
+{
+	for (unsigned k = 0; k < most; k++)
+		if (r->node[i].sock < 0 || !rdv_take_packet(r, i))
+			return;
+}
+
+/* ---- the file of sleepers ---- */
+
+#define SLEEPERS_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* Make the file for nnodes nodes, with its size sealed and its memory reserved.  Return
+ * a descriptor (close-on-exec), or -errno. */
+static int sleepers_make(uint32_t nnodes)
+{
+	struct rlimit most;
+	uint64_t len = p3_sleepers_len(nnodes);
+	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
+	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
+		return -EFBIG;
+	int fd = memfd_create("p3-sleepers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	if (!ftruncate(fd, (off_t)len) && !fallocate(fd, 0, 0, (off_t)len) &&
+		!fcntl(fd, F_ADD_SEALS, SLEEPERS_SEALS))
+		return fd;
+	int rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* ---- the loop ---- */
 
 #define EVENTS  64 /* epoll events taken at a time */
 #define PACKETS 64 /* packets taken from a node before the next node's turn */
 
 /* Read the packets that a process sent before it ended, since a LEAVE among them counts;
  * then note its end. */
-static void owner_ended(struct p3_rdv *r, uint32_t i)
+static void rdv_owner_ended(struct p3_rdv *r, uint32_t i)
 {
-	p3_rdv_read_sock(r, i, PACKETS_LAST);
-	if (r->node[i].owner_fd < 0 || p3_rdv_owner_lives(&r->node[i]))
+	rdv_read_sock(r, i, PACKETS_LAST);
+	if (r->node[i].owner_fd < 0 || rdv_owner_lives(&r->node[i]))
 		return;
 	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->node[i].owner_fd, NULL);
 	p3_rdv_node_lost(r, i);
 }
 
-static void node_late(struct p3_rdv *r, uint32_t i, int64_t now)
-{
-	struct p3_rdv_node *n = &r->node[i];
-	if (n->fate_at <= now)
-		p3_rdv_node_late(r, i);
-	if (n->reap_at <= now)
-		p3_rdv_owe_nothing(r, n);
-	if (n->retry)
-		p3_rdv_flush(r, i);
-}
-
-static void timer_expired(struct p3_rdv *r)
+static void rdv_timer_expired(struct p3_rdv *r)
 {
 	uint64_t ticks;
 	if (read(r->timer, &ticks, sizeof ticks) < 0)
@@ -48,14 +507,22 @@ static void timer_expired(struct p3_rdv *r)
 	int64_t now = p3_now_ms();
 	if (r->tell_at <= now)
 		p3_rdv_tell_births(r);
-	p3_rdv_timer_arm(r, r->tell_at);
+	p3_timer_arm(r->timer, &r->timer_at, r->tell_at);
+	for (uint32_t i = 0; i < r->conf.size; i++) {
+		struct p3_rdv_node *n = &r->node[i];
+		if (n->fate_at <= now)
+			p3_rdv_node_late(r, i);
+		if (n->reap_at <= now)
+			p3_rdv_owe_nothing(r, n);
+		if (n->retry)
+			p3_rdv_flush(r, i);
+	}
 	for (uint32_t i = 0; i < r->conf.size; i++)
-		node_late(r, i, now);
-	for (uint32_t i = 0; i < r->conf.size; i++)
-		p3_rdv_timer_arm(r, p3_earlier(r->node[i].fate_at, r->node[i].reap_at));
+		p3_timer_arm(r->timer, &r->timer_at,
+			p3_earlier(r->node[i].fate_at, r->node[i].reap_at));
 }
 
-static void take_event(struct p3_rdv *r, const struct epoll_event *ev)
+static void rdv_take_event(struct p3_rdv *r, const struct epoll_event *ev)
 {
 	uint32_t i = (uint32_t)ev->data.u64;
 	switch ((enum watch)(ev->data.u64 >> 32)) {
@@ -63,14 +530,14 @@ static void take_event(struct p3_rdv *r, const struct epoll_event *ev)
 		if (ev->events & EPOLLOUT)
 			p3_rdv_flush(r, i);
 		if (ev->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-			p3_rdv_read_sock(r, i, PACKETS);
+			rdv_read_sock(r, i, PACKETS);
 		return;
 	case WATCH_OWNER:
 		if (r->node[i].owner_fd >= 0)
-			owner_ended(r, i);
+			rdv_owner_ended(r, i);
 		return;
 	case WATCH_TIMER:
-		timer_expired(r);
+		rdv_timer_expired(r);
 		return;
 	}
 }
@@ -82,39 +549,23 @@ int p3_rdv_step(struct p3_rdv *r, int timeout_ms)
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	for (int k = 0; k < n; k++)
-		take_event(r, &ev[k]);
+		rdv_take_event(r, &ev[k]);
 	return 0;
-}
-
-static void node_init(struct p3_rdv *r, uint32_t i)
-{
-	struct p3_rdv_node *n = &r->node[i];
-	size_t words = (r->conf.size + 63) / 64;
-	*n = (struct p3_rdv_node){.sock = -1,
-		.owner_fd = -1,
-		.fds = {-1, -1, -1, -1},
-		.fate_at = P3_NEVER,
-		.reap_at = P3_NEVER,
-		.owed = r->bits + 3 * i * words,
-		.over = r->bits + (3 * i + 1) * words,
-		.met = r->bits + (3 * i + 2) * words};
-	p3_outq_init(&n->out);
 }
 
 /* Make the file of sleepers (shm/layout.h).  Without it each node sleeps on a word of its
  * own doorbell, and a sender's look at these words takes longer. */
-static void make_sleepers(struct p3_rdv *r)
+static void rdv_make_sleepers(struct p3_rdv *r)
 {
 	r->sleepers = r->cards = -1;
 	if (r->conf.in_domain)
 		return;
-	int fd = p3_sleepers_make(r->conf.size);
+	int fd = sleepers_make(r->conf.size);
 	if (fd < 0)
 		p3_rdv_tell(r,
 			"no memory for the words that nodes sleep on (%s): each has its "
-			"own, "
-			"which costs some speed; check the limits of open files (ulimit "
-			"-n)",
+			"own, which costs some speed; check the limits of open files "
+			"(ulimit -n)",
 			strerror(-fd));
 	else
 		r->sleepers = fd;
@@ -123,7 +574,7 @@ static void make_sleepers(struct p3_rdv *r)
 static int rdv_open(struct p3_rdv *r)
 {
 	r->timer_at = r->tell_at = P3_NEVER;
-	make_sleepers(r);
+	rdv_make_sleepers(r);
 	r->ep = epoll_create1(EPOLL_CLOEXEC);
 	r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (r->ep < 0 || r->timer < 0)
@@ -147,8 +598,19 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 	r->conf = *conf;
 	r->bits = bits;
 	r->untold = untold;
-	for (uint32_t i = 0; i < conf->size; i++)
-		node_init(r, i);
+	for (uint32_t i = 0; i < conf->size; i++) {
+		struct p3_rdv_node *n = &r->node[i];
+		size_t words = (size + 63) / 64;
+		*n = (struct p3_rdv_node){.sock = -1,
+			.owner_fd = -1,
+			.fds = {-1, -1, -1, -1},
+			.fate_at = P3_NEVER,
+			.reap_at = P3_NEVER,
+			.owed = r->bits + 3 * i * words,
+			.over = r->bits + (3 * i + 1) * words,
+			.met = r->bits + (3 * i + 2) * words};
+		p3_outq_init(&n->out);
+	}
 
 	int rc = rdv_open(r);
 	if (!rc)
@@ -167,36 +629,27 @@ void p3_rdv_destroy(struct p3_rdv *r)
 		p3_rdv_sock_close(r, i);
 		p3_rdv_close_fds(r->node[i].fds, P3_JOB_FDS);
 	}
-	if (r->sleepers >= 0)
-		close(r->sleepers);
+	p3_close(r->sleepers);
 	p3_rdv_close_fds(&r->cards, 1);
-	if (r->timer >= 0)
-		close(r->timer);
-	if (r->ep >= 0)
-		close(r->ep);
+	p3_close(r->timer);
+	p3_close(r->ep);
 	free(r->bits);
 	free(r->untold);
 	free(r);
 }
 
-static int check_user(int sock)
+static int rdv_prepare_sock(int sock)
 {
 	struct ucred cred;
 	socklen_t len = sizeof cred;
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return -errno;
-	return cred.uid == geteuid() ? 0 : -EPERM;
-}
-
-static int prepare_sock(int sock)
-{
 	int on = 1;
 	int flags = fcntl(sock, F_GETFL);
 	if (flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK))
 		return -errno;
-	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
+		getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
-	return check_user(sock);
+	return cred.uid == geteuid() ? 0 : -EPERM;
 }
 
 int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
@@ -206,7 +659,7 @@ int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->sock >= 0 || n->state == NODE_JOINED)
 		return -EBUSY;
-	int rc = prepare_sock(sock);
+	int rc = rdv_prepare_sock(sock);
 	if (!rc)
 		rc = p3_rdv_watch(r, EPOLL_CTL_ADD, sock, WATCH_SOCK, i, EPOLLIN);
 	if (rc)
@@ -228,7 +681,7 @@ void p3_rdv_ended(struct p3_rdv *r, uint32_t i, int wait_status)
 	if (i >= r->conf.size || r->node[i].ended)
 		return;
 	struct p3_rdv_node *n = &r->node[i];
-	p3_rdv_read_sock(r, i, PACKETS_LAST);
+	rdv_read_sock(r, i, PACKETS_LAST);
 	n->ended = true;
 	n->status = wait_status;
 	bool orderly = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;

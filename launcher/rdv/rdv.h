@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* The rendezvous of a job, and its service for processes that look at the job. */
+#ifndef P3_LAUNCHER_RDV_RDV_H
+#define P3_LAUNCHER_RDV_RDV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /*
  * rdv - the rendezvous: yod's side of shm/job.h
  *
@@ -17,7 +25,7 @@
  *	any --end of file, breach of the protocol, p3_rdv_ended()--> GONE
  *
  * When the socket of a JOINED node closes, the rendezvous waits up to eof_ms for
- * p3_rdv_ended() to tell how the process ended, for tools (attach.h), and longer while
+ * p3_rdv_ended() to tell how the process ended, for tools (below), and longer while
  * conf.ends says that this will come: with status 0 the node has left, else, and without
  * a status (exec), it has died.  The peers get DIED in both cases.  A process that ends
  * while a wrapper script still holds the socket leaves the node NEW: the script's next
@@ -32,18 +40,12 @@
  * asks for them (AGAIN), and then both get the other's: each can take the last messages
  * of the other, even if that ends at once.
  *
- * For lookers (attach.h) the published and the host segment of a node that died are
+ * For lookers (below) the published and the host segment of a node that died are
  * kept, its doorbell and heap are not.  Of a node that left, counters and trace are
- * kept (remains.h); the same is done for a node that died once its rank says HELLO
+ * kept (table.h); the same is done for a node that died once its rank says HELLO
  * again, since the next process may need its hugepages.  All kept files go when the
  * rank joins again or the job ends.
  */
-#ifndef P3_LAUNCHER_RDV_H
-#define P3_LAUNCHER_RDV_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct p3_rdv;
 
@@ -94,38 +96,26 @@ struct p3_rdv_conf {
 
 /* Make a rendezvous.  Return NULL with errno on failure. */
 struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf);
-
 /* Close all sockets and descriptors: running nodes then see that yod is gone. */
 void p3_rdv_destroy(struct p3_rdv *rdv);
-
-/*
- * Add yod's end of a connected SOCK_SEQPACKET pair, which is rdv's after success.  The
+/* Add yod's end of a connected SOCK_SEQPACKET pair, which is rdv's after success.  The
  * caller sets SO_PASSCRED before the node can send; else rdv takes the process that made
  * the pair (SO_PEERCRED) for the sender.
  * Return 0, -EINVAL (no such node), -EBUSY (it has a socket), -EPERM (another user's),
- * or -errno.
- */
+ * or -errno. */
 int p3_rdv_add(struct p3_rdv *rdv, uint32_t node, int sock);
-
 /* Return a descriptor that is readable when p3_rdv_step() has work. */
 int p3_rdv_fd(const struct p3_rdv *rdv);
-
 /* Do all work, waiting up to timeout_ms (-1: for ever) for the first. */
 int p3_rdv_step(struct p3_rdv *rdv, int timeout_ms);
-
 /* Note that the node's process has ended with this wait status; it is not reaped yet. */
 void p3_rdv_ended(struct p3_rdv *rdv, uint32_t node, int wait_status);
-
-/*
- * Return true if, after p3_rdv_ended(), every survivor has dropped the node (or no node
+/* Return true if, after p3_rdv_ended(), every survivor has dropped the node (or no node
  * is left, or P3_JOB_REAP_MS passed).  This changes inside p3_rdv_step() or
- * p3_rdv_ended() only.
- */
+ * p3_rdv_ended() only. */
 bool p3_rdv_may_reap(const struct p3_rdv *rdv, uint32_t node);
-
 /* Return the number of nodes that are joined now. */
 uint32_t p3_rdv_joined(const struct p3_rdv *rdv);
-
 /* Return the number of nodes that wait in the barrier; *since_out is the time at which
  * the first of them began (p3_now_ms()). */
 uint32_t p3_rdv_barrier(const struct p3_rdv *rdv, int64_t *since_out);
@@ -141,7 +131,6 @@ void p3_rdv_gone(struct p3_rdv *rdv, uint32_t node);
  * with EPIPE the news that this rank has ended without a card. */
 void p3_rdv_cards(struct p3_rdv *rdv, int status, uint32_t ended, const void *cards,
 	size_t len, size_t each);
-
 /* Return the number of packets queued for a node that does not read. */
 uint32_t p3_rdv_queued(const struct p3_rdv *rdv, uint32_t node);
 
@@ -172,5 +161,99 @@ struct p3_rdv_view {
 };
 
 void p3_rdv_show(const struct p3_rdv *rdv, uint32_t node, struct p3_rdv_view *view_out);
+
+/*
+ * attach - yod's side of looking at a job: the service for ptlstat and other lookers
+ *
+ *	ptlstat  --connect-->  abstract socket "portals3/UID/JOB"	SOCK_SEQPACKET
+ *		 --LOOK-->  yod  --JOB, NODE 0 ... NODE size-1-->
+ *		 --SEGMENTS node-->  yod  --SEGMENTS (2 descriptors)-->
+ *		 --HOSTS-->  yod  --HOSTS (1 descriptor)-->
+ *
+ * JOB is the job's number (the pid of the yod that the user started), UID yod's user.
+ * The kernel removes the name when yod ends, so nothing is left behind; /proc/net/unix
+ * lists these names.  If another process has taken the name, yod appends ".1"
+ * to ".9".
+ *
+ * Only yod's own user and root are served, as the kernel identifies them (SO_PEERCRED);
+ * others get REFUSED.  A looker must check the owner of the socket that it has
+ * connected to in the same way.
+ *
+ * The segments are the node's published one and its host segment, sealed by their owner:
+ * they can be mapped read-only, and do not shrink.  Those of a node that died are kept
+ * until its rank begins again or the job ends.  Of a node that left, the remains
+ * (table.h) are kept as long, in place of its published segment: yod then sends this
+ * one descriptor, and none of a host segment.
+ *
+ * The file of HOSTS is that of the job's hosts (struct p3_job_host).  A job on one host
+ * has none.  On several hosts each agent serves lookers of its host, and describes the
+ * other ranks only as P3_RDV_ELSEWHERE.
+ *
+ * yod waits for no looker, and queues nothing for one: it makes each packet of an answer
+ * when the looker's socket has room, from the table as it is then, and reads the next
+ * question only when the last one is answered.  There are at most P3_ATTACH_CLIENTS
+ * lookers; one more replaces the one that has been silent for the longest time.
+ * No function blocks.
+ */
+
+#define P3_ATTACH_MAGIC   0x33504c02u /* protocol; the low byte is its version */
+#define P3_ATTACH_CLIENTS 16u
+#define P3_ATTACH_FDS     2u /* published, host; or the remains */
+
+enum p3_attach_op {
+	P3_ATTACH_LOOK = 1, /* looker */
+	P3_ATTACH_SEGMENTS, /* looker: node; yod: the same with descriptors, or status */
+	P3_ATTACH_JOB,      /* yod: size, jid, os_pid (its own), uid */
+	P3_ATTACH_NODE,     /* yod: all members except size */
+	P3_ATTACH_REFUSED,  /* yod: status is an errno */
+	P3_ATTACH_HOSTS,    /* looker; yod: the same with a descriptor, or status */
+};
+
+/* One packet.  Unused members are zero. */
+struct p3_attach_msg {
+	uint32_t magic;
+	uint32_t op;
+	uint32_t node; /* rank */
+	uint32_t size; /* number of nodes of the job */
+	uint32_t jid;
+	uint32_t uid;
+	uint32_t nid;
+	uint32_t pid[2];      /* Portals pids by interface */
+	uint32_t os_pid;      /* process that is the node, or was last; 0: none yet */
+	uint32_t started_pid; /* pid of the program that yod started, 0: none yet */
+	uint32_t state;       /* p3_rdv_state */
+	uint32_t inited;      /* PtlInit was called, and its process still runs */
+	uint32_t ended;       /* the program that yod started has ended */
+	int32_t status;       /* its wait status; SEGMENTS, REFUSED: an errno */
+	uint32_t barrier_n;   /* nodes that wait in PtlXBarrier, this one included; 0:
+			       * this one does not */
+	uint32_t barrier_ms;  /* milliseconds of that wait */
+	uint32_t remains;     /* only the remains are left: table.h */
+	uint64_t incarnation; /* 0: it has never joined */
+	uint64_t layout;      /* P3_LAYOUT_WORD of the job */
+	uint64_t seg_len;     /* bytes of the published segment */
+};
+
+_Static_assert(sizeof(struct p3_attach_msg) == 96, "the packet is a format");
+
+struct p3_attach;
+
+struct p3_attach_conf {
+	uint32_t jid;
+	uint32_t size;
+	const struct p3_rdv *rdv;
+	int hosts; /* file of the job's hosts, or -1; it stays the caller's */
+	uint32_t (*started_pid)(void *arg, uint32_t node);
+	void *arg;
+};
+
+/* Open the service.  Return 0, or -errno: no process can look at the job. */
+int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out);
+void p3_attach_destroy(struct p3_attach *attach);
+/* Serve a looker at the other end of this socket, which is attach's from now on. */
+void p3_attach_admit(struct p3_attach *attach, int sock);
+/* Return a descriptor that is readable when p3_attach_step() has work. */
+int p3_attach_fd(const struct p3_attach *attach);
+void p3_attach_step(struct p3_attach *attach);
 
 #endif

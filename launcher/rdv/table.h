@@ -5,20 +5,58 @@
  * Only the files of launcher/rdv/ include it.  One thread calls all functions (rdv.h).
  * A file calls files above it in this list only:
  *
- *	table.c		bits of pairs of nodes, and the view for lookers
- *	transport.c	sending and queueing, epoll, the timer
- *	births.c	nodes that join
- *	barrier.c	the barrier, and the cards of ranks on several hosts
- *	deaths.c	nodes that end
- *	packets.c	the packets of nodes
- *	rdv.c		the loop, and the functions that yod calls
+ *	transport.c	bits of pairs of nodes, the view for lookers; queues, sending
+ *	members.c	nodes that join and that end, the barrier, and cards
+ *	rdv.c		the packets of nodes, the loop, and the functions that yod calls
  */
 #ifndef P3_LAUNCHER_RDV_TABLE_H
 #define P3_LAUNCHER_RDV_TABLE_H
 
-#include "launcher/rdv/outq.h"
 #include "launcher/rdv/rdv.h"
 #include "shm/job.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * outq - packets that wait until one node reads
+ *
+ * It is a plain list.  Packets about a peer are found by operation, node and
+ * incarnation, so that a packet about an ended incarnation can be removed before the
+ * node has read it.
+ *
+ * A BORN that introduces a peer can outlive the peer's descriptors in yod's table.  The
+ * packet then has copies of them, which the queue closes with the packet.
+ */
+
+struct p3_out {
+	struct p3_out *next;
+	struct p3_job_msg msg;
+	bool again; /* BORN that introduces: one of the two nodes sent AGAIN */
+	bool news;  /* BORN that introduces, and is the first that the node gets */
+	int fds[3]; /* BORN: copies of the peer's descriptors, or -1 */
+};
+
+struct p3_outq {
+	struct p3_out *first;
+	struct p3_out **end;
+	uint32_t n;
+};
+
+void p3_outq_init(struct p3_outq *q);
+/* Keep copies of a peer's descriptors (-1: it has none) with the packet, because the
+ * table is about to close them.  Return 0, or -errno with none kept. */
+int p3_outq_keep_fds(struct p3_out *o, const int fds[3]);
+/* Return the packet of this operation about m's node and incarnation, or NULL. */
+struct p3_out *p3_outq_find(
+	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
+void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
+/* Return true if the end of any incarnation of the peer is in the queue. */
+bool p3_outq_has_end(const struct p3_outq *q, uint32_t peer);
+/* Remove all births, ends and pid changes of peers, and JOINED; answers to the node's
+ * other requests stay. */
+void p3_outq_drop_news(struct p3_outq *q);
+void p3_outq_clear(struct p3_outq *q);
 
 #define PACKETS_LAST 4096 /* packets taken from a node at its end */
 
@@ -82,7 +120,7 @@ struct p3_rdv {
 	struct p3_rdv_node node[];
 };
 
-/* ---- table.c ---- */
+/* ---- transport.c ---- */
 
 /* Close these descriptors and set them to -1. */
 void p3_rdv_close_fds(int *fds, unsigned n);
@@ -101,17 +139,12 @@ bool p3_rdv_is_part(const struct p3_rdv *r);
 bool p3_rdv_on_hosts(const struct p3_rdv *r);
 /* Return true if the node takes births, ends and pids of others. */
 bool p3_rdv_listens(const struct p3_rdv_node *n);
-
-/* ---- transport.c ---- */
-
 /* Print a line for the user. */
 __attribute__((format(printf, 2, 3))) void p3_rdv_tell(
 	struct p3_rdv *r, const char *fmt, ...);
 /* Have epoll report this descriptor under the name of its kind and node (0 or -errno). */
 int p3_rdv_watch(
 	struct p3_rdv *r, int op, int fd, enum watch what, uint32_t i, uint32_t events);
-/* Let the loop look at all deadlines at this time (p3_now_ms()) or before. */
-void p3_rdv_timer_arm(struct p3_rdv *r, int64_t at);
 /* Return a packet about node i, without what only some packets say. */
 struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i);
 /* Copy the descriptors that a birth of the node carries. */
@@ -122,7 +155,7 @@ void p3_rdv_flush(struct p3_rdv *r, uint32_t i);
  * good does not end the node here: yod first reads the packets that the node has sent. */
 void p3_rdv_post(struct p3_rdv *r, uint32_t i, const struct p3_job_msg *m);
 
-/* ---- births.c ---- */
+/* ---- members.c: nodes that join ---- */
 
 /* Return the packet BORN of node i. */
 struct p3_job_msg p3_rdv_message_born(const struct p3_rdv *r, uint32_t i);
@@ -132,29 +165,20 @@ void p3_rdv_post_born(struct p3_rdv *r, uint32_t to, uint32_t about);
 void p3_rdv_post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about);
 /* Post a change of pids, or change a queued packet that tells the pids. */
 void p3_rdv_post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m);
-/*
- * Tell each node of the nodes that have joined after it.  Each packet wakes a thread, so
+/* Tell each node of the nodes that have joined after it.  Each packet wakes a thread, so
  * in a large job, where nodes join one after the other for seconds, a node is told of
  * several at once.  Functions that send a release, an end or an answer call this first,
- * so that a node has heard of the births before it reads such a packet.
- */
+ * so that a node has heard of the births before it reads such a packet. */
 void p3_rdv_tell_births(struct p3_rdv *r);
 /* Note a birth that earlier nodes have yet to hear of. */
 void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i);
 
-/* ---- barrier.c ---- */
+/* ---- the barrier ---- */
 
-/* Release the waiting nodes; ended is a rank whose end makes this barrier fail.  If its
- * failure ends the job, do not tell the nodes its name: yod prints it, and a line of
- * each node would only repeat that. */
-void p3_rdv_barrier_release(struct p3_rdv *r, int status, uint32_t ended);
 /* Release the barrier if all ranks wait in it, or one of them can never come. */
 void p3_rdv_barrier_look(struct p3_rdv *r);
 
-/* Tell news of this host where they are decided about. */
-void p3_rdv_tell_news(struct p3_rdv *r, enum p3_rdv_news what, uint32_t i);
-
-/* ---- deaths.c ---- */
+/* ---- nodes that end ---- */
 
 /* Tell a node that asked for it that the rank `about` will never join. */
 void p3_rdv_post_over(struct p3_rdv *r, uint32_t to, uint32_t about);
@@ -162,7 +186,7 @@ void p3_rdv_post_over(struct p3_rdv *r, uint32_t to, uint32_t about);
 void p3_rdv_set_gone(struct p3_rdv *r, uint32_t i);
 /* Note that a rank that was gone has a process again. */
 void p3_rdv_set_back(struct p3_rdv *r, uint32_t i);
-/* Replace an ended node's descriptors by one of its remains (remains.h), which hold
+/* Replace an ended node's descriptors by one of its remains (below), which hold
  * neither its hugepages nor its lanes. */
 void p3_rdv_keep_remains(struct p3_rdv_node *n);
 /* Stop watching the process that said HELLO. */
@@ -173,13 +197,9 @@ void p3_rdv_sock_close(struct p3_rdv *r, uint32_t i);
  * and must answer DROPPED.  op: the end that tools are shown, DIED or LEFT. */
 void p3_rdv_unjoin(
 	struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed);
-/*
- * Note that the node's process has ended.  A wrapper that still holds the socket may
- * start another one, so the node is gone only with its socket.
- */
+/* Note that the node's process has ended.  A wrapper that still holds the socket may
+ * start another one, so the node is gone only with its socket. */
 void p3_rdv_node_over(struct p3_rdv *r, uint32_t i);
-/* End a node that died, and fail the barrier. */
-void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status);
 /* Note the end of the process or of its socket.  A joined node has died eof_ms later,
  * unless p3_rdv_ended() tells its status before. */
 void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i);
@@ -190,11 +210,19 @@ void p3_rdv_cut_off(struct p3_rdv *r, uint32_t i);
 /* Cut off a node that broke the protocol, with a line that says how. */
 void p3_rdv_breach(struct p3_rdv *r, uint32_t i, const char *what);
 
-/* ---- packets.c ---- */
+/*
+ * remains - the part of an ended node that lookers may need: counters and trace
+ *
+ * It is a copy of the parts of its published segment that tools read (header, counters,
+ * waits, queues; the trace), as long as the original and with holes for the rest, in
+ * ordinary pages: the node's carved arena and its hugepages are free again.  A copy takes
+ * 4 KiB and the length of the trace.  A trace of more than 8 MiB is not copied, since yod
+ * serves no node while it copies: then the original segment stays until the rank's next
+ * program has ended.
+ */
 
-/* Return true if the process that said HELLO runs. */
-bool p3_rdv_owner_lives(const struct p3_rdv_node *n);
-/* Take at most this number of packets from the node. */
-void p3_rdv_read_sock(struct p3_rdv *r, uint32_t i, unsigned most);
+/* Make a copy, or keep the original.  Return a new descriptor, sealed as the original is,
+ * or -errno. */
+int p3_remains_make(int published);
 
 #endif

@@ -18,7 +18,7 @@ struct writer {
 	bool failed;
 };
 
-static void put(struct writer *w, json_t *o)
+static void js_put(struct writer *w, json_t *o)
 {
 	fputs(w->any ? ",\n" : "\n", w->out);
 	w->any = true;
@@ -26,54 +26,54 @@ static void put(struct writer *w, json_t *o)
 	json_decref(o);
 }
 
-static json_t *event(const char *ph, const char *name, uint32_t node, uint32_t thread)
+static json_t *js_event(const char *ph, const char *name, uint32_t node, uint32_t thread)
 {
 	return json_pack("{s:s, s:s, s:I, s:I}", "ph", ph, "name", name, "pid",
 		(json_int_t)node, "tid", (json_int_t)thread);
 }
 
-static void set_time(json_t *o, const char *name, int64_t ns)
+static void js_set_time(json_t *o, const char *name, int64_t ns)
 {
 	json_object_set_new(o, name, json_real((double)ns / 1e3));
 }
 
 /* ---- names of processes and threads ---- */
 
-static void name_track(struct writer *w, const char *what, uint32_t node, uint32_t thread,
-	const char *is)
+static void js_name_track(struct writer *w, const char *what, uint32_t node,
+	uint32_t thread, const char *is)
 {
-	json_t *o = event("M", what, node, thread);
+	json_t *o = js_event("M", what, node, thread);
 	json_object_set_new(o, "args", json_pack("{s:s}", "name", is));
-	put(w, o);
+	js_put(w, o);
 }
 
-static void name_thread(struct writer *w, const struct td_event *ev)
+static void js_name_thread(struct writer *w, const struct td_event *ev)
 {
 	char text[32];
 	bool nic = (ev->e.point == P3_TRACE_PARK || ev->e.point == P3_TRACE_WAKE) &&
 		   ev->e.value;
 	snprintf(text, sizeof text, nic ? "NIC thread" : "host thread %u", ev->e.which);
-	name_track(w, "thread_name", ev->e.node, ev->e.which, text);
+	js_name_track(w, "thread_name", ev->e.node, ev->e.which, text);
 }
 
-static void name_tracks(struct writer *w)
+static void js_name_tracks(struct writer *w)
 {
 	char text[64];
 	for (uint32_t i = 0; i < w->t->nblocks; i++) {
 		const struct td_block *b = &w->t->block[i];
 		snprintf(text, sizeof text, "node %u: %s", b->node, b->header.program);
-		name_track(w, "process_name", b->node, 0, text);
-		name_track(w, "thread_name", b->node, 0, "firmware");
+		js_name_track(w, "process_name", b->node, 0, text);
+		js_name_track(w, "thread_name", b->node, 0, "firmware");
 	}
 	for (uint32_t i = 0; i < w->t->nevents; i++)
 		if (w->t->event[i].e.ring == P3_TRACE_HOST &&
 			w->t->event[i].after == TD_NONE)
-			name_thread(w, &w->t->event[i]); /* the thread's last record */
+			js_name_thread(w, &w->t->event[i]); /* the thread's last record */
 }
 
 /* ---- slices ---- */
 
-static json_t *args_of(const struct td_trace *t, const struct td_event *ev)
+static json_t *js_args_of(const struct td_trace *t, const struct td_event *ev)
 {
 	char words[160], at[120], message[64] = "";
 	struct td_code code = td_code_of(t, ev);
@@ -88,7 +88,7 @@ static json_t *args_of(const struct td_trace *t, const struct td_event *ev)
 	return json_pack("{s:s, s:s, s:s}", "what", words, "at", at, "message", message);
 }
 
-static void name_slice(
+static void js_name_slice(
 	const struct td_slice *s, const struct td_event *ev, char *text, size_t size)
 {
 	const char *value = td_value(ev->e.point, ev->e.value);
@@ -100,59 +100,59 @@ static void name_slice(
 		snprintf(text, size, "%s%s%s", s->name, *value ? " " : "", value);
 }
 
-static void show_slice(void *arg, const struct td_slice *s)
+static void js_show_slice(void *arg, const struct td_slice *s)
 {
 	char name[64];
 	struct writer *w = arg;
 	const struct td_event *ev = &w->t->event[s->event];
-	name_slice(s, ev, name, sizeof name);
-	json_t *o = event("X", name, s->node, s->thread);
-	set_time(o, "ts", s->from);
-	set_time(o, "dur", s->to - s->from);
+	js_name_slice(s, ev, name, sizeof name);
+	json_t *o = js_event("X", name, s->node, s->thread);
+	js_set_time(o, "ts", s->from);
+	js_set_time(o, "dur", s->to - s->from);
 	json_object_set_new(o, "cat", json_string(td_point(ev->e.point)));
-	json_object_set_new(o, "args", args_of(w->t, ev));
-	put(w, o);
+	json_object_set_new(o, "args", js_args_of(w->t, ev));
+	js_put(w, o);
 }
 
 /* ---- flows ---- */
 
-static void show_flow(struct writer *w, uint32_t i)
+static void js_show_flow(struct writer *w, uint32_t i)
 {
 	struct td_stop stop[TD_STOPS];
 	unsigned n = td_stops(w->t, w->f, &w->t->message[i], stop);
 	for (unsigned k = 0; k < n && n > 1; k++) {
 		const char *ph = !k ? "s" : k + 1 < n ? "t" : "f";
-		json_t *o = event(ph, "message", stop[k].node, stop[k].thread);
-		set_time(o, "ts", stop[k].ns);
+		json_t *o = js_event(ph, "message", stop[k].node, stop[k].thread);
+		js_set_time(o, "ts", stop[k].ns);
 		json_object_set_new(o, "cat", json_string("message"));
 		json_object_set_new(o, "id", json_integer(i));
 		if (*ph == 'f')
 			json_object_set_new(o, "bp", json_string("e"));
-		put(w, o);
+		js_put(w, o);
 	}
 }
 
 /* ---- long transfers ---- */
 
-static void show_async(struct writer *w, const char *ph, const struct td_event *begin,
+static void js_show_async(struct writer *w, const char *ph, const struct td_event *begin,
 	uint32_t id, int64_t ns)
 {
 	char text[48];
-	json_t *o = event(ph,
+	json_t *o = js_event(ph,
 		begin->e.value == P3_TRACE_SERVED ? "bytes are read" : "bytes are moved",
 		begin->e.node, 0);
-	set_time(o, "ts", ns);
+	js_set_time(o, "ts", ns);
 	snprintf(text, sizeof text, "%u.%u", begin->e.node, id);
 	json_object_set_new(o, "cat", json_string("transfer"));
 	json_object_set_new(o, "id", json_string(text));
 	if (*ph == 'b')
-		json_object_set_new(o, "args", args_of(w->t, begin));
-	put(w, o);
+		json_object_set_new(o, "args", js_args_of(w->t, begin));
+	js_put(w, o);
 }
 
 /* Print transfers.  Of one message at most one transfer is under way in a node: as
  * sender, or as receiver. */
-static void show_transfers(struct writer *w)
+static void js_show_transfers(struct writer *w)
 {
 	const struct td_trace *t = w->t;
 	uint32_t *begun = malloc(((size_t)t->nmessages * 2 + 1) * sizeof *begun);
@@ -169,8 +169,8 @@ static void show_transfers(struct writer *w)
 		if (ev->e.point != P3_TRACE_END || *at == TD_NONE)
 			continue;
 		if (td_shows(t, w->f, &t->event[*at])) {
-			show_async(w, "b", &t->event[*at], i, t->event[*at].ns);
-			show_async(w, "e", &t->event[*at], i, ev->ns);
+			js_show_async(w, "b", &t->event[*at], i, t->event[*at].ns);
+			js_show_async(w, "e", &t->event[*at], i, ev->ns);
 		}
 		*at = TD_NONE;
 	}
@@ -184,11 +184,11 @@ int td_json(const struct td_trace *t, const struct td_filter *f, FILE *out)
 		"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"job\":%u,\"nodes\":%u},"
 		"\"traceEvents\":[",
 		t->jid, t->size);
-	name_tracks(&w);
-	td_each_slice(t, f, show_slice, &w);
+	js_name_tracks(&w);
+	td_each_slice(t, f, js_show_slice, &w);
 	for (uint32_t i = 0; i < t->nmessages; i++)
-		show_flow(&w, i);
-	show_transfers(&w);
+		js_show_flow(&w, i);
+	js_show_transfers(&w);
 	fputs("\n]}\n", out);
 	return w.failed ? -1 : 0;
 }

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NO_LIMIT INT64_MAX
 #define TURNS    100 /* of the enforcement; each one moves records on by one message */
@@ -34,14 +33,14 @@ struct merge {
 	int64_t *least; /* of two files: smallest difference of a step from i to j */
 };
 
-static uint32_t file_of(const struct td_trace *t, uint32_t event)
+static uint32_t merge_file_of(const struct td_trace *t, uint32_t event)
 {
 	return t->block[t->event[event].block].file;
 }
 
 /* ---- pairs of records ---- */
 
-static bool is_end(const struct td_event *ev)
+static bool merge_is_end(const struct td_event *ev)
 {
 	bool in = ev->e.in;
 	if (ev->e.ring != P3_TRACE_FW || !ev->e.which || ev->e.peer == P3_TRACE_NOBODY)
@@ -50,19 +49,19 @@ static bool is_end(const struct td_event *ev)
 		  : ev->e.point == P3_TRACE_SEND || ev->e.point == P3_TRACE_ANSWERED;
 }
 
-static void collect(struct merge *m)
+static void merge_collect(struct merge *m)
 {
 	for (uint32_t i = 0; i < m->t->nevents; i++) {
 		const struct td_event *ev = &m->t->event[i];
 		uint32_t from = ev->e.in ? ev->e.peer : ev->e.node;
 		uint32_t to = ev->e.in ? ev->e.node : ev->e.peer;
-		if (is_end(ev))
+		if (merge_is_end(ev))
 			m->ref[m->nrefs++] = (struct ref){
 				from << 16 | to, ev->e.which, i, ev->e.point};
 	}
 }
 
-static int by_message(const void *x, const void *y)
+static int merge_by_message(const void *x, const void *y)
 {
 	const struct ref *a = x, *b = y;
 	if (a->ends != b->ends)
@@ -76,7 +75,7 @@ static int by_message(const void *x, const void *y)
 
 /* Return the first record of a message at a point, or TD_NONE; with `once`, also if there
  * is another one. */
-static uint32_t find(const struct ref *r, uint32_t n, uint8_t point, bool once)
+static uint32_t merge_find(const struct ref *r, uint32_t n, uint8_t point, bool once)
 {
 	uint32_t found = TD_NONE;
 	for (uint32_t i = n; i-- > 0;) {
@@ -89,62 +88,64 @@ static uint32_t find(const struct ref *r, uint32_t n, uint8_t point, bool once)
 	return found;
 }
 
-static void add_step(struct merge *m, uint32_t first, uint32_t second)
+static void merge_add_step(struct merge *m, uint32_t first, uint32_t second)
 {
 	if (first != TD_NONE && second != TD_NONE &&
-		file_of(m->t, first) != file_of(m->t, second))
+		merge_file_of(m->t, first) != merge_file_of(m->t, second))
 		m->step[m->nsteps++] = (struct step){first, second};
 }
 
 /* Take the records of one name.  A name that was sent twice, by two lives of a node, does
  * not tell which records belong together. */
-static void add_message(struct merge *m, const struct ref *r, uint32_t n)
+static void merge_add_message(struct merge *m, const struct ref *r, uint32_t n)
 {
-	uint32_t send = find(r, n, P3_TRACE_SEND, true);
+	uint32_t send = merge_find(r, n, P3_TRACE_SEND, true);
 	if (send == TD_NONE)
 		return;
-	add_step(m, send, find(r, n, P3_TRACE_TAKE, false));
-	add_step(m, find(r, n, P3_TRACE_ANSWER, true),
-		find(r, n, P3_TRACE_ANSWERED, true));
+	merge_add_step(m, send, merge_find(r, n, P3_TRACE_TAKE, false));
+	merge_add_step(m, merge_find(r, n, P3_TRACE_ANSWER, true),
+		merge_find(r, n, P3_TRACE_ANSWERED, true));
 }
 
-static void find_steps(struct merge *m)
+static void merge_find_steps(struct merge *m)
 {
-	collect(m);
-	qsort(m->ref, m->nrefs, sizeof *m->ref, by_message);
+	merge_collect(m);
+	qsort(m->ref, m->nrefs, sizeof *m->ref, merge_by_message);
 	for (uint32_t i = 0, end; i < m->nrefs; i = end) {
 		end = i + 1;
 		while (end < m->nrefs && m->ref[end].ends == m->ref[i].ends &&
 			m->ref[end].name == m->ref[i].name)
 			end++;
-		add_message(m, &m->ref[i], end - i);
+		merge_add_message(m, &m->ref[i], end - i);
 	}
 }
 
 /* ---- estimates ---- */
 
-static int64_t *least(const struct merge *m, uint32_t from, uint32_t to)
+static int64_t *merge_least(const struct merge *m, uint32_t from, uint32_t to)
 {
 	return &m->least[from * m->t->nfiles + to];
 }
 
-static void find_limits(struct merge *m)
+static void merge_find_limits(struct merge *m)
 {
 	for (uint32_t i = 0; i < m->t->nfiles * m->t->nfiles; i++)
 		m->least[i] = NO_LIMIT;
 	for (uint32_t i = 0; i < m->nsteps; i++) {
 		const struct step *s = &m->step[i];
 		int64_t ns = m->t->event[s->second].ns - m->t->event[s->first].ns;
-		int64_t *at = least(m, file_of(m->t, s->first), file_of(m->t, s->second));
+		int64_t *at = merge_least(
+			m, merge_file_of(m->t, s->first), merge_file_of(m->t, s->second));
 		*at = ns < *at ? ns : *at;
 	}
 }
 
 /* Estimate how far clock j is ahead of clock i.  Return the error, TD_ERROR_UNKNOWN with
  * messages in one direction only, or -1 without any. */
-static int64_t estimate(const struct merge *m, uint32_t i, uint32_t j, int64_t *ahead_out)
+static int64_t merge_estimate(
+	const struct merge *m, uint32_t i, uint32_t j, int64_t *ahead_out)
 {
-	int64_t up = *least(m, i, j), down = *least(m, j, i);
+	int64_t up = *merge_least(m, i, j), down = *merge_least(m, j, i);
 	*ahead_out = 0;
 	if (up == NO_LIMIT && down == NO_LIMIT)
 		return -1;
@@ -156,27 +157,25 @@ static int64_t estimate(const struct merge *m, uint32_t i, uint32_t j, int64_t *
 	return llabs(up + down) / 2;
 }
 
-static int64_t sum_of(int64_t a, int64_t b)
-{
-	return a == TD_ERROR_UNKNOWN || b == TD_ERROR_UNKNOWN ? TD_ERROR_UNKNOWN : a + b;
-}
-
 /* Find the file that can be estimated best from those that are known. */
-static bool find_next(const struct merge *m, uint32_t *file_out)
+static bool merge_find_next(const struct merge *m, uint32_t *file_out)
 {
 	struct td_file *file = m->t->file;
 	int64_t best = -1, ahead;
 	struct td_file got = {.path = NULL};
 	for (uint32_t k = 0; k < m->t->nfiles * m->t->nfiles; k++) {
 		uint32_t i = k / m->t->nfiles, j = k % m->t->nfiles;
-		int64_t error =
-			file[i].known && !file[j].known ? estimate(m, i, j, &ahead) : -1;
+		int64_t error = file[i].known && !file[j].known
+					? merge_estimate(m, i, j, &ahead)
+					: -1;
 		if (error < 0 || (best >= 0 && error >= best))
 			continue;
 		best = error;
 		*file_out = j;
 		got.ahead = file[i].ahead + ahead;
-		got.error = sum_of(file[i].error, error);
+		got.error = file[i].error == TD_ERROR_UNKNOWN || error == TD_ERROR_UNKNOWN
+				    ? TD_ERROR_UNKNOWN
+				    : file[i].error + error;
 	}
 	if (best < 0)
 		return false;
@@ -186,23 +185,23 @@ static bool find_next(const struct merge *m, uint32_t *file_out)
 	return true;
 }
 
-static void set_clocks(struct merge *m)
+static void merge_set_clocks(struct merge *m)
 {
 	struct td_trace *t = m->t;
 	uint32_t k;
 	t->file[0].known = true;
-	find_limits(m);
-	while (find_next(m, &k))
+	merge_find_limits(m);
+	while (merge_find_next(m, &k))
 		;
 	for (uint32_t i = 0; i < t->nevents; i++)
-		t->event[i].ns -= t->file[file_of(t, i)].ahead;
+		t->event[i].ns -= t->file[merge_file_of(t, i)].ahead;
 }
 
 /* ---- enforcement ---- */
 
-static void move(struct td_trace *t, uint32_t i, int64_t to, int64_t *was)
+static void merge_move(struct td_trace *t, uint32_t i, int64_t to, int64_t *was)
 {
-	struct td_file *f = &t->file[file_of(t, i)];
+	struct td_file *f = &t->file[merge_file_of(t, i)];
 	f->moved += t->event[i].ns == was[i];
 	t->event[i].ns = to;
 	if (to - was[i] > f->moved_most)
@@ -210,7 +209,7 @@ static void move(struct td_trace *t, uint32_t i, int64_t to, int64_t *was)
 }
 
 /* Move records that are before those that must precede them.  Return false if none is. */
-static bool move_steps(const struct merge *m, int64_t *was)
+static bool merge_move_steps(const struct merge *m, int64_t *was)
 {
 	bool any = false;
 	for (uint32_t i = 0; i < m->nsteps; i++) {
@@ -218,26 +217,26 @@ static bool move_steps(const struct merge *m, int64_t *was)
 		int64_t least_ns = m->t->event[s->first].ns + 1;
 		if (m->t->event[s->second].ns >= least_ns)
 			continue;
-		move(m->t, s->second, least_ns, was);
+		merge_move(m->t, s->second, least_ns, was);
 		any = true;
 	}
 	return any;
 }
 
 /* Keep the order of each node's own records; t->event is in order of the old times. */
-static void keep_order(struct td_trace *t, int64_t *last, int64_t *was)
+static void merge_keep_order(struct td_trace *t, int64_t *last, int64_t *was)
 {
 	for (uint32_t b = 0; b < t->nblocks; b++)
 		last[b] = INT64_MIN;
 	for (uint32_t i = 0; i < t->nevents; i++) {
 		int64_t *at = &last[t->event[i].block];
 		if (t->event[i].ns < *at)
-			move(t, i, *at, was);
+			merge_move(t, i, *at, was);
 		*at = t->event[i].ns;
 	}
 }
 
-static int enforce(struct merge *m)
+static int merge_enforce(struct merge *m)
 {
 	struct td_trace *t = m->t;
 	int64_t *last = calloc(t->nblocks + 1, sizeof *last);
@@ -245,21 +244,11 @@ static int enforce(struct merge *m)
 	bool ok = last && was;
 	for (uint32_t i = 0; ok && i < t->nevents; i++)
 		was[i] = t->event[i].ns;
-	for (int turn = 0; ok && turn < TURNS && move_steps(m, was); turn++)
-		keep_order(t, last, was);
+	for (int turn = 0; ok && turn < TURNS && merge_move_steps(m, was); turn++)
+		merge_keep_order(t, last, was);
 	free(last);
 	free(was);
 	return ok ? 0 : -ENOMEM;
-}
-
-/* Let no time be before the begin, which is that of the first file. */
-static void begin_at_zero(struct td_trace *t)
-{
-	int64_t first = 0;
-	for (uint32_t i = 0; i < t->nevents; i++)
-		first = t->event[i].ns < first ? t->event[i].ns : first;
-	for (uint32_t i = 0; i < t->nevents; i++)
-		t->event[i].ns -= first;
 }
 
 int td_merge(struct td_trace *t)
@@ -271,10 +260,15 @@ int td_merge(struct td_trace *t)
 		.least = calloc(files * files, sizeof *m.least)};
 	int rc = m.ref && m.step && m.least ? 0 : -ENOMEM;
 	if (!rc) {
-		find_steps(&m);
-		set_clocks(&m);
-		rc = enforce(&m);
-		begin_at_zero(t);
+		merge_find_steps(&m);
+		merge_set_clocks(&m);
+		rc = merge_enforce(&m);
+		/* Let no time be before the begin, which is that of the first file. */
+		int64_t first = 0;
+		for (uint32_t i = 0; i < t->nevents; i++)
+			first = t->event[i].ns < first ? t->event[i].ns : first;
+		for (uint32_t i = 0; i < t->nevents; i++)
+			t->event[i].ns -= first;
 	}
 	free(m.ref);
 	free(m.step);

@@ -49,30 +49,28 @@ static const char *const colours[] = {[P3_TRACE_COMMAND] = "#4878a8",
 	[P3_TRACE_BEGIN] = "#d8c040",
 	[P3_TRACE_END] = "#d8c040"};
 
-static const char *colour_of(unsigned point)
+static const char *svg_colour_of(unsigned point)
 {
 	bool known = point < sizeof colours / sizeof *colours && colours[point];
 	return known ? colours[point] : "#c8b8a0";
 }
 
-static double x_of(const struct picture *p, int64_t ns)
+static double svg_x_of(const struct picture *p, int64_t ns)
 {
 	double all = (double)(p->to - p->from);
 	return LEFT + (WIDTH - LEFT - 10) * (double)(ns - p->from) / (all > 0 ? all : 1);
 }
 
-static double y_of(const struct picture *p, uint32_t node, uint32_t thread)
+static double svg_y_of(const struct picture *p, uint32_t node, uint32_t thread)
 {
 	return TOP + ROW * (2 * p->row[node] + (thread == 0));
 }
 
 /* ---- range ---- */
 
-/*
- * Narrow a filter that has neither a range nor a message to the BUSIEST_NS in which most
- * records begin: the slices of a whole trace would be thinner than a pixel.
- */
-static void narrow(const struct td_trace *t, struct td_filter *f)
+/* Narrow a filter that has neither a range nor a message to the BUSIEST_NS in which most
+ * records begin: the slices of a whole trace would be thinner than a pixel. */
+static void svg_narrow(const struct td_trace *t, struct td_filter *f)
 {
 	const struct td_filter all = *f;
 	uint32_t first = 0, n = 0, most = 0;
@@ -92,7 +90,7 @@ static void narrow(const struct td_trace *t, struct td_filter *f)
 	}
 }
 
-static void span(struct picture *p)
+static void svg_span(struct picture *p)
 {
 	bool any = false;
 	p->from = p->to = 0;
@@ -114,32 +112,32 @@ static void span(struct picture *p)
 
 /* ---- drawing ---- */
 
-static void text(const struct picture *p, double x, double y, const char *colour,
+static void svg_text(const struct picture *p, double x, double y, const char *colour,
 	const char *words)
 {
 	fprintf(p->out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n", x, y,
 		colour, words);
 }
 
-static void draw_rows(const struct picture *p)
+static void svg_draw_rows(const struct picture *p)
 {
 	char words[32];
 	for (uint32_t i = 0; i < P3_MAX_NODES; i++) {
 		if (p->row[i] < 0)
 			continue;
-		double y = y_of(p, i, 1);
+		double y = svg_y_of(p, i, 1);
 		fprintf(p->out,
 			"<rect x=\"0\" y=\"%.1f\" width=\"%.0f\" height=\"%d\" "
 			"fill=\"%s\"/>\n",
 			y, WIDTH, 2 * ROW, p->row[i] % 2 ? "#f4f4f4" : "#fafafa");
 		snprintf(words, sizeof words, "node %u host", i);
-		text(p, 6, y + 24, "#333", words);
+		svg_text(p, 6, y + 24, "#333", words);
 		snprintf(words, sizeof words, "node %u NIC", i);
-		text(p, 6, y + ROW + 24, "#333", words);
+		svg_text(p, 6, y + ROW + 24, "#333", words);
 	}
 }
 
-static double nice_step(double all)
+static double svg_nice_step(double all)
 {
 	double step = pow(10, floor(log10(all / TICKS)));
 	return step * (all / step > 5 * TICKS ? 5 : all / step > 2 * TICKS ? 2 : 1);
@@ -151,7 +149,7 @@ struct unit {
 	const char *name;
 };
 
-static struct unit unit_of(double all)
+static struct unit svg_unit_of(double all)
 {
 	static const struct unit units[] = {{1e3, "\xc2\xb5s"}, {1e6, "ms"}, {1e9, "s"}};
 	size_t i = 0;
@@ -160,65 +158,61 @@ static struct unit unit_of(double all)
 	return units[i];
 }
 
-/* Write a time below the upper edge, at x or as far to the left of x as it must be to fit
- * into the picture. */
-static void draw_time(const struct picture *p, double x, const char *words)
-{
-	double most = WIDTH - LETTER * (double)strlen(words) - 2;
-	text(p, x - 6 < most ? x - 6 : most, 16, "#333", words);
-}
-
-static void draw_times(const struct picture *p)
+static void svg_draw_times(const struct picture *p)
 {
 	char words[32];
-	double all = (double)(p->to - p->from), step = nice_step(all > 1 ? all : 1);
-	struct unit unit = unit_of(all);
+	double all = (double)(p->to - p->from), step = svg_nice_step(all > 1 ? all : 1);
+	struct unit unit = svg_unit_of(all);
 	for (double at = 0; at <= all; at += step) {
-		double x = x_of(p, p->from + (int64_t)at);
+		double x = svg_x_of(p, p->from + (int64_t)at);
 		fprintf(p->out,
 			"<line x1=\"%.1f\" y1=\"22\" x2=\"%.1f\" y2=\"%d\" "
 			"stroke=\"#ddd\"/>\n",
 			x, x, TOP + 2 * ROW * p->rows);
 		snprintf(words, sizeof words, "%.4g%s%s", at / unit.ns, at > 0 ? "" : " ",
 			at > 0 ? "" : unit.name);
-		draw_time(p, x, words);
+		/* It is below the upper edge, at x or as far to the left of x as it must
+		 * be to fit into the picture. */
+		double most = WIDTH - LETTER * (double)strlen(words) - 2;
+		svg_text(p, x - 6 < most ? x - 6 : most, 16, "#333", words);
 	}
 }
 
-static bool is_frame(const struct td_slice *s)
+static bool svg_is_frame(const struct td_slice *s)
 {
 	return !strcmp(s->name, "lease") || !strcmp(s->name, "request");
 }
 
 /* Find the box of a slice, cut off at the picture's edges.  Return false if the slice is
  * not in the picture. */
-static bool box_of(const struct picture *p, const struct td_slice *s, struct box *box_out)
+static bool svg_box_of(
+	const struct picture *p, const struct td_slice *s, struct box *box_out)
 {
 	int64_t from = s->from > p->from ? s->from : p->from;
 	int64_t to = s->to < p->to ? s->to : p->to;
-	*box_out = (struct box){.x = x_of(p, from),
-		.y = y_of(p, s->node, s->thread) + 4 + 3 * s->depth,
-		.w = x_of(p, to) - x_of(p, from),
+	*box_out = (struct box){.x = svg_x_of(p, from),
+		.y = svg_y_of(p, s->node, s->thread) + 4 + 3 * s->depth,
+		.w = svg_x_of(p, to) - svg_x_of(p, from),
 		.h = ROW - 8 - 6 * (double)s->depth};
 	return to >= from;
 }
 
-static void draw_slice(void *arg, const struct td_slice *s)
+static void svg_draw_slice(void *arg, const struct td_slice *s)
 {
 	const struct picture *p = arg;
 	const struct td_event *ev = &p->t->event[s->event];
 	struct box b;
-	if (!box_of(p, s, &b))
+	if (!svg_box_of(p, s, &b))
 		return;
 	fprintf(p->out,
 		"<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" "
 		"stroke=\"%s\"/>\n",
 		b.x, b.y, b.w > 0.6 ? b.w : 0.6, b.h,
-		is_frame(s) ? "none" : colour_of(ev->e.point),
-		is_frame(s) ? "#999" : "none");
+		svg_is_frame(s) ? "none" : svg_colour_of(ev->e.point),
+		svg_is_frame(s) ? "#999" : "none");
 }
 
-static bool overlap(const struct box *a, const struct box *b)
+static bool svg_overlap(const struct box *a, const struct box *b)
 {
 	return a->x < b->x + b->w && b->x < a->x + a->w && a->y < b->y + b->h &&
 	       b->y < a->y + a->h;
@@ -226,10 +220,10 @@ static bool overlap(const struct box *a, const struct box *b)
 
 /* Take a place in a row for a name.  Return false if another name is there: the slices of
  * several threads lie in one row. */
-static bool take_place(struct names *names, const struct box *b)
+static bool svg_take_place(struct names *names, const struct box *b)
 {
 	for (uint32_t i = 0; i < names->n; i++)
-		if (overlap(&names->box[i], b))
+		if (svg_overlap(&names->box[i], b))
 			return false;
 	if (names->n == NAMES)
 		return false;
@@ -237,17 +231,15 @@ static bool take_place(struct names *names, const struct box *b)
 	return true;
 }
 
-/*
- * Write the name of a slice over the arrows, with a light edge around the letters: level
+/* Write the name of a slice over the arrows, with a light edge around the letters: level
  * if it fits, upright in a narrow slice.  Omit a name that fits in neither way, or whose
- * place is taken.
- */
-static void draw_name(void *arg, const struct td_slice *s)
+ * place is taken. */
+static void svg_draw_name(void *arg, const struct td_slice *s)
 {
 	const struct picture *p = arg;
 	double length = LETTER * (double)strlen(s->name);
 	struct box b;
-	if (!box_of(p, s, &b) || is_frame(s))
+	if (!svg_box_of(p, s, &b) || svg_is_frame(s))
 		return;
 	bool level = b.w > length + 4;
 	if (!level && (b.w < LETTER + 5 || b.h < length))
@@ -255,7 +247,7 @@ static void draw_name(void *arg, const struct td_slice *s)
 	double x = b.x + b.w / 2, y = b.y + b.h / 2, high = LETTER + 6;
 	double w = level ? length : high, h = level ? high : length;
 	struct box place = {x - w / 2, y - h / 2, w, h};
-	if (!take_place(&p->names[2 * p->row[s->node] + (s->thread == 0)], &place))
+	if (!svg_take_place(&p->names[2 * p->row[s->node] + (s->thread == 0)], &place))
 		return;
 	fprintf(p->out,
 		"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" fill=\"#111\" "
@@ -267,7 +259,7 @@ static void draw_name(void *arg, const struct td_slice *s)
 	fprintf(p->out, ">%s</text>\n", s->name);
 }
 
-static void draw_arrows(const struct picture *p, const struct td_message *m)
+static void svg_draw_arrows(const struct picture *p, const struct td_message *m)
 {
 	struct td_stop stop[TD_STOPS];
 	unsigned n = td_stops(p->t, p->f, m, stop);
@@ -277,14 +269,14 @@ static void draw_arrows(const struct picture *p, const struct td_message *m)
 			"<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
 			"stroke=\"#c03030\" stroke-width=\"1.3\" "
 			"marker-end=\"url(#tip)\"/>\n",
-			x_of(p, p->t->event[a->event].ns),
-			y_of(p, a->node, a->thread) + ROW / 2,
-			x_of(p, p->t->event[b->event].ns),
-			y_of(p, b->node, b->thread) + ROW / 2);
+			svg_x_of(p, p->t->event[a->event].ns),
+			svg_y_of(p, a->node, a->thread) + ROW / 2,
+			svg_x_of(p, p->t->event[b->event].ns),
+			svg_y_of(p, b->node, b->thread) + ROW / 2);
 	}
 }
 
-static void draw_legend(const struct picture *p)
+static void svg_draw_legend(const struct picture *p)
 {
 	double x = LEFT, y = TOP + 2 * ROW * p->rows + 8;
 	for (unsigned i = 0; i < sizeof colours / sizeof *colours; i++) {
@@ -294,20 +286,20 @@ static void draw_legend(const struct picture *p)
 			"<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" "
 			"fill=\"%s\"/>\n",
 			x, y, colours[i]);
-		text(p, x + 14, y + 9, "#333", td_point(i));
+		svg_text(p, x + 14, y + 9, "#333", td_point(i));
 		x += 80;
 	}
 	char words[48];
 	snprintf(words, sizeof words, "begins at %.3f us", (double)p->from / 1e3);
-	text(p, WIDTH - 29 * LETTER, y + 9, "#333", words);
+	svg_text(p, WIDTH - 29 * LETTER, y + 9, "#333", words);
 }
 
 int td_svg(const struct td_trace *t, const struct td_filter *asked, FILE *out)
 {
 	struct td_filter filter = *asked, *f = &filter;
 	struct picture p = {.t = t, .f = f, .out = out};
-	narrow(t, f);
-	span(&p);
+	svg_narrow(t, f);
+	svg_span(&p);
 	p.names = calloc(2 * (size_t)p.rows + 1, sizeof *p.names);
 	if (!p.names)
 		return -ENOMEM;
@@ -319,13 +311,13 @@ int td_svg(const struct td_trace *t, const struct td_filter *asked, FILE *out)
 		"fill=\"#c03030\"/></marker></defs>\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
 		WIDTH, TOP + 2 * ROW * p.rows + 24);
-	draw_rows(&p);
-	draw_times(&p);
-	td_each_slice(t, f, draw_slice, &p);
+	svg_draw_rows(&p);
+	svg_draw_times(&p);
+	td_each_slice(t, f, svg_draw_slice, &p);
 	for (uint32_t i = 0; i < t->nmessages; i++)
-		draw_arrows(&p, &t->message[i]);
-	td_each_slice(t, f, draw_name, &p);
-	draw_legend(&p);
+		svg_draw_arrows(&p, &t->message[i]);
+	td_each_slice(t, f, svg_draw_name, &p);
+	svg_draw_legend(&p);
 	fputs("</svg>\n", out);
 	free(p.names);
 	return 0;

@@ -1,10 +1,137 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tracedump's text output: lines, filters, names. */
+/* tracedump's text output: functions and offsets, names, filters, lines. */
 #include "launcher/tracedump/tracedump.h"
 
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OBJECTS 64
+#define PLACES  1024 /* places of all objects; further ones are looked up each time */
+
+struct object {
+	struct p3_trace_header header; /* a header with the object's name and build */
+	Dwfl *dwfl;
+	Dwfl_Module *module; /* NULL: no names are known */
+	GElf_Addr bias;
+};
+
+struct place {
+	const struct object *object;
+	uint32_t code;
+	struct td_code is;
+};
+
+static struct object objects[OBJECTS];
+static struct place places[PLACES];
+static unsigned nobjects, nplaces;
+
+static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.section_address = dwfl_offline_section_address};
+
+/* Open a file whose name comes from a trace, so it may be anything: refuse pipes and
+ * devices. */
+static int code_open_file(const char *path)
+{
+	struct stat st;
+	int fd = *path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static bool code_is_same_build(Dwfl_Module *m, const struct p3_trace_header *h)
+{
+	const unsigned char *bits;
+	GElf_Addr at;
+	int n = dwfl_module_build_id(m, &bits, &at);
+	return n > 0 && (uint32_t)n == h->build_len && !memcmp(bits, h->build, (size_t)n);
+}
+
+/* Load an object.  After success the descriptor belongs to elfutils. */
+static Dwfl_Module *code_report(struct object *o, int fd)
+{
+	const char *path = o->header.object;
+	dwfl_report_begin(o->dwfl);
+	Dwfl_Module *m = dwfl_report_offline(o->dwfl, path, path, fd);
+	if (!m)
+		close(fd);
+	dwfl_report_end(o->dwfl, NULL, NULL);
+	return m;
+}
+
+static void code_open_object(struct object *o)
+{
+	const char *path = o->header.object;
+	int fd = code_open_file(path);
+	o->dwfl = fd < 0 ? NULL : dwfl_begin(&callbacks);
+	Dwfl_Module *m = o->dwfl ? code_report(o, fd) : NULL;
+	if (!m)
+		td_say("'%s': no such ELF file: functions have no names", path);
+	else if (!code_is_same_build(m, &o->header))
+		td_say("'%s' is not the build that was traced: functions have no names",
+			path);
+	else if (dwfl_module_getelf(m, &o->bias))
+		o->module = m;
+}
+
+static const struct object *code_object_of(const struct p3_trace_header *h)
+{
+	for (unsigned i = 0; i < nobjects; i++)
+		if (!strcmp(objects[i].header.object, h->object) &&
+			!memcmp(objects[i].header.build, h->build, sizeof h->build))
+			return &objects[i];
+	if (nobjects == OBJECTS)
+		return NULL;
+	struct object *o = &objects[nobjects++];
+	o->header = *h;
+	code_open_object(o);
+	return o;
+}
+
+/* Look up an address.  It is the return address of a call, so the byte before it is
+ * looked up. */
+static struct td_code code_look_up(const struct object *o, uint32_t code)
+{
+	GElf_Off off = 0;
+	GElf_Sym sym;
+	const char *name = NULL;
+	if (o && o->module && code)
+		name = dwfl_module_addrinfo(
+			o->module, code - 1u + o->bias, &off, &sym, NULL, NULL, NULL);
+	return name ? (struct td_code){name, (uint32_t)off + 1}
+		    : (struct td_code){"?", code};
+}
+
+struct td_code td_code_of(const struct td_trace *t, const struct td_event *ev)
+{
+	const struct object *o = code_object_of(&t->block[ev->block].header);
+	for (unsigned i = 0; i < nplaces; i++)
+		if (places[i].object == o && places[i].code == ev->e.code)
+			return places[i].is;
+	struct td_code is = code_look_up(o, ev->e.code);
+	if (nplaces < PLACES)
+		places[nplaces++] = (struct place){o, ev->e.code, is};
+	return is;
+}
+
+void td_code_end(void)
+{
+	for (unsigned i = 0; i < nobjects; i++)
+		if (objects[i].dwfl)
+			dwfl_end(objects[i].dwfl);
+	nobjects = nplaces = 0;
+}
+
+/* ---- names ---- */
 
 /* ---- names; tests/trace compares them with the code's own ---- */
 
@@ -65,9 +192,17 @@ const char *td_value(unsigned point, unsigned value)
 	return value < values[point].n ? values[point].name[value] : "?";
 }
 
+struct td_name td_name_of(uint32_t name)
+{
+	struct td_name n;
+	snprintf(n.text, sizeof n.text, "%s%u", name & P3_TRACE_BASE ? "b" : "",
+		name & 0x3fffffff);
+	return n;
+}
+
 /* ---- details ---- */
 
-static int say_peer(const struct td_event *ev, char *text, size_t size)
+static int text_say_peer(const struct td_event *ev, char *text, size_t size)
 {
 	if (ev->e.peer == P3_TRACE_NOBODY)
 		return 0;
@@ -77,7 +212,7 @@ static int say_peer(const struct td_event *ev, char *text, size_t size)
 		td_name_of(ev->e.which).text);
 }
 
-static int say_detail(const struct td_event *ev, char *text, size_t size)
+static int text_say_detail(const struct td_event *ev, char *text, size_t size)
 {
 	uint64_t d = ev->e.detail;
 	switch (ev->e.point) {
@@ -113,8 +248,8 @@ void td_describe(
 	char peer[40] = "", detail[40] = "";
 	const char *value = td_value(ev->e.point, ev->e.value);
 	(void)t;
-	(void)say_peer(ev, peer, sizeof peer);
-	(void)say_detail(ev, detail, sizeof detail);
+	(void)text_say_peer(ev, peer, sizeof peer);
+	(void)text_say_detail(ev, detail, sizeof detail);
 	snprintf(text, size, "%s%s%s%s%s", td_point(ev->e.point), *value ? " " : "",
 		value, peer, detail);
 }
@@ -122,7 +257,7 @@ void td_describe(
 /* ---- filters ---- */
 
 /* Parse one "3" or "0-3" of a list.  Return NULL if it is neither. */
-static const char *range(const char *at, unsigned long *first, unsigned long *last)
+static const char *text_range(const char *at, unsigned long *first, unsigned long *last)
 {
 	char *end;
 	if (*at < '0' || *at > '9')
@@ -141,7 +276,7 @@ bool td_is_list(const char *list)
 {
 	unsigned long first, last;
 	for (;; list++) {
-		list = range(list, &first, &last);
+		list = text_range(list, &first, &last);
 		if (!list || first > last || (*list && *list != ','))
 			return false;
 		if (!*list)
@@ -152,7 +287,7 @@ bool td_is_list(const char *list)
 bool td_list_holds(const char *list, uint32_t n)
 {
 	unsigned long first, last;
-	for (; (list = range(list, &first, &last)); list++) {
+	for (; (list = text_range(list, &first, &last)); list++) {
 		if (first <= n && n <= last)
 			return true;
 		if (!*list)
@@ -161,7 +296,8 @@ bool td_list_holds(const char *list, uint32_t n)
 	return false;
 }
 
-static bool is_at(const struct td_trace *t, const struct td_event *ev, const char *at)
+static bool text_is_at(
+	const struct td_trace *t, const struct td_event *ev, const char *at)
 {
 	return !strcmp(td_point(ev->e.point), at) ||
 	       !strcmp(td_value(ev->e.point, ev->e.value), at) ||
@@ -175,12 +311,12 @@ bool td_shows(
 	       (!f->nodes || td_list_holds(f->nodes, ev->e.node)) &&
 	       (f->peer < 0 || ev->e.peer == f->peer) &&
 	       (f->message == TD_NONE || ev->message == f->message) &&
-	       (!f->at || is_at(t, ev, f->at));
+	       (!f->at || text_is_at(t, ev, f->at));
 }
 
 /* ---- lines ---- */
 
-static void line(const struct td_trace *t, const struct td_event *ev, FILE *out)
+static void text_line(const struct td_trace *t, const struct td_event *ev, FILE *out)
 {
 	char words[160], function[256];
 	struct td_code code = td_code_of(t, ev);
@@ -198,7 +334,7 @@ static void line(const struct td_trace *t, const struct td_event *ev, FILE *out)
 	fprintf(out, " %s\n", words);
 }
 
-static void say_block(const struct td_block *b, FILE *out)
+static void text_say_block(const struct td_block *b, FILE *out)
 {
 	static const char *const fates[] = {"runs", "left", "died", "dumped core"};
 	fprintf(out, "# node %u: %s, pid %u, %s, %" PRIu64 "+%" PRIu64 " records written",
@@ -212,7 +348,7 @@ static void say_block(const struct td_block *b, FILE *out)
 }
 
 /* Describe the clock of a host's file. */
-static void say_file(const struct td_trace *t, uint32_t i, FILE *out)
+static void text_say_file(const struct td_trace *t, uint32_t i, FILE *out)
 {
 	const struct td_file *f = &t->file[i];
 	fprintf(out, "# %s: ", f->path);
@@ -238,14 +374,14 @@ static void say_file(const struct td_trace *t, uint32_t i, FILE *out)
 void td_text(const struct td_trace *t, const struct td_filter *f, FILE *out)
 {
 	for (uint32_t i = 0; t->file && i < t->nfiles; i++)
-		say_file(t, i, out);
+		text_say_file(t, i, out);
 	for (uint32_t i = 0; i < t->nblocks; i++)
 		if (!f->nodes || td_list_holds(f->nodes, t->block[i].node))
-			say_block(&t->block[i], out);
+			text_say_block(&t->block[i], out);
 	fputs("#    time us: node: value: code function+offset (since the record before "
 	      "it) what\n",
 		out);
 	for (uint32_t i = 0; i < t->nevents; i++)
 		if (td_shows(t, f, &t->event[i]))
-			line(t, &t->event[i], out);
+			text_line(t, &t->event[i], out);
 }

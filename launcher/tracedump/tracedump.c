@@ -33,7 +33,7 @@ static const struct option longs[] = {{"job", required_argument, NULL, 'j'},
 	{"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
 
-static int help(void)
+static int main_help(void)
 {
 	puts("usage: tracedump [options] FILE...\n"
 	     "       tracedump [options] --job JOB\n"
@@ -62,60 +62,57 @@ static int help(void)
 	return 0;
 }
 
-static bool bad(const char *name, const char *value, const char *expected)
+static bool main_bad(const char *name, const char *value, const char *expected)
 {
 	td_say("--%s: '%s' is not understood; expected %s", name, value, expected);
 	return false;
 }
 
-static bool number(const char *name, const char *text, unsigned long most, int64_t *out)
+static bool main_number(
+	const char *name, const char *text, unsigned long most, int64_t *out)
 {
 	char *end;
 	errno = 0;
 	unsigned long n = strtoul(text, &end, 10);
 	*out = (int64_t)n;
 	return (*text >= '0' && *text <= '9' && !*end && !errno && n <= most) ||
-	       bad(name, text, "a number, as in 3");
+	       main_bad(name, text, "a number, as in 3");
 }
 
-static bool time_of(const char *name, const char *text, int64_t *out)
+static bool main_time_of(const char *name, const char *text, int64_t *out)
 {
 	char *end;
 	double us = strtod(text, &end);
 	if (end == text || *end || !(us >= -1e15 && us <= 1e15))
-		return bad(name, text, "microseconds, as in 1234.5");
+		return main_bad(name, text, "microseconds, as in 1234.5");
 	*out = (int64_t)(us * 1e3);
 	return true;
 }
 
-static bool set_job(struct opt *o, const char *text)
+static bool main_set_job(struct opt *o, const char *text)
 {
 	int64_t n;
-	if (!number("job", text, UINT32_MAX - 1, &n))
+	if (!main_number("job", text, UINT32_MAX - 1, &n))
 		return false;
 	o->job = (uint32_t)n;
-	return n || bad("job", text, "a job's number, as in 4711");
+	return n || main_bad("job", text, "a job's number, as in 4711");
 }
 
-static bool set_nodes(struct opt *o, const char *list)
-{
-	o->filter.nodes = list;
-	return td_is_list(list) || bad("node", list, "nodes, as in 0,2-3");
-}
-
-static bool take(struct opt *o, int c, const char *word)
+static bool main_take(struct opt *o, int c, const char *word)
 {
 	switch (c) {
 	case 'j':
-		return set_job(o, optarg);
+		return main_set_job(o, optarg);
 	case 'n':
-		return set_nodes(o, optarg);
+		o->filter.nodes = optarg;
+		return td_is_list(optarg) ||
+		       main_bad("node", optarg, "nodes, as in 0,2-3");
 	case 's':
-		return time_of("since", optarg, &o->filter.since);
+		return main_time_of("since", optarg, &o->filter.since);
 	case 'u':
-		return time_of("until", optarg, &o->filter.until);
+		return main_time_of("until", optarg, &o->filter.until);
 	case 'p':
-		return number("peer", optarg, P3_MAX_NODES, &o->filter.peer);
+		return main_number("peer", optarg, P3_MAX_NODES, &o->filter.peer);
 	case 'a':
 		o->filter.at = optarg;
 		return true;
@@ -138,7 +135,7 @@ static bool take(struct opt *o, int c, const char *word)
 }
 
 /* Parse the command line.  Return -1 to go on, else the exit status. */
-static int parse(int argc, char **argv, struct opt *o)
+static int main_parse(int argc, char **argv, struct opt *o)
 {
 	opterr = 0;
 	for (;;) {
@@ -146,10 +143,10 @@ static int parse(int argc, char **argv, struct opt *o)
 		if (c < 0)
 			break;
 		if (c == 'h')
-			return help();
+			return main_help();
 		if (c == 'v')
 			return puts("tracedump (libportals " P3_VERSION ")") < 0;
-		if (!take(o, c, argv[at]))
+		if (!main_take(o, c, argv[at]))
 			return USAGE;
 	}
 	o->files = &argv[optind];
@@ -162,7 +159,7 @@ static int parse(int argc, char **argv, struct opt *o)
 }
 
 /* Find the message of --message, as in "0-1:17": the last one of that name. */
-static bool find_message(const struct td_trace *t, struct opt *o)
+static bool main_find_message(const struct td_trace *t, struct opt *o)
 {
 	unsigned from, to;
 	char name[16];
@@ -171,16 +168,16 @@ static bool find_message(const struct td_trace *t, struct opt *o)
 		return true;
 	if (sscanf(o->message, "%u-%u:%15[b0-9]%n", &from, &to, name, &end) != 3 ||
 		o->message[end])
-		return bad("message", o->message, "from-to:#, as in 0-1:17");
+		return main_bad("message", o->message, "from-to:#, as in 0-1:17");
 	for (uint32_t i = 0; i < t->nmessages; i++)
 		if (t->message[i].from == from && t->message[i].to == to &&
 			!strcmp(td_name_of(t->message[i].name).text, name))
 			o->filter.message = i;
 	return o->filter.message != TD_NONE ||
-	       bad("message", o->message, "one that the trace has");
+	       main_bad("message", o->message, "one that the trace has");
 }
 
-static int write_to(const struct td_trace *t, const struct opt *o, FILE *out)
+static int main_write_to(const struct td_trace *t, const struct opt *o, FILE *out)
 {
 	int rc = 0;
 	if (o->form == TEXT)
@@ -192,10 +189,10 @@ static int write_to(const struct td_trace *t, const struct opt *o, FILE *out)
 	return rc;
 }
 
-static int show(const struct td_trace *t, const struct opt *o)
+static int main_show(const struct td_trace *t, const struct opt *o)
 {
 	FILE *out = o->output ? fopen(o->output, "we") : stdout;
-	int rc = out ? write_to(t, o, out) : -1;
+	int rc = out ? main_write_to(t, o, out) : -1;
 	if (out && (fflush(out) || ferror(out)))
 		rc = -1;
 	if (rc)
@@ -206,7 +203,7 @@ static int show(const struct td_trace *t, const struct opt *o)
 	return rc != 0;
 }
 
-static int load(const struct opt *o, struct td_trace *t_out)
+static int main_load(const struct opt *o, struct td_trace *t_out)
 {
 	if (o->job)
 		return td_load_job(o->job, t_out);
@@ -221,12 +218,12 @@ int main(int argc, char **argv)
 				.until = INT64_MAX,
 				.peer = -1,
 				.message = TD_NONE}};
-	int status = parse(argc, argv, &o);
+	int status = main_parse(argc, argv, &o);
 	if (status >= 0)
 		return status;
-	if (load(&o, &t))
+	if (main_load(&o, &t))
 		return 1;
-	status = find_message(&t, &o) ? show(&t, &o) : USAGE;
+	status = main_find_message(&t, &o) ? main_show(&t, &o) : USAGE;
 	td_code_end();
 	td_free(&t);
 	return status;

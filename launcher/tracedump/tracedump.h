@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * tracedump - the parts of the program tracedump
- *
- *	tracedump.c	  command line
- *	load.c  traces from a file, a core or a job: one clock, one list
- *	merge.c traces of several hosts: their clocks
- *	core.c  the segments in an ELF core
- *	flow.c  which records are about one message
- *	slice.c slices of time, and the messages' arrows between them
- *	code.c  functions and offsets, by elfutils
- *	text.c  lines, as of the SeaStar's tool of that name
- *	json.c  Trace Event Format, for ui.perfetto.dev and chrome://tracing
- *	svg.c	  a picture
- *
- * Input comes from other processes and may be anything: numbers are checked before they
- * are used, and texts are made printable ASCII.  The program has one thread; its
- * state is struct td_trace, and the functions that code.c has found.
- */
-#ifndef P3_LAUNCHER_TRACEDUMP_H
-#define P3_LAUNCHER_TRACEDUMP_H
+#ifndef P3_LAUNCHER_TRACEDUMP_TRACEDUMP_H
+#define P3_LAUNCHER_TRACEDUMP_TRACEDUMP_H
 
-#include "launcher/yod/tracefile.h"
+#include "launcher/yod/tools.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/*
+ * tracedump - the parts of the program tracedump
+ *
+ *	tracedump.c	command line
+ *	load.c		traces from a file, a core or a job: one clock, one list
+ *	merge.c		traces of several hosts: their clocks
+ *	flow.c		the records about one message; slices of time, and the messages'
+ *			arrows between them
+ *	text.c		functions, by elfutils; names; lines, as of the SeaStar's tool
+ *	json.c		Trace Event Format, for ui.perfetto.dev and chrome://tracing
+ *	svg.c		a picture
+ *	say.c		error lines; tests have their own
+ *
+ * Input comes from other processes and may be anything: numbers are checked before they
+ * are used, and texts are made printable ASCII.  The program has one thread; its
+ * state is struct td_trace, and the functions that text.c has found.
+ */
 
 #define TD_NONE UINT32_MAX
 
@@ -113,7 +113,7 @@ struct td_name {
 };
 struct td_name td_name_of(uint32_t name);
 
-/* ---- code.c ---- */
+/* ---- text.c ---- */
 
 struct td_code {
 	const char *function; /* never NULL */
@@ -140,7 +140,7 @@ bool td_is_list(const char *list);
 /* Return true if such a list holds n. */
 bool td_list_holds(const char *list, uint32_t n);
 
-/* ---- slice.c ---- */
+/* ---- flow.c: slices ---- */
 
 /* A thread of a node has a row of slices; 0 is the firmware. */
 struct td_slice {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames between yod and its agents: queueing, sending, reading, checking. */
+/* Frames between yod and its agents: queueing, sending, reading, checking, deadlines. */
 #include "launcher/yod/frames.h"
+#include "launcher/loop.h"
+#include "shm/conf.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define READ_AT_ONCE (128u * 1024u)
 #define VERSION      0xffu
 
-static int set_nonblocking(int fd)
+static int frames_set_nonblocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
@@ -22,8 +23,8 @@ static int set_nonblocking(int fd)
 int p3_frames_open(struct p3_frames *c, int in, int out)
 {
 	*c = (struct p3_frames){.in = in, .out = out};
-	int rc = set_nonblocking(in);
-	return rc ? rc : set_nonblocking(out);
+	int rc = frames_set_nonblocking(in);
+	return rc ? rc : frames_set_nonblocking(out);
 }
 
 void p3_frames_close(struct p3_frames *c)
@@ -89,7 +90,7 @@ int p3_frames_fill(struct p3_frames *c)
 }
 
 /* Judge the first word, which all versions have.  Return 0 or -errno. */
-static int judge(const struct p3_frames *c, uint32_t *magic_out)
+static int frames_judge(const struct p3_frames *c, uint32_t *magic_out)
 {
 	size_t len = p3_backlog_len(&c->got);
 	size_t n = len < sizeof *magic_out ? len : sizeof *magic_out;
@@ -108,7 +109,7 @@ int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **byt
 	struct p3_frame f;
 	if (!p3_backlog_len(&c->got))
 		return -EAGAIN;
-	int rc = judge(c, &f_out->magic);
+	int rc = frames_judge(c, &f_out->magic);
 	if (rc)
 		return rc;
 	if (p3_backlog_len(&c->got) < sizeof f)
@@ -149,4 +150,53 @@ bool p3_frames_wait(const struct p3_frames *c, int ms)
 	struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
 		{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
 	return poll(p, 2, ms) < 0 || !(p[1].revents & POLLERR);
+}
+
+/* ---- keepalives ---- */
+
+#define BEAT_EACH     4 /* frames in the time of a silence */
+#define BEAT_MOST_MS  5000
+#define BEAT_AGAIN_MS 500
+
+void p3_beat_begin(struct p3_beat *b)
+{
+	uint32_t seconds = 0;
+	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
+	*b = (struct p3_beat){.timeout_ms = (int64_t)seconds * 1000};
+	p3_beat_heard(b);
+}
+
+void p3_beat_end(struct p3_beat *b)
+{
+	b->timeout_ms = 0;
+}
+
+void p3_beat_heard(struct p3_beat *b)
+{
+	b->late = false;
+	b->lost_at = p3_now_ms() + b->timeout_ms;
+}
+
+bool p3_beat_is_due(struct p3_beat *b)
+{
+	int64_t each = p3_earlier(b->timeout_ms / BEAT_EACH, BEAT_MOST_MS);
+	if (!b->timeout_ms || b->send_at > p3_now_ms())
+		return false;
+	b->send_at = p3_now_ms() + each;
+	return true;
+}
+
+bool p3_beat_is_lost(struct p3_beat *b)
+{
+	if (!b->timeout_ms || b->lost_at > p3_now_ms())
+		return false;
+	bool twice = b->late;
+	b->late = true;
+	b->lost_at = p3_now_ms() + BEAT_AGAIN_MS;
+	return twice;
+}
+
+int64_t p3_beat_at(const struct p3_beat *b)
+{
+	return b->timeout_ms ? p3_earlier(b->send_at, b->lost_at) : P3_NEVER;
 }

@@ -1,11 +1,95 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes that wait, and frames between yod, its agents and ptlstat. */
+#ifndef P3_LAUNCHER_YOD_FRAMES_H
+#define P3_LAUNCHER_YOD_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * backlog - bytes that wait, in the order in which they came
+ *
+ *	p3_backlog_add --> [ taken | waiting | free ] --p3_backlog_bytes, _take-->
+ *
+ * Bytes that wait move only when they are no more than those taken since they last moved,
+ * or when the memory doubles.  So the cost of a byte does not grow with the number of
+ * those that wait.  The caller bounds that number.  A backlog that has had room for n
+ * bytes at first needs no more memory while n wait at most.  A zeroed struct is an empty
+ * backlog; one thread at a time uses it.
+ */
+
+struct p3_backlog {
+	char *at;
+	size_t begin, end, room;
+};
+
+static inline size_t p3_backlog_len(const struct p3_backlog *b)
+{
+	return b->end - b->begin;
+}
+
+/* Return the bytes that wait; they stay until the next p3_backlog_room(). */
+static inline const char *p3_backlog_bytes(const struct p3_backlog *b)
+{
+	return b->at + b->begin;
+}
+
+/* Return memory for n > 0 more bytes, of which the caller adds those that it has written
+ * to b->end; or NULL if out of memory. */
+static inline char *p3_backlog_room(struct p3_backlog *b, size_t n)
+{
+	size_t len = p3_backlog_len(b), room = 2 * (len + n);
+	char *at = b->at;
+	if (b->room - b->end >= n)
+		return b->at + b->end;
+	if (b->begin < len || b->room - len < n)
+		at = malloc(room);
+	else
+		room = b->room;
+	if (!at)
+		return NULL;
+	if (len)
+		memmove(at, b->at + b->begin, len);
+	if (at != b->at)
+		free(b->at);
+	*b = (struct p3_backlog){at, 0, len, room};
+	return at + len;
+}
+
+/* Add n bytes.  Return false if out of memory. */
+static inline bool p3_backlog_add(struct p3_backlog *b, const void *bytes, size_t n)
+{
+	char *to = n ? p3_backlog_room(b, n) : NULL;
+	if (to)
+		memcpy(to, bytes, n);
+	b->end += to ? n : 0;
+	return to || !n;
+}
+
+/* Remove the first n bytes of those that wait. */
+static inline void p3_backlog_take(struct p3_backlog *b, size_t n)
+{
+	b->begin += n;
+	if (b->begin == b->end)
+		b->begin = b->end = 0;
+}
+
+static inline void p3_backlog_free(struct p3_backlog *b)
+{
+	free(b->at);
+	*b = (struct p3_backlog){.at = NULL};
+}
+
 /*
  * frames - the connection between yod and the agent on another host
  *
  *	yod  --stdin of the remote shell-->   yod --agent
  *	     <--stdout of the remote shell--
  *
- *	yod	ORDER			everything that the agent needs (order.h)
+ *	yod	ORDER			everything that the agent needs (remote.h)
  *	agent	HELLO			its version, as the first frame
  *	agent	READY, or REFUSED	the programs can be run there, or not
  *	yod	GO			all agents are ready: start the nodes
@@ -22,14 +106,6 @@
  * as many as have been handed on.  So a keepalive waits behind few bytes of a trace.  One
  * thread calls these functions; the state is struct p3_frames.
  */
-#ifndef P3_LAUNCHER_FRAMES_H
-#define P3_LAUNCHER_FRAMES_H
-
-#include "launcher/yod/backlog.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #define P3_FRAMES_MAGIC 0x33504603u   /* the low byte is the version */
 #define P3_FRAMES_ROOM  (64u * 1024u) /* bytes of a stream under way at most */
@@ -48,7 +124,7 @@ enum p3_frame_op {
 	P3_FRAME_CARDS,     /* yod: bytes: the cards of all ranks */
 	P3_FRAME_ASK,       /* yod: number: the question's; value: p3_frame_ask bits;
 			     * node: ms that rates are measured over */
-	P3_FRAME_BEAT,      /* both: the sender is there (beat.h) */
+	P3_FRAME_BEAT,      /* both: the sender is there (p3_beat) */
 	P3_FRAME_ROOM,      /* both: number: bytes; yod: node, value: their stream, or
 			     * P3_FRAMES_TRACE */
 	P3_FRAME_GONE,      /* both: node: a rank that will never come to a barrier */
@@ -65,7 +141,7 @@ enum p3_frame_op {
 	P3_FRAME_BARRIER,    /* agent: number: all ranks here have come to this barrier */
 	P3_FRAME_BROKEN,     /* agent: node: a process that has ended in the barrier */
 	P3_FRAME_CARD,       /* agent: node; bytes: its card */
-	P3_FRAME_STATS,      /* agent: node; bytes: its statistics (stats.h) */
+	P3_FRAME_STATS,      /* agent: node; bytes: its statistics (yod.h) */
 	P3_FRAME_TRACE,      /* agent: bytes for the trace file of its host */
 	P3_FRAME_REPORT,     /* agent: number; value: exit status; bytes: the report */
 	P3_FRAME_DONE,       /* agent: all is over, and nothing is left */
@@ -80,6 +156,9 @@ enum p3_frame_ask {
 	P3_ASK_BRIEF = 8,
 	P3_ASK_ANY = 16 /* of a job without Portals, too */
 };
+
+#define P3_QUERY_MS      10000 /* time for all answers, besides that of the rates */
+#define P3_QUERY_RATE_MS 60000 /* that rates are measured over, at most */
 
 struct p3_frame {
 	uint32_t magic; /* set by p3_frames_send() */
@@ -101,35 +180,59 @@ struct p3_frames {
 /* Use these two descriptors.  Return 0 or -errno. */
 int p3_frames_open(struct p3_frames *c, int in, int out);
 void p3_frames_close(struct p3_frames *c);
-
 /* Queue a frame and send what the other side takes at once.  An error shows in
  * p3_frames_flush(). */
 void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes);
-
 /* Send queued frames.  Return 0, also if some are left, or -errno: the connection is
  * broken. */
 int p3_frames_flush(struct p3_frames *c);
 size_t p3_frames_owes(const struct p3_frames *c);
-
 /* Read what has come.  Return 0, or -EAGAIN if nothing has, -EPIPE at the end of file, or
  * another -errno. */
 int p3_frames_fill(struct p3_frames *c);
-
 /* Return 0 and the next whole frame, whose bytes stay valid until the next call of
  * p3_frames_fill(); or -EAGAIN; or -EPROTONOSUPPORT with another version in f->magic; or
  * -EPROTO: the bytes are no frame (p3_frames_text()). */
 int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out);
-
 /* Return true if a part of a frame has come, and not the rest. */
 bool p3_frames_has_part(const struct p3_frames *c);
-
 /* Copy the first line of the bytes that have come, for messages.  Bytes that are not
  * printable become \012 and the like, as does a newline before all others. */
 void p3_frames_text(const struct p3_frames *c, char *text, size_t size);
-
 /* Wait until frames have come or can be sent (as p3_frames_fill() and p3_frames_flush()
  * would find), ms at most (-1: for ever).  Return false if the other end takes no
  * frames any more. */
 bool p3_frames_wait(const struct p3_frames *c, int ms);
+
+/*
+ * beat - keepalives on the connection between yod and an agent
+ *
+ * When a host is switched off or its network is cut, its connections stay open.  So both
+ * ends send a frame now and then (P3_FRAME_BEAT), and treat the other end as lost if no
+ * frame has come for PTL3_FAR_TIMEOUT, unless that is "never".  A process that was itself
+ * stopped would see such a silence, too.  So it checks twice, and reads the frames that
+ * have come between the two checks.
+ *
+ * The main thread of each end calls these functions; the state is struct p3_beat.
+ */
+
+struct p3_beat {
+	int64_t timeout_ms; /* 0: never, or not begun */
+	int64_t send_at;
+	int64_t lost_at; /* time of the next check for silence */
+	bool late;       /* the last check found silence */
+};
+
+/* Begin, by the setting. */
+void p3_beat_begin(struct p3_beat *b);
+void p3_beat_end(struct p3_beat *b);
+/* Note that a frame has come. */
+void p3_beat_heard(struct p3_beat *b);
+/* Return true if a frame is to be sent now. */
+bool p3_beat_is_due(struct p3_beat *b);
+/* Return true if the other end is lost. */
+bool p3_beat_is_lost(struct p3_beat *b);
+/* Return the time (p3_now_ms()) of the next call of the two, or P3_NEVER. */
+int64_t p3_beat_at(const struct p3_beat *b);
 
 #endif

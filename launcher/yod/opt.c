@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* yod's command line: the table of options, the parser, --help. */
-#include "launcher/yod/opt.h"
-#include "launcher/yod/loadfile.h"
-#include "launcher/yod/say.h"
-#include "launcher/yod/words.h"
+#include "launcher/yod/yod.h"
 #include "shm/conf.h"
 #include "shm/cpulist.h"
 #include "shm/domain.h"
@@ -11,6 +8,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,23 +24,25 @@
 #define WHY_AFTER_MS  10000
 #define ROW_BASE      256 /* getopt's value of the first row; above any character */
 
-struct row {
+struct opt_row {
 	const char *name; /* NULL: the row is a heading */
 	char letter;      /* 0: none */
 	const char *arg;  /* NULL: no argument */
 	const char *help; /* NULL: the row is another name of the row above */
-	/* name is as written, with its dashes */
+	/* name is as written, with its dashes; NULL: set the member at `at`: a bool, or
+	 * with an argument a text */
 	int (*set)(struct p3_opt *opt, const char *name, const char *value);
+	size_t at;
 	bool each; /* true if the option may stand before each program */
 };
 
 /* Return the program whose options are being read. */
-static struct p3_prog *now(struct p3_opt *opt)
+static struct p3_prog *opt_now(struct p3_opt *opt)
 {
 	return &opt->prog[opt->prog_n - 1];
 }
 
-static int say_no_memory(void)
+static int opt_say_no_memory(void)
 {
 	p3_say("out of memory for the command line; use fewer programs, or raise ulimit "
 	       "-v");
@@ -50,7 +50,7 @@ static int say_no_memory(void)
 }
 
 /* Parse a whole number from 1 to most. */
-static bool parse_count(const char *value, long most, uint32_t *out)
+static bool opt_parse_count(const char *value, long most, uint32_t *out)
 {
 	char *end;
 	errno = 0;
@@ -61,21 +61,16 @@ static bool parse_count(const char *value, long most, uint32_t *out)
 	return true;
 }
 
-/* Return true for -np4, which getopt takes as -n with the value p4. */
-static bool lacks_blank(const char *name, const char *value)
+static int opt_set_size(struct p3_opt *opt, const char *name, const char *value)
 {
-	return !strcmp(name, "-n") && value[0] == 'p' && value[1];
-}
-
-static int set_size(struct p3_opt *opt, const char *name, const char *value)
-{
-	if (lacks_blank(name, value)) {
+	/* getopt takes -np4 as -n with the value p4 */
+	if (!strcmp(name, "-n") && value[0] == 'p' && value[1]) {
 		p3_say("-n%s: a blank is missing; expected -np %s", value, value + 1);
 		return P3_OPT_USAGE;
 	}
-	uint32_t before = now(opt)->size;
-	bool good = parse_count(value, P3_OPT_SIZE_MAX, &now(opt)->size);
-	if (good && before && before != now(opt)->size) {
+	uint32_t before = opt_now(opt)->size;
+	bool good = opt_parse_count(value, P3_OPT_SIZE_MAX, &opt_now(opt)->size);
+	if (good && before && before != opt_now(opt)->size) {
 		p3_say("%s: '%s' contradicts %u, which was given before (-sz, -np and -n "
 		       "are the same); expected one of them",
 			name, value, before);
@@ -88,23 +83,16 @@ static int set_size(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_USAGE;
 }
 
-static int set_load(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_dir(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)name;
-	opt->load = value;
-	return P3_OPT_RUN;
-}
-
-static int set_dir(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name;
-	now(opt)->dir = value;
+	opt_now(opt)->dir = value;
 	return P3_OPT_RUN;
 }
 
 /* ---- environment ---- */
 
-static bool is_name(const char *text, size_t len)
+static bool opt_is_name(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (!(text[i] == '_' || (text[i] >= 'A' && text[i] <= 'Z') ||
@@ -114,7 +102,7 @@ static bool is_name(const char *text, size_t len)
 	return len > 0;
 }
 
-static bool is_ours(const char *text, size_t len)
+static bool opt_is_ours(const char *text, size_t len)
 {
 	static const char *const ours[] = {
 		"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP", "PTL_IFACE", P3_JOB_ENV};
@@ -126,54 +114,60 @@ static bool is_ours(const char *text, size_t len)
 
 /* Take NAME=VALUE, or NAME alone: nodes inherit that variable from yod without this
  * option, so only check that it is set. */
-static int set_env(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_env(struct p3_opt *opt, const char *name, const char *value)
 {
 	size_t len = strcspn(value, "=");
-	if (!is_name(value, len)) {
-		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in "
-		       "--env OMP_NUM_THREADS=2",
+	if (!opt_is_name(value, len)) {
+		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in --env "
+		       "OMP_NUM_THREADS=2",
 			name, value);
 		return P3_OPT_USAGE;
 	}
-	if (is_ours(value, len)) {
+	if (opt_is_ours(value, len)) {
 		p3_say("%s: %.*s is yod's to set; expected another variable", name,
 			(int)len, value);
 		return P3_OPT_USAGE;
 	}
 	if (value[len])
-		return p3_prog_env_add(now(opt), value) ? say_no_memory() : P3_OPT_RUN;
+		return p3_prog_env_add(opt_now(opt), value) ? opt_say_no_memory()
+							    : P3_OPT_RUN;
 	if (getenv(value))
 		return P3_OPT_RUN;
-	p3_say("%s: %s is not set in yod's environment; expected %s=VALUE, or export "
-	       "it before",
+	p3_say("%s: %s is not set in yod's environment; expected %s=VALUE, or export it "
+	       "before",
 		name, value, value);
 	return P3_OPT_USAGE;
 }
 
 /* ---- placement ---- */
 
-static int set_bind(struct p3_opt *opt, const char *name, const char *value)
+/* Return the index of a value among n words, or n. */
+static size_t opt_word_of(const char *const *words, size_t n, const char *value)
+{
+	size_t i = 0;
+	while (i < n && strcmp(value, words[i]) != 0)
+		i++;
+	return i;
+}
+
+static int opt_set_bind(struct p3_opt *opt, const char *name, const char *value)
 {
 	static const char *const words[] = {"none", "core", "numa"};
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (!strcmp(value, words[i])) {
-			opt->place.bind = (enum p3_bind)i;
-			return P3_OPT_RUN;
-		}
-	opt->place.bind = P3_BIND_LIST;
-	if (p3_cpulist_parse(value, &opt->place.list))
+	opt->place.bind = (enum p3_bind)opt_word_of(words, P3_BIND_LIST, value);
+	if (opt->place.bind != P3_BIND_LIST || p3_cpulist_parse(value, &opt->place.list))
 		return P3_OPT_RUN;
-	p3_say("%s: '%s' is no placement; expected none, core, numa, or a list of "
-	       "CPUs as in --bind 0,2-3",
+	p3_say("%s: '%s' is no placement; expected none, core, numa, or a list of CPUs "
+	       "as in --bind 0,2-3",
 		name, value);
 	return P3_OPT_USAGE;
 }
 
 /* Parse -VN2, -VN 2 or -VN=2; getopt takes the first as -V with a value. */
-static int set_per_unit(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_per_unit(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)name;
-	if (parse_count(value + (*value == 'N'), P3_OPT_SIZE_MAX, &opt->place.per_unit))
+	if (opt_parse_count(
+		    value + (*value == 'N'), P3_OPT_SIZE_MAX, &opt->place.per_unit))
 		return P3_OPT_RUN;
 	p3_say("-VN: '%s' is no number of nodes; expected 1 to %d for each core, as in "
 	       "-VN2",
@@ -183,21 +177,7 @@ static int set_per_unit(struct p3_opt *opt, const char *name, const char *value)
 
 /* ---- the job ---- */
 
-static int set_keep_going(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->keep_going = true;
-	return P3_OPT_RUN;
-}
-
-static int set_tag(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->tag = true;
-	return P3_OPT_RUN;
-}
-
-static int set_only_rank(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_only_rank(struct p3_opt *opt, const char *name, const char *value)
 {
 	opt->only = p3_ranks_parse(value, &opt->only_ranks);
 	if (opt->only)
@@ -208,43 +188,8 @@ static int set_only_rank(struct p3_opt *opt, const char *name, const char *value
 	return P3_OPT_USAGE;
 }
 
-static int set_output_dir(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name;
-	opt->output_dir = value;
-	return P3_OPT_RUN;
-}
-
-static int set_line_buffered(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->line_buffered = true;
-	return P3_OPT_RUN;
-}
-
-static int set_shared_heap(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->shared_heap = true;
-	return P3_OPT_RUN;
-}
-
-static int set_plan(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->plan = true;
-	return P3_OPT_RUN;
-}
-
-static int set_stats(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name, (void)value;
-	opt->stats = true;
-	return P3_OPT_RUN;
-}
-
 /* Read seconds, not below least, as milliseconds, or print an error line. */
-static int read_seconds(
+static int opt_read_seconds(
 	const char *name, const char *value, double least, int64_t *ms_out)
 {
 	char *end;
@@ -258,47 +203,43 @@ static int read_seconds(
 	return P3_OPT_RUN;
 }
 
-static int set_timeout(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_timeout(struct p3_opt *opt, const char *name, const char *value)
 {
-	return read_seconds(name, value, 0.001, &opt->timeout_ms);
+	return opt_read_seconds(name, value, 0.001, &opt->timeout_ms);
 }
 
-static int set_kill_after(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_kill_after(struct p3_opt *opt, const char *name, const char *value)
 {
-	return read_seconds(name, value, 0, &opt->kill_after_ms);
+	return opt_read_seconds(name, value, 0, &opt->kill_after_ms);
 }
 
-static int set_why_after(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_why_after(struct p3_opt *opt, const char *name, const char *value)
 {
-	return read_seconds(name, value, 0, &opt->why_after_ms);
+	return opt_read_seconds(name, value, 0, &opt->why_after_ms);
 }
 
-static int set_mode(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_mode(struct p3_opt *opt, const char *name, const char *value)
 {
 	static const char *const known[] = {"auto", "lease", "dedicated", "park"};
-	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-		if (!strcmp(value, known[i])) {
-			opt->mode = value;
-			return P3_OPT_RUN;
-		}
+	opt->mode = value;
+	if (opt_word_of(known, 4, value) < 4)
+		return P3_OPT_RUN;
 	p3_say("%s: '%s' is no mode; expected auto, lease, dedicated or park", name,
 		value);
 	return P3_OPT_USAGE;
 }
 
-static int set_valgrind(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_valgrind(struct p3_opt *opt, const char *name, const char *value)
 {
 	static const char *const words[] = {"auto", "on", "off"};
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (!strcmp(value, words[i])) {
-			opt->valgrind = (enum p3_valgrind)i;
-			return P3_OPT_RUN;
-		}
+	opt->valgrind = (enum p3_valgrind)opt_word_of(words, 3, value);
+	if (opt->valgrind <= P3_VALGRIND_OFF)
+		return P3_OPT_RUN;
 	p3_say("%s: '%s' is no choice; expected auto, on or off", name, value);
 	return P3_OPT_USAGE;
 }
 
-static int set_trace(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_trace(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (!*value) {
 		p3_say("%s: '' is no file; expected where the nodes' traces go, as in "
@@ -310,7 +251,7 @@ static int set_trace(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
-static int set_domain(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_domain(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (!p3_domain_is_name(value) || strcmp(value, P3_DOMAIN_NONE) == 0) {
 		p3_say("%s: '%.64s' is no name of a domain; expected letters, digits, "
@@ -322,11 +263,11 @@ static int set_domain(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_RUN;
 }
 
-static int set_hosts(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_hosts(struct p3_opt *opt, const char *name, const char *value)
 {
 	if (opt->hosts_of) {
-		p3_say("%s: the hosts are given by %s already; expected one of "
-		       "--hosts and --hostfile, once",
+		p3_say("%s: the hosts are given by %s already; expected one of --hosts "
+		       "and --hostfile, once",
 			name, opt->hosts_of);
 		return P3_OPT_USAGE;
 	}
@@ -335,27 +276,20 @@ static int set_hosts(struct p3_opt *opt, const char *name, const char *value)
 	int rc = list ? p3_hosts_parse(value, &opt->hosts)
 		      : p3_hosts_read(value, &opt->hosts);
 	if (rc == -ENOMEM)
-		return say_no_memory();
+		return opt_say_no_memory();
 	return rc ? P3_OPT_USAGE : P3_OPT_RUN;
 }
 
-static int set_rsh(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)name;
-	opt->rsh = value;
-	return P3_OPT_RUN;
-}
+static int opt_show_help(struct p3_opt *opt, const char *name, const char *value);
 
-static int show_help(struct p3_opt *opt, const char *name, const char *value);
-
-static int show_version(struct p3_opt *opt, const char *name, const char *value)
+static int opt_show_version(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)opt, (void)name, (void)value;
 	puts("yod (libportals " P3_VERSION ", Portals 3.3)");
 	return 0;
 }
 
-static int show_settings(struct p3_opt *opt, const char *name, const char *value)
+static int opt_show_settings(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)opt, (void)name, (void)value;
 	puts("Settings of the library, from the environment: name (default): values\n");
@@ -365,94 +299,93 @@ static int show_settings(struct p3_opt *opt, const char *name, const char *value
 
 /* ---- the table ---- */
 
-static const struct row rows[] = {
+#define AT(member) .at = offsetof(struct p3_opt, member)
+static const struct opt_row opt_rows[] = {
 	{.help = "programs, each with its nodes:"},
-	{"sz", 'n', "N", "run N nodes of the program (-np N, -n N: the same)", set_size,
-		true},
-	{"np", 0, "N", NULL, set_size, true},
+	{"sz", 'n', "N", "run N nodes of the program (-np N, -n N: the same)",
+		.set = opt_set_size, .each = true},
+	{"np", 0, "N", NULL, .set = opt_set_size, .each = true},
 	{"load", 'F', "FILE", "programs are in FILE, a line each: -sz N program ...",
-		set_load, false},
-	{"wdir", 'd', "DIR", "run the program in DIR", set_dir, true},
+		AT(load)},
+	{"wdir", 'd', "DIR", "run the program in DIR", .set = opt_set_dir, .each = true},
 	{"env", 'x', "NAME=VALUE",
-		"set a variable of the program; NAME alone must be set", set_env, true},
+		"set a variable of the program; NAME alone must be set",
+		.set = opt_set_env, .each = true},
 	{.help = "where they run:"},
 	{"bind", 0, "HOW", "none, core, numa, or CPUs taken in turn, as in 0,2-3",
-		set_bind, false},
+		.set = opt_set_bind},
 	{"VN", 'V', "N", "N nodes share a core (of --bind: a CPU, a NUMA node)",
-		set_per_unit, false},
+		.set = opt_set_per_unit},
 	{"hosts", 0, "LIST", "run on these hosts, with or without slots: c1:4,c2",
-		set_hosts, false},
-	{"hostfile", 0, "FILE", "hosts are in FILE, a line each: c1 or c1:4", set_hosts,
-		false},
+		.set = opt_set_hosts},
+	{"hostfile", 0, "FILE", "hosts are in FILE, a line each: c1 or c1:4",
+		.set = opt_set_hosts},
 	{"rsh", 0, "PROGRAM", "remote shell (ssh): it gets a host and a command line",
-		set_rsh, false},
+		AT(rsh)},
 	{.help = "the job:"},
-	{"keep-going", 0, NULL, "a failing node does not end the others", set_keep_going,
-		false},
-	{"timeout", 0, "SEC", "end the job after SEC seconds, status 124", set_timeout,
-		false},
+	{"keep-going", 0, NULL, "a failing node does not end the others", AT(keep_going)},
+	{"timeout", 0, "SEC", "end the job after SEC seconds, status 124",
+		.set = opt_set_timeout},
 	{"kill-after", 0, "SEC", "kill nodes that SIGTERM has not ended in SEC s (5)",
-		set_kill_after, false},
+		.set = opt_set_kill_after},
 	{"why-after", 0, "SEC", "explain a barrier that lasts for SEC s (10); 0: never",
-		set_why_after, false},
-	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park", set_mode,
-		false},
+		.set = opt_set_why_after},
+	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park",
+		.set = opt_set_mode},
 	{"domain", 0, "NAME", "nodes also meet the other processes of this domain",
-		set_domain, false},
+		.set = opt_set_domain},
 	{"shared-heap", 0, NULL, "other nodes can read malloc's long blocks directly",
-		set_shared_heap, false},
+		AT(shared_heap)},
 	{"valgrind", 0, "WHEN", "auto, on, off: the library tells valgrind of atomics",
-		set_valgrind, false},
+		.set = opt_set_valgrind},
 	{.help = "output:"},
-	{"tag", 0, NULL, "put [rank] before each line that a node prints", set_tag,
-		false},
+	{"tag", 0, NULL, "put [rank] before each line that a node prints", AT(tag)},
 	{"only-rank", 0, "LIST", "print the output of these ranks only, as in 0,2-3",
-		set_only_rank, false},
+		.set = opt_set_only_rank},
 	{"output-dir", 0, "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
-		set_output_dir, false},
+		AT(output_dir)},
 	{"line-buffered", 0, NULL,
 		"from PtlInit on nodes print line by line, not in blocks",
-		set_line_buffered, false},
-	{"stats", 0, NULL, "a summary of each node at the end, on stderr", set_stats,
-		false},
-	{"trace", 0, "FILE", "the last actions of each NIC, for tracedump", set_trace,
-		false},
+		AT(line_buffered)},
+	{"stats", 0, NULL, "a summary of each node at the end, on stderr", AT(stats)},
+	{"trace", 0, "FILE", "the last actions of each NIC, for tracedump",
+		.set = opt_set_trace},
 	{"plan", 0, NULL, "print memory, CPUs and limits of the job; start nothing",
-		set_plan, false},
-	{"help", 'h', NULL, "print this help", show_help, false},
-	{"help-env", 0, NULL, "print the settings of the library (PTL3_*)", show_settings,
-		false},
-	{"version", 0, NULL, "print the version", show_version, false},
+		AT(plan)},
+	{"help", 'h', NULL, "print this help", .set = opt_show_help},
+	{"help-env", 0, NULL, "print the settings of the library (PTL3_*)",
+		.set = opt_show_settings},
+	{"version", 0, NULL, "print the version", .set = opt_show_version},
 };
 
-#define ROWS (sizeof rows / sizeof rows[0])
+#define ROWS (sizeof opt_rows / sizeof opt_rows[0])
 
-static const char *value_of(const struct row *row)
+static const char *opt_value_of(const struct opt_row *row)
 {
 	return row->arg ? row->arg : "";
 }
 
 /* Return true if the row's name has two letters: such options have one dash. */
-static bool is_brief(const struct row *row)
+static bool opt_is_brief(const struct opt_row *row)
 {
 	return strlen(row->name) == 2;
 }
 
 /* Print a row of --help; -n is not shown beside -sz. */
-static void show_row(const struct row *row)
+static void opt_show_row(const struct opt_row *row)
 {
 	char left[40];
-	bool brief = is_brief(row);
+	bool brief = opt_is_brief(row);
 	if (row->letter && !brief)
 		snprintf(left, sizeof left, "-%c, --%s %s", row->letter, row->name,
-			value_of(row));
+			opt_value_of(row));
 	else
 		snprintf(left, sizeof left, "%s%s %s", brief ? "-" : "--", row->name,
-			value_of(row));
+			opt_value_of(row));
 	printf("  %-20s  %s\n", left, row->help);
 }
 
-static int show_help(struct p3_opt *opt, const char *name, const char *value)
+static int opt_show_help(struct p3_opt *opt, const char *name, const char *value)
 {
 	(void)opt, (void)name, (void)value;
 	puts("usage: yod -sz N [options] program [arguments] [: -sz N program ...]\n"
@@ -460,10 +393,10 @@ static int show_help(struct p3_opt *opt, const char *name, const char *value)
 	     "Runs a Portals job of N nodes, each a process of this machine, or of "
 	     "--hosts.");
 	for (size_t i = 0; i < ROWS; i++)
-		if (!rows[i].name)
-			printf("\n%s\n", rows[i].help);
-		else if (rows[i].help)
-			show_row(&rows[i]);
+		if (!opt_rows[i].name)
+			printf("\n%s\n", opt_rows[i].help);
+		else if (opt_rows[i].help)
+			opt_show_row(&opt_rows[i]);
 	puts("\nstatus: that of the node that fails first, 128 + signal if it was "
 	     "killed;\n"
 	     "124 timeout, 126 and 127 the program cannot be run, 125 yod failed, 2 "
@@ -475,22 +408,22 @@ static int show_help(struct p3_opt *opt, const char *name, const char *value)
 /* ---- words ---- */
 
 /* The table in getopt's form. */
-struct forms {
+struct opt_forms {
 	char letters[2 + 2 * ROWS + 1];
 	struct option longs[ROWS + 1];
 };
 
-static void fill_forms(struct forms *f)
+static void opt_fill_forms(struct opt_forms *f)
 {
 	char *at = stpcpy(f->letters, "+:");
 	struct option *o = f->longs;
 	for (size_t i = 0; i < ROWS; i++) {
-		int has = rows[i].arg ? required_argument : no_argument;
-		if (rows[i].name)
+		int has = opt_rows[i].arg ? required_argument : no_argument;
+		if (opt_rows[i].name)
 			*o++ = (struct option){
-				rows[i].name, has, NULL, ROW_BASE + (int)i};
-		if (rows[i].letter) {
-			*at++ = rows[i].letter;
+				opt_rows[i].name, has, NULL, ROW_BASE + (int)i};
+		if (opt_rows[i].letter) {
+			*at++ = opt_rows[i].letter;
 			at = stpcpy(at, has ? ":" : "");
 		}
 	}
@@ -498,13 +431,13 @@ static void fill_forms(struct forms *f)
 	*o = (struct option){NULL, 0, NULL, 0};
 }
 
-static const struct row *row_of(int c)
+static const struct opt_row *opt_row_of(int c)
 {
 	if (c >= ROW_BASE)
-		return &rows[c - ROW_BASE];
+		return &opt_rows[c - ROW_BASE];
 	for (size_t i = 0; i < ROWS; i++)
-		if (rows[i].letter && rows[i].letter == c)
-			return &rows[i];
+		if (opt_rows[i].letter && opt_rows[i].letter == c)
+			return &opt_rows[i];
 	return NULL;
 }
 
@@ -514,15 +447,14 @@ static const struct row *row_of(int c)
 static const struct {
 	const char *names; /* with a blank before and behind each */
 	const char *hint;
-} foreign[] = {
+} opt_foreign[] = {
 	{" H host machinefile default-hostfile f w nodelist ",
 		"hosts are chosen by --hosts c1,c2 or --hostfile FILE"},
 	{" N npernode ppn ntasks-per-node oversubscribe nooversubscribe perhost O ",
 		"any number of nodes runs on a machine; --hosts c1:4,c2:2 says how many"},
 	{" agent ", "yod --hosts starts agents, with that word alone"},
-	{" v verbose debug-daemons ",
-		"--stats and --trace FILE say what nodes do, --version prints the "
-		"version"},
+	{" v verbose debug-daemons ", "--stats and --trace FILE say what nodes do, "
+				      "--version prints the version"},
 	{" c ntasks ", "the number of nodes is -sz N"},
 	{" bind-to map-by rank-by cpu-bind cpu-set cpu-list bind-to-core ",
 		"CPUs are chosen by --bind none, core, numa or a list as in 0,2-3"},
@@ -534,95 +466,95 @@ static const struct {
 		"yod needs nothing of the kind; leave it out"},
 };
 
-static const char *hint_for(const char *name)
+static const char *opt_hint_for(const char *name)
 {
 	char padded[P3_CONF_NAME_LEN + 3];
 	snprintf(padded, sizeof padded, " %s ", name);
-	for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
-		if (strstr(foreign[i].names, padded))
-			return foreign[i].hint;
+	for (size_t i = 0; i < sizeof opt_foreign / sizeof opt_foreign[0]; i++)
+		if (strstr(opt_foreign[i].names, padded))
+			return opt_foreign[i].hint;
 	return NULL;
 }
 
 /* Return the option with the most similar name, or NULL if each option's name differs by
  * more than NEAR edits, or by more than half of the letters of this name. */
-static const struct row *nearest(const char *name)
+static const struct opt_row *opt_nearest(const char *name)
 {
-	const struct row *best = NULL;
+	const struct opt_row *best = NULL;
 	unsigned least = (unsigned)strlen(name) / 2 + 1;
 	least = least < NEAR + 1 ? least : NEAR + 1;
 	for (size_t i = 0; i < ROWS; i++) {
-		if (!rows[i].name)
+		if (!opt_rows[i].name)
 			continue;
-		unsigned n = p3_conf_edits(name, rows[i].name);
+		unsigned n = p3_conf_edits(name, opt_rows[i].name);
 		if (n < least) {
 			least = n;
-			best = &rows[i];
+			best = &opt_rows[i];
 		}
 	}
 	return best;
 }
 
 /* Count the options whose names are, or begin with, this name, and list them. */
-static unsigned meant_by(const char *name, char *list, size_t size)
+static unsigned opt_meant_by(const char *name, char *list, size_t size)
 {
 	unsigned n = 0;
 	size_t len = 0;
 	for (size_t i = 0; i < ROWS; i++)
-		if (rows[i].name && !strcmp(rows[i].name, name)) {
-			snprintf(list, size, "%s%s", is_brief(&rows[i]) ? "-" : "--",
-				name);
+		if (opt_rows[i].name && !strcmp(opt_rows[i].name, name)) {
+			snprintf(list, size, "%s%s",
+				opt_is_brief(&opt_rows[i]) ? "-" : "--", name);
 			return 1;
 		}
 	for (size_t i = 0; i < ROWS; i++)
-		if (rows[i].name && *name && !strncmp(rows[i].name, name, strlen(name)) &&
-			len < size)
+		if (opt_rows[i].name && *name &&
+			!strncmp(opt_rows[i].name, name, strlen(name)) && len < size)
 			len += (size_t)snprintf(list + len, size - len, "%s%s%s",
-				n++ ? ", " : "", is_brief(&rows[i]) ? "-" : "--",
-				rows[i].name);
+				n++ ? ", " : "", opt_is_brief(&opt_rows[i]) ? "-" : "--",
+				opt_rows[i].name);
 	return n;
 }
 
-static void say_unknown(const char *word, const char *name)
+static void opt_say_unknown(const char *word, const char *name)
 {
-	const char *hint = hint_for(name);
-	const struct row *near = nearest(name);
+	const char *hint = opt_hint_for(name);
+	const struct opt_row *near = opt_nearest(name);
 	if (hint)
 		p3_say("%s: not an option of yod; %s", word, hint);
 	else if (near)
 		p3_say("%s: not an option of yod; did you mean %s%s? yod --help lists "
 		       "all",
-			word, is_brief(near) ? "-" : "--", near->name);
+			word, opt_is_brief(near) ? "-" : "--", near->name);
 	else
 		p3_say("%s: not an option of yod; yod --help lists all", word);
 }
 
-static int bad_word(int c, const char *word)
+static int opt_bad_word(int c, const char *word)
 {
 	char name[P3_CONF_NAME_LEN + 1], list[200];
 	size_t dashes = strspn(word, "-");
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + dashes, "="),
 		word + dashes);
-	unsigned n = meant_by(name, list, sizeof list);
+	unsigned n = opt_meant_by(name, list, sizeof list);
 	if (c == ':')
 		p3_say("%s: needs a value; see yod --help", word);
 	else if (n == 1)
 		p3_say("%s: takes no value; expected %s", word, list);
-	else if (n > 1 && !hint_for(name))
+	else if (n > 1 && !opt_hint_for(name))
 		p3_say("%s: is short for several; expected one of %s", word, list);
 	else
-		say_unknown(word, name);
+		opt_say_unknown(word, name);
 	return P3_OPT_USAGE;
 }
 
 /* ---- reading ---- */
 
-static int take(struct p3_opt *opt, int c, const char *word)
+static int opt_take(struct p3_opt *opt, int c, const char *word)
 {
-	const struct row *row = row_of(c);
+	const struct opt_row *row = opt_row_of(c);
 	if (!row)
-		return bad_word(c, word);
-	if (!row->each && (opt->prog_n > 1 || now(opt)->place)) {
+		return opt_bad_word(c, word);
+	if (!row->each && (opt->prog_n > 1 || opt_now(opt)->place)) {
 		p3_say("%s: is for the whole job; expected before the first program, "
 		       "outside of load files",
 			word);
@@ -632,16 +564,22 @@ static int take(struct p3_opt *opt, int c, const char *word)
 	if (c < ROW_BASE)
 		snprintf(name, sizeof name, "-%c", c);
 	else
-		snprintf(
-			name, sizeof name, "%s%s", is_brief(row) ? "-" : "--", row->name);
-	return row->set(opt, name, optarg);
+		snprintf(name, sizeof name, "%s%s", opt_is_brief(row) ? "-" : "--",
+			row->name);
+	if (row->set)
+		return row->set(opt, name, optarg);
+	if (row->arg)
+		memcpy((char *)opt + row->at, &optarg, sizeof optarg);
+	else
+		*(bool *)((char *)opt + row->at) = true;
+	return P3_OPT_RUN;
 }
 
 /* Read options up to the program, which is then at argv + optind. */
-static int take_options(struct p3_opt *opt, int argc, char **argv)
+static int opt_take_options(struct p3_opt *opt, int argc, char **argv)
 {
-	struct forms forms;
-	fill_forms(&forms);
+	struct opt_forms forms;
+	opt_fill_forms(&forms);
 	opterr = 0;
 	optind = 0; /* start from the beginning */
 	for (;;) {
@@ -649,7 +587,7 @@ static int take_options(struct p3_opt *opt, int argc, char **argv)
 		int c = getopt_long_only(argc, argv, forms.letters, forms.longs, NULL);
 		if (c < 0)
 			return P3_OPT_RUN;
-		int rc = take(opt, c, argv[at]);
+		int rc = opt_take(opt, c, argv[at]);
 		if (rc != P3_OPT_RUN)
 			return rc;
 	}
@@ -658,23 +596,24 @@ static int take_options(struct p3_opt *opt, int argc, char **argv)
 /* ---- programs ---- */
 
 /* Add a program, with directory and environment of `like` if that is not NULL. */
-static int start_prog(struct p3_opt *opt, const struct p3_prog *like, const char *place)
+static int opt_start_prog(
+	struct p3_opt *opt, const struct p3_prog *like, const char *place)
 {
 	struct p3_prog *more = realloc(opt->prog, (opt->prog_n + 1) * sizeof *opt->prog);
 	if (!more)
-		return say_no_memory();
+		return opt_say_no_memory();
 	opt->prog = more;
 	opt->prog[opt->prog_n++] = (struct p3_prog){.place = place};
 	if (!like)
 		return P3_OPT_RUN;
-	now(opt)->dir = like->dir;
+	opt_now(opt)->dir = like->dir;
 	for (uint32_t i = 0; i < like->env_n; i++)
-		if (p3_prog_env_add(now(opt), like->env[i]))
-			return say_no_memory();
+		if (p3_prog_env_add(opt_now(opt), like->env[i]))
+			return opt_say_no_memory();
 	return P3_OPT_RUN;
 }
 
-static int check_prog(const struct p3_prog *prog)
+static int opt_check_prog(const struct p3_prog *prog)
 {
 	if (!prog->size) {
 		p3_say("-sz: missing; expected the number of nodes, as in yod -sz 4 "
@@ -688,32 +627,24 @@ static int check_prog(const struct p3_prog *prog)
 	return P3_OPT_RUN;
 }
 
-/* End a program's arguments at a word ":", which becomes NULL.  Return the number of
- * words before it. */
-static int cut_at_colon(char **argv)
-{
-	int n = 0;
-	while (argv[n] && strcmp(argv[n], ":") != 0)
-		n++;
-	return n;
-}
-
 /* Read "options program arguments : options program arguments". */
-static int take_programs(struct p3_opt *opt, int argc, char **argv)
+static int opt_take_programs(struct p3_opt *opt, int argc, char **argv)
 {
 	for (;;) {
-		int rc = take_options(opt, argc, argv);
+		int rc = opt_take_options(opt, argc, argv);
 		if (rc != P3_OPT_RUN)
 			return rc;
-		int n = optind + cut_at_colon(argv + optind);
+		int n = optind;
+		while (argv[n] && strcmp(argv[n], ":") != 0)
+			n++;
 		bool more = argv[n];
-		now(opt)->argv = argv + optind;
+		opt_now(opt)->argv = argv + optind;
 		argv[n] = NULL;
 		if (!more)
 			return P3_OPT_RUN;
-		rc = check_prog(now(opt));
+		rc = opt_check_prog(opt_now(opt));
 		if (rc == P3_OPT_RUN)
-			rc = start_prog(opt, NULL, NULL);
+			rc = opt_start_prog(opt, NULL, NULL);
 		if (rc != P3_OPT_RUN)
 			return rc;
 		p3_say_at("behind ':'");
@@ -724,41 +655,40 @@ static int take_programs(struct p3_opt *opt, int argc, char **argv)
 
 /* ---- load files ---- */
 
-static int take_line(struct p3_opt *opt, const struct p3_prog *base, uint32_t line,
+static int opt_take_line(struct p3_opt *opt, const struct p3_prog *base, uint32_t line,
 	int argc, char **argv)
 {
 	char *place;
 	if (asprintf(&place, "%s:%u", opt->load, line) < 0)
-		return say_no_memory();
+		return opt_say_no_memory();
 	argv[0] = place;
-	int rc = start_prog(opt, base, place);
+	int rc = opt_start_prog(opt, base, place);
 	p3_say_at(place);
 	if (rc == P3_OPT_RUN)
-		rc = take_options(opt, argc, argv);
+		rc = opt_take_options(opt, argc, argv);
 	if (rc == P3_OPT_RUN) {
-		now(opt)->argv = argv + optind;
-		rc = check_prog(now(opt));
+		opt_now(opt)->argv = argv + optind;
+		rc = opt_check_prog(opt_now(opt));
 	}
 	p3_say_at(NULL);
 	return rc;
 }
 
-static int say_bad_lines(const struct p3_opt *opt, int err, uint32_t line)
+static int opt_say_bad_lines(const struct p3_opt *opt, int err, uint32_t line)
 {
 	if (err == -ENOMEM)
-		return say_no_memory();
+		return opt_say_no_memory();
 	if (err == -EINVAL)
 		p3_say("%s:%u: a quote is not closed; expected another ' or \"",
 			opt->load, line);
 	else
-		p3_say("-F: '%s' has no programs; expected a line for each, as "
-		       "in: -sz 2 "
+		p3_say("-F: '%s' has no programs; expected a line for each, as in: -sz 2 "
 		       "./prog arguments",
 			opt->load);
 	return P3_OPT_USAGE;
 }
 
-static int take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text)
+static int opt_take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text)
 {
 	struct p3_words words = {text, 1};
 	opt->prog_n = 0;
@@ -770,8 +700,8 @@ static int take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text
 		if (rc == -ENOENT && opt->prog_n)
 			return P3_OPT_RUN;
 		if (rc)
-			return say_bad_lines(opt, rc, line);
-		rc = take_line(opt, base, line, argc, argv);
+			return opt_say_bad_lines(opt, rc, line);
+		rc = opt_take_line(opt, base, line, argc, argv);
 		if (rc != P3_OPT_RUN)
 			return rc;
 	}
@@ -779,7 +709,7 @@ static int take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text
 
 /* Read a load file.  The program of each line has the directory and the environment of
  * the command line, unless the line has its own. */
-static int take_load(struct p3_opt *opt)
+static int opt_take_load(struct p3_opt *opt)
 {
 	const struct p3_prog *first = &opt->prog[0];
 	if (opt->prog_n > 1 || first->size || first->argv[0]) {
@@ -792,14 +722,14 @@ static int take_load(struct p3_opt *opt)
 	if (!text)
 		return P3_OPT_USAGE;
 	const struct p3_prog base = *first;
-	int rc = take_lines(opt, &base, text);
+	int rc = opt_take_lines(opt, &base, text);
 	free(base.env);
 	return rc;
 }
 
 /* ---- all of it ---- */
 
-static int number_ranks(struct p3_opt *opt)
+static int opt_number_ranks(struct p3_opt *opt)
 {
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
@@ -817,7 +747,7 @@ static int number_ranks(struct p3_opt *opt)
 	return P3_OPT_RUN;
 }
 
-static int check_output(const struct p3_opt *opt)
+static int opt_check_output(const struct p3_opt *opt)
 {
 	uint32_t last = opt->only ? p3_ranks_last(&opt->only_ranks) : 0;
 	if (last >= opt->size) {
@@ -834,13 +764,12 @@ static int check_output(const struct p3_opt *opt)
 }
 
 /* Refuse the options that jobs on several hosts cannot have, and place the ranks. */
-static int check_hosts(struct p3_opt *opt)
+static int opt_check_hosts(struct p3_opt *opt)
 {
 	if (!opt->hosts.n)
 		return P3_OPT_RUN;
 	if (opt->domain) {
-		p3_say("--domain: not for a job on several hosts; expected "
-		       "without %s",
+		p3_say("--domain: not for a job on several hosts; expected without %s",
 			opt->hosts_of);
 		return P3_OPT_USAGE;
 	}
@@ -851,18 +780,18 @@ int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 {
 	struct p3_opt opt = {
 		.kill_after_ms = KILL_AFTER_MS, .why_after_ms = WHY_AFTER_MS};
-	int rc = start_prog(&opt, NULL, NULL);
+	int rc = opt_start_prog(&opt, NULL, NULL);
 	if (rc == P3_OPT_RUN)
-		rc = take_programs(&opt, argc, argv);
+		rc = opt_take_programs(&opt, argc, argv);
 	if (rc == P3_OPT_RUN)
-		rc = opt.load ? take_load(&opt) : check_prog(now(&opt));
+		rc = opt.load ? opt_take_load(&opt) : opt_check_prog(opt_now(&opt));
 	p3_say_at(NULL);
 	if (rc == P3_OPT_RUN)
-		rc = number_ranks(&opt);
+		rc = opt_number_ranks(&opt);
 	if (rc == P3_OPT_RUN)
-		rc = check_output(&opt);
+		rc = opt_check_output(&opt);
 	if (rc == P3_OPT_RUN)
-		rc = check_hosts(&opt);
+		rc = opt_check_hosts(&opt);
 	*opt_out = opt;
 	return rc;
 }

@@ -1,38 +1,233 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Output: streams from the nodes, and yod's own lines, composed for two sinks. */
-#include "launcher/yod/output.h"
-#include "launcher/clock.h"
-#include "launcher/yod/backlog.h"
-#include "launcher/yod/say.h"
-#include "launcher/yod/sink.h"
+/* Output: streams from the nodes, and yod's own lines, composed for two sinks; files. */
+#include "launcher/yod/yod.h"
+#include "launcher/yod/frames.h"
+#include "launcher/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define STREAM_ROOM  (64 * 1024)
-#define OWN_ROOM     (1024 * 1024)
-#define AFTER_END_MS 2000
-#define LAST_MS      10000 /* time for a reader to take some of the last lines of yod */
-#define HURRY_MS     500
-#define EVENTS       64
-#define TAG_LEN      16
-#define NO_STREAM    UINT32_MAX
+#define OUTDIR_NAME_LEN 24
+#define SINK_ROOM       (128 * 1024)
+#define STREAM_ROOM     (64 * 1024)
+#define OWN_ROOM        (1024 * 1024)
+#define AFTER_END_MS    2000
+#define LAST_MS         10000 /* for a reader to take some of the last lines of yod */
+#define HURRY_MS        500
+#define EVENTS          64
+#define TAG_LEN         16
+#define NO_STREAM       UINT32_MAX
 
 /* epoll keys; a smaller key is the index of a stream */
 #define KEY_SINK  (UINT64_C(1) << 32)
 #define KEY_TIMER (UINT64_C(1) << 33)
 
-_Static_assert(P3_SINK_ROOM >= STREAM_ROOM + TAG_LEN + 1, "a whole line fits");
+static const char *outdir_name_of(char name[OUTDIR_NAME_LEN], uint32_t rank, int which)
+{
+	snprintf(name, OUTDIR_NAME_LEN, "rank%u.%s", rank, which ? "err" : "out");
+	return name;
+}
+
+static int outdir_open_file(int dir_fd, uint32_t rank, int which, int more)
+{
+	char name[OUTDIR_NAME_LEN];
+	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | more;
+	int fd = openat(dir_fd, outdir_name_of(name, rank, which), flags, 0666);
+	return fd < 0 ? -errno : fd;
+}
+
+int p3_outdir_file(int dir_fd, uint32_t rank, int which)
+{
+	return outdir_open_file(dir_fd, rank, which, 0);
+}
+
+void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err)
+{
+	char name[OUTDIR_NAME_LEN];
+	p3_say("--output-dir: cannot write %s/%s: %s; bytes that do not fit are lost, "
+	       "and the rank goes on; see df",
+		dir, outdir_name_of(name, rank, which), strerror(err));
+}
+
+/* Empty the files now, so that errors appear before anything runs. */
+static int outdir_empty_files(int dir_fd, const char *dir, uint32_t rank)
+{
+	char name[OUTDIR_NAME_LEN];
+	for (int which = 0; which < 2; which++) {
+		int fd = outdir_open_file(dir_fd, rank, which, O_TRUNC | O_NONBLOCK);
+		if (fd < 0) {
+			p3_say("--output-dir: cannot write %s/%s: %s; expected a file "
+			       "that you may write, or none; remove it, or name another "
+			       "folder",
+				dir, outdir_name_of(name, rank, which), strerror(-fd));
+			return fd;
+		}
+		close(fd);
+	}
+	return 0;
+}
+
+int p3_outdir_open(const char *dir, uint32_t size)
+{
+	int made = mkdir(dir, 0777) && errno != EEXIST ? -errno : 0;
+	int fd = made ? made : open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		p3_say("--output-dir: '%s' cannot be %s: %s; expected a folder, or the "
+		       "name of a new one in a folder that is there",
+			dir, made ? "made" : "opened", strerror(made ? -made : errno));
+		return -1;
+	}
+	for (uint32_t i = 0; i < size; i++)
+		if (outdir_empty_files(fd, dir, i)) {
+			close(fd);
+			return -1;
+		}
+	return fd;
+}
+
+/*
+ * sink - a thread that writes one buffer at a time to a descriptor that may block
+ *
+ *	owner: fill buf[0..len) --sink_send--> thread: write --done_fd--> owner
+ *
+ * While a sink is busy the buffer is the thread's, else the owner's.  The owner is yod's
+ * main thread (output.c): it calls all functions, and sink_send() only while the sink
+ * is not busy.
+ */
+struct sink {
+	int fd;
+	int done_fd; /* readable: call sink_collect() */
+	bool busy;   /* (owner) */
+	bool runs;   /* (owner) */
+	int err;     /* (owner) the errno that ended it; later output is dropped */
+	uint32_t len;
+	char *buf;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool full;      /* (lock) */
+	bool quit;      /* (lock) */
+	int thread_err; /* (lock) */
+};
+
+static int sink_open(struct sink *sink, int fd)
+{
+	*sink = (struct sink){.fd = fd, .done_fd = -1};
+	pthread_mutex_init(&sink->lock, NULL);
+	pthread_cond_init(&sink->wake, NULL);
+	sink->buf = malloc(SINK_ROOM);
+	if (!sink->buf)
+		return -ENOMEM;
+	sink->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return sink->done_fd < 0 ? -errno : 0;
+}
+
+static int sink_write_all(const struct sink *sink)
+{
+	const char *at = sink->buf;
+	uint32_t len = sink->len;
+	while (len) {
+		ssize_t n = write(sink->fd, at, len);
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return errno;
+		/* another process that shares the descriptor may have made it
+		 * non-blocking */
+		struct pollfd p = {.fd = sink->fd, .events = POLLOUT};
+		if (n < 0 && errno == EAGAIN && poll(&p, 1, -1) < 0 && errno != EINTR)
+			return errno;
+		at += n > 0 ? n : 0;
+		len -= n > 0 ? (uint32_t)n : 0;
+	}
+	return 0;
+}
+
+static bool sink_await_work(struct sink *sink)
+{
+	pthread_mutex_lock(&sink->lock);
+	while (!sink->full && !sink->quit)
+		pthread_cond_wait(&sink->wake, &sink->lock);
+	bool work = sink->full;
+	pthread_mutex_unlock(&sink->lock);
+	return work;
+}
+
+static void sink_report(struct sink *sink, int err)
+{
+	uint64_t one = 1;
+	pthread_mutex_lock(&sink->lock);
+	sink->full = false;
+	sink->thread_err = err;
+	pthread_mutex_unlock(&sink->lock);
+	ssize_t n = write(sink->done_fd, &one, sizeof one);
+	(void)n;
+}
+
+static void *sink_run(void *arg)
+{
+	struct sink *sink = arg;
+	while (sink_await_work(sink))
+		sink_report(sink, sink_write_all(sink));
+	return NULL;
+}
+
+static int sink_start(struct sink *sink)
+{
+	int rc = pthread_create(&sink->thread, NULL, sink_run, sink);
+	sink->runs = rc == 0;
+	return -rc;
+}
+
+static void sink_send(struct sink *sink)
+{
+	sink->busy = true;
+	pthread_mutex_lock(&sink->lock);
+	sink->full = true;
+	pthread_cond_signal(&sink->wake);
+	pthread_mutex_unlock(&sink->lock);
+}
+
+/* Take the buffer back, empty, after done_fd was readable. */
+static void sink_collect(struct sink *sink)
+{
+	uint64_t n;
+	if (read(sink->done_fd, &n, sizeof n) < 0)
+		return;
+	pthread_mutex_lock(&sink->lock);
+	sink->err = sink->thread_err;
+	pthread_mutex_unlock(&sink->lock);
+	sink->len = 0;
+	sink->busy = false;
+}
+
+/* Close a sink that is not busy. */
+static void sink_close(struct sink *sink)
+{
+	if (sink->runs) {
+		pthread_mutex_lock(&sink->lock);
+		sink->quit = true;
+		pthread_cond_signal(&sink->wake);
+		pthread_mutex_unlock(&sink->lock);
+		pthread_join(sink->thread, NULL);
+	}
+	p3_close(sink->done_fd);
+	free(sink->buf);
+}
+
+/* ---- streams ---- */
+
+_Static_assert(SINK_ROOM >= STREAM_ROOM + TAG_LEN + 1, "a whole line fits");
 
 struct stream {
 	int fd; /* -1: it is at its end */
@@ -49,7 +244,7 @@ struct stream {
 };
 
 struct port {
-	struct p3_sink sink;
+	struct sink sink;
 	uint32_t open;   /* stream whose line has no newline yet, or NO_STREAM */
 	uint32_t holder; /* stream whose long line is incomplete: the others wait */
 	uint32_t next;   /* stream that has the first turn next time */
@@ -70,22 +265,6 @@ struct p3_output {
 	struct stream stream[]; /* indexed by 2 * rank + which */
 };
 
-/* ---- deadlines ---- */
-
-static void timer_arm(struct p3_output *o, int64_t at)
-{
-	if (at >= o->timer_at)
-		return;
-	o->timer_at = at;
-	p3_timer_set(o->timer, at);
-}
-
-static int watch(struct p3_output *o, int fd, uint64_t key)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = key};
-	return epoll_ctl(o->ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
-
 /* ---- streams ---- */
 
 /* Watch a stream, or stop: epoll reports an end of file for ever, so a stream that is
@@ -96,10 +275,7 @@ static void stream_watch(struct p3_output *o, uint32_t i, bool on)
 	if (s->watched == on || s->fd < 0)
 		return;
 	s->watched = on;
-	if (on)
-		watch(o, s->fd, i);
-	else
-		epoll_ctl(o->ep, EPOLL_CTL_DEL, s->fd, NULL);
+	p3_watch(o->ep, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->fd, i, EPOLLIN);
 }
 
 static void stream_end(struct p3_output *o, uint32_t i)
@@ -155,7 +331,7 @@ static void stream_read(struct p3_output *o, uint32_t i)
 	if (o->remote)
 		return;
 	s->idle_at = p3_now_ms() + P3_OUTPUT_IDLE_MS;
-	timer_arm(o, s->idle_at);
+	p3_timer_arm(o->timer, &o->timer_at, s->idle_at);
 }
 
 static void stream_take(struct p3_output *o, uint32_t i, uint32_t len)
@@ -170,30 +346,27 @@ static void stream_take(struct p3_output *o, uint32_t i, uint32_t len)
 
 /* ---- composing ---- */
 
-static void append(struct p3_sink *k, const char *data, uint32_t len)
+static void port_append(struct sink *k, const char *data, uint32_t len)
 {
 	memcpy(k->buf + k->len, data, len);
 	k->len += len;
 }
 
-static void append_tag(struct port *p, uint32_t i)
+static void port_emit(
+	struct port *p, uint32_t i, const char *data, uint32_t len, bool plain)
 {
-	char tag[TAG_LEN + 1];
-	int n = snprintf(
-		tag, sizeof tag, "%s[%u] ", p->open == NO_STREAM ? "" : "\n", i / 2);
-	append(&p->sink, tag, (uint32_t)n);
-}
-
-static void emit(struct port *p, uint32_t i, const char *data, uint32_t len, bool plain)
-{
-	if (p->open != i && !plain)
-		append_tag(p, i);
-	append(&p->sink, data, len);
+	if (p->open != i && !plain) {
+		char tag[TAG_LEN + 1];
+		int n = snprintf(tag, sizeof tag, "%s[%u] ",
+			p->open == NO_STREAM ? "" : "\n", i / 2);
+		port_append(&p->sink, tag, (uint32_t)n);
+	}
+	port_append(&p->sink, data, len);
 	p->open = data[len - 1] == '\n' ? NO_STREAM : i;
 }
 
 /* Return the number of bytes from `at` that may be sent now: a line or a piece of one. */
-static uint32_t piece(
+static uint32_t stream_piece(
 	const struct port *p, const struct stream *s, uint32_t i, uint32_t at)
 {
 	uint32_t len = s->len - at;
@@ -206,17 +379,17 @@ static uint32_t piece(
 }
 
 /* Add a stream's lines.  Return false if the sink is full. */
-static bool compose_stream(struct p3_output *o, struct port *p, uint32_t i)
+static bool port_compose_stream(struct p3_output *o, struct port *p, uint32_t i)
 {
 	struct stream *s = &o->stream[i];
 	uint32_t at = 0, len;
 	bool room = true;
-	while ((len = piece(p, s, i, at))) {
-		room = p->sink.len + TAG_LEN + 1 + len <= P3_SINK_ROOM;
+	while ((len = stream_piece(p, s, i, at))) {
+		room = p->sink.len + TAG_LEN + 1 + len <= SINK_ROOM;
 		if (!room)
 			break;
 		bool whole = s->buf[at + len - 1] == '\n';
-		emit(p, i, s->buf + at, len, o->plain);
+		port_emit(p, i, s->buf + at, len, o->plain);
 		p->holder = whole || s->push ? NO_STREAM : i;
 		at += len;
 	}
@@ -229,13 +402,13 @@ static bool compose_stream(struct p3_output *o, struct port *p, uint32_t i)
 	return room;
 }
 
-static struct port *own_port(struct p3_output *o)
+static struct port *output_own_port(struct p3_output *o)
 {
 	return &o->port[o->ports - 1];
 }
 
 /* Add the number of lines that were left out, once half of the room is free again. */
-static void tell_left_out(struct p3_output *o)
+static void output_tell_left_out(struct p3_output *o)
 {
 	char line[120];
 	if (!o->left_out || p3_backlog_len(&o->own) > OWN_ROOM / 2)
@@ -252,9 +425,9 @@ static void tell_left_out(struct p3_output *o)
  * beginning of a line.  Nodes without pipes write to the same file, so one write has
  * PIPE_BUF bytes at most, which the kernel does not mix with those of others.  Return
  * false if the sink is full. */
-static bool compose_own(struct p3_output *o, struct port *p)
+static bool port_compose_own(struct p3_output *o, struct port *p)
 {
-	size_t most = o->ranks ? P3_SINK_ROOM : PIPE_BUF, len;
+	size_t most = o->ranks ? SINK_ROOM : PIPE_BUF, len;
 	uint32_t own = 2 * o->ranks;
 	while ((len = p3_backlog_len(&o->own))) {
 		const char *line = p3_backlog_bytes(&o->own);
@@ -264,28 +437,28 @@ static bool compose_own(struct p3_output *o, struct port *p)
 		if (p->sink.len + 1 + len > most)
 			return false;
 		if (p->open != NO_STREAM && p->open != own)
-			append(&p->sink, "\n", 1);
-		append(&p->sink, line, (uint32_t)len);
+			port_append(&p->sink, "\n", 1);
+		port_append(&p->sink, line, (uint32_t)len);
 		p->open = line[len - 1] == '\n' ? NO_STREAM : own;
 		p3_backlog_take(&o->own, len);
-		tell_left_out(o);
+		output_tell_left_out(o);
 	}
 	return true;
 }
 
-static void compose(struct p3_output *o, struct port *p)
+static void port_compose(struct p3_output *o, struct port *p)
 {
 	uint32_t n = 2 * o->ranks;
 	bool room = true;
 	if (p->holder != NO_STREAM)
-		room = compose_stream(o, p, p->holder);
-	if (p == own_port(o) && room && p->holder == NO_STREAM)
-		room = compose_own(o, p);
+		room = port_compose_stream(o, p, p->holder);
+	if (p == output_own_port(o) && room && p->holder == NO_STREAM)
+		room = port_compose_own(o, p);
 	for (uint32_t k = 0; k < n && room && p->holder == NO_STREAM; k++) {
 		uint32_t i = (p->next + k) % n;
 		if (&o->port[o->stream[i].sink] != p || !o->stream[i].len)
 			continue;
-		room = compose_stream(o, p, i);
+		room = port_compose_stream(o, p, i);
 		if (!room)
 			p->next = i;
 	}
@@ -297,9 +470,9 @@ static void port_pump(struct p3_output *o, struct port *p)
 {
 	if (p->sink.busy || p->sink.err || !p->sink.runs)
 		return;
-	compose(o, p);
+	port_compose(o, p);
 	if (p->sink.len)
-		p3_sink_send(&p->sink);
+		sink_send(&p->sink);
 }
 
 /* ---- a reader that has gone ---- */
@@ -315,7 +488,7 @@ static void port_break(struct p3_output *o, struct port *p)
 		stream_end(o, i);
 		o->stream[i].len = 0;
 	}
-	if (p == own_port(o))
+	if (p == output_own_port(o))
 		p3_backlog_free(&o->own);
 }
 
@@ -334,60 +507,49 @@ static void stream_close_soon(struct p3_output *o, uint32_t i)
 		stream_end(o, i);
 }
 
-static void stream_late(struct p3_output *o, uint32_t i, int64_t now)
-{
-	struct stream *s = &o->stream[i];
-	if (s->end_at <= now)
-		stream_close_soon(o, i);
-	if (s->idle_at <= now)
-		stream_idle(o, i);
-}
-
-static void timer_expired(struct p3_output *o)
+static void output_timer_expired(struct p3_output *o)
 {
 	if (!p3_timer_passed(o->timer))
 		return;
 	int64_t now = p3_now_ms();
 	o->timer_at = P3_NEVER;
 	for (uint32_t i = 0; i < 2 * o->ranks; i++) {
-		stream_late(o, i, now);
-		timer_arm(o, p3_earlier(o->stream[i].idle_at, o->stream[i].end_at));
+		struct stream *s = &o->stream[i];
+		if (s->end_at <= now)
+			stream_close_soon(o, i);
+		if (s->idle_at <= now)
+			stream_idle(o, i);
+		p3_timer_arm(o->timer, &o->timer_at, p3_earlier(s->idle_at, s->end_at));
 	}
-}
-
-static void sink_done(struct p3_output *o, struct port *p)
-{
-	p3_sink_collect(&p->sink);
-	if (p->sink.err)
-		port_break(o, p);
-}
-
-static void take_event(struct p3_output *o, uint64_t key)
-{
-	if (key == KEY_TIMER)
-		timer_expired(o);
-	else if (key >= KEY_SINK)
-		sink_done(o, &o->port[key - KEY_SINK]);
-	else
-		stream_read(o, (uint32_t)key);
 }
 
 void p3_output_step(struct p3_output *o)
 {
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(o->ep, ev, EVENTS, 0);
-	for (int k = 0; k < n; k++)
-		take_event(o, ev[k].data.u64);
+	for (int k = 0; k < n; k++) {
+		uint64_t key = ev[k].data.u64;
+		if (key == KEY_TIMER)
+			output_timer_expired(o);
+		else if (key < KEY_SINK)
+			stream_read(o, (uint32_t)key);
+		else {
+			struct port *p = &o->port[key - KEY_SINK];
+			sink_collect(&p->sink);
+			if (p->sink.err)
+				port_break(o, p);
+		}
+	}
 	for (uint32_t k = 0; k < o->ports; k++)
 		port_pump(o, &o->port[k]);
 }
 
 /* ---- yod's own lines ---- */
 
-static void say(void *output, const char *lines, size_t len)
+static void output_say(void *output, const char *lines, size_t len)
 {
 	struct p3_output *o = output;
-	while (len && !own_port(o)->sink.err) {
+	while (len && !output_own_port(o)->sink.err) {
 		const char *newline = memchr(lines, '\n', len);
 		size_t n = newline ? (size_t)(newline - lines) + 1 : len;
 		if (o->left_out || p3_backlog_len(&o->own) + n > OWN_ROOM ||
@@ -396,12 +558,12 @@ static void say(void *output, const char *lines, size_t len)
 		lines += n;
 		len -= n;
 	}
-	port_pump(o, own_port(o));
+	port_pump(o, output_own_port(o));
 }
 
 /* ---- creation and end ---- */
 
-static int access_of(int fd)
+static int output_access_of(int fd)
 {
 	return fcntl(fd, F_GETFL) & O_ACCMODE;
 }
@@ -409,10 +571,10 @@ static int access_of(int fd)
 /* Return true if both descriptors are of one file, as in `yod ... 2>&1`.  They then get
  * one sink, so that no line is torn.  A stdout that was closed is /dev/null without the
  * right to write (main.c); stderr may be /dev/null, too. */
-static bool same_file(int a, int b)
+static bool output_same_file(int a, int b)
 {
 	struct stat sa, sb;
-	if (fstat(a, &sa) || fstat(b, &sb) || access_of(a) != access_of(b))
+	if (fstat(a, &sa) || fstat(b, &sb) || output_access_of(a) != output_access_of(b))
 		return false;
 	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
@@ -422,8 +584,8 @@ static int port_open(struct p3_output *o, uint32_t k, int fd)
 	struct port *p = &o->port[k];
 	p->open = p->holder = NO_STREAM;
 	o->ports = k + 1;
-	int rc = p3_sink_open(&p->sink, fd);
-	return rc ? rc : watch(o, p->sink.done_fd, KEY_SINK + k);
+	int rc = sink_open(&p->sink, fd);
+	return rc ? rc : p3_watch_input(o->ep, p->sink.done_fd, KEY_SINK + k);
 }
 
 static int output_open(struct p3_output *o, const int to[2])
@@ -433,27 +595,25 @@ static int output_open(struct p3_output *o, const int to[2])
 	o->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (o->ep < 0 || o->timer < 0)
 		return -errno;
-	int rc = watch(o, o->timer, KEY_TIMER);
+	int rc = p3_watch_input(o->ep, o->timer, KEY_TIMER);
 	if (!rc && o->ranks)
 		rc = port_open(o, 0, to[0]);
-	if (!rc && (!o->ranks || !same_file(to[0], to[1])))
+	if (!rc && (!o->ranks || !output_same_file(to[0], to[1])))
 		rc = port_open(o, o->ports, to[1]);
 	return rc;
 }
 
-static void destroy(struct p3_output *o)
+static void output_destroy(struct p3_output *o)
 {
 	for (uint32_t k = 0; k < o->ports; k++)
-		p3_sink_close(&o->port[k].sink);
+		sink_close(&o->port[k].sink);
 	for (uint32_t i = 0; i < 2 * o->ranks; i++) {
 		stream_end(o, i);
 		free(o->stream[i].buf);
 	}
 	p3_backlog_free(&o->own);
-	if (o->timer >= 0)
-		close(o->timer);
-	if (o->ep >= 0)
-		close(o->ep);
+	p3_close(o->timer);
+	p3_close(o->ep);
 	free(o);
 }
 
@@ -469,10 +629,10 @@ struct p3_output *p3_output_create(uint32_t ranks, const int to[2])
 			.fd = -1, .idle_at = P3_NEVER, .end_at = P3_NEVER};
 	int rc = output_open(o, to);
 	if (!rc) {
-		p3_say_by(say, o);
+		p3_say_by(output_say, o);
 		return o;
 	}
-	destroy(o);
+	output_destroy(o);
 	errno = -rc;
 	return NULL;
 }
@@ -521,8 +681,8 @@ int p3_output_start(struct p3_output *o)
 {
 	int rc = 0;
 	for (uint32_t k = 0; k < o->ports && !rc; k++)
-		rc = p3_sink_start(&o->port[k].sink);
-	port_pump(o, own_port(o)); /* lines of before */
+		rc = sink_start(&o->port[k].sink);
+	port_pump(o, output_own_port(o)); /* lines of before */
 	return rc;
 }
 
@@ -540,7 +700,7 @@ void p3_output_ended(struct p3_output *o, uint32_t rank)
 			continue;
 		s->owed = ioctl(s->fd, FIONREAD, &n) ? 0 : (uint32_t)n;
 		s->end_at = p3_now_ms() + AFTER_END_MS;
-		timer_arm(o, s->end_at);
+		p3_timer_arm(o->timer, &o->timer_at, s->end_at);
 	}
 }
 
@@ -565,23 +725,19 @@ bool p3_output_is_lost(const struct p3_output *o)
 	return false;
 }
 
-/* Write by this thread, which may block, since there is no other one. */
-static void write_own(struct p3_output *o)
-{
-	ssize_t n = write(
-		own_port(o)->sink.fd, p3_backlog_bytes(&o->own), p3_backlog_len(&o->own));
-	(void)n;
-	p3_backlog_free(&o->own);
-}
-
 /* Wait until yod's own lines are written, as long as the reader takes some of them within
  * ms.  Return false if a write is still under way. */
-static bool write_rest(struct p3_output *o, int ms)
+static bool output_write_rest(struct p3_output *o, int ms)
 {
-	struct port *p = own_port(o);
+	struct port *p = output_own_port(o);
 	int64_t now = p3_now_ms(), end = now + ms;
-	if (p3_backlog_len(&o->own) && !p->sink.runs && p3_sink_start(&p->sink))
-		write_own(o);
+	if (p3_backlog_len(&o->own) && !p->sink.runs && sink_start(&p->sink)) {
+		/* Write by this thread, which may block: there is no other one. */
+		ssize_t n = write(
+			p->sink.fd, p3_backlog_bytes(&o->own), p3_backlog_len(&o->own));
+		(void)n;
+		p3_backlog_free(&o->own);
+	}
 	port_pump(o, p);
 	for (; (p3_backlog_len(&o->own) || p->sink.busy) && now < end;
 		now = p3_now_ms()) {
@@ -602,8 +758,8 @@ void p3_output_close(struct p3_output *o, bool hurry)
 {
 	if (!o)
 		return;
-	bool written = write_rest(o, hurry ? HURRY_MS : LAST_MS);
+	bool written = output_write_rest(o, hurry ? HURRY_MS : LAST_MS);
 	p3_say_by(NULL, NULL);
 	if (written)
-		destroy(o);
+		output_destroy(o);
 }

@@ -1,14 +1,131 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Placement: units of CPUs from /sys, nodes on them, CPUs for NIC threads. */
-#include "launcher/yod/place.h"
-#include "launcher/yod/cpus.h"
-#include "launcher/yod/say.h"
+/* Placement: CPUs of the job, units of them, nodes on these, CPUs for NIC threads. */
+#include "launcher/yod/yod.h"
 #include "shm/cpulist.h"
+#include "shm/cpuset.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define CPUS_NAME_LEN 1024
+
+static uint32_t cpus_smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t cpus_affinity(void)
+{
+	struct p3_cpuset set;
+	if (p3_cpuset_read(0, &set) == 0)
+		return p3_cpuset_count(&set);
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	return n > 0 ? (uint32_t)n : 1;
+}
+
+static bool cpus_read_line(const char *dir, const char *file, char *line, int len)
+{
+	char name[2 * CPUS_NAME_LEN];
+	snprintf(name, sizeof name, "%s/%s", dir, file);
+	FILE *f = fopen(name, "re");
+	if (!f)
+		return false;
+	bool ok = fgets(line, len, f) != NULL;
+	fclose(f);
+	return ok;
+}
+
+static uint32_t cpus_whole_cpus(long long quota, long long period)
+{
+	if (quota <= 0 || period <= 0)
+		return UINT32_MAX;
+	long long n = quota / period;
+	if (n < 1)
+		return 1;
+	return n > P3_CPUS_MOST ? UINT32_MAX : (uint32_t)n;
+}
+
+/* Return a group's quota in CPUs.  In v2 it is a line, "max 100000" or "150000 100000";
+ * in v1 it is in two files, and -1 means no limit. */
+static uint32_t cpus_quota_of(const char *dir)
+{
+	char line[128], more[128];
+	long long quota, period;
+	if (cpus_read_line(dir, "cpu.max", line, sizeof line) &&
+		sscanf(line, "%lld %lld", &quota, &period) == 2)
+		return cpus_whole_cpus(quota, period);
+	if (cpus_read_line(dir, "cpu.cfs_quota_us", line, sizeof line) &&
+		cpus_read_line(dir, "cpu.cfs_period_us", more, sizeof more))
+		return cpus_whole_cpus(atoll(line), atoll(more));
+	return UINT32_MAX;
+}
+
+/* Return the tightest quota of a group and of all groups above it, up to the mount. */
+static uint32_t cpus_quota_up(const char *mount, const char *path)
+{
+	char dir[CPUS_NAME_LEN];
+	size_t mount_len = strlen(mount);
+	uint32_t least = UINT32_MAX;
+	if (snprintf(dir, sizeof dir, "%s%s", mount, path) >= (int)sizeof dir)
+		return UINT32_MAX;
+	for (;;) {
+		least = cpus_smaller(least, cpus_quota_of(dir));
+		char *slash = strrchr(dir + mount_len, '/');
+		if (!slash)
+			return least;
+		*slash = 0;
+	}
+}
+
+static bool cpus_has_controller(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+	for (const char *at = list; (at = strstr(at, name)); at += len)
+		if ((at == list || at[-1] == ',') && (!at[len] || at[len] == ','))
+			return true;
+	return false;
+}
+
+/* Return the quota of a line of /proc/self/cgroup: "0::/path" in v2,
+ * "4:cpu,cpuacct:/path" in v1. */
+static uint32_t cpus_quota_of_line(char *line)
+{
+	char *list = strchr(line, ':');
+	char *path = list ? strchr(list + 1, ':') : NULL;
+	if (!path)
+		return UINT32_MAX;
+	*list++ = 0;
+	*path++ = 0;
+	path[strcspn(path, "\n")] = 0;
+	if (*list && !cpus_has_controller(list, "cpu"))
+		return UINT32_MAX;
+	return cpus_quota_up(*list ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup", path);
+}
+
+/* Return the cgroup's quota, or UINT32_MAX for none. */
+static uint32_t cpus_quota(void)
+{
+	char line[CPUS_NAME_LEN];
+	uint32_t least = UINT32_MAX;
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	if (!f)
+		return UINT32_MAX;
+	while (fgets(line, sizeof line, f))
+		least = cpus_smaller(least, cpus_quota_of_line(line));
+	fclose(f);
+	return least;
+}
+
+uint32_t p3_cpus_usable(void)
+{
+	return cpus_smaller(cpus_affinity(), cpus_quota());
+}
+
+/* ---- places ---- */
 
 #define SAID_LEN 200 /* longest list in a message */
 
@@ -21,12 +138,12 @@ struct units {
 
 int p3_place_here(struct p3_place_machine *here_out)
 {
-	*here_out = (struct p3_place_machine){.root = "", .quota = p3_cpus_quota("")};
+	*here_out = (struct p3_place_machine){.root = "", .quota = cpus_quota()};
 	return p3_cpuset_read(0, &here_out->mask);
 }
 
 /* Read a list from a file of /sys.  Return false if the file does not exist. */
-static bool read_list(const char *root, const char *name, struct p3_cpuset *set_out)
+static bool place_read_list(const char *root, const char *name, struct p3_cpuset *set_out)
 {
 	char file[1024], text[P3_CPULIST_LEN];
 	snprintf(file, sizeof file, "%s/sys/devices/system/%s", root, name);
@@ -39,46 +156,37 @@ static bool read_list(const char *root, const char *name, struct p3_cpuset *set_
 }
 
 /* Return the CPUs of this CPU's core, or the CPU alone if its core is unknown. */
-static struct p3_cpuset core_of(const char *root, unsigned cpu)
+static struct p3_cpuset place_core_of(const char *root, unsigned cpu)
 {
 	char name[100];
 	struct p3_cpuset set = {{0}};
 	snprintf(name, sizeof name, "cpu/cpu%u/topology/thread_siblings_list", cpu);
-	(void)read_list(root, name, &set);
+	(void)place_read_list(root, name, &set);
 	p3_cpuset_add(&set, cpu);
 	return set;
 }
 
 /* Return the CPUs of this CPU's NUMA node, or all CPUs if its NUMA node is unknown. */
-static struct p3_cpuset numa_of(const char *root, unsigned cpu)
+static struct p3_cpuset place_numa_of(const char *root, unsigned cpu)
 {
 	struct p3_cpuset nodes = {{0}}, set;
 	char name[100];
-	(void)read_list(root, "node/online", &nodes);
+	(void)place_read_list(root, "node/online", &nodes);
 	for (unsigned k = 0; k < P3_CPUS_MOST; k++) {
 		if (!p3_cpuset_has(&nodes, k))
 			continue;
 		snprintf(name, sizeof name, "node/node%u/cpulist", k);
-		if (read_list(root, name, &set) && p3_cpuset_has(&set, cpu))
+		if (place_read_list(root, name, &set) && p3_cpuset_has(&set, cpu))
 			return set;
 	}
 	memset(&set, 0xff, sizeof set);
 	return set;
 }
 
-static struct p3_cpuset unit_of(const char *root, enum p3_bind bind, unsigned cpu)
-{
-	if (bind == P3_BIND_CORE)
-		return core_of(root, cpu);
-	if (bind == P3_BIND_NUMA)
-		return numa_of(root, cpu);
-	return p3_cpuset_of(cpu);
-}
-
-/* Divide the job's CPUs into units (cores, NUMA nodes or single CPUs: place.h), in the
+/* Divide the job's CPUs into units (cores, NUMA nodes or single CPUs: yod.h), in the
  * order of their first CPUs. */
-static int find_units(const char *root, enum p3_bind bind, const struct p3_cpuset *job,
-	struct units *units_out)
+static int place_find_units(const char *root, enum p3_bind bind,
+	const struct p3_cpuset *job, struct units *units_out)
 {
 	struct p3_cpuset left = *job;
 	struct units u = {calloc(p3_cpuset_count(job), sizeof *u.cpus), 0};
@@ -87,7 +195,9 @@ static int find_units(const char *root, enum p3_bind bind, const struct p3_cpuse
 	for (unsigned cpu = 0; cpu < P3_CPUS_MOST; cpu++) {
 		if (!p3_cpuset_has(&left, cpu))
 			continue;
-		struct p3_cpuset unit = unit_of(root, bind, cpu);
+		struct p3_cpuset unit = bind == P3_BIND_CORE   ? place_core_of(root, cpu)
+					: bind == P3_BIND_NUMA ? place_numa_of(root, cpu)
+							       : p3_cpuset_of(cpu);
 		p3_cpuset_keep(&unit, &left);
 		p3_cpuset_remove(&left, &unit);
 		u.cpus[u.n++] = unit;
@@ -98,54 +208,30 @@ static int find_units(const char *root, enum p3_bind bind, const struct p3_cpuse
 
 /* ---- nodes ---- */
 
-static uint32_t smaller(uint32_t a, uint32_t b)
+static bool place_fits(const struct p3_place_machine *here,
+	const struct p3_place_want *want, const struct units *u, uint32_t size)
 {
-	return a < b ? a : b;
-}
-
-static const char *name_of(enum p3_bind bind)
-{
-	return bind == P3_BIND_NUMA   ? "NUMA nodes"
-	       : bind == P3_BIND_LIST ? "CPUs of --bind"
-				      : "cores";
-}
-
-static bool fits(const struct p3_place_machine *here, const struct p3_place_want *want,
-	const struct units *u, uint32_t size)
-{
-	uint32_t n = want->bind == P3_BIND_NUMA ? u->n : smaller(u->n, here->quota);
+	uint32_t n = want->bind == P3_BIND_NUMA ? u->n : cpus_smaller(u->n, here->quota);
 	if (!want->per_unit || size <= (uint64_t)n * want->per_unit)
 		return true;
+	const char *units = want->bind == P3_BIND_NUMA   ? "NUMA nodes"
+			    : want->bind == P3_BIND_LIST ? "CPUs of --bind"
+							 : "cores";
 	p3_say("-VN: %u nodes, %u on each, do not fit on the %u %s that the job may use "
 	       "(affinity, cgroup quota); expected -VN %u or more, or fewer nodes",
-		size, want->per_unit, n, name_of(want->bind), (size + n - 1) / n);
+		size, want->per_unit, n, units, (size + n - 1) / n);
 	return false;
-}
-
-static void place_nodes(
-	struct p3_place *p, const struct units *u, uint32_t size, uint32_t per_unit)
-{
-	for (uint32_t i = 0; i < size; i++)
-		p->node[i] = u->cpus[(per_unit ? i / per_unit : i) % u->n];
 }
 
 /* ---- NIC threads ---- */
 
-static struct p3_cpuset unbound_of(const struct p3_place *p, uint32_t size)
-{
-	struct p3_cpuset spare = p->job;
-	for (uint32_t i = 0; i < size; i++)
-		p3_cpuset_remove(&spare, &p->node[i]);
-	return spare;
-}
-
 /* Take a spare CPU in the node's NUMA node.  Return false if that has no spare CPU. */
-static bool take_spare(const char *root, const struct p3_cpuset *node,
+static bool place_take_spare(const char *root, const struct p3_cpuset *node,
 	struct p3_cpuset *spare, struct p3_cpuset *nic_out)
 {
 	if (!p3_cpuset_count(spare))
 		return false;
-	struct p3_cpuset near = numa_of(root, p3_cpuset_first(node));
+	struct p3_cpuset near = place_numa_of(root, p3_cpuset_first(node));
 	p3_cpuset_keep(&near, spare);
 	uint32_t cpu = p3_cpuset_first(&near);
 	if (cpu == P3_CPUS_MOST)
@@ -158,18 +244,20 @@ static bool take_spare(const char *root, const struct p3_cpuset *node,
 static void place_nics(
 	const char *root, enum p3_bind bind, struct p3_place *p, uint32_t size)
 {
-	struct p3_cpuset spare = unbound_of(p, size);
+	struct p3_cpuset spare = p->job;
+	for (uint32_t i = 0; i < size; i++)
+		p3_cpuset_remove(&spare, &p->node[i]);
 	for (uint32_t i = 0; i < size; i++)
 		if (bind == P3_BIND_NUMA)
 			p->nic[i] = p->node[i];
-		else if (!take_spare(root, &p->node[i], &spare, &p->nic[i]))
+		else if (!place_take_spare(root, &p->node[i], &spare, &p->nic[i]))
 			p->nic[i] = p->job;
 }
 
 /* ---- all of it ---- */
 
 /* Choose the job's CPUs.  Return -EINVAL if the list has a CPU that yod may not use. */
-static int choose_job(const struct p3_place_machine *here,
+static int place_choose_job(const struct p3_place_machine *here,
 	const struct p3_place_want *want, struct p3_cpuset *job_out)
 {
 	char list[SAID_LEN], mask[SAID_LEN];
@@ -190,16 +278,18 @@ static int choose_job(const struct p3_place_machine *here,
 	return -EINVAL;
 }
 
-static int bind_all(const struct p3_place_machine *here, const struct p3_place_want *want,
-	const struct units *u, uint32_t size, struct p3_place *p)
+static int place_bind_all(const struct p3_place_machine *here,
+	const struct p3_place_want *want, const struct units *u, uint32_t size,
+	struct p3_place *p)
 {
-	if (!fits(here, want, u, size))
+	if (!place_fits(here, want, u, size))
 		return -ERANGE;
 	p->node = calloc(size, sizeof *p->node);
 	p->nic = calloc(size, sizeof *p->nic);
 	if (!p->node || !p->nic)
 		return -ENOMEM;
-	place_nodes(p, u, size, want->per_unit);
+	for (uint32_t i = 0; i < size; i++)
+		p->node[i] = u->cpus[(want->per_unit ? i / want->per_unit : i) % u->n];
 	place_nics(here->root, want->bind, p, size);
 	return 0;
 }
@@ -209,12 +299,12 @@ int p3_place_make(const struct p3_place_machine *here, const struct p3_place_wan
 {
 	struct p3_place p = {.bound = true};
 	struct units u = {NULL, 0};
-	int rc = choose_job(here, want, &p.job);
-	p.cpus = smaller(p3_cpuset_count(&p.job), here->quota);
+	int rc = place_choose_job(here, want, &p.job);
+	p.cpus = cpus_smaller(p3_cpuset_count(&p.job), here->quota);
 	if (!rc)
-		rc = find_units(here->root, want->bind, &p.job, &u);
+		rc = place_find_units(here->root, want->bind, &p.job, &u);
 	if (!rc)
-		rc = bind_all(here, want, &u, size, &p);
+		rc = place_bind_all(here, want, &u, size, &p);
 	free(u.cpus);
 	if (rc == -ENOMEM)
 		p3_say("out of memory for the places of %u nodes; use fewer, or do "

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plan of a job: its demand, the supply of the machine, reasons why it cannot run. */
-#include "launcher/yod/plan.h"
-#include "launcher/yod/run.h"
-#include "launcher/yod/say.h"
-#include "launcher/yod/spawn.h"
-#include "launcher/yod/settings.h"
+#include "launcher/yod/yod.h"
 #include "shm/conf.h"
 #include "shm/cpulist.h"
 #include "shm/footprint.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +40,7 @@ struct size {
 	char text[24];
 };
 
-static struct size size_of(uint64_t bytes)
+static struct size plan_size_of(uint64_t bytes)
 {
 	struct size s;
 	if (bytes < (uint64_t)10 << 20)
@@ -59,14 +54,9 @@ static struct size size_of(uint64_t bytes)
 
 /* ---- the machine's supply ---- */
 
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* Read the number behind a key of a file ("": the first word).  Return UNKNOWN if it
  * does not exist or is a word. */
-static uint64_t read_number(const char *file, const char *key)
+static uint64_t plan_read_number(const char *file, const char *key)
 {
 	char line[200];
 	uint64_t n = UNKNOWN;
@@ -85,36 +75,37 @@ static uint64_t read_number(const char *file, const char *key)
 }
 
 /* Return the memory that the cgroup (v2, or v1) leaves. */
-static uint64_t cgroup_memory(void)
+static uint64_t plan_cgroup_memory(void)
 {
 	static const char *const files[][2] = {
 		{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
 		{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
 			"/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
 	for (size_t i = 0; i < 2; i++) {
-		uint64_t most = read_number(files[i][0], "");
-		uint64_t used = read_number(files[i][1], "");
+		uint64_t most = plan_read_number(files[i][0], "");
+		uint64_t used = plan_read_number(files[i][1], "");
 		if (most != UNKNOWN && used != UNKNOWN)
 			return most > used ? most - used : 0;
 	}
 	return UNKNOWN;
 }
 
-static uint64_t free_memory(void)
+static uint64_t plan_free_memory(void)
 {
-	uint64_t kib = read_number("/proc/meminfo", "MemAvailable:");
-	return smaller(kib == UNKNOWN ? kib : kib << 10, cgroup_memory());
+	uint64_t kib = plan_read_number("/proc/meminfo", "MemAvailable:");
+	uint64_t bytes = kib == UNKNOWN ? kib : kib << 10, most = plan_cgroup_memory();
+	return bytes < most ? bytes : most;
 }
 
-static uint64_t free_hugepages(void)
+static uint64_t plan_free_hugepages(void)
 {
-	uint64_t n = read_number(HUGEPAGES "free_hugepages", "");
+	uint64_t n = plan_read_number(HUGEPAGES "free_hugepages", "");
 	return n == UNKNOWN ? 0 : n;
 }
 
 /* Return a limit of this process: the hard limit of open files, since yod raises the soft
  * one, or else the soft limit. */
-static uint64_t limit(int which)
+static uint64_t plan_limit(int which)
 {
 	struct rlimit r;
 	if (getrlimit((__rlimit_resource_t)which, &r))
@@ -152,7 +143,7 @@ struct plan {
 	uint64_t heap;      /* heap of the node with the largest one */
 };
 
-static uint64_t setting(const struct p3_prog *prog, enum p3_conf_id id)
+static uint64_t plan_setting(const struct p3_prog *prog, enum p3_conf_id id)
 {
 	uint64_t value = 0;
 	(void)p3_conf_value(p3_conf_row(id), p3_settings_text(prog, (int)id), &value);
@@ -161,7 +152,7 @@ static uint64_t setting(const struct p3_prog *prog, enum p3_conf_id id)
 
 /* Return the number of records of a program's trace.  --trace does not change a value of
  * the program's own environment. */
-static uint32_t trace_of(const struct p3_opt *opt, const struct p3_prog *prog)
+static uint32_t plan_trace_of(const struct p3_opt *opt, const struct p3_prog *prog)
 {
 	const char *name = p3_conf_row(P3_CONF_TRACE)->name;
 	const char *text = p3_prog_getenv(prog, name);
@@ -172,79 +163,65 @@ static uint32_t trace_of(const struct p3_opt *opt, const struct p3_prog *prog)
 	return records;
 }
 
-static uint64_t heap_of(const struct p3_opt *opt, const struct p3_prog *prog)
+static uint64_t plan_heap_of(const struct p3_opt *opt, const struct p3_prog *prog)
 {
 	if (opt->size == 1)
 		return 0;
 	if (opt->shared_heap && !p3_settings_text(prog, P3_CONF_HEAP))
 		return (uint64_t)1 << 30;
-	return setting(prog, P3_CONF_HEAP);
+	return plan_setting(prog, P3_CONF_HEAP);
 }
 
 /* Compute a part.  Programs that insist on hugepages get them, the others if there are
  * enough for all. */
-static struct part part_of(const struct plan *p, uint32_t i)
+static struct part plan_part_of(const struct plan *p, uint32_t i)
 {
 	const struct p3_prog *prog = &p->opt->prog[i];
 	struct part part = {.prog = prog,
-		.pages = setting(prog, P3_CONF_HUGEPAGES),
-		.heap = heap_of(p->opt, prog),
-		.trace = trace_of(p->opt, prog)};
+		.pages = plan_setting(prog, P3_CONF_HUGEPAGES),
+		.heap = plan_heap_of(p->opt, prog),
+		.trace = plan_trace_of(p->opt, prog)};
 	part.huge = part.pages == HUGE_ON ||
 		    (part.pages == HUGE_AUTO && p->wanted <= p->free_huge);
 	part.node = p3_footprint_of(p->opt->size, part.huge, part.trace);
 	return part;
 }
 
-static bool is_alike(const struct part *a, const struct part *b)
-{
-	return a->pages == b->pages && a->heap == b->heap && a->trace == b->trace;
-}
-
-static void want_hugepages(struct plan *p, const struct part *part)
-{
-	struct p3_footprint huge = p3_footprint_of(p->opt->size, true, part->trace);
-	if (part->pages != HUGE_OFF)
-		p->wanted += huge.hugepages * part->prog->size;
-}
-
-static void add_up(struct plan *p, const struct part *part)
-{
-	uint64_t n = part->prog->size;
-	p->hugepages += part->node.hugepages * n;
-	p->start += part->node.start * n;
-	p->ordinary += part->huge ? 0 : part->node.start * n;
-	p->grown += part->node.grown * n;
-	if (part->heap > p->heap)
-		p->heap = part->heap;
-}
-
-static struct plan make(const struct p3_opt *opt, const struct p3_place *place)
+static struct plan plan_make(const struct p3_opt *opt, const struct p3_place *place)
 {
 	struct plan p = {.opt = opt,
 		.place = place,
-		.free_huge = free_hugepages(),
-		.free = free_memory(),
+		.free_huge = plan_free_hugepages(),
+		.free = plan_free_memory(),
 		.most = (uint64_t)opt->size * opt->size * P3_PAIR_KERNEL,
 		.alike = true};
 	bool late = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), opt->size);
 	p.kernel = late ? (uint64_t)opt->size * P3_PAIR_KERNEL : p.most;
-	struct part part, first = part_of(&p, 0);
+	struct part part, first = plan_part_of(&p, 0);
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
-		part = part_of(&p, i);
-		want_hugepages(&p, &part);
-		p.alike = p.alike && is_alike(&part, &first);
+		part = plan_part_of(&p, i);
+		struct p3_footprint huge = p3_footprint_of(p.opt->size, true, part.trace);
+		if (part.pages != HUGE_OFF)
+			p.wanted += huge.hugepages * part.prog->size;
+		p.alike &= part.pages == first.pages && part.heap == first.heap &&
+			   part.trace == first.trace;
 	}
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
-		part = part_of(&p, i);
-		add_up(&p, &part);
+		part = plan_part_of(&p, i);
+		uint64_t n = part.prog->size;
+		p.hugepages += part.node.hugepages * n;
+		p.start += part.node.start * n;
+		p.ordinary += part.huge ? 0 : part.node.start * n;
+		p.grown += part.node.grown * n;
+		if (part.heap > p.heap)
+			p.heap = part.heap;
 	}
 	return p;
 }
 
 /* ---- print ---- */
 
-static void print_programs(const struct p3_opt *opt)
+static void plan_print_programs(const struct p3_opt *opt)
 {
 	printf("nodes         %u\n", opt->size);
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
@@ -259,7 +236,7 @@ struct whose {
 	char text[40];
 };
 
-static struct whose whose(const struct plan *p, const struct part *part)
+static struct whose plan_whose(const struct plan *p, const struct part *part)
 {
 	struct whose w = {""};
 	if (!p->alike)
@@ -269,70 +246,65 @@ static struct whose whose(const struct plan *p, const struct part *part)
 }
 
 /* Return the number of parts (programs of the job) to print: 1 if all are alike. */
-static uint32_t parts(const struct plan *p)
+static uint32_t plan_parts(const struct plan *p)
 {
 	return p->alike ? 1 : p->opt->prog_n;
 }
 
-static void print_start(const struct plan *p)
+static void plan_print_memory(const struct plan *p)
 {
-	for (uint32_t i = 0; i < parts(p); i++) {
-		struct part part = part_of(p, i);
+	for (uint32_t i = 0; i < plan_parts(p); i++) {
+		struct part part = plan_part_of(p, i);
 		const struct p3_footprint *f = &part.node;
 		printf("%-14seach node%s %s at the start: published %s, doorbell %s, "
 		       "host %s\n",
-			i ? "" : "memory", whose(p, &part).text, size_of(f->start).text,
-			size_of(f->published).text, size_of(f->doorbell).text,
-			size_of(f->host).text);
+			i ? "" : "memory", plan_whose(p, &part).text,
+			plan_size_of(f->start).text, plan_size_of(f->published).text,
+			plan_size_of(f->doorbell).text, plan_size_of(f->host).text);
 	}
-}
-
-static void print_memory(const struct plan *p)
-{
-	print_start(p);
-	printf("              all nodes %s", size_of(p->start).text);
+	printf("              all nodes %s", plan_size_of(p->start).text);
 	if (p->free != UNKNOWN)
-		printf(", %s free", size_of(p->free).text);
+		printf(", %s free", plan_size_of(p->free).text);
 	printf("\n              page tables of all nodes about %s at the start,\n"
 	       "              %s when each has talked to all\n"
 	       "              with all lanes and windows in use published",
-		size_of(p->kernel).text, size_of(p->most).text);
-	for (uint32_t i = 0; i < parts(p); i++) {
-		struct part part = part_of(p, i);
-		printf("%s%s grows to %s", i ? "," : "", whose(p, &part).text,
-			size_of(part.node.grown).text);
+		plan_size_of(p->kernel).text, plan_size_of(p->most).text);
+	for (uint32_t i = 0; i < plan_parts(p); i++) {
+		struct part part = plan_part_of(p, i);
+		printf("%s%s grows to %s", i ? "," : "", plan_whose(p, &part).text,
+			plan_size_of(part.node.grown).text);
 	}
-	printf(",\n              %s for all nodes\n", size_of(p->grown).text);
-	for (uint32_t i = 0; i < parts(p); i++) {
-		struct part part = part_of(p, i);
+	printf(",\n              %s for all nodes\n", plan_size_of(p->grown).text);
+	for (uint32_t i = 0; i < plan_parts(p); i++) {
+		struct part part = plan_part_of(p, i);
 		printf("              shared heap%s: addresses for %s a node, memory as "
 		       "blocks need it\n",
-			whose(p, &part).text, size_of(part.heap).text);
+			plan_whose(p, &part).text, plan_size_of(part.heap).text);
 	}
 }
 
 /* Print the numbers of M = S * Ssize + P * Psize: sources and pendings are the parts of a
  * node's memory that grow with the job and with its operations. */
-static void print_formula(const struct plan *p)
+static void plan_print_formula(const struct plan *p)
 {
 	uint32_t nodes = p->opt->size;
 	printf("sources       each node %" PRIu32 " of %" PRIu64
-	       " bytes, and %s more for "
-	       "each with a\n              full lane; %u bytes in private memory\n",
-		nodes, p3_footprint_source(), size_of(p3_footprint_lane(nodes)).text,
+	       " bytes, and %s more for each with a\n              full lane; %u bytes "
+	       "in private memory\n",
+		nodes, p3_footprint_source(), plan_size_of(p3_footprint_lane(nodes)).text,
 		P3_SOURCE_PRIVATE);
 	printf("pendings      each node up to %" PRIu64 " of %u bytes, %u at a time\n",
 		P3_PENDING_LIMIT / P3_PENDING_LEN, P3_PENDING_LEN, P3_PENDING_CHUNK);
 }
 
-static void print_hugepages(const struct plan *p)
+static void plan_print_hugepages(const struct plan *p)
 {
 	static const char *const words[] = {"auto", "on", "off"};
 	printf("hugepages     %" PRIu64 " of 2 MiB needed, %" PRIu64 " free", p->wanted,
 		p->free_huge);
-	for (uint32_t i = 0; i < parts(p); i++) {
-		struct part part = part_of(p, i);
-		printf("; PTL3_HUGEPAGES%s is %s: %s", whose(p, &part).text,
+	for (uint32_t i = 0; i < plan_parts(p); i++) {
+		struct part part = plan_part_of(p, i);
+		printf("; PTL3_HUGEPAGES%s is %s: %s", plan_whose(p, &part).text,
 			words[part.pages], part.huge ? "hugepages" : "ordinary pages");
 	}
 	printf("\n");
@@ -342,29 +314,25 @@ static void print_hugepages(const struct plan *p)
 			p->wanted);
 }
 
-static void print_place(const struct plan *p, uint32_t rank)
-{
-	char node[P3_CPULIST_LEN], nic[P3_CPULIST_LEN];
-	const char *said = p3_settings_text(
-		p3_prog_of(p->opt->prog, p->opt->prog_n, rank), P3_CONF_NIC_CPUS);
-	struct p3_cpuset set;
-	p3_cpulist_print(&p->place->node[rank], node, sizeof node);
-	p3_cpulist_print(&p->place->nic[rank], nic, sizeof nic);
-	printf("              rank %u: CPUs %s, NIC thread %s\n", rank, node,
-		p3_conf_nic_cpus(said, &set) ? said : nic);
-}
-
-static void print_cpus(const struct plan *p)
+static void plan_print_cpus(const struct plan *p)
 {
 	printf("CPUs          %u may be used\n", p->place->cpus);
 	printf("placement     %s\n", p->place->bound ? "bound" : "not bound");
-	for (uint32_t i = 0; p->place->bound && i < p->opt->size; i++)
-		print_place(p, i);
+	for (uint32_t i = 0; p->place->bound && i < p->opt->size; i++) {
+		char node[P3_CPULIST_LEN], nic[P3_CPULIST_LEN];
+		const char *said = p3_settings_text(
+			p3_prog_of(p->opt->prog, p->opt->prog_n, i), P3_CONF_NIC_CPUS);
+		struct p3_cpuset set;
+		p3_cpulist_print(&p->place->node[i], node, sizeof node);
+		p3_cpulist_print(&p->place->nic[i], nic, sizeof nic);
+		printf("              rank %u: CPUs %s, NIC thread %s\n", i, node,
+			p3_conf_nic_cpus(said, &set) ? said : nic);
+	}
 }
 
-static void print_descriptors(const struct plan *p)
+static void plan_print_descriptors(const struct plan *p)
 {
-	uint64_t most = limit(RLIMIT_NOFILE);
+	uint64_t most = plan_limit(RLIMIT_NOFILE);
 	printf("descriptors   each node %d, yod %" PRIu64, P3_NODE_FDS - (p->heap == 0),
 		p3_plan_yod_fds(p->opt, p->opt->size, false));
 	if (most != UNKNOWN)
@@ -374,19 +342,18 @@ static void print_descriptors(const struct plan *p)
 
 /* ---- reasons why it cannot run ---- */
 
-static void check_memory(struct plan *p)
+static void plan_check_memory(struct plan *p)
 {
 	uint64_t need = p->ordinary + p->kernel;
 	if (p->free == UNKNOWN || need <= p->free)
 		return;
 	p->failed = true;
 	p3_say("plan: %s needed, %s free (memory, cgroup limit): use fewer nodes, or "
-	       "free "
-	       "memory",
-		size_of(need).text, size_of(p->free).text);
+	       "free memory",
+		plan_size_of(need).text, plan_size_of(p->free).text);
 }
 
-static void check_hugepages(struct plan *p)
+static void plan_check_hugepages(struct plan *p)
 {
 	uint64_t need = p->hugepages;
 	if (need <= p->free_huge)
@@ -397,20 +364,30 @@ static void check_hugepages(struct plan *p)
 		need, p->free_huge, need);
 }
 
-static void check_bytes(
+static void plan_check_bytes(
 	struct plan *p, int which, uint64_t need, const char *what, const char *by)
 {
-	uint64_t most = limit(which);
+	uint64_t most = plan_limit(which);
 	if (most == UNKNOWN || need <= most)
 		return;
 	p->failed = true;
 	p3_say("plan: %s: %s needed, %s allowed: raise %s, or use fewer nodes", what,
-		size_of(need).text, size_of(most).text, by);
+		plan_size_of(need).text, plan_size_of(most).text, by);
+}
+
+void p3_plan_raise_fds(rlim_t need)
+{
+	struct rlimit want;
+	getrlimit(RLIMIT_NOFILE, &want);
+	if (want.rlim_cur >= need)
+		return;
+	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &want);
 }
 
 bool p3_plan_check_fds(const struct p3_opt *opt, uint32_t n, bool agent)
 {
-	uint64_t most = limit(RLIMIT_NOFILE), need = p3_plan_yod_fds(opt, n, agent);
+	uint64_t most = plan_limit(RLIMIT_NOFILE), need = p3_plan_yod_fds(opt, n, agent);
 	if (need <= most)
 		return true;
 	p3_say("open files: %" PRIu64 " needed for %u nodes, %" PRIu64
@@ -419,19 +396,9 @@ bool p3_plan_check_fds(const struct p3_opt *opt, uint32_t n, bool agent)
 	return false;
 }
 
-static void check(struct plan *p)
-{
-	check_memory(p);
-	check_hugepages(p);
-	p->failed |= !p3_plan_check_fds(p->opt, p->opt->size, false);
-	check_bytes(p, RLIMIT_FSIZE, P3_HOST_LEN, "size of a file", "ulimit -f");
-	check_bytes(p, RLIMIT_AS, P3_HOST_LEN + p->heap + p->grown, "address space",
-		"ulimit -v");
-}
-
 int p3_plan_print_hosts(const struct p3_opt *opt)
 {
-	print_programs(opt);
+	plan_print_programs(opt);
 	for (uint32_t i = 0; i < opt->hosts.n; i++) {
 		const struct p3_host *h = &opt->hosts.host[i];
 		printf("%-14s%s: ranks %u-%u\n", i ? "" : "hosts", h->name, h->first,
@@ -442,14 +409,19 @@ int p3_plan_print_hosts(const struct p3_opt *opt)
 
 int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place)
 {
-	struct plan p = make(opt, place);
-	print_programs(opt);
-	print_memory(&p);
-	print_formula(&p);
-	print_hugepages(&p);
-	print_cpus(&p);
-	print_descriptors(&p);
+	struct plan p = plan_make(opt, place);
+	plan_print_programs(opt);
+	plan_print_memory(&p);
+	plan_print_formula(&p);
+	plan_print_hugepages(&p);
+	plan_print_cpus(&p);
+	plan_print_descriptors(&p);
 	fflush(stdout);
-	check(&p);
+	plan_check_memory(&p);
+	plan_check_hugepages(&p);
+	p.failed |= !p3_plan_check_fds(p.opt, p.opt->size, false);
+	plan_check_bytes(&p, RLIMIT_FSIZE, P3_HOST_LEN, "size of a file", "ulimit -f");
+	plan_check_bytes(&p, RLIMIT_AS, P3_HOST_LEN + p.heap + p.grown, "address space",
+		"ulimit -v");
 	return p.failed ? P3_STATUS_YOD : 0;
 }

@@ -1,22 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The main loop of yod: stages of a job, signals, fates of nodes. */
-#include "launcher/yod/run.h"
-#include "launcher/rdv/attach.h"
-#include "launcher/clock.h"
-#include "launcher/yod/agent.h"
-#include "launcher/yod/asks.h"
-#include "launcher/yod/crash.h"
-#include "launcher/yod/guard.h"
-#include "launcher/yod/output.h"
-#include "launcher/yod/plan.h"
+#include "launcher/yod/remote.h"
+#include "launcher/loop.h"
 #include "launcher/rdv/rdv.h"
-#include "launcher/yod/reap.h"
-#include "launcher/yod/report.h"
-#include "launcher/yod/say.h"
-#include "launcher/yod/signals.h"
-#include "launcher/yod/spawn.h"
-#include "launcher/yod/stats.h"
-#include "launcher/yod/tracefile.h"
 #include "shm/conf.h"
 #include "shm/domain.h"
 #include "shm/fault.h"
@@ -51,7 +37,7 @@ enum key {
 	KEY_OUTPUT,
 	KEY_ATTACH,
 	KEY_AGENT,
-	KEY_ASKS,
+	KEY_ANSWERS,
 	KEY_REPORT
 };
 
@@ -77,7 +63,8 @@ struct run {
 	struct p3_stats *stats;     /* NULL: not requested */
 	struct p3_tracefile *trace; /* NULL: not requested */
 	struct p3_attach *attach;   /* NULL: no process can look at the job */
-	struct p3_asks *asks; /* agent: questions of yod; NULL: none can be answered */
+	struct p3_answers
+		*answers; /* agent: questions of yod; NULL: none can be answered */
 	int ep;
 	int give_up; /* readable when yod must start no more nodes */
 	int end_fd;
@@ -107,13 +94,13 @@ struct run {
 	struct rank rank[];
 };
 
-static void say_line(void *arg, const char *line)
+static void run_say_line(void *arg, const char *line)
 {
 	(void)arg;
 	p3_say("%s", line);
 }
 
-static void decide(struct run *r, int status)
+static void run_decide(struct run *r, int status)
 {
 	if (r->decided)
 		return;
@@ -125,54 +112,54 @@ static void decide(struct run *r, int status)
 
 /* Signal the process groups of all nodes that are not reaped.  The kernel does not reuse
  * a group's number before its leader is reaped, so no other process is hit. */
-static void signal_nodes(struct run *r, int sig)
+static void run_signal_nodes(struct run *r, int sig)
 {
 	for (uint32_t i = 0; i < r->opt->size; i++)
 		if (r->rank[i].life == RUNS || r->rank[i].life == ENDED)
 			kill(-r->rank[i].pid, sig);
 }
 
-static void ask_nodes(struct run *r, int sig)
+static void run_ask_nodes(struct run *r, int sig)
 {
-	signal_nodes(r, sig);
-	signal_nodes(r, SIGCONT); /* a stopped process acts on no other signal */
+	run_signal_nodes(r, sig);
+	run_signal_nodes(r, SIGCONT); /* a stopped process acts on no other signal */
 	r->stopped_at = 0;
 }
 
-static void kill_report(struct run *r)
+static void run_kill_report(struct run *r)
 {
 	if (r->report)
 		kill(r->report, SIGKILL);
 	r->report_at = P3_NEVER;
 }
 
-static void enter(struct run *r, enum stage stage, int64_t ms)
+static void run_enter(struct run *r, enum stage stage, int64_t ms)
 {
 	r->stage = stage;
 	r->stage_at = ms < 0 ? P3_NEVER : p3_now_ms() + ms;
 }
 
-static void kill_job(struct run *r)
+static void run_kill_job(struct run *r)
 {
-	kill_report(r);
-	ask_nodes(r, SIGKILL);
+	run_kill_report(r);
+	run_ask_nodes(r, SIGKILL);
 	r->slow_at = P3_NEVER;
-	enter(r, KILLED, KILL_MS);
+	run_enter(r, KILLED, KILL_MS);
 }
 
-static void end_job(struct run *r)
+static void run_end_job(struct run *r)
 {
 	if (r->stage >= TERMED)
 		return;
 	int64_t slow_ms = r->opt->kill_after_ms / 2;
-	ask_nodes(r, SIGTERM);
-	enter(r, TERMED, r->opt->kill_after_ms);
+	run_ask_nodes(r, SIGTERM);
+	run_enter(r, TERMED, r->opt->kill_after_ms);
 	if (slow_ms) /* else they have no time that could be too long */
 		r->slow_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
 }
 
 /* Name the nodes that yod waits for, before it kills them. */
-static void say_slow(struct run *r)
+static void run_say_slow(struct run *r)
 {
 	char text[100];
 	struct p3_ranks slow = {{0}};
@@ -183,51 +170,41 @@ static void say_slow(struct run *r)
 	p3_ranks_print(&slow, text, sizeof text);
 	if (r->runs_n)
 		p3_say("SIGTERM has not ended rank%s %s yet; SIGKILL follows %.3g s "
-		       "after it "
-		       "(--kill-after)",
+		       "after it (--kill-after)",
 			r->runs_n > 1 ? "s" : "", text,
 			(double)r->opt->kill_after_ms / 1000);
 }
 
-static void ask_job(struct run *r, int sig)
+static void run_ask_job(struct run *r, int sig)
 {
 	if (sig == SIGTERM) {
-		end_job(r);
+		run_end_job(r);
 		return;
 	}
-	ask_nodes(r, sig);
-	enter(r, ASKED, ASK_MS);
+	run_ask_nodes(r, sig);
+	run_enter(r, ASKED, ASK_MS);
 }
 
-/* Stop waiting for processes that SIGKILL does not end (they are in the kernel). */
-static void give_up(struct run *r)
-{
-	p3_say("%u killed nodes do not end (see ps: state D?); left behind", r->runs_n);
-	r->runs_n = r->ended_n = 0;
-	enter(r, KILLED, -1);
-}
-
-static void next_stage(struct run *r)
+static void run_next_stage(struct run *r)
 {
 	if (r->stage == ASKED)
-		end_job(r);
+		run_end_job(r);
 	else if (r->stage == TERMED)
-		kill_job(r);
-	else if (r->runs_n)
-		give_up(r);
-	else
-		enter(r, r->stage, -1);
-}
-
-static int watch(int ep, int fd, enum key key)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = key};
-	return fd < 0 || epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+		run_kill_job(r);
+	else if (r->runs_n) {
+		/* stop waiting for processes that SIGKILL does not end: they are in the
+		 * kernel */
+		p3_say("%u killed nodes do not end (see ps: state D?); left behind",
+			r->runs_n);
+		r->runs_n = r->ended_n = 0;
+		run_enter(r, KILLED, -1);
+	} else
+		run_enter(r, r->stage, -1);
 }
 
 /* ---- the report ---- */
 
-static bool has_portals(const struct run *r)
+static bool run_has_portals(const struct run *r)
 {
 	struct p3_rdv_view v;
 	for (uint32_t i = 0; i < r->opt->size; i++) {
@@ -239,7 +216,7 @@ static bool has_portals(const struct run *r)
 }
 
 /* Print the lines of the report that have come, behind yod's own earlier lines. */
-static void report_read(struct run *r)
+static void run_report_read(struct run *r)
 {
 	char lines[4096];
 	ssize_t n = 0;
@@ -252,7 +229,7 @@ static void report_read(struct run *r)
 }
 
 /* Run ptlstat, whose output comes through a pipe.  Return 0 or an error. */
-static int report_start(struct run *r)
+static int run_report_start(struct run *r)
 {
 	int to[2];
 	if (pipe2(to, O_CLOEXEC) || fcntl(to[0], F_SETFL, O_NONBLOCK))
@@ -261,56 +238,45 @@ static int report_start(struct run *r)
 	close(to[1]);
 	r->report_fd = to[0];
 	if (!rc)
-		rc = watch(r->ep, to[0], KEY_REPORT);
+		rc = p3_watch_input(r->ep, to[0], KEY_REPORT);
 	else
-		report_read(r);
+		run_report_read(r);
 	return rc;
 }
 
 /* Start a report, unless one is under way.  Return true if a report is under way. */
-static bool report(struct run *r)
+static bool run_report(struct run *r)
 {
 	if (r->report)
 		return true;
-	if (!r->opt->why_after_ms || !r->attach || !has_portals(r) || report_start(r))
+	if (!r->opt->why_after_ms || !r->attach || !run_has_portals(r) ||
+		run_report_start(r))
 		return false;
 	r->report_at = p3_now_ms() + P3_REPORT_MS;
 	return true;
 }
 
-static void end_after_report(struct run *r)
+static void run_end_after_report(struct run *r)
 {
 	int sig = r->end_signal;
 	r->end_signal = 0;
 	if (sig && r->stage == GOING)
-		ask_job(r, sig);
+		run_ask_job(r, sig);
 }
 
 /* Report, then end the job: the signal would wake the waiting nodes, and the report would
  * not show their waits. */
-static void report_and_end(struct run *r, int sig)
+static void run_report_and_end(struct run *r, int sig)
 {
 	r->end_signal = sig;
-	if (!report(r))
-		end_after_report(r);
-}
-
-static void see_report(struct run *r)
-{
-	int status;
-	if (!r->report || !p3_reap_fate(r->report, &status))
-		return;
-	p3_reap_take(r->report);
-	report_read(r);
-	r->report = 0;
-	r->report_at = P3_NEVER;
-	end_after_report(r);
+	if (!run_report(r))
+		run_end_after_report(r);
 }
 
 /* Return the time to report the present barrier, or P3_NEVER.  yod reports each barrier
  * once, and doubles the time with each report: most jobs that compute for long do come to
  * their barriers. */
-static int64_t barrier_at(const struct run *r)
+static int64_t run_barrier_at(const struct run *r)
 {
 	int64_t since;
 	uint32_t n = p3_rdv_barrier(r->rdv, &since);
@@ -318,31 +284,26 @@ static int64_t barrier_at(const struct run *r)
 	return n && wanted && since != r->reported_since ? since + r->why_ms : P3_NEVER;
 }
 
-static void report_barrier(struct run *r)
+static void run_report_barrier(struct run *r)
 {
 	uint32_t n = p3_rdv_barrier(r->rdv, &r->reported_since);
 	p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
 		n, r->opt->size, (double)r->why_ms / 1000);
 	r->why_ms *= 2;
-	(void)report(r);
+	(void)run_report(r);
 }
 
-/* Return true for the second of two SIGQUITs: `pkill -QUIT yod` hits yod and the guard,
- * and the guard passes its signal on.  The second signal must cut short neither the
- * report nor the time that the ranks have to end. */
-static bool is_repeated(const struct run *r, int sig)
+static void run_end_by_signal(struct run *r, int sig)
 {
-	return sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED;
-}
-
-static void end_by_signal(struct run *r, int sig)
-{
-	if (is_repeated(r, sig))
+	/* `pkill -QUIT yod` hits yod and the guard, and the guard passes its signal on.
+	 * The second signal must cut short neither the report nor the time that the ranks
+	 * have to end. */
+	if (sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED)
 		return;
-	decide(r, 128 + sig);
+	run_decide(r, 128 + sig);
 	if (r->hurry || r->stage != GOING) {
 		r->hurry = true;
-		kill_job(r);
+		run_kill_job(r);
 		r->drain_at = p3_now_ms();
 		return;
 	}
@@ -350,58 +311,48 @@ static void end_by_signal(struct run *r, int sig)
 		p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
 	r->hurry = true;
 	if (sig == SIGQUIT)
-		report_and_end(r, sig);
+		run_report_and_end(r, sig);
 	else
-		ask_job(r, sig);
+		run_ask_job(r, sig);
 }
 
 /* Continue a stopped job.  Its time-out does not count the time of the stop. */
-static void continue_job(struct run *r)
+static void run_continue_job(struct run *r)
 {
-	signal_nodes(r, SIGCONT);
+	run_signal_nodes(r, SIGCONT);
 	if (r->stopped_at && r->timeout_at != P3_NEVER)
 		r->timeout_at += p3_now_ms() - r->stopped_at;
 	r->stopped_at = 0;
 }
 
-static void stop_job(struct run *r)
-{
-	signal_nodes(r, SIGTSTP);
-	if (!r->stopped_at)
-		r->stopped_at = p3_now_ms();
-}
-
 /* ---- fates ---- */
 
-static const struct p3_prog *prog_of(const struct run *r, uint32_t i)
+static const struct p3_prog *run_prog_of(const struct run *r, uint32_t i)
 {
 	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
 }
 
-static void say_failure(struct run *r, uint32_t i, int status)
-{
-	char how[100];
-	decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-	p3_reap_describe(how, sizeof how, status);
-	p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
-		r->opt->keep_going ? "the others go on" : "ending the job");
-}
-
 /* An agent leaves all to yod but the line about a core, which is on this host. */
-static void node_failed(struct run *r, uint32_t i, int status)
+static void run_node_failed(struct run *r, uint32_t i, int status)
 {
 	if (r->stage != GOING)
 		return;
-	if (!r->agent)
-		say_failure(r, i, status);
+	if (!r->agent) {
+		char how[100];
+		run_decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+						  : WEXITSTATUS(status));
+		p3_reap_describe(how, sizeof how, status);
+		p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
+			r->opt->keep_going ? "the others go on" : "ending the job");
+	}
 	if (!r->crash_said)
-		r->crash_said =
-			p3_crash_say(prog_of(r, i), i, r->rank[i].pid, status, r->agent);
+		r->crash_said = p3_crash_say(
+			run_prog_of(r, i), i, r->rank[i].pid, status, r->agent);
 	if (!r->agent && !r->opt->keep_going)
-		end_job(r);
+		run_end_job(r);
 }
 
-static void node_ended(struct run *r, uint32_t i, int status)
+static void run_node_ended(struct run *r, uint32_t i, int status)
 {
 	FAULT_POINT("yod.end_seen");
 	r->rank[i].life = ENDED;
@@ -416,40 +367,39 @@ static void node_ended(struct run *r, uint32_t i, int status)
 	if (r->agent)
 		p3_agent_ended(r->agent, i, status);
 	if (status)
-		node_failed(r, i, status);
+		run_node_failed(r, i, status);
 }
 
 /* Report a node that SIGTTIN or SIGTTOU has stopped: no node gets the terminal, so
  * the node would stay stopped for ever. */
-static void see_stop(struct run *r, uint32_t i)
+static void run_see_stop(struct run *r, uint32_t i)
 {
 	int sig = p3_reap_stopped(r->rank[i].pid);
 	if (r->rank[i].stop_said || (sig != SIGTTIN && sig != SIGTTOU))
 		return;
 	r->rank[i].stop_said = true;
 	p3_say("rank %u (pid %d) is stopped: it wants to %s the terminal, which is "
-	       "yod's; "
-	       "expected %s; ^C ends the job",
+	       "yod's; expected %s; ^C ends the job",
 		i, (int)r->rank[i].pid, sig == SIGTTIN ? "read" : "set",
 		sig == SIGTTIN
 			? "standard input, of rank 0"
 			: "a terminal of its own, as in yod -sz 4 xterm -e ./prog");
 }
 
-static void see_fates(struct run *r)
+static void run_see_fates(struct run *r)
 {
 	int status;
 	for (uint32_t i = 0; i < r->opt->size; i++) {
 		if (r->rank[i].life != RUNS)
 			continue;
 		if (p3_reap_fate(r->rank[i].pid, &status))
-			node_ended(r, i, status);
+			run_node_ended(r, i, status);
 		else
-			see_stop(r, i);
+			run_see_stop(r, i);
 	}
 }
 
-static void reap_nodes(struct run *r)
+static void run_reap_nodes(struct run *r)
 {
 	for (uint32_t i = 0; i < r->opt->size && r->ended_n; i++) {
 		if (r->rank[i].life != ENDED || !p3_rdv_may_reap(r->rdv, i))
@@ -462,7 +412,7 @@ static void reap_nodes(struct run *r)
 	}
 }
 
-static bool is_node(const struct run *r, pid_t pid)
+static bool run_is_node(const struct run *r, pid_t pid)
 {
 	for (uint32_t i = 0; i < r->opt->size; i++)
 		if (r->rank[i].life != REAPED && r->rank[i].pid == pid)
@@ -472,48 +422,50 @@ static bool is_node(const struct run *r, pid_t pid)
 
 /* Reap orphans, unless an ended node is not reaped yet: p3_reap_any() might return that
  * node each time. */
-static void reap_orphans(struct run *r)
+static void run_reap_orphans(struct run *r)
 {
 	pid_t pid;
-	while (!r->ended_n && (pid = p3_reap_any()) > 0 && !is_node(r, pid) &&
+	while (!r->ended_n && (pid = p3_reap_any()) > 0 && !run_is_node(r, pid) &&
 		pid != r->report)
 		p3_reap_take(pid);
 }
 
 /* ---- events ---- */
 
-static void on_signal(struct run *r, int sig)
+static void run_on_signal(struct run *r, int sig)
 {
+	int status;
 	switch (sig) {
 	case SIGCHLD:
-		see_fates(r);
-		see_report(r);
+		run_see_fates(r);
+		if (!r->report || !p3_reap_fate(r->report, &status))
+			return;
+		p3_reap_take(r->report);
+		run_report_read(r);
+		r->report = 0;
+		r->report_at = P3_NEVER;
+		run_end_after_report(r);
 		return;
 	case SIGINT:
 	case SIGTERM:
 	case SIGHUP:
 	case SIGQUIT:
-		end_by_signal(r, sig);
+		run_end_by_signal(r, sig);
 		return;
 	case SIGTSTP:
-		stop_job(r);
+		run_signal_nodes(r, SIGTSTP);
+		if (!r->stopped_at)
+			r->stopped_at = p3_now_ms();
 		return;
 	case SIGCONT:
-		continue_job(r);
+		run_continue_job(r);
 		return;
 	default:
-		signal_nodes(r, sig);
+		run_signal_nodes(r, sig);
 	}
 }
 
-static void on_signals(struct run *r)
-{
-	int sig;
-	while ((sig = p3_signals_next(r->signals)))
-		on_signal(r, sig);
-}
-
-static void on_guard_gone(struct run *r)
+static void run_on_guard_gone(struct run *r)
 {
 	/* The guard's death signal SIGCONT may be yet to come, and this process does not
 	 * need it any more.  LeakSanitizer stops a process that ends, and would wait for
@@ -522,20 +474,22 @@ static void on_guard_gone(struct run *r)
 	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
 	p3_say(r->agent ? "the agent was killed; ending its nodes"
 			: "yod was killed; ending the job");
-	decide(r, 128 + SIGKILL);
-	kill_job(r);
+	run_decide(r, 128 + SIGKILL);
+	run_kill_job(r);
 	r->hurry = true;
 	r->drain_at = p3_now_ms();
 }
 
-static void on_event(struct run *r, enum key key)
+static void run_on_event(struct run *r, enum key key)
 {
+	int sig;
 	switch (key) {
 	case KEY_SIGNALS:
-		on_signals(r);
+		while ((sig = p3_signals_next(r->signals)))
+			run_on_signal(r, sig);
 		return;
 	case KEY_GUARD:
-		on_guard_gone(r);
+		run_on_guard_gone(r);
 		return;
 	case KEY_RDV:
 		p3_rdv_step(r->rdv, 0);
@@ -549,52 +503,53 @@ static void on_event(struct run *r, enum key key)
 	case KEY_AGENT:
 		p3_agent_step(r->agent);
 		return;
-	case KEY_ASKS:
-		p3_asks_step(r->asks);
+	case KEY_ANSWERS:
+		p3_answers_step(r->answers);
 		return;
 	case KEY_REPORT:
-		report_read(r);
+		run_report_read(r);
 		return;
 	}
 }
 
-static void on_timeout(struct run *r)
+static void run_on_timeout(struct run *r)
 {
 	r->timeout_at = P3_NEVER;
 	if (r->stage != GOING)
 		return;
 	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
 		(double)r->opt->timeout_ms / 1000);
-	decide(r, P3_STATUS_TIMEOUT);
-	report_and_end(r, SIGTERM);
+	run_decide(r, P3_STATUS_TIMEOUT);
+	run_report_and_end(r, SIGTERM);
 }
 
-static void on_deadlines(struct run *r)
+static void run_on_deadlines(struct run *r)
 {
 	int64_t now = p3_now_ms();
 	if (r->slow_at <= now) /* before it kills them, however late it is */
-		say_slow(r);
+		run_say_slow(r);
 	if (r->stage_at <= now)
-		next_stage(r);
+		run_next_stage(r);
 	if (r->report_at <= now)
-		kill_report(r);
-	if (!r->stopped_at && barrier_at(r) <= now)
-		report_barrier(r);
+		run_kill_report(r);
+	if (!r->stopped_at && run_barrier_at(r) <= now)
+		run_report_barrier(r);
 	if (!r->stopped_at && r->timeout_at <= now)
-		on_timeout(r);
+		run_on_timeout(r);
 }
 
-static bool nodes_left(const struct run *r)
+static bool run_nodes_left(const struct run *r)
 {
 	return r->runs_n || r->ended_n;
 }
 
-static int wait_ms(const struct run *r)
+static int run_wait_ms(const struct run *r)
 {
-	int64_t at = p3_earlier(r->stage_at, nodes_left(r) ? r->slow_at : r->drain_at);
+	int64_t at =
+		p3_earlier(r->stage_at, run_nodes_left(r) ? r->slow_at : r->drain_at);
 	at = p3_earlier(at, r->report_at);
 	if (!r->stopped_at)
-		at = p3_earlier(at, p3_earlier(r->timeout_at, barrier_at(r)));
+		at = p3_earlier(at, p3_earlier(r->timeout_at, run_barrier_at(r)));
 	if (at == P3_NEVER)
 		return -1;
 	int64_t ms = at - p3_now_ms();
@@ -603,43 +558,38 @@ static int wait_ms(const struct run *r)
 	return ms > 100000 ? 100000 : (int)ms + 1;
 }
 
-static bool has_output(const struct run *r)
+static bool run_output_left(struct run *r)
 {
-	if (r->agent)
-		return p3_agent_has_output(r->agent);
-	return r->output && !p3_output_is_done(r->output);
-}
-
-static bool output_left(struct run *r)
-{
-	if (!has_output(r))
+	bool has = r->agent ? p3_agent_has_output(r->agent)
+			    : r->output && !p3_output_is_done(r->output);
+	if (!has)
 		return false;
-	if (r->hurry && r->drain_at == P3_NEVER && !nodes_left(r))
+	if (r->hurry && r->drain_at == P3_NEVER && !run_nodes_left(r))
 		r->drain_at = p3_now_ms() + DRAIN_MS;
 	return r->drain_at > p3_now_ms();
 }
 
-static void loop(struct run *r)
+static void run_loop(struct run *r)
 {
-	while (nodes_left(r) || output_left(r) || r->report) {
+	while (run_nodes_left(r) || run_output_left(r) || r->report) {
 		struct epoll_event ev[4];
-		int n = epoll_wait(r->ep, ev, 4, wait_ms(r));
+		int n = epoll_wait(r->ep, ev, 4, run_wait_ms(r));
 		for (int k = 0; k < n; k++)
-			on_event(r, (enum key)ev[k].data.u32);
-		on_deadlines(r);
-		reap_nodes(r);
-		reap_orphans(r);
+			run_on_event(r, (enum key)ev[k].data.u32);
+		run_on_deadlines(r);
+		run_reap_nodes(r);
+		run_reap_orphans(r);
 	}
 }
 
 /* ---- starting ---- */
 
 /* Report a failed start.  Return yod's exit status. */
-static int say_no_start(
+static int run_say_no_start(
 	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
 {
 	if (fault == P3_SPAWN_EXEC)
-		return p3_prog_say_cannot(prog_of(r, i), err);
+		return p3_prog_say_cannot(run_prog_of(r, i), err);
 	p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or use "
 	       "fewer nodes",
 		i, strerror(err));
@@ -647,17 +597,17 @@ static int say_no_start(
 }
 
 /* End a job that cannot start, and tell the yod of an agent. */
-static void fail_start(struct run *r, int status)
+static void run_fail_start(struct run *r, int status)
 {
-	decide(r, status);
+	run_decide(r, status);
 	if (r->agent)
 		p3_agent_tell(r->agent,
 			(struct p3_frame){.op = P3_FRAME_REFUSED, .value = r->status},
 			NULL);
-	kill_job(r);
+	run_kill_job(r);
 }
 
-static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
+static int run_adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 {
 	r->rank[i] = (struct rank){.pid = s->pid, .life = RUNS};
 	r->runs_n++;
@@ -679,57 +629,31 @@ static int adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 	return rc;
 }
 
-static int start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i)
+static int run_start_one(struct run *r, const struct p3_spawn_conf *conf, uint32_t i)
 {
 	struct p3_spawned s;
 	enum p3_spawn_fault fault = P3_SPAWN_PREPARE;
-	int rc = p3_spawn_node(conf, prog_of(r, i), i, &s, &fault);
+	int rc = p3_spawn_node(conf, run_prog_of(r, i), i, &s, &fault);
 	bool runs = !rc || rc == -EINTR;
-	int rc2 = runs ? adopt(r, i, &s) : 0;
+	int rc2 = runs ? run_adopt(r, i, &s) : 0;
 	if (rc == -EINTR)
 		return rc;
 	if (!rc && !rc2)
 		return 0;
 	rc = rc ? rc : rc2;
-	fail_start(r, say_no_start(r, i, -rc, fault));
+	run_fail_start(r, run_say_no_start(r, i, -rc, fault));
 	return rc;
-}
-
-/* Start all nodes, or stop at a signal that ends the job or at a failed start. */
-static void start_all(struct run *r, const struct p3_spawn_conf *conf)
-{
-	for (uint32_t i = r->first; i < r->first + r->here_n; i++)
-		if (start_one(r, conf, i))
-			return;
-}
-
-/* Raise the limit of open files, with room for processes that look at the job. */
-static void raise_nofile(const struct run *r, struct rlimit *was_out)
-{
-	getrlimit(RLIMIT_NOFILE, was_out);
-	struct rlimit want = *was_out;
-	rlim_t need = LOOK_FDS + (rlim_t)p3_plan_yod_fds(r->opt, r->here_n, r->agent);
-	if (want.rlim_cur >= need)
-		return;
-	want.rlim_cur = need < want.rlim_max ? need : want.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &want);
-}
-
-/* Return the least node id, from the setting that p3_settings_check() has checked. */
-static uint32_t least_nid(void)
-{
-	uint64_t nid;
-	(void)p3_conf_value(
-		p3_conf_row(P3_CONF_NID_BASE), p3_conf_text(P3_CONF_NID_BASE), &nid);
-	return (uint32_t)nid;
 }
 
 /* Take node ids from the least one on; with --domain, ids that no other job and no
  * process of the domain has.  Return 0 or -errno. */
-static int enter_domain(struct run *r)
+static int run_enter_domain(struct run *r)
 {
 	struct p3_domain_why why;
-	r->nid_base = least_nid();
+	uint64_t nid; /* p3_settings_check() has checked it */
+	(void)p3_conf_value(
+		p3_conf_row(P3_CONF_NID_BASE), p3_conf_text(P3_CONF_NID_BASE), &nid);
+	r->nid_base = (uint32_t)nid;
 	if (!r->opt->domain)
 		return 0;
 	int rc = p3_domain_open(&r->domain, P3_DOMAIN_BASE, r->opt->domain, &why);
@@ -742,13 +666,13 @@ static int enter_domain(struct run *r)
 }
 
 /* Return true if the node is the process that yod has started, and this is ending. */
-static bool is_ending(void *arg, uint32_t i, uint32_t os_pid)
+static bool run_is_ending(void *arg, uint32_t i, uint32_t os_pid)
 {
 	const struct run *r = arg;
 	return (uint32_t)r->rank[i].pid == os_pid && p3_reap_is_ending(r->rank[i].pid);
 }
 
-static void take_trace(void *arg, uint32_t i, int published, bool died)
+static void run_take_trace(void *arg, uint32_t i, int published, bool died)
 {
 	struct run *r = arg;
 	if (r->trace)
@@ -759,7 +683,7 @@ static void take_trace(void *arg, uint32_t i, int published, bool died)
 /* ---- the part of an agent ---- */
 
 /* Send yod the news of the rendezvous: barriers, ended ranks, cards. */
-static void pass_news_on(
+static void run_pass_news_on(
 	void *arg, enum p3_rdv_news what, uint32_t node, const void *card, size_t len)
 {
 	static const enum p3_frame_op ops[] = {[P3_RDV_ALL_WAIT] = P3_FRAME_BARRIER,
@@ -773,47 +697,47 @@ static void pass_news_on(
 }
 
 /* End the job: the connection is broken, since yod or the remote shell has ended. */
-static void on_yod_lost(struct run *r)
+static void run_on_yod_lost(struct run *r)
 {
-	decide(r, 128 + SIGKILL);
+	run_decide(r, 128 + SIGKILL);
 	r->hurry = true;
 	r->drain_at = p3_now_ms();
-	if (nodes_left(r))
-		kill_job(r);
+	if (run_nodes_left(r))
+		run_kill_job(r);
 }
 
-static void on_question(struct run *r, const struct p3_frame *f)
+static void run_on_question(struct run *r, const struct p3_frame *f)
 {
 	struct p3_frame none = {.op = P3_FRAME_REPORT, .number = f->number};
-	if (!r->asks)
+	if (!r->answers)
 		none.value = ENOTSUP;
-	if (r->asks && (f->value & P3_ASK_ANY || has_portals(r)))
-		p3_asks_take(r->asks, f);
+	if (r->answers && (f->value & P3_ASK_ANY || run_has_portals(r)))
+		p3_answers_take(r->answers, f);
 	else
 		p3_agent_tell(r->agent, none, NULL);
 }
 
-static void on_order(void *arg, const struct p3_frame *f, const char *bytes)
+static void run_on_order(void *arg, const struct p3_frame *f, const char *bytes)
 {
 	struct run *r = arg;
 	if (!f) {
-		on_yod_lost(r);
+		run_on_yod_lost(r);
 		return;
 	}
 	switch (f->op) {
 	case P3_FRAME_SIGNAL:
-		on_signal(r, f->value);
+		run_on_signal(r, f->value);
 		return;
 	case P3_FRAME_END:
-		end_job(r);
+		run_end_job(r);
 		return;
 	case P3_FRAME_KILL:
 		r->hurry = true;
 		r->drain_at = p3_now_ms();
-		kill_job(r);
+		run_kill_job(r);
 		return;
 	case P3_FRAME_ASK:
-		on_question(r, f);
+		run_on_question(r, f);
 		return;
 	case P3_FRAME_RELEASED:
 		r->round = f->number + 1;
@@ -829,7 +753,7 @@ static void on_order(void *arg, const struct p3_frame *f, const char *bytes)
 }
 
 /* Make the file of the job's hosts, for its nodes.  Return its descriptor or -errno. */
-static int make_hosts_file(const struct p3_hosts *hosts, const struct p3_agent *agent)
+static int run_make_hosts_file(const struct p3_hosts *hosts, const struct p3_agent *agent)
 {
 	int fd = memfd_create("p3-hosts", MFD_CLOEXEC);
 	bool ok = fd >= 0;
@@ -848,13 +772,13 @@ static int make_hosts_file(const struct p3_hosts *hosts, const struct p3_agent *
 }
 
 /* Let the rendezvous serve this host's part of the job. */
-static int serve_part(struct run *r, struct p3_rdv_conf *conf)
+static int run_serve_part(struct run *r, struct p3_rdv_conf *conf)
 {
 	bool several = r->opt->hosts.n > 1;
-	conf->hosts = several ? make_hosts_file(&r->opt->hosts, r->agent) : -1;
+	conf->hosts = several ? run_make_hosts_file(&r->opt->hosts, r->agent) : -1;
 	conf->first = r->first;
 	conf->here = r->here_n;
-	conf->news = pass_news_on;
+	conf->news = run_pass_news_on;
 	conf->news_arg = r;
 	r->hosts_fd = conf->hosts;
 	return several && conf->hosts < 0 ? conf->hosts : 0;
@@ -862,7 +786,7 @@ static int serve_part(struct run *r, struct p3_rdv_conf *conf)
 
 /* ---- starting ---- */
 
-static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
+static int run_open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	struct p3_rdv_conf conf = {.size = r->opt->size,
@@ -874,16 +798,16 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 		.in_domain = r->opt->domain != NULL,
 		.apart = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), r->opt->size),
 		.eof_ms = EOF_MS,
-		.ends = is_ending,
+		.ends = run_is_ending,
 		.ends_arg = r,
-		.say = say_line,
-		.over = take_trace,
+		.say = run_say_line,
+		.over = run_take_trace,
 		.over_arg = r,
 		.joined = r->opt->stats ? p3_stats_joined : NULL};
 	if (r->opt->stats && !(r->stats = p3_stats_create(r->opt->size)))
 		return -ENOMEM;
 	conf.joined_arg = r->stats;
-	int rc = r->agent ? serve_part(r, &conf) : 0;
+	int rc = r->agent ? run_serve_part(r, &conf) : 0;
 	if (rc)
 		return rc;
 	r->rdv = p3_rdv_create(&conf);
@@ -897,46 +821,46 @@ static int open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
 	r->end_fd = p3_signals_end_fd();
 	r->ep = epoll_create1(EPOLL_CLOEXEC);
 	r->give_up = epoll_create1(EPOLL_CLOEXEC);
-	rc = watch(r->ep, r->signals, KEY_SIGNALS);
-	rc = rc ? rc : watch(r->ep, r->alive_fd, KEY_GUARD);
-	rc = rc ? rc : watch(r->ep, p3_rdv_fd(r->rdv), KEY_RDV);
+	rc = p3_watch_input(r->ep, r->signals, KEY_SIGNALS);
+	rc = rc ? rc : p3_watch_input(r->ep, r->alive_fd, KEY_GUARD);
+	rc = rc ? rc : p3_watch_input(r->ep, p3_rdv_fd(r->rdv), KEY_RDV);
 	if (r->output)
-		rc = rc ? rc : watch(r->ep, p3_output_fd(r->output), KEY_OUTPUT);
+		rc = rc ? rc : p3_watch_input(r->ep, p3_output_fd(r->output), KEY_OUTPUT);
 	if (r->agent)
-		rc = rc ? rc : p3_agent_open(r->agent, &r->stdin_fd, on_order, r);
+		rc = rc ? rc : p3_agent_open(r->agent, &r->stdin_fd, run_on_order, r);
 	if (r->agent)
-		rc = rc ? rc : watch(r->ep, p3_agent_fd(r->agent), KEY_AGENT);
-	rc = rc ? rc : watch(r->give_up, r->end_fd, KEY_SIGNALS);
-	return rc ? rc : watch(r->give_up, r->alive_fd, KEY_GUARD);
+		rc = rc ? rc : p3_watch_input(r->ep, p3_agent_fd(r->agent), KEY_AGENT);
+	rc = rc ? rc : p3_watch_input(r->give_up, r->end_fd, KEY_SIGNALS);
+	return rc ? rc : p3_watch_input(r->give_up, r->alive_fd, KEY_GUARD);
 }
 
-static uint32_t started_pid(void *arg, uint32_t i)
+static uint32_t run_started_pid(void *arg, uint32_t i)
 {
 	const struct run *r = arg;
 	return (uint32_t)r->rank[i].pid;
 }
 
 /* Open the service for ptlstat; the job runs without it, too. */
-static void open_attach(struct run *r, uint32_t jid)
+static void run_open_attach(struct run *r, uint32_t jid)
 {
 	struct p3_attach_conf conf = {.jid = jid,
 		.size = r->opt->size,
 		.rdv = r->rdv,
 		.hosts = r->hosts_fd,
-		.started_pid = started_pid,
+		.started_pid = run_started_pid,
 		.arg = r};
 	int rc = p3_attach_create(&conf, &r->attach);
 	if (!rc)
-		rc = watch(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
+		rc = p3_watch_input(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
 	if (!rc && r->agent)
-		r->asks = p3_asks_create(r->agent, r->attach);
-	if (r->asks)
-		rc = watch(r->ep, p3_asks_fd(r->asks), KEY_ASKS);
+		r->answers = p3_answers_create(r->agent, r->attach);
+	if (r->answers)
+		rc = p3_watch_input(r->ep, p3_answers_fd(r->answers), KEY_ANSWERS);
 	if (rc)
 		p3_say("ptlstat will not find this job: %s", strerror(-rc));
 }
 
-static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
+static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	const struct p3_signals *signals)
 {
 	struct p3_spawn_conf conf = {.size = r->opt->size,
@@ -951,14 +875,15 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.only = r->opt->only ? &r->opt->only_ranks : NULL,
 		.output_dir_fd = r->opt->output_dir_fd,
 		.signals = signals};
-	raise_nofile(r, &conf.nofile);
-	int rc = enter_domain(r);
+	getrlimit(RLIMIT_NOFILE, &conf.nofile);
+	p3_plan_raise_fds(LOOK_FDS + p3_plan_yod_fds(r->opt, r->here_n, r->agent));
+	int rc = run_enter_domain(r);
 	if (rc)
 		return rc;
 	conf.nid_base = r->nid_base;
-	rc = open_parts(r, jid, guard);
+	rc = run_open_parts(r, jid, guard);
 	if (!rc)
-		open_attach(r, jid);
+		run_open_attach(r, jid);
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
 		rc = -errno;
 	if (!rc)
@@ -969,20 +894,22 @@ static int start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	conf.stdin_fd = r->stdin_fd;
 	if (r->opt->timeout_ms)
 		r->timeout_at = p3_now_ms() + r->opt->timeout_ms;
-	start_all(r, &conf);
+	/* Start all nodes, or stop at a signal that ends the job or at a failed start. */
+	for (uint32_t i = 0; i < r->here_n; i++)
+		if (run_start_one(r, &conf, r->first + i))
+			break;
 	FAULT_POINT("yod.started");
 	if (r->stdin_fd != STDIN_FILENO)
 		close(r->stdin_fd);
 	return r->output ? p3_output_start(r->output) : 0;
 }
 
-static void close_parts(struct run *r)
+static void run_close_parts(struct run *r)
 {
-	p3_asks_destroy(r->asks);
+	p3_answers_destroy(r->answers);
 	p3_attach_destroy(r->attach);
 	p3_rdv_destroy(r->rdv);
-	if (r->hosts_fd >= 0)
-		close(r->hosts_fd);
+	p3_close(r->hosts_fd);
 	p3_stats_destroy(r->stats);
 	p3_output_close(r->output, r->hurry);
 	close(r->signals);
@@ -993,24 +920,22 @@ static void close_parts(struct run *r)
 	free(r);
 }
 
-static ssize_t send_trace(void *arg, const void *bytes, size_t len)
+static ssize_t run_send_trace(void *arg, const void *bytes, size_t len)
 {
 	struct run *r = arg;
 	return p3_agent_trace(r->agent, bytes, len) ? (ssize_t)len : -1;
 }
 
-static int make_trace(struct run *r, uint32_t jid)
+static bool run_open_trace(struct run *r, uint32_t jid)
 {
 	const char *path = r->opt->trace;
-	return r->agent ? p3_tracefile_create_there(
-				  path, r->opt->size, jid, send_trace, r, &r->trace)
-			: p3_tracefile_create(path, r->opt->size, jid, &r->trace);
-}
-
-static bool open_trace(struct run *r, uint32_t jid)
-{
-	const char *path = r->opt->trace;
-	int rc = path ? make_trace(r, jid) : 0;
+	uint32_t size = r->opt->size;
+	int rc = 0;
+	if (path && r->agent)
+		rc = p3_tracefile_create_there(
+			path, size, jid, run_send_trace, r, &r->trace);
+	else if (path)
+		rc = p3_tracefile_create(path, size, jid, &r->trace);
 	if (rc)
 		p3_say("--trace: '%s' cannot be written: %s; expected a file in a "
 		       "directory that you can write to",
@@ -1019,7 +944,7 @@ static bool open_trace(struct run *r, uint32_t jid)
 }
 
 /* Send yod the statistics, and close the connection. */
-static void end_agent(struct run *r)
+static void run_end_agent(struct run *r)
 {
 	for (uint32_t i = r->first; r->stats && i < r->first + r->here_n; i++) {
 		size_t len;
@@ -1054,18 +979,18 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	p3_domain_none(&r->domain);
 	r->place = place;
 	r->stage_at = r->slow_at = r->timeout_at = r->drain_at = r->report_at = P3_NEVER;
-	if (!open_trace(r, jid)) {
+	if (!run_open_trace(r, jid)) {
 		free(r);
 		return P3_STATUS_YOD;
 	}
-	int rc = start(r, jid, guard, signals);
+	int rc = run_start(r, jid, guard, signals);
 	if (rc) {
 		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
 			strerror(-rc));
-		fail_start(r, P3_STATUS_YOD);
+		run_fail_start(r, P3_STATUS_YOD);
 		r->drain_at = 0;
 	}
-	loop(r);
+	run_loop(r);
 	FAULT_POINT("yod.unswept");
 	if (!p3_reap_sweep(SWEEP_MS))
 		p3_say("some processes of the job do not end (see ps: state D?); left "
@@ -1075,12 +1000,12 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	if (r->output && p3_output_is_lost(r->output))
 		whole = false;
 	if (agent) {
-		end_agent(r);
+		run_end_agent(r);
 	} else {
 		if (r->stats)
 			p3_stats_print(r->stats);
-		loop(r); /* until the lines are written, or a signal comes */
+		run_loop(r); /* until the lines are written, or a signal comes */
 	}
-	close_parts(r);
+	run_close_parts(r);
 	return status || whole ? status : P3_STATUS_YOD;
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starting a node: its environment, descriptors, CPUs, and the exec. */
-#include "launcher/yod/spawn.h"
-#include "launcher/yod/outdir.h"
-#include "launcher/yod/place.h"
-#include "launcher/yod/prog.h"
-#include "launcher/yod/ranks.h"
-#include "launcher/yod/reap.h"
-#include "launcher/yod/signals.h"
+/* Starting a node: its libraries, environment, descriptors, CPUs, and the exec. */
+#include "launcher/yod/yod.h"
 #include "shm/conf.h"
 #include "shm/cpulist.h"
 #include "shm/fault.h"
@@ -14,11 +8,12 @@
 #include "shm/job.h"
 #include "shm/trace.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +22,100 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+bool p3_preload_is_there(void)
+{
+	if (dlopen(P3_HEAP_JEMALLOC, RTLD_LAZY | RTLD_LOCAL))
+		return true;
+	const char *why = dlerror();
+	/* The loader found the library but has no thread storage left for it: programs
+	 * that start with the library have it. */
+	if (strstr(why, "static TLS"))
+		return true;
+	p3_say("--shared-heap: %s; install the package libjemalloc2", why);
+	return false;
+}
+
+/* ---- the library for valgrind ---- */
+
+#define VALGRIND         "valgrind"
+#define VALGRIND_BETWEEN " \t\n;&|(){}`'\"<>"
+
+#ifndef P3_VALGRIND_DIR /* relative to yod's folder */
+#define P3_VALGRIND_DIR "../lib/portals/valgrind"
+#endif
+#ifndef P3_SONAME
+#define P3_SONAME "libportals.so.0"
+#endif
+
+static bool valgrind_is_in_text(const char *text)
+{
+	size_t n = strlen(VALGRIND);
+	while (*text) {
+		size_t len = strcspn(text, VALGRIND_BETWEEN);
+		/* a word that is "valgrind", or a path that ends so */
+		if (len >= n && !memcmp(text + len - n, VALGRIND, n) &&
+			(len == n || text[len - n - 1] == '/'))
+			return true;
+		text += len;
+		text += strspn(text, VALGRIND_BETWEEN);
+	}
+	return false;
+}
+
+bool p3_valgrind_is_in(char *const *argv)
+{
+	for (; *argv; argv++)
+		if (valgrind_is_in_text(*argv))
+			return true;
+	return false;
+}
+
+static char *valgrind_folder(void)
+{
+	char here[4096], *dir;
+	ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+	here[n > 0 ? n : 0] = 0;
+	char *slash = strrchr(here, '/');
+	if (!slash)
+		return NULL;
+	*slash = 0;
+	if (asprintf(&dir, "%s/" P3_VALGRIND_DIR, here) < 0)
+		return NULL;
+	char *shorter = realpath(dir, NULL);
+	if (!shorter)
+		return dir;
+	free(dir);
+	return shorter;
+}
+
+static bool valgrind_has_library(const char *dir)
+{
+	char *file;
+	if (asprintf(&file, "%s/" P3_SONAME, dir) < 0)
+		return false;
+	bool has = !access(file, R_OK);
+	free(file);
+	return has;
+}
+
+const char *p3_valgrind_folder(void)
+{
+	char *dir = valgrind_folder();
+	if (dir && valgrind_has_library(dir)) {
+		p3_say("valgrind: nodes use %s/%s, which tells it about atomics "
+		       "(--valgrind off: they do not)",
+			dir, P3_SONAME);
+		return dir;
+	}
+	p3_say("valgrind: no %s in %s; expected the one that tells helgrind about "
+	       "atomics: it is built where valgrind's headers are installed",
+		P3_SONAME, dir ? dir : "lib/portals/valgrind");
+	free(dir);
+	return NULL;
+}
+
+/* ---- nodes ---- */
+
 #define SOCKET_FD_MIN  100 /* above the descriptors that shell scripts redirect */
 #define NUMBER_LEN     12
 #define TUNABLES       "GLIBC_TUNABLES"
@@ -34,20 +123,20 @@
 #define RSEQ           "glibc.pthread.rseq"
 #define CLOEXEC_ALWAYS 4u /* CLOSE_RANGE_CLOEXEC */
 
-struct ends {
+struct spawn_ends {
 	int sock[2];
 	int out[2][2];
 	int report[2]; /* a failed exec is reported here */
 };
 
-struct report {
+struct spawn_report {
 	int32_t err;
 	int32_t fault;
 };
 
 /* ---- environment ---- */
 
-static int set_map(const char *name, uint32_t n, uint32_t base)
+static int spawn_set_map(const char *name, uint32_t n, uint32_t base)
 {
 	char *map = malloc((size_t)n * NUMBER_LEN);
 	size_t len = 0;
@@ -62,7 +151,7 @@ static int set_map(const char *name, uint32_t n, uint32_t base)
 }
 
 /* Add a tunable, unless the user has set it. */
-static int add_tunable(const char *name, const char *value)
+static int spawn_add_tunable(const char *name, const char *value)
 {
 	const char *was = getenv(TUNABLES);
 	char *text;
@@ -77,7 +166,7 @@ static int add_tunable(const char *name, const char *value)
 }
 
 /* Return true if there are more nodes than CPUs, of the job or of this node's set. */
-static bool takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
+static bool spawn_takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 {
 	const struct p3_place *place = conf->place;
 	uint32_t here = 0;
@@ -87,25 +176,8 @@ static bool takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 	       (place->bound && here > p3_cpuset_count(&place->node[rank]));
 }
 
-/*
- * Set tunables of the C library.  The shared heap's allocator is loaded late, and its
- * static thread-local storage needs 2.6 KiB; by default the C library keeps only 512
- * bytes for such libraries.  The C library takes this storage from the stack of every
- * thread, and the smallest stack has 16 KiB: so set no more than necessary.
- *
- * Disable the C library's restartable sequences for nodes that take turns on a CPU: for
- * a thread that has registered them, the kernel accesses the thread's memory at the
- * start of each turn, which takes some 100 ns of a turn of 4 us.  A program that needs
- * restartable sequences registers its own (rseq(2)).
- */
-static int set_tunables(const struct p3_spawn_conf *conf, uint32_t rank)
-{
-	int rc = add_tunable(STATIC_TLS, "4096");
-	return rc || !takes_turns(conf, rank) ? rc : add_tunable(RSEQ, "0");
-}
-
 /* Put ours in front of the value that the user gave the variable. */
-static int set_in_front(const char *name, const char *ours, char between)
+static int spawn_set_in_front(const char *name, const char *ours, char between)
 {
 	const char *was = getenv(name);
 	char *text;
@@ -120,11 +192,11 @@ static int set_in_front(const char *name, const char *ours, char between)
 
 /* Preload the shared heap's allocator.  Of two words of MALLOC_CONF that conflict, the
  * later one counts, so a user's words stay behind ours. */
-static int set_shared_heap(void)
+static int spawn_set_shared_heap(void)
 {
-	int rc = set_in_front("LD_PRELOAD", P3_HEAP_JEMALLOC, ':');
+	int rc = spawn_set_in_front("LD_PRELOAD", P3_HEAP_JEMALLOC, ':');
 	if (!rc)
-		rc = set_in_front("MALLOC_CONF", P3_HEAP_MALLOC_CONF, ',');
+		rc = spawn_set_in_front("MALLOC_CONF", P3_HEAP_MALLOC_CONF, ',');
 	if (!rc && setenv(P3_HEAP_SHARED_ENV, "on", 1))
 		rc = -errno;
 	return rc;
@@ -138,7 +210,7 @@ uint32_t p3_spawn_trace_records(bool wanted)
 }
 
 /* Set PTL3_TRACE for --trace.  Leave a wrong value as it is: the nodes report it. */
-static int set_trace(void)
+static int spawn_set_trace(void)
 {
 	char text[NUMBER_LEN];
 	uint32_t records;
@@ -153,13 +225,13 @@ static int set_trace(void)
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
 	unsetenv(p3_conf_row(P3_CONF_LAUNCHED)->name);
-	int rc = set_map("PTL_NIDMAP", conf->size, conf->nid_base);
+	int rc = spawn_set_map("PTL_NIDMAP", conf->size, conf->nid_base);
 	if (!rc)
-		rc = set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);
+		rc = spawn_set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);
 	if (!rc && setenv("PTL_IFACE", "0", 1))
 		rc = -errno;
 	if (!rc && conf->trace)
-		rc = set_trace();
+		rc = spawn_set_trace();
 	if (!rc && conf->line_buffered &&
 		setenv(p3_conf_row(P3_CONF_STDOUT)->name, "lines", 1))
 		rc = -errno;
@@ -170,7 +242,7 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf)
 	return rc;
 }
 
-static int set_number(const char *name, uint32_t value)
+static int spawn_set_number(const char *name, uint32_t value)
 {
 	char text[NUMBER_LEN];
 	snprintf(text, sizeof text, "%u", value);
@@ -180,21 +252,31 @@ static int set_number(const char *name, uint32_t value)
 /* ---- the child, between fork and exec ---- */
 
 /* Set the program's own variables first, then those that the node needs. */
-static int set_environment(
+static int spawn_set_environment(
 	const struct p3_spawn_conf *conf, const struct p3_prog *prog, uint32_t rank)
 {
 	for (uint32_t i = 0; i < prog->env_n; i++)
 		if (putenv((char *)(uintptr_t)prog->env[i]))
 			return -errno;
-	int rc = set_tunables(conf, rank);
+	/* The shared heap's allocator is loaded late, and its static thread-local storage
+	 * needs 2.6 KiB; by default the C library keeps only 512 bytes for such
+	 * libraries.  The C library takes this storage from the stack of every thread,
+	 * and the smallest stack has 16 KiB: so set no more than necessary. */
+	int rc = spawn_add_tunable(STATIC_TLS, "4096");
+	/* Disable the C library's restartable sequences for nodes that take turns on a
+	 * CPU: for a thread that has registered them, the kernel accesses the thread's
+	 * memory at the start of each turn, which takes some 100 ns of a turn of 4 us.  A
+	 * program that needs restartable sequences registers its own (rseq(2)). */
+	if (!rc && spawn_takes_turns(conf, rank))
+		rc = spawn_add_tunable(RSEQ, "0");
 	if (!rc && prog->lib_dir)
-		rc = set_in_front("LD_LIBRARY_PATH", prog->lib_dir, ':');
-	return rc || !conf->shared_heap ? rc : set_shared_heap();
+		rc = spawn_set_in_front("LD_LIBRARY_PATH", prog->lib_dir, ':');
+	return rc || !conf->shared_heap ? rc : spawn_set_shared_heap();
 }
 
 /* Bind this process to the node's CPUs, and set the CPUs of the NIC thread, unless the
  * user has set these. */
-static int set_cpus(const struct p3_place *place, uint32_t rank)
+static int spawn_set_cpus(const struct p3_place *place, uint32_t rank)
 {
 	char list[P3_CPULIST_LEN];
 	struct p3_cpuset said;
@@ -209,16 +291,16 @@ static int set_cpus(const struct p3_place *place, uint32_t rank)
 	return setenv(P3_CONF_NIC_CPUS_ENV, list, 1) ? -errno : 0;
 }
 
-static _Noreturn void fail(int report, int err, enum p3_spawn_fault fault)
+static _Noreturn void spawn_fail(int report, int err, enum p3_spawn_fault fault)
 {
-	struct report r = {err, (int32_t)fault};
+	struct spawn_report r = {err, (int32_t)fault};
 	ssize_t n = write(report, &r, sizeof r);
 	_exit(n == sizeof r ? 127 : 126);
 }
 
 /* Make the kernel kill this process when yod ends.  If the report pipe, which only yod
  * reads, has no reader, yod ended before the prctl: exit. */
-static int die_with_yod(int report)
+static int spawn_die_with_yod(int report)
 {
 	struct pollfd p = {.fd = report};
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
@@ -228,7 +310,7 @@ static int die_with_yod(int report)
 	return 0;
 }
 
-static int set_stdin(const struct p3_spawn_conf *conf, uint32_t rank)
+static int spawn_set_stdin(const struct p3_spawn_conf *conf, uint32_t rank)
 {
 	int fd = rank ? open("/dev/null", O_RDONLY) : conf->stdin_fd;
 	if (fd < 0)
@@ -236,17 +318,17 @@ static int set_stdin(const struct p3_spawn_conf *conf, uint32_t rank)
 	return fd != STDIN_FILENO && dup2(fd, STDIN_FILENO) < 0 ? -errno : 0;
 }
 
-static bool is_silent(const struct p3_spawn_conf *conf, uint32_t rank)
+static bool spawn_is_silent(const struct p3_spawn_conf *conf, uint32_t rank)
 {
 	return conf->only && !p3_ranks_has(conf->only, rank);
 }
 
 /* Open the target of a stream that does not go to yod's stdout or stderr.  Return its
  * descriptor or -errno. */
-static int open_stream(
-	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e, int which)
+static int spawn_open_stream(const struct p3_spawn_conf *conf, uint32_t rank,
+	const struct spawn_ends *e, int which)
 {
-	if (is_silent(conf, rank)) {
+	if (spawn_is_silent(conf, rank)) {
 		int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		return fd < 0 ? -errno : fd;
 	}
@@ -255,13 +337,13 @@ static int open_stream(
 	return e->out[which][1];
 }
 
-static int set_output(
-	const struct p3_spawn_conf *conf, uint32_t rank, const struct ends *e)
+static int spawn_set_output(
+	const struct p3_spawn_conf *conf, uint32_t rank, const struct spawn_ends *e)
 {
-	if (!is_silent(conf, rank) && conf->output_dir_fd < 0 && !conf->pipes)
+	if (!spawn_is_silent(conf, rank) && conf->output_dir_fd < 0 && !conf->pipes)
 		return 0;
 	for (int which = 0; which < 2; which++) {
-		int fd = open_stream(conf, rank, e, which);
+		int fd = spawn_open_stream(conf, rank, e, which);
 		if (fd < 0)
 			return fd;
 		if (dup2(fd, which ? STDERR_FILENO : STDOUT_FILENO) < 0)
@@ -272,7 +354,7 @@ static int set_output(
 
 /* Set up the socket.  Let the exec close all other descriptors from 3 on: yod's, and
  * those that yod's parent left open by mistake. */
-static int set_socket(int sock)
+static int spawn_set_socket(int sock)
 {
 	if (syscall(SYS_close_range, 3u, ~0u, CLOEXEC_ALWAYS))
 		for (int fd = 3; fd < 1024; fd++)
@@ -280,81 +362,75 @@ static int set_socket(int sock)
 	int fd = fcntl(sock, F_DUPFD, SOCKET_FD_MIN);
 	if (fd < 0)
 		fd = fcntl(sock, F_DUPFD, 3);
-	return fd < 0 ? -errno : set_number(P3_JOB_ENV, (uint32_t)fd);
+	return fd < 0 ? -errno : spawn_set_number(P3_JOB_ENV, (uint32_t)fd);
 }
 
-static int prepare(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
-	uint32_t rank, const struct ends *e)
+static int spawn_prepare(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, const struct spawn_ends *e)
 {
 	setpgid(0, 0);
-	int rc = die_with_yod(e->report[1]);
+	int rc = spawn_die_with_yod(e->report[1]);
 	if (!rc)
-		rc = set_stdin(conf, rank);
+		rc = spawn_set_stdin(conf, rank);
 	if (!rc)
-		rc = set_output(conf, rank, e);
+		rc = spawn_set_output(conf, rank, e);
 	if (!rc)
-		rc = set_socket(e->sock[1]);
+		rc = spawn_set_socket(e->sock[1]);
 	if (!rc)
-		rc = set_environment(conf, prog, rank);
+		rc = spawn_set_environment(conf, prog, rank);
 	if (!rc)
-		rc = set_cpus(conf->place, rank);
+		rc = spawn_set_cpus(conf->place, rank);
 	if (!rc)
-		rc = set_number("PTL_MY_RID", rank);
+		rc = spawn_set_number("PTL_MY_RID", rank);
 	if (!rc && prog->dir && chdir(prog->dir))
 		rc = -errno;
 	return rc;
 }
 
-static _Noreturn void child(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
-	uint32_t rank, const struct ends *e)
+static _Noreturn void spawn_child(const struct p3_spawn_conf *conf,
+	const struct p3_prog *prog, uint32_t rank, const struct spawn_ends *e)
 {
 	close(e->report[0]);
-	int rc = prepare(conf, prog, rank, e);
+	int rc = spawn_prepare(conf, prog, rank, e);
 	if (rc)
-		fail(e->report[1], -rc, P3_SPAWN_PREPARE);
+		spawn_fail(e->report[1], -rc, P3_SPAWN_PREPARE);
 	setrlimit(RLIMIT_NOFILE, &conf->nofile);
 	p3_signals_give_back(conf->signals);
 	FAULT_POINT("yod.child_prepared");
 	execvp(prog->argv[0], prog->argv);
-	fail(e->report[1], errno, P3_SPAWN_EXEC);
+	spawn_fail(e->report[1], errno, P3_SPAWN_EXEC);
 }
 
 /* ---- yod ---- */
 
-static void close_end(int *fd)
+static void spawn_close_end(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
 }
 
-static void close_ends(struct ends *e)
+static void spawn_close_ends(struct spawn_ends *e)
 {
 	for (int side = 0; side < 2; side++) {
-		close_end(&e->sock[side]);
-		close_end(&e->out[0][side]);
-		close_end(&e->out[1][side]);
-		close_end(&e->report[side]);
+		spawn_close_end(&e->sock[side]);
+		spawn_close_end(&e->out[0][side]);
+		spawn_close_end(&e->out[1][side]);
+		spawn_close_end(&e->report[side]);
 	}
 }
 
-static int open_socket(int sock[2])
+static int spawn_open_ends(
+	const struct p3_spawn_conf *conf, uint32_t rank, struct spawn_ends *e)
 {
-	int on = 1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock))
-		return -errno;
-	if (setsockopt(sock[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
-		return -errno;
-	return 0;
-}
-
-static int open_ends(const struct p3_spawn_conf *conf, uint32_t rank, struct ends *e)
-{
-	*e = (struct ends){{-1, -1}, {{-1, -1}, {-1, -1}}, {-1, -1}};
-	int rc = open_socket(e->sock);
+	*e = (struct spawn_ends){{-1, -1}, {{-1, -1}, {-1, -1}}, {-1, -1}};
+	int on = 1, rc = 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, e->sock) ||
+		setsockopt(e->sock[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		rc = -errno;
 	if (!rc && pipe2(e->report, O_CLOEXEC))
 		rc = -errno;
-	bool pipes = conf->pipes && !is_silent(conf, rank);
+	bool pipes = conf->pipes && !spawn_is_silent(conf, rank);
 	for (int k = 0; k < 2 && !rc && pipes; k++)
 		if (pipe2(e->out[k], O_CLOEXEC))
 			rc = -errno;
@@ -363,7 +439,7 @@ static int open_ends(const struct p3_spawn_conf *conf, uint32_t rank, struct end
 
 /* Wait for the exec, which closes the report pipe: end of file means success.  The end
  * of file also comes if the node is killed before its exec. */
-static int await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out)
+static int spawn_await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out)
 {
 	struct pollfd p[2] = {
 		{.fd = report, .events = POLLIN}, {.fd = give_up_fd, .events = POLLIN}};
@@ -371,7 +447,7 @@ static int await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out
 		;
 	if (!p[0].revents)
 		return -EINTR;
-	struct report r;
+	struct spawn_report r;
 	ssize_t n;
 	do
 		n = read(report, &r, sizeof r);
@@ -382,39 +458,70 @@ static int await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out
 	return -r.err;
 }
 
-static int settle(const struct p3_spawn_conf *conf, pid_t pid, struct ends *e,
+static int spawn_settle(const struct p3_spawn_conf *conf, pid_t pid, struct spawn_ends *e,
 	struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
 {
 	for (int k = 0; k < 2; k++)
-		close_end(&e->out[k][1]);
-	close_end(&e->sock[1]);
-	close_end(&e->report[1]);
-	int rc = await_exec(e->report[0], conf->give_up_fd, fault_out);
+		spawn_close_end(&e->out[k][1]);
+	spawn_close_end(&e->sock[1]);
+	spawn_close_end(&e->report[1]);
+	int rc = spawn_await_exec(e->report[0], conf->give_up_fd, fault_out);
 	if (rc && rc != -EINTR) {
 		p3_reap_take(pid);
-		close_ends(e);
+		spawn_close_ends(e);
 		return rc;
 	}
 	setpgid(pid, pid);
 	*spawned_out = (struct p3_spawned){pid, e->sock[0], {e->out[0][0], e->out[1][0]}};
-	close_end(&e->report[0]);
+	spawn_close_end(&e->report[0]);
 	return rc;
 }
 
 int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out)
 {
-	struct ends e;
-	int rc = open_ends(conf, rank, &e);
+	struct spawn_ends e;
+	int rc = spawn_open_ends(conf, rank, &e);
 	pid_t pid = rc ? -1 : fork();
 	if (pid < 0) {
 		rc = rc ? rc : -errno;
-		close_ends(&e);
+		spawn_close_ends(&e);
 		*fault_out = P3_SPAWN_FORK;
 		return rc;
 	}
 	if (!pid)
-		child(conf, prog, rank, &e);
+		spawn_child(conf, prog, rank, &e);
 	FAULT_POINT("yod.spawned");
-	return settle(conf, pid, &e, spawned_out, fault_out);
+	return spawn_settle(conf, pid, &e, spawned_out, fault_out);
+}
+
+/* ---- other programs ---- */
+
+int p3_spawn_tool(char *const *argv, const int fd[4], const sigset_t *blocked,
+	const sigset_t *standard, bool group, pid_t *pid_out)
+{
+	posix_spawnattr_t attr;
+	posix_spawn_file_actions_t files;
+	int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+		    (group ? POSIX_SPAWN_SETPGROUP : 0);
+	int rc = posix_spawnattr_init(&attr);
+	if (rc)
+		return -rc;
+	rc = posix_spawn_file_actions_init(&files);
+	if (!rc) {
+		rc = posix_spawnattr_setsigmask(&attr, blocked);
+		rc = rc ? rc : posix_spawnattr_setsigdefault(&attr, standard);
+		rc = rc ? rc : posix_spawnattr_setflags(&attr, (short)flags);
+		if (!rc && fd[0] < 0)
+			rc = posix_spawn_file_actions_addopen(
+				&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+		for (int to = 0; to < 4 && !rc; to++)
+			if (fd[to] >= 0)
+				rc = posix_spawn_file_actions_adddup2(&files, fd[to], to);
+		rc = rc ? rc
+			: posix_spawnp(pid_out, argv[0], &files, &attr, argv, environ);
+		posix_spawn_file_actions_destroy(&files);
+	}
+	posix_spawnattr_destroy(&attr);
+	return -rc;
 }

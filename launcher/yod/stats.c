@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Statistics of nodes for --stats. */
-#include "launcher/yod/stats.h"
-#include "launcher/clock.h"
-#include "launcher/yod/say.h"
+/* Statistics of nodes for --stats, and their traces in one file. */
+#include "launcher/yod/yod.h"
+#include "launcher/loop.h"
 #include "shm/layout.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 
 #define FATE_LEN 24
 
-struct node {
+struct stats_node {
 	int published; /* segment of the last life that joined; -1: none, or already
 		        * read */
 	bool joined;   /* it has joined at least once */
@@ -34,7 +34,7 @@ struct node {
 
 struct p3_stats {
 	uint32_t size;
-	struct node node[];
+	struct stats_node node[];
 };
 
 struct p3_stats *p3_stats_create(uint32_t size)
@@ -51,8 +51,7 @@ struct p3_stats *p3_stats_create(uint32_t size)
 void p3_stats_destroy(struct p3_stats *s)
 {
 	for (uint32_t i = 0; s && i < s->size; i++)
-		if (s->node[i].published >= 0)
-			close(s->node[i].published);
+		p3_close(s->node[i].published);
 	free(s);
 }
 
@@ -63,7 +62,7 @@ void p3_stats_started(struct p3_stats *s, uint32_t rank)
 
 /* ---- counters ---- */
 
-static bool is_segment(int fd)
+static bool stats_is_segment(int fd)
 {
 	struct p3_seg_header h;
 	return pread(fd, &h, sizeof h, 0) == sizeof h && h.magic == P3_SEG_MAGIC &&
@@ -71,14 +70,14 @@ static bool is_segment(int fd)
 }
 
 /* Add the counters of a life that has ended, or is about to end. */
-static void take_counters(struct p3_stats *s, struct node *n)
+static void stats_take_counters(struct p3_stats *s, struct stats_node *n)
 {
 	uint64_t now[P3_COUNTERS];
 	struct p3_layout l = p3_layout_of(s->size < P3_MAX_NODES ? s->size : 1);
 	if (n->published < 0)
 		return;
 	bool ok =
-		is_segment(n->published) &&
+		stats_is_segment(n->published) &&
 		pread(n->published, now, sizeof now, (off_t)l.counters_off) == sizeof now;
 	close(n->published);
 	n->published = -1;
@@ -90,8 +89,8 @@ static void take_counters(struct p3_stats *s, struct node *n)
 void p3_stats_joined(void *stats, uint32_t rank, int published)
 {
 	struct p3_stats *s = stats;
-	struct node *n = &s->node[rank];
-	take_counters(s, n);
+	struct stats_node *n = &s->node[rank];
+	stats_take_counters(s, n);
 	n->joined = true;
 	n->published = fcntl(published, F_DUPFD_CLOEXEC, 0);
 	n->lost |= n->published < 0;
@@ -99,29 +98,29 @@ void p3_stats_joined(void *stats, uint32_t rank, int published)
 
 /* ---- the process ---- */
 
-static int64_t ms_of(const struct timeval *t)
+static int64_t stats_ms_of(const struct timeval *t)
 {
 	return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
 
 /* Return the CPU time of a child; libc's waitid() does not return it. */
-static int64_t cpu_ms_of(pid_t pid)
+static int64_t stats_cpu_ms_of(pid_t pid)
 {
 	siginfo_t info;
 	struct rusage ru = {.ru_utime = {0, 0}};
 	if (syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, &ru))
 		return 0;
-	return ms_of(&ru.ru_utime) + ms_of(&ru.ru_stime);
+	return stats_ms_of(&ru.ru_utime) + stats_ms_of(&ru.ru_stime);
 }
 
 void p3_stats_ended(struct p3_stats *s, uint32_t rank, pid_t pid, int wait_status)
 {
-	struct node *n = &s->node[rank];
-	take_counters(s, n);
+	struct stats_node *n = &s->node[rank];
+	stats_take_counters(s, n);
 	n->ended = true;
 	n->status = wait_status;
 	n->ran_ms = p3_now_ms() - n->began_ms;
-	n->cpu_ms = cpu_ms_of(pid);
+	n->cpu_ms = stats_cpu_ms_of(pid);
 }
 
 /* ---- agents ---- */
@@ -134,7 +133,7 @@ const void *p3_stats_record(const struct p3_stats *s, uint32_t rank, size_t *len
 
 void p3_stats_take(struct p3_stats *s, uint32_t rank, const void *record, size_t len)
 {
-	struct node *n = &s->node[rank];
+	struct stats_node *n = &s->node[rank];
 	if (len != sizeof *n)
 		return;
 	memcpy(n, record, len);
@@ -143,37 +142,24 @@ void p3_stats_take(struct p3_stats *s, uint32_t rank, const void *record, size_t
 
 /* ---- output ---- */
 
-static void print_head(void)
+static void stats_print_node(
+	const char *name, const struct stats_node *n, const char *end)
 {
-	p3_say("%5s %11s %14s %11s %14s %9s %9s %10s %10s %13s %13s %13s %6s %9s %6s %9s "
-	       "%9s  %s",
-		"rank", "sent", "bytes", "received", "bytes", "dropped", "truncated",
-		"inline", "eager", "window-bytes", "cma-bytes", "heap-bytes", "host%",
-		"wakes", "late", "wall-s", "cpu-s", "end");
-}
-
-/* Return the percentage of all takes of the lease that were by the program's threads. */
-static double share_of_hosts(const struct node *n)
-{
-	uint64_t host = n->count[P3_C_LEASE_HOST], nic = n->count[P3_C_LEASE_NIC];
-	return host + nic ? 100.0 * (double)host / (double)(host + nic) : 0;
-}
-
-static void print_node(const char *name, const struct node *n, const char *end)
-{
-	const uint64_t *c = n->count;
+	const uint64_t *c = n->count, takes = c[P3_C_LEASE_HOST] + c[P3_C_LEASE_NIC];
+	/* the percentage of all takes of the lease that were by the program's threads */
+	double share = takes ? 100.0 * (double)c[P3_C_LEASE_HOST] / (double)takes : 0;
 	p3_say("%5s %11" PRIu64 " %14" PRIu64 " %11" PRIu64 " %14" PRIu64 " %9" PRIu64
 	       " %9" PRIu64 " %10" PRIu64 " %10" PRIu64 " %13" PRIu64 " %13" PRIu64
 	       " %13" PRIu64 " %6.1f %9" PRIu64 " %6" PRIu64 " %9.3f %9.3f  %s",
 		name, c[P3_C_SENT], c[P3_C_SENT_BYTES], c[P3_C_RECEIVED],
 		c[P3_C_RECEIVED_BYTES], c[P3_C_DROPS], c[P3_C_TRUNCATED],
 		c[P3_C_PUT_INLINE], c[P3_C_PUT_EAGER], c[P3_C_BULK_BYTES],
-		c[P3_C_CMA_BYTES], c[P3_C_DIRECT_BYTES], share_of_hosts(n), c[P3_C_WAKES],
+		c[P3_C_CMA_BYTES], c[P3_C_DIRECT_BYTES], share, c[P3_C_WAKES],
 		c[P3_C_PARK_LATE], (double)n->ran_ms / 1000, (double)n->cpu_ms / 1000,
 		end);
 }
 
-static void describe_end(const struct node *n, char text[FATE_LEN * 2])
+static void stats_describe_end(const struct stats_node *n, char text[FATE_LEN * 2])
 {
 	char fate[FATE_LEN];
 	if (!n->ended)
@@ -188,25 +174,130 @@ static void describe_end(const struct node *n, char text[FATE_LEN * 2])
 			   : "");
 }
 
-static void add(struct node *sum, const struct node *n)
-{
-	for (unsigned c = 0; c < P3_COUNTERS; c++)
-		sum->count[c] += n->count[c];
-	sum->cpu_ms += n->cpu_ms;
-	if (n->ran_ms > sum->ran_ms)
-		sum->ran_ms = n->ran_ms;
-}
-
 void p3_stats_print(const struct p3_stats *s)
 {
-	struct node all = {.published = -1};
+	struct stats_node all = {.published = -1};
 	char end[FATE_LEN * 2], rank[12];
-	print_head();
+	p3_say("%5s %11s %14s %11s %14s %9s %9s %10s %10s %13s %13s %13s %6s %9s %6s %9s "
+	       "%9s  %s",
+		"rank", "sent", "bytes", "received", "bytes", "dropped", "truncated",
+		"inline", "eager", "window-bytes", "cma-bytes", "heap-bytes", "host%",
+		"wakes", "late", "wall-s", "cpu-s", "end");
 	for (uint32_t i = 0; i < s->size; i++) {
-		describe_end(&s->node[i], end);
+		const struct stats_node *n = &s->node[i];
+		stats_describe_end(n, end);
 		snprintf(rank, sizeof rank, "%u", i);
-		print_node(rank, &s->node[i], end);
-		add(&all, &s->node[i]);
+		stats_print_node(rank, n, end);
+		for (unsigned c = 0; c < P3_COUNTERS; c++)
+			all.count[c] += n->count[c];
+		all.cpu_ms += n->cpu_ms;
+		if (n->ran_ms > all.ran_ms)
+			all.ran_ms = n->ran_ms;
 	}
-	print_node("all", &all, "");
+	stats_print_node("all", &all, "");
+}
+
+/* ---- the trace file ---- */
+
+struct p3_tracefile {
+	const char *path;
+	int fd; /* -1: the bytes are sent */
+	ssize_t (*send)(void *arg, const void *bytes, size_t len);
+	void *arg;
+	bool failed;
+	uint32_t blocks;
+};
+
+static void tracefile_put(struct p3_tracefile *f, const void *bytes, size_t len)
+{
+	const char *at = bytes;
+	while (len && !f->failed) {
+		ssize_t n = f->send ? f->send(f->arg, at, len) : write(f->fd, at, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			p3_say("--trace: %s: cannot be written: %s; the traces of the "
+			       "nodes that ended last are missing",
+				f->path, strerror(errno));
+			f->failed = true;
+			return;
+		}
+		at += n;
+		len -= (size_t)n;
+	}
+}
+
+/* Make the state of a file, and write its header.  Return 0 or -ENOMEM. */
+static int tracefile_begin(struct p3_tracefile made, uint32_t size, uint32_t jid,
+	struct p3_tracefile **file_out)
+{
+	struct p3_tracefile *f = malloc(sizeof *f);
+	if (!f)
+		return -ENOMEM;
+	*f = made;
+	uint32_t clock = p3_trace_clock();
+	struct p3_tracefile_header h = {.magic = P3_TRACEFILE_MAGIC,
+		.version = P3_TRACE_VERSION,
+		.size = size,
+		.jid = jid,
+		.clock = clock,
+		.began = p3_trace_look_now(clock)};
+	tracefile_put(f, &h, sizeof h);
+	*file_out = f;
+	return 0;
+}
+
+int p3_tracefile_create(
+	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+	if (fd < 0)
+		return -errno;
+	int rc = tracefile_begin(
+		(struct p3_tracefile){.path = path, .fd = fd}, size, jid, file_out);
+	if (rc)
+		close(fd);
+	return rc;
+}
+
+int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
+	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
+	struct p3_tracefile **file_out)
+{
+	struct p3_tracefile made = {.path = path, .fd = -1, .send = send, .arg = arg};
+	return tracefile_begin(made, size, jid, file_out);
+}
+
+void p3_tracefile_add(
+	struct p3_tracefile *f, uint32_t node, int published, enum p3_trace_fate fate)
+{
+	struct p3_trace_taken *t = p3_trace_read_fd(published);
+	if (!t && errno != ENODATA)
+		p3_say("--trace: rank %u: its trace cannot be read: %s", node,
+			errno == EPROTO ? "it holds something else" : strerror(errno));
+	if (!t)
+		return;
+	struct p3_traceblock_header b = {.magic = P3_TRACEBLOCK_MAGIC,
+		.node = node,
+		.fate = fate,
+		.now = p3_trace_look_now(p3_trace_clock()), /* not the clock that the
+							     * node names */
+		.taken = *t};
+	tracefile_put(f, &b, sizeof b);
+	tracefile_put(f, t->entry, t->n * sizeof t->entry[0]);
+	f->blocks++;
+	free(t);
+}
+
+bool p3_tracefile_close(struct p3_tracefile *f)
+{
+	if (!f)
+		return true;
+	if (!f->failed && !f->blocks)
+		p3_say("--trace: %s is empty: no node had a trace; expected programs "
+		       "that call PtlNIInit, with PTL3_TRACE not off",
+			f->path);
+	bool good = (f->fd < 0 || close(f->fd) == 0) && !f->failed;
+	free(f);
+	return good;
 }

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connections to agents: their frames, and agents that are lost. */
-#include "launcher/clock.h"
-#include "launcher/yod/agentsin.h"
-#include "launcher/yod/outlets.h"
-#include "launcher/yod/reap.h"
-#include "launcher/yod/run.h"
-#include "launcher/yod/say.h"
-#include "launcher/yod/stats.h"
+/* The remote shells and connections of agents: frames, and agents that are lost. */
+#include "launcher/yod/remote.h"
+#include "launcher/loop.h"
 #include "shm/layout.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +17,105 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+int p3_rsh_parse(const char *text, struct p3_rsh *rsh_out)
+{
+	char *copy = strdup(text);
+	struct p3_words words = {copy, 1};
+	uint32_t line = 1;
+	char **argv = NULL;
+	int n = 0, rc = copy ? p3_words_next(&words, 0, &argv, &n, &line) : -ENOMEM;
+	char **more = rc ? NULL : realloc(argv, ((size_t)n + 3) * sizeof *argv);
+	if (more) {
+		more[n] = more[n + 1] = more[n + 2] = NULL;
+		*rsh_out = (struct p3_rsh){copy, more, n};
+		return 0;
+	}
+	free(argv);
+	free(copy);
+	p3_say("--rsh: '%s' is no program; expected one that is called with a host and a "
+	       "command line, and its arguments, as in --rsh 'ssh -q'",
+		text);
+	return rc ? rc : -ENOMEM;
+}
+
+void p3_rsh_free(struct p3_rsh *rsh)
+{
+	free(rsh->argv);
+	free(rsh->text);
+}
+
+char *p3_rsh_own_path(void)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+	if (n < 0)
+		return NULL;
+	path[n] = '\0';
+	return strdup(path);
+}
+
+/* Write the command line, with the path quoted for any shell: a quote becomes '\''. */
+static char *rsh_command_line(const char *yod)
+{
+	size_t room = 4 * strlen(yod) + sizeof "exec '' " P3_AGENT_OPTION;
+	char *line = malloc(room), *at = line;
+	if (!line)
+		return NULL;
+	at = stpcpy(at, "exec '");
+	for (; *yod; yod++)
+		if (*yod == '\'')
+			at = stpcpy(at, "'\\''");
+		else
+			*at++ = *yod;
+	stpcpy(at, "' " P3_AGENT_OPTION);
+	return line;
+}
+
+/* Start the program of argv with pipes.  Return 0 or -errno. */
+static int rsh_start_piped(char *const *argv, struct p3_rsh_started *s)
+{
+	/* Reset the signals that yod blocks and ignores, but keep those blocked by which
+	 * the terminal would stop the program: it then fails instead. */
+	sigset_t blocked, standard;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTTIN);
+	sigaddset(&blocked, SIGTTOU);
+	sigemptyset(&standard);
+	sigaddset(&standard, SIGPIPE);
+	sigaddset(&standard, SIGCHLD);
+	int to[2], from[2];
+	if (pipe2(to, O_CLOEXEC))
+		return -errno;
+	int rc = pipe2(from, O_CLOEXEC) ? -errno : 0;
+	if (!rc) {
+		rc = p3_spawn_tool(argv, (const int[]){to[0], from[1], -1, -1}, &blocked,
+			&standard, true, &s->pid);
+		close(from[1]);
+	}
+	close(to[0]);
+	s->to = to[1];
+	s->from = rc ? -1 : from[0];
+	return rc;
+}
+
+/* Start an agent.  Return 0 or -errno. */
+static int rsh_start(const struct p3_rsh *rsh, const char *host, const char *yod,
+	struct p3_rsh_started *started_out)
+{
+	char *line = rsh_command_line(yod);
+	int rc = line ? 0 : -ENOMEM;
+	rsh->argv[rsh->n] = (char *)(uintptr_t)host;
+	rsh->argv[rsh->n + 1] = line;
+	rc = rc ? rc : rsh_start_piped(rsh->argv, started_out);
+	free(line);
+	return rc;
+}
+
+/* ---- uplinks ---- */
+
 #define EOF_MS 1000 /* from the end of a remote shell's output to that of the shell */
 
-static const char *name_of(const struct p3_agents *a, uint32_t host)
+static const char *uplink_name_of(const struct p3_agents *a, uint32_t host)
 {
 	return a->hosts->host[host].name;
 }
@@ -49,7 +143,7 @@ void p3_agents_end(struct p3_agents *a, bool now)
 		p3_uplink_cut(a, h);
 }
 
-static void fail(struct p3_agents *a, int status)
+static void uplink_fail(struct p3_agents *a, int status)
 {
 	p3_agents_decide(a, status);
 	p3_agents_end(a, false);
@@ -57,16 +151,10 @@ static void fail(struct p3_agents *a, int status)
 
 /* ---- starting ---- */
 
-static int watch(struct p3_agents *a, int op, int fd, uint32_t host, uint32_t events)
-{
-	struct epoll_event ev = {.events = events, .data.u64 = P3_AGENTS_KEY + host};
-	return epoll_ctl(a->ep, op, fd, &ev) ? -errno : 0;
-}
-
-static int send_order(struct p3_uplink *l, const struct p3_order *order)
+static int uplink_send_order(struct p3_uplink *l, const struct p3_spec *order)
 {
 	size_t len;
-	char *bytes = p3_order_pack(order, &len);
+	char *bytes = p3_spec_pack(order, &len);
 	if (!bytes)
 		return -ENOMEM;
 	p3_frames_send(
@@ -75,45 +163,41 @@ static int send_order(struct p3_uplink *l, const struct p3_order *order)
 	return 0;
 }
 
-static int start(struct p3_agents *a, uint32_t host)
+static int uplink_start(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
-	int rc = p3_rsh_start(&a->rsh, name_of(a, host), a->self, &l->rsh);
+	int rc = rsh_start(&a->rsh, uplink_name_of(a, host), a->self, &l->rsh);
 	if (rc)
 		return rc;
 	l->closed = l->exited = false;
 	l->state = P3_UPLINK_STARTING;
 	l->greet_at = p3_now_ms() + P3_AGENTS_GREET_MS;
 	rc = p3_frames_open(&l->conn, l->rsh.from, l->rsh.to);
-	rc = rc ? rc : watch(a, EPOLL_CTL_ADD, l->rsh.from, host, EPOLLIN);
-	a->order.host = host;
-	rc = rc ? rc : send_order(l, &a->order);
+	rc = rc ? rc : p3_watch_input(a->ep, l->rsh.from, P3_AGENTS_KEY + host);
+	a->spec.host = host;
+	rc = rc ? rc : uplink_send_order(l, &a->spec);
 	if (!rc)
 		p3_uplink_flush(a, host);
 	return rc;
-}
-
-/* Return true while the host is one of those that start.  One that has been named waits
- * for a user or a network, and holds up no other. */
-static bool is_starting(const struct p3_uplink *l)
-{
-	return l->state == P3_UPLINK_STARTING && !l->closed && l->greet_at != P3_NEVER;
 }
 
 int p3_uplink_start_more(struct p3_agents *a)
 {
 	uint32_t n = 0;
 	int rc = 0;
+	/* Count those that start.  One that has been named waits for a user or a network,
+	 * and holds up no other. */
 	for (uint32_t h = 0; h < a->begun_n; h++)
-		n += is_starting(&a->link[h]);
+		n += a->link[h].state == P3_UPLINK_STARTING && !a->link[h].closed &&
+		     a->link[h].greet_at != P3_NEVER;
 	while (!rc && a->stage == P3_AGENTS_GOING && a->begun_n < a->hosts->n &&
 		n < P3_AGENTS_STARTS) {
 		uint32_t host = a->begun_n++;
-		rc = start(a, host);
+		rc = uplink_start(a, host);
 		if (rc)
 			p3_say("host %s: '%s' cannot be run: %s; expected a program that "
 			       "runs a command line on a host (--rsh, PTL3_RSH)",
-				name_of(a, host), a->rsh.argv[0], strerror(-rc));
+				uplink_name_of(a, host), a->rsh.argv[0], strerror(-rc));
 		n++;
 	}
 	return rc;
@@ -121,7 +205,7 @@ int p3_uplink_start_more(struct p3_agents *a)
 
 /* ---- ranks ---- */
 
-static void on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int status)
+static void uplink_on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int status)
 {
 	char how[100];
 	a->rank[rank].ended = true;
@@ -131,7 +215,7 @@ static void on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int stat
 		a, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 	p3_reap_describe(how, sizeof how, status);
 	p3_say("rank %u (pid %d on %s) %s; %s", rank, (int)a->rank[rank].pid,
-		name_of(a, host), how,
+		uplink_name_of(a, host), how,
 		a->opt->keep_going ? "the others go on" : "ending the job");
 	if (!a->opt->keep_going)
 		p3_agents_end(a, false);
@@ -140,7 +224,7 @@ static void on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int stat
 /* ---- frames ---- */
 
 /* Start the nodes when all agents are ready. */
-static void on_ready(struct p3_agents *a, uint32_t host)
+static void uplink_on_ready(struct p3_agents *a, uint32_t host)
 {
 	a->link[host].state = P3_UPLINK_READY;
 	for (uint32_t h = 0; h < a->hosts->n; h++)
@@ -154,11 +238,12 @@ static void on_ready(struct p3_agents *a, uint32_t host)
 }
 
 /* Take a frame about a rank.  Return false if it breaks the rules. */
-static bool take_of_rank(
+static bool uplink_take_of_rank(
 	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
 {
 	const struct p3_host *here = &a->hosts->host[host];
 	struct p3_agents_rank *rank = &a->rank[f->node];
+	bool stream = f->value == 0 || f->value == 1;
 	if (f->node - here->first >= here->size || !a->go_sent)
 		return false;
 	switch (f->op) {
@@ -169,23 +254,23 @@ static bool take_of_rank(
 		rank->started = true;
 		return true;
 	case P3_FRAME_OUTPUT:
-		return (f->value == 0 || f->value == 1) &&
-		       p3_outlets_take(a->outlets, f->node, f->value, bytes, f->len);
+		return stream &&
+		       p3_output_rx_take(a->output_rx, f->node, f->value, bytes, f->len);
 	case P3_FRAME_IDLE:
-		if (f->value == 0 || f->value == 1)
-			p3_outlets_idle(a->outlets, f->node, f->value);
-		return f->value == 0 || f->value == 1;
+		if (stream)
+			p3_output_rx_idle(a->output_rx, f->node, f->value);
+		return stream;
 	case P3_FRAME_OUTPUT_END:
-		if (f->value == 0 || f->value == 1)
-			p3_outlets_end(a->outlets, f->node, f->value);
-		return f->value == 0 || f->value == 1;
+		if (stream)
+			p3_output_rx_end(a->output_rx, f->node, f->value);
+		return stream;
 	case P3_FRAME_ENDED:
 		if (!rank->started || rank->ended)
 			return false;
-		on_ended(a, host, f->node, f->value);
+		uplink_on_ended(a, host, f->node, f->value);
 		return true;
 	case P3_FRAME_BROKEN:
-		p3_agents_on_broken(a, f->node);
+		p3_agents_release(a, EPIPE, f->node);
 		return true;
 	case P3_FRAME_GONE:
 		p3_agents_on_gone(a, f->node);
@@ -200,7 +285,7 @@ static bool take_of_rank(
 	return false;
 }
 
-static bool take_of_host(
+static bool uplink_take_of_host(
 	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
 {
 	switch (f->op) {
@@ -209,12 +294,12 @@ static bool take_of_host(
 		return true;
 	case P3_FRAME_REFUSED:
 		a->link[host].state = P3_UPLINK_DONE;
-		fail(a, f->value);
+		uplink_fail(a, f->value);
 		return true;
 	case P3_FRAME_READY:
 		if (a->link[host].state != P3_UPLINK_GREETED)
 			return false;
-		on_ready(a, host);
+		uplink_on_ready(a, host);
 		return true;
 	case P3_FRAME_BARRIER:
 		p3_agents_on_barrier(a, host, f->number);
@@ -224,7 +309,7 @@ static bool take_of_host(
 	case P3_FRAME_TRACE:
 		return p3_agents_on_trace(a, host, bytes, f->len);
 	case P3_FRAME_REPORT:
-		p3_inquiry_take(a->inquiry, host, f, bytes);
+		p3_query_take(a->query, host, f, bytes);
 		return true;
 	case P3_FRAME_ROOM:
 		a->in_room += f->number;
@@ -241,39 +326,31 @@ static bool take_of_host(
 		a->link[host].end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
 		return true;
 	}
-	return take_of_rank(a, host, f, bytes);
+	return uplink_take_of_rank(a, host, f, bytes);
 }
 
 /* ---- agents that break the protocol ---- */
 
 /* Close the connection of an agent and end the job; a line has said why. */
-static void cut_off(struct p3_agents *a, uint32_t host)
+static void uplink_cut_off(struct p3_agents *a, uint32_t host)
 {
 	a->link[host].state = P3_UPLINK_LOST;
 	p3_uplink_cut(a, host);
-	fail(a, P3_STATUS_YOD);
+	uplink_fail(a, P3_STATUS_YOD);
 }
 
-static void on_other_version(struct p3_agents *a, uint32_t host, uint32_t magic)
-{
-	p3_say("host %s: the agent speaks version %u, this yod version %u; expected "
-	       "the same libportals on all hosts: install it there as %s",
-		name_of(a, host), magic & 0xff, P3_FRAMES_MAGIC & 0xff, a->self);
-	cut_off(a, host);
-}
-
-static void on_garbage(struct p3_agents *a, uint32_t host)
+static void uplink_on_garbage(struct p3_agents *a, uint32_t host)
 {
 	char text[60];
 	p3_frames_text(&a->link[host].conn, text, sizeof text);
 	p3_say("host %s: '%s' is no frame of an agent of this version; expected nothing "
 	       "else on its standard output: see that the remote shell and the shell's "
 	       "start files print nothing, as in %s %s true",
-		name_of(a, host), text, a->rsh.argv[0], name_of(a, host));
-	cut_off(a, host);
+		uplink_name_of(a, host), text, a->rsh.argv[0], uplink_name_of(a, host));
+	uplink_cut_off(a, host);
 }
 
-static void on_hello(struct p3_agents *a, uint32_t host, const struct p3_frame *f)
+static void uplink_on_hello(struct p3_agents *a, uint32_t host, const struct p3_frame *f)
 {
 	a->link[host].state = P3_UPLINK_GREETED;
 	a->link[host].greet_at = P3_NEVER;
@@ -281,25 +358,8 @@ static void on_hello(struct p3_agents *a, uint32_t host, const struct p3_frame *
 		return;
 	p3_say("host %s: layout %016" PRIx64 " of its yod is not %016" PRIx64
 	       ", that of this one; install the same libportals there as %s",
-		name_of(a, host), f->number, (uint64_t)P3_LAYOUT_WORD, a->self);
-	cut_off(a, host);
-}
-
-static void on_breach(struct p3_agents *a, uint32_t host, uint32_t op)
-{
-	p3_say("host %s: its agent sends frame %u out of turn; cut off (install "
-	       "the same libportals there)",
-		name_of(a, host), op);
-	cut_off(a, host);
-}
-
-static void take_frame(
-	struct p3_agents *a, uint32_t host, const struct p3_frame *f, const char *bytes)
-{
-	if (a->link[host].state == P3_UPLINK_STARTING)
-		on_hello(a, host, f);
-	else if (!take_of_host(a, host, f, bytes))
-		on_breach(a, host, f->op);
+		uplink_name_of(a, host), f->number, (uint64_t)P3_LAYOUT_WORD, a->self);
+	uplink_cut_off(a, host);
 }
 
 void p3_uplink_see_wait(struct p3_agents *a, uint32_t host)
@@ -311,21 +371,11 @@ void p3_uplink_see_wait(struct p3_agents *a, uint32_t host)
 	if (l->state == P3_UPLINK_STARTING && !l->over && !l->begun)
 		p3_say("host %s: %s has not started an agent for %d s; yod waits, ^C "
 		       "ends it",
-			name_of(a, host), a->rsh.argv[0], P3_AGENTS_GREET_MS / 1000);
+			uplink_name_of(a, host), a->rsh.argv[0],
+			P3_AGENTS_GREET_MS / 1000);
 }
 
 /* ---- connections ---- */
-
-/* Note that bytes have come.  The first ones begin the time in which an agent must not be
- * silent.  Before them, a user may be asked for a password. */
-static void on_bytes(struct p3_uplink *l)
-{
-	if (l->begun)
-		p3_beat_heard(&l->beat);
-	else
-		p3_beat_begin(&l->beat);
-	l->begun = true;
-}
 
 void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 {
@@ -335,7 +385,7 @@ void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 	l->closed = true;
 	l->over_at = p3_now_ms() + EOF_MS;
 	p3_beat_end(&l->beat);
-	p3_inquiry_lose(a->inquiry, host);
+	p3_query_lose(a->query, host);
 	epoll_ctl(a->ep, EPOLL_CTL_DEL, l->rsh.from, NULL);
 	close(l->rsh.from);
 	close(l->rsh.to);
@@ -345,7 +395,7 @@ void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 void p3_uplink_beat(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
-	/* an ending agent has its own time: on_slow() in agents.c */
+	/* an ending agent has its own time: agents_on_slow() */
 	if (p3_beat_is_lost(&l->beat) && a->stage == P3_AGENTS_GOING) {
 		l->silent_ms = l->beat.timeout_ms;
 		l->in_frame = p3_frames_has_part(&l->conn);
@@ -367,7 +417,8 @@ void p3_uplink_flush(struct p3_agents *a, uint32_t host)
 	} /* any other error also shows as an end of file */
 	bool owes = p3_frames_owes(&l->conn);
 	if (owes != l->writes)
-		watch(a, owes ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->rsh.to, host, EPOLLOUT);
+		p3_watch(a->ep, owes ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->rsh.to,
+			P3_AGENTS_KEY + host, EPOLLOUT);
 	l->writes = owes;
 }
 
@@ -377,16 +428,36 @@ void p3_uplink_receive(struct p3_agents *a, uint32_t host)
 	struct p3_frame f;
 	const char *bytes;
 	int rc = l->closed ? 0 : p3_frames_fill(&l->conn), rc2 = 0;
-	if (!rc && !l->closed)
-		on_bytes(l);
-	while (!l->closed && !(rc2 = p3_frames_next(&l->conn, &f, &bytes)))
-		take_frame(a, host, &f, bytes);
+	if (!rc && !l->closed) {
+		/* The first bytes begin the time in which an agent must not be silent.
+		 * Before them, a user may be asked for a password. */
+		if (l->begun)
+			p3_beat_heard(&l->beat);
+		else
+			p3_beat_begin(&l->beat);
+		l->begun = true;
+	}
+	while (!l->closed && !(rc2 = p3_frames_next(&l->conn, &f, &bytes))) {
+		if (l->state == P3_UPLINK_STARTING)
+			uplink_on_hello(a, host, &f);
+		else if (!uplink_take_of_host(a, host, &f, bytes)) {
+			p3_say("host %s: its agent sends frame %u out of turn; cut off "
+			       "(install the same libportals there)",
+				uplink_name_of(a, host), f.op);
+			uplink_cut_off(a, host);
+		}
+	}
 	if (l->closed)
 		return;
-	if (rc2 == -EPROTONOSUPPORT)
-		on_other_version(a, host, f.magic);
-	else if (rc2 == -EPROTO)
-		on_garbage(a, host);
+	if (rc2 == -EPROTONOSUPPORT) {
+		p3_say("host %s: the agent speaks version %u, this yod version %u; "
+		       "expected the same libportals on all hosts: install it there as "
+		       "%s",
+			uplink_name_of(a, host), f.magic & 0xff, P3_FRAMES_MAGIC & 0xff,
+			a->self);
+		uplink_cut_off(a, host);
+	} else if (rc2 == -EPROTO)
+		uplink_on_garbage(a, host);
 	else if (rc && rc != -EAGAIN)
 		p3_uplink_cut(a, host);
 }
@@ -402,77 +473,37 @@ void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status)
 
 /* ---- lost agents ---- */
 
-static void describe_shell_end(const struct p3_uplink *l, char *text, size_t len)
-{
-	if (l->silent_ms)
-		snprintf(text, len, "brings %s for %lld s (PTL3_FAR_TIMEOUT)",
-			l->in_frame ? "part of a frame, and then nothing" : "no frame",
-			(long long)l->silent_ms / 1000);
-	else if (l->exited)
-		p3_reap_describe(text, len, l->status);
-	else
-		snprintf(text, len, "has closed the connection");
-}
-
-static void say_no_agent(struct p3_agents *a, uint32_t host, const char *how)
-{
-	p3_say("host %s: %s %s before an agent of yod has answered; expected that "
-	       "this works: %s %s %s --version",
-		name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0], name_of(a, host),
-		a->self);
-}
-
-static void say_lost(struct p3_agents *a, uint32_t host, const char *how)
-{
-	const struct p3_host *h = &a->hosts->host[host];
-	p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
-		h->first + h->size - 1, a->rsh.argv[0], how,
-		a->opt->keep_going ? "the others go on" : "ending the job");
-}
-
-/* Count the ranks of a lost host as killed. */
-static void count_as_killed(struct p3_agents *a, uint32_t host)
-{
-	const struct p3_host *h = &a->hosts->host[host];
-	for (uint32_t i = h->first; i < h->first + h->size; i++)
-		p3_agents_on_gone(a, i);
-}
-
-/* No more output comes from the host. */
-static void end_streams(struct p3_agents *a, uint32_t host)
-{
-	const struct p3_host *h = &a->hosts->host[host];
-	for (uint32_t i = 2 * h->first; a->outlets && i < 2 * (h->first + h->size); i++)
-		p3_outlets_end(a->outlets, i / 2, (int)(i % 2));
-}
-
-static void on_lost(struct p3_agents *a, uint32_t host)
+static void uplink_on_lost(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
 	bool early = l->state <= P3_UPLINK_STARTING;
 	bool went = l->state == P3_UPLINK_RUNS;
 	char how[100];
+	const struct p3_host *h = &a->hosts->host[host];
 	l->state = P3_UPLINK_LOST;
 	l->end_at = p3_now_ms() + P3_AGENTS_SHELL_MS;
-	count_as_killed(a, host);
-	describe_shell_end(l, how, sizeof how);
+	for (uint32_t i = h->first; i < h->first + h->size; i++)
+		p3_agents_on_gone(a, i); /* they count as killed */
+	if (l->silent_ms)
+		snprintf(how, sizeof how, "brings %s for %lld s (PTL3_FAR_TIMEOUT)",
+			l->in_frame ? "part of a frame, and then nothing" : "no frame",
+			(long long)l->silent_ms / 1000);
+	else if (l->exited)
+		p3_reap_describe(how, sizeof how, l->status);
+	else
+		snprintf(how, sizeof how, "has closed the connection");
 	if (a->stage == P3_AGENTS_GOING && early)
-		say_no_agent(a, host, how);
+		p3_say("host %s: %s %s before an agent of yod has answered; expected "
+		       "that this works: %s %s %s --version",
+			uplink_name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0],
+			uplink_name_of(a, host), a->self);
 	else if (a->stage == P3_AGENTS_GOING)
-		say_lost(a, host, how);
+		p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
+			h->first + h->size - 1, a->rsh.argv[0], how,
+			a->opt->keep_going ? "the others go on" : "ending the job");
 	if (a->stage == P3_AGENTS_GOING && (!went || !a->opt->keep_going))
-		fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD);
+		uplink_fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD);
 	p3_agents_decide(a, 128 + SIGKILL);
-}
-
-/* End a remote shell that goes on without its agent, as ssh does that serves other
- * connections. */
-static void end_shell(struct p3_agents *a, uint32_t host)
-{
-	struct p3_uplink *l = &a->link[host];
-	l->end_at = P3_NEVER;
-	kill(-l->rsh.pid, SIGKILL);
-	p3_uplink_cut(a, host);
 }
 
 /* The remote shell and its output end at almost the same time, in any order.  After the
@@ -483,16 +514,25 @@ bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
 	bool late = l->over_at <= p3_now_ms();
 	if (l->state == P3_UPLINK_UNBORN && a->stage == P3_AGENTS_GOING)
 		return false;
-	if (!l->exited && l->end_at <= p3_now_ms())
-		end_shell(a, host);
+	if (!l->exited && l->end_at <= p3_now_ms()) {
+		/* End a remote shell that goes on without its agent, as ssh does that
+		 * serves other connections. */
+		l->end_at = P3_NEVER;
+		kill(-l->rsh.pid, SIGKILL);
+		p3_uplink_cut(a, host);
+	}
 	if (l->exited && late)
 		p3_uplink_cut(a, host);
 	if (!l->closed || (!l->exited && !late))
 		return false;
-	if (!l->over)
-		end_streams(a, host);
+	if (!l->over) {
+		const struct p3_host *h = &a->hosts->host[host];
+		for (uint32_t i = 2 * h->first;
+			a->output_rx && i < 2 * (h->first + h->size); i++)
+			p3_output_rx_end(a->output_rx, i / 2, (int)(i % 2));
+	}
 	l->over = true;
 	if (l->state != P3_UPLINK_DONE && l->state != P3_UPLINK_LOST)
-		on_lost(a, host);
+		uplink_on_lost(a, host);
 	return l->exited;
 }

@@ -4,7 +4,7 @@
 #	portals-info
 . "$1/launcher/yod/yod.bash"
 . "$1/launcher/ptlstat/ptlstat.bash"
-. "$1/info/portals-info.bash"
+. "$1/launcher/info/portals-info.bash"
 . "$1/launcher/tracedump/tracedump.bash"
 status=0
 

@@ -11,7 +11,7 @@ trap 'rm -rf "$scratch"' EXIT
 status=0
 mkdir "$scratch/zsh" "$scratch/some" "$scratch/other"
 touch "$scratch/file"
-for tool in launcher/yod/yod launcher/ptlstat/ptlstat launcher/tracedump/tracedump info/portals-info; do
+for tool in launcher/yod/yod launcher/ptlstat/ptlstat launcher/tracedump/tracedump launcher/info/portals-info; do
 	cp "$1/$tool.zsh" "$scratch/zsh/_${tool##*/}"
 done
 cd "$scratch" || exit 1

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The folders that a folder may include: shm <- nic <- lib, shm <- launcher <- info; programs
+# The folders that a folder may include: shm <- nic <- lib, shm <- launcher; programs
 # include the public headers only; the other headers of nic/ and lib/ are private, except for tests.
 . "${0%/*}/sources.sh"
 
 include='^#[ 	]*include[ 	]*'
 files_of() {
-	sources '*.c' '*.h' '*.cc' | grep "^$1/"
+	sources '*.c' '*.h' '*.cc' | grep "^$1/" | grep -v "^${without:-none}/"
 }
 
 # allow dir pattern [own]: files of dir include in quotes only names that match the
@@ -34,8 +34,11 @@ allow shm 'shm/[a-z]+\.h'
 allow nic "(nic|shm)(/[a-z_]+)+\.h|$public"
 allow lib "(lib|shm)(/[a-z]+)+\.h|nic/(nic|cci|streams)\.h|$public|(internal|coll|atomics)\.h"
 allow lib/gasnet '' own # the other headers of lib/gasnet are public ones
+without=launcher/info
 allow launcher '(launcher|shm)(/[a-z]+)+\.h'
-allow info "(info|launcher|shm)(/[a-z]+)+\.h|$public"
+without=
+# portals-info opens an interface, and tells the limits of the movers.
+allow launcher/info "(launcher|shm)(/[a-z]+)+\.h|nic/(proto|xfer)/[a-z]+\.h|$public"
 allow include '(\.\./)*(p3rt/|p3api/|p3/)?[a-z0-9_]+\.h' # other names
 allow examples "$public" own
 allow bench "$public" own

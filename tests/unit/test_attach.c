@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "launcher/look/look.h"
 #include "shm/job.h"
 #include "shm/layout.h"

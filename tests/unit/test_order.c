@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Orders for agents, the frames that carry them, and the places of ranks on hosts. */
-#include "launcher/yod/frames.h"
-#include "launcher/yod/order.h"
+#include "launcher/yod/remote.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -18,7 +17,7 @@ static char *argv_a[] = {"a", "", "x y\n'", NULL}, *argv_b[] = {"b", NULL};
 static const char *env_b[] = {"N=1", "EMPTY=", NULL};
 static char *environment[] = {"PATH=/bin", "ODD=a\nb", NULL};
 
-static void make(struct p3_order *o, struct p3_prog prog[2])
+static void make(struct p3_spec *o, struct p3_prog prog[2])
 {
 	prog[0] = (struct p3_prog){.size = 3, .argv = argv_a};
 	prog[1] = (struct p3_prog){.first = 3,
@@ -28,7 +27,7 @@ static void make(struct p3_order *o, struct p3_prog prog[2])
 		.env_n = 2,
 		.dir = "/tmp",
 		.place = "f:2"};
-	*o = (struct p3_order){.jid = 4711,
+	*o = (struct p3_spec){.jid = 4711,
 		.host = 1,
 		.tag = "0123",
 		.dir = "/home",
@@ -48,15 +47,15 @@ static void make(struct p3_order *o, struct p3_prog prog[2])
 static char *pack(size_t *len)
 {
 	struct p3_prog prog[2];
-	struct p3_order o;
+	struct p3_spec o;
 	make(&o, prog);
-	char *bytes = p3_order_pack(&o, len);
+	char *bytes = p3_spec_pack(&o, len);
 	assert_non_null(bytes);
 	free(o.opt.hosts.host);
 	return bytes;
 }
 
-static void drop(struct p3_order *o)
+static void drop(struct p3_spec *o)
 {
 	for (uint32_t i = 0; o->opt.prog && i < o->opt.prog_n; i++) {
 		free(o->opt.prog[i].argv);
@@ -71,9 +70,9 @@ static void order_is_unpacked_as_it_was(void **state)
 {
 	size_t len;
 	char *bytes = pack(&len);
-	struct p3_order o;
+	struct p3_spec o;
 	(void)state;
-	assert_true(p3_order_unpack(bytes, len, &o));
+	assert_true(p3_spec_unpack(bytes, len, &o));
 	assert_int_equal(o.jid, 4711);
 	assert_int_equal(o.host, 1);
 	assert_int_equal(o.mask, 027);
@@ -104,11 +103,11 @@ static void part_of_an_order_is_refused(void **state)
 	char *bytes = pack(&len);
 	(void)state;
 	for (size_t n = 0; n < len; n++) {
-		struct p3_order o;
+		struct p3_spec o;
 		char *part = malloc(n + 1); /* so that a sanitizer sees reads behind it */
 		memcpy(part, bytes, n);
 		part = realloc(part, n ? n : 1);
-		assert_false(p3_order_unpack(part, n, &o));
+		assert_false(p3_spec_unpack(part, n, &o));
 		drop(&o);
 		free(part);
 	}
@@ -123,9 +122,9 @@ static void changed_order_harms_nothing(void **state)
 	(void)state;
 	for (size_t at = 0; at < len; at++)
 		for (int bit = 0; bit < 8; bit++) {
-			struct p3_order o;
+			struct p3_spec o;
 			bytes[at] ^= (char)(1 << bit);
-			if (!p3_order_unpack(bytes, len, &o))
+			if (!p3_spec_unpack(bytes, len, &o))
 				refused++;
 			else
 				for (uint32_t i = 0; i < o.opt.prog_n; i++)

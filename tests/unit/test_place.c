@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/yod/place.h"
+#include "launcher/yod/yod.h"
 #include "shm/cpulist.h"
 
 static char root[] = "/tmp/p3-place-XXXXXX";

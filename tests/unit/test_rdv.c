@@ -26,9 +26,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/clock.h"
+#include "launcher/loop.h"
 #include "launcher/rdv/rdv.h"
-#include "launcher/yod/reap.h"
+#include "launcher/yod/yod.h"
 #include "support/patience.h"
 #include "shm/job.h"
 #include "shm/layout.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of launcher/remains: short traces are copied, long ones are kept as they are. */
-#include "launcher/rdv/remains.h"
+#include "launcher/rdv/table.h"
 #include "shm/layout.h"
 #include "shm/trace.h"
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/yod/ranks.h"
-#include "launcher/yod/words.h"
+#include "launcher/yod/tools.h"
+#include "launcher/yod/yod.h"
 #include "shm/cpulist.h"
 
 /* Compare all lines of a text as "line[word|word]", or the error at its end. */

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Jobs on several hosts: yod's side, the agents, and what goes between them
+ *
+ * The main thread of yod, or of an agent, calls all functions.
+ */
+#ifndef P3_LAUNCHER_YOD_REMOTE_H
+#define P3_LAUNCHER_YOD_REMOTE_H
+
+#include "launcher/yod/frames.h"
+#include "launcher/yod/yod.h"
+#include "launcher/rdv/rdv.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * spec - the order of an agent: everything that it needs for its part of a job, as bytes
+ *
+ * It has the programs of all ranks, their arguments and environments, yod's own
+ * environment, directory and umask, the options that the agent obeys, and the hosts.  An
+ * order travels on the standard input of the agent, never in arguments or an
+ * environment, which other users could see.
+ */
+
+struct p3_spec {
+	uint32_t jid;
+	uint32_t host;   /* which of opt's hosts the agent is on */
+	const char *dir; /* yod's working directory */
+	uint32_t mask;   /* yod's umask */
+	char **env;      /* yod's environment, ends with NULL */
+	const char *tag; /* a word that no other job of this user has */
+	struct p3_opt opt;
+};
+
+/* Return the bytes, which the caller frees, or NULL if out of memory. */
+char *p3_spec_pack(const struct p3_spec *spec, size_t *len_out);
+/* Unpack an order, which keeps pointers into the bytes.  Return false if they are no
+ * order, or out of memory. */
+bool p3_spec_unpack(const char *bytes, size_t len, struct p3_spec *spec_out);
+
+/*
+ * rsh - the remote shell that starts an agent: --rsh, PTL3_RSH
+ *
+ *	ssh HOST "exec '/usr/bin/yod' --agent"
+ *
+ * The program may have arguments of its own, as in --rsh 'ssh -q'.  The command line is
+ * one argument, as ssh takes it.  The program inherits yod's standard error, has a
+ * process group of its own, and cannot ask at the terminal: keys or tickets must do.
+ */
+
+struct p3_rsh {
+	char *text;
+	char **argv; /* the program's words, then room for two more, then NULL */
+	int n;       /* number of the program's words */
+};
+
+struct p3_rsh_started {
+	pid_t pid;
+	int to, from; /* its standard input and output */
+};
+
+/* Split the program's words.  Return 0, or -errno after a line. */
+int p3_rsh_parse(const char *text, struct p3_rsh *rsh_out);
+void p3_rsh_free(struct p3_rsh *rsh);
+/* Return the path of this yod in malloc()ed memory, or NULL with errno. */
+char *p3_rsh_own_path(void);
+
+/*
+ * input_rx - yod's standard input on its way into the pipe of rank 0, in an agent
+ *
+ *	INPUT frames --p3_input_rx_take--> [ 64 KiB ] --> pipe
+ *		     <--ROOM, NO_INPUT--
+ *
+ * Poll p3_input_rx_wants() for room, then call p3_input_rx_step().
+ */
+
+struct p3_input_rx {
+	struct p3_frames *from;
+	int to; /* -1: closed */
+	bool ended;
+	struct p3_backlog bytes; /* P3_FRAMES_ROOM at most */
+};
+
+/* Make the pipe, and set *read_end_out.  Return 0 or -errno. */
+int p3_input_rx_open(struct p3_input_rx *in, struct p3_frames *from, int *read_end_out);
+void p3_input_rx_close(struct p3_input_rx *in);
+/* Take bytes of input; len 0 is its end.  Return false if yod has sent more than there is
+ * room for. */
+bool p3_input_rx_take(struct p3_input_rx *in, const void *bytes, size_t len);
+/* Return the descriptor to poll for room, or -1. */
+int p3_input_rx_wants(const struct p3_input_rx *in);
+void p3_input_rx_step(struct p3_input_rx *in);
+
+/*
+ * output_tx - the nodes' output on its way from an agent to yod
+ *
+ *	node's pipe --> OUTPUT frames, for which yod has room
+ *
+ * A node that has written nothing for P3_OUTPUT_IDLE_MS within a line is IDLE: yod then
+ * prints the part of the line.  A stream for which yod has no room is not read, so its
+ * node is held up, as by a full pipe; the other streams go on.  Other holders of an ended
+ * node's pipes may print for 2 more seconds.  Poll p3_output_tx_fd(), then
+ * call p3_output_tx_step().
+ */
+
+struct p3_output_tx;
+
+/* Return NULL with errno on failure. */
+struct p3_output_tx *p3_output_tx_create(uint32_t ranks, struct p3_frames *to);
+void p3_output_tx_destroy(struct p3_output_tx *r);
+/* Take over the read end of the pipe of a node's stdout (which 0) or stderr (1). */
+int p3_output_tx_add(struct p3_output_tx *r, uint32_t rank, int which, int fd);
+/* yod has room for n more bytes of the stream. */
+void p3_output_tx_room(struct p3_output_tx *r, uint32_t rank, int which, uint64_t n);
+/* Close a stream that has no reader. */
+void p3_output_tx_drop(struct p3_output_tx *r, uint32_t rank, int which);
+/* Note that the node has ended. */
+void p3_output_tx_ended(struct p3_output_tx *r, uint32_t rank);
+int p3_output_tx_fd(const struct p3_output_tx *r);
+void p3_output_tx_step(struct p3_output_tx *r);
+/* Return true if all streams are at their end. */
+bool p3_output_tx_is_done(const struct p3_output_tx *r);
+
+/*
+ * output_rx - the output of nodes from agents to yod's own output, or to files
+ *
+ *	OUTPUT frames --p3_output_rx_take--> [ stream, 64 KiB ] --> pipe, or file
+ *		      <--ROOM: bytes that were handed on---
+ *
+ * Bytes that a file does not take are lost, and their rank goes on: as on one host, a
+ * full disk is no reason to end it, and later bytes may find room.
+ *
+ * A stream that its reader holds up keeps its bytes here, and its agent sends no more of
+ * it; the other streams go on.  Poll p3_output_rx_fd(), then call
+ * p3_output_rx_step().
+ */
+
+struct p3_output_rx;
+
+struct p3_output_rx_conf {
+	uint32_t ranks;
+	/* Called when n bytes of a stream were handed on; n is 0 if the stream has no
+	 * reader any more. */
+	void (*handed_on)(void *arg, uint32_t rank, int which, size_t n);
+	/* Called with true when all bytes of a stream are handed on and its node has
+	 * written no more for a while, and with false when more have come. */
+	void (*idle)(void *arg, uint32_t rank, int which, bool idle);
+	/* Called when bytes of a stream are lost for the first time, with an errno. */
+	void (*lost)(void *arg, uint32_t rank, int which, int err);
+	void *arg;
+};
+
+/* Return NULL with errno on failure. */
+struct p3_output_rx *p3_output_rx_create(const struct p3_output_rx_conf *conf);
+void p3_output_rx_destroy(struct p3_output_rx *o);
+/* Let a stream go to a descriptor, which becomes the rx's.  Return 0 or -errno. */
+int p3_output_rx_add(struct p3_output_rx *o, uint32_t rank, int which, int fd);
+/* Take bytes of a stream.  Return false if there are more than its agent may send. */
+bool p3_output_rx_take(
+	struct p3_output_rx *o, uint32_t rank, int which, const void *bytes, size_t len);
+/* Note that the node has written no more for a while. */
+void p3_output_rx_idle(struct p3_output_rx *o, uint32_t rank, int which);
+/* Note that the stream has ended: close it when all its bytes are handed on. */
+void p3_output_rx_end(struct p3_output_rx *o, uint32_t rank, int which);
+int p3_output_rx_fd(const struct p3_output_rx *o);
+void p3_output_rx_step(struct p3_output_rx *o);
+/* Add the ranks of which bytes are lost.  Return their number. */
+uint32_t p3_output_rx_lost(const struct p3_output_rx *o, struct p3_ranks *ranks);
+
+/*
+ * agent - yod on another host, which runs that host's part of a job: yod --agent
+ *
+ * The agent is what yod is on one host: rendezvous, lifelines, reaping, the sweep, with
+ * a guard of its own.  In addition it has a connection to yod (frames.h), on its
+ * standard input and output.  yod decides: a failing node ends the job only when yod
+ * says so, and a barrier is over when yod has heard of all hosts.  When the connection
+ * breaks, yod or the remote shell has ended: the agent kills its nodes, cleans up and
+ * ends.
+ *
+ *	main()	p3_agent_connect: take the order; p3_agent_await_go: wait for GO
+ *	run.c	p3_agent_open, then p3_agent_step from its loop, p3_agent_close
+ */
+
+#define P3_AGENT_OPTION "--agent" /* the only word of its command line */
+
+struct p3_agent;
+
+/* Take yod's order, environment and directory.  Return the agent, or NULL with the exit
+ * status. */
+struct p3_agent *p3_agent_connect(int *status_out);
+const struct p3_spec *p3_agent_spec(const struct p3_agent *agent);
+const struct p3_host *p3_agent_host(const struct p3_agent *agent);
+/* Return the name of the domain where the nodes of this host meet, or NULL: the job has
+ * one host, and they need none. */
+const char *p3_agent_domain(const struct p3_agent *agent);
+/* Return the address of this host that the remote shell has used, or "" if it does not
+ * tell. */
+const char *p3_agent_address(const struct p3_agent *agent);
+/* Tell yod that the job cannot start, and the exit status for that. */
+void p3_agent_refuse(struct p3_agent *agent, int status);
+/* Report this host as ready.  Return true when all hosts are ready, or false if the job
+ * does not start. */
+bool p3_agent_await_go(struct p3_agent *agent);
+/* Remove what killed processes have left of the domain; the guard calls it last. */
+void p3_agent_clean(void *agent);
+
+/* ---- in the loop of run.c ---- */
+
+/* Open what the loop needs: *stdin_out is rank 0's standard input (/dev/null without that
+ * rank).  Frames that are not about output or input go to `order`; NULL: the connection
+ * is broken.  Return 0 or -errno. */
+int p3_agent_open(struct p3_agent *agent, int *stdin_out,
+	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg);
+/* Send the last frames, wait until yod has taken them, and close the connection. */
+void p3_agent_close(struct p3_agent *agent);
+int p3_agent_fd(const struct p3_agent *agent);
+void p3_agent_step(struct p3_agent *agent);
+void p3_agent_tell(struct p3_agent *agent, struct p3_frame f, const void *bytes);
+/* Take the read end of a node's stream; note the node's end. */
+int p3_agent_add(struct p3_agent *agent, uint32_t rank, int which, int fd);
+void p3_agent_ended(struct p3_agent *agent, uint32_t rank, int status);
+/* Send bytes of this host's trace file, as yod has room for them.  Return false if out of
+ * memory. */
+bool p3_agent_trace(struct p3_agent *agent, const void *bytes, size_t len);
+/* Return true if output or traces are left, and yod is there. */
+bool p3_agent_has_output(const struct p3_agent *agent);
+
+/*
+ * report - the output of `ptlstat why` about yod's own job, on yod's standard error
+ *
+ * ptlstat, from yod's own folder, runs as a child of yod.  The loop of run.c must go on
+ * meanwhile, since ptlstat gets its data from yod, must reap the child, and kills it
+ * after P3_REPORT_MS.
+ */
+
+#define P3_REPORT_MS    5000
+#define P3_REPORT_NODES 16u /* larger jobs: conclusions only */
+
+/* Start ptlstat for the job of this number, which writes to out; *pid_out is the child.
+ * Return 0, or -errno after an error line. */
+int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out);
+
+/*
+ * answers - an agent's answers to questions about the job
+ *
+ *	ptlstat --hosts or yod's own report
+ *	  --ASK-->  yod  --ASK-->  each agent  --socket-->  ptlstat, its child
+ *	  <--REPORT--    <--REPORT--           <--pipe--
+ *
+ * ptlstat looks at the nodes of the agent's host as it does under a yod of one host
+ * (rdv.h), and writes what it would print.  The agent sends that as one frame, also
+ * if the child does not end in time or writes more than P3_ANSWERS_LONG: then what there
+ * is.
+ *
+ * The loop of run.c calls these functions, and reaps the children.  None of them blocks.
+ */
+
+#define P3_ANSWERS_MOST 8u /* questions at a time */
+#define P3_ANSWERS_LONG (4u << 20)
+
+struct p3_answers;
+
+/* Return NULL with errno on failure. */
+struct p3_answers *p3_answers_create(struct p3_agent *agent, struct p3_attach *attach);
+void p3_answers_destroy(struct p3_answers *a);
+/* Return a descriptor that is readable when p3_answers_step() has work. */
+int p3_answers_fd(const struct p3_answers *a);
+void p3_answers_step(struct p3_answers *a);
+/* Take a question. */
+void p3_answers_take(struct p3_answers *a, const struct p3_frame *ask);
+
+/*
+ * query - questions to all agents of a job: of ptlstat --hosts, and of yod itself
+ *
+ *	ptlstat  --connect-->  abstract socket "portals3-hosts/UID/JOB"	SOCK_STREAM
+ *		 --ASK-->  yod  --ASK-->  all agents (answers)
+ *		 <--REPORT of each host--
+ *
+ * A REPORT to ptlstat has in node the host's index, in number the number of reports, in
+ * value 0 or an errno, and as bytes the host's name with its zero byte, and the text.  A
+ * host that is lost or does not answer in time has a report with an errno.
+ *
+ * Only yod's own user and root are served.  yod prints the reports to its own question on
+ * its standard error.  Memory is bounded: there are at most P3_QUERY_MOST questions,
+ * and agents bound their reports.  The loop of agents.c calls these functions;
+ * none of them blocks.
+ */
+
+#define P3_QUERY_MOST 8u
+
+struct p3_agents;
+struct p3_query;
+
+/* Open the service.  Return 0 or -errno. */
+int p3_query_create(struct p3_agents *agents, struct p3_query **query_out);
+void p3_query_destroy(struct p3_query *query);
+/* Return a descriptor that is readable when p3_query_step() has work. */
+int p3_query_fd(const struct p3_query *query);
+void p3_query_step(struct p3_query *query);
+/* Ask what the job waits for, and print the answers. */
+void p3_query_begin_own(struct p3_query *query);
+/* Return true while answers are yet to come. */
+bool p3_query_has_own(const struct p3_query *query);
+/* Take the report of a host; note that there will be none. */
+void p3_query_take(struct p3_query *query, uint32_t host, const struct p3_frame *f,
+	const char *bytes);
+void p3_query_lose(struct p3_query *query, uint32_t host);
+
+/*
+ * agents - a job on several hosts: yod's side
+ *
+ *	yod --hosts	guard		as on one host
+ *			yod		this loop: a remote shell for each host, no nodes
+ *	each host	yod --agent	runs the host's ranks
+ *
+ * yod starts all agents, sends each its order, and lets the nodes start when all agents
+ * are ready: an unreachable host, or a program that one host does not have, ends the job
+ * before any node runs.  Then yod decides what concerns several hosts:
+ *
+ *  - The first failing rank ends the job (END to all agents), unless --keep-going.
+ *  - Signals go to all agents, which act on them as yod does on one host, and take the
+ *    same steps (yod.h).
+ *  - A barrier is over when all hosts have told that all their ranks have come.
+ *  - An agent whose connection ends before DONE is lost, and its ranks with it: they
+ *    count as killed.
+ *
+ * Agents end their nodes when yod's side of a connection closes.  So no node stays,
+ * however yod ends.  The nodes' output has the same queues as on one host, and a pipe for
+ * each stream between streams.c and output.c.
+ */
+
+/* Time for the agents of a killed yod to end, before the remote shells are killed. */
+#define P3_AGENTS_GRACE_MS 4000
+
+/* Run the job.  Return the exit status of yod. */
+int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard *guard);
+
+/*
+ * The state of a job on several hosts, for the files that work on it:
+ *
+ *	agents.c	starting, the loop, signals, the end
+ *	uplink.c	frames of agents, and agents that are lost
+ *	query.c		questions to all agents
+ *	collectives.c	barriers, ends of ranks and cards, which concern all hosts; traces
+ *
+ * A file calls only files below it in this list.
+ */
+
+/* epoll keys from here on are hosts */
+#define P3_AGENTS_KEY 16u
+/* more than the time of all steps of an ending agent, besides --kill-after */
+#define P3_AGENTS_SLOW_MS 12000
+
+/* Time for a remote shell to end when its agent has started no node, or has ended. */
+#define P3_AGENTS_SHELL_MS 2000
+/* Time for an agent to answer, until a line names its host. */
+#define P3_AGENTS_GREET_MS 10000
+
+/* Remote shells that start at a time: more would find a server that refuses them
+ * (MaxStartups of sshd on a gateway), and no CPU. */
+#define P3_AGENTS_STARTS 32u
+
+enum p3_uplink_state {
+	P3_UPLINK_UNBORN, /* its remote shell is yet to start */
+	P3_UPLINK_STARTING,
+	P3_UPLINK_GREETED, /* HELLO has come */
+	P3_UPLINK_READY,
+	P3_UPLINK_RUNS,
+	P3_UPLINK_DONE,
+	P3_UPLINK_LOST
+};
+
+/* The connection to the agent of a host. */
+struct p3_uplink {
+	struct p3_rsh_started rsh; /* descriptors, -1: closed */
+	struct p3_frames conn;
+	enum p3_uplink_state state;
+	bool exited;       /* the remote shell has ended, with the wait status below */
+	bool closed;       /* the connection is closed */
+	bool over;         /* both, and its ranks' streams are ended */
+	bool writes;       /* EPOLLOUT is watched */
+	bool in_barrier;   /* all its ranks wait in the present barrier */
+	bool begun;        /* bytes have come */
+	bool in_frame;     /* it was cut off within a frame */
+	int64_t silent_ms; /* it was cut off after this silence; 0: it was not */
+	int trace;         /* file of the host's traces, or -1 */
+	struct p3_beat beat;
+	int status;
+	int64_t greet_at; /* time to name a host that has not answered */
+	int64_t over_at;  /* time to treat the remote shell and connection as ended */
+	int64_t end_at;   /* time to kill the remote shell, whose agent has ended */
+};
+
+struct p3_agents_rank {
+	pid_t pid;
+	bool started, ended;
+	bool gone;   /* it will never come to a barrier */
+	bool carded; /* its card has come */
+};
+
+enum p3_agents_stage { P3_AGENTS_GOING, P3_AGENTS_ENDING };
+
+struct p3_agents {
+	const struct p3_opt *opt;
+	const struct p3_hosts *hosts;
+	uint32_t jid;
+	struct p3_spec spec; /* of each agent, but for its host */
+	uint32_t begun_n;    /* hosts whose remote shells have been started */
+	char *self;          /* path of yod, on each host */
+	struct p3_rsh rsh;
+	int ep, signals, alive_fd;
+	int in_fd;        /* standard input for rank 0; -1: it has ended */
+	bool in_plain;    /* in_fd is a file, which epoll cannot watch */
+	bool in_watched;  /* epoll watches in_fd */
+	bool slow;        /* agents had not ended at the first stage_at */
+	bool in_over;     /* rank 0 reads no more input */
+	uint64_t in_room; /* bytes of input that its agent has room for */
+	struct p3_output_rx *output_rx;
+	struct p3_output *output;
+	struct p3_stats *stats; /* NULL: not requested */
+	enum p3_agents_stage stage;
+	bool go_sent;           /* GO was sent to the agents: the nodes start */
+	bool hurry, decided;    /* as in struct run of run.c */
+	bool trace_lost;        /* a trace file could not be written */
+	uint64_t early_signals; /* bits of the signals that came before GO */
+	int status;
+	int64_t stage_at, timeout_at, stopped_at, drain_at;
+	int64_t why_at;           /* time to report the present barrier */
+	int64_t why_ms;           /* age at which a barrier is reported */
+	uint64_t round;           /* number of the present barrier */
+	struct p3_query *query;   /* NULL: no questions can be asked */
+	int end_signal;           /* the signal that ends the job after a report, or 0 */
+	uint32_t gone_n, cards_n; /* numbers of such ranks */
+	size_t card_len;
+	char *cards; /* P3_JOB_CARD_LEN bytes for each rank */
+	struct p3_agents_rank *rank;
+	struct p3_uplink link[];
+};
+
+/* ---- collectives.c ---- */
+
+/* Make the files.  Return 0, or -errno after an error line. */
+int p3_agents_open_traces(struct p3_agents *a);
+/* Append what has come from an agent, and give it room for as much.  Return false if it
+ * is more than there was room for. */
+bool p3_agents_on_trace(
+	struct p3_agents *a, uint32_t host, const char *bytes, size_t len);
+/* Close the files.  Return false if a part could not be written; an error
+ * line has said so. */
+bool p3_agents_close_traces(struct p3_agents *a);
+/* Send a frame to all agents. */
+void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes);
+/* Send a signal to all nodes, once they are to start. */
+void p3_agents_signal(struct p3_agents *a, int sig);
+/* Send the signals that came before the nodes were to start. */
+void p3_agents_pass_signals(struct p3_agents *a);
+void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round);
+/* Name the hosts whose ranks have not all come to the barrier. */
+void p3_agents_say_barrier(struct p3_agents *a);
+/* Release the barrier of all hosts: with 0, or with EPIPE and a rank that has ended. */
+void p3_agents_release(struct p3_agents *a, int status, uint32_t ended);
+void p3_agents_on_gone(struct p3_agents *a, uint32_t rank);
+/* Process a card.  Return false if its length is wrong. */
+bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, size_t len);
+
+/* ---- uplink.c ---- */
+
+void p3_agents_decide(struct p3_agents *a, int status);
+/* End the job: as after a failure, or now. */
+void p3_agents_end(struct p3_agents *a, bool now);
+/* Start the agents of further hosts, P3_AGENTS_STARTS at a time, and send them their
+ * orders.  Return 0 or -errno after a line. */
+int p3_uplink_start_more(struct p3_agents *a);
+/* Name a host whose agent has not answered, if it is time, and let another one start. */
+void p3_uplink_see_wait(struct p3_agents *a, uint32_t host);
+/* Receive and process frames of an agent. */
+void p3_uplink_receive(struct p3_agents *a, uint32_t host);
+/* Send the frames that wait for an agent. */
+void p3_uplink_flush(struct p3_agents *a, uint32_t host);
+/* Send a frame if one is due, and cut off an agent that has been silent for too long. */
+void p3_uplink_beat(struct p3_agents *a, uint32_t host);
+/* Close the connection: the agent ends its nodes. */
+void p3_uplink_cut(struct p3_agents *a, uint32_t host);
+/* Note the end of a remote shell. */
+void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status);
+/* Return true if the remote shell and its connection have ended.  If that is too early,
+ * print a line, once. */
+bool p3_uplink_is_over(struct p3_agents *a, uint32_t host);
+
+#endif

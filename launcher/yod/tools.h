@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What yod shares with the other tools: sets of ranks, CPUs, the trace file. */
+#ifndef P3_LAUNCHER_YOD_TOOLS_H
+#define P3_LAUNCHER_YOD_TOOLS_H
+
+#include "shm/layout.h"
+#include "shm/trace.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * ranks - a set of ranks in the form that users write, 0,2-3
+ *
+ * Any thread may call these functions; the state is struct p3_ranks.
+ */
+
+#define P3_RANKS_MOST P3_MAX_NODES
+
+struct p3_ranks {
+	uint64_t bits[P3_RANKS_MOST / 64];
+};
+
+/* Parse a list such as 0,2-3.  Return false if the text is no such list, or names a
+ * rank that is not below P3_RANKS_MOST. */
+bool p3_ranks_parse(const char *text, struct p3_ranks *ranks_out);
+bool p3_ranks_has(const struct p3_ranks *ranks, uint32_t rank);
+/* Return the greatest rank; the set is not empty after p3_ranks_parse(). */
+uint32_t p3_ranks_last(const struct p3_ranks *ranks);
+void p3_ranks_add(struct p3_ranks *ranks, uint32_t rank);
+/* Print the ranks as p3_ranks_parse() reads them; a rest that does not fit becomes
+ * "...". */
+void p3_ranks_print(const struct p3_ranks *ranks, char *text, size_t size);
+
+/*
+ * cpus - the number of CPUs that the job may use
+ *
+ * The number is that of the CPUs in the affinity mask, or the cgroup's quota in whole
+ * CPUs (at least 1) if that is less.  A limit that cannot be read is ignored.  Any
+ * thread may call these functions; there is no state.
+ */
+
+uint32_t p3_cpus_usable(void);
+
+/*
+ * tracefile - the traces of a job's nodes in one file: yod --trace writes it
+ *
+ *	file header | block | block ...
+ *
+ * A block has the records that one incarnation of a node had written when it ended,
+ * without torn ones.  The file's header and each block have a reading of the trace's
+ * clock and of CLOCK_MONOTONIC: two such pairs, far apart, give the clock's rate.
+ *
+ * All numbers are in this machine's format; a reader checks each.  yod's main thread
+ * calls these functions; the state is struct p3_tracefile.
+ */
+
+#define P3_TRACEFILE_MAGIC  0x31656361727433ffu /* never looks like text */
+#define P3_TRACEBLOCK_MAGIC 0x6b636f6c62743370u
+
+enum p3_trace_fate { P3_TRACE_RUNS, P3_TRACE_LEFT, P3_TRACE_DIED, P3_TRACE_DUMPED };
+
+struct p3_trace_look {
+	uint64_t ticks, ns;
+};
+
+struct p3_tracefile_header {
+	uint64_t magic;
+	uint32_t version; /* P3_TRACE_VERSION */
+	uint32_t size;    /* nodes of the job */
+	uint32_t jid;
+	uint32_t clock;
+	struct p3_trace_look began;
+};
+
+struct p3_traceblock_header {
+	uint64_t magic;
+	uint32_t node; /* as yod numbers it */
+	uint32_t fate; /* p3_trace_fate */
+	struct p3_trace_look now;
+	struct p3_trace_taken taken; /* followed by its entries */
+};
+
+static inline struct p3_trace_look p3_trace_look_now(uint32_t clock)
+{
+	struct p3_trace_look look = {.ns = p3_trace_ticks(P3_TRACE_MONOTONIC)};
+	look.ticks = p3_trace_ticks(clock);
+	return look;
+}
+
+struct p3_tracefile;
+
+/* Make or empty the file.  Return 0 or -errno. */
+int p3_tracefile_create(
+	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out);
+/* The same for a file on another host: its bytes go to send, which acts as write(). */
+int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
+	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
+	struct p3_tracefile **file_out);
+/* Append the trace of a published segment, if it has one; report an error once. */
+void p3_tracefile_add(
+	struct p3_tracefile *file, uint32_t node, int published, enum p3_trace_fate fate);
+/* Close the file, if it is not NULL.  Return false if not all of it could be written; an
+ * error line has said so. */
+bool p3_tracefile_close(struct p3_tracefile *file);
+
+#endif

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The parts of yod, from the command line to the end of a job on one host
+ *
+ * One thread calls all functions, yod's main thread, unless a section names another one.
+ * A section without a struct for its state has none.
+ */
+#ifndef P3_LAUNCHER_YOD_YOD_H
+#define P3_LAUNCHER_YOD_YOD_H
+
+#include "launcher/yod/tools.h"
+#include "shm/cpuset.h"
+#include "shm/layout.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/*
+ * say - one line of yod's own to stderr
+ *
+ *	yod: rank 3 (pid 18233) killed by signal 9 (Killed); ending the job
+ *
+ * A line names the thing, its value, the expectation and the remedy, in lower case.
+ * Only the main threads of yod and its guard call these functions: the place is a static
+ * without a lock.  Once there is a job no line blocks: yod and its guard hand lines to
+ * the output, and an agent sends them to yod, which prints them.
+ * errno stays as it was.
+ */
+
+/* Print one line, made as by printf(), with "yod: " before it. */
+void p3_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Print lines that have been made elsewhere, each with its newline. */
+void p3_say_lines(const char *lines, size_t len);
+/* Hand each line, with its newline, to this function instead of printing it; NULL:
+ * print. */
+void p3_say_by(void (*by)(void *arg, const char *line, size_t len), void *arg);
+/* Name the host at the beginning of each line; NULL: do not.  Not copied. */
+void p3_say_on(const char *host);
+/* Begin the following lines with a place in a file, such as "jobs:3"; NULL: with none.
+ * The text is not copied. */
+void p3_say_at(const char *place);
+
+/*
+ * words - lines of words, quoted as in a shell
+ *
+ *	-sz 2 prog 'one word' "another \"one\"" a\ third	# and a comment
+ *
+ * Blanks separate.  In '...' every character stands for itself; in "..." a backslash
+ * quotes the characters " \ $ and `, elsewhere any character.  A line ends with a
+ * newline that is not quoted; backslash and newline together are ignored.  # begins a
+ * comment where a word could.  Nothing is expanded.  The state is in struct p3_words,
+ * which belongs to one thread.
+ */
+
+struct p3_words {
+	char *at;      /* the unread rest; ends with a zero byte */
+	uint32_t line; /* number of the line of `at`, from 1 */
+};
+
+/* Read the words of the next line that has any.  Make a new array that ends with NULL,
+ * with room for head_n entries in front of the words: *argv_out, with *argc_out
+ * entries, head included.  The text is changed; words lie in it.  *line_out is the
+ * line's number.  Return 0; -ENOENT if no line is left; -EINVAL if a quote is open,
+ * from *line_out on; or -ENOMEM. */
+int p3_words_next(struct p3_words *words, uint32_t head_n, char ***argv_out,
+	int *argc_out, uint32_t *line_out);
+/* Return the text of a load file (-F), ended by a zero byte, or NULL after an error
+ * line. */
+char *p3_loadfile_read(const char *name);
+
+/*
+ * prog - the programs of a job, and the ranks that run them
+ *
+ *	yod -sz 2 a x : -sz 3 b		ranks 0 and 1 run "a x", 2 to 4 run "b"
+ *
+ * Each program may have a working directory and an environment of its own.
+ */
+
+#define P3_STATUS_NO_EXEC 126
+#define P3_STATUS_NO_FILE 127
+
+struct p3_prog {
+	uint32_t first;      /* its first rank */
+	uint32_t size;       /* number of nodes; 0: not given yet */
+	char **argv;         /* ends with NULL */
+	const char *dir;     /* working directory; NULL: yod's */
+	const char *lib_dir; /* folder put in front of its LD_LIBRARY_PATH, or NULL */
+	const char **env;    /* NAME=VALUE, env_n of them, then NULL */
+	uint32_t env_n;
+	const char *place; /* origin for messages, such as "jobs:3"; NULL: command line */
+};
+
+/* Return the program of a rank. */
+const struct p3_prog *p3_prog_of(const struct p3_prog *progs, uint32_t n, uint32_t rank);
+/* Add NAME=VALUE, which is not copied.  Return 0 or -ENOMEM. */
+int p3_prog_env_add(struct p3_prog *prog, const char *pair);
+/* Return the value of a variable in its nodes' environment, or NULL. */
+const char *p3_prog_getenv(const struct p3_prog *prog, const char *name);
+/* Check before the start that the directory exists and the file may be run.  Return 0,
+ * or the exit status after an error line.  p3_prog_say_cannot() reports errors that
+ * only running shows (a missing interpreter). */
+int p3_prog_check(const struct p3_prog *prog);
+int p3_prog_say_cannot(const struct p3_prog *prog, int err);
+
+/*
+ * place - the CPUs of each node and of its NIC thread
+ *
+ * The job's CPUs are those of yod's affinity mask, or of a list that is part of it.
+ * They form units: cores (hardware threads of one core are one unit), NUMA nodes, or
+ * single CPUs of the list.  Nodes take units in turn; with per_unit, that number of
+ * consecutive nodes share a unit, and the job must fit.
+ *
+ *	--bind core, 4 CPUs, 2 nodes	node 0: 0, node 1: 1; NIC threads: 2 and 3
+ *
+ * A NIC thread has the next CPU of its node's NUMA node that no node is bound to; if
+ * there is none left, all CPUs of the job.  Nodes bound to NUMA nodes have their NIC
+ * threads there, too.  PTL3_NIC_CPUS overrides this (spawn.c).
+ */
+
+enum p3_bind { P3_BIND_NONE, P3_BIND_CORE, P3_BIND_NUMA, P3_BIND_LIST };
+
+struct p3_place_want {
+	enum p3_bind bind;
+	struct p3_cpuset list; /* CPUs of P3_BIND_LIST */
+	uint32_t per_unit;     /* 0: no limit */
+};
+
+/* The machine to place nodes on; a test makes its own. */
+struct p3_place_machine {
+	const char *root; /* directory that contains /sys: "" */
+	struct p3_cpuset mask;
+	uint32_t quota; /* CPUs of the cgroup's quota, UINT32_MAX: no quota */
+};
+
+struct p3_place {
+	bool bound;           /* false: only cpus is valid */
+	uint32_t cpus;        /* number of CPUs that the job may use */
+	struct p3_cpuset job; /* the set of these CPUs */
+	struct p3_cpuset *node;
+	struct p3_cpuset *nic;
+};
+
+/* Describe this machine.  Return 0, or -errno if the mask cannot be read. */
+int p3_place_here(struct p3_place_machine *here_out);
+/* Place the nodes for a bind other than NONE.  Return 0, or -ERANGE, -ENOMEM or -EINVAL
+ * after an error line. */
+int p3_place_make(const struct p3_place_machine *here, const struct p3_place_want *want,
+	uint32_t size, struct p3_place *place_out);
+/* Return true if this process may run on one of the CPUs.  To find out, the function sets
+ * the process's affinity mask to them, and then restores it. */
+bool p3_place_is_possible(const struct p3_cpuset *set);
+/* Let the places, made for nodes 0 to n - 1, be those of nodes first to first + n - 1 of
+ * a job of `size` nodes.  Return 0 or -ENOMEM. */
+int p3_place_shift(struct p3_place *place, uint32_t first, uint32_t n, uint32_t size);
+void p3_place_free(struct p3_place *place);
+
+/*
+ * valgrind - the library for nodes that run under valgrind
+ *
+ * Helgrind and drd take C11 atomics for races; a second libportals, in a folder beside
+ * the usual one (cmake/valgrind.cmake), announces them.  Both have the same layout: one
+ * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes
+ * before RUNPATH and /etc/ld.so.conf.  This does not work for a program with an RPATH
+ * (--disable-new-dtags) or one that is linked with libportals.a; the library then says
+ * by itself that it is the wrong one (lib/job/begin.c).
+ */
+
+enum p3_valgrind { P3_VALGRIND_AUTO, P3_VALGRIND_ON, P3_VALGRIND_OFF };
+
+/* Return true if valgrind is the program, or a word in a wrapper's arguments: env
+ * valgrind ..., sh -c '... /usr/bin/valgrind ...'. */
+bool p3_valgrind_is_in(char *const *argv);
+/* Print a line that names the folder, and return its path in malloc()ed memory; or
+ * return NULL after an error line. */
+const char *p3_valgrind_folder(void);
+/* Return true if the loader finds the allocator that --shared-heap preloads into nodes;
+ * else print a line. */
+bool p3_preload_is_there(void);
+
+/*
+ * hosts - the hosts of a job, and the ranks of each
+ *
+ *	--hosts c1,c2		the ranks in even blocks
+ *	--hosts c1:4,c2:2	ranks 0 to 3 on c1, 4 and 5 on c2
+ *	--hostfile F		a host in each line: c1, c1:4 or c1 slots=4; # a comment
+ *
+ * If any host has a number of slots, hosts without one have one slot.  An IPv6 address
+ * stands in brackets: [fe80::1]:4.
+ */
+
+#define P3_HOST_NAMES 64 /* letters of a name at most */
+
+struct p3_host {
+	char name[P3_HOST_NAMES + 1];
+	uint32_t slots; /* 0: none were given */
+	uint32_t first; /* its first rank */
+	uint32_t size;  /* number of its ranks */
+};
+
+struct p3_hosts {
+	uint32_t n; /* 0: the job runs on this host, without agents */
+	struct p3_host *host;
+};
+
+/* Read a list, or a file of hosts.  Return 0, -EINVAL after a line, or -ENOMEM. */
+int p3_hosts_parse(const char *list, struct p3_hosts *hosts_out);
+int p3_hosts_read(const char *file, struct p3_hosts *hosts_out);
+/* Give each host its block of the job's ranks, and drop hosts without any.  Return 0, or
+ * -EINVAL after a line. */
+int p3_hosts_place(struct p3_hosts *hosts, uint32_t size);
+/* Return the host of a rank. */
+const struct p3_host *p3_hosts_of(const struct p3_hosts *hosts, uint32_t rank);
+
+/*
+ * opt - yod's command line, and load files
+ *
+ *	yod [options] -sz N [--wdir DIR] [--env NAME=VALUE] program [arguments]
+ *		[: -sz N [...] program [arguments]]...
+ *	yod [options] -F file		a line for each program: -sz N [...] program [...]
+ *
+ * Options end at the first word that is no option: the program.  One table in opt.c
+ * makes the parser and --help; a new option is a row there and a member here.
+ */
+
+#define P3_OPT_SIZE_MAX ((int)P3_MAX_NODES)
+
+struct p3_opt {
+	uint32_t size; /* number of nodes of all programs */
+	uint32_t prog_n;
+	struct p3_prog *prog; /* at least one */
+	bool keep_going;
+	bool tag;
+	bool only; /* drop the output of ranks that are not in only_ranks */
+	struct p3_ranks only_ranks;
+	const char *output_dir; /* NULL: nodes print to yod's output */
+	int output_dir_fd;      /* set by main */
+	bool shared_heap;
+	bool line_buffered;
+	enum p3_valgrind valgrind;
+	bool plan;             /* print the plan, and start nothing */
+	bool stats;            /* print statistics at the end */
+	int64_t timeout_ms;    /* 0: no limit */
+	int64_t kill_after_ms; /* between SIGTERM and SIGKILL */
+	int64_t why_after_ms;  /* time in a barrier after which yod says why; 0: never */
+	const char *trace;     /* trace file, or NULL */
+	const char *mode;      /* NULL: the environment decides */
+	const char *domain;    /* domain where the nodes meet others, or NULL */
+	struct p3_hosts hosts; /* other hosts that run the job; none: this one does */
+	const char *hosts_of;  /* the option that named them, or NULL */
+	const char *rsh;       /* argument of --rsh, or NULL */
+	const char *load;      /* argument of -F; NULL: no load file */
+	struct p3_place_want place;
+};
+
+#define P3_OPT_RUN   (-1)
+#define P3_OPT_USAGE 2
+
+/* Parse.  Return P3_OPT_RUN, or the exit status (0 after --help) after all output. */
+int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out);
+
+/* settings - the nodes' PTL3_* variables, checked once for the job */
+
+/* Return the value of a setting in a program's nodes, or NULL if it is unset or empty. */
+const char *p3_settings_text(const struct p3_prog *prog, int conf_id);
+/* Print a line for each wrong value and unknown name.  Return 0, or -EINVAL for a wrong
+ * value.  An unknown name is no error, since it may be that of another version. */
+int p3_settings_check(const struct p3_opt *opt);
+
+/*
+ * plan - the resources that a job will take, before anything starts (--plan)
+ *
+ * It prints memory by the formula of shm/footprint.h, hugepages, CPUs and places,
+ * descriptors, and beside each the supply of the machine.  Reasons why the job cannot
+ * run go to stderr.  Programs with different settings (-x, a load file) have lines of
+ * their own; sums are over all nodes.
+ */
+
+/* Return the number of descriptors that yod, or an agent, needs for n nodes that call
+ * PtlInit. */
+uint64_t p3_plan_yod_fds(const struct p3_opt *opt, uint32_t n, bool agent);
+/* Raise the limit of open files of this process, if it is below that. */
+void p3_plan_raise_fds(rlim_t need);
+/* Return false, after an error line, if the hard limit of open files is below that. */
+bool p3_plan_check_fds(const struct p3_opt *opt, uint32_t n, bool agent);
+/* Print the hosts of a job and the ranks of each.  Return 0. */
+int p3_plan_print_hosts(const struct p3_opt *opt);
+/* Print the plan.  Return 0, or the exit status if the job could not run. */
+int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place);
+
+/*
+ * signals - the signals that yod takes, and the signal state that its nodes start with
+ *
+ * yod takes its signals through a signalfd, so they are blocked in it; nodes get the
+ * mask and the dispositions that yod was started with.  An ignored HUP (nohup) stays
+ * ignored in yod and its nodes.  The guard calls these
+ * functions, too.
+ */
+
+struct p3_signals; /* the state in which yod was started */
+
+/* Take the signals, once, before anything else; return a static. */
+const struct p3_signals *p3_signals_take(void);
+/* Return a signalfd of the calling process (close-on-exec, non-blocking), or -errno. */
+int p3_signals_fd(void);
+/* Return a descriptor that is readable while a job-ending signal is pending; never read
+ * it. */
+int p3_signals_end_fd(void);
+/* Return true if this signal ends the job. */
+bool p3_signals_ends(int sig);
+/* Return the next signal that came, or 0. */
+int p3_signals_next(int fd);
+/* Restore the state in a forked child, before exec. */
+void p3_signals_give_back(const struct p3_signals *was);
+
+/*
+ * reap - the ends of child processes
+ *
+ * yod is a subreaper: a descendant whose parent dies becomes yod's child.  A child that
+ * yod has not reaped keeps its pid, so a kill() of a child never hits another process.
+ * The kernel has all state; the guard calls these functions, too.
+ */
+
+/* Return true, and the wait status, if this child has ended.  The caller must still reap
+ * it (p3_reap_take). */
+bool p3_reap_fate(pid_t pid, int *status_out);
+/* Return true if this child has ended, or is ending in the kernel: all of its threads,
+ * since a program may end its first one and go on. */
+bool p3_reap_is_ending(pid_t pid);
+/* Return the signal that stopped this child, or 0. */
+int p3_reap_stopped(pid_t pid);
+/* Write a text such as "exited with status 1" for a wait status. */
+void p3_reap_describe(char *text, size_t len, int status);
+/* Reap a child that has ended. */
+void p3_reap_take(pid_t pid);
+/* Return a child that has ended, 0 if none has, or -1 if there are no children.  The
+ * caller must still reap it: until then further calls may return the same child. */
+pid_t p3_reap_any(void);
+/* Kill and reap all descendants.  Return false if some are left after ms. */
+bool p3_reap_sweep(int ms);
+/* If this wait status is that of a crash, print the command that shows where the rank has
+ * crashed, or how to get a core file, and return true.  The program has not changed its
+ * working directory, as far as yod knows. */
+bool p3_crash_say(
+	const struct p3_prog *prog, uint32_t rank, pid_t pid, int status, bool agent);
+
+/*
+ * guard - yod is two processes, each of which cleans up if the other is killed
+ *
+ *	guard	the process that the user started.  In the foreground group; hands
+ *		signals and typed input on, waits, passes on the exit status.
+ *	yod	its child, in a process group of its own; runs the job.
+ *
+ * yod killed: its nodes die with it (PDEATHSIG), their descendants become the guard's
+ * children (it is a subreaper), and the guard kills them.  Guard killed: yod sees the
+ * end of file of a pipe and kills the job.  So no single SIGKILL, and none sent to the
+ * group of the terminal, leaves a process behind.
+ *
+ * In a job on several hosts yod's children are remote shells.  Killed, yod closes their
+ * standard input, and the agents end their nodes and themselves; the guard gives them
+ * time for it.
+ *
+ * main() calls p3_guard_split() once, after p3_signals_take() and before there are
+ * threads, since a forked child has only the thread that forked.
+ */
+
+/* Duties of the guard when yod has ended. */
+struct p3_guard_duty {
+	int grace_ms; /* longest time for children to end, before it kills them */
+	void (*last)(void *arg); /* called last; or NULL */
+	void *arg;
+};
+
+struct p3_guard {
+	int alive_fd; /* at its end of file the guard is gone */
+	int stdin_fd; /* standard input of rank 0 */
+};
+
+/* Fork: this process becomes the guard, its child yod.  Return 0 in the child, or -errno
+ * if there is no child.  The guard does not return: it exits with the child's status. */
+int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out);
+
+/*
+ * spawn - the start of the process of one node
+ *
+ * The node has a process group of its own, standard input (rank 0 only), output, and
+ * one more descriptor: its socket to yod (P3_JOB_ENV).  The kernel kills the node when
+ * the thread that called p3_spawn_node() ends, so only yod's main thread may call that
+ * function.
+ */
+
+struct p3_spawn_conf {
+	uint32_t size; /* nodes of the job */
+	uint32_t here; /* nodes on this host */
+	const struct p3_place *place;
+	uint32_t nid_base;
+	const char *mode;   /* NULL: leave PTL3_MODE unchanged */
+	const char *domain; /* or NULL */
+	bool trace;         /* the nodes write a trace */
+	bool line_buffered; /* stdout is line-buffered from PtlInit on */
+	bool shared_heap;   /* preload the allocator that the shared heap needs */
+	int stdin_fd;       /* standard input of rank 0 */
+	int give_up_fd;     /* once readable, p3_spawn_node() stops waiting */
+	const struct p3_ranks *only; /* the other ranks' output is dropped; NULL: no
+				      * rank's is */
+	int output_dir_fd;           /* folder for stdout and stderr as files ; or -1 */
+	bool pipes;                  /* stdout and stderr go through pipes */
+	const struct p3_signals *signals;
+	struct rlimit nofile; /* the nodes' limit */
+};
+
+struct p3_spawned {
+	pid_t pid;
+	int sock;
+	int out[2]; /* read ends; -1 without pipes */
+};
+
+enum p3_spawn_fault { P3_SPAWN_FORK = 1, P3_SPAWN_PREPARE, P3_SPAWN_EXEC };
+
+/* Return the number of records of each node's trace: that of the environment, else the
+ * usual number if wanted is set (yod --trace), else 0. */
+uint32_t p3_spawn_trace_records(bool wanted);
+/* Set the environment that all nodes share, once, in yod.  Return 0 or -errno. */
+int p3_spawn_environment(const struct p3_spawn_conf *conf);
+/* Start a program that is no node.  argv[0] is a path, or is found in PATH.  It gets
+ * these descriptors as 0 to 3 (-1: /dev/null as 0, the others as yod has them), the
+ * signals that are blocked, and those whose handling is reset; group: and a process group
+ * of its own. Return 0 or -errno. */
+int p3_spawn_tool(char *const *argv, const int fd[4], const sigset_t *blocked,
+	const sigset_t *standard, bool group, pid_t *pid_out);
+/* Start a node.  Return 0 when the program runs, else -errno and the part that failed;
+ * then the node leaves nothing behind.  -EINTR: give_up_fd became readable first; the
+ * node may run, and *spawned_out is valid. */
+int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
+	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out);
+
+/*
+ * outdir - a folder with a file for each rank and stream: rank3.out, rank3.err
+ *
+ * Nodes write to their files directly, in append mode, so a file holds all that its
+ * node wrote before it died.
+ */
+
+/* Make the folder if it does not exist, and empty files for `size` ranks.  Return a
+ * descriptor of the folder (close-on-exec), or -1 after an error line. */
+int p3_outdir_open(const char *dir, uint32_t size);
+/* Print that a file of the folder lacks bytes of its rank, which goes on. */
+void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err);
+/* Open a rank's file; which is 0 for stdout, 1 for stderr.  Return a descriptor or
+ * -errno. */
+int p3_outdir_file(int dir_fd, uint32_t rank, int which);
+
+/*
+ * output - the nodes' output, each line tagged with its rank, and yod's own lines
+ *
+ *	node's pipe --> [ stream, 64 KiB ] --> [ sink, one buffer ] --> stdout, stderr
+ *	p3_say() --> [ own lines, 1 MiB ] --> [ the sink of stderr ]
+ *
+ * A line goes out in one write, whole, with "[rank] " before it.  A partial line goes out
+ * when its node has written nothing more for 200 ms, and its rest follows without a
+ * second tag; only if another node has printed meanwhile, the rest begins a new line with
+ * a tag.  A line that does not fit in the stream goes out piece by piece, and the others
+ * wait.  A full stream is not read, so a node that prints faster than the reader reads is
+ * held up: nothing is dropped, nothing grows.  Bytes other than newlines are passed
+ * through unseen.
+ *
+ * A sink writes by a thread of its own: a reader that stops (a pager) stops the nodes'
+ * output and nothing else in yod.  Own lines that find no room then are counted, and a
+ * line tells the number later.  If the reader is gone, the nodes' pipes are closed,
+ * so that they get the same error as without yod.
+ *
+ * One thread calls all functions.  All descriptors and deadlines are behind one epoll
+ * descriptor: poll p3_output_fd(), then call p3_output_step().  The state is struct
+ * p3_output.
+ */
+
+#define P3_OUTPUT_IDLE_MS 200
+
+struct p3_output;
+
+/* Make the output of `ranks` nodes to the descriptors to[], or with 0 that of yod's own
+ * lines alone, which wait for p3_output_start().  Return NULL with errno. */
+struct p3_output *p3_output_create(uint32_t ranks, const int to[2]);
+/* Leave the tags out, and the newlines in front of them. */
+void p3_output_set_plain(struct p3_output *out);
+/* The streams come from other hosts, so a pause of their bytes is not one of the nodes:
+ * p3_output_idle() tells that a node has written nothing for P3_OUTPUT_IDLE_MS, behind
+ * the bytes that are in its pipe by now, or that more come. */
+void p3_output_set_remote(struct p3_output *out);
+void p3_output_idle(struct p3_output *out, uint32_t rank, int which, bool idle);
+/* Take over the read end of the pipe of a node's stdout (which 0) or stderr (1). */
+int p3_output_add(struct p3_output *out, uint32_t rank, int which, int fd);
+/* Start writing; from here on the process has threads. */
+int p3_output_start(struct p3_output *out);
+int p3_output_fd(const struct p3_output *out);
+void p3_output_step(struct p3_output *out);
+/* Note that the node has ended: other holders of its pipes may print for 2 more
+ * seconds. */
+void p3_output_ended(struct p3_output *out, uint32_t rank);
+/* Return true if all pipes are at their end, and all output and own lines are written. */
+bool p3_output_is_done(const struct p3_output *out);
+/* Return true if output could not be written although there is a reader; a line said
+ * so. */
+bool p3_output_is_lost(const struct p3_output *out);
+/* Wait for own lines that are not written yet, while their reader takes some every 10 s
+ * (in a hurry every 0.5 s), and free the output, unless a write is still under way.  From
+ * here on p3_say() writes by itself, as before p3_output_create(). */
+void p3_output_close(struct p3_output *out, bool hurry);
+
+/*
+ * stats - statistics of each node (--stats)
+ *
+ *	rdv  --joined (published segment)-->  [ one descriptor a node ]
+ *	run  --started, ended-->  times, fate, and the counters' last state
+ *
+ * Counters are read from the published segment (shm/layout.h) when the node's process
+ * has ended or joins anew, so those of a killed process are right, too; lives of a node
+ * add up.  Nothing is mapped: a file that is no segment has no counters.
+ */
+
+struct p3_stats;
+
+/* Return NULL if out of memory. */
+struct p3_stats *p3_stats_create(uint32_t size);
+void p3_stats_destroy(struct p3_stats *stats);
+void p3_stats_started(struct p3_stats *stats, uint32_t rank);
+/* Note a node's published segment; the descriptor stays the caller's. */
+void p3_stats_joined(void *stats, uint32_t rank, int published);
+/* Note a node's end, before the process is reaped. */
+void p3_stats_ended(struct p3_stats *stats, uint32_t rank, pid_t pid, int wait_status);
+/* Return the record of a node, for an agent to send; take the record that an agent has
+ * sent.  Both ends run one build. */
+const void *p3_stats_record(const struct p3_stats *stats, uint32_t rank, size_t *len_out);
+void p3_stats_take(struct p3_stats *stats, uint32_t rank, const void *record, size_t len);
+/* Print a line for each node and one for all, to stderr. */
+void p3_stats_print(const struct p3_stats *stats);
+
+/*
+ * run - one job, from the first fork to the last reaped process
+ *
+ * Everything is one thread around one epoll descriptor: signals, the rendezvous, the
+ * output, the guard.  (Only the sinks of output.c have threads of their own.)
+ *
+ * A node ends in three steps: yod reads its wait status, and leaves it unreaped; the
+ * rendezvous tells the survivors; yod reaps it when they have dropped it.
+ *
+ * The job is ended in steps, too, each with a deadline:
+ *
+ *	RUNS --^C, HUP, QUIT--> ASKED (the same signal) --1 s--> TERMED
+ *		at QUIT and at a timeout a report (remote.h) comes first
+ *	RUNS --failed node, timeout, TERM--> TERMED (SIGTERM)
+ *	TERMED --5 s (--kill-after)--> KILLED (SIGKILL)
+ *	any --second signal, guard gone--> KILLED
+ *
+ * In an agent (remote.h) the stages are the same, but yod decides what ends the job.
+ * The state is struct run (run.c).
+ */
+
+#define P3_STATUS_TIMEOUT 124
+#define P3_STATUS_YOD     125
+
+struct p3_agent;
+
+/* Run the job; in an agent, run the ranks of its host.  agent is NULL in yod itself.
+ * Return the exit status of yod. */
+int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
+	const struct p3_guard *guard, const struct p3_signals *signals,
+	struct p3_agent *agent);
+
+#endif
