@@ -382,12 +382,21 @@ static bool waits(const struct p3_nic *n)
 	return n->conf.far->streams || wire_of(n)->far.links;
 }
 
+/* Return true if the timer's number still names its file, which the set watches.  A timer
+ * of the program would look alike (fd.h). */
+static bool owns_timer(const struct wire *w)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	return w->ep < 0 ? p3_fd_is(w->timer, w->timer_file)
+			 : epoll_ctl(w->ep, EPOLL_CTL_MOD, w->timer, &ev) == 0;
+}
+
 /* Set the timer to a time, or to none for UINT64_MAX.  Return false if the program has
  * closed it. */
 static bool set_timer(struct wire *w, uint64_t at)
 {
 	struct itimerspec t = {{0, 0}, {0, 0}};
-	if (!p3_fd_is(w->timer, w->timer_file))
+	if (!owns_timer(w))
 		return false;
 	if (at != UINT64_MAX) {
 		t.it_value.tv_sec = (time_t)(at / 1000000000u);
@@ -598,10 +607,10 @@ static void open_set(struct wire *w)
 
 static void close_set(struct p3_nic *n, struct wire *w)
 {
+	if (owns_timer(w))
+		p3_fd_close(w->timer);
 	if (w->ep >= 0 && (!n->ringer || p3_ringer_owns(n)))
 		p3_fd_close(w->ep);
-	if (p3_fd_is(w->timer, w->timer_file))
-		p3_fd_close(w->timer);
 }
 
 /* Reserve memory for the buffers, which takes pages as they are used. */
