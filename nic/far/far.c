@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire between hosts.  It carries the memory that a pair of nodes shares in frames,
- * as the wire for tests does (carry.h), over an endpoint (endpoint.h), with a link for
- * each peer (link.h).
+ * The wire between hosts.  It carries the memory that a pair of nodes shares in frames
+ * (carry.h) over an endpoint (endpoint.h), with a link for each peer (link.h).
  *
  * Nothing of a peer's memory is mapped: its rings, words and image lie in the link.  The
  * link is made when the peer is first introduced, and stays until the NIC stops, so no
@@ -74,7 +73,7 @@ struct wire {
 
 static struct wire *wire_of(const struct p3_nic *n)
 {
-	return n->wire_state[P3_WIRE_FAR];
+	return n->wire_state;
 }
 
 static struct p3_far_link *link_of(const struct wire *w, uint32_t node)
@@ -231,7 +230,7 @@ static void settle(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
 	uint32_t late = n->conf.nnodes;
-	if (w->settling == p3_get(&n->settled[P3_WIRE_FAR]))
+	if (w->settling == p3_get(&n->settled))
 		set_goals(n);
 	for (uint32_t i = 0; i < w->far.links; i++) {
 		struct p3_far_link *l = link_of(w, w->up[i]);
@@ -240,7 +239,7 @@ static void settle(struct p3_nic *n)
 	}
 	p3_set(&n->unsettled, late);
 	if (late == n->conf.nnodes)
-		p3_set(&n->settled[P3_WIRE_FAR], w->settling);
+		p3_set(&n->settled, w->settling);
 }
 
 /* ---- all links ---- */
@@ -302,7 +301,7 @@ static void poll(struct p3_nic *n)
 	p3_far_reads_look(&w->far, now);
 	send_all(n, now, false);
 	push(w);
-	if (p3_get(&n->settle) != p3_get(&n->settled[P3_WIRE_FAR]))
+	if (p3_get(&n->settle) != p3_get(&n->settled))
 		settle(n);
 	w->busy = false;
 }
@@ -495,7 +494,7 @@ static void unmap(struct p3_peer_info *info)
 	(void)info;
 }
 
-static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
+static void attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
 	struct p3_lane *lane_out)
 {
 	struct wire *w = wire_of(n);
@@ -518,7 +517,6 @@ static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info
 	if (!l->active)
 		w->active[w->nactive++] = l;
 	l->active = true;
-	return 0;
 }
 
 /* detach and drain run in passes, as poll does, and keep errno. */
@@ -652,7 +650,7 @@ static void stop(struct p3_nic *n)
 	free(w->up);
 	free(w->active);
 	free(w);
-	n->wire_state[P3_WIRE_FAR] = NULL;
+	n->wire_state = NULL;
 }
 
 /* Return the most cells of data in a frame of this node. */
@@ -688,7 +686,7 @@ static int start(struct p3_nic *n)
 	struct wire *w = calloc(1, sizeof *w);
 	if (!w)
 		return -ENOMEM;
-	n->wire_state[P3_WIRE_FAR] = w;
+	n->wire_state = w;
 	int rc = make(n, w);
 	if (rc) {
 		stop(n);
@@ -708,7 +706,6 @@ uint32_t p3_nic_far_name(struct p3_nic *n, unsigned char out[P3_FAR_NAME])
 }
 
 const struct p3_wire p3_wire_far = {
-	.id = P3_WIRE_FAR,
 	.start = start,
 	.stop = stop,
 	.map = map,

@@ -310,7 +310,6 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	struct p3_lane *lane_out)
 {
 	struct p3_gbn *g = &l->carry.gbn;
-	l->carry.grows = true;
 	p3_carry_reset(n, &l->carry, p, lane_out);
 	p3_gbn_init(g, 0, 0);
 	g->most = P3_FAR_CELLS;

@@ -60,8 +60,7 @@ static P3_RARE bool leave_wired(struct p3_nic *n)
 P3_PATH
 static __attribute__((noinline)) void leave_many(struct p3_nic *n)
 {
-	while ((n->nwires ? leave_wired(n) : leave(n)) &&
-		p3_lease_enter(n, P3_LEASE_HOST))
+	while ((n->wired ? leave_wired(n) : leave(n)) && p3_lease_enter(n, P3_LEASE_HOST))
 		;
 }
 

@@ -31,7 +31,7 @@ void p3_looks_tell(struct p3_nic *n, struct p3_look l)
 void p3_looks_take(struct p3_nic *n)
 {
 	struct p3_looks l;
-	if (n->nwires)
+	if (n->wired)
 		p3_wires_flush(n);
 	p3_looks_gather(n, &l);
 	p3_fence_light(n->light); /* PARK.1, COLD.1 */

@@ -61,7 +61,7 @@ static inline void p3_odd_set(struct p3_nic *n, enum p3_odd bit)
 static inline uint32_t p3_odd_now(const struct p3_nic *n)
 {
 	return (n->generic ? P3_ODD_GENERIC : 0u) | (n->traced ? P3_ODD_TRACED : 0u) |
-	       (n->nwires ? P3_ODD_WIRED : 0u) |
+	       (n->wired ? P3_ODD_WIRED : 0u) |
 	       (n->conf.nnodes > P3_ALL_HOT ? P3_ODD_NODES : 0u) |
 	       (n->nhot > n->few ? P3_ODD_LANES : 0u) |
 	       (p3_list_empty(&n->blocked) ? 0u : P3_ODD_BLOCKED) |

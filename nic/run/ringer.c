@@ -18,16 +18,15 @@
 
 #define P3_LOOK_MS 1000 /* longest time until closed descriptors are noticed */
 
-/* The descriptors that the thread waits for; those of the wires come last, in the order
- * of n->wires. */
+/* The descriptors that the thread waits for. */
 enum watched { P3_RINGER_END, P3_RINGER_WIRE };
 
 struct p3_ringer {
 	struct p3_nic *nic;
 	pthread_t thread;
 	int ep;
-	int end;               /* eventfd that ends the thread */
-	int wire[P3_WIRE_IDS]; /* the descriptors of n->wires */
+	int end;  /* eventfd that ends the thread */
+	int wire; /* the wire's descriptor */
 	p3_a32 stop;
 	p3_a32 lost; /* the program has closed one of these descriptors */
 };
@@ -35,39 +34,30 @@ struct p3_ringer {
 /* ---- descriptors ---- */
 
 /* Return 0 or -errno, and keep errno: the caller may be in a call of the program. */
-static int control(const struct p3_ringer *r, int op, uint32_t what, uint32_t events)
+static int control(const struct p3_ringer *r, int op, enum watched what, uint32_t events)
 {
 	struct epoll_event ev = {.events = events, .data.u32 = what};
 	int saved = errno;
-	int fd = what == P3_RINGER_END ? r->end : r->wire[what - P3_RINGER_WIRE];
+	int fd = what == P3_RINGER_END ? r->end : r->wire;
 	int rc = epoll_ctl(r->ep, op, fd, &ev);
 	rc = rc ? -errno : 0;
 	errno = saved;
 	return rc;
 }
 
-/* Return true if epoll watches the file of a wire's descriptor. */
-static bool watches(const struct p3_ringer *r, uint32_t i)
-{
-	int rc = control(r, EPOLL_CTL_ADD, P3_RINGER_WIRE + i, 0);
-	if (!rc) /* another file, which is watched now */
-		(void)control(r, EPOLL_CTL_DEL, P3_RINGER_WIRE + i, 0);
-	return rc == -EEXIST;
-}
-
 /*
- * Return true if ep and end still name the files of this thread, and those of the wires
- * the files that epoll watches: epoll knows its descriptors by number and file.  No call
- * changes the set, which a forked child shares with its parent.
+ * Return true if ep and end still name the files of this thread, and wire the file that
+ * epoll watches: epoll knows its descriptors by number and file.  No call changes the set,
+ * which a forked child shares with its parent.
  */
 static bool owns(const struct p3_ringer *r)
 {
 	if (control(r, EPOLL_CTL_MOD, P3_RINGER_END, EPOLLIN))
 		return false;
-	for (uint32_t i = 0; i < r->nic->nwires; i++)
-		if (!watches(r, i))
-			return false;
-	return true;
+	int rc = control(r, EPOLL_CTL_ADD, P3_RINGER_WIRE, 0);
+	if (!rc) /* another file, which is watched now */
+		(void)control(r, EPOLL_CTL_DEL, P3_RINGER_WIRE, 0);
+	return rc == -EEXIST;
 }
 
 bool p3_ringer_owns(const struct p3_nic *n)
@@ -77,19 +67,15 @@ bool p3_ringer_owns(const struct p3_nic *n)
 
 static int open_ends(struct p3_nic *n, struct p3_ringer *r)
 {
-	for (uint32_t i = 0; i < n->nwires; i++) {
-		r->wire[i] = n->wires[i]->news(n);
-		if (r->wire[i] < 0)
-			return r->wire[i];
-	}
+	r->wire = p3_wire_far.news(n);
+	if (r->wire < 0)
+		return r->wire;
 	r->ep = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	r->end = r->ep < 0 ? -1 : p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (r->end < 0)
 		return -errno;
 	int rc = control(r, EPOLL_CTL_ADD, P3_RINGER_END, EPOLLIN);
-	for (uint32_t i = 0; !rc && i < n->nwires; i++)
-		rc = control(r, EPOLL_CTL_ADD, P3_RINGER_WIRE + i, EPOLLONESHOT);
-	return rc;
+	return rc ? rc : control(r, EPOLL_CTL_ADD, P3_RINGER_WIRE, EPOLLONESHOT);
 }
 
 static void close_ends(struct p3_ringer *r)
@@ -141,14 +127,14 @@ static void ring(struct p3_nic *n)
  * lost its descriptors. */
 static bool wait_and_ring(struct p3_ringer *r)
 {
-	struct epoll_event ev[1 + P3_WIRE_IDS];
-	int n = epoll_wait(r->ep, ev, 1 + P3_WIRE_IDS, P3_LOOK_MS); /* PARK.2 */
+	struct epoll_event ev[2];
+	int n = epoll_wait(r->ep, ev, 2, P3_LOOK_MS); /* PARK.2 */
 	if (p3_get(&r->stop))
 		return false;
 	if (!owns(r))
 		(void)lose(r);
 	for (int i = 0; i < n && !p3_get(&r->lost); i++)
-		if (ev[i].data.u32 >= P3_RINGER_WIRE)
+		if (ev[i].data.u32 == P3_RINGER_WIRE)
 			ring(r->nic);
 	return !p3_get(&r->lost);
 }
@@ -175,7 +161,7 @@ static void warn_none(int why)
 
 void p3_ringer_start(struct p3_nic *n)
 {
-	if (!n->nwires)
+	if (!n->wired)
 		return;
 	struct p3_ringer *r = calloc(1, sizeof *r);
 	if (!r) {
@@ -222,31 +208,28 @@ void p3_ringer_forget(struct p3_nic *n)
 	struct p3_ringer *r = n->ringer;
 	if (!r || !owns(r))
 		return;
-	for (uint32_t i = 0; i < n->nwires; i++)
-		p3_fd_close(r->wire[i]);
+	p3_fd_close(r->wire);
 	close_ends(r);
 }
 
 /* ---- the lease holder ---- */
 
-/* Make a wire show when it needs a pass, and epoll report that once.  Return 0, or
+/* Make the wire show when it needs a pass, and epoll report that once.  Return 0, or
  * -errno as arm does. */
-static int arm_wire(struct p3_ringer *r, uint32_t i)
+static int arm_wire(struct p3_ringer *r)
 {
-	int fd = r->nic->wires[i]->arm(r->nic);
+	int fd = p3_wire_far.arm(r->nic);
 	if (fd < 0)
 		return fd;
-	if (fd != r->wire[i])
+	if (fd != r->wire)
 		return -EBADF;
-	return control(r, EPOLL_CTL_MOD, P3_RINGER_WIRE + i, EPOLLIN | EPOLLONESHOT);
+	return control(r, EPOLL_CTL_MOD, P3_RINGER_WIRE, EPOLLIN | EPOLLONESHOT);
 }
 
 bool p3_ringer_arm(struct p3_nic *n)
 {
 	struct p3_ringer *r = n->ringer;
-	int saved = errno, rc = p3_get(&r->lost) ? -EBADF : 0;
-	for (uint32_t i = 0; !rc && i < n->nwires; i++)
-		rc = arm_wire(r, i); /* PARK.2 */
+	int saved = errno, rc = p3_get(&r->lost) ? -EBADF : arm_wire(r); /* PARK.2 */
 	errno = saved;
 	return rc == -EAGAIN || (rc && lose(r));
 }
@@ -258,7 +241,7 @@ bool p3_ringer_serves(const struct p3_nic *n)
 
 bool p3_ringer_misses(struct p3_nic *n)
 {
-	if (p3_likely(!n->nwires) || p3_ringer_serves(n) || !p3_wires_wait(n))
+	if (p3_likely(!n->wired) || p3_ringer_serves(n) || !p3_wires_wait(n))
 		return false;
 	p3_count(&n->count[P3_C_WIRE_NAPS], 1);
 	return true;
