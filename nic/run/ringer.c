@@ -47,8 +47,8 @@ static int control(const struct p3_ringer *r, int op, enum watched what, uint32_
 
 /*
  * Return true if ep and end still name the files of this thread, and wire the file that
- * epoll watches: epoll knows its descriptors by number and file.  No call changes the set,
- * which a forked child shares with its parent.
+ * epoll watches: epoll knows its descriptors by number and file.  No call changes the
+ * set, which a forked child shares with its parent.
  */
 static bool owns(const struct p3_ringer *r)
 {

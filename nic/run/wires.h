@@ -2,9 +2,9 @@
 /*
  * wires - the wires between this node and its peers
  *
- * Each peer has a wire (nic/wire/wire.h), chosen when the NIC starts: shared memory, which
- * needs no pass, or the wire between hosts.  If some peer has the latter (n->wired),
- * passes poll and flush it.
+ * Each peer has a wire (nic/wire/wire.h), chosen when the NIC starts: shared memory,
+ * which needs no pass, or the wire between hosts.  If some peer has the latter
+ * (n->wired), passes poll and flush it.
  *
  * start and stop run with the NIC's; the lease holder calls the others, except where a
  * comment says (any).

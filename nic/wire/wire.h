@@ -65,7 +65,8 @@ struct p3_nic;
 struct p3_peer;
 struct p3_peer_info;
 
-/* The rings of P3_BASE_CELLS between this node and a peer; longer ones are carved later. */
+/* The rings of P3_BASE_CELLS between this node and a peer; longer ones are carved
+ * later. */
 struct p3_lane {
 	struct p3_cell *req_out, *rsp_out, *req_in, *rsp_in;
 };

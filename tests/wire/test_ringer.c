@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A wire whose work is due at later times, and the thread that rings for it: a sleeping
- * node is woken by the wire's descriptor, not by short sleeps.  For the wire between hosts
- * (P3_FAR): a node asks again and again for frames that are not acknowledged.
+ * node is woken by the wire's descriptor, not by short sleeps.  For the wire between
+ * hosts (P3_FAR): a node asks again and again for frames that are not acknowledged.
  */
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
@@ -456,8 +456,8 @@ static unsigned count_files(const char *kind)
 	return n;
 }
 
-/* In the child, whose PtlInit forgets the parent's node: return true if it closes the sets
- * of descriptors of that node's wire and of the wire's thread, and no others. */
+/* In the child, whose PtlInit forgets the parent's node: return true if it closes the
+ * sets of descriptors of that node's wire and of the wire's thread, and no others. */
 static bool child_is_clean(ptl_handle_ni_t ni)
 {
 	int most;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The wire between hosts (P3_FAR), mostly with faults, and shared memory: arriving messages,
- * counters, and death. */
+/* The wire between hosts (P3_FAR), mostly with faults, and shared memory: arriving
+ * messages, counters, and death. */
 #include "nic/cases.h"
 
 #define PT 9
@@ -161,8 +161,8 @@ NODES_CASE(gets_and_exchanges_are_done_once, 2)
 
 /* ---- long transfers ---- */
 
-/* Their bytes go through windows and frames, or the wire fetches them: nothing bypasses the
- * wire. */
+/* Their bytes go through windows and frames, or the wire fetches them: nothing bypasses
+ * the wire. */
 NODES_CASE(long_transfers_take_the_wire, 2)
 {
 	(void)size;
