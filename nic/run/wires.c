@@ -53,15 +53,13 @@ void p3_wires_stop(struct p3_nic *n)
 P3_RARE void p3_wires_poll(struct p3_nic *n)
 {
 	int saved = errno;
-	if (n->wired)
-		p3_wire_far.poll(n);
+	p3_wire_far.poll(n);
 	errno = saved;
 }
 
 P3_RARE void p3_wires_flush(struct p3_nic *n)
 {
 	int saved = errno;
-	if (n->wired)
-		p3_wire_far.flush(n);
+	p3_wire_far.flush(n);
 	errno = saved;
 }

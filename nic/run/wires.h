@@ -19,6 +19,7 @@
 int p3_wires_start(struct p3_nic *n);
 void p3_wires_stop(struct p3_nic *n);
 
+/* Only if n->wired. */
 P3_RARE void p3_wires_poll(struct p3_nic *n);
 P3_RARE void p3_wires_flush(struct p3_nic *n);
 
