@@ -3,7 +3,7 @@
 # message comes first that says most.
 set(P3_TEST_WAIT 120 CACHE STRING "seconds until a wait inside of a test fails")
 set(wait ${P3_TEST_WAIT})
-if(P3_SANITIZE OR P3_VALGRIND OR P3_FAULTS OR P3_LONG OR P3_LONG_FAULTS OR P3_GASNET_WHOLE)
+if(P3_SANITIZE OR P3_VALGRIND OR P3_FAULTS OR P3_LONG OR P3_GASNET_WHOLE)
   math(EXPR wait "${wait} * 3") # slower, or much more to do
 endif()
 math(EXPR P3_JOB_LIMIT "${wait} * 8")    # of a process: yod's --timeout

@@ -124,12 +124,12 @@ typedef struct {
 
 	uint64_t moved_direct_bytes; /* bytes copied from a shared heap or own memory */
 
-	/* Frames with PTL3_WIRE=faulty, else 0. */
-	uint64_t wire_dropped; /* the first five: frames of this node with that fault */
+	uint64_t wire_dropped; /* 0, as the next four: the library loses no frames */
 	uint64_t wire_corrupted;
 	uint64_t wire_delayed;
 	uint64_t wire_doubled;
 	uint64_t wire_reordered;
+	/* Frames from and to other hosts. */
 	uint64_t wire_resent;   /* frames sent once more */
 	uint64_t wire_bad_sums; /* frames that came with a wrong checksum */
 	uint64_t wire_doubles;  /* frames that came for the second time */

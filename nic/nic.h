@@ -37,11 +37,9 @@ enum p3_mode {
 	P3_MODE_GENERIC
 };
 
-/* Counters of the wires that carry frames: the faults inflicted on this node's frames
- * for tests, the repairs, and frames to and from other hosts. */
+/* Counters of the wire between hosts. */
 enum p3_wire_counter {
-	P3_W_FAULTS, /* one counter for each kind of fault */
-	P3_W_RESENT = P3_W_FAULTS + P3_FAULT_KINDS,
+	P3_W_RESENT,
 	P3_W_BAD_SUMS,
 	P3_W_DOUBLES,
 	P3_W_GAPS,
@@ -103,13 +101,11 @@ struct p3_nic_conf {
 	bool membarrier;      /* sleepers may fence heavily (shm/fence.h) */
 	bool base_lanes_only; /* tests: never carve a full lane */
 	bool unswept; /* tests: p3_peer_sweep() does nothing, so a lost doorbell shows */
-	uint32_t trace;                 /* records of the trace (shm/trace.h), or 0 */
-	const struct p3_faults *faults; /* tests: use the wire with these faults; else
-					 * NULL */
-	const struct p3_far_conf *far;  /* valid until the stop; NULL: all nodes are on
+	uint32_t trace;                /* records of the trace (shm/trace.h), or 0 */
+	const struct p3_far_conf *far; /* valid until the stop; NULL: all nodes are on
 					 * this host */
-	struct p3_heap *heap;           /* the node's shared heap, or NULL */
-	uint64_t pending_limit;         /* most bytes of pendings */
+	struct p3_heap *heap;          /* the node's shared heap, or NULL */
+	uint64_t pending_limit;        /* most bytes of pendings */
 	void (*ask)(void *arg, uint32_t question); /* see p3_nic_peer_told; or NULL */
 	void (*meet)(void *arg, uint32_t node);    /* see p3_nic_peer_expect; or NULL */
 	void (*hold)(void *arg); /* requests are held from now on: see p3_nic_held; or
@@ -136,7 +132,7 @@ void p3_nic_forget(struct p3_nic *nic);
 
 /*
  * Wait until the messages of this node are with the peers: those in copies
- * (nic/proto/copy.c), those that wait for conf.meet, and, on wires that carry frames, all
+ * (nic/proto/copy.c), those that wait for conf.meet, and, between hosts, all
  * that lie in lanes.  Give up copies when none has left for ns / 2, after 10 * ns at
  * most, or after 30 * ns while conf.meet is under way; the wires have ns more.  If the
  * job has other hosts, settle_ns of struct p3_far_conf replaces each shorter one of these

@@ -138,7 +138,7 @@ struct p3_nic {
 	struct p3_link blocked;
 	struct p3_link pulls;
 	struct p3_link sources;
-	uint32_t nwires;         /* number of wires that passes poll (nic/run/run.h) */
+	bool wired;              /* passes poll the wire between hosts */
 	struct p3_peer *swapper; /* peer whose getput waits for transfers to end */
 	/* obj/ */
 	struct p3_ni ni[P3_JOB_NIS];
@@ -173,14 +173,13 @@ struct p3_nic {
 	struct p3_seen seen[P3_SEEN_PLACES];
 
 	/* ---- wire/ ---- */
-	const struct p3_wire *wires[P3_WIRE_IDS]; /* nwires wires */
-	void *wire_state[P3_WIRE_IDS];            /* of each wire, by its id */
-	struct p3_wire_thread *wire_thread;       /* the wire's thread, or NULL */
+	void *wire_state; /* of the wire between hosts, or NULL */
+	struct p3_wire_thread *wire_thread; /* the wire's thread, or NULL */
 	p3_a32 rung; /* (any) sleepers woken because the wire needs a pass */
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
 	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
-	p3_a32 settled[P3_WIRE_IDS];      /* (any) and the last of them that each wire
-					   * has completed */
+	p3_a32 settled;                   /* (any) and the last of them that the wire has
+					   * completed */
 	p3_a32 unsettled; /* (any) index of a node on another host that lacks messages of
 			   * the last call, or nnodes */
 

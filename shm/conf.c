@@ -18,12 +18,6 @@
 #define P3_NID_BASE_MOST 4000000000u /* keeps the last rank's id below PTL_NID_ANY */
 #define NEAR             3           /* a name at most this many edits away is near */
 
-static bool is_wire(const char *text)
-{
-	struct p3_faults f;
-	return p3_conf_wire(text, &f);
-}
-
 static bool is_trace(const char *text)
 {
 	uint32_t records;
@@ -174,18 +168,6 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "base: use short base lanes only; unswept: use full lanes, and "
 			"never search them for messages without a doorbell (both for "
 			"tests)"},
-	[P3_CONF_WIRE] = {.name = "PTL3_WIRE",
-		.kind = P3_CONF_FORM,
-		.range = "shm, faulty:drop=1%,seed=7 ...",
-		.usual = "shm",
-		.expected =
-			"shm, or faulty with any of drop, corrupt, delay, dup and "
-			"reorder "
-			"(50% at most), a seed, and near (nodes in blocks of this number "
-			"share memory), as in faulty:drop=1%,dup=0.5%,seed=7,near=2",
-		.help = "faulty: a wire that loses frames and recovers (for tests). All "
-			"nodes of a job must have the same wire",
-		.is_form = is_wire},
 	[P3_CONF_TRACE] = {.name = "PTL3_TRACE",
 		.kind = P3_CONF_FORM,
 		.range = "off, 32768, 2M ...",
@@ -698,73 +680,4 @@ bool p3_conf_trace(const char *text, uint32_t *records_out)
 bool p3_conf_nic_cpus(const char *text, struct p3_cpuset *set_out)
 {
 	return text && p3_cpulist_parse(text, set_out);
-}
-
-/* ---- the wire ---- */
-
-/* Parse a number.  Return the text behind it, or NULL if there is none or it is too
- * large. */
-static const char *number(const char *text, uint64_t *out)
-{
-	char *end;
-	int saved = errno;
-	errno = 0;
-	unsigned long long value = strtoull(text, &end, 10);
-	bool fits = !errno;
-	errno = saved;
-	*out = value;
-	return *text >= '0' && *text <= '9' && fits ? end : NULL;
-}
-
-/* Parse a share such as 1% or 0.25% to millionths; at most a half. */
-static const char *share(const char *text, uint32_t *ppm_out)
-{
-	uint64_t ppm, digit = 1000;
-	text = number(text, &ppm);
-	if (!text || ppm > 50)
-		return NULL;
-	ppm *= 10000;
-	if (*text == '.')
-		for (text++; *text >= '0' && *text <= '9' && digit; digit /= 10)
-			ppm += (uint64_t)(*text++ - '0') * digit;
-	*ppm_out = (uint32_t)ppm;
-	return *text == '%' && ppm <= 500000 ? text + 1 : NULL;
-}
-
-/* Parse the length of the blocks of nodes that share memory. */
-static const char *block(const char *text, uint32_t *near_out)
-{
-	uint64_t near;
-	text = number(text, &near);
-	*near_out = (uint32_t)near;
-	return text && near >= 1 && near <= P3_MAX_NODES ? text : NULL;
-}
-
-/* Parse one fault of the list, such as drop=1%.  Return the text behind it, or NULL. */
-static const char *one_fault(const char *text, struct p3_faults *f)
-{
-	static const char *const names[P3_FAULT_KINDS] = {
-		"drop=", "corrupt=", "delay=", "dup=", "reorder="};
-	for (int i = 0; i < P3_FAULT_KINDS; i++)
-		if (strncmp(text, names[i], strlen(names[i])) == 0)
-			return share(text + strlen(names[i]), &f->ppm[i]);
-	if (strncmp(text, "near=", 5) == 0)
-		return block(text + 5, &f->near);
-	return strncmp(text, "seed=", 5) == 0 ? number(text + 5, &f->seed) : NULL;
-}
-
-bool p3_conf_wire(const char *text, struct p3_faults *faults_out)
-{
-	static const char faulty[] = "faulty";
-	struct p3_faults *f = faults_out;
-	*f = (struct p3_faults){.on = false};
-	if (!text || !*text || strcmp(text, "shm") == 0)
-		return true;
-	if (strncmp(text, faulty, sizeof faulty - 1) != 0)
-		return false;
-	text += sizeof faulty - 1;
-	f->on = true;
-	for (char before = ':'; text && *text; before = ',')
-		text = *text == before ? one_fault(text + 1, f) : NULL;
-	return text != NULL;
 }

@@ -34,7 +34,6 @@ enum p3_conf_id {
 	P3_CONF_SHARED_HEAP,
 	P3_CONF_PERSONALITY,
 	P3_CONF_LANES,
-	P3_CONF_WIRE,
 	P3_CONF_DOMAIN,
 	P3_CONF_NID,
 	P3_CONF_NID_BASE,
@@ -164,28 +163,5 @@ bool p3_conf_attach_late(const char *text, uint32_t nodes);
 /* Convert the text of P3_CONF_NIC_CPUS to a set of CPUs.  Return false if it lists none
  * (NULL, empty, or auto). */
 bool p3_conf_nic_cpus(const char *text, struct p3_cpuset *set_out);
-
-/* ---- the wire with faults, for tests ---- */
-
-/* The faults that the faulty wire inflicts on frames (nic/wire/faults.h). */
-enum p3_wire_fault {
-	P3_FAULT_DROP,
-	P3_FAULT_CORRUPT,
-	P3_FAULT_DELAY,
-	P3_FAULT_DUP,
-	P3_FAULT_REORDER,
-	P3_FAULT_KINDS
-};
-
-struct p3_faults {
-	bool on;                      /* false: the process does not use this wire */
-	uint32_t ppm[P3_FAULT_KINDS]; /* frames in a million that suffer each fault */
-	uint64_t seed;
-	uint32_t near; /* blocks of this number of nodes share memory; 0: no nodes do */
-};
-
-/* Parse the text of P3_CONF_WIRE; NULL and the empty text mean no faults.  Return false
- * if it is malformed. */
-bool p3_conf_wire(const char *text, struct p3_faults *faults_out);
 
 #endif

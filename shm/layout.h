@@ -41,7 +41,7 @@
 #include <stddef.h>
 
 #define P3_SEG_MAGIC   0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION 14u
+#define P3_SEG_VERSION 15u
 #ifndef P3_MAX_NODES
 #define P3_MAX_NODES 1024u
 #endif
@@ -78,9 +78,8 @@ struct p3_seg_header {
 	p3_a32 owner;    /* robust futex with the NIC thread's id: the kernel changes it
 			  * when the process ends */
 	uint64_t self;   /* address of this header in its owner */
-	uint32_t wire;   /* number of this node's wire; 0: shared memory alone */
 	uint32_t fences; /* 1: the node fences heavily before it sleeps (fence.h) */
-	uint8_t pad[64];
+	uint8_t pad[68];
 };
 
 /*
@@ -161,9 +160,9 @@ enum p3_counter {
 	P3_G_CMA,
 	P3_G_BULK,
 	P3_G_BASE_LANES,
-	P3_G_WIRE,
-	P3_G_HEAP, /* bytes of the shared heap */
-	P3_G_SPIN, /* time that idle threads spin, ns */
+	P3_G_HOSTS, /* 1: there are nodes on other hosts */
+	P3_G_HEAP,  /* bytes of the shared heap */
+	P3_G_SPIN,  /* time that idle threads spin, ns */
 
 	/* of CCI; the lease holder copies them with the gauges */
 	P3_C_CCI_SENT = 64,

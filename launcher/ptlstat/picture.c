@@ -48,8 +48,8 @@ const struct ptl_name ptl_gauges[] = {{P3_G_MES, "match_entries"},
 
 const struct ptl_name ptl_settings[] = {{P3_G_PAGE, "page_bytes"}, {P3_G_CPUS, "cpus"},
 	{P3_G_CMA, "cma"}, {P3_G_BULK, "bulk"}, {P3_G_MEMBARRIER, "membarrier"},
-	{P3_G_BASE_LANES, "base_lanes_only"}, {P3_G_WIRE, "wire_with_faults"},
-	{P3_G_HEAP, "heap_bytes"}, {P3_G_SPIN, "spin_ns"}, {0, NULL}};
+	{P3_G_BASE_LANES, "base_lanes_only"}, {P3_G_HEAP, "heap_bytes"},
+	{P3_G_SPIN, "spin_ns"}, {0, NULL}};
 
 static uint64_t picture_now_ns(void)
 {
@@ -411,8 +411,7 @@ static uint32_t picture_unread(const struct ptl_picture *p, uint32_t from, uint3
 	struct p3_layout l = p3_layout_of(p->node[from].nnodes);
 	const struct p3_peer_entry *theirs = picture_entry(p, to, from);
 	uint64_t full = p3_get(&ours->full_req);
-	if (!theirs || p->node[from].word[P3_G_WIRE] ||
-		p3_get(&theirs->rx_for) != p->node[from].msg.incarnation)
+	if (!theirs || p3_get(&theirs->rx_for) != p->node[from].msg.incarnation)
 		return 0;
 	uint64_t credit[2] = {
 		p3_get(&theirs->req_credit[0]), p3_get(&theirs->req_credit[1])};

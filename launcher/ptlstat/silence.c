@@ -192,7 +192,7 @@ static bool silence_is_unknown(const struct ptl_node *n)
 	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
 	if (n->unseen)
 		return n->msg.state != P3_RDV_NEVER_JOINED;
-	return ptl_is_stopped(n) || n->word[P3_G_WIRE] ||
+	return ptl_is_stopped(n) || n->word[P3_G_HOSTS] ||
 	       (w && w->kind == P3_WAIT_COMMAND);
 }
 

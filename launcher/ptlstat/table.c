@@ -321,8 +321,6 @@ const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30])
 		return w[P3_G_MEMBARRIER] ? "on" : "off";
 	case P3_CONF_LANES:
 		return w[P3_G_BASE_LANES] ? "base" : NULL; /* else full or unswept */
-	case P3_CONF_WIRE:
-		return w[P3_G_WIRE] ? "faulty" : "shm";
 	case P3_CONF_HEAP:
 		return conf_size_text(w[P3_G_HEAP], text);
 	default:

@@ -135,7 +135,6 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.trace = conf.trace,
 		.base_lanes_only = conf.base_lanes_only,
 		.unswept = conf.unswept,
-		.faults = conf.faults.on ? &conf.faults : NULL,
 		.far = node->far,
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};

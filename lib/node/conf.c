@@ -86,7 +86,6 @@ int p3_conf_read(struct p3_conf *conf_out)
 		c.heap = P3_HEAP_LARGE;
 	(void)p3_conf_trace(p3_conf_text(P3_CONF_TRACE), &c.trace);
 	(void)p3_conf_absent(p3_conf_text(P3_CONF_ABSENT), &c.hold_s);
-	(void)p3_conf_wire(p3_conf_text(P3_CONF_WIRE), &c.faults);
 	*conf_out = c;
 	return 0;
 }

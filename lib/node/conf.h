@@ -28,7 +28,6 @@ struct p3_conf {
 	uint32_t domain_nodes;
 	uint32_t hold_s; /* seconds that requests for absent processes are held, 0: not
 			  * at all */
-	struct p3_faults faults;
 };
 /* Read the environment.  Return -EINVAL after one line for each wrong setting. */
 int p3_conf_read(struct p3_conf *conf_out);

@@ -35,11 +35,6 @@ static void fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->hugepages = p3_nic_is_huge(nic);
 	s->bad_headers = p3_nic_counter(nic, P3_C_BAD_HEADERS);
 	s->moved_direct_bytes = p3_nic_counter(nic, P3_C_DIRECT_BYTES);
-	s->wire_dropped = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_DROP);
-	s->wire_corrupted = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_CORRUPT);
-	s->wire_delayed = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_DELAY);
-	s->wire_doubled = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_DUP);
-	s->wire_reordered = p3_nic_wire_counter(nic, P3_W_FAULTS + P3_FAULT_REORDER);
 	s->wire_resent = p3_nic_wire_counter(nic, P3_W_RESENT);
 	s->wire_bad_sums = p3_nic_wire_counter(nic, P3_W_BAD_SUMS);
 	s->wire_doubles = p3_nic_wire_counter(nic, P3_W_DOUBLES);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire between hosts.  It carries the memory that a pair of nodes shares in frames,
- * as the wire for tests does (carry.h), over an endpoint (endpoint.h), with a link for
- * each peer (link.h).
+ * The wire between hosts.  It carries the memory that a pair of nodes shares in frames
+ * (carry.h) over an endpoint (endpoint.h), with a link for each peer (link.h).
  *
  * Nothing of a peer's memory is mapped: its rings, words and image lie in the link.  The
  * link is made when the peer is first introduced, and stays until the NIC stops, so no
@@ -73,7 +72,7 @@ struct wire {
 
 static struct wire *wire_of(const struct p3_nic *n)
 {
-	return n->wire_state[P3_WIRE_FAR];
+	return n->wire_state;
 }
 
 static struct p3_far_link *link_of(const struct wire *w, uint32_t node)
@@ -230,7 +229,7 @@ static void settle(struct p3_nic *n)
 {
 	struct wire *w = wire_of(n);
 	uint32_t late = n->conf.nnodes;
-	if (w->settling == p3_get(&n->settled[P3_WIRE_FAR]))
+	if (w->settling == p3_get(&n->settled))
 		set_goals(n);
 	for (uint32_t i = 0; i < w->far.links; i++) {
 		struct p3_far_link *l = link_of(w, w->up[i]);
@@ -239,7 +238,7 @@ static void settle(struct p3_nic *n)
 	}
 	p3_set(&n->unsettled, late);
 	if (late == n->conf.nnodes)
-		p3_set(&n->settled[P3_WIRE_FAR], w->settling);
+		p3_set(&n->settled, w->settling);
 }
 
 /* ---- all links ---- */
@@ -301,7 +300,7 @@ static void poll(struct p3_nic *n)
 	p3_far_reads_look(&w->far, now);
 	send_all(n, now, false);
 	push(w);
-	if (p3_get(&n->settle) != p3_get(&n->settled[P3_WIRE_FAR]))
+	if (p3_get(&n->settle) != p3_get(&n->settled))
 		settle(n);
 	w->busy = false;
 }
@@ -381,12 +380,21 @@ static bool waits(const struct p3_nic *n)
 	return n->conf.far->streams || wire_of(n)->far.links;
 }
 
+/* Return true if the timer's number still names its file, which the set watches.  A timer
+ * of the program would look alike (fd.h). */
+static bool owns_timer(const struct wire *w)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	return w->ep < 0 ? p3_fd_is(w->timer, w->timer_file)
+			 : epoll_ctl(w->ep, EPOLL_CTL_MOD, w->timer, &ev) == 0;
+}
+
 /* Set the timer to a time, or to none for UINT64_MAX.  Return false if the program has
  * closed it. */
 static bool set_timer(struct wire *w, uint64_t at)
 {
 	struct itimerspec t = {{0, 0}, {0, 0}};
-	if (!p3_fd_is(w->timer, w->timer_file))
+	if (!owns_timer(w))
 		return false;
 	if (at != UINT64_MAX) {
 		t.it_value.tv_sec = (time_t)(at / 1000000000u);
@@ -485,7 +493,7 @@ static void unmap(struct p3_peer_info *info)
 	(void)info;
 }
 
-static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
+static void attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
 	struct p3_lane *lane_out)
 {
 	struct wire *w = wire_of(n);
@@ -508,7 +516,6 @@ static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info
 	if (!l->active)
 		w->active[w->nactive++] = l;
 	l->active = true;
-	return 0;
 }
 
 /* detach and drain run in passes, as poll does, and keep errno. */
@@ -597,10 +604,10 @@ static void open_set(struct wire *w)
 
 static void close_set(struct p3_nic *n, struct wire *w)
 {
+	if (owns_timer(w))
+		p3_fd_close(w->timer);
 	if (w->ep >= 0 && (!n->wire_thread || p3_wire_thread_owns(n)))
 		p3_fd_close(w->ep);
-	if (p3_fd_is(w->timer, w->timer_file))
-		p3_fd_close(w->timer);
 }
 
 /* Reserve memory for the buffers, which takes pages as they are used. */
@@ -642,7 +649,7 @@ static void stop(struct p3_nic *n)
 	free(w->up);
 	free(w->active);
 	free(w);
-	n->wire_state[P3_WIRE_FAR] = NULL;
+	n->wire_state = NULL;
 }
 
 /* Return the most cells of data in a frame of this node. */
@@ -676,7 +683,7 @@ static int start(struct p3_nic *n)
 	struct wire *w = calloc(1, sizeof *w);
 	if (!w)
 		return -ENOMEM;
-	n->wire_state[P3_WIRE_FAR] = w;
+	n->wire_state = w;
 	int rc = make(n, w);
 	if (rc) {
 		stop(n);
@@ -696,7 +703,6 @@ uint32_t p3_nic_far_name(struct p3_nic *n, unsigned char out[P3_FAR_NAME])
 }
 
 const struct p3_wire p3_wire_far = {
-	.id = P3_WIRE_FAR,
 	.start = start,
 	.stop = stop,
 	.map = map,

@@ -297,7 +297,6 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 {
 	struct p3_gbn *g = &l->carry.gbn;
 	uint64_t self = n->conf.incarnation, other = p->incarnation;
-	l->carry.grows = true;
 	p3_carry_reset(n, &l->carry, p, lane_out);
 	p3_gbn_init(g, far_key(self, other), far_key(other, self));
 	g->intact = l->far->ops->authenticates;

@@ -112,7 +112,7 @@ static struct patience patience_of(const struct p3_nic *n, uint64_t ns)
 		.nap_ns = P3_NAP_NS};
 }
 
-/* Wait until the wires have delivered the messages that lie in the lanes now. */
+/* Wait until the wire has delivered the messages that lie in the lanes now. */
 static bool settle_wires(struct p3_nic *n, uint64_t ns)
 {
 	struct patience w = patience_of(n, ns);
@@ -128,12 +128,12 @@ static bool settle_wires(struct p3_nic *n, uint64_t ns)
 bool p3_nic_settle(struct p3_nic *n, uint64_t ns, uint32_t *late_out)
 {
 	struct patience patience = patience_of(n, ns);
-	if ((!n->nwires && has_left(n)) || p3_self.inside)
+	if ((!n->wired && has_left(n)) || p3_self.inside)
 		return true;
 	while (!has_left(n) && !is_spent(n, &patience))
 		pass_or_nap(n, &patience);
 	p3_set(&n->unsettled, n->conf.nnodes);
-	bool settled = !n->nwires || settle_wires(n, ns);
+	bool settled = !n->wired || settle_wires(n, ns);
 	if (late_out)
 		*late_out = p3_get(&n->unsettled);
 	return settled;

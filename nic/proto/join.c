@@ -20,28 +20,27 @@
 static void reset_out(struct p3_peer *p, const struct p3_lane *lane)
 {
 	p3_ring_tx_init(
-		&p->req_out, lane->req_out, lane->cells, &p->theirs->req_credit[0]);
+		&p->req_out, lane->req_out, P3_BASE_CELLS, &p->theirs->req_credit[0]);
 	p3_ring_tx_init(
-		&p->rsp_out, lane->rsp_out, lane->cells, &p->theirs->rsp_credit[0]);
+		&p->rsp_out, lane->rsp_out, P3_BASE_CELLS, &p->theirs->rsp_credit[0]);
 	p3_set(&p->mine->full_req, 0);
 	p3_set(&p->mine->full_rsp, 0);
 	p3_set(&p->mine->swapping, 0);
-	p->req_full = p->rsp_full = !lane->base;
+	p->req_full = p->rsp_full = false;
 	p->acked = false;
 	p->nsent = p->nanswered = 0;
 	p->rsp_used = 0;
-	p->rsp_cap = lane->cells - 2; /* one cell stays free, one is for SWITCH */
+	p->rsp_cap = P3_BASE_CELLS - 2; /* one cell stays free, one is for SWITCH */
 	FAULT_POINT("peer.lanes_reset");
 	p3_release(&p->mine->tx_for, p->incarnation); /* PEER.2 */
 }
 
 static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 {
-	p3_ring_rx_init(&p->req_in, lane->req_in, lane->cells, &p->mine->req_credit[0],
+	p3_ring_rx_init(&p->req_in, lane->req_in, P3_BASE_CELLS, &p->mine->req_credit[0],
 		P3_REQ_USUAL);
-	if (lane->base) /* each visit ends with p3_ring_give() */
-		p3_ring_pay_late(&p->req_in);
-	p3_ring_rx_init(&p->rsp_in, lane->rsp_in, lane->cells, &p->mine->rsp_credit[0],
+	p3_ring_pay_late(&p->req_in); /* each visit ends with p3_ring_give() */
+	p3_ring_rx_init(&p->rsp_in, lane->rsp_in, P3_BASE_CELLS, &p->mine->rsp_credit[0],
 		P3_RSP_USUAL);
 	p->ahead = p->req_in.pos;
 	p3_set(&p->mine->req_credit[1], 0);
@@ -120,12 +119,7 @@ int p3_join_peer(struct p3_nic *n, struct p3_cmd *c)
 	know(p, info);
 	p->told = p->told_own = 0;
 	p->kick_ns = 0;
-	int rc = p->wire->attach(n, p, info, &lane);
-	if (rc) { /* the caller unmaps what info names */
-		struct p3_peer_info dead;
-		p3_peer_unmapped(p, &dead);
-		return rc;
-	}
+	p->wire->attach(n, p, info, &lane);
 	reset_in(p, &lane);
 	reset_out(p, &lane);
 	p->state = P3_LIVE;

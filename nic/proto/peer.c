@@ -193,7 +193,7 @@ static void look_at_cold(struct p3_nic *n, uint32_t end)
 void p3_peer_cool(struct p3_nic *n)
 {
 	uint32_t end = n->nhot;
-	if (n->nhot < P3_ALL_HOT || n->nwires)
+	if (n->nhot < P3_ALL_HOT || n->wired)
 		return; /* a wire is always polled */
 	for (uint32_t i = n->nhot; i-- > 0;)
 		if (++n->hot[i]->quiet > 1 && n->hot[i]->rsp_used == 0)

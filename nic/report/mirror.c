@@ -89,8 +89,8 @@ void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 		p3_set(&n->count[P3_G_NOW_NS + i], gauge[i]);
 	if (p3_unlikely(n->cci.shown || n->cci.nendpoints))
 		p3_cci_show(n, now);
-	if (p3_unlikely(n->nwires))
-		p3_wires_show(n);
+	if (p3_unlikely(n->wired))
+		p3_wire_far.show(n);
 	p3_set(&n->count[P3_C_DRAINED], p3_get(&n->drained));
 	p3_count(&n->count[P3_C_HEARTBEAT], 1);
 }
@@ -113,7 +113,7 @@ void p3_mirror_conf(struct p3_nic *n)
 	p3_set(&n->count[P3_G_BULK], c->bulk);
 	p3_set(&n->count[P3_G_MEMBARRIER], c->membarrier);
 	p3_set(&n->count[P3_G_BASE_LANES], c->base_lanes_only);
-	p3_set(&n->count[P3_G_WIRE], n->nwires != 0);
+	p3_set(&n->count[P3_G_HOSTS], n->wired);
 	p3_set(&n->count[P3_G_HEAP], c->heap ? p3_heap_len(c->heap) : 0);
 	p3_set(&n->count[P3_G_SPIN], n->idle.spin_ns);
 	p3_set(&n->count[P3_G_NOW_NS], p3_now_ns());

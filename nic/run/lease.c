@@ -206,7 +206,7 @@ static P3_RARE bool lease_leave_wired(struct p3_nic *n)
 P3_PATH
 static __attribute__((noinline)) void lease_leave_many(struct p3_nic *n)
 {
-	while ((n->nwires ? lease_leave_wired(n) : lease_leave(n)) &&
+	while ((n->wired ? lease_leave_wired(n) : lease_leave(n)) &&
 		p3_lease_enter(n, P3_LEASE_HOST))
 		;
 }

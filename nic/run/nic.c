@@ -266,8 +266,7 @@ static void nic_reset_state(struct p3_nic *n)
 	/* requests */
 	p3_list_init(&n->blocked);
 	p3_set(&n->settle, 0);
-	for (unsigned i = 0; i < P3_WIRE_IDS; i++)
-		p3_set(&n->settled[i], 0);
+	p3_set(&n->settled, 0);
 	p3_set(&n->leaving, 0);
 	p3_set(&n->promised, 0);
 	p3_set(&n->meeting, 0);

@@ -98,7 +98,7 @@ static inline void p3_odd_set(struct p3_nic *n, enum p3_odd bit)
 static inline uint32_t p3_odd_now(const struct p3_nic *n)
 {
 	return (n->generic ? P3_ODD_GENERIC : 0u) | (n->traced ? P3_ODD_TRACED : 0u) |
-	       (n->nwires ? P3_ODD_WIRED : 0u) |
+	       (n->wired ? P3_ODD_WIRED : 0u) |
 	       (n->conf.nnodes > P3_ALL_HOT ? P3_ODD_NODES : 0u) |
 	       (n->nhot > n->few ? P3_ODD_LANES : 0u) |
 	       (p3_list_empty(&n->blocked) ? 0u : P3_ODD_BLOCKED) |
@@ -230,45 +230,42 @@ void p3_wake_kick(struct p3_nic *n, struct p3_peer *p);
 /* ---- wires ---- */
 
 /*
- * Each peer has a wire (nic/wire/wire.h), chosen when the NIC starts.  Shared memory
- * needs no pass.  The other wires that some peer has are n->wires, of which there are
- * n->nwires; passes poll all of them, and flush them.  One node may have peers on several
- * wires at once.  start and stop run with the NIC's.
+ * Each peer has a wire (nic/wire/wire.h), chosen when the NIC starts: shared memory,
+ * which needs no pass, or the wire between hosts.  If some peer has the latter
+ * (n->wired), passes poll and flush it.  start and stop run with the NIC's.
  */
 
-/* Choose the wire of each peer, and start the wires, and the thread that rings for them.
- * Return 0 or -errno. */
+/* Choose the wire of each peer, and start the wire between hosts, and the thread that
+ * rings for it.  Return 0 or -errno. */
 int p3_wires_start(struct p3_nic *n);
 void p3_wires_stop(struct p3_nic *n);
 
+/* Only if n->wired. */
 P3_RARE void p3_wires_poll(struct p3_nic *n);
 P3_RARE void p3_wires_flush(struct p3_nic *n);
 
-/* Copy the wires' counters for tools. */
-void p3_wires_show(struct p3_nic *n);
-
-/* Return true if a wire has later work for which no peer rings the doorbell. */
+/* Return true if the wire has later work for which no peer rings the doorbell. */
 static inline bool p3_wires_wait(const struct p3_nic *n)
 {
-	for (uint32_t i = 0; i < n->nwires; i++)
-		if (n->wires[i]->waits(n))
-			return true;
-	return false;
+	return n->wired && p3_wire_far.waits(n);
 }
 
-/* (any) Return true if all wires have delivered the messages that lay in the lanes at
- * this call of p3_nic_settle(). */
-bool p3_wires_have_settled(const struct p3_nic *n, uint32_t call);
+/* (any) Return true if the wire has delivered the messages that lay in the lanes at this
+ * call of p3_nic_settle(). */
+static inline bool p3_wires_have_settled(const struct p3_nic *n, uint32_t call)
+{
+	return !n->wired || (int32_t)(p3_get(&n->settled) - call) >= 0;
+}
 
-/* ---- the thread that rings the doorbell when a wire needs a pass ---- */
+/* ---- the thread that rings the doorbell when the wire needs a pass ---- */
 
 /*
  * A thread that sleeps waits for the word asleep, and the kernel lets no thread wait for
- * a word and a descriptor at once.  So where wires have descriptors (arm of
- * nic/wire/wire.h), one more thread sleeps in epoll_wait.  When a descriptor becomes
+ * a word and a descriptor at once.  So where a wire has a descriptor (arm of
+ * nic/wire/wire.h), one more thread sleeps in epoll_wait.  When it becomes
  * readable, this thread does what a peer does after publishing: it wakes the thread of
  * this node that sleeps.  epoll reports the descriptor once, and then not before a thread
- * arms the descriptor again: the lease holder does so when it gives the lease up while
+ * arms it again: the lease holder does so when it gives the lease up while
  * the word asleep is armed.
  *
  * A NIC whose peers all share memory has no such thread (n->wire_thread is NULL).  A
@@ -285,17 +282,17 @@ bool p3_wires_have_settled(const struct p3_nic *n, uint32_t call);
 
 /* (any) In a forked child: close the descriptors of the parent's thread. */
 void p3_wire_thread_forget(struct p3_nic *n);
-/* Arm the descriptors.  Return true if the node's threads shall not sleep now: a wire
+/* Arm the descriptor.  Return true if the node's threads shall not sleep now: the wire
  * needs a pass, or its descriptor is gone. */
 P3_RARE bool p3_wire_thread_arm(struct p3_nic *n);
 /* (any) Wake the thread of this node that sleeps, if there is one. */
 P3_RARE void p3_wire_thread_wake(struct p3_nic *n);
-/* Return true if the descriptors of the thread and of the wires still name their files.
- * A wire asks before it changes or closes its descriptor. */
+/* Return true if the descriptors of the thread and of the wire still name their files.
+ * The wire asks before it closes its descriptor. */
 bool p3_wire_thread_owns(const struct p3_nic *n);
-/* Return true if the thread rings for the wires. */
+/* Return true if the thread rings for the wire. */
 bool p3_wire_thread_serves(const struct p3_nic *n);
-/* Return true, and count, if a wire waits and no thread rings for it: the caller must
+/* Return true, and count, if the wire waits and no thread rings for it: the caller must
  * look at the wire again soon. */
 bool p3_wire_thread_misses(struct p3_nic *n);
 

@@ -88,8 +88,7 @@ void p3_wake_kick(struct p3_nic *n, struct p3_peer *p)
 P3_RARE void p3_wires_flush(struct p3_nic *n)
 {
 	int saved = errno;
-	for (uint32_t i = 0; i < n->nwires; i++)
-		n->wires[i]->flush(n);
+	p3_wire_far.flush(n);
 	errno = saved;
 }
 
@@ -116,7 +115,7 @@ void p3_looks_tell(struct p3_nic *n, struct p3_look l)
 void p3_looks_take(struct p3_nic *n)
 {
 	struct p3_looks l;
-	if (n->nwires)
+	if (n->wired)
 		p3_wires_flush(n);
 	p3_looks_gather(n, &l);
 	p3_fence_light(n->light); /* PARK.1, COLD.1 */

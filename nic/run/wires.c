@@ -16,16 +16,15 @@
 
 #define P3_LOOK_MS 1000 /* longest time until closed descriptors are noticed */
 
-/* The descriptors that the thread waits for; those of the wires come last, in the order
- * of n->wires. */
+/* The descriptors that the thread waits for. */
 enum wire_thread_watched { P3_WATCHED_END, P3_WATCHED_WIRE };
 
 struct p3_wire_thread {
 	struct p3_nic *nic;
 	pthread_t thread;
 	int ep;
-	int end;               /* eventfd that ends the thread */
-	int wire[P3_WIRE_IDS]; /* the descriptors of n->wires */
+	int end;  /* eventfd that ends the thread */
+	int wire; /* the wire's descriptor */
 	p3_a32 stop;
 	p3_a32 lost; /* the program has closed one of these descriptors */
 };
@@ -34,11 +33,12 @@ struct p3_wire_thread {
 
 /* Return 0 or -errno, and keep errno: the caller may be in a call of the program. */
 static int wire_thread_control(
-	const struct p3_wire_thread *r, int op, uint32_t what, uint32_t events)
+	const struct p3_wire_thread *r, int op, enum wire_thread_watched what,
+	uint32_t events)
 {
 	struct epoll_event ev = {.events = events, .data.u32 = what};
 	int saved = errno;
-	int fd = what == P3_WATCHED_END ? r->end : r->wire[what - P3_WATCHED_WIRE];
+	int fd = what == P3_WATCHED_END ? r->end : r->wire;
 	int rc = epoll_ctl(r->ep, op, fd, &ev);
 	rc = rc ? -errno : 0;
 	errno = saved;
@@ -46,23 +46,18 @@ static int wire_thread_control(
 }
 
 /*
- * Return true if ep and end still name the files of this thread, and those of the wires
- * the files that epoll watches: epoll knows its descriptors by number and file.  No call
- * changes the set, which a forked child shares with its parent.
+ * Return true if ep and end still name the files of this thread, and wire the file that
+ * epoll watches: epoll knows its descriptors by number and file.  No call changes the
+ * set, which a forked child shares with its parent.
  */
 static bool wire_thread_holds(const struct p3_wire_thread *r)
 {
 	if (wire_thread_control(r, EPOLL_CTL_MOD, P3_WATCHED_END, EPOLLIN))
 		return false;
-	for (uint32_t i = 0; i < r->nic->nwires; i++) {
-		int rc = wire_thread_control(r, EPOLL_CTL_ADD, P3_WATCHED_WIRE + i, 0);
-		if (!rc) /* another file, which is watched now */
-			(void)wire_thread_control(
-				r, EPOLL_CTL_DEL, P3_WATCHED_WIRE + i, 0);
-		if (rc != -EEXIST)
-			return false;
-	}
-	return true;
+	int rc = wire_thread_control(r, EPOLL_CTL_ADD, P3_WATCHED_WIRE, 0);
+	if (!rc) /* another file, which is watched now */
+		(void)wire_thread_control(r, EPOLL_CTL_DEL, P3_WATCHED_WIRE, 0);
+	return rc == -EEXIST;
 }
 
 bool p3_wire_thread_owns(const struct p3_nic *n)
@@ -72,20 +67,16 @@ bool p3_wire_thread_owns(const struct p3_nic *n)
 
 static int wire_thread_open(struct p3_nic *n, struct p3_wire_thread *r)
 {
-	for (uint32_t i = 0; i < n->nwires; i++) {
-		r->wire[i] = n->wires[i]->news(n);
-		if (r->wire[i] < 0)
-			return r->wire[i];
-	}
+	r->wire = p3_wire_far.news(n);
+	if (r->wire < 0)
+		return r->wire;
 	r->ep = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	r->end = r->ep < 0 ? -1 : p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (r->end < 0)
 		return -errno;
 	int rc = wire_thread_control(r, EPOLL_CTL_ADD, P3_WATCHED_END, EPOLLIN);
-	for (uint32_t i = 0; !rc && i < n->nwires; i++)
-		rc = wire_thread_control(
-			r, EPOLL_CTL_ADD, P3_WATCHED_WIRE + i, EPOLLONESHOT);
-	return rc;
+	return rc ? rc
+		  : wire_thread_control(r, EPOLL_CTL_ADD, P3_WATCHED_WIRE, EPOLLONESHOT);
 }
 
 static void wire_thread_close(struct p3_wire_thread *r)
@@ -128,14 +119,14 @@ static void wire_thread_ring(struct p3_nic *n)
  * lost its descriptors. */
 static bool wire_thread_wait_and_ring(struct p3_wire_thread *r)
 {
-	struct epoll_event ev[1 + P3_WIRE_IDS];
-	int n = epoll_wait(r->ep, ev, 1 + P3_WIRE_IDS, P3_LOOK_MS); /* PARK.2 */
+	struct epoll_event ev[2];
+	int n = epoll_wait(r->ep, ev, 2, P3_LOOK_MS); /* PARK.2 */
 	if (p3_get(&r->stop))
 		return false;
 	if (!wire_thread_holds(r))
 		(void)wire_thread_lose(r);
 	for (int i = 0; i < n && !p3_get(&r->lost); i++)
-		if (ev[i].data.u32 >= P3_WATCHED_WIRE)
+		if (ev[i].data.u32 == P3_WATCHED_WIRE)
 			wire_thread_ring(r->nic);
 	return !p3_get(&r->lost);
 }
@@ -165,10 +156,10 @@ static void wire_thread_warn_none(int why)
 		strerror(why));
 }
 
-/* Start the thread if passes poll wires, and all of these can arm their descriptors. */
+/* Start the thread if passes poll the wire, and it can arm its descriptor. */
 static void wire_thread_start(struct p3_nic *n)
 {
-	if (!n->nwires)
+	if (!n->wired)
 		return;
 	struct p3_wire_thread *r = calloc(1, sizeof *r);
 	if (!r) {
@@ -192,26 +183,18 @@ void p3_wire_thread_forget(struct p3_nic *n)
 	struct p3_wire_thread *r = n->wire_thread;
 	if (!r || !wire_thread_holds(r))
 		return;
-	for (uint32_t i = 0; i < n->nwires; i++)
-		p3_fd_close(r->wire[i]);
+	p3_fd_close(r->wire);
 	wire_thread_close(r);
 }
 
 bool p3_wire_thread_arm(struct p3_nic *n)
 {
 	struct p3_wire_thread *r = n->wire_thread;
-	int saved = errno, rc = p3_get(&r->lost) ? -EBADF : 0;
-	/* Make each wire show when it needs a pass, and epoll report that once. */
-	for (uint32_t i = 0; !rc && i < n->nwires; i++) {
-		int fd = n->wires[i]->arm(n);
-		if (fd < 0)
-			rc = fd;
-		else if (fd != r->wire[i])
-			rc = -EBADF;
-		else /* PARK.2 */
-			rc = wire_thread_control(r, EPOLL_CTL_MOD, P3_WATCHED_WIRE + i,
-				EPOLLIN | EPOLLONESHOT);
-	}
+	int saved = errno, rc = p3_get(&r->lost) ? -EBADF : p3_wire_far.arm(n);
+	if (rc >= 0) /* epoll reports once that the wire needs a pass (PARK.2) */
+		rc = rc != r->wire ? -EBADF
+				   : wire_thread_control(r, EPOLL_CTL_MOD,
+					     P3_WATCHED_WIRE, EPOLLIN | EPOLLONESHOT);
 	errno = saved;
 	return rc == -EAGAIN || (rc && wire_thread_lose(r));
 }
@@ -223,7 +206,7 @@ bool p3_wire_thread_serves(const struct p3_nic *n)
 
 bool p3_wire_thread_misses(struct p3_nic *n)
 {
-	if (p3_likely(!n->nwires) || p3_wire_thread_serves(n) || !p3_wires_wait(n))
+	if (p3_likely(!n->wired) || p3_wire_thread_serves(n) || !p3_wires_wait(n))
 		return false;
 	p3_count(&n->count[P3_C_WIRE_NAPS], 1);
 	return true;
@@ -231,55 +214,22 @@ bool p3_wire_thread_misses(struct p3_nic *n)
 
 /* ---- the wires ---- */
 
-/* Return the wire to a node.  Both nodes of a pair choose alike, as their settings are
- * alike (check_wire in nic/wire/shm.c). */
-static const struct p3_wire *wires_choose_for(const struct p3_nic *n, uint32_t node)
+static bool wires_are_far(const struct p3_nic *n, uint32_t node)
 {
-	const struct p3_faults *f = n->conf.faults;
 	const struct p3_far_conf *far = n->conf.far;
-	if (far && far->host[node] != far->host[n->conf.node])
-		return &p3_wire_far;
-	if (!f || (f->near && node / f->near == n->conf.node / f->near))
-		return &p3_wire_shm;
-	return &p3_wire_faulty;
-}
-
-/* Add a wire to those that passes poll, if it needs that and is not one of them yet. */
-static void wires_add(struct p3_nic *n, const struct p3_wire *wire)
-{
-	for (uint32_t i = 0; i < n->nwires; i++)
-		if (n->wires[i] == wire)
-			return;
-	if (wire->poll)
-		n->wires[n->nwires++] = wire;
-}
-
-static void wires_stop(struct p3_nic *n, uint32_t count)
-{
-	while (count)
-		n->wires[--count]->stop(n);
+	return far && far->host[node] != far->host[n->conf.node];
 }
 
 int p3_wires_start(struct p3_nic *n)
 {
-	int rc = 0;
-	uint32_t started = 0;
-	const struct p3_faults *f = n->conf.faults;
-	((struct p3_seg_header *)n->published.base)->wire =
-		f ? P3_WIRE_FAULTY | f->near << 8 : 0;
-	n->nwires = 0;
+	n->wired = false;
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
-		n->peer[i].wire = wires_choose_for(n, i);
-		wires_add(n, n->peer[i].wire);
+		bool far = wires_are_far(n, i);
+		n->peer[i].wire = far ? &p3_wire_far : &p3_wire_shm;
+		n->wired |= far;
 	}
-	while (!rc && started < n->nwires) {
-		rc = n->wires[started]->start(n);
-		started += !rc;
-	}
-	n->conf.faults = NULL; /* the caller's memory */
-	if (rc)
-		wires_stop(n, started);
-	else
+	int rc = n->wired ? p3_wire_far.start(n) : 0;
+	if (!rc)
 		wire_thread_start(n);
 	return rc;
 }
@@ -303,10 +253,11 @@ void p3_wires_stop(struct p3_nic *n)
 			p3_fd_signal(r->end);
 		pthread_join(r->thread, NULL);
 	}
-	wires_stop(n, n->nwires);
+	if (n->wired)
+		p3_wire_far.stop(n);
 	if (!r)
 		return;
-	/* Close the thread's own descriptors, after the wires have closed theirs. */
+	/* Close the thread's own descriptors, after the wire has closed its own. */
 	if (!wire_thread_control(r, EPOLL_CTL_MOD, P3_WATCHED_END, EPOLLIN))
 		wire_thread_close(r);
 	n->wire_thread = NULL;
@@ -317,22 +268,6 @@ void p3_wires_stop(struct p3_nic *n)
 void p3_wires_poll(struct p3_nic *n)
 {
 	int saved = errno;
-	for (uint32_t i = 0; i < n->nwires; i++)
-		n->wires[i]->poll(n);
+	p3_wire_far.poll(n);
 	errno = saved;
-}
-
-void p3_wires_show(struct p3_nic *n)
-{
-	for (uint32_t i = 0; i < n->nwires; i++)
-		if (n->wires[i]->show)
-			n->wires[i]->show(n);
-}
-
-bool p3_wires_have_settled(const struct p3_nic *n, uint32_t call)
-{
-	for (uint32_t i = 0; i < n->nwires; i++)
-		if ((int32_t)(p3_get(&n->settled[n->wires[i]->id]) - call) < 0)
-			return false;
-	return true;
 }

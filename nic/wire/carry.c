@@ -292,7 +292,7 @@ static bool capture_messages(struct p3_nic *n, struct p3_carry *c,
 		if (!to)
 			return false;
 		memcpy(to, cell, (size_t)cells * P3_CELL);
-		if (c->grows && is_switch(what, w0))
+		if (is_switch(what, w0))
 			follow_out(n, c, h);
 		else
 			p3_ring_take(&h->tap, cells);
@@ -377,7 +377,7 @@ static bool apply_messages(struct p3_nic *n, struct p3_carry *c, struct p3_carry
 	for (uint32_t at = 0; at < p->len; at += p3_word0_ncells(w0) * P3_CELL) {
 		if (!apply_message(h, bytes + at, p->len - at, &w0))
 			return false;
-		if (c->grows && is_switch(p->what, w0) && !follow_in(n, c, h))
+		if (is_switch(p->what, w0) && !follow_in(n, c, h))
 			return false;
 	}
 	return true;
@@ -446,14 +446,13 @@ bool p3_carry_has_settled(struct p3_carry *c)
 
 /* ---- memory ---- */
 
-static void reset_half(
-	struct p3_carry *c, struct p3_carry_half *h, uint32_t cells, p3_a64 *credit)
+static void reset_half(struct p3_carry *c, struct p3_carry_half *h, p3_a64 *credit)
 {
 	if (c->used) /* new memory has zeros, and takes no page before it is used */
-		memset(h->cells, 0, 2 * cells * sizeof *h->cells);
-	p3_set(credit, p3_ring_start(cells));
-	p3_ring_rx_init(&h->tap, h->cells, cells, &h->tapped, 0);
-	p3_ring_tx_init(&h->feed, h->cells + cells, cells, credit);
+		memset(h->cells, 0, 2 * P3_BASE_CELLS * sizeof *h->cells);
+	p3_set(credit, p3_ring_start(P3_BASE_CELLS));
+	p3_ring_rx_init(&h->tap, h->cells, P3_BASE_CELLS, &h->tapped, 0);
+	p3_ring_tx_init(&h->feed, h->cells + P3_BASE_CELLS, P3_BASE_CELLS, credit);
 }
 
 /* Forget the state of the other end.  Zeros come back where it was. */
@@ -487,17 +486,15 @@ void p3_carry_drop(struct p3_nic *n, struct p3_carry *c)
 void p3_carry_reset(
 	struct p3_nic *n, struct p3_carry *c, struct p3_peer *p, struct p3_lane *lane_out)
 {
-	bool shorter = c->grows || n->conf.base_lanes_only;
-	uint32_t cells = shorter ? P3_BASE_CELLS : P3_CARRY_CELLS;
 	uint64_t at = p3_entry_off(&n->layout, n->conf.node);
 	c->peer = p;
 	c->has_goal = c->all_captured = false;
-	c->silent = c->grows;
+	c->silent = true;
 	reset_words(n, c);
 	c->req.cells = c->cells;
-	c->rsp.cells = c->cells + 2 * cells;
-	reset_half(c, &c->req, cells, &c->mine.req_credit[0]);
-	reset_half(c, &c->rsp, cells, &c->mine.rsp_credit[0]);
+	c->rsp.cells = c->cells + 2 * P3_BASE_CELLS;
+	reset_half(c, &c->req, &c->mine.req_credit[0]);
+	reset_half(c, &c->rsp, &c->mine.rsp_credit[0]);
 	c->used = true;
 	p->mine = &c->mine;
 	p->image = c->image;
@@ -505,8 +502,6 @@ void p3_carry_reset(
 	p->cold = &n->never_cold; /* the peer is always polled */
 	*lane_out = (struct p3_lane){.req_out = c->req.cells,
 		.rsp_out = c->rsp.cells,
-		.req_in = c->req.cells + cells,
-		.rsp_in = c->rsp.cells + cells,
-		.cells = cells,
-		.base = c->grows};
+		.req_in = c->req.cells + P3_BASE_CELLS,
+		.rsp_in = c->rsp.cells + P3_BASE_CELLS};
 }

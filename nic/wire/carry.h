@@ -27,7 +27,7 @@
  * room: resources are reserved end to end, and only faults of the medium make a node send
  * a frame again.
  *
- * A pair may begin with short rings.  When the firmware continues in full ones, whose
+ * A pair begins with short rings.  When the firmware continues in full ones, whose
  * cells lie in the segment of the producer, the wire follows as it carries the switch
  * cell: it takes from there, and puts into the image of them at the consumer.
  *
@@ -43,7 +43,6 @@
 #include "nic/state.h"
 #include "nic/wire/frame.h"
 
-#define P3_CARRY_CELLS 128u /* cells of a private ring */
 /* Slots of a peer at a time: its own one and a share of the others, in both halves. */
 #define P3_CARRY_SLOTS (2 * (1 + P3_XFERS_SHARED / 4))
 
@@ -55,9 +54,6 @@ struct p3_part {
 	uint32_t len;
 	uint32_t what; /* p3_part_what */
 };
-
-_Static_assert(P3_CARRY_CELLS / 4 < P3_FRAME_CELLS, "each message fits one frame");
-_Static_assert(P3_BASE_CELLS <= P3_CARRY_CELLS, "also in the shortest rings");
 
 /* The producer's ring and the consumer's, in private memory. */
 struct p3_carry_half {
@@ -94,13 +90,11 @@ struct p3_carry {
 	bool has_goal;
 	bool all_captured;
 	bool used;    /* the rings are not as new */
-	bool grows;   /* the pair begins with short rings, set before reset, */
-	bool silent;  /* and sends nothing before the first message of either side */
+	bool silent;  /* it sends nothing before the first message of either side */
 	bool hurries; /* the next capture sends all credits */
 	uint32_t nslots;
 	struct p3_carry_half req, rsp;
-	/* A silent pair with short rings takes no page behind those. */
-	_Alignas(P3_LINE) struct p3_cell cells[4 * P3_CARRY_CELLS];
+	_Alignas(P3_LINE) struct p3_cell cells[4 * P3_BASE_CELLS];
 	struct p3_carry_slot slots[P3_CARRY_SLOTS];
 };
 

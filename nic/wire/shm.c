@@ -42,17 +42,6 @@
 
 /* ---- mapping: any thread ---- */
 
-static int check_wire(const struct p3_nic *n, const struct p3_peer_info *info)
-{
-	const struct p3_seg_header *own = n->published.base, *other = info->base;
-	if (other->wire == own->wire)
-		return 0;
-	p3_error("node %u does not have the same wire as node %u; set PTL3_WIRE for all "
-		 "nodes of a job alike, or for none",
-		info->node, n->conf.node);
-	return -EPROTO;
-}
-
 /* Check the header of a peer's segment.  Accept a node that has finished, since it may
  * have sent a message before. */
 static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
@@ -64,9 +53,7 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
 		h->node != info->node || h->incarnation != info->incarnation)
 		return -EPROTO;
 	if (layout == P3_LAYOUT_WORD)
-		return state == P3_SEG_LIVE || state == P3_SEG_FINISHED
-			       ? check_wire(n, info)
-			       : -ESTALE;
+		return state == P3_SEG_LIVE || state == P3_SEG_FINISHED ? 0 : -ESTALE;
 	p3_error("node %u: its segment has layout %#llx, this library %#llx; "
 		 "link all programs of a job with the same libportals",
 		info->node, (unsigned long long)layout,
@@ -125,7 +112,7 @@ static void map_page(const struct p3_nic *n, struct p3_peer_info *info)
 		info->page = NULL;
 }
 
-int p3_shm_map(struct p3_nic *n, struct p3_peer_info *info)
+static int map(struct p3_nic *n, struct p3_peer_info *info)
 {
 	info->base = info->doorbell_at = NULL;
 	info->page = NULL;
@@ -139,21 +126,14 @@ int p3_shm_map(struct p3_nic *n, struct p3_peer_info *info)
 		rc = reach(n, info);
 	if (!rc)
 		rc = check_header(n, info);
-	if (!rc)
+	if (!rc) {
 		map_page(n, info);
-	return rc;
-}
-
-/* Map the segments and the heap. */
-static int map(struct p3_nic *n, struct p3_peer_info *info)
-{
-	int rc = p3_shm_map(n, info);
-	if (!rc)
 		map_heap(n, info);
+	}
 	return rc;
 }
 
-void p3_shm_unmap(struct p3_peer_info *info)
+static void unmap(struct p3_peer_info *info)
 {
 	p3_heap_view_close(&info->view);
 	if (info->doorbell_at)
@@ -182,7 +162,7 @@ static void take_over(
 	p->asleep = p3_wake_word(n, p->index, p->doorbell);
 	n->light = n->light && ((const struct p3_seg_header *)info->base)->fences;
 	p->heap = info->view;
-	p->cma_off = !p->wire->read || !n->conf.cma;
+	p->cma_off = !n->conf.cma;
 }
 
 /* Return the peer's part for this node. */
@@ -194,7 +174,7 @@ static struct p3_peer_part *part_of(const struct p3_nic *n, const struct p3_peer
 }
 
 /* Use rings in the published segments themselves. */
-void p3_shm_attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
+static void attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
 	struct p3_lane *lane_out)
 {
 	take_over(n, p, info);
@@ -209,21 +189,12 @@ void p3_shm_attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_inf
 		.req_out = (struct p3_cell *)(here + p3_base_req_off(l, p->index)),
 		.rsp_out = (struct p3_cell *)(here + p3_base_rsp_off(l, p->index)),
 		.req_in = there->req,
-		.rsp_in = there->rsp,
-		.cells = P3_BASE_CELLS,
-		.base = true};
-}
-
-static int attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
-	struct p3_lane *lane_out)
-{
-	p3_shm_attach(n, p, info, lane_out);
-	return 0;
+		.rsp_in = there->rsp};
 }
 
 /* ---- life ---- */
 
-void p3_shm_kick(struct p3_nic *n, struct p3_peer *p)
+static void kick(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_doorbell *d = p->doorbell;
 	if (p3_get(p->asleep) != P3_AWAKE) {
@@ -235,7 +206,7 @@ void p3_shm_kick(struct p3_nic *n, struct p3_peer *p)
 	p3_futex_wake(&d->kick, ~0u, true);
 }
 
-uint64_t p3_shm_passes(const struct p3_nic *n, const struct p3_peer *p)
+static uint64_t passes(const struct p3_nic *n, const struct p3_peer *p)
 {
 	const p3_a64 *count = (const p3_a64 *)(p->base + n->layout.counters_off);
 	return p3_get(&count[P3_C_PASSES]);
@@ -303,11 +274,10 @@ static ssize_t read_peer(
 }
 
 const struct p3_wire p3_wire_shm = {
-	.id = P3_WIRE_SHM,
 	.map = map,
-	.unmap = p3_shm_unmap,
+	.unmap = unmap,
 	.attach = attach,
-	.kick = p3_shm_kick,
-	.passes = p3_shm_passes,
+	.kick = kick,
+	.passes = passes,
 	.read = read_peer,
 };

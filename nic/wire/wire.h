@@ -39,9 +39,8 @@
  * Each peer has a wire (p->wire), which both nodes of the pair choose alike, and which
  * does not change while the NIC runs.  On shared memory (shm.c) the rings, entries and
  * tables are the published segments themselves: a message needs no function of the
- * wire.  Only wires that carry frames are polled and flushed; they are n->wires
- * (nic/run/run.h), and their state is in n->wire_state.  They are the wire
- * for tests (faulty.c) and the wire between hosts (nic/far/).
+ * wire.  The wire between hosts (nic/far/) carries frames: it is polled and flushed
+ * (nic/run/run.h), and its state is n->wire_state.
  *
  * map and unmap run in a host thread, start and stop when the NIC starts and stops.  The
  * lease holder calls all others.  None waits for another thread or process, and none
@@ -66,11 +65,10 @@ struct p3_nic;
 struct p3_peer;
 struct p3_peer_info;
 
-/* The rings between this node and a peer. */
+/* The rings of P3_BASE_CELLS between this node and a peer; longer ones are carved
+ * later. */
 struct p3_lane {
 	struct p3_cell *req_out, *rsp_out, *req_in, *rsp_in;
-	uint32_t cells; /* cells of each, a power of two */
-	bool base;      /* longer rings can be carved later */
 };
 
 /* Bytes of a peer's transfer that the wire reads into memory of its own. */
@@ -82,11 +80,8 @@ struct p3_fetch {
 	const struct p3_xfer *slot; /* the transfer's slot, for WIRE F */
 };
 
-/* A node may have peers on each of these wires at once. */
-enum p3_wire_id { P3_WIRE_SHM, P3_WIRE_FAULTY, P3_WIRE_FAR, P3_WIRE_IDS };
-
+/* A node may have peers on both wires at once. */
 struct p3_wire {
-	enum p3_wire_id id;
 	/* Start: conf, layout, published segment and all p->wire are there, no peer yet.
 	 * Return 0 or -errno.  NULL, as for stop: there is nothing to do. */
 	int (*start)(struct p3_nic *n);
@@ -98,8 +93,8 @@ struct p3_wire {
 	void (*unmap)(struct p3_peer_info *info);
 	/* Take over the mapped memory of a new peer, and set all that struct p3_peer
 	 * has of it, as well as *lane_out.  The caller initializes the rings, and the
-	 * credits in mine.  Return 0 or -errno. */
-	int (*attach)(struct p3_nic *n, struct p3_peer *p,
+	 * credits in mine. */
+	void (*attach)(struct p3_nic *n, struct p3_peer *p,
 		const struct p3_peer_info *info, struct p3_lane *lane_out);
 	/* Detach a peer that ends; before that, drain takes all its messages.  NULL:
 	 * there is nothing to do. */
@@ -168,9 +163,6 @@ struct p3_wire {
 
 /* Shared memory, between nodes of one machine (nic/wire/shm.c). */
 extern const struct p3_wire p3_wire_shm;
-/* A wire that loses, corrupts, delays, doubles and reorders, and recovers
- * (nic/wire/faulty.c). */
-extern const struct p3_wire p3_wire_faulty;
 /* Another host, behind an endpoint (nic/far/far.c). */
 extern const struct p3_wire p3_wire_far;
 

@@ -22,8 +22,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FAULTY "faulty:drop=1%,corrupt=1%,delay=1%,dup=1%,reorder=1%,seed=11"
-
 struct statement {
 	const char *name;
 	unsigned processes;
@@ -414,8 +412,6 @@ static void exec_ranks(int number)
 		exec_on_hosts(by_launcher(), text);
 	name_domain(domain, sizeof domain);
 	(void)setenv("PTL3_DOMAIN_NODES", "128", 1);
-	if (statements[number].flags & FAULTS)
-		(void)setenv("PTL3_WIRE", FAULTY, 1);
 	bool with_domain = by_hand() || (statements[number].flags & DOMAIN);
 	(void)setenv("PTL3_DOMAIN", with_domain ? domain : "none", 1);
 	if (by_hand())
@@ -521,7 +517,7 @@ static void look_at_ranks(bool at_end)
 /* Return true if a statement's processes cannot be one job on several hosts. */
 static bool is_for_one_host(int number)
 {
-	return by_launcher() && statements[number].flags & (DOMAIN | FAULTS);
+	return by_launcher() && statements[number].flags & DOMAIN;
 }
 
 /* Run all processes of a statement; return true if none of them fails. */

@@ -21,7 +21,7 @@
  *	CCI_BY=/PROGRAM  ranks on several hosts: tests/hosts/mpirun.sh or yod.sh
  *	CCI_CPUS=1       all of them on one CPU
  *	CCI_SHARE=N      an Nth of the rounds that the checklist names (default 1)
- *	PTL3_MODE, PTL3_WIRE, ...   as for any program
+ *	PTL3_MODE, PTL3_CMA, ...   as for any program
  */
 #ifndef P3_TESTS_CCI_FRAME_H
 #define P3_TESTS_CCI_FRAME_H
@@ -34,13 +34,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CCI_STATEMENTS = 138, RANKS_MOST = 72, URIS_MOST = 16, WORDS = 32 };
+enum { CCI_STATEMENTS = 137, RANKS_MOST = 72, URIS_MOST = 16, WORDS = 32 };
 
 /* Flags of a statement. */
 enum {
 	WEAK = 1,   /* weak evidence: a failure is reported, no more */
 	DOMAIN = 2, /* the processes are in a domain, which spawn() needs */
-	FAULTS = 4, /* on the wire with faults in each setting */
 };
 
 struct me {

@@ -254,8 +254,6 @@ STATEMENT(68, polling_with_a_handle, 1, DOMAIN)
 {
 	if (on_one_cpu())
 		skip("on one CPU a poller gives the CPU away, by a system call");
-	if (getenv("PTL3_WIRE"))
-		skip("the wire with faults has a thread that wakes the poller");
 	up();
 	cci_endpoint_t *ep = endpoint();
 	unsigned long n = many(100000) + 1000;

@@ -456,7 +456,7 @@ STATEMENT(132, sixteen_processes, ALL, 0)
 		if (me.rank == 0)
 			set_word((unsigned)round, cci <= 2 * ptl);
 		barrier();
-		if (word((unsigned)round) || getenv("PTL3_WIRE"))
+		if (word((unsigned)round))
 			return;
 		if (me.rank == 0 && round == 7)
 			fail_at(__FILE__, __LINE__, "CCI takes %llu us, Portals %llu",
@@ -682,8 +682,7 @@ static void accept_many(cci_endpoint_t *ep, unsigned n)
 STATEMENT(136, memory_of_a_connection, CLIENTS + 1, 0)
 {
 	const char *mode = getenv("PTL3_MODE");
-	if (on_one_cpu() || getenv("PTL3_WIRE") ||
-		(mode && strcmp(mode, "dedicated") == 0))
+	if (on_one_cpu() || (mode && strcmp(mode, "dedicated") == 0))
 		skip("65 processes take long here");
 	const char *fabric = getenv("PTL3_FABRIC");
 	if (fabric && strstr(fabric, "rxm"))
@@ -709,20 +708,6 @@ STATEMENT(136, memory_of_a_connection, CLIENTS + 1, 0)
 		(void)connect_to(ep, told_uri(1, 0), CCI_CONN_ATTR_RO, NULL);
 	}
 	barrier();
-}
-
-/* ---- the wire with faults ---- */
-
-STATEMENT(137, lossy_wire, 2, FAULTS)
-{
-	ptlx_stats_t st = {.struct_size = sizeof st};
-	portals_open();
-	stream(CCI_CONN_ATTR_RO, many(50000), 0);
-	stream(CCI_CONN_ATTR_RU, many(50000), 0);
-	stream(CCI_CONN_ATTR_UU, many(50000), 500);
-	CHECK(PtlXStats(portals.ni, &st) == PTL_OK);
-	CHECK(st.wire_dropped + st.wire_corrupted + st.wire_doubled + st.wire_reordered >
-		0);
 }
 
 /* ---- no memory ---- */
@@ -787,7 +772,7 @@ static void decide_all(cci_endpoint_t *client, cci_endpoint_t *server, unsigned 
 	}
 }
 
-STATEMENT(138, no_memory, 1, 0)
+STATEMENT(137, no_memory, 1, 0)
 {
 #if defined(__SANITIZE_ADDRESS__)
 	skip("AddressSanitizer needs address space");

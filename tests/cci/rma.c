@@ -113,11 +113,11 @@ static void one_length(struct side s, size_t length, unsigned n, bool write)
 	CHECK(munmap(bytes, whole) == 0);
 }
 
-/* A gigabyte where there is time and memory for it, else 33 MiB, or 5 through frames. */
+/* A gigabyte where there is time and memory for it, else 33 MiB. */
 static size_t huge(void)
 {
 	bool full = many(1000) == 1000;
-	return full ? 1024 * MIB : getenv("PTL3_WIRE") ? 5 * MIB : 33 * MIB;
+	return full ? 1024 * MIB : 33 * MIB;
 }
 
 static void one_huge(struct side s, bool write)

@@ -78,8 +78,6 @@ run_job() { # style direction
 }
 
 for style; do
-	# After _exit no process is left to send lost frames again.
-	[[ ${PTL3_WIRE-} = *drop=* && $style = exit,* ]] && continue
 	run_job "${style%,*}" "${style#*,}" &
 	jobs+=($!)
 done

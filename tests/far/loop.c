@@ -2,6 +2,7 @@
 /* An endpoint between nodes of one process. */
 #include "far/loop.h"
 
+#include "far/faults.h"
 #include "shm/fd.h"
 #include "shm/park.h"
 
@@ -83,17 +84,12 @@ static bool early;                  /* a stranger's frame waits for each new end
 
 static uint64_t draw(void)
 {
-	uint64_t z = state += 0x9e3779b97f4a7c15;
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
+	return faults_draw(&state);
 }
 
 static bool strikes(enum loop_fault what)
 {
-	bool hit = draw() % MILLION < rates[what];
-	counts.faults[what] += hit;
-	return hit;
+	return faults_strike(&state, rates[what], &counts.faults[what]);
 }
 
 void loop_set(const uint32_t ppm[LOOP_FAULTS], uint64_t seed)
@@ -182,12 +178,6 @@ static void cut(struct p3_endpoint *to, uint32_t from)
 	to->in.last = at;
 }
 
-static void flip(struct parcel *p)
-{
-	uint64_t bit = draw() % (8 * p->len);
-	((unsigned char *)&p->frame)[bit / 8] ^= (unsigned char)(1u << bit % 8);
-}
-
 /* Let a stranger, which does not know the key, send a frame like the next one. */
 static void be_stranger(struct p3_endpoint *to, const struct parcel *p)
 {
@@ -218,7 +208,7 @@ static void carry(struct p3_endpoint *ep, struct p3_endpoint *to, struct parcel 
 	if (strikes(LOOP_DUP))
 		deliver(to, parcel_new(p->from, &p->frame, p->len));
 	if (strikes(LOOP_CORRUPT))
-		flip(p);
+		faults_flip(&state, (void *)&p->frame, p->len);
 	if (!*held && strikes(LOOP_SWAP)) {
 		*held = p;
 		return;

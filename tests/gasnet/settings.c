@@ -76,8 +76,7 @@ STATEMENT(166, settings_of_portals)
 {
 	static const char *const settings[] = {"PTL3_PERSONALITY=document",
 		"PTL3_PERSONALITY=cray", "PTL3_CMA=off", "PTL3_BULK=off", "PTL3_HEAP=0",
-		"PTL3_MODE=dedicated", "PTL3_MODE=park",
-		"PTL3_WIRE=faulty:drop=1%,corrupt=1%,delay=1%,dup=1%,reorder=1%,seed=7"};
+		"PTL3_MODE=dedicated", "PTL3_MODE=park"};
 	for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
 		check_parts(settings[i], all, ALL);
 }

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2034
 . "$(dirname "$0")/../support/statements.sh"
 suite=gasnet count=167 prefix=GN. file=conformance-gasnet keeps=1
-columns="seq parsync par dedicated faulty debug"
+columns="seq parsync par dedicated debug"
 bad="FAIL none" some="ok"
 
 preface() {
@@ -17,7 +17,7 @@ the specification into 167 statements, the last twelve about the conduit; each s
 test in `tests/gasnet`. Names of return codes are shortened: BAD_ARG is `GASNET_ERR_BAD_ARG`.
 
 The columns are settings: the libraries for GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR, then that for
-GASNET_PAR with `PTL3_MODE=dedicated`, with faults on the wire, and with checks (GASNET_DEBUG). In
+GASNET_PAR with `PTL3_MODE=dedicated`, and with checks (GASNET_DEBUG). In
 each of them jobs of several sizes run: of 1, 2, 3 and 8 nodes in the first three, of 2 and 3 in the
 others. *skip* marks a statement of threads or of checks where there are none. A W marks a statement
 with weak evidence: its test may fail.
@@ -26,8 +26,8 @@ with weak evidence: its test may fail.
 `P3_GASNET_WHOLE=ON`. The test `gasnet_conformance` fails if the table is out of date, or if a test
 without W fails; in other builds it compares the settings that run there.
 
-| no. | W | statement | test | SEQ | PARSYNC | PAR | dedicated | faults | debug |
-|--:|:-:|---|---|---|---|---|---|---|---|
+| no. | W | statement | test | SEQ | PARSYNC | PAR | dedicated | debug |
+|--:|:-:|---|---|---|---|---|---|---|
 END
 }
 

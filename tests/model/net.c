@@ -8,7 +8,6 @@
 #include "lib/node/node.h"
 #include "lib/nodes.h"
 #include "support/patience.h"
-#include "support/wire.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -121,27 +120,15 @@ void net_up(struct net *net, unsigned n)
 	}
 }
 
-static struct wire_sum wire_sum; /* over all nets */
-
-static void count_faults(const struct net *net, unsigned node)
-{
-	ptlx_stats_t st = {.struct_size = sizeof st};
-	net_enter(net, node);
-	must(PtlXStats(net->ni[node], &st) == PTL_OK, "no counters");
-	wire_count(&wire_sum, &st);
-	placed_count(p3_nic(net->node[node]));
-}
-
 bool net_missed_faults(void)
 {
-	bool missed = placed_missed();
-	return wire_missed(&wire_sum) || missed;
+	return placed_missed();
 }
 
 void net_down(struct net *net)
 {
 	for (unsigned i = 0; i < net->n; i++)
-		count_faults(net, i);
+		placed_count(p3_nic(net->node[i]));
 	for (unsigned i = 0; i < net->n; i++) {
 		net_enter(net, i);
 		p3_node_destroy(net->node[i]);

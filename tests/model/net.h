@@ -38,7 +38,7 @@ struct net {
 
 void net_up(struct net *net, unsigned n);
 void net_down(struct net *net);
-/* Return true if PTL3_WIRE or P3_FAR asks for faults and there were none. */
+/* Return true if P3_FAR asks for faults and there were none. */
 bool net_missed_faults(void);
 void net_enter(const struct net *net, unsigned node);
 /* Make passes until nodes (bits) rest; then their arenas and drops are up to date.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The common functions of the programs of tests/mp. */
 #include "mp.h"
-#include "../support/wire.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -81,23 +80,12 @@ void mp_barrier(void)
 	mp_ok(PtlXBarrier());
 }
 
-static void tell_wire(const ptlx_stats_t *st)
-{
-	struct wire_sum sum = {0};
-	if (!wire_has_faults())
-		return;
-	wire_count(&sum, st);
-	wire_print(stdout, &sum);
-	fflush(stdout);
-}
-
 void mp_end(void)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	mp_ok(PtlXStats(mp.ni, &st));
 	mp_check(st.bad_headers == 0, "%llu bad headers",
 		(unsigned long long)st.bad_headers);
-	tell_wire(&st);
 	mp_barrier();
 	PtlFini();
 	free(mp_pattern);

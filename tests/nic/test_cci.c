@@ -608,7 +608,7 @@ NODES_CASE(time_without_progress_ends_an_rma, 2)
 	static unsigned char at[2][1 << 16];
 	cci_rma_handle_t *h;
 	cci_event_t *e;
-	if (nic()->nwires) /* such a wire sends frames with the lease only */
+	if (nic()->wired) /* such a wire sends frames with the lease only */
 		return;
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	sync_nodes();
@@ -668,7 +668,7 @@ static void find_at_once(cci_endpoint_t *ep)
 NODES_CASE(a_look_finds_a_message_behind_others, 2)
 {
 	UNUSED_ARGS;
-	if (nic()->conf.mode == P3_MODE_DEDICATED || nic()->nwires)
+	if (nic()->conf.mode == P3_MODE_DEDICATED || nic()->wired)
 		return;
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	post_md(ni, PT, 0, md_of(NULL, 0, MD_ANY, PTL_EQ_NONE));

@@ -221,7 +221,7 @@ NODES_CASE(long_gets_cross_very_long, 2)
 /* P3.3 3.10: PTL_MD_IN_USE between START and END, PTL_OK once the END can be read */
 static void unlink_while_moving(ptl_handle_ni_t ni, unsigned rank, bool put)
 {
-	const size_t len = (getenv("PTL3_WIRE") ? 2u : 16u) << 20; /* frames are slow */
+	const size_t len = 16u << 20;
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	unsigned char *buf = node_alloc(len);
 	unsigned in_use = 0;

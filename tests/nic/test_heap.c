@@ -193,7 +193,7 @@ static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
 	uint64_t direct = is.moved_direct_bytes - was.moved_direct_bytes;
 	uint64_t other = is.moved_cma_bytes - was.moved_cma_bytes + is.moved_bulk_bytes -
 			 was.moved_bulk_bytes;
-	if (n->conf.base_lanes_only || n->nwires)
+	if (n->conf.base_lanes_only || n->wired)
 		return;
 	bool seen = s->in_heap && s->how != UNSEEN,
 	     read = n->conf.cma || s->how == UNSEEN;

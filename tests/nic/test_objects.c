@@ -35,7 +35,7 @@ static bool is_straight(void)
 	return false;
 #else
 	const char *mode = getenv("PTL3_MODE");
-	return !nic()->nwires && !nic()->traced &&
+	return !nic()->wired && !nic()->traced &&
 	       (!mode || strcmp(mode, "dedicated") != 0);
 #endif
 }

@@ -41,7 +41,7 @@ static bool is_straight(void)
 	return false;
 #else
 	const char *mode = getenv("PTL3_MODE");
-	return !nic()->nwires && !nic()->conf.base_lanes_only &&
+	return !nic()->wired && !nic()->conf.base_lanes_only &&
 	       (!mode || strcmp(mode, "dedicated") != 0);
 #endif
 }

@@ -31,13 +31,6 @@ static struct bytes make_bytes(ptl_handle_ni_t ni)
 	return b;
 }
 
-/* Return the number of rounds.  On a wire each long message takes a quarter of a second
- * where other threads want the CPUs. */
-static unsigned many(void)
-{
-	return rounds(getenv("PTL3_WIRE") ? MANY / 10 : MANY);
-}
-
 /* The put's request may lie in a lane behind the exchange of its bytes. */
 static void swap_then_put(ptl_handle_ni_t ni, unsigned peer, unsigned times)
 {
@@ -57,19 +50,19 @@ static void swap_then_put(ptl_handle_ni_t ni, unsigned peer, unsigned times)
 NODES_CASE(exchange_does_not_wait_for_a_put_behind_it, 1)
 {
 	UNUSED_ARGS;
-	swap_then_put(ni, rank, many());
+	swap_then_put(ni, rank, rounds(MANY));
 }
 
 NODES_CASE(exchanges_and_puts_of_the_same_bytes_cross, 2)
 {
 	UNUSED_ARGS;
-	swap_then_put(ni, !rank, many());
+	swap_then_put(ni, !rank, rounds(MANY));
 }
 
 NODES_CASE(exchanges_and_puts_go_round_three, 3)
 {
 	UNUSED_ARGS;
-	swap_then_put(ni, (rank + 1) % size, many());
+	swap_then_put(ni, (rank + 1) % size, rounds(MANY));
 }
 
 /* A node that begins to pull and leaves the library must still pull: a NIC thread that is
@@ -78,7 +71,7 @@ NODES_CASE(long_puts_cross_without_being_late, 2)
 {
 	UNUSED_ARGS;
 	struct bytes b = make_bytes(ni);
-	for (unsigned i = 0; i < 2 * many(); i++) {
+	for (unsigned i = 0; i < 2 * rounds(MANY); i++) {
 		sync_nodes();
 		CHECK_OK(put_to(ni, b.all, !rank, PT_Y, 0, PTL_NO_ACK_REQ));
 		expect(b.eq, PTL_EVENT_SEND_END);
@@ -98,7 +91,7 @@ NODES_CASE(put_never_carries_half_an_exchange, 2)
 		bind_md(ni, md_of(node_alloc(64), 64, PTL_MD_EVENT_START_DISABLE, b.eq));
 	const size_t where = 32768 - 32; /* across the border of two slices */
 	sync_nodes();
-	for (unsigned i = 0; i < many(); i++) {
+	for (unsigned i = 0; i < rounds(MANY); i++) {
 		if (rank == 1)
 			CHECK_OK(put_to(ni, b.all, 0, PT_Y, 0, PTL_NO_ACK_REQ));
 		memset(in, (int)i, 64);

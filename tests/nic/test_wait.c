@@ -507,7 +507,7 @@ static void await_naps(const struct silent *s)
 NODES_CASE(naps_stay_short_while_a_message_is_not_taken, 2)
 {
 	UNUSED_ARGS;
-	if (is_dedicated() || nic()->nwires)
+	if (is_dedicated() || nic()->wired)
 		return;
 	struct silent s = {.eq = eq_new(ni, 8)};
 	post_md(ni, PT, 0, md_of(NULL, 0, MD_ANY | MD_QUIET, PTL_EQ_NONE));

@@ -8,8 +8,6 @@
 # repeated: staggered.sh -r NUMBER -s SEED program.  -c: cycle through the ways to start and
 # the modes, and 0.6 s at most, for a few runs.  Prints a count of runs, failures and
 # hangs for each program; a run that has not ended after -l seconds (60) is a hang.
-# On a wire that loses frames (PTL3_WIRE) no program ends by _exit, since no process would
-# be left to send its last messages again.
 here=$(dirname "$(readlink -f "$0")")
 runs=6 seed=1 jobs=10 limit=60 only='' few=''
 while getopts n:s:j:l:r:c option; do
@@ -28,9 +26,7 @@ shift $((OPTIND - 1))
 
 # choose program seed number few: the words of a run, as shell assignments.
 choose() {
-	local ends='fini return _exit'
-	[[ ${PTL3_WIRE-} = *drop=* ]] && ends='fini return'
-	awk -v program="$1" -v seed="$2" -v run="$3" -v few="$4" -v ends="$ends" '
+	awk -v program="$1" -v seed="$2" -v run="$3" -v few="$4" '
 	function pick(list, words, n) {
 		n = split(list, words, " ")
 		return words[1 + int(rand() * n)]
@@ -62,7 +58,7 @@ choose() {
 			delays = delays sprintf("%.3f ", stagger * part)
 		}
 		printf "nodes=%d starter=%s mode=%s form=%s end=%s delays=\"%s\"\n",
-			nodes, starter, mode, form, pick(ends), delays
+			nodes, starter, mode, form, pick("fini return _exit"), delays
 	}'
 }
 

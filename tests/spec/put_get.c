@@ -308,8 +308,7 @@ static void huge_setup(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, unsigned char
 static bool huge_is_wanted(void)
 {
 	const char *mode = getenv("PTL3_MODE");
-	return spec.size <= 2 && mode && strcmp(mode, "lease") == 0 &&
-	       !getenv("PTL3_WIRE"); /* not in frames of 2 KiB */
+	return spec.size <= 2 && mode && strcmp(mode, "lease") == 0;
 }
 
 /* The time is shown and not judged: most of it is that of the kernel, which gives the

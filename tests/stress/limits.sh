@@ -3,9 +3,8 @@
 #
 # Limits that the first rank of a job of two reaches at each stage of its life (lives.c):
 # descriptors, file size (SIGXFSZ), address space, locked memory; and a kernel that refuses
-# cross-memory reads from some call on, reads little at a time, or binds no memory; and, on
-# the wire with faults, no room for a peer's lane while others are attached.
-# usage: limits.sh [descriptors|files|space|memlock|reads|numa|devshm|wire]...
+# cross-memory reads from some call on, reads little at a time, or binds no memory.
+# usage: limits.sh [descriptors|files|space|memlock|reads|numa|devshm]...
 
 bin=${STRESS_BIN:?where the programs are} yod=${P3_YOD:?}
 failures=0 jobs=0
@@ -99,21 +98,6 @@ devshm() {
 	job 2 unshare -m sh -c 'mount -t tmpfs -o size=64k none /dev/shm && exec "$0"' \
 		"$bin/stress_lives"
 	[ "$(grep -c '^fine' "$out")" = 2 ] || failures=$((failures + 1))
-}
-
-# Any of these calls may be the queue's, which the program does not repeat.
-wire() {
-	local n late=0
-	for n in 6 7 8 9; do
-		P3_SHIM_ONLY=fallocate P3_SHIM_FAIL=$n P3_SHIM_RANK=0 PTL3_WIRE=faulty \
-			PTL3_HUGEPAGES=off timeout -k 1 "${P3_LIMIT:-3000}" "$yod" -sz 8 env \
-			LD_PRELOAD="$bin/libstress_shim.so" "$MP_BIN/mp_alltoall" small 20 \
-			>"$out" 2>&1 || says 'PtlEQAlloc.*PTL_NO_SPACE'
-		jobs=$((jobs + 1))
-		grep -q 'warn: .* cannot be attached' "$out" && late=$((late + 1))
-	done
-	echo "wire: peers were attached later in $late jobs"
-	[ $late -ge 1 ] || failures=$((failures + 1))
 }
 
 for what in "${@:-descriptors}"; do

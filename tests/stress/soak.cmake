@@ -75,15 +75,8 @@ soak_program(manners manners.c)
 foreach(scene signals forks closed moved pinned far) # storm: by manners.sh alarms
   soak_job(${scene} 3 manners ${scene})
 endforeach()
-# On a wire with faults the node has a thread and a descriptor more (nic/run/run.h).
-foreach(scene forks closed)
-  soak_job(${scene}_faulty 2 manners ${scene})
-  set_property(TEST stress_${scene}_faulty APPEND PROPERTY ENVIRONMENT
-    PTL3_WIRE=faulty:drop=2%)
-endforeach()
 # jemalloc takes more locks before a fork than the search for deadlocks has room for.
-p3_matrix_sanitized(stress_forks_faulty stress_closed_faulty)
-set_property(TEST stress_forks stress_forks_faulty APPEND PROPERTY ENVIRONMENT
+set_property(TEST stress_forks APPEND PROPERTY ENVIRONMENT
   TSAN_OPTIONS=halt_on_error=1:detect_deadlocks=0:suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
 # swept_job(name scene setting options...)
 function(swept_job name scene setting)
@@ -98,7 +91,6 @@ if(NOT P3_SANITIZE MATCHES thread)
     swept_job(swept_${mode} swept PTL3_MODE=${mode})
     swept_job(swept_one_${mode} replaced PTL3_MODE=${mode})
   endforeach()
-  swept_job(swept_faulty swept PTL3_WIRE=faulty:drop=2%)
 endif()
 # AddressSanitizer reports the stack that a cancelled thread has left as its own error.
 if(NOT P3_SANITIZE AND NOT P3_VALGRIND)

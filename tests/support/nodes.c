@@ -7,7 +7,6 @@
 #include "lib/node/node.h"
 #include "lib/nodes.h"
 #include "nic/run/lease.h"
-#include "support/wire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -433,13 +432,11 @@ ptl_handle_ni_t node_ni(void)
 	return self->ni;
 }
 
-static struct wire_sum wire_sum;      /* over all nodes and cases */
 static const struct p3_far_conf *far; /* the nodes' hosts, or NULL */
 
 int nodes_missed_faults(void)
 {
-	bool missed = placed_missed();
-	return (missed || wire_missed(&wire_sum)) && !getenv("P3_CASE");
+	return placed_missed() && !getenv("P3_CASE");
 }
 
 /* Check the counters of errors that would otherwise pass unnoticed. */
@@ -448,7 +445,6 @@ static void check_stats(struct member *m)
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	if (m->frozen || PtlXStats(m->ni, &st) != PTL_OK)
 		return; /* the test has closed it */
-	wire_count(&wire_sum, &st);
 	placed_count(p3_nic(m->node));
 	if (st.bad_headers && !m->run->opt.bad_headers)
 		CHECK_EQ(st.bad_headers, 0);

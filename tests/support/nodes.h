@@ -78,7 +78,7 @@ void check_at(const char *file, int line);
 
 /* ---- around a node ---- */
 
-/* Return 1 if PTL3_WIRE or P3_FAR asks for faults on the wire and there were none. */
+/* Return 1 if P3_FAR asks for faults on the wire and there were none. */
 int nodes_missed_faults(void);
 
 /* Return n, or a small part of it under valgrind (P3_QUICK=1). */

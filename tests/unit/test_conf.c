@@ -222,34 +222,6 @@ static void ranks_that_match_on_the_host(void **state)
 		assert_false(p3_conf_match(no[i], 0, &on_host));
 }
 
-static void faults_of_the_wire(void **state)
-{
-	(void)state;
-	static const struct {
-		const char *text;
-		struct p3_faults is;
-	} yes[] = {{NULL, {0}}, {"", {0}}, {"shm", {0}}, {"faulty", {.on = true}},
-		{"faulty:drop=1%,corrupt=0.5%,delay=50%,dup=0.0001%,reorder=2.25%,seed=7",
-			{.on = true, .ppm = {10000, 5000, 500000, 1, 22500}, .seed = 7}},
-		{"faulty:near=2", {.on = true, .near = 2}},
-		{"faulty:near=256,drop=0%", {.on = true, .near = 256}}};
-	static const char *const no[] = {"Faulty", "shm:drop=1%",
-		"faulty:", "faulty,drop=1%", "faulty:drop", "faulty:drop=1",
-		"faulty:drop=51%", "faulty:drop=50.1%", "faulty:drop=1%,",
-		"faulty:loss=1%", "faulty:near=", "faulty:near=0", "faulty:near=-1",
-		"faulty:near=99999", "faulty:seed=x", "faulty:seed=1:near=2"};
-	struct p3_faults f;
-	for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
-		assert_true(p3_conf_wire(yes[i].text, &f));
-		assert_int_equal(f.on, yes[i].is.on);
-		assert_memory_equal(f.ppm, yes[i].is.ppm, sizeof f.ppm);
-		assert_int_equal(f.seed, yes[i].is.seed);
-		assert_int_equal(f.near, yes[i].is.near);
-	}
-	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
-		assert_false(p3_conf_wire(no[i], &f));
-}
-
 static void parts_that_are_left_out(void **state)
 {
 	(void)state;
@@ -289,7 +261,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(all_that_is_wrong_is_said),
 		cmocka_unit_test(unknown_names_are_told_with_the_nearest),
 		cmocka_unit_test(ranks_that_match_on_the_host),
-		cmocka_unit_test(faults_of_the_wire),
 		cmocka_unit_test(parts_that_are_left_out),
 		cmocka_unit_test(document_has_the_table),
 		cmocka_unit_test(help_has_every_name),

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A wire with faults (PTL3_WIRE), or between hosts (P3_FAR): arriving messages, counters,
- * and death; on shared memory the counters stay 0 */
+/* The wire between hosts (P3_FAR), mostly with faults, and shared memory: arriving
+ * messages, counters, and death. */
 #include "nic/cases.h"
 
 #define PT 9
-
-static bool is_faulty(void)
-{
-	const char *wire = getenv("PTL3_WIRE");
-	return wire && strchr(wire, ':');
-}
 
 static ptlx_stats_t stats(ptl_handle_ni_t ni)
 {
@@ -18,22 +12,16 @@ static ptlx_stats_t stats(ptl_handle_ni_t ni)
 	return st;
 }
 
-/* Check that every kind of fault occurred and was repaired; on shared memory none. */
+/* Shared memory has no frames.  Of others far/loop.c counts the faults. */
 static void check_counters(ptl_handle_ni_t ni)
 {
 	ptlx_stats_t st = stats(ni);
-	bool faulty = is_faulty();
-	if (getenv("P3_FAR")) /* far/loop.c counts */
+	if (getenv("P3_FAR"))
 		return;
-	CHECK_EQ(st.wire_dropped > 0, faulty);
-	CHECK_EQ(st.wire_corrupted > 0, faulty);
-	CHECK_EQ(st.wire_delayed > 0, faulty);
-	CHECK_EQ(st.wire_doubled > 0, faulty);
-	CHECK_EQ(st.wire_reordered > 0, faulty);
-	CHECK_EQ(st.wire_resent > 0, faulty);
-	CHECK_EQ(st.wire_bad_sums > 0, faulty);
-	CHECK_EQ(st.wire_doubles > 0, faulty);
-	CHECK_EQ(st.wire_gaps > 0, faulty);
+	CHECK_EQ(st.wire_resent, 0);
+	CHECK_EQ(st.wire_bad_sums, 0);
+	CHECK_EQ(st.wire_doubles, 0);
+	CHECK_EQ(st.wire_gaps, 0);
 }
 
 /* ---- puts ---- */
@@ -173,8 +161,9 @@ NODES_CASE(gets_and_exchanges_are_done_once, 2)
 
 /* ---- long transfers ---- */
 
-/* Their bytes go through windows and frames: nothing bypasses the wire. */
-NODES_CASE(long_transfers_travel_in_frames, 2)
+/* Their bytes go through windows and frames, or the wire fetches them: nothing bypasses
+ * the wire. */
+NODES_CASE(long_transfers_take_the_wire, 2)
 {
 	(void)size;
 	(void)arg;
@@ -193,12 +182,11 @@ NODES_CASE(long_transfers_travel_in_frames, 2)
 		memset(buf, 0, len);
 		sync_nodes();
 	}
-	if (!is_faulty())
+	if (!getenv("P3_FAR"))
 		return;
 	ptlx_stats_t st = stats(ni);
-	CHECK_EQ(st.moved_bulk_bytes, rounds(4) * len);
+	CHECK(st.moved_bulk_bytes + st.moved_fetched_bytes >= rounds(4) * len);
 	CHECK_EQ(st.moved_cma_bytes + st.moved_direct_bytes, 0);
-	CHECK(st.wire_resent > 0);
 }
 
 /* ---- ends ---- */
@@ -294,7 +282,7 @@ int main(void)
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(puts_arrive_once_in_order_unchanged),
 		cmocka_unit_test(gets_and_exchanges_are_done_once),
-		cmocka_unit_test(long_transfers_travel_in_frames),
+		cmocka_unit_test(long_transfers_take_the_wire),
 		cmocka_unit_test(sent_and_gone_is_not_lost),
 		cmocka_unit_test(death_ends_what_was_not_acknowledged),
 	};
