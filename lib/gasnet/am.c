@@ -73,43 +73,6 @@ static GASNETI_HOT char *chunk_memory(const struct gasneti_chunks *chunks, uint3
 	return chunks->memory + (size_t)chunk * GASNETI_CHUNK;
 }
 
-/* ---- nodes ---- */
-
-static uint32_t hash_of(ptl_process_id_t id)
-{
-	return id.nid * 0x9e3779b1u + id.pid * 0x85ebca6bu;
-}
-
-/* Return the node with that id, or the number of nodes if no node has it. */
-uint32_t gasneti_node_of(ptl_process_id_t id)
-{
-	for (uint32_t i = hash_of(id);; i++) {
-		uint32_t entry = gasneti.hash[i & gasneti.hash_mask];
-		if (!entry)
-			return gasneti.nodes;
-		const ptl_process_id_t *it = &gasneti.peers[entry - 1].id;
-		if (gasneti_likely(it->nid == id.nid && it->pid == id.pid))
-			return entry - 1;
-	}
-}
-
-void gasneti_nodes_hash(void)
-{
-	uint32_t size = 4;
-	while (size < 2 * gasneti.nodes)
-		size *= 2;
-	gasneti.hash = calloc(size, sizeof(*gasneti.hash));
-	if (!gasneti.hash)
-		gasneti_fatal("no memory for the table of nodes");
-	gasneti.hash_mask = size - 1;
-	for (uint32_t node = 0; node < gasneti.nodes; node++) {
-		uint32_t i = hash_of(gasneti.peers[node].id);
-		while (gasneti.hash[i & gasneti.hash_mask])
-			i++;
-		gasneti.hash[i & gasneti.hash_mask] = node + 1;
-	}
-}
-
 /* ---- handlers ---- */
 
 typedef gasnet_handlerarg_t arg_t;

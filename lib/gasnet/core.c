@@ -202,6 +202,23 @@ static int open_network(void)
 	return GASNET_OK;
 }
 
+static void hash_ids(void)
+{
+	uint32_t size = 4;
+	while (size < 2 * gasneti.nodes)
+		size *= 2;
+	gasneti.hash = calloc(size, sizeof(*gasneti.hash));
+	if (!gasneti.hash)
+		gasneti_fatal("no memory for the table of nodes");
+	gasneti.hash_mask = size - 1;
+	for (uint32_t node = 0; node < gasneti.nodes; node++) {
+		uint32_t i = gasneti_hash_of(gasneti.peers[node].id);
+		while (gasneti.hash[i & gasneti.hash_mask])
+			i++;
+		gasneti.hash[i & gasneti.hash_mask] = node + 1;
+	}
+}
+
 static void learn_ids(void)
 {
 	gasneti.peers = calloc(gasneti.nodes, sizeof(*gasneti.peers));
@@ -217,7 +234,7 @@ static void learn_ids(void)
 			gasneti_must(
 				PtlGetRankId(gasneti.ni, i, &peer->id), "PtlGetRankId");
 	}
-	gasneti_nodes_hash();
+	hash_ids();
 }
 
 /* Count the nodes of this host; return the first one. */
@@ -303,7 +320,7 @@ int gasneti_core_init(void)
 	make_start_targets();
 	gasneti_barrier_meet();
 	learn_ids();
-	gasneti_exit_init();
+	gasneti_exit_init(gasneti_setting_exit_ms());
 	gasneti.state = GASNETI_INIT;
 	gasneti_threads_init();
 	learn_segments();

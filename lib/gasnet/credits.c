@@ -23,27 +23,15 @@ enum { REVOKE = 1, RETURN = 2, KIND_SHIFT = 4 };
 #define EPOCH ((uint64_t)1 << 32) /* in a SYS message: the sender's epoch has ended */
 
 static gasneti_lock_t bank_lock = GASNETI_UNLOCKED;
-static uint32_t bank, received, walk;
-
-/* Return the credits that this node owns. */
-uint32_t gasneti_credits_total(void)
-{
-	return gasneti.set.banked + (gasneti.nodes - 1) * gasneti.set.credits;
-}
-
-/* Return the credits that this node has not lent. */
-uint32_t gasneti_credits_bank(void)
-{
-	return gasneti_get(&bank);
-}
+static uint32_t received, walk;
 
 void gasneti_credits_attach(void)
 {
 	uint32_t share = gasneti.set.credits;
-	bank = gasneti.set.banked;
+	gasneti.bank = gasneti.set.banked;
 	if (!gasneti.set.dynamic && gasneti.nodes > 1) {
-		share += bank / (gasneti.nodes - 1);
-		bank %= gasneti.nodes - 1;
+		share += gasneti.bank / (gasneti.nodes - 1);
+		gasneti.bank %= gasneti.nodes - 1;
 	}
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (i != gasneti.me)
@@ -120,10 +108,10 @@ static GASNETI_RARE void end_epoch(void)
 static GASNETI_RARE uint32_t lend(struct gasneti_peer *peer, uint32_t want)
 {
 	peer->loan_requested++;
-	if (want > bank || peer->loan_given + want > gasneti.set.lend_limit ||
+	if (want > gasneti.bank || peer->loan_given + want > gasneti.set.lend_limit ||
 		peer->loan + want > gasneti.set.max_credits || !gasneti.set.dynamic)
 		return 0;
-	gasneti_set(&bank, bank - want);
+	gasneti_set(&gasneti.bank, gasneti.bank - want);
 	peer->loan += want;
 	peer->loan_given += want;
 	gasneti_count(&gasneti.stats.lent, want);
@@ -213,7 +201,8 @@ static GASNETI_RARE void scavenge(void)
 /* Take credits back from peers that do not need them, if the bank is low. */
 void gasneti_credits_scavenge(void)
 {
-	if (gasneti_likely(gasneti_get(&bank) >= GASNETI_EXTRA) || !gasneti.set.dynamic)
+	if (gasneti_likely(gasneti_get(&gasneti.bank) >= GASNETI_EXTRA) ||
+		!gasneti.set.dynamic)
 		return;
 	gasneti_lock(&bank_lock);
 	scavenge();
@@ -271,7 +260,7 @@ static void returned(uint32_t node, uint64_t hdr)
 		gasneti_fatal(
 			"node %u returned %u of %u credits", node, give, peer->loan);
 	peer->loan -= give;
-	gasneti_set(&bank, bank + give);
+	gasneti_set(&gasneti.bank, gasneti.bank + give);
 	if (!give)
 		peer->zero_reply = true;
 	gasneti_unlock(&bank_lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * exit.c - the end of the job, and the death of a node
+ * exit.c - errors, the end of the job, and the death of a node
  *
  * The thread that calls gasnet_exit, or in which main ends or a signal arrives, only
  * turns the state from RUN into LEAVING and flushes; the watch thread does the rest, so
@@ -38,6 +38,7 @@
  */
 #include <linux/futex.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
@@ -105,20 +106,13 @@ void gasneti_exit_event(const ptl_event_t *ev)
 	}
 }
 
-static void read_events(void)
+/* Handle all events of EXIT_EQ that have come; in any thread. */
+void gasneti_exit_poll(void)
 {
 	ptl_event_t ev;
 	int rc;
 	while ((rc = PtlEQGet(gasneti.exit_eq, &ev)) == PTL_OK || rc == PTL_EQ_DROPPED)
 		gasneti_exit_event(&ev);
-}
-
-/* If another node has told that it leaves, wait for the end of this process. */
-void gasneti_exit_check(void)
-{
-	read_events();
-	while (gasneti_acquire(&remote) && !pthread_equal(pthread_self(), watcher))
-		pause();
 }
 
 /* Tell the nodes that have not acknowledged yet. */
@@ -169,7 +163,7 @@ static bool tell_and_hear(uint64_t limit)
 	uint64_t start = now_ms(), told = 0;
 	bool heard = false;
 	for (uint64_t now = start; now - start < limit; now = now_ms()) {
-		read_events();
+		gasneti_exit_poll();
 		if (have_all_told(true) || alive() <= 1)
 			break;
 		if (!heard && have_all_told(false)) {
@@ -183,8 +177,69 @@ static bool tell_and_hear(uint64_t limit)
 		}
 		nap_ms(1);
 	}
-	read_events();
+	gasneti_exit_poll();
 	return have_all_told(false);
+}
+
+/* ---- statistics ---- */
+
+/* The watch thread prints them, so they avoid the lock of stderr, as messages of errors
+ * do: the program may hold it for ever. */
+
+#define LLU(n) ((unsigned long long)(n))
+
+/* Print for each pair the credits that this node has lent, and those that it holds. */
+static void pair_statistics(void)
+{
+	for (uint32_t i = 0; i < gasneti.nodes; i++)
+		if (i != gasneti.me)
+			dprintf(STDERR_FILENO,
+				"gasnet pair %u %u: loan %u held %u in use %u\n",
+				gasneti.me, i, gasneti_get(&gasneti.peers[i].loan),
+				gasneti_get(&gasneti.peers[i].send),
+				gasneti_get(&gasneti.peers[i].in_use));
+}
+
+static void credit_statistics(void)
+{
+	const struct gasneti_stats *s = &gasneti.stats;
+	uint64_t loans = 0, held = 0;
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		loans += gasneti_get(&gasneti.peers[i].loan);
+		held += gasneti_get(&gasneti.peers[i].send);
+	}
+	dprintf(STDERR_FILENO,
+		"gasnet credits %u: loans %llu and bank %u of %u, held %llu; lent %llu, "
+		"revoked %llu, returned %llu\n",
+		gasneti.me, LLU(loans), gasneti_get(&gasneti.bank),
+		gasneti_credits_total(), LLU(held), LLU(s->lent), LLU(s->revoked),
+		LLU(s->returned));
+}
+
+/* Print the counters of this node: GASNET_PORTAL_STATS=1. */
+static void print_statistics(void)
+{
+	const struct gasneti_stats *s = &gasneti.stats;
+	ptl_sr_value_t drops = -1;
+	if (!gasneti.set.stats)
+		return;
+	PtlNIStatus(gasneti.ni, PTL_SR_DROP_COUNT, &drops);
+	credit_statistics();
+	pair_statistics();
+	dprintf(STDERR_FILENO,
+		"gasnet stats %u: drops %lld; stalls: tickets %llu credits %llu chunks "
+		"%llu; fewest tickets %lld; buffer turns %llu; most lids %llu\n",
+		gasneti.me, (long long)drops, LLU(s->ticket_stalls),
+		LLU(s->credit_stalls), LLU(s->chunk_stalls), (long long)s->tickets_low,
+		LLU(s->turns), LLU(s->lid_high));
+	if (gasneti.set.local == GASNETI_LOCAL_FIREHOSE)
+		dprintf(STDERR_FILENO,
+			"gasnet firehose %u: hits %llu misses %llu merges %llu evictions "
+			"%llu; most regions %llu of %llu, most bytes %llu of %llu\n",
+			gasneti.me, LLU(s->hits), LLU(s->misses), LLU(s->merges),
+			LLU(s->evictions), LLU(s->regions_high),
+			LLU(gasneti.set.fh_regions), LLU(s->bytes_high),
+			LLU(gasneti.set.fh_bytes));
 }
 
 /* ---- leaving ---- */
@@ -252,7 +307,7 @@ static void leave(void)
 	bool told =
 		tell_and_hear(follows && timeout_ms > FOLLOW_MS ? FOLLOW_MS : timeout_ms);
 	tell_all();
-	gasneti_statistics();
+	print_statistics();
 	await_flush();
 	if (end_signal)
 		end_by_signal(end_signal);
@@ -599,7 +654,7 @@ static void *watch(void *unused)
 		(long)(gasneti.set.watch_ms % 1000) * 1000000};
 	(void)unused;
 	while (gasneti_acquire(&state) != LEAVING) {
-		read_events();
+		gasneti_exit_poll();
 		if (must_follow())
 			follow();
 		else
@@ -628,19 +683,6 @@ static void *last_resort(void *unused)
 
 /* ---- the start ---- */
 
-/* Return the milliseconds that a coordinated end may take. */
-static uint64_t exit_timeout_ms(void)
-{
-	enum { MOST = 1000000 };
-	double most = gasneti_setting_real("GASNET_EXITTIMEOUT_MAX", 360, 0.001, MOST);
-	double least = gasneti_setting_real("GASNET_EXITTIMEOUT_MIN", 3, 0, MOST);
-	double each = gasneti_setting_real("GASNET_EXITTIMEOUT_FACTOR", 0.125, 0, MOST);
-	double sum = least + gasneti.nodes * each;
-	double seconds = gasneti_setting_real(
-		"GASNET_EXITTIMEOUT", sum < most ? sum : most, 0.001, MOST);
-	return (uint64_t)(seconds * 1000);
-}
-
 static pthread_t start_thread(void *(*run)(void *), const char *name)
 {
 	pthread_t thread;
@@ -652,11 +694,11 @@ static pthread_t start_thread(void *(*run)(void *), const char *name)
 }
 
 /* Install the handlers, and start the threads, in which all signals are blocked. */
-void gasneti_exit_init(void)
+void gasneti_exit_init(uint64_t timeout)
 {
 	sigset_t all, old;
 	process = getpid();
-	timeout_ms = exit_timeout_ms();
+	timeout_ms = timeout;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	watcher = start_thread(watch, "gasnet-watch");
@@ -664,4 +706,80 @@ void gasneti_exit_init(void)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	install_handlers();
 	on_exit(on_end, NULL);
+}
+
+/* ---- errors ---- */
+
+static const struct {
+	int code;
+	const char *name, *text;
+} errors[] = {
+	{GASNET_OK, "GASNET_OK", "No error"},
+	{GASNET_ERR_NOT_INIT, "GASNET_ERR_NOT_INIT",
+		"GASNet is not initialized, or has been initialized already"},
+	{GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE", "A resource or the network failed"},
+	{GASNET_ERR_BAD_ARG, "GASNET_ERR_BAD_ARG", "An argument is illegal"},
+	{GASNET_ERR_NOT_READY, "GASNET_ERR_NOT_READY",
+		"The operation is not complete, or the lock not free"},
+	{GASNET_ERR_BARRIER_MISMATCH, "GASNET_ERR_BARRIER_MISMATCH",
+		"The values of the nodes at the barrier differ"},
+};
+
+const char *gasnet_ErrorName(int code)
+{
+	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+		if (errors[i].code == code)
+			return errors[i].name;
+	return "unknown GASNet error";
+}
+
+const char *gasnet_ErrorDesc(int code)
+{
+	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+		if (errors[i].code == code)
+			return errors[i].text;
+	return "This number is no error of GASNet";
+}
+
+/* Print a message and abort the job. */
+void gasneti_fatal(const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	dprintf(STDERR_FILENO, "*** GASNet FATAL ERROR (node %u of %u): %s\n", gasneti.me,
+		gasneti.nodes, text);
+	if (gasneti.state == GASNETI_FRESH)
+		abort();
+	gasneti_leave(128 + 6, 6, false);
+}
+
+void gasneti_portals_failed(const char *call, int rc)
+{
+	gasneti_fatal("%s: %s", call, PtlErrorStr((unsigned)rc));
+}
+
+void gasneti_no_node(uint32_t node)
+{
+	gasneti_fatal("a put, get or memset to node %u; expected 0 to %u", node,
+		gasneti.nodes - 1);
+}
+
+/*
+ * An operation failed since its peer has died: end the job.  If the peer has left, its
+ * EXIT is here, and the watch thread ends this process with its code.
+ */
+void gasneti_peer_died(uint32_t node)
+{
+	gasneti_exit_poll();
+	while (gasneti_acquire(&remote) && !pthread_equal(pthread_self(), watcher))
+		pause();
+	char target[32] = "its target";
+	if (node != gasneti.me)
+		snprintf(target, sizeof(target), "node %u", node);
+	dprintf(STDERR_FILENO, "*** GASNet (node %u of %u): a message failed: %s died\n",
+		gasneti.me, gasneti.nodes, target);
+	gasneti_leave(1, 0, false);
 }

@@ -34,6 +34,8 @@
 #include <portals3_runtime.h>
 #include <portals3x.h>
 
+#include <time.h>
+
 #include "atomics.h"
 
 #pragma GCC visibility push(hidden)
@@ -265,6 +267,7 @@ struct gasneti_node {
 	uint32_t unsent; /* SYS and barrier messages that wait for space */
 	uint32_t leaving;
 	uint32_t collectives; /* that run */
+	uint32_t bank;        /* credits that are not lent; under bank_lock */
 	uintptr_t max_local, max_global;
 	void (*handlers[GASNETI_HANDLERS])(void);
 	struct gasneti_thread **threads;
@@ -278,7 +281,34 @@ struct gasneti_node {
 extern struct gasneti_node gasneti;
 extern GASNETI_TLS struct gasneti_thread *gasneti_self_word;
 
-/* ---- errors ---- */
+/* ---- nodes ---- */
+
+static inline uint32_t gasneti_hash_of(ptl_process_id_t id)
+{
+	return id.nid * 0x9e3779b1u + id.pid * 0x85ebca6bu;
+}
+
+/* Return the node with that id, or the number of nodes if no node has it. */
+static inline uint32_t gasneti_node_of(ptl_process_id_t id)
+{
+	for (uint32_t i = gasneti_hash_of(id);; i++) {
+		uint32_t entry = gasneti.hash[i & gasneti.hash_mask];
+		if (!entry)
+			return gasneti.nodes;
+		const ptl_process_id_t *it = &gasneti.peers[entry - 1].id;
+		if (gasneti_likely(it->nid == id.nid && it->pid == id.pid))
+			return entry - 1;
+	}
+}
+
+static inline uint64_t gasneti_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- errors (exit.c) ---- */
 
 void gasneti_fatal(const char *format, ...)
 	__attribute__((noreturn, cold, format(printf, 1, 2)));
@@ -339,7 +369,6 @@ unsigned gasneti_poll_full(void);
 void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level);
 void gasneti_wake(void);
 void gasneti_wait_init(gasneti_wait_t *wait);
-uint64_t gasneti_now(void);
 
 /* Wait at a level until an expression is true. */
 #define gasneti_wait_for(level, cond)                                                    \
@@ -411,8 +440,6 @@ int gasneti_am_answer(gasnet_token_t token, struct gasneti_message *m);
 void gasneti_am_request(const ptl_event_t *ev);
 void gasneti_am_payload(const ptl_event_t *ev, bool reply);
 void gasneti_am_reply(const ptl_event_t *ev);
-uint32_t gasneti_node_of(ptl_process_id_t id);
-void gasneti_nodes_hash(void);
 
 /* Send a zero-length message without events; return false if there is no room. */
 static inline bool gasneti_note(uint32_t node, uint64_t bits, uint64_t hdr)
@@ -435,8 +462,12 @@ void gasneti_credits_back(struct gasneti_peer *peer, uint32_t byte);
 void gasneti_credits_scavenge(void);
 void gasneti_sys_event(const ptl_event_t *ev);
 void gasneti_sys_resend(void);
-uint32_t gasneti_credits_total(void);
-uint32_t gasneti_credits_bank(void);
+
+/* Return the credits that this node owns. */
+static inline uint32_t gasneti_credits_total(void)
+{
+	return gasneti.set.banked + (gasneti.nodes - 1) * gasneti.set.credits;
+}
 
 /* ---- Lids (lid.c) ---- */
 
@@ -507,9 +538,9 @@ static GASNETI_HOT bool gasneti_in_segment(const void *addr, size_t nbytes)
 
 void gasneti_barrier_event(const ptl_event_t *ev);
 void gasneti_barrier_resend(void);
-void gasneti_exit_init(void);
+void gasneti_exit_init(uint64_t timeout);
+void gasneti_exit_poll(void);
 void gasneti_exit_event(const ptl_event_t *ev);
-void gasneti_exit_check(void);
 void gasneti_leave(int code, int signal, bool in_signal) __attribute__((noreturn));
 int gasneti_core_init(void);
 int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
@@ -517,9 +548,7 @@ int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t 
 void gasneti_settings_read(void);
 uint64_t gasneti_setting(
 	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
-double gasneti_setting_real(
-	const char *name, double by_default, double least, double most);
-void gasneti_statistics(void);
+uint64_t gasneti_setting_exit_ms(void);
 void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 	gasnet_handlerarg_t team_hi, gasnet_handlerarg_t team_lo,
 	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,

@@ -31,13 +31,6 @@ enum {
 	LONGER_NAPS = 5   /* times that the sleep doubles */
 };
 
-uint64_t gasneti_now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* Take the next event of a queue, if there is one. */
 static GASNETI_HOT bool next_event(ptl_handle_eq_t eq, ptl_event_t *ev, const char *name)
 {
@@ -94,14 +87,6 @@ static unsigned poll_sys(void)
 		gasneti_barrier_resend();
 	}
 	return n;
-}
-
-static void poll_exit(void)
-{
-	ptl_event_t ev;
-	int rc;
-	while ((rc = PtlEQGet(gasneti.exit_eq, &ev)) == PTL_OK || rc == PTL_EQ_DROPPED)
-		gasneti_exit_event(&ev);
 }
 
 /* Serve class 1: completions, replies and barriers.  Return the number of events. */
@@ -199,7 +184,7 @@ static GASNETI_HOT unsigned poll_others(void)
 	if (gasneti_unlikely(polls % SYS_EVERY == 0 || gasneti_get(&gasneti.unsent)))
 		n += poll_sys();
 	if (gasneti_unlikely(polls % EXIT_EVERY == 0))
-		poll_exit();
+		gasneti_exit_poll();
 	if (gasneti_unlikely(gasneti_get(&gasneti.collectives)))
 		gasneti_coll_advance();
 	return n;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * settings.c - settings from the environment, errors, and statistics at the end
+ * settings.c - settings from the environment
  *
  * GASNET_VERBOSEENV=1 lets node 0 print each setting that it reads.
  */
 #include <ctype.h>
-#include <stdarg.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -69,8 +68,7 @@ uint64_t gasneti_setting(
 	return value;
 }
 
-double gasneti_setting_real(
-	const char *name, double by_default, double least, double most)
+static double real(const char *name, double by_default, double least, double most)
 {
 	double value = by_default;
 	char shown[32];
@@ -186,136 +184,14 @@ void gasneti_settings_read(void)
 	read_local(set);
 }
 
-/* ---- errors ---- */
-
-static const struct {
-	int code;
-	const char *name, *text;
-} errors[] = {
-	{GASNET_OK, "GASNET_OK", "No error"},
-	{GASNET_ERR_NOT_INIT, "GASNET_ERR_NOT_INIT",
-		"GASNet is not initialized, or has been initialized already"},
-	{GASNET_ERR_RESOURCE, "GASNET_ERR_RESOURCE", "A resource or the network failed"},
-	{GASNET_ERR_BAD_ARG, "GASNET_ERR_BAD_ARG", "An argument is illegal"},
-	{GASNET_ERR_NOT_READY, "GASNET_ERR_NOT_READY",
-		"The operation is not complete, or the lock not free"},
-	{GASNET_ERR_BARRIER_MISMATCH, "GASNET_ERR_BARRIER_MISMATCH",
-		"The values of the nodes at the barrier differ"},
-};
-
-const char *gasnet_ErrorName(int code)
+/* Return the milliseconds that a coordinated end may take. */
+uint64_t gasneti_setting_exit_ms(void)
 {
-	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
-		if (errors[i].code == code)
-			return errors[i].name;
-	return "unknown GASNet error";
-}
-
-const char *gasnet_ErrorDesc(int code)
-{
-	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
-		if (errors[i].code == code)
-			return errors[i].text;
-	return "This number is no error of GASNet";
-}
-
-/* Print a message and abort the job. */
-void gasneti_fatal(const char *format, ...)
-{
-	char text[512];
-	va_list ap;
-	va_start(ap, format);
-	vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	dprintf(STDERR_FILENO, "*** GASNet FATAL ERROR (node %u of %u): %s\n", gasneti.me,
-		gasneti.nodes, text);
-	if (gasneti.state == GASNETI_FRESH)
-		abort();
-	gasneti_leave(128 + 6, 6, false);
-}
-
-void gasneti_portals_failed(const char *call, int rc)
-{
-	gasneti_fatal("%s: %s", call, PtlErrorStr((unsigned)rc));
-}
-
-void gasneti_no_node(uint32_t node)
-{
-	gasneti_fatal("a put, get or memset to node %u; expected 0 to %u", node,
-		gasneti.nodes - 1);
-}
-
-/*
- * An operation failed since its peer has died: end the job.  If the peer has left, its
- * EXIT is here, and the watch thread ends this process with its code.
- */
-void gasneti_peer_died(uint32_t node)
-{
-	gasneti_exit_check();
-	char target[32] = "its target";
-	if (node != gasneti.me)
-		snprintf(target, sizeof(target), "node %u", node);
-	dprintf(STDERR_FILENO, "*** GASNet (node %u of %u): a message failed: %s died\n",
-		gasneti.me, gasneti.nodes, target);
-	gasneti_leave(1, 0, false);
-}
-
-/* ---- statistics ---- */
-
-/* The watch thread prints them, so they avoid the lock of stderr, as messages of errors
- * do: the program may hold it for ever. */
-
-#define LLU(n) ((unsigned long long)(n))
-
-/* Print for each pair the credits that this node has lent, and those that it holds. */
-static void pair_statistics(void)
-{
-	for (uint32_t i = 0; i < gasneti.nodes; i++)
-		if (i != gasneti.me)
-			dprintf(STDERR_FILENO,
-				"gasnet pair %u %u: loan %u held %u in use %u\n",
-				gasneti.me, i, gasneti_get(&gasneti.peers[i].loan),
-				gasneti_get(&gasneti.peers[i].send),
-				gasneti_get(&gasneti.peers[i].in_use));
-}
-
-static void credit_statistics(void)
-{
-	const struct gasneti_stats *s = &gasneti.stats;
-	uint64_t loans = 0, held = 0;
-	for (uint32_t i = 0; i < gasneti.nodes; i++) {
-		loans += gasneti_get(&gasneti.peers[i].loan);
-		held += gasneti_get(&gasneti.peers[i].send);
-	}
-	dprintf(STDERR_FILENO,
-		"gasnet credits %u: loans %llu and bank %u of %u, held %llu; lent %llu, "
-		"revoked %llu, returned %llu\n",
-		gasneti.me, LLU(loans), gasneti_credits_bank(), gasneti_credits_total(),
-		LLU(held), LLU(s->lent), LLU(s->revoked), LLU(s->returned));
-}
-
-/* Print the counters of this node: GASNET_PORTAL_STATS=1. */
-void gasneti_statistics(void)
-{
-	const struct gasneti_stats *s = &gasneti.stats;
-	ptl_sr_value_t drops = -1;
-	if (!gasneti.set.stats)
-		return;
-	PtlNIStatus(gasneti.ni, PTL_SR_DROP_COUNT, &drops);
-	credit_statistics();
-	pair_statistics();
-	dprintf(STDERR_FILENO,
-		"gasnet stats %u: drops %lld; stalls: tickets %llu credits %llu chunks "
-		"%llu; fewest tickets %lld; buffer turns %llu; most lids %llu\n",
-		gasneti.me, (long long)drops, LLU(s->ticket_stalls),
-		LLU(s->credit_stalls), LLU(s->chunk_stalls), (long long)s->tickets_low,
-		LLU(s->turns), LLU(s->lid_high));
-	if (gasneti.set.local == GASNETI_LOCAL_FIREHOSE)
-		dprintf(STDERR_FILENO,
-			"gasnet firehose %u: hits %llu misses %llu merges %llu evictions "
-			"%llu; most regions %llu of %llu, most bytes %llu of %llu\n",
-			gasneti.me, LLU(s->hits), LLU(s->misses), LLU(s->merges),
-			LLU(s->evictions), LLU(s->regions_high),
-			LLU(gasneti.set.fh_regions), LLU(s->bytes_high),
-			LLU(gasneti.set.fh_bytes));
+	enum { MOST = 1000000 };
+	double most = real("GASNET_EXITTIMEOUT_MAX", 360, 0.001, MOST);
+	double least = real("GASNET_EXITTIMEOUT_MIN", 3, 0, MOST);
+	double each = real("GASNET_EXITTIMEOUT_FACTOR", 0.125, 0, MOST);
+	double sum = least + gasneti.nodes * each;
+	double seconds = real("GASNET_EXITTIMEOUT", sum < most ? sum : most, 0.001, MOST);
+	return (uint64_t)(seconds * 1000);
 }
