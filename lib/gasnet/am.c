@@ -31,43 +31,6 @@ static GASNETI_HOT uint32_t aligned(uint32_t n)
 	return (n + ALIGN - 1) & ~(uint32_t)(ALIGN - 1);
 }
 
-/* ---- chunks ---- */
-
-void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count)
-{
-	*chunks = (struct gasneti_chunks){.lock = GASNETI_UNLOCKED, .count = count};
-	chunks->memory = aligned_alloc(GASNETI_CHUNK, (size_t)count * GASNETI_CHUNK);
-	chunks->stack = malloc(count * sizeof(*chunks->stack));
-	if (!chunks->memory || !chunks->stack)
-		gasneti_fatal("no memory for %u chunks of messages", count);
-	while (chunks->free < count) {
-		chunks->stack[chunks->free] = count - 1 - chunks->free;
-		chunks->free++;
-	}
-	chunks->low = count;
-}
-
-/* Return the index of a free chunk, or -1. */
-int gasneti_chunk_take(struct gasneti_chunks *chunks)
-{
-	int chunk = -1;
-	gasneti_lock(&chunks->lock);
-	if (gasneti_likely(chunks->free)) {
-		chunk = (int)chunks->stack[--chunks->free];
-		if (chunks->free < chunks->low)
-			chunks->low = chunks->free;
-	}
-	gasneti_unlock(&chunks->lock);
-	return chunk;
-}
-
-void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk)
-{
-	gasneti_lock(&chunks->lock);
-	chunks->stack[chunks->free++] = chunk;
-	gasneti_unlock(&chunks->lock);
-}
-
 static GASNETI_HOT char *chunk_memory(const struct gasneti_chunks *chunks, uint32_t chunk)
 {
 	return chunks->memory + (size_t)chunk * GASNETI_CHUNK;
@@ -826,22 +789,6 @@ void gasneti_am_payload(const ptl_event_t *ev, bool reply)
 
 /* ---- start ---- */
 
-static void attach_entry(uint64_t bits, void *start, size_t length, unsigned options,
-	ptl_handle_eq_t eq, ptl_handle_me_t *me)
-{
-	static const ptl_process_id_t any = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = start,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = options | PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE |
-			   PTL_MD_ACK_DISABLE,
-		.eq_handle = eq};
-	gasneti_must(PtlMEMDAttach(gasneti.ni, GASNETI_AM_PTE, any, bits,
-			     ~(ptl_match_bits_t)15, PTL_RETAIN, PTL_INS_AFTER, md,
-			     PTL_RETAIN, me, NULL),
-		"PtlMEMDAttach");
-}
-
 static uint32_t buffers_needed(void)
 {
 	uint32_t fit = (BUFFER_BYTES - GASNETI_CHUNK) / GASNETI_CREDIT_BYTES;
@@ -867,13 +814,13 @@ static void attach_buffers(void)
 void gasneti_am_attach(void)
 {
 	struct gasneti_chunks *requests = &gasneti.requests, *replies = &gasneti.replies;
-	ptl_handle_me_t me;
 	size_t bytes = (size_t)gasneti.set.sb_chunks * GASNETI_CHUNK;
 	gasneti_chunks_init(requests, gasneti.set.sb_chunks);
 	gasneti_chunks_init(replies, gasneti.set.rpl_chunks);
-	attach_entry(GASNETI_MD_REPLY, requests->memory, bytes, PTL_MD_MANAGE_REMOTE,
-		gasneti.safe_eq, &me);
-	attach_entry(GASNETI_MD_REQUEST, NULL, 0, PTL_MD_TRUNCATE, gasneti.safe_eq,
+	gasneti_attach_target(GASNETI_AM_PTE, GASNETI_MD_REPLY, requests->memory, bytes,
+		PTL_MD_MANAGE_REMOTE | PTL_MD_ACK_DISABLE, gasneti.safe_eq, NULL);
+	gasneti_attach_target(GASNETI_AM_PTE, GASNETI_MD_REQUEST, NULL, 0,
+		PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE, gasneti.safe_eq,
 		&gasneti.catch_basin);
 	attach_buffers();
 	gasneti.request_md = gasneti_bind(requests->memory, bytes, 0, PTL_EQ_NONE);

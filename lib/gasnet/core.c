@@ -126,22 +126,6 @@ static void exchange(uint64_t a, uint64_t b)
 
 /* ---- gasnet_init ---- */
 
-static void attach_target(
-	uint64_t bits, void *start, size_t length, unsigned options, ptl_handle_eq_t eq)
-{
-	static const ptl_process_id_t any = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = start,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = options | PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE,
-		.eq_handle = eq};
-	ptl_handle_me_t me;
-	gasneti_must(PtlMEMDAttach(gasneti.ni, GASNETI_AM_PTE, any, bits,
-			     ~(ptl_match_bits_t)15, PTL_RETAIN, PTL_INS_AFTER, md,
-			     PTL_RETAIN, &me, NULL),
-		"PtlMEMDAttach");
-}
-
 static ptl_handle_eq_t queue(uint32_t events)
 {
 	ptl_handle_eq_t eq;
@@ -169,11 +153,14 @@ static void make_start_targets(void)
 	gasneti.table = calloc(gasneti.nodes, sizeof(*gasneti.table));
 	if (!gasneti.table)
 		gasneti_fatal("no memory for the table of %u nodes", gasneti.nodes);
-	attach_target(GASNETI_MD_SYS, NULL, 0, empty, gasneti.sys_eq);
-	attach_target(GASNETI_MD_BARRIER, NULL, 0, empty, gasneti.safe_eq);
-	attach_target(GASNETI_MD_EXIT, NULL, 0, PTL_MD_TRUNCATE, gasneti.exit_eq);
-	attach_target(GASNETI_MD_TABLE, gasneti.table, bytes, PTL_MD_MANAGE_REMOTE,
-		gasneti.sys_eq);
+	gasneti_attach_target(
+		GASNETI_AM_PTE, GASNETI_MD_SYS, NULL, 0, empty, gasneti.sys_eq, NULL);
+	gasneti_attach_target(GASNETI_AM_PTE, GASNETI_MD_BARRIER, NULL, 0, empty,
+		gasneti.safe_eq, NULL);
+	gasneti_attach_target(GASNETI_AM_PTE, GASNETI_MD_EXIT, NULL, 0, PTL_MD_TRUNCATE,
+		gasneti.exit_eq, NULL);
+	gasneti_attach_target(GASNETI_AM_PTE, GASNETI_MD_TABLE, gasneti.table, bytes,
+		PTL_MD_MANAGE_REMOTE, gasneti.sys_eq, NULL);
 	gasneti.table_md = gasneti_bind(gasneti.table, bytes, 0, gasneti.safe_eq);
 	gasneti.none = gasneti_bind(NULL, 0, 0, PTL_EQ_NONE);
 	gasneti.exit_md = gasneti_bind(NULL, 0, 0, gasneti.exit_eq);

@@ -335,6 +335,7 @@ static GASNETI_HOT struct gasneti_thread *gasneti_self(void)
 	return gasneti_likely(self) ? self : gasneti_thread_begin();
 }
 
+void gasneti_wake(void);
 void gasneti_op_more(struct gasneti_thread *self);
 
 /* In debug builds end the job unless the caller is main-line code after attach. */
@@ -359,6 +360,34 @@ static inline void gasneti_check_value(const char *function, size_t nbytes)
 }
 #endif
 
+/* ---- the local side (local.c) ---- */
+
+/* The pages of a region of the firehose that waits for room. */
+struct gasneti_fh_span {
+	uintptr_t start, end;
+};
+
+void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count);
+int gasneti_chunk_take(struct gasneti_chunks *chunks);
+void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk);
+void gasneti_local_attach(void);
+bool gasneti_bounce_try(struct gasneti_local *local, void *addr, size_t nbytes, int way);
+bool gasneti_tmpmd_try(struct gasneti_local *local, void *addr, size_t nbytes);
+bool gasneti_firehose_try(struct gasneti_local *local, uintptr_t addr, size_t nbytes,
+	struct gasneti_fh_span *span);
+void gasneti_local_release(uint64_t bits);
+void gasneti_local_arrived(uint64_t bits, size_t nbytes);
+ptl_handle_md_t gasneti_bind(
+	void *start, size_t length, unsigned options, ptl_handle_eq_t eq);
+ptl_handle_md_t gasneti_attach_target(ptl_pt_index_t index, uint64_t bits, void *start,
+	size_t length, unsigned options, ptl_handle_eq_t eq, ptl_handle_me_t *me);
+
+static GASNETI_HOT bool gasneti_in_segment(const void *addr, size_t nbytes)
+{
+	uintptr_t offset = (uintptr_t)addr - gasneti.base;
+	return offset < gasneti.size && gasneti.size - offset >= nbytes;
+}
+
 /* ---- polling and waiting (poll.c) ---- */
 
 enum gasneti_level { GASNETI_SAFE, GASNETI_FULL };
@@ -367,7 +396,6 @@ unsigned gasneti_poll_safe(void);
 unsigned gasneti_poll_one(void);
 unsigned gasneti_poll_full(void);
 void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level);
-void gasneti_wake(void);
 void gasneti_wait_init(gasneti_wait_t *wait);
 
 /* Wait at a level until an expression is true. */
@@ -407,7 +435,27 @@ static GASNETI_HOT void gasneti_ticket_take(void)
 	gasneti_wait_for(GASNETI_SAFE, gasneti_ticket_try());
 }
 
-/* ---- chunks (am.c) ---- */
+void gasneti_local_take_otherwise(
+	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole);
+
+/*
+ * Name the memory that an operation begins with; local->length may be less than nbytes,
+ * unless whole.  way: GASNETI_PUT reads the memory, GASNETI_GET writes it.
+ */
+static GASNETI_HOT void gasneti_local_take(
+	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole)
+{
+	if (gasneti_in_segment(addr, nbytes))
+		*local = (struct gasneti_local){
+			gasneti.rarsrc, (uintptr_t)addr - gasneti.base, nbytes, 0};
+	else if (gasneti_likely(gasneti.set.local == GASNETI_LOCAL_ALL))
+		*local = (struct gasneti_local){
+			gasneti.any, (uintptr_t)addr - GASNETI_ANY_BASE, nbytes, 0};
+	else
+		gasneti_local_take_otherwise(local, addr, nbytes, way, whole);
+}
+
+/* ---- active messages ---- */
 
 /* A message that a handler serves: gasnet_token_t points to it. */
 struct gasneti_token {
@@ -427,12 +475,6 @@ struct gasneti_message {
 	bool async;
 	gasnet_handlerarg_t args[GASNETI_ARGS];
 };
-
-void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count);
-int gasneti_chunk_take(struct gasneti_chunks *chunks);
-void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk);
-
-/* ---- messages (am.c) ---- */
 
 void gasneti_am_attach(void);
 int gasneti_am_send(struct gasneti_message *m);
@@ -478,7 +520,6 @@ void gasneti_lid_free(struct gasneti_lid *lid);
 /* ---- operations (ops.c) ---- */
 
 struct gasneti_op *gasneti_op_of(uint64_t bits);
-void gasneti_op_event(const ptl_event_t *ev);
 void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void *dest, void *src,
 	size_t nbytes, bool local);
 void gasneti_do_get(
@@ -513,25 +554,6 @@ static inline gasnet_handlerarg_t gasneti_low(const void *p)
 static inline void *gasneti_pointer(gasnet_handlerarg_t high, gasnet_handlerarg_t low)
 {
 	return (void *)((uintptr_t)(uint32_t)high << 32 | (uint32_t)low);
-}
-
-/* ---- the local side (local.c, firehose.c) ---- */
-
-void gasneti_local_attach(void);
-void gasneti_local_take(
-	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole);
-void gasneti_local_release(uint64_t bits);
-void gasneti_local_arrived(uint64_t bits, size_t nbytes);
-void gasneti_firehose_attach(void);
-void gasneti_firehose_take(struct gasneti_local *local, uintptr_t addr, size_t nbytes);
-void gasneti_firehose_release(uint32_t region);
-ptl_handle_md_t gasneti_bind(
-	void *start, size_t length, unsigned options, ptl_handle_eq_t eq);
-
-static GASNETI_HOT bool gasneti_in_segment(const void *addr, size_t nbytes)
-{
-	uintptr_t offset = (uintptr_t)addr - gasneti.base;
-	return offset < gasneti.size && gasneti.size - offset >= nbytes;
 }
 
 /* ---- barrier, end of the job, settings ---- */

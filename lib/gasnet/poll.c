@@ -42,6 +42,64 @@ static GASNETI_HOT bool next_event(ptl_handle_eq_t eq, ptl_event_t *ev, const ch
 	return false;
 }
 
+/* ---- SAFE_EQ ---- */
+
+/* Count one completion, and wake the operation's thread if it is another one. */
+static GASNETI_HOT void op_count(uint64_t bits, size_t counter)
+{
+	struct gasneti_op *op = gasneti_op_of(bits);
+	gasneti_ticket_back();
+	gasneti_add((uint32_t *)((char *)op + counter), 1);
+	gasneti_wake();
+}
+
+/* Handle SEND_END, which says that a source may be reused. */
+static GASNETI_HOT void op_sent(const ptl_event_t *ev)
+{
+	uint64_t bits = ev->match_bits;
+	switch (bits >> 4 & 15) {
+	case GASNETI_KIND_PUT_LOCAL: /* the ticket comes back with the ACK */
+		gasneti_add(&gasneti_op_of(bits)->local_done, 1);
+		gasneti_wake();
+		break;
+	case GASNETI_KIND_HEADER:
+		gasneti_chunk_back(
+			&gasneti.replies, (uint32_t)(ev->offset / GASNETI_CHUNK));
+		gasneti_wake();
+		break;
+	case GASNETI_KIND_PAYLOAD:
+		gasneti_local_release(bits);
+		op_count(bits, offsetof(struct gasneti_op, local_done));
+		break;
+	default: /* the source of a bulk put, or the request of a get */
+		break;
+	}
+}
+
+/* Handle an event of an operation that this node began. */
+static void op_event(const ptl_event_t *ev)
+{
+	uint64_t bits = ev->match_bits;
+	if (gasneti_unlikely(ev->ni_fail_type != PTL_NI_OK))
+		gasneti_peer_died(gasneti_node_of(ev->initiator));
+	switch (ev->type) {
+	case PTL_EVENT_ACK:
+		gasneti_local_release(bits);
+		op_count(bits, offsetof(struct gasneti_op, done[GASNETI_PUT]));
+		break;
+	case PTL_EVENT_REPLY_END:
+		gasneti_local_arrived(bits, ev->mlength);
+		gasneti_local_release(bits);
+		op_count(bits, offsetof(struct gasneti_op, done[GASNETI_GET]));
+		break;
+	case PTL_EVENT_SEND_END:
+		op_sent(ev);
+		break;
+	default:
+		break;
+	}
+}
+
 /* Handle an event of SAFE_EQ whose kind is not the usual one. */
 static GASNETI_RARE void other_safe_event(const ptl_event_t *ev)
 {
@@ -67,7 +125,7 @@ static GASNETI_RARE void other_safe_event(const ptl_event_t *ev)
 static GASNETI_HOT void safe_event(const ptl_event_t *ev)
 {
 	if (ev->type != PTL_EVENT_PUT_END)
-		gasneti_op_event(ev);
+		op_event(ev);
 	else if (gasneti_likely((ev->match_bits & 15) == GASNETI_MD_REPLY))
 		gasneti_am_reply(ev);
 	else
@@ -203,17 +261,6 @@ static void futex_wait(uint32_t *word, uint32_t value, uint32_t ms)
 {
 	struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts, NULL, 0);
-}
-
-/* Tell all waiting threads to look at their conditions. */
-void gasneti_wake(void)
-{
-	if (!GASNETI_THREADS)
-		return;
-	gasneti_seq_add(&gasneti.generation, 1);
-	if (gasneti_unlikely(gasneti_seq_get(&gasneti.sleepers)))
-		syscall(SYS_futex, &gasneti.generation, FUTEX_WAKE_PRIVATE, INT32_MAX,
-			NULL, NULL, 0);
 }
 
 static void sleep_for_wake(const gasneti_wait_t *wait)
@@ -364,4 +411,28 @@ int gasnet_set_waitmode(int wait_mode)
 		return GASNET_ERR_BAD_ARG;
 	gasneti_set(&gasneti.waitmode, wait_mode);
 	return GASNET_OK;
+}
+
+/* ---- waiting for the local side of an operation ---- */
+
+/* Name memory in the modes that reproduce other networks (local.c). */
+GASNETI_RARE void gasneti_local_take_otherwise(
+	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole)
+{
+	if (gasneti_bounce_try(local, addr, nbytes, way))
+		return;
+	if (gasneti.set.local == GASNETI_LOCAL_TMPMD) {
+		gasneti_wait_for(GASNETI_SAFE, gasneti_tmpmd_try(local, addr, nbytes));
+	} else if (gasneti.set.local == GASNETI_LOCAL_FIREHOSE) {
+		size_t most = gasneti.set.fh_region - GASNET_PAGESIZE;
+		size_t n = nbytes < most ? nbytes : most;
+		struct gasneti_fh_span span = {0};
+		if (whole && nbytes > most)
+			gasneti_fatal("a Long payload of %zu bytes", nbytes);
+		gasneti_wait_for(GASNETI_SAFE,
+			gasneti_firehose_try(local, (uintptr_t)addr, n, &span));
+	} else {
+		*local = (struct gasneti_local){
+			gasneti.any, (uintptr_t)addr - GASNETI_ANY_BASE, nbytes, 0};
+	}
 }
