@@ -72,7 +72,7 @@ static void set_heap(void)
 /* ---- the exchange at the start ---- */
 
 /* Meet all nodes; end with the job if a node has left or died. */
-int gasneti_barrier_meet(void)
+static int meet_all(void)
 {
 	if (PtlXBarrier() == PTL_OK)
 		return GASNET_OK;
@@ -120,7 +120,7 @@ static void exchange(uint64_t a, uint64_t b)
 					0, GASNETI_MD_TABLE, at, 0),
 				"PtlPutRegion");
 	await_acks(gasneti.nodes - 1);
-	gasneti_barrier_meet();
+	meet_all();
 	take_arrivals();
 }
 
@@ -305,7 +305,7 @@ int gasneti_core_init(void)
 				   : GASNETI_MAX_LONG;
 	make_queues();
 	make_start_targets();
-	gasneti_barrier_meet();
+	meet_all();
 	learn_ids();
 	gasneti_exit_init(gasneti_setting_exit_ms());
 	gasneti.state = GASNETI_INIT;
@@ -425,7 +425,7 @@ static void compare_offsets(uintptr_t minheapoffset)
 				      "%llu on node %u; pass the same on all nodes",
 				(unsigned long long)minheapoffset,
 				(unsigned long long)gasneti.table[i][0], i);
-	gasneti_barrier_meet(); /* all have read the table */
+	meet_all(); /* all have read the table */
 #else
 	(void)minheapoffset;
 #endif
@@ -444,13 +444,16 @@ int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t 
 		return rc;
 	}
 	gasneti_am_attach();
+	gasneti.handlers[GASNETI_H_MEMSET] = (void (*)(void))gasneti_memset_request;
+	gasneti.handlers[GASNETI_H_MEMSET_DONE] = (void (*)(void))gasneti_memset_done;
+	gasneti.handlers[GASNETI_H_COLL] = (void (*)(void))gasneti_coll_request;
 	gasneti_local_attach();
 	gasneti_credits_attach();
-	gasneti_barrier_meet();
+	meet_all();
 	compare_offsets(minheapoffset);
 	learn_bases();
 	gasneti.state = GASNETI_ATTACHED;
-	gasneti_barrier_meet();
+	meet_all();
 	return GASNET_OK;
 }
 

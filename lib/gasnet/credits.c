@@ -119,7 +119,7 @@ static GASNETI_RARE uint32_t lend(struct gasneti_peer *peer, uint32_t want)
 }
 
 /* Read a request's credit byte; return that of the reply. */
-uint32_t gasneti_credits_lend(struct gasneti_peer *peer, uint32_t byte)
+GASNETI_HOT uint32_t gasneti_credits_lend(struct gasneti_peer *peer, uint32_t byte)
 {
 	uint32_t want = byte >> 4 & GASNETI_EXTRA, lent = 0;
 	if (gasneti_unlikely(byte & 0x80)) {

@@ -432,7 +432,7 @@ static void go_on(void)
 #endif
 
 /* Leave the job, as begin_end has it; the calling thread never returns. */
-void gasneti_leave(int with, int signal, bool in_signal)
+static __attribute__((noreturn)) void leave_job(int with, int signal, bool in_signal)
 {
 	if (pthread_equal(pthread_self(), watcher))
 		_exit(with ? with : 1);
@@ -469,7 +469,7 @@ void gasnet_exit(int exitcode)
 {
 	if (gasneti.state == GASNETI_FRESH)
 		exit(exitcode);
-	gasneti_leave(given(exitcode), 0, false);
+	leave_job(given(exitcode), 0, false);
 }
 
 /*
@@ -537,7 +537,7 @@ static void on_crash(int signal)
 {
 	dprintf(STDERR_FILENO, "*** GASNet: node %u of %u caught signal %d (%s)\n",
 		gasneti.me, gasneti.nodes, signal, sigabbrev_np(signal));
-	gasneti_leave(128 + signal, signal, true);
+	leave_job(128 + signal, signal, true);
 }
 
 /* Return true if GASNET_NO_CATCH_SIGNAL names a signal: "SEGV", "SIGSEGV", "11", "*". */
@@ -753,7 +753,7 @@ void gasneti_fatal(const char *format, ...)
 		gasneti.nodes, text);
 	if (gasneti.state == GASNETI_FRESH)
 		abort();
-	gasneti_leave(128 + 6, 6, false);
+	leave_job(128 + 6, 6, false);
 }
 
 void gasneti_portals_failed(const char *call, int rc)
@@ -781,5 +781,5 @@ void gasneti_peer_died(uint32_t node)
 		snprintf(target, sizeof(target), "node %u", node);
 	dprintf(STDERR_FILENO, "*** GASNet (node %u of %u): a message failed: %s died\n",
 		gasneti.me, gasneti.nodes, target);
-	gasneti_leave(1, 0, false);
+	leave_job(1, 0, false);
 }

@@ -28,6 +28,7 @@
 
 #pragma GCC visibility push(default)
 #include <gasnet.h>
+#include <gasnet_coll.h>
 #pragma GCC visibility pop
 
 #include <portals3.h>
@@ -44,6 +45,7 @@ enum {
 	GASNETI_RAR_PTE = 38,
 	GASNETI_AM_PTE = 39,
 	GASNETI_CHUNK = 2048,
+	GASNETI_ALIGN = 16, /* of the parts of a message's body */
 	GASNETI_CREDIT_BYTES = 256,
 	GASNETI_MIN_CREDITS = GASNETI_CHUNK / GASNETI_CREDIT_BYTES,
 	GASNETI_MAX_MEDIUM = GASNETI_CHUNK - 64,
@@ -388,26 +390,60 @@ static GASNETI_HOT bool gasneti_in_segment(const void *addr, size_t nbytes)
 	return offset < gasneti.size && gasneti.size - offset >= nbytes;
 }
 
-/* ---- polling and waiting (poll.c) ---- */
-
-enum gasneti_level { GASNETI_SAFE, GASNETI_FULL };
+/* ---- polling and waiting (poll.c, am_send.c, am.c) ---- */
 
 unsigned gasneti_poll_safe(void);
 unsigned gasneti_poll_one(void);
+unsigned gasneti_poll_others(void);
+unsigned gasneti_poll_either(void);
+unsigned gasneti_poll_requests(void);
 unsigned gasneti_poll_full(void);
-void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level);
+void gasneti_safe_event(const ptl_event_t *ev);
+void gasneti_turn_safe(gasneti_wait_t *wait);
+void gasneti_turn_am(gasneti_wait_t *wait);
+void gasneti_turn_full(gasneti_wait_t *wait);
+void gasneti_turn_end(gasneti_wait_t *wait, unsigned n);
+bool gasneti_may_sleep(gasneti_wait_t *wait, unsigned n);
+bool gasneti_nap(gasneti_wait_t *wait, bool requests, ptl_event_t *ev);
 void gasneti_wait_init(gasneti_wait_t *wait);
 
-/* Wait at a level until an expression is true. */
+/* Wait at a level (safe, am or full; see poll.c) until an expression is true. */
 #define gasneti_wait_for(level, cond)                                                    \
 	do {                                                                             \
 		if (gasneti_unlikely(!(cond))) {                                         \
 			gasneti_wait_t wait_;                                            \
 			gasneti_wait_init(&wait_);                                       \
 			while (!(cond))                                                  \
-				gasneti_turn(&wait_, level);                             \
+				gasneti_turn_##level(&wait_);                            \
 		}                                                                        \
 	} while (0)
+
+/* Take the next event of a queue, if there is one. */
+static GASNETI_HOT bool gasneti_next_event(
+	ptl_handle_eq_t eq, ptl_event_t *ev, const char *name)
+{
+	int rc = PtlEQGet(eq, ev);
+	if (rc == PTL_OK)
+		return true;
+	if (gasneti_unlikely(rc == PTL_EQ_DROPPED))
+		gasneti_fatal("event queue %s overflowed: a defect of the conduit", name);
+	return false;
+}
+
+/* Get the right to run a request handler; return false if too many threads do. */
+static GASNETI_HOT bool gasneti_handler_begin(void)
+{
+	if (!GASNETI_THREADS || gasneti_add(&gasneti.handlers_free, -1) >= 0)
+		return true;
+	gasneti_add(&gasneti.handlers_free, 1);
+	return false;
+}
+
+static GASNETI_HOT void gasneti_handler_end(void)
+{
+	if (GASNETI_THREADS)
+		gasneti_add(&gasneti.handlers_free, 1);
+}
 
 /* Take a send ticket; return false if there is none. */
 static GASNETI_HOT bool gasneti_ticket_try(void)
@@ -432,7 +468,13 @@ static GASNETI_HOT void gasneti_ticket_take(void)
 	if (gasneti_likely(gasneti_ticket_try()))
 		return;
 	gasneti_count(&gasneti.stats.ticket_stalls, 1);
-	gasneti_wait_for(GASNETI_SAFE, gasneti_ticket_try());
+	gasneti_wait_for(safe, gasneti_ticket_try());
+}
+
+/* Wait until the sources of an operation's puts may be reused. */
+static GASNETI_HOT void gasneti_await_local(struct gasneti_op *op)
+{
+	gasneti_wait_for(safe, gasneti_acquire(&op->local_done) == op->local_begun);
 }
 
 void gasneti_local_take_otherwise(
@@ -455,7 +497,7 @@ static GASNETI_HOT void gasneti_local_take(
 		gasneti_local_take_otherwise(local, addr, nbytes, way, whole);
 }
 
-/* ---- active messages ---- */
+/* ---- active messages (am_recv.c, am_send.c, am.c) ---- */
 
 /* A message that a handler serves: gasnet_token_t points to it. */
 struct gasneti_token {
@@ -476,12 +518,58 @@ struct gasneti_message {
 	gasnet_handlerarg_t args[GASNETI_ARGS];
 };
 
+/* Begin a message without clearing its arguments; the first two are read in any case. */
+static GASNETI_HOT void gasneti_message_init(struct gasneti_message *m, uint32_t node,
+	uint32_t handler, uint32_t category, int numargs)
+{
+	m->node = node, m->handler = handler, m->category = category;
+	m->numargs = (uint32_t)numargs;
+	m->least_handler = GASNETI_FIRST_HANDLER;
+	m->src = NULL, m->nbytes = 0, m->to = NULL, m->async = false;
+	m->args[0] = m->args[1] = 0;
+}
+
+/* Where the parts of a message go. */
+struct gasneti_layout {
+	uint32_t inline_args, head, start, body;
+	bool packed;
+};
+
+/* A request that is being sent. */
+struct gasneti_request {
+	struct gasneti_layout layout;
+	uint32_t credits, want; /* credits that it takes; more that it asks for */
+	int chunk;
+	bool split; /* its payload is a put of its own */
+};
+
 void gasneti_am_attach(void);
-int gasneti_am_send(struct gasneti_message *m);
-int gasneti_am_answer(gasnet_token_t token, struct gasneti_message *m);
-void gasneti_am_request(const ptl_event_t *ev);
-void gasneti_am_payload(const ptl_event_t *ev, bool reply);
+bool gasneti_am_request(const ptl_event_t *ev, struct gasneti_token *token);
+bool gasneti_am_request_payload(const ptl_event_t *ev, struct gasneti_token *token);
 void gasneti_am_reply(const ptl_event_t *ev);
+void gasneti_am_reply_payload(const ptl_event_t *ev);
+void gasneti_run_handler(struct gasneti_token *token, uint32_t category, uint32_t handler,
+	void *buf, size_t nbytes, uint32_t numargs, const gasnet_handlerarg_t *args);
+int gasneti_message_check(const struct gasneti_message *m);
+void gasneti_loopback(const struct gasneti_message *m, struct gasneti_token *token);
+bool gasneti_request_begin(struct gasneti_request *r, const struct gasneti_message *m);
+bool gasneti_request_try(
+	struct gasneti_request *r, const struct gasneti_message *m, bool stall);
+void gasneti_request_end(
+	const struct gasneti_request *r, const struct gasneti_message *m);
+int gasneti_am_reply_send(gasnet_token_t token, struct gasneti_message *m);
+int gasneti_am_send(struct gasneti_message *m);
+
+static GASNETI_HOT uint32_t gasneti_aligned(uint32_t n)
+{
+	return (n + GASNETI_ALIGN - 1) & ~(uint32_t)(GASNETI_ALIGN - 1);
+}
+
+static GASNETI_HOT char *gasneti_chunk_memory(
+	const struct gasneti_chunks *chunks, uint32_t chunk)
+{
+	return chunks->memory + (size_t)chunk * GASNETI_CHUNK;
+}
 
 /* Send a zero-length message without events; return false if there is no room. */
 static inline bool gasneti_note(uint32_t node, uint64_t bits, uint64_t hdr)
@@ -510,12 +598,6 @@ static inline uint32_t gasneti_credits_total(void)
 {
 	return gasneti.set.banked + (gasneti.nodes - 1) * gasneti.set.credits;
 }
-
-/* ---- Lids (lid.c) ---- */
-
-struct gasneti_lid *gasneti_lid_meet(struct gasneti_peer *peer, uint64_t key, bool header,
-	const struct gasneti_lid *mine);
-void gasneti_lid_free(struct gasneti_lid *lid);
 
 /* ---- operations (ops.c) ---- */
 
@@ -556,14 +638,43 @@ static inline void *gasneti_pointer(gasnet_handlerarg_t high, gasnet_handlerarg_
 	return (void *)((uintptr_t)(uint32_t)high << 32 | (uint32_t)low);
 }
 
-/* ---- barrier, end of the job, settings ---- */
+/* ---- collectives and barriers (coll.c, barrier.c, team.c) ---- */
 
+/* Some nodes in an order: member k has rank k. */
+struct gasneti_team {
+	uint64_t id;
+	uint32_t sequence; /* of the next collective, alike on all members */
+	uint32_t rank, size;
+	uint32_t *members; /* nodes by rank; NULL: all nodes, by number */
+	struct gasneti_team_barrier {
+		gasnet_coll_handle_t handle; /* between notify and wait */
+		uint64_t value;
+	} barrier;
+};
+
+static inline uint32_t gasneti_member(const struct gasneti_team *team, uint32_t rank)
+{
+	return team->members ? team->members[rank] : rank;
+}
+
+void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
+	gasnet_handlerarg_t team_hi, gasnet_handlerarg_t team_lo,
+	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
+	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
+	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo);
+void gasneti_coll_advance(void);
+bool gasneti_coll_finish(gasnet_coll_handle_t handle);
+gasnet_coll_handle_t gasneti_coll_meet(gasnet_team_handle_t team, uint64_t *value);
 void gasneti_barrier_event(const ptl_event_t *ev);
 void gasneti_barrier_resend(void);
-void gasneti_exit_init(uint64_t timeout);
-void gasneti_exit_poll(void);
-void gasneti_exit_event(const ptl_event_t *ev);
-void gasneti_leave(int code, int signal, bool in_signal) __attribute__((noreturn));
+void gasneti_barrier_want_notified(const char *function);
+int gasneti_barrier_finish(int id, int flags);
+uint64_t gasneti_barrier_value(int id, int flags);
+uint64_t gasneti_barrier_join(uint64_t a, uint64_t b);
+int gasneti_barrier_outcome(uint64_t known, int id, int flags);
+
+/* ---- start, settings, end of the job (core.c, settings.c, exit.c) ---- */
+
 int gasneti_core_init(void);
 int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
 	uintptr_t minheapoffset);
@@ -571,13 +682,9 @@ void gasneti_settings_read(void);
 uint64_t gasneti_setting(
 	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
 uint64_t gasneti_setting_exit_ms(void);
-void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
-	gasnet_handlerarg_t team_hi, gasnet_handlerarg_t team_lo,
-	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
-	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
-	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo);
-void gasneti_coll_advance(void);
-int gasneti_barrier_meet(void);
+void gasneti_exit_init(uint64_t timeout);
+void gasneti_exit_poll(void);
+void gasneti_exit_event(const ptl_event_t *ev);
 
 #pragma GCC visibility pop
 

@@ -39,7 +39,7 @@ void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count)
 }
 
 /* Return the index of a free chunk, or -1. */
-int gasneti_chunk_take(struct gasneti_chunks *chunks)
+GASNETI_HOT int gasneti_chunk_take(struct gasneti_chunks *chunks)
 {
 	int chunk = -1;
 	gasneti_lock(&chunks->lock);
@@ -155,10 +155,11 @@ static void tmpmd_back(uint32_t slot)
 
 /*
  * A cache of descriptors over ranges of pages.  A region is a descriptor over whole
- * pages, of fh_region bytes at most.  It is busy while operations use it, then idle in the
- * LRU list, then destroyed.  A new region absorbs its neighbors as far as the limit
+ * pages, of fh_region bytes at most.  It is busy while operations use it, then idle in
+ * the LRU list, then destroyed.  A new region absorbs its neighbors as far as the limit
  * allows; these are redundant from then on: no longer found, and destroyed when their
- * last operation ends.  The bucket of a page names the newest region that covers the page.
+ * last operation ends.  The bucket of a page names the newest region that covers the
+ * page.
  *
  * Invariants: regions and bytes stay within their limits; each bucket names a live region
  * that covers its page and is not redundant; an idle region is in the LRU list once.

@@ -27,7 +27,7 @@ static GASNETI_HOT void put_part(struct gasneti_op *op, const struct gasneti_loc
 	gasneti_ticket_take();
 	op->begun[GASNETI_PUT]++;
 	op->local_begun += kind == GASNETI_KIND_PUT_LOCAL;
-	gasneti_wait_for(GASNETI_SAFE,
+	gasneti_wait_for(safe,
 		(rc = PtlPutRegion(local->md, local->offset, local->length, PTL_ACK_REQ,
 			 peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0)) != PTL_NO_SPACE);
 	gasneti_must(rc, "PtlPutRegion");
@@ -42,7 +42,7 @@ static GASNETI_HOT void get_part(struct gasneti_op *op, const struct gasneti_loc
 	int rc;
 	gasneti_ticket_take();
 	op->begun[GASNETI_GET]++;
-	gasneti_wait_for(GASNETI_SAFE,
+	gasneti_wait_for(safe,
 		(rc = PtlGetRegion(local->md, local->offset, local->length, peer->id,
 			 GASNETI_RAR_PTE, 0, bits, remote)) != PTL_NO_SPACE);
 	gasneti_must(rc, "PtlGetRegion");
@@ -133,13 +133,7 @@ static GASNETI_HOT void await_op(struct gasneti_op *op)
 			return;
 		gasneti_poll_one();
 	}
-	gasneti_wait_for(GASNETI_FULL, gasneti_op_complete(op));
-}
-
-static GASNETI_HOT void await_local(struct gasneti_op *op)
-{
-	gasneti_wait_for(
-		GASNETI_SAFE, gasneti_acquire(&op->local_done) == op->local_begun);
+	gasneti_wait_for(full, gasneti_op_complete(op));
 }
 
 /* Serve the network for a try: class 1, and sometimes requests. */
@@ -223,7 +217,7 @@ gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, void *src, size_t 
 	struct gasneti_op *op = gasneti_op_for_handle();
 	gasneti_check_remote("gasnet_put_nb", node, dest, nbytes);
 	gasneti_do_put(op, node, dest, src, nbytes, true);
-	await_local(op);
+	gasneti_await_local(op);
 	return gasneti_op_handle(op);
 }
 
@@ -287,7 +281,7 @@ void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes)
 	struct gasneti_op *op = gasneti_self()->current;
 	gasneti_check_remote("gasnet_put_nbi", node, dest, nbytes);
 	gasneti_do_put(op, node, dest, src, nbytes, true);
-	await_local(op);
+	gasneti_await_local(op);
 }
 
 void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
@@ -327,7 +321,7 @@ void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
 		gasneti_fatal("gasnet_memset of %zu bytes at %p, outside of the segment",
 			nbytes, dest);
 	memset(dest, value, nbytes);
-	gasneti_am_answer(
+	gasneti_am_reply_send(
 		token, &(struct gasneti_message){.handler = GASNETI_H_MEMSET_DONE,
 			       .category = GASNETI_SHORT,
 			       .numargs = 2,
@@ -482,7 +476,7 @@ int gasnet_try_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 void gasnet_wait_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 {
 	gasneti_check_main("gasnet_wait_syncnb_some");
-	gasneti_wait_for(GASNETI_FULL, some(phandle, numhandles));
+	gasneti_wait_for(full, some(phandle, numhandles));
 }
 
 /* ---- syncs of implicit operations, access regions ---- */
@@ -506,7 +500,7 @@ static void wait_half(struct gasneti_op *op, int way)
 {
 	for (int i = 0; i < QUICK_POLLS && !half_complete(op, way); i++)
 		gasneti_poll_safe();
-	gasneti_wait_for(GASNETI_FULL, half_complete(op, way));
+	gasneti_wait_for(full, half_complete(op, way));
 }
 
 static int try_half(struct gasneti_op *op, int way)

@@ -60,7 +60,7 @@ struct gasneti_op *gasneti_op_begin(struct gasneti_thread *self)
 }
 
 /* Give a complete operation back. */
-void gasneti_op_finish(struct gasneti_op *op)
+GASNETI_HOT void gasneti_op_finish(struct gasneti_op *op)
 {
 	struct gasneti_thread *self = op->thread;
 	uint32_t index = (uint32_t)(op->bits >> GASNETI_OP_SHIFT) & 0x1ffff;
@@ -196,7 +196,7 @@ void gasneti_check_value(const char *function, size_t nbytes)
 #endif
 
 /* Tell all waiting threads to look at their conditions (poll.c). */
-void gasneti_wake(void)
+GASNETI_HOT void gasneti_wake(void)
 {
 	if (!GASNETI_THREADS)
 		return;

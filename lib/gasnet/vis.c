@@ -94,7 +94,7 @@ static void move_strided(struct gasneti_op *op, int way, gasnet_node_t node, voi
 
 static void finish(struct gasneti_op *op)
 {
-	gasneti_wait_for(GASNETI_FULL, gasneti_op_complete(op));
+	gasneti_wait_for(full, gasneti_op_complete(op));
 }
 
 static struct gasneti_op *blocking(void)
