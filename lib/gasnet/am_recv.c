@@ -340,7 +340,8 @@ static void received_read_lid(struct received *r, const struct gasneti_lid *lid)
 	memcpy(r->args, lid->args, sizeof(r->args));
 }
 
-static void token_init(struct gasneti_token *token, uint32_t node, uint64_t bits)
+static GASNETI_HOT void token_init(
+	struct gasneti_token *token, uint32_t node, uint64_t bits)
 {
 	uint32_t byte = (uint32_t)(bits >> GASNETI_CREDIT_SHIFT) & 255;
 	*token = (struct gasneti_token){.node = node,
@@ -419,7 +420,7 @@ bool gasneti_am_request_payload(const ptl_event_t *ev, struct gasneti_token *tok
 /* ---- replies ---- */
 
 /* Run a reply's handler, and free the request's chunk. */
-static void reply_finish(uint32_t node, uint64_t bits, struct received *r)
+static GASNETI_HOT void reply_finish(uint32_t node, uint64_t bits, struct received *r)
 {
 	struct gasneti_token token = {.node = node};
 	if (r->handler != GASNETI_H_NONE)
