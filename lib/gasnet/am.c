@@ -67,7 +67,7 @@ int gasnet_set_waitmode(int wait_mode)
 /* ---- requests and replies ---- */
 
 /* Send a request to another node, and serve everything while it lacks credits. */
-static void send_request(const struct gasneti_message *m)
+static void request_send(const struct gasneti_message *m)
 {
 	struct gasneti_request r;
 	if (!gasneti_request_begin(&r, m))
@@ -75,7 +75,7 @@ static void send_request(const struct gasneti_message *m)
 	gasneti_request_end(&r, m);
 }
 
-static GASNETI_HOT int am_request(struct gasneti_message *m)
+static GASNETI_HOT int request_from_call(struct gasneti_message *m)
 {
 	if (gasneti_unlikely(gasneti.state != GASNETI_ATTACHED))
 		return GASNET_ERR_NOT_INIT;
@@ -88,7 +88,7 @@ static GASNETI_HOT int am_request(struct gasneti_message *m)
 			.node = m->node, .request = true, .loopback = true};
 		gasneti_loopback(m, &token);
 	} else {
-		send_request(m);
+		request_send(m);
 	}
 	return GASNET_OK;
 }
@@ -96,7 +96,7 @@ static GASNETI_HOT int am_request(struct gasneti_message *m)
 /* Send a request to a handler of the library. */
 int gasneti_am_send(struct gasneti_message *m)
 {
-	return am_request(m);
+	return request_from_call(m);
 }
 
 /* Read the arguments of a call into m. */
@@ -114,7 +114,7 @@ int gasnetc_AMRequestShort(gasnet_node_t dest, gasnet_handler_t handler, int num
 	struct gasneti_message m;
 	gasneti_message_init(&m, dest, handler, GASNETI_SHORT, numargs);
 	AM_READ_ARGS(m, numargs);
-	return am_request(&m);
+	return request_from_call(&m);
 }
 
 int gasnetc_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t handler,
@@ -125,7 +125,7 @@ int gasnetc_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t handler,
 	AM_READ_ARGS(m, numargs);
 	m.src = source_addr;
 	m.nbytes = nbytes;
-	return am_request(&m);
+	return request_from_call(&m);
 }
 
 int gasnetc_AMRequestLong(gasnet_node_t dest, gasnet_handler_t handler, void *source_addr,
@@ -137,7 +137,7 @@ int gasnetc_AMRequestLong(gasnet_node_t dest, gasnet_handler_t handler, void *so
 	m.src = source_addr;
 	m.nbytes = nbytes;
 	m.to = dest_addr;
-	return am_request(&m);
+	return request_from_call(&m);
 }
 
 int gasnetc_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
@@ -150,7 +150,7 @@ int gasnetc_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
 	m.nbytes = nbytes;
 	m.to = dest_addr;
 	m.async = true;
-	return am_request(&m);
+	return request_from_call(&m);
 }
 
 int gasnetc_AMReplyShort(gasnet_token_t token, gasnet_handler_t handler, int numargs, ...)

@@ -350,7 +350,7 @@ static GASNETI_HOT void token_init(
 	token->credits = gasneti_credits_lend(&gasneti.peers[node], byte);
 }
 
-static GASNETI_HOT uint32_t am_sender(const ptl_event_t *ev)
+static GASNETI_HOT uint32_t event_sender(const ptl_event_t *ev)
 {
 	uint32_t node = gasneti_node_of(ev->initiator);
 	if (gasneti_unlikely(node >= gasneti.nodes))
@@ -386,7 +386,7 @@ static void request_run_lid(
  */
 bool gasneti_am_request(const ptl_event_t *ev, struct gasneti_token *token)
 {
-	uint32_t node = am_sender(ev);
+	uint32_t node = event_sender(ev);
 	struct gasneti_buffer *buffer = ev->md.user_ptr;
 	char *body = buffer->memory + ev->offset;
 	struct received r;
@@ -410,7 +410,7 @@ bool gasneti_am_request(const ptl_event_t *ev, struct gasneti_token *token)
 /* Handle the payload of a Long request; the same for its header. */
 bool gasneti_am_request_payload(const ptl_event_t *ev, struct gasneti_token *token)
 {
-	uint32_t node = am_sender(ev);
+	uint32_t node = event_sender(ev);
 	struct gasneti_lid *lid = lid_meet_payload(node, ev, false);
 	if (lid)
 		request_run_lid(token, node, lid);
@@ -442,7 +442,7 @@ static void reply_finish_lid(uint32_t node, struct gasneti_lid *lid)
 /* Handle a reply's header. */
 void gasneti_am_reply(const ptl_event_t *ev)
 {
-	uint32_t node = am_sender(ev);
+	uint32_t node = event_sender(ev);
 	uint32_t chunk =
 		(uint32_t)(ev->match_bits >> GASNETI_CHUNK_SHIFT) / GASNETI_CHUNK;
 	struct received r;
@@ -466,7 +466,7 @@ void gasneti_am_reply(const ptl_event_t *ev)
 /* Handle the payload of a Long reply. */
 void gasneti_am_reply_payload(const ptl_event_t *ev)
 {
-	uint32_t node = am_sender(ev);
+	uint32_t node = event_sender(ev);
 	struct gasneti_lid *lid = lid_meet_payload(node, ev, true);
 	if (lid)
 		reply_finish_lid(node, lid);

@@ -18,7 +18,7 @@
 
 /* ---- the parts of a message ---- */
 
-static GASNETI_HOT struct gasneti_layout lay_out(const struct gasneti_message *m)
+static GASNETI_HOT struct gasneti_layout message_lay_out(const struct gasneti_message *m)
 {
 	struct gasneti_layout l = {.inline_args = m->category == GASNETI_SHORT ? 2 : 1};
 	uint32_t rest = m->numargs > l.inline_args ? (m->numargs - l.inline_args) * 4 : 0;
@@ -35,7 +35,7 @@ static GASNETI_HOT struct gasneti_layout lay_out(const struct gasneti_message *m
 	return l;
 }
 
-static GASNETI_HOT void write_body(
+static GASNETI_HOT void message_write_body(
 	char *body, const struct gasneti_message *m, const struct gasneti_layout *l)
 {
 	char *args = body;
@@ -49,7 +49,7 @@ static GASNETI_HOT void write_body(
 		memcpy(body + l->start, m->src, m->nbytes);
 }
 
-static GASNETI_HOT uint64_t header_bits(const struct gasneti_message *m,
+static GASNETI_HOT uint64_t message_header_bits(const struct gasneti_message *m,
 	const struct gasneti_layout *l, uint64_t md, uint32_t credits, uint64_t chunk)
 {
 	return md | GASNETI_KIND_HEADER << 4 |
@@ -60,7 +60,7 @@ static GASNETI_HOT uint64_t header_bits(const struct gasneti_message *m,
 	       (uint64_t)credits << GASNETI_CREDIT_SHIFT | chunk << GASNETI_CHUNK_SHIFT;
 }
 
-static GASNETI_HOT uint64_t header_data(
+static GASNETI_HOT uint64_t message_header_data(
 	const struct gasneti_message *m, const struct gasneti_layout *l, uint32_t lid)
 {
 	uint64_t low = m->category == GASNETI_SHORT                 ? (uint32_t)m->args[1]
@@ -70,8 +70,9 @@ static GASNETI_HOT uint64_t header_data(
 }
 
 /* Send the header, with its body; without events if quiet. */
-static GASNETI_HOT void send_header(const struct gasneti_message *m, ptl_handle_md_t md,
-	uint64_t at, uint32_t body, uint64_t bits, uint64_t remote, uint64_t hdr)
+static GASNETI_HOT void message_send_header(const struct gasneti_message *m,
+	ptl_handle_md_t md, uint64_t at, uint32_t body, uint64_t bits, uint64_t remote,
+	uint64_t hdr)
 {
 	int rc;
 	gasneti_wait_for(safe,
@@ -81,7 +82,7 @@ static GASNETI_HOT void send_header(const struct gasneti_message *m, ptl_handle_
 }
 
 /* Send a Long payload from the calling thread; op counts its local completion. */
-static void send_payload(
+static void message_send_payload(
 	const struct gasneti_message *m, struct gasneti_op *op, uint64_t md, uint32_t lid)
 {
 	struct gasneti_local local;
@@ -99,7 +100,7 @@ static void send_payload(
 	gasneti_must(rc, "PtlPutRegion");
 }
 
-static bool in_peer_segment(const struct gasneti_message *m)
+static bool message_in_segment(const struct gasneti_message *m)
 {
 	const struct gasneti_peer *peer = &gasneti.peers[m->node];
 	uintptr_t offset = (uintptr_t)m->to - peer->base;
@@ -119,7 +120,7 @@ int gasneti_message_check(const struct gasneti_message *m)
 					    ? "the Medium payload is too long"
 					    : NULL
 			  : m->nbytes > gasneti.max_long ? "the Long payload is too long"
-			  : !in_peer_segment(m)
+			  : !message_in_segment(m)
 				  ? "the Long target is outside of the segment"
 				  : NULL;
 	if (gasneti_likely(!bad))
@@ -174,7 +175,7 @@ GASNETI_HOT bool gasneti_request_try(
 GASNETI_HOT bool gasneti_request_begin(
 	struct gasneti_request *r, const struct gasneti_message *m)
 {
-	r->layout = lay_out(m);
+	r->layout = message_lay_out(m);
 	r->split = m->category == GASNETI_LONG && !r->layout.packed;
 	r->credits = (r->layout.body + GASNETI_CREDIT_BYTES - 1) / GASNETI_CREDIT_BYTES;
 	r->credits = (r->credits ? r->credits : 1) + r->split;
@@ -199,16 +200,17 @@ GASNETI_HOT void gasneti_request_end(
 	uint32_t lid = 0;
 	if (r->split) {
 		lid = gasneti_add(&peer->request_lid, 1);
-		send_payload(m, op, GASNETI_MD_RARAM, lid);
+		message_send_payload(m, op, GASNETI_MD_RARAM, lid);
 	}
 	if (l->body)
-		write_body(gasneti_chunk_memory(&gasneti.requests, (uint32_t)r->chunk), m,
+		message_write_body(
+			gasneti_chunk_memory(&gasneti.requests, (uint32_t)r->chunk), m,
 			l);
 	uint64_t at = (uint64_t)r->chunk * GASNETI_CHUNK;
 	uint32_t byte = gasneti_credits_byte(peer, r->credits, r->want);
-	send_header(m, gasneti.request_md, at, l->body,
-		header_bits(m, l, GASNETI_MD_REQUEST, byte, at), 0,
-		header_data(m, l, lid));
+	message_send_header(m, gasneti.request_md, at, l->body,
+		message_header_bits(m, l, GASNETI_MD_REQUEST, byte, at), 0,
+		message_header_data(m, l, lid));
 	if (r->split && !m->async)
 		gasneti_await_local(op);
 }
@@ -226,9 +228,9 @@ static GASNETI_HOT uint32_t reply_chunk(void)
 	return (uint32_t)chunk;
 }
 
-static void send_reply(const struct gasneti_token *token, const struct gasneti_message *m)
+static void reply_send(const struct gasneti_token *token, const struct gasneti_message *m)
 {
-	struct gasneti_layout l = lay_out(m);
+	struct gasneti_layout l = message_lay_out(m);
 	struct gasneti_op *op = gasneti_self()->blocking;
 	bool split = m->category == GASNETI_LONG && !l.packed;
 	ptl_handle_md_t md = gasneti.none;
@@ -236,22 +238,23 @@ static void send_reply(const struct gasneti_token *token, const struct gasneti_m
 	uint64_t at = 0;
 	if (split) {
 		lid = gasneti_add(&gasneti.peers[m->node].reply_lid, 1);
-		send_payload(m, op, GASNETI_MD_RARSRC, lid);
+		message_send_payload(m, op, GASNETI_MD_RARSRC, lid);
 	}
 	if (l.body) {
 		uint32_t chunk = reply_chunk();
 		md = gasneti.reply_md;
 		at = (uint64_t)chunk * GASNETI_CHUNK;
-		write_body(gasneti_chunk_memory(&gasneti.replies, chunk), m, &l);
+		message_write_body(gasneti_chunk_memory(&gasneti.replies, chunk), m, &l);
 	}
-	send_header(m, md, at, l.body,
-		header_bits(m, &l, GASNETI_MD_REPLY, token->credits, token->chunk),
-		token->chunk, header_data(m, &l, lid));
+	message_send_header(m, md, at, l.body,
+		message_header_bits(
+			m, &l, GASNETI_MD_REPLY, token->credits, token->chunk),
+		token->chunk, message_header_data(m, &l, lid));
 	if (split)
 		gasneti_await_local(op);
 }
 
-static void check_reply(const struct gasneti_token *token)
+static void reply_check(const struct gasneti_token *token)
 {
 #ifdef GASNET_DEBUG
 	if (!token->request)
@@ -269,10 +272,10 @@ GASNETI_HOT int gasneti_am_reply_send(gasnet_token_t t, struct gasneti_message *
 	struct gasneti_token *token = t;
 	if (gasneti_unlikely(!token || !token->request || token->replied)) {
 		if (token)
-			check_reply(token);
+			reply_check(token);
 		return GASNET_ERR_BAD_ARG;
 	}
-	check_reply(token);
+	reply_check(token);
 	m->node = token->node;
 	int rc = gasneti_message_check(m);
 	if (gasneti_unlikely(rc != GASNET_OK))
@@ -282,7 +285,7 @@ GASNETI_HOT int gasneti_am_reply_send(gasnet_token_t t, struct gasneti_message *
 		struct gasneti_token reply = {.node = m->node, .loopback = true};
 		gasneti_loopback(m, &reply);
 	} else {
-		send_reply(token, m);
+		reply_send(token, m);
 	}
 	return GASNET_OK;
 }
@@ -290,7 +293,7 @@ GASNETI_HOT int gasneti_am_reply_send(gasnet_token_t t, struct gasneti_message *
 /* ---- serving requests ---- */
 
 /* Handle an event of AM_EQ: run a request's handler, and reply if the handler did not. */
-static GASNETI_HOT void serve(const ptl_event_t *ev)
+static GASNETI_HOT void request_serve(const ptl_event_t *ev)
 {
 	struct gasneti_token token;
 	if (ev->type != PTL_EVENT_PUT_END)
@@ -304,7 +307,7 @@ static GASNETI_HOT void serve(const ptl_event_t *ev)
 		struct gasneti_message m;
 		gasneti_message_init(&m, token.node, GASNETI_H_NONE, GASNETI_SHORT, 0);
 		token.replied = true;
-		send_reply(&token, &m);
+		reply_send(&token, &m);
 	}
 	gasneti_credits_scavenge();
 }
@@ -318,7 +321,7 @@ unsigned gasneti_poll_requests(void)
 		!gasneti_handler_begin())
 		return 0;
 	while (n < limit && gasneti_next_event(gasneti.am_eq, &ev, "AM")) {
-		serve(&ev);
+		request_serve(&ev);
 		n++;
 	}
 	gasneti_handler_end();
@@ -341,7 +344,7 @@ GASNETI_HOT unsigned gasneti_poll_either(void)
 		gasneti_fatal("event queue %s overflowed: a defect of the conduit",
 			which ? "AM" : "SAFE");
 	if (rc == PTL_OK && which)
-		serve(&ev);
+		request_serve(&ev);
 	gasneti_handler_end();
 	if (rc == PTL_OK && !which)
 		gasneti_safe_event(&ev);
@@ -356,7 +359,7 @@ GASNETI_HOT void gasneti_turn_end(gasneti_wait_t *wait, unsigned n)
 {
 	ptl_event_t ev;
 	if (gasneti_may_sleep(wait, n) && gasneti_nap(wait, true, &ev)) {
-		serve(&ev);
+		request_serve(&ev);
 		gasneti_wake();
 		gasneti_handler_end();
 	}

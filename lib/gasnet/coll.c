@@ -255,13 +255,13 @@ static bool coll_is_root(const struct gasneti_coll *c)
 	return c->team->rank == c->root;
 }
 
-static uint32_t lowest_bit(uint32_t n)
+static uint32_t coll_lowest_bit(uint32_t n)
 {
 	return n & (~n + 1);
 }
 
 /* Return the least power of two that is not below n. */
-static uint32_t power_from(uint32_t n)
+static uint32_t coll_power_from(uint32_t n)
 {
 	uint32_t power = 1;
 	while (power < n)
@@ -273,7 +273,7 @@ static uint32_t power_from(uint32_t n)
 static bool coll_broadcast(struct gasneti_coll *c)
 {
 	uint32_t n = c->team->size, mine = (c->team->rank + n - c->root) % n;
-	uint32_t bit = mine ? lowest_bit(mine) : power_from(n);
+	uint32_t bit = mine ? coll_lowest_bit(mine) : coll_power_from(n);
 	char *data = mine ? c->dst : c->src;
 	if (mine && !coll_take(c, (c->root + mine - bit) % n, DATA, data, c->nbytes))
 		return false;

@@ -27,7 +27,7 @@ struct gasneti_node gasneti = {.waitmode = -1};
 /* ---- the largest segment ---- */
 
 /* Return MemAvailable of the host, bytes. */
-static uint64_t memory_available(void)
+static uint64_t core_memory_available(void)
 {
 	char line[128];
 	unsigned long long kib = 0;
@@ -40,19 +40,19 @@ static uint64_t memory_available(void)
 	return (uint64_t)kib << 10;
 }
 
-static uint64_t max_segment_setting(void)
+static uint64_t core_max_segment(void)
 {
 	return gasneti_setting(
 		"GASNET_MAX_SEGSIZE", UINT64_MAX / 2, GASNET_PAGESIZE, UINT64_MAX / 2);
 }
 
-static uintptr_t max_local(void)
+static uintptr_t core_max_local(void)
 {
 #ifdef GASNET_SEGMENT_EVERYTHING
 	return (uintptr_t)-1;
 #else
-	uint64_t share = memory_available() / 10 * 8 / gasneti.near;
-	uint64_t most = max_segment_setting();
+	uint64_t share = core_memory_available() / 10 * 8 / gasneti.near;
+	uint64_t most = core_max_segment();
 	share = share < LEAST_MAX ? LEAST_MAX : share;
 	share = share < most ? share : most;
 	return share & ~(uint64_t)(GASNET_PAGESIZE - 1);
@@ -60,10 +60,10 @@ static uintptr_t max_local(void)
 }
 
 /* Size the shared heap for the segment, unless the user has. */
-static void set_heap(void)
+static void core_set_heap(void)
 {
 	char text[32];
-	uint64_t most = max_segment_setting();
+	uint64_t most = core_max_segment();
 	uint64_t heap = (most < HEAP_MOST ? most : HEAP_MOST) + HEAP_EXTRA;
 	snprintf(text, sizeof(text), "%lluM", (unsigned long long)(heap >> 20));
 	setenv("PTL3_HEAP", text, 0);
@@ -72,7 +72,7 @@ static void set_heap(void)
 /* ---- the exchange at the start ---- */
 
 /* Meet all nodes; end with the job if a node has left or died. */
-static int meet_all(void)
+static int core_meet(void)
 {
 	if (PtlXBarrier() == PTL_OK)
 		return GASNET_OK;
@@ -81,7 +81,7 @@ static int meet_all(void)
 	gasneti_fatal("a node died while the job started");
 }
 
-static void await_acks(uint32_t acks)
+static void exchange_await_acks(uint32_t acks)
 {
 	ptl_event_t ev;
 	while (acks) {
@@ -98,7 +98,7 @@ static void await_acks(uint32_t acks)
  * which follows the ACKs.  That alone orders the bytes, too, but through other processes;
  * by the events the thread that wrote the bytes tells this one directly.
  */
-static void take_arrivals(void)
+static void exchange_take_arrivals(void)
 {
 	ptl_event_t ev;
 	for (uint32_t i = 1; i < gasneti.nodes; i++)
@@ -107,7 +107,7 @@ static void take_arrivals(void)
 
 /* Tell two numbers to all nodes; their numbers are in gasneti.table when it returns.  A
  * barrier must follow before the next exchange, which writes the table again. */
-static void exchange(uint64_t a, uint64_t b)
+static void core_exchange(uint64_t a, uint64_t b)
 {
 	uint64_t at = gasneti.me * sizeof(*gasneti.table);
 	gasneti.table[gasneti.me][0] = a;
@@ -119,14 +119,14 @@ static void exchange(uint64_t a, uint64_t b)
 					PTL_ACK_REQ, gasneti.peers[i].id, GASNETI_AM_PTE,
 					0, GASNETI_MD_TABLE, at, 0),
 				"PtlPutRegion");
-	await_acks(gasneti.nodes - 1);
-	meet_all();
-	take_arrivals();
+	exchange_await_acks(gasneti.nodes - 1);
+	core_meet();
+	exchange_take_arrivals();
 }
 
 /* ---- gasnet_init ---- */
 
-static ptl_handle_eq_t queue(uint32_t events)
+static ptl_handle_eq_t core_queue(uint32_t events)
 {
 	ptl_handle_eq_t eq;
 	gasneti_must(
@@ -139,14 +139,14 @@ static void make_queues(void)
 {
 	const struct gasneti_settings *set = &gasneti.set;
 	gasneti.safe_eq =
-		queue(2 * set->msg_limit + 3 * set->sb_chunks + set->rpl_chunks +
-			2 * GASNETI_BARRIER_STEPS + 2 * gasneti.nodes + 64);
-	gasneti.am_eq = queue(gasneti_credits_total() * 2 + 64);
-	gasneti.sys_eq = queue(2 * gasneti.nodes + 16);
-	gasneti.exit_eq = queue(4 * gasneti.nodes + 64);
+		core_queue(2 * set->msg_limit + 3 * set->sb_chunks + set->rpl_chunks +
+			   2 * GASNETI_BARRIER_STEPS + 2 * gasneti.nodes + 64);
+	gasneti.am_eq = core_queue(gasneti_credits_total() * 2 + 64);
+	gasneti.sys_eq = core_queue(2 * gasneti.nodes + 16);
+	gasneti.exit_eq = core_queue(4 * gasneti.nodes + 64);
 }
 
-static void make_start_targets(void)
+static void core_make_targets(void)
 {
 	size_t bytes = gasneti.nodes * sizeof(*gasneti.table);
 	unsigned empty = PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE;
@@ -166,7 +166,7 @@ static void make_start_targets(void)
 	gasneti.exit_md = gasneti_bind(NULL, 0, 0, gasneti.exit_eq);
 }
 
-static int open_network(void)
+static int core_open_network(void)
 {
 	unsigned rank = 0, size = 1;
 	int most, rc = PtlInit(&most);
@@ -189,7 +189,7 @@ static int open_network(void)
 	return GASNET_OK;
 }
 
-static void hash_ids(void)
+static void ids_hash(void)
 {
 	uint32_t size = 4;
 	while (size < 2 * gasneti.nodes)
@@ -206,7 +206,7 @@ static void hash_ids(void)
 	}
 }
 
-static void learn_ids(void)
+static void ids_learn(void)
 {
 	gasneti.peers = calloc(gasneti.nodes, sizeof(*gasneti.peers));
 	if (!gasneti.peers)
@@ -221,11 +221,11 @@ static void learn_ids(void)
 			gasneti_must(
 				PtlGetRankId(gasneti.ni, i, &peer->id), "PtlGetRankId");
 	}
-	hash_ids();
+	ids_hash();
 }
 
 /* Count the nodes of this host; return the first one. */
-static uint32_t first_near(void)
+static uint32_t core_first_near(void)
 {
 	uint32_t first = gasneti.me;
 	gasneti.near = 0;
@@ -241,17 +241,17 @@ static uint32_t first_near(void)
 }
 
 /* The settings that lenders and holders of credits must have alike, in one number. */
-static uint64_t credit_settings(void)
+static uint64_t core_credit_settings(void)
 {
 	const struct gasneti_settings *set = &gasneti.set;
 	return (uint64_t)set->credits << 32 | (uint64_t)set->banked << 2 |
 	       (uint64_t)set->dynamic << 1 | (uint64_t)set->flow_control;
 }
 
-static void compare_credits(void)
+static void core_compare_credits(void)
 {
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
-		if ((gasneti.table[i][1] ^ credit_settings()) << (64 - HOST_SHIFT))
+		if ((gasneti.table[i][1] ^ core_credit_settings()) << (64 - HOST_SHIFT))
 			gasneti_fatal("node %u has other settings of credits: set "
 				      "GASNET_PORTAL_CRED_PER_NODE, _BANKED_CREDITS, "
 				      "_DYNAMIC_CREDITS and _FLOW_CONTROL alike on all",
@@ -259,7 +259,7 @@ static void compare_credits(void)
 }
 
 /* Number the hosts in the order of their first nodes. */
-static void number_hosts(void)
+static void core_number_hosts(void)
 {
 	uint32_t hosts = 0;
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
@@ -268,20 +268,20 @@ static void number_hosts(void)
 	}
 }
 
-static void learn_segments(void)
+static void core_learn_segments(void)
 {
-	uint64_t first = first_near();
-	gasneti.max_local = max_local();
+	uint64_t first = core_first_near();
+	gasneti.max_local = core_max_local();
 	gasneti.max_global = gasneti.max_local;
-	exchange(gasneti.max_local, credit_settings() | first << HOST_SHIFT);
-	compare_credits();
-	number_hosts();
+	core_exchange(gasneti.max_local, core_credit_settings() | first << HOST_SHIFT);
+	core_compare_credits();
+	core_number_hosts();
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (gasneti.table[i][0] < gasneti.max_global)
 			gasneti.max_global = gasneti.table[i][0];
 }
 
-static uint32_t cpus(void)
+static uint32_t core_cpus(void)
 {
 	cpu_set_t set;
 	if (sched_getaffinity(0, sizeof(set), &set))
@@ -293,24 +293,24 @@ int gasneti_core_init(void)
 {
 	if (gasneti.state != GASNETI_FRESH)
 		return GASNET_ERR_NOT_INIT;
-	set_heap();
-	int rc = open_network();
+	core_set_heap();
+	int rc = core_open_network();
 	if (rc != GASNET_OK)
 		return rc;
-	gasneti.cpus = cpus();
+	gasneti.cpus = core_cpus();
 	gasneti_settings_read();
 	gasneti.tickets = gasneti.stats.tickets_low = gasneti.set.msg_limit;
 	gasneti.max_long = gasneti.set.local == GASNETI_LOCAL_FIREHOSE
 				   ? gasneti.set.fh_region - GASNET_PAGESIZE
 				   : GASNETI_MAX_LONG;
 	make_queues();
-	make_start_targets();
-	meet_all();
-	learn_ids();
+	core_make_targets();
+	core_meet();
+	ids_learn();
 	gasneti_exit_init(gasneti_setting_exit_ms());
 	gasneti.state = GASNETI_INIT;
 	gasneti_threads_init();
-	learn_segments();
+	core_learn_segments();
 	return GASNET_OK;
 }
 
@@ -320,51 +320,51 @@ typedef void (*handler_t)(void);
 
 /* The table of handlers, while it is made.  An entry without a function keeps its index,
  * too: a message to it ends the job. */
-static bool taken[GASNETI_HANDLERS];
+static bool handlers_taken[GASNETI_HANDLERS];
 
-static void register_one(const gasnet_handlerentry_t *entry)
+static void handler_set(const gasnet_handlerentry_t *entry)
 {
 	gasneti.handlers[entry->index] = (handler_t)entry->fnptr;
-	taken[entry->index] = true;
+	handlers_taken[entry->index] = true;
 }
 
-static int register_explicit(const gasnet_handlerentry_t *table, int numentries)
+static int handlers_register_explicit(const gasnet_handlerentry_t *table, int numentries)
 {
 	for (int i = 0; i < numentries; i++) {
 		gasnet_handler_t index = table[i].index;
 		if (!index)
 			continue;
-		if (index < GASNETI_FIRST_HANDLER || taken[index])
+		if (index < GASNETI_FIRST_HANDLER || handlers_taken[index])
 			return GASNET_ERR_RESOURCE;
-		register_one(&table[i]);
+		handler_set(&table[i]);
 	}
 	return GASNET_OK;
 }
 
-/* There are enough indexes: register_handlers has counted the entries. */
-static void register_others(gasnet_handlerentry_t *table, int numentries)
+/* There are enough indexes: handlers_register has counted the entries. */
+static void handlers_register_others(gasnet_handlerentry_t *table, int numentries)
 {
 	uint32_t next = GASNETI_FIRST_HANDLER;
 	for (int i = 0; i < numentries; i++) {
 		if (table[i].index)
 			continue;
-		while (taken[next])
+		while (handlers_taken[next])
 			next++;
 		table[i].index = (gasnet_handler_t)next;
-		register_one(&table[i]);
+		handler_set(&table[i]);
 	}
 }
 
-static int register_handlers(gasnet_handlerentry_t *table, int numentries)
+static int handlers_register(gasnet_handlerentry_t *table, int numentries)
 {
 	if (numentries < 0 || (numentries && !table))
 		return GASNET_ERR_BAD_ARG;
 	if (numentries > GASNETI_HANDLERS - GASNETI_FIRST_HANDLER)
 		return GASNET_ERR_RESOURCE;
-	memset(taken, 0, sizeof(taken));
-	int rc = register_explicit(table, numentries);
+	memset(handlers_taken, 0, sizeof(handlers_taken));
+	int rc = handlers_register_explicit(table, numentries);
 	if (rc == GASNET_OK)
-		register_others(table, numentries);
+		handlers_register_others(table, numentries);
 	return rc;
 }
 
@@ -381,7 +381,7 @@ static void *segment_from_heap(uintptr_t size)
 	return (void *)base;
 }
 
-static int make_segment(uintptr_t size)
+static int segment_make(uintptr_t size)
 {
 #ifdef GASNET_SEGMENT_EVERYTHING
 	(void)size;
@@ -405,9 +405,9 @@ static int make_segment(uintptr_t size)
 	return GASNET_OK;
 }
 
-static void learn_bases(void)
+static void core_learn_bases(void)
 {
-	exchange(gasneti.base, gasneti.size);
+	core_exchange(gasneti.base, gasneti.size);
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
 		gasneti.peers[i].base = gasneti.table[i][0];
 		gasneti.peers[i].size = gasneti.table[i][1];
@@ -415,17 +415,17 @@ static void learn_bases(void)
 }
 
 /* End the job if the nodes differ in an argument that must be alike. */
-static void compare_offsets(uintptr_t minheapoffset)
+static void core_compare_offsets(uintptr_t minheapoffset)
 {
 #if defined(GASNET_DEBUG) && !defined(GASNET_SEGMENT_EVERYTHING)
-	exchange(minheapoffset, 0);
+	core_exchange(minheapoffset, 0);
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (gasneti.table[i][0] != minheapoffset)
 			gasneti_fatal("gasnet_attach: minheapoffset is %llu here and "
 				      "%llu on node %u; pass the same on all nodes",
 				(unsigned long long)minheapoffset,
 				(unsigned long long)gasneti.table[i][0], i);
-	meet_all(); /* all have read the table */
+	core_meet(); /* all have read the table */
 #else
 	(void)minheapoffset;
 #endif
@@ -436,9 +436,9 @@ int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t 
 {
 	if (gasneti.state != GASNETI_INIT)
 		return GASNET_ERR_NOT_INIT;
-	int rc = register_handlers(table, numentries);
+	int rc = handlers_register(table, numentries);
 	if (rc == GASNET_OK)
-		rc = make_segment(segsize);
+		rc = segment_make(segsize);
 	if (rc != GASNET_OK) {
 		memset(gasneti.handlers, 0, sizeof(gasneti.handlers));
 		return rc;
@@ -449,11 +449,11 @@ int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t 
 	gasneti.handlers[GASNETI_H_COLL] = (void (*)(void))gasneti_coll_request;
 	gasneti_local_attach();
 	gasneti_credits_attach();
-	meet_all();
-	compare_offsets(minheapoffset);
-	learn_bases();
+	core_meet();
+	core_compare_offsets(minheapoffset);
+	core_learn_bases();
 	gasneti.state = GASNETI_ATTACHED;
-	meet_all();
+	core_meet();
 	return GASNET_OK;
 }
 

@@ -64,7 +64,7 @@ static void put_parts(struct gasneti_op *op, uint32_t node, uint64_t remote, cha
 	}
 }
 
-static void copy(void *dest, const void *src, size_t nbytes)
+static void op_copy(void *dest, const void *src, size_t nbytes)
 {
 	if (nbytes == 8)
 		memcpy(dest, src, 8);
@@ -83,7 +83,7 @@ GASNETI_HOT void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void 
 	void *src, size_t nbytes, bool local)
 {
 	if (gasneti_unlikely(node == gasneti.me)) {
-		copy(dest, src, nbytes);
+		op_copy(dest, src, nbytes);
 		return;
 	}
 	if (gasneti_unlikely(node >= gasneti.nodes))
@@ -107,7 +107,7 @@ GASNETI_HOT void gasneti_do_get(
 	struct gasneti_op *op, void *dest, gasnet_node_t node, void *src, size_t nbytes)
 {
 	if (gasneti_unlikely(node == gasneti.me)) {
-		copy(dest, src, nbytes);
+		op_copy(dest, src, nbytes);
 		return;
 	}
 	if (gasneti_unlikely(node >= gasneti.nodes))
@@ -126,7 +126,7 @@ GASNETI_HOT void gasneti_do_get(
 
 /* ---- waiting ---- */
 
-static GASNETI_HOT void await_op(struct gasneti_op *op)
+static GASNETI_HOT void op_await(struct gasneti_op *op)
 {
 	for (int i = 0; i < QUICK_POLLS; i++) {
 		if (gasneti_op_complete(op))
@@ -137,7 +137,7 @@ static GASNETI_HOT void await_op(struct gasneti_op *op)
 }
 
 /* Serve the network for a try: class 1, and sometimes requests. */
-static void try_poll(void)
+static void op_try_poll(void)
 {
 	if (++gasneti_self()->tries % FULL_EVERY)
 		gasneti_poll_safe();
@@ -158,7 +158,7 @@ GASNETI_HOT struct gasneti_op *gasneti_op_for_handle(void)
 GASNETI_HOT gasnet_handle_t gasneti_op_handle(struct gasneti_op *op)
 {
 	if (gasneti_unlikely(op == op->thread->blocking)) {
-		await_op(op);
+		op_await(op);
 		return GASNET_INVALID_HANDLE;
 	}
 	if (!gasneti_op_complete(op))
@@ -174,7 +174,7 @@ void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes)
 	struct gasneti_op *op = gasneti_self()->blocking;
 	gasneti_check_remote("gasnet_put", node, dest, nbytes);
 	gasneti_do_put(op, node, dest, src, nbytes, false);
-	await_op(op);
+	op_await(op);
 }
 
 void gasnet_put_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
@@ -187,7 +187,7 @@ void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes)
 	struct gasneti_op *op = gasneti_self()->blocking;
 	gasneti_check_remote("gasnet_get", node, src, nbytes);
 	gasneti_do_get(op, dest, node, src, nbytes);
-	await_op(op);
+	op_await(op);
 }
 
 void gasnet_get_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes)
@@ -268,7 +268,7 @@ gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
 {
 	struct gasneti_op *op = (struct gasneti_op *)handle;
 	gasneti_check_main("gasnet_wait_syncnb_valget");
-	await_op(op);
+	op_await(op);
 	gasnet_register_value_t value = op->value;
 	gasneti_op_finish(op);
 	return value;
@@ -336,7 +336,7 @@ void gasneti_memset_done(
 	gasneti_add(&op->done[GASNETI_PUT], 1);
 }
 
-static void do_memset(
+static void op_memset(
 	struct gasneti_op *op, gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
 	gasneti_check_remote("gasnet_memset", node, dest, nbytes);
@@ -362,25 +362,25 @@ static void do_memset(
 void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
 	struct gasneti_op *op = gasneti_self()->blocking;
-	do_memset(op, node, dest, val, nbytes);
-	await_op(op);
+	op_memset(op, node, dest, val, nbytes);
+	op_await(op);
 }
 
 gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
 	struct gasneti_op *op = gasneti_op_for_handle();
-	do_memset(op, node, dest, val, nbytes);
+	op_memset(op, node, dest, val, nbytes);
 	return gasneti_op_handle(op);
 }
 
 void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
-	do_memset(gasneti_self()->current, node, dest, val, nbytes);
+	op_memset(gasneti_self()->current, node, dest, val, nbytes);
 }
 
 /* ---- syncs of handles ---- */
 
-static void check_handle(struct gasneti_op *op)
+static void handle_check(struct gasneti_op *op)
 {
 #ifdef GASNET_DEBUG
 	if (!op->live)
@@ -392,9 +392,9 @@ static void check_handle(struct gasneti_op *op)
 }
 
 /* Give a handle's operation back if it is complete. */
-static GASNETI_HOT bool sync_one(gasnet_handle_t handle)
+static GASNETI_HOT bool handle_sync(gasnet_handle_t handle)
 {
-	check_handle(handle);
+	handle_check(handle);
 	if (!gasneti_op_complete(handle))
 		return false;
 	gasneti_op_finish(handle);
@@ -406,18 +406,18 @@ void gasnet_wait_syncnb(gasnet_handle_t handle)
 	gasneti_check_main("gasnet_wait_syncnb");
 	if (handle == GASNET_INVALID_HANDLE)
 		return;
-	check_handle(handle);
-	await_op(handle);
+	handle_check(handle);
+	op_await(handle);
 	gasneti_op_finish(handle);
 }
 
 int gasnet_try_syncnb(gasnet_handle_t handle)
 {
 	gasneti_check_main("gasnet_try_syncnb");
-	if (handle == GASNET_INVALID_HANDLE || sync_one(handle))
+	if (handle == GASNET_INVALID_HANDLE || handle_sync(handle))
 		return GASNET_OK;
-	try_poll();
-	return sync_one(handle) ? GASNET_OK : GASNET_ERR_NOT_READY;
+	op_try_poll();
+	return handle_sync(handle) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
 void gasnet_wait_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
@@ -429,13 +429,14 @@ void gasnet_wait_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
 }
 
 /* Sync the complete ones; count these and the others. */
-static void sync_array(gasnet_handle_t *phandle, size_t n, size_t *synced, size_t *left)
+static void handle_sync_array(
+	gasnet_handle_t *phandle, size_t n, size_t *synced, size_t *left)
 {
 	*synced = *left = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (phandle[i] == GASNET_INVALID_HANDLE)
 			continue;
-		if (sync_one(phandle[i])) {
+		if (handle_sync(phandle[i])) {
 			phandle[i] = GASNET_INVALID_HANDLE;
 			++*synced;
 		} else {
@@ -448,41 +449,41 @@ int gasnet_try_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
 {
 	size_t synced, left;
 	gasneti_check_main("gasnet_try_syncnb_all");
-	sync_array(phandle, numhandles, &synced, &left);
+	handle_sync_array(phandle, numhandles, &synced, &left);
 	if (!left)
 		return GASNET_OK;
-	try_poll();
-	sync_array(phandle, numhandles, &synced, &left);
+	op_try_poll();
+	handle_sync_array(phandle, numhandles, &synced, &left);
 	return left ? GASNET_ERR_NOT_READY : GASNET_OK;
 }
 
 /* Return true if one was synced, or none is left. */
-static bool some(gasnet_handle_t *phandle, size_t numhandles)
+static bool handle_sync_some(gasnet_handle_t *phandle, size_t numhandles)
 {
 	size_t synced, left;
-	sync_array(phandle, numhandles, &synced, &left);
+	handle_sync_array(phandle, numhandles, &synced, &left);
 	return synced || !left;
 }
 
 int gasnet_try_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 {
 	gasneti_check_main("gasnet_try_syncnb_some");
-	if (some(phandle, numhandles))
+	if (handle_sync_some(phandle, numhandles))
 		return GASNET_OK;
-	try_poll();
-	return some(phandle, numhandles) ? GASNET_OK : GASNET_ERR_NOT_READY;
+	op_try_poll();
+	return handle_sync_some(phandle, numhandles) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
 void gasnet_wait_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 {
 	gasneti_check_main("gasnet_wait_syncnb_some");
-	gasneti_wait_for(full, some(phandle, numhandles));
+	gasneti_wait_for(full, handle_sync_some(phandle, numhandles));
 }
 
 /* ---- syncs of implicit operations, access regions ---- */
 
 /* Return the thread's implicit operation; end the job inside of an access region. */
-static struct gasneti_op *implicit(const char *function)
+static struct gasneti_op *op_implicit(const char *function)
 {
 	struct gasneti_thread *self = gasneti_self();
 	gasneti_check_main(function);
@@ -491,55 +492,55 @@ static struct gasneti_op *implicit(const char *function)
 	return self->implicit;
 }
 
-static GASNETI_HOT bool half_complete(struct gasneti_op *op, int way)
+static GASNETI_HOT bool op_half_complete(struct gasneti_op *op, int way)
 {
 	return gasneti_acquire(&op->done[way]) == op->begun[way];
 }
 
-static void wait_half(struct gasneti_op *op, int way)
+static void op_wait_half(struct gasneti_op *op, int way)
 {
-	for (int i = 0; i < QUICK_POLLS && !half_complete(op, way); i++)
+	for (int i = 0; i < QUICK_POLLS && !op_half_complete(op, way); i++)
 		gasneti_poll_safe();
-	gasneti_wait_for(full, half_complete(op, way));
+	gasneti_wait_for(full, op_half_complete(op, way));
 }
 
-static int try_half(struct gasneti_op *op, int way)
+static int op_try_half(struct gasneti_op *op, int way)
 {
-	if (!half_complete(op, way))
-		try_poll();
-	return half_complete(op, way) ? GASNET_OK : GASNET_ERR_NOT_READY;
+	if (!op_half_complete(op, way))
+		op_try_poll();
+	return op_half_complete(op, way) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
 void gasnet_wait_syncnbi_gets(void)
 {
-	wait_half(implicit("gasnet_wait_syncnbi_gets"), GASNETI_GET);
+	op_wait_half(op_implicit("gasnet_wait_syncnbi_gets"), GASNETI_GET);
 }
 
 void gasnet_wait_syncnbi_puts(void)
 {
-	wait_half(implicit("gasnet_wait_syncnbi_puts"), GASNETI_PUT);
+	op_wait_half(op_implicit("gasnet_wait_syncnbi_puts"), GASNETI_PUT);
 }
 
 void gasnet_wait_syncnbi_all(void)
 {
-	await_op(implicit("gasnet_wait_syncnbi_all"));
+	op_await(op_implicit("gasnet_wait_syncnbi_all"));
 }
 
 int gasnet_try_syncnbi_gets(void)
 {
-	return try_half(implicit("gasnet_try_syncnbi_gets"), GASNETI_GET);
+	return op_try_half(op_implicit("gasnet_try_syncnbi_gets"), GASNETI_GET);
 }
 
 int gasnet_try_syncnbi_puts(void)
 {
-	return try_half(implicit("gasnet_try_syncnbi_puts"), GASNETI_PUT);
+	return op_try_half(op_implicit("gasnet_try_syncnbi_puts"), GASNETI_PUT);
 }
 
 int gasnet_try_syncnbi_all(void)
 {
-	struct gasneti_op *op = implicit("gasnet_try_syncnbi_all");
+	struct gasneti_op *op = op_implicit("gasnet_try_syncnbi_all");
 	if (!gasneti_op_complete(op))
-		try_poll();
+		op_try_poll();
 	return gasneti_op_complete(op) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 

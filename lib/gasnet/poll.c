@@ -184,16 +184,16 @@ GASNETI_HOT unsigned gasneti_poll_others(void)
 
 /* ---- sleeping ---- */
 
-static void futex_wait(uint32_t *word, uint32_t value, uint32_t ms)
+static void wait_futex(uint32_t *word, uint32_t value, uint32_t ms)
 {
 	struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts, NULL, 0);
 }
 
-static void sleep_for_wake(const gasneti_wait_t *wait)
+static void wait_for_wake(const gasneti_wait_t *wait)
 {
 	gasneti_seq_add(&gasneti.sleepers, 1);
-	futex_wait(&gasneti.generation, wait->generation, GASNETI_NAP_MS);
+	wait_futex(&gasneti.generation, wait->generation, GASNETI_NAP_MS);
 	gasneti_seq_add(&gasneti.sleepers, UINT32_MAX);
 }
 
@@ -203,7 +203,7 @@ static void sleep_for_wake(const gasneti_wait_t *wait)
  * leaves the requests to them (without am).  Otherwise sleeps in vain become longer; they
  * end at all because a condition may be about memory that puts write.
  */
-static ptl_time_t nap_ms(const gasneti_wait_t *wait, bool am)
+static ptl_time_t wait_nap_ms(const gasneti_wait_t *wait, bool am)
 {
 	if (GASNETI_THREADS)
 		return am ? GASNETI_NAP_MS : 1;
@@ -215,7 +215,7 @@ static ptl_time_t nap_ms(const gasneti_wait_t *wait, bool am)
 
 /* Sleep in the network until an event comes, and store it with the number of its queue.
  * Return false if none has come. */
-static bool sleep_in_network(bool am, ptl_time_t ms, ptl_event_t *ev, int *queue)
+static bool wait_in_network(bool am, ptl_time_t ms, ptl_event_t *ev, int *queue)
 {
 	ptl_handle_eq_t eqs[] = {
 		gasneti.sys_eq, gasneti.safe_eq, gasneti.exit_eq, gasneti.am_eq};
@@ -234,13 +234,13 @@ static bool sleep_in_network(bool am, ptl_time_t ms, ptl_event_t *ev, int *queue
 bool gasneti_nap(gasneti_wait_t *wait, bool requests, ptl_event_t *ev)
 {
 	if (GASNETI_THREADS && !gasneti_cas(&gasneti.watcher, 0, 1)) {
-		sleep_for_wake(wait);
+		wait_for_wake(wait);
 		return false;
 	}
 	bool am =
 		requests && !gasneti_acquire(&gasneti.leaving) && gasneti_handler_begin();
 	int queue;
-	bool found = sleep_in_network(am, nap_ms(wait, am), ev, &queue);
+	bool found = wait_in_network(am, wait_nap_ms(wait, am), ev, &queue);
 	wait->naps = found ? 0 : wait->naps + 1;
 	/* Another thread watches while this one runs a handler, for any time. */
 	if (GASNETI_THREADS) {

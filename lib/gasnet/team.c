@@ -224,7 +224,7 @@ static void *team_alloc(size_t nbytes)
 }
 
 /* Keep the candidates of a color, in the order of their keys; return their number. */
-static uint32_t select_color(struct candidate *all, uint32_t n, uint32_t color)
+static uint32_t candidates_select(struct candidate *all, uint32_t n, uint32_t color)
 {
 	uint32_t members = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -234,7 +234,8 @@ static uint32_t select_color(struct candidate *all, uint32_t n, uint32_t color)
 	return members;
 }
 
-static struct gasneti_team *team_of(const struct candidate *members, uint32_t n)
+static struct gasneti_team *team_from_candidates(
+	const struct candidate *members, uint32_t n)
 {
 	struct gasneti_team *team = team_alloc(sizeof *team);
 	*team = (struct gasneti_team){.id = members[0].id,
@@ -261,7 +262,8 @@ gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t team,
 	struct candidate *all = team_alloc(team->size * sizeof *all);
 	gasnet_coll_gather_all(team, all, &mine, sizeof mine,
 		GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
-	struct gasneti_team *new = team_of(all, select_color(all, team->size, mycolor));
+	struct gasneti_team *new =
+		team_from_candidates(all, candidates_select(all, team->size, mycolor));
 	free(all);
 	return new;
 }

@@ -15,28 +15,28 @@ struct pieces {
 	size_t at, offset; /* the next byte: piece and offset in it */
 };
 
-static size_t length_at(const struct pieces *p)
+static size_t vis_length(const struct pieces *p)
 {
 	return (p->vector ? p->vector[p->at].len : p->len) - p->offset;
 }
 
-static char *addr_at(const struct pieces *p)
+static char *vis_addr(const struct pieces *p)
 {
 	return (char *)(p->vector ? p->vector[p->at].addr : p->addrs[p->at]) + p->offset;
 }
 
 /* Go to the next piece that is not empty; return false at the end. */
-static bool skip(struct pieces *p)
+static bool vis_skip(struct pieces *p)
 {
-	while (p->at < p->count && !length_at(p)) {
+	while (p->at < p->count && !vis_length(p)) {
 		p->at++;
 		p->offset = 0;
 	}
 	return p->at < p->count;
 }
 
-static void move(struct gasneti_op *op, int way, gasnet_node_t node, void *dst, void *src,
-	size_t nbytes)
+static void vis_move(struct gasneti_op *op, int way, gasnet_node_t node, void *dst,
+	void *src, size_t nbytes)
 {
 	gasneti_check_remote(
 		"a VIS operation", node, way == GASNETI_PUT ? dst : src, nbytes);
@@ -46,17 +46,17 @@ static void move(struct gasneti_op *op, int way, gasnet_node_t node, void *dst, 
 		gasneti_do_get(op, dst, node, src, nbytes);
 }
 
-static void move_pieces(struct gasneti_op *op, int way, gasnet_node_t node,
+static void vis_move_pieces(struct gasneti_op *op, int way, gasnet_node_t node,
 	struct pieces dst, struct pieces src)
 {
-	while (skip(&dst) && skip(&src)) {
-		size_t to = length_at(&dst), from = length_at(&src);
+	while (vis_skip(&dst) && vis_skip(&src)) {
+		size_t to = vis_length(&dst), from = vis_length(&src);
 		size_t n = to < from ? to : from;
-		move(op, way, node, addr_at(&dst), addr_at(&src), n);
+		vis_move(op, way, node, vis_addr(&dst), vis_addr(&src), n);
 		dst.offset += n;
 		src.offset += n;
 	}
-	if (skip(&dst) || skip(&src))
+	if (vis_skip(&dst) || vis_skip(&src))
 		gasneti_fatal("a VIS operation: the lists have different total lengths");
 }
 
@@ -65,215 +65,91 @@ struct box {
 	const size_t *dststrides, *srcstrides, *count;
 };
 
-static void move_box(struct gasneti_op *op, int way, gasnet_node_t node, char *dst,
+static void vis_move_box(struct gasneti_op *op, int way, gasnet_node_t node, char *dst,
 	char *src, const struct box *box, size_t level)
 {
 	if (!level) {
-		move(op, way, node, dst, src, box->count[0]);
+		vis_move(op, way, node, dst, src, box->count[0]);
 		return;
 	}
 	for (size_t i = 0; i < box->count[level]; i++)
-		move_box(op, way, node, dst + i * box->dststrides[level - 1],
+		vis_move_box(op, way, node, dst + i * box->dststrides[level - 1],
 			src + i * box->srcstrides[level - 1], box, level - 1);
 }
 
-static void move_strided(struct gasneti_op *op, int way, gasnet_node_t node, void *dst,
-	void *src, const struct box *box, size_t levels)
+static void vis_move_strided(struct gasneti_op *op, int way, gasnet_node_t node,
+	void *dst, void *src, const struct box *box, size_t levels)
 {
 	for (size_t i = 0; i <= levels; i++)
 		if (!box->count[i])
 			return;
-	move_box(op, way, node, dst, src, box, levels);
+	vis_move_box(op, way, node, dst, src, box, levels);
 }
+
+/* ---- the forms of each call ---- */
+
+/*
+ * Define the blocking form of a call, that with an explicit handle, and the implicit one.
+ * move begins the operations as part of op.
+ */
+#define VIS_FORMS(name, params, move)                                                    \
+	void gasnet_##name##_bulk params                                                 \
+	{                                                                                \
+		gasneti_check_main("a VIS operation");                                   \
+		struct gasneti_op *op = gasneti_self()->blocking;                        \
+		move;                                                                    \
+		gasneti_wait_for(full, gasneti_op_complete(op));                         \
+	}                                                                                \
+	gasnet_handle_t gasnet_##name##_nb_bulk params                                   \
+	{                                                                                \
+		gasneti_check_main("a VIS operation");                                   \
+		struct gasneti_op *op = gasneti_op_for_handle();                         \
+		move;                                                                    \
+		return gasneti_op_handle(op);                                            \
+	}                                                                                \
+	void gasnet_##name##_nbi_bulk params                                             \
+	{                                                                                \
+		gasneti_check_main("a VIS operation");                                   \
+		struct gasneti_op *op = gasneti_self()->current;                         \
+		move;                                                                    \
+	}
 
 #define VECTOR(list, n) ((struct pieces){.vector = (list), .count = (n)})
 #define INDEXED(list, n, length)                                                         \
 	((struct pieces){.addrs = (list), .len = (length), .count = (n)})
 
-/* ---- the operation of each form ---- */
+VIS_FORMS(putv,
+	(gasnet_node_t dstnode, size_t dstcount, gasnet_memvec_t const dstlist[],
+		size_t srccount, gasnet_memvec_t const srclist[]),
+	vis_move_pieces(op, GASNETI_PUT, dstnode, VECTOR(dstlist, dstcount),
+		VECTOR(srclist, srccount)))
 
-static void finish(struct gasneti_op *op)
-{
-	gasneti_wait_for(full, gasneti_op_complete(op));
-}
+VIS_FORMS(getv,
+	(size_t dstcount, gasnet_memvec_t const dstlist[], gasnet_node_t srcnode,
+		size_t srccount, gasnet_memvec_t const srclist[]),
+	vis_move_pieces(op, GASNETI_GET, srcnode, VECTOR(dstlist, dstcount),
+		VECTOR(srclist, srccount)))
 
-static struct gasneti_op *blocking(void)
-{
-	gasneti_check_main("a VIS operation");
-	return gasneti_self()->blocking;
-}
+VIS_FORMS(puti,
+	(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[], size_t dstlen,
+		size_t srccount, void *const srclist[], size_t srclen),
+	vis_move_pieces(op, GASNETI_PUT, dstnode, INDEXED(dstlist, dstcount, dstlen),
+		INDEXED(srclist, srccount, srclen)))
 
-static struct gasneti_op *current(void)
-{
-	gasneti_check_main("a VIS operation");
-	return gasneti_self()->current;
-}
+VIS_FORMS(geti,
+	(size_t dstcount, void *const dstlist[], size_t dstlen, gasnet_node_t srcnode,
+		size_t srccount, void *const srclist[], size_t srclen),
+	vis_move_pieces(op, GASNETI_GET, srcnode, INDEXED(dstlist, dstcount, dstlen),
+		INDEXED(srclist, srccount, srclen)))
 
-static struct gasneti_op *begin(void)
-{
-	gasneti_check_main("a VIS operation");
-	return gasneti_op_for_handle();
-}
+VIS_FORMS(puts,
+	(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[], void *srcaddr,
+		const size_t srcstrides[], const size_t count[], size_t stridelevels),
+	vis_move_strided(op, GASNETI_PUT, dstnode, dstaddr, srcaddr,
+		&((const struct box){dststrides, srcstrides, count}), stridelevels))
 
-void gasnet_putv_bulk(gasnet_node_t dstnode, size_t dstcount,
-	gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[])
-{
-	struct gasneti_op *op = blocking();
-	move_pieces(op, GASNETI_PUT, dstnode, VECTOR(dstlist, dstcount),
-		VECTOR(srclist, srccount));
-	finish(op);
-}
-
-gasnet_handle_t gasnet_putv_nb_bulk(gasnet_node_t dstnode, size_t dstcount,
-	gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[])
-{
-	struct gasneti_op *op = begin();
-	move_pieces(op, GASNETI_PUT, dstnode, VECTOR(dstlist, dstcount),
-		VECTOR(srclist, srccount));
-	return gasneti_op_handle(op);
-}
-
-void gasnet_putv_nbi_bulk(gasnet_node_t dstnode, size_t dstcount,
-	gasnet_memvec_t const dstlist[], size_t srccount, gasnet_memvec_t const srclist[])
-{
-	struct gasneti_op *op = current();
-	move_pieces(op, GASNETI_PUT, dstnode, VECTOR(dstlist, dstcount),
-		VECTOR(srclist, srccount));
-}
-
-void gasnet_getv_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
-	gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[])
-{
-	struct gasneti_op *op = blocking();
-	move_pieces(op, GASNETI_GET, srcnode, VECTOR(dstlist, dstcount),
-		VECTOR(srclist, srccount));
-	finish(op);
-}
-
-gasnet_handle_t gasnet_getv_nb_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
-	gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[])
-{
-	struct gasneti_op *op = begin();
-	move_pieces(op, GASNETI_GET, srcnode, VECTOR(dstlist, dstcount),
-		VECTOR(srclist, srccount));
-	return gasneti_op_handle(op);
-}
-
-void gasnet_getv_nbi_bulk(size_t dstcount, gasnet_memvec_t const dstlist[],
-	gasnet_node_t srcnode, size_t srccount, gasnet_memvec_t const srclist[])
-{
-	struct gasneti_op *op = current();
-	move_pieces(op, GASNETI_GET, srcnode, VECTOR(dstlist, dstcount),
-		VECTOR(srclist, srccount));
-}
-
-void gasnet_puti_bulk(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[],
-	size_t dstlen, size_t srccount, void *const srclist[], size_t srclen)
-{
-	struct gasneti_op *op = blocking();
-	move_pieces(op, GASNETI_PUT, dstnode, INDEXED(dstlist, dstcount, dstlen),
-		INDEXED(srclist, srccount, srclen));
-	finish(op);
-}
-
-gasnet_handle_t gasnet_puti_nb_bulk(gasnet_node_t dstnode, size_t dstcount,
-	void *const dstlist[], size_t dstlen, size_t srccount, void *const srclist[],
-	size_t srclen)
-{
-	struct gasneti_op *op = begin();
-	move_pieces(op, GASNETI_PUT, dstnode, INDEXED(dstlist, dstcount, dstlen),
-		INDEXED(srclist, srccount, srclen));
-	return gasneti_op_handle(op);
-}
-
-void gasnet_puti_nbi_bulk(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[],
-	size_t dstlen, size_t srccount, void *const srclist[], size_t srclen)
-{
-	struct gasneti_op *op = current();
-	move_pieces(op, GASNETI_PUT, dstnode, INDEXED(dstlist, dstcount, dstlen),
-		INDEXED(srclist, srccount, srclen));
-}
-
-void gasnet_geti_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
-	gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen)
-{
-	struct gasneti_op *op = blocking();
-	move_pieces(op, GASNETI_GET, srcnode, INDEXED(dstlist, dstcount, dstlen),
-		INDEXED(srclist, srccount, srclen));
-	finish(op);
-}
-
-gasnet_handle_t gasnet_geti_nb_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
-	gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen)
-{
-	struct gasneti_op *op = begin();
-	move_pieces(op, GASNETI_GET, srcnode, INDEXED(dstlist, dstcount, dstlen),
-		INDEXED(srclist, srccount, srclen));
-	return gasneti_op_handle(op);
-}
-
-void gasnet_geti_nbi_bulk(size_t dstcount, void *const dstlist[], size_t dstlen,
-	gasnet_node_t srcnode, size_t srccount, void *const srclist[], size_t srclen)
-{
-	struct gasneti_op *op = current();
-	move_pieces(op, GASNETI_GET, srcnode, INDEXED(dstlist, dstcount, dstlen),
-		INDEXED(srclist, srccount, srclen));
-}
-
-void gasnet_puts_bulk(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[],
-	void *srcaddr, const size_t srcstrides[], const size_t count[],
-	size_t stridelevels)
-{
-	struct gasneti_op *op = blocking();
-	const struct box box = {dststrides, srcstrides, count};
-	move_strided(op, GASNETI_PUT, dstnode, dstaddr, srcaddr, &box, stridelevels);
-	finish(op);
-}
-
-gasnet_handle_t gasnet_puts_nb_bulk(gasnet_node_t dstnode, void *dstaddr,
-	const size_t dststrides[], void *srcaddr, const size_t srcstrides[],
-	const size_t count[], size_t stridelevels)
-{
-	struct gasneti_op *op = begin();
-	const struct box box = {dststrides, srcstrides, count};
-	move_strided(op, GASNETI_PUT, dstnode, dstaddr, srcaddr, &box, stridelevels);
-	return gasneti_op_handle(op);
-}
-
-void gasnet_puts_nbi_bulk(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[],
-	void *srcaddr, const size_t srcstrides[], const size_t count[],
-	size_t stridelevels)
-{
-	struct gasneti_op *op = current();
-	const struct box box = {dststrides, srcstrides, count};
-	move_strided(op, GASNETI_PUT, dstnode, dstaddr, srcaddr, &box, stridelevels);
-}
-
-void gasnet_gets_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t srcnode,
-	void *srcaddr, const size_t srcstrides[], const size_t count[],
-	size_t stridelevels)
-{
-	struct gasneti_op *op = blocking();
-	const struct box box = {dststrides, srcstrides, count};
-	move_strided(op, GASNETI_GET, srcnode, dstaddr, srcaddr, &box, stridelevels);
-	finish(op);
-}
-
-gasnet_handle_t gasnet_gets_nb_bulk(void *dstaddr, const size_t dststrides[],
-	gasnet_node_t srcnode, void *srcaddr, const size_t srcstrides[],
-	const size_t count[], size_t stridelevels)
-{
-	struct gasneti_op *op = begin();
-	const struct box box = {dststrides, srcstrides, count};
-	move_strided(op, GASNETI_GET, srcnode, dstaddr, srcaddr, &box, stridelevels);
-	return gasneti_op_handle(op);
-}
-
-void gasnet_gets_nbi_bulk(void *dstaddr, const size_t dststrides[], gasnet_node_t srcnode,
-	void *srcaddr, const size_t srcstrides[], const size_t count[],
-	size_t stridelevels)
-{
-	struct gasneti_op *op = current();
-	const struct box box = {dststrides, srcstrides, count};
-	move_strided(op, GASNETI_GET, srcnode, dstaddr, srcaddr, &box, stridelevels);
-}
+VIS_FORMS(gets,
+	(void *dstaddr, const size_t dststrides[], gasnet_node_t srcnode, void *srcaddr,
+		const size_t srcstrides[], const size_t count[], size_t stridelevels),
+	vis_move_strided(op, GASNETI_GET, srcnode, dstaddr, srcaddr,
+		&((const struct box){dststrides, srcstrides, count}), stridelevels))
