@@ -138,6 +138,16 @@ GASNETI_HOT void gasneti_run_handler(struct gasneti_token *token, uint32_t categ
 static gasneti_lock_t lid_free_lock = GASNETI_UNLOCKED;
 static struct gasneti_lid *lid_free_list;
 
+static void lid_free(struct gasneti_lid *lid)
+{
+	gasneti_lock(&lid_free_lock);
+	lid->next = lid_free_list;
+	lid_free_list = lid;
+	gasneti.stats.lids--;
+	gasneti_unlock(&lid_free_lock);
+}
+
+/* Take a record from those that are free; the caller holds the peer's lock. */
 static struct gasneti_lid *lid_new(void)
 {
 	gasneti_lock(&lid_free_lock);
@@ -152,18 +162,33 @@ static struct gasneti_lid *lid_new(void)
 	return lid;
 }
 
-static void lid_free(struct gasneti_lid *lid)
+/*
+ * Let one half of a Long meet the other.  mine holds the members of this half: the header
+ * (bits, hdr, args), or the payload (addr, nbytes).  Return the complete message, which
+ * the caller frees, or NULL if the other half has yet to come: this one waits with the
+ * peer then.
+ */
+static struct gasneti_lid *lid_meet(struct gasneti_peer *peer, uint64_t key, bool header,
+	const struct gasneti_lid *mine)
 {
-	gasneti_lock(&lid_free_lock);
-	lid->next = lid_free_list;
-	lid_free_list = lid;
-	gasneti.stats.lids--;
-	gasneti_unlock(&lid_free_lock);
-}
-
-/* Add one half to the other. */
-static void lid_join(struct gasneti_lid *lid, bool header, const struct gasneti_lid *mine)
-{
+	gasneti_lock(&peer->lock);
+	struct gasneti_lid **link = &peer->lids;
+	while (*link && (*link)->key != key)
+		link = &(*link)->next;
+	struct gasneti_lid *lid = *link;
+	if (lid) {
+		*link = lid->next;
+	} else {
+		struct gasneti_lid *half = lid_new();
+		*half = *mine;
+		half->key = key;
+		half->has_header = header;
+		half->next = peer->lids;
+		peer->lids = half;
+	}
+	gasneti_unlock(&peer->lock);
+	if (!lid)
+		return NULL;
 	if (header == lid->has_header)
 		gasneti_fatal(
 			"two %s of one Long message", header ? "headers" : "payloads");
@@ -175,46 +200,6 @@ static void lid_join(struct gasneti_lid *lid, bool header, const struct gasneti_
 		lid->addr = mine->addr;
 		lid->nbytes = mine->nbytes;
 	}
-}
-
-static struct gasneti_lid *lid_take_out(struct gasneti_peer *peer, uint64_t key)
-{
-	struct gasneti_lid **link = &peer->lids;
-	while (*link && (*link)->key != key)
-		link = &(*link)->next;
-	struct gasneti_lid *lid = *link;
-	if (lid)
-		*link = lid->next;
-	return lid;
-}
-
-/* Leave a record of one half with the peer, whose lock the caller holds. */
-static void lid_leave_half(struct gasneti_peer *peer, uint64_t key, bool header,
-	const struct gasneti_lid *mine)
-{
-	struct gasneti_lid *lid = lid_new();
-	*lid = *mine;
-	lid->key = key;
-	lid->has_header = header;
-	lid->next = peer->lids;
-	peer->lids = lid;
-}
-
-/*
- * Let one half of a Long meet the other.  mine holds the members of this half: the header
- * (bits, hdr, args), or the payload (addr, nbytes).  Return the complete message, which
- * the caller frees, or NULL if the other half has yet to come.
- */
-static struct gasneti_lid *lid_meet(struct gasneti_peer *peer, uint64_t key, bool header,
-	const struct gasneti_lid *mine)
-{
-	gasneti_lock(&peer->lock);
-	struct gasneti_lid *lid = lid_take_out(peer, key);
-	if (!lid)
-		lid_leave_half(peer, key, header, mine);
-	gasneti_unlock(&peer->lock);
-	if (lid)
-		lid_join(lid, header, mine);
 	return lid;
 }
 
@@ -250,14 +235,6 @@ static GASNETI_HOT void buffer_count(struct gasneti_buffer *buffer, int64_t byte
 		gasneti_count(&gasneti.stats.turns, 1);
 		buffer_insert(buffer);
 	}
-}
-
-/* Count the bytes of all messages of a buffer, if this one is its last. */
-static GASNETI_HOT void buffer_close(struct gasneti_buffer *buffer, const ptl_event_t *ev)
-{
-	uint64_t end = ev->offset + ev->mlength;
-	if (gasneti_unlikely(end > BUFFER_BYTES - GASNETI_CHUNK))
-		buffer_count(buffer, (int64_t)end);
 }
 
 /* ---- reading a message ---- */
@@ -391,7 +368,9 @@ bool gasneti_am_request(const ptl_event_t *ev, struct gasneti_token *token)
 	char *body = buffer->memory + ev->offset;
 	struct received r;
 	received_read(&r, ev->match_bits, ev->hdr_data, body, ev->mlength);
-	buffer_close(buffer, ev);
+	uint64_t end = ev->offset + ev->mlength;
+	if (gasneti_unlikely(end > BUFFER_BYTES - GASNETI_CHUNK))
+		buffer_count(buffer, (int64_t)end); /* the last message */
 	if (gasneti_unlikely(r.category == GASNETI_LONG && !r.packed)) {
 		struct gasneti_lid *lid = lid_meet_header(node, ev, &r, false);
 		buffer_count(buffer, -(int64_t)ev->mlength);
@@ -474,15 +453,11 @@ void gasneti_am_reply_payload(const ptl_event_t *ev)
 
 /* ---- start ---- */
 
-static uint32_t buffers_needed(void)
-{
-	uint32_t fit = (BUFFER_BYTES - GASNETI_CHUNK) / GASNETI_CREDIT_BYTES;
-	return (gasneti_credits_total() + fit - 1) / fit + gasneti.set.handlers + 1;
-}
-
 static void buffers_attach(void)
 {
-	gasneti.buffer_count = buffers_needed();
+	uint32_t fit = (BUFFER_BYTES - GASNETI_CHUNK) / GASNETI_CREDIT_BYTES;
+	gasneti.buffer_count =
+		(gasneti_credits_total() + fit - 1) / fit + gasneti.set.handlers + 1;
 	gasneti.buffers = calloc(gasneti.buffer_count, sizeof(*gasneti.buffers));
 	char *memory = aligned_alloc(
 		GASNET_PAGESIZE, (size_t)gasneti.buffer_count * BUFFER_BYTES);

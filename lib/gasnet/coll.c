@@ -40,30 +40,19 @@ struct block {
 static gasneti_lock_t blocks_lock = GASNETI_UNLOCKED;
 static struct block *blocks[BLOCK_SLOTS];
 
-static bool block_is_same(const struct block_key *a, const struct block_key *b)
-{
-	return a->team == b->team && a->node == b->node && a->sequence == b->sequence &&
-	       a->part == b->part;
-}
-
 /* Return the link to a block, or the link where it would be. */
 static struct block **block_link(const struct block_key *key)
 {
 	uint32_t slot =
 		(uint32_t)key->team * 61 + key->node * 31 + key->sequence * 7 + key->part;
 	struct block **link = &blocks[slot % BLOCK_SLOTS];
-	while (*link && !block_is_same(&(*link)->key, key))
-		link = &(*link)->next;
+	for (; *link; link = &(*link)->next) {
+		const struct block_key *k = &(*link)->key;
+		if (k->team == key->team && k->node == key->node &&
+			k->sequence == key->sequence && k->part == key->part)
+			break;
+	}
 	return link;
-}
-
-static struct block *block_new(const struct block_key *key, size_t nbytes)
-{
-	struct block *block = malloc(sizeof(*block) + nbytes);
-	if (!block)
-		gasneti_fatal("no memory for a block of %zu bytes", nbytes);
-	*block = (struct block){.key = *key, .nbytes = nbytes};
-	return block;
 }
 
 /* Collect one message of a block. */
@@ -82,9 +71,14 @@ void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 		.part = (uint32_t)part};
 	gasneti_lock(&blocks_lock);
 	struct block **link = block_link(&key);
-	if (!*link)
-		*link = block_new(&key, all);
 	struct block *block = *link;
+	if (!block) {
+		block = malloc(sizeof(*block) + all);
+		if (!block)
+			gasneti_fatal("no memory for a block of %zu bytes", all);
+		*block = (struct block){.key = key, .nbytes = all};
+		*link = block;
+	}
 	if (offset > block->nbytes || block->nbytes - offset < nbytes)
 		gasneti_fatal("node %u sent %zu bytes at %zu of a block of %zu", key.node,
 			nbytes, offset, block->nbytes);
@@ -255,26 +249,15 @@ static bool coll_is_root(const struct gasneti_coll *c)
 	return c->team->rank == c->root;
 }
 
-static uint32_t coll_lowest_bit(uint32_t n)
-{
-	return n & (~n + 1);
-}
-
-/* Return the least power of two that is not below n. */
-static uint32_t coll_power_from(uint32_t n)
-{
-	uint32_t power = 1;
-	while (power < n)
-		power *= 2;
-	return power;
-}
-
 /* A binomial tree: the parent's rank from the root is this one without its lowest bit. */
 static bool coll_broadcast(struct gasneti_coll *c)
 {
 	uint32_t n = c->team->size, mine = (c->team->rank + n - c->root) % n;
-	uint32_t bit = mine ? coll_lowest_bit(mine) : coll_power_from(n);
+	uint32_t bit = mine & (~mine + 1);
 	char *data = mine ? c->dst : c->src;
+	if (!mine) /* the least power of two that is not below n */
+		for (bit = 1; bit < n;)
+			bit *= 2;
 	if (mine && !coll_take(c, (c->root + mine - bit) % n, DATA, data, c->nbytes))
 		return false;
 	while (bit >>= 1)
@@ -361,14 +344,6 @@ static bool coll_stage_done(struct gasneti_coll *c)
 	}
 }
 
-/* Go on as far as the messages allow; return true at the end. */
-static bool coll_go_on(struct gasneti_coll *c)
-{
-	while (c->stage != END && coll_stage_done(c))
-		c->stage++;
-	return c->stage == END;
-}
-
 static struct gasneti_coll *coll_next(struct gasneti_coll *c)
 {
 	gasneti_lock(&coll_lock);
@@ -398,7 +373,9 @@ void gasneti_coll_advance(void)
 		return;
 	for (struct gasneti_coll *c = coll_next(NULL); c; c = next) {
 		next = coll_next(c);
-		if (coll_go_on(c))
+		while (c->stage != END && coll_stage_done(c))
+			c->stage++;
+		if (c->stage == END)
 			coll_end(c);
 	}
 	gasneti_release(&coll_busy, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core.c - the start of a node: init, attach, segments, and questions about the job.  The
- * functions that programs call for the first two are in mode.c.
+ * core.c - the start of a node: settings, init, attach, segments, and questions about the
+ * job.  The functions that programs call for init and attach are in mode.c.
  *
  * gasnet_init opens the interface and learns ids, hosts and largest segments;
  * gasnet_attach makes the segment and everything that receives.  Both exchange 16 bytes
@@ -9,7 +9,9 @@
  * nodes: the first makes sure that all tables can be written, the second that all are
  * complete.
  */
+#include <ctype.h>
 #include <sched.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +25,197 @@
 enum { HOST_SHIFT = 48 }; /* of the first node of a host, above its credit settings */
 
 struct gasneti_node gasneti = {.waitmode = -1};
+
+/* ---- settings (GASNET_VERBOSEENV=1 lets node 0 print them) ---- */
+
+static void setting_show(const char *name, const char *value, bool given)
+{
+	if (gasneti.set.verbose && gasneti.me == 0)
+		fprintf(stderr, "ENV parameter: %s = %s%s\n", name, value,
+			given ? "" : "   (default)");
+}
+
+static void setting_wrong(const char *name, const char *value, const char *expected)
+{
+	gasneti_fatal("%s is '%s'; expected %s", name, value, expected);
+}
+
+/* Return the factor of a suffix K, M, G or T; 0 for any other text. */
+static uint64_t setting_factor(const char *suffix)
+{
+	static const char letters[] = "KMGT";
+	if (!*suffix)
+		return 1;
+	const char *at = strchr(letters, toupper((unsigned char)*suffix));
+	bool plain = suffix[1] == 0 ||
+		     (toupper((unsigned char)suffix[1]) == 'B' && !suffix[2]);
+	return at && plain ? (uint64_t)1 << 10 * (at - letters + 1) : 0;
+}
+
+/* Read a number with an optional suffix; return false if the setting is not there.  End
+ * the job if it is out of range. */
+static bool setting_read_number(
+	const char *name, double least, double most, double *number)
+{
+	const char *text = getenv(name);
+	char expected[80], *end;
+	if (!text || !*text)
+		return false;
+	*number = strtod(text, &end);
+	uint64_t scale = setting_factor(end);
+	*number *= (double)scale;
+	if (end == text || !scale || !(*number >= least) || *number > most) {
+		snprintf(expected, sizeof(expected), "a number from %.15g to %.15g",
+			least, most);
+		setting_wrong(name, text, expected);
+	}
+	return true;
+}
+
+/* Read a whole number. */
+static uint64_t setting_whole(
+	const char *name, uint64_t by_default, uint64_t least, uint64_t most)
+{
+	double number;
+	char shown[32];
+	bool given = setting_read_number(name, (double)least, (double)most, &number);
+	uint64_t value = given ? (uint64_t)number : by_default;
+	snprintf(shown, sizeof(shown), "%llu", (unsigned long long)value);
+	setting_show(name, shown, given);
+	return value;
+}
+
+static double setting_real(const char *name, double by_default, double least, double most)
+{
+	double value = by_default;
+	char shown[32];
+	bool given = setting_read_number(name, least, most, &value);
+	snprintf(shown, sizeof(shown), "%g", value);
+	setting_show(name, shown, given);
+	return value;
+}
+
+static uint32_t setting_number(
+	const char *name, uint64_t by_default, uint64_t least, uint64_t most)
+{
+	return (uint32_t)setting_whole(name, by_default, least, most);
+}
+
+/* Return the index of a word in a list that NULL ends, or of its end. */
+static int setting_find_word(const char *const *words, const char *text)
+{
+	int index = 0;
+	while (words[index] && strcasecmp(words[index], text))
+		index++;
+	return index;
+}
+
+/* End the job: the setting is none of the words. */
+static void setting_wrong_word(
+	const char *name, const char *text, const char *const *words)
+{
+	char all[128] = "one of";
+	for (int i = 0; words[i]; i++) {
+		size_t used = strlen(all);
+		snprintf(all + used, sizeof(all) - used, " %s", words[i]);
+	}
+	setting_wrong(name, text, all);
+}
+
+/* Read a word of a list that NULL ends; return its index. */
+static int setting_choice(const char *name, const char *const *words, int by_default)
+{
+	const char *text = getenv(name);
+	int index = by_default;
+	if (text && *text) {
+		index = setting_find_word(words, text);
+		if (!words[index])
+			setting_wrong_word(name, text, words);
+	}
+	setting_show(name, words[index], text && *text);
+	return index;
+}
+
+/* Read a switch: 0 or 1, no or yes. */
+static bool setting_is_on(const char *name, bool by_default)
+{
+	static const char *const words[] = {
+		"0", "1", "no", "yes", "n", "y", "off", "on", "false", "true", NULL};
+	return setting_choice(name, words, by_default) % 2;
+}
+
+static void settings_read_credits(struct gasneti_settings *set)
+{
+	uint32_t n = gasneti.nodes, peers = n > 1 ? n - 1 : 1;
+	uint32_t share = 2048 / peers, tens = n < 64 ? n : 64;
+	share = share < GASNETI_MIN_CREDITS ? GASNETI_MIN_CREDITS
+		: share > 128               ? 128
+					    : share;
+	set->flow_control = setting_is_on("GASNET_PORTAL_FLOW_CONTROL", true);
+	set->dynamic = setting_is_on("GASNET_PORTAL_DYNAMIC_CREDITS", true);
+	set->max_credits = setting_number(
+		"GASNET_PORTAL_MAX_CRED_PER_NODE", 400, GASNETI_MIN_CREDITS, 10000);
+	set->credits = setting_number("GASNET_PORTAL_CRED_PER_NODE", share,
+		GASNETI_MIN_CREDITS, set->max_credits);
+	set->banked = setting_number(
+		"GASNET_PORTAL_BANKED_CREDITS", 512 + 64 * tens, 0, 1000000);
+	set->epoch = setting_number("GASNET_PORTAL_EPOCH_DURATION", 1024, 1, 1000000);
+	set->lend_limit = setting_number("GASNET_PORTAL_LENDER_LIMIT", 32, 0, 10000);
+	set->revoke_limit = setting_number("GASNET_PORTAL_REVOKE_LIMIT", 32, 0, 10000);
+	set->scavenge = setting_number("GASNET_PORTAL_SCAVENGE_BREADTH", 6, 1, 1024);
+}
+
+static void settings_read_local(struct gasneti_settings *set)
+{
+	static const char *const modes[] = {"all", "bounce", "tmpmd", "firehose", NULL};
+	static const char *const segments[] = {"auto", "heap", "mmap", NULL};
+	set->local = setting_choice("GASNET_PORTAL_LOCAL", modes, GASNETI_LOCAL_ALL);
+	set->segment = *segments[setting_choice("GASNET_PORTAL_SEGMENT", segments, 0)];
+	set->bounce_limit = setting_number(
+		"GASNET_PORTAL_PUTGET_BOUNCE_LIMIT", GASNETI_CHUNK, 0, GASNETI_CHUNK);
+	set->tmpmds = setting_number("GASNET_PORTAL_NUM_TMPMD", 1024, 1, 0x3fff);
+	set->fh_region = setting_whole("GASNET_FIREHOSE_MAXREGION_SIZE", 128 << 10,
+				 2 * GASNET_PAGESIZE, 1 << 30) &
+			 ~(uint64_t)(GASNET_PAGESIZE - 1);
+	set->fh_regions = setting_whole("GASNET_FIREHOSE_R", 1024, 2, 0x7fff);
+	set->fh_bytes = setting_whole("GASNET_FIREHOSE_M",
+		set->fh_regions * set->fh_region, 2 * set->fh_region, UINT64_MAX / 2);
+}
+
+static void settings_read(void)
+{
+	struct gasneti_settings *set = &gasneti.set;
+	set->verbose = setting_is_on("GASNET_VERBOSEENV", false);
+	set->max_threads = setting_number(
+		"GASNET_MAX_THREADS", GASNETI_MAX_THREADS, 1, GASNETI_MAX_THREADS);
+	set->msg_limit = setting_number("GASNET_PORTAL_MSG_LIMIT", 1024, 12, 100000);
+	set->sb_chunks = setting_number("GASNET_PORTAL_SB_CHUNKS", 256, 2, 0x3ff0);
+	set->rpl_chunks = setting_number("GASNET_PORTAL_RPL_CHUNKS", 64, 1, 0x3ff0);
+	set->handlers =
+		GASNETI_THREADS ? setting_number("GASNET_PORTAL_HANDLERS", 4, 1, 64) : 1;
+	set->safe_limit = setting_number("GASNET_PORTAL_SAFE_LIMIT", 12, 0, 100000);
+	set->am_limit = setting_number("GASNET_PORTAL_AM_LIMIT", 8, 0, 100000);
+	set->safe_limit = set->safe_limit ? set->safe_limit : UINT32_MAX;
+	set->am_limit = set->am_limit ? set->am_limit : UINT32_MAX;
+	set->watch_ms = setting_number("GASNET_PORTAL_WATCH_MS", 200, 1, 10000);
+	set->packed = setting_is_on("GASNET_PORTAL_PACKED_LONG", true);
+	set->stats = setting_is_on("GASNET_PORTAL_STATS", false);
+	settings_read_credits(set);
+	settings_read_local(set);
+}
+
+/* Return the milliseconds that a coordinated end may take. */
+static uint64_t setting_exit_ms(void)
+{
+	enum { MOST = 1000000 };
+	double most = setting_real("GASNET_EXITTIMEOUT_MAX", 360, 0.001, MOST);
+	double least = setting_real("GASNET_EXITTIMEOUT_MIN", 3, 0, MOST);
+	double each = setting_real("GASNET_EXITTIMEOUT_FACTOR", 0.125, 0, MOST);
+	double sum = least + gasneti.nodes * each;
+	double seconds =
+		setting_real("GASNET_EXITTIMEOUT", sum < most ? sum : most, 0.001, MOST);
+	return (uint64_t)(seconds * 1000);
+}
 
 /* ---- the largest segment ---- */
 
@@ -42,7 +235,7 @@ static uint64_t core_memory_available(void)
 
 static uint64_t core_max_segment(void)
 {
-	return gasneti_setting(
+	return setting_whole(
 		"GASNET_MAX_SEGSIZE", UINT64_MAX / 2, GASNET_PAGESIZE, UINT64_MAX / 2);
 }
 
@@ -248,37 +441,25 @@ static uint64_t core_credit_settings(void)
 	       (uint64_t)set->dynamic << 1 | (uint64_t)set->flow_control;
 }
 
-static void core_compare_credits(void)
-{
-	for (uint32_t i = 0; i < gasneti.nodes; i++)
-		if ((gasneti.table[i][1] ^ core_credit_settings()) << (64 - HOST_SHIFT))
-			gasneti_fatal("node %u has other settings of credits: set "
-				      "GASNET_PORTAL_CRED_PER_NODE, _BANKED_CREDITS, "
-				      "_DYNAMIC_CREDITS and _FLOW_CONTROL alike on all",
-				i);
-}
-
-/* Number the hosts in the order of their first nodes. */
-static void core_number_hosts(void)
-{
-	uint32_t hosts = 0;
-	for (uint32_t i = 0; i < gasneti.nodes; i++) {
-		uint32_t first = (uint32_t)(gasneti.table[i][1] >> HOST_SHIFT);
-		gasneti.peers[i].host = first < i ? gasneti.peers[first].host : hosts++;
-	}
-}
-
 static void core_learn_segments(void)
 {
 	uint64_t first = core_first_near();
 	gasneti.max_local = core_max_local();
 	gasneti.max_global = gasneti.max_local;
 	core_exchange(gasneti.max_local, core_credit_settings() | first << HOST_SHIFT);
-	core_compare_credits();
-	core_number_hosts();
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
+		if ((gasneti.table[i][1] ^ core_credit_settings()) << (64 - HOST_SHIFT))
+			gasneti_fatal("node %u has other settings of credits: set "
+				      "GASNET_PORTAL_CRED_PER_NODE, _BANKED_CREDITS, "
+				      "_DYNAMIC_CREDITS and _FLOW_CONTROL alike on all",
+				i);
+	uint32_t hosts = 0; /* in the order of their first nodes */
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		uint32_t on = (uint32_t)(gasneti.table[i][1] >> HOST_SHIFT);
+		gasneti.peers[i].host = on < i ? gasneti.peers[on].host : hosts++;
 		if (gasneti.table[i][0] < gasneti.max_global)
 			gasneti.max_global = gasneti.table[i][0];
+	}
 }
 
 static uint32_t core_cpus(void)
@@ -298,7 +479,7 @@ int gasneti_core_init(void)
 	if (rc != GASNET_OK)
 		return rc;
 	gasneti.cpus = core_cpus();
-	gasneti_settings_read();
+	settings_read();
 	gasneti.tickets = gasneti.stats.tickets_low = gasneti.set.msg_limit;
 	gasneti.max_long = gasneti.set.local == GASNETI_LOCAL_FIREHOSE
 				   ? gasneti.set.fh_region - GASNET_PAGESIZE
@@ -307,7 +488,7 @@ int gasneti_core_init(void)
 	core_make_targets();
 	core_meet();
 	ids_learn();
-	gasneti_exit_init(gasneti_setting_exit_ms());
+	gasneti_exit_init(setting_exit_ms());
 	gasneti.state = GASNETI_INIT;
 	gasneti_threads_init();
 	core_learn_segments();
@@ -316,56 +497,37 @@ int gasneti_core_init(void)
 
 /* ---- gasnet_attach ---- */
 
-typedef void (*handler_t)(void);
-
-/* The table of handlers, while it is made.  An entry without a function keeps its index,
- * too: a message to it ends the job. */
-static bool handlers_taken[GASNETI_HANDLERS];
-
-static void handler_set(const gasnet_handlerentry_t *entry)
-{
-	gasneti.handlers[entry->index] = (handler_t)entry->fnptr;
-	handlers_taken[entry->index] = true;
-}
-
-static int handlers_register_explicit(const gasnet_handlerentry_t *table, int numentries)
-{
-	for (int i = 0; i < numentries; i++) {
-		gasnet_handler_t index = table[i].index;
-		if (!index)
-			continue;
-		if (index < GASNETI_FIRST_HANDLER || handlers_taken[index])
-			return GASNET_ERR_RESOURCE;
-		handler_set(&table[i]);
-	}
-	return GASNET_OK;
-}
-
-/* There are enough indexes: handlers_register has counted the entries. */
-static void handlers_register_others(gasnet_handlerentry_t *table, int numentries)
-{
-	uint32_t next = GASNETI_FIRST_HANDLER;
-	for (int i = 0; i < numentries; i++) {
-		if (table[i].index)
-			continue;
-		while (handlers_taken[next])
-			next++;
-		table[i].index = (gasnet_handler_t)next;
-		handler_set(&table[i]);
-	}
-}
-
+/*
+ * Register the program's handlers: first those that have an index, then the others.  An
+ * entry without a function keeps its index, too: a message to it ends the job.
+ */
 static int handlers_register(gasnet_handlerentry_t *table, int numentries)
 {
+	bool taken[GASNETI_HANDLERS] = {false};
+	uint32_t next = GASNETI_FIRST_HANDLER;
 	if (numentries < 0 || (numentries && !table))
 		return GASNET_ERR_BAD_ARG;
 	if (numentries > GASNETI_HANDLERS - GASNETI_FIRST_HANDLER)
 		return GASNET_ERR_RESOURCE;
-	memset(handlers_taken, 0, sizeof(handlers_taken));
-	int rc = handlers_register_explicit(table, numentries);
-	if (rc == GASNET_OK)
-		handlers_register_others(table, numentries);
-	return rc;
+	for (int i = 0; i < numentries; i++) {
+		gasnet_handler_t index = table[i].index;
+		if (!index)
+			continue;
+		if (index < GASNETI_FIRST_HANDLER || taken[index])
+			return GASNET_ERR_RESOURCE;
+		gasneti.handlers[index] = (void (*)(void))table[i].fnptr;
+		taken[index] = true;
+	}
+	for (int i = 0; i < numentries; i++) {
+		if (table[i].index)
+			continue;
+		while (taken[next]) /* ends, by the number of entries */
+			next++;
+		table[i].index = (gasnet_handler_t)next;
+		gasneti.handlers[next] = (void (*)(void))table[i].fnptr;
+		taken[next] = true;
+	}
+	return GASNET_OK;
 }
 
 /* Get zeroed pages from the shared heap, or NULL. */
@@ -405,15 +567,6 @@ static int segment_make(uintptr_t size)
 	return GASNET_OK;
 }
 
-static void core_learn_bases(void)
-{
-	core_exchange(gasneti.base, gasneti.size);
-	for (uint32_t i = 0; i < gasneti.nodes; i++) {
-		gasneti.peers[i].base = gasneti.table[i][0];
-		gasneti.peers[i].size = gasneti.table[i][1];
-	}
-}
-
 /* End the job if the nodes differ in an argument that must be alike. */
 static void core_compare_offsets(uintptr_t minheapoffset)
 {
@@ -451,7 +604,11 @@ int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t 
 	gasneti_credits_attach();
 	core_meet();
 	core_compare_offsets(minheapoffset);
-	core_learn_bases();
+	core_exchange(gasneti.base, gasneti.size);
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		gasneti.peers[i].base = gasneti.table[i][0];
+		gasneti.peers[i].size = gasneti.table[i][1];
+	}
 	gasneti.state = GASNETI_ATTACHED;
 	core_meet();
 	return GASNET_OK;

@@ -211,16 +211,11 @@ void gasneti_credits_scavenge(void)
 	gasneti_unlock(&bank_lock);
 }
 
-static uint32_t most_of_three(uint32_t a, uint32_t b, uint32_t c)
-{
-	uint32_t most = a > b ? a : b;
-	return most > c ? most : c;
-}
-
 /* Return the credits that this node can spare: a number from 0 to the revoke limit. */
 static uint32_t credits_to_give(const struct gasneti_peer *peer)
 {
-	uint32_t keep = most_of_three(GASNETI_MIN_CREDITS, peer->send_max, peer->in_use);
+	uint32_t keep = peer->send_max > peer->in_use ? peer->send_max : peer->in_use;
+	keep = keep > GASNETI_MIN_CREDITS ? keep : GASNETI_MIN_CREDITS;
 	if (peer->send_stalls || peer->send_revoked >= gasneti.set.revoke_limit ||
 		peer->send <= keep)
 		return 0;

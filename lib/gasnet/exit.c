@@ -191,21 +191,14 @@ static bool exit_tell_and_hear(uint64_t limit)
 
 #define LLU(n) ((unsigned long long)(n))
 
-/* Print for each pair the credits that this node has lent, and those that it holds. */
-static void pair_statistics(void)
-{
-	for (uint32_t i = 0; i < gasneti.nodes; i++)
-		if (i != gasneti.me)
-			dprintf(STDERR_FILENO,
-				"gasnet pair %u %u: loan %u held %u in use %u\n",
-				gasneti.me, i, gasneti_get(&gasneti.peers[i].loan),
-				gasneti_get(&gasneti.peers[i].send),
-				gasneti_get(&gasneti.peers[i].in_use));
-}
-
-static void credit_statistics(void)
+/* Print the counters of this node: GASNET_PORTAL_STATS=1. */
+static void stats_print(void)
 {
 	const struct gasneti_stats *s = &gasneti.stats;
+	ptl_sr_value_t drops = -1;
+	if (!gasneti.set.stats)
+		return;
+	PtlNIStatus(gasneti.ni, PTL_SR_DROP_COUNT, &drops);
 	uint64_t loans = 0, held = 0;
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
 		loans += gasneti_get(&gasneti.peers[i].loan);
@@ -217,18 +210,13 @@ static void credit_statistics(void)
 		gasneti.me, LLU(loans), gasneti_get(&gasneti.bank),
 		gasneti_credits_total(), LLU(held), LLU(s->lent), LLU(s->revoked),
 		LLU(s->returned));
-}
-
-/* Print the counters of this node: GASNET_PORTAL_STATS=1. */
-static void stats_print(void)
-{
-	const struct gasneti_stats *s = &gasneti.stats;
-	ptl_sr_value_t drops = -1;
-	if (!gasneti.set.stats)
-		return;
-	PtlNIStatus(gasneti.ni, PTL_SR_DROP_COUNT, &drops);
-	credit_statistics();
-	pair_statistics();
+	for (uint32_t i = 0; i < gasneti.nodes; i++) /* credits lent, and held */
+		if (i != gasneti.me)
+			dprintf(STDERR_FILENO,
+				"gasnet pair %u %u: loan %u held %u in use %u\n",
+				gasneti.me, i, gasneti_get(&gasneti.peers[i].loan),
+				gasneti_get(&gasneti.peers[i].send),
+				gasneti_get(&gasneti.peers[i].in_use));
 	dprintf(STDERR_FILENO,
 		"gasnet stats %u: drops %lld; stalls: tickets %llu credits %llu chunks "
 		"%llu; fewest tickets %lld; buffer turns %llu; most lids %llu\n",
@@ -584,15 +572,6 @@ static void signal_catch(const int *signals, size_t n, void (*handler)(int))
 			sigaction(signals[i], &action, NULL);
 }
 
-static void signal_install_handlers(void)
-{
-	static const int terms[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
-	static const int quits[] = {SIGQUIT};
-	signal_catch(terms, 4, signal_on_term);
-	signal_catch(signal_crashes, 5, signal_on_crash);
-	signal_catch(quits, 1, signal_on_quit);
-}
-
 /* ---- the watch thread ---- */
 
 static void *streams_flush_thread(void *unused)
@@ -603,25 +582,6 @@ static void *streams_flush_thread(void *unused)
 	return NULL;
 }
 
-/* Flush all streams in a thread of its own: the program may hold a stream's lock. */
-static void streams_start_flush(void)
-{
-	pthread_t thread;
-	if (pthread_create(&thread, NULL, streams_flush_thread, NULL) == 0)
-		pthread_detach(thread);
-}
-
-/* Let the program's SIGQUIT handler run for a bounded time. */
-static void exit_await_quit(void)
-{
-	uint64_t half = exit_timeout_ms / 2;
-	uint64_t end = exit_now() + (half < QUIT_MS ? half : QUIT_MS);
-	if (!gasneti_swap(&exit_quit_sent, 1))
-		kill(exit_pid, SIGQUIT);
-	while (gasneti_acquire(&exit_state) != LEAVING && exit_now() < end)
-		exit_nap(1);
-}
-
 /* Return true if another node leaves, or a signal ends the job. */
 static bool exit_must_follow(void)
 {
@@ -630,13 +590,22 @@ static bool exit_must_follow(void)
 
 static void exit_follow(void)
 {
-	if (signal_program_quits())
-		exit_await_quit();
+	if (signal_program_quits()) { /* its handler runs for a bounded time */
+		uint64_t half = exit_timeout_ms / 2;
+		uint64_t end = exit_now() + (half < QUIT_MS ? half : QUIT_MS);
+		if (!gasneti_swap(&exit_quit_sent, 1))
+			kill(exit_pid, SIGQUIT);
+		while (gasneti_acquire(&exit_state) != LEAVING && exit_now() < end)
+			exit_nap(1);
+	}
 	if (gasneti_cas(&exit_state, RUN, CLAIMED)) {
 		exit_start(gasneti_get(gasneti_acquire(&exit_remote) ? &exit_remote_code
 								     : &exit_term_code),
 			0);
-		streams_start_flush();
+		/* In a thread of its own: the program may hold a stream's lock. */
+		pthread_t thread;
+		if (pthread_create(&thread, NULL, streams_flush_thread, NULL) == 0)
+			pthread_detach(thread);
 	}
 }
 
@@ -700,6 +669,8 @@ static pthread_t exit_start_thread(void *(*run)(void *), const char *name)
 /* Install the handlers, and start the threads, in which all signals are blocked. */
 void gasneti_exit_init(uint64_t timeout)
 {
+	static const int terms[] = {SIGTERM, SIGINT, SIGHUP, SIGPIPE};
+	static const int quits[] = {SIGQUIT};
 	sigset_t all, old;
 	exit_pid = getpid();
 	exit_timeout_ms = timeout;
@@ -708,7 +679,9 @@ void gasneti_exit_init(uint64_t timeout)
 	exit_watcher = exit_start_thread(exit_watch, "gasnet-watch");
 	exit_start_thread(exit_last_resort, "gasnet-end");
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	signal_install_handlers();
+	signal_catch(terms, 4, signal_on_term);
+	signal_catch(signal_crashes, 5, signal_on_crash);
+	signal_catch(quits, 1, signal_on_quit);
 	on_exit(exit_on_end, NULL);
 }
 

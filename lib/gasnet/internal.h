@@ -347,19 +347,9 @@ void gasneti_check_remote(
 	const char *function, uint32_t node, const void *addr, size_t nbytes);
 void gasneti_check_value(const char *function, size_t nbytes);
 #else
-static inline void gasneti_check_main(const char *function)
-{
-	(void)function;
-}
-static inline void gasneti_check_remote(
-	const char *function, uint32_t node, const void *addr, size_t nbytes)
-{
-	(void)function, (void)node, (void)addr, (void)nbytes;
-}
-static inline void gasneti_check_value(const char *function, size_t nbytes)
-{
-	(void)function, (void)nbytes;
-}
+#define gasneti_check_main(function)                       ((void)0)
+#define gasneti_check_remote(function, node, addr, nbytes) ((void)0)
+#define gasneti_check_value(function, nbytes)              ((void)0)
 #endif
 
 /* ---- the local side (local.c) ---- */
@@ -673,15 +663,11 @@ uint64_t gasneti_barrier_value(int id, int flags);
 uint64_t gasneti_barrier_join(uint64_t a, uint64_t b);
 int gasneti_barrier_outcome(uint64_t known, int id, int flags);
 
-/* ---- start, settings, end of the job (core.c, settings.c, exit.c) ---- */
+/* ---- start and end of the job (core.c, exit.c) ---- */
 
 int gasneti_core_init(void);
 int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
 	uintptr_t minheapoffset);
-void gasneti_settings_read(void);
-uint64_t gasneti_setting(
-	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
-uint64_t gasneti_setting_exit_ms(void);
 void gasneti_exit_init(uint64_t timeout);
 void gasneti_exit_poll(void);
 void gasneti_exit_event(const ptl_event_t *ev);

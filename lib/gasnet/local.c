@@ -99,17 +99,6 @@ static ptl_handle_md_t attach_segment(uint64_t bits, unsigned options, ptl_handl
 		gasneti.size, options | PTL_MD_MANAGE_REMOTE, eq, NULL);
 }
 
-static void tmpmds_init(void)
-{
-	uint32_t n = gasneti.set.tmpmds;
-	tmpmds = calloc(n, sizeof(*tmpmds));
-	tmpmd_stack = calloc(n, sizeof(*tmpmd_stack));
-	if (!tmpmds || !tmpmd_stack)
-		gasneti_fatal("no memory for %u temporary descriptors", n);
-	for (tmpmds_free = 0; tmpmds_free < n; tmpmds_free++)
-		tmpmd_stack[tmpmds_free] = tmpmds_free;
-}
-
 /* Copy the source of a put to a chunk, or let a get write one; return false if none is
  * free, or the bytes are too many. */
 bool gasneti_bounce_try(struct gasneti_local *local, void *addr, size_t nbytes, int way)
@@ -196,18 +185,6 @@ static uint32_t fh_dead; /* redundant regions without references */
 static uintptr_t fh_page_of(uintptr_t addr)
 {
 	return addr / GASNET_PAGESIZE;
-}
-
-static void fh_attach(void)
-{
-	size_t size = 1024;
-	while (size < gasneti.set.fh_bytes / GASNET_PAGESIZE)
-		size *= 2;
-	fh_mask = size - 1;
-	fh_table = calloc(gasneti.set.fh_regions, sizeof(*fh_table));
-	fh_buckets = calloc(size, sizeof(*fh_buckets));
-	if (!fh_table || !fh_buckets)
-		gasneti_fatal("no memory for the firehose tables");
 }
 
 /* ---- buckets ---- */
@@ -456,8 +433,21 @@ void gasneti_local_attach(void)
 	bounce_to = calloc(gasneti.requests.count, sizeof(*bounce_to));
 	if (!bounce_to)
 		gasneti_fatal("no memory for bounce buffers");
-	tmpmds_init();
-	fh_attach();
+	uint32_t n = gasneti.set.tmpmds;
+	tmpmds = calloc(n, sizeof(*tmpmds));
+	tmpmd_stack = calloc(n, sizeof(*tmpmd_stack));
+	if (!tmpmds || !tmpmd_stack)
+		gasneti_fatal("no memory for %u temporary descriptors", n);
+	for (tmpmds_free = 0; tmpmds_free < n; tmpmds_free++)
+		tmpmd_stack[tmpmds_free] = tmpmds_free;
+	size_t size = 1024;
+	while (size < gasneti.set.fh_bytes / GASNET_PAGESIZE)
+		size *= 2;
+	fh_mask = size - 1;
+	fh_table = calloc(gasneti.set.fh_regions, sizeof(*fh_table));
+	fh_buckets = calloc(size, sizeof(*fh_buckets));
+	if (!fh_table || !fh_buckets)
+		gasneti_fatal("no memory for the firehose tables");
 }
 
 /* ---- what an operation gives back ---- */

@@ -184,16 +184,12 @@ GASNETI_HOT unsigned gasneti_poll_others(void)
 
 /* ---- sleeping ---- */
 
-static void wait_futex(uint32_t *word, uint32_t value, uint32_t ms)
-{
-	struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts, NULL, 0);
-}
-
 static void wait_for_wake(const gasneti_wait_t *wait)
 {
+	struct timespec ts = {0, GASNETI_NAP_MS * 1000000L};
 	gasneti_seq_add(&gasneti.sleepers, 1);
-	wait_futex(&gasneti.generation, wait->generation, GASNETI_NAP_MS);
+	syscall(SYS_futex, &gasneti.generation, FUTEX_WAIT_PRIVATE, wait->generation, &ts,
+		NULL, 0);
 	gasneti_seq_add(&gasneti.sleepers, UINT32_MAX);
 }
 
@@ -213,19 +209,6 @@ static ptl_time_t wait_nap_ms(const gasneti_wait_t *wait, bool am)
 	return (ptl_time_t)GASNETI_NAP_MS << longer;
 }
 
-/* Sleep in the network until an event comes, and store it with the number of its queue.
- * Return false if none has come. */
-static bool wait_in_network(bool am, ptl_time_t ms, ptl_event_t *ev, int *queue)
-{
-	ptl_handle_eq_t eqs[] = {
-		gasneti.sys_eq, gasneti.safe_eq, gasneti.exit_eq, gasneti.am_eq};
-	int rc = PtlEQPoll(eqs, am ? 4 : 3, ms, ev, queue);
-	if (rc == PTL_EQ_DROPPED && *queue != 2)
-		gasneti_fatal(
-			"event queue %d overflowed: a defect of the conduit", *queue);
-	return rc == PTL_OK || rc == PTL_EQ_DROPPED;
-}
-
 /*
  * Sleep, and handle the event that ends this.  With requests, it may be one of AM_EQ:
  * return true then; the caller handles it, wakes the other threads, and gives back the
@@ -239,8 +222,13 @@ bool gasneti_nap(gasneti_wait_t *wait, bool requests, ptl_event_t *ev)
 	}
 	bool am =
 		requests && !gasneti_acquire(&gasneti.leaving) && gasneti_handler_begin();
-	int queue;
-	bool found = wait_in_network(am, wait_nap_ms(wait, am), ev, &queue);
+	ptl_handle_eq_t eqs[] = {
+		gasneti.sys_eq, gasneti.safe_eq, gasneti.exit_eq, gasneti.am_eq};
+	int queue, rc = PtlEQPoll(eqs, am ? 4 : 3, wait_nap_ms(wait, am), ev, &queue);
+	if (rc == PTL_EQ_DROPPED && queue != 2)
+		gasneti_fatal(
+			"event queue %d overflowed: a defect of the conduit", queue);
+	bool found = rc == PTL_OK || rc == PTL_EQ_DROPPED;
 	wait->naps = found ? 0 : wait->naps + 1;
 	/* Another thread watches while this one runs a handler, for any time. */
 	if (GASNETI_THREADS) {

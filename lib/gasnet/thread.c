@@ -256,57 +256,36 @@ static bool hsl_ignores(const struct gasneti_thread *self)
 	return self->held || self->in_handler;
 }
 
+#else
+#define hsl_want_live(hsl, function) ((void)0)
+#define hsl_want_free(hsl, function) ((void)0)
+#define hsl_held(hsl)                ((void)0)
+#define hsl_released(hsl)            ((void)0)
+#endif
+
 void gasnet_hold_interrupts(void)
 {
+#ifdef GASNET_DEBUG
 	struct gasneti_thread *self = gasneti_self();
 	if (hsl_ignores(self))
 		return;
 	if (self->in_hold)
 		gasneti_fatal("gasnet_hold_interrupts: the section is nested");
 	self->in_hold = 1;
+#endif
 }
 
 void gasnet_resume_interrupts(void)
 {
+#ifdef GASNET_DEBUG
 	struct gasneti_thread *self = gasneti_self();
 	if (hsl_ignores(self))
 		return;
 	if (!self->in_hold)
 		gasneti_fatal("gasnet_resume_interrupts without gasnet_hold_interrupts");
 	self->in_hold = 0;
-}
-
-#else
-
-static void hsl_want_live(const gasnet_hsl_t *hsl, const char *function)
-{
-	(void)hsl, (void)function;
-}
-
-static void hsl_want_free(const gasnet_hsl_t *hsl, const char *function)
-{
-	(void)hsl, (void)function;
-}
-
-static void hsl_held(gasnet_hsl_t *hsl)
-{
-	(void)hsl;
-}
-
-static void hsl_released(gasnet_hsl_t *hsl)
-{
-	(void)hsl;
-}
-
-void gasnet_hold_interrupts(void)
-{
-}
-
-void gasnet_resume_interrupts(void)
-{
-}
-
 #endif
+}
 
 void gasnet_hsl_init(gasnet_hsl_t *hsl)
 {
