@@ -80,17 +80,6 @@ bool p3_fork_is_child(const struct p3_node *node)
 
 /* ---- PtlInit and PtlFini ---- */
 
-static int init_node(struct p3_node *node)
-{
-	int rc = p3_fork_watch(node);
-	if (!rc)
-		rc = p3_users_enter(node);
-	if (rc)
-		return rc;
-	p3_release(&p3_ready(node)->up, 1); /* INIT.1 */
-	return 0;
-}
-
 int PtlInit(int *max_interfaces)
 {
 	struct p3_node *node = p3_node();
@@ -104,7 +93,12 @@ int PtlInit(int *max_interfaces)
 	p3_node_look_for_malloc();
 	pthread_mutex_lock(&node->call);
 	if (!p3_is_up(node))
-		rc = init_node(node);
+		rc = p3_fork_watch(node);
+	if (!rc && !p3_is_up(node)) {
+		rc = p3_users_enter(node);
+		if (!rc)
+			p3_release(&p3_ready(node)->up, 1); /* INIT.1 */
+	}
 	pthread_mutex_unlock(&node->call);
 	if (rc && rc != -EINVAL && !p3_pages_say_limit(rc)) /* -EINVAL has its line */
 		p3_error("PtlInit: %s; see ulimit -n, -u and -v", strerror(-rc));
@@ -113,15 +107,6 @@ int PtlInit(int *max_interfaces)
 		return PTL_FAIL;
 	*max_interfaces = P3_JOB_NIS;
 	return PTL_OK;
-}
-
-/* Wake the threads in the barrier: if the life thread ends, no RELEASED will arrive. */
-static void fini_wake_barrier(struct p3_node *node)
-{
-	pthread_mutex_lock(&node->life);
-	node->fini_calls++;
-	pthread_cond_broadcast(&node->changed);
-	pthread_mutex_unlock(&node->life);
 }
 
 void PtlFini(void)
@@ -134,7 +119,12 @@ void PtlFini(void)
 	if (p3_is_up(node)) {
 		(void)p3_ni_fini_all(node);
 		p3_release(&p3_ready(node)->up, 0); /* INIT.1 */
-		fini_wake_barrier(node);
+		/* Wake the threads in the barrier: if the life thread ends, no RELEASED
+		 * will arrive. */
+		pthread_mutex_lock(&node->life);
+		node->fini_calls++;
+		pthread_cond_broadcast(&node->changed);
+		pthread_mutex_unlock(&node->life);
 		p3_users_leave(node);
 		p3_blocks_free(node);
 	}

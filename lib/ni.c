@@ -18,15 +18,9 @@
 
 void (*p3_users_at_quick_exit)(void);
 
-static void users_watch_quick_exit(const struct p3_node *node)
-{
-	static bool watched;
-	if (node->wireup && p3_users_at_quick_exit && !watched)
-		watched = !at_quick_exit(p3_users_at_quick_exit);
-}
-
 int p3_users_enter(struct p3_node *node)
 {
+	static bool quick_exit_watched;
 	if (node->users) {
 		node->users++;
 		return 0;
@@ -38,7 +32,8 @@ int p3_users_enter(struct p3_node *node)
 	int rc = p3_job_begin(node);
 	if (rc)
 		return rc;
-	users_watch_quick_exit(node);
+	if (node->wireup && p3_users_at_quick_exit && !quick_exit_watched)
+		quick_exit_watched = !at_quick_exit(p3_users_at_quick_exit);
 	if (node->sock < 0 && !node->rank) /* yod warns for its nodes */
 		p3_conf_warn_unknown();
 	node->users = 1;
@@ -111,19 +106,14 @@ static ptl_ni_limits_t limits_agree(const ptl_ni_limits_t *desired)
 
 /* ---- start of the NIC with the first interface ---- */
 
-static bool ni_is_cray(const struct p3_node *node, uint32_t i)
-{
-	return node->personality == P3_PERSONALITY_CRAY ||
-	       (node->personality == P3_PERSONALITY_AUTO && i == 1);
-}
-
 static int ni_open(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_t pid,
 	const ptl_ni_limits_t *desired)
 {
 	struct p3_lib_ni *ni = &node->ni[i];
 	ptl_ni_limits_t limits = limits_agree(desired);
 	uint64_t handle;
-	ni->cray = ni_is_cray(node, i);
+	ni->cray = node->personality == P3_PERSONALITY_CRAY ||
+		   (node->personality == P3_PERSONALITY_AUTO && i == 1);
 	int rc = p3_nic_ni_open(nic, i, pid, ni->cray, &limits, &handle);
 	if (rc == PTL_NO_SPACE)
 		p3_error("no memory for the tables of an interface with %d match entries",
@@ -255,21 +245,6 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	return rc;
 }
 
-/* Close an interface.  The caller holds the lock node->life. */
-static int ni_close(struct p3_node *node, struct p3_lib_ni *ni)
-{
-	p3_set(&ni->open, 0);
-	if (!p3_users_need_nic(node)) {
-		p3_users_stop_nic(node);
-		return PTL_OK;
-	}
-	if (!p3_get(&node->ni[0].open) && !p3_get(&node->ni[1].open))
-		p3_node_show_nic(node, NULL);
-	int rc = p3_nic_ni_close(p3_nic(node), p3_get(&ni->handle));
-	p3_job_pids(node);
-	return rc;
-}
-
 void p3_ni_await_sends(struct p3_nic *nic, uint64_t start)
 {
 	const uint64_t limit = P3_AWAIT_S * UINT64_C(1000000000);
@@ -283,8 +258,8 @@ void p3_ni_await_sends(struct p3_nic *nic, uint64_t start)
 		return;
 	p3_nic_held(nic, &held);
 	p3_warn("messages whose descriptors are unlinked are discarded (%u): this "
-		"process "
-		"ends, and the process with node id %u and process id %u has not called "
+		"process ends, and the process with node id %u and process id %u has not "
+		"called "
 		"PtlNIInit within %d s: start that process sooner",
 		left, held.who.nid, held.who.pid, P3_AWAIT_S);
 }
@@ -292,14 +267,23 @@ void p3_ni_await_sends(struct p3_nic *nic, uint64_t start)
 /* Close an interface, after a bounded wait until sent messages no longer need this
  * process.  Do not hold node->life during the wait: the life thread needs it to process
  * the end of a peer. */
-static int ni_close_locked(struct p3_node *node, struct p3_lib_ni *ni)
+static int ni_close(struct p3_node *node, struct p3_lib_ni *ni)
 {
 	if (p3_get(&node->ni[0].open) && p3_get(&node->ni[1].open))
 		(void)p3_nic_settle(p3_nic(node), P3_SETTLE_NS, NULL); /* the NIC stays */
 	else
 		p3_ni_await_sends(p3_nic(node), p3_now_ns());
 	pthread_mutex_lock(&node->life);
-	int rc = ni_close(node, ni);
+	p3_set(&ni->open, 0);
+	int rc = PTL_OK;
+	if (p3_users_need_nic(node)) {
+		if (!p3_get(&node->ni[0].open) && !p3_get(&node->ni[1].open))
+			p3_node_show_nic(node, NULL);
+		rc = p3_nic_ni_close(p3_nic(node), p3_get(&ni->handle));
+		p3_job_pids(node);
+	} else {
+		p3_users_stop_nic(node);
+	}
 	pthread_mutex_unlock(&node->life);
 	return rc;
 }
@@ -314,7 +298,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	struct p3_lib_ni *ni = p3_node_find_ni(node, ni_handle);
-	int rc = ni ? ni_close_locked(node, ni) : PTL_NI_INVALID;
+	int rc = ni ? ni_close(node, ni) : PTL_NI_INVALID;
 	pthread_mutex_unlock(&node->call);
 	p3_caller_restore(caller);
 	return rc;
@@ -324,7 +308,7 @@ int p3_ni_fini_all(struct p3_node *node)
 {
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		if (p3_get(&node->ni[i].open))
-			(void)ni_close_locked(node, &node->ni[i]);
+			(void)ni_close(node, &node->ni[i]);
 	return PTL_OK;
 }
 

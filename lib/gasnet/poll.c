@@ -7,11 +7,12 @@
  * SYS_EQ, which has room for all that can be under way, it reads now and then, as
  * sleepers do. FULL advances collectives, too (am.c), whose requests wait at AM.
  *
- * So the files are layers.  Below this one nothing waits, so each event can be handled in
- * a wait: exit.c, thread.c, credits.c, local.c, barrier.c, am_recv.c.  Above it are
- * am_send.c, coll.c and am.c, and then all calls of programs that wait at FULL.  A lower
- * layer calls an upper one through gasneti.handlers alone, the table of AM handlers,
- * since a program's handler may call gasnet_AMReply.
+ * So the files are layers.  Below this one no function waits for events, so each event
+ * can be handled in a wait: thread.c, credits.c, local.c, barrier.c, am_recv.c, and
+ * exit.c, whose events any thread may handle.  Above it are am_send.c, coll.c and am.c,
+ * and then all calls of programs that wait at FULL.  A lower layer calls an upper one
+ * through gasneti.handlers alone, the table of AM handlers, since a program's handler may
+ * call gasnet_AMReply.
  *
  * Waiting threads.  A thread that has nothing to do sleeps in PtlEQPoll, so the network
  * wakes it.  With threads (GASNET_PAR), one of them does so, the watcher, which takes the

@@ -270,16 +270,6 @@ P3_IN_FORKED_CHILD(directory_in_child)
 #define LATE_S 10 /* wait in seconds after which a line is printed */
 #define SECOND UINT64_C(1000000000)
 
-static void held_say_late(struct p3_node *node, const struct p3_on_hold *held)
-{
-	node->held.said = true;
-	p3_warn("%u messages wait for the process with node id %u and process id %u, "
-		"which has not called PtlNIInit, the first one for %d s; they fail after "
-		"%u s: start that process, or set PTL3_ABSENT=hold:SECONDS for another "
-		"time or PTL3_ABSENT=drop for none",
-		held->n, held->who.nid, held->who.pid, LATE_S, node->held.limit_s);
-}
-
 void p3_held_see_to(struct p3_node *node, struct p3_nic *nic)
 {
 	struct p3_on_hold held;
@@ -289,8 +279,16 @@ void p3_held_see_to(struct p3_node *node, struct p3_nic *nic)
 		return;
 	uint64_t late = held.since_ns + LATE_S * SECOND;
 	uint64_t end = held.since_ns + node->held.limit_s * SECOND;
-	if (!node->held.said && p3_now_ns() >= late)
-		held_say_late(node, &held);
+	if (!node->held.said && p3_now_ns() >= late) {
+		node->held.said = true;
+		p3_warn("%u messages wait for the process with node id %u and process id "
+			"%u, which has not called PtlNIInit, the first one for %d s; "
+			"they fail "
+			"after %u s: start that process, or set PTL3_ABSENT=hold:SECONDS "
+			"for "
+			"another time or PTL3_ABSENT=drop for none",
+			held.n, held.who.nid, held.who.pid, LATE_S, node->held.limit_s);
+	}
 	node->held.at = !node->held.said && late < end ? late : end;
 }
 

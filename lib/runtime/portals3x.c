@@ -152,16 +152,6 @@ static void block_free(struct block *b)
 	errno = saved;
 }
 
-/* Link a block.  The caller holds the lock node->life. */
-static void block_link(struct p3_node *node, struct block *b)
-{
-	b->next = node->blocks;
-	b->prev = (struct block **)&node->blocks;
-	if (b->next)
-		b->next->prev = &b->next;
-	node->blocks = b;
-}
-
 int PtlXAlloc(ptl_size_t length, void **addr)
 {
 	struct p3_node *node = p3_node();
@@ -179,7 +169,11 @@ int PtlXAlloc(ptl_size_t length, void **addr)
 	struct block *b = block_alloc(p3_node_heap_for_blocks(node), length);
 	if (b) {
 		pthread_mutex_lock(&node->life);
-		block_link(node, b);
+		b->next = node->blocks;
+		b->prev = (struct block **)&node->blocks;
+		if (b->next)
+			b->next->prev = &b->next;
+		node->blocks = b;
 		pthread_mutex_unlock(&node->life);
 		*addr = b + 1;
 	}
