@@ -2,7 +2,7 @@
 /* Event queues. */
 #include "lib/node/call.h"
 
-static uint64_t timeout_ns(ptl_time_t ms)
+static uint64_t eq_timeout_ns(ptl_time_t ms)
 {
 	return ms == PTL_TIME_FOREVER ? UINT64_MAX : (uint64_t)ms * 1000000;
 }
@@ -64,7 +64,7 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
 	if (p3_unlikely(size <= 0))
 		return PTL_EQ_INVALID;
 	return p3_nic_eq_poll(nic, eq_handles, (uint32_t)size,
-		p3_likely(!timeout) ? 0 : timeout_ns(timeout), event, which_eq);
+		p3_likely(!timeout) ? 0 : eq_timeout_ns(timeout), event, which_eq);
 }
 
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)
@@ -74,6 +74,6 @@ int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)
 	if (rc != PTL_OK)
 		return rc;
 	P3_CALL(nic, PTL_HANDLE_INVALID);
-	p3_nic_progress(nic, timeout_ns(timeout));
+	p3_nic_progress(nic, eq_timeout_ns(timeout));
 	return PTL_OK;
 }

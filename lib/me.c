@@ -1,13 +1,75 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Match entries, alone and with their descriptors. */
-#include "lib/md.h"
+/* Match entries, memory descriptors, and both together. */
 #include "lib/node/call.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define IOVECS_MOST 65536u
+
+static struct p3_iov *iov_alloc(ptl_size_t n)
+{
+	struct p3_iov *iov;
+	if (p3_is_busy())
+		return NULL;
+	int saved = errno;
+	p3_busy();
+	p3_nic_free_iovs();
+	iov = malloc(sizeof *iov + n * sizeof iov->v[0]);
+	p3_idle();
+	errno = saved;
+	return iov;
+}
+
+/* Free a copy that belongs to no descriptor. */
+static void iov_free(struct p3_iov *iov)
+{
+	if (!iov)
+		return;
+	p3_busy();
+	free(iov);
+	p3_idle();
+}
+
+/* Copy the elements: the caller's array need not survive the call. */
+static int iov_copy(const ptl_md_t *md, struct p3_iov **iov_out)
+{
+	*iov_out = NULL;
+	if (!(md->options & PTL_MD_IOVEC))
+		return PTL_OK;
+	if ((!md->start && md->length) || md->length > IOVECS_MOST)
+		return PTL_MD_ILLEGAL;
+	struct p3_iov *iov = iov_alloc(md->length);
+	if (!iov)
+		return PTL_NO_SPACE;
+	*iov = (struct p3_iov){.refs = 1, .n = (uint32_t)md->length};
+	if (md->length)
+		memcpy(iov->v, md->start, md->length * sizeof iov->v[0]);
+	*iov_out = iov;
+	return PTL_OK;
+}
+
+/* Execute a command that makes a descriptor of *md.  Return its PTL_* code. */
+static int md_make(
+	struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md, ptl_unlink_t unlink)
+{
+	c->md.unlink = (uint8_t)unlink;
+	c->md.md = *md;
+	int rc = iov_copy(md, &c->md.iov);
+	if (rc != PTL_OK)
+		return rc;
+	rc = p3_nic_do(nic, c);
+	if (rc != PTL_OK)
+		iov_free(c->md.iov);
+	return rc;
+}
+
+/* ---- match entries ---- */
 
 /* Describe a new entry; the caller adds its place: me.pt_index, me.any_index or
  * me.base. */
-static inline void entry(struct p3_cmd *c, ptl_handle_ni_t ni, ptl_process_id_t id,
+static inline void me_describe(struct p3_cmd *c, ptl_handle_ni_t ni, ptl_process_id_t id,
 	ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_unlink_t unlink,
 	ptl_ins_pos_t position)
 {
@@ -21,7 +83,7 @@ static inline void entry(struct p3_cmd *c, ptl_handle_ni_t ni, ptl_process_id_t 
 	c->md.test_eq = PTL_EQ_NONE;
 }
 
-static __attribute__((noinline)) int attach(ptl_handle_ni_t ni_handle,
+static __attribute__((noinline)) int me_attach(ptl_handle_ni_t ni_handle,
 	ptl_pt_index_t pt_index, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
 	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position,
 	ptl_handle_me_t *me_handle)
@@ -30,7 +92,7 @@ static __attribute__((noinline)) int attach(ptl_handle_ni_t ni_handle,
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
 	struct p3_cmd c;
-	entry(&c, ni_handle, match_id, match_bits, ignore_bits, unlink, position);
+	me_describe(&c, ni_handle, match_id, match_bits, ignore_bits, unlink, position);
 	c.me.pt_index = pt_index;
 	int rc = p3_nic_do(nic, &c);
 	if (rc == PTL_OK)
@@ -40,7 +102,7 @@ static __attribute__((noinline)) int attach(ptl_handle_ni_t ni_handle,
 
 /* Attach an entry in the most frequent case.  Return false, having done nothing, in all
  * others. */
-static P3_HOT bool attach_at_once(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
+static P3_HOT bool me_attach_at_once(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
 	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position,
 	ptl_handle_me_t *me_handle)
@@ -61,10 +123,10 @@ int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position,
 	ptl_handle_me_t *me_handle)
 {
-	if (p3_likely(attach_at_once(ni_handle, pt_index, match_id, match_bits,
+	if (p3_likely(me_attach_at_once(ni_handle, pt_index, match_id, match_bits,
 		    ignore_bits, unlink, position, me_handle)))
 		return PTL_OK;
-	return attach(ni_handle, pt_index, match_id, match_bits, ignore_bits, unlink,
+	return me_attach(ni_handle, pt_index, match_id, match_bits, ignore_bits, unlink,
 		position, me_handle);
 }
 
@@ -76,7 +138,8 @@ int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index,
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
 	struct p3_cmd c;
-	entry(&c, ni_handle, match_id, match_bits, ignore_bits, unlink_op, PTL_INS_AFTER);
+	me_describe(&c, ni_handle, match_id, match_bits, ignore_bits, unlink_op,
+		PTL_INS_AFTER);
 	c.me.any_index = true;
 	int rc = p3_nic_do(nic, &c);
 	if (rc != PTL_OK)
@@ -96,7 +159,7 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
 	if (base == PTL_INVALID_HANDLE)
 		return PTL_ME_INVALID;
 	struct p3_cmd c;
-	entry(&c, PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits, unlink_op,
+	me_describe(&c, PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits, unlink_op,
 		position);
 	c.me.base = base;
 	int rc = p3_nic_do(nic, &c);
@@ -115,11 +178,11 @@ int PtlMEUnlink(ptl_handle_me_t me_handle)
 
 /* ---- entry and descriptor in one step ---- */
 
-static int post(struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md,
+static int memd_post(struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md,
 	ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle)
 {
 	c->me.with_md = true;
-	int rc = p3_md_make(nic, c, md, md_unlink_op);
+	int rc = md_make(nic, c, md, md_unlink_op);
 	if (rc != PTL_OK)
 		return rc;
 	*me_handle = c->handle_out;
@@ -138,9 +201,10 @@ int PtlMEMDAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
 	struct p3_cmd c;
-	entry(&c, ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
+	me_describe(
+		&c, ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
 	c.me.pt_index = pt_index;
-	return post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
+	return memd_post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
 }
 
 int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
@@ -154,10 +218,10 @@ int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
 	if (base == PTL_INVALID_HANDLE)
 		return PTL_ME_INVALID;
 	struct p3_cmd c;
-	entry(&c, PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits, me_unlink_op,
-		position);
+	me_describe(&c, PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits,
+		me_unlink_op, position);
 	c.me.base = base;
-	return post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
+	return memd_post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
 }
 
 int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base,
@@ -174,8 +238,101 @@ int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base,
 	if (base == PTL_INVALID_HANDLE)
 		return PTL_ME_INVALID;
 	struct p3_cmd c;
-	entry(&c, ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
+	me_describe(
+		&c, ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
 	c.me.base = base;
 	c.md.test_eq = eq_handle;
-	return post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
+	return memd_post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
+}
+
+/* ---- memory descriptors ---- */
+
+static __attribute__((noinline)) int md_attach(ptl_handle_me_t me_handle,
+	const ptl_md_t *md, ptl_unlink_t unlink_op, ptl_handle_md_t *md_handle)
+{
+	P3_CALL(nic, PTL_ME_INVALID);
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_MD_ATTACH, me_handle);
+	int rc = md_make(nic, &c, md, unlink_op);
+	if (rc == PTL_OK && md_handle)
+		*md_handle = c.md.handle_out;
+	return rc;
+}
+
+int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
+	ptl_handle_md_t *md_handle)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	if (p3_likely(nic && p3_nic_md_attach(nic, me_handle, &md,
+				     unlink_op == PTL_UNLINK, md_handle)))
+		return PTL_OK;
+	return md_attach(me_handle, &md, unlink_op, md_handle);
+}
+
+static __attribute__((noinline)) int md_bind(ptl_handle_ni_t ni_handle,
+	const ptl_md_t *md, ptl_unlink_t unlink_op, ptl_handle_md_t *md_handle)
+{
+	if (!md_handle)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_MD_BIND, ni_handle);
+	int rc = md_make(nic, &c, md, unlink_op);
+	if (rc == PTL_OK)
+		*md_handle = c.md.handle_out;
+	return rc;
+}
+
+int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
+	ptl_handle_md_t *md_handle)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	if (p3_likely(nic && md_handle &&
+		      p3_nic_md_bind(
+			      nic, ni_handle, &md, unlink_op == PTL_UNLINK, md_handle)))
+		return PTL_OK;
+	return md_bind(ni_handle, &md, unlink_op, md_handle);
+}
+
+static __attribute__((noinline)) int md_unlink(ptl_handle_md_t md_handle)
+{
+	P3_CALL(nic, PTL_MD_INVALID);
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_MD_UNLINK, md_handle);
+	return p3_nic_do(nic, &c);
+}
+
+int PtlMDUnlink(ptl_handle_md_t md_handle)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	if (p3_likely(nic && p3_nic_md_unlink(nic, md_handle)))
+		return PTL_OK;
+	return md_unlink(md_handle);
+}
+
+int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
+	ptl_handle_eq_t eq_handle)
+{
+	P3_CALL(nic, PTL_MD_INVALID);
+	struct p3_cmd c = {.op = P3_OP_MD_UPDATE, .handle = md_handle};
+	c.md.iov = NULL;
+	c.md.test_eq = eq_handle;
+	c.md.change = new_md != NULL;
+	if (old_md)
+		c.old = *old_md; /* old.start may be an array for iovec elements */
+	else
+		c.old = (ptl_md_t){.options = 0};
+	int rc = PTL_OK;
+	if (new_md) {
+		c.md.md = *new_md;
+		rc = iov_copy(new_md, &c.md.iov);
+	}
+	if (rc != PTL_OK)
+		return rc;
+	rc = p3_nic_do(nic, &c);
+	if (rc != PTL_OK)
+		iov_free(c.md.iov);
+	if (old_md && (rc == PTL_OK || rc == PTL_MD_NO_UPDATE))
+		*old_md = c.old;
+	return rc;
 }

@@ -2,13 +2,13 @@
 /* Data movement. */
 #include "lib/node/call.h"
 
-static inline bool is_target(ptl_process_id_t id)
+static inline bool move_is_target(ptl_process_id_t id)
 {
 	return id.nid != PTL_NID_ANY && id.pid != PTL_PID_ANY;
 }
 
 /* Narrow an index to 16 bits.  A longer one becomes 0xffff, which no target has. */
-static inline uint16_t narrow(uint32_t index)
+static inline uint16_t move_narrow(uint32_t index)
 {
 	return index > 0xffff ? 0xffff : (uint16_t)index;
 }
@@ -19,7 +19,7 @@ static __attribute__((noinline)) int put_generally(ptl_handle_md_t md_handle,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
 	P3_CALL(nic, PTL_MD_INVALID);
-	if (!is_target(target_id))
+	if (!move_is_target(target_id))
 		return PTL_PROCESS_INVALID;
 	struct p3_cmd c;
 	c.op = P3_OP_PUT;
@@ -31,7 +31,7 @@ static __attribute__((noinline)) int put_generally(ptl_handle_md_t md_handle,
 	c.move.offset = offset;
 	c.move.length = length;
 	c.move.pt_index = pt_index;
-	c.move.ac_index = narrow(ac_index);
+	c.move.ac_index = move_narrow(ac_index);
 	c.move.ack = ack_req == PTL_ACK_REQ;
 	return p3_nic_do(nic, &c);
 }
@@ -119,19 +119,19 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 }
 
 /* Fill in the members of *c that gets and exchanges share, and execute the command. */
-static int ask(struct p3_cmd *c, ptl_size_t length, ptl_process_id_t target_id,
+static int get_execute(struct p3_cmd *c, ptl_size_t length, ptl_process_id_t target_id,
 	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset)
 {
 	P3_CALL(nic, PTL_MD_INVALID);
-	if (!is_target(target_id))
+	if (!move_is_target(target_id))
 		return PTL_PROCESS_INVALID;
 	c->move.target = target_id;
 	c->move.bits = match_bits;
 	c->move.remote_offset = remote_offset;
 	c->move.length = length;
 	c->move.pt_index = pt_index;
-	c->move.ac_index = narrow(ac_index);
+	c->move.ac_index = move_narrow(ac_index);
 	return p3_nic_do(nic, c);
 }
 
@@ -142,7 +142,8 @@ static __attribute__((noinline)) int get_generally(ptl_handle_md_t md_handle,
 {
 	struct p3_cmd c = {.op = P3_OP_GET, .handle = md_handle};
 	c.move.offset = offset;
-	return ask(&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
+	return get_execute(
+		&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
 }
 
 /* Get in the most frequent case, or else in the general way.  length may be P3_WHOLE. */
@@ -185,25 +186,26 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 		match_bits, remote_offset);
 }
 
-static int getput(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t put_md,
-	ptl_size_t put_offset, ptl_size_t length, ptl_process_id_t target_id,
-	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
-	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+static int getput_do(ptl_handle_md_t get_md, ptl_size_t get_offset,
+	ptl_handle_md_t put_md, ptl_size_t put_offset, ptl_size_t length,
+	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
 	struct p3_cmd c = {.op = P3_OP_GETPUT, .handle = get_md};
 	c.move.hdr = hdr_data;
 	c.move.offset = get_offset;
 	c.move.put_handle = put_md;
 	c.move.put_offset = put_offset;
-	return ask(&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
+	return get_execute(
+		&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
 }
 
 int PtlGetPut(ptl_handle_md_t get_md_handle, ptl_handle_md_t put_md_handle,
 	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
-	return getput(get_md_handle, 0, put_md_handle, 0, P3_WHOLE, target_id, pt_index,
-		ac_index, match_bits, remote_offset, hdr_data);
+	return getput_do(get_md_handle, 0, put_md_handle, 0, P3_WHOLE, target_id,
+		pt_index, ac_index, match_bits, remote_offset, hdr_data);
 }
 
 int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
@@ -213,7 +215,7 @@ int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 {
 	if (length == P3_WHOLE)
 		length--; /* more than max_getput_md, too */
-	return getput(get_md_handle, get_local_offset, put_md_handle, put_local_offset,
+	return getput_do(get_md_handle, get_local_offset, put_md_handle, put_local_offset,
 		length, target_id, pt_index, ac_index, match_bits, remote_offset,
 		hdr_data);
 }

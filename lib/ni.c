@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
-#include "lib/ni.h"
+/* The users of a node, and network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
+#include "lib/init.h"
 #include "lib/domain/meet.h"
 #include "lib/domain/wireup.h"
 #include "lib/job/job.h"
 #include "lib/node/call.h"
 #include "lib/node/conf.h"
-#include "lib/node/named.h"
-#include "lib/users.h"
+#include "shm/fault.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
@@ -15,54 +14,106 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the users of a node ---- */
+
+void (*p3_users_at_quick_exit)(void);
+
+int p3_users_enter(struct p3_node *node)
+{
+	static bool quick_exit_watched;
+	if (node->users) {
+		node->users++;
+		return 0;
+	}
+	p3_conf_log();
+	if (!node->harness)
+		p3_conf_set_stdout();
+	p3_conf_join_fences(); /* before p3_job_begin starts another thread */
+	int rc = p3_job_begin(node);
+	if (rc)
+		return rc;
+	if (node->wireup && p3_users_at_quick_exit && !quick_exit_watched)
+		quick_exit_watched = !at_quick_exit(p3_users_at_quick_exit);
+	if (node->sock < 0 && !node->rank) /* yod warns for its nodes */
+		p3_conf_warn_unknown();
+	node->users = 1;
+	return 0;
+}
+
+void p3_users_leave(struct p3_node *node)
+{
+	if (!--node->users)
+		p3_job_end(node);
+}
+
+bool p3_users_need_nic(struct p3_node *node)
+{
+	return p3_get(&node->ni[0].open) || p3_get(&node->ni[1].open) || node->cci_uses;
+}
+
+void p3_users_stop_nic(struct p3_node *node)
+{
+	struct p3_nic *nic = p3_nic(node);
+	FAULT_POINT("fini.begun");
+	p3_job_leave(node);
+	p3_node_show_nic(node, NULL);
+	p3_node_set_nic(node, NULL);
+	p3_nic_stop(nic);
+	p3_job_exit(node);
+}
+
+/* ---- limits ---- */
+
 #define P3_PID_MOST 65534u /* pids travel in 16 bits */
 
 /* The range of a desired limit, and its default. */
-struct range {
+struct limit_range {
 	int least, most, usual;
 };
 
-static int fit(int desired, struct range r)
+static int limit_fit(int desired, struct limit_range r)
 {
 	if (desired <= 0)
 		return r.usual;
 	return desired < r.least ? r.least : desired > r.most ? r.most : desired;
 }
 
-static ptl_ni_limits_t agree(const ptl_ni_limits_t *desired)
+static ptl_ni_limits_t limits_agree(const ptl_ni_limits_t *desired)
 {
 	static const ptl_ni_limits_t none;
 	const ptl_ni_limits_t *d = desired ? desired : &none;
 	ptl_ni_limits_t l = {
-		.max_mes = fit(d->max_mes, (struct range){1, 1 << 17, 1 << 16}),
-		.max_mds = fit(d->max_mds, (struct range){1, 1 << 17, 1 << 16}),
-		.max_eqs = fit(d->max_eqs, (struct range){1, 1 << 12, 1 << 8}),
-		.max_ac_index = fit(d->max_ac_index, (struct range){1, 1023, 63}),
-		.max_pt_index = fit(d->max_pt_index, (struct range){63, 1023, 63}),
-		.max_md_iovecs =
-			fit(d->max_md_iovecs, (struct range){16, 1 << 16, 1 << 10}),
-		.max_me_list = fit(d->max_me_list, (struct range){1, 1 << 17, 1 << 16}),
+		.max_mes =
+			limit_fit(d->max_mes, (struct limit_range){1, 1 << 17, 1 << 16}),
+		.max_mds =
+			limit_fit(d->max_mds, (struct limit_range){1, 1 << 17, 1 << 16}),
+		.max_eqs =
+			limit_fit(d->max_eqs, (struct limit_range){1, 1 << 12, 1 << 8}),
+		.max_ac_index =
+			limit_fit(d->max_ac_index, (struct limit_range){1, 1023, 63}),
+		.max_pt_index =
+			limit_fit(d->max_pt_index, (struct limit_range){63, 1023, 63}),
+		.max_md_iovecs = limit_fit(
+			d->max_md_iovecs, (struct limit_range){16, 1 << 16, 1 << 10}),
+		.max_me_list = limit_fit(
+			d->max_me_list, (struct limit_range){1, 1 << 17, 1 << 16}),
 		/* An exchange travels in one message, also in a base lane. */
-		.max_getput_md = fit(d->max_getput_md, (struct range){8, 64, 64}),
+		.max_getput_md =
+			limit_fit(d->max_getput_md, (struct limit_range){8, 64, 64}),
 	};
 	return l;
 }
 
 /* ---- start of the NIC with the first interface ---- */
 
-static bool is_cray(const struct p3_node *node, uint32_t i)
-{
-	return node->personality == P3_PERSONALITY_CRAY ||
-	       (node->personality == P3_PERSONALITY_AUTO && i == 1);
-}
-
-static int open_ni(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_t pid,
+static int ni_open(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_t pid,
 	const ptl_ni_limits_t *desired)
 {
 	struct p3_lib_ni *ni = &node->ni[i];
-	ptl_ni_limits_t limits = agree(desired);
+	ptl_ni_limits_t limits = limits_agree(desired);
 	uint64_t handle;
-	ni->cray = is_cray(node, i);
+	ni->cray = node->personality == P3_PERSONALITY_CRAY ||
+		   (node->personality == P3_PERSONALITY_AUTO && i == 1);
 	int rc = p3_nic_ni_open(nic, i, pid, ni->cray, &limits, &handle);
 	if (rc == PTL_NO_SPACE)
 		p3_error("no memory for the tables of an interface with %d match entries",
@@ -78,7 +129,7 @@ static int open_ni(struct p3_node *node, struct p3_nic *nic, uint32_t i, uint32_
 
 /* Start the NIC, open the first interface, and announce both to the job.  The caller
  * holds the lock node->life. */
-static int begin(
+static int ni_open_first(
 	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
 {
 	struct p3_nic *nic;
@@ -87,7 +138,7 @@ static int begin(
 		return started == -ENODEV ? PTL_IFACE_INVALID : PTL_NO_SPACE;
 	p3_node_set_nic(node, nic);
 	p3_node_show_nic(node, nic);
-	int rc = open_ni(node, nic, i, pid, desired);
+	int rc = ni_open(node, nic, i, pid, desired);
 	p3_named_list(node, nic);
 	int joined = rc == PTL_OK ? p3_job_join(node, nic) : 0;
 	if (joined)
@@ -101,11 +152,11 @@ static int begin(
 
 /* Open an interface of a NIC that runs, for the other interface or for CCI.  The caller
  * holds the lock node->life. */
-static int open_another(
+static int ni_open_another(
 	struct p3_node *node, uint32_t i, uint32_t pid, const ptl_ni_limits_t *desired)
 {
 	struct p3_nic *nic = p3_nic(node);
-	int rc = open_ni(node, nic, i, pid, desired);
+	int rc = ni_open(node, nic, i, pid, desired);
 	if (rc != PTL_OK)
 		return rc;
 	if (!p3_nic_ready(node)) {
@@ -116,25 +167,25 @@ static int open_another(
 	return PTL_OK;
 }
 
-static bool has_pid(const struct p3_lib_ni *ni, ptl_pid_t pid)
+static bool ni_has_pid(const struct p3_lib_ni *ni, ptl_pid_t pid)
 {
 	return p3_get(&ni->open) && p3_get(&ni->pid) == pid;
 }
 
 /* For PTL_PID_ANY take the pid of the own rank in the program's maps, as peers expect,
  * unless the other interface has it; else the launcher's, or the first free one. */
-static int pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
+static int ni_pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
 {
 	const struct p3_lib_ni *other = &node->ni[1 - i];
 	ptl_pid_t base = P3_JOB_PID_BASE + node->rank + i * P3_JOB_PID_STEP;
 	if (*pid == PTL_PID_ANY) {
 		*pid = p3_named_pid(node, i);
-		if (has_pid(other, *pid))
+		if (ni_has_pid(other, *pid))
 			*pid = PTL_PID_ANY;
 	}
 	if (*pid == PTL_PID_ANY && !node->meeting)
 		*pid = base;
-	if ((*pid != PTL_PID_ANY && *pid > P3_PID_MOST) || has_pid(other, *pid))
+	if ((*pid != PTL_PID_ANY && *pid > P3_PID_MOST) || ni_has_pid(other, *pid))
 		return PTL_PID_INVALID;
 	return node->meeting ? p3_meet_claim(node, base, pid) : PTL_OK;
 }
@@ -155,10 +206,10 @@ static int ni_init(
 	if (rc)
 		return rc == -EINVAL || p3_job_passes(rc) ? PTL_NO_SPACE
 							  : PTL_IFACE_INVALID;
-	rc = pick_pid(node, i, &pid);
+	rc = ni_pick_pid(node, i, &pid);
 	if (rc == PTL_OK)
-		rc = first ? begin(node, i, pid, desired)
-			   : open_another(node, i, pid, desired);
+		rc = first ? ni_open_first(node, i, pid, desired)
+			   : ni_open_another(node, i, pid, desired);
 	if (!p3_nic(node))
 		p3_job_exit(node);
 	return rc;
@@ -194,21 +245,6 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	return rc;
 }
 
-/* Close an interface.  The caller holds the lock node->life. */
-static int close_ni(struct p3_node *node, struct p3_lib_ni *ni)
-{
-	p3_set(&ni->open, 0);
-	if (!p3_users_need_nic(node)) {
-		p3_users_stop_nic(node);
-		return PTL_OK;
-	}
-	if (!p3_get(&node->ni[0].open) && !p3_get(&node->ni[1].open))
-		p3_node_show_nic(node, NULL);
-	int rc = p3_nic_ni_close(p3_nic(node), p3_get(&ni->handle));
-	p3_job_pids(node);
-	return rc;
-}
-
 void p3_ni_await_sends(struct p3_nic *nic, uint64_t start)
 {
 	const uint64_t limit = P3_AWAIT_S * UINT64_C(1000000000);
@@ -222,8 +258,8 @@ void p3_ni_await_sends(struct p3_nic *nic, uint64_t start)
 		return;
 	p3_nic_held(nic, &held);
 	p3_warn("messages whose descriptors are unlinked are discarded (%u): this "
-		"process "
-		"ends, and the process with node id %u and process id %u has not called "
+		"process ends, and the process with node id %u and process id %u has not "
+		"called "
 		"PtlNIInit within %d s: start that process sooner",
 		left, held.who.nid, held.who.pid, P3_AWAIT_S);
 }
@@ -231,14 +267,23 @@ void p3_ni_await_sends(struct p3_nic *nic, uint64_t start)
 /* Close an interface, after a bounded wait until sent messages no longer need this
  * process.  Do not hold node->life during the wait: the life thread needs it to process
  * the end of a peer. */
-static int close_locked(struct p3_node *node, struct p3_lib_ni *ni)
+static int ni_close(struct p3_node *node, struct p3_lib_ni *ni)
 {
 	if (p3_get(&node->ni[0].open) && p3_get(&node->ni[1].open))
 		(void)p3_nic_settle(p3_nic(node), P3_SETTLE_NS, NULL); /* the NIC stays */
 	else
 		p3_ni_await_sends(p3_nic(node), p3_now_ns());
 	pthread_mutex_lock(&node->life);
-	int rc = close_ni(node, ni);
+	p3_set(&ni->open, 0);
+	int rc = PTL_OK;
+	if (p3_users_need_nic(node)) {
+		if (!p3_get(&node->ni[0].open) && !p3_get(&node->ni[1].open))
+			p3_node_show_nic(node, NULL);
+		rc = p3_nic_ni_close(p3_nic(node), p3_get(&ni->handle));
+		p3_job_pids(node);
+	} else {
+		p3_users_stop_nic(node);
+	}
 	pthread_mutex_unlock(&node->life);
 	return rc;
 }
@@ -253,7 +298,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
 	struct p3_lib_ni *ni = p3_node_find_ni(node, ni_handle);
-	int rc = ni ? close_locked(node, ni) : PTL_NI_INVALID;
+	int rc = ni ? ni_close(node, ni) : PTL_NI_INVALID;
 	pthread_mutex_unlock(&node->call);
 	p3_caller_restore(caller);
 	return rc;
@@ -263,7 +308,7 @@ int p3_ni_fini_all(struct p3_node *node)
 {
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		if (p3_get(&node->ni[i].open))
-			(void)close_locked(node, &node->ni[i]);
+			(void)ni_close(node, &node->ni[i]);
 	return PTL_OK;
 }
 
@@ -326,7 +371,7 @@ int PtlNIStatus(
 }
 
 /* Return true if all processes that the nid can name are on this host. */
-static bool is_near(const struct p3_node *node, uint32_t nid)
+static bool ni_is_near(const struct p3_node *node, uint32_t nid)
 {
 	uint32_t rank = nid - (node->nid - node->rank);
 	if (node->wireup)
@@ -347,7 +392,7 @@ int PtlNIDist(
 		return PTL_NI_INVALID;
 	if (process.nid == PTL_NID_ANY || process.pid == PTL_PID_ANY)
 		return PTL_PROCESS_INVALID;
-	*distance = is_near(node, process.nid) ? 0 : 1;
+	*distance = ni_is_near(node, process.nid) ? 0 : 1;
 	return PTL_OK;
 }
 

@@ -5,7 +5,7 @@
  * Another thread of the parent may have been in the middle of anything when a child was
  * forked, and the child has no such thread: it would wait for it for ever.  So locks of
  * the process are made anew in each child.  Each guards words that one store changes, or
- * words that lib/fork.c forgets.
+ * words that lib/init.c forgets.
  */
 #ifndef P3_SHM_FORKED_H
 #define P3_SHM_FORKED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* cci_init and cci_finalize, which are counted, and the list of devices. */
 #include "lib/cci/cci.h"
-#include "lib/fork.h"
+#include "lib/init.h"
 #include "lib/node/call.h"
 #include "lib/node/conf.h"
 #include "lib/node/heap.h"

@@ -2,9 +2,8 @@
 /* The node that CCI shares with Portals. */
 #include "lib/cci/cci.h"
 #include "lib/job/job.h"
-#include "lib/ni.h"
+#include "lib/init.h"
 #include "lib/node/conf.h"
-#include "lib/users.h"
 #include "shm/log.h"
 #include "shm/park.h"
 

@@ -305,7 +305,7 @@ static int ms_until_check(const struct p3_meeting *m)
 
 /* ---- the thread ---- */
 
-/* Return true if this thread serves held requests (lib/node/held.c); under yod the life
+/* Return true if this thread serves held requests (p3_held_see_to); under yod the life
  * thread does. */
 static bool serves_held(const struct p3_meeting *m)
 {

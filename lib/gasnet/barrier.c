@@ -9,16 +9,16 @@
  *
  * Match bits: 3..0 the descriptor, 4 the parity, 9..5 the step.  Header data: 63..32 the
  * state, 31..0 the id.  A message that the network has no room for stays pending, and
- * each poll tries again.
+ * each poll tries again.  Nothing here waits; the calls that do are in team.c.
  *
  * The lock protects everything here.  Threads that wait read step and steps under it.
  */
-#include "coll.h"
+#include "internal.h"
 
 enum { ANONYMOUS, NAMED, MISMATCH };
 enum { PARITY_SHIFT = 4, STEP_SHIFT = 5 };
 
-static gasneti_lock_t lock = GASNETI_UNLOCKED;
+static gasneti_lock_t bar_lock = GASNETI_UNLOCKED;
 static struct {
 	uint32_t phase, step, steps;
 	bool notified, unsent;
@@ -28,7 +28,7 @@ static struct {
 	uint64_t value[2][GASNETI_BARRIER_STEPS];
 } bar;
 
-static uint64_t make(uint32_t state, uint32_t id)
+static uint64_t bar_make(uint32_t state, uint32_t id)
 {
 	return (uint64_t)state << 32 | id;
 }
@@ -37,9 +37,9 @@ static uint64_t make(uint32_t state, uint32_t id)
 uint64_t gasneti_barrier_value(int id, int flags)
 {
 	if (flags & GASNET_BARRIERFLAG_MISMATCH)
-		return make(MISMATCH, 0);
-	return flags & GASNET_BARRIERFLAG_ANONYMOUS ? make(ANONYMOUS, 0)
-						    : make(NAMED, (uint32_t)id);
+		return bar_make(MISMATCH, 0);
+	return flags & GASNET_BARRIERFLAG_ANONYMOUS ? bar_make(ANONYMOUS, 0)
+						    : bar_make(NAMED, (uint32_t)id);
 }
 
 /* Join two values: anonymous < named < mismatch. */
@@ -47,11 +47,11 @@ uint64_t gasneti_barrier_join(uint64_t a, uint64_t b)
 {
 	uint32_t of_a = (uint32_t)(a >> 32), of_b = (uint32_t)(b >> 32);
 	if (of_a == NAMED && of_b == NAMED && a != b)
-		return make(MISMATCH, 0);
+		return bar_make(MISMATCH, 0);
 	return of_a >= of_b ? a : b;
 }
 
-static void send_step(void)
+static void bar_send_step(void)
 {
 	uint32_t to =
 		(uint32_t)((gasneti.me + ((uint64_t)1 << bar.step)) % gasneti.nodes);
@@ -65,7 +65,7 @@ static void send_step(void)
 }
 
 /* Go on as far as the messages allow. */
-static void advance(void)
+static void bar_advance(void)
 {
 	if (!bar.notified)
 		return;
@@ -74,7 +74,7 @@ static void advance(void)
 		bar.got[parity][bar.step] = false;
 		bar.known = gasneti_barrier_join(bar.known, bar.value[parity][bar.step]);
 		if (++bar.step < bar.steps)
-			send_step();
+			bar_send_step();
 	}
 	if (bar.step == bar.steps)
 		gasneti_wake();
@@ -86,25 +86,25 @@ void gasneti_barrier_event(const ptl_event_t *ev)
 	uint32_t step = (uint32_t)(ev->match_bits >> STEP_SHIFT) & 31;
 	if (step >= GASNETI_BARRIER_STEPS)
 		gasneti_fatal("a barrier message of step %u", step);
-	gasneti_lock(&lock);
+	gasneti_lock(&bar_lock);
 	bar.got[parity][step] = true;
 	bar.value[parity][step] = ev->hdr_data;
-	advance();
-	gasneti_unlock(&lock);
+	bar_advance();
+	gasneti_unlock(&bar_lock);
 }
 
 /* Send the message that the network had no room for. */
 void gasneti_barrier_resend(void)
 {
-	gasneti_lock(&lock);
+	gasneti_lock(&bar_lock);
 	if (bar.unsent) {
-		send_step();
-		advance();
+		bar_send_step();
+		bar_advance();
 	}
-	gasneti_unlock(&lock);
+	gasneti_unlock(&bar_lock);
 }
 
-static uint32_t steps_of(uint32_t nodes)
+static uint32_t bar_steps_of(uint32_t nodes)
 {
 	uint32_t steps = 0;
 	while (((uint64_t)1 << steps) < nodes)
@@ -119,15 +119,15 @@ void gasnet_barrier_notify(int id, int flags)
 		gasneti_fatal("gasnet_barrier_notify before gasnet_attach");
 	if (bar.notified)
 		gasneti_fatal("gasnet_barrier_notify twice without a wait between");
-	gasneti_lock(&lock);
+	gasneti_lock(&bar_lock);
 	bar.step = 0;
-	bar.steps = steps_of(gasneti.nodes);
+	bar.steps = bar_steps_of(gasneti.nodes);
 	bar.known = gasneti_barrier_value(id, flags);
 	bar.notified = true;
 	if (bar.steps)
-		send_step();
-	advance();
-	gasneti_unlock(&lock);
+		bar_send_step();
+	bar_advance();
+	gasneti_unlock(&bar_lock);
 }
 
 /* Return the outcome for this node: whether the value of its wait fits all notifies'. */
@@ -137,52 +137,27 @@ int gasneti_barrier_outcome(uint64_t known, int id, int flags)
 	return all >> 32 == MISMATCH ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK;
 }
 
-/* End the phase, which is complete; return its outcome for this node. */
-static int finish(int id, int flags)
-{
-	bar.result = bar.known;
-	bar.notified = false;
-	bar.phase++;
-	return gasneti_barrier_outcome(bar.result, id, flags);
-}
-
-static int try_finish(int id, int flags)
+/* End the phase if it is complete; otherwise return GASNET_ERR_NOT_READY. */
+int gasneti_barrier_finish(int id, int flags)
 {
 	int rc = GASNET_ERR_NOT_READY;
-	gasneti_lock(&lock);
-	if (bar.step == bar.steps && !bar.unsent)
-		rc = finish(id, flags);
-	gasneti_unlock(&lock);
+	gasneti_lock(&bar_lock);
+	if (bar.step == bar.steps && !bar.unsent) {
+		bar.result = bar.known;
+		bar.notified = false;
+		bar.phase++;
+		rc = gasneti_barrier_outcome(bar.result, id, flags);
+	}
+	gasneti_unlock(&bar_lock);
 	return rc;
 }
 
-static void want_notified(const char *function)
+/* End the job unless this node has notified. */
+void gasneti_barrier_want_notified(const char *function)
 {
 	gasneti_check_main(function);
 	if (!bar.notified)
 		gasneti_fatal("%s without gasnet_barrier_notify", function);
-}
-
-int gasnet_barrier_try(int id, int flags)
-{
-	want_notified("gasnet_barrier_try");
-	gasneti_poll_full();
-	return try_finish(id, flags);
-}
-
-int gasnet_barrier_wait(int id, int flags)
-{
-	int rc;
-	want_notified("gasnet_barrier_wait");
-	gasneti_wait_for(
-		GASNETI_FULL, (rc = try_finish(id, flags)) != GASNET_ERR_NOT_READY);
-	return rc;
-}
-
-int gasnet_barrier(int id, int flags)
-{
-	gasnet_barrier_notify(id, flags);
-	return gasnet_barrier_wait(id, flags);
 }
 
 int gasnet_barrier_result(int *id)

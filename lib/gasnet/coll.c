@@ -8,12 +8,142 @@
  * again.  A stage that lacks a block returns false and is called again later: each FULL
  * poll advances all collectives that run, so a member needs only to poll.
  *
- * The word busy keeps two threads, or a thread and the polls within its own sends, from
- * advancing at the same time; its holder alone uses the stages.  The list of running
- * collectives is under runs_lock.  complete is released by the word's holder and acquired
- * by the thread that syncs, which reads the received bytes then.
+ * The word coll_busy keeps two threads from advancing at the same time; its holder alone
+ * uses the stages.  Its sends wait at AM, so a collective never advances inside of
+ * another one.  The list of running collectives is under coll_lock.  complete is released
+ * by the word's holder and acquired by the thread that syncs, which reads the received
+ * bytes then.
+ *
+ * A block travels as Medium messages to a handler that collects it in memory of its own
+ * until a collective takes it; so a sender need not wait until the receiver has called.
+ * A hash table finds the block of a message.  It is under blocks_lock.
  */
-#include "coll.h"
+#include "internal.h"
+
+/* A block: its sender, and where it belongs. */
+struct block_key {
+	uint64_t team;
+	uint32_t node;     /* the sender; the receiver's side fills it in */
+	uint32_t sequence; /* of the collective in the team */
+	uint32_t part;     /* of the collective */
+};
+
+enum { BLOCK_SLOTS = 256 };
+
+struct block {
+	struct block *next;
+	struct block_key key;
+	size_t nbytes, got;
+	char data[];
+};
+
+static gasneti_lock_t blocks_lock = GASNETI_UNLOCKED;
+static struct block *blocks[BLOCK_SLOTS];
+
+/* Return the link to a block, or the link where it would be. */
+static struct block **block_link(const struct block_key *key)
+{
+	uint32_t slot =
+		(uint32_t)key->team * 61 + key->node * 31 + key->sequence * 7 + key->part;
+	struct block **link = &blocks[slot % BLOCK_SLOTS];
+	for (; *link; link = &(*link)->next) {
+		const struct block_key *k = &(*link)->key;
+		if (k->team == key->team && k->node == key->node &&
+			k->sequence == key->sequence && k->part == key->part)
+			break;
+	}
+	return link;
+}
+
+/* Collect one message of a block. */
+void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
+	gasnet_handlerarg_t team_hi, gasnet_handlerarg_t team_lo,
+	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
+	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
+	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo)
+{
+	size_t offset = (uintptr_t)gasneti_pointer(off_hi, off_lo);
+	size_t all = (uintptr_t)gasneti_pointer(all_hi, all_lo);
+	struct block_key key = {
+		.team = (uint64_t)(uintptr_t)gasneti_pointer(team_hi, team_lo),
+		.node = ((struct gasneti_token *)token)->node,
+		.sequence = (uint32_t)sequence,
+		.part = (uint32_t)part};
+	gasneti_lock(&blocks_lock);
+	struct block **link = block_link(&key);
+	struct block *block = *link;
+	if (!block) {
+		block = malloc(sizeof(*block) + all);
+		if (!block)
+			gasneti_fatal("no memory for a block of %zu bytes", all);
+		*block = (struct block){.key = key, .nbytes = all};
+		*link = block;
+	}
+	if (offset > block->nbytes || block->nbytes - offset < nbytes)
+		gasneti_fatal("node %u sent %zu bytes at %zu of a block of %zu", key.node,
+			nbytes, offset, block->nbytes);
+	memcpy(block->data + offset, buf, nbytes);
+	block->got += nbytes;
+	gasneti_unlock(&blocks_lock);
+}
+
+static void block_send_piece(uint32_t node, const struct block_key *key, char *data,
+	size_t offset, size_t n, size_t all)
+{
+	void *team = (void *)(uintptr_t)key->team;
+	void *off = (void *)(uintptr_t)offset, *total = (void *)(uintptr_t)all;
+	const struct gasneti_message m = {.node = node,
+		.handler = GASNETI_H_COLL,
+		.category = GASNETI_MEDIUM,
+		.src = data,
+		.nbytes = n,
+		.numargs = 8,
+		.args = {gasneti_high(team), gasneti_low(team),
+			(gasnet_handlerarg_t)key->sequence,
+			(gasnet_handlerarg_t)key->part, gasneti_high(off),
+			gasneti_low(off), gasneti_high(total), gasneti_low(total)}};
+	struct gasneti_request r;
+	if (!gasneti_request_begin(&r, &m))
+		gasneti_wait_for(am, gasneti_request_try(&r, &m, true));
+	gasneti_request_end(&r, &m);
+}
+
+/* Send a block.  Wait for credits, and serve messages meanwhile, but no collectives. */
+static void block_send(uint32_t node, struct block_key key, void *data, size_t nbytes)
+{
+	size_t offset = 0;
+	do {
+		size_t n = nbytes - offset;
+		if (n > GASNETI_MAX_MEDIUM)
+			n = GASNETI_MAX_MEDIUM;
+		char *piece = n ? (char *)data + offset : NULL;
+		block_send_piece(node, &key, piece, offset, n, nbytes);
+		offset += n;
+	} while (offset < nbytes);
+}
+
+/* Take a block out of the table and store its bytes; return false if it has not come. */
+static bool block_take(struct block_key key, void *data, size_t nbytes)
+{
+	gasneti_lock(&blocks_lock);
+	struct block **link = block_link(&key), *block = *link;
+	if (block && block->got == block->nbytes)
+		*link = block->next;
+	else
+		block = NULL;
+	gasneti_unlock(&blocks_lock);
+	if (!block)
+		return false;
+	if (block->nbytes != nbytes)
+		gasneti_fatal("a collective of %zu bytes here, of %zu bytes on node %u",
+			nbytes, block->nbytes, key.node);
+	if (nbytes)
+		memcpy(data, block->data, nbytes);
+	free(block);
+	return true;
+}
+
+/* ---- collectives ---- */
 
 enum kind { BROADCAST, SCATTER, GATHER, EXCHANGE, MEET };
 enum stage { IN, MOVE, OUT, END };
@@ -37,44 +167,44 @@ struct gasneti_coll {
 	uint32_t complete;
 };
 
-static gasneti_lock_t runs_lock = GASNETI_UNLOCKED;
-static struct gasneti_coll *runs;
-static uint32_t busy;
+static gasneti_lock_t coll_lock = GASNETI_UNLOCKED;
+static struct gasneti_coll *coll_runs;
+static uint32_t coll_busy;
 
-static struct gasneti_block_key key_of(
+static struct block_key coll_key(
 	const struct gasneti_coll *c, uint32_t rank, uint32_t part)
 {
-	return (struct gasneti_block_key){.team = c->team->id,
+	return (struct block_key){.team = c->team->id,
 		.node = gasneti_member(c->team, rank),
 		.sequence = c->sequence,
 		.part = part};
 }
 
-static void send_to(
+static void coll_send(
 	struct gasneti_coll *c, uint32_t rank, uint32_t part, void *data, size_t n)
 {
-	struct gasneti_block_key key = key_of(c, rank, part);
-	gasneti_block_send(key.node, key, data, n);
+	struct block_key key = coll_key(c, rank, part);
+	block_send(key.node, key, data, n);
 }
 
-static bool take_from(
+static bool coll_take(
 	struct gasneti_coll *c, uint32_t rank, uint32_t part, void *data, size_t n)
 {
-	return gasneti_block_take(key_of(c, rank, part), data, n);
+	return block_take(coll_key(c, rank, part), data, n);
 }
 
 /* ---- meetings ---- */
 
 /* Do a round of a dissemination; return false if its message has not come. */
-static bool round_done(struct gasneti_coll *c, uint32_t part)
+static bool coll_round_done(struct gasneti_coll *c, uint32_t part)
 {
 	uint32_t n = c->team->size, rank = c->team->rank;
-	uint64_t value;
+	uint64_t value = 0; /* unused without c->value */
 	size_t nbytes = c->value ? sizeof value : 0;
 	if (!c->sent)
-		send_to(c, (rank + c->distance) % n, part, c->value, nbytes);
+		coll_send(c, (rank + c->distance) % n, part, c->value, nbytes);
 	c->sent = true;
-	if (!take_from(c, (rank + n - c->distance) % n, part, &value, nbytes))
+	if (!coll_take(c, (rank + n - c->distance) % n, part, &value, nbytes))
 		return false;
 	if (c->value)
 		*c->value = gasneti_barrier_join(*c->value, value);
@@ -83,10 +213,10 @@ static bool round_done(struct gasneti_coll *c, uint32_t part)
 }
 
 /* Meet all members; return false if that is not done.  first: the part of round 0. */
-static bool have_met(struct gasneti_coll *c, uint32_t first)
+static bool coll_have_met(struct gasneti_coll *c, uint32_t first)
 {
 	while (c->distance < c->team->size) {
-		if (!round_done(c, first + c->round))
+		if (!coll_round_done(c, first + c->round))
 			return false;
 		c->distance *= 2;
 		c->round++;
@@ -98,111 +228,101 @@ static bool have_met(struct gasneti_coll *c, uint32_t first)
 
 /* ---- moving data ---- */
 
-static void keep(void *dst, const void *src, size_t nbytes)
+static void coll_copy(void *dst, const void *src, size_t nbytes)
 {
 	if (nbytes && dst != src)
 		memmove(dst, src, nbytes);
 }
 
-static char *src_block(const struct gasneti_coll *c, uint32_t rank)
+static char *coll_src(const struct gasneti_coll *c, uint32_t rank)
 {
 	return c->src + rank * c->stride;
 }
 
-static char *dst_block(const struct gasneti_coll *c, uint32_t rank)
+static char *coll_dst(const struct gasneti_coll *c, uint32_t rank)
 {
 	return c->dst + rank * c->nbytes;
 }
 
-static bool is_root(const struct gasneti_coll *c)
+static bool coll_is_root(const struct gasneti_coll *c)
 {
 	return c->team->rank == c->root;
 }
 
-static uint32_t lowest_bit(uint32_t n)
-{
-	return n & (~n + 1);
-}
-
-/* Return the least power of two that is not below n. */
-static uint32_t power_from(uint32_t n)
-{
-	uint32_t power = 1;
-	while (power < n)
-		power *= 2;
-	return power;
-}
-
 /* A binomial tree: the parent's rank from the root is this one without its lowest bit. */
-static bool broadcast(struct gasneti_coll *c)
+static bool coll_broadcast(struct gasneti_coll *c)
 {
 	uint32_t n = c->team->size, mine = (c->team->rank + n - c->root) % n;
-	uint32_t bit = mine ? lowest_bit(mine) : power_from(n);
+	uint32_t bit = mine & (~mine + 1);
 	char *data = mine ? c->dst : c->src;
-	if (mine && !take_from(c, (c->root + mine - bit) % n, DATA, data, c->nbytes))
+	if (!mine) /* the least power of two that is not below n */
+		for (bit = 1; bit < n;)
+			bit *= 2;
+	if (mine && !coll_take(c, (c->root + mine - bit) % n, DATA, data, c->nbytes))
 		return false;
 	while (bit >>= 1)
 		if (mine + bit < n)
-			send_to(c, (c->root + mine + bit) % n, DATA, data, c->nbytes);
-	keep(c->dst, data, c->nbytes);
+			coll_send(c, (c->root + mine + bit) % n, DATA, data, c->nbytes);
+	coll_copy(c->dst, data, c->nbytes);
 	return true;
 }
 
 /* Send each other member its block of src, and keep the own one. */
-static void send_all(struct gasneti_coll *c, char *own)
+static void coll_send_all(struct gasneti_coll *c, char *own)
 {
 	uint32_t n = c->team->size, me = c->team->rank;
 	for (uint32_t k = 1; k < n; k++) {
 		uint32_t to = (me + k) % n;
-		send_to(c, to, DATA, src_block(c, to), c->nbytes);
+		coll_send(c, to, DATA, coll_src(c, to), c->nbytes);
 	}
-	keep(own, src_block(c, me), c->nbytes);
+	coll_copy(own, coll_src(c, me), c->nbytes);
 }
 
 /* Take the blocks of all other members; return false if one has not come. */
-static bool have_all(struct gasneti_coll *c)
+static bool coll_have_all(struct gasneti_coll *c)
 {
 	for (; c->received < c->team->size; c->received++)
 		if (c->received != c->team->rank &&
-			!take_from(c, c->received, DATA, dst_block(c, c->received),
+			!coll_take(c, c->received, DATA, coll_dst(c, c->received),
 				c->nbytes))
 			return false;
 	return true;
 }
 
-static bool scatter(struct gasneti_coll *c)
+static bool coll_scatter(struct gasneti_coll *c)
 {
-	if (!is_root(c))
-		return take_from(c, c->root, DATA, c->dst, c->nbytes);
-	send_all(c, c->dst);
+	if (!coll_is_root(c))
+		return coll_take(c, c->root, DATA, c->dst, c->nbytes);
+	coll_send_all(c, c->dst);
 	return true;
 }
 
-static bool gather(struct gasneti_coll *c)
+static bool coll_gather(struct gasneti_coll *c)
 {
-	if (!is_root(c)) {
-		send_to(c, c->root, DATA, c->src, c->nbytes);
+	if (!coll_is_root(c)) {
+		coll_send(c, c->root, DATA, c->src, c->nbytes);
 		return true;
 	}
 	if (!c->received)
-		keep(dst_block(c, c->root), c->src, c->nbytes);
-	return have_all(c);
+		coll_copy(coll_dst(c, c->root), c->src, c->nbytes);
+	return coll_have_all(c);
 }
 
-static bool exchange(struct gasneti_coll *c)
+static bool coll_exchange(struct gasneti_coll *c)
 {
 	if (!c->sent)
-		send_all(c, dst_block(c, c->team->rank));
+		coll_send_all(c, coll_dst(c, c->team->rank));
 	c->sent = true;
-	return have_all(c);
+	return coll_have_all(c);
 }
 
-static bool have_moved(struct gasneti_coll *c)
+static bool coll_have_moved(struct gasneti_coll *c)
 {
-	static bool (*const move[])(struct gasneti_coll *) = {[BROADCAST] = broadcast,
-		[SCATTER] = scatter,
-		[GATHER] = gather,
-		[EXCHANGE] = exchange};
+	static bool (*const move[])(struct gasneti_coll *) = {
+		[BROADCAST] = coll_broadcast,
+		[SCATTER] = coll_scatter,
+		[GATHER] = coll_gather,
+		[EXCHANGE] = coll_exchange};
 	if (c->kind != MEET && !move[c->kind](c))
 		return false;
 	c->sent = false;
@@ -211,43 +331,36 @@ static bool have_moved(struct gasneti_coll *c)
 
 /* ---- progress ---- */
 
-static bool stage_done(struct gasneti_coll *c)
+static bool coll_stage_done(struct gasneti_coll *c)
 {
 	switch (c->stage) {
 	case IN:
-		return !(c->flags & GASNET_COLL_IN_ALLSYNC) || have_met(c, IN_ROUND);
+		return !(c->flags & GASNET_COLL_IN_ALLSYNC) || coll_have_met(c, IN_ROUND);
 	case MOVE:
-		return have_moved(c);
+		return coll_have_moved(c);
 	default:
-		return !(c->flags & GASNET_COLL_OUT_ALLSYNC) || have_met(c, OUT_ROUND);
+		return !(c->flags & GASNET_COLL_OUT_ALLSYNC) ||
+		       coll_have_met(c, OUT_ROUND);
 	}
 }
 
-/* Go on as far as the messages allow; return true at the end. */
-static bool go_on(struct gasneti_coll *c)
+static struct gasneti_coll *coll_next(struct gasneti_coll *c)
 {
-	while (c->stage != END && stage_done(c))
-		c->stage++;
-	return c->stage == END;
-}
-
-static struct gasneti_coll *next_run(struct gasneti_coll *c)
-{
-	gasneti_lock(&runs_lock);
-	struct gasneti_coll *next = c ? c->next : runs;
-	gasneti_unlock(&runs_lock);
+	gasneti_lock(&coll_lock);
+	struct gasneti_coll *next = c ? c->next : coll_runs;
+	gasneti_unlock(&coll_lock);
 	return next;
 }
 
-static void end_run(struct gasneti_coll *c)
+static void coll_end(struct gasneti_coll *c)
 {
-	gasneti_lock(&runs_lock);
-	struct gasneti_coll **link = &runs;
+	gasneti_lock(&coll_lock);
+	struct gasneti_coll **link = &coll_runs;
 	while (*link != c)
 		link = &(*link)->next;
 	*link = c->next;
 	gasneti_set(&gasneti.collectives, gasneti.collectives - 1);
-	gasneti_unlock(&runs_lock);
+	gasneti_unlock(&coll_lock);
 	gasneti_release(&c->complete, 1);
 	gasneti_wake();
 }
@@ -256,17 +369,19 @@ static void end_run(struct gasneti_coll *c)
 void gasneti_coll_advance(void)
 {
 	struct gasneti_coll *next;
-	if (!gasneti_cas(&busy, 0, 1))
+	if (!gasneti_cas(&coll_busy, 0, 1))
 		return;
-	for (struct gasneti_coll *c = next_run(NULL); c; c = next) {
-		next = next_run(c);
-		if (go_on(c))
-			end_run(c);
+	for (struct gasneti_coll *c = coll_next(NULL); c; c = next) {
+		next = coll_next(c);
+		while (c->stage != END && coll_stage_done(c))
+			c->stage++;
+		if (c->stage == END)
+			coll_end(c);
 	}
-	gasneti_release(&busy, 0);
+	gasneti_release(&coll_busy, 0);
 }
 
-static gasnet_coll_handle_t begin(const struct gasneti_coll *from)
+static gasnet_coll_handle_t coll_begin(const struct gasneti_coll *from)
 {
 	gasneti_check_main("a collective");
 	if (from->root >= from->team->size)
@@ -278,80 +393,24 @@ static gasnet_coll_handle_t begin(const struct gasneti_coll *from)
 	*c = *from;
 	c->sequence = c->team->sequence++;
 	c->distance = 1;
-	gasneti_lock(&runs_lock);
-	struct gasneti_coll **link = &runs;
+	gasneti_lock(&coll_lock);
+	struct gasneti_coll **link = &coll_runs;
 	while (*link)
 		link = &(*link)->next;
 	*link = c;
 	gasneti_set(&gasneti.collectives, gasneti.collectives + 1);
-	gasneti_unlock(&runs_lock);
+	gasneti_unlock(&coll_lock);
 	gasneti_coll_advance();
 	return c;
 }
 
-/* ---- syncs ---- */
-
-int gasnet_coll_try_sync(gasnet_coll_handle_t handle)
+/* End a collective that is complete; return false if it is not. */
+bool gasneti_coll_finish(gasnet_coll_handle_t handle)
 {
-	if (!handle)
-		return GASNET_OK;
 	if (!gasneti_acquire(&handle->complete))
-		gasneti_poll_full();
-	if (!gasneti_acquire(&handle->complete))
-		return GASNET_ERR_NOT_READY;
+		return false;
 	free(handle);
-	return GASNET_OK;
-}
-
-void gasnet_coll_wait_sync(gasnet_coll_handle_t handle)
-{
-	if (!handle)
-		return;
-	gasneti_wait_for(GASNETI_FULL, gasneti_acquire(&handle->complete));
-	free(handle);
-}
-
-/* Sync all handles that are complete.  Count them in *some; return those left. */
-static size_t try_each(gasnet_coll_handle_t *handles, size_t n, size_t *some)
-{
-	size_t left = 0;
-	*some = 0;
-	gasneti_poll_full();
-	for (size_t i = 0; i < n; i++) {
-		if (!handles[i])
-			continue;
-		if (gasneti_acquire(&handles[i]->complete)) {
-			free(handles[i]);
-			handles[i] = GASNET_COLL_INVALID_HANDLE;
-			++*some;
-		} else {
-			left++;
-		}
-	}
-	return left;
-}
-
-int gasnet_coll_try_sync_all(gasnet_coll_handle_t *handles, size_t n)
-{
-	size_t some;
-	return try_each(handles, n, &some) ? GASNET_ERR_NOT_READY : GASNET_OK;
-}
-
-int gasnet_coll_try_sync_some(gasnet_coll_handle_t *handles, size_t n)
-{
-	size_t some, left = try_each(handles, n, &some);
-	return left && !some ? GASNET_ERR_NOT_READY : GASNET_OK;
-}
-
-void gasnet_coll_wait_sync_all(gasnet_coll_handle_t *handles, size_t n)
-{
-	gasneti_wait_for(GASNETI_FULL, gasnet_coll_try_sync_all(handles, n) == GASNET_OK);
-}
-
-void gasnet_coll_wait_sync_some(gasnet_coll_handle_t *handles, size_t n)
-{
-	gasneti_wait_for(
-		GASNETI_FULL, gasnet_coll_try_sync_some(handles, n) == GASNET_OK);
+	return true;
 }
 
 /* ---- the operations ---- */
@@ -359,7 +418,7 @@ void gasnet_coll_wait_sync_some(gasnet_coll_handle_t *handles, size_t n)
 /* Join the members' values by a meeting that IN stands for; see team.c. */
 gasnet_coll_handle_t gasneti_coll_meet(gasnet_team_handle_t team, uint64_t *value)
 {
-	return begin(&(struct gasneti_coll){.team = team,
+	return coll_begin(&(struct gasneti_coll){.team = team,
 		.kind = MEET,
 		.flags = GASNET_COLL_IN_ALLSYNC,
 		.value = value});
@@ -368,7 +427,7 @@ gasnet_coll_handle_t gasneti_coll_meet(gasnet_team_handle_t team, uint64_t *valu
 gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *dst,
 	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
 {
-	return begin(&(struct gasneti_coll){.team = team,
+	return coll_begin(&(struct gasneti_coll){.team = team,
 		.kind = BROADCAST,
 		.root = srcimage,
 		.dst = dst,
@@ -380,7 +439,7 @@ gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *d
 gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void *dst,
 	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
 {
-	return begin(&(struct gasneti_coll){.team = team,
+	return coll_begin(&(struct gasneti_coll){.team = team,
 		.kind = SCATTER,
 		.root = srcimage,
 		.dst = dst,
@@ -393,7 +452,7 @@ gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void *dst
 gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team,
 	gasnet_image_t dstimage, void *dst, void *src, size_t nbytes, int flags)
 {
-	return begin(&(struct gasneti_coll){.team = team,
+	return coll_begin(&(struct gasneti_coll){.team = team,
 		.kind = GATHER,
 		.root = dstimage,
 		.dst = dst,
@@ -403,10 +462,10 @@ gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team,
 }
 
 /* Send each member its block, at a distance of stride in src; take theirs. */
-static gasnet_coll_handle_t all_to_all(gasnet_team_handle_t team, void *dst, void *src,
-	size_t stride, size_t nbytes, int flags)
+static gasnet_coll_handle_t coll_all_to_all(gasnet_team_handle_t team, void *dst,
+	void *src, size_t stride, size_t nbytes, int flags)
 {
-	return begin(&(struct gasneti_coll){.team = team,
+	return coll_begin(&(struct gasneti_coll){.team = team,
 		.kind = EXCHANGE,
 		.dst = dst,
 		.src = src,
@@ -418,11 +477,11 @@ static gasnet_coll_handle_t all_to_all(gasnet_team_handle_t team, void *dst, voi
 gasnet_coll_handle_t gasnet_coll_gather_all_nb(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
 {
-	return all_to_all(team, dst, src, 0, nbytes, flags);
+	return coll_all_to_all(team, dst, src, 0, nbytes, flags);
 }
 
 gasnet_coll_handle_t gasnet_coll_exchange_nb(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
 {
-	return all_to_all(team, dst, src, nbytes, nbytes, flags);
+	return coll_all_to_all(team, dst, src, nbytes, nbytes, flags);
 }

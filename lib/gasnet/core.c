@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * core.c - the start of a node: init, attach, segments, and questions about the job.  The
- * functions that programs call for the first two are in mode.c.
+ * core.c - the start of a node: settings, init, attach, segments, and questions about the
+ * job.  The functions that programs call for init and attach are in mode.c.
  *
  * gasnet_init opens the interface and learns ids, hosts and largest segments;
  * gasnet_attach makes the segment and everything that receives.  Both exchange 16 bytes
@@ -9,7 +9,9 @@
  * nodes: the first makes sure that all tables can be written, the second that all are
  * complete.
  */
+#include <ctype.h>
 #include <sched.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,10 +26,201 @@ enum { HOST_SHIFT = 48 }; /* of the first node of a host, above its credit setti
 
 struct gasneti_node gasneti = {.waitmode = -1};
 
+/* ---- settings (GASNET_VERBOSEENV=1 lets node 0 print them) ---- */
+
+static void setting_show(const char *name, const char *value, bool given)
+{
+	if (gasneti.set.verbose && gasneti.me == 0)
+		fprintf(stderr, "ENV parameter: %s = %s%s\n", name, value,
+			given ? "" : "   (default)");
+}
+
+static void setting_wrong(const char *name, const char *value, const char *expected)
+{
+	gasneti_fatal("%s is '%s'; expected %s", name, value, expected);
+}
+
+/* Return the factor of a suffix K, M, G or T; 0 for any other text. */
+static uint64_t setting_factor(const char *suffix)
+{
+	static const char letters[] = "KMGT";
+	if (!*suffix)
+		return 1;
+	const char *at = strchr(letters, toupper((unsigned char)*suffix));
+	bool plain = suffix[1] == 0 ||
+		     (toupper((unsigned char)suffix[1]) == 'B' && !suffix[2]);
+	return at && plain ? (uint64_t)1 << 10 * (at - letters + 1) : 0;
+}
+
+/* Read a number with an optional suffix; return false if the setting is not there.  End
+ * the job if it is out of range. */
+static bool setting_read_number(
+	const char *name, double least, double most, double *number)
+{
+	const char *text = getenv(name);
+	char expected[80], *end;
+	if (!text || !*text)
+		return false;
+	*number = strtod(text, &end);
+	uint64_t scale = setting_factor(end);
+	*number *= (double)scale;
+	if (end == text || !scale || !(*number >= least) || *number > most) {
+		snprintf(expected, sizeof(expected), "a number from %.15g to %.15g",
+			least, most);
+		setting_wrong(name, text, expected);
+	}
+	return true;
+}
+
+/* Read a whole number. */
+static uint64_t setting_whole(
+	const char *name, uint64_t by_default, uint64_t least, uint64_t most)
+{
+	double number;
+	char shown[32];
+	bool given = setting_read_number(name, (double)least, (double)most, &number);
+	uint64_t value = given ? (uint64_t)number : by_default;
+	snprintf(shown, sizeof(shown), "%llu", (unsigned long long)value);
+	setting_show(name, shown, given);
+	return value;
+}
+
+static double setting_real(const char *name, double by_default, double least, double most)
+{
+	double value = by_default;
+	char shown[32];
+	bool given = setting_read_number(name, least, most, &value);
+	snprintf(shown, sizeof(shown), "%g", value);
+	setting_show(name, shown, given);
+	return value;
+}
+
+static uint32_t setting_number(
+	const char *name, uint64_t by_default, uint64_t least, uint64_t most)
+{
+	return (uint32_t)setting_whole(name, by_default, least, most);
+}
+
+/* Return the index of a word in a list that NULL ends, or of its end. */
+static int setting_find_word(const char *const *words, const char *text)
+{
+	int index = 0;
+	while (words[index] && strcasecmp(words[index], text))
+		index++;
+	return index;
+}
+
+/* End the job: the setting is none of the words. */
+static void setting_wrong_word(
+	const char *name, const char *text, const char *const *words)
+{
+	char all[128] = "one of";
+	for (int i = 0; words[i]; i++) {
+		size_t used = strlen(all);
+		snprintf(all + used, sizeof(all) - used, " %s", words[i]);
+	}
+	setting_wrong(name, text, all);
+}
+
+/* Read a word of a list that NULL ends; return its index. */
+static int setting_choice(const char *name, const char *const *words, int by_default)
+{
+	const char *text = getenv(name);
+	int index = by_default;
+	if (text && *text) {
+		index = setting_find_word(words, text);
+		if (!words[index])
+			setting_wrong_word(name, text, words);
+	}
+	setting_show(name, words[index], text && *text);
+	return index;
+}
+
+/* Read a switch: 0 or 1, no or yes. */
+static bool setting_is_on(const char *name, bool by_default)
+{
+	static const char *const words[] = {
+		"0", "1", "no", "yes", "n", "y", "off", "on", "false", "true", NULL};
+	return setting_choice(name, words, by_default) % 2;
+}
+
+static void settings_read_credits(struct gasneti_settings *set)
+{
+	uint32_t n = gasneti.nodes, peers = n > 1 ? n - 1 : 1;
+	uint32_t share = 2048 / peers, tens = n < 64 ? n : 64;
+	share = share < GASNETI_MIN_CREDITS ? GASNETI_MIN_CREDITS
+		: share > 128               ? 128
+					    : share;
+	set->flow_control = setting_is_on("GASNET_PORTAL_FLOW_CONTROL", true);
+	set->dynamic = setting_is_on("GASNET_PORTAL_DYNAMIC_CREDITS", true);
+	set->max_credits = setting_number(
+		"GASNET_PORTAL_MAX_CRED_PER_NODE", 400, GASNETI_MIN_CREDITS, 10000);
+	set->credits = setting_number("GASNET_PORTAL_CRED_PER_NODE", share,
+		GASNETI_MIN_CREDITS, set->max_credits);
+	set->banked = setting_number(
+		"GASNET_PORTAL_BANKED_CREDITS", 512 + 64 * tens, 0, 1000000);
+	set->epoch = setting_number("GASNET_PORTAL_EPOCH_DURATION", 1024, 1, 1000000);
+	set->lend_limit = setting_number("GASNET_PORTAL_LENDER_LIMIT", 32, 0, 10000);
+	set->revoke_limit = setting_number("GASNET_PORTAL_REVOKE_LIMIT", 32, 0, 10000);
+	set->scavenge = setting_number("GASNET_PORTAL_SCAVENGE_BREADTH", 6, 1, 1024);
+}
+
+static void settings_read_local(struct gasneti_settings *set)
+{
+	static const char *const modes[] = {"all", "bounce", "tmpmd", "firehose", NULL};
+	static const char *const segments[] = {"auto", "heap", "mmap", NULL};
+	set->local = setting_choice("GASNET_PORTAL_LOCAL", modes, GASNETI_LOCAL_ALL);
+	set->segment = *segments[setting_choice("GASNET_PORTAL_SEGMENT", segments, 0)];
+	set->bounce_limit = setting_number(
+		"GASNET_PORTAL_PUTGET_BOUNCE_LIMIT", GASNETI_CHUNK, 0, GASNETI_CHUNK);
+	set->tmpmds = setting_number("GASNET_PORTAL_NUM_TMPMD", 1024, 1, 0x3fff);
+	set->fh_region = setting_whole("GASNET_FIREHOSE_MAXREGION_SIZE", 128 << 10,
+				 2 * GASNET_PAGESIZE, 1 << 30) &
+			 ~(uint64_t)(GASNET_PAGESIZE - 1);
+	set->fh_regions = setting_whole("GASNET_FIREHOSE_R", 1024, 2, 0x7fff);
+	set->fh_bytes = setting_whole("GASNET_FIREHOSE_M",
+		set->fh_regions * set->fh_region, 2 * set->fh_region, UINT64_MAX / 2);
+}
+
+static void settings_read(void)
+{
+	struct gasneti_settings *set = &gasneti.set;
+	set->verbose = setting_is_on("GASNET_VERBOSEENV", false);
+	set->max_threads = setting_number(
+		"GASNET_MAX_THREADS", GASNETI_MAX_THREADS, 1, GASNETI_MAX_THREADS);
+	set->msg_limit = setting_number("GASNET_PORTAL_MSG_LIMIT", 1024, 12, 100000);
+	set->sb_chunks = setting_number("GASNET_PORTAL_SB_CHUNKS", 256, 2, 0x3ff0);
+	set->rpl_chunks = setting_number("GASNET_PORTAL_RPL_CHUNKS", 64, 1, 0x3ff0);
+	set->handlers =
+		GASNETI_THREADS ? setting_number("GASNET_PORTAL_HANDLERS", 4, 1, 64) : 1;
+	set->safe_limit = setting_number("GASNET_PORTAL_SAFE_LIMIT", 12, 0, 100000);
+	set->am_limit = setting_number("GASNET_PORTAL_AM_LIMIT", 8, 0, 100000);
+	set->safe_limit = set->safe_limit ? set->safe_limit : UINT32_MAX;
+	set->am_limit = set->am_limit ? set->am_limit : UINT32_MAX;
+	set->watch_ms = setting_number("GASNET_PORTAL_WATCH_MS", 200, 1, 10000);
+	set->packed = setting_is_on("GASNET_PORTAL_PACKED_LONG", true);
+	set->stats = setting_is_on("GASNET_PORTAL_STATS", false);
+	settings_read_credits(set);
+	settings_read_local(set);
+}
+
+/* Return the milliseconds that a coordinated end may take. */
+static uint64_t setting_exit_ms(void)
+{
+	enum { MOST = 1000000 };
+	double most = setting_real("GASNET_EXITTIMEOUT_MAX", 360, 0.001, MOST);
+	double least = setting_real("GASNET_EXITTIMEOUT_MIN", 3, 0, MOST);
+	double each = setting_real("GASNET_EXITTIMEOUT_FACTOR", 0.125, 0, MOST);
+	double sum = least + gasneti.nodes * each;
+	double seconds =
+		setting_real("GASNET_EXITTIMEOUT", sum < most ? sum : most, 0.001, MOST);
+	return (uint64_t)(seconds * 1000);
+}
+
 /* ---- the largest segment ---- */
 
 /* Return MemAvailable of the host, bytes. */
-static uint64_t memory_available(void)
+static uint64_t core_memory_available(void)
 {
 	char line[128];
 	unsigned long long kib = 0;
@@ -40,19 +233,19 @@ static uint64_t memory_available(void)
 	return (uint64_t)kib << 10;
 }
 
-static uint64_t max_segment_setting(void)
+static uint64_t core_max_segment(void)
 {
-	return gasneti_setting(
+	return setting_whole(
 		"GASNET_MAX_SEGSIZE", UINT64_MAX / 2, GASNET_PAGESIZE, UINT64_MAX / 2);
 }
 
-static uintptr_t max_local(void)
+static uintptr_t core_max_local(void)
 {
 #ifdef GASNET_SEGMENT_EVERYTHING
 	return (uintptr_t)-1;
 #else
-	uint64_t share = memory_available() / 10 * 8 / gasneti.near;
-	uint64_t most = max_segment_setting();
+	uint64_t share = core_memory_available() / 10 * 8 / gasneti.near;
+	uint64_t most = core_max_segment();
 	share = share < LEAST_MAX ? LEAST_MAX : share;
 	share = share < most ? share : most;
 	return share & ~(uint64_t)(GASNET_PAGESIZE - 1);
@@ -60,10 +253,10 @@ static uintptr_t max_local(void)
 }
 
 /* Size the shared heap for the segment, unless the user has. */
-static void set_heap(void)
+static void core_set_heap(void)
 {
 	char text[32];
-	uint64_t most = max_segment_setting();
+	uint64_t most = core_max_segment();
 	uint64_t heap = (most < HEAP_MOST ? most : HEAP_MOST) + HEAP_EXTRA;
 	snprintf(text, sizeof(text), "%lluM", (unsigned long long)(heap >> 20));
 	setenv("PTL3_HEAP", text, 0);
@@ -72,7 +265,7 @@ static void set_heap(void)
 /* ---- the exchange at the start ---- */
 
 /* Meet all nodes; end with the job if a node has left or died. */
-int gasneti_barrier_meet(void)
+static int core_meet(void)
 {
 	if (PtlXBarrier() == PTL_OK)
 		return GASNET_OK;
@@ -81,7 +274,7 @@ int gasneti_barrier_meet(void)
 	gasneti_fatal("a node died while the job started");
 }
 
-static void await_acks(uint32_t acks)
+static void exchange_await_acks(uint32_t acks)
 {
 	ptl_event_t ev;
 	while (acks) {
@@ -98,7 +291,7 @@ static void await_acks(uint32_t acks)
  * which follows the ACKs.  That alone orders the bytes, too, but through other processes;
  * by the events the thread that wrote the bytes tells this one directly.
  */
-static void take_arrivals(void)
+static void exchange_take_arrivals(void)
 {
 	ptl_event_t ev;
 	for (uint32_t i = 1; i < gasneti.nodes; i++)
@@ -107,7 +300,7 @@ static void take_arrivals(void)
 
 /* Tell two numbers to all nodes; their numbers are in gasneti.table when it returns.  A
  * barrier must follow before the next exchange, which writes the table again. */
-static void exchange(uint64_t a, uint64_t b)
+static void core_exchange(uint64_t a, uint64_t b)
 {
 	uint64_t at = gasneti.me * sizeof(*gasneti.table);
 	gasneti.table[gasneti.me][0] = a;
@@ -119,30 +312,14 @@ static void exchange(uint64_t a, uint64_t b)
 					PTL_ACK_REQ, gasneti.peers[i].id, GASNETI_AM_PTE,
 					0, GASNETI_MD_TABLE, at, 0),
 				"PtlPutRegion");
-	await_acks(gasneti.nodes - 1);
-	gasneti_barrier_meet();
-	take_arrivals();
+	exchange_await_acks(gasneti.nodes - 1);
+	core_meet();
+	exchange_take_arrivals();
 }
 
 /* ---- gasnet_init ---- */
 
-static void attach_target(
-	uint64_t bits, void *start, size_t length, unsigned options, ptl_handle_eq_t eq)
-{
-	static const ptl_process_id_t any = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = start,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = options | PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE,
-		.eq_handle = eq};
-	ptl_handle_me_t me;
-	gasneti_must(PtlMEMDAttach(gasneti.ni, GASNETI_AM_PTE, any, bits,
-			     ~(ptl_match_bits_t)15, PTL_RETAIN, PTL_INS_AFTER, md,
-			     PTL_RETAIN, &me, NULL),
-		"PtlMEMDAttach");
-}
-
-static ptl_handle_eq_t queue(uint32_t events)
+static ptl_handle_eq_t core_queue(uint32_t events)
 {
 	ptl_handle_eq_t eq;
 	gasneti_must(
@@ -155,31 +332,34 @@ static void make_queues(void)
 {
 	const struct gasneti_settings *set = &gasneti.set;
 	gasneti.safe_eq =
-		queue(2 * set->msg_limit + 3 * set->sb_chunks + set->rpl_chunks +
-			2 * GASNETI_BARRIER_STEPS + 2 * gasneti.nodes + 64);
-	gasneti.am_eq = queue(gasneti_credits_total() * 2 + 64);
-	gasneti.sys_eq = queue(2 * gasneti.nodes + 16);
-	gasneti.exit_eq = queue(4 * gasneti.nodes + 64);
+		core_queue(2 * set->msg_limit + 3 * set->sb_chunks + set->rpl_chunks +
+			   2 * GASNETI_BARRIER_STEPS + 2 * gasneti.nodes + 64);
+	gasneti.am_eq = core_queue(gasneti_credits_total() * 2 + 64);
+	gasneti.sys_eq = core_queue(2 * gasneti.nodes + 16);
+	gasneti.exit_eq = core_queue(4 * gasneti.nodes + 64);
 }
 
-static void make_start_targets(void)
+static void core_make_targets(void)
 {
 	size_t bytes = gasneti.nodes * sizeof(*gasneti.table);
 	unsigned empty = PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE;
 	gasneti.table = calloc(gasneti.nodes, sizeof(*gasneti.table));
 	if (!gasneti.table)
 		gasneti_fatal("no memory for the table of %u nodes", gasneti.nodes);
-	attach_target(GASNETI_MD_SYS, NULL, 0, empty, gasneti.sys_eq);
-	attach_target(GASNETI_MD_BARRIER, NULL, 0, empty, gasneti.safe_eq);
-	attach_target(GASNETI_MD_EXIT, NULL, 0, PTL_MD_TRUNCATE, gasneti.exit_eq);
-	attach_target(GASNETI_MD_TABLE, gasneti.table, bytes, PTL_MD_MANAGE_REMOTE,
-		gasneti.sys_eq);
+	gasneti_attach_target(
+		GASNETI_AM_PTE, GASNETI_MD_SYS, NULL, 0, empty, gasneti.sys_eq, NULL);
+	gasneti_attach_target(GASNETI_AM_PTE, GASNETI_MD_BARRIER, NULL, 0, empty,
+		gasneti.safe_eq, NULL);
+	gasneti_attach_target(GASNETI_AM_PTE, GASNETI_MD_EXIT, NULL, 0, PTL_MD_TRUNCATE,
+		gasneti.exit_eq, NULL);
+	gasneti_attach_target(GASNETI_AM_PTE, GASNETI_MD_TABLE, gasneti.table, bytes,
+		PTL_MD_MANAGE_REMOTE, gasneti.sys_eq, NULL);
 	gasneti.table_md = gasneti_bind(gasneti.table, bytes, 0, gasneti.safe_eq);
 	gasneti.none = gasneti_bind(NULL, 0, 0, PTL_EQ_NONE);
 	gasneti.exit_md = gasneti_bind(NULL, 0, 0, gasneti.exit_eq);
 }
 
-static int open_network(void)
+static int core_open_network(void)
 {
 	unsigned rank = 0, size = 1;
 	int most, rc = PtlInit(&most);
@@ -202,7 +382,24 @@ static int open_network(void)
 	return GASNET_OK;
 }
 
-static void learn_ids(void)
+static void ids_hash(void)
+{
+	uint32_t size = 4;
+	while (size < 2 * gasneti.nodes)
+		size *= 2;
+	gasneti.hash = calloc(size, sizeof(*gasneti.hash));
+	if (!gasneti.hash)
+		gasneti_fatal("no memory for the table of nodes");
+	gasneti.hash_mask = size - 1;
+	for (uint32_t node = 0; node < gasneti.nodes; node++) {
+		uint32_t i = gasneti_hash_of(gasneti.peers[node].id);
+		while (gasneti.hash[i & gasneti.hash_mask])
+			i++;
+		gasneti.hash[i & gasneti.hash_mask] = node + 1;
+	}
+}
+
+static void ids_learn(void)
 {
 	gasneti.peers = calloc(gasneti.nodes, sizeof(*gasneti.peers));
 	if (!gasneti.peers)
@@ -217,11 +414,11 @@ static void learn_ids(void)
 			gasneti_must(
 				PtlGetRankId(gasneti.ni, i, &peer->id), "PtlGetRankId");
 	}
-	gasneti_nodes_hash();
+	ids_hash();
 }
 
 /* Count the nodes of this host; return the first one. */
-static uint32_t first_near(void)
+static uint32_t core_first_near(void)
 {
 	uint32_t first = gasneti.me;
 	gasneti.near = 0;
@@ -237,47 +434,35 @@ static uint32_t first_near(void)
 }
 
 /* The settings that lenders and holders of credits must have alike, in one number. */
-static uint64_t credit_settings(void)
+static uint64_t core_credit_settings(void)
 {
 	const struct gasneti_settings *set = &gasneti.set;
 	return (uint64_t)set->credits << 32 | (uint64_t)set->banked << 2 |
 	       (uint64_t)set->dynamic << 1 | (uint64_t)set->flow_control;
 }
 
-static void compare_credits(void)
+static void core_learn_segments(void)
 {
+	uint64_t first = core_first_near();
+	gasneti.max_local = core_max_local();
+	gasneti.max_global = gasneti.max_local;
+	core_exchange(gasneti.max_local, core_credit_settings() | first << HOST_SHIFT);
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
-		if ((gasneti.table[i][1] ^ credit_settings()) << (64 - HOST_SHIFT))
+		if ((gasneti.table[i][1] ^ core_credit_settings()) << (64 - HOST_SHIFT))
 			gasneti_fatal("node %u has other settings of credits: set "
 				      "GASNET_PORTAL_CRED_PER_NODE, _BANKED_CREDITS, "
 				      "_DYNAMIC_CREDITS and _FLOW_CONTROL alike on all",
 				i);
-}
-
-/* Number the hosts in the order of their first nodes. */
-static void number_hosts(void)
-{
-	uint32_t hosts = 0;
+	uint32_t hosts = 0; /* in the order of their first nodes */
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
-		uint32_t first = (uint32_t)(gasneti.table[i][1] >> HOST_SHIFT);
-		gasneti.peers[i].host = first < i ? gasneti.peers[first].host : hosts++;
+		uint32_t on = (uint32_t)(gasneti.table[i][1] >> HOST_SHIFT);
+		gasneti.peers[i].host = on < i ? gasneti.peers[on].host : hosts++;
+		if (gasneti.table[i][0] < gasneti.max_global)
+			gasneti.max_global = gasneti.table[i][0];
 	}
 }
 
-static void learn_segments(void)
-{
-	uint64_t first = first_near();
-	gasneti.max_local = max_local();
-	gasneti.max_global = gasneti.max_local;
-	exchange(gasneti.max_local, credit_settings() | first << HOST_SHIFT);
-	compare_credits();
-	number_hosts();
-	for (uint32_t i = 0; i < gasneti.nodes; i++)
-		if (gasneti.table[i][0] < gasneti.max_global)
-			gasneti.max_global = gasneti.table[i][0];
-}
-
-static uint32_t cpus(void)
+static uint32_t core_cpus(void)
 {
 	cpu_set_t set;
 	if (sched_getaffinity(0, sizeof(set), &set))
@@ -289,79 +474,60 @@ int gasneti_core_init(void)
 {
 	if (gasneti.state != GASNETI_FRESH)
 		return GASNET_ERR_NOT_INIT;
-	set_heap();
-	int rc = open_network();
+	core_set_heap();
+	int rc = core_open_network();
 	if (rc != GASNET_OK)
 		return rc;
-	gasneti.cpus = cpus();
-	gasneti_settings_read();
+	gasneti.cpus = core_cpus();
+	settings_read();
 	gasneti.tickets = gasneti.stats.tickets_low = gasneti.set.msg_limit;
 	gasneti.max_long = gasneti.set.local == GASNETI_LOCAL_FIREHOSE
 				   ? gasneti.set.fh_region - GASNET_PAGESIZE
 				   : GASNETI_MAX_LONG;
 	make_queues();
-	make_start_targets();
-	gasneti_barrier_meet();
-	learn_ids();
-	gasneti_exit_init();
+	core_make_targets();
+	core_meet();
+	ids_learn();
+	gasneti_exit_init(setting_exit_ms());
 	gasneti.state = GASNETI_INIT;
 	gasneti_threads_init();
-	learn_segments();
+	core_learn_segments();
 	return GASNET_OK;
 }
 
 /* ---- gasnet_attach ---- */
 
-typedef void (*handler_t)(void);
-
-/* The table of handlers, while it is made.  An entry without a function keeps its index,
- * too: a message to it ends the job. */
-static bool taken[GASNETI_HANDLERS];
-
-static void register_one(const gasnet_handlerentry_t *entry)
+/*
+ * Register the program's handlers: first those that have an index, then the others.  An
+ * entry without a function keeps its index, too: a message to it ends the job.
+ */
+static int handlers_register(gasnet_handlerentry_t *table, int numentries)
 {
-	gasneti.handlers[entry->index] = (handler_t)entry->fnptr;
-	taken[entry->index] = true;
-}
-
-static int register_explicit(const gasnet_handlerentry_t *table, int numentries)
-{
+	bool taken[GASNETI_HANDLERS] = {false};
+	uint32_t next = GASNETI_FIRST_HANDLER;
+	if (numentries < 0 || (numentries && !table))
+		return GASNET_ERR_BAD_ARG;
+	if (numentries > GASNETI_HANDLERS - GASNETI_FIRST_HANDLER)
+		return GASNET_ERR_RESOURCE;
 	for (int i = 0; i < numentries; i++) {
 		gasnet_handler_t index = table[i].index;
 		if (!index)
 			continue;
 		if (index < GASNETI_FIRST_HANDLER || taken[index])
 			return GASNET_ERR_RESOURCE;
-		register_one(&table[i]);
+		gasneti.handlers[index] = (void (*)(void))table[i].fnptr;
+		taken[index] = true;
 	}
-	return GASNET_OK;
-}
-
-/* There are enough indexes: register_handlers has counted the entries. */
-static void register_others(gasnet_handlerentry_t *table, int numentries)
-{
-	uint32_t next = GASNETI_FIRST_HANDLER;
 	for (int i = 0; i < numentries; i++) {
 		if (table[i].index)
 			continue;
-		while (taken[next])
+		while (taken[next]) /* ends, by the number of entries */
 			next++;
 		table[i].index = (gasnet_handler_t)next;
-		register_one(&table[i]);
+		gasneti.handlers[next] = (void (*)(void))table[i].fnptr;
+		taken[next] = true;
 	}
-}
-
-static int register_handlers(gasnet_handlerentry_t *table, int numentries)
-{
-	if (numentries < 0 || (numentries && !table))
-		return GASNET_ERR_BAD_ARG;
-	if (numentries > GASNETI_HANDLERS - GASNETI_FIRST_HANDLER)
-		return GASNET_ERR_RESOURCE;
-	memset(taken, 0, sizeof(taken));
-	int rc = register_explicit(table, numentries);
-	if (rc == GASNET_OK)
-		register_others(table, numentries);
-	return rc;
+	return GASNET_OK;
 }
 
 /* Get zeroed pages from the shared heap, or NULL. */
@@ -377,7 +543,7 @@ static void *segment_from_heap(uintptr_t size)
 	return (void *)base;
 }
 
-static int make_segment(uintptr_t size)
+static int segment_make(uintptr_t size)
 {
 #ifdef GASNET_SEGMENT_EVERYTHING
 	(void)size;
@@ -401,27 +567,18 @@ static int make_segment(uintptr_t size)
 	return GASNET_OK;
 }
 
-static void learn_bases(void)
-{
-	exchange(gasneti.base, gasneti.size);
-	for (uint32_t i = 0; i < gasneti.nodes; i++) {
-		gasneti.peers[i].base = gasneti.table[i][0];
-		gasneti.peers[i].size = gasneti.table[i][1];
-	}
-}
-
 /* End the job if the nodes differ in an argument that must be alike. */
-static void compare_offsets(uintptr_t minheapoffset)
+static void core_compare_offsets(uintptr_t minheapoffset)
 {
 #if defined(GASNET_DEBUG) && !defined(GASNET_SEGMENT_EVERYTHING)
-	exchange(minheapoffset, 0);
+	core_exchange(minheapoffset, 0);
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (gasneti.table[i][0] != minheapoffset)
 			gasneti_fatal("gasnet_attach: minheapoffset is %llu here and "
 				      "%llu on node %u; pass the same on all nodes",
 				(unsigned long long)minheapoffset,
 				(unsigned long long)gasneti.table[i][0], i);
-	gasneti_barrier_meet(); /* all have read the table */
+	core_meet(); /* all have read the table */
 #else
 	(void)minheapoffset;
 #endif
@@ -432,21 +589,28 @@ int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t 
 {
 	if (gasneti.state != GASNETI_INIT)
 		return GASNET_ERR_NOT_INIT;
-	int rc = register_handlers(table, numentries);
+	int rc = handlers_register(table, numentries);
 	if (rc == GASNET_OK)
-		rc = make_segment(segsize);
+		rc = segment_make(segsize);
 	if (rc != GASNET_OK) {
 		memset(gasneti.handlers, 0, sizeof(gasneti.handlers));
 		return rc;
 	}
 	gasneti_am_attach();
+	gasneti.handlers[GASNETI_H_MEMSET] = (void (*)(void))gasneti_memset_request;
+	gasneti.handlers[GASNETI_H_MEMSET_DONE] = (void (*)(void))gasneti_memset_done;
+	gasneti.handlers[GASNETI_H_COLL] = (void (*)(void))gasneti_coll_request;
 	gasneti_local_attach();
 	gasneti_credits_attach();
-	gasneti_barrier_meet();
-	compare_offsets(minheapoffset);
-	learn_bases();
+	core_meet();
+	core_compare_offsets(minheapoffset);
+	core_exchange(gasneti.base, gasneti.size);
+	for (uint32_t i = 0; i < gasneti.nodes; i++) {
+		gasneti.peers[i].base = gasneti.table[i][0];
+		gasneti.peers[i].size = gasneti.table[i][1];
+	}
 	gasneti.state = GASNETI_ATTACHED;
-	gasneti_barrier_meet();
+	core_meet();
 	return GASNET_OK;
 }
 

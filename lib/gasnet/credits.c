@@ -23,34 +23,23 @@ enum { REVOKE = 1, RETURN = 2, KIND_SHIFT = 4 };
 #define EPOCH ((uint64_t)1 << 32) /* in a SYS message: the sender's epoch has ended */
 
 static gasneti_lock_t bank_lock = GASNETI_UNLOCKED;
-static uint32_t bank, received, walk;
-
-/* Return the credits that this node owns. */
-uint32_t gasneti_credits_total(void)
-{
-	return gasneti.set.banked + (gasneti.nodes - 1) * gasneti.set.credits;
-}
-
-/* Return the credits that this node has not lent. */
-uint32_t gasneti_credits_bank(void)
-{
-	return gasneti_get(&bank);
-}
+static uint32_t bank_received, bank_walk;
 
 void gasneti_credits_attach(void)
 {
 	uint32_t share = gasneti.set.credits;
-	bank = gasneti.set.banked;
+	gasneti.bank = gasneti.set.banked;
 	if (!gasneti.set.dynamic && gasneti.nodes > 1) {
-		share += bank / (gasneti.nodes - 1);
-		bank %= gasneti.nodes - 1;
+		share += gasneti.bank / (gasneti.nodes - 1);
+		gasneti.bank %= gasneti.nodes - 1;
 	}
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
 		if (i != gasneti.me)
 			gasneti.peers[i].loan = gasneti.peers[i].send = share;
 }
 
-static GASNETI_RARE bool stalled(struct gasneti_peer *peer, uint32_t n, uint32_t *want)
+static GASNETI_RARE bool credits_stalled(
+	struct gasneti_peer *peer, uint32_t n, uint32_t *want)
 {
 	uint32_t lack = n - (peer->send - peer->in_use);
 	if (!*want) {
@@ -71,7 +60,8 @@ bool gasneti_credits_take(struct gasneti_peer *peer, uint32_t n, uint32_t *want)
 	bool enough = true;
 	gasneti_lock(&peer->lock);
 	if (gasneti_unlikely((int32_t)(peer->send - peer->in_use) < (int32_t)n))
-		enough = want ? stalled(peer, n, want) : !gasneti.set.flow_control;
+		enough =
+			want ? credits_stalled(peer, n, want) : !gasneti.set.flow_control;
 	if (enough) {
 		peer->in_use += n;
 		if (peer->in_use > peer->send_max)
@@ -82,7 +72,7 @@ bool gasneti_credits_take(struct gasneti_peer *peer, uint32_t n, uint32_t *want)
 }
 
 /* Return true once for each epoch of this node that the peer has to hear of. */
-static bool take_epoch(struct gasneti_peer *peer)
+static bool epoch_take(struct gasneti_peer *peer)
 {
 	if (gasneti_likely(!gasneti_get(&peer->epoch_ended)))
 		return false;
@@ -94,20 +84,20 @@ static bool take_epoch(struct gasneti_peer *peer)
 uint32_t gasneti_credits_byte(struct gasneti_peer *peer, uint32_t n, uint32_t extra)
 {
 	uint32_t byte = (n - 1) | extra << 4;
-	return take_epoch(peer) ? byte | 0x80 : byte;
+	return epoch_take(peer) ? byte | 0x80 : byte;
 }
 
 /* The peer's epoch has ended: forget part of this node's needs. */
-static void decay(struct gasneti_peer *peer)
+static void epoch_decay(struct gasneti_peer *peer)
 {
 	peer->send_stalls >>= 2;
 	peer->send_max >>= 2;
 	peer->send_revoked >>= 2;
 }
 
-static GASNETI_RARE void end_epoch(void)
+static GASNETI_RARE void epoch_end(void)
 {
-	received = 0;
+	bank_received = 0;
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
 		struct gasneti_peer *peer = &gasneti.peers[i];
 		peer->loan_requested >>= 2;
@@ -117,13 +107,13 @@ static GASNETI_RARE void end_epoch(void)
 	}
 }
 
-static GASNETI_RARE uint32_t lend(struct gasneti_peer *peer, uint32_t want)
+static GASNETI_RARE uint32_t bank_lend(struct gasneti_peer *peer, uint32_t want)
 {
 	peer->loan_requested++;
-	if (want > bank || peer->loan_given + want > gasneti.set.lend_limit ||
+	if (want > gasneti.bank || peer->loan_given + want > gasneti.set.lend_limit ||
 		peer->loan + want > gasneti.set.max_credits || !gasneti.set.dynamic)
 		return 0;
-	gasneti_set(&bank, bank - want);
+	gasneti_set(&gasneti.bank, gasneti.bank - want);
 	peer->loan += want;
 	peer->loan_given += want;
 	gasneti_count(&gasneti.stats.lent, want);
@@ -131,19 +121,19 @@ static GASNETI_RARE uint32_t lend(struct gasneti_peer *peer, uint32_t want)
 }
 
 /* Read a request's credit byte; return that of the reply. */
-uint32_t gasneti_credits_lend(struct gasneti_peer *peer, uint32_t byte)
+GASNETI_HOT uint32_t gasneti_credits_lend(struct gasneti_peer *peer, uint32_t byte)
 {
 	uint32_t want = byte >> 4 & GASNETI_EXTRA, lent = 0;
 	if (gasneti_unlikely(byte & 0x80)) {
 		gasneti_lock(&peer->lock);
-		decay(peer);
+		epoch_decay(peer);
 		gasneti_unlock(&peer->lock);
 	}
 	gasneti_lock(&bank_lock);
 	if (gasneti_unlikely(want))
-		lent = lend(peer, want);
-	if (gasneti_unlikely(++received >= gasneti.set.epoch) && gasneti.set.dynamic)
-		end_epoch();
+		lent = bank_lend(peer, want);
+	if (gasneti_unlikely(++bank_received >= gasneti.set.epoch) && gasneti.set.dynamic)
+		epoch_end();
 	gasneti_unlock(&bank_lock);
 	return gasneti_credits_byte(peer, (byte & 15) + 1, lent);
 }
@@ -155,14 +145,14 @@ void gasneti_credits_back(struct gasneti_peer *peer, uint32_t byte)
 	peer->in_use -= (byte & 15) + 1;
 	peer->send += byte >> 4 & GASNETI_EXTRA;
 	if (gasneti_unlikely(byte & 0x80))
-		decay(peer);
+		epoch_decay(peer);
 	gasneti_unlock(&peer->lock);
 }
 
 /* ---- revocation ---- */
 
 /* Send a SYS message, or leave it on the peer's list of one entry a kind. */
-static void send_sys(uint32_t node, uint32_t kind, uint64_t hdr)
+static void sys_send(uint32_t node, uint32_t kind, uint64_t hdr)
 {
 	if (gasneti_note(node, GASNETI_MD_SYS | (uint64_t)kind << KIND_SHIFT, hdr))
 		return;
@@ -180,32 +170,32 @@ void gasneti_sys_resend(void)
 			if (peer->sys_unsent & kind) {
 				peer->sys_unsent &= (uint8_t)~kind;
 				gasneti_add(&gasneti.unsent, UINT32_MAX);
-				send_sys(i, kind, peer->sys_hdr[kind - 1]);
+				sys_send(i, kind, peer->sys_hdr[kind - 1]);
 			}
 		gasneti_unlock(&peer->lock);
 	}
 }
 
-static bool may_revoke(uint32_t node)
+static bool credits_may_revoke(uint32_t node)
 {
 	const struct gasneti_peer *peer = &gasneti.peers[node];
 	return node != gasneti.me && peer->loan > GASNETI_MIN_CREDITS &&
 	       !peer->revoke_out && !peer->zero_reply && !peer->loan_requested;
 }
 
-static GASNETI_RARE void scavenge(void)
+static GASNETI_RARE void bank_scavenge(void)
 {
 	uint32_t asked = 0;
 	for (uint32_t i = 0; i < gasneti.nodes && asked < gasneti.set.scavenge; i++) {
-		walk = (walk + 1) % gasneti.nodes;
-		if (!may_revoke(walk))
+		bank_walk = (bank_walk + 1) % gasneti.nodes;
+		if (!credits_may_revoke(bank_walk))
 			continue;
-		struct gasneti_peer *peer = &gasneti.peers[walk];
+		struct gasneti_peer *peer = &gasneti.peers[bank_walk];
 		peer->revoke_out = true;
 		asked++;
 		gasneti_count(&gasneti.stats.revoked, 1);
 		gasneti_lock(&peer->lock);
-		send_sys(walk, REVOKE, take_epoch(peer) ? EPOCH : 0);
+		sys_send(bank_walk, REVOKE, epoch_take(peer) ? EPOCH : 0);
 		gasneti_unlock(&peer->lock);
 	}
 }
@@ -213,23 +203,19 @@ static GASNETI_RARE void scavenge(void)
 /* Take credits back from peers that do not need them, if the bank is low. */
 void gasneti_credits_scavenge(void)
 {
-	if (gasneti_likely(gasneti_get(&bank) >= GASNETI_EXTRA) || !gasneti.set.dynamic)
+	if (gasneti_likely(gasneti_get(&gasneti.bank) >= GASNETI_EXTRA) ||
+		!gasneti.set.dynamic)
 		return;
 	gasneti_lock(&bank_lock);
-	scavenge();
+	bank_scavenge();
 	gasneti_unlock(&bank_lock);
 }
 
-static uint32_t most_of(uint32_t a, uint32_t b, uint32_t c)
-{
-	uint32_t most = a > b ? a : b;
-	return most > c ? most : c;
-}
-
 /* Return the credits that this node can spare: a number from 0 to the revoke limit. */
-static uint32_t to_give(const struct gasneti_peer *peer)
+static uint32_t credits_to_give(const struct gasneti_peer *peer)
 {
-	uint32_t keep = most_of(GASNETI_MIN_CREDITS, peer->send_max, peer->in_use);
+	uint32_t keep = peer->send_max > peer->in_use ? peer->send_max : peer->in_use;
+	keep = keep > GASNETI_MIN_CREDITS ? keep : GASNETI_MIN_CREDITS;
 	if (peer->send_stalls || peer->send_revoked >= gasneti.set.revoke_limit ||
 		peer->send <= keep)
 		return 0;
@@ -242,27 +228,27 @@ static uint32_t to_give(const struct gasneti_peer *peer)
  * The lender asks for credits.  A holder that is idle hears of the end of epochs by this
  * message alone, so its needs of the past decay here, before it says what it can spare.
  */
-static void revoked(uint32_t node, uint64_t hdr)
+static void sys_revoked(uint32_t node, uint64_t hdr)
 {
 	struct gasneti_peer *peer = &gasneti.peers[node];
 	gasneti_lock(&peer->lock);
 	if (hdr & EPOCH)
-		decay(peer);
-	uint32_t give = to_give(peer);
+		epoch_decay(peer);
+	uint32_t give = credits_to_give(peer);
 	peer->send -= give;
 	peer->send_revoked += give;
 	gasneti_count(&gasneti.stats.returned, give);
-	send_sys(node, RETURN, give | (take_epoch(peer) ? EPOCH : 0));
+	sys_send(node, RETURN, give | (epoch_take(peer) ? EPOCH : 0));
 	gasneti_unlock(&peer->lock);
 }
 
-static void returned(uint32_t node, uint64_t hdr)
+static void sys_returned(uint32_t node, uint64_t hdr)
 {
 	struct gasneti_peer *peer = &gasneti.peers[node];
 	uint32_t give = (uint32_t)hdr;
 	if (hdr & EPOCH) {
 		gasneti_lock(&peer->lock);
-		decay(peer);
+		epoch_decay(peer);
 		gasneti_unlock(&peer->lock);
 	}
 	gasneti_lock(&bank_lock);
@@ -271,7 +257,7 @@ static void returned(uint32_t node, uint64_t hdr)
 		gasneti_fatal(
 			"node %u returned %u of %u credits", node, give, peer->loan);
 	peer->loan -= give;
-	gasneti_set(&bank, bank + give);
+	gasneti_set(&gasneti.bank, gasneti.bank + give);
 	if (!give)
 		peer->zero_reply = true;
 	gasneti_unlock(&bank_lock);
@@ -283,7 +269,7 @@ void gasneti_sys_event(const ptl_event_t *ev)
 	if (ev->type != PTL_EVENT_PUT_END || node >= gasneti.nodes)
 		return;
 	if ((ev->match_bits >> KIND_SHIFT & 15) == REVOKE)
-		revoked(node, ev->hdr_data);
+		sys_revoked(node, ev->hdr_data);
 	else
-		returned(node, ev->hdr_data);
+		sys_returned(node, ev->hdr_data);
 }

@@ -28,11 +28,14 @@
 
 #pragma GCC visibility push(default)
 #include <gasnet.h>
+#include <gasnet_coll.h>
 #pragma GCC visibility pop
 
 #include <portals3.h>
 #include <portals3_runtime.h>
 #include <portals3x.h>
+
+#include <time.h>
 
 #include "atomics.h"
 
@@ -42,6 +45,7 @@ enum {
 	GASNETI_RAR_PTE = 38,
 	GASNETI_AM_PTE = 39,
 	GASNETI_CHUNK = 2048,
+	GASNETI_ALIGN = 16, /* of the parts of a message's body */
 	GASNETI_CREDIT_BYTES = 256,
 	GASNETI_MIN_CREDITS = GASNETI_CHUNK / GASNETI_CREDIT_BYTES,
 	GASNETI_MAX_MEDIUM = GASNETI_CHUNK - 64,
@@ -265,6 +269,7 @@ struct gasneti_node {
 	uint32_t unsent; /* SYS and barrier messages that wait for space */
 	uint32_t leaving;
 	uint32_t collectives; /* that run */
+	uint32_t bank;        /* credits that are not lent; under bank_lock */
 	uintptr_t max_local, max_global;
 	void (*handlers[GASNETI_HANDLERS])(void);
 	struct gasneti_thread **threads;
@@ -278,7 +283,34 @@ struct gasneti_node {
 extern struct gasneti_node gasneti;
 extern GASNETI_TLS struct gasneti_thread *gasneti_self_word;
 
-/* ---- errors ---- */
+/* ---- nodes ---- */
+
+static inline uint32_t gasneti_hash_of(ptl_process_id_t id)
+{
+	return id.nid * 0x9e3779b1u + id.pid * 0x85ebca6bu;
+}
+
+/* Return the node with that id, or the number of nodes if no node has it. */
+static inline uint32_t gasneti_node_of(ptl_process_id_t id)
+{
+	for (uint32_t i = gasneti_hash_of(id);; i++) {
+		uint32_t entry = gasneti.hash[i & gasneti.hash_mask];
+		if (!entry)
+			return gasneti.nodes;
+		const ptl_process_id_t *it = &gasneti.peers[entry - 1].id;
+		if (gasneti_likely(it->nid == id.nid && it->pid == id.pid))
+			return entry - 1;
+	}
+}
+
+static inline uint64_t gasneti_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- errors (exit.c) ---- */
 
 void gasneti_fatal(const char *format, ...)
 	__attribute__((noreturn, cold, format(printf, 1, 2)));
@@ -305,6 +337,7 @@ static GASNETI_HOT struct gasneti_thread *gasneti_self(void)
 	return gasneti_likely(self) ? self : gasneti_thread_begin();
 }
 
+void gasneti_wake(void);
 void gasneti_op_more(struct gasneti_thread *self);
 
 /* In debug builds end the job unless the caller is main-line code after attach. */
@@ -314,43 +347,93 @@ void gasneti_check_remote(
 	const char *function, uint32_t node, const void *addr, size_t nbytes);
 void gasneti_check_value(const char *function, size_t nbytes);
 #else
-static inline void gasneti_check_main(const char *function)
-{
-	(void)function;
-}
-static inline void gasneti_check_remote(
-	const char *function, uint32_t node, const void *addr, size_t nbytes)
-{
-	(void)function, (void)node, (void)addr, (void)nbytes;
-}
-static inline void gasneti_check_value(const char *function, size_t nbytes)
-{
-	(void)function, (void)nbytes;
-}
+#define gasneti_check_main(function)                       ((void)0)
+#define gasneti_check_remote(function, node, addr, nbytes) ((void)0)
+#define gasneti_check_value(function, nbytes)              ((void)0)
 #endif
 
-/* ---- polling and waiting (poll.c) ---- */
+/* ---- the local side (local.c) ---- */
 
-enum gasneti_level { GASNETI_SAFE, GASNETI_FULL };
+/* The pages of a region of the firehose that waits for room. */
+struct gasneti_fh_span {
+	uintptr_t start, end;
+};
+
+void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count);
+int gasneti_chunk_take(struct gasneti_chunks *chunks);
+void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk);
+void gasneti_local_attach(void);
+bool gasneti_bounce_try(struct gasneti_local *local, void *addr, size_t nbytes, int way);
+bool gasneti_tmpmd_try(struct gasneti_local *local, void *addr, size_t nbytes);
+bool gasneti_firehose_try(struct gasneti_local *local, uintptr_t addr, size_t nbytes,
+	struct gasneti_fh_span *span);
+void gasneti_local_release(uint64_t bits);
+void gasneti_local_arrived(uint64_t bits, size_t nbytes);
+ptl_handle_md_t gasneti_bind(
+	void *start, size_t length, unsigned options, ptl_handle_eq_t eq);
+ptl_handle_md_t gasneti_attach_target(ptl_pt_index_t index, uint64_t bits, void *start,
+	size_t length, unsigned options, ptl_handle_eq_t eq, ptl_handle_me_t *me);
+
+static GASNETI_HOT bool gasneti_in_segment(const void *addr, size_t nbytes)
+{
+	uintptr_t offset = (uintptr_t)addr - gasneti.base;
+	return offset < gasneti.size && gasneti.size - offset >= nbytes;
+}
+
+/* ---- polling and waiting (poll.c, am_send.c, am.c) ---- */
 
 unsigned gasneti_poll_safe(void);
 unsigned gasneti_poll_one(void);
+unsigned gasneti_poll_others(void);
+unsigned gasneti_poll_either(void);
+unsigned gasneti_poll_requests(void);
 unsigned gasneti_poll_full(void);
-void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level);
-void gasneti_wake(void);
+void gasneti_safe_event(const ptl_event_t *ev);
+void gasneti_turn_safe(gasneti_wait_t *wait);
+void gasneti_turn_am(gasneti_wait_t *wait);
+void gasneti_turn_full(gasneti_wait_t *wait);
+void gasneti_turn_end(gasneti_wait_t *wait, unsigned n);
+bool gasneti_may_sleep(gasneti_wait_t *wait, unsigned n);
+bool gasneti_nap(gasneti_wait_t *wait, bool requests, ptl_event_t *ev);
 void gasneti_wait_init(gasneti_wait_t *wait);
-uint64_t gasneti_now(void);
 
-/* Wait at a level until an expression is true. */
+/* Wait at a level (safe, am or full; see poll.c) until an expression is true. */
 #define gasneti_wait_for(level, cond)                                                    \
 	do {                                                                             \
 		if (gasneti_unlikely(!(cond))) {                                         \
 			gasneti_wait_t wait_;                                            \
 			gasneti_wait_init(&wait_);                                       \
 			while (!(cond))                                                  \
-				gasneti_turn(&wait_, level);                             \
+				gasneti_turn_##level(&wait_);                            \
 		}                                                                        \
 	} while (0)
+
+/* Take the next event of a queue, if there is one. */
+static GASNETI_HOT bool gasneti_next_event(
+	ptl_handle_eq_t eq, ptl_event_t *ev, const char *name)
+{
+	int rc = PtlEQGet(eq, ev);
+	if (rc == PTL_OK)
+		return true;
+	if (gasneti_unlikely(rc == PTL_EQ_DROPPED))
+		gasneti_fatal("event queue %s overflowed: a defect of the conduit", name);
+	return false;
+}
+
+/* Get the right to run a request handler; return false if too many threads do. */
+static GASNETI_HOT bool gasneti_handler_begin(void)
+{
+	if (!GASNETI_THREADS || gasneti_add(&gasneti.handlers_free, -1) >= 0)
+		return true;
+	gasneti_add(&gasneti.handlers_free, 1);
+	return false;
+}
+
+static GASNETI_HOT void gasneti_handler_end(void)
+{
+	if (GASNETI_THREADS)
+		gasneti_add(&gasneti.handlers_free, 1);
+}
 
 /* Take a send ticket; return false if there is none. */
 static GASNETI_HOT bool gasneti_ticket_try(void)
@@ -375,10 +458,36 @@ static GASNETI_HOT void gasneti_ticket_take(void)
 	if (gasneti_likely(gasneti_ticket_try()))
 		return;
 	gasneti_count(&gasneti.stats.ticket_stalls, 1);
-	gasneti_wait_for(GASNETI_SAFE, gasneti_ticket_try());
+	gasneti_wait_for(safe, gasneti_ticket_try());
 }
 
-/* ---- chunks (am.c) ---- */
+/* Wait until the sources of an operation's puts may be reused. */
+static GASNETI_HOT void gasneti_await_local(struct gasneti_op *op)
+{
+	gasneti_wait_for(safe, gasneti_acquire(&op->local_done) == op->local_begun);
+}
+
+void gasneti_local_take_otherwise(
+	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole);
+
+/*
+ * Name the memory that an operation begins with; local->length may be less than nbytes,
+ * unless whole.  way: GASNETI_PUT reads the memory, GASNETI_GET writes it.
+ */
+static GASNETI_HOT void gasneti_local_take(
+	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole)
+{
+	if (gasneti_in_segment(addr, nbytes))
+		*local = (struct gasneti_local){
+			gasneti.rarsrc, (uintptr_t)addr - gasneti.base, nbytes, 0};
+	else if (gasneti_likely(gasneti.set.local == GASNETI_LOCAL_ALL))
+		*local = (struct gasneti_local){
+			gasneti.any, (uintptr_t)addr - GASNETI_ANY_BASE, nbytes, 0};
+	else
+		gasneti_local_take_otherwise(local, addr, nbytes, way, whole);
+}
+
+/* ---- active messages (am_recv.c, am_send.c, am.c) ---- */
 
 /* A message that a handler serves: gasnet_token_t points to it. */
 struct gasneti_token {
@@ -399,20 +508,58 @@ struct gasneti_message {
 	gasnet_handlerarg_t args[GASNETI_ARGS];
 };
 
-void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count);
-int gasneti_chunk_take(struct gasneti_chunks *chunks);
-void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk);
+/* Begin a message without clearing its arguments; the first two are read in any case. */
+static GASNETI_HOT void gasneti_message_init(struct gasneti_message *m, uint32_t node,
+	uint32_t handler, uint32_t category, int numargs)
+{
+	m->node = node, m->handler = handler, m->category = category;
+	m->numargs = (uint32_t)numargs;
+	m->least_handler = GASNETI_FIRST_HANDLER;
+	m->src = NULL, m->nbytes = 0, m->to = NULL, m->async = false;
+	m->args[0] = m->args[1] = 0;
+}
 
-/* ---- messages (am.c) ---- */
+/* Where the parts of a message go. */
+struct gasneti_layout {
+	uint32_t inline_args, head, start, body;
+	bool packed;
+};
+
+/* A request that is being sent. */
+struct gasneti_request {
+	struct gasneti_layout layout;
+	uint32_t credits, want; /* credits that it takes; more that it asks for */
+	int chunk;
+	bool split; /* its payload is a put of its own */
+};
 
 void gasneti_am_attach(void);
-int gasneti_am_send(struct gasneti_message *m);
-int gasneti_am_answer(gasnet_token_t token, struct gasneti_message *m);
-void gasneti_am_request(const ptl_event_t *ev);
-void gasneti_am_payload(const ptl_event_t *ev, bool reply);
+bool gasneti_am_request(const ptl_event_t *ev, struct gasneti_token *token);
+bool gasneti_am_request_payload(const ptl_event_t *ev, struct gasneti_token *token);
 void gasneti_am_reply(const ptl_event_t *ev);
-uint32_t gasneti_node_of(ptl_process_id_t id);
-void gasneti_nodes_hash(void);
+void gasneti_am_reply_payload(const ptl_event_t *ev);
+void gasneti_run_handler(struct gasneti_token *token, uint32_t category, uint32_t handler,
+	void *buf, size_t nbytes, uint32_t numargs, const gasnet_handlerarg_t *args);
+int gasneti_message_check(const struct gasneti_message *m);
+void gasneti_loopback(const struct gasneti_message *m, struct gasneti_token *token);
+bool gasneti_request_begin(struct gasneti_request *r, const struct gasneti_message *m);
+bool gasneti_request_try(
+	struct gasneti_request *r, const struct gasneti_message *m, bool stall);
+void gasneti_request_end(
+	const struct gasneti_request *r, const struct gasneti_message *m);
+int gasneti_am_reply_send(gasnet_token_t token, struct gasneti_message *m);
+int gasneti_am_send(struct gasneti_message *m);
+
+static GASNETI_HOT uint32_t gasneti_aligned(uint32_t n)
+{
+	return (n + GASNETI_ALIGN - 1) & ~(uint32_t)(GASNETI_ALIGN - 1);
+}
+
+static GASNETI_HOT char *gasneti_chunk_memory(
+	const struct gasneti_chunks *chunks, uint32_t chunk)
+{
+	return chunks->memory + (size_t)chunk * GASNETI_CHUNK;
+}
 
 /* Send a zero-length message without events; return false if there is no room. */
 static inline bool gasneti_note(uint32_t node, uint64_t bits, uint64_t hdr)
@@ -435,19 +582,16 @@ void gasneti_credits_back(struct gasneti_peer *peer, uint32_t byte);
 void gasneti_credits_scavenge(void);
 void gasneti_sys_event(const ptl_event_t *ev);
 void gasneti_sys_resend(void);
-uint32_t gasneti_credits_total(void);
-uint32_t gasneti_credits_bank(void);
 
-/* ---- Lids (lid.c) ---- */
-
-struct gasneti_lid *gasneti_lid_meet(struct gasneti_peer *peer, uint64_t key, bool header,
-	const struct gasneti_lid *mine);
-void gasneti_lid_free(struct gasneti_lid *lid);
+/* Return the credits that this node owns. */
+static inline uint32_t gasneti_credits_total(void)
+{
+	return gasneti.set.banked + (gasneti.nodes - 1) * gasneti.set.credits;
+}
 
 /* ---- operations (ops.c) ---- */
 
 struct gasneti_op *gasneti_op_of(uint64_t bits);
-void gasneti_op_event(const ptl_event_t *ev);
 void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void *dest, void *src,
 	size_t nbytes, bool local);
 void gasneti_do_get(
@@ -484,49 +628,49 @@ static inline void *gasneti_pointer(gasnet_handlerarg_t high, gasnet_handlerarg_
 	return (void *)((uintptr_t)(uint32_t)high << 32 | (uint32_t)low);
 }
 
-/* ---- the local side (local.c, firehose.c) ---- */
+/* ---- collectives and barriers (coll.c, barrier.c, team.c) ---- */
 
-void gasneti_local_attach(void);
-void gasneti_local_take(
-	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole);
-void gasneti_local_release(uint64_t bits);
-void gasneti_local_arrived(uint64_t bits, size_t nbytes);
-void gasneti_firehose_attach(void);
-void gasneti_firehose_take(struct gasneti_local *local, uintptr_t addr, size_t nbytes);
-void gasneti_firehose_release(uint32_t region);
-ptl_handle_md_t gasneti_bind(
-	void *start, size_t length, unsigned options, ptl_handle_eq_t eq);
+/* Some nodes in an order: member k has rank k. */
+struct gasneti_team {
+	uint64_t id;
+	uint32_t sequence; /* of the next collective, alike on all members */
+	uint32_t rank, size;
+	uint32_t *members; /* nodes by rank; NULL: all nodes, by number */
+	struct gasneti_team_barrier {
+		gasnet_coll_handle_t handle; /* between notify and wait */
+		uint64_t value;
+	} barrier;
+};
 
-static GASNETI_HOT bool gasneti_in_segment(const void *addr, size_t nbytes)
+static inline uint32_t gasneti_member(const struct gasneti_team *team, uint32_t rank)
 {
-	uintptr_t offset = (uintptr_t)addr - gasneti.base;
-	return offset < gasneti.size && gasneti.size - offset >= nbytes;
+	return team->members ? team->members[rank] : rank;
 }
 
-/* ---- barrier, end of the job, settings ---- */
-
-void gasneti_barrier_event(const ptl_event_t *ev);
-void gasneti_barrier_resend(void);
-void gasneti_exit_init(void);
-void gasneti_exit_event(const ptl_event_t *ev);
-void gasneti_exit_check(void);
-void gasneti_leave(int code, int signal, bool in_signal) __attribute__((noreturn));
-int gasneti_core_init(void);
-int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
-	uintptr_t minheapoffset);
-void gasneti_settings_read(void);
-uint64_t gasneti_setting(
-	const char *name, uint64_t by_default, uint64_t least, uint64_t most);
-double gasneti_setting_real(
-	const char *name, double by_default, double least, double most);
-void gasneti_statistics(void);
 void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 	gasnet_handlerarg_t team_hi, gasnet_handlerarg_t team_lo,
 	gasnet_handlerarg_t sequence, gasnet_handlerarg_t part,
 	gasnet_handlerarg_t off_hi, gasnet_handlerarg_t off_lo,
 	gasnet_handlerarg_t all_hi, gasnet_handlerarg_t all_lo);
 void gasneti_coll_advance(void);
-int gasneti_barrier_meet(void);
+bool gasneti_coll_finish(gasnet_coll_handle_t handle);
+gasnet_coll_handle_t gasneti_coll_meet(gasnet_team_handle_t team, uint64_t *value);
+void gasneti_barrier_event(const ptl_event_t *ev);
+void gasneti_barrier_resend(void);
+void gasneti_barrier_want_notified(const char *function);
+int gasneti_barrier_finish(int id, int flags);
+uint64_t gasneti_barrier_value(int id, int flags);
+uint64_t gasneti_barrier_join(uint64_t a, uint64_t b);
+int gasneti_barrier_outcome(uint64_t known, int id, int flags);
+
+/* ---- start and end of the job (core.c, exit.c) ---- */
+
+int gasneti_core_init(void);
+int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
+	uintptr_t minheapoffset);
+void gasneti_exit_init(uint64_t timeout);
+void gasneti_exit_poll(void);
+void gasneti_exit_event(const ptl_event_t *ev);
 
 #pragma GCC visibility pop
 

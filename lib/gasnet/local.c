@@ -7,7 +7,9 @@
  *	all	one descriptor over the whole address space; nothing is made or copied
  *	bounce	up to the limit, a chunk of ReqSB, if one is free; otherwise as all
  *	tmpmd	as bounce; otherwise a descriptor of its own, until ACK or REPLY
- *	firehose	as bounce; otherwise a cached descriptor (firehose.c)
+ *	firehose	as bounce; otherwise a cached descriptor
+ * Each try takes what it needs or returns false; the caller waits (poll.c).
+ *
  * Each part of an operation carries the number of its resource in its match bits: a
  * chunk, a temporary descriptor, or a region; the handler of its last event gives it
  * back.
@@ -19,6 +21,45 @@ static ptl_handle_md_t *tmpmds;
 static uint32_t *tmpmd_stack, tmpmds_free;
 static ptl_handle_md_t bounce_md;
 static void **bounce_to; /* destinations of gets, for each chunk */
+
+/* ---- chunks ---- */
+
+void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count)
+{
+	*chunks = (struct gasneti_chunks){.lock = GASNETI_UNLOCKED, .count = count};
+	chunks->memory = aligned_alloc(GASNETI_CHUNK, (size_t)count * GASNETI_CHUNK);
+	chunks->stack = malloc(count * sizeof(*chunks->stack));
+	if (!chunks->memory || !chunks->stack)
+		gasneti_fatal("no memory for %u chunks of messages", count);
+	while (chunks->free < count) {
+		chunks->stack[chunks->free] = count - 1 - chunks->free;
+		chunks->free++;
+	}
+	chunks->low = count;
+}
+
+/* Return the index of a free chunk, or -1. */
+GASNETI_HOT int gasneti_chunk_take(struct gasneti_chunks *chunks)
+{
+	int chunk = -1;
+	gasneti_lock(&chunks->lock);
+	if (gasneti_likely(chunks->free)) {
+		chunk = (int)chunks->stack[--chunks->free];
+		if (chunks->free < chunks->low)
+			chunks->low = chunks->free;
+	}
+	gasneti_unlock(&chunks->lock);
+	return chunk;
+}
+
+void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk)
+{
+	gasneti_lock(&chunks->lock);
+	chunks->stack[chunks->free++] = chunk;
+	gasneti_unlock(&chunks->lock);
+}
+
+/* ---- descriptors ---- */
 
 ptl_handle_md_t gasneti_bind(
 	void *start, size_t length, unsigned options, ptl_handle_eq_t eq)
@@ -33,35 +74,343 @@ ptl_handle_md_t gasneti_bind(
 	return handle;
 }
 
-/* Attach the segment as a target of puts, and of gets if allowed. */
-static ptl_handle_md_t attach_segment(uint64_t bits, unsigned options, ptl_handle_eq_t eq)
+/* Attach memory as a target of puts; store its entry in *me unless that is NULL. */
+ptl_handle_md_t gasneti_attach_target(ptl_pt_index_t index, uint64_t bits, void *start,
+	size_t length, unsigned options, ptl_handle_eq_t eq, ptl_handle_me_t *me)
 {
 	static const ptl_process_id_t any = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = (void *)gasneti.base,
-		.length = gasneti.size,
+	ptl_md_t md = {.start = start,
+		.length = length,
 		.threshold = PTL_MD_THRESH_INF,
-		.options = options | PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
-			   PTL_MD_EVENT_START_DISABLE,
+		.options = options | PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE,
 		.eq_handle = eq};
-	ptl_handle_me_t me;
+	ptl_handle_me_t entry;
 	ptl_handle_md_t handle;
-	gasneti_must(PtlMEMDAttach(gasneti.ni, GASNETI_RAR_PTE, any, bits,
-			     ~(ptl_match_bits_t)15, PTL_RETAIN, PTL_INS_AFTER, md,
-			     PTL_RETAIN, &me, &handle),
+	gasneti_must(PtlMEMDAttach(gasneti.ni, index, any, bits, ~(ptl_match_bits_t)15,
+			     PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, me ? me : &entry,
+			     &handle),
 		"PtlMEMDAttach");
 	return handle;
 }
 
-static void tmpmds_init(void)
+static ptl_handle_md_t attach_segment(uint64_t bits, unsigned options, ptl_handle_eq_t eq)
 {
-	uint32_t n = gasneti.set.tmpmds;
-	tmpmds = calloc(n, sizeof(*tmpmds));
-	tmpmd_stack = calloc(n, sizeof(*tmpmd_stack));
-	if (!tmpmds || !tmpmd_stack)
-		gasneti_fatal("no memory for %u temporary descriptors", n);
-	for (tmpmds_free = 0; tmpmds_free < n; tmpmds_free++)
-		tmpmd_stack[tmpmds_free] = tmpmds_free;
+	return gasneti_attach_target(GASNETI_RAR_PTE, bits, (void *)gasneti.base,
+		gasneti.size, options | PTL_MD_MANAGE_REMOTE, eq, NULL);
 }
+
+/* Copy the source of a put to a chunk, or let a get write one; return false if none is
+ * free, or the bytes are too many. */
+bool gasneti_bounce_try(struct gasneti_local *local, void *addr, size_t nbytes, int way)
+{
+	int chunk;
+	if (nbytes > gasneti.set.bounce_limit ||
+		(chunk = gasneti_chunk_take(&gasneti.requests)) < 0)
+		return false;
+	size_t at = (size_t)chunk * GASNETI_CHUNK;
+	if (way == GASNETI_PUT)
+		memcpy(gasneti.requests.memory + at, addr, nbytes);
+	bounce_to[chunk] = addr;
+	*local = (struct gasneti_local){
+		bounce_md, at, nbytes, (uint64_t)chunk + GASNETI_BOUNCE_RESOURCE};
+	return true;
+}
+
+/* Make a temporary descriptor; return false if there are too many. */
+bool gasneti_tmpmd_try(struct gasneti_local *local, void *addr, size_t nbytes)
+{
+	int slot = -1;
+	gasneti_lock(&tmpmd_lock);
+	if (tmpmds_free)
+		slot = (int)tmpmd_stack[--tmpmds_free];
+	gasneti_unlock(&tmpmd_lock);
+	if (slot < 0)
+		return false;
+	tmpmds[slot] = gasneti_bind(addr, nbytes, 0, gasneti.safe_eq);
+	*local = (struct gasneti_local){
+		tmpmds[slot], 0, nbytes, (uint64_t)slot + GASNETI_TMPMD_RESOURCE};
+	return true;
+}
+
+static void tmpmd_back(uint32_t slot)
+{
+	gasneti_must(PtlMDUnlink(tmpmds[slot]), "PtlMDUnlink");
+	gasneti_lock(&tmpmd_lock);
+	tmpmd_stack[tmpmds_free++] = slot;
+	gasneti_unlock(&tmpmd_lock);
+}
+
+/* ---- firehose ---- */
+
+/*
+ * A cache of descriptors over ranges of pages.  A region is a descriptor over whole
+ * pages, of fh_region bytes at most.  It is busy while operations use it, then idle in
+ * the LRU list, then destroyed.  A new region absorbs its neighbors as far as the limit
+ * allows; these are redundant from then on: no longer found, and destroyed when their
+ * last operation ends.  The bucket of a page names the newest region that covers the
+ * page.
+ *
+ * Invariants: regions and bytes stay within their limits; each bucket names a live region
+ * that covers its page and is not redundant; an idle region is in the LRU list once.
+ *
+ * One lock protects all of it.  A thread that waits for a victim holds no lock, and polls
+ * class 1, whose events end references.  Descriptors are unlinked in gasneti_firehose_try
+ * alone, not in event handling.
+ */
+
+enum { FH_NONE = UINT32_MAX };
+
+struct fh_region {
+	uintptr_t start;
+	size_t length; /* 0: the slot is free */
+	ptl_handle_md_t md;
+	uint32_t references;
+	uint32_t older, newer; /* LRU list of idle regions */
+	bool redundant;
+};
+
+struct fh_bucket {
+	uintptr_t page;
+	uint32_t region;
+	struct fh_bucket *next;
+};
+
+static gasneti_lock_t fh_lock = GASNETI_UNLOCKED;
+static struct fh_region *fh_table;
+static struct fh_bucket **fh_buckets, *fh_free_buckets;
+static size_t fh_mask, fh_bytes;
+static uint32_t fh_count, fh_oldest = FH_NONE, fh_newest = FH_NONE;
+static uint32_t fh_dead; /* redundant regions without references */
+
+static uintptr_t fh_page_of(uintptr_t addr)
+{
+	return addr / GASNET_PAGESIZE;
+}
+
+/* ---- buckets ---- */
+
+static struct fh_bucket **fh_bucket_link(uintptr_t page)
+{
+	struct fh_bucket **link = &fh_buckets[page & fh_mask];
+	while (*link && (*link)->page != page)
+		link = &(*link)->next;
+	return link;
+}
+
+static struct fh_region *fh_find(uintptr_t page)
+{
+	struct fh_bucket *bucket = *fh_bucket_link(page);
+	return bucket ? &fh_table[bucket->region] : NULL;
+}
+
+static void fh_bucket_set(uintptr_t page, uint32_t region)
+{
+	struct fh_bucket **link = fh_bucket_link(page), *bucket = *link;
+	if (!bucket) {
+		bucket = fh_free_buckets;
+		if (bucket)
+			fh_free_buckets = bucket->next;
+		else if (!(bucket = malloc(sizeof(*bucket))))
+			gasneti_fatal("no memory for a firehose bucket");
+		bucket->page = page;
+		bucket->next = NULL;
+		*link = bucket;
+	}
+	bucket->region = region;
+}
+
+/* Remove the buckets that name a region. */
+static void fh_buckets_clear(uint32_t index)
+{
+	const struct fh_region *r = &fh_table[index];
+	uintptr_t end = fh_page_of(r->start + r->length);
+	for (uintptr_t page = fh_page_of(r->start); page < end; page++) {
+		struct fh_bucket **link = fh_bucket_link(page), *bucket = *link;
+		if (!bucket || bucket->region != index)
+			continue;
+		*link = bucket->next;
+		bucket->next = fh_free_buckets;
+		fh_free_buckets = bucket;
+	}
+}
+
+/* ---- LRU list ---- */
+
+static void fh_lru_add(uint32_t index)
+{
+	struct fh_region *r = &fh_table[index];
+	r->older = fh_newest;
+	r->newer = FH_NONE;
+	if (fh_newest != FH_NONE)
+		fh_table[fh_newest].newer = index;
+	else
+		fh_oldest = index;
+	fh_newest = index;
+}
+
+static void fh_lru_remove(uint32_t index)
+{
+	struct fh_region *r = &fh_table[index];
+	if (r->older != FH_NONE)
+		fh_table[r->older].newer = r->newer;
+	else
+		fh_oldest = r->newer;
+	if (r->newer != FH_NONE)
+		fh_table[r->newer].older = r->older;
+	else
+		fh_newest = r->older;
+}
+
+/* ---- life of a region ---- */
+
+static void fh_destroy(uint32_t index)
+{
+	struct fh_region *r = &fh_table[index];
+	gasneti_must(PtlMDUnlink(r->md), "PtlMDUnlink");
+	fh_buckets_clear(index);
+	fh_bytes -= r->length;
+	fh_count--;
+	r->length = 0;
+}
+
+/* Destroy the redundant regions whose last operation has ended. */
+static void fh_destroy_dead(void)
+{
+	for (uint32_t i = 0; fh_dead && i < gasneti.set.fh_regions; i++)
+		if (fh_table[i].length && fh_table[i].redundant &&
+			!fh_table[i].references) {
+			fh_destroy(i);
+			fh_dead--;
+		}
+}
+
+/* A new region covers this one: it is not found any more. */
+static void fh_absorb(struct fh_region *r)
+{
+	uint32_t index = (uint32_t)(r - fh_table);
+	gasneti_count(&gasneti.stats.merges, 1);
+	r->redundant = true;
+	fh_buckets_clear(index);
+	if (!r->references) {
+		fh_lru_remove(index);
+		fh_destroy(index);
+	}
+}
+
+/* Grow [*start, *end) by the regions that it meets or touches, within the limit. */
+static void fh_coalesce(uintptr_t *start, uintptr_t *end)
+{
+	uintptr_t last = fh_page_of(*end);
+	for (uintptr_t page = fh_page_of(*start) - 1; page <= last; page++) {
+		struct fh_region *r = fh_find(page);
+		if (!r)
+			continue;
+		uintptr_t from = r->start < *start ? r->start : *start;
+		uintptr_t to = r->start + r->length;
+		to = to > *end ? to : *end;
+		if (to - from > gasneti.set.fh_region)
+			continue;
+		*start = from;
+		*end = to;
+		fh_absorb(r);
+	}
+}
+
+/* Make room for a region by destroying idle ones; return false if too many are busy. */
+static bool fh_make_room(size_t length)
+{
+	while (fh_count + 1 > gasneti.set.fh_regions ||
+		fh_bytes + length > gasneti.set.fh_bytes) {
+		fh_destroy_dead();
+		if (fh_oldest == FH_NONE)
+			return fh_count + 1 <= gasneti.set.fh_regions &&
+			       fh_bytes + length <= gasneti.set.fh_bytes;
+		uint32_t victim = fh_oldest;
+		gasneti_count(&gasneti.stats.evictions, 1);
+		fh_lru_remove(victim);
+		fh_destroy(victim);
+	}
+	return true;
+}
+
+static uint32_t fh_create(uintptr_t start, uintptr_t end)
+{
+	uint32_t index = 0;
+	while (fh_table[index].length)
+		index++;
+	fh_table[index] = (struct fh_region){
+		.start = start, .length = end - start, .references = 1};
+	fh_table[index].md = gasneti_bind((void *)start, end - start, 0, gasneti.safe_eq);
+	for (uintptr_t page = fh_page_of(start); page < fh_page_of(end); page++)
+		fh_bucket_set(page, index);
+	fh_bytes += end - start;
+	fh_count++;
+	gasneti_peak(&gasneti.stats.bytes_high, fh_bytes);
+	gasneti_peak(&gasneti.stats.regions_high, fh_count);
+	return index;
+}
+
+/* Return the index of a region that covers the bytes, with a reference; or NONE. */
+static uint32_t fh_hit(uintptr_t addr, size_t nbytes)
+{
+	struct fh_region *r = fh_find(fh_page_of(addr));
+	if (!r || r->start + r->length < addr + nbytes)
+		return FH_NONE;
+	uint32_t index = (uint32_t)(r - fh_table);
+	gasneti_count(&gasneti.stats.hits, 1);
+	if (!r->references++)
+		fh_lru_remove(index);
+	return index;
+}
+
+/* Find the pages of a region over the bytes, which no region covers. */
+static void fh_miss(struct gasneti_fh_span *span, uintptr_t addr, size_t nbytes)
+{
+	span->start = addr & ~(uintptr_t)(GASNET_PAGESIZE - 1);
+	span->end =
+		(addr + nbytes + GASNET_PAGESIZE - 1) & ~(uintptr_t)(GASNET_PAGESIZE - 1);
+	gasneti_count(&gasneti.stats.misses, 1);
+	fh_destroy_dead();
+	fh_coalesce(&span->start, &span->end);
+}
+
+/*
+ * Name nbytes, which fit a region, by a region.  Return false if there is no room for a
+ * new one; the caller then tries again with the same span, which is {0} at first.
+ */
+bool gasneti_firehose_try(struct gasneti_local *local, uintptr_t addr, size_t nbytes,
+	struct gasneti_fh_span *span)
+{
+	uint32_t index = FH_NONE;
+	gasneti_lock(&fh_lock);
+	if (!span->end && (index = fh_hit(addr, nbytes)) == FH_NONE)
+		fh_miss(span, addr, nbytes);
+	if (index == FH_NONE && fh_make_room(span->end - span->start))
+		index = fh_create(span->start, span->end);
+	if (index != FH_NONE) {
+		const struct fh_region *r = &fh_table[index];
+		*local = (struct gasneti_local){r->md, addr - r->start, nbytes,
+			(uint64_t)index + GASNETI_FIREHOSE_RESOURCE};
+	}
+	gasneti_unlock(&fh_lock);
+	return index != FH_NONE;
+}
+
+/* End one operation's use of a region. */
+static void fh_release(uint32_t index)
+{
+	struct fh_region *r = &fh_table[index];
+	gasneti_lock(&fh_lock);
+	if (!--r->references) {
+		if (r->redundant)
+			fh_dead++;
+		else
+			fh_lru_add(index);
+	}
+	gasneti_unlock(&fh_lock);
+}
+
+/* ---- the start ---- */
 
 /* Make the descriptors of the segment and of the local side. */
 void gasneti_local_attach(void)
@@ -84,96 +433,29 @@ void gasneti_local_attach(void)
 	bounce_to = calloc(gasneti.requests.count, sizeof(*bounce_to));
 	if (!bounce_to)
 		gasneti_fatal("no memory for bounce buffers");
-	tmpmds_init();
-	gasneti_firehose_attach();
+	uint32_t n = gasneti.set.tmpmds;
+	tmpmds = calloc(n, sizeof(*tmpmds));
+	tmpmd_stack = calloc(n, sizeof(*tmpmd_stack));
+	if (!tmpmds || !tmpmd_stack)
+		gasneti_fatal("no memory for %u temporary descriptors", n);
+	for (tmpmds_free = 0; tmpmds_free < n; tmpmds_free++)
+		tmpmd_stack[tmpmds_free] = tmpmds_free;
+	size_t size = 1024;
+	while (size < gasneti.set.fh_bytes / GASNET_PAGESIZE)
+		size *= 2;
+	fh_mask = size - 1;
+	fh_table = calloc(gasneti.set.fh_regions, sizeof(*fh_table));
+	fh_buckets = calloc(size, sizeof(*fh_buckets));
+	if (!fh_table || !fh_buckets)
+		gasneti_fatal("no memory for the firehose tables");
 }
 
-/* Use a chunk, if one is free. */
-static bool bounce(struct gasneti_local *local, void *addr, size_t nbytes, int way)
-{
-	int chunk;
-	if (nbytes > gasneti.set.bounce_limit ||
-		(chunk = gasneti_chunk_take(&gasneti.requests)) < 0)
-		return false;
-	size_t at = (size_t)chunk * GASNETI_CHUNK;
-	if (way == GASNETI_PUT)
-		memcpy(gasneti.requests.memory + at, addr, nbytes);
-	bounce_to[chunk] = addr;
-	*local = (struct gasneti_local){
-		bounce_md, at, nbytes, (uint64_t)chunk + GASNETI_BOUNCE_RESOURCE};
-	return true;
-}
+/* ---- what an operation gives back ---- */
 
-static int tmpmd_take(void)
-{
-	int slot = -1;
-	gasneti_lock(&tmpmd_lock);
-	if (tmpmds_free)
-		slot = (int)tmpmd_stack[--tmpmds_free];
-	gasneti_unlock(&tmpmd_lock);
-	return slot;
-}
-
-static void tmpmd_back(uint32_t slot)
-{
-	gasneti_must(PtlMDUnlink(tmpmds[slot]), "PtlMDUnlink");
-	gasneti_lock(&tmpmd_lock);
-	tmpmd_stack[tmpmds_free++] = slot;
-	gasneti_unlock(&tmpmd_lock);
-}
-
-static void tmpmd(struct gasneti_local *local, void *addr, size_t nbytes)
-{
-	int slot = tmpmd_take();
-	if (slot < 0)
-		gasneti_wait_for(GASNETI_SAFE, (slot = tmpmd_take()) >= 0);
-	tmpmds[slot] = gasneti_bind(addr, nbytes, 0, gasneti.safe_eq);
-	*local = (struct gasneti_local){
-		tmpmds[slot], 0, nbytes, (uint64_t)slot + GASNETI_TMPMD_RESOURCE};
-}
-
-/* The local side in the modes that reproduce other networks. */
-static GASNETI_RARE void take_otherwise(
-	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole)
-{
-	if (bounce(local, addr, nbytes, way))
-		return;
-	if (gasneti.set.local == GASNETI_LOCAL_TMPMD) {
-		tmpmd(local, addr, nbytes);
-	} else if (gasneti.set.local == GASNETI_LOCAL_FIREHOSE) {
-		size_t most = gasneti.set.fh_region - GASNET_PAGESIZE;
-		if (whole && nbytes > most)
-			gasneti_fatal("a Long payload of %zu bytes", nbytes);
-		gasneti_firehose_take(
-			local, (uintptr_t)addr, nbytes < most ? nbytes : most);
-	} else {
-		*local = (struct gasneti_local){
-			gasneti.any, (uintptr_t)addr - GASNETI_ANY_BASE, nbytes, 0};
-	}
-}
-
-/*
- * Name the memory that an operation begins with; local->length may be less than nbytes,
- * unless whole.  way: GASNETI_PUT reads the memory, GASNETI_GET writes it.
- */
-void gasneti_local_take(
-	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole)
-{
-	if (gasneti_in_segment(addr, nbytes))
-		*local = (struct gasneti_local){
-			gasneti.rarsrc, (uintptr_t)addr - gasneti.base, nbytes, 0};
-	else if (gasneti_likely(gasneti.set.local == GASNETI_LOCAL_ALL))
-		*local = (struct gasneti_local){
-			gasneti.any, (uintptr_t)addr - GASNETI_ANY_BASE, nbytes, 0};
-	else
-		take_otherwise(local, addr, nbytes, way, whole);
-}
-
-static GASNETI_RARE void release(uint64_t resource)
+static GASNETI_RARE void local_release(uint64_t resource)
 {
 	if (resource >= GASNETI_FIREHOSE_RESOURCE)
-		gasneti_firehose_release(
-			(uint32_t)(resource - GASNETI_FIREHOSE_RESOURCE));
+		fh_release((uint32_t)(resource - GASNETI_FIREHOSE_RESOURCE));
 	else if (resource >= GASNETI_TMPMD_RESOURCE)
 		tmpmd_back((uint32_t)(resource - GASNETI_TMPMD_RESOURCE));
 	else
@@ -185,7 +467,7 @@ static GASNETI_RARE void release(uint64_t resource)
 void gasneti_local_release(uint64_t bits)
 {
 	if (gasneti_unlikely(bits >> GASNETI_RESOURCE_SHIFT))
-		release(bits >> GASNETI_RESOURCE_SHIFT);
+		local_release(bits >> GASNETI_RESOURCE_SHIFT);
 }
 
 /* Copy the bytes of a get from its bounce buffer, if it has one. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ops.c - puts and gets, and their syncs
+ * ops.c - puts and gets, those of vectors, indices and strides, and their syncs
  *
  * Each is a put or get of Portals at the target's segment (RAR), which completes without
  * a call of the target.  An ACK says that a put is in place, REPLY_END that a get is
@@ -16,71 +16,6 @@
 
 enum { QUICK_POLLS = 8, FULL_EVERY = 16 };
 
-/* Return the operation that match bits name. */
-struct gasneti_op *gasneti_op_of(uint64_t bits)
-{
-	uint32_t thread = (uint32_t)(bits >> GASNETI_THREAD_SHIFT) & 255;
-	uint32_t index = (uint32_t)(bits >> GASNETI_OP_SHIFT) & 0x1ffff;
-	struct gasneti_thread *self = gasneti_acquire(&gasneti.threads[thread]);
-	return &self->table[index / GASNETI_OPS_CHUNK][index % GASNETI_OPS_CHUNK];
-}
-
-/* Count one completion, and wake the operation's thread if it is another one. */
-static GASNETI_HOT void count(uint64_t bits, size_t counter)
-{
-	struct gasneti_op *op = gasneti_op_of(bits);
-	gasneti_ticket_back();
-	gasneti_add((uint32_t *)((char *)op + counter), 1);
-	gasneti_wake();
-}
-
-/* Handle SEND_END, which says that a source may be reused. */
-static GASNETI_HOT void sent(const ptl_event_t *ev)
-{
-	uint64_t bits = ev->match_bits;
-	switch (bits >> 4 & 15) {
-	case GASNETI_KIND_PUT_LOCAL: /* the ticket comes back with the ACK */
-		gasneti_add(&gasneti_op_of(bits)->local_done, 1);
-		gasneti_wake();
-		break;
-	case GASNETI_KIND_HEADER:
-		gasneti_chunk_back(
-			&gasneti.replies, (uint32_t)(ev->offset / GASNETI_CHUNK));
-		gasneti_wake();
-		break;
-	case GASNETI_KIND_PAYLOAD:
-		gasneti_local_release(bits);
-		count(bits, offsetof(struct gasneti_op, local_done));
-		break;
-	default: /* the source of a bulk put, or the request of a get */
-		break;
-	}
-}
-
-/* Handle an event of an operation that this node began. */
-void gasneti_op_event(const ptl_event_t *ev)
-{
-	uint64_t bits = ev->match_bits;
-	if (gasneti_unlikely(ev->ni_fail_type != PTL_NI_OK))
-		gasneti_peer_died(gasneti_node_of(ev->initiator));
-	switch (ev->type) {
-	case PTL_EVENT_ACK:
-		gasneti_local_release(bits);
-		count(bits, offsetof(struct gasneti_op, done[GASNETI_PUT]));
-		break;
-	case PTL_EVENT_REPLY_END:
-		gasneti_local_arrived(bits, ev->mlength);
-		gasneti_local_release(bits);
-		count(bits, offsetof(struct gasneti_op, done[GASNETI_GET]));
-		break;
-	case PTL_EVENT_SEND_END:
-		sent(ev);
-		break;
-	default:
-		break;
-	}
-}
-
 /* ---- starting ---- */
 
 static GASNETI_HOT void put_part(struct gasneti_op *op, const struct gasneti_local *local,
@@ -92,7 +27,7 @@ static GASNETI_HOT void put_part(struct gasneti_op *op, const struct gasneti_loc
 	gasneti_ticket_take();
 	op->begun[GASNETI_PUT]++;
 	op->local_begun += kind == GASNETI_KIND_PUT_LOCAL;
-	gasneti_wait_for(GASNETI_SAFE,
+	gasneti_wait_for(safe,
 		(rc = PtlPutRegion(local->md, local->offset, local->length, PTL_ACK_REQ,
 			 peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0)) != PTL_NO_SPACE);
 	gasneti_must(rc, "PtlPutRegion");
@@ -107,7 +42,7 @@ static GASNETI_HOT void get_part(struct gasneti_op *op, const struct gasneti_loc
 	int rc;
 	gasneti_ticket_take();
 	op->begun[GASNETI_GET]++;
-	gasneti_wait_for(GASNETI_SAFE,
+	gasneti_wait_for(safe,
 		(rc = PtlGetRegion(local->md, local->offset, local->length, peer->id,
 			 GASNETI_RAR_PTE, 0, bits, remote)) != PTL_NO_SPACE);
 	gasneti_must(rc, "PtlGetRegion");
@@ -129,7 +64,7 @@ static void put_parts(struct gasneti_op *op, uint32_t node, uint64_t remote, cha
 	}
 }
 
-static void copy(void *dest, const void *src, size_t nbytes)
+static void op_copy(void *dest, const void *src, size_t nbytes)
 {
 	if (nbytes == 8)
 		memcpy(dest, src, 8);
@@ -148,7 +83,7 @@ GASNETI_HOT void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void 
 	void *src, size_t nbytes, bool local)
 {
 	if (gasneti_unlikely(node == gasneti.me)) {
-		copy(dest, src, nbytes);
+		op_copy(dest, src, nbytes);
 		return;
 	}
 	if (gasneti_unlikely(node >= gasneti.nodes))
@@ -172,7 +107,7 @@ GASNETI_HOT void gasneti_do_get(
 	struct gasneti_op *op, void *dest, gasnet_node_t node, void *src, size_t nbytes)
 {
 	if (gasneti_unlikely(node == gasneti.me)) {
-		copy(dest, src, nbytes);
+		op_copy(dest, src, nbytes);
 		return;
 	}
 	if (gasneti_unlikely(node >= gasneti.nodes))
@@ -191,24 +126,18 @@ GASNETI_HOT void gasneti_do_get(
 
 /* ---- waiting ---- */
 
-static GASNETI_HOT void await_op(struct gasneti_op *op)
+static GASNETI_HOT void op_await(struct gasneti_op *op)
 {
 	for (int i = 0; i < QUICK_POLLS; i++) {
 		if (gasneti_op_complete(op))
 			return;
 		gasneti_poll_one();
 	}
-	gasneti_wait_for(GASNETI_FULL, gasneti_op_complete(op));
-}
-
-static GASNETI_HOT void await_local(struct gasneti_op *op)
-{
-	gasneti_wait_for(
-		GASNETI_SAFE, gasneti_acquire(&op->local_done) == op->local_begun);
+	gasneti_wait_for(full, gasneti_op_complete(op));
 }
 
 /* Serve the network for a try: class 1, and sometimes requests. */
-static void try_poll(void)
+static void op_try_poll(void)
 {
 	if (++gasneti_self()->tries % FULL_EVERY)
 		gasneti_poll_safe();
@@ -229,7 +158,7 @@ GASNETI_HOT struct gasneti_op *gasneti_op_for_handle(void)
 GASNETI_HOT gasnet_handle_t gasneti_op_handle(struct gasneti_op *op)
 {
 	if (gasneti_unlikely(op == op->thread->blocking)) {
-		await_op(op);
+		op_await(op);
 		return GASNET_INVALID_HANDLE;
 	}
 	if (!gasneti_op_complete(op))
@@ -245,7 +174,7 @@ void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes)
 	struct gasneti_op *op = gasneti_self()->blocking;
 	gasneti_check_remote("gasnet_put", node, dest, nbytes);
 	gasneti_do_put(op, node, dest, src, nbytes, false);
-	await_op(op);
+	op_await(op);
 }
 
 void gasnet_put_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
@@ -258,7 +187,7 @@ void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes)
 	struct gasneti_op *op = gasneti_self()->blocking;
 	gasneti_check_remote("gasnet_get", node, src, nbytes);
 	gasneti_do_get(op, dest, node, src, nbytes);
-	await_op(op);
+	op_await(op);
 }
 
 void gasnet_get_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes)
@@ -288,7 +217,7 @@ gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, void *src, size_t 
 	struct gasneti_op *op = gasneti_op_for_handle();
 	gasneti_check_remote("gasnet_put_nb", node, dest, nbytes);
 	gasneti_do_put(op, node, dest, src, nbytes, true);
-	await_local(op);
+	gasneti_await_local(op);
 	return gasneti_op_handle(op);
 }
 
@@ -339,7 +268,7 @@ gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
 {
 	struct gasneti_op *op = (struct gasneti_op *)handle;
 	gasneti_check_main("gasnet_wait_syncnb_valget");
-	await_op(op);
+	op_await(op);
 	gasnet_register_value_t value = op->value;
 	gasneti_op_finish(op);
 	return value;
@@ -352,7 +281,7 @@ void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes)
 	struct gasneti_op *op = gasneti_self()->current;
 	gasneti_check_remote("gasnet_put_nbi", node, dest, nbytes);
 	gasneti_do_put(op, node, dest, src, nbytes, true);
-	await_local(op);
+	gasneti_await_local(op);
 }
 
 void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
@@ -392,7 +321,7 @@ void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
 		gasneti_fatal("gasnet_memset of %zu bytes at %p, outside of the segment",
 			nbytes, dest);
 	memset(dest, value, nbytes);
-	gasneti_am_answer(
+	gasneti_am_reply_send(
 		token, &(struct gasneti_message){.handler = GASNETI_H_MEMSET_DONE,
 			       .category = GASNETI_SHORT,
 			       .numargs = 2,
@@ -407,7 +336,7 @@ void gasneti_memset_done(
 	gasneti_add(&op->done[GASNETI_PUT], 1);
 }
 
-static void do_memset(
+static void op_memset(
 	struct gasneti_op *op, gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
 	gasneti_check_remote("gasnet_memset", node, dest, nbytes);
@@ -433,25 +362,25 @@ static void do_memset(
 void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
 	struct gasneti_op *op = gasneti_self()->blocking;
-	do_memset(op, node, dest, val, nbytes);
-	await_op(op);
+	op_memset(op, node, dest, val, nbytes);
+	op_await(op);
 }
 
 gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
 	struct gasneti_op *op = gasneti_op_for_handle();
-	do_memset(op, node, dest, val, nbytes);
+	op_memset(op, node, dest, val, nbytes);
 	return gasneti_op_handle(op);
 }
 
 void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
-	do_memset(gasneti_self()->current, node, dest, val, nbytes);
+	op_memset(gasneti_self()->current, node, dest, val, nbytes);
 }
 
 /* ---- syncs of handles ---- */
 
-static void check_handle(struct gasneti_op *op)
+static void handle_check(struct gasneti_op *op)
 {
 #ifdef GASNET_DEBUG
 	if (!op->live)
@@ -463,9 +392,9 @@ static void check_handle(struct gasneti_op *op)
 }
 
 /* Give a handle's operation back if it is complete. */
-static GASNETI_HOT bool sync_one(gasnet_handle_t handle)
+static GASNETI_HOT bool handle_sync(gasnet_handle_t handle)
 {
-	check_handle(handle);
+	handle_check(handle);
 	if (!gasneti_op_complete(handle))
 		return false;
 	gasneti_op_finish(handle);
@@ -477,18 +406,18 @@ void gasnet_wait_syncnb(gasnet_handle_t handle)
 	gasneti_check_main("gasnet_wait_syncnb");
 	if (handle == GASNET_INVALID_HANDLE)
 		return;
-	check_handle(handle);
-	await_op(handle);
+	handle_check(handle);
+	op_await(handle);
 	gasneti_op_finish(handle);
 }
 
 int gasnet_try_syncnb(gasnet_handle_t handle)
 {
 	gasneti_check_main("gasnet_try_syncnb");
-	if (handle == GASNET_INVALID_HANDLE || sync_one(handle))
+	if (handle == GASNET_INVALID_HANDLE || handle_sync(handle))
 		return GASNET_OK;
-	try_poll();
-	return sync_one(handle) ? GASNET_OK : GASNET_ERR_NOT_READY;
+	op_try_poll();
+	return handle_sync(handle) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
 void gasnet_wait_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
@@ -500,13 +429,14 @@ void gasnet_wait_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
 }
 
 /* Sync the complete ones; count these and the others. */
-static void sync_array(gasnet_handle_t *phandle, size_t n, size_t *synced, size_t *left)
+static void handle_sync_array(
+	gasnet_handle_t *phandle, size_t n, size_t *synced, size_t *left)
 {
 	*synced = *left = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (phandle[i] == GASNET_INVALID_HANDLE)
 			continue;
-		if (sync_one(phandle[i])) {
+		if (handle_sync(phandle[i])) {
 			phandle[i] = GASNET_INVALID_HANDLE;
 			++*synced;
 		} else {
@@ -519,41 +449,41 @@ int gasnet_try_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
 {
 	size_t synced, left;
 	gasneti_check_main("gasnet_try_syncnb_all");
-	sync_array(phandle, numhandles, &synced, &left);
+	handle_sync_array(phandle, numhandles, &synced, &left);
 	if (!left)
 		return GASNET_OK;
-	try_poll();
-	sync_array(phandle, numhandles, &synced, &left);
+	op_try_poll();
+	handle_sync_array(phandle, numhandles, &synced, &left);
 	return left ? GASNET_ERR_NOT_READY : GASNET_OK;
 }
 
 /* Return true if one was synced, or none is left. */
-static bool some(gasnet_handle_t *phandle, size_t numhandles)
+static bool handle_sync_some(gasnet_handle_t *phandle, size_t numhandles)
 {
 	size_t synced, left;
-	sync_array(phandle, numhandles, &synced, &left);
+	handle_sync_array(phandle, numhandles, &synced, &left);
 	return synced || !left;
 }
 
 int gasnet_try_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 {
 	gasneti_check_main("gasnet_try_syncnb_some");
-	if (some(phandle, numhandles))
+	if (handle_sync_some(phandle, numhandles))
 		return GASNET_OK;
-	try_poll();
-	return some(phandle, numhandles) ? GASNET_OK : GASNET_ERR_NOT_READY;
+	op_try_poll();
+	return handle_sync_some(phandle, numhandles) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
 void gasnet_wait_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 {
 	gasneti_check_main("gasnet_wait_syncnb_some");
-	gasneti_wait_for(GASNETI_FULL, some(phandle, numhandles));
+	gasneti_wait_for(full, handle_sync_some(phandle, numhandles));
 }
 
 /* ---- syncs of implicit operations, access regions ---- */
 
 /* Return the thread's implicit operation; end the job inside of an access region. */
-static struct gasneti_op *implicit(const char *function)
+static struct gasneti_op *op_implicit(const char *function)
 {
 	struct gasneti_thread *self = gasneti_self();
 	gasneti_check_main(function);
@@ -562,55 +492,55 @@ static struct gasneti_op *implicit(const char *function)
 	return self->implicit;
 }
 
-static GASNETI_HOT bool half_complete(struct gasneti_op *op, int way)
+static GASNETI_HOT bool op_half_complete(struct gasneti_op *op, int way)
 {
 	return gasneti_acquire(&op->done[way]) == op->begun[way];
 }
 
-static void wait_half(struct gasneti_op *op, int way)
+static void op_wait_half(struct gasneti_op *op, int way)
 {
-	for (int i = 0; i < QUICK_POLLS && !half_complete(op, way); i++)
+	for (int i = 0; i < QUICK_POLLS && !op_half_complete(op, way); i++)
 		gasneti_poll_safe();
-	gasneti_wait_for(GASNETI_FULL, half_complete(op, way));
+	gasneti_wait_for(full, op_half_complete(op, way));
 }
 
-static int try_half(struct gasneti_op *op, int way)
+static int op_try_half(struct gasneti_op *op, int way)
 {
-	if (!half_complete(op, way))
-		try_poll();
-	return half_complete(op, way) ? GASNET_OK : GASNET_ERR_NOT_READY;
+	if (!op_half_complete(op, way))
+		op_try_poll();
+	return op_half_complete(op, way) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
 void gasnet_wait_syncnbi_gets(void)
 {
-	wait_half(implicit("gasnet_wait_syncnbi_gets"), GASNETI_GET);
+	op_wait_half(op_implicit("gasnet_wait_syncnbi_gets"), GASNETI_GET);
 }
 
 void gasnet_wait_syncnbi_puts(void)
 {
-	wait_half(implicit("gasnet_wait_syncnbi_puts"), GASNETI_PUT);
+	op_wait_half(op_implicit("gasnet_wait_syncnbi_puts"), GASNETI_PUT);
 }
 
 void gasnet_wait_syncnbi_all(void)
 {
-	await_op(implicit("gasnet_wait_syncnbi_all"));
+	op_await(op_implicit("gasnet_wait_syncnbi_all"));
 }
 
 int gasnet_try_syncnbi_gets(void)
 {
-	return try_half(implicit("gasnet_try_syncnbi_gets"), GASNETI_GET);
+	return op_try_half(op_implicit("gasnet_try_syncnbi_gets"), GASNETI_GET);
 }
 
 int gasnet_try_syncnbi_puts(void)
 {
-	return try_half(implicit("gasnet_try_syncnbi_puts"), GASNETI_PUT);
+	return op_try_half(op_implicit("gasnet_try_syncnbi_puts"), GASNETI_PUT);
 }
 
 int gasnet_try_syncnbi_all(void)
 {
-	struct gasneti_op *op = implicit("gasnet_try_syncnbi_all");
+	struct gasneti_op *op = op_implicit("gasnet_try_syncnbi_all");
 	if (!gasneti_op_complete(op))
-		try_poll();
+		op_try_poll();
 	return gasneti_op_complete(op) ? GASNET_OK : GASNET_ERR_NOT_READY;
 }
 
@@ -636,3 +566,153 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void)
 	self->current = self->implicit;
 	return gasneti_op_handle(op);
 }
+
+/* ---- vectors, indices and strides ---- */
+
+/* Each call is a set of contiguous bulk operations, one for each intersection of a source
+ * piece with a destination piece, that share one operation. */
+
+/* A list of pieces: of a vector, or addresses of pieces of equal length. */
+struct pieces {
+	const gasnet_memvec_t *vector;
+	void *const *addrs;
+	size_t len, count;
+	size_t at, offset; /* the next byte: piece and offset in it */
+};
+
+static size_t vis_length(const struct pieces *p)
+{
+	return (p->vector ? p->vector[p->at].len : p->len) - p->offset;
+}
+
+static char *vis_addr(const struct pieces *p)
+{
+	return (char *)(p->vector ? p->vector[p->at].addr : p->addrs[p->at]) + p->offset;
+}
+
+/* Go to the next piece that is not empty; return false at the end. */
+static bool vis_skip(struct pieces *p)
+{
+	while (p->at < p->count && !vis_length(p)) {
+		p->at++;
+		p->offset = 0;
+	}
+	return p->at < p->count;
+}
+
+static void vis_move(struct gasneti_op *op, int way, gasnet_node_t node, void *dst,
+	void *src, size_t nbytes)
+{
+	gasneti_check_remote(
+		"a VIS operation", node, way == GASNETI_PUT ? dst : src, nbytes);
+	if (way == GASNETI_PUT)
+		gasneti_do_put(op, node, dst, src, nbytes, false);
+	else
+		gasneti_do_get(op, dst, node, src, nbytes);
+}
+
+static void vis_move_pieces(struct gasneti_op *op, int way, gasnet_node_t node,
+	struct pieces dst, struct pieces src)
+{
+	while (vis_skip(&dst) && vis_skip(&src)) {
+		size_t to = vis_length(&dst), from = vis_length(&src);
+		size_t n = to < from ? to : from;
+		vis_move(op, way, node, vis_addr(&dst), vis_addr(&src), n);
+		dst.offset += n;
+		src.offset += n;
+	}
+	if (vis_skip(&dst) || vis_skip(&src))
+		gasneti_fatal("a VIS operation: the lists have different total lengths");
+}
+
+/* A box of an array, as puts and gets describe it. */
+struct box {
+	const size_t *dststrides, *srcstrides, *count;
+};
+
+static void vis_move_box(struct gasneti_op *op, int way, gasnet_node_t node, char *dst,
+	char *src, const struct box *box, size_t level)
+{
+	if (!level) {
+		vis_move(op, way, node, dst, src, box->count[0]);
+		return;
+	}
+	for (size_t i = 0; i < box->count[level]; i++)
+		vis_move_box(op, way, node, dst + i * box->dststrides[level - 1],
+			src + i * box->srcstrides[level - 1], box, level - 1);
+}
+
+static void vis_move_strided(struct gasneti_op *op, int way, gasnet_node_t node,
+	void *dst, void *src, const struct box *box, size_t levels)
+{
+	for (size_t i = 0; i <= levels; i++)
+		if (!box->count[i])
+			return;
+	vis_move_box(op, way, node, dst, src, box, levels);
+}
+
+/*
+ * Define the blocking form of a call, that with an explicit handle, and the implicit one.
+ * move begins the operations as part of op.
+ */
+#define VIS_FORMS(name, params, move)                                                    \
+	void gasnet_##name##_bulk params                                                 \
+	{                                                                                \
+		gasneti_check_main("a VIS operation");                                   \
+		struct gasneti_op *op = gasneti_self()->blocking;                        \
+		move;                                                                    \
+		gasneti_wait_for(full, gasneti_op_complete(op));                         \
+	}                                                                                \
+	gasnet_handle_t gasnet_##name##_nb_bulk params                                   \
+	{                                                                                \
+		gasneti_check_main("a VIS operation");                                   \
+		struct gasneti_op *op = gasneti_op_for_handle();                         \
+		move;                                                                    \
+		return gasneti_op_handle(op);                                            \
+	}                                                                                \
+	void gasnet_##name##_nbi_bulk params                                             \
+	{                                                                                \
+		gasneti_check_main("a VIS operation");                                   \
+		struct gasneti_op *op = gasneti_self()->current;                         \
+		move;                                                                    \
+	}
+
+#define VECTOR(list, n) ((struct pieces){.vector = (list), .count = (n)})
+#define INDEXED(list, n, length)                                                         \
+	((struct pieces){.addrs = (list), .len = (length), .count = (n)})
+
+VIS_FORMS(putv,
+	(gasnet_node_t dstnode, size_t dstcount, gasnet_memvec_t const dstlist[],
+		size_t srccount, gasnet_memvec_t const srclist[]),
+	vis_move_pieces(op, GASNETI_PUT, dstnode, VECTOR(dstlist, dstcount),
+		VECTOR(srclist, srccount)))
+
+VIS_FORMS(getv,
+	(size_t dstcount, gasnet_memvec_t const dstlist[], gasnet_node_t srcnode,
+		size_t srccount, gasnet_memvec_t const srclist[]),
+	vis_move_pieces(op, GASNETI_GET, srcnode, VECTOR(dstlist, dstcount),
+		VECTOR(srclist, srccount)))
+
+VIS_FORMS(puti,
+	(gasnet_node_t dstnode, size_t dstcount, void *const dstlist[], size_t dstlen,
+		size_t srccount, void *const srclist[], size_t srclen),
+	vis_move_pieces(op, GASNETI_PUT, dstnode, INDEXED(dstlist, dstcount, dstlen),
+		INDEXED(srclist, srccount, srclen)))
+
+VIS_FORMS(geti,
+	(size_t dstcount, void *const dstlist[], size_t dstlen, gasnet_node_t srcnode,
+		size_t srccount, void *const srclist[], size_t srclen),
+	vis_move_pieces(op, GASNETI_GET, srcnode, INDEXED(dstlist, dstcount, dstlen),
+		INDEXED(srclist, srccount, srclen)))
+
+VIS_FORMS(puts,
+	(gasnet_node_t dstnode, void *dstaddr, const size_t dststrides[], void *srcaddr,
+		const size_t srcstrides[], const size_t count[], size_t stridelevels),
+	vis_move_strided(op, GASNETI_PUT, dstnode, dstaddr, srcaddr,
+		&((const struct box){dststrides, srcstrides, count}), stridelevels))
+
+VIS_FORMS(gets,
+	(void *dstaddr, const size_t dststrides[], gasnet_node_t srcnode, void *srcaddr,
+		const size_t srcstrides[], const size_t count[], size_t stridelevels),
+	vis_move_strided(op, GASNETI_GET, srcnode, dstaddr, srcaddr,
+		&((const struct box){dststrides, srcstrides, count}), stridelevels))

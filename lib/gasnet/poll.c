@@ -2,9 +2,17 @@
 /*
  * poll.c - reading the event queues, and waiting
  *
- * Two levels, so that a reply never runs a request: SAFE reads SAFE_EQ, whose events need
- * nothing to be handled; FULL reads AM_EQ, too, and runs request handlers.  SYS_EQ, which
- * has room for all that can be under way, is read now and then by FULL, and by sleepers.
+ * Three levels.  SAFE reads SAFE_EQ, whose events need nothing to be handled, so a reply
+ * never runs a request.  AM reads AM_EQ, too, and runs request handlers (am_send.c);
+ * SYS_EQ, which has room for all that can be under way, it reads now and then, as
+ * sleepers do. FULL advances collectives, too (am.c), whose requests wait at AM.
+ *
+ * So the files are layers.  Below this one no function waits for events, so each event
+ * can be handled in a wait: thread.c, credits.c, local.c, barrier.c, am_recv.c, and
+ * exit.c, whose events any thread may handle.  Above it are am_send.c, coll.c and am.c,
+ * and then all calls of programs that wait at FULL.  A lower layer calls an upper one
+ * through gasneti.handlers alone, the table of AM handlers, since a program's handler may
+ * call gasnet_AMReply.
  *
  * Waiting threads.  A thread that has nothing to do sleeps in PtlEQPoll, so the network
  * wakes it.  With threads (GASNET_PAR), one of them does so, the watcher, which takes the
@@ -31,30 +39,70 @@ enum {
 	LONGER_NAPS = 5   /* times that the sleep doubles */
 };
 
-uint64_t gasneti_now(void)
+/* ---- SAFE_EQ ---- */
+
+/* Count one completion, and wake the operation's thread if it is another one. */
+static GASNETI_HOT void op_count(uint64_t bits, size_t counter)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	struct gasneti_op *op = gasneti_op_of(bits);
+	gasneti_ticket_back();
+	gasneti_add((uint32_t *)((char *)op + counter), 1);
+	gasneti_wake();
 }
 
-/* Take the next event of a queue, if there is one. */
-static GASNETI_HOT bool next_event(ptl_handle_eq_t eq, ptl_event_t *ev, const char *name)
+/* Handle SEND_END, which says that a source may be reused. */
+static GASNETI_HOT void op_sent(const ptl_event_t *ev)
 {
-	int rc = PtlEQGet(eq, ev);
-	if (rc == PTL_OK)
-		return true;
-	if (gasneti_unlikely(rc == PTL_EQ_DROPPED))
-		gasneti_fatal("event queue %s overflowed: a defect of the conduit", name);
-	return false;
+	uint64_t bits = ev->match_bits;
+	switch (bits >> 4 & 15) {
+	case GASNETI_KIND_PUT_LOCAL: /* the ticket comes back with the ACK */
+		gasneti_add(&gasneti_op_of(bits)->local_done, 1);
+		gasneti_wake();
+		break;
+	case GASNETI_KIND_HEADER:
+		gasneti_chunk_back(
+			&gasneti.replies, (uint32_t)(ev->offset / GASNETI_CHUNK));
+		gasneti_wake();
+		break;
+	case GASNETI_KIND_PAYLOAD:
+		gasneti_local_release(bits);
+		op_count(bits, offsetof(struct gasneti_op, local_done));
+		break;
+	default: /* the source of a bulk put, or the request of a get */
+		break;
+	}
+}
+
+/* Handle an event of an operation that this node began. */
+static void op_event(const ptl_event_t *ev)
+{
+	uint64_t bits = ev->match_bits;
+	if (gasneti_unlikely(ev->ni_fail_type != PTL_NI_OK))
+		gasneti_peer_died(gasneti_node_of(ev->initiator));
+	switch (ev->type) {
+	case PTL_EVENT_ACK:
+		gasneti_local_release(bits);
+		op_count(bits, offsetof(struct gasneti_op, done[GASNETI_PUT]));
+		break;
+	case PTL_EVENT_REPLY_END:
+		gasneti_local_arrived(bits, ev->mlength);
+		gasneti_local_release(bits);
+		op_count(bits, offsetof(struct gasneti_op, done[GASNETI_GET]));
+		break;
+	case PTL_EVENT_SEND_END:
+		op_sent(ev);
+		break;
+	default:
+		break;
+	}
 }
 
 /* Handle an event of SAFE_EQ whose kind is not the usual one. */
-static GASNETI_RARE void other_safe_event(const ptl_event_t *ev)
+static GASNETI_RARE void safe_event_rare(const ptl_event_t *ev)
 {
 	switch (ev->match_bits & 15) {
 	case GASNETI_MD_RARSRC:
-		gasneti_am_payload(ev, true);
+		gasneti_am_reply_payload(ev);
 		return;
 	case GASNETI_MD_BARRIER:
 		gasneti_barrier_event(ev);
@@ -71,21 +119,47 @@ static GASNETI_RARE void other_safe_event(const ptl_event_t *ev)
 	}
 }
 
-static GASNETI_HOT void safe_event(const ptl_event_t *ev)
+/* Handle an event of SAFE_EQ; no handling waits. */
+GASNETI_HOT void gasneti_safe_event(const ptl_event_t *ev)
 {
 	if (ev->type != PTL_EVENT_PUT_END)
-		gasneti_op_event(ev);
+		op_event(ev);
 	else if (gasneti_likely((ev->match_bits & 15) == GASNETI_MD_REPLY))
 		gasneti_am_reply(ev);
 	else
-		other_safe_event(ev);
+		safe_event_rare(ev);
 }
+
+/* Serve class 1: completions, replies and barriers.  Return the number of events. */
+unsigned gasneti_poll_safe(void)
+{
+	ptl_event_t ev;
+	unsigned n = 0, limit = gasneti.set.safe_limit;
+	while (n < limit && gasneti_next_event(gasneti.safe_eq, &ev, "SAFE")) {
+		gasneti_safe_event(&ev);
+		n++;
+	}
+	return n;
+}
+
+/* Serve one event of class 1, so that the caller looks at its condition at once.  Return
+ * the number of events. */
+GASNETI_HOT unsigned gasneti_poll_one(void)
+{
+	ptl_event_t ev;
+	if (!gasneti_next_event(gasneti.safe_eq, &ev, "SAFE"))
+		return 0;
+	gasneti_safe_event(&ev);
+	return 1;
+}
+
+/* ---- the other queues ---- */
 
 static unsigned poll_sys(void)
 {
 	ptl_event_t ev;
 	unsigned n = 0;
-	while (next_event(gasneti.sys_eq, &ev, "SYS")) {
+	while (gasneti_next_event(gasneti.sys_eq, &ev, "SYS")) {
 		gasneti_sys_event(&ev);
 		n++;
 	}
@@ -96,102 +170,8 @@ static unsigned poll_sys(void)
 	return n;
 }
 
-static void poll_exit(void)
-{
-	ptl_event_t ev;
-	int rc;
-	while ((rc = PtlEQGet(gasneti.exit_eq, &ev)) == PTL_OK || rc == PTL_EQ_DROPPED)
-		gasneti_exit_event(&ev);
-}
-
-/* Serve class 1: completions, replies and barriers.  Return the number of events. */
-unsigned gasneti_poll_safe(void)
-{
-	ptl_event_t ev;
-	unsigned n = 0, limit = gasneti.set.safe_limit;
-	while (n < limit && next_event(gasneti.safe_eq, &ev, "SAFE")) {
-		safe_event(&ev);
-		n++;
-	}
-	return n;
-}
-
-static GASNETI_HOT void am_event(const ptl_event_t *ev)
-{
-	if (ev->type != PTL_EVENT_PUT_END)
-		return; /* UNLINK of a request buffer */
-	if (gasneti_likely((ev->match_bits & 15) == GASNETI_MD_REQUEST))
-		gasneti_am_request(ev);
-	else
-		gasneti_am_payload(ev, false);
-}
-
-/* Get the right to run a request handler; return false if too many threads do. */
-static GASNETI_HOT bool handler_begin(void)
-{
-	if (!GASNETI_THREADS || gasneti_add(&gasneti.handlers_free, -1) >= 0)
-		return true;
-	gasneti_add(&gasneti.handlers_free, 1);
-	return false;
-}
-
-static GASNETI_HOT void handler_end(void)
-{
-	if (GASNETI_THREADS)
-		gasneti_add(&gasneti.handlers_free, 1);
-}
-
-static unsigned poll_am(void)
-{
-	ptl_event_t ev;
-	unsigned n = 0, limit = gasneti.set.am_limit;
-	if (gasneti_unlikely(gasneti_acquire(&gasneti.leaving)) || !handler_begin())
-		return 0;
-	while (n < limit && next_event(gasneti.am_eq, &ev, "AM")) {
-		am_event(&ev);
-		n++;
-	}
-	handler_end();
-	if (GASNETI_THREADS && n)
-		gasneti_wake();
-	return n;
-}
-
-/* Serve one event of class 1, so that the caller looks at its condition at once.  Return
- * the number of events. */
-GASNETI_HOT unsigned gasneti_poll_one(void)
-{
-	ptl_event_t ev;
-	if (!next_event(gasneti.safe_eq, &ev, "SAFE"))
-		return 0;
-	safe_event(&ev);
-	return 1;
-}
-
-/* Serve one event of class 1, or a request.  Return the number of events. */
-static GASNETI_HOT unsigned poll_either(void)
-{
-	ptl_handle_eq_t eqs[] = {gasneti.safe_eq, gasneti.am_eq};
-	ptl_event_t ev;
-	int which, rc;
-	if (gasneti_unlikely(gasneti_acquire(&gasneti.leaving)) || !handler_begin())
-		return gasneti_poll_one();
-	rc = PtlEQPoll(eqs, 2, 0, &ev, &which);
-	if (gasneti_unlikely(rc == PTL_EQ_DROPPED))
-		gasneti_fatal("event queue %s overflowed: a defect of the conduit",
-			which ? "AM" : "SAFE");
-	if (rc == PTL_OK && which)
-		am_event(&ev);
-	handler_end();
-	if (rc == PTL_OK && !which)
-		safe_event(&ev);
-	else if (GASNETI_THREADS && rc == PTL_OK)
-		gasneti_wake();
-	return rc == PTL_OK;
-}
-
-/* Serve all other queues now and then.  Return the number of events. */
-static GASNETI_HOT unsigned poll_others(void)
+/* Serve SYS_EQ and EXIT_EQ now and then.  Return the number of events. */
+GASNETI_HOT unsigned gasneti_poll_others(void)
 {
 	unsigned n = 0;
 	uint32_t polls = gasneti_get(&gasneti.polls) + 1; /* threads may lose turns */
@@ -199,61 +179,19 @@ static GASNETI_HOT unsigned poll_others(void)
 	if (gasneti_unlikely(polls % SYS_EVERY == 0 || gasneti_get(&gasneti.unsent)))
 		n += poll_sys();
 	if (gasneti_unlikely(polls % EXIT_EVERY == 0))
-		poll_exit();
-	if (gasneti_unlikely(gasneti_get(&gasneti.collectives)))
-		gasneti_coll_advance();
+		gasneti_exit_poll();
 	return n;
-}
-
-/* Serve everything, and run request handlers.  Return the number of events. */
-unsigned gasneti_poll_full(void)
-{
-	unsigned n = gasneti_poll_safe() + poll_am();
-	return n + poll_others();
 }
 
 /* ---- sleeping ---- */
 
-static void futex_wait(uint32_t *word, uint32_t value, uint32_t ms)
+static void wait_for_wake(const gasneti_wait_t *wait)
 {
-	struct timespec ts = {ms / 1000, (long)(ms % 1000) * 1000000};
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &ts, NULL, 0);
-}
-
-/* Tell all waiting threads to look at their conditions. */
-void gasneti_wake(void)
-{
-	if (!GASNETI_THREADS)
-		return;
-	gasneti_seq_add(&gasneti.generation, 1);
-	if (gasneti_unlikely(gasneti_seq_get(&gasneti.sleepers)))
-		syscall(SYS_futex, &gasneti.generation, FUTEX_WAKE_PRIVATE, INT32_MAX,
-			NULL, NULL, 0);
-}
-
-static void sleep_for_wake(const gasneti_wait_t *wait)
-{
+	struct timespec ts = {0, GASNETI_NAP_MS * 1000000L};
 	gasneti_seq_add(&gasneti.sleepers, 1);
-	futex_wait(&gasneti.generation, wait->generation, GASNETI_NAP_MS);
+	syscall(SYS_futex, &gasneti.generation, FUTEX_WAIT_PRIVATE, wait->generation, &ts,
+		NULL, 0);
 	gasneti_seq_add(&gasneti.sleepers, UINT32_MAX);
-}
-
-static void dispatch(const ptl_event_t *ev, int queue)
-{
-	switch (queue) {
-	case 0:
-		gasneti_sys_event(ev);
-		break;
-	case 1:
-		safe_event(ev);
-		break;
-	case 2:
-		gasneti_exit_event(ev);
-		break;
-	default:
-		am_event(ev);
-		gasneti_wake();
-	}
 }
 
 /*
@@ -262,7 +200,7 @@ static void dispatch(const ptl_event_t *ev, int queue)
  * leaves the requests to them (without am).  Otherwise sleeps in vain become longer; they
  * end at all because a condition may be about memory that puts write.
  */
-static ptl_time_t nap_ms(const gasneti_wait_t *wait, bool am)
+static ptl_time_t wait_nap_ms(const gasneti_wait_t *wait, bool am)
 {
 	if (GASNETI_THREADS)
 		return am ? GASNETI_NAP_MS : 1;
@@ -272,45 +210,53 @@ static ptl_time_t nap_ms(const gasneti_wait_t *wait, bool am)
 	return (ptl_time_t)GASNETI_NAP_MS << longer;
 }
 
-/* Sleep in the network until an event comes, and store it with the number of its queue.
- * Return false if none has come. */
-static bool sleep_in_network(bool am, ptl_time_t ms, ptl_event_t *ev, int *queue)
-{
-	ptl_handle_eq_t eqs[] = {
-		gasneti.sys_eq, gasneti.safe_eq, gasneti.exit_eq, gasneti.am_eq};
-	int rc = PtlEQPoll(eqs, am ? 4 : 3, ms, ev, queue);
-	if (rc == PTL_EQ_DROPPED && *queue != 2)
-		gasneti_fatal(
-			"event queue %d overflowed: a defect of the conduit", *queue);
-	return rc == PTL_OK || rc == PTL_EQ_DROPPED;
-}
-
-static void nap(gasneti_wait_t *wait, enum gasneti_level level)
+/*
+ * Sleep, and handle the event that ends this.  With requests, it may be one of AM_EQ:
+ * return true then; the caller handles it, wakes the other threads, and gives back the
+ * right to run a handler.
+ */
+bool gasneti_nap(gasneti_wait_t *wait, bool requests, ptl_event_t *ev)
 {
 	if (GASNETI_THREADS && !gasneti_cas(&gasneti.watcher, 0, 1)) {
-		sleep_for_wake(wait);
-		return;
+		wait_for_wake(wait);
+		return false;
 	}
-	bool am = level == GASNETI_FULL && !gasneti_acquire(&gasneti.leaving) &&
-		  handler_begin();
-	ptl_event_t ev;
-	int queue;
-	bool found = sleep_in_network(am, nap_ms(wait, am), &ev, &queue);
+	bool am =
+		requests && !gasneti_acquire(&gasneti.leaving) && gasneti_handler_begin();
+	ptl_handle_eq_t eqs[] = {
+		gasneti.sys_eq, gasneti.safe_eq, gasneti.exit_eq, gasneti.am_eq};
+	int queue, rc = PtlEQPoll(eqs, am ? 4 : 3, wait_nap_ms(wait, am), ev, &queue);
+	if (rc == PTL_EQ_DROPPED && queue != 2)
+		gasneti_fatal(
+			"event queue %d overflowed: a defect of the conduit", queue);
+	bool found = rc == PTL_OK || rc == PTL_EQ_DROPPED;
 	wait->naps = found ? 0 : wait->naps + 1;
 	/* Another thread watches while this one runs a handler, for any time. */
 	if (GASNETI_THREADS) {
 		gasneti_release(&gasneti.watcher, 0);
 		gasneti_wake();
 	}
-	if (found)
-		dispatch(&ev, queue);
+	if (found && queue == 3)
+		return true;
+	if (found && queue == 0)
+		gasneti_sys_event(ev);
+	else if (found && queue == 1)
+		gasneti_safe_event(ev);
+	else if (found)
+		gasneti_exit_event(ev);
 	if (am)
-		handler_end();
+		gasneti_handler_end();
+	return false;
 }
 
-/* Return true if a thread that has been idle since then may sleep. */
-static bool may_sleep(gasneti_wait_t *wait)
+/* Return true if a thread that has just served n events, and has been idle for some time,
+ * may sleep. */
+GASNETI_HOT bool gasneti_may_sleep(gasneti_wait_t *wait, unsigned n)
 {
+	if (n) {
+		wait->since = 0;
+		return false;
+	}
 	int mode = gasneti_get(&gasneti.waitmode);
 	if (mode == GASNET_WAIT_SPIN)
 		return false;
@@ -324,15 +270,12 @@ static bool may_sleep(gasneti_wait_t *wait)
 	return now - wait->since >= SPIN_NS;
 }
 
-/* Serve an event of the level; sleep if there was nothing to do for some time. */
-void gasneti_turn(gasneti_wait_t *wait, enum gasneti_level level)
+/* Serve an event of SAFE; sleep if there was nothing to do for some time. */
+void gasneti_turn_safe(gasneti_wait_t *wait)
 {
-	unsigned n = level == GASNETI_FULL ? poll_either() + poll_others()
-					   : gasneti_poll_one();
-	if (n)
-		wait->since = 0;
-	else if (may_sleep(wait))
-		nap(wait, level);
+	ptl_event_t ev;
+	if (gasneti_may_sleep(wait, gasneti_poll_one()))
+		gasneti_nap(wait, false, &ev);
 	if (GASNETI_THREADS)
 		wait->generation = gasneti_seq_get(&gasneti.generation);
 }
@@ -345,38 +288,26 @@ void gasneti_wait_init(gasneti_wait_t *wait)
 	wait->generation = gasneti_seq_get(&gasneti.generation);
 }
 
-void gasneti_wait_begin(gasneti_wait_t *wait)
-{
-	gasneti_check_main("GASNET_BLOCKUNTIL");
-	gasneti_wait_init(wait);
-}
+/* ---- waiting for the local side of an operation ---- */
 
-void gasneti_wait_turn(gasneti_wait_t *wait)
+/* Name memory in the modes that reproduce other networks (local.c). */
+GASNETI_RARE void gasneti_local_take_otherwise(
+	struct gasneti_local *local, void *addr, size_t nbytes, int way, bool whole)
 {
-	gasneti_turn(wait, GASNETI_FULL);
-}
-
-/* Acquire the data that a handler wrote before it made the condition true. */
-void gasneti_wait_end(gasneti_wait_t *wait)
-{
-	(void)wait;
-	gasneti_acquire_fence();
-}
-
-int gasnet_AMPoll(void)
-{
-	if (gasneti_unlikely(gasneti.state != GASNETI_ATTACHED))
-		return GASNET_ERR_NOT_INIT;
-	gasneti_check_main("gasnet_AMPoll");
-	gasneti_poll_full();
-	return GASNET_OK;
-}
-
-int gasnet_set_waitmode(int wait_mode)
-{
-	if (wait_mode != GASNET_WAIT_SPIN && wait_mode != GASNET_WAIT_BLOCK &&
-		wait_mode != GASNET_WAIT_SPINBLOCK)
-		return GASNET_ERR_BAD_ARG;
-	gasneti_set(&gasneti.waitmode, wait_mode);
-	return GASNET_OK;
+	if (gasneti_bounce_try(local, addr, nbytes, way))
+		return;
+	if (gasneti.set.local == GASNETI_LOCAL_TMPMD) {
+		gasneti_wait_for(safe, gasneti_tmpmd_try(local, addr, nbytes));
+	} else if (gasneti.set.local == GASNETI_LOCAL_FIREHOSE) {
+		size_t most = gasneti.set.fh_region - GASNET_PAGESIZE;
+		size_t n = nbytes < most ? nbytes : most;
+		struct gasneti_fh_span span = {0};
+		if (whole && nbytes > most)
+			gasneti_fatal("a Long payload of %zu bytes", nbytes);
+		gasneti_wait_for(
+			safe, gasneti_firehose_try(local, (uintptr_t)addr, n, &span));
+	} else {
+		*local = (struct gasneti_local){
+			gasneti.any, (uintptr_t)addr - GASNETI_ANY_BASE, nbytes, 0};
+	}
 }

@@ -1,6 +1,187 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* team.c - teams of nodes, their barriers, and the start of collectives */
-#include "coll.h"
+/*
+ * team.c - teams of nodes, and the calls of collectives and barriers that wait: syncs,
+ * blocking forms, forms with lists of addresses, and barriers of teams and of all nodes
+ */
+#include "internal.h"
+
+/* ---- syncs ---- */
+
+int gasnet_coll_try_sync(gasnet_coll_handle_t handle)
+{
+	if (!handle)
+		return GASNET_OK;
+	if (gasneti_coll_finish(handle))
+		return GASNET_OK;
+	gasneti_poll_full();
+	return gasneti_coll_finish(handle) ? GASNET_OK : GASNET_ERR_NOT_READY;
+}
+
+void gasnet_coll_wait_sync(gasnet_coll_handle_t handle)
+{
+	if (!handle)
+		return;
+	gasneti_wait_for(full, gasneti_coll_finish(handle));
+}
+
+/* Sync all handles that are complete.  Count them in *some; return those left. */
+static size_t coll_try_each(gasnet_coll_handle_t *handles, size_t n, size_t *some)
+{
+	size_t left = 0;
+	*some = 0;
+	gasneti_poll_full();
+	for (size_t i = 0; i < n; i++) {
+		if (!handles[i])
+			continue;
+		if (gasneti_coll_finish(handles[i])) {
+			handles[i] = GASNET_COLL_INVALID_HANDLE;
+			++*some;
+		} else {
+			left++;
+		}
+	}
+	return left;
+}
+
+int gasnet_coll_try_sync_all(gasnet_coll_handle_t *handles, size_t n)
+{
+	size_t some;
+	return coll_try_each(handles, n, &some) ? GASNET_ERR_NOT_READY : GASNET_OK;
+}
+
+int gasnet_coll_try_sync_some(gasnet_coll_handle_t *handles, size_t n)
+{
+	size_t some, left = coll_try_each(handles, n, &some);
+	return left && !some ? GASNET_ERR_NOT_READY : GASNET_OK;
+}
+
+void gasnet_coll_wait_sync_all(gasnet_coll_handle_t *handles, size_t n)
+{
+	gasneti_wait_for(full, gasnet_coll_try_sync_all(handles, n) == GASNET_OK);
+}
+
+void gasnet_coll_wait_sync_some(gasnet_coll_handle_t *handles, size_t n)
+{
+	gasneti_wait_for(full, gasnet_coll_try_sync_some(handles, n) == GASNET_OK);
+}
+
+/* ---- blocking forms, and forms with lists of addresses ---- */
+
+/* Return this node's address: LOCAL lists have that of each image here, others of all. */
+static void *coll_pick(gasnet_team_handle_t team, void *const list[], int flags)
+{
+	return list[flags & GASNET_COLL_LOCAL ? 0 : team->rank];
+}
+
+void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage,
+	void *src, size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(
+		gasnet_coll_broadcast_nb(team, dst, srcimage, src, nbytes, flags));
+}
+
+gasnet_coll_handle_t gasnet_coll_broadcastM_nb(gasnet_team_handle_t team,
+	void *const dstlist[], gasnet_image_t srcimage, void *src, size_t nbytes,
+	int flags)
+{
+	return gasnet_coll_broadcast_nb(
+		team, coll_pick(team, dstlist, flags), srcimage, src, nbytes, flags);
+}
+
+void gasnet_coll_broadcastM(gasnet_team_handle_t team, void *const dstlist[],
+	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(gasnet_coll_broadcast_nb(
+		team, coll_pick(team, dstlist, flags), srcimage, src, nbytes, flags));
+}
+
+void gasnet_coll_scatter(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage,
+	void *src, size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(
+		gasnet_coll_scatter_nb(team, dst, srcimage, src, nbytes, flags));
+}
+
+gasnet_coll_handle_t gasnet_coll_scatterM_nb(gasnet_team_handle_t team,
+	void *const dstlist[], gasnet_image_t srcimage, void *src, size_t nbytes,
+	int flags)
+{
+	return gasnet_coll_scatter_nb(
+		team, coll_pick(team, dstlist, flags), srcimage, src, nbytes, flags);
+}
+
+void gasnet_coll_scatterM(gasnet_team_handle_t team, void *const dstlist[],
+	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(gasnet_coll_scatter_nb(
+		team, coll_pick(team, dstlist, flags), srcimage, src, nbytes, flags));
+}
+
+void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst,
+	void *src, size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(
+		gasnet_coll_gather_nb(team, dstimage, dst, src, nbytes, flags));
+}
+
+gasnet_coll_handle_t gasnet_coll_gatherM_nb(gasnet_team_handle_t team,
+	gasnet_image_t dstimage, void *dst, void *const srclist[], size_t nbytes,
+	int flags)
+{
+	return gasnet_coll_gather_nb(
+		team, dstimage, dst, coll_pick(team, srclist, flags), nbytes, flags);
+}
+
+void gasnet_coll_gatherM(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst,
+	void *const srclist[], size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(gasnet_coll_gather_nb(
+		team, dstimage, dst, coll_pick(team, srclist, flags), nbytes, flags));
+}
+
+void gasnet_coll_gather_all(
+	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(gasnet_coll_gather_all_nb(team, dst, src, nbytes, flags));
+}
+
+gasnet_coll_handle_t gasnet_coll_gather_allM_nb(gasnet_team_handle_t team,
+	void *const dstlist[], void *const srclist[], size_t nbytes, int flags)
+{
+	return gasnet_coll_gather_all_nb(team, coll_pick(team, dstlist, flags),
+		coll_pick(team, srclist, flags), nbytes, flags);
+}
+
+void gasnet_coll_gather_allM(gasnet_team_handle_t team, void *const dstlist[],
+	void *const srclist[], size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(
+		gasnet_coll_gather_all_nb(team, coll_pick(team, dstlist, flags),
+			coll_pick(team, srclist, flags), nbytes, flags));
+}
+
+void gasnet_coll_exchange(
+	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(gasnet_coll_exchange_nb(team, dst, src, nbytes, flags));
+}
+
+gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team,
+	void *const dstlist[], void *const srclist[], size_t nbytes, int flags)
+{
+	return gasnet_coll_exchange_nb(team, coll_pick(team, dstlist, flags),
+		coll_pick(team, srclist, flags), nbytes, flags);
+}
+
+void gasnet_coll_exchangeM(gasnet_team_handle_t team, void *const dstlist[],
+	void *const srclist[], size_t nbytes, int flags)
+{
+	gasnet_coll_wait_sync(
+		gasnet_coll_exchange_nb(team, coll_pick(team, dstlist, flags),
+			coll_pick(team, srclist, flags), nbytes, flags));
+}
+
+/* ---- teams ---- */
 
 struct gasneti_team gasneti_team_all;
 
@@ -20,15 +201,13 @@ void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image,
 	gasneti_team_all.size = gasneti.nodes;
 }
 
-/* ---- teams ---- */
-
 /* A member of the old team, as it tells the others. */
 struct candidate {
 	uint32_t color, key, node, rank;
 	uint64_t id; /* of the new team, if this member gets rank 0 */
 };
 
-static int by_key(const void *a, const void *b)
+static int candidate_by_key(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 	if (x->key != y->key)
@@ -36,7 +215,7 @@ static int by_key(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : 1;
 }
 
-static void *memory(size_t nbytes)
+static void *team_alloc(size_t nbytes)
 {
 	void *p = malloc(nbytes);
 	if (!p)
@@ -45,22 +224,23 @@ static void *memory(size_t nbytes)
 }
 
 /* Keep the candidates of a color, in the order of their keys; return their number. */
-static uint32_t select_color(struct candidate *all, uint32_t n, uint32_t color)
+static uint32_t candidates_select(struct candidate *all, uint32_t n, uint32_t color)
 {
 	uint32_t members = 0;
 	for (uint32_t i = 0; i < n; i++)
 		if (all[i].color == color)
 			all[members++] = all[i];
-	qsort(all, members, sizeof *all, by_key);
+	qsort(all, members, sizeof *all, candidate_by_key);
 	return members;
 }
 
-static struct gasneti_team *team_of(const struct candidate *members, uint32_t n)
+static struct gasneti_team *team_from_candidates(
+	const struct candidate *members, uint32_t n)
 {
-	struct gasneti_team *team = memory(sizeof *team);
+	struct gasneti_team *team = team_alloc(sizeof *team);
 	*team = (struct gasneti_team){.id = members[0].id,
 		.size = n,
-		.members = memory(n * sizeof *team->members)};
+		.members = team_alloc(n * sizeof *team->members)};
 	for (uint32_t i = 0; i < n; i++) {
 		team->members[i] = members[i].node;
 		if (members[i].node == gasneti.me)
@@ -79,10 +259,11 @@ gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t team,
 		.node = gasneti.me,
 		.rank = team->rank,
 		.id = (uint64_t)(gasneti.me + 1) << 32 | splits++};
-	struct candidate *all = memory(team->size * sizeof *all);
+	struct candidate *all = team_alloc(team->size * sizeof *all);
 	gasnet_coll_gather_all(team, all, &mine, sizeof mine,
 		GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
-	struct gasneti_team *new = team_of(all, select_color(all, team->size, mycolor));
+	struct gasneti_team *new =
+		team_from_candidates(all, candidates_select(all, team->size, mycolor));
 	free(all);
 	return new;
 }
@@ -105,7 +286,29 @@ gasnet_node_t gasnet_coll_team_node2rank(gasnet_team_handle_t team, gasnet_node_
 	return (gasnet_node_t)-1;
 }
 
-/* ---- barriers of teams ---- */
+/* ---- barriers ---- */
+
+int gasnet_barrier_try(int id, int flags)
+{
+	gasneti_barrier_want_notified("gasnet_barrier_try");
+	gasneti_poll_full();
+	return gasneti_barrier_finish(id, flags);
+}
+
+int gasnet_barrier_wait(int id, int flags)
+{
+	int rc;
+	gasneti_barrier_want_notified("gasnet_barrier_wait");
+	gasneti_wait_for(
+		full, (rc = gasneti_barrier_finish(id, flags)) != GASNET_ERR_NOT_READY);
+	return rc;
+}
+
+int gasnet_barrier(int id, int flags)
+{
+	gasnet_barrier_notify(id, flags);
+	return gasnet_barrier_wait(id, flags);
+}
 
 void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags)
 {
@@ -138,7 +341,7 @@ int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags)
 	int rc;
 	if (team == GASNET_TEAM_ALL)
 		return gasnet_barrier_wait(id, flags);
-	gasneti_wait_for(GASNETI_FULL,
+	gasneti_wait_for(full,
 		(rc = gasnet_coll_barrier_try(team, id, flags)) != GASNET_ERR_NOT_READY);
 	return rc;
 }

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * thread.c - the records of the program's threads, and the rules that debug builds check
+ * thread.c - the records of the program's threads and of their operations, handler-safe
+ * locks, and the rules that debug builds check
  *
  * A thread gets a record at its first call, and gives it back when it ends.  Operations
  * that it leaves unfinished stay with the record.  In GASNET_SEQ there is one record.
  */
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "internal.h"
 
 GASNETI_TLS struct gasneti_thread *gasneti_self_word;
 
-static gasneti_lock_t table_lock = GASNETI_UNLOCKED;
+static gasneti_lock_t threads_lock = GASNETI_UNLOCKED;
 
 static uint64_t op_bits(const struct gasneti_thread *self, uint32_t index, uint16_t turn)
 {
@@ -55,7 +60,7 @@ struct gasneti_op *gasneti_op_begin(struct gasneti_thread *self)
 }
 
 /* Give a complete operation back. */
-void gasneti_op_finish(struct gasneti_op *op)
+GASNETI_HOT void gasneti_op_finish(struct gasneti_op *op)
 {
 	struct gasneti_thread *self = op->thread;
 	uint32_t index = (uint32_t)(op->bits >> GASNETI_OP_SHIFT) & 0x1ffff;
@@ -63,6 +68,15 @@ void gasneti_op_finish(struct gasneti_op *op)
 	op->bits = op_bits(self, index, ++op->generation);
 	op->next = self->free;
 	self->free = op;
+}
+
+/* Return the operation that match bits name. */
+struct gasneti_op *gasneti_op_of(uint64_t bits)
+{
+	uint32_t thread = (uint32_t)(bits >> GASNETI_THREAD_SHIFT) & 255;
+	uint32_t index = (uint32_t)(bits >> GASNETI_OP_SHIFT) & 0x1ffff;
+	struct gasneti_thread *self = gasneti_acquire(&gasneti.threads[thread]);
+	return &self->table[index / GASNETI_OPS_CHUNK][index % GASNETI_OPS_CHUNK];
 }
 
 static void thread_init(struct gasneti_thread *self, uint32_t index)
@@ -75,7 +89,7 @@ static void thread_init(struct gasneti_thread *self, uint32_t index)
 }
 
 /* Return a record that no thread has, or NULL. */
-static struct gasneti_thread *find_record(void)
+static struct gasneti_thread *thread_find(void)
 {
 	for (uint32_t i = 0; i < gasneti.set.max_threads; i++) {
 		if (!gasneti.threads[i]) {
@@ -92,14 +106,14 @@ static struct gasneti_thread *find_record(void)
 }
 
 #if GASNETI_THREADS
-static pthread_key_t ended;
+static pthread_key_t thread_key;
 
 static void thread_end(void *record)
 {
 	struct gasneti_thread *self = record;
-	gasneti_lock(&table_lock);
+	gasneti_lock(&threads_lock);
 	self->in_use = 0;
-	gasneti_unlock(&table_lock);
+	gasneti_unlock(&threads_lock);
 }
 #endif
 
@@ -109,7 +123,7 @@ void gasneti_threads_init(void)
 	if (!gasneti.threads)
 		gasneti_fatal("no memory for the table of threads");
 #if GASNETI_THREADS
-	if (pthread_key_create(&ended, thread_end))
+	if (pthread_key_create(&thread_key, thread_end))
 		gasneti_fatal("no key for the ends of threads");
 #endif
 	gasneti_thread_begin();
@@ -120,8 +134,8 @@ GASNETI_RARE struct gasneti_thread *gasneti_thread_begin(void)
 {
 	if (gasneti.state == GASNETI_FRESH)
 		gasneti_fatal("a call before gasnet_init");
-	gasneti_lock(&table_lock);
-	struct gasneti_thread *self = find_record();
+	gasneti_lock(&threads_lock);
+	struct gasneti_thread *self = thread_find();
 	if (self) {
 		self->in_use = 1;
 		self->current =
@@ -129,13 +143,13 @@ GASNETI_RARE struct gasneti_thread *gasneti_thread_begin(void)
 		self->held = NULL;
 		self->in_handler = self->in_hold = 0;
 	}
-	gasneti_unlock(&table_lock);
+	gasneti_unlock(&threads_lock);
 	if (!self)
 		gasneti_fatal("more than %u threads use GASNet; raise GASNET_MAX_THREADS "
 			      "(%u at most)",
 			gasneti.set.max_threads, GASNETI_MAX_THREADS);
 #if GASNETI_THREADS
-	pthread_setspecific(ended, self);
+	pthread_setspecific(thread_key, self);
 #endif
 	gasneti_self_word = self;
 	return self;
@@ -180,3 +194,141 @@ void gasneti_check_value(const char *function, size_t nbytes)
 			SIZEOF_GASNET_REGISTER_VALUE_T);
 }
 #endif
+
+/* Tell all waiting threads to look at their conditions (poll.c). */
+GASNETI_HOT void gasneti_wake(void)
+{
+	if (!GASNETI_THREADS)
+		return;
+	gasneti_seq_add(&gasneti.generation, 1);
+	if (gasneti_unlikely(gasneti_seq_get(&gasneti.sleepers)))
+		syscall(SYS_futex, &gasneti.generation, FUTEX_WAKE_PRIVATE, INT32_MAX,
+			NULL, NULL, 0);
+}
+
+/* ---- handler-safe locks and no-interrupt sections ---- */
+
+/*
+ * Handlers run only on threads that are inside the library, so a no-interrupt section,
+ * and holding a lock, need no action: the calls that are legal in them run no handler.
+ * With one thread (GASNET_SEQ) a lock excludes none; with several it is a mutex.  Debug
+ * builds keep the locks of each thread in a list and check the rules.
+ */
+#ifdef GASNET_DEBUG
+
+static void hsl_want_live(const gasnet_hsl_t *hsl, const char *function)
+{
+	if (hsl->state != GASNETI_HSL_LIVE)
+		gasneti_fatal("%s: the lock is not initialized, or destroyed", function);
+}
+
+static void hsl_want_free(const gasnet_hsl_t *hsl, const char *function)
+{
+	hsl_want_live(hsl, function);
+	if (hsl->holder == gasneti_self())
+		gasneti_fatal("%s: the thread holds the lock already", function);
+}
+
+static void hsl_held(gasnet_hsl_t *hsl)
+{
+	struct gasneti_thread *self = gasneti_self();
+	hsl->holder = self;
+	hsl->below = self->held;
+	self->held = hsl;
+}
+
+static void hsl_released(gasnet_hsl_t *hsl)
+{
+	struct gasneti_thread *self = gasneti_self();
+	hsl_want_live(hsl, "gasnet_hsl_unlock");
+	if (hsl->holder != self)
+		gasneti_fatal("gasnet_hsl_unlock: the thread does not hold the lock");
+	if (self->held != hsl)
+		gasneti_fatal("gasnet_hsl_unlock: not in the reverse order of locking");
+	self->held = hsl->below;
+	hsl->holder = NULL;
+	hsl->below = NULL;
+}
+
+/* With a lock held, or in a handler, these have no effect. */
+static bool hsl_ignores(const struct gasneti_thread *self)
+{
+	return self->held || self->in_handler;
+}
+
+#else
+#define hsl_want_live(hsl, function) ((void)0)
+#define hsl_want_free(hsl, function) ((void)0)
+#define hsl_held(hsl)                ((void)0)
+#define hsl_released(hsl)            ((void)0)
+#endif
+
+void gasnet_hold_interrupts(void)
+{
+#ifdef GASNET_DEBUG
+	struct gasneti_thread *self = gasneti_self();
+	if (hsl_ignores(self))
+		return;
+	if (self->in_hold)
+		gasneti_fatal("gasnet_hold_interrupts: the section is nested");
+	self->in_hold = 1;
+#endif
+}
+
+void gasnet_resume_interrupts(void)
+{
+#ifdef GASNET_DEBUG
+	struct gasneti_thread *self = gasneti_self();
+	if (hsl_ignores(self))
+		return;
+	if (!self->in_hold)
+		gasneti_fatal("gasnet_resume_interrupts without gasnet_hold_interrupts");
+	self->in_hold = 0;
+#endif
+}
+
+void gasnet_hsl_init(gasnet_hsl_t *hsl)
+{
+	static const gasnet_hsl_t fresh = GASNET_HSL_INITIALIZER;
+#ifdef GASNET_DEBUG
+	if (hsl->state == GASNETI_HSL_LIVE)
+		gasneti_fatal("gasnet_hsl_init: the lock is initialized already");
+#endif
+	*hsl = fresh;
+}
+
+void gasnet_hsl_destroy(gasnet_hsl_t *hsl)
+{
+	hsl_want_live(hsl, "gasnet_hsl_destroy");
+	if (GASNETI_THREADS && pthread_mutex_destroy(&hsl->mutex))
+		gasneti_fatal("gasnet_hsl_destroy: the lock is held");
+#ifdef GASNET_DEBUG
+	if (hsl->holder)
+		gasneti_fatal("gasnet_hsl_destroy: the lock is held");
+#endif
+	hsl->state = 0;
+}
+
+void gasnet_hsl_lock(gasnet_hsl_t *hsl)
+{
+	hsl_want_free(hsl, "gasnet_hsl_lock");
+	if (GASNETI_THREADS)
+		pthread_mutex_lock(&hsl->mutex);
+	hsl_held(hsl);
+}
+
+int gasnet_hsl_trylock(gasnet_hsl_t *hsl)
+{
+	hsl_want_free(hsl, "gasnet_hsl_trylock");
+	if (GASNETI_THREADS && pthread_mutex_trylock(&hsl->mutex))
+		return GASNET_ERR_NOT_READY;
+	hsl_held(hsl);
+	return GASNET_OK;
+}
+
+void gasnet_hsl_unlock(gasnet_hsl_t *hsl)
+{
+	hsl_released(hsl);
+	if (GASNETI_THREADS)
+		pthread_mutex_unlock(&hsl->mutex);
+}

@@ -82,7 +82,7 @@ int gasnett_getenv_yesno_withdefault(const char *name, int by_default)
 }
 
 /* Return the power of two of a suffix, or -1 for any other text. */
-static int suffix_shift(const char *suffix)
+static int tools_suffix_shift(const char *suffix)
 {
 	static const char letters[] = "kmgtKMGT";
 	const char *at = strchr(letters, *suffix);
@@ -92,11 +92,11 @@ static int suffix_shift(const char *suffix)
 }
 
 /* Read a number; store whether all of the text made sense. */
-static int64_t parse(const char *text, uint64_t multiplier, int *right)
+static int64_t tools_parse(const char *text, uint64_t multiplier, int *right)
 {
 	char *end;
 	double value = strtod(text, &end);
-	int shift = suffix_shift(end);
+	int shift = tools_suffix_shift(end);
 	*right = end != text && (!*end || (shift >= 0 && multiplier));
 	if (*end && shift >= 0)
 		return (int64_t)ldexp(value, shift);
@@ -106,7 +106,7 @@ static int64_t parse(const char *text, uint64_t multiplier, int *right)
 int64_t gasnett_parse_int(const char *text, uint64_t mem_size_multiplier)
 {
 	int right;
-	int64_t value = parse(text, mem_size_multiplier, &right);
+	int64_t value = tools_parse(text, mem_size_multiplier, &right);
 	if (!right)
 		gasnett_fatalerror("'%s' is no number", text);
 	return value;
@@ -119,7 +119,7 @@ int64_t gasnett_getenv_int_withdefault(
 	int right = 1;
 	int64_t value = by_default;
 	if (text && *text)
-		value = parse(text, mem_size_multiplier, &right);
+		value = tools_parse(text, mem_size_multiplier, &right);
 	if (!right)
 		gasnett_fatalerror("%s is '%s'; expected a number", name, text);
 	return value;

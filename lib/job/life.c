@@ -110,7 +110,7 @@ static void watch_ends(struct p3_node *node)
 	node->held.watches = !p3_job_passes(rc);
 }
 
-/* Serve held requests (lib/node/held.c).  The caller holds the lock node->life. */
+/* Serve held requests (p3_held_see_to).  The caller holds the lock node->life. */
 static void serve_held(struct p3_node *node)
 {
 	if (!p3_nic(node))

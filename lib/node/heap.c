@@ -21,34 +21,34 @@
 
 /* mallctl of the program's malloc, or NULL.  Several threads may set this word, all
  * of them to the same value. */
-static _Atomic(void *) program_mallctl;
+static _Atomic(void *) heap_program_mallctl;
 
 void p3_node_look_for_malloc(void)
 {
-	if (getenv(P3_HEAP_SHARED_ENV) && !p3_get(&program_mallctl))
-		p3_set(&program_mallctl, dlsym(RTLD_DEFAULT, "mallctl"));
+	if (getenv(P3_HEAP_SHARED_ENV) && !p3_get(&heap_program_mallctl))
+		p3_set(&heap_program_mallctl, dlsym(RTLD_DEFAULT, "mallctl"));
 }
 
-static const char *why_not(int rc)
+static const char *heap_why_not(int rc)
 {
 	return rc == -ENXIO     ? "the program's malloc is not jemalloc's"
 	       : rc == -ENOTSUP ? "MALLOC_CONF leaves long blocks no arena of their own"
 				: strerror(-rc);
 }
 
-static void serve_malloc(struct p3_node *node)
+static void heap_serve_malloc(struct p3_node *node)
 {
 	struct p3_heap_calls calls = {0};
-	void *mallctl = p3_get(&program_mallctl);
+	void *mallctl = p3_get(&heap_program_mallctl);
 	memcpy(&calls.mallctl, &mallctl, sizeof mallctl);
 	int rc = mallctl ? p3_heap_serve(node->heap, &calls) : -ENXIO;
 	if (rc && node->rank == 0) /* one line a job */
 		p3_warn("malloc gives ordinary memory: %s; " P3_HEAP_SHARED_ENV
 			"=on is for programs under yod --shared-heap",
-			why_not(rc));
+			heap_why_not(rc));
 }
 
-static void make_heap(struct p3_node *node)
+static void heap_make(struct p3_node *node)
 {
 	struct p3_conf conf;
 	if (p3_conf_read(&conf) != 0 || !conf.heap)
@@ -58,7 +58,7 @@ static void make_heap(struct p3_node *node)
 	enum p3_huge_policy huge = conf.shared_heap ? P3_HUGE_OFF : conf.huge;
 	int rc = p3_heap_create(conf.heap, huge, &node->heap);
 	if (!rc && conf.shared_heap)
-		serve_malloc(node);
+		heap_serve_malloc(node);
 	if (rc && node->rank == 0) /* one line a job */
 		p3_warn("no shared heap of %llu bytes: %s; PtlXAlloc gives ordinary "
 			"memory; set PTL3_HEAP to a size that fits, or to 0",
@@ -73,11 +73,11 @@ struct p3_heap *p3_node_heap(struct p3_node *node)
 	/* A lone process has no heap, since no other node could read it.  In a domain
 	 * few nodes could read it, so there the user asks for a heap by PTL3_HEAP. */
 	if (node->size > 1 || (node->domain[0] && p3_conf_text(P3_CONF_HEAP)))
-		make_heap(node);
+		heap_make(node);
 	return node->heap;
 }
 
-static bool find_calls(struct p3_heap_calls *calls)
+static bool heap_find_calls(struct p3_heap_calls *calls)
 {
 	void *lib = dlopen(P3_HEAP_JEMALLOC, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	void *fn[3] = {NULL};
@@ -96,7 +96,7 @@ static bool find_calls(struct p3_heap_calls *calls)
 	return fn[0] && fn[1] && fn[2];
 }
 
-static struct p3_heap *heap_of(struct p3_node *node, bool *armed_out)
+static struct p3_heap *heap_of_node(struct p3_node *node, bool *armed_out)
 {
 	pthread_mutex_lock(&node->life);
 	struct p3_heap *heap = node->heap_mute ? NULL : p3_node_heap(node);
@@ -105,10 +105,10 @@ static struct p3_heap *heap_of(struct p3_node *node, bool *armed_out)
 	return heap;
 }
 
-static bool arm(struct p3_node *node, struct p3_heap *heap)
+static bool heap_arm(struct p3_node *node, struct p3_heap *heap)
 {
 	struct p3_heap_calls calls;
-	bool found = find_calls(&calls);
+	bool found = heap_find_calls(&calls);
 	pthread_mutex_lock(&node->life);
 	bool ok = p3_heap_is_armed(heap) || (found && p3_heap_arm(heap, &calls) == 0);
 	node->heap_mute |= !ok;
@@ -119,8 +119,8 @@ static bool arm(struct p3_node *node, struct p3_heap *heap)
 struct p3_heap *p3_node_heap_for_blocks(struct p3_node *node)
 {
 	bool armed;
-	struct p3_heap *heap = heap_of(node, &armed);
-	return heap && (armed || arm(node, heap)) ? heap : NULL;
+	struct p3_heap *heap = heap_of_node(node, &armed);
+	return heap && (armed || heap_arm(node, heap)) ? heap : NULL;
 }
 
 void p3_node_leave_heap(struct p3_node *node)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ids and the rank that the program has named, by Set calls or in the environment. */
-#include "lib/node/named.h"
 #include "lib/node/node.h"
 #include "shm/forked.h"
 #include "shm/log.h"
@@ -10,13 +9,13 @@
 #include <string.h>
 
 /* The values of the Set calls, replaced as a whole, one at a time. */
-static p3_directory_ptr said;
+static p3_directory_ptr named_table;
 
-P3_PROCESS_LOCK(said_lock)
+P3_PROCESS_LOCK(named_lock)
 
 /* ---- the environment ---- */
 
-static bool number(const char **text, uint32_t *out)
+static bool named_number(const char **text, uint32_t *out)
 {
 	char *end;
 	errno = 0;
@@ -30,14 +29,15 @@ static bool number(const char **text, uint32_t *out)
 
 /* Parse numbers separated by colons.  Return their number, or 0 if the text is no such
  * list. */
-static uint32_t parse_map(const char *text, uint32_t **map_out)
+static uint32_t named_parse_map(const char *text, uint32_t **map_out)
 {
 	uint32_t n = 0, *map = NULL;
 	while (text && *text && n < P3_MAX_NODES) {
 		uint32_t *more = realloc(map, (n + 1) * sizeof *map);
 		if (more)
 			map = more;
-		if (!more || !number(&text, &map[n++]) || (*text && *text++ != ':')) {
+		if (!more || !named_number(&text, &map[n++]) ||
+			(*text && *text++ != ':')) {
 			free(map);
 			return 0;
 		}
@@ -46,7 +46,7 @@ static uint32_t parse_map(const char *text, uint32_t **map_out)
 	return n;
 }
 
-static struct p3_directory *from_lists(
+static struct p3_directory *named_from_lists(
 	uint32_t rank, uint32_t size, const uint32_t *nid, const uint32_t *pid)
 {
 	struct p3_directory *d = p3_directory_new(size);
@@ -62,15 +62,15 @@ static struct p3_directory *from_lists(
 	return d;
 }
 
-static int adopt_environment(struct p3_directory **d_out)
+static int named_from_environment(struct p3_directory **d_out)
 {
 	const char *rid = getenv("PTL_MY_RID");
 	uint32_t rank, *nid = NULL, *pid = NULL;
-	uint32_t nnid = parse_map(getenv("PTL_NIDMAP"), &nid);
-	uint32_t npid = parse_map(getenv("PTL_PIDMAP"), &pid);
-	bool ok = rid && number(&rid, &rank) && !*rid && nnid && nnid == npid &&
+	uint32_t nnid = named_parse_map(getenv("PTL_NIDMAP"), &nid);
+	uint32_t npid = named_parse_map(getenv("PTL_PIDMAP"), &pid);
+	bool ok = rid && named_number(&rid, &rank) && !*rid && nnid && nnid == npid &&
 		  rank < nnid;
-	*d_out = ok ? from_lists(rank, nnid, nid, pid) : NULL;
+	*d_out = ok ? named_from_lists(rank, nnid, nid, pid) : NULL;
 	free(nid);
 	free(pid);
 	return *d_out ? PTL_OK : PTL_FAIL;
@@ -80,9 +80,9 @@ static int adopt_environment(struct p3_directory **d_out)
 
 /* Copy the values of the Set calls into a new table of this size, to be changed and
  * installed.  Fail if values of another size are set. */
-static int copy_said(int size, struct p3_directory **d_out)
+static int named_copy(int size, struct p3_directory **d_out)
 {
-	const struct p3_directory *now = p3_acquire(&said);
+	const struct p3_directory *now = p3_acquire(&named_table);
 	if (size < 1 || size > (int)P3_MAX_NODES || (now && now->size != (uint32_t)size))
 		return PTL_PROCESS_INVALID;
 	struct p3_directory *d = p3_directory_new((uint32_t)size);
@@ -98,13 +98,13 @@ static int copy_said(int size, struct p3_directory **d_out)
 	return PTL_OK;
 }
 
-static int say_rank(int rank, int size, struct p3_directory **d_out)
+static int named_say_rank(int rank, int size, struct p3_directory **d_out)
 {
 	if (rank == -1 && size == -1)
-		return adopt_environment(d_out);
+		return named_from_environment(d_out);
 	if (rank < 0 || rank >= size)
 		return PTL_PROCESS_INVALID;
-	int rc = copy_said(size, d_out);
+	int rc = named_copy(size, d_out);
 	if (rc != PTL_OK)
 		return rc;
 	(*d_out)->ranked = true;
@@ -114,7 +114,8 @@ static int say_rank(int rank, int size, struct p3_directory **d_out)
 
 /* Set the pids of interface ni, or, for PTL_INVALID_HANDLE, of each interface without
  * pids of its own. */
-static void say_pids(struct p3_directory *d, ptl_handle_ni_t ni, const uint32_t *map)
+static void named_say_pids(
+	struct p3_directory *d, ptl_handle_ni_t ni, const uint32_t *map)
 {
 	bool all = ni == PTL_INVALID_HANDLE;
 	for (uint32_t iface = 0; iface < P3_JOB_NIS; iface++) {
@@ -126,15 +127,15 @@ static void say_pids(struct p3_directory *d, ptl_handle_ni_t ni, const uint32_t 
 	}
 }
 
-static int say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids,
+static int named_say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids,
 	struct p3_directory **d_out)
 {
 	for (int i = 0; i < size; i++)
 		if (map[i] == P3_UNKNOWN)
 			return PTL_PROCESS_INVALID;
-	int rc = copy_said(size, d_out);
+	int rc = named_copy(size, d_out);
 	if (rc == PTL_OK && pids)
-		say_pids(*d_out, ni, map);
+		named_say_pids(*d_out, ni, map);
 	for (int i = 0; rc == PTL_OK && !pids && i < size; i++)
 		p3_set(&(*d_out)->member[i].nid, map[i]);
 	return rc;
@@ -142,18 +143,19 @@ static int say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids,
 
 /* ---- processes that may join later ---- */
 
-static void list_lists(struct p3_listed *l, const char *nids, const char *pids)
+static void named_list_environment(
+	struct p3_listed *l, const char *nids, const char *pids)
 {
 	uint32_t *nid = NULL, *pid = NULL;
-	uint32_t n = parse_map(nids, &nid);
-	bool ok = n && parse_map(pids, &pid) == n;
+	uint32_t n = named_parse_map(nids, &nid);
+	bool ok = n && named_parse_map(pids, &pid) == n;
 	for (uint32_t i = 0; ok && i < n; i++)
 		l->id[l->n++] = (uint64_t)pid[i] << 32 | nid[i];
 	free(nid);
 	free(pid);
 }
 
-static void list_said(struct p3_listed *l, const struct p3_directory *d)
+static void named_list_table(struct p3_listed *l, const struct p3_directory *d)
 {
 	for (uint32_t i = 0; d && i < d->size; i++)
 		for (uint32_t k = 0; k < P3_JOB_NIS; k++) {
@@ -173,8 +175,8 @@ void p3_named_list(struct p3_node *node, struct p3_nic *nic)
 	if (!l)
 		return;
 	l->n = 0;
-	list_lists(l, getenv("PTL_NIDMAP"), getenv("PTL_PIDMAP"));
-	list_said(l, p3_directory_read(&said));
+	named_list_environment(l, getenv("PTL_NIDMAP"), getenv("PTL_PIDMAP"));
+	named_list_table(l, p3_directory_read(&named_table));
 	p3_directory_done();
 	p3_nic_list(nic, l);
 }
@@ -183,14 +185,14 @@ void p3_named_list(struct p3_node *node, struct p3_nic *nic)
 
 /* Install new values of the Set calls if rc is PTL_OK; return rc.  The caller holds
  * said_lock. */
-static int install(struct p3_node *node, struct p3_directory *d, int rc)
+static int named_install(struct p3_node *node, struct p3_directory *d, int rc)
 {
 	struct p3_nic *nic = p3_is_up(node) ? p3_nic(node) : NULL;
 	if (rc != PTL_OK) {
 		free(d);
 		return rc;
 	}
-	p3_directory_replace(&said, d);
+	p3_directory_replace(&named_table, d);
 	if (nic)
 		p3_named_list(node, nic);
 	return PTL_OK;
@@ -199,10 +201,10 @@ static int install(struct p3_node *node, struct p3_directory *d, int rc)
 int p3_named_set_rank(struct p3_node *node, int rank, int size)
 {
 	struct p3_directory *d = NULL;
-	pthread_mutex_lock(&said_lock);
-	int rc = say_rank(rank, size, &d);
-	rc = install(node, d, rc);
-	pthread_mutex_unlock(&said_lock);
+	pthread_mutex_lock(&named_lock);
+	int rc = named_say_rank(rank, size, &d);
+	rc = named_install(node, d, rc);
+	pthread_mutex_unlock(&named_lock);
 	return rc;
 }
 
@@ -210,17 +212,17 @@ int p3_named_set_map(struct p3_node *node, ptl_handle_ni_t ni, const uint32_t *m
 	int size, bool pids)
 {
 	struct p3_directory *d = NULL;
-	pthread_mutex_lock(&said_lock);
-	int rc = say_map(ni, map, size, pids, &d);
-	rc = install(node, d, rc);
-	pthread_mutex_unlock(&said_lock);
+	pthread_mutex_lock(&named_lock);
+	int rc = named_say_map(ni, map, size, pids, &d);
+	rc = named_install(node, d, rc);
+	pthread_mutex_unlock(&named_lock);
 	return rc;
 }
 
 uint32_t p3_named_pid(struct p3_node *node, uint32_t iface)
 {
 	uint32_t rank = 0, nid = P3_UNKNOWN, pid = P3_UNKNOWN;
-	const struct p3_directory *d = p3_directory_read(&said);
+	const struct p3_directory *d = p3_directory_read(&named_table);
 	if (d && d->ranked && !p3_is_placed(node)) {
 		rank = d->rank;
 		nid = p3_get(&d->member[rank].nid);
@@ -237,13 +239,13 @@ uint32_t p3_named_pid(struct p3_node *node, uint32_t iface)
 
 void p3_named_forked(void)
 {
-	p3_directory_replace(&said, NULL);
+	p3_directory_replace(&named_table, NULL);
 }
 
 const struct p3_directory *p3_named_read(struct p3_node *node)
 {
 	if (!p3_is_placed(node)) {
-		const struct p3_directory *d = p3_directory_read(&said);
+		const struct p3_directory *d = p3_directory_read(&named_table);
 		if (d)
 			return d;
 		p3_directory_done();

@@ -4,10 +4,9 @@
  *
  * A process is one node.  Tests run several nodes in one process (lib/nodes.h).
  *
- * The files of this folder hold the state that the calls share: this header the node,
- * call.h the state of the calling thread, conf.h the settings, directory.h and named.h
- * the ids of the ranks, heap.h the shared heap, held.h the requests that wait for
- * processes which have yet to join.
+ * The files of this folder hold the state that the calls share: this header the node, the
+ * ids of the ranks, and the requests that wait for processes which have yet to join;
+ * call.h the state of the calling thread, conf.h the settings, heap.h the shared heap.
  *
  * Any thread may read the fields marked (any).  node->call serializes PtlInit, PtlFini,
  * PtlNIInit and PtlNIFini, cci_init, cci_finalize and the first endpoint; node->life,
@@ -19,8 +18,6 @@
 #ifndef P3_LIB_NODE_NODE_H
 #define P3_LIB_NODE_NODE_H
 
-#include "lib/node/directory.h"
-#include "lib/node/held.h"
 #include "nic/nic.h"
 #include "shm/domain.h"
 #include "shm/fd.h"
@@ -34,6 +31,87 @@ struct p3_meeting;
 struct p3_exchange;
 struct p3_cards;
 struct p3_wireup;
+
+/* ---- tables of the ids of the job's ranks ---- */
+
+/*
+ * Process-private tables that any thread reads at any time, while another replaces or
+ * frees them: guarded by RCU (liburcu).  There are two of them: the launcher's, with an
+ * entry for each node that the life thread keeps up to date in place; and the program's
+ * own, given by PtlSetNIDMap and PtlSetPIDMap and replaced as a whole.  The functions
+ * have no other state.
+ *
+ * Calls at the same time ("-" no lock, "X" caller serializes):
+ *			read	replace
+ *	read		 -	 -
+ *	replace		 -	 X
+ *
+ * Memory ordering:
+ *	RCU.1	pointer: replace releases -> readers acquire (the table is whole)
+ *	RCU.2	end of reading -> free of the old table: liburcu's grace period; announced
+ *		once more by a word of our own, since the checkers cannot see into liburcu
+ *
+ * Reading is wait-free; replacing waits for the readers of this process, which never
+ * block inside.
+ */
+
+struct p3_member {
+	p3_a32 nid; /* or P3_UNKNOWN */
+	p3_a32 pid[P3_JOB_NIS];
+};
+
+#define P3_UNKNOWN 0xffffffffu
+
+struct p3_directory {
+	struct p3_directory *next_kept;
+	bool ranked;          /* rank is valid */
+	bool own[P3_JOB_NIS]; /* the program gave pids for that interface alone */
+	uint32_t rank;
+	uint32_t size; /* 0: unknown */
+	struct p3_member member[];
+};
+
+typedef _Atomic(struct p3_directory *) p3_directory_ptr;
+
+/* Make a table whose members are all unknown; return NULL without memory.  It is plain
+ * memory until it is installed. */
+struct p3_directory *p3_directory_new(uint32_t size);
+
+/* Return the table (NULL: none), which stays until p3_directory_done; do not block
+ * between. */
+const struct p3_directory *p3_directory_read(p3_directory_ptr *where);
+void p3_directory_done(void);
+
+/* Install a new table (or NULL) and free the old one, or keep it in a forked child:
+ * threads that were reading in the parent do not exist there, and waiting for them would
+ * never end. */
+void p3_directory_replace(p3_directory_ptr *where, struct p3_directory *now);
+
+/* Enter the ids of a rank in the table, except pids that are P3_JOB_NO_PID.  The caller
+ * has an open interface, so that no thread replaces the table meanwhile. */
+void p3_directory_set(p3_directory_ptr *where, uint32_t rank, uint32_t nid,
+	const uint32_t pid[P3_JOB_NIS]);
+
+/* ---- care for requests to processes that have yet to join ---- */
+
+/*
+ * The NIC holds such requests (nic.h: p3_nic_held) and says so once.  The thread that
+ * hears of births (the job's life thread or the domain's) then calls p3_held_see_to():
+ * it fails requests after their time, and tells the user when some have waited for
+ * long.  The state is struct p3_holding, which that thread owns.
+ */
+
+/* State of the thread that cares for held requests; set up anew for each life of the
+ * NIC. */
+struct p3_holding {
+	uint32_t limit_s; /* seconds that they are held */
+	uint64_t at;      /* time of the next p3_held_see_to(); 0: none before
+		       * p3_job_hold() */
+	bool said;        /* the user has been told */
+	bool watches;     /* yod reports ranks that have ended without joining */
+};
+
+/* ---- the node ---- */
 
 /* The behavior of interfaces: the words of PTL3_PERSONALITY. */
 enum p3_personality { P3_PERSONALITY_AUTO, P3_PERSONALITY_DOCUMENT, P3_PERSONALITY_CRAY };
@@ -71,7 +149,7 @@ struct p3_node {
 	_Atomic(struct p3_ready *) ready; /* (any) never NULL */
 	_Atomic(struct p3_nic *) nic; /* (any) NULL if neither Portals nor CCI uses it */
 	pthread_mutex_t call;         /* serializes init, fini, NIInit and NIFini */
-	uint32_t users;               /* of the job: Portals and CCI (lib/users.h) */
+	uint32_t users;               /* of the job: Portals and CCI (lib/init.h) */
 	pthread_mutex_t life;         /* guards all below, and the NIC's start and stop */
 	pthread_cond_t changed;
 	struct p3_lib_ni ni[P3_JOB_NIS];
@@ -212,5 +290,52 @@ static inline bool p3_node_has_cci(struct p3_node *node)
 struct p3_lib_ni *p3_node_find_ni(struct p3_node *node, ptl_handle_ni_t handle);
 /* Initialize the locks of a node. */
 void p3_node_set_locks(struct p3_node *node);
+
+/* Fail the held requests whose time is over, tell the user once if others have waited for
+ * long, and set the time of the next call.  The thread that hears of births calls this
+ * when p3_held_is_due() returns true, and when p3_job_hold() has woken the thread. */
+void p3_held_see_to(struct p3_node *node, struct p3_nic *nic);
+bool p3_held_is_due(const struct p3_node *node);
+/* Return a time-out for poll(), in ms: the shorter of ms (-1: none) and the time until
+ * p3_held_see_to() is due. */
+int p3_held_patience(const struct p3_node *node, int ms);
+
+/* ---- the ids and the rank that the program has named (named.c) ---- */
+
+/*
+ * The values of PtlSetRank, PtlSetNIDMap and PtlSetPIDMap, or of PTL_MY_RID, PTL_NIDMAP
+ * and PTL_PIDMAP when PtlSetRank(..., -1, -1) asked for them.  A launcher's values come
+ * first; these count in a process without one: PtlNIInit with PTL_PID_ANY takes the pid
+ * of the own rank, and in a domain they tell the NIC which processes may still come.
+ *
+ * There is one table for all nodes of a process, replaced as a whole under a lock of
+ * this file.  Any thread may call these functions; the calls that set values wait for
+ * the readers of the old table, so a thread inside of the library must not make them
+ * (p3_is_busy).  There is no other state.
+ */
+
+/* Set rank and size, or, if both are -1, take them and the maps from the environment.
+ * Return a PTL_* code. */
+int p3_named_set_rank(struct p3_node *node, int rank, int size);
+
+/* Set the pids (pids is true) or the nids of all ranks; pids for an interface, or for
+ * PTL_INVALID_HANDLE for all that have none of their own.  Return a PTL_* code. */
+int p3_named_set_map(struct p3_node *node, ptl_handle_ni_t ni, const uint32_t *map,
+	int size, bool pids);
+
+/* Return the pid of the own rank on an interface, or P3_UNKNOWN if the program has named
+ * none, or has a launcher.  Warn if the maps give the rank another node id. */
+uint32_t p3_named_pid(struct p3_node *node, uint32_t iface);
+
+/* In a forked child: forget the parent's rank and maps. */
+void p3_named_forked(void);
+
+/* Return the table from which queries are answered: the launcher's, else that of the Set
+ * calls, else that of a job of one.  Call p3_directory_done() after reading. */
+const struct p3_directory *p3_named_read(struct p3_node *node);
+
+/* In a domain: tell the NIC the processes that the program has named, in PTL_NIDMAP and
+ * PTL_PIDMAP or by a Set call. */
+void p3_named_list(struct p3_node *node, struct p3_nic *nic);
 
 #endif

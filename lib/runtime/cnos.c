@@ -2,7 +2,7 @@
 /* The names that Cray XT programs and the reference implementation use for the calls of
  * this folder. */
 #include "cnos_mpi_os.h"
-#include "lib/fork.h"
+#include "lib/init.h"
 #include "lib/node/call.h"
 #include "lib/node/conf.h"
 #include "lib/runtime/runtime.h"
@@ -16,32 +16,33 @@
 
 /* Return true if the library is initialized.  Call PtlInit if need be, since programs
  * make the calls of this file before PtlInit, too. */
-static bool begun(struct p3_node *node)
+static bool cnos_begun(struct p3_node *node)
 {
 	int most;
 	return p3_is_up(node) || (!p3_fork_is_child(node) && PtlInit(&most) == PTL_OK);
 }
 
-static bool ask(unsigned *rank, unsigned *size)
+static bool cnos_ask(unsigned *rank, unsigned *size)
 {
-	return begun(p3_node()) && PtlGetRank(PTL_INVALID_HANDLE, rank, size) == PTL_OK;
+	return cnos_begun(p3_node()) &&
+	       PtlGetRank(PTL_INVALID_HANDLE, rank, size) == PTL_OK;
 }
 
 int cnos_get_rank(void)
 {
 	unsigned rank, size;
-	return ask(&rank, &size) ? (int)rank : -1;
+	return cnos_ask(&rank, &size) ? (int)rank : -1;
 }
 
 int cnos_get_size(void)
 {
 	unsigned rank, size;
-	return ask(&rank, &size) ? (int)size : -1;
+	return cnos_ask(&rank, &size) ? (int)size : -1;
 }
 
 int cnos_launcher(void)
 {
-	if (!begun(p3_node()))
+	if (!cnos_begun(p3_node()))
 		return -1;
 	return p3_by_yod(p3_node()) ? CNOS_LAUNCHER_YOD : 0;
 }
@@ -58,7 +59,7 @@ struct map {
 P3_PROCESS_LOCK(maps_lock)
 
 /* Return the node's map of this size.  The caller holds maps_lock. */
-static struct map *map_of(struct p3_node *node, unsigned size)
+static struct map *cnos_map_of(struct p3_node *node, unsigned size)
 {
 	struct map *m = node->maps;
 	while (m && m->size != size)
@@ -85,10 +86,10 @@ void p3_cnos_free_maps(struct p3_node *node)
 
 /* Write the map.  Other threads may be reading: entries that are right are not
  * touched. */
-static cnos_nidpid_map_t *write_map(
+static cnos_nidpid_map_t *cnos_write_map(
 	struct p3_node *node, const uint32_t *nid, const uint32_t *pid, unsigned size)
 {
-	struct map *m = map_of(node, size);
+	struct map *m = cnos_map_of(node, size);
 	for (unsigned i = 0; m && i < size; i++) {
 		if (m->at[i].nid != nid[i])
 			m->at[i].nid = nid[i];
@@ -98,14 +99,14 @@ static cnos_nidpid_map_t *write_map(
 	return m ? m->at : NULL;
 }
 
-static cnos_nidpid_map_t *make_map(struct p3_node *node, unsigned size)
+static cnos_nidpid_map_t *cnos_make_map(struct p3_node *node, unsigned size)
 {
 	uint32_t *ids = calloc(size, 2 * sizeof *ids);
 	cnos_nidpid_map_t *map = NULL;
 	if (ids && PtlGetNIDMap(PTL_INVALID_HANDLE, ids, (int)size) == PTL_OK &&
 		PtlGetPIDMap(PTL_INVALID_HANDLE, ids + size, (int)size) == PTL_OK) {
 		pthread_mutex_lock(&maps_lock);
-		map = write_map(node, ids, ids + size, size);
+		map = cnos_write_map(node, ids, ids + size, size);
 		pthread_mutex_unlock(&maps_lock);
 	}
 	free(ids);
@@ -115,12 +116,12 @@ static cnos_nidpid_map_t *make_map(struct p3_node *node, unsigned size)
 int cnos_get_nidpid_map(cnos_nidpid_map_t **map)
 {
 	unsigned rank, size;
-	if (!map || !ask(&rank, &size))
+	if (!map || !cnos_ask(&rank, &size))
 		return -1;
 	if (p3_is_busy())
 		return -1;
 	struct p3_caller caller = p3_caller_save();
-	cnos_nidpid_map_t *made = make_map(p3_node(), size);
+	cnos_nidpid_map_t *made = cnos_make_map(p3_node(), size);
 	p3_caller_restore(caller);
 	if (!made)
 		return -1;
@@ -138,7 +139,7 @@ int cnos_register_ptlid(ptl_process_id_t id)
 
 int cnos_barrier(void)
 {
-	return begun(p3_node()) && PtlXBarrier() == PTL_OK ? 0 : -1;
+	return cnos_begun(p3_node()) && PtlXBarrier() == PTL_OK ? 0 : -1;
 }
 
 int cnos_pm_barrier(int flag)
@@ -162,7 +163,7 @@ int p3tcp_my_nid(const char *if_str, unsigned int *nid)
 	if (!nid)
 		return PTL_SEGV;
 	struct p3_conf conf;
-	if (!begun(node) || p3_conf_read(&conf))
+	if (!cnos_begun(node) || p3_conf_read(&conf))
 		return PTL_FAIL;
 	*nid = node->nid;
 	return PTL_OK;

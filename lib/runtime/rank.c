@@ -3,14 +3,13 @@
  * The calls about ranks: rank and size, maps of node ids and process ids, job id.
  *
  * Under yod the answers are the launcher's.  Else they are the values that the program
- * has named (lib/node/named.h); a process that has named none is rank 0 of 1.
+ * has named (lib/node/named.c); a process that has named none is rank 0 of 1.
  */
-#include "lib/fork.h"
+#include "lib/init.h"
 #include "lib/node/call.h"
-#include "lib/node/named.h"
 #include "portals3_runtime.h"
 
-static int check_ni(ptl_handle_ni_t ni)
+static int rank_check_ni(ptl_handle_ni_t ni)
 {
 	struct p3_node *node = p3_node();
 	if (p3_fork_is_child(node))
@@ -25,7 +24,7 @@ static int check_ni(ptl_handle_ni_t ni)
 int PtlSetRank(ptl_handle_ni_t ni_handle, int rank, int size)
 {
 	struct p3_node *node = p3_node();
-	int rc = check_ni(ni_handle);
+	int rc = rank_check_ni(ni_handle);
 	if (rc != PTL_OK)
 		return rc;
 	if (p3_is_placed(node)) {
@@ -45,7 +44,7 @@ int PtlGetRank(ptl_handle_ni_t ni_handle, unsigned int *rank, unsigned int *size
 {
 	if (!rank || !size)
 		return PTL_SEGV;
-	int rc = check_ni(ni_handle);
+	int rc = rank_check_ni(ni_handle);
 	if (rc != PTL_OK)
 		return rc;
 	const struct p3_directory *d = p3_named_read(p3_node());
@@ -60,7 +59,7 @@ int PtlGetRank(ptl_handle_ni_t ni_handle, unsigned int *rank, unsigned int *size
 
 /* ---- ids and maps ---- */
 
-static int id_in(
+static int rank_id_in(
 	const struct p3_directory *d, uint32_t iface, uint32_t rank, ptl_process_id_t *id)
 {
 	if (!d)
@@ -74,7 +73,7 @@ static int id_in(
 
 /* Return the interface that speaks for the process: PTL_IFACE_SS if it is the only
  * one. */
-static uint32_t iface_of(ptl_handle_ni_t ni)
+static uint32_t rank_iface(ptl_handle_ni_t ni)
 {
 	struct p3_node *node = p3_node();
 	if (ni != PTL_INVALID_HANDLE)
@@ -88,10 +87,10 @@ int PtlGetRankId(ptl_handle_ni_t ni_handle, unsigned int rank, ptl_process_id_t 
 	ptl_process_id_t found;
 	if (!id)
 		return PTL_SEGV;
-	int rc = check_ni(ni_handle);
+	int rc = rank_check_ni(ni_handle);
 	if (rc != PTL_OK)
 		return rc;
-	rc = id_in(p3_named_read(p3_node()), iface_of(ni_handle), rank, &found);
+	rc = rank_id_in(p3_named_read(p3_node()), rank_iface(ni_handle), rank, &found);
 	p3_directory_done();
 	if (rc == PTL_OK && (found.nid == P3_UNKNOWN || found.pid == P3_UNKNOWN))
 		rc = PTL_FAIL;
@@ -101,7 +100,7 @@ int PtlGetRankId(ptl_handle_ni_t ni_handle, unsigned int rank, ptl_process_id_t 
 }
 
 /* Compare with the launcher's map, which stays: setting the same values is allowed. */
-static int agree_with_launcher(
+static int map_agrees(
 	struct p3_node *node, uint32_t iface, const uint32_t *map, int size, bool pids)
 {
 	if (size < 1 || (uint32_t)size != node->size)
@@ -117,16 +116,16 @@ static int agree_with_launcher(
 	return rc;
 }
 
-static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
+static int map_set(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
 {
 	struct p3_node *node = p3_node();
 	if (!map)
 		return PTL_SEGV;
-	int rc = check_ni(ni);
+	int rc = rank_check_ni(ni);
 	if (rc != PTL_OK)
 		return rc;
 	if (p3_is_placed(node))
-		return agree_with_launcher(node, iface_of(ni), map, size, pids);
+		return map_agrees(node, rank_iface(ni), map, size, pids);
 	if (p3_is_busy())
 		return PTL_FAIL;
 	struct p3_caller caller = p3_caller_save();
@@ -137,12 +136,12 @@ static int set_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool pids)
 
 int PtlSetNIDMap(ptl_handle_ni_t ni_handle, ptl_nid_t *map, int size)
 {
-	return set_map(ni_handle, map, size, false);
+	return map_set(ni_handle, map, size, false);
 }
 
 int PtlSetPIDMap(ptl_handle_ni_t ni_handle, ptl_pid_t *map, int size)
 {
-	return set_map(ni_handle, map, size, true);
+	return map_set(ni_handle, map, size, true);
 }
 
 static int map_in(
@@ -164,33 +163,33 @@ static int map_in(
 	return PTL_OK;
 }
 
-static int get_map(ptl_handle_ni_t ni, uint32_t *map, int size, bool pids)
+static int map_get(ptl_handle_ni_t ni, uint32_t *map, int size, bool pids)
 {
 	if (!map)
 		return PTL_SEGV;
-	int rc = check_ni(ni);
+	int rc = rank_check_ni(ni);
 	if (rc != PTL_OK)
 		return rc;
-	rc = map_in(p3_named_read(p3_node()), iface_of(ni), map, size, pids);
+	rc = map_in(p3_named_read(p3_node()), rank_iface(ni), map, size, pids);
 	p3_directory_done();
 	return rc;
 }
 
 int PtlGetNIDMap(ptl_handle_ni_t ni_handle, ptl_nid_t *map, int size)
 {
-	return get_map(ni_handle, map, size, false);
+	return map_get(ni_handle, map, size, false);
 }
 
 int PtlGetPIDMap(ptl_handle_ni_t ni_handle, ptl_pid_t *map, int size)
 {
-	return get_map(ni_handle, map, size, true);
+	return map_get(ni_handle, map, size, true);
 }
 
 /* Set the job id of a process without a launcher, for interfaces opened from now on. */
 int PtlSetJID(ptl_handle_ni_t ni_handle, ptl_jid_t jid)
 {
 	struct p3_node *node = p3_node();
-	int rc = check_ni(ni_handle);
+	int rc = rank_check_ni(ni_handle);
 	if (rc != PTL_OK)
 		return rc;
 	if (jid == PTL_JID_ANY || !p3_is_up(node))

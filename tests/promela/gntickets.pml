@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What nodes of GASNet wait for (lib/gasnet/am.c, poll.c): each of NODES sends requests to
- * each other one; a request takes a credit of its target and a chunk, which its reply
- * brings back, and a reply takes a chunk, which its SEND_END brings back.  The polls of a
- * node that waits for these also advance its collectives: node 0 has a block to send, by a
- * request to the same node, and the request that waits goes on when that is sent.
+ * What nodes of GASNet wait for (lib/gasnet/am.c, am_send.c): each of NODES sends
+ * requests to each other one; a request takes a credit of its target and a chunk, which
+ * its reply brings back, and a reply takes a chunk, which its SEND_END brings back.  The
+ * polls of a node that waits for these also advance its collectives: node 0 has a block
+ * to send, by a request to the same node, and the request that waits goes on when that is
+ * sent.
  *
  * Checked: no deadlock; each node gets all its replies; no request handler begins inside
  * of another one; the queues have room for all events.

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Check that the calls between the files of a folder form no circle.
 
-usage: circles.py build-dir folder...   (folders of the source tree: nic lib shm launcher bench)
+usage: circles.py build-dir folder...   (folders of the source tree: nic lib lib/gasnet ...)
 
 A file calls another if its object code has a call or a jump into a function that the
 other defines.  Calls through pointers do not count: a table of functions is how a lower
 file calls an upper one that it does not know.  Print the floors of each folder on
-success, and each offending call otherwise.  The object files must hold machine code
-(any build but one with link-time optimization only).
+success, and each offending call otherwise.  A source that is compiled several times, with
+other definitions, has the calls of all its object files.  The object files must hold
+machine code (any build but one with link-time optimization only).
 """
 import argparse
 import bisect
@@ -27,21 +28,31 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def objects(build, folder):
-    """Return the object files of a folder's sources, by the source's path."""
-    found = {}
+    """Return the lists of object files of a folder's sources, by the source's path."""
+    found = collections.defaultdict(list)
     for path in sorted(pathlib.Path(build).rglob("*.o")):
         match = re.search(rf"\.dir/(?:.*/)?({folder}/[\w/]+\.c)\.o$", str(path))
         if match is None:  # a folder with targets of its own
             match = re.search(rf"/({folder})/CMakeFiles/[\w-]+\.dir/([\w/]+\.c)\.o$", str(path))
         source = "/".join(match.groups()) if match else ""
         if source and (ROOT / source).exists():  # else a leftover of an older tree
-            found.setdefault(source, path)
+            found[source].append(path)
     return found
 
 
-def calls(path):
-    """Return the functions that an object file defines for others, and pairs of the calling
-    and the called function."""
+def calls(paths):
+    """Return the functions that object files of one source define for others, and pairs of
+    the calling and the called function."""
+    exported, found = set(), set()
+    for path in paths:
+        more = calls_of_object(path)
+        exported |= more[0]
+        found |= more[1]
+    return exported, found
+
+
+def calls_of_object(path):
+    """Return the same of one object file."""
     out = subprocess.run(["objdump", "-tr", path], check=True, capture_output=True, text=True).stdout
     exported, starts, found = set(), collections.defaultdict(list), set()
     section = None  # whose relocations follow
@@ -62,7 +73,7 @@ def calls(path):
 
 def arrows(files):
     """Return {caller's file: {called file: [(function, function)]}}."""
-    read = {source: calls(path) for source, path in files.items()}
+    read = {source: calls(paths) for source, paths in files.items()}
     home = {name: source for source, (exported, _) in read.items() for name in exported}
     result = {source: collections.defaultdict(list) for source in files}
     for source, (_, found) in read.items():

@@ -312,9 +312,8 @@ static void only_the_key_makes_frames(void **state)
 {
 	(void)state;
 	for (int intact = 0; intact < 2; intact++) {
-		struct p3_faults none = {.on = true};
 		struct p3_frame f;
-		struct pair *p = intact ? pair_intact() : pair_new(&none);
+		struct pair *p = intact ? pair_intact() : pair_new();
 		uint32_t len = one_frame(p, &f), key = p->b.gbn.key_in;
 		p->b.gbn.key_in = key ^ 1;
 		assert_false(p3_gbn_take(&p->b.gbn, &f, len, p->now));
