@@ -2,7 +2,6 @@
 /* Match entries, and the descriptors attached to them. */
 #include "nic/obj/me.h"
 
-#include "nic/match/ahead.h"
 #include "nic/match/match.h"
 #include "nic/obj/md.h"
 #include "nic/obj/ni.h"

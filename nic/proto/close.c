@@ -3,7 +3,6 @@
 #include "nic/proto/close.h"
 
 #include "nic/generic/take.h"
-#include "nic/match/ahead.h"
 #include "nic/match/match.h"
 #include "nic/obj/host.h"
 #include "nic/obj/eq.h"
@@ -202,8 +201,8 @@ int p3_close_ni(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_ni *ni = &n->ni[i];
 	p3_release(&ni->gen, p3_get(&ni->gen) + 1); /* TABLE.2 */
 	forget(n, i);
-	p3_ahead_forget(n);
-	p3_match_forget(n);
+	p3_prefetch_forget(n);
+	p3_acl_cache_clear(n);
 	c->ni_open.dead = NULL;
 	drop_objects(n, i, &c->ni_open.dead);
 	c->ni_open.portals = ni->portal;
@@ -253,7 +252,7 @@ void p3_close_all(struct p3_nic *n)
 	c.eq.dead = NULL;
 	forget_spans(n);
 	p3_generic_forget(n, P3_JOB_NIS);
-	p3_ahead_forget(n);
+	p3_prefetch_forget(n);
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++) {
 		struct p3_ni *ni = &n->ni[i];
 		uint32_t gen = p3_get(&ni->gen);

@@ -43,7 +43,7 @@ static void reset_in(struct p3_peer *p, const struct p3_lane *lane)
 		p3_ring_pay_late(&p->req_in);
 	p3_ring_rx_init(&p->rsp_in, lane->rsp_in, lane->cells, &p->mine->rsp_credit[0],
 		P3_RSP_USUAL);
-	p->ahead = p->req_in.pos;
+	p->prefetched = p->req_in.pos;
 	p3_set(&p->mine->req_credit[1], 0);
 	p3_set(&p->mine->rsp_credit[1], 0);
 	p3_set(&p->mine->bulk_slot, 0);

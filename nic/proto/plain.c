@@ -8,7 +8,7 @@
  *			flag P3_F_ACK, in the number of cells, or in being a get
  *	node		n->odd has none of the bits below
  *	peer		p->odd is 0, its interface has a pid, no response of it is there
- *	target		n->way has interface and portal: the access list admits all
+ *	target		n->acl_cache has interface and portal: the access list admits all
  *			processes of the peer's owner there
  *	match list	it has no index
  *	descriptor	that of the first entry that matches: no START events, but END
@@ -47,7 +47,7 @@
 
 /* The parts of a plain request that the steps behind the tests need. */
 struct plain {
-	const struct p3_way *way;
+	const struct p3_acl_target *way;
 	struct p3_md *md;
 	struct p3_eq *eq; /* NULL: no event is wanted */
 	uint64_t bits;
@@ -118,10 +118,10 @@ static P3_HOT bool find(
 
 /* ---- delivery ---- */
 
-/* Take a plain-looking request whose target n->way does not know. */
+/* Take a plain-looking request whose target n->acl_cache does not know. */
 static P3_RARE bool take_on_new_way(struct p3_nic *n, struct p3_peer *p, uint64_t target)
 {
-	p3_match_learn(n, target, p3_pair(p->jid, p->uid));
+	p3_acl_cache_add(n, target, p3_pair(p->jid, p->uid));
 	return p3_rx_take(n, p);
 }
 
@@ -156,7 +156,7 @@ static P3_HOT struct p3_event_record *write_event(struct p3_nic *n,
 	p3_record_set_request(&e->words, r->bits, r->length, r->length, r->offset, hdr);
 	p3_record_set_md(&e->words, r->md, link);
 	p3_record_set_ids(&e->words, kind, p3_match_initiator(p, 0), r->way->owner,
-		p3_match_portal(r->way));
+		p3_acl_cache_portal(r->way));
 	FAULT_POINT("event.written");
 	return e;
 }
@@ -239,9 +239,9 @@ static P3_HOT bool put(struct p3_nic *n, struct p3_peer *p, const struct p3_cell
 {
 	if (p3_unlikely(!may_come(n, p)))
 		return p3_rx_take(n, p);
-	uint64_t target = p3_match_target(p3_format_get(c, P3_REQUEST_PID));
-	struct plain r = {.way = p3_match_way(n, target), .length = len};
-	if (p3_unlikely(!p3_match_knows(r.way, target, p3_pair(p->jid, p->uid))))
+	uint64_t target = p3_acl_cache_key(p3_format_get(c, P3_REQUEST_PID));
+	struct plain r = {.way = p3_acl_cache_at(n, target), .length = len};
+	if (p3_unlikely(!p3_acl_cache_has(r.way, target, p3_pair(p->jid, p->uid))))
 		return take_on_new_way(n, p, target);
 	uint32_t odd = ODD | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
 	if (p3_unlikely(!find(p, c, odd, &r)))
@@ -310,15 +310,15 @@ static __attribute__((noinline)) bool take_get(struct p3_nic *n, struct p3_peer 
 {
 	const struct p3_cell *c = p->req_in.next;
 	uint64_t w = p3_format_get(c, P3_REQUEST_PENDING);
-	uint64_t to = p3_format_get(c, P3_REQUEST_PID), target = p3_match_target(to);
+	uint64_t to = p3_format_get(c, P3_REQUEST_PID), target = p3_acl_cache_key(to);
 	uint32_t pending = (uint32_t)p3_field_of(P3_REQUEST_PENDING, w);
-	struct plain r = {.way = p3_match_way(n, target),
+	struct plain r = {.way = p3_acl_cache_at(n, target),
 		.length = p3_format_get(c, P3_GET_LENGTH)};
 	if (p3_unlikely(!pending || r.length > P3_RSP_INLINE ||
 			!p3_field_of(P3_REQUEST_ROOM, to) || !p3_answer_may_go(p) ||
 			!may_come(n, p)))
 		return p3_rx_take(n, p);
-	if (p3_unlikely(!p3_match_knows(r.way, target, p3_pair(p->jid, p->uid))))
+	if (p3_unlikely(!p3_acl_cache_has(r.way, target, p3_pair(p->jid, p->uid))))
 		return take_on_new_way(n, p, target);
 	if (p3_unlikely(!find(p, c, ODD | P3_ODD_GET, &r)))
 		return p3_rx_take(n, p);

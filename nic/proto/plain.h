@@ -7,7 +7,7 @@
  * request, and takes a plain one in the same way.
  *
  * Only the lease holder calls this function.  The state is p->req_in of each peer, and
- * n->way.
+ * n->acl_cache.
  */
 #ifndef P3_NIC_PROTO_PLAIN_H
 #define P3_NIC_PROTO_PLAIN_H

@@ -4,7 +4,7 @@
 
 #include "nic/cci/take.h"
 #include "nic/generic/take.h"
-#include "nic/match/ahead.h"
+#include "nic/match/match.h"
 #include "nic/proto/deliver.h"
 #include "nic/proto/exchange.h"
 #include "nic/proto/peer.h"
@@ -172,7 +172,7 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 	if (ncells > 1)
 		p3_cells_soon(c, ncells);
 	if (p3_unlikely(n->nlong) && !p3_without(P3_PREFETCHES))
-		p3_ahead_look(n, p, ncells);
+		p3_prefetch_look(n, p, ncells);
 	p3_incoming_load(p, c, w0, &r);
 	if (p3_unlikely(r.ask.who >> 32 == P3_JOB_NO_PID))
 		return false; /* a new interface, whose pid is yet to be reported */
