@@ -3,7 +3,7 @@
  * me - match entries, and the descriptors attached to them
  *
  * Only the lease holder calls these functions.  An entry lies in the table P3_T_ME and in
- * the match list of its portal index (match/index.c).
+ * the match list of its portal index (match/match.c).
  */
 #ifndef P3_NIC_OBJ_ME_H
 #define P3_NIC_OBJ_ME_H

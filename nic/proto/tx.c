@@ -160,8 +160,8 @@ static uint32_t place_of(const struct p3_pending *t, uint64_t *place_out)
 	return heap ? P3_F_HEAP : P3_F_ADDR;
 }
 
-/* Open the request ring for straight puts (nic/host/put.c): the peer lives, its lane is
- * hot, and no request is counted for a full ring.  The ring is shut when the peer is
+/* Open the request ring for straight puts (nic/host/request.c): the peer lives, its lane
+ * is hot, and no request is counted for a full ring.  The ring is shut when the peer is
  * lost, when the lane becomes cold, and by each message that does not open it again.  If
  * requests wait in the peer's queue, p3_tx_push() sets P3_ODD_BLOCKED. */
 static inline void open_lane(const struct p3_nic *n, struct p3_peer *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies of short puts in nic/proto/pending.c, and the thread that waits until they have
- * left the node in nic/host/settle.c: p3_nic_await_absent(), then has_left().
+ * left the node in nic/host/call.c: p3_nic_await_absent(), then flush_has_left().
  *
  * Checked: when a thread that has the SEND_END of a put has waited so, and tells the
  * target, as a barrier does, the target finds the put's request in its lane.
