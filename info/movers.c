@@ -2,7 +2,7 @@
 /* The CPU, and the rules by which bytes are moved. */
 #include "info/movers.h"
 
-#include "nic/proto/copy.h"
+#include "nic/proto/proto.h"
 #include "nic/xfer/slices.h"
 #include "nic/xfer/table.h"
 

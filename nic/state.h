@@ -205,7 +205,7 @@ struct p3_nic {
 	uint32_t asked;                   /* the last question (nic.h), */
 	uint32_t told;                    /* and the last one that was answered */
 	uint64_t settling_until;          /* until then requests may wait for an entry
-				  * (deliver.h) */
+				  * (proto.h) */
 
 	/* ---- generic/ ---- */
 	struct p3_generic *generic; /* generic_part, or NULL: the firmware matches; set

@@ -19,7 +19,7 @@
 #include "nic/far/link.h"
 #include "nic/far/reads.h"
 #include "nic/far/stream.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/report/mirror.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"

@@ -5,8 +5,7 @@
 #include "nic/generic/queue.h"
 #include "nic/generic/upper.h"
 #include "nic/obj/span.h"
-#include "nic/proto/answer.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "shm/fault.h"
 #include "shm/park.h"
 
@@ -142,7 +141,7 @@ static void forget(struct p3_nic *n, struct p3_peer *p, struct p3_upper *u)
 {
 	p3_span_forget(&u->placed.span);
 	if (u->r.pending && p->state == P3_LIVE)
-		p3_answer_briefly(n, p, u->r.pending, P3_RSP_NONE, 0);
+		p3_rsp_send_brief(n, p, u->r.pending, P3_RSP_NONE, 0);
 	u->state = P3_UPPER_DONE;
 }
 

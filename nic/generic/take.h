@@ -11,7 +11,7 @@
 #ifndef P3_NIC_GENERIC_TAKE_H
 #define P3_NIC_GENERIC_TAKE_H
 
-#include "nic/proto/deliver.h"
+#include "nic/proto/proto.h"
 
 enum p3_generic_next {
 	P3_GENERIC_WAIT,   /* the request stays in its lane */

@@ -4,7 +4,7 @@
 
 #include "nic/obj/host.h"
 #include "nic/obj/table.h"
-#include "nic/proto/tx.h"
+#include "nic/proto/proto.h"
 #include "nic/run/pass.h"
 #include "nic/run/wait.h"
 #include "nic/run/wake.h"

@@ -13,10 +13,7 @@
 #include "nic/obj/region.h"
 #include "nic/obj/table.h"
 #include "nic/proto/format.h"
-#include "nic/proto/ids.h"
-#include "nic/proto/peer.h"
-#include "nic/proto/pending.h"
-#include "nic/proto/send.h"
+#include "nic/proto/proto.h"
 #include "nic/xfer/xfer.h"
 
 #include <string.h>
@@ -147,7 +144,7 @@ static P3_HOT void put_count(struct p3_nic *n, struct p3_ni *ni, uint64_t length
 	p3_count(&count[P3_C_LEASE_HOST], 1);
 	p3_count(&count[P3_C_SENT], 1);
 	p3_count(&count[P3_C_SENT_BYTES], length);
-	p3_send_count(ni, length);
+	p3_tx_count(ni, length);
 }
 
 /* Post SEND_END.  Return the news, or 0 if the descriptor has no queue for it. */
@@ -161,7 +158,7 @@ static P3_HOT uint32_t put_post(struct p3_nic *n, const struct p3_ni *ni,
 	if (p3_unlikely(!eq))
 		return 0;
 	struct p3_event_record *e = p3_event_begin(eq);
-	p3_send_describe_from(
+	p3_tx_describe_from(
 		n, ni, m, md, offset, length, link, PTL_EVENT_SEND_END, &e->words);
 	p3_event_show(eq, e, PTL_EVENT_SEND_END);
 	return eq->news;
@@ -274,7 +271,7 @@ static P3_HOT uint32_t req_post(struct p3_nic *n, const struct p3_pending *t)
 	const struct p3_move *m = &t->move;
 	struct p3_eq *eq = t->md->sink.eq;
 	struct p3_event_record *e = p3_event_begin(eq);
-	p3_send_describe(n, m, t->md, m->offset, m->length, n->next_link++,
+	p3_tx_describe(n, m, t->md, m->offset, m->length, n->next_link++,
 		PTL_EVENT_SEND_END, &e->words);
 	p3_event_show(eq, e, PTL_EVENT_SEND_END);
 	return eq->news;

@@ -24,7 +24,7 @@ struct p3_prefetch {
 };
 
 /*
- * A target that plain requests lately had (nic/proto/plain.c): an interface and portal,
+ * A target that plain requests lately had (nic/proto/rx.c): an interface and portal,
  * with an access entry that admits all processes of this owner there.  It is forgotten
  * when the interface is opened or closed, or its access list changes.
  */

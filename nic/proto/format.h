@@ -47,7 +47,7 @@ enum p3_rsp_kind {
 };
 
 /*
- * P3_F_COPIED: the bytes of a long put are a copy (copy.c), so its initiator has had
+ * P3_F_COPIED: the bytes of a long put are a copy (pending.c), so its initiator has had
  * SEND_END.  The target takes that initiator's next request only when the target has read
  * the copy: so short puts end in order whether they fit the lane or not.
  *

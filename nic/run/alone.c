@@ -5,7 +5,7 @@
 #include "nic/cci/event.h"
 #include "nic/cci/timer.h"
 #include "nic/generic/interrupt.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/report/mirror.h"
 #include "nic/run/lease.h"
 #include "nic/run/looks.h"

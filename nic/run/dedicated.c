@@ -2,7 +2,7 @@
 /* Passes of a NIC thread that has a CPU to itself. */
 #include "nic/run/dedicated.h"
 #include "nic/cci/event.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
 

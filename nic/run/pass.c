@@ -3,11 +3,7 @@
 #include "nic/run/pass.h"
 #include "nic/cci/lose.h"
 #include "nic/cci/timer.h"
-#include "nic/proto/peer.h"
-#include "nic/proto/lose.h"
-#include "nic/proto/back.h"
-#include "nic/proto/plain.h"
-#include "nic/proto/tx.h"
+#include "nic/proto/proto.h"
 #include "nic/report/mirror.h"
 #include "nic/run/commands.h"
 #include "nic/run/looks.h"
@@ -79,9 +75,9 @@ static inline void poll_peer(
 		return;
 	if (p3_unlikely(p->req_in.pos < p->req_in.sure))
 		p3_ring_ask_some(&p->req_in);
-	p3_back_take_all(n, p);
+	p3_rsp_take_all(n, p);
 	while (n->msgs < most && p3_ring_any(&p->req_in) && n->bytes < P3_PASS_BYTES &&
-		!p->bad && p3_plain_take(n, p))
+		!p->bad && p3_rx_take_fast(n, p))
 		;
 	p3_ring_give(&p->req_in);
 	if (p3_unlikely(n->msgs == v.before))
@@ -180,7 +176,7 @@ static P3_HOT void visit_in_crowd(struct p3_nic *n, struct p3_peer *p, uint64_t 
 {
 	bool all = p3_unlikely(p->deep || number % P3_PROBING == 0);
 	uint32_t before = n->msgs;
-	if (p3_likely(!all) && p3_likely(begins_plainly(p) && p3_plain_take(n, p)) &&
+	if (p3_likely(!all) && p3_likely(begins_plainly(p) && p3_rx_take_fast(n, p)) &&
 		p3_likely(n->msgs != before)) { /* it may have been no message */
 		leave_after_one(p);
 		expect_to_answer(p);
@@ -360,7 +356,7 @@ static __attribute__((noinline)) void do_odd(struct p3_nic *n)
 		p3_table_has_room(&n->table[P3_T_PENDING]))
 		p3_command_feed(n);
 	if (p3_unlikely(n->some_bad))
-		p3_lose_bad(n);
+		p3_peer_down_bad(n);
 	if (n->conf.nnodes > P3_ALL_HOT)
 		look_at_nodes(n);
 	if (p3_unlikely(n->odd & P3_ODD_CCI))
@@ -435,7 +431,7 @@ static P3_HOT void visit_for_one(struct p3_nic *n, struct p3_peer *p)
 	uint32_t before = n->msgs;
 	uint64_t from = p->req_in.pos;
 	if (p3_unlikely(!begins_plainly(p) || n->msgs >= P3_PASS_MSGS ||
-			!p3_plain_take(n, p)) ||
+			!p3_rx_take_fast(n, p)) ||
 		(p->deep && p3_ring_any(&p->req_in))) {
 		visit_on(n, p, before, from);
 		return;

@@ -13,7 +13,7 @@
 #ifndef P3_NIC_RUN_PEEK_H
 #define P3_NIC_RUN_PEEK_H
 
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/report/mirror.h"
 #include "nic/run/lease.h"
 #include "nic/run/odd.h"

@@ -3,8 +3,7 @@
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/run/segments.h"
 #include "nic/obj/host.h"
-#include "nic/proto/copy.h"
-#include "nic/proto/ids.h"
+#include "nic/proto/proto.h"
 #include "nic/run/wake.h"
 #include "shm/log.h"
 #include "shm/trace.h"

@@ -23,7 +23,7 @@
 #include "nic/run/thread.h"
 #include "nic/cci/event.h"
 #include "nic/cci/timer.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/report/mirror.h"
 #include "nic/run/alone.h"
 #include "nic/run/dedicated.h"

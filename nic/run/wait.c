@@ -2,7 +2,7 @@
 /* A host thread's wait: passes, then yields of the CPU, then sleep on the doorbell. */
 #include "nic/run/wait.h"
 #include "nic/cci/timer.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "nic/run/looks.h"
 #include "nic/run/pass.h"

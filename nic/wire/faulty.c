@@ -27,7 +27,7 @@
 #include "nic/wire/shm.h"
 #include "nic/obj/table.h"
 #include "nic/proto/format.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/looks.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"

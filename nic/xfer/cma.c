@@ -2,7 +2,7 @@
 /* Cross-memory reads: the wire copies slices out of the owner's address space. */
 #include "nic/xfer/movers.h"
 
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/xfer/edge.h"
 #include "shm/fault.h"
 #include "shm/fence.h"

@@ -4,8 +4,7 @@
 
 #include "nic/obj/ni.h"
 #include "nic/obj/span.h"
-#include "nic/proto/answer.h"
-#include "nic/proto/pending.h"
+#include "nic/proto/proto.h"
 #include "nic/report/trace.h"
 #include "nic/run/odd.h"
 #include "nic/run/wake.h"
@@ -145,7 +144,7 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 		.mlength = pull->length};
 	struct p3_span span = pull->span;
 	FAULT_POINT("pull.unanswered");
-	p3_answer_respond(n, pull->peer, &a);
+	p3_rsp_send(n, pull->peer, &a);
 	FAULT_POINT("pull.answered");
 	free_pull(pull);
 	if (!span.md)

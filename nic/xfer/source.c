@@ -4,7 +4,7 @@
 
 #include "nic/obj/ni.h"
 #include "nic/obj/span.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/report/trace.h"
 #include "nic/run/looks.h"
 #include "nic/wire/shm.h"

@@ -12,7 +12,7 @@
 #ifndef P3_NIC_XFER_TABLE_H
 #define P3_NIC_XFER_TABLE_H
 
-#include "nic/proto/copy.h"
+#include "nic/proto/proto.h"
 #include "nic/state.h"
 
 /* Return the peer's published half of a slot; the caller has range-checked the number. */

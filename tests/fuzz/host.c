@@ -5,7 +5,7 @@
  * the descriptor is gone, since nothing may touch it from then on.
  */
 #include "nic/obj/host.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/self.h"
 #include "nic/run/wait.h"
 #include "nic/xfer/table.h"

@@ -9,7 +9,7 @@
  * Bounds: one put; its target is there, or joins later.
  */
 #define LEAVE_1_p3_pending_take_over      1
-#define LEAVE_1_p3_pending_readdress_copy 2
+#define LEAVE_1_pending_readdress_copy 2
 #define LEAVE_1_p3_pending_drop_copy      3
 #define LEAVE_1_p3_nic_await_absent       4
 #define LEAVE_1_has_left                  5
@@ -31,10 +31,10 @@ inline p3_pending_take_over(copies)
 	p3_release(EVENT, 1, LEAVE_1_p3_pending_take_over)
 }
 
-inline p3_pending_readdress_copy()
+inline pending_readdress_copy()
 {
 	p3_set(LEAVING, 1);
-	p3_release(PROMISED, 0, LEAVE_1_p3_pending_readdress_copy)
+	p3_release(PROMISED, 0, LEAVE_1_pending_readdress_copy)
 }
 
 inline p3_pending_drop_copy()
@@ -47,7 +47,7 @@ active proctype firmware()
 	if
 	:: p3_pending_take_over(LEAVING)
 	:: p3_pending_take_over(PROMISED);
-		p3_pending_readdress_copy()
+		pending_readdress_copy()
 	fi;
 	p3_release(LANE, 1, ALWAYS);
 	p3_pending_drop_copy()
