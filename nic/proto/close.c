@@ -17,7 +17,6 @@
 
 /* The requests of one descriptor in a queue of requests that wait for their target. */
 struct close_waiting {
-	struct p3_link *queue;
 	struct p3_link *first; /* the oldest request of the descriptor */
 	uint32_t n;
 };
@@ -28,7 +27,7 @@ struct close_waiting {
 static void close_find_waiting(struct p3_link *queue, const struct p3_md *md,
 	uint32_t most, struct close_waiting *out)
 {
-	*out = (struct close_waiting){.queue = queue, .first = queue};
+	*out = (struct close_waiting){.first = queue};
 	for (struct p3_link *it = queue->prev; it != queue && out->n < most;
 		it = it->prev) {
 		const struct p3_pending *t = p3_item(it, struct p3_pending, link);
@@ -59,52 +58,33 @@ static bool close_take_over_waiting(
 	return true;
 }
 
-/* Return the number of the descriptor's requests in the queues of peers, but not more
- * than most.  Such a peer is not mapped yet, or its lane had no room for all requests in
- * its queue. */
-static uint32_t close_count_queued(
-	struct p3_nic *n, const struct p3_md *md, uint32_t most)
-{
-	struct close_waiting w;
-	uint32_t left = most;
-	for (uint32_t i = 0; i < n->conf.nnodes && left; i++) {
-		close_find_waiting(&n->peer[i].queue, md, left, &w);
-		left -= w.n;
-	}
-	return most - left;
-}
-
-/* Copy the bytes of the requests that close_count_queued() has counted.  Return false if
- * there is no memory. */
-static bool close_take_over_queued(
-	struct p3_nic *n, const struct p3_md *md, uint32_t count)
-{
-	struct close_waiting w;
-	for (uint32_t i = 0; i < n->conf.nnodes && count; i++) {
-		close_find_waiting(&n->peer[i].queue, md, count, &w);
-		if (!close_take_over_waiting(n, &w, md))
-			return false;
-		count -= w.n;
-	}
-	return true;
-}
-
 /* Copy the bytes of the short puts that keep a descriptor in use because their targets
  * have yet to join, or their lanes have no room.  Return false if other operations keep
  * the descriptor in use, or there is no memory for a copy.  The last SEND_END may unlink
  * the descriptor: look its handle up again. */
 static P3_RARE bool close_copy_waiting(struct p3_nic *n, struct p3_md *md)
 {
-	struct close_waiting absent, unresolved;
+	struct close_waiting absent, unresolved, w;
 	close_find_waiting(&n->absent.queue, md, md->pending, &absent);
 	close_find_waiting(&n->unresolved.queue, md, md->pending - absent.n, &unresolved);
-	uint32_t left = md->pending - absent.n - unresolved.n;
-	if (close_count_queued(n, md, left) != left)
+	uint32_t queued = md->pending - absent.n - unresolved.n, left = queued;
+	for (uint32_t i = 0; i < n->conf.nnodes && left; i++) {
+		close_find_waiting(&n->peer[i].queue, md, left, &w);
+		left -= w.n;
+	}
+	if (left)
 		return false;
 	n->posted = P3_NEWS_ALL;
-	return close_take_over_waiting(n, &absent, md) &&
-	       close_take_over_waiting(n, &unresolved, md) &&
-	       close_take_over_queued(n, md, left);
+	if (!close_take_over_waiting(n, &absent, md) ||
+		!close_take_over_waiting(n, &unresolved, md))
+		return false;
+	for (uint32_t i = 0; i < n->conf.nnodes && queued; i++) {
+		close_find_waiting(&n->peer[i].queue, md, queued, &w);
+		if (!close_take_over_waiting(n, &w, md))
+			return false;
+		queued -= w.n;
+	}
+	return true;
 }
 
 int p3_close_me(struct p3_nic *n, struct p3_cmd *c)
@@ -115,9 +95,8 @@ int p3_close_me(struct p3_nic *n, struct p3_cmd *c)
 	if (me->md && p3_unlikely(me->md->pending)) {
 		if (!close_copy_waiting(n, me->md))
 			return PTL_ME_IN_USE;
-		me = p3_obj_named(n, P3_KIND_ME,
-			c->handle); /* NULL if close_copy_waiting() unlinked it */
-		if (!me)
+		me = p3_obj_named(n, P3_KIND_ME, c->handle);
+		if (!me) /* close_copy_waiting() has unlinked it */
 			return PTL_ME_INVALID;
 	}
 	if (me->md)
@@ -134,9 +113,8 @@ int p3_close_md(struct p3_nic *n, struct p3_cmd *c)
 	if (p3_unlikely(md->pending)) {
 		if (!close_copy_waiting(n, md))
 			return PTL_MD_IN_USE;
-		md = p3_md_named(
-			n, c->handle); /* NULL if close_copy_waiting() unlinked it */
-		if (!md)
+		md = p3_md_named(n, c->handle);
+		if (!md) /* close_copy_waiting() has unlinked it */
 			return PTL_MD_INVALID;
 	}
 	p3_me_drop_md(n, md);
@@ -179,20 +157,6 @@ static void close_forget_pendings(struct p3_nic *n, struct p3_link *list, uint32
 	}
 }
 
-/* Forget the operations of interface ni, which closes.  Touch no memory of the program,
- * and post no event. */
-static void close_forget(struct p3_nic *n, uint32_t ni)
-{
-	p3_xfer_forget(n, ni);
-	p3_generic_forget(n, ni);
-	close_forget_pendings(n, &n->unresolved.queue, ni);
-	close_forget_pendings(n, &n->absent.queue, ni);
-	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
-		close_forget_pendings(n, &n->peer[i].queue, ni);
-		close_forget_pendings(n, &n->peer[i].outstanding, ni);
-	}
-}
-
 int p3_close_ni(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t i = p3_handle_ni(c->handle);
@@ -200,7 +164,16 @@ int p3_close_ni(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_NI_INVALID;
 	struct p3_ni *ni = &n->ni[i];
 	p3_release(&ni->gen, p3_get(&ni->gen) + 1); /* TABLE.2 */
-	close_forget(n, i);
+	/* Forget the operations of the interface: touch no memory of the program, and
+	 * post no event. */
+	p3_xfer_forget(n, i);
+	p3_generic_forget(n, i);
+	close_forget_pendings(n, &n->unresolved.queue, i);
+	close_forget_pendings(n, &n->absent.queue, i);
+	for (uint32_t k = 0; k < n->conf.nnodes; k++) {
+		close_forget_pendings(n, &n->peer[k].queue, i);
+		close_forget_pendings(n, &n->peer[k].outstanding, i);
+	}
 	p3_prefetch_forget(n);
 	p3_acl_cache_clear(n);
 	c->ni_open.dead = NULL;

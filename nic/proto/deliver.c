@@ -305,29 +305,22 @@ static void deliver_end_placed(
 	p3_ni_use_less(ni, P3_U_OP);
 }
 
-static void deliver_move_put(
-	struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t)
-{
-	const struct p3_span *s = &t->span;
-	p3_region_write(
-		&s->region, s->offset, p3_request_eager_bytes(r->cell), t->mlength);
-	if (!p3_list_empty(&n->pulls))
-		p3_xfer_wrote(n, &s->region, s->offset, t->mlength);
-	FAULT_POINT("put.deposited");
-}
-
 bool p3_deliver_move(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
 	struct p3_placed *t)
 {
+	const struct p3_span *s = &t->span;
 	if (r->ask.kind == P3_REQ_GET) {
-		const struct p3_span *s = &t->span;
 		if (!p3_rsp_has_room(p, t->mlength))
 			return false;
 		uint64_t word0 =
 			p3_rsp_fill(n, p, r->pending, &s->region, s->offset, t->mlength);
 		p3_rsp_publish(n, p, word0, t->mlength);
 	} else {
-		deliver_move_put(n, r, t);
+		p3_region_write(&s->region, s->offset, p3_request_eager_bytes(r->cell),
+			t->mlength);
+		if (!p3_list_empty(&n->pulls))
+			p3_xfer_wrote(n, &s->region, s->offset, t->mlength);
+		FAULT_POINT("put.deposited");
 	}
 	deliver_end_placed(n, r, t, PTL_NI_OK);
 	if (r->ask.kind == P3_REQ_PUT && r->pending)

@@ -9,8 +9,8 @@
 bool p3_getput_waits(
 	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
 {
-	return p3_region_bounds_meet(n->swapper_wants, r, off, len) &&
-	       n->swapper && p3_now_ns() < n->swapper_until;
+	return p3_region_bounds_meet(n->swapper_wants, r, off, len) && n->swapper &&
+	       p3_now_ns() < n->swapper_until;
 }
 
 bool p3_getput_precedes(

@@ -14,6 +14,10 @@
 
 /* ---- ids ---- */
 
+/* Without a domain, the nid of node i is the first nid of the job plus i.  In a domain,
+ * where peers have any ids, a hash table finds them: open addressing, at most half full,
+ * rebuilt when a peer comes or changes its ids. */
+
 int p3_ids_make(struct p3_nic *n)
 {
 	uint32_t places = 4;
@@ -54,11 +58,6 @@ static void ids_put(struct p3_ids *ids, struct p3_peer *p)
 	}
 }
 
-static bool ids_is_here(const struct p3_peer *p)
-{
-	return p->state == P3_LIVE || p->state == P3_EXPECTED;
-}
-
 /* Rebuild the table; the ids of dead peers stay until another peer has them. */
 void p3_ids_renew(struct p3_nic *n)
 {
@@ -67,7 +66,7 @@ void p3_ids_renew(struct p3_nic *n)
 		return;
 	memset(n->ids->at, 0, (n->ids->mask + 1) * sizeof n->ids->at[0]);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++)
-		if (ids_is_here(&n->peer[i]))
+		if (n->peer[i].state == P3_LIVE || n->peer[i].state == P3_EXPECTED)
 			ids_put(n->ids, &n->peer[i]);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++)
 		if (n->peer[i].state == P3_DEAD || n->peer[i].state == P3_GONE)
@@ -98,17 +97,13 @@ static bool ids_is_listed(const struct p3_nic *n, ptl_process_id_t who)
 	return false;
 }
 
-static bool ids_is_over(const struct p3_nic *n, uint32_t rank)
-{
-	return n->over[rank / 64] >> rank % 64 & 1;
-}
-
 /* Return the pseudo-peer for an unknown id if the id's process may still come: its nid is
  * one of this node's job, or the program has named it.  Otherwise return NULL. */
 static P3_RARE struct p3_peer *ids_find_unresolved(struct p3_nic *n, ptl_process_id_t who)
 {
 	uint32_t rank = who.nid - n->conf.job_nid;
-	bool ours = rank < n->conf.job_nids && !ids_is_over(n, rank) && ids_is_awaited(n);
+	bool ours = rank < n->conf.job_nids && !(n->over[rank / 64] >> rank % 64 & 1) &&
+		    ids_is_awaited(n);
 	bool listed = n->conf.hold_ns && ids_is_listed(n, who);
 	return ours || listed ? &n->unresolved : NULL;
 }
@@ -294,17 +289,6 @@ static bool peer_has_news(struct p3_peer *p)
 	return p3_ring_peek(&p->req_in, &w0) || p3_peer_has_response(p);
 }
 
-/* Move a lane from the hot list to behind its end. */
-static void peer_make_cold(struct p3_nic *n, uint32_t at)
-{
-	struct p3_peer *p = n->hot[at];
-	p->hot = false;
-	p3_ring_shut(&p->req_out); /* the next request heats the lane again */
-	n->hot[at] = n->hot[--n->nhot];
-	n->hot[n->nhot] = p;
-	p3_set(&p->mine->cold, 1);
-}
-
 void p3_peer_rest(struct p3_nic *n, struct p3_peer *p)
 {
 	for (uint32_t i = 0; p->hot && i < n->nhot; i++)
@@ -315,16 +299,6 @@ void p3_peer_rest(struct p3_nic *n, struct p3_peer *p)
 	p3_ring_shut(&p->req_out); /* the next request heats the lane again */
 }
 
-/* Look a last time at the lanes that were just made cold; they lie behind the end of the
- * hot list. */
-static void peer_look_at_cold(struct p3_nic *n, uint32_t end)
-{
-	p3_looks_fence(n, p3_fence_heavy); /* COLD.1: cold is stored before */
-	for (uint32_t i = n->nhot; i < end; i++)
-		if (peer_has_news(n->hot[i]))
-			p3_peer_heat(n, n->hot[i]);
-}
-
 /* If at least P3_ALL_HOT lanes are hot, make each lane cold that has had no message since
  * the last call but one, and through which no response can come. */
 void p3_peer_cool(struct p3_nic *n)
@@ -332,11 +306,24 @@ void p3_peer_cool(struct p3_nic *n)
 	uint32_t end = n->nhot;
 	if (n->nhot < P3_ALL_HOT || n->nwires)
 		return; /* a wire is always polled */
-	for (uint32_t i = n->nhot; i-- > 0;)
-		if (++n->hot[i]->quiet > 1 && n->hot[i]->rsp_used == 0)
-			peer_make_cold(n, i);
-	if (n->nhot < end)
-		peer_look_at_cold(n, end);
+	for (uint32_t i = n->nhot; i-- > 0;) {
+		struct p3_peer *p = n->hot[i];
+		if (++p->quiet <= 1 || p->rsp_used)
+			continue;
+		p->hot = false;
+		p3_ring_shut(&p->req_out); /* the next request heats the lane again */
+		n->hot[i] = n->hot[--n->nhot];
+		n->hot[n->nhot] = p;
+		p3_set(&p->mine->cold, 1);
+	}
+	if (n->nhot == end)
+		return;
+	/* Look a last time at the lanes that were just made cold; they lie behind the end
+	 * of the hot list. */
+	p3_looks_fence(n, p3_fence_heavy); /* COLD.1: cold is stored before */
+	for (uint32_t i = n->nhot; i < end; i++)
+		if (peer_has_news(n->hot[i]))
+			p3_peer_heat(n, n->hot[i]);
 }
 
 /* Search the cold lanes for messages whose sender did not ring the doorbell: any process

@@ -113,7 +113,7 @@ int p3_peer_up(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_peer_info *info = c->peer;
 	struct p3_peer *p = &n->peer[info->node];
-	/* A bad peer stays mapped after lose(), until its end is reported. */
+	/* A bad peer stays mapped after peer_lose(), until its end is reported. */
 	bool known_bad = (p->state == P3_DEAD || p->state == P3_GONE) && p->base &&
 			 p->incarnation == info->incarnation;
 	p3_ids_come(n, info->rank);

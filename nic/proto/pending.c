@@ -16,6 +16,24 @@
 
 /* ---- memory for copies of short puts ---- */
 
+/*
+ * Copies of short puts and exchanges whose request cannot leave at once.
+ *
+ * The call itself posts their SEND_END, in any state of the lane, so their bytes need
+ * memory of the NIC.  This memory is private, bounded, and mapped when the NIC starts,
+ * because the firmware never allocates; pages that no copy has used cost nothing.  The
+ * copies for one target get a quarter at most, so a stopped target leaves the rest to
+ * others.  A put that finds no room for its copy is treated as a long one: its bytes stay
+ * in the program's memory, and SEND_END comes when they have left.
+ *
+ * The bytes of a put to a target that has yet to join stay in the program's memory, until
+ * the program unlinks the descriptor (close.c): a program that waits for SEND_END before
+ * it ends by _exit then loses nothing.  All these targets together count as one.
+ *
+ * The memory is made of blocks.  All pieces of a block have the same size, a power of
+ * two; a block without a piece in use may be cut anew.
+ */
+
 #define P3_COPY_LEAST   ((uint32_t)P3_CELL)
 #define P3_COPY_CLASSES 8u /* P3_COPY_LEAST to P3_SHORT_MOST bytes */
 #define P3_COPY_BLOCKS  (P3_COPIES_LEN / P3_SHORT_MOST)
@@ -68,26 +86,9 @@ void p3_copy_stop(struct p3_nic *n)
 	n->copies = NULL;
 }
 
-static uint32_t copy_class_of(uint64_t len)
-{
-	uint32_t class = 0;
-	while ((uint64_t)P3_COPY_LEAST << class < len)
-		class ++;
-	return class;
-}
-
 static uint32_t copy_pieces_of(uint32_t class)
 {
 	return (P3_SHORT_MOST / P3_COPY_LEAST) >> class;
-}
-
-static void copy_cut(struct copy_block *b, uint32_t class)
-{
-	uint32_t n = copy_pieces_of(class);
-	b->class = class;
-	b->used = 0;
-	b->free[0] = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
-	b->free[1] = n > 64 ? UINT64_MAX : 0;
 }
 
 /* Return a block of the class with a free piece, or NULL. */
@@ -101,14 +102,23 @@ static struct copy_block *copy_roomy_block(struct p3_copies *c, uint32_t class)
 	struct copy_block *b = p3_item(c->empty.next, struct copy_block, link);
 	p3_list_del(&b->link);
 	p3_list_add(list, &b->link);
-	copy_cut(b, class);
+	uint32_t n = copy_pieces_of(class);
+	b->class = class;
+	b->used = 0;
+	b->free[0] = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+	b->free[1] = n > 64 ? UINT64_MAX : 0;
 	return b;
 }
 
+/* Return memory for at most P3_SHORT_MOST bytes on their way to p, or NULL if there is
+ * none. */
 static char *copy_alloc(struct p3_nic *n, struct p3_peer *p, uint64_t len)
 {
 	struct p3_copies *c = n->copies;
-	uint32_t class = copy_class_of(len), size = P3_COPY_LEAST << class;
+	uint32_t class = 0;
+	while ((uint64_t)P3_COPY_LEAST << class < len)
+		class ++;
+	uint32_t size = P3_COPY_LEAST << class;
 	if (p->copied + size > P3_COPIES_LEN / 4)
 		return NULL;
 	struct copy_block *b = copy_roomy_block(c, class);
@@ -129,41 +139,25 @@ static struct copy_block *copy_block_of(struct p3_copies *c, const char *copy)
 	return &c->block[(size_t)(copy - c->at) / P3_SHORT_MOST];
 }
 
-static uint32_t copy_size_of(const struct copy_block *b)
-{
-	return P3_COPY_LEAST << b->class;
-}
-
-static void copy_readdress(
-	struct p3_nic *n, struct p3_peer *from, struct p3_peer *to, const char *copy)
-{
-	uint32_t size = copy_size_of(copy_block_of(n->copies, copy));
-	from->copied -= size;
-	to->copied += size;
-}
-
-/* Put a block first in the list, so that the next copy uses a page that was used
- * lately. */
-static void copy_put_first(struct p3_link *list, struct copy_block *b)
-{
-	p3_list_add(list->next, &b->link);
-}
-
+/* Free a copy.  Its block goes first in its list, so that the next copy uses a page that
+ * was used lately. */
 static void copy_free(struct p3_nic *n, struct p3_peer *p, const char *copy)
 {
 	struct p3_copies *c = n->copies;
 	struct copy_block *b = copy_block_of(c, copy);
-	uint32_t size = copy_size_of(b);
+	uint32_t size = P3_COPY_LEAST << b->class;
 	uint32_t piece = (uint32_t)((size_t)(copy - c->at) % P3_SHORT_MOST) / size;
 	b->free[piece / 64] |= UINT64_C(1) << piece % 64;
 	p->copied -= size;
 	if (b->used-- == copy_pieces_of(b->class))
-		copy_put_first(&c->roomy[b->class], b);
+		p3_list_add(c->roomy[b->class].next, &b->link);
 	if (b->used)
 		return;
 	p3_list_del(&b->link);
-	copy_put_first(&c->empty, b);
+	p3_list_add(c->empty.next, &b->link);
 }
+
+/* ---- pendings ---- */
 
 struct p3_pending *p3_pending_alloc(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 	const struct p3_move *m, struct p3_md *md)
@@ -244,12 +238,15 @@ void p3_pending_drop_copy(struct p3_nic *n, struct p3_pending *t)
 	p3_release(copies, p3_get(copies) - 1); /* LEAVE.1 */
 }
 
-static void pending_readdress_copy(
+/* Count a copy for peer p, since its request goes to the queue of that peer. */
+static P3_RARE void pending_readdress_copy(
 	struct p3_nic *n, struct p3_pending *t, struct p3_peer *p)
 {
+	uint32_t size = P3_COPY_LEAST << copy_block_of(n->copies, t->copy)->class;
 	p3_a32 *before = pending_copies_for(n, t->peer),
 	       *copies = pending_copies_for(n, p);
-	copy_readdress(n, t->peer, p, t->copy);
+	t->peer->copied -= size;
+	p->copied += size;
 	p3_set(copies, p3_get(copies) + 1);
 	p3_release(before, p3_get(before) - 1); /* LEAVE.1 */
 }
@@ -354,8 +351,6 @@ int p3_hold_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who
 	return full ? PTL_NO_SPACE : PTL_OK;
 }
 
-/* ---- targets that are not known ---- */
-
 /* Let the newest request wait for the answer to a question that is asked after the
  * request came. */
 static void hold_question(struct p3_nic *n)
@@ -383,20 +378,6 @@ static void hold_requeue(struct p3_nic *n, struct p3_pending *t, struct p3_peer 
 	hold_move_to(n, t, p);
 }
 
-static void hold_give_up(struct p3_nic *n, struct p3_pending *t);
-
-/* Ask whether another node has the pid of a held request, since the request's node has
- * joined without that pid. */
-static P3_RARE void hold_ask_for(struct p3_nic *n, struct p3_pending *t)
-{
-	if (!n->conf.ask) {
-		hold_give_up(n, t);
-		return;
-	}
-	hold_move_to(n, t, &n->unresolved);
-	hold_question(n);
-}
-
 static void hold_give_up(struct p3_nic *n, struct p3_pending *t)
 {
 	struct p3_peer *p = p3_peer_find(n, t->move.target);
@@ -422,20 +403,6 @@ int p3_hold_told(struct p3_nic *n, const struct p3_cmd *c)
 	return 0;
 }
 
-/* ---- targets that have yet to join ---- */
-
-/* Count a held request in the gauges of its target, which tools read. */
-static void hold_show_held(struct p3_nic *n, const struct p3_pending *t)
-{
-	struct p3_peer *p = p3_peer_find(n, t->move.target);
-	if (!p || p == &n->unresolved)
-		return;
-	uint32_t queued = (uint32_t)p3_get(&p->shown->shown_ops);
-	p3_set(&p->shown->shown_ops, p3_pair(0, queued + 1));
-	if (!queued)
-		p3_set(&p->shown->shown_since, t->held_ns);
-}
-
 void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t)
 {
 	struct p3_peer *p = p3_peer_find(n, t->move.target);
@@ -451,18 +418,6 @@ void p3_hold_show_end(struct p3_nic *n, const struct p3_pending *t)
 		p3_set(&p->shown->shown_ops, p3_pair(0, queued - 1));
 		return;
 	}
-}
-
-/* Begin to hold the newest request: note the time.  If no other request is held, tell the
- * thread that hears of births, which ends such requests when their time is up. */
-static void hold_begin(struct p3_nic *n)
-{
-	struct p3_pending *newest =
-		p3_item(n->absent.queue.prev, struct p3_pending, link);
-	newest->held_ns = p3_now_ns();
-	hold_show_held(n, newest);
-	if (n->absent.nqueued == 1)
-		n->conf.hold(n->conf.ask_arg);
 }
 
 static struct p3_pending *hold_first_held(struct p3_nic *n)
@@ -501,8 +456,6 @@ void p3_hold_give_up(struct p3_nic *n)
 	}
 }
 
-/* ---- requests of either pseudo-peer ---- */
-
 struct p3_peer *p3_hold_readdress(struct p3_nic *n, struct p3_pending *t)
 {
 	ptl_process_id_t who = t->move.target;
@@ -511,12 +464,35 @@ struct p3_peer *p3_hold_readdress(struct p3_nic *n, struct p3_pending *t)
 		hold_requeue(n, t, p);
 		return p;
 	}
-	if (t->peer == &n->absent && !hold_is_absent(n, p, who))
-		hold_ask_for(n, t);
+	if (t->peer != &n->absent || hold_is_absent(n, p, who))
+		return NULL;
+	/* The request's node has joined without that pid. */
+	if (n->conf.ask) {
+		hold_move_to(n, t, &n->unresolved);
+		hold_question(n);
+	} else {
+		hold_give_up(n, t);
+	}
 	return NULL;
 }
 
 void p3_hold_newest(struct p3_nic *n, const struct p3_peer *pseudo)
 {
-	(pseudo == &n->absent ? hold_begin : hold_question)(n);
+	if (pseudo != &n->absent) {
+		hold_question(n);
+		return;
+	}
+	struct p3_pending *t = p3_item(n->absent.queue.prev, struct p3_pending, link);
+	struct p3_peer *p = p3_peer_find(n, t->move.target);
+	t->held_ns = p3_now_ns();
+	/* Count the request in the gauges of its target, which tools read. */
+	if (p && p != &n->unresolved) {
+		uint32_t queued = (uint32_t)p3_get(&p->shown->shown_ops);
+		p3_set(&p->shown->shown_ops, p3_pair(0, queued + 1));
+		if (!queued)
+			p3_set(&p->shown->shown_since, t->held_ns);
+	}
+	/* The thread that hears of births ends held requests when their time is up. */
+	if (n->absent.nqueued == 1)
+		n->conf.hold(n->conf.ask_arg);
 }

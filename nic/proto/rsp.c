@@ -156,15 +156,6 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 	p3_pull_begin(n, pull);
 }
 
-/* Set the target's slot that the reply names.  Return false if no slot for served
- * requests has that number. */
-static bool rsp_set_source(const struct p3_nic *n, struct p3_pending *t, uint64_t xfer)
-{
-	uint32_t slot = (uint32_t)xfer;
-	t->xfer->peer_id = xfer;
-	return slot >= n->layout.nxfers / 2 && slot < n->layout.nxfers;
-}
-
 static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
 	const struct p3_cell *c, struct p3_answer *a)
 {
@@ -196,7 +187,12 @@ static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t
 		break;
 	case P3_RSP_REPLY_LONG:
 		p3_unpack_long_reply(c, a);
-		if (put || !t->is_long || !rsp_set_source(n, t, a->xfer))
+		if (put || !t->is_long)
+			return false;
+		t->xfer->peer_id = a->xfer;
+		/* Slots for served requests are in the upper half of the target's. */
+		if ((uint32_t)a->xfer < n->layout.nxfers / 2 ||
+			(uint32_t)a->xfer >= n->layout.nxfers)
 			return false;
 		rsp_got_long_reply(n, p, t, a);
 		return true; /* continues as a pull */
@@ -264,6 +260,23 @@ bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
 }
 
 /* ---- the straight path of the initiator ---- */
+
+/*
+ * A response takes this path if all of these conditions hold:
+ *
+ *	word 0		that of an ACK (P3_RSP_USUAL), or of a reply of one cell
+ *	node		n->odd has none of the bits below
+ *	pending		the response names a pending that waits for it, reports no
+ *			failure, and has no more bytes than were requested; the pending
+ *			is a short put that wants an ACK, or a get, or an exchange
+ *	descriptor	the pending's descriptor has not been unlinked, has an infinite
+ *			threshold, and is active; that of a reply also is one piece of
+ *			memory, and has END events, but no START events
+ *	queue		the descriptor's event queue lives; that of a reply may have none
+ *
+ * Each test comes before the first change.  If a test fails, p3_rsp_take() loads the
+ * words of the cell anew; the words that were loaded here are discarded.
+ */
 
 /* Only the general path writes the records of a trace, and tells pulls which bytes are
  * overwritten. */

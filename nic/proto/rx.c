@@ -50,29 +50,23 @@ static inline const char *rx_wrong(const struct p3_nic *n, const struct p3_incom
 	return rx_has_reply_room(n, r) ? NULL : "a get without room for its reply";
 }
 
-/* Prefetch the first and last lines of a put's bytes in the peer's heap.  The peer
- * names the place and may lie, but a prefetch cannot fault.  GCC drops calls of
- * functions that only prefetch, so this one is inlined. */
-static P3_HOT void rx_expect_bytes(const struct p3_peer *p, uint64_t off, uint64_t len)
-{
-	if (len < 64 * P3_FIRST_LINES || !p3_heap_view_holds(&p->heap, off, len))
-		return;
-	const char *first = p->heap.base + off, *last = first + len - 1;
-	for (uint32_t i = 0; i < P3_FIRST_LINES; i++)
-		p3_read_soon(first + 64 * i);
-	for (uint32_t i = 0; i < P3_LAST_LINES; i++)
-		p3_read_soon(last - 64 * i);
-}
-
-/* Prefetch the memory that a long put will read and write. */
+/* Prefetch the memory that a long put will read and write: the words of the transfer, and
+ * the first and last lines of its bytes, if they lie in the peer's heap.  The peer names
+ * the place and may lie, but a prefetch cannot fault. */
 P3_PATH
 static __attribute__((noinline)) void rx_expect_pull(struct p3_nic *n, struct p3_peer *p,
 	uint64_t xfer, uint64_t heap, uint64_t length)
 {
 	p3_read_soon(p3_xfer_of_peer(n, p, xfer));
 	p3_own_soon(&p->mine->reading); /* for the announcement */
-	if (heap)
-		rx_expect_bytes(p, heap - 1, length);
+	if (!heap || length < 64 * P3_FIRST_LINES ||
+		!p3_heap_view_holds(&p->heap, heap - 1, length))
+		return;
+	const char *first = p->heap.base + (heap - 1), *last = first + length - 1;
+	for (uint32_t i = 0; i < P3_FIRST_LINES; i++)
+		p3_read_soon(first + 64 * i);
+	for (uint32_t i = 0; i < P3_LAST_LINES; i++)
+		p3_read_soon(last - 64 * i);
 }
 
 static bool rx_enter_full(struct p3_nic *n, struct p3_peer *p)
@@ -246,6 +240,29 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
 }
 
 /* ---- plain requests: the straight path of a receiver ---- */
+
+/*
+ * A request is plain if all of this is true:
+ *
+ *	word 0		that of the most frequent message (P3_REQ_USUAL), or other in the
+ *			flag P3_F_ACK, in the number of cells, or in being a get
+ *	node		n->odd has none of the bits below
+ *	peer		p->odd is 0, its interface has a pid, no response of it is there
+ *	target		n->acl_cache has interface and portal: the access list admits all
+ *			processes of the peer's owner there
+ *	match list	it has no index
+ *	descriptor	that of the first entry that matches: no START events, but END
+ *			events; infinite threshold, no iovec; there is room, and behind
+ *			it room for max_size bytes
+ *	queue		none, or a living one with room
+ *	get		at most P3_RSP_INLINE bytes, which the request has reserved room
+ *			for; the response ring is open, or can be opened
+ *
+ * Each test comes before the first change.  When one fails, p3_rx_take() begins anew: it
+ * loads the words of the cell again, and ignores those that were loaded here
+ * (docs/design/polling.md).  The most frequent case, a put in one cell without an
+ * acknowledgement, calls no function, so the compiler keeps all of it in registers.
+ */
 
 /* A trace has records that only the general path writes; it also tells pulls of bytes
  * that are overwritten, and ends the wait of an exchange. */

@@ -12,7 +12,7 @@
 #define LEAVE_1_pending_readdress_copy 2
 #define LEAVE_1_p3_pending_drop_copy      3
 #define LEAVE_1_p3_nic_await_absent       4
-#define LEAVE_1_has_left                  5
+#define LEAVE_1_flush_has_left                  5
 
 #define PROCS 3
 #define LANE     0 /* requests published */
@@ -71,7 +71,7 @@ active proctype host()
 		fi
 	od;
 	do
-	:: p3_acquire(LEAVING, x, LEAVE_1_has_left);
+	:: p3_acquire(LEAVING, x, LEAVE_1_flush_has_left);
 		if
 		:: !x -> break
 		:: else
