@@ -20,20 +20,21 @@
 
 /* ---- puts without an acknowledgement ---- */
 
-static P3_HOT bool put_is_plain(const struct p3_md *md)
+/* Return true if the descriptor has none of these bits of enum p3_md_odd, and has a queue
+ * for the ACK if there will be one. */
+static P3_HOT bool req_is_plain(const struct p3_md *md, uint32_t odd, bool ack)
 {
-	const uint32_t odd =
-		P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC | P3_ODD_STARTS;
-	return p3_likely(!(md->odd & odd));
+	odd |= P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC;
+	return p3_likely(!(md->odd & odd)) && p3_likely(!ack || p3_eq_of_sink(&md->sink));
 }
 
-/* Return the descriptor if it has these bytes, and may send them in a straight put, or
- * NULL. */
-static P3_HOT struct p3_md *put_find_md(
-	struct p3_nic *n, uint64_t handle, uint64_t *offset, uint64_t *length)
+/* Return the descriptor if it is plain and has these bytes, and they are few enough for
+ * one cell, or at most `most`; or NULL. */
+static P3_HOT struct p3_md *req_find_md(struct p3_nic *n, uint64_t handle, uint32_t odd,
+	bool ack, uint64_t most, uint64_t *offset, uint64_t *length)
 {
 	struct p3_md *md = p3_md_named(n, handle);
-	if (p3_unlikely(!md || !put_is_plain(md)))
+	if (p3_unlikely(!md || !req_is_plain(md, odd, ack)))
 		return NULL;
 	uint64_t size = md->region.size;
 	if (*length == P3_WHOLE) {
@@ -42,7 +43,7 @@ static P3_HOT struct p3_md *put_find_md(
 	} else if (p3_unlikely(*offset > size || *length > size - *offset)) {
 		return NULL;
 	}
-	bool fits = p3_likely(*length <= P3_REQ_INLINE) || *length <= P3_EAGER_MOST_HEAP;
+	bool fits = p3_likely(*length <= P3_REQ_INLINE) || *length <= most;
 	return fits ? md : NULL;
 }
 
@@ -171,7 +172,8 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 	memcpy(&id, &m->target, sizeof id);
 	if (p3_unlikely(!p3_trylease_enter(n)))
 		return false;
-	struct p3_md *md = put_find_md(n, handle, &offset, &length);
+	struct p3_md *md = req_find_md(
+		n, handle, P3_ODD_STARTS, false, P3_EAGER_MOST_HEAP, &offset, &length);
 	if (p3_unlikely(!md))
 		return p3_trylease_turn_back(n);
 	struct p3_peer *p = p3_ids_peer(n, id);
@@ -187,35 +189,6 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 }
 
 /* ---- requests with a response ---- */
-
-/* Return true if the descriptor is usual: a put that it sends has SEND_END and ACK, a get
- * that it sends has no SEND events. */
-static P3_HOT bool req_is_plain(const struct p3_md *md, uint32_t kind)
-{
-	const uint32_t odd = P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC |
-			     (kind == P3_REQ_GET ? P3_ODD_CRAY : P3_ODD_EVENTS);
-	return p3_likely(!(md->odd & odd)) &&
-	       p3_likely(kind == P3_REQ_GET || p3_eq_of_sink(&md->sink));
-}
-
-/* Return the descriptor if it is usual and has these bytes, few enough for one cell, or
- * NULL. */
-static P3_HOT struct p3_md *req_find_md(struct p3_nic *n, uint64_t handle, uint32_t kind,
-	uint64_t *offset, uint64_t *length)
-{
-	struct p3_md *md = p3_md_named(n, handle);
-	if (p3_unlikely(!md || !req_is_plain(md, kind)))
-		return NULL;
-	uint64_t size = md->region.size;
-	if (*length == P3_WHOLE) {
-		*length = size;
-		*offset = 0;
-	} else if (p3_unlikely(*offset > size || *length > size - *offset)) {
-		return NULL;
-	}
-	uint64_t most = kind == P3_REQ_GET ? P3_RSP_INLINE : P3_REQ_INLINE;
-	return p3_likely(*length <= most) ? md : NULL;
-}
 
 /* Return true if a cell of each ring is free. */
 static P3_HOT bool req_has_room(const struct p3_peer *p)
@@ -284,7 +257,10 @@ static P3_HOT bool req_leave(
 	memcpy(&id, &m->target, sizeof id);
 	if (p3_unlikely(!p3_trylease_enter(n)))
 		return false;
-	struct p3_md *md = req_find_md(n, handle, kind, &offset, &length);
+	/* A put has SEND_END and ACK, a get has no SEND events. */
+	bool get = kind == P3_REQ_GET;
+	struct p3_md *md = req_find_md(n, handle, get ? P3_ODD_CRAY : P3_ODD_EVENTS, !get,
+		get ? P3_RSP_INLINE : P3_REQ_INLINE, &offset, &length);
 	if (p3_unlikely(!md))
 		return p3_trylease_turn_back(n);
 	struct p3_peer *p = p3_ids_peer(n, id);
