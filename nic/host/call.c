@@ -85,14 +85,21 @@ int p3_post_command(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
-static int post_detached(struct p3_nic *n, struct p3_cmd *c)
+/* Post a command in a signal handler, and do not wait for it. */
+static int post_from_handler(struct p3_nic *n, struct p3_cmd *c)
 {
+	int rc = post_closed_code(c);
+	p3_add32(&n->waiting, 1);
+	p3_fence(); /* STOP.1 */
+	if (p3_get(&n->closing))
+		goto out;
 	/* Use half of the slots at most: threads that can wait need some, too. */
 	bool most = p3_add32(&n->detached, 1) >= P3_MBX_SLOTS / 2;
 	uint32_t slot = most ? P3_MBX_NONE : p3_mbx_alloc(n->mailbox);
 	if (slot == P3_MBX_NONE) {
 		p3_add32(&n->detached, (uint32_t)-1);
-		return PTL_NO_SPACE;
+		rc = PTL_NO_SPACE;
+		goto out;
 	}
 	p3_mbx_post_detached(n->mailbox, slot, c, sizeof *c);
 	p3_self.left_behind = true;
@@ -100,17 +107,8 @@ static int post_detached(struct p3_nic *n, struct p3_cmd *c)
 	p3_add32(&n->news, 1);
 	p3_set(n->asleep, P3_AWAKE);
 	p3_futex_wake(n->asleep, ~0u, true);
-	return PTL_OK;
-}
-
-/* Post a command in a signal handler, and do not wait for it. */
-static int post_from_handler(struct p3_nic *n, struct p3_cmd *c)
-{
-	int rc = post_closed_code(c);
-	p3_add32(&n->waiting, 1);
-	p3_fence(); /* STOP.1 */
-	if (!p3_get(&n->closing))
-		rc = post_detached(n, c);
+	rc = PTL_OK;
+out:
 	p3_add32(&n->waiting, (uint32_t)-1);
 	return rc;
 }

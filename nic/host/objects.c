@@ -134,14 +134,13 @@ static void eq_retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 	if (!dead)
 		return;
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
+		last = eq;
 		p3_evq_retire(&eq->rx, p3_self_number());
 		p3_host_ring_free(n, eq->tx.ring, eq->tx.rec, eq->n, life);
 	}
 	FAULT_POINT("queue.unreclaimed");
 	/* Append the queues whose places could not be freed earlier, because the NIC was
 	 * closing. */
-	while (last->next_dead)
-		last = last->next_dead;
 	last->next_dead = p3_host_unreclaimed(n, NULL);
 	c.eq.dead = dead;
 	if (p3_call_inside(n, &c) != PTL_OK)
@@ -164,18 +163,6 @@ int p3_nic_ni_close(struct p3_nic *n, uint64_t handle)
 	return rc;
 }
 
-static int eq_alloc_ring(struct p3_nic *n, struct p3_cmd *c)
-{
-	uint64_t life = p3_get(&n->life);
-	c->eq.ring = p3_host_ring(n, c->eq.n, &c->eq.rec, &c->eq.start);
-	if (!c->eq.ring)
-		return p3_get(&n->closing) ? PTL_NI_INVALID : PTL_NO_SPACE;
-	int rc = p3_call_inside(n, c);
-	if (rc != PTL_OK)
-		p3_host_ring_free(n, c->eq.ring, c->eq.rec, c->eq.n, life);
-	return rc;
-}
-
 int p3_nic_eq_alloc(struct p3_nic *n, uint64_t ni_handle, ptl_size_t count,
 	ptl_eq_handler_t handler, uint64_t *handle_out)
 {
@@ -187,7 +174,13 @@ int p3_nic_eq_alloc(struct p3_nic *n, uint64_t ni_handle, ptl_size_t count,
 	c.eq.handler = handler;
 	c.eq.n = obj_power_of_two(count);
 	p3_call_begin();
-	int rc = eq_alloc_ring(n, &c);
+	uint64_t life = p3_get(&n->life);
+	c.eq.ring = p3_host_ring(n, c.eq.n, &c.eq.rec, &c.eq.start);
+	int rc = p3_get(&n->closing) ? PTL_NI_INVALID : PTL_NO_SPACE;
+	if (c.eq.ring)
+		rc = p3_call_inside(n, &c);
+	if (c.eq.ring && rc != PTL_OK)
+		p3_host_ring_free(n, c.eq.ring, c.eq.rec, c.eq.n, life);
 	p3_call_end(n);
 	if (rc == PTL_OK)
 		*handle_out = c.handle_out;

@@ -79,16 +79,6 @@ void p3_ids_come(struct p3_nic *n, uint32_t rank)
 		n->come[rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
-/* Return true if a node of the job may still come: a rank has not come yet, or it is
- * unknown how many processes have the job's nid. */
-static bool ids_is_awaited(const struct p3_nic *n)
-{
-	uint32_t count = 0;
-	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
-		count += (uint32_t)__builtin_popcountll(n->come[i]);
-	return !n->conf.job_ranks || count < n->conf.job_ranks;
-}
-
 static bool ids_is_listed(const struct p3_nic *n, ptl_process_id_t who)
 {
 	for (uint32_t i = 0; n->listed && i < n->listed->n; i++)
@@ -98,12 +88,15 @@ static bool ids_is_listed(const struct p3_nic *n, ptl_process_id_t who)
 }
 
 /* Return the pseudo-peer for an unknown id if the id's process may still come: its nid is
- * one of this node's job, or the program has named it.  Otherwise return NULL. */
+ * one of this node's job, and a rank of the job has not come yet, or it is unknown how
+ * many processes have the nid; or the program has named it.  Otherwise return NULL. */
 static P3_RARE struct p3_peer *ids_find_unresolved(struct p3_nic *n, ptl_process_id_t who)
 {
-	uint32_t rank = who.nid - n->conf.job_nid;
+	uint32_t rank = who.nid - n->conf.job_nid, come = 0;
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		come += (uint32_t)__builtin_popcountll(n->come[i]);
 	bool ours = rank < n->conf.job_nids && !(n->over[rank / 64] >> rank % 64 & 1) &&
-		    ids_is_awaited(n);
+		    (!n->conf.job_ranks || come < n->conf.job_ranks);
 	bool listed = n->conf.hold_ns && ids_is_listed(n, who);
 	return ours || listed ? &n->unresolved : NULL;
 }

@@ -181,15 +181,8 @@ int p3_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 
 /* ---- ends ---- */
 
-/* Return the status of a get that was served to a lost peer: PTL_NI_OK if the peer had
- * read all bytes and said so before it left. */
-static uint32_t peer_serving_status(struct p3_nic *n, const struct p3_xfer_slot *x)
-{
-	const struct p3_xfer *theirs = p3_xfer_of_peer(n, x->peer, x->peer_id);
-	bool seen = p3_acquire(&theirs->released) == x->peer_id; /* XFER.3 */
-	return seen && !p3_get(&theirs->status) ? PTL_NI_OK : PTL_NI_FAIL;
-}
-
+/* End the transfers with a lost peer.  A get that was served to it ends well if the peer
+ * had read all bytes and said so before it left. */
 static void peer_end_transfers(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_list_each(it, &n->pulls) {
@@ -202,10 +195,16 @@ static void peer_end_transfers(struct p3_nic *n, struct p3_peer *p)
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);
 		if (x->peer != p)
 			continue;
-		if (x->serving)
-			p3_xfer_finish_serving(n, x, peer_serving_status(n, x));
-		else if (x->releasing)
+		if (x->serving) {
+			const struct p3_xfer *theirs =
+				p3_xfer_of_peer(n, x->peer, x->peer_id);
+			bool seen =
+				p3_acquire(&theirs->released) == x->peer_id; /* XFER.3 */
+			bool well = seen && !p3_get(&theirs->status);
+			p3_xfer_finish_serving(n, x, well ? PTL_NI_OK : PTL_NI_FAIL);
+		} else if (x->releasing) {
 			p3_xfer_free(n, x);
+		}
 	}
 }
 

@@ -93,17 +93,6 @@ static void rsp_got_ack(
 	rsp_ends(n, &a, md, PTL_EVENT_ACK);
 }
 
-static void rsp_got_done(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
-	uint64_t mlength, uint32_t status, bool ack)
-{
-	if (t->send.md)
-		p3_pending_end(n, t, status);
-	else if (p3_unlikely(status && t->copy))
-		p3_why_failed(n, t);
-	if (ack && t->move.ack && !status)
-		rsp_got_ack(n, p, t, mlength);
-}
-
 /* Return the number of a reply's bytes that fit the get's descriptor as it is now:
  * replies always truncate. */
 static uint64_t rsp_reply_space(const struct p3_pending *t, uint64_t len)
@@ -177,7 +166,12 @@ static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t
 	case P3_RSP_DONE:
 		if (!put || !t->is_long)
 			return false;
-		rsp_got_done(n, p, t, mlength, status, a->flags & P3_F_ACK);
+		if (t->send.md)
+			p3_pending_end(n, t, status);
+		else if (p3_unlikely(status && t->copy))
+			p3_why_failed(n, t);
+		if ((a->flags & P3_F_ACK) && t->move.ack && !status)
+			rsp_got_ack(n, p, t, mlength);
 		break;
 	case P3_RSP_REPLY:
 		if (put || mlength > p3_reply_most(p->rsp_in.n) ||

@@ -61,14 +61,6 @@ static inline struct tx_need tx_need_of(const struct p3_nic *n, const struct p3_
 	return need;
 }
 
-/* Return true if the pair should get full rings.  A full ring touches more cache lines
- * and pages than a base ring: if the full rings of all pairs exceed a CPU's cache, only
- * a pair whose base ring is too short gets one. */
-static inline bool tx_wants_full_ring(const struct p3_nic *n, const struct tx_need *need)
-{
-	return !n->sparing || need->slot;
-}
-
 static inline bool tx_has_room(
 	struct p3_nic *n, struct p3_peer *p, const struct tx_need *need)
 {
@@ -81,20 +73,16 @@ static inline bool tx_has_room(
 
 /* ---- one request into the lane ---- */
 
-/* Count a request that is about to be sent, and first switch to the full ring after
- * enough requests.  A switch cell without a request behind it could stay untaken for
- * long, and look like an untaken message. */
-static inline void tx_count_request(
-	struct p3_nic *n, struct p3_peer *p, const struct tx_need *need)
-{
-	if (p3_unlikely(!p->req_full) && tx_wants_full_ring(n, need) && ++p->nsent >= 8)
-		(void)p3_peer_grow_requests(n, p);
-}
-
+/* Begin a request.  After enough requests first switch to the full ring: a switch cell
+ * without a request behind it could stay untaken for long, and look like an untaken
+ * message.  A full ring touches more cache lines and pages than a base ring: if the full
+ * rings of all pairs exceed a CPU's cache, only a pair whose base ring is too short gets
+ * one. */
 static inline struct p3_cell *tx_begin(
 	struct p3_nic *n, struct p3_peer *p, const struct tx_need *need)
 {
-	tx_count_request(n, p, need);
+	if (p3_unlikely(!p->req_full) && (!n->sparing || need->slot) && ++p->nsent >= 8)
+		(void)p3_peer_grow_requests(n, p);
 	return p3_ring_begin(&p->req_out, need->cells);
 }
 
@@ -151,16 +139,6 @@ static uint32_t tx_place_of(const struct p3_pending *t, uint64_t *place_out)
 	return heap ? P3_F_HEAP : P3_F_ADDR;
 }
 
-/* Open the request ring for straight puts (nic/host/request.c): the peer lives, its lane
- * is hot, and no request is counted for a full ring.  The ring is shut when the peer is
- * lost, when the lane becomes cold, and by each message that does not open it again.  If
- * requests wait in the peer's queue, p3_tx_push() sets P3_ODD_BLOCKED. */
-static inline void tx_open_lane(const struct p3_nic *n, struct p3_peer *p)
-{
-	if (p3_likely(p->req_full || n->sparing))
-		p3_ring_open(&p->req_out);
-}
-
 static inline void tx_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	const struct tx_need *need, uint64_t sent)
 {
@@ -174,7 +152,13 @@ static inline void tx_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word
 	if (p3_unlikely(!p->hot))
 		p3_peer_heat(n, p); /* a response may come, or the peer is this node */
 	p3_looks_add(n, p);
-	tx_open_lane(n, p);
+	/* Open the request ring for straight puts (nic/host/request.c): the peer lives,
+	 * its lane is hot, and no request is counted for a full ring.  The ring is shut
+	 * when the peer is lost, when the lane becomes cold, and by each message that
+	 * does not open it again.  If requests wait in the peer's queue, p3_tx_push()
+	 * sets P3_ODD_BLOCKED. */
+	if (p3_likely(p->req_full || n->sparing))
+		p3_ring_open(&p->req_out);
 	n->worked = true;
 	p3_count(&n->count[P3_C_SENT], 1);
 	p3_count(&n->count[P3_C_SENT_BYTES], sent);
@@ -245,13 +229,6 @@ static inline int tx_check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md
 	}
 	*md_out = md;
 	return PTL_OK;
-}
-
-/* Write the content of the SEND events, with a new link. */
-static void tx_describe_send(struct p3_nic *n, const struct p3_move *m,
-	const struct p3_md *md, uint64_t offset, struct p3_event_words *rec)
-{
-	p3_tx_describe(n, m, md, offset, m->length, n->next_link++, 0, rec);
 }
 
 static __attribute__((noinline)) void tx_send_started(
@@ -328,7 +305,8 @@ static __attribute__((noinline)) int tx_admit(struct p3_nic *n, struct p3_peer *
 		return -(1 + (int)P3_T_PENDING);
 	if (source) {
 		p3_match_threshold(source);
-		tx_describe_send(n, m, source, offset, &t->send.rec);
+		p3_tx_describe(
+			n, m, source, offset, m->length, n->next_link++, 0, &t->send.rec);
 		p3_span_begin(&t->send, source, offset);
 		/* SEND_START is posted now, not when the request leaves the queue,
 		 * since START events come in the order of the calls. */
@@ -356,7 +334,7 @@ static P3_RARE void tx_send_nowhere(struct p3_nic *n, const struct p3_move *m,
 {
 	struct p3_event_words rec;
 	p3_match_threshold(md);
-	tx_describe_send(n, m, md, offset, &rec);
+	p3_tx_describe(n, m, md, offset, m->length, n->next_link++, 0, &rec);
 	p3_record_set_mlength(&rec, failure ? 0 : m->length);
 	p3_event_write(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
 	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_SEND_END,
