@@ -139,10 +139,10 @@ struct eq_poll {
 				   * readers */
 };
 
-static bool eq_all_valid(const struct eq_poll *p)
+static bool eq_all_valid(const struct p3_nic *n, const uint64_t *handles, uint32_t nq)
 {
-	for (uint32_t i = 0; i < p->n; i++)
-		if (!p3_eq_named(p->nic, p->handles[i]))
+	for (uint32_t i = 0; i < nq; i++)
+		if (p3_unlikely(!p3_eq_named(n, handles[i])))
 			return false;
 	return true;
 }
@@ -152,7 +152,7 @@ P3_PATH
 static bool eq_poll_ready(void *arg)
 {
 	struct eq_poll *p = arg;
-	if (p->rc == PTL_EQ_EMPTY && !eq_all_valid(p))
+	if (p->rc == PTL_EQ_EMPTY && !eq_all_valid(p->nic, p->handles, p->n))
 		p->rc = PTL_EQ_INVALID;
 	for (uint32_t i = 0, q = p->start; i < p->n && p->rc == PTL_EQ_EMPTY;
 		i++, q = q + 1 < p->n ? q + 1 : 0) {
@@ -552,25 +552,14 @@ int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 
 /* ---- some queues ---- */
 
-/* Return true if all queues are valid and of one interface. */
-static inline bool eq_are_valid(struct p3_nic *n, const uint64_t *handles, uint32_t nq)
-{
-	uint64_t differs = 0;
-	for (uint32_t i = 0; i < nq; i++) {
-		if (p3_unlikely(!p3_eq_named(n, handles[i])))
-			return false;
-		differs |= handles[i] ^ handles[0];
-	}
-	return p3_handle_ni(differs) == 0;
-}
-
 /* Poll queues that may have an event already, or for some time. */
 P3_PATH
 static __attribute__((noinline)) int eq_poll_seen(struct p3_nic *n,
 	const uint64_t *handles, uint32_t nq, uint64_t ns, ptl_event_t *event_out,
 	int *which_out)
 {
-	if (!p3_straight() || p3_self.inside || !eq_are_valid(n, handles, nq))
+	if (!p3_straight() || p3_self.inside || !eq_all_valid(n, handles, nq) ||
+		!eq_of_one_interface(handles, nq))
 		return eq_poll_all(n, handles, nq, ns, event_out, which_out);
 	p3_call_begin();
 	return eq_take_first_or_poll(n, handles, nq, ns, event_out, which_out);
