@@ -139,7 +139,7 @@ static P3_HOT bool put_send_if_open(struct p3_nic *n, struct p3_peer *p,
 	return true;
 }
 
-static P3_HOT void put_count(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
+static P3_HOT void req_count(struct p3_nic *n, struct p3_ni *ni, uint64_t length)
 {
 	p3_a64 *count = n->count;
 	p3_count(&count[P3_C_LEASE_HOST], 1);
@@ -180,7 +180,7 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 	if (p3_unlikely(!put_send_if_open(n, p, m, id, md, offset, length)))
 		return p3_trylease_turn_back(n);
 	struct p3_ni *ni = p3_ni_of(n, &md->o);
-	put_count(n, ni, length);
+	req_count(n, ni, length);
 	uint32_t posted = put_post(n, ni, m, md, offset, length);
 	FAULT_POINT("command.executed");
 	p3_lease_leave_to(n, p, posted);
@@ -276,7 +276,7 @@ static P3_HOT bool req_leave(
 		put_fill_cell(p->req_out.next,
 			p3_region_address(md->region.start, offset), length);
 	req_send(p, t, m);
-	put_count(n, p3_ni_of(n, &md->o), kind == P3_REQ_GET ? 0 : length);
+	req_count(n, p3_ni_of(n, &md->o), kind == P3_REQ_GET ? 0 : length);
 	uint32_t posted = kind == P3_REQ_PUT ? req_post(n, t) : 0;
 	FAULT_POINT("command.executed");
 	p3_lease_leave_to(n, p, posted);

@@ -197,10 +197,11 @@ static void close_forget_sends(struct p3_link *list)
 	}
 }
 
-/* Forget operations under way when the NIC ends, which drops their references to iovec
- * copies. */
-static void close_forget_spans(struct p3_nic *n)
+void p3_close_all(struct p3_nic *n)
 {
+	struct p3_cmd c = {.op = P3_OP_EQ_RECLAIM};
+	c.eq.dead = NULL;
+	/* Forget operations under way, which drops their references to iovec copies. */
 	p3_list_each(it, &n->pulls) {
 		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
 		if (pull->span.md)
@@ -217,13 +218,6 @@ static void close_forget_spans(struct p3_nic *n)
 		close_forget_sends(&n->peer[i].queue);
 		close_forget_sends(&n->peer[i].outstanding);
 	}
-}
-
-void p3_close_all(struct p3_nic *n)
-{
-	struct p3_cmd c = {.op = P3_OP_EQ_RECLAIM};
-	c.eq.dead = NULL;
-	close_forget_spans(n);
 	p3_generic_forget(n, P3_JOB_NIS);
 	p3_prefetch_forget(n);
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++) {

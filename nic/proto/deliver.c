@@ -6,7 +6,6 @@
 #include "nic/obj/span.h"
 #include "nic/report/trace.h"
 #include "nic/report/why.h"
-#include "nic/run/odd.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
 

@@ -69,18 +69,6 @@ static __attribute__((noinline)) void rx_expect_pull(struct p3_nic *n, struct p3
 		p3_read_soon(last - 64 * i);
 }
 
-static bool rx_enter_full(struct p3_nic *n, struct p3_peer *p)
-{
-	uint64_t off =
-		p3_acquire(&p->theirs->full_req); /* LANE.1: before the switch cell */
-	if (!p3_peer_holds_ring(n, p, off, n->layout.req_cells))
-		return false;
-	FAULT_POINT("ring.entering_requests");
-	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),
-		n->layout.req_cells, &p->mine->req_credit[1], P3_REQ_USUAL);
-	return true;
-}
-
 /* Process a cell that carries no request. */
 static P3_RARE bool rx_control_cell(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint32_t ncells)
@@ -91,10 +79,17 @@ static P3_RARE bool rx_control_cell(
 	}
 	/* Switch from the base ring only: a switch cell at the start of the full ring
 	 * would be found again after each switch, for ever. */
-	if (p->req_in.n == P3_BASE_CELLS && rx_enter_full(n, p))
-		return true;
-	p3_peer_ignore(n, p, "a lane out of its segment");
-	return false;
+	uint64_t off =
+		p3_acquire(&p->theirs->full_req); /* LANE.1: before the switch cell */
+	if (p->req_in.n != P3_BASE_CELLS ||
+		!p3_peer_holds_ring(n, p, off, n->layout.req_cells)) {
+		p3_peer_ignore(n, p, "a lane out of its segment");
+		return false;
+	}
+	FAULT_POINT("ring.entering_requests");
+	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),
+		n->layout.req_cells, &p->mine->req_credit[1], P3_REQ_USUAL);
+	return true;
 }
 
 static inline void rx_taken(
