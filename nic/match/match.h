@@ -72,15 +72,15 @@ static inline struct p3_acl_target *p3_acl_cache_at(struct p3_nic *n, uint64_t t
 	return &n->acl_cache[target >> 32 & (P3_ACL_CACHE - 1)];
 }
 
-static inline uint32_t p3_acl_cache_portal(const struct p3_acl_target *way)
+static inline uint32_t p3_acl_cache_portal(const struct p3_acl_target *to)
 {
-	return (uint32_t)(way->target >> 32) & 0xffff;
+	return (uint32_t)(to->target >> 32) & 0xffff;
 }
 
 static inline bool p3_acl_cache_has(
-	const struct p3_acl_target *way, uint64_t target, uint64_t owner)
+	const struct p3_acl_target *to, uint64_t target, uint64_t owner)
 {
-	return way->target == target && way->owner == owner;
+	return to->target == target && to->owner == owner;
 }
 
 /* Remember a target if the access list admits all processes of the owner there. */

@@ -265,7 +265,7 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
 
 /* The parts of a plain request that the steps behind the tests need. */
 struct rx_fast {
-	const struct p3_acl_target *way;
+	const struct p3_acl_target *acl;
 	struct p3_md *md;
 	struct p3_eq *eq; /* NULL: no event is wanted */
 	uint64_t bits;
@@ -323,7 +323,7 @@ static P3_HOT bool rx_fast_find(
 {
 	r->bits = p3_format_get(c, P3_REQUEST_BITS);
 	struct p3_md *md = r->md =
-		rx_fast_match(r->way->list, r->bits, p3_match_initiator(p, 0));
+		rx_fast_match(r->acl->list, r->bits, p3_match_initiator(p, 0));
 	if (p3_unlikely(!md) || p3_unlikely(md->odd & odd))
 		return false;
 	bool remote = md->sink.options & PTL_MD_MANAGE_REMOTE;
@@ -339,7 +339,7 @@ static P3_HOT bool rx_fast_find(
 /* ---- delivery ---- */
 
 /* Take a plain-looking request whose target n->acl_cache does not know. */
-static P3_RARE bool rx_fast_take_on_new_way(
+static P3_RARE bool rx_fast_take_unknown(
 	struct p3_nic *n, struct p3_peer *p, uint64_t target)
 {
 	p3_acl_cache_add(n, target, p3_pair(p->jid, p->uid));
@@ -349,7 +349,7 @@ static P3_RARE bool rx_fast_take_on_new_way(
 static P3_HOT void rx_fast_account(
 	struct p3_nic *n, const struct rx_fast *r, uint64_t bytes)
 {
-	struct p3_ni *ni = r->way->ni;
+	struct p3_ni *ni = r->acl->ni;
 	ni->received++;
 	ni->received_bytes += r->length;
 	if (p3_unlikely(!(r->md->sink.options & PTL_MD_MANAGE_REMOTE)))
@@ -377,8 +377,8 @@ static P3_HOT struct p3_event_record *rx_fast_write_event(struct p3_nic *n,
 	FAULT_POINT("event.begun");
 	p3_record_set_request(&e->words, r->bits, r->length, r->length, r->offset, hdr);
 	p3_record_set_md(&e->words, r->md, link);
-	p3_record_set_ids(&e->words, kind, p3_match_initiator(p, 0), r->way->owner,
-		p3_acl_cache_portal(r->way));
+	p3_record_set_ids(&e->words, kind, p3_match_initiator(p, 0), r->acl->owner,
+		p3_acl_cache_portal(r->acl));
 	FAULT_POINT("event.written");
 	return e;
 }
@@ -462,9 +462,9 @@ static P3_HOT bool rx_fast_put(struct p3_nic *n, struct p3_peer *p,
 	if (p3_unlikely(!rx_fast_may_come(n, p)))
 		return p3_rx_take(n, p);
 	uint64_t target = p3_acl_cache_key(p3_format_get(c, P3_REQUEST_PID));
-	struct rx_fast r = {.way = p3_acl_cache_at(n, target), .length = len};
-	if (p3_unlikely(!p3_acl_cache_has(r.way, target, p3_pair(p->jid, p->uid))))
-		return rx_fast_take_on_new_way(n, p, target);
+	struct rx_fast r = {.acl = p3_acl_cache_at(n, target), .length = len};
+	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
+		return rx_fast_take_unknown(n, p, target);
 	uint32_t odd = ODD | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
 	if (p3_unlikely(!rx_fast_find(p, c, odd, &r)))
 		return p3_rx_take(n, p);
@@ -537,14 +537,14 @@ static __attribute__((noinline)) bool rx_fast_take_get(
 	uint64_t w = p3_format_get(c, P3_REQUEST_PENDING);
 	uint64_t to = p3_format_get(c, P3_REQUEST_PID), target = p3_acl_cache_key(to);
 	uint32_t pending = (uint32_t)p3_field_of(P3_REQUEST_PENDING, w);
-	struct rx_fast r = {.way = p3_acl_cache_at(n, target),
+	struct rx_fast r = {.acl = p3_acl_cache_at(n, target),
 		.length = p3_format_get(c, P3_GET_LENGTH)};
 	if (p3_unlikely(!pending || r.length > P3_RSP_INLINE ||
 			!p3_field_of(P3_REQUEST_ROOM, to) || !p3_rsp_may_run(p) ||
 			!rx_fast_may_come(n, p)))
 		return p3_rx_take(n, p);
-	if (p3_unlikely(!p3_acl_cache_has(r.way, target, p3_pair(p->jid, p->uid))))
-		return rx_fast_take_on_new_way(n, p, target);
+	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
+		return rx_fast_take_unknown(n, p, target);
 	if (p3_unlikely(!rx_fast_find(p, c, ODD | P3_ODD_GET, &r)))
 		return p3_rx_take(n, p);
 	P3_PROBE3(match, r.bits, r.length, true);

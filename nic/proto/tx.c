@@ -195,7 +195,7 @@ static void tx_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending
 
 /* Find the queue of a request, or NULL if the request ends at once.  Return as
  * p3_hold_find_queue() does. */
-static inline int tx_find_way(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
+static inline int tx_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
 	struct p3_peer **to_out)
 {
 	*to_out = p;
@@ -393,7 +393,7 @@ int p3_tx_get(struct p3_nic *n, struct p3_cmd *c)
 		return rc;
 	struct p3_peer *p = p3_peer_find(n, m->target);
 	struct p3_peer *to;
-	rc = tx_find_way(n, p, m->target, &to);
+	rc = tx_find_queue(n, p, m->target, &to);
 	if (p3_unlikely(rc != PTL_OK))
 		return tx_restored(m, length, 0, rc);
 	bool cray = md->sink.options & P3_MD_CRAY;
@@ -442,7 +442,7 @@ int p3_tx_getput(struct p3_nic *n, struct p3_cmd *c)
 	m->ack = false;
 	struct p3_peer *p = p3_peer_find(n, m->target);
 	struct p3_peer *to;
-	rc = tx_find_way(n, p, m->target, &to);
+	rc = tx_find_queue(n, p, m->target, &to);
 	if (p3_unlikely(rc != PTL_OK))
 		return tx_restored(m, length, 0, rc);
 	if (to)
