@@ -197,19 +197,6 @@ static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t
 	return true;
 }
 
-static bool rsp_enter_full(struct p3_nic *n, struct p3_peer *p)
-{
-	uint64_t off =
-		p3_acquire(&p->theirs->full_rsp); /* LANE.1: before the switch cell */
-	if (!p3_peer_holds_ring(n, p, off, n->layout.rsp_cells))
-		return false;
-	FAULT_POINT("ring.entering_responses");
-	p3_ring_rx_init(&p->rsp_in, (struct p3_cell *)(p->base + off),
-		n->layout.rsp_cells, &p->mine->rsp_credit[1], P3_RSP_USUAL);
-	p->rsp_cap = n->layout.rsp_cells - 1;
-	return true;
-}
-
 bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
@@ -229,10 +216,18 @@ bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
 		return true;
 	}
 	if (kind == P3_RSP_SWITCH) {
-		if (p->rsp_in.n == P3_BASE_CELLS && rsp_enter_full(n, p))
-			return true;
-		p3_peer_ignore(n, p, "a response ring out of its segment");
-		return false;
+		uint64_t off = p3_acquire(
+			&p->theirs->full_rsp); /* LANE.1: before the switch cell */
+		if (p->rsp_in.n != P3_BASE_CELLS ||
+			!p3_peer_holds_ring(n, p, off, n->layout.rsp_cells)) {
+			p3_peer_ignore(n, p, "a response ring out of its segment");
+			return false;
+		}
+		FAULT_POINT("ring.entering_responses");
+		p3_ring_rx_init(&p->rsp_in, (struct p3_cell *)(p->base + off),
+			n->layout.rsp_cells, &p->mine->rsp_credit[1], P3_RSP_USUAL);
+		p->rsp_cap = n->layout.rsp_cells - 1;
+		return true;
 	}
 	struct p3_answer a;
 	p3_unpack_answer(c, w0, &a);

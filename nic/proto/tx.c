@@ -491,15 +491,6 @@ static bool tx_must_wait(struct p3_nic *n, const struct p3_pending *t)
 	return p3_getput_waits(n, r, off, t->move.length);
 }
 
-/* Return true if a request is too long for the base lane, but not for a full one. */
-static bool tx_wants_lane(
-	const struct p3_nic *n, const struct p3_peer *p, const struct p3_pending *t)
-{
-	return !p->req_full && t->kind == P3_REQ_PUT &&
-	       t->move.length > p3_request_most(p->req_out.n) &&
-	       p3_request_cells(t->move.length) <= p3_ring_most(n->layout.req_cells);
-}
-
 /* Send messages of CCI, whose marker is at the front of the queue.  The marker goes to
  * the end if some are left. */
 static P3_RARE bool tx_send_cci(struct p3_nic *n, struct p3_peer *p)
@@ -516,7 +507,10 @@ static bool tx_send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *
 {
 	if (p3_unlikely(t == &p->cci_marker))
 		return tx_send_cci(n, p);
-	if (tx_wants_lane(n, p, t))
+	/* A put that is too long for the base lane may fit a full one. */
+	if (!p->req_full && t->kind == P3_REQ_PUT &&
+		t->move.length > p3_request_most(p->req_out.n) &&
+		p3_request_cells(t->move.length) <= p3_ring_most(n->layout.req_cells))
 		(void)p3_peer_grow_requests(n, p);
 	const struct tx_load l = {&t->send.sink, &t->send.region, t->send.offset};
 	struct tx_need need = tx_need_of(n, p, t->kind, &t->move, &l);
