@@ -131,8 +131,8 @@ struct p3_nic {
 	uint32_t pauses;     /* pauses between two looks of a wait (nic/run/lease.h) */
 	uint32_t turn;       /* place in hot at which the next pass begins */
 	/* match/, obj/ */
-	struct p3_way way[P3_WAYS]; /* by the portal's lowest bits */
-	uint32_t nlong;             /* match lists of P3_LONG entries or more */
+	struct p3_acl_target acl_cache[P3_ACL_CACHE]; /* by the portal's lowest bits */
+	uint32_t nlong; /* match lists of P3_LONG entries or more */
 	uint32_t next_link;
 	/* proto/, xfer/, wire/ */
 	struct p3_link blocked;
@@ -145,8 +145,8 @@ struct p3_nic {
 	struct p3_table table[P3_TABLES];
 
 	/* ---- match/: requests to come ---- */
-	uint32_t nsoon;
-	struct p3_soon soon[P3_STAGES];
+	uint32_t nprefetch;
+	struct p3_prefetch prefetch[P3_STAGES];
 
 	/* ---- obj/: free memory of the host segments; arena_lock guards it (any) ---- */
 	struct p3_evq_ring *free_rings[32]; /* heads by log2 of their size */
@@ -204,7 +204,7 @@ struct p3_nic {
 	uint32_t asked;                   /* the last question (nic.h), */
 	uint32_t told;                    /* and the last one that was answered */
 	uint64_t settling_until;          /* until then requests may wait for an entry
-				  * (deliver.h) */
+				  * (proto.h) */
 
 	/* ---- generic/ ---- */
 	struct p3_generic *generic; /* generic_part, or NULL: the firmware matches; set

@@ -4,7 +4,7 @@
  * its settings and the container allow: each is tried, as the library would do it.
  */
 #include "launcher/info/info.h"
-#include "nic/proto/copy.h"
+#include "nic/proto/proto.h"
 #include "nic/xfer/movers.h"
 #include "shm/kernel.h"
 #include "shm/layout.h"

@@ -3,7 +3,6 @@
 #include "nic/cci/call.h"
 
 #include "nic/host/call.h"
-#include "nic/host/post.h"
 #include "nic/run/lease.h"
 
 int p3_cci_command(struct p3_nic *n, struct p3_cmd *c)

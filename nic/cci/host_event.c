@@ -6,7 +6,6 @@
 #include "nic/cci/queue.h"
 #include "nic/cci/retry.h"
 #include "nic/host/call.h"
-#include "nic/host/settle.h"
 #include "nic/run/lease.h"
 #include "shm/fault.h"
 #include "shm/straight.h"
@@ -139,7 +138,7 @@ static struct p3_cci_item *progress(struct p3_nic *n, struct p3_cci_endpoint *ep
 	else if (peeked == P3_PEEK_LEFT)
 		end_left(n, ep, mailbox);
 	else if (!sleeps(ep)) /* another thread runs the firmware */
-		p3_settle_look_in_vain(n);
+		p3_call_look_in_vain(n);
 	p3_call_end(n);
 	return take(ep);
 }

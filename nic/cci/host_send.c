@@ -8,7 +8,7 @@
 #include "nic/cci/lane.h"
 #include "nic/cci/msg_tx.h"
 #include "nic/cci/op.h"
-#include "nic/host/brief.h"
+#include "nic/host/call.h"
 #include "nic/run/lease.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ static P3_HOT bool send_unreliable(struct p3_nic *n, const struct piece *s)
 {
 	bool silent = s->flags & CCI_FLAG_SILENT;
 	if (p3_unlikely(!silent && !p3_cci_item_has_tx(n, s->conn->ep)))
-		return p3_brief_turn_back(n);
+		return p3_trylease_turn_back(n);
 	publish(s, 0, 0);
 	count_sent(n);
 	if (!silent) {
@@ -107,13 +107,13 @@ static P3_HOT bool send_reliable(struct p3_nic *n, const struct piece *s)
 	struct p3_peer *p = conn->peer;
 	const struct iovec data = {(void *)(uintptr_t)s->data, s->len};
 	if (p3_unlikely(!may_be_answered(conn)))
-		return p3_brief_turn_back(n);
+		return p3_trylease_turn_back(n);
 	struct p3_cci_tx *tx = p3_cci_msg_begin(n, conn, s->context, s->flags);
 	if (p3_unlikely(!tx))
-		return p3_brief_turn_back(n);
+		return p3_trylease_turn_back(n);
 	if (p3_unlikely(!p3_cci_msg_keep(tx, &data, s->len != 0, s->len, s->flags))) {
 		p3_cci_msg_give_up(n, tx);
-		return p3_brief_turn_back(n);
+		return p3_trylease_turn_back(n);
 	}
 	tx->is.numbered = tx->is.in_flight = true;
 	tx->seq = conn->seq_out++;
@@ -138,10 +138,10 @@ bool p3_cci_send_straight(cci_connection_t *connection, const void *data, uint32
 	struct p3_nic *n = conn->ep->nic;
 	const struct piece s = {
 		conn, data, len, p3_cci_cells(P3_CCI_MSG_HEAD, len), context, flags};
-	if (p3_unlikely(!p3_brief_enter(n)))
+	if (p3_unlikely(!p3_trylease_enter(n)))
 		return false;
 	if (p3_unlikely(!is_plain(conn, s.cells)))
-		return p3_brief_turn_back(n);
+		return p3_trylease_turn_back(n);
 	return conn->pub.attribute == CCI_CONN_ATTR_UU ? send_unreliable(n, &s)
 						       : send_reliable(n, &s);
 }

@@ -2,7 +2,7 @@
 /* The marker of CCI's messages among the requests that wait for a peer. */
 #include "nic/cci/kick.h"
 
-#include "nic/proto/tx.h"
+#include "nic/proto/proto.h"
 
 void p3_cci_kick(struct p3_nic *n, struct p3_peer *p)
 {

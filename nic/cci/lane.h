@@ -9,7 +9,7 @@
 #define P3_NIC_CCI_LANE_H
 
 #include "nic/cci/format.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/run.h"
 #include "nic/state.h"
 

@@ -8,7 +8,7 @@
 #include "nic/cci/lane.h"
 #include "nic/cci/retry.h"
 #include "nic/cci/setup.h"
-#include "nic/proto/answer.h"
+#include "nic/proto/proto.h"
 #include "nic/report/report.h"
 
 #include <string.h>
@@ -182,7 +182,7 @@ static P3_HOT bool may_answer(
 	uint64_t room = p3_field_of(P3_CCI_ROOM, w1);
 	if (conn->pub.attribute == CCI_CONN_ATTR_UU)
 		return p3_likely(!(room | token));
-	return p3_likely(room && token && p3_answer_may_go(p));
+	return p3_likely(room && token && p3_rsp_may_run(p));
 }
 
 static P3_HOT void answer_straight(struct p3_nic *n, struct p3_peer *p, uint64_t token)
@@ -192,7 +192,7 @@ static P3_HOT void answer_straight(struct p3_nic *n, struct p3_peer *p, uint64_t
 		c, P3_CCI_ANSWER_STATUS, p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
 	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
 	FAULT_POINT("cci.answer_filled");
-	p3_answer_at_once(n, p, p3_word0(P3_RSP_CCI, 0, 1));
+	p3_rsp_run(n, p, p3_word0(P3_RSP_CCI, 0, 1));
 	FAULT_POINT("cci.answer_published");
 }
 

@@ -6,7 +6,7 @@
 #include "nic/cci/kick.h"
 #include "nic/cci/op.h"
 #include "nic/cci/timer.h"
-#include "nic/proto/hold.h"
+#include "nic/proto/proto.h"
 
 #define P3_LEAST_NS   100000u
 #define P3_MOST_SHIFT 7u  /* 12.8 ms */

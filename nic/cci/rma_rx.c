@@ -5,7 +5,7 @@
 #include "nic/cci/lane.h"
 #include "nic/cci/region.h"
 #include "nic/cci/setup.h"
-#include "nic/proto/exchange.h"
+#include "nic/proto/proto.h"
 #include "nic/xfer/xfer.h"
 
 #include <string.h>
@@ -77,7 +77,7 @@ static void write_now(struct p3_nic *n, struct p3_peer *p, const struct ask *a, 
 static bool write_long(struct p3_nic *n, struct p3_peer *p, const struct ask *a, char *to)
 {
 	const struct p3_region r = {.start = to, .size = a->length};
-	if (n->swapper && p3_exchange_waits(n, &r, 0, a->length))
+	if (n->swapper && p3_getput_waits(n, &r, 0, a->length))
 		return false;
 	struct p3_pull *pull = p3_pull_alloc(n, p);
 	if (!pull)
@@ -115,7 +115,7 @@ static bool read_long(
 	struct p3_nic *n, struct p3_peer *p, const struct ask *a, char *from)
 {
 	const struct p3_region r = {.start = from, .size = a->length};
-	if (n->swapper && p3_exchange_waits(n, &r, 0, a->length))
+	if (n->swapper && p3_getput_waits(n, &r, 0, a->length))
 		return false;
 	struct p3_xfer_slot *x = p3_xfer_alloc(n, p, P3_X_SERVE);
 	if (!x)

@@ -8,7 +8,7 @@
 #include "nic/cci/lane.h"
 #include "nic/cci/op.h"
 #include "nic/cci/region.h"
-#include "nic/proto/exchange.h"
+#include "nic/proto/proto.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 
@@ -30,7 +30,7 @@ static bool is_long(const struct p3_peer *p, const struct p3_cci_tx *tx)
 static bool get_slot(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx)
 {
 	const struct p3_region r = {.start = tx->local, .size = tx->length};
-	if (n->swapper && p3_exchange_waits(n, &r, 0, tx->length))
+	if (n->swapper && p3_getput_waits(n, &r, 0, tx->length))
 		return false;
 	tx->xfer = p3_xfer_alloc(n, p, P3_X_OWN);
 	if (!tx->xfer)

@@ -4,7 +4,7 @@
  *
  * Memory ordering:
  *	GEN.1	staged: a firmware's thread releases it behind the entry -> any thread
- *		acquires it (catch_up() in nic/host/take.c, the host's thread)
+ *		acquires it (eq_catch_up() in nic/host/eq_poll.c, the host's thread)
  *	GEN.2	handled: released when the event is in the program's queue -> acquired by
  *		a thread that then looks into that queue
  *	IRQ.1	Dekker: the firmware stores staged (GEN.1), fences, and looks at asleep;

@@ -5,8 +5,7 @@
 
 #include "nic/match/match.h"
 #include "nic/obj/obj.h"
-#include "nic/proto/answer.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "shm/fault.h"
 #include "shm/park.h"
 #include "shm/probe.h"
@@ -144,7 +143,7 @@ void p3_generic_forget(struct p3_nic *n, uint32_t ni)
 		/* The initiator gets no more than the room for its response back. */
 		p3_span_forget(&u->placed.span);
 		if (u->r.pending && n->peer[i].state == P3_LIVE)
-			p3_answer_briefly(n, &n->peer[i], u->r.pending, P3_RSP_NONE, 0);
+			p3_rsp_send_brief(n, &n->peer[i], u->r.pending, P3_RSP_NONE, 0);
 		u->state = P3_UPPER_DONE;
 	}
 }

@@ -11,7 +11,7 @@
 #define P3_NIC_GENERIC_UPPER_H
 
 #include "nic/generic/generic.h"
-#include "nic/proto/deliver.h"
+#include "nic/proto/proto.h"
 
 /* Cells that an upper pending has room for: the header, and the payload that goes with
  * it. */

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * call - commands of host threads, and signal handlers that interrupt a call
+ * call - commands of host threads: under the lease, through the mailbox, or left behind
+ * by a signal handler that interrupts a call
  *
- * Any host thread may call these functions, without the lease.  The state is the
- * calling thread's own (nic/run/run.h).
+ * Any host thread may call these functions, without the lease, except those that end a
+ * hold of it (p3_trylease_...).  The state is the calling thread's own (nic/run/self.h),
+ * the mailbox (shm/mailbox.h), n->detached (the number of slots with commands whose
+ * poster does not wait), the word attended of each interface (struct p3_ni), and the hint
+ * want of the lease.
  */
 #ifndef P3_NIC_HOST_CALL_H
 #define P3_NIC_HOST_CALL_H
 
-#include "nic/run/run.h"
+#include "nic/run/lease.h"
 #include "nic/state.h"
+#include "shm/probe.h"
+#include "shm/straight.h"
+
+/* ---- the begin and the end of a call ---- */
 
 /* Execute the commands that a signal handler has left behind. */
 P3_RARE void p3_call_run_left(struct p3_nic *n);
@@ -38,7 +46,90 @@ static inline void p3_call_end(struct p3_nic *n)
 		p3_call_run_left(n);
 }
 
+/* ---- commands ---- */
+
 /* Execute a command, between p3_call_begin() and p3_call_end(). */
 int p3_call_inside(struct p3_nic *n, struct p3_cmd *c);
+/* Post a command, and wait until a lease holder has executed it.  Return its code. */
+P3_RARE int p3_post_command(struct p3_nic *n, struct p3_cmd *c);
+
+/* ---- passes that a program asks for ---- */
+
+/* Note that the program has looked for an event of interface ni: the interface has
+ * settled. */
+static inline void p3_call_attend(struct p3_nic *n, uint32_t ni)
+{
+	if (ni < P3_JOB_NIS && p3_unlikely(!p3_get(&n->ni[ni].attended)))
+		p3_set(&n->ni[ni].attended, 1);
+}
+
+/* Tell the lease holder that this thread has looked for messages and found the lease
+ * taken, and that it does not wait for the lease. */
+static inline void p3_call_look_in_vain(struct p3_nic *n)
+{
+	if (!p3_get(&n->lease.want))
+		p3_set(&n->lease.want, P3_WANT_LOOK);
+}
+
+/* Run a pass.  Return false if it found no work, or another thread has the lease. */
+bool p3_call_pass(struct p3_nic *n);
+
+/* ---- straight paths (shm/straight.h): short holds of the lease ---- */
+
+/* A straight path begins with p3_trylease_enter().  It ends with p3_trylease_turn_back()
+ * if it finds that the general path must take this case, and with p3_trylease_leave() if
+ * it has written to no peer and posted no event. */
+
+/* Give the lease back, having done nothing.  Return false. */
+static P3_RARE bool p3_trylease_turn_back(struct p3_nic *n)
+{
+	p3_lease_leave(n);
+	p3_call_end(n);
+	return false;
+}
+
+/* Return true if the lease holder has no other duty: no command was posted before, and
+ * there is no trace, wire or peer without room that needs it. */
+static P3_HOT bool p3_trylease_is_usual(const struct p3_nic *n)
+{
+	const uint32_t odd = P3_ODD_TRACED | P3_ODD_WIRED | P3_ODD_BLOCKED;
+	return p3_likely(!p3_mbx_any(n->mailbox) && !(n->odd & odd));
+}
+
+/* Return true if this thread has the lease now, and nothing is unusual. */
+static P3_HOT bool p3_trylease_enter(struct p3_nic *n)
+{
+	if (!p3_straight() || p3_unlikely(p3_self.inside != 0))
+		return false;
+	p3_call_begin();
+	if (p3_unlikely(!p3_cas_acquire32(
+		    &n->lease.word, P3_LEASE_FREE, P3_LEASE_HOST))) { /* LEASE.1 */
+		p3_call_end(n);
+		return false;
+	}
+	FAULT_POINT("lease.taken");
+	FAULT_POINT("command.held");
+	if (p3_likely(p3_trylease_is_usual(n)))
+		return true;
+	p3_trylease_turn_back(n);
+	return false;
+}
+
+/* End a hold that has executed a command. */
+static P3_HOT void p3_trylease_leave(struct p3_nic *n, enum p3_op op)
+{
+	struct p3_mailbox *mailbox = n->mailbox; /* still readable after the give */
+	bool light = n->light;
+	P3_PROBE2(command, op, n->conf.nid);
+	FAULT_POINT("command.executed");
+	p3_count(&n->count[P3_C_LEASE_HOST], 1);
+	p3_lease_give(&n->lease);
+	p3_fence_light(light); /* LEASE.2 */
+	/* The same as p3_mbx_any(), so that one branch tests both words. */
+	uint32_t posted = p3_get(&mailbox->head) ^ P3_MBX_NONE; /* MBX.4 */
+	if (p3_unlikely(posted | p3_get(&n->parked)))
+		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, 0, mailbox);
+	p3_call_end(n);
+}
 
 #endif

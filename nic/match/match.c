@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Translation of a request: the match list walk, and the acceptance by a descriptor. */
+/*
+ * Matching: access control, the match list of a portal index and its hash index, and
+ * acceptance by a descriptor.
+ *
+ *	list	 head <-> entry <-> entry <-> tail	labels grow along the list
+ *	tuples	 the shapes of the list's entries: their ignore bits, and whether nid and
+ *		 pid count; few lists have more than three tuples
+ *	buckets	 entries of one tuple whose bits and ids hash alike, in list order; all
+ *		 lists of an interface share its buckets
+ *
+ * A request is looked up once for each tuple, and the found entry with the smallest
+ * label is the first in the list.  A list has at most P3_TUPLES tuples.  Entries of
+ * further shapes are in one bucket of the list, "loose", which a search walks entry by
+ * entry.  Short lists have no index.
+ */
 #include "nic/match/match.h"
 
 #include "nic/proto/format.h"
 
-static inline bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
+/* ---- requests ---- */
+
+static inline bool acl_allows(const struct p3_ni *ni, const struct p3_ask *ask)
 {
 	if (p3_likely(ni->ac0_asks_owner && ask->ac_index == 0))
 		return p3_want_matches(ni->ac0_owner, ask->owner);
@@ -18,10 +34,11 @@ static inline bool is_allowed(const struct p3_ni *ni, const struct p3_ask *ask)
 
 bool p3_match_allows(const struct p3_ni *ni, const struct p3_ask *ask)
 {
-	return is_allowed(ni, ask);
+	return acl_allows(ni, ask);
 }
 
-static inline bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
+static inline bool match_md(
+	struct p3_md *md, const struct p3_ask *ask, struct p3_hit *hit)
 {
 	uint32_t options = md->sink.options;
 	if (p3_unlikely(
@@ -40,27 +57,27 @@ static inline bool accepts(struct p3_md *md, const struct p3_ask *ask, struct p3
 	return true;
 }
 
-static inline bool fits(
+static inline bool match_me(
 	const struct p3_me *me, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	return p3_likely(((ask->bits ^ me->bits) & ~me->ignore) == 0) &&
 	       p3_likely(me->md != NULL) &&
 	       p3_likely(p3_want_matches(me->who, ask->who)) &&
-	       accepts(me->md, ask, hit_out);
+	       match_md(me->md, ask, hit_out);
 }
 
-static inline bool walk(
+static inline bool match_walk(
 	const struct p3_portal *list, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	for (const struct p3_me *me = list->head; me; me = me->next)
-		if (p3_likely(fits(me, ask, hit_out)))
+		if (p3_likely(match_me(me, ask, hit_out)))
 			return true;
 	return false;
 }
 
 /* Return the first matching entry of this tuple in a bucket, unless it is behind best. */
-static inline const struct p3_me *look_up(const struct p3_bucket *bucket, uint32_t tuple,
-	const struct p3_ask *ask, const struct p3_me *best)
+static inline const struct p3_me *index_look_up(const struct p3_bucket *bucket,
+	uint32_t tuple, const struct p3_ask *ask, const struct p3_me *best)
 {
 	struct p3_hit hit;
 	for (const struct p3_me *me = bucket->head; me; me = me->bucket_next) {
@@ -68,20 +85,20 @@ static inline const struct p3_me *look_up(const struct p3_bucket *bucket, uint32
 			continue;
 		if (best && p3_label_before(best->label, me->label))
 			break;
-		if (fits(me, ask, &hit))
+		if (match_me(me, ask, &hit))
 			return me;
 	}
 	return best;
 }
 
-static inline bool has_earlier(const struct p3_tuple *t, const struct p3_me *best)
+static inline bool tuple_has_earlier(const struct p3_tuple *t, const struct p3_me *best)
 {
 	return !best || p3_label_before(t->first, best->label);
 }
 
 /* Search a long list.  The arguments are words, not a struct, so that the caller can
  * keep the request in registers. */
-static __attribute__((noinline)) struct p3_md *search(const struct p3_ni *ni,
+static __attribute__((noinline)) struct p3_md *index_search(const struct p3_ni *ni,
 	uint32_t pt_index, uint8_t kind, uint64_t bits, uint64_t who, uint64_t length,
 	uint64_t remote_offset)
 {
@@ -96,42 +113,42 @@ static __attribute__((noinline)) struct p3_md *search(const struct p3_ni *ni,
 	for (uint32_t left = list->used; left; left &= left - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(left);
 		const struct p3_tuple *t = &list->tuple[i];
-		if (has_earlier(t, best))
-			best = look_up(p3_bucket_at(ni, t, pt_index, i, bits, who), i,
-				&ask, best);
+		if (tuple_has_earlier(t, best))
+			best = index_look_up(p3_bucket_at(ni, t, pt_index, i, bits, who),
+				i, &ask, best);
 	}
 	if (list->loose.head)
-		best = look_up(&list->loose, P3_TUPLES, &ask, best);
+		best = index_look_up(&list->loose, P3_TUPLES, &ask, best);
 	return best ? best->md : NULL;
 }
 
-static inline bool match(
+static inline bool match_any(
 	struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
 	if (p3_unlikely(ask->pt_index > (uint32_t)ni->limits.max_pt_index ||
-			!is_allowed(ni, ask)))
+			!acl_allows(ni, ask)))
 		return false;
 	const struct p3_portal *list = &ni->portal[ask->pt_index];
 	if (p3_likely(!list->indexed))
-		return walk(list, ask, hit_out);
-	struct p3_md *md = search(ni, ask->pt_index, ask->kind, ask->bits, ask->who,
+		return match_walk(list, ask, hit_out);
+	struct p3_md *md = index_search(ni, ask->pt_index, ask->kind, ask->bits, ask->who,
 		ask->length, ask->remote_offset);
-	return md && accepts(md, ask, hit_out);
+	return md && match_md(md, ask, hit_out);
 }
 
 bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
-	return match(ni, ask, hit_out);
+	return match_any(ni, ask, hit_out);
 }
 
 bool p3_match_on_host(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
 {
-	return match(ni, ask, hit_out);
+	return match_any(ni, ask, hit_out);
 }
 
-/* ---- targets of plain requests ---- */
+/* ---- targets that the access list admits ---- */
 
-void p3_match_learn(struct p3_nic *n, uint64_t target, uint64_t owner)
+void p3_acl_cache_add(struct p3_nic *n, uint64_t target, uint64_t owner)
 {
 	uint64_t word = target >> 16;
 	struct p3_ni *ni =
@@ -144,12 +161,286 @@ void p3_match_learn(struct p3_nic *n, uint64_t target, uint64_t owner)
 	const struct p3_ac *e = &ni->ac[ac_index];
 	if (e->valid && !e->who.mask && p3_want_matches(e->owner, owner) &&
 		(e->pt_index == PTL_PT_INDEX_ANY || e->pt_index == pt_index))
-		*p3_match_way(n, target) =
-			(struct p3_way){target, owner, ni, &ni->portal[pt_index]};
+		*p3_acl_cache_at(n, target) =
+			(struct p3_acl_target){target, owner, ni, &ni->portal[pt_index]};
 }
 
-void p3_match_forget(struct p3_nic *n)
+void p3_acl_cache_clear(struct p3_nic *n)
 {
-	for (uint32_t i = 0; i < P3_WAYS; i++)
-		n->way[i].target = 0;
+	for (uint32_t i = 0; i < P3_ACL_CACHE; i++)
+		n->acl_cache[i].target = 0;
+}
+
+/* ---- the index ---- */
+
+#ifndef P3_INDEX_FROM
+#define P3_INDEX_FROM 16u /* a list of this number of entries is indexed, */
+#endif
+#define P3_INDEX_TO (P3_INDEX_FROM / 4) /* until it has only this number */
+/* largest range of labels: differences have a sign */
+#define P3_SPAN_MOST ((uint64_t)1 << 62)
+#ifndef P3_STEP
+#define P3_STEP ((uint64_t)1 << 32)
+#endif
+
+static struct p3_bucket *index_bucket_of(struct p3_ni *ni, const struct p3_me *me)
+{
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	if (me->tuple == P3_TUPLES)
+		return &list->loose;
+	return p3_bucket_at(ni, &list->tuple[me->tuple], me->pt_index, me->tuple,
+		me->bits, me->who.is);
+}
+
+/* Return the tuple of an entry, or P3_TUPLES if there is no room for another tuple. */
+static uint32_t tuple_find(const struct p3_portal *list, const struct p3_me *me)
+{
+	uint32_t vacant = P3_TUPLES;
+	for (uint32_t i = P3_TUPLES; i-- > 0;) {
+		const struct p3_tuple *t = &list->tuple[i];
+		if (t->n && t->ignore == me->ignore && t->mask == me->who.mask)
+			return i;
+		if (!t->n)
+			vacant = i;
+	}
+	return vacant;
+}
+
+/* Return the entry of this bucket that precedes me in the list, or NULL. */
+static struct p3_me *index_before(const struct p3_bucket *b, const struct p3_me *me)
+{
+	if (!me->prev)
+		return NULL;
+	struct p3_me *at = b->tail;
+	while (at && (at->pt_index != me->pt_index || at->tuple != me->tuple ||
+			     !p3_label_before(at->label, me->label)))
+		at = at->bucket_prev;
+	return at;
+}
+
+/* Add an entry to the index; last: it is behind all indexed entries of the list. */
+static void index_add(
+	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me, bool last)
+{
+	me->tuple = (uint8_t)tuple_find(list, me);
+	if (me->tuple < P3_TUPLES) {
+		struct p3_tuple *t = &list->tuple[me->tuple];
+		t->ignore = me->ignore;
+		t->mask = me->who.mask;
+		if (t->n++ == 0 || p3_label_before(me->label, t->first))
+			t->first = me->label;
+		list->used |= (uint16_t)(1u << me->tuple);
+	}
+	struct p3_bucket *b = index_bucket_of(ni, me);
+	struct p3_me *prev = last ? b->tail : index_before(b, me);
+	struct p3_me *next = prev ? prev->bucket_next : b->head;
+	me->bucket_prev = prev;
+	me->bucket_next = next;
+	*(prev ? &prev->bucket_next : &b->head) = me;
+	*(next ? &next->bucket_prev : &b->tail) = me;
+}
+
+static __attribute__((noinline)) void index_remove(
+	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+{
+	struct p3_bucket *b = index_bucket_of(ni, me);
+	struct p3_me *prev = me->bucket_prev, *next = me->bucket_next;
+	*(prev ? &prev->bucket_next : &b->head) = next;
+	*(next ? &next->bucket_prev : &b->tail) = prev;
+	if (me->tuple < P3_TUPLES && --list->tuple[me->tuple].n == 0)
+		list->used &= (uint16_t) ~(1u << me->tuple);
+}
+
+static __attribute__((noinline)) void index_tear_down(
+	struct p3_ni *ni, struct p3_portal *list)
+{
+	for (struct p3_me *me = list->head; me; me = me->next)
+		index_remove(ni, list, me);
+	list->indexed = false;
+}
+
+/* ---- the list and its labels ---- */
+
+static P3_RARE void list_relabel(struct p3_portal *list)
+{
+	uint64_t label = 0;
+	for (struct p3_me *me = list->head; me; me = me->next)
+		me->label = label += P3_STEP;
+	for (uint32_t i = 0; i < P3_TUPLES; i++)
+		list->tuple[i].first = list->head->label;
+}
+
+/* Label an entry between its neighbours; if there is no label left, relabel the list. */
+static P3_HOT void list_label(struct p3_portal *list, struct p3_me *me)
+{
+	if (!me->prev && !me->next)
+		me->label = 0;
+	else if (!me->next)
+		me->label = me->prev->label + P3_STEP;
+	else if (!me->prev)
+		me->label = me->next->label - P3_STEP;
+	else
+		me->label = me->prev->label + (me->next->label - me->prev->label) / 2;
+	bool full = me->prev && me->label == me->prev->label;
+	/* Labels stay within fixed bounds around 0, since they are compared with a
+	 * tuple's first, too, which may be the label of a removed entry. */
+	if (full || me->label + P3_SPAN_MOST / 2 > P3_SPAN_MOST)
+		list_relabel(list);
+}
+
+/* Do what the index needs after an insertion.  A new index takes the list in order, so
+ * every entry goes behind those already in its bucket. */
+static __attribute__((noinline)) void index_inserted(
+	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+{
+	if (list->indexed) {
+		index_add(ni, list, me, !me->next);
+		return;
+	}
+	list->indexed = true;
+	for (me = list->head; me; me = me->next)
+		index_add(ni, list, me, true);
+}
+
+/* Count an entry that is in the list now. */
+static P3_HOT void list_inserted(
+	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+{
+	list_label(list, me);
+	list->n++;
+	if (p3_unlikely(
+		    list->indexed || (list->n == P3_INDEX_FROM && !p3_without(P3_INDEX))))
+		index_inserted(ni, list, me);
+}
+
+void p3_match_list_insert(
+	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position)
+{
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	struct p3_me *prev = position == PTL_INS_AFTER ? base : base ? base->prev : NULL;
+	struct p3_me *next = prev ? prev->next : list->head;
+	me->prev = prev;
+	me->next = next;
+	*(prev ? &prev->next : &list->head) = me;
+	*(next ? &next->prev : &list->tail) = me;
+	list_inserted(ni, list, me);
+}
+
+P3_SPREAD
+void p3_match_list_append(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+{
+	struct p3_me *prev = list->tail;
+	me->prev = prev;
+	me->next = NULL;
+	*(prev ? &prev->next : &list->head) = me;
+	list->tail = me;
+	list_inserted(ni, list, me);
+}
+
+P3_SPREAD
+void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me)
+{
+	struct p3_portal *list = &ni->portal[me->pt_index];
+	if (p3_unlikely(list->indexed))
+		index_remove(ni, list, me);
+	*(me->prev ? &me->prev->next : &list->head) = me->next;
+	*(me->next ? &me->next->prev : &list->tail) = me->prev;
+	list->n--;
+	if (p3_unlikely(list->indexed && list->n == P3_INDEX_TO))
+		index_tear_down(ni, list);
+}
+
+/* ---- prefetch for the requests behind the current one ---- */
+
+/*
+ * The entries of a long list are in no near cache, and a request would wait three
+ * times: for the bucket, which names the entry, for the entry, and for its descriptor.
+ * So these are prefetched while earlier requests are worked on, one of them per request
+ * at a time:
+ *
+ *	cells behind	1		2	3	8
+ *	prefetched	descriptor	entry	bucket	the cell
+ *
+ * Nothing is decided here.  A needless prefetch costs time and has no other effect.
+ * The remembered buckets are freed only with their interface, and are forgotten then.
+ */
+#define P3_DISTANCE 3u /* cells up to the last request that is looked at */
+#define P3_ASKED    8u /* cells up to the prefetched cell, which must have come by then */
+/* entries of a tuple that are in a near cache anyway */
+#define P3_SMALL (P3_LONG / 16)
+
+static inline struct p3_prefetch *prefetch_stage(struct p3_nic *n, uint32_t before)
+{
+	return &n->prefetch[(n->nprefetch - before) % P3_STAGES];
+}
+
+static inline void prefetch_buckets(const struct p3_ni *ni, uint32_t pt_index,
+	uint64_t bits, uint64_t who, struct p3_prefetch *out)
+{
+	const struct p3_portal *list = &ni->portal[pt_index];
+	for (uint32_t left = list->used; left && out->n < P3_PREFETCH; left &= left - 1) {
+		uint32_t i = (uint32_t)__builtin_ctz(left);
+		const struct p3_tuple *t = &list->tuple[i];
+		if (t->n < P3_SMALL)
+			continue;
+		out->bucket[out->n] = p3_bucket_at(ni, t, pt_index, i, bits, who);
+		p3_read_soon(out->bucket[out->n++]);
+	}
+}
+
+/* Look at a request.  Return false if none is there, or none that can be right. */
+static inline bool prefetch_request(
+	struct p3_nic *n, struct p3_peer *p, struct p3_prefetch *out)
+{
+	uint64_t w0;
+	const struct p3_cell *c = p3_ring_peek_at(&p->req_in, p->prefetched, &w0);
+	if (!c || p3_word0_kind(w0) <= P3_REQ_SWITCH)
+		return false;
+	uint32_t ncells = p3_word0_ncells(w0);
+	if (ncells == 0 || ncells > p3_ring_most(p->req_in.n))
+		return false;
+	uint64_t to = p3_format_get(c, P3_REQUEST_PORTAL);
+	uint32_t pt_index = (uint32_t)p3_field_of(P3_REQUEST_PORTAL, to);
+	const struct p3_ni *ni =
+		p3_match_interface(n, (uint32_t)p3_field_of(P3_REQUEST_PID, to));
+	p->prefetched += ncells;
+	if (ni && pt_index <= (uint32_t)ni->limits.max_pt_index &&
+		ni->portal[pt_index].n >= P3_LONG)
+		prefetch_buckets(ni, pt_index, p3_format_get(c, P3_REQUEST_BITS),
+			p3_match_initiator(p, p3_word0_flags(w0)), out);
+	return true;
+}
+
+P3_PATH
+void p3_prefetch_look(struct p3_nic *n, struct p3_peer *p, uint32_t ncells)
+{
+	const struct p3_ring_rx *r = &p->req_in;
+	struct p3_prefetch *now = prefetch_stage(n, 0);
+	now->n = 0;
+	p3_ring_ask_at(r, P3_ASKED);
+	/* the position fell behind, or belongs to another ring */
+	if (p->prefetched - r->pos > r->n || p->prefetched == r->pos)
+		p->prefetched = r->pos + ncells;
+	while (p->prefetched - r->pos <= P3_DISTANCE && p->prefetched < r->sure &&
+		prefetch_request(n, p, now))
+		;
+	const struct p3_prefetch *entries = prefetch_stage(n, 1);
+	for (uint32_t i = 0; i < entries->n; i++)
+		p3_read_soon(entries->bucket[i]->head);
+	const struct p3_prefetch *descriptors = prefetch_stage(n, 2);
+	for (uint32_t i = 0; i < descriptors->n; i++) {
+		const struct p3_me *me = descriptors->bucket[i]->head;
+		if (!me || !me->md)
+			continue;
+		p3_read_soon(&me->label);
+		p3_read_soon(&me->md->o);
+		p3_read_soon(&me->md->me);
+	}
+	n->nprefetch++;
+}
+
+void p3_prefetch_forget(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < P3_STAGES; i++)
+		n->prefetch[i].n = 0;
 }

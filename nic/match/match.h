@@ -3,12 +3,17 @@
  * match - access control, match lists and their index, acceptance by a descriptor
  *
  * Only the lease holder calls these functions.  Their state is the portal table, match
- * lists and access control list of each interface (struct p3_ni), and n->way.
+ * lists and access control list of each interface (struct p3_ni), n->acl_cache, and
+ * n->prefetch with n->nprefetch.
  */
 #ifndef P3_NIC_MATCH_MATCH_H
 #define P3_NIC_MATCH_MATCH_H
 
 #include "nic/state.h"
+
+#ifndef P3_LONG
+#define P3_LONG 1024u /* shorter lists fit the near cache */
+#endif
 
 /* Insert an entry before or after base, or as the only one of the portal index that the
  * entry names. */
@@ -57,30 +62,30 @@ static inline uint32_t p3_match_options(uint8_t kind)
 
 /* Return the target in a request's word 1 (pid, portal and access index) as a key, never
  * 0. */
-static inline uint64_t p3_match_target(uint64_t word1)
+static inline uint64_t p3_acl_cache_key(uint64_t word1)
 {
 	return word1 << 16 | 1; /* without the room for a response */
 }
 
-static inline struct p3_way *p3_match_way(struct p3_nic *n, uint64_t target)
+static inline struct p3_acl_target *p3_acl_cache_at(struct p3_nic *n, uint64_t target)
 {
-	return &n->way[target >> 32 & (P3_WAYS - 1)];
+	return &n->acl_cache[target >> 32 & (P3_ACL_CACHE - 1)];
 }
 
-static inline uint32_t p3_match_portal(const struct p3_way *way)
+static inline uint32_t p3_acl_cache_portal(const struct p3_acl_target *to)
 {
-	return (uint32_t)(way->target >> 32) & 0xffff;
+	return (uint32_t)(to->target >> 32) & 0xffff;
 }
 
-static inline bool p3_match_knows(
-	const struct p3_way *way, uint64_t target, uint64_t owner)
+static inline bool p3_acl_cache_has(
+	const struct p3_acl_target *to, uint64_t target, uint64_t owner)
 {
-	return way->target == target && way->owner == owner;
+	return to->target == target && to->owner == owner;
 }
 
 /* Remember a target if the access list admits all processes of the owner there. */
-void p3_match_learn(struct p3_nic *n, uint64_t target, uint64_t owner);
-void p3_match_forget(struct p3_nic *n);
+void p3_acl_cache_add(struct p3_nic *n, uint64_t target, uint64_t owner);
+void p3_acl_cache_clear(struct p3_nic *n);
 
 /* ---- requests ---- */
 
@@ -127,5 +132,14 @@ static inline bool p3_match_may_unlink(const struct p3_md *md)
 {
 	return p3_unlikely(md->exhausted && md->unlink);
 }
+
+/* ---- requests that lie behind the current one ---- */
+
+/* Prefetch for later requests, just before the current one, of ncells cells, is
+ * matched. */
+__attribute__((noinline)) void p3_prefetch_look(
+	struct p3_nic *n, struct p3_peer *p, uint32_t ncells);
+/* Forget prefetched buckets, because they are about to be freed. */
+void p3_prefetch_forget(struct p3_nic *n);
 
 #endif

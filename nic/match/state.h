@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data of match/: buckets of long match lists that later requests need.
+ * The data of match/: buckets of long match lists that later requests need, and targets
+ * that the access list admits.
  *
  * Only the lease holder touches this data.
  */
@@ -13,27 +14,27 @@ struct p3_bucket;
 struct p3_ni;
 struct p3_portal;
 
-/* Buckets that later requests will be looked up in: see ahead.c. */
-#define P3_SOON   16u
-#define P3_STAGES 4u
+/* Buckets that later requests will be looked up in (match.c). */
+#define P3_PREFETCH 16u
+#define P3_STAGES   4u
 
-struct p3_soon {
+struct p3_prefetch {
 	uint32_t n;
-	const struct p3_bucket *bucket[P3_SOON];
+	const struct p3_bucket *bucket[P3_PREFETCH];
 };
 
 /*
- * A target that plain requests lately had (nic/proto/plain.c): an interface and portal,
+ * A target that plain requests lately had (nic/proto/rx.c): an interface and portal,
  * with an access entry that admits all processes of this owner there.  It is forgotten
  * when the interface is opened or closed, or its access list changes.
  */
-struct p3_way {
-	uint64_t target; /* as p3_match_target(); 0: none */
+struct p3_acl_target {
+	uint64_t target; /* as p3_acl_cache_key(); 0: none */
 	uint64_t owner;
 	struct p3_ni *ni;
 	const struct p3_portal *list;
 };
 
-#define P3_WAYS 4u /* a program sends to a few portals in turn */
+#define P3_ACL_CACHE 4u /* a program sends to a few portals in turn */
 
 #endif

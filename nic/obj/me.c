@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Match entries, and the descriptors attached to them. */
 #include "nic/obj/obj.h"
-#include "nic/match/ahead.h"
+#include "nic/match/match.h"
 
 /* The place of a new match entry. */
 struct me_place {

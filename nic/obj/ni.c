@@ -202,7 +202,7 @@ int p3_ni_open(struct p3_nic *n, struct p3_cmd *c)
 		.owner = p3_want_owner(n->conf.uid, PTL_JID_ANY),
 		.pt_index = PTL_PT_INDEX_ANY};
 	ni_set_ac(ni, 0, &entry);
-	p3_match_forget(n);
+	p3_acl_cache_clear(n);
 	uint32_t gen = p3_get(&ni->gen) + 1;
 	p3_release(&ni->gen, gen); /* TABLE.2 */
 	c->handle_out = p3_handle(P3_KIND_NI, c->ni, 0, gen);
@@ -230,7 +230,7 @@ int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 		.owner = p3_want_owner(c->ac.uid, c->ac.jid),
 		.pt_index = c->ac.pt_index};
 	ni_set_ac(ni, c->ac.index, &entry);
-	p3_match_forget(n);
+	p3_acl_cache_clear(n);
 	return PTL_OK;
 }
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands that first end the operations on the objects that they remove. */
-#include "nic/proto/close.h"
+#include "nic/proto/proto.h"
 
 #include "nic/generic/upper.h"
-#include "nic/match/ahead.h"
-#include "nic/match/match.h"
 #include "nic/obj/obj.h"
-#include "nic/proto/hold.h"
-#include "nic/proto/pending.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 
@@ -16,8 +12,7 @@
 /* ---- descriptors that are unlinked while their puts wait for targets ---- */
 
 /* The requests of one descriptor in a queue of requests that wait for their target. */
-struct waiting {
-	struct p3_link *queue;
+struct close_waiting {
 	struct p3_link *first; /* the oldest request of the descriptor */
 	uint32_t n;
 };
@@ -25,10 +20,10 @@ struct waiting {
 /* Find requests of the descriptor in a queue, no more than most.  Search from the
  * newest one on, since a descriptor is often unlinked right behind its put, and stop at
  * the first request that is too long for a copy. */
-static void find_waiting(
-	struct p3_link *queue, const struct p3_md *md, uint32_t most, struct waiting *out)
+static void close_find_waiting(struct p3_link *queue, const struct p3_md *md,
+	uint32_t most, struct close_waiting *out)
 {
-	*out = (struct waiting){.queue = queue, .first = queue};
+	*out = (struct close_waiting){.first = queue};
 	for (struct p3_link *it = queue->prev; it != queue && out->n < most;
 		it = it->prev) {
 		const struct p3_pending *t = p3_item(it, struct p3_pending, link);
@@ -41,11 +36,11 @@ static void find_waiting(
 	}
 }
 
-/* Copy the bytes of all requests that find_waiting() found.  Return false if there is
- * no memory.  The last SEND_END may unlink the descriptor, so do not use it after
+/* Copy the bytes of all requests that close_find_waiting() found.  Return false if there
+ * is no memory.  The last SEND_END may unlink the descriptor, so do not use it after
  * that. */
-static bool take_over_waiting(
-	struct p3_nic *n, const struct waiting *w, const struct p3_md *md)
+static bool close_take_over_waiting(
+	struct p3_nic *n, const struct close_waiting *w, const struct p3_md *md)
 {
 	uint32_t left = w->n;
 	for (struct p3_link *it = w->first; left; it = it->next) {
@@ -59,49 +54,33 @@ static bool take_over_waiting(
 	return true;
 }
 
-/* Return the number of the descriptor's requests in the queues of peers, but not more
- * than most.  Such a peer is not mapped yet, or its lane had no room for all requests in
- * its queue. */
-static uint32_t count_queued(struct p3_nic *n, const struct p3_md *md, uint32_t most)
-{
-	struct waiting w;
-	uint32_t left = most;
-	for (uint32_t i = 0; i < n->conf.nnodes && left; i++) {
-		find_waiting(&n->peer[i].queue, md, left, &w);
-		left -= w.n;
-	}
-	return most - left;
-}
-
-/* Copy the bytes of the requests that count_queued() has counted.  Return false if there
- * is no memory. */
-static bool take_over_queued(struct p3_nic *n, const struct p3_md *md, uint32_t count)
-{
-	struct waiting w;
-	for (uint32_t i = 0; i < n->conf.nnodes && count; i++) {
-		find_waiting(&n->peer[i].queue, md, count, &w);
-		if (!take_over_waiting(n, &w, md))
-			return false;
-		count -= w.n;
-	}
-	return true;
-}
-
 /* Copy the bytes of the short puts that keep a descriptor in use because their targets
  * have yet to join, or their lanes have no room.  Return false if other operations keep
  * the descriptor in use, or there is no memory for a copy.  The last SEND_END may unlink
  * the descriptor: look its handle up again. */
-static P3_RARE bool copy_waiting(struct p3_nic *n, struct p3_md *md)
+static P3_RARE bool close_copy_waiting(struct p3_nic *n, struct p3_md *md)
 {
-	struct waiting absent, unresolved;
-	find_waiting(&n->absent.queue, md, md->pending, &absent);
-	find_waiting(&n->unresolved.queue, md, md->pending - absent.n, &unresolved);
-	uint32_t left = md->pending - absent.n - unresolved.n;
-	if (count_queued(n, md, left) != left)
+	struct close_waiting absent, unresolved, w;
+	close_find_waiting(&n->absent.queue, md, md->pending, &absent);
+	close_find_waiting(&n->unresolved.queue, md, md->pending - absent.n, &unresolved);
+	uint32_t queued = md->pending - absent.n - unresolved.n, left = queued;
+	for (uint32_t i = 0; i < n->conf.nnodes && left; i++) {
+		close_find_waiting(&n->peer[i].queue, md, left, &w);
+		left -= w.n;
+	}
+	if (left)
 		return false;
 	n->posted = P3_NEWS_ALL;
-	return take_over_waiting(n, &absent, md) &&
-	       take_over_waiting(n, &unresolved, md) && take_over_queued(n, md, left);
+	if (!close_take_over_waiting(n, &absent, md) ||
+		!close_take_over_waiting(n, &unresolved, md))
+		return false;
+	for (uint32_t i = 0; i < n->conf.nnodes && queued; i++) {
+		close_find_waiting(&n->peer[i].queue, md, queued, &w);
+		if (!close_take_over_waiting(n, &w, md))
+			return false;
+		queued -= w.n;
+	}
+	return true;
 }
 
 int p3_close_me(struct p3_nic *n, struct p3_cmd *c)
@@ -110,11 +89,10 @@ int p3_close_me(struct p3_nic *n, struct p3_cmd *c)
 	if (!me)
 		return PTL_ME_INVALID;
 	if (me->md && p3_unlikely(me->md->pending)) {
-		if (!copy_waiting(n, me->md))
+		if (!close_copy_waiting(n, me->md))
 			return PTL_ME_IN_USE;
-		me = p3_obj_named(n, P3_KIND_ME,
-			c->handle); /* NULL if copy_waiting() unlinked it */
-		if (!me)
+		me = p3_obj_named(n, P3_KIND_ME, c->handle);
+		if (!me) /* close_copy_waiting() has unlinked it */
 			return PTL_ME_INVALID;
 	}
 	if (me->md)
@@ -129,10 +107,10 @@ int p3_close_md(struct p3_nic *n, struct p3_cmd *c)
 	if (!md)
 		return PTL_MD_INVALID;
 	if (p3_unlikely(md->pending)) {
-		if (!copy_waiting(n, md))
+		if (!close_copy_waiting(n, md))
 			return PTL_MD_IN_USE;
-		md = p3_md_named(n, c->handle); /* NULL if copy_waiting() unlinked it */
-		if (!md)
+		md = p3_md_named(n, c->handle);
+		if (!md) /* close_copy_waiting() has unlinked it */
 			return PTL_MD_INVALID;
 	}
 	p3_me_drop_md(n, md);
@@ -143,7 +121,7 @@ int p3_close_md(struct p3_nic *n, struct p3_cmd *c)
 
 /* Remove all objects of an interface.  Add its queues to dead: threads may still read
  * them, so p3_eq_reclaim() frees their places later. */
-static void drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dead)
+static void close_drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dead)
 {
 	struct p3_md *md;
 	struct p3_me *me;
@@ -156,7 +134,7 @@ static void drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dead)
 		p3_eq_kill(n, eq, dead);
 }
 
-static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
+static void close_forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 {
 	p3_list_each(it, list) {
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
@@ -175,20 +153,6 @@ static void forget_pendings(struct p3_nic *n, struct p3_link *list, uint32_t ni)
 	}
 }
 
-/* Forget the operations of interface ni, which closes.  Touch no memory of the program,
- * and post no event. */
-static void forget(struct p3_nic *n, uint32_t ni)
-{
-	p3_xfer_forget(n, ni);
-	p3_generic_forget(n, ni);
-	forget_pendings(n, &n->unresolved.queue, ni);
-	forget_pendings(n, &n->absent.queue, ni);
-	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
-		forget_pendings(n, &n->peer[i].queue, ni);
-		forget_pendings(n, &n->peer[i].outstanding, ni);
-	}
-}
-
 int p3_close_ni(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t i = p3_handle_ni(c->handle);
@@ -196,11 +160,20 @@ int p3_close_ni(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_NI_INVALID;
 	struct p3_ni *ni = &n->ni[i];
 	p3_release(&ni->gen, p3_get(&ni->gen) + 1); /* TABLE.2 */
-	forget(n, i);
-	p3_ahead_forget(n);
-	p3_match_forget(n);
+	/* Forget the operations of the interface: touch no memory of the program, and
+	 * post no event. */
+	p3_xfer_forget(n, i);
+	p3_generic_forget(n, i);
+	close_forget_pendings(n, &n->unresolved.queue, i);
+	close_forget_pendings(n, &n->absent.queue, i);
+	for (uint32_t k = 0; k < n->conf.nnodes; k++) {
+		close_forget_pendings(n, &n->peer[k].queue, i);
+		close_forget_pendings(n, &n->peer[k].outstanding, i);
+	}
+	p3_prefetch_forget(n);
+	p3_acl_cache_clear(n);
 	c->ni_open.dead = NULL;
-	drop_objects(n, i, &c->ni_open.dead);
+	close_drop_objects(n, i, &c->ni_open.dead);
 	c->ni_open.portals = ni->portal;
 	c->ni_open.buckets = ni->bucket;
 	c->ni_open.acs = ni->ac;
@@ -211,7 +184,7 @@ int p3_close_ni(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-static void forget_sends(struct p3_link *list)
+static void close_forget_sends(struct p3_link *list)
 {
 	p3_list_each(it, list) {
 		struct p3_pending *t = p3_item(it, struct p3_pending, link);
@@ -220,10 +193,11 @@ static void forget_sends(struct p3_link *list)
 	}
 }
 
-/* Forget operations under way when the NIC ends, which drops their references to iovec
- * copies. */
-static void forget_spans(struct p3_nic *n)
+void p3_close_all(struct p3_nic *n)
 {
+	struct p3_cmd c = {.op = P3_OP_EQ_RECLAIM};
+	c.eq.dead = NULL;
+	/* Forget operations under way, which drops their references to iovec copies. */
 	p3_list_each(it, &n->pulls) {
 		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
 		if (pull->span.md)
@@ -234,26 +208,19 @@ static void forget_spans(struct p3_nic *n)
 		if (x->serving && x->span.md)
 			p3_span_forget(&x->span);
 	}
-	forget_sends(&n->unresolved.queue);
-	forget_sends(&n->absent.queue);
+	close_forget_sends(&n->unresolved.queue);
+	close_forget_sends(&n->absent.queue);
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
-		forget_sends(&n->peer[i].queue);
-		forget_sends(&n->peer[i].outstanding);
+		close_forget_sends(&n->peer[i].queue);
+		close_forget_sends(&n->peer[i].outstanding);
 	}
-}
-
-void p3_close_all(struct p3_nic *n)
-{
-	struct p3_cmd c = {.op = P3_OP_EQ_RECLAIM};
-	c.eq.dead = NULL;
-	forget_spans(n);
 	p3_generic_forget(n, P3_JOB_NIS);
-	p3_ahead_forget(n);
+	p3_prefetch_forget(n);
 	for (uint32_t i = 0; i < P3_JOB_NIS; i++) {
 		struct p3_ni *ni = &n->ni[i];
 		uint32_t gen = p3_get(&ni->gen);
 		p3_release(&ni->gen, gen + (gen & 1)); /* TABLE.2 */
-		drop_objects(n, i, &c.eq.dead);
+		close_drop_objects(n, i, &c.eq.dead);
 		free(ni->portal);
 		free(ni->bucket);
 		free(ni->ac);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Delivery of requests to the descriptors that accept them. */
-#include "nic/proto/deliver.h"
+#include "nic/proto/proto.h"
 
 #include "nic/obj/obj.h"
-#include "nic/proto/answer.h"
-#include "nic/proto/exchange.h"
 #include "nic/report/report.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
@@ -21,10 +19,10 @@ void p3_deliver_discard(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, struct p3_incoming r)
 {
 	bool long_put = r.ask.kind == P3_REQ_PUT && (r.flags & P3_F_LONG);
-	p3_answer_drop(n, ni, r.ask.length);
+	p3_rsp_drop(n, ni, r.ask.length);
 	p3_why_dropped(n, p, ni, r.ask);
 	if (r.pending)
-		p3_answer_briefly(
+		p3_rsp_send_brief(
 			n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
 }
 
@@ -44,7 +42,7 @@ bool p3_deliver_settles(struct p3_nic *n, struct p3_ni *ni)
 
 /* ---- delivery ---- */
 
-static inline void describe(const struct p3_incoming *r, const struct p3_hit *hit,
+static inline void deliver_describe(const struct p3_incoming *r, const struct p3_hit *hit,
 	uint32_t link, uint32_t kind, struct p3_event_words *rec)
 {
 	p3_record_set_request(rec, r->ask.bits, r->ask.length, hit->mlength, hit->offset,
@@ -53,7 +51,7 @@ static inline void describe(const struct p3_incoming *r, const struct p3_hit *hi
 	p3_record_set_ids(rec, kind, r->ask.who, r->ask.owner, r->ask.pt_index);
 }
 
-static inline void deposit(
+static inline void deliver_deposit(
 	const struct p3_nic *n, const struct p3_incoming *r, const struct p3_hit *hit)
 {
 	const struct p3_region *to = &hit->md->region;
@@ -68,7 +66,7 @@ static inline void deposit(
 }
 
 /* Account for the operation on the descriptor; return its link. */
-static inline uint32_t count_in(struct p3_nic *n, struct p3_peer *p,
+static inline uint32_t deliver_count_in(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_incoming *r, const struct p3_hit *hit)
 {
 	if (p3_unlikely(hit->mlength != r->ask.length))
@@ -80,15 +78,16 @@ static inline uint32_t count_in(struct p3_nic *n, struct p3_peer *p,
 	return n->next_link++;
 }
 
-/* Account for the operation as count_in() does, and write the content of its events. */
-static void accept(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
-	const struct p3_hit *hit, struct p3_event_words *rec)
+/* Account for the operation as deliver_count_in() does, and write the content of its
+ * events. */
+static void deliver_accept(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, const struct p3_hit *hit, struct p3_event_words *rec)
 {
-	uint32_t link = count_in(n, p, r, hit);
-	describe(r, hit, link, 0, rec);
+	uint32_t link = deliver_count_in(n, p, r, hit);
+	deliver_describe(r, hit, link, 0, rec);
 }
 
-static inline bool wants_ack(struct p3_nic *n, struct p3_peer *p,
+static inline bool deliver_wants_ack(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_incoming *r, const struct p3_md *md)
 {
 	if (p3_likely(!(r->flags & P3_F_ACK)))
@@ -101,57 +100,57 @@ static inline bool wants_ack(struct p3_nic *n, struct p3_peer *p,
 
 /* Post PUT_START, which few descriptors enable.  The arguments are values, so that no
  * address of the request is taken: in the common case it stays in registers. */
-static __attribute__((noinline)) void put_started(
+static __attribute__((noinline)) void deliver_put_started(
 	struct p3_nic *n, struct p3_incoming r, struct p3_hit hit, uint32_t link)
 {
 	struct p3_event_words rec;
-	describe(&r, &hit, link, 0, &rec);
+	deliver_describe(&r, &hit, link, 0, &rec);
 	p3_event_write(n, &hit.md->sink, &rec, PTL_EVENT_PUT_START, PTL_NI_OK);
 }
 
-static __attribute__((noinline)) void put_unlinks(
+static __attribute__((noinline)) void deliver_put_unlinks(
 	struct p3_nic *n, struct p3_incoming r, struct p3_hit hit, uint32_t link)
 {
 	struct p3_event_words rec;
-	describe(&r, &hit, link, 0, &rec);
+	deliver_describe(&r, &hit, link, 0, &rec);
 	p3_event_unlinks(n, hit.md, &hit.md->sink, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
 }
 
 /* Post PUT_END, writing it straight into the queue. */
-static inline void put_ended(struct p3_nic *n, const struct p3_incoming *r,
+static inline void deliver_put_ended(struct p3_nic *n, const struct p3_incoming *r,
 	const struct p3_hit *hit, uint32_t link)
 {
 	struct p3_eq *eq = p3_event_queue(&hit->md->sink, PTL_EVENT_PUT_END);
 	if (p3_unlikely(!eq))
 		return;
 	struct p3_event_record *e = p3_event_draft(n, eq);
-	describe(r, hit, link, PTL_EVENT_PUT_END, &e->words);
+	deliver_describe(r, hit, link, PTL_EVENT_PUT_END, &e->words);
 	p3_event_post(n, eq, e, PTL_EVENT_PUT_END);
 }
 
-static inline void put_eager(struct p3_nic *n, struct p3_peer *p,
+static inline void deliver_put_eager(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_incoming *r, const struct p3_hit *hit)
 {
-	bool ack = wants_ack(n, p, r, hit->md);
-	uint32_t link = count_in(n, p, r, hit);
+	bool ack = deliver_wants_ack(n, p, r, hit->md);
+	uint32_t link = deliver_count_in(n, p, r, hit);
 	if (p3_unlikely(p3_event_is_wanted(&hit->md->sink, PTL_EVENT_PUT_START)))
-		put_started(n, *r, *hit, link);
-	deposit(n, r, hit);
+		deliver_put_started(n, *r, *hit, link);
+	deliver_deposit(n, r, hit);
 	if (p3_unlikely(!p3_list_empty(&n->pulls)))
 		p3_xfer_wrote(n, &hit->md->region, hit->offset, hit->mlength);
 	FAULT_POINT("put.deposited");
 	if (p3_match_may_unlink(hit->md))
-		put_unlinks(n, *r, *hit, link);
+		deliver_put_unlinks(n, *r, *hit, link);
 	else
-		put_ended(n, r, hit, link);
+		deliver_put_ended(n, r, hit, link);
 	if (p3_unlikely(r->pending))
-		p3_answer_briefly(
+		p3_rsp_send_brief(
 			n, p, r->pending, ack ? P3_RSP_ACK : P3_RSP_NONE, hit->mlength);
 }
 
 /* Set the place of a long put's bytes: from the request's header, or from the source's
  * transfer table if the header does not tell it. */
-static void place_pull(
+static void deliver_place_pull(
 	struct p3_nic *n, struct p3_pull *pull, const struct p3_incoming *r)
 {
 	const struct p3_xfer *src = p3_xfer_of_peer(n, pull->peer, r->xfer);
@@ -164,20 +163,19 @@ static void place_pull(
 
 /* Begin a long put.  Return false if the request must wait: no pull is free for this
  * peer, or an exchange waits for the same bytes. */
-static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
-	const struct p3_hit *hit)
+static bool deliver_put_long(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, const struct p3_hit *hit)
 {
-	struct p3_pull *pull =
-		p3_exchange_precedes(n, p, hit) ? NULL : p3_pull_alloc(n, p);
+	struct p3_pull *pull = p3_getput_precedes(n, p, hit) ? NULL : p3_pull_alloc(n, p);
 	if (!pull)
 		return false;
 	struct p3_md *md = hit->md;
 	pull->xfer_id = r->xfer;
-	place_pull(n, pull, r);
+	deliver_place_pull(n, pull, r);
 	pull->length = hit->mlength;
-	pull->ack = wants_ack(n, p, r, md);
+	pull->ack = deliver_wants_ack(n, p, r, md);
 	pull->peer_pending = r->pending;
-	accept(n, p, r, hit, &pull->span.rec);
+	deliver_accept(n, p, r, hit, &pull->span.rec);
 	p3_span_begin(&pull->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &pull->span, PTL_EVENT_PUT_START);
@@ -188,18 +186,18 @@ static bool put_long(struct p3_nic *n, struct p3_peer *p, const struct p3_incomi
 	return true;
 }
 
-static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
-	const struct p3_hit *hit)
+static bool deliver_get_eager(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, const struct p3_hit *hit)
 {
 	struct p3_event_words rec;
 	struct p3_md *md = hit->md;
-	if (!p3_answer_has_room(p, hit->mlength))
+	if (!p3_rsp_has_room(p, hit->mlength))
 		return false;
-	accept(n, p, r, hit, &rec);
+	deliver_accept(n, p, r, hit, &rec);
 	p3_event_write(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
 	uint64_t word0 =
-		p3_answer_fill(n, p, r->pending, &md->region, hit->offset, hit->mlength);
-	p3_answer_send(n, p, word0, hit->mlength);
+		p3_rsp_fill(n, p, r->pending, &md->region, hit->offset, hit->mlength);
+	p3_rsp_publish(n, p, word0, hit->mlength);
 	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
 	return true;
 }
@@ -207,33 +205,33 @@ static bool get_eager(struct p3_nic *n, struct p3_peer *p, const struct p3_incom
 /*
  * Do an exchange in one step of one pass, so that no other action of this firmware comes
  * between its read and its write.  While a long transfer that has begun uses these bytes
- * (exchange.h), the request waits.
+ * (getput.c), the request waits.
  */
-static bool getput(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
-	const struct p3_hit *hit)
+static bool deliver_getput(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, const struct p3_hit *hit)
 {
 	struct p3_event_words rec;
 	struct p3_md *md = hit->md;
-	if (!p3_answer_has_room(p, hit->mlength) || !p3_exchange_may_go(n, p, hit))
+	if (!p3_rsp_has_room(p, hit->mlength) || !p3_getput_may_go(n, p, hit))
 		return false;
-	accept(n, p, r, hit, &rec);
+	deliver_accept(n, p, r, hit, &rec);
 	p3_event_write(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
 	uint64_t word0 =
-		p3_answer_fill(n, p, r->pending, &md->region, hit->offset, hit->mlength);
+		p3_rsp_fill(n, p, r->pending, &md->region, hit->offset, hit->mlength);
 	FAULT_POINT("swap.read");
-	deposit(n, r, hit);
+	deliver_deposit(n, r, hit);
 	FAULT_POINT("swap.written");
 	p3_xfer_swapped(n);
-	p3_answer_send(n, p, word0, hit->mlength);
+	p3_rsp_publish(n, p, word0, hit->mlength);
 	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
 	return true;
 }
 
-static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
-	const struct p3_hit *hit)
+static bool deliver_get_long(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, const struct p3_hit *hit)
 {
 	struct p3_xfer_slot *x =
-		p3_exchange_precedes(n, p, hit) ? NULL : p3_xfer_alloc(n, p, P3_X_SERVE);
+		p3_getput_precedes(n, p, hit) ? NULL : p3_xfer_alloc(n, p, P3_X_SERVE);
 	if (!x)
 		return false;
 	struct p3_md *md = hit->md;
@@ -241,7 +239,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct p3_incomi
 	x->length = hit->mlength;
 	P3_TRACE(keep, n, &x->topic);
 	P3_TRACE(fw, n, P3_TRACE_BEGIN, P3_TRACE_SERVED, hit->mlength);
-	accept(n, p, r, hit, &x->span.rec);
+	deliver_accept(n, p, r, hit, &x->span.rec);
 	p3_span_begin(&x->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &x->span, PTL_EVENT_GET_START);
@@ -253,7 +251,7 @@ static bool get_long(struct p3_nic *n, struct p3_peer *p, const struct p3_incomi
 		.xfer = p3_xfer_name(x),
 		.addr = p3_get(&x->pub->addr),
 		.heap = p3_get(&x->pub->heap)};
-	p3_answer_respond(n, p, &a);
+	p3_rsp_send(n, p, &a);
 	return true;
 }
 
@@ -263,11 +261,11 @@ static __attribute__((noinline)) bool deliver_other(
 {
 	bool is_long = r.flags & P3_F_LONG;
 	if (r.ask.kind == P3_REQ_PUT)
-		return put_long(n, p, &r, &hit);
+		return deliver_put_long(n, p, &r, &hit);
 	if (r.ask.kind == P3_REQ_GETPUT)
-		return getput(n, p, &r, &hit);
-	return is_long && hit.mlength > P3_RSP_INLINE ? get_long(n, p, &r, &hit)
-						      : get_eager(n, p, &r, &hit);
+		return deliver_getput(n, p, &r, &hit);
+	return is_long && hit.mlength > P3_RSP_INLINE ? deliver_get_long(n, p, &r, &hit)
+						      : deliver_get_eager(n, p, &r, &hit);
 }
 
 P3_PATH
@@ -276,7 +274,7 @@ bool p3_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r
 {
 	if (p3_unlikely(r->ask.kind != P3_REQ_PUT || (r->flags & P3_F_LONG)))
 		return deliver_other(n, p, *r, *hit);
-	put_eager(n, p, r, hit);
+	deliver_put_eager(n, p, r, hit);
 	return true;
 }
 
@@ -287,15 +285,15 @@ void p3_deliver_place(struct p3_nic *n, struct p3_peer *p, const struct p3_incom
 {
 	struct p3_md *md = hit->md;
 	bool put = r->ask.kind == P3_REQ_PUT;
-	t_out->ack = put && wants_ack(n, p, r, md);
+	t_out->ack = put && deliver_wants_ack(n, p, r, md);
 	t_out->mlength = hit->mlength;
-	accept(n, p, r, hit, &t_out->span.rec);
+	deliver_accept(n, p, r, hit, &t_out->span.rec);
 	p3_span_begin(&t_out->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
 	p3_span_start(n, &t_out->span, put ? PTL_EVENT_PUT_START : PTL_EVENT_GET_START);
 }
 
-static void end_placed(
+static void deliver_end_placed(
 	struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t, uint32_t fail)
 {
 	bool put = r->ask.kind == P3_REQ_PUT;
@@ -304,37 +302,31 @@ static void end_placed(
 	p3_ni_use_less(ni, P3_U_OP);
 }
 
-static void move_put(struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t)
-{
-	const struct p3_span *s = &t->span;
-	p3_region_write(
-		&s->region, s->offset, p3_request_eager_bytes(r->cell), t->mlength);
-	if (!p3_list_empty(&n->pulls))
-		p3_xfer_wrote(n, &s->region, s->offset, t->mlength);
-	FAULT_POINT("put.deposited");
-}
-
 bool p3_deliver_move(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
 	struct p3_placed *t)
 {
+	const struct p3_span *s = &t->span;
 	if (r->ask.kind == P3_REQ_GET) {
-		const struct p3_span *s = &t->span;
-		if (!p3_answer_has_room(p, t->mlength))
+		if (!p3_rsp_has_room(p, t->mlength))
 			return false;
-		uint64_t word0 = p3_answer_fill(
-			n, p, r->pending, &s->region, s->offset, t->mlength);
-		p3_answer_send(n, p, word0, t->mlength);
+		uint64_t word0 =
+			p3_rsp_fill(n, p, r->pending, &s->region, s->offset, t->mlength);
+		p3_rsp_publish(n, p, word0, t->mlength);
 	} else {
-		move_put(n, r, t);
+		p3_region_write(&s->region, s->offset, p3_request_eager_bytes(r->cell),
+			t->mlength);
+		if (!p3_list_empty(&n->pulls))
+			p3_xfer_wrote(n, &s->region, s->offset, t->mlength);
+		FAULT_POINT("put.deposited");
 	}
-	end_placed(n, r, t, PTL_NI_OK);
+	deliver_end_placed(n, r, t, PTL_NI_OK);
 	if (r->ask.kind == P3_REQ_PUT && r->pending)
-		p3_answer_briefly(
+		p3_rsp_send_brief(
 			n, p, r->pending, t->ack ? P3_RSP_ACK : P3_RSP_NONE, t->mlength);
 	return true;
 }
 
 void p3_deliver_fail(struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t)
 {
-	end_placed(n, r, t, PTL_NI_FAIL);
+	deliver_end_placed(n, r, t, PTL_NI_FAIL);
 }

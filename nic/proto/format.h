@@ -47,7 +47,7 @@ enum p3_rsp_kind {
 };
 
 /*
- * P3_F_COPIED: the bytes of a long put are a copy (copy.c), so its initiator has had
+ * P3_F_COPIED: the bytes of a long put are a copy (pending.c), so its initiator has had
  * SEND_END.  The target takes that initiator's next request only when the target has read
  * the copy: so short puts end in order whether they fit the lane or not.
  *
@@ -317,15 +317,6 @@ static inline uint64_t p3_pack_eager(struct p3_cell *c, const struct p3_request 
 	return p3_request_word0(r);
 }
 
-static inline void p3_unpack_eager(
-	const struct p3_cell *c, uint64_t pending, struct p3_request *r)
-{
-	r->length = p3_field_of(P3_EAGER_LENGTH, pending);
-	r->data[0] = p3_get(&c->w[p3_field_word(P3_EAGER_DATA)]);
-	r->data[1] = p3_get(&c->w[p3_field_word(P3_EAGER_DATA) + 1]);
-	r->place = r->xfer = 0;
-}
-
 #define P3_PLACE_BITS 48 /* of a long put's place, and of its length beside a place */
 
 /* Pack a put whose bytes the target pulls. */
@@ -361,25 +352,24 @@ static inline uint64_t p3_pack_get(struct p3_cell *c, const struct p3_request *r
 	return p3_request_word0(r);
 }
 
-static inline void p3_unpack_get(const struct p3_cell *c, struct p3_request *r)
-{
-	r->length = p3_format_get(c, P3_GET_LENGTH);
-	r->xfer = p3_format_get(c, P3_GET_XFER);
-	r->place = r->data[0] = r->data[1] = 0;
-}
-
 /* Unpack a request of any kind; a request of an unknown kind is unpacked as an eager
  * one. */
 static inline void p3_unpack_request(
 	const struct p3_cell *c, uint64_t w0, struct p3_request *r)
 {
 	uint64_t pending = p3_unpack_common(c, w0, r);
-	if (p3_likely(p3_request_is_eager(r->kind, r->flags)))
-		p3_unpack_eager(c, pending, r);
-	else if (r->kind == P3_REQ_GET)
-		p3_unpack_get(c, r);
-	else
+	if (p3_likely(p3_request_is_eager(r->kind, r->flags))) {
+		r->length = p3_field_of(P3_EAGER_LENGTH, pending);
+		r->data[0] = p3_get(&c->w[p3_field_word(P3_EAGER_DATA)]);
+		r->data[1] = p3_get(&c->w[p3_field_word(P3_EAGER_DATA) + 1]);
+		r->place = r->xfer = 0;
+	} else if (r->kind == P3_REQ_GET) {
+		r->length = p3_format_get(c, P3_GET_LENGTH);
+		r->xfer = p3_format_get(c, P3_GET_XFER);
+		r->place = r->data[0] = r->data[1] = 0;
+	} else {
 		p3_unpack_long(c, pending, r);
+	}
 }
 
 static inline uint64_t p3_pack_switch(uint32_t kind)

@@ -1,23 +1,148 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers: the lanes to and from them, hot and cold. */
+/* Peers: their ids, the lanes to and from them, hot and cold. */
 #define P3_LOG_AREA P3_AREA_PEER
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 
-#include "nic/proto/format.h"
-#include "nic/proto/ids.h"
 #include "nic/run/run.h"
 #include "nic/wire/wire.h"
 #include "shm/fault.h"
 #include "shm/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- ids ---- */
+
+/* Without a domain, the nid of node i is the first nid of the job plus i.  In a domain,
+ * where peers have any ids, a hash table finds them: open addressing, at most half full,
+ * rebuilt when a peer comes or changes its ids. */
+
+int p3_ids_make(struct p3_nic *n)
+{
+	uint32_t places = 4;
+	n->first_nid = n->conf.nid - n->conf.node;
+	n->nids = n->conf.nnodes;
+	n->ids = NULL;
+	n->latest = (struct p3_id){.peer = &n->absent};
+	if (!n->conf.domain)
+		return 0;
+	while (places < 2 * P3_JOB_NIS * n->conf.nnodes)
+		places *= 2;
+	n->ids = calloc(1, sizeof *n->ids + places * sizeof n->ids->at[0]);
+	if (!n->ids)
+		return -ENOMEM;
+	n->ids->mask = places - 1;
+	n->nids = 0;
+	return 0;
+}
+
+void p3_ids_drop(struct p3_nic *n)
+{
+	free(n->ids);
+	free(n->listed);
+	n->ids = NULL;
+	n->listed = NULL;
+}
+
+/* Add a peer's ids to the table.  An id that another peer has already stays with that
+ * peer. */
+static void ids_put(struct p3_ids *ids, struct p3_peer *p)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++) {
+		uint64_t key = p3_pair(p->pid[i], p->nid);
+		struct p3_id *at = p3_ids_place(ids, key);
+		if (p->pid[i] == P3_JOB_NO_PID || at->peer)
+			continue;
+		*at = (struct p3_id){key, p};
+	}
+}
+
+/* Rebuild the table; the ids of dead peers stay until another peer has them. */
+void p3_ids_renew(struct p3_nic *n)
+{
+	n->latest = (struct p3_id){.peer = &n->absent};
+	if (!n->ids)
+		return;
+	memset(n->ids->at, 0, (n->ids->mask + 1) * sizeof n->ids->at[0]);
+	for (uint32_t i = 0; i < n->conf.nnodes; i++)
+		if (n->peer[i].state == P3_LIVE || n->peer[i].state == P3_EXPECTED)
+			ids_put(n->ids, &n->peer[i]);
+	for (uint32_t i = 0; i < n->conf.nnodes; i++)
+		if (n->peer[i].state == P3_DEAD || n->peer[i].state == P3_GONE)
+			ids_put(n->ids, &n->peer[i]);
+}
+
+void p3_ids_come(struct p3_nic *n, uint32_t rank)
+{
+	if (rank < n->conf.job_ranks)
+		n->come[rank / 64] |= UINT64_C(1) << rank % 64;
+}
+
+static bool ids_is_listed(const struct p3_nic *n, ptl_process_id_t who)
+{
+	for (uint32_t i = 0; n->listed && i < n->listed->n; i++)
+		if (n->listed->id[i] == p3_pair(who.pid, who.nid))
+			return true;
+	return false;
+}
+
+/* Return the pseudo-peer for an unknown id if the id's process may still come: its nid is
+ * one of this node's job, and a rank of the job has not come yet, or it is unknown how
+ * many processes have the nid; or the program has named it.  Otherwise return NULL. */
+static P3_RARE struct p3_peer *ids_find_unresolved(struct p3_nic *n, ptl_process_id_t who)
+{
+	uint32_t rank = who.nid - n->conf.job_nid, come = 0;
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		come += (uint32_t)__builtin_popcountll(n->come[i]);
+	bool ours = rank < n->conf.job_nids && !(n->over[rank / 64] >> rank % 64 & 1) &&
+		    (!n->conf.job_ranks || come < n->conf.job_ranks);
+	bool listed = n->conf.hold_ns && ids_is_listed(n, who);
+	return ours || listed ? &n->unresolved : NULL;
+}
+
+/* Not inline: otherwise p3_peer_find would not be inlined into every put. */
+static __attribute__((noinline)) struct p3_peer *ids_find(
+	struct p3_nic *n, ptl_process_id_t who)
+{
+	struct p3_peer *p = p3_ids_place(n->ids, p3_pair(who.pid, who.nid))->peer;
+	return p ? p : ids_find_unresolved(n, who);
+}
+
+/* Under yod each rank has a nid of its own: a known peer with this nid is
+ * that rank, and has joined with another pid.  Ranks of other launchers share one nid
+ * (conf.job_ranks), so a known peer with this nid says nothing about the others. */
+bool p3_ids_may_come(const struct p3_nic *n, ptl_process_id_t who)
+{
+	if (ids_is_listed(n, who))
+		return true;
+	for (uint32_t i = 0; !n->conf.job_ranks && i < n->conf.nnodes; i++)
+		if (n->peer[i].state != P3_ABSENT && n->peer[i].nid == who.nid)
+			return false;
+	return true;
+}
+
+void p3_ids_end(struct p3_nic *n, uint32_t nid)
+{
+	uint32_t rank = nid - n->conf.job_nid;
+	if (rank < n->conf.job_nids)
+		n->over[rank / 64] |= UINT64_C(1) << rank % 64;
+}
+
+int p3_ids_list(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_listed *before = n->listed;
+	n->listed = c->listed;
+	c->listed = before;
+	return PTL_OK;
+}
 
 struct p3_peer *p3_peer_find(struct p3_nic *n, ptl_process_id_t who)
 {
 	uint32_t index = who.nid - n->first_nid;
 	if (p3_likely(index < n->nids))
 		return &n->peer[index];
-	return n->ids ? p3_ids_find(n, who) : NULL;
+	return n->ids ? ids_find(n, who) : NULL;
 }
 
 /* ---- room ---- */
@@ -56,16 +181,16 @@ bool p3_peer_reserve_arena(
 }
 
 /* Return the distance of a full lane's cells from the lines of the cache. */
-static uint64_t beside_lines(void)
+static uint64_t peer_beside_lines(void)
 {
 	return p3_without(P3_LINES) ? P3_CELL / 2 : 0;
 }
 
 bool p3_peer_reserve_cells(struct p3_nic *n, uint64_t len, uint64_t *off_out)
 {
-	if (!p3_peer_reserve_arena(n, len + beside_lines(), P3_LINE, off_out))
+	if (!p3_peer_reserve_arena(n, len + peer_beside_lines(), P3_LINE, off_out))
 		return false;
-	*off_out += beside_lines();
+	*off_out += peer_beside_lines();
 	return true;
 }
 
@@ -74,11 +199,11 @@ bool p3_peer_holds_ring(
 {
 	uint64_t len = (uint64_t)cells * P3_CELL;
 	return off >= n->layout.ctl_len && off <= n->layout.seg_len - len &&
-	       off % P3_CELL == beside_lines() &&
+	       off % P3_CELL == peer_beside_lines() &&
 	       p3_seg_reach(p->base + off, len) != -EFAULT;
 }
 
-static bool carve_lane(struct p3_nic *n, struct p3_peer *p)
+static bool peer_carve_lane(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->full_off)
 		return true; /* carved in an earlier life of the peer */
@@ -88,24 +213,24 @@ static bool carve_lane(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-static struct p3_cell *own_cells(struct p3_nic *n, uint64_t off)
+static struct p3_cell *peer_own_cells(struct p3_nic *n, uint64_t off)
 {
 	return (struct p3_cell *)((char *)n->published.base + off);
 }
 
 /* Announce the place of the full ring, publish a switch cell in the base ring, and
  * continue in the full ring. */
-static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *r,
+static void peer_switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *r,
 	p3_a64 *where, uint64_t off, uint32_t cells, const p3_a64 *credit, uint32_t kind)
 {
 	/* Erase a header that the ring may have from an earlier incarnation. */
-	p3_set(&own_cells(n, off)->w[0], 0);
+	p3_set(&peer_own_cells(n, off)->w[0], 0);
 	p3_release(where, off); /* LANE.1: seen through the switch cell */
 	FAULT_POINT("ring.announced");
 	(void)p3_ring_begin(r, 1);
 	p3_ring_publish(r, p3_pack_switch(kind), 1);
 	FAULT_POINT("ring.switched");
-	p3_ring_tx_init(r, own_cells(n, off), cells, credit);
+	p3_ring_tx_init(r, peer_own_cells(n, off), cells, credit);
 	p3_looks_add(n, p);
 }
 
@@ -116,10 +241,10 @@ static void switch_ring(struct p3_nic *n, struct p3_peer *p, struct p3_ring_tx *
 bool p3_peer_grow_requests(struct p3_nic *n, struct p3_peer *p)
 {
 	p->nsent = 0; /* try again later */
-	if (p->req_full || n->conf.base_lanes_only || !carve_lane(n, p) ||
+	if (p->req_full || n->conf.base_lanes_only || !peer_carve_lane(n, p) ||
 		!p3_peer_has_room(p, &p->req_out, 1))
 		return false;
-	switch_ring(n, p, &p->req_out, &p->mine->full_req, p->full_off,
+	peer_switch_ring(n, p, &p->req_out, &p->mine->full_req, p->full_off,
 		n->layout.req_cells, &p->theirs->req_credit[1], P3_REQ_SWITCH);
 	p->req_full = true;
 	return true;
@@ -128,11 +253,11 @@ bool p3_peer_grow_requests(struct p3_nic *n, struct p3_peer *p)
 void p3_peer_grow_responses(struct p3_nic *n, struct p3_peer *p)
 {
 	p->nanswered = 0;
-	if (p->rsp_full || n->conf.base_lanes_only || !carve_lane(n, p) ||
+	if (p->rsp_full || n->conf.base_lanes_only || !peer_carve_lane(n, p) ||
 		!p3_peer_has_room(p, &p->rsp_out, 1))
 		return;
 	uint64_t off = p->full_off + (uint64_t)n->layout.req_cells * P3_CELL;
-	switch_ring(n, p, &p->rsp_out, &p->mine->full_rsp, off, n->layout.rsp_cells,
+	peer_switch_ring(n, p, &p->rsp_out, &p->mine->full_rsp, off, n->layout.rsp_cells,
 		&p->theirs->rsp_credit[1], P3_RSP_SWITCH);
 	p->rsp_full = true;
 }
@@ -151,21 +276,10 @@ void p3_peer_heat(struct p3_nic *n, struct p3_peer *p)
 		p3_odd_set(n, P3_ODD_LANES);
 }
 
-static bool has_news(struct p3_peer *p)
+static bool peer_has_news(struct p3_peer *p)
 {
 	uint64_t w0;
 	return p3_ring_peek(&p->req_in, &w0) || p3_peer_has_response(p);
-}
-
-/* Move a lane from the hot list to behind its end. */
-static void make_cold(struct p3_nic *n, uint32_t at)
-{
-	struct p3_peer *p = n->hot[at];
-	p->hot = false;
-	p3_ring_shut(&p->req_out); /* the next request heats the lane again */
-	n->hot[at] = n->hot[--n->nhot];
-	n->hot[n->nhot] = p;
-	p3_set(&p->mine->cold, 1);
 }
 
 void p3_peer_rest(struct p3_nic *n, struct p3_peer *p)
@@ -178,16 +292,6 @@ void p3_peer_rest(struct p3_nic *n, struct p3_peer *p)
 	p3_ring_shut(&p->req_out); /* the next request heats the lane again */
 }
 
-/* Look a last time at the lanes that were just made cold; they lie behind the end of the
- * hot list. */
-static void look_at_cold(struct p3_nic *n, uint32_t end)
-{
-	p3_looks_fence(n, p3_fence_heavy); /* COLD.1: cold is stored before */
-	for (uint32_t i = n->nhot; i < end; i++)
-		if (has_news(n->hot[i]))
-			p3_peer_heat(n, n->hot[i]);
-}
-
 /* If at least P3_ALL_HOT lanes are hot, make each lane cold that has had no message since
  * the last call but one, and through which no response can come. */
 void p3_peer_cool(struct p3_nic *n)
@@ -195,11 +299,24 @@ void p3_peer_cool(struct p3_nic *n)
 	uint32_t end = n->nhot;
 	if (n->nhot < P3_ALL_HOT || n->wired)
 		return; /* a wire is always polled */
-	for (uint32_t i = n->nhot; i-- > 0;)
-		if (++n->hot[i]->quiet > 1 && n->hot[i]->rsp_used == 0)
-			make_cold(n, i);
-	if (n->nhot < end)
-		look_at_cold(n, end);
+	for (uint32_t i = n->nhot; i-- > 0;) {
+		struct p3_peer *p = n->hot[i];
+		if (++p->quiet <= 1 || p->rsp_used)
+			continue;
+		p->hot = false;
+		p3_ring_shut(&p->req_out); /* the next request heats the lane again */
+		n->hot[i] = n->hot[--n->nhot];
+		n->hot[n->nhot] = p;
+		p3_set(&p->mine->cold, 1);
+	}
+	if (n->nhot == end)
+		return;
+	/* Look a last time at the lanes that were just made cold; they lie behind the end
+	 * of the hot list. */
+	p3_looks_fence(n, p3_fence_heavy); /* COLD.1: cold is stored before */
+	for (uint32_t i = n->nhot; i < end; i++)
+		if (peer_has_news(n->hot[i]))
+			p3_peer_heat(n, n->hot[i]);
 }
 
 /* Search the cold lanes for messages whose sender did not ring the doorbell: any process
@@ -210,7 +327,7 @@ void p3_peer_sweep(struct p3_nic *n)
 		return;
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		struct p3_peer *p = &n->peer[i];
-		if (p->state == P3_LIVE && !p->hot && !p->bad && has_news(p))
+		if (p->state == P3_LIVE && !p->hot && !p->bad && peer_has_news(p))
 			p3_peer_heat(n, p);
 	}
 }

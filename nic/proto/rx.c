@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests received: header check, matching. */
-#include "nic/proto/rx.h"
+/* Requests received: header check, matching, and the straight path of plain requests. */
+#include "nic/proto/proto.h"
 
+#include "nic/cci/format.h"
+#include "nic/cci/msg_rx.h"
 #include "nic/cci/take.h"
 #include "nic/generic/upper.h"
-#include "nic/match/ahead.h"
-#include "nic/proto/deliver.h"
-#include "nic/proto/exchange.h"
-#include "nic/proto/peer.h"
-#include "nic/proto/back.h"
 #include "nic/report/report.h"
+#include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
 #include "shm/probe.h"
+#include "shm/straight.h"
+
+#include <string.h>
 
 #define P3_FIRST_LINES 8u /* lines of bytes in a heap, prefetched before the match */
 #define P3_LAST_LINES  2u
 
 /* ---- header check ---- */
 
-static inline bool has_reply_room(const struct p3_nic *n, const struct p3_incoming *r)
+static inline bool rx_has_reply_room(const struct p3_nic *n, const struct p3_incoming *r)
 {
 	uint64_t len = r->ask.length;
 	return len <= P3_RSP_INLINE + 64ull * n->layout.rsp_cells &&
@@ -27,7 +28,7 @@ static inline bool has_reply_room(const struct p3_nic *n, const struct p3_incomi
 }
 
 /* Return the reason why a header is invalid, or NULL. */
-static inline const char *wrong(const struct p3_nic *n, const struct p3_incoming *r)
+static inline const char *rx_wrong(const struct p3_nic *n, const struct p3_incoming *r)
 {
 	bool is_long = r->flags & P3_F_LONG;
 	uint32_t kind = r->ask.kind, slots = n->layout.nxfers / 2;
@@ -39,55 +40,37 @@ static inline const char *wrong(const struct p3_nic *n, const struct p3_incoming
 	if (kind != P3_REQ_GET && !is_long && !fits)
 		return "data of impossible length";
 	if (kind == P3_REQ_GETPUT)
-		return r->pending && !is_long && has_reply_room(n, r)
+		return r->pending && !is_long && rx_has_reply_room(n, r)
 			       ? NULL
 			       : "an exchange without room for its reply";
 	if (r->ncells != 1 || !r->pending)
 		return "a request that wants no answer";
 	if (is_long)
 		return (uint32_t)r->xfer < slots ? NULL : "a transfer out of the table";
-	return has_reply_room(n, r) ? NULL : "a get without room for its reply";
+	return rx_has_reply_room(n, r) ? NULL : "a get without room for its reply";
 }
 
-/* Prefetch the first and last lines of a put's bytes in the peer's heap.  The peer
- * names the place and may lie, but a prefetch cannot fault.  GCC drops calls of
- * functions that only prefetch, so this one is inlined. */
-static P3_HOT void expect_bytes(const struct p3_peer *p, uint64_t off, uint64_t len)
+/* Prefetch the memory that a long put will read and write: the words of the transfer, and
+ * the first and last lines of its bytes, if they lie in the peer's heap.  The peer names
+ * the place and may lie, but a prefetch cannot fault. */
+P3_PATH
+static __attribute__((noinline)) void rx_expect_pull(struct p3_nic *n, struct p3_peer *p,
+	uint64_t xfer, uint64_t heap, uint64_t length)
 {
-	if (len < 64 * P3_FIRST_LINES || !p3_heap_view_holds(&p->heap, off, len))
+	p3_read_soon(p3_xfer_of_peer(n, p, xfer));
+	p3_own_soon(&p->mine->reading); /* for the announcement */
+	if (!heap || length < 64 * P3_FIRST_LINES ||
+		!p3_heap_view_holds(&p->heap, heap - 1, length))
 		return;
-	const char *first = p->heap.base + off, *last = first + len - 1;
+	const char *first = p->heap.base + (heap - 1), *last = first + length - 1;
 	for (uint32_t i = 0; i < P3_FIRST_LINES; i++)
 		p3_read_soon(first + 64 * i);
 	for (uint32_t i = 0; i < P3_LAST_LINES; i++)
 		p3_read_soon(last - 64 * i);
 }
 
-/* Prefetch the memory that a long put will read and write. */
-P3_PATH
-static __attribute__((noinline)) void expect_pull(struct p3_nic *n, struct p3_peer *p,
-	uint64_t xfer, uint64_t heap, uint64_t length)
-{
-	p3_read_soon(p3_xfer_of_peer(n, p, xfer));
-	p3_own_soon(&p->mine->reading); /* for the announcement */
-	if (heap)
-		expect_bytes(p, heap - 1, length);
-}
-
-static bool enter_full_requests(struct p3_nic *n, struct p3_peer *p)
-{
-	uint64_t off =
-		p3_acquire(&p->theirs->full_req); /* LANE.1: before the switch cell */
-	if (!p3_peer_holds_ring(n, p, off, n->layout.req_cells))
-		return false;
-	FAULT_POINT("ring.entering_requests");
-	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),
-		n->layout.req_cells, &p->mine->req_credit[1], P3_REQ_USUAL);
-	return true;
-}
-
 /* Process a cell that carries no request. */
-static P3_RARE bool control_cell(
+static P3_RARE bool rx_control_cell(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint32_t ncells)
 {
 	if (kind == P3_REQ_PAD) {
@@ -96,16 +79,24 @@ static P3_RARE bool control_cell(
 	}
 	/* Switch from the base ring only: a switch cell at the start of the full ring
 	 * would be found again after each switch, for ever. */
-	if (p->req_in.n == P3_BASE_CELLS && enter_full_requests(n, p))
-		return true;
-	p3_peer_ignore(n, p, "a lane out of its segment");
-	return false;
+	uint64_t off =
+		p3_acquire(&p->theirs->full_req); /* LANE.1: before the switch cell */
+	if (p->req_in.n != P3_BASE_CELLS ||
+		!p3_peer_holds_ring(n, p, off, n->layout.req_cells)) {
+		p3_peer_ignore(n, p, "a lane out of its segment");
+		return false;
+	}
+	FAULT_POINT("ring.entering_requests");
+	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),
+		n->layout.req_cells, &p->mine->req_credit[1], P3_REQ_USUAL);
+	return true;
 }
 
-static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r)
+static inline void rx_taken(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r)
 {
 	p3_ring_take(&p->req_in, r->ncells);
-	p3_exchange_over(n, p);
+	p3_getput_over(n, p);
 	n->worked = true;
 	n->msgs++;
 	n->bytes += r->flags & P3_F_LONG ? 0 : r->ask.length;
@@ -115,23 +106,24 @@ static inline void taken(struct p3_nic *n, struct p3_peer *p, const struct p3_in
 }
 
 /* Give the cells of a delivered request back.  Return true. */
-static inline bool done(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r)
+static inline bool rx_done(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r)
 {
 	P3_PROBE2(deliver, r->ask.kind, r->ask.length);
 	P3_TRACE(delivered, n, p, r->ask.kind, r->ask.length);
 	FAULT_POINT("request.delivered");
-	taken(n, p, r);
+	rx_taken(n, p, r);
 	return true;
 }
 
 /* Take what is no request of Portals. */
-static __attribute__((noinline)) bool take_other(
+static __attribute__((noinline)) bool rx_take_other(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
 {
 	uint32_t kind = p3_word0_kind(w0);
 	return p3_likely(kind > P3_REQ_GETPUT)
 		       ? p3_cci_take(n, p, c, w0)
-		       : control_cell(n, p, kind, p3_word0_ncells(w0));
+		       : rx_control_cell(n, p, kind, p3_word0_ncells(w0));
 }
 
 /*
@@ -139,7 +131,7 @@ static __attribute__((noinline)) bool take_other(
  * that the peer has released: the peer stored the release (XFER.3) before the request
  * (LANE.1), so a node that sees the request sees the release, too.
  */
-static P3_RARE bool may_take(struct p3_nic *n, struct p3_peer *p)
+static P3_RARE bool rx_may_take(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_xfer_end_served(n, p);
 	return !p->bad &&
@@ -159,8 +151,8 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 	}
 	/* LANE.1: take the answers that the peer sent before this request first, so that
 	 * an operation ends before a message that the peer sent after its end. */
-	p3_back_take_all(n, p);
-	if (p3_unlikely(p->odd) && !may_take(n, p))
+	p3_rsp_take_all(n, p);
+	if (p3_unlikely(p->odd) && !rx_may_take(n, p))
 		return false;
 	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
 	if (p3_unlikely(!p3_ring_sane(&p->req_in, kind, ncells))) {
@@ -168,26 +160,26 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		return false;
 	}
 	if (p3_unlikely(kind - P3_REQ_PUT > P3_REQ_GETPUT - P3_REQ_PUT))
-		return take_other(n, p, c, w0);
+		return rx_take_other(n, p, c, w0);
 	if (ncells > 1)
 		p3_cells_soon(c, ncells);
 	if (p3_unlikely(n->nlong) && !p3_without(P3_PREFETCHES))
-		p3_ahead_look(n, p, ncells);
+		p3_prefetch_look(n, p, ncells);
 	p3_incoming_load(p, c, w0, &r);
 	if (p3_unlikely(r.ask.who >> 32 == P3_JOB_NO_PID))
 		return false; /* a new interface, whose pid is yet to be reported */
-	const char *why = wrong(n, &r);
+	const char *why = rx_wrong(n, &r);
 	if (p3_unlikely(why != NULL)) {
 		p3_peer_ignore(n, p, why);
 		return false;
 	}
 	if (p3_unlikely(kind == P3_REQ_PUT && (r.flags & P3_F_LONG)))
-		expect_pull(
+		rx_expect_pull(
 			n, p, r.xfer, r.flags & P3_F_HEAP ? r.place : 0, r.ask.length);
 	if (p3_unlikely(p->asks)) {
 		enum p3_generic_next next = p3_generic_take(n, p, &r);
 		if (next != P3_GENERIC_DIRECT)
-			return next == P3_GENERIC_TAKEN && done(n, p, &r);
+			return next == P3_GENERIC_TAKEN && rx_done(n, p, &r);
 	}
 	P3_TRACE(take, n, p, kind, r.ask.length);
 	struct p3_ni *ni = p3_match_interface(n, r.target_pid);
@@ -204,7 +196,7 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		P3_TRACE(wait, n, p, r.ask.kind);
 		return false;
 	}
-	return done(n, p, &r);
+	return rx_done(n, p, &r);
 }
 
 P3_RARE bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p)
@@ -232,12 +224,403 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
 	if (!c || p->bad)
 		return false;
 	p3_incoming_load(p, c, w0, &r);
-	if (r.ask.kind <= P3_REQ_SWITCH || wrong(n, &r) ||
+	if (r.ask.kind <= P3_REQ_SWITCH || rx_wrong(n, &r) ||
 		!p3_ring_sane(&p->req_in, r.ask.kind, r.ncells))
 		return false;
 	P3_TRACE(take, n, p, r.ask.kind, r.ask.length);
 	if (!p->asks || !p3_generic_refuse(n, p))
 		p3_deliver_discard(n, p, p3_match_interface(n, r.target_pid), r);
-	taken(n, p, &r);
+	rx_taken(n, p, &r);
 	return true;
+}
+
+/* ---- plain requests: the straight path of a receiver ---- */
+
+/*
+ * A request is plain if all of this is true:
+ *
+ *	word 0		that of the most frequent message (P3_REQ_USUAL), or other in the
+ *			flag P3_F_ACK, in the number of cells, or in being a get
+ *	node		n->odd has none of the bits below
+ *	peer		p->odd is 0, its interface has a pid, no response of it is there
+ *	target		n->acl_cache has interface and portal: the access list admits all
+ *			processes of the peer's owner there
+ *	match list	it has no index
+ *	descriptor	that of the first entry that matches: no START events, but END
+ *			events; infinite threshold, no iovec; there is room, and behind
+ *			it room for max_size bytes
+ *	queue		none, or a living one with room
+ *	get		at most P3_RSP_INLINE bytes, which the request has reserved room
+ *			for; the response ring is open, or can be opened
+ *
+ * Each test comes before the first change.  When one fails, p3_rx_take() begins anew: it
+ * loads the words of the cell again, and ignores those that were loaded here
+ * (docs/design/polling.md).  The most frequent case, a put in one cell without an
+ * acknowledgement, calls no function, so the compiler keeps all of it in registers.
+ */
+
+/* A trace has records that only the general path writes; it also tells pulls of bytes
+ * that are overwritten, and ends the wait of an exchange. */
+#define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_SWAPPER | P3_ODD_GENERIC)
+
+/* The parts of a plain request that the steps behind the tests need. */
+struct rx_fast {
+	const struct p3_acl_target *acl;
+	struct p3_md *md;
+	struct p3_eq *eq; /* NULL: no event is wanted */
+	uint64_t bits;
+	uint64_t offset;
+	uint64_t length;
+};
+
+/* ---- tests ---- */
+
+/* LANE.1: answers that the peer sent before this request come first; p3_rx_take() takes
+ * them. */
+static P3_HOT bool rx_fast_may_come(const struct p3_nic *n, struct p3_peer *p)
+{
+	return !(n->odd & UNUSUAL) && !p->odd && p->pid[0] != P3_JOB_NO_PID &&
+	       !p3_peer_has_response(p);
+}
+
+/* Return the descriptor of the first entry that matches, or NULL if there is none, or if
+ * the list has an index. */
+static P3_HOT struct p3_md *rx_fast_match(
+	const struct p3_portal *list, uint64_t bits, uint64_t who)
+{
+	if (p3_unlikely(list->indexed))
+		return NULL;
+	for (const struct p3_me *me = list->head; me; me = me->next)
+		if (p3_likely(((bits ^ me->bits) & ~me->ignore) == 0) &&
+			p3_likely(me->md != NULL) &&
+			p3_likely(p3_want_matches(me->who, who)))
+			return me->md;
+	return NULL;
+}
+
+/* a descriptor with one of these bits is unusual for each request */
+#define ODD                                                                              \
+	(P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC | P3_ODD_STARTS | P3_ODD_ENDS)
+
+static P3_HOT bool rx_fast_has_event_room(struct rx_fast *r)
+{
+	const struct p3_sink *sink = &r->md->sink;
+	r->eq = p3_eq_of_sink(sink);
+	return r->eq ? p3_evq_has_room(&r->eq->tx) : !sink->eq;
+}
+
+/* Return true if the request leaves room for another one of the largest size. */
+static P3_HOT bool rx_fast_leaves_room(const struct rx_fast *r, bool remote)
+{
+	const struct p3_md *md = r->md;
+	return remote || md->region.size - r->offset - r->length >= md->words.max_size;
+}
+
+/* Find the descriptor of a request; odd: bits of enum p3_md_odd that it must not have.
+ * Return false if it is not plain. */
+static P3_HOT bool rx_fast_find(
+	const struct p3_peer *p, const struct p3_cell *c, uint32_t odd, struct rx_fast *r)
+{
+	r->bits = p3_format_get(c, P3_REQUEST_BITS);
+	struct p3_md *md = r->md =
+		rx_fast_match(r->acl->list, r->bits, p3_match_initiator(p, 0));
+	if (p3_unlikely(!md) || p3_unlikely(md->odd & odd))
+		return false;
+	bool remote = md->sink.options & PTL_MD_MANAGE_REMOTE;
+	r->offset = p3_likely(remote) ? p3_format_get(c, P3_REQUEST_OFFSET)
+				      : md->local_offset;
+	uint64_t size = md->region.size;
+	return p3_likely(r->offset <= size && r->length <= size - r->offset) &&
+	       (p3_likely(!(md->odd & P3_ODD_MAX_SIZE)) ||
+		       rx_fast_leaves_room(r, remote)) &&
+	       rx_fast_has_event_room(r);
+}
+
+/* ---- delivery ---- */
+
+/* Take a plain-looking request whose target n->acl_cache does not know. */
+static P3_RARE bool rx_fast_take_unknown(
+	struct p3_nic *n, struct p3_peer *p, uint64_t target)
+{
+	p3_acl_cache_add(n, target, p3_pair(p->jid, p->uid));
+	return p3_rx_take(n, p);
+}
+
+static P3_HOT void rx_fast_account(
+	struct p3_nic *n, const struct rx_fast *r, uint64_t bytes)
+{
+	struct p3_ni *ni = r->acl->ni;
+	ni->received++;
+	ni->received_bytes += r->length;
+	if (p3_unlikely(!(r->md->sink.options & PTL_MD_MANAGE_REMOTE)))
+		r->md->local_offset += r->length;
+	n->worked = true;
+	n->msgs++;
+	n->bytes += r->length;
+	p3_count(&n->count[P3_C_RECEIVED], 1);
+	p3_count(&n->count[P3_C_RECEIVED_BYTES], bytes);
+}
+
+/*
+ * Write the event of a request, if it has one.  This comes before its bytes are copied,
+ * since fewer values must be kept then: a reader looks at the record only after
+ * rx_fast_post(), and the descriptor's snapshot does not change meanwhile.
+ */
+static P3_HOT struct p3_event_record *rx_fast_write_event(struct p3_nic *n,
+	const struct p3_peer *p, const struct rx_fast *r, uint64_t hdr,
+	ptl_event_kind_t kind)
+{
+	uint32_t link = n->next_link++;
+	if (p3_unlikely(!r->eq))
+		return NULL;
+	struct p3_event_record *e = p3_evq_next(&r->eq->tx);
+	FAULT_POINT("event.begun");
+	p3_record_set_request(&e->words, r->bits, r->length, r->length, r->offset, hdr);
+	p3_record_set_md(&e->words, r->md, link);
+	p3_record_set_ids(&e->words, kind, p3_match_initiator(p, 0), r->acl->owner,
+		p3_acl_cache_portal(r->acl));
+	FAULT_POINT("event.written");
+	return e;
+}
+
+static P3_HOT void rx_fast_post(struct p3_nic *n, const struct rx_fast *r,
+	struct p3_event_record *e, ptl_event_kind_t kind)
+{
+	if (p3_unlikely(!e))
+		return;
+	p3_evq_commit(&r->eq->tx, e);
+	FAULT_POINT("event.posted");
+	P3_PROBE2(event, kind, r->eq->tx.tail);
+	n->posted |= r->eq->news;
+}
+
+/* Copy the bytes of a put.  k is its number of cells: with more than one a call of memcpy
+ * is as fast (docs/design/polling.md). */
+static P3_HOT void rx_fast_deposit(const struct p3_nic *n, const struct p3_cell *c,
+	const struct rx_fast *r, uint32_t k)
+{
+	char *to = p3_region_address(r->md->region.start, r->offset);
+	if (p3_likely(k == 1 && r->length == 8))
+		memcpy(to, p3_request_eager_bytes(c), 8);
+	else if (k == 1 || (n->crowded && r->length <= P3_FEW))
+		p3_region_copy_few(to, p3_request_eager_bytes(c), r->length);
+	else
+		memcpy(to, p3_request_eager_bytes(c), r->length);
+	FAULT_POINT("put.deposited");
+}
+
+/* Give the cells back.  The rare half is the last that a caller does, so that the call
+ * needs no registers.  A base ring comes there every few messages. */
+P3_PATH
+static __attribute__((noinline)) bool rx_fast_turn(struct p3_ring_rx *r)
+{
+	p3_ring_turn_here(r);
+	return true;
+}
+
+static P3_HOT bool rx_fast_taken(struct p3_peer *p, uint32_t k)
+{
+	FAULT_POINT("request.delivered");
+	if (p3_unlikely(p3_ring_step(&p->req_in, k)))
+		return rx_fast_turn(&p->req_in);
+	return true;
+}
+
+static P3_HOT void rx_fast_acknowledge(
+	struct p3_nic *n, struct p3_peer *p, uint32_t pending, uint64_t len)
+{
+	const struct p3_answer a = {
+		.kind = P3_RSP_ACK, .pending = pending, .mlength = len};
+	if (p3_unlikely(!p3_rsp_may_run(p))) {
+		p3_rsp_send(n, p, &a);
+		return;
+	}
+	uint64_t word0 = p3_pack_brief(p->rsp_out.next, &a);
+	FAULT_POINT("response.filled");
+	p3_rsp_run(n, p, word0);
+	FAULT_POINT("response.published");
+}
+
+/*
+ * Take the response that this node has just sent to itself: the pass would find it only
+ * at the next visit of the lane.  A look at the response of another node would be too
+ * early, and take the line away from its producer.
+ */
+static P3_HOT bool rx_fast_responded(struct p3_nic *n, struct p3_peer *p)
+{
+	(void)rx_fast_taken(p, 1);
+	if (p->rsp_used && p3_likely(p->nout && p->index == n->conf.node))
+		p3_rsp_take_all(n, p);
+	return true;
+}
+
+/* Take a put of k cells with len bytes, whose pending is 0 if it wants no
+ * acknowledgement. */
+static P3_HOT bool rx_fast_put(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_cell *c, uint32_t k, uint64_t len, uint32_t pending)
+{
+	if (p3_unlikely(!rx_fast_may_come(n, p)))
+		return p3_rx_take(n, p);
+	uint64_t target = p3_acl_cache_key(p3_format_get(c, P3_REQUEST_PID));
+	struct rx_fast r = {.acl = p3_acl_cache_at(n, target), .length = len};
+	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
+		return rx_fast_take_unknown(n, p, target);
+	uint32_t odd = ODD | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
+	if (p3_unlikely(!rx_fast_find(p, c, odd, &r)))
+		return p3_rx_take(n, p);
+	P3_PROBE3(match, r.bits, len, true);
+	uint64_t hdr = p3_format_get(c, P3_REQUEST_HDR);
+	struct p3_event_record *e = rx_fast_write_event(n, p, &r, hdr, PTL_EVENT_PUT_END);
+	rx_fast_deposit(n, c, &r, k);
+	rx_fast_account(n, &r, len);
+	rx_fast_post(n, &r, e, PTL_EVENT_PUT_END);
+	if (pending)
+		rx_fast_acknowledge(n, p, pending, len);
+	P3_PROBE2(deliver, P3_REQ_PUT, len);
+	return pending ? rx_fast_responded(n, p) : rx_fast_taken(p, k);
+}
+
+/* ---- kinds of requests ---- */
+
+/* A put whose bytes fit its header, and that wants an acknowledgement. */
+P3_PATH
+static __attribute__((noinline)) bool rx_fast_take_acked(
+	struct p3_nic *n, struct p3_peer *p)
+{
+	const struct p3_cell *c = p->req_in.next;
+	uint64_t w = p3_format_get(c, P3_REQUEST_PENDING);
+	uint64_t len = p3_field_of(P3_EAGER_LENGTH, w);
+	uint32_t pending = (uint32_t)p3_field_of(P3_REQUEST_PENDING, w);
+	return p3_likely(pending && len <= P3_REQ_INLINE)
+		       ? rx_fast_put(n, p, c, 1, len, pending)
+		       : p3_rx_take(n, p);
+}
+
+/* A put of more cells, which wants no acknowledgement. */
+P3_PATH
+static __attribute__((noinline)) bool rx_fast_take_longer(
+	struct p3_nic *n, struct p3_peer *p, uint32_t k)
+{
+	const struct p3_cell *c = p->req_in.next;
+	uint64_t w = p3_format_get(c, P3_REQUEST_PENDING);
+	uint64_t len = p3_field_of(P3_EAGER_LENGTH, w);
+	if (p3_unlikely(p3_field_of(P3_REQUEST_PENDING, w) || k < 2 ||
+			k != p3_request_cells(len) ||
+			!p3_ring_sane(&p->req_in, P3_REQ_PUT, k)))
+		return p3_rx_take(n, p);
+	p3_cells_soon(c, k);
+	return rx_fast_put(n, p, c, k, len, 0);
+}
+
+static P3_HOT void rx_fast_reply(
+	struct p3_nic *n, struct p3_peer *p, const struct rx_fast *r, uint32_t pending)
+{
+	const struct p3_answer a = {.pending = pending, .mlength = r->length};
+	struct p3_cell *c = p->rsp_out.next;
+	uint64_t word0 = p3_pack_reply(c, &a);
+	const char *from = p3_region_address(r->md->region.start, r->offset);
+	if (p3_likely(r->length == 8))
+		memcpy(p3_reply_bytes(c), from, 8);
+	else
+		p3_region_copy_few(p3_reply_bytes(c), from, r->length);
+	FAULT_POINT("reply.filled");
+	p3_rsp_run(n, p, word0);
+	FAULT_POINT("reply.published");
+}
+
+/* A get. */
+P3_PATH
+static __attribute__((noinline)) bool rx_fast_take_get(
+	struct p3_nic *n, struct p3_peer *p)
+{
+	const struct p3_cell *c = p->req_in.next;
+	uint64_t w = p3_format_get(c, P3_REQUEST_PENDING);
+	uint64_t to = p3_format_get(c, P3_REQUEST_PID), target = p3_acl_cache_key(to);
+	uint32_t pending = (uint32_t)p3_field_of(P3_REQUEST_PENDING, w);
+	struct rx_fast r = {.acl = p3_acl_cache_at(n, target),
+		.length = p3_format_get(c, P3_GET_LENGTH)};
+	if (p3_unlikely(!pending || r.length > P3_RSP_INLINE ||
+			!p3_field_of(P3_REQUEST_ROOM, to) || !p3_rsp_may_run(p) ||
+			!rx_fast_may_come(n, p)))
+		return p3_rx_take(n, p);
+	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
+		return rx_fast_take_unknown(n, p, target);
+	if (p3_unlikely(!rx_fast_find(p, c, ODD | P3_ODD_GET, &r)))
+		return p3_rx_take(n, p);
+	P3_PROBE3(match, r.bits, r.length, true);
+	rx_fast_reply(n, p, &r, pending);
+	rx_fast_account(n, &r, 0);
+	rx_fast_post(n, &r, rx_fast_write_event(n, p, &r, 0, PTL_EVENT_GET_END),
+		PTL_EVENT_GET_END);
+	P3_PROBE2(deliver, P3_REQ_GET, r.length);
+	return rx_fast_responded(n, p);
+}
+
+/* Request the cell of the answer before the request is looked at.  A peer that waits for
+ * the answer polls that cell, so its line takes long to come; a peer that has sent a
+ * second request does not wait. */
+static P3_HOT void rx_fast_expect_to_answer(
+	const struct p3_peer *p, const struct p3_ring_tx *r)
+{
+	if (!p->deep)
+		p3_ring_own_soon(r, 0);
+}
+
+/* Messages of CCI that are not in parts: of one cell, or of k cells.  These functions are
+ * not P3_PATH, nor are CCI's others. */
+static __attribute__((noinline)) bool rx_fast_take_cci(
+	struct p3_nic *n, struct p3_peer *p)
+{
+	const struct p3_cell *c = p->req_in.next;
+	bool answered = p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 0;
+	rx_fast_expect_to_answer(p, answered ? &p->rsp_out : &p->req_out);
+	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p)))
+		return p3_rx_take(n, p);
+	return p3_cci_msg_take_one(n, p, c) || p3_rx_take(n, p);
+}
+
+static __attribute__((noinline)) bool rx_fast_take_longer_cci(
+	struct p3_nic *n, struct p3_peer *p, uint32_t k)
+{
+	const struct p3_cell *c = p->req_in.next;
+	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p) ||
+			!p3_ring_sane(&p->req_in, P3_REQ_CCI_MSG, k)))
+		return p3_rx_take(n, p);
+	p3_cells_soon(c, k);
+	return p3_cci_msg_take_longer(n, p, c, k) || p3_rx_take(n, p);
+}
+
+P3_PATH
+bool p3_rx_take_fast(struct p3_nic *n, struct p3_peer *p)
+{
+	const struct p3_cell *c = p->req_in.next;
+	const uint64_t ack = p3_word0(0, P3_F_ACK, 0),
+		       get = p3_word0(P3_REQ_PUT ^ P3_REQ_GET, 0, 0),
+		       cci = p3_word0(P3_REQ_PUT ^ P3_REQ_CCI_MSG, 0, 0);
+	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
+	uint64_t other = w0 ^ p->req_in.usual;
+	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);
+	if (p3_unlikely(!p3_straight()))
+		return p3_rx_take(n, p);
+	if (p3_likely(!other)) {
+		rx_fast_expect_to_answer(p, &p->req_out);
+		/* the length, and in the upper half the pending, which is 0 */
+		uint64_t w = p3_format_get(c, P3_REQUEST_PENDING),
+			 len = w >> 32 | w << 32;
+		return p3_likely(len <= P3_REQ_INLINE) ? rx_fast_put(n, p, c, 1, len, 0)
+						       : p3_rx_take(n, p);
+	}
+	if (other == ack || other == get)
+		rx_fast_expect_to_answer(p, &p->rsp_out);
+	if (other == ack)
+		return rx_fast_take_acked(n, p);
+	if (other == get)
+		return rx_fast_take_get(n, p);
+	if (!(other << 16)) /* all but the number of cells */
+		return rx_fast_take_longer(n, p, p3_word0_ncells(w0));
+	if (other == cci)
+		return rx_fast_take_cci(n, p);
+	if (!((other ^ cci) << 16))
+		return rx_fast_take_longer_cci(n, p, p3_word0_ncells(w0));
+	return p3_rx_take(n, p);
 }

@@ -156,7 +156,7 @@ struct p3_peer {
 	uint32_t nxfer[2];      /* shared slots of each class in use */
 	const char *image;      /* the published segment as the wire shows it */
 	uint64_t seg_len;       /* bytes at base */
-	uint64_t ahead;         /* position in req_in up to which requests were
+	uint64_t prefetched;    /* position in req_in up to which requests were
 				 * prefetched */
 	struct p3_link serving; /* its long gets whose END is to come, oldest first */
 	bool apart;             /* EXPECTED: the first request to it calls conf.meet */

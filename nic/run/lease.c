@@ -5,12 +5,7 @@
 #include "nic/cci/event.h"
 #include "nic/generic/generic.h"
 #include "nic/obj/obj.h"
-#include "nic/proto/close.h"
-#include "nic/proto/ids.h"
-#include "nic/proto/hold.h"
-#include "nic/proto/join.h"
-#include "nic/proto/lose.h"
-#include "nic/proto/tx.h"
+#include "nic/proto/proto.h"
 #include "nic/report/report.h"
 
 #include <stdlib.h>
@@ -113,11 +108,11 @@ static cmd_function *const cmd_functions[P3_OPS] = {
 	[P3_OP_GETPUT] = p3_tx_getput,
 	[P3_OP_DUMP] = p3_dump_write,
 	[P3_OP_GROW] = cmd_grow,
-	[P3_OP_PEER_UP] = p3_join_peer,
-	[P3_OP_PEER_PIDS] = p3_join_pids,
-	[P3_OP_PEER_DOWN] = p3_lose_peer,
-	[P3_OP_PEER_TOLD] = p3_join_told,
-	[P3_OP_PEER_OVER] = p3_lose_rank,
+	[P3_OP_PEER_UP] = p3_peer_up,
+	[P3_OP_PEER_PIDS] = p3_peer_pids,
+	[P3_OP_PEER_DOWN] = p3_peer_down,
+	[P3_OP_PEER_TOLD] = p3_peer_told,
+	[P3_OP_PEER_OVER] = p3_peer_over,
 	[P3_OP_HELD] = p3_hold_expire,
 	[P3_OP_LIST] = p3_ids_list,
 	[P3_OP_CCI] = p3_cci_command,

@@ -9,7 +9,7 @@
 #ifndef P3_NIC_RUN_LEASE_H
 #define P3_NIC_RUN_LEASE_H
 
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "shm/fault.h"

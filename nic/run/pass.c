@@ -3,10 +3,7 @@
 #include "nic/run/lease.h"
 #include "nic/cci/lose.h"
 #include "nic/cci/timer.h"
-#include "nic/proto/lose.h"
-#include "nic/proto/back.h"
-#include "nic/proto/plain.h"
-#include "nic/proto/tx.h"
+#include "nic/proto/proto.h"
 #include "nic/xfer/xfer.h"
 
 /* lanes that one pass takes messages from, at most, where nodes share CPUs */
@@ -72,9 +69,9 @@ static inline void pass_poll_peer(
 		return;
 	if (p3_unlikely(p->req_in.pos < p->req_in.sure))
 		p3_ring_ask_some(&p->req_in);
-	p3_back_take_all(n, p);
+	p3_rsp_take_all(n, p);
 	while (n->msgs < most && p3_ring_any(&p->req_in) && n->bytes < P3_PASS_BYTES &&
-		!p->bad && p3_plain_take(n, p))
+		!p->bad && p3_rx_take_fast(n, p))
 		;
 	p3_ring_give(&p->req_in);
 	if (p3_unlikely(n->msgs == v.before))
@@ -161,7 +158,7 @@ static P3_HOT void pass_visit_in_crowd(
 {
 	bool all = p3_unlikely(p->deep || number % P3_PROBING == 0);
 	uint32_t before = n->msgs;
-	if (p3_likely(!all) && p3_likely(pass_begins_plainly(p) && p3_plain_take(n, p)) &&
+	if (p3_likely(!all) && p3_likely(pass_begins_plainly(p) && p3_rx_take_fast(n, p)) &&
 		p3_likely(n->msgs != before)) { /* it may have been no message */
 		pass_leave_after_one(p);
 		pass_expect_to_answer(p);
@@ -315,7 +312,7 @@ static __attribute__((noinline)) void pass_do_odd(struct p3_nic *n)
 		p3_table_has_room(&n->table[P3_T_PENDING]))
 		p3_command_feed(n);
 	if (p3_unlikely(n->some_bad))
-		p3_lose_bad(n);
+		p3_peer_down_bad(n);
 	if (n->conf.nnodes > P3_ALL_HOT) {
 		p3_peer_answer_doorbell(n);
 		if (p3_get(&n->count[P3_C_PASSES]) % P3_COOL_PASSES == 0)
@@ -401,7 +398,7 @@ static P3_HOT void pass_visit_for_one(struct p3_nic *n, struct p3_peer *p)
 	uint32_t before = n->msgs;
 	uint64_t from = p->req_in.pos;
 	if (p3_unlikely(!pass_begins_plainly(p) || n->msgs >= P3_PASS_MSGS ||
-			!p3_plain_take(n, p)) ||
+			!p3_rx_take_fast(n, p)) ||
 		(p->deep && p3_ring_any(&p->req_in))) {
 		pass_visit_on(n, p, before, from);
 		return;

@@ -2,7 +2,7 @@
 /* The memory of a pair of nodes, carried in frames. */
 #include "nic/wire/carry.h"
 #include "nic/proto/format.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/wire/wire.h"
 #include "shm/pages.h"
 

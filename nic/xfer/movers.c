@@ -17,7 +17,7 @@
  */
 #include "nic/xfer/movers.h"
 
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/run.h"
 #include "nic/wire/shm.h"
 #include "shm/fault.h"

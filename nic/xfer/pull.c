@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pulls: the reading of long transfers into the memory of this process. */
 #include "nic/obj/obj.h"
-#include "nic/proto/answer.h"
-#include "nic/proto/pending.h"
+#include "nic/proto/proto.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/wire/wire.h"
@@ -123,7 +122,7 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 		.mlength = pull->length};
 	struct p3_span span = pull->span;
 	FAULT_POINT("pull.unanswered");
-	p3_answer_respond(n, pull->peer, &a);
+	p3_rsp_send(n, pull->peer, &a);
 	FAULT_POINT("pull.answered");
 	pull_free(pull);
 	if (!span.md)

@@ -2,7 +2,7 @@
 /* The source of long transfers: the transfer table, windows, and the END of served
  * gets. */
 #include "nic/obj/obj.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/wire/shm.h"

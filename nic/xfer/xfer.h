@@ -43,7 +43,7 @@
 #ifndef P3_NIC_XFER_XFER_H
 #define P3_NIC_XFER_XFER_H
 
-#include "nic/proto/copy.h"
+#include "nic/proto/proto.h"
 #include "nic/state.h"
 
 /* ---- the transfer table: slots of bytes that peers may read ---- */

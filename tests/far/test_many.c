@@ -7,7 +7,7 @@
 
 #include "nic/far/link.h"
 #include "nic/proto/format.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "nic/wire/wire.h"
 

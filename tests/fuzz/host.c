@@ -5,7 +5,7 @@
  * the descriptor is gone, since nothing may touch it from then on.
  */
 #include "nic/obj/obj.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "nic/xfer/xfer.h"
 #include "fuzz/rig.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Acknowledged puts and gets on the straight path (nic/host/ask.c) and one step beside
- * it: both do the same.  A request took the straight path if its target is in nic->latest
- * afterwards, which the general path does not write.
+ * Acknowledged puts and gets on the straight path (nic/host/request.c) and one step
+ * beside it: both do the same.  A request took the straight path if its target is in
+ * nic->latest afterwards, which the general path does not write.
  */
 #include "nic/obj/state.h"
 #include "nic/proto/state.h"

@@ -3,17 +3,14 @@
  * The straight path of responses (nic/proto/back.c) does the same as the general one.
  *
  * A node makes a pending of its own, writes a response to it into its own lane, and
- * takes it twice: by p3_back_take() and by p3_reply_take().  All that a response changes
+ * takes it twice: by p3_rsp_take_fast() and by p3_rsp_take().  All that a response changes
  * must be equal: the bytes, the events, the counters, the pending, the reservation, the
  * position, and whether the peer is ignored from then on.  The responses are usual ones;
  * usual ones with each bit of the header inverted, as a hostile peer may send them; and
  * those that one circumstance makes different from a usual one.
  */
 #include "nic/obj/obj.h"
-#include "nic/proto/back.h"
-#include "nic/proto/peer.h"
-#include "nic/proto/pending.h"
-#include "nic/proto/reply.h"
+#include "nic/proto/proto.h"
 #include "nic/run/run.h"
 #include "nic/cases.h"
 
@@ -245,8 +242,8 @@ static struct outcome compare(
 	struct rig *r, uint32_t kind, struct p3_answer a, unsigned flip)
 {
 	static struct outcome back, general;
-	play(r, kind, &a, flip, p3_reply_take, &general);
-	play(r, kind, &a, flip, p3_back_take, &back);
+	play(r, kind, &a, flip, p3_rsp_take, &general);
+	play(r, kind, &a, flip, p3_rsp_take_fast, &back);
 	is_same(&back, &general, flip);
 	return back;
 }
@@ -419,7 +416,7 @@ NODES_CASE(queue_that_is_full, 1)
 		for (unsigned i = 0; i < SLOTS + 3; i++) {
 			ask(&r, P3_REQ_GET);
 			respond(&r, reply(8), AS_IS);
-			CHECK((way ? p3_reply_take : p3_back_take)(r.n, r.p));
+			CHECK((way ? p3_rsp_take : p3_rsp_take_fast)(r.n, r.p));
 			p3_set(&q->ring->head, head);
 		}
 		CHECK_EQ(q->tail - head, SLOTS + 3);

@@ -6,7 +6,7 @@
 #include "cases.h"
 
 #include "lib/node/node.h"
-#include "nic/match/ahead.h"
+#include "nic/match/match.h"
 #include "nic/run/lease.h"
 
 enum { PT = 5, MOST = 400, TUPLES = 3, ROUNDS = 4000 };
@@ -253,12 +253,12 @@ static void send_bursts(ptl_handle_ni_t ni, unsigned n)
 	}
 }
 
-/* Return the number of buckets that the firmware has looked up ahead (nic->soon). */
+/* Return the number of buckets that the firmware has looked up ahead (nic->prefetch). */
 static unsigned buckets_looked_at(const struct p3_nic *nic)
 {
 	unsigned buckets = 0;
 	for (unsigned i = 0; i < P3_STAGES; i++)
-		buckets += nic->soon[i].n;
+		buckets += nic->prefetch[i].n;
 	return buckets;
 }
 

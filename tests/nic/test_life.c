@@ -4,7 +4,7 @@
 #include "nic/cases.h"
 #include "lib/node/node.h"
 #include "nic/obj/state.h"
-#include "nic/proto/lose.h"
+#include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "support/asleep.h"
 #include "support/hold.h"
@@ -1065,7 +1065,7 @@ NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
 		CHECK(p3_nic_peer_down(n, &first));
 		CHECK(first.base == base);
 		nic_hold(n);
-		(void)p3_lose_peer(n, &c);
+		(void)p3_peer_down(n, &c);
 		p3_lease_leave(n);
 		CHECK(second.base == NULL && second.doorbell_at == NULL);
 	}

@@ -5,7 +5,7 @@
  * leaves work undone.
  */
 #include "nic/host/call.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "nic/cases.h"
 

@@ -2,7 +2,7 @@
 /*
  * The straight path of requests (nic/proto/plain.c) does the same as the general one.
  *
- * A node writes a request into its own lane, and takes it twice: by p3_plain_take() and
+ * A node writes a request into its own lane, and takes it twice: by p3_rx_take_fast() and
  * by p3_rx_take().  All that a request changes must be equal: the bytes, the events, the
  * responses, the counters, the descriptor, the position, and whether the peer is ignored
  * from then on.  The requests are plain ones; plain ones with each bit of the header
@@ -10,9 +10,7 @@
  * different from a plain one.
  */
 #include "nic/obj/obj.h"
-#include "nic/proto/plain.h"
-#include "nic/proto/peer.h"
-#include "nic/proto/rx.h"
+#include "nic/proto/proto.h"
 #include "nic/run/run.h"
 #include "nic/cases.h"
 
@@ -264,9 +262,9 @@ static bool compare(struct rig *r, const struct p3_request *q, unsigned flip)
 	static struct outcome plain, general;
 	const struct message m = message_of(q);
 	play(r, &m, flip, p3_rx_take, &general);
-	play(r, &m, flip, p3_plain_take, &plain); /* may only learn the target */
+	play(r, &m, flip, p3_rx_take_fast, &plain); /* may only learn the target */
 	is_same(&plain, &general, flip);
-	play(r, &m, flip, p3_plain_take, &plain);
+	play(r, &m, flip, p3_rx_take_fast, &plain);
 	is_same(&plain, &general, flip);
 	return plain.taken;
 }
@@ -465,7 +463,7 @@ NODES_CASE(queue_that_is_full, 1)
 		uint64_t head = q->tail, lost = p3_get(&q->ring->lost);
 		for (unsigned i = 0; i < SLOTS + 3; i++) {
 			write_message(&r, &m, AS_IS);
-			CHECK((way ? p3_rx_take : p3_plain_take)(r.n, r.p));
+			CHECK((way ? p3_rx_take : p3_rx_take_fast)(r.n, r.p));
 			p3_set(&q->ring->head, head);
 		}
 		CHECK_EQ(q->tail - head, SLOTS + 3);

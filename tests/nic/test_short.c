@@ -4,8 +4,7 @@
  * is there, the descriptor can be unlinked, the bytes may change.  The target stands
  * still meanwhile: a thread of its own holds its lease and makes no pass.
  */
-#include "nic/proto/copy.h"
-#include "nic/proto/tx.h"
+#include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "nic/xfer/xfer.h"
 #include "cases.h"

@@ -4,10 +4,7 @@
  * its bytes.  Node 1 sends, node 0 reads.  Node 0's thread holds the leases of both nodes
  * and makes their passes, so a case decides when each step and each exchange happens.
  */
-#include "nic/proto/peer.h"
-#include "nic/proto/back.h"
-#include "nic/proto/rx.h"
-#include "nic/proto/tx.h"
+#include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "nic/xfer/xfer.h"
 #include "cases.h"
@@ -394,7 +391,7 @@ static void get_too(struct stage *s, uint64_t offset, uint64_t length)
 			.length = length}};
 	EXPECT(s, p3_tx_get(s->target, &c) == PTL_OK);
 	take(s, s->source, 0);
-	p3_back_take_all(s->target, &s->target->peer[1]);
+	p3_rsp_take_all(s->target, &s->target->peer[1]);
 	EXPECT(s, !p3_peer_has_response(&s->target->peer[1]));
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Programs that wait or poll.  Where a pass only polls a few lanes, PtlEQWait runs it in
- * a short way (nic/host/take.c), which must miss none of the things that a pass sees to.
+ * a short way (nic/host/eq_poll.c), which must miss none of the things that a pass sees
+ * to.
  */
 #include "nic/obj/obj.h"
 #include "nic/run/lease.h"

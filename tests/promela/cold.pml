@@ -11,7 +11,7 @@
 #define MESSAGES 3
 #endif
 
-#define COLD_1_look_at_cold 1
+#define COLD_1_p3_peer_cool 1
 #define COLD_1_p3_looks_take      2
 
 #define PROCS 2
@@ -54,7 +54,7 @@ inline make_cold()
 {
 	hot = false;
 	p3_set(COLD, 1);
-	p3_fence_heavy(COLD_1_look_at_cold); /* look_at_cold */
+	p3_fence_heavy(COLD_1_p3_peer_cool); /* p3_peer_cool */
 	p3_acquire(LANE, x, ALWAYS);
 	if
 	:: x > taken -> p3_peer_heat()

@@ -25,7 +25,7 @@
 #define SEVER_5_is_open           5 /* take no frames for a link that is down */
 #define SEVER_6_on_born           6 /* a birth ends the life before it, */
 #define SEVER_7_p3_meet_part_with 7 /* at once */
-#define SEVER_8_p3_lose_peer      8 /* an end names the life that it is of: a second guard */
+#define SEVER_8_p3_peer_down      8 /* an end names the life that it is of: a second guard */
 #define SEVER_9_p3_gbn_end        9 /* drop the frames for a life that ended */
 #define SEVER_10_on_packet       10 /* and so does a LEAVE: the same */
 
@@ -121,7 +121,7 @@ inline down(which)
 {
 	atomic {
 		if
-		:: life && (life == which || !HAS(SEVER_8_p3_lose_peer)) ->
+		:: life && (life == which || !HAS(SEVER_8_p3_peer_down)) ->
 			if
 			:: HAS(SEVER_2_lose) -> take()
 			:: else

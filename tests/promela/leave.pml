@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Copies of short puts in nic/proto/pending.c, and the thread that waits until they have
- * left the node in nic/host/settle.c: p3_nic_await_absent(), then has_left().
+ * left the node in nic/host/call.c: p3_nic_await_absent(), then flush_has_left().
  *
  * Checked: when a thread that has the SEND_END of a put has waited so, and tells the
  * target, as a barrier does, the target finds the put's request in its lane.
@@ -9,10 +9,10 @@
  * Bounds: one put; its target is there, or joins later.
  */
 #define LEAVE_1_p3_pending_take_over      1
-#define LEAVE_1_p3_pending_readdress_copy 2
+#define LEAVE_1_pending_readdress_copy 2
 #define LEAVE_1_p3_pending_drop_copy      3
 #define LEAVE_1_p3_nic_await_absent       4
-#define LEAVE_1_has_left                  5
+#define LEAVE_1_flush_has_left                  5
 
 #define PROCS 3
 #define LANE     0 /* requests published */
@@ -31,10 +31,10 @@ inline p3_pending_take_over(copies)
 	p3_release(EVENT, 1, LEAVE_1_p3_pending_take_over)
 }
 
-inline p3_pending_readdress_copy()
+inline pending_readdress_copy()
 {
 	p3_set(LEAVING, 1);
-	p3_release(PROMISED, 0, LEAVE_1_p3_pending_readdress_copy)
+	p3_release(PROMISED, 0, LEAVE_1_pending_readdress_copy)
 }
 
 inline p3_pending_drop_copy()
@@ -47,7 +47,7 @@ active proctype firmware()
 	if
 	:: p3_pending_take_over(LEAVING)
 	:: p3_pending_take_over(PROMISED);
-		p3_pending_readdress_copy()
+		pending_readdress_copy()
 	fi;
 	p3_release(LANE, 1, ALWAYS);
 	p3_pending_drop_copy()
@@ -71,7 +71,7 @@ active proctype host()
 		fi
 	od;
 	do
-	:: p3_acquire(LEAVING, x, LEAVE_1_has_left);
+	:: p3_acquire(LEAVING, x, LEAVE_1_flush_has_left);
 		if
 		:: !x -> break
 		:: else

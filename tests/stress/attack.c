@@ -7,7 +7,7 @@
 #include "mp/mp.h"
 #include "nic/obj/state.h"
 #include "nic/proto/format.h"
-#include "nic/proto/peer.h"
+#include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 
 #include <pthread.h>

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "nic/obj/state.h"
-#include "nic/proto/pending.h"
+#include "nic/proto/proto.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Responses received: acknowledgements, ends of long puts, replies. */
+#include "nic/proto/proto.h"
+
+#include "nic/cci/answered.h"
+#include "nic/generic/upper.h"
+#include "nic/obj/obj.h"
+#include "nic/report/report.h"
+#include "nic/run/run.h"
+#include "nic/xfer/xfer.h"
+#include "shm/straight.h"
+
+#include <string.h>
+
+static bool rsp_md_lives(struct p3_nic *n, struct p3_pending *t)
+{
+	bool lives = t->md && p3_pending_md_lives(t);
+	if (!lives && t->md) {
+		p3_rsp_drop(n, &n->ni[t->ni], t->move.length);
+		p3_why_late(n, t);
+	}
+	return lives;
+}
+
+/* ---- events of answers ---- */
+
+/* An answer of peer p to pending t; the operation is counted on the descriptor. */
+struct rsp_answered {
+	struct p3_peer *p;
+	struct p3_pending *t;
+	uint64_t mlength;
+	uint32_t link;
+};
+
+static inline void rsp_describe(const struct rsp_answered *a, const struct p3_md *md,
+	uint32_t kind, struct p3_event_words *rec)
+{
+	const struct p3_move *m = &a->t->move;
+	const struct p3_answerer by = {{a->p->nid, m->target.pid}, a->p->uid, a->p->jid};
+	p3_pending_describe_answer(m, md, &by, a->mlength, a->link, kind, rec);
+}
+
+/* Post REPLY_START, which few descriptors enable. */
+static __attribute__((noinline)) void rsp_reply_started(
+	struct p3_nic *n, struct rsp_answered a, struct p3_md *md)
+{
+	struct p3_event_words rec;
+	rsp_describe(&a, md, 0, &rec);
+	p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+}
+
+static __attribute__((noinline)) void rsp_unlinks(
+	struct p3_nic *n, struct rsp_answered a, struct p3_md *md, ptl_event_kind_t kind)
+{
+	struct p3_event_words rec;
+	rsp_describe(&a, md, 0, &rec);
+	p3_event_unlinks(n, md, &md->sink, &rec, kind, PTL_NI_OK);
+}
+
+/* Post the END of an operation, writing it straight into the queue. */
+static inline void rsp_ends(struct p3_nic *n, const struct rsp_answered *a,
+	struct p3_md *md, ptl_event_kind_t kind)
+{
+	if (p3_match_may_unlink(md)) {
+		rsp_unlinks(n, *a, md, kind);
+		return;
+	}
+	struct p3_eq *eq = p3_event_queue(&md->sink, kind);
+	if (p3_unlikely(!eq))
+		return;
+	struct p3_event_record *e = p3_event_draft(n, eq);
+	rsp_describe(a, md, (uint32_t)kind, &e->words);
+	p3_event_post(n, eq, e, (uint32_t)kind);
+}
+
+/* ---- answers ---- */
+
+static void rsp_got_ack(
+	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, uint64_t mlength)
+{
+	if (!rsp_md_lives(n, t))
+		return;
+	struct p3_md *md = t->md;
+	if (!p3_eq_of_sink(&md->sink)) {
+		p3_rsp_drop(n, p3_ni_of(n, &md->o), t->move.length);
+		p3_why_late(n, t);
+		return;
+	}
+	p3_match_threshold(md);
+	const struct rsp_answered a = {p, t, mlength, n->next_link++};
+	rsp_ends(n, &a, md, PTL_EVENT_ACK);
+}
+
+/* Return the number of a reply's bytes that fit the get's descriptor as it is now:
+ * replies always truncate. */
+static uint64_t rsp_reply_space(const struct p3_pending *t, uint64_t len)
+{
+	uint64_t size = t->md->region.size;
+	uint64_t space = size > t->move.offset ? size - t->move.offset : 0;
+	return len < space ? len : space;
+}
+
+static void rsp_got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
+	const struct p3_cell *c, uint64_t mlength)
+{
+	if (!rsp_md_lives(n, t))
+		return;
+	struct p3_md *md = t->md;
+	uint64_t len = rsp_reply_space(t, mlength);
+	p3_match_threshold(md);
+	const struct rsp_answered a = {p, t, len, n->next_link++};
+	if (p3_unlikely(md->odd & P3_ODD_STARTS))
+		rsp_reply_started(n, a, md);
+	p3_region_write(&md->region, t->move.offset, p3_reply_bytes(c), len);
+	if (p3_unlikely(!p3_list_empty(&n->pulls)))
+		p3_xfer_wrote(n, &md->region, t->move.offset, len);
+	rsp_ends(n, &a, md, PTL_EVENT_REPLY_END);
+}
+
+static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
+	const struct p3_answer *a)
+{
+	struct p3_xfer_slot *x = t->xfer;
+	if (!rsp_md_lives(n, t)) {
+		/* The descriptor is gone, which is no failure for the target. */
+		p3_pending_release(n, t, PTL_NI_OK);
+		p3_pending_free(n, t);
+		return;
+	}
+	struct p3_pull *pull = &x->pull;
+	*pull = (struct p3_pull){.peer = p,
+		.xfer_id = x->peer_id,
+		.addr = a->addr,
+		.heap = a->heap,
+		.length = rsp_reply_space(t, a->mlength),
+		.get = t};
+	p3_match_threshold(t->md);
+	const struct rsp_answered all = {p, t, pull->length, n->next_link++};
+	rsp_describe(&all, t->md, 0, &pull->span.rec);
+	p3_span_begin(&pull->span, t->md, t->move.offset);
+	p3_span_start(n, &pull->span, PTL_EVENT_REPLY_START);
+	t->state = P3_PEND_PULLING;
+	p3_pull_begin(n, pull);
+}
+
+static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
+	const struct p3_cell *c, struct p3_answer *a)
+{
+	uint32_t status = a->status ? PTL_NI_FAIL : PTL_NI_OK;
+	uint64_t mlength = a->mlength;
+	bool put = t->kind == P3_REQ_PUT; /* a put, which is answered by ACK or DONE */
+	if (mlength > t->move.length)
+		return false;
+	switch (a->kind) {
+	case P3_RSP_NONE:
+		if (put && t->is_long)
+			return false;
+		break;
+	case P3_RSP_ACK:
+		if (!put || t->is_long || !t->move.ack)
+			return false;
+		rsp_got_ack(n, p, t, mlength);
+		break;
+	case P3_RSP_DONE:
+		if (!put || !t->is_long)
+			return false;
+		if (t->send.md)
+			p3_pending_end(n, t, status);
+		else if (p3_unlikely(status && t->copy))
+			p3_why_failed(n, t);
+		if ((a->flags & P3_F_ACK) && t->move.ack && !status)
+			rsp_got_ack(n, p, t, mlength);
+		break;
+	case P3_RSP_REPLY:
+		if (put || mlength > p3_reply_most(p->rsp_in.n) ||
+			a->ncells != p3_reply_cells(mlength))
+			return false;
+		rsp_got_reply(n, p, t, c, mlength);
+		break;
+	case P3_RSP_REPLY_LONG:
+		p3_unpack_long_reply(c, a);
+		if (put || !t->is_long)
+			return false;
+		t->xfer->peer_id = a->xfer;
+		/* Slots for served requests are in the upper half of the target's. */
+		if ((uint32_t)a->xfer < n->layout.nxfers / 2 ||
+			(uint32_t)a->xfer >= n->layout.nxfers)
+			return false;
+		rsp_got_long_reply(n, p, t, a);
+		return true; /* continues as a pull */
+	default:
+		return false;
+	}
+	p3_pending_free(n, t);
+	return true;
+}
+
+bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t w0;
+	const struct p3_cell *c = p3_ring_peek(&p->rsp_in, &w0);
+	if (p3_likely(!c))
+		return false;
+	uint32_t kind = p3_word0_kind(w0), ncells = p3_word0_ncells(w0);
+	if (p3_unlikely(p->asks) && p3_generic_reply_waits(n, p, c, w0))
+		return false;
+	n->worked = true;
+	if (!p3_ring_sane(&p->rsp_in, kind, ncells)) {
+		p3_peer_ignore(n, p, "a response of impossible size");
+		return false;
+	}
+	if (kind == P3_RSP_PAD) {
+		p3_ring_take_now(&p->rsp_in, ncells);
+		return true;
+	}
+	if (kind == P3_RSP_SWITCH) {
+		uint64_t off = p3_acquire(
+			&p->theirs->full_rsp); /* LANE.1: before the switch cell */
+		if (p->rsp_in.n != P3_BASE_CELLS ||
+			!p3_peer_holds_ring(n, p, off, n->layout.rsp_cells)) {
+			p3_peer_ignore(n, p, "a response ring out of its segment");
+			return false;
+		}
+		FAULT_POINT("ring.entering_responses");
+		p3_ring_rx_init(&p->rsp_in, (struct p3_cell *)(p->base + off),
+			n->layout.rsp_cells, &p->mine->rsp_credit[1], P3_RSP_USUAL);
+		p->rsp_cap = n->layout.rsp_cells - 1;
+		return true;
+	}
+	struct p3_answer a;
+	p3_unpack_answer(c, w0, &a);
+	struct p3_pending *t = p3_pending_named(n, p, a.pending);
+	uint32_t rsp = t ? t->rsp_cells : 0;
+	if (t)
+		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, a.mlength);
+	if (!t || !rsp_handle(n, p, t, c, &a)) {
+		rsp = kind == P3_RSP_CCI ? p3_cci_answered(n, p, c) : 0;
+		if (p3_unlikely(!rsp)) {
+			p3_peer_ignore(n, p, "a response to no request");
+			return false;
+		}
+	}
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, ncells);
+	p->rsp_used -= rsp; /* the response's room is free only now */
+	return true;
+}
+
+/* ---- the straight path of the initiator ---- */
+
+/*
+ * A response takes this path if all of these conditions hold:
+ *
+ *	word 0		that of an ACK (P3_RSP_USUAL), or of a reply of one cell
+ *	node		n->odd has none of the bits below
+ *	pending		the response names a pending that waits for it, reports no
+ *			failure, and has no more bytes than were requested; the pending
+ *			is a short put that wants an ACK, or a get, or an exchange
+ *	descriptor	the pending's descriptor has not been unlinked, has an infinite
+ *			threshold, and is active; that of a reply also is one piece of
+ *			memory, and has END events, but no START events
+ *	queue		the descriptor's event queue lives; that of a reply may have none
+ *
+ * Each test comes before the first change.  If a test fails, p3_rsp_take() loads the
+ * words of the cell anew; the words that were loaded here are discarded.
+ */
+
+/* Only the general path writes the records of a trace, and tells pulls which bytes are
+ * overwritten. */
+#define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_GENERIC)
+
+#define INERT   (P3_ODD_THRESHOLD | P3_ODD_INACTIVE)
+
+/* ---- tests ---- */
+
+/* Find the pending of a response, and the response's length.  Return NULL if the response
+ * is not usual. */
+static P3_HOT struct p3_pending *rsp_find_pending(struct p3_nic *n,
+	const struct p3_peer *p, const struct p3_cell *c, uint64_t *length_out)
+{
+	uint64_t w = p3_format_get(c, P3_RESPONSE_PENDING);
+	uint64_t length = p3_format_get(c, P3_RESPONSE_LENGTH);
+	if (p3_unlikely(
+		    w >> 32 || n->odd & UNUSUAL)) /* the status is in the upper half */
+		return NULL;
+	struct p3_pending *t = p3_pending_named(n, p, (uint32_t)w);
+	*length_out = length;
+	return p3_likely(t && t->md && !t->is_long && length <= t->move.length) ? t
+										: NULL;
+}
+
+/* Return the descriptor of a response, or NULL if it has been unlinked, or has one of
+ * these bits of enum p3_md_odd. */
+static P3_HOT struct p3_md *rsp_usual_md(const struct p3_pending *t, uint32_t odd)
+{
+	struct p3_md *md = t->md;
+	return p3_likely(p3_pending_md_lives(t) && !(md->odd & odd)) ? md : NULL;
+}
+
+/* ---- steps ---- */
+
+static P3_HOT void rsp_post(struct p3_nic *n, const struct p3_peer *p,
+	const struct p3_pending *t, struct p3_eq *eq, uint64_t length,
+	ptl_event_kind_t kind)
+{
+	const struct p3_answerer by = {{p->nid, t->move.target.pid}, p->uid, p->jid};
+	struct p3_event_record *e = p3_event_begin(eq);
+	p3_pending_describe_answer(
+		&t->move, t->md, &by, length, n->next_link, (uint32_t)kind, &e->words);
+	p3_event_show(eq, e, (uint32_t)kind);
+	n->posted |= eq->news;
+}
+
+/* Free the pending, and the cell of its response. */
+static P3_HOT bool rsp_end(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t)
+{
+	uint32_t cells = t->rsp_cells;
+	n->next_link++;
+	n->worked = true;
+	p3_pending_give(n, t);
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, 1);
+	p->rsp_used -= cells;
+	return true;
+}
+
+static P3_HOT bool rsp_take_ack(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	uint64_t length;
+	struct p3_pending *t = rsp_find_pending(n, p, c, &length);
+	if (p3_unlikely(!t || t->kind != P3_REQ_PUT || !t->move.ack))
+		return p3_rsp_take(n, p);
+	struct p3_md *md = rsp_usual_md(t, INERT);
+	struct p3_eq *eq = p3_likely(md != NULL) ? p3_eq_of_sink(&md->sink) : NULL;
+	if (p3_unlikely(!eq))
+		return p3_rsp_take(n, p);
+	rsp_post(n, p, t, eq, length, PTL_EVENT_ACK);
+	return rsp_end(n, p, t);
+}
+
+/* Write the bytes of a reply that fit the descriptor as it is now.  Return their
+ * number. */
+static P3_HOT uint64_t rsp_deposit(const struct p3_md *md, const struct p3_pending *t,
+	const struct p3_cell *c, uint64_t length)
+{
+	uint64_t offset = t->move.offset, size = md->region.size;
+	uint64_t space = p3_likely(size > offset) ? size - offset : 0;
+	char *to = p3_region_address(md->region.start, offset);
+	if (p3_unlikely(length > space))
+		length = space;
+	if (p3_likely(length == 8))
+		memcpy(to, p3_reply_bytes(c), 8);
+	else
+		p3_region_copy_few(to, p3_reply_bytes(c), length);
+	return length;
+}
+
+/* Take a reply of one cell. */
+P3_PATH
+static __attribute__((noinline)) bool rsp_take_reply(struct p3_nic *n, struct p3_peer *p)
+{
+	uint64_t length;
+	const struct p3_cell *c = p->rsp_in.next;
+	struct p3_pending *t = rsp_find_pending(n, p, c, &length);
+	if (p3_unlikely(!t || t->kind == P3_REQ_PUT || length > P3_RSP_INLINE))
+		return p3_rsp_take(n, p);
+	struct p3_md *md =
+		rsp_usual_md(t, INERT | P3_ODD_IOVEC | P3_ODD_STARTS | P3_ODD_ENDS);
+	if (p3_unlikely(!md))
+		return p3_rsp_take(n, p);
+	struct p3_eq *eq = p3_eq_of_sink(&md->sink);
+	length = rsp_deposit(md, t, c, length);
+	if (p3_likely(eq != NULL))
+		rsp_post(n, p, t, eq, length, PTL_EVENT_REPLY_END);
+	return rsp_end(n, p, t);
+}
+
+P3_PATH
+bool p3_rsp_take_fast(struct p3_nic *n, struct p3_peer *p)
+{
+	const struct p3_cell *c = p->rsp_in.next;
+	const uint64_t reply = p3_word0(P3_RSP_ACK ^ P3_RSP_REPLY, 0, 0),
+		       cci = p3_word0(P3_RSP_ACK ^ P3_RSP_CCI, 0, 0);
+	uint64_t other = p3_acquire(&c->w[0]) ^ p->rsp_in.usual; /* LANE.1 */
+	if (p3_unlikely(!p3_straight()))
+		return p3_rsp_take(n, p);
+	if (p3_likely(!other))
+		return rsp_take_ack(n, p, c);
+	if (p3_likely(other == reply))
+		return rsp_take_reply(n, p);
+	if (other == cci && !(n->odd & P3_ODD_TRACED) &&
+		p3_cci_answered_straight(n, p, c))
+		return true;
+	return p3_rsp_take(n, p);
+}
