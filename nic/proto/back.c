@@ -19,7 +19,7 @@
  */
 #include "nic/proto/back.h"
 
-#include "nic/cci/answered.h"
+#include "nic/cci/firmware.h"
 #include "nic/obj/event.h"
 #include "nic/proto/format.h"
 #include "nic/proto/pending.h"

@@ -3,7 +3,7 @@
 #define P3_LOG_AREA P3_AREA_PEER
 #include "nic/proto/join.h"
 
-#include "nic/cci/setup.h"
+#include "nic/cci/firmware.h"
 #include "nic/proto/hold.h"
 #include "nic/proto/ids.h"
 #include "nic/proto/peer.h"

@@ -3,7 +3,7 @@
 #define P3_LOG_AREA P3_AREA_PEER
 #include "nic/proto/lose.h"
 
-#include "nic/cci/lose.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/handle.h"
 #include "nic/generic/take.h"
 #include "nic/proto/exchange.h"

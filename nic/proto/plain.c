@@ -25,8 +25,7 @@
  */
 #include "nic/proto/plain.h"
 
-#include "nic/cci/format.h"
-#include "nic/cci/msg_rx.h"
+#include "nic/cci/firmware.h"
 #include "nic/match/match.h"
 #include "nic/obj/event.h"
 #include "nic/proto/answer.h"

@@ -2,7 +2,7 @@
 /* Responses received: acknowledgements, ends of long puts, replies. */
 #include "nic/proto/reply.h"
 
-#include "nic/cci/answered.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/take.h"
 #include "nic/obj/event.h"
 #include "nic/obj/ni.h"

@@ -2,7 +2,7 @@
 /* Requests received: header check, matching. */
 #include "nic/proto/rx.h"
 
-#include "nic/cci/take.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/take.h"
 #include "nic/match/ahead.h"
 #include "nic/proto/deliver.h"

@@ -2,7 +2,7 @@
 /* Put and get at the initiator: admission, reservations, send queues. */
 #include "nic/proto/tx.h"
 
-#include "nic/cci/push.h"
+#include "nic/cci/firmware.h"
 #include "nic/obj/event.h"
 #include "nic/obj/md.h"
 #include "nic/obj/ni.h"

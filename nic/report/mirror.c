@@ -6,7 +6,7 @@
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/report/mirror.h"
-#include "nic/cci/show.h"
+#include "nic/cci/firmware.h"
 #include "nic/obj/event.h"
 #include "nic/obj/list.h"
 #include "nic/obj/table.h"

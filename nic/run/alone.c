@@ -2,8 +2,7 @@
 /* Passes of the NIC thread of a node whose host matches. */
 #include "nic/run/alone.h"
 
-#include "nic/cci/event.h"
-#include "nic/cci/timer.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/interrupt.h"
 #include "nic/proto/peer.h"
 #include "nic/report/mirror.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dispatch of commands, and the commands of the mailbox. */
 #include "nic/run/commands.h"
-#include "nic/cci/call.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/handle.h"
 #include "nic/obj/eq.h"
 #include "nic/obj/md.h"

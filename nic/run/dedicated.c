@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Passes of a NIC thread that has a CPU to itself. */
 #include "nic/run/dedicated.h"
-#include "nic/cci/event.h"
+#include "nic/cci/firmware.h"
 #include "nic/proto/peer.h"
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of a hold of the lease, with the looks and wake-ups that belong to it. */
 #include "nic/run/lease.h"
-#include "nic/cci/event.h"
+#include "nic/cci/firmware.h"
 #include "nic/run/looks.h"
 #include "nic/run/odd.h"
 #include "nic/run/ringer.h"

@@ -11,7 +11,7 @@
  *	SEG.1	header state: released when the segment is formatted -> acquired by peers
  */
 #include "nic/nic.h"
-#include "nic/cci/lose.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/host.h"
 #include "nic/obj/eq.h"
 #include "nic/obj/host.h"

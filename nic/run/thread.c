@@ -21,8 +21,7 @@
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/run/thread.h"
-#include "nic/cci/event.h"
-#include "nic/cci/timer.h"
+#include "nic/cci/firmware.h"
 #include "nic/proto/peer.h"
 #include "nic/report/mirror.h"
 #include "nic/run/alone.h"

@@ -8,10 +8,7 @@
 
 #include "lib/cci/handle.h"
 #include "lib/node/node.h"
-#include "nic/cci/call.h"
-#include "nic/cci/event.h"
-#include "nic/cci/lose.h"
-#include "nic/cci/show.h"
+#include "nic/cci/internal.h"
 #include "nic/obj/region.h"
 #include "nic/run/pass.h"
 #include "support/hold.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state IDLE of an OS handle (nic/cci/handle.h, lib/cci/handle.h).  A program that
+ * The state IDLE of an OS handle (nic/cci/event.c, lib/cci/handle.c).  A program that
  * polls leaves the state IDLE, in which no event makes the eventfd readable.  If it polls
  * no more and sleeps, the NIC thread's next tick finds the event.  A NIC thread that
  * sleeps has no ticks, so it arms the handle before it sleeps.  A third thread, which

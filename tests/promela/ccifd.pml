@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The OS handle of a CCI endpoint (nic/cci/handle.h, lib/cci/handle.h).  THREADS of the
+ * The OS handle of a CCI endpoint (nic/cci/event.c, lib/cci/handle.c).  THREADS of the
  * program sleep in poll() on the eventfd, take one event each time, and sleep again; the
  * NIC thread posts events and makes the eventfd readable.  A thread inside of a call may
  * post, too, and then signals nothing: it looks at the queue when it leaves.

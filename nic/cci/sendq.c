@@ -1,17 +1,159 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages into the lane of a peer. */
-#include "nic/cci/push.h"
-
-#include "nic/cci/lane.h"
-#include "nic/cci/op.h"
-#include "nic/cci/rma_tx.h"
+/* The send queue of a peer: messages of its connections into its lane. */
+#include "nic/cci/internal.h"
+#include "nic/proto/exchange.h"
 #include "nic/report/trace.h"
+#include "nic/xfer/xfer.h"
+#include "shm/fault.h"
 
 #include <string.h>
 
+/* ---- answers ---- */
+
+struct p3_cell *p3_cci_answer_begin(struct p3_nic *n, struct p3_peer *p)
+{
+	if (p->state != P3_LIVE || p->bad)
+		return NULL;
+	if (p3_unlikely(++p->nanswered >= 8 && !p->rsp_full))
+		p3_peer_grow_responses(n, p);
+	if (!p3_peer_has_room(p, &p->rsp_out, 1)) {
+		p3_peer_ignore(n, p, "more requests than it reserved room for");
+		return NULL;
+	}
+	return p3_ring_begin(&p->rsp_out, 1);
+}
+
+void p3_cci_answer_send(struct p3_nic *n, struct p3_peer *p)
+{
+	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_CCI, 0);
+	FAULT_POINT("cci.answer_filled");
+	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_CCI, 0, 1), 1);
+	FAULT_POINT("cci.answer_published");
+	p3_looks_add(n, p);
+}
+
+void p3_cci_answer(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
+	enum p3_cci_status status, uint64_t xfer)
+{
+	struct p3_cell *c = p3_cci_answer_begin(n, p);
+	if (!c)
+		return;
+	p3_format_set(c, P3_CCI_ANSWER_STATUS,
+		p3_field_in(P3_CCI_ANSWER_STATUS, status) |
+			p3_field_in(P3_CCI_ANSWER_KIND, kind));
+	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
+	p3_format_set(c, P3_CCI_ANSWER_XFER, xfer);
+	p3_cci_answer_send(n, p);
+}
+
+/* ---- RMA operations ---- */
+
+#define P3_CCI_WRITE_MOST 1024u /* longest WRITE whose bytes the message carries */
+
+static bool cci_rma_is_long(const struct p3_peer *p, const struct p3_cci_tx *tx)
+{
+	if (tx->op == P3_CCI_OP_READ)
+		return tx->length > P3_CCI_ANSWER_HEAD;
+	return tx->length > P3_CCI_WRITE_MOST ||
+	       p3_cci_cells(P3_CCI_WRITE_HEAD, tx->length) > p3_cci_most_cells(p);
+}
+
+/* Give a long operation its slot.  Return false if it must wait. */
+static bool cci_rma_get_slot(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx)
+{
+	const struct p3_region r = {.start = tx->local, .size = tx->length};
+	if (n->swapper && p3_exchange_waits(n, &r, 0, tx->length))
+		return false;
+	tx->xfer = p3_xfer_alloc(n, p, P3_X_OWN);
+	if (!tx->xfer)
+		return false;
+	tx->xfer->cci = tx->local_name;
+	if (tx->op == P3_CCI_OP_READ)
+		return true;
+	tx->xfer->span.region = r;
+	tx->xfer->span.offset = 0;
+	tx->xfer->length = tx->length;
+	p3_xfer_publish(n, tx->xfer);
+	return true;
+}
+
+/* Send the request of an operation.  Return false if there is no room. */
+static bool cci_rma_push_one(struct p3_nic *n, struct p3_peer *p,
+	struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+{
+	bool is_write = tx->op == P3_CCI_OP_WRITE, slot = cci_rma_is_long(p, tx);
+	uint32_t cells =
+		is_write && !slot ? p3_cci_cells(P3_CCI_WRITE_HEAD, tx->length) : 1;
+	if (!p3_cci_has_room(n, p, cells, 1) || (slot && !cci_rma_get_slot(n, p, tx)))
+		return false;
+	struct p3_cell *c = p3_cci_begin(n, p, cells);
+	if (is_write && !slot)
+		memcpy(p3_format_bytes(c, P3_CCI_RMA_DATA), tx->local, tx->length);
+	else
+		p3_format_set(c, P3_CCI_RMA_XFER, slot ? p3_xfer_name(tx->xfer) : 0);
+	p3_format_set(c, P3_CCI_ROOM, p3_field_in(P3_CCI_ROOM, 1));
+	p3_format_set(c, P3_CCI_TOKEN, tx->token);
+	p3_format_set(c, P3_CCI_TAG, conn->peer_tag);
+	p3_format_set(c, P3_CCI_RMA_REGION, tx->region);
+	p3_format_set(c, P3_CCI_RMA_OFFSET, tx->offset);
+	p3_format_set(c, P3_CCI_RMA_LENGTH, tx->length);
+	p3_cci_publish(n, p, is_write ? P3_REQ_CCI_WRITE : P3_REQ_CCI_READ,
+		slot ? P3_F_CCI_LONG : 0, cells, 1);
+	p3_list_del(&tx->rma);
+	p3_list_add(&conn->ep->rma_sent, &tx->rma);
+	tx->state = P3_CCI_TX_SENT;
+	tx->is.in_flight = true;
+	p3_cci_op_renew(conn, tx);
+	conn->rma_out++;
+	return true;
+}
+
+static bool cci_rma_push(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
+{
+	while (!p3_list_empty(&conn->rma)) {
+		struct p3_cci_tx *tx = p3_item(conn->rma.next, struct p3_cci_tx, rma);
+		if (tx->is.fence && conn->rma_out)
+			return true; /* the last answer goes on */
+		if (!cci_rma_push_one(n, p, conn, tx))
+			return false;
+	}
+	return true;
+}
+
+static void cci_rma_withdraw_slot(struct p3_nic *n, struct p3_cci_tx *tx)
+{
+	struct p3_xfer_slot *x = tx->xfer;
+	if (tx->op == P3_CCI_OP_READ && !tx->is.in_flight) {
+		tx->xfer = NULL;
+		p3_pull_end(n, &x->pull, PTL_NI_FAIL);
+	} else if (x->peer->state != P3_LIVE) {
+		p3_cci_rma_free_slot(n, tx);
+	} else if (tx->op == P3_CCI_OP_WRITE) {
+		p3_xfer_withdraw(n, x);
+		p3_set(&n->cci.withdrawn_ns, p3_now_ns());
+		if (!tx->is.silent)
+			tx->item.what = P3_CCI_WITHDRAWN;
+	}
+}
+
+void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx)
+{
+	if (tx->op == P3_CCI_OP_MSG || tx->is.data_done || tx->state != P3_CCI_TX_SENT)
+		return;
+	if (tx->xfer)
+		cci_rma_withdraw_slot(n, tx);
+	tx->item.conn->rma_out--;
+}
+
+void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	p3_list_each(it, &conn->fifo)
+		p3_cci_rma_withdraw(n, p3_item(it, struct p3_cci_tx, fifo));
+}
+
 #define TURN 16u /* most messages of a connection before the next one has its turn */
 
-static void fill_words(struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
+static void cci_req_fill(struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
 {
 	p3_format_set(c, P3_CCI_ROOM, word1);
 	p3_format_set(c, P3_CCI_TOKEN, token);
@@ -20,7 +162,7 @@ static void fill_words(struct p3_cell *c, uint64_t word1, uint64_t token, uint64
 
 /* ---- messages ---- */
 
-static void number(struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+static void cci_tx_number(struct p3_cci_conn *conn, struct p3_cci_tx *tx)
 {
 	if (!tx->is.numbered)
 		tx->seq = conn->seq_out++;
@@ -28,7 +170,7 @@ static void number(struct p3_cci_conn *conn, struct p3_cci_tx *tx)
 }
 
 /* Send one part.  Return false if there is no room. */
-static bool push_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
+static bool cci_push_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
 	struct p3_cci_tx *tx)
 {
 	uint64_t left = tx->len - tx->part;
@@ -40,7 +182,7 @@ static bool push_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *c
 		return false;
 	struct p3_cell *c = p3_cci_begin(n, p, cells);
 	memcpy(p3_format_bytes(c, P3_CCI_MSG_DATA), tx->bytes + tx->part, len);
-	fill_words(c,
+	cci_req_fill(c,
 		p3_field_in(P3_CCI_MSG_LENGTH, len) |
 			p3_field_in(P3_CCI_MSG_SEQ, tx->seq) |
 			p3_field_in(P3_CCI_ROOM, rsp),
@@ -55,12 +197,12 @@ static bool push_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *c
 bool p3_cci_push_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
 	struct p3_cci_tx *tx)
 {
-	number(conn, tx);
+	cci_tx_number(conn, tx);
 	if (p3_unlikely(!p->req_full) &&
 		tx->len > p3_cci_most(P3_CCI_MSG_HEAD, p3_cci_most_cells(p)))
 		(void)p3_peer_grow_requests(n, p);
 	do
-		if (!push_part(n, p, conn, tx))
+		if (!cci_push_part(n, p, conn, tx))
 			return false;
 	while (tx->part < tx->len);
 	if (conn->pub.attribute == CCI_CONN_ATTR_UU) {
@@ -78,7 +220,8 @@ bool p3_cci_push_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *co
 /* ---- messages about a connection ---- */
 
 /* Send the connect request.  Return false if there is no room for all of it. */
-static bool push_connect(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
+static bool cci_push_connect(
+	struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
 	const struct p3_cci_blob *data = conn->data;
 	uint32_t total = data ? data->len : 0;
@@ -96,7 +239,7 @@ static bool push_connect(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn
 		if (len)
 			memcpy(p3_format_bytes(c, P3_CCI_CONNECT_DATA),
 				data->data + conn->data_sent, len);
-		fill_words(c,
+		cci_req_fill(c,
 			p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
 				p3_field_in(P3_CCI_CONNECT_ATTRIBUTE,
 					(uint64_t)conn->pub.attribute) |
@@ -115,13 +258,13 @@ static bool push_connect(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn
 }
 
 /* Send a message of one cell about the connection.  Return false if there is no room. */
-static bool push_cell(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
+static bool cci_push_cell(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
 	uint32_t kind, uint32_t rsp)
 {
 	if (!p3_cci_has_room(n, p, 1, rsp))
 		return false;
 	struct p3_cell *c = p3_cci_begin(n, p, 1);
-	fill_words(c, p3_field_in(P3_CCI_ROOM, rsp), conn->tag, conn->peer_tag);
+	cci_req_fill(c, p3_field_in(P3_CCI_ROOM, rsp), conn->tag, conn->peer_tag);
 	p3_format_set(c, P3_CCI_DECIDE_MTU, conn->pub.max_send_size);
 	uint32_t flags = kind == P3_REQ_CCI_DECIDE ? P3_F_CCI_ACCEPT : 0u;
 	P3_TRACE(send, n, p, p3_word0(kind, flags, 1), 0);
@@ -129,25 +272,25 @@ static bool push_cell(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *c
 	return true;
 }
 
-static bool push_todo(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
+static bool cci_push_todo(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
 	if (conn->todo & P3_CCI_TODO_CONNECT) {
-		if (!push_connect(n, p, conn))
+		if (!cci_push_connect(n, p, conn))
 			return false;
 		conn->todo &= (uint8_t)~P3_CCI_TODO_CONNECT;
 	}
 	if (conn->todo & P3_CCI_TODO_DECIDE) {
-		if (!push_cell(n, p, conn, P3_REQ_CCI_DECIDE, 1))
+		if (!cci_push_cell(n, p, conn, P3_REQ_CCI_DECIDE, 1))
 			return false;
 		conn->todo &= (uint8_t)~P3_CCI_TODO_DECIDE;
 	}
 	if (conn->todo & P3_CCI_TODO_READY) {
-		if (!push_cell(n, p, conn, P3_REQ_CCI_READY, 0))
+		if (!cci_push_cell(n, p, conn, P3_REQ_CCI_READY, 0))
 			return false;
 		conn->todo &= (uint8_t)~P3_CCI_TODO_READY;
 	}
 	if (conn->todo & P3_CCI_TODO_ALIVE) {
-		if (!push_cell(n, p, conn, P3_REQ_CCI_ALIVE, 1))
+		if (!cci_push_cell(n, p, conn, P3_REQ_CCI_ALIVE, 1))
 			return false;
 		conn->todo &= (uint8_t)~P3_CCI_TODO_ALIVE;
 	}
@@ -164,7 +307,7 @@ enum pushed {
 };
 
 /* Return the next message that may be sent, or NULL. */
-static struct p3_cci_tx *next_msg(const struct p3_cci_conn *conn)
+static struct p3_cci_tx *cci_conn_next_msg(const struct p3_cci_conn *conn)
 {
 	if (p3_list_empty(&conn->wait) || conn->held || (conn->probing && conn->nout))
 		return NULL;
@@ -172,13 +315,13 @@ static struct p3_cci_tx *next_msg(const struct p3_cci_conn *conn)
 	return tx->op == P3_CCI_OP_MSG || tx->is.data_done ? tx : NULL;
 }
 
-static enum pushed push_conn(
+static enum pushed cci_push_conn(
 	struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
 	struct p3_cci_tx *tx;
-	if (conn->todo && !push_todo(n, p, conn))
+	if (conn->todo && !cci_push_todo(n, p, conn))
 		return PUSHED_NO_ROOM;
-	for (uint32_t i = 0; (tx = next_msg(conn)) != NULL; i++) {
+	for (uint32_t i = 0; (tx = cci_conn_next_msg(conn)) != NULL; i++) {
 		if (i == TURN)
 			return PUSHED_SOME;
 		if (!p3_cci_push_msg(n, p, conn, tx))
@@ -187,17 +330,17 @@ static enum pushed push_conn(
 		if (conn->pub.attribute == CCI_CONN_ATTR_UU)
 			p3_cci_op_end(n, tx, CCI_SUCCESS);
 	}
-	return p3_cci_rma_push(n, p, conn) ? PUSHED_ALL : PUSHED_WAITS;
+	return cci_rma_push(n, p, conn) ? PUSHED_ALL : PUSHED_WAITS;
 }
 
-static bool push_reject(struct p3_nic *n, struct p3_peer *p)
+static bool cci_push_reject(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_cci_request *r =
 		p3_item(p->cci.rejects.next, struct p3_cci_request, todo);
 	if (!p3_cci_has_room(n, p, 1, 0))
 		return false;
 	struct p3_cell *c = p3_cci_begin(n, p, 1);
-	fill_words(c, 0, 0, r->client);
+	cci_req_fill(c, 0, 0, r->client);
 	p3_format_set(c, P3_CCI_DECIDE_MTU, 0);
 	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_DECIDE, 0, 1), 0);
 	p3_cci_publish(n, p, P3_REQ_CCI_DECIDE, 0, 1, 0);
@@ -209,7 +352,7 @@ static bool push_reject(struct p3_nic *n, struct p3_peer *p)
 
 /* Send from the connections.  One whose RMA operations wait goes behind the others, which
  * need no transfer slot; each has one turn. */
-static void push_conns(struct p3_nic *n, struct p3_peer *p)
+static void cci_push_conns(struct p3_nic *n, struct p3_peer *p)
 {
 	const struct p3_cci_conn *waits = NULL;
 	while (!p3_list_empty(&p->cci.work)) {
@@ -217,7 +360,7 @@ static void push_conns(struct p3_nic *n, struct p3_peer *p)
 			p3_item(p->cci.work.next, struct p3_cci_conn, work);
 		if (conn == waits)
 			return;
-		enum pushed pushed = push_conn(n, p, conn);
+		enum pushed pushed = cci_push_conn(n, p, conn);
 		if (pushed == PUSHED_NO_ROOM)
 			return;
 		p3_list_del(&conn->work);
@@ -231,14 +374,12 @@ static void push_conns(struct p3_nic *n, struct p3_peer *p)
 	}
 }
 
-static __attribute__((noinline)) bool push_all(struct p3_nic *n, struct p3_peer *p)
+__attribute__((noinline)) bool p3_cci_push(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t pos = p->req_out.pos;
 	while (!p3_list_empty(&p->cci.rejects))
-		if (!push_reject(n, p))
+		if (!cci_push_reject(n, p))
 			return p->req_out.pos != pos;
-	push_conns(n, p);
+	cci_push_conns(n, p);
 	return p->req_out.pos != pos;
 }
-
-bool (*const p3_cci_push)(struct p3_nic *n, struct p3_peer *p) = push_all;

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The start of the NIC, lost peers, destroyed endpoints, and CCI's part of passes. */
-#include "nic/cci/lose.h"
-
-#include "nic/cci/conn.h"
-#include "nic/cci/event.h"
-#include "nic/cci/expire.h"
-#include "nic/cci/item.h"
-#include "nic/cci/msg_rx.h"
-#include "nic/cci/op.h"
-#include "nic/cci/region.h"
-#include "nic/cci/rma_tx.h"
-#include "nic/cci/setup.h"
-#include "nic/cci/timer.h"
+/* The start of the NIC, lost peers, and CCI's part of passes. */
+#include "nic/cci/internal.h"
 
 #include <string.h>
 
@@ -49,7 +38,7 @@ void p3_cci_work(struct p3_nic *n)
 
 /* ---- lost peers ---- */
 
-static void lose_conn(struct p3_nic *n, struct p3_cci_conn *conn)
+static void cci_lose_conn(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	switch (conn->state) {
 	case P3_CCI_READY:
@@ -70,7 +59,7 @@ static void lose_conn(struct p3_nic *n, struct p3_cci_conn *conn)
 }
 
 /* No answer of the peer will come: operations that are over need not wait for it. */
-static void lose_answers(
+static void cci_lose_answers(
 	struct p3_nic *n, struct p3_cci_endpoint *ep, const struct p3_peer *p)
 {
 	for (uint32_t i = 0; i < ep->tx_fresh; i++) {
@@ -84,7 +73,7 @@ static void lose_answers(
 	}
 }
 
-static void lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *p)
+static void cci_lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *p)
 {
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++) {
 		struct p3_cci_request *r = &ep->request[i];
@@ -97,10 +86,10 @@ static void lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *p)
 }
 
 /* Drop the rejections of destroyed endpoints that wait for this peer. */
-static void lose_destroyed(struct p3_nic *n, const struct p3_peer *p)
+static void cci_lose_destroyed(struct p3_nic *n, const struct p3_peer *p)
 {
 	for (struct p3_cci_endpoint *ep = n->cci.destroyed; ep; ep = ep->next)
-		lose_requests(ep, p);
+		cci_lose_requests(ep, p);
 }
 
 void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
@@ -115,53 +104,17 @@ void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
 		p3_list_del(&conn->work);
 		p3_list_del(&conn->starving);
 		conn->todo = 0;
-		lose_conn(n, conn);
+		cci_lose_conn(n, conn);
 	}
 	for (uint32_t i = 0; i < n->cci.ends; i++) {
 		if (!n->cci.ep[i])
 			continue;
-		lose_answers(n, n->cci.ep[i], p);
-		lose_requests(n->cci.ep[i], p);
+		cci_lose_answers(n, n->cci.ep[i], p);
+		cci_lose_requests(n->cci.ep[i], p);
 	}
-	lose_destroyed(n, p);
+	cci_lose_destroyed(n, p);
 	p3_cci_rma_lose_peer(n, p);
 	p->cci.asked = 0;
 	if (n->cci.dirty)
 		p3_cci_event_signal(n);
-}
-
-/* ---- destroyed endpoints ---- */
-
-/* The endpoint of the request is destroyed. */
-static void end_request(struct p3_nic *n, struct p3_cci_request *r)
-{
-	if (r->state == P3_CCI_REQ_COMING)
-		p3_cci_setup_forget(r->peer);
-	else if (r->state == P3_CCI_REQ_OPEN)
-		p3_cci_setup_reject(n, r);
-}
-
-void p3_cci_lose_endpoint(struct p3_nic *n, struct p3_cci_endpoint *ep)
-{
-	p3_cci_item_drain(n, ep);
-	ep->closed = true;
-	n->cci.last = &n->cci.none;
-	n->cci.ep[ep->index] = NULL;
-	n->cci.nendpoints--;
-	if (ep->handle.fd >= 0)
-		p3_set(&n->cci.handles, p3_get(&n->cci.handles) - 1);
-	p3_list_each(it, &ep->conns) {
-		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, of_ep);
-		p3_cci_rma_withdraw_all(n, conn);
-		p3_cci_conn_detach(n, conn);
-		n->cci.nconns--;
-	}
-	for (uint32_t i = 0; i < ep->tx_fresh; i++)
-		p3_cci_rma_abandon(&ep->tx[i]);
-	p3_cci_region_end_all(n, ep);
-	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
-		end_request(n, &ep->request[i]);
-	p3_cci_event_forget(n, ep);
-	ep->next = n->cci.destroyed;
-	n->cci.destroyed = ep;
 }

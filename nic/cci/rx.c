@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests and answers off the lanes: dispatch, and messages. */
+#include "nic/cci/internal.h"
+#include "nic/proto/answer.h"
+#include "nic/report/trace.h"
+
+#include <string.h>
+
+/* ---- messages ---- */
+
+/* A message, or a part of it, as copied from its header. */
+struct cci_msg_part {
+	const char *bytes;
+	uint64_t token; /* 0: no answer is wanted */
+	uint32_t len;
+	uint32_t seq;
+	bool later, last;
+};
+
+void p3_cci_msg_forget(struct p3_cci_conn *conn)
+{
+	if (conn->coming)
+		p3_cci_item_rx_free(conn->coming);
+	conn->coming = NULL;
+	conn->in_parts = false;
+}
+
+static P3_HOT void cci_rx_post(
+	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_rx *rx)
+{
+	union cci_event *e = &rx->item.event;
+	rx->item.conn = conn;
+	e->recv.type = CCI_EVENT_RECV;
+	e->recv.len = conn->coming_len;
+	e->recv.ptr = p3_likely(conn->coming_len) ? rx->slot : NULL;
+	e->recv.connection = &conn->pub;
+	rx->slot[conn->coming_len] = 0;
+	p3_cci_conn_ref(conn);
+	p3_cci_event_post(n, &rx->item);
+}
+
+/* Return true if the message has its turn, or is not in the order of the connection. */
+static bool cci_rx_has_turn(struct p3_cci_conn *conn, const struct cci_msg_part *m)
+{
+	return conn->pub.attribute != CCI_CONN_ATTR_RO || m->seq == conn->seq_in;
+}
+
+/* Note that the message is refused. */
+static void cci_rx_refuse(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	bool unreliable = conn->pub.attribute == CCI_CONN_ATTR_UU;
+	p3_count(&n->cci.count[unreliable ? P3_CCI_C_DROPS : P3_CCI_C_RNR_SENT], 1);
+	if (unreliable)
+		return;
+	conn->refusing = true;
+	p3_cci_retry_starve(conn);
+}
+
+/* Give the message that begins with this part a descriptor.  Return NULL if it must be
+ * refused. */
+static struct p3_cci_rx *cci_rx_begin(
+	struct p3_nic *n, struct p3_cci_conn *conn, const struct cci_msg_part *m)
+{
+	p3_cci_msg_forget(conn);
+	conn->coming_len = 0;
+	struct p3_cci_rx *rx =
+		p3_likely(cci_rx_has_turn(conn, m)) ? p3_cci_item_rx(n, conn->ep) : NULL;
+	if (p3_unlikely(!rx))
+		cci_rx_refuse(n, conn);
+	return rx;
+}
+
+static void cci_rx_answer(struct p3_nic *n, struct p3_peer *p,
+	const struct cci_msg_part *m, uint32_t status)
+{
+	if (m->token)
+		p3_cci_answer(n, p, P3_REQ_CCI_MSG, m->token, status, 0);
+}
+
+/* Take a message to a living connection.  Return false if the peer wrote nonsense. */
+static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
+	const struct cci_msg_part *m)
+{
+	struct p3_cci_rx *rx = conn->coming;
+	if (p3_likely(!m->later)) {
+		if (p3_unlikely(!cci_rx_has_turn(conn, m) && !conn->refusing))
+			return false;
+		rx = cci_rx_begin(n, conn, m);
+	} else if (!conn->in_parts) {
+		return false;
+	}
+	conn->in_parts = !m->last;
+	if (p3_unlikely(!rx)) {
+		if (m->last)
+			cci_rx_answer(n, p, m, P3_CCI_RNR);
+		return true;
+	}
+	conn->coming = NULL;
+	if (m->len > conn->pub.max_send_size - conn->coming_len) {
+		p3_cci_item_rx_free(rx);
+		return false;
+	}
+	memcpy(rx->slot + conn->coming_len, m->bytes, m->len);
+	conn->coming_len += m->len;
+	if (p3_unlikely(!m->last)) {
+		conn->coming = rx;
+		return true;
+	}
+	conn->seq_in++;
+	conn->refusing = false;
+	FAULT_POINT("cci.received");
+	cci_rx_post(n, conn, rx);
+	P3_TRACE(delivered, n, p, P3_REQ_CCI_MSG, conn->coming_len);
+	cci_rx_answer(n, p, m, P3_CCI_OK);
+	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
+	return true;
+}
+
+bool p3_cci_msg_take(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
+	uint32_t flags = p3_word0_flags(w0);
+	const struct cci_msg_part m = {.bytes = p3_format_bytes(c, P3_CCI_MSG_DATA),
+		.token = p3_format_get(c, P3_CCI_TOKEN),
+		.len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1),
+		.seq = (uint32_t)p3_field_of(P3_CCI_MSG_SEQ, w1),
+		.later = flags & P3_F_CCI_LATER,
+		.last = !(flags & P3_F_CCI_MORE)};
+	bool answered = p3_field_of(P3_CCI_ROOM, w1) != 0;
+	if (p3_word0_ncells(w0) != p3_cci_cells(P3_CCI_MSG_HEAD, m.len) ||
+		answered != (m.token && m.last))
+		return false;
+	P3_TRACE(take, n, p, P3_REQ_CCI_MSG, m.len);
+	n->bytes += m.len;
+	struct p3_cci_conn *conn = p3_cci_setup_used(n, p, p3_format_get(c, P3_CCI_TAG));
+	if (p3_likely(conn != NULL))
+		return cci_rx_deliver(n, p, conn, &m);
+	p3_count(&n->cci.count[P3_CCI_C_REFUSED], 1);
+	if (m.last)
+		cci_rx_answer(n, p, &m, P3_CCI_REFUSED);
+	return true;
+}
+
+/* ---- the straight path ---- */
+
+/* Return the connection that a tag names, or NULL.  Most messages are of the connection
+ * of the one before. */
+static P3_HOT struct p3_cci_conn *cci_rx_conn(struct p3_nic *n, uint64_t tag)
+{
+	struct p3_cci_conn *conn = n->cci.last;
+	if (p3_likely(conn->tag == tag && tag))
+		return conn;
+	conn = p3_cci_conn_named(n, tag);
+	if (p3_likely(conn != NULL))
+		n->cci.last = conn;
+	return conn;
+}
+
+/* Return the living connection of a message that it expects, or NULL. */
+static P3_HOT struct p3_cci_conn *cci_rx_expecting(
+	struct p3_nic *n, const struct p3_peer *p, const struct p3_cell *c, uint64_t w1)
+{
+	struct p3_cci_conn *conn = cci_rx_conn(n, p3_format_get(c, P3_CCI_TAG));
+	if (p3_unlikely(!conn || conn->peer != p || conn->state != P3_CCI_READY ||
+			conn->in_parts))
+		return NULL;
+	uint32_t seq = (uint32_t)p3_field_of(P3_CCI_MSG_SEQ, w1);
+	if (conn->pub.attribute == CCI_CONN_ATTR_RO && p3_unlikely(seq != conn->seq_in))
+		return NULL;
+	return conn;
+}
+
+/* Return true if an answer is wanted as the attribute says, and may leave. */
+static P3_HOT bool cci_rx_may_answer(
+	struct p3_peer *p, const struct p3_cci_conn *conn, uint64_t token, uint64_t w1)
+{
+	uint64_t room = p3_field_of(P3_CCI_ROOM, w1);
+	if (conn->pub.attribute == CCI_CONN_ATTR_UU)
+		return p3_likely(!(room | token));
+	return p3_likely(room && token && p3_answer_may_go(p));
+}
+
+static P3_HOT void cci_rx_answer_straight(
+	struct p3_nic *n, struct p3_peer *p, uint64_t token)
+{
+	struct p3_cell *c = p->rsp_out.next;
+	p3_format_set(
+		c, P3_CCI_ANSWER_STATUS, p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
+	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
+	FAULT_POINT("cci.answer_filled");
+	p3_answer_at_once(n, p, p3_word0(P3_RSP_CCI, 0, 1));
+	FAULT_POINT("cci.answer_published");
+}
+
+/* The bytes of k cells lie in the descriptor's slot: post the event, and answer. */
+static P3_HOT void cci_rx_deliver_straight(struct p3_nic *n, struct p3_peer *p,
+	struct p3_cci_conn *conn, struct p3_cci_rx *rx, uint32_t len, uint32_t k,
+	uint64_t token)
+{
+	conn->seq_in++;
+	conn->refusing = false;
+	FAULT_POINT("cci.received");
+	conn->coming_len = len;
+	cci_rx_post(n, conn, rx);
+	n->bytes += len;
+	n->msgs++;
+	n->worked = true;
+	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
+	if (token)
+		cci_rx_answer_straight(n, p, token);
+	FAULT_POINT("cci.request_taken");
+	p3_ring_take(&p->req_in, k);
+}
+
+bool p3_cci_msg_take_one(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
+		 token = p3_format_get(c, P3_CCI_TOKEN);
+	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
+	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1);
+	if (p3_unlikely(!conn || len > P3_CCI_MSG_HEAD ||
+			!cci_rx_may_answer(p, conn, token, w1)))
+		return false;
+	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
+	if (p3_unlikely(!rx))
+		return false;
+	/* a slot has room for all bytes of the cell */
+	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA), P3_CCI_MSG_HEAD);
+	cci_rx_deliver_straight(n, p, conn, rx, len, 1, token);
+	return true;
+}
+
+bool p3_cci_msg_take_longer(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t k)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
+		 token = p3_format_get(c, P3_CCI_TOKEN);
+	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
+	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1);
+	if (p3_unlikely(!conn || len > conn->pub.max_send_size ||
+			k != p3_cci_cells(P3_CCI_MSG_HEAD, len) ||
+			!cci_rx_may_answer(p, conn, token, w1)))
+		return false;
+	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
+	if (p3_unlikely(!rx))
+		return false;
+	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA), len);
+	cci_rx_deliver_straight(n, p, conn, rx, len, k, token);
+	return true;
+}
+
+/* ---- requests of all kinds ---- */
+
+/* The peer has room again. */
+static bool cci_take_ready(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	struct p3_cci_conn *conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
+	if (conn && conn->peer == p)
+		p3_cci_retry_resume(n, conn);
+	return true;
+}
+
+static bool cci_take_alive(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	struct p3_cci_conn *conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
+	if (p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 1)
+		return false;
+	p3_cci_answer(n, p, P3_REQ_CCI_ALIVE, p3_format_get(c, P3_CCI_TOKEN),
+		conn && conn->peer == p ? P3_CCI_OK : P3_CCI_REFUSED, 0);
+	return true;
+}
+
+/* Take the request.  Return NULL, or the reason why it cannot be right. */
+static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_cell *c, uint64_t w0, bool *waits_out)
+{
+	bool one = p3_word0_ncells(w0) == 1;
+	switch (p3_word0_kind(w0)) {
+	case P3_REQ_CCI_CONNECT:
+		return p3_cci_setup_take_request(n, p, c, w0) ? NULL
+							      : "a bad connect request";
+	case P3_REQ_CCI_DECIDE:
+		return one && p3_cci_setup_take_decision(n, p, c, w0)
+			       ? NULL
+			       : "a bad decision about a connection";
+	case P3_REQ_CCI_READY:
+		return one && cci_take_ready(n, p, c) ? NULL : "a bad hint";
+	case P3_REQ_CCI_ALIVE:
+		return one && cci_take_alive(n, p, c) ? NULL : "a bad keepalive";
+	case P3_REQ_CCI_WRITE:
+	case P3_REQ_CCI_READ:
+		return p3_cci_rma_take(n, p, c, w0, waits_out) ? NULL
+							       : "a bad RMA request";
+	default:
+		return "a request of no kind";
+	}
+}
+
+bool p3_cci_take(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+{
+	const char *why = NULL;
+	bool waits = false;
+	if (p3_likely(p3_word0_kind(w0) == P3_REQ_CCI_MSG)) {
+		why = p3_cci_msg_take(n, p, c, w0) ? NULL : "a bad message";
+	} else {
+		P3_TRACE(take, n, p, p3_word0_kind(w0), 0);
+		why = cci_take_other(n, p, c, w0, &waits);
+	}
+	if (p3_unlikely(why != NULL)) {
+		p3_peer_ignore(n, p, why);
+		return false;
+	}
+	if (p3_unlikely(waits)) {
+		P3_TRACE(wait, n, p, p3_word0_kind(w0));
+		return false;
+	}
+	FAULT_POINT("cci.request_taken");
+	p3_ring_take(&p->req_in, p3_word0_ncells(w0));
+	n->worked = true;
+	n->msgs++;
+	return true;
+}
+
+/* ---- answers ---- */
+
+/* ---- messages ---- */
+
+/* The message was taken, so its operation is complete. */
+static void cci_tx_taken(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+{
+	bool more = conn->probing;
+	conn->rnr = conn->probing = false;
+	conn->refusals = 0;
+	p3_cci_op_end(n, tx, CCI_SUCCESS);
+	p3_cci_retry_answered(n, conn);
+	if (p3_unlikely(more))
+		p3_cci_kick_conn(n, conn);
+}
+
+/* The message that probed the peer was answered after its time: send the others. */
+static void cci_conn_probe_over(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	if (!conn->probing || conn->nout || conn->state != P3_CCI_READY)
+		return;
+	conn->probing = false;
+	p3_cci_kick_conn(n, conn);
+}
+
+static void cci_tx_msg_answered(
+	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx, uint32_t status)
+{
+	P3_TRACE(about, n, tx->topic, P3_TRACE_ANSWERED, P3_RSP_CCI, 0);
+	tx->is.in_flight = false;
+	conn->nout--;
+	if (p3_unlikely(tx->state != P3_CCI_TX_SENT)) {
+		p3_cci_item_tx_over(n, tx);
+		p3_cci_retry_answered(n, conn);
+		cci_conn_probe_over(n, conn);
+	} else if (p3_likely(status == P3_CCI_OK)) {
+		cci_tx_taken(n, conn, tx);
+	} else if (status == P3_CCI_RNR) {
+		p3_cci_retry_refused(n, tx);
+	} else {
+		p3_cci_rma_withdraw_all(n, conn);
+		p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
+	}
+}
+
+/* Return true if the operation waits for this kind of answer. */
+static bool cci_tx_expects(const struct p3_cci_tx *tx, uint32_t kind)
+{
+	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
+	if (kind == P3_REQ_CCI_MSG)
+		return msg;
+	return !msg && (kind == P3_REQ_CCI_WRITE) == (tx->op == P3_CCI_OP_WRITE);
+}
+
+static bool cci_tx_answered(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t kind)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
+	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
+	struct p3_cci_tx *tx =
+		p3_cci_item_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	if (!tx || !tx->is.in_flight || tx->item.conn->peer != p) {
+		if (kind != P3_REQ_CCI_MSG)
+			p3_cci_rma_take_late(n, p, c);
+		return true; /* its endpoint is gone */
+	}
+	if (!cci_tx_expects(tx, kind))
+		return false;
+	if (kind == P3_REQ_CCI_MSG)
+		cci_tx_msg_answered(n, tx->item.conn, tx, status);
+	else
+		return p3_cci_rma_answered(n, p, tx, c);
+	return true;
+}
+
+/* ---- connections ---- */
+
+static void cci_conn_answered(
+	struct p3_nic *n, struct p3_cci_conn *conn, uint32_t kind, uint32_t status)
+{
+	if (kind == P3_REQ_CCI_CONNECT)
+		p3_cci_setup_asked(n, conn, status);
+	else if (kind == P3_REQ_CCI_DECIDE)
+		p3_cci_setup_decided(n, conn, status);
+	else
+		conn->asked = false;
+}
+
+uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
+	uint32_t kind = (uint32_t)p3_field_of(P3_CCI_ANSWER_KIND, w1);
+	if (!p->cci.asked)
+		return 0;
+	p->cci.asked--;
+	if (p3_likely(kind == P3_REQ_CCI_MSG) || kind == P3_REQ_CCI_WRITE ||
+		kind == P3_REQ_CCI_READ)
+		return cci_tx_answered(n, p, c, kind);
+	if (kind != P3_REQ_CCI_CONNECT && kind != P3_REQ_CCI_DECIDE &&
+		kind != P3_REQ_CCI_ALIVE)
+		return 0;
+	struct p3_cci_conn *conn =
+		p3_cci_conn_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	if (conn && conn->peer == p)
+		cci_conn_answered(
+			n, conn, kind, (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1));
+	return 1;
+}
+
+/* Return true if the operation is the oldest one, and its end lets no message go. */
+static P3_HOT bool cci_tx_ends_alone(
+	const struct p3_cci_conn *conn, const struct p3_cci_tx *tx)
+{
+	return p3_likely(
+		       tx->state == P3_CCI_TX_SENT && !conn->probing && !conn->resumes) &&
+	       p3_likely(conn->fifo.next == &tx->fifo);
+}
+
+bool p3_cci_answered_straight(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	const uint64_t taken = p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG);
+	struct p3_cci_tx *tx =
+		p3_cci_item_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	if (p3_unlikely(p3_format_get(c, P3_CCI_ANSWER_STATUS) != taken || !tx ||
+			!p->cci.asked))
+		return false;
+	struct p3_cci_conn *conn = tx->item.conn;
+	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
+	if (p3_unlikely(!msg || !tx->is.in_flight || conn->peer != p ||
+			!cci_tx_ends_alone(conn, tx)))
+		return false;
+	p->cci.asked--;
+	tx->is.in_flight = false;
+	conn->nout--;
+	conn->rnr = false;
+	conn->refusals = 0;
+	p3_list_del(&tx->fifo);
+	p3_cci_op_over(n, tx, CCI_SUCCESS);
+	if (p3_unlikely(!p3_list_empty(&conn->fifo)))
+		p3_cci_op_end_done(n, conn);
+	n->worked = true;
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, 1);
+	p->rsp_used--;
+	return true;
+}
