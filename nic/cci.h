@@ -84,7 +84,7 @@ struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint);
  * fully, and looks at the queue; the firmware posts, fences fully, and looks at inside
  * and at the state.  Without it an event is posted, and no thread writes the eventfd.
  *
- * nic/cci/event.c has the half of the firmware, lib/cci/handle.h that of the host.
+ * nic/cci/event.c has the half of the firmware, lib/cci/endpoint.c that of the host.
  */
 enum p3_cci_handle_state {
 	P3_CCI_IDLE,

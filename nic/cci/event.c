@@ -70,8 +70,7 @@ struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q)
 		return p3_cci_queue_take(q);
 	uint32_t shared = p3_acquire(&q->shared);
 	if (shared ==
-		REVOKING +
-			thread) /* this is a handler that has interrupted cci_queue_revoke() */
+		REVOKING + thread) /* a handler that has interrupted the revocation */
 		return NULL;
 	if (shared != 2)
 		cci_queue_revoke(q, thread);

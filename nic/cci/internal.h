@@ -2,10 +2,19 @@
 /*
  * internal - what the files of nic/cci/ share
  *
- * From the bottom to the top: event.c, conn.c, item.c and push.c call no function of
- * another room that sends; nic/proto/tx.c calls push.c; the firmware's other files call
- * each other in the order retry.c, setup.c, rma.c, rx.c, peer.c; the calls of host threads
- * are in host.c, msg_tx.c, region.c and endpoint.c.
+ * From the bottom to the top, no file calls one above it:
+ *
+ *	event.c		queues of events, OS handles, gauges
+ *	conn.c		connections, timers
+ *	desc.c		descriptors, ends of operations
+ *	sendq.c		messages into a lane; nic/proto/tx.c calls it, too
+ *	retry.c		the send queue's marker (above nic/proto/tx.c), retries, time-outs
+ *	setup.c		the set-up of connections
+ *	rma.c		RMA: requests of peers, answers
+ *	rx.c		requests and answers off the lanes
+ *	peer.c		the start of the NIC, lost peers
+ *	host.c		calls of host threads: the lease, waits, events
+ *	msg_tx.c, region.c, endpoint.c	calls of host threads: sends, RMA, the others
  *
  * Only the lease holder calls these functions, except where a section or a comment says
  * otherwise.  The state is that of nic/cci/state.h.

@@ -6,7 +6,7 @@
 #include "nic/cases.h"
 #include "nic/cci.h"
 
-#include "lib/cci/handle.h"
+#include "lib/cci/cci.h"
 #include "lib/node/node.h"
 #include "nic/cci/internal.h"
 #include "nic/obj/region.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state IDLE of an OS handle (nic/cci/event.c, lib/cci/handle.c).  A program that
+ * The state IDLE of an OS handle (nic/cci/event.c, lib/cci/endpoint.c).  A program that
  * polls leaves the state IDLE, in which no event makes the eventfd readable.  If it polls
  * no more and sleeps, the NIC thread's next tick finds the event.  A NIC thread that
  * sleeps has no ticks, so it arms the handle before it sleeps.  A third thread, which
@@ -16,7 +16,7 @@
 #define LOOKS 2
 #endif
 
-#define CCIFD_3_leave_call       1 /* the host's fence */
+#define CCIFD_3_p3_cci_handle_leave_slowly 1 /* the host's fence */
 #define CCIFD_3_sleep_until_rung 2 /* the NIC thread's fence */
 
 #define PROCS  3
@@ -93,7 +93,7 @@ inline set_empty(next, other)
 	fi
 }
 
-inline leave_call()
+inline p3_cci_handle_leave_slowly()
 {
 	p3_cci_any_event();
 	if
@@ -102,7 +102,7 @@ inline leave_call()
 	:: else
 	fi;
 	p3_rmw(INSIDE, mem[INSIDE] - 1, 0, 0);
-	p3_fence(CCIFD_3_leave_call);
+	p3_fence(CCIFD_3_p3_cci_handle_leave_slowly);
 	if
 	:: poller -> p3_get(ASLEEP, x)
 	:: else -> x = 0
@@ -144,7 +144,7 @@ active proctype program()
 		:: x -> p3_set(TAKEN, 1)
 		:: else
 		fi;
-		leave_call()
+		p3_cci_handle_leave_slowly()
 	od
 }
 
