@@ -27,17 +27,6 @@ static void cci_conn_init_item(
 	item->what = what;
 }
 
-static void cci_conn_init_lists(struct p3_cci_conn *conn)
-{
-	p3_list_init(&conn->of_peer);
-	p3_list_init(&conn->work);
-	p3_list_init(&conn->starving);
-	p3_list_init(&conn->fifo);
-	p3_list_init(&conn->wait);
-	p3_list_init(&conn->back);
-	p3_list_init(&conn->rma);
-}
-
 struct p3_cci_conn *p3_cci_conn_new(
 	struct p3_nic *n, struct p3_cci_endpoint *ep, struct p3_peer *p)
 {
@@ -54,7 +43,13 @@ struct p3_cci_conn *p3_cci_conn_new(
 	conn->fate = CCI_SUCCESS;
 	conn->timeout_us = ep->timeout_us;
 	conn->alive_us = ep->alive_us;
-	cci_conn_init_lists(conn);
+	p3_list_init(&conn->of_peer);
+	p3_list_init(&conn->work);
+	p3_list_init(&conn->starving);
+	p3_list_init(&conn->fifo);
+	p3_list_init(&conn->wait);
+	p3_list_init(&conn->back);
+	p3_list_init(&conn->rma);
 	cci_conn_init_item(&conn->setup, conn, P3_CCI_SETUP);
 	cci_conn_init_item(&conn->silence, conn, P3_CCI_SILENCE);
 	conn->tag = p3_cci_conn_new_name(n, ep, number);
@@ -104,9 +99,9 @@ void p3_cci_conn_detach(struct p3_nic *n, struct p3_cci_conn *conn)
 
 /* ---- timers, in two lists in the order of their times ---- */
 
-#define P3_SOON_NS  20000000u /* most timers of the same list take similar times */
-#define P3_LOOKS    64u       /* passes between looks at the clock */
-#define P3_LEAST_NS 20000u    /* shortest sleep */
+#define CCI_TIMER_SOON_NS  20000000u /* most timers of the same list take similar times */
+#define CCI_TIMER_LOOKS    64u       /* passes between looks at the clock */
+#define CCI_TIMER_LEAST_NS 20000u    /* shortest sleep */
 
 void p3_cci_timer_init(
 	struct p3_cci_timer *t, void (*fire)(struct p3_nic *n, struct p3_cci_timer *t))
@@ -141,22 +136,17 @@ static void cci_timer_note_first(struct p3_nic *n)
 		p3_wake_self(n);
 }
 
-/* Put the timer behind all that are due before.  Most are due after all others. */
-static void cci_timer_insert(struct p3_link *list, struct p3_cci_timer *t)
-{
-	struct p3_link *at = list->prev;
-	while (at != list && p3_item(at, struct p3_cci_timer, link)->due_ns > t->due_ns)
-		at = at->prev;
-	p3_list_add(at->next, &t->link);
-}
-
 /* Out of line, since a send that finds the timer running must stay short. */
 __attribute__((noinline)) void p3_cci_timer_start(
 	struct p3_nic *n, struct p3_cci_timer *t, uint64_t ns)
 {
 	p3_list_del(&t->link);
 	t->due_ns = p3_now_ns() + ns;
-	cci_timer_insert(ns < P3_SOON_NS ? &n->cci.soon : &n->cci.late, t);
+	struct p3_link *list = ns < CCI_TIMER_SOON_NS ? &n->cci.soon : &n->cci.late;
+	struct p3_link *at = list->prev; /* most timers are due after all others */
+	while (at != list && p3_item(at, struct p3_cci_timer, link)->due_ns > t->due_ns)
+		at = at->prev;
+	p3_list_add(at->next, &t->link);
 	cci_timer_note_first(n);
 }
 
@@ -178,7 +168,7 @@ void p3_cci_timer_look_now(struct p3_nic *n)
 
 void p3_cci_timer_look_late(struct p3_nic *n)
 {
-	if (++n->cci.looks % P3_LOOKS == 0 || p3_get(&n->cci.napped))
+	if (++n->cci.looks % CCI_TIMER_LOOKS == 0 || p3_get(&n->cci.napped))
 		p3_cci_timer_look_now(n);
 }
 
@@ -200,7 +190,7 @@ uint64_t p3_cci_timer_nap(struct p3_nic *n, uint64_t ns)
 {
 	p3_set(&n->cci.napped, 1);
 	uint64_t due = p3_get(&n->cci.due_ns), now = p3_now_ns();
-	uint64_t left = due > now + P3_LEAST_NS ? due - now : P3_LEAST_NS;
+	uint64_t left = due > now + CCI_TIMER_LEAST_NS ? due - now : CCI_TIMER_LEAST_NS;
 	return due && left < ns ? left : ns;
 }
 

@@ -68,15 +68,6 @@ void p3_cci_item_tx_over(struct p3_nic *n, struct p3_cci_tx *tx)
 		cci_tx_free(n, tx);
 }
 
-/* The program has returned the event of an operation, so the operation is over. */
-static P3_HOT void cci_tx_returned(struct p3_nic *n, struct p3_cci_tx *tx)
-{
-	if (p3_likely(!tx->is.in_flight))
-		cci_tx_free(n, tx);
-	else
-		tx->is.returned = true;
-}
-
 bool p3_cci_item_slot(struct p3_cci_tx *tx)
 {
 	struct p3_cci_endpoint *ep = tx->item.ep;
@@ -99,16 +90,10 @@ void p3_cci_item_slot_back(struct p3_cci_tx *tx)
 
 /* ---- returned items ---- */
 
-static void cci_request_returned(struct p3_cci_item *item)
-{
-	struct p3_cci_request *r = (struct p3_cci_request *)item;
-	r->returned = true;
-	if (r->state == P3_CCI_REQ_OVER)
-		r->state = P3_CCI_REQ_FREE;
-}
-
 static P3_HOT void cci_desc_take_back(struct p3_nic *n, struct p3_cci_item *item)
 {
+	struct p3_cci_tx *tx = (struct p3_cci_tx *)item;
+	struct p3_cci_request *r = (struct p3_cci_request *)item;
 	switch (item->what) {
 	case P3_CCI_RX:
 		p3_cci_item_rx_free((struct p3_cci_rx *)item);
@@ -117,10 +102,15 @@ static P3_HOT void cci_desc_take_back(struct p3_nic *n, struct p3_cci_item *item
 		item->what = P3_CCI_TX;
 		/* fallthrough */
 	case P3_CCI_TX:
-		cci_tx_returned(n, (struct p3_cci_tx *)item);
+		if (p3_likely(!tx->is.in_flight)) /* so the operation is over */
+			cci_tx_free(n, tx);
+		else
+			tx->is.returned = true;
 		return;
 	case P3_CCI_REQUEST:
-		cci_request_returned(item);
+		r->returned = true;
+		if (r->state == P3_CCI_REQ_OVER)
+			r->state = P3_CCI_REQ_FREE;
 		return;
 	case P3_CCI_SILENCE:
 		item->conn->silence_out = false;
@@ -199,21 +189,16 @@ void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 		p3_cci_op_end_done(n, conn);
 }
 
-/* On RO the operations behind one that fails fail, too, also those whose answers came
- * before: the program learns what is certain by the first failure. */
-static void cci_op_fail_done(struct p3_cci_conn *conn, cci_status_t status)
+void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
 {
+	bool unreliable = conn->pub.attribute == CCI_CONN_ATTR_UU;
+	/* On RO the operations behind one that fails fail, too, also those whose answers
+	 * came before: the program learns what is certain by the first failure. */
 	p3_list_each(it, &conn->fifo) {
 		struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, fifo);
 		if (tx->state == P3_CCI_TX_DONE && tx->status == CCI_SUCCESS)
 			tx->status = status;
 	}
-}
-
-void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
-{
-	bool unreliable = conn->pub.attribute == CCI_CONN_ATTR_UU;
-	cci_op_fail_done(conn, status);
 	conn->ntx++; /* keeps the connection until all are over */
 	while (!p3_list_empty(&conn->fifo))
 		p3_cci_op_end(n, p3_item(conn->fifo.next, struct p3_cci_tx, fifo),

@@ -81,14 +81,19 @@ static struct p3_cci_endpoint *cci_endpoint_map(
 	return ep;
 }
 
+static void cci_blobs_free(struct p3_cci_blob *list)
+{
+	while (list) {
+		struct p3_cci_blob *next = list->next;
+		free(list);
+		list = next;
+	}
+}
+
 static void cci_endpoint_unmap(struct p3_cci_endpoint *ep)
 {
 	int saved = errno;
-	while (ep->garbage) {
-		struct p3_cci_blob *next = ep->garbage->next;
-		free(ep->garbage);
-		ep->garbage = next;
-	}
+	cci_blobs_free(ep->garbage);
 	for (uint32_t i = 0; i < ep->nchunks; i++)
 		free(ep->chunk[i]);
 	for (uint32_t i = 0; i < ep->nregions; i++)
@@ -104,17 +109,6 @@ struct cci_creation {
 	int rc;
 };
 
-static uint32_t cci_endpoint_free_number(struct p3_nic *n)
-{
-	uint32_t number;
-	do {
-		number = n->cci.next_number++;
-		if (n->cci.next_number == 0)
-			n->cci.next_number = P3_CCI_SERVICE_MOST + 1;
-	} while (p3_cci_endpoint_numbered(n, number));
-	return number;
-}
-
 static void cci_endpoint_attach(struct p3_nic *n, void *arg)
 {
 	struct cci_creation *c = arg;
@@ -127,8 +121,13 @@ static void cci_endpoint_attach(struct p3_nic *n, void *arg)
 		c->rc = CCI_EBUSY;
 	if (c->rc != CCI_SUCCESS)
 		return;
-	if (!c->ep->number)
-		c->ep->number = cci_endpoint_free_number(n);
+	for (uint32_t number; !c->ep->number;) {
+		number = cci->next_number++;
+		if (cci->next_number == 0)
+			cci->next_number = P3_CCI_SERVICE_MOST + 1;
+		if (!p3_cci_endpoint_numbered(n, number))
+			c->ep->number = number;
+	}
 	c->ep->index = i;
 	cci->ep[i] = c->ep;
 	cci->nendpoints++;
@@ -139,15 +138,6 @@ static void cci_endpoint_attach(struct p3_nic *n, void *arg)
 }
 
 /* ---- the end ---- */
-
-/* The endpoint of the request is destroyed. */
-static void cci_request_end(struct p3_nic *n, struct p3_cci_request *r)
-{
-	if (r->state == P3_CCI_REQ_COMING)
-		p3_cci_setup_forget(r->peer);
-	else if (r->state == P3_CCI_REQ_OPEN)
-		p3_cci_setup_reject(n, r);
-}
 
 void p3_cci_lose_endpoint(struct p3_nic *n, void *arg)
 {
@@ -169,7 +159,10 @@ void p3_cci_lose_endpoint(struct p3_nic *n, void *arg)
 		p3_cci_rma_abandon(&ep->tx[i]);
 	p3_cci_region_end_all(n, ep);
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
-		cci_request_end(n, &ep->request[i]);
+		if (ep->request[i].state == P3_CCI_REQ_COMING)
+			p3_cci_setup_forget(ep->request[i].peer);
+		else if (ep->request[i].state == P3_CCI_REQ_OPEN)
+			p3_cci_setup_reject(n, &ep->request[i]);
 	p3_cci_event_forget(n, ep);
 	ep->next = n->cci.destroyed;
 	n->cci.destroyed = ep;
@@ -284,31 +277,7 @@ static struct p3_cci_conn *cci_conn_get_chunk(void)
 	return cci_calloc(P3_CCI_CHUNK * sizeof(struct p3_cci_conn));
 }
 
-static void cci_blobs_free(struct p3_cci_blob *list)
-{
-	while (list) {
-		struct p3_cci_blob *next = list->next;
-		free(list);
-		list = next;
-	}
-}
-
 /* ---- connect ---- */
-
-static void cci_connect_now(struct p3_nic *n, void *arg)
-{
-	p3_cci_setup_connect(n, arg);
-}
-
-static struct p3_cci_blob *cci_blob_copy(const struct p3_cci_connect *c)
-{
-	struct p3_cci_blob *blob = cci_calloc(sizeof *blob + c->data_len);
-	if (!blob)
-		return NULL;
-	blob->len = c->data_len;
-	memcpy(blob->data, c->data, c->data_len);
-	return blob;
-}
 
 int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 {
@@ -316,15 +285,20 @@ int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 	struct p3_cci_dial d = {.ep = ep, .c = c, .rc = CCI_ENOBUFS};
 	if (c->node >= ep->nic->conf.nnodes)
 		return CCI_EADDRNOTAVAIL;
-	if (c->data_len && !(d.data = cci_blob_copy(c)))
-		return CCI_ENOMEM;
-	(void)p3_cci_call(ep->nic, cci_connect_now, &d);
+	if (c->data_len) {
+		d.data = cci_calloc(sizeof *d.data + c->data_len);
+		if (!d.data)
+			return CCI_ENOMEM;
+		d.data->len = c->data_len;
+		memcpy(d.data->data, c->data, c->data_len);
+	}
+	(void)p3_cci_call(ep->nic, p3_cci_setup_connect, &d);
 	while (d.rc == CCI_EAGAIN) {
 		cci_blobs_free(d.garbage);
 		d.garbage = NULL;
 		d.chunk = cci_conn_get_chunk();
 		d.rc = CCI_ENOMEM;
-		if (!d.chunk || !p3_cci_call(ep->nic, cci_connect_now, &d))
+		if (!d.chunk || !p3_cci_call(ep->nic, p3_cci_setup_connect, &d))
 			break;
 	}
 	free(d.chunk);
@@ -335,11 +309,6 @@ int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 
 /* ---- decisions ---- */
 
-static void cci_decide_now(struct p3_nic *n, void *arg)
-{
-	p3_cci_setup_decide(n, arg);
-}
-
 static int cci_decide(cci_event_t *event, void *context, bool accept)
 {
 	struct p3_cci_item *item = (struct p3_cci_item *)(uintptr_t)event;
@@ -349,11 +318,11 @@ static int cci_decide(cci_event_t *event, void *context, bool accept)
 		.rc = CCI_ENOBUFS};
 	if (item->what != P3_CCI_REQUEST)
 		return CCI_EINVAL;
-	(void)p3_cci_call(item->ep->nic, cci_decide_now, &d);
+	(void)p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d);
 	while (d.rc == CCI_EAGAIN) {
 		d.chunk = cci_conn_get_chunk();
 		d.rc = CCI_ENOMEM;
-		if (!d.chunk || !p3_cci_call(item->ep->nic, cci_decide_now, &d))
+		if (!d.chunk || !p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d))
 			break;
 	}
 	free(d.chunk);
@@ -406,14 +375,6 @@ struct cci_option {
 	int rc;
 };
 
-static void cci_endpoint_set_alive(
-	struct p3_nic *n, struct p3_cci_endpoint *ep, uint32_t us)
-{
-	ep->alive_us = us;
-	p3_list_each(it, &ep->conns)
-		p3_cci_expire_set_alive(n, p3_item(it, struct p3_cci_conn, of_ep), us);
-}
-
 static void cci_endpoint_set(struct p3_nic *n, void *arg)
 {
 	struct cci_option *o = arg;
@@ -425,7 +386,10 @@ static void cci_endpoint_set(struct p3_nic *n, void *arg)
 		ep->timeout_us = o->value;
 		break;
 	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
-		cci_endpoint_set_alive(n, ep, o->value);
+		ep->alive_us = o->value;
+		p3_list_each(it, &ep->conns)
+			p3_cci_expire_set_alive(
+				n, p3_item(it, struct p3_cci_conn, of_ep), o->value);
 		break;
 	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
 		if (!o->value || o->value > P3_CCI_RX_MOST)

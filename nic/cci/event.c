@@ -6,8 +6,8 @@
 
 #include <sched.h>
 
-#define NO_OWNER 0xffffffffu
-#define REVOKING 2u /* shared: plus the number of the thread that revokes */
+#define CCI_QUEUE_NO_OWNER 0xffffffffu
+#define CCI_QUEUE_REVOKING 2u /* shared: plus the number of the thread that revokes */
 
 void p3_cci_queue_init(struct p3_cci_queue *q, char *at)
 {
@@ -16,8 +16,6 @@ void p3_cci_queue_init(struct p3_cci_queue *q, char *at)
 	q->tail = q->back_head = 0;
 }
 
-/* ---- the firmware ---- */
-
 struct p3_cci_item *p3_cci_queue_take_returned(struct p3_cci_queue *q)
 {
 	if (p3_likely(!p3_get(&q->returned)))
@@ -25,18 +23,16 @@ struct p3_cci_item *p3_cci_queue_take_returned(struct p3_cci_queue *q)
 	return (void *)(uintptr_t)p3_exchange64(&q->returned, 0); /* CCIQ.3 */
 }
 
-/* ---- several threads ---- */
-
 /* Make the queue one that threads share.  The former owner is in no step afterwards. */
 static void cci_queue_revoke(struct p3_cci_queue *q, uint32_t thread)
 {
 	uint32_t owned = 0;
-	if (p3_cas32(&q->shared, &owned, REVOKING + thread)) {
+	if (p3_cas32(&q->shared, &owned, CCI_QUEUE_REVOKING + thread)) {
 		FAULT_POINT("cci.revoking");
 		(void)p3_fence_heavy_here();   /* CCIQ.4 */
 		while (p3_acquire(&q->inside)) /* CCIQ.4 */
 			sched_yield();
-		p3_set(&q->owner, NO_OWNER);
+		p3_set(&q->owner, CCI_QUEUE_NO_OWNER);
 		p3_release(&q->shared, 2);
 	}
 	while (p3_acquire(&q->shared) != 2)
@@ -69,8 +65,8 @@ struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q)
 	if (p3_get(&q->owner) == 0 && p3_cas32(&q->owner, &none, thread))
 		return p3_cci_queue_take(q);
 	uint32_t shared = p3_acquire(&q->shared);
-	if (shared ==
-		REVOKING + thread) /* a handler that has interrupted the revocation */
+	if (shared == CCI_QUEUE_REVOKING +
+			      thread) /* a handler that has interrupted the revocation */
 		return NULL;
 	if (shared != 2)
 		cci_queue_revoke(q, thread);
@@ -87,20 +83,13 @@ void p3_cci_queue_give_back_rarely(struct p3_cci_queue *q, struct p3_cci_item *i
 
 /* ---- OS handles: nic/cci.h has the states, and CCIFD.1 ---- */
 
-/* Another thread may change IDLE to ARMED, or back, at the same time. */
-static bool cci_handle_begin_signal(struct p3_cci_handle *h)
-{
-	uint32_t was = P3_CCI_ARMED;
-	while (!p3_cas32(&h->state, &was, P3_CCI_SIGNALLING))
-		if (was != P3_CCI_ARMED && was != P3_CCI_IDLE)
-			return false;
-	return true;
-}
-
 void p3_cci_handle_signal(struct p3_cci_handle *h)
 {
-	if (!cci_handle_begin_signal(h))
-		return;
+	uint32_t was = P3_CCI_ARMED;
+	/* Another thread may change IDLE to ARMED, or back, at the same time. */
+	while (!p3_cas32(&h->state, &was, P3_CCI_SIGNALLING))
+		if (was != P3_CCI_ARMED && was != P3_CCI_IDLE)
+			return;
 	FAULT_POINT("cci.signalling");
 	p3_fd_signal(h->fd);
 	p3_release(&h->state, P3_CCI_SIGNALLED); /* CCIFD.2 */

@@ -99,25 +99,12 @@ static bool cci_event_is_void(const struct p3_cci_item *item)
 	return item->what == P3_CCI_RX && p3_unlikely(p3_get(&item->conn->closed));
 }
 
-static void cci_event_give_back(struct p3_cci_item *item)
-{
-	struct p3_cci_endpoint *ep = item->ep;
-	p3_cci_queue_give_back(&ep->queue, item);
-}
-
-/* Return true if the event must not be handed out at once: it is void, or it gives back
- * memory that a peer may still be reading. */
-static P3_HOT bool cci_event_is_odd(const struct p3_cci_item *item)
-{
-	return cci_event_is_void(item) || p3_unlikely(item->what == P3_CCI_WITHDRAWN);
-}
-
 /* Return the next event that is not void, and wait for the readers of its memory. */
-static P3_RARE struct p3_cci_item *cci_event_take_oddly(struct p3_cci_item *item)
+static P3_RARE struct p3_cci_item *cci_event_take_rarely(struct p3_cci_item *item)
 {
 	struct p3_cci_endpoint *ep = item->ep;
 	while (item && cci_event_is_void(item)) {
-		cci_event_give_back(item);
+		p3_cci_queue_give_back(&ep->queue, item);
 		item = p3_cci_queue_take(&ep->queue);
 	}
 	if (item && item->what == P3_CCI_WITHDRAWN)
@@ -128,8 +115,12 @@ static P3_RARE struct p3_cci_item *cci_event_take_oddly(struct p3_cci_item *item
 static P3_HOT struct p3_cci_item *cci_event_take(struct p3_cci_endpoint *ep)
 {
 	struct p3_cci_item *item = p3_cci_queue_take(&ep->queue);
-	return p3_unlikely(item && cci_event_is_odd(item)) ? cci_event_take_oddly(item)
-							   : item;
+	/* An event that is not handed out at once is void, or it gives back memory that a
+	 * peer may still be reading. */
+	if (p3_unlikely(item && (cci_event_is_void(item) ||
+					p3_unlikely(item->what == P3_CCI_WITHDRAWN))))
+		return cci_event_take_rarely(item);
+	return item;
 }
 
 /* Return true if the program sleeps on the OS handle when it finds no event. */
@@ -185,14 +176,6 @@ static void cci_poll(struct p3_nic *n, const struct p3_cci_endpoint *ep)
 	p3_lease_leave(n);
 }
 
-/* Programs poll in pure loops.  Where nodes share CPUs, the nodes that will answer wait
- * for this CPU. */
-static void cci_poll_yield(struct p3_nic *n)
-{
-	if (p3_unlikely(n->crowded) && n->idle.yield_ns)
-		sched_yield();
-}
-
 /* End a look that has found nothing, but a parked thread or a command. */
 static P3_RARE void cci_poll_end_left(
 	struct p3_nic *n, const struct p3_cci_endpoint *ep, struct p3_mailbox *mailbox)
@@ -230,7 +213,10 @@ static void cci_drain_now(struct p3_nic *n, void *arg)
 /* Return what a look that has found nothing says. */
 static int cci_poll_none(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
-	cci_poll_yield(n);
+	/* Programs poll in pure loops.  Where nodes share CPUs, the nodes that will answer
+	 * wait for this CPU. */
+	if (p3_unlikely(n->crowded) && n->idle.yield_ns)
+		sched_yield();
 	if (p3_likely(p3_get(&ep->rx_left)))
 		return CCI_EAGAIN;
 	(void)p3_cci_call(n, cci_drain_now, ep);
@@ -266,26 +252,15 @@ int p3_cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event_out)
 
 /* ---- returning ---- */
 
-/* Return true if the item is a connect request that the program has not decided. */
-static bool cci_event_is_undecided(const struct p3_cci_item *item)
-{
-	return item->what == P3_CCI_REQUEST &&
-	       ((const struct p3_cci_request *)item)->state == P3_CCI_REQ_OPEN;
-}
-
-static void cci_feed_now(struct p3_nic *n, void *arg)
-{
-	p3_cci_retry_feed(n, arg);
-}
-
 int p3_cci_return_event(cci_event_t *event)
 {
 	struct p3_cci_item *item = (struct p3_cci_item *)(uintptr_t)event;
 	struct p3_cci_endpoint *ep = item->ep;
-	if (p3_unlikely(cci_event_is_undecided(item)))
-		return CCI_EINVAL;
-	cci_event_give_back(item);
+	if (p3_unlikely(item->what == P3_CCI_REQUEST &&
+			((const struct p3_cci_request *)item)->state == P3_CCI_REQ_OPEN))
+		return CCI_EINVAL; /* the program has not decided it */
+	p3_cci_queue_give_back(&ep->queue, item);
 	if (p3_unlikely(p3_get(&ep->starving)))
-		(void)p3_cci_call(ep->nic, cci_feed_now, ep);
+		(void)p3_cci_call(ep->nic, p3_cci_retry_feed, ep);
 	return CCI_SUCCESS;
 }

@@ -294,16 +294,10 @@ static inline struct p3_cci_conn *p3_cci_conn_named(const struct p3_nic *n, uint
 	return p3_likely(conn->tag == tag && tag) ? conn : NULL;
 }
 
-/* Return true if the endpoint has a free connection. */
-static inline bool p3_cci_conn_is_free(const struct p3_cci_endpoint *ep)
-{
-	return !p3_list_empty(&ep->conns_free);
-}
-
 /* Add the memory of a chunk, zeroed.  Return false if the endpoint has the most. */
 bool p3_cci_conn_add(struct p3_cci_endpoint *ep, struct p3_cci_conn *chunk);
-/* Return a connection to the peer; p3_cci_conn_is_free() has returned true.  The caller
- * sets its timers up. */
+/* Return a connection to the peer from conns_free, which is not empty.  The caller sets
+ * its timers up. */
 struct p3_cci_conn *p3_cci_conn_new(
 	struct p3_nic *n, struct p3_cci_endpoint *ep, struct p3_peer *p);
 /* Count an event that names the connection, and its return. */
@@ -592,8 +586,8 @@ void p3_cci_retry_absent(struct p3_nic *n, struct p3_cci_conn *conn);
 
 /* Receiver: a message of this connection was refused. */
 void p3_cci_retry_starve(struct p3_cci_conn *conn);
-/* Receiver: tell the senders that were refused if there is room again. */
-void p3_cci_retry_feed(struct p3_nic *n, struct p3_cci_endpoint *ep);
+/* Receiver: tell the senders that were refused if the endpoint has room again. */
+void p3_cci_retry_feed(struct p3_nic *n, void *endpoint);
 
 /* ---- the ends of a connection's timers: time-outs, retries, keepalives ----
  *
@@ -640,7 +634,7 @@ struct p3_cci_dial {
 	int rc;                      /* out; CCI_EAGAIN: a chunk is needed */
 };
 
-void p3_cci_setup_connect(struct p3_nic *n, struct p3_cci_dial *d);
+void p3_cci_setup_connect(struct p3_nic *n, void *dial);
 /* The server has answered the request. */
 void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status);
 /* Take the server's decision: return false if the peer wrote nonsense. */
@@ -663,7 +657,7 @@ struct p3_cci_decision {
 	int rc;
 };
 
-void p3_cci_setup_decide(struct p3_nic *n, struct p3_cci_decision *d);
+void p3_cci_setup_decide(struct p3_nic *n, void *decision);
 /* The client has answered the decision. */
 void p3_cci_setup_decided(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status);
 /*

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define P3_NUMBERS (UINT32_C(1) << 30)
-
 void p3_cci_reset(struct p3_nic *n)
 {
 	struct p3_cci *cci = &n->cci;
@@ -15,8 +13,8 @@ void p3_cci_reset(struct p3_nic *n)
 	p3_list_init(&cci->absent);
 	cci->last = &cci->none;
 	cci->next_gen = n->conf.incarnation >> 40; /* an old name seldom fits */
-	cci->next_number =
-		P3_CCI_SERVICE_MOST + 1 + (uint32_t)n->conf.incarnation % P3_NUMBERS;
+	cci->next_number = P3_CCI_SERVICE_MOST + 1 +
+			   (uint32_t)n->conf.incarnation % (UINT32_C(1) << 30);
 }
 
 void p3_cci_reset_peer(struct p3_peer *p)
@@ -73,6 +71,7 @@ static void cci_lose_answers(
 	}
 }
 
+/* Drop the rejections of an endpoint that wait for this peer. */
 static void cci_lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *p)
 {
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++) {
@@ -83,13 +82,6 @@ static void cci_lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *
 		ep->rejects--;
 		r->state = r->returned ? P3_CCI_REQ_FREE : P3_CCI_REQ_OVER;
 	}
-}
-
-/* Drop the rejections of destroyed endpoints that wait for this peer. */
-static void cci_lose_destroyed(struct p3_nic *n, const struct p3_peer *p)
-{
-	for (struct p3_cci_endpoint *ep = n->cci.destroyed; ep; ep = ep->next)
-		cci_lose_requests(ep, p);
 }
 
 void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
@@ -112,7 +104,8 @@ void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
 		cci_lose_answers(n, n->cci.ep[i], p);
 		cci_lose_requests(n->cci.ep[i], p);
 	}
-	cci_lose_destroyed(n, p);
+	for (struct p3_cci_endpoint *ep = n->cci.destroyed; ep; ep = ep->next)
+		cci_lose_requests(ep, p);
 	p3_cci_rma_lose_peer(n, p);
 	p->cci.asked = 0;
 	if (n->cci.dirty)

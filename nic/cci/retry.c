@@ -18,15 +18,16 @@ void p3_cci_kick(struct p3_nic *n, struct p3_peer *p)
 	p3_tx_push(n, p);
 }
 
-#define P3_LEAST_NS   100000u
-#define P3_MOST_SHIFT 7u  /* 12.8 ms */
-#define P3_FEED       32u /* free descriptors before the senders are told, at most */
+#define CCI_RETRY_LEAST_NS   100000u
+#define CCI_RETRY_MOST_SHIFT 7u /* 12.8 ms */
+#define CCI_RETRY_FEED       32u /* free descriptors before the senders are told, at most */
 
 static uint64_t cci_retry_delay_ns(struct p3_cci_conn *conn)
 {
-	uint32_t shift = conn->refusals < P3_MOST_SHIFT ? conn->refusals : P3_MOST_SHIFT;
+	uint32_t shift = conn->refusals < CCI_RETRY_MOST_SHIFT ? conn->refusals
+							       : CCI_RETRY_MOST_SHIFT;
 	conn->refusals++;
-	return (uint64_t)P3_LEAST_NS << shift;
+	return (uint64_t)CCI_RETRY_LEAST_NS << shift;
 }
 
 /* ---- the sender ---- */
@@ -46,19 +47,6 @@ void p3_cci_retry_refused(struct p3_nic *n, struct p3_cci_tx *tx)
 	p3_cci_retry_answered(n, conn);
 }
 
-/* Put the refused messages before those that were not sent yet.  The first of those may
- * have been sent in part: the receiver forgets that part when another message begins. */
-static void cci_retry_put_back(struct p3_cci_conn *conn)
-{
-	if (!p3_list_empty(&conn->back) && !p3_list_empty(&conn->wait))
-		p3_item(conn->wait.next, struct p3_cci_tx, wait)->part = 0;
-	while (!p3_list_empty(&conn->back)) {
-		struct p3_link *last = conn->back.prev;
-		p3_list_del(last);
-		p3_list_add(conn->wait.next, last);
-	}
-}
-
 void p3_cci_retry_resume(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	if (!conn->held || conn->state != P3_CCI_READY)
@@ -69,7 +57,16 @@ void p3_cci_retry_resume(struct p3_nic *n, struct p3_cci_conn *conn)
 		return;
 	p3_cci_timer_stop(n, &conn->retry);
 	p3_count(&n->cci.count[P3_CCI_C_RETRIES], 1);
-	cci_retry_put_back(conn);
+	/* Put the refused messages before those that were not sent yet.  The first of
+	 * those may have been sent in part: the receiver forgets that part when another
+	 * message begins. */
+	if (!p3_list_empty(&conn->back) && !p3_list_empty(&conn->wait))
+		p3_item(conn->wait.next, struct p3_cci_tx, wait)->part = 0;
+	while (!p3_list_empty(&conn->back)) {
+		struct p3_link *last = conn->back.prev;
+		p3_list_del(last);
+		p3_list_add(conn->wait.next, last);
+	}
 	conn->held = false;
 	conn->probing = true;
 	p3_cci_kick_conn(n, conn);
@@ -107,10 +104,12 @@ void p3_cci_retry_starve(struct p3_cci_conn *conn)
 	p3_set(&ep->starving, 1);
 }
 
-void p3_cci_retry_feed(struct p3_nic *n, struct p3_cci_endpoint *ep)
+void p3_cci_retry_feed(struct p3_nic *n, void *endpoint)
 {
+	struct p3_cci_endpoint *ep = endpoint;
 	p3_cci_item_drain(n, ep);
-	uint32_t most = ep->rx_count / 8 < P3_FEED ? ep->rx_count / 8 : P3_FEED;
+	uint32_t most =
+		ep->rx_count / 8 < CCI_RETRY_FEED ? ep->rx_count / 8 : CCI_RETRY_FEED;
 	uint32_t left = p3_get(&ep->rx_left);
 	if (!left || left < most)
 		return;
@@ -124,15 +123,9 @@ void p3_cci_retry_feed(struct p3_nic *n, struct p3_cci_endpoint *ep)
 	p3_set(&ep->starving, 0);
 }
 
-#define P3_ALIVE_LEAST 100000u
+#define CCI_ALIVE_LEAST_NS 100000u
 
 /* ---- time-outs of operations ---- */
-
-/* Return true if the operation has had its time, which may not have begun. */
-static bool cci_tx_is_late(const struct p3_cci_conn *conn, const struct p3_cci_tx *tx)
-{
-	return (int32_t)(conn->tick - tx->tick) > (int32_t)P3_CCI_TICKS;
-}
 
 static struct p3_cci_tx *cci_conn_oldest(const struct p3_cci_conn *conn)
 {
@@ -182,8 +175,9 @@ static bool cci_conn_end_late(struct p3_nic *n, struct p3_cci_conn *conn)
 		bool is_rma = tx->op != P3_CCI_OP_MSG && !tx->is.data_done;
 		if (moves && is_rma)
 			p3_cci_op_renew(conn, tx);
-		if (cci_tx_is_late(conn, tx) &&
-			(!ordered || tx == cci_conn_oldest(conn))) {
+		/* The operation has had its time, which may not have begun. */
+		bool late = (int32_t)(conn->tick - tx->tick) > (int32_t)P3_CCI_TICKS;
+		if (late && (!ordered || tx == cci_conn_oldest(conn))) {
 			cci_tx_end_late(n, conn, tx);
 			ended = true;
 		}
@@ -193,8 +187,14 @@ static bool cci_conn_end_late(struct p3_nic *n, struct p3_cci_conn *conn)
 	return ended;
 }
 
-static void cci_conn_tick(struct p3_nic *n, struct p3_cci_conn *conn)
+static void cci_conn_on_time(struct p3_nic *n, struct p3_cci_timer *t)
 {
+	struct p3_cci_conn *conn = p3_item(t, struct p3_cci_conn, timer);
+	if (conn->state == P3_CCI_ABSENT || conn->state == P3_CCI_REQUESTED ||
+		conn->state == P3_CCI_ASKED)
+		p3_cci_op_set_up(n, conn, CCI_ETIMEDOUT);
+	if (conn->state != P3_CCI_READY)
+		return;
 	conn->tick++;
 	if (!conn->timeout_us)
 		return;
@@ -202,16 +202,6 @@ static void cci_conn_tick(struct p3_nic *n, struct p3_cci_conn *conn)
 		p3_cci_kick_conn(n, conn); /* others may have waited for it */
 	if (cci_conn_oldest(conn))
 		p3_cci_expire_start(n, conn);
-}
-
-static void cci_conn_on_time(struct p3_nic *n, struct p3_cci_timer *t)
-{
-	struct p3_cci_conn *conn = p3_item(t, struct p3_cci_conn, timer);
-	if (conn->state == P3_CCI_READY)
-		cci_conn_tick(n, conn);
-	else if (conn->state == P3_CCI_ABSENT || conn->state == P3_CCI_REQUESTED ||
-		 conn->state == P3_CCI_ASKED)
-		p3_cci_op_set_up(n, conn, CCI_ETIMEDOUT);
 }
 
 /* An operation that began under the old time-out gets the whole new one. */
@@ -247,7 +237,8 @@ static void cci_conn_on_retry(struct p3_nic *n, struct p3_cci_timer *t)
 static void cci_alive_start(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	uint64_t ns = conn->alive_us * UINT64_C(1000);
-	p3_cci_timer_start(n, &conn->alive, ns < P3_ALIVE_LEAST ? P3_ALIVE_LEAST : ns);
+	p3_cci_timer_start(
+		n, &conn->alive, ns < CCI_ALIVE_LEAST_NS ? CCI_ALIVE_LEAST_NS : ns);
 }
 
 void p3_cci_expire_silence(struct p3_nic *n, struct p3_cci_conn *conn)

@@ -151,22 +151,14 @@ void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn)
 		p3_cci_rma_withdraw(n, p3_item(it, struct p3_cci_tx, fifo));
 }
 
-#define TURN 16u /* most messages of a connection before the next one has its turn */
+#define CCI_PUSH_TURN                                                                    \
+	16u /* most messages of a connection before the next one has its turn */
 
 static void cci_req_fill(struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
 {
 	p3_format_set(c, P3_CCI_ROOM, word1);
 	p3_format_set(c, P3_CCI_TOKEN, token);
 	p3_format_set(c, P3_CCI_TAG, tag);
-}
-
-/* ---- messages ---- */
-
-static void cci_tx_number(struct p3_cci_conn *conn, struct p3_cci_tx *tx)
-{
-	if (!tx->is.numbered)
-		tx->seq = conn->seq_out++;
-	tx->is.numbered = true;
 }
 
 /* Send one part.  Return false if there is no room. */
@@ -197,7 +189,9 @@ static bool cci_push_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_con
 bool p3_cci_push_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
 	struct p3_cci_tx *tx)
 {
-	cci_tx_number(conn, tx);
+	if (!tx->is.numbered)
+		tx->seq = conn->seq_out++;
+	tx->is.numbered = true;
 	if (p3_unlikely(!p->req_full) &&
 		tx->len > p3_cci_most(P3_CCI_MSG_HEAD, p3_cci_most_cells(p)))
 		(void)p3_peer_grow_requests(n, p);
@@ -322,7 +316,7 @@ static enum pushed cci_push_conn(
 	if (conn->todo && !cci_push_todo(n, p, conn))
 		return PUSHED_NO_ROOM;
 	for (uint32_t i = 0; (tx = cci_conn_next_msg(conn)) != NULL; i++) {
-		if (i == TURN)
+		if (i == CCI_PUSH_TURN)
 			return PUSHED_SOME;
 		if (!p3_cci_push_msg(n, p, conn, tx))
 			return PUSHED_NO_ROOM;

@@ -6,7 +6,7 @@
 
 /* ---- the client ---- */
 
-#define P3_COMING_NS 200000000u /* until a silent node is asked for again */
+#define CCI_COMING_NS 200000000u /* until a silent node is asked for again */
 
 /* Begin to ask the server. */
 static void cci_connect_ask(struct p3_nic *n, struct p3_cci_conn *conn)
@@ -27,7 +27,7 @@ bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming)
 			continue;
 		if (coming && conn->peer->state == P3_ABSENT &&
 			(coming[node / 64] >> node % 64 & 1))
-			p3_cci_timer_start(n, &conn->retry, P3_COMING_NS);
+			p3_cci_timer_start(n, &conn->retry, CCI_COMING_NS);
 		else
 			p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
 	}
@@ -51,17 +51,27 @@ static void cci_connect_dial(struct p3_nic *n, struct p3_cci_conn *conn)
 	}
 }
 
-void p3_cci_setup_connect(struct p3_nic *n, struct p3_cci_dial *d)
+/* Find a free connection, with the chunk if one is needed.  Return CCI_SUCCESS,
+ * CCI_EAGAIN if a chunk is needed, or CCI_ENOBUFS. */
+static int cci_conn_find_free(struct p3_cci_endpoint *ep, struct p3_cci_conn **chunk)
 {
+	if (p3_list_empty(&ep->conns_free) && *chunk && p3_cci_conn_add(ep, *chunk))
+		*chunk = NULL;
+	if (!p3_list_empty(&ep->conns_free))
+		return CCI_SUCCESS;
+	return ep->nchunks < ep->chunks_most && !*chunk ? CCI_EAGAIN : CCI_ENOBUFS;
+}
+
+void p3_cci_setup_connect(struct p3_nic *n, void *dial)
+{
+	struct p3_cci_dial *d = dial;
 	struct p3_cci_endpoint *ep = d->ep;
 	const struct p3_cci_connect *c = d->c;
 	p3_cci_item_drain(n, ep);
 	d->garbage = ep->garbage;
 	ep->garbage = NULL;
-	if (!p3_cci_conn_is_free(ep) && d->chunk && p3_cci_conn_add(ep, d->chunk))
-		d->chunk = NULL;
-	d->rc = ep->nchunks < ep->chunks_most && !d->chunk ? CCI_EAGAIN : CCI_ENOBUFS;
-	if (!p3_cci_conn_is_free(ep))
+	d->rc = cci_conn_find_free(ep, &d->chunk);
+	if (d->rc != CCI_SUCCESS)
 		return;
 	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, &n->peer[c->node]);
 	p3_cci_expire_init(conn);
@@ -72,7 +82,6 @@ void p3_cci_setup_connect(struct p3_nic *n, struct p3_cci_dial *d)
 	conn->data = d->data;
 	conn->state = P3_CCI_REQUESTED;
 	d->data = NULL;
-	d->rc = CCI_SUCCESS;
 	if (c->timeout_ns != P3_CCI_NO_TIMEOUT)
 		p3_cci_timer_start(n, &conn->timer, c->timeout_ns);
 	cci_connect_dial(n, conn);
@@ -159,23 +168,6 @@ struct cci_connect_part {
 	bool later, last;
 };
 
-static struct p3_cci_request *cci_request_free(
-	struct p3_nic *n, struct p3_cci_endpoint *ep)
-{
-	p3_cci_item_drain(n, ep);
-	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
-		if (ep->request[i].state == P3_CCI_REQ_FREE)
-			return &ep->request[i];
-	return NULL;
-}
-
-static struct p3_cci_request *cci_request_begun(
-	const struct p3_cci_endpoint *ep, const struct p3_peer *p, uint64_t client)
-{
-	struct p3_cci_request *r = p->cci.coming;
-	return r && r->item.ep == ep && r->client == client ? r : NULL;
-}
-
 void p3_cci_setup_forget(struct p3_peer *p)
 {
 	if (p->cci.coming)
@@ -186,10 +178,14 @@ void p3_cci_setup_forget(struct p3_peer *p)
 static struct p3_cci_request *cci_request_begin(struct p3_nic *n,
 	struct p3_cci_endpoint *ep, struct p3_peer *p, const struct cci_connect_part *m)
 {
+	uint32_t i = 0;
 	p3_cci_setup_forget(p);
-	struct p3_cci_request *r = cci_request_free(n, ep);
-	if (!r)
+	p3_cci_item_drain(n, ep);
+	while (i < P3_CCI_REQUESTS && ep->request[i].state != P3_CCI_REQ_FREE)
+		i++;
+	if (i == P3_CCI_REQUESTS)
 		return NULL;
+	struct p3_cci_request *r = &ep->request[i];
 	p->cci.coming = r;
 	r->item.ep = ep;
 	r->item.conn = NULL;
@@ -225,8 +221,11 @@ static enum p3_cci_status cci_request_take(
 	struct p3_cci_endpoint *ep = p3_cci_endpoint_numbered(n, m->number);
 	if (!ep || m->attribute > CCI_CONN_ATTR_UU || p->cci.nconns >= P3_CCI_PEER_CONNS)
 		return P3_CCI_REFUSED;
-	struct p3_cci_request *r = m->later ? cci_request_begun(ep, p, m->client)
-					    : cci_request_begin(n, ep, p, m);
+	struct p3_cci_request *r = p->cci.coming;
+	if (!m->later)
+		r = cci_request_begin(n, ep, p, m);
+	else if (r && (r->item.ep != ep || r->client != m->client))
+		r = NULL;
 	if (!r || r->have + m->len > m->total)
 		return P3_CCI_RNR;
 	memcpy(r->data + r->have, m->bytes, m->len);
@@ -306,8 +305,9 @@ static void cci_request_accept(
 	p3_cci_kick_conn(n, conn);
 }
 
-void p3_cci_setup_decide(struct p3_nic *n, struct p3_cci_decision *d)
+void p3_cci_setup_decide(struct p3_nic *n, void *decision)
 {
+	struct p3_cci_decision *d = decision;
 	struct p3_cci_request *r = d->request;
 	struct p3_cci_endpoint *ep = r->item.ep;
 	d->rc = CCI_EINVAL;
@@ -320,17 +320,14 @@ void p3_cci_setup_decide(struct p3_nic *n, struct p3_cci_decision *d)
 		return;
 	}
 	p3_cci_item_drain(n, ep);
-	if (!p3_cci_conn_is_free(ep) && d->chunk && p3_cci_conn_add(ep, d->chunk))
-		d->chunk = NULL;
-	d->rc = ep->nchunks < ep->chunks_most && !d->chunk ? CCI_EAGAIN : CCI_ENOBUFS;
-	if (!p3_cci_conn_is_free(ep))
+	d->rc = cci_conn_find_free(ep, &d->chunk);
+	if (d->rc != CCI_SUCCESS)
 		return;
 	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, r->peer);
 	p3_cci_expire_init(conn);
 	conn->pub.context = d->context;
 	ep->nopen--;
 	cci_request_accept(n, r, conn);
-	d->rc = CCI_SUCCESS;
 }
 
 void p3_cci_setup_decided(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status)
