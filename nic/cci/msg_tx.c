@@ -147,13 +147,6 @@ static void cci_uu_send(struct p3_nic *n, struct cci_send_args *s)
 
 /* ---- reliable messages ---- */
 
-/* Return true if the message may leave before anything else of its connection. */
-static bool cci_msg_is_next(const struct p3_cci_conn *conn)
-{
-	return p3_list_empty(&conn->wait) && !conn->held && !conn->probing &&
-	       p3_cci_kick_is_free(conn->peer);
-}
-
 static void cci_msg_send_reliable(struct p3_nic *n, struct cci_send_args *s)
 {
 	struct p3_cci_conn *conn = s->conn;
@@ -169,29 +162,12 @@ static void cci_msg_send_reliable(struct p3_nic *n, struct cci_send_args *s)
 	s->tx = tx->is.awaited ? tx : NULL;
 	p3_list_add(&conn->fifo, &tx->fifo);
 	p3_cci_expire_watch(n, conn);
-	if (p3_likely(cci_msg_is_next(conn)) && p3_cci_push_msg(n, conn->peer, conn, tx))
+	bool next = p3_list_empty(&conn->wait) && !conn->held && !conn->probing &&
+		    p3_cci_kick_is_free(conn->peer);
+	if (p3_likely(next) && p3_cci_push_msg(n, conn->peer, conn, tx))
 		return;
 	p3_list_add(&conn->wait, &tx->wait);
 	p3_cci_kick_conn(n, conn);
-}
-
-/* ---- all messages ---- */
-
-static void cci_msg_send_dead(struct p3_nic *n, struct cci_send_args *s)
-{
-	struct p3_cci_tx *tx = p3_cci_msg_begin(n, s->conn, s->context, s->flags);
-	s->rc = tx ? p3_cci_msg_too_late(n, tx, s->flags) : CCI_ENOBUFS;
-}
-
-static void cci_msg_send(struct p3_nic *n, struct cci_send_args *s)
-{
-	s->tx = NULL;
-	if (p3_unlikely(s->conn->state != P3_CCI_READY))
-		cci_msg_send_dead(n, s);
-	else if (s->conn->pub.attribute == CCI_CONN_ATTR_UU)
-		cci_uu_send(n, s);
-	else
-		cci_msg_send_reliable(n, s);
 }
 
 /* ---- the straight path ---- */
@@ -205,14 +181,6 @@ static P3_HOT bool cci_msg_is_plain(const struct p3_cci_conn *conn, uint32_t cel
 	       p3_likely(p3_cci_kick_is_free(p)) &&
 	       p3_likely(p3_ring_runs(&p->req_out, cells)) &&
 	       p3_likely(cells <= p3_cci_most_cells(p));
-}
-
-/* Return true if a reliable message need not wait for the receiver, nor for room for its
- * answer. */
-static P3_HOT bool cci_msg_may_be_answered(const struct p3_cci_conn *conn)
-{
-	const struct p3_peer *p = conn->peer;
-	return p3_likely(!conn->held && !conn->probing && p->rsp_used < p->rsp_cap);
 }
 
 /* The arguments of cci_send(). */
@@ -288,7 +256,8 @@ static P3_HOT bool cci_msg_send_straight(struct p3_nic *n, const struct cci_piec
 	struct p3_cci_conn *conn = s->conn;
 	struct p3_peer *p = conn->peer;
 	const struct iovec data = {(void *)(uintptr_t)s->data, s->len};
-	if (p3_unlikely(!cci_msg_may_be_answered(conn)))
+	/* A message that waits for the receiver, or for room for its answer, is not plain. */
+	if (!p3_likely(!conn->held && !conn->probing && p->rsp_used < p->rsp_cap))
 		return p3_brief_turn_back(n);
 	struct p3_cci_tx *tx = p3_cci_msg_begin(n, conn, s->context, s->flags);
 	if (p3_unlikely(!tx))
@@ -334,7 +303,14 @@ bool p3_cci_send_straight(cci_connection_t *connection, const void *data, uint32
 static void cci_msg_send_now(struct p3_nic *n, void *arg)
 {
 	struct cci_send_args *s = arg;
-	cci_msg_send(n, s);
+	if (p3_unlikely(s->conn->state != P3_CCI_READY)) {
+		struct p3_cci_tx *tx = p3_cci_msg_begin(n, s->conn, s->context, s->flags);
+		s->rc = tx ? p3_cci_msg_too_late(n, tx, s->flags) : CCI_ENOBUFS;
+	} else if (s->conn->pub.attribute == CCI_CONN_ATTR_UU) {
+		cci_uu_send(n, s);
+	} else {
+		cci_msg_send_reliable(n, s);
+	}
 	/* A program that only repeats its call must see buffers come back. */
 	if (p3_unlikely(s->rc == CCI_ENOBUFS))
 		(void)p3_pass_run(n);

@@ -220,31 +220,6 @@ struct cci_rma_call {
 	int rc;
 };
 
-/* Fill in the parts of an operation that a message has not. */
-static void cci_rma_fill(struct p3_cci_tx *tx, const struct p3_cci_region *local,
-	const struct p3_cci_rma *r)
-{
-	tx->op = r->flags & CCI_FLAG_WRITE ? P3_CCI_OP_WRITE : P3_CCI_OP_READ;
-	tx->is.fence = r->flags & CCI_FLAG_FENCE;
-	tx->is.with_msg = r->msg_len != 0;
-	tx->local = local->start + r->local_offset;
-	tx->local_name = local->name;
-	tx->region = r->remote.stuff[0];
-	tx->offset = r->remote_offset;
-	tx->length = r->data_len;
-}
-
-static void cci_rma_start(
-	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
-{
-	p3_list_add(&conn->fifo, &tx->fifo);
-	p3_list_add(&conn->rma, &tx->rma);
-	if (tx->is.with_msg && conn->pub.attribute == CCI_CONN_ATTR_RO)
-		p3_list_add(&conn->wait, &tx->wait); /* its place among the messages */
-	p3_cci_expire_watch(n, conn);
-	p3_cci_kick_conn(n, conn);
-}
-
 static int cci_rma_try_to_start(struct p3_nic *n, struct cci_rma_call *o)
 {
 	const struct p3_cci_rma *r = o->r;
@@ -264,9 +239,21 @@ static int cci_rma_try_to_start(struct p3_nic *n, struct cci_rma_call *o)
 		p3_cci_msg_give_up(n, tx);
 		return CCI_ENOBUFS;
 	}
-	cci_rma_fill(tx, local, r);
+	tx->op = r->flags & CCI_FLAG_WRITE ? P3_CCI_OP_WRITE : P3_CCI_OP_READ;
+	tx->is.fence = r->flags & CCI_FLAG_FENCE;
+	tx->is.with_msg = r->msg_len != 0;
+	tx->local = local->start + r->local_offset;
+	tx->local_name = local->name;
+	tx->region = r->remote.stuff[0];
+	tx->offset = r->remote_offset;
+	tx->length = r->data_len;
 	o->tx = tx->is.awaited ? tx : NULL;
-	cci_rma_start(n, conn, tx);
+	p3_list_add(&conn->fifo, &tx->fifo);
+	p3_list_add(&conn->rma, &tx->rma);
+	if (tx->is.with_msg && conn->pub.attribute == CCI_CONN_ATTR_RO)
+		p3_list_add(&conn->wait, &tx->wait); /* its place among the messages */
+	p3_cci_expire_watch(n, conn);
+	p3_cci_kick_conn(n, conn);
 	return CCI_SUCCESS;
 }
 

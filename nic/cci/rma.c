@@ -7,25 +7,22 @@
 
 #include <string.h>
 
-/* ---- ends ---- */
-
 /* The data are in place, or never will be.  Then the message follows, or the operation
  * ends. */
 static void cci_rma_data_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	struct p3_cci_conn *conn = tx->item.conn;
-	bool msg = status == CCI_SUCCESS && tx->is.with_msg;
 	conn->rma_out--;
 	p3_list_del(&tx->rma);
 	tx->is.data_done = true;
-	if (!msg)
-		p3_cci_op_end(n, tx, status);
-	else
+	if (status == CCI_SUCCESS && tx->is.with_msg) {
 		tx->state = P3_CCI_TX_WAITS;
-	if (msg)
 		p3_cci_op_renew(conn, tx);
-	if (msg && conn->pub.attribute != CCI_CONN_ATTR_RO)
-		p3_list_add(&conn->wait, &tx->wait);
+		if (conn->pub.attribute != CCI_CONN_ATTR_RO)
+			p3_list_add(&conn->wait, &tx->wait);
+	} else {
+		p3_cci_op_end(n, tx, status);
+	}
 	if (conn->state == P3_CCI_READY)
 		p3_cci_kick_conn(n, conn);
 }
@@ -89,13 +86,6 @@ static bool cci_rma_take_source(
 	return slot >= n->layout.nxfers / 2 && slot < n->layout.nxfers;
 }
 
-static cci_status_t cci_rma_status(uint32_t status)
-{
-	return status == P3_CCI_OK      ? CCI_SUCCESS
-	       : status == P3_CCI_NO_OP ? CCI_ERR_RMA_OP
-					: CCI_ERR_RMA_HANDLE;
-}
-
 /* Take the answer to a READ that brings bytes.  Return false if the peer wrote nonsense:
  * then the operation stays in flight, so that no pull is ended that has not begun. */
 static bool cci_rma_read_answered(struct p3_nic *n, struct p3_peer *p,
@@ -142,7 +132,10 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *
 		p3_cci_rma_withdraw_all(n, conn);
 		p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
 	} else if (wanted && (tx->op == P3_CCI_OP_WRITE || status != P3_CCI_OK)) {
-		cci_rma_data_end(n, tx, cci_rma_status(status));
+		cci_rma_data_end(n, tx,
+			status == P3_CCI_OK      ? CCI_SUCCESS
+			: status == P3_CCI_NO_OP ? CCI_ERR_RMA_OP
+						 : CCI_ERR_RMA_HANDLE);
 	} else if (!wanted) {
 		p3_cci_item_tx_over(n, tx);
 	}
@@ -228,8 +221,6 @@ static void cci_rma_answer(struct p3_nic *n, struct p3_peer *p,
 	p3_cci_answer(n, p, a->kind, a->token, status, a->xfer);
 }
 
-/* ---- WRITE ---- */
-
 /* A pull into a region has ended. */
 static void cci_rma_write_over(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
@@ -274,8 +265,6 @@ static bool cci_rma_write_long(
 	return true;
 }
 
-/* ---- READ ---- */
-
 static void cci_rma_read_now(struct p3_nic *n, struct p3_peer *p,
 	const struct cci_rma_ask *a, const char *from)
 {
@@ -318,8 +307,6 @@ static bool cci_rma_read_long(
 	p3_cci_answer_send(n, p);
 	return true;
 }
-
-/* ---- both ---- */
 
 /* Serve a request whose region has the right and the bytes.  Return false if it must
  * wait. */

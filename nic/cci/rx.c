@@ -181,23 +181,27 @@ static P3_HOT bool cci_rx_may_answer(
 	return p3_likely(room && token && p3_answer_may_go(p));
 }
 
-static P3_HOT void cci_rx_answer_straight(
-	struct p3_nic *n, struct p3_peer *p, uint64_t token)
+/* Take a message of one cell, or of k cells: its bytes, its event, and the answer. */
+static P3_HOT bool cci_rx_take_straight(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_cell *c, bool one, uint32_t k)
 {
-	struct p3_cell *c = p->rsp_out.next;
-	p3_format_set(
-		c, P3_CCI_ANSWER_STATUS, p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
-	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
-	FAULT_POINT("cci.answer_filled");
-	p3_answer_at_once(n, p, p3_word0(P3_RSP_CCI, 0, 1));
-	FAULT_POINT("cci.answer_published");
-}
-
-/* The bytes of k cells lie in the descriptor's slot: post the event, and answer. */
-static P3_HOT void cci_rx_deliver_straight(struct p3_nic *n, struct p3_peer *p,
-	struct p3_cci_conn *conn, struct p3_cci_rx *rx, uint32_t len, uint32_t k,
-	uint64_t token)
-{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
+		 token = p3_format_get(c, P3_CCI_TOKEN);
+	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
+	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1);
+	if (one && p3_unlikely(!conn || len > P3_CCI_MSG_HEAD ||
+			       !cci_rx_may_answer(p, conn, token, w1)))
+		return false;
+	if (!one && p3_unlikely(!conn || len > conn->pub.max_send_size ||
+				k != p3_cci_cells(P3_CCI_MSG_HEAD, len) ||
+				!cci_rx_may_answer(p, conn, token, w1)))
+		return false;
+	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
+	if (p3_unlikely(!rx))
+		return false;
+	/* A slot has room for all bytes of a cell. */
+	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA),
+		one ? P3_CCI_MSG_HEAD : len);
 	conn->seq_in++;
 	conn->refusing = false;
 	FAULT_POINT("cci.received");
@@ -207,75 +211,39 @@ static P3_HOT void cci_rx_deliver_straight(struct p3_nic *n, struct p3_peer *p,
 	n->msgs++;
 	n->worked = true;
 	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
-	if (token)
-		cci_rx_answer_straight(n, p, token);
+	if (token) {
+		struct p3_cell *rsp = p->rsp_out.next;
+		p3_format_set(rsp, P3_CCI_ANSWER_STATUS,
+			p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
+		p3_format_set(rsp, P3_CCI_ANSWER_TOKEN, token);
+		FAULT_POINT("cci.answer_filled");
+		p3_answer_at_once(n, p, p3_word0(P3_RSP_CCI, 0, 1));
+		FAULT_POINT("cci.answer_published");
+	}
 	FAULT_POINT("cci.request_taken");
 	p3_ring_take(&p->req_in, k);
+	return true;
 }
 
 bool p3_cci_msg_take_one(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
-	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
-		 token = p3_format_get(c, P3_CCI_TOKEN);
-	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
-	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1);
-	if (p3_unlikely(!conn || len > P3_CCI_MSG_HEAD ||
-			!cci_rx_may_answer(p, conn, token, w1)))
-		return false;
-	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
-	if (p3_unlikely(!rx))
-		return false;
-	/* a slot has room for all bytes of the cell */
-	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA), P3_CCI_MSG_HEAD);
-	cci_rx_deliver_straight(n, p, conn, rx, len, 1, token);
-	return true;
+	return cci_rx_take_straight(n, p, c, true, 1);
 }
 
 bool p3_cci_msg_take_longer(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t k)
 {
-	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
-		 token = p3_format_get(c, P3_CCI_TOKEN);
-	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
-	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1);
-	if (p3_unlikely(!conn || len > conn->pub.max_send_size ||
-			k != p3_cci_cells(P3_CCI_MSG_HEAD, len) ||
-			!cci_rx_may_answer(p, conn, token, w1)))
-		return false;
-	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
-	if (p3_unlikely(!rx))
-		return false;
-	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA), len);
-	cci_rx_deliver_straight(n, p, conn, rx, len, k, token);
-	return true;
+	return cci_rx_take_straight(n, p, c, false, k);
 }
 
 /* ---- requests of all kinds ---- */
-
-/* The peer has room again. */
-static bool cci_take_ready(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
-{
-	struct p3_cci_conn *conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
-	if (conn && conn->peer == p)
-		p3_cci_retry_resume(n, conn);
-	return true;
-}
-
-static bool cci_take_alive(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
-{
-	struct p3_cci_conn *conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
-	if (p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 1)
-		return false;
-	p3_cci_answer(n, p, P3_REQ_CCI_ALIVE, p3_format_get(c, P3_CCI_TOKEN),
-		conn && conn->peer == p ? P3_CCI_OK : P3_CCI_REFUSED, 0);
-	return true;
-}
 
 /* Take the request.  Return NULL, or the reason why it cannot be right. */
 static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_cell *c, uint64_t w0, bool *waits_out)
 {
 	bool one = p3_word0_ncells(w0) == 1;
+	struct p3_cci_conn *conn;
 	switch (p3_word0_kind(w0)) {
 	case P3_REQ_CCI_CONNECT:
 		return p3_cci_setup_take_request(n, p, c, w0) ? NULL
@@ -285,9 +253,19 @@ static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
 			       ? NULL
 			       : "a bad decision about a connection";
 	case P3_REQ_CCI_READY:
-		return one && cci_take_ready(n, p, c) ? NULL : "a bad hint";
+		if (!one)
+			return "a bad hint";
+		conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
+		if (conn && conn->peer == p) /* the peer has room again */
+			p3_cci_retry_resume(n, conn);
+		return NULL;
 	case P3_REQ_CCI_ALIVE:
-		return one && cci_take_alive(n, p, c) ? NULL : "a bad keepalive";
+		if (!one || p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 1)
+			return "a bad keepalive";
+		conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
+		p3_cci_answer(n, p, P3_REQ_CCI_ALIVE, p3_format_get(c, P3_CCI_TOKEN),
+			conn && conn->peer == p ? P3_CCI_OK : P3_CCI_REFUSED, 0);
+		return NULL;
 	case P3_REQ_CCI_WRITE:
 	case P3_REQ_CCI_READ:
 		return p3_cci_rma_take(n, p, c, w0, waits_out) ? NULL
@@ -325,8 +303,6 @@ bool p3_cci_take(
 
 /* ---- answers ---- */
 
-/* ---- messages ---- */
-
 /* The message was taken, so its operation is complete. */
 static void cci_tx_taken(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
 {
@@ -339,15 +315,6 @@ static void cci_tx_taken(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_c
 		p3_cci_kick_conn(n, conn);
 }
 
-/* The message that probed the peer was answered after its time: send the others. */
-static void cci_conn_probe_over(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	if (!conn->probing || conn->nout || conn->state != P3_CCI_READY)
-		return;
-	conn->probing = false;
-	p3_cci_kick_conn(n, conn);
-}
-
 static void cci_tx_msg_answered(
 	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx, uint32_t status)
 {
@@ -357,7 +324,11 @@ static void cci_tx_msg_answered(
 	if (p3_unlikely(tx->state != P3_CCI_TX_SENT)) {
 		p3_cci_item_tx_over(n, tx);
 		p3_cci_retry_answered(n, conn);
-		cci_conn_probe_over(n, conn);
+		if (!conn->probing || conn->nout || conn->state != P3_CCI_READY)
+			return;
+		/* The message that probed the peer was answered late: send the others. */
+		conn->probing = false;
+		p3_cci_kick_conn(n, conn);
 	} else if (p3_likely(status == P3_CCI_OK)) {
 		cci_tx_taken(n, conn, tx);
 	} else if (status == P3_CCI_RNR) {
@@ -398,19 +369,6 @@ static bool cci_tx_answered(
 	return true;
 }
 
-/* ---- connections ---- */
-
-static void cci_conn_answered(
-	struct p3_nic *n, struct p3_cci_conn *conn, uint32_t kind, uint32_t status)
-{
-	if (kind == P3_REQ_CCI_CONNECT)
-		p3_cci_setup_asked(n, conn, status);
-	else if (kind == P3_REQ_CCI_DECIDE)
-		p3_cci_setup_decided(n, conn, status);
-	else
-		conn->asked = false;
-}
-
 uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
 	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
@@ -426,19 +384,16 @@ uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 		return 0;
 	struct p3_cci_conn *conn =
 		p3_cci_conn_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
-	if (conn && conn->peer == p)
-		cci_conn_answered(
-			n, conn, kind, (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1));
+	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
+	if (!conn || conn->peer != p)
+		return 1;
+	if (kind == P3_REQ_CCI_CONNECT)
+		p3_cci_setup_asked(n, conn, status);
+	else if (kind == P3_REQ_CCI_DECIDE)
+		p3_cci_setup_decided(n, conn, status);
+	else
+		conn->asked = false;
 	return 1;
-}
-
-/* Return true if the operation is the oldest one, and its end lets no message go. */
-static P3_HOT bool cci_tx_ends_alone(
-	const struct p3_cci_conn *conn, const struct p3_cci_tx *tx)
-{
-	return p3_likely(
-		       tx->state == P3_CCI_TX_SENT && !conn->probing && !conn->resumes) &&
-	       p3_likely(conn->fifo.next == &tx->fifo);
 }
 
 bool p3_cci_answered_straight(
@@ -452,8 +407,12 @@ bool p3_cci_answered_straight(
 		return false;
 	struct p3_cci_conn *conn = tx->item.conn;
 	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
-	if (p3_unlikely(!msg || !tx->is.in_flight || conn->peer != p ||
-			!cci_tx_ends_alone(conn, tx)))
+	if (p3_unlikely(!msg || !tx->is.in_flight || conn->peer != p))
+		return false;
+	/* The operation must be the oldest one, and its end must let no message go. */
+	if (!(p3_likely(
+		      tx->state == P3_CCI_TX_SENT && !conn->probing && !conn->resumes) &&
+		    p3_likely(conn->fifo.next == &tx->fifo)))
 		return false;
 	p->cci.asked--;
 	tx->is.in_flight = false;
