@@ -62,7 +62,6 @@ void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint);
 
 /* The endpoint's number, for its URI. */
 uint32_t p3_cci_endpoint_number(cci_endpoint_t *endpoint);
-struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint);
 
 /* ---- the OS handle ---- */
 

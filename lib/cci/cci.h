@@ -11,7 +11,7 @@
  * connections, events and registrations are the firmware's (nic/cci.h).  No type of
  * Portals is used here.
  *
- * The state of a node is struct p3_cci_host at node->cci.  node->call guards inits, flags
+ * The state of a node is struct p3_cci_host at node->cci.  node->call guards inits
  * and devices; lock guards the list of endpoints.  Any thread may read devices while CCI
  * is initialized, and call the functions of OS handles.
  */
@@ -92,7 +92,6 @@ struct p3_cci_own {
 
 struct p3_cci_host {
 	uint32_t inits; /* calls of cci_init without their cci_finalize */
-	uint32_t flags;
 	struct p3_cci_devices *devices;
 	pthread_mutex_t lock;
 	struct p3_cci_own *own;

@@ -64,10 +64,8 @@ static int cci_begin(struct p3_node *node)
 static int cci_init_more(struct p3_node *node, uint32_t flags)
 {
 	struct p3_cci_host *cci = node->cci;
-	if (!cci && flags)
-		return CCI_EINVAL;
-	if (cci && flags != cci->flags)
-		return CCI_ERR_NOT_IMPLEMENTED;
+	if (flags)
+		return cci ? CCI_ERR_NOT_IMPLEMENTED : CCI_EINVAL;
 	int rc = cci ? 0 : cci_begin(node);
 	if (!rc)
 		node->cci->inits++;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The connections of an endpoint, and their timers. */
 #include "nic/cci/internal.h"
-#include "nic/run/odd.h"
 #include "nic/run/wake.h"
-#include "shm/park.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Endpoints and connections: the calls of the program. */
 #include "nic/cci/internal.h"
-#include "shm/atomics.h"
 #include "shm/pages.h"
 
 #include <errno.h>
@@ -9,12 +8,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define TX_SLOTS  4096u
-#define CONN_MOST 4032u /* connections that an endpoint can have, as cci.h says */
+#define CCI_TX_SLOTS  4096u
+#define CCI_CONN_MOST 4032u /* connections that an endpoint can have, as cci.h says */
 
-#define ITEMS     (P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * CONN_MOST)
-
-_Static_assert(ITEMS <= P3_CCI_ITEMS, "the rings have a word for each");
+_Static_assert(P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * CCI_CONN_MOST <=
+		       P3_CCI_ITEMS,
+	"the rings have a word for each item");
 
 static struct p3_cci_endpoint *cci_endpoint_own(cci_endpoint_t *endpoint)
 {
@@ -23,57 +22,46 @@ static struct p3_cci_endpoint *cci_endpoint_own(cci_endpoint_t *endpoint)
 
 /* ---- memory ---- */
 
-/* Offsets of the parts of an endpoint's memory. */
-struct cci_endpoint_plan {
-	uint64_t rx, tx, request, queue, rx_slots, tx_slots, len;
-	uint32_t stride;
-};
-
-static struct cci_endpoint_plan cci_endpoint_plan(uint32_t mtu)
-{
-	struct cci_endpoint_plan p = {.stride = (uint32_t)p3_round_up(mtu + 1, P3_CELL)};
-	p.rx = p3_round_up(sizeof(struct p3_cci_endpoint), P3_PAGE);
-	p.tx = p3_round_up(p.rx + P3_CCI_RX_MOST * sizeof(struct p3_cci_rx), P3_PAGE);
-	p.request =
-		p3_round_up(p.tx + P3_CCI_TX_USUAL * sizeof(struct p3_cci_tx), P3_PAGE);
-	p.queue = p3_round_up(
-		p.request + P3_CCI_REQUESTS * sizeof(struct p3_cci_request), P3_PAGE);
-	p.rx_slots = p3_round_up(p.queue + P3_CCI_QUEUE_LEN, P3_PAGE);
-	p.tx_slots =
-		p3_round_up(p.rx_slots + (uint64_t)P3_CCI_RX_MOST * p.stride, P3_PAGE);
-	p.len = p.tx_slots + (uint64_t)TX_SLOTS * p.stride;
-	return p;
-}
-
 /* Reserve the memory of an endpoint.  Only pages that messages use are ever touched. */
 static struct p3_cci_endpoint *cci_endpoint_map(
 	struct p3_nic *n, const struct p3_cci_endpoint_conf *conf)
 {
-	struct cci_endpoint_plan p = cci_endpoint_plan(conf->max_send_size);
-	char *at = p3_pages_map(NULL, p.len, PROT_READ | PROT_WRITE,
+	const uint32_t stride = (uint32_t)p3_round_up(conf->max_send_size + 1, P3_CELL);
+	const uint64_t rx = p3_round_up(sizeof(struct p3_cci_endpoint), P3_PAGE);
+	const uint64_t tx =
+		p3_round_up(rx + P3_CCI_RX_MOST * sizeof(struct p3_cci_rx), P3_PAGE);
+	const uint64_t request =
+		p3_round_up(tx + P3_CCI_TX_USUAL * sizeof(struct p3_cci_tx), P3_PAGE);
+	const uint64_t queue = p3_round_up(
+		request + P3_CCI_REQUESTS * sizeof(struct p3_cci_request), P3_PAGE);
+	const uint64_t rx_slots = p3_round_up(queue + P3_CCI_QUEUE_LEN, P3_PAGE);
+	const uint64_t tx_slots =
+		p3_round_up(rx_slots + (uint64_t)P3_CCI_RX_MOST * stride, P3_PAGE);
+	const uint64_t len = tx_slots + (uint64_t)CCI_TX_SLOTS * stride;
+	char *at = p3_pages_map(NULL, len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (at == MAP_FAILED)
 		return NULL;
 	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)at;
 	ep->pub.device = conf->device;
 	ep->nic = n;
-	ep->len = p.len;
+	ep->len = len;
 	ep->number = conf->service;
 	ep->mtu = conf->max_send_size;
-	ep->stride = p.stride;
+	ep->stride = stride;
 	ep->handle.fd = conf->fd;
-	ep->rx = (struct p3_cci_rx *)(at + p.rx);
-	ep->tx = (struct p3_cci_tx *)(at + p.tx);
-	ep->request = (struct p3_cci_request *)(at + p.request);
-	ep->rx_slots = at + p.rx_slots;
-	ep->tx_slots = at + p.tx_slots;
+	ep->rx = (struct p3_cci_rx *)(at + rx);
+	ep->tx = (struct p3_cci_tx *)(at + tx);
+	ep->request = (struct p3_cci_request *)(at + request);
+	ep->rx_slots = at + rx_slots;
+	ep->tx_slots = at + tx_slots;
 	ep->rx_count = P3_CCI_RX_USUAL;
 	p3_set(&ep->rx_left, ep->rx_count);
 	ep->tx_count = P3_CCI_TX_USUAL;
-	ep->slot_count = TX_SLOTS;
-	ep->chunks_most = CONN_MOST / P3_CCI_CHUNK;
+	ep->slot_count = CCI_TX_SLOTS;
+	ep->chunks_most = CCI_CONN_MOST / P3_CCI_CHUNK;
 	ep->timeout_us = P3_CCI_TIMEOUT_US;
-	p3_cci_queue_init(&ep->queue, at + p.queue);
+	p3_cci_queue_init(&ep->queue, at + queue);
 	p3_list_init(&ep->conns);
 	p3_list_init(&ep->conns_free);
 	p3_list_init(&ep->rma_sent);
@@ -143,7 +131,6 @@ void p3_cci_lose_endpoint(struct p3_nic *n, void *arg)
 {
 	struct p3_cci_endpoint *ep = arg;
 	p3_cci_item_drain(n, ep);
-	ep->closed = true;
 	n->cci.last = &n->cci.none;
 	n->cci.ep[ep->index] = NULL;
 	n->cci.nendpoints--;
@@ -184,16 +171,20 @@ static void cci_endpoint_pick_destroyed(struct p3_nic *n, void *arg)
 	}
 }
 
-static void cci_endpoint_free_destroyed(struct p3_nic *n)
+static void cci_endpoint_unmap_all(struct p3_cci_endpoint *list)
 {
-	struct p3_cci_endpoint *list = NULL;
-	if (!p3_cci_call(n, cci_endpoint_pick_destroyed, &list))
-		return;
 	while (list) {
 		struct p3_cci_endpoint *next = list->next;
 		cci_endpoint_unmap(list);
 		list = next;
 	}
+}
+
+static void cci_endpoint_free_destroyed(struct p3_nic *n)
+{
+	struct p3_cci_endpoint *list = NULL;
+	if (p3_cci_call(n, cci_endpoint_pick_destroyed, &list))
+		cci_endpoint_unmap_all(list);
 }
 
 int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf *conf,
@@ -226,24 +217,14 @@ void p3_cci_free_all(struct p3_nic *n)
 	for (uint32_t i = 0; i < n->cci.ends; i++)
 		if (n->cci.ep[i])
 			cci_endpoint_unmap(n->cci.ep[i]);
-	while (n->cci.destroyed) {
-		struct p3_cci_endpoint *next = n->cci.destroyed->next;
-		cci_endpoint_unmap(n->cci.destroyed);
-		n->cci.destroyed = next;
-	}
+	cci_endpoint_unmap_all(n->cci.destroyed);
+	n->cci.destroyed = NULL;
 	n->cci.ends = 0;
 }
-
-/* ---- questions ---- */
 
 uint32_t p3_cci_endpoint_number(cci_endpoint_t *endpoint)
 {
 	return cci_endpoint_own(endpoint)->number;
-}
-
-struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint)
-{
-	return cci_endpoint_own(endpoint)->nic;
 }
 
 struct p3_cci_handle *p3_cci_handle_of(cci_endpoint_t *endpoint)
@@ -272,16 +253,9 @@ static void *cci_calloc(size_t len)
 	return at;
 }
 
-static struct p3_cci_conn *cci_conn_get_chunk(void)
-{
-	return cci_calloc(P3_CCI_CHUNK * sizeof(struct p3_cci_conn));
-}
-
-/* ---- connect ---- */
-
 int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 {
-	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)endpoint;
+	struct p3_cci_endpoint *ep = cci_endpoint_own(endpoint);
 	struct p3_cci_dial d = {.ep = ep, .c = c, .rc = CCI_ENOBUFS};
 	if (c->node >= ep->nic->conf.nnodes)
 		return CCI_EADDRNOTAVAIL;
@@ -296,7 +270,7 @@ int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 	while (d.rc == CCI_EAGAIN) {
 		cci_blobs_free(d.garbage);
 		d.garbage = NULL;
-		d.chunk = cci_conn_get_chunk();
+		d.chunk = cci_calloc(P3_CCI_CHUNK * sizeof *d.chunk);
 		d.rc = CCI_ENOMEM;
 		if (!d.chunk || !p3_cci_call(ep->nic, p3_cci_setup_connect, &d))
 			break;
@@ -306,8 +280,6 @@ int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 	cci_blobs_free(d.garbage);
 	return d.rc;
 }
-
-/* ---- decisions ---- */
 
 static int cci_decide(cci_event_t *event, void *context, bool accept)
 {
@@ -320,7 +292,7 @@ static int cci_decide(cci_event_t *event, void *context, bool accept)
 		return CCI_EINVAL;
 	(void)p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d);
 	while (d.rc == CCI_EAGAIN) {
-		d.chunk = cci_conn_get_chunk();
+		d.chunk = cci_calloc(P3_CCI_CHUNK * sizeof *d.chunk);
 		d.rc = CCI_ENOMEM;
 		if (!d.chunk || !p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d))
 			break;
@@ -338,8 +310,6 @@ int p3_cci_reject(cci_event_t *request)
 {
 	return cci_decide(request, NULL, false);
 }
-
-/* ---- disconnect ---- */
 
 static void cci_conn_close_now(struct p3_nic *n, void *arg)
 {

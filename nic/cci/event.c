@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue of an endpoint's events, its OS handle, and its gauges. */
 #include "nic/cci/internal.h"
-#include "shm/fault.h"
 #include "shm/fd.h"
 
 #include <sched.h>

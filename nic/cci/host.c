@@ -5,12 +5,9 @@
 #include "nic/host/post.h"
 #include "nic/host/settle.h"
 #include "nic/run/lease.h"
-#include "nic/run/looks.h"
 #include "nic/run/pass.h"
 #include "nic/run/peek.h"
 #include "nic/run/wait.h"
-#include "nic/xfer/xfer.h"
-#include "shm/fault.h"
 #include "shm/straight.h"
 
 #include <sched.h>

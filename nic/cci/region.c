@@ -3,7 +3,6 @@
 #include "nic/cci/internal.h"
 #include "nic/run/pass.h"
 #include "nic/wire/wire.h"
-#include "nic/xfer/xfer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,6 @@
 /* RMA: answers at the initiator, requests at the target. */
 #include "nic/cci/internal.h"
 #include "nic/proto/exchange.h"
-#include "nic/run/odd.h"
-#include "nic/xfer/xfer.h"
 
 #include <string.h>
 

@@ -3,8 +3,6 @@
 #include "nic/cci/internal.h"
 #include "nic/proto/exchange.h"
 #include "nic/report/trace.h"
-#include "nic/xfer/xfer.h"
-#include "shm/fault.h"
 
 #include <string.h>
 

@@ -268,7 +268,6 @@ struct p3_cci_endpoint {
 	uint32_t mtu;
 	uint32_t stride; /* bytes from a slot to the next */
 	struct p3_cci_handle handle;
-	bool closed;
 	bool dirty;                   /* in n->cci.dirty */
 	struct p3_cci_endpoint *next; /* in n->cci.dirty, or in n->cci.destroyed */
 	struct p3_cci_queue queue;
