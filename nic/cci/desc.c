@@ -59,7 +59,10 @@ static P3_HOT void cci_tx_free(struct p3_nic *n, struct p3_cci_tx *tx)
 	tx->token = 0;
 	ep->tx_used--;
 	p3_cci_item_push(&ep->tx_free, &tx->item);
-	p3_cci_conn_tx_over(n, tx->item.conn);
+	struct p3_cci_conn *conn = tx->item.conn;
+	conn->ntx--;
+	if (p3_unlikely(conn->state == P3_CCI_CLOSED))
+		p3_cci_conn_settle(n, conn);
 }
 
 void p3_cci_item_tx_over(struct p3_nic *n, struct p3_cci_tx *tx)
@@ -189,9 +192,12 @@ void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 		p3_cci_op_end_done(n, conn);
 }
 
-void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
+void p3_cci_op_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
 {
 	bool unreliable = conn->pub.attribute == CCI_CONN_ATTR_UU;
+	conn->state = P3_CCI_DEAD;
+	conn->fate = status;
+	conn->held = conn->probing = conn->resumes = false;
 	/* On RO the operations behind one that fails fail, too, also those whose answers
 	 * came before: the program learns what is certain by the first failure. */
 	p3_list_each(it, &conn->fifo) {
@@ -204,14 +210,6 @@ void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t 
 		p3_cci_op_end(n, p3_item(conn->fifo.next, struct p3_cci_tx, fifo),
 			unreliable ? CCI_SUCCESS : status);
 	conn->ntx--;
-}
-
-void p3_cci_op_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
-{
-	conn->state = P3_CCI_DEAD;
-	conn->fate = status;
-	conn->held = conn->probing = conn->resumes = false;
-	p3_cci_op_end_all(n, conn, status);
 }
 
 void p3_cci_op_set_up(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)

@@ -207,9 +207,17 @@ static void cci_drain_now(struct p3_nic *n, void *arg)
 	p3_cci_item_drain(n, arg);
 }
 
-/* Return what a look that has found nothing says. */
-static int cci_poll_none(struct p3_nic *n, struct p3_cci_endpoint *ep)
+/* Go on after a look that has found no event. */
+static __attribute__((noinline)) int cci_poll_look_again(
+	struct p3_cci_endpoint *ep, cci_event_t **event_out)
 {
+	struct p3_nic *n = ep->nic;
+	struct p3_cci_item *item = cci_poll_progress(n, ep);
+	if (p3_likely(item != NULL)) {
+		FAULT_POINT("cci.taken");
+		*event_out = &item->event;
+		return CCI_SUCCESS;
+	}
 	/* Programs poll in pure loops.  Where nodes share CPUs, the nodes that will answer
 	 * wait for this CPU. */
 	if (p3_unlikely(n->crowded) && n->idle.yield_ns)
@@ -218,19 +226,6 @@ static int cci_poll_none(struct p3_nic *n, struct p3_cci_endpoint *ep)
 		return CCI_EAGAIN;
 	(void)p3_cci_call(n, cci_drain_now, ep);
 	return p3_get(&ep->rx_left) ? CCI_EAGAIN : CCI_ENOBUFS;
-}
-
-/* Go on after a look that has found no event. */
-static __attribute__((noinline)) int cci_poll_look_again(
-	struct p3_cci_endpoint *ep, cci_event_t **event_out)
-{
-	struct p3_nic *n = ep->nic;
-	struct p3_cci_item *item = cci_poll_progress(n, ep);
-	if (p3_unlikely(!item))
-		return cci_poll_none(n, ep);
-	FAULT_POINT("cci.taken");
-	*event_out = &item->event;
-	return CCI_SUCCESS;
 }
 
 int p3_cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event_out)

@@ -283,7 +283,7 @@ static inline struct p3_cci_endpoint *p3_cci_endpoint_numbered(
 }
 
 /* Return the connection that a tag names, or NULL. */
-static inline struct p3_cci_conn *p3_cci_conn_named(const struct p3_nic *n, uint64_t tag)
+static P3_HOT struct p3_cci_conn *p3_cci_conn_named(const struct p3_nic *n, uint64_t tag)
 {
 	struct p3_cci_endpoint *ep = p3_cci_conn_endpoint(n, tag);
 	uint32_t number = p3_cci_conn_number(tag);
@@ -310,13 +310,6 @@ P3_RARE void p3_cci_conn_settle(struct p3_nic *n, struct p3_cci_conn *conn);
 static inline void p3_cci_conn_unref(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	conn->refs--;
-	if (p3_unlikely(conn->state == P3_CCI_CLOSED))
-		p3_cci_conn_settle(n, conn);
-}
-/* An operation does not name the connection any more. */
-static inline void p3_cci_conn_tx_over(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	conn->ntx--;
 	if (p3_unlikely(conn->state == P3_CCI_CLOSED))
 		p3_cci_conn_settle(n, conn);
 }
@@ -348,29 +341,6 @@ static inline void p3_cci_item_drain(struct p3_nic *n, struct p3_cci_endpoint *e
 
 /* Use a descriptor for the first time. */
 P3_RARE struct p3_cci_rx *p3_cci_item_rx_fresh(struct p3_cci_endpoint *ep);
-
-/* Return a free receive descriptor, or NULL.  One that the program has just returned is
- * in the nearest cache. */
-static P3_HOT struct p3_cci_rx *p3_cci_item_rx(
-	struct p3_nic *n, struct p3_cci_endpoint *ep)
-{
-	struct p3_cci_item *item = p3_cci_queue_first_back(&ep->queue);
-	if (p3_likely(item && item->what == P3_CCI_RX && !ep->rx_surplus)) {
-		ep->queue.back_head++;
-		p3_cci_conn_unref(n, item->conn);
-		return (struct p3_cci_rx *)item;
-	}
-	p3_cci_item_drain(n, ep);
-	uint32_t left = p3_get(&ep->rx_left);
-	if (p3_unlikely(!left))
-		return NULL;
-	p3_set(&ep->rx_left, left - 1);
-	item = ep->rx_free;
-	if (p3_unlikely(!item))
-		return p3_cci_item_rx_fresh(ep);
-	ep->rx_free = item->next;
-	return (struct p3_cci_rx *)item;
-}
 
 /* Free a descriptor. */
 static inline void p3_cci_item_rx_free(struct p3_cci_rx *rx)
@@ -470,8 +440,6 @@ void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 /* End the operations at the front of the FIFO that are done. */
 void p3_cci_op_end_done(struct p3_nic *n, struct p3_cci_conn *conn);
-/* End all operations of a connection, in their order. */
-void p3_cci_op_end_all(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
 /* The connection does not carry messages any more: end its operations, and let further
  * ones end with the same status. */
 void p3_cci_op_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
@@ -546,12 +514,6 @@ static inline void p3_cci_push_later(struct p3_cci_conn *conn)
 
 /* Send from the peer's lists, and put the marker into its queue if something is left. */
 void p3_cci_kick(struct p3_nic *n, struct p3_peer *p);
-
-/* Return true if no message waits for the peer, so that one may be sent at once. */
-static inline bool p3_cci_kick_is_free(const struct p3_peer *p)
-{
-	return p->state == P3_LIVE && p3_list_empty(&p->queue) && !p3_cci_push_waits(p);
-}
 
 /* Send from this connection's lists. */
 static inline void p3_cci_kick_conn(struct p3_nic *n, struct p3_cci_conn *conn)
@@ -693,9 +655,6 @@ void p3_cci_msg_give_up(struct p3_nic *n, struct p3_cci_tx *tx);
  * of the call. */
 int p3_cci_msg_too_late(struct p3_nic *n, struct p3_cci_tx *tx, int flags);
 
-/* Take a message, or a part of it.  Return false if the peer wrote nonsense. */
-bool p3_cci_msg_take(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
 /* Free the descriptor of a message whose other parts will not come. */
 void p3_cci_msg_forget(struct p3_cci_conn *conn);
 
@@ -759,14 +718,7 @@ static inline bool p3_cci_region_holds(
 	return offset <= r->length && length <= r->length - offset;
 }
 
-/* Return a new region whose name has these random bits, or NULL if the endpoint needs a
- * chunk. */
-struct p3_cci_region *p3_cci_region_new(struct p3_cci_endpoint *ep, uint64_t secret);
-/* Add a chunk of zeroed memory.  Return false if the endpoint has the most. */
-bool p3_cci_region_add(struct p3_cci_endpoint *ep, struct p3_cci_region *chunk);
-/* End a region: no byte of it is read or written any more. */
-void p3_cci_region_end(
-	struct p3_nic *n, struct p3_cci_endpoint *ep, struct p3_cci_region *r);
+/* End all regions of an endpoint: no byte of them is read or written any more. */
 void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep);
 
 /* ---- endpoints ---- */

@@ -28,6 +28,12 @@ static void cci_msg_gather(char *to, const struct iovec *data, uint32_t n)
 	}
 }
 
+/* Return true if no message waits for the peer, so that one may be sent at once. */
+static inline bool cci_peer_is_free(const struct p3_peer *p)
+{
+	return p->state == P3_LIVE && p3_list_empty(&p->queue) && !p3_cci_push_waits(p);
+}
+
 struct p3_cci_tx *p3_cci_msg_begin(
 	struct p3_nic *n, struct p3_cci_conn *conn, void *context, int flags)
 {
@@ -116,7 +122,7 @@ static void cci_uu_send(struct p3_nic *n, struct cci_send_args *s)
 	struct p3_cci_conn *conn = s->conn;
 	const int quiet = CCI_FLAG_SILENT | CCI_FLAG_BLOCKING;
 	struct p3_cci_tx *tx = NULL;
-	bool now = p3_list_empty(&conn->wait) && p3_cci_kick_is_free(conn->peer);
+	bool now = p3_list_empty(&conn->wait) && cci_peer_is_free(conn->peer);
 	s->rc = CCI_ENOBUFS;
 	if (!(s->flags & quiet) || !now) {
 		/* A thread does not wait for the lane: its message is copied. */
@@ -163,7 +169,7 @@ static void cci_msg_send_reliable(struct p3_nic *n, struct cci_send_args *s)
 	p3_list_add(&conn->fifo, &tx->fifo);
 	p3_cci_expire_watch(n, conn);
 	bool next = p3_list_empty(&conn->wait) && !conn->held && !conn->probing &&
-		    p3_cci_kick_is_free(conn->peer);
+		    cci_peer_is_free(conn->peer);
 	if (p3_likely(next) && p3_cci_push_msg(n, conn->peer, conn, tx))
 		return;
 	p3_list_add(&conn->wait, &tx->wait);
@@ -178,7 +184,7 @@ static P3_HOT bool cci_msg_is_plain(const struct p3_cci_conn *conn, uint32_t cel
 {
 	const struct p3_peer *p = conn->peer;
 	return p3_likely(conn->state == P3_CCI_READY && p3_list_empty(&conn->wait)) &&
-	       p3_likely(p3_cci_kick_is_free(p)) &&
+	       p3_likely(cci_peer_is_free(p)) &&
 	       p3_likely(p3_ring_runs(&p->req_out, cells)) &&
 	       p3_likely(cells <= p3_cci_most_cells(p));
 }

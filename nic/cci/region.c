@@ -8,29 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct p3_cci_region *p3_cci_region_new(struct p3_cci_endpoint *ep, uint64_t secret)
-{
-	struct p3_cci_region *r = ep->region_free;
-	if (!r)
-		return NULL;
-	ep->region_free = r->next;
-	r->name = (secret | 1) << P3_CCI_REGION_BITS | r->number; /* never 0 */
-	return r;
-}
-
-bool p3_cci_region_add(struct p3_cci_endpoint *ep, struct p3_cci_region *chunk)
-{
-	if (ep->nregions == P3_CCI_REGIONS)
-		return false;
-	for (uint32_t i = P3_CCI_REGIONS_EACH; i-- > 0;) {
-		chunk[i].number = ep->nregions * P3_CCI_REGIONS_EACH + i;
-		chunk[i].next = ep->region_free;
-		ep->region_free = &chunk[i];
-	}
-	ep->region[ep->nregions++] = chunk;
-	return true;
-}
-
 /* Stop the reads of peers, and the pulls of this node, that use the region. */
 static void cci_region_end_transfers(struct p3_nic *n, uint64_t name)
 {
@@ -83,18 +60,6 @@ static void cci_region_end_operations(
 	}
 }
 
-void p3_cci_region_end(
-	struct p3_nic *n, struct p3_cci_endpoint *ep, struct p3_cci_region *r)
-{
-	uint64_t name = r->name;
-	r->name = 0;
-	cci_region_end_transfers(n, name);
-	cci_region_end_operations(n, ep, name);
-	r->next = ep->region_free;
-	ep->region_free = r;
-	n->posted = P3_NEWS_ALL;
-}
-
 void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	for (uint32_t i = 0; i < ep->nregions; i++)
@@ -113,35 +78,31 @@ struct cci_registration {
 	char *start;
 	uint64_t length;
 	int flags;
-	uint64_t secret; /* random bits for the name */
+	uint64_t secret; /* random bits for the name, which is never 0 */
 	struct p3_cci_region *chunk;
 	struct p3_cci_region *region; /* out */
 	int rc;
 };
 
-/* Return random bits.  If the kernel refuses, the clock has to do. */
-static uint64_t cci_region_secret(void)
-{
-	uint64_t bits;
-	int saved = errno;
-	if (getentropy(&bits, sizeof bits) != 0)
-		bits = p3_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
-	errno = saved;
-	return bits;
-}
-
 static void cci_region_register_now(struct p3_nic *n, void *arg)
 {
 	struct cci_registration *r = arg;
 	struct p3_cci_endpoint *ep = r->ep;
-	r->region = p3_cci_region_new(ep, r->secret);
-	if (!r->region && r->chunk && p3_cci_region_add(ep, r->chunk)) {
+	if (!ep->region_free && r->chunk && ep->nregions < P3_CCI_REGIONS) {
+		for (uint32_t i = P3_CCI_REGIONS_EACH; i-- > 0;) {
+			r->chunk[i].number = ep->nregions * P3_CCI_REGIONS_EACH + i;
+			r->chunk[i].next = ep->region_free;
+			ep->region_free = &r->chunk[i];
+		}
+		ep->region[ep->nregions++] = r->chunk;
 		r->chunk = NULL;
-		r->region = p3_cci_region_new(ep, r->secret);
 	}
+	r->region = ep->region_free;
 	r->rc = r->region ? CCI_SUCCESS : r->chunk ? CCI_ENOMEM : CCI_EAGAIN;
 	if (!r->region)
 		return;
+	ep->region_free = r->region->next;
+	r->region->name = (r->secret | 1) << P3_CCI_REGION_BITS | r->region->number;
 	r->region->start = r->start;
 	r->region->length = r->length;
 	r->region->flags = r->flags;
@@ -159,11 +120,13 @@ int p3_cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, 
 		.start = start,
 		.length = length,
 		.flags = flags,
-		.secret = cci_region_secret(),
 		.rc = CCI_ENOBUFS};
+	int saved = errno;
+	if (getentropy(&r.secret, sizeof r.secret) != 0) /* the clock has to do */
+		r.secret = p3_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
+	errno = saved;
 	(void)p3_cci_call(ep->nic, cci_region_register_now, &r);
 	if (r.rc == CCI_EAGAIN) {
-		int saved = errno;
 		r.chunk = calloc(P3_CCI_REGIONS_EACH, sizeof *r.chunk);
 		errno = saved;
 		r.rc = CCI_ENOMEM;
@@ -196,8 +159,16 @@ static void cci_region_deregister_now(struct p3_nic *n, void *arg)
 	struct cci_deregistration *d = arg;
 	struct p3_cci_region *r = cci_region_own(n, d->ep, &d->handle);
 	d->rc = r ? CCI_SUCCESS : CCI_EINVAL;
-	if (r)
-		p3_cci_region_end(n, d->ep, r);
+	if (!r)
+		return;
+	/* No byte of the region is read or written any more. */
+	uint64_t name = r->name;
+	r->name = 0;
+	cci_region_end_transfers(n, name);
+	cci_region_end_operations(n, d->ep, name);
+	r->next = d->ep->region_free;
+	d->ep->region_free = r;
+	n->posted = P3_NEWS_ALL;
 }
 
 int p3_cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *handle)

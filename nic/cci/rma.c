@@ -54,23 +54,6 @@ static void cci_rma_read_over(struct p3_nic *n, struct p3_pull *pull, uint32_t f
 		cci_rma_data_end(n, tx, fail ? CCI_ERR_RMA_HANDLE : CCI_SUCCESS);
 }
 
-static void cci_rma_begin_read(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
-	const struct p3_cell *c)
-{
-	struct p3_xfer_slot *x = tx->xfer;
-	struct p3_pull *pull = &x->pull;
-	*pull = (struct p3_pull){.peer = p,
-		.xfer_id = x->peer_id,
-		.addr = p3_format_get(c, P3_CCI_ANSWER_ADDR),
-		.heap = p3_format_get(c, P3_CCI_ANSWER_HEAP),
-		.length = tx->length,
-		.over = cci_rma_read_over,
-		.token = tx->token,
-		.region = tx->local_name};
-	pull->span.region = (struct p3_region){.start = tx->local, .size = tx->length};
-	p3_pull_begin(n, pull);
-}
-
 /* ---- answers ---- */
 
 /* Take the target's slot from the answer to a long READ.  Return false if no slot for
@@ -102,12 +85,21 @@ static bool cci_rma_read_answered(struct p3_nic *n, struct p3_peer *p,
 		cci_rma_data_end(n, tx, CCI_SUCCESS);
 		return true;
 	}
-	if (wanted) {
-		cci_rma_begin_read(n, p, tx, c);
+	if (!wanted) {
+		tx->xfer = NULL;
+		cci_rma_release(n, x, PTL_NI_FAIL);
 		return true;
 	}
-	tx->xfer = NULL;
-	cci_rma_release(n, x, PTL_NI_FAIL);
+	x->pull = (struct p3_pull){.peer = p,
+		.xfer_id = x->peer_id,
+		.addr = p3_format_get(c, P3_CCI_ANSWER_ADDR),
+		.heap = p3_format_get(c, P3_CCI_ANSWER_HEAP),
+		.length = tx->length,
+		.over = cci_rma_read_over,
+		.token = tx->token,
+		.region = tx->local_name};
+	x->pull.span.region = (struct p3_region){.start = tx->local, .size = tx->length};
+	p3_pull_begin(n, &x->pull);
 	return true;
 }
 
@@ -306,22 +298,6 @@ static bool cci_rma_read_long(
 	return true;
 }
 
-/* Serve a request whose region has the right and the bytes.  Return false if it must
- * wait. */
-static bool cci_rma_serve(
-	struct p3_nic *n, struct p3_peer *p, const struct cci_rma_ask *a, char *at)
-{
-	if (a->kind == P3_REQ_CCI_WRITE && a->is_long)
-		return cci_rma_write_long(n, p, a, at);
-	if (a->kind == P3_REQ_CCI_READ && a->is_long)
-		return cci_rma_read_long(n, p, a, at);
-	if (a->kind == P3_REQ_CCI_WRITE)
-		cci_rma_write_now(n, p, a, at);
-	else
-		cci_rma_read_now(n, p, a, at);
-	return true;
-}
-
 bool p3_cci_rma_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c,
 	uint64_t w0, bool *waits_out)
 {
@@ -338,9 +314,18 @@ bool p3_cci_rma_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *
 	}
 	const struct p3_cci_region *r = p3_cci_region_named(conn->ep, a.region);
 	int right = a.kind == P3_REQ_CCI_WRITE ? CCI_FLAG_WRITE : CCI_FLAG_READ;
-	if (!r || !(r->flags & right) || !p3_cci_region_holds(r, a.offset, a.length))
+	if (!r || !(r->flags & right) || !p3_cci_region_holds(r, a.offset, a.length)) {
 		cci_rma_answer(n, p, &a, P3_CCI_HANDLE);
+		return true;
+	}
+	char *at = r->start + a.offset;
+	if (a.kind == P3_REQ_CCI_WRITE && a.is_long)
+		*waits_out = !cci_rma_write_long(n, p, &a, at);
+	else if (a.is_long)
+		*waits_out = !cci_rma_read_long(n, p, &a, at);
+	else if (a.kind == P3_REQ_CCI_WRITE)
+		cci_rma_write_now(n, p, &a, at);
 	else
-		*waits_out = !cci_rma_serve(n, p, &a, r->start + a.offset);
+		cci_rma_read_now(n, p, &a, at);
 	return true;
 }

@@ -17,6 +17,28 @@ struct cci_msg_part {
 	bool later, last;
 };
 
+/* Return a free receive descriptor, or NULL.  One that the program has just returned is
+ * in the nearest cache. */
+static P3_HOT struct p3_cci_rx *cci_rx_new(struct p3_nic *n, struct p3_cci_endpoint *ep)
+{
+	struct p3_cci_item *item = p3_cci_queue_first_back(&ep->queue);
+	if (p3_likely(item && item->what == P3_CCI_RX && !ep->rx_surplus)) {
+		ep->queue.back_head++;
+		p3_cci_conn_unref(n, item->conn);
+		return (struct p3_cci_rx *)item;
+	}
+	p3_cci_item_drain(n, ep);
+	uint32_t left = p3_get(&ep->rx_left);
+	if (p3_unlikely(!left))
+		return NULL;
+	p3_set(&ep->rx_left, left - 1);
+	item = ep->rx_free;
+	if (p3_unlikely(!item))
+		return p3_cci_item_rx_fresh(ep);
+	ep->rx_free = item->next;
+	return (struct p3_cci_rx *)item;
+}
+
 void p3_cci_msg_forget(struct p3_cci_conn *conn)
 {
 	if (conn->coming)
@@ -64,7 +86,7 @@ static struct p3_cci_rx *cci_rx_begin(
 	p3_cci_msg_forget(conn);
 	conn->coming_len = 0;
 	struct p3_cci_rx *rx =
-		p3_likely(cci_rx_has_turn(conn, m)) ? p3_cci_item_rx(n, conn->ep) : NULL;
+		p3_likely(cci_rx_has_turn(conn, m)) ? cci_rx_new(n, conn->ep) : NULL;
 	if (p3_unlikely(!rx))
 		cci_rx_refuse(n, conn);
 	return rx;
@@ -116,7 +138,8 @@ static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 	return true;
 }
 
-bool p3_cci_msg_take(
+/* Take a message, or a part of it.  Return false if the peer wrote nonsense. */
+static bool cci_rx_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
 {
 	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
@@ -196,7 +219,7 @@ static P3_HOT bool cci_rx_take_straight(struct p3_nic *n, struct p3_peer *p,
 				k != p3_cci_cells(P3_CCI_MSG_HEAD, len) ||
 				!cci_rx_may_answer(p, conn, token, w1)))
 		return false;
-	struct p3_cci_rx *rx = p3_cci_item_rx(n, conn->ep);
+	struct p3_cci_rx *rx = cci_rx_new(n, conn->ep);
 	if (p3_unlikely(!rx))
 		return false;
 	/* A slot has room for all bytes of a cell. */
@@ -281,7 +304,7 @@ bool p3_cci_take(
 	const char *why = NULL;
 	bool waits = false;
 	if (p3_likely(p3_word0_kind(w0) == P3_REQ_CCI_MSG)) {
-		why = p3_cci_msg_take(n, p, c, w0) ? NULL : "a bad message";
+		why = cci_rx_take(n, p, c, w0) ? NULL : "a bad message";
 	} else {
 		P3_TRACE(take, n, p, p3_word0_kind(w0), 0);
 		why = cci_take_other(n, p, c, w0, &waits);

@@ -34,23 +34,6 @@ bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming)
 	return any;
 }
 
-static void cci_connect_dial(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	switch (conn->peer->state) {
-	case P3_LIVE:
-	case P3_EXPECTED:
-		cci_connect_ask(n, conn);
-		break;
-	case P3_ABSENT:
-		conn->state = P3_CCI_ABSENT;
-		p3_list_add(&n->cci.absent, &conn->work);
-		p3_cci_retry_absent(n, conn);
-		break;
-	default:
-		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
-	}
-}
-
 /* Find a free connection, with the chunk if one is needed.  Return CCI_SUCCESS,
  * CCI_EAGAIN if a chunk is needed, or CCI_ENOBUFS. */
 static int cci_conn_find_free(struct p3_cci_endpoint *ep, struct p3_cci_conn **chunk)
@@ -84,7 +67,19 @@ void p3_cci_setup_connect(struct p3_nic *n, void *dial)
 	d->data = NULL;
 	if (c->timeout_ns != P3_CCI_NO_TIMEOUT)
 		p3_cci_timer_start(n, &conn->timer, c->timeout_ns);
-	cci_connect_dial(n, conn);
+	switch (conn->peer->state) {
+	case P3_LIVE:
+	case P3_EXPECTED:
+		cci_connect_ask(n, conn);
+		break;
+	case P3_ABSENT:
+		conn->state = P3_CCI_ABSENT;
+		p3_list_add(&n->cci.absent, &conn->work);
+		p3_cci_retry_absent(n, conn);
+		break;
+	default:
+		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+	}
 }
 
 void p3_cci_setup_joined(struct p3_nic *n, struct p3_peer *p)
@@ -114,21 +109,6 @@ void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t sta
 		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
 }
 
-/* The server has accepted: the connection may be used. */
-static void cci_connect_accepted(
-	struct p3_nic *n, struct p3_cci_conn *conn, uint64_t server, uint32_t mtu)
-{
-	conn->peer_tag = server;
-	if (mtu < conn->pub.max_send_size)
-		conn->pub.max_send_size = mtu;
-	conn->state = P3_CCI_READY;
-	conn->refusals = 0;
-	p3_cci_conn_drop_data(conn); /* the decision may overtake the answer */
-	p3_cci_timer_stop(n, &conn->timer);
-	p3_cci_op_set_up(n, conn, CCI_SUCCESS);
-	p3_cci_expire_set_alive(n, conn, conn->alive_us);
-}
-
 bool p3_cci_setup_take_decision(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
 {
@@ -143,10 +123,19 @@ bool p3_cci_setup_take_decision(
 	bool asks = conn && conn->peer == p && conn->client &&
 		    !(conn->todo & P3_CCI_TODO_CONNECT) &&
 		    (conn->state == P3_CCI_ASKED || conn->state == P3_CCI_REQUESTED);
-	if (asks && accept)
-		cci_connect_accepted(n, conn, server, mtu);
-	else if (asks)
+	if (asks && accept) {
+		conn->peer_tag = server;
+		if (mtu < conn->pub.max_send_size)
+			conn->pub.max_send_size = mtu;
+		conn->state = P3_CCI_READY;
+		conn->refusals = 0;
+		p3_cci_conn_drop_data(conn); /* the decision may overtake the answer */
+		p3_cci_timer_stop(n, &conn->timer);
+		p3_cci_op_set_up(n, conn, CCI_SUCCESS);
+		p3_cci_expire_set_alive(n, conn, conn->alive_us);
+	} else if (asks) {
 		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+	}
 	enum p3_cci_status status = asks                           ? P3_CCI_OK
 				    : p3_cci_conn_endpoint(n, tag) ? P3_CCI_GONE
 								   : P3_CCI_REFUSED;
@@ -200,20 +189,6 @@ static struct p3_cci_request *cci_request_begin(struct p3_nic *n,
 	return r;
 }
 
-static void cci_request_offer(
-	struct p3_nic *n, struct p3_cci_request *r, const struct cci_connect_part *m)
-{
-	union cci_event *e = &r->item.event;
-	r->state = P3_CCI_REQ_OPEN;
-	r->item.ep->nopen++;
-	r->data[r->have] = 0;
-	e->request.type = CCI_EVENT_CONNECT_REQUEST;
-	e->request.data_len = r->have;
-	e->request.data_ptr = r->have ? r->data : NULL;
-	e->request.attribute = (cci_conn_attribute_t)m->attribute;
-	p3_cci_event_post(n, &r->item);
-}
-
 /* Take a part.  Return the answer to the request, if this is its last part. */
 static enum p3_cci_status cci_request_take(
 	struct p3_nic *n, struct p3_peer *p, const struct cci_connect_part *m)
@@ -237,7 +212,15 @@ static enum p3_cci_status cci_request_take(
 		r->state = P3_CCI_REQ_FREE;
 		return P3_CCI_RNR;
 	}
-	cci_request_offer(n, r, m);
+	union cci_event *e = &r->item.event;
+	r->state = P3_CCI_REQ_OPEN;
+	ep->nopen++;
+	r->data[r->have] = 0;
+	e->request.type = CCI_EVENT_CONNECT_REQUEST;
+	e->request.data_len = r->have;
+	e->request.data_ptr = r->have ? r->data : NULL;
+	e->request.attribute = (cci_conn_attribute_t)m->attribute;
+	p3_cci_event_post(n, &r->item);
 	return P3_CCI_OK;
 }
 
@@ -287,24 +270,6 @@ void p3_cci_setup_reject(struct p3_nic *n, struct p3_cci_request *r)
 	p3_cci_kick(n, p);
 }
 
-static void cci_request_accept(
-	struct p3_nic *n, struct p3_cci_request *r, struct p3_cci_conn *conn)
-{
-	struct p3_peer *p = r->peer;
-	conn->pub.attribute = r->item.event.request.attribute;
-	if (r->mtu < conn->pub.max_send_size)
-		conn->pub.max_send_size = r->mtu;
-	conn->peer_tag = r->client;
-	conn->state = P3_CCI_DECIDED;
-	r->state = P3_CCI_REQ_OVER;
-	if (p->state != P3_LIVE || p->incarnation != r->incarnation) {
-		p3_cci_op_set_up(n, conn, CCI_ERR_DISCONNECTED);
-		return;
-	}
-	conn->todo |= P3_CCI_TODO_DECIDE;
-	p3_cci_kick_conn(n, conn);
-}
-
 void p3_cci_setup_decide(struct p3_nic *n, void *decision)
 {
 	struct p3_cci_decision *d = decision;
@@ -323,11 +288,23 @@ void p3_cci_setup_decide(struct p3_nic *n, void *decision)
 	d->rc = cci_conn_find_free(ep, &d->chunk);
 	if (d->rc != CCI_SUCCESS)
 		return;
-	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, r->peer);
+	struct p3_peer *p = r->peer;
+	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, p);
 	p3_cci_expire_init(conn);
 	conn->pub.context = d->context;
+	conn->pub.attribute = r->item.event.request.attribute;
+	if (r->mtu < conn->pub.max_send_size)
+		conn->pub.max_send_size = r->mtu;
+	conn->peer_tag = r->client;
+	conn->state = P3_CCI_DECIDED;
+	r->state = P3_CCI_REQ_OVER;
 	ep->nopen--;
-	cci_request_accept(n, r, conn);
+	if (p->state != P3_LIVE || p->incarnation != r->incarnation) {
+		p3_cci_op_set_up(n, conn, CCI_ERR_DISCONNECTED);
+		return;
+	}
+	conn->todo |= P3_CCI_TODO_DECIDE;
+	p3_cci_kick_conn(n, conn);
 }
 
 void p3_cci_setup_decided(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status)
