@@ -198,22 +198,6 @@ int p3_cci_uri_parse(const struct p3_node *node, const char *transport, const ch
 
 #define CCI_HANDLE_YIELDS 64u
 
-/* Judge by the times of its looks if the program polls. */
-static void cci_handle_note_look(struct p3_cci_handle *h, bool found)
-{
-	if (found) {
-		p3_set(&h->looked_ns, 0);
-		return;
-	}
-	uint64_t now = p3_now_ns(), last = p3_get(&h->looked_ns);
-	uint32_t pairs = p3_get(&h->polls);
-	if (last && now - last > P3_CCI_POLL_NS)
-		p3_set(&h->polls, 0);
-	else if (last && pairs < P3_CCI_POLLS)
-		p3_set(&h->polls, pairs + 1);
-	p3_set(&h->looked_ns, now);
-}
-
 /* Make the handle unreadable, and the state next, unless another thread does that. */
 static void cci_handle_drain(struct p3_cci_handle *h, enum p3_cci_handle_state next)
 {
@@ -267,7 +251,17 @@ void p3_cci_handle_begin(cci_endpoint_t *endpoint)
 void p3_cci_handle_looked_slowly(
 	cci_endpoint_t *endpoint, struct p3_cci_handle *h, bool found)
 {
-	cci_handle_note_look(h, found);
+	if (found) {
+		p3_set(&h->looked_ns, 0);
+	} else { /* judge by the times of its looks if the program polls */
+		uint64_t now = p3_now_ns(), last = p3_get(&h->looked_ns);
+		uint32_t pairs = p3_get(&h->polls);
+		if (last && now - last > P3_CCI_POLL_NS)
+			p3_set(&h->polls, 0);
+		else if (last && pairs < P3_CCI_POLLS)
+			p3_set(&h->polls, pairs + 1);
+		p3_set(&h->looked_ns, now);
+	}
 	p3_cci_handle_leave_slowly(endpoint, h);
 }
 

@@ -118,28 +118,22 @@ static bool cci_rma_push(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn
 	return true;
 }
 
-static void cci_rma_withdraw_slot(struct p3_nic *n, struct p3_cci_tx *tx)
+void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx)
 {
+	if (tx->op == P3_CCI_OP_MSG || tx->is.data_done || tx->state != P3_CCI_TX_SENT)
+		return;
 	struct p3_xfer_slot *x = tx->xfer;
-	if (tx->op == P3_CCI_OP_READ && !tx->is.in_flight) {
+	if (x && tx->op == P3_CCI_OP_READ && !tx->is.in_flight) {
 		tx->xfer = NULL;
 		p3_pull_end(n, &x->pull, PTL_NI_FAIL);
-	} else if (x->peer->state != P3_LIVE) {
+	} else if (x && x->peer->state != P3_LIVE) {
 		p3_cci_rma_free_slot(n, tx);
-	} else if (tx->op == P3_CCI_OP_WRITE) {
+	} else if (x && tx->op == P3_CCI_OP_WRITE) {
 		p3_xfer_withdraw(n, x);
 		p3_set(&n->cci.withdrawn_ns, p3_now_ns());
 		if (!tx->is.silent)
 			tx->item.what = P3_CCI_WITHDRAWN;
 	}
-}
-
-void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx)
-{
-	if (tx->op == P3_CCI_OP_MSG || tx->is.data_done || tx->state != P3_CCI_TX_SENT)
-		return;
-	if (tx->xfer)
-		cci_rma_withdraw_slot(n, tx);
 	tx->item.conn->rma_out--;
 }
 
@@ -149,8 +143,7 @@ void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn)
 		p3_cci_rma_withdraw(n, p3_item(it, struct p3_cci_tx, fifo));
 }
 
-#define CCI_PUSH_TURN                                                                    \
-	16u /* most messages of a connection before the next one has its turn */
+/* ---- messages ---- */
 
 static void cci_req_fill(struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
 {
@@ -266,36 +259,36 @@ static bool cci_push_cell(struct p3_nic *n, struct p3_peer *p, struct p3_cci_con
 
 static bool cci_push_todo(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
+	static const struct {
+		uint8_t bit, rsp;
+		uint32_t kind;
+	} cell[] = {{P3_CCI_TODO_DECIDE, 1, P3_REQ_CCI_DECIDE},
+		{P3_CCI_TODO_READY, 0, P3_REQ_CCI_READY},
+		{P3_CCI_TODO_ALIVE, 1, P3_REQ_CCI_ALIVE}};
 	if (conn->todo & P3_CCI_TODO_CONNECT) {
 		if (!cci_push_connect(n, p, conn))
 			return false;
 		conn->todo &= (uint8_t)~P3_CCI_TODO_CONNECT;
 	}
-	if (conn->todo & P3_CCI_TODO_DECIDE) {
-		if (!cci_push_cell(n, p, conn, P3_REQ_CCI_DECIDE, 1))
+	for (uint32_t i = 0; i < sizeof cell / sizeof cell[0]; i++) {
+		if (!(conn->todo & cell[i].bit))
+			continue;
+		if (!cci_push_cell(n, p, conn, cell[i].kind, cell[i].rsp))
 			return false;
-		conn->todo &= (uint8_t)~P3_CCI_TODO_DECIDE;
-	}
-	if (conn->todo & P3_CCI_TODO_READY) {
-		if (!cci_push_cell(n, p, conn, P3_REQ_CCI_READY, 0))
-			return false;
-		conn->todo &= (uint8_t)~P3_CCI_TODO_READY;
-	}
-	if (conn->todo & P3_CCI_TODO_ALIVE) {
-		if (!cci_push_cell(n, p, conn, P3_REQ_CCI_ALIVE, 1))
-			return false;
-		conn->todo &= (uint8_t)~P3_CCI_TODO_ALIVE;
+		conn->todo &= (uint8_t)~cell[i].bit;
 	}
 	return true;
 }
 
 /* ---- turns ---- */
 
-enum pushed {
-	PUSHED_ALL,
-	PUSHED_SOME,   /* others have their turn now */
-	PUSHED_WAITS,  /* an RMA operation waits for a transfer slot, or for room */
-	PUSHED_NO_ROOM /* a message waits for room, and may be sent in part */
+#define CCI_PUSH_TURN 16u /* most messages of a connection in its turn */
+
+enum cci_pushed {
+	CCI_PUSHED_ALL,
+	CCI_PUSHED_SOME,   /* others have their turn now */
+	CCI_PUSHED_WAITS,  /* an RMA operation waits for a transfer slot, or for room */
+	CCI_PUSHED_NO_ROOM /* a message waits for room, and may be sent in part */
 };
 
 /* Return the next message that may be sent, or NULL. */
@@ -307,22 +300,22 @@ static struct p3_cci_tx *cci_conn_next_msg(const struct p3_cci_conn *conn)
 	return tx->op == P3_CCI_OP_MSG || tx->is.data_done ? tx : NULL;
 }
 
-static enum pushed cci_push_conn(
+static enum cci_pushed cci_push_conn(
 	struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
 	struct p3_cci_tx *tx;
 	if (conn->todo && !cci_push_todo(n, p, conn))
-		return PUSHED_NO_ROOM;
+		return CCI_PUSHED_NO_ROOM;
 	for (uint32_t i = 0; (tx = cci_conn_next_msg(conn)) != NULL; i++) {
 		if (i == CCI_PUSH_TURN)
-			return PUSHED_SOME;
+			return CCI_PUSHED_SOME;
 		if (!p3_cci_push_msg(n, p, conn, tx))
-			return PUSHED_NO_ROOM;
+			return CCI_PUSHED_NO_ROOM;
 		p3_list_del(&tx->wait);
 		if (conn->pub.attribute == CCI_CONN_ATTR_UU)
 			p3_cci_op_end(n, tx, CCI_SUCCESS);
 	}
-	return cci_rma_push(n, p, conn) ? PUSHED_ALL : PUSHED_WAITS;
+	return cci_rma_push(n, p, conn) ? CCI_PUSHED_ALL : CCI_PUSHED_WAITS;
 }
 
 static bool cci_push_reject(struct p3_nic *n, struct p3_peer *p)
@@ -342,36 +335,31 @@ static bool cci_push_reject(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-/* Send from the connections.  One whose RMA operations wait goes behind the others, which
- * need no transfer slot; each has one turn. */
-static void cci_push_conns(struct p3_nic *n, struct p3_peer *p)
-{
-	const struct p3_cci_conn *waits = NULL;
-	while (!p3_list_empty(&p->cci.work)) {
-		struct p3_cci_conn *conn =
-			p3_item(p->cci.work.next, struct p3_cci_conn, work);
-		if (conn == waits)
-			return;
-		enum pushed pushed = cci_push_conn(n, p, conn);
-		if (pushed == PUSHED_NO_ROOM)
-			return;
-		p3_list_del(&conn->work);
-		if (pushed == PUSHED_ALL)
-			continue;
-		p3_list_add(&p->cci.work, &conn->work);
-		if (pushed == PUSHED_SOME || !p3_cci_has_room(n, p, 1, 1))
-			return;
-		if (!waits)
-			waits = conn;
-	}
-}
-
+/* A connection whose RMA operations wait goes behind the others, which need no transfer
+ * slot; each has one turn. */
 __attribute__((noinline)) bool p3_cci_push(struct p3_nic *n, struct p3_peer *p)
 {
+	const struct p3_cci_conn *waits = NULL;
 	uint64_t pos = p->req_out.pos;
 	while (!p3_list_empty(&p->cci.rejects))
 		if (!cci_push_reject(n, p))
 			return p->req_out.pos != pos;
-	cci_push_conns(n, p);
+	while (!p3_list_empty(&p->cci.work)) {
+		struct p3_cci_conn *conn =
+			p3_item(p->cci.work.next, struct p3_cci_conn, work);
+		if (conn == waits)
+			break;
+		enum cci_pushed pushed = cci_push_conn(n, p, conn);
+		if (pushed == CCI_PUSHED_NO_ROOM)
+			break;
+		p3_list_del(&conn->work);
+		if (pushed == CCI_PUSHED_ALL)
+			continue;
+		p3_list_add(&p->cci.work, &conn->work);
+		if (pushed == CCI_PUSHED_SOME || !p3_cci_has_room(n, p, 1, 1))
+			break;
+		if (!waits)
+			waits = conn;
+	}
 	return p->req_out.pos != pos;
 }
