@@ -6,7 +6,7 @@
 
 /* ---- receive descriptors ---- */
 
-struct p3_cci_rx *p3_cci_item_rx_fresh(struct p3_cci_endpoint *ep)
+struct p3_cci_rx *p3_cci_rx_fresh(struct p3_cci_endpoint *ep)
 {
 	uint32_t i = ep->rx_fresh++;
 	struct p3_cci_rx *rx = &ep->rx[i];
@@ -16,7 +16,7 @@ struct p3_cci_rx *p3_cci_item_rx_fresh(struct p3_cci_endpoint *ep)
 	return rx;
 }
 
-void p3_cci_item_set_rx_count(struct p3_cci_endpoint *ep, uint32_t count)
+void p3_cci_rx_set_count(struct p3_cci_endpoint *ep, uint32_t count)
 {
 	uint32_t left = p3_get(&ep->rx_left);
 	uint32_t used = ep->rx_count + ep->rx_surplus - left;
@@ -27,7 +27,7 @@ void p3_cci_item_set_rx_count(struct p3_cci_endpoint *ep, uint32_t count)
 
 /* ---- send descriptors ---- */
 
-struct p3_cci_tx *p3_cci_item_tx_fresh(struct p3_cci_endpoint *ep)
+struct p3_cci_tx *p3_cci_tx_fresh(struct p3_cci_endpoint *ep)
 {
 	struct p3_cci_tx *tx = &ep->tx[ep->tx_fresh++];
 	tx->item.ep = ep;
@@ -38,14 +38,14 @@ struct p3_cci_tx *p3_cci_item_tx_fresh(struct p3_cci_endpoint *ep)
 	return tx;
 }
 
-struct p3_cci_tx *p3_cci_item_tx(struct p3_nic *n, struct p3_cci_conn *conn)
+struct p3_cci_tx *p3_cci_tx_new(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	struct p3_cci_endpoint *ep = conn->ep;
 	if (p3_unlikely(!ep->tx_free))
-		p3_cci_item_drain(n, ep);
-	if (p3_unlikely(!p3_cci_item_has_tx(n, ep)))
+		p3_cci_desc_drain(n, ep);
+	if (p3_unlikely(!p3_cci_tx_is_free(n, ep)))
 		return NULL;
-	struct p3_cci_tx *tx = p3_cci_item_tx_done(conn);
+	struct p3_cci_tx *tx = p3_cci_tx_take(conn);
 	tx->xfer = NULL;
 	tx->state = P3_CCI_TX_WAITS;
 	tx->op = P3_CCI_OP_MSG;
@@ -58,20 +58,20 @@ static P3_HOT void cci_tx_free(struct p3_nic *n, struct p3_cci_tx *tx)
 	tx->state = P3_CCI_TX_FREE;
 	tx->token = 0;
 	ep->tx_used--;
-	p3_cci_item_push(&ep->tx_free, &tx->item);
+	p3_cci_desc_push(&ep->tx_free, &tx->item);
 	struct p3_cci_conn *conn = tx->item.conn;
 	conn->ntx--;
 	if (p3_unlikely(conn->state == P3_CCI_CLOSED))
 		p3_cci_conn_settle(n, conn);
 }
 
-void p3_cci_item_tx_over(struct p3_nic *n, struct p3_cci_tx *tx)
+void p3_cci_tx_settle(struct p3_nic *n, struct p3_cci_tx *tx)
 {
 	if (tx->is.returned && !tx->is.in_flight && tx->state == P3_CCI_TX_OVER)
 		cci_tx_free(n, tx);
 }
 
-bool p3_cci_item_slot(struct p3_cci_tx *tx)
+bool p3_cci_tx_slot(struct p3_cci_tx *tx)
 {
 	struct p3_cci_endpoint *ep = tx->item.ep;
 	char *slot = ep->slot_free;
@@ -83,7 +83,7 @@ bool p3_cci_item_slot(struct p3_cci_tx *tx)
 	return slot != NULL;
 }
 
-void p3_cci_item_slot_back(struct p3_cci_tx *tx)
+void p3_cci_tx_slot_back(struct p3_cci_tx *tx)
 {
 	struct p3_cci_endpoint *ep = tx->item.ep;
 	memcpy(tx->slot, &ep->slot_free, sizeof ep->slot_free);
@@ -99,7 +99,7 @@ static P3_HOT void cci_desc_take_back(struct p3_nic *n, struct p3_cci_item *item
 	struct p3_cci_request *r = (struct p3_cci_request *)item;
 	switch (item->what) {
 	case P3_CCI_RX:
-		p3_cci_item_rx_free((struct p3_cci_rx *)item);
+		p3_cci_rx_free((struct p3_cci_rx *)item);
 		break;
 	case P3_CCI_WITHDRAWN:
 		item->what = P3_CCI_TX;
@@ -133,7 +133,7 @@ static P3_RARE void cci_desc_take_list_back(struct p3_nic *n, struct p3_cci_item
 	}
 }
 
-void p3_cci_item_drain_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
+void p3_cci_desc_drain_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	struct p3_cci_item *item;
 	while ((item = p3_cci_queue_drain(&ep->queue)) != NULL)
@@ -145,43 +145,43 @@ void p3_cci_item_drain_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
 
 /* ---- the ends of operations and of connections ---- */
 
-void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
+void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	tx->status = status;
 	tx->state = P3_CCI_TX_OVER;
-	p3_cci_item_slot_free(tx);
+	p3_cci_tx_slot_free(tx);
 	if (tx->is.awaited) {
 		n->posted |= P3_NEWS_RESULT;
 		p3_release(&tx->done, (uint32_t)status + 1); /* CCIQ.2 */
 		return;
 	}
 	if (!tx->is.silent) {
-		p3_cci_op_post(n, tx, status);
+		p3_cci_tx_post(n, tx, status);
 		return;
 	}
 	tx->is.returned = true;
-	p3_cci_item_tx_over(n, tx);
+	p3_cci_tx_settle(n, tx);
 }
 
-void p3_cci_op_end_done(struct p3_nic *n, struct p3_cci_conn *conn)
+void p3_cci_tx_end_done(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	while (!p3_list_empty(&conn->fifo)) {
 		struct p3_cci_tx *tx = p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
 		if (tx->state != P3_CCI_TX_DONE)
 			return;
 		p3_list_del(&tx->fifo);
-		p3_cci_op_over(n, tx, tx->status);
+		p3_cci_tx_over(n, tx, tx->status);
 	}
 }
 
-void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
+void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	struct p3_cci_conn *conn = tx->item.conn;
 	p3_list_del(&tx->wait);
 	p3_list_del(&tx->rma);
 	if (conn->pub.attribute != CCI_CONN_ATTR_RO) {
 		p3_list_del(&tx->fifo);
-		p3_cci_op_over(n, tx, status);
+		p3_cci_tx_over(n, tx, status);
 		return;
 	}
 	if (tx->state == P3_CCI_TX_DONE)
@@ -189,10 +189,10 @@ void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 	tx->status = status;
 	tx->state = P3_CCI_TX_DONE;
 	if (conn->fifo.next == &tx->fifo)
-		p3_cci_op_end_done(n, conn);
+		p3_cci_tx_end_done(n, conn);
 }
 
-void p3_cci_op_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
+void p3_cci_conn_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
 {
 	bool unreliable = conn->pub.attribute == CCI_CONN_ATTR_UU;
 	conn->state = P3_CCI_DEAD;
@@ -207,12 +207,12 @@ void p3_cci_op_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t st
 	}
 	conn->ntx++; /* keeps the connection until all are over */
 	while (!p3_list_empty(&conn->fifo))
-		p3_cci_op_end(n, p3_item(conn->fifo.next, struct p3_cci_tx, fifo),
+		p3_cci_tx_end(n, p3_item(conn->fifo.next, struct p3_cci_tx, fifo),
 			unreliable ? CCI_SUCCESS : status);
 	conn->ntx--;
 }
 
-void p3_cci_op_set_up(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
+void p3_cci_conn_set_up(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)
 {
 	union cci_event *e = &conn->setup.event;
 	bool ok = status == CCI_SUCCESS;

@@ -127,10 +127,10 @@ static void cci_endpoint_attach(struct p3_nic *n, void *arg)
 
 /* ---- the end ---- */
 
-void p3_cci_lose_endpoint(struct p3_nic *n, void *arg)
+void p3_cci_endpoint_end(struct p3_nic *n, void *arg)
 {
 	struct p3_cci_endpoint *ep = arg;
-	p3_cci_item_drain(n, ep);
+	p3_cci_desc_drain(n, ep);
 	n->cci.last = &n->cci.none;
 	n->cci.ep[ep->index] = NULL;
 	n->cci.nendpoints--;
@@ -206,7 +206,7 @@ void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint)
 {
 	struct p3_cci_endpoint *ep = cci_endpoint_own(endpoint);
 	struct p3_nic *n = ep->nic;
-	if (!p3_cci_call(n, p3_cci_lose_endpoint, ep))
+	if (!p3_cci_call(n, p3_cci_endpoint_end, ep))
 		return; /* in a signal handler that has interrupted a call: it stays */
 	p3_cci_wait_for_readers(n);
 	cci_endpoint_free_destroyed(n);
@@ -321,7 +321,7 @@ static void cci_conn_close_now(struct p3_nic *n, void *arg)
 	p3_cci_msg_forget(conn);
 	p3_cci_rma_withdraw_all(n, conn);
 	p3_cci_conn_detach(n, conn);
-	p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
+	p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 	conn->state = P3_CCI_CLOSED;
 	p3_cci_conn_unref(n, conn);
 }
@@ -350,7 +350,7 @@ static void cci_endpoint_set(struct p3_nic *n, void *arg)
 	struct cci_option *o = arg;
 	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)o->handle;
 	o->rc = CCI_SUCCESS;
-	p3_cci_item_drain(n, ep);
+	p3_cci_desc_drain(n, ep);
 	switch (o->name) {
 	case CCI_OPT_ENDPT_SEND_TIMEOUT:
 		ep->timeout_us = o->value;
@@ -365,7 +365,7 @@ static void cci_endpoint_set(struct p3_nic *n, void *arg)
 		if (!o->value || o->value > P3_CCI_RX_MOST)
 			o->rc = CCI_ERANGE;
 		else
-			p3_cci_item_set_rx_count(ep, o->value);
+			p3_cci_rx_set_count(ep, o->value);
 		break;
 	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
 		if (!o->value || o->value > P3_CCI_TX_USUAL)

@@ -42,8 +42,9 @@ static struct p3_cci_item *cci_queue_take_shared(struct p3_cci_queue *q)
 {
 	uint64_t head = p3_acquire(&q->head);
 	for (;;) {
-		uint64_t word = p3_acquire(p3_cci_place(q->ring, head)); /* CCIQ.1 */
-		struct p3_cci_item *item = p3_cci_item_in(head, word);
+		uint64_t word =
+			p3_acquire(p3_cci_queue_place(q->ring, head)); /* CCIQ.1 */
+		struct p3_cci_item *item = p3_cci_queue_item_in(head, word);
 		if (item) {
 			if (p3_cas64(&q->head, &head, head + 1))
 				return item;
@@ -170,7 +171,7 @@ _Static_assert(P3_C_CCI_RETRIES - P3_C_CCI_SENT == P3_CCI_C_RETRIES &&
 	"one word for each counter");
 
 /* Store the time since which a condition holds. */
-static void cci_show_since(p3_a64 *word, bool holds, uint64_t now)
+static void cci_gauge_since(p3_a64 *word, bool holds, uint64_t now)
 {
 	if (!holds)
 		p3_set(word, 0);
@@ -178,7 +179,7 @@ static void cci_show_since(p3_a64 *word, bool holds, uint64_t now)
 		p3_set(word, now);
 }
 
-static void cci_show_endpoint(
+static void cci_gauge_endpoint(
 	const struct p3_cci_endpoint *ep, struct p3_cci_line *line, uint64_t now)
 {
 	uint32_t left = p3_get(&ep->rx_left);
@@ -189,12 +190,12 @@ static void cci_show_endpoint(
 	p3_set(&line->buffers, p3_pair(ep->rx_count - left, ep->rx_count));
 	p3_set(&line->unread, ep->queue.tail - p3_get(&ep->queue.head));
 	p3_set(&line->conns, p3_pair(ep->nconns, ep->nopen));
-	cci_show_since(&line->full_since, !left, now);
-	cci_show_since(&line->asked_since, ep->nopen != 0, now);
+	cci_gauge_since(&line->full_since, !left, now);
+	cci_gauge_since(&line->asked_since, ep->nopen != 0, now);
 	p3_set(&line->number, ep->number);
 }
 
-void p3_cci_show(struct p3_nic *n, uint64_t now)
+void p3_cci_gauges(struct p3_nic *n, uint64_t now)
 {
 	struct p3_cci_line *line =
 		(struct p3_cci_line *)((char *)n->published.base + n->layout.cci_off);
@@ -202,7 +203,7 @@ void p3_cci_show(struct p3_nic *n, uint64_t now)
 	n->cci.shown = n->cci.nendpoints != 0;
 	for (uint32_t i = 0; i < n->cci.ends && k < P3_CCI_SHOWN; i++)
 		if (n->cci.ep[i])
-			cci_show_endpoint(n->cci.ep[i], &line[k++], now);
+			cci_gauge_endpoint(n->cci.ep[i], &line[k++], now);
 	while (k < P3_CCI_SHOWN)
 		p3_set(&line[k++].number, 0);
 	for (uint32_t c = 0; c < P3_CCI_COUNTERS; c++)

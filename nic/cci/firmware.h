@@ -17,7 +17,7 @@
 void p3_cci_reset(struct p3_nic *n);
 void p3_cci_reset_peer(struct p3_peer *p);
 /* The peer is lost, and its state says so: end all that is under way with it. */
-void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p);
+void p3_cci_peer_down(struct p3_nic *n, struct p3_peer *p);
 /* Do the part of a pass that P3_ODD_CCI asks for: timers, OS handles. */
 void p3_cci_work(struct p3_nic *n);
 /* Free all endpoints.  The NIC has stopped, and the caller has the lease for ever. */
@@ -26,13 +26,13 @@ void p3_cci_free_all(struct p3_nic *n);
 int p3_cci_command(struct p3_nic *n, struct p3_cmd *c);
 /* Show CCI's counters and endpoints in the control block, for tools, with the other
  * gauges (nic/report/mirror.c): in the lines of shm/layout.h, which decide nothing. */
-P3_RARE void p3_cci_show(struct p3_nic *n, uint64_t now);
+P3_RARE void p3_cci_gauges(struct p3_nic *n, uint64_t now);
 
 /* The question n->told is answered; coming is that of p3_nic_peer_told().  Return true if
  * a connect waits for the answer to the next question. */
 bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming);
 /* The node of the server of some connects has joined. */
-void p3_cci_setup_joined(struct p3_nic *n, struct p3_peer *p);
+void p3_cci_peer_up(struct p3_nic *n, struct p3_peer *p);
 
 /* ---- timers ---- */
 
@@ -77,19 +77,19 @@ void p3_cci_event_remind(struct p3_nic *n);
  */
 
 /* Return true if a message waits for room in the peer's lane. */
-static inline bool p3_cci_push_waits(const struct p3_peer *p)
+static inline bool p3_cci_sendq_waits(const struct p3_peer *p)
 {
 	return !p3_list_empty(&p->cci.work) || !p3_list_empty(&p->cci.rejects);
 }
 
 /* Send from the peer's lists.  Return true if a message was sent. */
-bool p3_cci_push(struct p3_nic *n, struct p3_peer *p);
+bool p3_cci_sendq_push(struct p3_nic *n, struct p3_peer *p);
 
 /* ---- requests and answers off the lanes ---- */
 
 /* Take a request of one of CCI's kinds, whose header is c with word 0 w0.  Return false
  * if it must wait, or if the peer wrote nonsense. */
-bool p3_cci_take(
+bool p3_cci_req_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
 
 /*
@@ -105,11 +105,11 @@ bool p3_cci_msg_take_longer(
 
 /* Take an answer, whose header is c.  Return the cells that its request had reserved, or
  * 0 if the peer wrote nonsense. */
-uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
+uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
 
 /* Take an answer of CCI by the straight path: the message was taken, and the connection
  * has nothing else to do.  Return false if it is another answer. */
-bool p3_cci_answered_straight(
+bool p3_cci_rsp_take_straight(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
 
 #endif

@@ -204,7 +204,7 @@ static struct p3_cci_item *cci_poll_progress(struct p3_nic *n, struct p3_cci_end
 
 static void cci_drain_now(struct p3_nic *n, void *arg)
 {
-	p3_cci_item_drain(n, arg);
+	p3_cci_desc_drain(n, arg);
 }
 
 /* Go on after a look that has found no event. */
@@ -218,8 +218,8 @@ static __attribute__((noinline)) int cci_poll_look_again(
 		*event_out = &item->event;
 		return CCI_SUCCESS;
 	}
-	/* Programs poll in pure loops.  Where nodes share CPUs, the nodes that will answer
-	 * wait for this CPU. */
+	/* Programs poll in pure loops.  Where nodes share CPUs, the nodes that will
+	 * answer wait for this CPU. */
 	if (p3_unlikely(n->crowded) && n->idle.yield_ns)
 		sched_yield();
 	if (p3_likely(p3_get(&ep->rx_left)))

@@ -65,24 +65,24 @@
 void p3_cci_queue_init(struct p3_cci_queue *q, char *at);
 
 /* Return the lap of a position, plus 1, in the upper 16 bits. */
-static inline uint64_t p3_cci_lap(uint64_t pos)
+static inline uint64_t p3_cci_queue_lap(uint64_t pos)
 {
 	return ((pos >> P3_CCI_ITEMS_LOG2) + 1) << P3_CCI_LAP_SHIFT;
 }
 
-static inline uint64_t p3_cci_word(uint64_t pos, const struct p3_cci_item *item)
+static inline uint64_t p3_cci_queue_word(uint64_t pos, const struct p3_cci_item *item)
 {
-	return (uintptr_t)item | p3_cci_lap(pos);
+	return (uintptr_t)item | p3_cci_queue_lap(pos);
 }
 
 /* Return the item in a word, or NULL if the word is of an earlier lap. */
-static inline struct p3_cci_item *p3_cci_item_in(uint64_t pos, uint64_t word)
+static inline struct p3_cci_item *p3_cci_queue_item_in(uint64_t pos, uint64_t word)
 {
-	uint64_t at = word ^ p3_cci_lap(pos);
+	uint64_t at = word ^ p3_cci_queue_lap(pos);
 	return p3_likely(at >> P3_CCI_LAP_SHIFT == 0) ? (void *)(uintptr_t)at : NULL;
 }
 
-static inline p3_a64 *p3_cci_place(p3_a64 *ring, uint64_t pos)
+static inline p3_a64 *p3_cci_queue_place(p3_a64 *ring, uint64_t pos)
 {
 	return &ring[pos % P3_CCI_ITEMS];
 }
@@ -91,8 +91,8 @@ static inline p3_a64 *p3_cci_place(p3_a64 *ring, uint64_t pos)
 
 static inline void p3_cci_queue_post(struct p3_cci_queue *q, struct p3_cci_item *item)
 {
-	uint64_t word = p3_cci_word(q->tail, item);
-	p3_release(p3_cci_place(q->ring, q->tail), word); /* CCIQ.1 */
+	uint64_t word = p3_cci_queue_word(q->tail, item);
+	p3_release(p3_cci_queue_place(q->ring, q->tail), word); /* CCIQ.1 */
 	q->tail++;
 }
 
@@ -100,8 +100,8 @@ static inline void p3_cci_queue_post(struct p3_cci_queue *q, struct p3_cci_item 
 static inline struct p3_cci_item *p3_cci_queue_drain(struct p3_cci_queue *q)
 {
 	uint64_t at = q->back_head;
-	uint64_t word = p3_acquire(p3_cci_place(q->back, at)); /* CCIQ.3 */
-	struct p3_cci_item *item = p3_cci_item_in(at, word);
+	uint64_t word = p3_acquire(p3_cci_queue_place(q->back, at)); /* CCIQ.3 */
+	struct p3_cci_item *item = p3_cci_queue_item_in(at, word);
 	q->back_head += item != NULL;
 	return item;
 }
@@ -110,16 +110,16 @@ static inline struct p3_cci_item *p3_cci_queue_drain(struct p3_cci_queue *q)
 static inline struct p3_cci_item *p3_cci_queue_first_back(const struct p3_cci_queue *q)
 {
 	uint64_t at = q->back_head;
-	uint64_t word = p3_acquire(p3_cci_place(q->back, at)); /* CCIQ.3 */
-	return p3_cci_item_in(at, word);
+	uint64_t word = p3_acquire(p3_cci_queue_place(q->back, at)); /* CCIQ.3 */
+	return p3_cci_queue_item_in(at, word);
 }
 
 /* Return true if the program has returned an item. */
 static inline bool p3_cci_queue_has_back(const struct p3_cci_queue *q)
 {
 	uint64_t at = q->back_head;
-	uint64_t word = p3_get(p3_cci_place(q->back, at));
-	return p3_cci_item_in(at, word) || p3_unlikely(p3_get(&q->returned) != 0);
+	uint64_t word = p3_get(p3_cci_queue_place(q->back, at));
+	return p3_cci_queue_item_in(at, word) || p3_unlikely(p3_get(&q->returned) != 0);
 }
 
 /* Return the list of all items that threads other than the owner have returned. */
@@ -131,8 +131,8 @@ struct p3_cci_item *p3_cci_queue_take_returned(struct p3_cci_queue *q);
 static inline bool p3_cci_queue_any(const struct p3_cci_queue *q)
 {
 	uint64_t head = p3_get(&q->head);
-	uint64_t word = p3_acquire(p3_cci_place(q->ring, head)); /* CCIQ.1 */
-	return p3_cci_item_in(head, word) != NULL;
+	uint64_t word = p3_acquire(p3_cci_queue_place(q->ring, head)); /* CCIQ.1 */
+	return p3_cci_queue_item_in(head, word) != NULL;
 }
 
 /* Begin a step of the owner.  Return false if this thread does not own the queue, or is a
@@ -165,8 +165,8 @@ P3_RARE void p3_cci_queue_give_back_rarely(
 static inline struct p3_cci_item *p3_cci_queue_take(struct p3_cci_queue *q)
 {
 	uint64_t head = p3_get(&q->head);
-	uint64_t word = p3_acquire(p3_cci_place(q->ring, head)); /* CCIQ.1 */
-	struct p3_cci_item *item = p3_cci_item_in(head, word);
+	uint64_t word = p3_acquire(p3_cci_queue_place(q->ring, head)); /* CCIQ.1 */
+	struct p3_cci_item *item = p3_cci_queue_item_in(head, word);
 	if (!item)
 		return NULL;
 	if (p3_unlikely(!p3_cci_queue_enter(q)))
@@ -187,7 +187,8 @@ static inline void p3_cci_queue_give_back(
 		return;
 	}
 	uint64_t at = q->back_tail++;
-	p3_release(p3_cci_place(q->back, at), p3_cci_word(at, item)); /* CCIQ.3 */
+	p3_release(p3_cci_queue_place(q->back, at),
+		p3_cci_queue_word(at, item)); /* CCIQ.3 */
 	p3_cci_queue_leave(q);
 }
 
@@ -325,28 +326,28 @@ void p3_cci_conn_detach(struct p3_nic *n, struct p3_cci_conn *conn);
  * the nearest cache.  Memory that no message has used is not touched.
  */
 
-static inline void p3_cci_item_push(struct p3_cci_item **list, struct p3_cci_item *item)
+static inline void p3_cci_desc_push(struct p3_cci_item **list, struct p3_cci_item *item)
 {
 	item->next = *list;
 	*list = item;
 }
 
 /* Take back all that the program has returned.  Most are receive descriptors. */
-void p3_cci_item_drain_all(struct p3_nic *n, struct p3_cci_endpoint *ep);
-static inline void p3_cci_item_drain(struct p3_nic *n, struct p3_cci_endpoint *ep)
+void p3_cci_desc_drain_all(struct p3_nic *n, struct p3_cci_endpoint *ep);
+static inline void p3_cci_desc_drain(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	if (p3_cci_queue_has_back(&ep->queue))
-		p3_cci_item_drain_all(n, ep);
+		p3_cci_desc_drain_all(n, ep);
 }
 
 /* Use a descriptor for the first time. */
-P3_RARE struct p3_cci_rx *p3_cci_item_rx_fresh(struct p3_cci_endpoint *ep);
+P3_RARE struct p3_cci_rx *p3_cci_rx_fresh(struct p3_cci_endpoint *ep);
 
 /* Free a descriptor. */
-static inline void p3_cci_item_rx_free(struct p3_cci_rx *rx)
+static inline void p3_cci_rx_free(struct p3_cci_rx *rx)
 {
 	struct p3_cci_endpoint *ep = rx->item.ep;
-	p3_cci_item_push(&ep->rx_free, &rx->item);
+	p3_cci_desc_push(&ep->rx_free, &rx->item);
 	if (p3_unlikely(ep->rx_surplus))
 		ep->rx_surplus--;
 	else
@@ -354,22 +355,22 @@ static inline void p3_cci_item_rx_free(struct p3_cci_rx *rx)
 }
 
 /* Change the number of receive descriptors. */
-void p3_cci_item_set_rx_count(struct p3_cci_endpoint *ep, uint32_t count);
+void p3_cci_rx_set_count(struct p3_cci_endpoint *ep, uint32_t count);
 
-/* Return true if p3_cci_item_tx() would return a descriptor. */
-static inline bool p3_cci_item_has_tx(struct p3_nic *n, struct p3_cci_endpoint *ep)
+/* Return true if p3_cci_tx_new() would return a descriptor. */
+static inline bool p3_cci_tx_is_free(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	if (p3_unlikely(ep->tx_used >= ep->tx_count))
-		p3_cci_item_drain(n, ep);
+		p3_cci_desc_drain(n, ep);
 	return ep->tx_used < ep->tx_count;
 }
 
 /* Use a send descriptor for the first time. */
-P3_RARE struct p3_cci_tx *p3_cci_item_tx_fresh(struct p3_cci_endpoint *ep);
+P3_RARE struct p3_cci_tx *p3_cci_tx_fresh(struct p3_cci_endpoint *ep);
 
-/* Return a send descriptor of the connection in the state OVER; p3_cci_item_has_tx() has
+/* Return a send descriptor of the connection in the state OVER; p3_cci_tx_is_free() has
  * returned true. */
-static P3_HOT struct p3_cci_tx *p3_cci_item_tx_done(struct p3_cci_conn *conn)
+static P3_HOT struct p3_cci_tx *p3_cci_tx_take(struct p3_cci_conn *conn)
 {
 	struct p3_cci_endpoint *ep = conn->ep;
 	struct p3_cci_item *item = ep->tx_free;
@@ -377,7 +378,7 @@ static P3_HOT struct p3_cci_tx *p3_cci_item_tx_done(struct p3_cci_conn *conn)
 	if (p3_likely(item != NULL))
 		ep->tx_free = item->next;
 	else
-		tx = p3_cci_item_tx_fresh(ep);
+		tx = p3_cci_tx_fresh(ep);
 	ep->tx_used++;
 	conn->ntx++;
 	tx->item.conn = conn;
@@ -387,20 +388,20 @@ static P3_HOT struct p3_cci_tx *p3_cci_item_tx_done(struct p3_cci_conn *conn)
 }
 
 /* Return a send descriptor of the connection, or NULL.  Its token is 0. */
-struct p3_cci_tx *p3_cci_item_tx(struct p3_nic *n, struct p3_cci_conn *conn);
+struct p3_cci_tx *p3_cci_tx_new(struct p3_nic *n, struct p3_cci_conn *conn);
 /* Free a send descriptor, unless its event or its answer is to come back. */
-void p3_cci_item_tx_over(struct p3_nic *n, struct p3_cci_tx *tx);
+void p3_cci_tx_settle(struct p3_nic *n, struct p3_cci_tx *tx);
 /* Give the descriptor a slot for its message.  Return false if there is none. */
-bool p3_cci_item_slot(struct p3_cci_tx *tx);
-P3_RARE void p3_cci_item_slot_back(struct p3_cci_tx *tx);
-static inline void p3_cci_item_slot_free(struct p3_cci_tx *tx)
+bool p3_cci_tx_slot(struct p3_cci_tx *tx);
+P3_RARE void p3_cci_tx_slot_back(struct p3_cci_tx *tx);
+static inline void p3_cci_tx_slot_free(struct p3_cci_tx *tx)
 {
 	if (tx->slot)
-		p3_cci_item_slot_back(tx);
+		p3_cci_tx_slot_back(tx);
 }
 
 /* Return the operation that an answer names, or NULL. */
-static inline struct p3_cci_tx *p3_cci_item_named(const struct p3_nic *n, uint64_t token)
+static inline struct p3_cci_tx *p3_cci_tx_named(const struct p3_nic *n, uint64_t token)
 {
 	struct p3_cci_endpoint *ep = p3_cci_conn_endpoint(n, token);
 	uint32_t i = p3_cci_conn_number(token);
@@ -418,13 +419,13 @@ static inline struct p3_cci_tx *p3_cci_item_named(const struct p3_nic *n, uint64
 
 /* The request of an RMA operation enters the lane, or its data move, or are in place: its
  * time begins anew. */
-static inline void p3_cci_op_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+static inline void p3_cci_tx_renew(const struct p3_cci_conn *conn, struct p3_cci_tx *tx)
 {
 	tx->tick = conn->tick;
 }
 
 /* Post the SEND event of an operation, whose context is set. */
-static P3_HOT void p3_cci_op_post(
+static P3_HOT void p3_cci_tx_post(
 	struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	union cci_event *e = &tx->item.event;
@@ -435,22 +436,22 @@ static P3_HOT void p3_cci_op_post(
 }
 
 /* End an operation that is in its connection's FIFO. */
-void p3_cci_op_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
+void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 /* End an operation that is in no list. */
-void p3_cci_op_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
+void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 /* End the operations at the front of the FIFO that are done. */
-void p3_cci_op_end_done(struct p3_nic *n, struct p3_cci_conn *conn);
+void p3_cci_tx_end_done(struct p3_nic *n, struct p3_cci_conn *conn);
 /* The connection does not carry messages any more: end its operations, and let further
  * ones end with the same status. */
-void p3_cci_op_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
+void p3_cci_conn_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
 /* Post CONNECT or ACCEPT.  A connection whose status is not CCI_SUCCESS is closed. */
-void p3_cci_op_set_up(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
+void p3_cci_conn_set_up(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
 
 /* ---- messages into a lane, and answers ---- */
 
 /* Return true if there is room for a request of this number of cells, whose answer needs
  * rsp cells.  Give the pair its full lane if that is what the request needs. */
-static inline bool p3_cci_has_room(
+static inline bool p3_cci_req_has_room(
 	struct p3_nic *n, struct p3_peer *p, uint32_t cells, uint32_t rsp)
 {
 	if (p3_unlikely(rsp + p->rsp_used > p->rsp_cap))
@@ -460,14 +461,14 @@ static inline bool p3_cci_has_room(
 }
 
 /* Return the most cells of one message to the peer. */
-static inline uint32_t p3_cci_most_cells(const struct p3_peer *p)
+static inline uint32_t p3_cci_req_most_cells(const struct p3_peer *p)
 {
 	return p3_ring_most(p->req_out.n);
 }
 
 /* Switch to the full ring when it is time, and return the place of a request, for which
  * there is room. */
-static inline struct p3_cell *p3_cci_begin(
+static inline struct p3_cell *p3_cci_req_begin(
 	struct p3_nic *n, struct p3_peer *p, uint32_t cells)
 {
 	if (p3_unlikely(!p->req_full) && !n->sparing && ++p->nsent >= 8)
@@ -476,7 +477,7 @@ static inline struct p3_cell *p3_cci_begin(
 }
 
 /* Publish the request that was filled. */
-static inline void p3_cci_publish(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
+static inline void p3_cci_req_publish(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 	uint32_t flags, uint32_t cells, uint32_t rsp)
 {
 	FAULT_POINT("cci.request_filled");
@@ -492,34 +493,34 @@ static inline void p3_cci_publish(struct p3_nic *n, struct p3_peer *p, uint32_t 
 	n->worked = true;
 }
 
-/* Answer a request: begin the cell, and publish it.  p3_cci_answer_begin() returns NULL
+/* Answer a request: begin the cell, and publish it.  p3_cci_rsp_begin() returns NULL
  * if the peer does not listen, or has not reserved the cell. */
-struct p3_cell *p3_cci_answer_begin(struct p3_nic *n, struct p3_peer *p);
-void p3_cci_answer_send(struct p3_nic *n, struct p3_peer *p);
+struct p3_cell *p3_cci_rsp_begin(struct p3_nic *n, struct p3_peer *p);
+void p3_cci_rsp_publish(struct p3_nic *n, struct p3_peer *p);
 /* Answer with a status alone; xfer: the slot that is over, or 0. */
-void p3_cci_answer(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
+void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
 	enum p3_cci_status status, uint64_t xfer);
 
 /* Send the parts of a message that have yet to be sent, of the bytes in tx.  Return false
  * if there is no room for all. */
-bool p3_cci_push_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
+bool p3_cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
 	struct p3_cci_tx *tx);
 
 /* Note that the connection has messages to send. */
-static inline void p3_cci_push_later(struct p3_cci_conn *conn)
+static inline void p3_cci_sendq_add(struct p3_cci_conn *conn)
 {
 	if (p3_list_empty(&conn->work))
 		p3_list_add(&conn->peer->cci.work, &conn->work);
 }
 
 /* Send from the peer's lists, and put the marker into its queue if something is left. */
-void p3_cci_kick(struct p3_nic *n, struct p3_peer *p);
+void p3_cci_sendq_kick(struct p3_nic *n, struct p3_peer *p);
 
 /* Send from this connection's lists. */
-static inline void p3_cci_kick_conn(struct p3_nic *n, struct p3_cci_conn *conn)
+static inline void p3_cci_conn_kick(struct p3_nic *n, struct p3_cci_conn *conn)
 {
-	p3_cci_push_later(conn);
-	p3_cci_kick(n, conn->peer);
+	p3_cci_sendq_add(conn);
+	p3_cci_sendq_kick(n, conn->peer);
 }
 
 /* ---- refused messages: receiver not ready ----
@@ -661,15 +662,15 @@ void p3_cci_msg_forget(struct p3_cci_conn *conn);
 /* ---- RMA operations ---- */
 
 /* Take the answer to a WRITE or a READ.  Return false if the peer wrote nonsense. */
-bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
+bool p3_cci_rma_rsp_take(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
 	const struct p3_cell *c);
 /* Note that the endpoint of an operation ends before the answer came: only the answer to
  * such an operation frees a slot by its number. */
 void p3_cci_rma_abandon(struct p3_cci_tx *tx);
 /* Take the answer to an operation whose endpoint is gone. */
-void p3_cci_rma_take_late(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
+void p3_cci_rma_rsp_late(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c);
 /* Free the slots of transfers with a lost peer, for which no answer will come. */
-void p3_cci_rma_lose_peer(struct p3_nic *n, const struct p3_peer *p);
+void p3_cci_rma_peer_down(struct p3_nic *n, const struct p3_peer *p);
 /* Withdraw the memory that peers may read, and stop this node's reads, for an operation,
  * or for all of a connection.  No slice begins afterwards; before the program gets its
  * memory back, a host thread calls p3_cci_wait_for_readers(). */
@@ -725,7 +726,7 @@ void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep);
 
 /* End an endpoint, arg: no connection of it takes messages any more.  It joins the list
  * n->cci.destroyed; its memory may be freed when none of its rejections waits. */
-void p3_cci_lose_endpoint(struct p3_nic *n, void *arg);
+void p3_cci_endpoint_end(struct p3_nic *n, void *arg);
 
 /* ---- calls of host threads, without the lease ---- */
 

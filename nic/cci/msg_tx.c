@@ -31,13 +31,13 @@ static void cci_msg_gather(char *to, const struct iovec *data, uint32_t n)
 /* Return true if no message waits for the peer, so that one may be sent at once. */
 static inline bool cci_peer_is_free(const struct p3_peer *p)
 {
-	return p->state == P3_LIVE && p3_list_empty(&p->queue) && !p3_cci_push_waits(p);
+	return p->state == P3_LIVE && p3_list_empty(&p->queue) && !p3_cci_sendq_waits(p);
 }
 
 struct p3_cci_tx *p3_cci_msg_begin(
 	struct p3_nic *n, struct p3_cci_conn *conn, void *context, int flags)
 {
-	struct p3_cci_tx *tx = p3_cci_item_tx(n, conn);
+	struct p3_cci_tx *tx = p3_cci_tx_new(n, conn);
 	if (!tx)
 		return NULL;
 	if (conn->pub.attribute != CCI_CONN_ATTR_UU)
@@ -67,7 +67,7 @@ bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
 		tx->bytes = data->iov_base;
 		return true;
 	}
-	if (!p3_cci_item_slot(tx))
+	if (!p3_cci_tx_slot(tx))
 		return false;
 	cci_msg_gather(tx->slot, data, n);
 	tx->bytes = tx->slot;
@@ -76,10 +76,10 @@ bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
 
 void p3_cci_msg_give_up(struct p3_nic *n, struct p3_cci_tx *tx)
 {
-	p3_cci_item_slot_free(tx);
+	p3_cci_tx_slot_free(tx);
 	tx->state = P3_CCI_TX_OVER;
 	tx->is.returned = true;
-	p3_cci_item_tx_over(n, tx);
+	p3_cci_tx_settle(n, tx);
 }
 
 int p3_cci_msg_too_late(struct p3_nic *n, struct p3_cci_tx *tx, int flags)
@@ -91,7 +91,7 @@ int p3_cci_msg_too_late(struct p3_nic *n, struct p3_cci_tx *tx, int flags)
 		p3_cci_msg_give_up(n, tx);
 		return (int)status;
 	}
-	p3_cci_op_over(n, tx, status);
+	p3_cci_tx_over(n, tx, status);
 	return CCI_SUCCESS;
 }
 
@@ -102,17 +102,17 @@ static bool cci_uu_send_now(
 	struct p3_nic *n, struct p3_peer *p, const struct cci_send_args *s)
 {
 	uint32_t cells = p3_cci_cells(P3_CCI_MSG_HEAD, s->len);
-	if (p3_unlikely(cells > p3_cci_most_cells(p)))
+	if (p3_unlikely(cells > p3_cci_req_most_cells(p)))
 		return false;
-	if (p3_unlikely(!p3_cci_has_room(n, p, cells, 0)))
+	if (p3_unlikely(!p3_cci_req_has_room(n, p, cells, 0)))
 		return false;
-	struct p3_cell *c = p3_cci_begin(n, p, cells);
+	struct p3_cell *c = p3_cci_req_begin(n, p, cells);
 	cci_msg_gather(p3_format_bytes(c, P3_CCI_MSG_DATA), s->data, s->n);
 	p3_format_set(c, P3_CCI_ROOM, p3_field_in(P3_CCI_MSG_LENGTH, s->len));
 	p3_format_set(c, P3_CCI_TOKEN, 0);
 	p3_format_set(c, P3_CCI_TAG, s->conn->peer_tag);
 	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_MSG, 0, cells), s->len);
-	p3_cci_publish(n, p, P3_REQ_CCI_MSG, 0, cells, 0);
+	p3_cci_req_publish(n, p, P3_REQ_CCI_MSG, 0, cells, 0);
 	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
 	return true;
 }
@@ -134,7 +134,7 @@ static void cci_uu_send(struct p3_nic *n, struct cci_send_args *s)
 	if (now && cci_uu_send_now(n, conn->peer, s)) {
 		s->rc = CCI_SUCCESS;
 		if (tx)
-			p3_cci_op_over(n, tx, CCI_SUCCESS);
+			p3_cci_tx_over(n, tx, CCI_SUCCESS);
 		return;
 	}
 	if (!tx)
@@ -148,7 +148,7 @@ static void cci_uu_send(struct p3_nic *n, struct cci_send_args *s)
 	s->rc = CCI_SUCCESS;
 	p3_list_add(&conn->fifo, &tx->fifo);
 	p3_list_add(&conn->wait, &tx->wait);
-	p3_cci_kick_conn(n, conn);
+	p3_cci_conn_kick(n, conn);
 }
 
 /* ---- reliable messages ---- */
@@ -170,10 +170,10 @@ static void cci_msg_send_reliable(struct p3_nic *n, struct cci_send_args *s)
 	p3_cci_expire_watch(n, conn);
 	bool next = p3_list_empty(&conn->wait) && !conn->held && !conn->probing &&
 		    cci_peer_is_free(conn->peer);
-	if (p3_likely(next) && p3_cci_push_msg(n, conn->peer, conn, tx))
+	if (p3_likely(next) && p3_cci_sendq_msg(n, conn->peer, conn, tx))
 		return;
 	p3_list_add(&conn->wait, &tx->wait);
-	p3_cci_kick_conn(n, conn);
+	p3_cci_conn_kick(n, conn);
 }
 
 /* ---- the straight path ---- */
@@ -186,7 +186,7 @@ static P3_HOT bool cci_msg_is_plain(const struct p3_cci_conn *conn, uint32_t cel
 	return p3_likely(conn->state == P3_CCI_READY && p3_list_empty(&conn->wait)) &&
 	       p3_likely(cci_peer_is_free(p)) &&
 	       p3_likely(p3_ring_runs(&p->req_out, cells)) &&
-	       p3_likely(cells <= p3_cci_most_cells(p));
+	       p3_likely(cells <= p3_cci_req_most_cells(p));
 }
 
 /* The arguments of cci_send(). */
@@ -243,14 +243,14 @@ static P3_HOT void cci_msg_count_sent(struct p3_nic *n)
 static P3_HOT bool cci_uu_send_straight(struct p3_nic *n, const struct cci_piece *s)
 {
 	bool silent = s->flags & CCI_FLAG_SILENT;
-	if (p3_unlikely(!silent && !p3_cci_item_has_tx(n, s->conn->ep)))
+	if (p3_unlikely(!silent && !p3_cci_tx_is_free(n, s->conn->ep)))
 		return p3_brief_turn_back(n);
 	cci_msg_publish(s, 0, 0);
 	cci_msg_count_sent(n);
 	if (!silent) {
-		struct p3_cci_tx *tx = p3_cci_item_tx_done(s->conn);
+		struct p3_cci_tx *tx = p3_cci_tx_take(s->conn);
 		tx->item.event.send.context = s->context;
-		p3_cci_op_post(n, tx, CCI_SUCCESS);
+		p3_cci_tx_post(n, tx, CCI_SUCCESS);
 	}
 	cci_msg_leave_to(n, s->conn->peer);
 	return true;
@@ -262,7 +262,7 @@ static P3_HOT bool cci_msg_send_straight(struct p3_nic *n, const struct cci_piec
 	struct p3_cci_conn *conn = s->conn;
 	struct p3_peer *p = conn->peer;
 	const struct iovec data = {(void *)(uintptr_t)s->data, s->len};
-	/* A message that waits for the receiver, or for room for its answer, is not plain. */
+	/* A plain message waits neither for the receiver nor for room for its answer. */
 	if (!p3_likely(!conn->held && !conn->probing && p->rsp_used < p->rsp_cap))
 		return p3_brief_turn_back(n);
 	struct p3_cci_tx *tx = p3_cci_msg_begin(n, conn, s->context, s->flags);

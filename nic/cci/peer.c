@@ -36,28 +36,28 @@ void p3_cci_work(struct p3_nic *n)
 
 /* ---- lost peers ---- */
 
-static void cci_lose_conn(struct p3_nic *n, struct p3_cci_conn *conn)
+static void cci_conn_lose(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	switch (conn->state) {
 	case P3_CCI_READY:
 		p3_cci_msg_forget(conn);
 		p3_cci_rma_withdraw_all(n, conn);
-		p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
+		p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 		p3_cci_expire_silence(n, conn);
 		break;
 	case P3_CCI_DEAD:
 		p3_cci_expire_silence(n, conn);
 		break;
 	case P3_CCI_DECIDED:
-		p3_cci_op_set_up(n, conn, CCI_ERR_DISCONNECTED);
+		p3_cci_conn_set_up(n, conn, CCI_ERR_DISCONNECTED);
 		break;
 	default:
-		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+		p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
 	}
 }
 
 /* No answer of the peer will come: operations that are over need not wait for it. */
-static void cci_lose_answers(
+static void cci_tx_lose(
 	struct p3_nic *n, struct p3_cci_endpoint *ep, const struct p3_peer *p)
 {
 	for (uint32_t i = 0; i < ep->tx_fresh; i++) {
@@ -66,13 +66,13 @@ static void cci_lose_answers(
 			tx->item.conn->peer != p)
 			continue;
 		tx->is.in_flight = false;
-		tx->xfer = NULL; /* p3_cci_rma_lose_peer() frees it */
-		p3_cci_item_tx_over(n, tx);
+		tx->xfer = NULL; /* p3_cci_rma_peer_down() frees it */
+		p3_cci_tx_settle(n, tx);
 	}
 }
 
 /* Drop the rejections of an endpoint that wait for this peer. */
-static void cci_lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *p)
+static void cci_request_lose(struct p3_cci_endpoint *ep, const struct p3_peer *p)
 {
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++) {
 		struct p3_cci_request *r = &ep->request[i];
@@ -84,7 +84,7 @@ static void cci_lose_requests(struct p3_cci_endpoint *ep, const struct p3_peer *
 	}
 }
 
-void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
+void p3_cci_peer_down(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_list_del(&p->cci_marker.link);
 	p3_cci_setup_forget(p);
@@ -96,17 +96,17 @@ void p3_cci_lose_peer(struct p3_nic *n, struct p3_peer *p)
 		p3_list_del(&conn->work);
 		p3_list_del(&conn->starving);
 		conn->todo = 0;
-		cci_lose_conn(n, conn);
+		cci_conn_lose(n, conn);
 	}
 	for (uint32_t i = 0; i < n->cci.ends; i++) {
 		if (!n->cci.ep[i])
 			continue;
-		cci_lose_answers(n, n->cci.ep[i], p);
-		cci_lose_requests(n->cci.ep[i], p);
+		cci_tx_lose(n, n->cci.ep[i], p);
+		cci_request_lose(n->cci.ep[i], p);
 	}
 	for (struct p3_cci_endpoint *ep = n->cci.destroyed; ep; ep = ep->next)
-		cci_lose_requests(ep, p);
-	p3_cci_rma_lose_peer(n, p);
+		cci_request_lose(ep, p);
+	p3_cci_rma_peer_down(n, p);
 	p->cci.asked = 0;
 	if (n->cci.dirty)
 		p3_cci_event_signal(n);

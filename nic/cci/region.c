@@ -37,7 +37,7 @@ static bool cci_region_end_listed(struct p3_nic *n, struct p3_link *list, uint64
 			continue;
 		any = true;
 		p3_cci_rma_withdraw(n, tx);
-		p3_cci_op_end(n, tx, CCI_ERR_RMA_HANDLE);
+		p3_cci_tx_end(n, tx, CCI_ERR_RMA_HANDLE);
 	}
 	return any;
 }
@@ -56,7 +56,7 @@ static void cci_region_end_operations(
 	p3_list_each(again, &ep->conns) {
 		struct p3_cci_conn *conn = p3_item(again, struct p3_cci_conn, of_ep);
 		if (conn->state == P3_CCI_READY)
-			p3_cci_kick_conn(n, conn);
+			p3_cci_conn_kick(n, conn);
 	}
 }
 
@@ -223,7 +223,7 @@ static int cci_rma_try_to_start(struct p3_nic *n, struct cci_rma_call *o)
 	if (tx->is.with_msg && conn->pub.attribute == CCI_CONN_ATTR_RO)
 		p3_list_add(&conn->wait, &tx->wait); /* its place among the messages */
 	p3_cci_expire_watch(n, conn);
-	p3_cci_kick_conn(n, conn);
+	p3_cci_conn_kick(n, conn);
 	return CCI_SUCCESS;
 }
 

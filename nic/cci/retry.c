@@ -4,23 +4,23 @@
 #include "nic/proto/hold.h"
 #include "nic/proto/tx.h"
 
-void p3_cci_kick(struct p3_nic *n, struct p3_peer *p)
+void p3_cci_sendq_kick(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_link *marker = &p->cci_marker.link;
 	if ((p->state != P3_LIVE && p->state != P3_EXPECTED) || !p3_list_empty(marker))
 		return;
 	if (p->state == P3_LIVE && p3_list_empty(&p->queue))
-		while (p3_cci_push_waits(p) && p3_cci_push(n, p))
+		while (p3_cci_sendq_waits(p) && p3_cci_sendq_push(n, p))
 			;
-	if (!p3_cci_push_waits(p))
+	if (!p3_cci_sendq_waits(p))
 		return;
 	p3_list_add(&p->queue, marker);
 	p3_tx_push(n, p);
 }
 
 #define CCI_RETRY_LEAST_NS   100000u
-#define CCI_RETRY_MOST_SHIFT 7u /* 12.8 ms */
-#define CCI_RETRY_FEED       32u /* free descriptors before the senders are told, at most */
+#define CCI_RETRY_MOST_SHIFT 7u  /* 12.8 ms */
+#define CCI_RETRY_FEED       32u /* most free descriptors before senders are told */
 
 static uint64_t cci_retry_delay_ns(struct p3_cci_conn *conn)
 {
@@ -69,7 +69,7 @@ void p3_cci_retry_resume(struct p3_nic *n, struct p3_cci_conn *conn)
 	}
 	conn->held = false;
 	conn->probing = true;
-	p3_cci_kick_conn(n, conn);
+	p3_cci_conn_kick(n, conn);
 }
 
 void p3_cci_retry_answered(struct p3_nic *n, struct p3_cci_conn *conn)
@@ -90,7 +90,7 @@ void p3_cci_retry_absent(struct p3_nic *n, struct p3_cci_conn *conn)
 	if (n->conf.ask)
 		conn->question = p3_hold_ask(n);
 	else
-		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+		p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
 }
 
 /* ---- the receiver ---- */
@@ -107,7 +107,7 @@ void p3_cci_retry_starve(struct p3_cci_conn *conn)
 void p3_cci_retry_feed(struct p3_nic *n, void *endpoint)
 {
 	struct p3_cci_endpoint *ep = endpoint;
-	p3_cci_item_drain(n, ep);
+	p3_cci_desc_drain(n, ep);
 	uint32_t most =
 		ep->rx_count / 8 < CCI_RETRY_FEED ? ep->rx_count / 8 : CCI_RETRY_FEED;
 	uint32_t left = p3_get(&ep->rx_left);
@@ -118,7 +118,7 @@ void p3_cci_retry_feed(struct p3_nic *n, void *endpoint)
 			p3_item(ep->starved.next, struct p3_cci_conn, starving);
 		p3_list_del(&conn->starving);
 		conn->todo |= P3_CCI_TODO_READY;
-		p3_cci_kick_conn(n, conn);
+		p3_cci_conn_kick(n, conn);
 	}
 	p3_set(&ep->starving, 0);
 }
@@ -140,11 +140,11 @@ static void cci_tx_end_late(
 	cci_status_t status = conn->rnr ? CCI_ERR_RNR : CCI_ETIMEDOUT;
 	if (conn->pub.attribute == CCI_CONN_ATTR_RO) {
 		p3_cci_rma_withdraw_all(n, conn);
-		p3_cci_op_break(n, conn, status);
+		p3_cci_conn_break(n, conn, status);
 		return;
 	}
 	p3_cci_rma_withdraw(n, tx);
-	p3_cci_op_end(n, tx, status);
+	p3_cci_tx_end(n, tx, status);
 }
 
 /* Return true if data of the connection's RMA operations have moved since the last tick.
@@ -174,7 +174,7 @@ static bool cci_conn_end_late(struct p3_nic *n, struct p3_cci_conn *conn)
 		struct p3_cci_tx *tx = p3_item(it, struct p3_cci_tx, fifo);
 		bool is_rma = tx->op != P3_CCI_OP_MSG && !tx->is.data_done;
 		if (moves && is_rma)
-			p3_cci_op_renew(conn, tx);
+			p3_cci_tx_renew(conn, tx);
 		/* The operation has had its time, which may not have begun. */
 		bool late = (int32_t)(conn->tick - tx->tick) > (int32_t)P3_CCI_TICKS;
 		if (late && (!ordered || tx == cci_conn_oldest(conn))) {
@@ -192,14 +192,14 @@ static void cci_conn_on_time(struct p3_nic *n, struct p3_cci_timer *t)
 	struct p3_cci_conn *conn = p3_item(t, struct p3_cci_conn, timer);
 	if (conn->state == P3_CCI_ABSENT || conn->state == P3_CCI_REQUESTED ||
 		conn->state == P3_CCI_ASKED)
-		p3_cci_op_set_up(n, conn, CCI_ETIMEDOUT);
+		p3_cci_conn_set_up(n, conn, CCI_ETIMEDOUT);
 	if (conn->state != P3_CCI_READY)
 		return;
 	conn->tick++;
 	if (!conn->timeout_us)
 		return;
 	if (cci_conn_end_late(n, conn) && conn->state == P3_CCI_READY)
-		p3_cci_kick_conn(n, conn); /* others may have waited for it */
+		p3_cci_conn_kick(n, conn); /* others may have waited for it */
 	if (cci_conn_oldest(conn))
 		p3_cci_expire_start(n, conn);
 }
@@ -226,7 +226,7 @@ static void cci_conn_on_retry(struct p3_nic *n, struct p3_cci_timer *t)
 		p3_cci_retry_resume(n, conn);
 	} else if (conn->state == P3_CCI_REQUESTED) {
 		conn->todo |= P3_CCI_TODO_CONNECT;
-		p3_cci_kick_conn(n, conn);
+		p3_cci_conn_kick(n, conn);
 	} else if (conn->state == P3_CCI_ABSENT) {
 		p3_cci_retry_absent(n, conn);
 	}
@@ -247,7 +247,7 @@ void p3_cci_expire_silence(struct p3_nic *n, struct p3_cci_conn *conn)
 	if (!conn->alive_us)
 		return;
 	if (conn->silence_out)
-		p3_cci_item_drain(n, conn->ep);
+		p3_cci_desc_drain(n, conn->ep);
 	if (conn->silence_out) { /* the program has yet to return the last one */
 		cci_alive_start(n, conn);
 		return;
@@ -273,7 +273,7 @@ static void cci_conn_on_alive(struct p3_nic *n, struct p3_cci_timer *t)
 	conn->asked = true;
 	conn->todo |= P3_CCI_TODO_ALIVE;
 	cci_alive_start(n, conn);
-	p3_cci_kick_conn(n, conn);
+	p3_cci_conn_kick(n, conn);
 }
 
 void p3_cci_expire_set_alive(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t us)

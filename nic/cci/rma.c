@@ -15,14 +15,14 @@ static void cci_rma_data_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_
 	tx->is.data_done = true;
 	if (status == CCI_SUCCESS && tx->is.with_msg) {
 		tx->state = P3_CCI_TX_WAITS;
-		p3_cci_op_renew(conn, tx);
+		p3_cci_tx_renew(conn, tx);
 		if (conn->pub.attribute != CCI_CONN_ATTR_RO)
 			p3_list_add(&conn->wait, &tx->wait);
 	} else {
-		p3_cci_op_end(n, tx, status);
+		p3_cci_tx_end(n, tx, status);
 	}
 	if (conn->state == P3_CCI_READY)
-		p3_cci_kick_conn(n, conn);
+		p3_cci_conn_kick(n, conn);
 }
 
 /* Tell the target of a READ that its bytes are no longer needed.  The slot stays in use
@@ -38,13 +38,13 @@ static void cci_rma_release(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t f
 	p3_looks_add(n, x->peer);
 }
 
-/* The pull of a READ has ended.  If the peer is being lost, p3_cci_lose_peer() ends the
+/* The pull of a READ has ended.  If the peer is being lost, p3_cci_peer_down() ends the
  * operation, with all others of the connection: their pulls are in the list through which
  * the caller goes. */
 static void cci_rma_read_over(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	struct p3_xfer_slot *x = p3_item(pull, struct p3_xfer_slot, pull);
-	struct p3_cci_tx *tx = p3_cci_item_named(n, pull->token);
+	struct p3_cci_tx *tx = p3_cci_tx_named(n, pull->token);
 	bool lives = pull->peer->state == P3_LIVE;
 	cci_rma_release(n, x, fail);
 	if (!tx || tx->state != P3_CCI_TX_SENT || tx->xfer != x)
@@ -69,7 +69,7 @@ static bool cci_rma_take_source(
 
 /* Take the answer to a READ that brings bytes.  Return false if the peer wrote nonsense:
  * then the operation stays in flight, so that no pull is ended that has not begun. */
-static bool cci_rma_read_answered(struct p3_nic *n, struct p3_peer *p,
+static bool cci_rma_read_rsp_take(struct p3_nic *n, struct p3_peer *p,
 	struct p3_cci_tx *tx, const struct p3_cell *c, bool is_long_answer)
 {
 	bool wanted = tx->state == P3_CCI_TX_SENT;
@@ -103,7 +103,7 @@ static bool cci_rma_read_answered(struct p3_nic *n, struct p3_peer *p,
 	return true;
 }
 
-bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
+bool p3_cci_rma_rsp_take(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx,
 	const struct p3_cell *c)
 {
 	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
@@ -112,7 +112,7 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *
 	struct p3_cci_conn *conn = tx->item.conn;
 	bool wanted = tx->state == P3_CCI_TX_SENT;
 	if (tx->op == P3_CCI_OP_READ && status == P3_CCI_OK) {
-		if (!cci_rma_read_answered(n, p, tx, c, is_long_answer))
+		if (!cci_rma_read_rsp_take(n, p, tx, c, is_long_answer))
 			return false;
 	} else {
 		tx->is.in_flight = false;
@@ -120,14 +120,14 @@ bool p3_cci_rma_answered(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *
 	}
 	if (wanted && status == P3_CCI_REFUSED) {
 		p3_cci_rma_withdraw_all(n, conn);
-		p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
+		p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 	} else if (wanted && (tx->op == P3_CCI_OP_WRITE || status != P3_CCI_OK)) {
 		cci_rma_data_end(n, tx,
 			status == P3_CCI_OK      ? CCI_SUCCESS
 			: status == P3_CCI_NO_OP ? CCI_ERR_RMA_OP
 						 : CCI_ERR_RMA_HANDLE);
 	} else if (!wanted) {
-		p3_cci_item_tx_over(n, tx);
+		p3_cci_tx_settle(n, tx);
 	}
 	return true;
 }
@@ -138,7 +138,7 @@ void p3_cci_rma_abandon(struct p3_cci_tx *tx)
 		tx->xfer->abandoned = tx->op == P3_CCI_OP_READ ? 2 : 1;
 }
 
-void p3_cci_rma_take_late(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+void p3_cci_rma_rsp_late(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
 	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
 	bool is_long_answer = p3_field_of(P3_CCI_ANSWER_LONG, w1) != 0;
@@ -157,7 +157,7 @@ void p3_cci_rma_take_late(struct p3_nic *n, struct p3_peer *p, const struct p3_c
 		p3_xfer_free(n, x);
 }
 
-void p3_cci_rma_lose_peer(struct p3_nic *n, const struct p3_peer *p)
+void p3_cci_rma_peer_down(struct p3_nic *n, const struct p3_peer *p)
 {
 	for (uint32_t i = 0; i < n->layout.nxfers / 2; i++) {
 		struct p3_xfer_slot *x = &n->xfer[i];
@@ -208,13 +208,13 @@ static bool cci_rma_load(
 static void cci_rma_answer(struct p3_nic *n, struct p3_peer *p,
 	const struct cci_rma_ask *a, enum p3_cci_status status)
 {
-	p3_cci_answer(n, p, a->kind, a->token, status, a->xfer);
+	p3_cci_rsp_send(n, p, a->kind, a->token, status, a->xfer);
 }
 
 /* A pull into a region has ended. */
 static void cci_rma_write_over(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
-	p3_cci_answer(n, pull->peer, P3_REQ_CCI_WRITE, pull->token,
+	p3_cci_rsp_send(n, pull->peer, P3_REQ_CCI_WRITE, pull->token,
 		fail ? P3_CCI_HANDLE : P3_CCI_OK, pull->xfer_id);
 }
 
@@ -258,13 +258,13 @@ static bool cci_rma_write_long(
 static void cci_rma_read_now(struct p3_nic *n, struct p3_peer *p,
 	const struct cci_rma_ask *a, const char *from)
 {
-	struct p3_cell *c = p3_cci_answer_begin(n, p);
+	struct p3_cell *c = p3_cci_rsp_begin(n, p);
 	if (!c)
 		return;
 	memcpy(p3_format_bytes(c, P3_CCI_ANSWER_DATA), from, a->length);
 	p3_format_set(c, P3_CCI_ANSWER_STATUS, p3_field_in(P3_CCI_ANSWER_KIND, a->kind));
 	p3_format_set(c, P3_CCI_ANSWER_TOKEN, a->token);
-	p3_cci_answer_send(n, p);
+	p3_cci_rsp_publish(n, p);
 }
 
 /* Offer the bytes.  Return false if the request must wait. */
@@ -283,7 +283,7 @@ static bool cci_rma_read_long(
 	x->span.region = r;
 	x->span.offset = 0;
 	p3_xfer_publish(n, x);
-	struct p3_cell *c = p3_cci_answer_begin(n, p);
+	struct p3_cell *c = p3_cci_rsp_begin(n, p);
 	if (!c)
 		return true;
 	p3_format_set(c, P3_CCI_ANSWER_STATUS,
@@ -294,7 +294,7 @@ static bool cci_rma_read_long(
 	p3_format_set(c, P3_CCI_ANSWER_ADDR, p3_get(&x->pub->addr));
 	p3_format_set(c, P3_CCI_ANSWER_HEAP, p3_get(&x->pub->heap));
 	p3_format_set(c, P3_CCI_ANSWER_OWN, a->xfer);
-	p3_cci_answer_send(n, p);
+	p3_cci_rsp_publish(n, p);
 	return true;
 }
 

@@ -27,14 +27,14 @@ static P3_HOT struct p3_cci_rx *cci_rx_new(struct p3_nic *n, struct p3_cci_endpo
 		p3_cci_conn_unref(n, item->conn);
 		return (struct p3_cci_rx *)item;
 	}
-	p3_cci_item_drain(n, ep);
+	p3_cci_desc_drain(n, ep);
 	uint32_t left = p3_get(&ep->rx_left);
 	if (p3_unlikely(!left))
 		return NULL;
 	p3_set(&ep->rx_left, left - 1);
 	item = ep->rx_free;
 	if (p3_unlikely(!item))
-		return p3_cci_item_rx_fresh(ep);
+		return p3_cci_rx_fresh(ep);
 	ep->rx_free = item->next;
 	return (struct p3_cci_rx *)item;
 }
@@ -42,7 +42,7 @@ static P3_HOT struct p3_cci_rx *cci_rx_new(struct p3_nic *n, struct p3_cci_endpo
 void p3_cci_msg_forget(struct p3_cci_conn *conn)
 {
 	if (conn->coming)
-		p3_cci_item_rx_free(conn->coming);
+		p3_cci_rx_free(conn->coming);
 	conn->coming = NULL;
 	conn->in_parts = false;
 }
@@ -96,7 +96,7 @@ static void cci_rx_answer(struct p3_nic *n, struct p3_peer *p,
 	const struct cci_msg_part *m, uint32_t status)
 {
 	if (m->token)
-		p3_cci_answer(n, p, P3_REQ_CCI_MSG, m->token, status, 0);
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, m->token, status, 0);
 }
 
 /* Take a message to a living connection.  Return false if the peer wrote nonsense. */
@@ -119,7 +119,7 @@ static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 	}
 	conn->coming = NULL;
 	if (m->len > conn->pub.max_send_size - conn->coming_len) {
-		p3_cci_item_rx_free(rx);
+		p3_cci_rx_free(rx);
 		return false;
 	}
 	memcpy(rx->slot + conn->coming_len, m->bytes, m->len);
@@ -286,7 +286,7 @@ static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
 		if (!one || p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 1)
 			return "a bad keepalive";
 		conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
-		p3_cci_answer(n, p, P3_REQ_CCI_ALIVE, p3_format_get(c, P3_CCI_TOKEN),
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_ALIVE, p3_format_get(c, P3_CCI_TOKEN),
 			conn && conn->peer == p ? P3_CCI_OK : P3_CCI_REFUSED, 0);
 		return NULL;
 	case P3_REQ_CCI_WRITE:
@@ -298,7 +298,7 @@ static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
 	}
 }
 
-bool p3_cci_take(
+bool p3_cci_req_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
 {
 	const char *why = NULL;
@@ -332,33 +332,33 @@ static void cci_tx_taken(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_c
 	bool more = conn->probing;
 	conn->rnr = conn->probing = false;
 	conn->refusals = 0;
-	p3_cci_op_end(n, tx, CCI_SUCCESS);
+	p3_cci_tx_end(n, tx, CCI_SUCCESS);
 	p3_cci_retry_answered(n, conn);
 	if (p3_unlikely(more))
-		p3_cci_kick_conn(n, conn);
+		p3_cci_conn_kick(n, conn);
 }
 
-static void cci_tx_msg_answered(
+static void cci_tx_rsp_take_msg(
 	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx, uint32_t status)
 {
 	P3_TRACE(about, n, tx->topic, P3_TRACE_ANSWERED, P3_RSP_CCI, 0);
 	tx->is.in_flight = false;
 	conn->nout--;
 	if (p3_unlikely(tx->state != P3_CCI_TX_SENT)) {
-		p3_cci_item_tx_over(n, tx);
+		p3_cci_tx_settle(n, tx);
 		p3_cci_retry_answered(n, conn);
 		if (!conn->probing || conn->nout || conn->state != P3_CCI_READY)
 			return;
 		/* The message that probed the peer was answered late: send the others. */
 		conn->probing = false;
-		p3_cci_kick_conn(n, conn);
+		p3_cci_conn_kick(n, conn);
 	} else if (p3_likely(status == P3_CCI_OK)) {
 		cci_tx_taken(n, conn, tx);
 	} else if (status == P3_CCI_RNR) {
 		p3_cci_retry_refused(n, tx);
 	} else {
 		p3_cci_rma_withdraw_all(n, conn);
-		p3_cci_op_break(n, conn, CCI_ERR_DISCONNECTED);
+		p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 	}
 }
 
@@ -371,28 +371,27 @@ static bool cci_tx_expects(const struct p3_cci_tx *tx, uint32_t kind)
 	return !msg && (kind == P3_REQ_CCI_WRITE) == (tx->op == P3_CCI_OP_WRITE);
 }
 
-static bool cci_tx_answered(
+static bool cci_tx_rsp_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t kind)
 {
 	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
 	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
-	struct p3_cci_tx *tx =
-		p3_cci_item_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	struct p3_cci_tx *tx = p3_cci_tx_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
 	if (!tx || !tx->is.in_flight || tx->item.conn->peer != p) {
 		if (kind != P3_REQ_CCI_MSG)
-			p3_cci_rma_take_late(n, p, c);
+			p3_cci_rma_rsp_late(n, p, c);
 		return true; /* its endpoint is gone */
 	}
 	if (!cci_tx_expects(tx, kind))
 		return false;
 	if (kind == P3_REQ_CCI_MSG)
-		cci_tx_msg_answered(n, tx->item.conn, tx, status);
+		cci_tx_rsp_take_msg(n, tx->item.conn, tx, status);
 	else
-		return p3_cci_rma_answered(n, p, tx, c);
+		return p3_cci_rma_rsp_take(n, p, tx, c);
 	return true;
 }
 
-uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
 	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
 	uint32_t kind = (uint32_t)p3_field_of(P3_CCI_ANSWER_KIND, w1);
@@ -401,7 +400,7 @@ uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 	p->cci.asked--;
 	if (p3_likely(kind == P3_REQ_CCI_MSG) || kind == P3_REQ_CCI_WRITE ||
 		kind == P3_REQ_CCI_READ)
-		return cci_tx_answered(n, p, c, kind);
+		return cci_tx_rsp_take(n, p, c, kind);
 	if (kind != P3_REQ_CCI_CONNECT && kind != P3_REQ_CCI_DECIDE &&
 		kind != P3_REQ_CCI_ALIVE)
 		return 0;
@@ -419,12 +418,11 @@ uint32_t p3_cci_answered(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 	return 1;
 }
 
-bool p3_cci_answered_straight(
+bool p3_cci_rsp_take_straight(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
 	const uint64_t taken = p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG);
-	struct p3_cci_tx *tx =
-		p3_cci_item_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	struct p3_cci_tx *tx = p3_cci_tx_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
 	if (p3_unlikely(p3_format_get(c, P3_CCI_ANSWER_STATUS) != taken || !tx ||
 			!p->cci.asked))
 		return false;
@@ -443,9 +441,9 @@ bool p3_cci_answered_straight(
 	conn->rnr = false;
 	conn->refusals = 0;
 	p3_list_del(&tx->fifo);
-	p3_cci_op_over(n, tx, CCI_SUCCESS);
+	p3_cci_tx_over(n, tx, CCI_SUCCESS);
 	if (p3_unlikely(!p3_list_empty(&conn->fifo)))
-		p3_cci_op_end_done(n, conn);
+		p3_cci_tx_end_done(n, conn);
 	n->worked = true;
 	FAULT_POINT("response.handled");
 	p3_ring_take_now(&p->rsp_in, 1);

@@ -13,7 +13,7 @@ static void cci_connect_ask(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	conn->state = P3_CCI_REQUESTED;
 	conn->todo |= P3_CCI_TODO_CONNECT;
-	p3_cci_kick_conn(n, conn);
+	p3_cci_conn_kick(n, conn);
 }
 
 bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming)
@@ -29,7 +29,7 @@ bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming)
 			(coming[node / 64] >> node % 64 & 1))
 			p3_cci_timer_start(n, &conn->retry, CCI_COMING_NS);
 		else
-			p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+			p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
 	}
 	return any;
 }
@@ -50,7 +50,7 @@ void p3_cci_setup_connect(struct p3_nic *n, void *dial)
 	struct p3_cci_dial *d = dial;
 	struct p3_cci_endpoint *ep = d->ep;
 	const struct p3_cci_connect *c = d->c;
-	p3_cci_item_drain(n, ep);
+	p3_cci_desc_drain(n, ep);
 	d->garbage = ep->garbage;
 	ep->garbage = NULL;
 	d->rc = cci_conn_find_free(ep, &d->chunk);
@@ -78,11 +78,11 @@ void p3_cci_setup_connect(struct p3_nic *n, void *dial)
 		p3_cci_retry_absent(n, conn);
 		break;
 	default:
-		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+		p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
 	}
 }
 
-void p3_cci_setup_joined(struct p3_nic *n, struct p3_peer *p)
+void p3_cci_peer_up(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_list_each(it, &n->cci.absent) {
 		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, work);
@@ -106,7 +106,7 @@ void p3_cci_setup_asked(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t sta
 	if (status == P3_CCI_OK)
 		conn->state = P3_CCI_ASKED;
 	else
-		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+		p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
 }
 
 bool p3_cci_setup_take_decision(
@@ -131,16 +131,16 @@ bool p3_cci_setup_take_decision(
 		conn->refusals = 0;
 		p3_cci_conn_drop_data(conn); /* the decision may overtake the answer */
 		p3_cci_timer_stop(n, &conn->timer);
-		p3_cci_op_set_up(n, conn, CCI_SUCCESS);
+		p3_cci_conn_set_up(n, conn, CCI_SUCCESS);
 		p3_cci_expire_set_alive(n, conn, conn->alive_us);
 	} else if (asks) {
-		p3_cci_op_set_up(n, conn, CCI_ECONNREFUSED);
+		p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
 	}
 	enum p3_cci_status status = asks                           ? P3_CCI_OK
 				    : p3_cci_conn_endpoint(n, tag) ? P3_CCI_GONE
 								   : P3_CCI_REFUSED;
 	if (room)
-		p3_cci_answer(n, p, P3_REQ_CCI_DECIDE, server, status, 0);
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_DECIDE, server, status, 0);
 	return true;
 }
 
@@ -169,7 +169,7 @@ static struct p3_cci_request *cci_request_begin(struct p3_nic *n,
 {
 	uint32_t i = 0;
 	p3_cci_setup_forget(p);
-	p3_cci_item_drain(n, ep);
+	p3_cci_desc_drain(n, ep);
 	while (i < P3_CCI_REQUESTS && ep->request[i].state != P3_CCI_REQ_FREE)
 		i++;
 	if (i == P3_CCI_REQUESTS)
@@ -250,7 +250,7 @@ bool p3_cci_setup_take_request(
 		return true;
 	if (status == P3_CCI_RNR)
 		p3_count(&n->cci.count[P3_CCI_C_RNR_SENT], 1);
-	p3_cci_answer(n, p, P3_REQ_CCI_CONNECT, m.client, status, 0);
+	p3_cci_rsp_send(n, p, P3_REQ_CCI_CONNECT, m.client, status, 0);
 	return true;
 }
 
@@ -267,7 +267,7 @@ void p3_cci_setup_reject(struct p3_nic *n, struct p3_cci_request *r)
 	r->state = P3_CCI_REQ_REJECTS;
 	r->item.ep->rejects++;
 	p3_list_add(&p->cci.rejects, &r->todo);
-	p3_cci_kick(n, p);
+	p3_cci_sendq_kick(n, p);
 }
 
 void p3_cci_setup_decide(struct p3_nic *n, void *decision)
@@ -284,7 +284,7 @@ void p3_cci_setup_decide(struct p3_nic *n, void *decision)
 		p3_cci_setup_reject(n, r);
 		return;
 	}
-	p3_cci_item_drain(n, ep);
+	p3_cci_desc_drain(n, ep);
 	d->rc = cci_conn_find_free(ep, &d->chunk);
 	if (d->rc != CCI_SUCCESS)
 		return;
@@ -300,11 +300,11 @@ void p3_cci_setup_decide(struct p3_nic *n, void *decision)
 	r->state = P3_CCI_REQ_OVER;
 	ep->nopen--;
 	if (p->state != P3_LIVE || p->incarnation != r->incarnation) {
-		p3_cci_op_set_up(n, conn, CCI_ERR_DISCONNECTED);
+		p3_cci_conn_set_up(n, conn, CCI_ERR_DISCONNECTED);
 		return;
 	}
 	conn->todo |= P3_CCI_TODO_DECIDE;
-	p3_cci_kick_conn(n, conn);
+	p3_cci_conn_kick(n, conn);
 }
 
 void p3_cci_setup_decided(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t status)
@@ -312,12 +312,12 @@ void p3_cci_setup_decided(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t s
 	if (conn->state != P3_CCI_DECIDED)
 		return;
 	if (status != P3_CCI_OK) {
-		p3_cci_op_set_up(n, conn,
+		p3_cci_conn_set_up(n, conn,
 			status == P3_CCI_GONE ? CCI_ETIMEDOUT : CCI_ERR_DISCONNECTED);
 		return;
 	}
 	conn->state = P3_CCI_READY;
-	p3_cci_op_set_up(n, conn, CCI_SUCCESS);
+	p3_cci_conn_set_up(n, conn, CCI_SUCCESS);
 	p3_cci_expire_set_alive(n, conn, conn->alive_us);
 }
 

@@ -154,7 +154,7 @@ bool p3_back_take(struct p3_nic *n, struct p3_peer *p)
 	if (p3_likely(other == reply))
 		return take_reply(n, p);
 	if (other == cci && !(n->odd & P3_ODD_TRACED) &&
-		p3_cci_answered_straight(n, p, c))
+		p3_cci_rsp_take_straight(n, p, c))
 		return true;
 	return p3_reply_take(n, p);
 }

@@ -100,7 +100,7 @@ static int expect(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info
 	readdress(n);
 	if (!p3_list_empty(&p->queue))
 		p3_tx_push(n, p);
-	p3_cci_setup_joined(n, p);
+	p3_cci_peer_up(n, p);
 	return 0;
 }
 
@@ -143,7 +143,7 @@ int p3_join_peer(struct p3_nic *n, struct p3_cmd *c)
 	p3_wake_self(n);         /* if there are none, the NIC thread does */
 	readdress(n);
 	p3_tx_push(n, p); /* requests that were made before the birth */
-	p3_cci_setup_joined(n, p);
+	p3_cci_peer_up(n, p);
 	p3_peer_end_meeting(n, p); /* a thread may wait until they lie in the lane */
 	return 0;
 }

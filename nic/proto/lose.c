@@ -60,7 +60,7 @@ static void end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
 {
 	p->state = died ? P3_DEAD : P3_GONE;
 	p3_ring_shut(&p->req_out);
-	p3_cci_lose_peer(n, p);
+	p3_cci_peer_down(n, p);
 	end_pendings(n, &p->outstanding, died);
 	end_pendings(n, &p->queue, died);
 	if (p->blocked)

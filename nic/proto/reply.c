@@ -253,7 +253,7 @@ bool p3_reply_take(struct p3_nic *n, struct p3_peer *p)
 	if (t)
 		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, a.mlength);
 	if (!t || !answer(n, p, t, c, &a)) {
-		rsp = kind == P3_RSP_CCI ? p3_cci_answered(n, p, c) : 0;
+		rsp = kind == P3_RSP_CCI ? p3_cci_rsp_take(n, p, c) : 0;
 		if (p3_unlikely(!rsp)) {
 			p3_peer_ignore(n, p, "a response to no request");
 			return false;

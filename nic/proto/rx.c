@@ -130,7 +130,7 @@ static __attribute__((noinline)) bool take_other(
 {
 	uint32_t kind = p3_word0_kind(w0);
 	return p3_likely(kind > P3_REQ_GETPUT)
-		       ? p3_cci_take(n, p, c, w0)
+		       ? p3_cci_req_take(n, p, c, w0)
 		       : control_cell(n, p, kind, p3_word0_ncells(w0));
 }
 

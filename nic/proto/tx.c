@@ -535,8 +535,8 @@ static bool wants_lane(
 static P3_RARE bool send_cci(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_list_del(&p->cci_marker.link);
-	bool sent = p3_cci_push(n, p);
-	if (!p3_cci_push_waits(p))
+	bool sent = p3_cci_sendq_push(n, p);
+	if (!p3_cci_sendq_waits(p))
 		return true;
 	p3_list_add(&p->queue, &p->cci_marker.link);
 	return sent;

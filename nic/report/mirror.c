@@ -104,7 +104,7 @@ void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 	for (uint32_t i = 0; i < sizeof gauge / sizeof gauge[0]; i++)
 		p3_set(&n->count[P3_G_NOW_NS + i], gauge[i]);
 	if (p3_unlikely(n->cci.shown || n->cci.nendpoints))
-		p3_cci_show(n, now);
+		p3_cci_gauges(n, now);
 	if (p3_unlikely(n->nwires))
 		p3_wires_show(n);
 	p3_set(&n->count[P3_C_DRAINED], p3_get(&n->drained));
