@@ -115,22 +115,6 @@ static void cci_device_apply(struct p3_cci_devices *all, struct p3_cci_device *d
 	}
 }
 
-/* Keep a pair, and let it have its effect.  Return false without memory. */
-static bool cci_device_keep(struct p3_cci_devices *all, struct p3_cci_device *d,
-	const char *key, const char *value)
-{
-	size_t len = strlen(key) + strlen(value) + 2;
-	if (d->npairs == P3_CCI_PAIRS)
-		return true;
-	char *pair = malloc(len);
-	if (!pair)
-		return false;
-	snprintf(pair, len, "%s=%s", key, value);
-	d->pair[d->npairs++] = pair;
-	cci_device_apply(all, d, key, value);
-	return true;
-}
-
 /* Take a line "key = value" of a device.  Return false without memory. */
 static bool cci_conf_take_pair(
 	struct p3_cci_devices *all, struct p3_cci_device *d, char *line)
@@ -144,7 +128,16 @@ static bool cci_conf_take_pair(
 	if (!*key || key[strcspn(key, CCI_CONF_BLANK)] || !*value ||
 		strlen(key) > CCI_CONF_KEY || strlen(value) > CCI_CONF_VALUE)
 		return true;
-	return cci_device_keep(all, d, key, value);
+	if (d->npairs == P3_CCI_PAIRS)
+		return true;
+	size_t len = strlen(key) + strlen(value) + 2;
+	char *pair = malloc(len);
+	if (!pair)
+		return false;
+	snprintf(pair, len, "%s=%s", key, value);
+	d->pair[d->npairs++] = pair;
+	cci_device_apply(all, d, key, value);
+	return true;
 }
 
 /* ---- the file ---- */
@@ -164,26 +157,6 @@ static bool cci_conf_take_line(
 		return true;
 	*d = cci_device_add(all, cci_conf_trim(line + 1));
 	return *d;
-}
-
-static int cci_conf_read_file(struct p3_cci_devices *all, FILE *file)
-{
-	struct p3_cci_device *d = NULL;
-	char line[CCI_CONF_LINE];
-	while (cci_conf_read_line(file, line))
-		if (!cci_conf_take_line(all, &d, line))
-			return -ENOMEM;
-	return ferror(file) ? -EIO : 0;
-}
-
-static int cci_devices_make_usual(struct p3_cci_devices *all)
-{
-	struct p3_cci_device *d = cci_device_add(all, "portals0");
-	if (!d)
-		return -ENOMEM;
-	d->pub.transport = all->transport;
-	d->transports = 1;
-	return 0;
 }
 
 /* Drop the devices without a transport, with two of them, or with another one. */
@@ -230,7 +203,16 @@ int p3_cci_config_read(FILE *file, const char *transport, struct p3_cci_devices 
 	if (!all)
 		return -ENOMEM;
 	snprintf(all->transport, sizeof all->transport, "%s", transport);
-	int rc = file ? cci_conf_read_file(all, file) : cci_devices_make_usual(all);
+	struct p3_cci_device *d = NULL;
+	char line[CCI_CONF_LINE];
+	bool ok = true;
+	while (file && ok && cci_conf_read_line(file, line))
+		ok = cci_conf_take_line(all, &d, line);
+	if (!file && (ok = (d = cci_device_add(all, "portals0")) != NULL)) {
+		d->pub.transport = all->transport;
+		d->transports = 1;
+	}
+	int rc = !ok ? -ENOMEM : file && ferror(file) ? -EIO : 0;
 	if (rc) {
 		p3_cci_config_free(all);
 		return rc;

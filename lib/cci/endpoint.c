@@ -143,22 +143,6 @@ static bool cci_uri_split(
 	       cci_uri_number(second + 1, end, number_out) && *number_out;
 }
 
-/* Return true if the text begins with a scheme: letters, digits, '+', '-' and '.'. */
-static bool cci_uri_has_scheme(const char *uri, size_t *len_out)
-{
-	const char *mark = strstr(uri, "://");
-	if (!mark || mark == uri)
-		return false;
-	for (const char *c = uri; c < mark; c++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567"
-			    "89"
-			    "+-.",
-			    *c))
-			return false;
-	*len_out = (size_t)(mark - uri);
-	return true;
-}
-
 static bool cci_uri_is(const char *text, size_t len, const char *name)
 {
 	return strlen(name) == len && memcmp(text, name, len) == 0;
@@ -168,8 +152,12 @@ int p3_cci_uri_parse(const struct p3_node *node, const char *transport, const ch
 	uint32_t *node_out, uint32_t *number_out)
 {
 	char place[P3_DOMAIN_NAMES + 1];
-	size_t scheme, len;
-	if (strnlen(uri, P3_CCI_URI) == P3_CCI_URI || !cci_uri_has_scheme(uri, &scheme))
+	const size_t scheme =
+		strspn(uri, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			    "0123456789+-.");
+	size_t len;
+	if (strnlen(uri, P3_CCI_URI) == P3_CCI_URI || !scheme ||
+		strncmp(uri + scheme, "://", strlen("://")) != 0)
 		return CCI_EINVAL;
 	if (!cci_uri_is(uri, scheme, transport))
 		return CCI_EADDRNOTAVAIL;
@@ -311,20 +299,6 @@ static int cci_service_parse(const char *text, uint32_t *service_out)
 	return CCI_SUCCESS;
 }
 
-/* Make the firmware's endpoint.  Without a service of its own, it gets the first free one
- * from that of the device on, or any number. */
-static int cci_own_make(struct p3_nic *nic, const struct p3_cci_device *device,
-	struct p3_cci_endpoint_conf *conf, struct p3_cci_own *own)
-{
-	bool any = !conf->service && device->service;
-	if (any)
-		conf->service = device->service;
-	int rc = p3_cci_endpoint_create(nic, conf, &own->endpoint);
-	while (any && rc == CCI_EBUSY && conf->service++ < P3_CCI_SERVICE_MOST)
-		rc = p3_cci_endpoint_create(nic, conf, &own->endpoint);
-	return any && rc == CCI_EBUSY ? CCI_ERANGE : rc;
-}
-
 static int cci_own_create(struct p3_node *node, const struct p3_cci_device *device,
 	uint32_t service, struct p3_cci_own *own, bool with_handle)
 {
@@ -338,11 +312,19 @@ static int cci_own_create(struct p3_node *node, const struct p3_cci_device *devi
 		own->file = p3_fd_file(own->fd);
 		rc = own->fd < 0 ? CCI_ENOMEM : CCI_SUCCESS;
 	}
-	conf.fd = own->fd;
-	if (rc == CCI_SUCCESS)
-		rc = cci_own_make(nic, device, &conf, own);
 	if (rc != CCI_SUCCESS)
 		return rc;
+	conf.fd = own->fd;
+	/* Without a service of its own, it gets the first free one from that of the
+	 * device on, or any number. */
+	bool any = !service && device->service;
+	if (any)
+		conf.service = device->service;
+	rc = p3_cci_endpoint_create(nic, &conf, &own->endpoint);
+	while (any && rc == CCI_EBUSY && conf.service++ < P3_CCI_SERVICE_MOST)
+		rc = p3_cci_endpoint_create(nic, &conf, &own->endpoint);
+	if (rc != CCI_SUCCESS)
+		return any && rc == CCI_EBUSY ? CCI_ERANGE : rc;
 	p3_cci_handle_begin(own->endpoint);
 	p3_cci_uri_make(node, device->pub.transport,
 		p3_cci_endpoint_number(own->endpoint), own->uri);

@@ -95,36 +95,6 @@ void p3_cci_handle_signal(struct p3_cci_handle *h)
 	p3_release(&h->state, P3_CCI_SIGNALLED); /* CCIFD.2 */
 }
 
-/*
- * The pass that is over has posted events to the endpoint, and this thread has fenced
- * fully since then.  Make the eventfd readable if a thread may sleep on it.  A thread
- * inside of a call looks at the queue when it leaves, also if it is this one.
- */
-static void p3_cci_handle_posted(struct p3_cci_handle *h)
-{
-	if (!p3_get(&h->inside) && p3_get(&h->state) == P3_CCI_ARMED) /* CCIFD.1 */
-		p3_cci_handle_signal(h);
-}
-
-/* An event waits at a tick: make the eventfd readable, also in state IDLE, in which the
- * program was taken for one that polls.  It does not poll any more. */
-static void p3_cci_handle_remind(struct p3_cci_handle *h)
-{
-	if (p3_get(&h->inside))
-		return;
-	p3_set(&h->polls, 0);
-	p3_cci_handle_signal(h);
-}
-
-/* The NIC thread is about to sleep, so no tick will remind: the next event writes the
- * eventfd. */
-static void p3_cci_handle_arm(struct p3_cci_handle *h)
-{
-	uint32_t idle = P3_CCI_IDLE;
-	if (p3_get(&h->state) == P3_CCI_IDLE)
-		(void)p3_cas32(&h->state, &idle, P3_CCI_ARMED); /* CCIFD.3 */
-}
-
 void p3_cci_event_signal(struct p3_nic *n)
 {
 	struct p3_cci_endpoint *ep = n->cci.dirty;
@@ -135,7 +105,11 @@ void p3_cci_event_signal(struct p3_nic *n)
 	while (ep) {
 		struct p3_cci_endpoint *next = ep->next;
 		ep->dirty = false;
-		p3_cci_handle_posted(&ep->handle);
+		/* A thread inside of a call looks at the queue when it leaves, also if it
+		 * is this one. */
+		if (!p3_get(&ep->handle.inside) &&
+			p3_get(&ep->handle.state) == P3_CCI_ARMED) /* CCIFD.1 */
+			p3_cci_handle_signal(&ep->handle);
 		ep = next;
 	}
 }
@@ -147,10 +121,17 @@ void p3_cci_event_remind(struct p3_nic *n)
 		struct p3_cci_endpoint *ep = n->cci.ep[i];
 		if (!ep || ep->handle.fd < 0)
 			continue;
-		if (sleeps)
-			p3_cci_handle_arm(&ep->handle);
-		if (p3_cci_queue_any(&ep->queue))
-			p3_cci_handle_remind(&ep->handle);
+		struct p3_cci_handle *h = &ep->handle;
+		uint32_t idle = P3_CCI_IDLE;
+		/* No tick will remind: the next event writes the eventfd. */
+		if (sleeps && p3_get(&h->state) == P3_CCI_IDLE)
+			(void)p3_cas32(&h->state, &idle, P3_CCI_ARMED); /* CCIFD.3 */
+		/* An event waits, also if the program was taken for one that polls
+		 * (IDLE).  It does not poll any more. */
+		if (p3_cci_queue_any(&ep->queue) && !p3_get(&h->inside)) {
+			p3_set(&h->polls, 0);
+			p3_cci_handle_signal(h);
+		}
 	}
 }
 

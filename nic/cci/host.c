@@ -18,16 +18,6 @@ int p3_cci_command(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
-static bool cci_call_post(
-	struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), void *arg)
-{
-	struct p3_cmd c;
-	p3_cmd_begin(&c, P3_OP_CCI, 0);
-	c.cci.run = run;
-	c.cci.arg = arg;
-	return p3_post_command(n, &c) == PTL_OK;
-}
-
 bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), void *arg)
 {
 	bool done = true;
@@ -38,7 +28,11 @@ bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), voi
 		run(n, arg);
 		p3_lease_leave(n);
 	} else {
-		done = cci_call_post(n, run, arg);
+		struct p3_cmd c;
+		p3_cmd_begin(&c, P3_OP_CCI, 0);
+		c.cci.run = run;
+		c.cci.arg = arg;
+		done = p3_post_command(n, &c) == PTL_OK;
 	}
 	p3_call_end(n);
 	return done;
@@ -181,27 +175,6 @@ static P3_RARE void cci_poll_end_left(
 	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, 0, mailbox);
 }
 
-/* Make progress after a look in vain.  Return the event that it brings, or NULL. */
-static struct p3_cci_item *cci_poll_progress(struct p3_nic *n, struct p3_cci_endpoint *ep)
-{
-	struct p3_mailbox *mailbox;
-	p3_call_begin();
-	enum p3_peeked peeked = p3_peek(n, &mailbox);
-	if (p3_likely(peeked == P3_PEEK_NOTHING)) {
-		cci_poll_count_brief(n, ep, 1);
-		p3_call_end(n);
-		return NULL;
-	}
-	if (p3_likely(peeked == P3_PEEK_NEWS))
-		cci_poll(n, ep);
-	else if (peeked == P3_PEEK_LEFT)
-		cci_poll_end_left(n, ep, mailbox);
-	else if (!cci_poll_sleeps(ep)) /* another thread runs the firmware */
-		p3_settle_look_in_vain(n);
-	p3_call_end(n);
-	return cci_event_take(ep);
-}
-
 static void cci_drain_now(struct p3_nic *n, void *arg)
 {
 	p3_cci_desc_drain(n, arg);
@@ -212,7 +185,23 @@ static __attribute__((noinline)) int cci_poll_look_again(
 	struct p3_cci_endpoint *ep, cci_event_t **event_out)
 {
 	struct p3_nic *n = ep->nic;
-	struct p3_cci_item *item = cci_poll_progress(n, ep);
+	struct p3_cci_item *item = NULL;
+	struct p3_mailbox *mailbox;
+	p3_call_begin();
+	enum p3_peeked peeked = p3_peek(n, &mailbox);
+	if (p3_likely(peeked == P3_PEEK_NOTHING)) {
+		cci_poll_count_brief(n, ep, 1);
+		p3_call_end(n);
+	} else {
+		if (p3_likely(peeked == P3_PEEK_NEWS))
+			cci_poll(n, ep);
+		else if (peeked == P3_PEEK_LEFT)
+			cci_poll_end_left(n, ep, mailbox);
+		else if (!cci_poll_sleeps(ep)) /* another thread runs the firmware */
+			p3_settle_look_in_vain(n);
+		p3_call_end(n);
+		item = cci_event_take(ep);
+	}
 	if (p3_likely(item != NULL)) {
 		FAULT_POINT("cci.taken");
 		*event_out = &item->event;

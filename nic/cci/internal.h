@@ -295,6 +295,14 @@ static P3_HOT struct p3_cci_conn *p3_cci_conn_named(const struct p3_nic *n, uint
 	return p3_likely(conn->tag == tag && tag) ? conn : NULL;
 }
 
+/* Return the connection with the peer that a tag names, or NULL. */
+static P3_HOT struct p3_cci_conn *p3_cci_conn_of_peer(
+	const struct p3_nic *n, const struct p3_peer *p, uint64_t tag)
+{
+	struct p3_cci_conn *conn = p3_cci_conn_named(n, tag);
+	return conn && conn->peer == p ? conn : NULL;
+}
+
 /* Add the memory of a chunk, zeroed.  Return false if the endpoint has the most. */
 bool p3_cci_conn_add(struct p3_cci_endpoint *ep, struct p3_cci_conn *chunk);
 /* Return a connection to the peer from conns_free, which is not empty.  The caller sets
@@ -505,6 +513,14 @@ void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_
  * if there is no room for all. */
 bool p3_cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
 	struct p3_cci_tx *tx);
+
+/* Take a rejection that was sent, or will not be, from its peer's list. */
+static inline void p3_cci_request_unlist(struct p3_cci_request *r)
+{
+	p3_list_del(&r->todo);
+	r->item.ep->rejects--;
+	r->state = r->returned ? P3_CCI_REQ_FREE : P3_CCI_REQ_OVER;
+}
 
 /* Note that the connection has messages to send. */
 static inline void p3_cci_sendq_add(struct p3_cci_conn *conn)

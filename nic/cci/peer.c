@@ -36,26 +36,6 @@ void p3_cci_work(struct p3_nic *n)
 
 /* ---- lost peers ---- */
 
-static void cci_conn_lose(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	switch (conn->state) {
-	case P3_CCI_READY:
-		p3_cci_msg_forget(conn);
-		p3_cci_rma_withdraw_all(n, conn);
-		p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
-		p3_cci_expire_silence(n, conn);
-		break;
-	case P3_CCI_DEAD:
-		p3_cci_expire_silence(n, conn);
-		break;
-	case P3_CCI_DECIDED:
-		p3_cci_conn_set_up(n, conn, CCI_ERR_DISCONNECTED);
-		break;
-	default:
-		p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
-	}
-}
-
 /* No answer of the peer will come: operations that are over need not wait for it. */
 static void cci_tx_lose(
 	struct p3_nic *n, struct p3_cci_endpoint *ep, const struct p3_peer *p)
@@ -76,11 +56,8 @@ static void cci_request_lose(struct p3_cci_endpoint *ep, const struct p3_peer *p
 {
 	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++) {
 		struct p3_cci_request *r = &ep->request[i];
-		if (r->peer != p || r->state != P3_CCI_REQ_REJECTS)
-			continue;
-		p3_list_del(&r->todo);
-		ep->rejects--;
-		r->state = r->returned ? P3_CCI_REQ_FREE : P3_CCI_REQ_OVER;
+		if (r->peer == p && r->state == P3_CCI_REQ_REJECTS)
+			p3_cci_request_unlist(r);
 	}
 }
 
@@ -96,7 +73,22 @@ void p3_cci_peer_down(struct p3_nic *n, struct p3_peer *p)
 		p3_list_del(&conn->work);
 		p3_list_del(&conn->starving);
 		conn->todo = 0;
-		cci_conn_lose(n, conn);
+		switch (conn->state) {
+		case P3_CCI_READY:
+			p3_cci_msg_forget(conn);
+			p3_cci_rma_withdraw_all(n, conn);
+			p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
+			p3_cci_expire_silence(n, conn);
+			break;
+		case P3_CCI_DEAD:
+			p3_cci_expire_silence(n, conn);
+			break;
+		case P3_CCI_DECIDED:
+			p3_cci_conn_set_up(n, conn, CCI_ERR_DISCONNECTED);
+			break;
+		default:
+			p3_cci_conn_set_up(n, conn, CCI_ECONNREFUSED);
+		}
 	}
 	for (uint32_t i = 0; i < n->cci.ends; i++) {
 		if (!n->cci.ep[i])

@@ -134,19 +134,6 @@ static struct p3_cci_tx *cci_conn_oldest(const struct p3_cci_conn *conn)
 		       : p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
 }
 
-static void cci_tx_end_late(
-	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
-{
-	cci_status_t status = conn->rnr ? CCI_ERR_RNR : CCI_ETIMEDOUT;
-	if (conn->pub.attribute == CCI_CONN_ATTR_RO) {
-		p3_cci_rma_withdraw_all(n, conn);
-		p3_cci_conn_break(n, conn, status);
-		return;
-	}
-	p3_cci_rma_withdraw(n, tx);
-	p3_cci_tx_end(n, tx, status);
-}
-
 /* Return true if data of the connection's RMA operations have moved since the last tick.
  * Of its reads of this node's memory, the peer tells the sum of the bytes. */
 static bool cci_conn_rma_moves(struct p3_cci_conn *conn)
@@ -178,10 +165,17 @@ static bool cci_conn_end_late(struct p3_nic *n, struct p3_cci_conn *conn)
 		/* The operation has had its time, which may not have begun. */
 		bool late = (int32_t)(conn->tick - tx->tick) > (int32_t)P3_CCI_TICKS;
 		if (late && (!ordered || tx == cci_conn_oldest(conn))) {
-			cci_tx_end_late(n, conn, tx);
+			cci_status_t status = conn->rnr ? CCI_ERR_RNR : CCI_ETIMEDOUT;
 			ended = true;
+			if (ordered) {
+				p3_cci_rma_withdraw_all(n, conn);
+				p3_cci_conn_break(n, conn, status);
+				break;
+			}
+			p3_cci_rma_withdraw(n, tx);
+			p3_cci_tx_end(n, tx, status);
 		}
-		if (ordered && (ended || !moves))
+		if (ordered && !moves)
 			break;
 	}
 	return ended;

@@ -61,37 +61,6 @@ static P3_HOT void cci_rx_post(
 	p3_cci_event_post(n, &rx->item);
 }
 
-/* Return true if the message has its turn, or is not in the order of the connection. */
-static bool cci_rx_has_turn(struct p3_cci_conn *conn, const struct cci_msg_part *m)
-{
-	return conn->pub.attribute != CCI_CONN_ATTR_RO || m->seq == conn->seq_in;
-}
-
-/* Note that the message is refused. */
-static void cci_rx_refuse(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	bool unreliable = conn->pub.attribute == CCI_CONN_ATTR_UU;
-	p3_count(&n->cci.count[unreliable ? P3_CCI_C_DROPS : P3_CCI_C_RNR_SENT], 1);
-	if (unreliable)
-		return;
-	conn->refusing = true;
-	p3_cci_retry_starve(conn);
-}
-
-/* Give the message that begins with this part a descriptor.  Return NULL if it must be
- * refused. */
-static struct p3_cci_rx *cci_rx_begin(
-	struct p3_nic *n, struct p3_cci_conn *conn, const struct cci_msg_part *m)
-{
-	p3_cci_msg_forget(conn);
-	conn->coming_len = 0;
-	struct p3_cci_rx *rx =
-		p3_likely(cci_rx_has_turn(conn, m)) ? cci_rx_new(n, conn->ep) : NULL;
-	if (p3_unlikely(!rx))
-		cci_rx_refuse(n, conn);
-	return rx;
-}
-
 static void cci_rx_answer(struct p3_nic *n, struct p3_peer *p,
 	const struct cci_msg_part *m, uint32_t status)
 {
@@ -105,9 +74,22 @@ static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 {
 	struct p3_cci_rx *rx = conn->coming;
 	if (p3_likely(!m->later)) {
-		if (p3_unlikely(!cci_rx_has_turn(conn, m) && !conn->refusing))
+		bool turn =
+			conn->pub.attribute != CCI_CONN_ATTR_RO || m->seq == conn->seq_in;
+		if (p3_unlikely(!turn && !conn->refusing))
 			return false;
-		rx = cci_rx_begin(n, conn, m);
+		p3_cci_msg_forget(conn);
+		conn->coming_len = 0;
+		rx = p3_likely(turn) ? cci_rx_new(n, conn->ep) : NULL;
+		if (p3_unlikely(!rx)) { /* the message is refused */
+			bool uu = conn->pub.attribute == CCI_CONN_ATTR_UU;
+			p3_count(&n->cci.count[uu ? P3_CCI_C_DROPS : P3_CCI_C_RNR_SENT],
+				1);
+			if (!uu) {
+				conn->refusing = true;
+				p3_cci_retry_starve(conn);
+			}
+		}
 	} else if (!conn->in_parts) {
 		return false;
 	}
@@ -278,16 +260,16 @@ static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
 	case P3_REQ_CCI_READY:
 		if (!one)
 			return "a bad hint";
-		conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
-		if (conn && conn->peer == p) /* the peer has room again */
+		conn = p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_TAG));
+		if (conn) /* the peer has room again */
 			p3_cci_retry_resume(n, conn);
 		return NULL;
 	case P3_REQ_CCI_ALIVE:
 		if (!one || p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 1)
 			return "a bad keepalive";
-		conn = p3_cci_conn_named(n, p3_format_get(c, P3_CCI_TAG));
+		conn = p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_TAG));
 		p3_cci_rsp_send(n, p, P3_REQ_CCI_ALIVE, p3_format_get(c, P3_CCI_TOKEN),
-			conn && conn->peer == p ? P3_CCI_OK : P3_CCI_REFUSED, 0);
+			conn ? P3_CCI_OK : P3_CCI_REFUSED, 0);
 		return NULL;
 	case P3_REQ_CCI_WRITE:
 	case P3_REQ_CCI_READ:
@@ -326,18 +308,6 @@ bool p3_cci_req_take(
 
 /* ---- answers ---- */
 
-/* The message was taken, so its operation is complete. */
-static void cci_tx_taken(struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
-{
-	bool more = conn->probing;
-	conn->rnr = conn->probing = false;
-	conn->refusals = 0;
-	p3_cci_tx_end(n, tx, CCI_SUCCESS);
-	p3_cci_retry_answered(n, conn);
-	if (p3_unlikely(more))
-		p3_cci_conn_kick(n, conn);
-}
-
 static void cci_tx_rsp_take_msg(
 	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx, uint32_t status)
 {
@@ -353,22 +323,19 @@ static void cci_tx_rsp_take_msg(
 		conn->probing = false;
 		p3_cci_conn_kick(n, conn);
 	} else if (p3_likely(status == P3_CCI_OK)) {
-		cci_tx_taken(n, conn, tx);
+		bool more = conn->probing;
+		conn->rnr = conn->probing = false;
+		conn->refusals = 0;
+		p3_cci_tx_end(n, tx, CCI_SUCCESS);
+		p3_cci_retry_answered(n, conn);
+		if (p3_unlikely(more))
+			p3_cci_conn_kick(n, conn);
 	} else if (status == P3_CCI_RNR) {
 		p3_cci_retry_refused(n, tx);
 	} else {
 		p3_cci_rma_withdraw_all(n, conn);
 		p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
 	}
-}
-
-/* Return true if the operation waits for this kind of answer. */
-static bool cci_tx_expects(const struct p3_cci_tx *tx, uint32_t kind)
-{
-	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
-	if (kind == P3_REQ_CCI_MSG)
-		return msg;
-	return !msg && (kind == P3_REQ_CCI_WRITE) == (tx->op == P3_CCI_OP_WRITE);
 }
 
 static bool cci_tx_rsp_take(
@@ -382,13 +349,16 @@ static bool cci_tx_rsp_take(
 			p3_cci_rma_rsp_late(n, p, c);
 		return true; /* its endpoint is gone */
 	}
-	if (!cci_tx_expects(tx, kind))
+	/* Does the operation wait for this kind of answer? */
+	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
+	if (kind == P3_REQ_CCI_MSG) {
+		if (msg)
+			cci_tx_rsp_take_msg(n, tx->item.conn, tx, status);
+		return msg;
+	}
+	if (msg || (kind == P3_REQ_CCI_WRITE) != (tx->op == P3_CCI_OP_WRITE))
 		return false;
-	if (kind == P3_REQ_CCI_MSG)
-		cci_tx_rsp_take_msg(n, tx->item.conn, tx, status);
-	else
-		return p3_cci_rma_rsp_take(n, p, tx, c);
-	return true;
+	return p3_cci_rma_rsp_take(n, p, tx, c);
 }
 
 uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
@@ -405,9 +375,9 @@ uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 		kind != P3_REQ_CCI_ALIVE)
 		return 0;
 	struct p3_cci_conn *conn =
-		p3_cci_conn_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+		p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
 	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
-	if (!conn || conn->peer != p)
+	if (!conn)
 		return 1;
 	if (kind == P3_REQ_CCI_CONNECT)
 		p3_cci_setup_asked(n, conn, status);

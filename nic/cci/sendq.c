@@ -330,9 +330,7 @@ static bool cci_sendq_reject(struct p3_nic *n, struct p3_peer *p)
 	p3_format_set(c, P3_CCI_DECIDE_MTU, 0);
 	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_DECIDE, 0, 1), 0);
 	p3_cci_req_publish(n, p, P3_REQ_CCI_DECIDE, 0, 1, 0);
-	p3_list_del(&r->todo);
-	r->item.ep->rejects--;
-	r->state = r->returned ? P3_CCI_REQ_FREE : P3_CCI_REQ_OVER;
+	p3_cci_request_unlist(r);
 	return true;
 }
 

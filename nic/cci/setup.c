@@ -119,9 +119,8 @@ bool p3_cci_setup_take_decision(
 	bool accept = p3_word0_flags(w0) & P3_F_CCI_ACCEPT;
 	if (accept && (!room || mtu < P3_CCI_MTU_LEAST))
 		return false;
-	struct p3_cci_conn *conn = p3_cci_conn_named(n, tag);
-	bool asks = conn && conn->peer == p && conn->client &&
-		    !(conn->todo & P3_CCI_TODO_CONNECT) &&
+	struct p3_cci_conn *conn = p3_cci_conn_of_peer(n, p, tag);
+	bool asks = conn && conn->client && !(conn->todo & P3_CCI_TODO_CONNECT) &&
 		    (conn->state == P3_CCI_ASKED || conn->state == P3_CCI_REQUESTED);
 	if (asks && accept) {
 		conn->peer_tag = server;
@@ -324,8 +323,8 @@ void p3_cci_setup_decided(struct p3_nic *n, struct p3_cci_conn *conn, uint32_t s
 struct p3_cci_conn *p3_cci_setup_used(
 	struct p3_nic *n, const struct p3_peer *p, uint64_t tag)
 {
-	struct p3_cci_conn *conn = p3_cci_conn_named(n, tag);
-	if (!conn || conn->peer != p)
+	struct p3_cci_conn *conn = p3_cci_conn_of_peer(n, p, tag);
+	if (!conn)
 		return NULL;
 	if (p3_unlikely(conn->state == P3_CCI_DECIDED) &&
 		!(conn->todo & P3_CCI_TODO_DECIDE))

@@ -148,7 +148,7 @@ active proctype program()
 	od
 }
 
-inline p3_cci_handle_remind()
+inline p3_cci_event_remind()
 {
 	p3_cci_any_event();
 	if
@@ -166,17 +166,17 @@ active proctype nic()
 {
 	byte x, y;
 	take_lease();
-	p3_cci_handle_remind(); /* a tick */
+	p3_cci_event_remind(); /* a tick */
 	give_lease();
 	take_lease();
 	p3_set(ASLEEP, 1);
 	p3_fence_heavy(CCIFD_3_sleep_until_rung);
-	p3_get(STATE, x); /* p3_cci_handle_arm */
+	p3_get(STATE, x); /* p3_cci_event_remind */
 	if
 	:: x == IDLE -> p3_cas(STATE, IDLE, ARMED, x, ALWAYS, ALWAYS)
 	:: else
 	fi;
-	p3_cci_handle_remind();
+	p3_cci_event_remind();
 	give_lease()
 }
 
