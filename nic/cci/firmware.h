@@ -31,7 +31,7 @@ P3_RARE void p3_cci_gauges(struct p3_nic *n, uint64_t now);
 /* The question n->told is answered; coming is that of p3_nic_peer_told().  Return true if
  * a connect waits for the answer to the next question. */
 bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming);
-/* The node of the server of some connects has joined. */
+/* The peer has joined: ask it for the connections that wait for its node. */
 void p3_cci_peer_up(struct p3_nic *n, struct p3_peer *p);
 
 /* ---- timers ---- */
@@ -85,7 +85,10 @@ static inline bool p3_cci_sendq_waits(const struct p3_peer *p)
 /* Send from the peer's lists.  Return true if a message was sent. */
 bool p3_cci_sendq_push(struct p3_nic *n, struct p3_peer *p);
 
-/* ---- requests and answers off the lanes ---- */
+/* ---- requests and answers off the lanes ----
+ *
+ * A request never waits in its lane for a program: if there is no room, it is refused.
+ */
 
 /* Take a request of one of CCI's kinds, whose header is c with word 0 w0.  Return false
  * if it must wait, or if the peer wrote nonsense. */

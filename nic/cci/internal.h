@@ -760,7 +760,13 @@ bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), voi
  */
 #define P3_CCI_READERS_NS 100000000u
 void p3_cci_wait_for_readers(struct p3_nic *n);
-/* Wait until the operation is complete, give it back, and return its status. */
+/*
+ * Wait until the operation is complete, give it back, and return its status.
+ *
+ * Memory ordering:
+ *	CCIQ.2	done of an operation: the firmware releases (it has written the bytes of
+ *		a READ) -> the thread that waits acquires
+ */
 int p3_cci_wait_for(struct p3_nic *n, struct p3_cci_tx *tx);
 
 #endif
