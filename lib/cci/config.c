@@ -208,7 +208,11 @@ int p3_cci_config_read(FILE *file, const char *transport, struct p3_cci_devices 
 	bool ok = true;
 	while (file && ok && cci_conf_read_line(file, line))
 		ok = cci_conf_take_line(all, &d, line);
-	if (!file && (ok = (d = cci_device_add(all, "portals0")) != NULL)) {
+	if (!file) {
+		d = cci_device_add(all, "portals0");
+		ok = d != NULL;
+	}
+	if (!file && ok) {
 		d->pub.transport = all->transport;
 		d->transports = 1;
 	}

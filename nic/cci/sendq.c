@@ -44,6 +44,13 @@ void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_
 	p3_cci_rsp_publish(n, p);
 }
 
+static void cci_req_fill(struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
+{
+	p3_format_set(c, P3_CCI_ROOM, word1);
+	p3_format_set(c, P3_CCI_TOKEN, token);
+	p3_format_set(c, P3_CCI_TAG, tag);
+}
+
 /* ---- RMA operations ---- */
 
 #define P3_CCI_WRITE_MOST 1024u /* longest WRITE whose bytes the message carries */
@@ -89,9 +96,7 @@ static bool cci_sendq_rma_one(struct p3_nic *n, struct p3_peer *p,
 		memcpy(p3_format_bytes(c, P3_CCI_RMA_DATA), tx->local, tx->length);
 	else
 		p3_format_set(c, P3_CCI_RMA_XFER, slot ? p3_xfer_name(tx->xfer) : 0);
-	p3_format_set(c, P3_CCI_ROOM, p3_field_in(P3_CCI_ROOM, 1));
-	p3_format_set(c, P3_CCI_TOKEN, tx->token);
-	p3_format_set(c, P3_CCI_TAG, conn->peer_tag);
+	cci_req_fill(c, p3_field_in(P3_CCI_ROOM, 1), tx->token, conn->peer_tag);
 	p3_format_set(c, P3_CCI_RMA_REGION, tx->region);
 	p3_format_set(c, P3_CCI_RMA_OFFSET, tx->offset);
 	p3_format_set(c, P3_CCI_RMA_LENGTH, tx->length);
@@ -144,13 +149,6 @@ void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn)
 }
 
 /* ---- messages ---- */
-
-static void cci_req_fill(struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
-{
-	p3_format_set(c, P3_CCI_ROOM, word1);
-	p3_format_set(c, P3_CCI_TOKEN, token);
-	p3_format_set(c, P3_CCI_TAG, tag);
-}
 
 /* Send one part.  Return false if there is no room. */
 static bool cci_sendq_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
