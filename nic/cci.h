@@ -62,7 +62,6 @@ void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint);
 
 /* The endpoint's number, for its URI. */
 uint32_t p3_cci_endpoint_number(cci_endpoint_t *endpoint);
-struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint);
 
 /* ---- the OS handle ---- */
 
@@ -84,7 +83,7 @@ struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint);
  * fully, and looks at the queue; the firmware posts, fences fully, and looks at inside
  * and at the state.  Without it an event is posted, and no thread writes the eventfd.
  *
- * nic/cci/handle.h is the firmware's half, lib/cci/handle.h the host's.
+ * nic/cci/event.c has the half of the firmware, lib/cci/endpoint.c that of the host.
  */
 enum p3_cci_handle_state {
 	P3_CCI_IDLE,

@@ -247,7 +247,7 @@ enum p3_op {
 	P3_OP_PEER_OVER,
 	P3_OP_HELD,
 	P3_OP_LIST, /* ids of processes that may come */
-	P3_OP_CCI,  /* a call of CCI (nic/cci/call.h) */
+	P3_OP_CCI,  /* a call of CCI (nic/cci/host.c) */
 	P3_OPS
 };
 

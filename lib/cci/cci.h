@@ -3,31 +3,81 @@
  * cci - the Common Communication Interface on the host side
  *
  *	init.c		cci_init, cci_finalize, cci_get_devices
- *	config.c	the configuration file
- *	node.c		the node that CCI shares with Portals
- *	endpoint.c	endpoints, and the list of them
- *	connect.c	cci_connect
- *	uri.c		names of endpoints
- *	handle.c	OS handles
- *	opt.c		options
- *	strerror.c	names of statuses
- *	connection.c, event.c, send.c, rma.c	the calls that the firmware executes
+ *	config.c	the configuration file, and the devices
+ *	endpoint.c	endpoints, their URIs, OS handles and options
+ *	connection.c	connections, messages, RMA, events, and the names of statuses
  *
  * lib/cci/ checks arguments and holds objects that only the host needs; endpoints,
  * connections, events and registrations are the firmware's (nic/cci.h).  No type of
  * Portals is used here.
  *
- * The state of a node is struct p3_cci at node->cci.  node->call guards inits, flags and
- * devices; lock guards the list of endpoints.  Any thread may read devices while CCI is
- * initialized.
+ * The state of a node is struct p3_cci_host at node->cci.  node->call guards inits
+ * and devices; lock guards the list of endpoints.  Any thread may read devices while CCI
+ * is initialized, and call the functions of OS handles.
  */
 #ifndef P3_LIB_CCI_CCI_H
 #define P3_LIB_CCI_CCI_H
 
-#include "lib/cci/config.h"
-#include "lib/cci/up.h"
 #include "lib/node/node.h"
 #include "nic/cci.h"
+
+#include <cci.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/*
+ * ---- the configuration file, and the devices that it describes ----
+ *
+ *	# comment
+ *	[name]				begins a device
+ *	transport = portals		mandatory, once
+ *	priority = 0 .. 100		50
+ *	default = 1			the device that NULL means
+ *	mss = BYTES, mtu = BYTES	longest message
+ *	port = N, id = N		first number of endpoints for which the program
+ *					does not ask for one
+ *	up = 0				the device cannot be used now
+ *	key = value			kept for the program
+ *
+ * A value is one word.  Text before the first device, lines of another form, and pairs
+ * that are too long are ignored, and so are devices and pairs above the limits.
+ *
+ * One thread at a time calls these functions; the devices do not change until they are
+ * freed.
+ */
+#define P3_CCI_DEVICES 32u /* most devices of a file, */
+#define P3_CCI_PAIRS   32u /* and pairs of a device */
+
+struct p3_cci_device {
+	struct cci_device pub;
+	char *name;
+	char *pair[P3_CCI_PAIRS + 1]; /* "key=value", then NULL */
+	uint32_t npairs;
+	uint32_t transports; /* number of pairs with this key */
+	uint32_t priority;
+	uint32_t service; /* first number of endpoints, or 0: any */
+	bool is_default;
+};
+
+struct p3_cci_devices {
+	uint32_t n;
+	cci_device_t *list[P3_CCI_DEVICES + 1]; /* in order, then NULL */
+	struct p3_cci_device *device[P3_CCI_DEVICES];
+	char transport[32]; /* the name of the transport, and the scheme of its URIs */
+};
+
+/* Read the devices of this transport from a file; NULL: make the one device that is there
+ * without a file.  Return 0, -ENOMEM, or -EIO if the file cannot be read. */
+int p3_cci_config_read(FILE *file, const char *transport, struct p3_cci_devices **out);
+void p3_cci_config_free(struct p3_cci_devices *devices);
+
+/* Return the device that NULL means, or NULL. */
+const struct p3_cci_device *p3_cci_config_usual(const struct p3_cci_devices *devices);
+/* Return the device of the list that has this address, or NULL. */
+const struct p3_cci_device *p3_cci_config_find(
+	const struct p3_cci_devices *devices, cci_device_t *device);
+
+/* ---- the state ---- */
 
 #define P3_CCI_URI 128u /* bytes of a URI with its end, at most */
 
@@ -40,15 +90,21 @@ struct p3_cci_own {
 	char uri[P3_CCI_URI];
 };
 
-struct p3_cci {
+struct p3_cci_host {
 	uint32_t inits; /* calls of cci_init without their cci_finalize */
-	uint32_t flags;
 	struct p3_cci_devices *devices;
 	pthread_mutex_t lock;
 	struct p3_cci_own *own;
 };
 
-/* ---- node.c ---- */
+/* Return true between cci_init and the last cci_finalize, but false in a forked child.
+ * Any thread may call this function. */
+static inline bool p3_cci_is_up(void)
+{
+	return p3_node_has_cci(p3_node());
+}
+
+/* ---- endpoints ---- */
 
 /* Make CCI a user of the node, unless it is one, and return the NIC.  The first use joins
  * the job or domain.  Return CCI_SUCCESS, or CCI_ENOMEM or CCI_ENODEV after a line. */
@@ -56,7 +112,8 @@ int p3_cci_node_use(struct p3_node *node, struct p3_nic **nic_out);
 /* End the use of the node, if CCI uses it.  The caller holds the lock node->call. */
 void p3_cci_node_release(struct p3_node *node);
 
-/* ---- uri.c ---- */
+/* Destroy all endpoints.  The caller holds the lock node->call. */
+void p3_cci_endpoint_destroy_all(struct p3_cci_host *cci);
 
 /* Write the URI of an endpoint of this node. */
 void p3_cci_uri_make(const struct p3_node *node, const char *transport, uint32_t number,
@@ -68,12 +125,55 @@ void p3_cci_uri_make(const struct p3_node *node, const char *transport, uint32_t
 int p3_cci_uri_parse(const struct p3_node *node, const char *transport, const char *uri,
 	uint32_t *node_out, uint32_t *number_out);
 
-/* ---- endpoint.c ---- */
+/*
+ * ---- OS handles, the host's half ----
+ *
+ * Each call on an endpoint that makes progress, and does not wait, begins with
+ * p3_cci_handle_enter() and ends with p3_cci_handle_leave(), or for cci_get_event with
+ * p3_cci_handle_looked().  Between them this thread's passes signal nothing; at the end
+ * the thread looks at the queue itself, so that a program which only polls makes no
+ * system call.  Endpoints without a handle pay one test.  The state is in struct
+ * p3_cci_handle (nic/cci.h).
+ *
+ * A program that looks in vain again and again polls: P3_CCI_POLLS times a look in vain
+ * followed another one within P3_CCI_POLL_NS, and no longer pause came since.  While it
+ * polls, no thread signals (IDLE); if it does sleep, the NIC thread's next tick wakes it.
+ */
+#define P3_CCI_POLLS   16u
+#define P3_CCI_POLL_NS 20000u
 
-/* Destroy all endpoints.  The caller holds the lock node->call. */
-void p3_cci_endpoint_destroy_all(struct p3_cci *cci);
-/* Return a copy of the endpoint's URI from malloc, or NULL.  *known_out is false if there
- * is no such endpoint. */
-char *p3_cci_endpoint_uri(struct p3_cci *cci, const void *endpoint, bool *known_out);
+/* Begin to use the handle of a new endpoint, before the program has it. */
+void p3_cci_handle_begin(cci_endpoint_t *endpoint);
+
+void p3_cci_handle_leave_slowly(cci_endpoint_t *endpoint, struct p3_cci_handle *h);
+void p3_cci_handle_looked_slowly(
+	cci_endpoint_t *endpoint, struct p3_cci_handle *h, bool found);
+
+static inline bool p3_cci_has_handle(cci_endpoint_t *endpoint)
+{
+	return p3_unlikely(p3_cci_handle_of(endpoint)->fd >= 0);
+}
+
+static inline struct p3_cci_handle *p3_cci_handle_enter(cci_endpoint_t *endpoint)
+{
+	struct p3_cci_handle *h = p3_cci_handle_of(endpoint);
+	if (p3_unlikely(h->fd >= 0))
+		p3_add32(&h->inside, 1);
+	return h;
+}
+
+static inline void p3_cci_handle_leave(cci_endpoint_t *endpoint, struct p3_cci_handle *h)
+{
+	if (p3_unlikely(h->fd >= 0))
+		p3_cci_handle_leave_slowly(endpoint, h);
+}
+
+/* End a cci_get_event, which has found an event or not. */
+static inline void p3_cci_handle_looked(
+	cci_endpoint_t *endpoint, struct p3_cci_handle *h, bool found)
+{
+	if (p3_unlikely(h->fd >= 0))
+		p3_cci_handle_looked_slowly(endpoint, h, found);
+}
 
 #endif

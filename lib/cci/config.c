@@ -1,51 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading the configuration file. */
-#include "lib/cci/config.h"
+/* The configuration file of CCI, and the devices that it describes. */
+#include "lib/cci/cci.h"
 #include "nic/cci.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE            1024u /* bytes of a line that count, with its end */
-#define KEY             255u
-#define VALUE           511u
-#define BLANK           " \t\r\n\v\f"
+#define CCI_CONF_LINE     1024u /* bytes of a line that count, with its end */
+#define CCI_CONF_KEY      255u
+#define CCI_CONF_VALUE    511u
+#define CCI_CONF_BLANK    " \t\r\n\v\f"
+#define CCI_CONF_PRIORITY 50u
 
-#define P3_CCI_PRIORITY 50u
-
-static const char info[] = "Portals 3.3 network of this machine (libportals)";
+static const char cci_device_info[] = "Portals 3.3 network of this machine (libportals)";
 
 /* ---- lines ---- */
 
 /* Read a line, without its end; of a longer line the first bytes.  Return false at the
  * end of the file. */
-static bool read_line(FILE *file, char line[LINE])
+static bool cci_conf_read_line(FILE *file, char line[CCI_CONF_LINE])
 {
 	int c = getc(file);
 	size_t n = 0;
 	if (c == EOF)
 		return false;
 	for (; c != EOF && c != '\n'; c = getc(file))
-		if (n < LINE - 1)
+		if (n < CCI_CONF_LINE - 1)
 			line[n++] = (char)c;
 	line[n] = 0;
 	return true;
 }
 
 /* Return the text without blanks around it. */
-static char *trim(char *text)
+static char *cci_conf_trim(char *text)
 {
-	text += strspn(text, BLANK);
+	text += strspn(text, CCI_CONF_BLANK);
 	size_t n = strlen(text);
-	while (n && strchr(BLANK, text[n - 1]))
+	while (n && strchr(CCI_CONF_BLANK, text[n - 1]))
 		n--;
 	text[n] = 0;
 	return text;
 }
 
 /* Convert a decimal number of at most this value. */
-static bool number(const char *text, uint32_t most, uint32_t *out)
+static bool cci_conf_number(const char *text, uint32_t most, uint32_t *out)
 {
 	uint64_t n = 0;
 	for (const char *c = text; *c; c++) {
@@ -59,7 +58,7 @@ static bool number(const char *text, uint32_t most, uint32_t *out)
 
 /* ---- devices ---- */
 
-static void free_device(struct p3_cci_device *d)
+static void cci_device_free(struct p3_cci_device *d)
 {
 	for (uint32_t i = 0; i < d->npairs; i++)
 		free(d->pair[i]);
@@ -67,7 +66,8 @@ static void free_device(struct p3_cci_device *d)
 	free(d);
 }
 
-static struct p3_cci_device *new_device(const char *name)
+/* Add a device.  Return NULL without memory. */
+static struct p3_cci_device *cci_device_add(struct p3_cci_devices *all, const char *name)
 {
 	struct p3_cci_device *d = calloc(1, sizeof *d);
 	if (!d)
@@ -77,50 +77,36 @@ static struct p3_cci_device *new_device(const char *name)
 		free(d);
 		return NULL;
 	}
-	d->priority = P3_CCI_PRIORITY;
+	d->priority = CCI_CONF_PRIORITY;
 	d->pub.name = d->name;
 	d->pub.up = 1;
-	d->pub.info = info;
+	d->pub.info = cci_device_info;
 	d->pub.conf_argv = (const char *const *)d->pair;
 	d->pub.max_send_size = P3_CCI_MTU;
 	d->pub.pci.domain = d->pub.pci.bus = UINT32_MAX;
 	d->pub.pci.dev = d->pub.pci.func = UINT32_MAX;
+	all->device[all->n++] = d;
 	return d;
-}
-
-static struct p3_cci_device *add_device(struct p3_cci_devices *all, const char *name)
-{
-	struct p3_cci_device *d = new_device(name);
-	if (d)
-		all->device[all->n++] = d;
-	return d;
-}
-
-static void set_length(struct p3_cci_device *d, const char *value)
-{
-	uint32_t n;
-	if (!number(value, UINT32_MAX - 1, &n))
-		return;
-	d->pub.max_send_size = n < P3_CCI_MTU_LEAST  ? P3_CCI_MTU_LEAST
-			       : n > P3_CCI_MTU_MOST ? P3_CCI_MTU_MOST
-						     : n;
 }
 
 /* Let a pair have its effect on the device. */
-static void apply(struct p3_cci_devices *all, struct p3_cci_device *d, const char *key,
-	const char *value)
+static void cci_device_apply(struct p3_cci_devices *all, struct p3_cci_device *d,
+	const char *key, const char *value)
 {
 	uint32_t n;
 	if (strcmp(key, "transport") == 0) {
 		d->transports += strcmp(value, all->transport) == 0 ? 1 : 2;
 		d->pub.transport = all->transport;
 	} else if (strcmp(key, "mss") == 0 || strcmp(key, "mtu") == 0) {
-		set_length(d, value);
+		if (cci_conf_number(value, UINT32_MAX - 1, &n))
+			d->pub.max_send_size = n < P3_CCI_MTU_LEAST  ? P3_CCI_MTU_LEAST
+					       : n > P3_CCI_MTU_MOST ? P3_CCI_MTU_MOST
+								     : n;
 	} else if (strcmp(key, "priority") == 0) {
-		if (number(value, 100, &n))
+		if (cci_conf_number(value, 100, &n))
 			d->priority = n;
 	} else if (strcmp(key, "port") == 0 || strcmp(key, "id") == 0) {
-		if (number(value, P3_CCI_SERVICE_MOST, &n))
+		if (cci_conf_number(value, P3_CCI_SERVICE_MOST, &n))
 			d->service = n;
 	} else if (strcmp(key, "default") == 0) {
 		d->is_default = strcmp(value, "0") != 0;
@@ -129,89 +115,65 @@ static void apply(struct p3_cci_devices *all, struct p3_cci_device *d, const cha
 	}
 }
 
-/* Keep a pair, and let it have its effect.  Return false without memory. */
-static bool keep(struct p3_cci_devices *all, struct p3_cci_device *d, const char *key,
-	const char *value)
-{
-	size_t len = strlen(key) + strlen(value) + 2;
-	if (d->npairs == P3_CCI_PAIRS)
-		return true;
-	char *pair = malloc(len);
-	if (!pair)
-		return false;
-	snprintf(pair, len, "%s=%s", key, value);
-	d->pair[d->npairs++] = pair;
-	apply(all, d, key, value);
-	return true;
-}
-
 /* Take a line "key = value" of a device.  Return false without memory. */
-static bool take_pair(struct p3_cci_devices *all, struct p3_cci_device *d, char *line)
+static bool cci_conf_take_pair(
+	struct p3_cci_devices *all, struct p3_cci_device *d, char *line)
 {
 	char *equal = strchr(line, '=');
 	if (!equal)
 		return true;
 	*equal = 0;
-	char *key = trim(line), *value = trim(equal + 1);
-	value[strcspn(value, BLANK)] = 0;
-	if (!*key || key[strcspn(key, BLANK)] || !*value || strlen(key) > KEY ||
-		strlen(value) > VALUE)
+	char *key = cci_conf_trim(line), *value = cci_conf_trim(equal + 1);
+	value[strcspn(value, CCI_CONF_BLANK)] = 0;
+	if (!*key || key[strcspn(key, CCI_CONF_BLANK)] || !*value ||
+		strlen(key) > CCI_CONF_KEY || strlen(value) > CCI_CONF_VALUE)
 		return true;
-	return keep(all, d, key, value);
+	if (d->npairs == P3_CCI_PAIRS)
+		return true;
+	size_t len = strlen(key) + strlen(value) + 2;
+	char *pair = malloc(len);
+	if (!pair)
+		return false;
+	snprintf(pair, len, "%s=%s", key, value);
+	d->pair[d->npairs++] = pair;
+	cci_device_apply(all, d, key, value);
+	return true;
 }
 
 /* ---- the file ---- */
 
 /* Take a line; *d is the device that it belongs to.  Return false without memory. */
-static bool take_line(struct p3_cci_devices *all, struct p3_cci_device **d, char *line)
+static bool cci_conf_take_line(
+	struct p3_cci_devices *all, struct p3_cci_device **d, char *line)
 {
 	char *end;
 	line[strcspn(line, "#")] = 0;
-	line = trim(line);
+	line = cci_conf_trim(line);
 	if (line[0] != '[' || !(end = strchr(line, ']')))
-		return !*d || take_pair(all, *d, line);
+		return !*d || cci_conf_take_pair(all, *d, line);
 	*end = 0;
 	*d = NULL; /* pairs of a device above the limit belong to none */
 	if (all->n == P3_CCI_DEVICES)
 		return true;
-	*d = add_device(all, trim(line + 1));
+	*d = cci_device_add(all, cci_conf_trim(line + 1));
 	return *d;
 }
 
-static int read_file(struct p3_cci_devices *all, FILE *file)
-{
-	struct p3_cci_device *d = NULL;
-	char line[LINE];
-	while (read_line(file, line))
-		if (!take_line(all, &d, line))
-			return -ENOMEM;
-	return ferror(file) ? -EIO : 0;
-}
-
-static int make_usual(struct p3_cci_devices *all)
-{
-	struct p3_cci_device *d = add_device(all, "portals0");
-	if (!d)
-		return -ENOMEM;
-	d->pub.transport = all->transport;
-	d->transports = 1;
-	return 0;
-}
-
 /* Drop the devices without a transport, with two of them, or with another one. */
-static void drop_others(struct p3_cci_devices *all)
+static void cci_devices_drop_others(struct p3_cci_devices *all)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < all->n; i++)
 		if (all->device[i]->transports == 1)
 			all->device[n++] = all->device[i];
 		else
-			free_device(all->device[i]);
+			cci_device_free(all->device[i]);
 	all->n = n;
 }
 
 /* Return true if a comes before b in the list: in use, default, priority. */
-static bool before(const struct p3_cci_device *a, const struct p3_cci_device *b)
+static bool cci_device_before(
+	const struct p3_cci_device *a, const struct p3_cci_device *b)
 {
 	if (a->pub.up != b->pub.up)
 		return a->pub.up;
@@ -221,11 +183,11 @@ static bool before(const struct p3_cci_device *a, const struct p3_cci_device *b)
 }
 
 /* Sort the devices; those that compare equal stay in the order of the file. */
-static void sort(struct p3_cci_devices *all)
+static void cci_devices_sort(struct p3_cci_devices *all)
 {
 	for (uint32_t i = 1; i < all->n; i++)
-		for (uint32_t k = i; k && before(all->device[k], all->device[k - 1]);
-			k--) {
+		for (uint32_t k = i;
+			k && cci_device_before(all->device[k], all->device[k - 1]); k--) {
 			struct p3_cci_device *d = all->device[k];
 			all->device[k] = all->device[k - 1];
 			all->device[k - 1] = d;
@@ -241,13 +203,26 @@ int p3_cci_config_read(FILE *file, const char *transport, struct p3_cci_devices 
 	if (!all)
 		return -ENOMEM;
 	snprintf(all->transport, sizeof all->transport, "%s", transport);
-	int rc = file ? read_file(all, file) : make_usual(all);
+	struct p3_cci_device *d = NULL;
+	char line[CCI_CONF_LINE];
+	bool ok = true;
+	while (file && ok && cci_conf_read_line(file, line))
+		ok = cci_conf_take_line(all, &d, line);
+	if (!file) {
+		d = cci_device_add(all, "portals0");
+		ok = d != NULL;
+	}
+	if (!file && ok) {
+		d->pub.transport = all->transport;
+		d->transports = 1;
+	}
+	int rc = !ok ? -ENOMEM : file && ferror(file) ? -EIO : 0;
 	if (rc) {
 		p3_cci_config_free(all);
 		return rc;
 	}
-	drop_others(all);
-	sort(all);
+	cci_devices_drop_others(all);
+	cci_devices_sort(all);
 	*out = all;
 	return 0;
 }
@@ -255,7 +230,7 @@ int p3_cci_config_read(FILE *file, const char *transport, struct p3_cci_devices 
 void p3_cci_config_free(struct p3_cci_devices *all)
 {
 	for (uint32_t i = 0; all && i < all->n; i++)
-		free_device(all->device[i]);
+		cci_device_free(all->device[i]);
 	free(all);
 }
 

@@ -1,7 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections: cci_accept, cci_reject, cci_disconnect. */
-#include "lib/cci/up.h"
+/* Connections, messages, RMA and events: the calls that the firmware executes. */
+#include "lib/cci/cci.h"
 #include "nic/cci.h"
+
+#include <cci.h>
+#include <string.h>
+
+/* Check the arguments that do not depend on the URI. */
+static int cci_connect_check(const void *data, uint32_t len,
+	cci_conn_attribute_t attribute, const struct timeval *timeout)
+{
+	if (len > CCI_CONN_REQ_LEN || (!data && len))
+		return CCI_EINVAL;
+	if (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0))
+		return CCI_EINVAL;
+	switch (attribute) {
+	case CCI_CONN_ATTR_RO:
+	case CCI_CONN_ATTR_RU:
+	case CCI_CONN_ATTR_UU:
+		return CCI_SUCCESS;
+	case CCI_CONN_ATTR_UU_MC_TX:
+	case CCI_CONN_ATTR_UU_MC_RX:
+		return CCI_ERR_NOT_IMPLEMENTED;
+	default:
+		return CCI_EINVAL;
+	}
+}
+
+/* Convert a time-out; one that is too long for the clock never comes. */
+static uint64_t cci_connect_ns(const struct timeval *timeout)
+{
+	const uint64_t most = P3_CCI_NO_TIMEOUT / 4 / 1000000000;
+	if (!timeout || (uint64_t)timeout->tv_sec > most ||
+		(uint64_t)timeout->tv_usec > most * 1000000)
+		return P3_CCI_NO_TIMEOUT;
+	return (uint64_t)timeout->tv_sec * 1000000000 + (uint64_t)timeout->tv_usec * 1000;
+}
+
+int cci_connect(cci_endpoint_t *endpoint, const char *server_uri, const void *data_ptr,
+	uint32_t data_len, cci_conn_attribute_t attribute, const void *context, int flags,
+	const struct timeval *timeout)
+{
+	struct p3_cci_connect c = {.data = data_ptr,
+		.data_len = data_len,
+		.attribute = attribute,
+		.context = (void *)(uintptr_t)context,
+		.timeout_ns = cci_connect_ns(timeout)};
+	(void)flags;
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!endpoint || !server_uri)
+		return CCI_EINVAL;
+	int rc = cci_connect_check(data_ptr, data_len, attribute, timeout);
+	if (rc == CCI_SUCCESS)
+		rc = p3_cci_uri_parse(p3_node(), endpoint->device->transport, server_uri,
+			&c.node, &c.endpoint);
+	if (rc != CCI_SUCCESS)
+		return rc;
+	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	rc = p3_cci_connect(endpoint, &c);
+	p3_cci_handle_leave(endpoint, h);
+	return rc;
+}
 
 int cci_accept(cci_event_t *conn_req, const void *context)
 {
@@ -26,4 +86,200 @@ int cci_disconnect(cci_connection_t *connection)
 	if (!p3_cci_is_up())
 		return CCI_ERROR;
 	return connection ? p3_cci_disconnect(connection) : CCI_EINVAL;
+}
+
+/* ---- messages ---- */
+
+/* Send a message of len bytes, whose pieces are right. */
+static int cci_send_pieces(cci_connection_t *connection, const struct iovec *data,
+	uint32_t n, uint64_t len, const void *context, int flags)
+{
+	const int both = CCI_FLAG_NO_COPY | CCI_FLAG_SILENT;
+	if (len > connection->max_send_size)
+		return CCI_EMSGSIZE;
+	/* Nothing would tell the program when it may use its buffer again. */
+	if ((flags & both) == both && !(flags & CCI_FLAG_BLOCKING) &&
+		connection->attribute != CCI_CONN_ATTR_RO)
+		return CCI_EINVAL;
+	void *own = (void *)(uintptr_t)context;
+	if (flags & CCI_FLAG_BLOCKING)
+		return p3_cci_send(connection, data, n, (uint32_t)len, own, flags);
+	cci_endpoint_t *endpoint = connection->endpoint;
+	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	int rc = p3_cci_send(connection, data, n, (uint32_t)len, own, flags);
+	p3_cci_handle_leave(endpoint, h);
+	return rc;
+}
+
+/* Do as cci_send(), with arguments that are not NULL by mistake. */
+static __attribute__((noinline)) int cci_send_generally(cci_connection_t *connection,
+	const void *msg_ptr, uint32_t msg_len, const void *context, int flags)
+{
+	const struct iovec piece = {(void *)(uintptr_t)msg_ptr, msg_len};
+	return cci_send_pieces(
+		connection, &piece, msg_len ? 1 : 0, msg_len, context, flags);
+}
+
+int cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
+	const void *context, int flags)
+{
+	const int unusual = CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY;
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!connection || (!msg_ptr && msg_len))
+		return CCI_EINVAL;
+	if (p3_likely(!(flags & unusual) && msg_len <= connection->max_send_size &&
+		      !p3_cci_has_handle(connection->endpoint)) &&
+		p3_likely(p3_cci_send_straight(
+			connection, msg_ptr, msg_len, (void *)(uintptr_t)context, flags)))
+		return CCI_SUCCESS;
+	return cci_send_generally(connection, msg_ptr, msg_len, context, flags);
+}
+
+int cci_sendv(cci_connection_t *connection, const struct iovec *data, uint32_t iovcnt,
+	const void *context, int flags)
+{
+	uint64_t len = 0;
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!connection || (!data && iovcnt))
+		return CCI_EINVAL;
+	for (uint32_t i = 0; i < iovcnt; i++) {
+		if (!data[i].iov_base && data[i].iov_len)
+			return CCI_EINVAL;
+		if (data[i].iov_len > connection->max_send_size)
+			return CCI_EMSGSIZE;
+		len += data[i].iov_len;
+	}
+	return cci_send_pieces(connection, data, iovcnt, len, context, flags);
+}
+
+/* ---- RMA ---- */
+
+int cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int flags,
+	cci_rma_handle_t **rma_handle)
+{
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!endpoint || !start || !length || !rma_handle)
+		return CCI_EINVAL;
+	return p3_cci_rma_register(endpoint, start, length, flags, rma_handle);
+}
+
+int cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *rma_handle)
+{
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!endpoint || !rma_handle)
+		return CCI_EINVAL;
+	return p3_cci_rma_deregister(endpoint, rma_handle);
+}
+
+/* Check what the connection and the flags allow. */
+static int cci_rma_check(cci_connection_t *connection, const struct p3_cci_rma *r)
+{
+	int which = r->flags & (CCI_FLAG_READ | CCI_FLAG_WRITE);
+	if (!r->data_len || (which != CCI_FLAG_READ && which != CCI_FLAG_WRITE))
+		return CCI_EINVAL;
+	if (connection->attribute != CCI_CONN_ATTR_RO &&
+		connection->attribute != CCI_CONN_ATTR_RU)
+		return CCI_EINVAL;
+	return r->msg_len > connection->max_send_size ? CCI_EMSGSIZE : CCI_SUCCESS;
+}
+
+int cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
+	cci_rma_handle_t *local_handle, uint64_t local_offset,
+	cci_rma_handle_t *remote_handle, uint64_t remote_offset, uint64_t data_len,
+	const void *context, int flags)
+{
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!connection || !local_handle || !remote_handle)
+		return CCI_EINVAL;
+	const struct p3_cci_rma r = {.msg = msg_ptr,
+		.msg_len = msg_ptr ? msg_len : 0,
+		.local = *local_handle,
+		.remote = *remote_handle,
+		.local_offset = local_offset,
+		.remote_offset = remote_offset,
+		.data_len = data_len,
+		.context = (void *)(uintptr_t)context,
+		.flags = flags};
+	int rc = cci_rma_check(connection, &r);
+	if (rc != CCI_SUCCESS || (flags & CCI_FLAG_BLOCKING))
+		return rc != CCI_SUCCESS ? rc : p3_cci_rma(connection, &r);
+	cci_endpoint_t *endpoint = connection->endpoint;
+	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	rc = p3_cci_rma(connection, &r);
+	p3_cci_handle_leave(endpoint, h);
+	return rc;
+}
+
+/* ---- events ---- */
+
+/* Take an event of an endpoint with an OS handle. */
+static __attribute__((noinline)) int cci_event_get_with_handle(
+	cci_endpoint_t *endpoint, cci_event_t **event)
+{
+	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	int rc = p3_cci_get_event(endpoint, event);
+	p3_cci_handle_looked(endpoint, h, rc == CCI_SUCCESS);
+	return rc;
+}
+
+static P3_RARE int cci_event_get_nothing(cci_endpoint_t *endpoint, cci_event_t **event)
+{
+	if (event)
+		*event = NULL;
+	return p3_cci_is_up() && (!endpoint || !event) ? CCI_EINVAL : CCI_ERROR;
+}
+
+int cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
+{
+	if (p3_unlikely(!event || !endpoint || !p3_cci_is_up()))
+		return cci_event_get_nothing(endpoint, event);
+	return p3_cci_has_handle(endpoint) ? cci_event_get_with_handle(endpoint, event)
+					   : p3_cci_get_event(endpoint, event);
+}
+
+int cci_return_event(cci_event_t *event)
+{
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	return event ? p3_cci_return_event(event) : CCI_EINVAL;
+}
+
+/* ---- statuses ---- */
+
+struct cci_status_name {
+	enum cci_status status;
+	const char *text;
+};
+
+#define CCI_STATUS_NAME(name)                                                            \
+	{                                                                                \
+		name, #name                                                              \
+	}
+
+static const struct cci_status_name names[] = {CCI_STATUS_NAME(CCI_SUCCESS),
+	CCI_STATUS_NAME(CCI_ERROR), CCI_STATUS_NAME(CCI_ERR_DISCONNECTED),
+	CCI_STATUS_NAME(CCI_ERR_RNR), CCI_STATUS_NAME(CCI_ERR_DEVICE_DEAD),
+	CCI_STATUS_NAME(CCI_ERR_RMA_HANDLE), CCI_STATUS_NAME(CCI_ERR_RMA_OP),
+	CCI_STATUS_NAME(CCI_ERR_NOT_IMPLEMENTED), CCI_STATUS_NAME(CCI_ERR_NOT_FOUND),
+	CCI_STATUS_NAME(CCI_EINVAL), CCI_STATUS_NAME(CCI_ETIMEDOUT),
+	CCI_STATUS_NAME(CCI_ENOMEM), CCI_STATUS_NAME(CCI_ENODEV),
+	CCI_STATUS_NAME(CCI_ENETDOWN), CCI_STATUS_NAME(CCI_EBUSY),
+	CCI_STATUS_NAME(CCI_ERANGE), CCI_STATUS_NAME(CCI_EAGAIN),
+	CCI_STATUS_NAME(CCI_ENOBUFS), CCI_STATUS_NAME(CCI_EMSGSIZE),
+	CCI_STATUS_NAME(CCI_ENOMSG), CCI_STATUS_NAME(CCI_EADDRNOTAVAIL),
+	CCI_STATUS_NAME(CCI_ECONNREFUSED)};
+
+const char *cci_strerror(cci_endpoint_t *endpoint, enum cci_status status)
+{
+	(void)endpoint;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (names[i].status == status)
+			return names[i].text;
+	const char *text = strerrordesc_np((int)status);
+	return text ? text : "unknown error";
 }

@@ -1,29 +1,272 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making and destroying endpoints. */
+/* Endpoints: the node that CCI shares with Portals, URIs, OS handles, options. */
 #include "lib/cci/cci.h"
-#include "lib/cci/handle.h"
+#include "lib/job/job.h"
+#include "lib/init.h"
 #include "lib/node/call.h"
+#include "lib/node/conf.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
+#include "shm/log.h"
+#include "shm/park.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* ---- the list ---- */
+/* ---- the node that CCI shares with Portals ---- */
 
-static void list(struct p3_cci *cci, struct p3_cci_own *own)
+/* Start the NIC without an interface of Portals.  The caller holds node->life. */
+static int cci_node_start_nic(struct p3_node *node)
 {
-	pthread_mutex_lock(&cci->lock);
-	own->next = cci->own;
-	cci->own = own;
-	pthread_mutex_unlock(&cci->lock);
+	struct p3_conf conf;
+	struct p3_nic *nic;
+	int rc = p3_conf_read(&conf);
+	if (!rc)
+		rc = p3_job_enter(node);
+	if (rc)
+		return rc;
+	rc = p3_job_start_nic(node, &nic);
+	if (rc) {
+		p3_job_exit(node);
+		return rc;
+	}
+	p3_node_set_nic(node, nic);
+	rc = p3_job_join(node, nic);
+	if (rc)
+		p3_users_stop_nic(node);
+	return rc;
 }
 
+/* Become a user of the job and of the NIC.  The caller holds node->call. */
+static int cci_node_enter(struct p3_node *node)
+{
+	int rc = p3_users_enter(node);
+	if (rc) {
+		if (rc != -EINVAL) /* which had a line of its own */
+			p3_error("cci_create_endpoint: %s", strerror(-rc));
+		return rc;
+	}
+	pthread_mutex_lock(&node->life);
+	if (!p3_nic(node))
+		rc = cci_node_start_nic(node);
+	node->cci_uses = !rc;
+	pthread_mutex_unlock(&node->life);
+	if (rc)
+		p3_users_leave(node);
+	return rc;
+}
+
+int p3_cci_node_use(struct p3_node *node, struct p3_nic **nic_out)
+{
+	int rc = 0;
+	pthread_mutex_lock(&node->call);
+	if (!node->cci_uses)
+		rc = cci_node_enter(node);
+	*nic_out = p3_nic(node);
+	pthread_mutex_unlock(&node->call);
+	if (!rc)
+		return CCI_SUCCESS;
+	return p3_job_passes(rc) || rc == -ENOSPC ? CCI_ENOMEM : CCI_ENODEV;
+}
+
+void p3_cci_node_release(struct p3_node *node)
+{
+	if (!node->cci_uses)
+		return;
+	p3_ni_await_sends(p3_nic(node), p3_now_ns());
+	pthread_mutex_lock(&node->life);
+	node->cci_uses = false;
+	if (!p3_users_need_nic(node))
+		p3_users_stop_nic(node);
+	pthread_mutex_unlock(&node->life);
+	p3_users_leave(node);
+}
+
+/*
+ * ---- names of endpoints: TRANSPORT://PLACE/NODE/ENDPOINT ----
+ *
+ * PLACE is the name of the domain.  A job that is in no domain, or in one on each of its
+ * hosts, has "job:" and its number, which no name of a domain looks like.  NODE is the
+ * index of the node in that place.
+ */
+
+static void cci_uri_place(const struct p3_node *node, char *place, size_t size)
+{
+	if (node->domain[0] && !node->far)
+		snprintf(place, size, "%s", node->domain);
+	else
+		snprintf(place, size, "job:%u", node->jid);
+}
+
+void p3_cci_uri_make(const struct p3_node *node, const char *transport, uint32_t number,
+	char uri[P3_CCI_URI])
+{
+	char place[P3_DOMAIN_NAMES + 1];
+	cci_uri_place(node, place, sizeof place);
+	snprintf(uri, P3_CCI_URI, "%s://%s/%u/%u", transport, place, node->index, number);
+}
+
+/* Read a decimal number without leading zeros, up to end. */
+static bool cci_uri_number(const char *text, const char *end, uint32_t *out)
+{
+	uint64_t n = 0;
+	if (text == end || (*text == '0' && text + 1 != end))
+		return false;
+	for (; text < end; text++) {
+		if (*text < '0' || *text > '9')
+			return false;
+		n = n * 10 + (uint64_t)(*text - '0');
+		if (n > UINT32_MAX)
+			return false;
+	}
+	*out = (uint32_t)n;
+	return true;
+}
+
+/* Split what follows the scheme: PLACE/NODE/ENDPOINT. */
+static bool cci_uri_split(
+	const char *rest, size_t *place_len, uint32_t *node_out, uint32_t *number_out)
+{
+	const char *end = rest + strlen(rest);
+	const char *first = strchr(rest, '/');
+	const char *second = first ? strchr(first + 1, '/') : NULL;
+	if (!second || first == rest)
+		return false;
+	*place_len = (size_t)(first - rest);
+	return cci_uri_number(first + 1, second, node_out) &&
+	       cci_uri_number(second + 1, end, number_out) && *number_out;
+}
+
+static bool cci_uri_is(const char *text, size_t len, const char *name)
+{
+	return strlen(name) == len && memcmp(text, name, len) == 0;
+}
+
+int p3_cci_uri_parse(const struct p3_node *node, const char *transport, const char *uri,
+	uint32_t *node_out, uint32_t *number_out)
+{
+	char place[P3_DOMAIN_NAMES + 1];
+	const size_t scheme =
+		strspn(uri, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			    "0123456789+-.");
+	size_t len;
+	if (strnlen(uri, P3_CCI_URI) == P3_CCI_URI || !scheme ||
+		strncmp(uri + scheme, "://", strlen("://")) != 0)
+		return CCI_EINVAL;
+	if (!cci_uri_is(uri, scheme, transport))
+		return CCI_EADDRNOTAVAIL;
+	const char *rest = uri + scheme + strlen("://");
+	if (!cci_uri_split(rest, &len, node_out, number_out))
+		return CCI_EINVAL;
+	cci_uri_place(node, place, sizeof place);
+	if (!cci_uri_is(rest, len, place) || *node_out >= node->capacity)
+		return CCI_EADDRNOTAVAIL;
+	return CCI_SUCCESS;
+}
+
+/*
+ * ---- the OS handle at the end of a call ----
+ *
+ * Memory ordering:
+ *	CCIFD.1	Dekker: this thread lowers inside and stores ARMED, fences, looks at the
+ *		queue; the firmware posts, fences, looks at inside and at the state.
+ *		Without it an event is posted and the program sleeps in poll.
+ *	CCIFD.2	state: SIGNALLED is released after the eventfd was written -> acquired by
+ *		the thread that reads it; ARMED after it was read -> by the next writer
+ *	CCIFD.3	Dekker: this thread stores IDLE, fences, looks if the NIC thread sleeps;
+ *		the NIC thread stores that it sleeps, fences, and ends the state IDLE.
+ *		Without it the handle stays IDLE, and no tick wakes the program.
+ */
+
+#define CCI_HANDLE_YIELDS 64u
+
+/* Make the handle unreadable, and the state next, unless another thread does that. */
+static void cci_handle_drain(struct p3_cci_handle *h, enum p3_cci_handle_state next)
+{
+	uint32_t was = P3_CCI_SIGNALLED;
+	if (!p3_cas32(&h->state, &was, P3_CCI_DRAINING)) /* CCIFD.2 */
+		return;
+	FAULT_POINT("cci.draining");
+	p3_fd_drain(h->fd);
+	p3_release(&h->state, next); /* CCIFD.2 */
+}
+
+/* The queue was seen empty: set the state that the next event shall find.  A write of the
+ * eventfd may have woken this thread in place of the thread that has written: let that
+ * thread finish, or the handle stays readable for one more look. */
+static void cci_handle_set_empty(struct p3_cci_handle *h, enum p3_cci_handle_state next)
+{
+	for (unsigned i = 0;
+		i < CCI_HANDLE_YIELDS && p3_get(&h->state) == P3_CCI_SIGNALLING; i++)
+		sched_yield();
+	uint32_t other = next == P3_CCI_ARMED ? P3_CCI_IDLE : P3_CCI_ARMED;
+	if (p3_get(&h->state) == P3_CCI_SIGNALLED)
+		cci_handle_drain(h, next);
+	else
+		(void)p3_cas32(&h->state, &other, next);
+}
+
+/* Leave a call.  Events that wait make the handle readable, unless the program polls. */
+void p3_cci_handle_leave_slowly(cci_endpoint_t *endpoint, struct p3_cci_handle *h)
+{
+	bool poller = p3_get(&h->polls) >= P3_CCI_POLLS;
+	if (!p3_cci_any_event(endpoint))
+		cci_handle_set_empty(h, poller ? P3_CCI_IDLE : P3_CCI_ARMED);
+	p3_add32(&h->inside, (uint32_t)-1);
+	FAULT_POINT("cci.armed");
+	p3_fence(); /* CCIFD.1, CCIFD.3 */
+	if (poller && p3_cci_nic_sleeps(endpoint)) {
+		poller = false;
+		cci_handle_set_empty(h, P3_CCI_ARMED);
+		p3_fence(); /* CCIFD.1 */
+	}
+	if (!poller && p3_cci_any_event(endpoint))
+		p3_cci_handle_signal(h);
+}
+
+void p3_cci_handle_begin(cci_endpoint_t *endpoint)
+{
+	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	p3_cci_handle_leave(endpoint, h);
+}
+
+void p3_cci_handle_looked_slowly(
+	cci_endpoint_t *endpoint, struct p3_cci_handle *h, bool found)
+{
+	if (found) {
+		p3_set(&h->looked_ns, 0);
+	} else { /* judge by the times of its looks if the program polls */
+		uint64_t now = p3_now_ns(), last = p3_get(&h->looked_ns);
+		uint32_t pairs = p3_get(&h->polls);
+		if (last && now - last > P3_CCI_POLL_NS)
+			p3_set(&h->polls, 0);
+		else if (last && pairs < P3_CCI_POLLS)
+			p3_set(&h->polls, pairs + 1);
+		p3_set(&h->looked_ns, now);
+	}
+	p3_cci_handle_leave_slowly(endpoint, h);
+}
+
+int cci_arm_os_handle(cci_endpoint_t *endpoint, int flags)
+{
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!endpoint || flags || p3_cci_handle_of(endpoint)->fd < 0)
+		return CCI_EINVAL;
+	p3_cci_handle_begin(endpoint);
+	return CCI_SUCCESS;
+}
+
+/* ---- the list of endpoints ---- */
+
 /* Take an endpoint out of the list; NULL: any.  Return NULL if it is not there. */
-static struct p3_cci_own *unlist(struct p3_cci *cci, cci_endpoint_t *endpoint)
+static struct p3_cci_own *cci_own_unlist(
+	struct p3_cci_host *cci, cci_endpoint_t *endpoint)
 {
 	pthread_mutex_lock(&cci->lock);
 	struct p3_cci_own **at = &cci->own;
@@ -36,24 +279,10 @@ static struct p3_cci_own *unlist(struct p3_cci *cci, cci_endpoint_t *endpoint)
 	return own;
 }
 
-char *p3_cci_endpoint_uri(struct p3_cci *cci, const void *endpoint, bool *known_out)
-{
-	char *uri = NULL;
-	pthread_mutex_lock(&cci->lock);
-	struct p3_cci_own *own = cci->own;
-	while (own && own->endpoint != endpoint)
-		own = own->next;
-	*known_out = own;
-	if (own)
-		uri = strdup(own->uri);
-	pthread_mutex_unlock(&cci->lock);
-	return uri;
-}
-
 /* ---- creation ---- */
 
 /* Parse a service: a number, or "A/B", of which B counts. */
-static int parse_service(const char *text, uint32_t *service_out)
+static int cci_service_parse(const char *text, uint32_t *service_out)
 {
 	const char *slash = strchr(text, '/');
 	char *end;
@@ -69,28 +298,7 @@ static int parse_service(const char *text, uint32_t *service_out)
 	return CCI_SUCCESS;
 }
 
-static int open_handle(struct p3_cci_own *own)
-{
-	own->fd = p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	own->file = p3_fd_file(own->fd);
-	return own->fd < 0 ? CCI_ENOMEM : CCI_SUCCESS;
-}
-
-/* Make the firmware's endpoint.  Without a service of its own, it gets the first free one
- * from that of the device on, or any number. */
-static int make(struct p3_nic *nic, const struct p3_cci_device *device,
-	struct p3_cci_endpoint_conf *conf, struct p3_cci_own *own)
-{
-	bool any = !conf->service && device->service;
-	if (any)
-		conf->service = device->service;
-	int rc = p3_cci_endpoint_create(nic, conf, &own->endpoint);
-	while (any && rc == CCI_EBUSY && conf->service++ < P3_CCI_SERVICE_MOST)
-		rc = p3_cci_endpoint_create(nic, conf, &own->endpoint);
-	return any && rc == CCI_EBUSY ? CCI_ERANGE : rc;
-}
-
-static int create(struct p3_node *node, const struct p3_cci_device *device,
+static int cci_own_create(struct p3_node *node, const struct p3_cci_device *device,
 	uint32_t service, struct p3_cci_own *own, bool with_handle)
 {
 	struct p3_nic *nic;
@@ -98,22 +306,37 @@ static int create(struct p3_node *node, const struct p3_cci_device *device,
 		.service = service,
 		.max_send_size = device->pub.max_send_size};
 	int rc = p3_cci_node_use(node, &nic);
-	if (rc == CCI_SUCCESS && with_handle)
-		rc = open_handle(own);
-	conf.fd = own->fd;
-	if (rc == CCI_SUCCESS)
-		rc = make(nic, device, &conf, own);
+	if (rc == CCI_SUCCESS && with_handle) {
+		own->fd = p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		own->file = p3_fd_file(own->fd);
+		rc = own->fd < 0 ? CCI_ENOMEM : CCI_SUCCESS;
+	}
 	if (rc != CCI_SUCCESS)
 		return rc;
+	conf.fd = own->fd;
+	/* Without a service of its own, it gets the first free one from that of the
+	 * device on, or any number. */
+	bool any = !service && device->service;
+	if (any)
+		conf.service = device->service;
+	rc = p3_cci_endpoint_create(nic, &conf, &own->endpoint);
+	while (any && rc == CCI_EBUSY && conf.service++ < P3_CCI_SERVICE_MOST)
+		rc = p3_cci_endpoint_create(nic, &conf, &own->endpoint);
+	if (rc != CCI_SUCCESS)
+		return any && rc == CCI_EBUSY ? CCI_ERANGE : rc;
 	p3_cci_handle_begin(own->endpoint);
 	p3_cci_uri_make(node, device->pub.transport,
 		p3_cci_endpoint_number(own->endpoint), own->uri);
-	list(node->cci, own);
+	struct p3_cci_host *cci = node->cci;
+	pthread_mutex_lock(&cci->lock);
+	own->next = cci->own;
+	cci->own = own;
+	pthread_mutex_unlock(&cci->lock);
 	return CCI_SUCCESS;
 }
 
 /* Create an endpoint on a device that is up. */
-static int create_on(const struct p3_cci_device *device, uint32_t service,
+static int cci_own_create_on(const struct p3_cci_device *device, uint32_t service,
 	cci_endpoint_t **endpoint, cci_os_handle_t *fd)
 {
 	if (p3_is_busy())
@@ -123,7 +346,7 @@ static int create_on(const struct p3_cci_device *device, uint32_t service,
 	int rc = CCI_ENOMEM;
 	if (own) {
 		own->fd = -1;
-		rc = create(p3_node(), device, service, own, fd);
+		rc = cci_own_create(p3_node(), device, service, own, fd);
 	}
 	if (rc == CCI_SUCCESS) {
 		*endpoint = own->endpoint;
@@ -153,7 +376,7 @@ int cci_create_endpoint(
 					       : p3_cci_config_usual(devices);
 	if (!d)
 		return device ? CCI_EINVAL : CCI_ENODEV;
-	return d->pub.up ? create_on(d, 0, endpoint, fd) : CCI_ENODEV;
+	return d->pub.up ? cci_own_create_on(d, 0, endpoint, fd) : CCI_ENODEV;
 }
 
 int cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
@@ -169,14 +392,14 @@ int cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
 		return CCI_ENETDOWN;
 	const struct p3_cci_device *d =
 		p3_cci_config_find(p3_node()->cci->devices, device);
-	if (!d || (service && parse_service(service, &number) != CCI_SUCCESS))
+	if (!d || (service && cci_service_parse(service, &number) != CCI_SUCCESS))
 		return CCI_EINVAL;
-	return create_on(d, number, endpoint, fd);
+	return cci_own_create_on(d, number, endpoint, fd);
 }
 
 /* ---- destruction ---- */
 
-static void destroy(struct p3_cci_own *own)
+static void cci_own_destroy(struct p3_cci_own *own)
 {
 	p3_cci_endpoint_destroy(own->endpoint);
 	FAULT_POINT("cci.destroyed");
@@ -194,16 +417,84 @@ int cci_destroy_endpoint(cci_endpoint_t *endpoint)
 	if (p3_is_busy())
 		return CCI_ERROR;
 	struct p3_caller caller = p3_caller_save();
-	struct p3_cci_own *own = unlist(p3_node()->cci, endpoint);
+	struct p3_cci_own *own = cci_own_unlist(p3_node()->cci, endpoint);
 	if (own)
-		destroy(own);
+		cci_own_destroy(own);
 	p3_caller_restore(caller);
 	return own ? CCI_SUCCESS : CCI_EINVAL;
 }
 
-void p3_cci_endpoint_destroy_all(struct p3_cci *cci)
+void p3_cci_endpoint_destroy_all(struct p3_cci_host *cci)
 {
 	struct p3_cci_own *own;
-	while ((own = unlist(cci, NULL)) != NULL)
-		destroy(own);
+	while ((own = cci_own_unlist(cci, NULL)) != NULL)
+		cci_own_destroy(own);
+}
+
+/* ---- options ---- */
+
+/* Store the endpoint's URI, a string of the program's. */
+static int cci_opt_get_uri(const void *endpoint, char **uri_out)
+{
+	struct p3_cci_host *cci = p3_node()->cci;
+	char *uri = NULL;
+	if (p3_is_busy())
+		return CCI_ENOMEM;
+	struct p3_caller caller = p3_caller_save();
+	pthread_mutex_lock(&cci->lock);
+	const struct p3_cci_own *own = cci->own;
+	while (own && own->endpoint != endpoint)
+		own = own->next;
+	if (own)
+		uri = strdup(own->uri);
+	pthread_mutex_unlock(&cci->lock);
+	p3_caller_restore(caller);
+	if (!uri)
+		return own ? CCI_ENOMEM : CCI_EINVAL;
+	*uri_out = uri;
+	return CCI_SUCCESS;
+}
+
+/* Return true for an option that the firmware keeps.  The name decides what the handle
+ * is, so the firmware must not see another name. */
+static bool cci_opt_is_number(cci_opt_name_t name)
+{
+	switch (name) {
+	case CCI_OPT_ENDPT_SEND_TIMEOUT:
+	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
+	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
+	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
+	case CCI_OPT_CONN_SEND_TIMEOUT:
+	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int cci_set_opt(cci_opt_handle_t *handle, cci_opt_name_t name, const void *val)
+{
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!handle || !val || !cci_opt_is_number(name))
+		return CCI_EINVAL;
+	return p3_cci_set_number(handle, name, *(const uint32_t *)val);
+}
+
+int cci_get_opt(cci_opt_handle_t *handle, cci_opt_name_t name, void *val)
+{
+	if (!p3_cci_is_up())
+		return CCI_ERROR;
+	if (!handle || !val)
+		return CCI_EINVAL;
+	switch (name) {
+	case CCI_OPT_ENDPT_URI:
+		return cci_opt_get_uri(handle, val);
+	case CCI_OPT_ENDPT_RMA_ALIGN:
+		*(cci_alignment_t *)val = (cci_alignment_t){0};
+		return CCI_SUCCESS;
+	default:
+		return cci_opt_is_number(name) ? p3_cci_get_number(handle, name, val)
+					       : CCI_EINVAL;
+	}
 }

@@ -13,10 +13,8 @@
 
 #define CONFIG "CCI_CONFIG"
 
-/* ---- init ---- */
-
 /* Return the name of the transport.  The first endpoint complains of a wrong one. */
-static const char *transport(void)
+static const char *cci_transport(void)
 {
 	const struct p3_conf_row *row = p3_conf_row(P3_CONF_CCI_TRANSPORT);
 	const char *name = p3_conf_text(P3_CONF_CCI_TRANSPORT);
@@ -24,13 +22,13 @@ static const char *transport(void)
 }
 
 /* Read the devices, from the file of the environment if there is one. */
-static int read_devices(struct p3_cci_devices **out)
+static int cci_devices_read(struct p3_cci_devices **out)
 {
 	const char *path = getenv(CONFIG);
 	if (!path || !*path)
-		return p3_cci_config_read(NULL, transport(), out);
+		return p3_cci_config_read(NULL, cci_transport(), out);
 	FILE *file = fopen(path, "re");
-	int rc = file ? p3_cci_config_read(file, transport(), out) : -errno;
+	int rc = file ? p3_cci_config_read(file, cci_transport(), out) : -errno;
 	if (rc && rc != -ENOMEM)
 		p3_error(CONFIG
 			" is '%s', which cannot be read: %s; expected a file with "
@@ -42,16 +40,16 @@ static int read_devices(struct p3_cci_devices **out)
 }
 
 /* Initialize CCI.  The caller holds the lock node->call. */
-static int begin(struct p3_node *node)
+static int cci_begin(struct p3_node *node)
 {
 	int rc = p3_fork_watch(node);
 	if (rc)
 		return rc;
-	struct p3_cci *cci = calloc(1, sizeof *cci);
+	struct p3_cci_host *cci = calloc(1, sizeof *cci);
 	if (!cci)
 		return -ENOMEM;
 	p3_conf_log();
-	rc = read_devices(&cci->devices);
+	rc = cci_devices_read(&cci->devices);
 	if (rc) {
 		free(cci);
 		return rc;
@@ -63,14 +61,12 @@ static int begin(struct p3_node *node)
 }
 
 /* Count one more cci_init.  The caller holds the lock node->call. */
-static int init(struct p3_node *node, uint32_t flags)
+static int cci_init_more(struct p3_node *node, uint32_t flags)
 {
-	struct p3_cci *cci = node->cci;
-	if (!cci && flags)
-		return CCI_EINVAL;
-	if (cci && flags != cci->flags)
-		return CCI_ERR_NOT_IMPLEMENTED;
-	int rc = cci ? 0 : begin(node);
+	struct p3_cci_host *cci = node->cci;
+	if (flags)
+		return cci ? CCI_ERR_NOT_IMPLEMENTED : CCI_EINVAL;
+	int rc = cci ? 0 : cci_begin(node);
 	if (!rc)
 		node->cci->inits++;
 	return !rc ? CCI_SUCCESS : rc == -ENOMEM ? CCI_ENOMEM : CCI_ERROR;
@@ -87,7 +83,7 @@ int cci_init(uint32_t abi_ver, uint32_t flags, uint32_t *caps)
 	p3_fork_settle(node);
 	p3_node_look_for_malloc();
 	pthread_mutex_lock(&node->call);
-	int rc = init(node, flags);
+	int rc = cci_init_more(node, flags);
 	pthread_mutex_unlock(&node->call);
 	p3_caller_restore(caller);
 	if (rc == CCI_SUCCESS)
@@ -98,9 +94,9 @@ int cci_init(uint32_t abi_ver, uint32_t flags, uint32_t *caps)
 /* ---- finalize ---- */
 
 /* Undo one cci_init.  The caller holds the lock node->call. */
-static int finalize(struct p3_node *node)
+static int cci_finalize_one(struct p3_node *node)
 {
-	struct p3_cci *cci = node->cci;
+	struct p3_cci_host *cci = node->cci;
 	if (!cci)
 		return CCI_ERROR; /* another thread may have called it */
 	if (--cci->inits)
@@ -124,7 +120,7 @@ int cci_finalize(void)
 		return CCI_ERROR;
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
-	int rc = finalize(node);
+	int rc = cci_finalize_one(node);
 	pthread_mutex_unlock(&node->call);
 	p3_caller_restore(caller);
 	return rc;

@@ -26,7 +26,7 @@
 
 #include <pthread.h>
 
-struct p3_cci;
+struct p3_cci_host;
 struct p3_meeting;
 struct p3_exchange;
 struct p3_cards;
@@ -153,8 +153,8 @@ struct p3_node {
 	pthread_mutex_t life;         /* guards all below, and the NIC's start and stop */
 	pthread_cond_t changed;
 	struct p3_lib_ni ni[P3_JOB_NIS];
-	bool cci_uses;      /* CCI uses the NIC */
-	struct p3_cci *cci; /* lib/cci/: NULL before cci_init; node->call guards it */
+	bool cci_uses;           /* CCI uses the NIC */
+	struct p3_cci_host *cci; /* NULL before cci_init; node->call guards it */
 	enum p3_personality personality;
 	uint64_t incarnation;
 	int sock; /* -1: yod did not start this process */

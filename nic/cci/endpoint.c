@@ -1,82 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints: their memory, their numbers, their end. */
-#include "nic/cci/call.h"
-#include "nic/cci/host_wait.h"
-#include "nic/cci/item.h"
-#include "nic/cci/lose.h"
-#include "nic/cci/queue.h"
-#include "shm/atomics.h"
+/* Endpoints and connections: the calls of the program. */
+#include "nic/cci/internal.h"
 #include "shm/pages.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
-#define TX_SLOTS  4096u
-#define CONN_MOST 4032u /* connections that an endpoint can have, as cci.h says */
+#define CCI_TX_SLOTS  4096u
+#define CCI_CONN_MOST 4032u /* connections that an endpoint can have, as cci.h says */
 
-#define ITEMS     (P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * CONN_MOST)
+_Static_assert(P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * CCI_CONN_MOST <=
+		       P3_CCI_ITEMS,
+	"the rings have a word for each item");
 
-_Static_assert(ITEMS <= P3_CCI_ITEMS, "the rings have a word for each");
-
-static struct p3_cci_endpoint *own(cci_endpoint_t *endpoint)
+static struct p3_cci_endpoint *cci_endpoint_own(cci_endpoint_t *endpoint)
 {
 	return (struct p3_cci_endpoint *)(uintptr_t)endpoint;
 }
 
 /* ---- memory ---- */
 
-/* Offsets of the parts of an endpoint's memory. */
-struct plan {
-	uint64_t rx, tx, request, queue, rx_slots, tx_slots, len;
-	uint32_t stride;
-};
-
-static struct plan plan_of(uint32_t mtu)
-{
-	struct plan p = {.stride = (uint32_t)p3_round_up(mtu + 1, P3_CELL)};
-	p.rx = p3_round_up(sizeof(struct p3_cci_endpoint), P3_PAGE);
-	p.tx = p3_round_up(p.rx + P3_CCI_RX_MOST * sizeof(struct p3_cci_rx), P3_PAGE);
-	p.request =
-		p3_round_up(p.tx + P3_CCI_TX_USUAL * sizeof(struct p3_cci_tx), P3_PAGE);
-	p.queue = p3_round_up(
-		p.request + P3_CCI_REQUESTS * sizeof(struct p3_cci_request), P3_PAGE);
-	p.rx_slots = p3_round_up(p.queue + P3_CCI_QUEUE_LEN, P3_PAGE);
-	p.tx_slots =
-		p3_round_up(p.rx_slots + (uint64_t)P3_CCI_RX_MOST * p.stride, P3_PAGE);
-	p.len = p.tx_slots + (uint64_t)TX_SLOTS * p.stride;
-	return p;
-}
-
 /* Reserve the memory of an endpoint.  Only pages that messages use are ever touched. */
-static struct p3_cci_endpoint *make(
+static struct p3_cci_endpoint *cci_endpoint_map(
 	struct p3_nic *n, const struct p3_cci_endpoint_conf *conf)
 {
-	struct plan p = plan_of(conf->max_send_size);
-	char *at = p3_pages_map(NULL, p.len, PROT_READ | PROT_WRITE,
+	const uint32_t stride = (uint32_t)p3_round_up(conf->max_send_size + 1, P3_CELL);
+	const uint64_t rx = p3_round_up(sizeof(struct p3_cci_endpoint), P3_PAGE);
+	const uint64_t tx =
+		p3_round_up(rx + P3_CCI_RX_MOST * sizeof(struct p3_cci_rx), P3_PAGE);
+	const uint64_t request =
+		p3_round_up(tx + P3_CCI_TX_USUAL * sizeof(struct p3_cci_tx), P3_PAGE);
+	const uint64_t queue = p3_round_up(
+		request + P3_CCI_REQUESTS * sizeof(struct p3_cci_request), P3_PAGE);
+	const uint64_t rx_slots = p3_round_up(queue + P3_CCI_QUEUE_LEN, P3_PAGE);
+	const uint64_t tx_slots =
+		p3_round_up(rx_slots + (uint64_t)P3_CCI_RX_MOST * stride, P3_PAGE);
+	const uint64_t len = tx_slots + (uint64_t)CCI_TX_SLOTS * stride;
+	char *at = p3_pages_map(NULL, len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (at == MAP_FAILED)
 		return NULL;
 	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)at;
 	ep->pub.device = conf->device;
 	ep->nic = n;
-	ep->len = p.len;
+	ep->len = len;
 	ep->number = conf->service;
 	ep->mtu = conf->max_send_size;
-	ep->stride = p.stride;
+	ep->stride = stride;
 	ep->handle.fd = conf->fd;
-	ep->rx = (struct p3_cci_rx *)(at + p.rx);
-	ep->tx = (struct p3_cci_tx *)(at + p.tx);
-	ep->request = (struct p3_cci_request *)(at + p.request);
-	ep->rx_slots = at + p.rx_slots;
-	ep->tx_slots = at + p.tx_slots;
+	ep->rx = (struct p3_cci_rx *)(at + rx);
+	ep->tx = (struct p3_cci_tx *)(at + tx);
+	ep->request = (struct p3_cci_request *)(at + request);
+	ep->rx_slots = at + rx_slots;
+	ep->tx_slots = at + tx_slots;
 	ep->rx_count = P3_CCI_RX_USUAL;
 	p3_set(&ep->rx_left, ep->rx_count);
 	ep->tx_count = P3_CCI_TX_USUAL;
-	ep->slot_count = TX_SLOTS;
-	ep->chunks_most = CONN_MOST / P3_CCI_CHUNK;
+	ep->slot_count = CCI_TX_SLOTS;
+	ep->chunks_most = CCI_CONN_MOST / P3_CCI_CHUNK;
 	ep->timeout_us = P3_CCI_TIMEOUT_US;
-	p3_cci_queue_init(&ep->queue, at + p.queue);
+	p3_cci_queue_init(&ep->queue, at + queue);
 	p3_list_init(&ep->conns);
 	p3_list_init(&ep->conns_free);
 	p3_list_init(&ep->rma_sent);
@@ -84,14 +69,19 @@ static struct p3_cci_endpoint *make(
 	return ep;
 }
 
-static void drop(struct p3_cci_endpoint *ep)
+static void cci_blobs_free(struct p3_cci_blob *list)
+{
+	while (list) {
+		struct p3_cci_blob *next = list->next;
+		free(list);
+		list = next;
+	}
+}
+
+static void cci_endpoint_unmap(struct p3_cci_endpoint *ep)
 {
 	int saved = errno;
-	while (ep->garbage) {
-		struct p3_cci_blob *next = ep->garbage->next;
-		free(ep->garbage);
-		ep->garbage = next;
-	}
+	cci_blobs_free(ep->garbage);
 	for (uint32_t i = 0; i < ep->nchunks; i++)
 		free(ep->chunk[i]);
 	for (uint32_t i = 0; i < ep->nregions; i++)
@@ -102,44 +92,30 @@ static void drop(struct p3_cci_endpoint *ep)
 
 /* ---- creation ---- */
 
-struct creation {
+struct cci_creation {
 	struct p3_cci_endpoint *ep;
 	int rc;
 };
 
-static bool is_taken(const struct p3_nic *n, uint32_t number)
+static void cci_endpoint_attach(struct p3_nic *n, void *arg)
 {
-	for (uint32_t i = 0; i < n->cci.ends; i++)
-		if (n->cci.ep[i] && n->cci.ep[i]->number == number)
-			return true;
-	return false;
-}
-
-static uint32_t free_number(struct p3_nic *n)
-{
-	uint32_t number;
-	do {
-		number = n->cci.next_number++;
-		if (n->cci.next_number == 0)
-			n->cci.next_number = P3_CCI_SERVICE_MOST + 1;
-	} while (is_taken(n, number));
-	return number;
-}
-
-static void attach(struct p3_nic *n, void *arg)
-{
-	struct creation *c = arg;
+	struct cci_creation *c = arg;
 	struct p3_cci *cci = &n->cci;
 	uint32_t i = 0;
 	while (i < P3_CCI_ENDPOINTS && cci->ep[i])
 		i++;
 	c->rc = i == P3_CCI_ENDPOINTS ? CCI_ERANGE : CCI_SUCCESS;
-	if (c->ep->number && is_taken(n, c->ep->number))
+	if (c->ep->number && p3_cci_endpoint_numbered(n, c->ep->number))
 		c->rc = CCI_EBUSY;
 	if (c->rc != CCI_SUCCESS)
 		return;
-	if (!c->ep->number)
-		c->ep->number = free_number(n);
+	for (uint32_t number; !c->ep->number;) {
+		number = cci->next_number++;
+		if (cci->next_number == 0)
+			cci->next_number = P3_CCI_SERVICE_MOST + 1;
+		if (!p3_cci_endpoint_numbered(n, number))
+			c->ep->number = number;
+	}
 	c->ep->index = i;
 	cci->ep[i] = c->ep;
 	cci->nendpoints++;
@@ -151,13 +127,36 @@ static void attach(struct p3_nic *n, void *arg)
 
 /* ---- the end ---- */
 
-static void detach(struct p3_nic *n, void *arg)
+void p3_cci_endpoint_end(struct p3_nic *n, void *arg)
 {
-	p3_cci_lose_endpoint(n, arg);
+	struct p3_cci_endpoint *ep = arg;
+	p3_cci_desc_drain(n, ep);
+	n->cci.last = &n->cci.none;
+	n->cci.ep[ep->index] = NULL;
+	n->cci.nendpoints--;
+	if (ep->handle.fd >= 0)
+		p3_set(&n->cci.handles, p3_get(&n->cci.handles) - 1);
+	p3_list_each(it, &ep->conns) {
+		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, of_ep);
+		p3_cci_rma_withdraw_all(n, conn);
+		p3_cci_conn_detach(n, conn);
+		n->cci.nconns--;
+	}
+	for (uint32_t i = 0; i < ep->tx_fresh; i++)
+		p3_cci_rma_abandon(&ep->tx[i]);
+	p3_cci_region_end_all(n, ep);
+	for (uint32_t i = 0; i < P3_CCI_REQUESTS; i++)
+		if (ep->request[i].state == P3_CCI_REQ_COMING)
+			p3_cci_setup_forget(ep->request[i].peer);
+		else if (ep->request[i].state == P3_CCI_REQ_OPEN)
+			p3_cci_setup_reject(n, &ep->request[i]);
+	p3_cci_event_forget(n, ep);
+	ep->next = n->cci.destroyed;
+	n->cci.destroyed = ep;
 }
 
 /* Move the destroyed endpoints whose rejections have left to another list. */
-static void pick_destroyed(struct p3_nic *n, void *arg)
+static void cci_endpoint_pick_destroyed(struct p3_nic *n, void *arg)
 {
 	struct p3_cci_endpoint **out = arg, **at = &n->cci.destroyed;
 	while (*at) {
@@ -172,28 +171,32 @@ static void pick_destroyed(struct p3_nic *n, void *arg)
 	}
 }
 
-static void free_destroyed(struct p3_nic *n)
+static void cci_endpoint_unmap_all(struct p3_cci_endpoint *list)
 {
-	struct p3_cci_endpoint *list = NULL;
-	if (!p3_cci_call(n, pick_destroyed, &list))
-		return;
 	while (list) {
 		struct p3_cci_endpoint *next = list->next;
-		drop(list);
+		cci_endpoint_unmap(list);
 		list = next;
 	}
+}
+
+static void cci_endpoint_free_destroyed(struct p3_nic *n)
+{
+	struct p3_cci_endpoint *list = NULL;
+	if (p3_cci_call(n, cci_endpoint_pick_destroyed, &list))
+		cci_endpoint_unmap_all(list);
 }
 
 int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf *conf,
 	cci_endpoint_t **endpoint_out)
 {
-	struct creation c = {make(nic, conf), CCI_ENOBUFS};
-	free_destroyed(nic);
+	struct cci_creation c = {cci_endpoint_map(nic, conf), CCI_ENOBUFS};
+	cci_endpoint_free_destroyed(nic);
 	if (!c.ep)
 		return CCI_ENOMEM;
-	(void)p3_cci_call(nic, attach, &c);
+	(void)p3_cci_call(nic, cci_endpoint_attach, &c);
 	if (c.rc != CCI_SUCCESS)
-		drop(c.ep);
+		cci_endpoint_unmap(c.ep);
 	else
 		*endpoint_out = &c.ep->pub;
 	return c.rc;
@@ -201,50 +204,249 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 
 void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint)
 {
-	struct p3_cci_endpoint *ep = own(endpoint);
+	struct p3_cci_endpoint *ep = cci_endpoint_own(endpoint);
 	struct p3_nic *n = ep->nic;
-	if (!p3_cci_call(n, detach, ep))
+	if (!p3_cci_call(n, p3_cci_endpoint_end, ep))
 		return; /* in a signal handler that has interrupted a call: it stays */
 	p3_cci_wait_for_readers(n);
-	free_destroyed(n);
+	cci_endpoint_free_destroyed(n);
 }
 
 void p3_cci_free_all(struct p3_nic *n)
 {
 	for (uint32_t i = 0; i < n->cci.ends; i++)
 		if (n->cci.ep[i])
-			drop(n->cci.ep[i]);
-	while (n->cci.destroyed) {
-		struct p3_cci_endpoint *next = n->cci.destroyed->next;
-		drop(n->cci.destroyed);
-		n->cci.destroyed = next;
-	}
+			cci_endpoint_unmap(n->cci.ep[i]);
+	cci_endpoint_unmap_all(n->cci.destroyed);
+	n->cci.destroyed = NULL;
 	n->cci.ends = 0;
 }
 
-/* ---- questions ---- */
-
 uint32_t p3_cci_endpoint_number(cci_endpoint_t *endpoint)
 {
-	return own(endpoint)->number;
-}
-
-struct p3_nic *p3_cci_endpoint_nic(cci_endpoint_t *endpoint)
-{
-	return own(endpoint)->nic;
+	return cci_endpoint_own(endpoint)->number;
 }
 
 struct p3_cci_handle *p3_cci_handle_of(cci_endpoint_t *endpoint)
 {
-	return &own(endpoint)->handle;
+	return &cci_endpoint_own(endpoint)->handle;
 }
 
 bool p3_cci_any_event(cci_endpoint_t *endpoint)
 {
-	return p3_cci_queue_any(&own(endpoint)->queue);
+	return p3_cci_queue_any(&cci_endpoint_own(endpoint)->queue);
 }
 
 bool p3_cci_nic_sleeps(cci_endpoint_t *endpoint)
 {
-	return p3_get(&own(endpoint)->nic->nic_asleep);
+	return p3_get(&cci_endpoint_own(endpoint)->nic->nic_asleep);
+}
+
+/* ---- connections ---- */
+
+/* Return memory, or NULL.  The caller's errno does not change. */
+static void *cci_calloc(size_t len)
+{
+	int saved = errno;
+	void *at = calloc(1, len);
+	errno = saved;
+	return at;
+}
+
+int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
+{
+	struct p3_cci_endpoint *ep = cci_endpoint_own(endpoint);
+	struct p3_cci_dial d = {.ep = ep, .c = c, .rc = CCI_ENOBUFS};
+	if (c->node >= ep->nic->conf.nnodes)
+		return CCI_EADDRNOTAVAIL;
+	if (c->data_len) {
+		d.data = cci_calloc(sizeof *d.data + c->data_len);
+		if (!d.data)
+			return CCI_ENOMEM;
+		d.data->len = c->data_len;
+		memcpy(d.data->data, c->data, c->data_len);
+	}
+	(void)p3_cci_call(ep->nic, p3_cci_setup_connect, &d);
+	while (d.rc == CCI_EAGAIN) {
+		cci_blobs_free(d.garbage);
+		d.garbage = NULL;
+		d.chunk = cci_calloc(P3_CCI_CHUNK * sizeof *d.chunk);
+		d.rc = CCI_ENOMEM;
+		if (!d.chunk || !p3_cci_call(ep->nic, p3_cci_setup_connect, &d))
+			break;
+	}
+	free(d.chunk);
+	free(d.data);
+	cci_blobs_free(d.garbage);
+	return d.rc;
+}
+
+static int cci_decide(cci_event_t *event, void *context, bool accept)
+{
+	struct p3_cci_item *item = (struct p3_cci_item *)(uintptr_t)event;
+	struct p3_cci_decision d = {.request = (struct p3_cci_request *)item,
+		.context = context,
+		.accept = accept,
+		.rc = CCI_ENOBUFS};
+	if (item->what != P3_CCI_REQUEST)
+		return CCI_EINVAL;
+	(void)p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d);
+	while (d.rc == CCI_EAGAIN) {
+		d.chunk = cci_calloc(P3_CCI_CHUNK * sizeof *d.chunk);
+		d.rc = CCI_ENOMEM;
+		if (!d.chunk || !p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d))
+			break;
+	}
+	free(d.chunk);
+	return d.rc;
+}
+
+int p3_cci_accept(cci_event_t *request, void *context)
+{
+	return cci_decide(request, context, true);
+}
+
+int p3_cci_reject(cci_event_t *request)
+{
+	return cci_decide(request, NULL, false);
+}
+
+static void cci_conn_close_now(struct p3_nic *n, void *arg)
+{
+	struct p3_cci_conn *conn = arg;
+	if (conn->state == P3_CCI_CLOSED)
+		return;
+	conn->refs++; /* keeps the connection until the end of this function */
+	p3_set(&conn->closed, 1);
+	p3_cci_msg_forget(conn);
+	p3_cci_rma_withdraw_all(n, conn);
+	p3_cci_conn_detach(n, conn);
+	p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
+	conn->state = P3_CCI_CLOSED;
+	p3_cci_conn_unref(n, conn);
+}
+
+int p3_cci_disconnect(cci_connection_t *connection)
+{
+	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)connection;
+	struct p3_nic *n = conn->ep->nic;
+	if (!p3_cci_call(n, cci_conn_close_now, conn))
+		return CCI_ENOBUFS;
+	p3_cci_wait_for_readers(n);
+	return CCI_SUCCESS;
+}
+
+/* ---- options ---- */
+
+struct cci_option {
+	const void *handle;
+	cci_opt_name_t name;
+	uint32_t value;
+	int rc;
+};
+
+static void cci_endpoint_set(struct p3_nic *n, void *arg)
+{
+	struct cci_option *o = arg;
+	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)o->handle;
+	o->rc = CCI_SUCCESS;
+	p3_cci_desc_drain(n, ep);
+	switch (o->name) {
+	case CCI_OPT_ENDPT_SEND_TIMEOUT:
+		ep->timeout_us = o->value;
+		break;
+	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
+		ep->alive_us = o->value;
+		p3_list_each(it, &ep->conns)
+			p3_cci_expire_set_alive(
+				n, p3_item(it, struct p3_cci_conn, of_ep), o->value);
+		break;
+	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
+		if (!o->value || o->value > P3_CCI_RX_MOST)
+			o->rc = CCI_ERANGE;
+		else
+			p3_cci_rx_set_count(ep, o->value);
+		break;
+	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
+		if (!o->value || o->value > P3_CCI_TX_USUAL)
+			o->rc = CCI_ERANGE;
+		else
+			ep->tx_count = o->value;
+		break;
+	default:
+		o->rc = CCI_EINVAL;
+	}
+}
+
+static void cci_conn_set(struct p3_nic *n, void *arg)
+{
+	struct cci_option *o = arg;
+	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)o->handle;
+	o->rc = CCI_SUCCESS;
+	if (o->name == CCI_OPT_CONN_SEND_TIMEOUT)
+		p3_cci_expire_set_timeout(
+			n, conn, o->value ? o->value : conn->ep->timeout_us);
+	else
+		p3_cci_expire_set_alive(n, conn, o->value);
+}
+
+static bool cci_option_is_of_conn(cci_opt_name_t name)
+{
+	return name == CCI_OPT_CONN_SEND_TIMEOUT ||
+	       name == CCI_OPT_CONN_KEEPALIVE_TIMEOUT;
+}
+
+int p3_cci_set_number(const void *handle, cci_opt_name_t name, uint32_t value)
+{
+	struct cci_option o = {handle, name, value, CCI_ENOBUFS};
+	const struct p3_cci_conn *conn = handle;
+	const struct p3_cci_endpoint *ep = handle;
+	if (cci_option_is_of_conn(name))
+		(void)p3_cci_call(conn->ep->nic, cci_conn_set, &o);
+	else
+		(void)p3_cci_call(ep->nic, cci_endpoint_set, &o);
+	return o.rc;
+}
+
+static void cci_option_get(struct p3_nic *n, void *arg)
+{
+	struct cci_option *o = arg;
+	const struct p3_cci_conn *conn = o->handle;
+	const struct p3_cci_endpoint *ep = o->handle;
+	(void)n;
+	o->rc = CCI_SUCCESS;
+	switch (o->name) {
+	case CCI_OPT_ENDPT_SEND_TIMEOUT:
+		o->value = ep->timeout_us;
+		break;
+	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
+		o->value = ep->alive_us;
+		break;
+	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
+		o->value = ep->rx_count;
+		break;
+	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
+		o->value = ep->tx_count;
+		break;
+	case CCI_OPT_CONN_SEND_TIMEOUT:
+		o->value = conn->timeout_us;
+		break;
+	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
+		o->value = conn->alive_us;
+		break;
+	default:
+		o->rc = CCI_EINVAL;
+	}
+}
+
+int p3_cci_get_number(const void *handle, cci_opt_name_t name, uint32_t *value_out)
+{
+	struct cci_option o = {handle, name, 0, CCI_ENOBUFS};
+	const struct p3_cci_conn *conn = handle;
+	const struct p3_cci_endpoint *ep = handle;
+	(void)p3_cci_call(cci_option_is_of_conn(name) ? conn->ep->nic : ep->nic,
+		cci_option_get, &o);
+	if (o.rc == CCI_SUCCESS)
+		*value_out = o.value;
+	return o.rc;
 }

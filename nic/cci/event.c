@@ -1,8 +1,99 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* News for OS handles. */
-#include "nic/cci/event.h"
+/* The queue of an endpoint's events, its OS handle, and its gauges. */
+#include "nic/cci/internal.h"
+#include "shm/fd.h"
 
-#include "nic/cci/handle.h"
+#include <sched.h>
+
+#define CCI_QUEUE_NO_OWNER 0xffffffffu
+#define CCI_QUEUE_REVOKING 2u /* shared: plus the number of the thread that revokes */
+
+void p3_cci_queue_init(struct p3_cci_queue *q, char *at)
+{
+	q->ring = (p3_a64 *)at;
+	q->back = q->ring + P3_CCI_ITEMS;
+	q->tail = q->back_head = 0;
+}
+
+struct p3_cci_item *p3_cci_queue_take_returned(struct p3_cci_queue *q)
+{
+	if (p3_likely(!p3_get(&q->returned)))
+		return NULL;
+	return (void *)(uintptr_t)p3_exchange64(&q->returned, 0); /* CCIQ.3 */
+}
+
+/* Make the queue one that threads share.  The former owner is in no step afterwards. */
+static void cci_queue_revoke(struct p3_cci_queue *q, uint32_t thread)
+{
+	uint32_t owned = 0;
+	if (p3_cas32(&q->shared, &owned, CCI_QUEUE_REVOKING + thread)) {
+		FAULT_POINT("cci.revoking");
+		(void)p3_fence_heavy_here();   /* CCIQ.4 */
+		while (p3_acquire(&q->inside)) /* CCIQ.4 */
+			sched_yield();
+		p3_set(&q->owner, CCI_QUEUE_NO_OWNER);
+		p3_release(&q->shared, 2);
+	}
+	while (p3_acquire(&q->shared) != 2)
+		sched_yield();
+}
+
+static struct p3_cci_item *cci_queue_take_shared(struct p3_cci_queue *q)
+{
+	uint64_t head = p3_acquire(&q->head);
+	for (;;) {
+		uint64_t word =
+			p3_acquire(p3_cci_queue_place(q->ring, head)); /* CCIQ.1 */
+		struct p3_cci_item *item = p3_cci_queue_item_in(head, word);
+		if (item) {
+			if (p3_cas64(&q->head, &head, head + 1))
+				return item;
+			continue; /* head is the present one now */
+		}
+		uint64_t now = p3_acquire(&q->head);
+		if (now == head)
+			return NULL;
+		head = now;
+	}
+}
+
+struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q)
+{
+	uint32_t none = 0, thread = p3_self_number();
+	if (!p3_cci_queue_any(q) || (p3_get(&q->owner) == thread && p3_get(&q->inside)))
+		return NULL;
+	if (p3_get(&q->owner) == 0 && p3_cas32(&q->owner, &none, thread))
+		return p3_cci_queue_take(q);
+	uint32_t shared = p3_acquire(&q->shared);
+	if (shared == CCI_QUEUE_REVOKING +
+			      thread) /* a handler that has interrupted the revocation */
+		return NULL;
+	if (shared != 2)
+		cci_queue_revoke(q, thread);
+	return cci_queue_take_shared(q);
+}
+
+void p3_cci_queue_give_back_rarely(struct p3_cci_queue *q, struct p3_cci_item *item)
+{
+	uint64_t first = p3_get(&q->returned);
+	do
+		item->next = (void *)(uintptr_t)first;
+	while (!p3_cas64(&q->returned, &first, (uintptr_t)item)); /* CCIQ.3 */
+}
+
+/* ---- OS handles: nic/cci.h has the states, and CCIFD.1 ---- */
+
+void p3_cci_handle_signal(struct p3_cci_handle *h)
+{
+	uint32_t was = P3_CCI_ARMED;
+	/* Another thread may change IDLE to ARMED, or back, at the same time. */
+	while (!p3_cas32(&h->state, &was, P3_CCI_SIGNALLING))
+		if (was != P3_CCI_ARMED && was != P3_CCI_IDLE)
+			return;
+	FAULT_POINT("cci.signalling");
+	p3_fd_signal(h->fd);
+	p3_release(&h->state, P3_CCI_SIGNALLED); /* CCIFD.2 */
+}
 
 void p3_cci_event_signal(struct p3_nic *n)
 {
@@ -14,7 +105,11 @@ void p3_cci_event_signal(struct p3_nic *n)
 	while (ep) {
 		struct p3_cci_endpoint *next = ep->next;
 		ep->dirty = false;
-		p3_cci_handle_posted(&ep->handle);
+		/* A thread inside of a call looks at the queue when it leaves, also if it
+		 * is this one. */
+		if (!p3_get(&ep->handle.inside) &&
+			p3_get(&ep->handle.state) == P3_CCI_ARMED) /* CCIFD.1 */
+			p3_cci_handle_signal(&ep->handle);
 		ep = next;
 	}
 }
@@ -26,10 +121,17 @@ void p3_cci_event_remind(struct p3_nic *n)
 		struct p3_cci_endpoint *ep = n->cci.ep[i];
 		if (!ep || ep->handle.fd < 0)
 			continue;
-		if (sleeps)
-			p3_cci_handle_arm(&ep->handle);
-		if (p3_cci_queue_any(&ep->queue))
-			p3_cci_handle_remind(&ep->handle);
+		struct p3_cci_handle *h = &ep->handle;
+		uint32_t idle = P3_CCI_IDLE;
+		/* No tick will remind: the next event writes the eventfd. */
+		if (sleeps && p3_get(&h->state) == P3_CCI_IDLE)
+			(void)p3_cas32(&h->state, &idle, P3_CCI_ARMED); /* CCIFD.3 */
+		/* An event waits, also if the program was taken for one that polls
+		 * (IDLE).  It does not poll any more. */
+		if (p3_cci_queue_any(&ep->queue) && !p3_get(&h->inside)) {
+			p3_set(&h->polls, 0);
+			p3_cci_handle_signal(h);
+		}
 	}
 }
 
@@ -41,4 +143,52 @@ void p3_cci_event_forget(struct p3_nic *n, struct p3_cci_endpoint *ep)
 	if (*at)
 		*at = ep->next;
 	ep->dirty = false;
+}
+
+/* ---- gauges for tools ---- */
+
+_Static_assert(P3_C_CCI_RETRIES - P3_C_CCI_SENT == P3_CCI_C_RETRIES &&
+		       P3_CCI_C_RETRIES + 1 == P3_CCI_COUNTERS,
+	"one word for each counter");
+
+/* Store the time since which a condition holds. */
+static void cci_gauge_since(p3_a64 *word, bool holds, uint64_t now)
+{
+	if (!holds)
+		p3_set(word, 0);
+	else if (!p3_get(word))
+		p3_set(word, now);
+}
+
+static void cci_gauge_endpoint(
+	const struct p3_cci_endpoint *ep, struct p3_cci_line *line, uint64_t now)
+{
+	uint32_t left = p3_get(&ep->rx_left);
+	if (p3_get(&line->number) != ep->number) {
+		p3_set(&line->full_since, 0);
+		p3_set(&line->asked_since, 0);
+	}
+	p3_set(&line->buffers, p3_pair(ep->rx_count - left, ep->rx_count));
+	p3_set(&line->unread, ep->queue.tail - p3_get(&ep->queue.head));
+	p3_set(&line->conns, p3_pair(ep->nconns, ep->nopen));
+	cci_gauge_since(&line->full_since, !left, now);
+	cci_gauge_since(&line->asked_since, ep->nopen != 0, now);
+	p3_set(&line->number, ep->number);
+}
+
+void p3_cci_gauges(struct p3_nic *n, uint64_t now)
+{
+	struct p3_cci_line *line =
+		(struct p3_cci_line *)((char *)n->published.base + n->layout.cci_off);
+	uint32_t k = 0;
+	n->cci.shown = n->cci.nendpoints != 0;
+	for (uint32_t i = 0; i < n->cci.ends && k < P3_CCI_SHOWN; i++)
+		if (n->cci.ep[i])
+			cci_gauge_endpoint(n->cci.ep[i], &line[k++], now);
+	while (k < P3_CCI_SHOWN)
+		p3_set(&line[k++].number, 0);
+	for (uint32_t c = 0; c < P3_CCI_COUNTERS; c++)
+		p3_set(&n->count[P3_C_CCI_SENT + c], p3_get(&n->cci.count[c]));
+	p3_set(&n->count[P3_G_CCI_ENDPOINTS], n->cci.nendpoints);
+	p3_set(&n->count[P3_G_CCI_CONNECTIONS], n->cci.nconns);
 }

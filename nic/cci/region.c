@@ -1,38 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registered memory: names, and the ends of transfers that use it. */
-#include "nic/cci/region.h"
-
-#include "nic/cci/kick.h"
-#include "nic/cci/op.h"
-#include "nic/cci/rma_tx.h"
+/* Registered memory, and the RMA calls of the program. */
+#include "nic/cci/internal.h"
+#include "nic/run/lease.h"
 #include "nic/wire/wire.h"
-#include "nic/xfer/xfer.h"
 
-struct p3_cci_region *p3_cci_region_new(struct p3_cci_endpoint *ep, uint64_t secret)
-{
-	struct p3_cci_region *r = ep->region_free;
-	if (!r)
-		return NULL;
-	ep->region_free = r->next;
-	r->name = (secret | 1) << P3_CCI_REGION_BITS | r->number; /* never 0 */
-	return r;
-}
-
-bool p3_cci_region_add(struct p3_cci_endpoint *ep, struct p3_cci_region *chunk)
-{
-	if (ep->nregions == P3_CCI_REGIONS)
-		return false;
-	for (uint32_t i = P3_CCI_REGIONS_EACH; i-- > 0;) {
-		chunk[i].number = ep->nregions * P3_CCI_REGIONS_EACH + i;
-		chunk[i].next = ep->region_free;
-		ep->region_free = &chunk[i];
-	}
-	ep->region[ep->nregions++] = chunk;
-	return true;
-}
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* Stop the reads of peers, and the pulls of this node, that use the region. */
-static void end_transfers(struct p3_nic *n, uint64_t name)
+static void cci_region_end_transfers(struct p3_nic *n, uint64_t name)
 {
 	p3_list_each(it, &n->pulls) {
 		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
@@ -51,7 +28,7 @@ static void end_transfers(struct p3_nic *n, uint64_t name)
 }
 
 /* End the operations in a list, of all or of one connection, that use the region. */
-static bool end_listed(struct p3_nic *n, struct p3_link *list, uint64_t name)
+static bool cci_region_end_listed(struct p3_nic *n, struct p3_link *list, uint64_t name)
 {
 	bool any = false;
 	p3_list_each(it, list) {
@@ -60,37 +37,27 @@ static bool end_listed(struct p3_nic *n, struct p3_link *list, uint64_t name)
 			continue;
 		any = true;
 		p3_cci_rma_withdraw(n, tx);
-		p3_cci_op_end(n, tx, CCI_ERR_RMA_HANDLE);
+		p3_cci_tx_end(n, tx, CCI_ERR_RMA_HANDLE);
 	}
 	return any;
 }
 
 /* End this node's operations that use the region.  Kick the connections afterwards, since
  * that sends operations that wait. */
-static void end_operations(struct p3_nic *n, struct p3_cci_endpoint *ep, uint64_t name)
+static void cci_region_end_operations(
+	struct p3_nic *n, struct p3_cci_endpoint *ep, uint64_t name)
 {
-	bool any = end_listed(n, &ep->rma_sent, name);
+	bool any = cci_region_end_listed(n, &ep->rma_sent, name);
 	p3_list_each(it, &ep->conns)
-		any |= end_listed(n, &p3_item(it, struct p3_cci_conn, of_ep)->rma, name);
+		any |= cci_region_end_listed(
+			n, &p3_item(it, struct p3_cci_conn, of_ep)->rma, name);
 	if (!any)
 		return;
 	p3_list_each(again, &ep->conns) {
 		struct p3_cci_conn *conn = p3_item(again, struct p3_cci_conn, of_ep);
 		if (conn->state == P3_CCI_READY)
-			p3_cci_kick_conn(n, conn);
+			p3_cci_conn_kick(n, conn);
 	}
-}
-
-void p3_cci_region_end(
-	struct p3_nic *n, struct p3_cci_endpoint *ep, struct p3_cci_region *r)
-{
-	uint64_t name = r->name;
-	r->name = 0;
-	end_transfers(n, name);
-	end_operations(n, ep, name);
-	r->next = ep->region_free;
-	ep->region_free = r;
-	n->posted = P3_NEWS_ALL;
 }
 
 void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
@@ -100,6 +67,179 @@ void p3_cci_region_end_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
 			uint64_t name = ep->region[i][k].name;
 			ep->region[i][k].name = 0;
 			if (name)
-				end_transfers(n, name);
+				cci_region_end_transfers(n, name);
 		}
+}
+
+/* ---- registration ---- */
+
+struct cci_registration {
+	struct p3_cci_endpoint *ep;
+	char *start;
+	uint64_t length;
+	int flags;
+	uint64_t secret; /* random bits for the name, which is never 0 */
+	struct p3_cci_region *chunk;
+	struct p3_cci_region *region; /* out */
+	int rc;
+};
+
+static void cci_region_register_now(struct p3_nic *n, void *arg)
+{
+	struct cci_registration *r = arg;
+	struct p3_cci_endpoint *ep = r->ep;
+	if (!ep->region_free && r->chunk && ep->nregions < P3_CCI_REGIONS) {
+		for (uint32_t i = P3_CCI_REGIONS_EACH; i-- > 0;) {
+			r->chunk[i].number = ep->nregions * P3_CCI_REGIONS_EACH + i;
+			r->chunk[i].next = ep->region_free;
+			ep->region_free = &r->chunk[i];
+		}
+		ep->region[ep->nregions++] = r->chunk;
+		r->chunk = NULL;
+	}
+	r->region = ep->region_free;
+	r->rc = r->region ? CCI_SUCCESS : r->chunk ? CCI_ENOMEM : CCI_EAGAIN;
+	if (!r->region)
+		return;
+	ep->region_free = r->region->next;
+	r->region->name = (r->secret | 1) << P3_CCI_REGION_BITS | r->region->number;
+	r->region->start = r->start;
+	r->region->length = r->length;
+	r->region->flags = r->flags;
+	r->region->handle.stuff[0] = r->region->name;
+	r->region->handle.stuff[1] = (uint64_t)n->conf.node << 32 | ep->number;
+	r->region->handle.stuff[2] = n->conf.incarnation;
+	r->region->handle.stuff[3] = r->length;
+}
+
+int p3_cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int flags,
+	cci_rma_handle_t **handle_out)
+{
+	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)endpoint;
+	struct cci_registration r = {.ep = ep,
+		.start = start,
+		.length = length,
+		.flags = flags,
+		.rc = CCI_ENOBUFS};
+	int saved = errno;
+	if (getentropy(&r.secret, sizeof r.secret) != 0) /* the clock has to do */
+		r.secret = p3_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
+	errno = saved;
+	(void)p3_cci_call(ep->nic, cci_region_register_now, &r);
+	if (r.rc == CCI_EAGAIN) {
+		r.chunk = calloc(P3_CCI_REGIONS_EACH, sizeof *r.chunk);
+		errno = saved;
+		r.rc = CCI_ENOMEM;
+		if (r.chunk)
+			(void)p3_cci_call(ep->nic, cci_region_register_now, &r);
+		free(r.chunk);
+	}
+	if (r.rc == CCI_SUCCESS)
+		*handle_out = &r.region->handle;
+	return r.rc;
+}
+
+struct cci_deregistration {
+	struct p3_cci_endpoint *ep;
+	struct cci_rma_handle handle;
+	int rc;
+};
+
+/* Return the region of the endpoint that a handle names, or NULL. */
+static struct p3_cci_region *cci_region_own(const struct p3_nic *n,
+	const struct p3_cci_endpoint *ep, const struct cci_rma_handle *h)
+{
+	bool own = h->stuff[1] == ((uint64_t)n->conf.node << 32 | ep->number) &&
+		   h->stuff[2] == n->conf.incarnation;
+	return own ? p3_cci_region_named(ep, h->stuff[0]) : NULL;
+}
+
+static void cci_region_deregister_now(struct p3_nic *n, void *arg)
+{
+	struct cci_deregistration *d = arg;
+	struct p3_cci_region *r = cci_region_own(n, d->ep, &d->handle);
+	d->rc = r ? CCI_SUCCESS : CCI_EINVAL;
+	if (!r)
+		return;
+	/* No byte of the region is read or written any more. */
+	uint64_t name = r->name;
+	r->name = 0;
+	cci_region_end_transfers(n, name);
+	cci_region_end_operations(n, d->ep, name);
+	r->next = d->ep->region_free;
+	d->ep->region_free = r;
+	n->posted = P3_NEWS_ALL;
+}
+
+int p3_cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *handle)
+{
+	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)endpoint;
+	struct cci_deregistration d = {ep, *handle, CCI_ENOBUFS};
+	(void)p3_cci_call(ep->nic, cci_region_deregister_now, &d);
+	if (d.rc == CCI_SUCCESS)
+		p3_cci_wait_for_readers(ep->nic);
+	return d.rc;
+}
+
+/* ---- operations ---- */
+
+struct cci_rma_call {
+	struct p3_cci_conn *conn;
+	const struct p3_cci_rma *r;
+	struct p3_cci_tx *tx; /* out: BLOCKING */
+	int rc;
+};
+
+static int cci_rma_try_to_start(struct p3_nic *n, struct cci_rma_call *o)
+{
+	const struct p3_cci_rma *r = o->r;
+	struct p3_cci_conn *conn = o->conn;
+	const struct p3_cci_region *local = cci_region_own(n, conn->ep, &r->local);
+	const struct iovec msg = {(void *)(uintptr_t)r->msg, r->msg_len};
+	if (!local || !p3_cci_region_holds(local, r->local_offset, r->data_len))
+		return CCI_EINVAL;
+	if (conn->state != P3_CCI_READY && conn->fate == CCI_ERR_DISCONNECTED)
+		return CCI_ERR_DISCONNECTED;
+	struct p3_cci_tx *tx = p3_cci_msg_begin(n, conn, r->context, r->flags);
+	if (!tx)
+		return CCI_ENOBUFS;
+	if (conn->state != P3_CCI_READY)
+		return p3_cci_msg_too_late(n, tx, r->flags);
+	if (!p3_cci_msg_keep(tx, &msg, r->msg_len ? 1 : 0, r->msg_len, 0)) {
+		p3_cci_msg_give_up(n, tx);
+		return CCI_ENOBUFS;
+	}
+	tx->op = r->flags & CCI_FLAG_WRITE ? P3_CCI_OP_WRITE : P3_CCI_OP_READ;
+	tx->is.fence = r->flags & CCI_FLAG_FENCE;
+	tx->is.with_msg = r->msg_len != 0;
+	tx->local = local->start + r->local_offset;
+	tx->local_name = local->name;
+	tx->region = r->remote.stuff[0];
+	tx->offset = r->remote_offset;
+	tx->length = r->data_len;
+	o->tx = tx->is.awaited ? tx : NULL;
+	p3_list_add(&conn->fifo, &tx->fifo);
+	p3_list_add(&conn->rma, &tx->rma);
+	if (tx->is.with_msg && conn->pub.attribute == CCI_CONN_ATTR_RO)
+		p3_list_add(&conn->wait, &tx->wait); /* its place among the messages */
+	p3_cci_expire_watch(n, conn);
+	p3_cci_conn_kick(n, conn);
+	return CCI_SUCCESS;
+}
+
+static void cci_rma_now(struct p3_nic *n, void *arg)
+{
+	struct cci_rma_call *o = arg;
+	o->rc = cci_rma_try_to_start(n, o);
+	if (p3_unlikely(o->rc == CCI_ENOBUFS))
+		(void)p3_pass_run(n); /* a program may only repeat its call */
+}
+
+int p3_cci_rma(cci_connection_t *connection, const struct p3_cci_rma *rma)
+{
+	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)connection;
+	struct cci_rma_call o = {.conn = conn, .r = rma, .rc = CCI_ENOBUFS};
+	struct p3_nic *n = conn->ep->nic;
+	(void)p3_cci_call(n, cci_rma_now, &o);
+	return o.tx ? p3_cci_wait_for(n, o.tx) : o.rc;
 }

@@ -24,7 +24,7 @@ enum p3_req_kind {
 	P3_REQ_PUT,
 	P3_REQ_GET,
 	P3_REQ_GETPUT, /* never long: the limit max_getput_md fits every lane */
-	/* from here on: messages of CCI (nic/cci/format.h) */
+	/* from here on: messages of CCI (nic/cci/state.h) */
 	P3_REQ_CCI_MSG,
 	P3_REQ_CCI_CONNECT,
 	P3_REQ_CCI_DECIDE,

@@ -4,8 +4,7 @@
 #define P3_LOG_AREA P3_AREA_PEER
 #include "nic/proto/proto.h"
 
-#include "nic/cci/lose.h"
-#include "nic/cci/setup.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/upper.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
@@ -102,7 +101,7 @@ static int peer_expect(
 	peer_readdress(n);
 	if (!p3_list_empty(&p->queue))
 		p3_tx_push(n, p);
-	p3_cci_setup_joined(n, p);
+	p3_cci_peer_up(n, p);
 	return 0;
 }
 
@@ -140,7 +139,7 @@ int p3_peer_up(struct p3_nic *n, struct p3_cmd *c)
 	p3_wake_self(n);         /* if there are none, the NIC thread does */
 	peer_readdress(n);
 	p3_tx_push(n, p); /* requests that were made before the birth */
-	p3_cci_setup_joined(n, p);
+	p3_cci_peer_up(n, p);
 	p3_peer_end_meeting(n, p); /* a thread may wait until they lie in the lane */
 	return 0;
 }
@@ -210,7 +209,7 @@ static void peer_end_queues(struct p3_nic *n, struct p3_peer *p, bool died)
 {
 	p->state = died ? P3_DEAD : P3_GONE;
 	p3_ring_shut(&p->req_out);
-	p3_cci_lose_peer(n, p);
+	p3_cci_peer_down(n, p);
 	peer_end_pendings(n, &p->outstanding, died);
 	peer_end_pendings(n, &p->queue, died);
 	if (p->blocked)

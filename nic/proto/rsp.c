@@ -2,7 +2,7 @@
 /* Responses received: acknowledgements, ends of long puts, replies. */
 #include "nic/proto/proto.h"
 
-#include "nic/cci/answered.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/upper.h"
 #include "nic/obj/obj.h"
 #include "nic/report/report.h"
@@ -234,7 +234,7 @@ bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
 	if (t)
 		P3_TRACE(about, n, t->topic, P3_TRACE_ANSWERED, kind, a.mlength);
 	if (!t || !rsp_handle(n, p, t, c, &a)) {
-		rsp = kind == P3_RSP_CCI ? p3_cci_answered(n, p, c) : 0;
+		rsp = kind == P3_RSP_CCI ? p3_cci_rsp_take(n, p, c) : 0;
 		if (p3_unlikely(!rsp)) {
 			p3_peer_ignore(n, p, "a response to no request");
 			return false;
@@ -390,7 +390,7 @@ bool p3_rsp_take_fast(struct p3_nic *n, struct p3_peer *p)
 	if (p3_likely(other == reply))
 		return rsp_take_reply(n, p);
 	if (other == cci && !(n->odd & P3_ODD_TRACED) &&
-		p3_cci_answered_straight(n, p, c))
+		p3_cci_rsp_take_straight(n, p, c))
 		return true;
 	return p3_rsp_take(n, p);
 }

@@ -2,9 +2,8 @@
 /* Requests received: header check, matching, and the straight path of plain requests. */
 #include "nic/proto/proto.h"
 
-#include "nic/cci/format.h"
-#include "nic/cci/msg_rx.h"
-#include "nic/cci/take.h"
+#include "nic/cci/state.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/upper.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
@@ -122,7 +121,7 @@ static __attribute__((noinline)) bool rx_take_other(
 {
 	uint32_t kind = p3_word0_kind(w0);
 	return p3_likely(kind > P3_REQ_GETPUT)
-		       ? p3_cci_take(n, p, c, w0)
+		       ? p3_cci_req_take(n, p, c, w0)
 		       : rx_control_cell(n, p, kind, p3_word0_ncells(w0));
 }
 

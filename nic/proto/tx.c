@@ -2,7 +2,7 @@
 /* Requests and responses sent: admission, reservations, send queues. */
 #include "nic/proto/proto.h"
 
-#include "nic/cci/push.h"
+#include "nic/cci/firmware.h"
 #include "nic/obj/obj.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
@@ -491,8 +491,8 @@ static bool tx_must_wait(struct p3_nic *n, const struct p3_pending *t)
 static P3_RARE bool tx_send_cci(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_list_del(&p->cci_marker.link);
-	bool sent = p3_cci_push(n, p);
-	if (!p3_cci_push_waits(p))
+	bool sent = p3_cci_sendq_push(n, p);
+	if (!p3_cci_sendq_waits(p))
 		return true;
 	p3_list_add(&p->queue, &p->cci_marker.link);
 	return sent;

@@ -7,7 +7,7 @@
  * them.
  */
 #define P3_LOG_AREA P3_AREA_NIC
-#include "nic/cci/show.h"
+#include "nic/cci/firmware.h"
 #include "nic/obj/obj.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
@@ -88,7 +88,7 @@ void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 	for (uint32_t i = 0; i < sizeof gauge / sizeof gauge[0]; i++)
 		p3_set(&n->count[P3_G_NOW_NS + i], gauge[i]);
 	if (p3_unlikely(n->cci.shown || n->cci.nendpoints))
-		p3_cci_show(n, now);
+		p3_cci_gauges(n, now);
 	if (p3_unlikely(n->wired))
 		p3_wire_far.show(n);
 	p3_set(&n->count[P3_C_DRAINED], p3_get(&n->drained));

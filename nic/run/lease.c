@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The lease: commands that its holder executes, and the looks and wake-ups at its end. */
 #include "nic/run/lease.h"
-#include "nic/cci/call.h"
-#include "nic/cci/event.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/generic.h"
 #include "nic/obj/obj.h"
 #include "nic/proto/proto.h"

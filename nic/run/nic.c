@@ -12,7 +12,7 @@
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/nic.h"
-#include "nic/cci/lose.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/generic.h"
 #include "nic/obj/obj.h"
 #include "nic/proto/proto.h"

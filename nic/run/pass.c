@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The firmware's main loop: one bounded pass over commands, lanes and transfers. */
 #include "nic/run/lease.h"
-#include "nic/cci/lose.h"
-#include "nic/cci/timer.h"
+#include "nic/cci/firmware.h"
 #include "nic/proto/proto.h"
 #include "nic/xfer/xfer.h"
 

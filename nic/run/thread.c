@@ -21,8 +21,7 @@
  */
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/run/lease.h"
-#include "nic/cci/event.h"
-#include "nic/cci/timer.h"
+#include "nic/cci/firmware.h"
 #include "nic/generic/generic.h"
 #include "shm/cpulist.h"
 #include "shm/log.h"

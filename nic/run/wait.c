@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A host thread's wait: passes, then yields of the CPU, then sleep on the doorbell. */
 #include "nic/run/lease.h"
-#include "nic/cci/timer.h"
+#include "nic/cci/firmware.h"
 #include "shm/probe.h"
 
 #include <sched.h>

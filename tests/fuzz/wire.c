@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The peers' writes: mostly well-formed, sometimes with an error. */
-#include "nic/cci/format.h"
+#include "nic/cci/state.h"
 #include "nic/xfer/xfer.h"
 #include "fuzz/rig.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The straight path of responses (nic/proto/back.c) does the same as the general one.
+ * The straight path of responses (nic/proto/rsp.c) does the same as the general one.
  *
  * A node makes a pending of its own, writes a response to it into its own lane, and
  * takes it twice: by p3_rsp_take_fast() and by p3_rsp_take().  All that a response changes

@@ -6,12 +6,9 @@
 #include "nic/cases.h"
 #include "nic/cci.h"
 
-#include "lib/cci/handle.h"
+#include "lib/cci/cci.h"
 #include "lib/node/node.h"
-#include "nic/cci/call.h"
-#include "nic/cci/event.h"
-#include "nic/cci/lose.h"
-#include "nic/cci/show.h"
+#include "nic/cci/internal.h"
 #include "nic/obj/state.h"
 #include "nic/run/lease.h"
 #include "support/hold.h"
@@ -210,7 +207,7 @@ static void show_anew(struct p3_nic *n, void *since_out)
 		(void *)((char *)n->published.base + n->layout.cci_off);
 	p3_set(&line->number, 0);
 	p3_set(&line->full_since, 0);
-	p3_cci_show(n, NOW);
+	p3_cci_gauges(n, NOW);
 	*(uint64_t *)since_out = p3_get(&line->full_since);
 }
 
@@ -861,7 +858,7 @@ static void end_first(struct p3_nic *n, void *arg)
 	struct ends *e = arg;
 	p3_cci_event_dirty(n, e->ep[0]);
 	p3_cci_event_dirty(n, e->ep[1]);
-	p3_cci_lose_endpoint(n, e->ep[0]);
+	p3_cci_endpoint_end(n, e->ep[0]);
 	e->forgotten = n->cci.dirty == e->ep[1] && !e->ep[1]->next;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The straight path of requests (nic/proto/plain.c) does the same as the general one.
+ * The straight path of requests (nic/proto/rx.c) does the same as the general one.
  *
  * A node writes a request into its own lane, and takes it twice: by p3_rx_take_fast() and
  * by p3_rx_take().  All that a request changes must be equal: the bytes, the events, the

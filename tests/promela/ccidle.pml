@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state IDLE of an OS handle (nic/cci/handle.h, lib/cci/handle.h).  A program that
+ * The state IDLE of an OS handle (nic/cci/event.c, lib/cci/endpoint.c).  A program that
  * polls leaves the state IDLE, in which no event makes the eventfd readable.  If it polls
  * no more and sleeps, the NIC thread's next tick finds the event.  A NIC thread that
  * sleeps has no ticks, so it arms the handle before it sleeps.  A third thread, which
@@ -16,7 +16,7 @@
 #define LOOKS 2
 #endif
 
-#define CCIFD_3_leave_call       1 /* the host's fence */
+#define CCIFD_3_p3_cci_handle_leave_slowly 1 /* the host's fence */
 #define CCIFD_3_thread_sleep_until_rung 2 /* the NIC thread's fence */
 
 #define PROCS  3
@@ -93,7 +93,7 @@ inline set_empty(next, other)
 	fi
 }
 
-inline leave_call()
+inline p3_cci_handle_leave_slowly()
 {
 	p3_cci_any_event();
 	if
@@ -102,7 +102,7 @@ inline leave_call()
 	:: else
 	fi;
 	p3_rmw(INSIDE, mem[INSIDE] - 1, 0, 0);
-	p3_fence(CCIFD_3_leave_call);
+	p3_fence(CCIFD_3_p3_cci_handle_leave_slowly);
 	if
 	:: poller -> p3_get(ASLEEP, x)
 	:: else -> x = 0
@@ -144,11 +144,11 @@ active proctype program()
 		:: x -> p3_set(TAKEN, 1)
 		:: else
 		fi;
-		leave_call()
+		p3_cci_handle_leave_slowly()
 	od
 }
 
-inline p3_cci_handle_remind()
+inline p3_cci_event_remind()
 {
 	p3_cci_any_event();
 	if
@@ -166,17 +166,17 @@ active proctype nic()
 {
 	byte x, y;
 	take_lease();
-	p3_cci_handle_remind(); /* a tick */
+	p3_cci_event_remind(); /* a tick */
 	give_lease();
 	take_lease();
 	p3_set(ASLEEP, 1);
 	p3_fence_heavy(CCIFD_3_thread_sleep_until_rung);
-	p3_get(STATE, x); /* p3_cci_handle_arm */
+	p3_get(STATE, x); /* p3_cci_event_remind */
 	if
 	:: x == IDLE -> p3_cas(STATE, IDLE, ARMED, x, ALWAYS, ALWAYS)
 	:: else
 	fi;
-	p3_cci_handle_remind();
+	p3_cci_event_remind();
 	give_lease()
 }
 

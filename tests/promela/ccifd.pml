@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The OS handle of a CCI endpoint (nic/cci/handle.h, lib/cci/handle.h).  THREADS of the
+ * The OS handle of a CCI endpoint (nic/cci/event.c, lib/cci/endpoint.c).  THREADS of the
  * program sleep in poll() on the eventfd, take one event each time, and sleep again; the
  * NIC thread posts events and makes the eventfd readable.  A thread inside of a call may
  * post, too, and then signals nothing: it looks at the queue when it leaves.
@@ -24,10 +24,10 @@
 #define THREADS 2
 #endif
 
-#define CCIFD_1_leave_call           1 /* the host's fence */
-#define CCIFD_1_p3_cci_event_signal  2 /* the firmware's fence, behind its posts */
+#define CCIFD_1_p3_cci_handle_leave_slowly 1 /* the host's fence */
+#define CCIFD_1_p3_cci_event_signal 2 /* the firmware's fence, behind its posts */
 #define CCIFD_2_p3_cci_handle_signal 3
-#define CCIFD_2_drain                4
+#define CCIFD_2_cci_handle_drain 4
 
 #define PROCS  (THREADS + 1)
 #define POSTED 0 /* events in the queue so far */
@@ -70,29 +70,29 @@ inline p3_cci_any_event()
 	head = 0
 }
 
-inline drain()
+inline cci_handle_drain()
 {
 	p3_cas(STATE, SIGNALLED, DRAINING, x, ALWAYS, ALWAYS);
 	if
-	:: x == SIGNALLED && HAS(CCIFD_2_drain) ->
+	:: x == SIGNALLED && HAS(CCIFD_2_cci_handle_drain) ->
 		p3_exchange(FD, 0, x, ALWAYS, ALWAYS);
-		p3_release(STATE, ARMED, CCIFD_2_drain)
-	:: x == SIGNALLED && !HAS(CCIFD_2_drain) ->
+		p3_release(STATE, ARMED, CCIFD_2_cci_handle_drain)
+	:: x == SIGNALLED && !HAS(CCIFD_2_cci_handle_drain) ->
 		p3_set(STATE, ARMED);
 		p3_exchange(FD, 0, x, ALWAYS, ALWAYS)
 	:: else
 	fi
 }
 
-inline leave_call()
+inline p3_cci_handle_leave_slowly()
 {
 	p3_cci_any_event();
 	if
-	:: !x -> drain()
+	:: !x -> cci_handle_drain()
 	:: else
 	fi;
 	p3_rmw(INSIDE, mem[INSIDE] - 1, 0, 0);
-	p3_fence(CCIFD_1_leave_call);
+	p3_fence(CCIFD_1_p3_cci_handle_leave_slowly);
 	p3_cci_any_event();
 	if
 	:: x -> p3_cci_handle_signal()
@@ -159,7 +159,7 @@ active [THREADS] proctype program()
 		:: true
 		fi;
 		take();
-		leave_call();
+		p3_cci_handle_leave_slowly();
 		got = false
 	od
 }

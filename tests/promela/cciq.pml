@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The queue of a CCI endpoint (nic/cci/queue.h): the firmware posts words that name
+ * The queue of a CCI endpoint (nic/cci/internal.h): the firmware posts words that name
  * items; two host threads take them, read the events in the items, and return them.
  *
  * Checked: an event is read after it was written, and written again after the thread
@@ -21,14 +21,14 @@
 
 #define CCIQ_1_p3_cci_queue_post             1
 #define CCIQ_1_p3_cci_queue_take             2
-#define CCIQ_1_take_shared                   3
+#define CCIQ_1_cci_queue_take_shared         3
 #define CCIQ_3_p3_cci_queue_give_back        4
 #define CCIQ_3_p3_cci_queue_drain            5
 #define CCIQ_3_p3_cci_queue_give_back_rarely 6
 #define CCIQ_3_p3_cci_queue_take_returned    7
 #define CCIQ_4_p3_cci_queue_enter            8 /* its fence */
 #define CCIQ_4_p3_cci_queue_leave            9
-#define CCIQ_4_revoke                        10 /* its fence */
+#define CCIQ_4_cci_queue_revoke              10 /* its fence */
 
 #define PROCS    3
 #define RING(i)  ((i) % SIZE)
@@ -127,10 +127,10 @@ inline p3_cci_queue_give_back_rarely(d)
 		CCIQ_3_p3_cci_queue_give_back_rarely)
 }
 
-inline take_shared()
+inline cci_queue_take_shared()
 {
 	p3_acquire(HEAD, head, ALWAYS);
-	p3_acquire(RING(head), word, CCIQ_1_take_shared);
+	p3_acquire(RING(head), word, CCIQ_1_cci_queue_take_shared);
 	if
 	:: IS_OF(word, head) ->
 		p3_cas(HEAD, head, head + 1, x, ALWAYS, ALWAYS);
@@ -162,7 +162,7 @@ active proctype owner()
 			:: got && !HAS(CCIQ_4_p3_cci_queue_leave) -> p3_set(HEAD, head + 1)
 			:: else
 			fi
-		:: else -> take_shared()
+		:: else -> cci_queue_take_shared()
 		fi;
 		if
 		:: got ->
@@ -186,13 +186,13 @@ active proctype owner()
 }
 
 /* The loop that waits for inside may go round at any time. */
-inline revoke()
+inline cci_queue_revoke()
 {
 	if
 	:: !revoking ->
 		revoking = true;
 		p3_set(SHARED, ASKED);
-		p3_fence_heavy(CCIQ_4_revoke)
+		p3_fence_heavy(CCIQ_4_cci_queue_revoke)
 	:: else
 	fi;
 	p3_acquire(INSIDE, x, ALWAYS);
@@ -209,9 +209,9 @@ active proctype other()
 	bool got, revoking;
 	do
 	:: mem[HEAD] == POSTS -> break
-	:: mem[HEAD] < POSTS && mem[SHARED] != REVOKED -> revoke()
+	:: mem[HEAD] < POSTS && mem[SHARED] != REVOKED -> cci_queue_revoke()
 	:: mem[HEAD] < POSTS && mem[SHARED] == REVOKED ->
-		take_shared();
+		cci_queue_take_shared();
 		if
 		:: got ->
 			use_event(ITEM_IN(word));

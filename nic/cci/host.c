@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls of host threads: under the lease, or through the mailbox; waits; events. */
+#include "nic/cci/internal.h"
+#include "nic/host/call.h"
+#include "nic/run/lease.h"
+#include "shm/straight.h"
+
+#include <sched.h>
+
+int p3_cci_command(struct p3_nic *n, struct p3_cmd *c)
+{
+	c->cci.run(n, c->cci.arg);
+	return PTL_OK;
+}
+
+bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), void *arg)
+{
+	bool done = true;
+	if (p3_unlikely(p3_self.inside != 0))
+		return false;
+	p3_call_begin();
+	if (p3_likely(p3_lease_enter(n, P3_LEASE_HOST))) {
+		run(n, arg);
+		p3_lease_leave(n);
+	} else {
+		struct p3_cmd c;
+		p3_cmd_begin(&c, P3_OP_CCI, 0);
+		c.cci.run = run;
+		c.cci.arg = arg;
+		done = p3_post_command(n, &c) == PTL_OK;
+	}
+	p3_call_end(n);
+	return done;
+}
+
+/* ---- waits ---- */
+
+static bool cci_tx_is_done(void *arg)
+{
+	struct p3_cci_tx *tx = arg;
+	return p3_acquire(&tx->done) != 0; /* CCIQ.2 */
+}
+
+static void cci_look_for_readers(struct p3_nic *n, void *arg)
+{
+	bool *is_read = arg;
+	*is_read = p3_xfer_is_read(n);
+}
+
+void p3_cci_wait_for_readers(struct p3_nic *n)
+{
+	uint64_t since = p3_get(&n->cci.withdrawn_ns);
+	bool is_read = true;
+	if (p3_likely(!since) || p3_now_ns() - since > P3_CCI_READERS_NS)
+		return;
+	p3_looks_fence(n, p3_fence_heavy); /* XFER.7 */
+	FAULT_POINT("cci.withdrawn");
+	while (p3_cci_call(n, cci_look_for_readers, &is_read) && is_read &&
+		p3_now_ns() - since <= P3_CCI_READERS_NS)
+		sched_yield();
+}
+
+int p3_cci_wait_for(struct p3_nic *n, struct p3_cci_tx *tx)
+{
+	const uint64_t op = P3_OP_CCI;
+	const struct p3_wants wants = {P3_WAIT_COMMAND, 1, &op};
+	p3_call_begin();
+	bool done = p3_wait_until(n, UINT64_MAX, &wants, cci_tx_is_done, tx);
+	p3_call_end(n);
+	if (!done)
+		return CCI_ERROR; /* the NIC closes */
+	int status = (int)p3_get(&tx->done) - 1;
+	if (p3_unlikely(tx->item.what == P3_CCI_WITHDRAWN))
+		p3_cci_wait_for_readers(n);
+	p3_cci_queue_give_back(&tx->item.ep->queue, &tx->item);
+	return status;
+}
+
+/* ---- taking ---- */
+
+/* Return true if the program has closed the connection whose message this is: the
+ * message is discarded. */
+static bool cci_event_is_void(const struct p3_cci_item *item)
+{
+	return item->what == P3_CCI_RX && p3_unlikely(p3_get(&item->conn->closed));
+}
+
+/* Return the next event that is not void, and wait for the readers of its memory. */
+static P3_RARE struct p3_cci_item *cci_event_take_rarely(struct p3_cci_item *item)
+{
+	struct p3_cci_endpoint *ep = item->ep;
+	while (item && cci_event_is_void(item)) {
+		p3_cci_queue_give_back(&ep->queue, item);
+		item = p3_cci_queue_take(&ep->queue);
+	}
+	if (item && item->what == P3_CCI_WITHDRAWN)
+		p3_cci_wait_for_readers(ep->nic);
+	return item;
+}
+
+static P3_HOT struct p3_cci_item *cci_event_take(struct p3_cci_endpoint *ep)
+{
+	struct p3_cci_item *item = p3_cci_queue_take(&ep->queue);
+	/* An event that is not handed out at once is void, or it gives back memory that a
+	 * peer may still be reading. */
+	if (p3_unlikely(item && (cci_event_is_void(item) ||
+					p3_unlikely(item->what == P3_CCI_WITHDRAWN))))
+		return cci_event_take_rarely(item);
+	return item;
+}
+
+/* Return true if the program sleeps on the OS handle when it finds no event. */
+static bool cci_poll_sleeps(const struct p3_cci_endpoint *ep)
+{
+	return ep->handle.fd >= 0 && p3_get(&ep->handle.state) != P3_CCI_IDLE;
+}
+
+/* Count drained passes as those of a thread that sleeps next, so that the NIC thread does
+ * not take it for one that polls. */
+static void cci_poll_count_brief(
+	struct p3_nic *n, const struct p3_cci_endpoint *ep, uint64_t looks)
+{
+	if (p3_unlikely(cci_poll_sleeps(ep)))
+		p3_count(&n->cci.brief_looks, looks);
+}
+
+/* With the lease: run passes until the queue has an event, or nothing is left. */
+static void cci_poll_wholly(struct p3_nic *n, const struct p3_cci_endpoint *ep)
+{
+	for (uint32_t turn = 0; turn < P3_WHOLE_TURNS; turn += p3_pass_share(n))
+		if (!p3_pass_run(n) || p3_cci_queue_any(&ep->queue))
+			break;
+}
+
+/* With the lease, after a peek that has found a message: run a brief pass, and whole
+ * passes only if it brings no event.  Give the lease up. */
+static __attribute__((noinline)) void cci_poll_briefly(
+	struct p3_nic *n, const struct p3_cci_endpoint *ep)
+{
+	p3_lease_begin_to_pass(n);
+	p3_pass_poll_briefly(n);
+	if (p3_likely(p3_cci_queue_any(&ep->queue))) {
+		p3_pass_count(n);
+	} else {
+		(void)p3_pass_end(n);
+		cci_poll_wholly(n, ep);
+	}
+	p3_lease_leave_here(n);
+}
+
+/* With the lease: run passes, and give the lease up. */
+static void cci_poll(struct p3_nic *n, const struct p3_cci_endpoint *ep)
+{
+	if (p3_straight() && n->brief && p3_pass_is_brief(n) && !cci_poll_sleeps(ep)) {
+		cci_poll_briefly(n, ep);
+		return;
+	}
+	uint64_t drained = p3_get(&n->drained);
+	p3_lease_begin(n, P3_LEASE_HOST);
+	cci_poll_wholly(n, ep);
+	cci_poll_count_brief(n, ep, p3_get(&n->drained) - drained);
+	p3_lease_leave(n);
+}
+
+/* End a look that has found nothing, but a parked thread or a command. */
+static P3_RARE void cci_poll_end_left(
+	struct p3_nic *n, const struct p3_cci_endpoint *ep, struct p3_mailbox *mailbox)
+{
+	cci_poll_count_brief(n, ep, 1);
+	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, 0, mailbox);
+}
+
+static void cci_drain_now(struct p3_nic *n, void *arg)
+{
+	p3_cci_desc_drain(n, arg);
+}
+
+/* Go on after a look that has found no event. */
+static __attribute__((noinline)) int cci_poll_look_again(
+	struct p3_cci_endpoint *ep, cci_event_t **event_out)
+{
+	struct p3_nic *n = ep->nic;
+	struct p3_cci_item *item = NULL;
+	struct p3_mailbox *mailbox;
+	p3_call_begin();
+	enum p3_peeked peeked = p3_peek(n, &mailbox);
+	if (p3_likely(peeked == P3_PEEK_NOTHING)) {
+		cci_poll_count_brief(n, ep, 1);
+		p3_call_end(n);
+	} else {
+		if (p3_likely(peeked == P3_PEEK_NEWS))
+			cci_poll(n, ep);
+		else if (peeked == P3_PEEK_LEFT)
+			cci_poll_end_left(n, ep, mailbox);
+		else if (!cci_poll_sleeps(ep)) /* another thread runs the firmware */
+			p3_call_look_in_vain(n);
+		p3_call_end(n);
+		item = cci_event_take(ep);
+	}
+	if (p3_likely(item != NULL)) {
+		FAULT_POINT("cci.taken");
+		*event_out = &item->event;
+		return CCI_SUCCESS;
+	}
+	/* Programs poll in pure loops.  Where nodes share CPUs, the nodes that will
+	 * answer wait for this CPU. */
+	if (p3_unlikely(n->crowded) && n->idle.yield_ns)
+		sched_yield();
+	if (p3_likely(p3_get(&ep->rx_left)))
+		return CCI_EAGAIN;
+	(void)p3_cci_call(n, cci_drain_now, ep);
+	return p3_get(&ep->rx_left) ? CCI_EAGAIN : CCI_ENOBUFS;
+}
+
+int p3_cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event_out)
+{
+	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)endpoint;
+	*event_out = NULL;
+	if (p3_unlikely(p3_self.inside != 0))
+		return CCI_EAGAIN;
+	struct p3_cci_item *item = cci_event_take(ep);
+	if (!item)
+		return cci_poll_look_again(ep, event_out);
+	FAULT_POINT("cci.taken");
+	*event_out = &item->event;
+	return CCI_SUCCESS;
+}
+
+/* ---- returning ---- */
+
+int p3_cci_return_event(cci_event_t *event)
+{
+	struct p3_cci_item *item = (struct p3_cci_item *)(uintptr_t)event;
+	struct p3_cci_endpoint *ep = item->ep;
+	if (p3_unlikely(item->what == P3_CCI_REQUEST &&
+			((const struct p3_cci_request *)item)->state == P3_CCI_REQ_OPEN))
+		return CCI_EINVAL; /* the program has not decided it */
+	p3_cci_queue_give_back(&ep->queue, item);
+	if (p3_unlikely(p3_get(&ep->starving)))
+		(void)p3_cci_call(ep->nic, p3_cci_retry_feed, ep);
+	return CCI_SUCCESS;
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Requests and answers off the lanes: dispatch, and messages. */
+#include "nic/cci/internal.h"
+#include "nic/proto/proto.h"
+#include "nic/report/report.h"
+
+#include <string.h>
+
+/* ---- messages ---- */
+
+/* A message, or a part of it, as copied from its header. */
+struct cci_msg_part {
+	const char *bytes;
+	uint64_t token; /* 0: no answer is wanted */
+	uint32_t len;
+	uint32_t seq;
+	bool later, last;
+};
+
+/* Return a free receive descriptor, or NULL.  One that the program has just returned is
+ * in the nearest cache. */
+static P3_HOT struct p3_cci_rx *cci_rx_new(struct p3_nic *n, struct p3_cci_endpoint *ep)
+{
+	struct p3_cci_item *item = p3_cci_queue_first_back(&ep->queue);
+	if (p3_likely(item && item->what == P3_CCI_RX && !ep->rx_surplus)) {
+		ep->queue.back_head++;
+		p3_cci_conn_unref(n, item->conn);
+		return (struct p3_cci_rx *)item;
+	}
+	p3_cci_desc_drain(n, ep);
+	uint32_t left = p3_get(&ep->rx_left);
+	if (p3_unlikely(!left))
+		return NULL;
+	p3_set(&ep->rx_left, left - 1);
+	item = ep->rx_free;
+	if (p3_unlikely(!item))
+		return p3_cci_rx_fresh(ep);
+	ep->rx_free = item->next;
+	return (struct p3_cci_rx *)item;
+}
+
+void p3_cci_msg_forget(struct p3_cci_conn *conn)
+{
+	if (conn->coming)
+		p3_cci_rx_free(conn->coming);
+	conn->coming = NULL;
+	conn->in_parts = false;
+}
+
+static P3_HOT void cci_rx_post(
+	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_rx *rx)
+{
+	union cci_event *e = &rx->item.event;
+	rx->item.conn = conn;
+	e->recv.type = CCI_EVENT_RECV;
+	e->recv.len = conn->coming_len;
+	e->recv.ptr = p3_likely(conn->coming_len) ? rx->slot : NULL;
+	e->recv.connection = &conn->pub;
+	rx->slot[conn->coming_len] = 0;
+	p3_cci_conn_ref(conn);
+	p3_cci_event_post(n, &rx->item);
+}
+
+static void cci_rx_answer(struct p3_nic *n, struct p3_peer *p,
+	const struct cci_msg_part *m, uint32_t status)
+{
+	if (m->token)
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, m->token, status, 0);
+}
+
+/* Take a message to a living connection.  Return false if the peer wrote nonsense. */
+static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
+	const struct cci_msg_part *m)
+{
+	struct p3_cci_rx *rx = conn->coming;
+	if (p3_likely(!m->later)) {
+		bool turn =
+			conn->pub.attribute != CCI_CONN_ATTR_RO || m->seq == conn->seq_in;
+		if (p3_unlikely(!turn && !conn->refusing))
+			return false;
+		p3_cci_msg_forget(conn);
+		conn->coming_len = 0;
+		rx = p3_likely(turn) ? cci_rx_new(n, conn->ep) : NULL;
+		if (p3_unlikely(!rx)) { /* the message is refused */
+			bool uu = conn->pub.attribute == CCI_CONN_ATTR_UU;
+			p3_count(&n->cci.count[uu ? P3_CCI_C_DROPS : P3_CCI_C_RNR_SENT],
+				1);
+			if (!uu) {
+				conn->refusing = true;
+				p3_cci_retry_starve(conn);
+			}
+		}
+	} else if (!conn->in_parts) {
+		return false;
+	}
+	conn->in_parts = !m->last;
+	if (p3_unlikely(!rx)) {
+		if (m->last)
+			cci_rx_answer(n, p, m, P3_CCI_RNR);
+		return true;
+	}
+	conn->coming = NULL;
+	if (m->len > conn->pub.max_send_size - conn->coming_len) {
+		p3_cci_rx_free(rx);
+		return false;
+	}
+	memcpy(rx->slot + conn->coming_len, m->bytes, m->len);
+	conn->coming_len += m->len;
+	if (p3_unlikely(!m->last)) {
+		conn->coming = rx;
+		return true;
+	}
+	conn->seq_in++;
+	conn->refusing = false;
+	FAULT_POINT("cci.received");
+	cci_rx_post(n, conn, rx);
+	P3_TRACE(delivered, n, p, P3_REQ_CCI_MSG, conn->coming_len);
+	cci_rx_answer(n, p, m, P3_CCI_OK);
+	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
+	return true;
+}
+
+/* Take a message, or a part of it.  Return false if the peer wrote nonsense. */
+static bool cci_rx_take(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
+	uint32_t flags = p3_word0_flags(w0);
+	const struct cci_msg_part m = {.bytes = p3_format_bytes(c, P3_CCI_MSG_DATA),
+		.token = p3_format_get(c, P3_CCI_TOKEN),
+		.len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1),
+		.seq = (uint32_t)p3_field_of(P3_CCI_MSG_SEQ, w1),
+		.later = flags & P3_F_CCI_LATER,
+		.last = !(flags & P3_F_CCI_MORE)};
+	bool answered = p3_field_of(P3_CCI_ROOM, w1) != 0;
+	if (p3_word0_ncells(w0) != p3_cci_cells(P3_CCI_MSG_HEAD, m.len) ||
+		answered != (m.token && m.last))
+		return false;
+	P3_TRACE(take, n, p, P3_REQ_CCI_MSG, m.len);
+	n->bytes += m.len;
+	struct p3_cci_conn *conn = p3_cci_setup_used(n, p, p3_format_get(c, P3_CCI_TAG));
+	if (p3_likely(conn != NULL))
+		return cci_rx_deliver(n, p, conn, &m);
+	p3_count(&n->cci.count[P3_CCI_C_REFUSED], 1);
+	if (m.last)
+		cci_rx_answer(n, p, &m, P3_CCI_REFUSED);
+	return true;
+}
+
+/* ---- the straight path ---- */
+
+/* Return the connection that a tag names, or NULL.  Most messages are of the connection
+ * of the one before. */
+static P3_HOT struct p3_cci_conn *cci_rx_conn(struct p3_nic *n, uint64_t tag)
+{
+	struct p3_cci_conn *conn = n->cci.last;
+	if (p3_likely(conn->tag == tag && tag))
+		return conn;
+	conn = p3_cci_conn_named(n, tag);
+	if (p3_likely(conn != NULL))
+		n->cci.last = conn;
+	return conn;
+}
+
+/* Return the living connection of a message that it expects, or NULL. */
+static P3_HOT struct p3_cci_conn *cci_rx_expecting(
+	struct p3_nic *n, const struct p3_peer *p, const struct p3_cell *c, uint64_t w1)
+{
+	struct p3_cci_conn *conn = cci_rx_conn(n, p3_format_get(c, P3_CCI_TAG));
+	if (p3_unlikely(!conn || conn->peer != p || conn->state != P3_CCI_READY ||
+			conn->in_parts))
+		return NULL;
+	uint32_t seq = (uint32_t)p3_field_of(P3_CCI_MSG_SEQ, w1);
+	if (conn->pub.attribute == CCI_CONN_ATTR_RO && p3_unlikely(seq != conn->seq_in))
+		return NULL;
+	return conn;
+}
+
+/* Return true if an answer is wanted as the attribute says, and may leave. */
+static P3_HOT bool cci_rx_may_answer(
+	struct p3_peer *p, const struct p3_cci_conn *conn, uint64_t token, uint64_t w1)
+{
+	uint64_t room = p3_field_of(P3_CCI_ROOM, w1);
+	if (conn->pub.attribute == CCI_CONN_ATTR_UU)
+		return p3_likely(!(room | token));
+	return p3_likely(room && token && p3_rsp_may_run(p));
+}
+
+/* Take a message of one cell, or of k cells: its bytes, its event, and the answer. */
+static P3_HOT bool cci_rx_take_straight(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_cell *c, bool one, uint32_t k)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
+		 token = p3_format_get(c, P3_CCI_TOKEN);
+	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
+	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1);
+	if (one && p3_unlikely(!conn || len > P3_CCI_MSG_HEAD ||
+			       !cci_rx_may_answer(p, conn, token, w1)))
+		return false;
+	if (!one && p3_unlikely(!conn || len > conn->pub.max_send_size ||
+				k != p3_cci_cells(P3_CCI_MSG_HEAD, len) ||
+				!cci_rx_may_answer(p, conn, token, w1)))
+		return false;
+	struct p3_cci_rx *rx = cci_rx_new(n, conn->ep);
+	if (p3_unlikely(!rx))
+		return false;
+	/* A slot has room for all bytes of a cell. */
+	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA),
+		one ? P3_CCI_MSG_HEAD : len);
+	conn->seq_in++;
+	conn->refusing = false;
+	FAULT_POINT("cci.received");
+	conn->coming_len = len;
+	cci_rx_post(n, conn, rx);
+	n->bytes += len;
+	n->msgs++;
+	n->worked = true;
+	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
+	if (token) {
+		struct p3_cell *rsp = p->rsp_out.next;
+		p3_format_set(rsp, P3_CCI_ANSWER_STATUS,
+			p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
+		p3_format_set(rsp, P3_CCI_ANSWER_TOKEN, token);
+		FAULT_POINT("cci.answer_filled");
+		p3_rsp_run(n, p, p3_word0(P3_RSP_CCI, 0, 1));
+		FAULT_POINT("cci.answer_published");
+	}
+	FAULT_POINT("cci.request_taken");
+	p3_ring_take(&p->req_in, k);
+	return true;
+}
+
+bool p3_cci_msg_take_one(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	return cci_rx_take_straight(n, p, c, true, 1);
+}
+
+bool p3_cci_msg_take_longer(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t k)
+{
+	return cci_rx_take_straight(n, p, c, false, k);
+}
+
+/* ---- requests of all kinds ---- */
+
+/* Take the request.  Return NULL, or the reason why it cannot be right. */
+static const char *cci_take_other(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_cell *c, uint64_t w0, bool *waits_out)
+{
+	bool one = p3_word0_ncells(w0) == 1;
+	struct p3_cci_conn *conn;
+	switch (p3_word0_kind(w0)) {
+	case P3_REQ_CCI_CONNECT:
+		return p3_cci_setup_take_request(n, p, c, w0) ? NULL
+							      : "a bad connect request";
+	case P3_REQ_CCI_DECIDE:
+		return one && p3_cci_setup_take_decision(n, p, c, w0)
+			       ? NULL
+			       : "a bad decision about a connection";
+	case P3_REQ_CCI_READY:
+		if (!one)
+			return "a bad hint";
+		conn = p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_TAG));
+		if (conn) /* the peer has room again */
+			p3_cci_retry_resume(n, conn);
+		return NULL;
+	case P3_REQ_CCI_ALIVE:
+		if (!one || p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 1)
+			return "a bad keepalive";
+		conn = p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_TAG));
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_ALIVE, p3_format_get(c, P3_CCI_TOKEN),
+			conn ? P3_CCI_OK : P3_CCI_REFUSED, 0);
+		return NULL;
+	case P3_REQ_CCI_WRITE:
+	case P3_REQ_CCI_READ:
+		return p3_cci_rma_take(n, p, c, w0, waits_out) ? NULL
+							       : "a bad RMA request";
+	default:
+		return "a request of no kind";
+	}
+}
+
+bool p3_cci_req_take(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0)
+{
+	const char *why = NULL;
+	bool waits = false;
+	if (p3_likely(p3_word0_kind(w0) == P3_REQ_CCI_MSG)) {
+		why = cci_rx_take(n, p, c, w0) ? NULL : "a bad message";
+	} else {
+		P3_TRACE(take, n, p, p3_word0_kind(w0), 0);
+		why = cci_take_other(n, p, c, w0, &waits);
+	}
+	if (p3_unlikely(why != NULL)) {
+		p3_peer_ignore(n, p, why);
+		return false;
+	}
+	if (p3_unlikely(waits)) {
+		P3_TRACE(wait, n, p, p3_word0_kind(w0));
+		return false;
+	}
+	FAULT_POINT("cci.request_taken");
+	p3_ring_take(&p->req_in, p3_word0_ncells(w0));
+	n->worked = true;
+	n->msgs++;
+	return true;
+}
+
+/* ---- answers ---- */
+
+static void cci_tx_rsp_take_msg(
+	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx, uint32_t status)
+{
+	P3_TRACE(about, n, tx->topic, P3_TRACE_ANSWERED, P3_RSP_CCI, 0);
+	tx->is.in_flight = false;
+	conn->nout--;
+	if (p3_unlikely(tx->state != P3_CCI_TX_SENT)) {
+		p3_cci_tx_settle(n, tx);
+		p3_cci_retry_answered(n, conn);
+		if (!conn->probing || conn->nout || conn->state != P3_CCI_READY)
+			return;
+		/* The message that probed the peer was answered late: send the others. */
+		conn->probing = false;
+		p3_cci_conn_kick(n, conn);
+	} else if (p3_likely(status == P3_CCI_OK)) {
+		bool more = conn->probing;
+		conn->rnr = conn->probing = false;
+		conn->refusals = 0;
+		p3_cci_tx_end(n, tx, CCI_SUCCESS);
+		p3_cci_retry_answered(n, conn);
+		if (p3_unlikely(more))
+			p3_cci_conn_kick(n, conn);
+	} else if (status == P3_CCI_RNR) {
+		p3_cci_retry_refused(n, tx);
+	} else {
+		p3_cci_rma_withdraw_all(n, conn);
+		p3_cci_conn_break(n, conn, CCI_ERR_DISCONNECTED);
+	}
+}
+
+static bool cci_tx_rsp_take(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t kind)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
+	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
+	struct p3_cci_tx *tx = p3_cci_tx_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	if (!tx || !tx->is.in_flight || tx->item.conn->peer != p) {
+		if (kind != P3_REQ_CCI_MSG)
+			p3_cci_rma_rsp_late(n, p, c);
+		return true; /* its endpoint is gone */
+	}
+	/* Does the operation wait for this kind of answer? */
+	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
+	if (kind == P3_REQ_CCI_MSG) {
+		if (msg)
+			cci_tx_rsp_take_msg(n, tx->item.conn, tx, status);
+		return msg;
+	}
+	if (msg || (kind == P3_REQ_CCI_WRITE) != (tx->op == P3_CCI_OP_WRITE))
+		return false;
+	return p3_cci_rma_rsp_take(n, p, tx, c);
+}
+
+uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
+	uint32_t kind = (uint32_t)p3_field_of(P3_CCI_ANSWER_KIND, w1);
+	if (!p->cci.asked)
+		return 0;
+	p->cci.asked--;
+	if (p3_likely(kind == P3_REQ_CCI_MSG) || kind == P3_REQ_CCI_WRITE ||
+		kind == P3_REQ_CCI_READ)
+		return cci_tx_rsp_take(n, p, c, kind);
+	if (kind != P3_REQ_CCI_CONNECT && kind != P3_REQ_CCI_DECIDE &&
+		kind != P3_REQ_CCI_ALIVE)
+		return 0;
+	struct p3_cci_conn *conn =
+		p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
+	if (!conn)
+		return 1;
+	if (kind == P3_REQ_CCI_CONNECT)
+		p3_cci_setup_asked(n, conn, status);
+	else if (kind == P3_REQ_CCI_DECIDE)
+		p3_cci_setup_decided(n, conn, status);
+	else
+		conn->asked = false;
+	return 1;
+}
+
+bool p3_cci_rsp_take_straight(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	const uint64_t taken = p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG);
+	struct p3_cci_tx *tx = p3_cci_tx_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	if (p3_unlikely(p3_format_get(c, P3_CCI_ANSWER_STATUS) != taken || !tx ||
+			!p->cci.asked))
+		return false;
+	struct p3_cci_conn *conn = tx->item.conn;
+	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
+	if (p3_unlikely(!msg || !tx->is.in_flight || conn->peer != p))
+		return false;
+	/* The operation must be the oldest one, and its end must let no message go. */
+	if (!(p3_likely(
+		      tx->state == P3_CCI_TX_SENT && !conn->probing && !conn->resumes) &&
+		    p3_likely(conn->fifo.next == &tx->fifo)))
+		return false;
+	p->cci.asked--;
+	tx->is.in_flight = false;
+	conn->nout--;
+	conn->rnr = false;
+	conn->refusals = 0;
+	p3_list_del(&tx->fifo);
+	p3_cci_tx_over(n, tx, CCI_SUCCESS);
+	if (p3_unlikely(!p3_list_empty(&conn->fifo)))
+		p3_cci_tx_end_done(n, conn);
+	n->worked = true;
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, 1);
+	p->rsp_used--;
+	return true;
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The send queue of a peer: messages of its connections into its lane. */
+#include "nic/cci/internal.h"
+#include "nic/proto/proto.h"
+#include "nic/report/report.h"
+
+#include <string.h>
+
+/* ---- answers ---- */
+
+struct p3_cell *p3_cci_rsp_begin(struct p3_nic *n, struct p3_peer *p)
+{
+	if (p->state != P3_LIVE || p->bad)
+		return NULL;
+	if (p3_unlikely(++p->nanswered >= 8 && !p->rsp_full))
+		p3_peer_grow_responses(n, p);
+	if (!p3_peer_has_room(p, &p->rsp_out, 1)) {
+		p3_peer_ignore(n, p, "more requests than it reserved room for");
+		return NULL;
+	}
+	return p3_ring_begin(&p->rsp_out, 1);
+}
+
+void p3_cci_rsp_publish(struct p3_nic *n, struct p3_peer *p)
+{
+	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_CCI, 0);
+	FAULT_POINT("cci.answer_filled");
+	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_CCI, 0, 1), 1);
+	FAULT_POINT("cci.answer_published");
+	p3_looks_add(n, p);
+}
+
+void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
+	enum p3_cci_status status, uint64_t xfer)
+{
+	struct p3_cell *c = p3_cci_rsp_begin(n, p);
+	if (!c)
+		return;
+	p3_format_set(c, P3_CCI_ANSWER_STATUS,
+		p3_field_in(P3_CCI_ANSWER_STATUS, status) |
+			p3_field_in(P3_CCI_ANSWER_KIND, kind));
+	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
+	p3_format_set(c, P3_CCI_ANSWER_XFER, xfer);
+	p3_cci_rsp_publish(n, p);
+}
+
+static void cci_req_fill(struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
+{
+	p3_format_set(c, P3_CCI_ROOM, word1);
+	p3_format_set(c, P3_CCI_TOKEN, token);
+	p3_format_set(c, P3_CCI_TAG, tag);
+}
+
+/* ---- RMA operations ---- */
+
+#define P3_CCI_WRITE_MOST 1024u /* longest WRITE whose bytes the message carries */
+
+static bool cci_rma_is_long(const struct p3_peer *p, const struct p3_cci_tx *tx)
+{
+	if (tx->op == P3_CCI_OP_READ)
+		return tx->length > P3_CCI_ANSWER_HEAD;
+	return tx->length > P3_CCI_WRITE_MOST ||
+	       p3_cci_cells(P3_CCI_WRITE_HEAD, tx->length) > p3_cci_req_most_cells(p);
+}
+
+/* Give a long operation its slot.  Return false if it must wait. */
+static bool cci_rma_get_slot(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx)
+{
+	const struct p3_region r = {.start = tx->local, .size = tx->length};
+	if (n->swapper && p3_getput_waits(n, &r, 0, tx->length))
+		return false;
+	tx->xfer = p3_xfer_alloc(n, p, P3_X_OWN);
+	if (!tx->xfer)
+		return false;
+	tx->xfer->cci = tx->local_name;
+	if (tx->op == P3_CCI_OP_READ)
+		return true;
+	tx->xfer->span.region = r;
+	tx->xfer->span.offset = 0;
+	tx->xfer->length = tx->length;
+	p3_xfer_publish(n, tx->xfer);
+	return true;
+}
+
+/* Send the request of an operation.  Return false if there is no room. */
+static bool cci_sendq_rma_one(struct p3_nic *n, struct p3_peer *p,
+	struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+{
+	bool is_write = tx->op == P3_CCI_OP_WRITE, slot = cci_rma_is_long(p, tx);
+	uint32_t cells =
+		is_write && !slot ? p3_cci_cells(P3_CCI_WRITE_HEAD, tx->length) : 1;
+	if (!p3_cci_req_has_room(n, p, cells, 1) || (slot && !cci_rma_get_slot(n, p, tx)))
+		return false;
+	struct p3_cell *c = p3_cci_req_begin(n, p, cells);
+	if (is_write && !slot)
+		memcpy(p3_format_bytes(c, P3_CCI_RMA_DATA), tx->local, tx->length);
+	else
+		p3_format_set(c, P3_CCI_RMA_XFER, slot ? p3_xfer_name(tx->xfer) : 0);
+	cci_req_fill(c, p3_field_in(P3_CCI_ROOM, 1), tx->token, conn->peer_tag);
+	p3_format_set(c, P3_CCI_RMA_REGION, tx->region);
+	p3_format_set(c, P3_CCI_RMA_OFFSET, tx->offset);
+	p3_format_set(c, P3_CCI_RMA_LENGTH, tx->length);
+	p3_cci_req_publish(n, p, is_write ? P3_REQ_CCI_WRITE : P3_REQ_CCI_READ,
+		slot ? P3_F_CCI_LONG : 0, cells, 1);
+	p3_list_del(&tx->rma);
+	p3_list_add(&conn->ep->rma_sent, &tx->rma);
+	tx->state = P3_CCI_TX_SENT;
+	tx->is.in_flight = true;
+	p3_cci_tx_renew(conn, tx);
+	conn->rma_out++;
+	return true;
+}
+
+static bool cci_sendq_rma(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
+{
+	while (!p3_list_empty(&conn->rma)) {
+		struct p3_cci_tx *tx = p3_item(conn->rma.next, struct p3_cci_tx, rma);
+		if (tx->is.fence && conn->rma_out)
+			return true; /* the last answer goes on */
+		if (!cci_sendq_rma_one(n, p, conn, tx))
+			return false;
+	}
+	return true;
+}
+
+void p3_cci_rma_withdraw(struct p3_nic *n, struct p3_cci_tx *tx)
+{
+	if (tx->op == P3_CCI_OP_MSG || tx->is.data_done || tx->state != P3_CCI_TX_SENT)
+		return;
+	struct p3_xfer_slot *x = tx->xfer;
+	if (x && tx->op == P3_CCI_OP_READ && !tx->is.in_flight) {
+		tx->xfer = NULL;
+		p3_pull_end(n, &x->pull, PTL_NI_FAIL);
+	} else if (x && x->peer->state != P3_LIVE) {
+		p3_cci_rma_free_slot(n, tx);
+	} else if (x && tx->op == P3_CCI_OP_WRITE) {
+		p3_xfer_withdraw(n, x);
+		p3_set(&n->cci.withdrawn_ns, p3_now_ns());
+		if (!tx->is.silent)
+			tx->item.what = P3_CCI_WITHDRAWN;
+	}
+	tx->item.conn->rma_out--;
+}
+
+void p3_cci_rma_withdraw_all(struct p3_nic *n, struct p3_cci_conn *conn)
+{
+	p3_list_each(it, &conn->fifo)
+		p3_cci_rma_withdraw(n, p3_item(it, struct p3_cci_tx, fifo));
+}
+
+/* ---- messages ---- */
+
+/* Send one part.  Return false if there is no room. */
+static bool cci_sendq_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
+	struct p3_cci_tx *tx)
+{
+	uint64_t left = tx->len - tx->part;
+	uint64_t most = p3_cci_most(P3_CCI_MSG_HEAD, p3_cci_req_most_cells(p));
+	bool last = left <= most, answered = conn->pub.attribute != CCI_CONN_ATTR_UU;
+	uint64_t len = last ? left : most;
+	uint32_t cells = p3_cci_cells(P3_CCI_MSG_HEAD, len), rsp = last && answered;
+	if (!p3_cci_req_has_room(n, p, cells, rsp))
+		return false;
+	struct p3_cell *c = p3_cci_req_begin(n, p, cells);
+	memcpy(p3_format_bytes(c, P3_CCI_MSG_DATA), tx->bytes + tx->part, len);
+	cci_req_fill(c,
+		p3_field_in(P3_CCI_MSG_LENGTH, len) |
+			p3_field_in(P3_CCI_MSG_SEQ, tx->seq) |
+			p3_field_in(P3_CCI_ROOM, rsp),
+		answered ? tx->token : 0, conn->peer_tag);
+	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (tx->part ? P3_F_CCI_LATER : 0u);
+	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_MSG, flags, cells), len);
+	p3_cci_req_publish(n, p, P3_REQ_CCI_MSG, flags, cells, rsp);
+	tx->part += (uint32_t)len;
+	return true;
+}
+
+bool p3_cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
+	struct p3_cci_tx *tx)
+{
+	if (!tx->is.numbered)
+		tx->seq = conn->seq_out++;
+	tx->is.numbered = true;
+	if (p3_unlikely(!p->req_full) &&
+		tx->len > p3_cci_most(P3_CCI_MSG_HEAD, p3_cci_req_most_cells(p)))
+		(void)p3_peer_grow_requests(n, p);
+	do
+		if (!cci_sendq_part(n, p, conn, tx))
+			return false;
+	while (tx->part < tx->len);
+	if (conn->pub.attribute == CCI_CONN_ATTR_UU) {
+		p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
+		return true;
+	}
+	P3_TRACE(keep, n, &tx->topic);
+	tx->state = P3_CCI_TX_SENT;
+	tx->is.in_flight = true;
+	conn->nout++;
+	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
+	return true;
+}
+
+/* ---- messages about a connection ---- */
+
+/* Send the connect request.  Return false if there is no room for all of it. */
+static bool cci_sendq_connect(
+	struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
+{
+	const struct p3_cci_blob *data = conn->data;
+	uint32_t total = data ? data->len : 0;
+	if (!p->req_full && total > P3_CCI_CONNECT_HEAD)
+		(void)p3_peer_grow_requests(n, p);
+	do {
+		uint64_t left = total - conn->data_sent;
+		uint64_t most =
+			p3_cci_most(P3_CCI_CONNECT_HEAD, p3_cci_req_most_cells(p));
+		bool last = left <= most;
+		uint64_t len = last ? left : most;
+		uint32_t cells = p3_cci_cells(P3_CCI_CONNECT_HEAD, len), rsp = last;
+		if (!p3_cci_req_has_room(n, p, cells, rsp))
+			return false;
+		struct p3_cell *c = p3_cci_req_begin(n, p, cells);
+		if (len)
+			memcpy(p3_format_bytes(c, P3_CCI_CONNECT_DATA),
+				data->data + conn->data_sent, len);
+		cci_req_fill(c,
+			p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
+				p3_field_in(P3_CCI_CONNECT_ATTRIBUTE,
+					(uint64_t)conn->pub.attribute) |
+				p3_field_in(P3_CCI_ROOM, rsp),
+			conn->tag,
+			p3_field_in(P3_CCI_CONNECT_NUMBER, conn->server) |
+				p3_field_in(P3_CCI_CONNECT_MTU, conn->ep->mtu));
+		p3_format_set(c, P3_CCI_CONNECT_LENGTH, len);
+		uint32_t flags = (last ? 0u : P3_F_CCI_MORE) |
+				 (conn->data_sent ? P3_F_CCI_LATER : 0u);
+		P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_CONNECT, flags, cells), len);
+		p3_cci_req_publish(n, p, P3_REQ_CCI_CONNECT, flags, cells, rsp);
+		conn->data_sent += (uint32_t)len;
+	} while (conn->data_sent < total);
+	return true;
+}
+
+/* Send a message of one cell about the connection.  Return false if there is no room. */
+static bool cci_sendq_cell(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
+	uint32_t kind, uint32_t rsp)
+{
+	if (!p3_cci_req_has_room(n, p, 1, rsp))
+		return false;
+	struct p3_cell *c = p3_cci_req_begin(n, p, 1);
+	cci_req_fill(c, p3_field_in(P3_CCI_ROOM, rsp), conn->tag, conn->peer_tag);
+	p3_format_set(c, P3_CCI_DECIDE_MTU, conn->pub.max_send_size);
+	uint32_t flags = kind == P3_REQ_CCI_DECIDE ? P3_F_CCI_ACCEPT : 0u;
+	P3_TRACE(send, n, p, p3_word0(kind, flags, 1), 0);
+	p3_cci_req_publish(n, p, kind, flags, 1, rsp);
+	return true;
+}
+
+static bool cci_sendq_todo(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
+{
+	static const struct {
+		uint8_t bit, rsp;
+		uint32_t kind;
+	} cell[] = {{P3_CCI_TODO_DECIDE, 1, P3_REQ_CCI_DECIDE},
+		{P3_CCI_TODO_READY, 0, P3_REQ_CCI_READY},
+		{P3_CCI_TODO_ALIVE, 1, P3_REQ_CCI_ALIVE}};
+	if (conn->todo & P3_CCI_TODO_CONNECT) {
+		if (!cci_sendq_connect(n, p, conn))
+			return false;
+		conn->todo &= (uint8_t)~P3_CCI_TODO_CONNECT;
+	}
+	for (uint32_t i = 0; i < sizeof cell / sizeof cell[0]; i++) {
+		if (!(conn->todo & cell[i].bit))
+			continue;
+		if (!cci_sendq_cell(n, p, conn, cell[i].kind, cell[i].rsp))
+			return false;
+		conn->todo &= (uint8_t)~cell[i].bit;
+	}
+	return true;
+}
+
+/* ---- turns ---- */
+
+#define CCI_SENDQ_TURN 16u /* most messages of a connection in its turn */
+
+enum cci_sent {
+	CCI_SENT_ALL,
+	CCI_SENT_SOME,   /* others have their turn now */
+	CCI_SENT_WAITS,  /* an RMA operation waits for a transfer slot, or for room */
+	CCI_SENT_NO_ROOM /* a message waits for room, and may be sent in part */
+};
+
+/* Return the next message that may be sent, or NULL. */
+static struct p3_cci_tx *cci_conn_next_msg(const struct p3_cci_conn *conn)
+{
+	if (p3_list_empty(&conn->wait) || conn->held || (conn->probing && conn->nout))
+		return NULL;
+	struct p3_cci_tx *tx = p3_item(conn->wait.next, struct p3_cci_tx, wait);
+	return tx->op == P3_CCI_OP_MSG || tx->is.data_done ? tx : NULL;
+}
+
+static enum cci_sent cci_sendq_conn(
+	struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
+{
+	struct p3_cci_tx *tx;
+	if (conn->todo && !cci_sendq_todo(n, p, conn))
+		return CCI_SENT_NO_ROOM;
+	for (uint32_t i = 0; (tx = cci_conn_next_msg(conn)) != NULL; i++) {
+		if (i == CCI_SENDQ_TURN)
+			return CCI_SENT_SOME;
+		if (!p3_cci_sendq_msg(n, p, conn, tx))
+			return CCI_SENT_NO_ROOM;
+		p3_list_del(&tx->wait);
+		if (conn->pub.attribute == CCI_CONN_ATTR_UU)
+			p3_cci_tx_end(n, tx, CCI_SUCCESS);
+	}
+	return cci_sendq_rma(n, p, conn) ? CCI_SENT_ALL : CCI_SENT_WAITS;
+}
+
+static bool cci_sendq_reject(struct p3_nic *n, struct p3_peer *p)
+{
+	struct p3_cci_request *r =
+		p3_item(p->cci.rejects.next, struct p3_cci_request, todo);
+	if (!p3_cci_req_has_room(n, p, 1, 0))
+		return false;
+	struct p3_cell *c = p3_cci_req_begin(n, p, 1);
+	cci_req_fill(c, 0, 0, r->client);
+	p3_format_set(c, P3_CCI_DECIDE_MTU, 0);
+	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_DECIDE, 0, 1), 0);
+	p3_cci_req_publish(n, p, P3_REQ_CCI_DECIDE, 0, 1, 0);
+	p3_cci_request_unlist(r);
+	return true;
+}
+
+/* A connection whose RMA operations wait goes behind the others, which need no transfer
+ * slot; each has one turn. */
+__attribute__((noinline)) bool p3_cci_sendq_push(struct p3_nic *n, struct p3_peer *p)
+{
+	const struct p3_cci_conn *waits = NULL;
+	uint64_t pos = p->req_out.pos;
+	while (!p3_list_empty(&p->cci.rejects))
+		if (!cci_sendq_reject(n, p))
+			return p->req_out.pos != pos;
+	while (!p3_list_empty(&p->cci.work)) {
+		struct p3_cci_conn *conn =
+			p3_item(p->cci.work.next, struct p3_cci_conn, work);
+		if (conn == waits)
+			break;
+		enum cci_sent pushed = cci_sendq_conn(n, p, conn);
+		if (pushed == CCI_SENT_NO_ROOM)
+			break;
+		p3_list_del(&conn->work);
+		if (pushed == CCI_SENT_ALL)
+			continue;
+		p3_list_add(&p->cci.work, &conn->work);
+		if (pushed == CCI_SENT_SOME || !p3_cci_req_has_room(n, p, 1, 1))
+			break;
+		if (!waits)
+			waits = conn;
+	}
+	return p->req_out.pos != pos;
+}
