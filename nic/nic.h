@@ -132,7 +132,7 @@ void p3_nic_forget(struct p3_nic *nic);
 
 /*
  * Wait until the messages of this node are with the peers: those in copies
- * (nic/proto/copy.c), those that wait for conf.meet, and, between hosts, all
+ * (nic/proto/pending.c), those that wait for conf.meet, and, between hosts, all
  * that lie in lanes.  Give up copies when none has left for ns / 2, after 10 * ns at
  * most, or after 30 * ns while conf.meet is under way; the wires have ns more.  If the
  * job has other hosts, settle_ns of struct p3_far_conf replaces each shorter one of these
@@ -443,7 +443,7 @@ int p3_nic_eq_alloc(struct p3_nic *nic, uint64_t ni_handle, ptl_size_t n,
 int p3_nic_eq_free(struct p3_nic *nic, uint64_t handle);
 
 /* The program serves its interfaces from now on: mark them as settled
- * (nic/proto/deliver.h). */
+ * (nic/proto/proto.h). */
 void p3_nic_attend(struct p3_nic *nic);
 
 /* Run passes in this thread, for ns at most, until one finds nothing to do. */
@@ -518,8 +518,8 @@ void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_heard(struct p3_nic *nic, uint32_t node, uint64_t at);
 /*
  * Remove a peer.  Return false if a message of the peer waits for this node's interface
- * to settle (deliver.h): then call again.  The call succeeds within ten seconds, or at
- * once with info.now, which discards such messages.
+ * to settle (nic/proto/proto.h): then call again.  The call succeeds within ten seconds,
+ * or at once with info.now, which discards such messages.
  */
 bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
 

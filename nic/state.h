@@ -173,7 +173,7 @@ struct p3_nic {
 	struct p3_seen seen[P3_SEEN_PLACES];
 
 	/* ---- wire/ ---- */
-	void *wire_state; /* of the wire between hosts, or NULL */
+	void *wire_state;                   /* of the wire between hosts, or NULL */
 	struct p3_wire_thread *wire_thread; /* the wire's thread, or NULL */
 	p3_a32 rung; /* (any) sleepers woken because the wire needs a pass */
 	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */

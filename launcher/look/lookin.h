@@ -8,16 +8,6 @@
 
 /*
  * lookin - the inside of a look, for the files that implement it (launcher/look/look.h)
- *
- *	segments.c	the mapped segments
- *	jobs.c		the jobs of yods on this machine
- *	yod.c		questions to a yod, which describes its nodes and hands out
- *			descriptors
- *	domain.c	domains: their locks and processes tell the same
- *	look.c		a look at either
- *
- * Only these files include it.  The state is in struct p3_look, which one thread
- * uses at a time.
  */
 
 struct p3_look {
@@ -32,8 +22,6 @@ struct p3_look {
 	char name[P3_DOMAIN_NAMES + 1];
 	struct p3_domain domain; /* open while of_domain is true and alone is 0 */
 };
-
-/* ---- segments.c ---- */
 
 /* Map the published segment and the host segment (-1: none) of an incarnation.  Return
  * 0 or -errno; the descriptors stay the caller's. */

@@ -4,7 +4,7 @@
  * by a signal handler that interrupts a call
  *
  * Any host thread may call these functions, without the lease, except those that end a
- * hold of it (p3_trylease_...).  The state is the calling thread's own (nic/run/self.h),
+ * hold of it (p3_trylease_...).  The state is the calling thread's own (nic/run/run.h),
  * the mailbox (shm/mailbox.h), n->detached (the number of slots with commands whose
  * poster does not wait), the word attended of each interface (struct p3_ni), and the hint
  * want of the lease.

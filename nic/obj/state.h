@@ -527,7 +527,7 @@ struct p3_ni {
 	p3_a32 gen; /* (any) odd while open */
 	uint32_t pid;
 	uint32_t options; /* internal options of all its descriptors */
-	p3_a32 attended;  /* (any) its program has begun to serve it (deliver.h) */
+	p3_a32 attended;  /* (any) its program has begun to serve it */
 	ptl_ni_limits_t limits;
 	struct p3_portal *portal;
 	struct p3_bucket *bucket;

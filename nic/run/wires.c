@@ -32,9 +32,8 @@ struct p3_wire_thread {
 /* ---- descriptors of the thread ---- */
 
 /* Return 0 or -errno, and keep errno: the caller may be in a call of the program. */
-static int wire_thread_control(
-	const struct p3_wire_thread *r, int op, enum wire_thread_watched what,
-	uint32_t events)
+static int wire_thread_control(const struct p3_wire_thread *r, int op,
+	enum wire_thread_watched what, uint32_t events)
 {
 	struct epoll_event ev = {.events = events, .data.u32 = what};
 	int saved = errno;

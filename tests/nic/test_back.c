@@ -3,11 +3,12 @@
  * The straight path of responses (nic/proto/rsp.c) does the same as the general one.
  *
  * A node makes a pending of its own, writes a response to it into its own lane, and
- * takes it twice: by p3_rsp_take_fast() and by p3_rsp_take().  All that a response changes
- * must be equal: the bytes, the events, the counters, the pending, the reservation, the
- * position, and whether the peer is ignored from then on.  The responses are usual ones;
- * usual ones with each bit of the header inverted, as a hostile peer may send them; and
- * those that one circumstance makes different from a usual one.
+ * takes it twice: by p3_rsp_take_fast() and by p3_rsp_take().  All that a response
+ * changes must be equal: the bytes, the events, the counters, the pending, the
+ * reservation, the position, and whether the peer is ignored from then on.  The
+ * responses are usual ones; usual ones with each bit of the header inverted, as a
+ * hostile peer may send them; and those that one circumstance makes different from a
+ * usual one.
  */
 #include "nic/obj/obj.h"
 #include "nic/proto/proto.h"
