@@ -17,7 +17,7 @@
 #endif
 
 #define CCIFD_3_p3_cci_handle_leave_slowly 1 /* the host's fence */
-#define CCIFD_3_thread_sleep_until_rung 2 /* the NIC thread's fence */
+#define CCIFD_3_thread_arm 2 /* the NIC thread's fence */
 
 #define PROCS  3
 #define POSTED 0
@@ -170,7 +170,7 @@ active proctype nic()
 	give_lease();
 	take_lease();
 	p3_set(ASLEEP, 1);
-	p3_fence_heavy(CCIFD_3_thread_sleep_until_rung);
+	p3_fence_heavy(CCIFD_3_thread_arm);
 	p3_get(STATE, x); /* p3_cci_event_remind */
 	if
 	:: x == IDLE -> p3_cas(STATE, IDLE, ARMED, x, ALWAYS, ALWAYS)

@@ -113,7 +113,7 @@ static bool put_faulty(void *arg, const struct p3_frame *f, uint32_t len)
 		return true;
 	memcpy(&sent, f, len);
 	if (strikes(p, CORRUPT)) /* not the word of the medium */
-		faults_flip(&p->state, &sent.sum, len - sizeof sent.medium);
+		faults_flip(&p->state, &sent.sum, len - offsetof(struct p3_frame, sum));
 	(void)put(p, &sent, len);
 	if (strikes(p, DUP))
 		(void)put(p, &sent, len);
