@@ -6,8 +6,7 @@
  * its first frame to it.  With the request it sends its index, so the peer sends its
  * frames over that connection, too.  If both nodes open a connection at the same time,
  * both send over the one of the node with the lower name.  The network must be private: a
- * program that connects, and says that it is a peer, gets that peer's frames, though none
- * of its own counts (link.h).
+ * program that connects, and says that it is a peer, gets that peer's frames.
  *
  * All connections share the buffers for received frames (a shared receive context).
  *
@@ -48,6 +47,7 @@ struct conn {
 	 * if this is that latest connection, else NULL */
 	struct conn *pair;
 	uint64_t node; /* index of the peer, as it says */
+	uint32_t turn; /* out: number of the last resolve of its name */
 	/* The other members are for out: the peer's name. */
 	uint32_t len;
 	unsigned char name[P3_FAR_NAME];
@@ -64,6 +64,7 @@ struct p3_connections {
 	struct conn *in;   /* a list */
 	struct conn **out; /* an array of nout */
 	uint32_t nout;
+	uint32_t turns; /* names that were resolved */
 };
 
 /* ---- one connection ---- */
@@ -135,10 +136,11 @@ static int connect_to(struct p3_endpoint *e, struct conn *c)
  * NULL. */
 static struct conn *out_to(const struct p3_connections *cs, uint64_t node)
 {
-	for (uint32_t i = cs->nout; i-- > 0;)
-		if (cs->out[i]->node == node)
-			return cs->out[i];
-	return NULL;
+	struct conn *last = NULL;
+	for (uint32_t i = 0; i < cs->nout; i++)
+		if (cs->out[i]->node == node && (!last || cs->out[i]->turn > last->turn))
+			last = cs->out[i];
+	return last;
 }
 
 /* Use a connection for frames to its peer, too, if that is known by now. */
@@ -296,19 +298,26 @@ int p3_conns_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *
 	struct p3_connections *cs = e->conns;
 	if (len != e->name_len)
 		return -EPROTO;
-	for (*to_out = 0; *to_out < cs->nout; ++*to_out)
-		if (memcmp(cs->out[*to_out]->name, name, len) == 0)
-			return 0;
+	struct conn *c;
+	for (*to_out = 0; *to_out < cs->nout; ++*to_out) {
+		c = cs->out[*to_out];
+		if (memcmp(c->name, name, len) != 0)
+			continue;
+		c->node = node; /* of an earlier life, perhaps of another node */
+		c->turn = ++cs->turns;
+		return 0;
+	}
 	struct conn **out = realloc(cs->out, (cs->nout + 1) * sizeof *out);
 	if (!out)
 		return -ENOMEM;
 	cs->out = out;
-	struct conn *c = calloc(1, sizeof *c);
+	c = calloc(1, sizeof *c);
 	if (!c)
 		return -ENOMEM;
 	memcpy(c->name, name, len);
 	c->len = len;
 	c->node = node;
+	c->turn = ++cs->turns;
 	out[cs->nout++] = c;
 	for (struct conn *in = cs->in; in; in = in->next)
 		if (in->node == node && !c->pair)

@@ -134,14 +134,13 @@ static void drop_frame(void *arg, struct p3_frame *f)
 	free_if_unused(l->far, b);
 }
 
-/* Return the buffer of a frame that was sent before, or NULL if the endpoint has it
- * still. */
-static struct p3_far_buffer *buffer_again(struct p3_far_link *l, const struct p3_frame *f)
+/* Return true if the endpoint still has the buffer of a frame that was sent before. */
+static bool keeps_frame(void *arg, const struct p3_frame *f)
 {
-	struct p3_far_buffer *b = buffer_of(f);
-	if (b->lent)
+	struct p3_far_link *l = arg;
+	if (buffer_of(f)->lent)
 		note_lost_buffers(l, l->carry.now);
-	return b->lent ? NULL : b;
+	return buffer_of(f)->lent;
 }
 
 /* Return a buffer with the frame: its own, or a copy if it lies in none.  Return NULL if
@@ -149,11 +148,10 @@ static struct p3_far_buffer *buffer_again(struct p3_far_link *l, const struct p3
 static struct p3_far_buffer *buffer_for(
 	struct p3_far_link *l, const struct p3_frame *f, uint32_t len)
 {
-	struct p3_far *far = l->far;
 	struct p3_far_buffer *b;
 	if (f->kind == P3_FRAME_PARTS)
-		return buffer_again(l, f);
-	b = take_buffer(far);
+		return buffer_of(f);
+	b = take_buffer(l->far);
 	if (b)
 		memcpy(&b->frame, f, len);
 	return b;
@@ -304,7 +302,8 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	g->fill = l->far->fill;
 	g->ack_ns = l->carry.lazy_ns = P3_FAR_LAZY_NS;
 	g->drop = drop_frame;
-	g->drop_arg = l;
+	g->keeps = keeps_frame;
+	g->arg = l;
 	l->carry.take = take_frame;
 	p3_gbn_set_pace(g, P3_FAR_EARLY_NS, P3_FAR_RESEND_MOST);
 	p3_gbn_set_room(g, P3_FAR_FIRST);

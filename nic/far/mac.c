@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define FILE_NAME "libsodium.so.23"
-
 typedef unsigned long long length;
 
 P3_PROCESS_LOCK(load_lock)
@@ -41,7 +39,9 @@ static int mac_load_library(void)
 {
 	int (*init)(void), (*has_aes)(void);
 	size_t (*state_len)(void);
-	void *lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
+	void *lib = dlopen("libsodium.so.23", RTLD_NOW | RTLD_LOCAL);
+	if (!lib)
+		lib = dlopen("libsodium.so.26", RTLD_NOW | RTLD_LOCAL); /* since 1.0.19 */
 	if (lib && p3_dl_find(lib, "sodium_init", &init) &&
 		p3_dl_find(lib, "crypto_aead_aes256gcm_is_available", &has_aes) &&
 		p3_dl_find(lib, "crypto_aead_aes256gcm_statebytes", &state_len) &&
@@ -64,7 +64,7 @@ static int mac_load_library(void)
 	p3_error("a job on several hosts authenticates its messages by libsodium, which "
 		 "cannot be loaded: %s; install it (Debian: libsodium23), or start all "
 		 "ranks on one host",
-		why ? why : FILE_NAME);
+		why ? why : "libsodium.so");
 	return -ENOENT;
 }
 
@@ -103,15 +103,16 @@ bool p3_mac_equal(const struct p3_mac_key *a, const struct p3_mac_key *b)
 void p3_mac_begin(struct p3_mac *m, const struct p3_mac_key *key)
 {
 	m->number = 0;
-	if (mac.uses_aes)
+	m->aes = mac.uses_aes;
+	if (m->aes)
 		(void)mac.begin_aes(m->state, key->bytes);
 	else
 		memcpy(m->state, key->bytes, sizeof key->bytes);
 }
 
-static const struct suite *mac_suite(void)
+static const struct suite *mac_suite(const struct p3_mac *m)
 {
-	return mac.uses_aes ? &mac.aes : &mac.chacha;
+	return m->aes ? &mac.aes : &mac.chacha;
 }
 
 /* Write the nonce: 12 bytes. */
@@ -127,7 +128,7 @@ struct p3_mac_tag p3_mac_seal(
 	unsigned char nonce[12];
 	struct p3_mac_tag tag;
 	mac_nonce(nonce, number);
-	(void)mac_suite()->seal(NULL, (unsigned char *)&tag, NULL, NULL, 0, bytes, len,
+	(void)mac_suite(m)->seal(NULL, (unsigned char *)&tag, NULL, NULL, 0, bytes, len,
 		NULL, nonce, m->state);
 	return tag;
 }
@@ -137,6 +138,6 @@ bool p3_mac_check(
 {
 	unsigned char nonce[12];
 	mac_nonce(nonce, m->number++);
-	return mac_suite()->check(NULL, NULL, NULL, 0, (const unsigned char *)tag, bytes,
+	return mac_suite(m)->check(NULL, NULL, NULL, 0, (const unsigned char *)tag, bytes,
 		       len, nonce, m->state) == 0;
 }

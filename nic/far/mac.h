@@ -13,7 +13,8 @@
  * stay as they are until they are acknowledged, and bytes of reads lie in the memory of
  * the program; so it is not offered.
  *
- * p3_mac_load comes first, in any thread.  The others have no state but their arguments'.
+ * p3_mac_load and p3_mac_use come first, in any thread.  The others have no state but
+ * their arguments'.
  */
 #ifndef P3_NIC_FAR_MAC_H
 #define P3_NIC_FAR_MAC_H
@@ -35,6 +36,7 @@ struct p3_mac_tag {
 /* The messages of one direction. */
 struct p3_mac {
 	uint64_t number; /* of the next message */
+	bool aes;
 	_Alignas(16) unsigned char state[P3_MAC_STATE];
 };
 

@@ -23,9 +23,11 @@ _Static_assert(
 	sizeof(struct p3_record_item) <= sizeof(((struct p3_far_buffer *)0)->space) &&
 		offsetof(struct p3_far_buffer, space) == 0,
 	"an item fits into its buffer");
-_Static_assert(
-	offsetof(struct p3_far_buffer, is_read) == offsetof(struct p3_far_read, is_read),
-	"an item shows what it is");
+_Static_assert(offsetof(struct p3_frame, tag) == offsetof(struct p3_record_head, tag) &&
+		       offsetof(struct p3_frame, medium) ==
+			       offsetof(struct p3_record_head, is) &&
+		       offsetof(struct p3_frame, sum) == sizeof(struct p3_record_head),
+	"a frame begins with its head");
 
 /* ---- lists ---- */
 
@@ -144,6 +146,7 @@ void p3_records_close(struct p3_record_pool *pool)
 	pool->done = NULL;
 	pool->last_done = &pool->done;
 	pool->posted = NULL;
+	pool->frames = false;
 }
 
 /* ---- out ---- */
@@ -425,7 +428,7 @@ static void end_read(struct p3_record_pool *pool, struct p3_records *c, bool fai
 static int begin_frame(struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
 {
 	struct p3_record_item *it = pool->posted;
-	if (len < offsetof(struct p3_frame, data) || len > P3_FAR_BYTES)
+	if (!pool->frames || len < offsetof(struct p3_frame, data) || len > P3_FAR_BYTES)
 		return -EPROTO;
 	if (!it)
 		return -EAGAIN;

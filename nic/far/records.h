@@ -12,9 +12,9 @@
  *
  * A head begins with the tag of the rest of the record (mac.h), of which the number is
  * that of the record on its connection.  So a record that is changed, repeated, left out,
- * or of another connection has a wrong tag, as has a head that cannot be, and breaks the
- * connection before anybody uses a byte of it.  The tag of BYTES is of the head only: the
- * program may change the bytes while they go.
+ * or of another connection has a wrong tag.  It breaks the connection, as does a head
+ * that cannot be, before anybody uses a byte of what follows its head.  The tag of BYTES
+ * is of the head only: the program may change the bytes while they go.
  *
  * A record has its number when its first byte goes.  One that was made ready, and was not
  * sent since the socket had no room, is made ready again.
@@ -111,6 +111,7 @@ struct p3_record_pool {
 	struct p3_record_item *posted;
 	struct p3_records *from; /* whose bytes the stage has; NULL: it is empty */
 	uint32_t at, end;        /* those bytes */
+	bool frames;             /* a NIC takes them: its endpoint is the streams */
 	uint64_t came;           /* frames */
 	uint64_t bytes;          /* that came */
 	struct p3_mac keys;      /* its tags are the keys of regions */

@@ -368,7 +368,7 @@ static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t m
 	if (e->unsent)
 		push(e);
 	e->due |= looks_now(e);
-	if (e->due && !e->pool.from && b.n < most)
+	if (e->due && b.n < most)
 		look(e, &b); /* before hot connections, which may fill each batch */
 	receive_hot(e, &b);
 	p3_records_report(&e->pool, &b);
@@ -473,6 +473,7 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 	(void)sends;
 	(void)posts;
 	*ep_out = conf->streams;
+	conf->streams->pool.frames = true;
 	return 0;
 }
 

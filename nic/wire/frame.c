@@ -81,7 +81,7 @@ static void drop_before(struct p3_gbn *g, uint32_t seq)
 {
 	for (; g->base != seq; g->base++)
 		if (g->drop)
-			g->drop(g->drop_arg, frame_at(g, g->base));
+			g->drop(g->arg, frame_at(g, g->base));
 }
 
 void p3_gbn_end(struct p3_gbn *g)
@@ -157,6 +157,11 @@ static bool has_frame(const struct p3_gbn *g)
 	return g->sent != g->next && (int32_t)(g->may - g->sent) > 0;
 }
 
+static bool is_kept(const struct p3_gbn *g, const struct p3_frame *f)
+{
+	return g->keeps && g->keeps(g->arg, f);
+}
+
 /* Return the time at which an acknowledgement goes out without a frame. */
 static uint64_t ack_at(const struct p3_gbn *g)
 {
@@ -170,7 +175,8 @@ static uint64_t ack_at(const struct p3_gbn *g)
 void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg)
 {
 	look_at_clock(g, now);
-	while (has_frame(g) && put_one(g, frame_at(g, g->sent), put, arg))
+	while (has_frame(g) && !is_kept(g, frame_at(g, g->sent)) &&
+		put_one(g, frame_at(g, g->sent), put, arg))
 		note_put(g, now);
 	if (g->owes_probe && put_bare(g, P3_FRAME_PROBE, put, arg)) {
 		g->owes_probe = false;

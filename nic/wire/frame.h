@@ -122,7 +122,10 @@ struct p3_gbn {
 	bool asked; /* the missing frame was already requested */
 	/* gives frames back that are acknowledged; NULL: they are not given back */
 	void (*drop)(void *arg, struct p3_frame *f);
-	void *drop_arg;
+	/* returns true if the medium still has a frame, which must stay as it is and is
+	 * put later; NULL: the medium keeps none */
+	bool (*keeps)(void *arg, const struct p3_frame *f);
+	void *arg; /* of these two */
 	/* counters for people and tests */
 	uint64_t resent, bad_sums, doubles, gaps, probed;
 	struct p3_frame *queue[P3_FRAME_WINDOW];

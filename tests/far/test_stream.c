@@ -252,7 +252,12 @@ static void wrong_records_break_the_connection(void **state)
 		int fd = connect_bare(2);
 		struct p3_mac mac = mac_of_peer();
 		struct record r = {.head.is = bad[i]};
-		seal(&mac, &r.head, sizeof r.head);
+		uint32_t kind = (uint32_t)(bad[i] >> 32), len = (uint32_t)bad[i];
+		/* over the bytes that would count */
+		seal(&mac, &r.head,
+			kind == 1 && len > 24 && len <= 64 ? len
+			: kind == 2 ? sizeof(struct p3_record_asked)
+				    : sizeof r.head);
 		say(fd, &r, sizeof r);
 		POLL_UNTIL(node.broken[2]);
 		assert_int_equal(node.broken[2], -EPROTO);
@@ -399,8 +404,8 @@ static void a_flood_starves_nobody(void **state)
 		flood_send(&flood[i], fd[i], 1); /* it becomes hot */
 		POLL_UNTIL(node.from[i] == 1);
 	}
-	for (uint32_t turn = 2; turn < NODES - 1; turn++) {
-		uint32_t quiet = turn == 2 ? 3 : 2;
+	const uint32_t quiet = NODES - 2;
+	for (uint32_t turn = 2; turn < quiet; turn++) {
 		unsigned before = node.from[quiet];
 		flood_send(&flood[quiet], fd[quiet], 1);
 		struct patience late = patience_begin();
@@ -501,6 +506,68 @@ static void packets_go_first(void **state)
 	both_close();
 }
 
+/* A packet goes before frames that have their tags already, and all of them get new
+ * ones. */
+static void a_packet_goes_before_sealed_frames(void **state)
+{
+	const int small = 4096;
+	(void)state;
+	both_open();
+	expect_frame();
+	assert_int_equal(
+		setsockopt(peer.fd[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
+	unsigned before = node.frames;
+	for (unsigned i = 0; i < BUFFERS; i++)
+		end_send(&peer, 0, i, 2048);
+	ops->push(peer.ep); /* not all go */
+	assert_int_equal(post(&peer, 0, 1), 0);
+	POLL_UNTIL(node.packets == 1 && node.frames == before + BUFFERS);
+	assert_int_equal(node.broken[1], 0);
+	both_close();
+}
+
+/* Half a frame has the only buffer, and the next one waits: the half one's connection is
+ * broken. */
+static void half_frames_hold_no_buffer_for_ever(void **state)
+{
+	(void)state;
+	static struct flood whole;
+	struct p3_mac half = mac_of_peer();
+	whole = (struct flood){.mac = mac_of_peer()};
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	end_post(&node, 1);
+	int fds[] = {connect_bare(2), connect_bare(3)};
+	struct record r = {.head.is = 1ull << 32 | 64};
+	seal(&half, &r.head, sizeof r);
+	say(fds[0], &r, 40);
+	for (unsigned i = 0; i < 200; i++)
+		end_poll(&node);
+	flood_send(&whole, fds[1], 1);
+	POLL_UNTIL(node.broken[2] && node.frames == 1);
+	assert_int_equal(node.from[3], 1);
+	close(fds[0]);
+	close(fds[1]);
+	both_close();
+}
+
+/* Streams beside a provider take no frames. */
+static void streams_without_frames_refuse_them(void **state)
+{
+	(void)state;
+	static struct flood one;
+	one = (struct flood){.mac = mac_of_peer()};
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	ops->close(node.ep);
+	int fd = connect_bare(2);
+	flood_send(&one, fd, 1);
+	POLL_UNTIL(node.broken[2]);
+	assert_int_equal(node.broken[2], -EPROTO);
+	close(fd);
+	both_close();
+}
+
 /* Take what the peer says first on a new connection, and return it. */
 static struct p3_control_record first_record(int fd)
 {
@@ -552,7 +619,7 @@ static unsigned effects_of(const struct record *r, uint32_t len, int *broken_out
 	return node.good + node.frames;
 }
 
-/* Each bit of a record counts, but those of the bytes of a read; and so do its number,
+/* Bits all over a record count, but those of the bytes of a read; and so do its number,
  * and the key of its connection. */
 static void expect_no_other_tag(size_t kind)
 {
@@ -940,6 +1007,9 @@ int main(void)
 		cmocka_unit_test(packets_that_are_not_taken_are_few),
 		cmocka_unit_test(a_leave_is_acknowledged),
 		cmocka_unit_test(packets_go_first),
+		cmocka_unit_test(a_packet_goes_before_sealed_frames),
+		cmocka_unit_test(half_frames_hold_no_buffer_for_ever),
+		cmocka_unit_test(streams_without_frames_refuse_them),
 		cmocka_unit_test(tags_are_those_of_the_standards),
 		cmocka_unit_test(wrong_tags_break_the_connection),
 		cmocka_unit_test(a_changed_packet_breaks_the_connection),

@@ -527,7 +527,7 @@ static uint32_t spoil(struct input *in, struct p3_frame *f)
 	case 0:
 		return in_bit(in) ? in_below(in, 64) : (uint32_t)in_bytes(in, 2) % len;
 	case 1:
-		f->sum ^= 1ull << in_below(in, 64);
+		f->sum ^= 1u << in_below(in, 32);
 		break;
 	case 2:
 		f->sum = (uint32_t)in_bytes(in, 4);

@@ -336,6 +336,40 @@ static void frames_of_an_intact_medium_travel(void **state)
 	free(p);
 }
 
+static bool keeps_all(void *arg, const struct p3_frame *f)
+{
+	(void)f;
+	return *(bool *)arg;
+}
+
+/* A frame that the medium still has stays as it is, and goes once it has come back. */
+static void a_kept_frame_stays_as_it_is(void **state)
+{
+	(void)state;
+	bool kept = true;
+	struct p3_frame was;
+	struct pair *p = pair_intact();
+	p->a.gbn.keeps = keeps_all;
+	p->a.gbn.arg = &kept;
+	make(&p->a, 1, p->now);
+	kept = false;
+	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	assert_int_equal(p->ab.tail, 1);
+	const struct p3_frame *f = p->a.gbn.queue[P3_FRAME_START % P3_FRAME_WINDOW];
+	memcpy(&was, f, p->ab.len[0]);
+	kept = true;
+	p->a.gbn.room = 1;
+	p3_gbn_go_back(&p->a.gbn, p->now);
+	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	assert_int_equal(p->ab.tail, 1);
+	assert_memory_equal(&was, f, p->ab.len[0]);
+	kept = false;
+	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	assert_int_equal(p->ab.tail, 2);
+	assert_int_equal(f->room, 1);
+	free(p);
+}
+
 /* The other end's room bounds the frames under way; one may always be. */
 static void room_bounds_the_sender(void **state)
 {
@@ -620,6 +654,7 @@ int main(void)
 		cmocka_unit_test(sums_are_crc32c),
 		cmocka_unit_test(acknowledgements_ride_on_frames),
 		cmocka_unit_test(only_the_key_makes_frames),
+		cmocka_unit_test(a_kept_frame_stays_as_it_is),
 		cmocka_unit_test(frames_of_an_intact_medium_travel),
 		cmocka_unit_test(room_bounds_the_sender),
 		cmocka_unit_test(a_probe_finds_what_is_missing),
