@@ -69,7 +69,7 @@ struct p3_connections {
 
 /* ---- one connection ---- */
 
-static int open_ep(struct p3_endpoint *e, struct conn *c, struct fi_info *info)
+static int conns_open_ep(struct p3_endpoint *e, struct conn *c, struct fi_info *info)
 {
 	struct p3_connections *cs = e->conns;
 	int rc = fi_endpoint(e->domain, info, &c->ep, c);
@@ -79,7 +79,7 @@ static int open_ep(struct p3_endpoint *e, struct conn *c, struct fi_info *info)
 	return rc ? rc : fi_enable(c->ep);
 }
 
-static void close_ep(struct conn *c)
+static void conns_close_ep(struct conn *c)
 {
 	if (c->ep)
 		(void)fi_close(&c->ep->fid);
@@ -87,7 +87,7 @@ static void close_ep(struct conn *c)
 }
 
 /* Set the port of the local address to 0: its own port is in use by the listener. */
-static void clear_port(struct fi_info *info)
+static void conns_clear_port(struct fi_info *info)
 {
 	if (info->addr_format == FI_SOCKADDR_IN6)
 		((struct sockaddr_in6 *)info->src_addr)->sin6_port = 0;
@@ -96,7 +96,7 @@ static void clear_port(struct fi_info *info)
 }
 
 /* Return the info for a connection to the name of c, or NULL if there is no memory. */
-static struct fi_info *info_to(struct p3_endpoint *e, const struct conn *c)
+static struct fi_info *conns_info_to(struct p3_endpoint *e, const struct conn *c)
 {
 	struct fi_info *info = e->dupinfo(e->info);
 	if (!info)
@@ -109,20 +109,20 @@ static struct fi_info *info_to(struct p3_endpoint *e, const struct conn *c)
 	}
 	memcpy(info->dest_addr, c->name, c->len);
 	info->dest_addrlen = c->len;
-	clear_port(info);
+	conns_clear_port(info);
 	return info;
 }
 
-static int connect_to(struct p3_endpoint *e, struct conn *c)
+static int conns_connect_to(struct p3_endpoint *e, struct conn *c)
 {
-	struct fi_info *info = info_to(e, c);
+	struct fi_info *info = conns_info_to(e, c);
 	uint64_t hello = e->node;
-	int rc = info ? open_ep(e, c, info) : -FI_ENOMEM;
+	int rc = info ? conns_open_ep(e, c, info) : -FI_ENOMEM;
 	rc = rc ? rc : fi_connect(c->ep, c->name, &hello, sizeof hello);
 	if (info)
 		e->freeinfo(info);
 	if (rc) {
-		close_ep(c);
+		conns_close_ep(c);
 		return -EIO;
 	}
 	c->state = CONNECTING;
@@ -134,7 +134,7 @@ static int connect_to(struct p3_endpoint *e, struct conn *c)
 
 /* Return the connection to the last life of a node that this node has heard of, or
  * NULL. */
-static struct conn *out_to(const struct p3_connections *cs, uint64_t node)
+static struct conn *conns_out_to(const struct p3_connections *cs, uint64_t node)
 {
 	struct conn *last = NULL;
 	for (uint32_t i = 0; i < cs->nout; i++)
@@ -144,7 +144,7 @@ static struct conn *out_to(const struct p3_connections *cs, uint64_t node)
 }
 
 /* Use a connection for frames to its peer, too, if that is known by now. */
-static void pair_up(struct conn *in, struct conn *out)
+static void conns_pair_up(struct conn *in, struct conn *out)
 {
 	if (!out)
 		return;
@@ -156,7 +156,7 @@ static void pair_up(struct conn *in, struct conn *out)
 	out->pair = in;
 }
 
-static void free_in(struct p3_connections *cs, struct conn *c)
+static void conns_free_in(struct p3_connections *cs, struct conn *c)
 {
 	struct conn **at = &cs->in;
 	while (*at && *at != c)
@@ -167,28 +167,28 @@ static void free_in(struct p3_connections *cs, struct conn *c)
 	cs->nin--;
 	if (c->pair)
 		c->pair->pair = NULL;
-	close_ep(c);
+	conns_close_ep(c);
 	free(c);
 }
 
 /* Drop a connection that has broken, that could not be made, or that must be closed. */
-static void drop(struct p3_connections *cs, struct conn *c)
+static void conns_drop(struct p3_connections *cs, struct conn *c)
 {
 	if (!c->ep)
 		return;
 	cs->opening -= c->state == CONNECTING;
 	if (c->in) {
-		free_in(cs, c);
+		conns_free_in(cs, c);
 		return;
 	}
-	close_ep(c);
+	conns_close_ep(c);
 	c->state = REFUSED;
 }
 
 /* Make room for one more connection: close the oldest one over which this node does not
  * send, so that unauthenticated ones do not keep peers out.  Return true if there is
  * room. */
-static bool make_room(struct p3_endpoint *e)
+static bool conns_make_room(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
 	uint32_t most = e->lists_sockets ? FEW_IN : MOST_IN;
@@ -196,13 +196,13 @@ static bool make_room(struct p3_endpoint *e)
 	for (struct conn *c = cs->nin < most ? NULL : cs->in; c; c = c->next)
 		oldest = c->pair ? oldest : c;
 	if (oldest)
-		drop(cs, oldest);
+		conns_drop(cs, oldest);
 	return cs->nin < most;
 }
 
 /* Accept a connection.  Once it has an endpoint, that has the request: closing it turns
  * the other node away, and fi_reject() would free the request twice. */
-static void accept_from(struct p3_endpoint *e, struct fi_info *info,
+static void conns_accept_from(struct p3_endpoint *e, struct fi_info *info,
 	const unsigned char *data, size_t len)
 {
 	struct p3_connections *cs = e->conns;
@@ -211,10 +211,10 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 		c->in = true;
 		memcpy(&c->node, data, sizeof c->node);
 	}
-	if (!c || !c->in || !make_room(e) || open_ep(e, c, info) ||
+	if (!c || !c->in || !conns_make_room(e) || conns_open_ep(e, c, info) ||
 		fi_accept(c->ep, NULL, 0)) {
 		if (c && c->ep)
-			close_ep(c);
+			conns_close_ep(c);
 		else
 			(void)fi_reject(cs->pep, info->handle, NULL, 0);
 		free(c);
@@ -225,33 +225,33 @@ static void accept_from(struct p3_endpoint *e, struct fi_info *info,
 	c->state = CONNECTING;
 	cs->nin++;
 	cs->opening++;
-	pair_up(c, out_to(cs, c->node));
+	conns_pair_up(c, conns_out_to(cs, c->node));
 }
 
-static void on_event(struct p3_endpoint *e, uint32_t what,
+static void conns_on_event(struct p3_endpoint *e, uint32_t what,
 	const struct fi_eq_cm_entry *entry, size_t len)
 {
 	struct p3_connections *cs = e->conns;
 	struct conn *c = entry->fid->context;
 	if (what == FI_CONNREQ) {
-		accept_from(e, entry->info, entry->data, len - sizeof *entry);
+		conns_accept_from(e, entry->info, entry->data, len - sizeof *entry);
 		e->freeinfo(entry->info);
 	} else if (what == FI_CONNECTED && c->state == CONNECTING) {
 		c->state = UP;
 		cs->opening--;
 	} else if (what == FI_SHUTDOWN) {
-		drop(cs, c);
+		conns_drop(cs, c);
 	}
 }
 
-static void on_error(struct p3_connections *cs)
+static void conns_on_error(struct p3_connections *cs)
 {
 	struct fi_eq_err_entry err = {.err_data_size = 0};
 	if (fi_eq_readerr(cs->eq, &err, 0) > 0 && err.fid && err.fid != &cs->pep->fid)
-		drop(cs, err.fid->context);
+		conns_drop(cs, err.fid->context);
 }
 
-static void look(struct p3_endpoint *e)
+static void conns_look(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
 	_Alignas(16) unsigned char entry[sizeof(struct fi_eq_cm_entry) + 64];
@@ -259,11 +259,11 @@ static void look(struct p3_endpoint *e)
 	for (unsigned i = 0; i < 16; i++) {
 		ssize_t n = fi_eq_read(cs->eq, &what, entry, sizeof entry, 0);
 		if (n == -FI_EAVAIL)
-			on_error(cs);
+			conns_on_error(cs);
 		else if (n < (ssize_t)sizeof(struct fi_eq_cm_entry))
 			return;
 		else
-			on_event(e, what, (void *)entry, (size_t)n);
+			conns_on_event(e, what, (void *)entry, (size_t)n);
 	}
 }
 
@@ -276,9 +276,9 @@ void p3_conns_cut(struct p3_endpoint *e, uint64_t to)
 	for (struct conn *c = cs->in; c; c = next) {
 		next = c->next;
 		if (c->node == out->node)
-			drop(cs, c);
+			conns_drop(cs, c);
 	}
-	drop(cs, out);
+	conns_drop(cs, out);
 	out->state = NONE;
 }
 
@@ -287,7 +287,7 @@ void p3_conns_look(struct p3_endpoint *e)
 	struct p3_connections *cs = e->conns;
 	if (!cs->opening && ++cs->polls % LOOK_EACH)
 		return;
-	look(e);
+	conns_look(e);
 }
 
 /* ---- frames ---- */
@@ -321,13 +321,13 @@ int p3_conns_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *
 	out[cs->nout++] = c;
 	for (struct conn *in = cs->in; in; in = in->next)
 		if (in->node == node && !c->pair)
-			pair_up(in, c);
+			conns_pair_up(in, c);
 	return 0;
 }
 
 /* Return the connection to send over.  If both nodes have opened one, take that of the
  * node with the lower name. */
-static struct conn *conn_for(const struct p3_endpoint *e, struct conn *out)
+static struct conn *conns_conn_for(const struct p3_endpoint *e, struct conn *out)
 {
 	struct conn *in = out->pair;
 	if (!in || in->state != UP)
@@ -338,7 +338,7 @@ static struct conn *conn_for(const struct p3_endpoint *e, struct conn *out)
 int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
-	struct conn *c = conn_for(e, e->conns->out[to]);
+	struct conn *c = conns_conn_for(e, e->conns->out[to]);
 	if (c->state == UP) {
 		ssize_t rc = fi_send(c->ep, &b->frame, len, NULL, 0, b);
 		return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
@@ -349,14 +349,14 @@ int p3_conns_send(
 		c->state = NONE;
 		return -EIO;
 	}
-	return connect_to(e, c);
+	return conns_connect_to(e, c);
 }
 
 /* Begin a read.  Do not open a connection for it: the peer has sent the key in a frame,
  * so there is one, or it has broken and the next frame opens one. */
 int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 {
-	struct conn *c = conn_for(e, e->conns->out[to]);
+	struct conn *c = conns_conn_for(e, e->conns->out[to]);
 	if (c->state != UP)
 		return -EAGAIN;
 	ssize_t rc = fi_read(c->ep, r->to, r->len, NULL, 0, r->from, r->key, r);
@@ -374,22 +374,22 @@ int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b)
 /* Let the set e->news report the next event of fd, once.  Between two calls the kernel
  * need not pass events on from set to set, which takes a third of the time of a
  * message. */
-static int watch(struct p3_endpoint *e, int op, int fd, bool out)
+static int conns_watch(struct p3_endpoint *e, int op, int fd, bool out)
 {
 	struct epoll_event ev = {
 		.events = EPOLLIN | EPOLLONESHOT | (out ? EPOLLOUT : 0u)};
 	return epoll_ctl(e->news, op, fd, &ev) ? -errno : 0;
 }
 
-static int watch_or_add(struct p3_endpoint *e, int fd, bool out)
+static int conns_watch_or_add(struct p3_endpoint *e, int fd, bool out)
 {
-	int rc = watch(e, EPOLL_CTL_MOD, fd, out);
-	return rc == -ENOENT ? watch(e, EPOLL_CTL_ADD, fd, out) : rc;
+	int rc = conns_watch(e, EPOLL_CTL_MOD, fd, out);
+	return rc == -ENOENT ? conns_watch(e, EPOLL_CTL_ADD, fd, out) : rc;
 }
 
 /* Return true if a descriptor is a socket to another node.  The others are of libfabric's
  * own wake-ups, which may stay readable for ever. */
-static bool is_peers(int fd)
+static bool conns_is_peers(int fd)
 {
 	int domain;
 	socklen_t len = sizeof domain;
@@ -398,27 +398,27 @@ static bool is_peers(int fd)
 }
 
 /* Watch the sockets of the queue of completions. */
-static int watch_sockets(struct p3_endpoint *e)
+static int conns_watch_sockets(struct p3_endpoint *e)
 {
 	struct pollfd fds[MOST_WATCHED];
 	struct fi_wait_pollfd wait = {.nfds = MOST_WATCHED, .fd = fds};
 	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &wait);
 	for (size_t i = 0; !rc && i < wait.nfds; i++)
-		if (is_peers(fds[i].fd))
-			rc = watch_or_add(e, fds[i].fd, fds[i].events & POLLOUT);
+		if (conns_is_peers(fds[i].fd))
+			rc = conns_watch_or_add(e, fds[i].fd, fds[i].events & POLLOUT);
 	return rc;
 }
 
-static int watch_completions(struct p3_endpoint *e)
+static int conns_watch_completions(struct p3_endpoint *e)
 {
 	int fd;
 	if (e->lists_sockets)
-		return watch_sockets(e);
+		return conns_watch_sockets(e);
 	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &fd);
-	return rc ? rc : watch_or_add(e, fd, false);
+	return rc ? rc : conns_watch_or_add(e, fd, false);
 }
 
-static int open_news(struct p3_endpoint *e)
+static int conns_open_news(struct p3_endpoint *e)
 {
 	e->news = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
 	return e->news < 0 ? -errno
@@ -429,10 +429,11 @@ int p3_conns_arm(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
 	struct fid *what[2] = {&e->cq->fid, &cs->eq->fid};
-	look(e);
+	conns_look(e);
 	int rc = fi_trywait(e->fabric, what, 2);
 	if (!rc)
-		rc = watch_completions(e) ? -EBADF : watch_or_add(e, cs->news, false);
+		rc = conns_watch_completions(e) ? -EBADF
+						: conns_watch_or_add(e, cs->news, false);
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : e->news;
 }
 
@@ -449,7 +450,7 @@ int p3_conns_open(struct p3_endpoint *e, uint32_t buffers)
 	e->conns = cs;
 	rx.size = buffers;
 	int rc = fi_eq_open(e->fabric, &eq, &cs->eq, NULL);
-	rc = rc ? rc : open_news(e);
+	rc = rc ? rc : conns_open_news(e);
 	rc = rc ? rc : fi_srx_context(e->domain, &rx, &cs->srx, NULL);
 	rc = rc ? rc : fi_passive_ep(e->fabric, e->info, &cs->pep, NULL);
 	rc = rc ? rc : fi_pep_bind(cs->pep, &cs->eq->fid, 0);
@@ -463,9 +464,9 @@ void p3_conns_close(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
 	while (cs->in)
-		free_in(cs, cs->in);
+		conns_free_in(cs, cs->in);
 	for (uint32_t i = 0; i < cs->nout; i++) {
-		close_ep(cs->out[i]);
+		conns_close_ep(cs->out[i]);
 		free(cs->out[i]);
 	}
 	free(cs->out);

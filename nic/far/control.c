@@ -40,25 +40,26 @@ void p3_control_close(struct p3_control *c)
 	c->item.len = 0;
 }
 
-static bool owes_taken(const struct p3_control *c)
+static bool control_owes_taken(const struct p3_control *c)
 {
 	uint32_t news = c->taken - c->taken_sent;
 	return !c->told ||
 	       (c->resumed && (news >= P3_STREAM_ACK || (news && c->hurries)));
 }
 
-static bool has_packets(const struct p3_control *c)
+static bool control_has_packets(const struct p3_control *c)
 {
 	return c->resumed && c->given != p3_acquire(&c->next); /* STREAM.2 */
 }
 
 bool p3_control_is_due(const struct p3_control *c)
 {
-	return c->open && !c->item.len && (owes_taken(c) || has_packets(c));
+	return c->open && !c->item.len &&
+	       (control_owes_taken(c) || control_has_packets(c));
 }
 
 /* Behind the tag of a record that has a packet. */
-static size_t sealed_len(void)
+static size_t control_sealed_len(void)
 {
 	return sizeof(struct p3_control_record) - sizeof(struct p3_mac_tag);
 }
@@ -66,7 +67,7 @@ static size_t sealed_len(void)
 void p3_control_write(struct p3_control *c)
 {
 	struct p3_packet *p = &c->out.packet;
-	if (c->told && has_packets(c))
+	if (c->told && control_has_packets(c))
 		*p = c->kept[c->given++ % P3_STREAM_KEPT];
 	else
 		*p = (struct p3_packet){
@@ -85,7 +86,7 @@ int p3_stream_say(const struct p3_connection *c, const struct p3_job_msg *msg)
 	struct p3_control_record r = {.packet.msg = *msg};
 	p3_mac_begin(&mac, &c->key[0]);
 	r.head.is = p3_record_word(P3_RECORD_CONTROL, sizeof r.packet);
-	r.head.tag = p3_mac_seal(&mac, 0, &r.head.is, sealed_len());
+	r.head.tag = p3_mac_seal(&mac, 0, &r.head.is, control_sealed_len());
 	return send(c->fd, &r, sizeof r, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
@@ -98,7 +99,7 @@ int p3_stream_hear(const struct p3_connection *c, struct p3_job_msg *msg_out)
 	if (n < 0)
 		return -errno;
 	if (n != (ssize_t)sizeof r ||
-		!p3_mac_check(&mac, &r.head.tag, &r.head.is, sealed_len()))
+		!p3_mac_check(&mac, &r.head.tag, &r.head.is, control_sealed_len()))
 		return -EPIPE;
 	*msg_out = r.packet.msg;
 	return 0;
@@ -107,7 +108,7 @@ int p3_stream_hear(const struct p3_connection *c, struct p3_job_msg *msg_out)
 /* ---- in ---- */
 
 /* Drop the packets that the other end has taken.  Return false if fewer were sent. */
-static bool drop(struct p3_control *c, uint32_t taken)
+static bool control_drop(struct p3_control *c, uint32_t taken)
 {
 	uint32_t acked = p3_get(&c->acked);
 	uint32_t most = c->resumed ? c->given : p3_acquire(&c->next);
@@ -119,9 +120,9 @@ static bool drop(struct p3_control *c, uint32_t taken)
 
 /* Process the first packet of a connection, which must be TAKEN: go on behind the packets
  * that the other end has taken.  Return false if the packet is wrong. */
-static bool resume(struct p3_control *c, const struct p3_packet *p)
+static bool control_resume(struct p3_control *c, const struct p3_packet *p)
 {
-	if (p->msg.op != P3_JOB_TAKEN || !drop(c, p->taken))
+	if (p->msg.op != P3_JOB_TAKEN || !control_drop(c, p->taken))
 		return false;
 	c->given = p->taken;
 	c->resumed = true;
@@ -135,7 +136,7 @@ int p3_control_take(struct p3_control *c)
 		return -EPROTO;
 	if (p->msg.op == P3_JOB_DROPPED)
 		return 1; /* the other end has no stream with this one any more */
-	if (!(c->resumed ? drop(c, p->taken) : resume(c, p)))
+	if (!(c->resumed ? control_drop(c, p->taken) : control_resume(c, p)))
 		return -EPROTO;
 	if (p->msg.op == P3_JOB_TAKEN)
 		return 0;

@@ -5,8 +5,9 @@
  * An endpoint sends datagrams of up to P3_FAR_BYTES between the nodes of a job.  It may
  * lose them, also those that it has reported as sent; it may double, delay, damage and
  * reorder them.  The far wire (far.c) handles all that, and asks nothing else of an
- * endpoint, except that its network is private, or that it authenticates frames.  So an endpoint may be sockets
- * (stream.c), a provider of libfabric (fabric.c), or queues in one process (tests).
+ * endpoint, except that its network is private, or that it authenticates frames.  So an
+ * endpoint may be sockets (stream.c), a provider of libfabric (fabric.c), or queues in
+ * one process (tests).
  *
  *	a buffer of the far wire
  *	  --send-->  the endpoint has it  --poll: SENT or FAILED-->      it is free

@@ -48,7 +48,7 @@ static struct {
  * SIGTERM and four other signals when it is loaded, and then ends the process by exit(),
  * which a handler must not call; this variable prevents that.
  */
-static int load_library(void)
+static int fabric_load_library(void)
 {
 	(void)setenv("IPATH_NO_BACKTRACE", "1", 0);
 	void *lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
@@ -65,10 +65,10 @@ static int load_library(void)
 	return -ENODEV;
 }
 
-static int load(void)
+static int fabric_load(void)
 {
 	pthread_mutex_lock(&load_lock);
-	int rc = fi.loaded ? 0 : load_library();
+	int rc = fi.loaded ? 0 : fabric_load_library();
 	fi.loaded = rc == 0;
 	pthread_mutex_unlock(&load_lock);
 	return rc;
@@ -77,8 +77,8 @@ static int load(void)
 /* ---- opening ---- */
 
 /* Ask for the provider with these abilities, and for no more than is used. */
-static struct fi_info *ask(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
-	enum fi_ep_type type, uint64_t caps)
+static struct fi_info *fabric_ask(const struct p3_far_conf *conf, uint32_t sends,
+	uint32_t posts, enum fi_ep_type type, uint64_t caps)
 {
 	struct fi_info *hints = fi.dupinfo(NULL);
 	if (!hints)
@@ -99,7 +99,7 @@ static struct fi_info *ask(const struct p3_far_conf *conf, uint32_t sends, uint3
 }
 
 /* Open an endpoint for datagrams. */
-static int open_datagrams(struct p3_endpoint *e)
+static int fabric_open_datagrams(struct p3_endpoint *e)
 {
 	struct fi_av_attr av = {.type = e->info->domain_attr->av_type};
 	size_t len = sizeof e->name;
@@ -116,7 +116,7 @@ static int open_datagrams(struct p3_endpoint *e)
 
 /* Open the objects one by one.  Return 0 or a negative number of libfabric's errors,
  * which are those of errno up to a point. */
-static int open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
+static int fabric_open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
 {
 	bool conns = e->info->ep_attr->type == FI_EP_MSG;
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
@@ -127,34 +127,34 @@ static int open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
 	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);
 	if (rc)
 		return rc;
-	return conns ? p3_conns_open(e, posts) : open_datagrams(e);
+	return conns ? p3_conns_open(e, posts) : fabric_open_datagrams(e);
 }
 
-static void close_one(struct fid *what)
+static void fabric_close_one(struct fid *what)
 {
 	if (what)
 		(void)fi_close(what);
 }
 
-static void close_end(struct p3_endpoint *e)
+static void fabric_close_end(struct p3_endpoint *e)
 {
 	if (e->conns)
 		p3_conns_close(e);
-	close_one(e->ep ? &e->ep->fid : NULL);
-	close_one(e->cq ? &e->cq->fid : NULL);
-	close_one(e->av ? &e->av->fid : NULL);
-	close_one(e->domain ? &e->domain->fid : NULL);
-	close_one(e->fabric ? &e->fabric->fid : NULL);
+	fabric_close_one(e->ep ? &e->ep->fid : NULL);
+	fabric_close_one(e->cq ? &e->cq->fid : NULL);
+	fabric_close_one(e->av ? &e->av->fid : NULL);
+	fabric_close_one(e->domain ? &e->domain->fid : NULL);
+	fabric_close_one(e->fabric ? &e->fabric->fid : NULL);
 	if (e->info)
 		fi.freeinfo(e->info);
 	free(e);
 }
 
-static int find_type(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
-	enum fi_ep_type type, uint64_t caps, struct fi_info **info_out)
+static int fabric_find_type(const struct p3_far_conf *conf, uint32_t sends,
+	uint32_t posts, enum fi_ep_type type, uint64_t caps, struct fi_info **info_out)
 {
 	uint64_t flags = conf->address ? FI_SOURCE : 0;
-	struct fi_info *hints = ask(conf, sends, posts, type, caps);
+	struct fi_info *hints = fabric_ask(conf, sends, posts, type, caps);
 	if (!hints)
 		return -ENOMEM;
 	int rc = fi.getinfo(VERSION, conf->address, NULL, flags, hints, info_out);
@@ -169,28 +169,28 @@ static int find_type(const struct p3_far_conf *conf, uint32_t sends, uint32_t po
 /* Prefer connections, which a provider of datagrams on top of them would only wrap: on
  * TCP that wrapping doubles the time of a short message.  And only connections have
  * remote reads, since only they can be cut. */
-static int find_provider(const struct p3_far_conf *conf, uint32_t sends, uint32_t posts,
-	struct fi_info **info_out)
+static int fabric_find_provider(const struct p3_far_conf *conf, uint32_t sends,
+	uint32_t posts, struct fi_info **info_out)
 {
 	uint64_t reads = FI_MSG | READS;
-	int rc = find_type(conf, sends, posts, FI_EP_MSG, reads, info_out);
-	rc = rc ? find_type(conf, sends, posts, FI_EP_MSG, FI_MSG, info_out) : 0;
-	return rc ? find_type(conf, sends, posts, FI_EP_RDM, FI_MSG, info_out) : 0;
+	int rc = fabric_find_type(conf, sends, posts, FI_EP_MSG, reads, info_out);
+	rc = rc ? fabric_find_type(conf, sends, posts, FI_EP_MSG, FI_MSG, info_out) : 0;
+	return rc ? fabric_find_type(conf, sends, posts, FI_EP_RDM, FI_MSG, info_out) : 0;
 }
 
-static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+static int fabric_open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
 	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
-	int rc = load();
+	int rc = fabric_load();
 	struct p3_endpoint *e = rc ? NULL : calloc(1, sizeof *e);
 	if (!e)
 		return rc ? rc : -ENOMEM;
 	e->node = node;
 	e->freeinfo = fi.freeinfo;
 	e->dupinfo = fi.dupinfo;
-	rc = find_provider(conf, sends, posts, &e->info);
+	rc = fabric_find_provider(conf, sends, posts, &e->info);
 	e->lists_sockets = !rc && nnodes <= FEW && e->info->ep_attr->type == FI_EP_MSG;
-	rc = rc ? rc : open_all(e, sends, posts);
+	rc = rc ? rc : fabric_open_all(e, sends, posts);
 	if (!rc) {
 		*ep_out = e;
 		return 0;
@@ -200,13 +200,13 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 		 "descriptors (ulimit -n)",
 		conf->provider, conf->address ? conf->address : "any address",
 		fi.strerror(-rc));
-	close_end(e);
+	fabric_close_end(e);
 	return rc == -FI_ENOMEM ? -ENOMEM : -ENODEV;
 }
 
 /* ---- names ---- */
 
-static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME])
+static uint32_t fabric_name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME])
 {
 	memcpy(out, e->name, e->name_len);
 	return e->name_len;
@@ -215,7 +215,7 @@ static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME]
 /* A provider of datagrams sends those that fit into one of its buffers as wholes, and
  * splits longer ones.  Shorter frames are a precaution: no test has shown yet that a
  * connection that breaks between the parts does harm. */
-static uint32_t most(const struct p3_endpoint *e)
+static uint32_t fabric_most(const struct p3_endpoint *e)
 {
 	size_t limit = 0, len = sizeof limit;
 	if (e->conns || fi_getopt(&e->ep->fid, FI_OPT_ENDPOINT, FI_OPT_BUFFERED_LIMIT,
@@ -224,7 +224,7 @@ static uint32_t most(const struct p3_endpoint *e)
 	return limit < P3_FAR_BYTES ? (uint32_t)limit : P3_FAR_BYTES;
 }
 
-static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
+static int fabric_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
 	uint32_t len, uint64_t *to_out)
 {
 	fi_addr_t to;
@@ -238,7 +238,7 @@ static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *te
 
 /* ---- frames ---- */
 
-static int send_frame(
+static int fabric_send_frame(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
 	if (e->conns)
@@ -247,7 +247,7 @@ static int send_frame(
 	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
 }
 
-static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
+static int fabric_post(struct p3_endpoint *e, struct p3_far_buffer *b)
 {
 	if (e->conns)
 		return p3_conns_post(e, b);
@@ -256,19 +256,19 @@ static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
 }
 
 /* The flags of errors do not show it. */
-static bool is_read(const void *context)
+static bool fabric_is_read(const void *context)
 {
 	return ((const struct p3_far_read *)context)->is_read;
 }
 
 /* Take one completion with an error.  Return false if there is none, or if it is of no
  * buffer. */
-static bool take_error(struct p3_endpoint *e, struct p3_far_event *out)
+static bool fabric_take_error(struct p3_endpoint *e, struct p3_far_event *out)
 {
 	struct fi_cq_err_entry err = {.err_data_size = 0};
 	if (fi_cq_readerr(e->cq, &err, 0) <= 0 || !err.op_context)
 		return false;
-	if (is_read(err.op_context))
+	if (fabric_is_read(err.op_context))
 		*out = (struct p3_far_event){
 			.what = P3_FAR_READ_FAILED, .read = err.op_context};
 	else
@@ -277,17 +277,17 @@ static bool take_error(struct p3_endpoint *e, struct p3_far_event *out)
 	return true;
 }
 
-static struct p3_far_event event_of(const struct fi_cq_msg_entry *c)
+static struct p3_far_event fabric_event_of(const struct fi_cq_msg_entry *c)
 {
 	struct p3_far_buffer *b = c->op_context;
-	if (is_read(c->op_context))
+	if (fabric_is_read(c->op_context))
 		return (struct p3_far_event){.what = P3_FAR_READ, .read = c->op_context};
 	return (struct p3_far_event){.what = b->receives ? P3_FAR_RECEIVED : P3_FAR_SENT,
 		.buffer = b,
 		.len = (uint32_t)c->len};
 }
 
-static uint32_t take_events(
+static uint32_t fabric_take_events(
 	struct p3_endpoint *e, struct p3_far_event *out, uint32_t most)
 {
 	struct fi_cq_msg_entry done[16];
@@ -295,18 +295,18 @@ static uint32_t take_events(
 		p3_conns_look(e);
 	ssize_t n = fi_cq_read(e->cq, done, most < 16 ? most : 16);
 	if (n == -FI_EAVAIL)
-		return take_error(e, out);
+		return fabric_take_error(e, out);
 	for (ssize_t i = 0; i < n; i++)
-		out[i] = event_of(&done[i]);
+		out[i] = fabric_event_of(&done[i]);
 	return n < 0 ? 0 : (uint32_t)n;
 }
 
-static int news(const struct p3_endpoint *e)
+static int fabric_news(const struct p3_endpoint *e)
 {
 	return e->news;
 }
 
-static int arm(struct p3_endpoint *e)
+static int fabric_arm(struct p3_endpoint *e)
 {
 	struct fid *what = &e->cq->fid;
 	if (e->conns)
@@ -317,7 +317,7 @@ static int arm(struct p3_endpoint *e)
 
 /* ---- remote reads ---- */
 
-static enum p3_far_reads_kind reads(const struct p3_endpoint *e)
+static enum p3_far_reads_kind fabric_reads(const struct p3_endpoint *e)
 {
 	const struct fi_info *info = e->info;
 	uint64_t order = info->tx_attr->msg_order & info->rx_attr->msg_order;
@@ -328,7 +328,7 @@ static enum p3_far_reads_kind reads(const struct p3_endpoint *e)
 }
 
 /* libc's getrandom is a cancellation point, and the lease is held. */
-static uint64_t new_key(void)
+static uint64_t fabric_new_key(void)
 {
 	uint64_t key = 0;
 	while (syscall(SYS_getrandom, &key, sizeof key, 0) != sizeof key || !key)
@@ -336,12 +336,12 @@ static uint64_t new_key(void)
 	return key;
 }
 
-static int offer(
+static int fabric_offer(
 	struct p3_endpoint *e, const void *bytes, uint64_t len, struct p3_far_region *out)
 {
 	struct fid_mr *mr;
 	int rc = fi_mr_reg(
-		e->domain, bytes, len, FI_REMOTE_READ, 0, new_key(), 0, &mr, NULL);
+		e->domain, bytes, len, FI_REMOTE_READ, 0, fabric_new_key(), 0, &mr, NULL);
 	if (rc)
 		return -ENOMEM;
 	out->handle = mr;
@@ -349,7 +349,7 @@ static int offer(
 	return 0;
 }
 
-static void recall(struct p3_endpoint *e, struct p3_far_region *r)
+static void fabric_recall(struct p3_endpoint *e, struct p3_far_region *r)
 {
 	struct fid_mr *mr = r->handle;
 	(void)e;
@@ -357,23 +357,23 @@ static void recall(struct p3_endpoint *e, struct p3_far_region *r)
 }
 
 const struct p3_endpoint_ops p3_endpoint_fabric = {.loses_buffers = true,
-	.open = open_end,
-	.close = close_end,
-	.name = name,
-	.most = most,
-	.resolve = resolve,
-	.send = send_frame,
-	.post = post,
-	.poll = take_events,
-	.news = news,
-	.arm = arm,
-	.reads = reads,
-	.offer = offer,
-	.recall = recall,
+	.open = fabric_open_end,
+	.close = fabric_close_end,
+	.name = fabric_name,
+	.most = fabric_most,
+	.resolve = fabric_resolve,
+	.send = fabric_send_frame,
+	.post = fabric_post,
+	.poll = fabric_take_events,
+	.news = fabric_news,
+	.arm = fabric_arm,
+	.reads = fabric_reads,
+	.offer = fabric_offer,
+	.recall = fabric_recall,
 	.read = p3_conns_read,
 	.cut = p3_conns_cut};
 
 const struct p3_endpoint_ops *p3_nic_fabric(void)
 {
-	return load() ? NULL : &p3_endpoint_fabric;
+	return fabric_load() ? NULL : &p3_endpoint_fabric;
 }

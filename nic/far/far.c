@@ -70,17 +70,17 @@ struct wire {
 	uint64_t timer_at; /* time that the timer shows, or UINT64_MAX for none */
 };
 
-static struct wire *wire_of(const struct p3_nic *n)
+static struct wire *far_wire_of(const struct p3_nic *n)
 {
 	return n->wire_state;
 }
 
-static struct p3_far_link *link_of(const struct wire *w, uint32_t node)
+static struct p3_far_link *far_link_of(const struct wire *w, uint32_t node)
 {
 	return p3_acquire(&w->link[node]); /* FAR.1 */
 }
 
-static bool is_open(const struct p3_far_link *l)
+static bool far_is_open(const struct p3_far_link *l)
 {
 	return l->up && !l->carry.peer->bad;
 }
@@ -88,16 +88,16 @@ static bool is_open(const struct p3_far_link *l)
 /* ---- active links ---- */
 
 /* Let passes look at a link, and at its peer's lane. */
-static void activate(struct p3_nic *n, struct p3_far_link *l)
+static void far_activate(struct p3_nic *n, struct p3_far_link *l)
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	if (!l->active)
 		w->active[w->nactive++] = l;
 	l->active = true;
 	p3_peer_heat(n, l->carry.peer);
 }
 
-static void deactivate(struct wire *w, uint32_t i)
+static void far_deactivate(struct wire *w, uint32_t i)
 {
 	w->active[i]->active = false;
 	w->active[i] = w->active[--w->nactive];
@@ -106,33 +106,33 @@ static void deactivate(struct wire *w, uint32_t i)
 /* ---- in ---- */
 
 /* Return the link of the peer that a frame claims to come from, or NULL. */
-static struct p3_far_link *link_for(
+static struct p3_far_link *far_link_for(
 	const struct p3_nic *n, const struct p3_frame *f, uint32_t len)
 {
 	uint64_t node = f->medium;
 	if (len < offsetof(struct p3_frame, data) || node >= n->conf.nnodes)
 		return NULL;
-	struct p3_far_link *l = link_of(wire_of(n), (uint32_t)node);
-	return l && is_open(l) ? l : NULL;
+	struct p3_far_link *l = far_link_of(far_wire_of(n), (uint32_t)node);
+	return l && far_is_open(l) ? l : NULL;
 }
 
-static void take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
+static void far_take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 {
 	const struct p3_frame *f = &ev->buffer->frame;
-	struct p3_far_link *l = link_for(n, f, ev->len);
+	struct p3_far_link *l = far_link_for(n, f, ev->len);
 	if (!l) {
 		p3_count(&n->wire_count[P3_W_FAR_STRANGERS], 1);
 		return;
 	}
 	l->carry.now = now;
 	n->worked = true;
-	activate(n, l);
+	far_activate(n, l);
 	if (!p3_far_link_take(n, l, f, ev->len))
 		p3_peer_ignore(n, l->carry.peer, "a frame that cannot be");
 }
 
 /* Give a buffer to the endpoint for the next frame. */
-static void post(struct wire *w, struct p3_far_buffer *b)
+static void far_post(struct wire *w, struct p3_far_buffer *b)
 {
 	if (w->far.ops->post(w->far.ep, b) == 0)
 		return;
@@ -140,30 +140,30 @@ static void post(struct wire *w, struct p3_far_buffer *b)
 	w->far.idle = b;
 }
 
-static void post_idle(struct wire *w)
+static void far_post_idle(struct wire *w)
 {
 	struct p3_far_buffer *b = w->far.idle;
 	w->far.idle = NULL;
 	while (b) {
 		struct p3_far_buffer *next = b->next;
-		post(w, b);
+		far_post(w, b);
 		b = next;
 	}
 }
 
-static void take_back(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
+static void far_take_back(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 {
-	struct p3_far_link *l = link_of(wire_of(n), ev->buffer->node);
+	struct p3_far_link *l = far_link_of(far_wire_of(n), ev->buffer->node);
 	bool failed = ev->what == P3_FAR_FAILED;
 	l->carry.now = now;
 	if (failed)
 		p3_count(&n->wire_count[P3_W_FAR_BROKEN], 1);
 	p3_far_link_sent(l, ev->buffer, failed);
-	if (is_open(l))
-		activate(n, l);
+	if (far_is_open(l))
+		far_activate(n, l);
 }
 
-static void on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
+static void far_on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t now)
 {
 	if (!ev->buffer) {
 		bool failed = ev->what == P3_FAR_READ_FAILED;
@@ -171,16 +171,16 @@ static void on_event(struct p3_nic *n, const struct p3_far_event *ev, uint64_t n
 		return;
 	}
 	if (!ev->buffer->receives) {
-		take_back(n, ev, now);
+		far_take_back(n, ev, now);
 		return;
 	}
 	if (ev->what == P3_FAR_RECEIVED)
-		take(n, ev, now);
-	post(wire_of(n), ev->buffer);
+		far_take(n, ev, now);
+	far_post(far_wire_of(n), ev->buffer);
 }
 
 /* Let the streams receive and send packets. */
-static void serve_streams(struct wire *w, uint64_t now)
+static void far_serve_streams(struct wire *w, uint64_t now)
 {
 	struct p3_far_event none; /* nothing is posted, so no frame comes */
 	if (!w->streams || now < w->streams_at)
@@ -189,18 +189,18 @@ static void serve_streams(struct wire *w, uint64_t now)
 	(void)p3_endpoint_stream.poll(w->streams, &none, 1);
 }
 
-static void take_all(struct p3_nic *n, uint64_t now)
+static void far_take_all(struct p3_nic *n, uint64_t now)
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	struct p3_far_event ev[EVENTS];
 	uint32_t got = EVENTS;
 	p3_far_reads_recall(n, &w->far); /* before the endpoint serves reads */
 	if (w->far.idle)
-		post_idle(w);
+		far_post_idle(w);
 	for (uint32_t i = 0; i < LOOKS && got == EVENTS; i++) {
 		got = w->far.ops->poll(w->far.ep, ev, EVENTS);
 		for (uint32_t k = 0; k < got; k++)
-			on_event(n, &ev[k], now);
+			far_on_event(n, &ev[k], now);
 	}
 	w->empty = n->worked ? 0 : w->empty + 1;
 	if (got == EVENTS)
@@ -210,30 +210,30 @@ static void take_all(struct p3_nic *n, uint64_t now)
 /* ---- settling ---- */
 
 /* Begin to settle: let links send everything, and wait for its acknowledgement. */
-static void set_goals(struct p3_nic *n)
+static void far_set_goals(struct p3_nic *n)
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	w->settling = p3_get(&n->settle);
 	for (uint32_t i = 0; i < w->far.links; i++) {
-		struct p3_far_link *l = link_of(w, w->up[i]);
+		struct p3_far_link *l = far_link_of(w, w->up[i]);
 		l->carry.has_goal = l->carry.all_captured = false;
 		l->carry.hurries = true;
-		if (is_open(l))
-			activate(n, l);
+		if (far_is_open(l))
+			far_activate(n, l);
 	}
 }
 
 /* Serve the last call of p3_nic_settle: set goals, and report when all links have met
  * theirs. */
-static void settle(struct p3_nic *n)
+static void far_settle(struct p3_nic *n)
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	uint32_t late = n->conf.nnodes;
 	if (w->settling == p3_get(&n->settled))
-		set_goals(n);
+		far_set_goals(n);
 	for (uint32_t i = 0; i < w->far.links; i++) {
-		struct p3_far_link *l = link_of(w, w->up[i]);
-		if (is_open(l) && !p3_carry_has_settled(&l->carry))
+		struct p3_far_link *l = far_link_of(w, w->up[i]);
+		if (far_is_open(l) && !p3_carry_has_settled(&l->carry))
 			late = w->up[i];
 	}
 	p3_set(&n->unsettled, late);
@@ -243,10 +243,10 @@ static void settle(struct p3_nic *n)
 
 /* ---- all links ---- */
 
-static void send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
+static void far_send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 {
 	bool idle = !p3_gbn_waits(&l->carry.gbn);
-	if (!is_open(l))
+	if (!far_is_open(l))
 		return;
 	l->carry.now = now;
 	p3_far_link_send(n, l);
@@ -255,9 +255,9 @@ static void send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 }
 
 /* Send on all active links.  Deactivate those without further work. */
-static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
+static void far_send_all(struct p3_nic *n, uint64_t now, bool hurry)
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	for (uint32_t i = w->nactive; i-- > 0;) {
 		struct p3_far_link *l = w->active[i];
 		if (l->waits && now - l->waits > LATE_NS)
@@ -266,47 +266,47 @@ static void send_all(struct p3_nic *n, uint64_t now, bool hurry)
 			l->carry.hurries = true;
 			p3_gbn_hurry(&l->carry.gbn);
 		}
-		send(n, l, now);
-		if (is_open(l) && !p3_far_link_is_quiet(l))
+		far_send(n, l, now);
+		if (far_is_open(l) && !p3_far_link_is_quiet(l))
 			continue;
-		deactivate(w, i);
+		far_deactivate(w, i);
 		p3_mirror_peer(l->carry.peer, now); /* passes do so for hot peers only */
 		p3_peer_rest(n, l->carry.peer);
 	}
 }
 
 /* Let the endpoint send the frames of this pass or call. */
-static void push(const struct wire *w)
+static void far_push(const struct wire *w)
 {
 	if (w->far.ops->push)
 		w->far.ops->push(w->far.ep);
 }
 
 /* Return true if this pass shall look at the endpoint. */
-static bool looks_now(struct wire *w)
+static bool far_looks_now(struct wire *w)
 {
 	return w->nactive || p3_far_reads_are_under_way(&w->far) || w->empty < STILL ||
 	       ++w->empty % RARELY == 0;
 }
 
-static void poll(struct p3_nic *n)
+static void far_poll(struct p3_nic *n)
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	uint64_t now = p3_now_ns();
 	w->busy = true;
-	serve_streams(w, now);
-	if (looks_now(w))
-		take_all(n, now);
+	far_serve_streams(w, now);
+	if (far_looks_now(w))
+		far_take_all(n, now);
 	p3_far_reads_look(&w->far, now);
-	send_all(n, now, false);
-	push(w);
+	far_send_all(n, now, false);
+	far_push(w);
 	if (p3_get(&n->settle) != p3_get(&n->settled))
-		settle(n);
+		far_settle(n);
 	w->busy = false;
 }
 
 /* Return true if the messages to this peer are a burst and wait for the next pass. */
-static bool defers(const struct wire *w, struct p3_far_link *l, uint64_t now)
+static bool far_defers(const struct wire *w, struct p3_far_link *l, uint64_t now)
 {
 	const struct p3_carry *c = &l->carry;
 	uint64_t cells = c->peer->req_out.pos - c->req.tap.pos;
@@ -319,26 +319,26 @@ static bool defers(const struct wire *w, struct p3_far_link *l, uint64_t now)
 
 /* Push what this call has sent, and note when that was over: the next messages are a
  * burst if they come soon after it. */
-static void push_flushed(struct p3_nic *n)
+static void far_push_flushed(struct p3_nic *n)
 {
-	push(wire_of(n));
+	far_push(far_wire_of(n));
 	uint64_t now = p3_now_ns();
 	for (uint32_t i = 0; i < n->ntouched; i++)
 		if (n->touched[i]->wire == &p3_wire_far)
-			link_of(wire_of(n), n->touched[i]->index)->flushed = now;
+			far_link_of(far_wire_of(n), n->touched[i]->index)->flushed = now;
 }
 
 /* Send only to the peers that this node has written to; credits wait for the next
  * pass. */
-static void flush(struct p3_nic *n)
+static void far_flush(struct p3_nic *n)
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	bool sends = false;
 	if (w->busy)
 		return;
 	p3_far_reads_recall(n, &w->far); /* a call may have ended transfers */
 	if (!n->ntouched) {
-		push(w); /* reads that a pass has begun */
+		far_push(w); /* reads that a pass has begun */
 		return;
 	}
 	uint64_t now = p3_now_ns();
@@ -346,25 +346,25 @@ static void flush(struct p3_nic *n)
 	for (uint32_t i = 0; i < n->ntouched; i++) {
 		if (n->touched[i]->wire != &p3_wire_far)
 			continue;
-		struct p3_far_link *l = link_of(w, n->touched[i]->index);
-		if (is_open(l))
-			activate(n, l);
-		if (!defers(w, l, now)) {
-			send(n, l, now);
+		struct p3_far_link *l = far_link_of(w, n->touched[i]->index);
+		if (far_is_open(l))
+			far_activate(n, l);
+		if (!far_defers(w, l, now)) {
+			far_send(n, l, now);
 			sends = true;
 		}
 		l->flushed = now;
 	}
 	if (sends)
-		push_flushed(n);
+		far_push_flushed(n);
 	w->busy = false;
 }
 
 /* ---- sleeping ---- */
 
-static uint64_t next_pass(const struct p3_nic *n)
+static uint64_t far_next_pass(const struct p3_nic *n)
 {
-	const struct wire *w = wire_of(n);
+	const struct wire *w = far_wire_of(n);
 	uint64_t first = p3_far_reads_turn(&w->far);
 	for (uint32_t i = 0; i < w->nactive; i++) {
 		uint64_t at = p3_far_link_turn(w->active[i]);
@@ -375,14 +375,14 @@ static uint64_t next_pass(const struct p3_nic *n)
 }
 
 /* Return true if frames or packets may come, for which only passes look. */
-static bool waits(const struct p3_nic *n)
+static bool far_waits(const struct p3_nic *n)
 {
-	return n->conf.far->streams || wire_of(n)->far.links;
+	return n->conf.far->streams || far_wire_of(n)->far.links;
 }
 
 /* Return true if the timer's number still names its file, which the set watches.  A timer
  * of the program would look alike (fd.h). */
-static bool owns_timer(const struct wire *w)
+static bool far_owns_timer(const struct wire *w)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 	return w->ep < 0 ? p3_fd_is(w->timer, w->timer_file)
@@ -391,10 +391,10 @@ static bool owns_timer(const struct wire *w)
 
 /* Set the timer to a time, or to none for UINT64_MAX.  Return false if the program has
  * closed it. */
-static bool set_timer(struct wire *w, uint64_t at)
+static bool far_set_timer(struct wire *w, uint64_t at)
 {
 	struct itimerspec t = {{0, 0}, {0, 0}};
-	if (!owns_timer(w))
+	if (!far_owns_timer(w))
 		return false;
 	if (at != UINT64_MAX) {
 		t.it_value.tv_sec = (time_t)(at / 1000000000u);
@@ -404,81 +404,82 @@ static bool set_timer(struct wire *w, uint64_t at)
 	return timerfd_settime(w->timer, TFD_TIMER_ABSTIME, &t, NULL) == 0;
 }
 
-static int news(const struct p3_nic *n)
+static int far_news(const struct p3_nic *n)
 {
-	return wire_of(n)->ep;
+	return far_wire_of(n)->ep;
 }
 
-static int arm(struct p3_nic *n)
+static int far_arm(struct p3_nic *n)
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	w->busy = true;
-	send_all(n, p3_now_ns(), true); /* nothing shall wait while threads sleep */
-	push(w);
+	far_send_all(n, p3_now_ns(), true); /* nothing shall wait while threads sleep */
+	far_push(w);
 	w->busy = false;
 	p3_far_reads_recall(n, &w->far);
-	uint64_t at = next_pass(n);
-	serve_streams(w, UINT64_MAX);
+	uint64_t at = far_next_pass(n);
+	far_serve_streams(w, UINT64_MAX);
 	int rc = w->streams ? p3_endpoint_stream.arm(w->streams) : 0;
 	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
 	if (fd < 0 || rc < 0)
 		return fd < 0 ? fd : rc;
 	if (at <= p3_now_ns())
 		return -EAGAIN;
-	if (fd != w->news || (at != w->timer_at && !set_timer(w, at)))
+	if (fd != w->news || (at != w->timer_at && !far_set_timer(w, at)))
 		return -EBADF;
 	return w->ep;
 }
 
 /* ---- remote reads ---- */
 
-static uint64_t offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
+static uint64_t far_offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
 {
-	return p3_far_offer(n, link_of(wire_of(n), c->peer->index), slot);
+	return p3_far_offer(n, far_link_of(far_wire_of(n), c->peer->index), slot);
 }
 
-static bool can_fetch(const struct p3_peer *p, uint64_t id)
+static bool far_can_fetch(const struct p3_peer *p, uint64_t id)
 {
-	return p3_far_can_fetch(link_of(wire_of(p->nic), p->index), id);
+	return p3_far_can_fetch(far_link_of(far_wire_of(p->nic), p->index), id);
 }
 
 /* This and cut run in passes, and keep errno. */
-static struct p3_fetch *fetch(struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len)
+static struct p3_fetch *far_fetch(
+	struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len)
 {
 	int saved = errno;
 	struct p3_fetch *f =
-		p3_far_fetch(link_of(wire_of(p->nic), p->index), id, at, len);
+		p3_far_fetch(far_link_of(far_wire_of(p->nic), p->index), id, at, len);
 	errno = saved;
 	return f;
 }
 
-static void let_go(struct p3_peer *p, struct p3_fetch *f)
+static void far_let_go(struct p3_peer *p, struct p3_fetch *f)
 {
 	(void)p;
 	p3_far_let_go(f);
 }
 
-static void cut(struct p3_nic *n, struct p3_peer *p)
+static void far_cut(struct p3_nic *n, struct p3_peer *p)
 {
 	int saved = errno;
-	if (wire_of(n)->far.reads)
-		p3_far_reads_cut(n, link_of(wire_of(n), p->index));
+	if (far_wire_of(n)->far.reads)
+		p3_far_reads_cut(n, far_link_of(far_wire_of(n), p->index));
 	errno = saved;
 }
 
 /* ---- births and deaths ---- */
 
-static int map(struct p3_nic *n, struct p3_peer_info *info)
+static int far_map(struct p3_nic *n, struct p3_peer_info *info)
 {
-	struct wire *w = wire_of(n);
-	struct p3_far_link *l = link_of(w, info->node);
+	struct wire *w = far_wire_of(n);
+	struct p3_far_link *l = far_link_of(w, info->node);
 	if (info->far_len > P3_FAR_NAME)
 		return -EPROTO;
 	if (!l) {
 		l = p3_far_link_new(n, &w->far);
 		if (!l)
 			return -ENOMEM;
-		l->carry.offer = w->far.reads ? offer : NULL;
+		l->carry.offer = w->far.reads ? far_offer : NULL;
 		p3_release(&w->link[info->node], l); /* FAR.1 */
 	}
 	info->base = l->carry.image;
@@ -488,16 +489,16 @@ static int map(struct p3_nic *n, struct p3_peer_info *info)
 }
 
 /* Links stay. */
-static void unmap(struct p3_peer_info *info)
+static void far_unmap(struct p3_peer_info *info)
 {
 	(void)info;
 }
 
-static void attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
-	struct p3_lane *lane_out)
+static void far_attach(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_peer_info *info, struct p3_lane *lane_out)
 {
-	struct wire *w = wire_of(n);
-	struct p3_far_link *l = link_of(w, p->index);
+	struct wire *w = far_wire_of(n);
+	struct p3_far_link *l = far_link_of(w, p->index);
 	p->base = info->base;
 	p->page = NULL;
 	p->seg_len = n->layout.seg_len;
@@ -519,53 +520,53 @@ static void attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_inf
 }
 
 /* detach and drain run in passes, as poll does, and keep errno. */
-static void detach(struct p3_nic *n, struct p3_peer *p)
+static void far_detach(struct p3_nic *n, struct p3_peer *p)
 {
-	struct wire *w = wire_of(n);
-	struct p3_far_link *l = link_of(w, p->index);
+	struct wire *w = far_wire_of(n);
+	struct p3_far_link *l = far_link_of(w, p->index);
 	int saved = errno;
 	for (uint32_t i = 0; i < w->far.links; i++)
 		if (w->up[i] == p->index)
 			w->up[i] = w->up[w->far.links - 1];
 	for (uint32_t i = w->nactive; i-- > 0;)
 		if (w->active[i] == l)
-			deactivate(w, i);
+			far_deactivate(w, i);
 	p3_far_link_down(l);
 	errno = saved;
 }
 
-static void drain(struct p3_nic *n, struct p3_peer *p)
+static void far_drain(struct p3_nic *n, struct p3_peer *p)
 {
-	struct p3_far_link *l = link_of(wire_of(n), p->index);
+	struct p3_far_link *l = far_link_of(far_wire_of(n), p->index);
 	int saved = errno;
-	if (l->up && !wire_of(n)->busy)
-		take_all(n, p3_now_ns());
+	if (l->up && !far_wire_of(n)->busy)
+		far_take_all(n, p3_now_ns());
 	errno = saved;
 }
 
 /* Do nothing: the peer's host wakes it when a frame comes. */
-static void kick(struct p3_nic *n, struct p3_peer *p)
+static void far_kick(struct p3_nic *n, struct p3_peer *p)
 {
 	(void)n;
 	(void)p;
 }
 
 /* The peer's frames show that it makes passes. */
-static uint64_t passes(const struct p3_nic *n, const struct p3_peer *p)
+static uint64_t far_passes(const struct p3_nic *n, const struct p3_peer *p)
 {
-	return link_of(wire_of(n), p->index)->came;
+	return far_link_of(far_wire_of(n), p->index)->came;
 }
 
 /* ---- for tools ---- */
 
-static void show(struct p3_nic *n)
+static void far_show(struct p3_nic *n)
 {
 	static const struct {
 		unsigned from, to;
 	} counters[] = {{P3_W_FAR_OUT, P3_C_FAR_OUT}, {P3_W_FAR_IN, P3_C_FAR_IN},
 		{P3_W_RESENT, P3_C_FAR_RESENT}, {P3_W_FAR_BREAKS, P3_C_FAR_BREAKS},
 		{P3_W_FAR_STRANGERS, P3_C_FAR_STRANGERS}};
-	const struct p3_far *far = &wire_of(n)->far;
+	const struct p3_far *far = &far_wire_of(n)->far;
 	for (size_t k = 0; k < sizeof counters / sizeof counters[0]; k++)
 		p3_set(&n->count[counters[k].to],
 			p3_get(&n->wire_count[counters[k].from]));
@@ -576,7 +577,7 @@ static void show(struct p3_nic *n)
 
 /* ---- start and stop ---- */
 
-static int watch(const struct wire *w, int fd)
+static int far_watch(const struct wire *w, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 	return fd < 0 || epoll_ctl(w->ep, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
@@ -585,7 +586,7 @@ static int watch(const struct wire *w, int fd)
 /* Make the set of descriptors.  Without it the wire works by short sleeps.  Do not arm
  * it yet: an event that the endpoint has now, such as a connection of any program, would
  * look like a failure. */
-static void open_set(struct wire *w)
+static void far_open_set(struct wire *w)
 {
 	w->timer_at = UINT64_MAX;
 	w->timer =
@@ -593,8 +594,8 @@ static void open_set(struct wire *w)
 	w->timer_file = p3_fd_file(w->timer);
 	w->news = w->far.ops->news(w->far.ep);
 	w->ep = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	if (w->ep < 0 || w->news < 0 || watch(w, w->timer) || watch(w, w->news) ||
-		(w->streams && watch(w, p3_endpoint_stream.news(w->streams)))) {
+	if (w->ep < 0 || w->news < 0 || far_watch(w, w->timer) || far_watch(w, w->news) ||
+		(w->streams && far_watch(w, p3_endpoint_stream.news(w->streams)))) {
 		int why = w->news < 0 ? w->news : -errno;
 		if (w->ep >= 0)
 			p3_fd_close(w->ep);
@@ -602,16 +603,16 @@ static void open_set(struct wire *w)
 	}
 }
 
-static void close_set(struct p3_nic *n, struct wire *w)
+static void far_close_set(struct p3_nic *n, struct wire *w)
 {
-	if (owns_timer(w))
+	if (far_owns_timer(w))
 		p3_fd_close(w->timer);
 	if (w->ep >= 0 && (!n->wire_thread || p3_wire_thread_owns(n)))
 		p3_fd_close(w->ep);
 }
 
 /* Reserve memory for the buffers, which takes pages as they are used. */
-static int make_buffers(struct p3_far *far, uint32_t nnodes)
+static int far_make_buffers(struct p3_far *far, uint32_t nnodes)
 {
 	far->fresh = P3_FAR_POSTED;
 	far->nbuffers = P3_FAR_POSTED + P3_FAR_BUFFERS + (P3_FAR_OWN + 1) * nnodes;
@@ -629,11 +630,11 @@ static int make_buffers(struct p3_far *far, uint32_t nnodes)
 	return 0;
 }
 
-static void stop(struct p3_nic *n)
+static void far_stop(struct p3_nic *n)
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	if (w->far.ep) {
-		close_set(n, w);
+		far_close_set(n, w);
 		p3_far_reads_end(&w->far);
 		w->far.ops->close(w->far.ep);
 		if (w->streams)
@@ -641,8 +642,8 @@ static void stop(struct p3_nic *n)
 		p3_far_reads_close(&w->far);
 	}
 	for (uint32_t i = 0; w->link && i < n->conf.nnodes; i++)
-		if (link_of(w, i))
-			p3_far_link_free(n, link_of(w, i));
+		if (far_link_of(w, i))
+			p3_far_link_free(n, far_link_of(w, i));
 	if (w->far.buffers)
 		munmap(w->far.buffers, w->far.nbuffers * sizeof *w->far.buffers);
 	free(w->link);
@@ -653,14 +654,14 @@ static void stop(struct p3_nic *n)
 }
 
 /* Return the most cells of data in a frame of this node. */
-static uint32_t most_cells(const struct p3_far *far)
+static uint32_t far_most_cells(const struct p3_far *far)
 {
 	uint32_t bytes = far->ops->most ? far->ops->most(far->ep) : P3_FAR_BYTES;
 	uint32_t cells = bytes / P3_CELL - 1; /* the header is a cell */
 	return cells > P3_FRAME_CELLS ? cells : P3_FRAME_CELLS;
 }
 
-static int make(struct p3_nic *n, struct wire *w)
+static int far_make(struct p3_nic *n, struct wire *w)
 {
 	const struct p3_far_conf *conf = n->conf.far;
 	w->far.ops = conf->ops;
@@ -668,58 +669,58 @@ static int make(struct p3_nic *n, struct wire *w)
 	w->link = calloc(n->conf.nnodes, sizeof *w->link);
 	w->up = calloc(n->conf.nnodes, sizeof *w->up);
 	w->active = calloc(n->conf.nnodes, sizeof *w->active);
-	if (!w->link || !w->up || !w->active || make_buffers(&w->far, n->conf.nnodes))
+	if (!w->link || !w->up || !w->active || far_make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
 	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
 		P3_FAR_POSTED, &w->far.ep);
-	w->far.fill = rc ? 0 : most_cells(&w->far);
+	w->far.fill = rc ? 0 : far_most_cells(&w->far);
 	if (!rc)
 		p3_far_reads_open(n, &w->far);
 	return rc;
 }
 
-static int start(struct p3_nic *n)
+static int far_start(struct p3_nic *n)
 {
 	struct wire *w = calloc(1, sizeof *w);
 	if (!w)
 		return -ENOMEM;
 	n->wire_state = w;
-	int rc = make(n, w);
+	int rc = far_make(n, w);
 	if (rc) {
-		stop(n);
+		far_stop(n);
 		return rc;
 	}
 	for (unsigned c = P3_W_FAR_OUT; c < P3_W_COUNTERS; c++)
 		p3_set(&n->wire_count[c], 0);
-	post_idle(w);
-	open_set(w);
+	far_post_idle(w);
+	far_open_set(w);
 	return 0;
 }
 
 uint32_t p3_nic_far_name(struct p3_nic *n, unsigned char out[P3_FAR_NAME])
 {
-	struct wire *w = wire_of(n);
+	struct wire *w = far_wire_of(n);
 	return w ? w->far.ops->name(w->far.ep, out) : 0;
 }
 
 const struct p3_wire p3_wire_far = {
-	.start = start,
-	.stop = stop,
-	.map = map,
-	.unmap = unmap,
-	.attach = attach,
-	.detach = detach,
-	.drain = drain,
-	.poll = poll,
-	.flush = flush,
-	.waits = waits,
-	.news = news,
-	.arm = arm,
-	.kick = kick,
-	.show = show,
-	.passes = passes,
-	.can_fetch = can_fetch,
-	.fetch = fetch,
-	.let_go = let_go,
-	.cut = cut,
+	.start = far_start,
+	.stop = far_stop,
+	.map = far_map,
+	.unmap = far_unmap,
+	.attach = far_attach,
+	.detach = far_detach,
+	.drain = far_drain,
+	.poll = far_poll,
+	.flush = far_flush,
+	.waits = far_waits,
+	.news = far_news,
+	.arm = far_arm,
+	.kick = far_kick,
+	.show = far_show,
+	.passes = far_passes,
+	.can_fetch = far_can_fetch,
+	.fetch = far_fetch,
+	.let_go = far_let_go,
+	.cut = far_cut,
 };

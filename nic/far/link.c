@@ -12,7 +12,7 @@
 /* ---- keys ---- */
 
 /* Return the key of the frames between two nodes in their present lives. */
-static uint32_t far_key(uint64_t from, uint64_t to)
+static uint32_t link_far_key(uint64_t from, uint64_t to)
 {
 	return p3_crc32c(p3_crc32c(0, &from, sizeof from), &to, sizeof to);
 }
@@ -20,7 +20,7 @@ static uint32_t far_key(uint64_t from, uint64_t to)
 /* ---- credits ---- */
 
 /* Note how many frames the peer may send now. */
-static void count_room(struct p3_far_link *l)
+static void link_count_room(struct p3_far_link *l)
 {
 	const struct p3_gbn *g = &l->carry.gbn;
 	int32_t room = (int32_t)(g->promised - g->expected);
@@ -30,7 +30,7 @@ static void count_room(struct p3_far_link *l)
 }
 
 /* Offer the peer its share of the buffers, as far as they are not promised to others. */
-static void offer_room(struct p3_far_link *l)
+static void link_offer_room(struct p3_far_link *l)
 {
 	const struct p3_far *far = l->far;
 	uint32_t others = far->promised - l->room, share = P3_FAR_PROMISED / far->links;
@@ -44,7 +44,7 @@ static void offer_room(struct p3_far_link *l)
 /* ---- out ---- */
 
 /* Note that buffers which the endpoint has now may never come back. */
-static void note_lost_buffers(struct p3_far_link *l, uint64_t now)
+static void link_note_lost_buffers(struct p3_far_link *l, uint64_t now)
 {
 	if (l->lost_at || !l->far->ops->loses_buffers)
 		return;
@@ -54,7 +54,7 @@ static void note_lost_buffers(struct p3_far_link *l, uint64_t now)
 
 /* Process a broken connection: after a pause, send again from the first frame that is not
  * acknowledged. */
-static void on_broken(struct p3_far_link *l, uint64_t now)
+static void link_on_broken(struct p3_far_link *l, uint64_t now)
 {
 	if (now < l->retry_at)
 		return; /* one broken connection fails all its frames */
@@ -64,11 +64,11 @@ static void on_broken(struct p3_far_link *l, uint64_t now)
 	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_BREAKS], 1);
 	l->retry_at = now + l->retry_ns;
 	p3_gbn_go_back(&l->carry.gbn, now);
-	note_lost_buffers(l, now);
+	link_note_lost_buffers(l, now);
 }
 
 /* Make the peer's address known.  Return true if it is. */
-static bool resolve_peer(struct p3_far_link *l)
+static bool link_resolve_peer(struct p3_far_link *l)
 {
 	struct p3_far *far = l->far;
 	if (l->known)
@@ -78,7 +78,7 @@ static bool resolve_peer(struct p3_far_link *l)
 	return l->known;
 }
 
-static struct p3_far_buffer *take_buffer(struct p3_far *far)
+static struct p3_far_buffer *link_take_buffer(struct p3_far *far)
 {
 	struct p3_far_buffer *b = far->free;
 	if (b)
@@ -89,7 +89,7 @@ static struct p3_far_buffer *take_buffer(struct p3_far *far)
 }
 
 /* Free a buffer that neither waits for an acknowledgement nor is with the endpoint. */
-static void free_if_unused(struct p3_far *far, struct p3_far_buffer *b)
+static void link_free_if_unused(struct p3_far *far, struct p3_far_buffer *b)
 {
 	if (b->held || b->lent)
 		return;
@@ -103,19 +103,19 @@ static struct p3_far_link *link_of(struct p3_carry *c)
 	return (struct p3_far_link *)(void *)at;
 }
 
-static struct p3_far_buffer *buffer_of(const struct p3_frame *f)
+static struct p3_far_buffer *link_buffer_of(const struct p3_frame *f)
 {
 	return (struct p3_far_buffer *)(void *)((uintptr_t)f -
 						offsetof(struct p3_far_buffer, frame));
 }
 
-static struct p3_frame *take_frame(struct p3_carry *c)
+static struct p3_frame *link_take_frame(struct p3_carry *c)
 {
 	struct p3_far_link *l = link_of(c);
 	struct p3_far *far = l->far;
 	if (l->held >= P3_FAR_OWN && far->held >= P3_FAR_BUFFERS)
 		return NULL;
-	struct p3_far_buffer *b = take_buffer(far);
+	struct p3_far_buffer *b = link_take_buffer(far);
 	if (!b)
 		return NULL;
 	b->held = true;
@@ -124,58 +124,58 @@ static struct p3_frame *take_frame(struct p3_carry *c)
 	return &b->frame;
 }
 
-static void drop_frame(void *arg, struct p3_frame *f)
+static void link_drop_frame(void *arg, struct p3_frame *f)
 {
 	struct p3_far_link *l = arg;
-	struct p3_far_buffer *b = buffer_of(f);
+	struct p3_far_buffer *b = link_buffer_of(f);
 	b->held = false;
 	l->held--;
 	l->far->held--;
-	free_if_unused(l->far, b);
+	link_free_if_unused(l->far, b);
 }
 
 /* Return true if the endpoint still has the buffer of a frame that was sent before. */
-static bool keeps_frame(void *arg, const struct p3_frame *f)
+static bool link_keeps_frame(void *arg, const struct p3_frame *f)
 {
 	struct p3_far_link *l = arg;
-	if (buffer_of(f)->lent)
-		note_lost_buffers(l, l->carry.now);
-	return buffer_of(f)->lent;
+	if (link_buffer_of(f)->lent)
+		link_note_lost_buffers(l, l->carry.now);
+	return link_buffer_of(f)->lent;
 }
 
 /* Return a buffer with the frame: its own, or a copy if it lies in none.  Return NULL if
  * there is no buffer now. */
-static struct p3_far_buffer *buffer_for(
+static struct p3_far_buffer *link_buffer_for(
 	struct p3_far_link *l, const struct p3_frame *f, uint32_t len)
 {
 	struct p3_far_buffer *b;
 	if (f->kind == P3_FRAME_PARTS)
-		return buffer_of(f);
-	b = take_buffer(l->far);
+		return link_buffer_of(f);
+	b = link_take_buffer(l->far);
 	if (b)
 		memcpy(&b->frame, f, len);
 	return b;
 }
 
 /* Give a frame to the endpoint.  Return false if that is impossible now. */
-static bool send_frame(void *arg, const struct p3_frame *f, uint32_t len)
+static bool link_send_frame(void *arg, const struct p3_frame *f, uint32_t len)
 {
 	struct p3_far_link *l = arg;
 	struct p3_far *far = l->far;
 	if ((far->lent >= P3_FAR_BUFFERS && l->flight >= P3_FAR_OWN) ||
 		l->flight == P3_FAR_FLIGHT || l->carry.now < l->retry_at ||
-		!resolve_peer(l))
+		!link_resolve_peer(l))
 		return false;
-	struct p3_far_buffer *b = buffer_for(l, f, len);
+	struct p3_far_buffer *b = link_buffer_for(l, f, len);
 	if (!b)
 		return false;
 	b->frame.medium = l->carry.peer->nic->conf.node;
 	b->node = l->carry.peer->index;
 	int rc = far->ops->send(far->ep, l->to, b, len);
 	if (rc) {
-		free_if_unused(far, b);
+		link_free_if_unused(far, b);
 		if (rc != -EAGAIN)
-			on_broken(l, l->carry.now);
+			link_on_broken(l, l->carry.now);
 		return false;
 	}
 	b->lent = true;
@@ -186,23 +186,23 @@ static bool send_frame(void *arg, const struct p3_frame *f, uint32_t len)
 	return true;
 }
 
-static void give_back(struct p3_far_link *l, struct p3_far_buffer *b)
+static void link_give_back(struct p3_far_link *l, struct p3_far_buffer *b)
 {
 	b->lent = false;
 	l->far->lent--;
 	l->flight--;
-	free_if_unused(l->far, b);
+	link_free_if_unused(l->far, b);
 }
 
 /* Treat the buffers that are lost as given back. */
-static void free_lost_buffers(struct p3_far_link *l)
+static void link_free_lost_buffers(struct p3_far_link *l)
 {
 	struct p3_far *far = l->far;
 	for (uint32_t i = P3_FAR_POSTED; i < far->fresh && l->flight; i++) {
 		struct p3_far_buffer *b = &far->buffers[i];
 		if (b->lent && b->node == l->carry.peer->index &&
 			b->lent_ns <= l->lost_from)
-			give_back(l, b);
+			link_give_back(l, b);
 	}
 	l->lost_at = 0;
 }
@@ -210,10 +210,10 @@ static void free_lost_buffers(struct p3_far_link *l)
 void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool failed)
 {
 	if (!b->lent)
-		return; /* free_lost_buffers() has freed it */
-	give_back(l, b);
+		return; /* link_free_lost_buffers() has freed it */
+	link_give_back(l, b);
 	if (failed && l->up)
-		on_broken(l, l->carry.now);
+		link_on_broken(l, l->carry.now);
 }
 
 void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
@@ -223,11 +223,11 @@ void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 		p3_carry_capture(n, c);
 	else
 		c->all_captured = false;
-	offer_room(l);
+	link_offer_room(l);
 	if (l->lost_at && c->now >= l->lost_at)
-		free_lost_buffers(l);
-	p3_gbn_send(&c->gbn, c->now, send_frame, l);
-	count_room(l);
+		link_free_lost_buffers(l);
+	p3_gbn_send(&c->gbn, c->now, link_send_frame, l);
+	link_count_room(l);
 	p3_carry_count(n, c);
 	l->waits = 0;
 	if (p3_gbn_due(&c->gbn) > c->now)
@@ -259,7 +259,7 @@ uint64_t p3_far_link_turn(const struct p3_far_link *l)
 /* ---- in ---- */
 
 /* If the peer has acknowledged a frame, end the pauses: the connection works. */
-static void note_acknowledgement(struct p3_far_link *l, uint32_t before)
+static void link_note_acknowledgement(struct p3_far_link *l, uint32_t before)
 {
 	struct p3_gbn *g = &l->carry.gbn;
 	if (g->base == before)
@@ -283,8 +283,8 @@ bool p3_far_link_take(
 		return true;
 	l->came++;
 	p3_count(&n->wire_count[P3_W_FAR_IN], 1);
-	note_acknowledgement(l, before);
-	count_room(l);
+	link_note_acknowledgement(l, before);
+	link_count_room(l);
 	return !next || p3_carry_apply(n, &l->carry, f);
 }
 
@@ -296,15 +296,15 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	struct p3_gbn *g = &l->carry.gbn;
 	uint64_t self = n->conf.incarnation, other = p->incarnation;
 	p3_carry_reset(n, &l->carry, p, lane_out);
-	p3_gbn_init(g, far_key(self, other), far_key(other, self));
+	p3_gbn_init(g, link_far_key(self, other), link_far_key(other, self));
 	g->intact = l->far->ops->authenticates;
 	g->most = P3_FAR_CELLS;
 	g->fill = l->far->fill;
 	g->ack_ns = l->carry.lazy_ns = P3_FAR_LAZY_NS;
-	g->drop = drop_frame;
-	g->keeps = keeps_frame;
+	g->drop = link_drop_frame;
+	g->keeps = link_keeps_frame;
 	g->arg = l;
-	l->carry.take = take_frame;
+	l->carry.take = link_take_frame;
 	p3_gbn_set_pace(g, P3_FAR_EARLY_NS, P3_FAR_RESEND_MOST);
 	p3_gbn_set_room(g, P3_FAR_FIRST);
 	g->probes = true;
@@ -314,7 +314,7 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	l->heard = l->offered = false;
 	l->up = true;
 	l->far->links++;
-	count_room(l);
+	link_count_room(l);
 }
 
 void p3_far_link_down(struct p3_far_link *l)
@@ -324,7 +324,7 @@ void p3_far_link_down(struct p3_far_link *l)
 	l->up = false;
 	p3_gbn_end(&l->carry.gbn);
 	l->far->links--;
-	count_room(l);
+	link_count_room(l);
 	l->known = false;
 }
 

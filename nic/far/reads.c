@@ -10,19 +10,19 @@
 
 /* ---- the owner's side ---- */
 
-static void recall(struct p3_far *far, struct p3_far_offer *o)
+static void reads_recall(struct p3_far *far, struct p3_far_offer *o)
 {
 	far->ops->recall(far->ep, &o->region);
 	o->id = 0;
 }
 
-static bool is_long(const struct p3_xfer_slot *x)
+static bool reads_is_long(const struct p3_xfer_slot *x)
 {
 	return p3_get(&x->pub->addr) && x->length >= P3_FETCH_LEAST;
 }
 
 /* Note that a slot has a region. */
-static void list(struct p3_far_reads *rs, uint32_t slot)
+static void reads_list(struct p3_far_reads *rs, uint32_t slot)
 {
 	for (uint32_t i = 0; i < rs->noffered; i++)
 		if (rs->offered[i] == slot)
@@ -40,8 +40,8 @@ uint64_t p3_far_offer(struct p3_nic *n, struct p3_far_link *l, uint32_t slot)
 	if (o->id == id)
 		return id ? o->region.key : 0;
 	if (o->id)
-		recall(far, o);
-	if (!id || !is_long(x))
+		reads_recall(far, o);
+	if (!id || !reads_is_long(x))
 		return 0;
 	const void *bytes = (const void *)(uintptr_t)p3_get(&x->pub->addr);
 	if (far->ops->offer(far->ep, bytes, x->length, &o->region))
@@ -49,7 +49,7 @@ uint64_t p3_far_offer(struct p3_nic *n, struct p3_far_link *l, uint32_t slot)
 	o->id = id;
 	x->offered = true;
 	l->offered = true;
-	list(rs, slot);
+	reads_list(rs, slot);
 	return o->region.key;
 }
 
@@ -61,7 +61,7 @@ void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far)
 		if (o->id && o->id == p3_get(&n->xfer[rs->offered[i]].pub->id))
 			continue;
 		if (o->id)
-			recall(far, o);
+			reads_recall(far, o);
 		rs->offered[i] = rs->offered[--rs->noffered];
 	}
 }
@@ -84,7 +84,7 @@ bool p3_far_can_fetch(const struct p3_far_link *l, uint64_t id)
 	       p3_get(&p->theirs->slots_key);
 }
 
-static struct p3_far_slice *free_slice(struct p3_far_reads *rs)
+static struct p3_far_slice *reads_free_slice(struct p3_far_reads *rs)
 {
 	for (uint32_t i = 0; i < P3_FAR_SLICES; i++)
 		if (!rs->slices[i].link)
@@ -93,7 +93,7 @@ static struct p3_far_slice *free_slice(struct p3_far_reads *rs)
 }
 
 /* Begin no read of the link's peer for some time. */
-static void pause_reads(struct p3_far_link *l, uint64_t now, uint64_t ns)
+static void reads_pause_reads(struct p3_far_link *l, uint64_t now, uint64_t ns)
 {
 	struct p3_far_reads *rs = l->far->reads;
 	l->read_at = now + ns;
@@ -102,12 +102,12 @@ static void pause_reads(struct p3_far_link *l, uint64_t now, uint64_t ns)
 }
 
 /* Give a read to the endpoint.  Return false if it has not taken it. */
-static bool begin(struct p3_far_slice *s, struct p3_far_read *r, uint64_t now)
+static bool reads_begin(struct p3_far_slice *s, struct p3_far_read *r, uint64_t now)
 {
 	struct p3_far *far = s->link->far;
 	int rc = far->ops->read(far->ep, s->link->to, r);
 	if (rc) {
-		pause_reads(s->link, now, P3_FAR_ROOM_NS);
+		reads_pause_reads(s->link, now, P3_FAR_ROOM_NS);
 		return false;
 	}
 	s->waits++;
@@ -115,7 +115,7 @@ static bool begin(struct p3_far_slice *s, struct p3_far_read *r, uint64_t now)
 }
 
 /* Set the places of both reads. */
-static void aim(struct p3_far_slice *s, uint64_t id)
+static void reads_aim(struct p3_far_slice *s, uint64_t id)
 {
 	const struct p3_peer *p = s->link->carry.peer;
 	s->bytes.len = s->fetch.len;
@@ -126,7 +126,7 @@ static void aim(struct p3_far_slice *s, uint64_t id)
 	s->slot.key = p3_get(&p->theirs->slots_key);
 }
 
-static void take(struct p3_far_slice *s, struct p3_far_link *l, uint64_t now)
+static void reads_take(struct p3_far_slice *s, struct p3_far_link *l, uint64_t now)
 {
 	s->link = l;
 	s->failed = s->dropped = false;
@@ -137,7 +137,7 @@ static void take(struct p3_far_slice *s, struct p3_far_link *l, uint64_t now)
 	l->far->reads->under_way++;
 }
 
-static void give_back(struct p3_far_slice *s)
+static void reads_give_back(struct p3_far_slice *s)
 {
 	s->link->slices--;
 	s->link = NULL;
@@ -145,70 +145,70 @@ static void give_back(struct p3_far_slice *s)
 
 /* Return true if the slot is to be read, and the bytes have been read, or will be before
  * it. */
-static bool is_slot_next(const struct p3_far_slice *s)
+static bool reads_is_slot_next(const struct p3_far_slice *s)
 {
 	const struct p3_far_reads *rs = s->link->far->reads;
 	return s->slot_due && (!s->waits || rs->kind == P3_FAR_READS_IN_ORDER);
 }
 
-static void read_slot(struct p3_far_slice *s, uint64_t now)
+static void reads_read_slot(struct p3_far_slice *s, uint64_t now)
 {
-	if (is_slot_next(s))
-		s->slot_due = !begin(s, &s->slot, now); /* FAR.2 */
+	if (reads_is_slot_next(s))
+		s->slot_due = !reads_begin(s, &s->slot, now); /* FAR.2 */
 }
 
 struct p3_fetch *p3_far_fetch(
 	struct p3_far_link *l, uint64_t id, uint64_t at, uint64_t len)
 {
 	struct p3_far_reads *rs = l->far->reads;
-	struct p3_far_slice *s = l->slices < P3_FAR_SHARE ? free_slice(rs) : NULL;
+	struct p3_far_slice *s = l->slices < P3_FAR_SHARE ? reads_free_slice(rs) : NULL;
 	uint64_t now = p3_now_ns();
 	if (!s || !l->known || now < l->read_at)
 		return NULL;
-	take(s, l, now);
+	reads_take(s, l, now);
 	s->fetch.state = P3_FETCH_UNDER_WAY;
 	s->fetch.at = at;
 	s->fetch.len = len;
-	aim(s, id);
-	if (begin(s, &s->bytes, now)) {
-		read_slot(s, now);
+	reads_aim(s, id);
+	if (reads_begin(s, &s->bytes, now)) {
+		reads_read_slot(s, now);
 		return &s->fetch;
 	}
 	rs->under_way--;
-	give_back(s);
+	reads_give_back(s);
 	return NULL;
 }
 
-static bool is_under_way(const struct p3_far_slice *s)
+static bool reads_is_under_way(const struct p3_far_slice *s)
 {
 	return s->waits || s->slot_due;
 }
 
 /* If both reads are over, say so. */
-static void end_if_over(struct p3_far_slice *s)
+static void reads_end_if_over(struct p3_far_slice *s)
 {
-	if (is_under_way(s))
+	if (reads_is_under_way(s))
 		return;
 	s->link->far->reads->under_way--;
 	s->fetch.state = s->failed ? P3_FETCH_FAILED : P3_FETCH_HERE;
 	if (!s->dropped)
 		return;
 	s->link->orphans--;
-	give_back(s);
+	reads_give_back(s);
 }
 
 void p3_far_let_go(struct p3_fetch *f)
 {
 	struct p3_far_slice *s = p3_item(f, struct p3_far_slice, fetch);
 	if (f->state != P3_FETCH_UNDER_WAY) {
-		give_back(s);
+		reads_give_back(s);
 		return;
 	}
 	s->dropped = true;
 	s->link->orphans++;
 	if (s->slot_due)
 		s->slot_due = false;
-	end_if_over(s);
+	reads_end_if_over(s);
 }
 
 void p3_far_reads_done(struct p3_nic *n, struct p3_far_read *r, bool failed)
@@ -219,17 +219,17 @@ void p3_far_reads_done(struct p3_nic *n, struct p3_far_read *r, bool failed)
 	uint64_t now = p3_now_ns();
 	if (failed) { /* a broken connection may fail all reads for a moment */
 		s->slot_due = false;
-		pause_reads(s->link, now, P3_FAR_RETRY_NS);
+		reads_pause_reads(s->link, now, P3_FAR_RETRY_NS);
 	}
-	read_slot(s, now);
-	end_if_over(s);
+	reads_read_slot(s, now);
+	reads_end_if_over(s);
 	n->worked = true;
 }
 
 /* ---- each pass ---- */
 
 /* Cut a connection on which a read has taken too long. */
-static void cut_stuck(struct p3_far *far, struct p3_far_slice *s, uint64_t now)
+static void reads_cut_stuck(struct p3_far *far, struct p3_far_slice *s, uint64_t now)
 {
 	if (now - s->began < s->stuck_ns)
 		return;
@@ -244,12 +244,12 @@ void p3_far_reads_look(struct p3_far *far, uint64_t now)
 		return;
 	for (uint32_t i = 0; rs->under_way && i < P3_FAR_SLICES; i++) {
 		struct p3_far_slice *s = &rs->slices[i];
-		if (!s->link || !is_under_way(s))
+		if (!s->link || !reads_is_under_way(s))
 			continue;
 		if (now >= s->link->read_at)
-			read_slot(s, now);
+			reads_read_slot(s, now);
 		if (s->waits)
-			cut_stuck(far, s, now);
+			reads_cut_stuck(far, s, now);
 	}
 }
 
@@ -264,9 +264,9 @@ uint64_t p3_far_reads_turn(const struct p3_far *far)
 	for (uint32_t i = 0; rs->under_way && i < P3_FAR_SLICES; i++) {
 		const struct p3_far_slice *s = &rs->slices[i];
 		uint64_t at = s->began + s->stuck_ns;
-		if (!s->link || !is_under_way(s))
+		if (!s->link || !reads_is_under_way(s))
 			continue;
-		if (is_slot_next(s) && s->link->read_at < at)
+		if (reads_is_slot_next(s) && s->link->read_at < at)
 			at = s->link->read_at;
 		if (at < first)
 			first = at;
@@ -283,7 +283,7 @@ void p3_far_reads_up(struct p3_far_link *l)
 
 /* ---- opening and closing ---- */
 
-static void aim_slice(struct p3_far_slice *s, char *memory, struct p3_xfer *found)
+static void reads_aim_slice(struct p3_far_slice *s, char *memory, struct p3_xfer *found)
 {
 	s->memory = memory;
 	s->found = found;
@@ -295,7 +295,7 @@ static void aim_slice(struct p3_far_slice *s, char *memory, struct p3_xfer *foun
 	s->bytes.is_read = s->slot.is_read = true;
 }
 
-static int make(struct p3_nic *n, struct p3_far_reads *rs)
+static int reads_make(struct p3_nic *n, struct p3_far_reads *rs)
 {
 	rs->slices = calloc(P3_FAR_SLICES, sizeof *rs->slices);
 	rs->offers = calloc(n->layout.nxfers, sizeof *rs->offers);
@@ -305,7 +305,7 @@ static int make(struct p3_nic *n, struct p3_far_reads *rs)
 	if (!rs->slices || !rs->offers || !rs->offered || !rs->memory || !rs->found)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < P3_FAR_SLICES; i++)
-		aim_slice(&rs->slices[i], rs->memory + (size_t)i * P3_FETCH_MOST,
+		reads_aim_slice(&rs->slices[i], rs->memory + (size_t)i * P3_FETCH_MOST,
 			&rs->found[i]);
 	return 0;
 }
@@ -322,7 +322,7 @@ void p3_far_reads_open(struct p3_nic *n, struct p3_far *far)
 	if (!far->reads)
 		return;
 	far->reads->kind = kind;
-	if (make(n, far->reads) ||
+	if (reads_make(n, far->reads) ||
 		far->ops->offer(far->ep, table, len, &far->reads->table))
 		p3_far_reads_close(far);
 }
@@ -334,7 +334,7 @@ void p3_far_reads_end(struct p3_far *far)
 		return;
 	for (uint32_t i = 0; i < rs->noffered; i++)
 		if (rs->offers[rs->offered[i]].id)
-			recall(far, &rs->offers[rs->offered[i]]);
+			reads_recall(far, &rs->offers[rs->offered[i]]);
 	rs->noffered = 0;
 	far->ops->recall(far->ep, &rs->table);
 }

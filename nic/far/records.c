@@ -31,7 +31,8 @@ _Static_assert(offsetof(struct p3_frame, tag) == offsetof(struct p3_record_head,
 
 /* ---- lists ---- */
 
-static void finish(struct p3_record_pool *pool, struct p3_record_item *it, bool failed)
+static void record_finish(
+	struct p3_record_pool *pool, struct p3_record_item *it, bool failed)
 {
 	it->failed = failed;
 	it->next = NULL;
@@ -66,7 +67,7 @@ void p3_records_post(struct p3_record_pool *pool, struct p3_far_buffer *b)
 }
 
 /* Add what is to be sent. */
-static void append(struct p3_records *c, struct p3_record_item *it)
+static void record_append(struct p3_records *c, struct p3_record_item *it)
 {
 	*c->last = it;
 	c->last = &it->next;
@@ -74,7 +75,7 @@ static void append(struct p3_records *c, struct p3_record_item *it)
 
 /* ---- beginning and end ---- */
 
-static void end_slice(struct p3_records *c)
+static void record_end_slice(struct p3_records *c)
 {
 	if (c->region)
 		c->region->uses--;
@@ -83,18 +84,18 @@ static void end_slice(struct p3_records *c)
 }
 
 /* Give back all that a connection holds. */
-static void fail_all(struct p3_record_pool *pool, struct p3_records *c)
+static void record_fail_all(struct p3_record_pool *pool, struct p3_records *c)
 {
 	struct p3_record_item *next;
 	for (struct p3_record_item *it = c->first; it; it = next) {
 		next = it->next;
 		if (it->kind == P3_ITEM_FRAME)
-			finish(pool, it, true);
+			record_finish(pool, it, true);
 	}
 	struct p3_record_question *later;
 	for (struct p3_record_question *q = c->reads; q; q = later) {
 		later = q->later;
-		finish(pool, &q->item, true);
+		record_finish(pool, &q->item, true);
 	}
 	if (c->filling)
 		p3_records_post(pool, c->filling);
@@ -114,8 +115,8 @@ void p3_records_begin(struct p3_records *c, const struct p3_connection *with)
 
 void p3_records_end(struct p3_record_pool *pool, struct p3_records *c)
 {
-	fail_all(pool, c);
-	end_slice(c);
+	record_fail_all(pool, c);
+	record_end_slice(c);
 	if (pool->from == c)
 		pool->from = NULL;
 	p3_records_begin(c, NULL);
@@ -137,7 +138,7 @@ bool p3_records_leave(struct p3_records *c)
 	c->last = &c->first;
 	packet->next = NULL;
 	if (packet->len)
-		append(c, packet);
+		record_append(c, packet);
 	return true;
 }
 
@@ -151,7 +152,7 @@ void p3_records_close(struct p3_record_pool *pool)
 
 /* ---- out ---- */
 
-static struct p3_far_region *find(
+static struct p3_far_region *record_find(
 	const struct p3_record_pool *pool, const struct p3_record_ask *a)
 {
 	struct p3_far_region *r = pool->regions[a->key % P3_RECORD_BUCKETS];
@@ -162,12 +163,12 @@ static struct p3_far_region *find(
 
 /* Return the bytes of an ask's next slice, and its head as the record of this number; 0
  * if the read fails. */
-static uint32_t slice_of(const struct p3_record_pool *pool, const struct p3_record_ask *a,
-	const struct p3_mac *mac, uint64_t number, struct p3_far_region **region_out,
-	struct p3_record_head *head_out)
+static uint32_t record_slice_of(const struct p3_record_pool *pool,
+	const struct p3_record_ask *a, const struct p3_mac *mac, uint64_t number,
+	struct p3_far_region **region_out, struct p3_record_head *head_out)
 {
 	uint32_t len = a->len < SLICE ? (uint32_t)a->len : SLICE;
-	*region_out = find(pool, a);
+	*region_out = record_find(pool, a);
 	head_out->is = *region_out ? p3_record_word(P3_RECORD_BYTES, len)
 				   : p3_record_word(P3_RECORD_FAILED, 0);
 	head_out->tag = p3_mac_seal(mac, number, &head_out->is, sizeof head_out->is);
@@ -175,33 +176,36 @@ static uint32_t slice_of(const struct p3_record_pool *pool, const struct p3_reco
 }
 
 /* Take a slice off its ask.  Return true if that is over. */
-static bool advance(struct p3_record_ask *a, uint32_t len)
+static bool record_advance(struct p3_record_ask *a, uint32_t len)
 {
 	a->from += len;
 	a->len = len ? a->len - len : 0;
 	return !a->len;
 }
 
-static int add_piece(struct iovec *io, int n, const void *bytes, size_t len)
+static int record_add_piece(struct iovec *io, int n, const void *bytes, size_t len)
 {
 	io[n] = (struct iovec){(char *)(uintptr_t)bytes, len};
 	return n + 1;
 }
 
 /* Add the rest of the slice that has begun. */
-static int add_rest(const struct p3_records *c, struct iovec *io, int n)
+static int record_add_rest(const struct p3_records *c, struct iovec *io, int n)
 {
 	uint32_t head = sizeof c->slice_head, sent = c->slice_sent;
 	uint32_t from = sent < head ? 0 : sent - head;
 	if (sent < head)
-		n = add_piece(io, n, (const char *)&c->slice_head + sent, head - sent);
+		n = record_add_piece(
+			io, n, (const char *)&c->slice_head + sent, head - sent);
 	if (c->region)
-		n = add_piece(io, n, c->region->bytes + c->asks[c->ask].from + from,
+		n = record_add_piece(io, n,
+			c->region->bytes + c->asks[c->ask].from + from,
 			c->slice - head - from);
 	return n;
 }
 
-static void seal(const struct p3_mac *mac, struct p3_record_item *it, uint64_t number)
+static void record_seal(
+	const struct p3_mac *mac, struct p3_record_item *it, uint64_t number)
 {
 	if (it->sealed == number + 1)
 		return;
@@ -212,14 +216,16 @@ static void seal(const struct p3_mac *mac, struct p3_record_item *it, uint64_t n
 
 /* Add items, up to the one with which a slice's bytes are reached.  Return true if these
  * are all.  *number is that of the next record. */
-static bool add_items(struct p3_records *c, struct iovec *io, int *n, uint64_t *number)
+static bool record_add_items(
+	struct p3_records *c, struct iovec *io, int *n, uint64_t *number)
 {
 	uint32_t sent = c->sent, bytes = 0;
 	struct p3_record_item *it = c->first;
 	for (; it && *n < PIECES / 2 && bytes < SLICE; it = it->next) {
 		if (!sent)
-			seal(&c->mac_out, it, (*number)++);
-		*n = add_piece(io, *n, (const char *)it->head + sent, it->len - sent);
+			record_seal(&c->mac_out, it, (*number)++);
+		*n = record_add_piece(
+			io, *n, (const char *)it->head + sent, it->len - sent);
 		bytes += it->len;
 		sent = 0;
 	}
@@ -227,27 +233,28 @@ static bool add_items(struct p3_records *c, struct iovec *io, int *n, uint64_t *
 }
 
 /* Add the next slices. */
-static int add_slices(const struct p3_record_pool *pool, const struct p3_records *c,
-	struct iovec *io, int n, struct p3_record_head head[PIECES], uint64_t number)
+static int record_add_slices(const struct p3_record_pool *pool,
+	const struct p3_records *c, struct iovec *io, int n,
+	struct p3_record_head head[PIECES], uint64_t number)
 {
 	struct p3_far_region *region;
 	uint32_t bytes = 0, k = 0;
 	struct p3_record_ask a = c->asks[c->ask];
 	while (k < c->nasks && bytes < TURN && n < PIECES - 1) {
-		uint32_t len =
-			slice_of(pool, &a, &c->mac_out, number++, &region, &head[n]);
-		n = add_piece(io, n, &head[n], sizeof *head);
+		uint32_t len = record_slice_of(
+			pool, &a, &c->mac_out, number++, &region, &head[n]);
+		n = record_add_piece(io, n, &head[n], sizeof *head);
 		if (len)
-			n = add_piece(io, n, region->bytes + a.from, len);
+			n = record_add_piece(io, n, region->bytes + a.from, len);
 		bytes += len;
-		if (advance(&a, len))
+		if (record_advance(&a, len))
 			a = c->asks[(c->ask + ++k) % P3_RECORD_READS];
 	}
 	return n;
 }
 
 /* Take n bytes off the items; return the rest. */
-static uint32_t take_off_items(
+static uint32_t record_take_off_items(
 	struct p3_record_pool *pool, struct p3_records *c, uint32_t n)
 {
 	while (n && c->first) {
@@ -265,39 +272,39 @@ static uint32_t take_off_items(
 			c->last = &c->first;
 		it->len = 0;
 		if (it->kind == P3_ITEM_FRAME)
-			finish(pool, it, false);
+			record_finish(pool, it, false);
 	}
 	return n;
 }
 
 /* Take n bytes off the slice that has begun; return the rest. */
-static uint32_t take_off_slice(struct p3_records *c, uint32_t n)
+static uint32_t record_take_off_slice(struct p3_records *c, uint32_t n)
 {
 	uint32_t left = c->slice - c->slice_sent, head = sizeof c->slice_head;
 	if (n < left) {
 		c->slice_sent += n;
 		return 0;
 	}
-	if (advance(&c->asks[c->ask], c->slice - head)) {
+	if (record_advance(&c->asks[c->ask], c->slice - head)) {
 		c->ask = (c->ask + 1) % P3_RECORD_READS;
 		c->nasks--;
 	}
-	end_slice(c);
+	record_end_slice(c);
 	return n - left;
 }
 
 /* Begin the next slice: a part of it was sent. */
-static void begin_slice(const struct p3_record_pool *pool, struct p3_records *c)
+static void record_begin_slice(const struct p3_record_pool *pool, struct p3_records *c)
 {
-	uint32_t len = slice_of(pool, &c->asks[c->ask], &c->mac_out, c->mac_out.number++,
-		&c->region, &c->slice_head);
+	uint32_t len = record_slice_of(pool, &c->asks[c->ask], &c->mac_out,
+		c->mac_out.number++, &c->region, &c->slice_head);
 	c->slice = (uint32_t)sizeof c->slice_head + len;
 	if (c->region)
 		c->region->uses++;
 }
 
 /* One piece, such as a frame, costs less without a vector. */
-static long send_pieces(int fd, struct iovec *io, int n)
+static long record_send_pieces(int fd, struct iovec *io, int n)
 {
 	const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
 	struct msghdr msg = {.msg_iov = io, .msg_iovlen = (size_t)n};
@@ -306,7 +313,7 @@ static long send_pieces(int fd, struct iovec *io, int n)
 }
 
 /* Write the next packet before all items that have not begun. */
-static void put_packet(struct p3_records *c)
+static void record_put_packet(struct p3_records *c)
 {
 	struct p3_record_item *it = &c->control->item;
 	struct p3_record_item **at = c->sent ? &c->first->next : &c->first;
@@ -318,49 +325,50 @@ static void put_packet(struct p3_records *c)
 }
 
 /* Add what goes next: the slice that has begun, or items and then slices. */
-static int add_next(const struct p3_record_pool *pool, struct p3_records *c,
+static int record_add_next(const struct p3_record_pool *pool, struct p3_records *c,
 	struct iovec *io, struct p3_record_head head[PIECES])
 {
 	int n = 0;
 	uint64_t number = c->mac_out.number;
 	if (c->slice)
-		return add_rest(c, io, 0);
+		return record_add_rest(c, io, 0);
 	if (p3_control_is_due(c->control))
-		put_packet(c);
-	bool all = add_items(c, io, &n, &number);
-	return all && c->nasks ? add_slices(pool, c, io, n, head, number) : n;
+		record_put_packet(c);
+	bool all = record_add_items(c, io, &n, &number);
+	return all && c->nasks ? record_add_slices(pool, c, io, n, head, number) : n;
 }
 
 /* The program has unmapped bytes that it has offered: let the next read fail, which asks
  * for them, or comes before one that does. */
-static long refuse_read(struct p3_records *c)
+static long record_refuse_read(struct p3_records *c)
 {
 	c->asks[c->ask].key = 0;
 	return -EINTR; /* as if the call had sent nothing */
 }
 
 /* Send once.  Return the number of bytes, or -errno. */
-static long send_some(struct p3_record_pool *pool, struct p3_records *c, bool *all_out)
+static long record_send_some(
+	struct p3_record_pool *pool, struct p3_records *c, bool *all_out)
 {
 	struct iovec io[PIECES];
 	struct p3_record_head head[PIECES];
 	size_t bytes = 0;
-	int n = add_next(pool, c, io, head);
+	int n = record_add_next(pool, c, io, head);
 	for (int i = 0; i < n; i++)
 		bytes += io[i].iov_len;
-	long sent = send_pieces(c->fd, io, n);
+	long sent = record_send_pieces(c->fd, io, n);
 	if (sent < 0 && errno == EFAULT && c->nasks && !c->slice)
-		return refuse_read(c);
+		return record_refuse_read(c);
 	if (sent < 0)
 		return -errno;
 	*all_out = (size_t)sent == bytes;
 	uint32_t rest = (uint32_t)sent;
 	if (!c->slice)
-		rest = take_off_items(pool, c, rest);
+		rest = record_take_off_items(pool, c, rest);
 	while (rest) {
 		if (!c->slice)
-			begin_slice(pool, c);
-		rest = take_off_slice(c, rest);
+			record_begin_slice(pool, c);
+		rest = record_take_off_slice(c, rest);
 	}
 	return sent;
 }
@@ -370,7 +378,7 @@ int p3_records_send(struct p3_record_pool *pool, struct p3_records *c)
 	bool all = true;
 	uint32_t turn = 0;
 	while (all && turn < TURN && p3_records_wait(c)) {
-		long n = send_some(pool, c, &all);
+		long n = record_send_some(pool, c, &all);
 		if (n == -EINTR || n == -EAGAIN)
 			return 0;
 		if (n < 0)
@@ -386,7 +394,7 @@ void p3_records_put(struct p3_records *c, struct p3_far_buffer *b, uint32_t len)
 	*it = (struct p3_record_item){
 		.head = (struct p3_record_head *)(void *)&b->frame, .len = len};
 	it->head->is = p3_record_word(P3_RECORD_FRAME, len);
-	append(c, it);
+	record_append(c, it);
 }
 
 bool p3_records_ask(struct p3_records *c, struct p3_far_read *r)
@@ -399,7 +407,7 @@ bool p3_records_ask(struct p3_records *c, struct p3_far_read *r)
 						 .kind = P3_ITEM_ASK},
 		.asked = {.head.is = p3_record_word(P3_RECORD_ASK, sizeof q->asked.ask),
 			.ask = {r->key, r->from, r->len}}};
-	append(c, &q->item);
+	record_append(c, &q->item);
 	*c->last_read = q;
 	c->last_read = &q->later;
 	c->nreads++;
@@ -408,12 +416,13 @@ bool p3_records_ask(struct p3_records *c, struct p3_far_read *r)
 
 /* ---- in ---- */
 
-static struct p3_far_read *first_read(const struct p3_records *c)
+static struct p3_far_read *record_first_read(const struct p3_records *c)
 {
 	return (struct p3_far_read *)(void *)c->reads;
 }
 
-static void end_read(struct p3_record_pool *pool, struct p3_records *c, bool failed)
+static void record_end_read(
+	struct p3_record_pool *pool, struct p3_records *c, bool failed)
 {
 	struct p3_record_question *q = c->reads;
 	c->reads = q->later;
@@ -421,11 +430,12 @@ static void end_read(struct p3_record_pool *pool, struct p3_records *c, bool fai
 		c->last_read = &c->reads;
 	c->nreads--;
 	c->have = 0;
-	finish(pool, &q->item, failed);
+	record_finish(pool, &q->item, failed);
 }
 
 /* Aim at the place of a record.  Return 0, -EAGAIN: there is no buffer, or -EPROTO. */
-static int begin_frame(struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
+static int record_begin_frame(
+	struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
 {
 	struct p3_record_item *it = pool->posted;
 	if (!pool->frames || len < offsetof(struct p3_frame, data) || len > P3_FAR_BYTES)
@@ -441,15 +451,15 @@ static int begin_frame(struct p3_record_pool *pool, struct p3_records *c, uint32
 }
 
 /* Return true if the first read was asked. */
-static bool awaits(const struct p3_records *c)
+static bool record_awaits(const struct p3_records *c)
 {
 	return c->reads && !c->reads->item.len;
 }
 
-static int begin_bytes(struct p3_records *c, uint32_t len)
+static int record_begin_bytes(struct p3_records *c, uint32_t len)
 {
-	struct p3_far_read *r = first_read(c);
-	if (!awaits(c) || !len || len > SLICE || len > r->len - c->have)
+	struct p3_far_read *r = record_first_read(c);
+	if (!record_awaits(c) || !len || len > SLICE || len > r->len - c->have)
 		return -EPROTO;
 	c->to = (char *)r->to + c->have;
 	c->left = len;
@@ -457,7 +467,7 @@ static int begin_bytes(struct p3_records *c, uint32_t len)
 }
 
 /* Without room for the packet it waits in the kernel. */
-static int begin_control(
+static int record_begin_control(
 	const struct p3_record_pool *pool, struct p3_records *c, uint32_t len)
 {
 	struct p3_control_record *in = &c->control->in;
@@ -473,38 +483,41 @@ static int begin_control(
 
 /* Return true if a record has the tag of the connection's next one.  len bytes follow the
  * word is of its head. */
-static bool is_authentic(struct p3_records *c, const uint64_t *is, uint32_t len)
+static bool record_is_authentic(struct p3_records *c, const uint64_t *is, uint32_t len)
 {
 	return p3_mac_check(&c->mac_in, &c->head.tag, is, sizeof *is + len);
 }
 
-static int begin_record(struct p3_record_pool *pool, struct p3_records *c)
+static int record_begin_record(struct p3_record_pool *pool, struct p3_records *c)
 {
 	uint32_t len = (uint32_t)c->head.is;
 	switch (c->head.is >> 32) {
 	case P3_RECORD_FRAME:
-		return begin_frame(pool, c, len);
+		return record_begin_frame(pool, c, len);
 	case P3_RECORD_BYTES:
-		return is_authentic(c, &c->head.is, 0) ? begin_bytes(c, len) : -EPROTO;
+		return record_is_authentic(c, &c->head.is, 0) ? record_begin_bytes(c, len)
+							      : -EPROTO;
 	case P3_RECORD_ASK:
 		c->asked.head = c->head;
 		c->to = (char *)&c->asked.ask;
 		c->left = sizeof c->asked.ask;
 		return len == c->left && c->nasks < P3_RECORD_READS ? 0 : -EPROTO;
 	case P3_RECORD_FAILED:
-		return !len && awaits(c) && is_authentic(c, &c->head.is, 0) ? 0 : -EPROTO;
+		return !len && record_awaits(c) && record_is_authentic(c, &c->head.is, 0)
+			       ? 0
+			       : -EPROTO;
 	case P3_RECORD_CONTROL:
-		return begin_control(pool, c, len);
+		return record_begin_control(pool, c, len);
 	default:
 		return -EPROTO;
 	}
 }
 
 /* Give a packet to the domain's thread. */
-static int end_control(struct p3_record_pool *pool, struct p3_records *c)
+static int record_end_control(struct p3_record_pool *pool, struct p3_records *c)
 {
 	const struct p3_control_record *in = &c->control->in;
-	if (!is_authentic(c, &in->head.is, sizeof in->packet))
+	if (!record_is_authentic(c, &in->head.is, sizeof in->packet))
 		return -EPROTO;
 	int rc = p3_control_take(c->control);
 	if (rc == 1)
@@ -513,14 +526,14 @@ static int end_control(struct p3_record_pool *pool, struct p3_records *c)
 }
 
 /* A record is whole.  Return 0 or -EPROTO. */
-static int end_record(
+static int record_end_record(
 	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
 {
 	uint32_t len = (uint32_t)c->head.is;
 	c->got = 0;
 	switch (c->head.is >> 32) {
 	case P3_RECORD_FRAME:
-		if (!is_authentic(
+		if (!record_is_authentic(
 			    c, &c->filling->frame.medium, len - (uint32_t)sizeof c->head))
 			return -EPROTO;
 		c->filling->frame.medium = c->node;
@@ -531,58 +544,58 @@ static int end_record(
 		break;
 	case P3_RECORD_BYTES:
 		c->have += len;
-		if (c->have == first_read(c)->len)
-			end_read(pool, c, false);
+		if (c->have == record_first_read(c)->len)
+			record_end_read(pool, c, false);
 		break;
 	case P3_RECORD_ASK:
-		if (!is_authentic(c, &c->asked.head.is, sizeof c->asked.ask))
+		if (!record_is_authentic(c, &c->asked.head.is, sizeof c->asked.ask))
 			return -EPROTO;
 		c->asks[(c->ask + c->nasks++) % P3_RECORD_READS] = c->asked.ask;
 		break;
 	case P3_RECORD_CONTROL:
-		return end_control(pool, c);
+		return record_end_control(pool, c);
 	default:
-		end_read(pool, c, true);
+		record_end_read(pool, c, true);
 	}
 	return 0;
 }
 
 /* The next n bytes of a record are in their place.  Return 0 or -EPROTO. */
-static int place(struct p3_record_pool *pool, struct p3_records *c,
+static int record_place(struct p3_record_pool *pool, struct p3_records *c,
 	struct p3_record_batch *b, uint32_t n)
 {
 	c->to = n ? c->to + n : c->to;
 	c->left -= n;
-	return c->left ? 0 : end_record(pool, c, b);
+	return c->left ? 0 : record_end_record(pool, c, b);
 }
 
 /* Move bytes of the stage to their place. */
-static void copy(struct p3_record_pool *pool, void *to, uint32_t n)
+static void record_copy(struct p3_record_pool *pool, void *to, uint32_t n)
 {
 	memcpy(to, pool->stage + pool->at, n);
 	pool->at += n;
 }
 
 /* Take the next part of a record from the stage.  Return 0, -EAGAIN or -EPROTO. */
-static int take_part(
+static int record_take_part(
 	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
 {
 	uint32_t there = pool->end - pool->at, size = sizeof c->head;
 	int rc = 0;
 	if (!c->left && c->got < size) {
 		uint32_t n = size - c->got < there ? size - c->got : there;
-		copy(pool, (char *)&c->head + c->got, n);
+		record_copy(pool, (char *)&c->head + c->got, n);
 		c->got += n;
 		there -= n;
 	}
 	if (!c->left && c->got == size)
-		rc = begin_record(pool, c);
+		rc = record_begin_record(pool, c);
 	if (rc || c->got < size)
 		return rc;
 	uint32_t n = c->left < there ? c->left : there;
 	if (n)
-		copy(pool, c->to, n);
-	return place(pool, c, b, n);
+		record_copy(pool, c->to, n);
+	return record_place(pool, c, b, n);
 }
 
 int p3_records_go_on(struct p3_record_pool *pool, struct p3_record_batch *b)
@@ -590,7 +603,7 @@ int p3_records_go_on(struct p3_record_pool *pool, struct p3_record_batch *b)
 	struct p3_records *c = pool->from;
 	int rc = 0;
 	while (!rc && pool->at < pool->end && b->n < b->most)
-		rc = take_part(pool, c, b);
+		rc = record_take_part(pool, c, b);
 	if (rc != -EPROTO && pool->at == pool->end)
 		pool->from = NULL;
 	return rc == -EPROTO ? rc : 0;
@@ -598,7 +611,7 @@ int p3_records_go_on(struct p3_record_pool *pool, struct p3_record_batch *b)
 
 /* Read once.  Return 1 if there may be more, 0, -EAGAIN: nothing has come, or another
  * -errno. */
-static int receive_some(
+static int record_receive_some(
 	struct p3_record_pool *pool, struct p3_records *c, struct p3_record_batch *b)
 {
 	/* Bytes of a read that come after a head go to their place, not to the stage. */
@@ -617,7 +630,7 @@ static int receive_some(
 	pool->bytes += (uint64_t)n;
 	c->read += (uint64_t)n;
 	uint32_t k = (uint32_t)n < direct ? (uint32_t)n : direct;
-	int rc = k ? place(pool, c, b, k) : 0;
+	int rc = k ? record_place(pool, c, b, k) : 0;
 	if (!rc && (uint32_t)n > k) {
 		pool->from = c;
 		pool->at = 0;
@@ -633,7 +646,7 @@ int p3_records_receive(
 	int rc = 1;
 	bool came = false;
 	for (uint32_t i = 0; rc == 1 && i < ROW && b->n < b->most; i++) {
-		rc = receive_some(pool, c, b);
+		rc = record_receive_some(pool, c, b);
 		came |= rc >= 0;
 	}
 	return rc < 0 && rc != -EAGAIN ? rc : came ? 0 : -EAGAIN;

@@ -83,14 +83,14 @@ struct p3_endpoint {
 	struct p3_record_pool pool;
 };
 
-static int post(struct p3_endpoint *e, struct p3_far_buffer *b)
+static int stream_post(struct p3_endpoint *e, struct p3_far_buffer *b)
 {
 	p3_records_post(&e->pool, b);
 	return 0;
 }
 
 /* Let the next push look at a peer, if it has something to send. */
-static void add_unsent(struct p3_endpoint *e, struct peer *p)
+static void stream_add_unsent(struct p3_endpoint *e, struct peer *p)
 {
 	if (p->unsent || p->mute || !p3_records_wait(&p->records))
 		return;
@@ -101,14 +101,15 @@ static void add_unsent(struct p3_endpoint *e, struct peer *p)
 
 /* ---- the set ---- */
 
-static int watch(struct p3_endpoint *e, int op, const struct peer *p, uint32_t more)
+static int stream_watch(
+	struct p3_endpoint *e, int op, const struct peer *p, uint32_t more)
 {
 	struct epoll_event ev = {
 		.events = EPOLLIN | EPOLLONESHOT | more, .data.u64 = p->node};
 	return epoll_ctl(e->set, op, p->fd, &ev) ? -errno : 0;
 }
 
-static void unheat(struct p3_endpoint *e, struct peer *p)
+static void stream_unheat(struct p3_endpoint *e, struct peer *p)
 {
 	for (uint32_t i = 0; p->hot && i < e->nhot; i++)
 		if (e->hot[i] == p) {
@@ -121,14 +122,14 @@ static void unheat(struct p3_endpoint *e, struct peer *p)
 
 /* Leave a connection, and report that.  The other end learns of it also if a forked child
  * has the socket, too. */
-static void lose(struct p3_endpoint *e, struct peer *p, int why)
+static void stream_lose(struct p3_endpoint *e, struct peer *p, int why)
 {
 	if (!p->up)
 		return;
 	p->up = false;
 	p->lost = true;
 	e->up--;
-	unheat(e, p);
+	stream_unheat(e, p);
 	if (p3_fd_is(p->fd, p->file)) {
 		(void)epoll_ctl(e->set, EPOLL_CTL_DEL, p->fd, NULL);
 		(void)shutdown(p->fd, SHUT_RDWR);
@@ -139,31 +140,31 @@ static void lose(struct p3_endpoint *e, struct peer *p, int why)
 }
 
 /* The program may have closed the descriptor. */
-static void watch_again(struct p3_endpoint *e, struct peer *p, uint32_t more)
+static void stream_watch_again(struct p3_endpoint *e, struct peer *p, uint32_t more)
 {
-	int rc = watch(e, EPOLL_CTL_MOD, p, more);
+	int rc = stream_watch(e, EPOLL_CTL_MOD, p, more);
 	if (rc)
-		lose(e, p, rc);
+		stream_lose(e, p, rc);
 }
 
-static void cool(struct p3_endpoint *e, struct peer *p)
+static void stream_cool(struct p3_endpoint *e, struct peer *p)
 {
-	unheat(e, p);
-	watch_again(e, p, 0);
+	stream_unheat(e, p);
+	stream_watch_again(e, p, 0);
 }
 
-static void heat(struct p3_endpoint *e, struct peer *p)
+static void stream_heat(struct p3_endpoint *e, struct peer *p)
 {
 	p->misses = 0;
 	if (p->hot)
 		return;
 	if (e->nhot == HOT)
-		cool(e, e->hot[e->turn % HOT]);
+		stream_cool(e, e->hot[e->turn % HOT]);
 	e->hot[e->nhot++] = p;
 	p->hot = true;
 }
 
-static void take_up(struct p3_endpoint *e, struct peer *p)
+static void stream_take_up(struct p3_endpoint *e, struct peer *p)
 {
 	p->fd = p->given.fd;
 	p->file = p->given.file;
@@ -173,20 +174,20 @@ static void take_up(struct p3_endpoint *e, struct peer *p)
 	e->up++;
 	p3_records_begin(&p->records, &p->given);
 	p3_control_open(&p->control);
-	int rc = watch(e, EPOLL_CTL_ADD, p, 0);
+	int rc = stream_watch(e, EPOLL_CTL_ADD, p, 0);
 	if (rc)
-		lose(e, p, rc);
+		stream_lose(e, p, rc);
 }
 
 /* ---- news ---- */
 
-static bool is_looking(const struct p3_endpoint *e)
+static bool stream_is_looking(const struct p3_endpoint *e)
 {
 	return e->looks != p3_get(&e->looked);
 }
 
 /* Begin a look: at the bytes that the sockets have now. */
-static void begin_look(struct p3_endpoint *e)
+static void stream_begin_look(struct p3_endpoint *e)
 {
 	e->looks = p3_get(&e->look);
 	for (uint32_t i = 0; i < e->nnodes; i++) {
@@ -198,9 +199,9 @@ static void begin_look(struct p3_endpoint *e)
 }
 
 /* Return true if the last look is over now. */
-static bool end_look(struct p3_endpoint *e)
+static bool stream_end_look(struct p3_endpoint *e)
 {
-	if (!is_looking(e) || e->pool.from)
+	if (!stream_is_looking(e) || e->pool.from)
 		return false;
 	for (uint32_t i = 0; i < e->nnodes; i++)
 		if (e->peer[i].up && e->peer[i].records.read < e->peer[i].until)
@@ -209,10 +210,10 @@ static bool end_look(struct p3_endpoint *e)
 	return true;
 }
 
-static void tell_news(struct p3_endpoint *e)
+static void stream_tell_news(struct p3_endpoint *e)
 {
 	uint32_t tail = p3_get(&e->pool.inbox.tail);
-	if (!end_look(e) && tail == e->told)
+	if (!stream_end_look(e) && tail == e->told)
 		return;
 	e->told = tail;
 	if (p3_fd_is(e->news, e->news_file))
@@ -220,7 +221,7 @@ static void tell_news(struct p3_endpoint *e)
 }
 
 /* Do what the domain's thread has ordered. */
-static void take_orders(struct p3_endpoint *e)
+static void stream_take_orders(struct p3_endpoint *e)
 {
 	(void)p3_exchange32(&e->ordered, 0);
 	for (uint32_t i = 0; i < e->nnodes; i++) {
@@ -228,17 +229,17 @@ static void take_orders(struct p3_endpoint *e)
 		if (!p3_get(&p->order))
 			continue;
 		if (p3_exchange32(&p->order, 0) & GIVE) /* STREAM.1 */
-			take_up(e, p);
+			stream_take_up(e, p);
 		if (p->up)
-			add_unsent(e, p);
+			stream_add_unsent(e, p);
 	}
 	if (e->looks != p3_get(&e->look))
-		begin_look(e);
+		stream_begin_look(e);
 }
 
 /* ---- frames ---- */
 
-static void push(struct p3_endpoint *e)
+static void stream_push(struct p3_endpoint *e)
 {
 	struct peer *p = e->unsent, *next;
 	e->unsent = NULL;
@@ -250,15 +251,15 @@ static void push(struct p3_endpoint *e)
 		int rc = p3_records_send(&e->pool, &p->records);
 		p->mute = rc == -EPIPE || rc == -ECONNRESET;
 		if (rc && !p->mute)
-			lose(e, p, rc);
+			stream_lose(e, p, rc);
 		else
-			add_unsent(e, p);
+			stream_add_unsent(e, p);
 	}
 }
 
 /* Without a connection the frame has to wait.  Of one that broke the link must know: the
  * kernel may have lost what it had. */
-static int send_frame(
+static int stream_send_frame(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
 	struct peer *p = &e->peer[to];
@@ -269,60 +270,62 @@ static int send_frame(
 	if (!p->up)
 		return -EAGAIN;
 	p3_records_put(&p->records, b, len);
-	add_unsent(e, p);
+	stream_add_unsent(e, p);
 	return 0;
 }
 
 /* After a look: there may be questions to answer, or the connection is broken. */
-static void look_after(struct p3_endpoint *e, struct peer *p, int rc)
+static void stream_look_after(struct p3_endpoint *e, struct peer *p, int rc)
 {
 	if (rc && rc != -EAGAIN)
-		lose(e, p, rc);
+		stream_lose(e, p, rc);
 	else
-		add_unsent(e, p);
+		stream_add_unsent(e, p);
 }
 
-static void receive(struct p3_endpoint *e, struct peer *p, struct p3_record_batch *b)
+static void stream_receive(
+	struct p3_endpoint *e, struct peer *p, struct p3_record_batch *b)
 {
 	int rc = p3_records_receive(&e->pool, &p->records, b);
 	p->misses = rc == -EAGAIN ? p->misses + e->nhot : 0;
-	look_after(e, p, rc);
+	stream_look_after(e, p, rc);
 	if (p->up && p->hot && p->misses >= COLD)
-		cool(e, p);
+		stream_cool(e, p);
 }
 
 /* Read a connection that the set has reported.  It becomes hot with a frame. */
-static void receive_cold(struct p3_endpoint *e, struct peer *p, struct p3_record_batch *b)
+static void stream_receive_cold(
+	struct p3_endpoint *e, struct peer *p, struct p3_record_batch *b)
 {
 	uint64_t came = e->pool.came;
-	receive(e, p, b);
+	stream_receive(e, p, b);
 	if (p->up && e->pool.came != came)
-		heat(e, p);
+		stream_heat(e, p);
 	else if (p->up && !p->hot)
-		watch_again(e, p, 0);
+		stream_watch_again(e, p, 0);
 }
 
 /* Take what the last poll had no room for. */
-static void receive_rest(struct p3_endpoint *e, struct p3_record_batch *b)
+static void stream_receive_rest(struct p3_endpoint *e, struct p3_record_batch *b)
 {
 	struct peer *p = &e->peer[e->pool.from->node];
-	look_after(e, p, p3_records_go_on(&e->pool, b));
+	stream_look_after(e, p, p3_records_go_on(&e->pool, b));
 }
 
 /* If frames of which a part has come hold all buffers, and nothing more comes, break
  * their connections: the links send these frames again. */
-static void tick(struct p3_endpoint *e, uint64_t now)
+static void stream_tick(struct p3_endpoint *e, uint64_t now)
 {
 	bool starved = !e->pool.posted && e->starved == e->pool.bytes;
 	e->tick_at = now + TICK_NS;
 	e->starved = e->pool.bytes;
 	for (uint32_t i = 0; starved && i < e->nnodes; i++)
 		if (e->peer[i].records.filling)
-			lose(e, &e->peer[i], -ECONNABORTED);
+			stream_lose(e, &e->peer[i], -ECONNABORTED);
 }
 
 /* Look at the set. */
-static void look(struct p3_endpoint *e, struct p3_record_batch *b)
+static void stream_look(struct p3_endpoint *e, struct p3_record_batch *b)
 {
 	struct epoll_event ev[EVENTS];
 	uint64_t now = p3_now_ns();
@@ -330,26 +333,26 @@ static void look(struct p3_endpoint *e, struct p3_record_batch *b)
 	long n = syscall(SYS_epoll_pwait, e->set, ev, EVENTS, 0, NULL, 0);
 	for (long i = 0; i < n; i++)
 		if (ev[i].data.u64 != WAKE && e->peer[ev[i].data.u64].up)
-			receive_cold(e, &e->peer[ev[i].data.u64], b);
+			stream_receive_cold(e, &e->peer[ev[i].data.u64], b);
 	if (now >= e->tick_at)
-		tick(e, now);
+		stream_tick(e, now);
 }
 
 /* Return true if this poll shall look at the set. */
-static bool looks_now(struct p3_endpoint *e)
+static bool stream_looks_now(struct p3_endpoint *e)
 {
 	bool all_hot = e->up == e->nhot;
 	uint32_t each = all_hot ? LOOK_IDLE : e->found ? LOOK_LATE : LOOK_EACH;
-	return !e->nhot || is_looking(e) || (++e->turn & (each - 1)) == 0;
+	return !e->nhot || stream_is_looking(e) || (++e->turn & (each - 1)) == 0;
 }
 
 /* Read the hot connections.  One that fills the batch comes last the next time, so that
  * it does not keep the others from their turn. */
-static void receive_hot(struct p3_endpoint *e, struct p3_record_batch *b)
+static void stream_receive_hot(struct p3_endpoint *e, struct p3_record_batch *b)
 {
 	uint32_t i = e->nhot;
 	while (i > 0 && b->n < b->most)
-		receive(e, e->hot[--i], b);
+		stream_receive(e, e->hot[--i], b);
 	if (b->n < b->most || i >= e->nhot)
 		return;
 	struct peer *p = e->hot[i];
@@ -357,55 +360,57 @@ static void receive_hot(struct p3_endpoint *e, struct p3_record_batch *b)
 	e->hot[0] = p;
 }
 
-static uint32_t poll(struct p3_endpoint *e, struct p3_far_event *out, uint32_t most)
+static uint32_t stream_poll(
+	struct p3_endpoint *e, struct p3_far_event *out, uint32_t most)
 {
 	struct p3_record_batch b = {out, 0, most};
 	if (p3_get(&e->ordered))
-		take_orders(e);
+		stream_take_orders(e);
 	p3_records_report(&e->pool, &b);
 	if (e->pool.from)
-		receive_rest(e, &b);
+		stream_receive_rest(e, &b);
 	if (e->unsent)
-		push(e);
-	e->due |= looks_now(e);
+		stream_push(e);
+	e->due |= stream_looks_now(e);
 	if (e->due && b.n < most)
-		look(e, &b); /* before hot connections, which may fill each batch */
-	receive_hot(e, &b);
+		stream_look(
+			e, &b); /* before hot connections, which may fill each batch */
+	stream_receive_hot(e, &b);
 	p3_records_report(&e->pool, &b);
-	tell_news(e);
+	stream_tell_news(e);
 	e->found = b.n;
 	return b.n;
 }
 
-static int news(const struct p3_endpoint *e)
+static int stream_news(const struct p3_endpoint *e)
 {
 	return e->set;
 }
 
-static int arm(struct p3_endpoint *e)
+static int stream_arm(struct p3_endpoint *e)
 {
 	if (p3_get(&e->ordered))
-		take_orders(e);
-	push(e);
+		stream_take_orders(e);
+	stream_push(e);
 	while (e->nhot)
-		cool(e, e->hot[0]);
+		stream_cool(e, e->hot[0]);
 	for (struct peer *p = e->unsent; p; p = p->next_unsent)
 		if (p->up)
-			watch_again(e, p, EPOLLOUT);
-	tell_news(e);
-	return e->pool.done || e->pool.from || is_looking(e) ? -EAGAIN : e->set;
+			stream_watch_again(e, p, EPOLLOUT);
+	stream_tell_news(e);
+	return e->pool.done || e->pool.from || stream_is_looking(e) ? -EAGAIN : e->set;
 }
 
 /* ---- names: a peer's connection is known by its index ---- */
 
-static uint32_t name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME])
+static uint32_t stream_name(const struct p3_endpoint *e, unsigned char out[P3_FAR_NAME])
 {
 	(void)e;
 	(void)out;
 	return 0;
 }
 
-static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
+static int stream_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *text,
 	uint32_t len, uint64_t *to_out)
 {
 	(void)text;
@@ -418,13 +423,13 @@ static int resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *te
 
 /* ---- remote reads ---- */
 
-static enum p3_far_reads_kind reads(const struct p3_endpoint *e)
+static enum p3_far_reads_kind stream_reads(const struct p3_endpoint *e)
 {
 	(void)e;
 	return P3_FAR_READS_IN_ORDER;
 }
 
-static int offer(
+static int stream_offer(
 	struct p3_endpoint *e, const void *bytes, uint64_t len, struct p3_far_region *out)
 {
 	p3_records_offer(&e->pool, bytes, len, out);
@@ -432,40 +437,40 @@ static int offer(
 }
 
 /* A slice that has begun cannot be ended otherwise. */
-static void stop_slices(struct p3_endpoint *e, const struct p3_far_region *r)
+static void stream_stop_slices(struct p3_endpoint *e, const struct p3_far_region *r)
 {
 	for (uint32_t i = 0; r->uses && i < e->nnodes; i++)
 		if (e->peer[i].records.region == r)
-			lose(e, &e->peer[i], -ECONNABORTED);
+			stream_lose(e, &e->peer[i], -ECONNABORTED);
 }
 
-static void recall(struct p3_endpoint *e, struct p3_far_region *r)
+static void stream_recall(struct p3_endpoint *e, struct p3_far_region *r)
 {
-	stop_slices(e, r);
+	stream_stop_slices(e, r);
 	p3_records_recall(&e->pool, r);
 }
 
 /* Begin a read.  The peer has sent the key in a frame, so there is a connection, or it
  * has broken and there will be another one. */
-static int begin_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
+static int stream_begin_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 {
 	struct peer *p = &e->peer[to];
 	if (!p->up || !p3_records_ask(&p->records, r))
 		return -EAGAIN;
-	add_unsent(e, p);
+	stream_add_unsent(e, p);
 	return 0;
 }
 
-static void cut(struct p3_endpoint *e, uint64_t to)
+static void stream_cut(struct p3_endpoint *e, uint64_t to)
 {
 	struct peer *p = &e->peer[to];
 	if (p->records.nreads || p->records.nasks)
-		lose(e, p, -ECONNABORTED);
+		stream_lose(e, p, -ECONNABORTED);
 }
 
 /* ---- a NIC starts and stops ---- */
 
-static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+static int stream_open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
 	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
 	(void)node;
@@ -479,33 +484,33 @@ static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnod
 
 /* First send the packets that the domain's thread has posted: it does not wait until a
  * rank without an interface has confirmed a LEAVE. */
-static void close_end(struct p3_endpoint *e)
+static void stream_close_end(struct p3_endpoint *e)
 {
-	take_orders(e);
-	push(e);
+	stream_take_orders(e);
+	stream_push(e);
 	for (uint32_t i = 0; i < e->nnodes; i++)
 		if (e->peer[i].up && !p3_records_leave(&e->peer[i].records))
-			lose(e, &e->peer[i], -ECONNABORTED);
+			stream_lose(e, &e->peer[i], -ECONNABORTED);
 	p3_records_close(&e->pool);
-	tell_news(e);
+	stream_tell_news(e);
 }
 
 const struct p3_endpoint_ops p3_endpoint_stream = {.authenticates = true,
-	.open = open_end,
-	.close = close_end,
-	.name = name,
-	.resolve = resolve,
-	.send = send_frame,
-	.push = push,
-	.post = post,
-	.poll = poll,
-	.news = news,
-	.arm = arm,
-	.reads = reads,
-	.offer = offer,
-	.recall = recall,
-	.read = begin_read,
-	.cut = cut};
+	.open = stream_open_end,
+	.close = stream_close_end,
+	.name = stream_name,
+	.resolve = stream_resolve,
+	.send = stream_send_frame,
+	.push = stream_push,
+	.post = stream_post,
+	.poll = stream_poll,
+	.news = stream_news,
+	.arm = stream_arm,
+	.reads = stream_reads,
+	.offer = stream_offer,
+	.recall = stream_recall,
+	.read = stream_begin_read,
+	.cut = stream_cut};
 
 const struct p3_endpoint_ops *p3_nic_stream(void)
 {
@@ -514,25 +519,25 @@ const struct p3_endpoint_ops *p3_nic_stream(void)
 
 /* ---- for the domain's thread ---- */
 
-static void wake(struct p3_endpoint *e)
+static void stream_wake(struct p3_endpoint *e)
 {
 	p3_release(&e->ordered, 1);
 	if (p3_fd_is(e->wake, e->wake_file))
 		p3_fd_signal(e->wake);
 }
 
-static void order(struct p3_endpoint *e, struct peer *p, enum order what)
+static void stream_order(struct p3_endpoint *e, struct peer *p, enum order what)
 {
 	uint32_t old = p3_get(&p->order);
 	while (!p3_cas32(&p->order, &old, old | what)) /* STREAM.1 */
 		;
-	wake(e);
+	stream_wake(e);
 }
 
 void p3_stream_give(struct p3_endpoint *e, uint32_t rank, const struct p3_connection *c)
 {
 	e->peer[rank].given = *c;
-	order(e, &e->peer[rank], GIVE);
+	stream_order(e, &e->peer[rank], GIVE);
 }
 
 int p3_stream_post(struct p3_endpoint *e, uint32_t rank, const struct p3_job_msg *msg,
@@ -540,7 +545,7 @@ int p3_stream_post(struct p3_endpoint *e, uint32_t rank, const struct p3_job_msg
 {
 	int rc = p3_control_post(&e->peer[rank].control, msg, text, len);
 	if (!rc)
-		order(e, &e->peer[rank], POST);
+		stream_order(e, &e->peer[rank], POST);
 	return rc;
 }
 
@@ -560,7 +565,7 @@ uint32_t p3_streams_look(struct p3_endpoint *e)
 	uint32_t look = p3_get(&e->look) + 1;
 	look += !look;
 	p3_set(&e->look, look);
-	wake(e);
+	stream_wake(e);
 	return look;
 }
 
@@ -580,7 +585,7 @@ int p3_streams_fd(const struct p3_endpoint *e)
 	return e->news;
 }
 
-static int open_fds(struct p3_endpoint *e)
+static int stream_open_fds(struct p3_endpoint *e)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLET, .data.u64 = WAKE};
 	e->set = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
@@ -594,10 +599,10 @@ static int open_fds(struct p3_endpoint *e)
 	return epoll_ctl(e->set, EPOLL_CTL_ADD, e->wake, &ev) ? -errno : 0;
 }
 
-static int open_all(struct p3_endpoint *e)
+static int stream_open_all(struct p3_endpoint *e)
 {
 	struct p3_mac_key secret;
-	int rc = open_fds(e);
+	int rc = stream_open_fds(e);
 	if (!rc && syscall(SYS_getrandom, &secret, sizeof secret, 0) < 0)
 		rc = -errno;
 	if (!rc)
@@ -623,7 +628,7 @@ struct p3_endpoint *p3_streams_new(uint32_t size)
 	p3_records_open(&e->pool);
 	e->nnodes = size;
 	e->set = e->wake = e->news = -1;
-	int rc = open_all(e);
+	int rc = stream_open_all(e);
 	if (!rc)
 		return e;
 	p3_streams_free(e);

@@ -13,12 +13,12 @@
 
 /* ---- frames of parts ---- */
 
-static uint32_t whole_words(uint32_t len)
+static uint32_t carry_whole_words(uint32_t len)
 {
 	return (len + 7u) & ~7u;
 }
 
-static bool begin_frame(struct p3_carry *c)
+static bool carry_begin_frame(struct p3_carry *c)
 {
 	struct p3_frame *f = p3_gbn_has_room(&c->gbn) ? c->take(c) : NULL;
 	if (!f)
@@ -30,7 +30,7 @@ static bool begin_frame(struct p3_carry *c)
 	return true;
 }
 
-static void end_frame(struct p3_carry *c)
+static void carry_end_frame(struct p3_carry *c)
 {
 	struct p3_frame *f = c->open;
 	if (!f)
@@ -43,22 +43,22 @@ static void end_frame(struct p3_carry *c)
 }
 
 /* Return len more bytes of the open frame, or of a new one, or NULL. */
-static unsigned char *reserve(struct p3_carry *c, uint32_t len)
+static unsigned char *carry_reserve(struct p3_carry *c, uint32_t len)
 {
 	if (c->open && c->open->len + len > (uint64_t)c->gbn.fill * P3_CELL)
-		end_frame(c);
-	if (!c->open && !begin_frame(c))
+		carry_end_frame(c);
+	if (!c->open && !carry_begin_frame(c))
 		return NULL;
 	c->open->len += len;
 	return p3_frame_data(c->open) + (c->open->len - len);
 }
 
 /* Add a part.  Return the place of its bytes, or NULL. */
-static unsigned char *add_part(
+static unsigned char *carry_add_part(
 	struct p3_carry *c, enum p3_part_what what, uint64_t at, uint32_t len)
 {
-	uint32_t whole = whole_words(len);
-	struct p3_part *p = (void *)reserve(c, (uint32_t)sizeof *p + whole);
+	uint32_t whole = carry_whole_words(len);
+	struct p3_part *p = (void *)carry_reserve(c, (uint32_t)sizeof *p + whole);
 	if (!p)
 		return NULL;
 	*p = (struct p3_part){.at = at, .len = len, .what = what};
@@ -70,22 +70,22 @@ static unsigned char *add_part(
 }
 
 /* Add a message to the run that is the last part, or begin a run. */
-static unsigned char *add_message(
+static unsigned char *carry_add_message(
 	struct p3_carry *c, enum p3_part_what what, uint32_t len)
 {
 	struct p3_part *run = c->last;
 	if (!run || run->what != what ||
 		c->open->len + len > (uint64_t)c->gbn.fill * P3_CELL)
-		return add_part(c, what, 0, len);
+		return carry_add_part(c, what, 0, len);
 	run->len += len;
-	return reserve(c, len);
+	return carry_reserve(c, len);
 }
 
 /* ---- capture: this node's writes ---- */
 
-static bool store(struct p3_carry *c, uint64_t at, const void *bytes, uint64_t len)
+static bool carry_store(struct p3_carry *c, uint64_t at, const void *bytes, uint64_t len)
 {
-	unsigned char *to = add_part(c, P3_PART_STORE, at, (uint32_t)len);
+	unsigned char *to = carry_add_part(c, P3_PART_STORE, at, (uint32_t)len);
 	if (to)
 		memcpy(to, bytes, len);
 	return to != NULL;
@@ -93,7 +93,7 @@ static bool store(struct p3_carry *c, uint64_t at, const void *bytes, uint64_t l
 
 /* Return true if more of the entry than credits has changed since it was sent.  Its
  * gauges are never written. */
-static bool is_urgent(const struct p3_carry *c)
+static bool carry_is_urgent(const struct p3_carry *c)
 {
 	struct p3_peer_entry lazy;
 	memcpy(&lazy, &c->mine, sizeof lazy);
@@ -104,7 +104,7 @@ static bool is_urgent(const struct p3_carry *c)
 
 /* Return true if a quarter of a ring depends on credits, of the short ring or of the full
  * one. */
-static bool holds_back(
+static bool carry_holds_back(
 	const struct p3_carry_half *h, const p3_a64 *now, const p3_a64 *was)
 {
 	uint64_t least = h->feed.n / 4;
@@ -112,24 +112,25 @@ static bool holds_back(
 	       p3_get(&now[1]) - p3_get(&was[1]) >= least;
 }
 
-static bool has_messages(struct p3_carry *c)
+static bool carry_has_messages(struct p3_carry *c)
 {
 	return p3_ring_any(&c->rsp.tap) || p3_ring_any(&c->req.tap);
 }
 
 /* Return true if the change of the entry may wait. */
-static bool may_wait(struct p3_carry *c)
+static bool carry_may_wait(struct p3_carry *c)
 {
 	if (!c->lazy_since)
 		c->lazy_since = c->now;
-	return !c->hurries && c->now - c->lazy_since < c->lazy_ns && !has_messages(c) &&
-	       !holds_back(&c->req, c->mine.req_credit, c->shown.req_credit) &&
-	       !holds_back(&c->rsp, c->mine.rsp_credit, c->shown.rsp_credit) &&
-	       !is_urgent(c);
+	return !c->hurries && c->now - c->lazy_since < c->lazy_ns &&
+	       !carry_has_messages(c) &&
+	       !carry_holds_back(&c->req, c->mine.req_credit, c->shown.req_credit) &&
+	       !carry_holds_back(&c->rsp, c->mine.rsp_credit, c->shown.rsp_credit) &&
+	       !carry_is_urgent(c);
 }
 
 /* Store the words of the entry that have changed, from the first to the last one. */
-static bool store_changes(struct p3_nic *n, struct p3_carry *c)
+static bool carry_store_changes(struct p3_nic *n, struct p3_carry *c)
 {
 	uint64_t now[sizeof c->mine / 8], was[sizeof c->mine / 8];
 	size_t from = 0, to = sizeof now / 8;
@@ -139,27 +140,27 @@ static bool store_changes(struct p3_nic *n, struct p3_carry *c)
 		from++;
 	while (now[to - 1] == was[to - 1])
 		to--;
-	if (!store(c, p3_entry_off(&n->layout, c->peer->index) + 8 * from, now + from,
-		    8 * (to - from)))
+	if (!carry_store(c, p3_entry_off(&n->layout, c->peer->index) + 8 * from,
+		    now + from, 8 * (to - from)))
 		return false;
 	memcpy(&c->shown, now, sizeof now);
 	c->lazy_since = 0;
 	return true;
 }
 
-static bool capture_entry(struct p3_nic *n, struct p3_carry *c)
+static bool carry_capture_entry(struct p3_nic *n, struct p3_carry *c)
 {
-	if (c->silent && !has_messages(c))
+	if (c->silent && !carry_has_messages(c))
 		return true;
 	c->silent = false;
-	if (memcmp(&c->mine, &c->shown, sizeof c->mine) == 0 || may_wait(c))
+	if (memcmp(&c->mine, &c->shown, sizeof c->mine) == 0 || carry_may_wait(c))
 		return true;
-	return store_changes(n, c);
+	return carry_store_changes(n, c);
 }
 
 /* Send the new bytes of a window, before the slot that counts them. */
-static bool capture_window(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s,
-	const struct p3_xfer *now)
+static bool carry_capture_window(struct p3_nic *n, struct p3_carry *c,
+	struct p3_carry_slot *s, const struct p3_xfer *now)
 {
 	const char *base = n->published.base;
 	uint64_t window = p3_get(&now->window), end = p3_get(&now->produced);
@@ -172,7 +173,7 @@ static bool capture_window(struct p3_nic *n, struct p3_carry *c, struct p3_carry
 			len = end - s->produced;
 		if (len > most)
 			len = most;
-		if (!store(c, window + at, base + window + at, len))
+		if (!carry_store(c, window + at, base + window + at, len))
 			return false;
 		s->produced += len;
 	}
@@ -180,17 +181,18 @@ static bool capture_window(struct p3_nic *n, struct p3_carry *c, struct p3_carry
 }
 
 /* Return true if a slot is for this peer.  The peer learns of no other slots. */
-static bool is_for(const struct p3_xfer_slot *x, const struct p3_carry *c)
+static bool carry_is_for(const struct p3_xfer_slot *x, const struct p3_carry *c)
 {
 	return x->in_use && x->peer == c->peer;
 }
 
-static bool show_slot(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s,
+static bool carry_show_slot(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s,
 	const struct p3_xfer *now)
 {
 	if (memcmp(now, &s->is, sizeof *now) == 0)
 		return true;
-	if (!store(c, n->layout.xfers_off + s->slot * sizeof *now, now, sizeof *now))
+	if (!carry_store(
+		    c, n->layout.xfers_off + s->slot * sizeof *now, now, sizeof *now))
 		return false;
 	memcpy(&s->is, now, sizeof *now);
 	return true;
@@ -198,8 +200,8 @@ static bool show_slot(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot
 
 /* If a slot has another transfer, or changed bytes (XFER.6), first send the slot with no
  * bytes produced: the peer must learn of the change before the first new byte. */
-static bool capture_offer(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s,
-	const struct p3_xfer *now)
+static bool carry_capture_offer(struct p3_nic *n, struct p3_carry *c,
+	struct p3_carry_slot *s, const struct p3_xfer *now)
 {
 	struct p3_xfer empty;
 	if (p3_get(&now->id) == p3_get(&s->is.id) &&
@@ -208,27 +210,28 @@ static bool capture_offer(struct p3_nic *n, struct p3_carry *c, struct p3_carry_
 	memcpy(&empty, now, sizeof empty);
 	p3_set(&empty.produced, 0);
 	s->produced = 0;
-	return show_slot(n, c, s, &empty);
+	return carry_show_slot(n, c, s, &empty);
 }
 
-static bool capture_slot(struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s)
+static bool carry_capture_slot(
+	struct p3_nic *n, struct p3_carry *c, struct p3_carry_slot *s)
 {
 	static const struct p3_xfer nothing;
 	const struct p3_xfer_slot *x = &n->xfer[s->slot];
 	struct p3_xfer now;
-	bool ours = is_for(x, c);
+	bool ours = carry_is_for(x, c);
 	memcpy(&now, ours ? x->pub : &nothing, sizeof now);
 	if (c->offer) /* no heap is seen on such a wire */
 		p3_set(&now.heap, ours ? c->offer(n, c, s->slot) : 0);
-	return capture_offer(n, c, s, &now) &&
-	       (!ours || x->window == P3_NONE || capture_window(n, c, s, &now)) &&
-	       show_slot(n, c, s, &now);
+	return carry_capture_offer(n, c, s, &now) &&
+	       (!ours || x->window == P3_NONE || carry_capture_window(n, c, s, &now)) &&
+	       carry_show_slot(n, c, s, &now);
 }
 
 /* Remember a slot from now on, if it is the peer's. */
-static void find_slot(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
+static void carry_find_slot(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
 {
-	if (!is_for(&n->xfer[slot], c))
+	if (!carry_is_for(&n->xfer[slot], c))
 		return;
 	for (uint32_t i = 0; i < c->nslots; i++)
 		if (c->slots[i].slot == slot)
@@ -239,31 +242,32 @@ static void find_slot(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
 	c->slots[c->nslots++].slot = slot;
 }
 
-static void find_slots(struct p3_nic *n, struct p3_carry *c)
+static void carry_find_slots(struct p3_nic *n, struct p3_carry *c)
 {
 	uint32_t half = n->layout.nxfers / 2;
 	for (uint32_t k = 0; k < 2; k++) {
-		find_slot(n, c, k * half + c->peer->index);
+		carry_find_slot(n, c, k * half + c->peer->index);
 		for (uint32_t i = 0; c->peer->nxfer[k] && i < P3_XFERS_SHARED; i++)
-			find_slot(n, c, k * half + n->conf.nnodes + i);
+			carry_find_slot(n, c, k * half + n->conf.nnodes + i);
 	}
 }
 
 /* Send what has changed in the peer's slots, and forget those that have ended. */
-static bool capture_slots(struct p3_nic *n, struct p3_carry *c)
+static bool carry_capture_slots(struct p3_nic *n, struct p3_carry *c)
 {
-	find_slots(n, c);
+	carry_find_slots(n, c);
 	for (uint32_t i = c->nslots; i-- > 0;) {
-		if (!capture_slot(n, c, &c->slots[i]))
+		if (!carry_capture_slot(n, c, &c->slots[i]))
 			return false;
-		if (!is_for(&n->xfer[c->slots[i].slot], c))
+		if (!carry_is_for(&n->xfer[c->slots[i].slot], c))
 			c->slots[i] = c->slots[--c->nslots];
 	}
 	return true;
 }
 
 /* Go on in the full ring behind a switch cell. */
-static void follow_out(struct p3_nic *n, struct p3_carry *c, struct p3_carry_half *h)
+static void carry_follow_out(
+	struct p3_nic *n, struct p3_carry *c, struct p3_carry_half *h)
 {
 	bool req = h == &c->req;
 	uint64_t off = p3_get(req ? &c->mine.full_req : &c->mine.full_rsp);
@@ -271,13 +275,13 @@ static void follow_out(struct p3_nic *n, struct p3_carry *c, struct p3_carry_hal
 		req ? n->layout.req_cells : n->layout.rsp_cells, &h->tapped, 0);
 }
 
-static bool is_switch(enum p3_part_what what, uint64_t w0)
+static bool carry_is_switch(enum p3_part_what what, uint64_t w0)
 {
 	return p3_word0_kind(w0) == (what == P3_PART_REQUESTS ? (uint32_t)P3_REQ_SWITCH
 							      : (uint32_t)P3_RSP_SWITCH);
 }
 
-static bool capture_messages(struct p3_nic *n, struct p3_carry *c,
+static bool carry_capture_messages(struct p3_nic *n, struct p3_carry *c,
 	struct p3_carry_half *h, enum p3_part_what what)
 {
 	uint64_t w0;
@@ -288,12 +292,12 @@ static bool capture_messages(struct p3_nic *n, struct p3_carry *c,
 			p3_ring_take(&h->tap, cells);
 			continue; /* the other end pads its ring itself */
 		}
-		unsigned char *to = add_message(c, what, cells * P3_CELL);
+		unsigned char *to = carry_add_message(c, what, cells * P3_CELL);
 		if (!to)
 			return false;
 		memcpy(to, cell, (size_t)cells * P3_CELL);
-		if (is_switch(what, w0))
-			follow_out(n, c, h);
+		if (carry_is_switch(what, w0))
+			carry_follow_out(n, c, h);
 		else
 			p3_ring_take(&h->tap, cells);
 	}
@@ -302,10 +306,10 @@ static bool capture_messages(struct p3_nic *n, struct p3_carry *c,
 
 void p3_carry_capture(struct p3_nic *n, struct p3_carry *c)
 {
-	c->all_captured = capture_entry(n, c) && capture_slots(n, c) &&
-			  capture_messages(n, c, &c->rsp, P3_PART_RESPONSES) &&
-			  capture_messages(n, c, &c->req, P3_PART_REQUESTS);
-	end_frame(c);
+	c->all_captured = carry_capture_entry(n, c) && carry_capture_slots(n, c) &&
+			  carry_capture_messages(n, c, &c->rsp, P3_PART_RESPONSES) &&
+			  carry_capture_messages(n, c, &c->req, P3_PART_REQUESTS);
+	carry_end_frame(c);
 	c->hurries = false;
 }
 
@@ -315,22 +319,22 @@ uint64_t p3_carry_due(const struct p3_carry *c)
 }
 
 /* Return true if the firmware has taken all cells of a ring, and has given them back. */
-static bool is_given(const struct p3_carry_half *h)
+static bool carry_is_given(const struct p3_carry_half *h)
 {
 	return p3_get(h->feed.credit) == h->feed.pos;
 }
 
 bool p3_carry_is_quiet(const struct p3_carry *c)
 {
-	return c->all_captured && !c->lazy_since && !c->nslots && is_given(&c->req) &&
-	       is_given(&c->rsp) &&
+	return c->all_captured && !c->lazy_since && !c->nslots &&
+	       carry_is_given(&c->req) && carry_is_given(&c->rsp) &&
 	       (c->silent || memcmp(&c->mine, &c->shown, sizeof c->mine) == 0) &&
 	       !p3_gbn_waits(&c->gbn) && p3_gbn_due(&c->gbn) == UINT64_MAX;
 }
 
 /* ---- apply: the peer's writes ---- */
 
-static bool apply_store(
+static bool carry_apply_store(
 	struct p3_nic *n, struct p3_carry *c, const struct p3_part *p, const void *bytes)
 {
 	uint64_t size = n->layout.seg_len;
@@ -341,7 +345,7 @@ static bool apply_store(
 }
 
 /* Go on in the image of the full ring behind a switch cell. */
-static bool follow_in(struct p3_nic *n, struct p3_carry *c, struct p3_carry_half *h)
+static bool carry_follow_in(struct p3_nic *n, struct p3_carry *c, struct p3_carry_half *h)
 {
 	bool req = h == &c->req;
 	const struct p3_peer_entry *theirs = c->peer->theirs;
@@ -354,7 +358,7 @@ static bool follow_in(struct p3_nic *n, struct p3_carry *c, struct p3_carry_half
 	return true;
 }
 
-static bool apply_message(struct p3_carry_half *h, const unsigned char *from,
+static bool carry_apply_message(struct p3_carry_half *h, const unsigned char *from,
 	uint32_t left, uint64_t *w0_out)
 {
 	memcpy(w0_out, from, sizeof *w0_out);
@@ -368,31 +372,31 @@ static bool apply_message(struct p3_carry_half *h, const unsigned char *from,
 	return true;
 }
 
-static bool apply_messages(struct p3_nic *n, struct p3_carry *c, struct p3_carry_half *h,
-	const struct p3_part *p, const unsigned char *bytes)
+static bool carry_apply_messages(struct p3_nic *n, struct p3_carry *c,
+	struct p3_carry_half *h, const struct p3_part *p, const unsigned char *bytes)
 {
 	uint64_t w0;
 	if (p->len % P3_CELL)
 		return false;
 	for (uint32_t at = 0; at < p->len; at += p3_word0_ncells(w0) * P3_CELL) {
-		if (!apply_message(h, bytes + at, p->len - at, &w0))
+		if (!carry_apply_message(h, bytes + at, p->len - at, &w0))
 			return false;
-		if (is_switch(p->what, w0) && !follow_in(n, c, h))
+		if (carry_is_switch(p->what, w0) && !carry_follow_in(n, c, h))
 			return false;
 	}
 	return true;
 }
 
-static bool apply_part(
+static bool carry_apply_part(
 	struct p3_nic *n, struct p3_carry *c, const struct p3_part *p, const void *bytes)
 {
 	switch (p->what) {
 	case P3_PART_STORE:
-		return apply_store(n, c, p, bytes);
+		return carry_apply_store(n, c, p, bytes);
 	case P3_PART_REQUESTS:
-		return apply_messages(n, c, &c->req, p, bytes);
+		return carry_apply_messages(n, c, &c->req, p, bytes);
 	case P3_PART_RESPONSES:
-		return apply_messages(n, c, &c->rsp, p, bytes);
+		return carry_apply_messages(n, c, &c->rsp, p, bytes);
 	default:
 		return false;
 	}
@@ -405,13 +409,13 @@ bool p3_carry_apply(struct p3_nic *n, struct p3_carry *c, const struct p3_frame 
 	c->silent = false;
 	if (f->kind != P3_FRAME_PARTS || f->len > (uint64_t)f->cells * P3_CELL)
 		return false;
-	for (uint64_t at = 0; at < f->len; at += whole_words(p.len)) {
+	for (uint64_t at = 0; at < f->len; at += carry_whole_words(p.len)) {
 		if (f->len - at < sizeof p)
 			return false;
 		memcpy(&p, bytes + at, sizeof p);
 		at += sizeof p;
-		if (p.len > f->len - at || whole_words(p.len) > f->len - at ||
-			!apply_part(n, c, &p, bytes + at))
+		if (p.len > f->len - at || carry_whole_words(p.len) > f->len - at ||
+			!carry_apply_part(n, c, &p, bytes + at))
 			return false;
 	}
 	return true;
@@ -420,7 +424,7 @@ bool p3_carry_apply(struct p3_nic *n, struct p3_carry *c, const struct p3_frame 
 /* ---- counters, settling ---- */
 
 /* Add to the node's counters, and restart the count here. */
-static void tell(struct p3_nic *n, enum p3_wire_counter c, uint64_t *count)
+static void carry_tell(struct p3_nic *n, enum p3_wire_counter c, uint64_t *count)
 {
 	if (*count)
 		p3_count(&n->wire_count[c], *count);
@@ -429,10 +433,10 @@ static void tell(struct p3_nic *n, enum p3_wire_counter c, uint64_t *count)
 
 void p3_carry_count(struct p3_nic *n, struct p3_carry *c)
 {
-	tell(n, P3_W_RESENT, &c->gbn.resent);
-	tell(n, P3_W_BAD_SUMS, &c->gbn.bad_sums);
-	tell(n, P3_W_DOUBLES, &c->gbn.doubles);
-	tell(n, P3_W_GAPS, &c->gbn.gaps);
+	carry_tell(n, P3_W_RESENT, &c->gbn.resent);
+	carry_tell(n, P3_W_BAD_SUMS, &c->gbn.bad_sums);
+	carry_tell(n, P3_W_DOUBLES, &c->gbn.doubles);
+	carry_tell(n, P3_W_GAPS, &c->gbn.gaps);
 }
 
 bool p3_carry_has_settled(struct p3_carry *c)
@@ -446,7 +450,7 @@ bool p3_carry_has_settled(struct p3_carry *c)
 
 /* ---- memory ---- */
 
-static void reset_half(struct p3_carry *c, struct p3_carry_half *h, p3_a64 *credit)
+static void carry_reset_half(struct p3_carry *c, struct p3_carry_half *h, p3_a64 *credit)
 {
 	if (c->used) /* new memory has zeros, and takes no page before it is used */
 		memset(h->cells, 0, 2 * P3_BASE_CELLS * sizeof *h->cells);
@@ -456,7 +460,7 @@ static void reset_half(struct p3_carry *c, struct p3_carry_half *h, p3_a64 *cred
 }
 
 /* Forget the state of the other end.  Zeros come back where it was. */
-static void reset_words(struct p3_nic *n, struct p3_carry *c)
+static void carry_reset_words(struct p3_nic *n, struct p3_carry *c)
 {
 	memset(&c->mine, 0, sizeof c->mine);
 	memset(&c->shown, 0, sizeof c->shown);
@@ -490,11 +494,11 @@ void p3_carry_reset(
 	c->peer = p;
 	c->has_goal = c->all_captured = false;
 	c->silent = true;
-	reset_words(n, c);
+	carry_reset_words(n, c);
 	c->req.cells = c->cells;
 	c->rsp.cells = c->cells + 2 * P3_BASE_CELLS;
-	reset_half(c, &c->req, &c->mine.req_credit[0]);
-	reset_half(c, &c->rsp, &c->mine.rsp_credit[0]);
+	carry_reset_half(c, &c->req, &c->mine.req_credit[0]);
+	carry_reset_half(c, &c->rsp, &c->mine.rsp_credit[0]);
 	c->used = true;
 	p->mine = &c->mine;
 	p->image = c->image;

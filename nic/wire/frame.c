@@ -30,7 +30,7 @@ void p3_gbn_set_pace(struct p3_gbn *g, uint64_t least_ns, uint64_t most_ns)
 }
 
 /* Return the time to wait for an acknowledgement before any measure is taken. */
-static uint64_t first_wait(const struct p3_gbn *g)
+static uint64_t gbn_first_wait(const struct p3_gbn *g)
 {
 	uint64_t wait = P3_FRAME_TIMES * g->usual_ns;
 	if (wait < g->soon_ns)
@@ -41,7 +41,7 @@ static uint64_t first_wait(const struct p3_gbn *g)
 void p3_gbn_ask_soon(struct p3_gbn *g, uint64_t soon_ns)
 {
 	g->soon_ns = soon_ns;
-	g->wait_ns = first_wait(g);
+	g->wait_ns = gbn_first_wait(g);
 }
 
 void p3_gbn_set_room(struct p3_gbn *g, uint32_t room)
@@ -54,7 +54,7 @@ void p3_gbn_set_room(struct p3_gbn *g, uint32_t room)
 
 enum { SUM_FROM = offsetof(struct p3_frame, seq) };
 
-static uint32_t sum_of(const struct p3_gbn *g, const struct p3_frame *f, uint32_t key)
+static uint32_t gbn_sum_of(const struct p3_gbn *g, const struct p3_frame *f, uint32_t key)
 {
 	const unsigned char *bytes = (const unsigned char *)f + SUM_FROM;
 	return g->intact ? key : p3_crc32c(key, bytes, p3_frame_len(f) - SUM_FROM);
@@ -62,7 +62,7 @@ static uint32_t sum_of(const struct p3_gbn *g, const struct p3_frame *f, uint32_
 
 /* ---- out ---- */
 
-static struct p3_frame *frame_at(const struct p3_gbn *g, uint32_t seq)
+static struct p3_frame *gbn_frame_at(const struct p3_gbn *g, uint32_t seq)
 {
 	return g->queue[seq % P3_FRAME_WINDOW];
 }
@@ -77,26 +77,27 @@ void p3_gbn_commit(struct p3_gbn *g, struct p3_frame *f, uint64_t now)
 }
 
 /* Drop the frames before this one. */
-static void drop_before(struct p3_gbn *g, uint32_t seq)
+static void gbn_drop_before(struct p3_gbn *g, uint32_t seq)
 {
 	for (; g->base != seq; g->base++)
 		if (g->drop)
-			g->drop(g->arg, frame_at(g, g->base));
+			g->drop(g->arg, gbn_frame_at(g, g->base));
 }
 
 void p3_gbn_end(struct p3_gbn *g)
 {
-	drop_before(g, g->next);
+	gbn_drop_before(g, g->next);
 	g->sent = g->base;
 }
 
 /* Put a frame; every frame acknowledges the frames received so far. */
-static bool put_one(struct p3_gbn *g, struct p3_frame *f, p3_frame_put *put, void *arg)
+static bool gbn_put_one(
+	struct p3_gbn *g, struct p3_frame *f, p3_frame_put *put, void *arg)
 {
 	f->ack = g->expected;
 	f->again = g->owes_again;
 	f->room = g->room;
-	f->sum = sum_of(g, f, g->key_out);
+	f->sum = gbn_sum_of(g, f, g->key_out);
 	if (!put(arg, f, p3_frame_len(f)))
 		return false;
 	g->told = g->expected;
@@ -114,7 +115,7 @@ void p3_gbn_go_back(struct p3_gbn *g, uint64_t now)
 	g->times = false; /* an acknowledgement may be of either copy */
 }
 
-static void look_at_clock(struct p3_gbn *g, uint64_t now)
+static void gbn_look_at_clock(struct p3_gbn *g, uint64_t now)
 {
 	if (g->sent == g->base || now - g->since < g->wait_ns)
 		return;
@@ -128,18 +129,18 @@ static void look_at_clock(struct p3_gbn *g, uint64_t now)
 }
 
 /* Put a frame without data. */
-static bool put_bare(
+static bool gbn_put_bare(
 	struct p3_gbn *g, enum p3_frame_kind kind, p3_frame_put *put, void *arg)
 {
 	struct p3_frame f;
 	memset(&f, 0, offsetof(struct p3_frame, data));
 	f.kind = (uint8_t)kind;
 	f.seq = kind == P3_FRAME_PROBE ? g->sent : 0;
-	return put_one(g, &f, put, arg);
+	return gbn_put_one(g, &f, put, arg);
 }
 
 /* Note that the next frame was put.  The time of one frame is taken at a time. */
-static void note_put(struct p3_gbn *g, uint64_t now)
+static void gbn_note_put(struct p3_gbn *g, uint64_t now)
 {
 	if (g->sent == g->base)
 		g->since = now;
@@ -152,18 +153,18 @@ static void note_put(struct p3_gbn *g, uint64_t now)
 }
 
 /* Return true if there is a frame to put, and the other end has room for it. */
-static bool has_frame(const struct p3_gbn *g)
+static bool gbn_has_frame(const struct p3_gbn *g)
 {
 	return g->sent != g->next && (int32_t)(g->may - g->sent) > 0;
 }
 
-static bool is_kept(const struct p3_gbn *g, const struct p3_frame *f)
+static bool gbn_is_kept(const struct p3_gbn *g, const struct p3_frame *f)
 {
 	return g->keeps && g->keeps(g->arg, f);
 }
 
 /* Return the time at which an acknowledgement goes out without a frame. */
-static uint64_t ack_at(const struct p3_gbn *g)
+static uint64_t gbn_ack_at(const struct p3_gbn *g)
 {
 	if (!g->owes_ack)
 		return UINT64_MAX;
@@ -174,22 +175,22 @@ static uint64_t ack_at(const struct p3_gbn *g)
 
 void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg)
 {
-	look_at_clock(g, now);
-	while (has_frame(g) && !is_kept(g, frame_at(g, g->sent)) &&
-		put_one(g, frame_at(g, g->sent), put, arg))
-		note_put(g, now);
-	if (g->owes_probe && put_bare(g, P3_FRAME_PROBE, put, arg)) {
+	gbn_look_at_clock(g, now);
+	while (gbn_has_frame(g) && !gbn_is_kept(g, gbn_frame_at(g, g->sent)) &&
+		gbn_put_one(g, gbn_frame_at(g, g->sent), put, arg))
+		gbn_note_put(g, now);
+	if (g->owes_probe && gbn_put_bare(g, P3_FRAME_PROBE, put, arg)) {
 		g->owes_probe = false;
 		g->probed++;
 	}
-	if (ack_at(g) <= now)
-		(void)put_bare(g, P3_FRAME_ACK, put, arg);
+	if (gbn_ack_at(g) <= now)
+		(void)gbn_put_bare(g, P3_FRAME_ACK, put, arg);
 }
 
 uint64_t p3_gbn_due(const struct p3_gbn *g)
 {
-	uint64_t ack = ack_at(g);
-	if (has_frame(g) || g->owes_probe)
+	uint64_t ack = gbn_ack_at(g);
+	if (gbn_has_frame(g) || g->owes_probe)
 		return 0;
 	if (g->sent == g->base || g->since + g->wait_ns > ack)
 		return ack;
@@ -199,7 +200,7 @@ uint64_t p3_gbn_due(const struct p3_gbn *g)
 /* ---- in ---- */
 
 /* Count the time of the frame whose time is taken, if it is acknowledged. */
-static void note_time(struct p3_gbn *g, uint64_t now)
+static void gbn_note_time(struct p3_gbn *g, uint64_t now)
 {
 	if (!g->times || !p3_gbn_is_past(g, g->timed + 1))
 		return;
@@ -208,32 +209,32 @@ static void note_time(struct p3_gbn *g, uint64_t now)
 	g->usual_ns += (now - g->timed_at) / 8;
 }
 
-static void take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)
+static void gbn_take_ack(struct p3_gbn *g, const struct p3_frame *f, uint64_t now)
 {
 	uint32_t acked = f->ack - g->base;
 	if (acked > g->next - g->base)
 		return; /* an acknowledgment that was delayed */
-	drop_before(g, f->ack);
+	gbn_drop_before(g, f->ack);
 	if (f->room <= P3_FRAME_WINDOW && (int32_t)(f->ack + f->room - g->may) > 0)
 		g->may = f->ack + f->room;
 	if ((int32_t)(g->sent - g->base) < 0)
 		g->sent = g->base;
 	if (acked) {
 		g->since = now;
-		note_time(g, now);
-		g->wait_ns = first_wait(g);
+		gbn_note_time(g, now);
+		g->wait_ns = gbn_first_wait(g);
 	}
 	if (f->again && g->sent != g->base)
 		p3_gbn_go_back(g, now);
 }
 
-static bool is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t len)
+static bool gbn_is_intact(const struct p3_gbn *g, const struct p3_frame *f, uint32_t len)
 {
 	return len >= 64 && f->cells <= g->most && len == p3_frame_len(f) &&
-	       f->sum == sum_of(g, f, g->key_in);
+	       f->sum == gbn_sum_of(g, f, g->key_in);
 }
 
-static void owe(struct p3_gbn *g, uint64_t now, bool at_once)
+static void gbn_owe(struct p3_gbn *g, uint64_t now, bool at_once)
 {
 	if (!g->owes_ack)
 		g->ack_since = now;
@@ -243,42 +244,42 @@ static void owe(struct p3_gbn *g, uint64_t now, bool at_once)
 
 /* Note a frame that came before a missing one.  Request the missing frame only once: the
  * frames behind it that are under way come too early, too. */
-static void miss(struct p3_gbn *g, uint64_t now)
+static void gbn_miss(struct p3_gbn *g, uint64_t now)
 {
 	g->gaps++;
 	g->owes_again |= !g->asked;
 	g->asked = true;
 	if (g->owes_again)
-		owe(g, now, true);
+		gbn_owe(g, now, true);
 }
 
 /* Answer a probe.  Frames that were put before it and have not come are lost. */
-static void answer(struct p3_gbn *g, uint64_t now, bool missing)
+static void gbn_answer(struct p3_gbn *g, uint64_t now, bool missing)
 {
-	owe(g, now, true);
+	gbn_owe(g, now, true);
 	g->owes_again |= missing;
 	g->gaps += missing;
 }
 
 bool p3_gbn_take(struct p3_gbn *g, const struct p3_frame *f, uint32_t len, uint64_t now)
 {
-	if (!is_intact(g, f, len)) {
+	if (!gbn_is_intact(g, f, len)) {
 		g->bad_sums++;
 		return false;
 	}
-	take_ack(g, f, now);
+	gbn_take_ack(g, f, now);
 	if (f->kind == P3_FRAME_ACK)
 		return false;
 	int32_t ahead = (int32_t)(f->seq - g->expected);
 	if (f->kind == P3_FRAME_PROBE) {
-		answer(g, now, ahead > 0);
+		gbn_answer(g, now, ahead > 0);
 		return false;
 	}
 	if (ahead > 0) {
-		miss(g, now);
+		gbn_miss(g, now);
 		return false;
 	}
-	owe(g, now, ahead < 0);
+	gbn_owe(g, now, ahead < 0);
 	if (ahead < 0) {
 		g->doubles++;
 		return false;

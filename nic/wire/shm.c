@@ -44,7 +44,7 @@
 
 /* Check the header of a peer's segment.  Accept a node that has finished, since it may
  * have sent a message before. */
-static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
+static int shm_check_header(struct p3_nic *n, const struct p3_peer_info *info)
 {
 	const struct p3_seg_header *h = info->base;
 	uint32_t state = p3_acquire(&h->state); /* SEG.1 */
@@ -67,7 +67,7 @@ static int check_header(struct p3_nic *n, const struct p3_peer_info *info)
  * Leave out the parts for other nodes: in a job of N nodes they would be N page table
  * entries for each of N peers in each of N nodes.
  */
-static int reach(const struct p3_nic *n, const struct p3_peer_info *info)
+static int shm_reach(const struct p3_nic *n, const struct p3_peer_info *info)
 {
 	const struct p3_layout *l = &n->layout;
 	const char *base = info->base;
@@ -82,19 +82,19 @@ static int reach(const struct p3_nic *n, const struct p3_peer_info *info)
 
 /* Return true if the program's address space is limited: the program needs the
  * addresses that views of heaps would take. */
-static bool is_space_limited(void)
+static bool shm_is_space_limited(void)
 {
 	struct rlimit space;
 	return getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
 }
 
 /* Map the peer's heap.  Without this mapping long messages are slower. */
-static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
+static void shm_map_heap(struct p3_nic *n, struct p3_peer_info *info)
 {
 	if (!info->heap_len || info->node == n->conf.node)
 		return;
 	static p3_a32 told;
-	if (is_space_limited())
+	if (shm_is_space_limited())
 		return;
 	int rc = p3_heap_view_open(info->heap, info->heap_len, &info->view);
 	if (rc && !n->conf.mute && !p3_exchange32(&told, 1))
@@ -105,14 +105,14 @@ static void map_heap(struct p3_nic *n, struct p3_peer_info *info)
 
 /* Map the page of the peer's segment that has the part for this node, a second time,
  * beside such pages of other peers.  Without this second mapping polling is slower. */
-static void map_page(const struct p3_nic *n, struct p3_peer_info *info)
+static void shm_map_page(const struct p3_nic *n, struct p3_peer_info *info)
 {
 	uint64_t off = p3_part_off(&n->layout, n->conf.node);
 	if (p3_seg_map_page(info->published, off - off % P3_PAGE, &info->page))
 		info->page = NULL;
 }
 
-static int map(struct p3_nic *n, struct p3_peer_info *info)
+static int shm_map(struct p3_nic *n, struct p3_peer_info *info)
 {
 	info->base = info->doorbell_at = NULL;
 	info->page = NULL;
@@ -123,17 +123,17 @@ static int map(struct p3_nic *n, struct p3_peer_info *info)
 	if (!rc)
 		rc = p3_seg_map(info->doorbell, P3_PAGE, true, &info->doorbell_at);
 	if (!rc)
-		rc = reach(n, info);
+		rc = shm_reach(n, info);
 	if (!rc)
-		rc = check_header(n, info);
+		rc = shm_check_header(n, info);
 	if (!rc) {
-		map_page(n, info);
-		map_heap(n, info);
+		shm_map_page(n, info);
+		shm_map_heap(n, info);
 	}
 	return rc;
 }
 
-static void unmap(struct p3_peer_info *info)
+static void shm_unmap(struct p3_peer_info *info)
 {
 	p3_heap_view_close(&info->view);
 	if (info->doorbell_at)
@@ -147,7 +147,7 @@ static void unmap(struct p3_peer_info *info)
 /* ---- birth ---- */
 
 /* Set the peer's members from the mappings and from the header of its segment. */
-static void take_over(
+static void shm_take_over(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info)
 {
 	p->base = info->base;
@@ -166,7 +166,7 @@ static void take_over(
 }
 
 /* Return the peer's part for this node. */
-static struct p3_peer_part *part_of(const struct p3_nic *n, const struct p3_peer *p)
+static struct p3_peer_part *shm_part_of(const struct p3_nic *n, const struct p3_peer *p)
 {
 	uint64_t off = p3_part_off(&n->layout, n->conf.node);
 	return (struct p3_peer_part *)(p->page ? (uintptr_t)p->page + off % P3_PAGE
@@ -174,13 +174,13 @@ static struct p3_peer_part *part_of(const struct p3_nic *n, const struct p3_peer
 }
 
 /* Use rings in the published segments themselves. */
-static void attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_info *info,
-	struct p3_lane *lane_out)
+static void shm_attach(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_peer_info *info, struct p3_lane *lane_out)
 {
-	take_over(n, p, info);
+	shm_take_over(n, p, info);
 	const struct p3_layout *l = &n->layout;
 	char *here = n->published.base;
-	struct p3_peer_part *there = part_of(n, p);
+	struct p3_peer_part *there = shm_part_of(n, p);
 	p->mine = (struct p3_peer_entry *)(here + p3_entry_off(l, p->index));
 	p->theirs = &there->entry;
 	p->cold = n->conf.nnodes > P3_ALL_HOT ? &p->theirs->cold : &n->never_cold;
@@ -194,7 +194,7 @@ static void attach(struct p3_nic *n, struct p3_peer *p, const struct p3_peer_inf
 
 /* ---- life ---- */
 
-static void kick(struct p3_nic *n, struct p3_peer *p)
+static void shm_kick(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_doorbell *d = p->doorbell;
 	if (p3_get(p->asleep) != P3_AWAKE) {
@@ -206,7 +206,7 @@ static void kick(struct p3_nic *n, struct p3_peer *p)
 	p3_futex_wake(&d->kick, ~0u, true);
 }
 
-static uint64_t passes(const struct p3_nic *n, const struct p3_peer *p)
+static uint64_t shm_passes(const struct p3_nic *n, const struct p3_peer *p)
 {
 	const p3_a64 *count = (const p3_a64 *)(p->base + n->layout.counters_off);
 	return p3_get(&count[P3_C_PASSES]);
@@ -228,7 +228,7 @@ ssize_t p3_shm_read(uint32_t os_pid, const struct iovec *here, unsigned k,
 
 /* Read together with the proof of ownership.  The destination is here[1] to
  * here[k]; here[0] is free for the proof. */
-static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned k,
+static ssize_t shm_read_proven(const struct p3_peer *p, struct iovec *here, unsigned k,
 	uint64_t at, uint64_t len)
 {
 	uint64_t proof;
@@ -244,40 +244,40 @@ static ssize_t read_proven(const struct p3_peer *p, struct iovec *here, unsigned
 }
 
 /* Return true if the peer's process has neither ended nor become another program. */
-static bool is_there(const struct p3_peer *p)
+static bool shm_is_there(const struct p3_peer *p)
 {
 	p3_load_fence(); /* SEG.1 */
 	return p->owner &&
 	       p3_get(&((const struct p3_seg_header *)p->base)->owner) == p->owner;
 }
 
-static ssize_t read_known(const struct p3_peer *p, struct iovec *here, unsigned k,
+static ssize_t shm_read_known(const struct p3_peer *p, struct iovec *here, unsigned k,
 	uint64_t at, uint64_t len)
 {
 	struct iovec there = {(void *)(uintptr_t)at, len};
 	ssize_t got = p3_shm_read(p->os_pid, here + 1, k, &there, 1);
-	return is_there(p) ? got : -ESRCH;
+	return shm_is_there(p) ? got : -ESRCH;
 }
 
-static ssize_t read_peer(
+static ssize_t shm_read_peer(
 	struct p3_peer *p, struct iovec *here, unsigned k, uint64_t at, uint64_t len)
 {
 	if (p->proven)
-		return read_known(p, here, k, at, len);
+		return shm_read_known(p, here, k, at, len);
 	/* Load the word owner before the proof.  The word may still be 0: the NIC's
 	 * thread stores it when the thread begins. */
 	p->owner =
 		p3_acquire(&((const struct p3_seg_header *)p->base)->owner); /* SEG.1 */
-	ssize_t got = read_proven(p, here, k, at, len);
-	p->proven = got > 0 && is_there(p);
+	ssize_t got = shm_read_proven(p, here, k, at, len);
+	p->proven = got > 0 && shm_is_there(p);
 	return got;
 }
 
 const struct p3_wire p3_wire_shm = {
-	.map = map,
-	.unmap = unmap,
-	.attach = attach,
-	.kick = kick,
-	.passes = passes,
-	.read = read_peer,
+	.map = shm_map,
+	.unmap = shm_unmap,
+	.attach = shm_attach,
+	.kick = shm_kick,
+	.passes = shm_passes,
+	.read = shm_read_peer,
 };

@@ -20,7 +20,7 @@
 #ifndef WITHOUT
 #define WITHOUT 0
 #endif
-#define FAR_2_read_slot            1 /* read the slot behind the bytes, not look at the image */
+#define FAR_2_reads_read_slot            1 /* read the slot behind the bytes, not look at the image */
 #define FAR_2_judge                2 /* compare the id, */
 #define FAR_2_judge_again          3 /* and again */
 #define READ_1_swap_offer_anew     4 /* take each offered transfer for one that is read */
@@ -129,7 +129,7 @@ active [2] proctype medium()
 	:: atomic {
 		state[i] == HALF ->
 		if
-		:: HAS(FAR_2_read_slot) ->
+		:: HAS(FAR_2_reads_read_slot) ->
 			found_id[i] = id;
 			found_again[i] = again
 		:: else ->

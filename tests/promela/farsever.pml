@@ -19,10 +19,10 @@
 #define WITHOUT 0
 #endif
 #define SEVER_1_p3_nic_settle     1 /* leave when all has been acknowledged */
-#define SEVER_2_lose              2 /* take what has come before the end */
-#define SEVER_3_set_keys          3 /* make keys of both incarnations */
+#define SEVER_2_stream_lose              2 /* take what has come before the end */
+#define SEVER_3_link_key          3 /* make keys of both incarnations */
 #define SEVER_4_p3_carry_reset    4 /* begin each life with empty rings and words */
-#define SEVER_5_is_open           5 /* take no frames for a link that is down */
+#define SEVER_5_far_is_open           5 /* take no frames for a link that is down */
 #define SEVER_6_on_born           6 /* a birth ends the life before it, */
 #define SEVER_7_p3_meet_part_with 7 /* at once */
 #define SEVER_8_p3_peer_down      8 /* an end names the life that it is of: a second guard */
@@ -57,7 +57,7 @@ bit ended;     /* the last life has ended, */
 bit severed;   /* or B was severed */
 
 /* A frame of life m is accepted by an end whose key is of life k. */
-#define right(m, k) (m == k || (m && !HAS(SEVER_3_set_keys)))
+#define right(m, k) (m == k || (m && !HAS(SEVER_3_link_key)))
 
 active proctype b()
 {
@@ -123,7 +123,7 @@ inline down(which)
 		if
 		:: life && (life == which || !HAS(SEVER_8_p3_peer_down)) ->
 			if
-			:: HAS(SEVER_2_lose) -> take()
+			:: HAS(SEVER_2_stream_lose) -> take()
 			:: else
 			fi;
 			assert(severed || taken[life] == settled[life]);
@@ -132,7 +132,7 @@ inline down(which)
 			:: else
 			fi;
 			life = 0;
-			up = !HAS(SEVER_5_is_open);
+			up = !HAS(SEVER_5_far_is_open);
 			if
 			:: HAS(SEVER_9_p3_gbn_end) -> queue = 0
 			:: else
