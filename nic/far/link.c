@@ -12,7 +12,7 @@
 /* ---- keys ---- */
 
 /* Return the key of the frames between two nodes in their present lives. */
-static uint32_t link_far_key(uint64_t from, uint64_t to)
+static uint32_t link_key(uint64_t from, uint64_t to)
 {
 	return p3_crc32c(p3_crc32c(0, &from, sizeof from), &to, sizeof to);
 }
@@ -296,7 +296,7 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	struct p3_gbn *g = &l->carry.gbn;
 	uint64_t self = n->conf.incarnation, other = p->incarnation;
 	p3_carry_reset(n, &l->carry, p, lane_out);
-	p3_gbn_init(g, link_far_key(self, other), link_far_key(other, self));
+	p3_gbn_init(g, link_key(self, other), link_key(other, self));
 	g->intact = l->far->ops->authenticates;
 	g->most = P3_FAR_CELLS;
 	g->fill = l->far->fill;
