@@ -154,7 +154,8 @@ static unsigned descriptors(void)
 	return n - 3; /* ".", "..", and the folder itself */
 }
 
-/* Print the figures of this process; shared pages count in equal parts. */
+/* Print the figures of this process.  Shared pages count in equal parts, and the pattern,
+ * which is the program's, does not count. */
 static void print_figures(uint64_t start_ns)
 {
 	unsigned long kib = 0;
@@ -165,6 +166,7 @@ static void print_figures(uint64_t start_ns)
 		if (sscanf(line, "Pss: %lu", &kib) == 1)
 			break;
 	fclose(f);
+	kib -= MP_PATTERN / 1024;
 	printf("rank %u: start %llu ms, memory %lu KiB, descriptors %u\n", mp.rank,
 		(unsigned long long)(start_ns / 1000000), kib, descriptors());
 }
