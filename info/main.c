@@ -17,7 +17,7 @@
 #include "portals3_runtime.h"
 #include "portals3x.h"
 #include "shm/conf.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * tried, as the library would do it.
  */
 #include "info/probe.h"
-#include "shm/kernel.h"
+#include "shm/seg.h"
 #include "shm/layout.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "lib/runtime/runtime.h"
 #include "lib/users.h"
 #include "shm/log.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 #include "shm/park.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rare half of the event ring: setup, end, overflow, revocation, shared readers. */
 #include "shm/evq.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 #include <sched.h>
 

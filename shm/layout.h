@@ -79,7 +79,7 @@ struct p3_seg_header {
 			  * when the process ends */
 	uint64_t self;   /* address of this header in its owner */
 	uint32_t wire;   /* number of this node's wire; 0: shared memory alone */
-	uint32_t fences; /* 1: the node fences heavily before it sleeps (fence.h) */
+	uint32_t fences; /* 1: the node fences heavily before it sleeps (atomics.h) */
 	uint8_t pad[64];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing log lines to stderr. */
+/* Writing log lines to stderr, and parsing PTL3_LOG. */
 #include "shm/log.h"
 #include "shm/atomics.h"
 
@@ -9,11 +9,17 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define P3_SIGSET 8u /* bytes of a signal set in the kernel */
+
+const char *const p3_log_level_names[P3_LOG_LEVELS] = {
+	"off", "error", "warn", "info", "drops", "debug"};
+const char *const p3_log_area_names[P3_LOG_AREAS] = {
+	"job", "nic", "peer", "match", "send", "event", "heap"};
 
 static p3_a32 log_jid, log_nid;
 static p3_a32 log_levels[P3_LOG_AREAS]; /* the level plus 1; 0: not set, warn */
@@ -106,4 +112,51 @@ void p3_log(enum p3_log_level level, enum p3_log_area area, const char *fmt, ...
 	va_start(args, fmt);
 	say(p3_log_level_names[level], minor ? p3_log_area_names[area] : "", fmt, args);
 	va_end(args);
+}
+
+/* ---- PTL3_LOG ---- */
+
+/* Return the index of a word among n words, or n. */
+static unsigned index_of(
+	const char *const *words, unsigned n, const char *word, size_t len)
+{
+	unsigned i = 0;
+	while (i < n && (strlen(words[i]) != len || memcmp(words[i], word, len) != 0))
+		i++;
+	return i;
+}
+
+/* Parse one item of the list, such as "drops" or "match:drops". */
+static bool parse_item(const char *item, size_t len, uint8_t levels[P3_LOG_AREAS])
+{
+	const char *colon = memchr(item, ':', len);
+	const char *word = colon ? colon + 1 : item;
+	unsigned area = P3_LOG_AREAS;
+	unsigned level = index_of(
+		p3_log_level_names, P3_LOG_LEVELS, word, len - (size_t)(word - item));
+	if (colon)
+		area = index_of(
+			p3_log_area_names, P3_LOG_AREAS, item, (size_t)(colon - item));
+	if (level == P3_LOG_LEVELS || (colon && area == P3_LOG_AREAS))
+		return false;
+	if (colon)
+		levels[area] = (uint8_t)level;
+	else
+		memset(levels, (int)level, P3_LOG_AREAS);
+	return true;
+}
+
+bool p3_log_parse(const char *text, uint8_t levels_out[P3_LOG_AREAS])
+{
+	memset(levels_out, P3_LOG_WARN, P3_LOG_AREAS);
+	if (!text || !*text)
+		return true;
+	for (;;) {
+		size_t len = strcspn(text, ",");
+		if (!parse_item(text, len, levels_out))
+			return false;
+		if (!text[len])
+			return true;
+		text += len + 1;
+	}
 }

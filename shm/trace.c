@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Trace regions: setting up, the hosts' ring, and reading by tools. */
 #include "shm/trace.h"
-#include "shm/kernel.h"
+#include "shm/seg.h"
 
 #include <elf.h>
 #include <errno.h>

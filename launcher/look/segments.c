@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The segments that a look has mapped, read-only. */
 #include "launcher/look/lookin.h"
-#include "shm/kernel.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <stdlib.h>

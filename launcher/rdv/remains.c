@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies of ended nodes' counters and traces. */
 #include "launcher/rdv/remains.h"
-#include "shm/kernel.h"
+#include "shm/seg.h"
 #include "shm/layout.h"
 #include "shm/trace.h"
 

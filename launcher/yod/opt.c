@@ -5,7 +5,7 @@
 #include "launcher/yod/say.h"
 #include "launcher/yod/words.h"
 #include "shm/conf.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 #include "shm/domain.h"
 #include "shm/job.h"
 

@@ -3,7 +3,7 @@
 #include "launcher/yod/place.h"
 #include "launcher/yod/cpus.h"
 #include "launcher/yod/say.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 
 #include <errno.h>
 #include <stdio.h>

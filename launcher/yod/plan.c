@@ -6,7 +6,7 @@
 #include "launcher/yod/spawn.h"
 #include "launcher/yod/settings.h"
 #include "shm/conf.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 #include "shm/footprint.h"
 
 #include <errno.h>

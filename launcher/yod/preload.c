@@ -2,7 +2,7 @@
 /* A trial of loading the allocator of --shared-heap. */
 #include "launcher/yod/preload.h"
 #include "launcher/yod/say.h"
-#include "shm/heapenv.h"
+#include "shm/heap.h"
 
 #include <dlfcn.h>
 #include <string.h>

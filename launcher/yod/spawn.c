@@ -8,9 +8,9 @@
 #include "launcher/yod/reap.h"
 #include "launcher/yod/signals.h"
 #include "shm/conf.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 #include "shm/fault.h"
-#include "shm/heapenv.h"
+#include "shm/heap.h"
 #include "shm/job.h"
 #include "shm/trace.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings from the environment: the effect of shm/conf.h's table on this library. */
 #include "lib/node/conf.h"
-#include "shm/ablation.h"
-#include "shm/fence.h"
+#include "shm/variant.h"
+#include "shm/atomics.h"
 #include "shm/log.h"
 
 #include <errno.h>

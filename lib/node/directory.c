@@ -2,8 +2,8 @@
 /* Tables of ids under RCU. */
 #include "lib/node/directory.h"
 #include "lib/node/call.h"
-#include "shm/fence.h"
-#include "shm/forked.h"
+#include "shm/atomics.h"
+#include "shm/process.h"
 
 #include <stdlib.h>
 #include <urcu-bp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The nodes of this process: one, or in tests several. */
 #include "lib/node/node.h"
-#include "shm/forked.h"
+#include "shm/process.h"
 
 __thread struct p3_thread p3_thread
 	__attribute__((tls_model("initial-exec"))) = {.node = &p3_process};

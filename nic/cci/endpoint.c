@@ -6,7 +6,7 @@
 #include "nic/cci/lose.h"
 #include "nic/cci/queue.h"
 #include "shm/atomics.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "nic/run/peek.h"
 #include "nic/run/wait.h"
 #include "shm/fault.h"
-#include "shm/straight.h"
+#include "shm/variant.h"
 
 #include <sched.h>
 

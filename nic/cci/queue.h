@@ -27,7 +27,7 @@
 
 #include "nic/run/self.h"
 #include "nic/state.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 #define P3_CCI_ITEMS_LOG2 15u
 #define P3_CCI_ITEMS      (1u << P3_CCI_ITEMS_LOG2) /* most items of an endpoint */

@@ -8,7 +8,7 @@
 #include "nic/report/trace.h"
 #include "shm/fault.h"
 #include "shm/park.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 #define P3_AGAIN_NS   200000u
 #define P3_AGAIN_MOST 2000000u

@@ -7,7 +7,7 @@
 #include "nic/generic/upper.h"
 #include "nic/run/lease.h"
 #include "nic/run/wake.h"
-#include "shm/worker.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <sched.h>

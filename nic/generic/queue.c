@@ -13,7 +13,7 @@
 #include "nic/generic/interrupt.h"
 #include "nic/report/trace.h"
 #include "shm/fault.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 static uint32_t count(const struct p3_generic *g)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The straight path of requests with a response (shm/straight.h): a put that wants an
+ * The straight path of requests with a response (shm/variant.h): a put that wants an
  * acknowledgement, or a get, that leaves its node at once.
  *
  * The path takes a request if the lease is free, no command waits, the descriptor is
@@ -18,7 +18,7 @@
 #include "nic/proto/send.h"
 #include "nic/run/lease.h"
 #include "nic/run/odd.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * brief - brief holds of the lease by host threads
  *
- * A straight path (shm/straight.h) begins with p3_brief_enter().  It ends with
+ * A straight path (shm/variant.h) begins with p3_brief_enter().  It ends with
  * p3_brief_turn_back() if it finds that the general path must take this case, and with
  * p3_brief_leave() if it has written to no peer and posted no event.  Any host thread may
  * call these functions; they have no state.
@@ -13,8 +13,8 @@
 #include "nic/host/call.h"
 #include "nic/run/lease.h"
 #include "nic/run/odd.h"
-#include "shm/probe.h"
-#include "shm/straight.h"
+#include "shm/trace.h"
+#include "shm/variant.h"
 
 /* Give the lease back, having done nothing.  Return false. */
 static P3_RARE bool p3_brief_turn_back(struct p3_nic *n)

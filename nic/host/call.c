@@ -7,7 +7,7 @@
 #include "nic/proto/tx.h"
 #include "nic/run/lease.h"
 #include "nic/run/pass.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 #include <sched.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The straight paths (shm/straight.h) of match entries and memory descriptors.
+ * The straight paths (shm/variant.h) of match entries and memory descriptors.
  *
  * These paths take a command if the lease is free, no other command waits, the table has
  * room, and the command succeeds.  All other commands, each error among them, go through

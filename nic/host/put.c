@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The straight path of puts (shm/straight.h): a put that leaves its node at once.
+ * The straight path of puts (shm/variant.h): a put that leaves its node at once.
  *
  * The path takes a put if no ACK is wanted, the lease is free, no command waits, the
  * descriptor is plain, and the bytes are few and fit an open request ring
@@ -16,7 +16,7 @@
 #include "nic/run/lease.h"
 #include "nic/run/odd.h"
 #include "nic/xfer/xfer.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 #include <string.h>
 

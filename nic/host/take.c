@@ -9,7 +9,7 @@
 #include "nic/run/peek.h"
 #include "nic/run/rest.h"
 #include "nic/run/wait.h"
-#include "shm/straight.h"
+#include "shm/variant.h"
 
 #include <sched.h>
 

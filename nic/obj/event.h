@@ -15,7 +15,7 @@
 #include "nic/obj/md.h"
 #include "nic/report/trace.h"
 #include "shm/fault.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 /* Return true if the descriptor enables this event; ACK and UNLINK are always enabled. */
 static inline bool p3_event_is_wanted(const struct p3_sink *sink, ptl_event_kind_t kind)

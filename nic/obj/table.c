@@ -3,7 +3,7 @@
 #include "nic/obj/table.h"
 
 #include "nic/obj/ni.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <string.h>

@@ -25,7 +25,7 @@
 #include "nic/proto/pending.h"
 #include "nic/proto/reply.h"
 #include "nic/run/odd.h"
-#include "shm/straight.h"
+#include "shm/variant.h"
 
 #include <string.h>
 

@@ -17,7 +17,7 @@
  * two; a block without a piece in use may be cut anew.
  */
 #include "nic/proto/copy.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -36,8 +36,8 @@
 #include "nic/proto/rx.h"
 #include "nic/run/looks.h"
 #include "nic/run/odd.h"
-#include "shm/probe.h"
-#include "shm/straight.h"
+#include "shm/trace.h"
+#include "shm/variant.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "nic/report/trace.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 #define P3_FIRST_LINES 8u /* lines of bytes in a heap, prefetched before the match */
 #define P3_LAST_LINES  2u

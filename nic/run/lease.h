@@ -11,7 +11,7 @@
 #include "nic/report/trace.h"
 #include "nic/run/commands.h"
 #include "shm/fault.h"
-#include "shm/straight.h"
+#include "shm/variant.h"
 
 /* Give up the lease, fence, and look for sleepers to wake, cold lanes to ring for, and
  * commands in the mailbox. */

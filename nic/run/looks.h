@@ -11,7 +11,7 @@
 #define P3_NIC_RUN_LOOKS_H
 
 #include "nic/state.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 /* ---- fences ---- */
 

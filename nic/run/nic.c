@@ -30,7 +30,7 @@
 #include "nic/run/wake.h"
 #include "nic/run/wires.h"
 #include "nic/xfer/xfer.h"
-#include "shm/forked.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <sched.h>

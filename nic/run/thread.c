@@ -32,9 +32,9 @@
 #include "nic/run/pass.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wait.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 #include "shm/log.h"
-#include "shm/worker.h"
+#include "shm/process.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "nic/run/pass.h"
 #include "nic/run/ringer.h"
 #include "nic/run/wake.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 #include <sched.h>
 

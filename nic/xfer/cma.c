@@ -5,7 +5,7 @@
 #include "nic/proto/peer.h"
 #include "nic/xfer/edge.h"
 #include "shm/fault.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 #include <errno.h>
 #include <sys/uio.h>

@@ -3,7 +3,7 @@
 #include "nic/xfer/slice.h"
 
 #include "shm/fault.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 /* ---- exchanges at the source: XFER.5 ---- */
 

@@ -13,7 +13,7 @@
 #include "nic/state.h"
 #include "nic/xfer/slices.h"
 #include "nic/xfer/table.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 /* The result of an attempt to move a slice.  A transfer that failed cannot go on. */
 enum p3_moved { P3_MOVED_NOTHING, P3_MOVED, P3_MOVE_FAILED };

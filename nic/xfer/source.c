@@ -11,7 +11,7 @@
 #include "nic/xfer/slice.h"
 #include "nic/xfer/table.h"
 #include "shm/fault.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 #include <errno.h>
 #include <sys/uio.h>

@@ -6,7 +6,7 @@
 #include "nic/xfer/edge.h"
 #include "nic/xfer/table.h"
 #include "shm/fault.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 #define P3_NO_SIDE_NS 2000000000u
 /* ticks without progress after which an exchange does not wait for a peer */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Heavy fences by membarrier, and the fallback where the kernel refuses it. */
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The start of the library's threads. */
-#include "shm/worker.h"
-#include "shm/forked.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
