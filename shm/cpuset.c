@@ -23,7 +23,7 @@ int p3_cpuset_apply(const struct p3_cpuset *set)
 }
 
 /* Parse a number.  Return the text behind it, or NULL. */
-static const char *number(const char *text, int *out)
+static const char *cpulist_number(const char *text, int *out)
 {
 	char *end;
 	if (*text < '0' || *text > '9')
@@ -34,13 +34,13 @@ static const char *number(const char *text, int *out)
 }
 
 /* Add "2" or "2-5" to the set.  Return the text behind it, or NULL. */
-static const char *range(const char *text, struct p3_cpuset *set)
+static const char *cpulist_range(const char *text, struct p3_cpuset *set)
 {
 	int from = 0, to;
-	text = number(text, &from);
+	text = cpulist_number(text, &from);
 	to = from;
 	if (text && *text == '-')
-		text = number(text + 1, &to);
+		text = cpulist_number(text + 1, &to);
 	if (!text || to < from)
 		return NULL;
 	for (int cpu = from; cpu <= to; cpu++)
@@ -51,20 +51,13 @@ static const char *range(const char *text, struct p3_cpuset *set)
 bool p3_cpulist_parse(const char *text, struct p3_cpuset *set_out)
 {
 	struct p3_cpuset set = {{0}};
-	text = range(text, &set);
+	text = cpulist_range(text, &set);
 	while (text && *text == ',')
-		text = range(text + 1, &set);
+		text = cpulist_range(text + 1, &set);
 	if (!text || strcmp(text, *text == '\n' ? "\n" : "") != 0)
 		return false;
 	*set_out = set;
 	return true;
-}
-
-static unsigned end_of_range(const struct p3_cpuset *set, unsigned cpu)
-{
-	while (cpu + 1 < P3_CPUS_MOST && p3_cpuset_has(set, cpu + 1))
-		cpu++;
-	return cpu;
 }
 
 void p3_cpulist_print(const struct p3_cpuset *set, char *text_out, size_t len)
@@ -74,7 +67,9 @@ void p3_cpulist_print(const struct p3_cpuset *set, char *text_out, size_t len)
 	for (unsigned cpu = 0; cpu < P3_CPUS_MOST && at < len; cpu++) {
 		if (!p3_cpuset_has(set, cpu))
 			continue;
-		unsigned end = end_of_range(set, cpu);
+		unsigned end = cpu;
+		while (end + 1 < P3_CPUS_MOST && p3_cpuset_has(set, end + 1))
+			end++;
 		at += (size_t)snprintf(text_out + at, len - at,
 			end > cpu ? "%s%u-%u" : "%s%u", at ? "," : "", cpu, end);
 		cpu = end;

@@ -106,7 +106,8 @@
 #define P3_HEAP_MOST        ((uint64_t)1 << 40)
 #define P3_HEAP_JEMALLOC    "libjemalloc.so.2"
 #define P3_HEAP_MALLOC_CONF "oversize_threshold:16384,tcache_max:14336,retain:false"
-#define P3_HEAP_LARGE       ((uint64_t)1 << 30) /* default length where malloc is served */
+/* default length where malloc is served */
+#define P3_HEAP_LARGE ((uint64_t)1 << 30)
 
 struct p3_heap;
 
