@@ -192,8 +192,9 @@ void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)
 		p3_set(&q->late, 1);
 	evq_revoke(q);
 	/* Move the head beyond the numbers of all events, so that a delayed reader's
-	 * compare-and-swap fails from now on: no reader has loaded a head beyond the tail.
-	 * The ownership is revoked, so no owner overwrites this head by a plain store. */
+	 * compare-and-swap fails from now on: no reader has loaded a head beyond the
+	 * tail.  The ownership is revoked, so no owner overwrites this head by a plain
+	 * store. */
 	struct p3_evq_place at = p3_evq_place(q);
 	p3_release(&at.ring->head, p3_get(&at.ring->tail) + at.n); /* EVQ.5 */
 }

@@ -462,11 +462,11 @@ int p3_heap_serve(struct p3_heap *h, const struct p3_heap_calls *calls)
 		return rc;
 	h->serves = true;
 	(void)heap_set_option(h, arena, "purge", NULL, 0);
-	/* Let jemalloc keep freed long blocks for a time, as it keeps other freed blocks.
-	 * By default it gives their pages back at once, and the next long blocks cost page
-	 * faults.  In an arena whose muzzy decay time is endless it keeps them for the dirty
-	 * decay time.  No extent becomes muzzy, since the arena's hooks have no lazy purge,
-	 * so no page stays for ever. */
+	/* Let jemalloc keep freed long blocks for a time, as it keeps other freed
+	 * blocks.  By default it gives their pages back at once, and the next long blocks
+	 * cost page faults.  In an arena whose muzzy decay time is endless it keeps them
+	 * for the dirty decay time.  No extent becomes muzzy, since the arena's hooks
+	 * have no lazy purge, so no page stays for ever. */
 	(void)heap_set_option(h, arena, "muzzy_decay_ms", &never, sizeof never);
 	if (calls->mallctl("arenas.dirty_decay_ms", &age, &len, NULL, 0) == 0)
 		(void)heap_set_option(h, arena, "dirty_decay_ms", &age, sizeof age);
@@ -563,8 +563,8 @@ static bool heap_end_sharing(struct p3_heap *h)
 	if (h->seg.page == P3_PAGE) {
 		flags |= MAP_NORESERVE;
 	} else {
-		/* A private mapping of hugepages needs free ones, and a failed attempt with
-		 * MAP_FIXED would leave a hole in place of the heap. */
+		/* A private mapping of hugepages needs free ones, and a failed attempt
+		 * with MAP_FIXED would leave a hole in place of the heap. */
 		void *try =
 			p3_pages_map(NULL, h->seg.len, prot, MAP_PRIVATE, h->seg.fd, 0);
 		if (try == MAP_FAILED)

@@ -124,7 +124,7 @@ static int job_receive(int sock, int flags, struct p3_job_msg *msg_out, int *fds
 	struct p3_job_from from = {0, UINT32_MAX};
 
 	/* The kernel reports a reset once and then hands out the packets that were sent
-	 * before it, perhaps the peer's LEAVE; so a reset is no reason to stop reading. */
+	 * before it, perhaps the peer's LEAVE; so a reset is no cause to stop reading. */
 	ssize_t n;
 	do
 		n = recvmsg(sock, &hdr, MSG_CMSG_CLOEXEC | flags);
