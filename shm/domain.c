@@ -395,7 +395,7 @@ bool p3_domain_next_slot(const struct p3_domain *d, uint32_t *slot, uint32_t *os
 	return false;
 }
 
-struct id_search {
+struct domain_id_search {
 	const struct p3_domain *d;
 	void (*found)(void *arg, uint32_t nid, uint32_t pid, uint32_t os_pid);
 	void *arg;
@@ -404,7 +404,7 @@ struct id_search {
 
 /* Report the ids between from and to.  F_GETLK returns any lock of that range, not the
  * first one, so search the bytes in front of the lock, too. */
-static void domain_find_ids(struct id_search *s, off_t from, off_t to)
+static void domain_find_ids(struct domain_id_search *s, off_t from, off_t to)
 {
 	struct flock l;
 	while (from < to && s->left &&
@@ -422,7 +422,7 @@ static void domain_find_ids(struct id_search *s, off_t from, off_t to)
 void p3_domain_ids(const struct p3_domain *d,
 	void (*found)(void *arg, uint32_t nid, uint32_t pid, uint32_t os_pid), void *arg)
 {
-	struct id_search s = {d, found, arg, 4 * P3_MAX_NODES};
+	struct domain_id_search s = {d, found, arg, 4 * P3_MAX_NODES};
 	domain_find_ids(&s, IDS, domain_id_at(UINT32_MAX, P3_DOMAIN_PIDS));
 }
 

@@ -59,14 +59,14 @@ int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned
 										 : -errno;
 }
 
-struct arrival {
+struct job_arrival {
 	int fds[P3_JOB_FDS];
 	unsigned nfds;
 	bool too_many;
 };
 
 static void job_take_control(
-	struct msghdr *hdr, struct arrival *a, struct p3_job_from *from)
+	struct msghdr *hdr, struct job_arrival *a, struct p3_job_from *from)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(hdr); c; c = CMSG_NXTHDR(hdr, c)) {
 		if (c->cmsg_level != SOL_SOCKET)
@@ -94,7 +94,7 @@ static void job_take_control(
 
 /* Judge a received packet of n bytes.  Return 0 or -errno (shm/job.h). */
 static int job_judge(
-	ssize_t n, const struct p3_job_msg *msg, const struct arrival *a, int flags)
+	ssize_t n, const struct p3_job_msg *msg, const struct job_arrival *a, int flags)
 {
 	if (n == 0)
 		return -EPIPE;
@@ -120,7 +120,7 @@ static int job_receive(int sock, int flags, struct p3_job_msg *msg_out, int *fds
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof control.bytes};
-	struct arrival a = {.nfds = 0};
+	struct job_arrival a = {.nfds = 0};
 	struct p3_job_from from = {0, UINT32_MAX};
 
 	/* The kernel reports a reset once and then hands out the packets that were sent

@@ -18,21 +18,21 @@
 #define FIRST_NAP_NS 1000000
 #define NAP_NS       100000000
 
-P3_PROCESS_LOCK(worker_lock) /* guards all below */
-static unsigned created;     /* threads, from their creation to their end */
-static unsigned workers;     /* threads that are between start and end of worker_run() */
-static bool watching;
+P3_PROCESS_LOCK(worker_lock)     /* guards all below */
+static unsigned workers_created; /* threads, from their creation to their end */
+static unsigned workers_running; /* those between start and end of worker_run() */
+static bool worker_watching;
 static sigset_t worker_mask_of_program; /* of the thread whose end began the watch */
 
 static void worker_begin_anew(void)
 {
-	created = workers = 0;
-	watching = false;
+	workers_created = workers_running = 0;
+	worker_watching = false;
 }
 
 P3_IN_FORKED_CHILD(worker_begin_anew)
 
-struct start {
+struct worker_start {
 	void *(*run)(void *);
 	void *arg;
 };
@@ -40,14 +40,14 @@ struct start {
 static void worker_count(int more_created, int more_workers)
 {
 	pthread_mutex_lock(&worker_lock);
-	created += (unsigned)more_created;
-	workers += (unsigned)more_workers;
+	workers_created += (unsigned)more_created;
+	workers_running += (unsigned)more_workers;
 	pthread_mutex_unlock(&worker_lock);
 }
 
 static void *worker_run(void *arg)
 {
-	const struct start start = *(struct start *)arg;
+	const struct worker_start start = *(struct worker_start *)arg;
 	free(arg);
 	worker_count(0, 1);
 	void *result = start.run(start.arg);
@@ -58,10 +58,10 @@ static void *worker_run(void *arg)
 static int worker_create(pthread_t *thread_out, void *(*run)(void *), void *arg)
 {
 	sigset_t all, old;
-	struct start *start = malloc(sizeof *start);
+	struct worker_start *start = malloc(sizeof *start);
 	if (!start)
 		return -ENOMEM;
-	*start = (struct start){run, arg};
+	*start = (struct worker_start){run, arg};
 	worker_count(1, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -108,9 +108,10 @@ static bool worker_is_left_with(unsigned others)
 static bool worker_go_on_watching(bool *left_out)
 {
 	pthread_mutex_lock(&worker_lock);
-	watching = created > 1;
-	*left_out = watching && workers == created && worker_is_left_with(workers);
-	bool go_on = watching;
+	worker_watching = workers_created > 1;
+	*left_out = worker_watching && workers_running == workers_created &&
+		    worker_is_left_with(workers_running);
+	bool go_on = worker_watching;
 	pthread_mutex_unlock(&worker_lock);
 	return go_on;
 }
@@ -139,10 +140,10 @@ static void worker_begin_watch(void *arg)
 	pthread_t thread;
 	(void)arg;
 	pthread_mutex_lock(&worker_lock);
-	bool begin = created && !watching;
+	bool begin = workers_created && !worker_watching;
 	if (begin)
 		pthread_sigmask(SIG_SETMASK, NULL, &worker_mask_of_program);
-	watching |= begin;
+	worker_watching |= begin;
 	pthread_mutex_unlock(&worker_lock);
 	if (begin && worker_create(&thread, worker_watch, NULL) == 0)
 		pthread_detach(thread);
@@ -165,12 +166,12 @@ __attribute__((destructor)) static void worker_drop_key(void)
 int p3_worker_start(pthread_t *thread_out, void *(*run)(void *), void *arg)
 {
 	if (worker_has_key)
-		(void)pthread_setspecific(worker_starter, &workers);
+		(void)pthread_setspecific(worker_starter, &workers_running);
 	return worker_create(thread_out, run, arg);
 }
 
 /* The kernel's sched_attr, which libc does not declare. */
-struct slice {
+struct worker_slice {
 	uint32_t size, policy;
 	uint64_t flags;
 	int32_t nice;
@@ -182,6 +183,6 @@ void p3_worker_run_briefly(void)
 {
 	(void)prctl(PR_SET_TIMERSLACK, 1);
 	/* a short slice (since Linux 6.12) */
-	struct slice attr = {.size = sizeof attr, .runtime = 100000};
+	struct worker_slice attr = {.size = sizeof attr, .runtime = 100000};
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }

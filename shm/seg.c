@@ -127,8 +127,8 @@ bool p3_pages_say_limit(int rc)
 /* ---- ranges of addresses ---- */
 
 /* A mapping of this process, or (refs 0) a range that is kept for the next one. */
-struct range {
-	struct range *next;
+struct seg_range {
+	struct seg_range *next;
 	void *base;
 	/* bytes of addresses; 0 for a view, whose addresses are given back */
 	uint64_t room;
@@ -140,12 +140,12 @@ struct range {
 };
 
 P3_PROCESS_LOCK(seg_lock) /* guards seg_ranges and seg_rows */
-static struct range *seg_ranges;
-static struct range *seg_spare; /* records that describe no range now */
+static struct seg_range *seg_ranges;
+static struct seg_range *seg_spare; /* records that describe no range now */
 
-static struct range *seg_find_file(const struct stat *st)
+static struct seg_range *seg_find_file(const struct stat *st)
 {
-	for (struct range *r = seg_ranges; r; r = r->next)
+	for (struct seg_range *r = seg_ranges; r; r = r->next)
 		if (r->refs && r->ino == st->st_ino && r->dev == st->st_dev)
 			return r;
 	return NULL;
@@ -198,11 +198,11 @@ static void *seg_fresh_range(uint64_t len, bool remote)
  * lock after it has interrupted another thread's malloc: malloc would then wait for that
  * thread, and that thread for this one, for ever.  Pages of records are never unmapped.
  */
-static struct range *seg_new_record(void)
+static struct seg_range *seg_new_record(void)
 {
-	static struct range *page;
+	static struct seg_range *page;
 	static unsigned left;
-	struct range *r = seg_spare;
+	struct seg_range *r = seg_spare;
 	if (r) {
 		seg_spare = r->next;
 		return r;
@@ -215,7 +215,7 @@ static struct range *seg_new_record(void)
 	return left ? &page[--left] : NULL;
 }
 
-static void seg_spare_record(struct range *r)
+static void seg_spare_record(struct seg_range *r)
 {
 	r->next = seg_spare;
 	seg_spare = r;
@@ -223,9 +223,9 @@ static void seg_spare_record(struct range *r)
 
 /* Make a range of `room` bytes of zero pages; if room is 0, make one of len bytes for a
  * view. */
-static struct range *seg_make_range(uint64_t room, uint64_t len)
+static struct seg_range *seg_make_range(uint64_t room, uint64_t len)
 {
-	struct range *r = seg_new_record();
+	struct seg_range *r = seg_new_record();
 	if (!r)
 		return NULL;
 	r->base = seg_fresh_range(room ? room : len, room != 0);
@@ -245,13 +245,13 @@ static struct range *seg_make_range(uint64_t room, uint64_t len)
  * files of ever different lengths share ranges of few sizes, and the kept addresses have
  * a bound.
  */
-static struct range *seg_new_range(uint64_t len)
+static struct seg_range *seg_new_range(uint64_t len)
 {
 	uint64_t step = P3_PAGE;
 	while (16 * step <= len)
 		step *= 2;
 	uint64_t room = p3_round_up(len, step);
-	for (struct range *r = seg_ranges; r; r = r->next)
+	for (struct seg_range *r = seg_ranges; r; r = r->next)
 		if (!r->refs && r->room == room)
 			return r;
 	return seg_make_range(room, len);
@@ -259,13 +259,13 @@ static struct range *seg_new_range(uint64_t len)
 
 /* End a range's mapping: put zero pages in its place, or give a view's range back to the
  * kernel.  The caller knows that no thread reads a view any more. */
-static void seg_clear_range(struct range *r)
+static void seg_clear_range(struct seg_range *r)
 {
 	if (r->room) {
 		(void)seg_blank(r->base, r->len);
 		return;
 	}
-	struct range **at = &seg_ranges;
+	struct seg_range **at = &seg_ranges;
 	while (*at != r)
 		at = &(*at)->next;
 	*at = r->next;
@@ -276,16 +276,16 @@ static void seg_clear_range(struct range *r)
 
 /* The use of a mapping decides the fate of its addresses, and whether a core file holds
  * it. */
-enum use { OWN, PEERS, VIEW };
+enum seg_use { OWN, PEERS, VIEW };
 
-static int seg_map_fd(int fd, uint64_t len, int prot, enum use use, void **base_out)
+static int seg_map_fd(int fd, uint64_t len, int prot, enum seg_use use, void **base_out)
 {
 	struct stat st;
 	if (fstat(fd, &st) != 0)
 		return -errno;
 	if (!len || st.st_size < 0 || (uint64_t)st.st_size != len)
 		return -EPROTO;
-	struct range *r = seg_find_file(&st);
+	struct seg_range *r = seg_find_file(&st);
 	if (r) {
 		r->refs++;
 		*base_out = r->base;
@@ -334,7 +334,8 @@ static void seg_leave(void)
 	seg_here = false;
 }
 
-static int seg_map_locked(int fd, uint64_t len, int prot, enum use use, void **base_out)
+static int seg_map_locked(
+	int fd, uint64_t len, int prot, enum seg_use use, void **base_out)
 {
 	if (!seg_enter())
 		return -EAGAIN;
@@ -414,7 +415,7 @@ bool p3_seg_unmap(void *base, uint64_t len)
 {
 	if (!seg_enter())
 		return false;
-	struct range *r = seg_ranges;
+	struct seg_range *r = seg_ranges;
 	while (r && r->base != base)
 		r = r->next;
 	bool mapped = r && r->len == len && r->refs;
@@ -426,17 +427,17 @@ bool p3_seg_unmap(void *base, uint64_t len)
 
 /* ---- single pages of many segments, side by side ---- */
 
-struct row {
+struct seg_row {
 	char *base; /* NULL: not in use yet */
 	uint64_t taken[P3_HUGE / P3_PAGE / 64];
 };
 
-static struct row seg_rows[P3_ROWS]; /* guarded by seg_lock */
+static struct seg_row seg_rows[P3_ROWS]; /* guarded by seg_lock */
 
 /* Make a new row: a range of zero pages, without any file. */
 static char *seg_new_row(void)
 {
-	struct range *r = seg_new_range(P3_HUGE);
+	struct seg_range *r = seg_new_range(P3_HUGE);
 	if (!r)
 		return NULL;
 	r->len = P3_HUGE;
@@ -449,7 +450,7 @@ static char *seg_new_row(void)
 
 static char *seg_take_place(void)
 {
-	for (struct row *r = seg_rows; r < seg_rows + P3_ROWS; r++) {
+	for (struct seg_row *r = seg_rows; r < seg_rows + P3_ROWS; r++) {
 		if (!r->base && !(r->base = seg_new_row()))
 			return NULL;
 		for (uint32_t w = 0; w < P3_HUGE / P3_PAGE / 64; w++)
@@ -465,7 +466,7 @@ static char *seg_take_place(void)
 static void seg_give_place(char *at)
 {
 	(void)seg_blank(at, P3_PAGE);
-	for (struct row *r = seg_rows; r < seg_rows + P3_ROWS; r++) {
+	for (struct seg_row *r = seg_rows; r < seg_rows + P3_ROWS; r++) {
 		uint64_t page = (uint64_t)(at - r->base) / P3_PAGE;
 		if (r->base && at >= r->base && page < P3_HUGE / P3_PAGE)
 			r->taken[page / 64] &= ~(UINT64_C(1) << page % 64);
@@ -480,7 +481,7 @@ static int seg_may_map_page(int fd)
 	struct statfs fs;
 	if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0)
 		return -errno;
-	const struct range *r = seg_find_file(&st);
+	const struct seg_range *r = seg_find_file(&st);
 	return (r && r->own) || fs.f_type == HUGETLBFS_MAGIC ? -EINVAL : 0;
 }
 

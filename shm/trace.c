@@ -33,7 +33,7 @@ uint32_t p3_trace_clock(void)
 
 /* ---- setting up ---- */
 
-struct search {
+struct trace_search {
 	uintptr_t code;
 	struct p3_trace_header *h;
 };
@@ -69,7 +69,7 @@ static bool trace_object_holds(const struct dl_phdr_info *o, uintptr_t code)
 
 static int trace_take_object(struct dl_phdr_info *o, size_t size, void *arg)
 {
-	struct search *s = arg;
+	struct trace_search *s = arg;
 	(void)size;
 	if (!trace_object_holds(o, s->code))
 		return 0;
@@ -90,7 +90,7 @@ void p3_trace_format(
 	void *region, uint32_t records, const struct p3_trace_who *who, const void *code)
 {
 	struct p3_trace_header *h = region;
-	struct search s = {(uintptr_t)code, h};
+	struct trace_search s = {(uintptr_t)code, h};
 	h->version = P3_TRACE_VERSION;
 	h->node = who->node;
 	h->nnodes = who->nnodes;
