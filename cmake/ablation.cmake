@@ -1,5 +1,5 @@
 # The library for measurements of the machine's parts: it is the ordinary one with the same
-# optimizations, and it leaves out the parts that PTL3_ABLATE lists (shm/ablation.h).
+# optimizations, and it leaves out the parts that PTL3_ABLATE lists (shm/variant.h).
 # bench/papers/all loads it by LD_LIBRARY_PATH.  It is not installed.
 if(P3_ABLATION)
   add_library(portals_ablation SHARED ${SHM_SOURCES} ${NIC_SOURCES} ${LIB_SOURCES})

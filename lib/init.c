@@ -8,9 +8,8 @@
 #include "lib/runtime/runtime.h"
 #include "shm/fd.h"
 #include "shm/log.h"
-#include "shm/pages.h"
-#include "shm/park.h"
 #include "shm/seg.h"
+#include "shm/park.h"
 
 #include <errno.h>
 #include <sched.h>

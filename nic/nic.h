@@ -98,7 +98,7 @@ struct p3_nic_conf {
 	uint32_t inlined;     /* generic: most bytes that go to the host with a header */
 	bool cma;             /* cross-memory reads may be tried */
 	bool bulk;            /* windows may be used */
-	bool membarrier;      /* sleepers may fence heavily (shm/fence.h) */
+	bool membarrier;      /* sleepers may fence heavily (shm/atomics.h) */
 	bool base_lanes_only; /* tests: never carve a full lane */
 	bool unswept; /* tests: p3_peer_sweep() does nothing, so a lost doorbell shows */
 	uint32_t trace;                /* records of the trace (shm/trace.h), or 0 */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of settings, and the parsers of their values. */
 #include "shm/conf.h"
-#include "shm/ablation.h"
-#include "shm/cpulist.h"
+#include "shm/variant.h"
+#include "shm/cpuset.h"
 #include "shm/domain.h"
-#include "shm/heapenv.h"
+#include "shm/heap.h"
 #include "shm/job.h"
 #include "shm/log.h"
 #include "shm/trace.h"

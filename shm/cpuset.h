@@ -6,6 +6,9 @@
  * kernel may have more.  No kernel has more than 8,192 (NR_CPUS of x86 and Power), so a
  * set has a fixed size and needs no allocation.  Any thread may call these functions;
  * there is no state.
+ *
+ * As text a set is a list in the kernel's form: numbers and ranges with commas, in any
+ * order, without blanks, as in "0,2-3".
  */
 #ifndef P3_SHM_CPUSET_H
 #define P3_SHM_CPUSET_H
@@ -85,5 +88,15 @@ int p3_cpuset_read(pid_t pid, struct p3_cpuset *set_out);
 
 /* Set the affinity mask of the calling thread.  Return 0 or -errno. */
 int p3_cpuset_apply(const struct p3_cpuset *set);
+
+/* bytes that the text of any set fits in; a set full of holes has the longest */
+#define P3_CPULIST_LEN 40960
+
+/* Parse a list, with or without a newline at its end.  Return false if the text is not
+ * a list or the list is empty. */
+bool p3_cpulist_parse(const char *text, struct p3_cpuset *set_out);
+
+/* Print the shortest text of a set, cut off if len is less than P3_CPULIST_LEN. */
+void p3_cpulist_print(const struct p3_cpuset *set, char *text_out, size_t len);
 
 #endif

@@ -30,7 +30,7 @@
 
 /* ---- locks ---- */
 
-static int lock(const struct p3_domain *d, short type, off_t at, off_t n)
+static int domain_lock(const struct p3_domain *d, short type, off_t at, off_t n)
 {
 	struct flock l = {
 		.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
@@ -43,34 +43,37 @@ static int lock(const struct p3_domain *d, short type, off_t at, off_t n)
 	return rc == 0 ? 0 : errno == EACCES ? -EAGAIN : -errno;
 }
 
-/* Find a lock of another process that conflicts with a lock of this type on these bytes.
- * Return false if there is none, or if the kernel cannot be asked. */
-static bool in_the_way(
+/* Find a lock of another process that conflicts with a lock of this type on these bytes;
+ * l_type is F_UNLCK if there is none.  Return false if the kernel does not tell. */
+static bool domain_ask(
 	const struct p3_domain *d, short type, off_t at, off_t n, struct flock *l_out)
 {
 	*l_out = (struct flock){
 		.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = n};
-	return p3_domain_holds(d) && fcntl((int)p3_get(&d->locks), F_GETLK, l_out) == 0 &&
-	       l_out->l_type != F_UNLCK;
+	return p3_domain_holds(d) && fcntl((int)p3_get(&d->locks), F_GETLK, l_out) == 0;
 }
 
-static uint32_t owner_of(const struct p3_domain *d, short type, off_t at)
+/* Return true if another process certainly has such a lock. */
+static bool domain_in_the_way(
+	const struct p3_domain *d, short type, off_t at, off_t n, struct flock *l_out)
 {
-	struct flock l;
-	return in_the_way(d, type, at, 1, &l) && l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
+	return domain_ask(d, type, at, n, l_out) && l_out->l_type != F_UNLCK;
 }
 
-static off_t id_at(uint32_t nid, uint32_t pid)
+static off_t domain_id_at(uint32_t nid, uint32_t pid)
 {
 	return IDS + ((off_t)nid << 16) + (off_t)pid;
 }
 
 /* Lock one byte.  If another process has the lock, return -EADDRINUSE, and that process
  * in *os_pid_out (0: not known). */
-static int take(struct p3_domain *d, short type, off_t at, uint32_t *os_pid_out)
+static int domain_take(struct p3_domain *d, short type, off_t at, uint32_t *os_pid_out)
 {
-	int rc = lock(d, type, at, 1);
-	*os_pid_out = rc == -EAGAIN ? owner_of(d, type, at) : 0;
+	struct flock l;
+	int rc = domain_lock(d, type, at, 1);
+	bool known =
+		rc == -EAGAIN && domain_in_the_way(d, type, at, 1, &l) && l.l_pid > 0;
+	*os_pid_out = known ? (uint32_t)l.l_pid : 0;
 	return rc == -EAGAIN ? -EADDRINUSE : rc;
 }
 
@@ -84,7 +87,7 @@ bool p3_domain_is_name(const char *name)
 	return n && n <= P3_DOMAIN_NAMES && !name[n] && name[0] != '.';
 }
 
-static void close_fd(p3_a32 *fd, p3_fd_id file)
+static void domain_close_fd(p3_a32 *fd, p3_fd_id file)
 {
 	int was = (int)p3_get(fd);
 	/* A child forked between set and close only leaks the descriptor.  In the other
@@ -94,13 +97,13 @@ static void close_fd(p3_a32 *fd, p3_fd_id file)
 		close(was);
 }
 
-static void set_dir(struct p3_domain *d, int fd)
+static void domain_set_dir(struct p3_domain *d, int fd)
 {
 	d->dir_file = p3_fd_file(fd);
 	p3_set(&d->dir, (uint32_t)fd);
 }
 
-static void set_locks(struct p3_domain *d, int fd)
+static void domain_set_locks(struct p3_domain *d, int fd)
 {
 	d->locks_file = p3_fd_file(fd);
 	p3_set(&d->locks, (uint32_t)fd);
@@ -112,7 +115,7 @@ bool p3_domain_holds(const struct p3_domain *d)
 	       p3_fd_is((int)p3_get(&d->locks), d->locks_file);
 }
 
-static int refuse(
+static int domain_refuse(
 	const char *path, const char *what, uid_t owner, struct p3_domain_why *why)
 {
 	char by[40] = "";
@@ -126,7 +129,7 @@ static int refuse(
 	return -EPERM;
 }
 
-static int cannot(const char *path, int err, struct p3_domain_why *why)
+static int domain_cannot(const char *path, int err, struct p3_domain_why *why)
 {
 	snprintf(why->text, sizeof why->text,
 		"%s: %s; see that it can be made and has room, or set "
@@ -135,67 +138,41 @@ static int cannot(const char *path, int err, struct p3_domain_why *why)
 	return -err;
 }
 
-static int check(const struct stat *st, const char *path, struct p3_domain_why *why)
+static int domain_check(
+	const struct stat *st, const char *path, struct p3_domain_why *why)
 {
 	char what[60];
 	snprintf(what, sizeof what, "is uid %u's with mode %04o", (unsigned)st->st_uid,
 		(unsigned)st->st_mode & 07777u);
 	if (!S_ISDIR(st->st_mode))
-		return refuse(path, "is no directory", st->st_uid, why);
+		return domain_refuse(path, "is no directory", st->st_uid, why);
 	if (st->st_uid != geteuid() || (st->st_mode & 0777) != 0700)
-		return refuse(path, what, st->st_uid, why);
+		return domain_refuse(path, what, st->st_uid, why);
 	return 0;
 }
 
-/* Explain, from errno and the path's owner and mode, why the path could not be opened. */
-static int say_closed(const char *path, struct p3_domain_why *why)
-{
-	struct stat st;
-	int err = errno;
-	bool known = err != ENOENT && lstat(path, &st) == 0 && check(&st, path, why) != 0;
-	return known ? -EPERM : cannot(path, err, why);
-}
-
 /* Return the directory's descriptor, or -ENOENT while another process removes it. */
-static int open_dir(const char *path, struct p3_domain_why *why)
+static int domain_open_dir(const char *path, struct p3_domain_why *why)
 {
 	struct stat st;
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
-		return cannot(path, errno, why);
+		return domain_cannot(path, errno, why);
 	FAULT_POINT("domain.made");
 	int fd = p3_fd_high(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	if (fd < 0)
-		return say_closed(path, why);
-	int rc = fstat(fd, &st) ? cannot(path, errno, why) : check(&st, path, why);
+	if (fd < 0) { /* explain it by the path's owner and mode, or by errno */
+		int err = errno;
+		bool known = err != ENOENT && lstat(path, &st) == 0 &&
+			     domain_check(&st, path, why) != 0;
+		return known ? -EPERM : domain_cannot(path, err, why);
+	}
+	int rc = fstat(fd, &st) ? domain_cannot(path, errno, why)
+				: domain_check(&st, path, why);
 	if (rc)
 		close(fd);
 	return rc ? rc : fd;
 }
 
-static int open_user(const char *base, struct p3_domain *d, struct p3_domain_why *why)
-{
-	snprintf(d->path, sizeof d->path, "%s/ptl3-%u", base, (unsigned)geteuid());
-	int fd = open_dir(d->path, why);
-	if (fd >= 0)
-		close(fd);
-	return fd < 0 ? fd : 0;
-}
-
-static int open_locks(struct p3_domain *d, const char *name, struct p3_domain_why *why)
-{
-	size_t n = strlen(d->path);
-	snprintf(d->path + n, sizeof d->path - n, "/%s", name);
-	int fd = open_dir(d->path, why);
-	if (fd < 0)
-		return fd;
-	set_dir(d, fd);
-	fd = p3_fd_high(
-		openat(fd, LOCKS, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-	set_locks(d, fd);
-	return fd < 0 ? cannot(d->path, errno, why) : 0;
-}
-
-static bool is_named(const struct p3_domain *d)
+static bool domain_is_named(const struct p3_domain *d)
 {
 	struct stat here, there;
 	return fstat((int)p3_get(&d->locks), &here) == 0 &&
@@ -205,23 +182,39 @@ static bool is_named(const struct p3_domain *d)
 
 void p3_domain_none(struct p3_domain *d)
 {
-	set_dir(d, -1);
-	set_locks(d, -1);
+	domain_set_dir(d, -1);
+	domain_set_locks(d, -1);
 	d->slot = P3_DOMAIN_NO_SLOT;
 }
 
 /* Try once to enter the domain.  Return -ENOENT or -EAGAIN while another process removes
  * the directory. */
-static int open_once(struct p3_domain *d, const char *base, const char *name,
+static int domain_open_once(struct p3_domain *d, const char *base, const char *name,
 	struct p3_domain_why *why)
 {
+	int rc = 0;
 	p3_domain_none(d);
-	int rc = open_user(base, d, why);
-	rc = rc ? rc : open_locks(d, name, why);
+	snprintf(d->path, sizeof d->path, "%s/ptl3-%u", base, (unsigned)geteuid());
+	int fd = domain_open_dir(d->path, why);
+	if (fd >= 0) {
+		size_t n = strlen(d->path);
+		close(fd);
+		snprintf(d->path + n, sizeof d->path - n, "/%s", name);
+		fd = domain_open_dir(d->path, why);
+	}
+	if (fd < 0) {
+		rc = fd;
+	} else {
+		domain_set_dir(d, fd);
+		fd = p3_fd_high(openat(
+			fd, LOCKS, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+		domain_set_locks(d, fd);
+		rc = fd < 0 ? domain_cannot(d->path, errno, why) : 0;
+	}
 	FAULT_POINT("domain.opened");
-	rc = rc ? rc : lock(d, F_RDLCK, PRESENT, 1);
+	rc = rc ? rc : domain_lock(d, F_RDLCK, PRESENT, 1);
 	FAULT_POINT("domain.present");
-	rc = rc ? rc : is_named(d) ? 0 : -ENOENT;
+	rc = rc ? rc : domain_is_named(d) ? 0 : -ENOENT;
 	if (rc)
 		p3_domain_forget(d);
 	return rc;
@@ -229,30 +222,21 @@ static int open_once(struct p3_domain *d, const char *base, const char *name,
 
 /* ---- removal ---- */
 
-static void socket_name(uint32_t slot, char name[16])
+static void domain_socket_name(uint32_t slot, char name[16])
 {
 	snprintf(name, 16, "%u.sock", slot);
 }
 
-static void unlink_socket(const struct p3_domain *d, uint32_t slot)
+static void domain_unlink_socket(const struct p3_domain *d, uint32_t slot)
 {
 	char name[16];
-	socket_name(slot, name);
+	domain_socket_name(slot, name);
 	(void)unlinkat((int)p3_get(&d->dir), name, 0);
-}
-
-static bool is_socket(const char *name, uint32_t *slot_out)
-{
-	char *end;
-	unsigned long slot = strtoul(name, &end, 10);
-	*slot_out = (uint32_t)slot;
-	return *name >= '0' && *name <= '9' && slot < P3_MAX_NODES &&
-	       strcmp(end, ".sock") == 0;
 }
 
 int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64])
 {
-	uint32_t slot;
+	char *end;
 	memset(slots_out, 0, P3_MAX_NODES / 8);
 	if (!p3_domain_holds(d))
 		return -EBADF;
@@ -262,8 +246,11 @@ int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 
 	if (!dir && fd >= 0)
 		close(fd);
 	for (struct dirent *e; dir && (e = readdir(dir));)
-		if (is_socket(e->d_name, &slot))
-			slots_out[slot / 64] |= (uint64_t)1 << slot % 64;
+		if (*e->d_name >= '0' && *e->d_name <= '9') {
+			unsigned long slot = strtoul(e->d_name, &end, 10);
+			if (slot < P3_MAX_NODES && strcmp(end, ".sock") == 0)
+				slots_out[slot / 64] |= (uint64_t)1 << slot % 64;
+		}
 	if (dir)
 		closedir(dir);
 	return rc;
@@ -271,7 +258,7 @@ int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 
 
 /* Remove the domain's files.  The caller has locked PRESENT exclusively, so no other
  * process is in the domain or can enter it. */
-static void remove_all(const struct p3_domain *d)
+static void domain_remove_all(const struct p3_domain *d)
 {
 	uint64_t slots[P3_MAX_NODES / 64];
 	if (p3_domain_list(d, slots) != 0)
@@ -279,7 +266,7 @@ static void remove_all(const struct p3_domain *d)
 		return;
 	for (uint32_t i = 0; i < P3_MAX_NODES; i++)
 		if (slots[i / 64] >> i % 64 & 1)
-			unlink_socket(d, i);
+			domain_unlink_socket(d, i);
 	(void)unlinkat((int)p3_get(&d->dir), ROOM, 0);
 	FAULT_POINT("domain.sockets_gone");
 	(void)unlinkat((int)p3_get(&d->dir), LOCKS, 0);
@@ -287,25 +274,27 @@ static void remove_all(const struct p3_domain *d)
 }
 
 /* Remove another domain if none of its members is alive. */
-static void sweep_one(int user, const char *path, const char *name)
+static void domain_sweep_one(int user, const char *path, const char *name)
 {
 	struct p3_domain d;
 	p3_domain_none(&d);
 	snprintf(d.path, sizeof d.path, "%s/%.*s", path, P3_DOMAIN_NAMES, name);
-	set_dir(&d, openat(user, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	set_locks(
+	domain_set_dir(
+		&d, openat(user, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	domain_set_locks(
 		&d, openat((int)p3_get(&d.dir), LOCKS, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
 	bool bare = (int)p3_get(&d.locks) < 0;
-	bool over = !bare && lock(&d, F_WRLCK, PRESENT, 1) == 0 && is_named(&d);
+	bool over =
+		!bare && domain_lock(&d, F_WRLCK, PRESENT, 1) == 0 && domain_is_named(&d);
 	FAULT_POINT("domain.sweeping");
 	if (over)
-		remove_all(&d);
+		domain_remove_all(&d);
 	p3_domain_forget(&d);
 	if (over || bare)
 		(void)rmdir(d.path); /* succeeds if it is empty */
 }
 
-static void sweep_others(const char *base, const char *own)
+static void domain_sweep_others(const char *base, const char *own)
 {
 	char path[60];
 	snprintf(path, sizeof path, "%s/ptl3-%u", base, (unsigned)geteuid());
@@ -315,7 +304,7 @@ static void sweep_others(const char *base, const char *own)
 		close(fd);
 	for (struct dirent *e; dir && (e = readdir(dir));)
 		if (p3_domain_is_name(e->d_name) && strcmp(e->d_name, own) != 0)
-			sweep_one(dirfd(dir), path, e->d_name);
+			domain_sweep_one(dirfd(dir), path, e->d_name);
 	if (dir)
 		closedir(dir);
 }
@@ -334,14 +323,14 @@ int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 	if (!p3_domain_is_name(name))
 		return rc;
 	for (int i = 0; i < PATIENT; i++) {
-		rc = open_once(d, base, name, why);
+		rc = domain_open_once(d, base, name, why);
 		if ((rc != -ENOENT && rc != -EAGAIN) || access(base, F_OK) != 0)
 			break;
 		if (i > 10)
 			nanosleep(&pause, NULL);
 	}
 	if (!rc)
-		sweep_others(base, name);
+		domain_sweep_others(base, name);
 	if (rc == -EAGAIN)
 		snprintf(why->text, sizeof why->text,
 			"%s is being made or removed by a process that has stopped; "
@@ -353,15 +342,15 @@ int p3_domain_open(struct p3_domain *d, const char *base, const char *name,
 
 void p3_domain_forget(struct p3_domain *d)
 {
-	close_fd(&d->locks, d->locks_file);
-	close_fd(&d->dir, d->dir_file);
+	domain_close_fd(&d->locks, d->locks_file);
+	domain_close_fd(&d->dir, d->dir_file);
 	d->slot = P3_DOMAIN_NO_SLOT;
 }
 
 /* ---- for tools ---- */
 
 /* Open a directory that only the user uid may access.  Return a descriptor or -errno. */
-static int open_checked(int at, const char *name, uint32_t uid)
+static int domain_open_checked(int at, const char *name, uint32_t uid)
 {
 	struct stat st;
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -379,17 +368,17 @@ int p3_domain_peek(struct p3_domain *d, const char *base, uint32_t uid, const ch
 {
 	p3_domain_none(d);
 	snprintf(d->path, sizeof d->path, "%s/ptl3-%u", base, uid);
-	int user = open_checked(AT_FDCWD, d->path, uid);
+	int user = domain_open_checked(AT_FDCWD, d->path, uid);
 	if (user < 0)
 		return user;
-	int fd = open_checked(user, name, uid);
+	int fd = domain_open_checked(user, name, uid);
 	close(user);
 	if (fd < 0)
 		return fd;
-	set_dir(d, fd);
+	domain_set_dir(d, fd);
 	fd = openat(fd, LOCKS, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	int rc = fd < 0 ? -errno : 0;
-	set_locks(d, fd);
+	domain_set_locks(d, fd);
 	if (rc)
 		p3_domain_forget(d);
 	return rc;
@@ -399,14 +388,14 @@ bool p3_domain_next_slot(const struct p3_domain *d, uint32_t *slot, uint32_t *os
 {
 	struct flock l;
 	for (; *slot < P3_MAX_NODES; ++*slot)
-		if (in_the_way(d, F_WRLCK, *slot, 1, &l)) {
+		if (domain_in_the_way(d, F_WRLCK, *slot, 1, &l)) {
 			*os_pid_out = l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
 			return true;
 		}
 	return false;
 }
 
-struct id_search {
+struct domain_id_search {
 	const struct p3_domain *d;
 	void (*found)(void *arg, uint32_t nid, uint32_t pid, uint32_t os_pid);
 	void *arg;
@@ -415,16 +404,17 @@ struct id_search {
 
 /* Report the ids between from and to.  F_GETLK returns any lock of that range, not the
  * first one, so search the bytes in front of the lock, too. */
-static void find_ids(struct id_search *s, off_t from, off_t to)
+static void domain_find_ids(struct domain_id_search *s, off_t from, off_t to)
 {
 	struct flock l;
-	while (from < to && s->left && in_the_way(s->d, F_WRLCK, from, to - from, &l)) {
+	while (from < to && s->left &&
+		domain_in_the_way(s->d, F_WRLCK, from, to - from, &l)) {
 		off_t end = l.l_len ? l.l_start + l.l_len : to;
 		for (off_t at = l.l_start; at < end && s->left; at++, s->left--)
 			s->found(s->arg, (uint32_t)((at - IDS) >> 16),
 				(uint32_t)(at - IDS) & 0xffff,
 				l.l_pid > 0 ? (uint32_t)l.l_pid : 0);
-		find_ids(s, from, l.l_start);
+		domain_find_ids(s, from, l.l_start);
 		from = end;
 	}
 }
@@ -432,39 +422,39 @@ static void find_ids(struct id_search *s, off_t from, off_t to)
 void p3_domain_ids(const struct p3_domain *d,
 	void (*found)(void *arg, uint32_t nid, uint32_t pid, uint32_t os_pid), void *arg)
 {
-	struct id_search s = {d, found, arg, 4 * P3_MAX_NODES};
-	find_ids(&s, IDS, id_at(UINT32_MAX, P3_DOMAIN_PIDS));
+	struct domain_id_search s = {d, found, arg, 4 * P3_MAX_NODES};
+	domain_find_ids(&s, IDS, domain_id_at(UINT32_MAX, P3_DOMAIN_PIDS));
 }
 
 /* ---- sockets ---- */
 
-static bool socket_path(
+static bool domain_socket_path(
 	const struct p3_domain *d, uint32_t slot, struct sockaddr_un *at_out)
 {
 	char name[16];
-	socket_name(slot, name);
+	domain_socket_name(slot, name);
 	*at_out = (struct sockaddr_un){.sun_family = AF_UNIX};
 	int n = snprintf(
 		at_out->sun_path, sizeof at_out->sun_path, "%s/%s", d->path, name);
 	return n > 0 && (size_t)n < sizeof at_out->sun_path;
 }
 
-static int make_socket(void)
+static int domain_make_socket(void)
 {
 	int fd = p3_fd_high(
 		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_socket(const struct p3_domain *d, uint32_t slot)
+static int domain_open_socket(const struct p3_domain *d, uint32_t slot)
 {
 	struct sockaddr_un at;
-	if (!socket_path(d, slot, &at))
+	if (!domain_socket_path(d, slot, &at))
 		return -ENAMETOOLONG;
-	int fd = make_socket();
+	int fd = domain_make_socket();
 	if (fd < 0)
 		return fd;
-	unlink_socket(d, slot); /* which a dead owner has left */
+	domain_unlink_socket(d, slot); /* which a dead owner has left */
 	FAULT_POINT("domain.unbound");
 	int rc = bind(fd, (struct sockaddr *)&at, sizeof at) ? -errno : 0;
 	FAULT_POINT("domain.bound");
@@ -478,9 +468,9 @@ static int open_socket(const struct p3_domain *d, uint32_t slot)
 int p3_domain_call(const struct p3_domain *d, uint32_t slot)
 {
 	struct sockaddr_un at;
-	if (!socket_path(d, slot, &at))
+	if (!domain_socket_path(d, slot, &at))
 		return -ENAMETOOLONG;
-	int fd = make_socket();
+	int fd = domain_make_socket();
 	FAULT_POINT("domain.calling");
 	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof at) == 0)
 		return fd;
@@ -494,13 +484,13 @@ int p3_domain_call(const struct p3_domain *d, uint32_t slot)
 int p3_domain_take_this_slot(
 	struct p3_domain *d, uint32_t slot, int *listen_out, uint32_t *os_pid_out)
 {
-	int rc = take(d, F_WRLCK, slot, os_pid_out);
+	int rc = domain_take(d, F_WRLCK, slot, os_pid_out);
 	if (rc)
 		return rc;
 	FAULT_POINT("domain.slot_taken");
-	int fd = open_socket(d, slot);
+	int fd = domain_open_socket(d, slot);
 	if (fd < 0) {
-		(void)lock(d, F_UNLCK, slot, 1);
+		(void)domain_lock(d, F_UNLCK, slot, 1);
 		return fd;
 	}
 	FAULT_POINT("domain.listens");
@@ -509,7 +499,7 @@ int p3_domain_take_this_slot(
 	return 0;
 }
 
-static int take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
+static int domain_take_slot_once(struct p3_domain *d, uint32_t n, int *listen_out)
 {
 	uint32_t holder;
 	for (uint32_t i = 0; i < n; i++) {
@@ -525,10 +515,10 @@ static int take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 {
 	static const struct timespec pause = {.tv_nsec = 1000000};
-	int rc = take_slot(d, n, listen_out);
+	int rc = domain_take_slot_once(d, n, listen_out);
 	for (int i = 1; i < BRIEFLY && rc == -EUSERS; i++) {
 		nanosleep(&pause, NULL);
-		rc = take_slot(d, n, listen_out);
+		rc = domain_take_slot_once(d, n, listen_out);
 	}
 	return rc;
 }
@@ -536,17 +526,17 @@ int p3_domain_take_slot(struct p3_domain *d, uint32_t n, int *listen_out)
 int p3_domain_take_id(
 	struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t *os_pid_out)
 {
-	return take(d, F_WRLCK, id_at(nid, pid), os_pid_out);
+	return domain_take(d, F_WRLCK, domain_id_at(nid, pid), os_pid_out);
 }
 
 int p3_domain_take_nid(struct p3_domain *d, uint32_t nid, uint32_t *os_pid_out)
 {
-	return take(d, F_RDLCK, NIDS + (off_t)nid, os_pid_out);
+	return domain_take(d, F_RDLCK, NIDS + (off_t)nid, os_pid_out);
 }
 
 /* ---- families of jobs ---- */
 
-static off_t rank_at(uint32_t job, uint32_t rank)
+static off_t domain_rank_at(uint32_t job, uint32_t rank)
 {
 	return RANKS + (off_t)job * P3_MAX_NODES + (off_t)rank;
 }
@@ -554,14 +544,14 @@ static off_t rank_at(uint32_t job, uint32_t rank)
 int p3_domain_take_rank(
 	struct p3_domain *d, uint32_t job, uint32_t rank, uint32_t *os_pid_out)
 {
-	return take(d, F_WRLCK, rank_at(job, rank), os_pid_out);
+	return domain_take(d, F_WRLCK, domain_rank_at(job, rank), os_pid_out);
 }
 
 bool p3_domain_has_rank(
 	const struct p3_domain *d, uint32_t job, uint32_t rank, uint32_t *os_pid_out)
 {
 	struct flock l;
-	bool has = in_the_way(d, F_WRLCK, rank_at(job, rank), 1, &l);
+	bool has = domain_in_the_way(d, F_WRLCK, domain_rank_at(job, rank), 1, &l);
 	*os_pid_out = has && l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
 	return has;
 }
@@ -575,7 +565,8 @@ uint32_t p3_domain_count(const struct p3_domain *d, uint32_t n)
 }
 
 /* Read the capacity that a member has written, and write this one if there is none. */
-static int read_room(const struct p3_domain *d, uint32_t wish, uint32_t *capacity_out)
+static int domain_read_room(
+	const struct p3_domain *d, uint32_t wish, uint32_t *capacity_out)
 {
 	char text[16], *end = text;
 	int dir = (int)p3_get(&d->dir);
@@ -595,16 +586,16 @@ static int read_room(const struct p3_domain *d, uint32_t wish, uint32_t *capacit
  * capacity. */
 int p3_domain_take_room(struct p3_domain *d, uint32_t wish, uint32_t *capacity_out)
 {
-	bool alone = lock(d, F_WRLCK, PRESENT, 1) == 0;
+	bool alone = domain_lock(d, F_WRLCK, PRESENT, 1) == 0;
 	if (!p3_domain_holds(d))
 		return -EBADF;
 	FAULT_POINT("domain.room_asked");
 	if (alone)
 		(void)unlinkat((int)p3_get(&d->dir), ROOM, 0);
 	FAULT_POINT("domain.room_gone");
-	int rc = read_room(d, wish, capacity_out);
+	int rc = domain_read_room(d, wish, capacity_out);
 	if (alone)
-		(void)lock(d, F_RDLCK, PRESENT, 1);
+		(void)domain_lock(d, F_RDLCK, PRESENT, 1);
 	FAULT_POINT("domain.room_taken");
 	return rc;
 }
@@ -616,11 +607,11 @@ int p3_domain_take_nids(
 {
 	struct flock l;
 	for (off_t at = least; at + n < UINT32_MAX;) {
-		int rc = lock(d, F_WRLCK, NIDS + at, n);
+		int rc = domain_lock(d, F_WRLCK, NIDS + at, n);
 		*first_out = (uint32_t)at;
 		if (rc != -EAGAIN)
 			return rc;
-		if (!in_the_way(d, F_WRLCK, NIDS + at, n, &l))
+		if (!domain_in_the_way(d, F_WRLCK, NIDS + at, n, &l))
 			continue;
 		if (!l.l_len) /* all bytes that follow are locked; no member does so */
 			break;
@@ -631,87 +622,76 @@ int p3_domain_take_nids(
 
 bool p3_domain_reap(struct p3_domain *d, uint32_t slot)
 {
-	if (slot == d->slot || lock(d, F_WRLCK, slot, 1) != 0)
+	if (slot == d->slot || domain_lock(d, F_WRLCK, slot, 1) != 0)
 		return false;
 	FAULT_POINT("domain.reaping");
-	unlink_socket(d, slot);
+	domain_unlink_socket(d, slot);
 	FAULT_POINT("domain.reaped");
-	(void)lock(d, F_UNLCK, slot, 1);
+	(void)domain_lock(d, F_UNLCK, slot, 1);
 	return true;
 }
 
-/* Find the lock at this byte; l_type is F_UNLCK if there is none.  Return false if the
- * kernel does not tell. */
-static bool find_holder(const struct p3_domain *d, off_t at, struct flock *l)
-{
-	*l = (struct flock){
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
-	return p3_domain_holds(d) && fcntl((int)p3_get(&d->locks), F_GETLK, l) == 0;
-}
-
-static bool is_lost(const struct p3_domain *d, off_t at, uint32_t os_pid)
+static bool domain_is_lost(const struct p3_domain *d, off_t at, uint32_t os_pid)
 {
 	struct flock l;
-	return find_holder(d, at, &l) &&
+	return domain_ask(d, F_WRLCK, at, 1, &l) &&
 	       (l.l_type == F_UNLCK || l.l_pid != (pid_t)os_pid);
 }
 
-static bool is_anothers(const struct p3_domain *d, off_t at, uint32_t os_pid)
+static bool domain_is_anothers(const struct p3_domain *d, off_t at, uint32_t os_pid)
 {
 	struct flock l;
-	return find_holder(d, at, &l) && l.l_type != F_UNLCK && l.l_pid != (pid_t)os_pid;
+	return domain_ask(d, F_WRLCK, at, 1, &l) && l.l_type != F_UNLCK &&
+	       l.l_pid != (pid_t)os_pid;
 }
 
 bool p3_domain_is_anothers(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)
 {
-	return is_anothers(d, slot, os_pid);
+	return domain_is_anothers(d, slot, os_pid);
 }
 
 bool p3_domain_is_anothers_id(
 	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid)
 {
-	return pid >= P3_DOMAIN_PIDS || is_anothers(d, id_at(nid, pid), os_pid);
+	return pid >= P3_DOMAIN_PIDS ||
+	       domain_is_anothers(d, domain_id_at(nid, pid), os_pid);
 }
 
 bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)
 {
-	return is_lost(d, slot, os_pid);
+	return domain_is_lost(d, slot, os_pid);
 }
 
 bool p3_domain_has_id(
 	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid)
 {
-	return pid < P3_DOMAIN_PIDS && !is_lost(d, id_at(nid, pid), os_pid);
+	return pid < P3_DOMAIN_PIDS && !domain_is_lost(d, domain_id_at(nid, pid), os_pid);
 }
 
 /* ---- the end ---- */
 
-static void remove_dirs(const char *path)
-{
-	char user[108];
-	(void)rmdir(path);
-	FAULT_POINT("domain.dir_gone");
-	snprintf(user, sizeof user, "%s", path);
-	*strrchr(user, '/') = '\0';
-	(void)rmdir(user);
-}
-
 void p3_domain_leave(struct p3_domain *d)
 {
+	char user[sizeof d->path];
 	if (!p3_domain_holds(d)) {
 		p3_domain_forget(d);
 		return;
 	}
 	if (d->slot != P3_DOMAIN_NO_SLOT)
-		unlink_socket(d, d->slot);
+		domain_unlink_socket(d, d->slot);
 	FAULT_POINT("domain.leaving");
-	(void)lock(d, F_UNLCK, 0, ALL);
+	(void)domain_lock(d, F_UNLCK, 0, ALL);
 	FAULT_POINT("domain.unlocked");
-	bool last = lock(d, F_WRLCK, PRESENT, 1) == 0 && is_named(d);
+	bool last = domain_lock(d, F_WRLCK, PRESENT, 1) == 0 && domain_is_named(d);
 	FAULT_POINT("domain.asked");
 	if (last)
-		remove_all(d);
+		domain_remove_all(d);
 	p3_domain_forget(d);
-	if (last)
-		remove_dirs(d->path);
+	if (!last)
+		return;
+	(void)rmdir(d->path);
+	FAULT_POINT("domain.dir_gone");
+	snprintf(user, sizeof user, "%s", d->path);
+	*strrchr(user, '/') = '\0';
+	(void)rmdir(user);
 }

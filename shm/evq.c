@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rare half of the event ring: setup, end, overflow, revocation, shared readers. */
 #include "shm/evq.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 #include <sched.h>
-
-static void share_from_the_start(struct p3_evq_rx *rx)
-{
-	p3_release(&rx->shared, 2);
-	p3_set(&rx->owner, P3_EVQ_NOBODY);
-}
 
 void p3_evq_blank(struct p3_event_record *rec, uint32_t n, uint64_t start)
 {
@@ -35,8 +29,10 @@ void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	p3_release(&rx->shared, 0); /* EVQ.5 */
 	p3_set(&rx->owner, 0);
 	p3_fence(); /* EVQ.6 */
-	if (p3_acquire(&rx->late))
-		share_from_the_start(rx);
+	if (p3_acquire(&rx->late)) {
+		p3_release(&rx->shared, 2);
+		p3_set(&rx->owner, P3_EVQ_NOBODY);
+	}
 	p3_release(&rx->name, P3_EVQ_FIRST); /* EVQ.5 */
 }
 
@@ -62,7 +58,7 @@ void p3_evq_make_room(struct p3_evq_tx *q, struct p3_event_record *rec)
  * wrote this very event between the look at the record and the look at the tail, and
  * nothing is lost: return head.
  */
-static uint64_t step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
+static uint64_t evq_step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
 {
 	uint64_t unread = p3_acquire(&at.ring->tail) - head; /* EVQ.1 */
 	if (unread > at.n)
@@ -78,7 +74,7 @@ static uint64_t step(struct p3_evq_place at, uint64_t head, uint64_t *sequence)
  * ends when the ring's head has moved: the caller cannot take an event then, and the
  * records may belong to another queue, so that an intact one might never be found.
  */
-static enum p3_evq_got look(struct p3_evq_place at, uint64_t head,
+static enum p3_evq_got evq_look_from(struct p3_evq_place at, uint64_t head,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *head_out)
 {
 	const uint64_t first = head;
@@ -91,7 +87,7 @@ static enum p3_evq_got look(struct p3_evq_place at, uint64_t head,
 			*head_out = head;
 			return got;
 		}
-		uint64_t next = step(at, head, &seq);
+		uint64_t next = evq_step(at, head, &seq);
 		if (next == head && seq <= head)
 			return P3_EVQ_EMPTY;
 		if (next != head)
@@ -110,7 +106,7 @@ enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EV
 		uint64_t head = p3_acquire(&at.ring->head), found; /* EVQ.3 */
 		if (p3_acquire(&q->name) != name)
 			return P3_EVQ_EMPTY; /* EVQ.5: head may be the next queue's */
-		enum p3_evq_got got = look(at, head, w, &found);
+		enum p3_evq_got got = evq_look_from(at, head, w, &found);
 		if (got == P3_EVQ_EMPTY)
 			return got;
 		/* EVQ.3: once another reader has taken the event, post rewrites its
@@ -122,7 +118,7 @@ enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EV
 	}
 }
 
-static enum p3_evq_got get_shared(struct p3_evq_rx *q, uint64_t name,
+static enum p3_evq_got evq_get_shared(struct p3_evq_rx *q, uint64_t name,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
 	struct p3_evq_place at = p3_evq_place(q);
@@ -130,7 +126,7 @@ static enum p3_evq_got get_shared(struct p3_evq_rx *q, uint64_t name,
 		uint64_t head = p3_acquire(&at.ring->head), found; /* EVQ.3 */
 		if (p3_acquire(&q->name) != name)
 			return P3_EVQ_EMPTY; /* EVQ.5: head may be the next queue's */
-		enum p3_evq_got got = look(at, head, w, &found);
+		enum p3_evq_got got = evq_look_from(at, head, w, &found);
 		if (got == P3_EVQ_EMPTY)
 			return got;
 		if (p3_cas64(&at.ring->head, &head, found + 1)) { /* EVQ.3 */
@@ -140,12 +136,12 @@ static enum p3_evq_got get_shared(struct p3_evq_rx *q, uint64_t name,
 	}
 }
 
-static enum p3_evq_got get_owned(
+static enum p3_evq_got evq_get_owned(
 	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
 	uint64_t found;
 	struct p3_evq_place at = p3_evq_place(q);
-	enum p3_evq_got got = look(at, p3_get(&at.ring->head), w, &found);
+	enum p3_evq_got got = evq_look_from(at, p3_get(&at.ring->head), w, &found);
 	if (got != P3_EVQ_EMPTY) {
 		p3_release(&at.ring->head, found + 1); /* EVQ.3 */
 		*sequence_out = found + 1;
@@ -153,9 +149,9 @@ static enum p3_evq_got get_owned(
 	return got;
 }
 
-/* After ask_to_share: finish the revocation if the owner is outside of a get, since its
- * next get sees shared.  Return false if the owner is inside. */
-static bool try_to_share(struct p3_evq_rx *q)
+/* After evq_ask_to_share(): finish the revocation if the owner is outside of a get, since
+ * its next get sees shared.  Return false if the owner is inside. */
+static bool evq_try_to_share(struct p3_evq_rx *q)
 {
 	if (p3_acquire(&q->inside))
 		return false;
@@ -163,29 +159,19 @@ static bool try_to_share(struct p3_evq_rx *q)
 	return true;
 }
 
-static void ask_to_share(struct p3_evq_rx *q)
+static void evq_ask_to_share(struct p3_evq_rx *q)
 {
 	p3_release(&q->shared, 1);
 	(void)p3_fence_heavy_here(); /* EVQ.4 */
 }
 
-static void revoke_bias(struct p3_evq_rx *q)
+static void evq_revoke(struct p3_evq_rx *q)
 {
 	if (p3_acquire(&q->shared) == 2)
 		return;
-	ask_to_share(q);
-	while (!try_to_share(q))
+	evq_ask_to_share(q);
+	while (!evq_try_to_share(q))
 		sched_yield();
-}
-
-/* Revoke the ownership for a reader that is not the owner.  This reader may be delayed
- * in here until the place holds the next queue; `late` then keeps that queue from having
- * an owner. */
-static void revoke_for_ever(struct p3_evq_rx *q)
-{
-	if (p3_acquire(&q->shared) != 2)
-		p3_release(&q->late, 1); /* EVQ.6 */
-	revoke_bias(q);
 }
 
 bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
@@ -194,19 +180,8 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 	if (!owner || owner == thread || p3_acquire(&q->shared) == 2)
 		return true;
 	p3_release(&q->late, 1); /* EVQ.6 */
-	ask_to_share(q);
-	return try_to_share(q);
-}
-
-/*
- * Move the head beyond the numbers of all events, so that a delayed reader's
- * compare-and-swap fails from now on: no reader has loaded a head beyond the tail.  The
- * ownership is revoked, so no owner overwrites this head by a plain store.
- */
-static void end_numbers(struct p3_evq_rx *q)
-{
-	struct p3_evq_place at = p3_evq_place(q);
-	p3_release(&at.ring->head, p3_get(&at.ring->tail) + at.n); /* EVQ.5 */
+	evq_ask_to_share(q);
+	return evq_try_to_share(q);
 }
 
 void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)
@@ -215,8 +190,13 @@ void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)
 	uint32_t owner = p3_exchange32(&q->owner, P3_EVQ_NOBODY);
 	if (owner && owner != thread && owner != P3_EVQ_NOBODY)
 		p3_set(&q->late, 1);
-	revoke_bias(q);
-	end_numbers(q);
+	evq_revoke(q);
+	/* Move the head beyond the numbers of all events, so that a delayed reader's
+	 * compare-and-swap fails from now on: no reader has loaded a head beyond the
+	 * tail.  The ownership is revoked, so no owner overwrites this head by a plain
+	 * store. */
+	struct p3_evq_place at = p3_evq_place(q);
+	p3_release(&at.ring->head, p3_get(&at.ring->tail) + at.n); /* EVQ.5 */
 }
 
 enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
@@ -226,17 +206,21 @@ enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
 	if (!p3_get(&q->owner))
 		(void)p3_cas32(&q->owner, &none, thread);
 	if (p3_get(&q->owner) != thread) {
-		revoke_for_ever(q);
-		return get_shared(q, name, w, sequence_out);
+		/* This reader may be delayed until the place holds the next queue; `late`
+		 * then keeps that queue from having an owner. */
+		if (p3_acquire(&q->shared) != 2)
+			p3_release(&q->late, 1); /* EVQ.6 */
+		evq_revoke(q);
+		return evq_get_shared(q, name, w, sequence_out);
 	}
 	if (p3_get(&q->inside))
 		return P3_EVQ_EMPTY; /* in a handler that interrupted this very thread */
 	p3_evq_enter(q);
 	enum p3_evq_got got = P3_EVQ_EMPTY;
 	if (p3_acquire(&q->shared))
-		got = get_shared(q, name, w, sequence_out);
+		got = evq_get_shared(q, name, w, sequence_out);
 	else if (p3_get(&q->name) == name)
-		got = get_owned(q, w, sequence_out);
+		got = evq_get_owned(q, w, sequence_out);
 	p3_release(&q->inside, 0); /* EVQ.4 */
 	return got;
 }

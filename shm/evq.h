@@ -37,7 +37,7 @@
  *
  * Readers.  The first thread that reads owns the queue: it moves the head by a plain
  * store.  A second thread revokes the ownership once: it sets shared, fences heavily
- * (fence.h), waits until the owner is not between enter and leave, and from then on all
+ * (atomics.h), waits until the owner is not between enter and leave, and from then on all
  * readers move the head by compare-and-swap.
  *	EVQ.4	shared: revoker stores, fences heavily, loads inside;
  *		owner: stores inside, fences lightly, loads shared
@@ -67,7 +67,7 @@
 #define P3_SHM_EVQ_H
 
 #include "shm/fault.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 #include "shm/layout.h"
 
 #define P3_EVQ_WORDS  15

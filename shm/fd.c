@@ -34,7 +34,7 @@ int p3_fd_high(int fd)
  * without a file in a file system share one inode, and this number tells them apart.
  * The calls are no cancellation points.
  */
-static uint64_t number_of_event(int fd)
+static uint64_t fd_event_number(int fd)
 {
 	static const char key[] = "eventfd-id:";
 	char path[40], text[400];
@@ -59,7 +59,7 @@ p3_fd_id p3_fd_file(int fd)
 	struct stat st;
 	int saved = errno;
 	bool is = fd >= 0 && fstat(fd, &st) == 0;
-	uint64_t event = is && !(st.st_mode & S_IFMT) ? number_of_event(fd) : 0;
+	uint64_t event = is && !(st.st_mode & S_IFMT) ? fd_event_number(fd) : 0;
 	errno = saved;
 	if (!is)
 		return 0;

@@ -67,17 +67,18 @@
  * forks use a copy: a program that calls PtlXAlloc wants shared memory after a fork, too.
  *
  * The program's malloc (p3_heap_serve).  If jemalloc replaces libc's malloc, it has an
- * arena for long blocks only (shm/heapenv.h): this arena gets the heap's hooks when the
- * node is made.  Earlier blocks stay ordinary memory, which returns to the kernel when it
- * has been free long enough.  No hook may fail: when the heap is full the hooks give
- * ordinary memory, and do not let the two kinds merge.  Short blocks,
- * libc's data and jemalloc's own data stay in the other arenas, which peers do not see;
- * so does the metadata of this arena, which existed before the hooks did.  The heap's
- * pages are reserved for a block when it is given, not when it is touched.
+ * arena for long blocks only (P3_HEAP_MALLOC_CONF): this arena gets the heap's hooks
+ * when the node is made.  Earlier blocks stay ordinary memory, which returns to the
+ * kernel when it has been free long enough.  No hook may fail: when the heap is full the
+ * hooks give ordinary memory, and do not let the two kinds merge.  Short blocks, libc's
+ * data and jemalloc's own data stay in the other arenas, which peers do not see; so does
+ * the metadata of this arena, which existed before the hooks did.  The heap's pages are
+ * reserved for a block when it is given, not when it is touched.
  *
  * One thread at a time may call p3_heap_create, p3_heap_arm and p3_heap_serve.  Any
- * threads may call the other functions at the same time.  The state is struct p3_heap,
- * and a list of these (heapin.h).
+ * threads may call the other functions at the same time.  The state is the list of heaps
+ * and each struct p3_heap: a lock guards the list's changes, kept heaps and forks, and
+ * the words that threads share are atomic.
  *
  * Memory ordering, between threads:
  *	HEAP.1	list of heaps: released when the heap is made -> acquired in fork handlers
@@ -88,12 +89,25 @@
 #ifndef P3_SHM_HEAP_H
 #define P3_SHM_HEAP_H
 
-#include "shm/heapenv.h"
 #include "shm/seg.h"
 
 #include <stddef.h>
 
-#define P3_HEAP_LARGE ((uint64_t)1 << 30) /* default length where malloc is served */
+/*
+ * The settings that launcher and library agree on.  jemalloc gives blocks from
+ * oversize_threshold on an arena of their own, which the heap serves.  16K is the
+ * smallest threshold that jemalloc takes.  tcache_max keeps these blocks out of the
+ * threads' caches, which take them from other arenas.  retain:false makes jemalloc give
+ * unused address space back, so neighboring extents that were requested one by one can
+ * merge.
+ */
+#define P3_HEAP_ENV         "PTL3_HEAP"        /* bytes, or a number with K, M or G */
+#define P3_HEAP_SHARED_ENV  "PTL3_SHARED_HEAP" /* on: serve the program's malloc */
+#define P3_HEAP_MOST        ((uint64_t)1 << 40)
+#define P3_HEAP_JEMALLOC    "libjemalloc.so.2"
+#define P3_HEAP_MALLOC_CONF "oversize_threshold:16384,tcache_max:14336,retain:false"
+/* default length where malloc is served */
+#define P3_HEAP_LARGE ((uint64_t)1 << 30)
 
 struct p3_heap;
 

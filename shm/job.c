@@ -23,7 +23,7 @@ union recv_control {
 	char bytes[CMSG_SPACE(FDS_ROOM) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
-static void put_fds(
+static void job_put_fds(
 	struct msghdr *hdr, union send_control *control, const int *fds, unsigned nfds)
 {
 	memset(control, 0, sizeof *control);
@@ -37,14 +37,6 @@ static void put_fds(
 	memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
 }
 
-/* Map the error of a send; a reset is the end of file of a peer that left packets
- * unread. */
-static int send_error(int err)
-{
-	return err == ECONNRESET || err == ECONNREFUSED || err == ENOTCONN ? -EPIPE
-									   : -err;
-}
-
 int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned nfds)
 {
 	if (nfds > P3_JOB_FDS)
@@ -54,83 +46,61 @@ int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned
 	struct iovec iov = {(void *)(uintptr_t)msg, sizeof *msg};
 	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
 	if (nfds)
-		put_fds(&hdr, &control, fds, nfds);
+		job_put_fds(&hdr, &control, fds, nfds);
 
 	ssize_t n;
 	do
 		n = sendmsg(sock, &hdr, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n < 0 ? send_error(errno) : 0;
+	if (n >= 0)
+		return 0;
+	/* a reset is the end of file of a peer that left packets unread */
+	return errno == ECONNRESET || errno == ECONNREFUSED || errno == ENOTCONN ? -EPIPE
+										 : -errno;
 }
 
-struct arrival {
+struct job_arrival {
 	int fds[P3_JOB_FDS];
 	unsigned nfds;
 	bool too_many;
 };
 
-static void take_fd(struct arrival *a, int fd)
-{
-	if (a->nfds == P3_JOB_FDS) {
-		a->too_many = true;
-		close(fd);
-		return;
-	}
-	a->fds[a->nfds++] = fd;
-}
-
-static void take_fds(struct arrival *a, struct cmsghdr *c)
-{
-	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	for (size_t i = 0; i < n; i++) {
-		int fd;
-		memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-		take_fd(a, fd);
-	}
-}
-
-static void take_cred(struct p3_job_from *from, struct cmsghdr *c)
-{
-	struct ucred cred;
-	memcpy(&cred, CMSG_DATA(c), sizeof cred);
-	from->os_pid = (uint32_t)cred.pid;
-	from->uid = cred.uid;
-}
-
-static void take_control(struct msghdr *hdr, struct arrival *a, struct p3_job_from *from)
+static void job_take_control(
+	struct msghdr *hdr, struct job_arrival *a, struct p3_job_from *from)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(hdr); c; c = CMSG_NXTHDR(hdr, c)) {
 		if (c->cmsg_level != SOL_SOCKET)
 			continue;
-		if (c->cmsg_type == SCM_RIGHTS)
-			take_fds(a, c);
+		size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; c->cmsg_type == SCM_RIGHTS && i < n; i++) {
+			int fd;
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+			if (a->nfds == P3_JOB_FDS) {
+				a->too_many = true;
+				close(fd);
+			} else {
+				a->fds[a->nfds++] = fd;
+			}
+		}
 		if (c->cmsg_type == SCM_CREDENTIALS &&
-			c->cmsg_len >= CMSG_LEN(sizeof(struct ucred)))
-			take_cred(from, c);
+			c->cmsg_len >= CMSG_LEN(sizeof(struct ucred))) {
+			struct ucred cred;
+			memcpy(&cred, CMSG_DATA(c), sizeof cred);
+			from->os_pid = (uint32_t)cred.pid;
+			from->uid = cred.uid;
+		}
 	}
 }
 
-static void drop_fds(struct arrival *a)
-{
-	for (unsigned i = 0; i < a->nfds; i++)
-		close(a->fds[i]);
-	a->nfds = 0;
-}
-
-static bool is_other_version(uint32_t magic)
-{
-	return magic != P3_JOB_MAGIC &&
-	       magic - p3_job_version(magic) ==
-		       P3_JOB_MAGIC - p3_job_version(P3_JOB_MAGIC);
-}
-
 /* Judge a received packet of n bytes.  Return 0 or -errno (shm/job.h). */
-static int judge(
-	ssize_t n, const struct p3_job_msg *msg, const struct arrival *a, int flags)
+static int job_judge(
+	ssize_t n, const struct p3_job_msg *msg, const struct job_arrival *a, int flags)
 {
 	if (n == 0)
 		return -EPIPE;
-	if ((size_t)n >= sizeof msg->magic && is_other_version(msg->magic))
+	if ((size_t)n >= sizeof msg->magic && msg->magic != P3_JOB_MAGIC &&
+		msg->magic - p3_job_version(msg->magic) ==
+			P3_JOB_MAGIC - p3_job_version(P3_JOB_MAGIC))
 		return -EPROTONOSUPPORT;
 	if (n != sizeof *msg || msg->magic != P3_JOB_MAGIC || a->too_many ||
 		(flags & MSG_TRUNC))
@@ -140,21 +110,7 @@ static int judge(
 	return 0;
 }
 
-/*
- * Receive a packet.  The kernel reports a reset once and then hands out the packets
- * that were sent before it, perhaps the peer's LEAVE; so a reset is no reason to stop
- * reading.
- */
-static ssize_t receive(int sock, struct msghdr *hdr, int flags)
-{
-	ssize_t n;
-	do
-		n = recvmsg(sock, hdr, MSG_CMSG_CLOEXEC | flags);
-	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-	return n;
-}
-
-static int take_packet(int sock, int flags, struct p3_job_msg *msg_out, int *fds_out,
+static int job_receive(int sock, int flags, struct p3_job_msg *msg_out, int *fds_out,
 	unsigned *nfds_out, struct p3_job_from *from_out)
 {
 	struct p3_job_msg msg = {.magic = 0};
@@ -164,17 +120,22 @@ static int take_packet(int sock, int flags, struct p3_job_msg *msg_out, int *fds
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof control.bytes};
-	struct arrival a = {.nfds = 0};
+	struct job_arrival a = {.nfds = 0};
 	struct p3_job_from from = {0, UINT32_MAX};
 
-	ssize_t n = receive(sock, &hdr, flags);
+	/* The kernel reports a reset once and then hands out the packets that were sent
+	 * before it, perhaps the peer's LEAVE; so a reset is no cause to stop reading. */
+	ssize_t n;
+	do
+		n = recvmsg(sock, &hdr, MSG_CMSG_CLOEXEC | flags);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
 		return -errno;
-	take_control(&hdr, &a, &from);
+	job_take_control(&hdr, &a, &from);
 
-	int rc = judge(n, &msg, &a, hdr.msg_flags);
-	if (rc)
-		drop_fds(&a);
+	int rc = job_judge(n, &msg, &a, hdr.msg_flags);
+	while (rc && a.nfds)
+		close(a.fds[--a.nfds]);
 	if (rc && rc != -EMFILE && rc != -EPROTONOSUPPORT)
 		return rc;
 	*msg_out = msg;
@@ -193,18 +154,18 @@ bool p3_job_passes(int rc)
 int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
 	unsigned *nfds_out, struct p3_job_from *from_out)
 {
-	return take_packet(sock, 0, msg_out, fds_out, nfds_out, from_out);
+	return job_receive(sock, 0, msg_out, fds_out, nfds_out, from_out);
 }
 
 int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out)
 {
 	struct p3_job_from from;
-	return take_packet(sock, 0, msg_out, fds_out, nfds_out, &from);
+	return job_receive(sock, 0, msg_out, fds_out, nfds_out, &from);
 }
 
 int p3_job_recv_now(
 	int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out)
 {
 	struct p3_job_from from;
-	return take_packet(sock, MSG_DONTWAIT, msg_out, fds_out, nfds_out, &from);
+	return job_receive(sock, MSG_DONTWAIT, msg_out, fds_out, nfds_out, &from);
 }

@@ -78,7 +78,7 @@ struct p3_seg_header {
 	p3_a32 owner;    /* robust futex with the NIC thread's id: the kernel changes it
 			  * when the process ends */
 	uint64_t self;   /* address of this header in its owner */
-	uint32_t fences; /* 1: the node fences heavily before it sleeps (fence.h) */
+	uint32_t fences; /* 1: the node fences heavily before it sleeps (atomics.h) */
 	uint8_t pad[68];
 };
 

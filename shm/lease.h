@@ -10,7 +10,7 @@
  *
  * Memory ordering:
  *	LEASE.1	word: give releases -> take acquires (the firmware's state is whole)
- *	LEASE.2	Dekker, with MBX.4: the giver stores FREE, fences lightly (fence.h), and
+ *	LEASE.2	Dekker, with MBX.4: the giver stores FREE, fences lightly (atomics.h), and
  *		looks at the mailbox, at the parked threads, and at ASLEEP and cold of the
  *		peers that it wrote to; the poster of a command looks at the word in each
  *		turn, and before it sleeps fences heavily and looks at word and mailbox.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing log lines to stderr. */
+/* Writing log lines to stderr, and parsing PTL3_LOG. */
 #include "shm/log.h"
 #include "shm/atomics.h"
 
@@ -9,11 +9,17 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define P3_SIGSET 8u /* bytes of a signal set in the kernel */
+
+const char *const p3_log_level_names[P3_LOG_LEVELS] = {
+	"off", "error", "warn", "info", "drops", "debug"};
+const char *const p3_log_area_names[P3_LOG_AREAS] = {
+	"job", "nic", "peer", "match", "send", "event", "heap"};
 
 static p3_a32 log_jid, log_nid;
 static p3_a32 log_levels[P3_LOG_AREAS]; /* the level plus 1; 0: not set, warn */
@@ -46,7 +52,7 @@ void p3_log_who(uint32_t jid, uint32_t nid)
  * Write a line, and take away the signal of a write that fails: SIGPIPE of a pipe without
  * readers, or SIGXFSZ of a file at its size limit, would end the program.
  */
-static void write_quietly(const char *line, size_t len)
+static void log_write(const char *line, size_t len)
 {
 	static const struct timespec at_once;
 	sigset_t ours, was, pending;
@@ -64,7 +70,7 @@ static void write_quietly(const char *line, size_t len)
 }
 
 /* Return true if stderr has room.  A full pipe must not stop the lease holder. */
-static bool has_room(void)
+static bool log_has_room(void)
 {
 	static const struct timespec at_once;
 	struct pollfd on = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -73,7 +79,7 @@ static bool has_room(void)
 	       (on.revents & POLLOUT);
 }
 
-static void say(const char *level, const char *area, const char *fmt, va_list args)
+static void log_say(const char *level, const char *area, const char *fmt, va_list args)
 {
 	char line[512];
 	int saved = errno;
@@ -86,7 +92,7 @@ static void say(const char *level, const char *area, const char *fmt, va_list ar
 	if (len > sizeof line - 2)
 		len = sizeof line - 2;
 	line[len++] = '\n';
-	write_quietly(line, len);
+	log_write(line, len);
 	errno = saved;
 }
 
@@ -97,13 +103,61 @@ void p3_log(enum p3_log_level level, enum p3_log_area area, const char *fmt, ...
 	va_list args;
 	if (!p3_log_is(level, area))
 		return;
-	if (minor && !has_room()) {
+	if (minor && !log_has_room()) {
 		p3_add32(&log_unsaid, 1);
 		errno = saved;
 		return;
 	}
 	errno = saved;
 	va_start(args, fmt);
-	say(p3_log_level_names[level], minor ? p3_log_area_names[area] : "", fmt, args);
+	log_say(p3_log_level_names[level], minor ? p3_log_area_names[area] : "", fmt,
+		args);
 	va_end(args);
+}
+
+/* ---- PTL3_LOG ---- */
+
+/* Return the index of a word among n words, or n. */
+static unsigned log_index_of(
+	const char *const *words, unsigned n, const char *word, size_t len)
+{
+	unsigned i = 0;
+	while (i < n && (strlen(words[i]) != len || memcmp(words[i], word, len) != 0))
+		i++;
+	return i;
+}
+
+/* Parse one item of the list, such as "drops" or "match:drops". */
+static bool log_parse_item(const char *item, size_t len, uint8_t levels[P3_LOG_AREAS])
+{
+	const char *colon = memchr(item, ':', len);
+	const char *word = colon ? colon + 1 : item;
+	unsigned area = P3_LOG_AREAS;
+	unsigned level = log_index_of(
+		p3_log_level_names, P3_LOG_LEVELS, word, len - (size_t)(word - item));
+	if (colon)
+		area = log_index_of(
+			p3_log_area_names, P3_LOG_AREAS, item, (size_t)(colon - item));
+	if (level == P3_LOG_LEVELS || (colon && area == P3_LOG_AREAS))
+		return false;
+	if (colon)
+		levels[area] = (uint8_t)level;
+	else
+		memset(levels, (int)level, P3_LOG_AREAS);
+	return true;
+}
+
+bool p3_log_parse(const char *text, uint8_t levels_out[P3_LOG_AREAS])
+{
+	memset(levels_out, P3_LOG_WARN, P3_LOG_AREAS);
+	if (!text || !*text)
+		return true;
+	for (;;) {
+		size_t len = strcspn(text, ",");
+		if (!log_parse_item(text, len, levels_out))
+			return false;
+		if (!text[len])
+			return true;
+		text += len + 1;
+	}
 }

@@ -37,7 +37,7 @@ void p3_mbx_free(struct p3_mailbox *m, uint32_t slot)
 	while (!p3_cas64(&m->free, &old, ((old >> 32) + 1) << 32 | slot)); /* MBX.3 */
 }
 
-static void push(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len,
+static void mbx_push(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len,
 	uint32_t detached)
 {
 	struct p3_mbx_slot *s = p3_mbx_slot(m, slot);
@@ -54,13 +54,13 @@ static void push(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t le
 
 void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len)
 {
-	push(m, slot, cmd, len, 0);
+	mbx_push(m, slot, cmd, len, 0);
 }
 
 void p3_mbx_post_detached(
 	struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len)
 {
-	push(m, slot, cmd, len, 1);
+	mbx_push(m, slot, cmd, len, 1);
 }
 
 uint32_t p3_mbx_take_all(struct p3_mailbox *m)

@@ -30,7 +30,7 @@ bool p3_futex_wait(p3_a32 *word, uint32_t val, uint64_t ns, uint32_t mask, bool 
 	return !timeout;
 }
 
-static void wake(p3_a32 *word, int threads, uint32_t mask, bool shared)
+static void futex_wake(p3_a32 *word, int threads, uint32_t mask, bool shared)
 {
 	int op = FUTEX_WAKE_BITSET | (shared ? 0 : FUTEX_PRIVATE_FLAG);
 	int saved = errno;
@@ -40,15 +40,16 @@ static void wake(p3_a32 *word, int threads, uint32_t mask, bool shared)
 
 void p3_futex_wake(p3_a32 *word, uint32_t mask, bool shared)
 {
-	wake(word, INT_MAX, mask, shared);
+	futex_wake(word, INT_MAX, mask, shared);
 }
 
 void p3_futex_wake_one(p3_a32 *word, uint32_t mask, bool shared)
 {
-	wake(word, 1, mask, shared);
+	futex_wake(word, 1, mask, shared);
 }
 
-static enum p3_idle spin_or_yield(struct p3_waiter *w, const struct p3_idle_policy *p)
+static enum p3_idle waiter_spin_or_yield(
+	struct p3_waiter *w, const struct p3_idle_policy *p)
 {
 	w->earlier = w->yielded;
 	w->yielded = false;
@@ -73,7 +74,7 @@ enum p3_idle p3_waiter_turn(struct p3_waiter *w, const struct p3_idle_policy *p)
 #endif
 	if (p->spin_ns && !w->spun && w->turns++ % 64 != 63)
 		return P3_IDLE_SPIN;
-	return spin_or_yield(w, p);
+	return waiter_spin_or_yield(w, p);
 }
 
 uint64_t p3_waiter_yield(struct p3_waiter *w)
@@ -91,7 +92,7 @@ uint64_t p3_waiter_yield(struct p3_waiter *w)
 }
 
 /* Return the CPUs of the cgroup's quota (v2: "quota period" or "max period"). */
-static uint32_t quota_cpus(void)
+static uint32_t park_quota_cpus(void)
 {
 	long quota = 0, period = 0;
 	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
@@ -111,6 +112,6 @@ uint32_t p3_usable_cpus(void)
 	if (p3_cpuset_read(0, &set))
 		return 1;
 	uint32_t n = p3_cpuset_count(&set);
-	uint32_t quota = quota_cpus();
+	uint32_t quota = park_quota_cpus();
 	return n < quota ? n : quota;
 }

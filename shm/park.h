@@ -9,7 +9,7 @@
  *
  * Memory ordering:
  *	PARK.1	Dekker between a sleeper and a thread that makes news for it: the sleeper
- *		stores that it sleeps (asleep, parked), fences heavily (fence.h), looks
+ *		stores that it sleeps (asleep, parked), fences heavily (atomics.h), looks
  *		for news once more, and only then waits in the kernel; the other thread
  *		makes the news visible, fences lightly (LEASE.2, or the fence at the end
  *		of a pass), and looks at the word.  Without either fence a message lies in

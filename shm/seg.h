@@ -25,14 +25,36 @@
  *
  * Any threads may call these functions at the same time; they make system calls.  A mutex
  * guards the state, the list of mapped and kept ranges (seg.c).  Returns are 0 or -errno.
+ *
+ * Mappings take pages as they are used, also after mlockall(MCL_FUTURE): then the kernel
+ * brings all pages of a new mapping in at once, and counts its length against
+ * RLIMIT_MEMLOCK.  The library's mappings are sparse: gigabytes of which a node uses a
+ * few megabytes.  So p3_pages_map() maps one page, unlocks it, and grows the mapping,
+ * which the kernel then neither locks nor counts.  Where no limit counts locked memory
+ * (ulimit -l unlimited), the pages are locked as they are used.
+ *
+ * The header takes the place of <fcntl.h> and <sys/mman.h>, whose constants older C
+ * libraries lack.
  */
 #ifndef P3_SHM_SEG_H
 #define P3_SHM_SEG_H
 
 #include "shm/fd.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/mman.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 
 enum p3_huge_policy { P3_HUGE_AUTO, P3_HUGE_ON, P3_HUGE_OFF };
 
@@ -124,5 +146,22 @@ void p3_seg_destroy(struct p3_seg *seg);
 
 /* Forget all segments in a forked child, which starts without any. */
 void p3_seg_forget_all(void);
+
+/* ---- mappings of any file ---- */
+
+/*
+ * Map as mmap() does, with the same arguments and the same errors.  A mapping of P3_HUGE
+ * bytes or more brings no page in (before Linux 5.16, of hugepages it does after
+ * mlockall).  With MAP_FIXED the former mapping is there until the new one is: a thread
+ * that reads the range meanwhile reads one or the other.  After an error the range may be
+ * unmapped.  ThreadSanitizer does not see the mapping.
+ */
+void *p3_pages_map(void *at, uint64_t len, int prot, int flags, int fd, uint64_t off);
+
+/*
+ * Explain an error: if rc is -EAGAIN or -ENOMEM, and this process has locked its future
+ * memory and reached RLIMIT_MEMLOCK, print a line about that and return true.
+ */
+bool p3_pages_say_limit(int rc);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Trace regions: setting up, the hosts' ring, and reading by tools. */
 #include "shm/trace.h"
-#include "shm/kernel.h"
+#include "shm/seg.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -20,30 +20,25 @@ const char *const p3_trace_name[P3_TRACE_POINTS_N] = {
 #undef P3_X
 };
 
-/* Return true if the time stamp counter runs at one pace in all states of the CPUs. */
-static bool tsc_is_invariant(void)
-{
-#if defined(__x86_64__)
-	unsigned a, b, c, d;
-	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1);
-#else
-	return false;
-#endif
-}
-
 uint32_t p3_trace_clock(void)
 {
-	return tsc_is_invariant() ? P3_TRACE_TSC : P3_TRACE_MONOTONIC;
+#if defined(__x86_64__)
+	/* the time stamp counter, if it runs at one pace in all states of the CPUs */
+	unsigned a, b, c, d;
+	if (__get_cpuid(0x80000007, &a, &b, &c, &d) && (d >> 8 & 1))
+		return P3_TRACE_TSC;
+#endif
+	return P3_TRACE_MONOTONIC;
 }
 
 /* ---- setting up ---- */
 
-struct search {
+struct trace_search {
 	uintptr_t code;
 	struct p3_trace_header *h;
 };
 
-static void take_build_id(struct p3_trace_header *h, const char *note, uint64_t len)
+static void trace_take_build_id(struct p3_trace_header *h, const char *note, uint64_t len)
 {
 	while (len > sizeof(ElfW(Nhdr))) {
 		const ElfW(Nhdr) *n = (const void *)note;
@@ -62,7 +57,7 @@ static void take_build_id(struct p3_trace_header *h, const char *note, uint64_t 
 	}
 }
 
-static bool holds(const struct dl_phdr_info *o, uintptr_t code)
+static bool trace_object_holds(const struct dl_phdr_info *o, uintptr_t code)
 {
 	for (int i = 0; i < o->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &o->dlpi_phdr[i];
@@ -72,26 +67,20 @@ static bool holds(const struct dl_phdr_info *o, uintptr_t code)
 	return false;
 }
 
-/* Copy the name of the library's file; the program itself has no name here. */
-static void take_file(struct p3_trace_header *h, const char *name)
+static int trace_take_object(struct dl_phdr_info *o, size_t size, void *arg)
 {
-	char *path = realpath(*name ? name : "/proc/self/exe", NULL);
-	if (path && strlen(path) < sizeof h->object)
-		strcpy(h->object, path);
-	free(path);
-}
-
-static int take_object(struct dl_phdr_info *o, size_t size, void *arg)
-{
-	struct search *s = arg;
+	struct trace_search *s = arg;
 	(void)size;
-	if (!holds(o, s->code))
+	if (!trace_object_holds(o, s->code))
 		return 0;
 	s->h->code = o->dlpi_addr;
-	take_file(s->h, o->dlpi_name);
+	char *path = realpath(*o->dlpi_name ? o->dlpi_name : "/proc/self/exe", NULL);
+	if (path && strlen(path) < sizeof s->h->object)
+		strcpy(s->h->object, path);
+	free(path);
 	for (int i = 0; i < o->dlpi_phnum; i++)
 		if (o->dlpi_phdr[i].p_type == PT_NOTE)
-			take_build_id(s->h,
+			trace_take_build_id(s->h,
 				(const char *)(o->dlpi_addr + o->dlpi_phdr[i].p_vaddr),
 				o->dlpi_phdr[i].p_memsz);
 	return 1;
@@ -101,7 +90,7 @@ void p3_trace_format(
 	void *region, uint32_t records, const struct p3_trace_who *who, const void *code)
 {
 	struct p3_trace_header *h = region;
-	struct search s = {(uintptr_t)code, h};
+	struct trace_search s = {(uintptr_t)code, h};
 	h->version = P3_TRACE_VERSION;
 	h->node = who->node;
 	h->nnodes = who->nnodes;
@@ -113,7 +102,7 @@ void p3_trace_format(
 	h->ns = p3_trace_ticks(P3_TRACE_MONOTONIC);
 	h->ticks = p3_trace_ticks(h->clock);
 	strncpy(h->program, program_invocation_short_name, sizeof h->program - 1);
-	(void)dl_iterate_phdr(take_object, &s);
+	(void)dl_iterate_phdr(trace_take_object, &s);
 	h->magic = P3_TRACE_MAGIC;
 }
 
@@ -136,7 +125,7 @@ uint64_t p3_trace_write_shared(struct p3_trace_header *h, struct p3_trace_record
 
 /* ---- reading ---- */
 
-static bool read_record(
+static bool trace_read_record(
 	const struct p3_trace_record *r, uint64_t i, struct p3_trace_entry *e)
 {
 	uint64_t w[4];
@@ -158,7 +147,7 @@ static bool read_record(
 	return true;
 }
 
-static void read_ring(struct p3_trace_taken *t, const char *region,
+static void trace_read_ring(struct p3_trace_taken *t, const char *region,
 	const struct p3_trace_header *live, enum p3_trace_ring ring)
 {
 	uint32_t n = p3_trace_records(t->header.records, ring);
@@ -167,7 +156,7 @@ static void read_ring(struct p3_trace_taken *t, const char *region,
 	t->written[ring] = head;
 	for (uint64_t i = head > n ? head - n : 0; i < head; i++) {
 		struct p3_trace_entry *e = &t->entry[t->n];
-		if (!read_record(&r[i & (n - 1)], i, e))
+		if (!trace_read_record(&r[i & (n - 1)], i, e))
 			continue;
 		e->ring = (uint8_t)ring;
 		e->node = (uint16_t)t->header.node;
@@ -175,7 +164,7 @@ static void read_ring(struct p3_trace_taken *t, const char *region,
 	}
 }
 
-static bool is_sound(const struct p3_trace_header *h, uint64_t len)
+static bool trace_is_sound(const struct p3_trace_header *h, uint64_t len)
 {
 	return h->magic == P3_TRACE_MAGIC && h->version == P3_TRACE_VERSION &&
 	       h->records >= P3_TRACE_LEAST && h->records <= P3_TRACE_MOST &&
@@ -199,7 +188,7 @@ struct p3_trace_taken *p3_trace_read(const void *region, uint64_t len)
 	if (len < P3_PAGE)
 		return NULL;
 	memcpy(&h, region, offsetof(struct p3_trace_header, head)); /* never changes */
-	if (!is_sound(&h, len))
+	if (!trace_is_sound(&h, len))
 		return NULL;
 	p3_trace_printable(h.object, sizeof h.object);
 	p3_trace_printable(h.program, sizeof h.program);
@@ -209,15 +198,15 @@ struct p3_trace_taken *p3_trace_read(const void *region, uint64_t len)
 	if (!t)
 		return NULL;
 	memcpy(&t->header, &h, offsetof(struct p3_trace_header, head));
-	read_ring(t, region, region, P3_TRACE_FW);
-	read_ring(t, region, region, P3_TRACE_HOST);
+	trace_read_ring(t, region, region, P3_TRACE_FW);
+	trace_read_ring(t, region, region, P3_TRACE_HOST);
 	t->lost = p3_get(&((const struct p3_trace_header *)region)->lost);
 	return t;
 }
 
 /* Make sure that there is memory behind these bytes.  (EINVAL: before Linux 5.14,
  * unknown.) */
-static bool reach(void *at, uint64_t len)
+static bool trace_reach(void *at, uint64_t len)
 {
 	while (madvise(at, len, MADV_POPULATE_READ) != 0)
 		if (errno != EINTR)
@@ -226,26 +215,26 @@ static bool reach(void *at, uint64_t len)
 }
 
 /* Read a region, taking each word of its owner once. */
-static struct p3_trace_taken *take_reached(void *at, uint64_t len)
+static struct p3_trace_taken *trace_take_reached(void *at, uint64_t len)
 {
-	if (!reach(at, P3_PAGE))
+	if (!trace_reach(at, P3_PAGE))
 		return NULL;
 	uint32_t records = ((const volatile struct p3_trace_header *)at)->records;
 	uint64_t used = records <= P3_TRACE_MOST ? p3_trace_len(records) : 0;
 	errno = EPROTO;
-	if (!used || used > len || !reach(at, used))
+	if (!used || used > len || !trace_reach(at, used))
 		return NULL;
 	return p3_trace_read(at, used);
 }
 
 /* Map the region and read it.  The owner cannot take its pages away, and pages that
  * were never reserved are not touched. */
-static struct p3_trace_taken *take_mapped(int fd, uint64_t off, uint64_t len)
+static struct p3_trace_taken *trace_take_mapped(int fd, uint64_t off, uint64_t len)
 {
 	void *at = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, (off_t)off);
 	if (at == MAP_FAILED)
 		return NULL;
-	struct p3_trace_taken *t = take_reached(at, len);
+	struct p3_trace_taken *t = trace_take_reached(at, len);
 	int saved = errno;
 	munmap(at, len);
 	errno = saved;
@@ -254,7 +243,7 @@ static struct p3_trace_taken *take_mapped(int fd, uint64_t off, uint64_t len)
 
 /* Return true if the file is sealed: a descriptor from another process may be any
  * file. */
-static bool is_sealed(int fd)
+static bool trace_is_sealed(int fd)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	return seals >= 0 && seals & F_SEAL_SHRINK;
@@ -263,7 +252,7 @@ static bool is_sealed(int fd)
 uint32_t p3_trace_nodes(int published)
 {
 	struct p3_seg_header h;
-	if (!is_sealed(published) || pread(published, &h, sizeof h, 0) != sizeof h)
+	if (!trace_is_sealed(published) || pread(published, &h, sizeof h, 0) != sizeof h)
 		return 0;
 	bool is_one = h.magic == P3_SEG_MAGIC && h.layout == P3_LAYOUT_WORD &&
 		      h.nnodes <= P3_MAX_NODES;
@@ -279,5 +268,6 @@ struct p3_trace_taken *p3_trace_read_fd(int published)
 		return NULL;
 	errno = ENODATA; /* the segment has no trace */
 	uint64_t off = p3_layout_of(nnodes).seg_len, size = (uint64_t)st.st_size;
-	return size < off + P3_PAGE ? NULL : take_mapped(published, off, size - off);
+	return size < off + P3_PAGE ? NULL
+				    : trace_take_mapped(published, off, size - off);
 }

@@ -40,6 +40,20 @@
  *		newer word sees a state that is odd or newer, and shows nothing
  *	TRACE.3	claim of a place in the hosts' ring: complete is released -> the next
  *		writer's compare-and-swap acquires it (two threads never write one record)
+ *
+ * Probes are places that perf, bpftrace and systemtap can watch in a production build.  A
+ * probe is one no-operation instruction, and a note in the library that says where it
+ * is and where its arguments lie.  Provider: libportals.  Any thread may pass a probe;
+ * there is no state.
+ *
+ *	command	 opcode, node	    a call's command is about to be executed or posted
+ *	match	 bits, length, hit  a request was looked up; hit: one accepts it
+ *	deliver	 kind, length	    a request is done with, or handed to a mover
+ *	event	 kind, sequence	    an event was posted
+ *	park	 node		    a thread goes to sleep,
+ *	wake	 node		    and has come back
+ *
+ *	perf buildid-cache --add libportals.so; perf list sdt
  */
 #ifndef P3_SHM_TRACE_H
 #define P3_SHM_TRACE_H
@@ -48,12 +62,17 @@
 #include "shm/layout.h"
 
 #include <stddef.h>
+#include <sys/sdt.h>
 #include <time.h>
 
-#define P3_TRACE_MAGIC   0x33727450u /* "Ptr3" */
-#define P3_TRACE_VERSION 2u
-#define P3_TRACE_LEAST   64u
-#define P3_TRACE_MOST    (1u << 24) /* of the firmware's records */
+#define P3_PROBE1(name, a)       DTRACE_PROBE1(libportals, name, a)
+#define P3_PROBE2(name, a, b)    DTRACE_PROBE2(libportals, name, a, b)
+#define P3_PROBE3(name, a, b, c) DTRACE_PROBE3(libportals, name, a, b, c)
+
+#define P3_TRACE_MAGIC           0x33727450u /* "Ptr3" */
+#define P3_TRACE_VERSION         2u
+#define P3_TRACE_LEAST           64u
+#define P3_TRACE_MOST            (1u << 24) /* of the firmware's records */
 /* default of yod --trace: the whole region takes less than 2 MiB */
 #define P3_TRACE_USUAL  32768u
 #define P3_TRACE_NOBODY 0x7fffu /* no peer */

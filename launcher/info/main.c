@@ -15,7 +15,7 @@
 #include "portals3_runtime.h"
 #include "portals3x.h"
 #include "shm/conf.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 
 #include <dlfcn.h>
 #include <getopt.h>

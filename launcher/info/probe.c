@@ -6,7 +6,7 @@
 #include "launcher/info/info.h"
 #include "nic/proto/proto.h"
 #include "nic/xfer/movers.h"
-#include "shm/kernel.h"
+#include "shm/seg.h"
 #include "shm/layout.h"
 
 #include <errno.h>

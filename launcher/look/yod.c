@@ -3,7 +3,7 @@
  * yod. */
 #include "launcher/look/lookin.h"
 #include "launcher/loop.h"
-#include "shm/kernel.h"
+#include "shm/seg.h"
 #include "shm/layout.h"
 
 #include <errno.h>

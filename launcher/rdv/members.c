@@ -3,7 +3,7 @@
 #include "launcher/rdv/table.h"
 #include "launcher/loop.h"
 #include "shm/fault.h"
-#include "shm/kernel.h"
+#include "shm/seg.h"
 #include "shm/layout.h"
 #include "shm/trace.h"
 

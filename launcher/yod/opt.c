@@ -2,7 +2,7 @@
 /* yod's command line: the table of options, the parser, --help. */
 #include "launcher/yod/yod.h"
 #include "shm/conf.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 #include "shm/domain.h"
 #include "shm/job.h"
 

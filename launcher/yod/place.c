@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Placement: CPUs of the job, units of them, nodes on these, CPUs for NIC threads. */
 #include "launcher/yod/yod.h"
-#include "shm/cpulist.h"
 #include "shm/cpuset.h"
 
 #include <errno.h>

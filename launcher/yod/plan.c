@@ -2,7 +2,7 @@
 /* The plan of a job: its demand, the supply of the machine, reasons why it cannot run. */
 #include "launcher/yod/yod.h"
 #include "shm/conf.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 #include "shm/footprint.h"
 
 #include <inttypes.h>

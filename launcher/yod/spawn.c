@@ -2,9 +2,9 @@
 /* Starting a node: its libraries, environment, descriptors, CPUs, and the exec. */
 #include "launcher/yod/yod.h"
 #include "shm/conf.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 #include "shm/fault.h"
-#include "shm/heapenv.h"
+#include "shm/heap.h"
 #include "shm/job.h"
 #include "shm/trace.h"
 

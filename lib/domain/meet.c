@@ -5,8 +5,8 @@
 #include "lib/job/launched.h"
 #include "shm/fd.h"
 #include "shm/log.h"
-#include "shm/pages.h"
-#include "shm/worker.h"
+#include "shm/seg.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
-#include "shm/worker.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -7,7 +7,7 @@
 #include "lib/node/heap.h"
 #include "shm/footprint.h"
 #include "shm/log.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "lib/node/call.h"
 #include "lib/node/node.h"
 #include "shm/atomics.h"
-#include "shm/dl.h"
+#include "shm/process.h"
 #include "shm/log.h"
 
 #ifdef P3_PMIX

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The ids and the rank that the program has named, by Set calls or in the environment. */
 #include "lib/node/node.h"
-#include "shm/forked.h"
+#include "shm/process.h"
 #include "shm/log.h"
 
 #include <errno.h>

@@ -6,9 +6,9 @@
 #include "lib/node/node.h"
 #include "lib/node/call.h"
 #include "lib/node/conf.h"
-#include "shm/ablation.h"
-#include "shm/fence.h"
-#include "shm/forked.h"
+#include "shm/variant.h"
+#include "shm/atomics.h"
+#include "shm/process.h"
 #include "shm/log.h"
 #include "shm/park.h"
 

@@ -9,7 +9,7 @@
 #include "p3nal_tcp.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
-#include "shm/forked.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <stdlib.h>

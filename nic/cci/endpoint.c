@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Endpoints and connections: the calls of the program. */
 #include "nic/cci/internal.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <stdlib.h>

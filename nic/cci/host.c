@@ -3,7 +3,7 @@
 #include "nic/cci/internal.h"
 #include "nic/host/call.h"
 #include "nic/run/lease.h"
-#include "shm/straight.h"
+#include "shm/variant.h"
 
 #include <sched.h>
 

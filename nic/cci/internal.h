@@ -27,7 +27,7 @@
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 /* ---- the queue of an endpoint's events, and the way back of returned ones ----
  *

@@ -2,8 +2,7 @@
 /* Endpoints over libfabric. */
 #include "nic/far/fabric.h"
 #include "nic/far/fabric_end.h"
-#include "shm/dl.h"
-#include "shm/forked.h"
+#include "shm/process.h"
 #include "shm/log.h"
 
 #include <errno.h>

@@ -24,7 +24,7 @@
 #include "nic/wire/wire.h"
 #include "shm/fd.h"
 #include "shm/log.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <stdlib.h>

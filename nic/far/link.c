@@ -2,7 +2,7 @@
 /* One end of a pair of nodes on different hosts. */
 #include "nic/far/link.h"
 #include "nic/wire/crc.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <stddef.h>

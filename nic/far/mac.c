@@ -2,8 +2,7 @@
 /* Message authentication between hosts. */
 #include "nic/far/mac.h"
 
-#include "shm/dl.h"
-#include "shm/forked.h"
+#include "shm/process.h"
 #include "shm/log.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Generic mode: the host's thread. */
 #include "nic/generic/upper.h"
 #include "nic/run/lease.h"
-#include "shm/worker.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <sched.h>

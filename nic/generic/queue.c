@@ -14,7 +14,7 @@
 #include "nic/generic/generic.h"
 #include "nic/report/report.h"
 #include "shm/fault.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 #include <signal.h>
 #include <sys/syscall.h>

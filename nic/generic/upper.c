@@ -8,7 +8,7 @@
 #include "nic/proto/proto.h"
 #include "shm/fault.h"
 #include "shm/park.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 #include <string.h>
 

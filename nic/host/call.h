@@ -14,8 +14,8 @@
 
 #include "nic/run/lease.h"
 #include "nic/state.h"
-#include "shm/probe.h"
-#include "shm/straight.h"
+#include "shm/trace.h"
+#include "shm/variant.h"
 
 /* ---- the begin and the end of a call ---- */
 
@@ -74,7 +74,7 @@ static inline void p3_call_look_in_vain(struct p3_nic *n)
 /* Run a pass.  Return false if it found no work, or another thread has the lease. */
 bool p3_call_pass(struct p3_nic *n);
 
-/* ---- straight paths (shm/straight.h): short holds of the lease ---- */
+/* ---- straight paths (shm/variant.h): short holds of the lease ---- */
 
 /* A straight path begins with p3_trylease_enter().  It ends with p3_trylease_turn_back()
  * if it finds that the general path must take this case, and with p3_trylease_leave() if

@@ -3,7 +3,7 @@
  * Interfaces, event queues, match entries and memory descriptors: their commands.
  *
  * The host thread provides the memory of interfaces and event queues.  The straight paths
- * (shm/straight.h) of match entries and descriptors take a command if the lease is free,
+ * (shm/variant.h) of match entries and descriptors take a command if the lease is free,
  * no other command waits, the table has room, and the command succeeds.  All other
  * commands, each error among them, go through p3_nic_do().
  */

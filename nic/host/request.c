@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The straight paths of requests (shm/straight.h): a put or a get that leaves its node at
+ * The straight paths of requests (shm/variant.h): a put or a get that leaves its node at
  * once.
  *
  * They take a request if the lease is free, no command waits, the descriptor is plain,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Network interfaces, and the tables of objects that handles name. */
 #include "nic/obj/obj.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -13,7 +13,7 @@
 #include "nic/report/report.h"
 #include "nic/state.h"
 #include "shm/fault.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 /* ---- records: the only place that knows the order of their words ---- */
 

@@ -6,7 +6,7 @@
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <stdlib.h>

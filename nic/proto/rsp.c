@@ -8,7 +8,7 @@
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
-#include "shm/straight.h"
+#include "shm/variant.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
-#include "shm/probe.h"
-#include "shm/straight.h"
+#include "shm/trace.h"
+#include "shm/variant.h"
 
 #include <string.h>
 

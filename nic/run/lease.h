@@ -13,7 +13,7 @@
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "shm/fault.h"
-#include "shm/straight.h"
+#include "shm/variant.h"
 
 /* ---- commands, and those of the mailbox ---- */
 

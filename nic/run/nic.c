@@ -19,7 +19,7 @@
 #include "nic/report/report.h"
 #include "nic/run/lease.h"
 #include "nic/xfer/xfer.h"
-#include "shm/forked.h"
+#include "shm/process.h"
 #include "shm/log.h"
 #include "shm/trace.h"
 

@@ -10,7 +10,7 @@
 #define P3_NIC_RUN_RUN_H
 
 #include "nic/state.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 /* ---- the calling thread: its number, and its calls of the library ---- */
 

@@ -23,9 +23,9 @@
 #include "nic/run/lease.h"
 #include "nic/cci/firmware.h"
 #include "nic/generic/generic.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 #include "shm/log.h"
-#include "shm/worker.h"
+#include "shm/process.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* A host thread's wait: passes, then yields of the CPU, then sleep on the doorbell. */
 #include "nic/run/lease.h"
 #include "nic/cci/firmware.h"
-#include "shm/probe.h"
+#include "shm/trace.h"
 
 #include <sched.h>
 

@@ -4,7 +4,7 @@
 #include "nic/run/run.h"
 #include "shm/fd.h"
 #include "shm/log.h"
-#include "shm/worker.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <stdio.h>

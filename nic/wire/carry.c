@@ -4,7 +4,7 @@
 #include "nic/proto/format.h"
 #include "nic/proto/proto.h"
 #include "nic/wire/wire.h"
-#include "shm/pages.h"
+#include "shm/seg.h"
 
 #include <errno.h>
 #include <stdlib.h>

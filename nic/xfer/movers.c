@@ -21,7 +21,7 @@
 #include "nic/run/run.h"
 #include "nic/wire/shm.h"
 #include "shm/fault.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 #include "shm/heap.h"
 #include "shm/seg.h"
 

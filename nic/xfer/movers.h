@@ -11,7 +11,7 @@
 #define P3_NIC_XFER_MOVERS_H
 
 #include "nic/xfer/xfer.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 /* The result of an attempt to move a slice.  A transfer that failed cannot go on. */
 enum p3_moved { P3_MOVED_NOTHING, P3_MOVED, P3_MOVE_FAILED };

@@ -3,7 +3,7 @@
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 /* ---- edges of pulls ---- */
 

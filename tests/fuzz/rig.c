@@ -44,7 +44,7 @@ int __wrap_pthread_create(
 	if (!starting)
 		return __real_pthread_create(t, attr, fn, arg);
 	*t = no_thread = pthread_self();
-	free(arg); /* which the thread would do (shm/worker.c) */
+	free(arg); /* which the thread would do (shm/process.c) */
 	return 0;
 }
 

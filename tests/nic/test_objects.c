@@ -6,7 +6,7 @@
 #include "cases.h"
 
 #include "lib/node/node.h"
-#include "shm/straight.h"
+#include "shm/variant.h"
 #include "support/hold.h"
 
 #include <sched.h>

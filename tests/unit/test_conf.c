@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "shm/ablation.h"
+#include "shm/variant.h"
 #include "shm/conf.h"
 
 static char said[4096];

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shm/fence.h"
+#include "shm/atomics.h"
 #include "shm/park.h"
 #include "support/deny.h"
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "shm/fence.h"
+#include "shm/atomics.h"
 #include "shm/lease.h"
 #include "shm/mailbox.h"
 #include "unit/torture.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "shm/fence.h"
+#include "shm/atomics.h"
 #include "shm/park.h"
 #include "unit/pair.h"
 #include "unit/torture.h"

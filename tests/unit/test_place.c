@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "launcher/yod/yod.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 
 static char root[] = "/tmp/p3-place-XXXXXX";
 

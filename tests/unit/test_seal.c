@@ -3,9 +3,8 @@
  * Hugepages that peers could write to are not used.  The fcntl of this program takes the
  * seal FUTURE_WRITE and forgets it, as hugetlbfs did before Linux 5.13.
  */
-#include "shm/kernel.h"
-#include "shm/layout.h"
 #include "shm/seg.h"
+#include "shm/layout.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -21,9 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shm/kernel.h"
-#include "shm/layout.h"
 #include "shm/seg.h"
+#include "shm/layout.h"
 #include "unit/torture.h"
 
 #define HUGE       ((uint64_t)P3_HUGE)

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#include "shm/straight.h"
+#include "shm/variant.h"
 
 #define THROWS 256
 

@@ -14,7 +14,7 @@
 
 #include "launcher/yod/tools.h"
 #include "launcher/yod/yod.h"
-#include "shm/cpulist.h"
+#include "shm/cpuset.h"
 
 /* Compare all lines of a text as "line[word|word]", or the error at its end. */
 static void expect(const char *text, const char *wanted)

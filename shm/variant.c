@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of the parts that can be left out, and the word that tells which are. */
-#include "shm/ablation.h"
+/* The parts that can be left out, and the coin of the straight paths. */
+#include "shm/variant.h"
 
 #include <string.h>
 
-static const char *const name_of[P3_ABLATIONS] = {[P3_PREFETCHES] = "prefetches",
+static const char *const ablation_name[P3_ABLATIONS] = {[P3_PREFETCHES] = "prefetches",
 	[P3_LINES] = "lines",
 	[P3_SHADOWS] = "shadows",
 	[P3_CREDITS] = "credits",
 	[P3_INDEX] = "index",
 	[P3_BATCHES] = "batches"};
 
-static bool add(const char *word, size_t len, uint32_t *parts)
+static bool ablation_add(const char *word, size_t len, uint32_t *parts)
 {
 	for (uint32_t i = 0; i < P3_ABLATIONS; i++)
-		if (strlen(name_of[i]) == len && memcmp(word, name_of[i], len) == 0) {
+		if (strlen(ablation_name[i]) == len &&
+			memcmp(word, ablation_name[i], len) == 0) {
 			*parts |= 1u << i;
 			return true;
 		}
@@ -29,7 +30,7 @@ bool p3_ablation_parse(const char *text, uint32_t *parts_out)
 		return true;
 	for (;; text++) {
 		size_t len = strcspn(text, ",");
-		if (!add(text, len, &parts))
+		if (!ablation_add(text, len, &parts))
 			return false;
 		text += len;
 		if (!*text)
@@ -52,4 +53,19 @@ bool p3_ablate(uint32_t parts)
 {
 	return !parts;
 }
+#endif
+
+#ifdef P3_STRAIGHT_RANDOM
+
+bool p3_straight(void)
+{
+	/* Threads start at different places of the sequence, since their copies have
+	 * different addresses. */
+	static __thread uint64_t state __attribute__((tls_model("initial-exec")));
+	if (!state)
+		state = (uintptr_t)&state;
+	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return state >> 63;
+}
+
 #endif

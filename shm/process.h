@@ -1,16 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * forked - state of the process that a forked child begins anew
+ * process - threads, forked children and loaded libraries of a program's process
+ *
+ * Any thread may call this.  The state of threads is the number of these threads, under
+ * a lock: when the first thread of the process and all other threads of the program have
+ * ended, the process ends, as it would without the library's threads (exit status 0,
+ * handlers of atexit() and signals that are pending included).
  *
  * Another thread of the parent may have been in the middle of anything when a child was
  * forked, and the child has no such thread: it would wait for it for ever.  So locks of
  * the process are made anew in each child.  Each guards words that one store changes, or
  * words that lib/init.c forgets.
  */
-#ifndef P3_SHM_FORKED_H
-#define P3_SHM_FORKED_H
+#ifndef P3_SHM_PROCESS_H
+#define P3_SHM_PROCESS_H
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* Start such a thread with all signals blocked, so that no handler of the program runs
+ * in it.  Return 0 or -errno. */
+int p3_worker_start(pthread_t *thread_out, void *(*run)(void *), void *arg);
+
+/* Ask the kernel to run the calling thread soon when it wakes up: it runs briefly, and
+ * often. */
+void p3_worker_run_briefly(void);
 
 /* Let each forked child call renew(), before fork() returns there.  Without memory for
  * that, at the start of the program, children do without. */
@@ -28,5 +44,14 @@
 		(void)pthread_mutex_init(&lock, NULL);                                   \
 	}                                                                                \
 	P3_IN_FORKED_CHILD(lock##_renew)
+
+/* Find a function of a library, and store its address at *out.  Return false if there is
+ * none. */
+static inline bool p3_dl_find(void *lib, const char *name, void *out)
+{
+	void *at = dlsym(lib, name);
+	memcpy(out, &at, sizeof at);
+	return at != NULL;
+}
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The start of the library's threads. */
-#include "shm/worker.h"
-#include "shm/forked.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,57 +18,57 @@
 #define FIRST_NAP_NS 1000000
 #define NAP_NS       100000000
 
-P3_PROCESS_LOCK(lock)    /* guards all below */
-static unsigned created; /* threads, from their creation to their end */
-static unsigned workers; /* threads that are between start and end of run_worker() */
-static bool watching;
-static sigset_t mask_of_program; /* of the thread whose end began the watch */
+P3_PROCESS_LOCK(worker_lock)     /* guards all below */
+static unsigned workers_created; /* threads, from their creation to their end */
+static unsigned workers_running; /* those between start and end of worker_run() */
+static bool worker_watching;
+static sigset_t worker_mask_of_program; /* of the thread whose end began the watch */
 
-static void begin_anew(void)
+static void worker_begin_anew(void)
 {
-	created = workers = 0;
-	watching = false;
+	workers_created = workers_running = 0;
+	worker_watching = false;
 }
 
-P3_IN_FORKED_CHILD(begin_anew)
+P3_IN_FORKED_CHILD(worker_begin_anew)
 
-struct start {
+struct worker_start {
 	void *(*run)(void *);
 	void *arg;
 };
 
-static void count(int more_created, int more_workers)
+static void worker_count(int more_created, int more_workers)
 {
-	pthread_mutex_lock(&lock);
-	created += (unsigned)more_created;
-	workers += (unsigned)more_workers;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&worker_lock);
+	workers_created += (unsigned)more_created;
+	workers_running += (unsigned)more_workers;
+	pthread_mutex_unlock(&worker_lock);
 }
 
-static void *run_worker(void *arg)
+static void *worker_run(void *arg)
 {
-	const struct start start = *(struct start *)arg;
+	const struct worker_start start = *(struct worker_start *)arg;
 	free(arg);
-	count(0, 1);
+	worker_count(0, 1);
 	void *result = start.run(start.arg);
-	count(-1, -1);
+	worker_count(-1, -1);
 	return result;
 }
 
-static int create(pthread_t *thread_out, void *(*run)(void *), void *arg)
+static int worker_create(pthread_t *thread_out, void *(*run)(void *), void *arg)
 {
 	sigset_t all, old;
-	struct start *start = malloc(sizeof *start);
+	struct worker_start *start = malloc(sizeof *start);
 	if (!start)
 		return -ENOMEM;
-	*start = (struct start){run, arg};
-	count(1, 0);
+	*start = (struct worker_start){run, arg};
+	worker_count(1, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int rc = pthread_create(thread_out, NULL, run_worker, start);
+	int rc = pthread_create(thread_out, NULL, worker_run, start);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc) {
-		count(-1, 0);
+		worker_count(-1, 0);
 		free(start);
 	}
 	return -rc;
@@ -86,7 +85,7 @@ static int create(pthread_t *thread_out, void *(*run)(void *), void *arg)
 
 /* Return true if the first thread has ended, and there are `others` threads beside it.
  * The kernel counts a first thread that has ended until all others have. */
-static bool is_left_with(unsigned others)
+static bool worker_is_left_with(unsigned others)
 {
 	char text[512], state = 0;
 	unsigned threads = 0;
@@ -106,26 +105,27 @@ static bool is_left_with(unsigned others)
 
 /* While no worker begins or ends, look whether only workers are left.  Return false at
  * the end of the watch: this thread is the only worker. */
-static bool go_on_watching(bool *left_out)
+static bool worker_go_on_watching(bool *left_out)
 {
-	pthread_mutex_lock(&lock);
-	watching = created > 1;
-	*left_out = watching && workers == created && is_left_with(workers);
-	bool go_on = watching;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&worker_lock);
+	worker_watching = workers_created > 1;
+	*left_out = worker_watching && workers_running == workers_created &&
+		    worker_is_left_with(workers_running);
+	bool go_on = worker_watching;
+	pthread_mutex_unlock(&worker_lock);
 	return go_on;
 }
 
-static void *watch(void *arg)
+static void *worker_watch(void *arg)
 {
 	bool left;
 	struct timespec nap = {.tv_nsec = FIRST_NAP_NS};
 	int state;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	(void)prctl(PR_SET_NAME, "p3end");
-	while (go_on_watching(&left)) {
+	while (worker_go_on_watching(&left)) {
 		if (left) {
-			pthread_sigmask(SIG_SETMASK, &mask_of_program, NULL);
+			pthread_sigmask(SIG_SETMASK, &worker_mask_of_program, NULL);
 			exit(0); /* as the last thread of a program does */
 		}
 		(void)nanosleep(&nap, NULL);
@@ -135,43 +135,43 @@ static void *watch(void *arg)
 }
 
 /* At the end of a thread that has started workers. */
-static void begin_watch(void *arg)
+static void worker_begin_watch(void *arg)
 {
 	pthread_t thread;
 	(void)arg;
-	pthread_mutex_lock(&lock);
-	bool begin = created && !watching;
+	pthread_mutex_lock(&worker_lock);
+	bool begin = workers_created && !worker_watching;
 	if (begin)
-		pthread_sigmask(SIG_SETMASK, NULL, &mask_of_program);
-	watching |= begin;
-	pthread_mutex_unlock(&lock);
-	if (begin && create(&thread, watch, NULL) == 0)
+		pthread_sigmask(SIG_SETMASK, NULL, &worker_mask_of_program);
+	worker_watching |= begin;
+	pthread_mutex_unlock(&worker_lock);
+	if (begin && worker_create(&thread, worker_watch, NULL) == 0)
 		pthread_detach(thread);
 }
 
-static pthread_key_t starter;
-static bool has_key;
+static pthread_key_t worker_starter;
+static bool worker_has_key;
 
-__attribute__((constructor)) static void make_key(void)
+__attribute__((constructor)) static void worker_make_key(void)
 {
-	has_key = pthread_key_create(&starter, begin_watch) == 0;
+	worker_has_key = pthread_key_create(&worker_starter, worker_begin_watch) == 0;
 }
 
-__attribute__((destructor)) static void drop_key(void)
+__attribute__((destructor)) static void worker_drop_key(void)
 {
-	if (has_key)
-		(void)pthread_key_delete(starter);
+	if (worker_has_key)
+		(void)pthread_key_delete(worker_starter);
 }
 
 int p3_worker_start(pthread_t *thread_out, void *(*run)(void *), void *arg)
 {
-	if (has_key)
-		(void)pthread_setspecific(starter, &workers);
-	return create(thread_out, run, arg);
+	if (worker_has_key)
+		(void)pthread_setspecific(worker_starter, &workers_running);
+	return worker_create(thread_out, run, arg);
 }
 
 /* The kernel's sched_attr, which libc does not declare. */
-struct slice {
+struct worker_slice {
 	uint32_t size, policy;
 	uint64_t flags;
 	int32_t nice;
@@ -183,6 +183,6 @@ void p3_worker_run_briefly(void)
 {
 	(void)prctl(PR_SET_TIMERSLACK, 1);
 	/* a short slice (since Linux 6.12) */
-	struct slice attr = {.size = sizeof attr, .runtime = 100000};
+	struct worker_slice attr = {.size = sizeof attr, .runtime = 100000};
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }

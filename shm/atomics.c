@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Heavy fences by membarrier, and the fallback where the kernel refuses it. */
-#include "shm/fence.h"
+#include "shm/atomics.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -12,14 +12,14 @@
 #define P3_BUFFERED_NS 1000000
 
 #ifdef P3_TSAN
-static bool membarrier(int command)
+static bool fence_call(int command)
 {
 	(void)command;
 	p3_fence();
 	return true;
 }
 #else
-static bool membarrier(int command)
+static bool fence_call(int command)
 {
 	int saved = errno;
 	bool done = syscall(SYS_membarrier, command, 0, 0) == 0;
@@ -30,13 +30,13 @@ static bool membarrier(int command)
 
 bool p3_fence_join(void)
 {
-	return membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) &&
-	       membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
-	       membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) &&
-	       membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+	return fence_call(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) &&
+	       fence_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+	       fence_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED) &&
+	       fence_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
 }
 
-static P3_RARE bool wait_for_buffers(void)
+static P3_RARE bool fence_wait_for_buffers(void)
 {
 	struct timespec nap = {.tv_nsec = P3_BUFFERED_NS};
 	int saved = errno;
@@ -51,15 +51,15 @@ static P3_RARE bool wait_for_buffers(void)
 
 bool p3_fence_heavy(void)
 {
-	return membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) || wait_for_buffers();
+	return fence_call(MEMBARRIER_CMD_GLOBAL_EXPEDITED) || fence_wait_for_buffers();
 }
 
 /* Register this process if it has not registered yet: a process with full fences has not
  * joined, but its event queues need this fence (EVQ.4). */
 bool p3_fence_heavy_here(void)
 {
-	return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
-	       (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
-		       membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) ||
-	       wait_for_buffers();
+	return fence_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) ||
+	       (fence_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) &&
+		       fence_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) ||
+	       fence_wait_for_buffers();
 }
