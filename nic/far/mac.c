@@ -38,9 +38,9 @@ static int mac_load_library(void)
 {
 	int (*init)(void), (*has_aes)(void);
 	size_t (*state_len)(void);
-	void *lib = dlopen("libsodium.so.23", RTLD_NOW | RTLD_LOCAL);
+	void *lib = dlopen("libsodium.so.26", RTLD_NOW | RTLD_LOCAL); /* 1.0.19 on */
 	if (!lib)
-		lib = dlopen("libsodium.so.26", RTLD_NOW | RTLD_LOCAL); /* since 1.0.19 */
+		lib = dlopen("libsodium.so.23", RTLD_NOW | RTLD_LOCAL);
 	if (lib && p3_dl_find(lib, "sodium_init", &init) &&
 		p3_dl_find(lib, "crypto_aead_aes256gcm_is_available", &has_aes) &&
 		p3_dl_find(lib, "crypto_aead_aes256gcm_statebytes", &state_len) &&
