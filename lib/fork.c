@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Cleanup in a forked child of a process that has a node. */
 #include "lib/fork.h"
-#include "lib/domain/meet.h"
-#include "lib/domain/wireup.h"
+#include "lib/domain/mesh.h"
 #include "lib/node/named.h"
 #include "lib/node/node.h"
 #include "shm/fd.h"

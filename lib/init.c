@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PtlInit and PtlFini. */
-#include "lib/domain/wireup.h"
+#include "lib/domain/mesh.h"
 #include "lib/fork.h"
 #include "lib/ni.h"
 #include "lib/node/call.h"

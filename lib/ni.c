@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
 #include "lib/ni.h"
-#include "lib/domain/meet.h"
-#include "lib/domain/wireup.h"
+#include "lib/domain/mesh.h"
 #include "lib/job/job.h"
 #include "lib/node/call.h"
 #include "lib/node/conf.h"

@@ -7,7 +7,7 @@
  * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes
  * before RUNPATH and /etc/ld.so.conf.  This does not work for a program with an RPATH
  * (--disable-new-dtags) or one that is linked with libportals.a; the library then says
- * by itself that it is the wrong one (lib/job/begin.c).  yod's main thread calls these
+ * by itself that it is the wrong one (lib/job/job.c).  yod's main thread calls these
  * functions before the job starts; there is no state.
  */
 #ifndef P3_LAUNCHER_VALGRIND_H

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors of a meeting, and the set of them that its thread waits for. */
-#include "lib/domain/meet.h"
-#include "lib/domain/meeting.h"
+/* Descriptors of a mesh, the epoll set of its thread, and packets to members. */
+#include "lib/domain/internal.h"
 #include "shm/fd.h"
+#include "shm/log.h"
+#include "shm/park.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+#define REPORTS    8 /* most lines about wrong behavior in REPORTS_NS */
+#define REPORTS_NS 1000000000
 
 void p3_meet_close(p3_a32 *fd)
 {
@@ -62,7 +67,7 @@ void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
 
 /* ---- calls ---- */
 
-static int watch_call(struct p3_meeting *m, int op, const struct p3_call *c,
+static int call_watch(struct p3_meeting *m, int op, const struct p3_call *c,
 	enum p3_meet_watch what, uint32_t which)
 {
 	bool out = c->state == P3_CALL_DIALING;
@@ -74,7 +79,7 @@ static int watch_call(struct p3_meeting *m, int op, const struct p3_call *c,
 void p3_meet_add_call(
 	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which)
 {
-	if (watch_call(m, EPOLL_CTL_ADD, c, what, which))
+	if (call_watch(m, EPOLL_CTL_ADD, c, what, which))
 		p3_call_close(c); /* as if there were no descriptor for it */
 }
 
@@ -82,19 +87,19 @@ void p3_meet_watch_call(
 	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which)
 {
 	if (c->state != P3_CALL_NONE)
-		(void)watch_call(m, EPOLL_CTL_MOD, c, what, which);
+		(void)call_watch(m, EPOLL_CTL_MOD, c, what, which);
 }
 
 struct p3_connection p3_meet_take_call(struct p3_meeting *m, struct p3_call *c)
 {
-	(void)watch_call(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
+	(void)call_watch(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
 	return p3_call_take(c);
 }
 
 void p3_meet_close_call(struct p3_meeting *m, struct p3_call *c)
 {
 	if (c->state != P3_CALL_NONE && !p3_call_is_lost(c))
-		(void)watch_call(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
+		(void)call_watch(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
 	p3_call_close(c);
 }
 
@@ -105,4 +110,107 @@ void p3_meet_wake(struct p3_meeting *m)
 	/* If the program has closed the eventfd, the thread notices that by itself. */
 	if (p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0))
 		p3_fd_signal(p3_meet_fd(&m->wake));
+}
+
+/* ---- packets ---- */
+
+struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
+{
+	struct p3_node *node = m->node;
+	struct p3_job_msg msg = {.magic = P3_JOB_MAGIC,
+		.op = op,
+		.node = node->index,
+		.size = node->capacity,
+		.nid = node->nid,
+		.uid = node->uid,
+		.jid = node->jid,
+		.os_pid = (uint32_t)getpid(),
+		.incarnation = node->incarnation,
+		.layout = P3_LAYOUT_WORD,
+		.seg_len = p3_nic_seg_len(m->nic)};
+	for (int i = 0; i < P3_JOB_NIS; i++) /* see p3_job_message() */
+		msg.pid[i] = p3_get(&node->ni[i].pid);
+	msg.rank = node->launched ? node->rank : P3_JOB_NO_RANK;
+	return msg;
+}
+
+int p3_meet_send_born(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	int all[P3_JOB_FDS], fds[3];
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
+	unsigned n = p3_nic_fds(m->nic, all);
+	msg.heap_len = p3_nic_heap_len(m->nic);
+	fds[0] = all[0];
+	fds[1] = all[1];
+	fds[2] = all[P3_JOB_FDS - 1];
+	int rc = p3_job_send(p3_meet_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
+	c->born_sent |= !rc;
+	FAULT_POINT("meet.told");
+	return rc;
+}
+
+void p3_meet_send_pids(struct p3_meeting *m, struct p3_meet_conn *c)
+{
+	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
+	c->owes = p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
+	m->rescan |= c->owes;
+}
+
+static bool conn_is_with(const struct p3_meet_conn *c, uint32_t slot)
+{
+	return p3_meet_talks(c) &&
+	       (c->slot == slot || (c->slot == P3_MEET_NONE && c->called == slot));
+}
+
+bool p3_meet_send_to_remote(
+	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg)
+{
+	return p3_stream_post(m->node->wireup->streams, rank, msg, NULL, 0) == 0;
+}
+
+bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg)
+{
+	bool ok = true;
+	if (p3_meet_is_far(m, slot))
+		return p3_meet_send_to_remote(m, slot, msg);
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (conn_is_with(&m->conn[i], slot))
+			ok = !p3_job_send(p3_meet_fd(&m->conn[i].fd), msg, NULL, 0) && ok;
+	return ok;
+}
+
+void p3_meet_say_breach(
+	struct p3_meeting *m, const struct p3_meet_conn *c, const char *what)
+{
+	uint64_t now = p3_now_ns();
+	if (now - m->reported_ns > REPORTS_NS) {
+		m->reported_ns = now;
+		m->nreported = 0;
+	}
+	if (m->reported_pid == c->os_pid || m->nreported == REPORTS)
+		return;
+	m->reported_pid = c->os_pid;
+	m->nreported++;
+	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
+		"one "
+		"build of libportals, and let no other program connect to its sockets)",
+		c->os_pid, what, m->place.path);
+}
+
+struct p3_peer_info p3_meet_info(const struct p3_meeting *m, const struct p3_job_msg *msg)
+{
+	struct p3_peer_info info = {.node = msg->node,
+		.nid = msg->nid,
+		.uid = msg->uid,
+		.jid = msg->jid,
+		.os_pid = msg->os_pid,
+		.rank = msg->jid == m->node->jid ? msg->rank : P3_JOB_NO_RANK,
+		.incarnation = msg->incarnation,
+		.seg_len = msg->seg_len,
+		.heap_len = msg->heap_len,
+		.published = -1,
+		.doorbell = -1,
+		.heap = -1};
+	memcpy(info.pid, msg->pid, sizeof info.pid);
+	return info;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rank that another launcher gave, from its variables. */
-#include "lib/job/launched.h"
-#include "lib/job/pmix.h"
+#include "lib/job/launcher.h"
 #include "shm/conf.h"
 #include "shm/job.h"
 #include "shm/log.h"

@@ -133,7 +133,7 @@ struct p3_node {
 	 * the knowledge of the other hosts */
 	const struct p3_exchange *exchange;
 	struct p3_wireup *wireup;
-	struct p3_cards *cards; /* of yod's exchange (lib/job/cards.h), or NULL */
+	struct p3_cards *cards; /* of yod's modex (lib/job/yod.c), or NULL */
 };
 
 extern struct p3_node p3_process;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PtlXBarrier: the barrier of yod, and that of a job that another launcher started. */
-#include "lib/domain/meet.h"
+#include "lib/domain/mesh.h"
 #include "lib/job/job.h"
 #include "lib/node/call.h"
 #include "portals3x.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The domain's thread and a rank on another host (lib/domain/remote.c), whose end of the
  * connection is here, too. */
-#include "lib/domain/meeting.h"
+#include "lib/domain/internal.h"
 #include "nic/far/stream.h"
 #include "shm/park.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The cards of the ranks, and their use. */
-#include "lib/domain/wireup.h"
-#include "lib/node/node.h"
+/* The cards of the ranks of a job on several hosts, and their use. */
+#include "lib/domain/internal.h"
 #include "shm/conf.h"
 #include "shm/log.h"
 
@@ -14,7 +13,15 @@
 
 /* ---- hosts ---- */
 
-static struct p3_wireup *wireup_new(const struct p3_node *node)
+static void modex_free(struct p3_wireup *w)
+{
+	free(w->leader);
+	free(w->card);
+	free(w->remote);
+	free(w);
+}
+
+static struct p3_wireup *modex_new(const struct p3_node *node)
 {
 	struct p3_wireup *w = calloc(1, sizeof *w);
 	if (!w)
@@ -28,51 +35,44 @@ static struct p3_wireup *wireup_new(const struct p3_node *node)
 	w->card = calloc(w->size, sizeof *w->card);
 	w->remote = calloc(w->size, sizeof *w->remote);
 	if (!w->leader || !w->card || !w->remote) {
-		free(w->leader);
-		free(w->card);
-		free(w->remote);
-		free(w);
+		modex_free(w);
 		return NULL;
 	}
-	for (uint32_t i = 0; i < w->size; i++)
+	for (uint32_t i = 0; i < w->size; i++) {
 		w->remote[i] = (struct p3_remote){.up.fd = -1, .next.fd = -1};
-	for (uint32_t i = 0; i < w->size; i++)
 		p3_call_init(&w->remote[i].call);
+	}
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
 		p3_call_init(&w->unauth[i].call);
 	return w;
-}
-
-static void wireup_free(struct p3_wireup *w)
-{
-	free(w->leader);
-	free(w->card);
-	free(w->remote);
-	free(w);
-}
-
-static void count_hosts(struct p3_wireup *w)
-{
-	w->hosts = w->here = 0;
-	for (uint32_t i = 0; i < w->size; i++) {
-		w->hosts += w->leader[i] == i;
-		w->here += w->leader[i] == w->leader[w->rank];
-	}
 }
 
 int p3_wireup_place(struct p3_node *node)
 {
 	if (node->wireup)
 		return 0;
-	struct p3_wireup *w = wireup_new(node);
+	struct p3_wireup *w = modex_new(node);
 	int rc = w ? w->exchange->hosts(node, w->leader) : -ENOMEM;
 	if (rc && w)
-		wireup_free(w);
+		modex_free(w);
 	if (rc)
 		return rc;
-	count_hosts(w);
+	for (uint32_t i = 0; i < w->size; i++) {
+		w->hosts += w->leader[i] == i;
+		w->here += w->leader[i] == w->leader[w->rank];
+	}
 	node->wireup = w;
 	return 0;
+}
+
+uint32_t p3_wireup_hosts(const struct p3_wireup *w)
+{
+	return w->hosts;
+}
+
+bool p3_wireup_is_far(const struct p3_wireup *w, uint32_t rank)
+{
+	return w && rank < w->size && w->leader[rank] != w->leader[w->rank];
 }
 
 uint32_t p3_wireup_nid(const struct p3_wireup *w, uint32_t rank)
@@ -86,14 +86,14 @@ uint32_t p3_wireup_nid(const struct p3_wireup *w, uint32_t rank)
 /* ---- the own card ---- */
 
 /* Return the provider of libfabric that this process was told to use, or NULL. */
-static const char *wished_provider(void)
+static const char *modex_wished_provider(void)
 {
 	const char *text = p3_conf_text(P3_CONF_FABRIC);
 	return text && strcmp(text, SOCKETS) != 0 ? text : NULL;
 }
 
 /* Return the endpoints over sockets, or over a provider; NULL after an error line. */
-static const struct p3_endpoint_ops *endpoints(const char *provider)
+static const struct p3_endpoint_ops *modex_endpoints(const char *provider)
 {
 	if (strcmp(provider, SOCKETS) == 0)
 		return p3_nic_stream();
@@ -108,27 +108,14 @@ static const struct p3_endpoint_ops *endpoints(const char *provider)
 #endif
 }
 
-/* Make the secret of the job. */
-static int make_secret(struct p3_card *card)
-{
-	ssize_t n = getrandom(card->secret, sizeof card->secret, 0);
-	return n == (ssize_t)sizeof card->secret ? 0 : -EIO;
-}
-
-static const char *first_other_host(struct p3_node *node)
-{
-	const struct p3_wireup *w = node->wireup;
-	uint32_t other = 0;
-	while (other < w->size && !p3_wireup_is_far(w, other))
-		other++;
-	return other < w->size ? w->exchange->host_name(node, other) : NULL;
-}
-
-static int listen_at_beacon(struct p3_node *node, struct p3_card *card)
+static int modex_listen(struct p3_node *node, struct p3_card *card)
 {
 	struct p3_wireup *w = node->wireup;
 	const struct p3_exchange *x = w->exchange;
-	int rc = p3_beacon_choose(first_other_host(node),
+	uint32_t other = 0; /* the first rank on another host */
+	while (other < w->size && !p3_wireup_is_far(w, other))
+		other++;
+	int rc = p3_beacon_choose(other < w->size ? x->host_name(node, other) : NULL,
 		x->own_address ? x->own_address(node) : NULL, card);
 	int fd = rc ? rc : p3_beacon_listen(card);
 	if (fd < 0)
@@ -140,7 +127,7 @@ static int listen_at_beacon(struct p3_node *node, struct p3_card *card)
 
 /* Write this process's card.  If that fails, its magic is 0: so the others need not wait
  * for this rank. */
-static int make_card(struct p3_node *node, struct p3_card *card)
+static int modex_make_card(struct p3_node *node, struct p3_card *card)
 {
 	const struct p3_wireup *w = node->wireup;
 	*card = (struct p3_card){.size = w->size,
@@ -149,29 +136,25 @@ static int make_card(struct p3_node *node, struct p3_card *card)
 		.layout = P3_LAYOUT_WORD,
 		.network = p3_beacon_network(),
 		.nid = node->nid};
-	const char *provider = wished_provider();
+	const char *provider = modex_wished_provider();
 	strncpy(card->provider, provider ? provider : SOCKETS, sizeof card->provider - 1);
 	int rc = p3_mac_load();
 	card->has_aes = p3_mac_has_aes();
-	rc = rc ? rc : endpoints(card->provider) ? listen_at_beacon(node, card) : -ENOENT;
-	if (!rc && !w->rank)
-		rc = make_secret(card);
+	rc = rc                                ? rc
+	     : modex_endpoints(card->provider) ? modex_listen(node, card)
+					       : -ENOENT;
+	if (!rc && !w->rank && /* make the secret of the job */
+		getrandom(card->secret, sizeof card->secret, 0) !=
+			(ssize_t)sizeof card->secret)
+		rc = -EIO;
 	card->magic = rc ? 0 : P3_CARD_MAGIC;
 	return rc;
 }
 
 /* ---- the cards of all ---- */
 
-static int say_provider(const struct p3_card *first, const char *wish)
-{
-	p3_error("PTL3_FABRIC is '%s' here, and rank 0 uses '%s'; set it alike for all "
-		 "ranks (mpirun -x PTL3_FABRIC), or for none",
-		wish, first->provider);
-	return -EINVAL;
-}
-
 /* Say that a rank's address is of another family than that of rank 0. */
-static int say_family(struct p3_node *node, uint32_t rank)
+static int modex_say_family(struct p3_node *node, uint32_t rank)
 {
 	const struct p3_wireup *w = node->wireup;
 	const char *host = w->exchange->host_name(node, rank);
@@ -186,18 +169,8 @@ static int say_family(struct p3_node *node, uint32_t rank)
 	return -EAFNOSUPPORT;
 }
 
-/* Check that all addresses are of one family. */
-static int check_families(struct p3_node *node)
-{
-	const struct p3_wireup *w = node->wireup;
-	for (uint32_t i = 1; i < w->size; i++)
-		if (w->card[i].family != w->card[0].family)
-			return say_family(node, i);
-	return 0;
-}
-
 /* Return true if the card has what this process has computed. */
-static bool is_consistent(const struct p3_node *node, const struct p3_card *card)
+static bool modex_is_consistent(const struct p3_node *node, const struct p3_card *card)
 {
 	const struct p3_wireup *w = node->wireup;
 	bool nid = !node->launched || card->nid == p3_wireup_nid(w, card->rank);
@@ -206,7 +179,7 @@ static bool is_consistent(const struct p3_node *node, const struct p3_card *card
 
 /* Return true if a rank of another host has an address of this host.  Hosts of tests may
  * share a network. */
-static bool is_mistaken(const struct p3_wireup *w, const struct p3_card *card)
+static bool modex_is_mistaken(const struct p3_wireup *w, const struct p3_card *card)
 {
 	const struct p3_card *own = &w->card[w->rank];
 	return p3_wireup_is_far(w, card->rank) && own->network && card->network &&
@@ -214,7 +187,7 @@ static bool is_mistaken(const struct p3_wireup *w, const struct p3_card *card)
 }
 
 /* Check what a rank has published.  Print one line about the first difference. */
-static int check_card(const struct p3_node *node, uint32_t rank)
+static int modex_check_card(const struct p3_node *node, uint32_t rank)
 {
 	const struct p3_wireup *w = node->wireup;
 	const struct p3_card *c = &w->card[rank];
@@ -228,19 +201,19 @@ static int check_card(const struct p3_node *node, uint32_t rank)
 			"ranks with one build of it",
 			rank, (unsigned long long)c->layout,
 			(unsigned long long)P3_LAYOUT_WORD);
-	else if (c->size != w->size || c->rank != rank || !is_consistent(node, c))
+	else if (c->size != w->size || c->rank != rank || !modex_is_consistent(node, c))
 		p3_error("rank %u says that it is rank %u of %u with node id %#x, on the "
 			 "host of rank %u; set PTL3_NID alike for all ranks, and see "
 			 "that one launcher has started them",
 			rank, c->rank, c->size, c->nid, c->leader);
-	else if (is_mistaken(w, c))
+	else if (modex_is_mistaken(w, c))
 		p3_beacon_say_same(rank, c);
 	else
 		return 0;
 	return -EPROTO;
 }
 
-static int use_cards(struct p3_wireup *w)
+static int modex_use(struct p3_wireup *w)
 {
 	uint32_t seconds = 0;
 	struct p3_card *first = &w->card[0];
@@ -253,7 +226,7 @@ static int use_cards(struct p3_wireup *w)
 	first->provider[sizeof first->provider - 1] = '\0';
 	w->far.host = w->leader;
 	w->far.provider = first->provider;
-	w->far.ops = endpoints(first->provider);
+	w->far.ops = modex_endpoints(first->provider);
 	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
 	w->timeout_s = seconds;
 	w->far.settle_ns = seconds ? seconds * UINT64_C(1000000000) : UINT64_MAX;
@@ -266,18 +239,25 @@ static int use_cards(struct p3_wireup *w)
 	return rc;
 }
 
-static int read_cards(struct p3_node *node)
+static int modex_read(struct p3_node *node)
 {
 	struct p3_wireup *w = node->wireup;
 	int rc = 0;
 	for (uint32_t i = 0; i < w->size && !rc; i++)
 		rc = w->exchange->get(node, i, &w->card[i]);
 	for (uint32_t i = 0; i < w->size && !rc; i++)
-		rc = check_card(node, i);
-	rc = rc ? rc : check_families(node);
-	const char *wish = wished_provider();
-	if (!rc && wish && strcmp(wish, w->card[0].provider) != 0)
-		rc = say_provider(&w->card[0], wish);
+		rc = modex_check_card(node, i);
+	for (uint32_t i = 1; i < w->size && !rc; i++)
+		if (w->card[i].family != w->card[0].family)
+			rc = modex_say_family(node, i);
+	const char *wish = modex_wished_provider();
+	if (!rc && wish && strcmp(wish, w->card[0].provider) != 0) {
+		p3_error("PTL3_FABRIC is '%s' here, and rank 0 uses '%s'; set it alike "
+			 "for "
+			 "all ranks (mpirun -x PTL3_FABRIC), or for none",
+			wish, w->card[0].provider);
+		rc = -EINVAL;
+	}
 	return rc;
 }
 
@@ -289,36 +269,20 @@ bool p3_wireup_is_of_job(const struct p3_wireup *w, const struct p3_card *from)
 	return false;
 }
 
-/* Write the local address for the endpoint. */
-static void set_address(struct p3_wireup *w)
-{
-	struct p3_card self = w->card[w->rank];
-	self.port = 0;
-	p3_beacon_print(&self, w->address);
-	w->far.address = w->address;
-}
-
-/* Publish the card.  If that fails, publish in its place that this rank gives up, which
- * needs less: the others must not wait for it. */
-static int put_card(struct p3_node *node, const struct p3_card *card)
+static int modex_exchange(struct p3_node *node)
 {
 	const struct p3_exchange *x = node->wireup->exchange;
-	int rc = x->put(node, card);
+	struct p3_card card;
+	int own = modex_make_card(node, &card);
+	int rc = x->put(node, &card);
+	/* If the card cannot be published, publish in its place that this rank gives up,
+	 * which needs less: the others must not wait for it. */
 	if (rc)
 		x->give_up(node);
-	return rc;
-}
-
-static int exchange_cards(struct p3_node *node)
-{
-	struct p3_wireup *w = node->wireup;
-	struct p3_card card;
-	int own = make_card(node, &card);
-	int rc = put_card(node, &card);
 	explicit_bzero(card.secret, sizeof card.secret);
-	rc = rc ? rc : w->exchange->fence(node);
+	rc = rc ? rc : x->fence(node);
 	rc = own ? own : rc;
-	return rc ? rc : read_cards(node);
+	return rc ? rc : modex_read(node);
 }
 
 int p3_wireup_enter(struct p3_node *node)
@@ -330,13 +294,16 @@ int p3_wireup_enter(struct p3_node *node)
 			"earlier line tells; start the job again");
 	if (w->is_over || w->failed)
 		return w->failed;
-	w->failed = exchange_cards(node);
+	w->failed = modex_exchange(node);
 	if (!w->failed)
-		w->failed = use_cards(w);
+		w->failed = modex_use(w);
 	if (w->failed)
 		return w->failed;
 	w->is_over = true;
-	set_address(w);
+	struct p3_card self = w->card[w->rank];
+	self.port = 0;
+	p3_beacon_print(&self, w->address);
+	w->far.address = w->address;
 	node->far = &w->far;
 	return 0;
 }
@@ -369,14 +336,18 @@ void p3_wireup_exit(struct p3_node *node)
 		node->wireup->exchange->end(node);
 }
 
+void p3_wireup_close_connection(struct p3_connection *c)
+{
+	if (c->fd >= 0)
+		p3_fd_close_own(c->fd, c->file);
+	c->fd = -1;
+}
+
 void p3_wireup_close(struct p3_remote *r)
 {
 	p3_call_close(&r->call);
-	if (r->up.fd >= 0)
-		p3_fd_close_own(r->up.fd, r->up.file);
-	if (r->next.fd >= 0)
-		p3_fd_close_own(r->next.fd, r->next.file);
-	r->up.fd = r->next.fd = -1;
+	p3_wireup_close_connection(&r->up);
+	p3_wireup_close_connection(&r->next);
 }
 
 void p3_wireup_forget(struct p3_node *node)
