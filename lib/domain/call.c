@@ -436,33 +436,6 @@ static int call_check(const struct p3_call *c, enum what what)
 	return p3_mac_equal(&right, &c->in.proof) ? 0 : -EACCES;
 }
 
-static int call_receive_hello(struct p3_call *c)
-{
-	int rc = call_take_greeting(c, HELLO);
-	if (rc)
-		return rc;
-	memcpy(c->nonce[0], c->in.nonce, sizeof c->nonce[0]);
-	c->state = P3_CALL_ANSWERED;
-	rc = call_greet(c, ANSWER, c->nonce[1], call_hash(c, PROOF_OF_CALLED));
-	return rc ? rc : -EAGAIN;
-}
-
-static int call_receive_answer(struct p3_call *c)
-{
-	int rc = call_take_greeting(c, ANSWER);
-	if (rc)
-		return rc;
-	memcpy(c->nonce[1], c->in.nonce, sizeof c->nonce[1]);
-	rc = call_check(c, PROOF_OF_CALLED);
-	return rc ? rc : call_greet(c, PROOF, NULL, call_hash(c, PROOF_OF_CALLER));
-}
-
-static int call_receive_proof(struct p3_call *c)
-{
-	int rc = call_take_greeting(c, PROOF);
-	return rc ? rc : call_check(c, PROOF_OF_CALLER);
-}
-
 /* Send HELLO as soon as the socket is connected. */
 static int call_finish_dialing(struct p3_call *c)
 {
@@ -481,21 +454,28 @@ static int call_finish_dialing(struct p3_call *c)
 int p3_call_go_on(struct p3_call *c)
 {
 	int rc = -EPIPE;
-	switch (c->state) {
-	case P3_CALL_DIALING:
+	if (c->state == P3_CALL_DIALING)
 		return call_finish_dialing(c);
-	case P3_CALL_CALLED:
-		rc = call_receive_hello(c);
-		return rc == -EAGAIN && c->state == P3_CALL_ANSWERED ? p3_call_go_on(c)
-								     : rc;
-	case P3_CALL_CALLING:
-		rc = call_receive_answer(c);
-		break;
-	case P3_CALL_ANSWERED:
-		rc = call_receive_proof(c);
-		break;
-	default:
-		return -EPIPE;
+	if (c->state == P3_CALL_CALLED) {
+		rc = call_take_greeting(c, HELLO);
+		if (rc)
+			return rc;
+		memcpy(c->nonce[0], c->in.nonce, sizeof c->nonce[0]);
+		c->state = P3_CALL_ANSWERED;
+		rc = call_greet(c, ANSWER, c->nonce[1], call_hash(c, PROOF_OF_CALLED));
+		if (rc)
+			return rc;
+	}
+	if (c->state == P3_CALL_ANSWERED) {
+		rc = call_take_greeting(c, PROOF);
+		rc = rc ? rc : call_check(c, PROOF_OF_CALLER);
+	} else if (c->state == P3_CALL_CALLING) {
+		rc = call_take_greeting(c, ANSWER);
+		if (rc)
+			return rc;
+		memcpy(c->nonce[1], c->in.nonce, sizeof c->nonce[1]);
+		rc = call_check(c, PROOF_OF_CALLED);
+		rc = rc ? rc : call_greet(c, PROOF, NULL, call_hash(c, PROOF_OF_CALLER));
 	}
 	if (!rc)
 		c->state = P3_CALL_OPEN;

@@ -197,20 +197,28 @@ void p3_meet_say_breach(
 		c->os_pid, what, m->place.path);
 }
 
-struct p3_peer_info p3_meet_info(const struct p3_meeting *m, const struct p3_job_msg *msg)
+struct p3_peer_info p3_peer_info_of(const struct p3_job_msg *m, const int *fds)
 {
-	struct p3_peer_info info = {.node = msg->node,
-		.nid = msg->nid,
-		.uid = msg->uid,
-		.jid = msg->jid,
-		.os_pid = msg->os_pid,
-		.rank = msg->jid == m->node->jid ? msg->rank : P3_JOB_NO_RANK,
-		.incarnation = msg->incarnation,
-		.seg_len = msg->seg_len,
-		.heap_len = msg->heap_len,
-		.published = -1,
-		.doorbell = -1,
-		.heap = -1};
-	memcpy(info.pid, msg->pid, sizeof info.pid);
+	struct p3_peer_info info = {.node = m->node,
+		.nid = m->nid,
+		.uid = m->uid,
+		.jid = m->jid,
+		.os_pid = m->os_pid,
+		.end = m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
+		.incarnation = m->incarnation,
+		.seg_len = m->seg_len,
+		.heap_len = fds && fds[2] >= 0 ? m->heap_len : 0,
+		.published = fds ? fds[0] : -1,
+		.doorbell = fds ? fds[1] : -1,
+		.heap = fds ? fds[2] : -1};
+	memcpy(info.pid, m->pid, sizeof info.pid);
+	return info;
+}
+
+struct p3_peer_info p3_meet_info(
+	const struct p3_meeting *m, const struct p3_job_msg *msg, const int *fds)
+{
+	struct p3_peer_info info = p3_peer_info_of(msg, fds);
+	info.rank = msg->jid == m->node->jid ? msg->rank : P3_JOB_NO_RANK;
 	return info;
 }

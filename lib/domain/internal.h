@@ -413,7 +413,7 @@ void p3_meet_close_call(struct p3_meeting *m, struct p3_call *c);
 
 struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op);
 struct p3_peer_info p3_meet_info(
-	const struct p3_meeting *m, const struct p3_job_msg *msg);
+	const struct p3_meeting *m, const struct p3_job_msg *msg, const int *fds);
 /* Print a line about a process that breaks the rules, whose connection is closed.  The
  * number of these lines is limited (conn.c). */
 void p3_meet_say_breach(
@@ -438,9 +438,9 @@ void p3_meet_receive(struct p3_meeting *m, struct p3_meet_conn *c);
 void p3_meet_on_process_end(struct p3_meeting *m, uint32_t slot);
 /* Mark a member as ending, and remove it if all its messages are taken. */
 void p3_meet_end(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how);
-/* Process the failure why to attach a member: try again later if it may pass, else treat
- * the member as dead. */
-void p3_meet_on_attach_error(struct p3_meeting *m, struct p3_peer_info *info, int why);
+/* Process the result rc of attaching a member.  After a failure try again later if it may
+ * pass, else treat the member as dead. */
+void p3_meet_on_attach(struct p3_meeting *m, struct p3_peer_info *info, int rc);
 /* Remove an ending member, if all its messages are taken or if now is true. */
 void p3_meet_remove(struct p3_meeting *m, uint32_t slot, bool now);
 /* Note the end of the process of a rank that had left in order. */
@@ -460,14 +460,14 @@ void p3_meet_receive_remotes(struct p3_meeting *m);
 void p3_meet_check_remotes(struct p3_meeting *m);
 /* Return true if the rank is on another host, and there is no connection to it now. */
 bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank);
-/* Return true if an action must be repeated soon. */
-bool p3_meet_remotes_need_retry(const struct p3_meeting *m);
-/* Return true if all remote ranks that live have told their state. */
-bool p3_meet_has_met_remotes(const struct p3_meeting *m);
+struct p3_remotes {
+	bool need_retry; /* an action must be repeated soon */
+	bool met;        /* all that live have told their state */
+	bool know_pids;  /* all have acknowledged this node's process ids */
+};
+struct p3_remotes p3_meet_sum_remotes(const struct p3_meeting *m);
 /* Send the process ids to all remote nodes. */
 void p3_meet_send_pids_to_remotes(struct p3_meeting *m);
-/* Return true if all remote nodes have acknowledged the process ids. */
-bool p3_meet_remotes_know_pids(const struct p3_meeting *m);
 /* Send LEAVE to all remote nodes. */
 void p3_meet_send_leave_to_remotes(struct p3_meeting *m);
 /* Return true if a process with an interface has not confirmed all packets. */

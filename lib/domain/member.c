@@ -169,39 +169,28 @@ static void member_watch_life(struct p3_meeting *m, uint32_t slot)
 		p3_meet_close(&b->life);
 }
 
-void p3_meet_on_attach_error(struct p3_meeting *m, struct p3_peer_info *info, int why)
+void p3_meet_on_attach(struct p3_meeting *m, struct p3_peer_info *info, int rc)
 {
 	struct p3_meet_member *b = &m->member[info->node];
 	bool first = !b->missing;
+	if (!rc || rc == -EEXIST)
+		b->missing = false;
+	if (!rc || rc == -EEXIST || rc == -ESTALE) /* ESTALE: the member is leaving */
+		return;
 	p3_nic_peer_expect(m->nic, info);
-	b->missing = p3_job_passes(why);
+	b->missing = p3_job_passes(rc);
 	if (!b->missing) {
 		p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
 			 "operations with it fail",
-			info->node, info->nid, info->os_pid, strerror(-why));
+			info->node, info->nid, info->os_pid, strerror(-rc));
 		info->end = P3_PEER_DIED;
 		p3_nic_peer_down(m->nic, info);
 	} else if (first) {
 		p3_warn("node %u (process %u) cannot be attached: %s; messages to and "
 			"from it wait until it can (open files: ulimit -n; memory, after "
 			"mlockall: ulimit -l; mappings: vm.max_map_count)",
-			info->node, info->os_pid, strerror(-why));
+			info->node, info->os_pid, strerror(-rc));
 	}
-}
-
-static void member_attach(
-	struct p3_meeting *m, const struct p3_job_msg *msg, const int *fds)
-{
-	struct p3_peer_info info = p3_meet_info(m, msg);
-	info.published = fds[0];
-	info.doorbell = fds[1];
-	info.heap = fds[2];
-	info.heap_len = fds[2] < 0 ? 0 : msg->heap_len;
-	int rc = fds[0] < 0 ? -EMFILE : p3_nic_peer_up(m->nic, &info);
-	if (!rc || rc == -EEXIST)
-		m->member[msg->node].missing = false;
-	else if (rc != -ESTALE) /* the member is leaving */
-		p3_meet_on_attach_error(m, &info, rc);
 }
 
 /* Remove ids from the packet that belong to another process.  The locks of a process
@@ -278,13 +267,15 @@ static void member_on_born(struct p3_meeting *m, struct p3_meet_conn *c,
 		 * messages that wait for the member, and this process may end right then.
 		 * The member finds these messages only if it has received the BORN.
 		 */
+		struct p3_peer_info info = p3_meet_info(m, msg, NULL);
 		if (!c->born_sent) {
-			struct p3_peer_info info = p3_meet_info(m, msg);
 			p3_nic_peer_expect(m->nic, &info);
 			FAULT_POINT("meet.expected");
 			member_send_born(m, c);
 		}
-		member_attach(m, msg, fds);
+		info = p3_meet_info(m, msg, fds);
+		p3_meet_on_attach(
+			m, &info, fds[0] < 0 ? -EMFILE : p3_nic_peer_up(m->nic, &info));
 	}
 	FAULT_POINT("meet.attached");
 	if (!known)
@@ -300,7 +291,7 @@ static void member_on_pids(
 {
 	member_keep_own_ids(m, c, msg);
 	member_keep_own_rank(m, c, msg);
-	struct p3_peer_info info = p3_meet_info(m, msg);
+	struct p3_peer_info info = p3_meet_info(m, msg, NULL);
 	member_set_ids(m, msg);
 	p3_nic_peer_pids(m->nic, &info);
 	FAULT_POINT("meet.pids_taken");

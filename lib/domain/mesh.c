@@ -385,7 +385,7 @@ static void mesh_check(struct p3_meeting *m)
 static bool mesh_needs_retry(const struct p3_meeting *m)
 {
 	bool any = m->accept_paused || m->rescan || p3_meet_callers_wait(m) ||
-		   p3_meet_remotes_need_retry(m);
+		   p3_meet_sum_remotes(m).need_retry;
 	for (uint32_t i = 0; i < m->nmember && !any; i++)
 		any = m->member[i].missing || m->member[i].ending;
 	for (uint32_t i = 0; i < m->nconn && !any; i++)
@@ -442,7 +442,7 @@ static void mesh_send_pids(struct p3_meeting *m)
  * delays it by P3_SETTLE_NS at most. */
 static void mesh_check_pids_known(struct p3_meeting *m)
 {
-	if (!m->pids_sent_ns || (!p3_meet_remotes_know_pids(m) &&
+	if (!m->pids_sent_ns || (!p3_meet_sum_remotes(m).know_pids &&
 					p3_now_ns() - m->pids_sent_ns < P3_SETTLE_NS))
 		return;
 	m->pids_sent_ns = 0;
@@ -554,7 +554,7 @@ static void mesh_check_met(struct p3_meeting *m)
 		p3_meet_receive_remotes(m);
 		m->current = true;
 	}
-	if (!p3_meet_has_met_remotes(m))
+	if (!p3_meet_sum_remotes(m).met)
 		return;
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].awaited)
@@ -758,7 +758,7 @@ static int mesh_attach_self(struct p3_meeting *m)
 {
 	int fds[P3_JOB_FDS];
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
-	struct p3_peer_info info = p3_meet_info(m, &msg);
+	struct p3_peer_info info = p3_meet_info(m, &msg, NULL);
 	(void)p3_nic_fds(m->nic, fds);
 	info.published = fds[0];
 	info.doorbell = fds[1];
@@ -828,7 +828,7 @@ void p3_meet_pids(struct p3_node *node)
 {
 	struct p3_meeting *m = node->meeting;
 	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
-	struct p3_peer_info info = p3_meet_info(m, &msg);
+	struct p3_peer_info info = p3_meet_info(m, &msg, NULL);
 	p3_directory_set(&node->directory, node->rank, msg.nid, msg.pid);
 	p3_nic_peer_pids(m->nic, &info);
 	pthread_mutex_lock(&m->lock);

@@ -59,6 +59,7 @@
 #define P3_LIB_DOMAIN_MESH_H
 
 #include "nic/nic.h"
+#include "shm/job.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,6 +104,10 @@ void p3_meet_part(struct p3_node *node);
 void p3_meet_exit(struct p3_node *node);
 /* Forget the domain in a forked child, which is not in it. */
 void p3_meet_forget(struct p3_node *node);
+
+/* Return what the NIC needs of a packet about a node, with its descriptors (NULL, or -1:
+ * none). */
+struct p3_peer_info p3_peer_info_of(const struct p3_job_msg *m, const int *fds);
 
 /* ---- jobs on several hosts ---- */
 

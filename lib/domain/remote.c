@@ -189,7 +189,7 @@ static struct p3_peer_info remote_info(const struct p3_meeting *m, uint32_t rank
 	msg.uid = m->node->uid;
 	msg.jid = m->node->jid;
 	msg.rank = m->node->launched ? rank : P3_JOB_NO_RANK;
-	struct p3_peer_info info = p3_meet_info(m, &msg);
+	struct p3_peer_info info = p3_meet_info(m, &msg, NULL);
 	info.far_len = r->born.name_len;
 	memcpy(info.far_name, r->born.name, sizeof info.far_name);
 	return info;
@@ -201,10 +201,7 @@ static void remote_attach(struct p3_meeting *m, uint32_t rank)
 	int rc = p3_nic_peer_up(m->nic, &info);
 	if (rc == -EEXIST)
 		p3_nic_peer_pids(m->nic, &info);
-	if (!rc || rc == -EEXIST)
-		m->member[rank].missing = false;
-	else if (rc != -ESTALE)
-		p3_meet_on_attach_error(m, &info, rc);
+	p3_meet_on_attach(m, &info, rc);
 }
 
 /* Enter a process that has an interface as a member. */
@@ -313,16 +310,6 @@ static void remote_on_born(struct p3_meeting *m, uint32_t rank, const struct p3_
 	FAULT_POINT("remote.told");
 }
 
-static void remote_on_leave(struct p3_meeting *m, uint32_t rank, bool known)
-{
-	struct p3_remote *r = remote_of(m, rank);
-	r->is_born = false;
-	r->state_known = true;
-	FAULT_POINT("remote.leave_heard");
-	if (known)
-		p3_meet_end(m, rank, P3_PEER_LEFT);
-}
-
 static void remote_on_packet(
 	struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
 {
@@ -340,9 +327,13 @@ static void remote_on_packet(
 		remote_on_born(m, rank, p);
 	else if (msg->op == P3_JOB_TOLD)
 		r->pids_acked = msg->round;
-	else if (msg->op == P3_JOB_LEAVE)
-		remote_on_leave(m, rank, known);
-	else if (known)
+	else if (msg->op == P3_JOB_LEAVE) {
+		r->is_born = false;
+		r->state_known = true;
+		FAULT_POINT("remote.leave_heard");
+		if (known)
+			p3_meet_end(m, rank, P3_PEER_LEFT);
+	} else if (known)
 		p3_meet_on_barrier_packet(m, m->member[rank].rank, msg);
 }
 
@@ -397,20 +388,6 @@ static void remote_reconnect(struct p3_meeting *m, uint32_t rank)
 	remote_disconnect(m, rank);
 	if (first && remote_is_called(m, rank))
 		remote_dial(m, rank);
-}
-
-/* Process the break of a call that was in the state before. */
-static void remote_on_break(
-	struct p3_meeting *m, uint32_t rank, enum p3_call_state before, int rc)
-{
-	struct p3_remote *r = remote_of(m, rank);
-	if (!remote_may_reconnect(r, before, rc)) {
-		remote_end(m, rank, rc);
-		return;
-	}
-	if (before > P3_CALL_DIALING && rc != -ETIMEDOUT)
-		r->alive_ns = p3_now_ns(); /* its host has said so */
-	remote_reconnect(m, rank);
 }
 
 /* Give an authenticated connection to the streams. */
@@ -473,36 +450,38 @@ static void remote_take_news(struct p3_meeting *m)
 			remote_on_packet(m, news.rank, &news.packet);
 }
 
-/* Go on with a probe whose ends are authenticated: the other end closes it now, or says
- * DROPPED. */
-static int remote_hear_probe(struct p3_meeting *m, uint32_t rank)
-{
-	struct p3_remote *r = remote_of(m, rank);
-	struct p3_connection c = p3_call_connection(&r->call);
-	struct p3_job_msg msg;
-	int rc = p3_stream_hear(&c, &msg);
-	if (!rc && msg.op == P3_JOB_DROPPED) {
-		remote_end(m, rank, -EPIPE);
-		return -EAGAIN;
-	}
-	return rc ? rc : -EPIPE;
-}
-
 /* Go on with a call. */
 static void remote_go_on(struct p3_meeting *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	enum p3_call_state before = r->call.state;
-	int rc = before == P3_CALL_NONE   ? -EAGAIN
-		 : before == P3_CALL_OPEN ? remote_hear_probe(m, rank)
-					  : p3_call_go_on(&r->call);
+	struct p3_connection c;
+	struct p3_job_msg msg;
+	int rc = -EAGAIN;
+	if (before == P3_CALL_OPEN) {
+		/* A probe whose ends are authenticated: the other end closes it now, or
+		 * says DROPPED. */
+		c = p3_call_connection(&r->call);
+		rc = p3_stream_hear(&c, &msg);
+		if (!rc && msg.op == P3_JOB_DROPPED) {
+			remote_end(m, rank, -EPIPE);
+			return;
+		}
+		rc = rc ? rc : -EPIPE;
+	} else if (before != P3_CALL_NONE) {
+		rc = p3_call_go_on(&r->call);
+	}
 	if (before == P3_CALL_DIALING && r->call.state > before)
 		r->alive_ns = p3_now_ns(); /* the kernel of its host has answered */
 	if (rc == 0 && !r->is_probe) {
-		struct p3_connection c = p3_meet_take_call(m, &r->call);
+		c = p3_meet_take_call(m, &r->call);
 		remote_use(m, rank, &c);
+	} else if (rc && rc != -EAGAIN && !remote_may_reconnect(r, before, rc)) {
+		remote_end(m, rank, rc);
 	} else if (rc && rc != -EAGAIN) {
-		remote_on_break(m, rank, before, rc);
+		if (before > P3_CALL_DIALING && rc != -ETIMEDOUT)
+			r->alive_ns = p3_now_ns(); /* its host has said so */
+		remote_reconnect(m, rank);
 	}
 	p3_meet_watch_call(m, &r->call, P3_MEET_REMOTE, rank);
 }
@@ -697,38 +676,24 @@ bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank)
 	return r && !remote_is_up(r);
 }
 
-bool p3_meet_remotes_need_retry(const struct p3_meeting *m)
+struct p3_remotes p3_meet_sum_remotes(const struct p3_meeting *m)
 {
+	struct p3_remotes sum = {.met = true, .know_pids = true};
 	for (uint32_t i = 0; i < remote_count(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
-		bool calls = r && (remote_is_called(m, i) || r->begun);
-		if (r && !r->ended &&
-			(r->owes_born || (calls && (r->up.fd < 0 || r->is_quiet) &&
-						 r->call.state < P3_CALL_CALLING)))
-			return true;
-	}
-	return false;
-}
-
-bool p3_meet_has_met_remotes(const struct p3_meeting *m)
-{
-	for (uint32_t i = 0; i < remote_count(m); i++) {
-		const struct p3_remote *r = remote_of(m, i);
-		if (r && !r->ended && !(remote_is_up(r) && r->state_known))
-			return false;
-	}
-	return true;
-}
-
-bool p3_meet_remotes_know_pids(const struct p3_meeting *m)
-{
-	for (uint32_t i = 0; i < remote_count(m); i++) {
-		const struct p3_remote *r = remote_of(m, i);
-		if (r && r->is_born &&
+		if (!r || r->ended)
+			continue;
+		bool calls = remote_is_called(m, i) || r->begun;
+		bool apart = r->up.fd < 0 || r->is_quiet;
+		if (r->owes_born || (calls && apart && r->call.state < P3_CALL_CALLING))
+			sum.need_retry = true;
+		if (!remote_is_up(r) || !r->state_known)
+			sum.met = false;
+		if (r->is_born &&
 			(int32_t)(r->pids_acked - m->node->wireup->pids_sent) < 0)
-			return false;
+			sum.know_pids = false;
 	}
-	return true;
+	return sum;
 }
 
 void p3_meet_send_pids_to_remotes(struct p3_meeting *m)

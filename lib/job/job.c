@@ -333,7 +333,7 @@ static int job_join_alone(struct p3_node *node, struct p3_nic *nic)
 	m.os_pid = (uint32_t)getpid();
 	m.seg_len = p3_nic_seg_len(nic);
 	p3_job_set_ids(node, &m);
-	struct p3_peer_info info = p3_job_peer_info(&m, fds);
+	struct p3_peer_info info = p3_peer_info_of(&m, fds);
 	int rc = p3_nic_peer_up(nic, &info);
 	if (rc)
 		p3_error("the network interface cannot map its own memory: %s",
@@ -437,8 +437,7 @@ void p3_job_pids(struct p3_node *node)
 	if (node->sock >= 0 || node->meeting)
 		return;
 	m.nid = node->nid;
-	int none[3] = {-1, -1, -1};
-	struct p3_peer_info info = p3_job_peer_info(&m, none);
+	struct p3_peer_info info = p3_peer_info_of(&m, NULL);
 	p3_nic_peer_pids(p3_nic(node), &info);
 }
 

@@ -3,7 +3,7 @@
  * launcher - the launchers that may have started this process, for the files of lib/job
  * (others: job.h)
  *
- *	job.c		the search for the launcher; the start of the NIC; joining, leaving
+ *	job.c		the search for the launcher, the NIC, joining and leaving
  *	launched.c	rank and job of a process that a launcher other than yod started
  *	pmix.c		the modex of such a job on several hosts
  *	yod.c		the connection to yod, its life thread, and the modex by yod
@@ -120,8 +120,6 @@ void p3_job_set_ids(struct p3_node *node, const struct p3_job_msg *m);
 /* Enter the ids of a PIDS or BORN, and note those of this node: yod knows them.  A BORN
  * may have new ids, as yod puts them into one that waits in its queue. */
 void p3_job_take_ids(struct p3_node *node, const struct p3_job_msg *m);
-/* Return what the NIC needs of a packet about a node, with its descriptors (-1: none). */
-struct p3_peer_info p3_job_peer_info(const struct p3_job_msg *m, const int *fds);
 /* Process a birth.  rc is the result of receiving the packet; after -EMFILE its
  * descriptors are lost. */
 void p3_job_on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,

@@ -63,24 +63,6 @@ void p3_job_take_ids(struct p3_node *node, const struct p3_job_msg *m)
 		memcpy(node->told_pid, m->pid, sizeof node->told_pid);
 }
 
-struct p3_peer_info p3_job_peer_info(const struct p3_job_msg *m, const int *fds)
-{
-	struct p3_peer_info info = {.node = m->node,
-		.nid = m->nid,
-		.uid = m->uid,
-		.jid = m->jid,
-		.os_pid = m->os_pid,
-		.end = m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
-		.incarnation = m->incarnation,
-		.seg_len = m->seg_len,
-		.heap_len = fds[2] < 0 ? 0 : m->heap_len,
-		.published = fds[0],
-		.doorbell = fds[1],
-		.heap = fds[2]};
-	memcpy(info.pid, m->pid, sizeof info.pid);
-	return info;
-}
-
 /* ---- ends ---- */
 
 static void peer_send_dropped(struct p3_node *node, uint32_t who, uint64_t incarnation)

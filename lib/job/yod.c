@@ -443,7 +443,7 @@ static void yod_on_packet(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, int rc)
 {
 	struct p3_nic *nic = p3_nic(node);
-	struct p3_peer_info info = p3_job_peer_info(m, fds);
+	struct p3_peer_info info = p3_peer_info_of(m, fds);
 	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
 		return;
 	if (yod_is_stale(node, m) || yod_is_left_to_domain(node, m)) {
