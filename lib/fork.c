@@ -36,8 +36,8 @@ static void forget_parent(struct p3_node *node)
 	/* An open copy of the socket would hide the parent's end from yod. */
 	if (node->sock >= 0)
 		p3_fd_close_own(node->sock, node->sock_file);
-	p3_meet_forget(node);
-	p3_wireup_forget(node);
+	p3_mesh_forget(node);
+	p3_modex_forget(node);
 	if (p3_nic(node))
 		p3_nic_forget(p3_nic(node));
 	inherited = *node;

@@ -96,7 +96,7 @@ static bool take_call(struct p3_node *node, uint64_t start)
 static bool is_joined(struct p3_node *node)
 {
 	return p3_is_up(node) || p3_node_has_cci(node) ||
-	       (node->wireup && !p3_fork_is_child(node));
+	       (node->modex && !p3_fork_is_child(node));
 }
 
 /*
@@ -115,7 +115,7 @@ static __attribute__((destructor)) void await_sends_at_exit(void)
 	if (take_call(node, start)) {
 		if (p3_nic(node))
 			p3_ni_await_sends(p3_nic(node), start);
-		p3_wireup_exit(node);
+		p3_modex_exit(node);
 		pthread_mutex_unlock(&node->call);
 	}
 	p3_caller_restore(caller);
@@ -130,7 +130,7 @@ static void leave_at_quick_exit(void)
 		return;
 	struct p3_caller caller = p3_caller_save();
 	if (take_call(node, p3_now_ns())) {
-		p3_wireup_exit(node);
+		p3_modex_exit(node);
 		pthread_mutex_unlock(&node->call);
 	}
 	p3_caller_restore(caller);

@@ -12,7 +12,7 @@ void (*p3_users_at_quick_exit)(void);
 static void watch_quick_exit(const struct p3_node *node)
 {
 	static bool watched;
-	if (node->wireup && p3_users_at_quick_exit && !watched)
+	if (node->modex && p3_users_at_quick_exit && !watched)
 		watched = !at_quick_exit(p3_users_at_quick_exit);
 }
 

@@ -52,7 +52,7 @@ static socklen_t tcp_sockaddr(const struct p3_card *card, union address *out)
 	return sizeof out->in;
 }
 
-void p3_beacon_take_address(struct p3_card *card, const struct sockaddr *from)
+void p3_tcp_take_address(struct p3_card *card, const struct sockaddr *from)
 {
 	union address a;
 	memset(&a, 0, sizeof a);
@@ -69,17 +69,17 @@ void p3_beacon_take_address(struct p3_card *card, const struct sockaddr *from)
 	}
 }
 
-void p3_beacon_print(const struct p3_card *card, char text[P3_BEACON_TEXT])
+void p3_tcp_print_address(const struct p3_card *card, char text[P3_TCP_TEXT])
 {
 	char port[8] = "";
-	if (!inet_ntop(card->family, card->address, text, P3_BEACON_TEXT - sizeof port))
-		snprintf(text, P3_BEACON_TEXT, "?");
+	if (!inet_ntop(card->family, card->address, text, P3_TCP_TEXT - sizeof port))
+		snprintf(text, P3_TCP_TEXT, "?");
 	if (card->port)
 		snprintf(port, sizeof port, ":%u", card->port);
 	strcat(text, port);
 }
 
-bool p3_beacon_is_same_host(const struct p3_card *a, const struct p3_card *b)
+bool p3_tcp_is_same_host(const struct p3_card *a, const struct p3_card *b)
 {
 	return a->family == b->family &&
 	       memcmp(a->address, b->address, sizeof a->address) == 0;
@@ -120,7 +120,7 @@ static bool address_is_in(const struct ifaddrs *i, const struct p3_conf_net *net
 	struct p3_card at = {.magic = 0};
 	if (net->interface[0])
 		return strcmp(i->ifa_name, net->interface) == 0;
-	p3_beacon_take_address(&at, i->ifa_addr);
+	p3_tcp_take_address(&at, i->ifa_addr);
 	if (net->family)
 		return at.family == net->family &&
 		       address_has_bits(at.address, net->address, net->bits);
@@ -131,11 +131,11 @@ static bool address_is_in(const struct ifaddrs *i, const struct p3_conf_net *net
 static void address_list(const struct ifaddrs *i, char *text, size_t size)
 {
 	struct p3_card at = {.magic = 0};
-	char address[P3_BEACON_TEXT];
+	char address[P3_TCP_TEXT];
 	size_t n = strlen(text);
-	p3_beacon_take_address(&at, i->ifa_addr);
+	p3_tcp_take_address(&at, i->ifa_addr);
 	at.port = 0;
-	p3_beacon_print(&at, address);
+	p3_tcp_print_address(&at, address);
 	snprintf(text + n, size - n, "%s%s %s", n ? ", " : "", i->ifa_name, address);
 }
 
@@ -153,7 +153,7 @@ static uint32_t address_find(const struct ifaddrs *all, const struct p3_conf_net
 		if (!address_is_in(i, net))
 			continue;
 		if (!n || (card->family == AF_INET6 && i->ifa_addr->sa_family == AF_INET))
-			p3_beacon_take_address(card, i->ifa_addr);
+			p3_tcp_take_address(card, i->ifa_addr);
 		n += strcmp(seen, i->ifa_name) != 0;
 		seen = i->ifa_name;
 	}
@@ -182,7 +182,7 @@ static bool address_find_route(const char *host, struct p3_card *card)
 	}
 	freeaddrinfo(to);
 	if (ok)
-		p3_beacon_take_address(card, &self.any);
+		p3_tcp_take_address(card, &self.any);
 	card->port = 0;
 	return ok && address_is_for_others(card);
 }
@@ -202,7 +202,7 @@ static bool address_find_own(
 	       address_is_for_others(card);
 }
 
-int p3_beacon_choose(
+int p3_tcp_choose_address(
 	const char *other_host, const char *own_address, struct p3_card *card)
 {
 	struct p3_conf_net net;
@@ -230,7 +230,7 @@ int p3_beacon_choose(
 	return -EADDRNOTAVAIL;
 }
 
-uint64_t p3_beacon_network(void)
+uint64_t p3_tcp_network(void)
 {
 	struct stat net;
 	char boot[40] = "";
@@ -246,13 +246,13 @@ uint64_t p3_beacon_network(void)
 	return sum;
 }
 
-void p3_beacon_say_same(uint32_t rank, const struct p3_card *card)
+void p3_tcp_say_same_address(uint32_t rank, const struct p3_card *card)
 {
-	char at[P3_BEACON_TEXT];
+	char at[P3_TCP_TEXT];
 	struct p3_card host = *card;
 	const char *text = p3_conf_text(P3_CONF_FABRIC_NET);
 	host.port = 0;
-	p3_beacon_print(&host, at);
+	p3_tcp_print_address(&host, at);
 	p3_error("PTL3_FABRIC_NET is '%s', and rank %u on another host has the address "
 		 "%s of this host; " REMEDY,
 		text ? text : "auto", rank, at);
@@ -278,13 +278,13 @@ static int tcp_watch(int fd, uint32_t timeout_s)
 		  : tcp_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)timeout_s * 1000);
 }
 
-void p3_beacon_keep(int fd)
+void p3_tcp_keep(int fd)
 {
 	(void)tcp_set(fd, IPPROTO_TCP, TCP_KEEPCNT, 127); /* the kernel's most */
 	(void)tcp_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
 }
 
-uint32_t p3_beacon_silence_ms(int fd)
+uint32_t p3_tcp_silence_ms(int fd)
 {
 	struct tcp_info info;
 	socklen_t len = sizeof info;
@@ -309,25 +309,25 @@ static int tcp_keep(int fd, int rc)
 	return rc ? rc : fd;
 }
 
-int p3_beacon_listen(struct p3_card *card)
+int p3_tcp_listen(struct p3_card *card)
 {
 	union address at;
-	char text[P3_BEACON_TEXT];
+	char text[P3_TCP_TEXT];
 	socklen_t len = tcp_sockaddr(card, &at);
 	int fd = tcp_socket(card), rc = fd < 0 ? fd : 0;
 	if (!rc && (bind(fd, &at.any, len) || listen(fd, BACKLOG) ||
 			   getsockname(fd, &at.any, &len)))
 		rc = tcp_keep(fd, -errno);
 	if (!rc) {
-		p3_beacon_take_address(card, &at.any);
+		p3_tcp_take_address(card, &at.any);
 		return fd;
 	}
-	p3_beacon_print(card, text);
+	p3_tcp_print_address(card, text);
 	p3_error("this host cannot listen at %s: %s; " REMEDY, text, strerror(-rc));
 	return rc;
 }
 
-int p3_beacon_dial(
+int p3_tcp_dial(
 	const struct p3_card *self, const struct p3_card *other, uint32_t timeout_s)
 {
 	union address from, to;
@@ -348,14 +348,14 @@ int p3_beacon_dial(
 	return tcp_keep(fd, rc);
 }
 
-int p3_beacon_accept(int fd, uint32_t timeout_s, struct p3_card *from_out)
+int p3_tcp_accept(int fd, uint32_t timeout_s, struct p3_card *from_out)
 {
 	union address from;
 	socklen_t len = sizeof from;
 	int got = p3_fd_high(accept4(fd, &from.any, &len, SOCK_CLOEXEC | SOCK_NONBLOCK));
 	if (got < 0)
 		return -errno;
-	p3_beacon_take_address(from_out, &from.any);
+	p3_tcp_take_address(from_out, &from.any);
 	return tcp_keep(got, tcp_watch(got, timeout_s));
 }
 

@@ -13,108 +13,107 @@
 #define REPORTS    8 /* most lines about wrong behavior in REPORTS_NS */
 #define REPORTS_NS 1000000000
 
-void p3_meet_close(p3_a32 *fd)
+void p3_mesh_close(p3_a32 *fd)
 {
-	int was = p3_meet_fd(fd);
-	p3_set(fd, P3_MEET_NONE);
+	int was = p3_mesh_fd(fd);
+	p3_set(fd, P3_MESH_NONE);
 	if (was >= 0)
 		close(was);
 }
 
-int p3_meet_watch(
-	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which)
+int p3_mesh_watch(
+	struct p3_mesh *m, int op, int fd, enum p3_mesh_watch what, uint32_t which)
 {
 	struct epoll_event ev = {
 		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
-	return epoll_ctl(p3_meet_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+	return epoll_ctl(p3_mesh_fd(&m->ep), op, fd, &ev) ? -errno : 0;
 }
 
-bool p3_meet_watches(
-	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+bool p3_mesh_watches(
+	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
 {
-	return p3_meet_watch(m, EPOLL_CTL_MOD, p3_meet_fd(fd), what, which) == 0;
+	return p3_mesh_watch(m, EPOLL_CTL_MOD, p3_mesh_fd(fd), what, which) == 0;
 }
 
-bool p3_meet_has_lost(
-	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+bool p3_mesh_has_lost(
+	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
 {
-	return p3_meet_fd(fd) >= 0 && !p3_meet_watches(m, fd, what, which);
+	return p3_mesh_fd(fd) >= 0 && !p3_mesh_watches(m, fd, what, which);
 }
 
-void p3_meet_drop(
-	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+void p3_mesh_drop(struct p3_mesh *m, p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
 {
-	if (p3_meet_watches(m, fd, what, which))
-		p3_meet_close(fd);
-	p3_set(fd, P3_MEET_NONE);
+	if (p3_mesh_watches(m, fd, what, which))
+		p3_mesh_close(fd);
+	p3_set(fd, P3_MESH_NONE);
 }
 
-void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd)
+void p3_mesh_unwatch(struct p3_mesh *m, p3_a32 *fd)
 {
-	int was = p3_meet_fd(fd);
-	if (was >= 0 && p3_meet_watch(m, EPOLL_CTL_DEL, was, P3_MEET_CONN, 0) == 0)
-		p3_meet_close(fd);
-	p3_set(fd, P3_MEET_NONE);
+	int was = p3_mesh_fd(fd);
+	if (was >= 0 && p3_mesh_watch(m, EPOLL_CTL_DEL, was, P3_MESH_CONN, 0) == 0)
+		p3_mesh_close(fd);
+	p3_set(fd, P3_MESH_NONE);
 }
 
-void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
+void p3_mesh_hang_up(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
-	p3_meet_unwatch(m, &c->fd);
-	c->called = c->slot = P3_MEET_NONE;
+	p3_mesh_unwatch(m, &c->fd);
+	c->called = c->slot = P3_MESH_NONE;
 	c->incarnation = 0;
 	c->born_sent = c->awaited = c->owes = false;
 }
 
 /* ---- calls ---- */
 
-static int call_watch(struct p3_meeting *m, int op, const struct p3_call *c,
-	enum p3_meet_watch what, uint32_t which)
+static int call_watch(struct p3_mesh *m, int op, const struct p3_call *c,
+	enum p3_mesh_watch what, uint32_t which)
 {
 	bool out = c->state == P3_CALL_DIALING;
 	struct epoll_event ev = {.events = EPOLLIN | (out ? EPOLLOUT : 0u),
 		.data.u64 = (uint64_t)what << 32 | which};
-	return epoll_ctl(p3_meet_fd(&m->ep), op, p3_meet_fd(&c->fd), &ev) ? -errno : 0;
+	return epoll_ctl(p3_mesh_fd(&m->ep), op, p3_mesh_fd(&c->fd), &ev) ? -errno : 0;
 }
 
-void p3_meet_add_call(
-	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which)
+void p3_mesh_add_call(
+	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which)
 {
 	if (call_watch(m, EPOLL_CTL_ADD, c, what, which))
 		p3_call_close(c); /* as if there were no descriptor for it */
 }
 
-void p3_meet_watch_call(
-	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which)
+void p3_mesh_watch_call(
+	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which)
 {
 	if (c->state != P3_CALL_NONE)
 		(void)call_watch(m, EPOLL_CTL_MOD, c, what, which);
 }
 
-struct p3_connection p3_meet_take_call(struct p3_meeting *m, struct p3_call *c)
+struct p3_connection p3_mesh_take_call(struct p3_mesh *m, struct p3_call *c)
 {
-	(void)call_watch(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
+	(void)call_watch(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
 	return p3_call_take(c);
 }
 
-void p3_meet_close_call(struct p3_meeting *m, struct p3_call *c)
+void p3_mesh_close_call(struct p3_mesh *m, struct p3_call *c)
 {
 	if (c->state != P3_CALL_NONE && !p3_call_is_lost(c))
-		(void)call_watch(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
+		(void)call_watch(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
 	p3_call_close(c);
 }
 
 /* ---- the thread ---- */
 
-void p3_meet_wake(struct p3_meeting *m)
+void p3_mesh_wake(struct p3_mesh *m)
 {
 	/* If the program has closed the eventfd, the thread notices that by itself. */
-	if (p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0))
-		p3_fd_signal(p3_meet_fd(&m->wake));
+	if (p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0))
+		p3_fd_signal(p3_mesh_fd(&m->wake));
 }
 
 /* ---- packets ---- */
 
-struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
+struct p3_job_msg p3_mesh_message(const struct p3_mesh *m, enum p3_job_op op)
 {
 	struct p3_node *node = m->node;
 	struct p3_job_msg msg = {.magic = P3_JOB_MAGIC,
@@ -134,53 +133,52 @@ struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op)
 	return msg;
 }
 
-int p3_meet_send_born(struct p3_meeting *m, struct p3_meet_conn *c)
+int p3_mesh_send_born(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	int all[P3_JOB_FDS], fds[3];
-	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_BORN);
 	unsigned n = p3_nic_fds(m->nic, all);
 	msg.heap_len = p3_nic_heap_len(m->nic);
 	fds[0] = all[0];
 	fds[1] = all[1];
 	fds[2] = all[P3_JOB_FDS - 1];
-	int rc = p3_job_send(p3_meet_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
+	int rc = p3_job_send(p3_mesh_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
 	c->born_sent |= !rc;
 	FAULT_POINT("meet.told");
 	return rc;
 }
 
-void p3_meet_send_pids(struct p3_meeting *m, struct p3_meet_conn *c)
+void p3_mesh_send_pids(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
-	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_PIDS);
-	c->owes = p3_job_send(p3_meet_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_PIDS);
+	c->owes = p3_job_send(p3_mesh_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
 	m->rescan |= c->owes;
 }
 
-static bool conn_is_with(const struct p3_meet_conn *c, uint32_t slot)
+static bool conn_is_with(const struct p3_mesh_conn *c, uint32_t slot)
 {
-	return p3_meet_talks(c) &&
-	       (c->slot == slot || (c->slot == P3_MEET_NONE && c->called == slot));
+	return p3_mesh_talks(c) &&
+	       (c->slot == slot || (c->slot == P3_MESH_NONE && c->called == slot));
 }
 
-bool p3_meet_send_to_remote(
-	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg)
+bool p3_mesh_send_to_remote(
+	struct p3_mesh *m, uint32_t rank, const struct p3_job_msg *msg)
 {
-	return p3_stream_post(m->node->wireup->streams, rank, msg, NULL, 0) == 0;
+	return p3_stream_post(m->node->modex->streams, rank, msg, NULL, 0) == 0;
 }
 
-bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg)
+bool p3_mesh_send(struct p3_mesh *m, uint32_t slot, const struct p3_job_msg *msg)
 {
 	bool ok = true;
-	if (p3_meet_is_far(m, slot))
-		return p3_meet_send_to_remote(m, slot, msg);
+	if (p3_mesh_is_far(m, slot))
+		return p3_mesh_send_to_remote(m, slot, msg);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (conn_is_with(&m->conn[i], slot))
-			ok = !p3_job_send(p3_meet_fd(&m->conn[i].fd), msg, NULL, 0) && ok;
+			ok = !p3_job_send(p3_mesh_fd(&m->conn[i].fd), msg, NULL, 0) && ok;
 	return ok;
 }
 
-void p3_meet_say_breach(
-	struct p3_meeting *m, const struct p3_meet_conn *c, const char *what)
+void p3_mesh_say_breach(struct p3_mesh *m, const struct p3_mesh_conn *c, const char *what)
 {
 	uint64_t now = p3_now_ns();
 	if (now - m->reported_ns > REPORTS_NS) {
@@ -215,8 +213,8 @@ struct p3_peer_info p3_peer_info_of(const struct p3_job_msg *m, const int *fds)
 	return info;
 }
 
-struct p3_peer_info p3_meet_info(
-	const struct p3_meeting *m, const struct p3_job_msg *msg, const int *fds)
+struct p3_peer_info p3_mesh_info(
+	const struct p3_mesh *m, const struct p3_job_msg *msg, const int *fds)
 {
 	struct p3_peer_info info = p3_peer_info_of(msg, fds);
 	info.rank = msg->jid == m->node->jid ? msg->rank : P3_JOB_NO_RANK;

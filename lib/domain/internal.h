@@ -20,7 +20,7 @@
  *
  * A file calls only files below it in this list.
  *
- * Only the domain's thread touches a struct p3_meeting, except the fields that its lock
+ * Only the domain's thread touches a struct p3_mesh, except the fields that its lock
  * guards; the functions for other threads touch it before the thread begins and after it
  * has ended.
  */
@@ -51,51 +51,51 @@
  * block, and are close-on-exec.
  */
 
-#define P3_BEACON_TEXT 64 /* room for an address as text */
+#define P3_TCP_TEXT 64 /* room for an address as text */
 
 /* Choose this host's address: by the setting P3_CONF_FABRIC_NET, or else the one from
  * which the route to another host begins (name or user@name; NULL: unknown), or, since a
  * name may be known to the remote shell alone, that by which the launcher has reached
  * this host (NULL: unknown).  Write family and address.  Return 0, -EADDRNOTAVAIL after
  * an error line, or another -errno. */
-int p3_beacon_choose(
+int p3_tcp_choose_address(
 	const char *other_host, const char *own_address, struct p3_card *card);
 
 /* Return a number that stands for this host and its network namespace, or 0 if the kernel
  * does not tell it. */
-uint64_t p3_beacon_network(void);
+uint64_t p3_tcp_network(void);
 
 /* Print the error line for a rank on another host with the address of this host. */
-void p3_beacon_say_same(uint32_t rank, const struct p3_card *card);
+void p3_tcp_say_same_address(uint32_t rank, const struct p3_card *card);
 
 /* Listen at the card's address, and write the port.  Return a descriptor, or -errno after
  * an error line. */
-int p3_beacon_listen(struct p3_card *card);
+int p3_tcp_listen(struct p3_card *card);
 
 /* Begin to connect from this card's address to another's.  timeout_s is the longest
  * silence of the other host, after which the kernel ends the connection; 0: for ever.
  * Return a socket, or -errno. */
-int p3_beacon_dial(
+int p3_tcp_dial(
 	const struct p3_card *self, const struct p3_card *other, uint32_t timeout_s);
 
 /* Accept a connection, and write the caller's family and address to from_out.  Return a
  * socket, or -errno. */
-int p3_beacon_accept(int fd, uint32_t timeout_s, struct p3_card *from_out);
+int p3_tcp_accept(int fd, uint32_t timeout_s, struct p3_card *from_out);
 
 /* Let a connection live until its other end, or this process ends it; without that the
  * kernel does so after timeout_s. */
-void p3_beacon_keep(int fd);
+void p3_tcp_keep(int fd);
 
 /* Return the milliseconds since the other host last acknowledged data or a keepalive on a
  * connection that was made with a timeout_s; it then does so each second. */
-uint32_t p3_beacon_silence_ms(int fd);
+uint32_t p3_tcp_silence_ms(int fd);
 
 /* Write family, port and address to the card. */
-void p3_beacon_take_address(struct p3_card *card, const struct sockaddr *from);
-bool p3_beacon_is_same_host(const struct p3_card *a, const struct p3_card *b);
+void p3_tcp_take_address(struct p3_card *card, const struct sockaddr *from);
+bool p3_tcp_is_same_host(const struct p3_card *a, const struct p3_card *b);
 
 /* Write the address of a card, with the port if it has one. */
-void p3_beacon_print(const struct p3_card *card, char text[P3_BEACON_TEXT]);
+void p3_tcp_print_address(const struct p3_card *card, char text[P3_TCP_TEXT]);
 
 /* ---- call.c: calls ---- */
 
@@ -213,8 +213,8 @@ struct p3_unauth {
 	struct p3_card from; /* address of the caller */
 };
 
-struct p3_wireup {
-	const struct p3_exchange *exchange;
+struct p3_modex {
+	const struct p3_modex_ops *ops;
 	uint32_t rank, size;
 	uint32_t hosts;       /* number of hosts */
 	uint32_t here;        /* number of ranks on this host */
@@ -226,9 +226,9 @@ struct p3_wireup {
 	struct p3_card *card; /* by rank */
 	struct p3_mac_key secret;
 	struct p3_far_conf far;
-	char address[P3_BEACON_TEXT]; /* of this host, without a port */
-	p3_a32 beacon;                /* descriptor that listens, or -1 */
-	p3_fd_id beacon_file;
+	char address[P3_TCP_TEXT]; /* of this host, without a port */
+	p3_a32 listener;           /* descriptor that listens, or -1 */
+	p3_fd_id listener_file;
 	struct p3_endpoint *streams;
 	struct p3_remote *remote; /* by rank */
 	struct p3_unauth unauth[P3_UNAUTH_MOST];
@@ -238,39 +238,39 @@ struct p3_wireup {
 	bool said_not_of_job; /* a line has told of a caller that is not of the job, */
 	bool said_mute;       /* of one that says nothing, */
 	bool said_crowd;      /* and of more than P3_UNAUTH_MOST at a time */
-	bool accept_paused;   /* the beacon is not watched: there is no room for calls */
-	bool said_no_fds;     /* a line has told that there are no descriptors */
-	bool said_late;       /* a line has told which ranks are waited for */
+	bool accept_paused; /* the listener is not watched: there is no room for calls */
+	bool said_no_fds;   /* a line has told that there are no descriptors */
+	bool said_late;     /* a line has told which ranks are waited for */
 };
 
 /* (any) Return true if the address of a caller is that of a rank. */
-bool p3_wireup_is_of_job(const struct p3_wireup *w, const struct p3_card *from);
+bool p3_modex_is_of_job(const struct p3_modex *w, const struct p3_card *from);
 /* Close a connection's descriptor, if there is one, unless the program has closed it. */
-void p3_wireup_close_connection(struct p3_connection *c);
+void p3_remote_close_connection(struct p3_connection *c);
 /* Close the connections with a remote process, or that are being made. */
-void p3_wireup_close(struct p3_remote *r);
+void p3_remote_close(struct p3_remote *r);
 
 /* ---- the mesh ---- */
 
-#define P3_MEET_NONE 0xffffffffu
+#define P3_MESH_NONE 0xffffffffu
 
-enum p3_meet_watch {
-	P3_MEET_LISTEN,
-	P3_MEET_WAKE,
-	P3_MEET_CONN,
-	P3_MEET_LIFE, /* of a member */
-	P3_MEET_RANK, /* the life of a rank that is not a member now */
-	P3_MEET_BEACON,
-	P3_MEET_REMOTE, /* a call to a rank on another host */
-	P3_MEET_UNAUTH, /* an unauthenticated connection from another host */
-	P3_MEET_STREAMS /* news of connections to other hosts */
+enum p3_mesh_watch {
+	P3_MESH_LISTEN,
+	P3_MESH_WAKE,
+	P3_MESH_CONN,
+	P3_MESH_LIFE, /* of a member */
+	P3_MESH_RANK, /* the life of a rank that is not a member now */
+	P3_MESH_TCP_LISTEN,
+	P3_MESH_REMOTE, /* a call to a rank on another host */
+	P3_MESH_UNAUTH, /* an unauthenticated connection from another host */
+	P3_MESH_STREAMS /* news of connections to other hosts */
 };
 
 /* A connection to another process of the domain on this host. */
-struct p3_meet_conn {
+struct p3_mesh_conn {
 	p3_a32 fd;       /* -1: this place is free */
-	uint32_t called; /* slot that was called, or P3_MEET_NONE */
-	uint32_t slot;   /* slot of the other end, or P3_MEET_NONE: still unknown */
+	uint32_t called; /* slot that was called, or P3_MESH_NONE */
+	uint32_t slot;   /* slot of the other end, or P3_MESH_NONE: still unknown */
 	uint32_t os_pid;
 	uint64_t incarnation;
 	uint64_t since_ns;
@@ -279,34 +279,34 @@ struct p3_meet_conn {
 	bool owes;    /* PIDS found no room and must be sent */
 };
 
-struct p3_meet_member {
+struct p3_mesh_member {
 	uint64_t incarnation; /* 0: no member */
 	uint32_t os_pid;
 	p3_a32 life;   /* pidfd, or -1: check_all() tests the lock */
 	bool missing;  /* it could not be attached yet */
 	bool ending;   /* it has ended; its last messages are taken first */
 	uint32_t how;  /* p3_peer_end */
-	uint32_t rank; /* launched: rank in the own job, or P3_MEET_NONE */
+	uint32_t rank; /* launched: rank in the own job, or P3_MESH_NONE */
 };
 
 /* A rank of the own job, if another launcher started it.  Its slot may be another one
  * each time that it joins. */
-struct p3_meet_rank {
-	uint32_t slot; /* or P3_MEET_NONE: it is no member */
+struct p3_mesh_rank {
+	uint32_t slot; /* or P3_MESH_NONE: it is no member */
 	p3_a32 life;   /* pidfd of a rank that has left in order and lives, or -1 */
 	bool ended;    /* its process has ended */
 	uint32_t come; /* at rank 0: number of the last barrier that it has entered */
 };
 
 /* The state or result of a barrier: a status, and with EPIPE a rank that has ended. */
-struct p3_meet_verdict {
+struct p3_mesh_verdict {
 	int32_t status;
 	uint32_t ended; /* or P3_JOB_NO_RANK */
 };
 
-#define P3_MEET_GOOD ((struct p3_meet_verdict){0, P3_JOB_NO_RANK})
+#define P3_MESH_GOOD ((struct p3_mesh_verdict){0, P3_JOB_NO_RANK})
 
-struct p3_meeting {
+struct p3_mesh {
 	struct p3_domain place;
 	struct p3_node *node;
 	struct p3_nic *nic; /* set while the thread runs */
@@ -316,15 +316,15 @@ struct p3_meeting {
 	bool rescan;             /* a connection or a packet failed: the
 				 * next regular look scans the domain */
 	uint64_t checked_ns;     /* time of the last regular look */
-	bool over;               /* p3_meet_part() was called: the thread must end */
+	bool over;               /* p3_mesh_part() was called: the thread must end */
 	p3_a32 question;         /* (any) the NIC's last question (ASK.1) */
 	uint32_t answered;       /* the last question that was answered */
 	uint32_t asked;          /* the last question for which the streams looked */
 	uint32_t ask_look, release_look, met_look; /* looks; 0: there is none */
-	uint32_t reported_pid; /* last process that p3_meet_say_breach() reported */
+	uint32_t reported_pid; /* last process that p3_mesh_say_breach() reported */
 	uint32_t nreported;    /* number of these lines since reported_ns */
 	uint64_t reported_ns;
-	struct p3_meet_verdict broken; /* with a status: all barriers fail */
+	struct p3_mesh_verdict broken; /* with a status: all barriers fail */
 	struct p3_job_msg released;    /* the last RELEASED of rank 0; round 0: none */
 	/* time of the last announcement of process ids to other hosts, while not all have
 	 * acknowledged it, or 0 */
@@ -334,43 +334,43 @@ struct p3_meeting {
 	pthread_mutex_t lock;     /* guards the members below, and the node's
 				        * barriers */
 	pthread_cond_t changed;
-	bool stop;                /* p3_meet_part() was called */
-	bool new_pids;            /* PIDS must be sent; p3_meet_pids() waits for that */
-	bool fds_lost;            /* the program has closed descriptors of the meeting */
+	bool stop;                /* p3_mesh_part() was called */
+	bool new_pids;            /* PIDS must be sent; p3_mesh_pids() waits for that */
+	bool fds_lost;            /* the program has closed descriptors of the mesh */
 	bool current;             /* what other hosts sent before was processed */
 	bool met;                 /* all earlier members have introduced themselves */
 	bool refused;             /* an earlier member does not fit: joining fails */
 	uint32_t entered, inside; /* number of the last barrier, and of the threads
 				   * that wait */
 	uint32_t nconn, nmember, nrank;
-	struct p3_meet_conn *conn;
-	struct p3_meet_member *member; /* by slot */
-	struct p3_meet_rank *rank;
+	struct p3_mesh_conn *conn;
+	struct p3_mesh_member *member; /* by slot */
+	struct p3_mesh_rank *rank;
 };
 
-static inline int p3_meet_fd(const p3_a32 *fd)
+static inline int p3_mesh_fd(const p3_a32 *fd)
 {
 	return (int)p3_get(fd);
 }
 
 /* Return true if the slot is that of a rank on another host. */
-static inline bool p3_meet_is_far(const struct p3_meeting *m, uint32_t slot)
+static inline bool p3_mesh_is_far(const struct p3_mesh *m, uint32_t slot)
 {
-	const struct p3_wireup *w = m->node->wireup;
+	const struct p3_modex *w = m->node->modex;
 	return w && slot < w->size && w->leader[slot] != w->leader[w->rank];
 }
 
 /* Return true if rank 0 decides about this node's barriers: another launcher started the
  * job, and this node is not rank 0. */
-static inline bool p3_meet_follows(const struct p3_meeting *m)
+static inline bool p3_mesh_follows(const struct p3_mesh *m)
 {
 	return m->node->launched && m->node->rank != 0;
 }
 
 /* Return true if the connection is open and this node has introduced itself. */
-static inline bool p3_meet_talks(const struct p3_meet_conn *c)
+static inline bool p3_mesh_talks(const struct p3_mesh_conn *c)
 {
-	return p3_meet_fd(&c->fd) >= 0 && c->born_sent;
+	return p3_mesh_fd(&c->fd) >= 0 && c->born_sent;
 }
 
 /* ---- conn.c ---- */
@@ -378,143 +378,143 @@ static inline bool p3_meet_talks(const struct p3_meet_conn *c)
 /* Forget a descriptor's number, then close it.  A child that is forked between these two
  * steps leaks the descriptor; in the other order, it could later close a descriptor of
  * the program that has the same number. */
-void p3_meet_close(p3_a32 *fd);
+void p3_mesh_close(p3_a32 *fd);
 /* op is EPOLL_CTL_...; return 0 or -errno. */
-int p3_meet_watch(
-	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which);
+int p3_mesh_watch(
+	struct p3_mesh *m, int op, int fd, enum p3_mesh_watch what, uint32_t which);
 /* Return true if fd and the epoll descriptor still name the library's files, and epoll
  * watches the file of fd: the program may have closed either descriptor. */
-bool p3_meet_watches(
-	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
+bool p3_mesh_watches(
+	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which);
 /* Return true if the program has closed a descriptor that epoll watched, or given its
  * number to another file; false if there is no descriptor. */
-bool p3_meet_has_lost(
-	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
-/* Close fd if p3_meet_watches() is true for it, and forget its number in any case.  The
+bool p3_mesh_has_lost(
+	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which);
+/* Close fd if p3_mesh_watches() is true for it, and forget its number in any case.  The
  * epoll set stays as it is: a forked child shares the set with its parent. */
-void p3_meet_drop(
-	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which);
+void p3_mesh_drop(struct p3_mesh *m, p3_a32 *fd, enum p3_mesh_watch what, uint32_t which);
 /*
  * Take a descriptor out of the epoll set, close it, and forget its number.  A forked
  * child may keep its file open, and epoll would report that for ever.  If epoll does not
  * watch it, the program may have given the number to another file: leave that file open.
  */
-void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd);
-void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c);
+void p3_mesh_unwatch(struct p3_mesh *m, p3_a32 *fd);
+void p3_mesh_hang_up(struct p3_mesh *m, struct p3_mesh_conn *c);
 
 /* Add a call to the epoll set; change what is waited for, after its state has changed;
  * take it out of the set, and take its connection, or close it. */
-void p3_meet_add_call(
-	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which);
-void p3_meet_watch_call(
-	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which);
-struct p3_connection p3_meet_take_call(struct p3_meeting *m, struct p3_call *c);
-void p3_meet_close_call(struct p3_meeting *m, struct p3_call *c);
+void p3_mesh_add_call(
+	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which);
+void p3_mesh_watch_call(
+	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which);
+struct p3_connection p3_mesh_take_call(struct p3_mesh *m, struct p3_call *c);
+void p3_mesh_close_call(struct p3_mesh *m, struct p3_call *c);
 
-struct p3_job_msg p3_meet_message(const struct p3_meeting *m, enum p3_job_op op);
-struct p3_peer_info p3_meet_info(
-	const struct p3_meeting *m, const struct p3_job_msg *msg, const int *fds);
+struct p3_job_msg p3_mesh_message(const struct p3_mesh *m, enum p3_job_op op);
+struct p3_peer_info p3_mesh_info(
+	const struct p3_mesh *m, const struct p3_job_msg *msg, const int *fds);
 /* Print a line about a process that breaks the rules, whose connection is closed.  The
  * number of these lines is limited (conn.c). */
-void p3_meet_say_breach(
-	struct p3_meeting *m, const struct p3_meet_conn *c, const char *what);
+void p3_mesh_say_breach(
+	struct p3_mesh *m, const struct p3_mesh_conn *c, const char *what);
 /* Send BORN.  Return 0 or -errno. */
-int p3_meet_send_born(struct p3_meeting *m, struct p3_meet_conn *c);
-void p3_meet_send_pids(struct p3_meeting *m, struct p3_meet_conn *c);
+int p3_mesh_send_born(struct p3_mesh *m, struct p3_mesh_conn *c);
+void p3_mesh_send_pids(struct p3_mesh *m, struct p3_mesh_conn *c);
 /* Send a packet to the member of a slot, through all connections with it, since the
  * member may close any of them before it reads.  Return false if one did not take it. */
-bool p3_meet_send(struct p3_meeting *m, uint32_t slot, const struct p3_job_msg *msg);
+bool p3_mesh_send(struct p3_mesh *m, uint32_t slot, const struct p3_job_msg *msg);
 
 /* Send a packet to a remote node.  Return false if there is no room for it. */
-bool p3_meet_send_to_remote(
-	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg);
+bool p3_mesh_send_to_remote(
+	struct p3_mesh *m, uint32_t rank, const struct p3_job_msg *msg);
 
 /* ---- member.c ---- */
 
 /* Receive and process the packets of a connection. */
-void p3_meet_receive(struct p3_meeting *m, struct p3_meet_conn *c);
+void p3_mesh_receive(struct p3_mesh *m, struct p3_mesh_conn *c);
 /* Process the end of a member's process.  First process the packets that it has sent: a
  * LEAVE among them says that it left in order. */
-void p3_meet_on_process_end(struct p3_meeting *m, uint32_t slot);
+void p3_mesh_on_process_end(struct p3_mesh *m, uint32_t slot);
 /* Mark a member as ending, and remove it if all its messages are taken. */
-void p3_meet_end(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how);
+void p3_mesh_end(struct p3_mesh *m, uint32_t slot, enum p3_peer_end how);
 /* Process the result rc of attaching a member.  After a failure try again later if it may
  * pass, else treat the member as dead. */
-void p3_meet_on_attach(struct p3_meeting *m, struct p3_peer_info *info, int rc);
+void p3_mesh_on_attach(struct p3_mesh *m, struct p3_peer_info *info, int rc);
 /* Remove an ending member, if all its messages are taken or if now is true. */
-void p3_meet_remove(struct p3_meeting *m, uint32_t slot, bool now);
+void p3_mesh_remove(struct p3_mesh *m, uint32_t slot, bool now);
 /* Note the end of the process of a rank that had left in order. */
-void p3_meet_on_rank_end(struct p3_meeting *m, uint32_t rank);
+void p3_mesh_on_rank_end(struct p3_mesh *m, uint32_t rank);
 
 /* ---- remote.c: all do nothing in a job on one host ---- */
 
-void p3_meet_begin_remotes(struct p3_meeting *m);
+void p3_mesh_begin_remotes(struct p3_mesh *m);
 /* Process an event of a call to a rank, or of the streams. */
-void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which);
+void p3_mesh_on_remote(struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which);
 /* Return true if all packets that remote nodes had sent when *look was 0 are among the
  * news, and set it to 0 again; else come again. */
-bool p3_meet_has_news_of(struct p3_meeting *m, uint32_t *look);
+bool p3_mesh_has_news_of(struct p3_mesh *m, uint32_t *look);
 /* Process all news of the streams, and go on with all calls. */
-void p3_meet_receive_remotes(struct p3_meeting *m);
+void p3_mesh_receive_remotes(struct p3_mesh *m);
 /* Do the work that no descriptor reports: call again, notice silence, repeat packets. */
-void p3_meet_check_remotes(struct p3_meeting *m);
+void p3_mesh_check_remotes(struct p3_mesh *m);
 /* Return true if the rank is on another host, and there is no connection to it now. */
-bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank);
+bool p3_mesh_is_disconnected(const struct p3_mesh *m, uint32_t rank);
 struct p3_remotes {
 	bool need_retry; /* an action must be repeated soon */
 	bool met;        /* all that live have told their state */
 	bool know_pids;  /* all have acknowledged this node's process ids */
 };
-struct p3_remotes p3_meet_sum_remotes(const struct p3_meeting *m);
+struct p3_remotes p3_mesh_sum_remotes(const struct p3_mesh *m);
 /* Send the process ids to all remote nodes. */
-void p3_meet_send_pids_to_remotes(struct p3_meeting *m);
+void p3_mesh_send_pids_to_remotes(struct p3_mesh *m);
 /* Send LEAVE to all remote nodes. */
-void p3_meet_send_leave_to_remotes(struct p3_meeting *m);
+void p3_mesh_send_leave_to_remotes(struct p3_mesh *m);
 /* Return true if a process with an interface has not confirmed all packets. */
-bool p3_meet_remotes_owe_confirmations(const struct p3_meeting *m);
+bool p3_mesh_remotes_owe_confirmations(const struct p3_mesh *m);
 /* Use an authenticated connection for the rank of its caller, in place of an earlier one:
  * a rank calls anew when that has broken, which this node may not have noticed. */
-void p3_meet_adopt(struct p3_meeting *m, struct p3_unauth *s);
-/* Return true if the program has closed the beacon, or a connection to a remote rank. */
-bool p3_meet_has_lost_remotes(const struct p3_meeting *m);
+void p3_mesh_adopt(struct p3_mesh *m, struct p3_unauth *s);
+/* Return true if the program has closed the listener, or a connection to a remote rank.
+ * */
+bool p3_mesh_has_lost_remotes(const struct p3_mesh *m);
 /* Close all connections to remote ranks, and treat these as ended. */
-void p3_meet_end_remotes(struct p3_meeting *m);
+void p3_mesh_end_remotes(struct p3_mesh *m);
 
 /* ---- barrier.c ---- */
 
 /* Send and release in the barrier of the job, as far as it can go now. */
-void p3_meet_advance_barrier(struct p3_meeting *m);
+void p3_mesh_advance_barrier(struct p3_mesh *m);
 /* Process a BARRIER or RELEASED from a rank of the own job, or from another member (rank
- * is P3_MEET_NONE). */
-void p3_meet_on_barrier_packet(
-	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg);
+ * is P3_MESH_NONE). */
+void p3_mesh_on_barrier_packet(
+	struct p3_mesh *m, uint32_t rank, const struct p3_job_msg *msg);
 /* Let the threads of this node leave the barrier that this RELEASED is about.  The caller
  * has processed all packets that came before it. */
-void p3_meet_leave_barrier(struct p3_meeting *m, const struct p3_job_msg *released);
+void p3_mesh_leave_barrier(struct p3_mesh *m, const struct p3_job_msg *released);
 
 /* ---- accept.c ---- */
 
 /* Accept all calls of processes of this host. */
-void p3_meet_accept(struct p3_meeting *m);
+void p3_mesh_accept(struct p3_mesh *m);
 /* Watch the socket for calls again, if there was no room for them. */
-void p3_meet_resume_accept(struct p3_meeting *m);
+void p3_mesh_resume_accept(struct p3_mesh *m);
 /* Call all members that this node has not met. */
-void p3_meet_scan(struct p3_meeting *m);
+void p3_mesh_scan(struct p3_mesh *m);
 /* Hang up a connection whose process has not introduced itself for too long.  Return
  * false if it is no such connection. */
-bool p3_meet_close_mute(struct p3_meeting *m, struct p3_meet_conn *c);
+bool p3_mesh_close_mute(struct p3_mesh *m, struct p3_mesh_conn *c);
 
 /* The next ones do nothing in a job on one host, but for the first and the last. */
 
-/* Process an event of the beacon, or of an unauthenticated connection, whose index in
- * wireup->unauth is which. */
-void p3_meet_on_caller(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which);
-void p3_meet_begin_callers(struct p3_meeting *m);
+/* Process an event of the listener, or of an unauthenticated connection, whose index in
+ * modex->unauth is which. */
+void p3_mesh_on_caller(struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which);
+void p3_mesh_begin_callers(struct p3_mesh *m);
 /* Close slow connections, and accept again. */
-void p3_meet_check_callers(struct p3_meeting *m);
+void p3_mesh_check_callers(struct p3_mesh *m);
 /* Return true if callers wait for room. */
-bool p3_meet_callers_wait(const struct p3_meeting *m);
+bool p3_mesh_callers_wait(const struct p3_mesh *m);
 /* Accept all callers, and go on with their calls. */
-void p3_meet_answer_callers(struct p3_meeting *m);
+void p3_mesh_answer_callers(struct p3_mesh *m);
 
 #endif

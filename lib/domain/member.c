@@ -17,48 +17,47 @@
 
 /* ---- end of a member ---- */
 
-void p3_meet_end(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how)
+void p3_mesh_end(struct p3_mesh *m, uint32_t slot, enum p3_peer_end how)
 {
-	struct p3_meet_member *b = &m->member[slot];
+	struct p3_mesh_member *b = &m->member[slot];
 	b->how = b->ending ? b->how : how;
 	b->ending = true;
 	FAULT_POINT("meet.end_heard");
-	p3_meet_remove(m, slot, false);
+	p3_mesh_remove(m, slot, false);
 }
 
 /* Go on watching the life of a rank that has left in order, under its rank: another
  * process may take its slot.  Return false if that is impossible. */
-static bool member_watch_rank(struct p3_meeting *m, struct p3_meet_member *b)
+static bool member_watch_rank(struct p3_mesh *m, struct p3_mesh_member *b)
 {
 	p3_a32 *life = &m->rank[b->rank].life;
-	if (p3_meet_is_far(m, b->rank)) /* its connection shows its life */
-		return !m->node->wireup->remote[b->rank].ended;
-	int fd = p3_meet_fd(&b->life);
-	if (fd < 0 || p3_meet_watch(m, EPOLL_CTL_MOD, fd, P3_MEET_RANK, b->rank) != 0)
+	if (p3_mesh_is_far(m, b->rank)) /* its connection shows its life */
+		return !m->node->modex->remote[b->rank].ended;
+	int fd = p3_mesh_fd(&b->life);
+	if (fd < 0 || p3_mesh_watch(m, EPOLL_CTL_MOD, fd, P3_MESH_RANK, b->rank) != 0)
 		return false;
 	p3_set(life, (uint32_t)fd);
-	p3_set(&b->life, P3_MEET_NONE);
+	p3_set(&b->life, P3_MESH_NONE);
 	return true;
 }
 
 /* Note that a member, if it is a rank of the own job, has left or has died. */
-static void member_remove_rank(
-	struct p3_meeting *m, struct p3_meet_member *b, uint32_t slot)
+static void member_remove_rank(struct p3_mesh *m, struct p3_mesh_member *b, uint32_t slot)
 {
-	if (b->rank == P3_MEET_NONE)
+	if (b->rank == P3_MESH_NONE)
 		return;
-	struct p3_meet_rank *r = &m->rank[b->rank];
+	struct p3_mesh_rank *r = &m->rank[b->rank];
 	bool left = b->how == P3_PEER_LEFT, current = r->slot == slot;
 	if (!left || (current && !member_watch_rank(m, b)))
 		r->ended = true;
 	if (current)
-		r->slot = P3_MEET_NONE;
-	b->rank = P3_MEET_NONE;
+		r->slot = P3_MESH_NONE;
+	b->rank = P3_MESH_NONE;
 }
 
-void p3_meet_remove(struct p3_meeting *m, uint32_t slot, bool now)
+void p3_mesh_remove(struct p3_mesh *m, uint32_t slot, bool now)
 {
-	struct p3_meet_member *b = &m->member[slot];
+	struct p3_mesh_member *b = &m->member[slot];
 	uint64_t incarnation = b->incarnation;
 	struct p3_peer_info info = {
 		.node = slot, .incarnation = incarnation, .end = b->how, .now = now};
@@ -68,34 +67,34 @@ void p3_meet_remove(struct p3_meeting *m, uint32_t slot, bool now)
 	b->missing = b->ending = false;
 	FAULT_POINT("meet.end_taken");
 	member_remove_rank(m, b, slot);
-	p3_meet_unwatch(m, &b->life);
+	p3_mesh_unwatch(m, &b->life);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].slot == slot && m->conn[i].incarnation == incarnation)
-			p3_meet_hang_up(m, &m->conn[i]);
+			p3_mesh_hang_up(m, &m->conn[i]);
 }
 
-void p3_meet_on_process_end(struct p3_meeting *m, uint32_t slot)
+void p3_mesh_on_process_end(struct p3_mesh *m, uint32_t slot)
 {
 	uint64_t incarnation = m->member[slot].incarnation;
 	for (uint32_t i = 0; i < TURNS * m->nconn; i++) {
-		struct p3_meet_conn *c = &m->conn[i / TURNS];
+		struct p3_mesh_conn *c = &m->conn[i / TURNS];
 		if (c->slot == slot && m->member[slot].incarnation == incarnation)
-			p3_meet_receive(m, c);
+			p3_mesh_receive(m, c);
 	}
 	if (incarnation && m->member[slot].incarnation == incarnation)
-		p3_meet_end(m, slot, P3_PEER_DIED);
+		p3_mesh_end(m, slot, P3_PEER_DIED);
 }
 
-void p3_meet_on_rank_end(struct p3_meeting *m, uint32_t rank)
+void p3_mesh_on_rank_end(struct p3_mesh *m, uint32_t rank)
 {
 	m->rank[rank].ended = true;
-	p3_meet_unwatch(m, &m->rank[rank].life);
+	p3_mesh_unwatch(m, &m->rank[rank].life);
 }
 
 /* ---- birth of a member ---- */
 
 /* Give up joining if an earlier member refuses this process. */
-static void member_refuse_joining(struct p3_meeting *m, const struct p3_meet_conn *c)
+static void member_refuse_joining(struct p3_mesh *m, const struct p3_mesh_conn *c)
 {
 	pthread_mutex_lock(&m->lock);
 	m->refused |= c->awaited;
@@ -103,7 +102,7 @@ static void member_refuse_joining(struct p3_meeting *m, const struct p3_meet_con
 }
 
 static bool member_is_compatible(
-	struct p3_meeting *m, const struct p3_meet_conn *c, const struct p3_job_msg *msg)
+	struct p3_mesh *m, const struct p3_mesh_conn *c, const struct p3_job_msg *msg)
 {
 	bool ok = msg->layout == P3_LAYOUT_WORD && msg->size == m->node->capacity;
 	if (msg->layout != P3_LAYOUT_WORD)
@@ -122,7 +121,7 @@ static bool member_is_compatible(
 
 /* Remove the rank from the packet if another process of the job has it. */
 static void member_keep_own_rank(
-	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
+	struct p3_mesh *m, const struct p3_mesh_conn *c, struct p3_job_msg *msg)
 {
 	uint32_t holder;
 	if (!m->node->launched || msg->jid != m->node->jid || msg->rank >= m->nrank ||
@@ -134,23 +133,23 @@ static void member_keep_own_rank(
 
 /* Note the slot of a rank of the own job.  If the rank has left another slot, process its
  * packets from there first. */
-static void member_place_rank(struct p3_meeting *m, uint32_t rank, uint32_t slot)
+static void member_place_rank(struct p3_mesh *m, uint32_t rank, uint32_t slot)
 {
 	m->member[slot].rank = rank;
-	if (rank == P3_MEET_NONE || m->rank[rank].slot == slot)
+	if (rank == P3_MESH_NONE || m->rank[rank].slot == slot)
 		return;
 	uint32_t former = m->rank[rank].slot;
-	if (former != P3_MEET_NONE && m->member[former].rank == rank) {
-		p3_meet_on_process_end(m, former);
-		p3_meet_remove(m, former, true);
+	if (former != P3_MESH_NONE && m->member[former].rank == rank) {
+		p3_mesh_on_process_end(m, former);
+		p3_mesh_remove(m, former, true);
 	}
 	m->rank[rank].slot = slot;
 	m->rank[rank].come = 0;
-	p3_meet_unwatch(m, &m->rank[rank].life); /* the rank is a member again */
+	p3_mesh_unwatch(m, &m->rank[rank].life); /* the rank is a member again */
 }
 
 /* Enter a member in the table of ranks, if it is of the same job. */
-static void member_set_ids(struct p3_meeting *m, const struct p3_job_msg *msg)
+static void member_set_ids(struct p3_mesh *m, const struct p3_job_msg *msg)
 {
 	struct p3_node *node = m->node;
 	uint32_t rank = node->launched ? msg->rank : msg->nid - (node->nid - node->rank);
@@ -159,19 +158,19 @@ static void member_set_ids(struct p3_meeting *m, const struct p3_job_msg *msg)
 		p3_directory_set(&node->directory, rank, msg->nid, msg->pid);
 }
 
-static void member_watch_life(struct p3_meeting *m, uint32_t slot)
+static void member_watch_life(struct p3_mesh *m, uint32_t slot)
 {
-	struct p3_meet_member *b = &m->member[slot];
-	p3_meet_unwatch(m, &b->life); /* the member has left, and joins again */
+	struct p3_mesh_member *b = &m->member[slot];
+	p3_mesh_unwatch(m, &b->life); /* the member has left, and joins again */
 	int fd = p3_fd_high((int)syscall(SYS_pidfd_open, b->os_pid, 0));
 	p3_set(&b->life, (uint32_t)fd);
-	if (fd >= 0 && p3_meet_watch(m, EPOLL_CTL_ADD, fd, P3_MEET_LIFE, slot) != 0)
-		p3_meet_close(&b->life);
+	if (fd >= 0 && p3_mesh_watch(m, EPOLL_CTL_ADD, fd, P3_MESH_LIFE, slot) != 0)
+		p3_mesh_close(&b->life);
 }
 
-void p3_meet_on_attach(struct p3_meeting *m, struct p3_peer_info *info, int rc)
+void p3_mesh_on_attach(struct p3_mesh *m, struct p3_peer_info *info, int rc)
 {
-	struct p3_meet_member *b = &m->member[info->node];
+	struct p3_mesh_member *b = &m->member[info->node];
 	bool first = !b->missing;
 	if (!rc || rc == -EEXIST)
 		b->missing = false;
@@ -196,7 +195,7 @@ void p3_meet_on_attach(struct p3_meeting *m, struct p3_peer_info *info, int rc)
 /* Remove ids from the packet that belong to another process.  The locks of a process
  * that has ended are free: its ids are believed unless another process has them now. */
 static void member_keep_own_ids(
-	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
+	struct p3_mesh *m, const struct p3_mesh_conn *c, struct p3_job_msg *msg)
 {
 	bool over = p3_domain_is_over(&m->place, msg->node, c->os_pid);
 	for (int i = 0; i < P3_JOB_NIS; i++) {
@@ -209,26 +208,26 @@ static void member_keep_own_ids(
 	}
 }
 
-static void member_send_born(struct p3_meeting *m, struct p3_meet_conn *c)
+static void member_send_born(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	if (!c->born_sent)
-		(void)p3_meet_send_born(m, c);
+		(void)p3_mesh_send_born(m, c);
 }
 
 /* Hang up a member that this process refuses.  Send this process's BORN first, so that
  * the member finds the same difference and reports it too. */
-static void member_refuse(struct p3_meeting *m, struct p3_meet_conn *c)
+static void member_refuse(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	member_send_born(m, c);
-	p3_meet_hang_up(m, c);
+	p3_mesh_hang_up(m, c);
 }
 
 /* Enter the sender of a BORN as the member of its slot, with the ids that it has locked.
  * known: it is the member already. */
 static void member_enter(
-	struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_msg *msg, bool known)
+	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_msg *msg, bool known)
 {
-	struct p3_meet_member *b = &m->member[msg->node];
+	struct p3_mesh_member *b = &m->member[msg->node];
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
@@ -243,10 +242,10 @@ static void member_enter(
 	member_set_ids(m, msg);
 }
 
-static void member_on_born(struct p3_meeting *m, struct p3_meet_conn *c,
-	struct p3_job_msg *msg, const int *fds)
+static void member_on_born(
+	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_msg *msg, const int *fds)
 {
-	struct p3_meet_member *b = &m->member[msg->node];
+	struct p3_mesh_member *b = &m->member[msg->node];
 	if (!member_is_compatible(m, c, msg) || !msg->incarnation ||
 		msg->node == m->place.slot ||
 		p3_domain_is_anothers(&m->place, msg->node, c->os_pid)) {
@@ -256,8 +255,8 @@ static void member_on_born(struct p3_meeting *m, struct p3_meet_conn *c,
 	FAULT_POINT("meet.born_heard");
 	bool known = b->incarnation == msg->incarnation;
 	if (b->incarnation && !known) {
-		p3_meet_on_process_end(m, msg->node);
-		p3_meet_remove(m, msg->node, true);
+		p3_mesh_on_process_end(m, msg->node);
+		p3_mesh_remove(m, msg->node, true);
 	}
 	member_enter(m, c, msg, known);
 	if (!known || b->missing) {
@@ -267,14 +266,14 @@ static void member_on_born(struct p3_meeting *m, struct p3_meet_conn *c,
 		 * messages that wait for the member, and this process may end right then.
 		 * The member finds these messages only if it has received the BORN.
 		 */
-		struct p3_peer_info info = p3_meet_info(m, msg, NULL);
+		struct p3_peer_info info = p3_mesh_info(m, msg, NULL);
 		if (!c->born_sent) {
 			p3_nic_peer_expect(m->nic, &info);
 			FAULT_POINT("meet.expected");
 			member_send_born(m, c);
 		}
-		info = p3_meet_info(m, msg, fds);
-		p3_meet_on_attach(
+		info = p3_mesh_info(m, msg, fds);
+		p3_mesh_on_attach(
 			m, &info, fds[0] < 0 ? -EMFILE : p3_nic_peer_up(m->nic, &info));
 	}
 	FAULT_POINT("meet.attached");
@@ -283,15 +282,15 @@ static void member_on_born(struct p3_meeting *m, struct p3_meet_conn *c,
 	c->awaited = false;
 	/* The pidfd of member_watch_life() may name a later process. */
 	if (p3_domain_is_over(&m->place, msg->node, c->os_pid))
-		p3_meet_on_process_end(m, msg->node);
+		p3_mesh_on_process_end(m, msg->node);
 }
 
 static void member_on_pids(
-	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
+	struct p3_mesh *m, const struct p3_mesh_conn *c, struct p3_job_msg *msg)
 {
 	member_keep_own_ids(m, c, msg);
 	member_keep_own_rank(m, c, msg);
-	struct p3_peer_info info = p3_meet_info(m, msg, NULL);
+	struct p3_peer_info info = p3_mesh_info(m, msg, NULL);
 	member_set_ids(m, msg);
 	p3_nic_peer_pids(m->nic, &info);
 	FAULT_POINT("meet.pids_taken");
@@ -308,20 +307,20 @@ struct packet {
 
 /* Process an end of file.  If this node had called the member and got no BORN, let the
  * periodic check call it again: the member may have hung up for want of room. */
-static void member_on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
+static void member_on_end_of_file(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	uint32_t slot = c->slot;
-	bool ours = slot != P3_MEET_NONE && m->member[slot].incarnation == c->incarnation;
-	m->rescan |= slot == P3_MEET_NONE && c->called != P3_MEET_NONE;
-	p3_meet_hang_up(m, c);
+	bool ours = slot != P3_MESH_NONE && m->member[slot].incarnation == c->incarnation;
+	m->rescan |= slot == P3_MESH_NONE && c->called != P3_MESH_NONE;
+	p3_mesh_hang_up(m, c);
 	if (ours)
-		p3_meet_end(m, slot, P3_PEER_DIED);
+		p3_mesh_end(m, slot, P3_PEER_DIED);
 }
 
-static void member_breach(struct p3_meeting *m, struct p3_meet_conn *c, const char *what)
+static void member_breach(struct p3_mesh *m, struct p3_mesh_conn *c, const char *what)
 {
-	p3_meet_say_breach(m, c, what);
-	c->called = P3_MEET_NONE;
+	p3_mesh_say_breach(m, c, what);
+	c->called = P3_MESH_NONE;
 	member_on_end_of_file(m, c);
 }
 
@@ -333,7 +332,7 @@ static bool member_has_its_fds(const struct packet *p)
 }
 
 static void member_on_first_packet(
-	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
+	struct p3_mesh *m, struct p3_mesh_conn *c, struct packet *p)
 {
 	if (p->msg.op != P3_JOB_BORN) {
 		member_breach(m, c, "does not say first who it is");
@@ -343,36 +342,35 @@ static void member_on_first_packet(
 		(void)member_is_compatible(m, c, &p->msg); /* prints the difference */
 		member_refuse(m, c);
 	}
-	if (p3_meet_fd(&c->fd) >= 0)
+	if (p3_mesh_fd(&c->fd) >= 0)
 		member_send_born(
 			m, c); /* if there is no room, mesh_check() repeats this */
 }
 
-static void member_on_packet(
-	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
+static void member_on_packet(struct p3_mesh *m, struct p3_mesh_conn *c, struct packet *p)
 {
 	struct p3_job_msg *msg = &p->msg;
 	bool known = c->slot == msg->node && c->incarnation == msg->incarnation;
 	if (!member_has_its_fds(p))
 		member_breach(m, c, "sends a wrong number of descriptors");
-	else if (c->slot == P3_MEET_NONE)
+	else if (c->slot == P3_MESH_NONE)
 		member_on_first_packet(m, c, p);
 	else if (msg->op == P3_JOB_BORN && !known) /* it needs another connection */
 		member_on_end_of_file(m, c);
 	else if (msg->op == P3_JOB_BORN)
 		member_on_born(m, c, msg, p->fds);
 	else if (msg->op == P3_JOB_AGAIN)
-		m->rescan |= p3_meet_send_born(m, c) == -EAGAIN;
+		m->rescan |= p3_mesh_send_born(m, c) == -EAGAIN;
 	else if (msg->op == P3_JOB_PIDS && known)
 		member_on_pids(m, c, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
-		p3_meet_end(m, c->slot, P3_PEER_LEFT);
+		p3_mesh_end(m, c->slot, P3_PEER_LEFT);
 	else if (known)
-		p3_meet_on_barrier_packet(m, m->member[c->slot].rank, msg);
+		p3_mesh_on_barrier_packet(m, m->member[c->slot].rank, msg);
 }
 
 static void member_on_other_version(
-	struct p3_meeting *m, struct p3_meet_conn *c, uint32_t magic)
+	struct p3_mesh *m, struct p3_mesh_conn *c, uint32_t magic)
 {
 	char text[120];
 	snprintf(text, sizeof text,
@@ -383,11 +381,11 @@ static void member_on_other_version(
 	member_breach(m, c, text);
 }
 
-void p3_meet_receive(struct p3_meeting *m, struct p3_meet_conn *c)
+void p3_mesh_receive(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
-	for (int i = 0; i < PACKETS && p3_meet_fd(&c->fd) >= 0; i++) {
+	for (int i = 0; i < PACKETS && p3_mesh_fd(&c->fd) >= 0; i++) {
 		struct packet p = {.fds = {-1, -1, -1, -1}};
-		int rc = p3_job_recv(p3_meet_fd(&c->fd), &p.msg, p.fds, &p.nfds);
+		int rc = p3_job_recv(p3_mesh_fd(&c->fd), &p.msg, p.fds, &p.nfds);
 		if (rc == -EAGAIN)
 			return;
 		p.lost = rc == -EMFILE;

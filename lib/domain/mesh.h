@@ -42,8 +42,8 @@
  * is not dead; it delays a joining node by P3_SETTLE_NS at most, once.
  *
  * The callers of the functions below hold the lock node->life, except those of
- * p3_meet_barrier, p3_meet_wake and p3_meet_ask (any thread, without it) and
- * p3_meet_forget (the only thread of a forked child).  The state is in struct p3_meeting
+ * p3_mesh_barrier, p3_mesh_wake and p3_mesh_ask (any thread, without it) and
+ * p3_mesh_forget (the only thread of a forked child).  The state is in struct p3_mesh
  * (internal.h).
  *
  * Rank 0 leads the barriers of a job that another launcher started.  A rank sends it
@@ -65,8 +65,8 @@
 #include <stdint.h>
 
 struct p3_node;
-struct p3_meeting;
-struct p3_wireup;
+struct p3_mesh;
+struct p3_modex;
 
 /* The remedy in messages about two processes of one rank. */
 #define P3_LAUNCHED_ONE                                                                  \
@@ -75,35 +75,35 @@ struct p3_wireup;
 	"are none of the ranks"
 
 /* Enter the domain, as above.  Return 0, or -errno after an error line. */
-int p3_meet_enter(struct p3_node *node);
+int p3_mesh_enter(struct p3_node *node);
 /* Lock *pid for this process; if it is PTL_PID_ANY, lock and return a free pid from base
  * on.  Return PTL_OK, or after an error line PTL_PID_INVALID (another interface or
  * process has the pid), PTL_NO_SPACE or PTL_IFACE_INVALID (it cannot be locked). */
-int p3_meet_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid);
+int p3_mesh_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid);
 /* Return the number of nodes to expect on this host: those in the domain now, but at
  * least 2, and at least the ranks of the job on this host. */
-uint32_t p3_meet_crew(const struct p3_node *node);
+uint32_t p3_mesh_crew(const struct p3_node *node);
 /* Join, and wait until the earlier members have introduced themselves, P3_SETTLE_NS at
  * most.  Return 0, or -errno after an error line. */
-int p3_meet_join(struct p3_node *node, struct p3_nic *nic);
+int p3_mesh_join(struct p3_node *node, struct p3_nic *nic);
 /* (any thread) Make the domain's thread look for work. */
-void p3_meet_wake(struct p3_meeting *m);
+void p3_mesh_wake(struct p3_mesh *m);
 /* The NIC's conf.ask (nic.h): arg is the node. */
-void p3_meet_ask(void *arg, uint32_t question);
+void p3_mesh_ask(void *arg, uint32_t question);
 /* Announce new process ids.  When the function returns, the packets are in the sockets of
  * the members, so that a member that has heard of an id by any other way finds it there
  * when its NIC asks. */
-void p3_meet_pids(struct p3_node *node);
+void p3_mesh_pids(struct p3_node *node);
 /* Wait in the barrier of a job that mpirun or another such launcher started.  Return 0,
  * or -EPIPE if a rank has ended (set *ended_out), if this node has no interface (after
  * an error line), or if this node leaves. */
-int p3_meet_barrier(struct p3_node *node, uint32_t *ended_out);
+int p3_mesh_barrier(struct p3_node *node, uint32_t *ended_out);
 /* Leave the other members: send LEAVE, and end the domain's thread. */
-void p3_meet_part(struct p3_node *node);
-/* Give back what p3_meet_enter() has taken. */
-void p3_meet_exit(struct p3_node *node);
+void p3_mesh_part(struct p3_node *node);
+/* Give back what p3_mesh_enter() has taken. */
+void p3_mesh_exit(struct p3_node *node);
 /* Forget the domain in a forked child, which is not in it. */
-void p3_meet_forget(struct p3_node *node);
+void p3_mesh_forget(struct p3_node *node);
 
 /* Return what the NIC needs of a packet about a node, with its descriptors (NULL, or -1:
  * none). */
@@ -145,7 +145,7 @@ struct p3_card {
 	uint32_t rank;
 	uint32_t leader;  /* lowest rank on the same host */
 	uint64_t layout;  /* P3_LAYOUT_WORD of the rank's library */
-	uint64_t network; /* p3_beacon_network(), or 0 */
+	uint64_t network; /* p3_tcp_network(), or 0 */
 	uint32_t nid;     /* node id of the host */
 	uint16_t family;  /* of the listener's address: AF_INET or AF_INET6 */
 	uint16_t port;    /* of the listener */
@@ -159,13 +159,13 @@ _Static_assert(sizeof(struct p3_card) == 136, "the card is a format");
 
 /* A line tells of a fence that lasts this number of seconds.  Its format takes the rank,
  * the seconds, and the size of the job. */
-#define P3_EXCHANGE_LATE_S 10
-#define P3_EXCHANGE_LATE                                                                 \
+#define P3_MODEX_LATE_S 10
+#define P3_MODEX_LATE                                                                    \
 	"PtlNIInit of rank %u waits since %d s until all %u ranks of the job have "      \
 	"called it: start Portals in each rank of a job on several hosts, and end the "  \
 	"job if one has ended without it"
 
-struct p3_exchange {
+struct p3_modex_ops {
 	/* Write the lowest rank on the host of each rank of the job. */
 	int (*hosts)(struct p3_node *node, uint32_t *leader_out);
 	/* Return the name or address of a rank's host as the launcher knows it, or NULL.
@@ -201,30 +201,30 @@ struct p3_exchange {
  * ended, which is final.  The domain's thread makes the connections while there is an
  * interface (remote.c).
  *
- * The state is in struct p3_wireup, which stays until the process ends.  place, enter and
+ * The state is in struct p3_modex, which stays until the process ends.  place, enter and
  * leave hold node->call.
  */
 
 /* Ask the launcher for the hosts of the job.  Return 0 or -errno. */
-int p3_wireup_place(struct p3_node *node);
+int p3_modex_place(struct p3_node *node);
 /* Return the number of hosts of the job. */
-uint32_t p3_wireup_hosts(const struct p3_wireup *w);
+uint32_t p3_modex_hosts(const struct p3_modex *w);
 /* Return the node id of the host of a rank, for launchers that give ranks none. */
-uint32_t p3_wireup_nid(const struct p3_wireup *w, uint32_t rank);
+uint32_t p3_modex_nid(const struct p3_modex *w, uint32_t rank);
 /* Return true if the rank is on another host than this process; w may be NULL. */
-bool p3_wireup_is_far(const struct p3_wireup *w, uint32_t rank);
+bool p3_modex_is_far(const struct p3_modex *w, uint32_t rank);
 /* Exchange cards with all ranks, unless that is over.  Return 0, or -errno after an error
  * line. */
-int p3_wireup_enter(struct p3_node *node);
+int p3_modex_enter(struct p3_node *node);
 /* At the last PtlFini: take leave of the launcher, unless a later PtlNIInit is to
  * exchange cards. */
-void p3_wireup_leave(struct p3_node *node);
+void p3_modex_leave(struct p3_node *node);
 /* At the end of the process: take leave of the launcher, unless that is done. */
-void p3_wireup_exit(struct p3_node *node);
+void p3_modex_exit(struct p3_node *node);
 /* Say that this process ends although a rank on another host has not confirmed all
  * messages; rank is the job's size if none is known. */
-void p3_wireup_say_late(const struct p3_node *node, uint32_t rank);
+void p3_modex_say_late(const struct p3_node *node, uint32_t rank);
 /* In a forked child: close the parent's sockets. */
-void p3_wireup_forget(struct p3_node *node);
+void p3_modex_forget(struct p3_node *node);
 
 #endif

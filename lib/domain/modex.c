@@ -13,7 +13,7 @@
 
 /* ---- hosts ---- */
 
-static void modex_free(struct p3_wireup *w)
+static void modex_free(struct p3_modex *w)
 {
 	free(w->leader);
 	free(w->card);
@@ -21,16 +21,16 @@ static void modex_free(struct p3_wireup *w)
 	free(w);
 }
 
-static struct p3_wireup *modex_new(const struct p3_node *node)
+static struct p3_modex *modex_new(const struct p3_node *node)
 {
-	struct p3_wireup *w = calloc(1, sizeof *w);
+	struct p3_modex *w = calloc(1, sizeof *w);
 	if (!w)
 		return NULL;
-	w->exchange = node->exchange;
+	w->ops = node->modex_ops;
 	w->rank = node->rank;
 	w->size = node->size;
 	w->nid = node->nid;
-	p3_set(&w->beacon, (uint32_t)-1);
+	p3_set(&w->listener, (uint32_t)-1);
 	w->leader = calloc(w->size, sizeof *w->leader);
 	w->card = calloc(w->size, sizeof *w->card);
 	w->remote = calloc(w->size, sizeof *w->remote);
@@ -47,12 +47,12 @@ static struct p3_wireup *modex_new(const struct p3_node *node)
 	return w;
 }
 
-int p3_wireup_place(struct p3_node *node)
+int p3_modex_place(struct p3_node *node)
 {
-	if (node->wireup)
+	if (node->modex)
 		return 0;
-	struct p3_wireup *w = modex_new(node);
-	int rc = w ? w->exchange->hosts(node, w->leader) : -ENOMEM;
+	struct p3_modex *w = modex_new(node);
+	int rc = w ? w->ops->hosts(node, w->leader) : -ENOMEM;
 	if (rc && w)
 		modex_free(w);
 	if (rc)
@@ -61,21 +61,21 @@ int p3_wireup_place(struct p3_node *node)
 		w->hosts += w->leader[i] == i;
 		w->here += w->leader[i] == w->leader[w->rank];
 	}
-	node->wireup = w;
+	node->modex = w;
 	return 0;
 }
 
-uint32_t p3_wireup_hosts(const struct p3_wireup *w)
+uint32_t p3_modex_hosts(const struct p3_modex *w)
 {
 	return w->hosts;
 }
 
-bool p3_wireup_is_far(const struct p3_wireup *w, uint32_t rank)
+bool p3_modex_is_far(const struct p3_modex *w, uint32_t rank)
 {
 	return w && rank < w->size && w->leader[rank] != w->leader[w->rank];
 }
 
-uint32_t p3_wireup_nid(const struct p3_wireup *w, uint32_t rank)
+uint32_t p3_modex_nid(const struct p3_modex *w, uint32_t rank)
 {
 	uint32_t before = 0;
 	for (uint32_t i = 0; i < w->leader[rank]; i++)
@@ -110,18 +110,18 @@ static const struct p3_endpoint_ops *modex_endpoints(const char *provider)
 
 static int modex_listen(struct p3_node *node, struct p3_card *card)
 {
-	struct p3_wireup *w = node->wireup;
-	const struct p3_exchange *x = w->exchange;
+	struct p3_modex *w = node->modex;
+	const struct p3_modex_ops *x = w->ops;
 	uint32_t other = 0; /* the first rank on another host */
-	while (other < w->size && !p3_wireup_is_far(w, other))
+	while (other < w->size && !p3_modex_is_far(w, other))
 		other++;
-	int rc = p3_beacon_choose(other < w->size ? x->host_name(node, other) : NULL,
+	int rc = p3_tcp_choose_address(other < w->size ? x->host_name(node, other) : NULL,
 		x->own_address ? x->own_address(node) : NULL, card);
-	int fd = rc ? rc : p3_beacon_listen(card);
+	int fd = rc ? rc : p3_tcp_listen(card);
 	if (fd < 0)
 		return fd;
-	w->beacon_file = p3_fd_file(fd);
-	p3_set(&w->beacon, (uint32_t)fd);
+	w->listener_file = p3_fd_file(fd);
+	p3_set(&w->listener, (uint32_t)fd);
 	return 0;
 }
 
@@ -129,12 +129,12 @@ static int modex_listen(struct p3_node *node, struct p3_card *card)
  * for this rank. */
 static int modex_make_card(struct p3_node *node, struct p3_card *card)
 {
-	const struct p3_wireup *w = node->wireup;
+	const struct p3_modex *w = node->modex;
 	*card = (struct p3_card){.size = w->size,
 		.rank = w->rank,
 		.leader = w->leader[w->rank],
 		.layout = P3_LAYOUT_WORD,
-		.network = p3_beacon_network(),
+		.network = p3_tcp_network(),
 		.nid = node->nid};
 	const char *provider = modex_wished_provider();
 	strncpy(card->provider, provider ? provider : SOCKETS, sizeof card->provider - 1);
@@ -156,12 +156,12 @@ static int modex_make_card(struct p3_node *node, struct p3_card *card)
 /* Say that a rank's address is of another family than that of rank 0. */
 static int modex_say_family(struct p3_node *node, uint32_t rank)
 {
-	const struct p3_wireup *w = node->wireup;
-	const char *host = w->exchange->host_name(node, rank);
-	const char *first = w->exchange->host_name(node, 0);
-	char at[P3_BEACON_TEXT], first_at[P3_BEACON_TEXT];
-	p3_beacon_print(&w->card[rank], at);
-	p3_beacon_print(&w->card[0], first_at);
+	const struct p3_modex *w = node->modex;
+	const char *host = w->ops->host_name(node, rank);
+	const char *first = w->ops->host_name(node, 0);
+	char at[P3_TCP_TEXT], first_at[P3_TCP_TEXT];
+	p3_tcp_print_address(&w->card[rank], at);
+	p3_tcp_print_address(&w->card[0], first_at);
 	p3_error("rank %u on %s listens at %s, and rank 0 on %s at %s; all ranks need "
 		 "IPv4, or all IPv6: set PTL3_FABRIC_NET, alike for all, to a network "
 		 "that each host has, as in 10.1.0.0/16",
@@ -172,24 +172,24 @@ static int modex_say_family(struct p3_node *node, uint32_t rank)
 /* Return true if the card has what this process has computed. */
 static bool modex_is_consistent(const struct p3_node *node, const struct p3_card *card)
 {
-	const struct p3_wireup *w = node->wireup;
-	bool nid = !node->launched || card->nid == p3_wireup_nid(w, card->rank);
+	const struct p3_modex *w = node->modex;
+	bool nid = !node->launched || card->nid == p3_modex_nid(w, card->rank);
 	return nid && card->leader == w->leader[card->rank];
 }
 
 /* Return true if a rank of another host has an address of this host.  Hosts of tests may
  * share a network. */
-static bool modex_is_mistaken(const struct p3_wireup *w, const struct p3_card *card)
+static bool modex_is_mistaken(const struct p3_modex *w, const struct p3_card *card)
 {
 	const struct p3_card *own = &w->card[w->rank];
-	return p3_wireup_is_far(w, card->rank) && own->network && card->network &&
-	       own->network != card->network && p3_beacon_is_same_host(own, card);
+	return p3_modex_is_far(w, card->rank) && own->network && card->network &&
+	       own->network != card->network && p3_tcp_is_same_host(own, card);
 }
 
 /* Check what a rank has published.  Print one line about the first difference. */
 static int modex_check_card(const struct p3_node *node, uint32_t rank)
 {
-	const struct p3_wireup *w = node->wireup;
+	const struct p3_modex *w = node->modex;
 	const struct p3_card *c = &w->card[rank];
 	if (!c->magic)
 		p3_error("rank %u cannot reach other hosts, as its own error line tells; "
@@ -207,13 +207,13 @@ static int modex_check_card(const struct p3_node *node, uint32_t rank)
 			 "that one launcher has started them",
 			rank, c->rank, c->size, c->nid, c->leader);
 	else if (modex_is_mistaken(w, c))
-		p3_beacon_say_same(rank, c);
+		p3_tcp_say_same_address(rank, c);
 	else
 		return 0;
 	return -EPROTO;
 }
 
-static int modex_use(struct p3_wireup *w)
+static int modex_use(struct p3_modex *w)
 {
 	uint32_t seconds = 0;
 	struct p3_card *first = &w->card[0];
@@ -241,10 +241,10 @@ static int modex_use(struct p3_wireup *w)
 
 static int modex_read(struct p3_node *node)
 {
-	struct p3_wireup *w = node->wireup;
+	struct p3_modex *w = node->modex;
 	int rc = 0;
 	for (uint32_t i = 0; i < w->size && !rc; i++)
-		rc = w->exchange->get(node, i, &w->card[i]);
+		rc = w->ops->get(node, i, &w->card[i]);
 	for (uint32_t i = 0; i < w->size && !rc; i++)
 		rc = modex_check_card(node, i);
 	for (uint32_t i = 1; i < w->size && !rc; i++)
@@ -261,17 +261,17 @@ static int modex_read(struct p3_node *node)
 	return rc;
 }
 
-bool p3_wireup_is_of_job(const struct p3_wireup *w, const struct p3_card *from)
+bool p3_modex_is_of_job(const struct p3_modex *w, const struct p3_card *from)
 {
 	for (uint32_t i = 0; i < w->size; i++)
-		if (p3_beacon_is_same_host(&w->card[i], from))
+		if (p3_tcp_is_same_host(&w->card[i], from))
 			return true;
 	return false;
 }
 
 static int modex_exchange(struct p3_node *node)
 {
-	const struct p3_exchange *x = node->wireup->exchange;
+	const struct p3_modex_ops *x = node->modex->ops;
 	struct p3_card card;
 	int own = modex_make_card(node, &card);
 	int rc = x->put(node, &card);
@@ -285,9 +285,9 @@ static int modex_exchange(struct p3_node *node)
 	return rc ? rc : modex_read(node);
 }
 
-int p3_wireup_enter(struct p3_node *node)
+int p3_modex_enter(struct p3_node *node)
 {
-	struct p3_wireup *w = node->wireup;
+	struct p3_modex *w = node->modex;
 	if (w->failed)
 		p3_error(
 			"this rank could not be connected with other hosts before, as an "
@@ -302,7 +302,7 @@ int p3_wireup_enter(struct p3_node *node)
 	w->is_over = true;
 	struct p3_card self = w->card[w->rank];
 	self.port = 0;
-	p3_beacon_print(&self, w->address);
+	p3_tcp_print_address(&self, w->address);
 	w->far.address = w->address;
 	node->far = &w->far;
 	return 0;
@@ -310,58 +310,58 @@ int p3_wireup_enter(struct p3_node *node)
 
 /* ---- the end ---- */
 
-void p3_wireup_say_late(const struct p3_node *node, uint32_t rank)
+void p3_modex_say_late(const struct p3_node *node, uint32_t rank)
 {
-	const struct p3_wireup *w = node->wireup;
-	char at[P3_BEACON_TEXT] = "";
+	const struct p3_modex *w = node->modex;
+	char at[P3_TCP_TEXT] = "";
 	if (rank >= w->size)
 		return;
-	p3_beacon_print(&w->card[rank], at);
+	p3_tcp_print_address(&w->card[rank], at);
 	p3_warn("rank %u ends, and rank %u (%s) has not confirmed all messages within %u "
 		"s: messages may be lost; let that process run, or set a longer "
 		"PTL3_FAR_TIMEOUT",
 		w->rank, rank, at, w->timeout_s);
 }
 
-void p3_wireup_leave(struct p3_node *node)
+void p3_modex_leave(struct p3_node *node)
 {
-	const struct p3_wireup *w = node->wireup;
+	const struct p3_modex *w = node->modex;
 	if (w && (w->is_over || w->failed))
-		w->exchange->end(node);
+		w->ops->end(node);
 }
 
-void p3_wireup_exit(struct p3_node *node)
+void p3_modex_exit(struct p3_node *node)
 {
-	if (node->wireup)
-		node->wireup->exchange->end(node);
+	if (node->modex)
+		node->modex->ops->end(node);
 }
 
-void p3_wireup_close_connection(struct p3_connection *c)
+void p3_remote_close_connection(struct p3_connection *c)
 {
 	if (c->fd >= 0)
 		p3_fd_close_own(c->fd, c->file);
 	c->fd = -1;
 }
 
-void p3_wireup_close(struct p3_remote *r)
+void p3_remote_close(struct p3_remote *r)
 {
 	p3_call_close(&r->call);
-	p3_wireup_close_connection(&r->up);
-	p3_wireup_close_connection(&r->next);
+	p3_remote_close_connection(&r->up);
+	p3_remote_close_connection(&r->next);
 }
 
-void p3_wireup_forget(struct p3_node *node)
+void p3_modex_forget(struct p3_node *node)
 {
-	struct p3_wireup *w = node->wireup;
+	struct p3_modex *w = node->modex;
 	if (!w)
 		return;
 	for (uint32_t i = 0; i < w->size; i++)
-		p3_wireup_close(&w->remote[i]);
+		p3_remote_close(&w->remote[i]);
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
 		p3_call_close(&w->unauth[i].call);
 	if (w->streams)
 		p3_streams_forget(w->streams);
-	int fd = (int)p3_get(&w->beacon);
+	int fd = (int)p3_get(&w->listener);
 	if (fd >= 0)
-		p3_fd_close_own(fd, w->beacon_file);
+		p3_fd_close_own(fd, w->listener_file);
 }

@@ -49,15 +49,15 @@
 #define NAMED         2u                    /* ranks that this line names */
 
 /* Return the rank's remote process, or NULL if it is on this host. */
-static struct p3_remote *remote_of(const struct p3_meeting *m, uint32_t rank)
+static struct p3_remote *remote_of(const struct p3_mesh *m, uint32_t rank)
 {
-	struct p3_wireup *w = m->node->wireup;
-	return p3_wireup_is_far(w, rank) ? &w->remote[rank] : NULL;
+	struct p3_modex *w = m->node->modex;
+	return p3_modex_is_far(w, rank) ? &w->remote[rank] : NULL;
 }
 
-static uint32_t remote_count(const struct p3_meeting *m)
+static uint32_t remote_count(const struct p3_mesh *m)
 {
-	return m->node->wireup ? m->node->wireup->size : 0;
+	return m->node->modex ? m->node->modex->size : 0;
 }
 
 static uint64_t remote_least(uint64_t a, uint64_t b)
@@ -65,7 +65,7 @@ static uint64_t remote_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static bool remote_is_called(const struct p3_meeting *m, uint32_t rank)
+static bool remote_is_called(const struct p3_mesh *m, uint32_t rank)
 {
 	return m->node->rank > rank;
 }
@@ -78,11 +78,11 @@ static bool remote_is_called(const struct p3_meeting *m, uint32_t rank)
 
 /* Print a line, once for a rank, about a call that its host has completed, and that the
  * rank does not answer: it is stopped, or has ended, and another program has its port. */
-static void remote_say_unanswered(const struct p3_meeting *m, uint32_t rank)
+static void remote_say_unanswered(const struct p3_mesh *m, uint32_t rank)
 {
-	const struct p3_wireup *w = m->node->wireup;
-	char at[P3_BEACON_TEXT];
-	p3_beacon_print(&w->card[rank], at);
+	const struct p3_modex *w = m->node->modex;
+	char at[P3_TCP_TEXT];
+	p3_tcp_print_address(&w->card[rank], at);
 	if (!w->remote[rank].said_unanswered)
 		p3_warn("rank %u (%s) has not answered a call for %u s: messages for it "
 			"wait (see whether it is stopped, or another program has its "
@@ -94,12 +94,12 @@ static void remote_say_unanswered(const struct p3_meeting *m, uint32_t rank)
 /* Print a line if a process is treated as ended for another reason than its end: once for
  * a host, about its silence or a refused first call (the process may have ended, or a
  * firewall may refuse calls). */
-static void remote_say_why_ended(const struct p3_meeting *m, uint32_t rank, int why)
+static void remote_say_why_ended(const struct p3_mesh *m, uint32_t rank, int why)
 {
-	const struct p3_wireup *w = m->node->wireup;
+	const struct p3_modex *w = m->node->modex;
 	bool begun = w->remote[rank].begun, *said = &w->remote[w->leader[rank]].said_host;
-	char at[P3_BEACON_TEXT];
-	p3_beacon_print(&w->card[rank], at);
+	char at[P3_TCP_TEXT];
+	p3_tcp_print_address(&w->card[rank], at);
 	if (why == -ETIMEDOUT || (why == -ECONNREFUSED && !begun)) {
 		if (!*said && why != -ETIMEDOUT)
 			p3_warn("rank %u (%s) has ended, or its host refuses the first "
@@ -128,7 +128,7 @@ static void remote_say_why_ended(const struct p3_meeting *m, uint32_t rank, int 
 
 /* ---- first connections that take long ---- */
 
-static const char *remote_state_of(const struct p3_meeting *m, uint32_t rank)
+static const char *remote_state_of(const struct p3_mesh *m, uint32_t rank)
 {
 	enum p3_call_state state = remote_of(m, rank)->call.state;
 	if (state == P3_CALL_DIALING)
@@ -140,17 +140,17 @@ static const char *remote_state_of(const struct p3_meeting *m, uint32_t rank)
 
 /* Write some of the ranks that are waited for, with their states.  Return the number of
  * all. */
-static uint32_t remote_list_awaited(const struct p3_meeting *m, char *out, size_t size)
+static uint32_t remote_list_awaited(const struct p3_mesh *m, char *out, size_t size)
 {
 	uint32_t n = 0;
-	char at[P3_BEACON_TEXT];
+	char at[P3_TCP_TEXT];
 	*out = '\0';
 	for (uint32_t i = 0; i < remote_count(m); i++) {
 		size_t len = strlen(out);
 		const struct p3_remote *r = remote_of(m, i);
 		if (!r || r->ended || r->begun || ++n > NAMED)
 			continue;
-		p3_beacon_print(&m->node->wireup->card[i], at);
+		p3_tcp_print_address(&m->node->modex->card[i], at);
 		snprintf(out + len, size - len, "%srank %u (%s): %s", n > 1 ? ", " : "",
 			i, at, remote_state_of(m, i));
 	}
@@ -158,9 +158,9 @@ static uint32_t remote_list_awaited(const struct p3_meeting *m, char *out, size_
 }
 
 /* Say once which ranks this one waits for, unless it is leaving. */
-static void remote_say_late(struct p3_meeting *m, uint64_t now)
+static void remote_say_late(struct p3_mesh *m, uint64_t now)
 {
-	struct p3_wireup *w = m->node->wireup;
+	struct p3_modex *w = m->node->modex;
 	char list[NAMED * 120];
 	uint64_t waited = now - w->begun_ns, half = w->timeout_s * UINT64_C(500000000);
 	/* At least one line comes before a call ends for want of an answer. */
@@ -180,39 +180,39 @@ static void remote_say_late(struct p3_meeting *m, uint64_t now)
 
 /* ---- births ---- */
 
-static struct p3_peer_info remote_info(const struct p3_meeting *m, uint32_t rank)
+static struct p3_peer_info remote_info(const struct p3_mesh *m, uint32_t rank)
 {
 	const struct p3_remote *r = remote_of(m, rank);
 	struct p3_job_msg msg = r->born.msg;
 	msg.node = rank;
-	msg.nid = m->node->wireup->card[rank].nid;
+	msg.nid = m->node->modex->card[rank].nid;
 	msg.uid = m->node->uid;
 	msg.jid = m->node->jid;
 	msg.rank = m->node->launched ? rank : P3_JOB_NO_RANK;
-	struct p3_peer_info info = p3_meet_info(m, &msg, NULL);
+	struct p3_peer_info info = p3_mesh_info(m, &msg, NULL);
 	info.far_len = r->born.name_len;
 	memcpy(info.far_name, r->born.name, sizeof info.far_name);
 	return info;
 }
 
-static void remote_attach(struct p3_meeting *m, uint32_t rank)
+static void remote_attach(struct p3_mesh *m, uint32_t rank)
 {
 	struct p3_peer_info info = remote_info(m, rank);
 	int rc = p3_nic_peer_up(m->nic, &info);
 	if (rc == -EEXIST)
 		p3_nic_peer_pids(m->nic, &info);
-	p3_meet_on_attach(m, &info, rc);
+	p3_mesh_on_attach(m, &info, rc);
 }
 
 /* Enter a process that has an interface as a member. */
-static void remote_enter(struct p3_meeting *m, uint32_t rank)
+static void remote_enter(struct p3_mesh *m, uint32_t rank)
 {
 	const struct p3_remote *r = remote_of(m, rank);
-	struct p3_meet_member *b = &m->member[rank];
+	struct p3_mesh_member *b = &m->member[rank];
 	struct p3_peer_info info = remote_info(m, rank);
 	b->incarnation = r->born.msg.incarnation;
 	b->os_pid = r->born.msg.os_pid;
-	if (m->nrank && b->rank == P3_MEET_NONE) {
+	if (m->nrank && b->rank == P3_MESH_NONE) {
 		b->rank = rank;
 		m->rank[rank].slot = rank;
 		m->rank[rank].come = 0;
@@ -222,7 +222,7 @@ static void remote_enter(struct p3_meeting *m, uint32_t rank)
 }
 
 /* Fail the requests of the NIC to a process that has ended without an interface. */
-static void remote_fail_requests(struct p3_meeting *m, uint32_t rank)
+static void remote_fail_requests(struct p3_mesh *m, uint32_t rank)
 {
 	struct p3_peer_info info = remote_info(m, rank);
 	info.incarnation = 1;
@@ -253,10 +253,10 @@ static bool remote_is_up(const struct p3_remote *r)
 
 /* Treat a process as ended for good.  why is -EPIPE or -ECONNREFUSED if it has ended,
  * else the error because of which operations with it fail. */
-static void remote_end(struct p3_meeting *m, uint32_t rank, int why)
+static void remote_end(struct p3_mesh *m, uint32_t rank, int why)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	p3_meet_close_call(m, &r->call);
+	p3_mesh_close_call(m, &r->call);
 	remote_leave(r);
 	r->is_probe = false;
 	remote_say_why_ended(m, rank, why);
@@ -264,7 +264,7 @@ static void remote_end(struct p3_meeting *m, uint32_t rank, int why)
 	r->ended = true;
 	r->is_born = false;
 	if (m->member[rank].incarnation)
-		p3_meet_end(m, rank, P3_PEER_DIED);
+		p3_mesh_end(m, rank, P3_PEER_DIED);
 	else if (!had_left)
 		remote_fail_requests(m, rank);
 	else if (m->nrank)
@@ -273,45 +273,44 @@ static void remote_end(struct p3_meeting *m, uint32_t rank, int why)
 
 /* ---- packets ---- */
 
-static void remote_send_born(struct p3_meeting *m, uint32_t rank)
+static void remote_send_born(struct p3_mesh *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	unsigned char name[P3_FAR_NAME];
-	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
-	msg.status = (int32_t)m->node->wireup->pids_sent;
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_BORN);
+	msg.status = (int32_t)m->node->modex->pids_sent;
 	uint32_t len = p3_nic_far_name(m->nic, name);
 	FAULT_POINT("remote.unsaid");
-	int rc = p3_stream_post(m->node->wireup->streams, rank, &msg, name, len);
+	int rc = p3_stream_post(m->node->modex->streams, rank, &msg, name, len);
 	FAULT_POINT("remote.said");
 	r->owes_born = rc == -EAGAIN;
 }
 
-static void remote_on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
+static void remote_on_born(struct p3_mesh *m, uint32_t rank, const struct p3_packet *p)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	struct p3_meet_member *b = &m->member[rank];
+	struct p3_mesh_member *b = &m->member[rank];
 	if (p->msg.layout != P3_LAYOUT_WORD || !p->msg.incarnation) {
 		remote_end(m, rank, -EPROTO);
 		return;
 	}
 	if (b->incarnation && b->incarnation != p->msg.incarnation) {
-		p3_meet_end(m, rank, P3_PEER_LEFT);
-		p3_meet_remove(m, rank, true);
+		p3_mesh_end(m, rank, P3_PEER_LEFT);
+		p3_mesh_remove(m, rank, true);
 	}
 	r->born = *p;
 	r->is_born = r->state_known = true;
 	FAULT_POINT("remote.heard");
 	remote_enter(m, rank);
 	FAULT_POINT("remote.attached");
-	struct p3_job_msg told = p3_meet_message(m, P3_JOB_TOLD);
+	struct p3_job_msg told = p3_mesh_message(m, P3_JOB_TOLD);
 	told.round = (uint32_t)p->msg.status;
-	(void)p3_meet_send_to_remote(
+	(void)p3_mesh_send_to_remote(
 		m, rank, &told); /* this node knows its process ids */
 	FAULT_POINT("remote.told");
 }
 
-static void remote_on_packet(
-	struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
+static void remote_on_packet(struct p3_mesh *m, uint32_t rank, const struct p3_packet *p)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	const struct p3_job_msg *msg = &p->msg;
@@ -332,9 +331,9 @@ static void remote_on_packet(
 		r->state_known = true;
 		FAULT_POINT("remote.leave_heard");
 		if (known)
-			p3_meet_end(m, rank, P3_PEER_LEFT);
+			p3_mesh_end(m, rank, P3_PEER_LEFT);
 	} else if (known)
-		p3_meet_on_barrier_packet(m, m->member[rank].rank, msg);
+		p3_mesh_on_barrier_packet(m, m->member[rank].rank, msg);
 }
 
 /* ---- connections ---- */
@@ -350,13 +349,13 @@ static bool remote_may_reconnect(
 	       !(rc == -ETIMEDOUT && before != P3_CALL_DIALING);
 }
 
-/* After a connection or call that broke, set the time from which p3_meet_check_remotes()
+/* After a connection or call that broke, set the time from which p3_mesh_check_remotes()
  * calls or probes again. */
-static void remote_disconnect(struct p3_meeting *m, uint32_t rank)
+static void remote_disconnect(struct p3_mesh *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	uint64_t now = p3_now_ns();
-	p3_meet_close_call(m, &r->call);
+	p3_mesh_close_call(m, &r->call);
 	r->is_probe = false;
 	r->await_call_ns = now;
 	r->retry_ns = now + r->pause_ns;
@@ -364,11 +363,11 @@ static void remote_disconnect(struct p3_meeting *m, uint32_t rank)
 		r->pause_ns ? remote_least(2 * r->pause_ns, PAUSE_MOST_NS) : PAUSE_NS;
 }
 
-static void remote_dial(struct p3_meeting *m, uint32_t rank)
+static void remote_dial(struct p3_mesh *m, uint32_t rank)
 {
-	struct p3_wireup *w = m->node->wireup;
+	struct p3_modex *w = m->node->modex;
 	struct p3_remote *r = remote_of(m, rank);
-	int fd = p3_beacon_dial(&w->card[w->rank], &w->card[rank], w->timeout_s);
+	int fd = p3_tcp_dial(&w->card[w->rank], &w->card[rank], w->timeout_s);
 	if (fd < 0 && remote_may_reconnect(r, P3_CALL_DIALING, fd))
 		remote_disconnect(m, rank);
 	else if (fd < 0 && !p3_job_passes(fd))
@@ -377,11 +376,11 @@ static void remote_dial(struct p3_meeting *m, uint32_t rank)
 		return;
 	FAULT_POINT("remote.dialed");
 	p3_call_begin(&r->call, fd, &w->secret, w->rank, rank);
-	p3_meet_add_call(m, &r->call, P3_MEET_REMOTE, rank);
+	p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, rank);
 }
 
 /* After a connection or call that broke, call again, the first time at once. */
-static void remote_reconnect(struct p3_meeting *m, uint32_t rank)
+static void remote_reconnect(struct p3_mesh *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	bool first = !r->pause_ns && !r->is_probe;
@@ -391,23 +390,22 @@ static void remote_reconnect(struct p3_meeting *m, uint32_t rank)
 }
 
 /* Give an authenticated connection to the streams. */
-static void remote_give(
-	struct p3_meeting *m, uint32_t rank, const struct p3_connection *c)
+static void remote_give(struct p3_mesh *m, uint32_t rank, const struct p3_connection *c)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	bool first = !r->begun;
-	p3_beacon_keep(c->fd);
+	p3_tcp_keep(c->fd);
 	r->up = *c;
 	r->up_ns = r->alive_ns = p3_now_ns();
 	r->leaves = false;
 	r->begun = true;
-	p3_stream_give(m->node->wireup->streams, rank, c);
+	p3_stream_give(m->node->modex->streams, rank, c);
 	if (first)
 		remote_send_born(m, rank);
 }
 
 /* Use an authenticated connection.  The streams leave an earlier one first. */
-static void remote_use(struct p3_meeting *m, uint32_t rank, const struct p3_connection *c)
+static void remote_use(struct p3_mesh *m, uint32_t rank, const struct p3_connection *c)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	if (r->up.fd < 0) {
@@ -416,34 +414,34 @@ static void remote_use(struct p3_meeting *m, uint32_t rank, const struct p3_conn
 	}
 	r->alive_ns = p3_now_ns();
 	remote_leave(r);
-	p3_wireup_close_connection(&r->next);
+	p3_remote_close_connection(&r->next);
 	r->next = *c;
 }
 
 /* The streams have left a connection. */
-static void remote_on_left(struct p3_meeting *m, uint32_t rank, int why)
+static void remote_on_left(struct p3_mesh *m, uint32_t rank, int why)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	struct p3_connection next = r->next;
 	uint64_t now = p3_now_ns();
-	p3_wireup_close_connection(&r->up);
+	p3_remote_close_connection(&r->up);
 	r->next.fd = -1;
 	if (why == -ECONNRESET || (why == -EPIPE && !r->leaves))
 		r->alive_ns = now; /* its host has said so */
 	if (now - r->up_ns > STALE_NS)
 		r->pause_ns = 0; /* the connection has worked */
 	if (r->ended)
-		p3_wireup_close_connection(&next);
+		p3_remote_close_connection(&next);
 	else if (next.fd >= 0)
 		remote_give(m, rank, &next);
 	else if (r->call.state == P3_CALL_NONE)
 		remote_reconnect(m, rank);
 }
 
-static void remote_take_news(struct p3_meeting *m)
+static void remote_take_news(struct p3_mesh *m)
 {
 	struct p3_stream_news news;
-	while (p3_streams_next(m->node->wireup->streams, &news))
+	while (p3_streams_next(m->node->modex->streams, &news))
 		if (news.broken)
 			remote_on_left(m, news.rank, news.broken);
 		else
@@ -451,7 +449,7 @@ static void remote_take_news(struct p3_meeting *m)
 }
 
 /* Go on with a call. */
-static void remote_go_on(struct p3_meeting *m, uint32_t rank)
+static void remote_go_on(struct p3_mesh *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	enum p3_call_state before = r->call.state;
@@ -474,7 +472,7 @@ static void remote_go_on(struct p3_meeting *m, uint32_t rank)
 	if (before == P3_CALL_DIALING && r->call.state > before)
 		r->alive_ns = p3_now_ns(); /* the kernel of its host has answered */
 	if (rc == 0 && !r->is_probe) {
-		c = p3_meet_take_call(m, &r->call);
+		c = p3_mesh_take_call(m, &r->call);
 		remote_use(m, rank, &c);
 	} else if (rc && rc != -EAGAIN && !remote_may_reconnect(r, before, rc)) {
 		remote_end(m, rank, rc);
@@ -483,23 +481,23 @@ static void remote_go_on(struct p3_meeting *m, uint32_t rank)
 			r->alive_ns = p3_now_ns(); /* its host has said so */
 		remote_reconnect(m, rank);
 	}
-	p3_meet_watch_call(m, &r->call, P3_MEET_REMOTE, rank);
+	p3_mesh_watch_call(m, &r->call, P3_MESH_REMOTE, rank);
 }
 
 /* ---- calls ---- */
 
-void p3_meet_adopt(struct p3_meeting *m, struct p3_unauth *s)
+void p3_mesh_adopt(struct p3_mesh *m, struct p3_unauth *s)
 {
 	uint32_t rank = p3_call_other(&s->call);
 	struct p3_remote *r = remote_of(m, rank);
-	struct p3_connection c = p3_meet_take_call(m, &s->call);
-	bool right = r && p3_beacon_is_same_host(&s->from, &m->node->wireup->card[rank]);
+	struct p3_connection c = p3_mesh_take_call(m, &s->call);
+	bool right = r && p3_tcp_is_same_host(&s->from, &m->node->modex->card[rank]);
 	if (right && r->ended) { /* tell it that this node treats it as ended */
-		struct p3_job_msg msg = p3_meet_message(m, P3_JOB_DROPPED);
+		struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_DROPPED);
 		(void)p3_stream_say(&c, &msg);
 	}
 	if (!right || r->ended || remote_is_called(m, rank)) {
-		p3_wireup_close_connection(&c);
+		p3_remote_close_connection(&c);
 		/* A probe: the called rank has lost its connection, so leave it here,
 		 * too. */
 		if (right && !r->ended && remote_is_up(r) &&
@@ -507,7 +505,7 @@ void p3_meet_adopt(struct p3_meeting *m, struct p3_unauth *s)
 			remote_leave(r);
 		return;
 	}
-	p3_meet_close_call(m, &r->call); /* a probe */
+	p3_mesh_close_call(m, &r->call); /* a probe */
 	r->is_probe = false;
 	FAULT_POINT("remote.welcomed");
 	remote_use(m, rank, &c);
@@ -515,16 +513,16 @@ void p3_meet_adopt(struct p3_meeting *m, struct p3_unauth *s)
 
 /* ---- for the domain's thread ---- */
 
-void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which)
+void p3_mesh_on_remote(struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which)
 {
-	if (what == P3_MEET_REMOTE)
+	if (what == P3_MESH_REMOTE)
 		remote_go_on(m, which);
 	else
-		p3_fd_drain(p3_streams_fd(m->node->wireup->streams));
+		p3_fd_drain(p3_streams_fd(m->node->modex->streams));
 	remote_take_news(m);
 }
 
-static void remote_begin(struct p3_meeting *m, uint32_t rank)
+static void remote_begin(struct p3_mesh *m, uint32_t rank)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	r->await_call_ns = r->alive_ns = p3_now_ns();
@@ -533,7 +531,7 @@ static void remote_begin(struct p3_meeting *m, uint32_t rank)
 		return;
 	}
 	if (r->call.state != P3_CALL_NONE)
-		p3_meet_add_call(m, &r->call, P3_MEET_REMOTE, rank);
+		p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, rank);
 	else if (remote_is_called(m, rank) && r->up.fd < 0)
 		remote_dial(m, rank);
 	if (r->is_born)
@@ -542,13 +540,13 @@ static void remote_begin(struct p3_meeting *m, uint32_t rank)
 		remote_send_born(m, rank);
 }
 
-void p3_meet_begin_remotes(struct p3_meeting *m)
+void p3_mesh_begin_remotes(struct p3_mesh *m)
 {
-	struct p3_wireup *w = m->node->wireup;
+	struct p3_modex *w = m->node->modex;
 	if (!w)
 		return;
-	if (p3_meet_watch(
-		    m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MEET_STREAMS, 0))
+	if (p3_mesh_watch(
+		    m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MESH_STREAMS, 0))
 		p3_warn("other hosts cannot be waited for");
 	w->looked_ns = w->begun_ns = p3_now_ns();
 	for (uint32_t i = 0; i < w->size; i++)
@@ -562,47 +560,47 @@ static uint64_t remote_silence_ms(const struct p3_remote *r)
 {
 	uint64_t ms = (p3_now_ns() - r->alive_ns) / 1000000;
 	if (r->up.fd >= 0)
-		ms = remote_least(ms, p3_beacon_silence_ms(r->up.fd));
+		ms = remote_least(ms, p3_tcp_silence_ms(r->up.fd));
 	if (r->call.state > P3_CALL_DIALING)
-		ms = remote_least(ms, p3_beacon_silence_ms((int)p3_get(&r->call.fd)));
+		ms = remote_least(ms, p3_tcp_silence_ms((int)p3_get(&r->call.fd)));
 	return ms;
 }
 
-static bool remote_is_silent(const struct p3_wireup *w, const struct p3_remote *r)
+static bool remote_is_silent(const struct p3_modex *w, const struct p3_remote *r)
 {
 	return w->timeout_s && r->begun &&
 	       remote_silence_ms(r) >= w->timeout_s * UINT64_C(1000) + KEEPALIVE_MS;
 }
 
 /* Return true if another call shall show whether the connection still works. */
-static bool remote_is_quiet(const struct p3_wireup *w, const struct p3_remote *r)
+static bool remote_is_quiet(const struct p3_modex *w, const struct p3_remote *r)
 {
 	uint64_t limit = w->timeout_s * UINT64_C(500) + KEEPALIVE_MS / 2;
 	return w->timeout_s && remote_is_up(r) &&
-	       p3_beacon_silence_ms(r->up.fd) >= remote_least(limit, QUIET_MS);
+	       p3_tcp_silence_ms(r->up.fd) >= remote_least(limit, QUIET_MS);
 }
 
 /* End a call that is not needed any more, or that its host does not answer. */
-static void remote_end_call(struct p3_meeting *m, uint32_t rank, uint64_t now)
+static void remote_end_call(struct p3_mesh *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
 	uint64_t age = now - r->call.since_ns;
-	uint64_t late = m->node->wireup->timeout_s * UINT64_C(1000000000);
+	uint64_t late = m->node->modex->timeout_s * UINT64_C(1000000000);
 	if (r->call.state == P3_CALL_CALLING && r->begun && late && age > late)
 		remote_say_unanswered(m, rank);
 	if (r->call.state == P3_CALL_DIALING && r->begun && age > DIAL_NS)
 		remote_disconnect(m, rank);
 	else if (r->call.state != P3_CALL_NONE && remote_is_up(r) && !r->is_quiet &&
 		 age > P3_AUTH_NS)
-		p3_meet_close_call(m, &r->call);
+		p3_mesh_close_call(m, &r->call);
 }
 
 /* Call or probe a process whose connection has broken or is quiet, or that has not called
  * yet. */
-static void remote_call_again(struct p3_meeting *m, uint32_t rank, uint64_t now)
+static void remote_call_again(struct p3_mesh *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	r->is_quiet = remote_is_quiet(m->node->wireup, r);
+	r->is_quiet = remote_is_quiet(m->node->modex, r);
 	remote_end_call(m, rank, now);
 	bool has_none = r->up.fd < 0 || r->is_quiet;
 	if (!has_none || r->call.state != P3_CALL_NONE || now < r->retry_ns)
@@ -616,10 +614,10 @@ static void remote_call_again(struct p3_meeting *m, uint32_t rank, uint64_t now)
 	}
 }
 
-static void remote_check(struct p3_meeting *m, uint32_t rank, uint64_t now)
+static void remote_check(struct p3_mesh *m, uint32_t rank, uint64_t now)
 {
 	struct p3_remote *r = remote_of(m, rank);
-	const struct p3_wireup *w = m->node->wireup;
+	const struct p3_modex *w = m->node->modex;
 	if (!r->ended && remote_is_silent(w, r))
 		remote_take_news(m); /* a broken connection is silent, too */
 	if (!r->ended && remote_is_silent(w, r))
@@ -644,9 +642,9 @@ static void remote_check(struct p3_meeting *m, uint32_t rank, uint64_t now)
  * not call again then.  A process that runs checks every CHECK_NS at least, so any longer
  * time between two checks was time without a CPU.
  */
-static void remote_exclude_own_stop(struct p3_meeting *m, uint64_t now)
+static void remote_exclude_own_stop(struct p3_mesh *m, uint64_t now)
 {
-	struct p3_wireup *w = m->node->wireup;
+	struct p3_modex *w = m->node->modex;
 	uint64_t since = now - w->looked_ns;
 	uint64_t slept = since > CHECK_NS ? since - CHECK_NS : 0;
 	w->looked_ns = now;
@@ -657,9 +655,9 @@ static void remote_exclude_own_stop(struct p3_meeting *m, uint64_t now)
 	}
 }
 
-void p3_meet_check_remotes(struct p3_meeting *m)
+void p3_mesh_check_remotes(struct p3_mesh *m)
 {
-	struct p3_wireup *w = m->node->wireup;
+	struct p3_modex *w = m->node->modex;
 	uint64_t now = p3_now_ns();
 	if (w)
 		remote_exclude_own_stop(m, now);
@@ -670,13 +668,13 @@ void p3_meet_check_remotes(struct p3_meeting *m)
 		remote_say_late(m, now);
 }
 
-bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank)
+bool p3_mesh_is_disconnected(const struct p3_mesh *m, uint32_t rank)
 {
 	const struct p3_remote *r = remote_of(m, rank);
 	return r && !remote_is_up(r);
 }
 
-struct p3_remotes p3_meet_sum_remotes(const struct p3_meeting *m)
+struct p3_remotes p3_mesh_sum_remotes(const struct p3_mesh *m)
 {
 	struct p3_remotes sum = {.met = true, .know_pids = true};
 	for (uint32_t i = 0; i < remote_count(m); i++) {
@@ -690,16 +688,16 @@ struct p3_remotes p3_meet_sum_remotes(const struct p3_meeting *m)
 		if (!remote_is_up(r) || !r->state_known)
 			sum.met = false;
 		if (r->is_born &&
-			(int32_t)(r->pids_acked - m->node->wireup->pids_sent) < 0)
+			(int32_t)(r->pids_acked - m->node->modex->pids_sent) < 0)
 			sum.know_pids = false;
 	}
 	return sum;
 }
 
-void p3_meet_send_pids_to_remotes(struct p3_meeting *m)
+void p3_mesh_send_pids_to_remotes(struct p3_mesh *m)
 {
-	if (m->node->wireup)
-		m->node->wireup->pids_sent++;
+	if (m->node->modex)
+		m->node->modex->pids_sent++;
 	for (uint32_t i = 0; i < remote_count(m); i++)
 		if (remote_of(m, i) && remote_of(m, i)->begun) {
 			remote_send_born(m, i);
@@ -707,54 +705,54 @@ void p3_meet_send_pids_to_remotes(struct p3_meeting *m)
 		}
 }
 
-void p3_meet_send_leave_to_remotes(struct p3_meeting *m)
+void p3_mesh_send_leave_to_remotes(struct p3_mesh *m)
 {
-	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_LEAVE);
 	for (uint32_t i = 0; i < remote_count(m); i++) {
 		struct p3_remote *r = remote_of(m, i);
 		if (!r || r->ended || !r->begun)
 			continue;
-		(void)p3_meet_send_to_remote(m, i, &msg);
+		(void)p3_mesh_send_to_remote(m, i, &msg);
 		FAULT_POINT("remote.leave_half");
 		r->owes_born = false;
 	}
 }
 
-bool p3_meet_remotes_owe_confirmations(const struct p3_meeting *m)
+bool p3_mesh_remotes_owe_confirmations(const struct p3_mesh *m)
 {
 	for (uint32_t i = 0; i < remote_count(m); i++) {
 		const struct p3_remote *r = remote_of(m, i);
 		if (r && !r->ended && r->is_born &&
-			p3_stream_owes(m->node->wireup->streams, i))
+			p3_stream_owes(m->node->modex->streams, i))
 			return true;
 	}
 	return false;
 }
 
-bool p3_meet_has_news_of(struct p3_meeting *m, uint32_t *look)
+bool p3_mesh_has_news_of(struct p3_mesh *m, uint32_t *look)
 {
-	if (!m->node->wireup)
+	if (!m->node->modex)
 		return true;
 	if (!*look)
-		*look = p3_streams_look(m->node->wireup->streams);
-	if (!p3_streams_have_looked(m->node->wireup->streams, *look))
+		*look = p3_streams_look(m->node->modex->streams);
+	if (!p3_streams_have_looked(m->node->modex->streams, *look))
 		return false;
 	*look = 0;
 	return true;
 }
 
-void p3_meet_receive_remotes(struct p3_meeting *m)
+void p3_mesh_receive_remotes(struct p3_mesh *m)
 {
-	if (m->node->wireup)
+	if (m->node->modex)
 		remote_take_news(m);
 	for (uint32_t i = 0; i < remote_count(m); i++)
 		if (remote_of(m, i))
 			remote_go_on(m, i);
 }
 
-bool p3_meet_has_lost_remotes(const struct p3_meeting *m)
+bool p3_mesh_has_lost_remotes(const struct p3_mesh *m)
 {
-	const struct p3_wireup *w = m->node->wireup;
+	const struct p3_modex *w = m->node->modex;
 	if (!w)
 		return false;
 	for (uint32_t i = 0; i < w->size; i++)
@@ -763,12 +761,12 @@ bool p3_meet_has_lost_remotes(const struct p3_meeting *m)
 				!p3_fd_is(w->remote[i].up.fd, w->remote[i].up.file)))
 			return true;
 	return !p3_streams_own(w->streams) ||
-	       !p3_fd_is((int)p3_get(&w->beacon), w->beacon_file);
+	       !p3_fd_is((int)p3_get(&w->listener), w->listener_file);
 }
 
-void p3_meet_end_remotes(struct p3_meeting *m)
+void p3_mesh_end_remotes(struct p3_mesh *m)
 {
-	struct p3_wireup *w = m->node->wireup;
+	struct p3_modex *w = m->node->modex;
 	for (uint32_t i = 0; i < remote_count(m); i++)
 		if (remote_of(m, i)) {
 			p3_call_close(&w->remote[i].call);
@@ -776,5 +774,5 @@ void p3_meet_end_remotes(struct p3_meeting *m)
 			w->remote[i].ended = true;
 		}
 	if (w)
-		p3_fd_close_own((int)p3_get(&w->beacon), w->beacon_file);
+		p3_fd_close_own((int)p3_get(&w->listener), w->listener_file);
 }

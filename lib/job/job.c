@@ -69,7 +69,7 @@ static int job_take_launched_rank(struct p3_node *node)
 		return -EINVAL;
 	}
 	node->nid += by.job ? by.job - 1 : 0;
-	node->exchange = by.spread ? p3_pmix : NULL;
+	node->modex_ops = by.spread ? p3_pmix : NULL;
 	memcpy(node->domain, by.domain, sizeof by.domain);
 	return 0;
 }
@@ -93,7 +93,7 @@ static uint32_t job_planned_nid(const struct p3_node *node, uint32_t rank)
 {
 	if (!node->launched)
 		return node->nid - node->rank + rank;
-	return node->wireup ? p3_wireup_nid(node->wireup, rank) : node->nid;
+	return node->modex ? p3_modex_nid(node->modex, rank) : node->nid;
 }
 
 static void job_drop_directory(struct p3_node *node)
@@ -143,10 +143,10 @@ int p3_job_begin(struct p3_node *node)
 		if (!rc)
 			job_set_domain(node, in_domain);
 	}
-	if (!rc && node->exchange) /* the job has several hosts */
-		rc = p3_wireup_place(node);
-	if (!rc && node->wireup && node->launched)
-		node->nid = p3_wireup_nid(node->wireup, node->rank);
+	if (!rc && node->modex_ops) /* the job has several hosts */
+		rc = p3_modex_place(node);
+	if (!rc && node->modex && node->launched)
+		node->nid = p3_modex_nid(node->modex, node->rank);
 	if (!rc)
 		rc = job_make_directory(node);
 	if (rc)
@@ -164,7 +164,7 @@ void p3_job_end(struct p3_node *node)
 {
 	if (node->sock >= 0)
 		p3_job_stop_life(node);
-	p3_wireup_leave(node);
+	p3_modex_leave(node);
 	job_drop_directory(node);
 }
 
@@ -190,7 +190,7 @@ void p3_job_hold(void *arg)
 	if (node->sock >= 0)
 		p3_job_wake(node);
 	else
-		p3_meet_wake(node->meeting);
+		p3_mesh_wake(node->mesh);
 }
 
 /* ---- starting ---- */
@@ -225,13 +225,13 @@ static uint64_t job_new_incarnation(void)
 static void job_set_calls(struct p3_node *node, uint32_t hold_s, struct p3_nic_conf *c)
 {
 	c->ask_arg = node;
-	if (node->sock >= 0 && !node->meeting) {
+	if (node->sock >= 0 && !node->mesh) {
 		c->ask = p3_job_ask;
 		c->meet = p3_job_meet;
 	}
-	if (node->meeting)
-		c->ask = p3_meet_ask;
-	if (node->sock >= 0 || node->meeting) {
+	if (node->mesh)
+		c->ask = p3_mesh_ask;
+	if (node->sock >= 0 || node->mesh) {
 		c->hold = p3_job_hold;
 		c->hold_ns = hold_s * UINT64_C(1000000000);
 	}
@@ -244,11 +244,11 @@ static void job_tell_domain(const struct p3_node *node, struct p3_nic_conf *c)
 	c->job_nid = node->launched ? node->nid : node->nid - node->rank;
 	c->job_nids = node->sock >= 0 ? node->size : node->launched;
 	c->job_ranks = node->launched ? node->size : 0;
-	if (node->wireup && node->launched) {
-		c->job_nid = p3_wireup_nid(node->wireup, 0);
-		c->job_nids = p3_wireup_hosts(node->wireup);
+	if (node->modex && node->launched) {
+		c->job_nid = p3_modex_nid(node->modex, 0);
+		c->job_nids = p3_modex_hosts(node->modex);
 	}
-	c->crew = p3_meet_crew(node);
+	c->crew = p3_mesh_crew(node);
 }
 
 /* Begin a life of the NIC in the job's state of the node. */
@@ -293,11 +293,11 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.heap = p3_node_heap(node),
 		.pending_limit = P3_PENDING_LIMIT};
 	/* Print each warning once a job, or once a domain. */
-	bool by_hand = node->meeting && node->sock < 0 && !node->launched;
+	bool by_hand = node->mesh && node->sock < 0 && !node->launched;
 	c.mute = node->rank != 0 || (by_hand && node->index);
-	c.sleepers = node->meeting ? NULL : node->sleepers;
+	c.sleepers = node->mesh ? NULL : node->sleepers;
 	job_set_calls(node, conf.hold_s, &c);
-	if (node->meeting)
+	if (node->mesh)
 		job_tell_domain(node, &c);
 	c.nic_cpus = job_nic_cpus(node, &node->nic_cpus) ? &node->nic_cpus : NULL;
 	rc = p3_nic_start(&c, nic_out);
@@ -367,25 +367,25 @@ int p3_job_enter(struct p3_node *node)
 		return rc;
 	node->capacity =
 		node->launched ? job_wished_capacity(node, &conf) : conf.domain_nodes;
-	if (node->wireup && !node->launched)
+	if (node->modex && !node->launched)
 		node->capacity = node->size; /* the domain is this job's alone */
-	rc = p3_meet_enter(node);
-	if (!rc && node->wireup)
-		rc = p3_wireup_enter(node);
-	if (rc && node->meeting)
-		p3_meet_exit(node);
+	rc = p3_mesh_enter(node);
+	if (!rc && node->modex)
+		rc = p3_modex_enter(node);
+	if (rc && node->mesh)
+		p3_mesh_exit(node);
 	return rc;
 }
 
 void p3_job_exit(struct p3_node *node)
 {
-	p3_meet_exit(node);
+	p3_mesh_exit(node);
 }
 
 int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 {
-	int met = node->meeting ? p3_meet_join(node, nic) : 0;
-	if (met || (node->meeting && node->sock < 0))
+	int met = node->mesh ? p3_mesh_join(node, nic) : 0;
+	if (met || (node->mesh && node->sock < 0))
 		return met;
 	if (node->sock < 0)
 		return job_join_alone(node, nic);
@@ -430,11 +430,11 @@ void p3_job_pids(struct p3_node *node)
 {
 	struct p3_job_msg m = p3_job_message(node, P3_JOB_PIDS);
 	job_know_self(node, m);
-	if (node->meeting)
-		p3_meet_pids(node);
+	if (node->mesh)
+		p3_mesh_pids(node);
 	if (node->sock >= 0)
 		job_tell_pids(node, &m);
-	if (node->sock >= 0 || node->meeting)
+	if (node->sock >= 0 || node->mesh)
 		return;
 	m.nid = node->nid;
 	struct p3_peer_info info = p3_peer_info_of(&m, NULL);
@@ -444,8 +444,8 @@ void p3_job_pids(struct p3_node *node)
 void p3_job_leave(struct p3_node *node)
 {
 	struct p3_job_msg m = p3_job_message(node, P3_JOB_LEAVE);
-	if (node->meeting)
-		p3_meet_part(node);
+	if (node->mesh)
+		p3_mesh_part(node);
 	if (node->sock >= 0 && node->joined && p3_job_send_to_yod(node, &m, NULL, 0) == 0)
 		node->leaving = true;
 	FAULT_POINT("fini.left");

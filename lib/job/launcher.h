@@ -83,7 +83,7 @@ int p3_launched_claim(int sock);
  *
  * The state is static: a process takes part in one job of PMIx.
  */
-extern const struct p3_exchange *const p3_pmix;
+extern const struct p3_modex_ops *const p3_pmix;
 
 /*
  * For the rest of this header the caller holds the lock node->life, unless the function

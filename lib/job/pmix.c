@@ -252,7 +252,7 @@ static struct {
 	sem_t news;   /* posted after each change of the others */
 	p3_a32 over;  /* 0: it is under way; FENCE_GOOD; or an error of PMIx */
 	p3_a32 ended; /* 1 + a rank that has ended and will not come; 0: none is known */
-	const struct p3_wireup *wireup; /* stays until the process ends */
+	const struct p3_modex *modex; /* stays until the process ends */
 	uint32_t size;
 } waits;
 
@@ -276,7 +276,7 @@ static void pmix_on_fence(pmix_status_t status, void *arg)
  * but also for others whose state PMIx has no word for. */
 static bool pmix_has_ended(const pmix_proc_info_t *p)
 {
-	bool near = !p3_wireup_is_far(waits.wireup, p->proc.rank);
+	bool near = !p3_modex_is_far(waits.modex, p->proc.rank);
 	if (p->pid <= 0 || (p->state != PMIX_PROC_STATE_UNDEF &&
 				   p->state < PMIX_PROC_STATE_TERMINATED))
 		return false;
@@ -356,11 +356,10 @@ static void pmix_await_fence(const struct p3_node *node)
 		if (pmix_await_news(pause))
 			continue;
 		waited += pause;
-		if (waited == P3_EXCHANGE_LATE_S)
-			p3_warn(P3_EXCHANGE_LATE, node->rank, P3_EXCHANGE_LATE_S,
-				node->size);
-		if (waited >= P3_EXCHANGE_LATE_S)
-			pause = P3_EXCHANGE_LATE_S;
+		if (waited == P3_MODEX_LATE_S)
+			p3_warn(P3_MODEX_LATE, node->rank, P3_MODEX_LATE_S, node->size);
+		if (waited >= P3_MODEX_LATE_S)
+			pause = P3_MODEX_LATE_S;
 		pmix_ask_for_table();
 	}
 }
@@ -371,7 +370,7 @@ static pmix_status_t pmix_begin_fence(const struct p3_node *node)
 	strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
 	p3_set(&waits.over, 0);
 	p3_set(&waits.ended, 0);
-	waits.wireup = node->wireup;
+	waits.modex = node->modex;
 	waits.size = node->size;
 	return pmix.fence(
 		NULL, 0, &collect, node->size <= COLLECTED, pmix_on_fence, NULL);
@@ -444,14 +443,14 @@ static void pmix_end(struct p3_node *node)
 	pmix.host = NULL;
 }
 
-static const struct p3_exchange exchange = {.hosts = pmix_hosts,
+static const struct p3_modex_ops exchange = {.hosts = pmix_hosts,
 	.host_name = pmix_host_name,
 	.put = pmix_put,
 	.give_up = pmix_give_up,
 	.fence = pmix_fence,
 	.get = pmix_get,
 	.end = pmix_end};
-const struct p3_exchange *const p3_pmix = &exchange;
+const struct p3_modex_ops *const p3_pmix = &exchange;
 #else
-const struct p3_exchange *const p3_pmix = NULL;
+const struct p3_modex_ops *const p3_pmix = NULL;
 #endif

@@ -169,11 +169,11 @@ static int yod_modex_fence(struct p3_node *node)
 	int was, rc = 0;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
 	(void)clock_gettime(CLOCK_REALTIME, &late);
-	late.tv_sec += P3_EXCHANGE_LATE_S;
+	late.tv_sec += P3_MODEX_LATE_S;
 	while (!c->came && !node->yod_gone && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&node->changed, &node->life, &late);
 	if (!c->came && !node->yod_gone)
-		p3_warn(P3_EXCHANGE_LATE, node->rank, P3_EXCHANGE_LATE_S, node->size);
+		p3_warn(P3_MODEX_LATE, node->rank, P3_MODEX_LATE_S, node->size);
 	while (!c->came && !node->yod_gone)
 		pthread_cond_wait(&node->changed, &node->life);
 	rc = c->came && !c->status ? 0 : -EPIPE;
@@ -225,7 +225,7 @@ static void yod_modex_end(struct p3_node *node)
 	node->cards->card = NULL;
 }
 
-static const struct p3_exchange yod_modex = {.hosts = yod_modex_hosts,
+static const struct p3_modex_ops yod_modex = {.hosts = yod_modex_hosts,
 	.host_name = yod_modex_host_name,
 	.own_address = yod_modex_own_address,
 	.put = yod_modex_put,
@@ -360,7 +360,7 @@ int p3_job_introduce(struct p3_node *node, bool *in_domain_out)
 	if (rc)
 		return rc;
 	node->rank = m.node;
-	node->exchange = on_hosts ? &yod_modex : NULL;
+	node->modex_ops = on_hosts ? &yod_modex : NULL;
 	node->nid = m.nid;
 	node->jid = m.jid;
 	node->uid = m.uid;

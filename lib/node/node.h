@@ -30,10 +30,10 @@
 #include <pthread.h>
 
 struct p3_cci;
-struct p3_meeting;
+struct p3_mesh;
 struct p3_exchange;
 struct p3_cards;
-struct p3_wireup;
+struct p3_modex;
 
 /* The behavior of interfaces: the words of PTL3_PERSONALITY. */
 enum p3_personality { P3_PERSONALITY_AUTO, P3_PERSONALITY_DOCUMENT, P3_PERSONALITY_CRAY };
@@ -112,7 +112,7 @@ struct p3_node {
 	uint32_t nid, uid, jid, cpus;
 	char domain[P3_DOMAIN_NAMES + 1]; /* the domain where it meets others; empty:
 					   * none */
-	struct p3_meeting *meeting;       /* NULL: not in a domain now */
+	struct p3_mesh *mesh;             /* NULL: not in a domain now */
 	p3_directory_ptr directory;       /* (any) the ranks as yod reports them */
 	uint32_t barriers_done;
 	int barrier_status;
@@ -131,8 +131,8 @@ struct p3_node {
 	const struct p3_far_conf *far; /* the job's other hosts, or NULL */
 	/* of a job on several hosts, else NULL: the launcher's way to carry cards, and
 	 * the knowledge of the other hosts */
-	const struct p3_exchange *exchange;
-	struct p3_wireup *wireup;
+	const struct p3_modex_ops *modex_ops;
+	struct p3_modex *modex;
 	struct p3_cards *cards; /* of yod's modex (lib/job/yod.c), or NULL */
 };
 

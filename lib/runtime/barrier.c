@@ -27,7 +27,7 @@ static int barrier_of_domain(struct p3_node *node)
 	if (nic)
 		(void)p3_nic_settle(nic, P3_SETTLE_NS, NULL);
 	uint32_t ended = P3_JOB_NO_RANK;
-	int rc = node->size > 1 ? p3_meet_barrier(node, &ended) : 0;
+	int rc = node->size > 1 ? p3_mesh_barrier(node, &ended) : 0;
 	say_ended(node, ended);
 	p3_caller_restore(caller);
 	return rc ? PTL_FAIL : PTL_OK;
