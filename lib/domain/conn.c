@@ -21,12 +21,19 @@ void p3_mesh_close(p3_a32 *fd)
 		close(was);
 }
 
+/* op is EPOLL_CTL_...; return 0 or -errno. */
+static int conn_epoll(struct p3_mesh *m, int op, int fd, uint32_t events,
+	enum p3_mesh_watch what, uint32_t which)
+{
+	struct epoll_event ev = {
+		.events = events, .data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_mesh_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+}
+
 int p3_mesh_watch(
 	struct p3_mesh *m, int op, int fd, enum p3_mesh_watch what, uint32_t which)
 {
-	struct epoll_event ev = {
-		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
-	return epoll_ctl(p3_mesh_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+	return conn_epoll(m, op, fd, EPOLLIN, what, which);
 }
 
 bool p3_mesh_watches(
@@ -66,19 +73,17 @@ void p3_mesh_hang_up(struct p3_mesh *m, struct p3_mesh_conn *c)
 
 /* ---- calls ---- */
 
-static int call_watch(struct p3_mesh *m, int op, const struct p3_call *c,
+static int conn_watch_call(struct p3_mesh *m, int op, const struct p3_call *c,
 	enum p3_mesh_watch what, uint32_t which)
 {
-	bool out = c->state == P3_CALL_DIALING;
-	struct epoll_event ev = {.events = EPOLLIN | (out ? EPOLLOUT : 0u),
-		.data.u64 = (uint64_t)what << 32 | which};
-	return epoll_ctl(p3_mesh_fd(&m->ep), op, p3_mesh_fd(&c->fd), &ev) ? -errno : 0;
+	uint32_t out = c->state == P3_CALL_DIALING ? EPOLLOUT : 0;
+	return conn_epoll(m, op, p3_mesh_fd(&c->fd), EPOLLIN | out, what, which);
 }
 
 void p3_mesh_add_call(
 	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which)
 {
-	if (call_watch(m, EPOLL_CTL_ADD, c, what, which))
+	if (conn_watch_call(m, EPOLL_CTL_ADD, c, what, which))
 		p3_call_close(c); /* as if there were no descriptor for it */
 }
 
@@ -86,19 +91,19 @@ void p3_mesh_watch_call(
 	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which)
 {
 	if (c->state != P3_CALL_NONE)
-		(void)call_watch(m, EPOLL_CTL_MOD, c, what, which);
+		(void)conn_watch_call(m, EPOLL_CTL_MOD, c, what, which);
 }
 
 struct p3_connection p3_mesh_take_call(struct p3_mesh *m, struct p3_call *c)
 {
-	(void)call_watch(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
+	(void)conn_watch_call(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
 	return p3_call_take(c);
 }
 
 void p3_mesh_close_call(struct p3_mesh *m, struct p3_call *c)
 {
 	if (c->state != P3_CALL_NONE && !p3_call_is_lost(c))
-		(void)call_watch(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
+		(void)conn_watch_call(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
 	p3_call_close(c);
 }
 
@@ -195,7 +200,7 @@ void p3_mesh_say_breach(struct p3_mesh *m, const struct p3_mesh_conn *c, const c
 		c->os_pid, what, m->place.path);
 }
 
-struct p3_peer_info p3_peer_info_of(const struct p3_job_msg *m, const int *fds)
+struct p3_peer_info p3_mesh_peer_info(const struct p3_job_msg *m, const int *fds)
 {
 	struct p3_peer_info info = {.node = m->node,
 		.nid = m->nid,
@@ -216,7 +221,20 @@ struct p3_peer_info p3_peer_info_of(const struct p3_job_msg *m, const int *fds)
 struct p3_peer_info p3_mesh_info(
 	const struct p3_mesh *m, const struct p3_job_msg *msg, const int *fds)
 {
-	struct p3_peer_info info = p3_peer_info_of(msg, fds);
+	struct p3_peer_info info = p3_mesh_peer_info(msg, fds);
 	info.rank = msg->jid == m->node->jid ? msg->rank : P3_JOB_NO_RANK;
 	return info;
+}
+
+bool p3_mesh_peer_may_come(struct p3_nic *nic, struct p3_peer_info *info, int why)
+{
+	p3_nic_peer_expect(nic, info);
+	if (p3_job_passes(why))
+		return true;
+	p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
+		 "operations with it fail",
+		info->node, info->nid, info->os_pid, strerror(-why));
+	info->end = P3_PEER_DIED;
+	(void)p3_nic_peer_down(nic, info);
+	return false;
 }

@@ -176,20 +176,12 @@ void p3_mesh_on_attach(struct p3_mesh *m, struct p3_peer_info *info, int rc)
 		b->missing = false;
 	if (!rc || rc == -EEXIST || rc == -ESTALE) /* ESTALE: the member is leaving */
 		return;
-	p3_nic_peer_expect(m->nic, info);
-	b->missing = p3_job_passes(rc);
-	if (!b->missing) {
-		p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
-			 "operations with it fail",
-			info->node, info->nid, info->os_pid, strerror(-rc));
-		info->end = P3_PEER_DIED;
-		p3_nic_peer_down(m->nic, info);
-	} else if (first) {
+	b->missing = p3_mesh_peer_may_come(m->nic, info, rc);
+	if (b->missing && first)
 		p3_warn("node %u (process %u) cannot be attached: %s; messages to and "
 			"from it wait until it can (open files: ulimit -n; memory, after "
 			"mlockall: ulimit -l; mappings: vm.max_map_count)",
 			info->node, info->os_pid, strerror(-rc));
-	}
 }
 
 /* Remove ids from the packet that belong to another process.  The locks of a process

@@ -107,7 +107,11 @@ void p3_mesh_forget(struct p3_node *node);
 
 /* Return what the NIC needs of a packet about a node, with its descriptors (NULL, or -1:
  * none). */
-struct p3_peer_info p3_peer_info_of(const struct p3_job_msg *m, const int *fds);
+struct p3_peer_info p3_mesh_peer_info(const struct p3_job_msg *m, const int *fds);
+
+/* Process the failure why to attach a peer.  Return true if it may pass: messages wait
+ * for the peer meanwhile.  Else the peer counts as dead, after an error line. */
+bool p3_mesh_peer_may_come(struct p3_nic *nic, struct p3_peer_info *info, int why);
 
 /* ---- jobs on several hosts ---- */
 

@@ -99,23 +99,17 @@ static uint32_t job_planned_nid(const struct p3_node *node, uint32_t rank)
 static void job_drop_directory(struct p3_node *node)
 {
 	p3_directory_replace(&node->directory, NULL);
-	free(node->missing);
-	free(node->late);
-	free(node->apart);
-	node->missing = NULL;
-	node->late = NULL;
-	node->apart = NULL;
+	free(node->peer);
+	node->peer = NULL;
 }
 
 /* Make the directory, with planned nids and default pids, before the ranks join. */
 static int job_make_directory(struct p3_node *node)
 {
 	struct p3_directory *d = p3_directory_new(node->size);
-	node->missing = calloc(node->size, sizeof *node->missing);
-	node->late = calloc(node->size, sizeof *node->late);
-	node->apart = calloc(node->size, sizeof *node->apart);
+	node->peer = calloc(node->size, sizeof *node->peer);
 	node->nmissing = node->nlate = 0;
-	if (!d || !node->missing || !node->late || !node->apart) {
+	if (!d || !node->peer) {
 		free(d);
 		job_drop_directory(node);
 		return -ENOMEM;
@@ -333,7 +327,7 @@ static int job_join_alone(struct p3_node *node, struct p3_nic *nic)
 	m.os_pid = (uint32_t)getpid();
 	m.seg_len = p3_nic_seg_len(nic);
 	p3_job_set_ids(node, &m);
-	struct p3_peer_info info = p3_peer_info_of(&m, fds);
+	struct p3_peer_info info = p3_mesh_peer_info(&m, fds);
 	int rc = p3_nic_peer_up(nic, &info);
 	if (rc)
 		p3_error("the network interface cannot map its own memory: %s",
@@ -437,7 +431,7 @@ void p3_job_pids(struct p3_node *node)
 	if (node->sock >= 0 || node->mesh)
 		return;
 	m.nid = node->nid;
-	struct p3_peer_info info = p3_peer_info_of(&m, NULL);
+	struct p3_peer_info info = p3_mesh_peer_info(&m, NULL);
 	p3_nic_peer_pids(p3_nic(node), &info);
 }
 

@@ -115,6 +115,9 @@ bool p3_job_has_wake(const struct p3_node *node);
 /* Return a packet of this node: its rank, incarnation and process ids. */
 struct p3_job_msg p3_job_message(struct p3_node *node, enum p3_job_op op);
 
+/* Send a packet about an incarnation of a node, as p3_job_send_to_yod() does. */
+int p3_job_send_op(
+	struct p3_node *node, enum p3_job_op op, uint32_t who, uint64_t incarnation);
 /* Enter the ids of a packet in the table of the ranks. */
 void p3_job_set_ids(struct p3_node *node, const struct p3_job_msg *m);
 /* Enter the ids of a PIDS or BORN, and note those of this node: yod knows them.  A BORN

@@ -29,6 +29,14 @@ int p3_job_send_to_yod(
 	return p3_job_has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds) : -EPIPE;
 }
 
+int p3_job_send_op(
+	struct p3_node *node, enum p3_job_op op, uint32_t who, uint64_t incarnation)
+{
+	struct p3_job_msg m = {
+		.magic = P3_JOB_MAGIC, .op = op, .node = who, .incarnation = incarnation};
+	return p3_job_send_to_yod(node, &m, NULL, 0);
+}
+
 void p3_job_wake(struct p3_node *node)
 {
 	if (p3_job_has_lifeline(node) && p3_job_has_wake(node))
@@ -65,32 +73,26 @@ void p3_job_take_ids(struct p3_node *node, const struct p3_job_msg *m)
 
 /* ---- ends ---- */
 
-static void peer_send_dropped(struct p3_node *node, uint32_t who, uint64_t incarnation)
+static void peer_set_late(
+	struct p3_node *node, uint32_t who, uint32_t op, uint64_t incarnation)
 {
-	struct p3_job_msg dropped = {.magic = P3_JOB_MAGIC,
-		.op = P3_JOB_DROPPED,
-		.node = who,
-		.incarnation = incarnation};
-	(void)p3_job_send_to_yod(node, &dropped, NULL, 0);
-}
-
-static void peer_set_late(struct p3_node *node, uint32_t who, struct p3_late_end end)
-{
-	node->nlate += end.op && !node->late[who].op;
-	node->nlate -= !end.op && node->late[who].op;
-	node->late[who] = end;
+	struct p3_job_peer *p = &node->peer[who];
+	node->nlate += op && !p->late_op;
+	node->nlate -= !op && p->late_op;
+	p->late_op = op;
+	p->late = incarnation;
 }
 
 void p3_job_on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info)
 {
 	if (nic && !p3_nic_peer_down(nic, info)) {
-		peer_set_late(node, m->node, (struct p3_late_end){m->op, m->incarnation});
+		peer_set_late(node, m->node, m->op, m->incarnation);
 		return;
 	}
 	FAULT_POINT("peer.undropped");
 	if (m->op == P3_JOB_DIED)
-		peer_send_dropped(node, m->node, m->incarnation);
+		(void)p3_job_send_op(node, P3_JOB_DROPPED, m->node, m->incarnation);
 }
 
 /* Drop a node that has ended if all its messages are taken; if now is true, drop it and
@@ -98,16 +100,16 @@ void p3_job_on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job
 static void peer_end_late(
 	struct p3_node *node, struct p3_nic *nic, uint32_t who, bool now)
 {
-	struct p3_late_end end = node->late[who];
+	uint32_t op = node->peer[who].late_op;
 	struct p3_peer_info info = {.node = who,
-		.incarnation = end.incarnation,
-		.end = end.op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
+		.incarnation = node->peer[who].late,
+		.end = op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
 		.now = now};
-	if (!end.op || (nic && !p3_nic_peer_down(nic, &info)))
+	if (!op || (nic && !p3_nic_peer_down(nic, &info)))
 		return;
-	peer_set_late(node, who, (struct p3_late_end){0});
-	if (end.op == P3_JOB_DIED)
-		peer_send_dropped(node, who, end.incarnation);
+	peer_set_late(node, who, 0, 0);
+	if (op == P3_JOB_DIED)
+		(void)p3_job_send_op(node, P3_JOB_DROPPED, who, info.incarnation);
 }
 
 void p3_job_end_late(struct p3_node *node)
@@ -121,59 +123,26 @@ void p3_job_end_late(struct p3_node *node)
 /* Note the incarnation of a node that could not be mapped; 0 if it is mapped or gone. */
 static void peer_set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation)
 {
-	node->nmissing += incarnation && !node->missing[who];
-	node->nmissing -= !incarnation && node->missing[who];
-	node->missing[who] = incarnation;
+	struct p3_job_peer *p = &node->peer[who];
+	node->nmissing += incarnation && !p->missing;
+	node->nmissing -= !incarnation && p->missing;
+	p->missing = incarnation;
 }
 
 void p3_job_forget_peers(struct p3_node *node)
 {
-	for (uint32_t i = 0; i < node->size; i++) {
-		peer_set_missing(node, i, 0);
-		peer_set_late(node, i, (struct p3_late_end){0});
-		node->apart[i] = 0;
-	}
+	memset(node->peer, 0, node->size * sizeof *node->peer);
+	node->nmissing = node->nlate = 0;
 	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
 		p3_set(&node->wanted[i], 0);
-}
-
-/* Note a node that could not be mapped.  If the error may pass, messages to the node wait
- * here, and its own wait in its lanes; else the node counts as dead. */
-static void peer_on_attach_error(
-	struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info, int why)
-{
-	bool first = !node->nmissing;
-	p3_nic_peer_expect(nic, info);
-	if (!p3_job_passes(why)) {
-		p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
-			 "operations with it fail",
-			info->node, info->nid, info->os_pid, strerror(-why));
-		info->end = P3_PEER_DIED;
-		p3_nic_peer_down(nic, info);
-		return;
-	}
-	peer_set_missing(node, info->node, info->incarnation);
-	if (first)
-		p3_warn("node %u cannot be attached: %s; messages to and from it wait "
-			"until it can (open files: ulimit -n; memory, after mlockall: "
-			"ulimit -l; mappings: vm.max_map_count)",
-			info->node, strerror(-why));
-}
-
-static int peer_ask_for(struct p3_node *node, uint32_t who, uint64_t incarnation)
-{
-	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
-		.op = P3_JOB_AGAIN,
-		.node = who,
-		.incarnation = incarnation};
-	return p3_job_send_to_yod(node, &m, NULL, 0);
 }
 
 void p3_job_ask_again(struct p3_node *node)
 {
 	for (uint32_t i = 0; i < node->size; i++)
-		if (node->missing[i])
-			(void)peer_ask_for(node, i, node->missing[i]);
+		if (node->peer[i].missing)
+			(void)p3_job_send_op(
+				node, P3_JOB_AGAIN, i, node->peer[i].missing);
 }
 
 /* ---- nodes that this one has exchanged no messages with ---- */
@@ -194,10 +163,11 @@ void p3_job_meet_wanted(struct p3_node *node)
 		uint64_t bits = p3_exchange64(&node->wanted[i], 0); /* ASK.1 */
 		for (; bits; bits &= bits - 1) {
 			uint32_t who = i * 64 + (uint32_t)__builtin_ctzll(bits);
-			if (who >= node->size || !node->apart[who])
+			if (who >= node->size || !node->peer[who].apart)
 				continue; /* it has left meanwhile */
 			FAULT_POINT("apart.unsaid");
-			if (p3_job_passes(peer_ask_for(node, who, node->apart[who])))
+			if (p3_job_passes(p3_job_send_op(
+				    node, P3_JOB_AGAIN, who, node->peer[who].apart)))
 				p3_or64(&node->wanted[i], bits & -bits);
 		}
 	}
@@ -208,34 +178,42 @@ void p3_job_meet_wanted(struct p3_node *node)
 void p3_job_on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info, int rc)
 {
+	struct p3_job_peer *p = &node->peer[m->node];
 	p3_job_take_ids(node, m);
 	if (!nic)
 		return;
-	if (node->late[m->node].incarnation != m->incarnation)
+	if (p->late != m->incarnation)
 		peer_end_late(node, nic, m->node, true);
 	if (!rc && info->published < 0) {
 		/* Yod keeps its descriptors until one of the two asks for the other. */
-		node->apart[m->node] = info->incarnation;
+		p->apart = info->incarnation;
 		info->apart = true;
 		p3_nic_peer_expect(nic, info);
 		return;
 	}
-	node->apart[m->node] = 0;
+	p->apart = 0;
 	rc = info->published < 0 ? -EMFILE : p3_nic_peer_up(nic, info);
 	if (rc == -EEXIST) /* the node is mapped: its ids may be new */
 		p3_nic_peer_pids(nic, info);
-	if (!rc || rc == -EEXIST)
+	if (!rc || rc == -EEXIST) {
 		peer_set_missing(node, m->node, 0);
-	else
-		peer_on_attach_error(node, nic, info, rc);
+	} else if (p3_mesh_peer_may_come(nic, info, rc)) {
+		if (!node->nmissing)
+			p3_warn("node %u cannot be attached: %s; messages to and from it "
+				"wait until it can (open files: ulimit -n; memory, after "
+				"mlockall: ulimit -l; mappings: vm.max_map_count)",
+				info->node, strerror(-rc));
+		peer_set_missing(node, m->node, info->incarnation);
+	}
 }
 
 void p3_job_forget_birth(struct p3_node *node, const struct p3_job_msg *m)
 {
-	if (node->missing[m->node] == m->incarnation)
+	struct p3_job_peer *p = &node->peer[m->node];
+	if (p->missing == m->incarnation)
 		peer_set_missing(node, m->node, 0);
-	if (node->apart[m->node] == m->incarnation)
-		node->apart[m->node] = 0;
+	if (p->apart == m->incarnation)
+		p->apart = 0;
 }
 
 void p3_job_lose_peers(struct p3_node *node, struct p3_nic *nic)

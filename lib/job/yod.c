@@ -443,7 +443,7 @@ static void yod_on_packet(
 	struct p3_node *node, const struct p3_job_msg *m, const int *fds, int rc)
 {
 	struct p3_nic *nic = p3_nic(node);
-	struct p3_peer_info info = p3_peer_info_of(m, fds);
+	struct p3_peer_info info = p3_mesh_peer_info(m, fds);
 	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
 		return;
 	if (yod_is_stale(node, m) || yod_is_left_to_domain(node, m)) {
@@ -564,13 +564,9 @@ static void life_pass_question_on(struct p3_node *node)
 /* Ask yod, once a life, to report ranks that end without having joined. */
 static void life_watch_ends(struct p3_node *node)
 {
-	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
-		.op = P3_JOB_WATCH,
-		.incarnation = node->incarnation};
-	if (!node->held.at || node->held.watches)
-		return;
-	int rc = p3_job_send_to_yod(node, &m, NULL, 0);
-	node->held.watches = !p3_job_passes(rc);
+	if (node->held.at && !node->held.watches)
+		node->held.watches = !p3_job_passes(
+			p3_job_send_op(node, P3_JOB_WATCH, 0, node->incarnation));
 }
 
 /* Serve held requests (lib/node/held.c).  The caller holds the lock node->life. */
