@@ -184,6 +184,7 @@ void p3_call_close(struct p3_call *c);
 #define P3_AUTH_NS     UINT64_C(5000000000) /* and the time of each */
 
 struct p3_remote {
+	uint32_t rank;
 	struct p3_call call;       /* that is being made */
 	struct p3_connection up;   /* that the streams have */
 	struct p3_connection next; /* to give when they have left that */

@@ -39,7 +39,7 @@ static struct p3_modex *modex_new(const struct p3_node *node)
 		return NULL;
 	}
 	for (uint32_t i = 0; i < w->size; i++) {
-		w->remote[i] = (struct p3_remote){.up.fd = -1, .next.fd = -1};
+		w->remote[i] = (struct p3_remote){.rank = i, .up.fd = -1, .next.fd = -1};
 		p3_call_init(&w->remote[i].call);
 	}
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)

@@ -52,12 +52,17 @@
 static struct p3_remote *remote_of(const struct p3_mesh *m, uint32_t rank)
 {
 	struct p3_modex *w = m->node->modex;
-	return p3_modex_is_far(w, rank) ? &w->remote[rank] : NULL;
+	return p3_mesh_is_far(m, rank) ? &w->remote[rank] : NULL;
 }
 
-static uint32_t remote_count(const struct p3_mesh *m)
+/* Return the next remote process of all, the first one after NULL, or NULL. */
+static struct p3_remote *remote_next(const struct p3_mesh *m, const struct p3_remote *r)
 {
-	return m->node->modex ? m->node->modex->size : 0;
+	const struct p3_modex *w = m->node->modex;
+	for (uint32_t i = r ? r->rank + 1 : 0; w && i < w->size; i++)
+		if (p3_mesh_is_far(m, i))
+			return &w->remote[i];
+	return NULL;
 }
 
 static uint64_t remote_least(uint64_t a, uint64_t b)
@@ -65,9 +70,10 @@ static uint64_t remote_least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static bool remote_is_called(const struct p3_mesh *m, uint32_t rank)
+/* Return true if it is this process's part to call that one. */
+static bool remote_is_called(const struct p3_mesh *m, const struct p3_remote *r)
 {
-	return m->node->rank > rank;
+	return m->node->rank > r->rank;
 }
 
 /* ---- printing lines ---- */
@@ -78,64 +84,63 @@ static bool remote_is_called(const struct p3_mesh *m, uint32_t rank)
 
 /* Print a line, once for a rank, about a call that its host has completed, and that the
  * rank does not answer: it is stopped, or has ended, and another program has its port. */
-static void remote_say_unanswered(const struct p3_mesh *m, uint32_t rank)
+static void remote_say_unanswered(const struct p3_mesh *m, struct p3_remote *r)
 {
 	const struct p3_modex *w = m->node->modex;
 	char at[P3_TCP_TEXT];
-	p3_tcp_print_address(&w->card[rank], at);
-	if (!w->remote[rank].said_unanswered)
+	p3_tcp_print_address(&w->card[r->rank], at);
+	if (!r->said_unanswered)
 		p3_warn("rank %u (%s) has not answered a call for %u s: messages for it "
 			"wait (see whether it is stopped, or another program has its "
 			"port)",
-			rank, at, w->timeout_s);
-	w->remote[rank].said_unanswered = true;
+			r->rank, at, w->timeout_s);
+	r->said_unanswered = true;
 }
 
 /* Print a line if a process is treated as ended for another reason than its end: once for
  * a host, about its silence or a refused first call (the process may have ended, or a
  * firewall may refuse calls). */
-static void remote_say_why_ended(const struct p3_mesh *m, uint32_t rank, int why)
+static void remote_say_why_ended(
+	const struct p3_mesh *m, const struct p3_remote *r, int why)
 {
 	const struct p3_modex *w = m->node->modex;
-	bool begun = w->remote[rank].begun, *said = &w->remote[w->leader[rank]].said_host;
+	bool begun = r->begun, *said = &w->remote[w->leader[r->rank]].said_host;
 	char at[P3_TCP_TEXT];
-	p3_tcp_print_address(&w->card[rank], at);
+	p3_tcp_print_address(&w->card[r->rank], at);
 	if (why == -ETIMEDOUT || (why == -ECONNREFUSED && !begun)) {
 		if (!*said && why != -ETIMEDOUT)
 			p3_warn("rank %u (%s) has ended, or its host refuses the first "
 				"call: " SEE_FIREWALL,
-				rank, at);
+				r->rank, at);
 		else if (!*said && !begun)
 			p3_warn("rank %u (%s) has not answered the first "
 				"call: " SEE_FIREWALL,
-				rank, at);
+				r->rank, at);
 		else if (!*said)
 			p3_warn("the host of rank %u (%s) is silent for %u s: operations "
 				"with its ranks fail; a network that comes back later "
-				"does "
-				"not undo this (PTL3_FAR_TIMEOUT)",
-				rank, at, w->timeout_s);
+				"does not undo this (PTL3_FAR_TIMEOUT)",
+				r->rank, at, w->timeout_s);
 		*said = true;
 	} else if (why == -EACCES || why == -EPROTO) {
 		p3_warn("rank %u (%s) sent what is no packet of this job; operations "
 			"with it fail (see which program listens at that port)",
-			rank, at);
+			r->rank, at);
 	} else if (why != -EPIPE && why != -ECONNREFUSED) {
-		p3_warn("rank %u (%s) cannot be reached: %s; " SEE_FIREWALL, rank, at,
+		p3_warn("rank %u (%s) cannot be reached: %s; " SEE_FIREWALL, r->rank, at,
 			strerror(-why));
 	}
 }
 
 /* ---- first connections that take long ---- */
 
-static const char *remote_state_of(const struct p3_mesh *m, uint32_t rank)
+static const char *remote_state_of(const struct p3_mesh *m, const struct p3_remote *r)
 {
-	enum p3_call_state state = remote_of(m, rank)->call.state;
-	if (state == P3_CALL_DIALING)
+	if (r->call.state == P3_CALL_DIALING)
 		return "its host does not answer the call";
-	if (state != P3_CALL_NONE)
+	if (r->call.state != P3_CALL_NONE)
 		return "it has not answered the call";
-	return remote_is_called(m, rank) ? "to be called again" : "it has not called";
+	return remote_is_called(m, r) ? "to be called again" : "it has not called";
 }
 
 /* Write some of the ranks that are waited for, with their states.  Return the number of
@@ -145,14 +150,13 @@ static uint32_t remote_list_awaited(const struct p3_mesh *m, char *out, size_t s
 	uint32_t n = 0;
 	char at[P3_TCP_TEXT];
 	*out = '\0';
-	for (uint32_t i = 0; i < remote_count(m); i++) {
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));) {
 		size_t len = strlen(out);
-		const struct p3_remote *r = remote_of(m, i);
-		if (!r || r->ended || r->begun || ++n > NAMED)
+		if (r->ended || r->begun || ++n > NAMED)
 			continue;
-		p3_tcp_print_address(&m->node->modex->card[i], at);
+		p3_tcp_print_address(&m->node->modex->card[r->rank], at);
 		snprintf(out + len, size - len, "%srank %u (%s): %s", n > 1 ? ", " : "",
-			i, at, remote_state_of(m, i));
+			r->rank, at, remote_state_of(m, r));
 	}
 	return n;
 }
@@ -180,24 +184,23 @@ static void remote_say_late(struct p3_mesh *m, uint64_t now)
 
 /* ---- births ---- */
 
-static struct p3_peer_info remote_info(const struct p3_mesh *m, uint32_t rank)
+static struct p3_peer_info remote_info(const struct p3_mesh *m, const struct p3_remote *r)
 {
-	const struct p3_remote *r = remote_of(m, rank);
 	struct p3_job_msg msg = r->born.msg;
-	msg.node = rank;
-	msg.nid = m->node->modex->card[rank].nid;
+	msg.node = r->rank;
+	msg.nid = m->node->modex->card[r->rank].nid;
 	msg.uid = m->node->uid;
 	msg.jid = m->node->jid;
-	msg.rank = m->node->launched ? rank : P3_JOB_NO_RANK;
+	msg.rank = m->node->launched ? r->rank : P3_JOB_NO_RANK;
 	struct p3_peer_info info = p3_mesh_info(m, &msg, NULL);
 	info.far_len = r->born.name_len;
 	memcpy(info.far_name, r->born.name, sizeof info.far_name);
 	return info;
 }
 
-static void remote_attach(struct p3_mesh *m, uint32_t rank)
+static void remote_attach(struct p3_mesh *m, const struct p3_remote *r)
 {
-	struct p3_peer_info info = remote_info(m, rank);
+	struct p3_peer_info info = remote_info(m, r);
 	int rc = p3_nic_peer_up(m->nic, &info);
 	if (rc == -EEXIST)
 		p3_nic_peer_pids(m->nic, &info);
@@ -205,37 +208,36 @@ static void remote_attach(struct p3_mesh *m, uint32_t rank)
 }
 
 /* Enter a process that has an interface as a member. */
-static void remote_enter(struct p3_mesh *m, uint32_t rank)
+static void remote_enter(struct p3_mesh *m, const struct p3_remote *r)
 {
-	const struct p3_remote *r = remote_of(m, rank);
-	struct p3_mesh_member *b = &m->member[rank];
-	struct p3_peer_info info = remote_info(m, rank);
+	struct p3_mesh_member *b = &m->member[r->rank];
+	struct p3_peer_info info = remote_info(m, r);
 	b->incarnation = r->born.msg.incarnation;
 	b->os_pid = r->born.msg.os_pid;
 	if (m->nrank && b->rank == P3_MESH_NONE) {
-		b->rank = rank;
-		m->rank[rank].slot = rank;
-		m->rank[rank].come = 0;
+		b->rank = r->rank;
+		m->rank[r->rank].slot = r->rank;
+		m->rank[r->rank].come = 0;
 	}
-	p3_directory_set(&m->node->directory, rank, info.nid, info.pid);
-	remote_attach(m, rank);
+	p3_directory_set(&m->node->directory, r->rank, info.nid, info.pid);
+	remote_attach(m, r);
 }
 
 /* Fail the requests of the NIC to a process that has ended without an interface. */
-static void remote_fail_requests(struct p3_mesh *m, uint32_t rank)
+static void remote_fail_requests(struct p3_mesh *m, const struct p3_remote *r)
 {
-	struct p3_peer_info info = remote_info(m, rank);
+	struct p3_peer_info info = remote_info(m, r);
 	info.incarnation = 1;
 	info.end = P3_PEER_DIED;
 	info.now = info.any = true;
 	const struct p3_directory *d = p3_directory_read(&m->node->directory);
 	for (int i = 0; d && i < P3_JOB_NIS; i++)
-		info.pid[i] = p3_get(&d->member[rank].pid[i]);
+		info.pid[i] = p3_get(&d->member[r->rank].pid[i]);
 	p3_directory_done();
 	p3_nic_peer_expect(m->nic, &info);
 	(void)p3_nic_peer_down(m->nic, &info);
 	if (m->nrank)
-		m->rank[rank].ended = true;
+		m->rank[r->rank].ended = true;
 }
 
 /* Let the streams leave the connection with a process; they will tell when they have. */
@@ -253,87 +255,90 @@ static bool remote_is_up(const struct p3_remote *r)
 
 /* Treat a process as ended for good.  why is -EPIPE or -ECONNREFUSED if it has ended,
  * else the error because of which operations with it fail. */
-static void remote_end(struct p3_mesh *m, uint32_t rank, int why)
+static void remote_end(struct p3_mesh *m, struct p3_remote *r, int why)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	p3_mesh_close_call(m, &r->call);
 	remote_leave(r);
 	r->is_probe = false;
-	remote_say_why_ended(m, rank, why);
+	remote_say_why_ended(m, r, why);
 	bool had_left = r->state_known && !r->is_born;
 	r->ended = true;
 	r->is_born = false;
-	if (m->member[rank].incarnation)
-		p3_mesh_end(m, rank, P3_PEER_DIED);
+	if (m->member[r->rank].incarnation)
+		p3_mesh_end(m, r->rank, P3_PEER_DIED);
 	else if (!had_left)
-		remote_fail_requests(m, rank);
+		remote_fail_requests(m, r);
 	else if (m->nrank)
-		m->rank[rank].ended = true;
+		m->rank[r->rank].ended = true;
 }
 
 /* ---- packets ---- */
 
-static void remote_send_born(struct p3_mesh *m, uint32_t rank)
+static void remote_send_born(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	unsigned char name[P3_FAR_NAME];
 	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_BORN);
 	msg.status = (int32_t)m->node->modex->pids_sent;
 	uint32_t len = p3_nic_far_name(m->nic, name);
 	FAULT_POINT("remote.unsaid");
-	int rc = p3_stream_post(m->node->modex->streams, rank, &msg, name, len);
+	int rc = p3_stream_post(m->node->modex->streams, r->rank, &msg, name, len);
 	FAULT_POINT("remote.said");
 	r->owes_born = rc == -EAGAIN;
 }
 
-static void remote_on_born(struct p3_mesh *m, uint32_t rank, const struct p3_packet *p)
+static void remote_on_born(
+	struct p3_mesh *m, struct p3_remote *r, const struct p3_packet *p)
 {
-	struct p3_remote *r = remote_of(m, rank);
-	struct p3_mesh_member *b = &m->member[rank];
+	struct p3_mesh_member *b = &m->member[r->rank];
 	if (p->msg.layout != P3_LAYOUT_WORD || !p->msg.incarnation) {
-		remote_end(m, rank, -EPROTO);
+		remote_end(m, r, -EPROTO);
 		return;
 	}
 	if (b->incarnation && b->incarnation != p->msg.incarnation) {
-		p3_mesh_end(m, rank, P3_PEER_LEFT);
-		p3_mesh_remove(m, rank, true);
+		p3_mesh_end(m, r->rank, P3_PEER_LEFT);
+		p3_mesh_remove(m, r->rank, true);
 	}
 	r->born = *p;
 	r->is_born = r->state_known = true;
 	FAULT_POINT("remote.heard");
-	remote_enter(m, rank);
+	remote_enter(m, r);
 	FAULT_POINT("remote.attached");
+	/* Tell it that this node knows its process ids. */
 	struct p3_job_msg told = p3_mesh_message(m, P3_JOB_TOLD);
 	told.round = (uint32_t)p->msg.status;
-	(void)p3_mesh_send_to_remote(
-		m, rank, &told); /* this node knows its process ids */
+	(void)p3_mesh_send_to_remote(m, r->rank, &told);
 	FAULT_POINT("remote.told");
 }
 
-static void remote_on_packet(struct p3_mesh *m, uint32_t rank, const struct p3_packet *p)
+static void remote_on_leave(struct p3_mesh *m, struct p3_remote *r, bool known)
 {
-	struct p3_remote *r = remote_of(m, rank);
+	r->is_born = false;
+	r->state_known = true;
+	FAULT_POINT("remote.leave_heard");
+	if (known)
+		p3_mesh_end(m, r->rank, P3_PEER_LEFT);
+}
+
+static void remote_on_packet(
+	struct p3_mesh *m, struct p3_remote *r, const struct p3_packet *p)
+{
 	const struct p3_job_msg *msg = &p->msg;
 	bool known = r->is_born && r->born.msg.incarnation == msg->incarnation;
 	if (r->ended)
 		return;
 	r->pause_ns = 0;
-	if (msg->node != rank)
-		remote_end(m, rank, -EPROTO);
+	if (msg->node != r->rank)
+		remote_end(m, r, -EPROTO);
 	else if (msg->op == P3_JOB_DROPPED)
-		remote_end(m, rank, -EPIPE);
+		remote_end(m, r, -EPIPE);
 	else if (msg->op == P3_JOB_BORN)
-		remote_on_born(m, rank, p);
+		remote_on_born(m, r, p);
 	else if (msg->op == P3_JOB_TOLD)
 		r->pids_acked = msg->round;
-	else if (msg->op == P3_JOB_LEAVE) {
-		r->is_born = false;
-		r->state_known = true;
-		FAULT_POINT("remote.leave_heard");
-		if (known)
-			p3_mesh_end(m, rank, P3_PEER_LEFT);
-	} else if (known)
-		p3_mesh_on_barrier_packet(m, m->member[rank].rank, msg);
+	else if (msg->op == P3_JOB_LEAVE)
+		remote_on_leave(m, r, known);
+	else if (known)
+		p3_mesh_on_barrier_packet(m, m->member[r->rank].rank, msg);
 }
 
 /* ---- connections ---- */
@@ -351,9 +356,8 @@ static bool remote_may_reconnect(
 
 /* After a connection or call that broke, set the time from which p3_mesh_check_remotes()
  * calls or probes again. */
-static void remote_disconnect(struct p3_mesh *m, uint32_t rank)
+static void remote_disconnect(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	uint64_t now = p3_now_ns();
 	p3_mesh_close_call(m, &r->call);
 	r->is_probe = false;
@@ -363,53 +367,51 @@ static void remote_disconnect(struct p3_mesh *m, uint32_t rank)
 		r->pause_ns ? remote_least(2 * r->pause_ns, PAUSE_MOST_NS) : PAUSE_NS;
 }
 
-static void remote_dial(struct p3_mesh *m, uint32_t rank)
+static void remote_dial(struct p3_mesh *m, struct p3_remote *r)
 {
 	struct p3_modex *w = m->node->modex;
-	struct p3_remote *r = remote_of(m, rank);
-	int fd = p3_tcp_dial(&w->card[w->rank], &w->card[rank], w->timeout_s);
+	int fd = p3_tcp_dial(&w->card[w->rank], &w->card[r->rank], w->timeout_s);
 	if (fd < 0 && remote_may_reconnect(r, P3_CALL_DIALING, fd))
-		remote_disconnect(m, rank);
+		remote_disconnect(m, r);
 	else if (fd < 0 && !p3_job_passes(fd))
-		remote_end(m, rank, fd);
+		remote_end(m, r, fd);
 	if (fd < 0)
 		return;
 	FAULT_POINT("remote.dialed");
-	p3_call_begin(&r->call, fd, &w->secret, w->rank, rank);
-	p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, rank);
+	p3_call_begin(&r->call, fd, &w->secret, w->rank, r->rank);
+	p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 }
 
 /* After a connection or call that broke, call again, the first time at once. */
-static void remote_reconnect(struct p3_mesh *m, uint32_t rank)
+static void remote_reconnect(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	bool first = !r->pause_ns && !r->is_probe;
-	remote_disconnect(m, rank);
-	if (first && remote_is_called(m, rank))
-		remote_dial(m, rank);
+	remote_disconnect(m, r);
+	if (first && remote_is_called(m, r))
+		remote_dial(m, r);
 }
 
 /* Give an authenticated connection to the streams. */
-static void remote_give(struct p3_mesh *m, uint32_t rank, const struct p3_connection *c)
+static void remote_give(
+	struct p3_mesh *m, struct p3_remote *r, const struct p3_connection *c)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	bool first = !r->begun;
 	p3_tcp_keep(c->fd);
 	r->up = *c;
 	r->up_ns = r->alive_ns = p3_now_ns();
 	r->leaves = false;
 	r->begun = true;
-	p3_stream_give(m->node->modex->streams, rank, c);
+	p3_stream_give(m->node->modex->streams, r->rank, c);
 	if (first)
-		remote_send_born(m, rank);
+		remote_send_born(m, r);
 }
 
 /* Use an authenticated connection.  The streams leave an earlier one first. */
-static void remote_use(struct p3_mesh *m, uint32_t rank, const struct p3_connection *c)
+static void remote_use(
+	struct p3_mesh *m, struct p3_remote *r, const struct p3_connection *c)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	if (r->up.fd < 0) {
-		remote_give(m, rank, c);
+		remote_give(m, r, c);
 		return;
 	}
 	r->alive_ns = p3_now_ns();
@@ -419,9 +421,8 @@ static void remote_use(struct p3_mesh *m, uint32_t rank, const struct p3_connect
 }
 
 /* The streams have left a connection. */
-static void remote_on_left(struct p3_mesh *m, uint32_t rank, int why)
+static void remote_on_left(struct p3_mesh *m, struct p3_remote *r, int why)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	struct p3_connection next = r->next;
 	uint64_t now = p3_now_ns();
 	p3_remote_close_connection(&r->up);
@@ -433,25 +434,25 @@ static void remote_on_left(struct p3_mesh *m, uint32_t rank, int why)
 	if (r->ended)
 		p3_remote_close_connection(&next);
 	else if (next.fd >= 0)
-		remote_give(m, rank, &next);
+		remote_give(m, r, &next);
 	else if (r->call.state == P3_CALL_NONE)
-		remote_reconnect(m, rank);
+		remote_reconnect(m, r);
 }
 
 static void remote_take_news(struct p3_mesh *m)
 {
+	struct p3_modex *w = m->node->modex;
 	struct p3_stream_news news;
-	while (p3_streams_next(m->node->modex->streams, &news))
+	while (p3_streams_next(w->streams, &news))
 		if (news.broken)
-			remote_on_left(m, news.rank, news.broken);
+			remote_on_left(m, &w->remote[news.rank], news.broken);
 		else
-			remote_on_packet(m, news.rank, &news.packet);
+			remote_on_packet(m, &w->remote[news.rank], &news.packet);
 }
 
 /* Go on with a call. */
-static void remote_go_on(struct p3_mesh *m, uint32_t rank)
+static void remote_go_on(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	enum p3_call_state before = r->call.state;
 	struct p3_connection c;
 	struct p3_job_msg msg;
@@ -462,7 +463,7 @@ static void remote_go_on(struct p3_mesh *m, uint32_t rank)
 		c = p3_call_connection(&r->call);
 		rc = p3_stream_hear(&c, &msg);
 		if (!rc && msg.op == P3_JOB_DROPPED) {
-			remote_end(m, rank, -EPIPE);
+			remote_end(m, r, -EPIPE);
 			return;
 		}
 		rc = rc ? rc : -EPIPE;
@@ -473,30 +474,29 @@ static void remote_go_on(struct p3_mesh *m, uint32_t rank)
 		r->alive_ns = p3_now_ns(); /* the kernel of its host has answered */
 	if (rc == 0 && !r->is_probe) {
 		c = p3_mesh_take_call(m, &r->call);
-		remote_use(m, rank, &c);
+		remote_use(m, r, &c);
 	} else if (rc && rc != -EAGAIN && !remote_may_reconnect(r, before, rc)) {
-		remote_end(m, rank, rc);
+		remote_end(m, r, rc);
 	} else if (rc && rc != -EAGAIN) {
 		if (before > P3_CALL_DIALING && rc != -ETIMEDOUT)
 			r->alive_ns = p3_now_ns(); /* its host has said so */
-		remote_reconnect(m, rank);
+		remote_reconnect(m, r);
 	}
-	p3_mesh_watch_call(m, &r->call, P3_MESH_REMOTE, rank);
+	p3_mesh_watch_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 }
 
 /* ---- calls ---- */
 
 void p3_mesh_adopt(struct p3_mesh *m, struct p3_unauth *s)
 {
-	uint32_t rank = p3_call_other(&s->call);
-	struct p3_remote *r = remote_of(m, rank);
+	struct p3_remote *r = remote_of(m, p3_call_other(&s->call));
 	struct p3_connection c = p3_mesh_take_call(m, &s->call);
-	bool right = r && p3_tcp_is_same_host(&s->from, &m->node->modex->card[rank]);
+	bool right = r && p3_tcp_is_same_host(&s->from, &m->node->modex->card[r->rank]);
 	if (right && r->ended) { /* tell it that this node treats it as ended */
 		struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_DROPPED);
 		(void)p3_stream_say(&c, &msg);
 	}
-	if (!right || r->ended || remote_is_called(m, rank)) {
+	if (!right || r->ended || remote_is_called(m, r)) {
 		p3_remote_close_connection(&c);
 		/* A probe: the called rank has lost its connection, so leave it here,
 		 * too. */
@@ -508,7 +508,7 @@ void p3_mesh_adopt(struct p3_mesh *m, struct p3_unauth *s)
 	p3_mesh_close_call(m, &r->call); /* a probe */
 	r->is_probe = false;
 	FAULT_POINT("remote.welcomed");
-	remote_use(m, rank, &c);
+	remote_use(m, r, &c);
 }
 
 /* ---- for the domain's thread ---- */
@@ -516,28 +516,27 @@ void p3_mesh_adopt(struct p3_mesh *m, struct p3_unauth *s)
 void p3_mesh_on_remote(struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which)
 {
 	if (what == P3_MESH_REMOTE)
-		remote_go_on(m, which);
+		remote_go_on(m, &m->node->modex->remote[which]);
 	else
 		p3_fd_drain(p3_streams_fd(m->node->modex->streams));
 	remote_take_news(m);
 }
 
-static void remote_begin(struct p3_mesh *m, uint32_t rank)
+static void remote_begin(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	r->await_call_ns = r->alive_ns = p3_now_ns();
 	if (r->ended) {
-		remote_fail_requests(m, rank);
+		remote_fail_requests(m, r);
 		return;
 	}
 	if (r->call.state != P3_CALL_NONE)
-		p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, rank);
-	else if (remote_is_called(m, rank) && r->up.fd < 0)
-		remote_dial(m, rank);
+		p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
+	else if (remote_is_called(m, r) && r->up.fd < 0)
+		remote_dial(m, r);
 	if (r->is_born)
-		remote_enter(m, rank);
+		remote_enter(m, r);
 	if (r->begun)
-		remote_send_born(m, rank);
+		remote_send_born(m, r);
 }
 
 void p3_mesh_begin_remotes(struct p3_mesh *m)
@@ -549,9 +548,8 @@ void p3_mesh_begin_remotes(struct p3_mesh *m)
 		    m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MESH_STREAMS, 0))
 		p3_warn("other hosts cannot be waited for");
 	w->looked_ns = w->begun_ns = p3_now_ns();
-	for (uint32_t i = 0; i < w->size; i++)
-		if (remote_of(m, i))
-			remote_begin(m, i);
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		remote_begin(m, r);
 	remote_take_news(m); /* of the time without an interface */
 }
 
@@ -581,15 +579,14 @@ static bool remote_is_quiet(const struct p3_modex *w, const struct p3_remote *r)
 }
 
 /* End a call that is not needed any more, or that its host does not answer. */
-static void remote_end_call(struct p3_mesh *m, uint32_t rank, uint64_t now)
+static void remote_end_call(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	uint64_t age = now - r->call.since_ns;
 	uint64_t late = m->node->modex->timeout_s * UINT64_C(1000000000);
 	if (r->call.state == P3_CALL_CALLING && r->begun && late && age > late)
-		remote_say_unanswered(m, rank);
+		remote_say_unanswered(m, r);
 	if (r->call.state == P3_CALL_DIALING && r->begun && age > DIAL_NS)
-		remote_disconnect(m, rank);
+		remote_disconnect(m, r);
 	else if (r->call.state != P3_CALL_NONE && remote_is_up(r) && !r->is_quiet &&
 		 age > P3_AUTH_NS)
 		p3_mesh_close_call(m, &r->call);
@@ -597,44 +594,42 @@ static void remote_end_call(struct p3_mesh *m, uint32_t rank, uint64_t now)
 
 /* Call or probe a process whose connection has broken or is quiet, or that has not called
  * yet. */
-static void remote_call_again(struct p3_mesh *m, uint32_t rank, uint64_t now)
+static void remote_call_again(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	r->is_quiet = remote_is_quiet(m->node->modex, r);
-	remote_end_call(m, rank, now);
+	remote_end_call(m, r, now);
 	bool has_none = r->up.fd < 0 || r->is_quiet;
 	if (!has_none || r->call.state != P3_CALL_NONE || now < r->retry_ns)
 		return;
-	if (remote_is_called(m, rank)) {
-		remote_dial(m, rank);
+	if (remote_is_called(m, r)) {
+		remote_dial(m, r);
 	} else if (r->begun || now - r->await_call_ns > AWAIT_CALL_NS) {
 		/* It is that process's part to call: learn whether it is alive. */
-		remote_dial(m, rank);
+		remote_dial(m, r);
 		r->is_probe = r->call.state == P3_CALL_DIALING;
 	}
 }
 
-static void remote_check(struct p3_mesh *m, uint32_t rank, uint64_t now)
+static void remote_check(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	const struct p3_modex *w = m->node->modex;
 	if (!r->ended && remote_is_silent(w, r))
 		remote_take_news(m); /* a broken connection is silent, too */
 	if (!r->ended && remote_is_silent(w, r))
-		remote_end(m, rank, -ETIMEDOUT);
+		remote_end(m, r, -ETIMEDOUT);
 	if (!r->ended)
-		remote_call_again(m, rank, now);
+		remote_call_again(m, r, now);
 	/* Show tools the silence of the host.  It is unknown if PTL3_FAR_TIMEOUT is
 	 * never, because then the kernel sends no keepalives. */
 	if (!r->ended && !w->timeout_s)
-		p3_nic_peer_heard(m->nic, rank, P3_HEARD_UNKNOWN);
+		p3_nic_peer_heard(m->nic, r->rank, P3_HEARD_UNKNOWN);
 	else if (!r->ended && r->begun)
 		p3_nic_peer_heard(
-			m->nic, rank, now - remote_silence_ms(r) * UINT64_C(1000000));
+			m->nic, r->rank, now - remote_silence_ms(r) * UINT64_C(1000000));
 	if (r->owes_born)
-		remote_send_born(m, rank);
-	if (m->member[rank].missing)
-		remote_attach(m, rank);
+		remote_send_born(m, r);
+	if (m->member[r->rank].missing)
+		remote_attach(m, r);
 }
 
 /*
@@ -661,9 +656,8 @@ void p3_mesh_check_remotes(struct p3_mesh *m)
 	uint64_t now = p3_now_ns();
 	if (w)
 		remote_exclude_own_stop(m, now);
-	for (uint32_t i = 0; i < remote_count(m); i++)
-		if (remote_of(m, i))
-			remote_check(m, i, now);
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		remote_check(m, r, now);
 	if (w)
 		remote_say_late(m, now);
 }
@@ -677,11 +671,10 @@ bool p3_mesh_is_disconnected(const struct p3_mesh *m, uint32_t rank)
 struct p3_remotes p3_mesh_sum_remotes(const struct p3_mesh *m)
 {
 	struct p3_remotes sum = {.met = true, .know_pids = true};
-	for (uint32_t i = 0; i < remote_count(m); i++) {
-		const struct p3_remote *r = remote_of(m, i);
-		if (!r || r->ended)
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));) {
+		if (r->ended)
 			continue;
-		bool calls = remote_is_called(m, i) || r->begun;
+		bool calls = remote_is_called(m, r) || r->begun;
 		bool apart = r->up.fd < 0 || r->is_quiet;
 		if (r->owes_born || (calls && apart && r->call.state < P3_CALL_CALLING))
 			sum.need_retry = true;
@@ -698,9 +691,9 @@ void p3_mesh_send_pids_to_remotes(struct p3_mesh *m)
 {
 	if (m->node->modex)
 		m->node->modex->pids_sent++;
-	for (uint32_t i = 0; i < remote_count(m); i++)
-		if (remote_of(m, i) && remote_of(m, i)->begun) {
-			remote_send_born(m, i);
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (r->begun) {
+			remote_send_born(m, r);
 			FAULT_POINT("remote.pids_half");
 		}
 }
@@ -708,24 +701,20 @@ void p3_mesh_send_pids_to_remotes(struct p3_mesh *m)
 void p3_mesh_send_leave_to_remotes(struct p3_mesh *m)
 {
 	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_LEAVE);
-	for (uint32_t i = 0; i < remote_count(m); i++) {
-		struct p3_remote *r = remote_of(m, i);
-		if (!r || r->ended || !r->begun)
-			continue;
-		(void)p3_mesh_send_to_remote(m, i, &msg);
-		FAULT_POINT("remote.leave_half");
-		r->owes_born = false;
-	}
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (!r->ended && r->begun) {
+			(void)p3_mesh_send_to_remote(m, r->rank, &msg);
+			FAULT_POINT("remote.leave_half");
+			r->owes_born = false;
+		}
 }
 
 bool p3_mesh_remotes_owe_confirmations(const struct p3_mesh *m)
 {
-	for (uint32_t i = 0; i < remote_count(m); i++) {
-		const struct p3_remote *r = remote_of(m, i);
-		if (r && !r->ended && r->is_born &&
-			p3_stream_owes(m->node->modex->streams, i))
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (!r->ended && r->is_born &&
+			p3_stream_owes(m->node->modex->streams, r->rank))
 			return true;
-	}
 	return false;
 }
 
@@ -745,34 +734,29 @@ void p3_mesh_receive_remotes(struct p3_mesh *m)
 {
 	if (m->node->modex)
 		remote_take_news(m);
-	for (uint32_t i = 0; i < remote_count(m); i++)
-		if (remote_of(m, i))
-			remote_go_on(m, i);
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		remote_go_on(m, r);
 }
 
 bool p3_mesh_has_lost_remotes(const struct p3_mesh *m)
 {
 	const struct p3_modex *w = m->node->modex;
-	if (!w)
-		return false;
-	for (uint32_t i = 0; i < w->size; i++)
-		if (p3_call_is_lost(&w->remote[i].call) ||
-			(w->remote[i].up.fd >= 0 &&
-				!p3_fd_is(w->remote[i].up.fd, w->remote[i].up.file)))
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (p3_call_is_lost(&r->call) ||
+			(r->up.fd >= 0 && !p3_fd_is(r->up.fd, r->up.file)))
 			return true;
-	return !p3_streams_own(w->streams) ||
-	       !p3_fd_is((int)p3_get(&w->listener), w->listener_file);
+	return w && (!p3_streams_own(w->streams) ||
+			    !p3_fd_is((int)p3_get(&w->listener), w->listener_file));
 }
 
 void p3_mesh_end_remotes(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
-	for (uint32_t i = 0; i < remote_count(m); i++)
-		if (remote_of(m, i)) {
-			p3_call_close(&w->remote[i].call);
-			remote_leave(&w->remote[i]);
-			w->remote[i].ended = true;
-		}
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));) {
+		p3_call_close(&r->call);
+		remote_leave(r);
+		r->ended = true;
+	}
 	if (w)
 		p3_fd_close_own((int)p3_get(&w->listener), w->listener_file);
 }

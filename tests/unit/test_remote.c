@@ -63,6 +63,7 @@ static void be_rank(uint32_t rank, bool launched)
 		member[i].rank = launched ? i : P3_MESH_NONE;
 		ranks[i].slot = i;
 		p3_call_init(&remote[i].call);
+		remote[i].rank = i;
 		remote[i].up.fd = remote[i].next.fd = -1;
 	}
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
