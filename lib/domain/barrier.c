@@ -225,8 +225,7 @@ int p3_mesh_barrier(struct p3_node *node, uint32_t *ended_out)
 	if (!m || !m->nic) {
 		pthread_mutex_unlock(&node->life);
 		p3_error("PtlXBarrier: this process has no interface; in a job that "
-			 "mpirun "
-			 "or the like has started call it between PtlNIInit and "
+			 "mpirun or the like has started call it between PtlNIInit and "
 			 "PtlNIFini, or start the job by yod");
 		return -EPIPE;
 	}

@@ -195,8 +195,8 @@ void p3_mesh_say_breach(struct p3_mesh *m, const struct p3_mesh_conn *c, const c
 	m->reported_pid = c->os_pid;
 	m->nreported++;
 	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
-		"one "
-		"build of libportals, and let no other program connect to its sockets)",
+		"one build of libportals, and let no other program connect to its "
+		"sockets)",
 		c->os_pid, what, m->place.path);
 }
 

@@ -258,7 +258,7 @@ void p3_remote_close(struct p3_remote *r);
 enum p3_mesh_watch {
 	P3_MESH_LISTEN,
 	P3_MESH_WAKE,
-	P3_MESH_CONN,
+	P3_MESH_CONN, /* mesh.c goes from here to P3_MESH_RANK */
 	P3_MESH_LIFE, /* of a member */
 	P3_MESH_RANK, /* the life of a rank that is not a member now */
 	P3_MESH_TCP_LISTEN,
@@ -283,7 +283,7 @@ struct p3_mesh_conn {
 struct p3_mesh_member {
 	uint64_t incarnation; /* 0: no member */
 	uint32_t os_pid;
-	p3_a32 life;   /* pidfd, or -1: check_all() tests the lock */
+	p3_a32 life;   /* pidfd, or -1: mesh_check() tests the lock */
 	bool missing;  /* it could not be attached yet */
 	bool ending;   /* it has ended; its last messages are taken first */
 	uint32_t how;  /* p3_peer_end */
@@ -357,8 +357,7 @@ static inline int p3_mesh_fd(const p3_a32 *fd)
 /* Return true if the slot is that of a rank on another host. */
 static inline bool p3_mesh_is_far(const struct p3_mesh *m, uint32_t slot)
 {
-	const struct p3_modex *w = m->node->modex;
-	return w && slot < w->size && w->leader[slot] != w->leader[w->rank];
+	return p3_modex_is_far(m->node->modex, slot);
 }
 
 /* Return true if rank 0 decides about this node's barriers: another launcher started the

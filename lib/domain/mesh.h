@@ -71,8 +71,7 @@ struct p3_modex;
 /* The remedy in messages about two processes of one rank. */
 #define P3_LAUNCHED_ONE                                                                  \
 	"start one process of a rank at a time, or set PTL3_LAUNCHED=off for those "     \
-	"that "                                                                          \
-	"are none of the ranks"
+	"that are none of the ranks"
 
 /* Enter the domain, as above.  Return 0, or -errno after an error line. */
 int p3_mesh_enter(struct p3_node *node);

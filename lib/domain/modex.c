@@ -253,8 +253,7 @@ static int modex_read(struct p3_node *node)
 	const char *wish = modex_wished_provider();
 	if (!rc && wish && strcmp(wish, w->card[0].provider) != 0) {
 		p3_error("PTL3_FABRIC is '%s' here, and rank 0 uses '%s'; set it alike "
-			 "for "
-			 "all ranks (mpirun -x PTL3_FABRIC), or for none",
+			 "for all ranks (mpirun -x PTL3_FABRIC), or for none",
 			wish, w->card[0].provider);
 		rc = -EINVAL;
 	}

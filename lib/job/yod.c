@@ -37,6 +37,7 @@
 #define AGAIN_MOST 1000
 #define LATE_MS    20   /* time between looks at the last messages of ended nodes */
 #define LOOK_MS    1000 /* longest time until foreign descriptors are noticed */
+
 /* ---- the modex by yod and its agents (lib/domain/mesh.h) ---- */
 
 /*
@@ -521,8 +522,7 @@ static void life_on_fds_lost(struct p3_node *node)
 		p3_error("the program has closed descriptor %d of the library, so this "
 			 "process leaves the job, and its operations with others fail; "
 			 "close only descriptors that the program has opened, and no "
-			 "range "
-			 "of all numbers",
+			 "range of all numbers",
 			p3_job_has_lifeline(node) ? node->wake_fd : node->sock);
 	if (p3_job_has_lifeline(
 		    node)) /* only the eventfd is lost: yod must see the end */
