@@ -284,16 +284,6 @@ static void caller_say_crowd(struct p3_modex *w, const struct p3_card *at)
 			P3_UNAUTH_MOST, from, w->rank);
 }
 
-static void caller_say_no_fds(struct p3_modex *w, int why)
-{
-	if (!w->said_no_fds)
-		p3_warn("rank %u cannot accept the calls of other hosts now: %s; "
-			"their ranks wait; raise ulimit -n (one descriptor "
-			"for each rank on another host, and some for calls)",
-			w->rank, strerror(-why));
-	w->said_no_fds = true;
-}
-
 /* ---- other hosts: calls ---- */
 
 static void caller_receive(struct p3_mesh *m, struct p3_unauth *s)
@@ -377,8 +367,12 @@ static void caller_accept(struct p3_mesh *m)
 		rc = s ? caller_accept_one(m, s) : -EBUSY;
 	}
 	bool out_of_fds = rc != -EAGAIN && p3_job_passes(rc);
-	if (out_of_fds)
-		caller_say_no_fds(w, rc);
+	if (out_of_fds && !w->said_no_fds)
+		p3_warn("rank %u cannot accept the calls of other hosts now: %s; "
+			"their ranks wait; raise ulimit -n (one descriptor "
+			"for each rank on another host, and some for calls)",
+			w->rank, strerror(-rc));
+	w->said_no_fds |= out_of_fds;
 	if (out_of_fds || rc == -EBUSY)
 		accept_pause(m, &w->accept_paused, &w->listener, P3_MESH_TCP_LISTEN);
 }

@@ -131,8 +131,6 @@ void p3_job_on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_j
  * NULL: then there is nothing to drop. */
 void p3_job_on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info);
-/* Request no descriptors any more of the incarnation that has ended. */
-void p3_job_forget_birth(struct p3_node *node, const struct p3_job_msg *m);
 /* Drop the nodes that have ended and whose messages are all taken by now. */
 void p3_job_end_late(struct p3_node *node);
 /* Ask yod once more for the nodes that could not be mapped: there may be room now. */

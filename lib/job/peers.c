@@ -71,7 +71,16 @@ void p3_job_take_ids(struct p3_node *node, const struct p3_job_msg *m)
 		memcpy(node->told_pid, m->pid, sizeof node->told_pid);
 }
 
-/* ---- ends ---- */
+/* ---- ends, and nodes that cannot be mapped now ---- */
+
+/* Note the incarnation of a node that could not be mapped; 0 if it is mapped or gone. */
+static void peer_set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation)
+{
+	struct p3_job_peer *p = &node->peer[who];
+	node->nmissing += incarnation && !p->missing;
+	node->nmissing -= !incarnation && p->missing;
+	p->missing = incarnation;
+}
 
 static void peer_set_late(
 	struct p3_node *node, uint32_t who, uint32_t op, uint64_t incarnation)
@@ -86,6 +95,12 @@ static void peer_set_late(
 void p3_job_on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
 	struct p3_peer_info *info)
 {
+	struct p3_job_peer *p = &node->peer[m->node];
+	/* Request no descriptors any more of the incarnation that has ended. */
+	if (p->missing == m->incarnation)
+		peer_set_missing(node, m->node, 0);
+	if (p->apart == m->incarnation)
+		p->apart = 0;
 	if (nic && !p3_nic_peer_down(nic, info)) {
 		peer_set_late(node, m->node, m->op, m->incarnation);
 		return;
@@ -116,17 +131,6 @@ void p3_job_end_late(struct p3_node *node)
 {
 	for (uint32_t i = 0; node->nlate && i < node->size; i++)
 		peer_end_late(node, p3_nic(node), i, false);
-}
-
-/* ---- nodes that cannot be mapped now ---- */
-
-/* Note the incarnation of a node that could not be mapped; 0 if it is mapped or gone. */
-static void peer_set_missing(struct p3_node *node, uint32_t who, uint64_t incarnation)
-{
-	struct p3_job_peer *p = &node->peer[who];
-	node->nmissing += incarnation && !p->missing;
-	node->nmissing -= !incarnation && p->missing;
-	p->missing = incarnation;
 }
 
 void p3_job_forget_peers(struct p3_node *node)
@@ -205,15 +209,6 @@ void p3_job_on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_j
 				info->node, strerror(-rc));
 		peer_set_missing(node, m->node, info->incarnation);
 	}
-}
-
-void p3_job_forget_birth(struct p3_node *node, const struct p3_job_msg *m)
-{
-	struct p3_job_peer *p = &node->peer[m->node];
-	if (p->missing == m->incarnation)
-		peer_set_missing(node, m->node, 0);
-	if (p->apart == m->incarnation)
-		p->apart = 0;
 }
 
 void p3_job_lose_peers(struct p3_node *node, struct p3_nic *nic)

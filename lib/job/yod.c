@@ -423,7 +423,6 @@ static void yod_on_news(struct p3_node *node, struct p3_nic *nic,
 		break;
 	case P3_JOB_LEFT:
 	case P3_JOB_DIED:
-		p3_job_forget_birth(node, m);
 		p3_job_on_end(node, nic, m, info);
 		break;
 	case P3_JOB_RELEASED:
