@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* PtlInit and PtlFini, the end of the process, and forked children. */
 #include "lib/init.h"
-#include "lib/domain/meet.h"
-#include "lib/domain/wireup.h"
+#include "lib/domain/mesh.h"
 #include "lib/node/call.h"
 #include "lib/node/heap.h"
 #include "lib/runtime/runtime.h"
@@ -45,8 +44,8 @@ static void fork_forget_parent(struct p3_node *node)
 	/* An open copy of the socket would hide the parent's end from yod. */
 	if (node->sock >= 0)
 		p3_fd_close_own(node->sock, node->sock_file);
-	p3_meet_forget(node);
-	p3_wireup_forget(node);
+	p3_mesh_forget(node);
+	p3_modex_forget(node);
 	if (p3_nic(node))
 		p3_nic_forget(p3_nic(node));
 	fork_inherited = *node;
@@ -149,7 +148,7 @@ static bool exit_take_call(struct p3_node *node, uint64_t start)
 static bool exit_is_joined(struct p3_node *node)
 {
 	return p3_is_up(node) || p3_node_has_cci(node) ||
-	       (node->wireup && !p3_fork_is_child(node));
+	       (node->modex && !p3_fork_is_child(node));
 }
 
 /*
@@ -168,7 +167,7 @@ static __attribute__((destructor)) void exit_await_sends(void)
 	if (exit_take_call(node, start)) {
 		if (p3_nic(node))
 			p3_ni_await_sends(p3_nic(node), start);
-		p3_wireup_exit(node);
+		p3_modex_exit(node);
 		pthread_mutex_unlock(&node->call);
 	}
 	p3_caller_restore(caller);
@@ -183,7 +182,7 @@ static void quick_exit_leave(void)
 		return;
 	struct p3_caller caller = p3_caller_save();
 	if (exit_take_call(node, p3_now_ns())) {
-		p3_wireup_exit(node);
+		p3_modex_exit(node);
 		pthread_mutex_unlock(&node->call);
 	}
 	p3_caller_restore(caller);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The users of a node, and network interfaces: PtlNIInit, PtlNIFini, limits, ids. */
 #include "lib/init.h"
-#include "lib/domain/meet.h"
-#include "lib/domain/wireup.h"
+#include "lib/domain/mesh.h"
 #include "lib/job/job.h"
 #include "lib/node/call.h"
 #include "lib/node/conf.h"
@@ -32,7 +31,7 @@ int p3_users_enter(struct p3_node *node)
 	int rc = p3_job_begin(node);
 	if (rc)
 		return rc;
-	if (node->wireup && p3_users_at_quick_exit && !quick_exit_watched)
+	if (node->modex && p3_users_at_quick_exit && !quick_exit_watched)
 		quick_exit_watched = !at_quick_exit(p3_users_at_quick_exit);
 	if (node->sock < 0 && !node->rank) /* yod warns for its nodes */
 		p3_conf_warn_unknown();
@@ -183,11 +182,11 @@ static int ni_pick_pid(struct p3_node *node, uint32_t i, ptl_pid_t *pid)
 		if (ni_has_pid(other, *pid))
 			*pid = PTL_PID_ANY;
 	}
-	if (*pid == PTL_PID_ANY && !node->meeting)
+	if (*pid == PTL_PID_ANY && !node->mesh)
 		*pid = base;
 	if ((*pid != PTL_PID_ANY && *pid > P3_PID_MOST) || ni_has_pid(other, *pid))
 		return PTL_PID_INVALID;
-	return node->meeting ? p3_meet_claim(node, base, pid) : PTL_OK;
+	return node->mesh ? p3_mesh_claim(node, base, pid) : PTL_OK;
 }
 
 /* Initialize an interface.  The caller holds the lock node->life. */
@@ -252,8 +251,8 @@ void p3_ni_await_sends(struct p3_nic *nic, uint64_t start)
 	uint64_t gone = p3_now_ns() - start;
 	uint32_t left = p3_nic_await_absent(nic, gone < limit ? limit - gone : 0);
 	uint32_t late;
-	if (!p3_nic_settle(nic, P3_SETTLE_NS, &late) && p3_process.wireup)
-		p3_wireup_say_late(&p3_process, late);
+	if (!p3_nic_settle(nic, P3_SETTLE_NS, &late) && p3_process.modex)
+		p3_modex_say_late(&p3_process, late);
 	if (!left)
 		return;
 	p3_nic_held(nic, &held);
@@ -374,9 +373,9 @@ int PtlNIStatus(
 static bool ni_is_near(const struct p3_node *node, uint32_t nid)
 {
 	uint32_t rank = nid - (node->nid - node->rank);
-	if (node->wireup)
+	if (node->modex)
 		return node->launched ? nid == node->nid
-				      : !p3_wireup_is_far(node->wireup, rank);
+				      : !p3_modex_is_far(node->modex, rank);
 	return rank < node->size || node->domain[0];
 }
 

@@ -23,7 +23,7 @@
  *
  * All records of a connection are numbered from 0, and have tags under a key for their
  * direction (nic/far/records.h), which is made of the job's secret, the ranks and the
- * nonces of both ends (lib/domain/call.h).
+ * nonces of both ends (lib/domain/call.c).
  *
  * Memory ordering, between the domain's thread (D) and the lease holder (L):
  *	STREAM.1  publish: D writes descriptor and keys -> L takes the order

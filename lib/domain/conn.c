@@ -1,108 +1,240 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Descriptors of a meeting, and the set of them that its thread waits for. */
-#include "lib/domain/meet.h"
-#include "lib/domain/meeting.h"
+/* Descriptors of a mesh, the epoll set of its thread, and packets to members. */
+#include "lib/domain/internal.h"
 #include "shm/fd.h"
+#include "shm/log.h"
+#include "shm/park.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-void p3_meet_close(p3_a32 *fd)
+#define REPORTS    8 /* most lines about wrong behavior in REPORTS_NS */
+#define REPORTS_NS 1000000000
+
+void p3_mesh_close(p3_a32 *fd)
 {
-	int was = p3_meet_fd(fd);
-	p3_set(fd, P3_MEET_NONE);
+	int was = p3_mesh_fd(fd);
+	p3_set(fd, P3_MESH_NONE);
 	if (was >= 0)
 		close(was);
 }
 
-int p3_meet_watch(
-	struct p3_meeting *m, int op, int fd, enum p3_meet_watch what, uint32_t which)
+/* op is EPOLL_CTL_...; return 0 or -errno. */
+static int conn_epoll(struct p3_mesh *m, int op, int fd, uint32_t events,
+	enum p3_mesh_watch what, uint32_t which)
 {
 	struct epoll_event ev = {
-		.events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | which};
-	return epoll_ctl(p3_meet_fd(&m->ep), op, fd, &ev) ? -errno : 0;
+		.events = events, .data.u64 = (uint64_t)what << 32 | which};
+	return epoll_ctl(p3_mesh_fd(&m->ep), op, fd, &ev) ? -errno : 0;
 }
 
-bool p3_meet_watches(
-	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+int p3_mesh_watch(
+	struct p3_mesh *m, int op, int fd, enum p3_mesh_watch what, uint32_t which)
 {
-	return p3_meet_watch(m, EPOLL_CTL_MOD, p3_meet_fd(fd), what, which) == 0;
+	return conn_epoll(m, op, fd, EPOLLIN, what, which);
 }
 
-bool p3_meet_has_lost(
-	struct p3_meeting *m, const p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+bool p3_mesh_watches(
+	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
 {
-	return p3_meet_fd(fd) >= 0 && !p3_meet_watches(m, fd, what, which);
+	return p3_mesh_watch(m, EPOLL_CTL_MOD, p3_mesh_fd(fd), what, which) == 0;
 }
 
-void p3_meet_drop(
-	struct p3_meeting *m, p3_a32 *fd, enum p3_meet_watch what, uint32_t which)
+bool p3_mesh_has_lost(
+	struct p3_mesh *m, const p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
 {
-	if (p3_meet_watches(m, fd, what, which))
-		p3_meet_close(fd);
-	p3_set(fd, P3_MEET_NONE);
+	return p3_mesh_fd(fd) >= 0 && !p3_mesh_watches(m, fd, what, which);
 }
 
-void p3_meet_unwatch(struct p3_meeting *m, p3_a32 *fd)
+void p3_mesh_drop(struct p3_mesh *m, p3_a32 *fd, enum p3_mesh_watch what, uint32_t which)
 {
-	int was = p3_meet_fd(fd);
-	if (was >= 0 && p3_meet_watch(m, EPOLL_CTL_DEL, was, P3_MEET_CONN, 0) == 0)
-		p3_meet_close(fd);
-	p3_set(fd, P3_MEET_NONE);
+	if (p3_mesh_watches(m, fd, what, which))
+		p3_mesh_close(fd);
+	p3_set(fd, P3_MESH_NONE);
 }
 
-void p3_meet_hang_up(struct p3_meeting *m, struct p3_meet_conn *c)
+void p3_mesh_unwatch(struct p3_mesh *m, p3_a32 *fd)
 {
-	p3_meet_unwatch(m, &c->fd);
-	c->called = c->slot = P3_MEET_NONE;
+	int was = p3_mesh_fd(fd);
+	if (was >= 0 && p3_mesh_watch(m, EPOLL_CTL_DEL, was, P3_MESH_CONN, 0) == 0)
+		p3_mesh_close(fd);
+	p3_set(fd, P3_MESH_NONE);
+}
+
+void p3_mesh_hang_up(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	p3_mesh_unwatch(m, &c->fd);
+	c->called = c->slot = P3_MESH_NONE;
 	c->incarnation = 0;
 	c->born_sent = c->awaited = c->owes = false;
 }
 
 /* ---- calls ---- */
 
-static int watch_call(struct p3_meeting *m, int op, const struct p3_call *c,
-	enum p3_meet_watch what, uint32_t which)
+static int conn_watch_call(struct p3_mesh *m, int op, const struct p3_call *c,
+	enum p3_mesh_watch what, uint32_t which)
 {
-	bool out = c->state == P3_CALL_DIALING;
-	struct epoll_event ev = {.events = EPOLLIN | (out ? EPOLLOUT : 0u),
-		.data.u64 = (uint64_t)what << 32 | which};
-	return epoll_ctl(p3_meet_fd(&m->ep), op, p3_meet_fd(&c->fd), &ev) ? -errno : 0;
+	uint32_t out = c->state == P3_CALL_DIALING ? EPOLLOUT : 0;
+	return conn_epoll(m, op, p3_mesh_fd(&c->fd), EPOLLIN | out, what, which);
 }
 
-void p3_meet_add_call(
-	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which)
+void p3_mesh_add_call(
+	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which)
 {
-	if (watch_call(m, EPOLL_CTL_ADD, c, what, which))
+	if (conn_watch_call(m, EPOLL_CTL_ADD, c, what, which))
 		p3_call_close(c); /* as if there were no descriptor for it */
 }
 
-void p3_meet_watch_call(
-	struct p3_meeting *m, struct p3_call *c, enum p3_meet_watch what, uint32_t which)
+void p3_mesh_watch_call(
+	struct p3_mesh *m, struct p3_call *c, enum p3_mesh_watch what, uint32_t which)
 {
 	if (c->state != P3_CALL_NONE)
-		(void)watch_call(m, EPOLL_CTL_MOD, c, what, which);
+		(void)conn_watch_call(m, EPOLL_CTL_MOD, c, what, which);
 }
 
-struct p3_connection p3_meet_take_call(struct p3_meeting *m, struct p3_call *c)
+struct p3_connection p3_mesh_take_call(struct p3_mesh *m, struct p3_call *c)
 {
-	(void)watch_call(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
+	(void)conn_watch_call(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
 	return p3_call_take(c);
 }
 
-void p3_meet_close_call(struct p3_meeting *m, struct p3_call *c)
+void p3_mesh_close_call(struct p3_mesh *m, struct p3_call *c)
 {
 	if (c->state != P3_CALL_NONE && !p3_call_is_lost(c))
-		(void)watch_call(m, EPOLL_CTL_DEL, c, P3_MEET_REMOTE, 0);
+		(void)conn_watch_call(m, EPOLL_CTL_DEL, c, P3_MESH_REMOTE, 0);
 	p3_call_close(c);
 }
 
 /* ---- the thread ---- */
 
-void p3_meet_wake(struct p3_meeting *m)
+void p3_mesh_wake(struct p3_mesh *m)
 {
 	/* If the program has closed the eventfd, the thread notices that by itself. */
-	if (p3_meet_watches(m, &m->wake, P3_MEET_WAKE, 0))
-		p3_fd_signal(p3_meet_fd(&m->wake));
+	if (p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0))
+		p3_fd_signal(p3_mesh_fd(&m->wake));
+}
+
+/* ---- packets ---- */
+
+struct p3_job_msg p3_mesh_message(const struct p3_mesh *m, enum p3_job_op op)
+{
+	struct p3_node *node = m->node;
+	struct p3_job_msg msg = {.magic = P3_JOB_MAGIC,
+		.op = op,
+		.node = node->index,
+		.size = node->capacity,
+		.nid = node->nid,
+		.uid = node->uid,
+		.jid = node->jid,
+		.os_pid = (uint32_t)getpid(),
+		.incarnation = node->incarnation,
+		.layout = P3_LAYOUT_WORD,
+		.seg_len = p3_nic_seg_len(m->nic)};
+	for (int i = 0; i < P3_JOB_NIS; i++) /* see p3_job_message() */
+		msg.pid[i] = p3_get(&node->ni[i].pid);
+	msg.rank = node->launched ? node->rank : P3_JOB_NO_RANK;
+	return msg;
+}
+
+int p3_mesh_send_born(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	int all[P3_JOB_FDS], fds[3];
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_BORN);
+	unsigned n = p3_nic_fds(m->nic, all);
+	msg.heap_len = p3_nic_heap_len(m->nic);
+	fds[0] = all[0];
+	fds[1] = all[1];
+	fds[2] = all[P3_JOB_FDS - 1];
+	int rc = p3_job_send(p3_mesh_fd(&c->fd), &msg, fds, n == P3_JOB_FDS ? 3 : 2);
+	c->born_sent |= !rc;
+	FAULT_POINT("meet.told");
+	return rc;
+}
+
+void p3_mesh_send_pids(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_PIDS);
+	c->owes = p3_job_send(p3_mesh_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
+	m->rescan |= c->owes;
+}
+
+static bool conn_is_with(const struct p3_mesh_conn *c, uint32_t slot)
+{
+	return p3_mesh_talks(c) &&
+	       (c->slot == slot || (c->slot == P3_MESH_NONE && c->called == slot));
+}
+
+bool p3_mesh_send_to_remote(
+	struct p3_mesh *m, uint32_t rank, const struct p3_job_msg *msg)
+{
+	return p3_stream_post(m->node->modex->streams, rank, msg, NULL, 0) == 0;
+}
+
+bool p3_mesh_send(struct p3_mesh *m, uint32_t slot, const struct p3_job_msg *msg)
+{
+	bool ok = true;
+	if (p3_mesh_is_far(m, slot))
+		return p3_mesh_send_to_remote(m, slot, msg);
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (conn_is_with(&m->conn[i], slot))
+			ok = !p3_job_send(p3_mesh_fd(&m->conn[i].fd), msg, NULL, 0) && ok;
+	return ok;
+}
+
+void p3_mesh_say_breach(struct p3_mesh *m, const struct p3_mesh_conn *c, const char *what)
+{
+	uint64_t now = p3_now_ns();
+	if (now - m->reported_ns > REPORTS_NS) {
+		m->reported_ns = now;
+		m->nreported = 0;
+	}
+	if (m->reported_pid == c->os_pid || m->nreported == REPORTS)
+		return;
+	m->reported_pid = c->os_pid;
+	m->nreported++;
+	p3_warn("process %u %s; it is hung up (run all programs of the domain %s with "
+		"one build of libportals, and let no other program connect to its "
+		"sockets)",
+		c->os_pid, what, m->place.path);
+}
+
+struct p3_peer_info p3_mesh_peer_info(const struct p3_job_msg *m, const int *fds)
+{
+	struct p3_peer_info info = {.node = m->node,
+		.nid = m->nid,
+		.uid = m->uid,
+		.jid = m->jid,
+		.os_pid = m->os_pid,
+		.end = m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
+		.incarnation = m->incarnation,
+		.seg_len = m->seg_len,
+		.heap_len = fds && fds[2] >= 0 ? m->heap_len : 0,
+		.published = fds ? fds[0] : -1,
+		.doorbell = fds ? fds[1] : -1,
+		.heap = fds ? fds[2] : -1};
+	memcpy(info.pid, m->pid, sizeof info.pid);
+	return info;
+}
+
+struct p3_peer_info p3_mesh_info(
+	const struct p3_mesh *m, const struct p3_job_msg *msg, const int *fds)
+{
+	struct p3_peer_info info = p3_mesh_peer_info(msg, fds);
+	info.rank = msg->jid == m->node->jid ? msg->rank : P3_JOB_NO_RANK;
+	return info;
+}
+
+bool p3_mesh_peer_may_come(struct p3_nic *nic, struct p3_peer_info *info, int why)
+{
+	p3_nic_peer_expect(nic, info);
+	if (p3_job_passes(why))
+		return true;
+	p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
+		 "operations with it fail",
+		info->node, info->nid, info->os_pid, strerror(-why));
+	info->end = P3_PEER_DIED;
+	(void)p3_nic_peer_down(nic, info);
+	return false;
 }

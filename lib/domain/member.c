@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets of members, and the births and ends of members. */
-#include "lib/domain/meeting.h"
+#include "lib/domain/internal.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
@@ -17,47 +17,47 @@
 
 /* ---- end of a member ---- */
 
-void p3_meet_end(struct p3_meeting *m, uint32_t slot, enum p3_peer_end how)
+void p3_mesh_end(struct p3_mesh *m, uint32_t slot, enum p3_peer_end how)
 {
-	struct p3_meet_member *b = &m->member[slot];
+	struct p3_mesh_member *b = &m->member[slot];
 	b->how = b->ending ? b->how : how;
 	b->ending = true;
 	FAULT_POINT("meet.end_heard");
-	p3_meet_remove(m, slot, false);
+	p3_mesh_remove(m, slot, false);
 }
 
 /* Go on watching the life of a rank that has left in order, under its rank: another
  * process may take its slot.  Return false if that is impossible. */
-static bool watch_rank(struct p3_meeting *m, struct p3_meet_member *b)
+static bool member_watch_rank(struct p3_mesh *m, struct p3_mesh_member *b)
 {
 	p3_a32 *life = &m->rank[b->rank].life;
-	if (p3_meet_is_far(m, b->rank)) /* its connection shows its life */
-		return !m->node->wireup->remote[b->rank].ended;
-	int fd = p3_meet_fd(&b->life);
-	if (fd < 0 || p3_meet_watch(m, EPOLL_CTL_MOD, fd, P3_MEET_RANK, b->rank) != 0)
+	if (p3_mesh_is_far(m, b->rank)) /* its connection shows its life */
+		return !m->node->modex->remote[b->rank].ended;
+	int fd = p3_mesh_fd(&b->life);
+	if (fd < 0 || p3_mesh_watch(m, EPOLL_CTL_MOD, fd, P3_MESH_RANK, b->rank) != 0)
 		return false;
 	p3_set(life, (uint32_t)fd);
-	p3_set(&b->life, P3_MEET_NONE);
+	p3_set(&b->life, P3_MESH_NONE);
 	return true;
 }
 
 /* Note that a member, if it is a rank of the own job, has left or has died. */
-static void remove_rank(struct p3_meeting *m, struct p3_meet_member *b, uint32_t slot)
+static void member_remove_rank(struct p3_mesh *m, struct p3_mesh_member *b, uint32_t slot)
 {
-	if (b->rank == P3_MEET_NONE)
+	if (b->rank == P3_MESH_NONE)
 		return;
-	struct p3_meet_rank *r = &m->rank[b->rank];
+	struct p3_mesh_rank *r = &m->rank[b->rank];
 	bool left = b->how == P3_PEER_LEFT, current = r->slot == slot;
-	if (!left || (current && !watch_rank(m, b)))
+	if (!left || (current && !member_watch_rank(m, b)))
 		r->ended = true;
 	if (current)
-		r->slot = P3_MEET_NONE;
-	b->rank = P3_MEET_NONE;
+		r->slot = P3_MESH_NONE;
+	b->rank = P3_MESH_NONE;
 }
 
-void p3_meet_remove(struct p3_meeting *m, uint32_t slot, bool now)
+void p3_mesh_remove(struct p3_mesh *m, uint32_t slot, bool now)
 {
-	struct p3_meet_member *b = &m->member[slot];
+	struct p3_mesh_member *b = &m->member[slot];
 	uint64_t incarnation = b->incarnation;
 	struct p3_peer_info info = {
 		.node = slot, .incarnation = incarnation, .end = b->how, .now = now};
@@ -66,43 +66,43 @@ void p3_meet_remove(struct p3_meeting *m, uint32_t slot, bool now)
 	b->incarnation = 0;
 	b->missing = b->ending = false;
 	FAULT_POINT("meet.end_taken");
-	remove_rank(m, b, slot);
-	p3_meet_unwatch(m, &b->life);
+	member_remove_rank(m, b, slot);
+	p3_mesh_unwatch(m, &b->life);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (m->conn[i].slot == slot && m->conn[i].incarnation == incarnation)
-			p3_meet_hang_up(m, &m->conn[i]);
+			p3_mesh_hang_up(m, &m->conn[i]);
 }
 
-void p3_meet_on_process_end(struct p3_meeting *m, uint32_t slot)
+void p3_mesh_on_process_end(struct p3_mesh *m, uint32_t slot)
 {
 	uint64_t incarnation = m->member[slot].incarnation;
 	for (uint32_t i = 0; i < TURNS * m->nconn; i++) {
-		struct p3_meet_conn *c = &m->conn[i / TURNS];
+		struct p3_mesh_conn *c = &m->conn[i / TURNS];
 		if (c->slot == slot && m->member[slot].incarnation == incarnation)
-			p3_meet_receive(m, c);
+			p3_mesh_receive(m, c);
 	}
 	if (incarnation && m->member[slot].incarnation == incarnation)
-		p3_meet_end(m, slot, P3_PEER_DIED);
+		p3_mesh_end(m, slot, P3_PEER_DIED);
 }
 
-void p3_meet_on_rank_end(struct p3_meeting *m, uint32_t rank)
+void p3_mesh_on_rank_end(struct p3_mesh *m, uint32_t rank)
 {
 	m->rank[rank].ended = true;
-	p3_meet_unwatch(m, &m->rank[rank].life);
+	p3_mesh_unwatch(m, &m->rank[rank].life);
 }
 
 /* ---- birth of a member ---- */
 
 /* Give up joining if an earlier member refuses this process. */
-static void refuse_joining(struct p3_meeting *m, const struct p3_meet_conn *c)
+static void member_refuse_joining(struct p3_mesh *m, const struct p3_mesh_conn *c)
 {
 	pthread_mutex_lock(&m->lock);
 	m->refused |= c->awaited;
 	pthread_mutex_unlock(&m->lock);
 }
 
-static bool is_compatible(
-	struct p3_meeting *m, const struct p3_meet_conn *c, const struct p3_job_msg *msg)
+static bool member_is_compatible(
+	struct p3_mesh *m, const struct p3_mesh_conn *c, const struct p3_job_msg *msg)
 {
 	bool ok = msg->layout == P3_LAYOUT_WORD && msg->size == m->node->capacity;
 	if (msg->layout != P3_LAYOUT_WORD)
@@ -115,13 +115,13 @@ static bool is_compatible(
 			 "for %u; set PTL3_DOMAIN_NODES alike for all in it",
 			c->os_pid, msg->size, m->place.path, m->node->capacity);
 	if (!ok)
-		refuse_joining(m, c);
+		member_refuse_joining(m, c);
 	return ok;
 }
 
 /* Remove the rank from the packet if another process of the job has it. */
-static void keep_own_rank(
-	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
+static void member_keep_own_rank(
+	struct p3_mesh *m, const struct p3_mesh_conn *c, struct p3_job_msg *msg)
 {
 	uint32_t holder;
 	if (!m->node->launched || msg->jid != m->node->jid || msg->rank >= m->nrank ||
@@ -133,23 +133,23 @@ static void keep_own_rank(
 
 /* Note the slot of a rank of the own job.  If the rank has left another slot, process its
  * packets from there first. */
-static void place_rank(struct p3_meeting *m, uint32_t rank, uint32_t slot)
+static void member_place_rank(struct p3_mesh *m, uint32_t rank, uint32_t slot)
 {
 	m->member[slot].rank = rank;
-	if (rank == P3_MEET_NONE || m->rank[rank].slot == slot)
+	if (rank == P3_MESH_NONE || m->rank[rank].slot == slot)
 		return;
 	uint32_t former = m->rank[rank].slot;
-	if (former != P3_MEET_NONE && m->member[former].rank == rank) {
-		p3_meet_on_process_end(m, former);
-		p3_meet_remove(m, former, true);
+	if (former != P3_MESH_NONE && m->member[former].rank == rank) {
+		p3_mesh_on_process_end(m, former);
+		p3_mesh_remove(m, former, true);
 	}
 	m->rank[rank].slot = slot;
 	m->rank[rank].come = 0;
-	p3_meet_unwatch(m, &m->rank[rank].life); /* the rank is a member again */
+	p3_mesh_unwatch(m, &m->rank[rank].life); /* the rank is a member again */
 }
 
 /* Enter a member in the table of ranks, if it is of the same job. */
-static void set_rank(struct p3_meeting *m, const struct p3_job_msg *msg)
+static void member_set_ids(struct p3_mesh *m, const struct p3_job_msg *msg)
 {
 	struct p3_node *node = m->node;
 	uint32_t rank = node->launched ? msg->rank : msg->nid - (node->nid - node->rank);
@@ -158,54 +158,36 @@ static void set_rank(struct p3_meeting *m, const struct p3_job_msg *msg)
 		p3_directory_set(&node->directory, rank, msg->nid, msg->pid);
 }
 
-static void watch_life(struct p3_meeting *m, uint32_t slot)
+static void member_watch_life(struct p3_mesh *m, uint32_t slot)
 {
-	struct p3_meet_member *b = &m->member[slot];
-	p3_meet_unwatch(m, &b->life); /* the member has left, and joins again */
+	struct p3_mesh_member *b = &m->member[slot];
+	p3_mesh_unwatch(m, &b->life); /* the member has left, and joins again */
 	int fd = p3_fd_high((int)syscall(SYS_pidfd_open, b->os_pid, 0));
 	p3_set(&b->life, (uint32_t)fd);
-	if (fd >= 0 && p3_meet_watch(m, EPOLL_CTL_ADD, fd, P3_MEET_LIFE, slot) != 0)
-		p3_meet_close(&b->life);
+	if (fd >= 0 && p3_mesh_watch(m, EPOLL_CTL_ADD, fd, P3_MESH_LIFE, slot) != 0)
+		p3_mesh_close(&b->life);
 }
 
-void p3_meet_on_attach_error(struct p3_meeting *m, struct p3_peer_info *info, int why)
+void p3_mesh_on_attach(struct p3_mesh *m, struct p3_peer_info *info, int rc)
 {
-	struct p3_meet_member *b = &m->member[info->node];
+	struct p3_mesh_member *b = &m->member[info->node];
 	bool first = !b->missing;
-	p3_nic_peer_expect(m->nic, info);
-	b->missing = p3_job_passes(why);
-	if (!b->missing) {
-		p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
-			 "operations with it fail",
-			info->node, info->nid, info->os_pid, strerror(-why));
-		info->end = P3_PEER_DIED;
-		p3_nic_peer_down(m->nic, info);
-	} else if (first) {
+	if (!rc || rc == -EEXIST)
+		b->missing = false;
+	if (!rc || rc == -EEXIST || rc == -ESTALE) /* ESTALE: the member is leaving */
+		return;
+	b->missing = p3_mesh_peer_may_come(m->nic, info, rc);
+	if (b->missing && first)
 		p3_warn("node %u (process %u) cannot be attached: %s; messages to and "
 			"from it wait until it can (open files: ulimit -n; memory, after "
 			"mlockall: ulimit -l; mappings: vm.max_map_count)",
-			info->node, info->os_pid, strerror(-why));
-	}
-}
-
-static void attach(struct p3_meeting *m, const struct p3_job_msg *msg, const int *fds)
-{
-	struct p3_peer_info info = p3_meet_info(m, msg);
-	info.published = fds[0];
-	info.doorbell = fds[1];
-	info.heap = fds[2];
-	info.heap_len = fds[2] < 0 ? 0 : msg->heap_len;
-	int rc = fds[0] < 0 ? -EMFILE : p3_nic_peer_up(m->nic, &info);
-	if (!rc || rc == -EEXIST)
-		m->member[msg->node].missing = false;
-	else if (rc != -ESTALE) /* the member is leaving */
-		p3_meet_on_attach_error(m, &info, rc);
+			info->node, info->os_pid, strerror(-rc));
 }
 
 /* Remove ids from the packet that belong to another process.  The locks of a process
  * that has ended are free: its ids are believed unless another process has them now. */
-static void keep_own_ids(
-	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
+static void member_keep_own_ids(
+	struct p3_mesh *m, const struct p3_mesh_conn *c, struct p3_job_msg *msg)
 {
 	bool over = p3_domain_is_over(&m->place, msg->node, c->os_pid);
 	for (int i = 0; i < P3_JOB_NIS; i++) {
@@ -218,101 +200,90 @@ static void keep_own_ids(
 	}
 }
 
-static void send_born_once(struct p3_meeting *m, struct p3_meet_conn *c)
+static void member_send_born(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	if (!c->born_sent)
-		(void)p3_meet_send_born(m, c);
-}
-
-/*
- * Expect the new member, and send it this process's BORN, before mapping its segment.
- * As soon as the segment is mapped, the NIC sends the messages that wait for the member,
- * and this process may end right then.  The member finds these messages only if it has
- * received the BORN.
- */
-static void expect(
-	struct p3_meeting *m, struct p3_meet_conn *c, const struct p3_job_msg *msg)
-{
-	struct p3_peer_info info = p3_meet_info(m, msg);
-	if (c->born_sent)
-		return;
-	p3_nic_peer_expect(m->nic, &info);
-	FAULT_POINT("meet.expected");
-	send_born_once(m, c);
+		(void)p3_mesh_send_born(m, c);
 }
 
 /* Hang up a member that this process refuses.  Send this process's BORN first, so that
  * the member finds the same difference and reports it too. */
-static void refuse(struct p3_meeting *m, struct p3_meet_conn *c)
+static void member_refuse(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
-	send_born_once(m, c);
-	p3_meet_hang_up(m, c);
-}
-
-/* Return true if the sender of a BORN may be the member of the slot that it names. */
-static bool may_be_member(
-	struct p3_meeting *m, const struct p3_meet_conn *c, const struct p3_job_msg *msg)
-{
-	return is_compatible(m, c, msg) && msg->incarnation &&
-	       msg->node != m->place.slot &&
-	       !p3_domain_is_anothers(&m->place, msg->node, c->os_pid);
+	member_send_born(m, c);
+	p3_mesh_hang_up(m, c);
 }
 
 /* Enter the sender of a BORN as the member of its slot, with the ids that it has locked.
  * known: it is the member already. */
-static void enter_member(
-	struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_msg *msg, bool known)
+static void member_enter(
+	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_msg *msg, bool known)
 {
-	struct p3_meet_member *b = &m->member[msg->node];
+	struct p3_mesh_member *b = &m->member[msg->node];
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
 	msg->uid = m->node->uid; /* greet() has asked the kernel */
-	keep_own_ids(m, c, msg);
+	member_keep_own_ids(m, c, msg);
 	if (known) /* another process may have the rank by now */
 		msg->rank = b->rank;
 	else
-		keep_own_rank(m, c, msg);
+		member_keep_own_rank(m, c, msg);
 	b->incarnation = msg->incarnation;
-	place_rank(m, msg->rank, msg->node);
-	set_rank(m, msg);
+	member_place_rank(m, msg->rank, msg->node);
+	member_set_ids(m, msg);
 }
 
-static void on_born(struct p3_meeting *m, struct p3_meet_conn *c, struct p3_job_msg *msg,
-	const int *fds)
+static void member_on_born(
+	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_msg *msg, const int *fds)
 {
-	struct p3_meet_member *b = &m->member[msg->node];
-	if (!may_be_member(m, c, msg)) {
-		refuse(m, c);
+	struct p3_mesh_member *b = &m->member[msg->node];
+	if (!member_is_compatible(m, c, msg) || !msg->incarnation ||
+		msg->node == m->place.slot ||
+		p3_domain_is_anothers(&m->place, msg->node, c->os_pid)) {
+		member_refuse(m, c);
 		return;
 	}
 	FAULT_POINT("meet.born_heard");
 	bool known = b->incarnation == msg->incarnation;
 	if (b->incarnation && !known) {
-		p3_meet_on_process_end(m, msg->node);
-		p3_meet_remove(m, msg->node, true);
+		p3_mesh_on_process_end(m, msg->node);
+		p3_mesh_remove(m, msg->node, true);
 	}
-	enter_member(m, c, msg, known);
+	member_enter(m, c, msg, known);
 	if (!known || b->missing) {
-		expect(m, c, msg);
-		attach(m, msg, fds);
+		/*
+		 * Expect the new member, and send it this process's BORN, before mapping
+		 * its segment.  As soon as the segment is mapped, the NIC sends the
+		 * messages that wait for the member, and this process may end right then.
+		 * The member finds these messages only if it has received the BORN.
+		 */
+		struct p3_peer_info info = p3_mesh_info(m, msg, NULL);
+		if (!c->born_sent) {
+			p3_nic_peer_expect(m->nic, &info);
+			FAULT_POINT("meet.expected");
+			member_send_born(m, c);
+		}
+		info = p3_mesh_info(m, msg, fds);
+		p3_mesh_on_attach(
+			m, &info, fds[0] < 0 ? -EMFILE : p3_nic_peer_up(m->nic, &info));
 	}
 	FAULT_POINT("meet.attached");
 	if (!known)
-		watch_life(m, msg->node);
+		member_watch_life(m, msg->node);
 	c->awaited = false;
-	/* The pidfd of watch_life() may name a later process. */
+	/* The pidfd of member_watch_life() may name a later process. */
 	if (p3_domain_is_over(&m->place, msg->node, c->os_pid))
-		p3_meet_on_process_end(m, msg->node);
+		p3_mesh_on_process_end(m, msg->node);
 }
 
-static void on_pids(
-	struct p3_meeting *m, const struct p3_meet_conn *c, struct p3_job_msg *msg)
+static void member_on_pids(
+	struct p3_mesh *m, const struct p3_mesh_conn *c, struct p3_job_msg *msg)
 {
-	keep_own_ids(m, c, msg);
-	keep_own_rank(m, c, msg);
-	struct p3_peer_info info = p3_meet_info(m, msg);
-	set_rank(m, msg);
+	member_keep_own_ids(m, c, msg);
+	member_keep_own_rank(m, c, msg);
+	struct p3_peer_info info = p3_mesh_info(m, msg, NULL);
+	member_set_ids(m, msg);
 	p3_nic_peer_pids(m->nic, &info);
 	FAULT_POINT("meet.pids_taken");
 }
@@ -328,118 +299,96 @@ struct packet {
 
 /* Process an end of file.  If this node had called the member and got no BORN, let the
  * periodic check call it again: the member may have hung up for want of room. */
-static void on_end_of_file(struct p3_meeting *m, struct p3_meet_conn *c)
+static void member_on_end_of_file(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	uint32_t slot = c->slot;
-	bool ours = slot != P3_MEET_NONE && m->member[slot].incarnation == c->incarnation;
-	m->rescan |= slot == P3_MEET_NONE && c->called != P3_MEET_NONE;
-	p3_meet_hang_up(m, c);
+	bool ours = slot != P3_MESH_NONE && m->member[slot].incarnation == c->incarnation;
+	m->rescan |= slot == P3_MESH_NONE && c->called != P3_MESH_NONE;
+	p3_mesh_hang_up(m, c);
 	if (ours)
-		p3_meet_end(m, slot, P3_PEER_DIED);
+		p3_mesh_end(m, slot, P3_PEER_DIED);
 }
 
-static void breach(struct p3_meeting *m, struct p3_meet_conn *c, const char *what)
+static void member_breach(struct p3_mesh *m, struct p3_mesh_conn *c, const char *what)
 {
-	p3_meet_say_breach(m, c, what);
-	c->called = P3_MEET_NONE;
-	on_end_of_file(m, c);
+	p3_mesh_say_breach(m, c, what);
+	c->called = P3_MESH_NONE;
+	member_on_end_of_file(m, c);
 }
 
-/* Return true for a birth of another incarnation, which needs another connection. */
-static bool is_other_birth(const struct p3_meet_conn *c, const struct p3_job_msg *msg)
-{
-	return msg->op == P3_JOB_BORN && c->slot != P3_MEET_NONE &&
-	       (c->slot != msg->node || c->incarnation != msg->incarnation);
-}
-
-static bool has_its_fds(const struct packet *p)
+static bool member_has_its_fds(const struct packet *p)
 {
 	if (p->msg.op != P3_JOB_BORN || p->lost)
 		return p->nfds == 0;
 	return p->nfds == 2 || p->nfds == 3;
 }
 
-static void on_first_packet(
-	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
+static void member_on_first_packet(
+	struct p3_mesh *m, struct p3_mesh_conn *c, struct packet *p)
 {
 	if (p->msg.op != P3_JOB_BORN) {
-		breach(m, c, "does not say first who it is");
+		member_breach(m, c, "does not say first who it is");
 	} else if (p->msg.node < m->node->capacity) {
-		on_born(m, c, &p->msg, p->fds);
+		member_on_born(m, c, &p->msg, p->fds);
 	} else {
-		(void)is_compatible(m, c, &p->msg); /* prints the difference */
-		refuse(m, c);
+		(void)member_is_compatible(m, c, &p->msg); /* prints the difference */
+		member_refuse(m, c);
 	}
-	if (p3_meet_fd(&c->fd) >= 0)
-		send_born_once(m, c); /* if there is no room, check_all() repeats this */
+	if (p3_mesh_fd(&c->fd) >= 0)
+		member_send_born(
+			m, c); /* if there is no room, mesh_check() repeats this */
 }
 
-/* Process a packet of a barrier, if its sender is a rank of the own job. */
-static void on_barrier_packet(
-	struct p3_meeting *m, const struct p3_meet_conn *c, const struct p3_job_msg *msg)
-{
-	uint32_t rank = m->member[c->slot].rank;
-	if (msg->op == P3_JOB_BARRIER && rank != P3_MEET_NONE && !p3_meet_follows(m))
-		p3_meet_on_barrier(m, msg);
-	else if (msg->op == P3_JOB_RELEASED && rank == 0)
-		p3_meet_on_released(m, msg);
-}
-
-static void on_packet(struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p)
+static void member_on_packet(struct p3_mesh *m, struct p3_mesh_conn *c, struct packet *p)
 {
 	struct p3_job_msg *msg = &p->msg;
 	bool known = c->slot == msg->node && c->incarnation == msg->incarnation;
-	if (!has_its_fds(p))
-		breach(m, c, "sends a wrong number of descriptors");
-	else if (c->slot == P3_MEET_NONE)
-		on_first_packet(m, c, p);
-	else if (is_other_birth(c, msg))
-		on_end_of_file(m, c);
+	if (!member_has_its_fds(p))
+		member_breach(m, c, "sends a wrong number of descriptors");
+	else if (c->slot == P3_MESH_NONE)
+		member_on_first_packet(m, c, p);
+	else if (msg->op == P3_JOB_BORN && !known) /* it needs another connection */
+		member_on_end_of_file(m, c);
 	else if (msg->op == P3_JOB_BORN)
-		on_born(m, c, msg, p->fds);
+		member_on_born(m, c, msg, p->fds);
 	else if (msg->op == P3_JOB_AGAIN)
-		m->rescan |= p3_meet_send_born(m, c) == -EAGAIN;
+		m->rescan |= p3_mesh_send_born(m, c) == -EAGAIN;
 	else if (msg->op == P3_JOB_PIDS && known)
-		on_pids(m, c, msg);
+		member_on_pids(m, c, msg);
 	else if (msg->op == P3_JOB_LEAVE && known)
-		p3_meet_end(m, c->slot, P3_PEER_LEFT);
+		p3_mesh_end(m, c->slot, P3_PEER_LEFT);
 	else if (known)
-		on_barrier_packet(m, c, msg);
+		p3_mesh_on_barrier_packet(m, m->member[c->slot].rank, msg);
 }
 
-static void on_other_version(struct p3_meeting *m, struct p3_meet_conn *c, uint32_t magic)
+static void member_on_other_version(
+	struct p3_mesh *m, struct p3_mesh_conn *c, uint32_t magic)
 {
 	char text[120];
 	snprintf(text, sizeof text,
 		"speaks version %u of the protocol of domains, this one version %u",
 		p3_job_version(magic), p3_job_version(P3_JOB_MAGIC));
-	refuse_joining(m, c);
-	send_born_once(m, c);
-	breach(m, c, text);
+	member_refuse_joining(m, c);
+	member_send_born(m, c);
+	member_breach(m, c, text);
 }
 
-static void on_arrival(
-	struct p3_meeting *m, struct p3_meet_conn *c, struct packet *p, int rc)
+void p3_mesh_receive(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
-	p->lost = rc == -EMFILE;
-	if (!rc || p->lost)
-		on_packet(m, c, p);
-	else if (rc == -EPROTONOSUPPORT)
-		on_other_version(m, c, p->msg.magic);
-	else if (rc == -EPROTO)
-		breach(m, c, "sends what is no packet of a domain");
-	else
-		on_end_of_file(m, c);
-}
-
-void p3_meet_receive(struct p3_meeting *m, struct p3_meet_conn *c)
-{
-	for (int i = 0; i < PACKETS && p3_meet_fd(&c->fd) >= 0; i++) {
+	for (int i = 0; i < PACKETS && p3_mesh_fd(&c->fd) >= 0; i++) {
 		struct packet p = {.fds = {-1, -1, -1, -1}};
-		int rc = p3_job_recv(p3_meet_fd(&c->fd), &p.msg, p.fds, &p.nfds);
+		int rc = p3_job_recv(p3_mesh_fd(&c->fd), &p.msg, p.fds, &p.nfds);
 		if (rc == -EAGAIN)
 			return;
-		on_arrival(m, c, &p, rc);
+		p.lost = rc == -EMFILE;
+		if (!rc || p.lost)
+			member_on_packet(m, c, &p);
+		else if (rc == -EPROTONOSUPPORT)
+			member_on_other_version(m, c, p.msg.magic);
+		else if (rc == -EPROTO)
+			member_breach(m, c, "sends what is no packet of a domain");
+		else
+			member_on_end_of_file(m, c);
 		for (unsigned k = 0; k < p.nfds; k++)
 			close(p.fds[k]);
 	}

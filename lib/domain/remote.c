@@ -6,7 +6,7 @@
  * interface, and again when its process ids change, and LEAVE when it closes the last
  * one.
  *
- * This thread makes the connections (call.h), and gives each to the streams
+ * This thread makes the connections (call.c), and gives each to the streams
  * (nic/streams.h), which tell what comes, and when a connection has broken.  A connection
  * that breaks is no end (docs/design/wire-between-hosts.md).  The caller calls again, and
  * packets go on where they were.  Meanwhile the called looks for the caller by a probe: a
@@ -24,7 +24,7 @@
  * other host completes that call, it lives, and if the process answers, the new
  * connection replaces the old one.
  */
-#include "lib/domain/meeting.h"
+#include "lib/domain/internal.h"
 #include "shm/fault.h"
 #include "shm/log.h"
 #include "shm/park.h"
@@ -48,26 +48,32 @@
 #define LATE_NS       UINT64_C(10000000000) /* wait for first connections, then a line */
 #define NAMED         2u                    /* ranks that this line names */
 
-static struct p3_wireup *wireup_of(const struct p3_meeting *m)
-{
-	return m->node->wireup;
-}
-
 /* Return the rank's remote process, or NULL if it is on this host. */
-static struct p3_remote *remote_of(const struct p3_meeting *m, uint32_t rank)
+static struct p3_remote *remote_of(const struct p3_mesh *m, uint32_t rank)
 {
-	struct p3_wireup *w = wireup_of(m);
-	return p3_wireup_is_far(w, rank) ? &w->remote[rank] : NULL;
+	struct p3_modex *w = m->node->modex;
+	return p3_mesh_is_far(m, rank) ? &w->remote[rank] : NULL;
 }
 
-static uint32_t count_of(const struct p3_meeting *m)
+/* Return the next remote process of all, the first one after NULL, or NULL. */
+static struct p3_remote *remote_next(const struct p3_mesh *m, const struct p3_remote *r)
 {
-	return wireup_of(m) ? wireup_of(m)->size : 0;
+	const struct p3_modex *w = m->node->modex;
+	for (uint32_t i = r ? r->rank + 1 : 0; w && i < w->size; i++)
+		if (p3_mesh_is_far(m, i))
+			return &w->remote[i];
+	return NULL;
 }
 
-static bool is_caller(const struct p3_meeting *m, uint32_t rank)
+static uint64_t remote_least(uint64_t a, uint64_t b)
 {
-	return m->node->rank > rank;
+	return a < b ? a : b;
+}
+
+/* Return true if it is this process's part to call that one. */
+static bool remote_is_called(const struct p3_mesh *m, const struct p3_remote *r)
+{
+	return m->node->rank > r->rank;
 }
 
 /* ---- printing lines ---- */
@@ -76,120 +82,96 @@ static bool is_caller(const struct p3_meeting *m, uint32_t rank)
 	"operations with it fail (see PTL3_FABRIC_NET, and the firewall between the "    \
 	"hosts)"
 
-/* Print a line, once for a host, about its silence. */
-static void say_silent(const struct p3_meeting *m, uint32_t rank, const char *at)
-{
-	const struct p3_wireup *w = wireup_of(m);
-	struct p3_remote *first = &w->remote[w->leader[rank]];
-	if (!first->said_host && !w->remote[rank].begun)
-		p3_warn("rank %u (%s) has not answered the first call: " SEE_FIREWALL,
-			rank, at);
-	else if (!first->said_host)
-		p3_warn("the host of rank %u (%s) is silent for %u s: operations with "
-			"its ranks fail; a network that comes back later does not undo "
-			"this (PTL3_FAR_TIMEOUT)",
-			rank, at, w->timeout_s);
-	first->said_host = true;
-}
-
 /* Print a line, once for a rank, about a call that its host has completed, and that the
  * rank does not answer: it is stopped, or has ended, and another program has its port. */
-static void say_unanswered(const struct p3_meeting *m, uint32_t rank)
+static void remote_say_unanswered(const struct p3_mesh *m, struct p3_remote *r)
 {
-	const struct p3_wireup *w = wireup_of(m);
-	char at[P3_BEACON_TEXT];
-	p3_beacon_print(&w->card[rank], at);
-	if (!w->remote[rank].said_unanswered)
+	const struct p3_modex *w = m->node->modex;
+	char at[P3_TCP_TEXT];
+	p3_tcp_print_address(&w->card[r->rank], at);
+	if (!r->said_unanswered)
 		p3_warn("rank %u (%s) has not answered a call for %u s: messages for it "
 			"wait (see whether it is stopped, or another program has its "
 			"port)",
-			rank, at, w->timeout_s);
-	w->remote[rank].said_unanswered = true;
+			r->rank, at, w->timeout_s);
+	r->said_unanswered = true;
 }
 
-/* Print a line, once for a host, about a refused first call: the process may have ended,
- * or a firewall may refuse calls. */
-static void say_refused(const struct p3_meeting *m, uint32_t rank, const char *at)
+/* Print a line if a process is treated as ended for another reason than its end: once for
+ * a host, about its silence or a refused first call (the process may have ended, or a
+ * firewall may refuse calls). */
+static void remote_say_why_ended(
+	const struct p3_mesh *m, const struct p3_remote *r, int why)
 {
-	const struct p3_wireup *w = wireup_of(m);
-	struct p3_remote *first = &w->remote[w->leader[rank]];
-	if (!first->said_host)
-		p3_warn("rank %u (%s) has ended, or its host refuses the first "
-			"call: " SEE_FIREWALL,
-			rank, at);
-	first->said_host = true;
-}
-
-/* Print a line if a process is treated as ended for another reason than its end. */
-static void say_why_ended(const struct p3_meeting *m, uint32_t rank, int why)
-{
-	char at[P3_BEACON_TEXT];
-	p3_beacon_print(&wireup_of(m)->card[rank], at);
-	if (why == -ETIMEDOUT)
-		say_silent(m, rank, at);
-	else if (why == -ECONNREFUSED && !wireup_of(m)->remote[rank].begun)
-		say_refused(m, rank, at);
-	else if (why == -EACCES || why == -EPROTO)
+	const struct p3_modex *w = m->node->modex;
+	bool begun = r->begun, *said = &w->remote[w->leader[r->rank]].said_host;
+	char at[P3_TCP_TEXT];
+	p3_tcp_print_address(&w->card[r->rank], at);
+	if (why == -ETIMEDOUT || (why == -ECONNREFUSED && !begun)) {
+		if (!*said && why != -ETIMEDOUT)
+			p3_warn("rank %u (%s) has ended, or its host refuses the first "
+				"call: " SEE_FIREWALL,
+				r->rank, at);
+		else if (!*said && !begun)
+			p3_warn("rank %u (%s) has not answered the first "
+				"call: " SEE_FIREWALL,
+				r->rank, at);
+		else if (!*said)
+			p3_warn("the host of rank %u (%s) is silent for %u s: operations "
+				"with its ranks fail; a network that comes back later "
+				"does not undo this (PTL3_FAR_TIMEOUT)",
+				r->rank, at, w->timeout_s);
+		*said = true;
+	} else if (why == -EACCES || why == -EPROTO) {
 		p3_warn("rank %u (%s) sent what is no packet of this job; operations "
 			"with it fail (see which program listens at that port)",
-			rank, at);
-	else if (why != -EPIPE && why != -ECONNREFUSED)
-		p3_warn("rank %u (%s) cannot be reached: %s; " SEE_FIREWALL, rank, at,
+			r->rank, at);
+	} else if (why != -EPIPE && why != -ECONNREFUSED) {
+		p3_warn("rank %u (%s) cannot be reached: %s; " SEE_FIREWALL, r->rank, at,
 			strerror(-why));
+	}
 }
 
 /* ---- first connections that take long ---- */
 
-static bool is_awaited(const struct p3_remote *r)
+static const char *remote_state_of(const struct p3_mesh *m, const struct p3_remote *r)
 {
-	return r && !r->ended && !r->begun;
-}
-
-static const char *state_of(const struct p3_meeting *m, uint32_t rank)
-{
-	enum p3_call_state state = remote_of(m, rank)->call.state;
-	if (state == P3_CALL_DIALING)
+	if (r->call.state == P3_CALL_DIALING)
 		return "its host does not answer the call";
-	if (state != P3_CALL_NONE)
+	if (r->call.state != P3_CALL_NONE)
 		return "it has not answered the call";
-	return is_caller(m, rank) ? "to be called again" : "it has not called";
+	return remote_is_called(m, r) ? "to be called again" : "it has not called";
 }
 
 /* Write some of the ranks that are waited for, with their states.  Return the number of
  * all. */
-static uint32_t list_awaited(const struct p3_meeting *m, char *out, size_t size)
+static uint32_t remote_list_awaited(const struct p3_mesh *m, char *out, size_t size)
 {
 	uint32_t n = 0;
-	char at[P3_BEACON_TEXT];
+	char at[P3_TCP_TEXT];
 	*out = '\0';
-	for (uint32_t i = 0; i < count_of(m); i++) {
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));) {
 		size_t len = strlen(out);
-		if (!is_awaited(remote_of(m, i)) || ++n > NAMED)
+		if (r->ended || r->begun || ++n > NAMED)
 			continue;
-		p3_beacon_print(&wireup_of(m)->card[i], at);
+		p3_tcp_print_address(&m->node->modex->card[r->rank], at);
 		snprintf(out + len, size - len, "%srank %u (%s): %s", n > 1 ? ", " : "",
-			i, at, state_of(m, i));
+			r->rank, at, remote_state_of(m, r));
 	}
 	return n;
 }
 
-/* Return the wait for first connections after which a line tells of it: at least one
- * comes before a call ends for want of an answer. */
-static uint64_t late_ns(const struct p3_wireup *w)
-{
-	uint64_t half = w->timeout_s * UINT64_C(500000000);
-	return half && half < LATE_NS ? half : LATE_NS;
-}
-
 /* Say once which ranks this one waits for, unless it is leaving. */
-static void say_late(struct p3_meeting *m, uint64_t now)
+static void remote_say_late(struct p3_mesh *m, uint64_t now)
 {
-	struct p3_wireup *w = wireup_of(m);
+	struct p3_modex *w = m->node->modex;
 	char list[NAMED * 120];
-	uint64_t waited = now - w->begun_ns;
-	if (w->said_late || m->over || waited < late_ns(w))
+	uint64_t waited = now - w->begun_ns, half = w->timeout_s * UINT64_C(500000000);
+	/* At least one line comes before a call ends for want of an answer. */
+	if (w->said_late || m->over ||
+		waited < (half ? remote_least(half, LATE_NS) : LATE_NS))
 		return;
-	uint32_t n = list_awaited(m, list, sizeof list);
+	uint32_t n = remote_list_awaited(m, list, sizeof list);
 	w->said_late = true;
 	if (n)
 		p3_warn("rank %u waits since %u s for its first connections with %u "
@@ -202,193 +184,169 @@ static void say_late(struct p3_meeting *m, uint64_t now)
 
 /* ---- births ---- */
 
-static struct p3_peer_info info_of(const struct p3_meeting *m, uint32_t rank)
+static struct p3_peer_info remote_info(const struct p3_mesh *m, const struct p3_remote *r)
 {
-	const struct p3_remote *r = remote_of(m, rank);
 	struct p3_job_msg msg = r->born.msg;
-	msg.node = rank;
-	msg.nid = wireup_of(m)->card[rank].nid;
+	msg.node = r->rank;
+	msg.nid = m->node->modex->card[r->rank].nid;
 	msg.uid = m->node->uid;
 	msg.jid = m->node->jid;
-	msg.rank = m->node->launched ? rank : P3_JOB_NO_RANK;
-	struct p3_peer_info info = p3_meet_info(m, &msg);
+	msg.rank = m->node->launched ? r->rank : P3_JOB_NO_RANK;
+	struct p3_peer_info info = p3_mesh_info(m, &msg, NULL);
 	info.far_len = r->born.name_len;
 	memcpy(info.far_name, r->born.name, sizeof info.far_name);
 	return info;
 }
 
-static void attach(struct p3_meeting *m, uint32_t rank)
+static void remote_attach(struct p3_mesh *m, const struct p3_remote *r)
 {
-	struct p3_peer_info info = info_of(m, rank);
+	struct p3_peer_info info = remote_info(m, r);
 	int rc = p3_nic_peer_up(m->nic, &info);
 	if (rc == -EEXIST)
 		p3_nic_peer_pids(m->nic, &info);
-	if (!rc || rc == -EEXIST)
-		m->member[rank].missing = false;
-	else if (rc != -ESTALE)
-		p3_meet_on_attach_error(m, &info, rc);
+	p3_mesh_on_attach(m, &info, rc);
 }
 
 /* Enter a process that has an interface as a member. */
-static void enter_member(struct p3_meeting *m, uint32_t rank)
+static void remote_enter(struct p3_mesh *m, const struct p3_remote *r)
 {
-	const struct p3_remote *r = remote_of(m, rank);
-	struct p3_meet_member *b = &m->member[rank];
-	struct p3_peer_info info = info_of(m, rank);
+	struct p3_mesh_member *b = &m->member[r->rank];
+	struct p3_peer_info info = remote_info(m, r);
 	b->incarnation = r->born.msg.incarnation;
 	b->os_pid = r->born.msg.os_pid;
-	if (m->nrank && b->rank == P3_MEET_NONE) {
-		b->rank = rank;
-		m->rank[rank].slot = rank;
-		m->rank[rank].come = 0;
+	if (m->nrank && b->rank == P3_MESH_NONE) {
+		b->rank = r->rank;
+		m->rank[r->rank].slot = r->rank;
+		m->rank[r->rank].come = 0;
 	}
-	p3_directory_set(&m->node->directory, rank, info.nid, info.pid);
-	attach(m, rank);
+	p3_directory_set(&m->node->directory, r->rank, info.nid, info.pid);
+	remote_attach(m, r);
 }
 
 /* Fail the requests of the NIC to a process that has ended without an interface. */
-static void fail_requests(struct p3_meeting *m, uint32_t rank)
+static void remote_fail_requests(struct p3_mesh *m, const struct p3_remote *r)
 {
-	struct p3_peer_info info = info_of(m, rank);
+	struct p3_peer_info info = remote_info(m, r);
 	info.incarnation = 1;
 	info.end = P3_PEER_DIED;
 	info.now = info.any = true;
 	const struct p3_directory *d = p3_directory_read(&m->node->directory);
 	for (int i = 0; d && i < P3_JOB_NIS; i++)
-		info.pid[i] = p3_get(&d->member[rank].pid[i]);
+		info.pid[i] = p3_get(&d->member[r->rank].pid[i]);
 	p3_directory_done();
 	p3_nic_peer_expect(m->nic, &info);
 	(void)p3_nic_peer_down(m->nic, &info);
 	if (m->nrank)
-		m->rank[rank].ended = true;
+		m->rank[r->rank].ended = true;
 }
 
 /* Let the streams leave the connection with a process; they will tell when they have. */
-static void leave(struct p3_remote *r)
+static void remote_leave(struct p3_remote *r)
 {
 	if (r->up.fd >= 0 && p3_fd_is(r->up.fd, r->up.file))
 		(void)shutdown(r->up.fd, SHUT_RDWR);
 	r->leaves = true;
 }
 
-static bool is_up(const struct p3_remote *r)
+static bool remote_is_up(const struct p3_remote *r)
 {
 	return r->up.fd >= 0 && !r->leaves;
 }
 
 /* Treat a process as ended for good.  why is -EPIPE or -ECONNREFUSED if it has ended,
  * else the error because of which operations with it fail. */
-static void treat_as_ended(struct p3_meeting *m, uint32_t rank, int why)
+static void remote_end(struct p3_mesh *m, struct p3_remote *r, int why)
 {
-	struct p3_remote *r = remote_of(m, rank);
-	p3_meet_close_call(m, &r->call);
-	leave(r);
+	p3_mesh_close_call(m, &r->call);
+	remote_leave(r);
 	r->is_probe = false;
-	say_why_ended(m, rank, why);
+	remote_say_why_ended(m, r, why);
 	bool had_left = r->state_known && !r->is_born;
 	r->ended = true;
 	r->is_born = false;
-	if (m->member[rank].incarnation)
-		p3_meet_end(m, rank, P3_PEER_DIED);
+	if (m->member[r->rank].incarnation)
+		p3_mesh_end(m, r->rank, P3_PEER_DIED);
 	else if (!had_left)
-		fail_requests(m, rank);
+		remote_fail_requests(m, r);
 	else if (m->nrank)
-		m->rank[rank].ended = true;
+		m->rank[r->rank].ended = true;
 }
 
 /* ---- packets ---- */
 
-static void send_born(struct p3_meeting *m, uint32_t rank)
+static void remote_send_born(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	unsigned char name[P3_FAR_NAME];
-	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_BORN);
-	msg.status = (int32_t)wireup_of(m)->pids_sent;
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_BORN);
+	msg.status = (int32_t)m->node->modex->pids_sent;
 	uint32_t len = p3_nic_far_name(m->nic, name);
 	FAULT_POINT("remote.unsaid");
-	int rc = p3_stream_post(wireup_of(m)->streams, rank, &msg, name, len);
+	int rc = p3_stream_post(m->node->modex->streams, r->rank, &msg, name, len);
 	FAULT_POINT("remote.said");
 	r->owes_born = rc == -EAGAIN;
 }
 
-/* Tell the sender of a BORN that this node knows its process ids. */
-static void send_told(struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *born)
+static void remote_on_born(
+	struct p3_mesh *m, struct p3_remote *r, const struct p3_packet *p)
 {
-	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_TOLD);
-	msg.round = (uint32_t)born->status;
-	(void)p3_meet_send_to_remote(m, rank, &msg);
-}
-
-static void on_born(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
-{
-	struct p3_remote *r = remote_of(m, rank);
-	struct p3_meet_member *b = &m->member[rank];
+	struct p3_mesh_member *b = &m->member[r->rank];
 	if (p->msg.layout != P3_LAYOUT_WORD || !p->msg.incarnation) {
-		treat_as_ended(m, rank, -EPROTO);
+		remote_end(m, r, -EPROTO);
 		return;
 	}
 	if (b->incarnation && b->incarnation != p->msg.incarnation) {
-		p3_meet_end(m, rank, P3_PEER_LEFT);
-		p3_meet_remove(m, rank, true);
+		p3_mesh_end(m, r->rank, P3_PEER_LEFT);
+		p3_mesh_remove(m, r->rank, true);
 	}
 	r->born = *p;
 	r->is_born = r->state_known = true;
 	FAULT_POINT("remote.heard");
-	enter_member(m, rank);
+	remote_enter(m, r);
 	FAULT_POINT("remote.attached");
-	send_told(m, rank, &p->msg);
+	/* Tell it that this node knows its process ids. */
+	struct p3_job_msg told = p3_mesh_message(m, P3_JOB_TOLD);
+	told.round = (uint32_t)p->msg.status;
+	(void)p3_mesh_send_to_remote(m, r->rank, &told);
 	FAULT_POINT("remote.told");
 }
 
-static void on_leave(struct p3_meeting *m, uint32_t rank, bool known)
+static void remote_on_leave(struct p3_mesh *m, struct p3_remote *r, bool known)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	r->is_born = false;
 	r->state_known = true;
 	FAULT_POINT("remote.leave_heard");
 	if (known)
-		p3_meet_end(m, rank, P3_PEER_LEFT);
+		p3_mesh_end(m, r->rank, P3_PEER_LEFT);
 }
 
-/* Process a packet of a barrier, if the ranks lead the barriers and not yod. */
-static void on_barrier_packet(
-	struct p3_meeting *m, uint32_t rank, const struct p3_job_msg *msg)
+static void remote_on_packet(
+	struct p3_mesh *m, struct p3_remote *r, const struct p3_packet *p)
 {
-	if (!m->nrank)
-		return;
-	if (msg->op == P3_JOB_BARRIER && !p3_meet_follows(m))
-		p3_meet_on_barrier(m, msg);
-	else if (msg->op == P3_JOB_RELEASED && rank == 0)
-		p3_meet_on_released(m, msg);
-}
-
-static void on_packet(struct p3_meeting *m, uint32_t rank, const struct p3_packet *p)
-{
-	struct p3_remote *r = remote_of(m, rank);
 	const struct p3_job_msg *msg = &p->msg;
 	bool known = r->is_born && r->born.msg.incarnation == msg->incarnation;
 	if (r->ended)
 		return;
 	r->pause_ns = 0;
-	if (msg->node != rank)
-		treat_as_ended(m, rank, -EPROTO);
+	if (msg->node != r->rank)
+		remote_end(m, r, -EPROTO);
 	else if (msg->op == P3_JOB_DROPPED)
-		treat_as_ended(m, rank, -EPIPE);
+		remote_end(m, r, -EPIPE);
 	else if (msg->op == P3_JOB_BORN)
-		on_born(m, rank, p);
+		remote_on_born(m, r, p);
 	else if (msg->op == P3_JOB_TOLD)
 		r->pids_acked = msg->round;
 	else if (msg->op == P3_JOB_LEAVE)
-		on_leave(m, rank, known);
+		remote_on_leave(m, r, known);
 	else if (known)
-		on_barrier_packet(m, rank, msg);
+		p3_mesh_on_barrier_packet(m, m->member[r->rank].rank, msg);
 }
 
 /* ---- connections ---- */
 
 /* Return true if the error rc, in the state before, may have broken the connection of two
  * live processes; false if the process has ended or must be treated so. */
-static bool may_reconnect(const struct p3_remote *r, enum p3_call_state before, int rc)
+static bool remote_may_reconnect(
+	const struct p3_remote *r, enum p3_call_state before, int rc)
 {
 	if (rc == -EPIPE || rc == -ECONNRESET || rc == -ECONNABORTED)
 		return true;
@@ -396,331 +354,282 @@ static bool may_reconnect(const struct p3_remote *r, enum p3_call_state before, 
 	       !(rc == -ETIMEDOUT && before != P3_CALL_DIALING);
 }
 
-/* After a connection or call that broke, set the time from which p3_meet_check_remotes()
+/* After a connection or call that broke, set the time from which p3_mesh_check_remotes()
  * calls or probes again. */
-static void disconnect(struct p3_meeting *m, uint32_t rank)
+static void remote_disconnect(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	uint64_t now = p3_now_ns();
-	p3_meet_close_call(m, &r->call);
+	p3_mesh_close_call(m, &r->call);
 	r->is_probe = false;
 	r->await_call_ns = now;
 	r->retry_ns = now + r->pause_ns;
-	r->pause_ns = r->pause_ns ? 2 * r->pause_ns : PAUSE_NS;
-	if (r->pause_ns > PAUSE_MOST_NS)
-		r->pause_ns = PAUSE_MOST_NS;
+	r->pause_ns =
+		r->pause_ns ? remote_least(2 * r->pause_ns, PAUSE_MOST_NS) : PAUSE_NS;
 }
 
-static void dial(struct p3_meeting *m, uint32_t rank)
+static void remote_dial(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_wireup *w = wireup_of(m);
-	struct p3_remote *r = remote_of(m, rank);
-	int fd = p3_beacon_dial(&w->card[w->rank], &w->card[rank], w->timeout_s);
-	if (fd < 0 && may_reconnect(r, P3_CALL_DIALING, fd))
-		disconnect(m, rank);
+	struct p3_modex *w = m->node->modex;
+	int fd = p3_tcp_dial(&w->card[w->rank], &w->card[r->rank], w->timeout_s);
+	if (fd < 0 && remote_may_reconnect(r, P3_CALL_DIALING, fd))
+		remote_disconnect(m, r);
 	else if (fd < 0 && !p3_job_passes(fd))
-		treat_as_ended(m, rank, fd);
+		remote_end(m, r, fd);
 	if (fd < 0)
 		return;
 	FAULT_POINT("remote.dialed");
-	p3_call_begin(&r->call, fd, &w->secret, w->rank, rank);
-	p3_meet_add_call(m, &r->call, P3_MEET_REMOTE, rank);
-}
-
-/* Call a process whose part it is to call this one, to learn whether it is alive. */
-static void probe(struct p3_meeting *m, uint32_t rank)
-{
-	struct p3_remote *r = remote_of(m, rank);
-	dial(m, rank);
-	r->is_probe = r->call.state == P3_CALL_DIALING;
+	p3_call_begin(&r->call, fd, &w->secret, w->rank, r->rank);
+	p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 }
 
 /* After a connection or call that broke, call again, the first time at once. */
-static void reconnect(struct p3_meeting *m, uint32_t rank)
+static void remote_reconnect(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	bool first = !r->pause_ns && !r->is_probe;
-	disconnect(m, rank);
-	if (first && is_caller(m, rank))
-		dial(m, rank);
-}
-
-/* Process the break of a call that was in the state before. */
-static void on_break(
-	struct p3_meeting *m, uint32_t rank, enum p3_call_state before, int rc)
-{
-	struct p3_remote *r = remote_of(m, rank);
-	if (!may_reconnect(r, before, rc)) {
-		treat_as_ended(m, rank, rc);
-		return;
-	}
-	if (before > P3_CALL_DIALING && rc != -ETIMEDOUT)
-		r->alive_ns = p3_now_ns(); /* its host has said so */
-	reconnect(m, rank);
+	remote_disconnect(m, r);
+	if (first && remote_is_called(m, r))
+		remote_dial(m, r);
 }
 
 /* Give an authenticated connection to the streams. */
-static void give(struct p3_meeting *m, uint32_t rank, const struct p3_connection *c)
+static void remote_give(
+	struct p3_mesh *m, struct p3_remote *r, const struct p3_connection *c)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	bool first = !r->begun;
-	p3_beacon_keep(c->fd);
+	p3_tcp_keep(c->fd);
 	r->up = *c;
 	r->up_ns = r->alive_ns = p3_now_ns();
 	r->leaves = false;
 	r->begun = true;
-	p3_stream_give(wireup_of(m)->streams, rank, c);
+	p3_stream_give(m->node->modex->streams, r->rank, c);
 	if (first)
-		send_born(m, rank);
+		remote_send_born(m, r);
 }
 
 /* Use an authenticated connection.  The streams leave an earlier one first. */
-static void use(struct p3_meeting *m, uint32_t rank, const struct p3_connection *c)
+static void remote_use(
+	struct p3_mesh *m, struct p3_remote *r, const struct p3_connection *c)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	if (r->up.fd < 0) {
-		give(m, rank, c);
+		remote_give(m, r, c);
 		return;
 	}
 	r->alive_ns = p3_now_ns();
-	leave(r);
-	if (r->next.fd >= 0)
-		p3_fd_close_own(r->next.fd, r->next.file);
+	remote_leave(r);
+	p3_remote_close_connection(&r->next);
 	r->next = *c;
 }
 
 /* The streams have left a connection. */
-static void on_left(struct p3_meeting *m, uint32_t rank, int why)
+static void remote_on_left(struct p3_mesh *m, struct p3_remote *r, int why)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	struct p3_connection next = r->next;
 	uint64_t now = p3_now_ns();
-	p3_fd_close_own(r->up.fd, r->up.file);
-	r->up.fd = r->next.fd = -1;
+	p3_remote_close_connection(&r->up);
+	r->next.fd = -1;
 	if (why == -ECONNRESET || (why == -EPIPE && !r->leaves))
 		r->alive_ns = now; /* its host has said so */
 	if (now - r->up_ns > STALE_NS)
 		r->pause_ns = 0; /* the connection has worked */
-	if (r->ended && next.fd >= 0)
-		p3_fd_close_own(next.fd, next.file);
+	if (r->ended)
+		p3_remote_close_connection(&next);
 	else if (next.fd >= 0)
-		give(m, rank, &next);
-	else if (!r->ended && r->call.state == P3_CALL_NONE)
-		reconnect(m, rank);
+		remote_give(m, r, &next);
+	else if (r->call.state == P3_CALL_NONE)
+		remote_reconnect(m, r);
 }
 
-static void take_news(struct p3_meeting *m)
+static void remote_take_news(struct p3_mesh *m)
 {
+	struct p3_modex *w = m->node->modex;
 	struct p3_stream_news news;
-	while (p3_streams_next(wireup_of(m)->streams, &news))
+	while (p3_streams_next(w->streams, &news))
 		if (news.broken)
-			on_left(m, news.rank, news.broken);
+			remote_on_left(m, &w->remote[news.rank], news.broken);
 		else
-			on_packet(m, news.rank, &news.packet);
-}
-
-/* Go on with a probe whose ends are authenticated: the other end closes it now, or says
- * DROPPED. */
-static int hear_probe(struct p3_meeting *m, uint32_t rank)
-{
-	struct p3_remote *r = remote_of(m, rank);
-	struct p3_connection c = p3_call_connection(&r->call);
-	struct p3_job_msg msg;
-	int rc = p3_stream_hear(&c, &msg);
-	if (!rc && msg.op == P3_JOB_DROPPED) {
-		treat_as_ended(m, rank, -EPIPE);
-		return -EAGAIN;
-	}
-	return rc ? rc : -EPIPE;
+			remote_on_packet(m, &w->remote[news.rank], &news.packet);
 }
 
 /* Go on with a call. */
-static void go_on(struct p3_meeting *m, uint32_t rank)
+static void remote_go_on(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	enum p3_call_state before = r->call.state;
-	int rc = before == P3_CALL_NONE   ? -EAGAIN
-		 : before == P3_CALL_OPEN ? hear_probe(m, rank)
-					  : p3_call_go_on(&r->call);
+	struct p3_connection c;
+	struct p3_job_msg msg;
+	int rc = -EAGAIN;
+	if (before == P3_CALL_OPEN) {
+		/* A probe whose ends are authenticated: the other end closes it now, or
+		 * says DROPPED. */
+		c = p3_call_connection(&r->call);
+		rc = p3_stream_hear(&c, &msg);
+		if (!rc && msg.op == P3_JOB_DROPPED) {
+			remote_end(m, r, -EPIPE);
+			return;
+		}
+		rc = rc ? rc : -EPIPE;
+	} else if (before != P3_CALL_NONE) {
+		rc = p3_call_go_on(&r->call);
+	}
 	if (before == P3_CALL_DIALING && r->call.state > before)
 		r->alive_ns = p3_now_ns(); /* the kernel of its host has answered */
 	if (rc == 0 && !r->is_probe) {
-		struct p3_connection c = p3_meet_take_call(m, &r->call);
-		use(m, rank, &c);
+		c = p3_mesh_take_call(m, &r->call);
+		remote_use(m, r, &c);
+	} else if (rc && rc != -EAGAIN && !remote_may_reconnect(r, before, rc)) {
+		remote_end(m, r, rc);
 	} else if (rc && rc != -EAGAIN) {
-		on_break(m, rank, before, rc);
+		if (before > P3_CALL_DIALING && rc != -ETIMEDOUT)
+			r->alive_ns = p3_now_ns(); /* its host has said so */
+		remote_reconnect(m, r);
 	}
-	p3_meet_watch_call(m, &r->call, P3_MEET_REMOTE, rank);
+	p3_mesh_watch_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 }
 
 /* ---- calls ---- */
 
-/* Tell a rank that this node treats it as ended. */
-static void send_dropped(struct p3_meeting *m, const struct p3_connection *c)
+void p3_mesh_adopt(struct p3_mesh *m, struct p3_unauth *s)
 {
-	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_DROPPED);
-	(void)p3_stream_say(c, &msg);
-}
-
-/* Process a probe: the called rank has lost its connection, so leave it here, too. */
-static void on_probe(struct p3_meeting *m, uint32_t rank)
-{
-	struct p3_remote *r = remote_of(m, rank);
-	if (is_up(r) && p3_now_ns() - r->up_ns >= STALE_NS)
-		leave(r);
-}
-
-void p3_meet_adopt(struct p3_meeting *m, struct p3_unauth *s)
-{
-	uint32_t rank = p3_call_other(&s->call);
-	struct p3_remote *r = remote_of(m, rank);
-	struct p3_connection c = p3_meet_take_call(m, &s->call);
-	bool right = r && p3_beacon_is_same_host(&s->from, &wireup_of(m)->card[rank]);
-	if (right && r->ended)
-		send_dropped(m, &c);
-	if (!right || r->ended || is_caller(m, rank)) {
-		p3_fd_close_own(c.fd, c.file);
-		if (right && !r->ended)
-			on_probe(m, rank);
+	struct p3_remote *r = remote_of(m, p3_call_other(&s->call));
+	struct p3_connection c = p3_mesh_take_call(m, &s->call);
+	bool right = r && p3_tcp_is_same_host(&s->from, &m->node->modex->card[r->rank]);
+	if (right && r->ended) { /* tell it that this node treats it as ended */
+		struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_DROPPED);
+		(void)p3_stream_say(&c, &msg);
+	}
+	if (!right || r->ended || remote_is_called(m, r)) {
+		p3_remote_close_connection(&c);
+		/* A probe: the called rank has lost its connection, so leave it here,
+		 * too. */
+		if (right && !r->ended && remote_is_up(r) &&
+			p3_now_ns() - r->up_ns >= STALE_NS)
+			remote_leave(r);
 		return;
 	}
-	p3_meet_close_call(m, &r->call); /* a probe */
+	p3_mesh_close_call(m, &r->call); /* a probe */
 	r->is_probe = false;
 	FAULT_POINT("remote.welcomed");
-	use(m, rank, &c);
+	remote_use(m, r, &c);
 }
 
 /* ---- for the domain's thread ---- */
 
-void p3_meet_on_remote(struct p3_meeting *m, enum p3_meet_watch what, uint32_t which)
+void p3_mesh_on_remote(struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which)
 {
-	if (what == P3_MEET_REMOTE)
-		go_on(m, which);
+	if (what == P3_MESH_REMOTE)
+		remote_go_on(m, &m->node->modex->remote[which]);
 	else
-		p3_fd_drain(p3_streams_fd(wireup_of(m)->streams));
-	take_news(m);
+		p3_fd_drain(p3_streams_fd(m->node->modex->streams));
+	remote_take_news(m);
 }
 
-static void begin_one(struct p3_meeting *m, uint32_t rank)
+static void remote_begin(struct p3_mesh *m, struct p3_remote *r)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	r->await_call_ns = r->alive_ns = p3_now_ns();
 	if (r->ended) {
-		fail_requests(m, rank);
+		remote_fail_requests(m, r);
 		return;
 	}
 	if (r->call.state != P3_CALL_NONE)
-		p3_meet_add_call(m, &r->call, P3_MEET_REMOTE, rank);
-	else if (is_caller(m, rank) && r->up.fd < 0)
-		dial(m, rank);
+		p3_mesh_add_call(m, &r->call, P3_MESH_REMOTE, r->rank);
+	else if (remote_is_called(m, r) && r->up.fd < 0)
+		remote_dial(m, r);
 	if (r->is_born)
-		enter_member(m, rank);
+		remote_enter(m, r);
 	if (r->begun)
-		send_born(m, rank);
+		remote_send_born(m, r);
 }
 
-void p3_meet_begin_remotes(struct p3_meeting *m)
+void p3_mesh_begin_remotes(struct p3_mesh *m)
 {
-	struct p3_wireup *w = wireup_of(m);
+	struct p3_modex *w = m->node->modex;
 	if (!w)
 		return;
-	if (p3_meet_watch(
-		    m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MEET_STREAMS, 0))
+	if (p3_mesh_watch(
+		    m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MESH_STREAMS, 0))
 		p3_warn("other hosts cannot be waited for");
 	w->looked_ns = w->begun_ns = p3_now_ns();
-	for (uint32_t i = 0; i < w->size; i++)
-		if (remote_of(m, i))
-			begin_one(m, i);
-	take_news(m); /* of the time without an interface */
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		remote_begin(m, r);
+	remote_take_news(m); /* of the time without an interface */
 }
 
 /* Return the milliseconds since a process's host was last heard of. */
-static uint64_t silence_of(const struct p3_remote *r)
+static uint64_t remote_silence_ms(const struct p3_remote *r)
 {
 	uint64_t ms = (p3_now_ns() - r->alive_ns) / 1000000;
 	if (r->up.fd >= 0)
-		ms = least(ms, p3_beacon_silence_ms(r->up.fd));
+		ms = remote_least(ms, p3_tcp_silence_ms(r->up.fd));
 	if (r->call.state > P3_CALL_DIALING)
-		ms = least(ms, p3_beacon_silence_ms((int)p3_get(&r->call.fd)));
+		ms = remote_least(ms, p3_tcp_silence_ms((int)p3_get(&r->call.fd)));
 	return ms;
 }
 
-static bool is_silent(const struct p3_wireup *w, const struct p3_remote *r)
+static bool remote_is_silent(const struct p3_modex *w, const struct p3_remote *r)
 {
 	return w->timeout_s && r->begun &&
-	       silence_of(r) >= w->timeout_s * UINT64_C(1000) + KEEPALIVE_MS;
+	       remote_silence_ms(r) >= w->timeout_s * UINT64_C(1000) + KEEPALIVE_MS;
 }
 
 /* Return true if another call shall show whether the connection still works. */
-static bool is_quiet(const struct p3_wireup *w, const struct p3_remote *r)
+static bool remote_is_quiet(const struct p3_modex *w, const struct p3_remote *r)
 {
 	uint64_t limit = w->timeout_s * UINT64_C(500) + KEEPALIVE_MS / 2;
-	return w->timeout_s && is_up(r) &&
-	       p3_beacon_silence_ms(r->up.fd) >= least(limit, QUIET_MS);
-}
-
-/* Show tools the silence of a process's host.  It is unknown if PTL3_FAR_TIMEOUT is
- * never, because then the kernel sends no keepalives. */
-static void show_silence(struct p3_meeting *m, uint32_t rank, uint64_t now)
-{
-	const struct p3_remote *r = remote_of(m, rank);
-	if (!wireup_of(m)->timeout_s)
-		p3_nic_peer_heard(m->nic, rank, P3_HEARD_UNKNOWN);
-	else if (r->begun)
-		p3_nic_peer_heard(m->nic, rank, now - silence_of(r) * UINT64_C(1000000));
+	return w->timeout_s && remote_is_up(r) &&
+	       p3_tcp_silence_ms(r->up.fd) >= remote_least(limit, QUIET_MS);
 }
 
 /* End a call that is not needed any more, or that its host does not answer. */
-static void end_call(struct p3_meeting *m, uint32_t rank, uint64_t now)
+static void remote_end_call(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
-	struct p3_remote *r = remote_of(m, rank);
 	uint64_t age = now - r->call.since_ns;
-	uint64_t late = wireup_of(m)->timeout_s * UINT64_C(1000000000);
+	uint64_t late = m->node->modex->timeout_s * UINT64_C(1000000000);
 	if (r->call.state == P3_CALL_CALLING && r->begun && late && age > late)
-		say_unanswered(m, rank);
+		remote_say_unanswered(m, r);
 	if (r->call.state == P3_CALL_DIALING && r->begun && age > DIAL_NS)
-		disconnect(m, rank);
-	else if (r->call.state != P3_CALL_NONE && is_up(r) && !r->is_quiet &&
+		remote_disconnect(m, r);
+	else if (r->call.state != P3_CALL_NONE && remote_is_up(r) && !r->is_quiet &&
 		 age > P3_AUTH_NS)
-		p3_meet_close_call(m, &r->call);
+		p3_mesh_close_call(m, &r->call);
 }
 
 /* Call or probe a process whose connection has broken or is quiet, or that has not called
  * yet. */
-static void call_again(struct p3_meeting *m, uint32_t rank, uint64_t now)
+static void remote_call_again(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
-	struct p3_remote *r = remote_of(m, rank);
-	r->is_quiet = is_quiet(wireup_of(m), r);
-	end_call(m, rank, now);
+	r->is_quiet = remote_is_quiet(m->node->modex, r);
+	remote_end_call(m, r, now);
 	bool has_none = r->up.fd < 0 || r->is_quiet;
 	if (!has_none || r->call.state != P3_CALL_NONE || now < r->retry_ns)
 		return;
-	if (is_caller(m, rank))
-		dial(m, rank);
-	else if (r->begun || now - r->await_call_ns > AWAIT_CALL_NS)
-		probe(m, rank);
+	if (remote_is_called(m, r)) {
+		remote_dial(m, r);
+	} else if (r->begun || now - r->await_call_ns > AWAIT_CALL_NS) {
+		/* It is that process's part to call: learn whether it is alive. */
+		remote_dial(m, r);
+		r->is_probe = r->call.state == P3_CALL_DIALING;
+	}
 }
 
-static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
+static void remote_check(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 {
-	struct p3_remote *r = remote_of(m, rank);
-	if (!r->ended && is_silent(wireup_of(m), r))
-		take_news(m); /* a broken connection is silent, too */
-	if (!r->ended && is_silent(wireup_of(m), r))
-		treat_as_ended(m, rank, -ETIMEDOUT);
+	const struct p3_modex *w = m->node->modex;
+	if (!r->ended && remote_is_silent(w, r))
+		remote_take_news(m); /* a broken connection is silent, too */
+	if (!r->ended && remote_is_silent(w, r))
+		remote_end(m, r, -ETIMEDOUT);
 	if (!r->ended)
-		call_again(m, rank, now);
-	if (!r->ended)
-		show_silence(m, rank, now);
+		remote_call_again(m, r, now);
+	/* Show tools the silence of the host.  It is unknown if PTL3_FAR_TIMEOUT is
+	 * never, because then the kernel sends no keepalives. */
+	if (!r->ended && !w->timeout_s)
+		p3_nic_peer_heard(m->nic, r->rank, P3_HEARD_UNKNOWN);
+	else if (!r->ended && r->begun)
+		p3_nic_peer_heard(
+			m->nic, r->rank, now - remote_silence_ms(r) * UINT64_C(1000000));
 	if (r->owes_born)
-		send_born(m, rank);
-	if (m->member[rank].missing)
-		attach(m, rank);
+		remote_send_born(m, r);
+	if (m->member[r->rank].missing)
+		remote_attach(m, r);
 }
 
 /*
@@ -728,9 +637,9 @@ static void check_one(struct p3_meeting *m, uint32_t rank, uint64_t now)
  * not call again then.  A process that runs checks every CHECK_NS at least, so any longer
  * time between two checks was time without a CPU.
  */
-static void exclude_own_stop(struct p3_meeting *m, uint64_t now)
+static void remote_exclude_own_stop(struct p3_mesh *m, uint64_t now)
 {
-	struct p3_wireup *w = wireup_of(m);
+	struct p3_modex *w = m->node->modex;
 	uint64_t since = now - w->looked_ns;
 	uint64_t slept = since > CHECK_NS ? since - CHECK_NS : 0;
 	w->looked_ns = now;
@@ -741,138 +650,113 @@ static void exclude_own_stop(struct p3_meeting *m, uint64_t now)
 	}
 }
 
-void p3_meet_check_remotes(struct p3_meeting *m)
+void p3_mesh_check_remotes(struct p3_mesh *m)
 {
-	struct p3_wireup *w = wireup_of(m);
+	struct p3_modex *w = m->node->modex;
 	uint64_t now = p3_now_ns();
 	if (w)
-		exclude_own_stop(m, now);
-	for (uint32_t i = 0; i < count_of(m); i++)
-		if (remote_of(m, i))
-			check_one(m, i, now);
+		remote_exclude_own_stop(m, now);
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		remote_check(m, r, now);
 	if (w)
-		say_late(m, now);
+		remote_say_late(m, now);
 }
 
-bool p3_meet_is_disconnected(const struct p3_meeting *m, uint32_t rank)
+bool p3_mesh_is_disconnected(const struct p3_mesh *m, uint32_t rank)
 {
 	const struct p3_remote *r = remote_of(m, rank);
-	return r && !is_up(r);
+	return r && !remote_is_up(r);
 }
 
-bool p3_meet_remotes_need_retry(const struct p3_meeting *m)
+struct p3_remotes p3_mesh_sum_remotes(const struct p3_mesh *m)
 {
-	for (uint32_t i = 0; i < count_of(m); i++) {
-		const struct p3_remote *r = remote_of(m, i);
-		bool calls = r && (is_caller(m, i) || r->begun);
-		if (r && !r->ended &&
-			(r->owes_born || (calls && (r->up.fd < 0 || r->is_quiet) &&
-						 r->call.state < P3_CALL_CALLING)))
-			return true;
+	struct p3_remotes sum = {.met = true, .know_pids = true};
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));) {
+		if (r->ended)
+			continue;
+		bool calls = remote_is_called(m, r) || r->begun;
+		bool apart = r->up.fd < 0 || r->is_quiet;
+		if (r->owes_born || (calls && apart && r->call.state < P3_CALL_CALLING))
+			sum.need_retry = true;
+		if (!remote_is_up(r) || !r->state_known)
+			sum.met = false;
+		if (r->is_born &&
+			(int32_t)(r->pids_acked - m->node->modex->pids_sent) < 0)
+			sum.know_pids = false;
 	}
-	return false;
+	return sum;
 }
 
-bool p3_meet_has_met_remotes(const struct p3_meeting *m)
+void p3_mesh_send_pids_to_remotes(struct p3_mesh *m)
 {
-	for (uint32_t i = 0; i < count_of(m); i++) {
-		const struct p3_remote *r = remote_of(m, i);
-		if (r && !r->ended && !(is_up(r) && r->state_known))
-			return false;
-	}
-	return true;
-}
-
-bool p3_meet_remotes_know_pids(const struct p3_meeting *m)
-{
-	for (uint32_t i = 0; i < count_of(m); i++) {
-		const struct p3_remote *r = remote_of(m, i);
-		if (r && r->is_born &&
-			(int32_t)(r->pids_acked - wireup_of(m)->pids_sent) < 0)
-			return false;
-	}
-	return true;
-}
-
-void p3_meet_send_pids_to_remotes(struct p3_meeting *m)
-{
-	if (wireup_of(m))
-		wireup_of(m)->pids_sent++;
-	for (uint32_t i = 0; i < count_of(m); i++)
-		if (remote_of(m, i) && remote_of(m, i)->begun) {
-			send_born(m, i);
+	if (m->node->modex)
+		m->node->modex->pids_sent++;
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (r->begun) {
+			remote_send_born(m, r);
 			FAULT_POINT("remote.pids_half");
 		}
 }
 
-void p3_meet_send_leave_to_remotes(struct p3_meeting *m)
+void p3_mesh_send_leave_to_remotes(struct p3_mesh *m)
 {
-	struct p3_job_msg msg = p3_meet_message(m, P3_JOB_LEAVE);
-	for (uint32_t i = 0; i < count_of(m); i++) {
-		struct p3_remote *r = remote_of(m, i);
-		if (!r || r->ended || !r->begun)
-			continue;
-		(void)p3_meet_send_to_remote(m, i, &msg);
-		FAULT_POINT("remote.leave_half");
-		r->owes_born = false;
-	}
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_LEAVE);
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (!r->ended && r->begun) {
+			(void)p3_mesh_send_to_remote(m, r->rank, &msg);
+			FAULT_POINT("remote.leave_half");
+			r->owes_born = false;
+		}
 }
 
-bool p3_meet_remotes_owe_confirmations(const struct p3_meeting *m)
+bool p3_mesh_remotes_owe_confirmations(const struct p3_mesh *m)
 {
-	for (uint32_t i = 0; i < count_of(m); i++) {
-		const struct p3_remote *r = remote_of(m, i);
-		if (r && !r->ended && r->is_born &&
-			p3_stream_owes(wireup_of(m)->streams, i))
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (!r->ended && r->is_born &&
+			p3_stream_owes(m->node->modex->streams, r->rank))
 			return true;
-	}
 	return false;
 }
 
-bool p3_meet_has_news_of(struct p3_meeting *m, uint32_t *look)
+bool p3_mesh_has_news_of(struct p3_mesh *m, uint32_t *look)
 {
-	if (!wireup_of(m))
+	if (!m->node->modex)
 		return true;
 	if (!*look)
-		*look = p3_streams_look(wireup_of(m)->streams);
-	if (!p3_streams_have_looked(wireup_of(m)->streams, *look))
+		*look = p3_streams_look(m->node->modex->streams);
+	if (!p3_streams_have_looked(m->node->modex->streams, *look))
 		return false;
 	*look = 0;
 	return true;
 }
 
-void p3_meet_receive_remotes(struct p3_meeting *m)
+void p3_mesh_receive_remotes(struct p3_mesh *m)
 {
-	if (wireup_of(m))
-		take_news(m);
-	for (uint32_t i = 0; i < count_of(m); i++)
-		if (remote_of(m, i))
-			go_on(m, i);
+	if (m->node->modex)
+		remote_take_news(m);
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		remote_go_on(m, r);
 }
 
-bool p3_meet_has_lost_remotes(const struct p3_meeting *m)
+bool p3_mesh_has_lost_remotes(const struct p3_mesh *m)
 {
-	const struct p3_wireup *w = wireup_of(m);
-	if (!w)
-		return false;
-	for (uint32_t i = 0; i < w->size; i++)
-		if (p3_call_is_lost(&w->remote[i].call) ||
-			(w->remote[i].up.fd >= 0 &&
-				!p3_fd_is(w->remote[i].up.fd, w->remote[i].up.file)))
+	const struct p3_modex *w = m->node->modex;
+	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));)
+		if (p3_call_is_lost(&r->call) ||
+			(r->up.fd >= 0 && !p3_fd_is(r->up.fd, r->up.file)))
 			return true;
-	return !p3_streams_own(w->streams) ||
-	       !p3_fd_is((int)p3_get(&w->beacon), w->beacon_file);
+	return w && (!p3_streams_own(w->streams) ||
+			    !p3_fd_is((int)p3_get(&w->listener), w->listener_file));
 }
 
-void p3_meet_end_remotes(struct p3_meeting *m)
+void p3_mesh_end_remotes(struct p3_mesh *m)
 {
-	struct p3_wireup *w = wireup_of(m);
-	for (uint32_t i = 0; i < count_of(m); i++)
-		if (remote_of(m, i)) {
-			p3_call_close(&w->remote[i].call);
-			leave(&w->remote[i]);
-			w->remote[i].ended = true;
-		}
+	struct p3_modex *w = m->node->modex;
+	for (struct p3_remote *r = NULL; (r = remote_next(m, r));) {
+		p3_call_close(&r->call);
+		remote_leave(r);
+		r->ended = true;
+	}
 	if (w)
-		p3_fd_close_own((int)p3_get(&w->beacon), w->beacon_file);
+		p3_fd_close_own((int)p3_get(&w->listener), w->listener_file);
 }

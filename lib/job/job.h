@@ -2,15 +2,10 @@
 /*
  * job - the launcher that started this process, and the job's other nodes
  *
- *	begin.c	the search for the launcher: yod, another one, or none (a job of one)
- *	nic.c	the start of the NIC, and the functions that the NIC calls back
- *	join.c	joining and leaving: PtlNIInit, PtlNIFini, process ids
- *	launched.c	rank, size and job of a process that another launcher started
- *	yod.h	the files that exchange packets with yod
- *
- * The state is in struct p3_node: the lock node->life guards it, and the life thread
- * takes that lock for each packet that yod sends.  The table names the functions of this
- * header without the prefix p3_job_, and the locks that their callers hold:
+ * launcher.h lists the files that implement it.  The state is in struct p3_node: the lock
+ * node->life guards it, and the life thread takes that lock for each packet that yod
+ * sends.  The table names the functions of this header without the prefix p3_job_, and
+ * the locks that their callers hold:
  *
  *	begin, end		node->call, and not node->life
  *	start_nic, enter, join,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rank that another launcher gave, from its variables. */
-#include "lib/job/launched.h"
-#include "lib/job/pmix.h"
+#include "lib/job/launcher.h"
 #include "shm/conf.h"
 #include "shm/job.h"
 #include "shm/log.h"
@@ -61,22 +60,22 @@ static const struct launcher launchers[] = {
 		.part = "SLURM_STEP_ID"},
 };
 
-static const char *text_of(const char *name)
+static const char *launched_text(const char *name)
 {
 	const char *text = name ? getenv(name) : NULL;
 	return text && *text ? text : NULL;
 }
 
 /* Return the name of the first variable that is set, else the first name. */
-static const char *first_set(const char *const names[WORDS])
+static const char *launched_first_set(const char *const names[WORDS])
 {
 	for (int i = 0; i < WORDS && names[i]; i++)
-		if (text_of(names[i]))
+		if (launched_text(names[i]))
 			return names[i];
 	return names[0];
 }
 
-static bool number(const char *text, uint32_t *out)
+static bool launched_number(const char *text, uint32_t *out)
 {
 	char *end;
 	int saved = errno;
@@ -89,10 +88,11 @@ static bool number(const char *text, uint32_t *out)
 }
 
 /* Read a variable as a number between these two, or print a line. */
-static int read_number(const char *name, uint32_t least, uint32_t most, uint32_t *out)
+static int launched_read_number(
+	const char *name, uint32_t least, uint32_t most, uint32_t *out)
 {
-	const char *text = text_of(name);
-	if (text && number(text, out) && *out >= least && *out <= most)
+	const char *text = launched_text(name);
+	if (text && launched_number(text, out) && *out >= least && *out <= most)
 		return 0;
 	p3_error("%s is %s%.60s%s; expected a number from %u to %u: start all ranks by "
 		 "the launcher that sets it, " REMEDY,
@@ -101,41 +101,37 @@ static int read_number(const char *name, uint32_t least, uint32_t most, uint32_t
 	return -EINVAL;
 }
 
-/* ---- the launcher ---- */
-
-static bool has_started(const struct launcher *l)
+static const struct launcher *launched_find(void)
 {
-	uint32_t step;
-	const char *needed = text_of(l->needed);
-	return text_of(l->rank) &&
-	       (!l->needed || (needed && (!number(needed, &step) || step < STEPS)));
-}
-
-static const struct launcher *find(void)
-{
-	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
-		if (has_started(&launchers[i]))
-			return &launchers[i];
+	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
+		const struct launcher *l = &launchers[i];
+		uint32_t step;
+		const char *needed = launched_text(l->needed);
+		if (launched_text(l->rank) &&
+			(!l->needed || (needed && (!launched_number(needed, &step) ||
+							  step < STEPS))))
+			return l;
+	}
 	return NULL;
 }
 
-/* ---- the job ---- */
+/* ---- the names of the job and its family ---- */
 
 /* Return the process that made PMI's pair of sockets, else the parent process. */
-static uint32_t starter(const struct launcher *l)
+static uint32_t launched_starter(const struct launcher *l)
 {
 	uint32_t fd;
 	struct ucred who = {.pid = 0};
 	socklen_t len = sizeof who;
-	const char *text = strcmp(l->name, "pmi") == 0 ? text_of("PMI_FD") : NULL;
-	if (text && number(text, &fd) && fd <= INT32_MAX &&
+	const char *text = strcmp(l->name, "pmi") == 0 ? launched_text("PMI_FD") : NULL;
+	if (text && launched_number(text, &fd) && fd <= INT32_MAX &&
 		getsockopt((int)fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
 		who.pid > 0)
 		return (uint32_t)who.pid;
 	return (uint32_t)getppid();
 }
 
-static uint64_t hash_of(const char *text)
+static uint64_t launched_hash(const char *text)
 {
 	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
 	for (; *text; text++)
@@ -145,18 +141,16 @@ static uint64_t hash_of(const char *text)
 	return h ^ h >> 29;
 }
 
-/* ---- the family ---- */
-
 /* Split the name of a job of Open MPI: ORTE's names are numbers with the job in the lower
  * 16 bits, PRRTE's end in @job.  Replace the name by the family's.  Return the job's
  * number, or 0 for another name. */
-static uint32_t split_name(char *name)
+static uint32_t launched_split_name(char *name)
 {
 	uint32_t all, job = 0;
 	char *at = strrchr(name, '@');
-	if (at && at > name && number(at + 1, &job) && job && job <= MOST_JOBS)
+	if (at && at > name && launched_number(at + 1, &job) && job && job <= MOST_JOBS)
 		*at = '\0';
-	else if (number(name, &all) && (job = all & MOST_JOBS))
+	else if (launched_number(name, &all) && (job = all & MOST_JOBS))
 		sprintf(name, "%u", all - job); /* not longer than it was */
 	else
 		job = 0;
@@ -164,7 +158,7 @@ static uint32_t split_name(char *name)
 }
 
 /* Return the parent of a process, or 0. */
-static uint32_t parent_of(uint32_t pid)
+static uint32_t launched_parent(uint32_t pid)
 {
 	char path[40], text[600];
 	unsigned parent = 0;
@@ -181,7 +175,7 @@ static uint32_t parent_of(uint32_t pid)
 
 /* Return the number behind --pgid in the command line of a hydra_pmi_proxy, plus 1, or 0
  * if the process is another program. */
-static uint32_t hydra_job(uint32_t pid)
+static uint32_t launched_hydra_job(uint32_t pid)
 {
 	char path[40], text[2000];
 	uint32_t group = MOST_JOBS;
@@ -196,7 +190,7 @@ static uint32_t hydra_job(uint32_t pid)
 	for (size_t i = 0; i < n; i += strlen(text + i) + 1) {
 		const char *value = text + i + sizeof "--pgid";
 		if (strcmp(text + i, "--pgid") == 0 && value < text + n)
-			(void)number(value, &group);
+			(void)launched_number(value, &group);
 	}
 	return group < MOST_JOBS ? group + 1 : 0;
 }
@@ -204,29 +198,31 @@ static uint32_t hydra_job(uint32_t pid)
 /* Write the family's name, and return the number of the job in it; or write the job's
  * name, and return 0.  A job on several hosts is a family of its own: its ranks have
  * the same indexes on all hosts. */
-static uint32_t read_family(
+static uint32_t launched_read_family(
 	const struct launcher *l, bool is_spread, char *name, size_t len)
 {
-	const char *job = text_of(first_set(l->job)), *part = text_of(l->part);
-	uint32_t by = job ? 0 : starter(l), group = job ? 0 : hydra_job(by);
-	uint32_t mpiexec = group ? parent_of(by) : 0;
+	const char *job = launched_text(launched_first_set(l->job)),
+		   *part = launched_text(l->part);
+	uint32_t by = job ? 0 : launched_starter(l),
+		 group = job ? 0 : launched_hydra_job(by);
+	uint32_t mpiexec = group ? launched_parent(by) : 0;
 	if (job)
 		snprintf(name, len, "%s%s%s", job, part ? "." : "", part ? part : "");
 	else
 		snprintf(name, len, "by-%u", mpiexec ? mpiexec : by);
 	if (!job)
 		return mpiexec ? group : 0;
-	return l->has_family && !is_spread ? split_name(name) : 0;
+	return l->has_family && !is_spread ? launched_split_name(name) : 0;
 }
 
 /* Name the domain as the launcher names the family if that is a valid name, else by a
  * hash of it; the hash also gives the jid. */
-static void name_job(const struct launcher *l, struct p3_launched *out)
+static void launched_name_job(const struct launcher *l, struct p3_launched *out)
 {
 	char family[600], whole[640];
-	out->job = read_family(l, out->spread, family, sizeof family);
+	out->job = launched_read_family(l, out->spread, family, sizeof family);
 	snprintf(whole, sizeof whole, "%s-%s", l->name, family);
-	uint64_t h = hash_of(whole);
+	uint64_t h = launched_hash(whole);
 	if (p3_domain_is_name(whole))
 		snprintf(out->domain, sizeof out->domain, "%.*s", P3_DOMAIN_NAMES, whole);
 	else
@@ -239,7 +235,8 @@ static void name_job(const struct launcher *l, struct p3_launched *out)
 /* ---- the hosts ---- */
 
 /* Print a line: a job on several hosts cannot start for lack of this remedy. */
-static int say_several_hosts(const char *name, uint32_t value, const char *remedy)
+static int launched_say_several_hosts(
+	const char *name, uint32_t value, const char *remedy)
 {
 	p3_error(
 		"%s is %u, so the ranks are on several hosts; %s, start all ranks on one "
@@ -250,48 +247,40 @@ static int say_several_hosts(const char *name, uint32_t value, const char *remed
 
 /* The ranks are on several hosts, as this variable tells: see if PMIx can carry their
  * cards. */
-static int take_spread(const char *name, uint32_t value, struct p3_launched *out)
+static int launched_take_spread(const char *name, uint32_t value, struct p3_launched *out)
 {
 	const char *fabric = p3_conf_text(P3_CONF_FABRIC);
 	if (fabric && strcmp(fabric, "off") == 0)
-		return say_several_hosts(
+		return launched_say_several_hosts(
 			name, value, "unset PTL3_FABRIC, which is 'off'");
-	if (!text_of("PMIX_NAMESPACE") || !text_of("PMIX_RANK"))
-		return say_several_hosts(name, value,
-			text_of("SLURM_PROCID")
+	if (!launched_text("PMIX_NAMESPACE") || !launched_text("PMIX_RANK"))
+		return launched_say_several_hosts(name, value,
+			launched_text("SLURM_PROCID")
 				? "start them by srun --mpi=pmix"
 				: "start them by mpirun of Open MPI, or by "
 				  "yod --hosts");
 	if (!p3_pmix)
-		return say_several_hosts(
+		return launched_say_several_hosts(
 			name, value, "build libportals with PMIx (Debian: libpmix-dev)");
 	out->spread = true;
 	return 0;
 }
 
-static int check_hosts(const struct launcher *l, struct p3_launched *out)
+static int launched_check_hosts(const struct launcher *l, struct p3_launched *out)
 {
 	uint32_t n;
-	const char *hosts = l->hosts[0] ? first_set(l->hosts) : NULL;
+	const char *hosts = l->hosts[0] ? launched_first_set(l->hosts) : NULL;
 	int rc = 0;
 	out->spread = false;
-	if (text_of(l->here)) {
-		rc = read_number(l->here, 1, UINT32_MAX, &n);
-		return rc || n == out->size ? rc : take_spread(l->here, n, out);
+	if (launched_text(l->here)) {
+		rc = launched_read_number(l->here, 1, UINT32_MAX, &n);
+		return rc || n == out->size ? rc : launched_take_spread(l->here, n, out);
 	}
-	if (text_of(hosts))
-		rc = read_number(hosts, 1, UINT32_MAX, &n);
-	return rc || !text_of(hosts) || n == 1 ? rc : take_spread(hosts, n, out);
-}
-
-static int read_job(const struct launcher *l, struct p3_launched *out)
-{
-	int rc = read_number(first_set(l->size), 1, P3_MAX_NODES, &out->size);
-	rc = rc ? rc : read_number(l->rank, 0, out->size - 1, &out->rank);
-	rc = rc ? rc : check_hosts(l, out);
-	if (!rc)
-		name_job(l, out);
-	return rc;
+	if (launched_text(hosts))
+		rc = launched_read_number(hosts, 1, UINT32_MAX, &n);
+	return rc || !launched_text(hosts) || n == 1
+		       ? rc
+		       : launched_take_spread(hosts, n, out);
 }
 
 int p3_launched_is_asked(void)
@@ -312,38 +301,39 @@ int p3_launched_read(struct p3_launched *out)
 	if (getenv(P3_JOB_ENV) || p3_conf_text(P3_CONF_DOMAIN))
 		return 0;
 	int rc = p3_launched_is_asked();
-	const struct launcher *l = rc > 0 ? find() : NULL;
+	const struct launcher *l = rc > 0 ? launched_find() : NULL;
 	if (!l)
 		return rc < 0 ? rc : 0;
-	rc = read_job(l, out);
-	return rc ? rc : 1;
+	rc = launched_read_number(
+		launched_first_set(l->size), 1, P3_MAX_NODES, &out->size);
+	rc = rc ? rc : launched_read_number(l->rank, 0, out->size - 1, &out->rank);
+	rc = rc ? rc : launched_check_hosts(l, out);
+	if (rc)
+		return rc;
+	launched_name_job(l, out);
+	return 1;
 }
 
 /* ---- one process of a rank ---- */
 
-static struct flock whole_socket(void)
-{
-	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET};
-}
-
 /* Lock the socket.  If another process has the lock, return false and its pid. */
-static bool lock_socket(int sock, pid_t *holder_out)
+static bool launched_lock_socket(int sock, pid_t *holder_out)
 {
-	struct flock mine = whole_socket(), theirs = whole_socket();
+	struct flock mine = {.l_type = F_WRLCK, .l_whence = SEEK_SET}, theirs = mine;
 	if (fcntl(sock, F_SETLK, &mine) == 0 || (errno != EAGAIN && errno != EACCES))
 		return true; /* without locks of sockets this process is the rank */
 	*holder_out = 0;
 	if (fcntl(sock, F_GETLK, &theirs) != 0)
 		return true;
 	*holder_out = theirs.l_pid;
-	return theirs.l_type == F_UNLCK && lock_socket(sock, holder_out);
+	return theirs.l_type == F_UNLCK && launched_lock_socket(sock, holder_out);
 }
 
 int p3_launched_claim(int sock)
 {
 	pid_t holder;
-	const char *rank = text_of("PTL_MY_RID");
-	if (lock_socket(sock, &holder))
+	const char *rank = launched_text("PTL_MY_RID");
+	if (launched_lock_socket(sock, &holder))
 		return 0;
 	p3_error("rank %.20s of this job of yod is process %d already; " P3_LAUNCHED_ONE,
 		rank ? rank : "?", (int)holder);

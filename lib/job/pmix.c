@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exchange of cards by PMIx. */
-#include "lib/job/pmix.h"
-#include "lib/domain/wireup.h"
+/* The modex by PMIx. */
+#include "lib/job/launcher.h"
 #include "lib/node/call.h"
 #include "lib/node/node.h"
 #include "shm/atomics.h"
@@ -46,10 +45,10 @@ static struct {
 		pmix_info_cbfunc_t answer, void *arg); /* or NULL */
 	_Atomic pid_t process;                         /* that has called init, or 0 */
 	pmix_proc_t self;
-	char *host; /* the last answer of host_name() */
+	char *host; /* the last answer of pmix_host_name() */
 } pmix;
 
-static int load(void)
+static int pmix_load(void)
 {
 	if (pmix.lib)
 		return 0;
@@ -70,7 +69,7 @@ static int load(void)
 	return -EINVAL;
 }
 
-static int say(const char *what, pmix_status_t status)
+static int pmix_say(const char *what, pmix_status_t status)
 {
 	p3_error("PMIx: %s: %s (%d); start the job by mpirun of Open MPI, or by "
 		 "srun --mpi=pmix",
@@ -79,7 +78,7 @@ static int say(const char *what, pmix_status_t status)
 }
 
 /* PMIx calls this function in its own thread. */
-static void on_lost(size_t id, pmix_status_t status, const pmix_proc_t *source,
+static void pmix_on_lost(size_t id, pmix_status_t status, const pmix_proc_t *source,
 	pmix_info_t info[], size_t ninfo, pmix_info_t *results, size_t nresults,
 	pmix_event_notification_cbfunc_fn_t done, void *arg)
 {
@@ -94,30 +93,30 @@ static void on_lost(size_t id, pmix_status_t status, const pmix_proc_t *source,
 }
 
 /* Let the end of the launcher end this process.  An older PMIx does not tell it. */
-static void watch_launcher(void)
+static void pmix_watch_launcher(void)
 {
 	static pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
 	if (p3_dl_find(pmix.lib, "PMIx_Register_event_handler", &pmix.on_event))
-		(void)pmix.on_event(&lost, 1, NULL, 0, on_lost, NULL, NULL);
+		(void)pmix.on_event(&lost, 1, NULL, 0, pmix_on_lost, NULL, NULL);
 	(void)p3_dl_find(pmix.lib, "PMIx_Query_info_nb", &pmix.query);
 }
 
-static int begin(void)
+static int pmix_begin(void)
 {
-	int rc = load();
+	int rc = pmix_load();
 	if (rc || p3_get(&pmix.process) == getpid())
 		return rc;
 	pmix_status_t status = pmix.init(&pmix.self, NULL, 0);
 	if (status != PMIX_SUCCESS)
-		return say("PMIx_Init", status);
+		return pmix_say("PMIx_Init", status);
 	p3_set(&pmix.process, getpid());
-	watch_launcher();
+	pmix_watch_launcher();
 	return 0;
 }
 
 /* ---- values ---- */
 
-static void free_value(pmix_value_t *v)
+static void pmix_free_value(pmix_value_t *v)
 {
 	if (v->type == PMIX_STRING)
 		free(v->data.string);
@@ -128,7 +127,7 @@ static void free_value(pmix_value_t *v)
 
 /* Get the value of a rank, if it has this type.  known: it is one of the launcher's
  * tables, and is not waited for. */
-static pmix_status_t get_value(uint32_t rank, const char *key, bool known,
+static pmix_status_t pmix_get_value(uint32_t rank, const char *key, bool known,
 	pmix_data_type_t type, pmix_value_t **out)
 {
 	pmix_info_t optional = {.value = {.type = PMIX_BOOL, .data = {.flag = true}}};
@@ -138,14 +137,14 @@ static pmix_status_t get_value(uint32_t rank, const char *key, bool known,
 	pmix_status_t status = pmix.get(&who, key, &optional, known, out);
 	if (status != PMIX_SUCCESS || (*out)->type == type)
 		return status;
-	free_value(*out);
+	pmix_free_value(*out);
 	return PMIX_ERR_TYPE_MISMATCH;
 }
 
 /* ---- the launcher's tables ---- */
 
 /* Give all ranks of this process's host their leader; a text such as "0,1" lists them. */
-static void lead_peers(char *list, uint32_t size, uint32_t *leader)
+static void pmix_lead_peers(char *list, uint32_t size, uint32_t *leader)
 {
 	uint32_t least = size;
 	for (int again = 0; again < 2; again++)
@@ -160,37 +159,37 @@ static void lead_peers(char *list, uint32_t size, uint32_t *leader)
 		}
 }
 
-static int find_own_host(const struct p3_node *node, uint32_t *leader)
+static int pmix_find_own_host(const struct p3_node *node, uint32_t *leader)
 {
 	pmix_value_t *v;
-	pmix_status_t status =
-		get_value(PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, true, PMIX_STRING, &v);
+	pmix_status_t status = pmix_get_value(
+		PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, true, PMIX_STRING, &v);
 	if (status != PMIX_SUCCESS)
-		return say(PMIX_LOCAL_PEERS, status);
-	lead_peers(v->data.string, node->size, leader);
-	free_value(v);
+		return pmix_say(PMIX_LOCAL_PEERS, status);
+	pmix_lead_peers(v->data.string, node->size, leader);
+	pmix_free_value(v);
 	return 0;
 }
 
 /* Return the name of a rank's host, which the caller frees, or NULL. */
-static char *name_of(uint32_t rank)
+static char *pmix_name_of(uint32_t rank)
 {
 	pmix_value_t *v;
-	if (get_value(rank, PMIX_HOSTNAME, true, PMIX_STRING, &v) != PMIX_SUCCESS)
+	if (pmix_get_value(rank, PMIX_HOSTNAME, true, PMIX_STRING, &v) != PMIX_SUCCESS)
 		return NULL;
 	char *name = v->data.string;
 	v->data.string = NULL;
-	free_value(v);
+	pmix_free_value(v);
 	return name;
 }
 
 /* Find the leader of a rank on another host by the name of that host. */
-static uint32_t leader_by_name(uint32_t rank, const uint32_t *leader)
+static uint32_t pmix_leader_by_name(uint32_t rank, const uint32_t *leader)
 {
 	uint32_t found = rank;
-	char *name = name_of(rank);
+	char *name = pmix_name_of(rank);
 	for (uint32_t i = 0; name && i < rank && found == rank; i++) {
-		char *other = leader[i] == i ? name_of(i) : NULL;
+		char *other = leader[i] == i ? pmix_name_of(i) : NULL;
 		if (other && strcmp(other, name) == 0)
 			found = i;
 		free(other);
@@ -200,40 +199,40 @@ static uint32_t leader_by_name(uint32_t rank, const uint32_t *leader)
 }
 
 /* Find the leader of a rank on another host. */
-static uint32_t leader_of(uint32_t rank, const uint32_t *leader)
+static uint32_t pmix_leader_of(uint32_t rank, const uint32_t *leader)
 {
 	pmix_value_t *v;
-	if (get_value(rank, PMIX_LOCALLDR, true, PMIX_PROC_RANK, &v) != PMIX_SUCCESS)
-		return leader_by_name(rank, leader);
+	if (pmix_get_value(rank, PMIX_LOCALLDR, true, PMIX_PROC_RANK, &v) != PMIX_SUCCESS)
+		return pmix_leader_by_name(rank, leader);
 	uint32_t found = v->data.rank;
-	free_value(v);
+	pmix_free_value(v);
 	return found <= rank ? found : rank;
 }
 
-static int hosts(struct p3_node *node, uint32_t *leader_out)
+static int pmix_hosts(struct p3_node *node, uint32_t *leader_out)
 {
 	const uint32_t unknown = node->size;
-	int rc = begin();
+	int rc = pmix_begin();
 	for (uint32_t i = 0; i < node->size; i++)
 		leader_out[i] = unknown;
-	rc = rc ? rc : find_own_host(node, leader_out);
+	rc = rc ? rc : pmix_find_own_host(node, leader_out);
 	for (uint32_t i = 0; i < node->size && !rc; i++)
 		if (leader_out[i] == unknown)
-			leader_out[i] = leader_of(i, leader_out);
+			leader_out[i] = pmix_leader_of(i, leader_out);
 	return rc;
 }
 
-static const char *host_name(struct p3_node *node, uint32_t rank)
+static const char *pmix_host_name(struct p3_node *node, uint32_t rank)
 {
 	(void)node;
 	free(pmix.host);
-	pmix.host = name_of(rank);
+	pmix.host = pmix_name_of(rank);
 	return pmix.host;
 }
 
 /* ---- cards ---- */
 
-static int put(struct p3_node *node, const struct p3_card *card)
+static int pmix_put(struct p3_node *node, const struct p3_card *card)
 {
 	char bytes[sizeof *card];
 	pmix_value_t v = {.type = PMIX_BYTE_OBJECT};
@@ -245,7 +244,7 @@ static int put(struct p3_node *node, const struct p3_card *card)
 	if (status == PMIX_SUCCESS)
 		status = pmix.commit();
 	explicit_bzero(bytes, sizeof bytes);
-	return status == PMIX_SUCCESS ? 0 : say("PMIx_Put", status);
+	return status == PMIX_SUCCESS ? 0 : pmix_say("PMIx_Put", status);
 }
 
 /* A fence, which PMIx's thread may end after this process has given it up. */
@@ -253,11 +252,11 @@ static struct {
 	sem_t news;   /* posted after each change of the others */
 	p3_a32 over;  /* 0: it is under way; FENCE_GOOD; or an error of PMIx */
 	p3_a32 ended; /* 1 + a rank that has ended and will not come; 0: none is known */
-	const uint32_t *leader; /* these stay until the process ends */
-	uint32_t rank, size;
+	const struct p3_modex *modex; /* stays until the process ends */
+	uint32_t size;
 } waits;
 
-static void on_fence(pmix_status_t status, void *arg)
+static void pmix_on_fence(pmix_status_t status, void *arg)
 {
 	(void)arg;
 	p3_set(&waits.over, status == PMIX_SUCCESS ? FENCE_GOOD : (uint32_t)status);
@@ -275,9 +274,9 @@ static void on_fence(pmix_status_t status, void *arg)
 
 /* Return true if the process of a rank has ended.  Its state is UNDEF when it has ended,
  * but also for others whose state PMIx has no word for. */
-static bool has_ended(const pmix_proc_info_t *p)
+static bool pmix_has_ended(const pmix_proc_info_t *p)
 {
-	bool near = waits.leader[p->proc.rank] == waits.leader[waits.rank];
+	bool near = !p3_modex_is_far(waits.modex, p->proc.rank);
 	if (p->pid <= 0 || (p->state != PMIX_PROC_STATE_UNDEF &&
 				   p->state < PMIX_PROC_STATE_TERMINATED))
 		return false;
@@ -285,18 +284,18 @@ static bool has_ended(const pmix_proc_info_t *p)
 }
 
 /* Keep the first rank that has ended: others may have ended because of it. */
-static void look_at(const pmix_proc_info_t *p)
+static void pmix_look_at(const pmix_proc_info_t *p)
 {
 	if (!p || p->proc.rank >= waits.size || p3_get(&waits.ended) ||
 		strcmp(p->proc.nspace, pmix.self.nspace) != 0)
 		return;
-	if (has_ended(p))
+	if (pmix_has_ended(p))
 		p3_set(&waits.ended, 1 + p->proc.rank);
 }
 
 /* Return an entry of the table.  PMIx defines an array of processes; Open MPI 4 makes an
  * array of values of which each is a process. */
-static const pmix_proc_info_t *entry(const pmix_data_array_t *table, size_t i)
+static const pmix_proc_info_t *pmix_entry(const pmix_data_array_t *table, size_t i)
 {
 	const pmix_info_t *values = table->array;
 	if (table->type == PMIX_PROC_INFO)
@@ -307,8 +306,8 @@ static const pmix_proc_info_t *entry(const pmix_data_array_t *table, size_t i)
 }
 
 /* PMIx calls this function in its own thread. */
-static void on_table(pmix_status_t status, pmix_info_t *info, size_t ninfo, void *arg,
-	pmix_release_cbfunc_t release, void *release_arg)
+static void pmix_on_table(pmix_status_t status, pmix_info_t *info, size_t ninfo,
+	void *arg, pmix_release_cbfunc_t release, void *release_arg)
 {
 	(void)arg;
 	const pmix_data_array_t *table =
@@ -316,13 +315,13 @@ static void on_table(pmix_status_t status, pmix_info_t *info, size_t ninfo, void
 			? info->value.data.darray
 			: NULL;
 	for (size_t i = 0; table && i < table->size; i++)
-		look_at(entry(table, i));
+		pmix_look_at(pmix_entry(table, i));
 	if (release)
 		release(release_arg);
 	(void)sem_post(&waits.news);
 }
 
-static void ask_for_table(void)
+static void pmix_ask_for_table(void)
 {
 	static char table[] = PMIX_QUERY_PROC_TABLE, *keys[] = {table, NULL};
 	static pmix_info_t how[] = {{.key = PMIX_NSPACE, .value = {.type = PMIX_STRING}},
@@ -331,13 +330,13 @@ static void ask_for_table(void)
 	static pmix_query_t query = {.keys = keys, .qualifiers = how, .nqual = 2};
 	how[0].value.data.string = pmix.self.nspace;
 	if (pmix.query)
-		(void)pmix.query(&query, 1, on_table, NULL);
+		(void)pmix.query(&query, 1, pmix_on_table, NULL);
 }
 
 /* ---- the fence ---- */
 
 /* Wait for news for this number of seconds.  Return false when they are over. */
-static bool await_news(uint32_t seconds)
+static bool pmix_await_news(uint32_t seconds)
 {
 	struct timespec end;
 	(void)clock_gettime(CLOCK_REALTIME, &end);
@@ -348,42 +347,36 @@ static bool await_news(uint32_t seconds)
 	return true;
 }
 
-static bool is_decided(void)
-{
-	return p3_get(&waits.over) || p3_get(&waits.ended);
-}
-
 /* Wait for the end of the fence, or until a rank is known to have ended.  Print a line
  * when that takes long: a rank that never calls PtlNIInit holds up all others. */
-static void await_fence(const struct p3_node *node)
+static void pmix_await_fence(const struct p3_node *node)
 {
 	uint32_t waited = 0, pause = ASK_S;
-	while (!is_decided()) {
-		if (await_news(pause))
+	while (!p3_get(&waits.over) && !p3_get(&waits.ended)) {
+		if (pmix_await_news(pause))
 			continue;
 		waited += pause;
-		if (waited == P3_EXCHANGE_LATE_S)
-			p3_warn(P3_EXCHANGE_LATE, node->rank, P3_EXCHANGE_LATE_S,
-				node->size);
-		if (waited >= P3_EXCHANGE_LATE_S)
-			pause = P3_EXCHANGE_LATE_S;
-		ask_for_table();
+		if (waited == P3_MODEX_LATE_S)
+			p3_warn(P3_MODEX_LATE, node->rank, P3_MODEX_LATE_S, node->size);
+		if (waited >= P3_MODEX_LATE_S)
+			pause = P3_MODEX_LATE_S;
+		pmix_ask_for_table();
 	}
 }
 
-static pmix_status_t begin_fence(const struct p3_node *node)
+static pmix_status_t pmix_begin_fence(const struct p3_node *node)
 {
 	pmix_info_t collect = {.value = {.type = PMIX_BOOL, .data = {.flag = true}}};
 	strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
 	p3_set(&waits.over, 0);
 	p3_set(&waits.ended, 0);
-	waits.leader = node->wireup->leader;
-	waits.rank = node->rank;
+	waits.modex = node->modex;
 	waits.size = node->size;
-	return pmix.fence(NULL, 0, &collect, node->size <= COLLECTED, on_fence, NULL);
+	return pmix.fence(
+		NULL, 0, &collect, node->size <= COLLECTED, pmix_on_fence, NULL);
 }
 
-static int say_gone(uint32_t rank)
+static int pmix_say_gone(uint32_t rank)
 {
 	p3_error("rank %u has ended before all ranks had called PtlNIInit; this rank "
 		 "gives up with it: start Portals in each rank of a job on several hosts",
@@ -391,60 +384,55 @@ static int say_gone(uint32_t rank)
 	return -EPIPE;
 }
 
-static int say_fence(void)
-{
-	uint32_t over = p3_get(&waits.over);
-	if (over == FENCE_GOOD)
-		return 0;
-	if (over)
-		return say("PMIx_Fence", (pmix_status_t)over);
-	return say_gone(p3_get(&waits.ended) - 1);
-}
-
-static int fence(struct p3_node *node)
+static int pmix_fence(struct p3_node *node)
 {
 	if (sem_init(&waits.news, 0, 0) != 0)
 		return -errno;
 	struct p3_caller caller =
 		p3_caller_save(); /* the waits are no cancellation points */
-	pmix_status_t status = begin_fence(node);
+	pmix_status_t status = pmix_begin_fence(node);
 	if (status == PMIX_SUCCESS)
-		await_fence(node);
+		pmix_await_fence(node);
 	else
 		p3_set(&waits.over, status == PMIX_OPERATION_SUCCEEDED
 					    ? FENCE_GOOD
 					    : (uint32_t)status);
 	p3_caller_restore(caller);
-	return say_fence();
+	uint32_t over = p3_get(&waits.over);
+	if (over == FENCE_GOOD)
+		return 0;
+	if (over)
+		return pmix_say("PMIx_Fence", (pmix_status_t)over);
+	return pmix_say_gone(p3_get(&waits.ended) - 1);
 }
 
 /* The others find no card of this rank behind the fence, and take it for one that has
  * ended: the launcher counts such a rank as one that has come. */
-static void give_up(struct p3_node *node)
+static void pmix_give_up(struct p3_node *node)
 {
-	(void)fence(node);
+	(void)pmix_fence(node);
 }
 
-static int get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)
+static int pmix_get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)
 {
 	pmix_value_t *v;
 	(void)node;
-	pmix_status_t status = get_value(rank, KEY, false, PMIX_BYTE_OBJECT, &v);
+	pmix_status_t status = pmix_get_value(rank, KEY, false, PMIX_BYTE_OBJECT, &v);
 	if (status == PMIX_ERR_TIMEOUT || status == PMIX_ERR_NOT_FOUND)
-		return say_gone(rank);
+		return pmix_say_gone(rank);
 	if (status != PMIX_SUCCESS)
-		return say("PMIx_Get", status);
+		return pmix_say("PMIx_Get", status);
 	memset(card_out, 0, sizeof *card_out);
 	size_t len = v->data.bo.size;
 	memcpy(card_out, v->data.bo.bytes,
 		len < sizeof *card_out ? len : sizeof *card_out);
-	free_value(v);
+	pmix_free_value(v);
 	return 0;
 }
 
 /* A rank that ends without this makes mpirun end the job.  PMIx 4.2 cannot begin again in
  * a process after its end. */
-static void end(struct p3_node *node)
+static void pmix_end(struct p3_node *node)
 {
 	(void)node;
 	if (p3_get(&pmix.process) != getpid())
@@ -455,14 +443,14 @@ static void end(struct p3_node *node)
 	pmix.host = NULL;
 }
 
-static const struct p3_exchange exchange = {.hosts = hosts,
-	.host_name = host_name,
-	.put = put,
-	.give_up = give_up,
-	.fence = fence,
-	.get = get,
-	.end = end};
-const struct p3_exchange *const p3_pmix = &exchange;
+static const struct p3_modex_ops exchange = {.hosts = pmix_hosts,
+	.host_name = pmix_host_name,
+	.put = pmix_put,
+	.give_up = pmix_give_up,
+	.fence = pmix_fence,
+	.get = pmix_get,
+	.end = pmix_end};
+const struct p3_modex_ops *const p3_pmix = &exchange;
 #else
-const struct p3_exchange *const p3_pmix = NULL;
+const struct p3_modex_ops *const p3_pmix = NULL;
 #endif

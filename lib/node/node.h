@@ -27,10 +27,10 @@
 #include <pthread.h>
 
 struct p3_cci_host;
-struct p3_meeting;
-struct p3_exchange;
+struct p3_mesh;
+struct p3_modex_ops;
 struct p3_cards;
-struct p3_wireup;
+struct p3_modex;
 
 /* ---- tables of the ids of the job's ranks ---- */
 
@@ -125,10 +125,12 @@ struct p3_lib_ni {
 	bool cray; /* gets, unlinks and PtlNIInit behave as on a Cray XT */
 };
 
-/* An end that yod has reported and that this node has not processed yet. */
-struct p3_late_end {
-	uint32_t op; /* P3_JOB_LEFT or P3_JOB_DIED, 0: none */
-	uint64_t incarnation;
+/* What this node has yet to do about another rank under yod. */
+struct p3_job_peer {
+	uint64_t missing; /* incarnation that could not be mapped yet, or 0 */
+	uint64_t apart;   /* incarnation whose descriptors yod has, or 0 */
+	uint32_t late_op; /* P3_JOB_LEFT or P3_JOB_DIED: an end that yod has reported, */
+	uint64_t late;    /* and its incarnation, with messages waiting here; 0: none */
 };
 
 /*
@@ -173,13 +175,10 @@ struct p3_node {
 	bool fds_lost;                 /* the program has closed the socket or wake_fd */
 	uint32_t told_pid[P3_JOB_NIS]; /* pids of this node that yod has confirmed */
 	bool leaving;                  /* LEAVE is sent, LEFT has not come */
-	void *sleepers;    /* words of the job's nodes (layout.h); NULL: each uses its
+	void *sleepers; /* words of the job's nodes (layout.h); NULL: each uses its
 			    * doorbell */
-	uint64_t *missing; /* incarnations of nodes that could not be mapped yet */
-	uint32_t nmissing;
-	struct p3_late_end *late; /* ends of nodes with messages waiting here, by rank */
-	uint32_t nlate;
-	uint64_t *apart; /* incarnations of nodes whose descriptors yod has */
+	struct p3_job_peer *peer; /* by rank */
+	uint32_t nmissing, nlate; /* peers with missing, with late_op */
 	/* (any) the nodes that the NIC needs, a bit each */
 	p3_a64 wanted[P3_MAX_NODES / 64];
 	struct p3_holding held; /* state of the thread that hears of births */
@@ -190,7 +189,7 @@ struct p3_node {
 	uint32_t nid, uid, jid, cpus;
 	char domain[P3_DOMAIN_NAMES + 1]; /* the domain where it meets others; empty:
 					   * none */
-	struct p3_meeting *meeting;       /* NULL: not in a domain now */
+	struct p3_mesh *mesh;             /* NULL: not in a domain now */
 	p3_directory_ptr directory;       /* (any) the ranks as yod reports them */
 	uint32_t barriers_done;
 	int barrier_status;
@@ -209,9 +208,9 @@ struct p3_node {
 	const struct p3_far_conf *far; /* the job's other hosts, or NULL */
 	/* of a job on several hosts, else NULL: the launcher's way to carry cards, and
 	 * the knowledge of the other hosts */
-	const struct p3_exchange *exchange;
-	struct p3_wireup *wireup;
-	struct p3_cards *cards; /* of yod's exchange (lib/job/cards.h), or NULL */
+	const struct p3_modex_ops *modex_ops;
+	struct p3_modex *modex;
+	struct p3_cards *cards; /* of yod's modex (lib/job/yod.c), or NULL */
 };
 
 extern struct p3_node p3_process;

@@ -4,7 +4,7 @@
  * started), PtlXAlloc and PtlXFree (blocks of the node's shared heap, or of ordinary
  * memory), PtlXVersion and PtlXStats
  */
-#include "lib/domain/meet.h"
+#include "lib/domain/mesh.h"
 #include "lib/job/job.h"
 #include "lib/node/call.h"
 #include "lib/node/heap.h"
@@ -37,7 +37,7 @@ static int barrier_of_domain(struct p3_node *node)
 	if (nic)
 		(void)p3_nic_settle(nic, P3_SETTLE_NS, NULL);
 	uint32_t ended = P3_JOB_NO_RANK;
-	int rc = node->size > 1 ? p3_meet_barrier(node, &ended) : 0;
+	int rc = node->size > 1 ? p3_mesh_barrier(node, &ended) : 0;
 	barrier_say_ended(node, ended);
 	p3_caller_restore(caller);
 	return rc ? PTL_FAIL : PTL_OK;

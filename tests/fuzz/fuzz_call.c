@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A call between hosts (lib/domain/call.h) whose other end is a stranger: it does not
+ * A call between hosts (lib/domain/call.c) whose other end is a stranger: it does not
  * know the secret of the job, and says anything, also greetings of ranks that it has
  * heard.
  */
 #include "fuzz/input.h"
-#include "lib/domain/call.h"
+#include "lib/domain/internal.h"
 
 #include <errno.h>
 #include <stdio.h>

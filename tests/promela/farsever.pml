@@ -24,7 +24,7 @@
 #define SEVER_4_p3_carry_reset    4 /* begin each life with empty rings and words */
 #define SEVER_5_far_is_open           5 /* take no frames for a link that is down */
 #define SEVER_6_on_born           6 /* a birth ends the life before it, */
-#define SEVER_7_p3_meet_part_with 7 /* at once */
+#define SEVER_7_p3_mesh_part_with 7 /* at once */
 #define SEVER_8_p3_peer_down      8 /* an end names the life that it is of: a second guard */
 #define SEVER_9_p3_gbn_end        9 /* drop the frames for a life that ended */
 #define SEVER_10_on_packet       10 /* and so does a LEAVE: the same */
@@ -175,7 +175,7 @@ active proctype meeting()
 			if
 			:: met && met != which && HAS(SEVER_6_on_born) ->
 				if
-				:: HAS(SEVER_7_p3_meet_part_with) -> down(met); late = 0
+				:: HAS(SEVER_7_p3_mesh_part_with) -> down(met); late = 0
 				:: else -> late = met
 				fi
 			:: else

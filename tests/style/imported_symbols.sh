@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The library ends no process and touches no signal handler: imported_symbols.sh
 # libportals.so.  _exit is allowed in a forked child that cannot have its copy of the
-# shared heap (shm/heap.h), kill in a node whose yod was killed (lib/job/life.c), and exit
+# shared heap (shm/heap.h), kill in a node whose yod was killed (lib/job/yod.c), and exit
 # in a process whose own threads have all ended (shm/process.c).
 lib=${1:?library}
 never='abort|quick_exit|_Exit|__assert_fail|__assert|__libc_fatal|raise|tgkill|pthread_kill|signal|__sysv_signal|bsd_signal|sigaction|sigset|siginterrupt|atexit|on_exit|longjmp|siglongjmp|setitimer|alarm'

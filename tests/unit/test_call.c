@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls between hosts (lib/domain/call.h) over a pair of sockets. */
-#include "lib/domain/call.h"
+/* Calls between hosts (lib/domain/call.c) over a pair of sockets. */
+#include "lib/domain/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

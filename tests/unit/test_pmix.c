@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The exchange of cards by PMIx (lib/job/pmix.c) beside a launcher that is played here:
+/* The modex by PMIx (lib/job/pmix.c) beside a launcher that is played here:
  * --wrap leads the calls of dlopen and dlsym to this file. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "lib/job/pmix.h"
+#include "lib/job/launcher.h"
 #include "lib/node/node.h"
 
 #include <pmix.h>

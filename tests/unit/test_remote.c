@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The domain's thread and a rank on another host (lib/domain/remote.c), whose end of the
  * connection is here, too. */
-#include "lib/domain/meeting.h"
+#include "lib/domain/internal.h"
 #include "nic/far/stream.h"
 #include "shm/park.h"
 
@@ -20,13 +20,13 @@ enum { RANKS = 2, OTHERS = 7 }; /* incarnation of the other rank */
 
 /* This rank's side. */
 static struct p3_node node;
-static struct p3_wireup wireup;
+static struct p3_modex modex;
 static struct p3_remote remote[RANKS + 1]; /* no rank's is the last one */
 static struct p3_card card[RANKS];
 static uint32_t leader[RANKS];
-static struct p3_meet_member member[RANKS];
-static struct p3_meet_rank ranks[RANKS];
-static struct p3_meeting meeting;
+static struct p3_mesh_member member[RANKS];
+static struct p3_mesh_rank ranks[RANKS];
+static struct p3_mesh mesh;
 
 /* The side of the other rank. */
 static uint32_t other;
@@ -40,7 +40,7 @@ static void be_rank(uint32_t rank, bool launched)
 	memset(remote, 0, sizeof remote);
 	memset(ranks, 0, sizeof ranks);
 	streams = p3_streams_new(RANKS);
-	wireup = (struct p3_wireup){.rank = rank,
+	modex = (struct p3_modex){.rank = rank,
 		.size = RANKS,
 		.leader = leader,
 		.timeout_s = 30,
@@ -48,10 +48,10 @@ static void be_rank(uint32_t rank, bool launched)
 		.streams = p3_streams_new(RANKS),
 		.remote = remote};
 	assert_non_null(streams);
-	assert_non_null(wireup.streams);
+	assert_non_null(modex.streams);
 	node = (struct p3_node){
-		.wireup = &wireup, .rank = rank, .size = RANKS, .launched = launched};
-	meeting = (struct p3_meeting){.node = &node,
+		.modex = &modex, .rank = rank, .size = RANKS, .launched = launched};
+	mesh = (struct p3_mesh){.node = &node,
 		.nmember = RANKS,
 		.member = member,
 		.nrank = launched ? RANKS : 0,
@@ -60,31 +60,32 @@ static void be_rank(uint32_t rank, bool launched)
 		.changed = PTHREAD_COND_INITIALIZER};
 	for (uint32_t i = 0; i < RANKS; i++) {
 		leader[i] = i;
-		member[i].rank = launched ? i : P3_MEET_NONE;
+		member[i].rank = launched ? i : P3_MESH_NONE;
 		ranks[i].slot = i;
 		p3_call_init(&remote[i].call);
+		remote[i].rank = i;
 		remote[i].up.fd = remote[i].next.fd = -1;
 	}
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
-		p3_call_init(&wireup.unauth[i].call);
-	p3_set(&meeting.ep, (uint32_t)epoll_create1(EPOLL_CLOEXEC));
+		p3_call_init(&modex.unauth[i].call);
+	p3_set(&mesh.ep, (uint32_t)epoll_create1(EPOLL_CLOEXEC));
 }
 
 static int end(void **state)
 {
 	(void)state;
 	for (uint32_t i = 0; i < RANKS; i++)
-		p3_wireup_close(&remote[i]);
+		p3_remote_close(&remote[i]);
 	p3_streams_free(streams);
-	p3_streams_free(wireup.streams);
-	return close((int)p3_get(&meeting.ep));
+	p3_streams_free(modex.streams);
+	return close((int)p3_get(&mesh.ep));
 }
 
 static void poll_both(void)
 {
 	struct p3_far_event none;
 	(void)p3_endpoint_stream.poll(streams, &none, 1);
-	(void)p3_endpoint_stream.poll(wireup.streams, &none, 1);
+	(void)p3_endpoint_stream.poll(modex.streams, &none, 1);
 }
 
 /* Let the other rank be a member over an open connection.  Its descriptor stays open. */
@@ -96,7 +97,7 @@ static void meet(void)
 	r->up = (struct p3_connection){.fd = fds[1], .file = p3_fd_file(fds[1])};
 	struct p3_connection its = {.fd = fds[0], .file = p3_fd_file(fds[0])};
 	p3_stream_give(streams, node.rank, &its);
-	p3_stream_give(wireup.streams, other, &r->up);
+	p3_stream_give(modex.streams, other, &r->up);
 	r->begun = r->is_born = r->state_known = true;
 	r->born.msg.incarnation = OTHERS;
 }
@@ -104,7 +105,7 @@ static void meet(void)
 static bool has_news(void)
 {
 	uint64_t n;
-	return read(p3_streams_fd(wireup.streams), &n, sizeof n) > 0;
+	return read(p3_streams_fd(modex.streams), &n, sizeof n) > 0;
 }
 
 /* Take a packet about a barrier from the other rank. */
@@ -121,7 +122,7 @@ static void take(enum p3_job_op op, int status)
 		assert_true(i < 1000);
 		poll_both();
 	}
-	p3_meet_on_remote(&meeting, P3_MEET_STREAMS, 0);
+	p3_mesh_on_remote(&mesh, P3_MESH_STREAMS, 0);
 	assert_false(remote[other].ended);
 }
 
@@ -142,7 +143,7 @@ static void a_rank_takes_a_release(void **state)
 	be_rank(1, true);
 	meet();
 	take(P3_JOB_RELEASED, EPIPE);
-	assert_int_equal(meeting.broken.status, EPIPE);
+	assert_int_equal(mesh.broken.status, EPIPE);
 }
 
 /* Rank 0 has released the barrier and ended before this rank has left it. */
@@ -151,14 +152,14 @@ static void a_release_outlives_rank_0(void **state)
 	(void)state;
 	be_rank(1, true);
 	meet();
-	meeting.entered = 1;
+	mesh.entered = 1;
 	take(P3_JOB_RELEASED, 0);
-	assert_int_equal(meeting.released.round, 1);
+	assert_int_equal(mesh.released.round, 1);
 	ranks[0].ended = true;
-	p3_meet_advance_barrier(&meeting);
+	p3_mesh_advance_barrier(&mesh);
 	assert_int_equal(node.barriers_done, 0);
-	struct p3_job_msg released = meeting.released;
-	p3_meet_leave_barrier(&meeting, &released);
+	struct p3_job_msg released = mesh.released;
+	p3_mesh_leave_barrier(&mesh, &released);
 	assert_int_equal(node.barriers_done, 1);
 	assert_int_equal(node.barrier_status, 0);
 }
@@ -172,7 +173,7 @@ static void yods_ranks_ignore_barriers_of_others(void **state)
 	meet();
 	take(P3_JOB_BARRIER, 0);
 	take(P3_JOB_BARRIER, EPIPE);
-	assert_int_equal(meeting.broken.status, 0);
+	assert_int_equal(mesh.broken.status, 0);
 	assert_int_equal(ranks[1].come, 0);
 }
 
@@ -182,7 +183,7 @@ static void yods_ranks_ignore_releases_of_others(void **state)
 	be_rank(1, false);
 	meet();
 	take(P3_JOB_RELEASED, EPIPE);
-	assert_int_equal(meeting.broken.status, 0);
+	assert_int_equal(mesh.broken.status, 0);
 }
 
 /* ---- cases: first connections that take long ---- */
@@ -196,10 +197,10 @@ static ssize_t look_late(bool over)
 	assert_int_equal(pipe2(wire, O_NONBLOCK | O_CLOEXEC), 0);
 	assert_int_equal(dup2(wire[1], STDERR_FILENO), STDERR_FILENO);
 	uint64_t now = p3_now_ns();
-	wireup.looked_ns = remote[other].await_call_ns = now;
-	wireup.begun_ns = now - UINT64_C(20000000000);
-	meeting.over = over;
-	p3_meet_check_remotes(&meeting);
+	modex.looked_ns = remote[other].await_call_ns = now;
+	modex.begun_ns = now - UINT64_C(20000000000);
+	mesh.over = over;
+	p3_mesh_check_remotes(&mesh);
 	dup2(saved, STDERR_FILENO);
 	ssize_t n = read(wire[0], line, sizeof line - 1);
 	line[n > 0 ? n : 0] = '\0';
@@ -229,9 +230,9 @@ static void own_stop_is_no_silence_of_others(void **state)
 	const uint64_t s = UINT64_C(1000000000);
 	be_rank(0, true);
 	uint64_t now = p3_now_ns();
-	wireup.looked_ns = wireup.begun_ns = remote[other].alive_ns = now - 60 * s;
+	modex.looked_ns = modex.begun_ns = remote[other].alive_ns = now - 60 * s;
 	remote[other].retry_ns = UINT64_MAX;
-	p3_meet_check_remotes(&meeting);
+	p3_mesh_check_remotes(&mesh);
 	assert_true(remote[other].alive_ns >= now - s);
 	assert_int_equal(remote[RANKS].alive_ns, 0);
 }

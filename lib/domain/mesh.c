@@ -1,0 +1,875 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * This node in a domain: entering, joining and leaving, which other threads call, and the
+ * domain's thread with its periodic check.
+ */
+#include "lib/domain/internal.h"
+#include "shm/fd.h"
+#include "shm/log.h"
+#include "shm/seg.h"
+#include "shm/park.h"
+#include "shm/process.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPARE 16 /* connections whose other end is still unknown */
+/* mesh_await_others() waits in slices: however long the process is stopped in the middle
+ * of one, no more than this slice counts as waiting */
+#define SLICE_NS   50000000
+#define COUNTS     20 /* counts of the room for a job before it is refused */
+#define EVENTS     16
+#define CHECK_MS   1000
+#define LOOK_MS    1000 /* the longest time until foreign descriptors are noticed */
+#define CONFIRM_NS UINT64_C(2000000000) /* wait for the confirmations of a leave */
+#define AGAIN_MS   50 /* time until an action that found no room is repeated */
+
+/* ---- the descriptors of connections, members and ranks ---- */
+
+static uint32_t mesh_table_len(const struct p3_mesh *m, enum p3_mesh_watch what)
+{
+	return what == P3_MESH_CONN   ? m->nconn
+	       : what == P3_MESH_LIFE ? m->nmember
+				      : m->nrank;
+}
+
+/* Return the descriptor of a connection, or of the life of a member or rank. */
+static p3_a32 *mesh_table_fd(
+	const struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which)
+{
+	return what == P3_MESH_CONN   ? &m->conn[which].fd
+	       : what == P3_MESH_LIFE ? &m->member[which].life
+				      : &m->rank[which].life;
+}
+
+/* Close these descriptors, except those that the program has closed: their numbers may
+ * name files of the program now. */
+static void mesh_drop_fds(struct p3_mesh *m)
+{
+	for (enum p3_mesh_watch what = P3_MESH_CONN; what <= P3_MESH_RANK; what++)
+		for (uint32_t i = 0; i < mesh_table_len(m, what); i++)
+			p3_mesh_drop(m, mesh_table_fd(m, what, i), what, i);
+}
+
+/* Return true if the program has closed one of these descriptors, or of those to other
+ * hosts. */
+static bool mesh_has_lost_fds(struct p3_mesh *m)
+{
+	for (enum p3_mesh_watch what = P3_MESH_CONN; what <= P3_MESH_RANK; what++)
+		for (uint32_t i = 0; i < mesh_table_len(m, what); i++)
+			if (p3_mesh_has_lost(m, mesh_table_fd(m, what, i), what, i))
+				return true;
+	return p3_mesh_has_lost_remotes(m);
+}
+
+/* Return true if a descriptor of a member is open, which the program may close. */
+static bool mesh_has_member_fds(const struct p3_mesh *m)
+{
+	if (m->node->modex)
+		return true;
+	for (enum p3_mesh_watch what = P3_MESH_CONN; what <= P3_MESH_LIFE; what++)
+		for (uint32_t i = 0; i < mesh_table_len(m, what); i++)
+			if (p3_mesh_fd(mesh_table_fd(m, what, i)) >= 0)
+				return true;
+	return false;
+}
+
+/* ---- entering ---- */
+
+static struct p3_mesh *mesh_new(struct p3_node *node)
+{
+	struct p3_mesh *m = calloc(1, sizeof *m);
+	if (!m)
+		return NULL;
+	m->node = node;
+	p3_domain_none(&m->place);
+	m->entered = node->barriers_done;
+	p3_set(&m->listen, P3_MESH_NONE);
+	p3_set(&m->ep, P3_MESH_NONE);
+	p3_set(&m->wake, P3_MESH_NONE);
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&m->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	return m;
+}
+
+/* Make the tables, whose sizes are known once the domain's capacity is. */
+static int mesh_make_tables(struct p3_mesh *m)
+{
+	uint32_t nmember = m->node->capacity, nconn = 2 * nmember + SPARE;
+	uint32_t nrank = m->node->launched ? m->node->size : 0;
+	m->conn = calloc(nconn, sizeof *m->conn);
+	m->member = calloc(nmember, sizeof *m->member);
+	m->rank = calloc(nrank + 1, sizeof *m->rank);
+	if (!m->conn || !m->member || !m->rank)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nconn; i++)
+		p3_set(&m->conn[i].fd, P3_MESH_NONE);
+	for (uint32_t i = 0; i < nmember; i++) {
+		p3_set(&m->member[i].life, P3_MESH_NONE);
+		m->member[i].rank = P3_MESH_NONE;
+	}
+	for (uint32_t i = 0; i < nrank; i++) {
+		p3_set(&m->rank[i].life, P3_MESH_NONE);
+		m->rank[i].slot = P3_MESH_NONE;
+	}
+	m->nconn = nconn;
+	m->nmember = nmember;
+	m->nrank = nrank;
+	return 0;
+}
+
+static void mesh_free(struct p3_mesh *m)
+{
+	pthread_cond_destroy(&m->changed);
+	pthread_mutex_destroy(&m->lock);
+	free(m->rank);
+	free(m->member);
+	free(m->conn);
+	free(m);
+}
+
+static int mesh_take_rank(struct p3_mesh *m)
+{
+	uint32_t holder, rank = m->node->rank;
+	int rc = p3_domain_take_rank(&m->place, m->node->job, rank, &holder);
+	if (rc == -EADDRINUSE)
+		p3_error("rank %u of the job in the domain %s is process %u "
+			 "already; " P3_LAUNCHED_ONE,
+			rank, m->place.path, holder);
+	FAULT_POINT("meet.rank_taken");
+	return rc;
+}
+
+/* Return the number of slots that the job can have: the free ones and its own. */
+static uint32_t mesh_room_of_job(const struct p3_mesh *m)
+{
+	uint32_t used = p3_domain_count(&m->place, m->node->capacity), own = 0, holder;
+	for (uint32_t i = 0; i < m->node->size; i++)
+		own += p3_domain_has_rank(&m->place, m->node->job, i, &holder);
+	return used > own ? m->node->capacity - (used - own) : m->node->capacity;
+}
+
+/* Agree on the capacity of a family's domain, and see if the job fits in. */
+static int mesh_take_room(struct p3_mesh *m)
+{
+	struct p3_node *node = m->node;
+	uint32_t room = 0;
+	int rc = p3_domain_take_room(&m->place, node->capacity, &node->capacity);
+	/* Ranks that come or go between the counts of mesh_room_of_job() distort it. */
+	for (int i = 0; !rc && i < COUNTS; i++) {
+		room = mesh_room_of_job(m);
+		if (room >= node->size)
+			return 0;
+		usleep(1000);
+	}
+	if (rc)
+		return rc;
+	p3_error("a job of %u ranks needs as many nodes in the domain %s of its family, "
+		 "which has room for %u more of %u; end some jobs, or set "
+		 "PTL3_DOMAIN_NODES to more (at most %u) for all of them",
+		node->size, m->place.path, room, node->capacity, P3_MAX_NODES);
+	return -EDQUOT;
+}
+
+/* Take a slot.  A rank prefers the slot of its own number, which tools show as the
+ * node's. */
+static int mesh_take_slot(struct p3_mesh *m, int *fd_out)
+{
+	uint32_t holder, rank = m->node->rank;
+	int rc = -EADDRINUSE;
+	if (m->node->launched || m->node->modex)
+		rc = p3_domain_take_this_slot(&m->place, rank, fd_out, &holder);
+	if (rc == -EADDRINUSE && m->node->modex) /* other hosts know it by its rank */
+		p3_error("process %u has the place of rank %u in the domain "
+			 "%s; " P3_LAUNCHED_ONE,
+			holder, rank, m->place.path);
+	return rc == -EADDRINUSE && !m->node->modex
+		       ? p3_domain_take_slot(&m->place, m->node->capacity, fd_out)
+		       : rc;
+}
+
+/* Lock the node id, unless yod has started this node: then yod has locked it. */
+static int mesh_take_nid(struct p3_mesh *m)
+{
+	uint32_t holder, nid = m->node->nid;
+	if (m->node->sock >= 0)
+		return 0;
+	int rc = p3_domain_take_nid(&m->place, nid, &holder);
+	if (rc == -EADDRINUSE)
+		p3_error("node id %u belongs to a job that yod (process %u) runs in the "
+			 "domain %s; set PTL3_NID to another",
+			nid, holder, m->place.path);
+	return rc;
+}
+
+static int mesh_go_in(struct p3_mesh *m)
+{
+	struct p3_domain_why why;
+	int fd, rc = p3_domain_open(&m->place, P3_DOMAIN_BASE, m->node->domain, &why);
+	if (rc) {
+		p3_error("%s", why.text);
+		return rc;
+	}
+	rc = mesh_take_nid(m);
+	FAULT_POINT("meet.nid_taken");
+	if (!rc && m->node->launched)
+		rc = mesh_take_rank(m);
+	if (!rc && m->node->job)
+		rc = mesh_take_room(m);
+	if (!rc)
+		rc = mesh_take_slot(m, &fd);
+	if (rc == -EUSERS) {
+		p3_error("the domain %s is full: it has room for %u processes; end some, "
+			 "or set PTL3_DOMAIN_NODES to more for all in it",
+			m->place.path, m->node->capacity);
+		return -ENOSPC;
+	}
+	if (rc == -EDQUOT) /* mesh_take_room() has reported it */
+		return -ENOSPC;
+	if (rc && rc != -EADDRINUSE)
+		p3_error("the domain %s: %s", m->place.path, strerror(-rc));
+	if (!rc)
+		p3_set(&m->listen, (uint32_t)fd);
+	return rc;
+}
+
+int p3_mesh_enter(struct p3_node *node)
+{
+	struct p3_mesh *m = mesh_new(node);
+	if (!m)
+		return -ENOMEM;
+	int rc = mesh_go_in(m);
+	node->mesh = m;
+	node->index = m->place.slot;
+	rc = rc ? rc : mesh_make_tables(m);
+	if (rc)
+		p3_mesh_exit(node);
+	return rc;
+}
+
+void p3_mesh_exit(struct p3_node *node)
+{
+	struct p3_mesh *m = node->mesh;
+	if (!m)
+		return;
+	p3_mesh_close(&m->listen);
+	p3_domain_leave(&m->place);
+	node->mesh = NULL;
+	mesh_free(m);
+}
+
+uint32_t p3_mesh_crew(const struct p3_node *node)
+{
+	uint64_t slots[P3_MAX_NODES / 64];
+	uint32_t n = 0;
+	(void)p3_domain_list(&node->mesh->place, slots);
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		n += (uint32_t)__builtin_popcountll(slots[i]);
+	uint32_t here = node->modex ? node->modex->here : node->size;
+	uint32_t least = here > 2 ? here : 2;
+	return n > least ? n : least;
+}
+
+/* Return true if another interface of this process has the pid: the kernel would grant
+ * the process the pid's lock again. */
+static bool mesh_is_own_pid(const struct p3_node *node, uint32_t pid)
+{
+	for (int i = 0; i < P3_JOB_NIS; i++)
+		if (p3_get(&node->ni[i].open) && p3_get(&node->ni[i].pid) == pid)
+			return true;
+	return false;
+}
+
+int p3_mesh_claim(struct p3_node *node, ptl_pid_t base, ptl_pid_t *pid)
+{
+	struct p3_mesh *m = node->mesh;
+	bool any = *pid == PTL_PID_ANY;
+	uint32_t holder, want = any ? base : *pid;
+	int rc;
+	for (;;) {
+		holder = (uint32_t)getpid();
+		rc = mesh_is_own_pid(node, want)
+			     ? -EADDRINUSE
+			     : p3_domain_take_id(&m->place, node->nid, want, &holder);
+		if (rc != -EADDRINUSE)
+			break;
+		if (any && ++want < P3_DOMAIN_PIDS)
+			continue;
+		p3_error("process id %u on node %u is process %u's in the domain %s; ask "
+			 "for another one, or give this process another rank of "
+			 "PTL_PIDMAP, or set PTL3_NID or PTL3_DOMAIN",
+			want, node->nid, holder, m->place.path);
+		return PTL_PID_INVALID;
+	}
+	if (rc) {
+		p3_error(
+			"process id %u on node %u cannot be locked in the domain %s: %s; "
+			"see that the kernel has locks and memory, or set "
+			"PTL3_DOMAIN=" P3_DOMAIN_NONE " to stay alone",
+			want, node->nid, m->place.path, strerror(-rc));
+		return rc == -ENOLCK || p3_job_passes(rc) ? PTL_NO_SPACE
+							  : PTL_IFACE_INVALID;
+	}
+	FAULT_POINT("meet.claimed");
+	*pid = want;
+	return PTL_OK;
+}
+
+/* ---- the periodic check ---- */
+
+/* Return true for a member that has introduced itself and has not heard of this node. */
+static bool conn_owes_answer(const struct p3_mesh_conn *c)
+{
+	return p3_mesh_fd(&c->fd) >= 0 && c->slot != P3_MESH_NONE && !c->born_sent;
+}
+
+/*
+ * Hang up a connection whose process has not introduced itself, if that process is dead
+ * or has been silent for too long: a dead process may have children that hold the other
+ * end, so no end of file comes.  Ask a member that could not be attached to introduce
+ * itself again, and repeat the packets to a member that found no room.
+ */
+static void conn_check(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	if (c->slot == P3_MESH_NONE)
+		p3_mesh_receive(m, c); /* the process may have sent a packet and ended */
+	if (p3_mesh_fd(&c->fd) < 0)
+		return;
+	if (c->slot == P3_MESH_NONE && kill((pid_t)c->os_pid, 0) != 0 && errno == ESRCH) {
+		p3_mesh_hang_up(m, c);
+		return;
+	}
+	if (p3_mesh_close_mute(m, c))
+		return;
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_AGAIN);
+	if (c->slot != P3_MESH_NONE && m->member[c->slot].missing)
+		(void)p3_job_send(p3_mesh_fd(&c->fd), &msg, NULL, 0);
+	if (conn_owes_answer(c))
+		(void)p3_mesh_send_born(m, c);
+	if (c->owes)
+		p3_mesh_send_pids(m, c);
+}
+
+/* Do the work that no descriptor reports, and repeat actions that found no room. */
+static void mesh_check(struct p3_mesh *m)
+{
+	for (uint32_t i = 0; i < m->nmember; i++)
+		if (m->member[i].incarnation && !p3_mesh_is_far(m, i) &&
+			p3_domain_is_over(&m->place, i, m->member[i].os_pid))
+			p3_mesh_on_process_end(m, i);
+	for (uint32_t i = 0; i < m->nmember; i++)
+		p3_mesh_remove(m, i, false);
+	p3_mesh_resume_accept(m);
+	if (m->rescan)
+		p3_mesh_scan(m);
+	p3_mesh_check_callers(m);
+	p3_mesh_check_remotes(m);
+	if (!p3_mesh_is_disconnected(m, 0))
+		m->barrier_sent = 0; /* send it to rank 0 once more */
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_mesh_fd(&m->conn[i].fd) >= 0)
+			conn_check(m, &m->conn[i]);
+}
+
+static bool mesh_needs_retry(const struct p3_mesh *m)
+{
+	bool any = m->accept_paused || m->rescan || p3_mesh_callers_wait(m) ||
+		   p3_mesh_sum_remotes(m).need_retry;
+	for (uint32_t i = 0; i < m->nmember && !any; i++)
+		any = m->member[i].missing || m->member[i].ending;
+	for (uint32_t i = 0; i < m->nconn && !any; i++)
+		any = conn_owes_answer(&m->conn[i]);
+	return any;
+}
+
+/* Return the milliseconds until mesh_check() must run again: it runs every AGAIN_MS while
+ * an action has to be repeated, else every CHECK_MS while a descriptor of a member is
+ * open.  Return -1 if no action has to be repeated and no such descriptor is open. */
+static int mesh_ms_until_check(const struct p3_mesh *m)
+{
+	bool retry = mesh_needs_retry(m);
+	if (!retry && !mesh_has_member_fds(m))
+		return -1;
+	uint64_t now = p3_now_ns(), ms = retry ? AGAIN_MS : CHECK_MS;
+	uint64_t at = m->checked_ns + ms * 1000000;
+	if (m->pids_sent_ns && at > now + AGAIN_MS * 1000000)
+		at = now + AGAIN_MS * 1000000;
+	return at > now ? (int)((at - now) / 1000000 + 1) : 0;
+}
+
+/* ---- the thread ---- */
+
+/* Return true if this thread serves held requests (lib/node/held.c); under yod the life
+ * thread does. */
+static bool mesh_serves_held(const struct p3_mesh *m)
+{
+	return m->node->sock < 0;
+}
+
+/* Set a flag on which other threads wait. */
+static void mesh_set_flag(struct p3_mesh *m, bool *flag, bool value)
+{
+	pthread_mutex_lock(&m->lock);
+	*flag = value;
+	pthread_cond_broadcast(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* Send PIDS to all members, and let p3_mesh_pids() return. */
+static void mesh_send_pids(struct p3_mesh *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_mesh_talks(&m->conn[i])) {
+			p3_mesh_send_pids(m, &m->conn[i]);
+			FAULT_POINT("meet.pids_half");
+		}
+	p3_mesh_send_pids_to_remotes(m);
+	m->pids_sent_ns = p3_now_ns();
+}
+
+/* Let p3_mesh_pids() return when the remote nodes know the ids.  One that is stopped
+ * delays it by P3_SETTLE_NS at most. */
+static void mesh_check_pids_known(struct p3_mesh *m)
+{
+	if (!m->pids_sent_ns || (!p3_mesh_sum_remotes(m).know_pids &&
+					p3_now_ns() - m->pids_sent_ns < P3_SETTLE_NS))
+		return;
+	m->pids_sent_ns = 0;
+	mesh_set_flag(m, &m->new_pids, false);
+}
+
+static void mesh_on_wake(struct p3_mesh *m)
+{
+	uint64_t n;
+	(void)!read(p3_mesh_fd(&m->wake), &n, sizeof n);
+	pthread_mutex_lock(&m->lock);
+	bool pids = m->new_pids;
+	m->over = m->stop;
+	pthread_mutex_unlock(&m->lock);
+	if (mesh_serves_held(m))
+		p3_held_see_to(m->node, m->nic);
+	if (pids && !m->pids_sent_ns)
+		mesh_send_pids(m);
+}
+
+/* Return true if the process of a pidfd has ended.  An event alone does not show that: it
+ * may be about an earlier process in the same slot. */
+static bool life_has_ended(const p3_a32 *fd)
+{
+	struct pollfd life = {.fd = p3_mesh_fd(fd), .events = POLLIN};
+	return life.fd >= 0 && poll(&life, 1, 0) > 0;
+}
+
+/* Return true if the program has closed the descriptor that an event is about, or given
+ * its number to another file.  A forked child that holds a copy causes such events. */
+static bool mesh_is_lost(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t which)
+{
+	if (kind >= P3_MESH_CONN && kind <= P3_MESH_RANK)
+		return p3_mesh_has_lost(m, mesh_table_fd(m, kind, which), kind, which);
+	if (kind == P3_MESH_REMOTE)
+		return p3_call_is_lost(&m->node->modex->remote[which].call);
+	return false; /* mesh_has_own_fds() checks the others */
+}
+
+static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t which)
+{
+	switch (kind) {
+	case P3_MESH_WAKE:
+		mesh_on_wake(m);
+		break;
+	case P3_MESH_LISTEN:
+		p3_mesh_accept(m);
+		break;
+	case P3_MESH_CONN:
+		p3_mesh_receive(m, &m->conn[which]);
+		break;
+	case P3_MESH_LIFE:
+		if (!life_has_ended(&m->member[which].life))
+			break;
+		p3_mesh_on_process_end(m, which);
+		if (m->member[which].ending) /* else epoll would report it for ever */
+			p3_mesh_unwatch(m, &m->member[which].life);
+		break;
+	case P3_MESH_RANK:
+		if (life_has_ended(&m->rank[which].life))
+			p3_mesh_on_rank_end(m, which);
+		break;
+	case P3_MESH_TCP_LISTEN:
+	case P3_MESH_UNAUTH:
+		p3_mesh_on_caller(m, kind, which);
+		break;
+	case P3_MESH_REMOTE:
+	case P3_MESH_STREAMS:
+		p3_mesh_on_remote(m, kind, which);
+		break;
+	}
+}
+
+/* Return true if the descriptors of the mesh still name its files. */
+static bool mesh_has_own_fds(struct p3_mesh *m)
+{
+	return p3_domain_holds(&m->place) &&
+	       p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0) &&
+	       (m->accept_paused || p3_mesh_watches(m, &m->listen, P3_MESH_LISTEN, 0));
+}
+
+/* Wait at most ms for events, and process them.  Return false if the program has closed
+ * descriptors of the mesh. */
+static bool mesh_take_ready(struct p3_mesh *m, int ms)
+{
+	struct epoll_event ev[EVENTS];
+	int n = epoll_wait(p3_mesh_fd(&m->ep), ev, EVENTS, ms);
+	if (!mesh_has_own_fds(m))
+		return false;
+	for (int i = 0; i < n; i++) {
+		enum p3_mesh_watch kind = (enum p3_mesh_watch)(ev[i].data.u64 >> 32);
+		if (mesh_is_lost(m, kind, (uint32_t)ev[i].data.u64))
+			return false;
+		mesh_on_event(m, kind, (uint32_t)ev[i].data.u64);
+	}
+	return true;
+}
+
+/* If all earlier members have introduced themselves, let joining end.  First process what
+ * other hosts had sent when this thread began: an interface that they know to have closed
+ * may be among the members until then. */
+static void mesh_check_met(struct p3_mesh *m)
+{
+	if (m->met || m->rescan)
+		return;
+	if (!m->current) {
+		if (!p3_mesh_has_news_of(m, &m->met_look))
+			return;
+		p3_mesh_receive_remotes(m);
+		m->current = true;
+	}
+	if (!p3_mesh_sum_remotes(m).met)
+		return;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (m->conn[i].awaited)
+			return;
+	mesh_set_flag(m, &m->met, true);
+}
+
+/* ---- questions ---- */
+
+/* Process the packets that members have sent. */
+static void mesh_receive_all(struct p3_mesh *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		p3_mesh_receive(m, &m->conn[i]);
+	p3_mesh_receive_remotes(m);
+}
+
+/* Find the slots of living processes that have not introduced themselves. */
+static void mesh_list_coming(struct p3_mesh *m, uint64_t slots[P3_MAX_NODES / 64])
+{
+	(void)p3_domain_list(&m->place, slots);
+	for (uint32_t i = 0; i < m->nmember; i++)
+		if ((slots[i / 64] >> i % 64 & 1) &&
+			(m->member[i].incarnation || p3_domain_reap(&m->place, i)))
+			slots[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
+/*
+ * Answer the NIC's question.  A process id whose PtlNIInit has returned before the
+ * question is in a packet that lies in a socket of this process by now (p3_mesh_pids), or
+ * in a BORN that came earlier; so what is unknown after mesh_receive_all() does not
+ * exist.  Those of other hosts are read by the lease holder first.
+ */
+static void mesh_answer(struct p3_mesh *m)
+{
+	uint64_t coming[P3_MAX_NODES / 64];
+	uint32_t question = p3_get(&m->question); /* ASK.1 */
+	if (question == m->answered)
+		return;
+	if (question != m->asked)
+		m->ask_look = 0; /* the last look was for another one */
+	m->asked = question;
+	if (!p3_mesh_has_news_of(m, &m->ask_look))
+		return;
+	m->answered = question;
+	mesh_receive_all(m);
+	mesh_list_coming(m, coming);
+	p3_nic_peer_told(m->nic, question, coming);
+}
+
+/* ---- a program that closes descriptors of the mesh ---- */
+
+/* Treat all other members as dead.  They notice that this one is gone by the ends of
+ * its connections, or by its locks: release these here in case the program has not. */
+static void mesh_end_all(struct p3_mesh *m)
+{
+	p3_mesh_end_remotes(m);
+	mesh_drop_fds(m);
+	for (uint32_t i = 0; i < m->nmember; i++) {
+		if (!m->member[i].incarnation)
+			continue;
+		m->member[i].how = P3_PEER_DIED;
+		m->member[i].ending = true;
+		p3_mesh_remove(m, i, true);
+	}
+	if (!m->accept_paused)
+		p3_mesh_drop(m, &m->listen, P3_MESH_LISTEN, 0);
+	p3_domain_leave(&m->place);
+}
+
+/* Leave the domain, then wait until the interface closes.  The program may have closed
+ * the eventfd too, so poll the flag instead. */
+static void mesh_wait_for_stop(struct p3_mesh *m)
+{
+	bool stop = false;
+	p3_error("the program has closed descriptors of the domain %s, so this process "
+		 "leaves it, and its operations with others fail; close only "
+		 "descriptors that the program has opened, and no range of all numbers",
+		m->place.path);
+	mesh_set_flag(m, &m->fds_lost, true);
+	mesh_set_flag(m, &m->met, true);
+	mesh_end_all(m);
+	while (!stop) {
+		mesh_answer(m);
+		if (mesh_serves_held(m))
+			p3_held_see_to(m->node, m->nic);
+		(void)poll(NULL, 0, LOOK_MS / 10);
+		pthread_mutex_lock(&m->lock);
+		stop = m->stop;
+		pthread_mutex_unlock(&m->lock);
+	}
+}
+
+/* ---- turns ---- */
+
+/* Leave the barrier that rank 0 has released.  First process the packets that the others
+ * sent before they entered it, such as new process ids. */
+static void mesh_leave_barrier(struct p3_mesh *m)
+{
+	struct p3_job_msg released = m->released;
+	if (!p3_mesh_follows(m) || !released.round ||
+		!p3_mesh_has_news_of(m, &m->release_look))
+		return;
+	mesh_receive_all(m);
+	p3_mesh_leave_barrier(m, &released);
+}
+
+/* Return false if the program has closed descriptors of the mesh. */
+static bool mesh_turn(struct p3_mesh *m)
+{
+	int ms = mesh_ms_until_check(m);
+	if (ms < 0 || ms > LOOK_MS)
+		ms = LOOK_MS;
+	if (!mesh_take_ready(m, mesh_serves_held(m) ? p3_held_patience(m->node, ms) : ms))
+		return false;
+	if (mesh_serves_held(m) && p3_held_is_due(m->node))
+		p3_held_see_to(m->node, m->nic);
+	if (mesh_ms_until_check(m) == 0) {
+		if (mesh_has_lost_fds(m))
+			return false;
+		mesh_check(m);
+		m->checked_ns = p3_now_ns();
+	}
+	mesh_answer(m);
+	mesh_check_pids_known(m);
+	mesh_leave_barrier(m);
+	p3_mesh_advance_barrier(m);
+	mesh_check_met(m);
+	return true;
+}
+
+/* Wait until all remote nodes have confirmed all packets, CONFIRM_NS at most.  A
+ * connection that breaks now takes the last packets with it, such as the release of a
+ * barrier, and then the other end takes the end of this process for a death in the
+ * barrier. */
+static void mesh_await_confirmations(struct p3_mesh *m)
+{
+	uint64_t end = p3_now_ns() + CONFIRM_NS;
+	while (p3_mesh_remotes_owe_confirmations(m) && p3_now_ns() < end &&
+		!p3_mesh_has_lost_remotes(m)) {
+		p3_mesh_check_callers(m);
+		p3_mesh_check_remotes(m);
+		p3_mesh_receive_remotes(m);
+		p3_mesh_answer_callers(m);
+		(void)poll(NULL, 0, 1); /* pause: between two looks */
+	}
+}
+
+static void mesh_send_leave(struct p3_mesh *m)
+{
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_LEAVE);
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_mesh_talks(&m->conn[i])) {
+			(void)p3_job_send(p3_mesh_fd(&m->conn[i].fd), &msg, NULL, 0);
+			FAULT_POINT("meet.leave_half");
+		}
+	p3_mesh_send_leave_to_remotes(m);
+	mesh_await_confirmations(m);
+}
+
+/* Run as the domain's thread, until p3_mesh_part(). */
+static void *mesh_thread(void *arg)
+{
+	struct p3_mesh *m = arg;
+	p3_mesh_scan(m);
+	p3_mesh_begin_callers(m);
+	p3_mesh_begin_remotes(m);
+	m->checked_ns = p3_now_ns();
+	mesh_check_met(m);
+	while (!m->over && mesh_turn(m))
+		;
+	if (!m->over) {
+		mesh_wait_for_stop(m);
+		return NULL;
+	}
+	FAULT_POINT("meet.leaving");
+	mesh_send_leave(m);
+	return NULL;
+}
+
+/* ---- joining and leaving ---- */
+
+static int mesh_open_fds(struct p3_mesh *m)
+{
+	int fd = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
+	p3_set(&m->ep, (uint32_t)fd);
+	if (fd < 0)
+		return -errno;
+	fd = p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	p3_set(&m->wake, (uint32_t)fd);
+	if (fd < 0)
+		return -errno;
+	int rc = p3_mesh_watch(m, EPOLL_CTL_ADD, fd, P3_MESH_WAKE, 0);
+	return rc ? rc
+		  : p3_mesh_watch(
+			    m, EPOLL_CTL_ADD, p3_mesh_fd(&m->listen), P3_MESH_LISTEN, 0);
+}
+
+/* Attach the node as a peer of itself. */
+static int mesh_attach_self(struct p3_mesh *m)
+{
+	int fds[P3_JOB_FDS];
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_BORN);
+	struct p3_peer_info info = p3_mesh_info(m, &msg, NULL);
+	(void)p3_nic_fds(m->nic, fds);
+	info.published = fds[0];
+	info.doorbell = fds[1];
+	p3_directory_set(&m->node->directory, m->node->rank, msg.nid, msg.pid);
+	return p3_nic_peer_up(m->nic, &info);
+}
+
+/* Wait until this process has met the earlier members, for P3_SETTLE_NS at most.  Time
+ * during which this process is stopped does not count: it cannot meet members then. */
+static bool mesh_await_others(struct p3_mesh *m)
+{
+	struct timespec until;
+	pthread_mutex_lock(&m->lock);
+	for (int left = P3_SETTLE_NS / SLICE_NS; !m->met && left;) {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += SLICE_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		left -= pthread_cond_timedwait(&m->changed, &m->lock, &until) ==
+			ETIMEDOUT;
+	}
+	bool refused = m->refused;
+	pthread_mutex_unlock(&m->lock);
+	return !refused;
+}
+
+/* Close the mesh's descriptors, except those that the program has closed. */
+static void mesh_close_fds(struct p3_mesh *m)
+{
+	mesh_drop_fds(m);
+	bool own = p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0);
+	if (own && m->accept_paused)
+		p3_mesh_close(&m->listen);
+	p3_mesh_drop(m, &m->listen, P3_MESH_LISTEN, 0);
+	if (own) {
+		p3_mesh_close(&m->wake);
+		p3_mesh_close(&m->ep);
+	}
+	p3_set(&m->wake, P3_MESH_NONE);
+	p3_set(&m->ep, P3_MESH_NONE);
+}
+
+int p3_mesh_join(struct p3_node *node, struct p3_nic *nic)
+{
+	struct p3_mesh *m = node->mesh;
+	m->nic = nic;
+	int rc = mesh_attach_self(m);
+	rc = rc ? rc : mesh_open_fds(m);
+	FAULT_POINT("meet.unmet");
+	rc = rc ? rc : p3_worker_start(&m->thread, mesh_thread, m);
+	if (rc) {
+		if (!p3_pages_say_limit(rc))
+			p3_error("the network interface cannot join the domain %s: %s; "
+				 "see ulimit -n, and the space and rights of that "
+				 "directory",
+				m->place.path, strerror(-rc));
+		m->nic = NULL;
+		p3_mesh_close(&m->listen);
+		p3_mesh_close(&m->wake);
+		p3_mesh_close(&m->ep);
+		return rc;
+	}
+	return mesh_await_others(m) ? 0 : -EPROTO;
+}
+
+void p3_mesh_pids(struct p3_node *node)
+{
+	struct p3_mesh *m = node->mesh;
+	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_PIDS);
+	struct p3_peer_info info = p3_mesh_info(m, &msg, NULL);
+	p3_directory_set(&node->directory, node->rank, msg.nid, msg.pid);
+	p3_nic_peer_pids(m->nic, &info);
+	pthread_mutex_lock(&m->lock);
+	m->new_pids = true;
+	FAULT_POINT("meet.new_pids");
+	p3_mesh_wake(m);
+	while (m->new_pids && !m->fds_lost)
+		pthread_cond_wait(&m->changed, &m->lock);
+	pthread_mutex_unlock(&m->lock);
+}
+
+void p3_mesh_ask(void *arg, uint32_t question)
+{
+	struct p3_node *node = arg;
+	p3_set(&node->mesh->question, question); /* ASK.1 */
+	p3_mesh_wake(node->mesh);
+}
+
+void p3_mesh_part(struct p3_node *node)
+{
+	struct p3_mesh *m = node->mesh;
+	if (!m || !m->nic)
+		return;
+	pthread_mutex_lock(&m->lock);
+	m->stop = true;
+	pthread_cond_broadcast(&m->changed);
+	while (m->inside)
+		pthread_cond_wait(&m->changed, &m->lock);
+	pthread_mutex_unlock(&m->lock);
+	p3_mesh_wake(m);
+	pthread_join(m->thread, NULL);
+	FAULT_POINT("meet.left");
+	mesh_close_fds(m);
+	m->nic = NULL;
+}
+
+void p3_mesh_forget(struct p3_node *node)
+{
+	struct p3_mesh *m = node->mesh;
+	if (!m)
+		return;
+	mesh_close_fds(m);
+	p3_domain_forget(&m->place);
+}

@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connection of a node to yod, and the life thread, which hears it from PtlInit to
+ * PtlFini.
+ *
+ * The first packets, HELLO and WELCOME, tell rank and size.  After them the thread
+ * processes yod's packets: births, ends, barriers, the cards of a job on several hosts.
+ * At yod's end of file it kills this process.  This is the one case in which the library
+ * ends a process: yod itself has been killed.
+ */
+#include "lib/job/launcher.h"
+#include "shm/fault.h"
+#include "shm/fd.h"
+#include "shm/log.h"
+#include "shm/park.h"
+#include "shm/seg.h"
+#include "shm/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WELCOME_MS   30000 /* longest wait for WELCOME */
+#define RECEIVE_MOST 64    /* packets of yod taken in a row, before other work */
+/* first wait, in ms, before AGAIN is sent for nodes that could not be mapped; it
+ * doubles */
+#define AGAIN_MS   10
+#define AGAIN_MOST 1000
+#define LATE_MS    20   /* time between looks at the last messages of ended nodes */
+#define LOOK_MS    1000 /* longest time until foreign descriptors are noticed */
+
+/* ---- the modex by yod and its agents (lib/domain/mesh.h) ---- */
+
+/*
+ *	hosts	read the file of hosts that came with WELCOME
+ *	put	send CARD with a file that contains the card; after a failure send
+ *		CARD with a status, which stands for a card of zeros
+ *	fence	wait for CARDS
+ *	get	read the file that came with CARDS
+ *
+ * The files are memfds.  The life thread takes CARDS; put, fence and get are called by
+ * the thread in PtlNIInit, which has disabled cancellation.  These functions disable it
+ * for themselves, since they are called by pointers, where no tool can see that.  Both
+ * threads hold node->life.
+ */
+struct p3_cards {
+	bool came;            /* CARDS has come, */
+	int status;           /* with this status: 0 or an errno */
+	uint32_t ended;       /* with a status: the rank that has ended */
+	struct p3_card *card; /* by rank; NULL: none have come */
+	uint32_t nhosts;
+	struct p3_job_host host[];
+};
+
+/* Return true if each rank of the job is on one host. */
+static bool yod_modex_is_whole(const struct p3_cards *c, uint32_t size)
+{
+	uint32_t next = 0;
+	for (uint32_t i = 0; i < c->nhosts; i++) {
+		const struct p3_job_host *h = &c->host[i];
+		if (h->first != next || h->size > size - next ||
+			h->name[sizeof h->name - 1] || h->address[sizeof h->address - 1])
+			return false;
+		next += h->size;
+	}
+	return next == size;
+}
+
+/* Read the file of hosts, which stays the caller's; node->size is set.  Return 0 or
+ * -errno. */
+static int yod_modex_begin(struct p3_node *node, int hosts)
+{
+	off_t len = lseek(hosts, 0, SEEK_END);
+	size_t n = len > 0 ? (size_t)len / sizeof(struct p3_job_host) : 0;
+	size_t bytes = n * sizeof(struct p3_job_host);
+	struct p3_cards *c = n <= node->size ? calloc(1, sizeof *c + bytes) : NULL;
+	if (!c)
+		return n <= node->size ? -ENOMEM : -EPROTO;
+	c->nhosts = (uint32_t)n;
+	if (pread(hosts, c->host, bytes, 0) != (ssize_t)bytes ||
+		!yod_modex_is_whole(c, node->size)) {
+		free(c);
+		return -EPROTO;
+	}
+	node->cards = c;
+	return 0;
+}
+
+static const struct p3_job_host *yod_modex_host_of(
+	const struct p3_cards *c, uint32_t rank)
+{
+	uint32_t i = c->nhosts - 1;
+	while (i && c->host[i].first > rank)
+		i--;
+	return &c->host[i];
+}
+
+static int yod_modex_hosts(struct p3_node *node, uint32_t *leader_out)
+{
+	for (uint32_t i = 0; i < node->size; i++)
+		leader_out[i] = yod_modex_host_of(node->cards, i)->first;
+	return 0;
+}
+
+static const char *yod_modex_host_name(struct p3_node *node, uint32_t rank)
+{
+	return yod_modex_host_of(node->cards, rank)->name;
+}
+
+static const char *yod_modex_own_address(struct p3_node *node)
+{
+	const char *address = yod_modex_host_of(node->cards, node->rank)->address;
+	return *address ? address : NULL;
+}
+
+static int yod_modex_say(const char *what, int rc)
+{
+	p3_error("the card of this process cannot be %s by yod: %s; see ulimit -n and "
+		 "ulimit -v",
+		what, strerror(-rc));
+	return rc;
+}
+
+static int yod_modex_put(struct p3_node *node, const struct p3_card *card)
+{
+	struct p3_job_msg m = p3_job_message(node, P3_JOB_CARD);
+	int was, rc = -ENOSPC;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	int fd = memfd_create("p3-card", MFD_CLOEXEC);
+	m.seg_len = sizeof *card;
+	if (fd < 0)
+		rc = -errno;
+	else if (write(fd, card, sizeof *card) == sizeof *card)
+		rc = p3_job_send_to_yod(node, &m, &fd, 1);
+	if (fd >= 0)
+		close(fd);
+	if (rc)
+		(void)yod_modex_say("sent", rc);
+	(void)pthread_setcancelstate(was, NULL);
+	return rc;
+}
+
+/* A card with a status has no file, and is all zeros.  It needs no descriptor. */
+static void yod_modex_give_up(struct p3_node *node)
+{
+	struct p3_job_msg m = p3_job_message(node, P3_JOB_CARD);
+	int was;
+	m.seg_len = sizeof(struct p3_card);
+	m.status = ECANCELED;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	(void)p3_job_send_to_yod(node, &m, NULL, 0);
+	(void)pthread_setcancelstate(was, NULL);
+}
+
+/* Wait for the cards.  Print a line when that takes long: a rank that never calls
+ * PtlNIInit holds up all others. */
+static int yod_modex_fence(struct p3_node *node)
+{
+	struct p3_cards *c = node->cards;
+	struct timespec late;
+	int was, rc = 0;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	(void)clock_gettime(CLOCK_REALTIME, &late);
+	late.tv_sec += P3_MODEX_LATE_S;
+	while (!c->came && !node->yod_gone && rc != ETIMEDOUT)
+		rc = pthread_cond_timedwait(&node->changed, &node->life, &late);
+	if (!c->came && !node->yod_gone)
+		p3_warn(P3_MODEX_LATE, node->rank, P3_MODEX_LATE_S, node->size);
+	while (!c->came && !node->yod_gone)
+		pthread_cond_wait(&node->changed, &node->life);
+	rc = c->came && !c->status ? 0 : -EPIPE;
+	if (rc && c->came && c->status == EPIPE)
+		p3_error("rank %u has ended before it could tell how to reach it; this "
+			 "rank gives up with it (yod tells how it ended)",
+			c->ended);
+	else if (rc)
+		(void)yod_modex_say("exchanged", c->came ? -c->status : -EPIPE);
+	(void)pthread_setcancelstate(was, NULL);
+	return rc;
+}
+
+static int yod_modex_get(struct p3_node *node, uint32_t rank, struct p3_card *card_out)
+{
+	*card_out = node->cards->card[rank];
+	explicit_bzero(node->cards->card[rank].secret, sizeof card_out->secret);
+	return 0;
+}
+
+static int yod_modex_read(struct p3_node *node, const struct p3_job_msg *m, int fd)
+{
+	struct p3_cards *c = node->cards;
+	size_t len = node->size * sizeof *c->card;
+	if (m->status)
+		return m->status;
+	if (m->seg_len != sizeof *c->card || fd < 0)
+		return EPROTO;
+	c->card = malloc(len);
+	if (!c->card)
+		return ENOMEM;
+	return pread(fd, c->card, len, 0) == (ssize_t)len ? 0 : EPROTO;
+}
+
+/* Process CARDS of yod.  fd is its file or -1, and stays the caller's. */
+static void yod_modex_take(struct p3_node *node, const struct p3_job_msg *m, int fd)
+{
+	struct p3_cards *c = node->cards;
+	if (!c || c->came)
+		return;
+	c->status = yod_modex_read(node, m, fd);
+	c->ended = m->ended;
+	c->came = true;
+}
+
+static void yod_modex_end(struct p3_node *node)
+{
+	free(node->cards->card);
+	node->cards->card = NULL;
+}
+
+static const struct p3_modex_ops yod_modex = {.hosts = yod_modex_hosts,
+	.host_name = yod_modex_host_name,
+	.own_address = yod_modex_own_address,
+	.put = yod_modex_put,
+	.give_up = yod_modex_give_up,
+	.fence = yod_modex_fence,
+	.get = yod_modex_get,
+	.end = yod_modex_end};
+
+/* ---- HELLO and WELCOME ---- */
+
+/* Return the inherited socket, or -1: the number may be a left-over that names another
+ * file. */
+static int yod_inherited_socket(void)
+{
+	const char *text = getenv(P3_JOB_ENV);
+	int type;
+	socklen_t len = sizeof type;
+	if (!text)
+		return -1;
+	int fd = atoi(text);
+	if (fd <= 2 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) != 0 ||
+		type != SOCK_SEQPACKET)
+		return -1;
+	return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
+}
+
+int p3_job_find_yod(struct p3_node *node)
+{
+	if (node->harness || node->welcomed)
+		return 0;
+	int rc = p3_launched_is_asked();
+	int sock = rc > 0 ? yod_inherited_socket() : -1;
+	rc = rc < 0 ? rc : 0;
+	if (sock >= 0)
+		rc = p3_launched_claim(sock);
+	node->sock = rc ? -1 : sock;
+	node->sock_file = p3_fd_file(node->sock);
+	return rc;
+}
+
+/* Receive a packet within WELCOME_MS.  Its first descriptor, or -1, is in *fd_out and
+ * becomes the caller's. */
+static int yod_receive_next(int sock, struct p3_job_msg *m, int *fd_out)
+{
+	int fds[P3_JOB_FDS] = {-1};
+	unsigned nfds;
+	struct pollfd on = {.fd = sock, .events = POLLIN};
+	int rc;
+	do
+		rc = poll(&on, 1, WELCOME_MS);
+	while (rc < 0 && errno == EINTR);
+	if (rc <= 0)
+		return rc < 0 ? -errno : -ETIMEDOUT;
+	rc = p3_job_recv(sock, m, fds, &nfds);
+	for (unsigned i = 1; !rc && i < nfds; i++)
+		close(fds[i]);
+	*fd_out = !rc && nfds ? fds[0] : -1;
+	return rc;
+}
+
+/* Receive the WELCOME, skipping news that an earlier program left unread. */
+static int yod_receive_welcome(int sock, struct p3_job_msg *m, int *fd_out)
+{
+	int rc = yod_receive_next(sock, m, fd_out);
+	while (!rc && m->op != P3_JOB_WELCOME && m->op != P3_JOB_REFUSED) {
+		if (*fd_out >= 0)
+			close(*fd_out);
+		rc = yod_receive_next(sock, m, fd_out);
+	}
+	return rc;
+}
+
+/* Map the job's sleepers for as long as the node is there.  fd stays the caller's. */
+static int yod_map_sleepers(struct p3_node *node, uint32_t size, int fd)
+{
+	uint64_t len = p3_sleepers_len(size);
+	void *base;
+	int rc = p3_seg_map(fd, len, true, &base);
+	if (rc)
+		return rc;
+	rc = p3_seg_reach(base, len);
+	if (rc)
+		p3_seg_unmap(base, len);
+	else
+		node->sleepers = base;
+	return rc;
+}
+
+/*
+ * Let yod's descendants, which the other nodes are, read this process' memory: Yama's
+ * scope 1 allows that only to ancestors.
+ */
+static void yod_let_nodes_read(int sock)
+{
+	char scope = 0;
+	struct ucred yod;
+	socklen_t len = sizeof yod;
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = read(fd, &scope, 1);
+	close(fd);
+	if (n == 1 && scope == '1' &&
+		!getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &yod, &len))
+		(void)prctl(PR_SET_PTRACER, (unsigned long)yod.pid, 0, 0, 0);
+}
+
+int p3_job_introduce(struct p3_node *node, bool *in_domain_out)
+{
+	struct p3_job_msg m = p3_job_message(node, P3_JOB_HELLO);
+	int fd = -1, rc = p3_job_send_to_yod(node, &m, NULL, 0);
+	FAULT_POINT("init.said_hello");
+	if (!rc)
+		rc = yod_receive_welcome(node->sock, &m, &fd);
+	if (!rc && m.op == P3_JOB_REFUSED) {
+		p3_error("this library has layout %#llx, the launcher's %#llx; link and "
+			 "launch with the same libportals",
+			(unsigned long long)P3_LAYOUT_WORD, (unsigned long long)m.layout);
+		rc = -EPROTO;
+	}
+	if (!rc && (m.op != P3_JOB_WELCOME || !m.size || m.size > P3_MAX_NODES ||
+			   m.node >= m.size))
+		rc = -EPROTO;
+	bool on_hosts = m.status & P3_JOB_ON_HOSTS;
+	node->size = m.size;
+	if (!rc && on_hosts)
+		rc = yod_modex_begin(node, fd);
+	else if (!rc && fd >= 0)
+		rc = yod_map_sleepers(node, m.size, fd);
+	if (fd >= 0)
+		close(fd);
+	if (rc)
+		return rc;
+	node->rank = m.node;
+	node->modex_ops = on_hosts ? &yod_modex : NULL;
+	node->nid = m.nid;
+	node->jid = m.jid;
+	node->uid = m.uid;
+	node->cpus = m.cpus;
+	*in_domain_out = m.status & P3_JOB_IN_DOMAIN;
+	node->welcomed = true;
+	yod_let_nodes_read(node->sock);
+	FAULT_POINT("init.welcomed");
+	return 0;
+}
+
+/* ---- packets of yod ---- */
+
+/*
+ * Return true for a packet between this node's LEAVE and yod's LEFT for it: the packet is
+ * for the incarnation that is over, and yod tells the next one everything anew.
+ */
+static bool yod_is_stale(struct p3_node *node, const struct p3_job_msg *m)
+{
+	if (!node->leaving || m->op == P3_JOB_RELEASED)
+		return false;
+	if (m->op == P3_JOB_LEFT && m->node == node->rank)
+		node->leaving = false;
+	return true;
+}
+
+/* Return true if this node is in a domain, whose members send it such news themselves, so
+ * that yod's packet must be ignored. */
+static bool yod_is_left_to_domain(const struct p3_node *node, const struct p3_job_msg *m)
+{
+	return node->domain[0] && m->op != P3_JOB_JOINED && m->op != P3_JOB_RELEASED &&
+	       m->op != P3_JOB_OVER && m->op != P3_JOB_CARDS;
+}
+
+/* Process a packet for the present incarnation of the node. */
+static void yod_on_news(struct p3_node *node, struct p3_nic *nic,
+	const struct p3_job_msg *m, struct p3_peer_info *info, int rc)
+{
+	switch (m->op) {
+	case P3_JOB_BORN:
+		p3_job_on_birth(node, nic, m, info, rc);
+		break;
+	case P3_JOB_JOINED:
+		node->joined = true;
+		break;
+	case P3_JOB_PIDS:
+		p3_job_take_ids(node, m);
+		if (nic)
+			p3_nic_peer_pids(nic, info);
+		break;
+	case P3_JOB_TOLD:
+		if (nic && m->incarnation == node->incarnation)
+			p3_nic_peer_told(nic, m->round, NULL);
+		break;
+	case P3_JOB_OVER:
+		info->nid = node->nid - node->rank + m->node;
+		if (nic)
+			p3_nic_peer_over(nic, info);
+		break;
+	case P3_JOB_LEFT:
+	case P3_JOB_DIED:
+		p3_job_on_end(node, nic, m, info);
+		break;
+	case P3_JOB_RELEASED:
+		node->barriers_done++;
+		node->barrier_status = m->status;
+		node->barrier_ended = m->ended;
+		break;
+	case P3_JOB_CARDS:
+		yod_modex_take(node, m, info->published);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Process a packet.  The caller holds the lock node->life. */
+static void yod_on_packet(
+	struct p3_node *node, const struct p3_job_msg *m, const int *fds, int rc)
+{
+	struct p3_nic *nic = p3_nic(node);
+	struct p3_peer_info info = p3_mesh_peer_info(m, fds);
+	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
+		return;
+	if (yod_is_stale(node, m) || yod_is_left_to_domain(node, m)) {
+		if (m->op == P3_JOB_DIED)
+			p3_job_on_end(node, NULL, m, &info);
+		return;
+	}
+	yod_on_news(node, nic, m, &info, rc);
+	/* Threads wait for these two, and for packets about this node. */
+	if (m->op == P3_JOB_JOINED || m->op == P3_JOB_RELEASED || m->node == node->rank)
+		pthread_cond_broadcast(&node->changed);
+}
+
+/* Take one message, if there is one.  Return 0, -EAGAIN if there is none, or -EPIPE if
+ * yod is gone. */
+static int yod_receive_one(struct p3_node *node)
+{
+	struct p3_job_msg m;
+	int fds[P3_JOB_FDS] = {-1, -1, -1, -1};
+	unsigned nfds = 0;
+	int rc = p3_job_recv_now(node->sock, &m, fds, &nfds);
+	if (rc == -EPIPE || rc == -ECONNRESET)
+		return -EPIPE;
+	if (rc && rc != -EMFILE)
+		return rc == -EAGAIN ? rc : 0;
+	pthread_mutex_lock(&node->life);
+	yod_on_packet(node, &m, fds, rc);
+	pthread_mutex_unlock(&node->life);
+	for (unsigned i = 0; i < nfds; i++)
+		close(fds[i]);
+	return 0;
+}
+
+/* Receive and process packets of yod, a bounded number at a time, since in a large job
+ * many come at once and the thread has other work, too.  Return false if yod has ended.
+ * The caller does not hold node->life. */
+static bool life_receive(struct p3_node *node)
+{
+	int rc = 0;
+	for (int i = 0; i < RECEIVE_MOST && !rc && p3_job_has_lifeline(node); i++)
+		rc = yod_receive_one(node);
+	return rc != -EPIPE;
+}
+/* ---- the end of yod, or of the lifeline ---- */
+
+/* Release the waiting threads with an error: no more packets of yod come. */
+static void life_fail_waits(struct p3_node *node)
+{
+	node->barrier_status = EPIPE;
+	node->barrier_ended = P3_JOB_NO_RANK;
+	node->joined = node->yod_gone = true;
+	pthread_cond_broadcast(&node->changed);
+}
+
+/* Kill this process: yod is gone, and no other process would clean up.  In a node of a
+ * test process, release the waiting threads with an error instead. */
+static void life_on_orphaned(struct p3_node *node)
+{
+	if (!node->harness)
+		(void)kill(getpid(), SIGKILL);
+	pthread_mutex_lock(&node->life);
+	node->barriers_done++;
+	life_fail_waits(node);
+	pthread_mutex_unlock(&node->life);
+}
+
+/*
+ * The program has closed the lifeline: for yod this node has ended, and yod no longer
+ * listens.  Let all operations with other nodes fail, and read or write no file that now
+ * has one of the library's numbers.
+ */
+static void life_on_fds_lost(struct p3_node *node)
+{
+	if (!node->fds_lost)
+		p3_error("the program has closed descriptor %d of the library, so this "
+			 "process leaves the job, and its operations with others fail; "
+			 "close only descriptors that the program has opened, and no "
+			 "range of all numbers",
+			p3_job_has_lifeline(node) ? node->wake_fd : node->sock);
+	if (p3_job_has_lifeline(
+		    node)) /* only the eventfd is lost: yod must see the end */
+		(void)shutdown(node->sock, SHUT_RDWR);
+	pthread_mutex_lock(&node->life);
+	node->fds_lost = true;
+	if (!node->yod_gone)
+		node->barriers_done++;
+	if (p3_nic(node) && !node->domain[0])
+		p3_job_lose_peers(node, p3_nic(node));
+	life_fail_waits(node);
+	pthread_mutex_unlock(&node->life);
+}
+
+/* ---- questions ---- */
+
+/* Return true if the NIC has a question that yod has not received.  The caller holds the
+ * lock node->life, so the NIC cannot stop meanwhile. */
+static bool life_has_question(struct p3_node *node)
+{
+	return p3_nic(node) && p3_get(&node->question) != node->asked; /* ASK.1 */
+}
+
+static void life_pass_question_on(struct p3_node *node)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = P3_JOB_ASK,
+		.incarnation = node->incarnation,
+		.round = p3_get(&node->question)}; /* ASK.1 */
+	if (!life_has_question(node))
+		return;
+	FAULT_POINT("ask.unsaid");
+	if (!p3_job_passes(p3_job_send_to_yod(node, &m, NULL, 0)))
+		node->asked = m.round;
+}
+
+/* ---- requests that are held ---- */
+
+/* Ask yod, once a life, to report ranks that end without having joined. */
+static void life_watch_ends(struct p3_node *node)
+{
+	if (node->held.at && !node->held.watches)
+		node->held.watches = !p3_job_passes(
+			p3_job_send_op(node, P3_JOB_WATCH, 0, node->incarnation));
+}
+
+/* Serve held requests (lib/node/held.c).  The caller holds the lock node->life. */
+static void life_serve_held(struct p3_node *node)
+{
+	if (!p3_nic(node))
+		return;
+	p3_held_see_to(node, p3_nic(node));
+	life_watch_ends(node);
+}
+
+/* ---- the thread ---- */
+
+/* The time at which to repeat AGAIN and other requests that failed.  Packets that arrive
+ * earlier do not change that time. */
+struct again {
+	uint64_t at; /* 0 if there is nothing to repeat */
+	uint32_t ms; /* from the last time to this one */
+};
+
+static void life_wait_again(struct again *a, uint32_t ms)
+{
+	a->ms = ms < AGAIN_MOST ? ms : AGAIN_MOST;
+	a->at = p3_now_ns() + a->ms * UINT64_C(1000000);
+}
+
+/* Return the time-out for poll(). */
+static int life_poll_ms(struct p3_node *node, struct again *a)
+{
+	pthread_mutex_lock(&node->life);
+	bool any = node->nmissing || node->nlate || life_has_question(node) ||
+		   p3_job_wants_any(node) || (node->held.at && !node->held.watches);
+	int held = p3_held_patience(node, -1);
+	pthread_mutex_unlock(&node->life);
+	if (any && !a->at)
+		life_wait_again(a, AGAIN_MS);
+	if (!any)
+		*a = (struct again){0};
+	uint64_t now = p3_now_ns();
+	int ms = !any ? LOOK_MS : a->at > now ? (int)((a->at - now) / 1000000 + 1) : 0;
+	return held < 0 || ms < held ? ms : held;
+}
+
+static void life_ask_if_due(struct p3_node *node, struct again *a)
+{
+	if (!a->at || p3_now_ns() < a->at)
+		return;
+	pthread_mutex_lock(&node->life);
+	p3_job_ask_again(node);
+	p3_job_meet_wanted(node);
+	life_pass_question_on(node);
+	life_watch_ends(node);
+	p3_job_end_late(node);
+	bool late = node->nlate;
+	pthread_mutex_unlock(&node->life);
+	life_wait_again(a, late ? LATE_MS : 2 * a->ms);
+}
+
+/* Process a wake-up.  Return false if the thread must end. */
+static bool life_on_wake(struct p3_node *node)
+{
+	uint64_t n;
+	while (read(node->wake_fd, &n, sizeof n) < 0 && errno == EINTR)
+		;
+	if (p3_get(&node->ending))
+		return false;
+	pthread_mutex_lock(&node->life);
+	p3_job_meet_wanted(node);
+	life_pass_question_on(node);
+	life_serve_held(node);
+	pthread_mutex_unlock(&node->life);
+	return true;
+}
+
+static void *life_main(void *arg)
+{
+	struct p3_node *node = arg;
+	struct pollfd on[2] = {{.fd = node->sock, .events = POLLIN},
+		{.fd = node->wake_fd, .events = POLLIN}};
+	struct again again = {0};
+	for (;;) {
+		int n = poll(on, 2, life_poll_ms(node, &again));
+		if (!p3_job_has_lifeline(node) ||
+			((on[1].revents || !n) && !p3_job_has_wake(node)))
+			break;
+		if (n < 0)
+			continue;
+		if (on[1].revents && !life_on_wake(node))
+			return NULL;
+		life_ask_if_due(node, &again);
+		pthread_mutex_lock(&node->life);
+		if (p3_held_is_due(node))
+			life_serve_held(node);
+		pthread_mutex_unlock(&node->life);
+		if (on[0].revents && !life_receive(node)) {
+			life_on_orphaned(node);
+			return NULL;
+		}
+	}
+	/* Wait, without packets of yod, until the node ends.  Repeat life_on_fds_lost(),
+	 * which answers the NIC's later questions: yod sends no TOLD for them. */
+	for (; !p3_get(&node->ending); (void)poll(NULL, 0, LOOK_MS / 10))
+		life_on_fds_lost(node);
+	return NULL;
+}
+
+int p3_job_start_life(struct p3_node *node)
+{
+	node->wake_fd = p3_fd_high(eventfd(0, EFD_CLOEXEC));
+	if (node->wake_fd < 0)
+		return -errno;
+	node->wake_file = p3_fd_file(node->wake_fd);
+	p3_set(&node->ending, 0);
+	int rc = p3_worker_start(&node->thread, life_main, node);
+	if (rc)
+		close(node->wake_fd);
+	return rc;
+}
+
+void p3_job_stop_life(struct p3_node *node)
+{
+	p3_set(&node->ending, 1);
+	p3_job_wake(node);
+	pthread_join(node->thread, NULL);
+	FAULT_POINT("fini.job_over");
+	p3_fd_close_own(node->wake_fd, node->wake_file);
+	node->wake_fd = -1;
+}
