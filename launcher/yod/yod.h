@@ -166,7 +166,7 @@ void p3_place_free(struct p3_place *place);
  * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes
  * before RUNPATH and /etc/ld.so.conf.  This does not work for a program with an RPATH
  * (--disable-new-dtags) or one that is linked with libportals.a; the library then says
- * by itself that it is the wrong one (lib/job/begin.c).
+ * by itself that it is the wrong one (lib/job/job.c).
  */
 
 enum p3_valgrind { P3_VALGRIND_AUTO, P3_VALGRIND_ON, P3_VALGRIND_OFF };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The barrier of a job that another launcher started. */
 #include "lib/domain/internal.h"
-#include "lib/domain/internal.h"
 #include "shm/log.h"
 
 #include <errno.h>

@@ -223,7 +223,7 @@ static void member_enter(
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
-	msg->uid = m->node->uid; /* greet() has asked the kernel */
+	msg->uid = m->node->uid; /* conn_greet() has asked the kernel */
 	member_keep_own_ids(m, c, msg);
 	if (known) /* another process may have the rank by now */
 		msg->rank = b->rank;

@@ -410,7 +410,7 @@ static int mesh_ms_until_check(const struct p3_mesh *m)
 
 /* ---- the thread ---- */
 
-/* Return true if this thread serves held requests (lib/node/held.c); under yod the life
+/* Return true if this thread serves held requests (p3_held_see_to); under yod the life
  * thread does. */
 static bool mesh_serves_held(const struct p3_mesh *m)
 {

@@ -487,6 +487,7 @@ static bool life_receive(struct p3_node *node)
 		rc = yod_receive_one(node);
 	return rc != -EPIPE;
 }
+
 /* ---- the end of yod, or of the lifeline ---- */
 
 /* Release the waiting threads with an error: no more packets of yod come. */
@@ -568,7 +569,7 @@ static void life_watch_ends(struct p3_node *node)
 			p3_job_send_op(node, P3_JOB_WATCH, 0, node->incarnation));
 }
 
-/* Serve held requests (lib/node/held.c).  The caller holds the lock node->life. */
+/* Serve held requests (p3_held_see_to).  The caller holds the lock node->life. */
 static void life_serve_held(struct p3_node *node)
 {
 	if (!p3_nic(node))

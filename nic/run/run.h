@@ -61,7 +61,7 @@ static inline uint32_t p3_self_number(void)
  *			p3_pending_release
  *	HUNGRY		cmd_append_hungry		a command waits for memory
  *	BAD		p3_peer_ignore			n->some_bad
- *	SWAPPER		wait_to_swap in exchange.c	n->swapper: an exchange waits
+ *	SWAPPER		getput_begin_wait		n->swapper: an exchange waits
  *	CCI		p3_cci_event_dirty		n->cci.dirty: an OS handle may
  *							need a signal
  *			p3_cci_timer_look_now		a timer is due
