@@ -30,7 +30,7 @@ int p3_look_map(struct p3_look_node *n, const int fds[P3_ATTACH_FDS], unsigned n
 void p3_look_unmap(struct p3_look_node *n);
 /* Unmap a node's segments if their incarnation has ended. */
 void p3_look_unmap_stale(struct p3_look_node *n);
-/* ---- jobs.c ---- */
+/* ---- the jobs of this machine (yod.c) ---- */
 
 /* Connect to the job of a process.  Return the socket, or -ESRCH if no job has it, -EPERM
  * if it is another user's, or another -errno. */
@@ -38,13 +38,11 @@ int p3_look_connect(uint32_t pid);
 /* Return the parent of a process, 0 if unknown. */
 uint32_t p3_look_parent(uint32_t pid);
 
-/* ---- yod.c ---- */
+/* ---- questions to a yod (yod.c) ---- */
 
 /* Ask for the job and all its nodes again, and map what is new.  Return 0 or -errno. */
 int p3_look_ask_yod(struct p3_look *look);
 /* Ask for the hosts of the job.  Return 0, also if it has one, or -errno. */
 int p3_look_ask_hosts(struct p3_look *look);
-
-/* ---- domain.c ---- */
 
 #endif

@@ -99,12 +99,12 @@ void td_free(struct td_trace *trace);
  * 0, or an error after a line. */
 int td_merge(struct td_trace *trace);
 
-/* ---- core.c: calls found for each node of a core; returns likewise ---- */
+/* ---- load.c: calls found for each node of a core; returns likewise ---- */
 
 int td_core_each(const char *path, int fd,
 	int (*found)(void *arg, const struct p3_trace_taken *taken), void *arg);
 
-/* ---- flow.c ---- */
+/* ---- messages (text.c) ---- */
 
 int td_find_messages(struct td_trace *trace);
 /* "17", or "b17" in a base ring: the number of cells that were in the lane before it. */

@@ -589,7 +589,7 @@ static inline uint32_t gasneti_credits_total(void)
 	return gasneti.set.banked + (gasneti.nodes - 1) * gasneti.set.credits;
 }
 
-/* ---- operations (ops.c) ---- */
+/* ---- operations (thread.c) ---- */
 
 struct gasneti_op *gasneti_op_of(uint64_t bits);
 void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void *dest, void *src,

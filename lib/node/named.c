@@ -184,7 +184,7 @@ void p3_named_list(struct p3_node *node, struct p3_nic *nic)
 /* ---- the calls ---- */
 
 /* Install new values of the Set calls if rc is PTL_OK; return rc.  The caller holds
- * said_lock. */
+ * named_lock. */
 static int named_install(struct p3_node *node, struct p3_directory *d, int rc)
 {
 	struct p3_nic *nic = p3_is_up(node) ? p3_nic(node) : NULL;

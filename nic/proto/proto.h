@@ -400,7 +400,7 @@ static inline void p3_tx_count(struct p3_ni *ni, uint64_t length)
 	ni->sent_bytes += length;
 }
 
-/* ---- responses sent (tx.c) ---- */
+/* ---- responses sent (rsp_tx.c) ---- */
 
 /* The initiator of a request has reserved room for the response, so a response never
  * waits for room.  A reply that carries data is written in two steps, because the target

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests and responses sent: admission, reservations, send queues. */
+/* Requests sent: admission, reservations, send queues. */
 #include "nic/proto/proto.h"
 
 #include "nic/cci/firmware.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ends and births of a node on another host (lib/domain/remote.c, beacon packets; far.c,
+ * Ends and births of a node on another host (lib/domain/remote.c, packets of domains; far.c,
  * link.c, lose.c, carry.c: frames): node B opens an interface LIVES times, with another
  * incarnation each time, sends node A a word and a message, and closes it.  A sends each
  * life of B a message.
  *
  * Beacon packets are in order (farsession).  Frames are not, may come at any later time
- * and more than once, and are overtaken by beacon packets and overtake them.  A LEAVE may
+ * and more than once, and are overtaken by packets of domains and overtake them.  A LEAVE may
  * get lost before the next BORN.  A may also sever B at any time (silence, a refused
  * connection), while B lives on and sends.
  *
