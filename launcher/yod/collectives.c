@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What concerns all hosts: signals, barriers, cards, ends of ranks, trace files. */
+/* Messages to the agents of all hosts: signals, barriers, cards, ends, trace files. */
 #include "launcher/yod/remote.h"
 #include "launcher/loop.h"
 #include "shm/job.h"

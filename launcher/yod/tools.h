@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What yod shares with the other tools: sets of ranks, CPUs, the trace file. */
+/* Functions that yod and the other tools use: sets of ranks, CPUs, the trace file. */
 #ifndef P3_LAUNCHER_YOD_TOOLS_H
 #define P3_LAUNCHER_YOD_TOOLS_H
 

@@ -366,7 +366,7 @@ int p3_tcp_accept(int fd, uint32_t timeout_s, struct p3_card *from_out)
 
 enum op { HELLO = 1, ANSWER, PROOF };
 
-/* What a proof or a key is the hash of. */
+/* The bytes whose keyed hash is a proof or a key. */
 struct label {
 	uint64_t what; /* of the words below */
 	uint32_t from, to;

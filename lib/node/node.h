@@ -125,7 +125,7 @@ struct p3_lib_ni {
 	bool cray; /* gets, unlinks and PtlNIInit behave as on a Cray XT */
 };
 
-/* What this node has yet to do about another rank under yod. */
+/* The steps that this node has still to take for another rank of yod's job. */
 struct p3_job_peer {
 	uint64_t missing; /* incarnation that could not be mapped yet, or 0 */
 	uint64_t apart;   /* incarnation whose descriptors yod has, or 0 */

@@ -14,7 +14,7 @@ struct p3_record_head {
 	uint64_t is;           /* its kind and length: p3_record_word() */
 };
 
-/* What waits to be sent, in space of its own or of its buffer or read. */
+/* A record to be sent.  It lies in its frame's buffer, in its read, or in p3_control. */
 struct p3_record_item {
 	struct p3_record_item *next;
 	struct p3_record_head *head; /* the bytes follow it */

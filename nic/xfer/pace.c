@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is learnt from recent transfers: the faster mover, and the length of a slice. */
+/* The choice of the faster mover, and of a slice's length, by times of transfers. */
 #include "nic/xfer/movers.h"
 
 /* ---- window or cross-memory read ---- */
