@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * interrupts - price of the interrupts of generic mode (PTL3_INTERRUPT)
+ * interrupts - price of the interrupts of generic mode (PTL3_MATCH)
  *
  *	yod -sz 1 interrupts [options]
  *

@@ -203,8 +203,9 @@ static json_t *info_settings(char *const texts[P3_CONF_ROWS], const uint64_t *wo
 {
 	json_t *a = json_array();
 	for (int id = 0; id < P3_CONF_ROWS; id++)
-		json_array_append_new(
-			a, info_one_setting((enum p3_conf_id)id, texts[id], word));
+		if (texts[id] || !p3_conf_row((enum p3_conf_id)id)->internal)
+			json_array_append_new(a,
+				info_one_setting((enum p3_conf_id)id, texts[id], word));
 	return a;
 }
 

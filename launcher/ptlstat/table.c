@@ -313,10 +313,8 @@ const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30])
 									   : "firmware";
 	case P3_CONF_HUGEPAGES:
 		return w[P3_G_PAGE] >= P3_HUGE ? "on" : "off";
-	case P3_CONF_CMA:
-		return w[P3_G_CMA] ? "on" : "off";
-	case P3_CONF_BULK:
-		return w[P3_G_BULK] ? "on" : "off";
+	case P3_CONF_MOVER:
+		return !w[P3_G_CMA] ? "window" : w[P3_G_BULK] ? "auto" : "read";
 	case P3_CONF_MEMBARRIER:
 		return w[P3_G_MEMBARRIER] ? "on" : "off";
 	case P3_CONF_LANES:
@@ -341,6 +339,8 @@ static void conf_of_node(const struct ptl_picture *p, uint32_t i)
 	for (int id = 0; id < P3_CONF_ROWS; id++) {
 		const struct p3_conf_row *row = p3_conf_row((enum p3_conf_id)id);
 		const char *set = conf_in_environment(env, len, row->name);
+		if (row->internal && !set)
+			continue;
 		const char *got = ptl_conf_got(n->word, (enum p3_conf_id)id, text);
 		printf("%5u  %-18s %-16s %s\n", i, row->name, set ? set : "-",
 			got   ? got
@@ -368,6 +368,8 @@ void ptl_conf(const struct ptl_picture *p)
 		for (int id = 0; id < P3_CONF_ROWS; id++) {
 			const struct p3_conf_row *row = p3_conf_row((enum p3_conf_id)id);
 			const char *text = p3_conf_text((enum p3_conf_id)id);
+			if (row->internal && !text)
+				continue;
 			printf("%-18s %-16s %s\n", row->name, text ? text : "-",
 				row->usual);
 		}

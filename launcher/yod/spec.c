@@ -165,7 +165,7 @@ static int settings_check_pair(const char *pair)
 		const char *name = p3_conf_row(id)->name;
 		if (strlen(name) != len || strncmp(name, pair, len) != 0)
 			continue;
-		if (id != P3_CONF_NID_BASE && id != P3_CONF_ATTACH) /* which yod reads */
+		if (id != P3_CONF_ATTACH) /* which yod reads */
 			return settings_check_row(id, pair + len + 1);
 		p3_say("%s is for the whole job; expected in the environment of yod",
 			name);
@@ -461,6 +461,7 @@ static void spec_put_options(FILE *f, const struct p3_opt *opt)
 	spec_put_number(f, opt->keep_going);
 	spec_put_number(f, opt->only);
 	spec_put(f, &opt->only_ranks, sizeof opt->only_ranks);
+	spec_put_number(f, opt->nid_base);
 	spec_put_number(f, opt->shared_heap);
 	spec_put_number(f, opt->line_buffered);
 	spec_put_number(f, opt->valgrind);
@@ -578,6 +579,7 @@ static void spec_get_options(struct spec_reader *r, struct p3_opt *opt)
 	opt->keep_going = spec_get_number(r, 1);
 	opt->only = spec_get_number(r, 1);
 	spec_get_into(r, &opt->only_ranks, sizeof opt->only_ranks);
+	opt->nid_base = (uint32_t)spec_get_number(r, P3_OPT_NID_BASE_MOST);
 	opt->shared_heap = spec_get_number(r, 1);
 	opt->line_buffered = spec_get_number(r, 1);
 	opt->valgrind = (enum p3_valgrind)spec_get_number(r, P3_VALGRIND_OFF);

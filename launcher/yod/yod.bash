@@ -24,7 +24,7 @@ _yod() {
 			-VN | --VN | -F | -load | --load | -d | -wdir | --wdir | -x | -env | --env | \
 			-valgrind | --valgrind | -only-rank | --only-rank | -output-dir | --output-dir | \
 			-hosts | --hosts | -hostfile | --hostfile | -rsh | --rsh | \
-			-trace | --trace | -domain | --domain) ((i += 2)) ;;
+			-trace | --trace | -domain | --domain | -nid-base | --nid-base) ((i += 2)) ;;
 		*) ((i++)) ;;
 		esac
 	done
@@ -34,7 +34,7 @@ _yod() {
 		_yod_value "${COMP_WORDS[COMP_CWORD - 1]}"
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W '-sz -np -n -F --load -d --wdir -x --env --bind -VN --hosts --hostfile --rsh
-			--keep-going --timeout --kill-after --why-after --mode --domain --shared-heap --valgrind --tag --only-rank
+			--keep-going --timeout --kill-after --why-after --mode --domain --nid-base --shared-heap --valgrind --tag --only-rank
 			--output-dir --line-buffered --stats --trace --plan -h --help
 			--help-env --version' -- "$cur")
 	else

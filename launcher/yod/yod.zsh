@@ -35,6 +35,7 @@ _yod() {
 			'--why-after=[say why when a barrier lasts for SEC seconds]:seconds:'
 			'--mode=[how NICs run]:mode:(auto lease dedicated park)'
 			'--domain=[nodes also meet those of other jobs there]:name:'
+			'--nid-base=[node id of rank 0]:number:'
 			"--shared-heap[malloc's long blocks lie where other nodes read them]"
 			'--valgrind=[nodes use a library for valgrind]:when:(auto on off)'
 			'--tag[put \[rank\] before each line that a node prints]'

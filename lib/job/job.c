@@ -264,6 +264,7 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 	if (rc)
 		return rc;
 	job_begin_life(node, &conf);
+	struct p3_conf_match match = p3_conf_match_of(node->rank);
 	struct p3_nic_conf c = {.node = node->index,
 		.nnodes = node->capacity,
 		.nid = node->nid,
@@ -273,9 +274,9 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.incarnation = node->incarnation,
 		.mode = conf.mode,
 		.huge = conf.huge,
-		.match_on_host = p3_conf_matches_on_host(node->rank),
-		.interrupt = conf.interrupt,
-		.inlined = conf.inlined,
+		.match_on_host = match.on_host,
+		.interrupt = (enum p3_interrupt)match.interrupt,
+		.inlined = match.inlined,
 		.cma = conf.cma,
 		.bulk = conf.bulk,
 		.membarrier = conf.membarrier,

@@ -21,7 +21,7 @@
  *	CCI_BY=/PROGRAM  ranks on several hosts: tests/hosts/mpirun.sh or yod.sh
  *	CCI_CPUS=1       all of them on one CPU
  *	CCI_SHARE=N      an Nth of the rounds that the checklist names (default 1)
- *	PTL3_MODE, PTL3_CMA, ...   as for any program
+ *	PTL3_MODE, PTL3_MOVER, ...   as for any program
  */
 #ifndef P3_TESTS_CCI_FRAME_H
 #define P3_TESTS_CCI_FRAME_H

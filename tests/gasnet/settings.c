@@ -75,8 +75,8 @@ STATEMENT(164, each_local_mode)
 STATEMENT(166, settings_of_portals)
 {
 	static const char *const settings[] = {"PTL3_PERSONALITY=document",
-		"PTL3_PERSONALITY=cray", "PTL3_CMA=off", "PTL3_BULK=off", "PTL3_HEAP=0",
-		"PTL3_MODE=dedicated", "PTL3_MODE=park"};
+		"PTL3_PERSONALITY=cray", "PTL3_MOVER=window", "PTL3_MOVER=read",
+		"PTL3_HEAP=0", "PTL3_MODE=dedicated", "PTL3_MODE=park"};
 	for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
 		check_parts(settings[i], all, ALL);
 }

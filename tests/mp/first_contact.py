@@ -152,7 +152,7 @@ def casts(folder):
 # ---- a setting that makes no sense ----
 
 def settings():
-    for name in ('PTL3_MODE', 'PTL3_HEAP', 'PTL3_NID', 'PTL3_DOMAIN', 'PTL3_CMA'):
+    for name in ('PTL3_MODE', 'PTL3_HEAP', 'PTL3_NID', 'PTL3_DOMAIN', 'PTL3_MOVER'):
         run = start(f'{BIN}/hello', **{name: 'a:b'})
         said = [line for line in run.stderr.splitlines() if name in line]
         expect(run.returncode == 1 and len(said) == 1 and 'expected' in said[0]

@@ -854,13 +854,13 @@ static void gets_take_turns_node(
 static void gets_take_turns(void **state)
 {
 	(void)state;
-	const char *cma = getenv("PTL3_CMA");
-	setenv("PTL3_CMA", "off", 1);
+	const char *cma = getenv("PTL3_MOVER");
+	setenv("PTL3_MOVER", "window", 1);
 	run_nodes(2, gets_take_turns_node, NULL);
 	if (cma)
-		setenv("PTL3_CMA", cma, 1);
+		setenv("PTL3_MOVER", cma, 1);
 	else
-		unsetenv("PTL3_CMA");
+		unsetenv("PTL3_MOVER");
 }
 
 /* ---- the word that sends a descriptor to the general paths ---- */

@@ -189,8 +189,7 @@ static void sides_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 /* Run a case with cross-memory reads only, or with windows only. */
 static void run(play_fn *play, bool cma)
 {
-	setenv("PTL3_CMA", cma ? "on" : "off", 1);
-	setenv("PTL3_BULK", cma ? "off" : "on", 1);
+	setenv("PTL3_MOVER", cma ? "read" : "window", 1);
 	stage = (struct stage){0};
 	run_nodes(2, sides_node, &play);
 }

@@ -40,7 +40,7 @@ target_include_directories(stress_liar PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURC
 foreach(mode lease dedicated park)
   soak_job(liar_${mode} 3 liar)
   set_property(TEST stress_liar_${mode} APPEND PROPERTY ENVIRONMENT PTL3_MODE=${mode}
-    PTL3_CMA=off PTL3_HUGEPAGES=off)
+    PTL3_MOVER=window PTL3_HUGEPAGES=off)
 endforeach()
 p3_matrix(stress_liar_dedicated stress_liar_park)
 
