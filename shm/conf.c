@@ -108,8 +108,7 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			    "/futex, /signal or /poll, and /inline= with 0 to 32, as in "
 			    "host:0,2-3/poll",
 		.help = "which side matches: the firmware, or the host, which each "
-			"message "
-			"interrupts (generic mode; in all nodes, or in some ranks)",
+			"message interrupts (generic mode)",
 		.is_form = is_match},
 	[P3_CONF_HUGEPAGES] = {.name = "PTL3_HUGEPAGES",
 		.range = "auto|on|off",
@@ -119,9 +118,9 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.range = "auto|read|window",
 		.usual = "auto",
 		.help = "how long messages outside of the shared heap are copied; read: "
-			"from "
-			"the peer's memory (process_vm_readv); window: through a shared "
-			"window; auto: the faster one"},
+			"by "
+			"process_vm_readv; window: through a shared window; auto: the "
+			"faster one"},
 	[P3_CONF_MEMBARRIER] = {.name = "PTL3_MEMBARRIER",
 		.range = "on|off",
 		.usual = "on",
