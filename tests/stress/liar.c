@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * liar - a node that claims to read, and does not; under yod -sz 3, with PTL3_MOVER=window
+ * liar - a node that claims to read, and does not; by yod -sz 3, PTL3_MOVER=window
  *
  * Rank 1 sets the flag that says that it reads rank 0's memory, counts the passes of its
  * firmware, and makes none.  Rank 0 sends it a long put, so its claim is plausible.  The
