@@ -152,9 +152,7 @@ if(P3_DEB)
   set(P3_EXAMPLES_DIR ${CMAKE_INSTALL_DATADIR}/doc/libportals-dev)
 endif()
 install(DIRECTORY examples DESTINATION ${P3_EXAMPLES_DIR} COMPONENT development
-  PATTERN CMakeLists.txt EXCLUDE PATTERN README.md EXCLUDE)
-install(FILES cmake/examples.md RENAME README.md DESTINATION ${P3_EXAMPLES_DIR}/examples
-  COMPONENT development)
+  PATTERN CMakeLists.txt EXCLUDE)
 install(FILES cmake/documents.md RENAME README.md DESTINATION ${P3_EXAMPLES_DIR}
   COMPONENT development)
 set(P3_DOCUMENTS tutorial completions operation settings porting compatibility many-hosts cci
