@@ -7,9 +7,10 @@ import sys
 import tempfile
 from functools import partial
 
-from judge import (ahead, at, between, by_rounds, half_bandwidth, has_no_step, has_step, over, size_text,
+from figures.judge import (ahead, at, between, half_bandwidth, has_no_step, has_step, over, size_text,
                    under, within)
-from lab import ACCELERATED, GENERIC, Curve, Figure, bandwidth, microseconds
+from figures.lab import ACCELERATED, GENERIC, Curve, Figure, bandwidth, microseconds
+from figures.stats import by_rounds
 from paper1 import PAPER
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -39,7 +40,7 @@ def reach(lab):
 def one_pipe(lab, test, env):
     """Run pipeperf once.  Return {bytes: ns}."""
     options = ["--upper", reach(lab), "--perturbation", "0", "--time", "30", *TESTS[test]]
-    return {row["bytes"]: row["p50_ns"] for row in lab.job("pipeperf", options, env)["results"]}
+    return {row["bytes"]: row["p50_ns"] for row in lab.job("pipeperf", options, env)}
 
 
 # ---- NetPIPE itself

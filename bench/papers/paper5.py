@@ -4,10 +4,12 @@ import collections
 import pathlib
 import tempfile
 
-from judge import has_step, least, medians, over, ratios, size_text, step
-from lab import ACCELERATED, Curve, Figure, absent, microseconds
+from figures.judge import has_step, least, over, ratios, size_text, step
+from figures.lab import ACCELERATED, Curve, Figure, microseconds
+from figures.stats import medians
 
 PAPER = "5: Porting GASNet to Portals: PGAS language support for the Cray XT"
+NEEDS = ["gasnetperf"]
 SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "gasnetfigures"
 TITLES = {"paper5-fig2": "Latency of blocking puts of GASNet", "paper5-fig3": "Bandwidth of GASNet's puts",
           "paper5-fig4": "Round trip of GASNet's active messages",
@@ -139,10 +141,6 @@ def sides(points):
 
 
 def figures(lab):
-    lack = lab.lacks("gasnetperf")
-    if lack:
-        yield from (absent(name, title, PAPER, [], lack) for name, title in TITLES.items())
-        return
     points, notes = measure(lab)
     yield latency(points["2"], notes)
     yield large(points["3"], notes)

@@ -5,27 +5,16 @@ A Figure has curves, the figures that the paper's text gives, and verdicts (judg
 questions that the measured data answer.  A Table has rows in place of curves, and no picture.
 """
 import dataclasses
-import json
-import os
 import pathlib
-import subprocess
-import sys
-import tempfile
 from functools import partial
 
-from judge import medians
+from figures import run
+from figures.chart import Curve  # noqa: F401, which the modules of papers/ take from here
+from figures.stats import medians
 
 # The sides of the comparison, and their environment.
 ACCELERATED = {"PTL3_MATCH": "firmware"}
 GENERIC = {"PTL3_MATCH": "host"}
-
-
-@dataclasses.dataclass
-class Curve:
-    """Points (x, y) of one line of a figure; ours is the one that has the strong color."""
-    name: str
-    points: list
-    ours: bool = False
 
 
 @dataclasses.dataclass
@@ -38,7 +27,6 @@ class Figure:
     ylabel: str
     curves: list
     verdicts: list
-    bytes: bool = True  # x is a number of bytes
     notes: list = dataclasses.field(default_factory=list)  # of this run: a program that is missing
 
 
@@ -77,24 +65,21 @@ class Lab:
     def run(self, name, command, env):
         """Return what a command said, on standard output and standard error.  It is called
         name where it fails, which ends the program."""
-        run = subprocess.run([str(word) for word in command], env={**os.environ, **env},
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-        if run.returncode != 0:
-            sys.exit(f"papers: {name} ended with status {run.returncode}: {run.stderr.strip()[-400:]}")
-        return run.stdout, run.stderr
+        try:
+            return run.output(command, env, limit=3600, name=name)
+        except run.Failed as why:
+            run.die(1, why)
 
     def two_nodes(self, *options):
         """Return the beginning of the command of a job of two nodes."""
         return [self.bin / "yod", "-sz", "2", "--timeout", "600", *options]
 
-    def job(self, program, options, env):
-        """Return the JSON of a bench that ran in a job of two nodes."""
-        with tempfile.NamedTemporaryFile(suffix=".json") as out:
-            command = [*self.two_nodes(), self.bin / program, *options, "--json", out.name]
-            if self.quick:
-                command.append("--quick")
-            self.run(program, command, env)
-            return json.load(open(out.name, encoding="utf-8"))
+    def job(self, program, options, env, nodes=2):
+        """Return the rows of a bench that ran in a job of this number of nodes."""
+        try:
+            return run.job(self.bin, nodes, program, [*options, *["--quick"] * self.quick], env)["results"]
+        except run.Failed as why:
+            run.die(1, why)
 
     def each_round(self, measure):
         """Call a function that returns {key: value} in each round.  Return {key: [values]}."""
@@ -119,7 +104,7 @@ class Lab:
         options = ["--no-raw", "--test", ",".join(tests), "--sizes", ",".join(map(str, sizes))]
         if iters:
             options += ["--iters", str(iters)]
-        rows = self.job("portalperf", options, env)["results"]
+        rows = self.job("portalperf", options, env)
         return {(row["test"], row["bytes"]): row["p50_ns"] for row in rows}
 
     def perf(self, tests, sizes, sides, iters=None):

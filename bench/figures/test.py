@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Test the functions of judge.py, and the verdicts of the papers, with data that must give
-yes, NO and unclear."""
+"""Test the statistics and answers of this package, the choice of CPUs, the ratios of compare, and the verdicts
+of the papers, with data that must give yes, NO and unclear."""
+import contextlib
+import io
+import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.dont_write_bytecode = True  # the folder of the source stays as it is
+BENCH = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:1] = [str(BENCH), str(BENCH / "papers"), str(BENCH / "compare")]
 
 import ablation  # noqa: E402
 import bypass  # noqa: E402
-import judge  # noqa: E402
 import netpipe  # noqa: E402
-import page  # noqa: E402
 import paper1  # noqa: E402
 import paper2  # noqa: E402
 import paper3  # noqa: E402
 import paper4  # noqa: E402
-from judge import Measured  # noqa: E402
+import tally  # noqa: E402
+from figures import judge, page, run  # noqa: E402
+from figures.stats import Measured, by_rounds, collect  # noqa: E402
 
 UP, DOWN, MIXED = Measured([2, 3, 4]), Measured([0.2, 0.3, 0.4]), Measured([0.8, 1.5, 1.6])
 
@@ -41,12 +47,12 @@ class Values(unittest.TestCase):
         self.assertEqual(sum([Measured([1, 2]), Measured([3, 4])]).rounds, [4, 6])
 
     def test_by_rounds_sees_each_round(self):
-        peak = judge.by_rounds(lambda c: max(y for _, y in c), curve(Measured([1, 9, 2]), 4.0))
+        peak = by_rounds(lambda c: max(y for _, y in c), curve(Measured([1, 9, 2]), 4.0))
         self.assertEqual(peak.rounds, [4, 9, 4])
         self.assertEqual(peak, 4)
 
     def test_by_rounds_takes_plain_numbers(self):
-        self.assertEqual(judge.by_rounds(lambda c: c[0][1], curve(5.0)).rounds, [5])
+        self.assertEqual(by_rounds(lambda c: c[0][1], curve(5.0)).rounds, [5])
 
 
 class Answers(unittest.TestCase):
@@ -201,6 +207,61 @@ class Papers(unittest.TestCase):
     def test_bandwidth_runs_out(self):
         for last, answer in ((140.0, True), (160.0, False), (Measured([140, 149, 160]), None)):
             self.answer(paper4.runs_out([(8, 1.0), (16, 2.0), (2048, 100.0), (4096, last)]), answer)
+
+
+class Siblings(unittest.TestCase):
+    """The CPUs that compare takes for nodes beside busy siblings."""
+
+    def expect(self, lists, *answers):
+        with tempfile.TemporaryDirectory() as tree:
+            for cpu, text in enumerate(lists):
+                folder = pathlib.Path(tree, f"cpu{cpu}/topology")
+                folder.mkdir(parents=True)
+                (folder / "thread_siblings_list").write_text(text + "\n")
+            for cpus, answer in answers:
+                self.assertEqual(run.siblings(tree, run.cpu_list(cpus)), answer, cpus)
+
+    def test_siblings(self):
+        self.expect(["0", "1"], ("0-1", None))
+        self.expect(["0-1", "0-1"], ("0,1", None))  # one core
+        self.expect(["0-1", "0-1", "2-3", "2-3"], ("0-3", [(0, 2), (1, 3)]),
+                    ("0,2-3", None), ("1-3", None))  # siblings that this job may not use
+        self.expect(["0,4", "1,5", "2,6", "3,7"] * 2, ("0-7", [(0, 1), (4, 5)]), ("1-3,5-7", [(1, 2), (5, 6)]),
+                    ("2,3", None))
+        self.expect(["0-3"] * 4 + ["4-7"] * 4, ("0-3", None), ("0-7", [(0, 4), (1, 5)]))  # four threads a core
+        self.expect([], ("0-1", None))
+
+
+class Tally(unittest.TestCase):
+    """The slots of a round count once, a slot without one of the two counts nowhere, and the ratio is the median
+    of the rounds' ratios, not the ratio of the medians."""
+    LATENCY = {"ours": {(1, 0): 100, (2, 0): 200, (3, 0): 300, (4, 0): 7},
+               "openmpi": {(1, 0): 250, (2, 0): 600, (3, 0): 150, (5, 1): 9}}
+    # Two slots a round: medians 30 and 20 in round 1; 10 and 20 in round 2.
+    RATE = {"ours": {(1, 0): 20, (1, 1): 40, (2, 0): 10}, "raw_sketch": {(1, 0): 10, (1, 1): 30, (2, 0): 20}}
+    LINES = ["8 B half round trip / Open MPI 3 2.50 0.50 3.00 200 250 ns",
+             "8 B rate / bare design 2 1.00 0.50 1.50 20 20 M/s",
+             "8 B rate / Open MPI not measured: openmpi, rate 8", "left out: a peer: gone",
+             "latency 8 openmpi 4 200 ns 9 600 2.50 0.50 3.00"]
+
+    def test_lines(self):
+        samples, text = {}, io.StringIO()
+        for test, table in (("latency", self.LATENCY), ("rate", self.RATE)):
+            for who, values in table.items():
+                for turn, value in values.items():
+                    collect(samples, (test, 8, who), turn, value)
+        with contextlib.redirect_stdout(text):
+            tally.tally(samples, "fixed", ["a peer: gone"])
+        lines = [" ".join(line.split()) for line in text.getvalue().splitlines()]
+        for line in self.LINES:
+            self.assertIn(line, lines)
+
+    def test_partners(self):
+        samples = {("stream", 8, who): {(1, 0): value} for who, value in (
+            ("ours", 10), ("ours_heap", 40), ("raw_memcpy", 20), ("old_heap", 80))}
+        self.assertIsNone(tally.ratios_of(samples, "stream", 8, "ours"))
+        for who, ratio in (("ours_heap", 2), ("raw_memcpy", 0.5), ("old_heap", 0.5)):
+            self.assertEqual(tally.ratios_of(samples, "stream", 8, who).median, ratio)
 
 
 class Page(unittest.TestCase):

@@ -1,89 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""page - pictures by gnuplot, and the pages papers.md and papers.html.
+"""page - the pages papers.md and papers.html.
 
 An item of a page is a Figure or a Table.
 """
 import html
-import math
-import pathlib
-import subprocess
 
-from judge import Measured
-from lab import Figure, Table
+from figures import chart
+from figures.lab import Figure, Table
+from figures.stats import Measured
 
-COLOURS = pathlib.Path(__file__).resolve().parent.parent / "compare" / "colours"
-LIBRARIES = dict(line.split() for line in COLOURS.read_text().splitlines() if line[:1] != "#")
-OURS = f"lc rgb '{LIBRARIES['libportals']}' lw 3 pt 7"
-OWN = ["#d08030", "#c060a0", "#805020", "#e0a0a0", "#705090", "#b0a060"]  # further ways of ours
 ANSWERS = {True: "yes", False: "NO", None: "unclear"}  # unclear: the rounds do not agree
 
 
-def tics(curves):
-    """Return labels of powers of two, few enough not to overlap."""
-    most = max(x for curve in curves for x, _ in curve.points)
-    least = min(x for curve in curves for x, _ in curve.points if x)
-    every = 4 if most / least > 1024 else 2
-    size, words = 1, []
-    while size <= most * 2:
-        if size >= least / 2:
-            text = f"{size >> 20}M" if size >= 1 << 20 else f"{size >> 10}K" if size >= 1024 else size
-            words.append(f"'{text}' {size}")
-        size *= every
-    return ", ".join(map(str, words))
-
-
-def powers(curves):
-    """Return the powers of ten below and above all values."""
-    ys = [y for curve in curves for x, y in curve.points if x]
-    return math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)))
-
-
-def decades(low, high):
-    """Return labels of the powers of ten: 0.1, 1, 10, 100, 1K ..."""
-    words = []
-    for power in range(low, high + 1):
-        text = f"{10 ** (power - 6)}M" if power >= 6 else f"{10 ** (power - 3)}K" if power >= 3 else \
-            f"{10.0 ** power:g}"
-        words.append(f"'{text}' 1e{power}")
-    return ", ".join(words)
-
-
-def quoted(text):
-    """Return the text as a string of gnuplot."""
-    return "'" + str(text).replace("'", "''") + "'"
-
-
-def colour(curve, number):
-    """Return the color of the curve's library, or one of those for ways of our own."""
-    name = curve.name.lower().replace(" ", "")
-    of = max((library for library in LIBRARIES if name.startswith(library)), key=len, default=None)
-    return LIBRARIES[of] if of else OWN[number % len(OWN)]
-
-
 def draw(figure, out):
-    """Draw the Figure as OUT/NAME.svg.  The axes are logarithmic, so a point at 0 bytes is
-    left to the table of the page."""
-    lines, points = [], []
-    for number, curve in enumerate(figure.curves):
-        style = OURS if curve.ours else f"lc rgb '{colour(curve, number)}' lw 1 pt {number + 1}"
-        lines.append(f"'-' using 1:2 with linespoints {style} title {quoted(curve.name)}")
-        points += [f"{x} {y:g}" for x, y in curve.points if x] + ["e"]
-    low, high = powers(figure.curves)
-    script = f"""set terminal svg size 860,500 noenhanced font 'sans,12' background 'white'
-set output {quoted(out / (figure.name + '.svg'))}
-set title {quoted(figure.title)}
-set xlabel {quoted(figure.xlabel)}
-set ylabel {quoted(figure.ylabel)}
-set key outside right noenhanced
-set grid
-set logscale x 2
-set logscale y
-set yrange [1e{low}:1e{high}]
-set ytics ({decades(low, high)})
-set xtics ({tics(figure.curves)})
-plot {', '.join(lines)}
-"""
-    subprocess.run(["gnuplot"], input=script + "\n".join(points) + "\n", text=True, check=True)
+    """Draw the Figure as OUT/NAME.svg.  A point at 0 bytes is left to the table of the page."""
+    chart.draw(out / f"{figure.name}.svg", figure.title, figure.xlabel, figure.ylabel, figure.curves)
 
 
 def answer(verdict):

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""judge - values of several rounds, and the answers that they give.
-
-A Measured value is the median of the rounds, and keeps each of them.  Arithmetic with such values
-works round by round, so the ratio of two sides compares the runs of one round.
+"""judge - the answers that values of several rounds give.
 
 An answer is True, False, or None: then the rounds do not agree, and the question is not resolved.
 """
 import dataclasses
-import operator
-import statistics
+
+from figures.stats import by_rounds, rounds_of
 
 STEP = 1.05  # times the time before it, and more, is a step
 
@@ -19,49 +16,6 @@ class Verdict:
     question: str
     holds: bool
     data: str
-
-
-class Measured(float):
-    """The median of the values of the rounds."""
-
-    def __new__(cls, values, median=None):
-        self = super().__new__(cls, statistics.median(values) if median is None else median)
-        self.rounds = [float(value) for value in values]
-        return self
-
-
-def rounds_of(value, count):
-    """Return the values of this number of rounds; those of a constant are the same."""
-    return value.rounds if isinstance(value, Measured) else [value] * count
-
-
-def round_by_round(operation, reverse=False):
-    """Return a method of Measured that applies the operation to the medians, and in each round."""
-    def apply(self, other):
-        pairs = list(zip(self.rounds, rounds_of(other, len(self.rounds))))
-        pairs.append((float(self), float(other)))
-        *values, median = [operation(b, a) if reverse else operation(a, b) for a, b in pairs]
-        return Measured(values, median)
-    return apply
-
-
-for name in ("add", "sub", "mul", "truediv"):
-    method = getattr(operator, name)
-    setattr(Measured, f"__{name}__", round_by_round(method))
-    setattr(Measured, f"__r{name}__", round_by_round(method, reverse=True))
-
-
-def medians(seen):
-    """Turn {key: [values of the rounds]} into {key: Measured}."""
-    return {key: Measured(values) for key, values in seen.items()}
-
-
-def by_rounds(function, *curves):
-    """Return function(*curves) of the medians as a Measured value, with that of each round."""
-    count = max((len(y.rounds) for curve in curves for _, y in curve if isinstance(y, Measured)), default=1)
-    values = [function(*([(x, rounds_of(y, count)[i]) for x, y in curve] for curve in curves))
-              for i in range(count)]
-    return Measured(values, function(*([(x, float(y)) for x, y in curve] for curve in curves)))
 
 
 # ---- answers ----
