@@ -111,7 +111,7 @@ def measurable(lab):
     def plain(env, *options, **more):
         return lambda: one(lab, "put", env, *options, **more)
     pages = {page: {**ACCELERATED, "PTL3_HUGEPAGES": page} for page in ("auto", "off")}
-    inline = {n: {**GENERIC, "PTL3_INLINE": str(n)} for n in (12, 0)}
+    inline = {n: {"PTL3_MATCH": f"host/inline={n}"} for n in (12, 0)}
     return {
         "START events": ["put of 8 bytes", COSTS, plain(ACCELERATED, "--starts"), plain(ACCELERATED)],
         "prefetches": ["put of 1 KiB", SAVES, put(size=1024), put("prefetches", size=1024)],

@@ -3,13 +3,13 @@
 from functools import partial
 
 from figures.judge import least, over, reaches, under
-from figures.lab import ACCELERATED, GENERIC, Table
+from figures.lab import ACCELERATED, Table
 from figures.stats import Measured, rounds_of
 
 PAPER = "1: Implementation and performance of Portals 3.3 on the Cray XT3"
 NEEDS = ["interrupts", "overlap", "stolen"]
 SIDES = {"accelerated": ACCELERATED,
-         **{f"generic, {how}": {**GENERIC, "PTL3_INTERRUPT": how} for how in ("futex", "signal", "poll")}}
+         **{f"generic, {how}": {"PTL3_MATCH": f"host/{how}"} for how in ("futex", "signal", "poll")}}
 NODES = (1, 2, 16)
 GENERIC_SIDE = "generic, futex"
 TITLES = {"interrupts": "The price of an interrupt", "bypass": "A put to a node that computes",

@@ -9,13 +9,13 @@ from functools import partial
 
 from figures.judge import (ahead, at, between, half_bandwidth, has_no_step, has_step, over, size_text,
                    under, within)
-from figures.lab import ACCELERATED, GENERIC, Curve, Figure, bandwidth, microseconds
+from figures.lab import ACCELERATED, Curve, Figure, bandwidth, microseconds
 from figures.stats import by_rounds
 from paper1 import PAPER
 
 HERE = pathlib.Path(__file__).resolve().parent
 INLINE = 12  # payload in the header, as in the paper's firmware
-SIDES = {"accelerated": ACCELERATED, "generic": {**GENERIC, "PTL3_INLINE": str(INLINE)}}
+SIDES = {"accelerated": ACCELERATED, "generic": {"PTL3_MATCH": f"host/inline={INLINE}"}}
 TESTS = {"put": [], "get": ["--get"], "streaming put": ["--stream"], "bidirectional put": ["--bidir"]}
 OF_NETPIPE = {"put": [], "get": ["-g"], "streaming put": ["-s"], "bidirectional put": ["-2"]}
 BIDIR = "bidirectional put"

@@ -9,7 +9,7 @@ from figures.stats import by_rounds
 PAPER = "4: SeaStar Unchained: multiplying the performance of the Cray SeaStar network"
 NEEDS = ["cciperf", "portalperf"]
 SIZES = [0, 8, 12, 13, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
-INLINE = 12  # bytes that go with the header in generic mode, the default of PTL3_INLINE
+INLINE = 12  # bytes that go with the header in generic mode, by default
 UU, RO, ACCEL, GEN = "CCI, UU", "CCI, RO", "Portals, accelerated", "Portals, generic"
 TITLES = {"paper4-fig2": "Latency of CCI and Portals",
           "paper4-fig3": "Streaming bandwidth of CCI and Portals",
