@@ -220,27 +220,6 @@ bool mp_same(const void *got, unsigned from, unsigned to, uint64_t seq, ptl_size
 
 /* ---- time ---- */
 
-uint64_t mp_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-void mp_sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	while (nanosleep(&t, &t) != 0)
-		;
-}
-
-void mp_compute_ms(unsigned ms)
-{
-	uint64_t until = mp_ns() + (uint64_t)ms * 1000000;
-	while (mp_ns() < until)
-		;
-}
-
 static int ascending(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -111,10 +111,6 @@ void mp_compare(const unsigned char *at, size_t n, unsigned seed, const char *wh
 
 /* ---- time ---- */
 
-uint64_t mp_ns(void);
-void mp_sleep_ms(unsigned ms);
-/* Compute for this time outside the library. */
-void mp_compute_ms(unsigned ms);
 /* Sort and return the median; n > 0. */
 uint64_t mp_median(uint64_t *ns, size_t n);
 uint64_t mp_percentile(const uint64_t *sorted, size_t n, double p);
