@@ -73,6 +73,8 @@ extern char mp_note[80];
 /* ---- objects ---- */
 
 ptl_handle_eq_t mp_queue(ptl_size_t events);
+/* Describe a region: any number of operations, with just these options. */
+ptl_md_t mp_region(void *start, ptl_size_t length, unsigned options, ptl_handle_eq_t eq);
 /* START events are off unless options has MP_STARTS, which is no option of Portals. */
 #define MP_STARTS 0x80000000u
 ptl_handle_md_t mp_bind(
