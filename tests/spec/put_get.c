@@ -598,7 +598,7 @@ WEAK_STATEMENT(178, an_inactive_descriptor_does_not_send)
 		ptl_handle_md_t used = spec_bind(md_at_a(1, eq), PTL_RETAIN);
 		put_whole(eq, used, PTL_NO_ACK_REQ, SPEC_BITS);
 		const ptl_handle_md_t idle[] = {
-			used, spec_bind(md_at_a(0, eq), PTL_RETAIN)};
+			used, spec_bind(md_at_a(0, eq), PTL_UNLINK)};
 		for (int i = 0; i < 2; i++) {
 			CHECK_RC(PtlPut(idle[i], PTL_ACK_REQ, spec.b, SPEC_PT, 0,
 					 SPEC_BITS, 0, 0),
@@ -608,6 +608,7 @@ WEAK_STATEMENT(178, an_inactive_descriptor_does_not_send)
 				PTL_MD_INVALID);
 			CHECK_RC(PtlGet(idle[i], spec.b, SPEC_PT, 0, SPEC_BITS, 0),
 				PTL_MD_INVALID);
+			CHECK_OK(PtlMDUnlink(idle[i]));
 		}
 		SILENCE(eq);
 	}

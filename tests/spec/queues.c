@@ -467,28 +467,32 @@ STATEMENT(147, poll_times_out)
 
 STATEMENT(148, poll_names_the_queue)
 {
-	enum { QUEUES = 5 };
+	enum { QUEUES = 40, TWICE = 3 };
 	struct source s = source();
-	ptl_handle_eq_t eq[QUEUES];
+	ptl_handle_eq_t eq[QUEUES + 1];
 	for (unsigned i = 0; i < QUEUES; i++) {
 		eq[i] = spec_eq(16);
 		if (spec.is_b)
 			(void)target(i, eq[i]);
 	}
-	for (unsigned i = 0; i < QUEUES; i++) {
+	eq[QUEUES] = eq[TWICE]; /* a queue may be in the list twice */
+	for (unsigned i = 0; i < 3 * QUEUES; i++) {
+		unsigned q = i * 7 % QUEUES;
 		spec_barrier();
 		if (spec.is_a) {
 			/* pause: the other node waits in PtlEQPoll by now, or not yet */
-			sleep_ms(5);
-			post(&s, i, i);
+			sleep_ms(i % 50 == 1 ? 30 : i % 4);
+			post(&s, q, i);
 		}
 		if (spec.is_b) {
 			ptl_event_t ev;
 			int which = -1;
-			CHECK_OK(PtlEQPoll(eq, QUEUES, FOR_LONG, &ev, &which));
-			CHECK_EQ(which, i);
+			CHECK_OK(PtlEQPoll(eq, QUEUES + 1,
+				i % 2 ? PTL_TIME_FOREVER : FOR_LONG, &ev, &which));
+			CHECK(which == (int)q || (q == TWICE && which == QUEUES));
 			CHECK_EQ(ev.hdr_data, i);
-			CHECK_EQ(ev.match_bits, i);
+			CHECK_EQ(ev.match_bits, q);
+			CHECK_EQ(ev.md.eq_handle, eq[q]);
 		}
 		spec_barrier();
 	}

@@ -609,7 +609,7 @@ STATEMENT(229, portal_index_out_of_range)
 {
 	struct bench w = bench();
 	ptl_pt_index_t most = (ptl_pt_index_t)spec.limits.max_pt_index;
-	const ptl_pt_index_t beyond[] = {most + 1, most + 2, 256, 65536, INT32_MAX,
+	const ptl_pt_index_t beyond[] = {most + 1, most + 2, 256, 65536 + most, INT32_MAX,
 		(ptl_pt_index_t)1 << 31, PTL_PT_INDEX_ANY};
 	if (spec.is_b)
 		(void)attach_all(most, md_of(&w, ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE));
