@@ -27,13 +27,6 @@ enum { PORTAL = 4, PUTS = 100, STOP_S = 3 };
 static ptl_handle_ni_t ni;
 static ptl_handle_eq_t eq;
 
-static void sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	while (nanosleep(&t, &t) != 0)
-		;
-}
-
 /* Start a process that continues this one STOP_S seconds after a byte through the pipe;
  * return the pipe's end. */
 static int make_waker(void)

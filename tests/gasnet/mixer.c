@@ -41,7 +41,7 @@ struct mixer *mixer_new(size_t base, uint64_t seed)
 	for (gasnet_node_t i = 0; i < gn.size; i++) {
 		m->copy[i] = malloc(MIXER_BYTES);
 		CHECK(m->copy[i]);
-		gn_fill(m->copy[i], MIXER_BYTES, (unsigned)seed + i);
+		fill_bytes(m->copy[i], MIXER_BYTES, (unsigned)seed + i);
 		gasnet_put_bulk(i, far_at(m, i, 0), m->copy[i], MIXER_BYTES);
 	}
 	return m;
@@ -315,7 +315,7 @@ static enum kind kind_of(int form)
 static void start_put(struct mixer *m, struct op *op, int form)
 {
 	int value = (int)gn_next(&m->seed);
-	gn_fill(op->near + GUARD, op->n, (unsigned)gn_next(&m->seed));
+	fill_bytes(op->near + GUARD, op->n, (unsigned)gn_next(&m->seed));
 	if (form >= 6 && form <= 8)
 		memset(op->near + GUARD, value, op->n);
 	model_put(m, op);

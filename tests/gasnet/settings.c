@@ -25,7 +25,7 @@ static void check_part(unsigned nodes, const char *settings, const struct part *
 				 "' %s",
 		settings, getenv("P3_YOD"), nodes, bin, part->program, part->statements);
 	if (r->status)
-		gn_fail(__FILE__, __LINE__, "%s -sz %u gn_%s_%s: status %d: %.600s",
+		check_failed(__FILE__, __LINE__, "%s -sz %u gn_%s_%s: status %d: %.600s",
 			settings, nodes, part->program, MODE, r->status, r->err);
 	CHECK(strstr(r->out, "\nok "));
 }

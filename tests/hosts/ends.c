@@ -59,20 +59,6 @@ static void check(int rc, const char *what)
 }
 #define DO(call) check(call, #call)
 
-static long long now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
-static void sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	while (nanosleep(&t, &t) != 0)
-		;
-}
-
 static ptl_process_id_t id_of(unsigned who)
 {
 	ptl_process_id_t id;
@@ -129,7 +115,7 @@ static void be_victim(const char *how, const char *file)
 	while (waits_for_go && !read_word(file, "go"))
 		sleep_ms(20); /* pause: between two looks */
 	if (rank == VICTIM)
-		write_word(file, "end", now_ms());
+		write_word(file, "end", (long long)now_ms());
 	if (strcmp(how, "kill") == 0)
 		raise(SIGKILL);
 	if (strcmp(how, "exit") == 0)
@@ -169,7 +155,7 @@ static ptl_ni_fail_t get_once(void)
 /* Get until a get fails, or for ms; 0: until FILE.enough is there. */
 static bool get_until_end(const char *file, unsigned ms)
 {
-	long long end = now_ms() + ms;
+	uint64_t end = now_ms() + ms;
 	while (ms ? now_ms() < end : !read_word(file, "enough"))
 		if (get_once() != PTL_NI_OK)
 			return true;
@@ -179,7 +165,7 @@ static bool get_until_end(const char *file, unsigned ms)
 static void idle(const char *file)
 {
 	if (rank == VICTIM)
-		write_word(file, "end", now_ms());
+		write_word(file, "end", (long long)now_ms());
 	/* pause: the test ends the job meanwhile */
 	sleep_ms(3600000);
 }
@@ -267,7 +253,7 @@ static void get_to_the_end(const char *file)
 {
 	if (!get_until_end(file, 600000))
 		fail("no get has failed");
-	long long end = read_word(file, "end"), late = now_ms() - end;
+	long long end = read_word(file, "end"), late = (long long)now_ms() - end;
 	go_round();
 	printf("rank %u: a get failed after %lld ms, the others go on\n", rank, late);
 	fflush(stdout);

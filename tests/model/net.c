@@ -24,13 +24,6 @@
 /* Last calls of settle on several hosts; 0: none since the node worked. */
 static uint32_t asked[NET_NODES];
 
-uint64_t net_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void must(bool ok, const char *what)
 {
 	if (ok)

@@ -13,6 +13,7 @@
 
 #include "portals3.h"
 #include "shm/atomics.h"
+#include "support/clock.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -45,7 +46,6 @@ void net_enter(const struct net *net, unsigned node);
  * Return false if they never do. */
 bool net_settle(const struct net *net, unsigned nodes);
 uint64_t net_drops(const struct net *net, unsigned node);
-uint64_t net_now_ns(void);
 
 /* Return zeroed memory whose address is the same for the program and all nodes. */
 void *net_memory(size_t size);

@@ -507,15 +507,15 @@ typedef bool round_fn(struct play *p, uint64_t seed);
 static bool tell(round_fn *fn, const char *name, struct play *p, uint64_t seed,
 	unsigned rounds, uint64_t end)
 {
-	uint64_t begun = net_now_ns();
+	uint64_t begun = now_ns();
 	unsigned i = 0;
 	meetings = 0;
 	play_begin(p, S_NODES); /* access control */
-	for (; i < rounds && net_now_ns() < end; i++)
+	for (; i < rounds && now_ns() < end; i++)
 		if (!fn(p, seed + i))
 			return false;
 	printf("race %s: %u rounds, %u meetings, %.1f s\n", name, i, meetings,
-		(double)(net_now_ns() - begun) / 1e9);
+		(double)(now_ns() - begun) / 1e9);
 	return true;
 }
 

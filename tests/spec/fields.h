@@ -42,7 +42,7 @@ static inline void fields_same(const char *file, int line, ptl_event_kind_t kind
 	const char *member, uint64_t is, uint64_t want)
 {
 	if (is != want)
-		spec_fail(file, line, "%s: %s is %llu (%#llx), not %llu (%#llx)",
+		check_failed(file, line, "%s: %s is %llu (%#llx), not %llu (%#llx)",
 			PtlEventKindStr(kind), member, (unsigned long long)is,
 			(unsigned long long)is, (unsigned long long)want,
 			(unsigned long long)want);
@@ -196,7 +196,7 @@ static inline int try_put_region(ptl_handle_md_t md, ptl_size_t offset, ptl_size
 	int rc;
 	while ((rc = PtlPutRegion(md, offset, length, ack, to, pt, 0, bits, remote,
 			hdr)) == PTL_NO_SPACE)
-		spec_sleep_ms(1);
+		sleep_ms(1);
 	return rc;
 }
 

@@ -283,18 +283,18 @@ unsigned lifeline_attack(unsigned rank, uint64_t ns)
 	const char *text = getenv(P3_JOB_ENV);
 	us.rank = rank;
 	us.sock = text ? atoi(text) : -1;
-	attack_seed(mp_ns() * 64 + rank);
+	attack_seed(now_ns() * 64 + rank);
 	if (say(P3_JOB_HELLO) || !hear_of(P3_JOB_WELCOME) || !come_to_barrier() ||
 		!come_to_barrier())
 		return 0;
 	us.layout = p3_layout_of(us.size);
-	uint64_t until_ns = mp_ns() + ns;
+	uint64_t until_ns = now_ns() + ns;
 	int rc = 0;
 	unsigned n = 0;
-	for (; !rc && (n < 3 || mp_ns() < until_ns); n++)
+	for (; !rc && (n < 3 || now_ns() < until_ns); n++)
 		rc = kinds[rank % (sizeof kinds / sizeof kinds[0])]();
 	/* pause: yod has closed the lifeline, and the process stays for the time */
-	while (mp_ns() < until_ns)
+	while (now_ns() < until_ns)
 		usleep(1000);
 	return n;
 }

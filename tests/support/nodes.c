@@ -101,6 +101,11 @@ void check_failed(const char *file, int line, const char *fmt, ...)
 	longjmp(*way_out, 1);
 }
 
+const char *check_code(int rc)
+{
+	return PtlErrorStr((unsigned)rc);
+}
+
 /* ---- watchdog ---- */
 
 static pthread_mutex_t dog_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -269,20 +274,6 @@ void check_zero(const char *file, int line, const void *at, size_t len)
 }
 
 /* ---- time ---- */
-
-uint64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-void sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	/* pause: as long as the caller says */
-	nanosleep(&t, NULL);
-}
 
 /* ---- threads ---- */
 
