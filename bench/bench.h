@@ -2,9 +2,10 @@
 /*
  * bench - the common functions of the benchmark programs
  *
+ *	measure.h	clock and percentiles, also for programs without libportals
  *	bench_opt.c	options, by a table
  *	bench_node.c	start, barrier, leave; descriptors, events, results to rank 0
- *	bench_report.c	percentiles, warnings, table, JSON
+ *	bench_report.c	warnings, table, JSON
  *	bench_error.c	lines of errors, and calls and events that fail
  *
  * A program calls bench_options, bench_begin, then bench_row on rank 0 for
@@ -13,6 +14,8 @@
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
+
+#include "measure.h"
 
 #include <portals3.h>
 
@@ -202,15 +205,6 @@ void bench_options(
 	struct bench *b, const struct bench_option *own, int argc, char **argv);
 
 /* ---- bench_report.c ---- */
-
-double bench_now_ns(void);
-
-struct bench_stat {
-	uint64_t n;
-	double min, p10, p50, p90, p99, p999, max;
-};
-
-struct bench_stat bench_stat_of(double *sample, uint64_t n); /* sorts */
 
 /* A column: name is also the key in JSON, and contains the unit. */
 struct bench_cell {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report: percentiles, warnings, table, JSON. */
+/* The report: warnings, table, JSON. */
 #include "bench.h"
 
 #include <portals3x.h>
@@ -13,44 +13,6 @@
 #include <unistd.h>
 
 enum { WIDTH = 10 };
-
-/* ---- numbers ---- */
-
-double bench_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double part_of(const double *sorted, uint64_t n, double part)
-{
-	uint64_t at = (uint64_t)(part * (double)n);
-	if (part == 0.5 && n % 2 == 0)
-		return (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-	return sorted[at < n ? at : n - 1];
-}
-
-struct bench_stat bench_stat_of(double *sample, uint64_t n)
-{
-	if (!n)
-		return (struct bench_stat){0};
-	qsort(sample, n, sizeof *sample, compare);
-	return (struct bench_stat){.n = n,
-		.min = sample[0],
-		.p10 = part_of(sample, n, 0.1),
-		.p50 = part_of(sample, n, 0.5),
-		.p90 = part_of(sample, n, 0.9),
-		.p99 = part_of(sample, n, 0.99),
-		.p999 = part_of(sample, n, 0.999),
-		.max = sample[n - 1]};
-}
 
 /* ---- warnings ---- */
 

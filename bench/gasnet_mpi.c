@@ -116,103 +116,89 @@ static void windows(uint64_t bytes)
 
 /* ---- timing ---- */
 
-static const struct test {
-	const char *name, *figure, *way;
-	void (*op)(uint64_t bytes);
-	unsigned messages; /* of an op */
-} tests[] = {
-	{"ack", "2", "pingack", ack, 1},
-	{"amput", "2", "amput", put_by_messages, 1},
-	{"bw", "3", "bw", windows, WINDOW},
-	{"pingpong", "4", "pingpong", ping_pong, 1},
-};
-
-enum { TESTS = sizeof tests / sizeof tests[0] };
-
 /* Return the operations of a batch, as gasnetperf has them. */
-static uint64_t count_of(const struct test *t, uint64_t bytes, bool quick)
+static uint64_t count_of(unsigned messages, uint64_t bytes, bool quick)
 {
 	uint64_t count = ((uint64_t)4 << 20) / (bytes ? bytes : 1);
 	if (quick)
 		return 4;
-	if (t->messages > 1)
+	if (messages > 1)
 		return count / 16 > 20 ? 20 : count / 16 < 1 ? 1 : count / 16;
 	return count > 1000 ? 1000 : count < 16 ? 16 : count;
 }
 
-static double time_batch(const struct test *t, uint64_t bytes, uint64_t count)
+typedef void operation(uint64_t bytes);
+
+static double time_batch(operation *op, uint64_t bytes, uint64_t count, unsigned messages)
 {
-	double since = peer_now_ns();
+	double since = bench_now_ns();
 	for (uint64_t i = 0; i < count; i++)
-		t->op(bytes);
-	return (peer_now_ns() - since) / (double)count / t->messages;
+		op(bytes);
+	return (bench_now_ns() - since) / (double)count / messages;
 }
+
+static double p99; /* of the test's single operations */
 
 /* Every batch has other bytes, which are checked behind it. */
-static void fill(uint64_t bytes, int batch)
-{
-	memset(tx, rank ? 0 : batch + 1, bytes);
-}
-
-static void check(const struct test *t, uint64_t bytes, int batch)
-{
-	for (uint64_t i = 0; rank == 1 && i < bytes; i++)
-		if (rx[i] != (char)(batch + 1))
-			peer_die("%s of %llu bytes: wrong byte at %llu", t->name,
-				(unsigned long long)bytes, (unsigned long long)i);
-	MPI_Barrier(MPI_COMM_WORLD);
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double p99_of(double *sample, uint64_t n)
-{
-	uint64_t at = (uint64_t)(0.99 * (double)n);
-	qsort(sample, n, sizeof *sample, compare);
-	return sample[at < n ? at : n - 1];
-}
-
-static void run(const struct test *t, uint64_t bytes, bool quick)
+static double run(operation *op, unsigned messages, uint64_t bytes, bool quick)
 {
 	static double batch[BATCHES], single[BATCHES * MOST_SINGLE];
-	uint64_t count = count_of(t, bytes, quick), n = 0;
+	uint64_t count = count_of(messages, bytes, quick), n = 0;
 	uint64_t some = count / 4 + 1 < MOST_SINGLE ? count / 4 + 1 : MOST_SINGLE;
-	int batches = quick ? 2 : BATCHES;
-	for (int i = 0; i < batches; i++) {
-		fill(bytes, i);
-		(void)time_batch(t, bytes, count / 16 + 1); /* warm */
-		batch[i] = time_batch(t, bytes, count);
+	unsigned batches = quick ? 2 : BATCHES;
+	for (unsigned i = 0; i < batches; i++) {
+		memset(tx, rank ? 0 : (int)i + 1, bytes);
+		(void)time_batch(op, bytes, count / 16 + 1, messages); /* warm */
+		batch[i] = time_batch(op, bytes, count, messages);
 		for (uint64_t k = 0; k < some; k++)
-			single[n++] = time_batch(t, bytes, 1);
-		check(t, bytes, i);
+			single[n++] = time_batch(op, bytes, 1, messages);
+		for (uint64_t k = 0; rank == 1 && k < bytes; k++)
+			if (rx[k] != (char)(i + 1))
+				peer_die("a message of %llu bytes: wrong byte at %llu",
+					(unsigned long long)bytes, (unsigned long long)k);
+		MPI_Barrier(MPI_COMM_WORLD);
 	}
-	if (rank == 0)
-		printf("%s\t%s\t%llu\t%.1f\t%.1f\t0\n", t->figure, t->way,
-			(unsigned long long)bytes, peer_median(batch, (uint64_t)batches),
-			p99_of(single, n));
+	p99 = bench_stat_of(single, n).p99;
+	return bench_stat_of(batch, batches).p50;
 }
 
-/* ---- arguments ---- */
-
-static void run_test(const char *test, uint64_t bytes, bool quick)
+static double run_ack(uint64_t bytes, bool quick)
 {
-	if (bytes > LARGEST)
-		peer_die("%s=%llu; expected bytes, 0 to %d", test,
-			(unsigned long long)bytes, LARGEST);
-	for (unsigned i = 0; i < TESTS; i++)
-		if (!strcmp(test, tests[i].name)) {
-			run(&tests[i], bytes, quick);
-			return;
-		}
-	peer_die("'%.60s'; expected ack, amput, bw or pingpong", test);
+	return run(ack, 1, bytes, quick);
+}
+
+static double run_put(uint64_t bytes, bool quick)
+{
+	return run(put_by_messages, 1, bytes, quick);
+}
+
+static double run_windows(uint64_t bytes, bool quick)
+{
+	return run(windows, WINDOW, bytes, quick);
+}
+
+static double run_ping_pong(uint64_t bytes, bool quick)
+{
+	return run(ping_pong, 1, bytes, quick);
+}
+
+/* The name of the peer is that of the way. */
+static const struct peer_test tests[] = {
+	{.name = "ack", .who = "2\tpingack", .run = run_ack, .most = LARGEST},
+	{.name = "amput", .who = "2\tamput", .run = run_put, .most = LARGEST},
+	{.name = "bw", .who = "3\tbw", .run = run_windows, .most = LARGEST},
+	{.name = "pingpong", .who = "4\tpingpong", .run = run_ping_pong, .most = LARGEST},
+	{.name = NULL},
+};
+
+static void print(const struct peer_test *t, uint64_t bytes, double p50)
+{
+	printf("%s\t%llu\t%.1f\t%.1f\t0\n", t->who, (unsigned long long)bytes, p50, p99);
 }
 
 int main(int argc, char **argv)
 {
+	static const struct peer peer = {.tests = tests, .print = print};
 	int size;
 	peer_program = "gasnet_mpi";
 	MPI_Init(&argc, &argv);
@@ -220,11 +206,12 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (size != 2)
 		peer_die("%d ranks; expected 2; use mpirun -n 2", size);
-	peer_pin((unsigned)rank);
+	peer_rank = (unsigned)rank;
+	peer_pin(peer_rank);
 	tx = peer_allocate(LARGEST);
 	rx = peer_allocate(LARGEST);
 	place = peer_allocate(LARGEST + sizeof(struct header));
-	peer_each(argc, argv, run_test);
+	peer_run(&peer, argc, argv);
 	MPI_Finalize();
 	return fflush(stdout) != 0;
 }
