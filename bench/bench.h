@@ -53,6 +53,8 @@ struct bench {
 
 /* Open the interface, and find the ranks and the CPUs; bench_options calls it. */
 void bench_start(struct bench *b);
+/* Leave with an error line unless the number of ranks is in the range. */
+void bench_want_ranks(const struct bench *b, unsigned least, unsigned most);
 /* Pin the rank, warn, and begin the report. */
 void bench_begin(struct bench *b);
 /* Allocate as bench_allocate does, in the shared heap if it has room. */
@@ -181,6 +183,11 @@ struct bench_list {
 	uint64_t most;
 };
 
+/* Set a list that is empty. */
+void bench_default_list(struct bench_list *list, const uint64_t *at, unsigned n);
+/* Return the greatest number of a list, or least if that is greater. */
+uint64_t bench_largest(const struct bench_list *list, uint64_t least);
+
 /* A choice among words; none chosen means all of them. */
 struct bench_words {
 	const char *const *name;
@@ -205,6 +212,11 @@ void bench_options(
 	struct bench *b, const struct bench_option *own, int argc, char **argv);
 
 /* ---- bench_report.c ---- */
+
+/* Return the median of samples that stay in their order. */
+double bench_median(const double *sample, uint64_t n);
+/* Return the median of the quotients of two ways that took n turns. */
+double bench_ratio(const double *a, const double *b, uint64_t n);
 
 /* A column: name is also the key in JSON, and contains the unit. */
 struct bench_cell {

@@ -14,6 +14,28 @@
 
 enum { WIDTH = 10 };
 
+/* ---- turns ---- */
+
+static double median_of_copy(const double *a, const double *b, uint64_t n)
+{
+	double *copy = bench_allocate(n * sizeof *copy);
+	for (uint64_t i = 0; i < n; i++)
+		copy[i] = b ? a[i] / b[i] : a[i];
+	double median = bench_stat_of(copy, n).p50;
+	free(copy);
+	return median;
+}
+
+double bench_median(const double *sample, uint64_t n)
+{
+	return median_of_copy(sample, NULL, n);
+}
+
+double bench_ratio(const double *a, const double *b, uint64_t n)
+{
+	return median_of_copy(a, b, n);
+}
+
 /* ---- warnings ---- */
 
 void bench_warn(struct bench *b, const char *fmt, ...)

@@ -2,7 +2,7 @@
 /* Set-up of GASNet and of bare Portals in two ranks, for gasnetperf. */
 #include "gasnet_node.h"
 
-#include "perf_data.h"
+#include "perf.h"
 
 enum { QUEUE = 4096, HANDLERS = 5, NOTE = 200, REPLY_SHORT, REPLY_MEDIUM };
 
