@@ -13,8 +13,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { PORTAL = 4, MOST_THREADS = 16, WAIT_MS = 10 };
 
@@ -73,22 +71,19 @@ static void *play(void *arg)
 
 /* ---- */
 
-static void open_ball(struct program *p, unsigned i)
-{
-	p->eq[i] = p->one_queue && i ? p->eq[0] : bench_queue(&p->b, 4 * MOST_THREADS);
-	p->ball[i] = i + 1;
-	bench_post(&p->b, PORTAL + i, BENCH_BITS, PTL_MD_OP_PUT, p->slot,
-		MOST_THREADS * sizeof *p->slot, p->eq[i]);
-}
-
 static void open_node(struct program *p)
 {
 	p->other = bench_id(&p->b, p->b.rank ^ 1);
 	p->ball = bench_allocate(MOST_THREADS * sizeof *p->ball);
 	p->slot = bench_allocate(MOST_THREADS * sizeof *p->slot);
 	p->out = bench_bind(&p->b, p->ball, MOST_THREADS * sizeof *p->ball, PTL_EQ_NONE);
-	for (unsigned i = 0; i < p->threads.value; i++)
-		open_ball(p, i);
+	for (unsigned i = 0; i < p->threads.value; i++) {
+		p->eq[i] = p->one_queue && i ? p->eq[0]
+					     : bench_queue(&p->b, 4 * MOST_THREADS);
+		p->ball[i] = i + 1;
+		bench_post(&p->b, PORTAL + i, BENCH_BITS, PTL_MD_OP_PUT, p->slot,
+			MOST_THREADS * sizeof *p->slot, p->eq[i]);
+	}
 }
 
 static void run_threads(struct program *p)
@@ -133,12 +128,7 @@ static void parse(struct program *p, int argc, char **argv)
 	bench_options(&p->b, rows, argc, argv);
 	if (p->b.quick)
 		p->rounds.value = 200;
-	if (p->b.size == 2)
-		return;
-	if (p->b.rank == 0)
-		fprintf(stderr, "threads: %u ranks; expected 2; use yod -sz 2\n",
-			p->b.size);
-	bench_leave(2);
+	bench_want_ranks(&p->b, 2, 2);
 }
 
 int main(int argc, char **argv)
