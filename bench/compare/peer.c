@@ -20,6 +20,7 @@ const char *peer_program = "peer";
 static const char *own_name;
 unsigned peer_rank;
 uint64_t peer_last_round;
+double peer_p99;
 pid_t peer_child[PEER_NODES];
 
 void peer_die(const char *fmt, ...)
@@ -84,18 +85,28 @@ struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes)
 	uint64_t rounds = quick ? 20 : bench_usual_rounds(bytes);
 	rounds = windows ? rounds / 16 + 1 : rounds;
 	uint64_t batches = rounds < PEER_BATCHES ? rounds : PEER_BATCHES;
-	return (struct peer_plan){rounds / 10 + 1, batches, rounds / batches};
+	return (struct peer_plan){
+		.warm = rounds / 10 + 1, .batches = batches, .each = rounds / batches};
 }
 
 double peer_timed(const struct peer_plan *p, peer_rounds *rounds, uint64_t x)
 {
 	double ns[PEER_BATCHES];
+	double *single = peer_allocate(p->batches * p->singles * sizeof *single);
+	uint64_t done = p->warm, n = 0;
 	rounds(x, 0, p->warm);
-	for (uint64_t b = 0; b < p->batches; b++) {
+	for (uint64_t b = 0; b < p->batches; b++, done += p->each) {
 		double t = bench_now_ns();
-		rounds(x, p->warm + b * p->each, p->each);
+		rounds(x, done, p->each);
 		ns[b] = (bench_now_ns() - t) / (double)p->each;
+		for (uint64_t i = 0; i < p->singles; i++, done++) {
+			t = bench_now_ns();
+			rounds(x, done + p->each, 1);
+			single[n++] = bench_now_ns() - t;
+		}
 	}
+	peer_p99 = bench_stat_of(single, n).p99;
+	free(single);
 	return bench_stat_of(ns, p->batches).p50;
 }
 
@@ -295,6 +306,8 @@ static double measure(
 {
 	struct peer_plan p = peer_plan_of(quick, t->parts == PEER_WINDOW, x);
 	bool step = !strcmp(t->name, "step");
+	if (peer->plan)
+		p = peer->plan(t, x, quick);
 	double ns;
 	if (t->run)
 		return t->run(x, quick);

@@ -44,6 +44,7 @@ enum {
 
 struct peer_plan {
 	uint64_t warm, batches, each; /* rounds: warm, then batches * each */
+	uint64_t singles;             /* that are timed one by one behind each batch */
 };
 
 /* Run count rounds of a pattern, of which done have gone before. */
@@ -67,6 +68,8 @@ struct peer {
 	bool partial;                  /* leave an x out that no pattern has */
 	/* before each test, and before its fork; after it; or NULL */
 	void (*before)(uint64_t x), (*after)(void);
+	/* plan the rounds of a test; NULL: peer_plan_of */
+	struct peer_plan (*plan)(const struct peer_test *t, uint64_t x, bool quick);
 	/* print a result; NULL: the line that is described above */
 	void (*print)(const struct peer_test *t, uint64_t x, double value);
 };
@@ -90,10 +93,11 @@ unsigned peer_cpus(void);
 struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes);
 static inline uint64_t peer_plan_rounds(const struct peer_plan *p)
 {
-	return p->warm + p->batches * p->each;
+	return p->warm + p->batches * (p->each + p->singles);
 }
 /* Time rounds in batches, and return the median of a round, in ns. */
 double peer_timed(const struct peer_plan *p, peer_rounds *rounds, uint64_t x);
+extern double peer_p99; /* of the rounds that peer_timed has timed one by one */
 
 /* Steps of a round at rank 0.  The first is a second look at the clock: the time of a
  * look, which each step contains. */

@@ -12,17 +12,29 @@
  *	eqget, eqpoll	testing receives whose messages never come
  *	queues	waiting for any of several receives; the message is that of the last one
  *
+ * For bench/gasnetfigures, with "figures" as WHO, it has the curves of MPI in the figures
+ * that gasnetperf measures, and prints the lines of gasnetperf --lines: figure, way,
+ * bytes, ns of the median of the batches, ns of p99 of single operations, 0.
+ *
+ *	ack	figure 2: Ping-Ack, bytes out and none back: the least that a put over
+ *		MPI can cost
+ *	amput	figure 2: a put by messages: a header and the bytes, which the target
+ *		copies to their place, and none back
+ *	bw	figure 3: 64 MPI_Isend under way, and an answer, as osu_bw does
+ *	pingpong	figure 4: bytes there and back
+ *
  * comm, tx and rx belong to the thread: each thread of the pattern threads has its own.
  */
 #include "../am.h"
 #include "../peer.h"
 
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { TAG = 1, TAG_BACK = 2, TAG_AM = 3, TAG_OTHERS = 100, TAG_QUEUES = 200 };
-enum { SLOT_BYTES = 64 << 10, MOST_REQUESTS = 64 };
+enum { SLOT_BYTES = 64 << 10, LARGEST = 16 << 20, MOST_REQUESTS = 64 };
 static const double alltoall_ns = 2e9, match_ns = 5e8; /* rough upper limits */
 
 static int rank, size;
@@ -263,6 +275,33 @@ static void answered(uint64_t bytes, uint64_t round)
 	send(tx, 0, TAG_BACK);
 }
 
+/* A message's header, as an active message of a put has it. */
+struct header {
+	uint64_t handler, offset, bytes;
+};
+static char *place; /* of a put by messages */
+
+static void put_by_messages(uint64_t bytes, uint64_t round)
+{
+	struct header h = {1, 0, bytes};
+	if (rank == 0) {
+		peer_stamp(tx, bytes, round);
+		memcpy(place, &h, sizeof h);
+		memcpy(place + sizeof h, tx, bytes);
+		send(place, sizeof h + bytes, TAG);
+		receive(rx, 0, TAG_BACK);
+		return;
+	}
+	receive(place, sizeof h + bytes, TAG);
+	memcpy(&h, place, sizeof h);
+	if (h.handler != 1)
+		peer_die(
+			"amput: handler %llu; expected 1", (unsigned long long)h.handler);
+	memcpy(rx + h.offset, place + sizeof h, h.bytes);
+	peer_check(rx, bytes, round);
+	send(tx, 0, TAG_BACK);
+}
+
 enum { SHIFTS = 16, STEP = 64 };
 static MPI_Win window_of_get;
 
@@ -475,6 +514,7 @@ PEER_ROUNDS(ping_pongs, ping_pong)
 PEER_ROUNDS(posted_pings, posted)
 PEER_ROUNDS(windows, window)
 PEER_ROUNDS(acked, answered)
+PEER_ROUNDS(puts_by_messages, put_by_messages)
 PEER_ROUNDS(gets, fetch)
 PEER_ROUNDS(tests_of_one, test_one)
 PEER_ROUNDS(tests_of_any, test_any)
@@ -501,10 +541,47 @@ static const struct peer_test tests[] = {
 	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
 };
 
+/* The name of the peer is that of figure and way. */
+static const struct peer_test figures[] = {
+	{"ack", acked, 1, 0, LARGEST, NULL, NULL, "2\tpingack", NULL},
+	{"amput", puts_by_messages, 1, 0, LARGEST, NULL, NULL, "2\tamput", NULL},
+	{"bw", windows, PEER_WINDOW, 0, LARGEST, NULL, NULL, "3\tbw", NULL},
+	{"pingpong", ping_pongs, 1, 0, LARGEST, NULL, NULL, "4\tpingpong", NULL},
+	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+};
+
+/* Plan the operations of a batch as gasnetperf has them. */
+static struct peer_plan plan_of_figure(
+	const struct peer_test *t, uint64_t bytes, bool quick)
+{
+	uint64_t count = ((uint64_t)4 << 20) / (bytes ? bytes : 1);
+	uint64_t least = t->parts > 1 ? 1 : 16, most = t->parts > 1 ? 20 : 1000;
+	count = t->parts > 1 ? count / 16 : count;
+	count = quick ? 4 : count > most ? most : count < least ? least : count;
+	return (struct peer_plan){.warm = count / 4 + 1,
+		.batches = quick ? 2 : 20,
+		.each = count,
+		.singles = count / 4 + 1 < 128 ? count / 4 + 1 : 128};
+}
+
+static void print_figure(const struct peer_test *t, uint64_t bytes, double p50)
+{
+	printf("%s\t%llu\t%.1f\t%.1f\t0\n", t->who, (unsigned long long)bytes, p50,
+		peer_p99 / t->parts);
+	fflush(stdout);
+}
+
 static void before(uint64_t x)
 {
 	allocate(x);
+	place = peer_allocate(x + sizeof(struct header));
 	meet();
+}
+
+static void after(void)
+{
+	release();
+	free(place);
 }
 
 static unsigned rank_by_environment(void)
@@ -529,14 +606,19 @@ static void start_mpi(int *argc, char ***argv)
 
 int main(int argc, char **argv)
 {
-	static const struct peer peer = {
-		.tests = tests, .named = true, .before = before, .after = release};
+	struct peer peer = {
+		.tests = tests, .named = true, .before = before, .after = after};
 	peer_program = "peer_mpi";
 	peer_pin(rank_by_environment());
 	start_mpi(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	peer_rank = (unsigned)rank;
+	if (argc > 1 && !strcmp(argv[1], "figures")) {
+		peer.tests = figures;
+		peer.plan = plan_of_figure;
+		peer.print = print_figure;
+	}
 	peer_run(&peer, argc, argv);
 	MPI_Finalize();
 	return 0;

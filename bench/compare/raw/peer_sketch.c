@@ -558,7 +558,7 @@ static double all(uint64_t size, bool quick)
 {
 	static const struct peer_test t = {.rounds = all_to_alls, .open = open_node};
 	uint64_t rounds = quick ? 20 : bench_all_rounds(size);
-	struct peer_plan p = {rounds / 10 + 1, 1, rounds};
+	struct peer_plan p = {rounds / 10 + 1, 1, rounds, 0};
 	after();
 	share((unsigned)size);
 	return (double)(size * (size - 1)) * 1e3 / peer_job(&t, nodes, size, &p);
