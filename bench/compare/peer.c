@@ -274,10 +274,11 @@ static double run_threads(unsigned count)
 	return end - begin;
 }
 
-double peer_threads_run(const struct peer_threads *t, uint64_t count, bool quick)
+double peer_threads_run(
+	const struct peer_threads *t, uint64_t count, const struct peer_plan *p)
 {
-	struct peer_plan *p = &threads_plan;
-	*p = peer_plan_of(quick, true, PEER_WORD);
+	threads_plan = *p;
+	peer_last_round = peer_plan_rounds(p) - 1;
 	pthread_barrier_init(&threads_start, NULL, (unsigned)count);
 	for (unsigned i = 0; i < count; i++) {
 		thread[i].of = t;
@@ -289,7 +290,7 @@ double peer_threads_run(const struct peer_threads *t, uint64_t count, bool quick
 	for (unsigned i = 0; i < count; i++)
 		t->close(i);
 	pthread_barrier_destroy(&threads_start);
-	return (double)(p->batches * p->each * PEER_WINDOW * count) * 1e3 / ns;
+	return ns / (double)(p->batches * p->each);
 }
 
 /* ---- tests and arguments ---- */

@@ -20,6 +20,8 @@
  *	eqget, eqpoll	ns, a call that finds x queues empty
  *	queues		ns, half a round trip of 8 bytes; x queues are looked into
  *	threads		10^6 messages of 8 bytes a second, of x threads, windows of 64
+ *	balls		ns, half a round trip of 8 bytes, of each of x threads at a time
+ *	balls_one	the same if the threads of a rank look into one queue
  *	posted		ns, half a round trip of x bytes; each round posts its receive
  *	step		ns, step x of such a round without bytes, see enum peer_step
  */
@@ -121,12 +123,13 @@ double peer_job(
 struct peer_threads {
 	void (*open)(unsigned thread), (*close)(unsigned thread); /* main thread */
 	void (*meet)(void);                                       /* of the ranks */
-	void (*enter)(unsigned thread), (*leave)(void); /* the thread, or NULL */
-	void (*window)(unsigned thread, uint64_t round);
+	void (*enter)(unsigned thread), (*leave)(void);  /* the thread, or NULL */
+	void (*window)(unsigned thread, uint64_t round); /* or another pattern */
 };
 
-/* Return 10^6 messages a second, of the windows of all threads. */
-double peer_threads_run(const struct peer_threads *t, uint64_t count, bool quick);
+/* Run the windows of all threads, and return the time of one, in ns. */
+double peer_threads_run(
+	const struct peer_threads *t, uint64_t count, const struct peer_plan *p);
 
 /* ---- data: the first and the last word of a message are the number of its round ---- */
 

@@ -505,7 +505,8 @@ static double threads(uint64_t count, bool quick)
 {
 	static const struct peer_threads calls = {
 		open_thread, close_thread, meet, enter_thread, release, thread_window};
-	return peer_threads_run(&calls, count, quick);
+	struct peer_plan p = peer_plan_of(quick, true, PEER_WORD);
+	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
 }
 
 /* ---- */

@@ -8,6 +8,9 @@
  *	queues	half a round trip of 8 bytes, with the events in the last of x queues
  *		that PtlEQPoll reads
  *	threads	messages of 8 bytes from x threads to as many; windows of 64 as in rate
+ *	balls	half a round trip of 8 bytes, of each of x threads at a time
+ *	balls_one	the same, where all threads of a rank read one queue, and the one
+ *		that takes a message answers it
  *	posted	half a round trip of x bytes, see peer.h: a match entry and a descriptor
  *		for one message, posted before it is sent
  *	step	step x of such a round
@@ -343,7 +346,66 @@ static double threads(uint64_t count, bool quick)
 {
 	static const struct peer_threads calls = {
 		open_thread, close_thread, bench_barrier, NULL, NULL, window};
-	return peer_threads_run(&calls, count, quick);
+	struct peer_plan p = peer_plan_of(quick, true, PEER_WORD);
+	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
+}
+
+/* ---- threads that throw balls: hdr_data is the number of remaining throws ---- */
+
+static bool one_queue;
+
+static void throw(uint64_t ball, uint64_t hops)
+{
+	put(of_thread[ball].out, 0, PEER_WORD, PORTAL_THREADS + (ptl_pt_index_t)ball, 0,
+		hops);
+}
+
+static void catch_ball(unsigned thread, uint64_t round)
+{
+	ptl_event_t ev;
+	(void)round;
+	bench_check(PtlEQWait(of_thread[one_queue ? 0 : thread].w.eq, &ev), "PtlEQWait");
+	uint64_t ball = ev.pt_index - PORTAL_THREADS;
+	peer_check(of_thread[ball].rx, PEER_WORD, ball);
+	if (ev.hdr_data > 1)
+		throw(ball, ev.hdr_data - 1);
+}
+
+/* The queue of a ball is that of its thread, or of the first one. */
+static void open_ball(unsigned thread)
+{
+	struct side *s = &of_thread[thread];
+	*s = (struct side){
+		.tx = bench_allocate(PEER_WORD), .rx = bench_allocate(PEER_WORD)};
+	s->w.eq = bench_queue(&b, 4 * PEER_THREADS);
+	s->out = bench_bind(&b, s->tx, PEER_WORD, PTL_EQ_NONE);
+	s->note = bench_bind(&b, NULL, 0, PTL_EQ_NONE);
+	s->me = bench_post(&b, PORTAL_THREADS + thread, BENCH_BITS, PTL_MD_OP_PUT, s->rx,
+		PEER_WORD, of_thread[one_queue ? 0 : thread].w.eq);
+	peer_stamp(s->tx, PEER_WORD, thread);
+}
+
+/* Each rank catches each ball once in a round. */
+static void throw_first(unsigned thread)
+{
+	if (peer_rank == 0)
+		throw(thread, 2 * (peer_last_round + 1));
+}
+
+static double balls(uint64_t count, bool quick)
+{
+	static const struct peer_threads calls = {
+		open_ball, close_thread, bench_barrier, throw_first, NULL, catch_ball};
+	struct peer_plan p = peer_plan_of(quick, false, PEER_WORD);
+	return peer_threads_run(&calls, count, &p) / 2;
+}
+
+static double balls_one(uint64_t count, bool quick)
+{
+	one_queue = true;
+	double ns = balls(count, quick);
+	one_queue = false;
+	return ns;
 }
 
 /* ---- */
@@ -355,6 +417,8 @@ static const struct peer_test tests[] = {
 	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_layer, close_layer, NULL, NULL},
 	{"queues", queue_pings, 2, 1, MOST_QUEUES, open_queues, close_queues, NULL, NULL},
 	{"threads", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, threads},
+	{"balls", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, balls},
+	{"balls_one", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, balls_one},
 	{"posted", posted_pings, 2, 0, PEER_ANY, open_steps, close_steps, NULL, NULL},
 	{"step", posted_pings, 1, 0, PEER_STEPS - 1, open_steps, close_steps, NULL, NULL},
 	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
