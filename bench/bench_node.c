@@ -51,6 +51,17 @@ void bench_start(struct bench *b)
 	place(b);
 }
 
+void bench_want_ranks(const struct bench *b, unsigned least, unsigned most)
+{
+	if (b->size >= least && b->size <= most)
+		return;
+	if (b->rank == 0)
+		fprintf(stderr, "%s: %u rank%s; expected %u%s; use yod -sz %u\n",
+			b->program, b->size, b->size == 1 ? "" : "s", least,
+			most > least ? " or more" : "", least);
+	bench_leave(2);
+}
+
 static void pin(const struct bench *b)
 {
 	if (!b->no_pin && !cpus_pin(b->cpu[b->rank]))

@@ -67,6 +67,22 @@ bool bench_set_list(void *to, const char *value)
 	return false;
 }
 
+void bench_default_list(struct bench_list *list, const uint64_t *at, unsigned n)
+{
+	if (list->n)
+		return;
+	memcpy(list->at, at, n * sizeof *at);
+	list->n = n;
+}
+
+uint64_t bench_largest(const struct bench_list *list, uint64_t least)
+{
+	uint64_t largest = least;
+	for (unsigned i = 0; i < list->n; i++)
+		largest = list->at[i] > largest ? list->at[i] : largest;
+	return largest;
+}
+
 static bool add_word(struct bench_words *w, const char *word, size_t length)
 {
 	for (unsigned i = 0; i < w->n; i++)

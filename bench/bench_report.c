@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report: percentiles, warnings, table, JSON. */
+/* The report: warnings, table, JSON. */
 #include "bench.h"
 
 #include <portals3x.h>
@@ -14,42 +14,26 @@
 
 enum { WIDTH = 10 };
 
-/* ---- numbers ---- */
+/* ---- turns ---- */
 
-double bench_now_ns(void)
+static double median_of_copy(const double *a, const double *b, uint64_t n)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+	double *copy = bench_allocate(n * sizeof *copy);
+	for (uint64_t i = 0; i < n; i++)
+		copy[i] = b ? a[i] / b[i] : a[i];
+	double median = bench_stat_of(copy, n).p50;
+	free(copy);
+	return median;
 }
 
-static int compare(const void *a, const void *b)
+double bench_median(const double *sample, uint64_t n)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
+	return median_of_copy(sample, NULL, n);
 }
 
-static double part_of(const double *sorted, uint64_t n, double part)
+double bench_ratio(const double *a, const double *b, uint64_t n)
 {
-	uint64_t at = (uint64_t)(part * (double)n);
-	if (part == 0.5 && n % 2 == 0)
-		return (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-	return sorted[at < n ? at : n - 1];
-}
-
-struct bench_stat bench_stat_of(double *sample, uint64_t n)
-{
-	if (!n)
-		return (struct bench_stat){0};
-	qsort(sample, n, sizeof *sample, compare);
-	return (struct bench_stat){.n = n,
-		.min = sample[0],
-		.p10 = part_of(sample, n, 0.1),
-		.p50 = part_of(sample, n, 0.5),
-		.p90 = part_of(sample, n, 0.9),
-		.p99 = part_of(sample, n, 0.99),
-		.p999 = part_of(sample, n, 0.999),
-		.max = sample[n - 1]};
+	return median_of_copy(a, b, n);
 }
 
 /* ---- warnings ---- */

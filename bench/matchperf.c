@@ -21,7 +21,6 @@
 #include "bench.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { PORTAL_BASE = 4, PORTAL_DEEP = 5, PORTAL_TALK = 6 };
 enum { WINDOW = 64, MOST_PAIRS = 4000, MOST_DEPTH = 131000 };
@@ -293,25 +292,15 @@ static void parse(struct program *p, int argc, char **argv)
 	bench_options(&p->b, rows, argc, argv);
 	bench_all_words(&lists);
 	bench_all_words(&hits);
-	if (p->depths.n)
-		return;
-	p->depths.n = p->b.quick ? 3 : 6;
-	memcpy(p->depths.at, p->b.quick ? quick : all, p->depths.n * sizeof *all);
-}
-
-static void want(const struct program *p)
-{
-	bool zero = false;
+	bench_want_ranks(&p->b, 2, 2);
 	for (unsigned i = 0; i < p->depths.n; i++)
-		zero |= p->depths.at[i] == 0;
-	if (p->b.size == 2 && !zero)
-		return;
-	if (p->b.rank == 0 && zero)
-		fprintf(stderr, "matchperf: --depth: 0; expected 1 to 131000\n");
-	else if (p->b.rank == 0)
-		fprintf(stderr, "matchperf: %u ranks; expected 2; use yod -sz 2\n",
-			p->b.size);
-	bench_leave(2);
+		if (p->depths.at[i] == 0) {
+			if (p->b.rank == 0)
+				fprintf(stderr, "matchperf: --depth: 0; expected 1 to "
+						"131000\n");
+			bench_leave(2);
+		}
+	bench_default_list(&p->depths, p->b.quick ? quick : all, p->b.quick ? 3 : 6);
 }
 
 static void open_node(struct program *p)
@@ -332,7 +321,6 @@ int main(int argc, char **argv)
 		.max_mes = 1 << 17, .max_mds = 1 << 17, .max_me_list = 1 << 17};
 	p.b.desired = &much;
 	parse(&p, argc, argv);
-	want(&p);
 	open_node(&p);
 	bench_begin(&p.b);
 	for (int kind = 0; kind < KINDS; kind++)

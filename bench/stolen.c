@@ -19,8 +19,6 @@
 
 #include <dirent.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -58,13 +56,6 @@ struct sender {
 	uint64_t count;
 	double *sample;
 };
-
-static double clock_ns(clockid_t id)
-{
-	struct timespec t;
-	(void)clock_gettime(id, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 /* Read the first line of a file of a thread of this process.  Return false if there is
  * none. */
@@ -111,9 +102,9 @@ static void compute(struct program *p)
 static void calibrate(struct program *p)
 {
 	p->loops = 1000000;
-	double t = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	double t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	compute(p);
-	t = clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
+	t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
 	p->loops = (uint64_t)((double)p->loops * PIECE_NS / t) + 1;
 }
 
@@ -145,12 +136,12 @@ static struct work measure(struct program *p, uint64_t pieces)
 	struct work k = {0};
 	uint64_t interrupts = interrupts_of(p);
 	double nic = cpu_of(NIC_THREAD), kernel = cpu_of(KERNEL_THREAD);
-	double own = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = bench_now_ns();
+	double own = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = bench_now_ns();
 	do {
 		compute(p);
 		k.pieces++;
 	} while (pieces ? k.pieces < pieces : !all_came(p));
-	own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
+	own = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
 	k.wall_ns = (bench_now_ns() - wall) / (double)k.pieces;
 	k.nic_ns = cpu_of(NIC_THREAD) - nic;
 	k.kernel_ns = cpu_of(KERNEL_THREAD) - kernel;

@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 
 set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
-set(P3_TOOLS yod ptlstat tracedump portals-info portalperf pipeperf matchperf utcp_nid)
+set(P3_TOOLS yod ptlstat tracedump portals-info portalperf matchperf utcp_nid)
 
 install(TARGETS portals EXPORT Portals3
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development

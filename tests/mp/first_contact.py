@@ -163,7 +163,7 @@ def settings():
 # ---- help without an interface ----
 
 def helps():
-    for program in ('portalperf', 'pipeperf', 'matchperf', 'cmdperf'):
+    for program in ('portalperf', 'matchperf', 'cmdperf'):
         broken = {'PTL3_MODE': 'no-such-mode'}
         run = start(f'{BIN}/{program}', '--help', **broken)
         expect(run.returncode == 0 and run.stdout.startswith('usage: ') and not run.stderr,

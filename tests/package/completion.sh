@@ -53,7 +53,7 @@ expect "$(offers tracedump --at 'd')" "$(printf '%s\n' death deliver drop)"
 expect "$(offers portals-info -)" "$("$5" --help | grep -oE '^  -.*' |
 	grep -oE -- '(^| )--?[a-zA-Z]+' | tr -d ' ' | sort)"
 
-for tool in yod ptlstat tracedump portals-info utcp_nid portalperf matchperf pipeperf cciperf \
+for tool in yod ptlstat tracedump portals-info utcp_nid portalperf matchperf cciperf \
 	gasnetrun_portals; do
 	tool=$(dirname "$2")/$tool
 	[ ! -x "$tool" ] || expect "" "$("$tool" --help | awk 'length > 80')"
