@@ -214,7 +214,7 @@ bool p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, s
 {
 	struct p3_frame f = {
 		.op = P3_FRAME_ROOM, .value = P3_FRAMES_TRACE, .number = len};
-	if (len > P3_FRAMES_ROOM)
+	if (len > P3_STREAM_ROOM)
 		return false;
 	agents_trace_append(a, host, bytes, len);
 	p3_frames_send(&a->link[host].conn, f, NULL);

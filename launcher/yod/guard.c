@@ -239,7 +239,8 @@ static _Noreturn void guard_run(
 	FAULT_POINT("yod.guard_unswept");
 	/* A reader that does not read must not keep this process from the sweep: lines
 	 * wait for p3_output_close(). */
-	struct p3_output *lines = p3_output_create(0, to);
+	struct p3_output *lines =
+		p3_output_create(&(struct p3_output_conf){.ranks = 0}, to);
 	if (WIFSIGNALED(status))
 		p3_say("the launcher (pid %d) was killed by signal %d (%s); ending the "
 		       "job",

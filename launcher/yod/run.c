@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The main loop of yod: stages of a job, signals, fates of nodes. */
 #include "launcher/yod/remote.h"
-#include "launcher/loop.h"
 #include "launcher/rdv/rdv.h"
 #include "shm/conf.h"
 #include "shm/domain.h"
@@ -16,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -29,17 +27,6 @@
 #define DRAIN_MS 2000 /* time for the output of an aborted job */
 #define SWEEP_MS 5000
 #define LOOK_FDS 64 /* descriptors for processes that look at the job, and the like */
-
-enum key {
-	KEY_SIGNALS,
-	KEY_GUARD,
-	KEY_RDV,
-	KEY_OUTPUT,
-	KEY_ATTACH,
-	KEY_AGENT,
-	KEY_ANSWERS,
-	KEY_REPORT
-};
 
 enum life { UNBORN, RUNS, ENDED, REAPED };
 
@@ -59,17 +46,16 @@ struct run {
 	struct p3_agent *agent; /* NULL: this is yod itself */
 	uint32_t first, here_n; /* the ranks on this host */
 	struct p3_rdv *rdv;
-	struct p3_output *output;
+	struct p3_output *output;   /* NULL in an agent */
+	struct p3_taps *taps;       /* the nodes' pipes */
 	struct p3_stats *stats;     /* NULL: not requested */
 	struct p3_tracefile *trace; /* NULL: not requested */
 	struct p3_attach *attach;   /* NULL: no process can look at the job */
 	struct p3_answers
 		*answers; /* agent: questions of yod; NULL: none can be answered */
-	int ep;
-	int give_up; /* readable when yod must start no more nodes */
+	struct p3_loop loop;
+	struct p3_loop_fd signals, alive, rdv_fd, attach_fd, report_fd;
 	int end_fd;
-	int signals;
-	int alive_fd;
 	int stdin_fd;   /* standard input of rank 0 */
 	int hosts_fd;   /* agent: file of the job's hosts; or -1 */
 	uint64_t round; /* agent: number of the next barrier */
@@ -82,7 +68,6 @@ struct run {
 	int64_t stopped_at;     /* time of a stop by TSTP; 0: not stopped */
 	int64_t drain_at;       /* time to give up the output */
 	pid_t report;           /* process of a running ptlstat why, or 0 */
-	int report_fd;          /* its output, or -1 */
 	int64_t report_at;      /* time to kill it */
 	int end_signal;         /* the signal that ends the job after the report, or 0 */
 	int64_t why_ms;         /* age at which a barrier is reported */
@@ -216,16 +201,20 @@ static bool run_has_portals(const struct run *r)
 }
 
 /* Print the lines of the report that have come, behind yod's own earlier lines. */
-static void run_report_read(struct run *r)
+static void run_report_read(void *arg, uint32_t events)
 {
+	struct run *r = arg;
+	int fd = r->report_fd.fd;
 	char lines[4096];
 	ssize_t n = 0;
-	while (r->report_fd >= 0 && (n = read(r->report_fd, lines, sizeof lines)) > 0)
+	(void)events;
+	while (fd >= 0 && (n = read(fd, lines, sizeof lines)) > 0)
 		p3_say_lines(lines, (size_t)n);
-	if (r->report_fd < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+	if (fd < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
-	close(r->report_fd);
-	r->report_fd = -1;
+	(void)p3_loop_watch(&r->loop, &r->report_fd, 0);
+	close(fd);
+	r->report_fd.fd = -1;
 }
 
 /* Run ptlstat, whose output comes through a pipe.  Return 0 or an error. */
@@ -236,11 +225,11 @@ static int run_report_start(struct run *r)
 		return -errno;
 	int rc = p3_report_start(r->jid, r->opt->size, to[1], &r->report);
 	close(to[1]);
-	r->report_fd = to[0];
+	r->report_fd = (struct p3_loop_fd){.fd = to[0], .on = run_report_read, .arg = r};
 	if (!rc)
-		rc = p3_watch_input(r->ep, to[0], KEY_REPORT);
+		rc = p3_loop_watch(&r->loop, &r->report_fd, EPOLLIN);
 	else
-		run_report_read(r);
+		run_report_read(r, 0);
 	return rc;
 }
 
@@ -362,10 +351,12 @@ static void run_node_ended(struct run *r, uint32_t i, int status)
 	FAULT_POINT("yod.end_told");
 	if (r->stats)
 		p3_stats_ended(r->stats, i, r->rank[i].pid, status);
-	if (r->output)
-		p3_output_ended(r->output, i);
+	p3_taps_ended(r->taps, i);
 	if (r->agent)
-		p3_agent_ended(r->agent, i, status);
+		p3_agent_tell(r->agent,
+			(struct p3_frame){
+				.op = P3_FRAME_ENDED, .node = i, .value = status},
+			NULL);
 	if (status)
 		run_node_failed(r, i, status);
 }
@@ -441,7 +432,7 @@ static void run_on_signal(struct run *r, int sig)
 		if (!r->report || !p3_reap_fate(r->report, &status))
 			return;
 		p3_reap_take(r->report);
-		run_report_read(r);
+		run_report_read(r, 0);
 		r->report = 0;
 		r->report_at = P3_NEVER;
 		run_end_after_report(r);
@@ -465,51 +456,44 @@ static void run_on_signal(struct run *r, int sig)
 	}
 }
 
-static void run_on_guard_gone(struct run *r)
+static void run_on_signals(void *arg, uint32_t events)
 {
+	struct run *r = arg;
+	int sig;
+	(void)events;
+	while ((sig = p3_signals_next(r->signals.fd)))
+		run_on_signal(r, sig);
+}
+
+static void run_on_rdv(void *arg, uint32_t events)
+{
+	struct run *r = arg;
+	(void)events;
+	p3_rdv_step(r->rdv, 0);
+}
+
+static void run_on_attach(void *arg, uint32_t events)
+{
+	struct run *r = arg;
+	(void)events;
+	p3_attach_step(r->attach);
+}
+
+static void run_on_guard_gone(void *arg, uint32_t events)
+{
+	struct run *r = arg;
+	(void)events;
 	/* The guard's death signal SIGCONT may be yet to come, and this process does not
 	 * need it any more.  LeakSanitizer stops a process that ends, and would wait for
 	 * ever for a stop that SIGCONT has undone. */
 	prctl(PR_SET_PDEATHSIG, 0);
-	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
+	(void)p3_loop_watch(&r->loop, &r->alive, 0);
 	p3_say(r->agent ? "the agent was killed; ending its nodes"
 			: "yod was killed; ending the job");
 	run_decide(r, 128 + SIGKILL);
 	run_kill_job(r);
 	r->hurry = true;
 	r->drain_at = p3_now_ms();
-}
-
-static void run_on_event(struct run *r, enum key key)
-{
-	int sig;
-	switch (key) {
-	case KEY_SIGNALS:
-		while ((sig = p3_signals_next(r->signals)))
-			run_on_signal(r, sig);
-		return;
-	case KEY_GUARD:
-		run_on_guard_gone(r);
-		return;
-	case KEY_RDV:
-		p3_rdv_step(r->rdv, 0);
-		return;
-	case KEY_OUTPUT:
-		p3_output_step(r->output);
-		return;
-	case KEY_ATTACH:
-		p3_attach_step(r->attach);
-		return;
-	case KEY_AGENT:
-		p3_agent_step(r->agent);
-		return;
-	case KEY_ANSWERS:
-		p3_answers_step(r->answers);
-		return;
-	case KEY_REPORT:
-		run_report_read(r);
-		return;
-	}
 }
 
 static void run_on_timeout(struct run *r)
@@ -543,25 +527,21 @@ static bool run_nodes_left(const struct run *r)
 	return r->runs_n || r->ended_n;
 }
 
-static int run_wait_ms(const struct run *r)
+static int64_t run_next_deadline(const struct run *r)
 {
 	int64_t at =
 		p3_earlier(r->stage_at, run_nodes_left(r) ? r->slow_at : r->drain_at);
 	at = p3_earlier(at, r->report_at);
 	if (!r->stopped_at)
 		at = p3_earlier(at, p3_earlier(r->timeout_at, run_barrier_at(r)));
-	if (at == P3_NEVER)
-		return -1;
-	int64_t ms = at - p3_now_ms();
-	if (ms < 0)
-		return 0;
-	return ms > 100000 ? 100000 : (int)ms + 1;
+	return at;
 }
 
 static bool run_output_left(struct run *r)
 {
-	bool has = r->agent ? p3_agent_has_output(r->agent)
-			    : r->output && !p3_output_is_done(r->output);
+	bool has = r->agent    ? p3_agent_has_output(r->agent, r->taps)
+		   : r->output ? !p3_output_is_done(r->output)
+			       : false;
 	if (!has)
 		return false;
 	if (r->hurry && r->drain_at == P3_NEVER && !run_nodes_left(r))
@@ -572,14 +552,50 @@ static bool run_output_left(struct run *r)
 static void run_loop(struct run *r)
 {
 	while (run_nodes_left(r) || run_output_left(r) || r->report) {
-		struct epoll_event ev[4];
-		int n = epoll_wait(r->ep, ev, 4, run_wait_ms(r));
-		for (int k = 0; k < n; k++)
-			run_on_event(r, (enum key)ev[k].data.u32);
+		p3_loop_run(&r->loop, run_next_deadline(r));
 		run_on_deadlines(r);
 		run_reap_nodes(r);
 		run_reap_orphans(r);
 	}
+}
+
+/* ---- the output of the nodes, in yod itself ---- */
+
+static void run_take_output(void *arg, uint32_t i, const char *bytes, size_t len)
+{
+	struct run *r = arg;
+	(void)p3_output_take(r->output, i, bytes, len);
+}
+
+static void run_idle_output(void *arg, uint32_t i)
+{
+	struct run *r = arg;
+	p3_output_idle(r->output, i);
+}
+
+static void run_moved_output(void *arg, uint32_t i, size_t n)
+{
+	struct run *r = arg;
+	if (n)
+		(void)p3_taps_room(r->taps, i, n);
+	else
+		p3_taps_close(r->taps, i);
+}
+
+static int run_open_output(struct run *r)
+{
+	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
+	struct p3_output_conf conf = {.loop = &r->loop,
+		.ranks = r->opt->tag ? r->opt->size : 0,
+		.moved = run_moved_output,
+		.arg = r};
+	struct p3_taps_conf taps = {.n = 2 * conf.ranks,
+		.take = run_take_output,
+		.idle = run_idle_output,
+		.arg = r};
+	r->taps = p3_taps_create(&r->loop, &taps);
+	r->output = p3_output_create(&conf, to);
+	return r->taps && r->output ? 0 : -errno;
 }
 
 /* ---- starting ---- */
@@ -617,9 +633,12 @@ static int run_adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 	int rc = p3_rdv_add(r->rdv, i, s->sock);
 	if (rc)
 		close(s->sock);
-	for (int k = 0; k < 2 && !rc && s->out[k] >= 0; k++)
-		rc = r->agent ? p3_agent_add(r->agent, i, k, s->out[k])
-			      : p3_output_add(r->output, i, k, s->out[k]);
+	for (uint32_t k = 0; k < 2 && !rc && s->out[k] >= 0; k++) {
+		rc = fcntl(s->out[k], F_SETFL, O_NONBLOCK) ? -errno : 0;
+		if (!rc && r->output)
+			rc = p3_output_add(r->output, 2 * i + k);
+		rc = rc ? rc : p3_taps_add(r->taps, 2 * i + k, s->out[k]);
+	}
 	if (r->agent)
 		p3_agent_tell(r->agent,
 			(struct p3_frame){.op = P3_FRAME_STARTED,
@@ -786,9 +805,8 @@ static int run_serve_part(struct run *r, struct p3_rdv_conf *conf)
 
 /* ---- starting ---- */
 
-static int run_open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
+static int run_open_parts(struct run *r, uint32_t jid)
 {
-	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	struct p3_rdv_conf conf = {.size = r->opt->size,
 		.layout = P3_LAYOUT_WORD,
 		.nid_base = r->nid_base,
@@ -808,30 +826,26 @@ static int run_open_parts(struct run *r, uint32_t jid, const struct p3_guard *gu
 		return -ENOMEM;
 	conf.joined_arg = r->stats;
 	int rc = r->agent ? run_serve_part(r, &conf) : 0;
+	rc = rc ? rc : p3_loop_open(&r->loop);
 	if (rc)
 		return rc;
 	r->rdv = p3_rdv_create(&conf);
-	if (!r->agent)
-		r->output = p3_output_create(r->opt->tag ? r->opt->size : 0, to);
-	if (!r->rdv || (!r->agent && !r->output))
+	if (!r->rdv)
 		return -errno;
-
-	r->alive_fd = guard->alive_fd;
-	r->signals = p3_signals_fd();
+	if (!r->agent)
+		rc = run_open_output(r);
+	r->signals.fd = p3_signals_fd();
 	r->end_fd = p3_signals_end_fd();
-	r->ep = epoll_create1(EPOLL_CLOEXEC);
-	r->give_up = epoll_create1(EPOLL_CLOEXEC);
-	rc = p3_watch_input(r->ep, r->signals, KEY_SIGNALS);
-	rc = rc ? rc : p3_watch_input(r->ep, r->alive_fd, KEY_GUARD);
-	rc = rc ? rc : p3_watch_input(r->ep, p3_rdv_fd(r->rdv), KEY_RDV);
-	if (r->output)
-		rc = rc ? rc : p3_watch_input(r->ep, p3_output_fd(r->output), KEY_OUTPUT);
-	if (r->agent)
-		rc = rc ? rc : p3_agent_open(r->agent, &r->stdin_fd, run_on_order, r);
-	if (r->agent)
-		rc = rc ? rc : p3_watch_input(r->ep, p3_agent_fd(r->agent), KEY_AGENT);
-	rc = rc ? rc : p3_watch_input(r->give_up, r->end_fd, KEY_SIGNALS);
-	return rc ? rc : p3_watch_input(r->give_up, r->alive_fd, KEY_GUARD);
+	if (r->end_fd < 0)
+		return r->end_fd;
+	r->rdv_fd.fd = p3_rdv_fd(r->rdv);
+	rc = rc ? rc : p3_loop_watch(&r->loop, &r->signals, EPOLLIN);
+	rc = rc ? rc : p3_loop_watch(&r->loop, &r->alive, EPOLLIN);
+	rc = rc ? rc : p3_loop_watch(&r->loop, &r->rdv_fd, EPOLLIN);
+	if (!rc && r->agent)
+		rc = p3_agent_open(
+			r->agent, &r->loop, &r->taps, &r->stdin_fd, run_on_order, r);
+	return rc;
 }
 
 static uint32_t run_started_pid(void *arg, uint32_t i)
@@ -851,17 +865,15 @@ static void run_open_attach(struct run *r, uint32_t jid)
 		.arg = r};
 	int rc = p3_attach_create(&conf, &r->attach);
 	if (!rc)
-		rc = p3_watch_input(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
+		r->attach_fd.fd = p3_attach_fd(r->attach);
+	rc = rc ? rc : p3_loop_watch(&r->loop, &r->attach_fd, EPOLLIN);
 	if (!rc && r->agent)
-		r->answers = p3_answers_create(r->agent, r->attach);
-	if (r->answers)
-		rc = p3_watch_input(r->ep, p3_answers_fd(r->answers), KEY_ANSWERS);
+		r->answers = p3_answers_create(&r->loop, r->agent, r->attach);
 	if (rc)
 		p3_say("ptlstat will not find this job: %s", strerror(-rc));
 }
 
-static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
-	const struct p3_signals *signals)
+static int run_start(struct run *r, uint32_t jid, const struct p3_signals *signals)
 {
 	struct p3_spawn_conf conf = {.size = r->opt->size,
 		.here = r->here_n,
@@ -881,7 +893,7 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	if (rc)
 		return rc;
 	conf.nid_base = r->nid_base;
-	rc = run_open_parts(r, jid, guard);
+	rc = run_open_parts(r, jid);
 	if (!rc)
 		run_open_attach(r, jid);
 	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
@@ -890,7 +902,8 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		rc = p3_spawn_environment(&conf);
 	if (rc)
 		return rc;
-	conf.give_up_fd = r->give_up;
+	conf.give_up_fd[0] = r->end_fd;
+	conf.give_up_fd[1] = r->alive.fd;
 	conf.stdin_fd = r->stdin_fd;
 	if (r->opt->timeout_ms)
 		r->timeout_at = p3_now_ms() + r->opt->timeout_ms;
@@ -911,11 +924,11 @@ static void run_close_parts(struct run *r)
 	p3_rdv_destroy(r->rdv);
 	p3_close(r->hosts_fd);
 	p3_stats_destroy(r->stats);
+	p3_taps_destroy(r->taps);
 	p3_output_close(r->output, r->hurry);
-	close(r->signals);
-	close(r->end_fd);
-	close(r->give_up);
-	close(r->ep);
+	p3_close(r->signals.fd);
+	p3_close(r->end_fd);
+	p3_loop_close(&r->loop);
 	p3_domain_leave(&r->domain);
 	free(r);
 }
@@ -975,7 +988,12 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->hosts_fd = -1;
 	r->why_ms = opt->why_after_ms;
 	r->reported_since = P3_NEVER;
-	r->report_fd = -1;
+	r->signals = (struct p3_loop_fd){.fd = -1, .on = run_on_signals, .arg = r};
+	r->alive = (struct p3_loop_fd){
+		.fd = guard->alive_fd, .on = run_on_guard_gone, .arg = r};
+	r->rdv_fd = (struct p3_loop_fd){.fd = -1, .on = run_on_rdv, .arg = r};
+	r->attach_fd = (struct p3_loop_fd){.fd = -1, .on = run_on_attach, .arg = r};
+	r->report_fd.fd = r->end_fd = -1;
 	p3_domain_none(&r->domain);
 	r->place = place;
 	r->stage_at = r->slow_at = r->timeout_at = r->drain_at = r->report_at = P3_NEVER;
@@ -983,7 +1001,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		free(r);
 		return P3_STATUS_YOD;
 	}
-	int rc = run_start(r, jid, guard, signals);
+	int rc = run_start(r, jid, signals);
 	if (rc) {
 		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
 			strerror(-rc));
