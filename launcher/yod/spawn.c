@@ -72,16 +72,8 @@ bool p3_valgrind_is_in(char *const *argv)
 
 static char *valgrind_folder(void)
 {
-	char here[4096], *dir;
-	ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
-	here[n > 0 ? n : 0] = 0;
-	char *slash = strrchr(here, '/');
-	if (!slash)
-		return NULL;
-	*slash = 0;
-	if (asprintf(&dir, "%s/" P3_VALGRIND_DIR, here) < 0)
-		return NULL;
-	char *shorter = realpath(dir, NULL);
+	char *dir = p3_own_path(P3_VALGRIND_DIR),
+	     *shorter = dir ? realpath(dir, NULL) : NULL;
 	if (!shorter)
 		return dir;
 	free(dir);
