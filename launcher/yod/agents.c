@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DRAIN_MS    2000 /* time for the output of an aborted job */
 #define AGAIN_MS    1000
 #define SWEEP_MS    5000
 #define FDS_OF_RANK 2
@@ -24,149 +23,69 @@
 #define FDS         64
 #define TAG_LEN     12
 
-/* ---- reports ---- */
+/* ---- the ends of a job (control) ---- */
 
-/* Return true if reports are under way, after which the signal ends the job. */
-static bool agents_reports_first(struct p3_agents *a, int sig)
+/* Return true if reports are under way. */
+static bool agents_report(void *arg)
 {
-	if (!a->query || !a->go_sent || !a->opt->why_after_ms)
+	struct p3_agents *a = arg;
+	if (!a->query || !a->go_sent)
 		return false;
 	p3_query_begin_own(a->query);
-	a->end_signal = p3_query_has_own(a->query) ? sig : 0;
-	return a->end_signal != 0;
+	return p3_query_has_own(a->query);
 }
 
-static void agents_signal_all(struct p3_agents *a, int sig)
+static void agents_ask(void *arg, int sig)
 {
-	a->stage = P3_AGENTS_ENDING;
-	a->stage_at = p3_now_ms() + P3_AGENTS_SLOW_MS + a->opt->kill_after_ms;
-	p3_agents_signal(a, sig);
-}
-
-/* End the job when the reports have come. */
-static void agents_see_reports(struct p3_agents *a)
-{
-	int sig = a->end_signal;
-	if (!sig || p3_query_has_own(a->query))
-		return;
-	a->end_signal = 0;
-	if (a->stage != P3_AGENTS_GOING)
-		return;
-	if (sig == SIGTERM)
-		p3_agents_end(a, false);
-	else
-		agents_signal_all(a, sig);
-}
-
-/* ---- signals ---- */
-
-static void agents_end_by_signal(struct p3_agents *a, int sig)
-{
-	bool twice = sig == SIGQUIT && a->hurry && a->status == 128 + sig;
-	p3_agents_decide(a, 128 + sig);
-	if (twice)
-		return;
-	bool again = a->hurry || a->stage != P3_AGENTS_GOING;
-	if (!again)
-		p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
-	a->hurry = true;
-	if (again)
-		a->drain_at = p3_now_ms();
-	if (again || !a->go_sent) {
+	struct p3_agents *a = arg;
+	if (!a->go_sent) {
 		p3_agents_end(a, true);
 		return;
 	}
-	if (sig != SIGQUIT || !agents_reports_first(a, sig))
-		agents_signal_all(a, sig);
-}
-
-/* Note a stop or its end.  The time-out does not count the time between them. */
-static void agents_note_stop(struct p3_agents *a, bool stops)
-{
-	if (!stops && a->stopped_at && a->timeout_at != P3_NEVER)
-		a->timeout_at += p3_now_ms() - a->stopped_at;
-	a->stopped_at = stops ? p3_now_ms() : 0;
-}
-
-static void agents_on_signal(struct p3_agents *a, int sig)
-{
-	if (sig == SIGCHLD) {
-		int status;
-		for (uint32_t h = 0; h < a->hosts->n; h++)
-			if (!a->link[h].exited &&
-				p3_reap_fate(a->link[h].rsh.pid, &status)) {
-				p3_reap_take(a->link[h].rsh.pid);
-				p3_uplink_exited(a, h, status);
-			}
-		return;
-	}
-	if (p3_signals_ends(sig)) {
-		agents_end_by_signal(a, sig);
-		return;
-	}
-	if (sig == SIGTSTP || sig == SIGCONT)
-		agents_note_stop(a, sig == SIGTSTP);
+	p3_control_enter(&a->c, P3_ASKED, P3_AGENTS_SLOW_MS + a->opt->kill_after_ms);
 	p3_agents_signal(a, sig);
 }
 
-static void agents_on_signals(void *arg, uint32_t events)
+static void agents_end(void *arg, bool now)
+{
+	p3_agents_end(arg, now);
+}
+
+static void agents_pass_signal(void *arg, int sig)
+{
+	p3_agents_signal(arg, sig);
+}
+
+static void agents_reap_shells(void *arg)
 {
 	struct p3_agents *a = arg;
-	int sig;
-	(void)events;
-	while ((sig = p3_signals_next(a->signals.fd)))
-		agents_on_signal(a, sig);
+	int status;
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		if (!a->link[h].exited && p3_reap_fate(a->link[h].rsh.pid, &status)) {
+			p3_reap_take(a->link[h].rsh.pid);
+			p3_uplink_exited(a, h, status);
+		}
 }
 
-static void agents_on_guard_gone(void *arg, uint32_t events)
-{
-	struct p3_agents *a = arg;
-	(void)events;
-	prctl(PR_SET_PDEATHSIG, 0); /* as in run.c */
-	(void)p3_loop_watch(&a->loop, &a->alive, 0);
-	p3_say("yod was killed; ending the job");
-	p3_agents_decide(a, 128 + SIGKILL);
-	a->hurry = true;
-	a->drain_at = p3_now_ms();
-	p3_agents_end(a, true);
-}
-
-/* ---- output ---- */
-
-static bool agents_output_left(struct p3_agents *a)
-{
-	if (!a->output || p3_output_is_done(a->output))
-		return false; /* or it could not be made */
-	if (a->hurry && a->drain_at == P3_NEVER)
-		a->drain_at = p3_now_ms() + DRAIN_MS;
-	return a->drain_at > p3_now_ms();
-}
+static const struct p3_control_ops agents_ops = {.signal = agents_pass_signal,
+	.child = agents_reap_shells,
+	.ask = agents_ask,
+	.end = agents_end,
+	.report = agents_report};
 
 /* ---- the loop ---- */
 
 static void agents_fail_start(struct p3_agents *a)
 {
-	p3_agents_decide(a, P3_STATUS_YOD);
+	p3_control_decide(&a->c, P3_STATUS_YOD);
 	p3_agents_end(a, true);
-}
-
-static void agents_on_timeout(struct p3_agents *a)
-{
-	a->timeout_at = P3_NEVER;
-	if (a->stage != P3_AGENTS_GOING)
-		return;
-	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
-		(double)a->opt->timeout_ms / 1000);
-	p3_agents_decide(a, P3_STATUS_TIMEOUT);
-	if (!agents_reports_first(a, SIGTERM))
-		p3_agents_end(a, false);
 }
 
 /* Give up agents that do not end although they were told to.  Look twice: if yod itself
  * was stopped, they have not had the time that the clock shows. */
 static void agents_on_slow(struct p3_agents *a)
 {
-	a->stage_at = a->slow ? P3_NEVER : p3_now_ms() + AGAIN_MS;
+	a->c.stage_at = a->slow ? P3_NEVER : p3_now_ms() + AGAIN_MS;
 	a->slow = !a->slow;
 	if (a->slow)
 		return;
@@ -186,25 +105,23 @@ static void agents_on_slow(struct p3_agents *a)
 static void agents_on_deadlines(struct p3_agents *a)
 {
 	int64_t now = p3_now_ms();
-	if (!a->stopped_at && a->timeout_at <= now)
-		agents_on_timeout(a);
-	if (a->stage_at <= now)
+	p3_control_see_timeout(&a->c);
+	if (a->c.stage_at <= now)
 		agents_on_slow(a);
-	if (!a->stopped_at && a->why_at <= now) {
+	if (!a->c.stopped_at && a->why_at <= now) {
 		p3_agents_say_barrier(a);
 		if (a->query)
 			p3_query_begin_own(a->query);
 	}
-	agents_see_reports(a);
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		p3_uplink_see_wait(a, h);
 }
 
 static int64_t agents_next_deadline(const struct p3_agents *a, bool left)
 {
-	int64_t at = p3_earlier(a->stage_at, left ? P3_NEVER : a->drain_at);
-	if (!a->stopped_at)
-		at = p3_earlier(at, p3_earlier(a->timeout_at, a->why_at));
+	int64_t at = p3_earlier(a->c.stage_at, left ? P3_NEVER : a->c.drain_at);
+	if (!a->c.stopped_at)
+		at = p3_earlier(at, p3_earlier(a->c.timeout_at, a->why_at));
 	for (uint32_t h = 0; h < a->hosts->n; h++) {
 		at = p3_earlier(at, a->link[h].greet_at);
 		if (a->link[h].exited != a->link[h].closed)
@@ -221,9 +138,10 @@ static void agents_loop(struct p3_agents *a)
 		bool left = false;
 		for (uint32_t h = 0; h < a->hosts->n; h++)
 			left |= !p3_uplink_is_over(a, h);
-		if (!left && !agents_output_left(a))
+		bool output = a->c.output && !p3_output_is_done(a->c.output);
+		if (!left && !p3_control_waits_for_output(&a->c, output))
 			return;
-		p3_loop_run(&a->loop, agents_next_deadline(a, left));
+		p3_loop_run(&a->c.loop, agents_next_deadline(a, left));
 		agents_on_deadlines(a);
 		if (p3_uplink_start_more(a))
 			agents_fail_start(a);
@@ -235,26 +153,14 @@ static void agents_loop(struct p3_agents *a)
 static int agents_open_parts(struct p3_agents *a, const struct p3_guard *guard)
 {
 	a->stdin_fd = guard->stdin_fd;
-	int rc = p3_loop_open(&a->loop);
+	int rc = p3_control_open(&a->c, guard);
 	if (rc)
 		return rc;
-	a->alive = (struct p3_loop_fd){
-		.fd = guard->alive_fd, .on = agents_on_guard_gone, .arg = a};
-	a->signals = (struct p3_loop_fd){
-		.fd = p3_signals_fd(), .on = agents_on_signals, .arg = a};
-	if (a->signals.fd < 0)
-		return a->signals.fd;
-	a->self = p3_rsh_own_path();
-	if (a->opt->stats)
-		a->stats = p3_stats_create(a->opt->size);
-	if (!a->self || (a->opt->stats && !a->stats))
+	a->self = p3_own_path(NULL);
+	if (!a->self)
 		return -ENOMEM;
 	rc = p3_forward_open(a);
-	rc = rc ? rc : p3_loop_watch(&a->loop, &a->signals, EPOLLIN);
-	rc = rc ? rc : p3_loop_watch(&a->loop, &a->alive, EPOLLIN);
-	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
-		rc = -errno;
-	return rc ? rc : p3_output_start(a->output);
+	return rc ? rc : p3_output_start(a->c.output);
 }
 
 /* Open the service for ptlstat --hosts; the job runs without it, too. */
@@ -322,10 +228,9 @@ static struct p3_agents *agents_create(const struct p3_opt *opt)
 	a->cards = cards;
 	a->opt = opt;
 	a->hosts = &opt->hosts;
-	a->signals.fd = -1;
-	a->stage_at = a->timeout_at = a->drain_at = a->why_at = P3_NEVER;
-	if (opt->timeout_ms)
-		a->timeout_at = p3_now_ms() + opt->timeout_ms;
+	a->c = (struct p3_control){.opt = opt, .ops = &agents_ops, .arg = a};
+	a->c.signals.fd = -1;
+	a->why_at = P3_NEVER;
 	a->why_ms = opt->why_after_ms;
 	for (uint32_t h = 0; h < opt->hosts.n; h++) {
 		a->link[h].closed = a->link[h].exited = true;
@@ -348,26 +253,23 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	a->jid = jid;
 	if (agents_start(a, guard)) {
 		agents_fail_start(a);
-		a->drain_at = 0;
+		a->c.drain_at = 0;
 	}
 	agents_loop(a);
 	(void)p3_reap_sweep(SWEEP_MS); /* the guard says so if any are left */
-	int status = a->status;
 	bool whole = p3_agents_close_traces(a);
-	whole &= p3_forward_say_lost(a) && !(a->output && p3_output_is_lost(a->output));
-	if (a->stats)
-		p3_stats_print(a->stats);
+	whole &= p3_forward_say_lost(a) &&
+		 !(a->c.output && p3_output_is_lost(a->c.output));
+	if (a->c.stats)
+		p3_stats_print(a->c.stats);
 	agents_loop(a); /* until the lines are written, or a signal comes */
 	p3_query_destroy(a->query);
 	p3_forward_close(a);
-	p3_stats_destroy(a->stats);
-	p3_output_close(a->output, a->hurry);
-	p3_close(a->signals.fd);
-	p3_loop_close(&a->loop);
+	int status = p3_control_close(&a->c, whole);
 	p3_rsh_free(&a->rsh);
 	free(a->self);
 	free(a->cards);
 	free(a->rank);
 	free(a);
-	return status || whole ? status : P3_STATUS_YOD;
+	return status;
 }

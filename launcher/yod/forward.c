@@ -72,7 +72,7 @@ static void forward_moved_to_file(struct p3_drain *d, size_t n, int err)
 bool p3_forward_take(struct p3_agents *a, uint32_t i, const char *bytes, size_t len)
 {
 	return a->files ? p3_drain_take(&a->files[i], bytes, len)
-			: p3_output_take(a->output, i, bytes, len);
+			: p3_output_take(a->c.output, i, bytes, len);
 }
 
 /* Return false if output of ranks is lost, after a line. */
@@ -91,24 +91,25 @@ bool p3_forward_say_lost(const struct p3_agents *a)
 static int forward_open_stream(struct p3_agents *a, uint32_t i)
 {
 	if (!a->files)
-		return p3_output_add(a->output, i);
+		return p3_output_add(a->c.output, i);
 	int fd = p3_outdir_file(a->opt->output_dir_fd, i / 2, (int)(i % 2));
-	return fd < 0 ? fd : p3_drain_open(&a->files[i], &a->loop, fd);
+	return fd < 0 ? fd : p3_drain_open(&a->files[i], &a->c.loop, fd);
 }
 
 int p3_forward_open(struct p3_agents *a)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	bool files = a->opt->output_dir_fd >= 0;
-	struct p3_output_conf conf = {.loop = &a->loop,
+	struct p3_output_conf conf = {.loop = &a->c.loop,
 		.ranks = files ? 0 : a->opt->size,
 		.plain = !a->opt->tag,
+		.remote = true,
 		.moved = forward_moved_output,
 		.arg = a};
 	struct p3_taps_conf input = {.n = 1, .take = forward_take_input, .arg = a};
-	a->output = p3_output_create(&conf, to);
-	a->input = p3_taps_create(&a->loop, &input);
-	if (!a->output || !a->input)
+	a->c.output = p3_output_create(&conf, to);
+	a->input = p3_taps_create(&a->c.loop, &input);
+	if (!a->c.output || !a->input)
 		return -errno;
 	if (files && !(a->files = calloc(2 * a->opt->size, sizeof *a->files)))
 		return -ENOMEM;

@@ -398,9 +398,11 @@ static void port_break(struct p3_output *o, struct port *p)
 		if (&o->port[s->port] != p || !s->taken)
 			continue;
 		stream_end(o, s);
+		bool tell = !o->conf.remote || p3_backlog_len(&s->bytes);
 		s->taken = false;
 		p3_backlog_free(&s->bytes);
-		o->conf.moved(o->conf.arg, i, 0);
+		if (tell)
+			o->conf.moved(o->conf.arg, i, 0);
 	}
 	if (p == output_own_port(o))
 		p3_backlog_free(&o->own);
@@ -512,6 +514,10 @@ int p3_output_add(struct p3_output *o, uint32_t i)
 bool p3_output_take(struct p3_output *o, uint32_t i, const char *bytes, size_t len)
 {
 	struct stream *s = &o->stream[i];
+	if (i >= 2 * o->conf.ranks)
+		return true;
+	if (!s->taken && len)
+		o->conf.moved(o->conf.arg, i, 0);
 	if (!s->taken)
 		return true;
 	if ((len && !s->open) || len > P3_STREAM_ROOM - p3_backlog_len(&s->bytes))
@@ -528,7 +534,7 @@ bool p3_output_take(struct p3_output *o, uint32_t i, const char *bytes, size_t l
 void p3_output_idle(struct p3_output *o, uint32_t i)
 {
 	struct stream *s = &o->stream[i];
-	if (!s->open)
+	if (i >= 2 * o->conf.ranks || !s->open)
 		return;
 	s->push = true;
 	port_pump(o, &o->port[s->port]);

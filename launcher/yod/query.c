@@ -15,20 +15,6 @@
 
 #define REPORT_WORDS 16
 
-/* Find the program of this name in yod's own directory. */
-static int report_find_beside(const char *name, char *path, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", path, size);
-	if (n < 0)
-		return -errno;
-	if ((size_t)n >= size)
-		return -ENAMETOOLONG;
-	path[n] = '\0';
-	char *at = strrchr(path, '/') + 1;
-	size_t room = size - (size_t)(at - path);
-	return (size_t)snprintf(at, room, "%s", name) < room ? 0 : -ENAMETOOLONG;
-}
-
 /* Run ptlstat with reset signals, since yod blocks some and ignores others.  It has an
  * output for both streams, and as 3 a socket to look through (--look-at), or -1. */
 static int report_run(char *const *argv, int out, int look, pid_t *pid_out)
@@ -40,31 +26,11 @@ static int report_run(char *const *argv, int out, int look, pid_t *pid_out)
 		argv, (const int[]){-1, out, out, look}, &none, &all, false, pid_out);
 }
 
-static int report_say_cannot(const char *path, int rc)
-{
-	p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in yod's "
-	       "directory",
-		path, strerror(-rc));
-	return rc;
-}
-
-int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out)
-{
-	char path[4096] = "ptlstat", job[12];
-	char brief[] = "--brief", why[] = "why", *argv[] = {path, why, job, NULL, NULL};
-	snprintf(job, sizeof job, "%u", jid);
-	if (nodes > P3_REPORT_NODES)
-		argv[3] = brief;
-	int rc = report_find_beside("ptlstat", path, sizeof path);
-	rc = rc ? rc : report_run(argv, out, -1, pid_out);
-	return rc ? report_say_cannot(path, rc) : 0;
-}
-
 /* Let ptlstat answer a question of yod about the job that is served at the other end of
  * the socket, and write it to out.  Return 0, or -errno after an error line. */
 static int report_answer(const struct p3_frame *ask, int out, int look)
 {
-	char path[4096] = "ptlstat", seconds[20], *argv[REPORT_WORDS] = {path};
+	char *path = p3_own_path("ptlstat"), seconds[20], *argv[REPORT_WORDS] = {path};
 	pid_t pid; /* the main loop reaps all children */
 	/* the words of ptlstat that the question means */
 	static char why[] = "why", conf[] = "conf", json[] = "--json",
@@ -82,12 +48,16 @@ static int report_answer(const struct p3_frame *ask, int out, int look)
 	if (bits & (P3_ASK_WHY | P3_ASK_CONF))
 		argv[n++] = bits & P3_ASK_WHY ? why : conf;
 	argv[n] = NULL;
-	int rc = report_find_beside("ptlstat", path, sizeof path);
-	rc = rc ? rc : report_run(argv, out, look, &pid);
-	return rc ? report_say_cannot(path, rc) : 0;
+	int rc = path ? report_run(argv, out, look, &pid) : -errno;
+	if (rc)
+		p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in "
+		       "yod's directory",
+			path ? path : "ptlstat", strerror(-rc));
+	free(path);
+	return rc;
 }
 
-/* ---- an agent's answers ---- */
+/* ---- answers about the ranks here ---- */
 
 #define ANSWERS_AT_ONCE 65536u
 
@@ -101,23 +71,25 @@ struct answer {
 
 struct p3_answers {
 	struct p3_loop *loop;
-	struct p3_agent *agent;
 	struct p3_attach *attach;
+	void (*done)(
+		void *arg, uint64_t number, int status, const char *bytes, size_t len);
+	void *arg;
 	struct answer ask[P3_ANSWERS_MOST];
 };
 
 static void answer_on_ready(void *arg, uint32_t events);
 static void answer_on_late(void *arg);
 
-struct p3_answers *p3_answers_create(
-	struct p3_loop *loop, struct p3_agent *agent, struct p3_attach *attach)
+struct p3_answers *p3_answers_create(struct p3_loop *loop, struct p3_attach *attach,
+	void (*done)(
+		void *arg, uint64_t number, int status, const char *bytes, size_t len),
+	void *arg)
 {
 	struct p3_answers *a = calloc(1, sizeof *a);
 	if (!a)
 		return NULL;
-	a->loop = loop;
-	a->agent = agent;
-	a->attach = attach;
+	*a = (struct p3_answers){loop, attach, done, arg, {{.answers = a}}};
 	for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
 		a->ask[i] = (struct answer){.answers = a,
 			.from = {.fd = -1, .on = answer_on_ready, .arg = &a->ask[i]},
@@ -144,14 +116,20 @@ void p3_answers_destroy(struct p3_answers *a)
 
 /* ---- answers ---- */
 
-/* Send what there is; status is 0 or an errno. */
+/* Hand on what there is; status is 0 or an errno. */
 static void answer_finish(struct answer *q, int status)
 {
+	struct p3_answers *a = q->answers;
 	size_t len = p3_backlog_len(&q->bytes);
-	struct p3_frame f = {
-		.op = P3_FRAME_REPORT, .number = q->number, .value = status, .len = len};
-	p3_agent_tell(q->answers->agent, f, len ? p3_backlog_bytes(&q->bytes) : NULL);
+	a->done(a->arg, q->number, status, len ? p3_backlog_bytes(&q->bytes) : NULL, len);
 	answer_clear(q); /* the program gets SIGPIPE if it writes more */
+}
+
+void p3_answers_end(struct p3_answers *a)
+{
+	for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
+		if (a->ask[i].from.fd >= 0)
+			answer_finish(&a->ask[i], ECANCELED);
 }
 
 static void answer_on_ready(void *arg, uint32_t events)
@@ -210,9 +188,7 @@ void p3_answers_take(struct p3_answers *a, const struct p3_frame *f)
 	if (rc) {
 		if (q)
 			answer_clear(q);
-		struct p3_frame none = {
-			.op = P3_FRAME_REPORT, .number = f->number, .value = -rc};
-		p3_agent_tell(a->agent, none, NULL);
+		a->done(a->arg, f->number, -rc, NULL, 0);
 		return;
 	}
 	q->number = f->number;
@@ -258,7 +234,7 @@ static void query_hang_up(struct asker *k)
 	}
 	k->sock = -1;
 	k->number = 0;
-	p3_loop_at(&k->query->agents->loop, &k->late, P3_NEVER);
+	p3_loop_at(&k->query->agents->c.loop, &k->late, P3_NEVER);
 }
 
 /* ---- answers ---- */
@@ -345,7 +321,9 @@ static void query_on_report(struct p3_query *q, struct asker *k, uint32_t host,
 			   : 0;
 	query_hand_on(q, k, query_hosts_of(q), 0, text, n);
 	k->number = 0;
-	p3_loop_at(&q->agents->loop, &k->late, P3_NEVER);
+	p3_loop_at(&q->agents->c.loop, &k->late, P3_NEVER);
+	if (k == &q->asker[QUERY_OWN])
+		p3_control_reported(&q->agents->c);
 }
 
 void p3_query_take(
@@ -380,7 +358,7 @@ static void query_ask(struct p3_query *q, struct asker *k, int32_t bits, uint32_
 		.op = P3_FRAME_ASK, .number = ++q->last, .value = bits, .node = ms};
 	k->number = f.number;
 	k->bits = bits;
-	p3_loop_at(&a->loop, &k->late, p3_now_ms() + ms + P3_REPORT_MS + QUERY_MORE_MS);
+	p3_loop_at(&a->c.loop, &k->late, p3_now_ms() + ms + P3_REPORT_MS + QUERY_MORE_MS);
 	k->left = query_hosts_of(q);
 	for (uint32_t h = 0; h < query_hosts_of(q); h++)
 		k->waits[h] = true;
@@ -446,7 +424,7 @@ static void query_admit(void *arg, uint32_t events)
 	struct asker *k = sock >= 0 && query_may_ask(sock) ? query_free_place(q) : NULL;
 	if (k && !p3_frames_open(&k->conn, sock, sock)) {
 		k->sock = sock;
-		if (p3_frames_attach(&k->conn, &q->agents->loop, asker_on_frames, k))
+		if (p3_frames_attach(&k->conn, &q->agents->c.loop, asker_on_frames, k))
 			query_hang_up(k);
 	} else
 		p3_close(sock);
@@ -467,7 +445,7 @@ static int query_open_service(struct p3_query *q)
 	if (bind(sock, (struct sockaddr *)&at, (socklen_t)len) ||
 		listen(sock, QUERY_BACKLOG))
 		return -errno;
-	return p3_loop_watch(&q->agents->loop, &q->listener, EPOLLIN);
+	return p3_loop_watch(&q->agents->c.loop, &q->listener, EPOLLIN);
 }
 
 int p3_query_create(struct p3_agents *agents, struct p3_query **query_out)
@@ -499,7 +477,7 @@ void p3_query_destroy(struct p3_query *q)
 		return;
 	for (uint32_t i = 0; i < P3_QUERY_MOST; i++)
 		query_hang_up(&q->asker[i]);
-	(void)p3_loop_watch(&q->agents->loop, &q->listener, 0);
+	(void)p3_loop_watch(&q->agents->c.loop, &q->listener, 0);
 	p3_close(q->listener.fd);
 	free(q->asker[0].waits);
 	free(q);

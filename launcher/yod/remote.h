@@ -64,8 +64,6 @@ struct p3_rsh_started {
 /* Split the program's words.  Return 0, or -errno after a line. */
 int p3_rsh_parse(const char *text, struct p3_rsh *rsh_out);
 void p3_rsh_free(struct p3_rsh *rsh);
-/* Return the path of this yod in malloc()ed memory, or NULL with errno. */
-char *p3_rsh_own_path(void);
 
 /*
  * drain - bytes of frames on their way to a descriptor: rank 0's input, or a file
@@ -152,46 +150,38 @@ bool p3_agent_trace(struct p3_agent *agent, const void *bytes, size_t len);
 bool p3_agent_has_output(const struct p3_agent *agent, const struct p3_taps *taps);
 
 /*
- * report - the output of `ptlstat why` about yod's own job, on yod's standard error
+ * answers - what ptlstat says about the ranks of this host
  *
- * ptlstat, from yod's own folder, runs as a child of yod.  The loop of run.c must go on
- * meanwhile, since ptlstat gets its data from yod, must reap the child, and kills it
- * after P3_REPORT_MS.
- */
-
-#define P3_REPORT_MS    5000
-#define P3_REPORT_NODES 16u /* larger jobs: conclusions only */
-
-/* Start ptlstat for the job of this number, which writes to out; *pid_out is the child.
- * Return 0, or -errno after an error line. */
-int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out);
-
-/*
- * answers - an agent's answers to questions about the job
- *
- *	ptlstat --hosts or yod's own report
+ *	ptlstat --hosts, or yod's own report
  *	  --ASK-->  yod  --ASK-->  each agent  --socket-->  ptlstat, its child
  *	  <--REPORT--    <--REPORT--           <--pipe--
  *
- * ptlstat looks at the nodes of the agent's host as it does under a yod of one host
- * (rdv.h), and writes what it would print.  The agent sends that as one frame, also
- * if the child does not end in time or writes more than P3_ANSWERS_LONG: then what there
- * is.
+ * ptlstat, from yod's own folder, looks at the nodes as it does from outside (rdv.h), and
+ * writes what it would print.  That is the answer, also if the child does not end in time
+ * or writes more than P3_ANSWERS_LONG: then what there is.  A yod whose ranks are all here
+ * asks itself.  The loop must go on meanwhile, since ptlstat gets its data from yod.
  *
  * The loop of run.c calls these functions, and reaps the children.  None of them blocks.
  */
 
-#define P3_ANSWERS_MOST 8u /* questions at a time */
+#define P3_REPORT_MS    5000
+#define P3_REPORT_NODES 16u /* larger jobs: conclusions only */
+#define P3_ANSWERS_MOST 8u  /* questions at a time */
 #define P3_ANSWERS_LONG (4u << 20)
 
 struct p3_answers;
 
-/* Return NULL with errno on failure. */
-struct p3_answers *p3_answers_create(
-	struct p3_loop *loop, struct p3_agent *agent, struct p3_attach *attach);
+/* done gets the answer to a question of this number, with 0 or an errno.  Return NULL if
+ * out of memory. */
+struct p3_answers *p3_answers_create(struct p3_loop *loop, struct p3_attach *attach,
+	void (*done)(
+		void *arg, uint64_t number, int status, const char *bytes, size_t len),
+	void *arg);
 void p3_answers_destroy(struct p3_answers *a);
 /* Take a question. */
 void p3_answers_take(struct p3_answers *a, const struct p3_frame *ask);
+/* Wait for no answer any more. */
+void p3_answers_end(struct p3_answers *a);
 
 /*
  * query - questions to all agents of a job: of ptlstat --hosts, and of yod itself
@@ -317,9 +307,8 @@ struct p3_agents_rank {
 	bool carded; /* its card has come */
 };
 
-enum p3_agents_stage { P3_AGENTS_GOING, P3_AGENTS_ENDING };
-
 struct p3_agents {
+	struct p3_control c;
 	const struct p3_opt *opt;
 	const struct p3_hosts *hosts;
 	uint32_t jid;
@@ -327,26 +316,17 @@ struct p3_agents {
 	uint32_t begun_n;    /* hosts whose remote shells have been started */
 	char *self;          /* path of yod, on each host */
 	struct p3_rsh rsh;
-	struct p3_loop loop;
-	struct p3_loop_fd signals, alive;
-	int stdin_fd;           /* standard input for rank 0 */
-	bool slow;              /* agents had not ended at the first stage_at */
-	struct p3_taps *input;  /* from stdin_fd to the agent of rank 0 */
-	struct p3_drain *files; /* of --output-dir, by stream; or NULL */
-	struct p3_output *output;
-	struct p3_stats *stats; /* NULL: not requested */
-	enum p3_agents_stage stage;
-	bool go_sent;           /* GO was sent to the agents: the nodes start */
-	bool hurry, decided;    /* as in struct run of run.c */
-	bool trace_lost;        /* a trace file could not be written */
-	uint64_t early_signals; /* bits of the signals that came before GO */
-	int status;
-	int64_t stage_at, timeout_at, stopped_at, drain_at;
+	int stdin_fd;             /* standard input for rank 0 */
+	bool slow;                /* agents had not ended at the first stage_at */
+	struct p3_taps *input;    /* from stdin_fd to the agent of rank 0 */
+	struct p3_drain *files;   /* of --output-dir, by stream; or NULL */
+	bool go_sent;             /* GO was sent to the agents: the nodes start */
+	bool trace_lost;          /* a trace file could not be written */
+	uint64_t early_signals;   /* bits of the signals that came before GO */
 	int64_t why_at;           /* time to report the present barrier */
 	int64_t why_ms;           /* age at which a barrier is reported */
 	uint64_t round;           /* number of the present barrier */
 	struct p3_query *query;   /* NULL: no questions can be asked */
-	int end_signal;           /* the signal that ends the job after a report, or 0 */
 	uint32_t gone_n, cards_n; /* numbers of such ranks */
 	size_t card_len;
 	char *cards; /* P3_JOB_CARD_LEN bytes for each rank */
@@ -397,7 +377,6 @@ void p3_forward_close(struct p3_agents *a);
 
 /* ---- uplink.c ---- */
 
-void p3_agents_decide(struct p3_agents *a, int status);
 /* End the job: as after a failure, or now. */
 void p3_agents_end(struct p3_agents *a, bool now);
 /* Start the agents of further hosts, P3_AGENTS_STARTS at a time, and send them their

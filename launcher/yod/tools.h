@@ -40,8 +40,8 @@ void p3_ranks_print(const struct p3_ranks *ranks, char *text, size_t size);
  * Any thread may call these functions; there is no state.
  */
 
-/* Read the first line of a file, without its newline.  Return false if there is none; then
- * the line is empty. */
+/* Read the first line of a file, without its newline.  Return false if there is none;
+ * then the line is empty. */
 bool p3_line_read(char *line, size_t size, const char *path_fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Return the path of this program, or of a file in its folder, in malloc()ed memory; or

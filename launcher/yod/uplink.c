@@ -42,16 +42,6 @@ void p3_rsh_free(struct p3_rsh *rsh)
 	free(rsh->text);
 }
 
-char *p3_rsh_own_path(void)
-{
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-	if (n < 0)
-		return NULL;
-	path[n] = '\0';
-	return strdup(path);
-}
-
 /* Write the command line, with the path quoted for any shell: a quote becomes '\''. */
 static char *rsh_command_line(const char *yod)
 {
@@ -118,23 +108,15 @@ static const char *uplink_name_of(const struct p3_agents *a, uint32_t host)
 	return a->hosts->host[host].name;
 }
 
-void p3_agents_decide(struct p3_agents *a, int status)
-{
-	if (a->decided)
-		return;
-	a->decided = true;
-	a->status = status;
-}
-
 /* ---- the end of the job ---- */
 
 void p3_agents_end(struct p3_agents *a, bool now)
 {
 	enum p3_frame_op op = now ? P3_FRAME_KILL : P3_FRAME_END;
 	int64_t slow_ms = P3_AGENTS_SLOW_MS + (now ? 0 : a->opt->kill_after_ms);
-	if (a->stage == P3_AGENTS_GOING || now)
-		a->stage_at = p3_now_ms() + (a->go_sent ? slow_ms : P3_AGENTS_SHELL_MS);
-	a->stage = P3_AGENTS_ENDING;
+	if (a->c.stage == P3_GOING || now)
+		p3_control_enter(&a->c, now ? P3_KILLED : P3_TERMED,
+			a->go_sent ? slow_ms : P3_AGENTS_SHELL_MS);
 	if (a->go_sent)
 		p3_agents_tell_all(a, (struct p3_frame){.op = op}, NULL);
 	for (uint32_t h = 0; h < a->hosts->n && !a->go_sent; h++)
@@ -143,7 +125,7 @@ void p3_agents_end(struct p3_agents *a, bool now)
 
 static void uplink_fail(struct p3_agents *a, int status)
 {
-	p3_agents_decide(a, status);
+	p3_control_decide(&a->c, status);
 	p3_agents_end(a, false);
 }
 
@@ -173,7 +155,7 @@ static int uplink_start(struct p3_agents *a, uint32_t host)
 	l->state = P3_UPLINK_STARTING;
 	l->greet_at = p3_now_ms() + P3_AGENTS_GREET_MS;
 	rc = p3_frames_open(&l->conn, l->rsh.from, l->rsh.to);
-	rc = rc ? rc : p3_frames_attach(&l->conn, &a->loop, uplink_on_frames, l);
+	rc = rc ? rc : p3_frames_attach(&l->conn, &a->c.loop, uplink_on_frames, l);
 	a->spec.host = host;
 	return rc ? rc : uplink_send_order(l, &a->spec);
 }
@@ -187,7 +169,7 @@ int p3_uplink_start_more(struct p3_agents *a)
 	for (uint32_t h = 0; h < a->begun_n; h++)
 		n += a->link[h].state == P3_UPLINK_STARTING && !a->link[h].closed &&
 		     a->link[h].greet_at != P3_NEVER;
-	while (!rc && a->stage == P3_AGENTS_GOING && a->begun_n < a->hosts->n &&
+	while (!rc && a->c.stage == P3_GOING && a->begun_n < a->hosts->n &&
 		n < P3_AGENTS_STARTS) {
 		uint32_t host = a->begun_n++;
 		rc = uplink_start(a, host);
@@ -204,16 +186,11 @@ int p3_uplink_start_more(struct p3_agents *a)
 
 static void uplink_on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int status)
 {
-	char how[100];
 	a->rank[rank].ended = true;
-	if (!status || a->stage != P3_AGENTS_GOING)
+	if (!status || a->c.stage != P3_GOING)
 		return;
-	p3_agents_decide(
-		a, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-	p3_reap_describe(how, sizeof how, status);
-	p3_say("rank %u (pid %d on %s) %s; %s", rank, (int)a->rank[rank].pid,
-		uplink_name_of(a, host), how,
-		a->opt->keep_going ? "the others go on" : "ending the job");
+	p3_control_rank_failed(
+		&a->c, rank, a->rank[rank].pid, uplink_name_of(a, host), status);
 	if (!a->opt->keep_going)
 		p3_agents_end(a, false);
 }
@@ -256,7 +233,7 @@ static bool uplink_take_of_rank(
 		return stream && (!f->len || p3_forward_take(a, i, bytes, f->len));
 	case P3_FRAME_IDLE:
 		if (stream && !a->files)
-			p3_output_idle(a->output, i);
+			p3_output_idle(a->c.output, i);
 		return stream;
 	case P3_FRAME_OUTPUT_END:
 		return stream && p3_forward_take(a, i, NULL, 0);
@@ -274,8 +251,8 @@ static bool uplink_take_of_rank(
 	case P3_FRAME_CARD:
 		return p3_agents_on_card(a, f->node, bytes, f->len);
 	case P3_FRAME_STATS:
-		if (a->stats)
-			p3_stats_take(a->stats, f->node, bytes, f->len);
+		if (a->c.stats)
+			p3_stats_take(a->c.stats, f->node, bytes, f->len);
 		return true;
 	}
 	return false;
@@ -388,7 +365,7 @@ void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 static void uplink_on_silence(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
-	if (a->stage != P3_AGENTS_GOING)
+	if (a->c.stage != P3_GOING)
 		return; /* an ending agent has its own time: agents_on_slow() */
 	l->silent_ms = l->conn.beat.timeout_ms;
 	l->in_frame = p3_frames_has_part(&l->conn);
@@ -470,18 +447,18 @@ static void uplink_on_lost(struct p3_agents *a, uint32_t host)
 		p3_reap_describe(how, sizeof how, l->status);
 	else
 		snprintf(how, sizeof how, "has closed the connection");
-	if (a->stage == P3_AGENTS_GOING && early)
+	if (a->c.stage == P3_GOING && early)
 		p3_say("host %s: %s %s before an agent of yod has answered; expected "
 		       "that this works: %s %s %s --version",
 			uplink_name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0],
 			uplink_name_of(a, host), a->self);
-	else if (a->stage == P3_AGENTS_GOING)
+	else if (a->c.stage == P3_GOING)
 		p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
 			h->first + h->size - 1, a->rsh.argv[0], how,
 			a->opt->keep_going ? "the others go on" : "ending the job");
-	if (a->stage == P3_AGENTS_GOING && (!went || !a->opt->keep_going))
+	if (a->c.stage == P3_GOING && (!went || !a->opt->keep_going))
 		uplink_fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD);
-	p3_agents_decide(a, 128 + SIGKILL);
+	p3_control_decide(&a->c, 128 + SIGKILL);
 }
 
 /* The remote shell and its output end at almost the same time, in any order.  After the
@@ -490,7 +467,7 @@ bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
 	bool late = l->over_at <= p3_now_ms();
-	if (l->state == P3_UPLINK_UNBORN && a->stage == P3_AGENTS_GOING)
+	if (l->state == P3_UPLINK_UNBORN && a->c.stage == P3_GOING)
 		return false;
 	if (!l->exited && l->end_at <= p3_now_ms()) {
 		/* End a remote shell that goes on without its agent, as ssh does that
@@ -505,8 +482,8 @@ bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
 		return false;
 	if (!l->over) {
 		const struct p3_host *h = &a->hosts->host[host];
-		for (uint32_t i = 2 * h->first; a->output && i < 2 * (h->first + h->size);
-			i++)
+		for (uint32_t i = 2 * h->first;
+			a->c.output && i < 2 * (h->first + h->size); i++)
 			(void)p3_forward_take(a, i, NULL, 0);
 	}
 	l->over = true;

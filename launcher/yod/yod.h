@@ -497,7 +497,7 @@ bool p3_taps_are_done(const struct p3_taps *taps);
 /*
  * output - the nodes' output, each line tagged with its rank, and yod's own lines
  *
- *	p3_output_take --> [ stream, 64 KiB ] --> [ sink, one buffer ] --> stdout, stderr
+ *	p3_output_take --> [ 64 KiB ] --> [ sink, one buffer ] --> stdout, stderr
  *	p3_say() --> [ own lines, 1 MiB ] --> [ the sink of stderr ]
  *
  * A line goes out in one write, whole, with "[rank] " before it.  A partial line goes out
@@ -522,6 +522,8 @@ struct p3_output_conf {
 	struct p3_loop *loop; /* NULL: only p3_output_close() writes */
 	uint32_t ranks;       /* 0: yod's own lines alone, which wait for the start */
 	bool plain;           /* without tags, and the newlines in front of them */
+	/* Tell that a stream has no reader only when bytes of it are lost. */
+	bool remote;
 	/* Called when n bytes of a stream were handed on; n is 0 if the stream has no
 	 * reader any more. */
 	void (*moved)(void *arg, uint32_t i, size_t n);
@@ -579,28 +581,94 @@ void p3_stats_take(struct p3_stats *stats, uint32_t rank, const void *record, si
 void p3_stats_print(const struct p3_stats *stats);
 
 /*
+ * control - signals, time-out, reports and the end of a job, wherever its ranks run
+ *
+ *	signals, guard, time-out --> control --ops--> run.c: processes of this host
+ *						      agents.c: agents of all hosts
+ *
+ * The job is ended in steps, each with a deadline:
+ *
+ *	GOING --^C, HUP, QUIT--> ASKED (the same signal) --1 s--> TERMED
+ *		at QUIT and at a timeout a report (remote.h) comes first
+ *	GOING --failed node, timeout, TERM--> TERMED (SIGTERM)
+ *	TERMED --5 s (--kill-after)--> KILLED (SIGKILL)
+ *	any --second signal, guard gone--> KILLED
+ *
+ * In an agent (remote.h) the steps are the same, but yod decides what ends the job.  The
+ * state is struct p3_control, of which the owner sets the first members.
+ */
+
+#define P3_STATUS_TIMEOUT 124
+#define P3_STATUS_YOD     125
+
+enum p3_stage { P3_GOING, P3_ASKED, P3_TERMED, P3_KILLED };
+
+struct p3_control_ops {
+	/* Hand on a signal that does not end the job. */
+	void (*signal)(void *arg, int sig);
+	/* A child has ended. */
+	void (*child)(void *arg);
+	/* End the job by a signal of the user. */
+	void (*ask)(void *arg, int sig);
+	/* End the job as after a failure of a rank, or now. */
+	void (*end)(void *arg, bool now);
+	/* Report what the ranks wait for.  Return true if that is under way:
+	 * p3_control_reported() tells its end. */
+	bool (*report)(void *arg);
+};
+
+struct p3_control {
+	const struct p3_opt *opt;
+	const struct p3_control_ops *ops;
+	void *arg;
+	bool agent;
+	struct p3_loop loop;
+	struct p3_loop_fd signals, alive;
+	struct p3_output *output; /* NULL in an agent */
+	struct p3_stats *stats;   /* NULL: not requested */
+	enum p3_stage stage;
+	int64_t stage_at;   /* time of the next step */
+	int64_t timeout_at; /* --timeout */
+	int64_t stopped_at; /* time of a stop by TSTP; 0: not stopped */
+	int64_t drain_at;   /* time to give up the output */
+	int end_signal;     /* the signal that ends the job after the report, or 0 */
+	bool hurry;   /* aborted by a signal: do not wait long for output's readers */
+	bool decided; /* status is final */
+	int status;
+};
+
+/* Open the loop, take signals, and become a subreaper.  Return 0 or -errno. */
+int p3_control_open(struct p3_control *c, const struct p3_guard *guard);
+/* Close what is open.  Return the exit status; whole: all output is written. */
+int p3_control_close(struct p3_control *c, bool whole);
+/* Set the exit status, unless it is set. */
+void p3_control_decide(struct p3_control *c, int status);
+/* Enter a stage, whose next step is due after ms; -1: never. */
+void p3_control_enter(struct p3_control *c, enum p3_stage stage, int64_t ms);
+/* Kill the job, and wait for no reader of its output. */
+void p3_control_kill(struct p3_control *c);
+/* Process a signal that yod got. */
+void p3_control_on_signal(struct p3_control *c, int sig);
+/* Note that the report is there, or cannot be. */
+void p3_control_reported(struct p3_control *c);
+/* Name a rank that has failed, on another host or NULL, and set the exit status. */
+void p3_control_rank_failed(
+	struct p3_control *c, uint32_t rank, pid_t pid, const char *host, int status);
+/* End the job if it has run for too long. */
+void p3_control_see_timeout(struct p3_control *c);
+/* Return true if output is left when the job is over, and worth waiting for. */
+bool p3_control_waits_for_output(struct p3_control *c, bool left);
+
+/*
  * run - one job, from the first fork to the last reaped process
  *
  * Everything is one thread around one loop: signals, the rendezvous, the output, the
  * guard.  (Only the sinks of output.c have threads of their own.)
  *
  * A node ends in three steps: yod reads its wait status, and leaves it unreaped; the
- * rendezvous tells the survivors; yod reaps it when they have dropped it.
- *
- * The job is ended in steps, too, each with a deadline:
- *
- *	RUNS --^C, HUP, QUIT--> ASKED (the same signal) --1 s--> TERMED
- *		at QUIT and at a timeout a report (remote.h) comes first
- *	RUNS --failed node, timeout, TERM--> TERMED (SIGTERM)
- *	TERMED --5 s (--kill-after)--> KILLED (SIGKILL)
- *	any --second signal, guard gone--> KILLED
- *
- * In an agent (remote.h) the stages are the same, but yod decides what ends the job.
- * The state is struct run (run.c).
+ * rendezvous tells the survivors; yod reaps it when they have dropped it.  The state is
+ * struct run (run.c).
  */
-
-#define P3_STATUS_TIMEOUT 124
-#define P3_STATUS_YOD     125
 
 struct p3_agent;
 
