@@ -239,20 +239,12 @@ static void query_hang_up(struct asker *k)
 
 /* ---- answers ---- */
 
-/* Name the hosts whose ranks have not all come to the barrier in which others wait. */
+/* Tell which hosts' ranks have not all come to the barrier in which others wait. */
 static size_t query_barrier_text(const struct p3_query *q, char *text, size_t size)
 {
-	const struct p3_agents *a = q->agents;
-	char late[QUERY_TEXT_LEN / 2] = "";
-	size_t n = 0;
-	bool any = false;
-	for (uint32_t h = 0; h < query_hosts_of(q); h++) {
-		any |= a->link[h].in_barrier;
-		if (!a->link[h].in_barrier && n + 1 < sizeof late)
-			n += (size_t)snprintf(late + n, sizeof late - n, "%s%s",
-				n ? ", " : "", a->hosts->host[h].name);
-	}
-	if (!any || !n)
+	char late[QUERY_TEXT_LEN / 2];
+	uint32_t n = p3_agents_name_late(q->agents, late, sizeof late);
+	if (!n || n == query_hosts_of(q))
 		return 0;
 	return (size_t)snprintf(text, size,
 		"ranks wait in PtlXBarrier for those of these hosts, which have not all "

@@ -157,9 +157,10 @@ bool p3_agent_has_output(const struct p3_agent *agent, const struct p3_taps *tap
  *	  <--REPORT--    <--REPORT--           <--pipe--
  *
  * ptlstat, from yod's own folder, looks at the nodes as it does from outside (rdv.h), and
- * writes what it would print.  That is the answer, also if the child does not end in time
- * or writes more than P3_ANSWERS_LONG: then what there is.  A yod whose ranks are all here
- * asks itself.  The loop must go on meanwhile, since ptlstat gets its data from yod.
+ * writes what it would print.  That is the answer, also if the child does not end in
+ * time or writes more than P3_ANSWERS_LONG: then what there is.  A yod whose ranks are
+ * all here asks itself.  The loop must go on meanwhile, since ptlstat gets its data from
+ * yod.
  *
  * The loop of run.c calls these functions, and reaps the children.  None of them blocks.
  */
@@ -352,7 +353,10 @@ void p3_agents_signal(struct p3_agents *a, int sig);
 /* Send the signals that came before the nodes were to start. */
 void p3_agents_pass_signals(struct p3_agents *a);
 void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round);
-/* Name the hosts whose ranks have not all come to the barrier. */
+/* Write the names of the hosts whose ranks have not all come to the barrier.  Return the
+ * number of these hosts. */
+uint32_t p3_agents_name_late(const struct p3_agents *a, char *text, size_t size);
+/* Print a line about the barrier. */
 void p3_agents_say_barrier(struct p3_agents *a);
 /* Release the barrier of all hosts: with 0, or with EPIPE and a rank that has ended. */
 void p3_agents_release(struct p3_agents *a, int status, uint32_t ended);

@@ -48,7 +48,7 @@ struct run {
 	struct p3_tracefile *trace; /* NULL: not requested */
 	struct p3_attach *attach;   /* NULL: no process can look at the job */
 	struct p3_answers *answers; /* NULL: no questions can be answered */
-	struct p3_loop_fd rdv_fd, attach_fd;
+	struct p3_loop_fd rdv_fd;
 	int end_fd;
 	int stdin_fd;   /* standard input of rank 0 */
 	int hosts_fd;   /* agent: file of the job's hosts; or -1 */
@@ -341,13 +341,6 @@ static void run_on_rdv(void *arg, uint32_t events)
 	struct run *r = arg;
 	(void)events;
 	p3_rdv_step(r->rdv, 0);
-}
-
-static void run_on_attach(void *arg, uint32_t events)
-{
-	struct run *r = arg;
-	(void)events;
-	p3_attach_step(r->attach);
 }
 
 static void run_on_deadlines(struct run *r)
@@ -682,16 +675,14 @@ static uint32_t run_started_pid(void *arg, uint32_t i)
 /* Open the service for ptlstat; the job runs without it, too. */
 static void run_open_attach(struct run *r, uint32_t jid)
 {
-	struct p3_attach_conf conf = {.jid = jid,
+	struct p3_attach_conf conf = {.loop = &r->c.loop,
+		.jid = jid,
 		.size = r->opt->size,
 		.rdv = r->rdv,
 		.hosts = r->hosts_fd,
 		.started_pid = run_started_pid,
 		.arg = r};
 	int rc = p3_attach_create(&conf, &r->attach);
-	if (!rc)
-		r->attach_fd.fd = p3_attach_fd(r->attach);
-	rc = rc ? rc : p3_loop_watch(&r->c.loop, &r->attach_fd, EPOLLIN);
 	if (!rc)
 		r->answers = p3_answers_create(&r->c.loop, r->attach, run_answered, r);
 	if (rc)
@@ -809,7 +800,6 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->why_ms = opt->why_after_ms;
 	r->reported_since = P3_NEVER;
 	r->rdv_fd = (struct p3_loop_fd){.fd = -1, .on = run_on_rdv, .arg = r};
-	r->attach_fd = (struct p3_loop_fd){.fd = -1, .on = run_on_attach, .arg = r};
 	r->end_fd = -1;
 	p3_domain_none(&r->domain);
 	r->place = place;
