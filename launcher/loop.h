@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * loop - what event loops need: milliseconds of the monotonic clock, timers that count
- * in them, and descriptors that epoll watches
- *
- * Any thread may call these functions; there is no state.
- */
+/* Milliseconds of the monotonic clock, the event loop of a thread, and its parts. */
 #ifndef P3_LAUNCHER_LOOP_H
 #define P3_LAUNCHER_LOOP_H
 
@@ -75,5 +70,56 @@ static inline int p3_watch_input(int ep, int fd, uint64_t key)
 {
 	return p3_watch(ep, EPOLL_CTL_ADD, fd, key, EPOLLIN);
 }
+
+/*
+ * loop - the descriptors and deadlines that a thread waits for
+ *
+ *	p3_loop_watch	call fd.on when the descriptor is ready
+ *	p3_loop_at	call timer.on at a time, once
+ *	p3_loop_run	wait for the first of them, and call all that are due
+ *
+ * Descriptors and timers lie in the memory of their owners, which set `on` and `arg`
+ * before.  A function that the loop calls may change or end any of them, its own
+ * included, and free the memory: the loop then calls none of those that have ended.
+ * The thread of the loop calls all functions; the state is struct p3_loop.
+ */
+
+struct p3_loop_fd {
+	int fd;
+	uint32_t events; /* of epoll; 0: it is not watched */
+	void (*on)(void *arg, uint32_t events);
+	void *arg;
+};
+
+struct p3_loop_timer {
+	int64_t at; /* while it is linked */
+	bool linked;
+	void (*on)(void *arg);
+	void *arg;
+	struct p3_loop_timer *next;
+};
+
+struct p3_loop {
+	int ep;
+	struct p3_loop_timer *timers;
+	struct epoll_event *ready; /* those of this run that are yet to be called */
+	int ready_n;
+};
+
+/* Open a loop.  Return 0 or -errno. */
+int p3_loop_open(struct p3_loop *l);
+/* Close a loop that nothing uses; a zeroed one may be closed, too. */
+void p3_loop_close(struct p3_loop *l);
+/* Watch a descriptor for these events, and for errors; 0: watch it no longer, which must
+ * be before it is closed.  Return 0 or -errno, of the call that has made no descriptor if
+ * fd is negative. */
+int p3_loop_watch(struct p3_loop *l, struct p3_loop_fd *f, uint32_t events);
+/* Let a timer go off at a time (p3_now_ms()), or P3_NEVER. */
+void p3_loop_at(struct p3_loop *l, struct p3_loop_timer *t, int64_t at);
+/* Let a timer that may go off already go off at this time at the latest. */
+void p3_loop_before(struct p3_loop *l, struct p3_loop_timer *t, int64_t at);
+/* Wait for the first descriptor or timer, until a time at most, and call all that are
+ * due.  A timer that is set meanwhile goes off in the next run. */
+void p3_loop_run(struct p3_loop *l, int64_t until);
 
 #endif

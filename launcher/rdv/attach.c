@@ -9,12 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define EVENTS  16
 #define ACCEPTS 4 /* new clients in one step */
 #define BACKLOG 16
 #define SNDBUF                                                                           \
@@ -23,7 +21,9 @@
 #define NAMES 10
 
 struct client {
+	struct p3_attach *attach;
 	int sock; /* -1: free */
+	struct p3_loop_fd ready;
 	bool asked;
 	uint32_t op;   /* the question that is being answered */
 	uint32_t next; /* LOOK: 0 the job, 1 ... its nodes; SEGMENTS: the node */
@@ -32,23 +32,19 @@ struct client {
 
 struct p3_attach {
 	struct p3_attach_conf conf;
-	int ep;
-	int listener;
+	struct p3_loop_fd listener;
 	struct client client[P3_ATTACH_CLIENTS];
 };
 
 /* ---- clients ---- */
 
-static uint32_t attach_key_of(const struct p3_attach *a, const struct client *c)
-{
-	return 1 + (uint32_t)(c - a->client);
-}
+static void attach_serve(void *arg, uint32_t events);
 
-static void attach_hang_up(struct p3_attach *a, struct client *c)
+static void attach_hang_up(struct client *c)
 {
-	epoll_ctl(a->ep, EPOLL_CTL_DEL, c->sock, NULL);
+	(void)p3_loop_watch(c->attach->conf.loop, &c->ready, 0);
 	close(c->sock);
-	*c = (struct client){.sock = -1};
+	*c = (struct client){.attach = c->attach, .sock = -1};
 }
 
 /* Return a free place, or the place of the client that has been silent for the longest
@@ -63,7 +59,7 @@ static struct client *attach_place(struct p3_attach *a)
 		if (c->heard < oldest->heard)
 			oldest = c;
 	}
-	attach_hang_up(a, oldest);
+	attach_hang_up(oldest);
 	return oldest;
 }
 
@@ -81,17 +77,21 @@ void p3_attach_admit(struct p3_attach *a, int sock)
 	int size = SNDBUF;
 	struct client *c = attach_place(a);
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-	if (p3_watch_input(a->ep, sock, attach_key_of(a, c))) {
-		close(sock);
-		return;
-	}
-	*c = (struct client){.sock = sock, .heard = p3_now_ms()};
+	*c = (struct client){.attach = a,
+		.sock = sock,
+		.ready = {.fd = sock, .on = attach_serve, .arg = c},
+		.heard = p3_now_ms()};
+	if (p3_loop_watch(a->conf.loop, &c->ready, EPOLLIN))
+		attach_hang_up(c);
 }
 
-static void attach_accept_some(struct p3_attach *a)
+static void attach_accept_some(void *arg, uint32_t events)
 {
+	struct p3_attach *a = arg;
+	(void)events;
 	for (int k = 0; k < ACCEPTS; k++) {
-		int sock = accept4(a->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int sock =
+			accept4(a->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (sock < 0)
 			return;
 		if (attach_may_look(sock))
@@ -253,8 +253,10 @@ static int attach_take_question(struct p3_attach *a, struct client *c)
 	return 0;
 }
 
-static void attach_serve(struct p3_attach *a, struct client *c, uint32_t events)
+static void attach_serve(void *arg, uint32_t events)
 {
+	struct client *c = arg;
+	struct p3_attach *a = c->attach;
 	int rc = 0;
 	if (!c->asked && (events & EPOLLIN))
 		rc = attach_take_question(a, c);
@@ -263,10 +265,10 @@ static void attach_serve(struct p3_attach *a, struct client *c, uint32_t events)
 	if (!rc)
 		rc = attach_answer(a, c);
 	if (!rc)
-		rc = p3_watch(a->ep, EPOLL_CTL_MOD, c->sock, attach_key_of(a, c),
-			c->asked ? EPOLLOUT : EPOLLIN);
+		rc = p3_loop_watch(
+			a->conf.loop, &c->ready, c->asked ? EPOLLOUT : EPOLLIN);
 	if (rc)
-		attach_hang_up(a, c);
+		attach_hang_up(c);
 }
 
 /* ---- yod's side ---- */
@@ -293,14 +295,14 @@ static int attach_bind_name(int sock, uint32_t jid)
 static int attach_open(struct p3_attach *a)
 {
 	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
-	a->ep = epoll_create1(EPOLL_CLOEXEC);
-	a->listener = socket(AF_UNIX, type, 0);
-	if (a->ep < 0 || a->listener < 0)
+	int sock = socket(AF_UNIX, type, 0);
+	a->listener = (struct p3_loop_fd){.fd = sock, .on = attach_accept_some, .arg = a};
+	if (sock < 0)
 		return -errno;
-	int rc = attach_bind_name(a->listener, a->conf.jid);
-	if (!rc && listen(a->listener, BACKLOG))
+	int rc = attach_bind_name(sock, a->conf.jid);
+	if (!rc && listen(sock, BACKLOG))
 		rc = -errno;
-	return rc ? rc : p3_watch_input(a->ep, a->listener, 0);
+	return rc ? rc : p3_loop_watch(a->conf.loop, &a->listener, EPOLLIN);
 }
 
 int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out)
@@ -309,7 +311,6 @@ int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attac
 	if (!a)
 		return -ENOMEM;
 	a->conf = *conf;
-	a->ep = a->listener = -1;
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
 		a->client[k].sock = -1;
 	int rc = attach_open(a);
@@ -326,26 +327,8 @@ void p3_attach_destroy(struct p3_attach *a)
 		return;
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
 		if (a->client[k].sock >= 0)
-			attach_hang_up(a, &a->client[k]);
-	p3_close(a->listener);
-	p3_close(a->ep);
+			attach_hang_up(&a->client[k]);
+	(void)p3_loop_watch(a->conf.loop, &a->listener, 0);
+	p3_close(a->listener.fd);
 	free(a);
-}
-
-int p3_attach_fd(const struct p3_attach *a)
-{
-	return a->ep;
-}
-
-void p3_attach_step(struct p3_attach *a)
-{
-	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(a->ep, ev, EVENTS, 0);
-	for (int k = 0; k < n; k++) {
-		uint32_t key = ev[k].data.u32;
-		if (!key)
-			attach_accept_some(a);
-		else if (a->client[key - 1].sock >= 0)
-			attach_serve(a, &a->client[key - 1], ev[k].events);
-	}
 }

@@ -3,6 +3,8 @@
 #ifndef P3_LAUNCHER_RDV_RDV_H
 #define P3_LAUNCHER_RDV_RDV_H
 
+#include "launcher/loop.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -239,6 +241,7 @@ _Static_assert(sizeof(struct p3_attach_msg) == 96, "the packet is a format");
 struct p3_attach;
 
 struct p3_attach_conf {
+	struct p3_loop *loop; /* that serves */
 	uint32_t jid;
 	uint32_t size;
 	const struct p3_rdv *rdv;
@@ -252,8 +255,5 @@ int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attac
 void p3_attach_destroy(struct p3_attach *attach);
 /* Serve a looker at the other end of this socket, which is attach's from now on. */
 void p3_attach_admit(struct p3_attach *attach, int sock);
-/* Return a descriptor that is readable when p3_attach_step() has work. */
-int p3_attach_fd(const struct p3_attach *attach);
-void p3_attach_step(struct p3_attach *attach);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The agent's connection to yod. */
 #include "launcher/yod/remote.h"
-#include "launcher/loop.h"
 #include "shm/domain.h"
 #include "shm/layout.h"
 
@@ -11,15 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define LAST_MS 10000 /* time for yod to take some of the last frames */
-#define EVENTS  5
-
-enum key { KEY_IN, KEY_OUT, KEY_OUTPUT_TX, KEY_INPUT_RX, KEY_BEAT };
 
 struct p3_agent {
 	struct p3_spec spec;
@@ -27,15 +21,11 @@ struct p3_agent {
 	struct p3_frames conn;
 	char domain[P3_DOMAIN_NAMES + 1];
 	char address[INET6_ADDRSTRLEN];
-	bool cut; /* the connection is broken */
-	int ep;
-	bool out_watched, input_watched;
-	struct p3_output_tx *output_tx;
-	struct p3_input_rx input_rx;
+	bool cut;                /* the connection is broken */
+	struct p3_taps *taps;    /* the nodes' output */
+	struct p3_drain input;   /* the pipe of rank 0 */
 	struct p3_backlog trace; /* that yod has no room for yet */
 	uint64_t trace_room;
-	struct p3_beat beat;
-	int timer; /* for the beat */
 	/* takes the frames for run.c */
 	void (*take)(void *arg, const struct p3_frame *f, const char *bytes);
 	void *arg;
@@ -61,28 +51,10 @@ const char *p3_agent_address(const struct p3_agent *a)
 	return a->address;
 }
 
-/* Watch for room where bytes wait for it. */
-static void agent_set_watches(struct p3_agent *a)
-{
-	bool owes = !a->cut && p3_frames_owes(&a->conn);
-	bool feeds = p3_input_rx_wants(&a->input_rx) >= 0;
-	if (owes != a->out_watched && !a->cut)
-		p3_watch(a->ep, EPOLL_CTL_MOD, STDOUT_FILENO, KEY_OUT,
-			owes ? EPOLLOUT : 0);
-	if (feeds && !a->input_watched)
-		p3_watch(a->ep, EPOLL_CTL_ADD, a->input_rx.to, KEY_INPUT_RX, EPOLLOUT);
-	if (!feeds && a->input_watched && a->input_rx.to >= 0)
-		p3_watch(a->ep, EPOLL_CTL_DEL, a->input_rx.to, KEY_INPUT_RX, 0);
-	a->out_watched = owes;
-	a->input_watched = feeds;
-}
-
 void p3_agent_tell(struct p3_agent *a, struct p3_frame f, const void *bytes)
 {
 	if (!a->cut)
 		p3_frames_send(&a->conn, f, bytes);
-	if (a->ep >= 0)
-		agent_set_watches(a);
 }
 
 /* ---- traces ---- */
@@ -101,7 +73,7 @@ static void agent_send_trace(struct p3_agent *a)
 
 static void agent_add_trace_room(struct p3_agent *a, uint64_t n)
 {
-	if (n <= P3_FRAMES_ROOM - a->trace_room)
+	if (n <= P3_STREAM_ROOM - a->trace_room)
 		a->trace_room += n;
 	agent_send_trace(a);
 }
@@ -138,18 +110,17 @@ static void agent_say_garbage(const struct p3_agent *a)
  * -ECONNRESET: yod does not listen any more; -ETIMEDOUT: it is silent. */
 static int agent_await_bytes(struct p3_agent *a)
 {
-	if (p3_beat_is_lost(&a->beat))
+	struct p3_beat *beat = &a->conn.beat;
+	if (p3_beat_is_lost(beat))
 		return -ETIMEDOUT;
-	if (p3_beat_is_due(&a->beat) && a->bytes)
-		p3_frames_send(&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
-	int64_t at = p3_beat_at(&a->beat), ms = at - p3_now_ms();
+	if (p3_beat_is_due(beat) && a->bytes)
+		p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+	int64_t at = p3_beat_at(beat), ms = at - p3_now_ms();
 	if (p3_frames_flush(&a->conn) || !p3_frames_wait(&a->conn, at == P3_NEVER ? -1
 								   : ms < 0       ? 0
 									    : (int)ms))
 		return -ECONNRESET;
 	int rc = p3_frames_fill(&a->conn);
-	if (!rc)
-		p3_beat_heard(&a->beat);
 	return rc == -EAGAIN ? 0 : rc;
 }
 
@@ -214,7 +185,7 @@ static int agent_say_no_yod(const struct p3_agent *a, int rc)
 		       "not been stopped, and that the network works",
 			p3_frames_has_part(&a->conn) ? "part of a frame, and then nothing"
 						     : "nothing",
-			(double)a->beat.timeout_ms / 1000);
+			(double)a->conn.beat.timeout_ms / 1000);
 	else
 		p3_say("--agent: standard input has no order of a yod; expected that yod "
 		       "--hosts starts the agent");
@@ -226,7 +197,7 @@ static int agent_read_order(struct p3_agent *a)
 {
 	struct p3_frame f;
 	const char *bytes;
-	p3_beat_begin(&a->beat);
+	p3_frames_begin_beat(&a->conn);
 	int rc = agent_await(a, &f, &bytes);
 	if (rc || f.op != P3_FRAME_ORDER)
 		return agent_say_no_yod(a, rc);
@@ -267,8 +238,8 @@ struct p3_agent *p3_agent_connect(int *status_out)
 	*status_out = P3_STATUS_YOD;
 	if (p3_frames_open(&a->conn, STDIN_FILENO, STDOUT_FILENO))
 		return NULL;
-	a->input_rx.to = a->ep = -1;
-	a->trace_room = P3_FRAMES_ROOM;
+	a->input.to.fd = -1;
+	a->trace_room = P3_STREAM_ROOM;
 	p3_agent_tell(a,
 		(struct p3_frame){.op = P3_FRAME_HELLO, .number = P3_LAYOUT_WORD}, NULL);
 	*status_out = agent_read_order(a);
@@ -285,12 +256,9 @@ bool p3_agent_await_go(struct p3_agent *a)
 {
 	struct p3_frame f;
 	const char *bytes;
-	int rc;
 	p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_READY}, NULL);
-	p3_beat_begin(&a->beat);
-	do
-		rc = agent_await(a, &f, &bytes);
-	while (!rc && f.op == P3_FRAME_BEAT);
+	p3_frames_begin_beat(&a->conn);
+	int rc = agent_await(a, &f, &bytes);
 	if (rc == -EPROTO)
 		agent_say_garbage(a);
 	return !rc && f.op == P3_FRAME_GO;
@@ -307,62 +275,36 @@ void p3_agent_clean(void *agent)
 
 /* ---- the loop ---- */
 
-int p3_agent_open(struct p3_agent *a, int *stdin_out,
-	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg)
-{
-	a->take = order;
-	a->arg = arg;
-	a->ep = epoll_create1(EPOLL_CLOEXEC);
-	a->output_tx = p3_output_tx_create(a->spec.opt.size, &a->conn);
-	a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (a->ep < 0 || !a->output_tx || a->timer < 0)
-		return -errno;
-	p3_beat_begin(&a->beat);
-	p3_timer_set(a->timer, 1); /* go off now: look for frames that came with GO */
-	int rc = 0;
-	if (p3_agent_host(a)->first == 0)
-		rc = p3_input_rx_open(&a->input_rx, &a->conn, stdin_out);
-	else if ((*stdin_out = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
-		rc = -errno;
-	rc = rc ? rc : p3_watch_input(a->ep, a->timer, KEY_BEAT);
-	rc = rc ? rc : p3_watch_input(a->ep, STDIN_FILENO, KEY_IN);
-	/* Without events: epoll reports that the other end is closed. */
-	rc = rc ? rc : p3_watch(a->ep, EPOLL_CTL_ADD, STDOUT_FILENO, KEY_OUT, 0);
-	return rc ? rc
-		  : p3_watch_input(a->ep, p3_output_tx_fd(a->output_tx), KEY_OUTPUT_TX);
-}
-
 /* Give up the connection to yod, which has ended. */
 static void agent_cut(struct p3_agent *a)
 {
 	if (a->cut)
 		return;
 	a->cut = true;
-	p3_beat_end(&a->beat);
-	epoll_ctl(a->ep, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
-	epoll_ctl(a->ep, EPOLL_CTL_DEL, STDOUT_FILENO, NULL);
+	p3_frames_close(&a->conn);
 	a->take(a->arg, NULL, NULL);
 }
 
 static void agent_take_frame(
 	struct p3_agent *a, const struct p3_frame *f, const char *bytes)
 {
-	if (f->op == P3_FRAME_BEAT)
-		return;
+	uint32_t i = 2 * f->node + (f->value == 1);
+	bool stream = f->value == 0 || f->value == 1;
 	if (f->op == P3_FRAME_ROOM && f->value == P3_FRAMES_TRACE)
 		agent_add_trace_room(a, f->number);
-	else if (f->op == P3_FRAME_ROOM)
-		p3_output_tx_room(a->output_tx, f->node, f->value, f->number);
-	else if (f->op == P3_FRAME_NO_OUTPUT)
-		p3_output_tx_drop(a->output_tx, f->node, f->value);
+	else if (f->op == P3_FRAME_ROOM && stream)
+		(void)p3_taps_room(a->taps, i, f->number);
+	else if (f->op == P3_FRAME_NO_OUTPUT && stream)
+		p3_taps_close(a->taps, i);
 	else if (f->op == P3_FRAME_INPUT)
-		(void)p3_input_rx_take(&a->input_rx, bytes, f->len);
+		(void)p3_drain_take(&a->input, bytes, f->len);
 	else
 		a->take(a->arg, f, bytes);
 }
 
-static void agent_take_frames(struct p3_agent *a)
+static void agent_on_frames(void *arg, int why)
 {
+	struct p3_agent *a = arg;
 	struct p3_frame f;
 	const char *bytes;
 	int rc = 0;
@@ -370,81 +312,74 @@ static void agent_take_frames(struct p3_agent *a)
 		agent_take_frame(a, &f, bytes);
 	if (rc == -EPROTO)
 		agent_say_garbage(a);
-	if (rc && rc != -EAGAIN)
+	if (why || (rc && rc != -EAGAIN))
 		agent_cut(a);
 }
 
-static void agent_receive(struct p3_agent *a)
+/* ---- output and input ---- */
+
+static struct p3_frame agent_frame_of(enum p3_frame_op op, uint32_t i, size_t len)
 {
-	int rc = p3_frames_fill(&a->conn);
-	if (!rc)
-		p3_beat_heard(&a->beat);
-	agent_take_frames(a);
-	if (rc && rc != -EAGAIN)
-		agent_cut(a);
+	return (struct p3_frame){
+		.op = op, .node = i / 2, .value = (int32_t)(i % 2), .len = len};
 }
 
-static void agent_on_event(struct p3_agent *a, enum key key, uint32_t events)
+static void agent_take_output(void *arg, uint32_t i, const char *bytes, size_t len)
 {
-	switch (key) {
-	case KEY_IN:
-		if (!a->cut)
-			agent_receive(a);
-		return;
-	case KEY_OUT:
-		if (events & EPOLLERR)
-			agent_cut(a);
-		return; /* p3_agent_step() sends */
-	case KEY_OUTPUT_TX:
-		p3_output_tx_step(a->output_tx);
-		return;
-	case KEY_INPUT_RX:
-		p3_input_rx_step(&a->input_rx);
-		return;
-	case KEY_BEAT:
-		(void)p3_timer_passed(a->timer);
-		agent_take_frames(a);
-		if (p3_beat_is_lost(&a->beat))
-			agent_cut(a);
-		else if (p3_beat_is_due(&a->beat))
-			p3_frames_send(
-				&a->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
-		p3_timer_set(a->timer, p3_beat_at(&a->beat));
-		return;
-	}
+	enum p3_frame_op op = len ? P3_FRAME_OUTPUT : P3_FRAME_OUTPUT_END;
+	p3_agent_tell(arg, agent_frame_of(op, i, len), bytes);
 }
 
-int p3_agent_fd(const struct p3_agent *a)
+static void agent_idle_output(void *arg, uint32_t i)
 {
-	return a->ep;
+	p3_agent_tell(arg, agent_frame_of(P3_FRAME_IDLE, i, 0), NULL);
 }
 
-void p3_agent_step(struct p3_agent *a)
+static void agent_moved_input(struct p3_drain *d, size_t n, int err)
 {
-	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(a->ep, ev, EVENTS, 0);
-	for (int k = 0; k < n; k++)
-		agent_on_event(a, (enum key)ev[k].data.u32, ev[k].events);
-	if (!a->cut && p3_frames_flush(&a->conn))
-		agent_cut(a);
-	agent_set_watches(a);
+	struct p3_frame f = {.op = err ? P3_FRAME_NO_INPUT : P3_FRAME_ROOM, .number = n};
+	p3_agent_tell(d->arg, f, NULL);
+	if (err)
+		p3_drain_close(d);
 }
 
-int p3_agent_add(struct p3_agent *a, uint32_t rank, int which, int fd)
+/* Make the pipe for the input of rank 0, and set its read end. */
+static int agent_open_input(struct p3_agent *a, struct p3_loop *loop, int *stdin_out)
 {
-	return p3_output_tx_add(a->output_tx, rank, which, fd);
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	*stdin_out = ends[0];
+	a->input.moved = agent_moved_input;
+	a->input.arg = a;
+	return p3_drain_open(&a->input, loop, ends[1]);
 }
 
-void p3_agent_ended(struct p3_agent *a, uint32_t rank, int status)
+int p3_agent_open(struct p3_agent *a, struct p3_loop *loop, struct p3_taps **taps_out,
+	int *stdin_out,
+	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg)
 {
-	struct p3_frame f = {.op = P3_FRAME_ENDED, .node = rank, .value = status};
-	p3_output_tx_ended(a->output_tx, rank);
-	p3_agent_tell(a, f, NULL);
+	struct p3_taps_conf conf = {.n = 2 * a->spec.opt.size,
+		.take = agent_take_output,
+		.idle = agent_idle_output,
+		.arg = a};
+	int rc = 0;
+	a->take = order;
+	a->arg = arg;
+	*taps_out = a->taps = p3_taps_create(loop, &conf);
+	if (!a->taps)
+		return -ENOMEM;
+	if (p3_agent_host(a)->first == 0)
+		rc = agent_open_input(a, loop, stdin_out);
+	else if ((*stdin_out = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+		rc = -errno;
+	p3_frames_begin_beat(&a->conn);
+	return rc ? rc : p3_frames_attach(&a->conn, loop, agent_on_frames, a);
 }
 
-bool p3_agent_has_output(const struct p3_agent *a)
+bool p3_agent_has_output(const struct p3_agent *a, const struct p3_taps *taps)
 {
-	bool output = a->output_tx && !p3_output_tx_is_done(a->output_tx);
+	bool output = taps && !p3_taps_are_done(taps);
 	return !a->cut && (output || p3_backlog_len(&a->trace));
 }
 
@@ -457,9 +392,6 @@ void p3_agent_close(struct p3_agent *a)
 		agent_send_last(a);
 	p3_say_by(NULL, NULL);
 	p3_backlog_free(&a->trace);
-	p3_output_tx_destroy(a->output_tx);
-	p3_input_rx_close(&a->input_rx);
+	p3_drain_close(&a->input);
 	p3_frames_close(&a->conn);
-	close(a->timer);
-	close(a->ep);
 }

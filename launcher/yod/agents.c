@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A job on several hosts: starting agents, the loop, signals, the end. */
 #include "launcher/yod/remote.h"
-#include "launcher/loop.h"
 #include "shm/conf.h"
 #include "shm/job.h"
 
@@ -12,313 +11,81 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DRAIN_MS      2000 /* time for the output of an aborted job */
-#define AGAIN_MS      1000
-#define SWEEP_MS      5000
-#define FDS_OF_RANK   6
-#define FDS_OF_HOST   4
-#define FDS           64
-#define INPUT_AT_ONCE 16384u
-#define EVENTS        64
-#define TAG_LEN       12
+#define AGAIN_MS    1000
+#define SWEEP_MS    5000
+#define FDS_OF_RANK 2
+#define FDS_OF_HOST 4
+#define FDS         64
+#define TAG_LEN     12
 
-enum key { KEY_SIGNALS, KEY_GUARD, KEY_OUTPUT, KEY_OUTPUT_RX, KEY_INPUT, KEY_QUERY };
+/* ---- the ends of a job (control) ---- */
 
-/* ---- reports ---- */
-
-/* Return true if reports are under way, after which the signal ends the job. */
-static bool agents_reports_first(struct p3_agents *a, int sig)
+/* Return true if reports are under way. */
+static bool agents_report(void *arg)
 {
-	if (!a->query || !a->go_sent || !a->opt->why_after_ms)
+	struct p3_agents *a = arg;
+	if (!a->query || !a->go_sent)
 		return false;
 	p3_query_begin_own(a->query);
-	a->end_signal = p3_query_has_own(a->query) ? sig : 0;
-	return a->end_signal != 0;
+	return p3_query_has_own(a->query);
 }
 
-static void agents_signal_all(struct p3_agents *a, int sig)
+static void agents_ask(void *arg, int sig)
 {
-	a->stage = P3_AGENTS_ENDING;
-	a->stage_at = p3_now_ms() + P3_AGENTS_SLOW_MS + a->opt->kill_after_ms;
-	p3_agents_signal(a, sig);
-}
-
-/* End the job when the reports have come. */
-static void agents_see_reports(struct p3_agents *a)
-{
-	int sig = a->end_signal;
-	if (!sig || p3_query_has_own(a->query))
-		return;
-	a->end_signal = 0;
-	if (a->stage != P3_AGENTS_GOING)
-		return;
-	if (sig == SIGTERM)
-		p3_agents_end(a, false);
-	else
-		agents_signal_all(a, sig);
-}
-
-/* ---- signals ---- */
-
-static void agents_end_by_signal(struct p3_agents *a, int sig)
-{
-	bool twice = sig == SIGQUIT && a->hurry && a->status == 128 + sig;
-	p3_agents_decide(a, 128 + sig);
-	if (twice)
-		return;
-	bool again = a->hurry || a->stage != P3_AGENTS_GOING;
-	if (!again)
-		p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
-	a->hurry = true;
-	if (again)
-		a->drain_at = p3_now_ms();
-	if (again || !a->go_sent) {
+	struct p3_agents *a = arg;
+	if (!a->go_sent) {
 		p3_agents_end(a, true);
 		return;
 	}
-	if (sig != SIGQUIT || !agents_reports_first(a, sig))
-		agents_signal_all(a, sig);
-}
-
-/* Note a stop or its end.  The time-out does not count the time between them. */
-static void agents_note_stop(struct p3_agents *a, bool stops)
-{
-	if (!stops && a->stopped_at && a->timeout_at != P3_NEVER)
-		a->timeout_at += p3_now_ms() - a->stopped_at;
-	a->stopped_at = stops ? p3_now_ms() : 0;
-}
-
-static void agents_on_signal(struct p3_agents *a, int sig)
-{
-	if (sig == SIGCHLD) {
-		int status;
-		for (uint32_t h = 0; h < a->hosts->n; h++)
-			if (!a->link[h].exited &&
-				p3_reap_fate(a->link[h].rsh.pid, &status)) {
-				p3_reap_take(a->link[h].rsh.pid);
-				p3_uplink_exited(a, h, status);
-			}
-		return;
-	}
-	if (p3_signals_ends(sig)) {
-		agents_end_by_signal(a, sig);
-		return;
-	}
-	if (sig == SIGTSTP || sig == SIGCONT)
-		agents_note_stop(a, sig == SIGTSTP);
+	p3_control_enter(&a->c, P3_ASKED, P3_AGENTS_SLOW_MS + a->opt->kill_after_ms);
 	p3_agents_signal(a, sig);
 }
 
-static void agents_on_guard_gone(struct p3_agents *a)
+static void agents_end(void *arg, bool now)
 {
-	prctl(PR_SET_PDEATHSIG, 0); /* as in run.c */
-	epoll_ctl(a->ep, EPOLL_CTL_DEL, a->alive_fd, NULL);
-	p3_say("yod was killed; ending the job");
-	p3_agents_decide(a, 128 + SIGKILL);
-	a->hurry = true;
-	a->drain_at = p3_now_ms();
-	p3_agents_end(a, true);
+	p3_agents_end(arg, now);
 }
 
-/* ---- input; rank 0 is on the first host ---- */
-
-static bool agents_may_read(struct p3_agents *a)
+static void agents_pass_signal(void *arg, int sig)
 {
-	return a->in_fd >= 0 && a->go_sent && a->in_room && !a->link[0].closed;
+	p3_agents_signal(arg, sig);
 }
 
-static void agents_end_input(struct p3_agents *a)
+static void agents_reap_shells(void *arg)
 {
-	if (a->in_watched)
-		epoll_ctl(a->ep, EPOLL_CTL_DEL, a->in_fd, NULL);
-	a->in_watched = false;
-	a->in_fd = -1;
-}
-
-static void agents_read_input(struct p3_agents *a)
-{
-	char bytes[INPUT_AT_ONCE];
-	size_t room = a->in_room < sizeof bytes ? a->in_room : sizeof bytes;
-	if (!agents_may_read(a))
-		return;
-	ssize_t n = read(a->in_fd, bytes, room);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	struct p3_frame f = {.op = P3_FRAME_INPUT, .len = n > 0 ? (uint64_t)n : 0};
-	p3_frames_send(&a->link[0].conn, f, bytes);
-	a->in_room -= f.len;
-	if (n <= 0)
-		agents_end_input(a);
-}
-
-/* Watch the input while there is room for it.  epoll cannot watch a file: read it piece
- * by piece, as there is room. */
-static void agents_set_input_watch(struct p3_agents *a)
-{
-	bool wanted = agents_may_read(a);
-	if (a->in_over && a->in_fd >= 0)
-		agents_end_input(a);
-	else if (a->in_plain && wanted)
-		agents_read_input(a);
-	else if (!a->in_plain && wanted != a->in_watched) {
-		a->in_watched = wanted;
-		int op = wanted ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
-		if (p3_watch(a->ep, op, a->in_fd, KEY_INPUT, EPOLLIN) == -EPERM) {
-			a->in_plain = true;
-			a->in_watched = false;
+	struct p3_agents *a = arg;
+	int status;
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		if (!a->link[h].exited && p3_reap_fate(a->link[h].rsh.pid, &status)) {
+			p3_reap_take(a->link[h].rsh.pid);
+			p3_uplink_exited(a, h, status);
 		}
-	}
 }
 
-/* ---- output ---- */
-
-static void agents_handed_on(void *arg, uint32_t rank, int which, size_t n)
-{
-	struct p3_agents *a = arg;
-	uint32_t h = (uint32_t)(p3_hosts_of(a->hosts, rank) - a->hosts->host);
-	struct p3_frame f = {.op = n ? P3_FRAME_ROOM : P3_FRAME_NO_OUTPUT,
-		.node = rank,
-		.value = which,
-		.number = n};
-	if (!a->link[h].closed)
-		p3_frames_send(&a->link[h].conn, f, NULL);
-}
-
-static void agents_idle_node(void *arg, uint32_t rank, int which, bool idle)
-{
-	struct p3_agents *a = arg;
-	p3_output_idle(a->output, rank, which, idle);
-}
-
-/* Name the first file that lacks output; agents_say_lost() names the ranks of all. */
-static void agents_lose_output(void *arg, uint32_t rank, int which, int err)
-{
-	struct p3_agents *a = arg;
-	struct p3_ranks ranks = {{0}};
-	if (!p3_output_rx_lost(a->output_rx, &ranks))
-		p3_outdir_say_lost(a->opt->output_dir, rank, which, err);
-}
-
-/* Return false if output of ranks is lost, after a line. */
-static bool agents_say_lost(const struct p3_agents *a)
-{
-	char text[200];
-	struct p3_ranks ranks = {{0}};
-	uint32_t n = a->output_rx ? p3_output_rx_lost(a->output_rx, &ranks) : 0;
-	p3_ranks_print(&ranks, text, sizeof text);
-	if (n > 1)
-		p3_say("--output-dir: the files of ranks %s in %s lack output", text,
-			a->opt->output_dir);
-	return !n;
-}
-
-/* Give a stream its way: a file, or a pipe to the output. */
-static int agents_open_stream(struct p3_agents *a, uint32_t rank, int which)
-{
-	int ends[2];
-	if (a->opt->output_dir_fd >= 0) {
-		int fd = p3_outdir_file(a->opt->output_dir_fd, rank, which);
-		return fd < 0 ? fd : p3_output_rx_add(a->output_rx, rank, which, fd);
-	}
-	if (pipe2(ends, O_CLOEXEC))
-		return -errno;
-	int rc = p3_output_add(a->output, rank, which, ends[0]);
-	return rc ? rc : p3_output_rx_add(a->output_rx, rank, which, ends[1]);
-}
-
-static int agents_open_output(struct p3_agents *a)
-{
-	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
-	struct p3_output_rx_conf conf = {.ranks = a->opt->size,
-		.handed_on = agents_handed_on,
-		.idle = agents_idle_node,
-		.lost = agents_lose_output,
-		.arg = a};
-	bool files = a->opt->output_dir_fd >= 0;
-	a->output_rx = p3_output_rx_create(&conf);
-	a->output = p3_output_create(files ? 0 : a->opt->size, to);
-	if (!a->output_rx || !a->output)
-		return -errno;
-	if (!a->opt->tag)
-		p3_output_set_plain(a->output);
-	p3_output_set_remote(a->output);
-	int rc = 0;
-	for (uint32_t i = 0; i < 2 * a->opt->size && !rc; i++)
-		if (!a->opt->only || p3_ranks_has(&a->opt->only_ranks, i / 2))
-			rc = agents_open_stream(a, i / 2, (int)(i % 2));
-	return rc;
-}
-
-static bool agents_output_left(struct p3_agents *a)
-{
-	if (!a->output || p3_output_is_done(a->output))
-		return false; /* or it could not be made */
-	if (a->hurry && a->drain_at == P3_NEVER)
-		a->drain_at = p3_now_ms() + DRAIN_MS;
-	return a->drain_at > p3_now_ms();
-}
+static const struct p3_control_ops agents_ops = {.signal = agents_pass_signal,
+	.child = agents_reap_shells,
+	.ask = agents_ask,
+	.end = agents_end,
+	.report = agents_report};
 
 /* ---- the loop ---- */
 
 static void agents_fail_start(struct p3_agents *a)
 {
-	p3_agents_decide(a, P3_STATUS_YOD);
+	p3_control_decide(&a->c, P3_STATUS_YOD);
 	p3_agents_end(a, true);
-}
-
-static void agents_on_event(struct p3_agents *a, uint64_t key)
-{
-	int sig;
-	if (key >= P3_AGENTS_KEY) {
-		p3_uplink_receive(a, (uint32_t)(key - P3_AGENTS_KEY));
-		return;
-	}
-	switch ((enum key)key) {
-	case KEY_SIGNALS:
-		while ((sig = p3_signals_next(a->signals)))
-			agents_on_signal(a, sig);
-		return;
-	case KEY_GUARD:
-		agents_on_guard_gone(a);
-		return;
-	case KEY_OUTPUT:
-		p3_output_step(a->output);
-		return;
-	case KEY_OUTPUT_RX:
-		p3_output_rx_step(a->output_rx);
-		return;
-	case KEY_INPUT:
-		agents_read_input(a);
-		return;
-	case KEY_QUERY:
-		p3_query_step(a->query);
-		return;
-	}
-}
-
-static void agents_on_timeout(struct p3_agents *a)
-{
-	a->timeout_at = P3_NEVER;
-	if (a->stage != P3_AGENTS_GOING)
-		return;
-	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
-		(double)a->opt->timeout_ms / 1000);
-	p3_agents_decide(a, P3_STATUS_TIMEOUT);
-	if (!agents_reports_first(a, SIGTERM))
-		p3_agents_end(a, false);
 }
 
 /* Give up agents that do not end although they were told to.  Look twice: if yod itself
  * was stopped, they have not had the time that the clock shows. */
 static void agents_on_slow(struct p3_agents *a)
 {
-	a->stage_at = a->slow ? P3_NEVER : p3_now_ms() + AGAIN_MS;
+	a->c.stage_at = a->slow ? P3_NEVER : p3_now_ms() + AGAIN_MS;
 	a->slow = !a->slow;
 	if (a->slow)
 		return;
@@ -338,40 +105,31 @@ static void agents_on_slow(struct p3_agents *a)
 static void agents_on_deadlines(struct p3_agents *a)
 {
 	int64_t now = p3_now_ms();
-	if (!a->stopped_at && a->timeout_at <= now)
-		agents_on_timeout(a);
-	if (a->stage_at <= now)
+	p3_control_see_timeout(&a->c);
+	if (a->c.stage_at <= now)
 		agents_on_slow(a);
-	if (!a->stopped_at && a->why_at <= now) {
+	if (!a->c.stopped_at && a->why_at <= now) {
 		p3_agents_say_barrier(a);
 		if (a->query)
 			p3_query_begin_own(a->query);
 	}
-	agents_see_reports(a);
-	for (uint32_t h = 0; h < a->hosts->n; h++) {
+	for (uint32_t h = 0; h < a->hosts->n; h++)
 		p3_uplink_see_wait(a, h);
-		p3_uplink_beat(a, h);
-	}
 }
 
-static int agents_wait_ms(const struct p3_agents *a, bool left)
+static int64_t agents_next_deadline(const struct p3_agents *a, bool left)
 {
-	int64_t at = p3_earlier(a->stage_at, left ? P3_NEVER : a->drain_at);
-	if (!a->stopped_at)
-		at = p3_earlier(at, p3_earlier(a->timeout_at, a->why_at));
+	int64_t at = p3_earlier(a->c.stage_at, left ? P3_NEVER : a->c.drain_at);
+	if (!a->c.stopped_at)
+		at = p3_earlier(at, p3_earlier(a->c.timeout_at, a->why_at));
 	for (uint32_t h = 0; h < a->hosts->n; h++) {
-		at = p3_earlier(at, p3_beat_at(&a->link[h].beat));
 		at = p3_earlier(at, a->link[h].greet_at);
 		if (a->link[h].exited != a->link[h].closed)
 			at = p3_earlier(at, a->link[h].over_at);
 		if (!a->link[h].exited)
 			at = p3_earlier(at, a->link[h].end_at);
 	}
-	if (a->in_plain && a->in_fd >= 0 && a->in_room && a->go_sent &&
-		!a->link[0].closed)
-		return 0;
-	int64_t ms = at == P3_NEVER ? 100000 : at - p3_now_ms();
-	return ms < 0 ? 0 : ms > 100000 ? 100000 : (int)ms + 1;
+	return at;
 }
 
 static void agents_loop(struct p3_agents *a)
@@ -380,18 +138,13 @@ static void agents_loop(struct p3_agents *a)
 		bool left = false;
 		for (uint32_t h = 0; h < a->hosts->n; h++)
 			left |= !p3_uplink_is_over(a, h);
-		if (!left && !agents_output_left(a))
+		bool output = a->c.output && !p3_output_is_done(a->c.output);
+		if (!left && !p3_control_waits_for_output(&a->c, output))
 			return;
-		struct epoll_event ev[EVENTS];
-		int n = epoll_wait(a->ep, ev, EVENTS, agents_wait_ms(a, left));
-		for (int k = 0; k < n; k++)
-			agents_on_event(a, ev[k].data.u64);
+		p3_loop_run(&a->c.loop, agents_next_deadline(a, left));
 		agents_on_deadlines(a);
 		if (p3_uplink_start_more(a))
 			agents_fail_start(a);
-		agents_set_input_watch(a);
-		for (uint32_t h = 0; h < a->hosts->n; h++)
-			p3_uplink_flush(a, h);
 	}
 }
 
@@ -399,36 +152,21 @@ static void agents_loop(struct p3_agents *a)
 
 static int agents_open_parts(struct p3_agents *a, const struct p3_guard *guard)
 {
-	a->alive_fd = guard->alive_fd;
-	a->in_fd = guard->stdin_fd;
-	a->ep = epoll_create1(EPOLL_CLOEXEC);
-	if (a->ep < 0)
-		return -errno;
-	a->signals = p3_signals_fd();
-	if (a->signals < 0)
-		return a->signals;
-	a->self = p3_rsh_own_path();
-	if (a->opt->stats)
-		a->stats = p3_stats_create(a->opt->size);
-	if (!a->self || (a->opt->stats && !a->stats))
+	a->stdin_fd = guard->stdin_fd;
+	int rc = p3_control_open(&a->c, guard);
+	if (rc)
+		return rc;
+	a->self = p3_own_path(NULL);
+	if (!a->self)
 		return -ENOMEM;
-	int rc = agents_open_output(a);
-	rc = rc ? rc : p3_watch_input(a->ep, a->signals, KEY_SIGNALS);
-	rc = rc ? rc : p3_watch_input(a->ep, a->alive_fd, KEY_GUARD);
-	rc = rc ? rc
-		: p3_watch_input(a->ep, p3_output_rx_fd(a->output_rx), KEY_OUTPUT_RX);
-	rc = rc ? rc : p3_watch_input(a->ep, p3_output_fd(a->output), KEY_OUTPUT);
-	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
-		rc = -errno;
-	return rc ? rc : p3_output_start(a->output);
+	rc = p3_forward_open(a);
+	return rc ? rc : p3_output_start(a->c.output);
 }
 
 /* Open the service for ptlstat --hosts; the job runs without it, too. */
 static void agents_open_query(struct p3_agents *a)
 {
 	int rc = p3_query_create(a, &a->query);
-	if (!rc)
-		rc = p3_watch_input(a->ep, p3_query_fd(a->query), KEY_QUERY);
 	if (rc)
 		p3_say("ptlstat --hosts will not find this job: %s", strerror(-rc));
 }
@@ -490,17 +228,16 @@ static struct p3_agents *agents_create(const struct p3_opt *opt)
 	a->cards = cards;
 	a->opt = opt;
 	a->hosts = &opt->hosts;
-	a->in_room = P3_FRAMES_ROOM;
-	a->ep = a->signals = -1;
-	a->stage_at = a->timeout_at = a->drain_at = a->why_at = P3_NEVER;
-	if (opt->timeout_ms)
-		a->timeout_at = p3_now_ms() + opt->timeout_ms;
+	a->c = (struct p3_control){.opt = opt, .ops = &agents_ops, .arg = a};
+	a->c.signals.fd = -1;
+	a->why_at = P3_NEVER;
 	a->why_ms = opt->why_after_ms;
 	for (uint32_t h = 0; h < opt->hosts.n; h++) {
 		a->link[h].closed = a->link[h].exited = true;
 		a->link[h].over_at = a->link[h].end_at = P3_NEVER;
 		a->link[h].greet_at = P3_NEVER;
 		a->link[h].trace = -1;
+		a->link[h].agents = a;
 	}
 	return a;
 }
@@ -516,26 +253,23 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 	a->jid = jid;
 	if (agents_start(a, guard)) {
 		agents_fail_start(a);
-		a->drain_at = 0;
+		a->c.drain_at = 0;
 	}
 	agents_loop(a);
 	(void)p3_reap_sweep(SWEEP_MS); /* the guard says so if any are left */
-	int status = a->status;
 	bool whole = p3_agents_close_traces(a);
-	whole &= agents_say_lost(a) && !(a->output && p3_output_is_lost(a->output));
-	if (a->stats)
-		p3_stats_print(a->stats);
+	whole &= p3_forward_say_lost(a) &&
+		 !(a->c.output && p3_output_is_lost(a->c.output));
+	if (a->c.stats)
+		p3_stats_print(a->c.stats);
 	agents_loop(a); /* until the lines are written, or a signal comes */
 	p3_query_destroy(a->query);
-	p3_output_rx_destroy(a->output_rx);
-	p3_stats_destroy(a->stats);
-	p3_output_close(a->output, a->hurry);
-	close(a->ep);
-	close(a->signals);
+	p3_forward_close(a);
+	int status = p3_control_close(&a->c, whole);
 	p3_rsh_free(&a->rsh);
 	free(a->self);
 	free(a->cards);
 	free(a->rank);
 	free(a);
-	return status || whole ? status : P3_STATUS_YOD;
+	return status;
 }

@@ -80,15 +80,23 @@ void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round)
 	p3_agents_release(a, 0, P3_JOB_NO_RANK);
 }
 
+uint32_t p3_agents_name_late(const struct p3_agents *a, char *text, size_t size)
+{
+	uint32_t late = 0;
+	size_t n = 0;
+	text[0] = '\0';
+	for (uint32_t h = 0; h < a->hosts->n; h++)
+		if (!a->link[h].in_barrier && ++late && n + 1 < size)
+			n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "",
+				a->hosts->host[h].name);
+	return late;
+}
+
 /* The time doubles with each report, as on one host. */
 void p3_agents_say_barrier(struct p3_agents *a)
 {
-	char late[200] = "";
-	size_t n = 0;
-	for (uint32_t h = 0; h < a->hosts->n && n + 1 < sizeof late; h++)
-		if (!a->link[h].in_barrier)
-			n += (size_t)snprintf(late + n, sizeof late - n, "%s%s",
-				n ? ", " : "", a->hosts->host[h].name);
+	char late[200];
+	(void)p3_agents_name_late(a, late, sizeof late);
 	p3_say("ranks wait in PtlXBarrier for %.3g s (--why-after), not all of these "
 	       "hosts: %s; ptlstat --hosts why %d tells more",
 		(double)a->why_ms / 1000, late, (int)a->jid);
@@ -214,7 +222,7 @@ bool p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, s
 {
 	struct p3_frame f = {
 		.op = P3_FRAME_ROOM, .value = P3_FRAMES_TRACE, .number = len};
-	if (len > P3_FRAMES_ROOM)
+	if (len > P3_STREAM_ROOM)
 		return false;
 	agents_trace_append(a, host, bytes, len);
 	p3_frames_send(&a->link[host].conn, f, NULL);

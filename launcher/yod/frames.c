@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames between yod and its agents: queueing, sending, reading, checking, deadlines. */
+/* Bytes and frames that wait: queueing, sending, reading, checking, keepalives. */
 #include "launcher/yod/frames.h"
-#include "launcher/loop.h"
 #include "shm/conf.h"
 
 #include <errno.h>
@@ -14,142 +13,29 @@
 #define READ_AT_ONCE (128u * 1024u)
 #define VERSION      0xffu
 
-static int frames_set_nonblocking(int fd)
+ssize_t p3_backlog_read(struct p3_backlog *b, int fd, size_t most)
 {
-	int flags = fcntl(fd, F_GETFL);
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
-}
-
-int p3_frames_open(struct p3_frames *c, int in, int out)
-{
-	*c = (struct p3_frames){.in = in, .out = out};
-	int rc = frames_set_nonblocking(in);
-	return rc ? rc : frames_set_nonblocking(out);
-}
-
-void p3_frames_close(struct p3_frames *c)
-{
-	p3_backlog_free(&c->got);
-	p3_backlog_free(&c->owed);
-	*c = (struct p3_frames){.in = -1, .out = -1};
-}
-
-/* ---- sending ---- */
-
-void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes)
-{
-	f.magic = P3_FRAMES_MAGIC;
-	if (!c->error && !p3_backlog_room(&c->owed, sizeof f + f.len))
-		c->error = -ENOMEM;
-	if (c->error)
-		return;
-	(void)p3_backlog_add(&c->owed, &f, sizeof f);
-	(void)p3_backlog_add(&c->owed, bytes, f.len);
-	(void)p3_frames_flush(c);
-}
-
-int p3_frames_flush(struct p3_frames *c)
-{
-	struct p3_backlog *b = &c->owed;
-	while (!c->error && p3_backlog_len(b)) {
-		ssize_t n = write(c->out, p3_backlog_bytes(b), p3_backlog_len(b));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN)
-			return 0;
-		if (n < 0)
-			c->error = -errno;
-		else
-			p3_backlog_take(b, (size_t)n);
-	}
-	if (c->error)
-		b->begin = b->end = 0;
-	return c->error;
-}
-
-size_t p3_frames_owes(const struct p3_frames *c)
-{
-	return p3_backlog_len(&c->owed);
-}
-
-/* ---- receiving ---- */
-
-int p3_frames_fill(struct p3_frames *c)
-{
-	char *to = p3_backlog_room(&c->got, READ_AT_ONCE);
+	char *to = p3_backlog_room(b, most);
 	if (!to)
 		return -ENOMEM;
 	ssize_t n;
 	do
-		n = read(c->in, to, READ_AT_ONCE);
+		n = read(fd, to, most);
+	while (n < 0 && errno == EINTR);
+	b->end += n > 0 ? (size_t)n : 0;
+	return n > 0 ? n : !n || errno == ECONNRESET ? -EPIPE : -errno;
+}
+
+ssize_t p3_backlog_write(struct p3_backlog *b, int fd)
+{
+	ssize_t n;
+	do
+		n = write(fd, p3_backlog_bytes(b), p3_backlog_len(b));
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return errno == ECONNRESET ? -EPIPE : -errno;
-	c->got.end += (size_t)n;
-	return n ? 0 : -EPIPE;
-}
-
-/* Judge the first word, which all versions have.  Return 0 or -errno. */
-static int frames_judge(const struct p3_frames *c, uint32_t *magic_out)
-{
-	size_t len = p3_backlog_len(&c->got);
-	size_t n = len < sizeof *magic_out ? len : sizeof *magic_out;
-	uint32_t magic = P3_FRAMES_MAGIC;
-	memcpy(&magic, p3_backlog_bytes(&c->got), n);
-	*magic_out = magic;
-	if (magic == P3_FRAMES_MAGIC)
-		return 0;
-	if ((magic & ~VERSION) != (P3_FRAMES_MAGIC & ~VERSION))
-		return -EPROTO;
-	return n < sizeof magic ? -EAGAIN : -EPROTONOSUPPORT;
-}
-
-int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out)
-{
-	struct p3_frame f;
-	if (!p3_backlog_len(&c->got))
-		return -EAGAIN;
-	int rc = frames_judge(c, &f_out->magic);
-	if (rc)
-		return rc;
-	if (p3_backlog_len(&c->got) < sizeof f)
-		return -EAGAIN;
-	memcpy(&f, p3_backlog_bytes(&c->got), sizeof f);
-	if (!f.op || f.op >= P3_FRAME_OPS || f.len > P3_FRAMES_LONG)
-		return -EPROTO;
-	if (p3_backlog_len(&c->got) < sizeof f + f.len)
-		return -EAGAIN;
-	*f_out = f;
-	*bytes_out = p3_backlog_bytes(&c->got) + sizeof f;
-	p3_backlog_take(&c->got, sizeof f + f.len);
-	return 0;
-}
-
-bool p3_frames_has_part(const struct p3_frames *c)
-{
-	return p3_backlog_len(&c->got);
-}
-
-void p3_frames_text(const struct p3_frames *c, char *text, size_t size)
-{
-	const char *at = p3_backlog_bytes(&c->got);
-	size_t n = 0;
-	for (size_t k = 0; n + sizeof "\\012" <= size && k < p3_backlog_len(&c->got);
-		k++) {
-		if (k && at[k] == '\n')
-			break;
-		bool shows = at[k] >= ' ' && at[k] <= '~';
-		n += (size_t)sprintf(
-			text + n, shows ? "%c" : "\\%03o", (unsigned char)at[k]);
-	}
-	text[n] = '\0';
-}
-
-bool p3_frames_wait(const struct p3_frames *c, int ms)
-{
-	struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
-		{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
-	return poll(p, 2, ms) < 0 || !(p[1].revents & POLLERR);
+		return -errno;
+	p3_backlog_take(b, (size_t)n);
+	return n;
 }
 
 /* ---- keepalives ---- */
@@ -164,11 +50,6 @@ void p3_beat_begin(struct p3_beat *b)
 	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
 	*b = (struct p3_beat){.timeout_ms = (int64_t)seconds * 1000};
 	p3_beat_heard(b);
-}
-
-void p3_beat_end(struct p3_beat *b)
-{
-	b->timeout_ms = 0;
 }
 
 void p3_beat_heard(struct p3_beat *b)
@@ -199,4 +80,223 @@ bool p3_beat_is_lost(struct p3_beat *b)
 int64_t p3_beat_at(const struct p3_beat *b)
 {
 	return b->timeout_ms ? p3_earlier(b->send_at, b->lost_at) : P3_NEVER;
+}
+
+/* ---- connections ---- */
+
+static int frames_set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+int p3_frames_open(struct p3_frames *c, int in, int out)
+{
+	*c = (struct p3_frames){.in = in, .out = out};
+	int rc = frames_set_nonblocking(in);
+	return rc ? rc : frames_set_nonblocking(out);
+}
+
+/* Watch for room while frames wait for it, and else for an error only. */
+static void frames_watch_out(struct p3_frames *c)
+{
+	uint32_t room = p3_backlog_len(&c->owed) ? EPOLLOUT : 0;
+	if (!c->loop)
+		return;
+	if (c->in == c->out)
+		(void)p3_loop_watch(c->loop, &c->in_fd, EPOLLIN | room);
+	else
+		(void)p3_loop_watch(c->loop, &c->out_fd, c->error ? 0 : EPOLLERR | room);
+	if (c->error && !c->error_told)
+		p3_loop_at(c->loop, &c->soon, 0);
+	c->error_told |= c->error != 0;
+}
+
+static void frames_on_out(void *arg, uint32_t events)
+{
+	struct p3_frames *c = arg;
+	if (events & EPOLLERR && !c->error)
+		c->error = -EPIPE;
+	(void)p3_frames_flush(c);
+}
+
+static void frames_on_in(void *arg, uint32_t events)
+{
+	struct p3_frames *c = arg;
+	if (events & EPOLLOUT)
+		(void)p3_frames_flush(c);
+	int rc = events == EPOLLOUT ? -EAGAIN : p3_frames_fill(c);
+	if (rc != -EAGAIN)
+		c->on(c->arg, rc);
+}
+
+static void frames_on_soon(void *arg)
+{
+	struct p3_frames *c = arg;
+	c->on(c->arg, !c->error ? 0 : c->error == -ENOMEM ? -ENOMEM : -ECONNRESET);
+}
+
+static void frames_on_beat(void *arg)
+{
+	struct p3_frames *c = arg;
+	bool lost = p3_beat_is_lost(&c->beat);
+	if (p3_beat_is_due(&c->beat))
+		p3_frames_send(c, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+	p3_loop_at(c->loop, &c->turn, p3_beat_at(&c->beat));
+	if (lost)
+		c->on(c->arg, -ETIMEDOUT);
+}
+
+int p3_frames_attach(struct p3_frames *c, struct p3_loop *loop,
+	void (*on)(void *arg, int rc), void *arg)
+{
+	c->loop = loop;
+	c->on = on;
+	c->arg = arg;
+	c->in_fd = (struct p3_loop_fd){.fd = c->in, .on = frames_on_in, .arg = c};
+	c->out_fd = (struct p3_loop_fd){.fd = c->out, .on = frames_on_out, .arg = c};
+	c->soon = (struct p3_loop_timer){.on = frames_on_soon, .arg = c};
+	c->turn = (struct p3_loop_timer){.on = frames_on_beat, .arg = c};
+	int rc = p3_loop_watch(loop, &c->in_fd, EPOLLIN);
+	if (p3_backlog_len(&c->got))
+		p3_loop_at(loop, &c->soon, 0);
+	p3_loop_at(loop, &c->turn, p3_beat_at(&c->beat));
+	frames_watch_out(c);
+	return rc;
+}
+
+void p3_frames_begin_beat(struct p3_frames *c)
+{
+	p3_beat_begin(&c->beat);
+	if (c->loop)
+		p3_loop_at(c->loop, &c->turn, p3_beat_at(&c->beat));
+}
+
+void p3_frames_close(struct p3_frames *c)
+{
+	if (c->loop) {
+		p3_loop_at(c->loop, &c->soon, P3_NEVER);
+		p3_loop_at(c->loop, &c->turn, P3_NEVER);
+		(void)p3_loop_watch(c->loop, &c->in_fd, 0);
+		(void)p3_loop_watch(c->loop, &c->out_fd, 0);
+	}
+	p3_backlog_free(&c->got);
+	p3_backlog_free(&c->owed);
+	*c = (struct p3_frames){.in = -1, .out = -1};
+}
+
+/* ---- sending ---- */
+
+void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes)
+{
+	f.magic = P3_FRAMES_MAGIC;
+	if (!c->error && !p3_backlog_room(&c->owed, sizeof f + f.len))
+		c->error = -ENOMEM;
+	if (!c->error) {
+		(void)p3_backlog_add(&c->owed, &f, sizeof f);
+		(void)p3_backlog_add(&c->owed, bytes, f.len);
+	}
+	(void)p3_frames_flush(c);
+}
+
+int p3_frames_flush(struct p3_frames *c)
+{
+	while (!c->error && p3_backlog_len(&c->owed)) {
+		ssize_t n = p3_backlog_write(&c->owed, c->out);
+		if (n == -EAGAIN)
+			break;
+		c->error = n < 0 ? (int)n : 0;
+	}
+	if (c->error)
+		p3_backlog_take(&c->owed, p3_backlog_len(&c->owed));
+	frames_watch_out(c);
+	return c->error;
+}
+
+size_t p3_frames_owes(const struct p3_frames *c)
+{
+	return p3_backlog_len(&c->owed);
+}
+
+/* ---- receiving ---- */
+
+int p3_frames_fill(struct p3_frames *c)
+{
+	ssize_t n = p3_backlog_read(&c->got, c->in, READ_AT_ONCE);
+	if (n > 0)
+		p3_beat_heard(&c->beat);
+	return n > 0 ? 0 : (int)n;
+}
+
+/* Judge the first word, which all versions have.  Return 0 or -errno. */
+static int frames_judge(const struct p3_frames *c, uint32_t *magic_out)
+{
+	size_t len = p3_backlog_len(&c->got);
+	size_t n = len < sizeof *magic_out ? len : sizeof *magic_out;
+	uint32_t magic = P3_FRAMES_MAGIC;
+	memcpy(&magic, p3_backlog_bytes(&c->got), n);
+	*magic_out = magic;
+	if (magic == P3_FRAMES_MAGIC)
+		return 0;
+	if ((magic & ~VERSION) != (P3_FRAMES_MAGIC & ~VERSION))
+		return -EPROTO;
+	return n < sizeof magic ? -EAGAIN : -EPROTONOSUPPORT;
+}
+
+static int frames_next(
+	struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out)
+{
+	struct p3_frame f;
+	if (!p3_backlog_len(&c->got))
+		return -EAGAIN;
+	int rc = frames_judge(c, &f_out->magic);
+	if (rc)
+		return rc;
+	if (p3_backlog_len(&c->got) < sizeof f)
+		return -EAGAIN;
+	memcpy(&f, p3_backlog_bytes(&c->got), sizeof f);
+	if (!f.op || f.op >= P3_FRAME_OPS || f.len > P3_FRAMES_LONG)
+		return -EPROTO;
+	if (p3_backlog_len(&c->got) < sizeof f + f.len)
+		return -EAGAIN;
+	*f_out = f;
+	*bytes_out = p3_backlog_bytes(&c->got) + sizeof f;
+	p3_backlog_take(&c->got, sizeof f + f.len);
+	return 0;
+}
+
+int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out)
+{
+	int rc;
+	do
+		rc = frames_next(c, f_out, bytes_out);
+	while (!rc && f_out->op == P3_FRAME_BEAT);
+	return rc;
+}
+
+bool p3_frames_has_part(const struct p3_frames *c)
+{
+	return p3_backlog_len(&c->got);
+}
+
+void p3_frames_text(const struct p3_frames *c, char *text, size_t size)
+{
+	const char *at = p3_backlog_bytes(&c->got);
+	size_t n = 0;
+	for (size_t k = 0; n + sizeof "\\012" <= size && k < p3_backlog_len(&c->got);
+		k++) {
+		if (k && at[k] == '\n')
+			break;
+		bool shows = at[k] >= ' ' && at[k] <= '~';
+		n += (size_t)sprintf(
+			text + n, shows ? "%c" : "\\%03o", (unsigned char)at[k]);
+	}
+	text[n] = '\0';
+}
+
+bool p3_frames_wait(const struct p3_frames *c, int ms)
+{
+	struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
+		{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
+	return poll(p, 2, ms) < 0 || !(p[1].revents & POLLERR);
 }

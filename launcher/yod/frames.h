@@ -3,6 +3,8 @@
 #ifndef P3_LAUNCHER_YOD_FRAMES_H
 #define P3_LAUNCHER_YOD_FRAMES_H
 
+#include "launcher/loop.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -83,6 +85,42 @@ static inline void p3_backlog_free(struct p3_backlog *b)
 	*b = (struct p3_backlog){.at = NULL};
 }
 
+/* Read n bytes at most from a descriptor.  Return their number, or -EPIPE at the end of
+ * file or of the connection, or another -errno. */
+ssize_t p3_backlog_read(struct p3_backlog *b, int fd, size_t n);
+/* Write to a descriptor.  Return the number of bytes that it has taken, or -errno. */
+ssize_t p3_backlog_write(struct p3_backlog *b, int fd);
+
+/*
+ * beat - keepalives on the connection between yod and an agent
+ *
+ * When a host is switched off or its network is cut, its connections stay open.  So both
+ * ends send a frame now and then (P3_FRAME_BEAT), and treat the other end as lost if no
+ * frame has come for PTL3_FAR_TIMEOUT, unless that is "never".  A process that was itself
+ * stopped would see such a silence, too.  So it checks twice, and reads the frames that
+ * have come between the two checks.
+ *
+ * The main thread of each end calls these functions; the state is struct p3_beat.
+ */
+
+struct p3_beat {
+	int64_t timeout_ms; /* 0: never, or not begun */
+	int64_t send_at;
+	int64_t lost_at; /* time of the next check for silence */
+	bool late;       /* the last check found silence */
+};
+
+/* Begin, by the setting. */
+void p3_beat_begin(struct p3_beat *b);
+/* Note that a frame has come. */
+void p3_beat_heard(struct p3_beat *b);
+/* Return true if a frame is to be sent now. */
+bool p3_beat_is_due(struct p3_beat *b);
+/* Return true if the other end is lost. */
+bool p3_beat_is_lost(struct p3_beat *b);
+/* Return the time (p3_now_ms()) of the next call of the two, or P3_NEVER. */
+int64_t p3_beat_at(const struct p3_beat *b);
+
 /*
  * frames - the connection between yod and the agent on another host
  *
@@ -102,13 +140,13 @@ static inline void p3_backlog_free(struct p3_backlog *b)
  *
  * Neither side blocks on sending: frames wait in memory.  That memory is bounded, since
  * output, input and traces, the only frames of any number, are sent against room that the
- * receiver has granted: P3_FRAMES_ROOM bytes of each stream at first, and with each ROOM
+ * receiver has granted: P3_STREAM_ROOM bytes of each stream at first, and with each ROOM
  * as many as have been handed on.  So a keepalive waits behind few bytes of a trace.  One
  * thread calls these functions; the state is struct p3_frames.
  */
 
 #define P3_FRAMES_MAGIC 0x33504603u   /* the low byte is the version */
-#define P3_FRAMES_ROOM  (64u * 1024u) /* bytes of a stream under way at most */
+#define P3_STREAM_ROOM  (64u * 1024u) /* bytes of a stream under way at most */
 #define P3_FRAMES_TRACE 2             /* beside 0, stdout, and 1, stderr */
 #define P3_FRAMES_LONG  (64u << 20)   /* bytes of a frame at most */
 
@@ -175,13 +213,34 @@ struct p3_frames {
 	int in, out; /* not owned, and non-blocking after p3_frames_open() */
 	struct p3_backlog got, owed;
 	int error; /* -errno: no more can be sent */
+	struct p3_beat beat;
+	struct p3_loop *loop; /* NULL before p3_frames_attach() */
+	struct p3_loop_fd in_fd, out_fd;
+	struct p3_loop_timer soon, turn; /* calls of `on`; of the beat */
+	bool error_told;
+	void (*on)(void *arg, int rc);
+	void *arg;
 };
 
 /* Use these two descriptors.  Return 0 or -errno. */
 int p3_frames_open(struct p3_frames *c, int in, int out);
+/* From now on let a loop read, send, and see to the beat.  It calls `on`, which takes
+ * the frames that have come, with
+ *
+ *	0		more bytes have come
+ *	-EPIPE		the other end has closed the connection, or it is broken
+ *	-ECONNRESET	the other end takes no frames any more
+ *	-ETIMEDOUT	it is silent (beat)
+ *	-errno		no more can be read, or sent
+ *
+ * and which may close the connection.  Return 0 or -errno. */
+int p3_frames_attach(struct p3_frames *c, struct p3_loop *loop,
+	void (*on)(void *arg, int rc), void *arg);
+/* Begin to send keepalives, and to expect them. */
+void p3_frames_begin_beat(struct p3_frames *c);
 void p3_frames_close(struct p3_frames *c);
 /* Queue a frame and send what the other side takes at once.  An error shows in
- * p3_frames_flush(). */
+ * p3_frames_flush(), or in a later call of `on`. */
 void p3_frames_send(struct p3_frames *c, struct p3_frame f, const void *bytes);
 /* Send queued frames.  Return 0, also if some are left, or -errno: the connection is
  * broken. */
@@ -190,8 +249,8 @@ size_t p3_frames_owes(const struct p3_frames *c);
 /* Read what has come.  Return 0, or -EAGAIN if nothing has, -EPIPE at the end of file, or
  * another -errno. */
 int p3_frames_fill(struct p3_frames *c);
-/* Return 0 and the next whole frame, whose bytes stay valid until the next call of
- * p3_frames_fill(); or -EAGAIN; or -EPROTONOSUPPORT with another version in f->magic; or
+/* Return 0 and the next whole frame but those of the beat, whose bytes stay valid until
+ * more are read; or -EAGAIN; or -EPROTONOSUPPORT with another version in f->magic; or
  * -EPROTO: the bytes are no frame (p3_frames_text()). */
 int p3_frames_next(struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out);
 /* Return true if a part of a frame has come, and not the rest. */
@@ -203,36 +262,5 @@ void p3_frames_text(const struct p3_frames *c, char *text, size_t size);
  * would find), ms at most (-1: for ever).  Return false if the other end takes no
  * frames any more. */
 bool p3_frames_wait(const struct p3_frames *c, int ms);
-
-/*
- * beat - keepalives on the connection between yod and an agent
- *
- * When a host is switched off or its network is cut, its connections stay open.  So both
- * ends send a frame now and then (P3_FRAME_BEAT), and treat the other end as lost if no
- * frame has come for PTL3_FAR_TIMEOUT, unless that is "never".  A process that was itself
- * stopped would see such a silence, too.  So it checks twice, and reads the frames that
- * have come between the two checks.
- *
- * The main thread of each end calls these functions; the state is struct p3_beat.
- */
-
-struct p3_beat {
-	int64_t timeout_ms; /* 0: never, or not begun */
-	int64_t send_at;
-	int64_t lost_at; /* time of the next check for silence */
-	bool late;       /* the last check found silence */
-};
-
-/* Begin, by the setting. */
-void p3_beat_begin(struct p3_beat *b);
-void p3_beat_end(struct p3_beat *b);
-/* Note that a frame has come. */
-void p3_beat_heard(struct p3_beat *b);
-/* Return true if a frame is to be sent now. */
-bool p3_beat_is_due(struct p3_beat *b);
-/* Return true if the other end is lost. */
-bool p3_beat_is_lost(struct p3_beat *b);
-/* Return the time (p3_now_ms()) of the next call of the two, or P3_NEVER. */
-int64_t p3_beat_at(const struct p3_beat *b);
 
 #endif

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The outer process of yod: the terminal, signals, the end of yod, the last sweep. */
-#include "launcher/yod/yod.h"
-#include "launcher/loop.h"
+#include "launcher/yod/remote.h"
 #include "shm/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -72,96 +70,67 @@ static void tty_restore(const struct tty *tty)
  * terminal and writes a pipe.  Rank 0 inherits any other standard input as it is.
  */
 struct input {
-	int from;   /* the terminal; -1: its input has ended */
-	int to;     /* the pipe to rank 0 */
-	uint32_t n; /* bytes in buf[at..] */
-	uint32_t at;
-	int64_t not_before; /* yod is in the background: try to read again then */
-	char buf[4096];
+	struct p3_loop *loop;
+	struct p3_loop_fd from;     /* the terminal; fd -1: its input has ended */
+	struct p3_loop_timer again; /* yod is in the background: try to read again then */
+	struct p3_drain to;         /* the pipe to rank 0 */
 };
 
-/* Set *stdin_out to rank 0's descriptor 0: STDIN_FILENO, or a pipe. */
-static int input_open(struct input *in, int *stdin_out)
+/* Read the terminal when the pipe has taken what was read before. */
+static void input_watch(struct input *in)
 {
-	int pipefd[2];
-	*in = (struct input){.from = -1, .to = -1};
+	bool wanted = in->to.to.fd >= 0 && !p3_backlog_len(&in->to.bytes);
+	if (in->from.fd >= 0 && !in->again.linked)
+		(void)p3_loop_watch(in->loop, &in->from, wanted ? EPOLLIN : 0);
+}
+
+static void input_on_moved(struct p3_drain *to, size_t n, int err)
+{
+	(void)n;
+	if (err)
+		p3_drain_close(to);
+	input_watch(to->arg);
+}
+
+static void input_on_again(void *arg)
+{
+	input_watch(arg);
+}
+
+static void input_on_ready(void *arg, uint32_t events)
+{
+	struct input *in = arg;
+	char bytes[4096];
+	(void)events;
+	ssize_t n = -1;
+	errno = EAGAIN;
+	if (tcgetpgrp(in->from.fd) == getpgrp())
+		n = read(in->from.fd, bytes, sizeof bytes);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == EIO)) {
+		(void)p3_loop_watch(in->loop, &in->from, 0);
+		p3_loop_at(in->loop, &in->again, p3_now_ms() + BACKGROUND_MS);
+		return;
+	}
+	(void)p3_drain_take(&in->to, bytes, n > 0 ? (size_t)n : 0);
+	input_watch(in);
+}
+
+/* Set *stdin_out to rank 0's descriptor 0: STDIN_FILENO, or a pipe. */
+static int input_open(struct input *in, struct p3_loop *loop, int *stdin_out)
+{
+	int ends[2];
+	*in = (struct input){.loop = loop,
+		.from = {.fd = -1, .on = input_on_ready, .arg = in},
+		.again = {.on = input_on_again, .arg = in},
+		.to = {.to.fd = -1, .moved = input_on_moved, .arg = in}};
 	*stdin_out = STDIN_FILENO;
 	if (!isatty(STDIN_FILENO))
 		return 0;
-	if (pipe2(pipefd, O_CLOEXEC))
+	if (pipe2(ends, O_CLOEXEC))
 		return -errno;
-	if (fcntl(pipefd[1], F_SETFL, O_NONBLOCK)) {
-		close(pipefd[0]);
-		close(pipefd[1]);
-		return -errno;
-	}
-	in->from = STDIN_FILENO;
-	in->to = pipefd[1];
-	*stdin_out = pipefd[0];
-	return 0;
-}
-
-/* Close this side; rank 0 sees the end of file. */
-static void input_close(struct input *in)
-{
-	p3_close(in->to);
-	in->from = in->to = -1;
-}
-
-/* Return the descriptor and events to poll for; the descriptor is -1 when there are
- * none.  Shorten *ms to the longest time to wait. */
-static struct pollfd input_wants(const struct input *in, int *ms)
-{
-	if (in->from < 0)
-		return (struct pollfd){.fd = -1};
-	if (in->n)
-		return (struct pollfd){.fd = in->to, .events = POLLOUT};
-	int64_t wait = in->not_before - p3_now_ms();
-	if (wait <= 0)
-		return (struct pollfd){.fd = in->from, .events = POLLIN};
-	*ms = (int)wait;
-	return (struct pollfd){.fd = -1};
-}
-
-static void input_hand_on(struct input *in)
-{
-	ssize_t n = write(in->to, in->buf + in->at, in->n);
-	if (n < 0) {
-		if (errno != EAGAIN && errno != EINTR)
-			input_close(in);
-		return;
-	}
-	in->at += (uint32_t)n;
-	in->n -= (uint32_t)n;
-}
-
-static void input_take_in(struct input *in)
-{
-	if (tcgetpgrp(in->from) != getpgrp()) {
-		in->not_before = p3_now_ms() + BACKGROUND_MS;
-		return;
-	}
-	ssize_t n = read(in->from, in->buf, sizeof in->buf);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == EIO)) {
-		in->not_before = p3_now_ms() + BACKGROUND_MS;
-		return;
-	}
-	if (n <= 0) {
-		input_close(in);
-		return;
-	}
-	in->at = 0;
-	in->n = (uint32_t)n;
-}
-
-static void input_step(struct input *in, short revents)
-{
-	if (in->from < 0 || !revents)
-		return;
-	if (in->n)
-		input_hand_on(in);
-	else
-		input_take_in(in);
+	in->from.fd = STDIN_FILENO;
+	*stdin_out = ends[0];
+	return p3_drain_open(&in->to, loop, ends[1]);
 }
 
 /* ---- the guard ---- */
@@ -194,28 +163,33 @@ static void guard_hand_signal_on(pid_t yod, int sig)
 		raise(SIGSTOP);
 }
 
-static int guard_watch(pid_t yod, int signals, struct input *in)
-{
-	int status;
-	while (!guard_yod_ended(yod, &status)) {
-		int ms = -1, sig;
-		struct pollfd p[2] = {
-			{.fd = signals, .events = POLLIN}, input_wants(in, &ms)};
-		if (poll(p, 2, ms) < 0)
-			continue;
-		while ((sig = p3_signals_next(signals)))
-			guard_hand_signal_on(yod, sig);
-		input_step(in, p[1].revents);
-	}
-	return status;
-}
-
 struct guard_ends {
+	pid_t yod;
 	int alive[2];
-	int signals;
+	struct p3_loop loop;
+	struct p3_loop_fd signals;
 	struct input in;
 	struct tty tty; /* as it was before the first node could change it */
 };
+
+static void guard_on_signals(void *arg, uint32_t events)
+{
+	struct guard_ends *e = arg;
+	int sig;
+	(void)events;
+	while ((sig = p3_signals_next(e->signals.fd)))
+		guard_hand_signal_on(e->yod, sig);
+}
+
+static int guard_watch(struct guard_ends *e)
+{
+	int status;
+	(void)p3_loop_watch(&e->loop, &e->signals, EPOLLIN);
+	input_watch(&e->in);
+	while (!guard_yod_ended(e->yod, &status))
+		p3_loop_run(&e->loop, P3_NEVER);
+	return status;
+}
 
 /* Reap children that end by themselves, for ms at most. */
 static void guard_let_end(int ms)
@@ -229,21 +203,21 @@ static void guard_let_end(int ms)
 			usleep(GRACE_TURN_US);
 }
 
-static _Noreturn void guard_run(
-	pid_t yod, struct guard_ends *e, const struct p3_guard_duty *duty)
+static _Noreturn void guard_run(struct guard_ends *e, const struct p3_guard_duty *duty)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	p3_say_by(NULL, NULL);
 	FAULT_POINT("yod.guard_began");
-	int status = guard_watch(yod, e->signals, &e->in);
+	int status = guard_watch(e);
 	FAULT_POINT("yod.guard_unswept");
 	/* A reader that does not read must not keep this process from the sweep: lines
 	 * wait for p3_output_close(). */
-	struct p3_output *lines = p3_output_create(0, to);
+	struct p3_output *lines =
+		p3_output_create(&(struct p3_output_conf){.ranks = 0}, to);
 	if (WIFSIGNALED(status))
 		p3_say("the launcher (pid %d) was killed by signal %d (%s); ending the "
 		       "job",
-			(int)yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
+			(int)e->yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	guard_let_end(duty->grace_ms);
 	int tries = 0;
 	while (tries < SWEEP_TRIES && !p3_reap_sweep(SWEEP_MS))
@@ -260,14 +234,16 @@ static _Noreturn void guard_run(
 
 static int guard_open_ends(struct guard_ends *e, struct p3_guard *g)
 {
-	e->signals = p3_signals_fd();
-	if (e->signals < 0)
-		return e->signals;
+	int rc = p3_loop_open(&e->loop);
+	e->signals = (struct p3_loop_fd){
+		.fd = p3_signals_fd(), .on = guard_on_signals, .arg = e};
+	if (rc || e->signals.fd < 0)
+		return rc ? rc : e->signals.fd;
 	if (pipe2(e->alive, O_CLOEXEC))
 		return -errno;
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return -errno;
-	return input_open(&e->in, &g->stdin_fd);
+	return input_open(&e->in, &e->loop, &g->stdin_fd);
 }
 
 int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out)
@@ -286,15 +262,17 @@ int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out)
 		close(e.alive[0]);
 		if (g.stdin_fd != STDIN_FILENO)
 			close(g.stdin_fd);
-		guard_run(yod, &e, duty);
+		e.yod = yod;
+		guard_run(&e, duty);
 	}
 	FAULT_POINT("yod.split");
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG,
 		SIGCONT); /* a stopped yod would not notice the end of alive_fd */
-	close(e.signals);
+	close(e.signals.fd);
 	close(e.alive[1]);
-	input_close(&e.in);
+	p3_drain_close(&e.in.to);
+	p3_loop_close(&e.loop);
 	g.alive_fd = e.alive[0];
 	*guard_out = g;
 	return 0;

@@ -2,7 +2,6 @@
 /* Output: streams from the nodes, and yod's own lines, composed for two sinks; files. */
 #include "launcher/yod/yod.h"
 #include "launcher/yod/frames.h"
-#include "launcher/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,27 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define OUTDIR_NAME_LEN 24
 #define SINK_ROOM       (128 * 1024)
-#define STREAM_ROOM     (64 * 1024)
 #define OWN_ROOM        (1024 * 1024)
-#define AFTER_END_MS    2000
 #define LAST_MS         10000 /* for a reader to take some of the last lines of yod */
 #define HURRY_MS        500
-#define EVENTS          64
 #define TAG_LEN         16
 #define NO_STREAM       UINT32_MAX
-
-/* epoll keys; a smaller key is the index of a stream */
-#define KEY_SINK  (UINT64_C(1) << 32)
-#define KEY_TIMER (UINT64_C(1) << 33)
 
 static const char *outdir_name_of(char name[OUTDIR_NAME_LEN], uint32_t rank, int which)
 {
@@ -100,7 +89,7 @@ int p3_outdir_open(const char *dir, uint32_t size)
 /*
  * sink - a thread that writes one buffer at a time to a descriptor that may block
  *
- *	owner: fill buf[0..len) --sink_send--> thread: write --done_fd--> owner
+ *	owner: fill buf[0..len) --sink_send--> thread: write --done--> owner
  *
  * While a sink is busy the buffer is the thread's, else the owner's.  The owner is yod's
  * main thread (output.c): it calls all functions, and sink_send() only while the sink
@@ -108,10 +97,10 @@ int p3_outdir_open(const char *dir, uint32_t size)
  */
 struct sink {
 	int fd;
-	int done_fd; /* readable: call sink_collect() */
-	bool busy;   /* (owner) */
-	bool runs;   /* (owner) */
-	int err;     /* (owner) the errno that ended it; later output is dropped */
+	struct p3_loop_fd done; /* an eventfd; readable: call sink_collect() */
+	bool busy;              /* (owner) */
+	bool runs;              /* (owner) */
+	int err; /* (owner) the errno that ended it; later output is dropped */
 	uint32_t len;
 	char *buf;
 	pthread_t thread;
@@ -124,14 +113,14 @@ struct sink {
 
 static int sink_open(struct sink *sink, int fd)
 {
-	*sink = (struct sink){.fd = fd, .done_fd = -1};
+	*sink = (struct sink){.fd = fd, .done.fd = -1};
 	pthread_mutex_init(&sink->lock, NULL);
 	pthread_cond_init(&sink->wake, NULL);
 	sink->buf = malloc(SINK_ROOM);
 	if (!sink->buf)
 		return -ENOMEM;
-	sink->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return sink->done_fd < 0 ? -errno : 0;
+	sink->done.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return sink->done.fd < 0 ? -errno : 0;
 }
 
 static int sink_write_all(const struct sink *sink)
@@ -170,7 +159,7 @@ static void sink_report(struct sink *sink, int err)
 	sink->full = false;
 	sink->thread_err = err;
 	pthread_mutex_unlock(&sink->lock);
-	ssize_t n = write(sink->done_fd, &one, sizeof one);
+	ssize_t n = write(sink->done.fd, &one, sizeof one);
 	(void)n;
 }
 
@@ -198,11 +187,11 @@ static void sink_send(struct sink *sink)
 	pthread_mutex_unlock(&sink->lock);
 }
 
-/* Take the buffer back, empty, after done_fd was readable. */
+/* Take the buffer back, empty, after done was readable. */
 static void sink_collect(struct sink *sink)
 {
 	uint64_t n;
-	if (read(sink->done_fd, &n, sizeof n) < 0)
+	if (read(sink->done.fd, &n, sizeof n) < 0)
 		return;
 	pthread_mutex_lock(&sink->lock);
 	sink->err = sink->thread_err;
@@ -221,127 +210,47 @@ static void sink_close(struct sink *sink)
 		pthread_mutex_unlock(&sink->lock);
 		pthread_join(sink->thread, NULL);
 	}
-	p3_close(sink->done_fd);
+	p3_close(sink->done.fd);
 	free(sink->buf);
 }
 
 /* ---- streams ---- */
 
-_Static_assert(SINK_ROOM >= STREAM_ROOM + TAG_LEN + 1, "a whole line fits");
+_Static_assert(SINK_ROOM >= P3_STREAM_ROOM + TAG_LEN + 1, "a whole line fits");
 
 struct stream {
-	int fd; /* -1: it is at its end */
-	uint32_t sink;
-	uint32_t len;
-	bool watched;
-	bool last;       /* true if it closes when the owed bytes are read */
-	bool idle;       /* p3_output_idle() has said so */
-	bool push;       /* true if a partial line is sent, too */
-	int64_t idle_at; /* time to set push */
-	int64_t end_at;  /* time to close it, because the node has ended */
-	uint32_t owed;   /* bytes that the node itself left in the pipe */
-	char *buf;
+	bool open;  /* false: it is at its end */
+	bool taken; /* its bytes have a reader */
+	bool push;  /* true if a partial line is sent, too */
+	uint32_t port;
+	struct p3_backlog bytes; /* P3_STREAM_ROOM at most */
 };
 
 struct port {
 	struct sink sink;
+	struct p3_output *output;
 	uint32_t open;   /* stream whose line has no newline yet, or NO_STREAM */
 	uint32_t holder; /* stream whose long line is incomplete: the others wait */
 	uint32_t next;   /* stream that has the first turn next time */
 };
 
 struct p3_output {
-	int ep;
-	int timer;
-	int64_t timer_at;
-	uint32_t ranks;
+	struct p3_output_conf conf;
 	uint32_t ports;
-	bool plain;      /* no tags */
-	bool remote;     /* the nodes are on other hosts: p3_output_idle() is called */
-	uint32_t open_n; /* streams that are not at their end */
+	uint32_t open_n;       /* streams that are not at their end */
 	struct p3_backlog own; /* yod's lines, OWN_ROOM at most */
 	uint32_t left_out;     /* lines that found no room there */
 	struct port port[2];
 	struct stream stream[]; /* indexed by 2 * rank + which */
 };
 
-/* ---- streams ---- */
-
-/* Watch a stream, or stop: epoll reports an end of file for ever, so a stream that is
- * not read must not be watched. */
-static void stream_watch(struct p3_output *o, uint32_t i, bool on)
+static void stream_end(struct p3_output *o, struct stream *s)
 {
-	struct stream *s = &o->stream[i];
-	if (s->watched == on || s->fd < 0)
+	if (!s->open)
 		return;
-	s->watched = on;
-	p3_watch(o->ep, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->fd, i, EPOLLIN);
-}
-
-static void stream_end(struct p3_output *o, uint32_t i)
-{
-	struct stream *s = &o->stream[i];
-	if (s->fd < 0)
-		return;
-	stream_watch(o, i, false);
-	close(s->fd);
-	s->fd = -1;
+	s->open = false;
 	s->push = true;
-	s->idle_at = s->end_at = P3_NEVER;
 	o->open_n--;
-}
-
-/* Note that a node has written nothing for a while.  Bytes that are not read yet, since
- * the sink is busy, show that it has: stream_read() then sees to the rest. */
-static void stream_idle(struct p3_output *o, uint32_t i)
-{
-	struct stream *s = &o->stream[i];
-	int unread = 0;
-	s->idle_at = P3_NEVER;
-	if (s->fd < 0 || ioctl(s->fd, FIONREAD, &unread) || unread)
-		return;
-	s->push = s->len || o->port[s->sink].holder == i;
-}
-
-static void stream_read(struct p3_output *o, uint32_t i)
-{
-	struct stream *s = &o->stream[i];
-	if (s->fd < 0)
-		return;
-	if (s->len == STREAM_ROOM) {
-		stream_watch(o, i, false);
-		return;
-	}
-	ssize_t n = read(s->fd, s->buf + s->len, STREAM_ROOM - s->len);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	if (n <= 0) {
-		stream_end(o, i);
-		return;
-	}
-	s->len += (uint32_t)n;
-	s->push = false;
-	s->owed -= (uint32_t)n < s->owed ? (uint32_t)n : s->owed;
-	if (s->last && !s->owed) {
-		stream_end(o, i);
-		return;
-	}
-	if (s->idle)
-		stream_idle(o, i);
-	if (o->remote)
-		return;
-	s->idle_at = p3_now_ms() + P3_OUTPUT_IDLE_MS;
-	p3_timer_arm(o->timer, &o->timer_at, s->idle_at);
-}
-
-static void stream_take(struct p3_output *o, uint32_t i, uint32_t len)
-{
-	struct stream *s = &o->stream[i];
-	if (!len)
-		return;
-	s->len -= len;
-	memmove(s->buf, s->buf + len, s->len);
-	stream_watch(o, i, true);
 }
 
 /* ---- composing ---- */
@@ -365,40 +274,41 @@ static void port_emit(
 	p->open = data[len - 1] == '\n' ? NO_STREAM : i;
 }
 
-/* Return the number of bytes from `at` that may be sent now: a line or a piece of one. */
-static uint32_t stream_piece(
-	const struct port *p, const struct stream *s, uint32_t i, uint32_t at)
+/* Return the number of bytes that may be sent now: a line or a piece of one. */
+static uint32_t stream_piece(const struct port *p, const struct stream *s, uint32_t i)
 {
-	uint32_t len = s->len - at;
-	const char *newline = len ? memchr(s->buf + at, '\n', len) : NULL;
+	uint32_t len = (uint32_t)p3_backlog_len(&s->bytes);
+	const char *at = p3_backlog_bytes(&s->bytes);
+	const char *newline = len ? memchr(at, '\n', len) : NULL;
 	if (newline)
-		return (uint32_t)(newline - (s->buf + at)) + 1;
-	if (s->push || p->holder == i || len == STREAM_ROOM)
-		return len;
-	return 0;
+		return (uint32_t)(newline - at) + 1;
+	return s->push || p->holder == i || len == P3_STREAM_ROOM ? len : 0;
 }
 
 /* Add a stream's lines.  Return false if the sink is full. */
 static bool port_compose_stream(struct p3_output *o, struct port *p, uint32_t i)
 {
 	struct stream *s = &o->stream[i];
-	uint32_t at = 0, len;
+	uint32_t len, n = 0;
 	bool room = true;
-	while ((len = stream_piece(p, s, i, at))) {
+	while ((len = stream_piece(p, s, i))) {
+		const char *at = p3_backlog_bytes(&s->bytes);
 		room = p->sink.len + TAG_LEN + 1 + len <= SINK_ROOM;
 		if (!room)
 			break;
-		bool whole = s->buf[at + len - 1] == '\n';
-		port_emit(p, i, s->buf + at, len, o->plain);
+		bool whole = at[len - 1] == '\n';
+		port_emit(p, i, at, len, o->conf.plain);
 		p->holder = whole || s->push ? NO_STREAM : i;
-		at += len;
+		p3_backlog_take(&s->bytes, len);
+		n += len;
 	}
 	if (room && s->push) {
-		s->push = s->fd < 0;
+		s->push = !s->open;
 		if (p->holder == i)
 			p->holder = NO_STREAM;
 	}
-	stream_take(o, i, at);
+	if (n)
+		o->conf.moved(o->conf.arg, i, n);
 	return room;
 }
 
@@ -427,8 +337,8 @@ static void output_tell_left_out(struct p3_output *o)
  * false if the sink is full. */
 static bool port_compose_own(struct p3_output *o, struct port *p)
 {
-	size_t most = o->ranks ? SINK_ROOM : PIPE_BUF, len;
-	uint32_t own = 2 * o->ranks;
+	size_t most = o->conf.ranks ? SINK_ROOM : PIPE_BUF, len;
+	uint32_t own = 2 * o->conf.ranks;
 	while ((len = p3_backlog_len(&o->own))) {
 		const char *line = p3_backlog_bytes(&o->own);
 		const char *newline = memchr(line, '\n', len);
@@ -448,7 +358,7 @@ static bool port_compose_own(struct p3_output *o, struct port *p)
 
 static void port_compose(struct p3_output *o, struct port *p)
 {
-	uint32_t n = 2 * o->ranks;
+	uint32_t n = 2 * o->conf.ranks;
 	bool room = true;
 	if (p->holder != NO_STREAM)
 		room = port_compose_stream(o, p, p->holder);
@@ -456,7 +366,8 @@ static void port_compose(struct p3_output *o, struct port *p)
 		room = port_compose_own(o, p);
 	for (uint32_t k = 0; k < n && room && p->holder == NO_STREAM; k++) {
 		uint32_t i = (p->next + k) % n;
-		if (&o->port[o->stream[i].sink] != p || !o->stream[i].len)
+		if (&o->port[o->stream[i].port] != p ||
+			!p3_backlog_len(&o->stream[i].bytes))
 			continue;
 		room = port_compose_stream(o, p, i);
 		if (!room)
@@ -482,66 +393,30 @@ static void port_break(struct p3_output *o, struct port *p)
 	if (p->sink.err != EPIPE)
 		p3_say("cannot write output: %s; the rest of it is lost",
 			strerror(p->sink.err));
-	for (uint32_t i = 0; i < 2 * o->ranks; i++) {
-		if (&o->port[o->stream[i].sink] != p)
+	for (uint32_t i = 0; i < 2 * o->conf.ranks; i++) {
+		struct stream *s = &o->stream[i];
+		if (&o->port[s->port] != p || !s->taken)
 			continue;
-		stream_end(o, i);
-		o->stream[i].len = 0;
+		stream_end(o, s);
+		bool tell = !o->conf.remote || p3_backlog_len(&s->bytes);
+		s->taken = false;
+		p3_backlog_free(&s->bytes);
+		if (tell)
+			o->conf.moved(o->conf.arg, i, 0);
 	}
 	if (p == output_own_port(o))
 		p3_backlog_free(&o->own);
 }
 
-/* ---- the loop ---- */
-
-/* Close the stream of an ended node, once the bytes that the node itself wrote are read.
- * The time for other holders of the pipe is over. */
-static void stream_close_soon(struct p3_output *o, uint32_t i)
+/* Take a written buffer back, and fill it again. */
+static void port_on_done(void *arg, uint32_t events)
 {
-	struct stream *s = &o->stream[i];
-	s->end_at = P3_NEVER;
-	s->last = true;
-	if (s->len < STREAM_ROOM)
-		stream_read(o, i);
-	if (!s->owed)
-		stream_end(o, i);
-}
-
-static void output_timer_expired(struct p3_output *o)
-{
-	if (!p3_timer_passed(o->timer))
-		return;
-	int64_t now = p3_now_ms();
-	o->timer_at = P3_NEVER;
-	for (uint32_t i = 0; i < 2 * o->ranks; i++) {
-		struct stream *s = &o->stream[i];
-		if (s->end_at <= now)
-			stream_close_soon(o, i);
-		if (s->idle_at <= now)
-			stream_idle(o, i);
-		p3_timer_arm(o->timer, &o->timer_at, p3_earlier(s->idle_at, s->end_at));
-	}
-}
-
-void p3_output_step(struct p3_output *o)
-{
-	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(o->ep, ev, EVENTS, 0);
-	for (int k = 0; k < n; k++) {
-		uint64_t key = ev[k].data.u64;
-		if (key == KEY_TIMER)
-			output_timer_expired(o);
-		else if (key < KEY_SINK)
-			stream_read(o, (uint32_t)key);
-		else {
-			struct port *p = &o->port[key - KEY_SINK];
-			sink_collect(&p->sink);
-			if (p->sink.err)
-				port_break(o, p);
-		}
-	}
-	for (uint32_t k = 0; k < o->ports; k++)
-		port_pump(o, &o->port[k]);
+	struct port *p = arg;
+	(void)events;
+	sink_collect(&p->sink);
+	if (p->sink.err)
+		port_break(p->output, p);
+	port_pump(p->output, p);
 }
 
 /* ---- yod's own lines ---- */
@@ -579,55 +454,41 @@ static bool output_same_file(int a, int b)
 	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-static int port_open(struct p3_output *o, uint32_t k, int fd)
+static int port_open(struct p3_output *o, int fd)
 {
-	struct port *p = &o->port[k];
+	struct port *p = &o->port[o->ports++];
 	p->open = p->holder = NO_STREAM;
-	o->ports = k + 1;
+	p->output = o;
 	int rc = sink_open(&p->sink, fd);
-	return rc ? rc : p3_watch_input(o->ep, p->sink.done_fd, KEY_SINK + k);
-}
-
-static int output_open(struct p3_output *o, const int to[2])
-{
-	o->timer_at = P3_NEVER;
-	o->ep = epoll_create1(EPOLL_CLOEXEC);
-	o->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (o->ep < 0 || o->timer < 0)
-		return -errno;
-	int rc = p3_watch_input(o->ep, o->timer, KEY_TIMER);
-	if (!rc && o->ranks)
-		rc = port_open(o, 0, to[0]);
-	if (!rc && (!o->ranks || !output_same_file(to[0], to[1])))
-		rc = port_open(o, o->ports, to[1]);
-	return rc;
+	p->sink.done.on = port_on_done;
+	p->sink.done.arg = p;
+	return rc || !o->conf.loop ? rc
+				   : p3_loop_watch(o->conf.loop, &p->sink.done, EPOLLIN);
 }
 
 static void output_destroy(struct p3_output *o)
 {
-	for (uint32_t k = 0; k < o->ports; k++)
+	for (uint32_t k = 0; k < o->ports; k++) {
+		if (o->conf.loop)
+			(void)p3_loop_watch(o->conf.loop, &o->port[k].sink.done, 0);
 		sink_close(&o->port[k].sink);
-	for (uint32_t i = 0; i < 2 * o->ranks; i++) {
-		stream_end(o, i);
-		free(o->stream[i].buf);
 	}
+	for (uint32_t i = 0; i < 2 * o->conf.ranks; i++)
+		p3_backlog_free(&o->stream[i].bytes);
 	p3_backlog_free(&o->own);
-	p3_close(o->timer);
-	p3_close(o->ep);
 	free(o);
 }
 
-struct p3_output *p3_output_create(uint32_t ranks, const int to[2])
+struct p3_output *p3_output_create(const struct p3_output_conf *conf, const int to[2])
 {
 	struct p3_output *o =
-		calloc(1, sizeof *o + 2 * (size_t)ranks * sizeof o->stream[0]);
+		calloc(1, sizeof *o + 2 * (size_t)conf->ranks * sizeof o->stream[0]);
 	if (!o)
 		return NULL;
-	o->ranks = ranks;
-	for (uint32_t i = 0; i < 2 * ranks; i++)
-		o->stream[i] = (struct stream){
-			.fd = -1, .idle_at = P3_NEVER, .end_at = P3_NEVER};
-	int rc = output_open(o, to);
+	o->conf = *conf;
+	int rc = conf->ranks ? port_open(o, to[0]) : 0;
+	if (!rc && (!conf->ranks || !output_same_file(to[0], to[1])))
+		rc = port_open(o, to[1]);
 	if (!rc) {
 		p3_say_by(output_say, o);
 		return o;
@@ -637,44 +498,46 @@ struct p3_output *p3_output_create(uint32_t ranks, const int to[2])
 	return NULL;
 }
 
-int p3_output_add(struct p3_output *o, uint32_t rank, int which, int fd)
+/* ---- streams ---- */
+
+int p3_output_add(struct p3_output *o, uint32_t i)
 {
-	uint32_t i = 2 * rank + (uint32_t)which;
 	struct stream *s = &o->stream[i];
-	if (fcntl(fd, F_SETFL, O_NONBLOCK))
-		return -errno;
-	s->buf = malloc(STREAM_ROOM);
-	if (!s->buf)
+	if (!p3_backlog_room(&s->bytes, P3_STREAM_ROOM))
 		return -ENOMEM;
-	s->fd = fd;
-	s->sink = o->ports == 2 ? (uint32_t)which : 0;
+	s->open = s->taken = true;
+	s->port = o->ports == 2 ? i % 2 : 0;
 	o->open_n++;
-	stream_watch(o, i, true);
 	return 0;
 }
 
-void p3_output_set_plain(struct p3_output *o)
+bool p3_output_take(struct p3_output *o, uint32_t i, const char *bytes, size_t len)
 {
-	o->plain = true;
-}
-
-void p3_output_set_remote(struct p3_output *o)
-{
-	o->remote = true;
-}
-
-void p3_output_idle(struct p3_output *o, uint32_t rank, int which, bool idle)
-{
-	uint32_t i = 2 * rank + (uint32_t)which;
 	struct stream *s = &o->stream[i];
-	if (rank >= o->ranks || s->fd < 0)
+	if (i >= 2 * o->conf.ranks)
+		return true;
+	if (!s->taken && len)
+		o->conf.moved(o->conf.arg, i, 0);
+	if (!s->taken)
+		return true;
+	if ((len && !s->open) || len > P3_STREAM_ROOM - p3_backlog_len(&s->bytes))
+		return false;
+	if (len)
+		s->push = false;
+	else
+		stream_end(o, s);
+	(void)p3_backlog_add(&s->bytes, bytes, len); /* p3_output_add() has made room */
+	port_pump(o, &o->port[s->port]);
+	return true;
+}
+
+void p3_output_idle(struct p3_output *o, uint32_t i)
+{
+	struct stream *s = &o->stream[i];
+	if (i >= 2 * o->conf.ranks || !s->open)
 		return;
-	s->idle = idle;
-	s->push = false;
-	if (!idle)
-		return;
-	stream_idle(o, i);
-	port_pump(o, &o->port[s->sink]);
+	s->push = true;
+	port_pump(o, &o->port[s->port]);
 }
 
 int p3_output_start(struct p3_output *o)
@@ -686,24 +549,6 @@ int p3_output_start(struct p3_output *o)
 	return rc;
 }
 
-int p3_output_fd(const struct p3_output *o)
-{
-	return o->ep;
-}
-
-void p3_output_ended(struct p3_output *o, uint32_t rank)
-{
-	for (uint32_t i = 2 * rank; i < 2 * rank + 2 && rank < o->ranks; i++) {
-		struct stream *s = &o->stream[i];
-		int n;
-		if (s->fd < 0)
-			continue;
-		s->owed = ioctl(s->fd, FIONREAD, &n) ? 0 : (uint32_t)n;
-		s->end_at = p3_now_ms() + AFTER_END_MS;
-		p3_timer_arm(o->timer, &o->timer_at, s->end_at);
-	}
-}
-
 bool p3_output_is_done(const struct p3_output *o)
 {
 	if (o->open_n || p3_backlog_len(&o->own))
@@ -711,8 +556,8 @@ bool p3_output_is_done(const struct p3_output *o)
 	for (uint32_t k = 0; k < o->ports; k++)
 		if (o->port[k].sink.busy)
 			return false;
-	for (uint32_t i = 0; i < 2 * o->ranks; i++)
-		if (o->stream[i].len)
+	for (uint32_t i = 0; i < 2 * o->conf.ranks; i++)
+		if (p3_backlog_len(&o->stream[i].bytes))
 			return false;
 	return true;
 }
@@ -720,7 +565,7 @@ bool p3_output_is_done(const struct p3_output *o)
 bool p3_output_is_lost(const struct p3_output *o)
 {
 	for (uint32_t k = 0; k < o->ports; k++)
-		if (o->ranks && o->port[k].sink.err && o->port[k].sink.err != EPIPE)
+		if (o->conf.ranks && o->port[k].sink.err && o->port[k].sink.err != EPIPE)
 			return true;
 	return false;
 }
@@ -741,16 +586,18 @@ static bool output_write_rest(struct p3_output *o, int ms)
 	port_pump(o, p);
 	for (; (p3_backlog_len(&o->own) || p->sink.busy) && now < end;
 		now = p3_now_ms()) {
-		struct pollfd ready = {.fd = o->ep, .events = POLLIN};
+		struct pollfd done = {.fd = p->sink.done.fd, .events = POLLIN};
 		size_t before = p3_backlog_len(&o->own);
-		if (poll(&ready, 1, (int)(end - now)) > 0)
-			p3_output_step(o);
+		if (poll(&done, 1, (int)(end - now)) > 0)
+			port_on_done(p, 0);
 		if (p3_backlog_len(&o->own) < before)
 			end = p3_now_ms() + ms;
 	}
-	for (uint32_t k = 0; k < o->ports; k++)
+	for (uint32_t k = 0; k < o->ports; k++) {
+		sink_collect(&o->port[k].sink);
 		if (o->port[k].sink.busy)
 			return false;
+	}
 	return true;
 }
 

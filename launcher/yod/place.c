@@ -26,18 +26,6 @@ static uint32_t cpus_affinity(void)
 	return n > 0 ? (uint32_t)n : 1;
 }
 
-static bool cpus_read_line(const char *dir, const char *file, char *line, int len)
-{
-	char name[2 * CPUS_NAME_LEN];
-	snprintf(name, sizeof name, "%s/%s", dir, file);
-	FILE *f = fopen(name, "re");
-	if (!f)
-		return false;
-	bool ok = fgets(line, len, f) != NULL;
-	fclose(f);
-	return ok;
-}
-
 static uint32_t cpus_whole_cpus(long long quota, long long period)
 {
 	if (quota <= 0 || period <= 0)
@@ -54,11 +42,11 @@ static uint32_t cpus_quota_of(const char *dir)
 {
 	char line[128], more[128];
 	long long quota, period;
-	if (cpus_read_line(dir, "cpu.max", line, sizeof line) &&
+	if (p3_line_read(line, sizeof line, "%s/cpu.max", dir) &&
 		sscanf(line, "%lld %lld", &quota, &period) == 2)
 		return cpus_whole_cpus(quota, period);
-	if (cpus_read_line(dir, "cpu.cfs_quota_us", line, sizeof line) &&
-		cpus_read_line(dir, "cpu.cfs_period_us", more, sizeof more))
+	if (p3_line_read(line, sizeof line, "%s/cpu.cfs_quota_us", dir) &&
+		p3_line_read(more, sizeof more, "%s/cpu.cfs_period_us", dir))
 		return cpus_whole_cpus(atoll(line), atoll(more));
 	return UINT32_MAX;
 }
@@ -144,14 +132,9 @@ int p3_place_here(struct p3_place_machine *here_out)
 /* Read a list from a file of /sys.  Return false if the file does not exist. */
 static bool place_read_list(const char *root, const char *name, struct p3_cpuset *set_out)
 {
-	char file[1024], text[P3_CPULIST_LEN];
-	snprintf(file, sizeof file, "%s/sys/devices/system/%s", root, name);
-	FILE *f = fopen(file, "re");
-	if (!f)
-		return false;
-	bool ok = fgets(text, sizeof text, f) && p3_cpulist_parse(text, set_out);
-	fclose(f);
-	return ok;
+	char text[P3_CPULIST_LEN];
+	return p3_line_read(text, sizeof text, "%s/sys/devices/system/%s", root, name) &&
+	       p3_cpulist_parse(text, set_out);
 }
 
 /* Return the CPUs of this CPU's core, or the CPU alone if its core is unknown. */

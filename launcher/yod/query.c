@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Questions about the job: yod's to all agents, an agent's answers, and ptlstat. */
 #include "launcher/yod/remote.h"
-#include "launcher/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,27 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #define REPORT_WORDS 16
-
-/* Find the program of this name in yod's own directory. */
-static int report_find_beside(const char *name, char *path, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", path, size);
-	if (n < 0)
-		return -errno;
-	if ((size_t)n >= size)
-		return -ENAMETOOLONG;
-	path[n] = '\0';
-	char *at = strrchr(path, '/') + 1;
-	size_t room = size - (size_t)(at - path);
-	return (size_t)snprintf(at, room, "%s", name) < room ? 0 : -ENAMETOOLONG;
-}
 
 /* Run ptlstat with reset signals, since yod blocks some and ignores others.  It has an
  * output for both streams, and as 3 a socket to look through (--look-at), or -1. */
@@ -43,31 +26,11 @@ static int report_run(char *const *argv, int out, int look, pid_t *pid_out)
 		argv, (const int[]){-1, out, out, look}, &none, &all, false, pid_out);
 }
 
-static int report_say_cannot(const char *path, int rc)
-{
-	p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in yod's "
-	       "directory",
-		path, strerror(-rc));
-	return rc;
-}
-
-int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out)
-{
-	char path[4096] = "ptlstat", job[12];
-	char brief[] = "--brief", why[] = "why", *argv[] = {path, why, job, NULL, NULL};
-	snprintf(job, sizeof job, "%u", jid);
-	if (nodes > P3_REPORT_NODES)
-		argv[3] = brief;
-	int rc = report_find_beside("ptlstat", path, sizeof path);
-	rc = rc ? rc : report_run(argv, out, -1, pid_out);
-	return rc ? report_say_cannot(path, rc) : 0;
-}
-
 /* Let ptlstat answer a question of yod about the job that is served at the other end of
  * the socket, and write it to out.  Return 0, or -errno after an error line. */
 static int report_answer(const struct p3_frame *ask, int out, int look)
 {
-	char path[4096] = "ptlstat", seconds[20], *argv[REPORT_WORDS] = {path};
+	char *path = p3_own_path("ptlstat"), seconds[20], *argv[REPORT_WORDS] = {path};
 	pid_t pid; /* the main loop reaps all children */
 	/* the words of ptlstat that the question means */
 	static char why[] = "why", conf[] = "conf", json[] = "--json",
@@ -85,141 +48,104 @@ static int report_answer(const struct p3_frame *ask, int out, int look)
 	if (bits & (P3_ASK_WHY | P3_ASK_CONF))
 		argv[n++] = bits & P3_ASK_WHY ? why : conf;
 	argv[n] = NULL;
-	int rc = report_find_beside("ptlstat", path, sizeof path);
-	rc = rc ? rc : report_run(argv, out, look, &pid);
-	return rc ? report_say_cannot(path, rc) : 0;
+	int rc = path ? report_run(argv, out, look, &pid) : -errno;
+	if (rc)
+		p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in "
+		       "yod's directory",
+			path ? path : "ptlstat", strerror(-rc));
+	free(path);
+	return rc;
 }
 
-/* ---- an agent's answers ---- */
+/* ---- answers about the ranks here ---- */
 
-#define ANSWERS_AT_ONCE   65536u
-#define ANSWERS_EVENTS    8
-#define ANSWERS_KEY_TIMER P3_ANSWERS_MOST
+#define ANSWERS_AT_ONCE 65536u
 
 struct answer {
-	int from; /* the read end of the program's output; -1: free */
+	struct p3_answers *answers;
+	struct p3_loop_fd from; /* the read end of the program's output; -1: free */
+	struct p3_loop_timer late;
 	uint64_t number;
-	int64_t end_at;
-	size_t len, room;
-	char *bytes;
+	struct p3_backlog bytes;
 };
 
 struct p3_answers {
-	struct p3_agent *agent;
+	struct p3_loop *loop;
 	struct p3_attach *attach;
-	int ep, timer;
+	void (*done)(
+		void *arg, uint64_t number, int status, const char *bytes, size_t len);
+	void *arg;
 	struct answer ask[P3_ANSWERS_MOST];
 };
 
-struct p3_answers *p3_answers_create(struct p3_agent *agent, struct p3_attach *attach)
+static void answer_on_ready(void *arg, uint32_t events);
+static void answer_on_late(void *arg);
+
+struct p3_answers *p3_answers_create(struct p3_loop *loop, struct p3_attach *attach,
+	void (*done)(
+		void *arg, uint64_t number, int status, const char *bytes, size_t len),
+	void *arg)
 {
 	struct p3_answers *a = calloc(1, sizeof *a);
 	if (!a)
 		return NULL;
-	a->agent = agent;
-	a->attach = attach;
+	*a = (struct p3_answers){loop, attach, done, arg, {{.answers = a}}};
 	for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
-		a->ask[i].from = -1;
-	a->ep = epoll_create1(EPOLL_CLOEXEC);
-	a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (a->ep >= 0 && !p3_watch_input(a->ep, a->timer, ANSWERS_KEY_TIMER))
-		return a;
-	p3_answers_destroy(a);
-	return NULL;
+		a->ask[i] = (struct answer){.answers = a,
+			.from = {.fd = -1, .on = answer_on_ready, .arg = &a->ask[i]},
+			.late = {.on = answer_on_late, .arg = &a->ask[i]}};
+	return a;
 }
 
-static void answers_clear(struct answer *q)
+static void answer_clear(struct answer *q)
 {
-	p3_close(q->from);
-	free(q->bytes);
-	*q = (struct answer){.from = -1};
+	if (q->from.fd >= 0)
+		(void)p3_loop_watch(q->answers->loop, &q->from, 0);
+	p3_loop_at(q->answers->loop, &q->late, P3_NEVER);
+	p3_close(q->from.fd);
+	q->from.fd = -1;
+	p3_backlog_free(&q->bytes);
 }
 
 void p3_answers_destroy(struct p3_answers *a)
 {
-	if (!a)
-		return;
-	for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
-		answers_clear(&a->ask[i]);
-	p3_close(a->timer);
-	p3_close(a->ep);
+	for (uint32_t i = 0; a && i < P3_ANSWERS_MOST; i++)
+		answer_clear(&a->ask[i]);
 	free(a);
-}
-
-int p3_answers_fd(const struct p3_answers *a)
-{
-	return a->ep;
 }
 
 /* ---- answers ---- */
 
-static void answers_send(
-	struct p3_answers *a, uint64_t number, const char *bytes, size_t len, int status)
+/* Hand on what there is; status is 0 or an errno. */
+static void answer_finish(struct answer *q, int status)
 {
-	struct p3_frame f = {
-		.op = P3_FRAME_REPORT, .number = number, .value = status, .len = len};
-	p3_agent_tell(a->agent, f, bytes);
+	struct p3_answers *a = q->answers;
+	size_t len = p3_backlog_len(&q->bytes);
+	a->done(a->arg, q->number, status, len ? p3_backlog_bytes(&q->bytes) : NULL, len);
+	answer_clear(q); /* the program gets SIGPIPE if it writes more */
 }
 
-/* Send what there is; status is 0 or an errno. */
-static void answers_finish(struct p3_answers *a, struct answer *q, int status)
+void p3_answers_end(struct p3_answers *a)
 {
-	answers_send(a, q->number, q->bytes, q->len, status);
-	answers_clear(q); /* the program gets SIGPIPE if it writes more */
-}
-
-static bool answers_make_room(struct answer *q)
-{
-	if (q->room - q->len >= ANSWERS_AT_ONCE)
-		return true;
-	size_t room = 2 * q->room + ANSWERS_AT_ONCE;
-	char *bytes = room <= 2 * P3_ANSWERS_LONG ? realloc(q->bytes, room) : NULL;
-	if (!bytes)
-		return false;
-	q->bytes = bytes;
-	q->room = room;
-	return true;
-}
-
-static void answers_read_answer(struct p3_answers *a, struct answer *q)
-{
-	if (q->from < 0)
-		return;
-	if (!answers_make_room(q)) {
-		answers_finish(a, q, ENOMEM);
-		return;
-	}
-	ssize_t n = read(q->from, q->bytes + q->len, ANSWERS_AT_ONCE);
-	if (n > 0)
-		q->len += (size_t)n;
-	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		answers_finish(a, q, 0);
-}
-
-/* Set the timer to the first deadline. */
-static void answers_arm(struct p3_answers *a)
-{
-	int64_t at = P3_NEVER;
 	for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
-		if (a->ask[i].from >= 0)
-			at = p3_earlier(at, a->ask[i].end_at);
-	p3_timer_set(a->timer, at);
+		if (a->ask[i].from.fd >= 0)
+			answer_finish(&a->ask[i], ECANCELED);
 }
 
-void p3_answers_step(struct p3_answers *a)
+static void answer_on_ready(void *arg, uint32_t events)
 {
-	struct epoll_event ev[ANSWERS_EVENTS];
-	int n = epoll_wait(a->ep, ev, ANSWERS_EVENTS, 0);
-	for (int k = 0; k < n; k++)
-		if (ev[k].data.u32 == ANSWERS_KEY_TIMER) {
-			(void)p3_timer_passed(a->timer);
-			for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
-				if (a->ask[i].from >= 0 &&
-					a->ask[i].end_at <= p3_now_ms())
-					answers_finish(a, &a->ask[i], ETIMEDOUT);
-		} else
-			answers_read_answer(a, &a->ask[ev[k].data.u32]);
-	answers_arm(a);
+	struct answer *q = arg;
+	(void)events;
+	ssize_t n = -ENOMEM;
+	if (p3_backlog_len(&q->bytes) <= P3_ANSWERS_LONG)
+		n = p3_backlog_read(&q->bytes, q->from.fd, ANSWERS_AT_ONCE);
+	if (n < 0 && n != -EAGAIN)
+		answer_finish(q, n == -ENOMEM ? ENOMEM : 0);
+}
+
+static void answer_on_late(void *arg)
+{
+	answer_finish(arg, ETIMEDOUT);
 }
 
 /* ---- questions ---- */
@@ -248,7 +174,7 @@ static int answers_start(struct p3_answers *a, const struct p3_frame *f, int *fr
 static struct answer *answers_free_place(struct p3_answers *a)
 {
 	for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
-		if (a->ask[i].from < 0)
+		if (a->ask[i].from.fd < 0)
 			return &a->ask[i];
 	return NULL;
 }
@@ -256,45 +182,41 @@ static struct answer *answers_free_place(struct p3_answers *a)
 void p3_answers_take(struct p3_answers *a, const struct p3_frame *f)
 {
 	struct answer *q = answers_free_place(a);
-	int rc = q ? answers_start(a, f, &q->from) : -EBUSY;
+	int rc = q ? answers_start(a, f, &q->from.fd) : -EBUSY;
 	if (!rc)
-		rc = p3_watch_input(a->ep, q->from, (uint32_t)(q - a->ask));
+		rc = p3_loop_watch(a->loop, &q->from, EPOLLIN);
 	if (rc) {
 		if (q)
-			answers_clear(q);
-		answers_send(a, f->number, NULL, 0, -rc);
+			answer_clear(q);
+		a->done(a->arg, f->number, -rc, NULL, 0);
 		return;
 	}
 	q->number = f->number;
-	q->end_at = p3_now_ms() + P3_REPORT_MS + f->node;
-	answers_arm(a);
+	p3_loop_at(a->loop, &q->late, p3_now_ms() + P3_REPORT_MS + f->node);
 }
 
 /* ---- questions to all agents ---- */
 
-#define QUERY_EVENTS     8
-#define QUERY_BACKLOG    8
-#define QUERY_OWN        0 /* the place of yod's own question */
-#define QUERY_KEY_LISTEN P3_QUERY_MOST
-#define QUERY_KEY_TIMER  (P3_QUERY_MOST + 1)
-#define QUERY_MORE_MS    1000 /* for the way there and back */
-#define QUERY_TEXT_LEN   400
+#define QUERY_BACKLOG  8
+#define QUERY_OWN      0    /* the place of yod's own question */
+#define QUERY_MORE_MS  1000 /* for the way there and back */
+#define QUERY_TEXT_LEN 400
 
 /* A question, or a client that may ask one. */
 struct asker {
+	struct p3_query *query;
 	int sock; /* -1: none */
-	bool writes;
 	struct p3_frames conn;
 	uint64_t number; /* of its question; 0: none */
 	int32_t bits;
-	int64_t end_at;
+	struct p3_loop_timer late;
 	bool *waits; /* of each host: its answer is yet to come */
 	uint32_t left;
 };
 
 struct p3_query {
 	struct p3_agents *agents;
-	int ep, listener, timer;
+	struct p3_loop_fd listener;
 	uint64_t last; /* number of the last question */
 	struct asker asker[P3_QUERY_MOST];
 };
@@ -304,49 +226,25 @@ static uint32_t query_hosts_of(const struct p3_query *q)
 	return q->agents->hosts->n;
 }
 
-static void query_hang_up(struct p3_query *q, struct asker *k)
+static void query_hang_up(struct asker *k)
 {
 	if (k->sock >= 0) {
-		epoll_ctl(q->ep, EPOLL_CTL_DEL, k->sock, NULL);
-		close(k->sock);
 		p3_frames_close(&k->conn);
+		close(k->sock);
 	}
 	k->sock = -1;
 	k->number = 0;
-	k->writes = false;
-}
-
-static void query_flush(struct p3_query *q, struct asker *k)
-{
-	if (k->sock < 0)
-		return;
-	if (p3_frames_flush(&k->conn)) {
-		query_hang_up(q, k);
-		return;
-	}
-	bool owes = p3_frames_owes(&k->conn);
-	if (owes != k->writes)
-		p3_watch(q->ep, EPOLL_CTL_MOD, k->sock, (uint32_t)(k - q->asker),
-			EPOLLIN | (owes ? EPOLLOUT : 0));
-	k->writes = owes;
+	p3_loop_at(&k->query->agents->c.loop, &k->late, P3_NEVER);
 }
 
 /* ---- answers ---- */
 
-/* Name the hosts whose ranks have not all come to the barrier in which others wait. */
+/* Tell which hosts' ranks have not all come to the barrier in which others wait. */
 static size_t query_barrier_text(const struct p3_query *q, char *text, size_t size)
 {
-	const struct p3_agents *a = q->agents;
-	char late[QUERY_TEXT_LEN / 2] = "";
-	size_t n = 0;
-	bool any = false;
-	for (uint32_t h = 0; h < query_hosts_of(q); h++) {
-		any |= a->link[h].in_barrier;
-		if (!a->link[h].in_barrier && n + 1 < sizeof late)
-			n += (size_t)snprintf(late + n, sizeof late - n, "%s%s",
-				n ? ", " : "", a->hosts->host[h].name);
-	}
-	if (!any || !n)
+	char late[QUERY_TEXT_LEN / 2];
+	uint32_t n = p3_agents_name_late(q->agents, late, sizeof late);
+	if (!n || n == query_hosts_of(q))
 		return 0;
 	return (size_t)snprintf(text, size,
 		"ranks wait in PtlXBarrier for those of these hosts, which have not all "
@@ -375,7 +273,7 @@ static void query_send_on(struct p3_query *q, struct asker *k, uint32_t host,
 	size_t n = strlen(name) + 1;
 	char *bytes = malloc(n + len);
 	if (!bytes) {
-		query_hang_up(q, k);
+		query_hang_up(k);
 		return;
 	}
 	memcpy(bytes, name, n);
@@ -388,7 +286,6 @@ static void query_send_on(struct p3_query *q, struct asker *k, uint32_t host,
 		.len = n + len};
 	p3_frames_send(&k->conn, f, bytes);
 	free(bytes);
-	query_flush(q, k);
 }
 
 static void query_hand_on(struct p3_query *q, struct asker *k, uint32_t host,
@@ -416,6 +313,9 @@ static void query_on_report(struct p3_query *q, struct asker *k, uint32_t host,
 			   : 0;
 	query_hand_on(q, k, query_hosts_of(q), 0, text, n);
 	k->number = 0;
+	p3_loop_at(&q->agents->c.loop, &k->late, P3_NEVER);
+	if (k == &q->asker[QUERY_OWN])
+		p3_control_reported(&q->agents->c);
 }
 
 void p3_query_take(
@@ -435,22 +335,11 @@ void p3_query_lose(struct p3_query *q, uint32_t host)
 
 /* ---- questions ---- */
 
-static void query_arm(struct p3_query *q)
+static void asker_on_late(void *arg)
 {
-	int64_t at = P3_NEVER;
-	for (uint32_t i = 0; i < P3_QUERY_MOST; i++)
-		if (q->asker[i].number)
-			at = p3_earlier(at, q->asker[i].end_at);
-	p3_timer_set(q->timer, at);
-}
-
-static void query_end_late(struct p3_query *q)
-{
-	(void)p3_timer_passed(q->timer);
-	for (uint32_t i = 0; i < P3_QUERY_MOST; i++)
-		for (uint32_t h = 0; h < query_hosts_of(q); h++)
-			if (q->asker[i].number && q->asker[i].end_at <= p3_now_ms())
-				query_on_report(q, &q->asker[i], h, ETIMEDOUT, NULL, 0);
+	struct asker *k = arg;
+	for (uint32_t h = 0; h < query_hosts_of(k->query); h++)
+		query_on_report(k->query, k, h, ETIMEDOUT, NULL, 0);
 }
 
 /* Ask all agents. */
@@ -461,7 +350,7 @@ static void query_ask(struct p3_query *q, struct asker *k, int32_t bits, uint32_
 		.op = P3_FRAME_ASK, .number = ++q->last, .value = bits, .node = ms};
 	k->number = f.number;
 	k->bits = bits;
-	k->end_at = p3_now_ms() + ms + P3_REPORT_MS + QUERY_MORE_MS;
+	p3_loop_at(&a->c.loop, &k->late, p3_now_ms() + ms + P3_REPORT_MS + QUERY_MORE_MS);
 	k->left = query_hosts_of(q);
 	for (uint32_t h = 0; h < query_hosts_of(q); h++)
 		k->waits[h] = true;
@@ -470,7 +359,6 @@ static void query_ask(struct p3_query *q, struct asker *k, int32_t bits, uint32_
 	for (uint32_t h = 0; h < query_hosts_of(q); h++)
 		if (a->link[h].closed || a->link[h].state != P3_UPLINK_RUNS)
 			query_on_report(q, k, h, EPIPE, NULL, 0);
-	query_arm(q);
 }
 
 void p3_query_begin_own(struct p3_query *q)
@@ -505,68 +393,51 @@ static struct asker *query_free_place(struct p3_query *q)
 	return NULL;
 }
 
-static void query_admit(struct p3_query *q)
+static void asker_on_frames(void *arg, int rc)
 {
-	int sock = accept4(q->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct asker *k = sock >= 0 && query_may_ask(sock) ? query_free_place(q) : NULL;
-	bool ok = k && !p3_frames_open(&k->conn, sock, sock) &&
-		  !p3_watch_input(q->ep, sock, (uint32_t)(k - q->asker));
-	if (ok)
-		k->sock = sock;
-	else if (sock >= 0)
-		close(sock);
-}
-
-static void query_serve(struct p3_query *q, struct asker *k)
-{
+	struct asker *k = arg;
 	struct p3_frame f;
 	const char *bytes;
-	if (k->sock < 0)
-		return;
-	int rc = p3_frames_fill(&k->conn);
-	if (!rc || rc == -EAGAIN)
+	if (!rc)
 		rc = p3_frames_next(&k->conn, &f, &bytes);
 	if (!rc && (f.op != P3_FRAME_ASK || f.node > P3_QUERY_RATE_MS || k->number))
 		rc = -EPROTO;
 	if (!rc)
-		query_ask(q, k, f.value | P3_ASK_ANY, f.node);
+		query_ask(k->query, k, f.value | P3_ASK_ANY, f.node);
 	else if (rc != -EAGAIN)
-		query_hang_up(q, k);
-	query_flush(q, k);
+		query_hang_up(k);
 }
 
-void p3_query_step(struct p3_query *q)
+static void query_admit(void *arg, uint32_t events)
 {
-	struct epoll_event ev[QUERY_EVENTS];
-	int n = epoll_wait(q->ep, ev, QUERY_EVENTS, 0);
-	for (int i = 0; i < n; i++)
-		if (ev[i].data.u32 == QUERY_KEY_LISTEN)
-			query_admit(q);
-		else if (ev[i].data.u32 == QUERY_KEY_TIMER)
-			query_end_late(q);
-		else
-			query_serve(q, &q->asker[ev[i].data.u32]);
-	query_arm(q);
+	struct p3_query *q = arg;
+	(void)events;
+	int sock = accept4(q->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct asker *k = sock >= 0 && query_may_ask(sock) ? query_free_place(q) : NULL;
+	if (k && !p3_frames_open(&k->conn, sock, sock)) {
+		k->sock = sock;
+		if (p3_frames_attach(&k->conn, &q->agents->c.loop, asker_on_frames, k))
+			query_hang_up(k);
+	} else
+		p3_close(sock);
 }
 
 /* ---- the service ---- */
 
 static int query_open_service(struct p3_query *q)
 {
-	q->ep = epoll_create1(EPOLL_CLOEXEC);
-	q->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	q->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (q->ep < 0 || q->timer < 0 || q->listener < 0)
+	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	q->listener = (struct p3_loop_fd){.fd = sock, .on = query_admit, .arg = q};
+	if (sock < 0)
 		return -errno;
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "portals3-hosts/%u/%u",
 		getuid(), q->agents->jid);
 	size_t len = offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n;
-	int rc = bind(q->listener, (struct sockaddr *)&at, (socklen_t)len) ? -errno : 0;
-	if (!rc && listen(q->listener, QUERY_BACKLOG))
-		rc = -errno;
-	rc = rc ? rc : p3_watch_input(q->ep, q->listener, QUERY_KEY_LISTEN);
-	return rc ? rc : p3_watch_input(q->ep, q->timer, QUERY_KEY_TIMER);
+	if (bind(sock, (struct sockaddr *)&at, (socklen_t)len) ||
+		listen(sock, QUERY_BACKLOG))
+		return -errno;
+	return p3_loop_watch(&q->agents->c.loop, &q->listener, EPOLLIN);
 }
 
 int p3_query_create(struct p3_agents *agents, struct p3_query **query_out)
@@ -578,11 +449,12 @@ int p3_query_create(struct p3_agents *agents, struct p3_query **query_out)
 		free(waits);
 		return -ENOMEM;
 	}
-	*q = (struct p3_query){.agents = agents, .ep = -1, .listener = -1, .timer = -1};
-	for (uint32_t i = 0; i < P3_QUERY_MOST; i++) {
-		q->asker[i].sock = -1;
-		q->asker[i].waits = waits + i * agents->hosts->n;
-	}
+	q->agents = agents;
+	for (uint32_t i = 0; i < P3_QUERY_MOST; i++)
+		q->asker[i] = (struct asker){.query = q,
+			.sock = -1,
+			.late = {.on = asker_on_late, .arg = &q->asker[i]},
+			.waits = waits + i * agents->hosts->n};
 	int rc = query_open_service(q);
 	if (rc)
 		p3_query_destroy(q);
@@ -596,16 +468,9 @@ void p3_query_destroy(struct p3_query *q)
 	if (!q)
 		return;
 	for (uint32_t i = 0; i < P3_QUERY_MOST; i++)
-		query_hang_up(q, &q->asker[i]);
-	for (int i = 0; i < 3; i++) {
-		int fd = (const int[]){q->listener, q->timer, q->ep}[i];
-		p3_close(fd);
-	}
+		query_hang_up(&q->asker[i]);
+	(void)p3_loop_watch(&q->agents->c.loop, &q->listener, 0);
+	p3_close(q->listener.fd);
 	free(q->asker[0].waits);
 	free(q);
-}
-
-int p3_query_fd(const struct p3_query *q)
-{
-	return q->ep;
 }

@@ -251,16 +251,6 @@ static bool crash_is_crash(int sig)
 	return false;
 }
 
-static void crash_read_line(const char *path, char line[CRASH_NAME_LEN])
-{
-	FILE *f = fopen(path, "re");
-	if (!f || !fgets(line, CRASH_NAME_LEN, f))
-		line[0] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	if (f)
-		fclose(f);
-}
-
 /* Append the text that the kernel puts in place of %c; "*" for a time, a thread and the
  * like, so that a shell finds the file. */
 static size_t crash_expand(char *at, size_t room, char c, const char *argv0, pid_t pid)
@@ -290,7 +280,7 @@ static void crash_name_core(
 			core[n++] = *at;
 	}
 	core[n] = '\0';
-	crash_read_line(CORE_USES_PID, uses);
+	(void)p3_line_read(uses, sizeof uses, CORE_USES_PID);
 	if (!has_pid && *uses == '1')
 		snprintf(core + n, CRASH_NAME_LEN - n, ".%d", (int)pid);
 }
@@ -339,7 +329,7 @@ bool p3_crash_say(
 	char pattern[CRASH_NAME_LEN];
 	if (!WIFSIGNALED(status) || !crash_is_crash(WTERMSIG(status)))
 		return false;
-	crash_read_line(CORE_PATTERN, pattern);
+	(void)p3_line_read(pattern, sizeof pattern, CORE_PATTERN);
 	if (WCOREDUMP(status))
 		crash_say_core(prog, rank, pid, pattern);
 	else

@@ -7,7 +7,6 @@
 #ifndef P3_LAUNCHER_YOD_REMOTE_H
 #define P3_LAUNCHER_YOD_REMOTE_H
 
-#include "launcher/yod/frames.h"
 #include "launcher/yod/yod.h"
 #include "launcher/rdv/rdv.h"
 
@@ -65,110 +64,35 @@ struct p3_rsh_started {
 /* Split the program's words.  Return 0, or -errno after a line. */
 int p3_rsh_parse(const char *text, struct p3_rsh *rsh_out);
 void p3_rsh_free(struct p3_rsh *rsh);
-/* Return the path of this yod in malloc()ed memory, or NULL with errno. */
-char *p3_rsh_own_path(void);
 
 /*
- * input_rx - yod's standard input on its way into the pipe of rank 0, in an agent
+ * drain - bytes of frames on their way to a descriptor: rank 0's input, or a file
  *
- *	INPUT frames --p3_input_rx_take--> [ 64 KiB ] --> pipe
- *		     <--ROOM, NO_INPUT--
+ *	INPUT, OUTPUT frames --p3_drain_take--> [ 64 KiB ] --> descriptor
+ *			     <--ROOM, by moved()---
  *
- * Poll p3_input_rx_wants() for room, then call p3_input_rx_step().
+ * The drain keeps the bytes that its reader does not take yet, so their sender sends no
+ * more of them than there is room for.  The state is struct p3_drain, of which the owner
+ * sets moved and arg.
  */
 
-struct p3_input_rx {
-	struct p3_frames *from;
-	int to; /* -1: closed */
+struct p3_drain {
+	struct p3_loop *loop;
+	struct p3_loop_fd to; /* fd -1: closed */
 	bool ended;
-	struct p3_backlog bytes; /* P3_FRAMES_ROOM at most */
-};
-
-/* Make the pipe, and set *read_end_out.  Return 0 or -errno. */
-int p3_input_rx_open(struct p3_input_rx *in, struct p3_frames *from, int *read_end_out);
-void p3_input_rx_close(struct p3_input_rx *in);
-/* Take bytes of input; len 0 is its end.  Return false if yod has sent more than there is
- * room for. */
-bool p3_input_rx_take(struct p3_input_rx *in, const void *bytes, size_t len);
-/* Return the descriptor to poll for room, or -1. */
-int p3_input_rx_wants(const struct p3_input_rx *in);
-void p3_input_rx_step(struct p3_input_rx *in);
-
-/*
- * output_tx - the nodes' output on its way from an agent to yod
- *
- *	node's pipe --> OUTPUT frames, for which yod has room
- *
- * A node that has written nothing for P3_OUTPUT_IDLE_MS within a line is IDLE: yod then
- * prints the part of the line.  A stream for which yod has no room is not read, so its
- * node is held up, as by a full pipe; the other streams go on.  Other holders of an ended
- * node's pipes may print for 2 more seconds.  Poll p3_output_tx_fd(), then
- * call p3_output_tx_step().
- */
-
-struct p3_output_tx;
-
-/* Return NULL with errno on failure. */
-struct p3_output_tx *p3_output_tx_create(uint32_t ranks, struct p3_frames *to);
-void p3_output_tx_destroy(struct p3_output_tx *r);
-/* Take over the read end of the pipe of a node's stdout (which 0) or stderr (1). */
-int p3_output_tx_add(struct p3_output_tx *r, uint32_t rank, int which, int fd);
-/* yod has room for n more bytes of the stream. */
-void p3_output_tx_room(struct p3_output_tx *r, uint32_t rank, int which, uint64_t n);
-/* Close a stream that has no reader. */
-void p3_output_tx_drop(struct p3_output_tx *r, uint32_t rank, int which);
-/* Note that the node has ended. */
-void p3_output_tx_ended(struct p3_output_tx *r, uint32_t rank);
-int p3_output_tx_fd(const struct p3_output_tx *r);
-void p3_output_tx_step(struct p3_output_tx *r);
-/* Return true if all streams are at their end. */
-bool p3_output_tx_is_done(const struct p3_output_tx *r);
-
-/*
- * output_rx - the output of nodes from agents to yod's own output, or to files
- *
- *	OUTPUT frames --p3_output_rx_take--> [ stream, 64 KiB ] --> pipe, or file
- *		      <--ROOM: bytes that were handed on---
- *
- * Bytes that a file does not take are lost, and their rank goes on: as on one host, a
- * full disk is no reason to end it, and later bytes may find room.
- *
- * A stream that its reader holds up keeps its bytes here, and its agent sends no more of
- * it; the other streams go on.  Poll p3_output_rx_fd(), then call
- * p3_output_rx_step().
- */
-
-struct p3_output_rx;
-
-struct p3_output_rx_conf {
-	uint32_t ranks;
-	/* Called when n bytes of a stream were handed on; n is 0 if the stream has no
-	 * reader any more. */
-	void (*handed_on)(void *arg, uint32_t rank, int which, size_t n);
-	/* Called with true when all bytes of a stream are handed on and its node has
-	 * written no more for a while, and with false when more have come. */
-	void (*idle)(void *arg, uint32_t rank, int which, bool idle);
-	/* Called when bytes of a stream are lost for the first time, with an errno. */
-	void (*lost)(void *arg, uint32_t rank, int which, int err);
+	struct p3_backlog bytes; /* P3_STREAM_ROOM at most */
+	/* Called when n bytes were written, or with an errno when they are lost: then it
+	 * may close the drain, or let later bytes be tried. */
+	void (*moved)(struct p3_drain *d, size_t n, int err);
 	void *arg;
 };
 
-/* Return NULL with errno on failure. */
-struct p3_output_rx *p3_output_rx_create(const struct p3_output_rx_conf *conf);
-void p3_output_rx_destroy(struct p3_output_rx *o);
-/* Let a stream go to a descriptor, which becomes the rx's.  Return 0 or -errno. */
-int p3_output_rx_add(struct p3_output_rx *o, uint32_t rank, int which, int fd);
-/* Take bytes of a stream.  Return false if there are more than its agent may send. */
-bool p3_output_rx_take(
-	struct p3_output_rx *o, uint32_t rank, int which, const void *bytes, size_t len);
-/* Note that the node has written no more for a while. */
-void p3_output_rx_idle(struct p3_output_rx *o, uint32_t rank, int which);
-/* Note that the stream has ended: close it when all its bytes are handed on. */
-void p3_output_rx_end(struct p3_output_rx *o, uint32_t rank, int which);
-int p3_output_rx_fd(const struct p3_output_rx *o);
-void p3_output_rx_step(struct p3_output_rx *o);
-/* Add the ranks of which bytes are lost.  Return their number. */
-uint32_t p3_output_rx_lost(const struct p3_output_rx *o, struct p3_ranks *ranks);
+/* Take over a descriptor.  Return 0 or -errno. */
+int p3_drain_open(struct p3_drain *d, struct p3_loop *loop, int fd);
+/* Take bytes; len 0 is their end.  Return false if there are more than there is room
+ * for, or the end was before. */
+bool p3_drain_take(struct p3_drain *d, const void *bytes, size_t len);
+void p3_drain_close(struct p3_drain *d);
 
 /*
  * agent - yod on another host, which runs that host's part of a job: yod --agent
@@ -181,7 +105,7 @@ uint32_t p3_output_rx_lost(const struct p3_output_rx *o, struct p3_ranks *ranks)
  * ends.
  *
  *	main()	p3_agent_connect: take the order; p3_agent_await_go: wait for GO
- *	run.c	p3_agent_open, then p3_agent_step from its loop, p3_agent_close
+ *	run.c	p3_agent_open, for its loop; p3_agent_close
  */
 
 #define P3_AGENT_OPTION "--agent" /* the only word of its command line */
@@ -209,68 +133,56 @@ void p3_agent_clean(void *agent);
 
 /* ---- in the loop of run.c ---- */
 
-/* Open what the loop needs: *stdin_out is rank 0's standard input (/dev/null without that
- * rank).  Frames that are not about output or input go to `order`; NULL: the connection
- * is broken.  Return 0 or -errno. */
-int p3_agent_open(struct p3_agent *agent, int *stdin_out,
+/* Let the loop serve the connection.  *taps_out takes the nodes' pipes and sends their
+ * bytes; *stdin_out is rank 0's standard input (/dev/null without that rank).  Frames
+ * that are not about output or input go to `order`; NULL: the connection is broken.
+ * Return 0 or -errno. */
+int p3_agent_open(struct p3_agent *agent, struct p3_loop *loop, struct p3_taps **taps_out,
+	int *stdin_out,
 	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg);
 /* Send the last frames, wait until yod has taken them, and close the connection. */
 void p3_agent_close(struct p3_agent *agent);
-int p3_agent_fd(const struct p3_agent *agent);
-void p3_agent_step(struct p3_agent *agent);
 void p3_agent_tell(struct p3_agent *agent, struct p3_frame f, const void *bytes);
-/* Take the read end of a node's stream; note the node's end. */
-int p3_agent_add(struct p3_agent *agent, uint32_t rank, int which, int fd);
-void p3_agent_ended(struct p3_agent *agent, uint32_t rank, int status);
 /* Send bytes of this host's trace file, as yod has room for them.  Return false if out of
  * memory. */
 bool p3_agent_trace(struct p3_agent *agent, const void *bytes, size_t len);
 /* Return true if output or traces are left, and yod is there. */
-bool p3_agent_has_output(const struct p3_agent *agent);
+bool p3_agent_has_output(const struct p3_agent *agent, const struct p3_taps *taps);
 
 /*
- * report - the output of `ptlstat why` about yod's own job, on yod's standard error
+ * answers - what ptlstat says about the ranks of this host
  *
- * ptlstat, from yod's own folder, runs as a child of yod.  The loop of run.c must go on
- * meanwhile, since ptlstat gets its data from yod, must reap the child, and kills it
- * after P3_REPORT_MS.
- */
-
-#define P3_REPORT_MS    5000
-#define P3_REPORT_NODES 16u /* larger jobs: conclusions only */
-
-/* Start ptlstat for the job of this number, which writes to out; *pid_out is the child.
- * Return 0, or -errno after an error line. */
-int p3_report_start(uint32_t jid, uint32_t nodes, int out, pid_t *pid_out);
-
-/*
- * answers - an agent's answers to questions about the job
- *
- *	ptlstat --hosts or yod's own report
+ *	ptlstat --hosts, or yod's own report
  *	  --ASK-->  yod  --ASK-->  each agent  --socket-->  ptlstat, its child
  *	  <--REPORT--    <--REPORT--           <--pipe--
  *
- * ptlstat looks at the nodes of the agent's host as it does under a yod of one host
- * (rdv.h), and writes what it would print.  The agent sends that as one frame, also
- * if the child does not end in time or writes more than P3_ANSWERS_LONG: then what there
- * is.
+ * ptlstat, from yod's own folder, looks at the nodes as it does from outside (rdv.h), and
+ * writes what it would print.  That is the answer, also if the child does not end in
+ * time or writes more than P3_ANSWERS_LONG: then what there is.  A yod whose ranks are
+ * all here asks itself.  The loop must go on meanwhile, since ptlstat gets its data from
+ * yod.
  *
  * The loop of run.c calls these functions, and reaps the children.  None of them blocks.
  */
 
-#define P3_ANSWERS_MOST 8u /* questions at a time */
+#define P3_REPORT_MS    5000
+#define P3_REPORT_NODES 16u /* larger jobs: conclusions only */
+#define P3_ANSWERS_MOST 8u  /* questions at a time */
 #define P3_ANSWERS_LONG (4u << 20)
 
 struct p3_answers;
 
-/* Return NULL with errno on failure. */
-struct p3_answers *p3_answers_create(struct p3_agent *agent, struct p3_attach *attach);
+/* done gets the answer to a question of this number, with 0 or an errno.  Return NULL if
+ * out of memory. */
+struct p3_answers *p3_answers_create(struct p3_loop *loop, struct p3_attach *attach,
+	void (*done)(
+		void *arg, uint64_t number, int status, const char *bytes, size_t len),
+	void *arg);
 void p3_answers_destroy(struct p3_answers *a);
-/* Return a descriptor that is readable when p3_answers_step() has work. */
-int p3_answers_fd(const struct p3_answers *a);
-void p3_answers_step(struct p3_answers *a);
 /* Take a question. */
 void p3_answers_take(struct p3_answers *a, const struct p3_frame *ask);
+/* Wait for no answer any more. */
+void p3_answers_end(struct p3_answers *a);
 
 /*
  * query - questions to all agents of a job: of ptlstat --hosts, and of yod itself
@@ -297,9 +209,6 @@ struct p3_query;
 /* Open the service.  Return 0 or -errno. */
 int p3_query_create(struct p3_agents *agents, struct p3_query **query_out);
 void p3_query_destroy(struct p3_query *query);
-/* Return a descriptor that is readable when p3_query_step() has work. */
-int p3_query_fd(const struct p3_query *query);
-void p3_query_step(struct p3_query *query);
 /* Ask what the job waits for, and print the answers. */
 void p3_query_begin_own(struct p3_query *query);
 /* Return true while answers are yet to come. */
@@ -328,8 +237,7 @@ void p3_query_lose(struct p3_query *query, uint32_t host);
  *    count as killed.
  *
  * Agents end their nodes when yod's side of a connection closes.  So no node stays,
- * however yod ends.  The nodes' output has the same queues as on one host, and a pipe for
- * each stream between streams.c and output.c.
+ * however yod ends.  The nodes' output has the same queues as on one host.
  */
 
 /* Time for the agents of a killed yod to end, before the remote shells are killed. */
@@ -344,13 +252,12 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
  *	agents.c	starting, the loop, signals, the end
  *	uplink.c	frames of agents, and agents that are lost
  *	query.c		questions to all agents
+ *	forward.c	standard input and output
  *	collectives.c	barriers, ends of ranks and cards, which concern all hosts; traces
  *
  * A file calls only files below it in this list.
  */
 
-/* epoll keys from here on are hosts */
-#define P3_AGENTS_KEY 16u
 /* more than the time of all steps of an ending agent, besides --kill-after */
 #define P3_AGENTS_SLOW_MS 12000
 
@@ -375,19 +282,18 @@ enum p3_uplink_state {
 
 /* The connection to the agent of a host. */
 struct p3_uplink {
+	struct p3_agents *agents;
 	struct p3_rsh_started rsh; /* descriptors, -1: closed */
 	struct p3_frames conn;
 	enum p3_uplink_state state;
 	bool exited;       /* the remote shell has ended, with the wait status below */
 	bool closed;       /* the connection is closed */
 	bool over;         /* both, and its ranks' streams are ended */
-	bool writes;       /* EPOLLOUT is watched */
 	bool in_barrier;   /* all its ranks wait in the present barrier */
 	bool begun;        /* bytes have come */
 	bool in_frame;     /* it was cut off within a frame */
 	int64_t silent_ms; /* it was cut off after this silence; 0: it was not */
 	int trace;         /* file of the host's traces, or -1 */
-	struct p3_beat beat;
 	int status;
 	int64_t greet_at; /* time to name a host that has not answered */
 	int64_t over_at;  /* time to treat the remote shell and connection as ended */
@@ -397,13 +303,13 @@ struct p3_uplink {
 struct p3_agents_rank {
 	pid_t pid;
 	bool started, ended;
+	bool lost;   /* bytes of its output could not be written */
 	bool gone;   /* it will never come to a barrier */
 	bool carded; /* its card has come */
 };
 
-enum p3_agents_stage { P3_AGENTS_GOING, P3_AGENTS_ENDING };
-
 struct p3_agents {
+	struct p3_control c;
 	const struct p3_opt *opt;
 	const struct p3_hosts *hosts;
 	uint32_t jid;
@@ -411,28 +317,17 @@ struct p3_agents {
 	uint32_t begun_n;    /* hosts whose remote shells have been started */
 	char *self;          /* path of yod, on each host */
 	struct p3_rsh rsh;
-	int ep, signals, alive_fd;
-	int in_fd;        /* standard input for rank 0; -1: it has ended */
-	bool in_plain;    /* in_fd is a file, which epoll cannot watch */
-	bool in_watched;  /* epoll watches in_fd */
-	bool slow;        /* agents had not ended at the first stage_at */
-	bool in_over;     /* rank 0 reads no more input */
-	uint64_t in_room; /* bytes of input that its agent has room for */
-	struct p3_output_rx *output_rx;
-	struct p3_output *output;
-	struct p3_stats *stats; /* NULL: not requested */
-	enum p3_agents_stage stage;
-	bool go_sent;           /* GO was sent to the agents: the nodes start */
-	bool hurry, decided;    /* as in struct run of run.c */
-	bool trace_lost;        /* a trace file could not be written */
-	uint64_t early_signals; /* bits of the signals that came before GO */
-	int status;
-	int64_t stage_at, timeout_at, stopped_at, drain_at;
+	int stdin_fd;             /* standard input for rank 0 */
+	bool slow;                /* agents had not ended at the first stage_at */
+	struct p3_taps *input;    /* from stdin_fd to the agent of rank 0 */
+	struct p3_drain *files;   /* of --output-dir, by stream; or NULL */
+	bool go_sent;             /* GO was sent to the agents: the nodes start */
+	bool trace_lost;          /* a trace file could not be written */
+	uint64_t early_signals;   /* bits of the signals that came before GO */
 	int64_t why_at;           /* time to report the present barrier */
 	int64_t why_ms;           /* age at which a barrier is reported */
 	uint64_t round;           /* number of the present barrier */
 	struct p3_query *query;   /* NULL: no questions can be asked */
-	int end_signal;           /* the signal that ends the job after a report, or 0 */
 	uint32_t gone_n, cards_n; /* numbers of such ranks */
 	size_t card_len;
 	char *cards; /* P3_JOB_CARD_LEN bytes for each rank */
@@ -458,7 +353,10 @@ void p3_agents_signal(struct p3_agents *a, int sig);
 /* Send the signals that came before the nodes were to start. */
 void p3_agents_pass_signals(struct p3_agents *a);
 void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round);
-/* Name the hosts whose ranks have not all come to the barrier. */
+/* Write the names of the hosts whose ranks have not all come to the barrier.  Return the
+ * number of these hosts. */
+uint32_t p3_agents_name_late(const struct p3_agents *a, char *text, size_t size);
+/* Print a line about the barrier. */
 void p3_agents_say_barrier(struct p3_agents *a);
 /* Release the barrier of all hosts: with 0, or with EPIPE and a rank that has ended. */
 void p3_agents_release(struct p3_agents *a, int status, uint32_t ended);
@@ -466,9 +364,23 @@ void p3_agents_on_gone(struct p3_agents *a, uint32_t rank);
 /* Process a card.  Return false if its length is wrong. */
 bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, size_t len);
 
+/* ---- forward.c ---- */
+
+/* Open yod's output, the files of --output-dir, and the way of input.  Return 0 or
+ * -errno. */
+int p3_forward_open(struct p3_agents *a);
+/* Begin to send yod's standard input to rank 0.  Return 0 or -errno. */
+int p3_forward_begin_input(struct p3_agents *a);
+/* Take bytes of a stream of a rank; len 0 is its end.  Return false if there are more
+ * than its agent may send. */
+bool p3_forward_take(struct p3_agents *a, uint32_t i, const char *bytes, size_t len);
+/* Return false if files lack output of ranks, after a line if there are several. */
+bool p3_forward_say_lost(const struct p3_agents *a);
+/* Close all but yod's output. */
+void p3_forward_close(struct p3_agents *a);
+
 /* ---- uplink.c ---- */
 
-void p3_agents_decide(struct p3_agents *a, int status);
 /* End the job: as after a failure, or now. */
 void p3_agents_end(struct p3_agents *a, bool now);
 /* Start the agents of further hosts, P3_AGENTS_STARTS at a time, and send them their
@@ -476,12 +388,6 @@ void p3_agents_end(struct p3_agents *a, bool now);
 int p3_uplink_start_more(struct p3_agents *a);
 /* Name a host whose agent has not answered, if it is time, and let another one start. */
 void p3_uplink_see_wait(struct p3_agents *a, uint32_t host);
-/* Receive and process frames of an agent. */
-void p3_uplink_receive(struct p3_agents *a, uint32_t host);
-/* Send the frames that wait for an agent. */
-void p3_uplink_flush(struct p3_agents *a, uint32_t host);
-/* Send a frame if one is due, and cut off an agent that has been silent for too long. */
-void p3_uplink_beat(struct p3_agents *a, uint32_t host);
 /* Close the connection: the agent ends its nodes. */
 void p3_uplink_cut(struct p3_agents *a, uint32_t host);
 /* Note the end of a remote shell. */

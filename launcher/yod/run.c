@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The main loop of yod: stages of a job, signals, fates of nodes. */
+/* A job whose ranks run on this host: start, steps of the end, fates of nodes. */
 #include "launcher/yod/remote.h"
-#include "launcher/loop.h"
 #include "launcher/rdv/rdv.h"
 #include "shm/conf.h"
 #include "shm/domain.h"
@@ -16,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -26,24 +24,10 @@
 #define SLOW_MS  1000 /* time after SIGTERM until yod names the running nodes */
 #define KILL_MS  5000 /* time after which yod gives up killed nodes */
 #define EOF_MS   200  /* from the end of a node's socket to a look at its process */
-#define DRAIN_MS 2000 /* time for the output of an aborted job */
 #define SWEEP_MS 5000
 #define LOOK_FDS 64 /* descriptors for processes that look at the job, and the like */
 
-enum key {
-	KEY_SIGNALS,
-	KEY_GUARD,
-	KEY_RDV,
-	KEY_OUTPUT,
-	KEY_ATTACH,
-	KEY_AGENT,
-	KEY_ANSWERS,
-	KEY_REPORT
-};
-
 enum life { UNBORN, RUNS, ENDED, REAPED };
-
-enum stage { GOING, ASKED, TERMED, KILLED };
 
 struct rank {
 	pid_t pid;
@@ -52,6 +36,7 @@ struct rank {
 };
 
 struct run {
+	struct p3_control c;
 	const struct p3_opt *opt;
 	struct p3_domain domain; /* the domain of opt, for its nids */
 	uint32_t nid_base, jid;
@@ -59,38 +44,22 @@ struct run {
 	struct p3_agent *agent; /* NULL: this is yod itself */
 	uint32_t first, here_n; /* the ranks on this host */
 	struct p3_rdv *rdv;
-	struct p3_output *output;
-	struct p3_stats *stats;     /* NULL: not requested */
+	struct p3_taps *taps;       /* the nodes' pipes */
 	struct p3_tracefile *trace; /* NULL: not requested */
 	struct p3_attach *attach;   /* NULL: no process can look at the job */
-	struct p3_answers
-		*answers; /* agent: questions of yod; NULL: none can be answered */
-	int ep;
-	int give_up; /* readable when yod must start no more nodes */
+	struct p3_answers *answers; /* NULL: no questions can be answered */
+	struct p3_loop_fd rdv_fd;
 	int end_fd;
-	int signals;
-	int alive_fd;
 	int stdin_fd;   /* standard input of rank 0 */
 	int hosts_fd;   /* agent: file of the job's hosts; or -1 */
 	uint64_t round; /* agent: number of the next barrier */
 	uint32_t runs_n;
-	uint32_t ended_n; /* nodes that have ended and are not reaped yet */
-	enum stage stage;
-	int64_t stage_at;       /* time of the next stage */
+	uint32_t ended_n;       /* nodes that have ended and are not reaped yet */
 	int64_t slow_at;        /* time to name the nodes that SIGTERM has not ended */
-	int64_t timeout_at;     /* --timeout */
-	int64_t stopped_at;     /* time of a stop by TSTP; 0: not stopped */
-	int64_t drain_at;       /* time to give up the output */
-	pid_t report;           /* process of a running ptlstat why, or 0 */
-	int report_fd;          /* its output, or -1 */
-	int64_t report_at;      /* time to kill it */
-	int end_signal;         /* the signal that ends the job after the report, or 0 */
+	bool reporting;         /* a report of yod itself is under way */
 	int64_t why_ms;         /* age at which a barrier is reported */
 	int64_t reported_since; /* begin of the last barrier that was reported */
-	bool hurry;   /* aborted by a signal: do not wait long for readers of output */
-	bool decided; /* status is final */
 	bool crash_said;
-	int status;
 	struct rank rank[];
 };
 
@@ -98,14 +67,6 @@ static void run_say_line(void *arg, const char *line)
 {
 	(void)arg;
 	p3_say("%s", line);
-}
-
-static void run_decide(struct run *r, int status)
-{
-	if (r->decided)
-		return;
-	r->decided = true;
-	r->status = status;
 }
 
 /* ---- signalling ---- */
@@ -123,37 +84,25 @@ static void run_ask_nodes(struct run *r, int sig)
 {
 	run_signal_nodes(r, sig);
 	run_signal_nodes(r, SIGCONT); /* a stopped process acts on no other signal */
-	r->stopped_at = 0;
-}
-
-static void run_kill_report(struct run *r)
-{
-	if (r->report)
-		kill(r->report, SIGKILL);
-	r->report_at = P3_NEVER;
-}
-
-static void run_enter(struct run *r, enum stage stage, int64_t ms)
-{
-	r->stage = stage;
-	r->stage_at = ms < 0 ? P3_NEVER : p3_now_ms() + ms;
+	r->c.stopped_at = 0;
 }
 
 static void run_kill_job(struct run *r)
 {
-	run_kill_report(r);
+	if (r->reporting)
+		p3_answers_end(r->answers);
 	run_ask_nodes(r, SIGKILL);
 	r->slow_at = P3_NEVER;
-	run_enter(r, KILLED, KILL_MS);
+	p3_control_enter(&r->c, P3_KILLED, KILL_MS);
 }
 
 static void run_end_job(struct run *r)
 {
-	if (r->stage >= TERMED)
+	if (r->c.stage >= P3_TERMED)
 		return;
 	int64_t slow_ms = r->opt->kill_after_ms / 2;
 	run_ask_nodes(r, SIGTERM);
-	run_enter(r, TERMED, r->opt->kill_after_ms);
+	p3_control_enter(&r->c, P3_TERMED, r->opt->kill_after_ms);
 	if (slow_ms) /* else they have no time that could be too long */
 		r->slow_at = p3_now_ms() + (slow_ms < SLOW_MS ? slow_ms : SLOW_MS);
 }
@@ -175,21 +124,31 @@ static void run_say_slow(struct run *r)
 			(double)r->opt->kill_after_ms / 1000);
 }
 
-static void run_ask_job(struct run *r, int sig)
+static void run_end(void *arg, bool now)
 {
+	struct run *r = arg;
+	if (now)
+		run_kill_job(r);
+	else
+		run_end_job(r);
+}
+
+static void run_ask_job(void *arg, int sig)
+{
+	struct run *r = arg;
 	if (sig == SIGTERM) {
 		run_end_job(r);
 		return;
 	}
 	run_ask_nodes(r, sig);
-	run_enter(r, ASKED, ASK_MS);
+	p3_control_enter(&r->c, P3_ASKED, ASK_MS);
 }
 
 static void run_next_stage(struct run *r)
 {
-	if (r->stage == ASKED)
+	if (r->c.stage == P3_ASKED)
 		run_end_job(r);
-	else if (r->stage == TERMED)
+	else if (r->c.stage == P3_TERMED)
 		run_kill_job(r);
 	else if (r->runs_n) {
 		/* stop waiting for processes that SIGKILL does not end: they are in the
@@ -197,9 +156,9 @@ static void run_next_stage(struct run *r)
 		p3_say("%u killed nodes do not end (see ps: state D?); left behind",
 			r->runs_n);
 		r->runs_n = r->ended_n = 0;
-		run_enter(r, KILLED, -1);
+		p3_control_enter(&r->c, P3_KILLED, -1);
 	} else
-		run_enter(r, r->stage, -1);
+		p3_control_enter(&r->c, r->c.stage, -1);
 }
 
 /* ---- the report ---- */
@@ -215,62 +174,32 @@ static bool run_has_portals(const struct run *r)
 	return false;
 }
 
-/* Print the lines of the report that have come, behind yod's own earlier lines. */
-static void run_report_read(struct run *r)
+/* Take an answer: in an agent to yod's question, and in yod to its own. */
+static void run_answered(
+	void *arg, uint64_t number, int status, const char *bytes, size_t len)
 {
-	char lines[4096];
-	ssize_t n = 0;
-	while (r->report_fd >= 0 && (n = read(r->report_fd, lines, sizeof lines)) > 0)
-		p3_say_lines(lines, (size_t)n);
-	if (r->report_fd < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+	struct run *r = arg;
+	struct p3_frame f = {
+		.op = P3_FRAME_REPORT, .number = number, .value = status, .len = len};
+	if (r->agent) {
+		p3_agent_tell(r->agent, f, bytes);
 		return;
-	close(r->report_fd);
-	r->report_fd = -1;
-}
-
-/* Run ptlstat, whose output comes through a pipe.  Return 0 or an error. */
-static int run_report_start(struct run *r)
-{
-	int to[2];
-	if (pipe2(to, O_CLOEXEC) || fcntl(to[0], F_SETFL, O_NONBLOCK))
-		return -errno;
-	int rc = p3_report_start(r->jid, r->opt->size, to[1], &r->report);
-	close(to[1]);
-	r->report_fd = to[0];
-	if (!rc)
-		rc = p3_watch_input(r->ep, to[0], KEY_REPORT);
-	else
-		run_report_read(r);
-	return rc;
+	}
+	p3_say_lines(bytes, len);
+	r->reporting = false;
+	p3_control_reported(&r->c);
 }
 
 /* Start a report, unless one is under way.  Return true if a report is under way. */
-static bool run_report(struct run *r)
+static bool run_report(void *arg)
 {
-	if (r->report)
-		return true;
-	if (!r->opt->why_after_ms || !r->attach || !run_has_portals(r) ||
-		run_report_start(r))
-		return false;
-	r->report_at = p3_now_ms() + P3_REPORT_MS;
-	return true;
-}
-
-static void run_end_after_report(struct run *r)
-{
-	int sig = r->end_signal;
-	r->end_signal = 0;
-	if (sig && r->stage == GOING)
-		run_ask_job(r, sig);
-}
-
-/* Report, then end the job: the signal would wake the waiting nodes, and the report would
- * not show their waits. */
-static void run_report_and_end(struct run *r, int sig)
-{
-	r->end_signal = sig;
-	if (!run_report(r))
-		run_end_after_report(r);
+	struct run *r = arg;
+	int32_t brief = r->opt->size > P3_REPORT_NODES ? P3_ASK_BRIEF : 0;
+	if (r->reporting || !r->answers || !run_has_portals(r))
+		return r->reporting;
+	r->reporting = true;
+	p3_answers_take(r->answers, &(struct p3_frame){.value = P3_ASK_WHY | brief});
+	return r->reporting;
 }
 
 /* Return the time to report the present barrier, or P3_NEVER.  yod reports each barrier
@@ -280,7 +209,7 @@ static int64_t run_barrier_at(const struct run *r)
 {
 	int64_t since;
 	uint32_t n = p3_rdv_barrier(r->rdv, &since);
-	bool wanted = r->opt->why_after_ms && r->stage == GOING && !r->report;
+	bool wanted = r->opt->why_after_ms && r->c.stage == P3_GOING && !r->reporting;
 	return n && wanted && since != r->reported_since ? since + r->why_ms : P3_NEVER;
 }
 
@@ -293,38 +222,6 @@ static void run_report_barrier(struct run *r)
 	(void)run_report(r);
 }
 
-static void run_end_by_signal(struct run *r, int sig)
-{
-	/* `pkill -QUIT yod` hits yod and the guard, and the guard passes its signal on.
-	 * The second signal must cut short neither the report nor the time that the ranks
-	 * have to end. */
-	if (sig == SIGQUIT && r->hurry && r->status == 128 + sig && r->stage <= ASKED)
-		return;
-	run_decide(r, 128 + sig);
-	if (r->hurry || r->stage != GOING) {
-		r->hurry = true;
-		run_kill_job(r);
-		r->drain_at = p3_now_ms();
-		return;
-	}
-	if (!r->agent)
-		p3_say("signal %d (%s); ending the job", sig, strsignal(sig));
-	r->hurry = true;
-	if (sig == SIGQUIT)
-		run_report_and_end(r, sig);
-	else
-		run_ask_job(r, sig);
-}
-
-/* Continue a stopped job.  Its time-out does not count the time of the stop. */
-static void run_continue_job(struct run *r)
-{
-	run_signal_nodes(r, SIGCONT);
-	if (r->stopped_at && r->timeout_at != P3_NEVER)
-		r->timeout_at += p3_now_ms() - r->stopped_at;
-	r->stopped_at = 0;
-}
-
 /* ---- fates ---- */
 
 static const struct p3_prog *run_prog_of(const struct run *r, uint32_t i)
@@ -335,16 +232,10 @@ static const struct p3_prog *run_prog_of(const struct run *r, uint32_t i)
 /* An agent leaves all to yod but the line about a core, which is on this host. */
 static void run_node_failed(struct run *r, uint32_t i, int status)
 {
-	if (r->stage != GOING)
+	if (r->c.stage != P3_GOING)
 		return;
-	if (!r->agent) {
-		char how[100];
-		run_decide(r, WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-						  : WEXITSTATUS(status));
-		p3_reap_describe(how, sizeof how, status);
-		p3_say("rank %u (pid %d) %s; %s", i, (int)r->rank[i].pid, how,
-			r->opt->keep_going ? "the others go on" : "ending the job");
-	}
+	if (!r->agent)
+		p3_control_rank_failed(&r->c, i, r->rank[i].pid, NULL, status);
 	if (!r->crash_said)
 		r->crash_said = p3_crash_say(
 			run_prog_of(r, i), i, r->rank[i].pid, status, r->agent);
@@ -360,12 +251,14 @@ static void run_node_ended(struct run *r, uint32_t i, int status)
 	r->ended_n++;
 	p3_rdv_ended(r->rdv, i, status);
 	FAULT_POINT("yod.end_told");
-	if (r->stats)
-		p3_stats_ended(r->stats, i, r->rank[i].pid, status);
-	if (r->output)
-		p3_output_ended(r->output, i);
+	if (r->c.stats)
+		p3_stats_ended(r->c.stats, i, r->rank[i].pid, status);
+	p3_taps_ended(r->taps, i);
 	if (r->agent)
-		p3_agent_ended(r->agent, i, status);
+		p3_agent_tell(r->agent,
+			(struct p3_frame){
+				.op = P3_FRAME_ENDED, .node = i, .value = status},
+			NULL);
 	if (status)
 		run_node_failed(r, i, status);
 }
@@ -386,8 +279,9 @@ static void run_see_stop(struct run *r, uint32_t i)
 			: "a terminal of its own, as in yod -sz 4 xterm -e ./prog");
 }
 
-static void run_see_fates(struct run *r)
+static void run_see_fates(void *arg)
 {
+	struct run *r = arg;
 	int status;
 	for (uint32_t i = 0; i < r->opt->size; i++) {
 		if (r->rank[i].life != RUNS)
@@ -425,102 +319,28 @@ static bool run_is_node(const struct run *r, pid_t pid)
 static void run_reap_orphans(struct run *r)
 {
 	pid_t pid;
-	while (!r->ended_n && (pid = p3_reap_any()) > 0 && !run_is_node(r, pid) &&
-		pid != r->report)
+	while (!r->ended_n && (pid = p3_reap_any()) > 0 && !run_is_node(r, pid))
 		p3_reap_take(pid);
 }
 
 /* ---- events ---- */
 
-static void run_on_signal(struct run *r, int sig)
+static void run_pass_signal(void *arg, int sig)
 {
-	int status;
-	switch (sig) {
-	case SIGCHLD:
-		run_see_fates(r);
-		if (!r->report || !p3_reap_fate(r->report, &status))
-			return;
-		p3_reap_take(r->report);
-		run_report_read(r);
-		r->report = 0;
-		r->report_at = P3_NEVER;
-		run_end_after_report(r);
-		return;
-	case SIGINT:
-	case SIGTERM:
-	case SIGHUP:
-	case SIGQUIT:
-		run_end_by_signal(r, sig);
-		return;
-	case SIGTSTP:
-		run_signal_nodes(r, SIGTSTP);
-		if (!r->stopped_at)
-			r->stopped_at = p3_now_ms();
-		return;
-	case SIGCONT:
-		run_continue_job(r);
-		return;
-	default:
-		run_signal_nodes(r, sig);
-	}
+	run_signal_nodes(arg, sig);
 }
 
-static void run_on_guard_gone(struct run *r)
-{
-	/* The guard's death signal SIGCONT may be yet to come, and this process does not
-	 * need it any more.  LeakSanitizer stops a process that ends, and would wait for
-	 * ever for a stop that SIGCONT has undone. */
-	prctl(PR_SET_PDEATHSIG, 0);
-	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->alive_fd, NULL);
-	p3_say(r->agent ? "the agent was killed; ending its nodes"
-			: "yod was killed; ending the job");
-	run_decide(r, 128 + SIGKILL);
-	run_kill_job(r);
-	r->hurry = true;
-	r->drain_at = p3_now_ms();
-}
+static const struct p3_control_ops run_ops = {.signal = run_pass_signal,
+	.child = run_see_fates,
+	.ask = run_ask_job,
+	.end = run_end,
+	.report = run_report};
 
-static void run_on_event(struct run *r, enum key key)
+static void run_on_rdv(void *arg, uint32_t events)
 {
-	int sig;
-	switch (key) {
-	case KEY_SIGNALS:
-		while ((sig = p3_signals_next(r->signals)))
-			run_on_signal(r, sig);
-		return;
-	case KEY_GUARD:
-		run_on_guard_gone(r);
-		return;
-	case KEY_RDV:
-		p3_rdv_step(r->rdv, 0);
-		return;
-	case KEY_OUTPUT:
-		p3_output_step(r->output);
-		return;
-	case KEY_ATTACH:
-		p3_attach_step(r->attach);
-		return;
-	case KEY_AGENT:
-		p3_agent_step(r->agent);
-		return;
-	case KEY_ANSWERS:
-		p3_answers_step(r->answers);
-		return;
-	case KEY_REPORT:
-		run_report_read(r);
-		return;
-	}
-}
-
-static void run_on_timeout(struct run *r)
-{
-	r->timeout_at = P3_NEVER;
-	if (r->stage != GOING)
-		return;
-	p3_say("timeout: the job has run for %.3g s (--timeout); ending the job",
-		(double)r->opt->timeout_ms / 1000);
-	run_decide(r, P3_STATUS_TIMEOUT);
-	run_report_and_end(r, SIGTERM);
+	struct run *r = arg;
+	(void)events;
+	p3_rdv_step(r->rdv, 0);
 }
 
 static void run_on_deadlines(struct run *r)
@@ -528,14 +348,11 @@ static void run_on_deadlines(struct run *r)
 	int64_t now = p3_now_ms();
 	if (r->slow_at <= now) /* before it kills them, however late it is */
 		run_say_slow(r);
-	if (r->stage_at <= now)
+	if (r->c.stage_at <= now)
 		run_next_stage(r);
-	if (r->report_at <= now)
-		run_kill_report(r);
-	if (!r->stopped_at && run_barrier_at(r) <= now)
+	if (!r->c.stopped_at && run_barrier_at(r) <= now)
 		run_report_barrier(r);
-	if (!r->stopped_at && r->timeout_at <= now)
-		run_on_timeout(r);
+	p3_control_see_timeout(&r->c);
 }
 
 static bool run_nodes_left(const struct run *r)
@@ -543,43 +360,71 @@ static bool run_nodes_left(const struct run *r)
 	return r->runs_n || r->ended_n;
 }
 
-static int run_wait_ms(const struct run *r)
+static int64_t run_next_deadline(const struct run *r)
 {
 	int64_t at =
-		p3_earlier(r->stage_at, run_nodes_left(r) ? r->slow_at : r->drain_at);
-	at = p3_earlier(at, r->report_at);
-	if (!r->stopped_at)
-		at = p3_earlier(at, p3_earlier(r->timeout_at, run_barrier_at(r)));
-	if (at == P3_NEVER)
-		return -1;
-	int64_t ms = at - p3_now_ms();
-	if (ms < 0)
-		return 0;
-	return ms > 100000 ? 100000 : (int)ms + 1;
+		p3_earlier(r->c.stage_at, run_nodes_left(r) ? r->slow_at : r->c.drain_at);
+	if (!r->c.stopped_at)
+		at = p3_earlier(at, p3_earlier(r->c.timeout_at, run_barrier_at(r)));
+	return at;
 }
 
+/* Return true if output is left of a job whose nodes have all ended. */
 static bool run_output_left(struct run *r)
 {
-	bool has = r->agent ? p3_agent_has_output(r->agent)
-			    : r->output && !p3_output_is_done(r->output);
-	if (!has)
-		return false;
-	if (r->hurry && r->drain_at == P3_NEVER && !run_nodes_left(r))
-		r->drain_at = p3_now_ms() + DRAIN_MS;
-	return r->drain_at > p3_now_ms();
+	bool left = r->agent      ? p3_agent_has_output(r->agent, r->taps)
+		    : r->c.output ? !p3_output_is_done(r->c.output)
+				  : false;
+	return p3_control_waits_for_output(&r->c, left);
 }
 
 static void run_loop(struct run *r)
 {
-	while (run_nodes_left(r) || run_output_left(r) || r->report) {
-		struct epoll_event ev[4];
-		int n = epoll_wait(r->ep, ev, 4, run_wait_ms(r));
-		for (int k = 0; k < n; k++)
-			run_on_event(r, (enum key)ev[k].data.u32);
+	while (run_nodes_left(r) || run_output_left(r) || r->reporting) {
+		p3_loop_run(&r->c.loop, run_next_deadline(r));
 		run_on_deadlines(r);
 		run_reap_nodes(r);
 		run_reap_orphans(r);
 	}
+}
+
+/* ---- the output of the nodes, in yod itself ---- */
+
+static void run_take_output(void *arg, uint32_t i, const char *bytes, size_t len)
+{
+	struct run *r = arg;
+	(void)p3_output_take(r->c.output, i, bytes, len);
+}
+
+static void run_idle_output(void *arg, uint32_t i)
+{
+	struct run *r = arg;
+	p3_output_idle(r->c.output, i);
+}
+
+static void run_moved_output(void *arg, uint32_t i, size_t n)
+{
+	struct run *r = arg;
+	if (n)
+		(void)p3_taps_room(r->taps, i, n);
+	else
+		p3_taps_close(r->taps, i);
+}
+
+static int run_open_output(struct run *r)
+{
+	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
+	struct p3_output_conf conf = {.loop = &r->c.loop,
+		.ranks = r->opt->tag ? r->opt->size : 0,
+		.moved = run_moved_output,
+		.arg = r};
+	struct p3_taps_conf taps = {.n = 2 * conf.ranks,
+		.take = run_take_output,
+		.idle = run_idle_output,
+		.arg = r};
+	r->taps = p3_taps_create(&r->c.loop, &taps);
+	r->c.output = p3_output_create(&conf, to);
+	return r->taps && r->c.output ? 0 : -errno;
 }
 
 /* ---- starting ---- */
@@ -599,10 +444,10 @@ static int run_say_no_start(
 /* End a job that cannot start, and tell the yod of an agent. */
 static void run_fail_start(struct run *r, int status)
 {
-	run_decide(r, status);
+	p3_control_decide(&r->c, status);
 	if (r->agent)
 		p3_agent_tell(r->agent,
-			(struct p3_frame){.op = P3_FRAME_REFUSED, .value = r->status},
+			(struct p3_frame){.op = P3_FRAME_REFUSED, .value = r->c.status},
 			NULL);
 	run_kill_job(r);
 }
@@ -612,14 +457,17 @@ static int run_adopt(struct run *r, uint32_t i, const struct p3_spawned *s)
 	r->rank[i] = (struct rank){.pid = s->pid, .life = RUNS};
 	r->runs_n++;
 	FAULT_POINT("yod.adopted");
-	if (r->stats)
-		p3_stats_started(r->stats, i);
+	if (r->c.stats)
+		p3_stats_started(r->c.stats, i);
 	int rc = p3_rdv_add(r->rdv, i, s->sock);
 	if (rc)
 		close(s->sock);
-	for (int k = 0; k < 2 && !rc && s->out[k] >= 0; k++)
-		rc = r->agent ? p3_agent_add(r->agent, i, k, s->out[k])
-			      : p3_output_add(r->output, i, k, s->out[k]);
+	for (uint32_t k = 0; k < 2 && !rc && s->out[k] >= 0; k++) {
+		rc = fcntl(s->out[k], F_SETFL, O_NONBLOCK) ? -errno : 0;
+		if (!rc && r->c.output)
+			rc = p3_output_add(r->c.output, 2 * i + k);
+		rc = rc ? rc : p3_taps_add(r->taps, 2 * i + k, s->out[k]);
+	}
 	if (r->agent)
 		p3_agent_tell(r->agent,
 			(struct p3_frame){.op = P3_FRAME_STARTED,
@@ -696,11 +544,8 @@ static void run_pass_news_on(
 /* End the job: the connection is broken, since yod or the remote shell has ended. */
 static void run_on_yod_lost(struct run *r)
 {
-	run_decide(r, 128 + SIGKILL);
-	r->hurry = true;
-	r->drain_at = p3_now_ms();
-	if (run_nodes_left(r))
-		run_kill_job(r);
+	p3_control_decide(&r->c, 128 + SIGKILL);
+	p3_control_kill(&r->c);
 }
 
 static void run_on_question(struct run *r, const struct p3_frame *f)
@@ -723,15 +568,13 @@ static void run_on_order(void *arg, const struct p3_frame *f, const char *bytes)
 	}
 	switch (f->op) {
 	case P3_FRAME_SIGNAL:
-		run_on_signal(r, f->value);
+		p3_control_on_signal(&r->c, f->value);
 		return;
 	case P3_FRAME_END:
 		run_end_job(r);
 		return;
 	case P3_FRAME_KILL:
-		r->hurry = true;
-		r->drain_at = p3_now_ms();
-		run_kill_job(r);
+		p3_control_kill(&r->c);
 		return;
 	case P3_FRAME_ASK:
 		run_on_question(r, f);
@@ -783,9 +626,8 @@ static int run_serve_part(struct run *r, struct p3_rdv_conf *conf)
 
 /* ---- starting ---- */
 
-static int run_open_parts(struct run *r, uint32_t jid, const struct p3_guard *guard)
+static int run_open_parts(struct run *r, uint32_t jid)
 {
-	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
 	struct p3_rdv_conf conf = {.size = r->opt->size,
 		.layout = P3_LAYOUT_WORD,
 		.nid_base = r->nid_base,
@@ -801,34 +643,24 @@ static int run_open_parts(struct run *r, uint32_t jid, const struct p3_guard *gu
 		.over = run_take_trace,
 		.over_arg = r,
 		.joined = r->opt->stats ? p3_stats_joined : NULL};
-	if (r->opt->stats && !(r->stats = p3_stats_create(r->opt->size)))
-		return -ENOMEM;
-	conf.joined_arg = r->stats;
+	conf.joined_arg = r->c.stats;
 	int rc = r->agent ? run_serve_part(r, &conf) : 0;
 	if (rc)
 		return rc;
 	r->rdv = p3_rdv_create(&conf);
-	if (!r->agent)
-		r->output = p3_output_create(r->opt->tag ? r->opt->size : 0, to);
-	if (!r->rdv || (!r->agent && !r->output))
+	if (!r->rdv)
 		return -errno;
-
-	r->alive_fd = guard->alive_fd;
-	r->signals = p3_signals_fd();
+	if (!r->agent)
+		rc = run_open_output(r);
 	r->end_fd = p3_signals_end_fd();
-	r->ep = epoll_create1(EPOLL_CLOEXEC);
-	r->give_up = epoll_create1(EPOLL_CLOEXEC);
-	rc = p3_watch_input(r->ep, r->signals, KEY_SIGNALS);
-	rc = rc ? rc : p3_watch_input(r->ep, r->alive_fd, KEY_GUARD);
-	rc = rc ? rc : p3_watch_input(r->ep, p3_rdv_fd(r->rdv), KEY_RDV);
-	if (r->output)
-		rc = rc ? rc : p3_watch_input(r->ep, p3_output_fd(r->output), KEY_OUTPUT);
-	if (r->agent)
-		rc = rc ? rc : p3_agent_open(r->agent, &r->stdin_fd, run_on_order, r);
-	if (r->agent)
-		rc = rc ? rc : p3_watch_input(r->ep, p3_agent_fd(r->agent), KEY_AGENT);
-	rc = rc ? rc : p3_watch_input(r->give_up, r->end_fd, KEY_SIGNALS);
-	return rc ? rc : p3_watch_input(r->give_up, r->alive_fd, KEY_GUARD);
+	if (r->end_fd < 0)
+		return r->end_fd;
+	r->rdv_fd.fd = p3_rdv_fd(r->rdv);
+	rc = rc ? rc : p3_loop_watch(&r->c.loop, &r->rdv_fd, EPOLLIN);
+	if (!rc && r->agent)
+		rc = p3_agent_open(
+			r->agent, &r->c.loop, &r->taps, &r->stdin_fd, run_on_order, r);
+	return rc;
 }
 
 static uint32_t run_started_pid(void *arg, uint32_t i)
@@ -840,7 +672,8 @@ static uint32_t run_started_pid(void *arg, uint32_t i)
 /* Open the service for ptlstat; the job runs without it, too. */
 static void run_open_attach(struct run *r, uint32_t jid)
 {
-	struct p3_attach_conf conf = {.jid = jid,
+	struct p3_attach_conf conf = {.loop = &r->c.loop,
+		.jid = jid,
 		.size = r->opt->size,
 		.rdv = r->rdv,
 		.hosts = r->hosts_fd,
@@ -848,11 +681,7 @@ static void run_open_attach(struct run *r, uint32_t jid)
 		.arg = r};
 	int rc = p3_attach_create(&conf, &r->attach);
 	if (!rc)
-		rc = p3_watch_input(r->ep, p3_attach_fd(r->attach), KEY_ATTACH);
-	if (!rc && r->agent)
-		r->answers = p3_answers_create(r->agent, r->attach);
-	if (r->answers)
-		rc = p3_watch_input(r->ep, p3_answers_fd(r->answers), KEY_ANSWERS);
+		r->answers = p3_answers_create(&r->c.loop, r->attach, run_answered, r);
 	if (rc)
 		p3_say("ptlstat will not find this job: %s", strerror(-rc));
 }
@@ -874,23 +703,21 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 		.signals = signals};
 	getrlimit(RLIMIT_NOFILE, &conf.nofile);
 	p3_plan_raise_fds(LOOK_FDS + p3_plan_yod_fds(r->opt, r->here_n, r->agent));
-	int rc = run_enter_domain(r);
+	int rc = p3_control_open(&r->c, guard);
+	rc = rc ? rc : run_enter_domain(r);
 	if (rc)
 		return rc;
 	conf.nid_base = r->nid_base;
-	rc = run_open_parts(r, jid, guard);
+	rc = run_open_parts(r, jid);
 	if (!rc)
 		run_open_attach(r, jid);
-	if (!rc && prctl(PR_SET_CHILD_SUBREAPER, 1))
-		rc = -errno;
 	if (!rc)
 		rc = p3_spawn_environment(&conf);
 	if (rc)
 		return rc;
-	conf.give_up_fd = r->give_up;
+	conf.give_up_fd[0] = r->end_fd;
+	conf.give_up_fd[1] = r->c.alive.fd;
 	conf.stdin_fd = r->stdin_fd;
-	if (r->opt->timeout_ms)
-		r->timeout_at = p3_now_ms() + r->opt->timeout_ms;
 	/* Start all nodes, or stop at a signal that ends the job or at a failed start. */
 	for (uint32_t i = 0; i < r->here_n; i++)
 		if (run_start_one(r, &conf, r->first + i))
@@ -898,7 +725,7 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	FAULT_POINT("yod.started");
 	if (r->stdin_fd != STDIN_FILENO)
 		close(r->stdin_fd);
-	return r->output ? p3_output_start(r->output) : 0;
+	return r->c.output ? p3_output_start(r->c.output) : 0;
 }
 
 static void run_close_parts(struct run *r)
@@ -907,14 +734,9 @@ static void run_close_parts(struct run *r)
 	p3_attach_destroy(r->attach);
 	p3_rdv_destroy(r->rdv);
 	p3_close(r->hosts_fd);
-	p3_stats_destroy(r->stats);
-	p3_output_close(r->output, r->hurry);
-	close(r->signals);
-	close(r->end_fd);
-	close(r->give_up);
-	close(r->ep);
+	p3_taps_destroy(r->taps);
+	p3_close(r->end_fd);
 	p3_domain_leave(&r->domain);
-	free(r);
 }
 
 static ssize_t run_send_trace(void *arg, const void *bytes, size_t len)
@@ -943,9 +765,9 @@ static bool run_open_trace(struct run *r, uint32_t jid)
 /* Send yod the statistics, and close the connection. */
 static void run_end_agent(struct run *r)
 {
-	for (uint32_t i = r->first; r->stats && i < r->first + r->here_n; i++) {
+	for (uint32_t i = r->first; r->c.stats && i < r->first + r->here_n; i++) {
 		size_t len;
-		const void *bytes = p3_stats_record(r->stats, i, &len);
+		const void *bytes = p3_stats_record(r->c.stats, i, &len);
 		struct p3_frame f = {.op = P3_FRAME_STATS, .node = i, .len = len};
 		p3_agent_tell(r->agent, f, bytes);
 	}
@@ -964,6 +786,8 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		return P3_STATUS_YOD;
 	}
 	r->opt = opt;
+	r->c = (struct p3_control){
+		.opt = opt, .ops = &run_ops, .arg = r, .agent = agent != NULL};
 	r->jid = jid;
 	r->agent = agent;
 	r->first = agent ? p3_agent_host(agent)->first : 0;
@@ -972,10 +796,11 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->hosts_fd = -1;
 	r->why_ms = opt->why_after_ms;
 	r->reported_since = P3_NEVER;
-	r->report_fd = -1;
+	r->rdv_fd = (struct p3_loop_fd){.fd = -1, .on = run_on_rdv, .arg = r};
+	r->end_fd = -1;
 	p3_domain_none(&r->domain);
 	r->place = place;
-	r->stage_at = r->slow_at = r->timeout_at = r->drain_at = r->report_at = P3_NEVER;
+	r->slow_at = P3_NEVER;
 	if (!run_open_trace(r, jid)) {
 		free(r);
 		return P3_STATUS_YOD;
@@ -985,24 +810,25 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
 			strerror(-rc));
 		run_fail_start(r, P3_STATUS_YOD);
-		r->drain_at = 0;
+		r->c.drain_at = 0;
 	}
 	run_loop(r);
 	FAULT_POINT("yod.unswept");
 	if (!p3_reap_sweep(SWEEP_MS))
 		p3_say("some processes of the job do not end (see ps: state D?); left "
 		       "behind");
-	int status = r->status;
 	bool whole = p3_tracefile_close(r->trace);
-	if (r->output && p3_output_is_lost(r->output))
+	if (r->c.output && p3_output_is_lost(r->c.output))
 		whole = false;
 	if (agent) {
 		run_end_agent(r);
 	} else {
-		if (r->stats)
-			p3_stats_print(r->stats);
+		if (r->c.stats)
+			p3_stats_print(r->c.stats);
 		run_loop(r); /* until the lines are written, or a signal comes */
 	}
 	run_close_parts(r);
-	return status || whole ? status : P3_STATUS_YOD;
+	int status = p3_control_close(&r->c, whole);
+	free(r);
+	return status;
 }

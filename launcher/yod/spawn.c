@@ -72,16 +72,8 @@ bool p3_valgrind_is_in(char *const *argv)
 
 static char *valgrind_folder(void)
 {
-	char here[4096], *dir;
-	ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
-	here[n > 0 ? n : 0] = 0;
-	char *slash = strrchr(here, '/');
-	if (!slash)
-		return NULL;
-	*slash = 0;
-	if (asprintf(&dir, "%s/" P3_VALGRIND_DIR, here) < 0)
-		return NULL;
-	char *shorter = realpath(dir, NULL);
+	char *dir = p3_own_path(P3_VALGRIND_DIR),
+	     *shorter = dir ? realpath(dir, NULL) : NULL;
 	if (!shorter)
 		return dir;
 	free(dir);
@@ -439,11 +431,13 @@ static int spawn_open_ends(
 
 /* Wait for the exec, which closes the report pipe: end of file means success.  The end
  * of file also comes if the node is killed before its exec. */
-static int spawn_await_exec(int report, int give_up_fd, enum p3_spawn_fault *fault_out)
+static int spawn_await_exec(
+	int report, const int give_up_fd[2], enum p3_spawn_fault *fault_out)
 {
-	struct pollfd p[2] = {
-		{.fd = report, .events = POLLIN}, {.fd = give_up_fd, .events = POLLIN}};
-	while (poll(p, 2, -1) < 0 && errno == EINTR)
+	struct pollfd p[3] = {{.fd = report, .events = POLLIN},
+		{.fd = give_up_fd[0], .events = POLLIN},
+		{.fd = give_up_fd[1], .events = POLLIN}};
+	while (poll(p, 3, -1) < 0 && errno == EINTR)
 		;
 	if (!p[0].revents)
 		return -EINTR;

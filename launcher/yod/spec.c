@@ -410,185 +410,163 @@ const struct p3_host *p3_hosts_of(const struct p3_hosts *h, uint32_t rank)
 
 /* ---- specifications as bytes ---- */
 
-/* ---- packing ---- */
-
-static void spec_put(FILE *f, const void *bytes, size_t len)
-{
-	fwrite(bytes, 1, len, f);
-}
-
-static void spec_put_number(FILE *f, uint64_t n)
-{
-	spec_put(f, &n, sizeof n);
-}
-
-/* Put a text, or NULL: its length with the final zero byte, or 0, and its bytes. */
-static void spec_put_text(FILE *f, const char *text)
-{
-	size_t len = text ? strlen(text) + 1 : 0;
-	spec_put_number(f, len);
-	spec_put(f, text ? text : "", len);
-}
-
-static void spec_put_list(FILE *f, char *const *list)
-{
-	size_t n = 0;
-	while (list && list[n])
-		n++;
-	spec_put_number(f, n);
-	for (size_t i = 0; i < n; i++)
-		spec_put_text(f, list[i]);
-}
-
-static void spec_put_programs(FILE *f, const struct p3_opt *opt)
-{
-	spec_put_number(f, opt->prog_n);
-	for (uint32_t i = 0; i < opt->prog_n; i++) {
-		const struct p3_prog *p = &opt->prog[i];
-		spec_put_number(f, p->first);
-		spec_put_number(f, p->size);
-		spec_put_list(f, p->argv);
-		spec_put_list(f, (char *const *)(uintptr_t)p->env);
-		spec_put_text(f, p->dir);
-		spec_put_text(f, p->place);
-	}
-}
-
-/* Put the options that an agent obeys.  yod itself sees to the others. */
-static void spec_put_options(FILE *f, const struct p3_opt *opt)
-{
-	spec_put_number(f, opt->size);
-	spec_put_number(f, opt->keep_going);
-	spec_put_number(f, opt->only);
-	spec_put(f, &opt->only_ranks, sizeof opt->only_ranks);
-	spec_put_number(f, opt->nid_base);
-	spec_put_number(f, opt->shared_heap);
-	spec_put_number(f, opt->line_buffered);
-	spec_put_number(f, opt->valgrind);
-	spec_put_number(f, opt->stats);
-	spec_put_number(f, (uint64_t)opt->kill_after_ms);
-	spec_put_text(f, opt->mode);
-	spec_put_text(f, opt->trace);
-	spec_put(f, &opt->place, sizeof opt->place);
-}
-
-char *p3_spec_pack(const struct p3_spec *order, size_t *len_out)
-{
-	char *bytes = NULL;
-	FILE *f = open_memstream(&bytes, len_out);
-	if (!f)
-		return NULL;
-	spec_put_number(f, order->jid);
-	spec_put_number(f, order->host);
-	spec_put_text(f, order->tag);
-	spec_put_text(f, order->dir);
-	spec_put_number(f, order->mask);
-	spec_put_list(f, order->env);
-	spec_put_options(f, &order->opt);
-	spec_put_number(f, order->opt.hosts.n);
-	spec_put(f, order->opt.hosts.host,
-		order->opt.hosts.n * sizeof order->opt.hosts.host[0]);
-	spec_put_programs(f, &order->opt);
-	bool failed = ferror(f);
-	if (fclose(f) || failed) {
-		free(bytes);
-		return NULL;
-	}
-	return bytes;
-}
-
-/* ---- unpacking ---- */
-
-struct spec_reader {
+/* The same functions write the parts of an order, or read them in place of those that are
+ * there, so that both know one form. */
+struct codec {
+	FILE *to; /* NULL: read */
 	const char *at;
 	size_t left;
 	bool bad; /* the bytes are no order, or memory has run out; all reads give 0 */
 };
 
-static const void *spec_get(struct spec_reader *r, size_t len)
+static const void *spec_skip(struct codec *c, size_t len)
 {
-	const char *at = r->at;
-	r->bad |= len > r->left;
-	if (r->bad)
+	const char *at = c->at;
+	c->bad |= len > c->left;
+	if (c->bad)
 		return NULL;
-	r->at += len;
-	r->left -= len;
+	c->at += len;
+	c->left -= len;
 	return at;
 }
 
-static void spec_get_into(struct spec_reader *r, void *out, size_t len)
+static void spec_bytes(struct codec *c, void *bytes, size_t len)
 {
-	const void *at = spec_get(r, len);
-	if (at)
-		memcpy(out, at, len);
+	const void *at = c->to ? NULL : spec_skip(c, len);
+	if (c->to)
+		fwrite(bytes, 1, len, c->to);
+	else if (at)
+		memcpy(bytes, at, len);
 	else
-		memset(out, 0, len);
+		memset(bytes, 0, len);
 }
 
-static uint64_t spec_get_number(struct spec_reader *r, uint64_t most)
+static uint64_t spec_number(struct codec *c, uint64_t n, uint64_t most)
+{
+	spec_bytes(c, &n, sizeof n);
+	c->bad |= n > most;
+	return c->bad ? 0 : n;
+}
+
+static void spec_u32(struct codec *c, uint32_t *n, uint32_t most)
+{
+	*n = (uint32_t)spec_number(c, *n, most);
+}
+
+static void spec_bool(struct codec *c, bool *on)
+{
+	*on = spec_number(c, *on, 1);
+}
+
+/* A text, or NULL: its length with the final zero byte, or 0, and its bytes.  The text
+ * that is read lies in them. */
+static const char *spec_text(struct codec *c, const char *text)
+{
+	size_t len = spec_number(c, text ? strlen(text) + 1 : 0, SIZE_MAX);
+	if (c->to) {
+		fwrite(text ? text : "", 1, len, c->to);
+		return text;
+	}
+	text = len ? spec_skip(c, len) : NULL;
+	c->bad |= text && text[len - 1];
+	return text;
+}
+
+/* A list that ends with NULL: it is new if it is read, or NULL if the bytes are bad. */
+static char **spec_list(struct codec *c, char **list)
 {
 	uint64_t n = 0;
-	spec_get_into(r, &n, sizeof n);
-	r->bad |= n > most;
-	return r->bad ? 0 : n;
-}
-
-static char *spec_get_text(struct spec_reader *r)
-{
-	uint64_t len = spec_get_number(r, SIZE_MAX);
-	const char *text = len ? spec_get(r, len) : NULL;
-	r->bad |= text && text[len - 1];
-	return (char *)(uintptr_t)text;
-}
-
-/* Return a new array that ends with NULL, or NULL if the bytes are bad. */
-static char **spec_get_list(struct spec_reader *r)
-{
-	uint64_t n = spec_get_number(r, r->left / sizeof(uint64_t));
-	char **list = r->bad ? NULL : calloc(n + 1, sizeof *list);
-	r->bad |= !list;
-	for (uint64_t i = 0; i < n && !r->bad; i++) {
-		list[i] = spec_get_text(r);
-		r->bad |= !list[i];
+	while (list && list[n])
+		n++;
+	n = spec_number(c, n, c->to ? n : c->left / sizeof(uint64_t));
+	if (!c->to)
+		list = c->bad ? NULL : calloc(n + 1, sizeof *list);
+	c->bad |= !c->to && !list;
+	for (uint64_t i = 0; i < n && !c->bad; i++) {
+		list[i] = (char *)(uintptr_t)spec_text(c, list[i]);
+		c->bad |= !list[i];
 	}
 	return list;
 }
 
-static void spec_get_programs(struct spec_reader *r, struct p3_opt *opt)
+/* An array of n elements: it is new if it is read. */
+static void *spec_array(struct codec *c, void *array, size_t n, size_t each)
 {
-	uint64_t n = spec_get_number(r, P3_OPT_SIZE_MAX);
-	opt->prog = calloc(n + 1, sizeof *opt->prog);
-	r->bad |= !opt->prog || !n;
-	while (opt->prog_n < n && !r->bad) {
-		struct p3_prog *p = &opt->prog[opt->prog_n++];
-		p->first = (uint32_t)spec_get_number(r, P3_OPT_SIZE_MAX);
-		p->size = (uint32_t)spec_get_number(r, P3_OPT_SIZE_MAX);
-		p->argv = spec_get_list(r);
-		r->bad |= !p->argv || !p->argv[0];
-		p->env = (const char **)(uintptr_t)spec_get_list(r);
-		while (p->env && p->env[p->env_n])
+	if (!c->to)
+		array = calloc(n + 1, each);
+	c->bad |= !array || !n;
+	return array;
+}
+
+static void spec_programs(struct codec *c, struct p3_opt *opt)
+{
+	spec_u32(c, &opt->prog_n, P3_OPT_SIZE_MAX);
+	opt->prog = spec_array(c, opt->prog, opt->prog_n, sizeof *opt->prog);
+	for (uint32_t i = 0; i < opt->prog_n && !c->bad; i++) {
+		struct p3_prog *p = &opt->prog[i];
+		spec_u32(c, &p->first, P3_OPT_SIZE_MAX);
+		spec_u32(c, &p->size, P3_OPT_SIZE_MAX);
+		p->argv = spec_list(c, p->argv);
+		c->bad |= !p->argv || !p->argv[0];
+		p->env = (const char **)(uintptr_t)spec_list(
+			c, (char **)(uintptr_t)p->env);
+		while (!c->to && p->env && p->env[p->env_n])
 			p->env_n++;
-		p->dir = spec_get_text(r);
-		p->place = spec_get_text(r);
+		p->dir = spec_text(c, p->dir);
+		p->place = spec_text(c, p->place);
 	}
 }
 
-static void spec_get_options(struct spec_reader *r, struct p3_opt *opt)
+/* The options that an agent obeys.  yod itself sees to the others. */
+static void spec_options(struct codec *c, struct p3_opt *opt)
 {
-	opt->size = (uint32_t)spec_get_number(r, P3_OPT_SIZE_MAX);
-	opt->keep_going = spec_get_number(r, 1);
-	opt->only = spec_get_number(r, 1);
-	spec_get_into(r, &opt->only_ranks, sizeof opt->only_ranks);
-	opt->nid_base = (uint32_t)spec_get_number(r, P3_OPT_NID_BASE_MOST);
-	opt->shared_heap = spec_get_number(r, 1);
-	opt->line_buffered = spec_get_number(r, 1);
-	opt->valgrind = (enum p3_valgrind)spec_get_number(r, P3_VALGRIND_OFF);
-	opt->stats = spec_get_number(r, 1);
-	opt->kill_after_ms = (int64_t)spec_get_number(r, INT64_MAX);
-	opt->mode = spec_get_text(r);
-	opt->trace = spec_get_text(r);
-	spec_get_into(r, &opt->place, sizeof opt->place);
-	opt->output_dir_fd = -1;
+	spec_u32(c, &opt->size, P3_OPT_SIZE_MAX);
+	spec_bool(c, &opt->keep_going);
+	spec_bool(c, &opt->only);
+	spec_bytes(c, &opt->only_ranks, sizeof opt->only_ranks);
+	spec_u32(c, &opt->nid_base, P3_OPT_NID_BASE_MOST);
+	spec_bool(c, &opt->shared_heap);
+	spec_bool(c, &opt->line_buffered);
+	opt->valgrind = (enum p3_valgrind)spec_number(c, opt->valgrind, P3_VALGRIND_OFF);
+	spec_bool(c, &opt->stats);
+	opt->kill_after_ms =
+		(int64_t)spec_number(c, (uint64_t)opt->kill_after_ms, INT64_MAX);
+	opt->mode = spec_text(c, opt->mode);
+	opt->trace = spec_text(c, opt->trace);
+	spec_bytes(c, &opt->place, sizeof opt->place);
+}
+
+static void spec_all(struct codec *c, struct p3_spec *o)
+{
+	struct p3_hosts *hosts = &o->opt.hosts;
+	spec_u32(c, &o->jid, UINT32_MAX);
+	spec_u32(c, &o->host, P3_OPT_SIZE_MAX);
+	o->tag = spec_text(c, o->tag);
+	o->dir = spec_text(c, o->dir);
+	spec_u32(c, &o->mask, 0777);
+	o->env = spec_list(c, o->env);
+	spec_options(c, &o->opt);
+	spec_u32(c, &hosts->n, P3_OPT_SIZE_MAX);
+	hosts->host = spec_array(c, hosts->host, hosts->n, sizeof *hosts->host);
+	if (hosts->host)
+		spec_bytes(c, hosts->host, hosts->n * sizeof *hosts->host);
+	spec_programs(c, &o->opt);
+}
+
+char *p3_spec_pack(const struct p3_spec *order, size_t *len_out)
+{
+	char *bytes = NULL;
+	struct p3_spec o = *order;
+	struct codec c = {.to = open_memstream(&bytes, len_out)};
+	if (!c.to)
+		return NULL;
+	spec_all(&c, &o);
+	c.bad |= ferror(c.to) != 0;
+	if (fclose(c.to) || c.bad) {
+		free(bytes);
+		return NULL;
+	}
+	return bytes;
 }
 
 /* Return true if the ranks of each host and program are ranks of the job. */
@@ -608,21 +586,9 @@ static bool spec_is_sound(const struct p3_spec *o)
 
 bool p3_spec_unpack(const char *bytes, size_t len, struct p3_spec *order_out)
 {
-	struct spec_reader r = {bytes, len, false};
-	struct p3_spec o = {.jid = (uint32_t)spec_get_number(&r, UINT32_MAX)};
-	o.host = (uint32_t)spec_get_number(&r, P3_OPT_SIZE_MAX);
-	o.tag = spec_get_text(&r);
-	o.dir = spec_get_text(&r);
-	o.mask = (uint32_t)spec_get_number(&r, 0777);
-	o.env = spec_get_list(&r);
-	spec_get_options(&r, &o.opt);
-	o.opt.hosts.n = (uint32_t)spec_get_number(&r, P3_OPT_SIZE_MAX);
-	o.opt.hosts.host = calloc(o.opt.hosts.n + 1, sizeof *o.opt.hosts.host);
-	r.bad |= !o.opt.hosts.host || !o.opt.hosts.n;
-	if (o.opt.hosts.host)
-		spec_get_into(
-			&r, o.opt.hosts.host, o.opt.hosts.n * sizeof *o.opt.hosts.host);
-	spec_get_programs(&r, &o.opt);
+	struct codec c = {.at = bytes, .left = len};
+	struct p3_spec o = {.opt.output_dir_fd = -1};
+	spec_all(&c, &o);
 	*order_out = o;
-	return !r.bad && !r.left && spec_is_sound(&o);
+	return !c.bad && !c.left && spec_is_sound(&o);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* yod's own lines, and texts of users: words, load files, lists of ranks. */
+/* yod's own lines, texts of files, and of users: words, load files, lists of ranks. */
 #include "launcher/yod/yod.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -68,6 +69,38 @@ void p3_say(const char *fmt, ...)
 	line[len++] = '\n';
 	p3_say_lines(line, len);
 	errno = saved;
+}
+
+/* ---- files ---- */
+
+bool p3_line_read(char *line, size_t size, const char *path_fmt, ...)
+{
+	char path[2048];
+	va_list args;
+	va_start(args, path_fmt);
+	int n = vsnprintf(path, sizeof path, path_fmt, args);
+	va_end(args);
+	FILE *f = n < (int)sizeof path ? fopen(path, "re") : NULL;
+	bool ok = f && fgets(line, (int)size, f);
+	if (!ok)
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+char *p3_own_path(const char *beside)
+{
+	char path[PATH_MAX], *there;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+	if (n < 0)
+		return NULL;
+	path[n] = '\0';
+	if (!beside)
+		return strdup(path);
+	int folder = (int)(strrchr(path, '/') - path);
+	return asprintf(&there, "%.*s/%s", folder, path, beside) < 0 ? NULL : there;
 }
 
 /* ---- words ---- */

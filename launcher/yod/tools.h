@@ -35,6 +35,20 @@ void p3_ranks_add(struct p3_ranks *ranks, uint32_t rank);
 void p3_ranks_print(const struct p3_ranks *ranks, char *text, size_t size);
 
 /*
+ * files - texts from files, and the place of this program
+ *
+ * Any thread may call these functions; there is no state.
+ */
+
+/* Read the first line of a file, without its newline.  Return false if there is none;
+ * then the line is empty. */
+bool p3_line_read(char *line, size_t size, const char *path_fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Return the path of this program, or of a file in its folder, in malloc()ed memory; or
+ * NULL with errno. */
+char *p3_own_path(const char *beside);
+
+/*
  * cpus - the number of CPUs that the job may use
  *
  * The number is that of the CPUs in the affinity mask, or the cgroup's quota in whole

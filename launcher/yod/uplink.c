@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The remote shells and connections of agents: frames, and agents that are lost. */
 #include "launcher/yod/remote.h"
-#include "launcher/loop.h"
 #include "shm/layout.h"
 
 #include <errno.h>
@@ -13,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,16 +40,6 @@ void p3_rsh_free(struct p3_rsh *rsh)
 {
 	free(rsh->argv);
 	free(rsh->text);
-}
-
-char *p3_rsh_own_path(void)
-{
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-	if (n < 0)
-		return NULL;
-	path[n] = '\0';
-	return strdup(path);
 }
 
 /* Write the command line, with the path quoted for any shell: a quote becomes '\''. */
@@ -120,23 +108,15 @@ static const char *uplink_name_of(const struct p3_agents *a, uint32_t host)
 	return a->hosts->host[host].name;
 }
 
-void p3_agents_decide(struct p3_agents *a, int status)
-{
-	if (a->decided)
-		return;
-	a->decided = true;
-	a->status = status;
-}
-
 /* ---- the end of the job ---- */
 
 void p3_agents_end(struct p3_agents *a, bool now)
 {
 	enum p3_frame_op op = now ? P3_FRAME_KILL : P3_FRAME_END;
 	int64_t slow_ms = P3_AGENTS_SLOW_MS + (now ? 0 : a->opt->kill_after_ms);
-	if (a->stage == P3_AGENTS_GOING || now)
-		a->stage_at = p3_now_ms() + (a->go_sent ? slow_ms : P3_AGENTS_SHELL_MS);
-	a->stage = P3_AGENTS_ENDING;
+	if (a->c.stage == P3_GOING || now)
+		p3_control_enter(&a->c, now ? P3_KILLED : P3_TERMED,
+			a->go_sent ? slow_ms : P3_AGENTS_SHELL_MS);
 	if (a->go_sent)
 		p3_agents_tell_all(a, (struct p3_frame){.op = op}, NULL);
 	for (uint32_t h = 0; h < a->hosts->n && !a->go_sent; h++)
@@ -145,11 +125,13 @@ void p3_agents_end(struct p3_agents *a, bool now)
 
 static void uplink_fail(struct p3_agents *a, int status)
 {
-	p3_agents_decide(a, status);
+	p3_control_decide(&a->c, status);
 	p3_agents_end(a, false);
 }
 
 /* ---- starting ---- */
+
+static void uplink_on_frames(void *arg, int rc);
 
 static int uplink_send_order(struct p3_uplink *l, const struct p3_spec *order)
 {
@@ -173,12 +155,9 @@ static int uplink_start(struct p3_agents *a, uint32_t host)
 	l->state = P3_UPLINK_STARTING;
 	l->greet_at = p3_now_ms() + P3_AGENTS_GREET_MS;
 	rc = p3_frames_open(&l->conn, l->rsh.from, l->rsh.to);
-	rc = rc ? rc : p3_watch_input(a->ep, l->rsh.from, P3_AGENTS_KEY + host);
+	rc = rc ? rc : p3_frames_attach(&l->conn, &a->c.loop, uplink_on_frames, l);
 	a->spec.host = host;
-	rc = rc ? rc : uplink_send_order(l, &a->spec);
-	if (!rc)
-		p3_uplink_flush(a, host);
-	return rc;
+	return rc ? rc : uplink_send_order(l, &a->spec);
 }
 
 int p3_uplink_start_more(struct p3_agents *a)
@@ -190,7 +169,7 @@ int p3_uplink_start_more(struct p3_agents *a)
 	for (uint32_t h = 0; h < a->begun_n; h++)
 		n += a->link[h].state == P3_UPLINK_STARTING && !a->link[h].closed &&
 		     a->link[h].greet_at != P3_NEVER;
-	while (!rc && a->stage == P3_AGENTS_GOING && a->begun_n < a->hosts->n &&
+	while (!rc && a->c.stage == P3_GOING && a->begun_n < a->hosts->n &&
 		n < P3_AGENTS_STARTS) {
 		uint32_t host = a->begun_n++;
 		rc = uplink_start(a, host);
@@ -207,16 +186,11 @@ int p3_uplink_start_more(struct p3_agents *a)
 
 static void uplink_on_ended(struct p3_agents *a, uint32_t host, uint32_t rank, int status)
 {
-	char how[100];
 	a->rank[rank].ended = true;
-	if (!status || a->stage != P3_AGENTS_GOING)
+	if (!status || a->c.stage != P3_GOING)
 		return;
-	p3_agents_decide(
-		a, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
-	p3_reap_describe(how, sizeof how, status);
-	p3_say("rank %u (pid %d on %s) %s; %s", rank, (int)a->rank[rank].pid,
-		uplink_name_of(a, host), how,
-		a->opt->keep_going ? "the others go on" : "ending the job");
+	p3_control_rank_failed(
+		&a->c, rank, a->rank[rank].pid, uplink_name_of(a, host), status);
 	if (!a->opt->keep_going)
 		p3_agents_end(a, false);
 }
@@ -234,6 +208,7 @@ static void uplink_on_ready(struct p3_agents *a, uint32_t host)
 		a->link[h].state = P3_UPLINK_RUNS;
 	a->go_sent = true;
 	p3_agents_tell_all(a, (struct p3_frame){.op = P3_FRAME_GO}, NULL);
+	(void)p3_forward_begin_input(a);
 	p3_agents_pass_signals(a);
 }
 
@@ -244,6 +219,7 @@ static bool uplink_take_of_rank(
 	const struct p3_host *here = &a->hosts->host[host];
 	struct p3_agents_rank *rank = &a->rank[f->node];
 	bool stream = f->value == 0 || f->value == 1;
+	uint32_t i = 2 * f->node + (f->value == 1);
 	if (f->node - here->first >= here->size || !a->go_sent)
 		return false;
 	switch (f->op) {
@@ -254,16 +230,13 @@ static bool uplink_take_of_rank(
 		rank->started = true;
 		return true;
 	case P3_FRAME_OUTPUT:
-		return stream &&
-		       p3_output_rx_take(a->output_rx, f->node, f->value, bytes, f->len);
+		return stream && (!f->len || p3_forward_take(a, i, bytes, f->len));
 	case P3_FRAME_IDLE:
-		if (stream)
-			p3_output_rx_idle(a->output_rx, f->node, f->value);
+		if (stream && !a->files)
+			p3_output_idle(a->c.output, i);
 		return stream;
 	case P3_FRAME_OUTPUT_END:
-		if (stream)
-			p3_output_rx_end(a->output_rx, f->node, f->value);
-		return stream;
+		return stream && p3_forward_take(a, i, NULL, 0);
 	case P3_FRAME_ENDED:
 		if (!rank->started || rank->ended)
 			return false;
@@ -278,8 +251,8 @@ static bool uplink_take_of_rank(
 	case P3_FRAME_CARD:
 		return p3_agents_on_card(a, f->node, bytes, f->len);
 	case P3_FRAME_STATS:
-		if (a->stats)
-			p3_stats_take(a->stats, f->node, bytes, f->len);
+		if (a->c.stats)
+			p3_stats_take(a->c.stats, f->node, bytes, f->len);
 		return true;
 	}
 	return false;
@@ -304,19 +277,15 @@ static bool uplink_take_of_host(
 	case P3_FRAME_BARRIER:
 		p3_agents_on_barrier(a, host, f->number);
 		return true;
-	case P3_FRAME_BEAT:
-		return true;
 	case P3_FRAME_TRACE:
 		return p3_agents_on_trace(a, host, bytes, f->len);
 	case P3_FRAME_REPORT:
 		p3_query_take(a->query, host, f, bytes);
 		return true;
 	case P3_FRAME_ROOM:
-		a->in_room += f->number;
-		return a->in_room <= P3_FRAMES_ROOM;
+		return p3_taps_room(a->input, 0, f->number);
 	case P3_FRAME_NO_INPUT:
-		a->in_room = 0;
-		a->in_over = true;
+		p3_taps_close(a->input, 0);
 		return true;
 	case P3_FRAME_DONE:
 		if (a->link[host].state != P3_UPLINK_RUNS &&
@@ -384,59 +353,45 @@ void p3_uplink_cut(struct p3_agents *a, uint32_t host)
 		return;
 	l->closed = true;
 	l->over_at = p3_now_ms() + EOF_MS;
-	p3_beat_end(&l->beat);
 	p3_query_lose(a->query, host);
-	epoll_ctl(a->ep, EPOLL_CTL_DEL, l->rsh.from, NULL);
+	p3_frames_close(&l->conn);
 	close(l->rsh.from);
 	close(l->rsh.to);
-	p3_frames_close(&l->conn);
+	if (!host)
+		p3_taps_close(a->input, 0);
 }
 
-void p3_uplink_beat(struct p3_agents *a, uint32_t host)
+/* Cut off an agent that has been silent for too long. */
+static void uplink_on_silence(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
-	/* an ending agent has its own time: agents_on_slow() */
-	if (p3_beat_is_lost(&l->beat) && a->stage == P3_AGENTS_GOING) {
-		l->silent_ms = l->beat.timeout_ms;
-		l->in_frame = p3_frames_has_part(&l->conn);
-		kill(-l->rsh.pid, SIGKILL); /* it would wait for the network */
-		p3_uplink_cut(a, host);
-	} else if (p3_beat_is_due(&l->beat)) {
-		p3_frames_send(&l->conn, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
-	}
+	if (a->c.stage != P3_GOING)
+		return; /* an ending agent has its own time: agents_on_slow() */
+	l->silent_ms = l->conn.beat.timeout_ms;
+	l->in_frame = p3_frames_has_part(&l->conn);
+	kill(-l->rsh.pid, SIGKILL); /* it would wait for the network */
+	p3_uplink_cut(a, host);
 }
 
-void p3_uplink_flush(struct p3_agents *a, uint32_t host)
+static void uplink_on_frames(void *arg, int rc)
 {
-	struct p3_uplink *l = &a->link[host];
-	if (l->closed)
-		return;
-	if (p3_frames_flush(&l->conn) == -ENOMEM) {
-		p3_uplink_cut(a, host);
-		return;
-	} /* any other error also shows as an end of file */
-	bool owes = p3_frames_owes(&l->conn);
-	if (owes != l->writes)
-		p3_watch(a->ep, owes ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, l->rsh.to,
-			P3_AGENTS_KEY + host, EPOLLOUT);
-	l->writes = owes;
-}
-
-void p3_uplink_receive(struct p3_agents *a, uint32_t host)
-{
-	struct p3_uplink *l = &a->link[host];
+	struct p3_uplink *l = arg;
+	struct p3_agents *a = l->agents;
+	uint32_t host = (uint32_t)(l - a->link);
 	struct p3_frame f;
 	const char *bytes;
-	int rc = l->closed ? 0 : p3_frames_fill(&l->conn), rc2 = 0;
-	if (!rc && !l->closed) {
-		/* The first bytes begin the time in which an agent must not be silent.
-		 * Before them, a user may be asked for a password. */
-		if (l->begun)
-			p3_beat_heard(&l->beat);
-		else
-			p3_beat_begin(&l->beat);
-		l->begun = true;
+	int rc2 = 0;
+	if (rc == -ECONNRESET)
+		return; /* this also shows as an end of file */
+	if (rc == -ETIMEDOUT) {
+		uplink_on_silence(a, host);
+		return;
 	}
+	/* The first bytes begin the time in which an agent must not be silent.  Before
+	 * them, a user may be asked for a password. */
+	if (!rc && !l->begun)
+		p3_frames_begin_beat(&l->conn);
+	l->begun |= !rc;
 	while (!l->closed && !(rc2 = p3_frames_next(&l->conn, &f, &bytes))) {
 		if (l->state == P3_UPLINK_STARTING)
 			uplink_on_hello(a, host, &f);
@@ -458,7 +413,7 @@ void p3_uplink_receive(struct p3_agents *a, uint32_t host)
 		uplink_cut_off(a, host);
 	} else if (rc2 == -EPROTO)
 		uplink_on_garbage(a, host);
-	else if (rc && rc != -EAGAIN)
+	else if (rc)
 		p3_uplink_cut(a, host);
 }
 
@@ -492,18 +447,18 @@ static void uplink_on_lost(struct p3_agents *a, uint32_t host)
 		p3_reap_describe(how, sizeof how, l->status);
 	else
 		snprintf(how, sizeof how, "has closed the connection");
-	if (a->stage == P3_AGENTS_GOING && early)
+	if (a->c.stage == P3_GOING && early)
 		p3_say("host %s: %s %s before an agent of yod has answered; expected "
 		       "that this works: %s %s %s --version",
 			uplink_name_of(a, host), a->rsh.argv[0], how, a->rsh.argv[0],
 			uplink_name_of(a, host), a->self);
-	else if (a->stage == P3_AGENTS_GOING)
+	else if (a->c.stage == P3_GOING)
 		p3_say("host %s is lost, with ranks %u-%u: %s %s; %s", h->name, h->first,
 			h->first + h->size - 1, a->rsh.argv[0], how,
 			a->opt->keep_going ? "the others go on" : "ending the job");
-	if (a->stage == P3_AGENTS_GOING && (!went || !a->opt->keep_going))
+	if (a->c.stage == P3_GOING && (!went || !a->opt->keep_going))
 		uplink_fail(a, went ? 128 + SIGKILL : P3_STATUS_YOD);
-	p3_agents_decide(a, 128 + SIGKILL);
+	p3_control_decide(&a->c, 128 + SIGKILL);
 }
 
 /* The remote shell and its output end at almost the same time, in any order.  After the
@@ -512,7 +467,7 @@ bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
 {
 	struct p3_uplink *l = &a->link[host];
 	bool late = l->over_at <= p3_now_ms();
-	if (l->state == P3_UPLINK_UNBORN && a->stage == P3_AGENTS_GOING)
+	if (l->state == P3_UPLINK_UNBORN && a->c.stage == P3_GOING)
 		return false;
 	if (!l->exited && l->end_at <= p3_now_ms()) {
 		/* End a remote shell that goes on without its agent, as ssh does that
@@ -528,8 +483,8 @@ bool p3_uplink_is_over(struct p3_agents *a, uint32_t host)
 	if (!l->over) {
 		const struct p3_host *h = &a->hosts->host[host];
 		for (uint32_t i = 2 * h->first;
-			a->output_rx && i < 2 * (h->first + h->size); i++)
-			p3_output_rx_end(a->output_rx, i / 2, (int)(i % 2));
+			a->c.output && i < 2 * (h->first + h->size); i++)
+			(void)p3_forward_take(a, i, NULL, 0);
 	}
 	l->over = true;
 	if (l->state != P3_UPLINK_DONE && l->state != P3_UPLINK_LOST)

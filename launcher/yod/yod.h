@@ -8,6 +8,7 @@
 #ifndef P3_LAUNCHER_YOD_YOD_H
 #define P3_LAUNCHER_YOD_YOD_H
 
+#include "launcher/yod/frames.h"
 #include "launcher/yod/tools.h"
 #include "shm/cpuset.h"
 #include "shm/layout.h"
@@ -407,7 +408,7 @@ struct p3_spawn_conf {
 	bool line_buffered; /* stdout is line-buffered from PtlInit on */
 	bool shared_heap;   /* preload the allocator that the shared heap needs */
 	int stdin_fd;       /* standard input of rank 0 */
-	int give_up_fd;     /* once readable, p3_spawn_node() stops waiting */
+	int give_up_fd[2];  /* once one is readable, p3_spawn_node() stops waiting */
 	const struct p3_ranks *only; /* the other ranks' output is dropped; NULL: no
 				      * rank's is */
 	int output_dir_fd;           /* folder for stdout and stderr as files ; or -1 */
@@ -436,7 +437,7 @@ int p3_spawn_environment(const struct p3_spawn_conf *conf);
 int p3_spawn_tool(char *const *argv, const int fd[4], const sigset_t *blocked,
 	const sigset_t *standard, bool group, pid_t *pid_out);
 /* Start a node.  Return 0 when the program runs, else -errno and the part that failed;
- * then the node leaves nothing behind.  -EINTR: give_up_fd became readable first; the
+ * then the node leaves nothing behind.  -EINTR: a give_up_fd became readable first; the
  * node may run, and *spawned_out is valid. */
 int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 	uint32_t rank, struct p3_spawned *spawned_out, enum p3_spawn_fault *fault_out);
@@ -458,17 +459,57 @@ void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err);
 int p3_outdir_file(int dir_fd, uint32_t rank, int which);
 
 /*
+ * taps - descriptors that are read while there is room for their bytes
+ *
+ *	nodes' pipes --take()--> yod's output, or the yod of an agent
+ *	yod's standard input --take()--> the agent of rank 0
+ *
+ * The reader of a tap grants it room, P3_STREAM_ROOM bytes at first.  A tap without room
+ * is not read, so its node is held up, as by a full pipe; the other taps go on.  When a
+ * node has ended, other holders of its pipes may print for 2 more seconds.  Output has
+ * tap 2 * rank for stdout and 2 * rank + 1 for stderr.  The state is struct p3_taps.
+ */
+
+#define P3_OUTPUT_IDLE_MS 200
+
+struct p3_taps;
+
+struct p3_taps_conf {
+	uint32_t n;
+	/* Called with the bytes of a tap, and with none at its end. */
+	void (*take)(void *arg, uint32_t i, const char *bytes, size_t len);
+	/* NULL, or called when the node has written nothing for P3_OUTPUT_IDLE_MS within
+	 * a line. */
+	void (*idle)(void *arg, uint32_t i);
+	void *arg;
+};
+
+/* Return NULL if out of memory. */
+struct p3_taps *p3_taps_create(struct p3_loop *loop, const struct p3_taps_conf *conf);
+void p3_taps_destroy(struct p3_taps *taps);
+/* Take over a descriptor.  Return 0 or -errno. */
+int p3_taps_add(struct p3_taps *taps, uint32_t i, int fd);
+/* Grant room for n more bytes.  Return false if that is more than was used. */
+bool p3_taps_room(struct p3_taps *taps, uint32_t i, uint64_t n);
+/* Close a tap whose bytes have no reader any more. */
+void p3_taps_close(struct p3_taps *taps, uint32_t i);
+/* Note that the node has ended. */
+void p3_taps_ended(struct p3_taps *taps, uint32_t rank);
+/* Return true if all taps are at their end. */
+bool p3_taps_are_done(const struct p3_taps *taps);
+
+/*
  * output - the nodes' output, each line tagged with its rank, and yod's own lines
  *
- *	node's pipe --> [ stream, 64 KiB ] --> [ sink, one buffer ] --> stdout, stderr
+ *	p3_output_take --> [ 64 KiB ] --> [ sink, one buffer ] --> stdout, stderr
  *	p3_say() --> [ own lines, 1 MiB ] --> [ the sink of stderr ]
  *
  * A line goes out in one write, whole, with "[rank] " before it.  A partial line goes out
  * when its node has written nothing more for 200 ms, and its rest follows without a
  * second tag; only if another node has printed meanwhile, the rest begins a new line with
  * a tag.  A line that does not fit in the stream goes out piece by piece, and the others
- * wait.  A full stream is not read, so a node that prints faster than the reader reads is
- * held up: nothing is dropped, nothing grows.  Bytes other than newlines are passed
+ * wait.  A full stream takes no bytes, so a node that prints faster than the reader reads
+ * is held up: nothing is dropped, nothing grows.  Bytes other than newlines are passed
  * through unseen.
  *
  * A sink writes by a thread of its own: a reader that stops (a pager) stops the nodes'
@@ -476,35 +517,36 @@ int p3_outdir_file(int dir_fd, uint32_t rank, int which);
  * line tells the number later.  If the reader is gone, the nodes' pipes are closed,
  * so that they get the same error as without yod.
  *
- * One thread calls all functions.  All descriptors and deadlines are behind one epoll
- * descriptor: poll p3_output_fd(), then call p3_output_step().  The state is struct
- * p3_output.
+ * The thread of the loop calls all functions.  The state is struct p3_output.
  */
-
-#define P3_OUTPUT_IDLE_MS 200
 
 struct p3_output;
 
-/* Make the output of `ranks` nodes to the descriptors to[], or with 0 that of yod's own
- * lines alone, which wait for p3_output_start().  Return NULL with errno. */
-struct p3_output *p3_output_create(uint32_t ranks, const int to[2]);
-/* Leave the tags out, and the newlines in front of them. */
-void p3_output_set_plain(struct p3_output *out);
-/* The streams come from other hosts, so a pause of their bytes is not one of the nodes:
- * p3_output_idle() tells that a node has written nothing for P3_OUTPUT_IDLE_MS, behind
- * the bytes that are in its pipe by now, or that more come. */
-void p3_output_set_remote(struct p3_output *out);
-void p3_output_idle(struct p3_output *out, uint32_t rank, int which, bool idle);
-/* Take over the read end of the pipe of a node's stdout (which 0) or stderr (1). */
-int p3_output_add(struct p3_output *out, uint32_t rank, int which, int fd);
+struct p3_output_conf {
+	struct p3_loop *loop; /* NULL: only p3_output_close() writes */
+	uint32_t ranks;       /* 0: yod's own lines alone, which wait for the start */
+	bool plain;           /* without tags, and the newlines in front of them */
+	/* Tell that a stream has no reader only when bytes of it are lost. */
+	bool remote;
+	/* Called when n bytes of a stream were handed on; n is 0 if the stream has no
+	 * reader any more. */
+	void (*moved)(void *arg, uint32_t i, size_t n);
+	void *arg;
+};
+
+/* Make the output to the descriptors to[].  Return NULL with errno. */
+struct p3_output *p3_output_create(const struct p3_output_conf *conf, const int to[2]);
+/* Open a stream: 2 * rank for stdout, 2 * rank + 1 for stderr.  Return 0 or -ENOMEM. */
+int p3_output_add(struct p3_output *out, uint32_t i);
+/* Take bytes of a stream; len 0 is its end.  Return false if there are more than there is
+ * room for, P3_STREAM_ROOM at first. */
+bool p3_output_take(struct p3_output *out, uint32_t i, const char *bytes, size_t len);
+/* Note that the node has written nothing more for P3_OUTPUT_IDLE_MS. */
+void p3_output_idle(struct p3_output *out, uint32_t i);
 /* Start writing; from here on the process has threads. */
 int p3_output_start(struct p3_output *out);
-int p3_output_fd(const struct p3_output *out);
-void p3_output_step(struct p3_output *out);
-/* Note that the node has ended: other holders of its pipes may print for 2 more
- * seconds. */
-void p3_output_ended(struct p3_output *out, uint32_t rank);
-/* Return true if all pipes are at their end, and all output and own lines are written. */
+/* Return true if all streams are at their end, and all output and own lines are written.
+ */
 bool p3_output_is_done(const struct p3_output *out);
 /* Return true if output could not be written although there is a reader; a line said
  * so. */
@@ -543,28 +585,94 @@ void p3_stats_take(struct p3_stats *stats, uint32_t rank, const void *record, si
 void p3_stats_print(const struct p3_stats *stats);
 
 /*
- * run - one job, from the first fork to the last reaped process
+ * control - signals, time-out, reports and the end of a job, wherever its ranks run
  *
- * Everything is one thread around one epoll descriptor: signals, the rendezvous, the
- * output, the guard.  (Only the sinks of output.c have threads of their own.)
+ *	signals, guard, time-out --> control --ops--> run.c: processes of this host
+ *						      agents.c: agents of all hosts
  *
- * A node ends in three steps: yod reads its wait status, and leaves it unreaped; the
- * rendezvous tells the survivors; yod reaps it when they have dropped it.
+ * The job is ended in steps, each with a deadline:
  *
- * The job is ended in steps, too, each with a deadline:
- *
- *	RUNS --^C, HUP, QUIT--> ASKED (the same signal) --1 s--> TERMED
+ *	GOING --^C, HUP, QUIT--> ASKED (the same signal) --1 s--> TERMED
  *		at QUIT and at a timeout a report (remote.h) comes first
- *	RUNS --failed node, timeout, TERM--> TERMED (SIGTERM)
+ *	GOING --failed node, timeout, TERM--> TERMED (SIGTERM)
  *	TERMED --5 s (--kill-after)--> KILLED (SIGKILL)
  *	any --second signal, guard gone--> KILLED
  *
- * In an agent (remote.h) the stages are the same, but yod decides what ends the job.
- * The state is struct run (run.c).
+ * In an agent (remote.h) the steps are the same, but yod decides what ends the job.  The
+ * state is struct p3_control, of which the owner sets the first members.
  */
 
 #define P3_STATUS_TIMEOUT 124
 #define P3_STATUS_YOD     125
+
+enum p3_stage { P3_GOING, P3_ASKED, P3_TERMED, P3_KILLED };
+
+struct p3_control_ops {
+	/* Hand on a signal that does not end the job. */
+	void (*signal)(void *arg, int sig);
+	/* A child has ended. */
+	void (*child)(void *arg);
+	/* End the job by a signal of the user. */
+	void (*ask)(void *arg, int sig);
+	/* End the job as after a failure of a rank, or now. */
+	void (*end)(void *arg, bool now);
+	/* Report what the ranks wait for.  Return true if that is under way:
+	 * p3_control_reported() tells its end. */
+	bool (*report)(void *arg);
+};
+
+struct p3_control {
+	const struct p3_opt *opt;
+	const struct p3_control_ops *ops;
+	void *arg;
+	bool agent;
+	struct p3_loop loop;
+	struct p3_loop_fd signals, alive;
+	struct p3_output *output; /* NULL in an agent */
+	struct p3_stats *stats;   /* NULL: not requested */
+	enum p3_stage stage;
+	int64_t stage_at;   /* time of the next step */
+	int64_t timeout_at; /* --timeout */
+	int64_t stopped_at; /* time of a stop by TSTP; 0: not stopped */
+	int64_t drain_at;   /* time to give up the output */
+	int end_signal;     /* the signal that ends the job after the report, or 0 */
+	bool hurry;   /* aborted by a signal: do not wait long for output's readers */
+	bool decided; /* status is final */
+	int status;
+};
+
+/* Open the loop, take signals, and become a subreaper.  Return 0 or -errno. */
+int p3_control_open(struct p3_control *c, const struct p3_guard *guard);
+/* Close what is open.  Return the exit status; whole: all output is written. */
+int p3_control_close(struct p3_control *c, bool whole);
+/* Set the exit status, unless it is set. */
+void p3_control_decide(struct p3_control *c, int status);
+/* Enter a stage, whose next step is due after ms; -1: never. */
+void p3_control_enter(struct p3_control *c, enum p3_stage stage, int64_t ms);
+/* Kill the job, and wait for no reader of its output. */
+void p3_control_kill(struct p3_control *c);
+/* Process a signal that yod got. */
+void p3_control_on_signal(struct p3_control *c, int sig);
+/* Note that the report is there, or cannot be. */
+void p3_control_reported(struct p3_control *c);
+/* Name a rank that has failed, on another host or NULL, and set the exit status. */
+void p3_control_rank_failed(
+	struct p3_control *c, uint32_t rank, pid_t pid, const char *host, int status);
+/* End the job if it has run for too long. */
+void p3_control_see_timeout(struct p3_control *c);
+/* Return true if output is left when the job is over, and worth waiting for. */
+bool p3_control_waits_for_output(struct p3_control *c, bool left);
+
+/*
+ * run - one job, from the first fork to the last reaped process
+ *
+ * Everything is one thread around one loop: signals, the rendezvous, the output, the
+ * guard.  (Only the sinks of output.c have threads of their own.)
+ *
+ * A node ends in three steps: yod reads its wait status, and leaves it unreaped; the
+ * rendezvous tells the survivors; yod reaps it when they have dropped it.  The state is
+ * struct run (run.c).
+ */
 
 struct p3_agent;
 
