@@ -8,8 +8,7 @@
 struct search {
 	const struct ptl_picture *p;
 	uint32_t i; /* the node that waits */
-	void (*line)(void *arg, uint32_t node, const char *text);
-	void *arg;
+	struct ptl_lines *lines;
 	uint32_t found;
 };
 
@@ -17,8 +16,8 @@ struct search {
 static void silence_found(struct search *s, uint32_t node, const struct ptl_text *t)
 {
 	s->found++;
-	if (s->line)
-		s->line(s->arg, node, t->s);
+	if (s->lines)
+		ptl_lines_conclude(s->lines, node, "%s", t->s);
 }
 
 static const struct ptl_node *silence_waiter(const struct search *s)
@@ -166,10 +165,9 @@ static void silence_find_in_queue(struct search *s, const struct ptl_wait *w, ui
 	}
 }
 
-uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
-	void (*line)(void *arg, uint32_t node, const char *text), void *arg)
+uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i, struct ptl_lines *l)
 {
-	struct search s = {.p = p, .i = i, .line = line, .arg = arg};
+	struct search s = {.p = p, .i = i, .lines = l};
 	const struct ptl_wait *w = ptl_oldest_wait(&p->node[i]);
 	for (uint32_t k = 0; k < p->size; k++) {
 		silence_find_drops(&s, i, k);
@@ -226,7 +224,7 @@ enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
 {
 	const struct ptl_node *n = &p->node[i];
 	const struct ptl_wait *w = ptl_oldest_wait(n);
-	if (ptl_find_lost(p, i, NULL, NULL))
+	if (ptl_find_lost(p, i, NULL))
 		return PTL_LOST;
 	if (!w || w->kind != P3_WAIT_EVENT || n->word[P3_G_PULLS])
 		return PTL_UNKNOWN;
@@ -262,52 +260,37 @@ void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t)
 			(unsigned long long)w[P3_C_CCI_DROPS]);
 }
 
-/* Describe an endpoint whose buffers are all in use. */
-static void cci_tell_full(
-	const struct ptl_picture *p, const struct ptl_endpoint *e, struct ptl_text *t)
+/* Tell of an endpoint whose buffers are all in use. */
+static void cci_tell_full(const struct ptl_picture *p, uint32_t i,
+	const struct ptl_endpoint *e, struct ptl_lines *l)
 {
-	ptl_add(t,
+	char unread[60];
+	snprintf(unread, sizeof unread, "%llu event%s wait for cci_get_event",
+		(unsigned long long)e->unread, ptl_plural(e->unread));
+	ptl_lines_conclude(l, i,
 		PTL_NODE " holds all receive buffers of endpoint %u (%u) since " PTL_TIME
-			 "%.1f s" PTL_TIME ": ",
-		e->number, e->buffers, ptl_seconds(p, e->full_since));
-	if (e->unread)
-		ptl_add(t, "%llu event%s wait for cci_get_event",
-			(unsigned long long)e->unread, ptl_plural(e->unread));
-	else
-		ptl_add(t, "its program has taken the events, and has yet to return them "
-			   "(cci_return_event)");
+			 "%.1f s" PTL_TIME ": %s",
+		e->number, e->buffers, ptl_seconds(p, e->full_since),
+		e->unread ? unread
+			  : "its program has taken the events, and has yet to return "
+			    "them (cci_return_event)");
 }
 
-static void cci_tell_unanswered(
-	const struct ptl_picture *p, const struct ptl_endpoint *e, struct ptl_text *t)
+void ptl_cci_blame(const struct ptl_picture *p, double least_s, struct ptl_lines *l)
 {
-	ptl_add(t,
-		PTL_NODE
-		": %u connect request%s not answered at endpoint %u since " PTL_TIME
-		"%.1f s" PTL_TIME " (cci_accept or cci_reject)",
-		e->requests, ptl_plural(e->requests), e->number,
-		ptl_seconds(p, e->asked_since));
-}
-
-uint32_t ptl_cci_blame(const struct ptl_picture *p, double least_s,
-	void (*line)(void *arg, uint32_t node, const char *text), void *arg)
-{
-	uint32_t said = 0;
-	for (uint32_t i = 0; i < p->size; i++)
-		for (uint32_t k = 0; k < P3_CCI_SHOWN; k++) {
-			const struct ptl_endpoint *e = &p->node[i].endpoint[k];
-			struct ptl_text full = {.n = 0}, asked = {.n = 0};
-			if (!e->number || p->node[i].unseen || !ptl_is_alive(&p->node[i]))
-				continue;
-			if (ptl_seconds(p, e->full_since) >= least_s)
-				cci_tell_full(p, e, &full);
-			if (ptl_seconds(p, e->asked_since) >= least_s)
-				cci_tell_unanswered(p, e, &asked);
-			if (full.n)
-				line(arg, i, full.s);
-			if (asked.n)
-				line(arg, i, asked.s);
-			said += (uint32_t)(full.n != 0) + (uint32_t)(asked.n != 0);
-		}
-	return said;
+	for (uint32_t at = 0; at < p->size * P3_CCI_SHOWN; at++) {
+		uint32_t i = at / P3_CCI_SHOWN;
+		const struct ptl_endpoint *e = &p->node[i].endpoint[at % P3_CCI_SHOWN];
+		if (!e->number || p->node[i].unseen || !ptl_is_alive(&p->node[i]))
+			continue;
+		if (ptl_seconds(p, e->full_since) >= least_s)
+			cci_tell_full(p, i, e, l);
+		if (ptl_seconds(p, e->asked_since) >= least_s)
+			ptl_lines_conclude(l, i,
+				PTL_NODE ": %u connect request%s not answered at "
+					 "endpoint %u since " PTL_TIME "%.1f s" PTL_TIME
+					 " (cci_accept or cci_reject)",
+				e->requests, ptl_plural(e->requests), e->number,
+				ptl_seconds(p, e->asked_since));
+	}
 }

@@ -43,8 +43,9 @@ static const char *text(json_t *object, const char *key)
 {
 	const char *name, *s = NULL;
 	json_t *value;
-	json_object_foreach(object, name, value) if (is_text(name, key)) s =
-		json_string_value(value);
+	json_object_foreach(object, name, value)
+		if (is_text(name, key))
+			s = json_string_value(value);
 	return s ? s : "";
 }
 
