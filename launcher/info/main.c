@@ -112,7 +112,7 @@ static bool info_take_words(uint64_t *word_out)
 	for (uint32_t i = 0; i < p.size && !found; i++) {
 		found = p.node[i].msg.os_pid == (uint32_t)getpid() && !p.node[i].unseen;
 		if (found)
-			memcpy(word_out, p.node[i].word, sizeof p.node[i].word);
+			memcpy(word_out, p.node[i].of.word, sizeof p.node[i].of.word);
 	}
 	ptl_picture_drop(&p);
 	p3_look_close(look);

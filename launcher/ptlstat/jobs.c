@@ -24,20 +24,8 @@ struct origin {
 /* Return the time at which a process started, in ticks since the machine did, or 0. */
 static uint64_t jobs_start_ticks(uint32_t pid)
 {
-	char path[40], line[800];
-	unsigned long long ticks = 0;
-	snprintf(path, sizeof path, "/proc/%u/stat", pid);
-	FILE *f = pid ? fopen(path, "re") : NULL;
-	if (!f)
-		return 0;
-	const char *end = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-	if (end)
-		(void)sscanf(end + 1,
-			" %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			"%*s %*s %*s %*s %llu",
-			&ticks);
-	fclose(f);
-	return ticks;
+	struct p3_look_stat stat;
+	return pid && p3_look_stat(pid, 0, &stat) ? stat.ticks : 0;
 }
 
 static time_t jobs_clock_of(uint64_t ticks)

@@ -32,14 +32,24 @@
  * program has one thread; its state is struct ptl_picture.
  */
 
-/* The wait of one host thread, as it wrote it. */
+/* Words of a node's segment, as they lie there (shm/layout.h). */
 struct ptl_wait {
-	uint32_t kind; /* p3_wait_kind, 0: no thread */
-	uint32_t tid;
-	uint64_t since_ns, deadline_ns;
-	uint64_t received; /* messages received when the wait began */
-	uint64_t n;
+	uint32_t tid;  /* 0: no thread */
+	uint32_t kind; /* p3_wait_kind */
+	uint64_t since_ns, deadline_ns, n;
 	uint64_t handle[P3_WAIT_HANDLES];
+	uint64_t received; /* messages received when the wait began */
+	uint64_t pad[3];
+};
+
+struct ptl_endpoint {
+	uint64_t number;  /* 0: none */
+	uint64_t buffers; /* receive buffers in use : all of them */
+	uint64_t unread;  /* events */
+	uint64_t full_since;
+	uint64_t conns; /* connections : connect requests that are not decided */
+	uint64_t asked_since;
+	uint64_t pad[2];
 };
 
 struct ptl_queue {
@@ -49,36 +59,28 @@ struct ptl_queue {
 	uint64_t lost;
 };
 
-/* An endpoint of CCI. */
-struct ptl_endpoint {
-	uint32_t number;        /* 0: none */
-	uint32_t used, buffers; /* receive buffers in use, and all of them */
-	uint32_t conns;
-	uint32_t requests; /* connect requests that are not decided */
-	uint64_t unread;   /* events */
-	uint64_t full_since, asked_since;
-};
-
-/* A node's process as /proc shows it. */
-struct ptl_proc {
-	char state; /* 0: there is no process */
-	char name[20];
-	bool computes; /* a thread other than the NIC's runs, or is ready to */
-};
-
 struct ptl_node {
 	struct p3_attach_msg msg;
-	struct ptl_proc proc;
+	char state;         /* of its process, as /proc shows it; 0: there is none */
+	bool computes;      /* a thread other than the NIC's runs, or is ready to */
 	const char *unseen; /* NULL: the rest is valid; else the reason why it is not */
 	uint32_t slot;      /* index of its entry in a peer's table; its rank, except in
 			     * a domain */
 	uint32_t nnodes;    /* entries of its own table; the job's size, likewise */
-	uint64_t word[P3_COUNTERS];
-	struct ptl_wait wait[P3_WAITS];
 	struct ptl_queue queue[P3_QUEUES_SHOWN];
-	struct ptl_endpoint endpoint[P3_CCI_SHOWN];
-	struct p3_case cases[P3_WHY_END]; /* indexed by p3_why */
+	/* the segment up to the words for peers */
+	struct ptl_block {
+		struct p3_seg_header header;
+		uint64_t word[P3_COUNTERS];
+		struct ptl_wait wait[P3_WAITS];
+		uint64_t queue[P3_QUEUES_SHOWN][2];
+		struct p3_case cases[P3_WHYS];
+		struct ptl_endpoint endpoint[P3_CCI_SHOWN];
+	} of;
 };
+
+/* Return the last request that came to nothing for a reason. */
+const struct p3_case *ptl_case_of(const struct ptl_node *n, uint32_t why);
 
 /* The messages and requests from one node to another that have not ended. */
 struct ptl_pair {

@@ -123,7 +123,7 @@ static json_t *rows_of_waits(const struct ptl_picture *p, const struct ptl_node 
 {
 	json_t *a = json_array();
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
-		const struct ptl_wait *w = &n->wait[k];
+		const struct ptl_wait *w = &n->of.wait[k];
 		bool event = w->kind == P3_WAIT_EVENT;
 		json_t *queues = w->kind ? json_array() : NULL;
 		for (uint32_t q = 0; event && q < w->n && q < P3_WAIT_HANDLES; q++)
@@ -156,14 +156,15 @@ static json_t *rows_of_endpoints(const struct ptl_picture *p, const struct ptl_n
 {
 	json_t *a = json_array();
 	for (uint32_t k = 0; k < P3_CCI_SHOWN; k++) {
-		const struct ptl_endpoint *e = &n->endpoint[k];
+		const struct ptl_endpoint *e = &n->of.endpoint[k];
 		if (e->number)
 			json_array_append_new(a,
 				json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}",
-					"number", N(e->number), "buffers", N(e->buffers),
-					"buffers_used", N(e->used), "unread",
-					N(e->unread), "connections", N(e->conns),
-					"requests", N(e->requests), "full_seconds",
+					"number", N(e->number), "buffers",
+					N((uint32_t)e->buffers), "buffers_used",
+					N(e->buffers >> 32), "unread", N(e->unread),
+					"connections", N(e->conns >> 32), "requests",
+					N((uint32_t)e->conns), "full_seconds",
 					ptl_seconds(p, e->full_since), "requests_seconds",
 					ptl_seconds(p, e->asked_since)));
 	}
@@ -215,7 +216,7 @@ static json_t *rows_of_drops(const struct ptl_picture *p, const struct ptl_node 
 	json_t *a = json_array();
 	char text[260], request[260];
 	for (uint32_t why = 1; why < P3_WHY_END; why++) {
-		const struct p3_case *c = &n->cases[why];
+		const struct p3_case *c = ptl_case_of(n, why);
 		uint32_t rank = ptl_rank_of(p, c->node);
 		if (!c->count)
 			continue;
@@ -247,7 +248,7 @@ static void rows_does(
 	else if (w)
 		snprintf(text, size, "command %.1f s", ptl_seconds(p, w->since_ns));
 	else
-		snprintf(text, size, "%s", n->proc.computes ? "runs" : "sleeps");
+		snprintf(text, size, "%s", n->computes ? "runs" : "sleeps");
 }
 
 static void rows_add_seen(
@@ -255,7 +256,7 @@ static void rows_add_seen(
 {
 	static const char *const holders[] = {"free", "host", "nic"};
 	const struct ptl_node *n = &is->node[i];
-	const uint64_t *w = n->word;
+	const uint64_t *w = n->of.word;
 	double silent;
 	json_t *far_peers = rows_of_far_peers(is, i, &silent);
 	json_t *seen = json_pack("{s:f, s:s, s:o, s:o, s:o, s:o, s:i, s:s?, s:f, s:o, "
@@ -279,7 +280,7 @@ static json_t *rows_of_node(
 	const struct ptl_node *n = &is->node[i], *before = ptl_before(was, n);
 	/* A node without an earlier picture has joined anew, and counts from zero. */
 	struct rates r = {(double)(is->at_ns - was->at_ns) / 1e9,
-		before ? before->word : zero, n->word};
+		before ? before->of.word : zero, n->of.word};
 	char state[60], does[60];
 	ptl_state_text(n, state, sizeof state);
 	rows_does(is, n, does, sizeof does);
@@ -408,8 +409,8 @@ static bool conf_is_as_before(const struct ptl_picture *p, uint32_t i)
 	const struct ptl_node *n = &p->node[i];
 	if (!i || n->unseen || p->node[i - 1].unseen)
 		return false;
-	return !memcmp(&n->word[P3_G_MODE], &p->node[i - 1].word[P3_G_MODE],
-		(P3_G_SPIN + 1 - P3_G_MODE) * sizeof n->word[0]);
+	return !memcmp(&n->of.word[P3_G_MODE], &p->node[i - 1].of.word[P3_G_MODE],
+		(P3_G_SPIN + 1 - P3_G_MODE) * sizeof n->of.word[0]);
 }
 
 static void conf_add_node(json_t *rows, const struct ptl_node *n, uint32_t i)
@@ -419,7 +420,7 @@ static void conf_add_node(json_t *rows, const struct ptl_node *n, uint32_t i)
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
 		const struct p3_conf_row *row = p3_conf_row(id);
 		const char *set = conf_in_environment(env, len, row->name);
-		const char *got = ptl_conf_got(n->word, id, text);
+		const char *got = ptl_conf_got(n->of.word, id, text);
 		json_array_append_new(
 			rows, json_pack("{s:I, s:s, s:s?, s:s}", "node", N(i), "setting",
 				      row->name, "set", set, "got",

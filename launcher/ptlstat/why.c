@@ -165,7 +165,7 @@ static void why_add_state(
 	} else if (w) {
 		why_add_wait(t, v, n, w);
 	} else {
-		ptl_add(t, "%s", n->proc.computes ? "runs" : "sleeps outside of Portals");
+		ptl_add(t, "%s", n->computes ? "runs" : "sleeps outside of Portals");
 		why_add_unread(t, n);
 	}
 }
@@ -217,15 +217,17 @@ static void why_add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 
 static void why_add_own(struct ptl_text *t, const struct ptl_node *n)
 {
-	if (n->word[P3_G_PULLS])
-		ptl_add(t, "; reads %u long messages", (unsigned)n->word[P3_G_PULLS]);
-	if (n->word[P3_C_DROPS])
-		ptl_add(t, "; has dropped %llu", (unsigned long long)n->word[P3_C_DROPS]);
-	if (n->word[P3_C_TRUNCATED])
+	if (n->of.word[P3_G_PULLS])
+		ptl_add(t, "; reads %u long messages", (unsigned)n->of.word[P3_G_PULLS]);
+	if (n->of.word[P3_C_DROPS])
+		ptl_add(t, "; has dropped %llu",
+			(unsigned long long)n->of.word[P3_C_DROPS]);
+	if (n->of.word[P3_C_TRUNCATED])
 		ptl_add(t, "; has truncated %llu",
-			(unsigned long long)n->word[P3_C_TRUNCATED]);
+			(unsigned long long)n->of.word[P3_C_TRUNCATED]);
 	ptl_cci_describe(n, t);
-	if (n->word[P3_G_QUEUED] && n->word[P3_G_PENDINGS] >= n->word[P3_G_PENDINGS_MOST])
+	if (n->of.word[P3_G_QUEUED] &&
+		n->of.word[P3_G_PENDINGS] >= n->of.word[P3_G_PENDINGS_MOST])
 		ptl_add(t, "; all its pendings are in use");
 }
 
@@ -310,7 +312,7 @@ static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i
 	const struct ptl_node *n = &v->p->node[i];
 	char state[60];
 	ptl_state_text(n, state, sizeof state);
-	if (n->proc.state == 'T')
+	if (n->state == 'T')
 		ptl_add(t, "is stopped (SIGSTOP; kill -CONT %u lets it go on)",
 			ptl_process_of(n));
 	else if (!ptl_is_alive(n) || ptl_is_stopped(n))
@@ -322,8 +324,8 @@ static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i
 	else if (why_long_wait(v, n))
 		ptl_add(t, "%s", why_silence_text(v, i));
 	else
-		ptl_add(t, n->proc.computes ? "computes outside of Portals"
-					    : "sleeps outside of Portals");
+		ptl_add(t, n->computes ? "computes outside of Portals"
+				       : "sleeps outside of Portals");
 	if (why_is_missed(v, i))
 		ptl_add(t, ", and has not come to the barrier");
 }
@@ -381,8 +383,8 @@ static void why_blame_nobody(struct view *v, uint32_t i)
 			": %llu message%s came since it waits, and nothing is on its way "
 			"to it (is a descriptor without an event queue, or with another "
 			"one, or with PTL_MD_EVENT_END_DISABLE?)",
-			(unsigned long long)(n->word[P3_C_RECEIVED] - w->received),
-			ptl_plural(n->word[P3_C_RECEIVED] - w->received));
+			(unsigned long long)(n->of.word[P3_C_RECEIVED] - w->received),
+			ptl_plural(n->of.word[P3_C_RECEIVED] - w->received));
 		break;
 	default:
 		why_add_doubt(&t, v, i);

@@ -100,25 +100,30 @@ static bool core_is_node(const struct core *c, const struct mapping *m)
 	       h.nnodes <= P3_MAX_NODES && h.node < h.nnodes;
 }
 
+/* Bytes of a segment in a core, and the memory into which they are read. */
+struct core_seg {
+	const struct core *c;
+	uint64_t at;
+	void *bytes;
+};
+
+static const void *core_bytes(void *arg, uint64_t off, uint64_t len)
+{
+	struct core_seg *s = arg;
+	free(s->bytes);
+	s->bytes = aligned_alloc(P3_PAGE, p3_round_up(len + 1, P3_PAGE));
+	return s->bytes && core_read_at(s->c, s->at + off, s->bytes, len) ? s->bytes
+									  : NULL;
+}
+
 /* Take the trace behind a segment whose header this mapping has.  Return NULL if the
  * segment has no trace, or the trace is not in this core. */
 static struct p3_trace_taken *core_take_trace(
 	const struct core *c, const struct mapping *m)
 {
-	struct p3_seg_header h;
-	struct p3_trace_header t;
-	if (!core_read_at(c, m->at, &h, sizeof h))
-		return NULL;
-	uint64_t at = m->at + p3_layout_of(h.nnodes).seg_len;
-	if (!core_read_at(c, at, &t, sizeof t) || t.magic != P3_TRACE_MAGIC ||
-		t.records > P3_TRACE_MOST)
-		return NULL;
-	uint64_t len = p3_trace_len(t.records);
-	void *region = aligned_alloc(P3_PAGE, p3_round_up(len + 1, P3_PAGE));
-	struct p3_trace_taken *taken = region && core_read_at(c, at, region, len)
-					       ? p3_trace_read(region, len)
-					       : NULL;
-	free(region);
+	struct core_seg s = {.c = c, .at = m->at};
+	struct p3_trace_taken *taken = p3_trace_find(core_bytes, &s);
+	free(s.bytes);
 	return taken;
 }
 
@@ -524,22 +529,6 @@ int td_load_files(char *const *paths, uint32_t n, struct td_trace *trace_out)
 
 /* ---- a job ---- */
 
-static struct p3_trace_taken *load_take_node(struct p3_look *look, uint32_t i)
-{
-	const struct p3_seg_header *s =
-		p3_look_bytes(look, i, P3_LOOK_PUBLISHED, 0, sizeof *s);
-	uint32_t nnodes = s ? ((const volatile struct p3_seg_header *)s)->nnodes : 0;
-	uint64_t off =
-		p3_layout_of(nnodes <= P3_MAX_NODES ? nnodes : P3_MAX_NODES).seg_len;
-	const struct p3_trace_header *h =
-		p3_look_bytes(look, i, P3_LOOK_PUBLISHED, off, P3_PAGE);
-	uint32_t records = h ? ((const volatile struct p3_trace_header *)h)->records : 0;
-	uint64_t len = records <= P3_TRACE_MOST ? p3_trace_len(records) : 0;
-	const void *region =
-		len ? p3_look_bytes(look, i, P3_LOOK_PUBLISHED, off, len) : NULL;
-	return region ? p3_trace_read(region, len) : NULL;
-}
-
 static enum p3_trace_fate load_fate_of(const struct p3_look_node *n)
 {
 	return n->msg.state == P3_RDV_JOINED ? P3_TRACE_RUNS
@@ -549,7 +538,7 @@ static enum p3_trace_fate load_fate_of(const struct p3_look_node *n)
 
 static int load_add_node(struct td_trace *t, struct p3_look *look, uint32_t i)
 {
-	struct p3_trace_taken *taken = load_take_node(look, i);
+	struct p3_trace_taken *taken = p3_look_node_trace(look, i);
 	if (!taken)
 		return 0;
 	int rc = load_add_block(t, taken, i, load_fate_of(p3_look_node(look, i)),
