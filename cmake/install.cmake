@@ -133,16 +133,12 @@ if(P3_DEB) # where Debian's zsh looks for those of packages
   set(P3_ZSH vendor-completions)
 endif()
 foreach(tool yod ptlstat tracedump portals-info)
-  set(from launcher/${tool})
-  if(tool STREQUAL portals-info)
-    set(from launcher/info)
-  endif()
-  install(FILES ${from}/${tool}.bash
+  install(FILES launcher/tools/completion.bash
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${tool}
     COMPONENT tools)
-  install(FILES ${from}/${tool}.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${P3_ZSH}
-    RENAME _${tool} COMPONENT tools)
 endforeach()
+install(FILES launcher/tools/completion.zsh
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${P3_ZSH} RENAME _yod COMPONENT tools)
 
 # Documents for users, the examples, and the tutorial's programs: sources, to be compiled with
 # pkg-config.  The folders lie as in the source tree, so that links between documents hold;
