@@ -18,7 +18,10 @@ enum { WIDTH = 10 };
 
 static double median_of_copy(const double *a, const double *b, uint64_t n)
 {
-	double *copy = bench_allocate(n * sizeof *copy);
+	double *copy = malloc(n * sizeof *copy);
+	if (!copy)
+		bench_die(1, "no memory for %llu samples; use fewer",
+			(unsigned long long)n);
 	for (uint64_t i = 0; i < n; i++)
 		copy[i] = b ? a[i] / b[i] : a[i];
 	double median = bench_stat_of(copy, n).p50;
