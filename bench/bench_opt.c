@@ -174,14 +174,6 @@ static bool is_another_rank(void)
 	return false;
 }
 
-static void fill_longs(const struct table *t, struct option *longs)
-{
-	for (unsigned i = 0; i < t->n; i++)
-		longs[i] = (struct option){
-			t->row[i].name, t->row[i].arg != NULL, NULL, FIRST + (int)i};
-	longs[t->n] = (struct option){NULL, 0, NULL, 0};
-}
-
 /* The complaint about the command line; rank 0 prints it when all ranks have started. */
 struct complaint {
 	char line[400];
@@ -205,12 +197,6 @@ static bool complain_word(struct complaint *c, const char *word)
 		word);
 }
 
-static bool take(const struct bench_option *row, const char *value, struct complaint *c)
-{
-	return row->set(row->to, value) ||
-	       complain(c, "--%s: '%.60s'; expected %s", row->name, value, row->expect);
-}
-
 _Noreturn static void help(const struct bench *b, const struct table *t)
 {
 	if (!is_another_rank())
@@ -224,7 +210,10 @@ static bool read_all(const struct bench *b, const struct table *t, int argc, cha
 {
 	struct option longs[OPTIONS + 1];
 	int c;
-	fill_longs(t, longs);
+	for (unsigned i = 0; i < t->n; i++)
+		longs[i] = (struct option){
+			t->row[i].name, t->row[i].arg != NULL, NULL, FIRST + (int)i};
+	longs[t->n] = (struct option){NULL, 0, NULL, 0};
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+:", longs, NULL)) != -1) {
 		if (c < FIRST)
@@ -232,8 +221,9 @@ static bool read_all(const struct bench *b, const struct table *t, int argc, cha
 		const struct bench_option *row = &t->row[c - FIRST];
 		if (!row->set)
 			help(b, t);
-		if (!take(row, optarg, complaint_out))
-			return false;
+		if (!row->set(row->to, optarg))
+			return complain(complaint_out, "--%s: '%.60s'; expected %s",
+				row->name, optarg, row->expect);
 	}
 	return optind == argc || complain_word(complaint_out, argv[optind]);
 }

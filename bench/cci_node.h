@@ -41,7 +41,8 @@ void cci_idle_open(struct perf_node *p);
 void cci_idle_close(void);
 void cci_check(int status, const char *what);
 
-/* The timed loops.  Both ranks call them, with the same arguments; each runs count rounds. */
+/* The timed loops.  Both ranks call them, with the same arguments; each runs count
+ * rounds. */
 /* Over polled, or over blocking: its endpoints have OS handles, on which both ranks
  * sleep. */
 void cci_ping_pong(

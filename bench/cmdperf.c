@@ -5,9 +5,9 @@
  *	yod -sz 1 cmdperf [options]
  *	cmdperf --count ROW --rounds N
  *
- * Each line is one call, a pair of calls that makes and removes an object, or a message to
- * oneself with its events; the time is that of one of them, from batches.  Several ranks do
- * the same at a time, and the figures are those of rank 0.
+ * Each line is one call, a pair of calls that makes and removes an object, or a message
+ * to oneself with its events; the time is that of one of them, from batches.  Several
+ * ranks do the same at a time, and the figures are those of rank 0.
  *
  * bench/instructions runs --count under callgrind, which counts inside of count_calls
  * only: the calls of the row, and the row's own loop.  Before, warm() has filled tables

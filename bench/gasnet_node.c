@@ -158,7 +158,7 @@ static void check_content(struct gn_node *n, const struct gn_way *way)
 {
 	for (uint64_t i = 0; i < n->bytes; i += PERF_WORD) {
 		uint64_t want = perf_word(i / PERF_WORD, n->seed), left = n->bytes - i;
-		if (!memcmp(n->to + i, &want, left < PERF_WORD ? left : PERF_WORD))
+		if (memcmp(n->to + i, &want, left < PERF_WORD ? left : PERF_WORD) == 0)
 			continue;
 		wrong(n, way->name, i);
 		return;

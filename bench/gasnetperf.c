@@ -204,15 +204,6 @@ static void print_row(struct program *p, const struct figure *f, uint64_t bytes,
 	bench_row(&p->b, cells);
 }
 
-static void print_lines(struct program *p, const struct figure *f, uint64_t bytes,
-	unsigned ways, const struct result *r)
-{
-	for (unsigned k = 0; p->out && k < ways; k++)
-		fprintf(p->out, "%s\t%s\t%llu\t%.1f\t%.1f\t%.4f\n", f->name,
-			f->curve[k].way->name, (unsigned long long)bytes, r[k].p50,
-			r[k].p99, r[k].ratio);
-}
-
 /* ---- tests ---- */
 
 static void test(struct program *p, unsigned figure, uint64_t bytes)
@@ -227,7 +218,10 @@ static void test(struct program *p, unsigned figure, uint64_t bytes)
 		return;
 	evaluate(p, ways, r);
 	print_row(p, f, bytes, ways, r);
-	print_lines(p, f, bytes, ways, r);
+	for (unsigned k = 0; p->out && k < ways; k++)
+		fprintf(p->out, "%s\t%s\t%llu\t%.1f\t%.1f\t%.4f\n", f->name,
+			f->curve[k].way->name, (unsigned long long)bytes, r[k].p50,
+			r[k].p99, r[k].ratio);
 }
 
 /* Store the sizes of a figure: those of --sizes that it can have, or its own. */
@@ -240,14 +234,6 @@ static unsigned sizes_of(const struct program *p, const struct figure *f, uint64
 	for (unsigned i = 0; !p->sizes.n && i < SIZES && (!i || f->size[i]); i++)
 		size[n++] = f->size[i];
 	return n;
-}
-
-static void run_figure(struct program *p, unsigned figure)
-{
-	uint64_t size[BENCH_LIST];
-	unsigned n = sizes_of(p, &figures[figure], size);
-	for (unsigned i = 0; i < n; i++)
-		test(p, figure, size[i]);
 }
 
 /* ---- options ---- */
@@ -347,27 +333,24 @@ static bool close_lines(struct program *p)
 	return true;
 }
 
-static void open_node(struct program *p)
-{
-	p->n.b = &p->b;
-	p->n.largest = largest(p);
-	p->n.window = (unsigned)p->window.value;
-	gn_open(&p->n);
-}
-
 int main(int argc, char **argv)
 {
+	uint64_t size[BENCH_LIST];
 	static struct program p = {
 		.b = {.program = "gasnetperf", .about = about, .legend = legend}};
 	options(&p, argc, argv);
 	bench_want_ranks(&p.b, 2, 2);
 	check_sizes(&p);
 	open_lines(&p);
-	open_node(&p); /* before bench_begin pins this thread: the conduit counts CPUs */
+	p.n.b = &p.b;
+	p.n.largest = largest(&p);
+	p.n.window = (unsigned)p.window.value;
+	gn_open(&p.n); /* before bench_begin pins this thread: the conduit counts CPUs */
 	bench_begin(&p.b);
 	for (unsigned k = 0; k < FIGURES; k++)
-		if (p.figure[k])
-			run_figure(&p, k);
+		for (unsigned i = 0, n = sizes_of(&p, &figures[k], size);
+			p.figure[k] && i < n; i++)
+			test(&p, k, size[i]);
 	int status = bench_end(&p.b) || !close_lines(&p);
 	bench_barrier();
 	gasnet_exit(status); /* closes the network, too */

@@ -87,17 +87,6 @@ static void *answer(void *arg)
 	return NULL;
 }
 
-static void print(struct program *p, double cpu)
-{
-	struct bench_stat s = bench_stat_of(p->sample, p->rounds.value);
-	BENCH_ROW(&p->b, BENCH_TEXT("way", way_name[p->way]),
-		BENCH_TEXT("CPUs", p->cpu[0] == p->cpu[1] ? "one" : "two"),
-		BENCH_COUNT("rounds", s.n), BENCH_REAL("p50_ns", s.p50, 0),
-		BENCH_REAL("p90_ns", s.p90, 0), BENCH_REAL("p99_ns", s.p99, 0),
-		BENCH_REAL("max_ns", s.max, 0),
-		BENCH_REAL("cpu_ns", cpu / (double)s.n / 2, 0));
-}
-
 /* Time one way on these CPUs.  Two threads that poll need a CPU each. */
 static void run(struct program *p, enum way way, int cpu)
 {
@@ -120,7 +109,13 @@ static void run(struct program *p, enum way way, int cpu)
 	}
 	t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
 	(void)pthread_join(thread, NULL);
-	print(p, t + p->other_cpu);
+	struct bench_stat s = bench_stat_of(p->sample, p->rounds.value);
+	BENCH_ROW(&p->b, BENCH_TEXT("way", way_name[p->way]),
+		BENCH_TEXT("CPUs", p->cpu[0] == p->cpu[1] ? "one" : "two"),
+		BENCH_COUNT("rounds", s.n), BENCH_REAL("p50_ns", s.p50, 0),
+		BENCH_REAL("p90_ns", s.p90, 0), BENCH_REAL("p99_ns", s.p99, 0),
+		BENCH_REAL("max_ns", s.max, 0),
+		BENCH_REAL("cpu_ns", (t + p->other_cpu) / (double)s.n / 2, 0));
 }
 
 static const char about[] = "usage: yod -sz 1 interrupts [options]\n"
@@ -130,15 +125,6 @@ static const char about[] = "usage: yod -sz 1 interrupts [options]\n"
 static const char legend[] =
 	"Half of a round trip.  CPUs: the threads share one, or have two.\n"
 	"cpu: CPU time of both threads for each interrupt.\n";
-
-/* Keep the signal for sigwaitinfo, in both threads. */
-static void block_signal(void)
-{
-	sigset_t set;
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGRTMAX);
-	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
 
 int main(int argc, char **argv)
 {
@@ -156,7 +142,11 @@ int main(int argc, char **argv)
 	if (!cpus_read(&cpus))
 		bench_die(1, "the CPUs cannot be read: %s", strerror(errno));
 	p.sample = bench_allocate(p.rounds.value * sizeof *p.sample);
-	block_signal();
+	/* keep the signal for sigwaitinfo, in both threads */
+	sigset_t set;
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGRTMAX);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	bench_begin(&p.b);
 	p.cpu[0] = cpus_nth(&cpus, 0);
 	pin_to(p.cpu[0]);

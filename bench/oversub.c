@@ -70,16 +70,12 @@ static void put(struct program *p, unsigned to)
 	bench_check(rc, "PtlPut");
 }
 
-/* Even and odd rounds have a message each: the messages of the round that all others have
- * begun show that the message of the round before has arrived everywhere. */
-static uint64_t *tx_of(struct program *p, uint64_t round)
-{
-	return p->tx + (round & 1) * p->words;
-}
-
 static void send_all(struct program *p)
 {
-	uint64_t *tx = tx_of(p, p->round);
+	/* Even and odd rounds have a message each: the messages of the round that all
+	 * others have begun show that the message of the round before has arrived
+	 * everywhere. */
+	uint64_t *tx = p->tx + (p->round & 1) * p->words;
 	tx[0] = tx[p->words - 1] = stamp_of(p->round, p->b.rank);
 	for (unsigned i = 1; i < p->b.size; i++)
 		put(p, (p->b.rank + i) % p->b.size);
@@ -124,29 +120,10 @@ static void run_rounds(struct program *p, uint64_t count)
 
 /* ---- */
 
-static uint64_t rounds_for(const struct program *p)
-{
-	return p->rounds.value ? p->rounds.value
-	       : p->b.quick    ? 20
-			       : bench_all_rounds(p->b.size);
-}
-
-static void print(struct program *p, uint64_t rounds, uint64_t batches, double all_ns)
-{
-	double messages = (double)(p->b.size * (p->b.size - 1));
-	struct bench_stat s = bench_stat_of(p->sample, batches);
-	BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size), BENCH_COUNT("cpus", p->b.ncpus),
-		BENCH_COUNT("bytes", p->words * 8), BENCH_COUNT("rounds", rounds),
-		BENCH_REAL("round_p50_us", s.p50 / 1e3, 1),
-		BENCH_REAL("round_p99_us", s.p99 / 1e3, 1),
-		BENCH_REAL("round_max_us", s.max / 1e3, 1),
-		BENCH_REAL("Mmsg_per_s", messages * (double)rounds * 1e3 / all_ns, 3),
-		BENCH_REAL("p50_Mmsg_per_s", messages * 1e3 / s.p50, 3));
-}
-
 static void measure(struct program *p)
 {
-	uint64_t rounds = rounds_for(p);
+	uint64_t usual = p->b.quick ? 20 : bench_all_rounds(p->b.size);
+	uint64_t rounds = p->rounds.value ? p->rounds.value : usual;
 	uint64_t batches = rounds < MOST_SAMPLES ? rounds : MOST_SAMPLES;
 	uint64_t each = rounds / batches;
 	run_rounds(p, rounds / 10 + 1);
@@ -156,8 +133,20 @@ static void measure(struct program *p)
 		run_rounds(p, each);
 		p->sample[i] = (bench_now_ns() - t) / (double)each;
 	}
+	double all_ns = bench_now_ns() - first;
+	double messages = (double)(p->b.size * (p->b.size - 1));
+	struct bench_stat s = bench_stat_of(p->sample, batches);
+	rounds = batches * each;
 	if (p->b.rank == 0)
-		print(p, batches * each, batches, bench_now_ns() - first);
+		BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size),
+			BENCH_COUNT("cpus", p->b.ncpus),
+			BENCH_COUNT("bytes", p->words * 8), BENCH_COUNT("rounds", rounds),
+			BENCH_REAL("round_p50_us", s.p50 / 1e3, 1),
+			BENCH_REAL("round_p99_us", s.p99 / 1e3, 1),
+			BENCH_REAL("round_max_us", s.max / 1e3, 1),
+			BENCH_REAL("Mmsg_per_s", messages * (double)rounds * 1e3 / all_ns,
+				3),
+			BENCH_REAL("p50_Mmsg_per_s", messages * 1e3 / s.p50, 3));
 }
 
 /* ---- memory, from /proc ---- */
@@ -242,15 +231,6 @@ static void look(struct program *p, const char *when)
 	bench_barrier();
 }
 
-static void expect_events(struct program *p)
-{
-	uint64_t count = p->round * (p->b.size - 1);
-	bench_barrier();
-	bench_expect(&p->b, &p->w, "all-to-all", PTL_EVENT_PUT_END, count);
-	bench_expect(
-		&p->b, &p->w, "all-to-all", PTL_EVENT_SEND_END, p->silent ? 0 : count);
-}
-
 static const char about[] = "usage: yod -sz N oversub [options]\n"
 			    "All-to-all rounds of small puts, with more nodes than CPUs "
 			    "if need be;\nwith --memory, the memory of a node before "
@@ -297,8 +277,8 @@ static void open_node(struct program *p)
 		p->id[i] = bench_id(&p->b, i);
 	p->w.eq = bench_queue(&p->b, 8 * p->b.size + 64);
 	for (uint64_t i = 0; i < 2; i++)
-		p->out[i] = bench_bind(
-			&p->b, tx_of(p, i), tx, p->silent ? PTL_EQ_NONE : p->w.eq);
+		p->out[i] = bench_bind(&p->b, p->tx + i * p->words, tx,
+			p->silent ? PTL_EQ_NONE : p->w.eq);
 	bench_post(&p->b, PORTAL, BENCH_BITS, PTL_MD_OP_PUT, p->rx, rx, p->w.eq);
 	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
 }
@@ -319,6 +299,9 @@ int main(int argc, char **argv)
 	} else {
 		measure(&p);
 	}
-	expect_events(&p);
+	uint64_t count = p.round * (p.b.size - 1);
+	bench_barrier();
+	bench_expect(&p.b, &p.w, "all-to-all", PTL_EVENT_PUT_END, count);
+	bench_expect(&p.b, &p.w, "all-to-all", PTL_EVENT_SEND_END, p.silent ? 0 : count);
 	bench_finish(&p.b);
 }

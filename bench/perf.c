@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages between ranks: content, puts, the raw hand-over, the tests and their rounds. */
+/* Messages between ranks: content, puts, the raw hand-over, tests and their rounds. */
 #include "perf.h"
 
 #include <fcntl.h>

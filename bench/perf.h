@@ -97,8 +97,8 @@ bool perf_both(struct perf_node *n, bool mine);
 
 struct perf_page; /* two cache lines that a pair of ranks shares */
 
-/* Share a page within a pair, through /proc.  Return NULL if the first rank cannot, and at
- * the first rank also if the other one cannot. */
+/* Share a page within a pair, through /proc.  Return NULL at both ranks if one of them
+ * cannot. */
 struct perf_page *perf_page_share(struct perf_node *n);
 void perf_page_close(struct perf_page *p);
 

@@ -382,60 +382,57 @@ static void check_tests(struct program *p)
 			"ack, bidir or stream; name one of them");
 }
 
+static struct bench_words tests = {perf_test_name, PERF_TESTS, program.test};
+static bool raw;
+static const struct bench_option options[] = {
+	{"test", "LIST",
+		"of put, get, ack, bidir, stream, rate, nto1; default all "
+		"(--sweep: one of them, default put)",
+		"put, get, ack, bidir, stream, rate, nto1, or several, as in "
+		"put,get",
+		bench_set_words, &tests},
+	{"sizes", "LIST", "of message sizes in bytes, with K or M; default 0 to 4M",
+		"bytes, 0 to 1024M, as in 8,64K,1M", bench_set_list, &program.sizes},
+	{"iters", "N",
+		"rounds for each size; default 20000 to 1K, 5000 to 64K, 1000 to "
+		"1M, 200 above",
+		"rounds, 1 to 1000000000", bench_set_number, &program.iters},
+	{"window", "N", "stream, rate, nto1: messages before an answer; default 64",
+		"messages, 1 to 4096", bench_set_number, &program.window},
+	{"each", NULL, "time each round, not batches of them: true tails", NULL,
+		bench_set_flag, &program.each},
+	{"sweep", NULL,
+		"sizes as NetPIPE has them: powers of two, the middles between "
+		"them, each also some bytes less and more; no raw hand-over",
+		NULL, bench_set_flag, &program.sweep},
+	{"upper", "N", "--sweep: largest size; default 4M", "bytes, 1 to 1024M",
+		bench_set_number, &program.upper},
+	{"perturbation", "N", "--sweep: bytes less and more of each size; default 3",
+		"bytes, 0 to 64", bench_set_number, &program.perturbation},
+	{"time", "MS", "--sweep: for each size, about; default 100",
+		"milliseconds, 1 to 100000", bench_set_number, &program.budget_ms},
+	{"no-send-end", NULL, "stream, rate, nto1: descriptors without SEND_END events",
+		NULL, bench_set_flag, &program.n.silent},
+	{"starts", NULL, "put, bidir: descriptors with START events, too", NULL,
+		bench_set_flag, &program.b.starts},
+	{"heap", NULL, "buffers from PtlXAlloc: in the shared heap", NULL, bench_set_flag,
+		&program.n.heap},
+	{"raw", NULL, "compare with a raw cache line hand-over: the default", NULL,
+		bench_set_flag, &raw},
+	{"no-raw", NULL, "leave that out", NULL, bench_set_flag, &program.no_raw},
+	{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", NULL, bench_set_flag,
+		&program.n.w.poll},
+	{"yield", NULL,
+		"wait with PtlEQGet, and sched_yield where nothing is there; raw "
+		"likewise",
+		NULL, bench_set_flag, &program.n.w.yields},
+	{"busy", "N", "number of processes beside the job that never sleep",
+		"processes, 0 to 1024", bench_set_number, &program.busy},
+	{NULL, NULL, NULL, NULL, NULL, NULL}};
+
 static void parse(struct program *p, int argc, char **argv)
 {
-	bool raw;
-	struct bench_words tests = {perf_test_name, PERF_TESTS, p->test};
-	const struct bench_option rows[] = {
-		{"test", "LIST",
-			"of put, get, ack, bidir, stream, rate, nto1; default all "
-			"(--sweep: one of them, default put)",
-			"put, get, ack, bidir, stream, rate, nto1, or several, as in "
-			"put,get",
-			bench_set_words, &tests},
-		{"sizes", "LIST",
-			"of message sizes in bytes, with K or M; default 0 to 4M",
-			"bytes, 0 to 1024M, as in 8,64K,1M", bench_set_list, &p->sizes},
-		{"iters", "N",
-			"rounds for each size; default 20000 to 1K, 5000 to 64K, 1000 to "
-			"1M, 200 above",
-			"rounds, 1 to 1000000000", bench_set_number, &p->iters},
-		{"window", "N",
-			"stream, rate, nto1: messages before an answer; default 64",
-			"messages, 1 to 4096", bench_set_number, &p->window},
-		{"each", NULL, "time each round, not batches of them: true tails", NULL,
-			bench_set_flag, &p->each},
-		{"sweep", NULL,
-			"sizes as NetPIPE has them: powers of two, the middles between "
-			"them, each also some bytes less and more; no raw hand-over",
-			NULL, bench_set_flag, &p->sweep},
-		{"upper", "N", "--sweep: largest size; default 4M", "bytes, 1 to 1024M",
-			bench_set_number, &p->upper},
-		{"perturbation", "N",
-			"--sweep: bytes less and more of each size; default 3",
-			"bytes, 0 to 64", bench_set_number, &p->perturbation},
-		{"time", "MS", "--sweep: for each size, about; default 100",
-			"milliseconds, 1 to 100000", bench_set_number, &p->budget_ms},
-		{"no-send-end", NULL,
-			"stream, rate, nto1: descriptors without SEND_END events", NULL,
-			bench_set_flag, &p->n.silent},
-		{"starts", NULL, "put, bidir: descriptors with START events, too", NULL,
-			bench_set_flag, &p->b.starts},
-		{"heap", NULL, "buffers from PtlXAlloc: in the shared heap", NULL,
-			bench_set_flag, &p->n.heap},
-		{"raw", NULL, "compare with a raw cache line hand-over: the default",
-			NULL, bench_set_flag, &raw},
-		{"no-raw", NULL, "leave that out", NULL, bench_set_flag, &p->no_raw},
-		{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", NULL,
-			bench_set_flag, &p->n.w.poll},
-		{"yield", NULL,
-			"wait with PtlEQGet, and sched_yield where nothing is there; raw "
-			"likewise",
-			NULL, bench_set_flag, &p->n.w.yields},
-		{"busy", "N", "number of processes beside the job that never sleep",
-			"processes, 0 to 1024", bench_set_number, &p->busy},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
-	bench_options(&p->b, rows, argc, argv);
+	bench_options(&p->b, options, argc, argv);
 	if (p->sweep)
 		check_tests(p);
 	else

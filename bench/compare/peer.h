@@ -105,7 +105,7 @@ extern double peer_p99; /* of the rounds that peer_timed has timed one by one */
  * look, which each step contains. */
 enum peer_step { PEER_CLOCK, PEER_POST, PEER_SEND, PEER_SENT, PEER_ANSWER, PEER_STEPS };
 
-/* Begin a step; PEER_STEPS ends the last one.  Only the test step reads the clock here. */
+/* Begin a step; PEER_STEPS ends the last one.  Only the test step reads the clock. */
 void peer_step(enum peer_step step);
 extern uint64_t peer_last_round; /* of the test */
 
@@ -139,8 +139,8 @@ void peer_check(const char *at, uint64_t bytes, uint64_t round);
 /* ---- patterns ---- */
 
 /*
- * The calls of a peer.  A table is a constant, and patterns are inlined where it is known,
- * so no message goes through a pointer to a function.
+ * The calls of a peer.  A table is a constant, and patterns are inlined where it is
+ * known, so no message goes through a pointer to a function.
  */
 struct peer_calls {
 	void (*send)(uint64_t bytes, uint64_t round);

@@ -15,10 +15,11 @@
  *		for one message, posted before it is sent
  *	step	step x of such a round
  *
- * Active messages: as in examples/active.c, they lie one behind the other in blocks whose
- * descriptors manage their offsets; a full block is unlinked, the next one takes over, and
- * the full one goes to the end of the list.  Requests, replies and SEND_ENDs have a queue
- * each, and a poll looks into all three once, as the progress call of such a layer does.
+ * Active messages: as in examples/active.c, they lie one behind the other in blocks
+ * whose descriptors manage their offsets; a full block is unlinked, the next one takes
+ * over, and the full one goes to the end of the list.  Requests, replies and SEND_ENDs
+ * have a queue each, and a poll looks into all three once, as the progress call of such a
+ * layer does.
  */
 #include "../../bench.h"
 #include "../am.h"
