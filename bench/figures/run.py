@@ -152,14 +152,14 @@ def end(process):
         process.wait()
 
 
-def output(command, env=None, cpus=None, limit=600, name=""):
+def output(command, env=None, cpus=None, limit=600, name="", alone=False):
     """Return what a command says, on stdout and on stderr; it must end well within the limit of seconds.
-    It is called name where it fails."""
+    It is called name where it fails.  Its environment is env alone, or added to that of this program."""
     words = [str(word) for word in command]
     name = name or " ".join(words)
     try:
-        process = subprocess.Popen(words, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        process = subprocess.Popen(words, env={**({} if alone else os.environ), **(env or {})},
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=pinned(cpus))
     except OSError as why:
         raise Failed(f"{words[0]}: {why.strerror}") from None
