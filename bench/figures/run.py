@@ -50,7 +50,9 @@ def numbers(least, most, example="8,64"):
 
 def count(text):
     """A type of options: a number of rounds."""
-    return numbers(1, 999999, "3")(text if "," not in text else f"'{text}'")[0]
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
+        raise argparse.ArgumentTypeError(f"'{text}'; expected 1 to 999999")
+    return int(text)
 
 
 def some_of(known):

@@ -4,11 +4,15 @@
 
     smoke.py compare BIN DIR PEERS [OPTION...]
     smoke.py papers BIN DIR
+    smoke.py netpipe BIN DIR
 
 compare: each pattern has a row of libportals and of each of PEERS that has the pattern and is installed; its
-figures are numbers of a plausible size; each acceptance line is measured exactly if its two rows are there; a peer that is left out has a line that says so.
+figures are numbers of a plausible size; each acceptance line is measured exactly if its two rows are there; a
+peer that is left out has a line that says so.
 papers: each figure and each table has a place on both pages, and an answer to each of its questions, or a line
 that says what is missing.  Without the library BIN/../ablation, its items have such a line.
+netpipe: NetPIPE with its module runs with few sizes in both modes.  Its integrity check, which is for puts, needs
+-I: it gives NetPIPE two buffers.  Skipped if the source is not there and cannot be fetched within half a minute.
 Labels of pictures do not overlap, and each library has its color.  No check depends on speed.
 """
 import json
@@ -59,7 +63,8 @@ BUSY = ("latency", "rate", "ack", "get", "am")
 UCX = ("latency", "stream", "rate", "eqget", "ack", "get", "am")
 HAS = {"openmpi": EVERY, "mpich": EVERY, "ucx": UCX, "ucx-sysv": UCX, "old": EVERY, "ours": EVERY}
 RAW = {"raw_line": ("latency", "ack", "get"),
-       "raw_sketch": ("latency", "rate", "alltoall", "eqget", "ack", "get", "am"), "raw_ring": ("rate",), "raw_pipe": ("stream",), "raw_cma": ("latency", "stream"), "raw_memcpy": ("stream",)}
+       "raw_sketch": ("latency", "rate", "alltoall", "eqget", "ack", "get", "am"), "raw_ring": ("rate",),
+       "raw_pipe": ("stream",), "raw_cma": ("latency", "stream"), "raw_memcpy": ("stream",)}
 SHORT = ("raw_line", "raw_sketch")  # which have 8 bytes only
 LINES = 9
 PICTURES = ["latency", "bandwidth", "match", "oversubscription", "rate"]
@@ -165,12 +170,43 @@ def papers(folder, out):
     check("'9'; expected" in wrong.stderr, "paper 9 is taken")
 
 
+# ---- netpipe ----
+
+RANGES = [("4099", "-n 20 -u 4096"), ("98304", "-p 0 -n 600 -l 49152 -u 98304 -s"),
+          ("8192", "-p 0 -n 20 -u 4096 -O 1,3 -2")]  # the last size, and options
+
+
+def netpipe(folder, out):
+    build = subprocess.run([BENCH / "papers/netpipe/build", "--bin", folder, "--out", out, "--seconds", "15"],
+                           check=False)
+    if build.returncode:
+        sys.exit(build.returncode)
+
+    def start(options, nodes="2", mode="firmware"):
+        return subprocess.run([folder / "yod", "-sz", nodes, "--timeout", "300", out / "NPportals", *options],
+                              capture_output=True, text=True, env={**os.environ, "PTL3_MATCH": mode}, check=False)
+    cases = [(last, f"{options}{get}") for get in ("", " -g") for last, options in RANGES]
+    for mode in ("firmware", "host"):
+        for last, options in [*cases, ("98305", "-n 10 -u 98305 -i -I")]:
+            done = start(["-o", out / "check.out", *options.split()], mode=mode)
+            lines = (out / "check.out").read_text().splitlines() if done.returncode == 0 else []
+            check(lines and lines[-1].split()[0] == last,
+                  f"{mode}: NPportals {options}: status {done.returncode}, expected {last} as the last size: "
+                  f"{done.stderr}")
+    for options, nodes, message in ((["-f"], "2", "NPportals: -f; expected"),
+                                    ([], "3", "NPportals: 3 ranks; expected 2; use")):
+        done = start(options, nodes)
+        check(done.returncode and message in done.stdout + done.stderr, f"no line '{message}'")
+
+
 def main():
-    if len(sys.argv) < 4 or sys.argv[1] not in ("compare", "papers"):
+    commands = {"compare": compare, "papers": papers, "netpipe": netpipe}
+    if len(sys.argv) < 4 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     out = pathlib.Path(sys.argv[3])
-    shutil.rmtree(out, ignore_errors=True)
-    {"compare": compare, "papers": papers}[sys.argv[1]](pathlib.Path(sys.argv[2]), out, *sys.argv[4:])
+    if sys.argv[1] != "netpipe":  # which keeps its source
+        shutil.rmtree(out, ignore_errors=True)
+    commands[sys.argv[1]](pathlib.Path(sys.argv[2]), out, *sys.argv[4:])
     if bad:
         sys.exit("\n".join(bad))
     print("all that was checked is right")
