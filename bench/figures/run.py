@@ -70,7 +70,7 @@ def options(about, status, folder=BIN, needs="yod"):
     p = argparse.ArgumentParser(prog=NAME, description=about, epilog=f"status: {status}", allow_abbrev=False,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", type=pathlib.Path, default=folder, metavar="DIR",
-                   help=f"with {needs}; default: build/release/bin of this tree")
+                   help=f"with {needs}" + "; default: build/release/bin of this tree" * bool(folder))
     return p
 
 
