@@ -684,7 +684,8 @@ class Header:
             return
         protos, comment = take_prototypes(comment)
         protos += self.protos
-        returns = "int" if any(p.startswith("int ") for p in protos) and re.search(r"\nGASNET_(ERR_|OK)", comment) else ""
+        codes = re.search(r"\nGASNET_(ERR_|OK)", comment)
+        returns = "int" if codes and any(p.startswith("int ") for p in protos) else ""
         section = f", section {where[2:]}" if where.startswith("G ") else ""
         standard = "GASNet tools, specification 1.9." if self.base == "gasnet_tools.h" else \
             "An extension, not in the GASNet 1.8 specification." if where == "extension" else \

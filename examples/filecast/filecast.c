@@ -27,7 +27,6 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SLOTS = 8, CHUNK = 256 << 10, CHILDREN = 10, DIGEST = 32, WIDTH = 40 };
@@ -63,13 +62,6 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *fmt
 	fprintf(stderr, "\n");
 	va_end(args);
 	exit(1);
-}
-
-static double seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 /* ---- files ---- */
@@ -113,7 +105,7 @@ static void open_copy(const char *dir)
 
 static void read_chunk(char *at, uint64_t from, uint32_t bytes)
 {
-	double start = seconds();
+	double start = job_seconds();
 	for (ssize_t n; bytes; at += n, from += (uint64_t)n, bytes -= (uint32_t)n) {
 		n = pread(source, at, bytes, (off_t)from);
 		if (n == 0)
@@ -126,12 +118,12 @@ static void read_chunk(char *at, uint64_t from, uint32_t bytes)
 				source_name, (unsigned long long)from, strerror(errno));
 		n = n < 0 ? 0 : n;
 	}
-	mine.files += seconds() - start;
+	mine.files += job_seconds() - start;
 }
 
 static void write_chunk(const char *at, uint32_t bytes)
 {
-	double start = seconds();
+	double start = job_seconds();
 	for (ssize_t n; bytes;
 		at += n, mine.length += (uint64_t)n, bytes -= (uint32_t)n) {
 		n = write(copy, at, bytes);
@@ -142,15 +134,15 @@ static void write_chunk(const char *at, uint32_t bytes)
 				strerror(errno));
 		n = n < 0 ? 0 : n;
 	}
-	mine.files += seconds() - start;
+	mine.files += job_seconds() - start;
 }
 
 static void hash(EVP_MD_CTX *sha, const char *at, uint32_t bytes)
 {
-	double start = seconds();
+	double start = job_seconds();
 	if (!EVP_DigestUpdate(sha, at, bytes))
 		fail("libcrypto fails at sha256; install another");
-	mine.hashing += seconds() - start;
+	mine.hashing += job_seconds() - start;
 }
 
 /* ---- the network ---- */
@@ -290,7 +282,7 @@ static void progress(void)
 {
 	static double shown;
 	static const char full[] = "########################################";
-	double now = seconds(), part = (double)mine.length / (double)length;
+	double now = job_seconds(), part = (double)mine.length / (double)length;
 	if (job.rank || !isatty(STDERR_FILENO) || now - begun < 1 || now - shown < 0.1)
 		return;
 	shown = now;
@@ -331,7 +323,7 @@ static void cast(void)
 	if (close(copy))
 		fail("%s: cannot be finished: %s; make room, or choose another OUTDIR",
 			copy_name, strerror(errno));
-	mine.transfer = seconds() - begun - mine.files - mine.hashing;
+	mine.transfer = job_seconds() - begun - mine.files - mine.hashing;
 }
 
 /* ---- results ---- */
@@ -365,7 +357,7 @@ static void print_times(void)
 			best = &reports[i];
 	printf("; %.3f s in all; the busiest rank: %.3f s hashing, %.3f s files, %.3f s "
 	       "transfer, %.1f MB/s to each\n",
-		seconds() - begun, best->hashing, best->files, best->transfer,
+		job_seconds() - begun, best->hashing, best->files, best->transfer,
 		(double)length / 1e6 / (best->transfer + 1e-9));
 }
 
@@ -407,7 +399,7 @@ int main(int argc, char **argv)
 		open_source();
 	open_copy(argv[2]);
 	job_meet();
-	begun = seconds();
+	begun = job_seconds();
 	if (job.rank == 0)
 		begin(length);
 	cast();
