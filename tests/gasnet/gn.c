@@ -9,8 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define JOB_FILE "GN_JOB_FILE" /* variable with the name of the job's file on hosts */
-
 enum { THREADS = 64 };
 
 const struct suite suite = {.statements = 167,
@@ -290,11 +288,11 @@ static bool run_all(int argc, char **argv)
 
 static void start_node(int *argc, char ***argv)
 {
-	if (getenv(JOB_FILE))
+	if (getenv(SUITE_FILE))
 		(void)atexit(PtlFini); /* it logs the frames between hosts */
 	CHECK_OK(gasnet_init(argc, argv));
 	gn_know_nodes();
-	gn_job = meeting_open(JOB_FILE, "gn_suite", sizeof *gn_job, gn.size);
+	gn_job = meeting_open("gn_suite", sizeof *gn_job, gn.size);
 	gn_attach(gn_program.segment ? gn_program.segment : GN_SEGMENT);
 }
 
@@ -336,7 +334,7 @@ static _Noreturn void run_job(int argc, char **argv)
 		printf("Bail out! messages were dropped\n");
 	(void)barrier_is_last(true); /* no node ends while another one gets from it */
 	/* The other way to end: PTL3_FAULT=count, and PtlFini, print then. */
-	if (gn_program.whole || getenv(JOB_FILE))
+	if (gn_program.whole || getenv(SUITE_FILE))
 		exit(failed_firmly || !is_right);
 	gasnet_exit(failed_firmly || !is_right);
 	_exit(98);
