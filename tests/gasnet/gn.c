@@ -163,17 +163,9 @@ void gn_join(void)
 
 /* ---- data ---- */
 
-uint64_t gn_next(uint64_t *seed)
-{
-	uint64_t x = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 size_t gn_below(uint64_t *seed, size_t n)
 {
-	return (size_t)(gn_next(seed) % n);
+	return (size_t)(random_next(seed) % n);
 }
 
 uint64_t gn_seed(void)
