@@ -527,14 +527,6 @@ int main(int argc, char **argv)
 
 enum { PATTERN = 1 << 17, CUTS = 1 << 16 };
 
-uint64_t mix(uint64_t x)
-{
-	x += UINT64_C(0x9e3779b97f4a7c15);
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 const unsigned char *pattern(uint64_t seed)
 {
 	static unsigned char bytes[PATTERN];

@@ -26,6 +26,7 @@
 #ifndef P3_TESTS_CCI_FRAME_H
 #define P3_TESTS_CCI_FRAME_H
 
+#include "../support/random.h"
 #include "../support/suite.h"
 
 #include <cci.h>
@@ -197,7 +198,6 @@ void set_option(const void *handle, cci_opt_name_t name, uint32_t value);
 const unsigned char *pattern(uint64_t seed);
 bool is_pattern(const void *at, size_t length, uint64_t seed);
 void fill(void *at, size_t length, uint64_t seed);
-uint64_t mix(uint64_t x);
 void check_bytes_at(
 	const char *file, int line, const void *at, size_t length, uint64_t seed);
 #define CHECK_BYTES(at, length, seed) check_bytes_at(__FILE__, __LINE__, at, length, seed)

@@ -239,7 +239,7 @@ static int (*const senders[17][4])(gasnet_node_t, const struct load *) = {
 static void choose_args(struct load *l, uint64_t *seed)
 {
 	for (int i = 0; i < 16; i++)
-		l->args[i] = (int32_t)gn_next(seed);
+		l->args[i] = (int32_t)random_next(seed);
 	l->args[gn_below(seed, 16)] = INT32_MIN;
 	l->args[gn_below(seed, 16)] = -1;
 }
@@ -539,7 +539,7 @@ static void send_mixed(unsigned i, uint64_t *seed)
 	UNTIL(!busy[slot]);
 	busy[slot] = true;
 	memset(source[slot], (unsigned char)i, n);
-	if (gn_next(seed) & 1)
+	if (random_next(seed) & 1)
 		CHECK_OK(gasnet_AMRequestLong2(
 			to, H_MIXED, source[slot], n, at, (unsigned char)i, (int)slot));
 	else

@@ -9,8 +9,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define JOB_FILE "GN_JOB_FILE" /* variable with the name of the job's file on hosts */
-
 enum { THREADS = 64 };
 
 const struct suite suite = {.statements = 167,
@@ -165,17 +163,9 @@ void gn_join(void)
 
 /* ---- data ---- */
 
-uint64_t gn_next(uint64_t *seed)
-{
-	uint64_t x = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 size_t gn_below(uint64_t *seed, size_t n)
 {
-	return (size_t)(gn_next(seed) % n);
+	return (size_t)(random_next(seed) % n);
 }
 
 uint64_t gn_seed(void)
@@ -290,11 +280,11 @@ static bool run_all(int argc, char **argv)
 
 static void start_node(int *argc, char ***argv)
 {
-	if (getenv(JOB_FILE))
+	if (getenv(SUITE_FILE))
 		(void)atexit(PtlFini); /* it logs the frames between hosts */
 	CHECK_OK(gasnet_init(argc, argv));
 	gn_know_nodes();
-	gn_job = meeting_open(JOB_FILE, "gn_suite", sizeof *gn_job, gn.size);
+	gn_job = meeting_open("gn_suite", sizeof *gn_job, gn.size);
 	gn_attach(gn_program.segment ? gn_program.segment : GN_SEGMENT);
 }
 
@@ -336,7 +326,7 @@ static _Noreturn void run_job(int argc, char **argv)
 		printf("Bail out! messages were dropped\n");
 	(void)barrier_is_last(true); /* no node ends while another one gets from it */
 	/* The other way to end: PTL3_FAULT=count, and PtlFini, print then. */
-	if (gn_program.whole || getenv(JOB_FILE))
+	if (gn_program.whole || getenv(SUITE_FILE))
 		exit(failed_firmly || !is_right);
 	gasnet_exit(failed_firmly || !is_right);
 	_exit(98);

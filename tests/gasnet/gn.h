@@ -25,6 +25,7 @@
 
 #include <gasnet.h>
 
+#include "../support/random.h"
 #include "../support/suite.h"
 
 enum { GN_NODES = 64, GN_WORDS = 64 };
@@ -143,8 +144,6 @@ void gn_thread(void (*fn)(unsigned nth), unsigned nth);
 void gn_join(void);
 /* ---- data ---- */
 
-/* Return the next number of a sequence. */
-uint64_t gn_next(uint64_t *seed);
 /* Return a number below n. */
 size_t gn_below(uint64_t *seed, size_t n);
 /* Return the seed of this run: GN_SEED, or 1. */

@@ -459,7 +459,7 @@ static size_t mixer_base(unsigned nth)
 	return MIXERS + ((size_t)nth * gn.size + gn.rank) * MIXER_BYTES;
 }
 
-static void mix(unsigned nth)
+static void run_mix(unsigned nth)
 {
 	struct mixer *m =
 		mixer_new(mixer_base(nth), gn_seed() * 100 + nth * 10 + gn.rank);
@@ -472,7 +472,7 @@ STATEMENT(106, threads_mix_all_operations)
 	NEED_PAR();
 	gn_barrier();
 	for (unsigned i = 0; i < 8; i++)
-		gn_thread(mix, i);
+		gn_thread(run_mix, i);
 	gn_join();
 }
 

@@ -55,7 +55,7 @@ static void send_random(gasnet_node_t to, uint64_t *seed)
 	unsigned char bytes[400];
 	size_t n = gn_below(seed, sizeof bytes);
 	memset(bytes, (int)(n & 0x7f), sizeof bytes);
-	if (gn_next(seed) & 1)
+	if (random_next(seed) & 1)
 		CHECK_OK(gasnet_AMRequestShort0(to, H_COUNT));
 	else
 		CHECK_OK(gasnet_AMRequestMedium1(to, H_BYTES, bytes, n, (int)(n & 0x7f)));
@@ -80,7 +80,7 @@ static void do_everything(unsigned nth)
 			send_random(to, &seed);
 			break;
 		case 1:
-			put_and_get(to, nth, gn_next(&seed));
+			put_and_get(to, nth, random_next(&seed));
 			break;
 		default:
 			CHECK_OK(gasnet_AMPoll());

@@ -25,9 +25,7 @@
 
 struct net {
 	unsigned n;
-	struct p3_rdv *rdv;
-	pthread_t thread; /* the launcher's side of the nodes' sockets */
-	p3_a32 stop;
+	struct starter *starter;
 	struct p3_node *node[NET_NODES];
 	ptl_handle_ni_t ni[NET_NODES];
 	ptl_process_id_t id[NET_NODES];

@@ -25,7 +25,7 @@ static bool complain(const char *tale, uint64_t seed, const char *what)
 
 static uint32_t below(uint64_t *random, uint32_t n)
 {
-	return (uint32_t)(generate_random(random) % n);
+	return (uint32_t)(random_next(random) % n);
 }
 
 static void spin(uint32_t n)

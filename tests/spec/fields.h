@@ -10,6 +10,7 @@
 #ifndef P3_TESTS_SPEC_FIELDS_H
 #define P3_TESTS_SPEC_FIELDS_H
 
+#include "../support/random.h"
 #include "spec.h"
 
 #include <string.h>
@@ -169,14 +170,6 @@ static inline ptl_md_t query(ptl_handle_md_t handle)
 	ptl_md_t md = {.start = NULL};
 	CHECK_OK(PtlMDUpdate(handle, &md, NULL, PTL_EQ_NONE));
 	return md;
-}
-
-/* Return a cheap random number, the same on all machines. */
-static inline uint64_t mix(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
 }
 
 /* Send, and wait until SEND_START, SEND_END and the requested ACK have been taken. */

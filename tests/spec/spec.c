@@ -21,8 +21,6 @@ const struct suite suite = {.statements = 267,
  * State that the nodes share in any state of the library: a barrier, and the result of
  * the present test.
  */
-#define JOB_FILE "SPEC_JOB_FILE" /* variable with the name of its file */
-
 struct job {
 	struct meeting meeting;
 	_Atomic uint32_t ended;   /* nodes that have finished their part of the test */
@@ -89,7 +87,7 @@ static void step(void)
 static bool is_bare(void)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
-	return getenv(JOB_FILE) && PtlXStats(spec.ni, &st) != PTL_OK;
+	return getenv(SUITE_FILE) && PtlXStats(spec.ni, &st) != PTL_OK;
 }
 
 /*
@@ -420,7 +418,7 @@ static void who_am_i(void)
 	spec.is_a = spec.rank == 0;
 	spec.is_b = spec.rank == (spec.size > 1);
 	spec.ni = spec.second = PTL_INVALID_HANDLE;
-	job = meeting_open(JOB_FILE, "p3_spec", sizeof *job, spec.size);
+	job = meeting_open("p3_spec", sizeof *job, spec.size);
 }
 
 int main(int argc, char **argv)

@@ -277,9 +277,9 @@ static unsigned long long began(int pid)
 	return ticks;
 }
 
-void *meeting_open(const char *variable, const char *name, size_t size, unsigned n)
+void *meeting_open(const char *name, size_t size, unsigned n)
 {
-	const char *path = getenv(variable);
+	const char *path = getenv(SUITE_FILE);
 	char own[80];
 	int parent = (int)getppid();
 	snprintf(own, sizeof own, "/%s.%d.%llu", name, parent, began(parent));

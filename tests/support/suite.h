@@ -83,8 +83,10 @@ struct meeting {
 void meeting_come(
 	struct meeting *m, unsigned n, void (*look)(struct patience *p), unsigned nap_us);
 /* Map memory that begins with a meeting and that n processes of a job share: the file
- * that a variable names, if hosts share no other memory, or memory of this machine. */
-void *meeting_open(const char *variable, const char *name, size_t size, unsigned n);
+ * that this variable names, if hosts share no other memory (tests/hosts/run.sh), or
+ * memory of this machine. */
+#define SUITE_FILE "P3_SUITE_FILE"
+void *meeting_open(const char *name, size_t size, unsigned n);
 /* Map a file as shared memory, and make it long enough. */
 void *map_shared(int fd, size_t size);
 

@@ -1,8 +1,19 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests of this folder: break the connections between hosts.
-# shellcheck source=../support/patience.sh disable=SC1091
-. "$(dirname "${BASH_SOURCE[0]}")/../support/patience.sh"
+# What scripts of this folder share, to be sourced (support/shell.sh has the rest): processes
+# of hosts, and breaks of their network.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=../support/shell.sh disable=SC1091
+. "$here/../support/shell.sh"
+
+# Print the processes of a program on some hosts.
+processes_of() { # program host...
+	for host in "${@:2}"; do
+		for pid in $(ip netns pids "$host"); do
+			[ "$(readlink "/proc/$pid/exe")" != "$1" ] || echo "$pid"
+		done
+	done
+}
 
 # Print the ports of the launcher's own connections of a host, which do not survive.
 launchers() { # host
@@ -39,4 +50,15 @@ break_all() { # pid seconds file
 		echo "few connections were reset (does the kernel have INET_DIAG_DESTROY?)"
 		return 1
 	}
+}
+
+# Let switch.c take the place of the kernel's bridge; $switch is its process.
+begin_switch() {
+	local i ports=()
+	for i in 1 2 3; do
+		ip -n "${HOST_PREFIX}sw" link set "p$i" nomaster || exit 1
+		ports+=("p$i")
+	done
+	ip netns exec "${HOST_PREFIX}sw" "$1" "$2" "${ports[@]}" >"$3" 2>&1 &
+	switch=$!
 }
