@@ -99,7 +99,7 @@ static P3_HOT bool p3_trylease_is_usual(const struct p3_nic *n)
 /* Return true if this thread has the lease now, and nothing is unusual. */
 static P3_HOT bool p3_trylease_enter(struct p3_nic *n)
 {
-	if (!p3_straight() || p3_unlikely(p3_self.inside != 0))
+	if (p3_unlikely(p3_self.inside != 0))
 		return false;
 	p3_call_begin();
 	if (p3_unlikely(!p3_cas_acquire32(

@@ -488,7 +488,7 @@ static __attribute__((noinline)) int eq_wait_for(
 {
 	struct p3_evq_next next;
 	struct p3_eq *eq = p3_eq_place(n, handle);
-	if (!p3_straight() || p3_unlikely(p3_self.inside != 1 || !n->brief))
+	if (p3_unlikely(p3_self.inside != 1 || !n->brief))
 		return eq_wait_in_general(n, handle, event_out);
 	if (p3_unlikely(!p3_evq_expect(&eq->rx, &eq->o.name, handle, &next) ||
 			p3_evq_is_come(&next)))
@@ -529,9 +529,9 @@ P3_PATH
 int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
 	struct p3_mailbox *mailbox;
-	bool straight = p3_straight() && !p3_self.inside;
+	bool outside = !p3_self.inside;
 	p3_call_begin();
-	if (!straight || !eq_is_empty(n, handle))
+	if (!outside || !eq_is_empty(n, handle))
 		return eq_get_one(n, handle, event_out);
 	p3_call_attend(n, p3_handle_ni(handle));
 	switch (p3_peek(n, &mailbox)) {
@@ -554,7 +554,7 @@ static __attribute__((noinline)) int eq_poll_seen(struct p3_nic *n,
 	const uint64_t *handles, uint32_t nq, uint64_t ns, ptl_event_t *event_out,
 	int *which_out)
 {
-	if (!p3_straight() || p3_self.inside || !eq_all_valid(n, handles, nq) ||
+	if (p3_self.inside || !eq_all_valid(n, handles, nq) ||
 		!eq_of_one_interface(handles, nq))
 		return eq_poll_all(n, handles, nq, ns, event_out, which_out);
 	p3_call_begin();
@@ -566,7 +566,7 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint6
 	ptl_event_t *event_out, int *which_out)
 {
 	struct p3_mailbox *mailbox;
-	if (!p3_straight() || ns || p3_self.inside || !eq_are_empty(n, handles, nq))
+	if (ns || p3_self.inside || !eq_are_empty(n, handles, nq))
 		return eq_poll_seen(n, handles, nq, ns, event_out, which_out);
 	p3_call_attend(n, p3_handle_ni(handles[0]));
 	p3_call_begin();

@@ -8,7 +8,6 @@
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
-#include "shm/variant.h"
 
 #include <string.h>
 
@@ -383,8 +382,6 @@ bool p3_rsp_take_fast(struct p3_nic *n, struct p3_peer *p)
 	const uint64_t reply = p3_word0(P3_RSP_ACK ^ P3_RSP_REPLY, 0, 0),
 		       cci = p3_word0(P3_RSP_ACK ^ P3_RSP_CCI, 0, 0);
 	uint64_t other = p3_acquire(&c->w[0]) ^ p->rsp_in.usual; /* LANE.1 */
-	if (p3_unlikely(!p3_straight()))
-		return p3_rsp_take(n, p);
 	if (p3_likely(!other))
 		return rsp_take_ack(n, p, c);
 	if (p3_likely(other == reply))

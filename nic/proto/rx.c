@@ -599,8 +599,6 @@ bool p3_rx_take_fast(struct p3_nic *n, struct p3_peer *p)
 	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
 	uint64_t other = w0 ^ p->req_in.usual;
 	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);
-	if (p3_unlikely(!p3_straight()))
-		return p3_rx_take(n, p);
 	if (p3_likely(!other)) {
 		rx_fast_expect_to_answer(p, &p->req_out);
 		/* the length, and in the upper half the pending, which is 0 */
