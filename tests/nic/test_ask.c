@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Acknowledged puts and gets: all lengths, unusual descriptors and arguments, targets that
- * answer late or never, threads and signal handlers. */
+/* Acknowledged puts and gets: all lengths, unusual descriptors and arguments, targets
+ * that answer late or never, threads and signal handlers. */
 #include "nic/obj/state.h"
 #include "nic/proto/state.h"
 #include "nic/run/lease.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts that want no acknowledgement: all lengths, unusual descriptors and arguments, lanes
- * that are full, targets that have ended, a lease that is taken. */
+/* Puts that want no acknowledgement: all lengths, unusual descriptors and arguments,
+ * lanes that are full, targets that have ended, a lease that is taken. */
 #include "nic/obj/state.h"
 #include "nic/proto/state.h"
 #include "nic/run/lease.h"
