@@ -160,9 +160,6 @@ static void tx_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending
 		.length = m->length};
 	struct p3_cell *c = tx_begin(n, p, need);
 	tx_publish(n, p, tx_fill(c, t, &r), need, t->kind == P3_REQ_GET ? 0 : m->length);
-	if (t->kind == P3_REQ_PUT && !need->rsp)
-		p3_count(&n->count[need->cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER],
-			1);
 }
 
 /* ---- requests that leave at once ---- */
@@ -309,17 +306,49 @@ static int tx_send(struct p3_nic *n, uint32_t kind, const struct p3_move *m,
 	return PTL_OK;
 }
 
-/* Put what does not leave at once. */
+/* Send a put whose record t is in no queue, and which needs none.  Return false if it
+ * needs one: it wants an ACK, other requests wait before it, it is long, or the lane has
+ * no room. */
+static bool tx_put_unrecorded(
+	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, struct p3_md *md)
+{
+	const struct p3_move *m = &t->move;
+	if (m->ack || !p3_peer_is_live(p, m->target.pid) || !p3_list_empty(&p->queue))
+		return false;
+	struct tx_need need = tx_need_of(n, p, t);
+	if (need.slot || !tx_has_room(n, p, &need))
+		return false;
+	tx_emit(n, p, t, &need);
+	p3_tx_count(&n->ni[t->ni], m->length);
+	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
+	p3_match_threshold(md);
+	p3_tx_describe(n, m, md, m->offset, m->length, n->next_link++, 0, &t->send.rec);
+	p3_event_write(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+	p3_event_ends(n, md, &md->sink, &t->send.rec, PTL_EVENT_SEND_END, PTL_NI_OK);
+	return true;
+}
+
+/* Put what fails a fast check. */
 P3_PATH
 static __attribute__((noinline)) int tx_put_any(struct p3_nic *n, const struct p3_cmd *c)
 {
+	struct p3_pending t;
 	struct p3_md *md;
-	struct p3_move m;
-	int rc = tx_check(n, c, &m, &md);
+	int rc = tx_check(n, c, &t.move, &md);
 	if (rc != PTL_OK)
 		return rc;
-	m.ack = m.ack && p3_eq_of_sink(&md->sink);
-	return tx_send(n, P3_REQ_PUT, &m, md, md, m.offset);
+	t.move.ack = t.move.ack && p3_eq_of_sink(&md->sink);
+	t.kind = P3_REQ_PUT;
+	t.ni = (uint8_t)md->o.ni;
+	t.is_long = false;
+	t.xfer = NULL;
+	t.copy = NULL;
+	t.send.sink = md->sink;
+	t.send.region = md->region;
+	t.send.offset = t.move.offset;
+	if (tx_put_unrecorded(n, p3_peer_find(n, t.move.target), &t, md))
+		return PTL_OK;
+	return tx_send(n, P3_REQ_PUT, &t.move, md, md, t.move.offset);
 }
 
 P3_PATH

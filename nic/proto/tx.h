@@ -8,7 +8,7 @@
  * get or a put that wants an acknowledgement, has one cell in each direction, and there is
  * room for the response, and a free pending.  They return false, having done nothing, if a
  * check fails: then the caller executes the command (p3_tx_put() and p3_tx_get()), whose
- * tail keeps the request as a pending.
+ * tail sends the request, or keeps it as a pending.
  *
  * The caller looks whether the peer sleeps, and posts the news (LEASE.2, PARK.1).
  */
