@@ -11,7 +11,7 @@
  *	program		a thread that calls the library posts its commands in the mailbox,
  *			and never has the lease
  *
- * A free lease of such a node has the value P3_LEASE_RESERVED, so the straight paths of
+ * A free lease of such a node has the value P3_LEASE_RESERVED, so the fast checks of
  * program threads find it taken.
  *
  * Only the lease holder calls these functions, except where a comment says (any).  The

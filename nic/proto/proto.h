@@ -454,9 +454,6 @@ void p3_rsp_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
 
 /* Take one request off the lane.  Return false if there is none, or it must wait. */
 bool p3_rx_take(struct p3_nic *n, struct p3_peer *p);
-/* Do the same on the straight path: it takes plain requests, puts whose bytes the message
- * carries and gets of a few bytes with all the circumstances that rx.c lists. */
-bool p3_rx_take_fast(struct p3_nic *n, struct p3_peer *p);
 /* Take the peer's requests.  Return true if one of them waits for an interface of this
  * node to settle. */
 bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p);
@@ -581,15 +578,11 @@ static inline void p3_getput_over(struct p3_nic *n, const struct p3_peer *p)
 /* Take one response off the lane.  Return false if there is none, or if it is invalid:
  * then the peer is marked as bad. */
 bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p);
-/* Do the same on the straight path, which takes acknowledgements and replies of one cell
- * with all the circumstances that rsp.c lists.  The caller has seen that there is a
- * response. */
-bool p3_rsp_take_fast(struct p3_nic *n, struct p3_peer *p);
 
 static inline void p3_rsp_take_all(struct p3_nic *n, struct p3_peer *p)
 {
 	while (p3_unlikely(p3_peer_has_response(p)))
-		if (!p3_rsp_take_fast(n, p))
+		if (!p3_rsp_take(n, p))
 			break;
 }
 

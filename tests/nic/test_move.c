@@ -425,7 +425,7 @@ static void gets_take_turns(void **state)
 		unsetenv("PTL3_MOVER");
 }
 
-/* ---- the word that sends a descriptor to the general paths ---- */
+/* ---- the word that sends a descriptor to the tails ---- */
 
 struct odd_md {
 	unsigned without, with; /* options that differ from the usual ones */
