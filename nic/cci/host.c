@@ -3,7 +3,6 @@
 #include "nic/cci/internal.h"
 #include "nic/host/call.h"
 #include "nic/run/lease.h"
-#include "shm/variant.h"
 
 #include <sched.h>
 
@@ -151,7 +150,7 @@ static __attribute__((noinline)) void cci_poll_briefly(
 /* With the lease: run passes, and give the lease up. */
 static void cci_poll(struct p3_nic *n, const struct p3_cci_endpoint *ep)
 {
-	if (p3_straight() && n->brief && p3_pass_is_brief(n) && !cci_poll_sleeps(ep)) {
+	if (n->brief && p3_pass_is_brief(n) && !cci_poll_sleeps(ep)) {
 		cci_poll_briefly(n, ep);
 		return;
 	}

@@ -24,6 +24,7 @@
 
 #include "nic/cci/firmware.h"
 #include "nic/proto/proto.h"
+#include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
@@ -366,8 +367,9 @@ void p3_cci_rx_set_count(struct p3_cci_endpoint *ep, uint32_t count);
 /* Return true if p3_cci_tx_new() would return a descriptor. */
 static inline bool p3_cci_tx_is_free(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
-	if (p3_unlikely(ep->tx_used >= ep->tx_count))
-		p3_cci_desc_drain(n, ep);
+	if (p3_likely(ep->tx_used < ep->tx_count))
+		return true;
+	p3_cci_desc_drain(n, ep);
 	return ep->tx_used < ep->tx_count;
 }
 
@@ -445,8 +447,6 @@ static P3_HOT void p3_cci_tx_post(
 void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 /* End an operation that is in no list. */
 void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
-/* End the operations at the front of the FIFO that are done. */
-void p3_cci_tx_end_done(struct p3_nic *n, struct p3_cci_conn *conn);
 /* The connection does not carry messages any more: end its operations, and let further
  * ones end with the same status. */
 void p3_cci_conn_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
@@ -470,6 +470,15 @@ static inline bool p3_cci_req_has_room(
 static inline uint32_t p3_cci_req_most_cells(const struct p3_peer *p)
 {
 	return p3_ring_most(p->req_out.n);
+}
+
+/* Fill the first words of a request. */
+static P3_HOT void p3_cci_req_fill(
+	struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
+{
+	p3_format_set(c, P3_CCI_ROOM, word1);
+	p3_format_set(c, P3_CCI_TOKEN, token);
+	p3_format_set(c, P3_CCI_TAG, tag);
 }
 
 /* Switch to the full ring when it is time, and return the place of a request, for which
@@ -507,10 +516,19 @@ void p3_cci_rsp_publish(struct p3_nic *n, struct p3_peer *p);
 void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
 	enum p3_cci_status status, uint64_t xfer);
 
-/* Send the parts of a message that have yet to be sent, of the bytes in tx.  Return false
- * if there is no room for all. */
-bool p3_cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
-	struct p3_cci_tx *tx);
+/* Count a message whose last part was published.  tx is its operation if it is answered,
+ * or NULL. */
+static P3_HOT void p3_cci_msg_sent(
+	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+{
+	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
+	if (!tx)
+		return;
+	P3_TRACE(keep, n, &tx->topic);
+	tx->state = P3_CCI_TX_SENT;
+	tx->is.in_flight = true;
+	conn->nout++;
+}
 
 /* Take a rejection that was sent, or will not be, from its peer's list. */
 static inline void p3_cci_request_unlist(struct p3_cci_request *r)
@@ -657,18 +675,21 @@ void p3_cci_setup_reject(struct p3_nic *n, struct p3_cci_request *r);
  * parts gets its receive descriptor with the first part.
  */
 
-/* Return an operation of the connection with the context and the flags of its call, in
- * no list, or NULL. */
-struct p3_cci_tx *p3_cci_msg_begin(
-	struct p3_nic *n, struct p3_cci_conn *conn, void *context, int flags);
-/* Keep the bytes of a message in the operation.  Return false if there is no slot. */
-bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
-	uint32_t len, int flags);
-/* Free an operation that did not begin. */
-void p3_cci_msg_give_up(struct p3_nic *n, struct p3_cci_tx *tx);
-/* End an operation that cannot begin, since its connection is dead.  Return the status
- * of the call. */
-int p3_cci_msg_too_late(struct p3_nic *n, struct p3_cci_tx *tx, int flags);
+struct p3_cci_msg {
+	struct p3_cci_conn *conn;
+	const void *data; /* n iovecs, or len bytes if n is 0 */
+	uint32_t n, len;
+	void *context;
+};
+
+/*
+ * Make an operation, in no list, which keeps the bytes of a message.  Return CCI_SUCCESS,
+ * or CCI_ENOBUFS without a descriptor or a slot.  If the connection is dead, there is no
+ * operation either: return the status of the call, which has its event if it is to have
+ * one.
+ */
+int p3_cci_msg_new(struct p3_nic *n, const struct p3_cci_msg *m, int flags,
+	struct p3_cci_tx **tx_out);
 
 /* Free the descriptor of a message whose other parts will not come. */
 void p3_cci_msg_forget(struct p3_cci_conn *conn);

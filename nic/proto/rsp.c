@@ -376,6 +376,22 @@ static __attribute__((noinline)) bool rsp_take_reply(struct p3_nic *n, struct p3
 	return rsp_end(n, p, t);
 }
 
+/* Take an answer of CCI. */
+static P3_HOT bool rsp_take_cci(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	uint32_t cells = p3_cci_rsp_take(n, p, c);
+	n->worked = true;
+	if (p3_unlikely(!cells)) {
+		p3_peer_ignore(n, p, "a response to no request");
+		return false;
+	}
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, 1);
+	p->rsp_used -= cells;
+	return true;
+}
+
 P3_PATH
 bool p3_rsp_take_fast(struct p3_nic *n, struct p3_peer *p)
 {
@@ -389,8 +405,5 @@ bool p3_rsp_take_fast(struct p3_nic *n, struct p3_peer *p)
 		return rsp_take_ack(n, p, c);
 	if (p3_likely(other == reply))
 		return rsp_take_reply(n, p);
-	if (other == cci && !(n->odd & P3_ODD_TRACED) &&
-		p3_cci_rsp_take_straight(n, p, c))
-		return true;
-	return p3_rsp_take(n, p);
+	return other == cci ? rsp_take_cci(n, p, c) : p3_rsp_take(n, p);
 }
