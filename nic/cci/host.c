@@ -14,22 +14,11 @@ int p3_cci_command(struct p3_nic *n, struct p3_cmd *c)
 
 bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), void *arg)
 {
-	bool done = true;
-	if (p3_unlikely(p3_self.inside != 0))
-		return false;
-	p3_call_begin();
-	if (p3_likely(p3_lease_enter(n, P3_LEASE_HOST))) {
-		run(n, arg);
-		p3_lease_leave(n);
-	} else {
-		struct p3_cmd c;
-		p3_cmd_begin(&c, P3_OP_CCI, 0);
-		c.cci.run = run;
-		c.cci.arg = arg;
-		done = p3_post_command(n, &c) == PTL_OK;
-	}
-	p3_call_end(n);
-	return done;
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_CCI, 0);
+	c.cci.run = run;
+	c.cci.arg = arg;
+	return p3_nic_do(n, &c) == PTL_OK;
 }
 
 /* ---- waits ---- */

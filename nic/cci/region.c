@@ -13,7 +13,7 @@ static void cci_region_end_transfers(struct p3_nic *n, uint64_t name)
 {
 	p3_list_each(it, &n->pulls) {
 		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
-		if (pull->over && pull->region == name)
+		if (pull->region == name)
 			p3_pull_end(n, pull, PTL_NI_FAIL);
 	}
 	p3_list_each(src, &n->sources) {

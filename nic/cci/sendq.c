@@ -60,7 +60,7 @@ static bool cci_rma_is_long(const struct p3_peer *p, const struct p3_cci_tx *tx)
 static bool cci_rma_get_slot(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx)
 {
 	const struct p3_region r = {.start = tx->local, .size = tx->length};
-	if (n->swapper && p3_getput_waits(n, &r, 0, tx->length))
+	if (p3_getput_waits(n, &r, 0, tx->length))
 		return false;
 	tx->xfer = p3_xfer_alloc(n, p, P3_X_OWN);
 	if (!tx->xfer)

@@ -123,7 +123,8 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 	struct p3_xfer_slot *x = t->xfer;
 	if (!rsp_md_lives(n, t)) {
 		/* The descriptor is gone, which is no failure for the target. */
-		p3_pending_release(n, t, PTL_NI_OK);
+		p3_xfer_release(n, t->xfer, PTL_NI_OK);
+		t->xfer = NULL;
 		p3_pending_free(n, t);
 		return;
 	}
@@ -133,6 +134,7 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 		.addr = a->addr,
 		.heap = a->heap,
 		.length = rsp_reply_space(t, a->mlength),
+		.over = p3_pending_end_get,
 		.get = t};
 	p3_match_threshold(t->md);
 	const struct rsp_answered all = {p, t, pull->length, n->next_link++};
