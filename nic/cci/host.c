@@ -79,7 +79,7 @@ static P3_RARE struct p3_cci_item *cci_event_take_rarely(struct p3_cci_item *ite
 	struct p3_cci_endpoint *ep = item->ep;
 	while (item && cci_event_is_void(item)) {
 		p3_cci_queue_give_back(&ep->queue, item);
-		item = p3_cci_queue_take(&ep->queue);
+		item = p3_cci_queue_take(ep);
 	}
 	if (item && item->what == P3_CCI_WITHDRAWN)
 		p3_cci_wait_for_readers(ep->nic);
@@ -88,7 +88,7 @@ static P3_RARE struct p3_cci_item *cci_event_take_rarely(struct p3_cci_item *ite
 
 static P3_HOT struct p3_cci_item *cci_event_take(struct p3_cci_endpoint *ep)
 {
-	struct p3_cci_item *item = p3_cci_queue_take(&ep->queue);
+	struct p3_cci_item *item = p3_cci_queue_take(ep);
 	/* An event that is not handed out at once is void, or it gives back memory that a
 	 * peer may still be reading. */
 	if (p3_unlikely(item && (cci_event_is_void(item) ||

@@ -48,9 +48,7 @@
  *	CCIQ.3	word of the ring back, or list "returned": give back releases -> drain
  *		acquires (the program has done with the event; the head has passed the
  *		item's word)
- *	CCIQ.4	shared: the revoker stores, fences heavily, loads inside; the owner stores
- *		inside, fences lightly, loads shared.  Without it two threads take the
- *		same event.
+ *	EVQ.4	the owner, and the thread that revokes the ownership (shm/evq.h)
  */
 
 #define P3_CCI_ITEMS_LOG2 15u
@@ -134,61 +132,43 @@ static inline bool p3_cci_queue_any(const struct p3_cci_queue *q)
 	return p3_cci_queue_item_in(head, word) != NULL;
 }
 
-/* Begin a step of the owner.  Return false if this thread does not own the queue, or is a
- * signal handler that has interrupted a step. */
-static P3_HOT bool p3_cci_queue_enter(struct p3_cci_queue *q)
-{
-	if (p3_unlikely(p3_get(&q->owner) != p3_self.number || p3_get(&q->inside)))
-		return false;
-	p3_set(&q->inside, 1);
-	p3_fence_light(true); /* CCIQ.4 */
-	if (p3_likely(!p3_acquire(&q->shared)))
-		return true;
-	p3_release(&q->inside, 0); /* CCIQ.4 */
-	return false;
-}
-
-static inline void p3_cci_queue_leave(struct p3_cci_queue *q)
-{
-	p3_release(&q->inside, 0); /* CCIQ.4 */
-}
-
 /* Take and give back in the rare cases: the thread does not own the queue. */
-P3_RARE struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q);
+P3_RARE struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_endpoint *ep);
 P3_RARE void p3_cci_queue_give_back_rarely(
 	struct p3_cci_queue *q, struct p3_cci_item *item);
 
 /* Take the oldest event, or return NULL.  A first look finds most queues empty without a
  * step of the owner.  Only the owner moves the head of a queue that has one, but a signal
  * handler may have interrupted it. */
-static inline struct p3_cci_item *p3_cci_queue_take(struct p3_cci_queue *q)
+static inline struct p3_cci_item *p3_cci_queue_take(struct p3_cci_endpoint *ep)
 {
+	struct p3_cci_queue *q = &ep->queue;
 	uint64_t head = p3_get(&q->head);
 	uint64_t word = p3_acquire(p3_cci_queue_place(q->ring, head)); /* CCIQ.1 */
 	struct p3_cci_item *item = p3_cci_queue_item_in(head, word);
 	if (!item)
 		return NULL;
-	if (p3_unlikely(!p3_cci_queue_enter(q)))
-		return p3_cci_queue_take_rarely(q);
+	if (p3_unlikely(!p3_owner_begin(&q->owner, p3_self.number)))
+		return p3_cci_queue_take_rarely(ep);
 	if (p3_likely(p3_get(&q->head) == head))
 		p3_set(&q->head, head + 1);
 	else
 		item = NULL;
-	p3_cci_queue_leave(q);
+	p3_owner_leave(&q->owner);
 	return item;
 }
 
 static inline void p3_cci_queue_give_back(
 	struct p3_cci_queue *q, struct p3_cci_item *item)
 {
-	if (p3_unlikely(!p3_cci_queue_enter(q))) {
+	if (p3_unlikely(!p3_owner_begin(&q->owner, p3_self.number))) {
 		p3_cci_queue_give_back_rarely(q, item);
 		return;
 	}
 	uint64_t at = q->back_tail++;
 	p3_release(p3_cci_queue_place(q->back, at),
 		p3_cci_queue_word(at, item)); /* CCIQ.3 */
-	p3_cci_queue_leave(q);
+	p3_owner_leave(&q->owner);
 }
 
 /* Have the next pass look at the OS handle of the endpoint. */
