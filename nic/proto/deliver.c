@@ -81,6 +81,24 @@ static void deliver_place_pull(
 		pull->addr = p3_get(&src->addr);
 }
 
+/* The pull of a long put has ended. */
+static void deliver_put_pulled(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
+{
+	const struct p3_answer a = {.kind = P3_RSP_DONE,
+		.flags = pull->ack && !fail ? P3_F_ACK : 0,
+		.pending = pull->peer_pending,
+		.status = fail,
+		.mlength = pull->length};
+	struct p3_span span = pull->span;
+	FAULT_POINT("pull.unanswered");
+	p3_rsp_send(n, pull->peer, &a);
+	FAULT_POINT("pull.answered");
+	if (!span.md)
+		return;
+	p3_ni_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
+	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
+}
+
 /* Begin a long put.  Return false if the request must wait: no pull is free for this
  * peer, or an exchange waits for the same bytes. */
 static bool deliver_put_long(struct p3_nic *n, struct p3_peer *p,
@@ -95,6 +113,7 @@ static bool deliver_put_long(struct p3_nic *n, struct p3_peer *p,
 	pull->length = hit->mlength;
 	pull->ack = deliver_wants_ack(n, p, r, md);
 	pull->peer_pending = r->pending;
+	pull->over = deliver_put_pulled;
 	deliver_accept(n, p, r, hit, &pull->span.rec);
 	p3_span_begin(&pull->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);

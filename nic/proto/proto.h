@@ -306,9 +306,6 @@ static inline void p3_pending_describe_answer(const struct p3_move *m,
  * unknown. */
 void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	const struct p3_peer *p);
-/* Tell the target of a long get that its bytes are no longer needed.  The slot stays in
- * use until the target has seen that. */
-void p3_pending_release(struct p3_nic *n, struct p3_pending *t, uint32_t fail);
 /* End a long get: its last byte has come, or never will. */
 void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 /* End a pending whose response will not come.  The events say that it failed if the
@@ -543,31 +540,6 @@ P3_RARE bool p3_deliver_move(struct p3_nic *n, struct p3_peer *p,
 /* End the delivery without its bytes, since the peer is lost. */
 P3_RARE void p3_deliver_fail(
 	struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t);
-
-/* ---- getputs that wait for long transfers of the same bytes (getput.c) ---- */
-
-/* A getput is one step of one pass.  A long transfer goes on over many passes, and a peer
- * may read its bytes at any time.  While a transfer that has begun uses the bytes of a
- * getput, the getput waits, and no other transfer begins on these bytes.  The state is
- * n->swapper, n->swapper_wants, n->swapper_until, and p->swap_pos and p->swap_ns of each
- * peer. */
-
-/* Return true if a waiting getput must go before a transfer of these bytes. */
-bool p3_getput_waits(
-	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
-/* Return true if the peer's transfer of these bytes must let a getput of another peer go
- * first. */
-bool p3_getput_precedes(
-	struct p3_nic *n, const struct p3_peer *p, const struct p3_hit *hit);
-/* Return true if the peer's getput may be done now.  Otherwise it begins to wait, or goes
- * on waiting. */
-bool p3_getput_may_go(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit);
-/* Note that the peer's getput waits no longer. */
-static inline void p3_getput_over(struct p3_nic *n, const struct p3_peer *p)
-{
-	if (p3_unlikely(n->swapper == p))
-		n->swapper = NULL;
-}
 
 /* ---- responses received (rsp.c) ---- */
 

@@ -80,7 +80,8 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 	struct p3_xfer_slot *x = t->xfer;
 	if (!rsp_md_lives(n, t)) {
 		/* The descriptor is gone, which is no failure for the target. */
-		p3_pending_release(n, t, PTL_NI_OK);
+		p3_xfer_release(n, t->xfer, PTL_NI_OK);
+		t->xfer = NULL;
 		p3_pending_free(n, t);
 		return;
 	}
@@ -90,6 +91,7 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 		.addr = a->addr,
 		.heap = a->heap,
 		.length = rsp_reply_space(t, a->mlength),
+		.over = p3_pending_end_get,
 		.get = t};
 	rsp_accept(n, p, t, pull->length, &pull->span.rec);
 	p3_span_begin(&pull->span, t->md, t->move.offset);
@@ -330,6 +332,22 @@ static __attribute__((noinline)) bool rsp_take_reply(struct p3_nic *n, struct p3
 	return rsp_end(n, p, t);
 }
 
+/* Take an answer of CCI. */
+static P3_HOT bool rsp_take_cci(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	uint32_t cells = p3_cci_rsp_take(n, p, c);
+	n->worked = true;
+	if (p3_unlikely(!cells)) {
+		p3_peer_ignore(n, p, "a response to no request");
+		return false;
+	}
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, 1);
+	p->rsp_used -= cells;
+	return true;
+}
+
 P3_PATH
 bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
 {
@@ -341,8 +359,5 @@ bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
 		return rsp_take_ack(n, p, c);
 	if (p3_likely(other == reply))
 		return rsp_take_reply(n, p);
-	if (other == cci && !(n->odd & P3_ODD_TRACED) &&
-		p3_cci_rsp_take_straight(n, p, c))
-		return true;
-	return rsp_take_any(n, p);
+	return other == cci ? rsp_take_cci(n, p, c) : rsp_take_any(n, p);
 }

@@ -573,11 +573,12 @@ static __attribute__((noinline)) bool rx_fast_take_cci(
 	struct p3_nic *n, struct p3_peer *p)
 {
 	const struct p3_cell *c = p->req_in.next;
-	bool answered = p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 0;
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
+	bool answered = p3_field_of(P3_CCI_ROOM, w1) != 0;
 	rx_fast_expect_to_answer(p, answered ? &p->rsp_out : &p->req_out);
 	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p)))
 		return rx_take_any(n, p);
-	return p3_cci_msg_take_one(n, p, c) || rx_take_any(n, p);
+	return p3_cci_msg_take_one(n, p, c, w1) || rx_take_any(n, p);
 }
 
 static __attribute__((noinline)) bool rx_fast_take_longer_cci(

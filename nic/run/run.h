@@ -58,7 +58,7 @@ static inline uint32_t p3_self_number(void)
  *	BLOCKED		p3_tx_push			n->blocked is not empty
  *	PULLS		p3_pull_begin			n->pulls is not empty
  *	SOURCES		p3_xfer_publish,		n->sources is not empty
- *			p3_pending_release
+ *			p3_xfer_release
  *	HUNGRY		cmd_append_hungry		a command waits for memory
  *	BAD		p3_peer_ignore			n->some_bad
  *	SWAPPER		getput_begin_wait		n->swapper: an exchange waits

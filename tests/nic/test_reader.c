@@ -427,7 +427,7 @@ static void read_first(struct p3_nic *n)
 }
 
 /* Return true if the pull knows that it gets no bytes: exchanges do not wait for it then
- * (nic/xfer/swap.c). */
+ * (nic/xfer/getput.c). */
 static bool is_stalled(struct p3_nic *n)
 {
 	nic_hold(n);

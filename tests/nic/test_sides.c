@@ -12,7 +12,7 @@
 #include "support/hold.h"
 
 enum { PT = 4, PT_QUIET, LONG = 4 << 20, OLD = 1, NEW, EARLY, LATE };
-#define NO_SIDE_NS 2000000000u /* P3_NO_SIDE_NS of swap.c */
+#define NO_SIDE_NS 2000000000u /* P3_NO_SIDE_NS of getput.c */
 enum { SWAP_MOST = 64, PASSES = 100000 };
 
 struct stage {

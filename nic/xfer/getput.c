@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Exchanges of bytes that long transfers read or write: XFER.5 and XFER.6. */
+/* Getputs (exchanges) of bytes that long transfers read or write: XFER.5 and XFER.6. */
+#include "nic/match/match.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
@@ -318,4 +319,60 @@ void p3_xfer_swapped(struct p3_nic *n)
 			p3_xfer_end_change(x);
 		x->swapped = false;
 	}
+}
+
+/* ---- getputs that wait, and transfers that let them go first ---- */
+
+bool p3_getput_waits_for(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	return p3_region_bounds_meet(n->swapper_wants, r, off, len) &&
+	       p3_now_ns() < n->swapper_until;
+}
+
+bool p3_getput_precedes(
+	struct p3_nic *n, const struct p3_peer *p, const struct p3_hit *hit)
+{
+	return n->swapper != p &&
+	       p3_getput_waits(n, &hit->md->region, hit->offset, hit->mlength);
+}
+
+/*
+ * Let a getput wait until the transfers on its bytes end, but no longer than P3_SWAP_NS
+ * by this node's clock: whether they move is known from the peers' words only, which may
+ * be wrong.  No transfer begins on the bytes of the getput of the peer that n->swapper
+ * names.  It may name this peer once n->swapper_until has passed: then the time of the
+ * getput that was named before is over, and if that one waited in vain, transfers have
+ * had time to begin.
+ */
+static P3_RARE void getput_begin_wait(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit, uint64_t now)
+{
+	if (!p->swap_ns || p->swap_pos != p->req_in.pos) {
+		p->swap_ns = now;
+		p->swap_pos = p->req_in.pos;
+	}
+	if (n->swapper != p && now >= n->swapper_until) {
+		n->swapper = p;
+		p3_odd_set(n, P3_ODD_SWAPPER);
+		n->swapper_until = p->swap_ns + P3_SWAP_NS;
+		n->swapper_wants =
+			p3_region_bounds(&hit->md->region, hit->offset, hit->mlength);
+	}
+}
+
+bool p3_getput_may_go(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit)
+{
+	bool waited = p3_unlikely(p->swap_ns != 0) && p->swap_pos == p->req_in.pos;
+	uint64_t now = waited ? p3_now_ns() : 0;
+	uint64_t ns = waited ? now - p->swap_ns : 0;
+	bool late = ns >= P3_SWAP_NS;
+	if (!p3_xfer_may_swap(n, &hit->md->region, hit->offset, hit->mlength, ns)) {
+		getput_begin_wait(n, p, hit, now ? now : p3_now_ns());
+		return false;
+	}
+	if (n->swapper == p)
+		n->swapper_until = late ? now + P3_SWAP_NS : 0;
+	p->swap_ns = 0;
+	return true;
 }
