@@ -275,7 +275,7 @@ static void rdv_on_ask(struct p3_rdv *r, uint32_t i, const struct p3_job_packet 
 static void rdv_on_watch(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
-	if (!p3_rdv_listens(n) || n->incarnation != p->msg.incarnation)
+	if (!p3_rdv_listens(n) || n->incarnation != p->msg.incarnation || n->watches)
 		return;
 	n->watches = true;
 	for (uint32_t k = 0; k < r->conf.size; k++)
@@ -581,7 +581,7 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 {
 	size_t size = conf->size;
 	struct p3_rdv *r = calloc(1, sizeof *r + size * sizeof r->node[0]);
-	uint64_t *bits = calloc(3 * size * ((size + 63) / 64), sizeof *bits);
+	uint64_t *bits = calloc(2 * size * ((size + 63) / 64), sizeof *bits);
 	uint32_t *untold = calloc(size, sizeof *untold);
 	if (!r || !bits || !untold || !size) {
 		free(r);
@@ -601,9 +601,8 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 			.fds = {-1, -1, -1, -1},
 			.fate_at = P3_NEVER,
 			.reap_at = P3_NEVER,
-			.owed = r->bits + 3 * i * words,
-			.over = r->bits + (3 * i + 1) * words,
-			.met = r->bits + (3 * i + 2) * words};
+			.owed = r->bits + 2 * i * words,
+			.met = r->bits + (2 * i + 1) * words};
 		p3_outq_init(&n->out);
 	}
 

@@ -346,8 +346,8 @@ int p3_job_enter(struct p3_node *node)
 	rc = rc ? rc : p3_members_make(node);
 	if (!rc && node->modex)
 		rc = p3_modex_enter(node);
-	if (rc && node->mesh)
-		p3_mesh_exit(node);
+	if (rc)
+		p3_job_exit(node);
 	return rc;
 }
 
