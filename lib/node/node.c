@@ -247,7 +247,7 @@ void p3_directory_set(p3_directory_ptr *where, uint32_t rank, uint32_t nid,
 {
 	/* While an interface is open no thread replaces the table. */
 	struct p3_directory *d = p3_acquire(where); /* RCU.1 */
-	struct p3_member *who = &d->member[rank];
+	struct p3_rank_ids *who = &d->member[rank];
 	p3_set(&who->nid, nid);
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		if (pid[i] != P3_JOB_NO_PID)

@@ -149,17 +149,17 @@ static int say(enum p3_job_op op)
 static int hear(int ms, struct p3_job_msg *m)
 {
 	struct pollfd on = {.fd = us.sock, .events = POLLIN};
-	int fds[P3_JOB_FDS], rc;
-	unsigned n = 0;
+	struct p3_job_packet p;
 	if (poll(&on, 1, ms) <= 0)
 		return -EAGAIN;
-	rc = p3_job_recv(us.sock, m, fds, &n);
-	for (unsigned i = 0; !rc && i < n; i++)
-		if (us.stolen < 0 && i == 0 && m->node != us.rank)
-			us.stolen = fds[i];
-		else
-			close(fds[i]);
-	return rc;
+	int rc = p3_job_recv(us.sock, 0, &p);
+	if (rc)
+		return rc;
+	*m = p.msg;
+	if (us.stolen < 0 && p.nfds && m->node != us.rank)
+		us.stolen = dup(p.fds[0]);
+	p3_job_close(&p);
+	return 0;
 }
 
 static void hear_all(void)
