@@ -164,8 +164,8 @@ static double in_unit(const struct curve *c, uint64_t bytes, double ns)
 			       : (double)bytes / ns * 1e9 / (1 << 20);
 }
 
-/* Print the row and the lines of a size.  Where no single operations are timed, p99 is that
- * of the batches.  A ratio is that of the first way's time to another one's. */
+/* Print the row and the lines of a size.  Where no single operations are timed, p99 is
+ * that of the batches.  A ratio is that of the first way's time to another one's. */
 static void show(struct program *p, const struct figure *f, uint64_t bytes)
 {
 	struct bench_cell cells[MOST_CELLS] = {
