@@ -135,18 +135,12 @@ static inline bool bench_try(struct bench_watch *w)
 	return true;
 }
 
-/* Wait as programs do that yield their CPU when there is no event. */
-static inline void bench_take_yielding(struct bench_watch *w)
-{
-	while (!bench_try(w))
-		sched_yield();
-}
-
 static inline void bench_take(struct bench_watch *w)
 {
 	int which;
 	if (w->yields) {
-		bench_take_yielding(w);
+		while (!bench_try(w))
+			sched_yield();
 		return;
 	}
 	bench_took(w, w->poll ? PtlEQPoll(&w->eq, 1, PTL_TIME_FOREVER, &w->last, &which)
@@ -196,7 +190,6 @@ struct bench_words {
 };
 
 bool bench_set_flag(void *to, const char *value);   /* bool */
-bool bench_clear_flag(void *to, const char *value); /* bool */
 bool bench_set_text(void *to, const char *value);   /* const char * */
 bool bench_set_number(void *to, const char *value); /* struct bench_number; K, M, G */
 bool bench_set_list(void *to, const char *value);   /* struct bench_list, which it

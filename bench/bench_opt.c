@@ -21,13 +21,6 @@ bool bench_set_flag(void *to, const char *value)
 	return *(bool *)to = true;
 }
 
-bool bench_clear_flag(void *to, const char *value)
-{
-	(void)value;
-	*(bool *)to = false;
-	return true;
-}
-
 bool bench_set_text(void *to, const char *value)
 {
 	*(const char **)to = value;

@@ -157,27 +157,6 @@ static void take_turns(struct program *p, const struct figure *f, uint64_t bytes
 
 /* ---- results ---- */
 
-struct result {
-	double p50, p99; /* ns of an operation */
-	double ratio;    /* of the first way's time to this one's */
-};
-
-/* Where no single operations are timed, p99 is that of the batches. */
-static void evaluate(struct program *p, unsigned ways, struct result *result_out)
-{
-	uint64_t turns = p->turns.value;
-	for (unsigned k = 0; k < ways; k++)
-		result_out[k].ratio =
-			bench_ratio(p->runner[0].batch, p->runner[k].batch, turns);
-	for (unsigned k = 0; k < ways; k++) {
-		struct runner *r = &p->runner[k];
-		struct bench_stat s = bench_stat_of(r->batch, turns);
-		result_out[k].p50 = s.p50;
-		result_out[k].p99 =
-			r->singles ? bench_stat_of(r->single, r->singles).p99 : s.p99;
-	}
-}
-
 static double in_unit(const struct curve *c, uint64_t bytes, double ns)
 {
 	return c->unit == US   ? ns / 1e3
@@ -185,43 +164,46 @@ static double in_unit(const struct curve *c, uint64_t bytes, double ns)
 			       : (double)bytes / ns * 1e9 / (1 << 20);
 }
 
-static void print_row(struct program *p, const struct figure *f, uint64_t bytes,
-	unsigned ways, const struct result *r)
+/* Print the row and the lines of a size.  Where no single operations are timed, p99 is
+ * that of the batches.  A ratio is that of the first way's time to another one's. */
+static void show(struct program *p, const struct figure *f, uint64_t bytes)
 {
 	struct bench_cell cells[MOST_CELLS] = {
 		BENCH_TEXT("figure", f->name), BENCH_COUNT("bytes", bytes)};
-	unsigned n = 2;
+	unsigned ways = ways_of(f), n = 2;
+	uint64_t turns = p->turns.value;
+	double ratio[MOST_WAYS];
+	for (unsigned k = 0; k < ways; k++)
+		ratio[k] = bench_ratio(p->runner[0].batch, p->runner[k].batch, turns);
 	for (unsigned k = 0; k < ways; k++) {
 		const struct curve *c = &f->curve[k];
+		struct runner *r = &p->runner[k];
+		struct bench_stat s = bench_stat_of(r->batch, turns);
+		double p99 =
+			r->singles ? bench_stat_of(r->single, r->singles).p99 : s.p99;
 		int digits = c->unit == US ? 3 : 1;
 		cells[n++] = (struct bench_cell)BENCH_REAL(
-			c->value, in_unit(c, bytes, r[k].p50), digits);
+			c->value, in_unit(c, bytes, s.p50), digits);
 		cells[n++] = (struct bench_cell)BENCH_REAL(
-			c->p99, in_unit(c, bytes, r[k].p99), digits);
+			c->p99, in_unit(c, bytes, p99), digits);
+		if (p->out)
+			fprintf(p->out, "%s\t%s\t%llu\t%.1f\t%.1f\t%.4f\n", f->name,
+				c->way->name, (unsigned long long)bytes, s.p50, p99,
+				ratio[k]);
 	}
-	double quotient = f->streams ? 1 / r[1].ratio : r[1].ratio;
-	cells[n++] = (struct bench_cell)BENCH_REAL(f->ratio, quotient, 3);
+	cells[n++] = (struct bench_cell)BENCH_REAL(
+		f->ratio, f->streams ? 1 / ratio[1] : ratio[1], 3);
 	bench_row(&p->b, cells);
 }
-
-/* ---- tests ---- */
 
 static void test(struct program *p, unsigned figure, uint64_t bytes)
 {
 	const struct figure *f = &figures[figure];
-	struct result r[MOST_WAYS];
-	unsigned ways = ways_of(f);
 	gn_begin(&p->n, f->curve[0].way->name, bytes);
 	take_turns(p, f, bytes);
 	gn_end(&p->n);
-	if (p->b.rank)
-		return;
-	evaluate(p, ways, r);
-	print_row(p, f, bytes, ways, r);
-	for (unsigned k = 0; p->out && k < ways; k++)
-		fprintf(p->out, "%s\t%s\t%llu\t%.1f\t%.1f\t%.4f\n", f->name,
-			f->curve[k].way->name, (unsigned long long)bytes, r[k].p50,
-			r[k].p99, r[k].ratio);
+	if (p->b.rank == 0)
+		show(p, f, bytes);
 }
 
 /* Store the sizes of a figure: those of --sizes that it can have, or its own. */

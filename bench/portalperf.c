@@ -20,7 +20,7 @@ enum { RAW_BATCHES = 50, TRIALS = 7, MOST_REPEATS = 1 << 20 };
 /* A rank's report to rank 0 after each test and size: times of a message. */
 struct result {
 	bool valid;
-	uint64_t rounds, messages;
+	uint64_t rounds;
 	struct bench_stat ns;
 };
 
@@ -108,7 +108,6 @@ static void measure(struct program *p, struct result *r)
 	for (uint64_t i = 0; i < plan.batches; i++)
 		sample[i] = timed(n, plan.each) / messages;
 	r->rounds = plan.batches * plan.each;
-	r->messages = perf_messages(n, r->rounds);
 	r->ns = bench_stat_of(sample, plan.batches);
 	r->valid = n->test == PERF_NTO1 ? p->b.rank == 0 : n->first;
 	perf_full_rounds(n);
