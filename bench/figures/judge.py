@@ -4,6 +4,8 @@
 An answer is True, False, or None: then the rounds do not agree, and the question is not resolved.
 """
 import dataclasses
+import operator
+from functools import partial
 
 from figures.stats import by_rounds, rounds_of
 
@@ -58,24 +60,13 @@ def of_all(question, values, test, data):
     return Verdict(question, holds, data)
 
 
-def over(question, value, bar, data):
-    """Return the verdict that the value is larger than bar."""
-    return verdict(question, value, lambda x: x > bar, data)
+def against(test, question, value, bar, data):
+    """Return the verdict that the test holds between the value and a bar."""
+    return verdict(question, value, lambda x: test(x, bar), data)
 
 
-def under(question, value, bar, data):
-    """Return the verdict that the value is smaller than bar."""
-    return verdict(question, value, lambda x: x < bar, data)
-
-
-def reaches(question, value, bar, data):
-    """Return the verdict that the value is bar or more."""
-    return verdict(question, value, lambda x: x >= bar, data)
-
-
-def at_most(question, value, bar, data):
-    """Return the verdict that the value is bar or less."""
-    return verdict(question, value, lambda x: x <= bar, data)
+over, under, reaches, at_most = (partial(against, test)
+                                 for test in (operator.gt, operator.lt, operator.ge, operator.le))
 
 
 def within(question, ratio, part, data):

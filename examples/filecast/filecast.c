@@ -29,14 +29,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SLOTS = 8, CHUNK = 256 << 10, CHILDREN = 10, DIGEST = 32, WIDTH = 40 };
+enum { SLOTS = 8, CHUNK = 256 << 10, CHILDREN = 10, DIGEST = 32 };
 enum { DATA = 4, NOTES = 5, REPORTS = 6 }; /* portals */
 enum { LENGTH, CREDIT };                   /* notes: bytes of the file; chunks in all */
 
 struct report {
 	uint64_t length;
 	uint8_t digest[DIGEST];
-	double files, hashing, transfer; /* seconds; transfer: the rest */
 };
 
 static char ring[SLOTS * CHUNK];
@@ -47,7 +46,7 @@ static unsigned parent, nchildren, child[CHILDREN];
 static uint64_t length, chunks, have, eaten, retired;
 static uint64_t sent[CHILDREN], credit[CHILDREN];
 static unsigned unsent[SLOTS], nreports;
-static bool known, is_there[SLOTS], drawn;
+static bool known, is_there[SLOTS];
 static int source = -1, copy = -1;
 static const char *source_name;
 static char copy_name[4096];
@@ -105,7 +104,6 @@ static void open_copy(const char *dir)
 
 static void read_chunk(char *at, uint64_t from, uint32_t bytes)
 {
-	double start = job_seconds();
 	for (ssize_t n; bytes; at += n, from += (uint64_t)n, bytes -= (uint32_t)n) {
 		n = pread(source, at, bytes, (off_t)from);
 		if (n == 0)
@@ -118,12 +116,10 @@ static void read_chunk(char *at, uint64_t from, uint32_t bytes)
 				source_name, (unsigned long long)from, strerror(errno));
 		n = n < 0 ? 0 : n;
 	}
-	mine.files += job_seconds() - start;
 }
 
 static void write_chunk(const char *at, uint32_t bytes)
 {
-	double start = job_seconds();
 	for (ssize_t n; bytes;
 		at += n, mine.length += (uint64_t)n, bytes -= (uint32_t)n) {
 		n = write(copy, at, bytes);
@@ -134,15 +130,12 @@ static void write_chunk(const char *at, uint32_t bytes)
 				strerror(errno));
 		n = n < 0 ? 0 : n;
 	}
-	mine.files += job_seconds() - start;
 }
 
 static void hash(EVP_MD_CTX *sha, const char *at, uint32_t bytes)
 {
-	double start = job_seconds();
 	if (!EVP_DigestUpdate(sha, at, bytes))
 		fail("libcrypto fails at sha256; install another");
-	mine.hashing += job_seconds() - start;
 }
 
 /* ---- the network ---- */
@@ -277,21 +270,6 @@ static bool forward(void)
 	return all;
 }
 
-/* Show the progress on rank 0's terminal if the copy takes longer than a second. */
-static void progress(void)
-{
-	static double shown;
-	static const char full[] = "########################################";
-	double now = job_seconds(), part = (double)mine.length / (double)length;
-	if (job.rank || !isatty(STDERR_FILENO) || now - begun < 1 || now - shown < 0.1)
-		return;
-	shown = now;
-	drawn = true;
-	int n = (int)(part * WIDTH);
-	fprintf(stderr, "\r[%.*s%*s] %3d%% %7.0f MB/s ", n, full, WIDTH - n, "",
-		(int)(part * 100), (double)mine.length / 1e6 / (now - begun));
-}
-
 static void eat(EVP_MD_CTX *sha)
 {
 	const char *at = ring + eaten % SLOTS * CHUNK;
@@ -299,7 +277,6 @@ static void eat(EVP_MD_CTX *sha)
 	hash(sha, at, length_of(eaten));
 	eaten++;
 	retire();
-	progress();
 }
 
 static void cast(void)
@@ -323,7 +300,6 @@ static void cast(void)
 	if (close(copy))
 		fail("%s: cannot be finished: %s; make room, or choose another OUTDIR",
 			copy_name, strerror(errno));
-	mine.transfer = job_seconds() - begun - mine.files - mine.hashing;
 }
 
 /* ---- results ---- */
@@ -344,29 +320,11 @@ static bool agrees(const struct report *r)
 	       !memcmp(r->digest, reports->digest, DIGEST);
 }
 
-/*
- * Print the times of the busiest rank.  Ranks hash and write while they forward.  The
- * rank with the least time left for the transfer hardly waited for the others, so that
- * time is the cost of the transfer.
- */
-static void print_times(void)
-{
-	const struct report *best = reports;
-	for (unsigned i = 1; i < job.size; i++)
-		if (reports[i].transfer < best->transfer)
-			best = &reports[i];
-	printf("; %.3f s in all; the busiest rank: %.3f s hashing, %.3f s files, %.3f s "
-	       "transfer, %.1f MB/s to each\n",
-		job_seconds() - begun, best->hashing, best->files, best->transfer,
-		(double)length / 1e6 / (best->transfer + 1e-9));
-}
-
 /* Print results, and return whether all is right; lost lines are a failure, too. */
 static bool print_results(void)
 {
 	unsigned differ = 0;
-	if (drawn)
-		fprintf(stderr, "\r%70s\r", "");
+	double took = job_seconds() - begun;
 	for (unsigned i = 0; i < job.size; i++) {
 		printf("rank %u: %llu bytes sha256 ", i,
 			(unsigned long long)reports[i].length);
@@ -379,7 +337,7 @@ static bool print_results(void)
 		printf("%u of %u ranks differ from rank 0", differ, job.size);
 	else
 		printf("all %u ranks agree", job.size);
-	print_times();
+	printf("; %.3f s, %.1f MB/s\n", took, (double)length / 1e6 / (took + 1e-9));
 	if (fflush(stdout))
 		fail("the results cannot be printed; expected room on stdout");
 	return !differ;
