@@ -5,29 +5,22 @@
  *
  * The reference implementation has a tool of this name, which takes a network device.
  */
+#include "launcher/tools/options.h"
+
 #include <p3nal_tcp.h>
 
 #include <stdio.h>
-#include <string.h>
 
-#ifndef P3_VERSION
-#define P3_VERSION "unversioned"
-#endif
+enum { STATUS_OK, STATUS_FAILED };
 
-enum { STATUS_OK, STATUS_FAILED, STATUS_USAGE };
-
-static int show_help(void)
-{
-	puts("usage: utcp_nid [DEVICE]\n"
-	     "Prints the node id of a process that is started by hand on this host, as "
-	     "a\n"
-	     "decimal number.  PTL3_NID sets it.  DEVICE is ignored: there is one\n"
-	     "network.\n\n"
-	     "  -h, --help  print this help\n"
-	     "  --version   print the version\n\n"
-	     "status: 0, 1 the library cannot start, 2 usage.");
-	return STATUS_OK;
-}
+static const struct p3_options options = {.program = "utcp_nid",
+	.usage = "usage: utcp_nid [DEVICE]\n"
+		 "Prints the node id of a process that is started by hand on this host, "
+		 "as a\n"
+		 "decimal number.  PTL3_NID sets it.  DEVICE is ignored: there is one\n"
+		 "network.\n",
+	.after = "status: 0, 1 the library cannot start, 2 usage.",
+	.say = p3_tool_say};
 
 static int show_nid(const char *device)
 {
@@ -37,36 +30,20 @@ static int show_nid(const char *device)
 		printf("%u\n", nid);
 		return STATUS_OK;
 	}
-	fprintf(stderr,
-		"utcp_nid: the library cannot start (%s); see the line before this one, "
-		"or yod --help-env\n",
+	p3_tool_say("the library cannot start (%s); see the line before this one, or yod "
+		    "--help-env",
 		PtlErrorStr((unsigned)rc));
 	return STATUS_FAILED;
 }
 
-static int perform(int argc, char **argv)
-{
-	const char *word = argc > 1 ? argv[1] : "";
-	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
-		return show_help();
-	if (!strcmp(word, "--version")) {
-		puts("utcp_nid (libportals " P3_VERSION ", Portals 3.3)");
-		return STATUS_OK;
-	}
-	if (argc > 2 || *word == '-') {
-		fprintf(stderr, "utcp_nid: '%s': not expected; see utcp_nid --help\n",
-			argc > 2 ? argv[2] : word);
-		return STATUS_USAGE;
-	}
-	return show_nid(argc > 1 ? word : NULL);
-}
-
 int main(int argc, char **argv)
 {
-	int status = perform(argc, argv);
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	fprintf(stderr, "utcp_nid: cannot write to standard output; see df, and where it "
-			"leads\n");
-	return status ? status : STATUS_FAILED;
+	int first, status = p3_options_read(&options, NULL, argc, argv, &first);
+	if (status == P3_OPTIONS_GO && argc - first > 1) {
+		p3_tool_say("'%s': not expected; see utcp_nid --help", argv[first + 1]);
+		status = P3_OPTIONS_USAGE;
+	}
+	if (status == P3_OPTIONS_GO)
+		status = show_nid(argv[first]);
+	return p3_tool_end(status, STATUS_FAILED);
 }

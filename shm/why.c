@@ -2,12 +2,11 @@
 /* Texts for the reasons for which a request comes to nothing. */
 #include "shm/why.h"
 
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 static const struct {
-	const char *name, *text; /* text: NULL if it needs numbers */
+	const char *name, *text;
 } why_reasons[] = {
 #define P3_X(id, name, text) {name, text},
 	{"none", NULL}, P3_WHY_REASONS(P3_X)
@@ -47,15 +46,7 @@ static struct why_pair why_pair_of(
 /* Write the text of a reason, or the part of it behind what is common to its kind. */
 static void why_detail(uint32_t why, const struct p3_case *c, char *text, size_t size)
 {
-	const uint64_t near = c->near, mask = c->mask;
 	switch (why) {
-	case P3_WHY_NO_PORTAL:
-		snprintf(text, size, "the highest portal index is %" PRIu64, near);
-		return;
-	case P3_WHY_AC_RANGE:
-		snprintf(text, size, " does not exist: the highest index is %" PRIu64,
-			near);
-		return;
 	case P3_WHY_AC_ID:
 		snprintf(text, size, " is for the process of %s",
 			why_pair_of("nid", "pid", c).text);
@@ -63,14 +54,11 @@ static void why_detail(uint32_t why, const struct p3_case *c, char *text, size_t
 	case P3_WHY_AC_OWNER:
 		snprintf(text, size, " is for %s", why_pair_of("uid", "jid", c).text);
 		return;
-	case P3_WHY_AC_PORTAL:
-		snprintf(text, size, " is for portal index %" PRIu64, near);
-		return;
 	case P3_WHY_BITS:
 		snprintf(text, size,
 			" has match bits 0x%" PRIx64 ", ignore bits 0x%" PRIx64
 			"; the request differs in bits 0x%" PRIx64,
-			near, mask, (c->bits ^ near) & ~mask);
+			c->near, c->mask, (c->bits ^ c->near) & ~c->mask);
 		return;
 	case P3_WHY_SOURCE:
 		snprintf(text, size, " takes requests of %s only",
@@ -82,44 +70,22 @@ static void why_detail(uint32_t why, const struct p3_case *c, char *text, size_t
 			"PTL_MD_OP_GET)",
 			why_kind(c));
 		return;
-	case P3_WHY_OFFSET:
-		snprintf(text, size,
-			" has a descriptor of %" PRIu64 " bytes, and the offset is "
-			"%" PRIu64,
-			near, mask);
-		return;
-	case P3_WHY_LENGTH:
-		snprintf(text, size,
-			" has a descriptor with %" PRIu64 " bytes left, and without "
-			"PTL_MD_TRUNCATE",
-			near);
-		return;
 	case P3_WHY_LATE:
-		if (near)
+		if (c->near)
 			break;
 		snprintf(text, size,
 			"the %s came after its memory descriptor, or the event queue of "
 			"that, was gone (a threshold counts the ACK or the reply, too)",
 			c->kind == P3_CASE_PUT ? "ACK" : "reply");
 		return;
-	case P3_WHY_EVENT_LOST:
-		snprintf(text, size,
-			"event queue %" PRIu64 " was full: it holds %" PRIu64 " events",
-			near, mask);
-		return;
-	case P3_WHY_TRUNCATED:
-		snprintf(text, size,
-			"the descriptor had %" PRIu64 " bytes left, and has "
-			"PTL_MD_TRUNCATE",
-			near);
-		return;
 	default:
 		break;
 	}
-	snprintf(text, size, "%s",
+	snprintf(text, size,
 		why < P3_WHY_END && why_reasons[why].text
 			? why_reasons[why].text
-			: "for a reason that this program does not know");
+			: "for a reason that this program does not know",
+		c->near, c->mask);
 }
 
 void p3_why_text(uint32_t why, const struct p3_case *c, char *text, size_t size)

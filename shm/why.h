@@ -10,24 +10,27 @@
 #ifndef P3_SHM_WHY_H
 #define P3_SHM_WHY_H
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /*
- * Each line has a reason, its short name for programs, and its text if that needs no
- * numbers; the comment says what near and mask are.  Reasons from BITS to LENGTH are in
- * the order of the tests for an entry: a later one is nearer to a match.
+ * Each line has a reason, its short name for programs, and a format of its text for near
+ * and mask, or NULL; a comment says what these are where no format does.  Reasons from
+ * BITS to LENGTH are in the order of the tests for an entry: a later one is nearer to a
+ * match.
  */
 #define P3_WHY_REASONS(X)                                                                \
 	/* dropped by the target */                                                      \
 	X(NO_PROCESS, "no_process", "the target has no interface with that pid")         \
-	X(NO_PORTAL, "no_portal_index", NULL)     /* near: the highest index */          \
-	X(AC_RANGE, "access_control_index", NULL) /* near: the highest index */          \
+	X(NO_PORTAL, "no_portal_index", "the highest portal index is %" PRIu64)          \
+	X(AC_RANGE, "access_control_index",                                              \
+		" does not exist: the highest index is %" PRIu64)                        \
 	X(AC_UNSET, "access_control_not_set",                                            \
 		" is not set; the target sets it with PtlACEntry")                       \
-	X(AC_ID, "access_control_process", NULL)          /* pid:nid that are allowed */ \
-	X(AC_OWNER, "access_control_owner", NULL)         /* jid:uid that are allowed */ \
-	X(AC_PORTAL, "access_control_portal_index", NULL) /* near is allowed */          \
+	X(AC_ID, "access_control_process", NULL)  /* pid:nid that are allowed */         \
+	X(AC_OWNER, "access_control_owner", NULL) /* jid:uid that are allowed */         \
+	X(AC_PORTAL, "access_control_portal_index", " is for portal index %" PRIu64)     \
 	X(EMPTY, "no_match_entry", "the portal index has no match entry")                \
 	X(BITS, "match_bits", NULL)     /* match and ignore bits of an entry */          \
 	X(SOURCE, "match_source", NULL) /* pid:nid that the entry accepts */             \
@@ -35,8 +38,11 @@
 	X(THRESHOLD, "threshold", " has a descriptor whose threshold is used up")        \
 	X(MAX_SIZE, "max_size", " has a descriptor with less than max_size bytes left")  \
 	X(OPERATION, "operation", NULL)                                                  \
-	X(OFFSET, "offset", NULL)   /* offset mask, end near */                          \
-	X(LENGTH, "too_long", NULL) /* near: bytes that are left */                      \
+	X(OFFSET, "offset",                                                              \
+		" has a descriptor of %" PRIu64 " bytes, and the offset is %" PRIu64)    \
+	X(LENGTH, "too_long",                                                            \
+		" has a descriptor with %" PRIu64                                        \
+		" bytes left, and without PTL_MD_TRUNCATE")                              \
 	X(GONE, "initiator_gone",                                                        \
 		"the initiator ended before the target could serve it")                  \
 	/* no ACK, though the put was served */                                          \
@@ -52,10 +58,12 @@
 	X(ABSENT, "target_absent", "no process with that id has joined yet")             \
 	X(ENDED, "target_ended", "the target has ended")                                 \
 	X(NO_PID, "no_such_pid", "the target has no interface with that pid")            \
-	/* events: queue near was full, which has room for mask events */                \
-	X(EVENT_LOST, "event_lost", NULL)                                                \
-	/* served, but not with all of its bytes: near were left in the descriptor */    \
-	X(TRUNCATED, "truncated", NULL)
+	/* events */                                                                     \
+	X(EVENT_LOST, "event_lost",                                                      \
+		"event queue %" PRIu64 " was full: it holds %" PRIu64 " events")         \
+	/* served, but not with all of its bytes */                                      \
+	X(TRUNCATED, "truncated",                                                        \
+		"the descriptor had %" PRIu64 " bytes left, and has PTL_MD_TRUNCATE")
 
 enum p3_why {
 	P3_WHY_NONE,

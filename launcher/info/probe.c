@@ -109,20 +109,14 @@ json_t *p3_info_movers(void)
 
 /* ---- probes ---- */
 
-struct probe {
-	bool allowed;
-	char why[300];
-};
-
-__attribute__((format(printf, 3, 4))) static struct probe probe_answer(
-	struct probe *p, bool allowed, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static json_t *probe_answer(
+	const char *name, bool allowed, const char *fmt, ...)
 {
 	va_list args;
 	va_start(args, fmt);
-	vsnprintf(p->why, sizeof p->why, fmt, args);
+	json_t *why = json_vsprintf(fmt, args);
 	va_end(args);
-	p->allowed = allowed;
-	return *p;
+	return json_pack("{s:s, s:b, s:o}", "name", name, "allowed", allowed, "why", why);
 }
 
 /* Return the number in a file, or -1 if there is no such file or number. */
@@ -186,26 +180,25 @@ static int probe_try_cma(bool told)
 	return rc;
 }
 
-static struct probe probe_cma(void)
+static json_t *probe_cma(void)
 {
-	struct probe p;
 	long scope = probe_number_in(YAMA);
 	int rc = probe_try_cma(false);
 	if (!rc)
-		return probe_answer(&p, true, "process_vm_readv copies long messages");
+		return probe_answer("cma", true, "process_vm_readv copies long messages");
 	if (rc == ENOSYS)
-		return probe_answer(&p, false,
+		return probe_answer("cma", false,
 			"the kernel has no process_vm_readv "
 			"(CONFIG_CROSS_MEMORY_ATTACH)");
 	if (scope == 1 && !probe_try_cma(true))
-		return probe_answer(&p, true,
+		return probe_answer("cma", true,
 			"among ranks of one yod; not among other processes, as " YAMA
 			" is 1");
 	if (scope > 0)
-		return probe_answer(&p, false,
+		return probe_answer("cma", false,
 			"%s: " YAMA " is %ld; 0, or 1 under yod, allows it", strerror(rc),
 			scope);
-	return probe_answer(&p, false,
+	return probe_answer("cma", false,
 		"%s: a filter of system calls, as containers have (Docker: --cap-add "
 		"SYS_PTRACE)",
 		strerror(rc));
@@ -236,16 +229,15 @@ static int probe_try_sealed(void)
 	return rc;
 }
 
-static struct probe probe_segments(void)
+static json_t *probe_segments(void)
 {
-	struct probe p;
 	int rc = probe_try_sealed();
 	if (rc == EINVAL)
-		return probe_answer(&p, false,
+		return probe_answer("segments", false,
 			"the kernel cannot seal memory against writing (Linux 5.1 can)");
 	if (rc)
-		return probe_answer(&p, false, "memfd_create: %s", strerror(rc));
-	return probe_answer(&p, true,
+		return probe_answer("segments", false, "memfd_create: %s", strerror(rc));
+	return probe_answer("segments", true,
 		"shared segments and windows; the shared heap, for yod --shared-heap and "
 		"PtlXAlloc");
 }
@@ -262,75 +254,58 @@ static int probe_try_hugepage(void)
 	return rc;
 }
 
-static struct probe probe_hugepages(void)
+static json_t *probe_hugepages(void)
 {
-	struct probe p;
 	long all = probe_number_in(PAGES "nr_hugepages");
 	long left = probe_number_in(PAGES "free_hugepages");
 	int rc = probe_try_hugepage();
 	if (!rc)
-		return probe_answer(&p, true,
+		return probe_answer("hugepages", true,
 			"%ld of %ld pages of 2 MiB are free (yod --plan says how many a "
 			"job wants)",
 			left, all);
 	if (all < 0)
-		return probe_answer(
-			&p, false, "the kernel has none of 2 MiB: %s", strerror(rc));
-	return probe_answer(&p, false,
+		return probe_answer("hugepages", false,
+			"the kernel has none of 2 MiB: %s", strerror(rc));
+	return probe_answer("hugepages", false,
 		"%s: %ld of %ld pages are free; echo 64 | sudo tee " PAGES "nr_hugepages",
 		strerror(rc), left, all);
 }
 
 /* ---- others ---- */
 
-static struct probe probe_membarrier(void)
+static json_t *probe_membarrier(void)
 {
-	struct probe p;
 	const long want = MEMBARRIER_CMD_GLOBAL_EXPEDITED |
 			  MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED |
 			  MEMBARRIER_CMD_PRIVATE_EXPEDITED |
 			  MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
 	long has = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
 	if (has < 0)
-		return probe_answer(
-			&p, false, "%s: each message pays for a fence", strerror(errno));
+		return probe_answer("membarrier", false,
+			"%s: each message pays for a fence", strerror(errno));
 	if ((has & want) != want)
-		return probe_answer(&p, false,
+		return probe_answer("membarrier", false,
 			"this kernel lacks expedited barriers (Linux 4.16 has them): "
 			"each message pays for a fence");
 	return probe_answer(
-		&p, true, "sleepers are found without a fence in each message");
+		"membarrier", true, "sleepers are found without a fence in each message");
 }
 
-static struct probe probe_pidfd(void)
+static json_t *probe_pidfd(void)
 {
-	struct probe p;
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (fd < 0)
-		return probe_answer(&p, false,
+		return probe_answer("pidfd", false,
 			"%s: the end of a process in a domain is seen within a second, "
 			"not at once",
 			strerror(errno));
 	close(fd);
-	return probe_answer(&p, true, "the end of a process is seen at once");
-}
-
-static void probe_add(json_t *a, const char *name, struct probe p)
-{
-	json_t *o = json_object();
-	json_object_set_new(o, "name", json_string(name));
-	json_object_set_new(o, "allowed", json_boolean(p.allowed));
-	json_object_set_new(o, "why", json_string(p.why));
-	json_array_append_new(a, o);
+	return probe_answer("pidfd", true, "the end of a process is seen at once");
 }
 
 json_t *p3_info_probe(void)
 {
-	json_t *a = json_array();
-	probe_add(a, "segments", probe_segments());
-	probe_add(a, "cma", probe_cma());
-	probe_add(a, "hugepages", probe_hugepages());
-	probe_add(a, "membarrier", probe_membarrier());
-	probe_add(a, "pidfd", probe_pidfd());
-	return a;
+	return json_pack("[o, o, o, o, o]", probe_segments(), probe_cma(),
+		probe_hugepages(), probe_membarrier(), probe_pidfd());
 }

@@ -364,22 +364,6 @@ static int look_find_member(struct p3_look *look, uint32_t pid)
 	return look_ask_domain(look);
 }
 
-int p3_look_open_domain(const char *name, struct p3_look **look_out)
-{
-	struct p3_look *look = calloc(1, sizeof *look);
-	if (!look)
-		return -ENOMEM;
-	look->sock = -1;
-	p3_domain_none(&look->domain);
-	int rc = p3_domain_is_name(name) ? look_enter(look, geteuid(), name) : -ESRCH;
-	rc = rc ? rc : look_ask_domain(look);
-	if (rc)
-		p3_look_close(look);
-	else
-		*look_out = look;
-	return rc;
-}
-
 /* ---- a look at either ---- */
 
 int p3_look_again(struct p3_look *look)
@@ -410,6 +394,15 @@ static int look_keep(struct p3_look *look, int rc, struct p3_look **look_out)
 	else
 		*look_out = look;
 	return rc;
+}
+
+int p3_look_open_domain(const char *name, struct p3_look **look_out)
+{
+	struct p3_look *look = look_create(-1);
+	if (!look)
+		return -ENOMEM;
+	int rc = p3_domain_is_name(name) ? look_enter(look, geteuid(), name) : -ESRCH;
+	return look_keep(look, rc ? rc : look_ask_domain(look), look_out);
 }
 
 int p3_look_open(uint32_t pid, struct p3_look **look_out)

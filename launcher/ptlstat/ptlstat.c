@@ -134,34 +134,25 @@ static int main_say_no_domain(const char *name, int rc)
 
 static int main_say_no_look(uint32_t job, int rc)
 {
-	switch (-rc) {
-	case ESRCH:
-		p3_tool_say("%u: no job of this user, nor a pid of one, nor of a "
-			    "process with an interface; ptlstat alone lists jobs and "
-			    "domains (a job whose yod was killed is gone)",
-			job);
-		break;
-	case EPERM:
-		p3_tool_say(
-			"%u: another user's job; only that user and root may look at it",
-			job);
-		break;
-	case ETIMEDOUT:
-		p3_tool_say("%u: its yod does not answer within %d s: it is starting "
-			    "nodes, or was stopped (then kill -CONT it)",
-			job, P3_LOOK_MS / 1000);
-		break;
-	case EPIPE:
-		p3_tool_say("%u: the job has ended", job);
-		break;
-	case EPROTO:
-		p3_tool_say("%u: its yod is of another version; use the ptlstat that "
-			    "came with it",
-			job);
-		break;
-	default:
-		p3_tool_say("%u: cannot look at it: %s", job, strerror(-rc));
-	}
+	static const struct {
+		int rc;
+		const char *text;
+	} reasons[] = {{-ESRCH, "no job of this user, nor a pid of one, nor of a process "
+				"with an interface; ptlstat alone lists jobs and domains "
+				"(a job whose yod was killed is gone)"},
+		{-EPERM, "another user's job; only that user and root may look at it"},
+		{-ETIMEDOUT, "its yod does not answer within 3 s: it is starting nodes, "
+			     "or was stopped (then kill -CONT it)"},
+		{-EPIPE, "the job has ended"},
+		{-EPROTO, "its yod is of another version; use the ptlstat that came with "
+			  "it"}};
+	_Static_assert(P3_LOOK_MS == 3000, "as the text says");
+	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+		if (reasons[i].rc == rc) {
+			p3_tool_say("%u: %s", job, reasons[i].text);
+			return STATUS_NO_JOB;
+		}
+	p3_tool_say("%u: cannot look at it: %s", job, strerror(-rc));
 	return STATUS_NO_JOB;
 }
 

@@ -79,6 +79,15 @@ static bool why_waits_for_any(const struct view *v, uint32_t from)
 	return false;
 }
 
+/* Return the number of nodes that wait for a node. */
+static uint32_t why_waiters(const struct view *v, uint32_t to)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < v->p->size; i++)
+		n += why_waits_for(v, i, to);
+	return n;
+}
+
 static struct view why_view_of(const struct ptl_picture *p)
 {
 	struct view v = {.p = p,
@@ -333,9 +342,7 @@ static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i
 static void why_blame_ends_of_chains(struct view *v)
 {
 	for (uint32_t to = 0; to < v->p->size; to++) {
-		uint32_t n = 0;
-		for (uint32_t i = 0; i < v->p->size; i++)
-			n += why_waits_for(v, i, to);
+		uint32_t n = why_waiters(v, to);
 		if (n && !why_waits_for_any(v, to)) {
 			struct ptl_text t = {.n = 0};
 			ptl_add(&t, PTL_NODE " ");
@@ -423,14 +430,6 @@ static void why_blame_far_barrier(struct view *v)
 		"all nodes of this host wait in PtlXBarrier for nodes on other hosts");
 }
 
-static bool why_is_blamed(const struct view *v, uint32_t to)
-{
-	for (uint32_t i = 0; i < v->p->size; i++)
-		if (why_waits_for(v, i, to))
-			return true;
-	return false;
-}
-
 static void why_blame_silence(struct view *v)
 {
 	for (uint32_t i = 0; i < v->p->size; i++) {
@@ -438,7 +437,7 @@ static void why_blame_silence(struct view *v)
 		if (!v->waits[i] || n->msg.barrier_n || why_waits_for_any(v, i) ||
 			why_blame_far(v, i))
 			continue;
-		if (!ptl_find_lost(v->p, i, &v->lines) && !why_is_blamed(v, i))
+		if (!ptl_find_lost(v->p, i, &v->lines) && !why_waiters(v, i))
 			why_blame_nobody(v, i);
 	}
 }
@@ -488,7 +487,7 @@ static void why_tell_of_the_stopped(struct view *v)
 {
 	for (uint32_t i = 0; i < v->p->size; i++) {
 		struct ptl_text t = {.n = 0};
-		if (!ptl_is_stopped(&v->p->node[i]) || why_is_blamed(v, i))
+		if (!ptl_is_stopped(&v->p->node[i]) || why_waiters(v, i))
 			continue;
 		ptl_add(&t, PTL_NODE " ");
 		why_add_culprit(&t, v, i);

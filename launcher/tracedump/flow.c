@@ -19,8 +19,8 @@ struct flow_node {
 };
 
 /* Kinds of keys: the last message of a name, a command by its record, an event by its
- * queue and number, the last record of a thread. */
-enum flow_kind { FLOW_NAME, FLOW_COMMAND, FLOW_POSTED, FLOW_THREAD };
+ * queue and number, the last record of a thread and of a ring. */
+enum flow_kind { FLOW_NAME, FLOW_COMMAND, FLOW_POSTED, FLOW_THREAD, FLOW_RING };
 
 struct finder {
 	struct td_trace *t;
@@ -147,6 +147,8 @@ static void flow_note_taken(struct finder *f, uint32_t i)
 static void flow_note(struct finder *f, uint32_t i)
 {
 	struct td_event *ev = &f->t->event[i];
+	ev->before = flow_found(f, FLOW_RING, ev->block, ev->e.ring);
+	flow_put(f, FLOW_RING, ev->block, ev->e.ring, i);
 	if (ev->e.ring == P3_TRACE_FW) {
 		ev->message = flow_message_of(f, ev);
 		if (ev->message != TD_NONE)

@@ -5,10 +5,12 @@
  * messages, async events (b, e) for long transfers.
  */
 #include "launcher/tracedump/tracedump.h"
+#include "launcher/tools/rows.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define N(v) P3_ROW_N(v)
 
 struct writer {
 	const struct td_trace *t;
@@ -26,15 +28,9 @@ static void js_put(struct writer *w, json_t *o)
 	json_decref(o);
 }
 
-static json_t *js_event(const char *ph, const char *name, uint32_t node, uint32_t thread)
+static double js_us(int64_t ns)
 {
-	return json_pack("{s:s, s:s, s:I, s:I}", "ph", ph, "name", name, "pid",
-		(json_int_t)node, "tid", (json_int_t)thread);
-}
-
-static void js_set_time(json_t *o, const char *name, int64_t ns)
-{
-	json_object_set_new(o, name, json_real((double)ns / 1e3));
+	return (double)ns / 1e3;
 }
 
 /* ---- names of processes and threads ---- */
@@ -42,9 +38,8 @@ static void js_set_time(json_t *o, const char *name, int64_t ns)
 static void js_name_track(struct writer *w, const char *what, uint32_t node,
 	uint32_t thread, const char *is)
 {
-	json_t *o = js_event("M", what, node, thread);
-	json_object_set_new(o, "args", json_pack("{s:s}", "name", is));
-	js_put(w, o);
+	js_put(w, json_pack("{s:s, s:s, s:I, s:I, s:{s:s}}", "ph", "M", "name", what,
+			  "pid", N(node), "tid", N(thread), "args", "name", is));
 }
 
 static void js_name_thread(struct writer *w, const struct td_event *ev)
@@ -106,12 +101,10 @@ static void js_show_slice(void *arg, const struct td_slice *s)
 	struct writer *w = arg;
 	const struct td_event *ev = &w->t->event[s->event];
 	js_name_slice(s, ev, name, sizeof name);
-	json_t *o = js_event("X", name, s->node, s->thread);
-	js_set_time(o, "ts", s->from);
-	js_set_time(o, "dur", s->to - s->from);
-	json_object_set_new(o, "cat", json_string(td_point(ev->e.point)));
-	json_object_set_new(o, "args", js_args_of(w->t, ev));
-	js_put(w, o);
+	js_put(w, json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:s, s:o}", "ph", "X", "name",
+			  name, "pid", N(s->node), "tid", N(s->thread), "ts",
+			  js_us(s->from), "dur", js_us(s->to - s->from), "cat",
+			  td_point(ev->e.point), "args", js_args_of(w->t, ev)));
 }
 
 /* ---- flows ---- */
@@ -122,10 +115,10 @@ static void js_show_flow(struct writer *w, uint32_t i)
 	unsigned n = td_stops(w->t, w->f, &w->t->message[i], stop);
 	for (unsigned k = 0; k < n && n > 1; k++) {
 		const char *ph = !k ? "s" : k + 1 < n ? "t" : "f";
-		json_t *o = js_event(ph, "message", stop[k].node, stop[k].thread);
-		js_set_time(o, "ts", stop[k].ns);
-		json_object_set_new(o, "cat", json_string("message"));
-		json_object_set_new(o, "id", json_integer(i));
+		json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:I}", "ph", ph,
+			"name", "message", "pid", N(stop[k].node), "tid",
+			N(stop[k].thread), "ts", js_us(stop[k].ns), "cat", "message",
+			"id", N(i));
 		if (*ph == 'f')
 			json_object_set_new(o, "bp", json_string("e"));
 		js_put(w, o);
@@ -137,17 +130,12 @@ static void js_show_flow(struct writer *w, uint32_t i)
 static void js_show_async(struct writer *w, const char *ph, const struct td_event *begin,
 	uint32_t id, int64_t ns)
 {
-	char text[48];
-	json_t *o = js_event(ph,
-		begin->e.value == P3_TRACE_SERVED ? "bytes are read" : "bytes are moved",
-		begin->e.node, 0);
-	js_set_time(o, "ts", ns);
-	snprintf(text, sizeof text, "%u.%u", begin->e.node, id);
-	json_object_set_new(o, "cat", json_string("transfer"));
-	json_object_set_new(o, "id", json_string(text));
-	if (*ph == 'b')
-		json_object_set_new(o, "args", js_args_of(w->t, begin));
-	js_put(w, o);
+	bool served = begin->e.value == P3_TRACE_SERVED;
+	js_put(w, json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:o, s:o*}", "ph", ph, "name",
+			  served ? "bytes are read" : "bytes are moved", "pid",
+			  N(begin->e.node), "tid", N(0), "ts", js_us(ns), "cat",
+			  "transfer", "id", json_sprintf("%u.%u", begin->e.node, id),
+			  "args", *ph == 'b' ? js_args_of(w->t, begin) : NULL));
 }
 
 /* Print transfers.  Of one message at most one transfer is under way in a node: as

@@ -282,33 +282,13 @@ static bool load_has_time(
 	struct td_block *b = &t->block[ev->block];
 	const struct scale *s = &scales[b->file];
 	uint64_t ticks = ev->e.ticks;
-	if (ticks < s->began.ticks || ticks > b->now.ticks) {
-		b->unsound++;
-		return false;
-	}
 	double ns = (double)(ticks - s->began.ticks) * s->ns_per_tick;
-	if (!(ns < LONGEST_NS)) {
+	if (ticks < s->began.ticks || ticks > b->now.ticks || !(ns < LONGEST_NS)) {
 		b->unsound++;
 		return false;
 	}
 	ev->ns = (int64_t)(s->began.ns - scales[0].began.ns) + (int64_t)ns;
 	return true;
-}
-
-static int load_link_rings(struct td_trace *t)
-{
-	uint32_t *last = malloc((size_t)t->nblocks * P3_TRACE_RINGS * sizeof *last + 1);
-	if (!last)
-		return load_no_memory();
-	memset(last, 0xff, (size_t)t->nblocks * P3_TRACE_RINGS * sizeof *last);
-	for (uint32_t i = 0; i < t->nevents; i++) {
-		struct td_event *ev = &t->event[i];
-		uint32_t ring = ev->block * P3_TRACE_RINGS + ev->e.ring;
-		ev->before = last[ring];
-		last[ring] = i;
-	}
-	free(last);
-	return 0;
 }
 
 /* Sort the records; there is a scale for each file. */
@@ -332,7 +312,6 @@ static int load_in_order(struct td_trace *t, const struct scale *s)
 		rc = td_merge(t);
 		qsort(t->event, t->nevents, sizeof *t->event, load_by_time);
 	}
-	rc = rc ? rc : load_link_rings(t);
 	return rc ? rc : td_find_messages(t, false);
 }
 

@@ -1,40 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* yod's command line: the table of options, the parser, --help. */
+/* yod's command line: the table of options, programs, load files. */
 #include "launcher/yod/yod.h"
+#include "launcher/tools/options.h"
 #include "shm/conf.h"
 #include "shm/cpuset.h"
 #include "shm/domain.h"
 #include "shm/job.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef P3_VERSION
-#define P3_VERSION "unversioned"
-#endif
-
-#define NAME_LEN      24
-#define NEAR          3 /* edits between options that may be confused */
 #define SECONDS_MOST  1e9
 #define KILL_AFTER_MS 5000
 #define WHY_AFTER_MS  10000
-#define ROW_BASE      256 /* getopt's value of the first row; above any character */
-
-struct opt_row {
-	const char *name; /* NULL: the row is a heading */
-	char letter;      /* 0: none */
-	const char *arg;  /* NULL: no argument */
-	const char *help; /* NULL: the row is another name of the row above */
-	/* name is as written, with its dashes; NULL: set the member at `at`: a bool, or
-	 * with an argument a text */
-	int (*set)(struct p3_opt *opt, const char *name, const char *value);
-	size_t at;
-	bool each; /* true if the option may stand before each program */
-};
 
 /* Return the program whose options are being read. */
 static struct p3_prog *opt_now(struct p3_opt *opt)
@@ -50,19 +31,17 @@ static int opt_say_no_memory(void)
 }
 
 /* Parse a whole number from 1 to most. */
-static bool opt_parse_count(const char *value, long most, uint32_t *out)
+static bool opt_parse_count(const char *value, uint32_t most, uint32_t *out)
 {
-	char *end;
-	errno = 0;
-	long n = strtol(value, &end, 10);
-	if (end == value || *end || errno || n < 1 || n > most)
-		return false;
-	*out = (uint32_t)n;
-	return true;
+	uint64_t n;
+	bool good = p3_option_number(value, 1, most, &n);
+	*out = good ? (uint32_t)n : *out;
+	return good;
 }
 
-static int opt_set_size(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_size(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	/* getopt takes -np4 as -n with the value p4 */
 	if (!strcmp(name, "-n") && value[0] == 'p' && value[1]) {
 		p3_say("-n%s: a blank is missing; expected -np %s", value, value + 1);
@@ -83,8 +62,9 @@ static int opt_set_size(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_USAGE;
 }
 
-static int opt_set_dir(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_dir(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	(void)name;
 	opt_now(opt)->dir = value;
 	return P3_OPT_RUN;
@@ -114,8 +94,9 @@ static bool opt_is_ours(const char *text, size_t len)
 
 /* Take NAME=VALUE, or NAME alone: nodes inherit that variable from yod without this
  * option, so only check that it is set. */
-static int opt_set_env(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_env(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	size_t len = strcspn(value, "=");
 	if (!opt_is_name(value, len)) {
 		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in --env "
@@ -150,8 +131,9 @@ static size_t opt_word_of(const char *const *words, size_t n, const char *value)
 	return i;
 }
 
-static int opt_set_bind(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_bind(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	static const char *const words[] = {"none", "core", "numa"};
 	opt->place.bind = (enum p3_bind)opt_word_of(words, P3_BIND_LIST, value);
 	if (opt->place.bind != P3_BIND_LIST || p3_cpulist_parse(value, &opt->place.list))
@@ -163,8 +145,9 @@ static int opt_set_bind(struct p3_opt *opt, const char *name, const char *value)
 }
 
 /* Parse -VN2, -VN 2 or -VN=2; getopt takes the first as -V with a value. */
-static int opt_set_per_unit(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_per_unit(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	(void)name;
 	if (opt_parse_count(
 		    value + (*value == 'N'), P3_OPT_SIZE_MAX, &opt->place.per_unit))
@@ -177,8 +160,9 @@ static int opt_set_per_unit(struct p3_opt *opt, const char *name, const char *va
 
 /* ---- the job ---- */
 
-static int opt_set_only_rank(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_only_rank(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	opt->only = p3_ranks_parse(value, &opt->only_ranks);
 	if (opt->only)
 		return P3_OPT_RUN;
@@ -192,9 +176,8 @@ static int opt_set_only_rank(struct p3_opt *opt, const char *name, const char *v
 static int opt_read_seconds(
 	const char *name, const char *value, double least, int64_t *ms_out)
 {
-	char *end;
-	double s = strtod(value, &end);
-	if (end == value || *end || !(s >= least && s <= SECONDS_MOST)) {
+	double s;
+	if (!p3_option_real(value, least, SECONDS_MOST, &s)) {
 		p3_say("%s: '%s' is no time; expected seconds, %g to %.0f, as in %s 60",
 			name, value, least, SECONDS_MOST, name);
 		return P3_OPT_USAGE;
@@ -203,13 +186,15 @@ static int opt_read_seconds(
 	return P3_OPT_RUN;
 }
 
-static int opt_set_timeout(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_timeout(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	return opt_read_seconds(name, value, 0.001, &opt->timeout_ms);
 }
 
-static int opt_set_nid_base(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_nid_base(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	char *end;
 	unsigned long nid = strtoul(value, &end, 10);
 	if (*value >= '0' && *value <= '9' && !*end && nid <= P3_OPT_NID_BASE_MOST) {
@@ -221,18 +206,21 @@ static int opt_set_nid_base(struct p3_opt *opt, const char *name, const char *va
 	return P3_OPT_USAGE;
 }
 
-static int opt_set_kill_after(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_kill_after(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	return opt_read_seconds(name, value, 0, &opt->kill_after_ms);
 }
 
-static int opt_set_why_after(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_why_after(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	return opt_read_seconds(name, value, 0, &opt->why_after_ms);
 }
 
-static int opt_set_mode(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_mode(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	static const char *const known[] = {"auto", "lease", "dedicated", "park"};
 	opt->mode = value;
 	if (opt_word_of(known, 4, value) < 4)
@@ -242,8 +230,9 @@ static int opt_set_mode(struct p3_opt *opt, const char *name, const char *value)
 	return P3_OPT_USAGE;
 }
 
-static int opt_set_valgrind(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_valgrind(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	static const char *const words[] = {"auto", "on", "off"};
 	opt->valgrind = (enum p3_valgrind)opt_word_of(words, 3, value);
 	if (opt->valgrind <= P3_VALGRIND_OFF)
@@ -252,8 +241,9 @@ static int opt_set_valgrind(struct p3_opt *opt, const char *name, const char *va
 	return P3_OPT_USAGE;
 }
 
-static int opt_set_trace(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_trace(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	if (!*value) {
 		p3_say("%s: '' is no file; expected where the nodes' traces go, as in "
 		       "--trace job.trace",
@@ -264,8 +254,9 @@ static int opt_set_trace(struct p3_opt *opt, const char *name, const char *value
 	return P3_OPT_RUN;
 }
 
-static int opt_set_domain(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_domain(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	if (!p3_domain_is_name(value) || strcmp(value, P3_DOMAIN_NONE) == 0) {
 		p3_say("%s: '%.64s' is no name of a domain; expected letters, digits, "
 		       "'-', '_' and '.', %d at most, as in --domain default",
@@ -276,8 +267,9 @@ static int opt_set_domain(struct p3_opt *opt, const char *name, const char *valu
 	return P3_OPT_RUN;
 }
 
-static int opt_set_hosts(struct p3_opt *opt, const char *name, const char *value)
+static int opt_set_hosts(void *to, const char *name, const char *value)
 {
+	struct p3_opt *opt = to;
 	if (opt->hosts_of) {
 		p3_say("%s: the hosts are given by %s already; expected one of --hosts "
 		       "and --hostfile, once",
@@ -293,18 +285,9 @@ static int opt_set_hosts(struct p3_opt *opt, const char *name, const char *value
 	return rc ? P3_OPT_USAGE : P3_OPT_RUN;
 }
 
-static int opt_show_help(struct p3_opt *opt, const char *name, const char *value);
-
-static int opt_show_version(struct p3_opt *opt, const char *name, const char *value)
+static int opt_show_settings(void *to, const char *name, const char *value)
 {
-	(void)opt, (void)name, (void)value;
-	puts("yod (libportals " P3_VERSION ", Portals 3.3)");
-	return 0;
-}
-
-static int opt_show_settings(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)opt, (void)name, (void)value;
+	(void)to, (void)name, (void)value;
 	puts("Settings of the library, from the environment: name (default): values\n");
 	p3_conf_print(stdout, P3_CONF_TEXT);
 	return 0;
@@ -313,7 +296,7 @@ static int opt_show_settings(struct p3_opt *opt, const char *name, const char *v
 /* ---- the table ---- */
 
 #define AT(member) .at = offsetof(struct p3_opt, member)
-static const struct opt_row opt_rows[] = {
+static const struct p3_option opt_rows[] = {
 	{.help = "programs, each with its nodes:"},
 	{"sz", 'n', "N", "run N nodes of the program (-np N, -n N: the same)",
 		.set = opt_set_size, .each = true},
@@ -367,94 +350,9 @@ static const struct opt_row opt_rows[] = {
 		.set = opt_set_trace},
 	{"plan", 0, NULL, "print memory, CPUs and limits of the job; start nothing",
 		AT(plan)},
-	{"help", 'h', NULL, "print this help", .set = opt_show_help},
 	{"help-env", 0, NULL, "print the settings of the library (PTL3_*)",
 		.set = opt_show_settings},
-	{"version", 0, NULL, "print the version", .set = opt_show_version},
 };
-
-#define ROWS (sizeof opt_rows / sizeof opt_rows[0])
-
-static const char *opt_value_of(const struct opt_row *row)
-{
-	return row->arg ? row->arg : "";
-}
-
-/* Return true if the row's name has two letters: such options have one dash. */
-static bool opt_is_brief(const struct opt_row *row)
-{
-	return strlen(row->name) == 2;
-}
-
-/* Print a row of --help; -n is not shown beside -sz. */
-static void opt_show_row(const struct opt_row *row)
-{
-	char left[40];
-	bool brief = opt_is_brief(row);
-	if (row->letter && !brief)
-		snprintf(left, sizeof left, "-%c, --%s %s", row->letter, row->name,
-			opt_value_of(row));
-	else
-		snprintf(left, sizeof left, "%s%s %s", brief ? "-" : "--", row->name,
-			opt_value_of(row));
-	printf("  %-20s  %s\n", left, row->help);
-}
-
-static int opt_show_help(struct p3_opt *opt, const char *name, const char *value)
-{
-	(void)opt, (void)name, (void)value;
-	puts("usage: yod -sz N [options] program [arguments] [: -sz N program ...]\n"
-	     "  or:  yod [options] -F FILE\n"
-	     "Runs a Portals job of N nodes, each a process of this machine, or of "
-	     "--hosts.");
-	for (size_t i = 0; i < ROWS; i++)
-		if (!opt_rows[i].name)
-			printf("\n%s\n", opt_rows[i].help);
-		else if (opt_rows[i].help)
-			opt_show_row(&opt_rows[i]);
-	puts("\nstatus: that of the node that fails first, 128 + signal if it was "
-	     "killed;\n"
-	     "124 timeout, 126 and 127 the program cannot be run, 125 yod failed, 2 "
-	     "usage.\n"
-	     "Standard input goes to rank 0.");
-	return 0;
-}
-
-/* ---- words ---- */
-
-/* The table in getopt's form. */
-struct opt_forms {
-	char letters[2 + 2 * ROWS + 1];
-	struct option longs[ROWS + 1];
-};
-
-static void opt_fill_forms(struct opt_forms *f)
-{
-	char *at = stpcpy(f->letters, "+:");
-	struct option *o = f->longs;
-	for (size_t i = 0; i < ROWS; i++) {
-		int has = opt_rows[i].arg ? required_argument : no_argument;
-		if (opt_rows[i].name)
-			*o++ = (struct option){
-				opt_rows[i].name, has, NULL, ROW_BASE + (int)i};
-		if (opt_rows[i].letter) {
-			*at++ = opt_rows[i].letter;
-			at = stpcpy(at, has ? ":" : "");
-		}
-	}
-	*at = 0;
-	*o = (struct option){NULL, 0, NULL, 0};
-}
-
-static const struct opt_row *opt_row_of(int c)
-{
-	if (c >= ROW_BASE)
-		return &opt_rows[c - ROW_BASE];
-	for (size_t i = 0; i < ROWS; i++)
-		if (opt_rows[i].letter && opt_rows[i].letter == c)
-			return &opt_rows[i];
-	return NULL;
-}
 
 /* ---- words that are no options ---- */
 
@@ -491,122 +389,35 @@ static const char *opt_hint_for(const char *name)
 	return NULL;
 }
 
-/* Return the option with the most similar name, or NULL if each option's name differs by
- * more than NEAR edits, or by more than half of the letters of this name. */
-static const struct opt_row *opt_nearest(const char *name)
-{
-	const struct opt_row *best = NULL;
-	unsigned least = (unsigned)strlen(name) / 2 + 1;
-	least = least < NEAR + 1 ? least : NEAR + 1;
-	for (size_t i = 0; i < ROWS; i++) {
-		if (!opt_rows[i].name)
-			continue;
-		unsigned n = p3_conf_edits(name, opt_rows[i].name);
-		if (n < least) {
-			least = n;
-			best = &opt_rows[i];
-		}
-	}
-	return best;
-}
-
-/* Count the options whose names are, or begin with, this name, and list them. */
-static unsigned opt_meant_by(const char *name, char *list, size_t size)
-{
-	unsigned n = 0;
-	size_t len = 0;
-	for (size_t i = 0; i < ROWS; i++)
-		if (opt_rows[i].name && !strcmp(opt_rows[i].name, name)) {
-			snprintf(list, size, "%s%s",
-				opt_is_brief(&opt_rows[i]) ? "-" : "--", name);
-			return 1;
-		}
-	for (size_t i = 0; i < ROWS; i++)
-		if (opt_rows[i].name && *name &&
-			!strncmp(opt_rows[i].name, name, strlen(name)) && len < size)
-			len += (size_t)snprintf(list + len, size - len, "%s%s%s",
-				n++ ? ", " : "", opt_is_brief(&opt_rows[i]) ? "-" : "--",
-				opt_rows[i].name);
-	return n;
-}
-
-static void opt_say_unknown(const char *word, const char *name)
-{
-	const char *hint = opt_hint_for(name);
-	const struct opt_row *near = opt_nearest(name);
-	if (hint)
-		p3_say("%s: not an option of yod; %s", word, hint);
-	else if (near)
-		p3_say("%s: not an option of yod; did you mean %s%s? yod --help lists "
-		       "all",
-			word, opt_is_brief(near) ? "-" : "--", near->name);
-	else
-		p3_say("%s: not an option of yod; yod --help lists all", word);
-}
-
-static int opt_bad_word(int c, const char *word)
-{
-	char name[P3_CONF_NAME_LEN + 1], list[200];
-	size_t dashes = strspn(word, "-");
-	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + dashes, "="),
-		word + dashes);
-	unsigned n = opt_meant_by(name, list, sizeof list);
-	if (c == ':')
-		p3_say("%s: needs a value; see yod --help", word);
-	else if (n == 1)
-		p3_say("%s: takes no value; expected %s", word, list);
-	else if (n > 1 && !opt_hint_for(name))
-		p3_say("%s: is short for several; expected one of %s", word, list);
-	else
-		opt_say_unknown(word, name);
-	return P3_OPT_USAGE;
-}
-
 /* ---- reading ---- */
 
-static int opt_take(struct p3_opt *opt, int c, const char *word)
+static bool opt_allows(const void *to, const struct p3_option *row, const char *word)
 {
-	const struct opt_row *row = opt_row_of(c);
-	if (!row)
-		return opt_bad_word(c, word);
-	if (!row->each && (opt->prog_n > 1 || opt_now(opt)->place)) {
-		p3_say("%s: is for the whole job; expected before the first program, "
-		       "outside of load files",
-			word);
-		return P3_OPT_USAGE;
-	}
-	char name[NAME_LEN];
-	if (c < ROW_BASE)
-		snprintf(name, sizeof name, "-%c", c);
-	else
-		snprintf(name, sizeof name, "%s%s", opt_is_brief(row) ? "-" : "--",
-			row->name);
-	if (row->set)
-		return row->set(opt, name, optarg);
-	if (row->arg)
-		memcpy((char *)opt + row->at, &optarg, sizeof optarg);
-	else
-		*(bool *)((char *)opt + row->at) = true;
-	return P3_OPT_RUN;
+	const struct p3_opt *opt = to;
+	if (row->each || (opt->prog_n == 1 && !opt->prog[0].place))
+		return true;
+	p3_say("%s: is for the whole job; expected before the first program, outside of "
+	       "load files",
+		word);
+	return false;
 }
 
-/* Read options up to the program, which is then at argv + optind. */
-static int opt_take_options(struct p3_opt *opt, int argc, char **argv)
-{
-	struct opt_forms forms;
-	opt_fill_forms(&forms);
-	opterr = 0;
-	optind = 0; /* start from the beginning */
-	for (;;) {
-		int at = optind ? optind : 1;
-		int c = getopt_long_only(argc, argv, forms.letters, forms.longs, NULL);
-		if (c < 0)
-			return P3_OPT_RUN;
-		int rc = opt_take(opt, c, argv[at]);
-		if (rc != P3_OPT_RUN)
-			return rc;
-	}
-}
+static const struct p3_options opt_options = {.program = "yod",
+	.usage = "usage: yod -sz N [options] program [arguments] [: -sz N program ...]\n"
+		 "  or:  yod [options] -F FILE\n"
+		 "Runs a Portals job of N nodes, each a process of this machine, or of "
+		 "--hosts.",
+	.after = "status: that of the node that fails first, 128 + signal if it was "
+		 "killed;\n"
+		 "124 timeout, 126 and 127 the program cannot be run, 125 yod failed, 2 "
+		 "usage.\n"
+		 "Standard input goes to rank 0.",
+	.row = opt_rows,
+	.n = sizeof opt_rows / sizeof opt_rows[0],
+	.ends = true,
+	.say = p3_say,
+	.allows = opt_allows,
+	.hint = opt_hint_for};
 
 /* ---- programs ---- */
 
@@ -646,14 +457,14 @@ static int opt_check_prog(const struct p3_prog *prog)
 static int opt_take_programs(struct p3_opt *opt, int argc, char **argv)
 {
 	for (;;) {
-		int rc = opt_take_options(opt, argc, argv);
+		int first, rc = p3_options_read(&opt_options, opt, argc, argv, &first);
 		if (rc != P3_OPT_RUN)
 			return rc;
-		int n = optind;
+		int n = first;
 		while (argv[n] && strcmp(argv[n], ":") != 0)
 			n++;
 		bool more = argv[n];
-		opt_now(opt)->argv = argv + optind;
+		opt_now(opt)->argv = argv + first;
 		argv[n] = NULL;
 		if (!more)
 			return P3_OPT_RUN;
@@ -677,12 +488,12 @@ static int opt_take_line(struct p3_opt *opt, const struct p3_prog *base, uint32_
 	if (asprintf(&place, "%s:%u", opt->load, line) < 0)
 		return opt_say_no_memory();
 	argv[0] = place;
-	int rc = opt_start_prog(opt, base, place);
+	int first, rc = opt_start_prog(opt, base, place);
 	p3_say_at(place);
 	if (rc == P3_OPT_RUN)
-		rc = opt_take_options(opt, argc, argv);
+		rc = p3_options_read(&opt_options, opt, argc, argv, &first);
 	if (rc == P3_OPT_RUN) {
-		opt_now(opt)->argv = argv + optind;
+		opt_now(opt)->argv = argv + first;
 		rc = opt_check_prog(opt_now(opt));
 	}
 	p3_say_at(NULL);
