@@ -120,9 +120,8 @@ static void among_faults(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	sync_nodes();
 }
 
-static void failed_and_late_reads_change_nothing(void **state)
+CASE(failed_and_late_reads_change_nothing)
 {
-	(void)state;
 	set_faults(50000, 300000, 2000);
 	run_nodes(2, among_faults, NULL);
 	struct loop_counts c = loop_counts();
@@ -262,17 +261,15 @@ static void end_with(bool reader)
 }
 
 /* The owner learns that a transfer is over when none of its reads is under way. */
-static void a_reader_that_closes_leaves_no_read(void **state)
+CASE(a_reader_that_closes_leaves_no_read)
 {
-	(void)state;
 	for (unsigned i = 0; i < 5; i++)
 		end_with(true);
 }
 
 /* Reads of memory that has gone do not count, and end. */
-static void an_owner_that_closes_takes_its_bytes(void **state)
+CASE(an_owner_that_closes_takes_its_bytes)
 {
-	(void)state;
 	end_with(false);
 	assert_true(!on_loop() || loop_counts().cuts);
 }
@@ -308,9 +305,8 @@ static void stop_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, vo
 	gate_wait(e->closed);
 }
 
-static void a_node_ends_while_its_owner_is_stopped(void **state)
+CASE(a_node_ends_while_its_owner_is_stopped)
 {
-	(void)state;
 	struct end e = {.begun = gate_new(2), .closed = gate_new(2), .over = gate_new(2)};
 	set_faults(0, 0, 0);
 	for (unsigned i = 0; i < 5; i++)
@@ -443,9 +439,8 @@ static void die_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, voi
 	expect_failure(eq);
 }
 
-static void reads_of_a_dead_node_end(void **state)
+CASE(reads_of_a_dead_node_end)
 {
-	(void)state;
 	struct end e = {.begun = gate_new(2)};
 	set_faults(0, 900000, 0);
 	be_slow(true);
@@ -457,14 +452,5 @@ static void reads_of_a_dead_node_end(void **state)
 int main(void)
 {
 	setenv("P3_FAR", "1", 1); /* each node on a host of its own */
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(long_puts_and_gets_are_read_remotely),
-		cmocka_unit_test(failed_and_late_reads_change_nothing),
-		cmocka_unit_test(a_reader_that_closes_leaves_no_read),
-		cmocka_unit_test(an_owner_that_closes_takes_its_bytes),
-		cmocka_unit_test(a_node_ends_while_its_owner_is_stopped),
-		cmocka_unit_test(a_bad_link_delays_no_other),
-		cmocka_unit_test(reads_of_a_dead_node_end),
-	};
-	return RUN_CASES(cases);
+	return cases_run();
 }

@@ -3,14 +3,8 @@
 #ifndef P3_TESTS_CASES_H
 #define P3_TESTS_CASES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "shm/atomics.h"
+#include "support/cases.h"
 #include "support/nodes.h"
 
 #include <stdlib.h>
@@ -19,9 +13,8 @@
 /* A case that is one run of some nodes: NODES_CASE(put_arrives, 2) { ... } */
 #define NODES_CASE(name, nodes)                                                          \
 	static nodes_fn name##_node;                                                     \
-	static void name(void **state)                                                   \
+	CASE(name)                                                                       \
 	{                                                                                \
-		(void)state;                                                             \
 		run_nodes(nodes, name##_node, NULL);                                     \
 	}                                                                                \
 	static void name##_node(                                                         \

@@ -874,24 +874,3 @@ NODES_CASE(the_news_of_a_destroyed_endpoint_are_forgotten, 1)
 	CHECK(e.forgotten);
 	p3_cci_endpoint_destroy(&e.ep[1]->pub);
 }
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(payloads_of_requests_arrive),
-		cmocka_unit_test(messages_of_all_lengths_arrive),
-		cmocka_unit_test(refused_messages_come_again_in_order),
-		cmocka_unit_test(a_receiver_without_room_ends_in_rnr),
-		cmocka_unit_test(remote_memory_is_written_and_read),
-		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
-		cmocka_unit_test(a_peer_dies_while_several_reads_move),
-		cmocka_unit_test(a_write_waits_for_an_exchange_and_is_done),
-		cmocka_unit_test(time_without_progress_ends_an_rma),
-		cmocka_unit_test(a_look_finds_a_message_behind_others),
-		cmocka_unit_test(a_handler_finds_its_own_thread_revoking),
-		cmocka_unit_test(a_request_before_the_answer_accepts),
-		cmocka_unit_test(sleepers_do_not_wait_for_ticks),
-		cmocka_unit_test(the_news_of_a_destroyed_endpoint_are_forgotten),
-	};
-	return RUN_CASES(cases);
-}

@@ -354,10 +354,9 @@ static void growth_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	}
 }
 
-static void tables_grow_up_to_the_limits(void **state)
+CASE(tables_grow_up_to_the_limits)
 {
 	ptl_ni_limits_t limits = {.max_eqs = 1 << 12};
-	(void)state;
 	run_nodes_opt(1, growth_node, NULL, &(struct nodes_opt){.limits = &limits});
 }
 
@@ -411,19 +410,7 @@ NODES_CASE(calls_answer_no_init_after_fini, 1)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(init_answers_bad_arguments),
-		cmocka_unit_test(ids_answer_bad_arguments),
-		cmocka_unit_test(match_entries_answer_bad_arguments),
-		cmocka_unit_test(descriptor_contents_are_checked),
-		cmocka_unit_test(longest_descriptors_are_checked),
-		cmocka_unit_test(descriptors_answer_bad_handles),
-		cmocka_unit_test(queues_answer_bad_arguments),
-		cmocka_unit_test(data_movement_answers_bad_arguments),
-		cmocka_unit_test(tables_grow_up_to_the_limits),
-		cmocka_unit_test(calls_answer_no_init_after_fini),
-	};
-	int failed = RUN_CASES(cases);
+	int failed = cases_run();
 	printf("# tried: %u calls\n", tried);
 	return failed;
 }

@@ -253,20 +253,3 @@ NODES_CASE(reply_to_an_unlinked_descriptor_is_dropped, 2)
 	}
 	sync_nodes();
 }
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(drops_are_counted_and_give_room_back),
-		cmocka_unit_test(flood_arrives_at_an_idle_host_short),
-		cmocka_unit_test(flood_arrives_at_an_idle_host_medium),
-		cmocka_unit_test(flood_arrives_at_an_idle_host_long),
-		cmocka_unit_test(flood_of_all_by_all_arrives),
-		cmocka_unit_test(long_gets_cross_many_at_once),
-		cmocka_unit_test(long_gets_cross_very_long),
-		cmocka_unit_test(unlink_says_in_use_during_long_puts),
-		cmocka_unit_test(unlink_says_in_use_during_long_gets),
-		cmocka_unit_test(reply_to_an_unlinked_descriptor_is_dropped),
-	};
-	return RUN_CASES(cases);
-}

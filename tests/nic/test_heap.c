@@ -127,21 +127,18 @@ static void all_ends(nodes_fn *fn)
 		run_nodes(2, fn, (void *)(uintptr_t)&ends[i]);
 }
 
-static void puts_of_all_sizes(void **state)
+CASE(puts_of_all_sizes)
 {
-	(void)state;
 	all_ends(put_node);
 }
 
-static void gets_of_all_sizes(void **state)
+CASE(gets_of_all_sizes)
 {
-	(void)state;
 	all_ends(get_node);
 }
 
-static void without_a_heap_all_works(void **state)
+CASE(without_a_heap_all_works)
 {
-	(void)state;
 	setenv("PTL3_HEAP", "0", 1);
 	all_ends(put_node);
 	setenv("PTL3_HEAP", "2M", 1); /* too small for some blocks */
@@ -438,11 +435,10 @@ NODES_CASE(get_from_out_of_the_heap_fails, 2)
 	offer_beyond(rank, ni, true);
 }
 
-static void view_holds_what_lies_inside(void **state)
+CASE(view_holds_what_lies_inside)
 {
 	const struct p3_heap_view v = {.base = "", .len = P3_HUGE},
 				  none = {.len = P3_HUGE};
-	(void)state;
 	assert_true(p3_heap_view_holds(&v, 0, P3_HUGE));
 	assert_true(p3_heap_view_holds(&v, P3_HUGE - 1, 1));
 	assert_false(p3_heap_view_holds(&v, P3_HUGE, 1));
@@ -507,9 +503,8 @@ static void replaced_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void
 	sync_nodes();
 }
 
-static void foreign_file_is_not_sent_as_the_heap(void **state)
+CASE(foreign_file_is_not_sent_as_the_heap)
 {
-	(void)state;
 	const struct nodes_opt by_hand = {.no_ni = true};
 	run_nodes_opt(2, replaced_node, NULL, &by_hand);
 }
@@ -561,21 +556,5 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	begin_anew(argv);
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(puts_of_all_sizes),
-		cmocka_unit_test(gets_of_all_sizes),
-		cmocka_unit_test(without_a_heap_all_works),
-		cmocka_unit_test(what_fits_the_lane_goes_the_faster_way),
-		cmocka_unit_test(blocks_of_a_heap_do_not_overlap),
-		cmocka_unit_test(threads_share_a_heap),
-		cmocka_unit_test(bytes_across_the_end_of_a_heap_arrive),
-		cmocka_unit_test(bytes_never_touched_are_zero),
-		cmocka_unit_test(put_from_out_of_the_heap_fails),
-		cmocka_unit_test(get_from_out_of_the_heap_fails),
-		cmocka_unit_test(view_holds_what_lies_inside),
-		cmocka_unit_test(lost_descriptor_costs_the_heap_only),
-		cmocka_unit_test(foreign_file_is_not_sent_as_the_heap),
-		cmocka_unit_test(bytes_taken_back_are_never_delivered),
-	};
-	return RUN_CASES(cases);
+	return cases_run();
 }

@@ -330,12 +330,5 @@ int main(void)
 	/* the thread that waits for a burst must hold the lease */
 	setenv("PTL3_MODE", "lease", 1);
 	burst = gate_new(2);
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(long_lists_match_as_they_are_ordered),
-		cmocka_unit_test(lists_with_too_many_ways_to_look_do_too),
-		cmocka_unit_test(entries_always_fit_behind_one),
-		cmocka_unit_test(entries_always_fit_before_one),
-		cmocka_unit_test(long_lists_are_looked_at_ahead),
-	};
-	return RUN_CASES(tests);
+	return cases_run();
 }

@@ -498,21 +498,3 @@ NODES_CASE(second_init_answers_in_the_manner_of_its_kind, 1)
 		CHECK_RC(PtlNIFini(second), PTL_NI_INVALID);
 	}
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(get_gives_reply_and_on_cray_send_before_it),
-		cmocka_unit_test(get_uses_up_two_units_on_cray),
-		cmocka_unit_test(reply_to_a_descriptor_that_is_gone_is_discarded),
-		cmocka_unit_test(send_of_a_waiting_get_is_owed),
-		cmocka_unit_test(unlink_events_come_on_request_on_cray),
-		cmocka_unit_test(last_of_two_ends_says_it),
-		cmocka_unit_test(quiet_descriptors_go_silently_on_cray),
-		cmocka_unit_test(exchange_is_the_same_on_both),
-		cmocka_unit_test(get_from_nobody_fails),
-		cmocka_unit_test(get_from_a_node_that_dies_ends),
-		cmocka_unit_test(second_init_answers_in_the_manner_of_its_kind),
-	};
-	return RUN_CASES(tests);
-}

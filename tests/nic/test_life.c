@@ -23,9 +23,8 @@ static const struct nodes_opt by_hand = {.no_ni = true};
 
 #define HAND_CASE(name, nodes)                                                           \
 	static nodes_fn name##_node;                                                     \
-	static void name(void **state)                                                   \
+	CASE(name)                                                                       \
 	{                                                                                \
-		(void)state;                                                             \
 		run_nodes_opt(nodes, name##_node, NULL, &by_hand);                       \
 	}                                                                                \
 	static void name##_node(                                                         \
@@ -1039,9 +1038,8 @@ static void close_two(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	CHECK_EQ(drops_of(ni), 0);
 }
 
-static void held_puts_outlive_both_interfaces(void **state)
+CASE(held_puts_outlive_both_interfaces)
 {
-	(void)state;
 	for (unsigned first = 0; first < 2; first++)
 		run_nodes_opt(2, close_two, &first, &by_hand);
 }
@@ -1154,16 +1152,14 @@ static void discarded_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, voi
 	sync_nodes();
 }
 
-static void message_to_a_finalised_peer_is_no_failure(void **state)
+CASE(message_to_a_finalised_peer_is_no_failure)
 {
-	(void)state;
 	bool before = false;
 	run_nodes_opt(2, discarded_node, &before, &by_hand);
 }
 
-static void message_to_an_absent_peer_is_dropped_on_request(void **state)
+CASE(message_to_an_absent_peer_is_dropped_on_request)
 {
-	(void)state;
 	bool before = true;
 	setenv("PTL3_ABSENT", "drop", 1);
 	run_nodes_opt(2, discarded_node, &before, &by_hand);
@@ -1258,16 +1254,14 @@ static void run_early(unsigned words, bool expected)
 }
 
 /* The target is announced, and its segment is about to be mapped */
-static void descriptor_of_a_put_to_an_expected_peer_is_free(void **state)
+CASE(descriptor_of_a_put_to_an_expected_peer_is_free)
 {
-	(void)state;
 	run_early(3, true);
 }
 
 /* The target has joined, and its lane is too short for all that waited for it */
-static void descriptor_of_puts_that_waited_is_free(void **state)
+CASE(descriptor_of_puts_that_waited_is_free)
 {
-	(void)state;
 	run_early(2000, false);
 }
 
@@ -1335,9 +1329,8 @@ static void settle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	gate_wait(gate);
 }
 
-static void message_waits_for_an_interface_to_settle(void **state)
+CASE(message_waits_for_an_interface_to_settle)
 {
-	(void)state;
 	struct gate *gate = gate_new(2);
 	run_nodes_opt(2, settle_node, gate, &by_hand);
 	gate_free(gate);
@@ -1378,9 +1371,8 @@ static void settle_many_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, v
 	gate_wait(gate);
 }
 
-static void many_messages_wait_for_an_interface_to_settle(void **state)
+CASE(many_messages_wait_for_an_interface_to_settle)
 {
-	(void)state;
 	struct gate *gate = gate_new(2);
 	run_nodes_opt(2, settle_many_node, gate, &by_hand);
 	gate_free(gate);
@@ -1419,9 +1411,8 @@ static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	gate_wait(gate);
 }
 
-static void interface_settles_by_itself(void **state)
+CASE(interface_settles_by_itself)
 {
-	(void)state;
 	struct gate *gate = gate_new(2);
 	run_nodes_opt(2, idle_node, gate, &by_hand);
 	gate_free(gate);
@@ -1597,9 +1588,8 @@ static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 	gate_wait(d->all);
 }
 
-static void death_ends_what_is_pending_with_the_dead(void **state)
+CASE(death_ends_what_is_pending_with_the_dead)
 {
-	(void)state;
 	for (unsigned i = 0; i < rounds(4); i++) {
 		struct doomed d = {gate_new(2), gate_new(3)};
 		run_nodes(3, death_node, &d);
@@ -1673,51 +1663,4 @@ HAND_CASE(fini_gives_the_memory_of_large_queues_back, 1)
 		CHECK_EQ(mapped_queues(), 0);
 	}
 	(void)node_ni();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(interface_works_again_after_fini),
-		cmocka_unit_test(fini_gives_the_memory_of_large_queues_back),
-		cmocka_unit_test(queues_of_each_life_count_from_elsewhere),
-		cmocka_unit_test(peer_is_new_after_its_fini),
-		cmocka_unit_test(put_of_one_who_leaves_at_once_arrives),
-		cmocka_unit_test(peer_may_go_at_any_time),
-		cmocka_unit_test(fini_ends_the_waits_of_other_threads),
-		cmocka_unit_test(fini_ends_the_calls_of_other_threads),
-#ifdef STEPS_MOST
-		cmocka_unit_test(fini_ends_the_polls_of_other_threads),
-		cmocka_unit_test(fini_may_come_at_any_place_of_a_poll),
-#endif
-		cmocka_unit_test(fini_of_the_library_ends_the_barrier_of_another_thread),
-		cmocka_unit_test(
-			fini_of_the_interface_leaves_the_barrier_of_another_thread),
-		cmocka_unit_test(barrier_ends_for_all_that_wait_for_it),
-		cmocka_unit_test(fini_in_mid_transfer_touches_nothing_after),
-		cmocka_unit_test(message_waits_for_a_peer_that_has_yet_to_join),
-		cmocka_unit_test(message_to_a_peer_that_ends_before_it_joins_fails),
-		cmocka_unit_test(message_to_a_peer_that_left_before_this_node_joined),
-		cmocka_unit_test(messages_that_wait_are_bounded_and_stay_in_order),
-		cmocka_unit_test(message_to_a_finalised_peer_is_no_failure),
-		cmocka_unit_test(message_to_an_absent_peer_is_dropped_on_request),
-		cmocka_unit_test(held_puts_outlive_both_interfaces),
-		cmocka_unit_test(message_to_a_pid_that_never_joins_fails),
-		cmocka_unit_test(message_that_is_held_fails_without_a_lifeline),
-		cmocka_unit_test(message_of_a_handler_that_cannot_be_held_fails),
-		cmocka_unit_test(gauge_of_held_messages_follows_them),
-		cmocka_unit_test(mappings_of_a_lost_peer_are_handed_out_once),
-		cmocka_unit_test(descriptor_of_a_put_to_an_expected_peer_is_free),
-		cmocka_unit_test(descriptor_of_puts_that_waited_is_free),
-		cmocka_unit_test(message_waits_for_an_interface_to_settle),
-		cmocka_unit_test(many_messages_wait_for_an_interface_to_settle),
-		cmocka_unit_test(interface_settles_by_itself),
-		cmocka_unit_test(fini_drops_what_waits_for_word_of_its_target),
-		cmocka_unit_test(message_to_nobody_fails),
-		cmocka_unit_test(message_to_a_foreign_pid_ends),
-		cmocka_unit_test(death_ends_what_is_pending_with_the_dead),
-		cmocka_unit_test(
-			queues_freed_while_the_interface_closes_leave_their_places),
-	};
-	return RUN_CASES(cases);
 }

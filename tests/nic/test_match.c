@@ -110,13 +110,3 @@ NODES_CASE(get_takes_one_of_the_threshold_at_its_reply, 2)
 	}
 	sync_nodes();
 }
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(threshold_counts_operations_down),
-		cmocka_unit_test(ack_reaches_a_used_up_descriptor),
-		cmocka_unit_test(get_takes_one_of_the_threshold_at_its_reply),
-	};
-	return RUN_CASES(cases);
-}

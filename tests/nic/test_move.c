@@ -413,9 +413,8 @@ static void gets_take_turns_node(
 
 /* Where the kernel refuses cross-memory reads, all gets from a node need its window, and
  * take turns: none overtakes another. */
-static void gets_take_turns(void **state)
+CASE(gets_take_turns)
 {
-	(void)state;
 	const char *cma = getenv("PTL3_CMA");
 	setenv("PTL3_CMA", "off", 1);
 	run_nodes(2, gets_take_turns_node, NULL);
@@ -606,9 +605,8 @@ static void slow_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	act[rank](ni, *(unsigned *)arg);
 }
 
-static void slow_memory_delays_no_other_process(void **state)
+CASE(slow_memory_delays_no_other_process)
 {
-	(void)state;
 	if (!make_slow()) {
 		fprintf(stderr, "SKIPPED: no userfaultfd for faults of the kernel\n");
 		skip();
@@ -645,23 +643,4 @@ NODES_CASE(memory_without_permission_fails, 2)
 		ev = next_event(eq);
 	sync_nodes();
 	CHECK_EQ(munmap(none, SLOW), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(descriptor_knows_what_is_odd_about_it),
-		cmocka_unit_test(slow_memory_delays_no_other_process),
-		cmocka_unit_test(memory_without_permission_fails),
-		cmocka_unit_test(put_arrives_every_length_two_nodes),
-		cmocka_unit_test(put_arrives_every_length_four_nodes),
-		cmocka_unit_test(put_arrives_every_length_alone),
-		cmocka_unit_test(get_arrives_every_length_two_nodes),
-		cmocka_unit_test(get_arrives_every_length_four_nodes),
-		cmocka_unit_test(get_arrives_every_length_alone),
-		cmocka_unit_test(long_puts_arrive_by_either_mover),
-		cmocka_unit_test(short_put_overtakes_a_long_one),
-		cmocka_unit_test(gets_take_turns),
-	};
-	return RUN_CASES(cases);
 }

@@ -188,10 +188,9 @@ static void ignore_peer_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, v
 	sync_nodes();
 }
 
-static void an_ignored_peer_is_odd(void **state)
+CASE(an_ignored_peer_is_odd)
 {
 	const struct nodes_opt opt = {.bad_headers = true};
-	(void)state;
 	run_nodes_opt(2, ignore_peer_node, NULL, &opt);
 }
 
@@ -205,17 +204,4 @@ NODES_CASE(many_lanes_are_odd, 10)
 	CHECK_EQ(nic()->odd & (P3_ODD_NODES | P3_ODD_WIRED | P3_ODD_TRACED), 0);
 	p3_lease_leave(nic());
 	sync_nodes();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(a_long_put_is_odd_at_both_ends),
-		cmocka_unit_test(an_ended_get_is_odd_until_its_target_knows),
-		cmocka_unit_test(a_full_lane_is_odd_for_its_sender),
-		cmocka_unit_test(a_hungry_command_is_odd),
-		cmocka_unit_test(an_ignored_peer_is_odd),
-		cmocka_unit_test(many_lanes_are_odd),
-	};
-	return RUN_CASES(cases);
 }

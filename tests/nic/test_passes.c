@@ -341,18 +341,3 @@ NODES_CASE(the_end_of_a_hold_wakes_all_its_peers, 4)
 	}
 	sync_nodes();
 }
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(answers_leave_nobody_restless),
-		cmocka_unit_test(a_message_taken_is_given_back),
-		cmocka_unit_test(two_full_lanes_are_taken_in_whole_passes),
-		cmocka_unit_test(a_look_without_waiting_goes_on_to_the_event),
-		cmocka_unit_test(a_short_put_comes_between_two_slices),
-		cmocka_unit_test(
-			a_lone_message_is_read_at_once_unless_others_have_waited),
-		cmocka_unit_test(the_end_of_a_hold_wakes_all_its_peers),
-	};
-	return RUN_CASES(cases);
-}

@@ -613,25 +613,3 @@ NODES_CASE(split_and_merged_rings_keep_their_readers_apart, 1)
 	CHECK(queues_that_fit(ni, 1 << 13) >= 1);
 	p3_nic(p3_node())->host_seg[0].len = len;
 }
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(send_end_comes_before_ack),
-		cmocka_unit_test(overflow_is_told_once_at_the_gap),
-		cmocka_unit_test(overflow_under_a_reader_shows_each_gap),
-		cmocka_unit_test(overflow_under_two_readers_stays_in_order),
-		cmocka_unit_test(wait_on_an_overflowing_queue_returns),
-		cmocka_unit_test(wait_of_two_readers_returns),
-		cmocka_unit_test(each_event_goes_to_one_of_two_readers),
-		cmocka_unit_test(each_event_goes_to_one_of_three_readers),
-		cmocka_unit_test(poll_takes_no_event_of_a_queue_behind_its_list),
-		cmocka_unit_test(polls_of_other_queues_starve_no_queue),
-		cmocka_unit_test(memory_of_large_queues_is_given_back),
-		cmocka_unit_test(free_ends_the_waits_on_a_queue),
-		cmocka_unit_test(free_leaves_descriptors_without_a_queue),
-		cmocka_unit_test(freed_queues_serve_every_size),
-		cmocka_unit_test(split_and_merged_rings_keep_their_readers_apart),
-	};
-	return RUN_CASES(cases);
-}

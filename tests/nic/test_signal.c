@@ -244,15 +244,3 @@ NODES_CASE(refused_calls_take_no_slot_from_later_ones, 1)
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_EQ(put_inside(ni, md), P3_MBX_SLOTS / 2);
 }
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handlers_never_wait_and_lose_nothing),
-		cmocka_unit_test(handlers_may_interrupt_a_peek),
-		cmocka_unit_test(handlers_may_interrupt_a_reader),
-		cmocka_unit_test(handlers_may_interrupt_one_of_two_readers),
-		cmocka_unit_test(refused_calls_take_no_slot_from_later_ones),
-	};
-	return RUN_CASES(tests);
-}

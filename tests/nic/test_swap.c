@@ -108,10 +108,9 @@ NODES_CASE(put_never_carries_half_an_exchange, 2)
 /* A pull that has read the first 32 bytes and the last 32, and knows what lay there:
  * exchanges reach into what it has read, up to the first and to the last byte, unless an
  * earlier exchange behind the pull has changed that byte. */
-static void exchange_reaches_the_ends_of_a_transfer(void **state)
+CASE(exchange_reaches_the_ends_of_a_transfer)
 {
 	enum { READ = 32 };
-	(void)state;
 	struct p3_pull pull = {.length = LONG,
 		.done = READ,
 		.end = LONG - READ,
@@ -228,21 +227,4 @@ NODES_CASE(registers_begin_anew_whatever_was_under_way, 1)
 		CHECK_EQ(v, 0);
 	}
 	CHECK_OK(PtlNIFini(other));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exchange_does_not_wait_for_a_put_behind_it),
-		cmocka_unit_test(exchanges_and_puts_of_the_same_bytes_cross),
-		cmocka_unit_test(exchanges_and_puts_go_round_three),
-		cmocka_unit_test(long_puts_cross_without_being_late),
-		cmocka_unit_test(put_never_carries_half_an_exchange),
-		cmocka_unit_test(exchange_reaches_the_ends_of_a_transfer),
-		cmocka_unit_test(reader_of_a_freed_queue_takes_nobodys_event),
-		cmocka_unit_test(rings_of_a_closed_interface_come_back),
-		cmocka_unit_test(start_to_come_is_owed),
-		cmocka_unit_test(registers_begin_anew_whatever_was_under_way),
-	};
-	return RUN_CASES(tests);
 }

@@ -860,34 +860,3 @@ NODES_CASE(polls_name_the_queue_before_its_handler, 1)
 		CHECK_EQ(which_seen, 1);
 	}
 }
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(waits_count_as_passes),
-		cmocka_unit_test(waits_show_the_node_to_tools),
-		cmocka_unit_test(a_poll_finds_what_lies_in_a_lane),
-		cmocka_unit_test(a_poll_finds_what_lies_behind_others),
-		cmocka_unit_test(an_empty_poll_sees_to_what_is_odd),
-		cmocka_unit_test(polls_find_all_that_comes),
-		cmocka_unit_test(polls_count_as_passes),
-		cmocka_unit_test(polls_show_the_node_to_tools),
-		cmocka_unit_test(polls_execute_commands_of_others),
-		cmocka_unit_test(polls_wake_a_thread_that_waits),
-		cmocka_unit_test(a_wait_sees_to_what_is_odd),
-		cmocka_unit_test(a_get_sees_to_what_is_odd),
-		cmocka_unit_test(a_poll_sees_to_what_is_odd),
-		cmocka_unit_test(waits_find_windows_of_any_length),
-		cmocka_unit_test(gets_find_windows_of_any_length),
-		cmocka_unit_test(polls_find_windows_of_any_length),
-		cmocka_unit_test(long_polls_find_windows_of_any_length),
-		cmocka_unit_test(polls_check_all_queues_first),
-		cmocka_unit_test(polls_name_the_queue_before_its_handler),
-		cmocka_unit_test(short_waits_sleep),
-		cmocka_unit_test(waits_sleep_at_once_beside_programs_that_compute),
-		cmocka_unit_test(a_message_wakes_the_threads_that_it_concerns),
-		cmocka_unit_test(naps_stay_short_while_a_message_is_not_taken),
-		cmocka_unit_test(a_put_wakes_the_threads_that_wait_for_its_end),
-	};
-	return RUN_CASES(cases);
-}

@@ -510,17 +510,3 @@ NODES_CASE(sixteen_flood_a_slow_host, NODES)
 	sync_nodes();
 	round_of_all(ni, rank, size);
 }
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(pendings_run_out_before_a_target_that_stands_still),
-		cmocka_unit_test(mailbox_runs_out),
-		cmocka_unit_test(transfer_slots_and_pulls_run_out),
-		cmocka_unit_test(lanes_and_windows_run_out),
-		cmocka_unit_test(reserved_responses_run_out),
-		cmocka_unit_test(memory_of_the_host_runs_out),
-		cmocka_unit_test(sixteen_flood_a_slow_host),
-	};
-	return RUN_CASES(cases);
-}

@@ -366,23 +366,6 @@ static void run_pair(void (*act)(void))
 	gate_free(p.over);
 }
 
-/* A filter of system calls refuses the wire's descriptor, for the rest of the process. */
-static void start_denied(void)
-{
-	CHECK(deny_call(SYS_timerfd_create));
-	ptl_handle_ni_t ni = node_ni();
-	ptl_handle_eq_t eq = eq_new(ni, 64);
-	CHECK(!p3_wire_thread_serves(nic()));
-	send_with_naps(ni, acked(ni, eq), eq);
-	CHECK_EQ(counter(RINGS), 0);
-}
-
-static void a_node_without_descriptor_looks_at_the_wire_itself(void **state)
-{
-	(void)state;
-	run_pair(start_denied);
-}
-
 #ifndef __SANITIZE_THREAD__ /* it reports files that the program closes as a race */
 /* A program closes one of the descriptors, and its next file gets the number. */
 static void lose_one(const char *kind)
@@ -431,9 +414,8 @@ static void lose_each(void)
 	CHECK(p3_wire_thread_serves(nic()));
 }
 
-static void a_program_that_closes_descriptors_goes_on(void **state)
+CASE(a_program_that_closes_descriptors_goes_on)
 {
-	(void)state;
 	run_pair(lose_each);
 }
 #endif
@@ -508,20 +490,19 @@ NODES_CASE(a_forked_child_leaves_the_descriptors_alone, 2)
 	sync_nodes();
 }
 
-int main(void)
+/* A filter of system calls refuses the wire's descriptor, for the rest of the process. */
+static void start_denied(void)
 {
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(a_sleeper_is_rung_for_frames_without_acknowledgement),
-		cmocka_unit_test(nothing_rings_when_all_is_acknowledged),
-		cmocka_unit_test(the_nic_thread_is_rung_while_its_program_computes),
-		cmocka_unit_test(a_waiting_program_is_rung_and_then_its_nic_thread),
-		cmocka_unit_test(a_ring_costs_few_passes),
-		cmocka_unit_test(no_sleep_is_short_because_frames_are_late),
-#ifndef __SANITIZE_THREAD__
-		cmocka_unit_test(a_program_that_closes_descriptors_goes_on),
-#endif
-		cmocka_unit_test(a_forked_child_leaves_the_descriptors_alone),
-		cmocka_unit_test(a_node_without_descriptor_looks_at_the_wire_itself),
-	};
-	return RUN_CASES(cases);
+	CHECK(deny_call(SYS_timerfd_create));
+	ptl_handle_ni_t ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	CHECK(!p3_wire_thread_serves(nic()));
+	send_with_naps(ni, acked(ni, eq), eq);
+	CHECK_EQ(counter(RINGS), 0);
+}
+
+/* The last case: the process stays without permission. */
+CASE(a_node_without_descriptor_looks_at_the_wire_itself)
+{
+	run_pair(start_denied);
 }

@@ -225,9 +225,8 @@ static void leaver(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 	}
 }
 
-static void sent_and_gone_is_not_lost(void **state)
+CASE(sent_and_gone_is_not_lost)
 {
-	(void)state;
 	run_nodes_opt(2, leaver, NULL, &by_hand);
 }
 
@@ -266,25 +265,12 @@ static void doomed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	CHECK_OK(PtlMDUnlink(md));
 }
 
-static void death_ends_what_was_not_acknowledged(void **state)
+CASE(death_ends_what_was_not_acknowledged)
 {
-	(void)state;
 	for (unsigned i = 0; i < rounds(5); i++) {
 		struct doomed d = {gate_new(3), gate_new(3)};
 		run_nodes(3, doomed_node, &d);
 		gate_free(d.begun);
 		gate_free(d.dead);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(puts_arrive_once_in_order_unchanged),
-		cmocka_unit_test(gets_and_exchanges_are_done_once),
-		cmocka_unit_test(long_transfers_take_the_wire),
-		cmocka_unit_test(sent_and_gone_is_not_lost),
-		cmocka_unit_test(death_ends_what_was_not_acknowledged),
-	};
-	return RUN_CASES(cases);
 }
