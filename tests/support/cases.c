@@ -12,11 +12,12 @@ static size_t cases_n;
 /* Nodes on several hosts, in programs that have them. */
 int nodes_missed_faults(void) __attribute__((weak));
 
-void case_add(const char *name, CMUnitTestFunction fn)
+void case_add(const char *name, CMUnitTestFunction fn, CMFixtureFunction setup,
+	CMFixtureFunction teardown)
 {
 	if (cases_n == CASES_MOST)
 		abort();
-	cases[cases_n++] = (struct CMUnitTest){.name = name, .test_func = fn};
+	cases[cases_n++] = (struct CMUnitTest){name, fn, setup, teardown, NULL};
 }
 
 int cases_run_in(CMFixtureFunction setup, CMFixtureFunction teardown)

@@ -15,17 +15,21 @@
 
 #include <cmocka.h>
 
-void case_add(const char *name, CMUnitTestFunction fn);
+void case_add(const char *name, CMUnitTestFunction fn, CMFixtureFunction setup,
+	CMFixtureFunction teardown);
 /* Run all cases, which share what setup makes.  Return the number of those that fail. */
 int cases_run_in(CMFixtureFunction setup, CMFixtureFunction teardown);
 int cases_run(void);
 
-#define CASE(name)                                                                       \
+/* A case with functions of its own before and behind it, or NULL. */
+#define CASE_IN(name, setup, teardown)                                                   \
 	static void name(void **state);                                                  \
 	__attribute__((constructor)) static void add_##name(void)                        \
 	{                                                                                \
-		case_add(#name, name);                                                   \
+		case_add(#name, name, setup, teardown);                                  \
 	}                                                                                \
 	static void name(void **state __attribute__((unused)))
+
+#define CASE(name) CASE_IN(name, NULL, NULL)
 
 #endif
