@@ -100,7 +100,6 @@ static void get_all(unsigned rank, ptl_handle_ni_t ni, unsigned bits)
 
 NODES_CASE(long_puts_and_gets_are_read_remotely, 2)
 {
-	(void)arg, (void)size;
 	put_all(rank, ni, 1);
 	CHECK_EQ(fetched(nic()), rank == 1 ? all_lengths() : 0);
 	sync_nodes();
@@ -398,7 +397,6 @@ static void meet(unsigned rank, ptl_handle_ni_t ni)
 /* A read that finds no room, or fails, holds up further reads over the same link only. */
 NODES_CASE(a_bad_link_delays_no_other, 2)
 {
-	(void)size, (void)arg;
 	meet(rank, ni);
 	static const struct p3_endpoint_ops ops = {
 		.reads = any_order, .offer = offer_none, .read = read_but_0};

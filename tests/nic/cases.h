@@ -10,6 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The arguments of a node's function, of which a case may ignore any. */
+#define MAYBE_UNUSED __attribute__((unused))
+#define NODE_ARGS                                                                        \
+	unsigned rank MAYBE_UNUSED, unsigned size MAYBE_UNUSED,                          \
+		ptl_handle_ni_t ni MAYBE_UNUSED, void *arg MAYBE_UNUSED
+
 /* A case that is one run of some nodes: NODES_CASE(put_arrives, 2) { ... } */
 #define NODES_CASE(name, nodes)                                                          \
 	static nodes_fn name##_node;                                                     \
@@ -17,11 +23,9 @@
 	{                                                                                \
 		run_nodes(nodes, name##_node, NULL);                                     \
 	}                                                                                \
-	static void name##_node(                                                         \
-		unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+	static void name##_node(NODE_ARGS)
 
-/* Rank 0 initiates, the others answer: avoid warnings about arguments that a case
- * ignores. */
+/* Avoid warnings about arguments that another function ignores. */
 #define UNUSED_ARGS ((void)rank, (void)size, (void)ni, (void)arg)
 
 #define RUN_CASES(cases)                                                                 \

@@ -273,7 +273,6 @@ static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 
 NODES_CASE(what_fits_the_lane_goes_the_faster_way, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	if (rank == 0)
 		put_steps(ni, eq);
@@ -286,7 +285,6 @@ NODES_CASE(what_fits_the_lane_goes_the_faster_way, 2)
 NODES_CASE(blocks_of_a_heap_do_not_overlap, 2)
 {
 	enum { BLOCKS = 64 };
-	UNUSED_ARGS;
 	unsigned char *b[BLOCKS];
 	for (unsigned round = 0; round < rounds(50); round++) {
 		for (unsigned i = 0; i < BLOCKS; i++) {
@@ -314,7 +312,6 @@ static void use_blocks(void *arg)
 NODES_CASE(threads_share_a_heap, 2)
 {
 	struct side *side[3];
-	UNUSED_ARGS;
 	if (rank != 0) /* helgrind: glibc's cached stacks go from thread to thread */
 		return;
 	for (unsigned i = 0; i < 3; i++)
@@ -350,7 +347,6 @@ static void put_and_compare(ptl_handle_ni_t ni, unsigned rank, unsigned char *fr
 /* Bytes that begin in the heap and end behind it are not offered as heap. */
 NODES_CASE(bytes_across_the_end_of_a_heap_arrive, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *to = plain(2 * LONG), *from = NULL;
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
 	if (rank == 0) {
@@ -370,7 +366,6 @@ NODES_CASE(bytes_across_the_end_of_a_heap_arrive, 2)
 /* The pages were never reserved: the reader brings them in before it looks. */
 NODES_CASE(bytes_never_touched_are_zero, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *to = plain(LONG), *from = NULL;
 	memset(to, 1, LONG);
 	if (rank == 0)
@@ -425,13 +420,11 @@ static void offer_beyond(unsigned rank, ptl_handle_ni_t ni, bool get)
 
 NODES_CASE(put_from_out_of_the_heap_fails, 2)
 {
-	UNUSED_ARGS;
 	offer_beyond(rank, ni, false);
 }
 
 NODES_CASE(get_from_out_of_the_heap_fails, 2)
 {
-	UNUSED_ARGS;
 	offer_beyond(rank, ni, true);
 }
 
@@ -451,11 +444,9 @@ CASE(view_holds_what_lies_inside)
 /* Programs close descriptors that they do not know, and reuse the numbers. */
 NODES_CASE(lost_descriptor_costs_the_heap_only, 2)
 {
-	UNUSED_ARGS;
 	struct p3_heap *heap = p3_node()->heap;
 	int other = memfd_create("other", MFD_CLOEXEC);
 	struct stat st;
-	(void)ni;
 	CHECK(shared(LONG) && p3_heap_fd(heap) >= 0 && other >= 0);
 	CHECK(dup2(other, p3_heap_fd(heap)) >= 0);
 	unsigned char *at = shared(LONG);
@@ -515,7 +506,6 @@ CASE(foreign_file_is_not_sent_as_the_heap)
  * later. */
 NODES_CASE(bytes_taken_back_are_never_delivered, 2)
 {
-	UNUSED_ARGS;
 	struct {
 		unsigned char *at;
 		ptl_handle_eq_t eq;

@@ -27,8 +27,7 @@ static const struct nodes_opt by_hand = {.no_ni = true};
 	{                                                                                \
 		run_nodes_opt(nodes, name##_node, NULL, &by_hand);                       \
 	}                                                                                \
-	static void name##_node(                                                         \
-		unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+	static void name##_node(NODE_ARGS)
 
 /* ---- incarnations ---- */
 
@@ -61,7 +60,6 @@ static void exchange(ptl_handle_ni_t ni, unsigned rank, unsigned size, unsigned 
  * dead */
 HAND_CASE(interface_works_again_after_fini, 3)
 {
-	(void)arg;
 	ptl_handle_ni_t before = PTL_INVALID_HANDLE;
 	ptl_process_id_t id;
 	for (unsigned round = 0; round < rounds(20); round++) {
@@ -88,7 +86,6 @@ static uint64_t first_number(ptl_handle_eq_t eq)
  * through PtlNIFini and PtlNIInit cannot take a new ring's head for that of its own */
 HAND_CASE(queues_of_each_life_count_from_elsewhere, 1)
 {
-	(void)arg;
 	uint64_t before = 0;
 	for (unsigned round = 0; round < 4; round++) {
 		ni = node_ni();
@@ -103,7 +100,6 @@ HAND_CASE(queues_of_each_life_count_from_elsewhere, 1)
 /* One node comes and goes, the others stay, and meet a new incarnation each time */
 HAND_CASE(peer_is_new_after_its_fini, 3)
 {
-	(void)arg;
 	if (rank)
 		ni = node_ni();
 	for (unsigned round = 0; round < rounds(20); round++) {
@@ -126,7 +122,6 @@ HAND_CASE(peer_is_new_after_its_fini, 3)
  * sender */
 HAND_CASE(put_of_one_who_leaves_at_once_arrives, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = PTL_EQ_NONE;
 	if (rank) {
 		ni = node_ni();
@@ -165,8 +160,6 @@ static void meet(void *arg)
  */
 HAND_CASE(peer_may_go_at_any_time, 3)
 {
-	(void)size;
-	(void)arg;
 	static const size_t len[] = {8, 8, 700, 50000};
 	if (rank == 0) {
 		sync_nodes();
@@ -226,7 +219,6 @@ static void wait_forever(void *arg)
 /* P3.3 3.5: threads that wait get PTL_EQ_INVALID */
 HAND_CASE(fini_ends_the_waits_of_other_threads, 2)
 {
-	UNUSED_ARGS;
 	for (unsigned round = 0; round < rounds(20); round++) {
 		ni = node_ni();
 		ptl_handle_eq_t eq[4] = {
@@ -268,7 +260,6 @@ static void call_until_fini(void *arg)
 /* P3.3 3.5: other threads are in the middle of calls; each ends with a code */
 HAND_CASE(fini_ends_the_calls_of_other_threads, 1)
 {
-	UNUSED_ARGS;
 	for (unsigned round = 0; round < rounds(30); round++) {
 		ptl_handle_ni_t here = node_ni();
 		struct side *side[4];
@@ -350,7 +341,6 @@ static void poll_until_over(void *arg)
 /* They find no queue, or no event, but never an event of a later interface. */
 HAND_CASE(fini_ends_the_polls_of_other_threads, 1)
 {
-	UNUSED_ARGS;
 	enum look looks[LOOKS];
 	struct side *side[LOOKS];
 	p3_set(&polled.over, 0);
@@ -453,7 +443,6 @@ static bool end_at_place(bool again, unsigned life)
 /* The same at many instructions of each look, and also with a next interface. */
 HAND_CASE(fini_may_come_at_any_place_of_a_poll, 1)
 {
-	UNUSED_ARGS;
 	struct sigaction step = {.sa_handler = at_step}, was;
 	CHECK(sigaction(SIGTRAP, &step, &was) == 0);
 	for (unsigned i = 0; i < 2 * TIMED; i++) {
@@ -515,7 +504,6 @@ static void wait_until_broken_off(unsigned round)
  * in: the node's next call is for the same barrier */
 HAND_CASE(fini_of_the_library_ends_the_barrier_of_another_thread, 2)
 {
-	UNUSED_ARGS;
 	int most;
 	p3_set(&left, 0);
 	sync_nodes();
@@ -536,7 +524,6 @@ HAND_CASE(fini_of_the_library_ends_the_barrier_of_another_thread, 2)
 
 HAND_CASE(fini_of_the_interface_leaves_the_barrier_of_another_thread, 2)
 {
-	UNUSED_ARGS;
 	p3_set(&left, 0);
 	sync_nodes();
 	for (unsigned round = 0; round < rounds(8); round++) {
@@ -628,7 +615,6 @@ static void let_the_first_hear_first(void *arg)
 
 HAND_CASE(barrier_ends_for_all_that_wait_for_it, 2)
 {
-	UNUSED_ARGS;
 	int most;
 	struct sigaction act = {.sa_handler = stay, .sa_flags = SA_RESTART};
 	p3_set(&left, 0);
@@ -661,7 +647,6 @@ HAND_CASE(barrier_ends_for_all_that_wait_for_it, 2)
  * memory goes at once. */
 HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
 {
-	UNUSED_ARGS;
 	const size_t len = 8 << 20;
 	for (unsigned round = 0; round < rounds(12); round++) {
 		ni = node_ni();
@@ -745,7 +730,6 @@ static void count_events(ptl_handle_eq_t eq, ptl_event_kind_t kind, unsigned n, 
 /* To a peer that has yet to join: messages arrive in the order of their calls */
 HAND_CASE(message_waits_for_a_peer_that_has_yet_to_join, 2)
 {
-	UNUSED_ARGS;
 	struct tried t;
 	if (rank == 0) {
 		ni = node_ni();
@@ -782,7 +766,6 @@ HAND_CASE(message_waits_for_a_peer_that_has_yet_to_join, 2)
 /* A rank ends without having joined: messages to it fail, those to others arrive */
 HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		sync_nodes();
 		node_leave_job();
@@ -820,7 +803,6 @@ HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
  * node has seen it leave (message_to_a_finalised_peer_is_no_failure). */
 HAND_CASE(message_to_a_peer_that_left_before_this_node_joined, 2)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		CHECK_OK(PtlNIFini(node_ni()));
 		sync_nodes();
@@ -844,7 +826,6 @@ HAND_CASE(message_to_a_peer_that_left_before_this_node_joined, 2)
 /* The message waits for a rank that joins with another pid: it fails then. */
 HAND_CASE(message_to_a_pid_that_never_joins_fails, 2)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		sync_nodes();
 		(void)node_ni();
@@ -893,7 +874,6 @@ static void close_lifeline(void)
  * for a rank fail. */
 HAND_CASE(message_that_is_held_fails_without_a_lifeline, 2)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		stay_away();
 		return;
@@ -924,7 +904,6 @@ static void post_detached(
 
 HAND_CASE(message_of_a_handler_that_cannot_be_held_fails, 2)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		stay_away();
 		return;
@@ -967,7 +946,6 @@ static void expire_one(struct p3_nic *n)
 /* Tools see as many requests as are held, also when an interface has closed. */
 HAND_CASE(gauge_of_held_messages_follows_them, 2)
 {
-	UNUSED_ARGS;
 	enum { OWN = 2, OTHERS = 3 };
 	if (rank == 1) {
 		stay_away();
@@ -1048,7 +1026,6 @@ CASE(held_puts_outlive_both_interfaces)
  * and other memory may lie at these addresses at the second call. */
 NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
 {
-	UNUSED_ARGS;
 	sync_nodes();
 	if (rank == 0) {
 		struct p3_nic *n = p3_nic(p3_node());
@@ -1074,7 +1051,6 @@ NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
  * reached */
 HAND_CASE(messages_that_wait_are_bounded_and_stay_in_order, 2)
 {
-	UNUSED_ARGS;
 	static p3_a32 sent;
 	const unsigned most = 200000;
 	unsigned n = 0;
@@ -1424,7 +1400,6 @@ CASE(interface_settles_by_itself)
  * drop its reference to the copy of its IOVEC elements, or the leak checker reports it */
 HAND_CASE(fini_drops_what_waits_for_word_of_its_target, 2)
 {
-	UNUSED_ARGS;
 	static const unsigned n = 4;
 	for (unsigned i = 0; rank == 0 && i < rounds(100); i++) {
 		ni = node_ni();
@@ -1443,7 +1418,6 @@ HAND_CASE(fini_drops_what_waits_for_word_of_its_target, 2)
  * REPLY_END with nothing moved */
 NODES_CASE(message_to_nobody_fails, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
 	ptl_process_id_t mine = id_of(ni, rank);
@@ -1478,7 +1452,6 @@ NODES_CASE(message_to_nobody_fails, 2)
  * put ends, and everything can be unlinked */
 NODES_CASE(message_to_a_foreign_pid_ends, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 64), silent = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
 	ptl_process_id_t to = id_of(ni, 1 - rank);
@@ -1621,7 +1594,6 @@ static void check_places(void)
 
 HAND_CASE(queues_freed_while_the_interface_closes_leave_their_places, 1)
 {
-	UNUSED_ARGS;
 	for (unsigned i = 0; i < rounds(500); i++) {
 		ptl_handle_ni_t mine = node_ni();
 		check_places();
@@ -1653,7 +1625,6 @@ static unsigned mapped_queues(void)
 
 HAND_CASE(fini_gives_the_memory_of_large_queues_back, 1)
 {
-	UNUSED_ARGS;
 	for (unsigned life = 0; life < 3; life++) {
 		ptl_handle_ni_t mine = node_ni();
 		for (unsigned i = 0; i < 3; i++)

@@ -254,42 +254,36 @@ static void every_length(struct mesh *m, void (*move)(struct mesh *m, size_t len
 
 NODES_CASE(put_arrives_every_length_two_nodes, 2)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, put_with_ack);
 }
 
 NODES_CASE(put_arrives_every_length_four_nodes, 4)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, put_with_ack);
 }
 
 NODES_CASE(put_arrives_every_length_alone, 1)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, put_with_ack);
 }
 
 NODES_CASE(get_arrives_every_length_two_nodes, 2)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, get_whole);
 }
 
 NODES_CASE(get_arrives_every_length_four_nodes, 4)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, get_whole);
 }
 
 NODES_CASE(get_arrives_every_length_alone, 1)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, get_whole);
 }
@@ -300,7 +294,6 @@ NODES_CASE(get_arrives_every_length_alone, 1)
  * enough that either mover has its turns. */
 NODES_CASE(long_puts_arrive_by_either_mover, 2)
 {
-	UNUSED_ARGS;
 	static const size_t around[] = {16336, 65536, 131072, 262144, 524288, 1 << 20};
 	enum { MOST = (1 << 20) + 64 };
 	ptl_handle_eq_t eq = eq_new(ni, 8);
@@ -366,7 +359,6 @@ static void overtake(
  * slow (P3_QUICK) only the data count. */
 NODES_CASE(short_put_overtakes_a_long_one, 2)
 {
-	UNUSED_ARGS;
 	enum { LONG = 64 << 20 };
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	unsigned char *buf = node_alloc(LONG);
@@ -457,7 +449,6 @@ static uint32_t odd_of(ptl_handle_md_t md)
 /* Each unusual trait of a descriptor has its bit, after a bind and after an update */
 NODES_CASE(descriptor_knows_what_is_odd_about_it, 1)
 {
-	UNUSED_ARGS;
 	const unsigned usual = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE;
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	uint64_t word = 0;
@@ -622,7 +613,6 @@ CASE(slow_memory_delays_no_other_process)
 /* Memory without permission, of which no page was ever there, fails at once. */
 NODES_CASE(memory_without_permission_fails, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	void *none = mmap(NULL, SLOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ptl_md_t from = md_of(none, SLOW, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);

@@ -68,7 +68,6 @@ static pid_t sleeper;
 /* The other process has the old bytes, which must not arrive. */
 NODES_CASE(bytes_of_another_process_do_not_count, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *bytes = node_pattern(LONG, rank ? 0 : OLD);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_md_t md = md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
@@ -90,7 +89,6 @@ NODES_CASE(bytes_of_another_process_do_not_count, 2)
  * counts as alive, and the transfer succeeds. */
 NODES_CASE(transfer_goes_on_without_the_process_id, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *bytes = node_pattern(LONG, rank ? 0 : NEW);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_md_t md = md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);

@@ -49,19 +49,16 @@ static void swap_then_put(ptl_handle_ni_t ni, unsigned peer, unsigned times)
 
 NODES_CASE(exchange_does_not_wait_for_a_put_behind_it, 1)
 {
-	UNUSED_ARGS;
 	swap_then_put(ni, rank, rounds(MANY));
 }
 
 NODES_CASE(exchanges_and_puts_of_the_same_bytes_cross, 2)
 {
-	UNUSED_ARGS;
 	swap_then_put(ni, !rank, rounds(MANY));
 }
 
 NODES_CASE(exchanges_and_puts_go_round_three, 3)
 {
-	UNUSED_ARGS;
 	swap_then_put(ni, (rank + 1) % size, rounds(MANY));
 }
 
@@ -69,7 +66,6 @@ NODES_CASE(exchanges_and_puts_go_round_three, 3)
  * not woken looks again only after 0.1 s. */
 NODES_CASE(long_puts_cross_without_being_late, 2)
 {
-	UNUSED_ARGS;
 	struct bytes b = make_bytes(ni);
 	for (unsigned i = 0; i < 2 * rounds(MANY); i++) {
 		sync_nodes();
@@ -83,7 +79,6 @@ NODES_CASE(long_puts_cross_without_being_late, 2)
  * equal. */
 NODES_CASE(put_never_carries_half_an_exchange, 2)
 {
-	UNUSED_ARGS;
 	struct bytes b = make_bytes(ni);
 	unsigned char *in = node_alloc(64);
 	ptl_handle_md_t put = bind_md(ni, md_of(in, 64, MD_QUIET, PTL_EQ_NONE));
@@ -158,7 +153,6 @@ static void post_and_take(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned n)
 
 NODES_CASE(reader_of_a_freed_queue_takes_nobodys_event, 1)
 {
-	UNUSED_ARGS;
 	static struct reader r;
 	p3_set(&r.stop, 0);
 	p3_set(&r.handle, eq_new(ni, 4));
@@ -177,7 +171,6 @@ NODES_CASE(reader_of_a_freed_queue_takes_nobodys_event, 1)
 
 NODES_CASE(rings_of_a_closed_interface_come_back, 1)
 {
-	UNUSED_ARGS;
 	for (unsigned i = 0; i < 300; i++) {
 		ptl_handle_ni_t other;
 		CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
@@ -190,7 +183,6 @@ NODES_CASE(rings_of_a_closed_interface_come_back, 1)
 
 NODES_CASE(start_to_come_is_owed, 1)
 {
-	UNUSED_ARGS;
 	struct bytes b = make_bytes(ni);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_event_t ev;
@@ -209,7 +201,6 @@ NODES_CASE(start_to_come_is_owed, 1)
 
 NODES_CASE(registers_begin_anew_whatever_was_under_way, 1)
 {
-	UNUSED_ARGS;
 	ptl_handle_ni_t other;
 	ptl_sr_value_t v;
 	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));

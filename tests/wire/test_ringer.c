@@ -116,8 +116,6 @@ static bool sleep_once(uint64_t ns)
  * may also end at once, because the wire already needs the next pass. */
 NODES_CASE(a_sleeper_is_rung_for_frames_without_acknowledgement, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);
@@ -142,8 +140,6 @@ NODES_CASE(a_sleeper_is_rung_for_frames_without_acknowledgement, 2)
  * message. */
 NODES_CASE(nothing_rings_when_all_is_acknowledged, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	greet(rank, ni, source(ni), eq);
 	struct patience p = patience_begin();
@@ -157,8 +153,6 @@ NODES_CASE(nothing_rings_when_all_is_acknowledged, 2)
 /* The NIC thread sleeps when its program sends and then computes. */
 NODES_CASE(the_nic_thread_is_rung_while_its_program_computes, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);
@@ -186,8 +180,6 @@ NODES_CASE(the_nic_thread_is_rung_while_its_program_computes, 2)
  * that wakes first hands the doorbell over. */
 NODES_CASE(a_waiting_program_is_rung_and_then_its_nic_thread, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_event_t ev;
 	int which;
 	ptl_handle_eq_t eq = target(ni, BITS), none = eq_new(ni, 4);
@@ -241,8 +233,6 @@ static bool rings_cost_few_passes(void)
  * does the work, and the last one before it sleeps again. */
 NODES_CASE(a_ring_costs_few_passes, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);
@@ -282,8 +272,6 @@ static p3_a32 seldom_rung[TRIES]; /* nodes, by try */
  * for a part of them.  On a busy machine a frame may come before its receiver sleeps. */
 NODES_CASE(no_sleep_is_short_because_frames_are_late, 2)
 {
-	(void)arg;
-	(void)size;
 	const char *mode = getenv("PTL3_MODE");
 	bool park = mode && !strcmp(mode, "park"), rung = false;
 	const unsigned n = rounds(200);
@@ -455,8 +443,6 @@ static bool child_is_clean(ptl_handle_ni_t ni)
  * keeps the thread from ringing. */
 NODES_CASE(a_forked_child_leaves_the_descriptors_alone, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);

@@ -103,7 +103,6 @@ static void exchange_all(struct traffic *t, ptl_handle_ni_t ni)
 /* From every node to every node, itself included: once, in order, unchanged. */
 NODES_CASE(puts_arrive_once_in_order_unchanged, 3)
 {
-	(void)arg;
 	const unsigned quiet = PTL_MD_EVENT_START_DISABLE, n = rounds(400);
 	struct traffic t = {.n = n, .size = size, .rank = rank, .total = place(n)};
 	unsigned char *src = node_alloc(t.total);
@@ -130,8 +129,6 @@ NODES_CASE(puts_arrive_once_in_order_unchanged, 3)
 
 NODES_CASE(gets_and_exchanges_are_done_once, 2)
 {
-	(void)size;
-	(void)arg;
 	const unsigned n = rounds(300);
 	ptl_handle_eq_t eq = eq_new(ni, 1024);
 	unsigned char *buf = node_alloc(LONGEST), *src = node_pattern(LONGEST, rank);
@@ -165,8 +162,6 @@ NODES_CASE(gets_and_exchanges_are_done_once, 2)
  * the wire. */
 NODES_CASE(long_transfers_take_the_wire, 2)
 {
-	(void)size;
-	(void)arg;
 	const size_t len = 3 << 20;
 	ptl_handle_eq_t in = eq_new(ni, 64), out = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(len), *src = node_pattern(len, rank);
