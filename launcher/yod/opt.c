@@ -195,9 +195,8 @@ static int opt_set_timeout(void *to, const char *name, const char *value)
 static int opt_set_nid_base(void *to, const char *name, const char *value)
 {
 	struct p3_opt *opt = to;
-	char *end;
-	unsigned long nid = strtoul(value, &end, 10);
-	if (*value >= '0' && *value <= '9' && !*end && nid <= P3_OPT_NID_BASE_MOST) {
+	uint64_t nid;
+	if (p3_option_number(value, 0, P3_OPT_NID_BASE_MOST, &nid)) {
 		opt->nid_base = (uint32_t)nid;
 		return P3_OPT_RUN;
 	}

@@ -162,9 +162,8 @@ static void among_strangers(unsigned rank, unsigned size, ptl_handle_ni_t ni, vo
 }
 
 /* A frame of a stranger comes with each frame of the peer, and half of them once more. */
-static void strangers_and_old_frames_change_nothing(void **state)
+CASE(strangers_and_old_frames_change_nothing)
 {
-	(void)state;
 	set_faults(0, 1000000, 500000);
 	run_nodes(2, among_strangers, NULL);
 	struct loop_counts c = loop_counts();
@@ -186,9 +185,8 @@ static void called_early(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 }
 
 /* A program that calls the port of a node while that starts has no effect later. */
-static void a_stranger_calls_before_a_node_is_ready(void **state)
+CASE(a_stranger_calls_before_a_node_is_ready)
 {
-	(void)state;
 	set_faults(0, 0, 0);
 	loop_call_early(true);
 	run_nodes(2, called_early, NULL);
@@ -213,9 +211,8 @@ static void among_resets(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	CHECK_EQ(drops_of(ni), 0);
 }
 
-static void broken_connections_lose_nothing(void **state)
+CASE(broken_connections_lose_nothing)
 {
-	(void)state;
 	set_faults(20000, 0, 0);
 	run_nodes(3, among_resets, NULL);
 	assert_true(enough_resets());
@@ -283,9 +280,8 @@ static void stopped_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 
 /* Frames for a node that does not poll wait in the medium: no more of them than the node
  * has promised room for, and a few that ask.  Nothing is lost. */
-static void a_stopped_node_finds_few_frames(void **state)
+CASE(a_stopped_node_finds_few_frames)
 {
-	(void)state;
 	struct stop s = {gate_new(6), gate_new(6), gate_new(6)};
 	set_faults(0, 0, 0);
 	run_nodes(6, stopped_node, &s);
@@ -326,9 +322,8 @@ static void both_wires(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 }
 
 /* Three hosts with two nodes each: near and far. */
-static void a_node_has_peers_on_both_wires(void **state)
+CASE(a_node_has_peers_on_both_wires)
 {
-	(void)state;
 	set_faults(0, 0, 0);
 	setenv("P3_FAR", "2,drop=10000", 1);
 	run_nodes(6, both_wires, NULL);
@@ -352,9 +347,8 @@ static void lone_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 }
 
 /* No memory of a node on another host is read or mapped. */
-static void nothing_of_another_host_is_mapped(void **state)
+CASE(nothing_of_another_host_is_mapped)
 {
-	(void)state;
 	set_faults(0, 0, 0);
 	run_nodes(2, lone_node, NULL);
 }
@@ -362,13 +356,5 @@ static void nothing_of_another_host_is_mapped(void **state)
 int main(void)
 {
 	setenv("P3_FAR", "1", 1); /* each node on a host of its own */
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(nothing_of_another_host_is_mapped),
-		cmocka_unit_test(strangers_and_old_frames_change_nothing),
-		cmocka_unit_test(a_stranger_calls_before_a_node_is_ready),
-		cmocka_unit_test(broken_connections_lose_nothing),
-		cmocka_unit_test(a_stopped_node_finds_few_frames),
-		cmocka_unit_test(a_node_has_peers_on_both_wires),
-	};
-	return RUN_CASES(cases);
+	return cases_run();
 }

@@ -215,18 +215,16 @@ static double time_of(uint32_t nnodes)
 	return ns;
 }
 
-static void a_pass_looks_at_active_peers_only(void **state)
+CASE(a_pass_looks_at_active_peers_only)
 {
-	(void)state;
 	double few = time_of(1 + ACTIVE), many = time_of(MANY);
 	print_message("# pass with %u active peers: %.0f ns of %u, %.0f ns of %u\n",
 		ACTIVE, few, ACTIVE, many, MANY - 1);
 	assert_true(many < 3 * few);
 }
 
-static void a_silent_peer_takes_little_memory(void **state)
+CASE(a_silent_peer_takes_little_memory)
 {
-	(void)state;
 	struct p3_nic *n = start(MANY);
 	meet(n, 1);
 	uint64_t before = resident();
@@ -242,13 +240,4 @@ static void a_silent_peer_takes_little_memory(void **state)
 		(unsigned long long)each, (unsigned long long)active);
 	assert_true(each <= 6144 && active <= 8192);
 	p3_nic_stop(n);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(a_silent_peer_takes_little_memory),
-		cmocka_unit_test(a_pass_looks_at_active_peers_only),
-	};
-	return cmocka_run_group_tests(cases, NULL, NULL);
 }

@@ -144,9 +144,8 @@ static bool is_all(const char *at, uint64_t len, char c)
 	return true;
 }
 
-static void bytes_are_read(void **state)
+CASE(bytes_are_read)
 {
-	(void)state;
 	struct pair p;
 	struct p3_far_region r;
 	pair_open(&p);
@@ -160,9 +159,8 @@ static void bytes_are_read(void **state)
 	munmap(p.bytes, LEN);
 }
 
-static void wrong_and_recalled_keys_read_nothing(void **state)
+CASE(wrong_and_recalled_keys_read_nothing)
 {
-	(void)state;
 	struct pair p;
 	struct p3_far_region r;
 	pair_open(&p);
@@ -215,9 +213,8 @@ static void read_again(struct pair *p)
 }
 
 /* Without the cut the reads stand still, or the provider copies bytes that are gone. */
-static void bytes_may_go_after_their_owner_has_cut(void **state)
+CASE(bytes_may_go_after_their_owner_has_cut)
 {
-	(void)state;
 	struct pair p;
 	struct p3_far_region r;
 	for (unsigned round = 0; round < ROUNDS; round++) {
@@ -245,9 +242,8 @@ static void expect_no_bytes(struct pair *p)
 }
 
 /* The owner is stopped at first, and goes on later. */
-static void a_reader_that_has_cut_gets_no_bytes(void **state)
+CASE(a_reader_that_has_cut_gets_no_bytes)
 {
-	(void)state;
 	struct pair p;
 	struct p3_far_region r;
 	for (unsigned round = 0; round < ROUNDS; round++) {
@@ -265,9 +261,8 @@ static void a_reader_that_has_cut_gets_no_bytes(void **state)
 	}
 }
 
-static void a_reader_that_has_closed_gets_no_bytes(void **state)
+CASE(a_reader_that_has_closed_gets_no_bytes)
 {
-	(void)state;
 	struct pair p;
 	struct p3_far_region r;
 	for (unsigned round = 0; round < ROUNDS; round++) {
@@ -288,12 +283,5 @@ int main(void)
 		fprintf(stderr, "expected P3_FABRIC=stream, or a provider\n");
 		return 2;
 	}
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(bytes_are_read),
-		cmocka_unit_test(wrong_and_recalled_keys_read_nothing),
-		cmocka_unit_test(bytes_may_go_after_their_owner_has_cut),
-		cmocka_unit_test(a_reader_that_has_cut_gets_no_bytes),
-		cmocka_unit_test(a_reader_that_has_closed_gets_no_bytes),
-	};
-	return cmocka_run_group_tests(cases, NULL, NULL);
+	return cases_run();
 }

@@ -100,7 +100,6 @@ static void get_all(unsigned rank, ptl_handle_ni_t ni, unsigned bits)
 
 NODES_CASE(long_puts_and_gets_are_read_remotely, 2)
 {
-	(void)arg, (void)size;
 	put_all(rank, ni, 1);
 	CHECK_EQ(fetched(nic()), rank == 1 ? all_lengths() : 0);
 	sync_nodes();
@@ -120,9 +119,8 @@ static void among_faults(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	sync_nodes();
 }
 
-static void failed_and_late_reads_change_nothing(void **state)
+CASE(failed_and_late_reads_change_nothing)
 {
-	(void)state;
 	set_faults(50000, 300000, 2000);
 	run_nodes(2, among_faults, NULL);
 	struct loop_counts c = loop_counts();
@@ -262,17 +260,15 @@ static void end_with(bool reader)
 }
 
 /* The owner learns that a transfer is over when none of its reads is under way. */
-static void a_reader_that_closes_leaves_no_read(void **state)
+CASE(a_reader_that_closes_leaves_no_read)
 {
-	(void)state;
 	for (unsigned i = 0; i < 5; i++)
 		end_with(true);
 }
 
 /* Reads of memory that has gone do not count, and end. */
-static void an_owner_that_closes_takes_its_bytes(void **state)
+CASE(an_owner_that_closes_takes_its_bytes)
 {
-	(void)state;
 	end_with(false);
 	assert_true(!on_loop() || loop_counts().cuts);
 }
@@ -308,9 +304,8 @@ static void stop_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, vo
 	gate_wait(e->closed);
 }
 
-static void a_node_ends_while_its_owner_is_stopped(void **state)
+CASE(a_node_ends_while_its_owner_is_stopped)
 {
-	(void)state;
 	struct end e = {.begun = gate_new(2), .closed = gate_new(2), .over = gate_new(2)};
 	set_faults(0, 0, 0);
 	for (unsigned i = 0; i < 5; i++)
@@ -402,7 +397,6 @@ static void meet(unsigned rank, ptl_handle_ni_t ni)
 /* A read that finds no room, or fails, holds up further reads over the same link only. */
 NODES_CASE(a_bad_link_delays_no_other, 2)
 {
-	(void)size, (void)arg;
 	meet(rank, ni);
 	static const struct p3_endpoint_ops ops = {
 		.reads = any_order, .offer = offer_none, .read = read_but_0};
@@ -443,9 +437,8 @@ static void die_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, voi
 	expect_failure(eq);
 }
 
-static void reads_of_a_dead_node_end(void **state)
+CASE(reads_of_a_dead_node_end)
 {
-	(void)state;
 	struct end e = {.begun = gate_new(2)};
 	set_faults(0, 900000, 0);
 	be_slow(true);
@@ -457,14 +450,5 @@ static void reads_of_a_dead_node_end(void **state)
 int main(void)
 {
 	setenv("P3_FAR", "1", 1); /* each node on a host of its own */
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(long_puts_and_gets_are_read_remotely),
-		cmocka_unit_test(failed_and_late_reads_change_nothing),
-		cmocka_unit_test(a_reader_that_closes_leaves_no_read),
-		cmocka_unit_test(an_owner_that_closes_takes_its_bytes),
-		cmocka_unit_test(a_node_ends_while_its_owner_is_stopped),
-		cmocka_unit_test(a_bad_link_delays_no_other),
-		cmocka_unit_test(reads_of_a_dead_node_end),
-	};
-	return RUN_CASES(cases);
+	return cases_run();
 }

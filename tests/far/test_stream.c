@@ -244,9 +244,8 @@ static const uint64_t bad[] = {0, 9ull << 32, UINT64_MAX, 1ull << 32, 1ull << 32
 	2ull << 32 | 25, 3ull << 32, 3ull << 32 | 1, 4ull << 32, 4ull << 32 | 8,
 	5ull << 32, 5ull << 32 | sizeof(struct p3_packet) | 1};
 
-static void wrong_records_break_the_connection(void **state)
+CASE(wrong_records_break_the_connection)
 {
-	(void)state;
 	both_open();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		int fd = connect_bare(2);
@@ -268,9 +267,8 @@ static void wrong_records_break_the_connection(void **state)
 }
 
 /* A peer asks for reads of unknown keys, which fail, and for more than it may. */
-static void questions_have_a_limit(void **state)
+CASE(questions_have_a_limit)
 {
-	(void)state;
 	struct p3_mac mac = mac_of_peer();
 	struct p3_record_asked ask = {{.is = 2ull << 32 | 24}, {1, 0, 1}};
 	struct p3_record_asked many[P3_RECORD_READS + 1];
@@ -320,12 +318,11 @@ static void read_parts(struct p3_far_read *read, char *place, uint64_t key)
 
 /* Frames wait behind a full socket, also more than one call sends, and questions come:
  * all bytes get to their places. */
-static void frames_and_reads_keep_apart(void **state)
+CASE(frames_and_reads_keep_apart)
 {
 	static char offered[READS * PART], place[READS * PART];
 	struct p3_far_region r;
 	struct p3_far_read read[READS];
-	(void)state;
 	fill(offered, sizeof offered, 3);
 	for (unsigned frames = 4; frames <= 20; frames++) {
 		both_open();
@@ -349,12 +346,11 @@ static void frames_and_reads_keep_apart(void **state)
 }
 
 /* The program has unmapped what it offered: that read fails, and the connection stays. */
-static void unmapped_bytes_fail_their_read(void **state)
+CASE(unmapped_bytes_fail_their_read)
 {
 	static char place[64];
 	struct p3_far_region r;
 	struct p3_far_read read = {.is_read = true, .to = place, .len = 64};
-	(void)state;
 	both_open();
 	assert_int_equal(ops->offer(node.ep, (void *)(uintptr_t)4096, 64, &r), 0);
 	read.key = r.key;
@@ -390,11 +386,10 @@ static void flood_send(struct flood *f, int fd, unsigned n)
 }
 
 /* A peer that sends frames without end does not keep the others from their turn. */
-static void a_flood_starves_nobody(void **state)
+CASE(a_flood_starves_nobody)
 {
 	static struct flood flood[NODES];
 	int fd[NODES];
-	(void)state;
 	both_open();
 	for (uint32_t i = 2; i < NODES - 1; i++) {
 		fd[i] = connect_bare(i);
@@ -423,10 +418,9 @@ static void a_flood_starves_nobody(void **state)
 /* ---- packets ---- */
 
 /* Over connections that break at any byte each packet comes once and in order. */
-static void packets_outlive_connections(void **state)
+CASE(packets_outlive_connections)
 {
 	uint32_t said = 0, taken = 0;
-	(void)state;
 	end_open(&node, 0);
 	end_open(&peer, 1);
 	for (unsigned life = 0; life < 300; life++) {
@@ -452,10 +446,9 @@ static void packets_outlive_connections(void **state)
 }
 
 /* No more are kept than there is room for, and an acknowledgement makes room. */
-static void packets_that_are_not_taken_are_few(void **state)
+CASE(packets_that_are_not_taken_are_few)
 {
 	uint32_t said = 0;
-	(void)state;
 	end_open(&node, 0);
 	end_open(&peer, 1);
 	while (post(&peer, 0, said) == 0)
@@ -470,10 +463,9 @@ static void packets_that_are_not_taken_are_few(void **state)
 }
 
 /* A LEAVE is acknowledged at once: its sender waits for that. */
-static void a_leave_is_acknowledged(void **state)
+CASE(a_leave_is_acknowledged)
 {
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_LEAVE};
-	(void)state;
 	both_open();
 	assert_int_equal(p3_stream_post(peer.ep, 0, &m, NULL, 0), 0);
 	POLL_UNTIL(!p3_stream_owes(peer.ep, 0));
@@ -481,9 +473,8 @@ static void a_leave_is_acknowledged(void **state)
 }
 
 /* Frames wait behind packets, and long ones do not go before them. */
-static void packets_go_first(void **state)
+CASE(packets_go_first)
 {
-	(void)state;
 	end_open(&node, 0);
 	end_open(&peer, 1);
 	end_post(&node, BUFFERS);
@@ -508,10 +499,9 @@ static void packets_go_first(void **state)
 
 /* A packet goes before frames that have their tags already, and all of them get new
  * ones. */
-static void a_packet_goes_before_sealed_frames(void **state)
+CASE(a_packet_goes_before_sealed_frames)
 {
 	const int small = 4096;
-	(void)state;
 	both_open();
 	expect_frame();
 	assert_int_equal(
@@ -528,9 +518,8 @@ static void a_packet_goes_before_sealed_frames(void **state)
 
 /* Half a frame has the only buffer, and the next one waits: the half one's connection is
  * broken. */
-static void half_frames_hold_no_buffer_for_ever(void **state)
+CASE(half_frames_hold_no_buffer_for_ever)
 {
-	(void)state;
 	static struct flood whole;
 	struct p3_mac half = mac_of_peer();
 	whole = (struct flood){.mac = mac_of_peer()};
@@ -552,9 +541,8 @@ static void half_frames_hold_no_buffer_for_ever(void **state)
 }
 
 /* Streams beside a provider take no frames. */
-static void streams_without_frames_refuse_them(void **state)
+CASE(streams_without_frames_refuse_them)
 {
-	(void)state;
 	static struct flood one;
 	one = (struct flood){.mac = mac_of_peer()};
 	end_open(&node, 0);
@@ -649,9 +637,8 @@ static void expect_no_other_tag(size_t kind)
 	}
 }
 
-static void wrong_tags_break_the_connection(void **state)
+CASE(wrong_tags_break_the_connection)
 {
-	(void)state;
 	for (int aes = 0; aes < 2; aes++) { /* AES is last, if this CPU has it */
 		p3_mac_use(aes);
 		both_open();
@@ -662,14 +649,13 @@ static void wrong_tags_break_the_connection(void **state)
 }
 
 /* The tags of no bytes with number 0 and a key of zeros, as other programs make them. */
-static void tags_are_those_of_the_standards(void **state)
+CASE(tags_are_those_of_the_standards)
 {
 	static const unsigned char right[2][16] = {
 		{0x4e, 0xb9, 0x72, 0xc9, 0xa8, 0xfb, 0x3a, 0x1b, 0x38, 0x2b, 0xb4, 0xd3,
 			0x6f, 0x5f, 0xfa, 0xd1},
 		{0x53, 0x0f, 0x8a, 0xfb, 0xc7, 0x45, 0x36, 0xb9, 0xa9, 0x63, 0xb4, 0xf1,
 			0xc4, 0xcb, 0x73, 0x8b}};
-	(void)state;
 	for (int aes = 0; aes <= p3_mac_has_aes(); aes++) {
 		struct p3_mac mac;
 		p3_mac_use(aes);
@@ -680,10 +666,9 @@ static void tags_are_those_of_the_standards(void **state)
 }
 
 /* Each byte of a packet counts, and so do its number and its direction. */
-static void a_changed_packet_breaks_the_connection(void **state)
+CASE(a_changed_packet_breaks_the_connection)
 {
 	int fds[2];
-	(void)state;
 	end_open(&node, 0);
 	end_open(&peer, 1);
 	for (size_t at = 0; at < sizeof(struct p3_control_record); at++) {
@@ -700,10 +685,9 @@ static void a_changed_packet_breaks_the_connection(void **state)
 	both_close();
 }
 
-static void a_repeated_packet_breaks_the_connection(void **state)
+CASE(a_repeated_packet_breaks_the_connection)
 {
 	int fds[2];
-	(void)state;
 	end_open(&node, 0);
 	end_open(&peer, 1);
 	for (unsigned back = 0; back < 2; back++) {
@@ -727,14 +711,13 @@ static void a_repeated_packet_breaks_the_connection(void **state)
 }
 
 /* A peer with the right keys acknowledges packets that were not sent. */
-static void a_wrong_count_breaks_the_connection(void **state)
+CASE(a_wrong_count_breaks_the_connection)
 {
 	struct p3_mac mac = mac_of_peer();
 	struct p3_control_record r = {
 		.head.is = p3_record_word(P3_RECORD_CONTROL, sizeof r.packet),
 		.packet = {
 			.msg = {.magic = P3_JOB_MAGIC, .op = P3_JOB_TAKEN}, .taken = 1}};
-	(void)state;
 	end_open(&node, 0);
 	end_open(&peer, 1);
 	seal(&mac, &r.head, sizeof r);
@@ -747,11 +730,10 @@ static void a_wrong_count_breaks_the_connection(void **state)
 }
 
 /* A domain's thread that takes no news holds up packets, and none is lost. */
-static void packets_wait_for_the_domains_thread(void **state)
+CASE(packets_wait_for_the_domains_thread)
 {
 	struct p3_far_event ev[16];
 	uint32_t said = 0;
-	(void)state;
 	end_open(&node, 0);
 	end_open(&peer, 1);
 	connect_both();
@@ -766,9 +748,8 @@ static void packets_wait_for_the_domains_thread(void **state)
 }
 
 /* When a look is over, all that had come before is among the news. */
-static void a_look_brings_all_that_has_come(void **state)
+CASE(a_look_brings_all_that_has_come)
 {
-	(void)state;
 	both_open();
 	expect_frame();
 	for (uint32_t i = 0; i < 100; i++) {
@@ -805,11 +786,10 @@ static struct p3_control_record right_record(enum p3_job_op op, uint64_t number)
 }
 
 /* The peer has said something and ended, so that sending fails: what it said counts. */
-static void last_packets_count_though_sending_fails(void **state)
+CASE(last_packets_count_though_sending_fails)
 {
 	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
 	struct p3_control_record last = right_record(P3_JOB_LEAVE, 1);
-	(void)state;
 	both_open();
 	int fd = connect_bare(2);
 	say(fd, &first, sizeof first);
@@ -824,9 +804,8 @@ static void last_packets_count_though_sending_fails(void **state)
 }
 
 /* A packet that is posted just before the NIC stops goes out. */
-static void the_last_packet_goes_before_the_nic(void **state)
+CASE(the_last_packet_goes_before_the_nic)
 {
-	(void)state;
 	both_open();
 	expect_frame();
 	assert_int_equal(post(&node, 1, 5), 0);
@@ -837,14 +816,13 @@ static void the_last_packet_goes_before_the_nic(void **state)
 }
 
 /* Half packets of all peers, a full inbox, and then the other halves, and all ends. */
-static void the_inbox_has_room_for_what_has_begun(void **state)
+CASE(the_inbox_has_room_for_what_has_begun)
 {
 	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
 	struct p3_control_record second = right_record(P3_JOB_BARRIER, 1);
 	struct p3_far_event ev[16];
 	int fd[NODES];
 	uint32_t said = 0;
-	(void)state;
 	both_open();
 	for (uint32_t i = 2; i < NODES; i++) {
 		fd[i] = connect_bare(i);
@@ -869,12 +847,11 @@ static void the_inbox_has_room_for_what_has_begun(void **state)
 }
 
 /* Hot connections that fill each batch do not keep packets of others from their turn. */
-static void a_flood_delays_no_packet(void **state)
+CASE(a_flood_delays_no_packet)
 {
 	static struct flood flood;
 	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
 	struct p3_control_record second = right_record(P3_JOB_BARRIER, 1);
-	(void)state;
 	both_open();
 	flood.mac = mac_of_peer();
 	int hot = connect_bare(2), cold = connect_bare(3);
@@ -898,9 +875,8 @@ static void a_flood_delays_no_packet(void **state)
 /* ---- lives of NICs ---- */
 
 /* A NIC stops, and another one starts: the connection stays, and packets wait. */
-static void a_connection_outlives_its_nic(void **state)
+CASE(a_connection_outlives_its_nic)
 {
-	(void)state;
 	both_open();
 	expect_frame();
 	ops->close(node.ep);
@@ -919,12 +895,11 @@ static void a_connection_outlives_its_nic(void **state)
 
 /* It stops in the middle of a frame, in or out, or of a read: that breaks the connection,
  * and the next NIC gets nothing of it. */
-static void half_a_record_goes_with_its_nic(void **state)
+CASE(half_a_record_goes_with_its_nic)
 {
 	static char place[64];
 	struct p3_far_read read = {.is_read = true, .to = place, .len = 64, .key = 1};
 	const struct record half = {.head.is = 1ull << 32 | 4096};
-	(void)state;
 	for (unsigned how = 0; how < 3; how++) {
 		both_open();
 		expect_frame();
@@ -956,9 +931,8 @@ static void half_a_record_goes_with_its_nic(void **state)
 /* ---- sleeping ---- */
 
 /* A frame or packet of a peer, and a packet to post, make the descriptor readable. */
-static void news_wake_a_sleeper(void **state)
+CASE(news_wake_a_sleeper)
 {
-	(void)state;
 	both_open();
 	expect_frame();
 	for (unsigned how = 0; how < 3; how++) {
@@ -984,9 +958,8 @@ static void news_wake_a_sleeper(void **state)
 }
 
 /* A descriptor that the program has closed breaks the connection. */
-static void a_closed_descriptor_breaks_the_connection(void **state)
+CASE(a_closed_descriptor_breaks_the_connection)
 {
-	(void)state;
 	both_open();
 	expect_frame();
 	assert_int_equal(close(node.fd[1]), 0);
@@ -997,36 +970,7 @@ static void a_closed_descriptor_breaks_the_connection(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(wrong_records_break_the_connection),
-		cmocka_unit_test(questions_have_a_limit),
-		cmocka_unit_test(frames_and_reads_keep_apart),
-		cmocka_unit_test(unmapped_bytes_fail_their_read),
-		cmocka_unit_test(a_flood_starves_nobody),
-		cmocka_unit_test(packets_outlive_connections),
-		cmocka_unit_test(packets_that_are_not_taken_are_few),
-		cmocka_unit_test(a_leave_is_acknowledged),
-		cmocka_unit_test(packets_go_first),
-		cmocka_unit_test(a_packet_goes_before_sealed_frames),
-		cmocka_unit_test(half_frames_hold_no_buffer_for_ever),
-		cmocka_unit_test(streams_without_frames_refuse_them),
-		cmocka_unit_test(tags_are_those_of_the_standards),
-		cmocka_unit_test(wrong_tags_break_the_connection),
-		cmocka_unit_test(a_changed_packet_breaks_the_connection),
-		cmocka_unit_test(a_repeated_packet_breaks_the_connection),
-		cmocka_unit_test(a_wrong_count_breaks_the_connection),
-		cmocka_unit_test(packets_wait_for_the_domains_thread),
-		cmocka_unit_test(a_look_brings_all_that_has_come),
-		cmocka_unit_test(last_packets_count_though_sending_fails),
-		cmocka_unit_test(the_last_packet_goes_before_the_nic),
-		cmocka_unit_test(the_inbox_has_room_for_what_has_begun),
-		cmocka_unit_test(a_flood_delays_no_packet),
-		cmocka_unit_test(a_connection_outlives_its_nic),
-		cmocka_unit_test(half_a_record_goes_with_its_nic),
-		cmocka_unit_test(news_wake_a_sleeper),
-		cmocka_unit_test(a_closed_descriptor_breaks_the_connection),
-	};
 	if (p3_mac_load())
 		return 1;
-	return cmocka_run_group_tests(cases, NULL, NULL);
+	return cases_run();
 }

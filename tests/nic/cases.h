@@ -3,32 +3,29 @@
 #ifndef P3_TESTS_CASES_H
 #define P3_TESTS_CASES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "shm/atomics.h"
+#include "support/cases.h"
 #include "support/nodes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* The arguments of a node's function, of which a case may ignore any. */
+#define MAYBE_UNUSED __attribute__((unused))
+#define NODE_ARGS                                                                        \
+	unsigned rank MAYBE_UNUSED, unsigned size MAYBE_UNUSED,                          \
+		ptl_handle_ni_t ni MAYBE_UNUSED, void *arg MAYBE_UNUSED
+
 /* A case that is one run of some nodes: NODES_CASE(put_arrives, 2) { ... } */
 #define NODES_CASE(name, nodes)                                                          \
 	static nodes_fn name##_node;                                                     \
-	static void name(void **state)                                                   \
+	CASE(name)                                                                       \
 	{                                                                                \
-		(void)state;                                                             \
 		run_nodes(nodes, name##_node, NULL);                                     \
 	}                                                                                \
-	static void name##_node(                                                         \
-		unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+	static void name##_node(NODE_ARGS)
 
-/* Rank 0 initiates, the others answer: avoid warnings about arguments that a case
- * ignores. */
+/* Avoid warnings about arguments that another function ignores. */
 #define UNUSED_ARGS ((void)rank, (void)size, (void)ni, (void)arg)
 
 #define RUN_CASES(cases)                                                                 \

@@ -123,7 +123,6 @@ static const uint32_t payloads[] = {0, 1, 24, 25, 96, 1023, 1024};
 
 NODES_CASE(payloads_of_requests_arrive, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *data = node_pattern(CCI_CONN_REQ_LEN, 7);
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	sync_nodes();
@@ -179,7 +178,6 @@ static void exchange(unsigned rank, cci_conn_attribute_t attribute)
 
 NODES_CASE(messages_of_all_lengths_arrive, 2)
 {
-	UNUSED_ARGS;
 	exchange(rank, CCI_CONN_ATTR_RO);
 	exchange(rank, CCI_CONN_ATTR_RU);
 	exchange(rank, CCI_CONN_ATTR_UU);
@@ -232,7 +230,6 @@ static void receive_late(cci_endpoint_t *ep)
 
 NODES_CASE(refused_messages_come_again_in_order, 2)
 {
-	UNUSED_ARGS;
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	if (rank == 0)
 		set_number(ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, FEW);
@@ -254,7 +251,6 @@ NODES_CASE(refused_messages_come_again_in_order, 2)
 
 NODES_CASE(a_receiver_without_room_ends_in_rnr, 2)
 {
-	UNUSED_ARGS;
 	uint64_t x = 0;
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	set_number(ep,
@@ -367,7 +363,6 @@ static void be_initiator(cci_endpoint_t *ep, cci_connection_t *conn)
 
 NODES_CASE(remote_memory_is_written_and_read, 2)
 {
-	UNUSED_ARGS;
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	sync_nodes();
 	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
@@ -384,7 +379,6 @@ NODES_CASE(remote_memory_is_written_and_read, 2)
 
 NODES_CASE(a_closed_connection_and_a_dead_peer_end_sends, 2)
 {
-	UNUSED_ARGS;
 	uint64_t x = 0;
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	sync_nodes();
@@ -485,7 +479,6 @@ static void read_until_death(
 
 NODES_CASE(a_peer_dies_while_several_reads_move, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *at = node_alloc(LONG);
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	cci_connection_t *conn;
@@ -525,7 +518,6 @@ static void end_exchange(struct p3_nic *n, void *arg)
 /* A WRITE does not begin to move before an exchange of its bytes that waits. */
 NODES_CASE(a_write_waits_for_an_exchange_and_is_done, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *at = node_alloc(LONG);
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	cci_connection_t *conn;
@@ -601,7 +593,6 @@ static void see_time_out(cci_endpoint_t *ep, const void *context)
  * when it moves no more. */
 NODES_CASE(time_without_progress_ends_an_rma, 2)
 {
-	UNUSED_ARGS;
 	static unsigned char at[2][1 << 16];
 	cci_rma_handle_t *h;
 	cci_event_t *e;
@@ -664,7 +655,6 @@ static void find_at_once(cci_endpoint_t *ep)
 /* Puts, which bring the endpoint no event, lie before a message. */
 NODES_CASE(a_look_finds_a_message_behind_others, 2)
 {
-	UNUSED_ARGS;
 	if (nic()->conf.mode == P3_MODE_DEDICATED || nic()->wired)
 		return;
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
@@ -720,7 +710,6 @@ static void *refuse(void *ep)
  * A handler that interrupts it there gets none. */
 NODES_CASE(a_handler_finds_its_own_thread_revoking, 1)
 {
-	UNUSED_ARGS;
 	pthread_t second;
 	cci_endpoint_t *ep = interrupted.ep = open_at(SERVICE);
 	struct p3_cci_queue *q =
@@ -770,7 +759,6 @@ static void be_accepted_by_request(cci_endpoint_t *ep, cci_connection_t *conn)
  * that waits for the host, while its first message or RMA request is taken. */
 NODES_CASE(a_request_before_the_answer_accepts, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *at = node_alloc(LONG);
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	cci_connection_t *conn;
@@ -829,7 +817,6 @@ static void echo(cci_endpoint_t *ep, cci_connection_t *conn, bool begins)
  * the messages, there would be a take-over for each. */
 NODES_CASE(sleepers_do_not_wait_for_ticks, 2)
 {
-	UNUSED_ARGS;
 	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	CHECK(fd >= 0);
 	cci_endpoint_t *ep = open_with(rank == 0 ? SERVICE : 0, fd);
@@ -866,32 +853,10 @@ static void end_first(struct p3_nic *n, void *arg)
  * the end of one of them. */
 NODES_CASE(the_news_of_a_destroyed_endpoint_are_forgotten, 1)
 {
-	UNUSED_ARGS;
 	struct ends e;
 	for (unsigned i = 0; i < 2; i++)
 		e.ep[i] = (struct p3_cci_endpoint *)(uintptr_t)open_at(0);
 	CHECK(p3_cci_call(nic(), end_first, &e));
 	CHECK(e.forgotten);
 	p3_cci_endpoint_destroy(&e.ep[1]->pub);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(payloads_of_requests_arrive),
-		cmocka_unit_test(messages_of_all_lengths_arrive),
-		cmocka_unit_test(refused_messages_come_again_in_order),
-		cmocka_unit_test(a_receiver_without_room_ends_in_rnr),
-		cmocka_unit_test(remote_memory_is_written_and_read),
-		cmocka_unit_test(a_closed_connection_and_a_dead_peer_end_sends),
-		cmocka_unit_test(a_peer_dies_while_several_reads_move),
-		cmocka_unit_test(a_write_waits_for_an_exchange_and_is_done),
-		cmocka_unit_test(time_without_progress_ends_an_rma),
-		cmocka_unit_test(a_look_finds_a_message_behind_others),
-		cmocka_unit_test(a_handler_finds_its_own_thread_revoking),
-		cmocka_unit_test(a_request_before_the_answer_accepts),
-		cmocka_unit_test(sleepers_do_not_wait_for_ticks),
-		cmocka_unit_test(the_news_of_a_destroyed_endpoint_are_forgotten),
-	};
-	return RUN_CASES(cases);
 }

@@ -66,7 +66,6 @@ static unsigned wrong_handles(
 /* P3.3 3.4, 3.5 */
 NODES_CASE(init_answers_bad_arguments, 1)
 {
-	UNUSED_ARGS;
 	int most = 0;
 	ptl_handle_ni_t again = 0;
 	ptl_ni_limits_t actual;
@@ -93,7 +92,6 @@ NODES_CASE(init_answers_bad_arguments, 1)
 /* P3.3 3.6 to 3.8 */
 NODES_CASE(ids_answer_bad_arguments, 1)
 {
-	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
 	ptl_handle_any_t wrong[30];
 	ptl_process_id_t id;
@@ -113,7 +111,6 @@ NODES_CASE(ids_answer_bad_arguments, 1)
 /* P3.3 3.9 */
 NODES_CASE(match_entries_answer_bad_arguments, 1)
 {
-	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
 	ptl_handle_any_t wrong[30];
 	ptl_handle_me_t me = 42;
@@ -148,7 +145,6 @@ static void check_illegal(struct stock *s, const ptl_md_t *md, int code)
 /* P3.3 3.10.1: invalid descriptors */
 NODES_CASE(descriptor_contents_are_checked, 1)
 {
-	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
 	const ptl_md_t good = md_of(s.buf, 64, MD_ANY, s.eq);
 	ptl_md_iovec_t *iov = (ptl_md_iovec_t *)(void *)node_alloc(2000 * sizeof *iov);
@@ -212,7 +208,6 @@ static void check_too_long(const struct stock *s, ptl_handle_md_t md)
 /* The longest descriptors are shorter than the longest length. */
 NODES_CASE(longest_descriptors_are_checked, 1)
 {
-	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
 	ptl_md_t md = md_of((void *)1, UINT64_MAX - 1, MD_ANY, s.eq);
 	ptl_handle_md_t whole = bind_md(ni, md);
@@ -229,7 +224,6 @@ NODES_CASE(longest_descriptors_are_checked, 1)
 /* P3.3 3.10 */
 NODES_CASE(descriptors_answer_bad_handles, 1)
 {
-	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
 	const ptl_md_t good = md_of(s.buf, 64, MD_ANY, s.eq);
 	ptl_handle_any_t wrong[30];
@@ -253,7 +247,6 @@ NODES_CASE(descriptors_answer_bad_handles, 1)
 /* P3.3 3.11 */
 NODES_CASE(queues_answer_bad_arguments, 1)
 {
-	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
 	ptl_handle_any_t wrong[30];
 	ptl_handle_eq_t eq = 42;
@@ -291,7 +284,6 @@ NODES_CASE(queues_answer_bad_arguments, 1)
 /* P3.3 3.13 */
 NODES_CASE(data_movement_answers_bad_arguments, 1)
 {
-	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
 	ptl_handle_any_t wrong[30];
 	unsigned n = wrong_handles(&s, s.md, wrong);
@@ -354,17 +346,15 @@ static void growth_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	}
 }
 
-static void tables_grow_up_to_the_limits(void **state)
+CASE(tables_grow_up_to_the_limits)
 {
 	ptl_ni_limits_t limits = {.max_eqs = 1 << 12};
-	(void)state;
 	run_nodes_opt(1, growth_node, NULL, &(struct nodes_opt){.limits = &limits});
 }
 
 /* P3.3 3.4: all other calls, before PtlInit and after PtlFini */
 NODES_CASE(calls_answer_no_init_after_fini, 1)
 {
-	UNUSED_ARGS;
 	struct stock s = stock_new(ni);
 	ptl_md_t md = md_of(s.buf, 64, MD_ANY, PTL_EQ_NONE);
 	ptl_handle_any_t h;
@@ -411,19 +401,7 @@ NODES_CASE(calls_answer_no_init_after_fini, 1)
 
 int main(void)
 {
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(init_answers_bad_arguments),
-		cmocka_unit_test(ids_answer_bad_arguments),
-		cmocka_unit_test(match_entries_answer_bad_arguments),
-		cmocka_unit_test(descriptor_contents_are_checked),
-		cmocka_unit_test(longest_descriptors_are_checked),
-		cmocka_unit_test(descriptors_answer_bad_handles),
-		cmocka_unit_test(queues_answer_bad_arguments),
-		cmocka_unit_test(data_movement_answers_bad_arguments),
-		cmocka_unit_test(tables_grow_up_to_the_limits),
-		cmocka_unit_test(calls_answer_no_init_after_fini),
-	};
-	int failed = RUN_CASES(cases);
+	int failed = cases_run();
 	printf("# tried: %u calls\n", tried);
 	return failed;
 }

@@ -9,7 +9,6 @@
  * drop, and the room reserved for the answers is freed */
 NODES_CASE(drops_are_counted_and_give_room_back, 2)
 {
-	UNUSED_ARGS;
 	unsigned n = rounds(20000);
 	ptl_handle_eq_t eq = eq_new(ni, 64), sent = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
@@ -79,26 +78,22 @@ static void flood(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigned n)
  * and no message is lost */
 NODES_CASE(flood_arrives_at_an_idle_host_short, 2)
 {
-	UNUSED_ARGS;
 	flood(ni, rank, 8, rounds(20000));
 }
 
 NODES_CASE(flood_arrives_at_an_idle_host_medium, 2)
 {
-	UNUSED_ARGS;
 	flood(ni, rank, 3000, rounds(4000));
 }
 
 NODES_CASE(flood_arrives_at_an_idle_host_long, 2)
 {
-	UNUSED_ARGS;
 	flood(ni, rank, 50000, rounds(500));
 }
 
 /* All nodes flood all */
 NODES_CASE(flood_of_all_by_all_arrives, 4)
 {
-	(void)arg;
 	unsigned n = rounds(400);
 	static const size_t len[] = {8, 1200, 20000};
 	ptl_handle_eq_t in = eq_new(ni, 8192), out = eq_new(ni, 16384);
@@ -145,13 +140,11 @@ static void get_both_ways(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigne
 
 NODES_CASE(long_gets_cross_many_at_once, 2)
 {
-	UNUSED_ARGS;
 	get_both_ways(ni, rank, 30000, rounds(400));
 }
 
 NODES_CASE(long_gets_cross_very_long, 2)
 {
-	UNUSED_ARGS;
 	get_both_ways(ni, rank, 3000001, rounds(8));
 }
 
@@ -205,20 +198,17 @@ static void unlink_while_moving(ptl_handle_ni_t ni, unsigned rank, bool put)
 
 NODES_CASE(unlink_says_in_use_during_long_puts, 2)
 {
-	UNUSED_ARGS;
 	unlink_while_moving(ni, rank, true);
 }
 
 NODES_CASE(unlink_says_in_use_during_long_gets, 2)
 {
-	UNUSED_ARGS;
 	unlink_while_moving(ni, rank, false);
 }
 
 /* A get's descriptor is unlinked: the reply is dropped and counted, its room is freed */
 NODES_CASE(reply_to_an_unlinked_descriptor_is_dropped, 2)
 {
-	UNUSED_ARGS;
 	static const size_t len[] = {8, 3000, 200000};
 	unsigned n = rounds(300), served = 0;
 	unsigned char *buf = node_alloc(200000);
@@ -252,21 +242,4 @@ NODES_CASE(reply_to_an_unlinked_descriptor_is_dropped, 2)
 		served++;
 	}
 	sync_nodes();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(drops_are_counted_and_give_room_back),
-		cmocka_unit_test(flood_arrives_at_an_idle_host_short),
-		cmocka_unit_test(flood_arrives_at_an_idle_host_medium),
-		cmocka_unit_test(flood_arrives_at_an_idle_host_long),
-		cmocka_unit_test(flood_of_all_by_all_arrives),
-		cmocka_unit_test(long_gets_cross_many_at_once),
-		cmocka_unit_test(long_gets_cross_very_long),
-		cmocka_unit_test(unlink_says_in_use_during_long_puts),
-		cmocka_unit_test(unlink_says_in_use_during_long_gets),
-		cmocka_unit_test(reply_to_an_unlinked_descriptor_is_dropped),
-	};
-	return RUN_CASES(cases);
 }

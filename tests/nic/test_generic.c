@@ -208,7 +208,6 @@ static void no_entries_in_accelerated_mode(void **state)
  * end: a look waits until the host has handled all entries. */
 NODES_CASE(looks_find_events_of_complete_operations, 2)
 {
-	(void)arg, (void)size;
 	struct place p = place_of(rank, ni);
 	ptl_event_t ev;
 	sync_nodes();
@@ -256,7 +255,6 @@ static void warm_up(const struct place *p, ptl_process_id_t to)
  * run before more of them are there. */
 NODES_CASE(full_queue_loses_nothing, 2)
 {
-	(void)arg, (void)size;
 	enum { MANY = 300 };
 	struct p3_nic *n = p3_nic(p3_node());
 	ptl_process_id_t to = id_of(ni, 1);
@@ -335,7 +333,6 @@ static int post_receive(struct p3_nic *n, const struct place *p, ptl_handle_me_t
  * when a receive is to be posted. */
 NODES_CASE(receive_is_posted_behind_staged_events, 2)
 {
-	(void)arg, (void)size;
 	struct place p = place_of(rank, ni);
 	ptl_process_id_t to = id_of(ni, 1);
 	ptl_handle_me_t mark = me_last(ni, PT, 1, 0, PTL_RETAIN);

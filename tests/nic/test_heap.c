@@ -127,21 +127,18 @@ static void all_ends(nodes_fn *fn)
 		run_nodes(2, fn, (void *)(uintptr_t)&ends[i]);
 }
 
-static void puts_of_all_sizes(void **state)
+CASE(puts_of_all_sizes)
 {
-	(void)state;
 	all_ends(put_node);
 }
 
-static void gets_of_all_sizes(void **state)
+CASE(gets_of_all_sizes)
 {
-	(void)state;
 	all_ends(get_node);
 }
 
-static void without_a_heap_all_works(void **state)
+CASE(without_a_heap_all_works)
 {
-	(void)state;
 	setenv("PTL3_HEAP", "0", 1);
 	all_ends(put_node);
 	setenv("PTL3_HEAP", "2M", 1); /* too small for some blocks */
@@ -276,7 +273,6 @@ static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 
 NODES_CASE(what_fits_the_lane_goes_the_faster_way, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	if (rank == 0)
 		put_steps(ni, eq);
@@ -289,7 +285,6 @@ NODES_CASE(what_fits_the_lane_goes_the_faster_way, 2)
 NODES_CASE(blocks_of_a_heap_do_not_overlap, 2)
 {
 	enum { BLOCKS = 64 };
-	UNUSED_ARGS;
 	unsigned char *b[BLOCKS];
 	for (unsigned round = 0; round < rounds(50); round++) {
 		for (unsigned i = 0; i < BLOCKS; i++) {
@@ -317,7 +312,6 @@ static void use_blocks(void *arg)
 NODES_CASE(threads_share_a_heap, 2)
 {
 	struct side *side[3];
-	UNUSED_ARGS;
 	if (rank != 0) /* helgrind: glibc's cached stacks go from thread to thread */
 		return;
 	for (unsigned i = 0; i < 3; i++)
@@ -353,7 +347,6 @@ static void put_and_compare(ptl_handle_ni_t ni, unsigned rank, unsigned char *fr
 /* Bytes that begin in the heap and end behind it are not offered as heap. */
 NODES_CASE(bytes_across_the_end_of_a_heap_arrive, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *to = plain(2 * LONG), *from = NULL;
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
 	if (rank == 0) {
@@ -373,7 +366,6 @@ NODES_CASE(bytes_across_the_end_of_a_heap_arrive, 2)
 /* The pages were never reserved: the reader brings them in before it looks. */
 NODES_CASE(bytes_never_touched_are_zero, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *to = plain(LONG), *from = NULL;
 	memset(to, 1, LONG);
 	if (rank == 0)
@@ -428,21 +420,18 @@ static void offer_beyond(unsigned rank, ptl_handle_ni_t ni, bool get)
 
 NODES_CASE(put_from_out_of_the_heap_fails, 2)
 {
-	UNUSED_ARGS;
 	offer_beyond(rank, ni, false);
 }
 
 NODES_CASE(get_from_out_of_the_heap_fails, 2)
 {
-	UNUSED_ARGS;
 	offer_beyond(rank, ni, true);
 }
 
-static void view_holds_what_lies_inside(void **state)
+CASE(view_holds_what_lies_inside)
 {
 	const struct p3_heap_view v = {.base = "", .len = P3_HUGE},
 				  none = {.len = P3_HUGE};
-	(void)state;
 	assert_true(p3_heap_view_holds(&v, 0, P3_HUGE));
 	assert_true(p3_heap_view_holds(&v, P3_HUGE - 1, 1));
 	assert_false(p3_heap_view_holds(&v, P3_HUGE, 1));
@@ -455,11 +444,9 @@ static void view_holds_what_lies_inside(void **state)
 /* Programs close descriptors that they do not know, and reuse the numbers. */
 NODES_CASE(lost_descriptor_costs_the_heap_only, 2)
 {
-	UNUSED_ARGS;
 	struct p3_heap *heap = p3_node()->heap;
 	int other = memfd_create("other", MFD_CLOEXEC);
 	struct stat st;
-	(void)ni;
 	CHECK(shared(LONG) && p3_heap_fd(heap) >= 0 && other >= 0);
 	CHECK(dup2(other, p3_heap_fd(heap)) >= 0);
 	unsigned char *at = shared(LONG);
@@ -507,9 +494,8 @@ static void replaced_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void
 	sync_nodes();
 }
 
-static void foreign_file_is_not_sent_as_the_heap(void **state)
+CASE(foreign_file_is_not_sent_as_the_heap)
 {
-	(void)state;
 	const struct nodes_opt by_hand = {.no_ni = true};
 	run_nodes_opt(2, replaced_node, NULL, &by_hand);
 }
@@ -520,7 +506,6 @@ static void foreign_file_is_not_sent_as_the_heap(void **state)
  * later. */
 NODES_CASE(bytes_taken_back_are_never_delivered, 2)
 {
-	UNUSED_ARGS;
 	struct {
 		unsigned char *at;
 		ptl_handle_eq_t eq;
@@ -561,21 +546,5 @@ int main(int argc, char **argv)
 {
 	(void)argc;
 	begin_anew(argv);
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(puts_of_all_sizes),
-		cmocka_unit_test(gets_of_all_sizes),
-		cmocka_unit_test(without_a_heap_all_works),
-		cmocka_unit_test(what_fits_the_lane_goes_the_faster_way),
-		cmocka_unit_test(blocks_of_a_heap_do_not_overlap),
-		cmocka_unit_test(threads_share_a_heap),
-		cmocka_unit_test(bytes_across_the_end_of_a_heap_arrive),
-		cmocka_unit_test(bytes_never_touched_are_zero),
-		cmocka_unit_test(put_from_out_of_the_heap_fails),
-		cmocka_unit_test(get_from_out_of_the_heap_fails),
-		cmocka_unit_test(view_holds_what_lies_inside),
-		cmocka_unit_test(lost_descriptor_costs_the_heap_only),
-		cmocka_unit_test(foreign_file_is_not_sent_as_the_heap),
-		cmocka_unit_test(bytes_taken_back_are_never_delivered),
-	};
-	return RUN_CASES(cases);
+	return cases_run();
 }

@@ -152,13 +152,11 @@ static void run_list(ptl_handle_ni_t ni, unsigned tuples, uint64_t seed)
 
 NODES_CASE(long_lists_match_as_they_are_ordered, 1)
 {
-	UNUSED_ARGS;
 	run_list(ni, TUPLES, 1);
 }
 
 NODES_CASE(lists_with_too_many_ways_to_look_do_too, 1)
 {
-	UNUSED_ARGS;
 	run_list(ni, 40, 2);
 }
 
@@ -196,13 +194,11 @@ static void gap_keeps_order(ptl_handle_ni_t ni, ptl_ins_pos_t position)
 
 NODES_CASE(entries_always_fit_behind_one, 1)
 {
-	UNUSED_ARGS;
 	gap_keeps_order(ni, PTL_INS_AFTER);
 }
 
 NODES_CASE(entries_always_fit_before_one, 1)
 {
-	UNUSED_ARGS;
 	gap_keeps_order(ni, PTL_INS_BEFORE);
 }
 
@@ -304,7 +300,6 @@ NODES_CASE(long_lists_are_looked_at_ahead, 2)
 {
 	static ptl_handle_me_t me[LONG];
 	const unsigned n = BURST * (4 + rounds(80));
-	UNUSED_ARGS;
 	sync_nodes(); /* each knows the other: the library is stopped from here on */
 	if (rank == 0) {
 		send_bursts(ni, n);
@@ -330,12 +325,5 @@ int main(void)
 	/* the thread that waits for a burst must hold the lease */
 	setenv("PTL3_MODE", "lease", 1);
 	burst = gate_new(2);
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(long_lists_match_as_they_are_ordered),
-		cmocka_unit_test(lists_with_too_many_ways_to_look_do_too),
-		cmocka_unit_test(entries_always_fit_behind_one),
-		cmocka_unit_test(entries_always_fit_before_one),
-		cmocka_unit_test(long_lists_are_looked_at_ahead),
-	};
-	return RUN_CASES(tests);
+	return cases_run();
 }

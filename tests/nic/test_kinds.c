@@ -53,10 +53,9 @@ static void on_both(unsigned rank, unsigned size, ptl_handle_ni_t ni, scene *pla
 	static scene name##_scene;                                                       \
 	NODES_CASE(name, nodes)                                                          \
 	{                                                                                \
-		(void)arg;                                                               \
 		on_both(rank, size, ni, name##_scene);                                   \
 	}                                                                                \
-	static void name##_scene(unsigned rank, const struct side_of *s)
+	static void name##_scene(unsigned rank MAYBE_UNUSED, const struct side_of *s)
 
 /* ---- the content of events ---- */
 
@@ -199,7 +198,6 @@ static void used_up_by_get(const struct side_of *s, size_t len, unsigned options
 
 BOTH_CASE(get_uses_up_two_units_on_cray, 1)
 {
-	(void)rank;
 	ptl_md_t d = md_of(node_pattern(LONG, 7), LONG, MD_ANY, PTL_EQ_NONE);
 	ptl_handle_md_t there = post_md(s->ni, PT, 1, d);
 	for (unsigned i = 0; i < 3; i++) {
@@ -213,7 +211,6 @@ BOTH_CASE(get_uses_up_two_units_on_cray, 1)
  * would be. */
 BOTH_CASE(reply_to_a_descriptor_that_is_gone_is_discarded, 1)
 {
-	(void)rank;
 	ptl_md_t d = md_of(node_pattern(LONG, 7), LONG, MD_ANY, PTL_EQ_NONE);
 	ptl_handle_md_t there = post_md(s->ni, PT, 1, d);
 	for (unsigned i = 0; s->cray && i < 3; i++) {
@@ -236,7 +233,6 @@ BOTH_CASE(reply_to_a_descriptor_that_is_gone_is_discarded, 1)
  * come, so PtlMDUpdate with that queue must refuse. */
 BOTH_CASE(send_of_a_waiting_get_is_owed, 1)
 {
-	(void)rank;
 	ptl_event_t ev;
 	ptl_handle_eq_t eq = eq_new(s->ni, 4096);
 	ptl_md_t d = md_of(node_alloc(LONG), LONG, 0, eq);
@@ -306,7 +302,6 @@ static void unlinks_by_put(const struct side_of *s, size_t len, unsigned options
 
 BOTH_CASE(unlink_events_come_on_request_on_cray, 1)
 {
-	(void)rank;
 	for (unsigned i = 0; i < 3; i++) {
 		unlinks_by_put(s, lengths[i], 0);
 		unlinks_by_put(s, lengths[i], AUTO);
@@ -341,7 +336,6 @@ static void last_of_two(const struct side_of *s, unsigned options)
 
 BOTH_CASE(last_of_two_ends_says_it, 1)
 {
-	(void)rank;
 	last_of_two(s, 0);
 	last_of_two(s, AUTO);
 }
@@ -349,7 +343,6 @@ BOTH_CASE(last_of_two_ends_says_it, 1)
 /* Without END events an unlink that was not requested is silent. */
 BOTH_CASE(quiet_descriptors_go_silently_on_cray, 1)
 {
-	(void)rank;
 	ptl_handle_eq_t eq = eq_new(s->ni, 16);
 	ptl_md_t d = md_of(node_alloc(8), 8, PTL_MD_OP_PUT | MD_QUIET, eq);
 	ptl_handle_md_t md = post_counted(s, PTL_UNLINK, d, 1, PTL_UNLINK);
@@ -368,7 +361,6 @@ BOTH_CASE(quiet_descriptors_go_silently_on_cray, 1)
 
 BOTH_CASE(exchange_is_the_same_on_both, 1)
 {
-	(void)rank;
 	uint64_t *there = (uint64_t *)node_alloc(8), *mine = (uint64_t *)node_alloc(8);
 	ptl_handle_eq_t eq = eq_new(s->ni, 16);
 	*there = 5;
@@ -410,7 +402,6 @@ static bool get_failed(const struct side_of *s, ptl_handle_eq_t eq)
 
 BOTH_CASE(get_from_nobody_fails, 1)
 {
-	(void)rank;
 	ptl_handle_eq_t eq = eq_new(s->ni, 16);
 	ptl_process_id_t absent = {s->self.nid, 60000};
 	ptl_md_t d = md_of(node_alloc(8), 8, 0, eq);
@@ -448,7 +439,6 @@ static void get_until_it_dies(const struct side_of *s, size_t len)
 
 NODES_CASE(get_from_a_node_that_dies_ends, 2)
 {
-	(void)arg, (void)size;
 	ptl_handle_ni_t second;
 	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &second));
 	struct side_of a = side_of(ni, 0, 1), b = side_of(second, 1, 1);
@@ -484,7 +474,6 @@ static void init_again(ptl_interface_t iface, const struct side_of *s)
 
 NODES_CASE(second_init_answers_in_the_manner_of_its_kind, 1)
 {
-	UNUSED_ARGS;
 	ptl_handle_ni_t second;
 	for (unsigned i = 0; i < 2; i++) {
 		ptl_interface_t iface = IFACE_FROM_BRIDGE_AND_NALID(
@@ -497,22 +486,4 @@ NODES_CASE(second_init_answers_in_the_manner_of_its_kind, 1)
 		CHECK_OK(PtlNIFini(second)); /* however often */
 		CHECK_RC(PtlNIFini(second), PTL_NI_INVALID);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(get_gives_reply_and_on_cray_send_before_it),
-		cmocka_unit_test(get_uses_up_two_units_on_cray),
-		cmocka_unit_test(reply_to_a_descriptor_that_is_gone_is_discarded),
-		cmocka_unit_test(send_of_a_waiting_get_is_owed),
-		cmocka_unit_test(unlink_events_come_on_request_on_cray),
-		cmocka_unit_test(last_of_two_ends_says_it),
-		cmocka_unit_test(quiet_descriptors_go_silently_on_cray),
-		cmocka_unit_test(exchange_is_the_same_on_both),
-		cmocka_unit_test(get_from_nobody_fails),
-		cmocka_unit_test(get_from_a_node_that_dies_ends),
-		cmocka_unit_test(second_init_answers_in_the_manner_of_its_kind),
-	};
-	return RUN_CASES(tests);
 }

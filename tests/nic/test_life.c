@@ -23,13 +23,11 @@ static const struct nodes_opt by_hand = {.no_ni = true};
 
 #define HAND_CASE(name, nodes)                                                           \
 	static nodes_fn name##_node;                                                     \
-	static void name(void **state)                                                   \
+	CASE(name)                                                                       \
 	{                                                                                \
-		(void)state;                                                             \
 		run_nodes_opt(nodes, name##_node, NULL, &by_hand);                       \
 	}                                                                                \
-	static void name##_node(                                                         \
-		unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+	static void name##_node(NODE_ARGS)
 
 /* ---- incarnations ---- */
 
@@ -62,7 +60,6 @@ static void exchange(ptl_handle_ni_t ni, unsigned rank, unsigned size, unsigned 
  * dead */
 HAND_CASE(interface_works_again_after_fini, 3)
 {
-	(void)arg;
 	ptl_handle_ni_t before = PTL_INVALID_HANDLE;
 	ptl_process_id_t id;
 	for (unsigned round = 0; round < rounds(20); round++) {
@@ -89,7 +86,6 @@ static uint64_t first_number(ptl_handle_eq_t eq)
  * through PtlNIFini and PtlNIInit cannot take a new ring's head for that of its own */
 HAND_CASE(queues_of_each_life_count_from_elsewhere, 1)
 {
-	(void)arg;
 	uint64_t before = 0;
 	for (unsigned round = 0; round < 4; round++) {
 		ni = node_ni();
@@ -104,7 +100,6 @@ HAND_CASE(queues_of_each_life_count_from_elsewhere, 1)
 /* One node comes and goes, the others stay, and meet a new incarnation each time */
 HAND_CASE(peer_is_new_after_its_fini, 3)
 {
-	(void)arg;
 	if (rank)
 		ni = node_ni();
 	for (unsigned round = 0; round < rounds(20); round++) {
@@ -127,7 +122,6 @@ HAND_CASE(peer_is_new_after_its_fini, 3)
  * sender */
 HAND_CASE(put_of_one_who_leaves_at_once_arrives, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = PTL_EQ_NONE;
 	if (rank) {
 		ni = node_ni();
@@ -166,8 +160,6 @@ static void meet(void *arg)
  */
 HAND_CASE(peer_may_go_at_any_time, 3)
 {
-	(void)size;
-	(void)arg;
 	static const size_t len[] = {8, 8, 700, 50000};
 	if (rank == 0) {
 		sync_nodes();
@@ -227,7 +219,6 @@ static void wait_forever(void *arg)
 /* P3.3 3.5: threads that wait get PTL_EQ_INVALID */
 HAND_CASE(fini_ends_the_waits_of_other_threads, 2)
 {
-	UNUSED_ARGS;
 	for (unsigned round = 0; round < rounds(20); round++) {
 		ni = node_ni();
 		ptl_handle_eq_t eq[4] = {
@@ -269,7 +260,6 @@ static void call_until_fini(void *arg)
 /* P3.3 3.5: other threads are in the middle of calls; each ends with a code */
 HAND_CASE(fini_ends_the_calls_of_other_threads, 1)
 {
-	UNUSED_ARGS;
 	for (unsigned round = 0; round < rounds(30); round++) {
 		ptl_handle_ni_t here = node_ni();
 		struct side *side[4];
@@ -351,7 +341,6 @@ static void poll_until_over(void *arg)
 /* They find no queue, or no event, but never an event of a later interface. */
 HAND_CASE(fini_ends_the_polls_of_other_threads, 1)
 {
-	UNUSED_ARGS;
 	enum look looks[LOOKS];
 	struct side *side[LOOKS];
 	p3_set(&polled.over, 0);
@@ -455,7 +444,6 @@ static bool end_at_place(bool again, unsigned life)
 /* The same at many instructions of each look, and also with a next interface. */
 HAND_CASE(fini_may_come_at_any_place_of_a_poll, 1)
 {
-	UNUSED_ARGS;
 	struct sigaction step = {.sa_handler = at_step}, was;
 	CHECK(sigaction(SIGTRAP, &step, &was) == 0);
 	for (unsigned i = 0; i < 2 * TIMED; i++) {
@@ -517,7 +505,6 @@ static void wait_until_broken_off(unsigned round)
  * in: the node's next call is for the same barrier */
 HAND_CASE(fini_of_the_library_ends_the_barrier_of_another_thread, 2)
 {
-	UNUSED_ARGS;
 	int most;
 	p3_set(&left, 0);
 	sync_nodes();
@@ -538,7 +525,6 @@ HAND_CASE(fini_of_the_library_ends_the_barrier_of_another_thread, 2)
 
 HAND_CASE(fini_of_the_interface_leaves_the_barrier_of_another_thread, 2)
 {
-	UNUSED_ARGS;
 	p3_set(&left, 0);
 	sync_nodes();
 	for (unsigned round = 0; round < rounds(8); round++) {
@@ -630,7 +616,6 @@ static void let_the_first_hear_first(void *arg)
 
 HAND_CASE(barrier_ends_for_all_that_wait_for_it, 2)
 {
-	UNUSED_ARGS;
 	int most;
 	struct sigaction act = {.sa_handler = stay, .sa_flags = SA_RESTART};
 	p3_set(&left, 0);
@@ -663,7 +648,6 @@ HAND_CASE(barrier_ends_for_all_that_wait_for_it, 2)
  * memory goes at once. */
 HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
 {
-	UNUSED_ARGS;
 	const size_t len = 8 << 20;
 	for (unsigned round = 0; round < rounds(12); round++) {
 		ni = node_ni();
@@ -747,7 +731,6 @@ static void count_events(ptl_handle_eq_t eq, ptl_event_kind_t kind, unsigned n, 
 /* To a peer that has yet to join: messages arrive in the order of their calls */
 HAND_CASE(message_waits_for_a_peer_that_has_yet_to_join, 2)
 {
-	UNUSED_ARGS;
 	struct tried t;
 	if (rank == 0) {
 		ni = node_ni();
@@ -784,7 +767,6 @@ HAND_CASE(message_waits_for_a_peer_that_has_yet_to_join, 2)
 /* A rank ends without having joined: messages to it fail, those to others arrive */
 HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		sync_nodes();
 		node_leave_job();
@@ -822,7 +804,6 @@ HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
  * node has seen it leave (message_to_a_finalised_peer_is_no_failure). */
 HAND_CASE(message_to_a_peer_that_left_before_this_node_joined, 2)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		CHECK_OK(PtlNIFini(node_ni()));
 		sync_nodes();
@@ -846,7 +827,6 @@ HAND_CASE(message_to_a_peer_that_left_before_this_node_joined, 2)
 /* The message waits for a rank that joins with another pid: it fails then. */
 HAND_CASE(message_to_a_pid_that_never_joins_fails, 2)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		sync_nodes();
 		(void)node_ni();
@@ -895,7 +875,6 @@ static void close_lifeline(void)
  * for a rank fail. */
 HAND_CASE(message_that_is_held_fails_without_a_lifeline, 2)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		stay_away();
 		return;
@@ -926,7 +905,6 @@ static void post_detached(
 
 HAND_CASE(message_of_a_handler_that_cannot_be_held_fails, 2)
 {
-	UNUSED_ARGS;
 	if (rank == 1) {
 		stay_away();
 		return;
@@ -969,7 +947,6 @@ static void expire_one(struct p3_nic *n)
 /* Tools see as many requests as are held, also when an interface has closed. */
 HAND_CASE(gauge_of_held_messages_follows_them, 2)
 {
-	UNUSED_ARGS;
 	enum { OWN = 2, OTHERS = 3 };
 	if (rank == 1) {
 		stay_away();
@@ -1040,9 +1017,8 @@ static void close_two(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	CHECK_EQ(drops_of(ni), 0);
 }
 
-static void held_puts_outlive_both_interfaces(void **state)
+CASE(held_puts_outlive_both_interfaces)
 {
-	(void)state;
 	for (unsigned first = 0; first < 2; first++)
 		run_nodes_opt(2, close_two, &first, &by_hand);
 }
@@ -1051,7 +1027,6 @@ static void held_puts_outlive_both_interfaces(void **state)
  * and other memory may lie at these addresses at the second call. */
 NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
 {
-	UNUSED_ARGS;
 	sync_nodes();
 	if (rank == 0) {
 		struct p3_nic *n = p3_nic(p3_node());
@@ -1077,7 +1052,6 @@ NODES_CASE(mappings_of_a_lost_peer_are_handed_out_once, 2)
  * reached */
 HAND_CASE(messages_that_wait_are_bounded_and_stay_in_order, 2)
 {
-	UNUSED_ARGS;
 	static p3_a32 sent;
 	const unsigned most = 200000;
 	unsigned n = 0;
@@ -1155,16 +1129,14 @@ static void discarded_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, voi
 	sync_nodes();
 }
 
-static void message_to_a_finalised_peer_is_no_failure(void **state)
+CASE(message_to_a_finalised_peer_is_no_failure)
 {
-	(void)state;
 	bool before = false;
 	run_nodes_opt(2, discarded_node, &before, &by_hand);
 }
 
-static void message_to_an_absent_peer_is_dropped_on_request(void **state)
+CASE(message_to_an_absent_peer_is_dropped_on_request)
 {
-	(void)state;
 	bool before = true;
 	setenv("PTL3_ABSENT", "drop", 1);
 	run_nodes_opt(2, discarded_node, &before, &by_hand);
@@ -1259,16 +1231,14 @@ static void run_early(unsigned words, bool expected)
 }
 
 /* The target is announced, and its segment is about to be mapped */
-static void descriptor_of_a_put_to_an_expected_peer_is_free(void **state)
+CASE(descriptor_of_a_put_to_an_expected_peer_is_free)
 {
-	(void)state;
 	run_early(3, true);
 }
 
 /* The target has joined, and its lane is too short for all that waited for it */
-static void descriptor_of_puts_that_waited_is_free(void **state)
+CASE(descriptor_of_puts_that_waited_is_free)
 {
-	(void)state;
 	run_early(2000, false);
 }
 
@@ -1336,9 +1306,8 @@ static void settle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	gate_wait(gate);
 }
 
-static void message_waits_for_an_interface_to_settle(void **state)
+CASE(message_waits_for_an_interface_to_settle)
 {
-	(void)state;
 	struct gate *gate = gate_new(2);
 	run_nodes_opt(2, settle_node, gate, &by_hand);
 	gate_free(gate);
@@ -1379,9 +1348,8 @@ static void settle_many_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, v
 	gate_wait(gate);
 }
 
-static void many_messages_wait_for_an_interface_to_settle(void **state)
+CASE(many_messages_wait_for_an_interface_to_settle)
 {
-	(void)state;
 	struct gate *gate = gate_new(2);
 	run_nodes_opt(2, settle_many_node, gate, &by_hand);
 	gate_free(gate);
@@ -1420,9 +1388,8 @@ static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	gate_wait(gate);
 }
 
-static void interface_settles_by_itself(void **state)
+CASE(interface_settles_by_itself)
 {
-	(void)state;
 	struct gate *gate = gate_new(2);
 	run_nodes_opt(2, idle_node, gate, &by_hand);
 	gate_free(gate);
@@ -1434,7 +1401,6 @@ static void interface_settles_by_itself(void **state)
  * drop its reference to the copy of its IOVEC elements, or the leak checker reports it */
 HAND_CASE(fini_drops_what_waits_for_word_of_its_target, 2)
 {
-	UNUSED_ARGS;
 	static const unsigned n = 4;
 	for (unsigned i = 0; rank == 0 && i < rounds(100); i++) {
 		ni = node_ni();
@@ -1453,7 +1419,6 @@ HAND_CASE(fini_drops_what_waits_for_word_of_its_target, 2)
  * REPLY_END with nothing moved */
 NODES_CASE(message_to_nobody_fails, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
 	ptl_process_id_t mine = id_of(ni, rank);
@@ -1488,7 +1453,6 @@ NODES_CASE(message_to_nobody_fails, 2)
  * put ends, and everything can be unlinked */
 NODES_CASE(message_to_a_foreign_pid_ends, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 64), silent = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
 	ptl_process_id_t to = id_of(ni, 1 - rank);
@@ -1598,9 +1562,8 @@ static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 	gate_wait(d->all);
 }
 
-static void death_ends_what_is_pending_with_the_dead(void **state)
+CASE(death_ends_what_is_pending_with_the_dead)
 {
-	(void)state;
 	for (unsigned i = 0; i < rounds(4); i++) {
 		struct doomed d = {gate_new(2), gate_new(3)};
 		run_nodes(3, death_node, &d);
@@ -1632,7 +1595,6 @@ static void check_places(void)
 
 HAND_CASE(queues_freed_while_the_interface_closes_leave_their_places, 1)
 {
-	UNUSED_ARGS;
 	for (unsigned i = 0; i < rounds(500); i++) {
 		ptl_handle_ni_t mine = node_ni();
 		check_places();
@@ -1664,7 +1626,6 @@ static unsigned mapped_queues(void)
 
 HAND_CASE(fini_gives_the_memory_of_large_queues_back, 1)
 {
-	UNUSED_ARGS;
 	for (unsigned life = 0; life < 3; life++) {
 		ptl_handle_ni_t mine = node_ni();
 		for (unsigned i = 0; i < 3; i++)
@@ -1674,51 +1635,4 @@ HAND_CASE(fini_gives_the_memory_of_large_queues_back, 1)
 		CHECK_EQ(mapped_queues(), 0);
 	}
 	(void)node_ni();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(interface_works_again_after_fini),
-		cmocka_unit_test(fini_gives_the_memory_of_large_queues_back),
-		cmocka_unit_test(queues_of_each_life_count_from_elsewhere),
-		cmocka_unit_test(peer_is_new_after_its_fini),
-		cmocka_unit_test(put_of_one_who_leaves_at_once_arrives),
-		cmocka_unit_test(peer_may_go_at_any_time),
-		cmocka_unit_test(fini_ends_the_waits_of_other_threads),
-		cmocka_unit_test(fini_ends_the_calls_of_other_threads),
-#ifdef STEPS_MOST
-		cmocka_unit_test(fini_ends_the_polls_of_other_threads),
-		cmocka_unit_test(fini_may_come_at_any_place_of_a_poll),
-#endif
-		cmocka_unit_test(fini_of_the_library_ends_the_barrier_of_another_thread),
-		cmocka_unit_test(
-			fini_of_the_interface_leaves_the_barrier_of_another_thread),
-		cmocka_unit_test(barrier_ends_for_all_that_wait_for_it),
-		cmocka_unit_test(fini_in_mid_transfer_touches_nothing_after),
-		cmocka_unit_test(message_waits_for_a_peer_that_has_yet_to_join),
-		cmocka_unit_test(message_to_a_peer_that_ends_before_it_joins_fails),
-		cmocka_unit_test(message_to_a_peer_that_left_before_this_node_joined),
-		cmocka_unit_test(messages_that_wait_are_bounded_and_stay_in_order),
-		cmocka_unit_test(message_to_a_finalised_peer_is_no_failure),
-		cmocka_unit_test(message_to_an_absent_peer_is_dropped_on_request),
-		cmocka_unit_test(held_puts_outlive_both_interfaces),
-		cmocka_unit_test(message_to_a_pid_that_never_joins_fails),
-		cmocka_unit_test(message_that_is_held_fails_without_a_lifeline),
-		cmocka_unit_test(message_of_a_handler_that_cannot_be_held_fails),
-		cmocka_unit_test(gauge_of_held_messages_follows_them),
-		cmocka_unit_test(mappings_of_a_lost_peer_are_handed_out_once),
-		cmocka_unit_test(descriptor_of_a_put_to_an_expected_peer_is_free),
-		cmocka_unit_test(descriptor_of_puts_that_waited_is_free),
-		cmocka_unit_test(message_waits_for_an_interface_to_settle),
-		cmocka_unit_test(many_messages_wait_for_an_interface_to_settle),
-		cmocka_unit_test(interface_settles_by_itself),
-		cmocka_unit_test(fini_drops_what_waits_for_word_of_its_target),
-		cmocka_unit_test(message_to_nobody_fails),
-		cmocka_unit_test(message_to_a_foreign_pid_ends),
-		cmocka_unit_test(death_ends_what_is_pending_with_the_dead),
-		cmocka_unit_test(
-			queues_freed_while_the_interface_closes_leave_their_places),
-	};
-	return RUN_CASES(cases);
 }

@@ -7,7 +7,6 @@
 /* P3.3 3.10.1: counts START/END pairs and ACKs; the event has the remainder */
 NODES_CASE(threshold_counts_operations_down, 2)
 {
-	UNUSED_ARGS;
 	static const size_t len[] = {8, 300, 100000};
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
@@ -53,7 +52,6 @@ NODES_CASE(threshold_counts_operations_down, 2)
 /* P3.3 3.10.1: a retained descriptor at 0 still takes the ACK that is under way */
 NODES_CASE(ack_reaches_a_used_up_descriptor, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
 	ptl_md_t md = md_of(buf, 100000, MD_ANY, eq);
@@ -87,7 +85,6 @@ NODES_CASE(ack_reaches_a_used_up_descriptor, 2)
 /* P3.3 3.13: the reply decrements the threshold, the call does not */
 NODES_CASE(get_takes_one_of_the_threshold_at_its_reply, 2)
 {
-	UNUSED_ARGS;
 	static const size_t len[] = {8, 1000, 100000};
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(100000);
@@ -109,14 +106,4 @@ NODES_CASE(get_takes_one_of_the_threshold_at_its_reply, 2)
 		CHECK_RC(PtlMDUnlink(h), PTL_MD_INVALID);
 	}
 	sync_nodes();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(threshold_counts_operations_down),
-		cmocka_unit_test(ack_reaches_a_used_up_descriptor),
-		cmocka_unit_test(get_takes_one_of_the_threshold_at_its_reply),
-	};
-	return RUN_CASES(cases);
 }

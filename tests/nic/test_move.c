@@ -254,42 +254,36 @@ static void every_length(struct mesh *m, void (*move)(struct mesh *m, size_t len
 
 NODES_CASE(put_arrives_every_length_two_nodes, 2)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, put_with_ack);
 }
 
 NODES_CASE(put_arrives_every_length_four_nodes, 4)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, put_with_ack);
 }
 
 NODES_CASE(put_arrives_every_length_alone, 1)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, put_with_ack);
 }
 
 NODES_CASE(get_arrives_every_length_two_nodes, 2)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, get_whole);
 }
 
 NODES_CASE(get_arrives_every_length_four_nodes, 4)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, get_whole);
 }
 
 NODES_CASE(get_arrives_every_length_alone, 1)
 {
-	(void)arg;
 	struct mesh m = mesh_new(rank, size, ni);
 	every_length(&m, get_whole);
 }
@@ -300,7 +294,6 @@ NODES_CASE(get_arrives_every_length_alone, 1)
  * enough that either mover has its turns. */
 NODES_CASE(long_puts_arrive_by_either_mover, 2)
 {
-	UNUSED_ARGS;
 	static const size_t around[] = {16336, 65536, 131072, 262144, 524288, 1 << 20};
 	enum { MOST = (1 << 20) + 64 };
 	ptl_handle_eq_t eq = eq_new(ni, 8);
@@ -366,7 +359,6 @@ static void overtake(
  * slow (P3_QUICK) only the data count. */
 NODES_CASE(short_put_overtakes_a_long_one, 2)
 {
-	UNUSED_ARGS;
 	enum { LONG = 64 << 20 };
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	unsigned char *buf = node_alloc(LONG);
@@ -413,9 +405,8 @@ static void gets_take_turns_node(
 
 /* Where the kernel refuses cross-memory reads, all gets from a node need its window, and
  * take turns: none overtakes another. */
-static void gets_take_turns(void **state)
+CASE(gets_take_turns)
 {
-	(void)state;
 	const char *cma = getenv("PTL3_MOVER");
 	setenv("PTL3_MOVER", "window", 1);
 	run_nodes(2, gets_take_turns_node, NULL);
@@ -458,7 +449,6 @@ static uint32_t odd_of(ptl_handle_md_t md)
 /* Each unusual trait of a descriptor has its bit, after a bind and after an update */
 NODES_CASE(descriptor_knows_what_is_odd_about_it, 1)
 {
-	UNUSED_ARGS;
 	const unsigned usual = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_EVENT_START_DISABLE;
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	uint64_t word = 0;
@@ -606,9 +596,8 @@ static void slow_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	act[rank](ni, *(unsigned *)arg);
 }
 
-static void slow_memory_delays_no_other_process(void **state)
+CASE(slow_memory_delays_no_other_process)
 {
-	(void)state;
 	if (!make_slow()) {
 		fprintf(stderr, "SKIPPED: no userfaultfd for faults of the kernel\n");
 		skip();
@@ -624,7 +613,6 @@ static void slow_memory_delays_no_other_process(void **state)
 /* Memory without permission, of which no page was ever there, fails at once. */
 NODES_CASE(memory_without_permission_fails, 2)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	void *none = mmap(NULL, SLOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ptl_md_t from = md_of(none, SLOW, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
@@ -645,23 +633,4 @@ NODES_CASE(memory_without_permission_fails, 2)
 		ev = next_event(eq);
 	sync_nodes();
 	CHECK_EQ(munmap(none, SLOW), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(descriptor_knows_what_is_odd_about_it),
-		cmocka_unit_test(slow_memory_delays_no_other_process),
-		cmocka_unit_test(memory_without_permission_fails),
-		cmocka_unit_test(put_arrives_every_length_two_nodes),
-		cmocka_unit_test(put_arrives_every_length_four_nodes),
-		cmocka_unit_test(put_arrives_every_length_alone),
-		cmocka_unit_test(get_arrives_every_length_two_nodes),
-		cmocka_unit_test(get_arrives_every_length_four_nodes),
-		cmocka_unit_test(get_arrives_every_length_alone),
-		cmocka_unit_test(long_puts_arrive_by_either_mover),
-		cmocka_unit_test(short_put_overtakes_a_long_one),
-		cmocka_unit_test(gets_take_turns),
-	};
-	return RUN_CASES(cases);
 }

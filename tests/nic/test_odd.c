@@ -58,8 +58,6 @@ static void pass_until_pulling(void)
 NODES_CASE(a_long_put_is_odd_at_both_ends, 2)
 {
 	enum { LONG = 16 << 20 };
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(LONG);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
@@ -94,8 +92,6 @@ NODES_CASE(a_long_put_is_odd_at_both_ends, 2)
 NODES_CASE(an_ended_get_is_odd_until_its_target_knows, 2)
 {
 	enum { LONG = 1 << 20 };
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(LONG);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
@@ -127,8 +123,6 @@ NODES_CASE(an_ended_get_is_odd_until_its_target_knows, 2)
 
 NODES_CASE(a_full_lane_is_odd_for_its_sender, 2)
 {
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(8);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
@@ -159,7 +153,6 @@ NODES_CASE(a_full_lane_is_odd_for_its_sender, 2)
 /* A command that a signal handler has posted finds no memory. */
 NODES_CASE(a_hungry_command_is_odd, 1)
 {
-	UNUSED_ARGS;
 	char *at = (char *)node_alloc(8);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	post_md(ni, PT, 1, md_of(at, 8, MD_ANY, PTL_EQ_NONE));
@@ -188,34 +181,19 @@ static void ignore_peer_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, v
 	sync_nodes();
 }
 
-static void an_ignored_peer_is_odd(void **state)
+CASE(an_ignored_peer_is_odd)
 {
 	const struct nodes_opt opt = {.bad_headers = true};
-	(void)state;
 	run_nodes_opt(2, ignore_peer_node, NULL, &opt);
 }
 
 /* In each pass the firmware treats its lanes as few or as many. */
 NODES_CASE(many_lanes_are_odd, 10)
 {
-	UNUSED_ARGS;
 	sync_nodes();
 	nic_hold(nic());
 	CHECK_EQ(!!(nic()->odd & P3_ODD_LANES), nic()->nhot > nic()->few);
 	CHECK_EQ(nic()->odd & (P3_ODD_NODES | P3_ODD_WIRED | P3_ODD_TRACED), 0);
 	p3_lease_leave(nic());
 	sync_nodes();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(a_long_put_is_odd_at_both_ends),
-		cmocka_unit_test(an_ended_get_is_odd_until_its_target_knows),
-		cmocka_unit_test(a_full_lane_is_odd_for_its_sender),
-		cmocka_unit_test(a_hungry_command_is_odd),
-		cmocka_unit_test(an_ignored_peer_is_odd),
-		cmocka_unit_test(many_lanes_are_odd),
-	};
-	return RUN_CASES(cases);
 }

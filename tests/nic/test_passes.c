@@ -46,8 +46,6 @@ static void drain(void)
  * to the full ring. */
 NODES_CASE(answers_leave_nobody_restless, 2)
 {
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(8);
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
@@ -74,8 +72,6 @@ NODES_CASE(answers_leave_nobody_restless, 2)
  * kick. */
 NODES_CASE(a_message_taken_is_given_back, 2)
 {
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(8);
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	bool restless = false;
@@ -112,8 +108,6 @@ NODES_CASE(a_message_taken_is_given_back, 2)
  * as it may. */
 NODES_CASE(two_full_lanes_are_taken_in_whole_passes, 3)
 {
-	(void)arg;
-	(void)size;
 	enum { EACH = 200, BEFORE = 10 };
 	char *at = (char *)node_alloc(8);
 	unsigned passes = 0;
@@ -168,8 +162,6 @@ static bool find_when_left(ptl_handle_eq_t wanted)
 /* Messages for another queue came before the awaited one. */
 NODES_CASE(a_look_without_waiting_goes_on_to_the_event, 2)
 {
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(8);
 	ptl_handle_eq_t wanted = eq_new(ni, 64), other = eq_new(ni, 64);
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
@@ -226,8 +218,6 @@ static void check_slice(void)
 NODES_CASE(a_short_put_comes_between_two_slices, 2)
 {
 	enum { LONG = 16 << 20, SHORT = 8 };
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(LONG);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	const unsigned options = MD_ANY | PTL_MD_EVENT_START_DISABLE;
@@ -273,8 +263,6 @@ static uint64_t moved_by_a_fast_pass(void)
 NODES_CASE(a_lone_message_is_read_at_once_unless_others_have_waited, 2)
 {
 	enum { LONG = 1 << 20, SHORT = 8, ROUNDS = 3 };
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(LONG);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	const unsigned options = MD_ANY | PTL_MD_EVENT_START_DISABLE;
@@ -332,7 +320,6 @@ static void write_to_sleepers(p3_a32 *word, unsigned peers)
 NODES_CASE(the_end_of_a_hold_wakes_all_its_peers, 4)
 {
 	static p3_a32 word[NODES_MAX];
-	(void)arg, (void)ni;
 	sync_nodes();
 	for (unsigned peers = 1; peers < size && rank == 0; peers++) {
 		write_to_sleepers(word, peers);
@@ -340,19 +327,4 @@ NODES_CASE(the_end_of_a_hold_wakes_all_its_peers, 4)
 			CHECK_EQ(p3_get(&word[i]), P3_AWAKE);
 	}
 	sync_nodes();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(answers_leave_nobody_restless),
-		cmocka_unit_test(a_message_taken_is_given_back),
-		cmocka_unit_test(two_full_lanes_are_taken_in_whole_passes),
-		cmocka_unit_test(a_look_without_waiting_goes_on_to_the_event),
-		cmocka_unit_test(a_short_put_comes_between_two_slices),
-		cmocka_unit_test(
-			a_lone_message_is_read_at_once_unless_others_have_waited),
-		cmocka_unit_test(the_end_of_a_hold_wakes_all_its_peers),
-	};
-	return RUN_CASES(cases);
 }

@@ -14,7 +14,6 @@
 /* P3.3 3.11.2: SEND_START, SEND_END, then ACK, for each put, whatever its length */
 NODES_CASE(send_end_comes_before_ack, 2)
 {
-	UNUSED_ARGS;
 	unsigned n = rounds(300);
 	ptl_handle_eq_t eq = eq_new(ni, 2048);
 	unsigned char *buf = node_alloc(100000);
@@ -49,7 +48,6 @@ NODES_CASE(send_end_comes_before_ack, 2)
  * and the survivors come in order */
 NODES_CASE(overflow_is_told_once_at_the_gap, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *buf = node_alloc(64);
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	ptl_handle_eq_t last = eq_new(ni, 4);
@@ -159,13 +157,11 @@ static void overflow_while_reading(ptl_handle_ni_t ni, unsigned rank, unsigned n
 /* A reader that is overtaken never sees a torn event, nor one twice */
 NODES_CASE(overflow_under_a_reader_shows_each_gap, 2)
 {
-	UNUSED_ARGS;
 	overflow_while_reading(ni, rank, 1);
 }
 
 NODES_CASE(overflow_under_two_readers_stays_in_order, 2)
 {
-	UNUSED_ARGS;
 	overflow_while_reading(ni, rank, 2);
 }
 
@@ -215,13 +211,11 @@ static void wait_while_messages_come(
 
 NODES_CASE(wait_on_an_overflowing_queue_returns, 2)
 {
-	UNUSED_ARGS;
 	wait_while_messages_come(ni, rank, 4, 1);
 }
 
 NODES_CASE(wait_of_two_readers_returns, 2)
 {
-	UNUSED_ARGS;
 	wait_while_messages_come(ni, rank, 1024, 2);
 }
 
@@ -283,13 +277,11 @@ static void several_readers(ptl_handle_ni_t ni, unsigned rank, unsigned nreaders
 
 NODES_CASE(each_event_goes_to_one_of_two_readers, 2)
 {
-	UNUSED_ARGS;
 	several_readers(ni, rank, 2);
 }
 
 NODES_CASE(each_event_goes_to_one_of_three_readers, 2)
 {
-	UNUSED_ARGS;
 	several_readers(ni, rank, 3);
 }
 
@@ -310,7 +302,6 @@ static void wait_for_messages(ptl_handle_ni_t ni, uint64_t n)
 /* The list may lie in a larger array of queues that have events, too. */
 NODES_CASE(poll_takes_no_event_of_a_queue_behind_its_list, 1)
 {
-	UNUSED_ARGS;
 	enum { LIST = 2 };
 	ptl_handle_eq_t eq[LIST + 1];
 	unsigned char *buf = node_alloc(64);
@@ -350,7 +341,6 @@ static uint64_t shared_kib(void)
 /* The memory of large queues is there while they live, and no longer. */
 NODES_CASE(memory_of_large_queues_is_given_back, 1)
 {
-	UNUSED_ARGS;
 	enum { LARGE = 1 << 18, KIB = LARGE / 8 };
 	uint64_t before = shared_kib();
 	for (unsigned i = 0; i < 3; i++) {
@@ -396,7 +386,6 @@ static void poll_sets(ptl_handle_ni_t ni, ptl_handle_eq_t eq[SETS][2], ptl_handl
 /* Calls for several sets of queues in turns serve all queues of each set. */
 NODES_CASE(polls_of_other_queues_starve_no_queue, 1)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq[SETS][2];
 	unsigned char *buf = node_alloc(64);
 	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
@@ -433,7 +422,6 @@ static void wait_for_end(void *arg)
 /* P3.3 3.11: threads that wait on the queue get PTL_EQ_INVALID */
 NODES_CASE(free_ends_the_waits_on_a_queue, 2)
 {
-	UNUSED_ARGS;
 	for (unsigned i = 0; i < rounds(20); i++) {
 		ptl_handle_eq_t keep = eq_new(ni, 8);
 		struct waiter w[3] = {
@@ -458,7 +446,6 @@ NODES_CASE(free_ends_the_waits_on_a_queue, 2)
 /* A descriptor of a freed queue goes on without one; the ring's memory is reused */
 NODES_CASE(free_leaves_descriptors_without_a_queue, 1)
 {
-	UNUSED_ARGS;
 	unsigned char *buf = node_alloc(64);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	post_md(ni, PT, 1, md_of(buf, 64, MD_ANY, eq));
@@ -504,7 +491,6 @@ static unsigned queues_that_fit(ptl_handle_ni_t ni, ptl_size_t events)
  * any other size fit, and so do the records of operations under way */
 NODES_CASE(freed_queues_serve_every_size, 2)
 {
-	UNUSED_ARGS;
 	static const ptl_size_t sizes[] = {200, 1 << 14, 3000, 1, 1 << 14, 500, 200};
 	unsigned char *buf = node_alloc(64);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
@@ -583,7 +569,6 @@ static void make_queue(struct churn *c, ptl_handle_ni_t ni, ptl_handle_md_t md,
 /* No reader gets an event of a queue whose records lie where those of its own had been */
 NODES_CASE(split_and_merged_rings_keep_their_readers_apart, 1)
 {
-	UNUSED_ARGS;
 	static struct churn c;
 	unsigned char *buf = node_alloc(64);
 	memset(&c, 0, sizeof c);
@@ -612,26 +597,4 @@ NODES_CASE(split_and_merged_rings_keep_their_readers_apart, 1)
 			CHECK_OK(PtlEQFree(p3_get(&c.handle[k])));
 	CHECK(queues_that_fit(ni, 1 << 13) >= 1);
 	p3_nic(p3_node())->host_seg[0].len = len;
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(send_end_comes_before_ack),
-		cmocka_unit_test(overflow_is_told_once_at_the_gap),
-		cmocka_unit_test(overflow_under_a_reader_shows_each_gap),
-		cmocka_unit_test(overflow_under_two_readers_stays_in_order),
-		cmocka_unit_test(wait_on_an_overflowing_queue_returns),
-		cmocka_unit_test(wait_of_two_readers_returns),
-		cmocka_unit_test(each_event_goes_to_one_of_two_readers),
-		cmocka_unit_test(each_event_goes_to_one_of_three_readers),
-		cmocka_unit_test(poll_takes_no_event_of_a_queue_behind_its_list),
-		cmocka_unit_test(polls_of_other_queues_starve_no_queue),
-		cmocka_unit_test(memory_of_large_queues_is_given_back),
-		cmocka_unit_test(free_ends_the_waits_on_a_queue),
-		cmocka_unit_test(free_leaves_descriptors_without_a_queue),
-		cmocka_unit_test(freed_queues_serve_every_size),
-		cmocka_unit_test(split_and_merged_rings_keep_their_readers_apart),
-	};
-	return RUN_CASES(cases);
 }

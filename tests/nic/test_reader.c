@@ -68,7 +68,6 @@ static pid_t sleeper;
 /* The other process has the old bytes, which must not arrive. */
 NODES_CASE(bytes_of_another_process_do_not_count, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *bytes = node_pattern(LONG, rank ? 0 : OLD);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_md_t md = md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
@@ -90,7 +89,6 @@ NODES_CASE(bytes_of_another_process_do_not_count, 2)
  * counts as alive, and the transfer succeeds. */
 NODES_CASE(transfer_goes_on_without_the_process_id, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *bytes = node_pattern(LONG, rank ? 0 : NEW);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_md_t md = md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
@@ -272,18 +270,16 @@ static void stopped_reader(unsigned rank, unsigned size, ptl_handle_ni_t ni, voi
 	swap_and_stop(rank, ni);
 }
 
-static void exchange_does_not_wait_for_a_stopped_reader(void **state)
+CASE(exchange_does_not_wait_for_a_stopped_reader)
 {
-	(void)state;
 	stops_before_it_says = false;
 	run_nodes(3, stopped_reader, NULL);
 }
 
 /* The reader tells that it has read bytes only when an exchange has replaced them: the
  * owner must not take that for the new bytes. */
-static void late_word_of_a_stopped_reader_does_not_count(void **state)
+CASE(late_word_of_a_stopped_reader_does_not_count)
 {
-	(void)state;
 	stops_before_it_says = true;
 	run_nodes(3, stopped_reader, NULL);
 }
@@ -378,9 +374,8 @@ static void windows_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 }
 
 /* Four stopped readers keep one of the source's windows each; a fifth must get one. */
-static void stopped_readers_leave_a_window_to_others(void **state)
+CASE(stopped_readers_leave_a_window_to_others)
 {
-	(void)state;
 	run_without_cma(1 + READERS, windows_node);
 }
 
@@ -514,9 +509,8 @@ static void stopped_source(unsigned rank, unsigned size, ptl_handle_ni_t ni, voi
 
 /* Half of the put is there: each exchange has all its bytes before the put or behind
  * it. */
-static void exchange_does_not_wait_for_a_stopped_source(void **state)
+CASE(exchange_does_not_wait_for_a_stopped_source)
 {
-	(void)state;
 	run_without_cma(3, stopped_source);
 }
 
@@ -576,23 +570,13 @@ static void liar(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 	sync_nodes();
 }
 
-static void exchange_does_not_wait_for_a_liar(void **state)
+CASE(exchange_does_not_wait_for_a_liar)
 {
-	(void)state;
 	run_without_cma(3, liar);
 }
 
 int main(void)
 {
 	make_gates();
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_of_another_process_do_not_count),
-		cmocka_unit_test(transfer_goes_on_without_the_process_id),
-		cmocka_unit_test(exchange_does_not_wait_for_a_stopped_reader),
-		cmocka_unit_test(late_word_of_a_stopped_reader_does_not_count),
-		cmocka_unit_test(stopped_readers_leave_a_window_to_others),
-		cmocka_unit_test(exchange_does_not_wait_for_a_stopped_source),
-		cmocka_unit_test(exchange_does_not_wait_for_a_liar),
-	};
-	return RUN_CASES(tests);
+	return cases_run();
 }

@@ -32,13 +32,11 @@ static void run_with_gate(unsigned nodes, nodes_fn *fn)
 
 #define GATE_CASE(name, nodes)                                                           \
 	static nodes_fn name##_node;                                                     \
-	static void name(void **state)                                                   \
+	CASE(name)                                                                       \
 	{                                                                                \
-		(void)state;                                                             \
 		run_with_gate(nodes, name##_node);                                       \
 	}                                                                                \
-	static void name##_node(                                                         \
-		unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+	static void name##_node(NODE_ARGS)
 
 static struct p3_nic *nic(void)
 {
@@ -139,20 +137,17 @@ static void short_puts(unsigned rank, ptl_handle_ni_t ni, unsigned n)
 
 GATE_CASE(the_first_put_is_over_whatever_its_length, 2)
 {
-	UNUSED_ARGS;
 	short_puts(rank, ni, LENGTHS);
 }
 
 GATE_CASE(puts_into_a_full_lane_are_over, 2)
 {
-	UNUSED_ARGS;
 	short_puts(rank, ni, 40 * LENGTHS);
 }
 
 /* With more than 16 nodes the full lanes are shorter. */
 GATE_CASE(puts_are_over_with_many_nodes, NODES_MAX)
 {
-	UNUSED_ARGS;
 	short_puts(rank, ni, rank < 2 ? LENGTHS : 0);
 }
 
@@ -160,7 +155,6 @@ GATE_CASE(puts_are_over_with_many_nodes, NODES_MAX)
  * into waits for the reply. */
 GATE_CASE(an_exchange_into_a_full_lane_has_sent, 2)
 {
-	UNUSED_ARGS;
 	enum { TIMES = 2000 };
 	uint64_t *at = (uint64_t *)node_alloc(8), *in = (uint64_t *)node_alloc(8);
 	uint64_t *out = (uint64_t *)node_alloc(8);
@@ -203,7 +197,6 @@ static unsigned use_up(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *at
  * target when it goes on. */
 GATE_CASE(one_target_does_not_use_up_all, 3)
 {
-	UNUSED_ARGS;
 	unsigned char *at = node_alloc(MOST);
 	ptl_handle_eq_t eq = eq_new(ni, 4096);
 	if (rank != 0)
@@ -227,7 +220,6 @@ GATE_CASE(one_target_does_not_use_up_all, 3)
 /* P3.3 3.13: PUT_STARTs come in the order in which SEND_STARTs were seen here */
 GATE_CASE(starts_have_one_order_on_both_sides, 2)
 {
-	UNUSED_ARGS;
 	enum { N = 400, LONG = 40000 };
 	unsigned char *at = node_alloc(LONG);
 	ptl_handle_eq_t eq = eq_new(ni, 4 * N);
@@ -255,7 +247,6 @@ static pid_t leaver; /* thread of rank 0; the gate orders it */
 /* A message that has SEND_END when its sender leaves arrives. */
 GATE_CASE(the_last_puts_before_fini_arrive, 2)
 {
-	UNUSED_ARGS;
 	enum { N = 10 * LENGTHS };
 	size_t all = bytes_of(N);
 	unsigned char *at = node_alloc(all);
@@ -290,7 +281,6 @@ static struct p3_cmd put_of(ptl_handle_ni_t ni, ptl_handle_md_t md, size_t lengt
 /* Send while the target is expected, as it is until its segment is mapped. */
 GATE_CASE(a_put_is_not_over_before_its_target_is_mapped, 2)
 {
-	UNUSED_ARGS;
 	unsigned char *at = node_alloc(MOST);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_handle_md_t md = bind_md(ni, md_of(at, MOST, 0, eq));
@@ -344,7 +334,7 @@ static void take_back_ids(void)
 
 /* The put has had its SEND_END when its copy cannot be read, so no event tells: the
  * initiator's log and control block do. */
-GATE_CASE(a_copy_that_is_not_read_is_told_of, 2)
+static void not_read_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
 	unsigned char *at = node_alloc(MOST);
@@ -372,31 +362,15 @@ GATE_CASE(a_copy_that_is_not_read_is_told_of, 2)
 	sync_nodes();
 }
 
-static void a_copy_that_is_not_read(void **state)
+CASE(a_copy_that_is_not_read)
 {
 	char *was = getenv("PTL3_LANES");
 	char *kept = was ? strdup(was) : NULL;
 	setenv("PTL3_LANES", "base", 1); /* the put does not fit the lane */
-	a_copy_that_is_not_read_is_told_of(state);
+	run_with_gate(2, not_read_node);
 	if (kept)
 		setenv("PTL3_LANES", kept, 1);
 	else
 		unsetenv("PTL3_LANES");
 	free(kept);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(the_first_put_is_over_whatever_its_length),
-		cmocka_unit_test(puts_into_a_full_lane_are_over),
-		cmocka_unit_test(puts_are_over_with_many_nodes),
-		cmocka_unit_test(an_exchange_into_a_full_lane_has_sent),
-		cmocka_unit_test(one_target_does_not_use_up_all),
-		cmocka_unit_test(starts_have_one_order_on_both_sides),
-		cmocka_unit_test(the_last_puts_before_fini_arrive),
-		cmocka_unit_test(a_put_is_not_over_before_its_target_is_mapped),
-		cmocka_unit_test(a_copy_that_is_not_read),
-	};
-	return RUN_CASES(cases);
 }

@@ -197,25 +197,21 @@ static void under_thunder(ptl_handle_ni_t ni, void (*calls)(ptl_handle_ni_t ni))
 
 NODES_CASE(handlers_never_wait_and_lose_nothing, 1)
 {
-	UNUSED_ARGS;
 	under_thunder(ni, call_on_and_on);
 }
 
 NODES_CASE(handlers_may_interrupt_a_peek, 1)
 {
-	UNUSED_ARGS;
 	under_thunder(ni, peek_on_and_on);
 }
 
 NODES_CASE(handlers_may_interrupt_a_reader, 1)
 {
-	UNUSED_ARGS;
 	under_thunder(ni, read_on_and_on);
 }
 
 NODES_CASE(handlers_may_interrupt_one_of_two_readers, 1)
 {
-	UNUSED_ARGS;
 	under_thunder(ni, read_with_another);
 }
 
@@ -239,20 +235,7 @@ static unsigned put_inside(ptl_handle_ni_t ni, ptl_handle_md_t md)
 
 NODES_CASE(refused_calls_take_no_slot_from_later_ones, 1)
 {
-	UNUSED_ARGS;
 	ptl_handle_md_t md = bind_md(ni, md_of(NULL, 0, 0, PTL_EQ_NONE));
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_EQ(put_inside(ni, md), P3_MBX_SLOTS / 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handlers_never_wait_and_lose_nothing),
-		cmocka_unit_test(handlers_may_interrupt_a_peek),
-		cmocka_unit_test(handlers_may_interrupt_a_reader),
-		cmocka_unit_test(handlers_may_interrupt_one_of_two_readers),
-		cmocka_unit_test(refused_calls_take_no_slot_from_later_ones),
-	};
-	return RUN_CASES(tests);
 }

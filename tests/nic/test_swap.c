@@ -49,19 +49,16 @@ static void swap_then_put(ptl_handle_ni_t ni, unsigned peer, unsigned times)
 
 NODES_CASE(exchange_does_not_wait_for_a_put_behind_it, 1)
 {
-	UNUSED_ARGS;
 	swap_then_put(ni, rank, rounds(MANY));
 }
 
 NODES_CASE(exchanges_and_puts_of_the_same_bytes_cross, 2)
 {
-	UNUSED_ARGS;
 	swap_then_put(ni, !rank, rounds(MANY));
 }
 
 NODES_CASE(exchanges_and_puts_go_round_three, 3)
 {
-	UNUSED_ARGS;
 	swap_then_put(ni, (rank + 1) % size, rounds(MANY));
 }
 
@@ -69,7 +66,6 @@ NODES_CASE(exchanges_and_puts_go_round_three, 3)
  * not woken looks again only after 0.1 s. */
 NODES_CASE(long_puts_cross_without_being_late, 2)
 {
-	UNUSED_ARGS;
 	struct bytes b = make_bytes(ni);
 	for (unsigned i = 0; i < 2 * rounds(MANY); i++) {
 		sync_nodes();
@@ -83,7 +79,6 @@ NODES_CASE(long_puts_cross_without_being_late, 2)
  * equal. */
 NODES_CASE(put_never_carries_half_an_exchange, 2)
 {
-	UNUSED_ARGS;
 	struct bytes b = make_bytes(ni);
 	unsigned char *in = node_alloc(64);
 	ptl_handle_md_t put = bind_md(ni, md_of(in, 64, MD_QUIET, PTL_EQ_NONE));
@@ -108,10 +103,9 @@ NODES_CASE(put_never_carries_half_an_exchange, 2)
 /* A pull that has read the first 32 bytes and the last 32, and knows what lay there:
  * exchanges reach into what it has read, up to the first and to the last byte, unless an
  * earlier exchange behind the pull has changed that byte. */
-static void exchange_reaches_the_ends_of_a_transfer(void **state)
+CASE(exchange_reaches_the_ends_of_a_transfer)
 {
 	enum { READ = 32 };
-	(void)state;
 	struct p3_pull pull = {.length = LONG,
 		.done = READ,
 		.end = LONG - READ,
@@ -159,7 +153,6 @@ static void post_and_take(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned n)
 
 NODES_CASE(reader_of_a_freed_queue_takes_nobodys_event, 1)
 {
-	UNUSED_ARGS;
 	static struct reader r;
 	p3_set(&r.stop, 0);
 	p3_set(&r.handle, eq_new(ni, 4));
@@ -178,7 +171,6 @@ NODES_CASE(reader_of_a_freed_queue_takes_nobodys_event, 1)
 
 NODES_CASE(rings_of_a_closed_interface_come_back, 1)
 {
-	UNUSED_ARGS;
 	for (unsigned i = 0; i < 300; i++) {
 		ptl_handle_ni_t other;
 		CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
@@ -191,7 +183,6 @@ NODES_CASE(rings_of_a_closed_interface_come_back, 1)
 
 NODES_CASE(start_to_come_is_owed, 1)
 {
-	UNUSED_ARGS;
 	struct bytes b = make_bytes(ni);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_event_t ev;
@@ -210,7 +201,6 @@ NODES_CASE(start_to_come_is_owed, 1)
 
 NODES_CASE(registers_begin_anew_whatever_was_under_way, 1)
 {
-	UNUSED_ARGS;
 	ptl_handle_ni_t other;
 	ptl_sr_value_t v;
 	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
@@ -228,21 +218,4 @@ NODES_CASE(registers_begin_anew_whatever_was_under_way, 1)
 		CHECK_EQ(v, 0);
 	}
 	CHECK_OK(PtlNIFini(other));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exchange_does_not_wait_for_a_put_behind_it),
-		cmocka_unit_test(exchanges_and_puts_of_the_same_bytes_cross),
-		cmocka_unit_test(exchanges_and_puts_go_round_three),
-		cmocka_unit_test(long_puts_cross_without_being_late),
-		cmocka_unit_test(put_never_carries_half_an_exchange),
-		cmocka_unit_test(exchange_reaches_the_ends_of_a_transfer),
-		cmocka_unit_test(reader_of_a_freed_queue_takes_nobodys_event),
-		cmocka_unit_test(rings_of_a_closed_interface_come_back),
-		cmocka_unit_test(start_to_come_is_owed),
-		cmocka_unit_test(registers_begin_anew_whatever_was_under_way),
-	};
-	return RUN_CASES(tests);
 }

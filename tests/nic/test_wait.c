@@ -145,8 +145,6 @@ static void show_the_node_to_tools(ptl_handle_ni_t ni, unsigned rank, call_fn *c
 #define CALL_CASE(name, check, call)                                                     \
 	NODES_CASE(name, 1)                                                              \
 	{                                                                                \
-		(void)arg;                                                               \
-		(void)size;                                                              \
 		check(ni, rank, call);                                                   \
 	}
 
@@ -266,8 +264,6 @@ static void find_at_once(ptl_handle_eq_t eq, bool get, ptl_event_kind_t kind)
 
 NODES_CASE(a_poll_finds_what_lies_in_a_lane, 2)
 {
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	ptl_handle_md_t md =
@@ -296,8 +292,6 @@ NODES_CASE(a_poll_finds_what_lies_in_a_lane, 2)
 /* Messages for another queue lie before the one that the poll looks for. */
 NODES_CASE(a_poll_finds_what_lies_behind_others, 2)
 {
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq[2] = {eq_new(ni, 16), eq_new(ni, 16)};
 	ptl_handle_md_t md =
@@ -325,7 +319,6 @@ NODES_CASE(a_poll_finds_what_lies_behind_others, 2)
 
 NODES_CASE(an_empty_poll_sees_to_what_is_odd, 1)
 {
-	UNUSED_ARGS;
 	ptl_event_t ev;
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	for (unsigned i = 0; i < 32 && !is_dedicated(); i++) {
@@ -344,8 +337,6 @@ NODES_CASE(an_empty_poll_sees_to_what_is_odd, 1)
 /* Short messages, answers, and long messages: pulls and sources. */
 NODES_CASE(polls_find_all_that_comes, 2)
 {
-	(void)arg;
-	(void)size;
 	char *at = (char *)node_alloc(LONG);
 	ptl_handle_eq_t eq = eq_new(ni, 16), empty = eq_new(ni, 16);
 	ptl_handle_md_t md[2];
@@ -382,7 +373,6 @@ static void bind_often(void *arg)
 /* A command that is posted while a poll has the lease is executed. */
 NODES_CASE(polls_execute_commands_of_others, 1)
 {
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	p3_set(&bound, 0);
 	struct side *other = side_start(bind_often, &ni);
@@ -408,8 +398,6 @@ static void wait_often(void *arg)
 /* A thread that sleeps in a wait gets its event although another thread polls. */
 NODES_CASE(polls_wake_a_thread_that_waits, 2)
 {
-	(void)arg;
-	(void)size;
 	struct waiting w = {.eq = eq_new(ni, 16)};
 	struct side *other = NULL;
 	ptl_handle_eq_t eq = eq_new(ni, 16);
@@ -480,8 +468,6 @@ static void exchange_windows(
 #define WINDOWS_CASE(name, take, spread)                                                 \
 	NODES_CASE(name, 2)                                                              \
 	{                                                                                \
-		(void)arg;                                                               \
-		(void)size;                                                              \
 		exchange_windows(ni, rank, take, spread);                                \
 	}
 
@@ -495,8 +481,6 @@ WINDOWS_CASE(long_polls_find_windows_of_any_length, take_by_long_poll, QUEUES)
 /* A queue that is not valid is told although another one has an event, which stays. */
 NODES_CASE(polls_check_all_queues_first, 1)
 {
-	(void)arg;
-	(void)size;
 	ptl_event_t ev;
 	int which = -1;
 	struct self s = self_of(ni, rank);
@@ -700,7 +684,6 @@ static void answer_beside_silent_threads(
 
 NODES_CASE(a_message_wakes_the_threads_that_it_concerns, 2)
 {
-	UNUSED_ARGS;
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	ptl_handle_md_t md = bind_md(ni, md_of(at, SHORT, MD_QUIET, PTL_EQ_NONE));
@@ -749,7 +732,6 @@ static void await_naps(const struct silent *s)
  * each nap, and the naps stay short: the target may need a kick. */
 NODES_CASE(naps_stay_short_while_a_message_is_not_taken, 2)
 {
-	UNUSED_ARGS;
 	if (is_dedicated() || nic()->wired)
 		return;
 	struct silent s = {.eq = eq_new(ni, 8)};
@@ -804,7 +786,6 @@ static bool put_wakes(
  * and wake later. */
 NODES_CASE(a_put_wakes_the_threads_that_wait_for_its_end, 2)
 {
-	UNUSED_ARGS;
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq[QUEUES];
 	for (unsigned i = 0; i < QUEUES; i++)
@@ -842,8 +823,6 @@ static void note_which(ptl_event_t *ev)
  * general way, later ones the short way. */
 NODES_CASE(polls_name_the_queue_before_its_handler, 1)
 {
-	(void)arg;
-	(void)size;
 	ptl_event_t ev;
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq[2] = {eq_new(ni, 8)};
@@ -859,35 +838,4 @@ NODES_CASE(polls_name_the_queue_before_its_handler, 1)
 		CHECK_EQ(which_now, 1);
 		CHECK_EQ(which_seen, 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(waits_count_as_passes),
-		cmocka_unit_test(waits_show_the_node_to_tools),
-		cmocka_unit_test(a_poll_finds_what_lies_in_a_lane),
-		cmocka_unit_test(a_poll_finds_what_lies_behind_others),
-		cmocka_unit_test(an_empty_poll_sees_to_what_is_odd),
-		cmocka_unit_test(polls_find_all_that_comes),
-		cmocka_unit_test(polls_count_as_passes),
-		cmocka_unit_test(polls_show_the_node_to_tools),
-		cmocka_unit_test(polls_execute_commands_of_others),
-		cmocka_unit_test(polls_wake_a_thread_that_waits),
-		cmocka_unit_test(a_wait_sees_to_what_is_odd),
-		cmocka_unit_test(a_get_sees_to_what_is_odd),
-		cmocka_unit_test(a_poll_sees_to_what_is_odd),
-		cmocka_unit_test(waits_find_windows_of_any_length),
-		cmocka_unit_test(gets_find_windows_of_any_length),
-		cmocka_unit_test(polls_find_windows_of_any_length),
-		cmocka_unit_test(long_polls_find_windows_of_any_length),
-		cmocka_unit_test(polls_check_all_queues_first),
-		cmocka_unit_test(polls_name_the_queue_before_its_handler),
-		cmocka_unit_test(short_waits_sleep),
-		cmocka_unit_test(waits_sleep_at_once_beside_programs_that_compute),
-		cmocka_unit_test(a_message_wakes_the_threads_that_it_concerns),
-		cmocka_unit_test(naps_stay_short_while_a_message_is_not_taken),
-		cmocka_unit_test(a_put_wakes_the_threads_that_wait_for_its_end),
-	};
-	return RUN_CASES(cases);
 }

@@ -146,18 +146,16 @@ static void open_in_turn(ptl_interface_t first, ptl_interface_t second)
 	end(&y, thread, &pids);
 }
 
-static void ids_in_a_birth_are_told(void **state)
+CASE(ids_in_a_birth_are_told)
 {
-	(void)state;
 	open_in_turn(PTL_IFACE_DEFAULT, PTL_IFACE_SS);
 	open_in_turn(CCI, PTL_IFACE_DEFAULT);
 }
 
 /* yod keeps the descriptors of a node until another asks for them.  Once that node has
  * ended, there is nothing to ask for. */
-static void an_end_takes_a_held_birth_back(void **state)
+CASE(an_end_takes_a_held_birth_back)
 {
-	(void)state;
 	struct yod y = {.iface = {PTL_IFACE_DEFAULT, PTL_IFACE_SS}};
 	struct p3_job_msg held = {.node = 1, .incarnation = 7};
 	pthread_t thread = start(&y);
@@ -171,13 +169,4 @@ static void an_end_takes_a_held_birth_back(void **state)
 	say(&y, held, P3_JOB_DIED);
 	(void)hear(&y, P3_JOB_DROPPED); /* and no AGAIN */
 	end(&y, thread, &pids);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(ids_in_a_birth_are_told),
-		cmocka_unit_test(an_end_takes_a_held_birth_back),
-	};
-	return cmocka_run_group_tests(cases, NULL, NULL);
 }

@@ -140,7 +140,6 @@ static void refused_for_long(ptl_handle_ni_t ni, ptl_handle_md_t md, unsigned to
  * are not disturbed */
 NODES_CASE(pendings_run_out_before_a_target_that_stands_still, 3)
 {
-	(void)arg;
 	static p3_a32 accepted;
 	ptl_handle_eq_t eq = eq_new(ni, 1 << 14);
 	unsigned char *buf = node_alloc(64);
@@ -197,7 +196,6 @@ static bool mailbox_is_full(void)
 /* More threads wait for the firmware than there are places for their commands */
 NODES_CASE(mailbox_runs_out, 2)
 {
-	(void)arg;
 	enum { CALLERS = P3_MBX_SLOTS + 20 };
 	struct side *side[CALLERS];
 	sync_nodes();
@@ -289,14 +287,12 @@ static void longs_node(ptl_handle_ni_t ni, unsigned rank, unsigned size)
 
 NODES_CASE(transfer_slots_and_pulls_run_out, 4)
 {
-	(void)arg;
 	longs_node(ni, rank, size);
 }
 
 /* The machine has no room: base lanes and one window do all the work */
 NODES_CASE(lanes_and_windows_run_out, 4)
 {
-	(void)arg;
 	stand_still();
 	nic()->arena_used = nic()->layout.seg_len;
 	go_on();
@@ -310,7 +306,6 @@ NODES_CASE(lanes_and_windows_run_out, 4)
 
 NODES_CASE(reserved_responses_run_out, 2)
 {
-	(void)arg;
 	unsigned n = rounds(1500);
 	ptl_handle_eq_t eq = eq_new(ni, 4096);
 	unsigned char *src = node_pattern(2000, 7), *got = node_alloc(2000);
@@ -359,7 +354,6 @@ static unsigned queues_until_refused(ptl_handle_ni_t ni, ptl_handle_eq_t *eq)
  * and requests that need neither are sent */
 NODES_CASE(memory_of_the_host_runs_out, 2)
 {
-	(void)arg;
 	ptl_handle_eq_t eq = eq_new(ni, 4096), more[64];
 	struct p3_seg *seg = &nic()->host_seg[0];
 	uint64_t len = seg->len;
@@ -475,7 +469,6 @@ static void check_flood(const uint64_t *word, unsigned n)
  * counted, memory stays as it is, and a seventeenth sender makes progress */
 NODES_CASE(sixteen_flood_a_slow_host, NODES)
 {
-	(void)arg;
 	unsigned n = rounds(6000), wanted = FLOODERS * (n - n / 3);
 	uint64_t *all = NULL, grown = 0;
 	if (rank == TARGET) {
@@ -509,18 +502,4 @@ NODES_CASE(sixteen_flood_a_slow_host, NODES)
 	}
 	sync_nodes();
 	round_of_all(ni, rank, size);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(pendings_run_out_before_a_target_that_stands_still),
-		cmocka_unit_test(mailbox_runs_out),
-		cmocka_unit_test(transfer_slots_and_pulls_run_out),
-		cmocka_unit_test(lanes_and_windows_run_out),
-		cmocka_unit_test(reserved_responses_run_out),
-		cmocka_unit_test(memory_of_the_host_runs_out),
-		cmocka_unit_test(sixteen_flood_a_slow_host),
-	};
-	return RUN_CASES(cases);
 }

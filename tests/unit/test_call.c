@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls between hosts (lib/domain/call.c) over a pair of sockets. */
 #include "lib/domain/internal.h"
+#include "support/cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -60,10 +57,9 @@ static void open_both(void)
 
 /* Each end sends under the key under which the other one receives, and all keys differ,
  * also from those of another call. */
-static void both_ends_have_the_same_keys(void **state)
+CASE_IN(both_ends_have_the_same_keys, NULL, close_both)
 {
 	struct p3_connection a, b, c;
-	(void)state;
 	open_both();
 	assert_int_equal(p3_call_other(&caller), CALLED);
 	assert_int_equal(p3_call_other(&called), CALLER);
@@ -82,10 +78,9 @@ static void both_ends_have_the_same_keys(void **state)
 }
 
 /* The bytes behind the greetings stay in the socket. */
-static void no_byte_behind_is_read(void **state)
+CASE_IN(no_byte_behind_is_read, NULL, close_both)
 {
 	char byte = 0;
-	(void)state;
 	open_both();
 	struct p3_connection a = p3_call_take(&caller);
 	connect_both(&right, &right);
@@ -105,10 +100,9 @@ static void no_byte_behind_is_read(void **state)
 	close(b.fd);
 }
 
-static void a_wrong_secret_opens_nothing(void **state)
+CASE_IN(a_wrong_secret_opens_nothing, NULL, close_both)
 {
 	int a, b;
-	(void)state;
 	connect_both(&wrong, &right);
 	greet(&a, &b);
 	assert_int_equal(a, -EACCES); /* the answer has no proof for the caller */
@@ -132,7 +126,7 @@ static void a_wrong_secret_opens_nothing(void **state)
 }
 
 /* Pass on all greetings of the caller, but change one byte of the stream. */
-static void a_changed_greeting_opens_nothing(void **state)
+CASE_IN(a_changed_greeting_opens_nothing, NULL, close_both)
 {
 	for (unsigned at = 0; at < SAID * sizeof(struct p3_greeting); at++) {
 		int near[2], far[2], b = -EAGAIN;
@@ -164,7 +158,7 @@ static void a_changed_greeting_opens_nothing(void **state)
 }
 
 /* All that a caller said is said again: the called answers HELLO, and no more. */
-static void a_replay_opens_nothing(void **state)
+CASE_IN(a_replay_opens_nothing, NULL, close_both)
 {
 	struct p3_greeting said[SAID];
 	int near[2], far[2];
@@ -194,11 +188,10 @@ static void a_replay_opens_nothing(void **state)
 }
 
 /* Nothing that an end says is right when it is said to that end. */
-static void a_greeting_sent_back_opens_nothing(void **state)
+CASE_IN(a_greeting_sent_back_opens_nothing, NULL, close_both)
 {
 	struct p3_greeting g;
 	int fds[2];
-	(void)state;
 	assert_int_equal(new_pair(fds), 0);
 	p3_call_begin(&caller, fds[0], &right, CALLER, CALLED);
 	assert_int_equal(p3_call_go_on(&caller), -EAGAIN);
@@ -208,11 +201,10 @@ static void a_greeting_sent_back_opens_nothing(void **state)
 	p3_call_accept(&called, fds[1], &right, CALLED);
 }
 
-static void half_a_greeting_waits(void **state)
+CASE_IN(half_a_greeting_waits, NULL, close_both)
 {
 	struct p3_greeting g = {.magic = 0};
 	int fds[2];
-	(void)state;
 	assert_int_equal(new_pair(fds), 0);
 	p3_call_accept(&called, fds[1], &right, CALLED);
 	for (size_t i = 0; i + 1 < sizeof g; i++) {
@@ -224,9 +216,8 @@ static void half_a_greeting_waits(void **state)
 	close(fds[0]);
 }
 
-static void the_end_is_told(void **state)
+CASE_IN(the_end_is_told, NULL, close_both)
 {
-	(void)state;
 	connect_both(&right, &right);
 	p3_call_close(&caller);
 	assert_int_equal(p3_call_go_on(&called), -EPIPE);
@@ -234,10 +225,9 @@ static void the_end_is_told(void **state)
 }
 
 /* A number that the program has given to another file is not closed. */
-static void a_lost_descriptor_is_noticed(void **state)
+CASE_IN(a_lost_descriptor_is_noticed, NULL, close_both)
 {
 	int fds[2];
-	(void)state;
 	connect_both(&right, &right);
 	int fd = (int)p3_get(&called.fd);
 	assert_false(p3_call_is_lost(&called));
@@ -250,24 +240,11 @@ static void a_lost_descriptor_is_noticed(void **state)
 	close(fds[1]);
 }
 
-#define CASE(fn) cmocka_unit_test_teardown(fn, close_both)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		CASE(both_ends_have_the_same_keys),
-		CASE(no_byte_behind_is_read),
-		CASE(a_wrong_secret_opens_nothing),
-		CASE(a_changed_greeting_opens_nothing),
-		CASE(a_replay_opens_nothing),
-		CASE(a_greeting_sent_back_opens_nothing),
-		CASE(half_a_greeting_waits),
-		CASE(the_end_is_told),
-		CASE(a_lost_descriptor_is_noticed),
-	};
 	p3_call_init(&caller);
 	p3_call_init(&called);
 	if (p3_mac_load())
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run();
 }

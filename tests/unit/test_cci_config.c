@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The configuration file of CCI, and the names of endpoints. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "lib/cci/cci.h"
+#include "support/cases.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,9 +31,8 @@ static void expect(const char *text, const char *names)
 	p3_cci_config_free(all);
 }
 
-static void only_devices_with_one_transport_of_ours_count(void **state)
+CASE(only_devices_with_one_transport_of_ours_count)
 {
-	(void)state;
 	expect("transport = portals\n[a]\ntransport = portals\n[b]\nx = 1\n[c]\n"
 	       "transport=sock\n[d]\ntransport = portals\ntransport = portals\n[e]\n"
 	       "transport =portals # comment",
@@ -47,9 +41,8 @@ static void only_devices_with_one_transport_of_ours_count(void **state)
 	expect("[a]\n#transport = portals\n", "");
 }
 
-static void devices_are_in_order(void **state)
+CASE(devices_are_in_order)
 {
-	(void)state;
 	expect("[a]\ntransport=portals\npriority=10\n[b]\ntransport=portals\n"
 	       "[c]\ntransport=portals\npriority=101\n[d]\ntransport=portals\n"
 	       "priority=100\n[e]\ntransport=portals\ndefault=1\npriority=0\n"
@@ -62,9 +55,8 @@ static void devices_are_in_order(void **state)
 	p3_cci_config_free(all);
 }
 
-static void pairs_are_kept_in_order(void **state)
+CASE(pairs_are_kept_in_order)
 {
-	(void)state;
 	struct p3_cci_devices *all =
 		parse("[ a ]\n  as =7 more\nno pair\ntransport\t=portals\n= 5\nempty =\n"
 		      "two words = 1\nmss = 2000\npriority = x\n");
@@ -90,9 +82,8 @@ static uint32_t length_of(const char *mss)
 	return n;
 }
 
-static void length_is_the_nearest_possible_one(void **state)
+CASE(length_is_the_nearest_possible_one)
 {
-	(void)state;
 	assert_int_equal(length_of("1024"), 1024);
 	assert_int_equal(length_of("1"), P3_CCI_MTU_LEAST);
 	assert_int_equal(length_of("99999999"), P3_CCI_MTU_MOST);
@@ -100,9 +91,8 @@ static void length_is_the_nearest_possible_one(void **state)
 	assert_int_equal(length_of("99999999999999999999"), P3_CCI_MTU);
 }
 
-static void limits_hold(void **state)
+CASE(limits_hold)
 {
-	(void)state;
 	static char text[64 << 10];
 	size_t at = 0;
 	for (int i = 0; i < 40; i++) {
@@ -117,9 +107,8 @@ static void limits_hold(void **state)
 	p3_cci_config_free(all);
 }
 
-static void long_lines_are_cut(void **state)
+CASE(long_lines_are_cut)
 {
-	(void)state;
 	static char text[8192];
 	size_t at = (size_t)sprintf(text, "[a]\ntransport=portals\n");
 	memset(text + at, 'k', 300);
@@ -135,9 +124,8 @@ static void long_lines_are_cut(void **state)
 	p3_cci_config_free(all);
 }
 
-static void device_without_a_file_is_whole(void **state)
+CASE(device_without_a_file_is_whole)
 {
-	(void)state;
 	struct p3_cci_devices *all;
 	assert_int_equal(p3_cci_config_read(NULL, "sock", &all), 0);
 	cci_device_t *d = all->list[0];
@@ -159,9 +147,8 @@ static int parsed(const struct p3_node *node, const char *uri)
 	return rc ? rc : (int)(index * 100000 + number);
 }
 
-static void names_are_parsed_as_they_are_made(void **state)
+CASE(names_are_parsed_as_they_are_made)
 {
-	(void)state;
 	char uri[P3_CCI_URI];
 	p3_cci_uri_make(&here, "portals", 5000, uri);
 	assert_string_equal(uri, "portals://lab-1.x/3/5000");
@@ -172,9 +159,8 @@ static void names_are_parsed_as_they_are_made(void **state)
 	assert_int_equal(parsed(&here, uri), CCI_EADDRNOTAVAIL);
 }
 
-static void other_names_are_refused(void **state)
+CASE(other_names_are_refused)
 {
-	(void)state;
 	const char *const bad[] = {"", "x", "portals://", "portals://lab-1.x",
 		"portals://lab-1.x/3", "portals://lab-1.x/3/", "portals://lab-1.x//5",
 		"portals:///3/5", "portals://lab-1.x/3/5/6", "portals://lab-1.x/3/0",
@@ -188,20 +174,4 @@ static void other_names_are_refused(void **state)
 	assert_int_equal(parsed(&here, "portals://lab-1/3/5"), CCI_EADDRNOTAVAIL);
 	assert_int_equal(parsed(&here, "portals://lab-1.xy/3/5"), CCI_EADDRNOTAVAIL);
 	assert_int_equal(parsed(&here, "portals://lab-1.x/64/5"), CCI_EADDRNOTAVAIL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_devices_with_one_transport_of_ours_count),
-		cmocka_unit_test(devices_are_in_order),
-		cmocka_unit_test(pairs_are_kept_in_order),
-		cmocka_unit_test(length_is_the_nearest_possible_one),
-		cmocka_unit_test(limits_hold),
-		cmocka_unit_test(long_lines_are_cut),
-		cmocka_unit_test(device_without_a_file_is_whole),
-		cmocka_unit_test(names_are_parsed_as_they_are_made),
-		cmocka_unit_test(other_names_are_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of settings: accepted and refused values, messages, and docs/settings.md. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shm/variant.h"
 #include "shm/conf.h"
+#include "support/cases.h"
 
 static char said[4096];
 static unsigned lines;
@@ -30,17 +25,15 @@ static void forget(void)
 	lines = 0;
 }
 
-static void remote_shell_has_a_name(void **state)
+CASE(remote_shell_has_a_name)
 {
 	uint64_t v;
-	(void)state;
 	assert_true(p3_conf_value(p3_conf_row(P3_CONF_RSH), "ssh -q", &v));
 	assert_false(p3_conf_value(p3_conf_row(P3_CONF_RSH), " \t ", &v));
 }
 
-static void defaults_are_values(void **state)
+CASE(defaults_are_values)
 {
-	(void)state;
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
 		const struct p3_conf_row *row = p3_conf_row(id);
 		uint64_t without, empty, usual;
@@ -52,9 +45,8 @@ static void defaults_are_values(void **state)
 	}
 }
 
-static void words_count_from_0(void **state)
+CASE(words_count_from_0)
 {
-	(void)state;
 	uint64_t v;
 	const struct p3_conf_row *mode = p3_conf_row(P3_CONF_MODE);
 	static const char *const words[] = {"auto", "lease", "dedicated", "park"};
@@ -66,13 +58,12 @@ static void words_count_from_0(void **state)
 		assert_false(p3_conf_value(mode, no[i], &v));
 }
 
-static void size_is_read_strictly(void **state)
+CASE(size_is_read_strictly)
 {
 	static const char *const wrong[] = {
 		"x", "-1", " 1", "1KB", "1X", "K", "2048G", "99999999999999999999", "+1"};
 	const uint64_t most = (uint64_t)1 << 40;
 	uint64_t len;
-	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_false(p3_conf_size(wrong[i], 7, most, &len));
 	assert_true(p3_conf_size(NULL, 7, most, &len) && len == 7);
@@ -84,9 +75,8 @@ static void size_is_read_strictly(void **state)
 	assert_true(p3_conf_size("1024G", 7, most, &len) && len == most);
 }
 
-static void numbers_have_bounds(void **state)
+CASE(numbers_have_bounds)
 {
-	(void)state;
 	const struct p3_conf_row row = {
 		.kind = P3_CONF_NUMBER, .usual = "5", .least = 2, .most = 10};
 	uint64_t v;
@@ -98,9 +88,8 @@ static void numbers_have_bounds(void **state)
 		assert_false(p3_conf_value(&row, no[i], &v));
 }
 
-static void garbage_is_named(void **state)
+CASE(garbage_is_named)
 {
-	(void)state;
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
 		const struct p3_conf_row *row = p3_conf_row(id);
 		if (id == P3_CONF_RSH) /* any words name a program */
@@ -117,9 +106,8 @@ static void garbage_is_named(void **state)
 	}
 }
 
-static void all_that_is_wrong_is_said(void **state)
+CASE(all_that_is_wrong_is_said)
 {
-	(void)state;
 	forget();
 	assert_int_equal(p3_conf_check(hear, NULL), 0);
 	assert_int_equal(lines, 0);
@@ -136,9 +124,8 @@ static void all_that_is_wrong_is_said(void **state)
 				  "in 64M; unset it for the default\n");
 }
 
-static void unknown_names_are_told_with_the_nearest(void **state)
+CASE(unknown_names_are_told_with_the_nearest)
 {
-	(void)state;
 	char *env[] = {"PTL3_MOD=lease", "HOME=/", "PTL3_MODE=lease",
 		"PTL3_HUGE_PAGES=on", "PTL3_FAULT=list", "PTL3_YOD_FD=100", "PTL_IFACE=0",
 		"PTL3_=1", "PTL3_SOMETHING_ELSE=1", NULL};
@@ -181,9 +168,8 @@ static char *table(enum p3_conf_format format)
 	return text;
 }
 
-static void document_has_the_table(void **state)
+CASE(document_has_the_table)
 {
-	(void)state;
 	char *doc = read_all(getenv("SETTINGS")), *rows = table(P3_CONF_MARKDOWN);
 	if (!strstr(doc, rows))
 		fail_msg("docs/settings.md: expected this table\n%s", rows);
@@ -191,9 +177,8 @@ static void document_has_the_table(void **state)
 	free(rows);
 }
 
-static void help_has_every_name(void **state)
+CASE(help_has_every_name)
 {
-	(void)state;
 	char *help = table(P3_CONF_TEXT);
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
 		assert_int_equal(
@@ -202,9 +187,8 @@ static void help_has_every_name(void **state)
 	free(help);
 }
 
-static void ranks_that_match_on_the_host(void **state)
+CASE(ranks_that_match_on_the_host)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		bool is[4]; /* by rank */
@@ -230,9 +214,8 @@ static void ranks_that_match_on_the_host(void **state)
 	assert_true(m.on_host && m.interrupt == 1 && m.inlined == 32);
 }
 
-static void parts_that_are_left_out(void **state)
+CASE(parts_that_are_left_out)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		uint32_t parts;
@@ -259,19 +242,5 @@ int main(int argc, char **argv)
 		p3_conf_print(stdout, P3_CONF_MARKDOWN);
 		return 0;
 	}
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults_are_values),
-		cmocka_unit_test(remote_shell_has_a_name),
-		cmocka_unit_test(words_count_from_0),
-		cmocka_unit_test(size_is_read_strictly),
-		cmocka_unit_test(numbers_have_bounds),
-		cmocka_unit_test(garbage_is_named),
-		cmocka_unit_test(all_that_is_wrong_is_said),
-		cmocka_unit_test(unknown_names_are_told_with_the_nearest),
-		cmocka_unit_test(ranks_that_match_on_the_host),
-		cmocka_unit_test(parts_that_are_left_out),
-		cmocka_unit_test(document_has_the_table),
-		cmocka_unit_test(help_has_every_name),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run();
 }

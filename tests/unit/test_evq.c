@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rules of evq.h without concurrency; test_evq_torture.c has the rest. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #include <pthread.h>
 #include <unistd.h>
 
 #include "shm/evq.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 #define FIRST (P3_EVQ_START + 1) /* sequence of the first event */
 #define ME    11
@@ -120,9 +115,8 @@ static void assert_empty(struct rig *r, uint32_t thread)
 }
 
 /* Pairs and upper halves move the words that single stores and loads move, no others. */
-static void evq_words_move_in_pairs_and_halves(void **state)
+CASE(evq_words_move_in_pairs_and_halves)
 {
-	(void)state;
 	_Alignas(16) uint64_t two[2], got[4];
 	_Alignas(16) p3_a64 word[4];
 	for (unsigned i = 0; i < 3; i += 2) {
@@ -150,9 +144,8 @@ static void evq_words_move_in_pairs_and_halves(void **state)
 	}
 }
 
-static void evq_is_empty_at_first_whatever_the_memory_held(void **state)
+CASE(evq_is_empty_at_first_whatever_the_memory_held)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		struct rig *r = rig_new(sizes[i]);
 		assert_true(is_empty(r));
@@ -165,9 +158,8 @@ static void evq_is_empty_at_first_whatever_the_memory_held(void **state)
 	}
 }
 
-static void evq_starts_five_below_the_32_bit_wrap(void **state)
+CASE(evq_starts_five_below_the_32_bit_wrap)
 {
-	(void)state;
 	struct rig *r = rig_new(64);
 	post(r, 12);
 	for (uint64_t i = 0; i < 12; i++)
@@ -177,9 +169,8 @@ static void evq_starts_five_below_the_32_bit_wrap(void **state)
 	rig_free(r);
 }
 
-static void evq_holds_n_unread_events(void **state)
+CASE(evq_holds_n_unread_events)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		struct rig *r = rig_new(sizes[i]);
 		uint64_t seq = FIRST;
@@ -196,9 +187,8 @@ static void evq_holds_n_unread_events(void **state)
 	}
 }
 
-static void evq_says_lost_once_and_gives_all_survivors(void **state)
+CASE(evq_says_lost_once_and_gives_all_survivors)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		uint32_t n = sizes[i];
 		for (uint64_t over = 1; over <= 2 * n + 1; over++) {
@@ -216,9 +206,8 @@ static void evq_says_lost_once_and_gives_all_survivors(void **state)
 	}
 }
 
-static void evq_says_lost_at_the_gap_not_before(void **state)
+CASE(evq_says_lost_at_the_gap_not_before)
 {
-	(void)state;
 	struct rig *r = rig_new(4);
 	post(r, 4);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
@@ -257,9 +246,8 @@ static void model_read(struct rig *r, uint32_t thread)
 }
 
 /* Any mixture of posts and reads agrees with a simple model, for both kinds of reader. */
-static void evq_agrees_with_its_model(void **state)
+CASE(evq_agrees_with_its_model)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		for (uint32_t readers = 1; readers <= 2; readers++) {
 			struct rig *r = rig_new(sizes[i]);
@@ -275,9 +263,8 @@ static void evq_agrees_with_its_model(void **state)
 	}
 }
 
-static void evq_peek_takes_nothing(void **state)
+CASE(evq_peek_takes_nothing)
 {
-	(void)state;
 	struct rig *r = rig_new(2);
 	post(r, 2);
 	peek(r, P3_EVQ_EVENT, FIRST);
@@ -292,9 +279,8 @@ static void evq_peek_takes_nothing(void **state)
 	rig_free(r);
 }
 
-static void evq_shows_nothing_of_an_event_being_written(void **state)
+CASE(evq_shows_nothing_of_an_event_being_written)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		for (unsigned words = 0; words <= P3_EVQ_WORDS; words++) {
 			struct rig *r = rig_new(sizes[i]);
@@ -311,9 +297,8 @@ static void evq_shows_nothing_of_an_event_being_written(void **state)
 }
 
 /* The writer is in the middle of overwriting the oldest event. */
-static void evq_skips_an_event_being_overwritten(void **state)
+CASE(evq_skips_an_event_being_overwritten)
 {
-	(void)state;
 	for (unsigned i = 1; i < sizeof sizes / sizeof sizes[0]; i++) {
 		for (unsigned words = 0; words <= P3_EVQ_WORDS; words++) {
 			struct rig *r = rig_new(sizes[i]);
@@ -333,9 +318,8 @@ static void evq_skips_an_event_being_overwritten(void **state)
 	}
 }
 
-static void evq_of_one_is_empty_while_its_event_is_overwritten(void **state)
+CASE(evq_of_one_is_empty_while_its_event_is_overwritten)
 {
-	(void)state;
 	struct rig *r = rig_new(1);
 	post(r, 1);
 	struct p3_event_record *rec = begin(r, 7);
@@ -348,9 +332,8 @@ static void evq_of_one_is_empty_while_its_event_is_overwritten(void **state)
 }
 
 /* The tail of an event is visible before its sequence: the event is not there yet. */
-static void evq_is_empty_between_tail_and_sequence(void **state)
+CASE(evq_is_empty_between_tail_and_sequence)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		struct rig *r = rig_new(sizes[i]);
 		for (uint64_t seq = FIRST; seq < FIRST + 9; seq++) {
@@ -364,9 +347,8 @@ static void evq_is_empty_between_tail_and_sequence(void **state)
 	}
 }
 
-static void evq_second_reader_ends_the_first_ones_privilege(void **state)
+CASE(evq_second_reader_ends_the_first_ones_privilege)
 {
-	(void)state;
 	struct rig *r = rig_new(64);
 	post(r, 40);
 	for (uint64_t i = 0; i < 10; i++)
@@ -401,9 +383,8 @@ static void *get_as_other(void *arg)
 
 /* The owner may have looked at shared already, and will move the head by a plain
  * store. */
-static void evq_second_reader_waits_until_the_owner_is_outside(void **state)
+CASE(evq_second_reader_waits_until_the_owner_is_outside)
 {
-	(void)state;
 	pthread_t thread;
 	struct other o = {.rig = rig_new(4)};
 	post(o.rig, 3);
@@ -424,9 +405,8 @@ static void evq_second_reader_waits_until_the_owner_is_outside(void **state)
 }
 
 /* A handler that gets an event interrupts the owner inside a get. */
-static void evq_nested_read_of_the_owner_is_empty(void **state)
+CASE(evq_nested_read_of_the_owner_is_empty)
 {
-	(void)state;
 	uint64_t w[P3_EVQ_WORDS], seq = 77;
 	struct rig *r = rig_new(4);
 	post(r, 2);
@@ -442,9 +422,8 @@ static void evq_nested_read_of_the_owner_is_empty(void **state)
 }
 
 /* Setting up a queue, which is done with the lease, takes the same time for each n. */
-static void format_touches_no_record(void **state)
+CASE(format_touches_no_record)
 {
-	(void)state;
 	const uint32_t n = 1u << 20;
 	struct rig *r = rig_new(4);
 	void *none = mmap(
@@ -464,9 +443,8 @@ static void renew(struct rig *r, uint32_t by)
 
 /* A reader is stopped before it moves the head until the same memory has a queue of
  * another life: that queue has none of its numbers. */
-static void evq_heads_of_lives_differ(void **state)
+CASE(evq_heads_of_lives_differ)
 {
-	(void)state;
 	struct rig *r = rig_new(4);
 	post(r, 3);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
@@ -488,9 +466,8 @@ static void evq_heads_of_lives_differ(void **state)
 
 /* A reader is stopped before its compare-and-swap until the records of its ended queue
  * serve another ring whose numbers are the same. */
-static void evq_late_reader_takes_nothing_from_records_of_another_ring(void **state)
+CASE(evq_late_reader_takes_nothing_from_records_of_another_ring)
 {
-	(void)state;
 	uint64_t w[P3_EVQ_WORDS], seq;
 	struct rig *r = rig_new(4), *other = rig_new(4);
 	post(r, 1);
@@ -511,9 +488,8 @@ static void evq_late_reader_takes_nothing_from_records_of_another_ring(void **st
 
 /* A reader is stopped in the middle of its look until its queue has ended and the
  * records hold words that no queue would write: the look must end. */
-static void evq_late_reader_does_not_look_for_ever(void **state)
+CASE(evq_late_reader_does_not_look_for_ever)
 {
-	(void)state;
 	pthread_t thread;
 	struct rig *r = rig_new(4);
 	struct other o = {.rig = r};
@@ -532,9 +508,8 @@ static void evq_late_reader_does_not_look_for_ever(void **state)
 }
 
 /* The owner is stopped before it leaves an ended queue, and clears inside much later. */
-static void evq_owner_who_may_still_come_is_the_last_one(void **state)
+CASE(evq_owner_who_may_still_come_is_the_last_one)
 {
-	(void)state;
 	struct rig *r = rig_new(4);
 	post(r, 1);
 	get(r, OTHER, P3_EVQ_EVENT, FIRST);
@@ -555,9 +530,8 @@ static void evq_owner_who_may_still_come_is_the_last_one(void **state)
 }
 
 /* The second reader is stopped before it sets shared. */
-static void evq_owner_of_a_shared_queue_is_the_last_one(void **state)
+CASE(evq_owner_of_a_shared_queue_is_the_last_one)
 {
-	(void)state;
 	struct rig *r = rig_new(4);
 	post(r, 2);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
@@ -570,9 +544,8 @@ static void evq_owner_of_a_shared_queue_is_the_last_one(void **state)
 	rig_free(r);
 }
 
-static void evq_owner_who_ends_its_queue_has_successors(void **state)
+CASE(evq_owner_who_ends_its_queue_has_successors)
 {
-	(void)state;
 	struct rig *r = rig_new(4);
 	post(r, 1);
 	get(r, OTHER, P3_EVQ_EVENT, FIRST);
@@ -590,10 +563,9 @@ static struct p3_event_record *look(struct rig *r, uint32_t thread, uint64_t *he
 }
 
 /* The short way is the owner's, and there is none before the first get. */
-static void evq_owner_takes_an_event_after_a_look(void **state)
+CASE(evq_owner_takes_an_event_after_a_look)
 {
 	uint64_t head = 0;
-	(void)state;
 	struct rig *r = rig_new(4);
 	post(r, 3);
 	assert_null(look(r, ME, &head));
@@ -609,43 +581,10 @@ static void evq_owner_takes_an_event_after_a_look(void **state)
 	rig_free(r);
 }
 
-static void evq_has_one_line_for_each_writer(void **state)
+CASE(evq_has_one_line_for_each_writer)
 {
-	(void)state;
 	assert_int_equal(offsetof(struct p3_evq_ring, head), P3_LINE);
 	assert_int_equal(sizeof(struct p3_evq_ring), 2 * P3_LINE);
 	assert_int_equal(p3_evq_bytes(1), P3_LINE);
 	assert_int_equal(p3_evq_bytes(1024), 1024 * P3_LINE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(format_touches_no_record),
-		cmocka_unit_test(evq_words_move_in_pairs_and_halves),
-		cmocka_unit_test(evq_is_empty_at_first_whatever_the_memory_held),
-		cmocka_unit_test(evq_starts_five_below_the_32_bit_wrap),
-		cmocka_unit_test(evq_holds_n_unread_events),
-		cmocka_unit_test(evq_says_lost_once_and_gives_all_survivors),
-		cmocka_unit_test(evq_says_lost_at_the_gap_not_before),
-		cmocka_unit_test(evq_agrees_with_its_model),
-		cmocka_unit_test(evq_peek_takes_nothing),
-		cmocka_unit_test(evq_shows_nothing_of_an_event_being_written),
-		cmocka_unit_test(evq_skips_an_event_being_overwritten),
-		cmocka_unit_test(evq_of_one_is_empty_while_its_event_is_overwritten),
-		cmocka_unit_test(evq_is_empty_between_tail_and_sequence),
-		cmocka_unit_test(evq_second_reader_ends_the_first_ones_privilege),
-		cmocka_unit_test(evq_second_reader_waits_until_the_owner_is_outside),
-		cmocka_unit_test(evq_nested_read_of_the_owner_is_empty),
-		cmocka_unit_test(evq_heads_of_lives_differ),
-		cmocka_unit_test(
-			evq_late_reader_takes_nothing_from_records_of_another_ring),
-		cmocka_unit_test(evq_late_reader_does_not_look_for_ever),
-		cmocka_unit_test(evq_owner_who_may_still_come_is_the_last_one),
-		cmocka_unit_test(evq_owner_of_a_shared_queue_is_the_last_one),
-		cmocka_unit_test(evq_owner_who_ends_its_queue_has_successors),
-		cmocka_unit_test(evq_owner_takes_an_event_after_a_look),
-		cmocka_unit_test(evq_has_one_line_for_each_writer),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,8 @@
  * without pace overwrites: then each event is whole and in order, and a gap is reported
  * exactly where it is.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -21,6 +15,7 @@
 #include "shm/evq.h"
 #include "support/patience.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 #define MOST_RECORDS 64u
 #define MOST_READERS 3u
@@ -260,15 +255,13 @@ static void one_reader(bool paced)
 	free(r.ring);
 }
 
-static void evq_gives_one_reader_all_events_of_a_paced_writer(void **state)
+CASE(evq_gives_one_reader_all_events_of_a_paced_writer)
 {
-	(void)state;
 	one_reader(true);
 }
 
-static void evq_gives_one_reader_whole_events_of_a_fast_writer(void **state)
+CASE(evq_gives_one_reader_whole_events_of_a_fast_writer)
 {
-	(void)state;
 	one_reader(false);
 }
 
@@ -308,16 +301,14 @@ static void several_rounds(bool paced, uint32_t n, uint64_t ns)
 }
 
 /* In each of the short rounds one reader loses its ownership in the middle. */
-static void evq_gives_each_event_to_one_of_two_readers(void **state)
+CASE(evq_gives_each_event_to_one_of_two_readers)
 {
-	(void)state;
 	for (unsigned i = 0; i < NSIZES; i++)
 		several_rounds(true, sizes[i], torture_ns(2 * NSIZES));
 }
 
-static void evq_gives_no_event_twice_when_it_overflows(void **state)
+CASE(evq_gives_no_event_twice_when_it_overflows)
 {
-	(void)state;
 	for (unsigned i = 0; i < NSIZES; i++)
 		several_rounds(false, sizes[i], torture_ns(2 * NSIZES));
 }
@@ -396,9 +387,8 @@ static void one_noisy_round(struct rig *r)
 	assert_seen_once(r, 1, true);
 }
 
-static void evq_loses_nothing_to_a_handler_that_reads_too(void **state)
+CASE(evq_loses_nothing_to_a_handler_that_reads_too)
 {
-	(void)state;
 	struct rig r = {.ring = ring_new()};
 	struct sigaction act = {.sa_handler = on_alarm}, before;
 	sigset_t all, mask;
@@ -436,9 +426,8 @@ static void *run_writer_that_takes(void *arg)
 	return NULL;
 }
 
-static void evq_peek_gives_whole_events_while_others_take_them(void **state)
+CASE(evq_peek_gives_whole_events_while_others_take_them)
 {
-	(void)state;
 	struct rig r = {.ring = ring_new()};
 	for (unsigned i = 0; i < NSIZES; i++) {
 		rig_init(&r, sizes[i], true, true, torture_ns(2 * NSIZES));
@@ -457,9 +446,8 @@ static int writer_process(void *arg)
 }
 
 /* The ring is in memory that two processes share. */
-static void evq_gives_whole_events_to_another_process(void **state)
+CASE(evq_gives_whole_events_to_another_process)
 {
-	(void)state;
 	size_t len = RING_BYTES + sizeof(p3_a64);
 	void *mem = mmap(
 		NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -480,18 +468,4 @@ static void evq_gives_whole_events_to_another_process(void **state)
 		assert_int_equal(r.reader[0].before, p3_get(last));
 	}
 	munmap(mem, len);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(evq_gives_one_reader_all_events_of_a_paced_writer),
-		cmocka_unit_test(evq_gives_one_reader_whole_events_of_a_fast_writer),
-		cmocka_unit_test(evq_gives_each_event_to_one_of_two_readers),
-		cmocka_unit_test(evq_gives_no_event_twice_when_it_overflows),
-		cmocka_unit_test(evq_loses_nothing_to_a_handler_that_reads_too),
-		cmocka_unit_test(evq_peek_gives_whole_events_while_others_take_them),
-		cmocka_unit_test(evq_gives_whole_events_to_another_process),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

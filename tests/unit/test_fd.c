@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of shm/fd: whether a number still names the library's file. */
 #include "shm/fd.h"
+#include "support/cases.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static int bell(void)
 {
@@ -20,9 +15,8 @@ static int bell(void)
 	return fd;
 }
 
-static void number_with_another_file_is_noticed(void **state)
+CASE(number_with_another_file_is_noticed)
 {
-	(void)state;
 	int fd = bell(), null = open("/dev/null", O_RDONLY | O_CLOEXEC), other = bell();
 	p3_fd_id id = p3_fd_file(fd);
 	assert_true(p3_fd_is(fd, id));
@@ -37,9 +31,8 @@ static void number_with_another_file_is_noticed(void **state)
 }
 
 /* The kernel's number of an eventfd takes a free descriptor to read. */
-static void own_file_is_known_without_a_free_descriptor(void **state)
+CASE(own_file_is_known_without_a_free_descriptor)
 {
-	(void)state;
 	struct rlimit was, none;
 	int fd = bell(), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	p3_fd_id id = p3_fd_file(fd);
@@ -52,13 +45,4 @@ static void own_file_is_known_without_a_free_descriptor(void **state)
 	assert_false(foreign);
 	close(fd);
 	close(null);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(number_with_another_file_is_noticed),
-		cmocka_unit_test(own_file_is_known_without_a_free_descriptor),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,13 +2,7 @@
 /* Heavy fences: allowed, not joined, refused.  The torture tests check the order that
  * they give. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +11,7 @@
 #include "shm/atomics.h"
 #include "shm/park.h"
 #include "support/deny.h"
+#include "support/cases.h"
 
 #define A_MS 1000000u
 
@@ -89,34 +84,19 @@ static void is_refused_after_joining(void)
 	is_refused();
 }
 
-static void takes_a_millisecond_if_refused(void **state)
+CASE(takes_a_millisecond_if_refused)
 {
-	(void)state;
 	in_child(is_refused);
 	in_child(is_refused_after_joining);
 }
 #endif
 
-static void joins_any_number_of_times(void **state)
+CASE(joins_any_number_of_times)
 {
-	(void)state;
 	in_child(joins);
 }
 
-static void needs_not_have_joined(void **state)
+CASE(needs_not_have_joined)
 {
-	(void)state;
 	in_child(fences_without_joining);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(joins_any_number_of_times),
-		cmocka_unit_test(needs_not_have_joined),
-#ifndef P3_TSAN
-		cmocka_unit_test(takes_a_millisecond_if_refused),
-#endif
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The words of messages: one side packs, the other unpacks, and the names are right. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "nic/proto/format.h"
+#include "support/cases.h"
 
 /* Return the word of the cell that has the field. */
 static uint64_t word_of(const struct p3_cell *c, uint32_t field)
@@ -81,9 +76,8 @@ static void assert_taken(
 	assert_common(c, sent);
 }
 
-static void format_names_the_bits_of_word_0(void **state)
+CASE(format_names_the_bits_of_word_0)
 {
-	(void)state;
 	uint64_t w = p3_word0(0xab, 0xcd, 0x1234) | p3_ring_valid(UINT64_MAX / 2, 3);
 	assert_int_equal(p3_field_of(P3_HEADER_KIND, w), p3_word0_kind(w));
 	assert_int_equal(p3_field_of(P3_HEADER_FLAGS, w), p3_word0_flags(w));
@@ -108,9 +102,8 @@ static void check_eager(uint32_t kind)
 	assert_ptr_equal(p3_request_eager_bytes(&c) + P3_REQ_INLINE, &c + 1);
 }
 
-static void format_keeps_a_put_and_an_exchange(void **state)
+CASE(format_keeps_a_put_and_an_exchange)
 {
-	(void)state;
 	check_eager(P3_REQ_PUT);
 	check_eager(P3_REQ_GETPUT);
 }
@@ -128,9 +121,8 @@ static void check_long(uint32_t flags, uint64_t place, uint64_t length)
 	assert_field(&c, flags ? P3_LONG_LENGTH : P3_LONG_LENGTH_ALONE, length);
 }
 
-static void format_keeps_a_long_put(void **state)
+CASE(format_keeps_a_long_put)
 {
-	(void)state;
 	uint64_t most = (UINT64_C(1) << P3_PLACE_BITS) - 1;
 	check_long(P3_F_HEAP, UINT64_C(0x0000aabbccddeeff), UINT64_C(0x0000112233445566));
 	check_long(P3_F_ADDR | P3_F_COPIED, most, 1);
@@ -139,9 +131,8 @@ static void format_keeps_a_long_put(void **state)
 
 /* Without a place the length has the whole word.  The unpacked place means nothing then:
  * rx.c looks at the flags first. */
-static void format_keeps_a_length_without_a_place(void **state)
+CASE(format_keeps_a_length_without_a_place)
 {
-	(void)state;
 	struct p3_cell c = {0};
 	struct p3_request got, r = request_of(P3_REQ_PUT, P3_F_LONG);
 	r.length = UINT64_MAX - 5;
@@ -150,9 +141,8 @@ static void format_keeps_a_length_without_a_place(void **state)
 	check_long(0, 0, (UINT64_C(1) << P3_PLACE_BITS) - 1);
 }
 
-static void format_keeps_a_get(void **state)
+CASE(format_keeps_a_get)
 {
-	(void)state;
 	for (uint32_t is_long = 0; is_long < 2; is_long++) {
 		struct p3_cell c = {0};
 		struct p3_request r = request_of(P3_REQ_GET, is_long ? P3_F_LONG : 0);
@@ -164,9 +154,8 @@ static void format_keeps_a_get(void **state)
 	}
 }
 
-static void format_keeps_responses(void **state)
+CASE(format_keeps_responses)
 {
-	(void)state;
 	for (uint32_t kind = P3_RSP_NONE; kind <= P3_RSP_DONE; kind++) {
 		struct p3_cell c = {0};
 		struct p3_answer got, a = {.kind = kind,
@@ -187,9 +176,8 @@ static void format_keeps_responses(void **state)
 	}
 }
 
-static void format_keeps_replies(void **state)
+CASE(format_keeps_replies)
 {
-	(void)state;
 	struct p3_cell c = {0};
 	struct p3_answer got, a = {.pending = 7, .mlength = P3_RSP_INLINE + 65};
 	p3_unpack_answer(&c, p3_pack_reply(&c, &a), &got);
@@ -214,9 +202,8 @@ static void format_keeps_replies(void **state)
 	assert_field(&c, P3_LONG_REPLY_HEAP, a.heap);
 }
 
-static void format_counts_cells(void **state)
+CASE(format_counts_cells)
 {
-	(void)state;
 	assert_int_equal(p3_request_cells(0), 1);
 	assert_int_equal(p3_request_cells(P3_REQ_INLINE), 1);
 	assert_int_equal(p3_request_cells(P3_REQ_INLINE + 1), 2);
@@ -228,19 +215,4 @@ static void format_counts_cells(void **state)
 		assert_int_equal(
 			p3_request_cells(p3_request_most(n) + 1), p3_ring_most(n) + 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(format_names_the_bits_of_word_0),
-		cmocka_unit_test(format_keeps_a_put_and_an_exchange),
-		cmocka_unit_test(format_keeps_a_long_put),
-		cmocka_unit_test(format_keeps_a_length_without_a_place),
-		cmocka_unit_test(format_keeps_a_get),
-		cmocka_unit_test(format_keeps_responses),
-		cmocka_unit_test(format_keeps_replies),
-		cmocka_unit_test(format_counts_cells),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

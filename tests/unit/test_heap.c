@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A shared heap by itself: sizes, seals, growth, views, and the effects of a fork. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "shm/heap.h"
 #include "shm/layout.h"
 #include "support/asleep.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -64,10 +59,9 @@ static uint64_t used_kib(const struct p3_heap *h)
 
 /* ---- one process ---- */
 
-static void memory_is_used_as_blocks_need_it(void **state)
+CASE(memory_is_used_as_blocks_need_it)
 {
 	struct p3_heap *h = heap_new();
-	(void)state;
 	char *small = p3_heap_alloc(h, 100), *big = p3_heap_alloc(h, 10 << 20);
 	assert_true(small && big && p3_heap_has(h, small) && p3_heap_has(h, big));
 	assert_true(used_kib(h) >= 10 << 10 && used_kib(h) <= 24 << 10);
@@ -77,12 +71,11 @@ static void memory_is_used_as_blocks_need_it(void **state)
 	p3_heap_keep(h);
 }
 
-static void full_heap_gives_nothing(void **state)
+CASE(full_heap_gives_nothing)
 {
 	struct p3_heap *h = heap_new();
 	void *block[64];
 	unsigned n = 0;
-	(void)state;
 	assert_null(p3_heap_alloc(h, LEN + 1));
 	assert_null(p3_heap_alloc(h, SIZE_MAX));
 	assert_null(p3_heap_alloc(h, 0));
@@ -108,10 +101,9 @@ static unsigned fill_up(struct p3_heap *h, size_t len)
 	return n;
 }
 
-static void freed_neighbours_merge(void **state)
+CASE(freed_neighbours_merge)
 {
 	struct p3_heap *h = heap_new();
-	(void)state;
 	for (size_t mib = 1; mib <= 16; mib *= 2)
 		assert_in_range(fill_up(h, mib << 20), 32 / mib * 3 / 4, 32 / mib);
 	assert_in_range(fill_up(h, 28 << 20), 1, 1);
@@ -120,12 +112,11 @@ static void freed_neighbours_merge(void **state)
 }
 
 /* Freed memory is used before memory that was never used. */
-static void free_memory_is_used_first(void **state)
+CASE(free_memory_is_used_first)
 {
 	static struct p3_heap_calls calls;
 	struct p3_heap *h;
 	void *block[100];
-	(void)state;
 	if (!find_calls(&calls))
 		skip();
 	assert_int_equal(p3_heap_create(48 << 20, P3_HUGE_OFF, &h), 0);
@@ -141,11 +132,10 @@ static void free_memory_is_used_first(void **state)
 }
 
 /* Half of it was in use, the other half never: a long block spans both. */
-static void used_and_unused_memory_merge(void **state)
+CASE(used_and_unused_memory_merge)
 {
 	struct p3_heap *h;
 	void *block[16];
-	(void)state;
 	static struct p3_heap_calls calls;
 	if (!find_calls(&calls))
 		skip();
@@ -161,11 +151,10 @@ static void used_and_unused_memory_merge(void **state)
 	p3_heap_keep(h);
 }
 
-static void nobody_can_take_pages_away(void **state)
+CASE(nobody_can_take_pages_away)
 {
 	struct p3_heap *h = heap_new();
 	int fd = p3_heap_fd(h), hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-	(void)state;
 	assert_int_equal(fallocate(fd, hole, 0, P3_PAGE), -1);
 	assert_int_equal(errno, EPERM);
 	assert_int_equal(ftruncate(fd, 0), -1);
@@ -175,10 +164,9 @@ static void nobody_can_take_pages_away(void **state)
 	p3_heap_keep(h);
 }
 
-static void kept_heap_is_used_again(void **state)
+CASE(kept_heap_is_used_again)
 {
 	struct p3_heap *h = heap_new();
-	(void)state;
 	p3_heap_keep(h);
 	assert_ptr_equal(heap_new(), h);
 	p3_heap_keep(h);
@@ -194,13 +182,12 @@ static int wait_for(pid_t pid)
 }
 
 /* The child reads pages that the owner has not reserved. */
-static void reader_reaches_every_page(void **state)
+CASE(reader_reaches_every_page)
 {
 	struct p3_heap *h = heap_new();
 	char *block = p3_heap_alloc(h, 3 << 20);
 	uint64_t off = (uint64_t)(block - (char *)p3_heap_base(h));
 	int fd = fcntl(p3_heap_fd(h), F_DUPFD_CLOEXEC, 3);
-	(void)state;
 	memset(block, 5, 3 << 20);
 	pid_t pid = fork();
 	if (!pid) {
@@ -225,11 +212,10 @@ static void reader_reaches_every_page(void **state)
 }
 
 /* The views of peers that come and go, each with a heap of another length. */
-static void closed_view_takes_no_addresses(void **state)
+CASE(closed_view_takes_no_addresses)
 {
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 	uint64_t before = address_space();
-	(void)state;
 	for (uint64_t len = (uint64_t)1 << 30; len < (uint64_t)2 << 30; len += P3_HUGE) {
 		struct p3_heap_view v;
 		int fd = memfd_create("heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -243,12 +229,11 @@ static void closed_view_takes_no_addresses(void **state)
 	assert_true(address_space() < before + P3_HUGE);
 }
 
-static void view_of_no_heap_is_refused(void **state)
+CASE(view_of_no_heap_is_refused)
 {
 	struct p3_heap *h = heap_new();
 	struct p3_heap_view v;
 	int plain = memfd_create("plain", MFD_CLOEXEC);
-	(void)state;
 	assert_int_equal(ftruncate(plain, (off_t)LEN), 0);
 	assert_int_equal(p3_heap_view_open(plain, LEN, &v), -EPROTO);
 	assert_int_equal(p3_heap_view_open(p3_heap_fd(h), LEN + P3_HUGE, &v), -EPROTO);
@@ -275,12 +260,11 @@ static int write_all_over(struct p3_heap *h, char *block, size_t len)
 	return p3_heap_fd(h) == -1 ? 0 : 3;
 }
 
-static void forked_child_has_its_own_copy(void **state)
+CASE(forked_child_has_its_own_copy)
 {
 	struct p3_heap *h = heap_new();
 	size_t len = 5 << 20;
 	char *block = p3_heap_alloc(h, len), *other;
-	(void)state;
 	memset(block, 7, len);
 	pid_t pid = fork();
 	if (!pid)
@@ -297,12 +281,11 @@ static void forked_child_has_its_own_copy(void **state)
 	p3_heap_keep(h);
 }
 
-static void grandchild_has_its_own_copy(void **state)
+CASE(grandchild_has_its_own_copy)
 {
 	struct p3_heap *h = heap_new();
 	size_t len = 1 << 20;
 	char *block = p3_heap_alloc(h, len);
-	(void)state;
 	memset(block, 7, len);
 	pid_t pid = fork();
 	if (!pid) {
@@ -317,14 +300,13 @@ static void grandchild_has_its_own_copy(void **state)
 	p3_heap_keep(h);
 }
 
-static void blocks_are_aligned_as_asked(void **state)
+CASE(blocks_are_aligned_as_asked)
 {
 	static struct p3_heap_calls calls;
 	size_t align = 8 << 20;
 	struct p3_heap *h;
 	void *block;
 	unsigned n = 0;
-	(void)state;
 	if (!find_calls(&calls))
 		skip();
 	assert_int_equal(p3_heap_create(20 << 20, P3_HUGE_OFF, &h), 0);
@@ -349,12 +331,11 @@ static int child_status(void)
 	return wait_for(pid);
 }
 
-static void fork_needs_no_descriptors(void **state)
+CASE(fork_needs_no_descriptors)
 {
 	struct p3_heap *h = heap_new();
 	struct rlimit was, none;
 	char *block = p3_heap_alloc(h, 100);
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	none = (struct rlimit){0, was.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -364,11 +345,10 @@ static void fork_needs_no_descriptors(void **state)
 	p3_heap_keep(h);
 }
 
-static void fork_leaves_signals_as_they_were(void **state)
+CASE(fork_leaves_signals_as_they_were)
 {
 	struct p3_heap *h = heap_new();
 	sigset_t usr, now;
-	(void)state;
 	sigemptyset(&usr);
 	sigaddset(&usr, SIGUSR1);
 	assert_int_equal(pthread_sigmask(SIG_BLOCK, &usr, NULL), 0);
@@ -462,23 +442,20 @@ static void run_thread(void *stack)
 	alarm(0);
 }
 
-static void fork_on_a_coroutines_stack_ends_sharing(void **state)
+CASE(fork_on_a_coroutines_stack_ends_sharing)
 {
-	(void)state;
 	check_end_of_sharing(heap_new(), run_coroutine);
 }
 
-static void fork_on_a_threads_stack_ends_sharing(void **state)
+CASE(fork_on_a_threads_stack_ends_sharing)
 {
-	(void)state;
 	check_end_of_sharing(heap_new(), run_thread);
 }
 
-static void child_has_no_guards(void **state)
+CASE(child_has_no_guards)
 {
 	struct p3_heap *h = heap_new();
 	char *block = p3_heap_alloc(h, 64 << 10);
-	(void)state;
 	char *page = (char *)p3_round_up((uintptr_t)block, P3_PAGE);
 	memset(block, 7, 64 << 10);
 	assert_int_equal(mprotect(page, P3_PAGE, PROT_NONE), 0);
@@ -492,13 +469,12 @@ static void child_has_no_guards(void **state)
 }
 
 /* The last test: children cannot have a copy of this heap any more. */
-static void foreign_file_is_left_alone(void **state)
+CASE(foreign_file_is_left_alone)
 {
 	struct p3_heap *h = heap_new();
 	char *block = p3_heap_alloc(h, 100), *more;
 	int other = memfd_create("other", MFD_CLOEXEC), fd = p3_heap_fd(h);
 	struct stat st;
-	(void)state;
 	assert_true(fd >= 200 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
 	assert_non_null(block);
 	assert_int_equal(dup2(other, fd), fd);
@@ -513,30 +489,4 @@ static void foreign_file_is_left_alone(void **state)
 	p3_heap_keep(h);
 	assert_ptr_not_equal(heap_new(), h);
 	close(other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(memory_is_used_as_blocks_need_it),
-		cmocka_unit_test(full_heap_gives_nothing),
-		cmocka_unit_test(freed_neighbours_merge),
-		cmocka_unit_test(free_memory_is_used_first),
-		cmocka_unit_test(used_and_unused_memory_merge),
-		cmocka_unit_test(nobody_can_take_pages_away),
-		cmocka_unit_test(kept_heap_is_used_again),
-		cmocka_unit_test(reader_reaches_every_page),
-		cmocka_unit_test(closed_view_takes_no_addresses),
-		cmocka_unit_test(view_of_no_heap_is_refused),
-		cmocka_unit_test(forked_child_has_its_own_copy),
-		cmocka_unit_test(grandchild_has_its_own_copy),
-		cmocka_unit_test(blocks_are_aligned_as_asked),
-		cmocka_unit_test(fork_needs_no_descriptors),
-		cmocka_unit_test(fork_leaves_signals_as_they_were),
-		cmocka_unit_test(child_has_no_guards),
-		cmocka_unit_test(fork_on_a_coroutines_stack_ends_sharing),
-		cmocka_unit_test(fork_on_a_threads_stack_ends_sharing),
-		cmocka_unit_test(foreign_file_is_left_alone),
-	};
-	return cmocka_run_group_tests(cases, NULL, NULL);
 }

@@ -3,18 +3,13 @@
  * Waking the life thread: p3_job_wake() adds one to the thread's eventfd.  It touches no
  * file that the program has given the number of that eventfd or of the lifeline.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/job/job.h"
 #include "shm/fd.h"
+#include "support/cases.h"
 
 static struct p3_node node;
 static int yod;
@@ -49,9 +44,8 @@ static uint64_t counted(int fd)
 	return got == sizeof n ? n : 0;
 }
 
-static void job_wake_signals_the_life_thread(void **state)
+CASE_IN(job_wake_signals_the_life_thread, set_up, tear_down)
 {
-	(void)state;
 	p3_job_wake(&node);
 	assert_int_equal(counted(node.wake_fd), 1);
 	p3_job_wake(&node);
@@ -60,9 +54,8 @@ static void job_wake_signals_the_life_thread(void **state)
 }
 
 /* A question, and a peer that the NIC needs, wake the thread when they can be read. */
-static void job_wake_comes_with_questions(void **state)
+CASE_IN(job_wake_comes_with_questions, set_up, tear_down)
 {
-	(void)state;
 	p3_job_ask(&node, 7);
 	assert_int_equal(p3_get(&node.question), 7);
 	assert_int_equal(counted(node.wake_fd), 1);
@@ -79,34 +72,17 @@ static void replace(int fd, int by)
 	close(by);
 }
 
-static void job_wake_leaves_an_eventfd_of_the_program_alone(void **state)
+CASE_IN(job_wake_leaves_an_eventfd_of_the_program_alone, set_up, tear_down)
 {
-	(void)state;
 	replace(node.wake_fd, eventfd(0, EFD_NONBLOCK));
 	p3_job_wake(&node);
 	assert_int_equal(counted(node.wake_fd), 0);
 }
 
-static void job_wake_ends_with_the_lifeline(void **state)
+CASE_IN(job_wake_ends_with_the_lifeline, set_up, tear_down)
 {
-	(void)state;
 	replace(node.sock, eventfd(0, EFD_NONBLOCK));
 	p3_job_wake(&node);
 	assert_int_equal(counted(node.wake_fd), 0);
 	assert_int_equal(counted(node.sock), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			job_wake_signals_the_life_thread, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			job_wake_comes_with_questions, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			job_wake_leaves_an_eventfd_of_the_program_alone, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			job_wake_ends_with_the_lifeline, set_up, tear_down)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rules of lane.h, one side at a time; test_lane_torture.c runs both at once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shm/lane.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 #define MOST_CELLS 1024u
 #define KIND       7
@@ -118,9 +113,8 @@ static void assert_empty(struct rig *r)
 	assert_null(peek_message(r, &w0));
 }
 
-static void lane_word0_keeps_kind_flags_and_cells(void **state)
+CASE(lane_word0_keeps_kind_flags_and_cells)
 {
-	(void)state;
 	uint64_t w0 = p3_word0(0xab, 0xcd, 0x1234);
 	assert_int_equal((uint32_t)w0, 0);
 	w0 |= 0xffffffff;
@@ -129,9 +123,8 @@ static void lane_word0_keeps_kind_flags_and_cells(void **state)
 	assert_int_equal(p3_word0_ncells(w0), 0x1234);
 }
 
-static void lane_starts_two_laps_below_the_wrap_of_validity(void **state)
+CASE(lane_starts_two_laps_below_the_wrap_of_validity)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		uint32_t n = sizes[i], log2n = p3_log2(n);
 		uint64_t start = p3_ring_start(n);
@@ -143,9 +136,8 @@ static void lane_starts_two_laps_below_the_wrap_of_validity(void **state)
 	}
 }
 
-static void lane_validity_is_odd_and_new_in_each_lap(void **state)
+CASE(lane_validity_is_odd_and_new_in_each_lap)
 {
-	(void)state;
 	uint64_t start = p3_ring_start(8);
 	for (uint64_t lap = 0; lap < 8; lap++) {
 		uint32_t valid = p3_ring_valid(start + lap * 8, 3);
@@ -155,9 +147,8 @@ static void lane_validity_is_odd_and_new_in_each_lap(void **state)
 	}
 }
 
-static void lane_is_empty_at_first_whatever_the_memory_held(void **state)
+CASE(lane_is_empty_at_first_whatever_the_memory_held)
 {
-	(void)state;
 	struct rig *r = rig_new(64);
 	for (uint32_t i = 0; i < 64; i++)
 		p3_set(&r->cells[i].w[0], imitation(r, r->rx.pos, 0));
@@ -169,9 +160,8 @@ static void lane_is_empty_at_first_whatever_the_memory_held(void **state)
 	free(r);
 }
 
-static void lane_is_empty_over_zero_pages_in_every_lap(void **state)
+CASE(lane_is_empty_over_zero_pages_in_every_lap)
 {
-	(void)state;
 	struct rig *r = rig_new(8);
 	memset(r->cells, 0, sizeof r->cells);
 	for (int i = 0; i < 5 * 8; i++) {
@@ -181,9 +171,8 @@ static void lane_is_empty_over_zero_pages_in_every_lap(void **state)
 	free(r);
 }
 
-static void lane_delivers_every_size_at_every_offset(void **state)
+CASE(lane_delivers_every_size_at_every_offset)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		struct rig *r = rig_new(sizes[i]);
 		for (uint32_t k = 1; k <= p3_ring_most(r->tx.n); k++) {
@@ -199,9 +188,8 @@ static void lane_delivers_every_size_at_every_offset(void **state)
 	}
 }
 
-static void lane_keeps_order_across_the_wrap_with_a_lagging_consumer(void **state)
+CASE(lane_keeps_order_across_the_wrap_with_a_lagging_consumer)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		struct rig *r = rig_new(sizes[i]);
 		uint32_t most = p3_ring_most(r->tx.n);
@@ -222,9 +210,8 @@ static void lane_keeps_order_across_the_wrap_with_a_lagging_consumer(void **stat
 }
 
 /* The payload looks like headers of this lap, the last and the next two. */
-static void lane_never_takes_payload_for_a_header(void **state)
+CASE(lane_never_takes_payload_for_a_header)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		for (int laps = -1; laps <= 2; laps++) {
 			struct rig *r = rig_new(sizes[i]);
@@ -244,9 +231,8 @@ static void lane_never_takes_payload_for_a_header(void **state)
 }
 
 /* There are several messages in the ring: k cells, then 1 cell, so headers wander. */
-static void lane_never_takes_payload_for_a_header_behind_others(void **state)
+CASE(lane_never_takes_payload_for_a_header_behind_others)
 {
-	(void)state;
 	struct rig *r = rig_new(16);
 	uint64_t w0 = 0, seed = 1;
 	while (r->tx.pos < p3_ring_start(16) + 16 * 40) {
@@ -265,9 +251,8 @@ static void lane_never_takes_payload_for_a_header_behind_others(void **state)
 	free(r);
 }
 
-static void lane_shows_nothing_of_an_unpublished_message(void **state)
+CASE(lane_shows_nothing_of_an_unpublished_message)
 {
-	(void)state;
 	struct rig *r = rig_new(16);
 	for (int i = 0; i < 100; i++) {
 		assert_true(p3_ring_room(&r->tx, 4));
@@ -286,9 +271,8 @@ static void lane_shows_nothing_of_an_unpublished_message(void **state)
 }
 
 /* The word of the next header holds another lap's value or half a value. */
-static void lane_takes_the_validity_of_this_lap_only(void **state)
+CASE(lane_takes_the_validity_of_this_lap_only)
 {
-	(void)state;
 	struct rig *r = rig_new(16);
 	for (uint32_t i = 0; i < 40; i++) {
 		p3_a64 *word = &p3_cell_at(r->cells, r->rx.pos, 16)->w[0];
@@ -310,9 +294,8 @@ static void lane_takes_the_validity_of_this_lap_only(void **state)
 	free(r);
 }
 
-static void lane_pads_the_end_when_a_message_does_not_fit(void **state)
+CASE(lane_pads_the_end_when_a_message_does_not_fit)
 {
-	(void)state;
 	for (uint32_t left = 1; left < 4; left++) {
 		struct rig *r = rig_new(16);
 		for (uint32_t i = 0; i < 16 - left; i++) {
@@ -333,9 +316,8 @@ static void lane_pads_the_end_when_a_message_does_not_fit(void **state)
 	}
 }
 
-static void lane_counts_the_pad_as_used(void **state)
+CASE(lane_counts_the_pad_as_used)
 {
-	(void)state;
 	struct rig *r = rig_new(16);
 	for (uint32_t i = 0; i < 13; i++)
 		send(r, 1, i);
@@ -355,9 +337,8 @@ static void lane_counts_the_pad_as_used(void **state)
 	free(r);
 }
 
-static void lane_has_no_room_when_full_and_keeps_one_cell(void **state)
+CASE(lane_has_no_room_when_full_and_keeps_one_cell)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		struct rig *r = rig_new(sizes[i]);
 		uint32_t n = r->tx.n, sent = 0;
@@ -380,9 +361,8 @@ static p3_a64 *word0(struct rig *r, uint64_t pos)
 
 /* The cell behind the message is zeroed, and mostly also that behind the next message,
  * for the case that it has one cell. */
-static void lane_zeroes_the_cell_after_a_message_before_it_is_valid(void **state)
+CASE(lane_zeroes_the_cell_after_a_message_before_it_is_valid)
 {
-	(void)state;
 	struct rig *r = rig_new(16);
 	uint32_t ahead = 0;
 	for (uint32_t i = 0; i < 64; i++) {
@@ -400,9 +380,8 @@ static void lane_zeroes_the_cell_after_a_message_before_it_is_valid(void **state
 }
 
 /* No cell that the consumer has not read is zeroed ahead. */
-static void lane_zeroes_no_cell_that_is_not_read(void **state)
+CASE(lane_zeroes_no_cell_that_is_not_read)
 {
-	(void)state;
 	struct rig *r = rig_new(16);
 	for (uint32_t i = 0; i < 15; i++)
 		send(r, 1, i);
@@ -412,9 +391,8 @@ static void lane_zeroes_no_cell_that_is_not_read(void **state)
 	free(r);
 }
 
-static void lane_credit_is_written_once_an_eighth_is_owed(void **state)
+CASE(lane_credit_is_written_once_an_eighth_is_owed)
 {
-	(void)state;
 	struct rig *r = rig_new(64);
 	uint64_t start = p3_ring_start(64);
 	for (uint32_t i = 1; i <= 16; i++) {
@@ -445,9 +423,8 @@ static uint64_t late_credit(uint32_t messages, bool given)
 	return credit;
 }
 
-static void lane_late_credit_is_written_at_each_half_and_when_given(void **state)
+CASE(lane_late_credit_is_written_at_each_half_and_when_given)
 {
-	(void)state;
 	const uint32_t half = P3_BASE_CELLS / 2;
 	for (uint32_t i = 0; i < 8 * half; i++) {
 		assert_int_equal(late_credit(i, false), i / half * half);
@@ -457,9 +434,8 @@ static void lane_late_credit_is_written_at_each_half_and_when_given(void **state
 
 /* A base ring takes messages of one cell and of two, lap after lap, without the general
  * functions; but none while the ring is shut or full, or over its end. */
-static void lane_opens_again_at_its_end(void **state)
+CASE(lane_opens_again_at_its_end)
 {
-	(void)state;
 	struct rig *r = rig_new(P3_BASE_CELLS);
 	assert_false(p3_ring_reopen(&r->tx, 2)); /* shut */
 	p3_ring_open(&r->tx);
@@ -491,9 +467,8 @@ static void lane_opens_again_at_its_end(void **state)
 
 /* A wire carries the messages of an open ring that is full to a ring of the same length
  * at the other node, whose consumer has taken none yet. */
-static void lane_carried_takes_what_an_open_ring_sends(void **state)
+CASE(lane_carried_takes_what_an_open_ring_sends)
 {
-	(void)state;
 	for (uint32_t k = 1; k <= 2; k++) {
 		struct rig *out = rig_new(P3_BASE_CELLS), *in = rig_new(P3_BASE_CELLS);
 		for (uint32_t i = 0; i < P3_BASE_CELLS; i += k) {
@@ -517,9 +492,8 @@ static void lane_carried_takes_what_an_open_ring_sends(void **state)
 
 /* Where all messages are of one length, no message writes to the cell behind it: a header
  * of the lap before is there. */
-static void lane_leaves_the_next_header_alone(void **state)
+CASE(lane_leaves_the_next_header_alone)
 {
-	(void)state;
 	for (uint32_t k = 1; k <= 2; k++) {
 		struct rig *r = rig_new(P3_BASE_CELLS);
 		for (uint32_t i = 0; i < 5 * P3_BASE_CELLS; i += k) {
@@ -537,9 +511,8 @@ static void lane_leaves_the_next_header_alone(void **state)
 }
 
 /* Credit that is owed but not written never stops the producer of the largest message. */
-static void lane_lazy_credit_leaves_room_for_the_largest(void **state)
+CASE(lane_lazy_credit_leaves_room_for_the_largest)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		struct rig *r = rig_new(sizes[i]);
 		uint32_t n = r->tx.n, most = p3_ring_most(n);
@@ -552,9 +525,8 @@ static void lane_lazy_credit_leaves_room_for_the_largest(void **state)
 	}
 }
 
-static void lane_looks_at_the_credit_only_when_it_must(void **state)
+CASE(lane_looks_at_the_credit_only_when_it_must)
 {
-	(void)state;
 	struct rig *r = rig_new(64);
 	for (uint32_t i = 0; i < 16; i++) {
 		send(r, 1, i);
@@ -595,9 +567,8 @@ static void lie_much(struct rig *r)
 	}
 }
 
-static void lane_lying_credit_makes_no_room(void **state)
+CASE(lane_lying_credit_makes_no_room)
 {
-	(void)state;
 	for (EACH_SIZE(i)) {
 		struct rig *r = rig_new(sizes[i]);
 		uint32_t sent = 0;
@@ -615,9 +586,8 @@ static void lane_lying_credit_makes_no_room(void **state)
 	}
 }
 
-static void lane_credit_does_not_go_back(void **state)
+CASE(lane_credit_does_not_go_back)
 {
-	(void)state;
 	struct rig *r = rig_new(8);
 	for (int i = 0; i < 7; i++)
 		send(r, 1, 0);
@@ -633,9 +603,8 @@ static void lane_credit_does_not_go_back(void **state)
 	free(r);
 }
 
-static void lane_cell_counts_out_of_range_are_not_sane(void **state)
+CASE(lane_cell_counts_out_of_range_are_not_sane)
 {
-	(void)state;
 	struct rig *r = rig_new(16);
 	assert_true(p3_ring_sane(&r->rx, KIND, 1));
 	assert_true(p3_ring_sane(&r->rx, KIND, 4));
@@ -657,36 +626,7 @@ static void lane_cell_counts_out_of_range_are_not_sane(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lane_word0_keeps_kind_flags_and_cells),
-		cmocka_unit_test(lane_starts_two_laps_below_the_wrap_of_validity),
-		cmocka_unit_test(lane_validity_is_odd_and_new_in_each_lap),
-		cmocka_unit_test(lane_is_empty_at_first_whatever_the_memory_held),
-		cmocka_unit_test(lane_is_empty_over_zero_pages_in_every_lap),
-		cmocka_unit_test(lane_delivers_every_size_at_every_offset),
-		cmocka_unit_test(
-			lane_keeps_order_across_the_wrap_with_a_lagging_consumer),
-		cmocka_unit_test(lane_never_takes_payload_for_a_header),
-		cmocka_unit_test(lane_never_takes_payload_for_a_header_behind_others),
-		cmocka_unit_test(lane_shows_nothing_of_an_unpublished_message),
-		cmocka_unit_test(lane_takes_the_validity_of_this_lap_only),
-		cmocka_unit_test(lane_pads_the_end_when_a_message_does_not_fit),
-		cmocka_unit_test(lane_counts_the_pad_as_used),
-		cmocka_unit_test(lane_has_no_room_when_full_and_keeps_one_cell),
-		cmocka_unit_test(lane_zeroes_the_cell_after_a_message_before_it_is_valid),
-		cmocka_unit_test(lane_zeroes_no_cell_that_is_not_read),
-		cmocka_unit_test(lane_credit_is_written_once_an_eighth_is_owed),
-		cmocka_unit_test(lane_opens_again_at_its_end),
-		cmocka_unit_test(lane_late_credit_is_written_at_each_half_and_when_given),
-		cmocka_unit_test(lane_carried_takes_what_an_open_ring_sends),
-		cmocka_unit_test(lane_leaves_the_next_header_alone),
-		cmocka_unit_test(lane_lazy_credit_leaves_room_for_the_largest),
-		cmocka_unit_test(lane_looks_at_the_credit_only_when_it_must),
-		cmocka_unit_test(lane_lying_credit_makes_no_room),
-		cmocka_unit_test(lane_credit_does_not_go_back),
-		cmocka_unit_test(lane_cell_counts_out_of_range_are_not_sane),
-	};
-	int failed = cmocka_run_group_tests_name("shut rings", tests, NULL, NULL);
+	int failed = cases_run();
 	opens = true;
-	return failed + cmocka_run_group_tests_name("open rings", tests, NULL, NULL);
+	return failed + cases_run();
 }

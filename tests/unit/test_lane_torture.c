@@ -4,20 +4,15 @@
  * read-only, and with a producer that is killed.  The payload imitates the words that
  * the consumer looks for: headers of this lap and the next, and counters.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <signal.h>
 
 #include "shm/lane.h"
 #include "unit/pair.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 #define MOST_CELLS 1024u
 #define KIND_LAST  255u
@@ -160,9 +155,8 @@ static void assert_all_came(const struct producer *p, const struct consumer *c)
 	assert_in_range(c->count, 64, UINT32_MAX);
 }
 
-static void lane_keeps_all_words_between_threads(void **state)
+CASE(lane_keeps_all_words_between_threads)
 {
-	(void)state;
 	struct p3_cell *cells = aligned_alloc(P3_LINE, PAIR_USED);
 	static p3_a64 credit;
 	assert_non_null(cells);
@@ -207,9 +201,8 @@ static pid_t start_producer(
 	return pid;
 }
 
-static void lane_keeps_all_words_between_processes(void **state)
+CASE(lane_keeps_all_words_between_processes)
 {
-	(void)state;
 	for (unsigned i = 0; i < NSIZES; i++) {
 		struct pair half;
 		struct consumer c;
@@ -223,9 +216,8 @@ static void lane_keeps_all_words_between_processes(void **state)
 }
 
 /* After the producer's death the ring has whole messages, then nothing. */
-static void lane_shows_whole_messages_when_the_producer_is_killed(void **state)
+CASE(lane_shows_whole_messages_when_the_producer_is_killed)
 {
-	(void)state;
 	uint64_t end = p3_now_ns() + torture_ns(2), seed = end;
 	do {
 		struct pair half;
@@ -248,14 +240,4 @@ static void lane_shows_whole_messages_when_the_producer_is_killed(void **state)
 		assert_side_is_well("consumer", &c.verdict);
 		pair_end(&half);
 	} while (p3_now_ns() < end);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lane_keeps_all_words_between_threads),
-		cmocka_unit_test(lane_keeps_all_words_between_processes),
-		cmocka_unit_test(lane_shows_whole_messages_when_the_producer_is_killed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The map of a segment, for every number of nodes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "shm/lane.h"
+#include "support/cases.h"
 
-static void layout_parts_follow_each_other(void **state)
+CASE(layout_parts_follow_each_other)
 {
-	(void)state;
 	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
 		struct p3_layout l = p3_layout_of(n);
 		assert_int_equal(l.nnodes, n);
@@ -32,9 +26,8 @@ static void layout_parts_follow_each_other(void **state)
 	}
 }
 
-static void layout_parts_start_on_lines(void **state)
+CASE(layout_parts_start_on_lines)
 {
-	(void)state;
 	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
 		struct p3_layout l = p3_layout_of(n);
 		assert_int_equal(l.counters_off % P3_LINE, 0);
@@ -48,9 +41,8 @@ static void layout_parts_start_on_lines(void **state)
 }
 
 /* Parts of two peers, and the rings and the entry of one, do not overlap. */
-static void layout_parts_of_peers_are_apart(void **state)
+CASE(layout_parts_of_peers_are_apart)
 {
-	(void)state;
 	uint64_t ring = P3_BASE_CELLS * sizeof(struct p3_cell);
 	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
 		struct p3_layout l = p3_layout_of(n);
@@ -68,9 +60,8 @@ static void layout_parts_of_peers_are_apart(void **state)
 	}
 }
 
-static void layout_rings_are_powers_of_two_with_room_for_messages(void **state)
+CASE(layout_rings_are_powers_of_two_with_room_for_messages)
 {
-	(void)state;
 	assert_int_equal(P3_BASE_CELLS & (P3_BASE_CELLS - 1), 0);
 	assert_in_range(p3_ring_most(P3_BASE_CELLS), 1, P3_BASE_CELLS);
 	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
@@ -81,9 +72,8 @@ static void layout_rings_are_powers_of_two_with_room_for_messages(void **state)
 	}
 }
 
-static void layout_arena_holds_all_full_lanes_and_windows(void **state)
+CASE(layout_arena_holds_all_full_lanes_and_windows)
 {
-	(void)state;
 	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
 		struct p3_layout l = p3_layout_of(n);
 		uint64_t lane =
@@ -96,16 +86,14 @@ static void layout_arena_holds_all_full_lanes_and_windows(void **state)
 }
 
 /* The largest job has a segment of at most 64 hugepages. */
-static void layout_has_64_hugepages_at_most(void **state)
+CASE(layout_has_64_hugepages_at_most)
 {
-	(void)state;
 	struct p3_layout l = p3_layout_of(P3_MAX_NODES);
 	assert_in_range(l.seg_len / P3_HUGE, 1, 63);
 }
 
-static void layout_has_transfers_of_both_classes_for_every_peer(void **state)
+CASE(layout_has_transfers_of_both_classes_for_every_peer)
 {
-	(void)state;
 	for (uint32_t n = 1; n <= P3_MAX_NODES; n++) {
 		struct p3_layout l = p3_layout_of(n);
 		assert_int_equal(l.nxfers % 2, 0);
@@ -113,9 +101,8 @@ static void layout_has_transfers_of_both_classes_for_every_peer(void **state)
 	}
 }
 
-static void layout_lines_have_one_writer(void **state)
+CASE(layout_lines_have_one_writer)
 {
-	(void)state;
 	assert_int_equal(offsetof(struct p3_peer_entry, tx_for), P3_LINE);
 	assert_true(offsetof(struct p3_peer_entry, bulk_read) < P3_LINE);
 	assert_true(offsetof(struct p3_peer_entry, bulk_again) < P3_LINE);
@@ -125,9 +112,8 @@ static void layout_lines_have_one_writer(void **state)
 	assert_int_equal(sizeof((struct p3_doorbell *)0)->lanes, P3_MAX_NODES / 8);
 }
 
-static void layout_transfer_ids_are_distinct_and_not_zero(void **state)
+CASE(layout_transfer_ids_are_distinct_and_not_zero)
 {
-	(void)state;
 	assert_int_equal(p3_xfer_id(0, 1), (uint64_t)1 << 32);
 	assert_int_equal(p3_xfer_id(5, 0x80000001u), 0x8000000100000005u);
 	for (uint32_t slot = 0; slot < 4; slot++)
@@ -138,29 +124,11 @@ static void layout_transfer_ids_are_distinct_and_not_zero(void **state)
 		}
 }
 
-static void layout_rounds_up(void **state)
+CASE(layout_rounds_up)
 {
-	(void)state;
 	assert_int_equal(p3_round_up(0, P3_PAGE), 0);
 	assert_int_equal(p3_round_up(1, P3_PAGE), P3_PAGE);
 	assert_int_equal(p3_round_up(P3_PAGE, P3_PAGE), P3_PAGE);
 	assert_int_equal(p3_round_up(P3_PAGE + 1, P3_PAGE), 2 * P3_PAGE);
 	assert_int_equal(p3_round_up(UINT64_C(5) << 32, P3_HUGE), UINT64_C(5) << 32);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(layout_parts_follow_each_other),
-		cmocka_unit_test(layout_parts_start_on_lines),
-		cmocka_unit_test(layout_parts_of_peers_are_apart),
-		cmocka_unit_test(layout_rings_are_powers_of_two_with_room_for_messages),
-		cmocka_unit_test(layout_arena_holds_all_full_lanes_and_windows),
-		cmocka_unit_test(layout_has_64_hugepages_at_most),
-		cmocka_unit_test(layout_has_transfers_of_both_classes_for_every_peer),
-		cmocka_unit_test(layout_lines_have_one_writer),
-		cmocka_unit_test(layout_transfer_ids_are_distinct_and_not_zero),
-		cmocka_unit_test(layout_rounds_up),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rules of lease.h, one thread at a time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "shm/lease.h"
+#include "support/cases.h"
 
 static const enum p3_lease_holder holders[] = {P3_LEASE_HOST, P3_LEASE_NIC};
 
@@ -16,18 +11,16 @@ static const enum p3_lease_holder holders[] = {P3_LEASE_HOST, P3_LEASE_NIC};
 	i < 2;                                                                           \
 	i++
 
-static void lease_is_free_in_zeroed_memory(void **state)
+CASE(lease_is_free_in_zeroed_memory)
 {
-	(void)state;
 	static struct p3_lease l;
 	assert_int_equal(p3_lease_held_by(&l), P3_LEASE_FREE);
 	assert_int_equal(p3_get(&l.want), 0);
 	assert_true(p3_lease_take(&l, P3_LEASE_NIC));
 }
 
-static void lease_has_one_holder_at_a_time(void **state)
+CASE(lease_has_one_holder_at_a_time)
 {
-	(void)state;
 	struct p3_lease l = {.word = P3_LEASE_FREE};
 	for (EACH_HOLDER(i)) {
 		assert_true(p3_lease_take(&l, holders[i]));
@@ -40,9 +33,8 @@ static void lease_has_one_holder_at_a_time(void **state)
 	}
 }
 
-static void lease_want_is_a_hint_that_neither_side_clears(void **state)
+CASE(lease_want_is_a_hint_that_neither_side_clears)
 {
-	(void)state;
 	struct p3_lease l = {.word = P3_LEASE_FREE};
 	assert_true(p3_lease_take(&l, P3_LEASE_NIC));
 	p3_set(&l.want, 1);
@@ -56,21 +48,9 @@ static void lease_want_is_a_hint_that_neither_side_clears(void **state)
 	assert_int_equal(p3_lease_held_by(&l), P3_LEASE_HOST);
 }
 
-static void lease_word_and_want_are_on_lines_of_their_own(void **state)
+CASE(lease_word_and_want_are_on_lines_of_their_own)
 {
-	(void)state;
 	assert_int_equal(offsetof(struct p3_lease, word), 0);
 	assert_int_equal(offsetof(struct p3_lease, want), P3_LINE);
 	assert_int_equal(sizeof(struct p3_lease), 2 * P3_LINE);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lease_is_free_in_zeroed_memory),
-		cmocka_unit_test(lease_has_one_holder_at_a_time),
-		cmocka_unit_test(lease_want_is_a_hint_that_neither_side_clears),
-		cmocka_unit_test(lease_word_and_want_are_on_lines_of_their_own),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each log line is one write: stderr is a socket that keeps the borders of writes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +12,13 @@
 #include <unistd.h>
 
 #include "shm/log.h"
+#include "support/cases.h"
 
 static int wire[2], real_stderr;
 static char line[4096];
 
+/* Catch stderr in each case alone, so that the report of a failure reaches the real
+ * one. */
 static int catch_stderr(void **state)
 {
 	(void)state;
@@ -61,18 +58,16 @@ static void assert_line(const char *level, const char *text)
 	assert_int_equal(written(), 0);
 }
 
-static void log_writes_one_line_with_one_write(void **state)
+CASE_IN(log_writes_one_line_with_one_write, catch_stderr, restore_stderr)
 {
-	(void)state;
 	p3_warn("hugepages off: need %d, free %s", 12, "4");
 	assert_line("warn", "hugepages off: need 12, free 4");
 	p3_error("plain");
 	assert_line("error", "plain");
 }
 
-static void log_says_who_speaks_from_then_on(void **state)
+CASE_IN(log_says_who_speaks_from_then_on, catch_stderr, restore_stderr)
 {
-	(void)state;
 	p3_log_who(UINT32_MAX, UINT32_MAX - 1);
 	p3_error("x");
 	assert_int_not_equal(written(), 0);
@@ -82,9 +77,8 @@ static void log_says_who_speaks_from_then_on(void **state)
 	assert_line("error", "y");
 }
 
-static void log_keeps_errno_and_can_name_it(void **state)
+CASE_IN(log_keeps_errno_and_can_name_it, catch_stderr, restore_stderr)
 {
-	(void)state;
 	char want[200];
 	snprintf(want, sizeof want, "open: %s (5)", strerror(ENOENT));
 	errno = ENOENT;
@@ -97,9 +91,8 @@ static void log_keeps_errno_and_can_name_it(void **state)
 	assert_line("warn", "w");
 }
 
-static void log_cuts_a_long_line_and_ends_it(void **state)
+CASE_IN(log_cuts_a_long_line_and_ends_it, catch_stderr, restore_stderr)
 {
-	(void)state;
 	char text[2000];
 	memset(text, 'x', sizeof text);
 	for (size_t len = 400; len < sizeof text; len += 13) {
@@ -115,9 +108,8 @@ static void log_cuts_a_long_line_and_ends_it(void **state)
 	}
 }
 
-static void log_loses_no_byte_at_the_longest_line(void **state)
+CASE_IN(log_loses_no_byte_at_the_longest_line, catch_stderr, restore_stderr)
 {
-	(void)state;
 	char text[600];
 	size_t before = 0, n;
 	for (size_t len = 1; len < sizeof text; len++) {
@@ -133,9 +125,8 @@ static void log_loses_no_byte_at_the_longest_line(void **state)
 	assert_in_range(before, 500, 512);
 }
 
-static void log_survives_a_closed_stderr_and_keeps_errno(void **state)
+CASE_IN(log_survives_a_closed_stderr_and_keeps_errno, catch_stderr, restore_stderr)
 {
-	(void)state;
 	close(STDERR_FILENO);
 	errno = ERANGE;
 	p3_error("nobody reads this");
@@ -164,9 +155,8 @@ static int status_of_line_to(int fd)
 	return status;
 }
 
-static void log_raises_no_signal_where_nothing_can_be_written(void **state)
+CASE(log_raises_no_signal_where_nothing_can_be_written)
 {
-	(void)state;
 	int ends[2];
 	FILE *full = tmpfile();
 	assert_non_null(full);
@@ -178,9 +168,8 @@ static void log_raises_no_signal_where_nothing_can_be_written(void **state)
 	close(ends[1]);
 }
 
-static void log_heeds_its_levels(void **state)
+CASE_IN(log_heeds_its_levels, catch_stderr, restore_stderr)
 {
-	(void)state;
 	uint8_t levels[P3_LOG_AREAS];
 	p3_log(P3_LOG_INFO, P3_AREA_NIC, "warn is the default");
 	assert_int_equal(written(), 0);
@@ -200,9 +189,8 @@ static void log_heeds_its_levels(void **state)
 }
 
 /* A line that is neither an error nor a warning does not wait; those two are few. */
-static void log_does_not_wait_for_a_reader(void **state)
+CASE_IN(log_does_not_wait_for_a_reader, catch_stderr, restore_stderr)
 {
-	(void)state;
 	uint8_t levels[P3_LOG_AREAS];
 	char page[4096] = {0};
 	int ends[2];
@@ -227,24 +215,4 @@ static void log_does_not_wait_for_a_reader(void **state)
 	p3_log_set(levels);
 	close(ends[0]);
 	close(ends[1]);
-}
-
-/* Catch stderr in each case alone, so that the report of a failure reaches the real
- * one. */
-#define CAUGHT(f) cmocka_unit_test_setup_teardown(f, catch_stderr, restore_stderr)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CAUGHT(log_writes_one_line_with_one_write),
-		CAUGHT(log_says_who_speaks_from_then_on),
-		CAUGHT(log_keeps_errno_and_can_name_it),
-		CAUGHT(log_cuts_a_long_line_and_ends_it),
-		CAUGHT(log_loses_no_byte_at_the_longest_line),
-		CAUGHT(log_survives_a_closed_stderr_and_keeps_errno),
-		CAUGHT(log_heeds_its_levels),
-		CAUGHT(log_does_not_wait_for_a_reader),
-		cmocka_unit_test(log_raises_no_signal_where_nothing_can_be_written),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rules of mailbox.h, one thread; test_mailbox_torture.c has more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shm/mailbox.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 static struct p3_mailbox box;
 
@@ -46,16 +41,14 @@ static uint32_t next_of(uint32_t slot)
 	return p3_get(&p3_mbx_slot(&box, slot)->next);
 }
 
-static void mailbox_is_empty_at_first_whatever_the_memory_held(void **state)
+CASE_IN(mailbox_is_empty_at_first_whatever_the_memory_held, format, NULL)
 {
-	(void)state;
 	assert_false(p3_mbx_any(&box));
 	assert_int_equal(p3_mbx_take_all(&box), P3_MBX_NONE);
 }
 
-static void mailbox_has_each_slot_once_then_none(void **state)
+CASE_IN(mailbox_has_each_slot_once_then_none, format, NULL)
 {
-	(void)state;
 	bool seen[P3_MBX_SLOTS + 1] = {false};
 	for (unsigned i = 0; i < P3_MBX_SLOTS; i++) {
 		uint32_t slot = alloc();
@@ -67,9 +60,8 @@ static void mailbox_has_each_slot_once_then_none(void **state)
 		assert_int_equal(p3_mbx_alloc(&box), P3_MBX_NONE);
 }
 
-static void mailbox_reuses_freed_slots_after_exhaustion(void **state)
+CASE_IN(mailbox_reuses_freed_slots_after_exhaustion, format, NULL)
 {
-	(void)state;
 	uint32_t slot[P3_MBX_SLOTS];
 	for (unsigned i = 0; i < P3_MBX_SLOTS; i++)
 		slot[i] = alloc();
@@ -84,9 +76,8 @@ static void mailbox_reuses_freed_slots_after_exhaustion(void **state)
 }
 
 /* A swap with a stale view of the list fails, also when the tag wraps. */
-static void mailbox_free_list_never_looks_the_same_twice(void **state)
+CASE_IN(mailbox_free_list_never_looks_the_same_twice, format, NULL)
 {
-	(void)state;
 	uint64_t before = p3_get(&box.free);
 	assert_true(before >> 32 >= 0xfffffff0);
 	for (int i = 0; i < 40; i++) {
@@ -99,9 +90,8 @@ static void mailbox_free_list_never_looks_the_same_twice(void **state)
 	}
 }
 
-static void mailbox_gives_commands_in_the_order_of_posts(void **state)
+CASE_IN(mailbox_gives_commands_in_the_order_of_posts, format, NULL)
 {
-	(void)state;
 	uint32_t posted[P3_MBX_SLOTS];
 	uint64_t seed = 3;
 	for (int round = 0; round < 50; round++) {
@@ -123,9 +113,8 @@ static void mailbox_gives_commands_in_the_order_of_posts(void **state)
 	}
 }
 
-static void mailbox_keeps_what_comes_after_take_all_for_the_next(void **state)
+CASE_IN(mailbox_keeps_what_comes_after_take_all_for_the_next, format, NULL)
 {
-	(void)state;
 	uint32_t a = alloc(), b = alloc(), c = alloc();
 	post(a, 1);
 	post(b, 2);
@@ -138,9 +127,8 @@ static void mailbox_keeps_what_comes_after_take_all_for_the_next(void **state)
 	assert_int_equal(p3_mbx_take_all(&box), P3_MBX_NONE);
 }
 
-static void mailbox_command_is_done_when_its_result_is_there(void **state)
+CASE_IN(mailbox_command_is_done_when_its_result_is_there, format, NULL)
 {
-	(void)state;
 	uint32_t slot = alloc();
 	struct p3_mbx_slot *s = p3_mbx_slot(&box, slot);
 	for (int32_t result = -2; result <= 2; result++) {
@@ -155,9 +143,8 @@ static void mailbox_command_is_done_when_its_result_is_there(void **state)
 }
 
 /* The links are damaged: numbers out of range, a circle. */
-static void mailbox_take_all_ends_whatever_the_links_say(void **state)
+CASE_IN(mailbox_take_all_ends_whatever_the_links_say, format, NULL)
 {
-	(void)state;
 	uint32_t a = alloc(), b = alloc();
 	post(a, 1);
 	post(b, 2);
@@ -170,28 +157,9 @@ static void mailbox_take_all_ends_whatever_the_links_say(void **state)
 	assert_int_equal(p3_mbx_take_all(&box), P3_MBX_NONE);
 }
 
-static void mailbox_words_of_different_writers_are_on_lines_of_their_own(void **state)
+CASE_IN(mailbox_words_of_different_writers_are_on_lines_of_their_own, format, NULL)
 {
-	(void)state;
 	assert_int_equal(offsetof(struct p3_mailbox, free), P3_LINE);
 	assert_int_equal(offsetof(struct p3_mailbox, slot), 2 * P3_LINE);
 	assert_int_equal((uintptr_t)&box % P3_LINE, 0);
-}
-
-#define FORMATTED(f) cmocka_unit_test_setup(f, format)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		FORMATTED(mailbox_is_empty_at_first_whatever_the_memory_held),
-		FORMATTED(mailbox_has_each_slot_once_then_none),
-		FORMATTED(mailbox_reuses_freed_slots_after_exhaustion),
-		FORMATTED(mailbox_free_list_never_looks_the_same_twice),
-		FORMATTED(mailbox_gives_commands_in_the_order_of_posts),
-		FORMATTED(mailbox_keeps_what_comes_after_take_all_for_the_next),
-		FORMATTED(mailbox_command_is_done_when_its_result_is_there),
-		FORMATTED(mailbox_take_all_ends_whatever_the_links_say),
-		FORMATTED(mailbox_words_of_different_writers_are_on_lines_of_their_own),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

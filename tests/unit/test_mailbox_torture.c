@@ -4,17 +4,12 @@
  * more than exist, so the box runs out now and then.  Every command is executed once,
  * those of one poster in its order, and every result is that of its command.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "shm/mailbox.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 #define POSTERS 2u
 #define HELD    150u
@@ -125,9 +120,8 @@ static void assert_all_slots_are_free(void)
 	assert_int_equal(p3_mbx_alloc(&box), P3_MBX_NONE);
 }
 
-static void mailbox_executes_each_command_once_and_in_order(void **state)
+CASE(mailbox_executes_each_command_once_and_in_order)
 {
-	(void)state;
 	static struct poster p[POSTERS];
 	p3_a32 running;
 	p3_set(&running, POSTERS);
@@ -175,9 +169,8 @@ static void *run_user(void *arg)
 	return NULL;
 }
 
-static void mailbox_slot_has_one_user_at_a_time(void **state)
+CASE(mailbox_slot_has_one_user_at_a_time)
 {
-	(void)state;
 	static struct poster p[3];
 	memset(user_of, 0, sizeof user_of);
 	p3_mbx_format(&box);
@@ -190,13 +183,4 @@ static void mailbox_slot_has_one_user_at_a_time(void **state)
 		assert_int_not_equal(p[i].posted, 0);
 	}
 	assert_all_slots_are_free();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mailbox_executes_each_command_once_and_in_order),
-		cmocka_unit_test(mailbox_slot_has_one_user_at_a_time),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

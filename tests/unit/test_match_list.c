@@ -5,14 +5,9 @@
  * relabelled all the time, as a list is after 2^29 entries that were appended, or 32 in
  * the same gap.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "nic/match/match.h"
+#include "support/cases.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,27 +182,24 @@ static void lists_are_as_arrays(uint64_t seed, uint32_t masks)
 	rig_free(r);
 }
 
-static void few_masks(void **state)
+CASE(few_masks)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 4; seed++)
 		lists_are_as_arrays(seed, 2);
 }
 
 /* There are more masks than tuples. */
-static void many_masks(void **state)
+CASE(many_masks)
 {
-	(void)state;
 	for (uint64_t seed = 11; seed <= 14; seed++)
 		lists_are_as_arrays(seed, 13);
 }
 
 /* Entries go at the head and come at the end, and the list is never empty: labels only
  * grow. */
-static void a_queue_never_ends(void **state)
+CASE(a_queue_never_ends)
 {
 	struct rig *r = rig_new(21, 2);
-	(void)state;
 	for (uint32_t i = 0; i < 40; i++)
 		insert(r, 0, r->n[0]);
 	for (uint32_t i = 0; i < TURNS; i++) {
@@ -219,14 +211,4 @@ static void a_queue_never_ends(void **state)
 	while (r->n[0])
 		take_out(r, 0, 0);
 	rig_free(r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(few_masks),
-		cmocka_unit_test(many_masks),
-		cmocka_unit_test(a_queue_never_ends),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Orders for agents, the frames that carry them, and the places of ranks on hosts. */
 #include "launcher/yod/remote.h"
+#include "support/cases.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static char *argv_a[] = {"a", "", "x y\n'", NULL}, *argv_b[] = {"b", NULL};
 static const char *env_b[] = {"N=1", "EMPTY=", NULL};
@@ -66,12 +62,11 @@ static void drop(struct p3_spec *o)
 	free(o->env);
 }
 
-static void order_is_unpacked_as_it_was(void **state)
+CASE(order_is_unpacked_as_it_was)
 {
 	size_t len;
 	char *bytes = pack(&len);
 	struct p3_spec o;
-	(void)state;
 	assert_true(p3_spec_unpack(bytes, len, &o));
 	assert_int_equal(o.jid, 4711);
 	assert_int_equal(o.host, 1);
@@ -97,11 +92,10 @@ static void order_is_unpacked_as_it_was(void **state)
 	free(bytes);
 }
 
-static void part_of_an_order_is_refused(void **state)
+CASE(part_of_an_order_is_refused)
 {
 	size_t len;
 	char *bytes = pack(&len);
-	(void)state;
 	for (size_t n = 0; n < len; n++) {
 		struct p3_spec o;
 		char *part = malloc(n + 1); /* so that a sanitizer sees reads behind it */
@@ -115,11 +109,10 @@ static void part_of_an_order_is_refused(void **state)
 }
 
 /* No changed byte makes a read outside of the order, or ranks outside of the job. */
-static void changed_order_harms_nothing(void **state)
+CASE(changed_order_harms_nothing)
 {
 	size_t len, refused = 0;
 	char *bytes = pack(&len);
-	(void)state;
 	for (size_t at = 0; at < len; at++)
 		for (int bit = 0; bit < 8; bit++) {
 			struct p3_spec o;
@@ -145,7 +138,7 @@ static void open_pair(struct p3_frames *a, struct p3_frames *b, int sock[2])
 	assert_int_equal(p3_frames_open(b, sock[1], sock[1]), 0);
 }
 
-static void frames_arrive_whole_and_in_order(void **state)
+CASE(frames_arrive_whole_and_in_order)
 {
 	enum { LEN = 300000, N = 20 };
 	struct p3_frames a, b;
@@ -153,7 +146,6 @@ static void frames_arrive_whole_and_in_order(void **state)
 	struct p3_frame f;
 	const char *bytes;
 	char *sent = malloc(LEN);
-	(void)state;
 	open_pair(&a, &b, sock);
 	for (int i = 0; i < N; i++) {
 		memset(sent, 'a' + i, LEN);
@@ -186,7 +178,7 @@ static void frames_arrive_whole_and_in_order(void **state)
 }
 
 /* Frames that wait are not moved for each further one. */
-static void long_queue_moves_rarely(void **state)
+CASE(long_queue_moves_rarely)
 {
 	enum { LEN = 16384, WAIT = 256, ROUNDS = 1000, MOST = 16 };
 	static char bytes[LEN];
@@ -194,7 +186,6 @@ static void long_queue_moves_rarely(void **state)
 	struct p3_frame f = {.op = P3_FRAME_OUTPUT, .len = LEN};
 	const char *taken;
 	int sock[2], moves = 0;
-	(void)state;
 	open_pair(&a, &b, sock);
 	for (int i = 0; i < WAIT; i++)
 		p3_frames_send(&a, f, bytes);
@@ -233,10 +224,9 @@ static int judged(const void *bytes, size_t len, struct p3_frame *f)
 	return rc;
 }
 
-static void frames_of_others_are_refused(void **state)
+CASE(frames_of_others_are_refused)
 {
 	struct p3_frame f, out;
-	(void)state;
 	f = (struct p3_frame){.magic = P3_FRAMES_MAGIC, .op = P3_FRAME_GO};
 	assert_int_equal(judged(&f, sizeof f, &out), 0);
 	assert_int_equal(judged(&f, sizeof f - 1, &out), -EAGAIN);
@@ -258,10 +248,9 @@ static void place(const char *list, uint32_t size, struct p3_hosts *h)
 	assert_int_equal(p3_hosts_place(h, size), 0);
 }
 
-static void ranks_fill_hosts_in_order(void **state)
+CASE(ranks_fill_hosts_in_order)
 {
 	struct p3_hosts h;
-	(void)state;
 	place("a,b,c", 7, &h);
 	assert_int_equal(h.host[0].size, 3);
 	assert_int_equal(h.host[2].first, 5);
@@ -275,18 +264,4 @@ static void ranks_fill_hosts_in_order(void **state)
 	place("a:4,b:4", 3, &h);
 	assert_int_equal(h.n, 1);
 	free(h.host);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order_is_unpacked_as_it_was),
-		cmocka_unit_test(part_of_an_order_is_refused),
-		cmocka_unit_test(changed_order_harms_nothing),
-		cmocka_unit_test(frames_arrive_whole_and_in_order),
-		cmocka_unit_test(long_queue_moves_rarely),
-		cmocka_unit_test(frames_of_others_are_refused),
-		cmocka_unit_test(ranks_fill_hosts_in_order),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

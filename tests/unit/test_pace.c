@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The choosers of long transfers, with times of invented machines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "nic/xfer/movers.h"
+#include "support/cases.h"
 
 #define KIB       UINT64_C(1024)
 #define SLICES    3000u /* a change must be learnt within these */
@@ -68,9 +63,8 @@ static uint64_t move(struct p3_slices *s, const struct machine *m, uint64_t *see
 	return at * P3_PAGE;
 }
 
-static void slices_find_the_best_length_of_each_machine(void **state)
+CASE(slices_find_the_best_length_of_each_machine)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed < 20; seed++) {
 		struct p3_slices s;
 		uint64_t dice = seed;
@@ -88,9 +82,8 @@ static void slices_find_the_best_length_of_each_machine(void **state)
 	}
 }
 
-static void slices_follow_a_change_of_the_machine(void **state)
+CASE(slices_follow_a_change_of_the_machine)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed < 20; seed++) {
 		struct p3_slices s;
 		uint64_t dice = seed;
@@ -105,9 +98,8 @@ static void slices_follow_a_change_of_the_machine(void **state)
 }
 
 /* A length on trial takes 10 us at most, too, by the times before it. */
-static void slices_take_a_limited_time(void **state)
+CASE(slices_take_a_limited_time)
 {
-	(void)state;
 	const struct machine *const all[] = {&even, &small_cache, &middle, &fast};
 	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) {
 		struct p3_slices s;
@@ -123,9 +115,8 @@ static void slices_take_a_limited_time(void **state)
 }
 
 /* Transfers shorter than the best slice teach nothing about longer ones. */
-static void slices_learn_from_messages_of_any_length(void **state)
+CASE(slices_learn_from_messages_of_any_length)
 {
-	(void)state;
 	struct p3_slices s;
 	p3_slices_reset(&s);
 	for (unsigned turn = 0; turn < SLICES; turn++) {
@@ -157,9 +148,8 @@ static void move_lone(struct p3_slices *s, bool waited)
 	p3_slices_learn_lone(s, len, ns, waited);
 }
 
-static void lone_slices_are_rare_where_others_wait_for_them(void **state)
+CASE(lone_slices_are_rare_where_others_wait_for_them)
 {
-	(void)state;
 	struct p3_slices s;
 	uint64_t seed = 1;
 	p3_slices_reset(&s);
@@ -177,9 +167,8 @@ static void lone_slices_are_rare_where_others_wait_for_them(void **state)
 	assert_int_equal(usual_slices(&s), P3_CAUTION);
 }
 
-static void lone_slices_take_a_limited_time(void **state)
+CASE(lone_slices_take_a_limited_time)
 {
-	(void)state;
 	const struct machine *const all[] = {&even, &small_cache, &middle, &fast, &slow};
 	for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++) {
 		struct p3_slices s;
@@ -217,9 +206,8 @@ static unsigned transfer(struct p3_pending *get, uint64_t bulk_ns, uint64_t cma_
 	return by_window;
 }
 
-static void pace_takes_the_faster_way_and_follows_a_change(void **state)
+CASE(pace_takes_the_faster_way_and_follows_a_change)
 {
-	(void)state;
 	nic = calloc(1, sizeof *nic);
 	assert_non_null(nic);
 	const unsigned all = TRANSFERS / 2;
@@ -234,9 +222,8 @@ static void pace_takes_the_faster_way_and_follows_a_change(void **state)
 	free(nic);
 }
 
-static void pace_counts_the_bytes_of_other_transfers(void **state)
+CASE(pace_counts_the_bytes_of_other_transfers)
 {
-	(void)state;
 	assert_int_equal(p3_pace_share(1000, 1024 * KIB, 1024 * KIB), 1000);
 	assert_int_equal(p3_pace_share(1000, 1024 * KIB, 512 * KIB), 1000);
 	assert_in_range(p3_pace_share(80000, 1024 * KIB, 4096 * KIB), 19990, 20010);
@@ -244,19 +231,4 @@ static void pace_counts_the_bytes_of_other_transfers(void **state)
 	/* a minute for 16 GiB */
 	assert_in_range(p3_pace_share(UINT64_C(60000000000), KIB << 24, KIB << 25),
 		UINT64_C(29990000000), UINT64_C(30010000000));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slices_find_the_best_length_of_each_machine),
-		cmocka_unit_test(slices_follow_a_change_of_the_machine),
-		cmocka_unit_test(slices_take_a_limited_time),
-		cmocka_unit_test(slices_learn_from_messages_of_any_length),
-		cmocka_unit_test(lone_slices_are_rare_where_others_wait_for_them),
-		cmocka_unit_test(lone_slices_take_a_limited_time),
-		cmocka_unit_test(pace_takes_the_faster_way_and_follows_a_change),
-		cmocka_unit_test(pace_counts_the_bytes_of_other_transfers),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sleeping, waking, and the phases of a wait.  Upper limits of times are generous. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +14,7 @@
 #include "shm/park.h"
 #include "support/asleep.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 #define MS   1000000u
 #define SOON (20u * MS)
@@ -29,9 +24,8 @@
 #define ALL_CPUS 100
 #define CANNOT   101
 
-static void park_clock_is_monotonic_and_in_nanoseconds(void **state)
+CASE(park_clock_is_monotonic_and_in_nanoseconds)
 {
-	(void)state;
 	uint64_t before = p3_now_ns(), last = before;
 	/* pause: the clock must advance by this much */
 	usleep(20000);
@@ -43,9 +37,8 @@ static void park_clock_is_monotonic_and_in_nanoseconds(void **state)
 	assert_in_range(last - before, 20 * MS, LATE);
 }
 
-static void park_wait_returns_at_once_when_the_word_differs(void **state)
+CASE(park_wait_returns_at_once_when_the_word_differs)
 {
-	(void)state;
 	p3_a32 word;
 	uint64_t before = p3_now_ns();
 	p3_set(&word, 5);
@@ -54,9 +47,8 @@ static void park_wait_returns_at_once_when_the_word_differs(void **state)
 	assert_in_range(p3_now_ns() - before, 0, LATE / 2);
 }
 
-static void park_wait_ends_after_its_time_and_keeps_errno(void **state)
+CASE(park_wait_ends_after_its_time_and_keeps_errno)
 {
-	(void)state;
 	p3_a32 word;
 	p3_set(&word, 5);
 	for (int shared = 0; shared <= 1; shared++) {
@@ -109,9 +101,8 @@ static void sleeper_join(struct sleeper *s)
 	assert_int_equal(pthread_join(s->thread, NULL), 0);
 }
 
-static void park_wake_wakes_those_whose_mask_it_meets(void **state)
+CASE(park_wake_wakes_those_whose_mask_it_meets)
 {
-	(void)state;
 	static const uint32_t masks[][2] = {{1, 1}, {2, 3}, {~0u, 4}, {6, ~0u}};
 	for (int shared = 0; shared <= 1; shared++) {
 		for (unsigned i = 0; i < 4; i++) {
@@ -124,9 +115,8 @@ static void park_wake_wakes_those_whose_mask_it_meets(void **state)
 	}
 }
 
-static void park_wake_with_another_mask_wakes_nobody(void **state)
+CASE(park_wake_with_another_mask_wakes_nobody)
 {
-	(void)state;
 	for (int shared = 0; shared <= 1; shared++) {
 		struct sleeper s;
 		sleeper_start(&s, 1, shared, 5 * SOON);
@@ -136,9 +126,8 @@ static void park_wake_with_another_mask_wakes_nobody(void **state)
 	}
 }
 
-static void park_wake_keeps_errno_when_it_fails(void **state)
+CASE(park_wake_keeps_errno_when_it_fails)
 {
-	(void)state;
 	p3_a32 word;
 	p3_set(&word, 0);
 	errno = EILSEQ;
@@ -157,9 +146,8 @@ static void *sleep_on_common(void *arg)
 	return woken ? arg : NULL;
 }
 
-static void park_one_wake_is_enough_for_all(void **state)
+CASE(park_one_wake_is_enough_for_all)
 {
-	(void)state;
 	pthread_t thread[3];
 	p3_a32 asleep;
 	p3_set(&asleep, 0);
@@ -184,9 +172,8 @@ static int sleep_in_child(void *arg)
 	return p3_futex_wait(&word[0], 0, 2 * LATE, 2, true) ? 0 : 1;
 }
 
-static void park_shared_word_wakes_another_process(void **state)
+CASE(park_shared_word_wakes_another_process)
 {
-	(void)state;
 	p3_a32 *word = mmap(
 		NULL, P3_LINE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(word, MAP_FAILED);
@@ -205,9 +192,8 @@ static void on_signal(int signal)
 	(void)signal;
 }
 
-static void park_wait_counts_as_woken_after_a_signal(void **state)
+CASE(park_wait_counts_as_woken_after_a_signal)
 {
-	(void)state;
 	struct sigaction act = {.sa_handler = on_signal}, before;
 	struct sleeper s;
 	sigaction(SIGUSR1, &act, &before);
@@ -222,18 +208,16 @@ static void park_wait_counts_as_woken_after_a_signal(void **state)
 	sigaction(SIGUSR1, &before, NULL);
 }
 
-static void park_waiter_parks_at_once_without_spin_and_yield(void **state)
+CASE(park_waiter_parks_at_once_without_spin_and_yield)
 {
-	(void)state;
 	struct p3_waiter w = {0};
 	const struct p3_idle_policy p = {0, 0};
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(p3_waiter_turn(&w, &p), P3_IDLE_PARK);
 }
 
-static void park_waiter_does_not_spin_when_told_so(void **state)
+CASE(park_waiter_does_not_spin_when_told_so)
 {
-	(void)state;
 	struct p3_waiter w = {0};
 	const struct p3_idle_policy p = {0, SOON};
 	uint64_t before = p3_now_ns();
@@ -246,9 +230,8 @@ static void park_waiter_does_not_spin_when_told_so(void **state)
 }
 
 /* The clock is read in every 64th turn only; after spinning, in every turn. */
-static void park_waiter_spins_then_yields_then_parks(void **state)
+CASE(park_waiter_spins_then_yields_then_parks)
 {
-	(void)state;
 	struct p3_waiter w = {0};
 	const struct p3_idle_policy p = {SOON / 2, SOON};
 	enum p3_idle idle, phase = P3_IDLE_SPIN;
@@ -268,9 +251,8 @@ static void park_waiter_spins_then_yields_then_parks(void **state)
 	assert_int_equal(p3_waiter_turn(&w, &p), P3_IDLE_PARK);
 }
 
-static void park_waiter_starts_again_after_news(void **state)
+CASE(park_waiter_starts_again_after_news)
 {
-	(void)state;
 	struct p3_waiter w = {0};
 	const struct p3_idle_policy p = {1, SOON};
 	while (p3_waiter_turn(&w, &p) != P3_IDLE_PARK)
@@ -285,9 +267,8 @@ static void park_waiter_starts_again_after_news(void **state)
 	assert_true(p3_now_ns() - before >= SOON);
 }
 
-static void park_waiter_parks_once_yields_returned_at_once_for_long(void **state)
+CASE(park_waiter_parks_once_yields_returned_at_once_for_long)
 {
-	(void)state;
 	const struct p3_idle_policy p = {0, UINT32_MAX};
 	uint64_t now = p3_now_ns();
 	struct p3_waiter w = {.since = now, .alone_since = now - P3_ALONE_NS};
@@ -295,9 +276,8 @@ static void park_waiter_parks_once_yields_returned_at_once_for_long(void **state
 }
 
 /* With real yields a waiter parks, but not before they were short for P3_ALONE_NS. */
-static void park_waiter_parks_after_real_yields(void **state)
+CASE(park_waiter_parks_after_real_yields)
 {
-	(void)state;
 	const struct p3_idle_policy p = {0, P3_YIELD_NS};
 	for (int i = 0; i < 20; i++) {
 		struct p3_waiter w = {0};
@@ -312,9 +292,8 @@ static void park_waiter_parks_after_real_yields(void **state)
 }
 
 /* A turn right after a yield takes its time from there; the turn after that must not. */
-static void park_waiter_reads_the_clock_in_turns_without_a_yield(void **state)
+CASE(park_waiter_reads_the_clock_in_turns_without_a_yield)
 {
-	(void)state;
 	struct p3_waiter w = {0};
 	const struct p3_idle_policy p = {0, SOON};
 	assert_int_equal(p3_waiter_turn(&w, &p), P3_IDLE_YIELD);
@@ -346,9 +325,8 @@ static void *run_hog(void *arg)
 }
 
 /* Another thread wants this CPU: yields take long, so the wait is not alone. */
-static void park_waiter_is_not_alone_when_a_yield_takes_long(void **state)
+CASE(park_waiter_is_not_alone_when_a_yield_takes_long)
 {
-	(void)state;
 	struct p3_cpuset all;
 	pthread_t thread;
 	struct hog h = {0};
@@ -369,9 +347,8 @@ static void park_waiter_is_not_alone_when_a_yield_takes_long(void **state)
 	assert_int_equal(w.alone_since, 0);
 }
 
-static void park_usable_cpus_follow_the_affinity(void **state)
+CASE(park_usable_cpus_follow_the_affinity)
 {
-	(void)state;
 	struct p3_cpuset all, one;
 	assert_int_equal(p3_cpuset_read(0, &all), 0);
 	assert_in_range(p3_usable_cpus(), 1, p3_cpuset_count(&all));
@@ -397,9 +374,8 @@ static int count_cpus_under_quota(void *arg)
 	return cpus == p3_cpuset_count(&all) ? ALL_CPUS : (int)cpus;
 }
 
-static void park_usable_cpus_follow_the_quota(void **state)
+CASE(park_usable_cpus_follow_the_quota)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		int cpus;
@@ -419,30 +395,4 @@ static void park_usable_cpus_follow_the_quota(void **state)
 		if (p3_cpuset_count(&all) > 1)
 			assert_int_equal(cpus, quota[i].cpus);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(park_clock_is_monotonic_and_in_nanoseconds),
-		cmocka_unit_test(park_wait_returns_at_once_when_the_word_differs),
-		cmocka_unit_test(park_wait_ends_after_its_time_and_keeps_errno),
-		cmocka_unit_test(park_wake_wakes_those_whose_mask_it_meets),
-		cmocka_unit_test(park_wake_with_another_mask_wakes_nobody),
-		cmocka_unit_test(park_wake_keeps_errno_when_it_fails),
-		cmocka_unit_test(park_one_wake_is_enough_for_all),
-		cmocka_unit_test(park_shared_word_wakes_another_process),
-		cmocka_unit_test(park_wait_counts_as_woken_after_a_signal),
-		cmocka_unit_test(park_waiter_parks_at_once_without_spin_and_yield),
-		cmocka_unit_test(park_waiter_does_not_spin_when_told_so),
-		cmocka_unit_test(park_waiter_spins_then_yields_then_parks),
-		cmocka_unit_test(park_waiter_starts_again_after_news),
-		cmocka_unit_test(park_waiter_parks_once_yields_returned_at_once_for_long),
-		cmocka_unit_test(park_waiter_parks_after_real_yields),
-		cmocka_unit_test(park_waiter_reads_the_clock_in_turns_without_a_yield),
-		cmocka_unit_test(park_waiter_is_not_alone_when_a_yield_takes_long),
-		cmocka_unit_test(park_usable_cpus_follow_the_affinity),
-		cmocka_unit_test(park_usable_cpus_follow_the_quota),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,18 +4,13 @@
  * full fences, and with light and heavy ones.  Each sleep would last longer than the
  * test: the safety timeout must not hide a lost wake.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "shm/atomics.h"
 #include "shm/park.h"
 #include "unit/pair.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 #define MASK     2u
 #define TOO_LONG 15000000000u /* ns */
@@ -165,15 +160,13 @@ static void throw_between_threads(bool light)
 	assert_int_not_equal(s[0].sleeps + s[1].sleeps, 0);
 }
 
-static void park_loses_no_wake_between_threads(void **state)
+CASE(park_loses_no_wake_between_threads)
 {
-	(void)state;
 	throw_between_threads(false);
 }
 
-static void park_with_light_fences_loses_no_wake_between_threads(void **state)
+CASE(park_with_light_fences_loses_no_wake_between_threads)
 {
-	(void)state;
 	assert_true(p3_fence_join());
 	throw_between_threads(true);
 }
@@ -214,25 +207,12 @@ static void throw_between_processes(bool light)
 	pair_end(&half);
 }
 
-static void park_loses_no_wake_between_processes(void **state)
+CASE(park_loses_no_wake_between_processes)
 {
-	(void)state;
 	throw_between_processes(false);
 }
 
-static void park_with_light_fences_loses_no_wake_between_processes(void **state)
+CASE(park_with_light_fences_loses_no_wake_between_processes)
 {
-	(void)state;
 	throw_between_processes(true);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(park_loses_no_wake_between_threads),
-		cmocka_unit_test(park_loses_no_wake_between_processes),
-		cmocka_unit_test(park_with_light_fences_loses_no_wake_between_threads),
-		cmocka_unit_test(park_with_light_fences_loses_no_wake_between_processes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

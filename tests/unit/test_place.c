@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Places of nodes and NIC threads, on machines described by files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +10,7 @@
 
 #include "launcher/yod/yod.h"
 #include "shm/cpuset.h"
+#include "support/cases.h"
 
 static char root[] = "/tmp/p3-place-XXXXXX";
 
@@ -95,34 +90,31 @@ static void expect(const struct p3_place_machine *m, struct p3_place_want want,
 	p3_place_free(&p);
 }
 
-static void place_cores_in_turn(void **state)
+CASE(place_cores_in_turn)
 {
 	struct p3_place_machine all = machine("0-7", UINT32_MAX);
 	struct p3_place_want want = {.bind = P3_BIND_CORE};
-	(void)state;
 	/* The spare CPUs of two nodes are all on the other NUMA node. */
 	expect(&all, want, 1, "8: 0,4/1");
 	expect(&all, want, 2, "8: 0,4/0-7 1,5/0-7");
 	expect(&all, want, 5, "8: 0,4/0-7 1,5/0-7 2,6/0-7 3,7/0-7 0,4/0-7");
 }
 
-static void place_respects_the_mask(void **state)
+CASE(place_respects_the_mask)
 {
 	struct p3_place_machine some = machine("1,4,6-7", UINT32_MAX);
 	struct p3_place_want want = {.bind = P3_BIND_CORE};
-	(void)state;
 	expect(&some, want, 2, "4: 1/1,4,6-7 4/1,4,6-7");
 	expect(&some, want, 4, "4: 1/1,4,6-7 4/1,4,6-7 6/1,4,6-7 7/1,4,6-7");
 	want.bind = P3_BIND_NUMA;
 	expect(&some, want, 3, "4: 1,4/1,4 6-7/6-7 1,4/1,4");
 }
 
-static void place_several_on_each(void **state)
+CASE(place_several_on_each)
 {
 	struct p3_place_machine all = machine("0-7", UINT32_MAX);
 	struct p3_place_machine paid = machine("0-7", 2);
 	struct p3_place_want want = {.bind = P3_BIND_CORE, .per_unit = 2};
-	(void)state;
 	expect(&all, want, 3, "8: 0,4/0-7 0,4/0-7 1,5/0-7");
 	expect(&all, want, 9, strerror(ERANGE));
 	expect(&paid, want, 4, "2: 0,4/0-7 0,4/0-7 1,5/0-7 1,5/0-7");
@@ -132,11 +124,10 @@ static void place_several_on_each(void **state)
 	expect(&all, want, 3, strerror(ERANGE));
 }
 
-static void place_lists(void **state)
+CASE(place_lists)
 {
 	struct p3_place_machine all = machine("0-3,6", UINT32_MAX);
 	struct p3_place_want want = {.bind = P3_BIND_LIST};
-	(void)state;
 	assert_true(p3_cpulist_parse("2-3,6", &want.list));
 	expect(&all, want, 1, "3: 2/3");
 	expect(&all, want, 2, "3: 2/6 3/2-3,6");
@@ -146,11 +137,10 @@ static void place_lists(void **state)
 }
 
 /* A cpu_set_t has room for the CPUs up to 1023 only. */
-static void place_beyond_1023(void **state)
+CASE(place_beyond_1023)
 {
 	struct p3_place_machine all = machine("1023-1024,5000,8191", UINT32_MAX);
 	struct p3_place_want want = {.bind = P3_BIND_LIST};
-	(void)state;
 	assert_true(p3_cpulist_parse("1024,8191", &want.list));
 	expect(&all, want, 1, "2: 1024/8191");
 	want.bind = P3_BIND_CORE;
@@ -160,11 +150,10 @@ static void place_beyond_1023(void **state)
 }
 
 /* Without /sys each CPU is a core, and the machine is one NUMA node. */
-static void place_without_topology(void **state)
+CASE(place_without_topology)
 {
 	struct p3_place_machine bare = machine("0-2", UINT32_MAX);
 	struct p3_place_want want = {.bind = P3_BIND_CORE};
-	(void)state;
 	bare.root = "/nowhere";
 	expect(&bare, want, 2, "3: 0/2 1/0-2");
 	want.bind = P3_BIND_NUMA;
@@ -173,10 +162,5 @@ static void place_without_topology(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(place_cores_in_turn),
-		cmocka_unit_test(place_respects_the_mask),
-		cmocka_unit_test(place_several_on_each), cmocka_unit_test(place_lists),
-		cmocka_unit_test(place_without_topology),
-		cmocka_unit_test(place_beyond_1023)};
-	return cmocka_run_group_tests(tests, build, demolish);
+	return cases_run_in(build, demolish);
 }

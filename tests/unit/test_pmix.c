@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The modex by PMIx (lib/job/pmix.c) beside a launcher that is played here:
  * --wrap leads the calls of dlopen and dlsym to this file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "lib/job/launcher.h"
 #include "lib/node/node.h"
+#include "support/cases.h"
 
 #include <pmix.h>
 #include <stdlib.h>
@@ -70,10 +65,9 @@ void *__wrap_dlsym(void *lib, const char *name)
 }
 
 /* The least rank of a host leads it, wherever the launcher's list has it. */
-static void ranks_have_the_least_as_leader(void **state)
+CASE(ranks_have_the_least_as_leader)
 {
 	static const char *const lists[] = {"1,2,4", "4,2,1", "2,1,4", "2,4,1"};
-	(void)state;
 	static struct p3_node node = {.size = RANKS};
 	for (unsigned i = 0; i < sizeof lists / sizeof *lists; i++) {
 		uint32_t leader[RANKS];
@@ -82,12 +76,4 @@ static void ranks_have_the_least_as_leader(void **state)
 		for (uint32_t rank = 0; rank < RANKS; rank++)
 			assert_int_equal(leader[rank], rank == 0 || rank == 3 ? 0 : 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranks_have_the_least_as_leader),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,17 +3,13 @@
 #include "launcher/rdv/table.h"
 #include "shm/layout.h"
 #include "shm/trace.h"
+#include "support/cases.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { NODES = 2, MARK = 0x5a };
 
@@ -53,9 +49,8 @@ static ino_t inode(int fd)
 	return st.st_ino;
 }
 
-static void short_trace_is_copied(void **state)
+CASE(short_trace_is_copied)
 {
-	(void)state;
 	int fd = segment(4096), kept = p3_remains_make(fd);
 	assert_true(kept >= 0);
 	assert_int_not_equal(inode(kept), inode(fd));
@@ -65,9 +60,8 @@ static void short_trace_is_copied(void **state)
 }
 
 /* The node says how long its trace is: a copy of 768 MiB would hold up the whole job. */
-static void long_trace_is_kept_and_not_copied(void **state)
+CASE(long_trace_is_kept_and_not_copied)
 {
-	(void)state;
 	int fd = segment(P3_TRACE_MOST), kept = p3_remains_make(fd);
 	assert_true(kept >= 0);
 	assert_int_not_equal(kept, fd);
@@ -75,13 +69,4 @@ static void long_trace_is_kept_and_not_copied(void **state)
 	close(fd);
 	is_same_trace(kept, P3_TRACE_MOST);
 	close(kept);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(short_trace_is_copied),
-		cmocka_unit_test(long_trace_is_kept_and_not_copied),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,11 +4,8 @@
 #include "lib/domain/internal.h"
 #include "nic/far/stream.h"
 #include "shm/park.h"
+#include "support/cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -130,18 +127,16 @@ static void take(enum p3_job_op op, int status)
 
 /* ---- cases: barriers ---- */
 
-static void rank_0_takes_a_barrier(void **state)
+CASE_IN(rank_0_takes_a_barrier, NULL, end)
 {
-	(void)state;
 	be_rank(0, true);
 	meet();
 	take(P3_JOB_BARRIER, 0);
 	assert_int_equal(ranks[1].come, 1);
 }
 
-static void a_rank_takes_a_release(void **state)
+CASE_IN(a_rank_takes_a_release, NULL, end)
 {
-	(void)state;
 	be_rank(1, true);
 	meet();
 	take(P3_JOB_RELEASED, EPIPE);
@@ -149,9 +144,8 @@ static void a_rank_takes_a_release(void **state)
 }
 
 /* Rank 0 has released the barrier and ended before this rank has left it. */
-static void a_release_outlives_rank_0(void **state)
+CASE_IN(a_release_outlives_rank_0, NULL, end)
 {
-	(void)state;
 	be_rank(1, true);
 	meet();
 	mesh.entered = 1;
@@ -168,9 +162,8 @@ static void a_release_outlives_rank_0(void **state)
 
 /* Under yod, which leads the barriers, no rank sends such a packet.  One that comes all
  * the same changes nothing: the ranks have no entries then. */
-static void yods_ranks_ignore_barriers_of_others(void **state)
+CASE_IN(yods_ranks_ignore_barriers_of_others, NULL, end)
 {
-	(void)state;
 	be_rank(0, false);
 	meet();
 	take(P3_JOB_BARRIER, 0);
@@ -179,9 +172,8 @@ static void yods_ranks_ignore_barriers_of_others(void **state)
 	assert_int_equal(ranks[1].come, 0);
 }
 
-static void yods_ranks_ignore_releases_of_others(void **state)
+CASE_IN(yods_ranks_ignore_releases_of_others, NULL, end)
 {
-	(void)state;
 	be_rank(1, false);
 	meet();
 	take(P3_JOB_RELEASED, EPIPE);
@@ -215,9 +207,8 @@ static ssize_t look_late(bool over)
 }
 
 /* PtlNIFini waits for confirmations, and not for first connections. */
-static void no_line_tells_of_late_connections_at_the_end(void **state)
+CASE_IN(no_line_tells_of_late_connections_at_the_end, NULL, end)
 {
-	(void)state;
 	be_rank(0, true);
 	assert_int_equal(look_late(true), -1);
 	assert_true(look_late(false) > 0);
@@ -226,9 +217,8 @@ static void no_line_tells_of_late_connections_at_the_end(void **state)
 
 /* ---- cases: a stop of this process ---- */
 
-static void own_stop_is_no_silence_of_others(void **state)
+CASE_IN(own_stop_is_no_silence_of_others, NULL, end)
 {
-	(void)state;
 	const uint64_t s = UINT64_C(1000000000);
 	be_rank(0, true);
 	uint64_t now = p3_now_ns();
@@ -239,20 +229,9 @@ static void own_stop_is_no_silence_of_others(void **state)
 	assert_int_equal(remote[RANKS].alive_ns, 0);
 }
 
-#define CASE(f) cmocka_unit_test_teardown(f, end)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		CASE(rank_0_takes_a_barrier),
-		CASE(a_rank_takes_a_release),
-		CASE(a_release_outlives_rank_0),
-		CASE(yods_ranks_ignore_barriers_of_others),
-		CASE(yods_ranks_ignore_releases_of_others),
-		CASE(no_line_tells_of_late_connections_at_the_end),
-		CASE(own_stop_is_no_silence_of_others),
-	};
 	if (p3_mac_load())
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cases_run();
 }

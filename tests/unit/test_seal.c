@@ -5,17 +5,13 @@
  */
 #include "shm/seg.h"
 #include "shm/layout.h"
+#include "support/cases.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define HUGETLBFS 0x958458f6
 
@@ -64,18 +60,16 @@ static int made(enum p3_huge_policy policy, int *rc_out)
 	return fell_back;
 }
 
-static void kernel_that_keeps_the_seal_may_give_hugepages(void **state)
+CASE(kernel_that_keeps_the_seal_may_give_hugepages)
 {
-	(void)state;
 	int rc;
 	forgets = false;
 	assert_int_not_equal(made(P3_HUGE_AUTO, &rc), EPERM);
 	assert_int_equal(rc, 0);
 }
 
-static void kernel_that_forgets_the_seal_gives_ordinary_pages(void **state)
+CASE(kernel_that_forgets_the_seal_gives_ordinary_pages)
 {
-	(void)state;
 	int rc, fd = memfd_create("test", MFD_CLOEXEC | MFD_HUGETLB);
 	if (fd < 0)
 		skip(); /* the kernel has no hugepages at all */
@@ -85,13 +79,4 @@ static void kernel_that_forgets_the_seal_gives_ordinary_pages(void **state)
 	assert_int_equal(rc, 0);
 	made(P3_HUGE_ON, &rc);
 	assert_int_equal(rc, -EPERM);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernel_that_keeps_the_seal_may_give_hugepages),
-		cmocka_unit_test(kernel_that_forgets_the_seal_gives_ordinary_pages),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,9 @@
  * Segments: page sizes, the guarantees of the seals, ranges.  Cases about hugepages are
  * skipped where there are none and none can be had.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,6 +18,7 @@
 #include "shm/seg.h"
 #include "shm/layout.h"
 #include "unit/torture.h"
+#include "support/cases.h"
 
 #define HUGE       ((uint64_t)P3_HUGE)
 #define PAGE       ((uint64_t)P3_PAGE)
@@ -180,9 +175,8 @@ static struct p3_seg create(uint64_t len, uint64_t reserve, enum p3_huge_policy 
 	return seg;
 }
 
-static void seg_has_small_pages_when_huge_is_off(void **state)
+CASE(seg_has_small_pages_when_huge_is_off)
 {
-	(void)state;
 	struct p3_seg seg = create(2 * HUGE, 1, P3_HUGE_OFF);
 	assert_int_equal(seg.len, 2 * HUGE);
 	assert_int_equal(seg.page, PAGE);
@@ -192,9 +186,8 @@ static void seg_has_small_pages_when_huge_is_off(void **state)
 	assert_int_equal(seg.fd, -1);
 }
 
-static void seg_has_huge_pages_when_huge_is_on_or_auto(void **state)
+CASE(seg_has_huge_pages_when_huge_is_on_or_auto)
 {
-	(void)state;
 	need_huge(2);
 	for (int i = 0; i < 2; i++) {
 		struct p3_seg seg = create(2 * HUGE, 1, i ? P3_HUGE_ON : P3_HUGE_AUTO);
@@ -207,9 +200,8 @@ static void seg_has_huge_pages_when_huge_is_on_or_auto(void **state)
 	}
 }
 
-static void seg_falls_back_and_says_so_when_huge_is_auto(void **state)
+CASE(seg_falls_back_and_says_so_when_huge_is_auto)
 {
-	(void)state;
 	uint64_t len = too_long();
 	struct p3_seg seg;
 	int fell_back = 0;
@@ -222,9 +214,8 @@ static void seg_falls_back_and_says_so_when_huge_is_auto(void **state)
 	p3_seg_destroy(&seg);
 }
 
-static void seg_fails_and_leaves_nothing_when_huge_is_on(void **state)
+CASE(seg_fails_and_leaves_nothing_when_huge_is_on)
 {
-	(void)state;
 	uint64_t len = too_long();
 	struct p3_seg seg = {.fd = 1234};
 	int fell_back, fds = count_fds();
@@ -235,9 +226,8 @@ static void seg_fails_and_leaves_nothing_when_huge_is_on(void **state)
 	assert_no_huge();
 }
 
-static void seg_shows_its_name_in_maps(void **state)
+CASE(seg_shows_its_name_in_maps)
 {
-	(void)state;
 	char name[251] = "";
 	struct p3_seg seg = create(HUGE, 0, P3_HUGE_OFF);
 	smaps(seg.base, "KernelPageSize", name);
@@ -245,9 +235,8 @@ static void seg_shows_its_name_in_maps(void **state)
 	p3_seg_destroy(&seg);
 }
 
-static void seg_descriptors_do_not_survive_exec(void **state)
+CASE(seg_descriptors_do_not_survive_exec)
 {
-	(void)state;
 	struct p3_seg seg = create(HUGE, 0, P3_HUGE_OFF), bell;
 	assert_int_equal(p3_seg_create_doorbell(&bell), 0);
 	assert_int_equal(fcntl(seg.fd, F_GETFD), FD_CLOEXEC);
@@ -263,9 +252,8 @@ static uint64_t allocated(int fd)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-static void seg_reserve_allocates_what_it_promises(void **state)
+CASE(seg_reserve_allocates_what_it_promises)
 {
-	(void)state;
 	struct p3_seg seg = create(HUGE, 0, P3_HUGE_OFF);
 	assert_int_equal(allocated(seg.fd), 0);
 	for (uint64_t len = 1; len < 40 * PAGE; len += 3 * PAGE) {
@@ -281,9 +269,8 @@ static void seg_reserve_allocates_what_it_promises(void **state)
 	p3_seg_destroy(&seg);
 }
 
-static void seg_reserve_beyond_the_end_has_no_room(void **state)
+CASE(seg_reserve_beyond_the_end_has_no_room)
 {
-	(void)state;
 	static const uint64_t len[] = {HUGE + 1, 2 * HUGE, UINT64_MAX / 2,
 		UINT64_MAX - HUGE, UINT64_MAX - PAGE + 2, UINT64_MAX};
 	struct p3_seg seg = create(HUGE, PAGE, P3_HUGE_OFF);
@@ -294,9 +281,8 @@ static void seg_reserve_beyond_the_end_has_no_room(void **state)
 	p3_seg_destroy(&seg);
 }
 
-static void seg_reserve_has_no_room_when_hugepages_run_out(void **state)
+CASE(seg_reserve_has_no_room_when_hugepages_run_out)
 {
-	(void)state;
 	need_huge(1);
 	uint64_t len = too_long();
 	struct p3_seg seg = create(len, 1, P3_HUGE_ON);
@@ -321,9 +307,8 @@ static int create_over_the_limit(void *arg)
 	return rc == -EFBIG ? 0 : 2;
 }
 
-static void seg_over_the_limit_of_file_sizes_is_an_error_not_a_signal(void **state)
+CASE(seg_over_the_limit_of_file_sizes_is_an_error_not_a_signal)
 {
-	(void)state;
 	assert_int_equal(wait_child(run_child(create_over_the_limit, NULL)), 0);
 }
 
@@ -423,15 +408,13 @@ static void seg_keeps_its_seals(enum p3_huge_policy huge)
 	p3_seg_destroy(&seg);
 }
 
-static void seg_small_pages_keep_their_seals(void **state)
+CASE(seg_small_pages_keep_their_seals)
 {
-	(void)state;
 	seg_keeps_its_seals(P3_HUGE_OFF);
 }
 
-static void seg_huge_pages_keep_their_seals(void **state)
+CASE(seg_huge_pages_keep_their_seals)
 {
-	(void)state;
 	need_huge(2);
 	seg_keeps_its_seals(P3_HUGE_ON);
 }
@@ -467,9 +450,8 @@ static void assert_not_mapped(int fd, uint64_t len, bool writable)
 	assert_int_equal(count_fds(), fds); /* the descriptor stays the caller's */
 }
 
-static void seg_map_shows_the_bytes_of_the_peer(void **state)
+CASE(seg_map_shows_the_bytes_of_the_peer)
 {
-	(void)state;
 	int fd = foreign(HUGE, SEALS, 'p');
 	const char *base = map(fd, HUGE);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
@@ -480,9 +462,8 @@ static void seg_map_shows_the_bytes_of_the_peer(void **state)
 	p3_seg_unmap((void *)(uintptr_t)base, HUGE);
 }
 
-static void seg_map_refuses_a_wrong_size(void **state)
+CASE(seg_map_refuses_a_wrong_size)
 {
-	(void)state;
 	static const uint64_t wrong[] = {0, PAGE, HUGE - PAGE, HUGE + PAGE, 2 * HUGE};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		int fd = foreign(wrong[i], SEALS, 'p');
@@ -491,9 +472,8 @@ static void seg_map_refuses_a_wrong_size(void **state)
 	}
 }
 
-static void seg_map_refuses_what_is_not_sealed(void **state)
+CASE(seg_map_refuses_what_is_not_sealed)
 {
-	(void)state;
 	static const int some[] = {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW,
 		F_SEAL_GROW | F_SEAL_FUTURE_WRITE, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE};
 	for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
@@ -509,9 +489,8 @@ static void seg_map_refuses_what_is_not_sealed(void **state)
 	close(fd);
 }
 
-static void seg_map_refuses_a_doorbell_that_cannot_be_written(void **state)
+CASE(seg_map_refuses_a_doorbell_that_cannot_be_written)
 {
-	(void)state;
 	int fd = foreign(PAGE, SEALS, 'p');
 	assert_not_mapped(fd, PAGE, true);
 	close(fd);
@@ -520,9 +499,8 @@ static void seg_map_refuses_a_doorbell_that_cannot_be_written(void **state)
 	close(fd);
 }
 
-static void seg_map_refuses_what_is_no_memfd(void **state)
+CASE(seg_map_refuses_what_is_no_memfd)
 {
-	(void)state;
 	int fds[2], null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	FILE *file = tmpfile();
 	assert_non_null(file);
@@ -541,9 +519,8 @@ static void seg_map_refuses_what_is_no_memfd(void **state)
 }
 
 /* An empty mapping has no base address that could be given back later. */
-static void seg_map_refuses_nothing_at_all(void **state)
+CASE(seg_map_refuses_nothing_at_all)
 {
-	(void)state;
 	int fd = foreign(0, SEALS, 0);
 	assert_not_mapped(fd, 0, false);
 	close(fd);
@@ -551,9 +528,8 @@ static void seg_map_refuses_nothing_at_all(void **state)
 
 /* One page of file is under two of a mapping: touching the second would be SIGBUS, as
  * is touching a page that its owner did not reserve on a machine without room. */
-static void seg_reach_finds_pages_that_are_not_there(void **state)
+CASE(seg_reach_finds_pages_that_are_not_there)
 {
-	(void)state;
 	int fd = memfd_create("short", MFD_CLOEXEC);
 	assert_int_equal(ftruncate(fd, P3_PAGE), 0);
 	char *at = mmap(NULL, 2 * P3_PAGE, PROT_READ, MAP_SHARED, fd, 0);
@@ -566,9 +542,8 @@ static void seg_reach_finds_pages_that_are_not_there(void **state)
 	close(fd);
 }
 
-static void seg_dropped_mapping_reads_as_zeros(void **state)
+CASE(seg_dropped_mapping_reads_as_zeros)
 {
-	(void)state;
 	int fd = foreign(HUGE, SEALS, 'p');
 	const volatile char *base = map(fd, HUGE);
 	close(fd);
@@ -580,9 +555,8 @@ static void seg_dropped_mapping_reads_as_zeros(void **state)
 	assert_int_equal(base[0], 0);
 }
 
-static void seg_dropped_ranges_are_used_again_for_the_same_length(void **state)
+CASE(seg_dropped_ranges_are_used_again_for_the_same_length)
 {
-	(void)state;
 	const char *base[3];
 	for (int i = 0; i < 3; i++) {
 		int fd = foreign(3 * HUGE, SEALS, (char)('0' + i));
@@ -612,9 +586,8 @@ static void seg_dropped_ranges_are_used_again_for_the_same_length(void **state)
 }
 
 /* Peers come one after the other, and their traces make their segments differ. */
-static void seg_dropped_ranges_serve_other_lengths(void **state)
+CASE(seg_dropped_ranges_serve_other_lengths)
 {
-	(void)state;
 	uint64_t before = address_space();
 	for (uint64_t i = 0; i < 2000; i++) {
 		uint64_t len = 2 * HUGE + i * PAGE;
@@ -628,9 +601,8 @@ static void seg_dropped_ranges_serve_other_lengths(void **state)
 	assert_true(address_space() < before + 16 * 12 * (HUGE / 2));
 }
 
-static void seg_view_gives_its_addresses_back(void **state)
+CASE(seg_view_gives_its_addresses_back)
 {
-	(void)state;
 	void *base;
 	uint64_t before = address_space();
 	for (uint64_t len = HUGE; len <= (uint64_t)64 << 30; len *= 2) {
@@ -648,9 +620,8 @@ static void seg_view_gives_its_addresses_back(void **state)
 }
 
 /* This also holds for an own segment, with any page size. */
-static void seg_destroyed_segment_reads_as_zeros(void **state)
+CASE(seg_destroyed_segment_reads_as_zeros)
 {
-	(void)state;
 	for (int huge = 0; huge < 2; huge++) {
 		if (huge && !have_huge(1))
 			break;
@@ -664,9 +635,8 @@ static void seg_destroyed_segment_reads_as_zeros(void **state)
 	}
 }
 
-static void seg_is_mapped_once_in_a_process(void **state)
+CASE(seg_is_mapped_once_in_a_process)
 {
-	(void)state;
 	struct p3_seg seg = create(HUGE, 1, P3_HUGE_OFF);
 	volatile char *own = seg.base;
 	assert_int_equal(p3_seg_seal(&seg), 0);
@@ -705,9 +675,8 @@ static int foreign_page(char byte)
 	return fd;
 }
 
-static void seg_pages_of_several_lie_side_by_side(void **state)
+CASE(seg_pages_of_several_lie_side_by_side)
 {
-	(void)state;
 	int fd[3];
 	const volatile char *at[3];
 	for (int i = 0; i < 3; i++) {
@@ -733,9 +702,8 @@ static void seg_pages_of_several_lie_side_by_side(void **state)
 	}
 }
 
-static void seg_pages_that_cannot_be_had_take_none_away(void **state)
+CASE(seg_pages_that_cannot_be_had_take_none_away)
 {
-	(void)state;
 	const void *none = NULL;
 	int fd = foreign_page('q');
 	const volatile char *there = map_page(fd);
@@ -758,9 +726,8 @@ static void seg_pages_that_cannot_be_had_take_none_away(void **state)
 	close(fd);
 }
 
-static void seg_rows_of_pages_end(void **state)
+CASE(seg_rows_of_pages_end)
 {
-	(void)state;
 	static const volatile char *at[IN_ROWS];
 	const void *none = NULL;
 	int fd = foreign_page('e');
@@ -778,9 +745,8 @@ static void seg_rows_of_pages_end(void **state)
 }
 
 /* The row lies where a segment was: that one comes back elsewhere, and whole. */
-static void seg_row_is_nobodys_segment(void **state)
+CASE(seg_row_is_nobodys_segment)
 {
-	(void)state;
 	p3_seg_forget_all(); /* so that the row is made anew */
 	int fd = foreign(HUGE, SEALS, 's'), other = foreign_page('r');
 	const char *before = map(fd, HUGE);
@@ -812,9 +778,8 @@ static int read_inherited_page(void *arg)
 	return *(volatile char *)arg;
 }
 
-static void seg_page_is_read_only_and_not_inherited(void **state)
+CASE(seg_page_is_read_only_and_not_inherited)
 {
-	(void)state;
 	int fd = foreign_page('i');
 	assert_int_equal(wait_child(run_child(write_page, &fd)), 128 + SIGSEGV);
 	char *at = (char *)(uintptr_t)map_page(fd);
@@ -840,9 +805,8 @@ static int write_peer(void *arg)
 	return 0;
 }
 
-static void seg_of_a_peer_is_read_only(void **state)
+CASE(seg_of_a_peer_is_read_only)
 {
-	(void)state;
 	struct p3_seg seg = create(HUGE, 1, P3_HUGE_OFF);
 	volatile char *own = seg.base;
 	own[0] = 'a';
@@ -859,9 +823,8 @@ static int read_inherited(void *arg)
 	return *(volatile char *)seg->base;
 }
 
-static void seg_is_not_inherited(void **state)
+CASE(seg_is_not_inherited)
 {
-	(void)state;
 	struct p3_seg seg = create(HUGE, 1, P3_HUGE_OFF);
 	assert_int_equal(wait_child(run_child(read_inherited, &seg)), 128 + SIGSEGV);
 	p3_seg_destroy(&seg);
@@ -880,9 +843,8 @@ static int ring_doorbell(void *arg)
 	return p3_acquire(&bell->asleep) == P3_ASLEEP_NIC ? 0 : 2;
 }
 
-static void seg_doorbell_is_written_by_all_and_fixed_in_size(void **state)
+CASE(seg_doorbell_is_written_by_all_and_fixed_in_size)
 {
-	(void)state;
 	struct p3_seg seg;
 	assert_int_equal(p3_seg_create_doorbell(&seg), 0);
 	struct p3_doorbell *bell = seg.base;
@@ -922,9 +884,8 @@ static void *run_mapper(void *arg)
 	return NULL;
 }
 
-static void seg_maps_and_unmaps_in_several_threads(void **state)
+CASE(seg_maps_and_unmaps_in_several_threads)
 {
-	(void)state;
 	int q = foreign(HUGE, SEALS, 'q'), r = foreign(HUGE, SEALS, 'r');
 	struct mapper m[2];
 	for (int i = 0; i < 2; i++)
@@ -937,9 +898,8 @@ static void seg_maps_and_unmaps_in_several_threads(void **state)
 	close(r);
 }
 
-static void seg_binding_does_no_harm(void **state)
+CASE(seg_binding_does_no_harm)
 {
-	(void)state;
 	struct p3_seg seg = create(HUGE, HUGE, P3_HUGE_OFF);
 	memset(seg.base, 'm', HUGE);
 	p3_seg_bind_here(&seg);
@@ -983,9 +943,8 @@ long __wrap_get_mempolicy(
 	return 0;
 }
 
-static void seg_tells_the_numa_node_of_its_pages(void **state)
+CASE(seg_tells_the_numa_node_of_its_pages)
 {
-	(void)state;
 	struct p3_seg seg = create(HUGE, HUGE, P3_HUGE_OFF);
 	two_nodes = true;
 	for (node_of_pages = -1; node_of_pages < 2; node_of_pages++)
@@ -996,44 +955,5 @@ static void seg_tells_the_numa_node_of_its_pages(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(seg_has_small_pages_when_huge_is_off),
-		cmocka_unit_test(seg_has_huge_pages_when_huge_is_on_or_auto),
-		cmocka_unit_test(seg_falls_back_and_says_so_when_huge_is_auto),
-		cmocka_unit_test(seg_fails_and_leaves_nothing_when_huge_is_on),
-		cmocka_unit_test(seg_shows_its_name_in_maps),
-		cmocka_unit_test(seg_descriptors_do_not_survive_exec),
-		cmocka_unit_test(seg_reserve_allocates_what_it_promises),
-		cmocka_unit_test(seg_reserve_beyond_the_end_has_no_room),
-		cmocka_unit_test(seg_reserve_has_no_room_when_hugepages_run_out),
-		cmocka_unit_test(
-			seg_over_the_limit_of_file_sizes_is_an_error_not_a_signal),
-		cmocka_unit_test(seg_small_pages_keep_their_seals),
-		cmocka_unit_test(seg_huge_pages_keep_their_seals),
-		cmocka_unit_test(seg_map_shows_the_bytes_of_the_peer),
-		cmocka_unit_test(seg_map_refuses_a_wrong_size),
-		cmocka_unit_test(seg_map_refuses_what_is_not_sealed),
-		cmocka_unit_test(seg_map_refuses_a_doorbell_that_cannot_be_written),
-		cmocka_unit_test(seg_map_refuses_what_is_no_memfd),
-		cmocka_unit_test(seg_map_refuses_nothing_at_all),
-		cmocka_unit_test(seg_reach_finds_pages_that_are_not_there),
-		cmocka_unit_test(seg_dropped_mapping_reads_as_zeros),
-		cmocka_unit_test(seg_dropped_ranges_are_used_again_for_the_same_length),
-		cmocka_unit_test(seg_dropped_ranges_serve_other_lengths),
-		cmocka_unit_test(seg_view_gives_its_addresses_back),
-		cmocka_unit_test(seg_destroyed_segment_reads_as_zeros),
-		cmocka_unit_test(seg_is_mapped_once_in_a_process),
-		cmocka_unit_test(seg_pages_of_several_lie_side_by_side),
-		cmocka_unit_test(seg_pages_that_cannot_be_had_take_none_away),
-		cmocka_unit_test(seg_rows_of_pages_end),
-		cmocka_unit_test(seg_row_is_nobodys_segment),
-		cmocka_unit_test(seg_page_is_read_only_and_not_inherited),
-		cmocka_unit_test(seg_of_a_peer_is_read_only),
-		cmocka_unit_test(seg_is_not_inherited),
-		cmocka_unit_test(seg_doorbell_is_written_by_all_and_fixed_in_size),
-		cmocka_unit_test(seg_maps_and_unmaps_in_several_threads),
-		cmocka_unit_test(seg_binding_does_no_harm),
-		cmocka_unit_test(seg_tells_the_numa_node_of_its_pages),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cases_run_in(setup, teardown);
 }

@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Words of load files, lists of CPUs and of ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +9,7 @@
 #include "launcher/yod/tools.h"
 #include "launcher/yod/yod.h"
 #include "shm/cpuset.h"
+#include "support/cases.h"
 
 /* Compare all lines of a text as "line[word|word]", or the error at its end. */
 static void expect(const char *text, const char *wanted)
@@ -41,9 +36,8 @@ static void expect(const char *text, const char *wanted)
 	free(copy);
 }
 
-static void words_blanks_and_lines(void **state)
+CASE(words_blanks_and_lines)
 {
-	(void)state;
 	expect("", "");
 	expect(" \t\r\n\n", "");
 	expect("a", "1[a]");
@@ -57,16 +51,14 @@ static void words_blanks_and_lines(void **state)
 		"3[1|2|3|4|5|6|7|8|9|10|11|12|13|14|15]");
 }
 
-static void words_comments(void **state)
+CASE(words_comments)
 {
-	(void)state;
 	expect("# a\n  # b\nc # d\n#", "3[c]");
 	expect("a#b c\\# '#' \"#\" #d\ne", "1[a#b|c#|#|#]2[e]");
 }
 
-static void words_quotes(void **state)
+CASE(words_quotes)
 {
-	(void)state;
 	expect("'a b' \"c d\" e\\ f", "1[a b|c d|e f]");
 	expect("'' \"\" a''b", "1[||ab]");
 	expect("'a\\' \"b'c\" 'd\"e'", "1[a\\|b'c|d\"e]");
@@ -87,12 +79,11 @@ static void cpus(const char *text, const char *wanted)
 	assert_string_equal(got, wanted);
 }
 
-static void cpulist_forms(void **state)
+CASE(cpulist_forms)
 {
 	static const char *const bad[] = {"", ",", "-", "1,", ",1", "1-", "-1", "2-1",
 		"1 2", " 1", "1 ", "a", "1a", "0x1", "8192", "0-8192", "1,,2", "1-2-3",
 		"99999999999999999999", "+1", "1\n\n", "\n"};
-	(void)state;
 	cpus("0", "0");
 	cpus("0,2-3\n", "0,2-3");
 	cpus("3,2,1", "1-3");
@@ -102,11 +93,10 @@ static void cpulist_forms(void **state)
 		cpus(bad[i], "none");
 }
 
-static void cpulist_longest_fits(void **state)
+CASE(cpulist_longest_fits)
 {
 	char text[P3_CPULIST_LEN], cut[8];
 	struct p3_cpuset set = {{0}}, back;
-	(void)state;
 	for (unsigned cpu = 0; cpu < P3_CPUS_MOST; cpu++)
 		if (cpu % 3)
 			p3_cpuset_add(&set, cpu);
@@ -130,9 +120,8 @@ static void expect_ranks(const char *list, size_t size, const char *wanted)
 	assert_int_equal(text[size], '#');
 }
 
-static void ranks_are_printed_as_they_are_read(void **state)
+CASE(ranks_are_printed_as_they_are_read)
 {
-	(void)state;
 	expect_ranks("0", 60, "0");
 	expect_ranks("3,2,0", 60, "0,2-3");
 	expect_ranks("1022-1023,5,7,63-64", 60, "5,7,63-64,1022-1023");
@@ -140,13 +129,4 @@ static void ranks_are_printed_as_they_are_read(void **state)
 	expect_ranks("0,2,4,6,8,10", 17, "0,2,4,6,8,10");
 	expect_ranks("0,2,4,6,8,10,12", 16, "0,2,4,6,8,...");
 	expect_ranks("100,102,104", 11, "100,...");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(words_blanks_and_lines),
-		cmocka_unit_test(words_comments), cmocka_unit_test(words_quotes),
-		cmocka_unit_test(cpulist_forms), cmocka_unit_test(cpulist_longest_fits),
-		cmocka_unit_test(ranks_are_printed_as_they_are_read)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

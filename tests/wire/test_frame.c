@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames, checksums, go-back-n and faults, on a clock of the test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "far/faults.h"
 #include "nic/wire/crc.h"
 #include "nic/wire/frame.h"
+#include "support/cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,9 +213,8 @@ static void run(struct pair *p, uint64_t n)
 
 /* ---- cases ---- */
 
-static void sums_are_crc32c(void **state)
+CASE(sums_are_crc32c)
 {
-	(void)state;
 	unsigned char bytes[300];
 	for (size_t i = 0; i < sizeof bytes; i++)
 		bytes[i] = (unsigned char)(i * i + 3);
@@ -244,9 +238,8 @@ static uint32_t one_frame(struct pair *p, struct p3_frame *f)
 	return p->ab.len[0];
 }
 
-static void every_flipped_bit_is_seen(void **state)
+CASE(every_flipped_bit_is_seen)
 {
-	(void)state;
 	struct p3_frame f;
 	struct pair *p = pair_new();
 	uint32_t len = one_frame(p, &f);
@@ -275,9 +268,8 @@ static struct pair *pair_intact(void)
 
 /* Acknowledgements wait for a frame that carries them, until ack_ns have passed, or half
  * of the room is used. */
-static void acknowledgements_ride_on_frames(void **state)
+CASE(acknowledgements_ride_on_frames)
 {
-	(void)state;
 	struct pair *p = pair_intact();
 	p->a.gbn.ack_ns = p->b.gbn.ack_ns = 10 * STEP_NS;
 	for (uint64_t i = 1; i <= 100; i++) { /* ping-pong */
@@ -308,9 +300,8 @@ static void acknowledgements_ride_on_frames(void **state)
 
 /* A frame that was made with another key changes nothing, nor does one that this end has
  * made. */
-static void only_the_key_makes_frames(void **state)
+CASE(only_the_key_makes_frames)
 {
-	(void)state;
 	for (int intact = 0; intact < 2; intact++) {
 		struct p3_frame f;
 		struct pair *p = intact ? pair_intact() : pair_new();
@@ -327,9 +318,8 @@ static void only_the_key_makes_frames(void **state)
 	}
 }
 
-static void frames_of_an_intact_medium_travel(void **state)
+CASE(frames_of_an_intact_medium_travel)
 {
-	(void)state;
 	struct pair *p = pair_intact();
 	run(p, 500);
 	assert_int_equal(p->a.gbn.bad_sums + p->b.gbn.bad_sums, 0);
@@ -343,9 +333,8 @@ static bool keeps_all(void *arg, const struct p3_frame *f)
 }
 
 /* A frame that the medium still has stays as it is, and goes once it has come back. */
-static void a_kept_frame_stays_as_it_is(void **state)
+CASE(a_kept_frame_stays_as_it_is)
 {
-	(void)state;
 	bool kept = true;
 	struct p3_frame was;
 	struct pair *p = pair_intact();
@@ -371,9 +360,8 @@ static void a_kept_frame_stays_as_it_is(void **state)
 }
 
 /* The other end's room bounds the frames under way; one may always be. */
-static void room_bounds_the_sender(void **state)
+CASE(room_bounds_the_sender)
 {
-	(void)state;
 	struct pair *p = pair_intact();
 	p3_gbn_set_room(&p->a.gbn, 4);
 	p3_gbn_set_room(&p->b.gbn, 4);
@@ -395,9 +383,8 @@ static void room_bounds_the_sender(void **state)
 
 /* Frames are not sent again because no answer comes: a stopped peer would find them all.
  * They are sent again when the answer to a probe says that they are missing. */
-static void a_probe_finds_what_is_missing(void **state)
+CASE(a_probe_finds_what_is_missing)
 {
-	(void)state;
 	struct pair *p = pair_intact();
 	p->a.gbn.probes = p->b.gbn.probes = true;
 	turn(p, &p->a, 5);
@@ -421,9 +408,8 @@ static void a_probe_finds_what_is_missing(void **state)
 }
 
 /* A probe that finds nothing missing makes no frame travel twice. */
-static void a_probe_of_a_slow_peer_repeats_nothing(void **state)
+CASE(a_probe_of_a_slow_peer_repeats_nothing)
 {
-	(void)state;
 	struct pair *p = pair_intact();
 	p->a.gbn.probes = true;
 	turn(p, &p->a, 5);
@@ -461,9 +447,8 @@ static struct pair *pair_used_to(uint64_t ns, uint64_t n)
 
 /* No later frame shows that the last one of a burst is lost: the sender asks soon, and
  * then more and more rarely. */
-static void the_loss_of_the_last_frame_is_found_soon(void **state)
+CASE(the_loss_of_the_last_frame_is_found_soon)
 {
-	(void)state;
 	struct pair *p = pair_used_to(STEP_NS, 100);
 	uint64_t waits = SOON_NS;
 	turn(p, &p->a, 103);
@@ -492,9 +477,8 @@ static void the_loss_of_the_last_frame_is_found_soon(void **state)
 }
 
 /* Where acknowledgements take long, the sender learns to wait for them. */
-static void a_slow_medium_is_not_asked_all_the_time(void **state)
+CASE(a_slow_medium_is_not_asked_all_the_time)
 {
-	(void)state;
 	struct pair *p = pair_used_to(SOON_NS - 1, 100);
 	assert_int_equal(p->a.gbn.probed, 0);
 	turn(p, &p->a, 101);
@@ -512,9 +496,8 @@ static void a_slow_medium_is_not_asked_all_the_time(void **state)
 	free(p);
 }
 
-static void frames_of_another_life_are_damaged(void **state)
+CASE(frames_of_another_life_are_damaged)
 {
-	(void)state;
 	struct p3_frame f;
 	struct pair *p = pair_new();
 	uint32_t len = one_frame(p, &f);
@@ -524,9 +507,8 @@ static void frames_of_another_life_are_damaged(void **state)
 	free(p);
 }
 
-static void nothing_is_sent_twice_without_faults(void **state)
+CASE(nothing_is_sent_twice_without_faults)
 {
-	(void)state;
 	struct pair *p = pair_new();
 	run(p, 5000);
 	assert_int_equal(p->a.gbn.resent + p->b.gbn.resent, 0);
@@ -536,9 +518,8 @@ static void nothing_is_sent_twice_without_faults(void **state)
 	free(p);
 }
 
-static void queue_is_full_until_acknowledged(void **state)
+CASE(queue_is_full_until_acknowledged)
 {
-	(void)state;
 	struct pair *p = pair_new();
 	make(&p->a, 1000, p->now);
 	assert_int_equal(p->a.made, P3_FRAME_WINDOW);
@@ -552,9 +533,8 @@ static void queue_is_full_until_acknowledged(void **state)
 }
 
 /* The time before a probe doubles with each probe, and is short again after progress. */
-static void lost_frame_is_sent_again_and_again(void **state)
+CASE(lost_frame_is_sent_again_and_again)
 {
-	(void)state;
 	struct pair *p = pair_new();
 	uint64_t waited = P3_RESEND_NS;
 	turn(p, &p->a, 1);
@@ -577,9 +557,8 @@ static void lost_frame_is_sent_again_and_again(void **state)
 
 /* A delayed acknowledgement tells nothing new, nor does one of frames that were not
  * sent. */
-static void old_acknowledgement_changes_nothing(void **state)
+CASE(old_acknowledgement_changes_nothing)
 {
-	(void)state;
 	struct pair *p = pair_new();
 	turn(p, &p->a, 1);
 	turn(p, &p->b, 0);
@@ -630,18 +609,16 @@ static uint64_t first_seed(void)
 	return text ? 10 * strtoull(text, NULL, 10) : 1;
 }
 
-static void each_fault_alone_is_survived(void **state)
+CASE(each_fault_alone_is_survived)
 {
-	(void)state;
 	uint64_t first = first_seed();
 	for (uint32_t i = 0; i < FAULTS; i++)
 		for (uint64_t seed = first; seed < first + 3; seed++)
 			survives(1u << i, 300000, seed, frames());
 }
 
-static void all_faults_together_are_survived(void **state)
+CASE(all_faults_together_are_survived)
 {
-	(void)state;
 	uint64_t first = first_seed();
 	for (uint64_t seed = first; seed < first + 3; seed++)
 		survives((1u << FAULTS) - 1, 300000, seed, frames());
@@ -650,27 +627,7 @@ static void all_faults_together_are_survived(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_are_crc32c),
-		cmocka_unit_test(acknowledgements_ride_on_frames),
-		cmocka_unit_test(only_the_key_makes_frames),
-		cmocka_unit_test(a_kept_frame_stays_as_it_is),
-		cmocka_unit_test(frames_of_an_intact_medium_travel),
-		cmocka_unit_test(room_bounds_the_sender),
-		cmocka_unit_test(a_probe_finds_what_is_missing),
-		cmocka_unit_test(a_probe_of_a_slow_peer_repeats_nothing),
-		cmocka_unit_test(the_loss_of_the_last_frame_is_found_soon),
-		cmocka_unit_test(a_slow_medium_is_not_asked_all_the_time),
-		cmocka_unit_test(every_flipped_bit_is_seen),
-		cmocka_unit_test(frames_of_another_life_are_damaged),
-		cmocka_unit_test(nothing_is_sent_twice_without_faults),
-		cmocka_unit_test(queue_is_full_until_acknowledged),
-		cmocka_unit_test(lost_frame_is_sent_again_and_again),
-		cmocka_unit_test(old_acknowledgement_changes_nothing),
-		cmocka_unit_test(each_fault_alone_is_survived),
-		cmocka_unit_test(all_faults_together_are_survived),
-	};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = cases_run();
 	printf("# medium:");
 	for (int i = 0; i < FAULTS; i++)
 		printf(" %s %llu", names[i], (unsigned long long)all[i]);

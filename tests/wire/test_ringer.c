@@ -116,8 +116,6 @@ static bool sleep_once(uint64_t ns)
  * may also end at once, because the wire already needs the next pass. */
 NODES_CASE(a_sleeper_is_rung_for_frames_without_acknowledgement, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);
@@ -142,8 +140,6 @@ NODES_CASE(a_sleeper_is_rung_for_frames_without_acknowledgement, 2)
  * message. */
 NODES_CASE(nothing_rings_when_all_is_acknowledged, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	greet(rank, ni, source(ni), eq);
 	struct patience p = patience_begin();
@@ -157,8 +153,6 @@ NODES_CASE(nothing_rings_when_all_is_acknowledged, 2)
 /* The NIC thread sleeps when its program sends and then computes. */
 NODES_CASE(the_nic_thread_is_rung_while_its_program_computes, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);
@@ -186,8 +180,6 @@ NODES_CASE(the_nic_thread_is_rung_while_its_program_computes, 2)
  * that wakes first hands the doorbell over. */
 NODES_CASE(a_waiting_program_is_rung_and_then_its_nic_thread, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_event_t ev;
 	int which;
 	ptl_handle_eq_t eq = target(ni, BITS), none = eq_new(ni, 4);
@@ -241,8 +233,6 @@ static bool rings_cost_few_passes(void)
  * does the work, and the last one before it sleeps again. */
 NODES_CASE(a_ring_costs_few_passes, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);
@@ -282,8 +272,6 @@ static p3_a32 seldom_rung[TRIES]; /* nodes, by try */
  * for a part of them.  On a busy machine a frame may come before its receiver sleeps. */
 NODES_CASE(no_sleep_is_short_because_frames_are_late, 2)
 {
-	(void)arg;
-	(void)size;
 	const char *mode = getenv("PTL3_MODE");
 	bool park = mode && !strcmp(mode, "park"), rung = false;
 	const unsigned n = rounds(200);
@@ -366,23 +354,6 @@ static void run_pair(void (*act)(void))
 	gate_free(p.over);
 }
 
-/* A filter of system calls refuses the wire's descriptor, for the rest of the process. */
-static void start_denied(void)
-{
-	CHECK(deny_call(SYS_timerfd_create));
-	ptl_handle_ni_t ni = node_ni();
-	ptl_handle_eq_t eq = eq_new(ni, 64);
-	CHECK(!p3_wire_thread_serves(nic()));
-	send_with_naps(ni, acked(ni, eq), eq);
-	CHECK_EQ(counter(RINGS), 0);
-}
-
-static void a_node_without_descriptor_looks_at_the_wire_itself(void **state)
-{
-	(void)state;
-	run_pair(start_denied);
-}
-
 #ifndef __SANITIZE_THREAD__ /* it reports files that the program closes as a race */
 /* A program closes one of the descriptors, and its next file gets the number. */
 static void lose_one(const char *kind)
@@ -431,9 +402,8 @@ static void lose_each(void)
 	CHECK(p3_wire_thread_serves(nic()));
 }
 
-static void a_program_that_closes_descriptors_goes_on(void **state)
+CASE(a_program_that_closes_descriptors_goes_on)
 {
-	(void)state;
 	run_pair(lose_each);
 }
 #endif
@@ -473,8 +443,6 @@ static bool child_is_clean(ptl_handle_ni_t ni)
  * keeps the thread from ringing. */
 NODES_CASE(a_forked_child_leaves_the_descriptors_alone, 2)
 {
-	(void)arg;
-	(void)size;
 	ptl_handle_eq_t eq = target(ni, BITS);
 	ptl_handle_md_t md = source(ni);
 	greet(rank, ni, md, eq);
@@ -508,20 +476,19 @@ NODES_CASE(a_forked_child_leaves_the_descriptors_alone, 2)
 	sync_nodes();
 }
 
-int main(void)
+/* A filter of system calls refuses the wire's descriptor, for the rest of the process. */
+static void start_denied(void)
 {
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(a_sleeper_is_rung_for_frames_without_acknowledgement),
-		cmocka_unit_test(nothing_rings_when_all_is_acknowledged),
-		cmocka_unit_test(the_nic_thread_is_rung_while_its_program_computes),
-		cmocka_unit_test(a_waiting_program_is_rung_and_then_its_nic_thread),
-		cmocka_unit_test(a_ring_costs_few_passes),
-		cmocka_unit_test(no_sleep_is_short_because_frames_are_late),
-#ifndef __SANITIZE_THREAD__
-		cmocka_unit_test(a_program_that_closes_descriptors_goes_on),
-#endif
-		cmocka_unit_test(a_forked_child_leaves_the_descriptors_alone),
-		cmocka_unit_test(a_node_without_descriptor_looks_at_the_wire_itself),
-	};
-	return RUN_CASES(cases);
+	CHECK(deny_call(SYS_timerfd_create));
+	ptl_handle_ni_t ni = node_ni();
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	CHECK(!p3_wire_thread_serves(nic()));
+	send_with_naps(ni, acked(ni, eq), eq);
+	CHECK_EQ(counter(RINGS), 0);
+}
+
+/* The last case: the process stays without permission. */
+CASE(a_node_without_descriptor_looks_at_the_wire_itself)
+{
+	run_pair(start_denied);
 }

@@ -103,7 +103,6 @@ static void exchange_all(struct traffic *t, ptl_handle_ni_t ni)
 /* From every node to every node, itself included: once, in order, unchanged. */
 NODES_CASE(puts_arrive_once_in_order_unchanged, 3)
 {
-	(void)arg;
 	const unsigned quiet = PTL_MD_EVENT_START_DISABLE, n = rounds(400);
 	struct traffic t = {.n = n, .size = size, .rank = rank, .total = place(n)};
 	unsigned char *src = node_alloc(t.total);
@@ -130,8 +129,6 @@ NODES_CASE(puts_arrive_once_in_order_unchanged, 3)
 
 NODES_CASE(gets_and_exchanges_are_done_once, 2)
 {
-	(void)size;
-	(void)arg;
 	const unsigned n = rounds(300);
 	ptl_handle_eq_t eq = eq_new(ni, 1024);
 	unsigned char *buf = node_alloc(LONGEST), *src = node_pattern(LONGEST, rank);
@@ -165,8 +162,6 @@ NODES_CASE(gets_and_exchanges_are_done_once, 2)
  * the wire. */
 NODES_CASE(long_transfers_take_the_wire, 2)
 {
-	(void)size;
-	(void)arg;
 	const size_t len = 3 << 20;
 	ptl_handle_eq_t in = eq_new(ni, 64), out = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(len), *src = node_pattern(len, rank);
@@ -225,9 +220,8 @@ static void leaver(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 	}
 }
 
-static void sent_and_gone_is_not_lost(void **state)
+CASE(sent_and_gone_is_not_lost)
 {
-	(void)state;
 	run_nodes_opt(2, leaver, NULL, &by_hand);
 }
 
@@ -266,25 +260,12 @@ static void doomed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	CHECK_OK(PtlMDUnlink(md));
 }
 
-static void death_ends_what_was_not_acknowledged(void **state)
+CASE(death_ends_what_was_not_acknowledged)
 {
-	(void)state;
 	for (unsigned i = 0; i < rounds(5); i++) {
 		struct doomed d = {gate_new(3), gate_new(3)};
 		run_nodes(3, doomed_node, &d);
 		gate_free(d.begun);
 		gate_free(d.dead);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(puts_arrive_once_in_order_unchanged),
-		cmocka_unit_test(gets_and_exchanges_are_done_once),
-		cmocka_unit_test(long_transfers_take_the_wire),
-		cmocka_unit_test(sent_and_gone_is_not_lost),
-		cmocka_unit_test(death_ends_what_was_not_acknowledged),
-	};
-	return RUN_CASES(cases);
 }
