@@ -49,7 +49,7 @@ static void *rdv_main(void *arg)
 {
 	struct net *net = arg;
 	while (!p3_acquire(&net->stop))
-		(void)p3_rdv_step(net->rdv, 20);
+		p3_loop_run(&net->loop, p3_now_ms() + 20);
 	return NULL;
 }
 
@@ -92,7 +92,8 @@ static bool all_met(const struct net *net)
 
 void net_up(struct net *net, unsigned n)
 {
-	struct p3_rdv_conf conf = {.size = n,
+	struct p3_rdv_conf conf = {.loop = &net->loop,
+		.size = n,
 		.layout = P3_LAYOUT_WORD,
 		.nid_base = NID_BASE,
 		.jid = JID,
@@ -101,6 +102,7 @@ void net_up(struct net *net, unsigned n)
 	int sock[NET_NODES];
 	net->n = n;
 	p3_set(&net->stop, 0);
+	must(p3_loop_open(&net->loop) == 0, "no loop");
 	net->rdv = p3_rdv_create(&conf);
 	must(net->rdv != NULL, "no rendezvous");
 	for (unsigned i = 0; i < n; i++)
@@ -136,6 +138,7 @@ void net_down(struct net *net)
 	p3_release(&net->stop, 1);
 	pthread_join(net->thread, NULL);
 	p3_rdv_destroy(net->rdv);
+	p3_loop_close(&net->loop);
 }
 
 /* Make one pass; return true if the node has no work and no operations under way. */

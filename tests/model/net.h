@@ -11,6 +11,7 @@
 #ifndef P3_TESTS_MODEL_NET_H
 #define P3_TESTS_MODEL_NET_H
 
+#include "launcher/loop.h"
 #include "portals3.h"
 #include "shm/atomics.h"
 
@@ -24,6 +25,7 @@
 
 struct net {
 	unsigned n;
+	struct p3_loop loop;
 	struct p3_rdv *rdv;
 	pthread_t thread; /* the launcher's side of the nodes' sockets */
 	p3_a32 stop;

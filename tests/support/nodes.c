@@ -65,6 +65,7 @@ struct run {
 	nodes_fn *fn;
 	void *arg;
 	struct nodes_opt opt;
+	struct p3_loop loop;
 	struct p3_rdv *rdv;
 	p3_a32 rdv_stop;
 	p3_a32 ended; /* nodes whose function has returned */
@@ -514,7 +515,7 @@ static void *rdv_main(void *arg)
 {
 	struct run *run = arg;
 	while (!p3_acquire(&run->rdv_stop))
-		(void)p3_rdv_step(run->rdv, 20);
+		p3_loop_run(&run->loop, p3_now_ms() + 20);
 	return NULL;
 }
 
@@ -552,13 +553,15 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 	run->fn = fn;
 	run->arg = arg;
 	run->opt = opt ? *opt : none;
-	struct p3_rdv_conf conf = {.size = n,
+	struct p3_rdv_conf conf = {.loop = &run->loop,
+		.size = n,
 		.layout = P3_LAYOUT_WORD,
 		.nid_base = NID_BASE,
 		.jid = JID,
 		.cpus = cpus_for(n),
 		.apart = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), n),
 		.say = say};
+	assert_int_equal(p3_loop_open(&run->loop), 0);
 	run->rdv = p3_rdv_create(&conf);
 	assert_non_null(run->rdv);
 	for (unsigned i = 0; i < n; i++)
@@ -575,6 +578,7 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 	p3_release(&run->rdv_stop, 1);
 	pthread_join(rdv, NULL);
 	p3_rdv_destroy(run->rdv);
+	p3_loop_close(&run->loop);
 	pthread_mutex_lock(&dog_lock);
 	dog_run = NULL;
 	pthread_mutex_unlock(&dog_lock);
