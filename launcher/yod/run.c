@@ -749,10 +749,6 @@ static bool run_open_trace(struct run *r, uint32_t jid)
 			path, size, jid, run_send_trace, r, &r->trace);
 	else if (path)
 		rc = p3_tracefile_create(path, size, jid, &r->trace);
-	if (rc)
-		p3_say("--trace: '%s' cannot be written: %s; expected a file in a "
-		       "directory that you can write to",
-			path, strerror(-rc));
 	return !rc;
 }
 
