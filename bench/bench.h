@@ -2,9 +2,10 @@
 /*
  * bench - the common functions of the benchmark programs
  *
+ *	measure.h	clock and percentiles, also for programs without libportals
  *	bench_opt.c	options, by a table
  *	bench_node.c	start, barrier, leave; descriptors, events, results to rank 0
- *	bench_report.c	percentiles, warnings, table, JSON
+ *	bench_report.c	warnings, table, JSON
  *	bench_error.c	lines of errors, and calls and events that fail
  *
  * A program calls bench_options, bench_begin, then bench_row on rank 0 for
@@ -13,6 +14,8 @@
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
+
+#include "measure.h"
 
 #include <portals3.h>
 
@@ -50,6 +53,8 @@ struct bench {
 
 /* Open the interface, and find the ranks and the CPUs; bench_options calls it. */
 void bench_start(struct bench *b);
+/* Leave with an error line unless the number of ranks is in the range. */
+void bench_want_ranks(const struct bench *b, unsigned least, unsigned most);
 /* Pin the rank, warn, and begin the report. */
 void bench_begin(struct bench *b);
 /* Allocate as bench_allocate does, in the shared heap if it has room. */
@@ -130,18 +135,12 @@ static inline bool bench_try(struct bench_watch *w)
 	return true;
 }
 
-/* Wait as programs do that yield their CPU when there is no event. */
-static inline void bench_take_yielding(struct bench_watch *w)
-{
-	while (!bench_try(w))
-		sched_yield();
-}
-
 static inline void bench_take(struct bench_watch *w)
 {
 	int which;
 	if (w->yields) {
-		bench_take_yielding(w);
+		while (!bench_try(w))
+			sched_yield();
 		return;
 	}
 	bench_took(w, w->poll ? PtlEQPoll(&w->eq, 1, PTL_TIME_FOREVER, &w->last, &which)
@@ -178,6 +177,11 @@ struct bench_list {
 	uint64_t most;
 };
 
+/* Set a list that is empty. */
+void bench_default_list(struct bench_list *list, const uint64_t *at, unsigned n);
+/* Return the greatest number of a list, or least if that is greater. */
+uint64_t bench_largest(const struct bench_list *list, uint64_t least);
+
 /* A choice among words; none chosen means all of them. */
 struct bench_words {
 	const char *const *name;
@@ -186,7 +190,6 @@ struct bench_words {
 };
 
 bool bench_set_flag(void *to, const char *value);   /* bool */
-bool bench_clear_flag(void *to, const char *value); /* bool */
 bool bench_set_text(void *to, const char *value);   /* const char * */
 bool bench_set_number(void *to, const char *value); /* struct bench_number; K, M, G */
 bool bench_set_list(void *to, const char *value);   /* struct bench_list, which it
@@ -203,14 +206,10 @@ void bench_options(
 
 /* ---- bench_report.c ---- */
 
-double bench_now_ns(void);
-
-struct bench_stat {
-	uint64_t n;
-	double min, p10, p50, p90, p99, p999, max;
-};
-
-struct bench_stat bench_stat_of(double *sample, uint64_t n); /* sorts */
+/* Return the median of samples that stay in their order. */
+double bench_median(const double *sample, uint64_t n);
+/* Return the median of the quotients of two ways that took n turns. */
+double bench_ratio(const double *a, const double *b, uint64_t n);
 
 /* A column: name is also the key in JSON, and contains the unit. */
 struct bench_cell {

@@ -27,17 +27,6 @@ void bench_leave(int status)
 	exit(status);
 }
 
-static void place(struct bench *b)
-{
-	struct cpus cpus;
-	if (!cpus_read(&cpus))
-		bench_die(1, "the CPUs cannot be asked for: %s", strerror(errno));
-	b->ncpus = cpus_count(&cpus);
-	b->cpu = bench_allocate(b->size * sizeof *b->cpu);
-	for (unsigned i = 0; i < b->size; i++)
-		b->cpu[i] = cpus_nth(&cpus, i);
-}
-
 void bench_start(struct bench *b)
 {
 	int most, rc;
@@ -48,42 +37,48 @@ void bench_start(struct bench *b)
 	if (PtlGetRank(b->ni, &b->rank, &b->size) != PTL_OK)
 		b->rank = 0, b->size = 1;
 	bench_name_errors(b->program, b->rank);
-	place(b);
+	struct cpus cpus;
+	if (!cpus_read(&cpus))
+		bench_die(1, "the CPUs cannot be asked for: %s", strerror(errno));
+	b->ncpus = cpus_count(&cpus);
+	b->cpu = bench_allocate(b->size * sizeof *b->cpu);
+	for (unsigned i = 0; i < b->size; i++)
+		b->cpu[i] = cpus_nth(&cpus, i);
 }
 
-static void pin(const struct bench *b)
+void bench_want_ranks(const struct bench *b, unsigned least, unsigned most)
+{
+	if (b->size >= least && b->size <= most)
+		return;
+	if (b->rank == 0)
+		fprintf(stderr, "%s: %u rank%s; expected %u%s; use yod -sz %u\n",
+			b->program, b->size, b->size == 1 ? "" : "s", least,
+			most > least ? " or more" : "", least);
+	bench_leave(2);
+}
+
+void bench_begin(struct bench *b)
 {
 	if (!b->no_pin && !cpus_pin(b->cpu[b->rank]))
 		fprintf(stderr,
 			"%s: rank %u cannot be pinned to CPU %d: %s; use --no-pin\n",
 			b->program, b->rank, b->cpu[b->rank], strerror(errno));
-}
-
-void bench_begin(struct bench *b)
-{
-	pin(b);
 	bench_barrier();
 	if (b->rank == 0)
 		bench_report_begin(b); /* other ranks sleep in the barrier */
 	bench_barrier();
 }
 
-static uint64_t errors_of_all(const struct bench *b)
+int bench_end(struct bench *b)
 {
+	bool ok = true;
 	uint64_t sum = 0, *all = bench_allocate(b->size * sizeof *all);
 	bench_gather(b, &b->errors, sizeof b->errors, all);
 	for (unsigned i = 0; i < b->size; i++)
 		sum += all[i];
 	free(all);
-	return sum;
-}
-
-int bench_end(struct bench *b)
-{
-	bool ok = true;
-	uint64_t errors = errors_of_all(b);
 	if (b->rank == 0) {
-		b->errors = errors;
+		b->errors = sum;
 		ok = bench_report_end(b);
 	}
 	free(b->cpu);
@@ -189,13 +184,6 @@ static void send_part(const struct bench *b, const void *mine, uint64_t length)
 	bench_check(PtlEQFree(w.eq), "PtlEQFree");
 }
 
-static void take_parts(const struct bench *b, struct bench_watch *w, ptl_handle_me_t me)
-{
-	bench_await(w, PTL_EVENT_PUT_END, b->size - 1);
-	bench_check(PtlMEUnlink(me), "PtlMEUnlink");
-	bench_check(PtlEQFree(w->eq), "PtlEQFree");
-}
-
 void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all)
 {
 	if (b->rank) {
@@ -209,7 +197,9 @@ void bench_gather(const struct bench *b, const void *mine, uint64_t length, void
 		b, PORTAL_GATHER, BENCH_BITS, PTL_MD_OP_PUT, all, b->size * length, w.eq);
 	bench_barrier();
 	memcpy(all, mine, length);
-	take_parts(b, &w, me);
+	bench_await(&w, PTL_EVENT_PUT_END, b->size - 1);
+	bench_check(PtlMEUnlink(me), "PtlMEUnlink");
+	bench_check(PtlEQFree(w.eq), "PtlEQFree");
 }
 
 /* ---- events ---- */

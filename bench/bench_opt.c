@@ -21,13 +21,6 @@ bool bench_set_flag(void *to, const char *value)
 	return *(bool *)to = true;
 }
 
-bool bench_clear_flag(void *to, const char *value)
-{
-	(void)value;
-	*(bool *)to = false;
-	return true;
-}
-
 bool bench_set_text(void *to, const char *value)
 {
 	*(const char **)to = value;
@@ -65,6 +58,22 @@ bool bench_set_list(void *to, const char *value)
 			return true;
 	}
 	return false;
+}
+
+void bench_default_list(struct bench_list *list, const uint64_t *at, unsigned n)
+{
+	if (list->n)
+		return;
+	memcpy(list->at, at, n * sizeof *at);
+	list->n = n;
+}
+
+uint64_t bench_largest(const struct bench_list *list, uint64_t least)
+{
+	uint64_t largest = least;
+	for (unsigned i = 0; i < list->n; i++)
+		largest = list->at[i] > largest ? list->at[i] : largest;
+	return largest;
 }
 
 static bool add_word(struct bench_words *w, const char *word, size_t length)
@@ -158,14 +167,6 @@ static bool is_another_rank(void)
 	return false;
 }
 
-static void fill_longs(const struct table *t, struct option *longs)
-{
-	for (unsigned i = 0; i < t->n; i++)
-		longs[i] = (struct option){
-			t->row[i].name, t->row[i].arg != NULL, NULL, FIRST + (int)i};
-	longs[t->n] = (struct option){NULL, 0, NULL, 0};
-}
-
 /* The complaint about the command line; rank 0 prints it when all ranks have started. */
 struct complaint {
 	char line[400];
@@ -189,12 +190,6 @@ static bool complain_word(struct complaint *c, const char *word)
 		word);
 }
 
-static bool take(const struct bench_option *row, const char *value, struct complaint *c)
-{
-	return row->set(row->to, value) ||
-	       complain(c, "--%s: '%.60s'; expected %s", row->name, value, row->expect);
-}
-
 _Noreturn static void help(const struct bench *b, const struct table *t)
 {
 	if (!is_another_rank())
@@ -208,7 +203,10 @@ static bool read_all(const struct bench *b, const struct table *t, int argc, cha
 {
 	struct option longs[OPTIONS + 1];
 	int c;
-	fill_longs(t, longs);
+	for (unsigned i = 0; i < t->n; i++)
+		longs[i] = (struct option){
+			t->row[i].name, t->row[i].arg != NULL, NULL, FIRST + (int)i};
+	longs[t->n] = (struct option){NULL, 0, NULL, 0};
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+:", longs, NULL)) != -1) {
 		if (c < FIRST)
@@ -216,8 +214,9 @@ static bool read_all(const struct bench *b, const struct table *t, int argc, cha
 		const struct bench_option *row = &t->row[c - FIRST];
 		if (!row->set)
 			help(b, t);
-		if (!take(row, optarg, complaint_out))
-			return false;
+		if (!row->set(row->to, optarg))
+			return complain(complaint_out, "--%s: '%.60s'; expected %s",
+				row->name, optarg, row->expect);
 	}
 	return optind == argc || complain_word(complaint_out, argv[optind]);
 }

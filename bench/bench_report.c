@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report: percentiles, warnings, table, JSON. */
+/* The report: warnings, table, JSON. */
 #include "bench.h"
 
 #include <portals3x.h>
@@ -14,42 +14,29 @@
 
 enum { WIDTH = 10 };
 
-/* ---- numbers ---- */
+/* ---- turns ---- */
 
-double bench_now_ns(void)
+static double median_of_copy(const double *a, const double *b, uint64_t n)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+	double *copy = malloc(n * sizeof *copy);
+	if (!copy)
+		bench_die(1, "no memory for %llu samples; use fewer",
+			(unsigned long long)n);
+	for (uint64_t i = 0; i < n; i++)
+		copy[i] = b ? a[i] / b[i] : a[i];
+	double median = bench_stat_of(copy, n).p50;
+	free(copy);
+	return median;
 }
 
-static int compare(const void *a, const void *b)
+double bench_median(const double *sample, uint64_t n)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
+	return median_of_copy(sample, NULL, n);
 }
 
-static double part_of(const double *sorted, uint64_t n, double part)
+double bench_ratio(const double *a, const double *b, uint64_t n)
 {
-	uint64_t at = (uint64_t)(part * (double)n);
-	if (part == 0.5 && n % 2 == 0)
-		return (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-	return sorted[at < n ? at : n - 1];
-}
-
-struct bench_stat bench_stat_of(double *sample, uint64_t n)
-{
-	if (!n)
-		return (struct bench_stat){0};
-	qsort(sample, n, sizeof *sample, compare);
-	return (struct bench_stat){.n = n,
-		.min = sample[0],
-		.p10 = part_of(sample, n, 0.1),
-		.p50 = part_of(sample, n, 0.5),
-		.p90 = part_of(sample, n, 0.9),
-		.p99 = part_of(sample, n, 0.99),
-		.p999 = part_of(sample, n, 0.999),
-		.max = sample[n - 1]};
+	return median_of_copy(a, b, n);
 }
 
 /* ---- warnings ---- */
@@ -65,26 +52,20 @@ void bench_warn(struct bench *b, const char *fmt, ...)
 	json_array_append_new(b->warnings, json_string(line));
 }
 
-/* Read the load average, and the number of other threads that run or want to. */
-static bool read_load(double *load_out, int *others_out)
-{
-	FILE *f = fopen("/proc/loadavg", "re");
-	if (!f)
-		return false;
-	int n = fscanf(f, "%lf %*f %*f %d/", load_out, others_out);
-	fclose(f);
-	--*others_out;
-	return n == 2;
-}
-
+/* Return the least number of other threads that run or want to, of some looks, and the
+ * load average. */
 static int least_others(double *load_out)
 {
-	int least = 0;
+	int least = 0, others;
 	for (int i = 0; i < 5; i++) {
-		int others = 0;
-		if (!read_load(load_out, &others))
+		FILE *f = fopen("/proc/loadavg", "re");
+		if (!f)
 			return 0;
-		least = i && least < others ? least : others;
+		int n = fscanf(f, "%lf %*f %*f %d/", load_out, &others);
+		fclose(f);
+		if (n != 2)
+			return 0;
+		least = i && least < others - 1 ? least : others - 1;
 		usleep(2000);
 	}
 	return least;
@@ -209,25 +190,20 @@ void bench_note(struct bench *b, const char *fmt, ...)
 
 /* ---- JSON ---- */
 
-static json_t *cpus_json(const struct bench *b)
-{
-	json_t *list = json_array();
-	for (unsigned i = 0; !b->no_pin && i < b->size; i++)
-		json_array_append_new(list, json_integer(b->cpu[i]));
-	return list;
-}
-
 static json_t *new_document(const struct bench *b)
 {
 	struct utsname u;
 	char date[32];
 	time_t t = time(NULL);
+	json_t *cpus = json_array();
+	for (unsigned i = 0; !b->no_pin && i < b->size; i++)
+		json_array_append_new(cpus, json_integer(b->cpu[i]));
 	uname(&u);
 	strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&t));
 	return json_pack("{s:s s:s s:s s:s s:s s:i s:o s:b s:b s:O}", "program",
 		b->program, "library", PtlXVersion(), "host", u.nodename, "kernel",
-		u.release, "date", date, "ranks", (int)b->size, "cpus", cpus_json(b),
-		"pinned", !b->no_pin, "quick", b->quick, "warnings", b->warnings);
+		u.release, "date", date, "ranks", (int)b->size, "cpus", cpus, "pinned",
+		!b->no_pin, "quick", b->quick, "warnings", b->warnings);
 }
 
 static void say_no_json(const struct bench *b)

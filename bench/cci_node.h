@@ -2,9 +2,6 @@
 /*
  * cci_node - CCI messages and RMA between two ranks, for cciperf
  *
- *	cci_node.c	endpoints, connections, regions
- *	cci_loops.c	the timed loops: ping-pong, windows, RMA
- *
  * Ranks 0 and 1 have an endpoint each, and a connection of each attribute; a second
  * pair of endpoints has OS handles.  The content of messages is that of perf.h:
  * the loops of both stamp and check the same words.
@@ -12,13 +9,11 @@
 #ifndef BENCH_CCI_NODE_H
 #define BENCH_CCI_NODE_H
 
-#include "perf_data.h"
+#include "perf.h"
 
 #include <cci.h>
 
 enum cci_way { CCI_WAY_UU, CCI_WAY_RO, CCI_WAY_RU, CCI_WAYS };
-
-extern const char *const cci_way_name[CCI_WAYS];
 
 enum { CCI_URI_BYTES = 128, CCI_IDLE = 99 };
 
@@ -38,8 +33,6 @@ struct cci_node {
 	struct cci_rma_handle peer_rx;
 };
 
-/* ---- cci_node.c ---- */
-
 /* Ranks 0 and 1, between perf_begin and perf_end: make endpoints and connections. */
 void cci_node_open(struct cci_node *n);
 void cci_node_close(struct cci_node *n);
@@ -48,12 +41,12 @@ void cci_idle_open(struct perf_node *p);
 void cci_idle_close(void);
 void cci_check(int status, const char *what);
 
-/* ---- cci_loops.c ---- */
-
-/* Both ranks call them, with the same arguments; each runs count rounds. */
-void cci_ping_pong(struct cci_node *n, enum cci_way way, uint64_t count);
-/* The same over the endpoints with OS handles, on which both ranks sleep. */
-void cci_ping_pong_blocking(struct cci_node *n, uint64_t count);
+/* The timed loops.  Both ranks call them, with the same arguments; each runs count
+ * rounds. */
+/* Over polled, or over blocking: its endpoints have OS handles, on which both ranks
+ * sleep. */
+void cci_ping_pong(
+	struct cci_node *n, struct cci_end *e, enum cci_way way, uint64_t count);
 /* The first rank sends a message and waits for its SEND event. */
 void cci_complete(struct cci_node *n, enum cci_way way, uint64_t count);
 /* Windows of messages one way; a message of 0 bytes comes back for each. */

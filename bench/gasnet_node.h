@@ -2,9 +2,6 @@
 /*
  * gasnet_node - GASNet and bare Portals between two ranks, for gasnetperf
  *
- *	gasnet_loops.c	the ways that are timed: puts, active messages, bare puts
- *	gasnet_node.c	set-up, memory, handlers, notes, the content of messages
- *
  * Rank 0 begins and keeps the time.  Both halves of a comparison use the same memory in
  * the same processes: bytes go from "from", in rank 0's segment, or from "outside", to
  * "to" in rank 1's segment.  As the conduit's target does, that of a bare put with an
@@ -60,8 +57,6 @@ struct gn_way {
 	enum gn_lands { GN_NOWHERE, GN_AT_TARGET, GN_AT_BOTH } lands; /* to be checked */
 };
 
-/* ---- gasnet_node.c ---- */
-
 /* The caller has set b, largest and window. */
 void gn_open(struct gn_node *n);
 /* Both ranks: begin and end the tests of one size. */
@@ -70,8 +65,6 @@ void gn_end(struct gn_node *n);
 /* Both ranks: fill the source of a batch; meet behind a batch, and check its data. */
 void gn_fill(struct gn_node *n);
 void gn_meet(struct gn_node *n, const struct gn_way *way);
-
-/* ---- gasnet_loops.c ---- */
 
 extern const struct gn_way gn_put, gn_put_outside, gn_puts, gn_short, gn_medium;
 extern const struct gn_way gn_bare_put, gn_bare_puts, gn_bare_pings;

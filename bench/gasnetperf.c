@@ -12,7 +12,6 @@
 #include "gasnet_node.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,22 +71,6 @@ static const struct figure figures[FIGURES] = {
 			128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20}},
 };
 
-/* A limit of the ratio for all sizes of a range: a greatest, or a least value. */
-static const struct bar {
-	const char *what;
-	unsigned figure;
-	uint64_t least, most;
-	bool at_least;
-	double bar;
-} bars[] = {
-	{"blocking put of 8 B / bare PtlPut + ACK", SMALL, 8, 8, false, 1.25},
-	{"AM Medium round trip of 16 B / two bare puts", MEDIUM, 16, 16, false, 1.5},
-	{"nb bulk puts, 64 KiB to 1 MiB / bare stream", LARGE, 64 << 10, 1 << 20, true,
-		0.95},
-};
-
-enum { BARS = sizeof bars / sizeof bars[0] };
-
 struct program {
 	struct bench b;
 	struct gn_node n;
@@ -97,11 +80,6 @@ struct program {
 	const char *lines; /* name of a file, or NULL */
 	FILE *out;
 	struct runner runner[MOST_WAYS];
-	/* each bar's ratio that is nearest to failing, and its size and sides; 0: none */
-	struct worst {
-		double ratio, ours, other;
-		uint64_t bytes;
-	} worst[BARS];
 };
 
 /* ---- turns ---- */
@@ -112,23 +90,6 @@ static void repeat(struct program *p, const struct gn_way *way, uint64_t count)
 		way->op(&p->n);
 	if (way->sync)
 		way->sync(&p->n);
-}
-
-static void time_singles(struct program *p, struct runner *r, uint64_t count)
-{
-	for (uint64_t i = 0; i < count; i++) {
-		double t = bench_now_ns();
-		r->way->op(&p->n);
-		r->single[r->singles++] = bench_now_ns() - t;
-	}
-}
-
-static uint64_t singles_of(const struct gn_way *way, uint64_t count)
-{
-	uint64_t some = count / 4 + 1;
-	if (way->sync)
-		return 0;
-	return some < MOST_SINGLE ? some : MOST_SINGLE;
 }
 
 static double time_batch(struct program *p, const struct gn_way *way, uint64_t count)
@@ -142,11 +103,16 @@ static double time_batch(struct program *p, const struct gn_way *way, uint64_t c
 static void one_turn(struct program *p, struct runner *r, uint64_t turn, uint64_t count)
 {
 	const struct gn_way *way = r->way;
-	uint64_t singles = singles_of(way, count);
+	uint64_t some = count / 4 + 1;
+	uint64_t singles = way->sync ? 0 : some < MOST_SINGLE ? some : MOST_SINGLE;
 	gn_fill(&p->n);
 	if (p->n.first) {
 		r->batch[turn] = time_batch(p, way, count);
-		time_singles(p, r, singles);
+		for (uint64_t i = 0; i < singles; i++) {
+			double t = bench_now_ns();
+			way->op(&p->n);
+			r->single[r->singles++] = bench_now_ns() - t;
+		}
 	} else if (way->serve) {
 		for (uint64_t i = 0; i < count / 16 + 1 + count + singles; i++)
 			way->serve(&p->n);
@@ -191,34 +157,6 @@ static void take_turns(struct program *p, const struct figure *f, uint64_t bytes
 
 /* ---- results ---- */
 
-struct result {
-	double p50, p99; /* ns of an operation */
-	double ratio;    /* of the first way's time to this one's */
-};
-
-static double ratio(const struct runner *a, const struct runner *b, uint64_t turns)
-{
-	double quotient[MOST_TURNS];
-	for (uint64_t i = 0; i < turns; i++)
-		quotient[i] = a->batch[i] / b->batch[i];
-	return bench_stat_of(quotient, turns).p50;
-}
-
-/* Where no single operations are timed, p99 is that of the batches. */
-static void evaluate(struct program *p, unsigned ways, struct result *result_out)
-{
-	uint64_t turns = p->turns.value;
-	for (unsigned k = 0; k < ways; k++)
-		result_out[k].ratio = ratio(&p->runner[0], &p->runner[k], turns);
-	for (unsigned k = 0; k < ways; k++) {
-		struct runner *r = &p->runner[k];
-		struct bench_stat s = bench_stat_of(r->batch, turns);
-		result_out[k].p50 = s.p50;
-		result_out[k].p99 =
-			r->singles ? bench_stat_of(r->single, r->singles).p99 : s.p99;
-	}
-}
-
 static double in_unit(const struct curve *c, uint64_t bytes, double ns)
 {
 	return c->unit == US   ? ns / 1e3
@@ -226,93 +164,46 @@ static double in_unit(const struct curve *c, uint64_t bytes, double ns)
 			       : (double)bytes / ns * 1e9 / (1 << 20);
 }
 
-static void print_row(struct program *p, const struct figure *f, uint64_t bytes,
-	unsigned ways, const struct result *r)
+/* Print the row and the lines of a size.  Where no single operations are timed, p99 is
+ * that of the batches.  A ratio is that of the first way's time to another one's. */
+static void show(struct program *p, const struct figure *f, uint64_t bytes)
 {
 	struct bench_cell cells[MOST_CELLS] = {
 		BENCH_TEXT("figure", f->name), BENCH_COUNT("bytes", bytes)};
-	unsigned n = 2;
+	unsigned ways = ways_of(f), n = 2;
+	uint64_t turns = p->turns.value;
+	double ratio[MOST_WAYS];
+	for (unsigned k = 0; k < ways; k++)
+		ratio[k] = bench_ratio(p->runner[0].batch, p->runner[k].batch, turns);
 	for (unsigned k = 0; k < ways; k++) {
 		const struct curve *c = &f->curve[k];
+		struct runner *r = &p->runner[k];
+		struct bench_stat s = bench_stat_of(r->batch, turns);
+		double p99 =
+			r->singles ? bench_stat_of(r->single, r->singles).p99 : s.p99;
 		int digits = c->unit == US ? 3 : 1;
 		cells[n++] = (struct bench_cell)BENCH_REAL(
-			c->value, in_unit(c, bytes, r[k].p50), digits);
+			c->value, in_unit(c, bytes, s.p50), digits);
 		cells[n++] = (struct bench_cell)BENCH_REAL(
-			c->p99, in_unit(c, bytes, r[k].p99), digits);
+			c->p99, in_unit(c, bytes, p99), digits);
+		if (p->out)
+			fprintf(p->out, "%s\t%s\t%llu\t%.1f\t%.1f\t%.4f\n", f->name,
+				c->way->name, (unsigned long long)bytes, s.p50, p99,
+				ratio[k]);
 	}
-	double quotient = f->streams ? 1 / r[1].ratio : r[1].ratio;
-	cells[n++] = (struct bench_cell)BENCH_REAL(f->ratio, quotient, 3);
+	cells[n++] = (struct bench_cell)BENCH_REAL(
+		f->ratio, f->streams ? 1 / ratio[1] : ratio[1], 3);
 	bench_row(&p->b, cells);
 }
-
-static void print_lines(struct program *p, const struct figure *f, uint64_t bytes,
-	unsigned ways, const struct result *r)
-{
-	for (unsigned k = 0; p->out && k < ways; k++)
-		fprintf(p->out, "%s\t%s\t%llu\t%.1f\t%.1f\t%.4f\n", f->name,
-			f->curve[k].way->name, (unsigned long long)bytes, r[k].p50,
-			r[k].p99, r[k].ratio);
-}
-
-/* ---- bars ---- */
-
-static void judge(
-	struct program *p, unsigned figure, uint64_t bytes, const struct result *r)
-{
-	const struct curve *c = figures[figure].curve;
-	double quotient = figures[figure].streams ? 1 / r[1].ratio : r[1].ratio;
-	for (unsigned i = 0; i < BARS; i++) {
-		struct worst *w = &p->worst[i];
-		if (bars[i].figure != figure || bytes < bars[i].least ||
-			bytes > bars[i].most)
-			continue;
-		if (!w->bytes || (quotient > w->ratio) != bars[i].at_least)
-			*w = (struct worst){quotient, in_unit(&c[0], bytes, r[0].p50),
-				in_unit(&c[1], bytes, r[1].p50), bytes};
-	}
-}
-
-static void print_bars(struct program *p)
-{
-	bench_section(&p->b, "bars");
-	for (unsigned i = 0; i < BARS; i++) {
-		const struct worst *w = &p->worst[i];
-		bool holds = bars[i].at_least ? w->ratio >= bars[i].bar
-					      : w->ratio <= bars[i].bar;
-		if (w->bytes)
-			BENCH_ROW(&p->b, BENCH_TEXT("bar", bars[i].what),
-				BENCH_COUNT("bytes", w->bytes),
-				BENCH_REAL("gasnet", w->ours, 3),
-				BENCH_REAL("bare", w->other, 3),
-				BENCH_REAL("ratio", w->ratio, 3),
-				BENCH_TEXT("limit",
-					bars[i].at_least ? "at least" : "at most"),
-				BENCH_REAL("bar", bars[i].bar, 2),
-				BENCH_TEXT("result", holds ? "holds" : "missed"));
-	}
-}
-
-/* ---- tests ---- */
 
 static void test(struct program *p, unsigned figure, uint64_t bytes)
 {
 	const struct figure *f = &figures[figure];
-	struct result r[MOST_WAYS];
-	unsigned ways = ways_of(f);
 	gn_begin(&p->n, f->curve[0].way->name, bytes);
 	take_turns(p, f, bytes);
 	gn_end(&p->n);
-	if (p->b.rank)
-		return;
-	evaluate(p, ways, r);
-	print_row(p, f, bytes, ways, r);
-	print_lines(p, f, bytes, ways, r);
-	judge(p, figure, bytes, r);
-}
-
-static bool fits(const struct figure *f, uint64_t bytes)
-{
-	return bytes >= f->least && bytes <= f->most;
+	if (p->b.rank == 0)
+		show(p, f, bytes);
 }
 
 /* Store the sizes of a figure: those of --sizes that it can have, or its own. */
@@ -320,19 +211,11 @@ static unsigned sizes_of(const struct program *p, const struct figure *f, uint64
 {
 	unsigned n = 0;
 	for (unsigned i = 0; i < p->sizes.n; i++)
-		if (fits(f, p->sizes.at[i]))
+		if (p->sizes.at[i] >= f->least && p->sizes.at[i] <= f->most)
 			size[n++] = p->sizes.at[i];
 	for (unsigned i = 0; !p->sizes.n && i < SIZES && (!i || f->size[i]); i++)
 		size[n++] = f->size[i];
 	return n;
-}
-
-static void run_figure(struct program *p, unsigned figure)
-{
-	uint64_t size[BENCH_LIST];
-	unsigned n = sizes_of(p, &figures[figure], size);
-	for (unsigned i = 0; i < n; i++)
-		test(p, figure, size[i]);
 }
 
 /* ---- options ---- */
@@ -393,34 +276,23 @@ static void options(struct program *p, int argc, char **argv)
 		p->turns.value = 2;
 }
 
-/* All ranks leave; rank 0 says why. */
-__attribute__((format(printf, 2, 3))) static _Noreturn void refuse(
-	const struct program *p, const char *fmt, ...)
-{
-	va_list args;
-	va_start(args, fmt);
-	if (p->b.rank == 0) {
-		fputs("gasnetperf: ", stderr);
-		vfprintf(stderr, fmt, args);
-		fputc('\n', stderr);
-	}
-	va_end(args);
-	bench_leave(2);
-}
-
-static void check_use(struct program *p)
+/* All ranks leave if a figure that is named has none of the sizes; rank 0 says why. */
+static void check_sizes(struct program *p)
 {
 	uint64_t size[BENCH_LIST];
-	if (p->b.size != 2)
-		refuse(p, "%u ranks; expected 2; use yod -sz 2", p->b.size);
-	for (unsigned k = 0; k < FIGURES; k++)
-		if (p->named && p->figure[k] && !sizes_of(p, &figures[k], size))
-			refuse(p,
-				"--sizes: %llu with --figure %s; expected %llu to %llu; "
-				"give a size there, or other figures",
-				(unsigned long long)p->sizes.at[0], figures[k].name,
-				(unsigned long long)figures[k].least,
-				(unsigned long long)figures[k].most);
+	for (unsigned k = 0; k < FIGURES; k++) {
+		const struct figure *f = &figures[k];
+		if (!p->named || !p->figure[k] || sizes_of(p, f, size))
+			continue;
+		if (p->b.rank == 0)
+			fprintf(stderr,
+				"gasnetperf: --sizes: %llu with --figure %s; expected "
+				"%llu to %llu; give a size there, or other figures\n",
+				(unsigned long long)p->sizes.at[0], f->name,
+				(unsigned long long)f->least,
+				(unsigned long long)f->most);
+		bench_leave(2);
+	}
 }
 
 static void open_lines(struct program *p)
@@ -443,28 +315,24 @@ static bool close_lines(struct program *p)
 	return true;
 }
 
-static void open_node(struct program *p)
-{
-	p->n.b = &p->b;
-	p->n.largest = largest(p);
-	p->n.window = (unsigned)p->window.value;
-	gn_open(&p->n);
-}
-
 int main(int argc, char **argv)
 {
+	uint64_t size[BENCH_LIST];
 	static struct program p = {
 		.b = {.program = "gasnetperf", .about = about, .legend = legend}};
 	options(&p, argc, argv);
-	check_use(&p);
+	bench_want_ranks(&p.b, 2, 2);
+	check_sizes(&p);
 	open_lines(&p);
-	open_node(&p); /* before bench_begin pins this thread: the conduit counts CPUs */
+	p.n.b = &p.b;
+	p.n.largest = largest(&p);
+	p.n.window = (unsigned)p.window.value;
+	gn_open(&p.n); /* before bench_begin pins this thread: the conduit counts CPUs */
 	bench_begin(&p.b);
 	for (unsigned k = 0; k < FIGURES; k++)
-		if (p.figure[k])
-			run_figure(&p, k);
-	if (p.b.rank == 0)
-		print_bars(&p);
+		for (unsigned i = 0, n = sizes_of(&p, &figures[k], size);
+			p.figure[k] && i < n; i++)
+			test(&p, k, size[i]);
 	int status = bench_end(&p.b) || !close_lines(&p);
 	bench_barrier();
 	gasnet_exit(status); /* closes the network, too */

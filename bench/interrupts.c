@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * interrupts - price of the interrupts of generic mode (PTL3_INTERRUPT)
+ * interrupts - price of the interrupts of generic mode (PTL3_MATCH)
  *
  *	yod -sz 1 interrupts [options]
  *
@@ -16,9 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -53,25 +51,19 @@ static void ring(const struct program *p, struct bell *bell)
 		(void)syscall(SYS_tgkill, getpid(), bell->tid, SIGRTMAX);
 }
 
-static void sleep_once(const struct program *p, struct bell *bell, uint32_t seen)
-{
-	sigset_t set;
-	if (p->way == FUTEX) {
-		(void)syscall(
-			SYS_futex, &bell->rings, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
-	} else if (p->way == SIGNAL) {
-		(void)sigemptyset(&set);
-		(void)sigaddset(&set, SIGRTMAX);
-		(void)sigwaitinfo(&set, NULL);
-	}
-}
-
 static void await(const struct program *p, struct bell *bell, uint32_t number)
 {
 	uint32_t seen;
+	sigset_t set;
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGRTMAX);
 	while ((seen = atomic_load_explicit(&bell->rings, memory_order_acquire)) !=
 		number)
-		sleep_once(p, bell, seen);
+		if (p->way == FUTEX)
+			(void)syscall(SYS_futex, &bell->rings, FUTEX_WAIT_PRIVATE, seen,
+				NULL, NULL, 0);
+		else if (p->way == SIGNAL)
+			(void)sigwaitinfo(&set, NULL);
 }
 
 static void pin_to(int cpu)
@@ -79,14 +71,6 @@ static void pin_to(int cpu)
 	if (!cpus_pin(cpu))
 		bench_die(1, "a thread cannot be pinned to CPU %d: %s", cpu,
 			strerror(errno));
-}
-
-/* Return the CPU time of this thread. */
-static double cpu_ns(void)
-{
-	struct timespec t;
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
 static void *answer(void *arg)
@@ -99,29 +83,8 @@ static void *answer(void *arg)
 		await(p, &p->bell[1], i);
 		ring(p, &p->bell[0]);
 	}
-	p->other_cpu = cpu_ns();
+	p->other_cpu = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	return NULL;
-}
-
-static void take_turns(struct program *p)
-{
-	for (uint32_t i = 1; i <= p->rounds.value; i++) {
-		double t = bench_now_ns();
-		ring(p, &p->bell[1]);
-		await(p, &p->bell[0], i + 1);
-		p->sample[i - 1] = (bench_now_ns() - t) / 2;
-	}
-}
-
-static void print(struct program *p, double cpu)
-{
-	struct bench_stat s = bench_stat_of(p->sample, p->rounds.value);
-	BENCH_ROW(&p->b, BENCH_TEXT("way", way_name[p->way]),
-		BENCH_TEXT("CPUs", p->cpu[0] == p->cpu[1] ? "one" : "two"),
-		BENCH_COUNT("rounds", s.n), BENCH_REAL("p50_ns", s.p50, 0),
-		BENCH_REAL("p90_ns", s.p90, 0), BENCH_REAL("p99_ns", s.p99, 0),
-		BENCH_REAL("max_ns", s.max, 0),
-		BENCH_REAL("cpu_ns", cpu / (double)s.n / 2, 0));
 }
 
 /* Time one way on these CPUs.  Two threads that poll need a CPU each. */
@@ -137,11 +100,22 @@ static void run(struct program *p, enum way way, int cpu)
 	if (pthread_create(&thread, NULL, answer, p))
 		bench_die(1, "no second thread; expected one; raise ulimit -u");
 	await(p, &p->bell[0], 1);
-	double t = cpu_ns();
-	take_turns(p);
-	t = cpu_ns() - t;
+	double t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (uint32_t i = 1; i <= p->rounds.value; i++) {
+		double since = bench_now_ns();
+		ring(p, &p->bell[1]);
+		await(p, &p->bell[0], i + 1);
+		p->sample[i - 1] = (bench_now_ns() - since) / 2;
+	}
+	t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
 	(void)pthread_join(thread, NULL);
-	print(p, t + p->other_cpu);
+	struct bench_stat s = bench_stat_of(p->sample, p->rounds.value);
+	BENCH_ROW(&p->b, BENCH_TEXT("way", way_name[p->way]),
+		BENCH_TEXT("CPUs", p->cpu[0] == p->cpu[1] ? "one" : "two"),
+		BENCH_COUNT("rounds", s.n), BENCH_REAL("p50_ns", s.p50, 0),
+		BENCH_REAL("p90_ns", s.p90, 0), BENCH_REAL("p99_ns", s.p99, 0),
+		BENCH_REAL("max_ns", s.max, 0),
+		BENCH_REAL("cpu_ns", (t + p->other_cpu) / (double)s.n / 2, 0));
 }
 
 static const char about[] = "usage: yod -sz 1 interrupts [options]\n"
@@ -151,23 +125,6 @@ static const char about[] = "usage: yod -sz 1 interrupts [options]\n"
 static const char legend[] =
 	"Half of a round trip.  CPUs: the threads share one, or have two.\n"
 	"cpu: CPU time of both threads for each interrupt.\n";
-
-/* Keep the signal for sigwaitinfo, in both threads. */
-static void block_signal(void)
-{
-	sigset_t set;
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGRTMAX);
-	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
-
-/* Run all ways, first on one CPU, then on two if there are two. */
-static void run_all(struct program *p, const struct cpus *cpus)
-{
-	for (unsigned n = 0; n < 2 && n < cpus_count(cpus); n++)
-		for (int way = 0; way < WAYS; way++)
-			run(p, (enum way)way, cpus_nth(cpus, n));
-}
 
 int main(int argc, char **argv)
 {
@@ -185,10 +142,17 @@ int main(int argc, char **argv)
 	if (!cpus_read(&cpus))
 		bench_die(1, "the CPUs cannot be read: %s", strerror(errno));
 	p.sample = bench_allocate(p.rounds.value * sizeof *p.sample);
-	block_signal();
+	/* keep the signal for sigwaitinfo, in both threads */
+	sigset_t set;
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGRTMAX);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	bench_begin(&p.b);
 	p.cpu[0] = cpus_nth(&cpus, 0);
 	pin_to(p.cpu[0]);
-	run_all(&p, &cpus);
+	/* first on one CPU, then on two if there are two */
+	for (unsigned n = 0; n < 2 && n < cpus_count(&cpus); n++)
+		for (int way = 0; way < WAYS; way++)
+			run(&p, (enum way)way, cpus_nth(&cpus, n));
 	bench_finish(&p.b);
 }

@@ -21,7 +21,6 @@
 #include "bench.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { PORTAL_BASE = 4, PORTAL_DEEP = 5, PORTAL_TALK = 6 };
 enum { WINDOW = 64, MOST_PAIRS = 4000, MOST_DEPTH = 131000 };
@@ -110,14 +109,6 @@ static void tear_down(struct program *p)
 	free(p->entry);
 }
 
-static uint64_t next_random(struct program *p)
-{
-	p->random ^= p->random << 13;
-	p->random ^= p->random >> 7;
-	p->random ^= p->random << 17;
-	return p->random;
-}
-
 /* Return the number of the entry for the next message.  Both ranks compute the same
  * numbers. */
 static uint64_t number_of(struct program *p, ptl_pt_index_t portal)
@@ -132,7 +123,10 @@ static uint64_t number_of(struct program *p, ptl_pt_index_t portal)
 	case TAIL:
 		return p->depth - 1;
 	case RANDOM:
-		return next_random(p) % p->depth;
+		p->random ^= p->random << 13;
+		p->random ^= p->random >> 7;
+		p->random ^= p->random << 17;
+		return p->random % p->depth;
 	default:
 		return p->depth;
 	}
@@ -188,19 +182,6 @@ static void serve(struct program *p)
 	}
 }
 
-static void print(
-	struct program *p, double *base, double *deep, double *ratio, uint64_t pairs)
-{
-	struct bench_stat b = bench_stat_of(base, pairs), d = bench_stat_of(deep, pairs);
-	struct bench_stat r = bench_stat_of(ratio, pairs);
-	BENCH_ROW(&p->b, BENCH_TEXT("list", kind_name[p->kind]),
-		BENCH_TEXT("hit", hit_name[p->hit]), BENCH_COUNT("depth", p->depth),
-		BENCH_COUNT("windows", pairs), BENCH_REAL("p50_ns", d.p50, 1),
-		BENCH_REAL("p99_ns", d.p99, 1), BENCH_REAL("depth1_ns", b.p50, 1),
-		BENCH_REAL("ratio", r.p50, 2), BENCH_REAL("ratio_p10", r.p10, 2),
-		BENCH_REAL("ratio_p90", r.p90, 2));
-}
-
 static void drive(struct program *p)
 {
 	static double base[MOST_PAIRS], deep[MOST_PAIRS], ratio[MOST_PAIRS];
@@ -214,45 +195,45 @@ static void drive(struct program *p)
 		ratio[n] = deep[n] / base[n];
 	}
 	put(p, PORTAL_TALK, BENCH_BITS, TALK_END);
-	print(p, base, deep, ratio, n);
+	struct bench_stat b = bench_stat_of(base, n), d = bench_stat_of(deep, n);
+	struct bench_stat r = bench_stat_of(ratio, n);
+	BENCH_ROW(&p->b, BENCH_TEXT("list", kind_name[p->kind]),
+		BENCH_TEXT("hit", hit_name[p->hit]), BENCH_COUNT("depth", p->depth),
+		BENCH_COUNT("windows", n), BENCH_REAL("p50_ns", d.p50, 1),
+		BENCH_REAL("p99_ns", d.p99, 1), BENCH_REAL("depth1_ns", b.p50, 1),
+		BENCH_REAL("ratio", r.p50, 2), BENCH_REAL("ratio_p10", r.p10, 2),
+		BENCH_REAL("ratio_p90", r.p90, 2));
 }
 
 /* ---- */
 
-static void run_hits(struct program *p)
+static void run_hit(struct program *p, enum hit hit)
 {
-	for (int hit = 0; hit < HITS; hit++) {
-		if (!p->hits[hit])
-			continue;
-		p->hit = (enum hit)hit;
-		p->random = 0x2545f4914f6cdd1d;
-		bench_watch_reset(&p->w, BENCH_LOSE_NONE);
-		bench_barrier();
-		if (p->b.rank == 0)
-			drive(p);
-		else if (p->b.rank == 1)
-			serve(p);
-		bench_barrier();
-	}
-}
-
-static void print_attach(struct program *p)
-{
-	double ns[2];
-	bench_gather(&p->b, &p->attach_ns, sizeof p->attach_ns, p->b.rank ? NULL : ns);
-	if (p->b.rank == 0 && p->depth >= 1000)
-		bench_note(&p->b, "posting %llu %s entries: %.1f ns each",
-			(unsigned long long)p->depth, kind_name[p->kind], ns[1]);
+	p->hit = hit;
+	p->random = 0x2545f4914f6cdd1d;
+	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
+	bench_barrier();
+	if (p->b.rank == 0)
+		drive(p);
+	else
+		serve(p);
+	bench_barrier();
 }
 
 static void run(struct program *p, enum kind kind, uint64_t depth)
 {
+	double ns[2];
 	p->kind = kind;
 	p->depth = depth;
 	if (p->b.rank == 1)
 		build(p);
-	run_hits(p);
-	print_attach(p);
+	for (int hit = 0; hit < HITS; hit++)
+		if (p->hits[hit])
+			run_hit(p, (enum hit)hit);
+	bench_gather(&p->b, &p->attach_ns, sizeof p->attach_ns, p->b.rank ? NULL : ns);
+	if (p->b.rank == 0 && p->depth >= 1000)
+		bench_note(&p->b, "posting %llu %s entries: %.1f ns each",
+			(unsigned long long)p->depth, kind_name[p->kind], ns[1]);
 	if (p->b.rank == 1)
 		tear_down(p);
 }
@@ -293,33 +274,15 @@ static void parse(struct program *p, int argc, char **argv)
 	bench_options(&p->b, rows, argc, argv);
 	bench_all_words(&lists);
 	bench_all_words(&hits);
-	if (p->depths.n)
-		return;
-	p->depths.n = p->b.quick ? 3 : 6;
-	memcpy(p->depths.at, p->b.quick ? quick : all, p->depths.n * sizeof *all);
-}
-
-static void want(const struct program *p)
-{
-	bool zero = false;
+	bench_want_ranks(&p->b, 2, 2);
 	for (unsigned i = 0; i < p->depths.n; i++)
-		zero |= p->depths.at[i] == 0;
-	if (p->b.size == 2 && !zero)
-		return;
-	if (p->b.rank == 0 && zero)
-		fprintf(stderr, "matchperf: --depth: 0; expected 1 to 131000\n");
-	else if (p->b.rank == 0)
-		fprintf(stderr, "matchperf: %u ranks; expected 2; use yod -sz 2\n",
-			p->b.size);
-	bench_leave(2);
-}
-
-static void open_node(struct program *p)
-{
-	p->peer = bench_id(&p->b, p->b.rank ^ 1);
-	p->w.eq = bench_queue(&p->b, 1024);
-	p->empty = bench_bind(&p->b, NULL, 0, PTL_EQ_NONE);
-	bench_post(&p->b, PORTAL_TALK, BENCH_BITS, PTL_MD_OP_PUT, NULL, 0, p->w.eq);
+		if (p->depths.at[i] == 0) {
+			if (p->b.rank == 0)
+				fprintf(stderr, "matchperf: --depth: 0; expected 1 to "
+						"131000\n");
+			bench_leave(2);
+		}
+	bench_default_list(&p->depths, p->b.quick ? quick : all, p->b.quick ? 3 : 6);
 }
 
 int main(int argc, char **argv)
@@ -332,8 +295,10 @@ int main(int argc, char **argv)
 		.max_mes = 1 << 17, .max_mds = 1 << 17, .max_me_list = 1 << 17};
 	p.b.desired = &much;
 	parse(&p, argc, argv);
-	want(&p);
-	open_node(&p);
+	p.peer = bench_id(&p.b, p.b.rank ^ 1);
+	p.w.eq = bench_queue(&p.b, 1024);
+	p.empty = bench_bind(&p.b, NULL, 0, PTL_EQ_NONE);
+	bench_post(&p.b, PORTAL_TALK, BENCH_BITS, PTL_MD_OP_PUT, NULL, 0, p.w.eq);
 	bench_begin(&p.b);
 	for (int kind = 0; kind < KINDS; kind++)
 		for (unsigned i = 0; p.list[kind] && i < p.depths.n; i++)

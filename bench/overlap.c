@@ -17,9 +17,6 @@
  */
 #include "bench.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { PORTAL_DATA = 4, PORTAL_TALK = 5, MOST_BYTES = 1 << 30, MOST_ROUNDS = 100000 };
 enum way { WAITS, TARGET, SOURCE, WAYS };
 
@@ -58,12 +55,6 @@ static double compute(struct program *p)
 	return bench_now_ns() - t;
 }
 
-static void spin(double ns)
-{
-	for (double end = bench_now_ns() + ns; bench_now_ns() < end;)
-		;
-}
-
 /* Find the number of loops that takes --work, and its time. */
 static void calibrate(struct program *p)
 {
@@ -79,44 +70,20 @@ static void calibrate(struct program *p)
 
 /* ---- messages ---- */
 
-static void tell(struct program *p)
-{
-	int rc = PtlPut(
-		p->empty, PTL_NO_ACK_REQ, p->peer, PORTAL_TALK, 0, BENCH_BITS, 0, 0);
-	bench_check(rc, "PtlPut");
-}
-
-/* Start a message; hdr_data is the time of the start. */
-static double start(struct program *p, uint64_t round)
-{
-	uint64_t *words = (uint64_t *)p->memory;
-	words[0] = words[p->length / 8 - 1] = round;
-	double t = bench_now_ns();
-	int rc = PtlPut(
-		p->out, PTL_ACK_REQ, p->peer, PORTAL_DATA, 0, BENCH_BITS, 0, (uint64_t)t);
-	bench_check(rc, "PtlPut");
-	return t;
-}
-
-static void check_data(struct program *p, uint64_t round)
-{
-	const uint64_t *words = (const uint64_t *)p->memory;
-	if (words[0] != round || words[p->length / 8 - 1] != round)
-		bench_wrong(&p->b,
-			"round %llu of %llu bytes: first word %llu, last %llu; expected "
-			"the round; the library damages data",
-			(unsigned long long)round, (unsigned long long)p->length,
-			(unsigned long long)words[0],
-			(unsigned long long)words[p->length / 8 - 1]);
-}
-
 /* Send a message from rank 0, when the target has said that it is ready and has had time
  * to begin its work. */
 static void source_round(struct program *p, enum way way, uint64_t round)
 {
 	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);
-	spin((double)p->delay_us.value * 1e3);
-	double t = start(p, round);
+	for (double end = bench_now_ns() + (double)p->delay_us.value * 1e3;
+		bench_now_ns() < end;)
+		;
+	uint64_t *words = (uint64_t *)p->memory;
+	words[0] = words[p->length / 8 - 1] = round;
+	double t = bench_now_ns(); /* goes with the message */
+	int rc = PtlPut(
+		p->out, PTL_ACK_REQ, p->peer, PORTAL_DATA, 0, BENCH_BITS, 0, (uint64_t)t);
+	bench_check(rc, "PtlPut");
 	if (way == SOURCE)
 		p->work[round] = compute(p);
 	bench_await(&p->w, PTL_EVENT_ACK, round + 1);
@@ -126,26 +93,34 @@ static void source_round(struct program *p, enum way way, uint64_t round)
 
 static void target_round(struct program *p, enum way way, uint64_t round)
 {
-	tell(p);
+	bench_check(PtlPut(p->empty, PTL_NO_ACK_REQ, p->peer, PORTAL_TALK, 0, BENCH_BITS,
+			    0, 0),
+		"PtlPut");
 	if (way == TARGET)
 		p->work[round] = compute(p);
 	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);
 	p->sample[round] = bench_now_ns() - (double)p->w.last.hdr_data;
-	check_data(p, round);
+	const uint64_t *words = (const uint64_t *)p->memory;
+	uint64_t first = words[0], last = words[p->length / 8 - 1];
+	if (first != round || last != round)
+		bench_wrong(&p->b,
+			"round %llu of %llu bytes: first word %llu, last %llu; expected "
+			"the round; the library damages data",
+			(unsigned long long)round, (unsigned long long)p->length,
+			(unsigned long long)first, (unsigned long long)last);
 }
 
 static void run_rounds(struct program *p, enum way way)
 {
 	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
 	bench_barrier();
-	for (uint64_t i = 0; i < p->rounds.value && p->b.rank < 2; i++)
+	for (uint64_t i = 0; i < p->rounds.value; i++)
 		if (p->b.rank == 0)
 			source_round(p, way, i);
 		else
 			target_round(p, way, i);
 	bench_barrier();
-	bench_expect(&p->b, &p->w, way_name[way], PTL_EVENT_PUT_END,
-		p->b.rank < 2 ? p->rounds.value : 0);
+	bench_expect(&p->b, &p->w, way_name[way], PTL_EVENT_PUT_END, p->rounds.value);
 }
 
 /* ---- results ---- */
@@ -230,38 +205,11 @@ static void parse(struct program *p, int argc, char **argv)
 		{NULL, NULL, NULL, NULL, NULL, NULL}};
 	static const uint64_t sizes[] = {8, 64 << 10, 1 << 20, 16 << 20};
 	bench_options(&p->b, rows, argc, argv);
-	if (!p->sizes.n) {
-		p->sizes.n = p->b.quick ? 3 : 4;
-		memcpy(p->sizes.at, sizes, p->sizes.n * sizeof *sizes);
-	}
+	bench_want_ranks(&p->b, 2, 2);
+	bench_default_list(&p->sizes, sizes, p->b.quick ? 3 : 4);
+	p->largest = bench_largest(&p->sizes, 0);
 	if (p->b.quick)
 		p->rounds.value = 3;
-	for (unsigned i = 0; i < p->sizes.n; i++)
-		if (p->sizes.at[i] > p->largest)
-			p->largest = p->sizes.at[i];
-}
-
-static void want_ranks(const struct bench *b)
-{
-	if (b->size == 2)
-		return;
-	if (b->rank == 0)
-		fprintf(stderr, "overlap: %u ranks; expected 2; use yod -sz 2\n",
-			b->size);
-	bench_leave(2);
-}
-
-static void open_node(struct program *p)
-{
-	p->memory = bench_allocate(p->largest + 8);
-	p->sample = bench_allocate(p->rounds.value * sizeof *p->sample);
-	p->work = bench_allocate(p->rounds.value * sizeof *p->work);
-	p->peer = bench_id(&p->b, p->b.rank ^ 1);
-	p->w.eq = bench_queue(&p->b, 64);
-	p->empty = bench_bind(&p->b, NULL, 0, PTL_EQ_NONE);
-	bench_post(&p->b, PORTAL_TALK, BENCH_BITS, PTL_MD_OP_PUT, NULL, 0, p->w.eq);
-	bench_post(&p->b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, p->memory,
-		p->largest + 8, p->w.eq);
 }
 
 int main(int argc, char **argv)
@@ -273,8 +221,15 @@ int main(int argc, char **argv)
 		.work_us = {10000, 10, 10000000},
 		.delay_us = {500, 0, 1000000}};
 	parse(&p, argc, argv);
-	want_ranks(&p.b);
-	open_node(&p);
+	p.memory = bench_allocate(p.largest + 8);
+	p.sample = bench_allocate(p.rounds.value * sizeof *p.sample);
+	p.work = bench_allocate(p.rounds.value * sizeof *p.work);
+	p.peer = bench_id(&p.b, p.b.rank ^ 1);
+	p.w.eq = bench_queue(&p.b, 64);
+	p.empty = bench_bind(&p.b, NULL, 0, PTL_EQ_NONE);
+	bench_post(&p.b, PORTAL_TALK, BENCH_BITS, PTL_MD_OP_PUT, NULL, 0, p.w.eq);
+	bench_post(&p.b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, p.memory, p.largest + 8,
+		p.w.eq);
 	bench_begin(&p.b);
 	calibrate(&p);
 	for (unsigned i = 0; i < p.sizes.n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * oversub - many nodes on few CPUs: all-to-all rounds
+ * oversub - many nodes on few CPUs: all-to-all rounds, or the memory of a node
  *
  *	yod -sz 16 oversub [options]
  *
@@ -8,18 +8,39 @@
  * others have arrived and its own are sent.  A node can be one round ahead of another,
  * not two: the receiver has two sets of slots.  bench/series runs this program with 2, 4,
  * 8 ... nodes.
+ *
+ * With --memory the figures are from /proc/self when the interface is open (idle), and
+ * again after a round (talked).  Pss divides a shared page among the processes that map
+ * it, so the sum over all nodes is the memory of the job; Rss counts the page in each.
+ * Segments are the mappings of memory files: their sizes are of address space, used or
+ * not.
  */
 #include "bench.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { PORTAL = 4, MOST_BYTES = 64 << 10, MOST_SAMPLES = 200 };
+enum { PORTAL = 4, MOST_BYTES = 64 << 10, MOST_SAMPLES = 200, FIELDS = 6 };
+
+static const char *const field_name[FIELDS] = {"Rss", "Pss", "Shared_Dirty",
+	"Private_Clean", "Private_Dirty", "Private_Hugetlb"};
+
+/* Memory of a node. */
+struct memory {
+	uint64_t kib[FIELDS];
+	uint64_t hugetlb_kib;        /* Shared_Hugetlb: not in Rss */
+	uint64_t own_kib, peers_kib; /* mapped writable, and read-only */
+	uint64_t segments, maps;
+};
 
 struct program {
 	struct bench b;
 	struct bench_number bytes, rounds;
 	struct bench_watch w;
 	bool silent; /* no SEND_END events */
+	bool memory;
+	struct memory *all; /* rank 0 */
 	ptl_process_id_t *id;
 	ptl_handle_md_t out[2]; /* for even and odd rounds */
 	uint64_t *tx, *rx;
@@ -49,16 +70,12 @@ static void put(struct program *p, unsigned to)
 	bench_check(rc, "PtlPut");
 }
 
-/* Even and odd rounds have a message each: the messages of the round that all others have
- * begun show that the message of the round before has arrived everywhere. */
-static uint64_t *tx_of(struct program *p, uint64_t round)
-{
-	return p->tx + (round & 1) * p->words;
-}
-
 static void send_all(struct program *p)
 {
-	uint64_t *tx = tx_of(p, p->round);
+	/* Even and odd rounds have a message each: the messages of the round that all
+	 * others have begun show that the message of the round before has arrived
+	 * everywhere. */
+	uint64_t *tx = p->tx + (p->round & 1) * p->words;
 	tx[0] = tx[p->words - 1] = stamp_of(p->round, p->b.rank);
 	for (unsigned i = 1; i < p->b.size; i++)
 		put(p, (p->b.rank + i) % p->b.size);
@@ -103,33 +120,10 @@ static void run_rounds(struct program *p, uint64_t count)
 
 /* ---- */
 
-static uint64_t rounds_for(const struct program *p)
-{
-	enum { MESSAGES = 4000000, LEAST = 400, MOST = 200000 };
-	uint64_t n = MESSAGES / p->b.size / (p->b.size - 1);
-	if (p->rounds.value)
-		return p->rounds.value;
-	if (p->b.quick)
-		return 20;
-	return n < LEAST ? LEAST : n > MOST ? MOST : n;
-}
-
-static void print(struct program *p, uint64_t rounds, uint64_t batches, double all_ns)
-{
-	double messages = (double)(p->b.size * (p->b.size - 1));
-	struct bench_stat s = bench_stat_of(p->sample, batches);
-	BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size), BENCH_COUNT("cpus", p->b.ncpus),
-		BENCH_COUNT("bytes", p->words * 8), BENCH_COUNT("rounds", rounds),
-		BENCH_REAL("round_p50_us", s.p50 / 1e3, 1),
-		BENCH_REAL("round_p99_us", s.p99 / 1e3, 1),
-		BENCH_REAL("round_max_us", s.max / 1e3, 1),
-		BENCH_REAL("Mmsg_per_s", messages * (double)rounds * 1e3 / all_ns, 3),
-		BENCH_REAL("p50_Mmsg_per_s", messages * 1e3 / s.p50, 3));
-}
-
 static void measure(struct program *p)
 {
-	uint64_t rounds = rounds_for(p);
+	uint64_t usual = p->b.quick ? 20 : bench_all_rounds(p->b.size);
+	uint64_t rounds = p->rounds.value ? p->rounds.value : usual;
 	uint64_t batches = rounds < MOST_SAMPLES ? rounds : MOST_SAMPLES;
 	uint64_t each = rounds / batches;
 	run_rounds(p, rounds / 10 + 1);
@@ -139,33 +133,125 @@ static void measure(struct program *p)
 		run_rounds(p, each);
 		p->sample[i] = (bench_now_ns() - t) / (double)each;
 	}
+	double all_ns = bench_now_ns() - first;
+	double messages = (double)(p->b.size * (p->b.size - 1));
+	struct bench_stat s = bench_stat_of(p->sample, batches);
+	rounds = batches * each;
 	if (p->b.rank == 0)
-		print(p, batches * each, batches, bench_now_ns() - first);
+		BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size),
+			BENCH_COUNT("cpus", p->b.ncpus),
+			BENCH_COUNT("bytes", p->words * 8), BENCH_COUNT("rounds", rounds),
+			BENCH_REAL("round_p50_us", s.p50 / 1e3, 1),
+			BENCH_REAL("round_p99_us", s.p99 / 1e3, 1),
+			BENCH_REAL("round_max_us", s.max / 1e3, 1),
+			BENCH_REAL("Mmsg_per_s", messages * (double)rounds * 1e3 / all_ns,
+				3),
+			BENCH_REAL("p50_Mmsg_per_s", messages * 1e3 / s.p50, 3));
 }
 
-static void expect_events(struct program *p)
+/* ---- memory, from /proc ---- */
+
+static void read_usage(const char *line, struct memory *s)
 {
-	uint64_t count = p->round * (p->b.size - 1);
+	char name[40];
+	unsigned long long kib;
+	if (sscanf(line, "%39[^:]: %llu kB", name, &kib) != 2)
+		return;
+	for (int i = 0; i < FIELDS; i++)
+		if (!strcmp(name, field_name[i]))
+			s->kib[i] = kib;
+	if (!strcmp(name, "Shared_Hugetlb"))
+		s->hugetlb_kib = kib;
+}
+
+static void read_map(const char *line, struct memory *s)
+{
+	unsigned long long from, to;
+	char mode[8];
+	s->maps++;
+	if (sscanf(line, "%llx-%llx %7s", &from, &to, mode) != 3 ||
+		!strstr(line, "/memfd:"))
+		return;
+	s->segments++;
+	*(mode[1] == 'w' ? &s->own_kib : &s->peers_kib) += (to - from) >> 10;
+}
+
+static void read_lines(const char *name,
+	void (*read_line)(const char *line, struct memory *s), struct memory *s)
+{
+	char line[400];
+	FILE *f = fopen(name, "re");
+	if (!f)
+		bench_die(1, "%s: %s; expected a kernel with smaps_rollup (4.14)", name,
+			strerror(errno));
+	while (fgets(line, sizeof line, f))
+		read_line(line, s);
+	fclose(f);
+}
+
+static struct bench_stat over_ranks(const struct program *p, size_t offset)
+{
+	double *v = bench_allocate(p->b.size * sizeof *v);
+	for (unsigned i = 0; i < p->b.size; i++)
+		v[i] = (double)*(uint64_t *)((char *)&p->all[i] + offset);
+	struct bench_stat s = bench_stat_of(v, p->b.size);
+	free(v);
+	return s;
+}
+
+#define OVER(member) over_ranks(p, offsetof(struct memory, member))
+
+static void print_memory(struct program *p, const char *when)
+{
+	struct bench_stat rss = OVER(kib[0]), pss = OVER(kib[1]);
+	double sum = 0;
+	for (unsigned i = 0; i < p->b.size; i++)
+		sum += (double)p->all[i].kib[1];
+	BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size), BENCH_TEXT("when", when),
+		BENCH_COUNT("rss_KiB", rss.p50), BENCH_COUNT("pss_KiB", pss.p50),
+		BENCH_COUNT("pss_max_KiB", pss.max), BENCH_COUNT("pss_sum_KiB", sum),
+		BENCH_COUNT("private_KiB", OVER(kib[4]).p50),
+		BENCH_COUNT("huge_KiB", OVER(kib[5]).p50 + OVER(hugetlb_kib).p50),
+		BENCH_COUNT("own_map_KiB", OVER(own_kib).p50),
+		BENCH_COUNT("peer_map_KiB", OVER(peers_kib).p50),
+		BENCH_COUNT("segments", OVER(segments).p50),
+		BENCH_COUNT("maps", OVER(maps).p50));
+}
+
+static void look(struct program *p, const char *when)
+{
+	struct memory mine = {.segments = 0};
 	bench_barrier();
-	bench_expect(&p->b, &p->w, "all-to-all", PTL_EVENT_PUT_END, count);
-	bench_expect(
-		&p->b, &p->w, "all-to-all", PTL_EVENT_SEND_END, p->silent ? 0 : count);
+	read_lines("/proc/self/smaps_rollup", read_usage, &mine);
+	read_lines("/proc/self/maps", read_map, &mine);
+	bench_barrier();
+	bench_gather(&p->b, &mine, sizeof mine, p->all);
+	if (p->b.rank == 0)
+		print_memory(p, when);
+	bench_barrier();
 }
 
 static const char about[] = "usage: yod -sz N oversub [options]\n"
 			    "All-to-all rounds of small puts, with more nodes than CPUs "
-			    "if need be.\n";
+			    "if need be;\nwith --memory, the memory of a node before "
+			    "and after one.\n";
 
 static const char legend[] =
 	"Round: by rank 0, means of batches.  Mmsg/s: messages of all nodes, in all the "
 	"time, and\n"
-	"in the median round.\n";
+	"in the median round.\n"
+	"--memory: KiB, medians over the nodes.  pss_sum: memory of the job.  own_map, "
+	"peer_map: segments\n"
+	"mapped, writable and not, in address space.  huge: hugetlb pages, which rss and "
+	"pss leave out.\n";
 
 static void parse(struct program *p, int argc, char **argv)
 {
 	const struct bench_option rows[] = {
-		{"bytes", "N", "of a message; default 64", "bytes, 8 to 65536",
-			bench_set_number, &p->bytes},
+		{"bytes", "N", "of a message; default 64 (--memory: 4096)",
+			"bytes, 8 to 65536", bench_set_number, &p->bytes},
+		{"memory", NULL, "show the memory of a node, idle and after a round",
+			NULL, bench_set_flag, &p->memory},
 		{"rounds", "N", "default: 4000000 messages in all",
 			"rounds, 1 to 1000000000", bench_set_number, &p->rounds},
 		{"no-send-end", NULL, "descriptors without SEND_END events", NULL,
@@ -174,10 +260,9 @@ static void parse(struct program *p, int argc, char **argv)
 			bench_set_flag, &p->w.poll},
 		{NULL, NULL, NULL, NULL, NULL, NULL}};
 	bench_options(&p->b, rows, argc, argv);
-	if (p->b.size > 1)
-		return;
-	fprintf(stderr, "oversub: 1 rank; expected 2 or more; use yod -sz 16\n");
-	bench_leave(2);
+	bench_want_ranks(&p->b, 2, UINT32_MAX);
+	if (!p->bytes.value)
+		p->bytes.value = p->memory ? 4096 : 64;
 }
 
 static void open_node(struct program *p)
@@ -187,12 +272,13 @@ static void open_node(struct program *p)
 	p->tx = bench_allocate(2 * tx);
 	p->rx = bench_allocate(rx);
 	p->id = bench_allocate(p->b.size * sizeof *p->id);
+	p->all = p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *p->all);
 	for (unsigned i = 0; i < p->b.size; i++)
 		p->id[i] = bench_id(&p->b, i);
 	p->w.eq = bench_queue(&p->b, 8 * p->b.size + 64);
 	for (uint64_t i = 0; i < 2; i++)
-		p->out[i] = bench_bind(
-			&p->b, tx_of(p, i), tx, p->silent ? PTL_EQ_NONE : p->w.eq);
+		p->out[i] = bench_bind(&p->b, p->tx + i * p->words, tx,
+			p->silent ? PTL_EQ_NONE : p->w.eq);
 	bench_post(&p->b, PORTAL, BENCH_BITS, PTL_MD_OP_PUT, p->rx, rx, p->w.eq);
 	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
 }
@@ -201,12 +287,21 @@ int main(int argc, char **argv)
 {
 	static struct program p = {
 		.b = {.program = "oversub", .about = about, .legend = legend},
-		.bytes = {64, 8, MOST_BYTES},
+		.bytes = {0, 8, MOST_BYTES},
 		.rounds = {0, 1, 1000000000}};
 	parse(&p, argc, argv);
 	open_node(&p);
 	bench_begin(&p.b);
-	measure(&p);
-	expect_events(&p);
+	if (p.memory) {
+		look(&p, "idle");
+		run_rounds(&p, 1);
+		look(&p, "talked");
+	} else {
+		measure(&p);
+	}
+	uint64_t count = p.round * (p.b.size - 1);
+	bench_barrier();
+	bench_expect(&p.b, &p.w, "all-to-all", PTL_EVENT_PUT_END, count);
+	bench_expect(&p.b, &p.w, "all-to-all", PTL_EVENT_SEND_END, p.silent ? 0 : count);
 	bench_finish(&p.b);
 }

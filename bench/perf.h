@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * perf - messages between ranks, for portalperf and pipeperf
- *
- *	perf_node.c	descriptors; begin and end of a test at one size
- *	perf_pair.c	put, get, ack, bidir: one message at a time
- *	perf_stream.c	stream, rate, nto1: windows of messages
- *	perf_data.h	the words that the timed loops write and check
- *	perf_data.c	the content of full messages, and its checks
- *	perf_put.c	puts of messages and of notes
- *	perf_raw.c	the raw hand-over of a cache line between the same two CPUs
- *
- * A file calls only those below it.
+ * perf - messages between ranks, for portalperf and cciperf
  *
  * Ranks 2k and 2k + 1 are a pair; in nto1 all send to rank 0.  Each rank has a match
  * entry with a descriptor for puts and one for gets, and one free-floating descriptor per
@@ -28,6 +18,8 @@
 #define BENCH_PERF_H
 
 #include "bench.h"
+
+#include <string.h>
 
 enum perf_test {
 	PERF_PUT,
@@ -71,8 +63,6 @@ struct perf_node {
 	uint64_t pitch, slots;
 };
 
-/* ---- perf_node.c ---- */
-
 /* The caller has set b, largest, window, silent, heap and w.poll. */
 void perf_open(struct perf_node *n);
 /* Return the length of rx. */
@@ -85,14 +75,38 @@ void perf_end(struct perf_node *n);
 void perf_rounds(struct perf_node *n, uint64_t count);
 /* Run a few full rounds. */
 void perf_full_rounds(struct perf_node *n);
+/* Return the number of messages of count rounds, by all senders. */
+uint64_t perf_messages(const struct perf_node *n, uint64_t count);
 
-/* ---- perf_pair.c, perf_stream.c ---- */
+static inline bool perf_is_stream(enum perf_test test)
+{
+	return test == PERF_STREAM || test == PERF_RATE || test == PERF_NTO1;
+}
 
-void perf_pair_rounds(struct perf_node *n, uint64_t count);
-void perf_stream_rounds(struct perf_node *n, uint64_t count);
-void perf_stream_expect(struct perf_node *n);
+void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr);
+/* Put a note, an empty message. */
+void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what);
+/* Agree within a pair, before messages or between rounds: return the first rank's
+ * value. */
+uint64_t perf_agree(struct perf_node *n, uint64_t value);
+/* The same in the other direction: return at the first rank whether both say true, and at
+ * the other one its own word. */
+bool perf_both(struct perf_node *n, bool mine);
 
-/* ---- perf_data.c ---- */
+/* ---- the raw hand-over of a cache line ---- */
+
+struct perf_page; /* two cache lines that a pair of ranks shares */
+
+/* Share a page within a pair, through /proc.  Return NULL at both ranks if one of them
+ * cannot. */
+struct perf_page *perf_page_share(struct perf_node *n);
+void perf_page_close(struct perf_page *p);
+
+/* Run round trips; the first rank hands over first; both ranks call it.  yields: call
+ * sched_yield after each look that finds nothing. */
+void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds, bool yields);
+
+/* ---- the words of a message ---- */
 
 enum { PERF_WORD = 8 };
 
@@ -103,43 +117,74 @@ static inline uint64_t perf_word(uint64_t k, uint64_t seed)
 }
 
 void perf_fill(char *at, uint64_t length, uint64_t seed);
-/* Write the bytes that are to stay behind a message. */
-void perf_guard(char *at);
 /* Check the whole message, whose first word is number first, and the bytes behind it;
  * count an error. */
 void perf_check_all(struct perf_node *n, const char *rx, uint64_t first, uint64_t seed);
 /* Count an error: the message has a wrong byte there. */
 void perf_wrong(struct perf_node *n, uint64_t at);
 
-/* ---- perf_put.c ---- */
+enum { PERF_WANDER = 4096 };
 
-void perf_put(struct perf_node *n, uint64_t remote, ptl_hdr_data_t hdr);
-void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr);
-/* Put a note, an empty message. */
-void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what);
-/* Agree within a pair, before messages or between rounds: return the first rank's
- * value. */
-uint64_t perf_agree(struct perf_node *n, uint64_t value);
-/* Return the number of messages of count rounds, by all senders. */
-uint64_t perf_messages(const struct perf_node *n, uint64_t count);
-
-static inline bool perf_is_stream(enum perf_test test)
+/* Return a stamp that differs for each message (or window) and sender, also in its low
+ * bytes. */
+static inline uint64_t perf_stamp_of(const struct perf_node *n, unsigned sender)
 {
-	return test == PERF_STREAM || test == PERF_RATE || test == PERF_NTO1;
+	return (n->message * 2 + (sender & 1)) | (uint64_t)sender << 48;
 }
 
-/* ---- perf_raw.c ---- */
+/* Return the numbers of words that the timed loop checks besides the first one: the last
+ * one, and one that is another one in each message. */
+static inline uint64_t perf_last(const struct perf_node *n)
+{
+	return n->length / PERF_WORD - 1;
+}
 
-struct perf_page; /* two cache lines that a pair of ranks shares */
+static inline uint64_t perf_wandering(const struct perf_node *n)
+{
+	return n->message * 61 % (n->length / PERF_WORD);
+}
 
-/* Make the page in one rank; open it in the other through /proc.  Return NULL with
- * errno. */
-struct perf_page *perf_page_make(int *fd_out);
-struct perf_page *perf_page_open(uint32_t pid, uint32_t fd);
-void perf_page_close(struct perf_page *p);
+static inline void perf_stamp(struct perf_node *n)
+{
+	uint64_t v = perf_stamp_of(n, n->b->rank), *tx = (uint64_t *)n->tx;
+	if (n->full) {
+		perf_fill(n->tx, n->length, v);
+		return;
+	}
+	if (n->length < PERF_WORD) {
+		memcpy(n->tx, &v, n->length);
+		return;
+	}
+	if (n->length >= PERF_WANDER)
+		tx[perf_wandering(n)] = v;
+	tx[perf_last(n)] = v;
+	tx[0] = v;
+}
 
-/* Run round trips; the first rank hands over first; both ranks call it.  yields: call
- * sched_yield after each look that finds nothing. */
-void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds, bool yields);
+static inline void perf_check_word(
+	struct perf_node *n, uint64_t got, uint64_t want, uint64_t k)
+{
+	if (__builtin_expect(got != want, 0))
+		perf_wrong(n, k * PERF_WORD);
+}
+
+static inline void perf_check_stamp(struct perf_node *n, const char *at, unsigned sender)
+{
+	uint64_t v = perf_stamp_of(n, sender);
+	const uint64_t *rx = (const uint64_t *)at;
+	if (n->full) {
+		perf_check_all(n, at, 0, v);
+		return;
+	}
+	if (n->length < PERF_WORD) {
+		if (memcmp(at, &v, n->length))
+			perf_wrong(n, 0);
+		return;
+	}
+	perf_check_word(n, rx[0], v, 0);
+	perf_check_word(n, rx[perf_last(n)], v, perf_last(n));
+	if (n->length >= PERF_WANDER)
+		perf_check_word(n, rx[perf_wandering(n)], v, perf_wandering(n));
+}
 
 #endif

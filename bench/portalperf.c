@@ -4,24 +4,23 @@
  *
  *	yod -sz 2 portalperf [options]
  *
- * The messages are those of perf.h.  This file chooses the tests and their sizes, reads
- * the clock once for each batch, and sends the results to rank 0.
+ * The messages are those of perf.h.  This file chooses the tests, their sizes and their
+ * rounds, reads the clock once for each batch, and sends the results to rank 0.
  */
-#include "perf_opt.h"
+#include "perf.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { RAW_MOST = 50 };
+enum { MOST_BYTES = 1 << 30, MOST_WINDOW = 4096, MOST_SAMPLES = 1 << 20, BATCHES = 1000 };
+enum { RAW_BATCHES = 50, TRIALS = 7, MOST_REPEATS = 1 << 20 };
 
 /* A rank's report to rank 0 after each test and size: times of a message. */
 struct result {
 	bool valid;
-	uint64_t rounds, messages;
+	uint64_t rounds;
 	struct bench_stat ns;
 };
 
@@ -32,48 +31,87 @@ struct raw_result {
 	double put_mean, raw_mean;
 };
 
-struct program {
+static struct program {
 	struct bench b;
-	struct perf_opt opt;
+	bool test[PERF_TESTS];
+	struct bench_list sizes;
+	struct bench_number iters;  /* 0: depends on the size */
+	struct bench_number window; /* messages */
+	struct bench_number busy;   /* processes beside the job that never sleep */
+	struct bench_number upper, perturbation, budget_ms; /* of a sweep */
+	bool no_raw, each, sweep;
 	struct perf_node n;
 	struct result *all; /* rank 0 */
-	double *sample;
+	/* the size before, in a sweep, and the best one */
+	uint64_t last, best_at;
+	double last_ns, best_mb; /* of a round; MB/s */
+} program = {.sizes = {.most = MOST_BYTES},
+	.iters = {0, 1, 1000000000},
+	.window = {64, 1, MOST_WINDOW},
+	.busy = {0, 0, 1024},
+	.upper = {4 << 20, 1, MOST_BYTES},
+	.perturbation = {3, 0, 64},
+	.budget_ms = {100, 1, 100000},
+	.last_ns = 1e4}; /* a guess, for the first size only */
+
+/* ---- rounds ---- */
+
+struct plan {
+	uint64_t warm, batches, each; /* rounds: warm, then batches * each */
 };
+
+/* Return the part of the usual rounds that a test has: a round of a window test moves
+ * --window messages, so a part is enough. */
+static uint64_t part_of(enum perf_test t)
+{
+	return t == PERF_RATE ? 2 : perf_is_stream(t) ? 16 : 1;
+}
+
+/* Plan batches of at least 20 rounds where one round is short compared to reading the
+ * clock. */
+static struct plan plan_of(const struct program *p, enum perf_test t, uint64_t bytes)
+{
+	uint64_t usual = p->b.quick ? 20 : bench_usual_rounds(bytes);
+	uint64_t rounds = usual / part_of(t) ? usual / part_of(t) : 1;
+	uint64_t most = p->each ? MOST_SAMPLES : BATCHES;
+	if (p->iters.value && !(p->b.quick && p->iters.value > usual))
+		rounds = p->iters.value;
+	uint64_t batches =
+		p->each || bytes > 4096 || part_of(t) > 1 ? rounds : rounds / 20;
+	batches = batches > most ? most : batches ? batches : 1;
+	return (struct plan){
+		rounds / 10 > 1000 ? 1000 : rounds / 10 + 1, batches, rounds / batches};
+}
+
+/* Time rounds, and return the time of one in ns. */
+static double timed(struct perf_node *n, uint64_t count)
+{
+	double t = bench_now_ns();
+	perf_rounds(n, count);
+	return (bench_now_ns() - t) / (double)count;
+}
 
 /* ---- one test at one size ---- */
 
-/* Return the messages of these rounds; a round trip of a ping-pong has two. */
-static double messages_of(struct perf_node *n, uint64_t rounds)
-{
-	return (double)perf_messages(n, rounds) * (n->test == PERF_PUT ? 2 : 1);
-}
-
-static void timed_batches(struct program *p, const struct perf_plan *plan)
-{
-	double part = 1 / messages_of(&p->n, plan->each);
-	for (uint64_t i = 0; i < plan->batches; i++) {
-		double t = bench_now_ns();
-		perf_rounds(&p->n, plan->each);
-		p->sample[i] = (bench_now_ns() - t) * part;
-	}
-}
-
 static void measure(struct program *p, struct result *r)
 {
-	struct perf_plan plan = perf_plan_of(&p->opt, &p->b, p->n.test, p->n.length);
-	p->sample = malloc(plan.batches * sizeof *p->sample);
-	if (!p->sample)
+	struct perf_node *n = &p->n;
+	struct plan plan = plan_of(p, n->test, n->length);
+	/* a round trip of a ping-pong has two messages */
+	double messages = (double)perf_messages(n, 1) * (n->test == PERF_PUT ? 2 : 1);
+	double *sample = malloc(plan.batches * sizeof *sample);
+	if (!sample)
 		bench_die(1, "no memory for %llu samples; use fewer --iters",
 			(unsigned long long)plan.batches);
-	perf_full_rounds(&p->n);
-	perf_rounds(&p->n, plan.warm);
-	timed_batches(p, &plan);
+	perf_full_rounds(n);
+	perf_rounds(n, plan.warm);
+	for (uint64_t i = 0; i < plan.batches; i++)
+		sample[i] = timed(n, plan.each) / messages;
 	r->rounds = plan.batches * plan.each;
-	r->messages = perf_messages(&p->n, r->rounds);
-	r->ns = bench_stat_of(p->sample, plan.batches);
-	r->valid = p->n.test == PERF_NTO1 ? p->b.rank == 0 : p->n.first;
-	perf_full_rounds(&p->n);
-	free(p->sample);
+	r->ns = bench_stat_of(sample, plan.batches);
+	r->valid = n->test == PERF_NTO1 ? p->b.rank == 0 : n->first;
+	perf_full_rounds(n);
+	free(sample);
 }
 
 static void print(struct program *p, unsigned rank, const struct result *r)
@@ -108,50 +146,98 @@ static void run(struct program *p, enum perf_test test, uint64_t length)
 static void run_tests(struct program *p)
 {
 	for (unsigned t = 0; t < PERF_TESTS; t++)
-		for (unsigned i = 0; p->opt.test[t] && i < p->opt.sizes.n; i++)
+		for (unsigned i = 0; p->test[t] && i < p->sizes.n; i++)
 			if (t != PERF_RATE)
-				run(p, (enum perf_test)t, p->opt.sizes.at[i]);
+				run(p, (enum perf_test)t, p->sizes.at[i]);
 			else if (i == 0)
 				run(p, PERF_RATE, PERF_RATE_BYTES);
 }
 
+/*
+ * ---- a sweep, as NetPIPE does it ----
+ *
+ * Sizes are powers of two, the middles between them, and each with a few bytes less and
+ * more.  Rank 0 chooses for each size the number of messages that fill the time, by the
+ * time at the previous size, and tells rank 1.
+ */
+
+static uint64_t choose(const struct program *p, uint64_t bytes)
+{
+	double grown = bytes > p->last ? (double)bytes / (double)(p->last + 256) : 1;
+	double ns = p->last_ns * (grown > 1 ? grown : 1);
+	double n = (double)p->budget_ms.value * 1e6 / TRIALS / (ns > 1 ? ns : 1);
+	uint64_t most = p->b.quick ? 3 : MOST_REPEATS;
+	return n < 1 ? 1 : n > (double)most ? most : (uint64_t)n;
+}
+
+static void print_trials(struct program *p, uint64_t rounds, const struct bench_stat *ns)
+{
+	enum perf_test test = p->n.test;
+	/* a ping-pong and bidir have messages both ways */
+	double messages = (double)perf_messages(&p->n, 1) *
+			  (test == PERF_PUT || test == PERF_BIDIR ? 2 : 1);
+	double bytes = (double)p->n.length * messages, mb = bytes * 1e3 / ns->p50;
+	double one = test == PERF_BIDIR ? 1 : messages;
+	if (mb > p->best_mb) {
+		p->best_mb = mb;
+		p->best_at = p->n.length;
+	}
+	BENCH_ROW(&p->b, BENCH_COUNT("bytes", p->n.length), BENCH_COUNT("rounds", rounds),
+		BENCH_COUNT("trials", ns->n), BENCH_REAL("p50_ns", ns->p50 / one, 1),
+		BENCH_REAL("min_ns", ns->min / one, 1),
+		BENCH_REAL("max_ns", ns->max / one, 1), BENCH_REAL("MB_per_s", mb, 1),
+		BENCH_REAL("best_MB_per_s", bytes * 1e3 / ns->min, 1));
+}
+
+static void sweep_size(struct program *p, enum perf_test test, uint64_t bytes)
+{
+	double ns[TRIALS];
+	unsigned trials = p->b.quick ? 2 : TRIALS;
+	if (bytes <= p->last || bytes > p->upper.value)
+		return;
+	perf_begin(&p->n, test, bytes);
+	if (p->n.active) {
+		uint64_t rounds = perf_agree(&p->n, choose(p, bytes));
+		perf_full_rounds(&p->n);
+		perf_rounds(&p->n, 1);
+		for (unsigned i = 0; i < trials; i++)
+			ns[i] = timed(&p->n, rounds);
+		struct bench_stat s = bench_stat_of(ns, trials);
+		perf_full_rounds(&p->n);
+		p->last_ns = s.p50;
+		if (p->b.rank == 0)
+			print_trials(p, rounds, &s);
+	}
+	p->last = bytes;
+	perf_end(&p->n);
+}
+
+static void run_sweep(struct program *p)
+{
+	unsigned test = PERF_PUT;
+	uint64_t d = p->perturbation.value;
+	while (!p->test[test])
+		test++;
+	for (uint64_t power = 1; power <= p->upper.value; power *= 2)
+		for (uint64_t bytes = power;
+			bytes<2 * power; bytes += power> 1 ? power / 2 : 1) {
+			if (bytes > 2 * d)
+				sweep_size(p, (enum perf_test)test, bytes - d);
+			sweep_size(p, (enum perf_test)test, bytes);
+			if (bytes > 2 * d)
+				sweep_size(p, (enum perf_test)test, bytes + d);
+		}
+	if (p->b.rank == 0)
+		bench_note(&p->b, "\nmost: %.1f MB/s, at %llu bytes", p->best_mb,
+			(unsigned long long)p->best_at);
+}
+
 /* ---- raw hand-over and 8-byte puts in turns ---- */
 
-static struct perf_page *share_page(struct perf_node *n)
-{
-	int fd;
-	struct perf_page *page = perf_page_make(&fd);
-	perf_tell(n, n->peer, page ? (uint64_t)getpid() << 32 | (unsigned)fd : 0);
-	bench_await(&n->w, PTL_EVENT_PUT_END, 1);
-	if (fd >= 0)
-		close(fd);
-	if (page && n->w.last.hdr_data)
-		return page;
-	perf_page_close(page);
-	return NULL;
-}
-
-static struct perf_page *take_page(struct perf_node *n)
-{
-	bench_await(&n->w, PTL_EVENT_PUT_END, 1);
-	uint64_t hdr = n->w.last.hdr_data;
-	struct perf_page *page =
-		hdr ? perf_page_open((uint32_t)(hdr >> 32), (uint32_t)hdr) : NULL;
-	perf_tell(n, n->peer, page != NULL);
-	return page;
-}
-
-static double timed_bounce(struct perf_node *n, struct perf_page *page, uint64_t count)
+static double timed_bounce(struct program *p, struct perf_page *page, uint64_t count)
 {
 	double t = bench_now_ns();
-	perf_page_bounce(page, n->first, count, n->w.yields);
-	return (bench_now_ns() - t) / (double)count / 2;
-}
-
-static double timed_puts(struct perf_node *n, uint64_t count)
-{
-	double t = bench_now_ns();
-	perf_rounds(n, count);
+	perf_page_bounce(page, p->n.first, count, p->n.w.yields);
 	return (bench_now_ns() - t) / (double)count / 2;
 }
 
@@ -167,36 +253,31 @@ static double mean(const double *sample, uint64_t n)
  * not show in the ratios. */
 static void take_turns(struct program *p, struct perf_page *page, struct raw_result *r)
 {
-	struct perf_plan plan = perf_plan_raw(&p->opt, &p->b);
-	double raw[RAW_MOST], puts[RAW_MOST], ratio[RAW_MOST];
+	struct plan plan = {2000, RAW_BATCHES, 2000};
+	double raw[RAW_BATCHES], puts[RAW_BATCHES], ratio[RAW_BATCHES];
+	if (p->b.quick)
+		plan = (struct plan){10, 2, 50};
+	else if (p->iters.value)
+		plan = (struct plan){10, RAW_BATCHES, p->iters.value / RAW_BATCHES + 1};
 	perf_rounds(&p->n, plan.warm);
 	perf_page_bounce(page, p->n.first, plan.warm, p->n.w.yields);
 	for (uint64_t i = 0; i < plan.batches; i++) {
 		if (i % 2)
-			puts[i] = timed_puts(&p->n, plan.each);
-		raw[i] = timed_bounce(&p->n, page, plan.each);
+			puts[i] = timed(&p->n, plan.each) / 2;
+		raw[i] = timed_bounce(p, page, plan.each);
 		if (i % 2 == 0)
-			puts[i] = timed_puts(&p->n, plan.each);
+			puts[i] = timed(&p->n, plan.each) / 2;
 		ratio[i] = puts[i] / raw[i];
 	}
-	r->valid = p->n.first;
-	r->pairs = plan.batches;
-	r->each = plan.each;
-	r->put_mean = mean(puts, plan.batches);
-	r->raw_mean = mean(raw, plan.batches);
+	*r = (struct raw_result){.tried = p->n.first,
+		.valid = p->n.first,
+		.pairs = plan.batches,
+		.each = plan.each,
+		.put_mean = mean(puts, plan.batches),
+		.raw_mean = mean(raw, plan.batches)};
 	r->put = bench_stat_of(puts, plan.batches);
 	r->raw = bench_stat_of(raw, plan.batches);
 	r->ratio = bench_stat_of(ratio, plan.batches);
-}
-
-static void measure_raw(struct program *p, struct raw_result *r)
-{
-	struct perf_page *page = p->n.first ? share_page(&p->n) : take_page(&p->n);
-	p->n.w.seen[PTL_EVENT_PUT_END] = 0;
-	r->tried = p->n.first;
-	if (page)
-		take_turns(p, page, r);
-	perf_page_close(page);
 }
 
 static void print_raw(struct program *p, unsigned rank, const struct raw_result *r)
@@ -227,8 +308,13 @@ static void compare_raw(struct program *p)
 	struct raw_result *all =
 		p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *all);
 	perf_begin(&p->n, PERF_PUT, 8);
-	if (p->n.active)
-		measure_raw(p, &mine);
+	if (p->n.active) {
+		struct perf_page *page = perf_page_share(&p->n);
+		mine.tried = p->n.first;
+		if (page)
+			take_turns(p, page, &mine);
+		perf_page_close(page);
+	}
 	perf_end(&p->n);
 	bench_gather(&p->b, &mine, sizeof mine, all);
 	for (unsigned i = 0; all && i < p->b.size; i++)
@@ -241,15 +327,24 @@ static void run_raw(struct program *p)
 {
 	if (p->b.rank == 0)
 		bench_section(&p->b, "raw");
-	if (p->opt.no_raw)
+	if (p->no_raw)
 		return;
-	if (p->b.size <= p->b.ncpus || p->opt.yields)
+	if (p->b.size <= p->b.ncpus || p->n.w.yields)
 		compare_raw(p);
 	else if (p->b.rank == 0)
 		bench_note(&p->b, "raw hand-over left out: it needs a CPU for each rank");
 }
 
-/* ---- */
+/* ---- options ---- */
+
+static const uint64_t default_sizes[] = {0, 1, 8, 16, 17, 32, 64, 100, 128, 256, 512,
+	1000, 1024, 2048, 4096, 5000, 8192, 16384, 32768, 65536, 100000, 131072, 262144,
+	524288, 1000003, 1048576, 2097152, 4194304};
+
+static const char about[] =
+	"usage: yod -sz 2 portalperf [options]\n"
+	"Latency, bandwidth and rate of Portals operations between ranks 0 and 1,\n"
+	"2 and 3, ...; with --sweep, of one operation by many message sizes.\n";
 
 static const char legend[] =
 	"put     ping-pong: half a round trip\n"
@@ -259,33 +354,95 @@ static const char legend[] =
 	"stream  --window messages one way, their events taken, an empty put back\n"
 	"rate    the same with 8 bytes\n"
 	"nto1    the same from all other ranks to rank 0\n"
-	"Time of one message, by batches of rounds (--each: by rounds).  MB/s: 10^6 "
-	"bytes "
+	"Time of one message, by batches of rounds (--each: by rounds; --sweep: by "
+	"trials).  MB/s: 10^6 bytes "
 	"in the median.\n"
 	"START events with --starts only, no ACK but in ack; SEND_END, PUT_END, GET_END, "
 	"REPLY_END "
 	"taken.\n";
 
-static void open_node(struct program *p)
+/* With START events, the other tests count events, or find the number of lost ones, as if
+ * all were of one kind.  A sweep has one test. */
+static void check_tests(struct program *p)
 {
-	p->n.b = &p->b;
-	p->n.largest = perf_opt_largest(&p->opt);
-	p->n.window = (unsigned)p->opt.window.value;
-	p->n.silent = p->opt.silent;
-	p->n.heap = p->opt.heap;
-	p->n.w.poll = p->opt.poll;
-	p->n.w.yields = p->opt.yields;
-	p->all = p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *p->all);
-	perf_open(&p->n);
+	unsigned n = 0;
+	for (unsigned i = 0; i < PERF_TESTS; i++) {
+		n += p->test[i];
+		if (p->b.starts && p->test[i] && i != PERF_PUT && i != PERF_BIDIR)
+			bench_die(2,
+				"--starts: --test has %s; expected put, bidir or both; "
+				"leave %s out",
+				perf_test_name[i], perf_test_name[i]);
+	}
+	p->test[PERF_PUT] |= n == 0;
+	if (p->sweep && (n > 1 || p->test[PERF_RATE] || p->test[PERF_NTO1]))
+		bench_die(2,
+			"--sweep: --test has rate, nto1 or several; expected put, get, "
+			"ack, bidir or stream; name one of them");
 }
 
-static void want_ranks(const struct bench *b)
+static struct bench_words tests = {perf_test_name, PERF_TESTS, program.test};
+static bool raw;
+static const struct bench_option options[] = {
+	{"test", "LIST",
+		"of put, get, ack, bidir, stream, rate, nto1; default all "
+		"(--sweep: one of them, default put)",
+		"put, get, ack, bidir, stream, rate, nto1, or several, as in "
+		"put,get",
+		bench_set_words, &tests},
+	{"sizes", "LIST", "of message sizes in bytes, with K or M; default 0 to 4M",
+		"bytes, 0 to 1024M, as in 8,64K,1M", bench_set_list, &program.sizes},
+	{"iters", "N",
+		"rounds for each size; default 20000 to 1K, 5000 to 64K, 1000 to "
+		"1M, 200 above",
+		"rounds, 1 to 1000000000", bench_set_number, &program.iters},
+	{"window", "N", "stream, rate, nto1: messages before an answer; default 64",
+		"messages, 1 to 4096", bench_set_number, &program.window},
+	{"each", NULL, "time each round, not batches of them: true tails", NULL,
+		bench_set_flag, &program.each},
+	{"sweep", NULL,
+		"sizes as NetPIPE has them: powers of two, the middles between "
+		"them, each also some bytes less and more; no raw hand-over",
+		NULL, bench_set_flag, &program.sweep},
+	{"upper", "N", "--sweep: largest size; default 4M", "bytes, 1 to 1024M",
+		bench_set_number, &program.upper},
+	{"perturbation", "N", "--sweep: bytes less and more of each size; default 3",
+		"bytes, 0 to 64", bench_set_number, &program.perturbation},
+	{"time", "MS", "--sweep: for each size, about; default 100",
+		"milliseconds, 1 to 100000", bench_set_number, &program.budget_ms},
+	{"no-send-end", NULL, "stream, rate, nto1: descriptors without SEND_END events",
+		NULL, bench_set_flag, &program.n.silent},
+	{"starts", NULL, "put, bidir: descriptors with START events, too", NULL,
+		bench_set_flag, &program.b.starts},
+	{"heap", NULL, "buffers from PtlXAlloc: in the shared heap", NULL, bench_set_flag,
+		&program.n.heap},
+	{"raw", NULL, "compare with a raw cache line hand-over: the default", NULL,
+		bench_set_flag, &raw},
+	{"no-raw", NULL, "leave that out", NULL, bench_set_flag, &program.no_raw},
+	{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", NULL, bench_set_flag,
+		&program.n.w.poll},
+	{"yield", NULL,
+		"wait with PtlEQGet, and sched_yield where nothing is there; raw "
+		"likewise",
+		NULL, bench_set_flag, &program.n.w.yields},
+	{"busy", "N", "number of processes beside the job that never sleep",
+		"processes, 0 to 1024", bench_set_number, &program.busy},
+	{NULL, NULL, NULL, NULL, NULL, NULL}};
+
+static void parse(struct program *p, int argc, char **argv)
 {
-	if (b->size > 1)
-		return;
-	fprintf(stderr, "portalperf: 1 rank; expected 2 or more; use yod -sz 2\n");
-	bench_leave(2);
+	bench_options(&p->b, options, argc, argv);
+	if (p->sweep)
+		check_tests(p);
+	else
+		bench_all_words(&tests);
+	if (p->b.starts)
+		check_tests(p);
+	bench_default_list(
+		&p->sizes, default_sizes, sizeof default_sizes / sizeof default_sizes[0]);
 }
+
+/* ---- */
 
 static _Noreturn void burn(pid_t parent)
 {
@@ -301,7 +458,7 @@ static _Noreturn void burn(pid_t parent)
 static void keep_busy(const struct program *p)
 {
 	pid_t self = getpid();
-	for (uint64_t i = 0; p->b.rank == 0 && i < p->opt.busy.value; i++)
+	for (uint64_t i = 0; p->b.rank == 0 && i < p->busy.value; i++)
 		switch (fork()) {
 		case 0:
 			burn(self);
@@ -314,15 +471,24 @@ static void keep_busy(const struct program *p)
 
 int main(int argc, char **argv)
 {
-	static struct program p = {
-		.b = {.program = "portalperf", .about = perf_about, .legend = legend}};
-	perf_opt_parse(&p.opt, &p.b, argc, argv);
-	want_ranks(&p.b);
-	open_node(&p);
-	keep_busy(&p);
-	bench_begin(&p.b);
-	run_tests(&p);
-	run_raw(&p);
-	free(p.all);
-	bench_finish(&p.b);
+	struct program *p = &program;
+	p->b = (struct bench){.program = "portalperf", .about = about, .legend = legend};
+	parse(p, argc, argv);
+	bench_want_ranks(&p->b, 2, UINT32_MAX);
+	p->n.b = &p->b;
+	p->n.window = (unsigned)p->window.value;
+	p->n.largest =
+		p->sweep ? p->upper.value : bench_largest(&p->sizes, PERF_RATE_BYTES);
+	p->all = p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *p->all);
+	perf_open(&p->n);
+	keep_busy(p);
+	bench_begin(&p->b);
+	if (p->sweep) {
+		run_sweep(p);
+	} else {
+		run_tests(p);
+		run_raw(p);
+	}
+	free(p->all);
+	bench_finish(&p->b);
 }

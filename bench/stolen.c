@@ -19,8 +19,6 @@
 
 #include <dirent.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -58,13 +56,6 @@ struct sender {
 	uint64_t count;
 	double *sample;
 };
-
-static double clock_ns(clockid_t id)
-{
-	struct timespec t;
-	(void)clock_gettime(id, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 /* Read the first line of a file of a thread of this process.  Return false if there is
  * none. */
@@ -111,9 +102,9 @@ static void compute(struct program *p)
 static void calibrate(struct program *p)
 {
 	p->loops = 1000000;
-	double t = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	double t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	compute(p);
-	t = clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
+	t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
 	p->loops = (uint64_t)((double)p->loops * PIECE_NS / t) + 1;
 }
 
@@ -131,42 +122,29 @@ static bool all_came(const struct program *p)
 	return true;
 }
 
-/* Return the number of interrupts of this node so far; 0 in accelerated mode. */
-static uint64_t interrupts_of(const struct program *p)
-{
-	ptlx_stats_t st = {.struct_size = sizeof st};
-	bench_check(PtlXStats(p->b.ni, &st), "PtlXStats");
-	return st.interrupts;
-}
-
 /* Compute this number of pieces, or, if it is 0, until all messages have come. */
 static struct work measure(struct program *p, uint64_t pieces)
 {
 	struct work k = {0};
-	uint64_t interrupts = interrupts_of(p);
+	ptlx_stats_t before = {.struct_size = sizeof before}, after = before;
+	bench_check(PtlXStats(p->b.ni, &before), "PtlXStats");
 	double nic = cpu_of(NIC_THREAD), kernel = cpu_of(KERNEL_THREAD);
-	double own = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = bench_now_ns();
+	double own = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = bench_now_ns();
 	do {
 		compute(p);
 		k.pieces++;
 	} while (pieces ? k.pieces < pieces : !all_came(p));
-	own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
+	own = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
 	k.wall_ns = (bench_now_ns() - wall) / (double)k.pieces;
 	k.nic_ns = cpu_of(NIC_THREAD) - nic;
 	k.kernel_ns = cpu_of(KERNEL_THREAD) - kernel;
-	k.interrupts = interrupts_of(p) - interrupts;
+	bench_check(PtlXStats(p->b.ni, &after), "PtlXStats");
+	k.interrupts = after.interrupts - before.interrupts; /* 0 in accelerated mode */
 	k.cpu_ns = own / (double)k.pieces;
 	return k;
 }
 
 /* ---- messages ---- */
-
-static void rest(const struct program *p)
-{
-	uint64_t ns = p->pause_us.value * 1000 * p->senders;
-	struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
-}
 
 static void send_all(struct sender *s)
 {
@@ -174,8 +152,10 @@ static void send_all(struct sender *s)
 	uint64_t word[SLOT / WORD] = {0};
 	ptl_handle_md_t md = bench_bind(&p->b, word, p->bytes.value, s->w.eq);
 	ptl_process_id_t to = bench_id(&p->b, 0);
+	uint64_t ns = p->pause_us.value * 1000 * p->senders;
+	struct timespec pause = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 	for (uint64_t i = 0; i < s->count; i++) {
-		rest(p);
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 		word[0] = i + 1;
 		double t = bench_now_ns();
 		int rc = PtlPut(md, PTL_ACK_REQ, to, PORTAL_DATA, 0, BENCH_BITS,
@@ -223,51 +203,31 @@ static void print(struct program *p, const struct work *alone, const struct work
 		BENCH_REAL("max_us", message->max / 1e3, 1));
 }
 
-/* Check that each message gave one event. */
-static void check(struct program *p)
-{
-	while (p->w.seen[PTL_EVENT_PUT_END] < p->messages.value && bench_try(&p->w))
-		;
-	bench_expect(&p->b, &p->w, "put", PTL_EVENT_PUT_END, p->messages.value);
-}
-
-/* Compute while the messages come, those of the thread of a job of one rank included. */
-static struct work measure_with(struct program *p, struct sender *own)
-{
-	pthread_t thread;
-	if (own && pthread_create(&thread, NULL, send_to_oneself, own))
-		bench_die(1, "no thread for the messages; expected one; raise ulimit -u");
-	struct work with = measure(p, 0);
-	if (own)
-		(void)pthread_join(thread, NULL);
-	return with;
-}
-
-/* Return the times of rank 1's messages, or of those of a job of one rank. */
-static struct bench_stat gather(struct program *p, const struct bench_stat *mine)
-{
-	struct bench_stat *all = bench_allocate(p->b.size * sizeof *all);
-	bench_gather(&p->b, mine, sizeof *mine, all);
-	struct bench_stat one = all[p->b.size > 1];
-	free(all);
-	return one;
-}
-
 static void run_target(struct program *p)
 {
 	enum { QUICK = 20, USUAL = 4000 };
+	bool is_alone = p->b.size == 1; /* a thread of rank 0 sends the messages */
 	struct sender own = {0};
-	if (p->b.size == 1)
+	pthread_t thread;
+	if (is_alone)
 		own = sender_of(p, 0);
 	calibrate(p);
 	bench_barrier();
 	struct work alone = measure(p, p->b.quick ? QUICK : USUAL);
 	bench_barrier();
-	struct work with = measure_with(p, p->b.size == 1 ? &own : NULL);
+	if (is_alone && pthread_create(&thread, NULL, send_to_oneself, &own))
+		bench_die(1, "no thread for the messages; expected one; raise ulimit -u");
+	struct work with = measure(p, 0);
+	if (is_alone)
+		(void)pthread_join(thread, NULL);
 	struct bench_stat mine = bench_stat_of(own.sample, own.count);
-	struct bench_stat message = gather(p, &mine);
-	check(p);
-	print(p, &alone, &with, &message);
+	struct bench_stat *all = bench_allocate(p->b.size * sizeof *all);
+	bench_gather(&p->b, &mine, sizeof mine, all);
+	while (p->w.seen[PTL_EVENT_PUT_END] < p->messages.value && bench_try(&p->w))
+		;
+	bench_expect(&p->b, &p->w, "put", PTL_EVENT_PUT_END, p->messages.value);
+	print(p, &alone, &with, &all[!is_alone]);
+	free(all);
 }
 
 static void run_sender(struct program *p)
@@ -315,16 +275,6 @@ static void parse(struct program *p, int argc, char **argv)
 			(unsigned long long)p->messages.value, p->senders);
 }
 
-static void open_target(struct program *p)
-{
-	void *memory = bench_allocate(p->senders * SLOT);
-	p->work = bench_allocate(WORKED * sizeof *p->work);
-	p->arrived = memory;
-	p->w.eq = bench_queue(&p->b, p->messages.value + 64);
-	bench_post(&p->b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, memory,
-		p->senders * SLOT, p->w.eq);
-}
-
 int main(int argc, char **argv)
 {
 	static struct program p = {
@@ -334,8 +284,14 @@ int main(int argc, char **argv)
 		.pause_us = {200, 0, 1000000},
 		.w = {.may_lose = BENCH_LOSE_NONE}};
 	parse(&p, argc, argv);
-	if (p.b.rank == 0)
-		open_target(&p);
+	if (p.b.rank == 0) {
+		void *memory = bench_allocate(p.senders * SLOT);
+		p.work = bench_allocate(WORKED * sizeof *p.work);
+		p.arrived = memory;
+		p.w.eq = bench_queue(&p.b, p.messages.value + 64);
+		bench_post(&p.b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, memory,
+			p.senders * SLOT, p.w.eq);
+	}
 	bench_begin(&p.b);
 	if (p.b.rank == 0)
 		run_target(&p);

@@ -5,7 +5,7 @@
 include(CMakePackageConfigHelpers)
 
 set(P3_CONFIG_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Portals3)
-set(P3_TOOLS yod ptlstat tracedump portals-info portalperf pipeperf matchperf utcp_nid)
+set(P3_TOOLS yod ptlstat tracedump portals-info portalperf matchperf utcp_nid)
 
 install(TARGETS portals EXPORT Portals3
   LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
@@ -63,7 +63,7 @@ set(P3_MAN ${CMAKE_BINARY_DIR}/man)
 file(GLOB P3_MAN_EXAMPLES ${CMAKE_SOURCE_DIR}/examples/*.[ch]
   ${CMAKE_SOURCE_DIR}/examples/gasnet/*.[ch])
 set(P3_MAN_SOURCES ${CMAKE_SOURCE_DIR}/docs/settings.md ${CMAKE_SOURCE_DIR}/docs/gasnet.md
-  ${P3_MAN_EXAMPLES}
+  ${P3_MAN_EXAMPLES} ${CMAKE_SOURCE_DIR}/docs/tutorial.md
   ${CMAKE_SOURCE_DIR}/include/portals3.h
   ${CMAKE_SOURCE_DIR}/include/portals3_runtime.h ${CMAKE_SOURCE_DIR}/include/portals3x.h
   ${CMAKE_SOURCE_DIR}/include/cnos_mpi_os.h ${CMAKE_SOURCE_DIR}/include/p3nal_tcp.h
@@ -77,10 +77,10 @@ string(TIMESTAMP P3_MAN_DATE %Y-%m-%d UTC) # heeds SOURCE_DATE_EPOCH
 add_custom_command(OUTPUT ${P3_MAN}/functions.stamp
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${P3_MAN}/man3 ${P3_MAN}/man7
   COMMAND ${CMAKE_COMMAND} -E make_directory ${P3_MAN}/man3 ${P3_MAN}/man7
-  COMMAND awk -v out=${P3_MAN} -v date=${P3_MAN_DATE} -v tools=${P3_MAN_TOOL_WORDS} -f ${CMAKE_SOURCE_DIR}/cmake/man.awk
+  COMMAND ${CMAKE_SOURCE_DIR}/cmake/man.py ${P3_MAN} ${P3_MAN_DATE} ${P3_MAN_TOOL_WORDS}
     ${P3_MAN_SOURCES}
   COMMAND ${CMAKE_COMMAND} -E touch ${P3_MAN}/functions.stamp
-  DEPENDS ${P3_MAN_SOURCES} ${CMAKE_SOURCE_DIR}/cmake/man.awk VERBATIM)
+  DEPENDS ${P3_MAN_SOURCES} ${CMAKE_SOURCE_DIR}/cmake/man.py VERBATIM)
 set(P3_MAN_MADE ${P3_MAN}/functions.stamp)
 
 find_program(HELP2MAN help2man)
@@ -133,16 +133,12 @@ if(P3_DEB) # where Debian's zsh looks for those of packages
   set(P3_ZSH vendor-completions)
 endif()
 foreach(tool yod ptlstat tracedump portals-info)
-  set(from launcher/${tool})
-  if(tool STREQUAL portals-info)
-    set(from launcher/info)
-  endif()
-  install(FILES ${from}/${tool}.bash
+  install(FILES launcher/tools/completion.bash
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${tool}
     COMPONENT tools)
-  install(FILES ${from}/${tool}.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${P3_ZSH}
-    RENAME _${tool} COMPONENT tools)
 endforeach()
+install(FILES launcher/tools/completion.zsh
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${P3_ZSH} RENAME _yod COMPONENT tools)
 
 # Documents for users, the examples, and the tutorial's programs: sources, to be compiled with
 # pkg-config.  The folders lie as in the source tree, so that links between documents hold;
@@ -152,9 +148,7 @@ if(P3_DEB)
   set(P3_EXAMPLES_DIR ${CMAKE_INSTALL_DATADIR}/doc/libportals-dev)
 endif()
 install(DIRECTORY examples DESTINATION ${P3_EXAMPLES_DIR} COMPONENT development
-  PATTERN CMakeLists.txt EXCLUDE PATTERN README.md EXCLUDE)
-install(FILES cmake/examples.md RENAME README.md DESTINATION ${P3_EXAMPLES_DIR}/examples
-  COMPONENT development)
+  PATTERN CMakeLists.txt EXCLUDE)
 install(FILES cmake/documents.md RENAME README.md DESTINATION ${P3_EXAMPLES_DIR}
   COMPONENT development)
 set(P3_DOCUMENTS tutorial completions operation settings porting compatibility many-hosts cci

@@ -1,13 +1,13 @@
 # The library for programs that run under valgrind: it has the same calls and the same
 # segments, but it announces its atomics to helgrind and drd, and its waiting loops let
 # other threads run.  yod chooses it (launcher/yod/yod.h).  Builds for another purpose
-# (sanitizers, general paths) have none.
+# (sanitizers, faults) have none.
 include(CheckIncludeFile)
 check_include_file(valgrind/helgrind.h P3_HAVE_HELGRIND_H)
 file(RELATIVE_PATH P3_VALGRIND_DIR ${CMAKE_INSTALL_FULL_BINDIR}
   ${CMAKE_INSTALL_FULL_LIBDIR}/portals/valgrind)
 set(P3_VALGRIND_TOO ${P3_HAVE_HELGRIND_H})
-if(P3_SANITIZE OR P3_FUZZ OR P3_FAULTS OR P3_VALGRIND OR NOT P3_STRAIGHT STREQUAL "on")
+if(P3_SANITIZE OR P3_FUZZ OR P3_FAULTS OR P3_VALGRIND)
   set(P3_VALGRIND_TOO OFF)
 endif()
 

@@ -3,35 +3,28 @@
  * job.h - the common part of these programs: starting, meeting, and waiting for one
  * event
  *
- * job_start() opens the interface.  job_meet() is a barrier made of empty puts: their
- * match bits are the rank, their header data the number of the meeting, and the event
- * at rank 0 has both.  If rank 0 is not listening yet it discards the put without a
- * word, so the put is repeated until it is acknowledged.  Repeating does no harm: it
- * tells the same number again.  Rank 0 answers when all ranks have come; they listen by
- * then.  job_want() ends a job that has the wrong number of ranks, and
- * job_want_arguments() one whose program has the wrong arguments.
+ * job_start() opens the interface.  job_meet() waits until all ranks are there; those
+ * that have opened a portal before listen then.  job_want() ends a job that has the
+ * wrong number of ranks, and job_want_arguments() one whose program has the wrong
+ * arguments.
  */
 #ifndef JOB_H
 #define JOB_H
 
 #include <portals3.h>
 #include <portals3_runtime.h>
+#include <portals3x.h>
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { JOB_PORTAL = 1, JOB_RANKS = 1024, JOB_RETRY_MS = 20 };
+#include <time.h>
 
 static const ptl_process_id_t job_anyone = {PTL_NID_ANY, PTL_PID_ANY};
 
 static struct {
 	ptl_handle_ni_t ni;
-	ptl_handle_eq_t eq;
-	ptl_handle_md_t nothing;
-	uint32_t meeting;         /* number of this rank's meeting ... */
-	uint32_t came[JOB_RANKS]; /* ... and of each rank's, by its events */
 	unsigned rank, size;
 } job;
 
@@ -110,6 +103,13 @@ static inline ptl_handle_md_t job_bind(void *start, ptl_size_t length, ptl_handl
 	return mdh;
 }
 
+static inline double job_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 static inline void job_start(void)
 {
 	int most;
@@ -117,77 +117,11 @@ static inline void job_start(void)
 	check(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &job.ni),
 		"PtlNIInit");
 	check(PtlGetRank(job.ni, &job.rank, &job.size), "PtlGetRank");
-	job.eq = job_queue(4096);
-	job.nothing = job_bind(NULL, 0, job.eq);
-	job_listen(JOB_PORTAL, (ptl_md_t){.threshold = PTL_MD_THRESH_INF,
-				       .options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
-				       .eq_handle = job.eq});
 }
 
-static inline void job_tell(unsigned rank, ptl_ack_req_t ack)
-{
-	check(PtlPut(job.nothing, ack, job_id(rank), JOB_PORTAL, 0, job.rank, 0,
-		      job.meeting),
-		"PtlPut");
-}
-
-/* Note that a rank is in a meeting. */
-static inline void job_note(const ptl_event_t *ev)
-{
-	if (ev->type == PTL_EVENT_PUT_END && ev->match_bits < JOB_RANKS)
-		job.came[ev->match_bits] = (uint32_t)ev->hdr_data;
-}
-
-static inline void job_knock(void)
-{
-	ptl_event_t ev = {.type = PTL_EVENT_SEND_END};
-	int which;
-	do {
-		job_tell(0, PTL_ACK_REQ);
-		while (PtlEQPoll(&job.eq, 1, JOB_RETRY_MS, &ev, &which) == PTL_OK &&
-			ev.type != PTL_EVENT_ACK)
-			job_note(&ev);
-	} while (ev.type != PTL_EVENT_ACK);
-}
-
-static inline void job_wait_for(unsigned rank)
-{
-	ptl_event_t ev;
-	while (job.came[rank] < job.meeting) {
-		check(PtlEQWait(job.eq, &ev), "PtlEQWait");
-		job_note(&ev);
-	}
-}
-
-/* Answer a rank, and note other ranks that come to the next meeting meanwhile. */
-static inline void job_answer(unsigned rank)
-{
-	ptl_event_t ev;
-	job_tell(rank, PTL_NO_ACK_REQ);
-	do {
-		check(PtlEQWait(job.eq, &ev), "PtlEQWait");
-		job_note(&ev);
-	} while (ev.type != PTL_EVENT_SEND_END);
-}
-
-static inline void job_gather(void)
-{
-	for (unsigned i = 1; i < job.size; i++)
-		job_wait_for(i);
-	for (unsigned i = 1; i < job.size; i++)
-		job_answer(i);
-}
-
-/* Meet: all ranks tell rank 0 that they are there; when all are, it answers them. */
 static inline void job_meet(void)
 {
-	job.meeting++;
-	if (job.rank == 0) {
-		job_gather();
-		return;
-	}
-	job_knock();
-	job_wait_for(0);
+	check(PtlXBarrier(), "PtlXBarrier");
 }
 
 static inline void job_end(void)

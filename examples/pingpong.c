@@ -10,8 +10,6 @@
  */
 #include "job.h"
 
-#include <time.h>
-
 enum { PORTAL = 4, LONGEST = 1 << 20, ROUNDS = 200 };
 
 static unsigned char out[LONGEST], in[LONGEST];
@@ -24,25 +22,10 @@ static void open_portal(void)
 	ptl_md_t md = {.start = in,
 		.length = LONGEST,
 		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
-			   PTL_MD_EVENT_START_DISABLE};
-	ptl_handle_me_t me;
-	md.eq_handle = arrivals = job_queue(16);
-	check(PtlMEAttach(job.ni, PORTAL, job_id(1 - job.rank), 0, 0, PTL_RETAIN,
-		      PTL_INS_AFTER, &me),
-		"PtlMEAttach");
-	check(PtlMDAttach(me, md, PTL_RETAIN, NULL), "PtlMDAttach");
-}
-
-/* Describe the messages to send, parts of out, without events: the answer tells
- * enough. */
-static void bind_source(void)
-{
-	ptl_md_t md = {.start = out,
-		.length = LONGEST,
-		.threshold = PTL_MD_THRESH_INF,
-		.eq_handle = PTL_EQ_NONE};
-	check(PtlMDBind(job.ni, md, PTL_RETAIN, &sending), "PtlMDBind");
+		.options =
+			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = arrivals = job_queue(16)};
+	job_listen(PORTAL, md);
 }
 
 static void throw(ptl_size_t length)
@@ -58,13 +41,6 @@ static void catch (ptl_size_t length)
 	expect(ev.mlength == length, "the length of the message");
 }
 
-static double seconds(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Play the rounds of one length.  Rank 1 throws back the bytes that it has caught, so
  * rank 0 must find its own bytes. */
 static void play(ptl_size_t length)
@@ -73,7 +49,7 @@ static void play(ptl_size_t length)
 		memset(in, 0, length);
 	for (ptl_size_t i = 0; i < length && job.rank == 0; i++)
 		out[i] = (unsigned char)(i * 7 + length);
-	double begun = seconds();
+	double begun = job_seconds();
 	for (int i = 0; i < ROUNDS; i++) {
 		if (job.rank == 0)
 			throw(length);
@@ -84,7 +60,7 @@ static void play(ptl_size_t length)
 			throw(length);
 		}
 	}
-	double half = (seconds() - begun) / (2 * ROUNDS);
+	double half = (job_seconds() - begun) / (2 * ROUNDS);
 	if (job.rank == 0) {
 		expect(!memcmp(in, out, length), "the bytes that came back");
 		printf("%8llu bytes %10.2f us\n", (unsigned long long)length, half * 1e6);
@@ -96,7 +72,8 @@ int main(void)
 	job_start();
 	job_want(job.size == 2, "2 ranks, as in yod -sz 2 pingpong");
 	open_portal();
-	bind_source();
+	/* Without events at the source: the answer tells enough. */
+	sending = job_bind(out, LONGEST, PTL_EQ_NONE);
 	job_meet();
 	for (ptl_size_t length = 1; length <= LONGEST; length *= 8)
 		play(length);

@@ -84,17 +84,20 @@ static void receive_all(void)
 	printf("%d messages; %d came before they were asked for\n", had, had_early);
 }
 
+/* Send messages, and wait until they are there. */
 static void send_third(ptl_handle_md_t md, ptl_size_t from)
 {
 	for (ptl_size_t i = from; i < from + THIRD; i++)
-		check(PtlPutRegion(md, i * LONGEST, LONGEST, PTL_NO_ACK_REQ, job_id(1),
+		check(PtlPutRegion(md, i * LONGEST, LONGEST, PTL_ACK_REQ, job_id(1),
 			      PORTAL, 0, i, 0, 0),
 			"PtlPutRegion");
+	for (int i = 0; i < THIRD; i++)
+		job_await(eq, PTL_EVENT_ACK);
 }
 
 static void send_all(void)
 {
-	ptl_handle_md_t md = job_bind(bytes, sizeof bytes, PTL_EQ_NONE);
+	ptl_handle_md_t md = job_bind(bytes, sizeof bytes, eq);
 	for (int i = 0; i < TAGS * LONGEST; i++)
 		bytes[i / LONGEST][i % LONGEST] = (char)(i / LONGEST);
 	send_third(md, 0);

@@ -13,26 +13,16 @@ static inline uint16_t move_narrow(uint32_t index)
 	return index > 0xffff ? 0xffff : (uint16_t)index;
 }
 
-static __attribute__((noinline)) int put_generally(ptl_handle_md_t md_handle,
-	ptl_size_t offset, ptl_size_t length, ptl_ack_req_t ack_req,
-	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
-	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+/* Execute a command.  Its parameters are a copy, so that the caller keeps them in
+ * registers until it calls this function. */
+static __attribute__((noinline)) int move_do(
+	struct p3_nic *nic, enum p3_op op, uint64_t handle, struct p3_move m)
 {
-	P3_CALL(nic, PTL_MD_INVALID);
-	if (!move_is_target(target_id))
-		return PTL_PROCESS_INVALID;
 	struct p3_cmd c;
-	c.op = P3_OP_PUT;
-	c.handle = md_handle;
-	c.move.target = target_id;
-	c.move.bits = match_bits;
-	c.move.hdr = hdr_data;
-	c.move.remote_offset = remote_offset;
-	c.move.offset = offset;
-	c.move.length = length;
-	c.move.pt_index = pt_index;
-	c.move.ac_index = move_narrow(ac_index);
-	c.move.ack = ack_req == PTL_ACK_REQ;
+	if (!move_is_target(m.target))
+		return PTL_PROCESS_INVALID;
+	p3_cmd_begin(&c, op, handle);
+	c.move = m;
 	return p3_nic_do(nic, &c);
 }
 
@@ -47,7 +37,7 @@ static __attribute__((noinline)) int put_any(ptl_handle_md_t md_handle, ptl_size
 	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
 	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
-	struct p3_nic *nic = p3_nic_ready(p3_node());
+	P3_CALL(nic, PTL_MD_INVALID);
 	const struct p3_move m = {.target = target_id,
 		.bits = match_bits,
 		.hdr = hdr_data,
@@ -55,13 +45,13 @@ static __attribute__((noinline)) int put_any(ptl_handle_md_t md_handle, ptl_size
 		.offset = offset,
 		.length = length,
 		.pt_index = pt_index,
-		.ac_index = (uint16_t)ac_index};
-	if (p3_likely(nic && ack_req == PTL_ACK_REQ) &&
+		.ac_index = move_narrow(ac_index),
+		.ack = ack_req == PTL_ACK_REQ};
+	if (p3_likely(ack_req == PTL_ACK_REQ) &&
 		p3_likely((pt_index | ac_index) <= 0xffff) &&
 		p3_likely(p3_nic_put_acked(nic, md_handle, &m)))
 		return PTL_OK;
-	int rc = put_generally(md_handle, offset, length, ack_req, target_id, pt_index,
-		ac_index, match_bits, remote_offset, hdr_data);
+	int rc = move_do(nic, P3_OP_PUT, md_handle, m);
 	NO_TAIL_CALL();
 	return rc;
 }
@@ -118,53 +108,23 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 	return rc;
 }
 
-/* Fill in the members of *c that gets and exchanges share, and execute the command. */
-static int get_execute(struct p3_cmd *c, ptl_size_t length, ptl_process_id_t target_id,
-	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
-	ptl_size_t remote_offset)
-{
-	P3_CALL(nic, PTL_MD_INVALID);
-	if (!move_is_target(target_id))
-		return PTL_PROCESS_INVALID;
-	c->move.target = target_id;
-	c->move.bits = match_bits;
-	c->move.remote_offset = remote_offset;
-	c->move.length = length;
-	c->move.pt_index = pt_index;
-	c->move.ac_index = move_narrow(ac_index);
-	return p3_nic_do(nic, c);
-}
-
-static __attribute__((noinline)) int get_generally(ptl_handle_md_t md_handle,
-	ptl_size_t offset, ptl_size_t length, ptl_process_id_t target_id,
-	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
-	ptl_size_t remote_offset)
-{
-	struct p3_cmd c = {.op = P3_OP_GET, .handle = md_handle};
-	c.move.offset = offset;
-	return get_execute(
-		&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
-}
-
-/* Get in the most frequent case, or else in the general way.  length may be P3_WHOLE. */
+/* Get.  length may be P3_WHOLE. */
 P3_PATH
 static __attribute__((noinline)) int get_any(ptl_handle_md_t md_handle, ptl_size_t offset,
 	ptl_size_t length, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
 	ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset)
 {
-	struct p3_nic *nic = p3_nic_ready(p3_node());
+	P3_CALL(nic, PTL_MD_INVALID);
 	const struct p3_move m = {.target = target_id,
 		.bits = match_bits,
 		.remote_offset = remote_offset,
 		.offset = offset,
 		.length = length,
 		.pt_index = pt_index,
-		.ac_index = (uint16_t)ac_index};
-	if (p3_likely(nic && (pt_index | ac_index) <= 0xffff &&
-		      p3_nic_get(nic, md_handle, &m)))
+		.ac_index = move_narrow(ac_index)};
+	if (p3_likely((pt_index | ac_index) <= 0xffff && p3_nic_get(nic, md_handle, &m)))
 		return PTL_OK;
-	return get_generally(md_handle, offset, length, target_id, pt_index, ac_index,
-		match_bits, remote_offset);
+	return move_do(nic, P3_OP_GET, md_handle, m);
 }
 
 P3_PATH
@@ -191,13 +151,18 @@ static int getput_do(ptl_handle_md_t get_md, ptl_size_t get_offset,
 	ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
-	struct p3_cmd c = {.op = P3_OP_GETPUT, .handle = get_md};
-	c.move.hdr = hdr_data;
-	c.move.offset = get_offset;
-	c.move.put_handle = put_md;
-	c.move.put_offset = put_offset;
-	return get_execute(
-		&c, length, target_id, pt_index, ac_index, match_bits, remote_offset);
+	P3_CALL(nic, PTL_MD_INVALID);
+	const struct p3_move m = {.target = target_id,
+		.bits = match_bits,
+		.hdr = hdr_data,
+		.remote_offset = remote_offset,
+		.offset = get_offset,
+		.length = length,
+		.pt_index = pt_index,
+		.ac_index = move_narrow(ac_index),
+		.put_handle = put_md,
+		.put_offset = put_offset};
+	return move_do(nic, P3_OP_GETPUT, get_md, m);
 }
 
 int PtlGetPut(ptl_handle_md_t get_md_handle, ptl_handle_md_t put_md_handle,

@@ -146,13 +146,9 @@ int p3_cci_disconnect(cci_connection_t *connection);
 
 /* ---- messages ---- */
 
-/* Send a message of one piece, which does not block, if nothing is unusual: then return
- * true, and cci_send() returns CCI_SUCCESS.  Else nothing was done. */
-bool p3_cci_send_straight(cci_connection_t *connection, const void *data, uint32_t len,
-	void *context, int flags);
-/* Send a message of len bytes, which is the sum of the pieces and at most the
- * connection's max_send_size.  Return as cci_send() does. */
-int p3_cci_send(cci_connection_t *connection, const struct iovec *data, uint32_t n,
+/* Send a message of len bytes, at most the connection's max_send_size: those at data, or,
+ * unless pieces is 0, those of the iovecs at data.  Return as cci_send() does. */
+int p3_cci_send(cci_connection_t *connection, const void *data, uint32_t pieces,
 	uint32_t len, void *context, int flags);
 
 /* ---- RMA ---- */

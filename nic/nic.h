@@ -25,7 +25,7 @@
 
 struct p3_nic;
 
-/* How the firmware interrupts a host that matches (PTL3_INTERRUPT). */
+/* How the firmware interrupts a host that matches (PTL3_MATCH). */
 enum p3_interrupt { P3_INTERRUPT_FUTEX, P3_INTERRUPT_SIGNAL, P3_INTERRUPT_POLL };
 
 /* GENERIC: the mode that tools see if the host matches; conf.mode never has it. */

@@ -14,9 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_MAX_LEN     480
-#define P3_NID_BASE_MOST 4000000000u /* keeps the last rank's id below PTL_NID_ANY */
-#define NEAR             3           /* a name at most this many edits away is near */
+#define LINE_MAX_LEN 480
+#define NEAR         3 /* a name at most this many edits away is near */
 
 static bool is_trace(const char *text)
 {
@@ -64,8 +63,8 @@ static bool is_fabric(const char *text)
 
 static bool is_match(const char *text)
 {
-	bool on_host;
-	return p3_conf_match(text, 0, &on_host);
+	struct p3_conf_match match;
+	return p3_conf_match(text, 0, &match);
 }
 
 static bool is_log(const char *text)
@@ -102,41 +101,26 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"thread can have a CPU, else the thread that holds the lease"},
 	[P3_CONF_MATCH] = {.name = "PTL3_MATCH",
 		.kind = P3_CONF_FORM,
-		.range = "firmware, host, host:0,2-3 ...",
+		.range = "firmware, host, host:0,2-3, host/signal/inline=0 ...",
 		.usual = "firmware",
-		.expected =
-			"firmware, host, or host: with a list of ranks below 1024, as "
-			"in host:0,2-3",
+		.expected = "firmware, or host, then perhaps : and a list of ranks below "
+			    "1024, "
+			    "/futex, /signal or /poll, and /inline= with 0 to 32, as in "
+			    "host:0,2-3/poll",
 		.help = "which side matches: the firmware, or the host, which each "
-			"message interrupts (generic mode; in all nodes, or in some "
-			"ranks)",
+			"message interrupts (generic mode)",
 		.is_form = is_match},
-	[P3_CONF_INTERRUPT] = {.name = "PTL3_INTERRUPT",
-		.range = "futex|signal|poll",
-		.usual = "futex",
-		.help = "generic mode: how the firmware interrupts the host's thread; "
-			"poll: that thread polls before it sleeps"},
-	[P3_CONF_INLINE] = {.name = "PTL3_INLINE",
-		.kind = P3_CONF_NUMBER,
-		.range = "0 to 32",
-		.usual = "12",
-		.expected = "a number of bytes, 0 to 32",
-		.help = "generic mode: most payload bytes that go to the host with the "
-			"header, which saves the second interrupt",
-		.most = 32},
 	[P3_CONF_HUGEPAGES] = {.name = "PTL3_HUGEPAGES",
 		.range = "auto|on|off",
 		.usual = "auto",
 		.help = "auto: use ordinary pages when hugepages are short"},
-	[P3_CONF_CMA] = {.name = "PTL3_CMA",
-		.range = "on|off",
-		.usual = "on",
-		.help = "long messages may be read from the peer's memory "
-			"(process_vm_readv)"},
-	[P3_CONF_BULK] = {.name = "PTL3_BULK",
-		.range = "on|off",
-		.usual = "on",
-		.help = "long messages may be copied through a shared window"},
+	[P3_CONF_MOVER] = {.name = "PTL3_MOVER",
+		.range = "auto|read|window",
+		.usual = "auto",
+		.help = "how long messages outside of the shared heap are copied; read: "
+			"by "
+			"process_vm_readv; window: through a shared window; auto: the "
+			"faster one"},
 	[P3_CONF_MEMBARRIER] = {.name = "PTL3_MEMBARRIER",
 		.range = "on|off",
 		.usual = "on",
@@ -152,6 +136,7 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"none. Memory is used as blocks need it",
 		.most = P3_HEAP_MOST},
 	[P3_CONF_SHARED_HEAP] = {.name = P3_HEAP_SHARED_ENV,
+		.internal = true,
 		.range = "on|off",
 		.usual = "off",
 		.help = "on: long blocks of malloc come from the shared heap. yod "
@@ -163,6 +148,7 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.help = "how both interfaces behave: as the document says, or as on a "
 			"Cray XT; auto: only PTL_IFACE_SS as on a Cray XT"},
 	[P3_CONF_LANES] = {.name = "PTL3_LANES",
+		.internal = true,
 		.range = "full|base|unswept",
 		.usual = "full",
 		.help = "base: use short base lanes only; unswept: use full lanes, and "
@@ -206,14 +192,6 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			    "10.0.0.1",
 		.help = "node id of a process that yod did not start",
 		.is_form = is_nid},
-	[P3_CONF_NID_BASE] = {.name = "PTL3_NID_BASE",
-		.kind = P3_CONF_NUMBER,
-		.range = "0 to 4000000000",
-		.usual = "10000",
-		.expected = "a number, 0 to 4000000000, as in 0",
-		.help = "node id of rank 0 under yod, which reads it for the whole job; "
-			"rank r has r more. With --domain: the least id that a job gets",
-		.most = P3_NID_BASE_MOST},
 	[P3_CONF_DOMAIN_NODES] = {.name = "PTL3_DOMAIN_NODES",
 		.kind = P3_CONF_NUMBER,
 		.range = "1 to 1024",
@@ -277,12 +255,14 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"are discarded",
 		.is_form = is_absent},
 	[P3_CONF_ATTACH] = {.name = "PTL3_ATTACH",
+		.internal = true,
 		.range = "auto|start|use",
 		.usual = "auto",
 		.help = "when two nodes map each other, for a whole job of yod; "
 			"start: when both have joined; use: when one first sends; "
 			"auto: use with more than 16 nodes"},
 	[P3_CONF_ABLATE] = {.name = "PTL3_ABLATE",
+		.internal = true,
 		.kind = P3_CONF_FORM,
 		.range = "none, index, prefetches,shadows ...",
 		.usual = "none",
@@ -302,6 +282,7 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 			"transport of the devices in CCI_CONFIG that are used",
 		.is_form = is_transport},
 	[P3_CONF_STDOUT] = {.name = "PTL3_STDOUT",
+		.internal = true,
 		.range = "as-is|lines",
 		.usual = "as-is",
 		.help = "lines: PtlInit makes stdout line-buffered, so that a killed "
@@ -394,18 +375,62 @@ bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *va
 	}
 }
 
-bool p3_conf_match(const char *text, uint32_t rank, bool *on_host_out)
+/* Convert a list of ranks of this length. */
+static bool match_ranks(const char *text, size_t len, struct p3_cpuset *set_out)
 {
-	static const char ranks[] = "host:";
-	struct p3_cpuset set;
-	*on_host_out = text && strcmp(text, "host") == 0;
-	if (!text || !*text || *on_host_out || strcmp(text, "firmware") == 0)
-		return true;
-	if (strncmp(text, ranks, sizeof ranks - 1) != 0 ||
-		!p3_cpulist_parse(text + sizeof ranks - 1, &set))
+	char *list = strndup(text, len);
+	bool good = list && p3_cpulist_parse(list, set_out);
+	free(list);
+	return good;
+}
+
+/* Convert "/WORD" of this length, with the slash. */
+static bool match_option(const char *text, size_t len, struct p3_conf_match *match)
+{
+	static const char inlined[] = "/inline=";
+	const struct p3_conf_row bytes = {.most = P3_CONF_INLINE_MOST};
+	char word[16];
+	uint64_t value;
+	snprintf(word, sizeof word, "%.*s", (int)len, text);
+	if (len >= sizeof word)
 		return false;
-	*on_host_out = p3_cpuset_has(&set, rank);
-	return true;
+	if (strncmp(word, inlined, sizeof inlined - 1) == 0) {
+		if (!word[sizeof inlined - 1] ||
+			!number_value(&bytes, word + sizeof inlined - 1, &value))
+			return false;
+		match->inlined = (uint32_t)value;
+		return true;
+	}
+	bool good = word_value("futex|signal|poll", word + 1, &value);
+	match->interrupt = (uint32_t)value;
+	return good;
+}
+
+bool p3_conf_match(const char *text, uint32_t rank, struct p3_conf_match *match_out)
+{
+	static const char host[] = "host";
+	struct p3_cpuset set;
+	*match_out = (struct p3_conf_match){.inlined = P3_CONF_INLINE};
+	if (!text || !*text || strcmp(text, "firmware") == 0)
+		return true;
+	if (strncmp(text, host, sizeof host - 1) != 0)
+		return false;
+	text += sizeof host - 1;
+	match_out->on_host = true;
+	if (*text == ':') {
+		size_t len = strcspn(++text, "/");
+		if (!match_ranks(text, len, &set))
+			return false;
+		match_out->on_host = p3_cpuset_has(&set, rank);
+		text += len;
+	}
+	while (*text == '/') {
+		size_t len = 1 + strcspn(text + 1, "/");
+		if (!match_option(text, len, match_out))
+			return false;
+		text += len;
+	}
+	return *text == '\0';
 }
 
 bool p3_conf_attach_late(const char *text, uint32_t nodes)
@@ -568,7 +593,7 @@ const char *p3_conf_nearest(const char *name)
 	unsigned least = own < NEAR ? (unsigned)own : NEAR + 1;
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
 		unsigned n = p3_conf_edits(name, rows[id].name);
-		if (n < least) {
+		if (n < least && !rows[id].internal) {
 			least = n;
 			best = rows[id].name;
 		}
@@ -634,7 +659,9 @@ void p3_conf_print(FILE *out, enum p3_conf_format format)
 	if (format == P3_CONF_MARKDOWN)
 		fputs("| variable | values | default | |\n|---|---|---|---|\n", out);
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
-		if (format == P3_CONF_MARKDOWN)
+		if (rows[id].internal)
+			continue;
+		else if (format == P3_CONF_MARKDOWN)
 			print_markdown(out, &rows[id]);
 		else
 			print_text(out, &rows[id]);

@@ -7,7 +7,9 @@
  *	table --p3_conf_print--> yod --help-env, docs/settings.md
  *
  * A new setting is a row in conf.c and a name here; the code that reads the setting
- * gives it its effect.  Any thread may call these functions: the table is constant, and
+ * gives it its effect.  An internal row is a word that yod, a test or a benchmark puts
+ * into the environment of a node: it is checked like the others, and tables for people do
+ * not show it.  Any thread may call these functions: the table is constant, and
  * there is no other state.
  */
 #ifndef P3_SHM_CONF_H
@@ -24,11 +26,8 @@
 enum p3_conf_id {
 	P3_CONF_MODE,
 	P3_CONF_MATCH,
-	P3_CONF_INTERRUPT,
-	P3_CONF_INLINE,
 	P3_CONF_HUGEPAGES,
-	P3_CONF_CMA,
-	P3_CONF_BULK,
+	P3_CONF_MOVER,
 	P3_CONF_MEMBARRIER,
 	P3_CONF_HEAP,
 	P3_CONF_SHARED_HEAP,
@@ -36,7 +35,6 @@ enum p3_conf_id {
 	P3_CONF_LANES,
 	P3_CONF_DOMAIN,
 	P3_CONF_NID,
-	P3_CONF_NID_BASE,
 	P3_CONF_DOMAIN_NODES,
 	P3_CONF_LAUNCHED,
 	P3_CONF_FABRIC,
@@ -54,7 +52,8 @@ enum p3_conf_id {
 	P3_CONF_ROWS
 };
 
-/* words of PTL3_LANES, in the order of the table */
+/* words of PTL3_MOVER and of PTL3_LANES, in the order of the table */
+enum p3_conf_mover { P3_CONF_MOVER_AUTO, P3_CONF_MOVER_READ, P3_CONF_MOVER_WINDOW };
 enum p3_conf_lanes { P3_CONF_LANES_FULL, P3_CONF_LANES_BASE, P3_CONF_LANES_UNSWEPT };
 
 enum p3_conf_kind {
@@ -67,6 +66,7 @@ enum p3_conf_kind {
 struct p3_conf_row {
 	const char *name;
 	enum p3_conf_kind kind;
+	bool internal;
 	const char *range;    /* words: separated by '|'; other kinds: the form of a
 			       * value */
 	const char *usual;    /* the default, as a user would write it */
@@ -146,10 +146,19 @@ struct p3_conf_net {
 /* Convert the text of P3_CONF_FABRIC_NET.  Return false if it is not valid. */
 bool p3_conf_net(const char *text, struct p3_conf_net *net_out);
 
-/* Convert the text of P3_CONF_MATCH to the answer whether this rank matches on its host;
- * NULL, the empty text and "firmware" give false, "host" gives true, and "host:" with a
- * list of ranks gives true for these.  Return false if it is none of these. */
-bool p3_conf_match(const char *text, uint32_t rank, bool *on_host_out);
+/* Which side matches, and how the firmware interrupts a host that does. */
+#define P3_CONF_INLINE      12u
+#define P3_CONF_INLINE_MOST 32u
+struct p3_conf_match {
+	bool on_host;
+	uint32_t interrupt; /* index of futex, signal or poll */
+	uint32_t inlined;   /* most payload bytes that go to the host with the header,
+			     * which saves the second interrupt */
+};
+/* Convert the text of P3_CONF_MATCH for this rank; NULL, the empty text and "firmware"
+ * give that side, "host" the host, and "host:" with a list of ranks the host for these.
+ * Words behind slashes say how.  Return false if the text is none of these. */
+bool p3_conf_match(const char *text, uint32_t rank, struct p3_conf_match *match_out);
 
 /* Return true if, by the text of P3_CONF_ATTACH, two nodes of a job of this size map
  * each other when one first sends to the other; false: when both have joined. */

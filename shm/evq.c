@@ -25,13 +25,13 @@ void p3_evq_format(struct p3_evq_ring *ring, uint32_t n, uint64_t start,
 	p3_set(&ring->mask, n - 1);
 	p3_release(&rx->ring, ring);                             /* EVQ.5 */
 	p3_release(&rx->where, (uintptr_t)ring - (uintptr_t)rx); /* EVQ.5 */
-	p3_set(&rx->inside, 0);
-	p3_release(&rx->shared, 0); /* EVQ.5 */
-	p3_set(&rx->owner, 0);
+	p3_set(&rx->owner.inside, 0);
+	p3_release(&rx->owner.shared, 0); /* EVQ.5 */
+	p3_set(&rx->owner.thread, 0);
 	p3_fence(); /* EVQ.6 */
 	if (p3_acquire(&rx->late)) {
-		p3_release(&rx->shared, 2);
-		p3_set(&rx->owner, P3_EVQ_NOBODY);
+		p3_release(&rx->owner.shared, 2);
+		p3_set(&rx->owner.thread, P3_EVQ_NOBODY);
 	}
 	p3_release(&rx->name, P3_EVQ_FIRST); /* EVQ.5 */
 }
@@ -149,48 +149,61 @@ static enum p3_evq_got evq_get_owned(
 	return got;
 }
 
-/* After evq_ask_to_share(): finish the revocation if the owner is outside of a get, since
- * its next get sees shared.  Return false if the owner is inside. */
-static bool evq_try_to_share(struct p3_evq_rx *q)
+/* ---- the owner of a queue ---- */
+
+bool p3_owner_claim(struct p3_owner *o, uint32_t thread)
 {
-	if (p3_acquire(&q->inside))
-		return false;
-	p3_release(&q->shared, 2);
-	return true;
+	uint32_t none = 0;
+	if (!p3_get(&o->thread))
+		(void)p3_cas32(&o->thread, &none, thread);
+	return p3_get(&o->thread) == thread;
 }
 
-static void evq_ask_to_share(struct p3_evq_rx *q)
+static void owner_ask(struct p3_owner *o)
 {
-	p3_release(&q->shared, 1);
+	p3_release(&o->shared, 1);
+	FAULT_POINT("owner.revoking");
 	(void)p3_fence_heavy_here(); /* EVQ.4 */
 }
 
-static void evq_revoke(struct p3_evq_rx *q)
+/* After owner_ask(): finish the revocation if the owner is in no step, since its next one
+ * sees shared.  Return false if the owner is inside. */
+static bool owner_try(struct p3_owner *o)
 {
-	if (p3_acquire(&q->shared) == 2)
+	if (p3_acquire(&o->inside))
+		return false;
+	p3_release(&o->shared, 2);
+	return true;
+}
+
+void p3_owner_revoke(struct p3_owner *o)
+{
+	if (p3_acquire(&o->shared) == 2)
 		return;
-	evq_ask_to_share(q);
-	while (!evq_try_to_share(q))
+	owner_ask(o);
+	while (!owner_try(o))
 		sched_yield();
 }
 
+/* ---- the end of a queue, and get ---- */
+
 bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread)
 {
-	uint32_t owner = p3_get(&q->owner);
-	if (!owner || owner == thread || p3_acquire(&q->shared) == 2)
+	uint32_t owner = p3_get(&q->owner.thread);
+	if (!owner || owner == thread || p3_acquire(&q->owner.shared) == 2)
 		return true;
 	p3_release(&q->late, 1); /* EVQ.6 */
-	evq_ask_to_share(q);
-	return evq_try_to_share(q);
+	owner_ask(&q->owner);
+	return owner_try(&q->owner);
 }
 
 void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)
 {
 	p3_release(&q->name, 0); /* EVQ.5 */
-	uint32_t owner = p3_exchange32(&q->owner, P3_EVQ_NOBODY);
+	uint32_t owner = p3_exchange32(&q->owner.thread, P3_EVQ_NOBODY);
 	if (owner && owner != thread && owner != P3_EVQ_NOBODY)
 		p3_set(&q->late, 1);
-	evq_revoke(q);
+	p3_owner_revoke(&q->owner);
 	/* Move the head beyond the numbers of all events, so that a delayed reader's
 	 * compare-and-swap fails from now on: no reader has loaded a head beyond the
 	 * tail.  The ownership is revoked, so no owner overwrites this head by a plain
@@ -202,25 +215,22 @@ void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)
 enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
-	uint32_t none = 0;
-	if (!p3_get(&q->owner))
-		(void)p3_cas32(&q->owner, &none, thread);
-	if (p3_get(&q->owner) != thread) {
+	if (!p3_owner_claim(&q->owner, thread)) {
 		/* This reader may be delayed until the place holds the next queue; `late`
 		 * then keeps that queue from having an owner. */
-		if (p3_acquire(&q->shared) != 2)
+		if (p3_acquire(&q->owner.shared) != 2)
 			p3_release(&q->late, 1); /* EVQ.6 */
-		evq_revoke(q);
+		p3_owner_revoke(&q->owner);
 		return evq_get_shared(q, name, w, sequence_out);
 	}
-	if (p3_get(&q->inside))
+	if (p3_get(&q->owner.inside))
 		return P3_EVQ_EMPTY; /* in a handler that interrupted this very thread */
-	p3_evq_enter(q);
+	p3_owner_enter(&q->owner);
 	enum p3_evq_got got = P3_EVQ_EMPTY;
-	if (p3_acquire(&q->shared))
+	if (p3_acquire(&q->owner.shared))
 		got = evq_get_shared(q, name, w, sequence_out);
 	else if (p3_get(&q->name) == name)
 		got = evq_get_owned(q, w, sequence_out);
-	p3_release(&q->inside, 0); /* EVQ.4 */
+	p3_owner_leave(&q->owner);
 	return got;
 }

@@ -38,7 +38,8 @@
  * Readers.  The first thread that reads owns the queue: it moves the head by a plain
  * store.  A second thread revokes the ownership once: it sets shared, fences heavily
  * (atomics.h), waits until the owner is not between enter and leave, and from then on all
- * readers move the head by compare-and-swap.
+ * readers move the head by compare-and-swap.  The queues of CCI (nic/cci/) have owners,
+ * too.
  *	EVQ.4	shared: revoker stores, fences heavily, loads inside;
  *		owner: stores inside, fences lightly, loads shared
  *	EVQ.5	name: retire releases 0, then a head that no reader has seen, both before
@@ -119,6 +120,13 @@ struct p3_evq_tx {
 	void (*on_lost)(struct p3_evq_tx *q);
 };
 
+/* The thread that moves the head of a queue by plain stores. */
+struct p3_owner {
+	p3_a32 thread; /* its number; 0: none yet */
+	p3_a32 inside; /* it is between enter and leave */
+	p3_a32 shared; /* 2: the ownership is revoked, 1: a thread revokes it */
+};
+
 /* The hosts' side, in memory that all threads of the process share, and that is never
  * put to another use. */
 struct p3_evq_rx {
@@ -126,11 +134,9 @@ struct p3_evq_rx {
 	/* bytes from here to the ring.  0 in a place that no queue has used: it leads to
 	 * memory that can be read. */
 	p3_a64 where;
-	p3_a32 owner;  /* thread that moves head by plain stores, 0: none yet */
-	p3_a32 inside; /* the owner is between enter and leave of a get */
-	p3_a32 shared; /* the ownership was revoked */
-	p3_a64 name;   /* name of the queue in this place; 0: there is no queue */
-	p3_a32 late;   /* 1: delayed readers of an earlier queue may store here, so later
+	struct p3_owner owner;
+	p3_a64 name; /* name of the queue in this place; 0: there is no queue */
+	p3_a32 late; /* 1: delayed readers of an earlier queue may store here, so later
 			* queues get no owner */
 };
 
@@ -234,11 +240,39 @@ static inline bool p3_evq_copy(
 	return p3_get(&rec->sequence) == head + 1;
 }
 
-static inline void p3_evq_enter(struct p3_evq_rx *q)
+/* ---- the owner of a queue ---- */
+
+/* Return true if the thread owns the queue.  It becomes the owner of one that has none. */
+bool p3_owner_claim(struct p3_owner *o, uint32_t thread);
+/* Make all threads move the head by compare-and-swap.  The owner is in no step
+ * afterwards, and begins none. */
+void p3_owner_revoke(struct p3_owner *o);
+
+static P3_HOT void p3_owner_enter(struct p3_owner *o)
 {
-	p3_set(&q->inside, 1);
+	p3_set(&o->inside, 1);
 	p3_fence_light(true); /* EVQ.4 */
 }
+
+static P3_HOT void p3_owner_leave(struct p3_owner *o)
+{
+	p3_release(&o->inside, 0); /* EVQ.4 */
+}
+
+/* Begin a step of the owner.  Return false if the thread does not own the queue, or is a
+ * signal handler that has interrupted a step. */
+static P3_HOT bool p3_owner_begin(struct p3_owner *o, uint32_t thread)
+{
+	if (p3_unlikely(p3_get(&o->thread) != thread || p3_get(&o->inside)))
+		return false;
+	p3_owner_enter(o);
+	if (p3_likely(!p3_acquire(&o->shared))) /* EVQ.4 */
+		return true;
+	p3_owner_leave(o);
+	return false;
+}
+
+/* ---- get ---- */
 
 /*
  * Take the oldest event: its words in w and its sequence number.  Return P3_EVQ_EMPTY
@@ -268,11 +302,9 @@ bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread);
 static inline struct p3_event_record *p3_evq_look(
 	struct p3_evq_rx *q, uint64_t name, uint32_t thread, uint64_t *head_out)
 {
-	if (p3_unlikely(p3_get(&q->owner) != thread || p3_get(&q->inside)))
+	if (p3_unlikely(!p3_owner_begin(&q->owner, thread)))
 		return NULL;
-	p3_evq_enter(q);
-	if (p3_likely(!p3_acquire(&q->shared) && /* EVQ.4, before the name */
-		      p3_acquire(&q->name) == name /* EVQ.5 */)) {
+	if (p3_likely(p3_acquire(&q->name) == name)) {           /* EVQ.5, after shared */
 		struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
 		uint64_t head = p3_get(&ring->head);
 		struct p3_event_record *rec =
@@ -281,7 +313,7 @@ static inline struct p3_event_record *p3_evq_look(
 		if (p3_likely(p3_acquire(&rec->sequence) == head + 1)) /* EVQ.1 */
 			return rec;
 	}
-	p3_release(&q->inside, 0); /* EVQ.4 */
+	p3_owner_leave(&q->owner);
 	return NULL;
 }
 
@@ -291,7 +323,7 @@ static inline bool p3_evq_took(
 	bool taken = p3_get(&rec->sequence) == head + 1;
 	if (p3_likely(taken))
 		p3_release(&p3_get(&q->ring)->head, head + 1); /* EVQ.3 */
-	p3_release(&q->inside, 0);                             /* EVQ.4 */
+	p3_owner_leave(&q->owner);
 	return taken;
 }
 

@@ -8,9 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define FDS_LEN (P3_JOB_FDS * sizeof(int))
-
 /* Room for one descriptor too many, so that too many are noticed. */
+#define FDS_LEN  (P3_JOB_FDS * sizeof(int))
 #define FDS_ROOM (FDS_LEN + sizeof(int))
 
 union send_control {
@@ -23,34 +22,29 @@ union recv_control {
 	char bytes[CMSG_SPACE(FDS_ROOM) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
-static void job_put_fds(
-	struct msghdr *hdr, union send_control *control, const int *fds, unsigned nfds)
-{
-	memset(control, 0, sizeof *control);
-	hdr->msg_control = control->bytes;
-	hdr->msg_controllen = CMSG_SPACE(nfds * sizeof(int));
-
-	struct cmsghdr *c = CMSG_FIRSTHDR(hdr);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
-	memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
-}
-
-int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned nfds)
+int p3_packet_send(
+	int sock, int flags, const void *bytes, size_t len, const int *fds, unsigned nfds)
 {
 	if (nfds > P3_JOB_FDS)
 		return -EINVAL;
 
 	union send_control control;
-	struct iovec iov = {(void *)(uintptr_t)msg, sizeof *msg};
+	struct iovec iov = {(void *)(uintptr_t)bytes, len};
 	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
-	if (nfds)
-		job_put_fds(&hdr, &control, fds, nfds);
+	if (nfds) {
+		memset(&control, 0, sizeof control);
+		hdr.msg_control = control.bytes;
+		hdr.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		struct cmsghdr *c = CMSG_FIRSTHDR(&hdr);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
+	}
 
 	ssize_t n;
 	do
-		n = sendmsg(sock, &hdr, MSG_NOSIGNAL);
+		n = sendmsg(sock, &hdr, MSG_NOSIGNAL | flags);
 	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return 0;
@@ -59,15 +53,15 @@ int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned
 										 : -errno;
 }
 
-struct job_arrival {
-	int fds[P3_JOB_FDS];
-	unsigned nfds;
-	bool too_many;
-};
-
-static void job_take_control(
-	struct msghdr *hdr, struct job_arrival *a, struct p3_job_from *from)
+int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned nfds)
 {
+	return p3_packet_send(sock, 0, msg, sizeof *msg, fds, nfds);
+}
+
+/* Take descriptors and sender.  Return false if there are too many descriptors. */
+static bool job_take_control(struct msghdr *hdr, struct p3_job_packet *p)
+{
+	bool fit = true;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(hdr); c; c = CMSG_NXTHDR(hdr, c)) {
 		if (c->cmsg_level != SOL_SOCKET)
 			continue;
@@ -75,53 +69,50 @@ static void job_take_control(
 		for (size_t i = 0; c->cmsg_type == SCM_RIGHTS && i < n; i++) {
 			int fd;
 			memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-			if (a->nfds == P3_JOB_FDS) {
-				a->too_many = true;
+			if (p->nfds == P3_JOB_FDS) {
+				fit = false;
 				close(fd);
 			} else {
-				a->fds[a->nfds++] = fd;
+				p->fds[p->nfds++] = fd;
 			}
 		}
 		if (c->cmsg_type == SCM_CREDENTIALS &&
 			c->cmsg_len >= CMSG_LEN(sizeof(struct ucred))) {
 			struct ucred cred;
 			memcpy(&cred, CMSG_DATA(c), sizeof cred);
-			from->os_pid = (uint32_t)cred.pid;
-			from->uid = cred.uid;
+			p->from.os_pid = (uint32_t)cred.pid;
+			p->from.uid = cred.uid;
 		}
 	}
+	return fit;
 }
 
 /* Judge a received packet of n bytes.  Return 0 or -errno (shm/job.h). */
-static int job_judge(
-	ssize_t n, const struct p3_job_msg *msg, const struct job_arrival *a, int flags)
+static int job_judge(ssize_t n, const struct p3_job_packet *p, bool fit, int flags)
 {
+	uint32_t magic = p->msg.magic;
 	if (n == 0)
 		return -EPIPE;
-	if ((size_t)n >= sizeof msg->magic && msg->magic != P3_JOB_MAGIC &&
-		msg->magic - p3_job_version(msg->magic) ==
+	if ((size_t)n >= sizeof magic && magic != P3_JOB_MAGIC &&
+		magic - p3_job_version(magic) ==
 			P3_JOB_MAGIC - p3_job_version(P3_JOB_MAGIC))
 		return -EPROTONOSUPPORT;
-	if (n != sizeof *msg || msg->magic != P3_JOB_MAGIC || a->too_many ||
-		(flags & MSG_TRUNC))
+	if (n != sizeof p->msg || magic != P3_JOB_MAGIC || !fit || (flags & MSG_TRUNC))
 		return -EPROTO;
 	if (flags & MSG_CTRUNC)
-		return a->nfds < P3_JOB_FDS ? -EMFILE : -EPROTO;
+		return p->nfds < P3_JOB_FDS ? -EMFILE : -EPROTO;
 	return 0;
 }
 
-static int job_receive(int sock, int flags, struct p3_job_msg *msg_out, int *fds_out,
-	unsigned *nfds_out, struct p3_job_from *from_out)
+int p3_job_recv(int sock, int flags, struct p3_job_packet *p)
 {
-	struct p3_job_msg msg = {.magic = 0};
 	union recv_control control;
-	struct iovec iov = {&msg, sizeof msg};
+	struct iovec iov = {&p->msg, sizeof p->msg};
 	struct msghdr hdr = {.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof control.bytes};
-	struct job_arrival a = {.nfds = 0};
-	struct p3_job_from from = {0, UINT32_MAX};
+	*p = (struct p3_job_packet){.fds = {-1, -1, -1, -1}, .from = {0, UINT32_MAX}};
 
 	/* The kernel reports a reset once and then hands out the packets that were sent
 	 * before it, perhaps the peer's LEAVE; so a reset is no cause to stop reading. */
@@ -131,41 +122,23 @@ static int job_receive(int sock, int flags, struct p3_job_msg *msg_out, int *fds
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
 		return -errno;
-	job_take_control(&hdr, &a, &from);
-
-	int rc = job_judge(n, &msg, &a, hdr.msg_flags);
-	while (rc && a.nfds)
-		close(a.fds[--a.nfds]);
-	if (rc && rc != -EMFILE && rc != -EPROTONOSUPPORT)
-		return rc;
-	*msg_out = msg;
-	memcpy(fds_out, a.fds, a.nfds * sizeof(int));
-	*nfds_out = a.nfds;
-	*from_out = from;
+	bool fit = job_take_control(&hdr, p);
+	int rc = job_judge(n, p, fit, hdr.msg_flags);
+	if (rc)
+		p3_job_close(p);
 	return rc;
+}
+
+void p3_job_close(struct p3_job_packet *p)
+{
+	while (p->nfds) {
+		close(p->fds[--p->nfds]);
+		p->fds[p->nfds] = -1;
+	}
 }
 
 bool p3_job_passes(int rc)
 {
 	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOSPC ||
 	       rc == -EAGAIN || rc == -ENOBUFS || rc == -ETOOMANYREFS;
-}
-
-int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
-	unsigned *nfds_out, struct p3_job_from *from_out)
-{
-	return job_receive(sock, 0, msg_out, fds_out, nfds_out, from_out);
-}
-
-int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out)
-{
-	struct p3_job_from from;
-	return job_receive(sock, 0, msg_out, fds_out, nfds_out, &from);
-}
-
-int p3_job_recv_now(
-	int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out)
-{
-	struct p3_job_from from;
-	return job_receive(sock, MSG_DONTWAIT, msg_out, fds_out, nfds_out, &from);
 }

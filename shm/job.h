@@ -72,6 +72,7 @@
 #define P3_SHM_JOB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define P3_JOB_ENV   "PTL3_YOD_FD" /* number of the inherited socket */
@@ -174,43 +175,42 @@ static inline uint32_t p3_job_version(uint32_t magic)
 }
 
 /*
- * Send one packet with nfds (0..P3_JOB_FDS) descriptors, again after EINTR.  Return 0,
- * -EAGAIN if a non-blocking socket is full, -EPIPE if the other side is gone (no signal
- * is raised), or another -errno.  The descriptors stay the caller's.
+ * Send one packet, of this protocol or of any bytes, with nfds (0..P3_JOB_FDS)
+ * descriptors, again after EINTR.  flags may be MSG_DONTWAIT.  Return 0, -EAGAIN if a
+ * non-blocking socket is full, -EPIPE if the other side is gone (no signal is raised), or
+ * another -errno.  The descriptors stay the caller's.
  */
+int p3_packet_send(int sock, int flags, const void *bytes, size_t len, const int *fds,
+	unsigned nfds);
 int p3_job_send(int sock, const struct p3_job_msg *msg, const int *fds, unsigned nfds);
 
-/*
- * Receive one packet; the call blocks if the socket does.  Return 0, and *nfds_out
- * descriptors (close-on-exec), which become the caller's; -EPIPE at end of file; -EPROTO
- * for a packet of wrong size or magic, or with too many descriptors, all of which are
- * closed then; or another -errno.
- *
- * -EMFILE: the packet is in *msg_out, but this process could not have all its
- * descriptors, and has none of them.
- * -EPROTONOSUPPORT: the packet is of another version, p3_job_version(msg_out->magic), and
- * nothing else in *msg_out is valid.
- */
-int p3_job_recv(int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
-
-/* Receive one packet as p3_job_recv does, but return -EAGAIN if there is none, also from
- * a socket that blocks. */
-int p3_job_recv_now(
-	int sock, struct p3_job_msg *msg_out, int *fds_out, unsigned *nfds_out);
-
-/* The sender of a packet as the kernel reports it; os_pid is 0 if it does not. */
-struct p3_job_from {
-	uint32_t os_pid;
-	uint32_t uid;
+/* A packet that was received. */
+struct p3_job_packet {
+	struct p3_job_msg msg;
+	int fds[P3_JOB_FDS]; /* its descriptors (close-on-exec), else -1 */
+	unsigned nfds;
+	struct { /* the sender as the kernel reports it; os_pid is 0 if it does not */
+		uint32_t os_pid, uid;
+	} from;
 };
 
 /*
- * Do as p3_job_recv(), and report the sender of this packet.  The socket must have had
- * SO_PASSCRED when it was sent: SO_PEERCRED of a socketpair names the maker of the
- * pair, which is yod.
+ * Receive one packet; flags may be MSG_DONTWAIT, else the call blocks if the socket does.
+ * Return 0, and the descriptors become the caller's; -EAGAIN if there is no packet;
+ * -EPIPE at end of file; -EPROTO for a packet of wrong size or magic, or with too many
+ * descriptors, all of which are closed then; or another -errno.  The sender is known if
+ * the socket had SO_PASSCRED when the packet was sent: SO_PEERCRED of a socketpair names
+ * the maker of the pair, which is yod.
+ *
+ * -EMFILE: the packet is there, but this process could not have all its descriptors, and
+ * has none of them.
+ * -EPROTONOSUPPORT: the packet is of another version, p3_job_version(msg.magic), and
+ * nothing else of it is valid.
  */
-int p3_job_recv_from(int sock, struct p3_job_msg *msg_out, int *fds_out,
-	unsigned *nfds_out, struct p3_job_from *from_out);
+int p3_job_recv(int sock, int flags, struct p3_job_packet *packet_out);
+
+/* Close the descriptors that the packet still has. */
+void p3_job_close(struct p3_job_packet *packet);
 
 /* Return true if this -errno is a lack of descriptors, memory or buffers, which may pass:
  * the caller may send the packet, or attach the peer, later. */

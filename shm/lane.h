@@ -405,7 +405,7 @@ static inline bool p3_ring_reopen(struct p3_ring_tx *r, uint32_t k)
 
 /* Do as p3_ring_own_more() behind the message of k cells that p3_ring_run() published, if
  * the ring is open for another one. */
-static inline void p3_ring_run_more(const struct p3_ring_tx *r, uint32_t k)
+static P3_HOT void p3_ring_run_more(const struct p3_ring_tx *r, uint32_t k)
 {
 	const struct p3_cell *c = r->next + 2, *end = r->next + k + 1;
 	if (r->pos + k > r->until)

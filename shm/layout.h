@@ -83,7 +83,7 @@ struct p3_seg_header {
 };
 
 /*
- * The NIC control block, which tools read; peers read only PASSES (nic/xfer/swap.c).  The
+ * The NIC control block, which tools read; peers read only PASSES (nic/xfer/getput.c).  The
  * counters are exact at any time, except DRAINED.  The gauges and DRAINED are copies of
  * the firmware's state at the time NOW_NS; HEARTBEAT counts how often they were copied.
  * The lease holder copies them

@@ -8,7 +8,6 @@
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -204,41 +203,20 @@ struct p3_trace_taken *p3_trace_read(const void *region, uint64_t len)
 	return t;
 }
 
-/* Make sure that there is memory behind these bytes.  (EINVAL: before Linux 5.14,
- * unknown.) */
-static bool trace_reach(void *at, uint64_t len)
+struct p3_trace_taken *p3_trace_find(p3_trace_bytes *bytes, void *arg)
 {
-	while (madvise(at, len, MADV_POPULATE_READ) != 0)
-		if (errno != EINTR)
-			return errno == EINVAL;
-	return true;
-}
-
-/* Read a region, taking each word of its owner once. */
-static struct p3_trace_taken *trace_take_reached(void *at, uint64_t len)
-{
-	if (!trace_reach(at, P3_PAGE))
-		return NULL;
-	uint32_t records = ((const volatile struct p3_trace_header *)at)->records;
-	uint64_t used = records <= P3_TRACE_MOST ? p3_trace_len(records) : 0;
+	const volatile struct p3_seg_header *s = bytes(arg, 0, sizeof *s);
+	uint32_t nnodes = s ? s->nnodes : 0;
 	errno = EPROTO;
-	if (!used || used > len || !trace_reach(at, used))
+	if (!nnodes || nnodes > P3_MAX_NODES || s->magic != P3_SEG_MAGIC)
 		return NULL;
-	return p3_trace_read(at, used);
-}
-
-/* Map the region and read it.  The owner cannot take its pages away, and pages that
- * were never reserved are not touched. */
-static struct p3_trace_taken *trace_take_mapped(int fd, uint64_t off, uint64_t len)
-{
-	void *at = mmap(NULL, len, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, (off_t)off);
-	if (at == MAP_FAILED)
-		return NULL;
-	struct p3_trace_taken *t = trace_take_reached(at, len);
-	int saved = errno;
-	munmap(at, len);
-	errno = saved;
-	return t;
+	uint64_t off = p3_layout_of(nnodes).seg_len;
+	const volatile struct p3_trace_header *h = bytes(arg, off, P3_PAGE);
+	uint32_t records = h ? h->records : 0;
+	uint64_t len = records <= P3_TRACE_MOST ? p3_trace_len(records) : 0;
+	errno = h ? EPROTO : ENODATA;
+	const void *region = len ? bytes(arg, off, len) : NULL;
+	return region ? p3_trace_read(region, len) : NULL;
 }
 
 /* Return true if the file is sealed: a descriptor from another process may be any
@@ -257,17 +235,4 @@ uint32_t p3_trace_nodes(int published)
 	bool is_one = h.magic == P3_SEG_MAGIC && h.layout == P3_LAYOUT_WORD &&
 		      h.nnodes <= P3_MAX_NODES;
 	return is_one ? h.nnodes : 0;
-}
-
-struct p3_trace_taken *p3_trace_read_fd(int published)
-{
-	struct stat st;
-	uint32_t nnodes = p3_trace_nodes(published);
-	errno = EPROTO;
-	if (!nnodes || fstat(published, &st) != 0 || st.st_size < 0)
-		return NULL;
-	errno = ENODATA; /* the segment has no trace */
-	uint64_t off = p3_layout_of(nnodes).seg_len, size = (uint64_t)st.st_size;
-	return size < off + P3_PAGE ? NULL
-				    : trace_take_mapped(published, off, size - off);
 }

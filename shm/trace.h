@@ -297,15 +297,19 @@ struct p3_trace_taken {
 
 struct p3_trace_taken *p3_trace_read(const void *region, uint64_t len);
 
+/* Return bytes of a published segment, with memory behind them, or NULL; they may be
+ * gone after the next call. */
+typedef const void *p3_trace_bytes(void *arg, uint64_t off, uint64_t len);
+/* Read the trace behind a published segment, as p3_trace_read() does; errno is ENODATA if
+ * there is none. */
+struct p3_trace_taken *p3_trace_find(p3_trace_bytes *bytes, void *arg);
+
 /*
  * Return the number of nodes (of a job, or of a domain) that a published segment is
  * laid out for, or 0 if it is no such segment, or one that could still shrink.  The
  * descriptor stays the caller's.
  */
 uint32_t p3_trace_nodes(int published);
-/* Read the trace region of a published segment, as p3_trace_read() does. */
-struct p3_trace_taken *p3_trace_read_fd(int published);
-
 /* Turn a text of another process into one line of ASCII. */
 void p3_trace_printable(char *text, size_t size);
 

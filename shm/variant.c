@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts that can be left out, and the coin of the straight paths. */
+/* The parts that can be left out. */
 #include "shm/variant.h"
 
 #include <string.h>
@@ -53,19 +53,4 @@ bool p3_ablate(uint32_t parts)
 {
 	return !parts;
 }
-#endif
-
-#ifdef P3_STRAIGHT_RANDOM
-
-bool p3_straight(void)
-{
-	/* Threads start at different places of the sequence, since their copies have
-	 * different addresses. */
-	static __thread uint64_t state __attribute__((tls_model("initial-exec")));
-	if (!state)
-		state = (uintptr_t)&state;
-	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return state >> 63;
-}
-
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * variant - switches of builds that measure and test: ablation and straight paths
+ * variant - parts that a build for measurements leaves out
  *
  * Ablation leaves out parts of the machine, to measure what each of them brings.  A
  * library that is built with P3_ABLATION reads PTL3_ABLATE, a list of the parts below.
@@ -10,22 +10,6 @@
  *
  * The word p3_ablated is written before the process has a NIC, and only read afterwards,
  * so any thread may call p3_without().
- *
- * A straight path is code for the most frequent cases of an operation that also has a
- * general path.  It does the same as the general path in fewer instructions: the same
- * results, events, counters and orders between threads.  Each straight path begins with
- *
- *	if (p3_straight() && CASE)
- *
- * and goes back to the general path, before it has changed anything, where it finds that
- * the case is another one.  The build option P3_STRAIGHT chooses:
- *
- *	on	(default) take the straight paths
- *	off	take the general paths only
- *	random	throw a coin at each of them, so that one test takes both in all orders
- *
- * Any thread may call p3_straight().  The state is a generator of random numbers for each
- * thread, in builds that throw coins.
  */
 #ifndef P3_SHM_VARIANT_H
 #define P3_SHM_VARIANT_H
@@ -62,19 +46,10 @@ static inline bool p3_without(enum p3_ablation part)
 #define p3_without(part) false
 #endif
 
-#if defined(P3_STRAIGHT_RANDOM)
-/* Return a random bit of this thread's. */
-bool p3_straight(void);
-#elif defined(P3_STRAIGHT_OFF)
-static inline bool p3_straight(void)
-{
-	return false;
-}
-#else
+/* Every build takes the fast checks; nic/cci still asks. */
 static inline bool p3_straight(void)
 {
 	return true;
 }
-#endif
 
 #endif

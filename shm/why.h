@@ -4,8 +4,8 @@
  *
  * The firmware counts each reason and keeps its last case in the control block
  * (layout.h); the log (log.h) and ptlstat describe it with the same texts.  Any thread
- * may call these functions, the lease holder too: nothing here uses stdio, and there is
- * no state.
+ * may call these functions, the lease holder too, as it may write to the log: they format
+ * numbers and texts only, without memory of their own.  There is no state.
  */
 #ifndef P3_SHM_WHY_H
 #define P3_SHM_WHY_H
@@ -13,44 +13,56 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * Each line has a reason, its short name for programs, and its text if that needs no
+ * numbers; the comment says what near and mask are.  Reasons from BITS to LENGTH are in
+ * the order of the tests for an entry: a later one is nearer to a match.
+ */
+#define P3_WHY_REASONS(X)                                                                \
+	/* dropped by the target */                                                      \
+	X(NO_PROCESS, "no_process", "the target has no interface with that pid")         \
+	X(NO_PORTAL, "no_portal_index", NULL)     /* near: the highest index */          \
+	X(AC_RANGE, "access_control_index", NULL) /* near: the highest index */          \
+	X(AC_UNSET, "access_control_not_set",                                            \
+		" is not set; the target sets it with PtlACEntry")                       \
+	X(AC_ID, "access_control_process", NULL)          /* pid:nid that are allowed */ \
+	X(AC_OWNER, "access_control_owner", NULL)         /* jid:uid that are allowed */ \
+	X(AC_PORTAL, "access_control_portal_index", NULL) /* near is allowed */          \
+	X(EMPTY, "no_match_entry", "the portal index has no match entry")                \
+	X(BITS, "match_bits", NULL)     /* match and ignore bits of an entry */          \
+	X(SOURCE, "match_source", NULL) /* pid:nid that the entry accepts */             \
+	X(NO_MD, "no_memory_descriptor", " has no memory descriptor")                    \
+	X(THRESHOLD, "threshold", " has a descriptor whose threshold is used up")        \
+	X(MAX_SIZE, "max_size", " has a descriptor with less than max_size bytes left")  \
+	X(OPERATION, "operation", NULL)                                                  \
+	X(OFFSET, "offset", NULL)   /* offset mask, end near */                          \
+	X(LENGTH, "too_long", NULL) /* near: bytes that are left */                      \
+	X(GONE, "initiator_gone",                                                        \
+		"the initiator ended before the target could serve it")                  \
+	/* no ACK, though the put was served */                                          \
+	X(ACK_DISABLED, "ack_disabled",                                                  \
+		"it was delivered, but the target's descriptor has PTL_MD_ACK_DISABLE, " \
+		"so no ACK comes")                                                       \
+	/* dropped by the initiator: an answer without a descriptor or a queue; */       \
+	/* near: 1 if the target could not read a put that had been copied */            \
+	X(LATE, "late_answer",                                                           \
+		"the target could not read its bytes, and its "                          \
+		"SEND_END had said PTL_NI_OK: they had been copied")                     \
+	/* never sent by the initiator */                                                \
+	X(ABSENT, "target_absent", "no process with that id has joined yet")             \
+	X(ENDED, "target_ended", "the target has ended")                                 \
+	X(NO_PID, "no_such_pid", "the target has no interface with that pid")            \
+	/* events: queue near was full, which has room for mask events */                \
+	X(EVENT_LOST, "event_lost", NULL)                                                \
+	/* served, but not with all of its bytes: near were left in the descriptor */    \
+	X(TRUNCATED, "truncated", NULL)
+
 enum p3_why {
 	P3_WHY_NONE,
-	/* dropped by the target */
-	P3_WHY_NO_PROCESS, /* no interface of the node has the requested pid */
-	P3_WHY_NO_PORTAL,  /* near: the highest portal index */
-	P3_WHY_AC_RANGE,   /* near: the highest access control index */
-	P3_WHY_AC_UNSET,   /* the access control entry is not set */
-	P3_WHY_AC_ID,      /* the entry allows other processes only; near, mask:
-			    * pid:nid */
-	P3_WHY_AC_OWNER,   /* the entry allows other jobs or users only; near, mask:
-			    * jid:uid */
-	P3_WHY_AC_PORTAL,  /* the entry allows another portal index only: near */
-	P3_WHY_EMPTY,      /* the portal index has no match entry */
-	P3_WHY_BITS,       /* near, mask: match bits and ignore bits of an entry */
-	P3_WHY_SOURCE,     /* the bits fit, but the entry accepts another process;
-			    * near, mask: pid:nid */
-	P3_WHY_NO_MD,      /* the entry has no memory descriptor */
-	P3_WHY_THRESHOLD,  /* the descriptor's threshold is used up */
-	P3_WHY_MAX_SIZE,   /* less than max_size bytes are left in the descriptor */
-	P3_WHY_OPERATION,  /* the descriptor does not allow the operation */
-	P3_WHY_OFFSET,     /* the offset, mask, is behind the descriptor's end, near */
-	P3_WHY_LENGTH,     /* only near bytes are left, and the descriptor does not
-			    * truncate */
-	P3_WHY_GONE,       /* the initiator has ended before its request was served */
-	/* no ACK, though the put was served */
-	P3_WHY_ACK_DISABLED,
-	/* dropped by the initiator: an answer that finds no descriptor or no queue */
-	P3_WHY_LATE, /* near is 1 if the answer says that the target could not read a
-		      * put of which the initiator had made a copy */
-	/* never sent by the initiator */
-	P3_WHY_ABSENT, /* no running process has the target's id */
-	P3_WHY_ENDED,  /* the target has left or died */
-	P3_WHY_NO_PID, /* the target's node has no interface with the requested pid */
-	/* events */
-	P3_WHY_EVENT_LOST, /* queue near was full: it has room for mask events */
-	/* served, but not with all of its bytes */
-	P3_WHY_TRUNCATED, /* only near bytes were left in the descriptor */
-	P3_WHY_END
+#define P3_X(id, name, text) P3_WHY_##id,
+	P3_WHY_REASONS(P3_X)
+#undef P3_X
+		P3_WHY_END
 };
 
 #define P3_WHYS (P3_WHY_END - 1u)

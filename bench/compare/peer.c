@@ -4,15 +4,24 @@
 #include "../cpus.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 const char *peer_program = "peer";
+static const char *own_name;
+unsigned peer_rank;
+uint64_t peer_last_round;
+double peer_p99;
+pid_t peer_child[PEER_NODES];
 
 void peer_die(const char *fmt, ...)
 {
@@ -23,25 +32,6 @@ void peer_die(const char *fmt, ...)
 	va_end(args);
 	fprintf(stderr, "%s: %s\n", peer_program, line);
 	exit(1);
-}
-
-double peer_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-double peer_median(double *sample, uint64_t n)
-{
-	qsort(sample, n, sizeof *sample, compare);
-	return n % 2 ? sample[n / 2] : (sample[n / 2 - 1] + sample[n / 2]) / 2;
 }
 
 void *peer_allocate(size_t bytes)
@@ -56,19 +46,102 @@ void *peer_allocate(size_t bytes)
 	return p;
 }
 
-void peer_pin(unsigned rank)
+void *peer_share(size_t bytes)
+{
+	void *p = mmap(
+		NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		peer_die("no shared memory of %zu bytes: %s", bytes, strerror(errno));
+	return p;
+}
+
+/* Return the CPUs that this process had at its first call. */
+static const struct cpus *cpus_at_start(void)
 {
 	static struct cpus at_start;
 	static bool known;
 	if (!known && !cpus_read(&at_start))
 		peer_die("the CPUs cannot be asked for: %s", strerror(errno));
 	known = true;
-	int cpu = cpus_nth(&at_start, rank);
+	return &at_start;
+}
+
+unsigned peer_cpus(void)
+{
+	return cpus_count(cpus_at_start());
+}
+
+void peer_pin(unsigned rank)
+{
+	int cpu = cpus_nth(cpus_at_start(), rank);
 	if (!cpus_pin(cpu))
 		peer_die("cannot be pinned to CPU %d: %s", cpu, strerror(errno));
 }
 
-/* ---- children ---- */
+/* ---- rounds ---- */
+
+struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes)
+{
+	uint64_t rounds = quick ? 20 : bench_usual_rounds(bytes);
+	rounds = windows ? rounds / 16 + 1 : rounds;
+	uint64_t batches = rounds < PEER_BATCHES ? rounds : PEER_BATCHES;
+	return (struct peer_plan){
+		.warm = rounds / 10 + 1, .batches = batches, .each = rounds / batches};
+}
+
+double peer_timed(const struct peer_plan *p, peer_rounds *rounds, uint64_t x)
+{
+	double ns[PEER_BATCHES];
+	double *single = peer_allocate(p->batches * p->singles * sizeof *single);
+	uint64_t done = p->warm, n = 0;
+	rounds(x, 0, p->warm);
+	for (uint64_t b = 0; b < p->batches; b++, done += p->each) {
+		double t = bench_now_ns();
+		rounds(x, done, p->each);
+		ns[b] = (bench_now_ns() - t) / (double)p->each;
+		for (uint64_t i = 0; i < p->singles; i++, done++) {
+			t = bench_now_ns();
+			rounds(x, done + p->each, 1);
+			single[n++] = bench_now_ns() - t;
+		}
+	}
+	peer_p99 = bench_stat_of(single, n).p99;
+	free(single);
+	return bench_stat_of(ns, p->batches).p50;
+}
+
+static double began[PEER_STEPS + 1];
+static bool looks;
+
+void peer_step(enum peer_step step)
+{
+	if (looks)
+		began[step] = bench_now_ns();
+}
+
+/* Run rounds without bytes, and return the median of a step, in ns. */
+static double step_of(const struct peer_plan *p, peer_rounds *rounds, uint64_t step)
+{
+	uint64_t all = peer_plan_rounds(p), n = 0;
+	double *ns = peer_allocate(all * sizeof *ns);
+	looks = true;
+	for (uint64_t i = 0; i < all; i++) {
+		rounds(0, i, 1);
+		if (i >= p->warm)
+			ns[n++] = began[step + 1] - began[step];
+	}
+	looks = false;
+	double median = bench_stat_of(ns, n).p50;
+	free(ns);
+	return median;
+}
+
+/* ---- processes that are copies of this one ---- */
+
+static struct job {
+	_Alignas(128) _Atomic unsigned ready; /* nodes that have started */
+	_Atomic unsigned done;                /* nodes that did all their rounds */
+} * job;
 
 static void on_child_end(int sig)
 {
@@ -80,7 +153,9 @@ static void on_child_end(int sig)
 	_exit(1);
 }
 
-void peer_expect_children(bool alive)
+/* If alive is true, make this process exit with an error line as soon as a child ends: it
+ * would wait for that child for ever.  If alive is false, end this rule. */
+static void expect_children(bool alive)
 {
 	struct sigaction act = {
 		.sa_handler = alive ? on_child_end : SIG_DFL, .sa_flags = SA_NOCLDSTOP};
@@ -91,72 +166,202 @@ void peer_expect_children(bool alive)
 	sigprocmask(SIG_UNBLOCK, &chld, NULL);
 }
 
-/* ---- number of rounds ---- */
-
-static uint64_t usual_rounds(uint64_t bytes)
+/* Count this node, and wait until there are so many. */
+static void count_up(_Atomic unsigned *count, unsigned nodes)
 {
-	return bytes <= 1 << 10    ? 20000
-	       : bytes <= 64 << 10 ? 5000
-	       : bytes <= 1 << 20  ? 1000
-				   : 200;
+	atomic_fetch_add_explicit(count, 1, memory_order_acq_rel);
+	while (atomic_load_explicit(count, memory_order_acquire) < nodes)
+		sched_yield();
 }
 
-struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes)
+static void open_node(const struct peer_test *t, unsigned nodes, uint64_t x)
 {
-	uint64_t rounds = quick ? 20 : usual_rounds(bytes);
-	rounds = windows ? rounds / 16 + 1 : rounds;
-	uint64_t batches = rounds < PEER_BATCHES ? rounds : PEER_BATCHES;
-	return (struct peer_plan){rounds / 10 + 1, batches, rounds / batches};
+	peer_pin(peer_rank);
+	if (t->open)
+		t->open(x);
+	count_up(&job->ready, nodes);
 }
 
-double peer_timed(const struct peer_plan *p, peer_round *fn, uint64_t bytes)
+/* A node that is done waits to be killed: its checks count, too. */
+static _Noreturn void be_child(const struct peer_test *t, unsigned nodes, uint64_t x,
+	uint64_t rounds, pid_t parent)
 {
-	double ns[PEER_BATCHES];
-	uint64_t round = 0;
-	for (uint64_t i = 0; i < p->warm; i++)
-		fn(bytes, round++);
-	for (uint64_t b = 0; b < p->batches; b++) {
-		double t = peer_now_ns();
-		for (uint64_t i = 0; i < p->each; i++)
-			fn(bytes, round++);
-		ns[b] = (peer_now_ns() - t) / (double)p->each;
+	expect_children(false);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	open_node(t, nodes, x);
+	t->rounds(x, 0, rounds);
+	if (t->close)
+		t->close(x);
+	atomic_fetch_add_explicit(&job->done, 1, memory_order_acq_rel);
+	for (;;)
+		pause();
+}
+
+double peer_job(
+	const struct peer_test *t, unsigned nodes, uint64_t x, const struct peer_plan *p)
+{
+	pid_t parent = getpid();
+	job = job ? job : peer_share(sizeof *job);
+	memset(job, 0, sizeof *job);
+	fflush(stdout);
+	expect_children(true);
+	for (unsigned i = 1; i < nodes; i++) {
+		peer_rank = i;
+		peer_child[i] = fork();
+		if (peer_child[i] < 0)
+			peer_die("fork: %s", strerror(errno));
+		if (!peer_child[i])
+			be_child(t, nodes, x, peer_plan_rounds(p), parent);
 	}
-	return peer_median(ns, p->batches);
-}
-
-/* ---- steps of a round ---- */
-
-static double began[PEER_STEPS + 1];
-static bool looks;
-
-void peer_step(enum peer_step step)
-{
-	if (looks)
-		began[step] = peer_now_ns();
-}
-
-double peer_step_of(const struct peer_plan *p, peer_round *fn, uint64_t step)
-{
-	uint64_t rounds = peer_rounds(p), n = 0;
-	if (step >= PEER_STEPS)
-		peer_die("step=%llu: expected 0 to %d", (unsigned long long)step,
-			PEER_STEPS - 1);
-	double *ns = peer_allocate(rounds * sizeof *ns);
-	looks = true;
-	for (uint64_t i = 0; i < rounds; i++) {
-		fn(0, i);
-		if (i >= p->warm)
-			ns[n++] = began[step + 1] - began[step];
+	peer_rank = 0;
+	open_node(t, nodes, x);
+	double ns = peer_timed(p, t->rounds, x);
+	if (t->close)
+		t->close(x);
+	count_up(&job->done, nodes);
+	expect_children(false);
+	for (unsigned i = 1; i < nodes; i++) {
+		kill(peer_child[i], SIGKILL);
+		waitpid(peer_child[i], NULL, 0);
 	}
-	looks = false;
-	double median = peer_median(ns, n);
-	free(ns);
-	return median;
+	return ns;
 }
 
-/* ---- arguments ---- */
+/* ---- threads ---- */
 
-static void each_x(const char *arg, bool quick, peer_run *run)
+static struct thread {
+	const struct peer_threads *of;
+	pthread_t id;
+	double begin, end;
+} thread[PEER_THREADS];
+
+static struct peer_plan threads_plan;
+static pthread_barrier_t threads_start;
+
+static void *be_thread(void *arg)
+{
+	struct thread *t = arg;
+	unsigned number = (unsigned)(t - thread);
+	uint64_t round = 0, rounds = peer_plan_rounds(&threads_plan);
+	if (t->of->enter)
+		t->of->enter(number);
+	while (round < threads_plan.warm)
+		t->of->window(number, round++);
+	pthread_barrier_wait(&threads_start);
+	t->begin = bench_now_ns();
+	while (round < rounds)
+		t->of->window(number, round++);
+	t->end = bench_now_ns();
+	if (t->of->leave)
+		t->of->leave();
+	return NULL;
+}
+
+/* Return the time from the first thread's start to the last one's end. */
+static double run_threads(unsigned count)
+{
+	double begin = 0, end = 0;
+	for (unsigned i = 0; i < count; i++)
+		if (pthread_create(&thread[i].id, NULL, be_thread, &thread[i]) != 0)
+			peer_die("no thread %u; expected that %u can be made", i, count);
+	for (unsigned i = 0; i < count; i++) {
+		pthread_join(thread[i].id, NULL);
+		begin = i && begin < thread[i].begin ? begin : thread[i].begin;
+		end = end > thread[i].end ? end : thread[i].end;
+	}
+	return end - begin;
+}
+
+double peer_threads_run(
+	const struct peer_threads *t, uint64_t count, const struct peer_plan *p)
+{
+	threads_plan = *p;
+	peer_last_round = peer_plan_rounds(p) - 1;
+	pthread_barrier_init(&threads_start, NULL, (unsigned)count);
+	for (unsigned i = 0; i < count; i++) {
+		thread[i].of = t;
+		t->open(i);
+	}
+	t->meet();
+	double ns = run_threads((unsigned)count);
+	t->meet();
+	for (unsigned i = 0; i < count; i++)
+		t->close(i);
+	pthread_barrier_destroy(&threads_start);
+	return ns / (double)(p->batches * p->each);
+}
+
+/* ---- tests and arguments ---- */
+
+static double value_of(const struct peer_test *t, uint64_t x, double ns)
+{
+	if (!strcmp(t->name, "stream"))
+		return (double)x * 1e3 * t->parts / ns;
+	return strcmp(t->name, "rate") ? ns / t->parts : t->parts * 1e3 / ns;
+}
+
+static double measure(
+	const struct peer *peer, const struct peer_test *t, uint64_t x, bool quick)
+{
+	struct peer_plan p = peer_plan_of(quick, t->parts == PEER_WINDOW, x);
+	bool step = !strcmp(t->name, "step");
+	if (peer->plan)
+		p = peer->plan(t, x, quick);
+	double ns;
+	if (t->run)
+		return t->run(x, quick);
+	peer_last_round = peer_plan_rounds(&p) - 1;
+	if (peer->forks)
+		return value_of(t, x, peer_job(t, 2, x, &p));
+	if (t->open)
+		t->open(step ? 0 : x);
+	ns = step ? step_of(&p, t->rounds, x) : peer_timed(&p, t->rounds, x);
+	if (t->close)
+		t->close(x);
+	return value_of(t, x, ns);
+}
+
+static bool fits(const struct peer *peer, const struct peer_test *t, uint64_t x)
+{
+	if (x >= t->least && x <= t->most)
+		return true;
+	if (!peer->partial)
+		peer_die("%s=%llu: expected %llu to %llu", t->name, (unsigned long long)x,
+			(unsigned long long)t->least, (unsigned long long)t->most);
+	return false;
+}
+
+static void run_test(const struct peer *peer, const char *name, uint64_t x, bool quick)
+{
+	bool known = false;
+	for (const struct peer_test *t = peer->tests; t->name; t++) {
+		if (strcmp(name, t->name) != 0)
+			continue;
+		known = true;
+		if (!fits(peer, t, x))
+			continue;
+		if (peer->before)
+			peer->before(x);
+		double value = measure(peer, t, x, quick);
+		if (peer_rank == 0 && peer->print)
+			peer->print(t, x, value);
+		else if (peer_rank == 0) {
+			printf("%s\t%s\t%llu\t%.6g\n", t->who ? t->who : own_name, name,
+				(unsigned long long)x, value);
+			fflush(stdout);
+		}
+		if (peer->after)
+			peer->after();
+	}
+	if (!known)
+		peer_die("'%s': not a pattern of this program; expected one that its "
+			 "source lists",
+			name);
+}
+
+static void run_list(const struct peer *peer, const char *arg, bool quick)
 {
 	char test[32];
 	char *end;
@@ -169,24 +374,24 @@ static void each_x(const char *arg, bool quick, peer_run *run)
 		uint64_t x = strtoull(at, &end, 10);
 		if (*at < '0' || *at > '9' || (*end && *end != ','))
 			peer_die("'%.60s': expected numbers, as in latency=8,1024", arg);
-		run(test, x, quick);
+		run_test(peer, test, x, quick);
 		if (!*end)
 			return;
 	}
 }
 
-void peer_each(int argc, char **argv, peer_run *run)
+void peer_run(const struct peer *peer, int argc, char **argv)
 {
-	if (argc < 3 || (strcmp(argv[1], "quick") && strcmp(argv[1], "full")))
+	int at = 1;
+	if (peer->named) {
+		if (argc < 2)
+			peer_die("expected a name, quick or full, test=list");
+		own_name = argv[at++];
+	}
+	if (argc < at + 2 || (strcmp(argv[at], "quick") && strcmp(argv[at], "full")))
 		peer_die("expected quick or full, then test=list, as in latency=8,1024");
-	for (int i = 2; i < argc; i++)
-		each_x(argv[i], argv[1][0] == 'q', run);
-}
-
-void peer_print(const char *who, const char *test, uint64_t x, double value)
-{
-	printf("%s\t%s\t%llu\t%.6g\n", who, test, (unsigned long long)x, value);
-	fflush(stdout);
+	for (int i = at + 1; i < argc; i++)
+		run_list(peer, argv[i], argv[at][0] == 'q');
 }
 
 /* ---- data ---- */

@@ -2,8 +2,8 @@
 """Parts of the machine left out: paper 2, Figure 5 and section 5.3, and long match lists."""
 from functools import partial
 
-from judge import at, at_most, least, over, reaches, size_text, under, within
-from lab import ACCELERATED, GENERIC, Curve, Figure, Table, absent, bandwidth, microseconds
+from figures.judge import at, at_most, least, over, reaches, size_text, under, within
+from figures.lab import ACCELERATED, GENERIC, Curve, Figure, Table, bandwidth, microseconds
 
 PAPER = "2: SeaStar interconnect: C firmware for Portals"
 SMALL = [8, 16, 32, 64, 128, 256, 512, 1024]
@@ -90,7 +90,7 @@ def one(lab, test, env, *options, size=8):
     """Return the median of one test and size."""
     iters = 2000 if env["PTL3_MATCH"] == "host" else 20000
     words = ["--no-raw", "--test", test, "--sizes", size, "--iters", iters, *options]
-    return lab.job("portalperf", words, env)["results"][0]["p50_ns"]
+    return lab.job("portalperf", words, env)[0]["p50_ns"]
 
 
 # A part takes time, or saves it.
@@ -111,7 +111,7 @@ def measurable(lab):
     def plain(env, *options, **more):
         return lambda: one(lab, "put", env, *options, **more)
     pages = {page: {**ACCELERATED, "PTL3_HUGEPAGES": page} for page in ("auto", "off")}
-    inline = {n: {**GENERIC, "PTL3_INLINE": str(n)} for n in (12, 0)}
+    inline = {n: {"PTL3_MATCH": f"host/inline={n}"} for n in (12, 0)}
     return {
         "START events": ["put of 8 bytes", COSTS, plain(ACCELERATED, "--starts"), plain(ACCELERATED)],
         "prefetches": ["put of 1 KiB", SAVES, put(size=1024), put("prefetches", size=1024)],
@@ -180,7 +180,7 @@ def parts(lab):
 def one_depth(lab, env):
     """Run matchperf once.  Return {depth: ns}."""
     options = ["--list", "exact", "--hit", "end", "--depth", ",".join(map(str, DEPTHS))]
-    return {row["depth"]: row["p50_ns"] for row in lab.job("matchperf", options, env)["results"]}
+    return {row["depth"]: row["p50_ns"] for row in lab.job("matchperf", options, env)}
 
 
 def depth(lab):
@@ -198,17 +198,13 @@ def depth(lab):
         [reaches(f"A walked list of {last} entries is slow: it takes 5 times a list of one, or more",
                  worse["walked"], 5, f"{worse['walked']:.1f} times"),
          at_most(f"An indexed list of {last} entries is not: it takes at most twice a list of one",
-                 worse["indexed"], 2, f"{worse['indexed']:.2f} times")], bytes=False)
+                 worse["indexed"], 2, f"{worse['indexed']:.2f} times")])
+
+
+def lacks(lab):
+    return "" if library(lab).is_dir() else (
+        f"{library(lab)} has no library that can leave out parts: configure with -DP3_ABLATION=ON and build.")
 
 
 def figures(lab):
-    if not library(lab).is_dir():
-        lack = (f"{library(lab)} has no library that can leave out parts: configure with "
-                "-DP3_ABLATION=ON and build.")
-        yield from (absent(name, title, PAPER, [], lack) for name, title in TITLES.items())
-        return
-    yield latency(lab)
-    yield throughput(lab)
-    yield shadows(lab)
-    yield parts(lab)
-    yield depth(lab)
+    return (measure(lab) for measure in (latency, throughput, shadows, parts, depth))

@@ -1,29 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Paper 1: the price of an interrupt, and the messages to a node that computes."""
-import json
-import tempfile
-
 from functools import partial
 
-from judge import Measured, least, over, reaches, rounds_of, under
-from lab import ACCELERATED, GENERIC, Table, absent
+from figures.judge import least, over, reaches, under
+from figures.lab import ACCELERATED, Table
+from figures.stats import Measured, rounds_of
 
 PAPER = "1: Implementation and performance of Portals 3.3 on the Cray XT3"
+NEEDS = ["interrupts", "overlap", "stolen"]
 SIDES = {"accelerated": ACCELERATED,
-         **{f"generic, {how}": {**GENERIC, "PTL3_INTERRUPT": how} for how in ("futex", "signal", "poll")}}
+         **{f"generic, {how}": {"PTL3_MATCH": f"host/{how}"} for how in ("futex", "signal", "poll")}}
 NODES = (1, 2, 16)
 GENERIC_SIDE = "generic, futex"
 TITLES = {"interrupts": "The price of an interrupt", "bypass": "A put to a node that computes",
           "stolen": "CPU time that messages take from a node that computes"}
-
-
-def jobs(lab, nodes, program, options, env):
-    """Return the rows of a bench in a job of this number of nodes."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        quick = ["--quick"] if lab.quick else []
-        lab.run(program, [lab.bin / "yod", "-sz", nodes, "--timeout", "600", lab.bin / program, *options,
-                          "--json", out.name, *quick], env)
-        return json.load(open(out.name, encoding="utf-8"))["results"]
 
 
 # ---- the price of an interrupt ----
@@ -33,7 +23,7 @@ DEAR = 2  # times the time of a hand-over that needs no interrupt, or more
 
 def prices(lab):
     """Run interrupts once.  Return {(way, CPUs, column): ns}."""
-    return {(row["way"], row["CPUs"], column): row[column] for row in jobs(lab, 1, "interrupts", [], {})
+    return {(row["way"], row["CPUs"], column): row[column] for row in lab.job("interrupts", [], {}, 1)
             for column in ("p50_ns", "p99_ns", "cpu_ns")}
 
 
@@ -76,7 +66,7 @@ def interrupts(lab):
 def overlaps(lab, env):
     """Run overlap once.  Return {(bytes, column): value} of a target that computes."""
     options = ["--sizes", "8,64K", "--rounds", "100", "--work", "2000"]
-    return {(row["bytes"], column): row[column] for row in jobs(lab, 2, "overlap", options, env)
+    return {(row["bytes"], column): row[column] for row in lab.job("overlap", options, env)
             if row["computes"] == "target" for column in ("p50_us", "ratio", "work_us", "hidden")}
 
 
@@ -106,7 +96,7 @@ COLUMNS = ("nic_ns", "kernel_ns", "interrupts", "work", "wall", "p50_us", "p99_u
 
 def thefts(lab, nodes, env):
     """Run stolen once.  Return {column: value}."""
-    row = jobs(lab, nodes, "stolen", [], env)[0]
+    row = lab.job("stolen", [], env, nodes)[0]
     return {column: row[column] for column in COLUMNS}
 
 
@@ -146,10 +136,6 @@ def stolen(lab):
 
 
 def figures(lab):
-    lack = lab.lacks("interrupts", "overlap", "stolen")
-    if lack:
-        yield from (absent(name, title, PAPER, [], lack) for name, title in TITLES.items())
-        return
     yield interrupts(lab)
     yield bypass(lab)
     yield stolen(lab)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Paper 1, Figures 6 and 7: NetPIPE's pattern by pipeperf and, if its source is there, by NetPIPE
+"""Paper 1, Figures 6 and 7: NetPIPE's pattern by portalperf and, if its source is there, by NetPIPE
 itself with the module netpipe/portals.c."""
 import pathlib
 import subprocess
@@ -7,15 +7,16 @@ import sys
 import tempfile
 from functools import partial
 
-from judge import (ahead, at, between, by_rounds, half_bandwidth, has_no_step, has_step, over, size_text,
+from figures.judge import (ahead, at, between, half_bandwidth, has_no_step, has_step, over, size_text,
                    under, within)
-from lab import ACCELERATED, GENERIC, Curve, Figure, bandwidth, microseconds
+from figures.lab import ACCELERATED, Curve, Figure, bandwidth, microseconds
+from figures.stats import by_rounds
 from paper1 import PAPER
 
 HERE = pathlib.Path(__file__).resolve().parent
 INLINE = 12  # payload in the header, as in the paper's firmware
-SIDES = {"accelerated": ACCELERATED, "generic": {**GENERIC, "PTL3_INLINE": str(INLINE)}}
-TESTS = {"put": [], "get": ["--get"], "streaming put": ["--stream"], "bidirectional put": ["--bidir"]}
+SIDES = {"accelerated": ACCELERATED, "generic": {"PTL3_MATCH": f"host/inline={INLINE}"}}
+TESTS = {"put": "put", "get": "get", "streaming put": "stream", "bidirectional put": "bidir"}
 OF_NETPIPE = {"put": [], "get": ["-g"], "streaming put": ["-s"], "bidirectional put": ["-2"]}
 BIDIR = "bidirectional put"
 NO_SOURCE = 77  # status of netpipe/build
@@ -27,19 +28,19 @@ MANY = {"accelerated": (10000, 100), "generic": (300, 60)}
 STREAM = 5
 FEW = 5
 MEDIUM = (1024, 102400)
-SOURCES = {"pipeperf": "", "NetPIPE": ", NetPIPE itself"}
+SOURCES = {"portalperf": "", "NetPIPE": ", NetPIPE itself"}
 
 
 def reach(lab):
     return 131072 if lab.quick else 2097152
 
 
-# ---- pipeperf
+# ---- portalperf --sweep
 
 def one_pipe(lab, test, env):
-    """Run pipeperf once.  Return {bytes: ns}."""
-    options = ["--upper", reach(lab), "--perturbation", "0", "--time", "30", *TESTS[test]]
-    return {row["bytes"]: row["p50_ns"] for row in lab.job("pipeperf", options, env)["results"]}
+    """Run portalperf once.  Return {bytes: ns}."""
+    options = ["--sweep", "--test", TESTS[test], "--upper", reach(lab), "--perturbation", "0", "--time", "30"]
+    return {row["bytes"]: row["p50_ns"] for row in lab.job("portalperf", options, env)}
 
 
 # ---- NetPIPE itself
@@ -76,7 +77,7 @@ def one_range(lab, program, words, env):
 
 def one_netpipe(lab, program, test, side):
     """Run NetPIPE once: it reports the best of its three trials.  Return {bytes: ns}; the sizes are
-    those of pipeperf."""
+    those of portalperf."""
     points = {}
     ranges = (1, SMALL), (SMALL, reach(lab))
     times = STREAM if test == "streaming put" else 1
@@ -90,7 +91,7 @@ def one_netpipe(lab, program, test, side):
 def note(reason):
     if not reason:
         return ("NetPIPE itself reports the best of three trials, and sends from the buffer into which "
-                "it receives; pipeperf reports the median of seven trials. Both run in turns, and the "
+                "it receives; portalperf reports the median of seven trials. Both run in turns, and the "
                 "medians of the rounds are shown.")
     return f"NetPIPE itself is not among the curves ({reason})."
 
@@ -109,7 +110,7 @@ def streams(measured):
 
 def curves(of_sources, side, tests, convert):
     return [Curve(f"{test}{SOURCES[source]}", convert(of[side, test]),
-                  source == "pipeperf" and test == "put")
+                  source == "portalperf" and test == "put")
             for source, of in of_sources.items() for test in tests if (side, test) in of]
 
 
@@ -214,9 +215,9 @@ def rates(measured, side, notes):
 
 
 def measure(lab, program):
-    """Return {source: {(side, test): [(bytes, ns)]}} of pipeperf, and of NetPIPE if it is there."""
+    """Return {source: {(side, test): [(bytes, ns)]}} of portalperf, and of NetPIPE if it is there."""
     keys = {(side, test): env for test in TESTS for side, env in SIDES.items()}
-    calls = {("pipeperf", *key): partial(one_pipe, lab, key[1], env) for key, env in keys.items()}
+    calls = {("portalperf", *key): partial(one_pipe, lab, key[1], env) for key, env in keys.items()}
     if program:
         calls |= {("NetPIPE", *key): partial(one_netpipe, lab, program, key[1], key[0]) for key in keys}
     measured = {}

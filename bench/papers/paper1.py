@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Paper 1, Figures 3 to 5: PortalPerf on Red Storm, put, get and bidirectional put."""
-from judge import (all_within, at, falls_off, half_bandwidth, least, number, over, ratios, reaches,
+from figures.judge import (all_within, at, falls_off, half_bandwidth, least, number, over, ratios, reaches,
                    size_text, under)
-from lab import ACCELERATED, GENERIC, Curve, Figure, bandwidth, microseconds
+from figures.lab import ACCELERATED, GENERIC, Curve, Figure, bandwidth, microseconds
 
 PAPER = "1: Implementation and performance of Portals 3.3 on the Cray XT3"
 SMALL = [0, 1, 8, 12, 16, 32, 64, 128, 256, 512, 1024]

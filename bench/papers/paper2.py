@@ -6,8 +6,8 @@ import tempfile
 from functools import partial
 
 import steps
-from judge import Verdict, at, at_most, has_no_step, has_step, over, step, verdict
-from lab import ACCELERATED, GENERIC, Curve, Figure, Table, absent, microseconds
+from figures.judge import Verdict, at, at_most, has_no_step, has_step, over, step, verdict
+from figures.lab import ACCELERATED, Curve, Figure, Table, absent, microseconds
 
 PAPER = "2: SeaStar interconnect: C firmware for Portals"
 INLINE = (0, 12, 16, 32)
@@ -123,7 +123,7 @@ def saved(none, some):
 def interrupts_once(lab, size, env):
     """Return the interrupts for a message of this size at its target."""
     options = ["--bytes", size, "--messages", 1000]
-    return {"": lab.job("stolen", options, env)["results"][0]["interrupts"]}
+    return {"": lab.job("stolen", options, env)[0]["interrupts"]}
 
 
 def one_more(question, some, more):
@@ -156,7 +156,7 @@ def payload_verdicts(measured):
 
 
 def payload(lab):
-    sides = {inline(n): {**GENERIC, "PTL3_INLINE": str(n)} for n in INLINE}
+    sides = {inline(n): {"PTL3_MATCH": f"host/inline={n}"} for n in INLINE}
     sides["accelerated"] = ACCELERATED
     measured = {side: tests["put"] for side, tests in lab.perf(["put"], SIZES, sides, 2000).items()}
     own = step(measured["accelerated"], OWN_CELL)

@@ -3,12 +3,13 @@
 from functools import partial
 
 import steps
-from judge import (Verdict, at, half_bandwidth, has_step, of_all, over, ratios, reaches, size_text, under,
+from figures.judge import (Verdict, at, half_bandwidth, has_step, of_all, over, ratios, reaches, size_text, under,
                    within)
-from lab import ACCELERATED, Curve, Figure, Table, absent, bandwidth, microseconds
+from figures.lab import ACCELERATED, Curve, Figure, Table, bandwidth, microseconds
 from peers import OPEN_MPI, PORTALS, Peers
 
 PAPER = "3: A NIC-offload implementation of Portals for Quadrics QsNet"
+NEEDS = ["peer_portals", "portalperf", "overlap", "tracedump"]
 INLINE = 16  # bytes in the first cell of a message, shm/lane.h
 EQUAL = 0.2  # bandwidths meet within this part
 SMALL = [0, 1, 8, 16, 17, 32, 33, 64, 128, 256, 288, 289, 512, 1024]
@@ -80,7 +81,7 @@ def one_overlap(lab):
     """Return the microseconds until a put's ACK comes, while its target computes, and those of the
     computation."""
     rounds = "5" if lab.quick else "50"
-    rows = lab.job("overlap", ["--sizes", "8", "--rounds", rounds], ACCELERATED)["results"]
+    rows = lab.job("overlap", ["--sizes", "8", "--rounds", rounds], ACCELERATED)
     row = next(row for row in rows if row["computes"] == "target")
     return {column: row[column] for column in ("p50_us", "work_us")}
 
@@ -205,10 +206,6 @@ def throughput(peers, posted):
 
 
 def figures(lab):
-    lack = lab.lacks("peer_portals", "portalperf", "overlap", "tracedump")
-    if lack:
-        yield from (absent(name, title, PAPER, [], lack) for name, title in TITLES.items())
-        return
     peers, traced = Peers(lab), steps.rounds(lab)
     yield initiator(peers, traced)
     yield firmware(lab, traced)

@@ -2,12 +2,14 @@
 """Paper 4, Figures 2 to 4: CCI in the firmware beside Portals in both modes."""
 from functools import partial
 
-from judge import (at, at_most, by_rounds, has_step, least, over, ratios, reaches, size_text, under)
-from lab import ACCELERATED, GENERIC, Curve, Figure, absent, microseconds
+from figures.judge import (at, at_most, has_step, least, over, ratios, reaches, size_text, under)
+from figures.lab import ACCELERATED, GENERIC, Curve, Figure, microseconds
+from figures.stats import by_rounds
 
 PAPER = "4: SeaStar Unchained: multiplying the performance of the Cray SeaStar network"
+NEEDS = ["cciperf", "portalperf"]
 SIZES = [0, 8, 12, 13, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
-INLINE = 12  # bytes that go with the header in generic mode, the default of PTL3_INLINE
+INLINE = 12  # bytes that go with the header in generic mode, by default
 UU, RO, ACCEL, GEN = "CCI, UU", "CCI, RO", "Portals, accelerated", "Portals, generic"
 TITLES = {"paper4-fig2": "Latency of CCI and Portals",
           "paper4-fig3": "Streaming bandwidth of CCI and Portals",
@@ -22,7 +24,7 @@ def with_cci(lab):
     """Run cciperf once.  Return {(way, test, bytes): value}: ns, or million messages a second."""
     options = ["--test", "latency,stream", "--sizes", ",".join(map(str, SIZES))]
     column = {"latency": "_ns", "stream": "_Mmsg_per_s"}
-    rows = lab.job("cciperf", options, ACCELERATED)["results"]
+    rows = lab.job("cciperf", options, ACCELERATED)
     return {(way, row["test"], row["bytes"]): row[prefix + column[row["test"]]]
             for row in rows for way, prefix in WAYS.items()}
 
@@ -133,10 +135,6 @@ def rate_figure(rate):
 
 
 def figures(lab):
-    lack = lab.lacks("cciperf", "portalperf")
-    if lack:
-        yield from (absent(name, title, PAPER, [], lack) for name, title in TITLES.items())
-        return
     ns, rate = measure(lab)
     yield latency_figure(ns)
     yield bandwidth_figure(rate)

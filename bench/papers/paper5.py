@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Paper 5, Figures 2 to 5: GASNet over Portals and over MPI, from the samples of gasnetfigures."""
+"""Paper 5, Figures 2 to 5: GASNet over Portals and over MPI, as gasnetfigures measures them."""
 import collections
-import pathlib
 import tempfile
 
-from judge import has_step, least, medians, over, ratios, size_text, step
-from lab import ACCELERATED, Curve, Figure, absent, microseconds
+from figures import gasnet, run
+from figures.judge import has_step, least, over, ratios, size_text, step
+from figures.lab import Curve, Figure, microseconds
+from figures.stats import Measured
 
 PAPER = "5: Porting GASNet to Portals: PGAS language support for the Cray XT"
-SCRIPT = pathlib.Path(__file__).resolve().parents[1] / "gasnetfigures"
+NEEDS = ["gasnetperf"]
 TITLES = {"paper5-fig2": "Latency of blocking puts of GASNet", "paper5-fig3": "Bandwidth of GASNet's puts",
           "paper5-fig4": "Round trip of GASNet's active messages",
           "paper5-fig5": "Blocking puts of GASNet from outside of the segment"}
@@ -25,26 +26,17 @@ CURVES = {
 }
 
 
-def samples(path):
-    """Return {figure: {curve: [(bytes, ns)]}}, the medians of the rounds."""
-    seen = collections.defaultdict(list)
-    for line in path.read_text(encoding="ascii").splitlines():
-        _, figure, curve, size, ns, _, _ = line.split("\t")
-        seen[figure, curve, int(size)].append(float(ns))
-    points = collections.defaultdict(lambda: collections.defaultdict(list))
-    for (figure, curve, size), ns in sorted(medians(seen).items()):
-        points[figure][curve].append((size, ns))
-    return points
-
-
 def measure(lab):
-    """Return the samples, and what gasnetfigures has left out."""
-    with tempfile.TemporaryDirectory() as out:
-        command = [SCRIPT, "--bin", lab.bin, "--out", out, "--only", "openmpi", "--rounds", lab.rounds]
-        _, said = lab.run("gasnetfigures", command + ["--quick"] * lab.quick, ACCELERATED)
-        notes = [f"The comparison with Open MPI is missing: {line.partition('openmpi: ')[2]}."
-                 for line in said.splitlines() if "left out: openmpi: " in line]
-        return samples(pathlib.Path(out, "samples.tsv")), notes
+    """Return {figure: {curve: [(bytes, ns)]}}, and notes about what is left out."""
+    with tempfile.TemporaryDirectory() as work:
+        rounds = gasnet.Rounds(lab.bin, work, lab.quick, ["openmpi"], gasnet.sizes_of())
+        rounds.measure(lab.rounds)
+    if rounds.failed:
+        run.die(1, "gasnetperf, or the MPI beside it, failed; expected that they run")
+    points = collections.defaultdict(lambda: collections.defaultdict(list))
+    for (figure, curve, size), values in sorted(rounds.samples.p50.items()):
+        points[str(figure)][curve].append((size, Measured(values.values())))
+    return points, [f"The comparison with Open MPI is missing: {line.partition(': ')[2]}." for line in rounds.left_out]
 
 
 def curves(figure, points, convert):
@@ -139,10 +131,6 @@ def sides(points):
 
 
 def figures(lab):
-    lack = lab.lacks("gasnetperf")
-    if lack:
-        yield from (absent(name, title, PAPER, [], lack) for name, title in TITLES.items())
-        return
     points, notes = measure(lab)
     yield latency(points["2"], notes)
     yield large(points["3"], notes)

@@ -8,12 +8,11 @@ import collections
 import dataclasses
 import json
 import pathlib
-import statistics
 import sys
 import tempfile
 
-from judge import Measured
-from lab import ACCELERATED
+from figures.lab import ACCELERATED
+from figures.stats import Measured, median
 
 POST, SEND, SENT, ANSWER = range(4)  # steps of the initiator
 MATCH, EVENT, UNLINK, DELIVER = SLICES = "match hit", "event PUT_END", "event UNLINK", "deliver put"
@@ -37,10 +36,6 @@ def end(event):
 
 def message(event):
     return event["args"]["message"]
-
-
-def median(values):
-    return statistics.median(values) if values else None
 
 
 def initiator(events):

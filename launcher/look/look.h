@@ -3,6 +3,7 @@
 #define P3_LAUNCHER_LOOK_LOOK_H
 
 #include "launcher/rdv/rdv.h"
+#include "shm/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,6 +44,16 @@ void p3_look_jobs(void (*found)(void *arg, uint32_t uid, uint32_t jid), void *ar
 void p3_look_domains(
 	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
 	void *arg);
+
+/* What /proc tells of a process, or of a thread of it. */
+struct p3_look_stat {
+	char state;
+	uint32_t parent;
+	uint64_t ticks; /* time of its start, since that of the machine */
+};
+
+/* Read it of a thread, or with tid 0 of the process.  Return false if it is not there. */
+bool p3_look_stat(uint32_t pid, uint32_t tid, struct p3_look_stat *stat_out);
 
 struct p3_look;
 
@@ -91,5 +102,10 @@ const struct p3_look_node *p3_look_node(const struct p3_look *look, uint32_t i);
  * this touches no page that the owner has not reserved. */
 const void *p3_look_bytes(const struct p3_look *look, uint32_t i, enum p3_look_seg which,
 	uint64_t off, uint64_t len);
+
+/* Read the trace of a published segment, or of node i.  Return NULL with errno: ENODATA
+ * if there is none. */
+struct p3_trace_taken *p3_look_trace(int published);
+struct p3_trace_taken *p3_look_node_trace(const struct p3_look *look, uint32_t i);
 
 #endif

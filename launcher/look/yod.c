@@ -73,26 +73,47 @@ void p3_look_unmap_stale(struct p3_look_node *n)
 		p3_look_unmap(n);
 }
 
-static bool look_reach(struct p3_look_map *m, uint64_t off, uint64_t len)
+/* Return bytes of a mapping, after a look that there is memory behind them, or NULL. */
+static const void *look_bytes(void *arg, uint64_t off, uint64_t len)
 {
+	struct p3_look_map *m = arg;
 	uint64_t from = off / PAGE * PAGE, to = WHOLE_PAGE(off + len);
+	if (!m->base || off > m->len || len > m->len - off)
+		return NULL;
 	if (off + len <= m->reached)
-		return true;
-	if (madvise((void *)(uintptr_t)(m->base + from), to - from, MADV_POPULATE_READ) &&
-		errno != EINVAL) /* the kernel is older than Linux 5.14 */
-		return false;
+		return m->base + off;
+	while (madvise((void *)(uintptr_t)(m->base + from), to - from,
+		       MADV_POPULATE_READ) != 0)
+		if (errno == EINVAL) /* the kernel is older than Linux 5.14 */
+			break;
+		else if (errno != EINTR)
+			return NULL;
 	if (from <= m->reached)
 		m->reached = to;
-	return true;
+	return m->base + off;
 }
 
 const void *p3_look_bytes(const struct p3_look *look, uint32_t i, enum p3_look_seg which,
 	uint64_t off, uint64_t len)
 {
-	struct p3_look_map *m = &look->node[i].seg[which];
-	if (!m->base || off > m->len || len > m->len - off || !look_reach(m, off, len))
-		return NULL;
-	return m->base + off;
+	return look_bytes(&look->node[i].seg[which], off, len);
+}
+
+struct p3_trace_taken *p3_look_trace(int published)
+{
+	struct p3_look_map m = {.base = NULL};
+	int rc = p3_trace_nodes(published) ? look_map_one(published, &m) : -EPROTO;
+	struct p3_trace_taken *t = rc ? NULL : p3_trace_find(look_bytes, &m);
+	rc = rc ? rc : -errno;
+	if (m.base)
+		munmap((void *)(uintptr_t)m.base, m.len);
+	errno = -rc;
+	return t;
+}
+
+struct p3_trace_taken *p3_look_node_trace(const struct p3_look *look, uint32_t i)
+{
+	return p3_trace_find(look_bytes, &look->node[i].seg[P3_LOOK_PUBLISHED]);
 }
 
 void p3_look_close(struct p3_look *look)
@@ -243,23 +264,29 @@ static int look_connect_any(const struct names *names, uint32_t jid, int type)
 	return rc;
 }
 
+bool p3_look_stat(uint32_t pid, uint32_t tid, struct p3_look_stat *out)
+{
+	char path[64], line[800];
+	unsigned long long ticks = 0;
+	snprintf(path, sizeof path, tid ? "/proc/%u/task/%u/stat" : "/proc/%u/stat", pid,
+		tid);
+	FILE *f = fopen(path, "re");
+	/* The end of the name, which may contain any character. */
+	const char *end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+	bool found = end && sscanf(end + 1,
+				    " %c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+				    "%*s %*s %*s %*s %*s %*s %llu",
+				    &out->state, &out->parent, &ticks) >= 2;
+	out->ticks = ticks;
+	if (f)
+		fclose(f);
+	return found;
+}
+
 uint32_t p3_look_parent(uint32_t pid)
 {
-	char path[40], line[400];
-	unsigned parent = 0;
-	snprintf(path, sizeof path, "/proc/%u/stat", pid);
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (fgets(line, sizeof line, f)) {
-		const char *end =
-			/* the end of the name, which may contain any character */
-			strrchr(line, ')');
-		if (!end || sscanf(end + 1, " %*c %u", &parent) != 1)
-			parent = 0;
-	}
-	fclose(f);
-	return parent;
+	struct p3_look_stat stat;
+	return p3_look_stat(pid, 0, &stat) ? stat.parent : 0;
 }
 
 /* Connect to the yod of a process's job.  The number of a job is the pid of its topmost

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of jobs and domains, the choice of one, and the reports of other hosts. */
 #include "launcher/ptlstat/ptlstat.h"
+#include "launcher/tools/rows.h"
 #include "launcher/yod/frames.h"
 
 #include <errno.h>
@@ -10,27 +11,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STARTED_LEN 16
+#define PROGRAM_LEN 100
+
+struct origin {
+	char program[PROGRAM_LEN]; /* names of the programs, "" if none is known */
+	time_t started;            /* of yod, or of the oldest member; 0: not known */
+	uint32_t joined;           /* nodes that have joined */
+};
 
 /* ---- processes ---- */
 
 /* Return the time at which a process started, in ticks since the machine did, or 0. */
 static uint64_t jobs_start_ticks(uint32_t pid)
 {
-	char path[40], line[800];
-	unsigned long long ticks = 0;
-	snprintf(path, sizeof path, "/proc/%u/stat", pid);
-	FILE *f = pid ? fopen(path, "re") : NULL;
-	if (!f)
-		return 0;
-	const char *end = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-	if (end)
-		(void)sscanf(end + 1,
-			" %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			"%*s %*s %*s %*s %llu",
-			&ticks);
-	fclose(f);
-	return ticks;
+	struct p3_look_stat stat;
+	return pid && p3_look_stat(pid, 0, &stat) ? stat.ticks : 0;
 }
 
 static time_t jobs_clock_of(uint64_t ticks)
@@ -43,7 +38,7 @@ static time_t jobs_clock_of(uint64_t ticks)
 }
 
 /* Read the name of a process's program, as its command line has it, without folders. */
-static bool jobs_read_program(uint32_t pid, char name[PTL_PROGRAM_LEN])
+static bool jobs_read_program(uint32_t pid, char name[PROGRAM_LEN])
 {
 	char path[40], word[4096];
 	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
@@ -53,7 +48,7 @@ static bool jobs_read_program(uint32_t pid, char name[PTL_PROGRAM_LEN])
 		fclose(f);
 	word[n] = '\0';
 	const char *slash = strrchr(word, '/');
-	snprintf(name, PTL_PROGRAM_LEN, "%.60s", slash ? slash + 1 : word);
+	snprintf(name, PROGRAM_LEN, "%.60s", slash ? slash + 1 : word);
 	for (char *at = name; *at; at++)
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
 			*at = '?';
@@ -61,25 +56,24 @@ static bool jobs_read_program(uint32_t pid, char name[PTL_PROGRAM_LEN])
 }
 
 /* Append a name to a list, unless the list has it or no room for it. */
-static void jobs_add_name(char list[PTL_PROGRAM_LEN], const char *name)
+static void jobs_add_name(char list[PROGRAM_LEN], const char *name)
 {
 	size_t len = strlen(list), n = strlen(name);
 	for (const char *at = list; *at && (at = strstr(at, name)); at += n)
 		if ((at == list || at[-1] == ' ') && (!at[n] || at[n] == ','))
 			return;
-	if (len + n + 3 <= PTL_PROGRAM_LEN)
-		snprintf(
-			list + len, PTL_PROGRAM_LEN - len, "%s%s", len ? ", " : "", name);
+	if (len + n + 3 <= PROGRAM_LEN)
+		snprintf(list + len, PROGRAM_LEN - len, "%s%s", len ? ", " : "", name);
 }
 
-void ptl_origin_of(const struct p3_look *look, struct ptl_origin *out)
+static void jobs_origin_of(const struct p3_look *look, struct origin *out)
 {
 	const struct p3_attach_msg *job = p3_look_job(look);
 	uint64_t first = p3_look_domain(look) ? 0 : jobs_start_ticks(job->os_pid);
-	*out = (struct ptl_origin){.joined = 0};
+	*out = (struct origin){.joined = 0};
 	for (uint32_t i = 0; i < job->size; i++) {
 		const struct p3_attach_msg *n = &p3_look_node(look, i)->msg;
-		char name[PTL_PROGRAM_LEN];
+		char name[PROGRAM_LEN];
 		uint32_t pid = n->os_pid ? n->os_pid : n->started_pid;
 		uint64_t ticks = p3_look_domain(look) ? jobs_start_ticks(pid) : 0;
 		out->joined += n->state == P3_RDV_JOINED;
@@ -93,72 +87,55 @@ void ptl_origin_of(const struct p3_look *look, struct ptl_origin *out)
 
 /* ---- the list ---- */
 
-static const char *jobs_user_name(uint32_t uid, char number[12])
+/* Return what is known of a job, or of a domain, after a look at it (rc 0). */
+static json_t *jobs_row(uint32_t uid, int rc, struct p3_look *look)
 {
 	const struct passwd *user = getpwuid(uid);
-	snprintf(number, 12, "%u", uid);
-	return user ? user->pw_name : number;
-}
-
-/* Write the time of day, or the date if that is another one. */
-static const char *jobs_time_text(time_t t, char text[STARTED_LEN])
-{
-	time_t now = time(NULL);
-	struct tm then, today;
-	bool known = t && localtime_r(&t, &then) && localtime_r(&now, &today);
-	bool same =
-		known && then.tm_yday == today.tm_yday && then.tm_year == today.tm_year;
-	if (!known ||
-		!strftime(text, STARTED_LEN, same ? "%H:%M:%S" : "%b %d %H:%M", &then))
-		snprintf(text, STARTED_LEN, "?");
-	return text;
+	struct origin o;
+	json_t *row = json_pack("{s:I}", "uid", P3_ROW_N(uid));
+	json_object_set_new(
+		row, "user", user ? json_string(user->pw_name) : json_sprintf("%u", uid));
+	if (rc)
+		return row;
+	jobs_origin_of(look, &o);
+	json_object_set_new(row, "size", json_integer(p3_look_job(look)->size));
+	json_object_set_new(row, "joined", json_integer(o.joined));
+	json_object_set_new(row, "started", json_integer(P3_ROW_N(o.started)));
+	json_object_set_new(row, "program", json_string(o.program));
+	p3_look_close(look);
+	return row;
 }
 
 static void jobs_list_job(void *arg, uint32_t uid, uint32_t jid)
 {
 	struct p3_look *look;
-	struct ptl_origin o;
-	uint32_t *n = arg;
-	char number[12], started[STARTED_LEN];
-	if (!(*n)++)
-		printf("%10s %-10s %6s %6s %-12s %s\n", "job", "user", "nodes", "joined",
-			"started", "program");
-	printf("%10u %-10.10s ", jid, jobs_user_name(uid, number));
 	int rc = p3_look_open(jid, &look);
-	if (rc) {
-		puts(rc == -ETIMEDOUT ? "its yod does not answer" : strerror(-rc));
-		return;
-	}
-	ptl_origin_of(look, &o);
-	printf("%6u %6u %-12s %.29s\n", p3_look_job(look)->size, o.joined,
-		jobs_time_text(o.started, started), o.program);
-	p3_look_close(look);
+	json_t *row = jobs_row(uid, rc, look);
+	json_object_set_new(row, "job", json_integer(jid));
+	json_object_set_new(row, "answers", json_boolean(!rc));
+	if (rc)
+		json_object_set_new(row, "error",
+			json_string(rc == -ETIMEDOUT ? "its yod does not answer"
+						     : strerror(-rc)));
+	json_array_append_new(arg, row);
 }
 
 static void jobs_list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
 {
 	struct p3_look *look;
-	struct ptl_origin o = {.joined = 0};
-	uint32_t *n = arg;
-	char number[12], started[STARTED_LEN];
-	if (!(*n)++)
-		printf("%-24s %-10s %6s %-12s %s\n", "domain", "user", "nodes", "started",
-			"program");
-	if (!p3_look_open_domain(name, &look)) {
-		ptl_origin_of(look, &o);
-		p3_look_close(look);
-	}
-	printf("%-24s %-10.10s %6u %-12s %.22s\n", name, jobs_user_name(uid, number),
-		members, jobs_time_text(o.started, started), o.program);
+	int rc = p3_look_open_domain(name, &look);
+	json_t *row = jobs_row(uid, rc, look);
+	json_object_set_new(row, "name", json_string(name));
+	json_object_set_new(row, "members", json_integer(members));
+	json_array_append_new(arg, row);
 }
 
-void ptl_list_jobs(void)
+json_t *ptl_rows_jobs(void)
 {
-	uint32_t n = 0, domains = 0;
-	p3_look_jobs(jobs_list_job, &n);
-	p3_look_domains(jobs_list_domain, &domains);
-	if (!n && !domains)
-		puts("no jobs");
+	json_t *jobs = json_array(), *domains = json_array();
+	p3_look_jobs(jobs_list_job, jobs);
+	p3_look_domains(jobs_list_domain, domains);
+	return json_pack("{s:o, s:o}", "jobs", jobs, "domains", domains);
 }
 
 /* ---- the choice ---- */

@@ -12,45 +12,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-const struct ptl_name ptl_counters[] = {{P3_C_HEARTBEAT, "heartbeat"},
-	{P3_C_PASSES, "passes"}, {P3_C_DRAINED, "passes_drained"}, {P3_C_SENT, "sent"},
-	{P3_C_SENT_BYTES, "sent_bytes"}, {P3_C_RECEIVED, "received"},
-	{P3_C_RECEIVED_BYTES, "received_bytes"}, {P3_C_DROPS, "drops"},
-	{P3_C_DROP_BYTES, "drop_bytes"}, {P3_C_TRUNCATED, "truncated"},
-	{P3_C_DENIED, "permission_violations"}, {P3_C_PUT_INLINE, "puts_inline"},
-	{P3_C_PUT_EAGER, "puts_eager"}, {P3_C_BULK_BYTES, "bulk_bytes"},
-	{P3_C_CMA_BYTES, "cma_bytes"}, {P3_C_DIRECT_BYTES, "direct_bytes"},
-	{P3_C_CMA_FALLBACK, "cma_fallback"}, {P3_C_KICKS, "kicks"}, {P3_C_WAKES, "wakes"},
-	{P3_C_PARK_LATE, "park_late"}, {P3_C_WIRE_RINGS, "wire_rings"},
-	{P3_C_WIRE_NAPS, "wire_naps"}, {P3_C_TICKS, "ticks"},
-	{P3_C_TAKEOVERS, "takeovers"}, {P3_C_BAD_HEADERS, "bad_headers"},
-	{P3_C_LANES_FULL, "lanes_carved"}, {P3_C_QUEUED, "blocked_times"},
-	{P3_C_LEASE_HOST, "lease_host"}, {P3_C_LEASE_NIC, "lease_nic"},
-	{P3_C_CCI_SENT, "cci_sent"}, {P3_C_CCI_RECEIVED, "cci_received"},
-	{P3_C_CCI_DROPS, "cci_drops"}, {P3_C_CCI_RNR_SENT, "cci_rnr_sent"},
-	{P3_C_CCI_RNR_GOT, "cci_rnr_got"}, {P3_C_CCI_REFUSED, "cci_refused"},
-	{P3_C_CCI_RETRIES, "cci_retries"}, {P3_C_FAR_OUT, "far_frames_out"},
-	{P3_C_FAR_IN, "far_frames_in"}, {P3_C_FAR_RESENT, "far_frames_resent"},
-	{P3_C_FAR_BREAKS, "far_breaks"}, {P3_C_FAR_STRANGERS, "far_strangers"},
-	{0, NULL}};
-
-const struct ptl_name ptl_gauges[] = {{P3_G_MES, "match_entries"},
-	{P3_G_MDS, "memory_descriptors"}, {P3_G_EQS, "event_queues"},
-	{P3_G_PENDINGS, "pendings"}, {P3_G_PENDINGS_MOST, "pendings_limit"},
-	{P3_G_QUEUED, "queued"}, {P3_G_BLOCKED, "blocked_peers"}, {P3_G_HOT, "lanes_hot"},
-	{P3_G_ALIVE, "peers_alive"}, {P3_G_PULLS, "receives"}, {P3_G_SOURCES, "sources"},
-	{P3_G_PARKED, "threads_asleep"}, {P3_G_WAITING, "threads_waiting"},
-	{P3_G_WATCHER, "watcher"}, {P3_G_CARVED, "arena_bytes"},
-	{P3_G_SLICE, "slice_bytes"}, {P3_G_NIC_ASLEEP, "nic_asleep"},
-	{P3_G_CCI_ENDPOINTS, "cci_endpoints"}, {P3_G_CCI_CONNECTIONS, "cci_connections"},
-	{P3_G_FAR_LINKS, "far_peers"}, {P3_G_FAR_HELD, "far_frames_unacknowledged"},
-	{P3_G_FAR_PROMISED, "far_credits"}, {0, NULL}};
-
-const struct ptl_name ptl_settings[] = {{P3_G_PAGE, "page_bytes"}, {P3_G_CPUS, "cpus"},
-	{P3_G_CMA, "cma"}, {P3_G_BULK, "bulk"}, {P3_G_MEMBARRIER, "membarrier"},
-	{P3_G_BASE_LANES, "base_lanes_only"}, {P3_G_HEAP, "heap_bytes"},
-	{P3_G_SPIN, "spin_ns"}, {0, NULL}};
-
 static uint64_t picture_now_ns(void)
 {
 	struct timespec t;
@@ -63,58 +24,37 @@ double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns)
 	return since_ns && since_ns < p->at_ns ? (double)(p->at_ns - since_ns) / 1e9 : 0;
 }
 
-/* ---- /proc ---- */
-
-/* Read state and name of "pid (name) S ...", where the name may contain any character.
- * Return 0 if there is no such line. */
-static char picture_read_stat(const char *path, char name[20])
+static void picture_read_process(struct ptl_node *n)
 {
-	char line[400];
-	FILE *f = fopen(path, "re");
-	bool got = f && fgets(line, sizeof line, f);
-	if (f)
-		fclose(f);
-	char *open = got ? strchr(line, '(') : NULL,
-	     *close = got ? strrchr(line, ')') : NULL;
-	if (!open || !close || close < open || strlen(close) < 3)
-		return 0;
-	if (name)
-		snprintf(name, 20, "%.*s", (int)(close - open - 1), open + 1);
-	return close[2];
-}
-
-static bool picture_a_thread_runs(uint32_t pid, uint64_t nic_tid)
-{
-	char path[64];
-	bool runs = false;
+	char path[40];
+	struct p3_look_stat stat;
+	uint32_t pid = ptl_process_of(n);
+	if (!pid || n->msg.ended || !p3_look_stat(pid, 0, &stat))
+		return;
+	n->state = stat.state;
 	snprintf(path, sizeof path, "/proc/%u/task", pid);
 	DIR *d = opendir(path);
-	for (struct dirent *e; d && !runs && (e = readdir(d));) {
-		unsigned long tid = strtoul(e->d_name, NULL, 10);
-		if (!tid || tid == nic_tid)
-			continue;
-		snprintf(path, sizeof path, "/proc/%u/task/%lu/stat", pid, tid);
-		char state = picture_read_stat(path, NULL);
-		runs = state == 'R' || state == 'D';
+	for (struct dirent *e; d && !n->computes && (e = readdir(d));) {
+		uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
+		n->computes = tid && tid != n->of.word[P3_G_NIC_TID] &&
+			      p3_look_stat(pid, tid, &stat) &&
+			      (stat.state == 'R' || stat.state == 'D');
 	}
 	if (d)
 		closedir(d);
-	return runs;
-}
-
-static void picture_read_proc(struct ptl_node *n)
-{
-	char path[40];
-	uint32_t pid = ptl_process_of(n);
-	n->proc.state = 0;
-	if (!pid || n->msg.ended)
-		return;
-	snprintf(path, sizeof path, "/proc/%u/stat", pid);
-	n->proc.state = picture_read_stat(path, n->proc.name);
-	n->proc.computes = picture_a_thread_runs(pid, n->word[P3_G_NIC_TID]);
 }
 
 /* ---- segments ---- */
+
+_Static_assert(
+	sizeof(struct ptl_wait) == sizeof(struct p3_wait_line) &&
+		offsetof(struct ptl_wait, received) ==
+			offsetof(struct p3_wait_line, received) &&
+		offsetof(struct ptl_wait, kind) == offsetof(struct p3_wait_line, kind) &&
+		sizeof(struct ptl_endpoint) == sizeof(struct p3_cci_line) &&
+		offsetof(struct ptl_endpoint, asked_since) ==
+			offsetof(struct p3_cci_line, asked_since),
+	"words lie as in a segment");
 
 static const void *picture_published(
 	const struct ptl_picture *p, uint32_t i, uint64_t off, uint64_t len)
@@ -127,74 +67,50 @@ static bool picture_is_all_there(const struct ptl_node *n)
 	return !n->msg.remains;
 }
 
-/* Read a node's slot and size, each once: the node may change them at any time. */
-static void picture_read_place(const struct ptl_picture *p, uint32_t i)
+/* Copy the words up to those for peers, each once: the node may change them at any time.
+ * Return false if they cannot be mapped. */
+static bool picture_copy(const struct ptl_picture *p, uint32_t i, struct ptl_block *of)
 {
-	const volatile struct p3_seg_header *h =
-		picture_published(p, i, 0, sizeof(struct p3_seg_header));
-	p->node[i].slot = h ? h->node : i;
-	p->node[i].nnodes = h ? h->nnodes : p->size;
+	uint64_t *to = (uint64_t *)of;
+	const p3_a64 *from = picture_published(p, i, 0, sizeof *of);
+	for (size_t k = 0; from && k < sizeof *of / sizeof *to; k++)
+		to[k] = p3_get(&from[k]);
+	for (uint32_t k = 0; k < P3_WAITS; k++)
+		if (!of->wait[k].tid || of->wait[k].kind > P3_WAIT_BARRIER)
+			of->wait[k].kind = 0;
+	return from;
 }
 
-static const char *picture_check_header(const struct ptl_picture *p, uint32_t i)
+/* Return the reason why the words make no sense, or NULL. */
+static const char *picture_check(const struct ptl_picture *p, uint32_t i, bool copied)
 {
 	const struct p3_attach_msg *m = &p->node[i].msg;
-	const struct p3_seg_header *h = picture_published(p, i, 0, sizeof *h);
+	const struct p3_seg_header *h = &p->node[i].of.header;
 	if (m->state == P3_RDV_NEVER_JOINED)
 		return "it has not joined";
 	if (m->state == P3_RDV_ELSEWHERE)
 		return "it is on another host";
-	if (!h)
+	if (!copied)
 		return m->state == P3_RDV_LEFT ? "it has left"
 					       : "its segment cannot be mapped";
 	if (h->magic != P3_SEG_MAGIC || h->layout != P3_LAYOUT_WORD)
 		return "its library is of another build; use the ptlstat that came with "
 		       "it";
-	uint32_t nnodes = p->node[i].nnodes;
-	if (!nnodes || nnodes > P3_MAX_NODES || p->node[i].slot >= nnodes ||
+	if (!h->nnodes || h->nnodes > P3_MAX_NODES || h->node >= h->nnodes ||
 		h->incarnation != m->incarnation)
 		return "its segment makes no sense";
-	struct p3_layout l = p3_layout_of(nnodes);
-	uint64_t len = picture_is_all_there(&p->node[i]) ? l.ctl_len : l.parts_off;
-	return picture_published(p, i, 0, len) ? NULL : "its segment is too short";
-}
-
-static void picture_read_words(
-	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
-{
-	struct p3_layout l = p3_layout_of(n->nnodes);
-	const p3_a64 *w = picture_published(p, i, l.counters_off, sizeof n->word);
-	for (uint32_t k = 0; w && k < P3_COUNTERS; k++)
-		n->word[k] = p3_get(&w[k]);
-}
-
-static void picture_read_waits(
-	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
-{
-	struct p3_layout l = p3_layout_of(n->nnodes);
-	const struct p3_wait_line *line =
-		picture_published(p, i, l.waits_off, P3_WAITS * sizeof *line);
-	for (uint32_t k = 0; line && k < P3_WAITS; k++) {
-		struct ptl_wait *w = &n->wait[k];
-		w->tid = p3_get(&line[k].tid);
-		w->kind = w->tid ? p3_get(&line[k].kind) : 0;
-		w->since_ns = p3_get(&line[k].since_ns);
-		w->deadline_ns = p3_get(&line[k].deadline_ns);
-		w->received = p3_get(&line[k].received);
-		w->n = p3_get(&line[k].n);
-		for (uint32_t h = 0; h < P3_WAIT_HANDLES; h++)
-			w->handle[h] = p3_get(&line[k].handle[h]);
-		if (w->kind > P3_WAIT_BARRIER)
-			w->kind = 0;
-	}
+	uint64_t len = p3_layout_of(h->nnodes).ctl_len;
+	if (picture_is_all_there(&p->node[i]) && !picture_published(p, i, 0, len))
+		return "its segment is too short";
+	return NULL;
 }
 
 /* Take a wait in a barrier out of the waits of a node's threads: a member of a domain
  * shows it among them.  Under yod the wait is in yod's table. */
-static void picture_read_barrier(struct ptl_node *n, uint64_t now)
+static void picture_move_barrier(struct ptl_node *n, uint64_t now)
 {
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
-		struct ptl_wait *w = &n->wait[k];
+		struct ptl_wait *w = &n->of.wait[k];
 		if (w->kind != P3_WAIT_BARRIER)
 			continue;
 		w->kind = 0;
@@ -204,65 +120,48 @@ static void picture_read_barrier(struct ptl_node *n, uint64_t now)
 	}
 }
 
-static void picture_read_queue(const struct ptl_picture *p, uint32_t i,
-	const struct p3_queue_line *line, struct ptl_queue *out)
+static void picture_read_queue(const struct ptl_picture *p, uint32_t i, uint32_t k)
 {
-	uint64_t at = p3_get(&line->at);
-	out->there = at != 0;
-	out->size = (uint32_t)p3_get(&line->how);
-	out->posted = out->read = out->lost = 0;
+	struct ptl_queue *q = &p->node[i].queue[k];
+	uint64_t at = p->node[i].of.queue[k][0];
+	q->there = at != 0;
+	q->size = (uint32_t)p->node[i].of.queue[k][1];
 	const struct p3_evq_ring *ring =
-		at ? p3_look_bytes(p->look, i, P3_LOOK_HOST, at - 1, sizeof *ring) : NULL;
-	if (!ring || (at - 1) % 64)
+		at && (at - 1) % 64 == 0
+			? p3_look_bytes(p->look, i, P3_LOOK_HOST, at - 1, sizeof *ring)
+			: NULL;
+	if (!ring)
 		return;
-	out->read = p3_get(&ring->head);
-	out->posted = p3_get(&ring->tail);
-	out->lost = p3_get(&ring->lost);
+	q->read = p3_get(&ring->head);
+	q->posted = p3_get(&ring->tail);
+	q->lost = p3_get(&ring->lost);
 }
 
-static void picture_read_queues(
-	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
+static void picture_take_node(const struct ptl_picture *p, uint32_t i)
 {
-	struct p3_layout l = p3_layout_of(n->nnodes);
-	const struct p3_queue_line *line =
-		picture_published(p, i, l.queues_off, P3_QUEUES_SHOWN * sizeof *line);
-	for (uint32_t k = 0; line && k < P3_QUEUES_SHOWN; k++)
-		picture_read_queue(p, i, &line[k], &n->queue[k]);
-}
-
-static void picture_read_cases(
-	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
-{
-	uint64_t w[P3_CASE_WORDS];
-	struct p3_layout l = p3_layout_of(n->nnodes);
-	const struct p3_case_line *line =
-		picture_published(p, i, l.cases_off, P3_WHYS * sizeof *line);
-	for (uint32_t why = 1; line && why < P3_WHY_END; why++) {
-		for (uint32_t k = 0; k < P3_CASE_WORDS; k++)
-			w[k] = p3_get(&line[why - 1].w[k]);
-		memcpy(&n->cases[why], w, sizeof w);
+	struct ptl_node *n = &p->node[i];
+	n->msg = p3_look_node(p->look, i)->msg;
+	bool copied = picture_copy(p, i, &n->of);
+	n->slot = copied ? n->of.header.node : i;
+	n->nnodes = copied ? n->of.header.nnodes : p->size;
+	n->unseen = picture_check(p, i, copied);
+	if (n->unseen)
+		memset(&n->of, 0, sizeof n->of);
+	if (!picture_is_all_there(n)) { /* it has left */
+		memset(n->of.wait, 0, sizeof n->of.wait);
+		memset(n->of.endpoint, 0, sizeof n->of.endpoint);
 	}
+	for (uint32_t k = 0; k < P3_QUEUES_SHOWN; k++)
+		if (!n->unseen && picture_is_all_there(n))
+			picture_read_queue(p, i, k);
+	picture_move_barrier(n, picture_now_ns());
+	picture_read_process(n);
 }
 
-static void picture_read_endpoints(
-	const struct ptl_picture *p, struct ptl_node *n, uint32_t i)
+const struct p3_case *ptl_case_of(const struct ptl_node *n, uint32_t why)
 {
-	struct p3_layout l = p3_layout_of(n->nnodes);
-	const struct p3_cci_line *line =
-		picture_published(p, i, l.cci_off, P3_CCI_SHOWN * sizeof *line);
-	for (uint32_t k = 0; line && k < P3_CCI_SHOWN; k++) {
-		uint64_t buffers = p3_get(&line[k].buffers);
-		uint64_t conns = p3_get(&line[k].conns);
-		n->endpoint[k] =
-			(struct ptl_endpoint){.number = (uint32_t)p3_get(&line[k].number),
-				.used = (uint32_t)(buffers >> 32),
-				.buffers = (uint32_t)buffers,
-				.conns = (uint32_t)(conns >> 32),
-				.requests = (uint32_t)conns,
-				.unread = p3_get(&line[k].unread),
-				.full_since = p3_get(&line[k].full_since),
-				.asked_since = p3_get(&line[k].asked_since)};
-	}
+	static const struct p3_case none;
+	return why - 1 < P3_WHYS ? &n->of.cases[why - 1] : &none;
 }
 
 /* Return the number of unread events.  The two words are not read at the same time, so
@@ -284,12 +183,11 @@ uint32_t ptl_rank_of(const struct ptl_picture *p, uint32_t slot)
 bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i)
 {
 	struct ptl_node now = p->node[i];
+	(void)picture_copy(p, i, &now.of);
 	const struct ptl_wait *was = ptl_oldest_wait(&p->node[i]);
-	picture_read_words(p, &now, i);
-	picture_read_waits(p, &now, i);
 	const struct ptl_wait *is = ptl_oldest_wait(&now);
-	return now.word[P3_C_RECEIVED] == p->node[i].word[P3_C_RECEIVED] && was && is &&
-	       is->tid == was->tid && is->since_ns == was->since_ns;
+	return now.of.word[P3_C_RECEIVED] == p->node[i].of.word[P3_C_RECEIVED] && was &&
+	       is && is->tid == was->tid && is->since_ns == was->since_ns;
 }
 
 /* Return true if no process outside the picture can send to these nodes: they are the
@@ -329,22 +227,8 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 	if (!p.node)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p.size; i++) {
-		struct ptl_node *n = &p.node[i];
-		n->msg = p3_look_node(p.look, i)->msg;
-		picture_read_place(&p, i);
-		n->unseen = picture_check_header(&p, i);
-		if (!n->unseen) {
-			picture_read_words(&p, n, i);
-			picture_read_cases(&p, n, i);
-		}
-		if (!n->unseen && picture_is_all_there(n)) {
-			picture_read_waits(&p, n, i);
-			picture_read_barrier(n, picture_now_ns());
-			picture_read_queues(&p, n, i);
-			picture_read_endpoints(&p, n, i);
-		}
-		picture_read_proc(n);
-		p.here += !ptl_is_far(n);
+		picture_take_node(&p, i);
+		p.here += !ptl_is_far(&p.node[i]);
 	}
 	p.whole = picture_is_whole(&p);
 	picture_forget_slots(&p);
@@ -476,12 +360,12 @@ struct ptl_drops ptl_drops_of(const struct ptl_picture *p, uint32_t from, uint32
 
 bool ptl_is_stopped(const struct ptl_node *n)
 {
-	return n->proc.state == 'T' || n->proc.state == 't';
+	return n->state == 'T' || n->state == 't';
 }
 
 bool ptl_is_alive(const struct ptl_node *n)
 {
-	return n->proc.state && n->proc.state != 'Z' && n->proc.state != 'X' &&
+	return n->state && n->state != 'Z' && n->state != 'X' &&
 	       n->msg.state != P3_RDV_DIED;
 }
 
@@ -516,9 +400,9 @@ void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 		picture_end_text(n, text, size);
 	else if (!ptl_process_of(n))
 		snprintf(text, size, "not there: no interface yet, or ended");
-	else if (n->proc.state == 't')
+	else if (n->state == 't')
 		snprintf(text, size, "held by a debugger");
-	else if (n->proc.state == 'T')
+	else if (n->state == 'T')
 		snprintf(text, size, "stopped");
 	else
 		snprintf(text, size, "%s",
@@ -529,9 +413,9 @@ const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n)
 {
 	const struct ptl_wait *oldest = NULL;
 	for (uint32_t k = 0; k < P3_WAITS; k++)
-		if (n->wait[k].kind &&
-			(!oldest || n->wait[k].since_ns < oldest->since_ns))
-			oldest = &n->wait[k];
+		if (n->of.wait[k].kind &&
+			(!oldest || n->of.wait[k].since_ns < oldest->since_ns))
+			oldest = &n->of.wait[k];
 	return oldest;
 }
 

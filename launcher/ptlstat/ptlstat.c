@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ptlstat's command line, and its loop. */
 #include "launcher/ptlstat/ptlstat.h"
+#include "launcher/tools/options.h"
+#include "launcher/tools/rows.h"
 #include "launcher/yod/frames.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#ifndef P3_VERSION
-#define P3_VERSION "unversioned"
-#endif
-
-enum { STATUS_OK, STATUS_NO_JOB, STATUS_USAGE };
+enum { STATUS_OK, STATUS_NO_JOB };
 
 enum what { LOOK, WHY, CONF };
 
@@ -25,165 +22,99 @@ struct opt {
 	uint32_t job;       /* 0: not given */
 	const char *domain; /* NULL: not given */
 	double interval;
-	long count; /* 0: not given */
+	uint64_t count; /* 0: not given */
 	bool json;
 	bool brief;
 	bool hosts;
 	int look_at; /* socket of an agent, or -1 */
 };
 
-__attribute__((format(printf, 1, 2))) static void main_complain(const char *fmt, ...)
-{
-	va_list args;
-	fputs("ptlstat: ", stderr);
-	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
-
 /* ---- the command line ---- */
 
-static int main_show_help(void)
+static int main_take_interval(void *to, const char *name, const char *text)
 {
-	puts("usage: ptlstat [options] [why | conf] [JOB]\n"
-	     "Looks at a Portals job from outside: running, stopped, hung or with dead "
-	     "nodes.\n"
-	     "JOB is its number, as \"ptlstat\" alone lists it, or the pid of its yod "
-	     "or\n"
-	     "mpirun, or of a node.  why and conf without it take your newest job.\n\n"
-	     "  ptlstat             list your jobs and domains: program, start, user\n"
-	     "  ptlstat JOB         a line for each node: rates, queues, drops; on a "
-	     "terminal\n"
-	     "                      drawn anew until ^C\n"
-	     "  ptlstat why [JOB]   the calls and nodes that each node waits for\n"
-	     "  ptlstat conf [JOB]  the settings and resources of each node\n\n"
-	     "  -i, --interval SEC  time that rates are measured over; default 1\n"
-	     "  -c, --count N       number of pictures; default: no end on a terminal, "
-	     "else 1\n"
-	     "  -j, --json          for programs: one object a line\n"
-	     "  -d, --domain NAME   not a job of yod's but the processes of this "
-	     "domain:\n"
-	     "                      ranks of mpirun or srun, or started by hand\n"
-	     "  -b, --brief         why: conclusions only, no line for each node\n"
-	     "  -H, --hosts         all hosts of a job of yod --hosts, from yod's host\n"
-	     "  -h, --help          print this help\n"
-	     "  --version           print the version\n\n"
-	     "status: 0, 1 there is no such job, it cannot be looked at, or its picture\n"
-	     "cannot be printed, 2 usage.");
-	return STATUS_OK;
+	struct opt *opt = to;
+	if (p3_option_real(text, 0.01, 86400, &opt->interval))
+		return P3_OPTIONS_GO;
+	p3_tool_say("%s: '%s' is no time; expected seconds, 0.01 to 86400, as in -i 2",
+		name, text);
+	return P3_OPTIONS_USAGE;
 }
 
-static int main_take_interval(struct opt *opt, const char *text)
+static int main_take_count(void *to, const char *name, const char *text)
 {
-	char *end;
-	opt->interval = strtod(text, &end);
-	if (end != text && !*end && opt->interval >= 0.01 && opt->interval <= 86400)
-		return -1;
-	main_complain(
-		"-i: '%s' is no time; expected seconds, 0.01 to 86400, as in -i 2", text);
-	return STATUS_USAGE;
+	struct opt *opt = to;
+	if (p3_option_number(text, 1, INT64_MAX, &opt->count))
+		return P3_OPTIONS_GO;
+	p3_tool_say("%s: '%s' is no number of pictures; expected 1 or more, as in -c 5",
+		name, text);
+	return P3_OPTIONS_USAGE;
 }
 
-static int main_take_count(struct opt *opt, const char *text)
+static int main_take_socket(void *to, const char *name, const char *text)
 {
-	char *end;
-	errno = 0;
-	opt->count = strtol(text, &end, 10);
-	if (end != text && !*end && !errno && opt->count >= 1)
-		return -1;
-	main_complain("-c: '%s' is no number of pictures; expected 1 or more, as in -c 5",
-		text);
-	return STATUS_USAGE;
+	(void)name;
+	((struct opt *)to)->look_at = atoi(text);
+	return P3_OPTIONS_GO;
 }
+
+#define AT(member) .at = offsetof(struct opt, member)
+static const struct p3_option main_rows[] = {
+	{"interval", 'i', "SEC", "time that rates are measured over; default 1",
+		.set = main_take_interval},
+	{"count", 'c', "N", "number of pictures; default: 1, on a terminal no end",
+		.set = main_take_count},
+	{"json", 'j', NULL, "for programs: one object a line", AT(json)},
+	{"domain", 'd', "NAME",
+		"not a job of yod's but the processes of this domain:\n"
+		"ranks of mpirun or srun, or started by hand",
+		AT(domain)},
+	{"brief", 'b', NULL, "why: conclusions only, no line for each node", AT(brief)},
+	{"hosts", 'H', NULL, "all hosts of a job of yod --hosts, from yod's host",
+		AT(hosts)},
+	{"look-at", 0, "SOCKET", NULL, .set = main_take_socket}, /* for agents */
+};
+
+static const struct p3_options main_options = {.program = "ptlstat",
+	.usage =
+		"usage: ptlstat [options] [why | conf] [JOB]\n"
+		"Looks at a Portals job from outside: running, stopped, hung or with "
+		"dead nodes.\n"
+		"JOB is its number, as \"ptlstat\" alone lists it, or the pid of its yod "
+		"or\n"
+		"mpirun, or of a node.  why and conf without it take your newest "
+		"job.\n\n"
+		"  ptlstat             list your jobs and domains: program, start, "
+		"user\n"
+		"  ptlstat JOB         a line for each node: rates, queues, drops; on a "
+		"terminal\n"
+		"                      drawn anew until ^C\n"
+		"  ptlstat why [JOB]   the calls and nodes that each node waits for\n"
+		"  ptlstat conf [JOB]  the settings and resources of each node\n",
+	.after = "status: 0, 1 there is no such job, it cannot be looked at, or its "
+		 "picture\n"
+		 "cannot be printed, 2 usage.",
+	.row = main_rows,
+	.n = sizeof main_rows / sizeof *main_rows,
+	.say = p3_tool_say};
 
 static int main_take_word(struct opt *opt, const char *word)
 {
-	char *end;
+	uint64_t n;
 	bool bare = opt->what == LOOK && !opt->job;
-	if (bare && !strcmp(word, "why")) {
+	if (bare && !strcmp(word, "why"))
 		opt->what = WHY;
-		return -1;
-	}
-	if (bare && !strcmp(word, "conf")) {
+	else if (bare && !strcmp(word, "conf"))
 		opt->what = CONF;
-		return -1;
-	}
-	errno = 0;
-	unsigned long n = strtoul(word, &end, 10);
-	if (opt->job || *word < '0' || *word > '9' || *end || errno || !n ||
-		n > INT32_MAX) {
-		main_complain("'%s': not expected here; expected a job's number or a "
-			      "pid, or why, or conf; see ptlstat --help",
+	else if (!opt->job && p3_option_number(word, 1, INT32_MAX, &n))
+		opt->job = (uint32_t)n;
+	else {
+		p3_tool_say("'%s': not expected here; expected a job's number or a pid, "
+			    "or why, or conf; see ptlstat --help",
 			word);
-		return STATUS_USAGE;
+		return P3_OPTIONS_USAGE;
 	}
-	opt->job = (uint32_t)n;
-	return -1;
-}
-
-static int main_take_option(struct opt *opt, int c, const char *word)
-{
-	switch (c) {
-	case 'i':
-		return main_take_interval(opt, optarg);
-	case 'c':
-		return main_take_count(opt, optarg);
-	case 'j':
-		opt->json = true;
-		return -1;
-	case 'd':
-		opt->domain = optarg;
-		return -1;
-	case 'b':
-		opt->brief = true;
-		return -1;
-	case 'H':
-		opt->hosts = true;
-		return -1;
-	case 'L':
-		opt->look_at = atoi(optarg);
-		return -1;
-	case 'h':
-		return main_show_help();
-	case 'v':
-		puts("ptlstat (libportals " P3_VERSION ", Portals 3.3)");
-		return STATUS_OK;
-	case 1:
-		return main_take_word(opt, optarg);
-	default:
-		main_complain(
-			"%s: not an option, or its value is missing; see ptlstat --help",
-			word);
-		return STATUS_USAGE;
-	}
-}
-
-/* Parse the command line.  Return -1 to go on, else the exit status. */
-static int main_parse(int argc, char **argv, struct opt *opt)
-{
-	static const struct option longs[] = {{"interval", required_argument, NULL, 'i'},
-		{"count", required_argument, NULL, 'c'}, {"json", no_argument, NULL, 'j'},
-		{"brief", no_argument, NULL, 'b'},
-		{"domain", required_argument, NULL, 'd'},
-		{"hosts", no_argument, NULL, 'H'},
-		{"look-at", required_argument, NULL, 'L'}, /* for agents */
-		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'},
-		{NULL, 0, NULL, 0}};
-	opterr = 0;
-	for (;;) {
-		int at = optind;
-		int c = getopt_long(argc, argv, "-:i:c:d:jbhH", longs, NULL);
-		if (c < 0)
-			break;
-		int rc = main_take_option(opt, c, argv[at]);
-		if (rc >= 0)
-			return rc;
-	}
-	for (; optind < argc; optind++)
-		if (main_take_word(opt, argv[optind]) >= 0)
-			return STATUS_USAGE;
-	return -1;
+	return P3_OPTIONS_GO;
 }
 
 /* ---- jobs ---- */
@@ -191,14 +122,13 @@ static int main_parse(int argc, char **argv, struct opt *opt)
 static int main_say_no_domain(const char *name, int rc)
 {
 	if (rc == -ESRCH)
-		main_complain("--domain: '%s' has no members of this user; ptlstat alone "
-			      "lists the domains that have",
+		p3_tool_say("--domain: '%s' has no members of this user; ptlstat alone "
+			    "lists the domains that have",
 			name);
 	else if (rc == -EPIPE)
-		main_complain("the domain %s has no members any more", name);
+		p3_tool_say("the domain %s has no members any more", name);
 	else
-		main_complain(
-			"the domain %s cannot be looked at: %s", name, strerror(-rc));
+		p3_tool_say("the domain %s cannot be looked at: %s", name, strerror(-rc));
 	return STATUS_NO_JOB;
 }
 
@@ -206,31 +136,31 @@ static int main_say_no_look(uint32_t job, int rc)
 {
 	switch (-rc) {
 	case ESRCH:
-		main_complain("%u: no job of this user, nor a pid of one, nor of a "
-			      "process with an interface; ptlstat alone lists jobs and "
-			      "domains (a job whose yod was killed is gone)",
+		p3_tool_say("%u: no job of this user, nor a pid of one, nor of a "
+			    "process with an interface; ptlstat alone lists jobs and "
+			    "domains (a job whose yod was killed is gone)",
 			job);
 		break;
 	case EPERM:
-		main_complain(
+		p3_tool_say(
 			"%u: another user's job; only that user and root may look at it",
 			job);
 		break;
 	case ETIMEDOUT:
-		main_complain("%u: its yod does not answer within %d s: it is starting "
-			      "nodes, or was stopped (then kill -CONT it)",
+		p3_tool_say("%u: its yod does not answer within %d s: it is starting "
+			    "nodes, or was stopped (then kill -CONT it)",
 			job, P3_LOOK_MS / 1000);
 		break;
 	case EPIPE:
-		main_complain("%u: the job has ended", job);
+		p3_tool_say("%u: the job has ended", job);
 		break;
 	case EPROTO:
-		main_complain("%u: its yod is of another version; use the ptlstat that "
-			      "came with it",
+		p3_tool_say("%u: its yod is of another version; use the ptlstat that "
+			    "came with it",
 			job);
 		break;
 	default:
-		main_complain("%u: cannot look at it: %s", job, strerror(-rc));
+		p3_tool_say("%u: cannot look at it: %s", job, strerror(-rc));
 	}
 	return STATUS_NO_JOB;
 }
@@ -248,10 +178,12 @@ static void main_pause_for(double seconds)
 static void main_show(const struct opt *opt, const struct ptl_picture *was,
 	const struct ptl_picture *is)
 {
+	json_t *job = ptl_rows_job(was, is);
 	if (opt->json)
-		ptl_json_job(was, is);
+		p3_rows_json(job);
 	else
-		ptl_top(was, is, isatty(STDOUT_FILENO) && opt->count != 1);
+		ptl_table_job(job, isatty(STDOUT_FILENO) && opt->count != 1);
+	json_decref(job);
 	fflush(stdout);
 }
 
@@ -265,7 +197,7 @@ static int main_look_on(const struct opt *opt, struct p3_look *look)
 	 * picture. */
 	if (!opt->json && isatty(STDOUT_FILENO) && opt->count != 1)
 		main_show(opt, &was, &was);
-	for (long n = 0; (!opt->count || n < opt->count) && !ferror(stdout); n++) {
+	for (uint64_t n = 0; (!opt->count || n < opt->count) && !ferror(stdout); n++) {
 		main_pause_for(opt->interval);
 		rc = ptl_picture_take(look, &is);
 		if (rc)
@@ -278,36 +210,28 @@ static int main_look_on(const struct opt *opt, struct p3_look *look)
 	return rc;
 }
 
-static void main_print_conclusion(void *arg, bool conclusion, const char *text)
+static void main_print_conf(const struct opt *opt, json_t *rows)
 {
-	(void)arg;
-	if (conclusion)
-		puts(text);
-}
-
-static void main_print_line(void *arg, bool conclusion, const char *text)
-{
-	bool *concludes = arg;
-	if (conclusion && !*concludes)
-		putchar('\n');
-	*concludes = conclusion;
-	puts(text);
+	(opt->json ? p3_rows_json : ptl_table_conf)(rows);
+	json_decref(rows);
 }
 
 static int main_look_once(const struct opt *opt, struct p3_look *look)
 {
 	struct ptl_picture p;
-	bool concludes = false;
 	int rc = ptl_picture_take(look, &p);
 	if (rc)
 		return rc;
-	if (opt->what == CONF)
-		ptl_conf(&p);
-	else if (opt->json)
-		ptl_json_why(&p);
-	else
-		ptl_why(&p, false, opt->brief ? main_print_conclusion : main_print_line,
-			&concludes);
+	if (opt->what == CONF) {
+		main_print_conf(opt, ptl_rows_conf(&p));
+	} else {
+		json_t *job = ptl_rows_why(&p, opt->json);
+		if (opt->json)
+			p3_rows_json(job);
+		else
+			ptl_table_why(job, opt->brief);
+		json_decref(job);
+	}
 	ptl_picture_drop(&p);
 	return 0;
 }
@@ -342,9 +266,9 @@ static int main_look(struct opt *opt)
 static int main_say_no_hosts(uint32_t job, int rc)
 {
 	if (rc == -ESRCH)
-		main_complain("--hosts: %u: no job of this user that yod --hosts runs "
-			      "from this host; expected the pid of such a yod (ranks of "
-			      "mpirun: ptlstat on each host)",
+		p3_tool_say("--hosts: %u: no job of this user that yod --hosts runs "
+			    "from this host; expected the pid of such a yod (ranks of "
+			    "mpirun: ptlstat on each host)",
 			job);
 	else
 		return main_say_no_look(job, rc);
@@ -359,18 +283,18 @@ static int main_look_at_hosts(const struct opt *opt)
 						       : 0) |
 			   (opt->json ? P3_ASK_JSON : 0) |
 			   (opt->brief ? P3_ASK_BRIEF : 0);
-	long count = opt->what == LOOK && opt->count ? opt->count : 1;
+	uint64_t count = opt->what == LOOK && opt->count ? opt->count : 1;
 	if (!opt->job) {
-		main_complain("--hosts: no job is named; expected the pid of its yod, as "
-			      "in ptlstat --hosts 4711");
-		return STATUS_USAGE;
+		p3_tool_say("--hosts: no job is named; expected the pid of its yod, as "
+			    "in ptlstat --hosts 4711");
+		return P3_OPTIONS_USAGE;
 	}
 	if (opt->interval * 1000 > P3_QUERY_RATE_MS) {
-		main_complain("-i: %g s is too long for --hosts; expected %d at most",
+		p3_tool_say("-i: %g s is too long for --hosts; expected %d at most",
 			opt->interval, P3_QUERY_RATE_MS / 1000);
-		return STATUS_USAGE;
+		return P3_OPTIONS_USAGE;
 	}
-	for (long n = 0; n < count && !rc; n++)
+	for (uint64_t n = 0; n < count && !rc; n++)
 		rc = ptl_hosts(opt->job, bits, opt->interval);
 	return rc ? main_say_no_hosts(opt->job, rc) : STATUS_OK;
 }
@@ -391,7 +315,9 @@ static int main_perform(struct opt opt)
 	if (opt.hosts)
 		return main_look_at_hosts(&opt);
 	if (!named && opt.what == LOOK) {
-		(opt.json ? ptl_json_jobs : ptl_list_jobs)();
+		json_t *lists = ptl_rows_jobs();
+		(opt.json ? p3_rows_json : ptl_table_jobs)(lists);
+		json_decref(lists);
 		return STATUS_OK;
 	}
 	if (!named)
@@ -401,25 +327,19 @@ static int main_perform(struct opt opt)
 	if (named || opt.job || opt.domain)
 		return main_look(&opt);
 	if (opt.what == CONF) {
-		ptl_conf(NULL);
+		main_print_conf(&opt, ptl_rows_conf_here());
 		return STATUS_OK;
 	}
-	main_complain("why: this user has no job, and not just one domain; expected a "
-		      "pid, or --domain NAME, of those that ptlstat alone lists");
-	return STATUS_USAGE;
-}
-
-static int main_printed(int status)
-{
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	main_complain("cannot write to standard output; see df, and where it leads");
-	return status ? status : STATUS_NO_JOB;
+	p3_tool_say("why: this user has no job, and not just one domain; expected a "
+		    "pid, or --domain NAME, of those that ptlstat alone lists");
+	return P3_OPTIONS_USAGE;
 }
 
 int main(int argc, char **argv)
 {
 	struct opt opt = {.interval = 1, .look_at = -1};
-	int rc = main_parse(argc, argv, &opt);
-	return main_printed(rc >= 0 ? rc : main_perform(opt));
+	int at, rc = p3_options_read(&main_options, &opt, argc, argv, &at);
+	for (; rc == P3_OPTIONS_GO && at < argc; at++)
+		rc = main_take_word(&opt, argv[at]);
+	return p3_tool_end(rc == P3_OPTIONS_GO ? main_perform(opt) : rc, STATUS_NO_JOB);
 }

@@ -9,6 +9,7 @@
 #include "shm/layout.h"
 #include "shm/why.h"
 
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,23 +22,34 @@
  *	ptlstat.c	the command line
  *	jobs.c		the list of jobs, the choice of one; the reports of other hosts
  *	picture.c	one picture of a job: from yod, /proc and the segments
- *	table.c		rates, as a table that is redrawn; settings
- *	json.c		the same for programs
+ *	rows.c		rows of names and values, made of a picture: nodes, settings
+ *	table.c		the columns of tables, and the screen
  *	why.c		the waits, and the processes that cause them
+ *	lines.c		the lines that tell of these
  *	silence.c	the fate of messages that a node waits for; endpoints of CCI
  *
  * The job wrote the content of its segments: no value of it is used as a bound.  The
  * program has one thread; its state is struct ptl_picture.
  */
 
-/* The wait of one host thread, as it wrote it. */
+/* Words of a node's segment, as they lie there (shm/layout.h). */
 struct ptl_wait {
-	uint32_t kind; /* p3_wait_kind, 0: no thread */
-	uint32_t tid;
-	uint64_t since_ns, deadline_ns;
-	uint64_t received; /* messages received when the wait began */
-	uint64_t n;
+	uint32_t tid;  /* 0: no thread */
+	uint32_t kind; /* p3_wait_kind */
+	uint64_t since_ns, deadline_ns, n;
 	uint64_t handle[P3_WAIT_HANDLES];
+	uint64_t received; /* messages received when the wait began */
+	uint64_t pad[3];
+};
+
+struct ptl_endpoint {
+	uint64_t number;  /* 0: none */
+	uint64_t buffers; /* receive buffers in use : all of them */
+	uint64_t unread;  /* events */
+	uint64_t full_since;
+	uint64_t conns; /* connections : connect requests that are not decided */
+	uint64_t asked_since;
+	uint64_t pad[2];
 };
 
 struct ptl_queue {
@@ -47,36 +59,28 @@ struct ptl_queue {
 	uint64_t lost;
 };
 
-/* An endpoint of CCI. */
-struct ptl_endpoint {
-	uint32_t number;        /* 0: none */
-	uint32_t used, buffers; /* receive buffers in use, and all of them */
-	uint32_t conns;
-	uint32_t requests; /* connect requests that are not decided */
-	uint64_t unread;   /* events */
-	uint64_t full_since, asked_since;
-};
-
-/* A node's process as /proc shows it. */
-struct ptl_proc {
-	char state; /* 0: there is no process */
-	char name[20];
-	bool computes; /* a thread other than the NIC's runs, or is ready to */
-};
-
 struct ptl_node {
 	struct p3_attach_msg msg;
-	struct ptl_proc proc;
+	char state;         /* of its process, as /proc shows it; 0: there is none */
+	bool computes;      /* a thread other than the NIC's runs, or is ready to */
 	const char *unseen; /* NULL: the rest is valid; else the reason why it is not */
 	uint32_t slot;      /* index of its entry in a peer's table; its rank, except in
 			     * a domain */
 	uint32_t nnodes;    /* entries of its own table; the job's size, likewise */
-	uint64_t word[P3_COUNTERS];
-	struct ptl_wait wait[P3_WAITS];
 	struct ptl_queue queue[P3_QUEUES_SHOWN];
-	struct ptl_endpoint endpoint[P3_CCI_SHOWN];
-	struct p3_case cases[P3_WHY_END]; /* indexed by p3_why */
+	/* the segment up to the words for peers */
+	struct ptl_block {
+		struct p3_seg_header header;
+		uint64_t word[P3_COUNTERS];
+		struct ptl_wait wait[P3_WAITS];
+		uint64_t queue[P3_QUEUES_SHOWN][2];
+		struct p3_case cases[P3_WHYS];
+		struct ptl_endpoint endpoint[P3_CCI_SHOWN];
+	} of;
 };
+
+/* Return the last request that came to nothing for a reason. */
+const struct p3_case *ptl_case_of(const struct ptl_node *n, uint32_t why);
 
 /* The messages and requests from one node to another that have not ended. */
 struct ptl_pair {
@@ -144,32 +148,39 @@ bool ptl_is_alive(const struct ptl_node *n);
 const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n);
 const char *ptl_mode_name(uint64_t mode);
 
-struct ptl_name {
-	uint32_t word; /* p3_counter */
-	const char *name;
-};
+/* ---- rows.c and jobs.c: rows of names and values, which the caller drops ---- */
 
-/* Names of words: counters, gauges, settings; each list ends with a NULL name. */
-extern const struct ptl_name ptl_counters[], ptl_gauges[], ptl_settings[];
+/* Return a job and its nodes; rates are from the first picture to the second. */
+json_t *ptl_rows_job(const struct ptl_picture *was, const struct ptl_picture *is);
+/* Return a job, a line for each node, and conclusions.  Lines that differ in their node
+ * only become one, but for lines of nodes if these are to stay apart. */
+json_t *ptl_rows_why(const struct ptl_picture *p, bool apart);
+/* Return the settings of nodes, or those of this process. */
+json_t *ptl_rows_conf(const struct ptl_picture *p);
+json_t *ptl_rows_conf_here(void);
+/* Return the jobs and domains that this user may look at. */
+json_t *ptl_rows_jobs(void);
 
-void ptl_top(const struct ptl_picture *was, const struct ptl_picture *is, bool screen);
-void ptl_json_job(const struct ptl_picture *was, const struct ptl_picture *is);
-void ptl_json_jobs(void);
+/* ---- table.c: the same as text ---- */
+
+void ptl_table_job(const json_t *job, bool screen);
+void ptl_table_why(const json_t *job, bool brief);
+void ptl_table_conf(const json_t *rows);
+void ptl_table_jobs(const json_t *lists);
+
+/* ---- why.c and silence.c ---- */
+
 struct ptl_text;
+struct ptl_lines;
+/* Add two arrays of lines, "nodes" and "why", to an object. */
+void ptl_why(const struct ptl_picture *p, bool apart, json_t *o);
 /* Append a node's endpoints to its line. */
 void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t);
-/* Call line for each endpoint that holds its peers up.  Return their number. */
-uint32_t ptl_cci_blame(const struct ptl_picture *p, double least_s,
-	void (*line)(void *arg, uint32_t node, const char *text), void *arg);
+/* Add a conclusion for each endpoint that has held its peers up for so long. */
+void ptl_cci_blame(const struct ptl_picture *p, double least_s, struct ptl_lines *l);
 /* Return the node of an earlier picture that is the same incarnation, or NULL. */
 const struct ptl_node *ptl_before(
 	const struct ptl_picture *was, const struct ptl_node *n);
-void ptl_json_why(const struct ptl_picture *p);
-/* Print a line for each node, and conclusions.  Lines that differ in their node only
- * become one, but for lines of nodes if these are to stay apart. */
-void ptl_why(const struct ptl_picture *p, bool apart,
-	void (*line)(void *arg, bool conclusion, const char *text), void *arg);
-
 /* The fate of the messages that could have made the event a node waits for. */
 enum ptl_silence {
 	PTL_UNKNOWN,      /* not all causes can be seen */
@@ -178,33 +189,20 @@ enum ptl_silence {
 	PTL_NOTHING_SENT, /* certain: no message was sent */
 };
 enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i);
-/* Report the messages dropped or lost between node i and the others, by calling line
- * (NULL: do not report).  Return the number of lines. */
-uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
-	void (*line)(void *arg, uint32_t node, const char *text), void *arg);
+/* Add a conclusion for each way in which messages between node i and the others were
+ * dropped or lost (l NULL: count only).  Return their number. */
+uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i, struct ptl_lines *l);
 /* Return true if the node has dropped requests, or lost events. */
 bool ptl_has_drops(const struct ptl_node *n);
 /* Print a report of each host of a job; the bits (p3_frame_ask) choose its subject and
  * form.  Return 0 or -errno as p3_look_open(). */
 int ptl_hosts(uint32_t job, int bits, double interval);
 
-void ptl_conf(const struct ptl_picture *p); /* NULL: without a job */
 /* Return the value that a node with these words has in effect, or NULL. */
 const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30]);
 
-/* ---- the list of jobs and domains, and the choice of one if none is named ---- */
+/* ---- the choice of a job if none is named ---- */
 
-#define PTL_PROGRAM_LEN 100
-
-struct ptl_origin {
-	char program[PTL_PROGRAM_LEN]; /* names of the programs, "" if none is known */
-	time_t started;                /* of yod, or of the oldest member; 0: not known */
-	uint32_t joined;               /* nodes that have joined */
-};
-
-void ptl_origin_of(const struct p3_look *look, struct ptl_origin *origin_out);
-/* Print the jobs and domains that this user may look at. */
-void ptl_list_jobs(void);
 /* Return the job of this user whose yod started last, and the number of the user's jobs.
  * If the user has none, root gets the newest job of all.  0: there is none. */
 uint32_t ptl_newest_job(uint32_t *jobs_out);
@@ -260,15 +258,17 @@ struct ptl_line {
 struct ptl_lines {
 	struct ptl_line *line;
 	uint32_t n;
-	bool apart;  /* lines that are no conclusions stay apart: one a node */
-	bool failed; /* memory ran out */
+	uint32_t conclusions; /* calls of ptl_lines_conclude() */
+	bool apart;           /* lines of nodes stay apart */
+	bool failed;          /* memory ran out */
 };
 
-/* Add a line about a node of the job, whose process is pid (0: not to be shown). */
+/* Add a line about a node, whose process is pid; or a conclusion. */
 void ptl_lines_add(struct ptl_lines *l, bool conclusion, uint32_t node, uint32_t pid,
 	const char *text);
-/* Print the lines, the conclusions last, and free them. */
-void ptl_lines_tell(struct ptl_lines *l,
-	void (*print)(void *arg, bool conclusion, const char *text), void *arg);
+__attribute__((format(printf, 3, 4))) void ptl_lines_conclude(
+	struct ptl_lines *l, uint32_t node, const char *fmt, ...);
+/* Add the texts of all lines to an object, as "nodes" and "why", and free them. */
+void ptl_lines_tell(struct ptl_lines *l, json_t *o);
 
 #endif

@@ -8,8 +8,7 @@
 struct search {
 	const struct ptl_picture *p;
 	uint32_t i; /* the node that waits */
-	void (*line)(void *arg, uint32_t node, const char *text);
-	void *arg;
+	struct ptl_lines *lines;
 	uint32_t found;
 };
 
@@ -17,8 +16,8 @@ struct search {
 static void silence_found(struct search *s, uint32_t node, const struct ptl_text *t)
 {
 	s->found++;
-	if (s->line)
-		s->line(s->arg, node, t->s);
+	if (s->lines)
+		ptl_lines_conclude(s->lines, node, "%s", t->s);
 }
 
 static const struct ptl_node *silence_waiter(const struct search *s)
@@ -44,8 +43,7 @@ static void silence_add_case(
 static bool silence_is_between(
 	const struct ptl_node *at, uint32_t why, const struct ptl_node *from)
 {
-	return why < P3_WHY_END && at->cases[why].count &&
-	       at->cases[why].node == from->slot;
+	return ptl_case_of(at, why)->count && ptl_case_of(at, why)->node == from->slot;
 }
 
 static bool silence_awaits_event(const struct ptl_picture *p, uint32_t i)
@@ -81,7 +79,7 @@ static void silence_find_drops(struct search *s, uint32_t from, uint32_t at)
 					     : " has dropped %u message%s of ",
 		d.count, ptl_plural(d.count));
 	silence_add_name(&t, from, subject);
-	silence_add_case(&t, d.why, &target->cases[d.why < P3_WHY_END ? d.why : 0],
+	silence_add_case(&t, d.why, ptl_case_of(target, d.why),
 		silence_is_between(target, d.why, source));
 	if (no_answer)
 		ptl_add(&t, "; " PTL_NODE ", which waits for an event, gets no answer");
@@ -104,7 +102,7 @@ static void silence_find_remains(struct search *s, uint32_t at)
 			!silence_is_between(n, why, silence_waiter(s)))
 			continue;
 		ptl_add(&t, "node %u, which is gone, dropped messages of " PTL_NODE, at);
-		silence_add_case(&t, why, &n->cases[why], true);
+		silence_add_case(&t, why, ptl_case_of(n, why), true);
 		silence_found(s, s->i, &t);
 	}
 }
@@ -124,7 +122,7 @@ static void silence_find_own(struct search *s, uint32_t why, const char *what)
 {
 	struct ptl_text t = {.n = 0};
 	char about[100], reason[260], name[40];
-	const struct p3_case *c = &silence_waiter(s)->cases[why];
+	const struct p3_case *c = ptl_case_of(silence_waiter(s), why);
 	if (!c->count)
 		return;
 	p3_case_text(c, about, sizeof about);
@@ -166,10 +164,9 @@ static void silence_find_in_queue(struct search *s, const struct ptl_wait *w, ui
 	}
 }
 
-uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i,
-	void (*line)(void *arg, uint32_t node, const char *text), void *arg)
+uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i, struct ptl_lines *l)
 {
-	struct search s = {.p = p, .i = i, .line = line, .arg = arg};
+	struct search s = {.p = p, .i = i, .lines = l};
 	const struct ptl_wait *w = ptl_oldest_wait(&p->node[i]);
 	for (uint32_t k = 0; k < p->size; k++) {
 		silence_find_drops(&s, i, k);
@@ -192,7 +189,7 @@ static bool silence_is_unknown(const struct ptl_node *n)
 	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
 	if (n->unseen)
 		return n->msg.state != P3_RDV_NEVER_JOINED;
-	return ptl_is_stopped(n) || n->word[P3_G_HOSTS] ||
+	return ptl_is_stopped(n) || n->of.word[P3_G_HOSTS] ||
 	       (w && w->kind == P3_WAIT_COMMAND);
 }
 
@@ -218,22 +215,22 @@ static bool silence_is_quiet(const struct ptl_picture *p, uint32_t i)
 
 bool ptl_has_drops(const struct ptl_node *n)
 {
-	return n->word[P3_C_DROPS] || n->word[P3_C_BAD_HEADERS] ||
-	       n->cases[P3_WHY_EVENT_LOST].count;
+	return n->of.word[P3_C_DROPS] || n->of.word[P3_C_BAD_HEADERS] ||
+	       ptl_case_of(n, P3_WHY_EVENT_LOST)->count;
 }
 
 enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
 {
 	const struct ptl_node *n = &p->node[i];
 	const struct ptl_wait *w = ptl_oldest_wait(n);
-	if (ptl_find_lost(p, i, NULL, NULL))
+	if (ptl_find_lost(p, i, NULL))
 		return PTL_LOST;
-	if (!w || w->kind != P3_WAIT_EVENT || n->word[P3_G_PULLS])
+	if (!w || w->kind != P3_WAIT_EVENT || n->of.word[P3_G_PULLS])
 		return PTL_UNKNOWN;
 	/* A message that left its lane since the picture was taken has been received. */
 	if (!silence_is_quiet(p, i) || !ptl_is_as_pictured(p, i))
 		return PTL_UNKNOWN;
-	if (n->word[P3_C_RECEIVED] != w->received)
+	if (n->of.word[P3_C_RECEIVED] != w->received)
 		return PTL_NO_EVENT;
 	/* None of these is of a node that can be seen: it has a new life, perhaps. */
 	return ptl_has_drops(n) ? PTL_UNKNOWN : PTL_NOTHING_SENT;
@@ -243,7 +240,7 @@ enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
 
 void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t)
 {
-	const uint64_t *w = n->word;
+	const uint64_t *w = n->of.word;
 	if (!w[P3_G_CCI_ENDPOINTS])
 		return;
 	ptl_add(t, "; %llu CCI endpoint%s, %llu connection%s",
@@ -262,52 +259,37 @@ void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t)
 			(unsigned long long)w[P3_C_CCI_DROPS]);
 }
 
-/* Describe an endpoint whose buffers are all in use. */
-static void cci_tell_full(
-	const struct ptl_picture *p, const struct ptl_endpoint *e, struct ptl_text *t)
+/* Tell of an endpoint whose buffers are all in use. */
+static void cci_tell_full(const struct ptl_picture *p, uint32_t i,
+	const struct ptl_endpoint *e, struct ptl_lines *l)
 {
-	ptl_add(t,
+	char unread[60];
+	snprintf(unread, sizeof unread, "%llu event%s wait for cci_get_event",
+		(unsigned long long)e->unread, ptl_plural(e->unread));
+	ptl_lines_conclude(l, i,
 		PTL_NODE " holds all receive buffers of endpoint %u (%u) since " PTL_TIME
-			 "%.1f s" PTL_TIME ": ",
-		e->number, e->buffers, ptl_seconds(p, e->full_since));
-	if (e->unread)
-		ptl_add(t, "%llu event%s wait for cci_get_event",
-			(unsigned long long)e->unread, ptl_plural(e->unread));
-	else
-		ptl_add(t, "its program has taken the events, and has yet to return them "
-			   "(cci_return_event)");
+			 "%.1f s" PTL_TIME ": %s",
+		(unsigned)e->number, (unsigned)e->buffers, ptl_seconds(p, e->full_since),
+		e->unread ? unread
+			  : "its program has taken the events, and has yet to return "
+			    "them (cci_return_event)");
 }
 
-static void cci_tell_unanswered(
-	const struct ptl_picture *p, const struct ptl_endpoint *e, struct ptl_text *t)
+void ptl_cci_blame(const struct ptl_picture *p, double least_s, struct ptl_lines *l)
 {
-	ptl_add(t,
-		PTL_NODE
-		": %u connect request%s not answered at endpoint %u since " PTL_TIME
-		"%.1f s" PTL_TIME " (cci_accept or cci_reject)",
-		e->requests, ptl_plural(e->requests), e->number,
-		ptl_seconds(p, e->asked_since));
-}
-
-uint32_t ptl_cci_blame(const struct ptl_picture *p, double least_s,
-	void (*line)(void *arg, uint32_t node, const char *text), void *arg)
-{
-	uint32_t said = 0;
-	for (uint32_t i = 0; i < p->size; i++)
-		for (uint32_t k = 0; k < P3_CCI_SHOWN; k++) {
-			const struct ptl_endpoint *e = &p->node[i].endpoint[k];
-			struct ptl_text full = {.n = 0}, asked = {.n = 0};
-			if (!e->number || p->node[i].unseen || !ptl_is_alive(&p->node[i]))
-				continue;
-			if (ptl_seconds(p, e->full_since) >= least_s)
-				cci_tell_full(p, e, &full);
-			if (ptl_seconds(p, e->asked_since) >= least_s)
-				cci_tell_unanswered(p, e, &asked);
-			if (full.n)
-				line(arg, i, full.s);
-			if (asked.n)
-				line(arg, i, asked.s);
-			said += (uint32_t)(full.n != 0) + (uint32_t)(asked.n != 0);
-		}
-	return said;
+	for (uint32_t at = 0; at < p->size * P3_CCI_SHOWN; at++) {
+		uint32_t i = at / P3_CCI_SHOWN;
+		const struct ptl_endpoint *e = &p->node[i].of.endpoint[at % P3_CCI_SHOWN];
+		if (!e->number || p->node[i].unseen || !ptl_is_alive(&p->node[i]))
+			continue;
+		if (ptl_seconds(p, e->full_since) >= least_s)
+			cci_tell_full(p, i, e, l);
+		if (ptl_seconds(p, e->asked_since) >= least_s)
+			ptl_lines_conclude(l, i,
+				PTL_NODE ": %u connect request%s not answered at "
+					 "endpoint %u since " PTL_TIME "%.1f s" PTL_TIME
+					 " (cci_accept or cci_reject)",
+				(unsigned)e->conns, ptl_plural((uint32_t)e->conns),
+				(unsigned)e->number, ptl_seconds(p, e->asked_since));
+	}
 }

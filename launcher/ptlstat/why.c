@@ -10,125 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Return the rest of a text behind a time, which ends with the same mark. */
-static const char *lines_skip_time(const char *at)
-{
-	const char *end = *at == *PTL_TIME ? strchr(at + 1, *PTL_TIME) : NULL;
-	return end ? end + 1 : at;
-}
-
-/* Compare two texts without their times. */
-static bool lines_is_same(const char *a, const char *b)
-{
-	for (;;) {
-		const char *rest_a = lines_skip_time(a), *rest_b = lines_skip_time(b);
-		if ((rest_a == a) != (rest_b == b) || *rest_a != *rest_b)
-			return false;
-		if (!*rest_a)
-			return true;
-		a = rest_a + (rest_a == a);
-		b = rest_b + (rest_b == b);
-	}
-}
-
-/* Keep the shorter one of each two times of two texts that are equal otherwise. */
-static void lines_keep_least_times(char **text, const char *other)
-{
-	struct ptl_text t = {.n = 0};
-	for (const char *a = *text, *b = other; *a;) {
-		const char *rest_a = lines_skip_time(a), *rest_b = lines_skip_time(b);
-		bool less = rest_b > b && strtod(b + 1, NULL) < strtod(a + 1, NULL);
-		const char *from = less ? b : a, *rest = less ? rest_b : rest_a;
-		ptl_add(&t, "%.*s", rest > from ? (int)(rest - from) : 1, from);
-		a = rest_a + (rest_a == a);
-		b = rest_b + (rest_b == b);
-	}
-	char *least = strdup(t.s);
-	if (least)
-		free(*text);
-	*text = least ? least : *text;
-}
-
-static struct ptl_line *lines_find(
-	const struct ptl_lines *l, bool conclusion, const char *text)
-{
-	for (uint32_t i = 0; i < l->n; i++)
-		if (l->line[i].conclusion == conclusion &&
-			lines_is_same(l->line[i].text, text))
-			return &l->line[i];
-	return NULL;
-}
-
-static struct ptl_line *lines_append(
-	struct ptl_lines *l, bool conclusion, const char *text)
-{
-	struct ptl_line *more = realloc(l->line, (l->n + 1) * sizeof *more);
-	char *copy = more ? strdup(text) : NULL;
-	if (more)
-		l->line = more;
-	if (!copy)
-		return NULL;
-	l->line[l->n] = (struct ptl_line){.conclusion = conclusion, .text = copy};
-	return &l->line[l->n++];
-}
-
-void ptl_lines_add(struct ptl_lines *l, bool conclusion, uint32_t node, uint32_t pid,
-	const char *text)
-{
-	struct ptl_line *line =
-		l->apart && !conclusion ? NULL : lines_find(l, conclusion, text);
-	if (line)
-		lines_keep_least_times(&line->text, text);
-	else
-		line = lines_append(l, conclusion, text);
-	l->failed |= !line;
-	if (!line || p3_ranks_has(&line->nodes, node))
-		return;
-	p3_ranks_add(&line->nodes, node);
-	line->pid = line->n++ ? 0 : pid;
-}
-
-/* Name the line's node or nodes, so that a verb in the singular fits behind. */
-static void lines_add_nodes(struct ptl_text *t, const struct ptl_line *line)
-{
-	char ranks[200];
-	p3_ranks_print(&line->nodes, ranks, sizeof ranks);
-	ptl_add(t, line->n > 1 ? "each of nodes %s" : "node %s", ranks);
-	if (line->pid)
-		ptl_add(t, " (pid %u)", line->pid);
-}
-
-static void lines_tell(const struct ptl_line *line,
-	void (*print)(void *arg, bool conclusion, const char *text), void *arg)
-{
-	struct ptl_text t = {.n = 0};
-	bool in_time = false;
-	for (const char *at = line->text; *at; at++) {
-		in_time ^= *at == *PTL_TIME;
-		if (*at == *PTL_NODE)
-			lines_add_nodes(&t, line);
-		else if (*at != *PTL_TIME)
-			ptl_add(&t, "%c", *at);
-		else if (!in_time && line->n > 1)
-			ptl_add(&t, " or more");
-	}
-	print(arg, line->conclusion, t.s);
-}
-
-void ptl_lines_tell(struct ptl_lines *l,
-	void (*print)(void *arg, bool conclusion, const char *text), void *arg)
-{
-	for (int conclusion = 0; conclusion < 2; conclusion++)
-		for (uint32_t i = 0; i < l->n; i++)
-			if (l->line[i].conclusion == (bool)conclusion)
-				lines_tell(&l->line[i], print, arg);
-	if (l->failed)
-		print(arg, true, "out of memory");
-	for (uint32_t i = 0; i < l->n; i++)
-		free(l->line[i].text);
-	free(l->line);
-}
-
 /* ---- waits ---- */
 
 #define LONG_S   0.3 /* shorter waits are normal */
@@ -139,15 +20,7 @@ struct view {
 	struct ptl_pair *pair; /* indexed by from * size + to */
 	bool *waits;           /* nodes that have waited for long */
 	struct ptl_lines lines;
-	uint32_t said; /* number of conclusions */
 };
-
-static void why_add_conclusion(void *arg, uint32_t node, const char *line)
-{
-	struct view *v = arg;
-	ptl_lines_add(&v->lines, true, node, 0, line);
-	v->said++;
-}
 
 static void why_add_since(struct ptl_text *t, double seconds)
 {
@@ -292,7 +165,7 @@ static void why_add_state(
 	} else if (w) {
 		why_add_wait(t, v, n, w);
 	} else {
-		ptl_add(t, "%s", n->proc.computes ? "runs" : "sleeps outside of Portals");
+		ptl_add(t, "%s", n->computes ? "runs" : "sleeps outside of Portals");
 		why_add_unread(t, n);
 	}
 }
@@ -344,15 +217,17 @@ static void why_add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 
 static void why_add_own(struct ptl_text *t, const struct ptl_node *n)
 {
-	if (n->word[P3_G_PULLS])
-		ptl_add(t, "; reads %u long messages", (unsigned)n->word[P3_G_PULLS]);
-	if (n->word[P3_C_DROPS])
-		ptl_add(t, "; has dropped %llu", (unsigned long long)n->word[P3_C_DROPS]);
-	if (n->word[P3_C_TRUNCATED])
+	if (n->of.word[P3_G_PULLS])
+		ptl_add(t, "; reads %u long messages", (unsigned)n->of.word[P3_G_PULLS]);
+	if (n->of.word[P3_C_DROPS])
+		ptl_add(t, "; has dropped %llu",
+			(unsigned long long)n->of.word[P3_C_DROPS]);
+	if (n->of.word[P3_C_TRUNCATED])
 		ptl_add(t, "; has truncated %llu",
-			(unsigned long long)n->word[P3_C_TRUNCATED]);
+			(unsigned long long)n->of.word[P3_C_TRUNCATED]);
 	ptl_cci_describe(n, t);
-	if (n->word[P3_G_QUEUED] && n->word[P3_G_PENDINGS] >= n->word[P3_G_PENDINGS_MOST])
+	if (n->of.word[P3_G_QUEUED] &&
+		n->of.word[P3_G_PENDINGS] >= n->of.word[P3_G_PENDINGS_MOST])
 		ptl_add(t, "; all its pendings are in use");
 }
 
@@ -437,7 +312,7 @@ static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i
 	const struct ptl_node *n = &v->p->node[i];
 	char state[60];
 	ptl_state_text(n, state, sizeof state);
-	if (n->proc.state == 'T')
+	if (n->state == 'T')
 		ptl_add(t, "is stopped (SIGSTOP; kill -CONT %u lets it go on)",
 			ptl_process_of(n));
 	else if (!ptl_is_alive(n) || ptl_is_stopped(n))
@@ -449,8 +324,8 @@ static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i
 	else if (why_long_wait(v, n))
 		ptl_add(t, "%s", why_silence_text(v, i));
 	else
-		ptl_add(t, n->proc.computes ? "computes outside of Portals"
-					    : "sleeps outside of Portals");
+		ptl_add(t, n->computes ? "computes outside of Portals"
+				       : "sleeps outside of Portals");
 	if (why_is_missed(v, i))
 		ptl_add(t, ", and has not come to the barrier");
 }
@@ -467,7 +342,7 @@ static void why_blame_ends_of_chains(struct view *v)
 			why_add_culprit(&t, v, to);
 			why_add_who_waits(&t, v, to, n);
 			why_add_what_lies_there(&t, v, to);
-			why_add_conclusion(v, to, t.s);
+			ptl_lines_conclude(&v->lines, to, "%s", t.s);
 		}
 	}
 }
@@ -508,20 +383,20 @@ static void why_blame_nobody(struct view *v, uint32_t i)
 			": %llu message%s came since it waits, and nothing is on its way "
 			"to it (is a descriptor without an event queue, or with another "
 			"one, or with PTL_MD_EVENT_END_DISABLE?)",
-			(unsigned long long)(n->word[P3_C_RECEIVED] - w->received),
-			ptl_plural(n->word[P3_C_RECEIVED] - w->received));
+			(unsigned long long)(n->of.word[P3_C_RECEIVED] - w->received),
+			ptl_plural(n->of.word[P3_C_RECEIVED] - w->received));
 		break;
 	default:
 		why_add_doubt(&t, v, i);
 	}
-	why_add_conclusion(v, i, t.s);
+	ptl_lines_conclude(&v->lines, i, "%s", t.s);
 }
 
 /* Name the nodes on other hosts for which a node waits.  Return false if there are
  * none. */
 static bool why_blame_far(struct view *v, uint32_t i)
 {
-	uint32_t before = v->said;
+	uint32_t before = v->lines.conclusions;
 	struct ptl_far f;
 	for (uint32_t slot = 0; slot < v->p->node[i].nnodes; slot++) {
 		struct ptl_text t = {.n = 0};
@@ -531,9 +406,9 @@ static bool why_blame_far(struct view *v, uint32_t i)
 		ptl_add(&t, PTL_NODE " waits for an answer of ");
 		why_add_far_name(&t, &f);
 		why_add_silence(&t, &f);
-		why_add_conclusion(v, i, t.s);
+		ptl_lines_conclude(&v->lines, i, "%s", t.s);
 	}
-	return v->said > before;
+	return v->lines.conclusions > before;
 }
 
 /* Tell of a barrier that all nodes of this host have reached. */
@@ -544,10 +419,8 @@ static void why_blame_far_barrier(struct view *v)
 		n += v->p->node[i].msg.barrier_n != 0;
 	if (n != v->p->here || n == v->p->size)
 		return;
-	struct ptl_text t = {.n = 0};
-	ptl_add(&t,
+	ptl_lines_conclude(&v->lines, 0,
 		"all nodes of this host wait in PtlXBarrier for nodes on other hosts");
-	why_add_conclusion(v, 0, t.s);
 }
 
 static bool why_is_blamed(const struct view *v, uint32_t to)
@@ -565,8 +438,7 @@ static void why_blame_silence(struct view *v)
 		if (!v->waits[i] || n->msg.barrier_n || why_waits_for_any(v, i) ||
 			why_blame_far(v, i))
 			continue;
-		if (!ptl_find_lost(v->p, i, why_add_conclusion, v) &&
-			!why_is_blamed(v, i))
+		if (!ptl_find_lost(v->p, i, &v->lines) && !why_is_blamed(v, i))
 			why_blame_nobody(v, i);
 	}
 }
@@ -575,14 +447,13 @@ static void why_blame_silence(struct view *v)
 static void why_tell_of_the_dead(struct view *v)
 {
 	for (uint32_t i = 0; i < v->p->size; i++) {
-		struct ptl_text t = {.n = 0};
 		char state[60];
 		if (v->p->node[i].msg.state != P3_RDV_DIED)
 			continue;
 		ptl_state_text(&v->p->node[i], state, sizeof state);
-		ptl_add(&t, PTL_NODE " is dead (%s): its further messages will not come",
+		ptl_lines_conclude(&v->lines, i,
+			PTL_NODE " is dead (%s): its further messages will not come",
 			state);
-		why_add_conclusion(v, i, t.s);
 	}
 }
 
@@ -609,7 +480,7 @@ static void why_blame_circle(struct view *v)
 			break;
 	}
 	ptl_add(&t, " waits");
-	why_add_conclusion(v, 0, t.s);
+	ptl_lines_conclude(&v->lines, 0, "%s", t.s);
 }
 
 /* Name the stopped nodes that no conclusion is about. */
@@ -621,48 +492,51 @@ static void why_tell_of_the_stopped(struct view *v)
 			continue;
 		ptl_add(&t, PTL_NODE " ");
 		why_add_culprit(&t, v, i);
-		why_add_conclusion(v, i, t.s);
+		ptl_lines_conclude(&v->lines, i, "%s", t.s);
 	}
 }
 
 static void why_tell_that_all_is_well(struct view *v)
 {
-	struct ptl_text t = {.n = 0};
 	uint32_t alive = 0;
 	for (uint32_t i = 0; i < v->p->size; i++)
 		alive += ptl_is_alive(&v->p->node[i]);
-	ptl_add(&t, "no node waits for long; %u of %u nodes%s are alive", alive,
-		v->p->here, v->p->here < v->p->size ? " of this host" : "");
-	why_add_conclusion(v, 0, t.s);
+	ptl_lines_conclude(&v->lines, 0,
+		"no node waits for long; %u of %u nodes%s are alive", alive, v->p->here,
+		v->p->here < v->p->size ? " of this host" : "");
 }
 
-void ptl_why(const struct ptl_picture *p, bool apart,
-	void (*line)(void *arg, bool conclusion, const char *text), void *arg)
+/* Name the causes of waits, if there are any. */
+static void why_conclude(struct view *v, bool any)
+{
+	ptl_cci_blame(v->p, LONG_S, &v->lines);
+	any |= v->lines.conclusions != 0;
+	why_blame_ends_of_chains(v);
+	why_blame_far_barrier(v);
+	why_blame_silence(v);
+	if (any && !v->lines.conclusions)
+		why_blame_circle(v);
+	why_tell_of_the_stopped(v);
+	if (any)
+		why_tell_of_the_dead(v);
+	if (!any)
+		why_tell_that_all_is_well(v);
+}
+
+void ptl_why(const struct ptl_picture *p, bool apart, json_t *o)
 {
 	struct view v = why_view_of(p);
 	bool any = false;
 	v.lines.apart = apart;
-	if (!v.pair || !v.waits) {
-		line(arg, true, "out of memory");
-		return;
-	}
-	for (uint32_t i = 0; i < p->size; i++) {
+	v.lines.failed = !v.pair || !v.waits;
+	for (uint32_t i = 0; !v.lines.failed && i < p->size; i++) {
 		any |= v.waits[i];
 		if (!ptl_is_far(&p->node[i]))
 			why_describe(&v, i);
 	}
-	any |= ptl_cci_blame(p, LONG_S, why_add_conclusion, &v) != 0;
-	why_blame_ends_of_chains(&v);
-	why_blame_far_barrier(&v);
-	why_blame_silence(&v);
-	if (any && !v.said)
-		why_blame_circle(&v);
-	why_tell_of_the_stopped(&v);
-	if (any)
-		why_tell_of_the_dead(&v);
-	if (!any)
-		why_tell_that_all_is_well(&v);
-	ptl_lines_tell(&v.lines, line, arg);
+	if (v.pair && v.waits)
+		why_conclude(&v, any);
+	ptl_lines_tell(&v.lines, o);
 	free(v.pair);
 	free(v.waits);
 }

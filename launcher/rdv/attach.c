@@ -2,6 +2,7 @@
 /* The service for lookers: accepting them, reading questions, sending answers. */
 #include "launcher/rdv/rdv.h"
 #include "launcher/loop.h"
+#include "shm/job.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -100,9 +101,7 @@ static void attach_accept_some(void *arg, uint32_t events)
 			struct p3_attach_msg m = {.magic = P3_ATTACH_MAGIC,
 				.op = P3_ATTACH_REFUSED,
 				.status = EPERM};
-			ssize_t done =
-				send(sock, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT);
-			(void)done;
+			(void)p3_packet_send(sock, MSG_DONTWAIT, &m, sizeof m, NULL, 0);
 			close(sock);
 		}
 	}
@@ -142,29 +141,10 @@ static struct p3_attach_msg attach_message_node(
 	return m;
 }
 
-union control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(P3_ATTACH_FDS * sizeof(int))];
-};
-
-static int attach_transmit(
-	const struct client *c, const struct p3_attach_msg *m, const int *fds)
+static int attach_transmit(const struct client *c, const struct p3_attach_msg *m,
+	const int *fds, unsigned nfds)
 {
-	union control control;
-	struct iovec iov = {(void *)(uintptr_t)m, sizeof *m};
-	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
-	if (fds) {
-		size_t len = (fds[1] < 0 ? 1 : P3_ATTACH_FDS) * sizeof(int);
-		memset(&control, 0, sizeof control);
-		hdr.msg_control = control.bytes;
-		hdr.msg_controllen = CMSG_SPACE(len);
-		struct cmsghdr *rights = CMSG_FIRSTHDR(&hdr);
-		rights->cmsg_level = SOL_SOCKET;
-		rights->cmsg_type = SCM_RIGHTS;
-		rights->cmsg_len = CMSG_LEN(len);
-		memcpy(CMSG_DATA(rights), fds, len);
-	}
-	return sendmsg(c->sock, &hdr, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return p3_packet_send(c->sock, MSG_DONTWAIT, m, sizeof *m, fds, nfds);
 }
 
 static int attach_send_part_of_look(const struct p3_attach *a, const struct client *c)
@@ -176,7 +156,7 @@ static int attach_send_part_of_look(const struct p3_attach *a, const struct clie
 		p3_rdv_show(a->conf.rdv, c->next - 1, &v);
 		m = attach_message_node(a, c->next - 1, &v);
 	}
-	return attach_transmit(c, &m, NULL);
+	return attach_transmit(c, &m, NULL, 0);
 }
 
 /* Send one or two descriptors, or none if there is none. */
@@ -184,12 +164,15 @@ static int attach_send_fds(
 	const struct client *c, struct p3_attach_msg *m, const int *fds)
 {
 	m->status = fds[0] < 0 ? ENOENT : 0;
-	int rc = attach_transmit(c, m, m->status ? NULL : fds);
+	int rc = attach_transmit(c, m, fds,
+		m->status    ? 0
+		: fds[1] < 0 ? 1
+			     : P3_ATTACH_FDS);
 	if (rc != -ETOOMANYREFS)
 		return rc;
 	/* the user has too many descriptors in flight: try later */
 	m->status = ETOOMANYREFS;
-	return attach_transmit(c, m, NULL);
+	return attach_transmit(c, m, NULL, 0);
 }
 
 static int attach_send_segments(const struct p3_attach *a, const struct client *c)

@@ -310,13 +310,9 @@ static void rdv_broadcast_end(
 
 void p3_rdv_post_over(struct p3_rdv *r, uint32_t to, uint32_t about)
 {
-	struct p3_rdv_node *n = &r->node[to];
-	uint64_t bit = UINT64_C(1) << about % 64;
-	if (!n->watches || !p3_rdv_listens(n) || (n->over[about / 64] & bit))
-		return;
-	n->over[about / 64] |= bit;
 	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_OVER, about);
-	p3_rdv_post(r, to, &m);
+	if (r->node[to].watches && p3_rdv_listens(&r->node[to]))
+		p3_rdv_post(r, to, &m);
 }
 
 static void rdv_count_gone(struct p3_rdv *r, uint32_t i)
@@ -361,8 +357,6 @@ void p3_rdv_set_back(struct p3_rdv *r, uint32_t i)
 	for (uint32_t k = 0; r->first_gone == i && k < r->conf.size; k++)
 		if (k != i && r->node[k].state == NODE_GONE)
 			r->first_gone = k;
-	for (uint32_t to = 0; to < r->conf.size; to++)
-		r->node[to].over[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
 void p3_rdv_keep_remains(struct p3_rdv_node *n)
@@ -403,7 +397,6 @@ void p3_rdv_unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	r->joined_n--;
 	p3_outq_drop_news(&n->out);
 	n->watches = false;
-	memset(n->over, 0, (r->conf.size + 63) / 64 * sizeof *n->over);
 	p3_rdv_node_owes_nobody(r, i);
 	rdv_broadcast_end(r, i, owed ? P3_JOB_DIED : P3_JOB_LEFT, status, owed);
 	n->was = op == P3_JOB_DIED ? P3_RDV_DIED : P3_RDV_LEFT;

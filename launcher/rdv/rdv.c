@@ -61,13 +61,6 @@ static const char *libof(uint32_t os_pid, char path[LIBOF_LEN])
 
 /* ---- packets ---- */
 
-struct packet {
-	struct p3_job_msg msg;
-	struct p3_job_from from;
-	int fds[P3_JOB_FDS];
-	unsigned nfds;
-};
-
 static int rdv_owner_watch(struct p3_rdv *r, uint32_t i, uint32_t os_pid)
 {
 	struct p3_rdv_node *n = &r->node[i];
@@ -98,7 +91,7 @@ static void rdv_refuse(struct p3_rdv *r, uint32_t i, int err)
 
 /* Compare a node's layout with yod's, and not with that of another node: a rank with
  * another library must not make the others fail. */
-static bool rdv_same_layout(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static bool rdv_same_layout(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	char its[LIBOF_LEN];
 	if (p->msg.layout == r->conf.layout)
@@ -112,7 +105,7 @@ static bool rdv_same_layout(struct p3_rdv *r, uint32_t i, const struct packet *p
 	return false;
 }
 
-static void rdv_on_hello(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static void rdv_on_hello(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->state == NODE_JOINED) {
@@ -159,7 +152,7 @@ static bool rdv_is_as_long(int fd, uint64_t len)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size >= len;
 }
 
-static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
+static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->state != NODE_KNOWN || p->msg.incarnation == n->incarnation) {
@@ -180,8 +173,7 @@ static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 	n->heap_len = p->msg.heap_len;
 	memcpy(n->pid, p->msg.pid, sizeof n->pid);
 	p3_rdv_close_fds(n->fds, P3_JOB_FDS); /* those of an earlier incarnation */
-	for (unsigned k = 0; k < P3_JOB_FDS; k++)
-		n->fds[k] = k < p->nfds ? p->fds[k] : -1;
+	memcpy(n->fds, p->fds, sizeof n->fds);
 	p->nfds = 0;
 	r->joined_n++;
 	if (r->conf.joined)
@@ -201,7 +193,7 @@ static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct packet *p)
 	p3_rdv_post(r, i, &m);
 }
 
-static void rdv_on_pids(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static void rdv_on_pids(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->state != NODE_JOINED) {
@@ -219,7 +211,7 @@ static void rdv_on_pids(struct p3_rdv *r, uint32_t i, const struct packet *p)
 		}
 }
 
-static void rdv_on_leave(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static void rdv_on_leave(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->state != NODE_JOINED || p->msg.incarnation != n->incarnation) {
@@ -232,7 +224,7 @@ static void rdv_on_leave(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	p3_rdv_post(r, i, &m);
 }
 
-static void rdv_on_dropped(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static void rdv_on_dropped(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	if (p->msg.node >= r->conf.size) {
 		p3_rdv_breach(r, i, "drops a node that the job does not have");
@@ -245,7 +237,7 @@ static void rdv_on_dropped(struct p3_rdv *r, uint32_t i, const struct packet *p)
 /* Send a birth with its descriptors to a node that had no room for it, or that wants to
  * send to the peer, unless that incarnation has ended.  The peer must take the node's
  * messages, so it gets the node's descriptors, too. */
-static void rdv_on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static void rdv_on_again(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	uint32_t about = p->msg.node;
 	if (about >= r->conf.size) {
@@ -265,7 +257,7 @@ static void rdv_on_again(struct p3_rdv *r, uint32_t i, const struct packet *p)
 
 /* Answer an ASK with TOLD, behind the births before it.  Drop a queued answer to an
  * earlier ASK, since only the last one counts. */
-static void rdv_on_ask(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static void rdv_on_ask(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_TOLD, i);
 	m.incarnation = p->msg.incarnation;
@@ -278,10 +270,10 @@ static void rdv_on_ask(struct p3_rdv *r, uint32_t i, const struct packet *p)
 	p3_rdv_post(r, i, &m);
 }
 
-static void rdv_on_watch(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static void rdv_on_watch(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
-	if (!p3_rdv_listens(n) || n->incarnation != p->msg.incarnation)
+	if (!p3_rdv_listens(n) || n->incarnation != p->msg.incarnation || n->watches)
 		return;
 	n->watches = true;
 	for (uint32_t k = 0; k < r->conf.size; k++)
@@ -303,7 +295,7 @@ static void rdv_on_barrier(struct p3_rdv *r, uint32_t i)
 	p3_rdv_barrier_look(r);
 }
 
-static void rdv_on_card(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static void rdv_on_card(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	char card[P3_JOB_CARD_LEN];
 	struct p3_rdv_node *n = &r->node[i];
@@ -331,7 +323,8 @@ static bool rdv_owner_lives(const struct p3_rdv_node *n)
 /* Return true if the packet must be ignored: the node's process lives, and another one,
  * such as a forked child, sent it.  If the node's process has ended, end the node; the
  * sender is the wrapper's next program, and may become the node. */
-static bool rdv_is_from_another(struct p3_rdv *r, uint32_t i, const struct packet *p)
+static bool rdv_is_from_another(
+	struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->state == NODE_NEW || n->state == NODE_GONE || p->from.os_pid == n->owner)
@@ -351,7 +344,7 @@ static bool rdv_is_from_another(struct p3_rdv *r, uint32_t i, const struct packe
 	return true;
 }
 
-static void rdv_dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
+static void rdv_dispatch(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	unsigned join = p->msg.heap_len ? P3_JOB_FDS : P3_JOB_FDS - 1;
 	bool card = p->msg.op == P3_JOB_CARD && !p->msg.status;
@@ -399,22 +392,24 @@ static void rdv_dispatch(struct p3_rdv *r, uint32_t i, struct packet *p)
 
 /* Find the sender.  If SO_PASSCRED was not set when the packet was sent, take the process
  * that made the socket. */
-static void rdv_know_sender(int sock, struct p3_job_from *from)
+static void rdv_know_sender(int sock, struct p3_job_packet *p)
 {
 	struct ucred cred;
 	socklen_t len = sizeof cred;
-	if (from->os_pid || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+	if (p->from.os_pid || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return;
-	if (from->uid == UINT32_MAX || from->uid == 65534)
-		*from = (struct p3_job_from){(uint32_t)cred.pid, cred.uid};
+	if (p->from.uid == UINT32_MAX || p->from.uid == 65534) {
+		p->from.os_pid = (uint32_t)cred.pid;
+		p->from.uid = cred.uid;
+	}
 }
 
 /* Take one packet.  Return false if there is no more for now, or the socket is gone. */
 static bool rdv_take_packet(struct p3_rdv *r, uint32_t i)
 {
 	struct p3_rdv_node *n = &r->node[i];
-	struct packet p = {.nfds = 0};
-	int rc = p3_job_recv_from(n->sock, &p.msg, p.fds, &p.nfds, &p.from);
+	struct p3_job_packet p;
+	int rc = p3_job_recv(n->sock, 0, &p);
 	if (rc == -EAGAIN)
 		return false;
 	if (rc == -EMFILE) {
@@ -442,9 +437,9 @@ static bool rdv_take_packet(struct p3_rdv *r, uint32_t i)
 		p3_rdv_node_lost(r, i);
 		return false;
 	}
-	rdv_know_sender(n->sock, &p.from);
+	rdv_know_sender(n->sock, &p);
 	rdv_dispatch(r, i, &p);
-	p3_rdv_close_fds(p.fds, p.nfds);
+	p3_job_close(&p);
 	return n->sock >= 0;
 }
 
@@ -552,7 +547,7 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 {
 	size_t size = conf->size;
 	struct p3_rdv *r = calloc(1, sizeof *r + size * sizeof r->node[0]);
-	uint64_t *bits = calloc(3 * size * ((size + 63) / 64), sizeof *bits);
+	uint64_t *bits = calloc(2 * size * ((size + 63) / 64), sizeof *bits);
 	uint32_t *untold = calloc(size, sizeof *untold);
 	if (!r || !bits || !untold || !size) {
 		free(r);
@@ -575,9 +570,8 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 			.fds = {-1, -1, -1, -1},
 			.fate_at = P3_NEVER,
 			.reap_at = P3_NEVER,
-			.owed = r->bits + 3 * i * words,
-			.over = r->bits + (3 * i + 1) * words,
-			.met = r->bits + (3 * i + 2) * words};
+			.owed = r->bits + 2 * i * words,
+			.met = r->bits + (2 * i + 1) * words};
 		p3_outq_init(&n->out);
 	}
 

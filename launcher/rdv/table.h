@@ -91,9 +91,8 @@ struct p3_rdv_node {
 	int64_t reap_at; /* time at which yod waits for no DROPPED any more */
 	uint64_t *owed;  /* a bit for each node whose DROPPED yod waits for */
 	uint32_t owed_n;
-	bool watches;   /* it wants to hear of ranks that will never join */
-	uint64_t *over; /* ranks whose OVER it was sent: a bit per node */
-	uint64_t *met;  /* nodes whose BORN to it has descriptors: a bit each */
+	bool watches;  /* it wants to hear of ranks that will never join */
+	uint64_t *met; /* nodes whose BORN to it has descriptors: a bit each */
 	struct p3_outq out;
 };
 
@@ -113,7 +112,7 @@ struct p3_rdv {
 	int64_t barrier_since; /* time at which the first node came to the barrier */
 	uint32_t gone_n;
 	uint32_t first_gone; /* the rank that was gone before all others */
-	uint64_t *bits;      /* memory of all owed, over and met words */
+	uint64_t *bits;      /* memory of all owed and met words */
 	struct p3_rdv_node node[];
 };
 

@@ -8,6 +8,7 @@
  */
 #include "launcher/tracedump/tracedump.h"
 #include "launcher/loop.h"
+#include "launcher/tools/options.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -17,9 +18,16 @@ struct flow_node {
 	uint32_t value;
 };
 
-struct map {
-	void *root;
-	bool full; /* true if memory ran out */
+/* Kinds of keys: the last message of a name, a command by its record, an event by its
+ * queue and number, the last record of a thread. */
+enum flow_kind { FLOW_NAME, FLOW_COMMAND, FLOW_POSTED, FLOW_THREAD };
+
+struct finder {
+	struct td_trace *t;
+	uint32_t room;
+	bool apart; /* times are of several clocks, and tell nothing of order */
+	bool full;  /* memory ran out */
+	void *root; /* tree of flow_node */
 };
 
 static int flow_compare(const void *x, const void *y)
@@ -32,23 +40,34 @@ static int flow_compare(const void *x, const void *y)
 
 /* Return the place of the value for this key, or NULL without memory.  A new key has the
  * value TD_NONE. */
-static uint32_t *flow_place(struct map *m, uint64_t high, uint64_t low)
+static uint32_t *flow_place(
+	struct finder *f, enum flow_kind kind, uint32_t of, uint64_t low)
 {
 	struct flow_node *fresh = malloc(sizeof *fresh);
 	if (fresh)
-		*fresh = (struct flow_node){{high, low}, TD_NONE};
-	struct flow_node **at = fresh ? tsearch(fresh, &m->root, flow_compare) : NULL;
+		*fresh = (struct flow_node){{(uint64_t)kind << 32 | of, low}, TD_NONE};
+	struct flow_node **at = fresh ? tsearch(fresh, &f->root, flow_compare) : NULL;
 	if (!at || *at != fresh)
 		free(fresh);
-	m->full |= !at;
+	f->full |= !at;
 	return at ? &(*at)->value : NULL;
 }
 
-struct finder {
-	struct td_trace *t;
-	uint32_t room;
-	struct map names, commands, posted, threads;
-};
+static void flow_put(
+	struct finder *f, enum flow_kind kind, uint32_t of, uint64_t low, uint32_t value)
+{
+	uint32_t *at = flow_place(f, kind, of, low);
+	if (at)
+		*at = value;
+}
+
+static uint32_t flow_found(
+	const struct finder *f, enum flow_kind kind, uint32_t of, uint64_t low)
+{
+	const struct flow_node key = {{(uint64_t)kind << 32 | of, low}, TD_NONE};
+	struct flow_node *const *at = tfind(&key, &f->root, flow_compare);
+	return at ? (*at)->value : TD_NONE;
+}
 
 static uint32_t flow_new_message(struct finder *f, const struct td_message *m)
 {
@@ -57,7 +76,7 @@ static uint32_t flow_new_message(struct finder *f, const struct td_message *m)
 		f->room = 2 * f->room + 64;
 		void *more = realloc(t->message, f->room * sizeof *t->message);
 		if (!more) {
-			f->names.full = true;
+			f->full = true;
 			return TD_NONE;
 		}
 		t->message = more;
@@ -66,129 +85,103 @@ static uint32_t flow_new_message(struct finder *f, const struct td_message *m)
 	return t->nmessages++;
 }
 
-/* Return the message that a record is about; a send begins one. */
+/* Return the message that a record is about; a send begins one, unless times tell
+ * nothing. */
 static uint32_t flow_message_of(struct finder *f, const struct td_event *ev)
 {
 	bool in = ev->e.in;
 	struct td_message m = {.from = in ? ev->e.peer : ev->e.node,
 		.to = in ? ev->e.node : ev->e.peer,
-		.name = ev->e.which,
-		.command = TD_NONE,
-		.send = TD_NONE,
-		.take = TD_NONE,
-		.match = TD_NONE,
-		.deliver = TD_NONE,
-		.event = TD_NONE,
-		.taken = TD_NONE};
+		.name = ev->e.which};
+	for (unsigned i = 0; i < TD_WAY; i++)
+		m.way[i] = TD_NONE;
 	if (ev->e.ring != P3_TRACE_FW || !ev->e.which || ev->e.peer == P3_TRACE_NOBODY)
 		return TD_NONE;
-	uint32_t *at = flow_place(&f->names, (uint64_t)m.from << 32 | m.to, m.name);
+	uint32_t *at = flow_place(f, FLOW_NAME, (uint32_t)m.from << 16 | m.to, m.name);
 	if (!at)
 		return TD_NONE;
-	if (ev->e.point == P3_TRACE_SEND || *at == TD_NONE)
+	if (*at == TD_NONE || (ev->e.point == P3_TRACE_SEND && !f->apart))
 		*at = flow_new_message(f, &m);
 	return *at;
 }
 
-static uint32_t flow_found(struct map *m, uint64_t high, uint64_t low)
-{
-	const struct flow_node key = {{high, low}, TD_NONE};
-	struct flow_node *const *at = tfind(&key, &m->root, flow_compare);
-	return at ? (*at)->value : TD_NONE;
-}
-
-static void flow_set_first(uint32_t *at, uint32_t i)
-{
-	if (*at == TD_NONE)
-		*at = i;
-}
-
+/* Note the record as one on the message's way: the first of its point, but the last
+ * event. */
 static void flow_note_way(struct finder *f, struct td_message *m, uint32_t i)
 {
+	/* the points of a way, and the end of the message that records them */
+	static const struct {
+		uint8_t way, in;
+	} ways[P3_TRACE_POINTS_N] = {[P3_TRACE_SEND] = {TD_SEND + 1, 0},
+		[P3_TRACE_ANSWERED] = {TD_ANSWERED + 1, 0},
+		[P3_TRACE_TAKE] = {TD_TAKE + 1, 1},
+		[P3_TRACE_MATCH] = {TD_MATCH + 1, 1},
+		[P3_TRACE_DELIVER] = {TD_DELIVER + 1, 1},
+		[P3_TRACE_EVENT] = {TD_EVENT + 1, 1},
+		[P3_TRACE_ANSWER] = {TD_ANSWER + 1, 1}};
 	const struct td_event *ev = &f->t->event[i];
-	if (ev->e.point == P3_TRACE_SEND) {
-		m->send = i;
-		m->command = flow_found(&f->commands, ev->block, ev->e.detail >> 32);
-	}
-	if (!ev->e.in)
+	if (ev->e.point >= P3_TRACE_POINTS_N || !ways[ev->e.point].way ||
+		ways[ev->e.point].in != ev->e.in)
 		return;
-	switch (ev->e.point) {
-	case P3_TRACE_TAKE:
-		flow_set_first(&m->take, i);
-		return;
-	case P3_TRACE_MATCH:
-		flow_set_first(&m->match, i);
-		return;
-	case P3_TRACE_DELIVER:
-		flow_set_first(&m->deliver, i);
-		return;
-	case P3_TRACE_EVENT:
-		m->event = i;
-		return;
-	default:
-		return;
-	}
+	uint8_t way = ways[ev->e.point].way - 1;
+	m->several |= m->way[way] == TD_NONE ? 0 : 1u << way;
+	if (m->way[way] == TD_NONE || way == TD_EVENT)
+		m->way[way] = i;
+	if (way == TD_SEND)
+		m->way[TD_COMMAND] =
+			flow_found(f, FLOW_COMMAND, ev->block, ev->e.detail >> 32);
 }
 
 /* Note an event that a host thread took, at the message that had made it. */
 static void flow_note_taken(struct finder *f, uint32_t i)
 {
 	struct td_event *ev = &f->t->event[i];
-	uint32_t posted = flow_found(&f->posted, ev->block, ev->e.detail);
+	uint32_t posted = flow_found(f, FLOW_POSTED, ev->block, ev->e.detail);
 	if (posted == TD_NONE)
 		return;
 	ev->message = f->t->event[posted].message;
 	if (ev->message != TD_NONE && f->t->event[posted].e.in)
-		f->t->message[ev->message].taken = i;
-}
-
-static void flow_note_thread(struct finder *f, uint32_t i)
-{
-	const struct td_event *ev = &f->t->event[i];
-	uint32_t *at = flow_place(&f->threads, ev->block, ev->e.which);
-	if (!at)
-		return;
-	if (*at != TD_NONE)
-		f->t->event[*at].after = i;
-	*at = i;
+		f->t->message[ev->message].way[TD_TAKEN] = i;
 }
 
 static void flow_note(struct finder *f, uint32_t i)
 {
-	uint32_t *at;
 	struct td_event *ev = &f->t->event[i];
-	if (ev->e.ring == P3_TRACE_HOST)
-		flow_note_thread(f, i);
-	ev->message = flow_message_of(f, ev);
-	if (ev->message != TD_NONE)
-		flow_note_way(f, &f->t->message[ev->message], i);
-	if (ev->e.ring == P3_TRACE_HOST && ev->e.point == P3_TRACE_COMMAND &&
-		(at = flow_place(&f->commands, ev->block, ev->e.number + 1u)))
-		*at = i;
-	/* the place of an event is that of its queue and its number there */
-	if (ev->e.ring == P3_TRACE_FW && ev->e.point == P3_TRACE_EVENT &&
-		(at = flow_place(&f->posted, ev->block, ev->e.detail)))
-		*at = i;
-	if (ev->e.ring == P3_TRACE_HOST && ev->e.point == P3_TRACE_TAKEN)
+	if (ev->e.ring == P3_TRACE_FW) {
+		ev->message = flow_message_of(f, ev);
+		if (ev->message != TD_NONE)
+			flow_note_way(f, &f->t->message[ev->message], i);
+		/* the place of an event is that of its queue and its number there */
+		if (ev->e.point == P3_TRACE_EVENT)
+			flow_put(f, FLOW_POSTED, ev->block, ev->e.detail, i);
+		return;
+	}
+	uint32_t last = flow_found(f, FLOW_THREAD, ev->block, ev->e.which);
+	if (last != TD_NONE)
+		f->t->event[last].after = i;
+	flow_put(f, FLOW_THREAD, ev->block, ev->e.which, i);
+	ev->message = ev->after = TD_NONE;
+	if (ev->e.point == P3_TRACE_COMMAND)
+		flow_put(f, FLOW_COMMAND, ev->block, ev->e.number + 1u, i);
+	if (ev->e.point == P3_TRACE_TAKEN)
 		flow_note_taken(f, i);
 }
 
-int td_find_messages(struct td_trace *t)
+int td_find_messages(struct td_trace *t, bool apart)
 {
-	struct finder f = {.t = t};
+	struct finder f = {.t = t, .apart = apart};
+	free(t->message);
+	t->message = NULL;
+	t->nmessages = 0;
 	for (uint32_t i = 0; i < t->nevents; i++)
 		flow_note(&f, i);
 	for (uint32_t i = 0; i < t->nmessages; i++)
-		if (t->message[i].command != TD_NONE)
-			t->event[t->message[i].command].message = i;
-	bool full = f.names.full || f.commands.full || f.posted.full || f.threads.full;
-	tdestroy(f.names.root, free);
-	tdestroy(f.commands.root, free);
-	tdestroy(f.posted.root, free);
-	tdestroy(f.threads.root, free);
-	if (full)
-		td_say("out of memory; expected room for all messages at once");
-	return full ? -1 : 0;
+		if (t->message[i].way[TD_COMMAND] != TD_NONE)
+			t->event[t->message[i].way[TD_COMMAND]].message = i;
+	tdestroy(f.root, free);
+	if (f.full)
+		p3_tool_say("out of memory; expected room for all messages at once");
+	return f.full ? -1 : 0;
 }
 
 /* ---- slices ---- */
@@ -214,12 +207,14 @@ static uint32_t slice_thread_of(const struct td_event *ev)
 	return ev->e.ring == P3_TRACE_FW ? 0 : ev->e.which;
 }
 
-static void slice_show(const struct slicer *s, uint32_t event, const char *name,
+static void slice_show(const struct slicer *s, uint32_t event, const char *frame_name,
 	int64_t from, int64_t to, unsigned depth)
 {
 	const struct td_event *ev = &s->t->event[event];
+	bool frame = frame_name != NULL;
+	const char *name = frame ? frame_name : td_point(ev->e.point);
 	const struct td_slice slice = {
-		ev->e.node, slice_thread_of(ev), from, to, depth, event, name};
+		ev->e.node, slice_thread_of(ev), from, to, depth, event, frame, name};
 	if (to >= from && td_shows(s->t, s->f, ev))
 		s->show(s->arg, &slice);
 }
@@ -234,9 +229,9 @@ static int64_t slice_end_of_host(const struct td_trace *t, const struct td_event
 	int64_t end = ev->ns + BRIEF_NS;
 	if (ev->e.point == P3_TRACE_PARK)
 		return next == INT64_MAX ? end : next;
-	if (ev->e.point == P3_TRACE_COMMAND && m && m->send != TD_NONE &&
-		t->event[m->send].ns > ev->ns)
-		end = t->event[m->send].ns;
+	if (ev->e.point == P3_TRACE_COMMAND && m && m->way[TD_SEND] != TD_NONE &&
+		t->event[m->way[TD_SEND]].ns > ev->ns)
+		end = t->event[m->way[TD_SEND]].ns;
 	return p3_earlier(end, next);
 }
 
@@ -272,8 +267,7 @@ static void slice_firmware(const struct slicer *s, struct block_state *b, uint32
 	if (ev->e.point == P3_TRACE_GIVEN)
 		slice_end_lease(s, b, ev->ns);
 	else if (ev->e.point != P3_TRACE_LEASE)
-		slice_show(s, i, td_point(ev->e.point), from, ev->ns,
-			b->take == TD_NONE ? 1 : 2);
+		slice_show(s, i, NULL, from, ev->ns, b->take == TD_NONE ? 1 : 2);
 	if (ev->e.point == P3_TRACE_TAKE)
 		b->take = i;
 	b->last = ev->ns;
@@ -292,7 +286,7 @@ void td_each_slice(const struct td_trace *t, const struct td_filter *f,
 		if (t->event[i].e.ring == P3_TRACE_HOST) {
 			const struct td_event *ev = &s.t->event[i];
 			if (ev->e.point != P3_TRACE_WAKE)
-				slice_show(&s, i, td_point(ev->e.point), ev->ns,
+				slice_show(&s, i, NULL, ev->ns,
 					slice_end_of_host(s.t, ev), 0);
 		} else
 			slice_firmware(&s, &state[t->event[i].block], i);
@@ -315,16 +309,19 @@ static int64_t slice_begin_of(const struct td_trace *t, const struct td_event *e
 unsigned td_stops(const struct td_trace *t, const struct td_filter *f,
 	const struct td_message *m, struct td_stop out[TD_STOPS])
 {
-	const uint32_t way[TD_STOPS] = {m->command, m->send, m->take, m->event, m->taken};
+	static const uint8_t stops[TD_STOPS] = {
+		TD_COMMAND, TD_SEND, TD_TAKE, TD_EVENT, TD_TAKEN};
 	unsigned n = 0;
 	for (unsigned i = 0; i < TD_STOPS; i++) {
-		const struct td_event *ev = way[i] == TD_NONE ? NULL : &t->event[way[i]];
+		uint32_t at_stop = m->way[stops[i]];
+		const struct td_event *ev =
+			at_stop == TD_NONE ? NULL : &t->event[at_stop];
 		if (!ev || !td_shows(t, f, ev))
 			continue;
 		int64_t at = slice_begin_of(t, ev);
 		if (n && at < out[n - 1].ns)
 			at = p3_earlier(out[n - 1].ns, ev->ns);
-		out[n++] = (struct td_stop){way[i], ev->e.node, slice_thread_of(ev), at};
+		out[n++] = (struct td_stop){at_stop, ev->e.node, slice_thread_of(ev), at};
 	}
 	return n;
 }

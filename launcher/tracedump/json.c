@@ -77,7 +77,7 @@ static json_t *js_args_of(const struct td_trace *t, const struct td_event *ev)
 {
 	char words[160], at[120], message[64] = "";
 	struct td_code code = td_code_of(t, ev);
-	td_describe(t, ev, words, sizeof words);
+	td_describe(ev, words, sizeof words);
 	snprintf(at, sizeof at, "%.100s+0x%x", code.function, code.offset);
 	p3_trace_printable(at, sizeof at);
 	if (ev->message != TD_NONE) {

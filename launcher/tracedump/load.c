@@ -7,6 +7,7 @@
  */
 #include "launcher/tracedump/tracedump.h"
 #include "launcher/look/look.h"
+#include "launcher/tools/options.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -32,8 +33,9 @@ struct core {
 
 static int core_say(const struct core *c, int rc, const char *what)
 {
-	td_say("'%s': %s; expected a file of yod --trace, or the core of a node that was "
-	       "traced",
+	p3_tool_say("'%s': %s; expected a file of yod --trace, or the core of a node "
+		    "that was "
+		    "traced",
 		c->path, what);
 	return rc;
 }
@@ -98,25 +100,30 @@ static bool core_is_node(const struct core *c, const struct mapping *m)
 	       h.nnodes <= P3_MAX_NODES && h.node < h.nnodes;
 }
 
+/* Bytes of a segment in a core, and the memory into which they are read. */
+struct core_seg {
+	const struct core *c;
+	uint64_t at;
+	void *bytes;
+};
+
+static const void *core_bytes(void *arg, uint64_t off, uint64_t len)
+{
+	struct core_seg *s = arg;
+	free(s->bytes);
+	s->bytes = aligned_alloc(P3_PAGE, p3_round_up(len + 1, P3_PAGE));
+	return s->bytes && core_read_at(s->c, s->at + off, s->bytes, len) ? s->bytes
+									  : NULL;
+}
+
 /* Take the trace behind a segment whose header this mapping has.  Return NULL if the
  * segment has no trace, or the trace is not in this core. */
 static struct p3_trace_taken *core_take_trace(
 	const struct core *c, const struct mapping *m)
 {
-	struct p3_seg_header h;
-	struct p3_trace_header t;
-	if (!core_read_at(c, m->at, &h, sizeof h))
-		return NULL;
-	uint64_t at = m->at + p3_layout_of(h.nnodes).seg_len;
-	if (!core_read_at(c, at, &t, sizeof t) || t.magic != P3_TRACE_MAGIC ||
-		t.records > P3_TRACE_MOST)
-		return NULL;
-	uint64_t len = p3_trace_len(t.records);
-	void *region = aligned_alloc(P3_PAGE, p3_round_up(len + 1, P3_PAGE));
-	struct p3_trace_taken *taken = region && core_read_at(c, at, region, len)
-					       ? p3_trace_read(region, len)
-					       : NULL;
-	free(region);
+	struct core_seg s = {.c = c, .at = m->at};
+	struct p3_trace_taken *taken = p3_trace_find(core_bytes, &s);
+	free(s.bytes);
 	return taken;
 }
 
@@ -179,8 +186,18 @@ void td_free(struct td_trace *t)
 
 static int load_no_memory(void)
 {
-	td_say("out of memory; expected room for all records at once");
+	p3_tool_say("out of memory; expected room for all records at once");
 	return -ENOMEM;
+}
+
+/* Hand the trace out, or free it after a failure. */
+static int load_end(struct td_trace *t, int rc, struct td_trace *trace_out)
+{
+	if (rc)
+		td_free(t);
+	else
+		*trace_out = *t;
+	return rc;
 }
 
 /* ---- blocks ---- */
@@ -196,15 +213,25 @@ static int load_grow(struct td_trace *t, uint32_t events)
 	return b && e ? 0 : load_no_memory();
 }
 
-static int load_add_block(struct td_trace *t, const struct td_block *block,
-	const struct p3_trace_entry *entry, uint32_t n)
+/* Add an incarnation of a node and its records; `taken` may lie without its entries. */
+static int load_add_block(struct td_trace *t, const struct p3_trace_taken *taken,
+	uint32_t node, enum p3_trace_fate fate, struct p3_trace_look now,
+	const struct p3_trace_entry *entry)
 {
-	int rc = load_grow(t, n);
+	int rc = load_grow(t, taken->n);
 	if (rc)
 		return rc;
 	struct td_block *b = &t->block[t->nblocks];
-	*b = *block;
-	for (uint32_t i = 0; i < n; i++) {
+	*b = (struct td_block){.header = taken->header,
+		.file = t->nfiles,
+		.node = node,
+		.fate = fate,
+		.now = now,
+		.written = {taken->written[0], taken->written[1]},
+		.lost = taken->lost};
+	p3_trace_printable(b->header.object, sizeof b->header.object);
+	p3_trace_printable(b->header.program, sizeof b->header.program);
+	for (uint32_t i = 0; i < taken->n; i++) {
 		/* a file may contain anything */
 		if (entry[i].ring >= P3_TRACE_RINGS || entry[i].in > 1) {
 			b->unsound++;
@@ -306,7 +333,7 @@ static int load_in_order(struct td_trace *t, const struct scale *s)
 		qsort(t->event, t->nevents, sizeof *t->event, load_by_time);
 	}
 	rc = rc ? rc : load_link_rings(t);
-	return rc ? rc : td_find_messages(t);
+	return rc ? rc : td_find_messages(t, false);
 }
 
 static double load_pace(struct p3_trace_look a, struct p3_trace_look b)
@@ -347,8 +374,8 @@ static struct scale load_measure(
 
 static int load_bad_file(const char *path, const char *what)
 {
-	td_say("'%s': %s; expected a file of yod --trace, whole, or a node's core", path,
-		what);
+	p3_tool_say("'%s': %s; expected a file of yod --trace, whole, or a node's core",
+		path, what);
 	return -EPROTO;
 }
 
@@ -364,17 +391,9 @@ static int load_read_block(
 	struct p3_trace_entry *entry = malloc(n * sizeof *entry + 1);
 	if (!entry)
 		return load_no_memory();
-	struct td_block block = {.header = *h,
-		.file = t->nfiles,
-		.node = b->node,
-		.fate = (enum p3_trace_fate)b->fate,
-		.now = b->now,
-		.written = {b->taken.written[0], b->taken.written[1]},
-		.lost = b->taken.lost};
-	p3_trace_printable(block.header.object, sizeof block.header.object);
-	p3_trace_printable(block.header.program, sizeof block.header.program);
 	int rc = fread(entry, sizeof *entry, n, in) == n
-			 ? load_add_block(t, &block, entry, (uint32_t)n)
+			 ? load_add_block(t, &b->taken, b->node,
+				   (enum p3_trace_fate)b->fate, b->now, entry)
 			 : load_bad_file(path, "it ends in the middle");
 	free(entry);
 	return rc;
@@ -434,19 +453,15 @@ static struct p3_trace_look load_last_look(const struct p3_trace_taken *taken)
 static int load_add_dumped(void *arg, const struct p3_trace_taken *taken)
 {
 	struct td_trace *t = arg;
-	struct td_block b = {.header = taken->header,
-		.node = taken->header.node,
-		.fate = P3_TRACE_DUMPED,
-		.now = load_last_look(taken),
-		.written = {taken->written[0], taken->written[1]},
-		.lost = taken->lost};
 	t->size = taken->header.nnodes;
-	return load_add_block(t, &b, taken->entry, taken->n);
+	return load_add_block(t, taken, taken->header.node, P3_TRACE_DUMPED,
+		load_last_look(taken), taken->entry);
 }
 
 /* Read a core.  It has one reading of the clock, so this machine's clock provides the
  * rate. */
-static int load_read_core(int fd, const char *path, struct td_trace *t)
+static int load_read_core(
+	int fd, const char *path, struct td_trace *t, struct scale *s_out)
 {
 	int rc = td_core_each(path, fd, load_add_dumped, t);
 	if (rc)
@@ -458,7 +473,8 @@ static int load_read_core(int fd, const char *path, struct td_trace *t)
 	for (uint32_t i = 1; i < t->nblocks; i++)
 		if (t->block[i].header.ticks < s.began.ticks)
 			s.began.ticks = t->block[i].header.ticks;
-	return load_in_order(t, &s);
+	*s_out = s;
+	return 0;
 }
 
 /* Return true for an ELF file.  Look at one byte only, which can be put back into a
@@ -476,43 +492,23 @@ static FILE *load_open_file(const char *path)
 	FILE *in = fopen(path, "re");
 	if (in && !fstat(fileno(in), &st) && !S_ISDIR(st.st_mode))
 		return in;
-	td_say("'%s': %s; expected a file of yod --trace, or a node's core", path,
+	p3_tool_say("'%s': %s; expected a file of yod --trace, or a node's core", path,
 		in ? "a directory" : strerror(errno));
 	if (in)
 		fclose(in);
 	return NULL;
 }
 
-int td_load_file(const char *path, struct td_trace *trace_out)
-{
-	struct td_trace t = {.jid = 0};
-	struct scale s;
-	FILE *in = load_open_file(path);
-	if (!in)
-		return -ENOENT;
-	int rc;
-	if (load_is_elf(in)) {
-		rc = load_read_core(fileno(in), path, &t);
-	} else {
-		rc = load_read_file(in, path, &t, &s);
-		rc = rc ? rc : load_in_order(&t, &s);
-	}
-	fclose(in);
-	if (rc)
-		td_free(&t);
-	else
-		*trace_out = t;
-	return rc;
-}
-
-static int load_read_one_of(const char *path, struct td_trace *t, struct scale *s)
+/* Read a file, or a core if it is the only one. */
+static int load_read_one(const char *path, struct td_trace *t, struct scale *s, bool only)
 {
 	FILE *in = load_open_file(path);
 	if (!in)
 		return -ENOENT;
-	int rc = load_is_elf(in)
-			 ? load_bad_file(path, "a core, which has no clock of its host")
-			 : load_read_file(in, path, t, s);
+	bool elf = load_is_elf(in);
+	int rc = elf && only ? load_read_core(fileno(in), path, t, s)
+		 : elf ? load_bad_file(path, "a core, which has no clock of its host")
+		       : load_read_file(in, path, t, s);
 	fclose(in);
 	return rc;
 }
@@ -524,34 +520,14 @@ int td_load_files(char *const *paths, uint32_t n, struct td_trace *trace_out)
 	int rc = t.file && scales ? 0 : load_no_memory();
 	for (uint32_t i = 0; i < n && !rc; i++) {
 		t.file[i].path = paths[i];
-		rc = load_read_one_of(paths[i], &t, &scales[i]);
+		rc = load_read_one(paths[i], &t, &scales[i], n == 1);
 	}
 	rc = rc ? rc : load_in_order(&t, scales);
 	free(scales);
-	if (rc)
-		td_free(&t);
-	else
-		*trace_out = t;
-	return rc;
+	return load_end(&t, rc, trace_out);
 }
 
 /* ---- a job ---- */
-
-static struct p3_trace_taken *load_take_node(struct p3_look *look, uint32_t i)
-{
-	const struct p3_seg_header *s =
-		p3_look_bytes(look, i, P3_LOOK_PUBLISHED, 0, sizeof *s);
-	uint32_t nnodes = s ? ((const volatile struct p3_seg_header *)s)->nnodes : 0;
-	uint64_t off =
-		p3_layout_of(nnodes <= P3_MAX_NODES ? nnodes : P3_MAX_NODES).seg_len;
-	const struct p3_trace_header *h =
-		p3_look_bytes(look, i, P3_LOOK_PUBLISHED, off, P3_PAGE);
-	uint32_t records = h ? ((const volatile struct p3_trace_header *)h)->records : 0;
-	uint64_t len = records <= P3_TRACE_MOST ? p3_trace_len(records) : 0;
-	const void *region =
-		len ? p3_look_bytes(look, i, P3_LOOK_PUBLISHED, off, len) : NULL;
-	return region ? p3_trace_read(region, len) : NULL;
-}
 
 static enum p3_trace_fate load_fate_of(const struct p3_look_node *n)
 {
@@ -562,23 +538,19 @@ static enum p3_trace_fate load_fate_of(const struct p3_look_node *n)
 
 static int load_add_node(struct td_trace *t, struct p3_look *look, uint32_t i)
 {
-	struct p3_trace_taken *taken = load_take_node(look, i);
+	struct p3_trace_taken *taken = p3_look_node_trace(look, i);
 	if (!taken)
 		return 0;
-	struct td_block b = {.header = taken->header,
-		.node = i,
-		.fate = load_fate_of(p3_look_node(look, i)),
-		.now = p3_trace_look_now(taken->header.clock),
-		.written = {taken->written[0], taken->written[1]},
-		.lost = taken->lost};
-	int rc = load_add_block(t, &b, taken->entry, taken->n);
+	int rc = load_add_block(t, taken, i, load_fate_of(p3_look_node(look, i)),
+		p3_trace_look_now(taken->header.clock), taken->entry);
 	free(taken);
 	return rc;
 }
 
 static int load_no_job(uint32_t pid, int rc)
 {
-	td_say("--job %u: %s; expected the number of a job of yours, or a process of one",
+	p3_tool_say("--job %u: %s; expected the number of a job of yours, or a process "
+		    "of one",
 		pid, strerror(-rc));
 	return rc;
 }
@@ -598,8 +570,8 @@ static int load_read_job(struct td_trace *t, struct p3_look *look)
 		rc = load_add_node(t, look, i);
 	struct scale s = load_measure(t, clock, before);
 	if (!rc && !t->nblocks) {
-		td_say("job %u has no trace; expected one that was started with yod "
-		       "--trace FILE, or with PTL3_TRACE set",
+		p3_tool_say("job %u has no trace; expected one that was started with yod "
+			    "--trace FILE, or with PTL3_TRACE set",
 			t->jid);
 		return -ENODATA;
 	}
@@ -615,9 +587,5 @@ int td_load_job(uint32_t pid, struct td_trace *trace_out)
 		return load_no_job(pid, rc);
 	rc = load_read_job(&t, look);
 	p3_look_close(look);
-	if (rc)
-		td_free(&t);
-	else
-		*trace_out = t;
-	return rc;
+	return load_end(&t, rc, trace_out);
 }

@@ -6,19 +6,13 @@
  * direction a lower one.  The estimate is in the middle, and its error half of the rest.
  */
 #include "launcher/tracedump/tracedump.h"
+#include "launcher/tools/options.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #define NO_LIMIT INT64_MAX
 #define TURNS    100 /* of the enforcement; each one moves records on by one message */
-
-/* A record that one end of a message has written. */
-struct ref {
-	uint32_t ends; /* sender : receiver */
-	uint32_t name, event;
-	uint8_t point;
-};
 
 /* Two records on different hosts, of which the second is later. */
 struct step {
@@ -27,9 +21,8 @@ struct step {
 
 struct merge {
 	struct td_trace *t;
-	struct ref *ref;
 	struct step *step;
-	uint32_t nrefs, nsteps;
+	uint32_t nsteps;
 	int64_t *least; /* of two files: smallest difference of a step from i to j */
 };
 
@@ -40,54 +33,6 @@ static uint32_t merge_file_of(const struct td_trace *t, uint32_t event)
 
 /* ---- pairs of records ---- */
 
-static bool merge_is_end(const struct td_event *ev)
-{
-	bool in = ev->e.in;
-	if (ev->e.ring != P3_TRACE_FW || !ev->e.which || ev->e.peer == P3_TRACE_NOBODY)
-		return false;
-	return in ? ev->e.point == P3_TRACE_TAKE || ev->e.point == P3_TRACE_ANSWER
-		  : ev->e.point == P3_TRACE_SEND || ev->e.point == P3_TRACE_ANSWERED;
-}
-
-static void merge_collect(struct merge *m)
-{
-	for (uint32_t i = 0; i < m->t->nevents; i++) {
-		const struct td_event *ev = &m->t->event[i];
-		uint32_t from = ev->e.in ? ev->e.peer : ev->e.node;
-		uint32_t to = ev->e.in ? ev->e.node : ev->e.peer;
-		if (merge_is_end(ev))
-			m->ref[m->nrefs++] = (struct ref){
-				from << 16 | to, ev->e.which, i, ev->e.point};
-	}
-}
-
-static int merge_by_message(const void *x, const void *y)
-{
-	const struct ref *a = x, *b = y;
-	if (a->ends != b->ends)
-		return a->ends < b->ends ? -1 : 1;
-	if (a->name != b->name)
-		return a->name < b->name ? -1 : 1;
-	if (a->point != b->point)
-		return a->point < b->point ? -1 : 1;
-	return (a->event > b->event) - (a->event < b->event);
-}
-
-/* Return the first record of a message at a point, or TD_NONE; with `once`, also if there
- * is another one. */
-static uint32_t merge_find(const struct ref *r, uint32_t n, uint8_t point, bool once)
-{
-	uint32_t found = TD_NONE;
-	for (uint32_t i = n; i-- > 0;) {
-		if (r[i].point != point)
-			continue;
-		if (once && found != TD_NONE)
-			return TD_NONE;
-		found = r[i].event;
-	}
-	return found;
-}
-
 static void merge_add_step(struct merge *m, uint32_t first, uint32_t second)
 {
 	if (first != TD_NONE && second != TD_NONE &&
@@ -95,28 +40,17 @@ static void merge_add_step(struct merge *m, uint32_t first, uint32_t second)
 		m->step[m->nsteps++] = (struct step){first, second};
 }
 
-/* Take the records of one name.  A name that was sent twice, by two lives of a node, does
- * not tell which records belong together. */
-static void merge_add_message(struct merge *m, const struct ref *r, uint32_t n)
-{
-	uint32_t send = merge_find(r, n, P3_TRACE_SEND, true);
-	if (send == TD_NONE)
-		return;
-	merge_add_step(m, send, merge_find(r, n, P3_TRACE_TAKE, false));
-	merge_add_step(m, merge_find(r, n, P3_TRACE_ANSWER, true),
-		merge_find(r, n, P3_TRACE_ANSWERED, true));
-}
-
+/* Find the steps.  A name that was sent twice, by two lives of a node, does not tell
+ * which records belong together. */
 static void merge_find_steps(struct merge *m)
 {
-	merge_collect(m);
-	qsort(m->ref, m->nrefs, sizeof *m->ref, merge_by_message);
-	for (uint32_t i = 0, end; i < m->nrefs; i = end) {
-		end = i + 1;
-		while (end < m->nrefs && m->ref[end].ends == m->ref[i].ends &&
-			m->ref[end].name == m->ref[i].name)
-			end++;
-		merge_add_message(m, &m->ref[i], end - i);
+	for (uint32_t i = 0; i < m->t->nmessages; i++) {
+		const struct td_message *msg = &m->t->message[i];
+		if (msg->way[TD_SEND] == TD_NONE || msg->several & 1u << TD_SEND)
+			continue;
+		merge_add_step(m, msg->way[TD_SEND], msg->way[TD_TAKE]);
+		if (!(msg->several & (1u << TD_ANSWER | 1u << TD_ANSWERED)))
+			merge_add_step(m, msg->way[TD_ANSWER], msg->way[TD_ANSWERED]);
 	}
 }
 
@@ -253,27 +187,25 @@ static int merge_enforce(struct merge *m)
 
 int td_merge(struct td_trace *t)
 {
-	size_t n = t->nevents + 1, files = t->nfiles;
+	int rc = td_find_messages(t, true);
 	struct merge m = {.t = t,
-		.ref = calloc(n, sizeof *m.ref),
-		.step = calloc(n, sizeof *m.step),
-		.least = calloc(files * files, sizeof *m.least)};
-	int rc = m.ref && m.step && m.least ? 0 : -ENOMEM;
+		.step = calloc(2 * (size_t)t->nmessages + 1, sizeof *m.step),
+		.least = calloc((size_t)t->nfiles * t->nfiles, sizeof *m.least)};
+	rc = rc ? rc : m.step && m.least ? 0 : -ENOMEM;
 	if (!rc) {
 		merge_find_steps(&m);
 		merge_set_clocks(&m);
 		rc = merge_enforce(&m);
-		/* Let no time be before the begin, which is that of the first file. */
-		int64_t first = 0;
-		for (uint32_t i = 0; i < t->nevents; i++)
-			first = t->event[i].ns < first ? t->event[i].ns : first;
-		for (uint32_t i = 0; i < t->nevents; i++)
-			t->event[i].ns -= first;
 	}
-	free(m.ref);
+	/* Let no time be before the begin, which is that of the first file. */
+	int64_t first = 0;
+	for (uint32_t i = 0; i < t->nevents; i++)
+		first = t->event[i].ns < first ? t->event[i].ns : first;
+	for (uint32_t i = 0; i < t->nevents; i++)
+		t->event[i].ns -= first;
 	free(m.step);
 	free(m.least);
-	if (rc)
-		td_say("out of memory; expected room for all records at once");
+	if (rc == -ENOMEM)
+		p3_tool_say("out of memory; expected room for all records at once");
 	return rc;
 }

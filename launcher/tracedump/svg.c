@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A picture: a row for the host threads and one for the firmware of each node. */
+/* A picture for documents: a row for the host threads and one for the firmware of each
+ * node. */
 #include "launcher/tracedump/tracedump.h"
 
 #include <errno.h>
@@ -13,20 +14,9 @@
 #define TOP    34
 #define TICKS  8
 #define LETTER 6.0 /* width of a letter in pixels */
-#define NAMES  128 /* most names of slices in a row */
 
 /* Length of a picture without a range: its slices have room for names. */
 #define BUSIEST_NS 4000
-
-struct box {
-	double x, y, w, h;
-};
-
-/* The places in a row that names of slices have taken. */
-struct names {
-	uint32_t n;
-	struct box box[NAMES];
-};
 
 struct picture {
 	const struct td_trace *t;
@@ -35,10 +25,10 @@ struct picture {
 	int64_t from, to;
 	int row[P3_MAX_NODES]; /* row of a node; -1: not shown */
 	int rows;
-	struct names *names; /* of host threads and firmware of each row */
+	double *named; /* of host threads and firmware of each row: names end there */
 };
 
-static const char *const colours[] = {[P3_TRACE_COMMAND] = "#4878a8",
+static const char *const colours[P3_TRACE_POINTS_N] = {[P3_TRACE_COMMAND] = "#4878a8",
 	[P3_TRACE_TAKEN] = "#4878a8",
 	[P3_TRACE_PARK] = "#d0d0d0",
 	[P3_TRACE_SEND] = "#e09040",
@@ -49,21 +39,20 @@ static const char *const colours[] = {[P3_TRACE_COMMAND] = "#4878a8",
 	[P3_TRACE_BEGIN] = "#d8c040",
 	[P3_TRACE_END] = "#d8c040"};
 
-static const char *svg_colour_of(unsigned point)
-{
-	bool known = point < sizeof colours / sizeof *colours && colours[point];
-	return known ? colours[point] : "#c8b8a0";
-}
-
 static double svg_x_of(const struct picture *p, int64_t ns)
 {
 	double all = (double)(p->to - p->from);
 	return LEFT + (WIDTH - LEFT - 10) * (double)(ns - p->from) / (all > 0 ? all : 1);
 }
 
-static double svg_y_of(const struct picture *p, uint32_t node, uint32_t thread)
+static int svg_line_of(const struct picture *p, uint32_t node, uint32_t thread)
 {
-	return TOP + ROW * (2 * p->row[node] + (thread == 0));
+	return 2 * p->row[node] + (thread == 0);
+}
+
+static int svg_y_of(const struct picture *p, uint32_t node, uint32_t thread)
+{
+	return TOP + ROW * svg_line_of(p, node, thread);
 }
 
 /* ---- range ---- */
@@ -99,8 +88,7 @@ static void svg_span(struct picture *p)
 		const struct td_event *ev = &p->t->event[i];
 		if (!td_shows(p->t, p->f, ev))
 			continue;
-		if (!any)
-			p->from = ev->ns;
+		p->from = any ? p->from : ev->ns;
 		any = true;
 		p->to = ev->ns;
 		p->row[ev->e.node] = 0;
@@ -112,151 +100,90 @@ static void svg_span(struct picture *p)
 
 /* ---- drawing ---- */
 
-static void svg_text(const struct picture *p, double x, double y, const char *colour,
-	const char *words)
-{
-	fprintf(p->out, "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">%s</text>\n", x, y,
-		colour, words);
-}
-
 static void svg_draw_rows(const struct picture *p)
 {
-	char words[32];
 	for (uint32_t i = 0; i < P3_MAX_NODES; i++) {
-		if (p->row[i] < 0)
-			continue;
-		double y = svg_y_of(p, i, 1);
-		fprintf(p->out,
-			"<rect x=\"0\" y=\"%.1f\" width=\"%.0f\" height=\"%d\" "
-			"fill=\"%s\"/>\n",
-			y, WIDTH, 2 * ROW, p->row[i] % 2 ? "#f4f4f4" : "#fafafa");
-		snprintf(words, sizeof words, "node %u host", i);
-		svg_text(p, 6, y + 24, "#333", words);
-		snprintf(words, sizeof words, "node %u NIC", i);
-		svg_text(p, 6, y + ROW + 24, "#333", words);
+		int y = svg_y_of(p, i, 1);
+		if (p->row[i] >= 0)
+			fprintf(p->out,
+				"<rect x=\"0\" y=\"%d\" width=\"%.0f\" height=\"%d\" "
+				"fill=\"%s\"/>\n"
+				"<text x=\"6\" y=\"%d\">node %u host</text>\n"
+				"<text x=\"6\" y=\"%d\">node %u NIC</text>\n",
+				y, WIDTH, 2 * ROW, p->row[i] % 2 ? "#f4f4f4" : "#fafafa",
+				y + 24, i, y + ROW + 24, i);
 	}
 }
 
-static double svg_nice_step(double all)
-{
-	double step = pow(10, floor(log10(all / TICKS)));
-	return step * (all / step > 5 * TICKS ? 5 : all / step > 2 * TICKS ? 2 : 1);
-}
-
-/* The unit of the time axis: its labels have four digits at most. */
-struct unit {
-	double ns;
-	const char *name;
-};
-
-static struct unit svg_unit_of(double all)
-{
-	static const struct unit units[] = {{1e3, "\xc2\xb5s"}, {1e6, "ms"}, {1e9, "s"}};
-	size_t i = 0;
-	while (i + 1 < sizeof units / sizeof *units && all >= 1e4 * units[i].ns)
-		i++;
-	return units[i];
-}
-
+/* Draw the axis: its labels have four digits at most, and the first has their unit. */
 static void svg_draw_times(const struct picture *p)
 {
-	char words[32];
-	double all = (double)(p->to - p->from), step = svg_nice_step(all > 1 ? all : 1);
-	struct unit unit = svg_unit_of(all);
+	static const char *const units[] = {"\xc2\xb5s", "ms", "s"};
+	double all = (double)(p->to - p->from), unit = 1e3;
+	double step = pow(10, floor(log10((all > 1 ? all : 1) / TICKS)));
+	size_t u = 0;
+	step *= all / step > 5 * TICKS ? 5 : all / step > 2 * TICKS ? 2 : 1;
+	for (; u + 1 < sizeof units / sizeof *units && all >= 1e4 * unit; u++)
+		unit *= 1e3;
 	for (double at = 0; at <= all; at += step) {
+		char words[32];
 		double x = svg_x_of(p, p->from + (int64_t)at);
+		snprintf(words, sizeof words, at > 0 ? "%.4g" : "%.4g %s", at / unit,
+			units[u]);
+		/* A label is at x, or as far to the left as it must be to fit. */
+		double most = WIDTH - LETTER * (double)strlen(words) - 2;
 		fprintf(p->out,
 			"<line x1=\"%.1f\" y1=\"22\" x2=\"%.1f\" y2=\"%d\" "
-			"stroke=\"#ddd\"/>\n",
-			x, x, TOP + 2 * ROW * p->rows);
-		snprintf(words, sizeof words, "%.4g%s%s", at / unit.ns, at > 0 ? "" : " ",
-			at > 0 ? "" : unit.name);
-		/* It is below the upper edge, at x or as far to the left of x as it must
-		 * be to fit into the picture. */
-		double most = WIDTH - LETTER * (double)strlen(words) - 2;
-		svg_text(p, x - 6 < most ? x - 6 : most, 16, "#333", words);
+			"stroke=\"#ddd\"/>\n<text x=\"%.1f\" y=\"16\">%s</text>\n",
+			x, x, TOP + 2 * ROW * p->rows, x - 6 < most ? x - 6 : most,
+			words);
 	}
 }
 
-static bool svg_is_frame(const struct td_slice *s)
-{
-	return !strcmp(s->name, "lease") || !strcmp(s->name, "request");
-}
-
-/* Find the box of a slice, cut off at the picture's edges.  Return false if the slice is
- * not in the picture. */
-static bool svg_box_of(
-	const struct picture *p, const struct td_slice *s, struct box *box_out)
-{
-	int64_t from = s->from > p->from ? s->from : p->from;
-	int64_t to = s->to < p->to ? s->to : p->to;
-	*box_out = (struct box){.x = svg_x_of(p, from),
-		.y = svg_y_of(p, s->node, s->thread) + 4 + 3 * s->depth,
-		.w = svg_x_of(p, to) - svg_x_of(p, from),
-		.h = ROW - 8 - 6 * (double)s->depth};
-	return to >= from;
-}
-
+/* Draw a slice, cut off at the picture's edges. */
 static void svg_draw_slice(void *arg, const struct td_slice *s)
 {
 	const struct picture *p = arg;
-	const struct td_event *ev = &p->t->event[s->event];
-	struct box b;
-	if (!svg_box_of(p, s, &b))
-		return;
-	fprintf(p->out,
-		"<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\" "
-		"stroke=\"%s\"/>\n",
-		b.x, b.y, b.w > 0.6 ? b.w : 0.6, b.h,
-		svg_is_frame(s) ? "none" : svg_colour_of(ev->e.point),
-		svg_is_frame(s) ? "#999" : "none");
-}
-
-static bool svg_overlap(const struct box *a, const struct box *b)
-{
-	return a->x < b->x + b->w && b->x < a->x + a->w && a->y < b->y + b->h &&
-	       b->y < a->y + a->h;
-}
-
-/* Take a place in a row for a name.  Return false if another name is there: the slices of
- * several threads lie in one row. */
-static bool svg_take_place(struct names *names, const struct box *b)
-{
-	for (uint32_t i = 0; i < names->n; i++)
-		if (svg_overlap(&names->box[i], b))
-			return false;
-	if (names->n == NAMES)
-		return false;
-	names->box[names->n++] = *b;
-	return true;
+	unsigned point = p->t->event[s->event].e.point;
+	double x = svg_x_of(p, s->from > p->from ? s->from : p->from);
+	double w = svg_x_of(p, s->to < p->to ? s->to : p->to) - x;
+	const char *colour = point < P3_TRACE_POINTS_N ? colours[point] : NULL;
+	if (w >= 0)
+		fprintf(p->out,
+			"<rect x=\"%.1f\" y=\"%u\" width=\"%.1f\" height=\"%u\" "
+			"fill=\"%s\" stroke=\"%s\"/>\n",
+			x, (unsigned)svg_y_of(p, s->node, s->thread) + 4 + 3 * s->depth,
+			w > 0.6 ? w : 0.6, ROW - 8 - 6 * s->depth,
+			s->frame ? "none"
+			: colour ? colour
+				 : "#c8b8a0",
+			s->frame ? "#999" : "none");
 }
 
 /* Write the name of a slice over the arrows, with a light edge around the letters: level
- * if it fits, upright in a narrow slice.  Omit a name that fits in neither way, or whose
- * place is taken. */
+ * if it fits, upright in a narrow slice.  Omit a name that fits in neither way, or that
+ * another one of its row leaves no room. */
 static void svg_draw_name(void *arg, const struct td_slice *s)
 {
 	const struct picture *p = arg;
-	double length = LETTER * (double)strlen(s->name);
-	struct box b;
-	if (!svg_box_of(p, s, &b) || svg_is_frame(s))
+	double left = svg_x_of(p, s->from > p->from ? s->from : p->from);
+	double right = svg_x_of(p, s->to < p->to ? s->to : p->to), x = (left + right) / 2;
+	double length = LETTER * (double)strlen(s->name), y = ROW / 2;
+	double *named = &p->named[svg_line_of(p, s->node, s->thread)];
+	bool level = right - left > length + 4;
+	double w = level ? length : LETTER + 6;
+	if (s->frame ||
+		(!level &&
+			(right - left < LETTER + 5 || ROW - 8 - 6 * s->depth < length)) ||
+		x - w / 2 < *named)
 		return;
-	bool level = b.w > length + 4;
-	if (!level && (b.w < LETTER + 5 || b.h < length))
-		return;
-	double x = b.x + b.w / 2, y = b.y + b.h / 2, high = LETTER + 6;
-	double w = level ? length : high, h = level ? high : length;
-	struct box place = {x - w / 2, y - h / 2, w, h};
-	if (!svg_take_place(&p->names[2 * p->row[s->node] + (s->thread == 0)], &place))
-		return;
+	*named = x + w / 2;
+	y += svg_y_of(p, s->node, s->thread);
 	fprintf(p->out,
 		"<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" fill=\"#111\" "
 		"stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" "
-		"paint-order=\"stroke\"",
-		x, y + 4);
-	if (!level)
-		fprintf(p->out, " transform=\"rotate(-90 %.1f %.1f)\"", x, y);
-	fprintf(p->out, ">%s</text>\n", s->name);
+		"paint-order=\"stroke\" transform=\"rotate(%d %.1f %.1f)\">%s</text>\n",
+		x, y + 4, level ? 0 : -90, x, y, s->name);
 }
 
 static void svg_draw_arrows(const struct picture *p, const struct td_message *m)
@@ -266,7 +193,7 @@ static void svg_draw_arrows(const struct picture *p, const struct td_message *m)
 	for (unsigned i = 1; i < n; i++) {
 		const struct td_stop *a = &stop[i - 1], *b = &stop[i];
 		fprintf(p->out,
-			"<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
+			"<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" "
 			"stroke=\"#c03030\" stroke-width=\"1.3\" "
 			"marker-end=\"url(#tip)\"/>\n",
 			svg_x_of(p, p->t->event[a->event].ns),
@@ -278,20 +205,18 @@ static void svg_draw_arrows(const struct picture *p, const struct td_message *m)
 
 static void svg_draw_legend(const struct picture *p)
 {
-	double x = LEFT, y = TOP + 2 * ROW * p->rows + 8;
-	for (unsigned i = 0; i < sizeof colours / sizeof *colours; i++) {
-		if (!colours[i])
-			continue;
-		fprintf(p->out,
-			"<rect x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" "
-			"fill=\"%s\"/>\n",
-			x, y, colours[i]);
-		svg_text(p, x + 14, y + 9, "#333", td_point(i));
-		x += 80;
-	}
-	char words[48];
-	snprintf(words, sizeof words, "begins at %.3f us", (double)p->from / 1e3);
-	svg_text(p, WIDTH - 29 * LETTER, y + 9, "#333", words);
+	double x = LEFT;
+	int y = TOP + 2 * ROW * p->rows + 8;
+	for (unsigned i = 0; i < P3_TRACE_POINTS_N; i++)
+		if (colours[i]) {
+			fprintf(p->out,
+				"<rect x=\"%.0f\" y=\"%d\" width=\"10\" height=\"10\" "
+				"fill=\"%s\"/>\n<text x=\"%.0f\" y=\"%d\">%s</text>\n",
+				x, y, colours[i], x + 14, y + 9, td_point(i));
+			x += 80;
+		}
+	fprintf(p->out, "<text x=\"%.0f\" y=\"%d\">begins at %.3f us</text>\n",
+		WIDTH - 29 * LETTER, y + 9, (double)p->from / 1e3);
 }
 
 int td_svg(const struct td_trace *t, const struct td_filter *asked, FILE *out)
@@ -300,12 +225,12 @@ int td_svg(const struct td_trace *t, const struct td_filter *asked, FILE *out)
 	struct picture p = {.t = t, .f = f, .out = out};
 	svg_narrow(t, f);
 	svg_span(&p);
-	p.names = calloc(2 * (size_t)p.rows + 1, sizeof *p.names);
-	if (!p.names)
+	p.named = calloc(2 * (size_t)p.rows + 1, sizeof *p.named);
+	if (!p.named)
 		return -ENOMEM;
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%d\" "
-		"font-family=\"sans-serif\" font-size=\"11\">\n"
+		"font-family=\"sans-serif\" font-size=\"11\" fill=\"#333\">\n"
 		"<defs><marker id=\"tip\" markerWidth=\"7\" markerHeight=\"6\" "
 		"refX=\"6\" refY=\"3\" orient=\"auto\"><path d=\"M0,0 L7,3 L0,6 z\" "
 		"fill=\"#c03030\"/></marker></defs>\n"
@@ -319,6 +244,6 @@ int td_svg(const struct td_trace *t, const struct td_filter *asked, FILE *out)
 	td_each_slice(t, f, svg_draw_name, &p);
 	svg_draw_legend(&p);
 	fputs("</svg>\n", out);
-	free(p.names);
+	free(p.named);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tracedump's text output: functions and offsets, names, filters, lines. */
 #include "launcher/tracedump/tracedump.h"
+#include "launcher/tools/options.h"
 
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -75,9 +76,10 @@ static void code_open_object(struct object *o)
 	o->dwfl = fd < 0 ? NULL : dwfl_begin(&callbacks);
 	Dwfl_Module *m = o->dwfl ? code_report(o, fd) : NULL;
 	if (!m)
-		td_say("'%s': no such ELF file: functions have no names", path);
+		p3_tool_say("'%s': no such ELF file: functions have no names", path);
 	else if (!code_is_same_build(m, &o->header))
-		td_say("'%s' is not the build that was traced: functions have no names",
+		p3_tool_say(
+			"'%s' is not the build that was traced: functions have no names",
 			path);
 	else if (dwfl_module_getelf(m, &o->bias))
 		o->module = m;
@@ -202,16 +204,6 @@ struct td_name td_name_of(uint32_t name)
 
 /* ---- details ---- */
 
-static int text_say_peer(const struct td_event *ev, char *text, size_t size)
-{
-	if (ev->e.peer == P3_TRACE_NOBODY)
-		return 0;
-	if (!ev->e.which || ev->e.ring == P3_TRACE_HOST)
-		return snprintf(text, size, " node %u", ev->e.peer);
-	return snprintf(text, size, " %s %u #%s", ev->e.in ? "from" : "to", ev->e.peer,
-		td_name_of(ev->e.which).text);
-}
-
 static int text_say_detail(const struct td_event *ev, char *text, size_t size)
 {
 	uint64_t d = ev->e.detail;
@@ -242,13 +234,16 @@ static int text_say_detail(const struct td_event *ev, char *text, size_t size)
 	}
 }
 
-void td_describe(
-	const struct td_trace *t, const struct td_event *ev, char *text, size_t size)
+void td_describe(const struct td_event *ev, char *text, size_t size)
 {
 	char peer[40] = "", detail[40] = "";
 	const char *value = td_value(ev->e.point, ev->e.value);
-	(void)t;
-	(void)text_say_peer(ev, peer, sizeof peer);
+	bool message = ev->e.which && ev->e.ring != P3_TRACE_HOST;
+	if (ev->e.peer != P3_TRACE_NOBODY && message)
+		snprintf(peer, sizeof peer, " %s %u #%s", ev->e.in ? "from" : "to",
+			ev->e.peer, td_name_of(ev->e.which).text);
+	else if (ev->e.peer != P3_TRACE_NOBODY)
+		snprintf(peer, sizeof peer, " node %u", ev->e.peer);
 	(void)text_say_detail(ev, detail, sizeof detail);
 	snprintf(text, size, "%s%s%s%s%s", td_point(ev->e.point), *value ? " " : "",
 		value, peer, detail);
@@ -256,44 +251,9 @@ void td_describe(
 
 /* ---- filters ---- */
 
-/* Parse one "3" or "0-3" of a list.  Return NULL if it is neither. */
-static const char *text_range(const char *at, unsigned long *first, unsigned long *last)
+bool td_shows_node(const struct td_filter *f, uint32_t node)
 {
-	char *end;
-	if (*at < '0' || *at > '9')
-		return NULL;
-	*first = *last = strtoul(at, &end, 10);
-	if (*end != '-')
-		return end;
-	at = end + 1;
-	if (*at < '0' || *at > '9')
-		return NULL;
-	*last = strtoul(at, &end, 10);
-	return end;
-}
-
-bool td_is_list(const char *list)
-{
-	unsigned long first, last;
-	for (;; list++) {
-		list = text_range(list, &first, &last);
-		if (!list || first > last || (*list && *list != ','))
-			return false;
-		if (!*list)
-			return true;
-	}
-}
-
-bool td_list_holds(const char *list, uint32_t n)
-{
-	unsigned long first, last;
-	for (; (list = text_range(list, &first, &last)); list++) {
-		if (first <= n && n <= last)
-			return true;
-		if (!*list)
-			break;
-	}
-	return false;
+	return !f->some || p3_ranks_has(&f->nodes, node);
 }
 
 static bool text_is_at(
@@ -307,8 +267,7 @@ static bool text_is_at(
 bool td_shows(
 	const struct td_trace *t, const struct td_filter *f, const struct td_event *ev)
 {
-	return ev->ns >= f->since && ev->ns <= f->until &&
-	       (!f->nodes || td_list_holds(f->nodes, ev->e.node)) &&
+	return ev->ns >= f->since && ev->ns <= f->until && td_shows_node(f, ev->e.node) &&
 	       (f->peer < 0 || ev->e.peer == f->peer) &&
 	       (f->message == TD_NONE || ev->message == f->message) &&
 	       (!f->at || text_is_at(t, ev, f->at));
@@ -322,7 +281,7 @@ static void text_line(const struct td_trace *t, const struct td_event *ev, FILE 
 	struct td_code code = td_code_of(t, ev);
 	const struct td_event *before =
 		ev->before == TD_NONE ? NULL : &t->event[ev->before];
-	td_describe(t, ev, words, sizeof words);
+	td_describe(ev, words, sizeof words);
 	snprintf(function, sizeof function, "%s", code.function);
 	p3_trace_printable(function, sizeof function);
 	fprintf(out, "%12.3f: %u: %3u: %08x %s+%04x", (double)ev->ns / 1e3, ev->e.node,
@@ -373,10 +332,10 @@ static void text_say_file(const struct td_trace *t, uint32_t i, FILE *out)
 
 void td_text(const struct td_trace *t, const struct td_filter *f, FILE *out)
 {
-	for (uint32_t i = 0; t->file && i < t->nfiles; i++)
+	for (uint32_t i = 0; t->nfiles > 1 && i < t->nfiles; i++)
 		text_say_file(t, i, out);
 	for (uint32_t i = 0; i < t->nblocks; i++)
-		if (!f->nodes || td_list_holds(f->nodes, t->block[i].node))
+		if (td_shows_node(f, t->block[i].node))
 			text_say_block(&t->block[i], out);
 	fputs("#    time us: node: value: code function+offset (since the record before "
 	      "it) what\n",

@@ -1,192 +1,147 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tracedump - prints the last actions of a job's NICs */
 #include "launcher/tracedump/tracedump.h"
+#include "launcher/tools/options.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
-
-#ifndef P3_VERSION
-#define P3_VERSION "unversioned"
-#endif
-
-#define USAGE 2
-
-enum form { TEXT, JSON, SVG };
 
 struct opt {
 	char *const *files;
 	uint32_t nfiles;
 	uint32_t job;
-	enum form form;
+	bool json, svg;
 	const char *output;
 	const char *message;
 	struct td_filter filter;
 };
 
-static const struct option longs[] = {{"job", required_argument, NULL, 'j'},
-	{"node", required_argument, NULL, 'n'}, {"since", required_argument, NULL, 's'},
-	{"until", required_argument, NULL, 'u'}, {"at", required_argument, NULL, 'a'},
-	{"peer", required_argument, NULL, 'p'}, {"message", required_argument, NULL, 'm'},
-	{"json", no_argument, NULL, 'J'}, {"svg", no_argument, NULL, 'S'},
-	{"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}};
-
-static int main_help(void)
+static int main_bad(const char *name, const char *value, const char *expected)
 {
-	puts("usage: tracedump [options] FILE...\n"
-	     "       tracedump [options] --job JOB\n"
-	     "Shows the last actions of a job's NICs: from a file of yod --trace, from\n"
-	     "the core of a node, or from a job that runs, its nodes that died or left\n"
-	     "included.  The files of several hosts of a job are shown as one, on the\n"
-	     "clock of the first file.\n\n"
-	     "  --job JOB        a job that runs: its number, or a pid of it\n"
-	     "  --json           print JSON for ui.perfetto.dev or chrome://tracing\n"
-	     "  --svg            print a picture: of the range or, without one, of the\n"
-	     "                   busiest 4 us\n"
-	     "  --output FILE    write to FILE instead of standard output\n"
-	     "  --node LIST      records of these nodes only, as in 0,2-3\n"
-	     "  --peer N         records about this node only\n"
-	     "  --message M      records of one message, as in 0-1:17 (from-to:#)\n"
-	     "  --at NAME        records of this point (send, take, match ...), value\n"
-	     "                   (put, PUT_END ...) or function only\n"
-	     "  --since US       no records before this time\n"
-	     "  --until US       no records after this time\n"
-	     "  --help           print this help\n"
-	     "  --version        print the version\n\n"
-	     "A line is: time in microseconds since the job began, node, value, code\n"
-	     "address, function+offset, time since the record before it, and its\n"
-	     "meaning.\n\n"
-	     "status: 0, 1 if there is no trace or it cannot be read, 2 usage.");
-	return 0;
+	p3_tool_say("%s: '%s' is not understood; expected %s", name, value, expected);
+	return P3_OPTIONS_USAGE;
 }
 
-static bool main_bad(const char *name, const char *value, const char *expected)
+static int main_set_job(void *to, const char *name, const char *text)
 {
-	td_say("--%s: '%s' is not understood; expected %s", name, value, expected);
-	return false;
+	uint64_t n;
+	if (!p3_option_number(text, 1, UINT32_MAX - 1, &n))
+		return main_bad(name, text, "a job's number, as in 4711");
+	((struct opt *)to)->job = (uint32_t)n;
+	return P3_OPTIONS_GO;
 }
 
-static bool main_number(
-	const char *name, const char *text, unsigned long most, int64_t *out)
+static int main_set_peer(void *to, const char *name, const char *text)
 {
-	char *end;
-	errno = 0;
-	unsigned long n = strtoul(text, &end, 10);
-	*out = (int64_t)n;
-	return (*text >= '0' && *text <= '9' && !*end && !errno && n <= most) ||
-	       main_bad(name, text, "a number, as in 3");
+	uint64_t n;
+	if (!p3_option_number(text, 0, P3_MAX_NODES, &n))
+		return main_bad(name, text, "a number, as in 3");
+	((struct opt *)to)->filter.peer = (int64_t)n;
+	return P3_OPTIONS_GO;
 }
 
-static bool main_time_of(const char *name, const char *text, int64_t *out)
+static int main_set_nodes(void *to, const char *name, const char *text)
 {
-	char *end;
-	double us = strtod(text, &end);
-	if (end == text || *end || !(us >= -1e15 && us <= 1e15))
+	struct td_filter *f = &((struct opt *)to)->filter;
+	f->some = p3_ranks_parse(text, &f->nodes);
+	return f->some ? P3_OPTIONS_GO : main_bad(name, text, "nodes, as in 0,2-3");
+}
+
+static int main_set_time(void *to, const char *name, const char *text)
+{
+	struct td_filter *f = &((struct opt *)to)->filter;
+	double us;
+	if (!p3_option_real(text, -1e15, 1e15, &us))
 		return main_bad(name, text, "microseconds, as in 1234.5");
-	*out = (int64_t)(us * 1e3);
-	return true;
+	*(strcmp(name, "--since") ? &f->until : &f->since) = (int64_t)(us * 1e3);
+	return P3_OPTIONS_GO;
 }
 
-static bool main_set_job(struct opt *o, const char *text)
-{
-	int64_t n;
-	if (!main_number("job", text, UINT32_MAX - 1, &n))
-		return false;
-	o->job = (uint32_t)n;
-	return n || main_bad("job", text, "a job's number, as in 4711");
-}
+#define AT(member) .at = offsetof(struct opt, member)
+static const struct p3_option main_rows[] = {
+	{"job", 0, "JOB", "a job that runs: its number, or a pid of it",
+		.set = main_set_job},
+	{"json", 0, NULL, "print JSON for ui.perfetto.dev or chrome://tracing", AT(json)},
+	{"svg", 0, NULL,
+		"print a picture: of the range or, without one, of the\nbusiest 4 us",
+		AT(svg)},
+	{"output", 0, "FILE", "write to FILE instead of standard output", AT(output)},
+	{"node", 0, "LIST", "records of these nodes only, as in 0,2-3",
+		.set = main_set_nodes},
+	{"peer", 0, "N", "records about this node only", .set = main_set_peer},
+	{"message", 0, "M", "records of one message, as in 0-1:17 (from-to:#)",
+		AT(message)},
+	{"at", 0, "NAME",
+		"records of this point (send, take, match ...), value\n"
+		"(put, PUT_END ...) or function only",
+		AT(filter.at)},
+	{"since", 0, "US", "no records before this time", .set = main_set_time},
+	{"until", 0, "US", "no records after this time", .set = main_set_time},
+};
 
-static bool main_take(struct opt *o, int c, const char *word)
-{
-	switch (c) {
-	case 'j':
-		return main_set_job(o, optarg);
-	case 'n':
-		o->filter.nodes = optarg;
-		return td_is_list(optarg) ||
-		       main_bad("node", optarg, "nodes, as in 0,2-3");
-	case 's':
-		return main_time_of("since", optarg, &o->filter.since);
-	case 'u':
-		return main_time_of("until", optarg, &o->filter.until);
-	case 'p':
-		return main_number("peer", optarg, P3_MAX_NODES, &o->filter.peer);
-	case 'a':
-		o->filter.at = optarg;
-		return true;
-	case 'm':
-		o->message = optarg;
-		return true;
-	case 'o':
-		o->output = optarg;
-		return true;
-	case 'J':
-	case 'S':
-		o->form = c == 'J' ? JSON : SVG;
-		return true;
-	default:
-		td_say("%s: %s; see tracedump --help", word,
-			c == ':' ? "needs a value"
-				 : "not an option of tracedump, or takes no value");
-		return false;
-	}
-}
+static const struct p3_options main_options = {.program = "tracedump",
+	.usage = "usage: tracedump [options] FILE...\n"
+		 "       tracedump [options] --job JOB\n"
+		 "Shows the last actions of a job's NICs: from a file of yod --trace, "
+		 "from\n"
+		 "the core of a node, or from a job that runs, its nodes that died or "
+		 "left\n"
+		 "included.  The files of several hosts of a job are shown as one, on "
+		 "the\n"
+		 "clock of the first file.\n",
+	.after = "A line is: time in microseconds since the job began, node, value, "
+		 "code\n"
+		 "address, function+offset, time since the record before it, and its\n"
+		 "meaning.\n\n"
+		 "status: 0, 1 if there is no trace or it cannot be read, 2 usage.",
+	.row = main_rows,
+	.n = sizeof main_rows / sizeof *main_rows,
+	.say = p3_tool_say};
 
-/* Parse the command line.  Return -1 to go on, else the exit status. */
+/* Parse the command line.  Return P3_OPTIONS_GO or the exit status. */
 static int main_parse(int argc, char **argv, struct opt *o)
 {
-	opterr = 0;
-	for (;;) {
-		int at = optind, c = getopt_long(argc, argv, ":", longs, NULL);
-		if (c < 0)
-			break;
-		if (c == 'h')
-			return main_help();
-		if (c == 'v')
-			return puts("tracedump (libportals " P3_VERSION ")") < 0;
-		if (!main_take(o, c, argv[at]))
-			return USAGE;
-	}
-	o->files = &argv[optind];
-	o->nfiles = (uint32_t)(argc - optind);
+	int first, rc = p3_options_read(&main_options, o, argc, argv, &first);
+	if (rc != P3_OPTIONS_GO)
+		return rc;
+	o->files = &argv[first];
+	o->nfiles = (uint32_t)(argc - first);
 	if (!o->nfiles == !o->job || o->nfiles > P3_MAX_NODES) {
-		td_say("expected a file, or --job and a number; see tracedump --help");
-		return USAGE;
+		p3_tool_say("expected a file, or --job and a number; see tracedump "
+			    "--help");
+		return P3_OPTIONS_USAGE;
 	}
-	return -1;
+	return P3_OPTIONS_GO;
 }
 
 /* Find the message of --message, as in "0-1:17": the last one of that name. */
-static bool main_find_message(const struct td_trace *t, struct opt *o)
+static int main_find_message(const struct td_trace *t, struct opt *o)
 {
 	unsigned from, to;
 	char name[16];
 	int end = 0;
 	if (!o->message)
-		return true;
+		return P3_OPTIONS_GO;
 	if (sscanf(o->message, "%u-%u:%15[b0-9]%n", &from, &to, name, &end) != 3 ||
 		o->message[end])
-		return main_bad("message", o->message, "from-to:#, as in 0-1:17");
+		return main_bad("--message", o->message, "from-to:#, as in 0-1:17");
 	for (uint32_t i = 0; i < t->nmessages; i++)
 		if (t->message[i].from == from && t->message[i].to == to &&
 			!strcmp(td_name_of(t->message[i].name).text, name))
 			o->filter.message = i;
-	return o->filter.message != TD_NONE ||
-	       main_bad("message", o->message, "one that the trace has");
+	return o->filter.message != TD_NONE
+		       ? P3_OPTIONS_GO
+		       : main_bad("--message", o->message, "one that the trace has");
 }
 
 static int main_write_to(const struct td_trace *t, const struct opt *o, FILE *out)
 {
-	int rc = 0;
-	if (o->form == TEXT)
+	if (!o->json && !o->svg)
 		td_text(t, &o->filter, out);
-	else if (o->form == JSON)
-		rc = td_json(t, &o->filter, out);
-	else
-		rc = td_svg(t, &o->filter, out);
-	return rc;
+	return o->svg    ? td_svg(t, &o->filter, out)
+	       : o->json ? td_json(t, &o->filter, out)
+			 : 0;
 }
 
 static int main_show(const struct td_trace *t, const struct opt *o)
@@ -196,19 +151,11 @@ static int main_show(const struct td_trace *t, const struct opt *o)
 	if (out && (fflush(out) || ferror(out)))
 		rc = -1;
 	if (rc)
-		td_say("'%s': cannot be written: %s",
+		p3_tool_say("'%s': cannot be written: %s",
 			o->output ? o->output : "standard output", strerror(errno));
 	if (out && out != stdout)
 		fclose(out);
 	return rc != 0;
-}
-
-static int main_load(const struct opt *o, struct td_trace *t_out)
-{
-	if (o->job)
-		return td_load_job(o->job, t_out);
-	return o->nfiles > 1 ? td_load_files(o->files, o->nfiles, t_out)
-			     : td_load_file(o->files[0], t_out);
 }
 
 int main(int argc, char **argv)
@@ -219,11 +166,13 @@ int main(int argc, char **argv)
 				.peer = -1,
 				.message = TD_NONE}};
 	int status = main_parse(argc, argv, &o);
-	if (status >= 0)
+	if (status != P3_OPTIONS_GO)
 		return status;
-	if (main_load(&o, &t))
+	if (o.job ? td_load_job(o.job, &t) : td_load_files(o.files, o.nfiles, &t))
 		return 1;
-	status = main_find_message(&t, &o) ? main_show(&t, &o) : USAGE;
+	status = main_find_message(&t, &o);
+	if (status == P3_OPTIONS_GO)
+		status = main_show(&t, &o);
 	td_code_end();
 	td_free(&t);
 	return status;

@@ -19,7 +19,6 @@
  *	text.c		functions, by elfutils; names; lines, as of the SeaStar's tool
  *	json.c		Trace Event Format, for ui.perfetto.dev and chrome://tracing
  *	svg.c		a picture
- *	say.c		error lines; tests have their own
  *
  * Input comes from other processes and may be anything: numbers are checked before they
  * are used, and texts are made printable ASCII.  The program has one thread; its
@@ -27,9 +26,6 @@
  */
 
 #define TD_NONE UINT32_MAX
-
-/* Print one line to stderr: thing, value, expectation. */
-void td_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* One incarnation of a node. */
 struct td_block {
@@ -52,11 +48,25 @@ struct td_event {
 	uint32_t message; /* or TD_NONE */
 };
 
-/* The events of a message on its way; TD_NONE: not recorded. */
+/* The records of a message's way. */
+enum td_way {
+	TD_COMMAND,
+	TD_SEND,
+	TD_TAKE,
+	TD_MATCH,
+	TD_DELIVER,
+	TD_EVENT,
+	TD_TAKEN,
+	TD_ANSWER,
+	TD_ANSWERED,
+	TD_WAY
+};
+
 struct td_message {
 	uint16_t from, to;
-	uint32_t name; /* as in its records */
-	uint32_t command, send, take, match, deliver, event, taken;
+	uint32_t name;        /* as in its records */
+	uint32_t way[TD_WAY]; /* events; TD_NONE: not recorded */
+	uint32_t several;     /* bits: this part of the way was recorded twice */
 };
 
 #define TD_ERROR_UNKNOWN INT64_MAX
@@ -87,8 +97,8 @@ struct td_trace {
 
 /* ---- load.c: each returns 0, or an error after a line ---- */
 
-int td_load_file(const char *path, struct td_trace *trace_out);
-/* Load the files of several hosts of one job, and set their times on one clock. */
+/* Load a file or a core; or the files of several hosts of one job, and set their times on
+ * one clock. */
 int td_load_files(char *const *paths, uint32_t n, struct td_trace *trace_out);
 int td_load_job(uint32_t pid, struct td_trace *trace_out);
 void td_free(struct td_trace *trace);
@@ -104,9 +114,11 @@ int td_merge(struct td_trace *trace);
 int td_core_each(const char *path, int fd,
 	int (*found)(void *arg, const struct p3_trace_taken *taken), void *arg);
 
-/* ---- messages (text.c) ---- */
+/* ---- flow.c: messages ---- */
 
-int td_find_messages(struct td_trace *trace);
+/* Find the messages that records are about.  Times that are apart, of several clocks, do
+ * not tell the order of records: then all records of a name are one message. */
+int td_find_messages(struct td_trace *trace, bool apart);
 /* "17", or "b17" in a base ring: the number of cells that were in the lane before it. */
 struct td_name {
 	char text[16];
@@ -126,7 +138,8 @@ void td_code_end(void);
 /* ---- filters ---- */
 
 struct td_filter {
-	const char *nodes; /* a list such as 0,2-3; NULL: all */
+	bool some; /* only records of these nodes */
+	struct p3_ranks nodes;
 	int64_t since, until;
 	const char *at;   /* name of a point or a function; NULL: all */
 	int64_t peer;     /* -1: all */
@@ -135,10 +148,7 @@ struct td_filter {
 
 bool td_shows(const struct td_trace *trace, const struct td_filter *f,
 	const struct td_event *ev);
-/* Return true if the text is a list of numbers and ranges. */
-bool td_is_list(const char *list);
-/* Return true if such a list holds n. */
-bool td_list_holds(const char *list, uint32_t n);
+bool td_shows_node(const struct td_filter *f, uint32_t node);
 
 /* ---- flow.c: slices ---- */
 
@@ -148,6 +158,7 @@ struct td_slice {
 	int64_t from, to;
 	unsigned depth; /* number of slices around it */
 	uint32_t event; /* event that names it: the one at its end, except for hosts */
+	bool frame;     /* a lease or a request, around the firmware's actions */
 	const char *name;
 };
 
@@ -169,8 +180,7 @@ const char *td_point(unsigned point);
 /* Return the name of the value of a record at this point, or "". */
 const char *td_value(unsigned point, unsigned value);
 /* Describe the record in words, without time and place. */
-void td_describe(
-	const struct td_trace *trace, const struct td_event *ev, char *text, size_t size);
+void td_describe(const struct td_event *ev, char *text, size_t size);
 
 /* ---- output ---- */
 

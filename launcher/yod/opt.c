@@ -208,6 +208,19 @@ static int opt_set_timeout(struct p3_opt *opt, const char *name, const char *val
 	return opt_read_seconds(name, value, 0.001, &opt->timeout_ms);
 }
 
+static int opt_set_nid_base(struct p3_opt *opt, const char *name, const char *value)
+{
+	char *end;
+	unsigned long nid = strtoul(value, &end, 10);
+	if (*value >= '0' && *value <= '9' && !*end && nid <= P3_OPT_NID_BASE_MOST) {
+		opt->nid_base = (uint32_t)nid;
+		return P3_OPT_RUN;
+	}
+	p3_say("%s: '%s' is no node id of rank 0; expected 0 to %u, as in %s 0", name,
+		value, P3_OPT_NID_BASE_MOST, name);
+	return P3_OPT_USAGE;
+}
+
 static int opt_set_kill_after(struct p3_opt *opt, const char *name, const char *value)
 {
 	return opt_read_seconds(name, value, 0, &opt->kill_after_ms);
@@ -334,6 +347,8 @@ static const struct opt_row opt_rows[] = {
 		.set = opt_set_mode},
 	{"domain", 0, "NAME", "nodes also meet the other processes of this domain",
 		.set = opt_set_domain},
+	{"nid-base", 0, "NID", "node id of rank 0 (10000); with --domain: the least one",
+		.set = opt_set_nid_base},
 	{"shared-heap", 0, NULL, "other nodes can read malloc's long blocks directly",
 		AT(shared_heap)},
 	{"valgrind", 0, "WHEN", "auto, on, off: the library tells valgrind of atomics",
@@ -778,8 +793,9 @@ static int opt_check_hosts(struct p3_opt *opt)
 
 int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 {
-	struct p3_opt opt = {
-		.kill_after_ms = KILL_AFTER_MS, .why_after_ms = WHY_AFTER_MS};
+	struct p3_opt opt = {.kill_after_ms = KILL_AFTER_MS,
+		.why_after_ms = WHY_AFTER_MS,
+		.nid_base = P3_OPT_NID_BASE};
 	int rc = opt_start_prog(&opt, NULL, NULL);
 	if (rc == P3_OPT_RUN)
 		rc = opt_take_programs(&opt, argc, argv);

@@ -490,10 +490,7 @@ static int run_start_one(struct run *r, const struct p3_spawn_conf *conf, uint32
 static int run_enter_domain(struct run *r)
 {
 	struct p3_domain_why why;
-	uint64_t nid; /* p3_settings_check() has checked it */
-	(void)p3_conf_value(
-		p3_conf_row(P3_CONF_NID_BASE), p3_conf_text(P3_CONF_NID_BASE), &nid);
-	r->nid_base = (uint32_t)nid;
+	r->nid_base = r->opt->nid_base;
 	if (!r->opt->domain)
 		return 0;
 	int rc = p3_domain_open(&r->domain, P3_DOMAIN_BASE, r->opt->domain, &why);

@@ -165,7 +165,7 @@ static int settings_check_pair(const char *pair)
 		const char *name = p3_conf_row(id)->name;
 		if (strlen(name) != len || strncmp(name, pair, len) != 0)
 			continue;
-		if (id != P3_CONF_NID_BASE && id != P3_CONF_ATTACH) /* which yod reads */
+		if (id != P3_CONF_ATTACH) /* which yod reads */
 			return settings_check_row(id, pair + len + 1);
 		p3_say("%s is for the whole job; expected in the environment of yod",
 			name);
@@ -524,6 +524,7 @@ static void spec_options(struct codec *c, struct p3_opt *opt)
 	spec_bool(c, &opt->keep_going);
 	spec_bool(c, &opt->only);
 	spec_bytes(c, &opt->only_ranks, sizeof opt->only_ranks);
+	spec_u32(c, &opt->nid_base, P3_OPT_NID_BASE_MOST);
 	spec_bool(c, &opt->shared_heap);
 	spec_bool(c, &opt->line_buffered);
 	opt->valgrind = (enum p3_valgrind)spec_number(c, opt->valgrind, P3_VALGRIND_OFF);

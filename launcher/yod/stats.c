@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Statistics of nodes for --stats, and their traces in one file. */
 #include "launcher/yod/yod.h"
+#include "launcher/look/look.h"
 #include "launcher/loop.h"
 #include "shm/layout.h"
 
@@ -285,7 +286,7 @@ int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
 void p3_tracefile_add(
 	struct p3_tracefile *f, uint32_t node, int published, enum p3_trace_fate fate)
 {
-	struct p3_trace_taken *t = p3_trace_read_fd(published);
+	struct p3_trace_taken *t = p3_look_trace(published);
 	if (!t && errno != ENODATA)
 		p3_say("--trace: rank %u: its trace cannot be read: %s", node,
 			errno == EPROTO ? "it holds something else" : strerror(errno));

@@ -250,6 +250,7 @@ struct p3_opt {
 	const char *trace;     /* trace file, or NULL */
 	const char *mode;      /* NULL: the environment decides */
 	const char *domain;    /* domain where the nodes meet others, or NULL */
+	uint32_t nid_base;     /* node id of rank 0; with domain, the least one */
 	struct p3_hosts hosts; /* other hosts that run the job; none: this one does */
 	const char *hosts_of;  /* the option that named them, or NULL */
 	const char *rsh;       /* argument of --rsh, or NULL */
@@ -257,8 +258,11 @@ struct p3_opt {
 	struct p3_place_want place;
 };
 
-#define P3_OPT_RUN   (-1)
-#define P3_OPT_USAGE 2
+#define P3_OPT_NID_BASE      10000u
+#define P3_OPT_NID_BASE_MOST 4000000000u /* keeps the last rank's id below PTL_NID_ANY */
+
+#define P3_OPT_RUN           (-1)
+#define P3_OPT_USAGE         2
 
 /* Parse.  Return P3_OPT_RUN, or the exit status (0 after --help) after all output. */
 int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out);

@@ -90,50 +90,44 @@ int cci_disconnect(cci_connection_t *connection)
 
 /* ---- messages ---- */
 
-/* Send a message of len bytes, whose pieces are right. */
-static int cci_send_pieces(cci_connection_t *connection, const struct iovec *data,
-	uint32_t n, uint64_t len, const void *context, int flags)
+static __attribute__((noinline)) int cci_send_with_handle(cci_connection_t *connection,
+	const void *data, uint32_t pieces, uint32_t len, void *context, int flags)
+{
+	cci_endpoint_t *endpoint = connection->endpoint;
+	if (flags & CCI_FLAG_BLOCKING)
+		return p3_cci_send(connection, data, pieces, len, context, flags);
+	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	int rc = p3_cci_send(connection, data, pieces, len, context, flags);
+	p3_cci_handle_leave(endpoint, h);
+	return rc;
+}
+
+/* Send the bytes at data, or those of the pieces there. */
+static inline int cci_send_bytes(cci_connection_t *connection, const void *data,
+	uint32_t pieces, uint64_t len, const void *context, int flags)
 {
 	const int both = CCI_FLAG_NO_COPY | CCI_FLAG_SILENT;
 	if (len > connection->max_send_size)
 		return CCI_EMSGSIZE;
 	/* Nothing would tell the program when it may use its buffer again. */
-	if ((flags & both) == both && !(flags & CCI_FLAG_BLOCKING) &&
-		connection->attribute != CCI_CONN_ATTR_RO)
+	if (p3_unlikely(flags & CCI_FLAG_NO_COPY) && (flags & both) == both &&
+		!(flags & CCI_FLAG_BLOCKING) && connection->attribute != CCI_CONN_ATTR_RO)
 		return CCI_EINVAL;
 	void *own = (void *)(uintptr_t)context;
-	if (flags & CCI_FLAG_BLOCKING)
-		return p3_cci_send(connection, data, n, (uint32_t)len, own, flags);
-	cci_endpoint_t *endpoint = connection->endpoint;
-	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
-	int rc = p3_cci_send(connection, data, n, (uint32_t)len, own, flags);
-	p3_cci_handle_leave(endpoint, h);
-	return rc;
-}
-
-/* Do as cci_send(), with arguments that are not NULL by mistake. */
-static __attribute__((noinline)) int cci_send_generally(cci_connection_t *connection,
-	const void *msg_ptr, uint32_t msg_len, const void *context, int flags)
-{
-	const struct iovec piece = {(void *)(uintptr_t)msg_ptr, msg_len};
-	return cci_send_pieces(
-		connection, &piece, msg_len ? 1 : 0, msg_len, context, flags);
+	return p3_unlikely(p3_cci_has_handle(connection->endpoint))
+		       ? cci_send_with_handle(
+				 connection, data, pieces, (uint32_t)len, own, flags)
+		       : p3_cci_send(connection, data, pieces, (uint32_t)len, own, flags);
 }
 
 int cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	const void *context, int flags)
 {
-	const int unusual = CCI_FLAG_BLOCKING | CCI_FLAG_NO_COPY;
 	if (!p3_cci_is_up())
 		return CCI_ERROR;
 	if (!connection || (!msg_ptr && msg_len))
 		return CCI_EINVAL;
-	if (p3_likely(!(flags & unusual) && msg_len <= connection->max_send_size &&
-		      !p3_cci_has_handle(connection->endpoint)) &&
-		p3_likely(p3_cci_send_straight(
-			connection, msg_ptr, msg_len, (void *)(uintptr_t)context, flags)))
-		return CCI_SUCCESS;
-	return cci_send_generally(connection, msg_ptr, msg_len, context, flags);
+	return cci_send_bytes(connection, msg_ptr, 0, msg_len, context, flags);
 }
 
 int cci_sendv(cci_connection_t *connection, const struct iovec *data, uint32_t iovcnt,
@@ -151,7 +145,7 @@ int cci_sendv(cci_connection_t *connection, const struct iovec *data, uint32_t i
 			return CCI_EMSGSIZE;
 		len += data[i].iov_len;
 	}
-	return cci_send_pieces(connection, data, iovcnt, len, context, flags);
+	return cci_send_bytes(connection, data, iovcnt, len, context, flags);
 }
 
 /* ---- RMA ---- */

@@ -14,7 +14,7 @@
 static bool barrier_send(struct p3_mesh *m, enum p3_job_op op, uint32_t rank,
 	uint32_t round, struct p3_mesh_verdict v)
 {
-	struct p3_job_msg msg = p3_mesh_message(m, op);
+	struct p3_job_msg msg = p3_member_message(m->node, op);
 	msg.round = round;
 	msg.status = v.status;
 	msg.ended = v.ended;
@@ -138,7 +138,7 @@ void p3_mesh_advance_barrier(struct p3_mesh *m)
  * anew and is out of step.  Answer also if barriers have failed for good. */
 static void barrier_on_entered(struct p3_mesh *m, const struct p3_job_msg *msg)
 {
-	uint32_t done, rank = m->member[msg->node].rank;
+	uint32_t done, rank = m->node->member[msg->node].rank;
 	(void)barrier_current_round(m, &done);
 	bool next = msg->round == done + 1;
 	if (next && msg->status == EPIPE && !m->broken.status) {

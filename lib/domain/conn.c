@@ -73,6 +73,20 @@ void p3_mesh_hang_up(struct p3_mesh *m, struct p3_mesh_conn *c)
 
 /* ---- calls ---- */
 
+void p3_mesh_pause(
+	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what)
+{
+	*paused = true;
+	(void)p3_mesh_watch(m, EPOLL_CTL_DEL, p3_mesh_fd(fd), what, 0);
+}
+
+void p3_mesh_resume(
+	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what)
+{
+	if (*paused)
+		*paused = p3_mesh_watch(m, EPOLL_CTL_ADD, p3_mesh_fd(fd), what, 0) != 0;
+}
+
 static int conn_watch_call(struct p3_mesh *m, int op, const struct p3_call *c,
 	enum p3_mesh_watch what, uint32_t which)
 {
@@ -118,30 +132,10 @@ void p3_mesh_wake(struct p3_mesh *m)
 
 /* ---- packets ---- */
 
-struct p3_job_msg p3_mesh_message(const struct p3_mesh *m, enum p3_job_op op)
-{
-	struct p3_node *node = m->node;
-	struct p3_job_msg msg = {.magic = P3_JOB_MAGIC,
-		.op = op,
-		.node = node->index,
-		.size = node->capacity,
-		.nid = node->nid,
-		.uid = node->uid,
-		.jid = node->jid,
-		.os_pid = (uint32_t)getpid(),
-		.incarnation = node->incarnation,
-		.layout = P3_LAYOUT_WORD,
-		.seg_len = p3_nic_seg_len(m->nic)};
-	for (int i = 0; i < P3_JOB_NIS; i++) /* see p3_job_message() */
-		msg.pid[i] = p3_get(&node->ni[i].pid);
-	msg.rank = node->launched ? node->rank : P3_JOB_NO_RANK;
-	return msg;
-}
-
 int p3_mesh_send_born(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	int all[P3_JOB_FDS], fds[3];
-	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_BORN);
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_BORN);
 	unsigned n = p3_nic_fds(m->nic, all);
 	msg.heap_len = p3_nic_heap_len(m->nic);
 	fds[0] = all[0];
@@ -155,7 +149,7 @@ int p3_mesh_send_born(struct p3_mesh *m, struct p3_mesh_conn *c)
 
 void p3_mesh_send_pids(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
-	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_PIDS);
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_PIDS);
 	c->owes = p3_job_send(p3_mesh_fd(&c->fd), &msg, NULL, 0) == -EAGAIN;
 	m->rescan |= c->owes;
 }
@@ -198,43 +192,4 @@ void p3_mesh_say_breach(struct p3_mesh *m, const struct p3_mesh_conn *c, const c
 		"one build of libportals, and let no other program connect to its "
 		"sockets)",
 		c->os_pid, what, m->place.path);
-}
-
-struct p3_peer_info p3_mesh_peer_info(const struct p3_job_msg *m, const int *fds)
-{
-	struct p3_peer_info info = {.node = m->node,
-		.nid = m->nid,
-		.uid = m->uid,
-		.jid = m->jid,
-		.os_pid = m->os_pid,
-		.end = m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT,
-		.incarnation = m->incarnation,
-		.seg_len = m->seg_len,
-		.heap_len = fds && fds[2] >= 0 ? m->heap_len : 0,
-		.published = fds ? fds[0] : -1,
-		.doorbell = fds ? fds[1] : -1,
-		.heap = fds ? fds[2] : -1};
-	memcpy(info.pid, m->pid, sizeof info.pid);
-	return info;
-}
-
-struct p3_peer_info p3_mesh_info(
-	const struct p3_mesh *m, const struct p3_job_msg *msg, const int *fds)
-{
-	struct p3_peer_info info = p3_mesh_peer_info(msg, fds);
-	info.rank = msg->jid == m->node->jid ? msg->rank : P3_JOB_NO_RANK;
-	return info;
-}
-
-bool p3_mesh_peer_may_come(struct p3_nic *nic, struct p3_peer_info *info, int why)
-{
-	p3_nic_peer_expect(nic, info);
-	if (p3_job_passes(why))
-		return true;
-	p3_error("node %u (nid %u, process %u) cannot be attached: %s; "
-		 "operations with it fail",
-		info->node, info->nid, info->os_pid, strerror(-why));
-	info->end = P3_PEER_DIED;
-	(void)p3_nic_peer_down(nic, info);
-	return false;
 }

@@ -9,10 +9,8 @@
  *			the domain's thread, and its periodic check, which looks for
  *			changes that no descriptor reports, and repeats what failed for
  *			lack of memory or descriptors
- *	accept.c	connections to members and from them, until the others introduce
- *			themselves, or until they are authenticated
- *	remote.c	the ranks on other hosts
- *	member.c	packets from members on this host; their births and ends
+ *	remote.c	the ranks on other hosts: calls, packets, births and ends
+ *	member.c	the other processes of this host: the same
  *	barrier.c	the barrier of a job that another launcher started
  *	conn.c		packets to members; descriptors, and the epoll set of the thread
  *	modex.c		the cards of the ranks of a job on several hosts, and their use
@@ -28,7 +26,7 @@
 #define P3_LIB_DOMAIN_INTERNAL_H
 
 #include "lib/domain/mesh.h"
-#include "lib/node/node.h"
+#include "lib/node/member.h"
 #include "nic/streams.h"
 #include "shm/atomics.h"
 #include "shm/domain.h"
@@ -246,6 +244,8 @@ struct p3_modex {
 
 /* (any) Return true if the address of a caller is that of a rank. */
 bool p3_modex_is_of_job(const struct p3_modex *w, const struct p3_card *from);
+/* Say once, when first connections take long, which ranks this one waits for. */
+void p3_modex_say_unmet(struct p3_modex *w, uint64_t now);
 /* Close a connection's descriptor, if there is one, unless the program has closed it. */
 void p3_remote_close_connection(struct p3_connection *c);
 /* Close the connections with a remote process, or that are being made. */
@@ -280,16 +280,6 @@ struct p3_mesh_conn {
 	bool owes;    /* PIDS found no room and must be sent */
 };
 
-struct p3_mesh_member {
-	uint64_t incarnation; /* 0: no member */
-	uint32_t os_pid;
-	p3_a32 life;   /* pidfd, or -1: mesh_check() tests the lock */
-	bool missing;  /* it could not be attached yet */
-	bool ending;   /* it has ended; its last messages are taken first */
-	uint32_t how;  /* p3_peer_end */
-	uint32_t rank; /* launched: rank in the own job, or P3_MESH_NONE */
-};
-
 /* A rank of the own job, if another launcher started it.  Its slot may be another one
  * each time that it joins. */
 struct p3_mesh_rank {
@@ -318,7 +308,6 @@ struct p3_mesh {
 				 * next regular look scans the domain */
 	uint64_t checked_ns;     /* time of the last regular look */
 	bool over;               /* p3_mesh_part() was called: the thread must end */
-	p3_a32 question;         /* (any) the NIC's last question (ASK.1) */
 	uint32_t answered;       /* the last question that was answered */
 	uint32_t asked;          /* the last question for which the streams looked */
 	uint32_t ask_look, release_look, met_look; /* looks; 0: there is none */
@@ -343,9 +332,8 @@ struct p3_mesh {
 	bool refused;             /* an earlier member does not fit: joining fails */
 	uint32_t entered, inside; /* number of the last barrier, and of the threads
 				   * that wait */
-	uint32_t nconn, nmember, nrank;
+	uint32_t nconn, nrank;
 	struct p3_mesh_conn *conn;
-	struct p3_mesh_member *member; /* by slot */
 	struct p3_mesh_rank *rank;
 };
 
@@ -401,6 +389,12 @@ void p3_mesh_drop(struct p3_mesh *m, p3_a32 *fd, enum p3_mesh_watch what, uint32
 void p3_mesh_unwatch(struct p3_mesh *m, p3_a32 *fd);
 void p3_mesh_hang_up(struct p3_mesh *m, struct p3_mesh_conn *c);
 
+/* Stop watching a socket for calls, since epoll would report those without room all the
+ * time: they wait in the kernel until the next check resumes. */
+void p3_mesh_pause(
+	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what);
+void p3_mesh_resume(
+	struct p3_mesh *m, bool *paused, const p3_a32 *fd, enum p3_mesh_watch what);
 /* Add a call to the epoll set; change what is waited for, after its state has changed;
  * take it out of the set, and take its connection, or close it. */
 void p3_mesh_add_call(
@@ -410,9 +404,6 @@ void p3_mesh_watch_call(
 struct p3_connection p3_mesh_take_call(struct p3_mesh *m, struct p3_call *c);
 void p3_mesh_close_call(struct p3_mesh *m, struct p3_call *c);
 
-struct p3_job_msg p3_mesh_message(const struct p3_mesh *m, enum p3_job_op op);
-struct p3_peer_info p3_mesh_info(
-	const struct p3_mesh *m, const struct p3_job_msg *msg, const int *fds);
 /* Print a line about a process that breaks the rules, whose connection is closed.  The
  * number of these lines is limited (conn.c). */
 void p3_mesh_say_breach(
@@ -430,6 +421,13 @@ bool p3_mesh_send_to_remote(
 
 /* ---- member.c ---- */
 
+/* Accept all calls of processes of this host. */
+void p3_mesh_accept(struct p3_mesh *m);
+/* Call all members that this node has not met. */
+void p3_mesh_scan(struct p3_mesh *m);
+/* Hang up a connection whose process has not introduced itself for too long.  Return
+ * false if it is no such connection. */
+bool p3_mesh_close_mute(struct p3_mesh *m, struct p3_mesh_conn *c);
 /* Receive and process the packets of a connection. */
 void p3_mesh_receive(struct p3_mesh *m, struct p3_mesh_conn *c);
 /* Process the end of a member's process.  First process the packets that it has sent: a
@@ -437,9 +435,6 @@ void p3_mesh_receive(struct p3_mesh *m, struct p3_mesh_conn *c);
 void p3_mesh_on_process_end(struct p3_mesh *m, uint32_t slot);
 /* Mark a member as ending, and remove it if all its messages are taken. */
 void p3_mesh_end(struct p3_mesh *m, uint32_t slot, enum p3_peer_end how);
-/* Process the result rc of attaching a member.  After a failure try again later if it may
- * pass, else treat the member as dead. */
-void p3_mesh_on_attach(struct p3_mesh *m, struct p3_peer_info *info, int rc);
 /* Remove an ending member, if all its messages are taken or if now is true. */
 void p3_mesh_remove(struct p3_mesh *m, uint32_t slot, bool now);
 /* Note the end of the process of a rank that had left in order. */
@@ -448,15 +443,19 @@ void p3_mesh_on_rank_end(struct p3_mesh *m, uint32_t rank);
 /* ---- remote.c: all do nothing in a job on one host ---- */
 
 void p3_mesh_begin_remotes(struct p3_mesh *m);
-/* Process an event of a call to a rank, or of the streams. */
+/* Process an event of a call to a rank, of the listener, of an unauthenticated
+ * connection, whose index in modex->unauth is which, or of the streams. */
 void p3_mesh_on_remote(struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which);
 /* Return true if all packets that remote nodes had sent when *look was 0 are among the
  * news, and set it to 0 again; else come again. */
 bool p3_mesh_has_news_of(struct p3_mesh *m, uint32_t *look);
 /* Process all news of the streams, and go on with all calls. */
 void p3_mesh_receive_remotes(struct p3_mesh *m);
-/* Do the work that no descriptor reports: call again, notice silence, repeat packets. */
+/* Do the work that no descriptor reports: call again, notice silence, repeat packets,
+ * close slow connections, and accept again. */
 void p3_mesh_check_remotes(struct p3_mesh *m);
+/* Do all work without waiting for events. */
+void p3_mesh_poll_remotes(struct p3_mesh *m);
 /* Return true if the rank is on another host, and there is no connection to it now. */
 bool p3_mesh_is_disconnected(const struct p3_mesh *m, uint32_t rank);
 struct p3_remotes {
@@ -471,9 +470,6 @@ void p3_mesh_send_pids_to_remotes(struct p3_mesh *m);
 void p3_mesh_send_leave_to_remotes(struct p3_mesh *m);
 /* Return true if a process with an interface has not confirmed all packets. */
 bool p3_mesh_remotes_owe_confirmations(const struct p3_mesh *m);
-/* Use an authenticated connection for the rank of its caller, in place of an earlier one:
- * a rank calls anew when that has broken, which this node may not have noticed. */
-void p3_mesh_adopt(struct p3_mesh *m, struct p3_unauth *s);
 /* Return true if the program has closed the listener, or a connection to a remote rank.
  * */
 bool p3_mesh_has_lost_remotes(const struct p3_mesh *m);
@@ -491,30 +487,5 @@ void p3_mesh_on_barrier_packet(
 /* Let the threads of this node leave the barrier that this RELEASED is about.  The caller
  * has processed all packets that came before it. */
 void p3_mesh_leave_barrier(struct p3_mesh *m, const struct p3_job_msg *released);
-
-/* ---- accept.c ---- */
-
-/* Accept all calls of processes of this host. */
-void p3_mesh_accept(struct p3_mesh *m);
-/* Watch the socket for calls again, if there was no room for them. */
-void p3_mesh_resume_accept(struct p3_mesh *m);
-/* Call all members that this node has not met. */
-void p3_mesh_scan(struct p3_mesh *m);
-/* Hang up a connection whose process has not introduced itself for too long.  Return
- * false if it is no such connection. */
-bool p3_mesh_close_mute(struct p3_mesh *m, struct p3_mesh_conn *c);
-
-/* The next ones do nothing in a job on one host, but for the first and the last. */
-
-/* Process an event of the listener, or of an unauthenticated connection, whose index in
- * modex->unauth is which. */
-void p3_mesh_on_caller(struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which);
-void p3_mesh_begin_callers(struct p3_mesh *m);
-/* Close slow connections, and accept again. */
-void p3_mesh_check_callers(struct p3_mesh *m);
-/* Return true if callers wait for room. */
-bool p3_mesh_callers_wait(const struct p3_mesh *m);
-/* Accept all callers, and go on with their calls. */
-void p3_mesh_answer_callers(struct p3_mesh *m);
 
 #endif

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets of members, and the births and ends of members. */
+/* The other processes of this host: their calls, packets, births and ends. */
 #include "lib/domain/internal.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PACKETS 16 /* packets taken from one connection in a row */
-#define TURNS   64 /* rows taken at a member's end: more packets than a socket holds */
+#define CALLS     2048 /* calls in a row: more than can be pending */
+#define SILENT_NS (2 * (uint64_t)P3_SETTLE_NS)
+#define PACKETS   16 /* packets taken from one connection in a row */
+#define TURNS     64 /* rows taken at a member's end: more packets than a socket holds */
 
 /* ---- end of a member ---- */
 
 void p3_mesh_end(struct p3_mesh *m, uint32_t slot, enum p3_peer_end how)
 {
-	struct p3_mesh_member *b = &m->member[slot];
-	b->how = b->ending ? b->how : how;
-	b->ending = true;
+	p3_member_end(&m->node->member[slot], how);
 	FAULT_POINT("meet.end_heard");
 	p3_mesh_remove(m, slot, false);
 }
 
 /* Go on watching the life of a rank that has left in order, under its rank: another
  * process may take its slot.  Return false if that is impossible. */
-static bool member_watch_rank(struct p3_mesh *m, struct p3_mesh_member *b)
+static bool member_watch_rank(struct p3_mesh *m, struct p3_member *b)
 {
 	p3_a32 *life = &m->rank[b->rank].life;
 	if (p3_mesh_is_far(m, b->rank)) /* its connection shows its life */
@@ -42,7 +44,7 @@ static bool member_watch_rank(struct p3_mesh *m, struct p3_mesh_member *b)
 }
 
 /* Note that a member, if it is a rank of the own job, has left or has died. */
-static void member_remove_rank(struct p3_mesh *m, struct p3_mesh_member *b, uint32_t slot)
+static void member_remove_rank(struct p3_mesh *m, struct p3_member *b, uint32_t slot)
 {
 	if (b->rank == P3_MESH_NONE)
 		return;
@@ -57,14 +59,10 @@ static void member_remove_rank(struct p3_mesh *m, struct p3_mesh_member *b, uint
 
 void p3_mesh_remove(struct p3_mesh *m, uint32_t slot, bool now)
 {
-	struct p3_mesh_member *b = &m->member[slot];
+	struct p3_member *b = &m->node->member[slot];
 	uint64_t incarnation = b->incarnation;
-	struct p3_peer_info info = {
-		.node = slot, .incarnation = incarnation, .end = b->how, .now = now};
-	if (!b->ending || !p3_nic_peer_down(m->nic, &info))
+	if (!p3_member_remove(m->node, m->nic, slot, now))
 		return;
-	b->incarnation = 0;
-	b->missing = b->ending = false;
 	FAULT_POINT("meet.end_taken");
 	member_remove_rank(m, b, slot);
 	p3_mesh_unwatch(m, &b->life);
@@ -75,13 +73,13 @@ void p3_mesh_remove(struct p3_mesh *m, uint32_t slot, bool now)
 
 void p3_mesh_on_process_end(struct p3_mesh *m, uint32_t slot)
 {
-	uint64_t incarnation = m->member[slot].incarnation;
+	uint64_t incarnation = m->node->member[slot].incarnation;
 	for (uint32_t i = 0; i < TURNS * m->nconn; i++) {
 		struct p3_mesh_conn *c = &m->conn[i / TURNS];
-		if (c->slot == slot && m->member[slot].incarnation == incarnation)
+		if (c->slot == slot && m->node->member[slot].incarnation == incarnation)
 			p3_mesh_receive(m, c);
 	}
-	if (incarnation && m->member[slot].incarnation == incarnation)
+	if (incarnation && m->node->member[slot].incarnation == incarnation)
 		p3_mesh_end(m, slot, P3_PEER_DIED);
 }
 
@@ -135,11 +133,11 @@ static void member_keep_own_rank(
  * packets from there first. */
 static void member_place_rank(struct p3_mesh *m, uint32_t rank, uint32_t slot)
 {
-	m->member[slot].rank = rank;
+	m->node->member[slot].rank = rank;
 	if (rank == P3_MESH_NONE || m->rank[rank].slot == slot)
 		return;
 	uint32_t former = m->rank[rank].slot;
-	if (former != P3_MESH_NONE && m->member[former].rank == rank) {
+	if (former != P3_MESH_NONE && m->node->member[former].rank == rank) {
 		p3_mesh_on_process_end(m, former);
 		p3_mesh_remove(m, former, true);
 	}
@@ -160,28 +158,12 @@ static void member_set_ids(struct p3_mesh *m, const struct p3_job_msg *msg)
 
 static void member_watch_life(struct p3_mesh *m, uint32_t slot)
 {
-	struct p3_mesh_member *b = &m->member[slot];
+	struct p3_member *b = &m->node->member[slot];
 	p3_mesh_unwatch(m, &b->life); /* the member has left, and joins again */
 	int fd = p3_fd_high((int)syscall(SYS_pidfd_open, b->os_pid, 0));
 	p3_set(&b->life, (uint32_t)fd);
 	if (fd >= 0 && p3_mesh_watch(m, EPOLL_CTL_ADD, fd, P3_MESH_LIFE, slot) != 0)
 		p3_mesh_close(&b->life);
-}
-
-void p3_mesh_on_attach(struct p3_mesh *m, struct p3_peer_info *info, int rc)
-{
-	struct p3_mesh_member *b = &m->member[info->node];
-	bool first = !b->missing;
-	if (!rc || rc == -EEXIST)
-		b->missing = false;
-	if (!rc || rc == -EEXIST || rc == -ESTALE) /* ESTALE: the member is leaving */
-		return;
-	b->missing = p3_mesh_peer_may_come(m->nic, info, rc);
-	if (b->missing && first)
-		p3_warn("node %u (process %u) cannot be attached: %s; messages to and "
-			"from it wait until it can (open files: ulimit -n; memory, after "
-			"mlockall: ulimit -l; mappings: vm.max_map_count)",
-			info->node, info->os_pid, strerror(-rc));
 }
 
 /* Remove ids from the packet that belong to another process.  The locks of a process
@@ -219,7 +201,7 @@ static void member_refuse(struct p3_mesh *m, struct p3_mesh_conn *c)
 static void member_enter(
 	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_msg *msg, bool known)
 {
-	struct p3_mesh_member *b = &m->member[msg->node];
+	struct p3_member *b = &m->node->member[msg->node];
 	c->slot = msg->node;
 	c->incarnation = msg->incarnation;
 	msg->os_pid = b->os_pid = c->os_pid;
@@ -237,7 +219,7 @@ static void member_enter(
 static void member_on_born(
 	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_msg *msg, const int *fds)
 {
-	struct p3_mesh_member *b = &m->member[msg->node];
+	struct p3_member *b = &m->node->member[msg->node];
 	if (!member_is_compatible(m, c, msg) || !msg->incarnation ||
 		msg->node == m->place.slot ||
 		p3_domain_is_anothers(&m->place, msg->node, c->os_pid)) {
@@ -258,15 +240,14 @@ static void member_on_born(
 		 * messages that wait for the member, and this process may end right then.
 		 * The member finds these messages only if it has received the BORN.
 		 */
-		struct p3_peer_info info = p3_mesh_info(m, msg, NULL);
+		struct p3_peer_info info = p3_member_info(m->node, msg, NULL);
 		if (!c->born_sent) {
 			p3_nic_peer_expect(m->nic, &info);
 			FAULT_POINT("meet.expected");
 			member_send_born(m, c);
 		}
-		info = p3_mesh_info(m, msg, fds);
-		p3_mesh_on_attach(
-			m, &info, fds[0] < 0 ? -EMFILE : p3_nic_peer_up(m->nic, &info));
+		info = p3_member_info(m->node, msg, fds);
+		p3_member_attach(m->node, m->nic, &info, fds[0] < 0);
 	}
 	FAULT_POINT("meet.attached");
 	if (!known)
@@ -282,7 +263,7 @@ static void member_on_pids(
 {
 	member_keep_own_ids(m, c, msg);
 	member_keep_own_rank(m, c, msg);
-	struct p3_peer_info info = p3_mesh_info(m, msg, NULL);
+	struct p3_peer_info info = p3_member_info(m->node, msg, NULL);
 	member_set_ids(m, msg);
 	p3_nic_peer_pids(m->nic, &info);
 	FAULT_POINT("meet.pids_taken");
@@ -290,19 +271,13 @@ static void member_on_pids(
 
 /* ---- receiving ---- */
 
-struct packet {
-	struct p3_job_msg msg;
-	int fds[P3_JOB_FDS];
-	unsigned nfds;
-	bool lost; /* there was no room for its descriptors */
-};
-
 /* Process an end of file.  If this node had called the member and got no BORN, let the
  * periodic check call it again: the member may have hung up for want of room. */
 static void member_on_end_of_file(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	uint32_t slot = c->slot;
-	bool ours = slot != P3_MESH_NONE && m->member[slot].incarnation == c->incarnation;
+	bool ours = slot != P3_MESH_NONE &&
+		    m->node->member[slot].incarnation == c->incarnation;
 	m->rescan |= slot == P3_MESH_NONE && c->called != P3_MESH_NONE;
 	p3_mesh_hang_up(m, c);
 	if (ours)
@@ -316,15 +291,15 @@ static void member_breach(struct p3_mesh *m, struct p3_mesh_conn *c, const char 
 	member_on_end_of_file(m, c);
 }
 
-static bool member_has_its_fds(const struct packet *p)
+static bool member_has_its_fds(const struct p3_job_packet *p, bool lost)
 {
-	if (p->msg.op != P3_JOB_BORN || p->lost)
+	if (p->msg.op != P3_JOB_BORN || lost)
 		return p->nfds == 0;
 	return p->nfds == 2 || p->nfds == 3;
 }
 
 static void member_on_first_packet(
-	struct p3_mesh *m, struct p3_mesh_conn *c, struct packet *p)
+	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_packet *p)
 {
 	if (p->msg.op != P3_JOB_BORN) {
 		member_breach(m, c, "does not say first who it is");
@@ -339,11 +314,13 @@ static void member_on_first_packet(
 			m, c); /* if there is no room, mesh_check() repeats this */
 }
 
-static void member_on_packet(struct p3_mesh *m, struct p3_mesh_conn *c, struct packet *p)
+/* lost: there was no room for its descriptors. */
+static void member_on_packet(
+	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_packet *p, bool lost)
 {
 	struct p3_job_msg *msg = &p->msg;
 	bool known = c->slot == msg->node && c->incarnation == msg->incarnation;
-	if (!member_has_its_fds(p))
+	if (!member_has_its_fds(p, lost))
 		member_breach(m, c, "sends a wrong number of descriptors");
 	else if (c->slot == P3_MESH_NONE)
 		member_on_first_packet(m, c, p);
@@ -358,7 +335,7 @@ static void member_on_packet(struct p3_mesh *m, struct p3_mesh_conn *c, struct p
 	else if (msg->op == P3_JOB_LEAVE && known)
 		p3_mesh_end(m, c->slot, P3_PEER_LEFT);
 	else if (known)
-		p3_mesh_on_barrier_packet(m, m->member[c->slot].rank, msg);
+		p3_mesh_on_barrier_packet(m, m->node->member[c->slot].rank, msg);
 }
 
 static void member_on_other_version(
@@ -376,20 +353,202 @@ static void member_on_other_version(
 void p3_mesh_receive(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	for (int i = 0; i < PACKETS && p3_mesh_fd(&c->fd) >= 0; i++) {
-		struct packet p = {.fds = {-1, -1, -1, -1}};
-		int rc = p3_job_recv(p3_mesh_fd(&c->fd), &p.msg, p.fds, &p.nfds);
+		struct p3_job_packet p;
+		int rc = p3_job_recv(p3_mesh_fd(&c->fd), 0, &p);
 		if (rc == -EAGAIN)
 			return;
-		p.lost = rc == -EMFILE;
-		if (!rc || p.lost)
-			member_on_packet(m, c, &p);
+		if (!rc || rc == -EMFILE)
+			member_on_packet(m, c, &p, rc != 0);
 		else if (rc == -EPROTONOSUPPORT)
 			member_on_other_version(m, c, p.msg.magic);
 		else if (rc == -EPROTO)
 			member_breach(m, c, "sends what is no packet of a domain");
 		else
 			member_on_end_of_file(m, c);
-		for (unsigned k = 0; k < p.nfds; k++)
-			close(p.fds[k]);
+		p3_job_close(&p);
+	}
+}
+
+/* ---- calls: processes that have not introduced themselves ---- */
+
+/* Return true for an accepted connection that has not introduced itself.  A called
+ * member is a member even while it is stopped. */
+static bool conn_is_silent(const struct p3_mesh_conn *c)
+{
+	return p3_mesh_fd(&c->fd) >= 0 && c->called == P3_MESH_NONE &&
+	       c->slot == P3_MESH_NONE;
+}
+
+/* Hang up a connection whose process has not introduced itself.  This node has told that
+ * process nothing, so a live process sees the end of file and calls again. */
+static void conn_close_silent(struct p3_mesh *m, struct p3_mesh_conn *c, const char *why)
+{
+	p3_mesh_receive(m, c);
+	if (!conn_is_silent(c))
+		return;
+	p3_mesh_say_breach(m, c, why);
+	p3_mesh_hang_up(m, c);
+}
+
+/* Return the process that has more than half of the silent connections, if one has: the
+ * candidate of the majority vote of Boyer and Moore. */
+static uint32_t conn_silent_candidate(const struct p3_mesh *m)
+{
+	uint32_t pid = 0, lead = 0;
+	for (uint32_t i = 0; i < m->nconn; i++) {
+		if (!conn_is_silent(&m->conn[i]))
+			continue;
+		if (!lead)
+			pid = m->conn[i].os_pid;
+		lead += m->conn[i].os_pid == pid ? 1 : (uint32_t)-1;
+	}
+	return pid;
+}
+
+static struct p3_mesh_conn *conn_older(struct p3_mesh_conn *a, struct p3_mesh_conn *b)
+{
+	return !a || b->since_ns < a->since_ns ? b : a;
+}
+
+/* Return the silent connection to close for want of room, or NULL: the oldest one of a
+ * process that has more than half of them, and so not that of a newcomer that is about to
+ * introduce itself; else the oldest of all. */
+static struct p3_mesh_conn *conn_oldest_silent(struct p3_mesh *m)
+{
+	struct p3_mesh_conn *oldest = NULL, *of_crowd = NULL;
+	uint32_t pid = conn_silent_candidate(m), crowd = 0, all = 0;
+	for (uint32_t i = 0; i < m->nconn; i++) {
+		struct p3_mesh_conn *c = &m->conn[i];
+		if (!conn_is_silent(c))
+			continue;
+		all++;
+		oldest = conn_older(oldest, c);
+		if (c->os_pid != pid)
+			continue;
+		crowd++;
+		of_crowd = conn_older(of_crowd, c);
+	}
+	return 2 * crowd > all ? of_crowd : oldest;
+}
+
+static struct p3_mesh_conn *conn_find_free(struct p3_mesh *m)
+{
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_mesh_fd(&m->conn[i].fd) < 0)
+			return &m->conn[i];
+	return NULL;
+}
+
+/* Return a free connection; close a silent one if there is none. */
+static struct p3_mesh_conn *conn_make_room(struct p3_mesh *m)
+{
+	struct p3_mesh_conn *c = conn_find_free(m), *silent;
+	while (!c && (silent = conn_oldest_silent(m))) {
+		conn_close_silent(m, silent,
+			"takes the last connection, and does not say who it is");
+		c = conn_find_free(m);
+	}
+	return c;
+}
+
+/* Set up a connection on fd.  If this node has called a member, introduce this node; a
+ * caller (called is P3_MESH_NONE) has to introduce itself first. */
+static void conn_greet(struct p3_mesh *m, struct p3_mesh_conn *c, int fd, uint32_t called)
+{
+	struct ucred who;
+	socklen_t len = sizeof who;
+	p3_set(&c->fd, (uint32_t)fd);
+	c->called = called;
+	c->slot = P3_MESH_NONE;
+	c->since_ns = p3_now_ns();
+	bool ok = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+		  who.uid == geteuid();
+	c->awaited = called != P3_MESH_NONE && !m->met;
+	c->os_pid = ok ? (uint32_t)who.pid : 0;
+	int rc = ok ? p3_mesh_watch(
+			      m, EPOLL_CTL_ADD, fd, P3_MESH_CONN, (uint32_t)(c - m->conn))
+		    : 0;
+	if (!ok || rc)
+		p3_mesh_close(&c->fd);
+	FAULT_POINT("meet.connected");
+	if (ok && !rc && called != P3_MESH_NONE)
+		rc = p3_mesh_send_born(m, c);
+	m->rescan |= rc != 0;
+	if (!ok || rc)
+		p3_mesh_hang_up(m, c);
+}
+
+/* Accept one call.  Return 0, -EAGAIN if there is none, or another -errno if there is no
+ * room. */
+static int accept_one(struct p3_mesh *m)
+{
+	struct pollfd caller = {.fd = p3_mesh_fd(&m->listen), .events = POLLIN};
+	if (poll(&caller, 1, 0) <= 0)
+		return -EAGAIN;
+	struct p3_mesh_conn *c = conn_make_room(m);
+	if (!c)
+		return -EMFILE;
+	int fd = p3_fd_high(accept4(caller.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	if (fd < 0)
+		return errno == EINTR || errno == ECONNABORTED ? 0 : -errno;
+	conn_greet(m, c, fd, P3_MESH_NONE);
+	return 0;
+}
+
+/* Without room, hang up silent connections; if there are none, pause. */
+void p3_mesh_accept(struct p3_mesh *m)
+{
+	struct p3_mesh_conn *silent;
+	int rc = 0;
+	for (int i = 0; i < CALLS && !rc; i++) {
+		rc = accept_one(m);
+		if (!rc || rc == -EAGAIN || !(silent = conn_oldest_silent(m)))
+			continue;
+		conn_close_silent(
+			m, silent, "takes a descriptor, and does not say who it is");
+		rc = 0;
+	}
+	if (rc && rc != -EAGAIN)
+		p3_mesh_pause(m, &m->accept_paused, &m->listen, P3_MESH_LISTEN);
+}
+
+bool p3_mesh_close_mute(struct p3_mesh *m, struct p3_mesh_conn *c)
+{
+	if (!conn_is_silent(c) || p3_now_ns() - c->since_ns <= SILENT_NS)
+		return false;
+	conn_close_silent(m, c, "connects, and does not say who it is");
+	return true;
+}
+
+static bool member_is_met(const struct p3_mesh *m, uint32_t slot)
+{
+	if (m->node->member[slot].incarnation)
+		return true;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_mesh_fd(&m->conn[i].fd) >= 0 &&
+			(m->conn[i].called == slot || m->conn[i].slot == slot))
+			return true;
+	return false;
+}
+
+/* Call all members that are not met, dead or this node.  A member that does not listen
+ * yet looks for this node when it does. */
+void p3_mesh_scan(struct p3_mesh *m)
+{
+	uint64_t slots[P3_MAX_NODES / 64];
+	m->rescan = p3_domain_list(&m->place, slots) != 0;
+	for (uint32_t i = 0; i < m->node->capacity; i++) {
+		if (!(slots[i / 64] >> i % 64 & 1))
+			continue;
+		if (i != m->place.slot && !member_is_met(m, i) &&
+			!p3_domain_reap(&m->place, i)) {
+			struct p3_mesh_conn *c = conn_find_free(m);
+			int fd = c ? p3_domain_call(&m->place, i) : -EMFILE;
+			if (fd >= 0)
+				conn_greet(m, c, fd, i);
+			else
+				m->rescan |= fd != -ECONNREFUSED && fd != -ENOENT;
+		}
+		FAULT_POINT("meet.calls_half");
 	}
 }

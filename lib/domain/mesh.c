@@ -26,8 +26,7 @@
 #define SLICE_NS   50000000
 #define COUNTS     20 /* counts of the room for a job before it is refused */
 #define EVENTS     16
-#define CHECK_MS   1000
-#define LOOK_MS    1000 /* the longest time until foreign descriptors are noticed */
+#define CHECK_MS   1000 /* the longest time until foreign descriptors are noticed */
 #define CONFIRM_NS UINT64_C(2000000000) /* wait for the confirmations of a leave */
 #define AGAIN_MS   50 /* time until an action that found no room is repeated */
 
@@ -36,7 +35,7 @@
 static uint32_t mesh_table_len(const struct p3_mesh *m, enum p3_mesh_watch what)
 {
 	return what == P3_MESH_CONN   ? m->nconn
-	       : what == P3_MESH_LIFE ? m->nmember
+	       : what == P3_MESH_LIFE ? (m->node->member ? m->node->capacity : 0)
 				      : m->nrank;
 }
 
@@ -45,7 +44,7 @@ static p3_a32 *mesh_table_fd(
 	const struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which)
 {
 	return what == P3_MESH_CONN   ? &m->conn[which].fd
-	       : what == P3_MESH_LIFE ? &m->member[which].life
+	       : what == P3_MESH_LIFE ? &m->node->member[which].life
 				      : &m->rank[which].life;
 }
 
@@ -67,18 +66,6 @@ static bool mesh_has_lost_fds(struct p3_mesh *m)
 			if (p3_mesh_has_lost(m, mesh_table_fd(m, what, i), what, i))
 				return true;
 	return p3_mesh_has_lost_remotes(m);
-}
-
-/* Return true if a descriptor of a member is open, which the program may close. */
-static bool mesh_has_member_fds(const struct p3_mesh *m)
-{
-	if (m->node->modex)
-		return true;
-	for (enum p3_mesh_watch what = P3_MESH_CONN; what <= P3_MESH_LIFE; what++)
-		for (uint32_t i = 0; i < mesh_table_len(m, what); i++)
-			if (p3_mesh_fd(mesh_table_fd(m, what, i)) >= 0)
-				return true;
-	return false;
 }
 
 /* ---- entering ---- */
@@ -106,25 +93,19 @@ static struct p3_mesh *mesh_new(struct p3_node *node)
 /* Make the tables, whose sizes are known once the domain's capacity is. */
 static int mesh_make_tables(struct p3_mesh *m)
 {
-	uint32_t nmember = m->node->capacity, nconn = 2 * nmember + SPARE;
+	uint32_t nconn = 2 * m->node->capacity + SPARE;
 	uint32_t nrank = m->node->launched ? m->node->size : 0;
 	m->conn = calloc(nconn, sizeof *m->conn);
-	m->member = calloc(nmember, sizeof *m->member);
 	m->rank = calloc(nrank + 1, sizeof *m->rank);
-	if (!m->conn || !m->member || !m->rank)
+	if (!m->conn || !m->rank)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nconn; i++)
 		p3_set(&m->conn[i].fd, P3_MESH_NONE);
-	for (uint32_t i = 0; i < nmember; i++) {
-		p3_set(&m->member[i].life, P3_MESH_NONE);
-		m->member[i].rank = P3_MESH_NONE;
-	}
 	for (uint32_t i = 0; i < nrank; i++) {
 		p3_set(&m->rank[i].life, P3_MESH_NONE);
 		m->rank[i].slot = P3_MESH_NONE;
 	}
 	m->nconn = nconn;
-	m->nmember = nmember;
 	m->nrank = nrank;
 	return 0;
 }
@@ -134,7 +115,6 @@ static void mesh_free(struct p3_mesh *m)
 	pthread_cond_destroy(&m->changed);
 	pthread_mutex_destroy(&m->lock);
 	free(m->rank);
-	free(m->member);
 	free(m->conn);
 	free(m);
 }
@@ -352,8 +332,8 @@ static void conn_check(struct p3_mesh *m, struct p3_mesh_conn *c)
 	}
 	if (p3_mesh_close_mute(m, c))
 		return;
-	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_AGAIN);
-	if (c->slot != P3_MESH_NONE && m->member[c->slot].missing)
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_AGAIN);
+	if (c->slot != P3_MESH_NONE && m->node->member[c->slot].missing)
 		(void)p3_job_send(p3_mesh_fd(&c->fd), &msg, NULL, 0);
 	if (conn_owes_answer(c))
 		(void)p3_mesh_send_born(m, c);
@@ -364,16 +344,15 @@ static void conn_check(struct p3_mesh *m, struct p3_mesh_conn *c)
 /* Do the work that no descriptor reports, and repeat actions that found no room. */
 static void mesh_check(struct p3_mesh *m)
 {
-	for (uint32_t i = 0; i < m->nmember; i++)
-		if (m->member[i].incarnation && !p3_mesh_is_far(m, i) &&
-			p3_domain_is_over(&m->place, i, m->member[i].os_pid))
+	for (uint32_t i = 0; i < m->node->capacity; i++)
+		if (m->node->member[i].incarnation && !p3_mesh_is_far(m, i) &&
+			p3_domain_is_over(&m->place, i, m->node->member[i].os_pid))
 			p3_mesh_on_process_end(m, i);
-	for (uint32_t i = 0; i < m->nmember; i++)
+	for (uint32_t i = 0; i < m->node->capacity; i++)
 		p3_mesh_remove(m, i, false);
-	p3_mesh_resume_accept(m);
+	p3_mesh_resume(m, &m->accept_paused, &m->listen, P3_MESH_LISTEN);
 	if (m->rescan)
 		p3_mesh_scan(m);
-	p3_mesh_check_callers(m);
 	p3_mesh_check_remotes(m);
 	if (!p3_mesh_is_disconnected(m, 0))
 		m->barrier_sent = 0; /* send it to rank 0 once more */
@@ -384,24 +363,18 @@ static void mesh_check(struct p3_mesh *m)
 
 static bool mesh_needs_retry(const struct p3_mesh *m)
 {
-	bool any = m->accept_paused || m->rescan || p3_mesh_callers_wait(m) ||
-		   p3_mesh_sum_remotes(m).need_retry;
-	for (uint32_t i = 0; i < m->nmember && !any; i++)
-		any = m->member[i].missing || m->member[i].ending;
+	bool any = m->accept_paused || m->rescan || p3_mesh_sum_remotes(m).need_retry ||
+		   p3_members_wait(m->node);
 	for (uint32_t i = 0; i < m->nconn && !any; i++)
 		any = conn_owes_answer(&m->conn[i]);
 	return any;
 }
 
 /* Return the milliseconds until mesh_check() must run again: it runs every AGAIN_MS while
- * an action has to be repeated, else every CHECK_MS while a descriptor of a member is
- * open.  Return -1 if no action has to be repeated and no such descriptor is open. */
+ * an action has to be repeated, else every CHECK_MS. */
 static int mesh_ms_until_check(const struct p3_mesh *m)
 {
-	bool retry = mesh_needs_retry(m);
-	if (!retry && !mesh_has_member_fds(m))
-		return -1;
-	uint64_t now = p3_now_ns(), ms = retry ? AGAIN_MS : CHECK_MS;
+	uint64_t now = p3_now_ns(), ms = mesh_needs_retry(m) ? AGAIN_MS : CHECK_MS;
 	uint64_t at = m->checked_ns + ms * 1000000;
 	if (m->pids_sent_ns && at > now + AGAIN_MS * 1000000)
 		at = now + AGAIN_MS * 1000000;
@@ -495,11 +468,12 @@ static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t w
 		p3_mesh_receive(m, &m->conn[which]);
 		break;
 	case P3_MESH_LIFE:
-		if (!life_has_ended(&m->member[which].life))
+		if (!life_has_ended(&m->node->member[which].life))
 			break;
 		p3_mesh_on_process_end(m, which);
-		if (m->member[which].ending) /* else epoll would report it for ever */
-			p3_mesh_unwatch(m, &m->member[which].life);
+		if (m->node->member[which]
+				.ending) /* else epoll would report it for ever */
+			p3_mesh_unwatch(m, &m->node->member[which].life);
 		break;
 	case P3_MESH_RANK:
 		if (life_has_ended(&m->rank[which].life))
@@ -507,8 +481,6 @@ static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t w
 		break;
 	case P3_MESH_TCP_LISTEN:
 	case P3_MESH_UNAUTH:
-		p3_mesh_on_caller(m, kind, which);
-		break;
 	case P3_MESH_REMOTE:
 	case P3_MESH_STREAMS:
 		p3_mesh_on_remote(m, kind, which);
@@ -576,9 +548,9 @@ static void mesh_receive_all(struct p3_mesh *m)
 static void mesh_list_coming(struct p3_mesh *m, uint64_t slots[P3_MAX_NODES / 64])
 {
 	(void)p3_domain_list(&m->place, slots);
-	for (uint32_t i = 0; i < m->nmember; i++)
+	for (uint32_t i = 0; i < m->node->capacity; i++)
 		if ((slots[i / 64] >> i % 64 & 1) &&
-			(m->member[i].incarnation || p3_domain_reap(&m->place, i)))
+			(m->node->member[i].incarnation || p3_domain_reap(&m->place, i)))
 			slots[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
@@ -591,7 +563,7 @@ static void mesh_list_coming(struct p3_mesh *m, uint64_t slots[P3_MAX_NODES / 64
 static void mesh_answer(struct p3_mesh *m)
 {
 	uint64_t coming[P3_MAX_NODES / 64];
-	uint32_t question = p3_get(&m->question); /* ASK.1 */
+	uint32_t question = p3_get(&m->node->question); /* ASK.1 */
 	if (question == m->answered)
 		return;
 	if (question != m->asked)
@@ -613,11 +585,11 @@ static void mesh_end_all(struct p3_mesh *m)
 {
 	p3_mesh_end_remotes(m);
 	mesh_drop_fds(m);
-	for (uint32_t i = 0; i < m->nmember; i++) {
-		if (!m->member[i].incarnation)
+	for (uint32_t i = 0; i < m->node->capacity; i++) {
+		if (!m->node->member[i].incarnation)
 			continue;
-		m->member[i].how = P3_PEER_DIED;
-		m->member[i].ending = true;
+		m->node->member[i].how = P3_PEER_DIED;
+		m->node->member[i].ending = true;
 		p3_mesh_remove(m, i, true);
 	}
 	if (!m->accept_paused)
@@ -641,7 +613,7 @@ static void mesh_wait_for_stop(struct p3_mesh *m)
 		mesh_answer(m);
 		if (mesh_serves_held(m))
 			p3_held_see_to(m->node, m->nic);
-		(void)poll(NULL, 0, LOOK_MS / 10);
+		(void)poll(NULL, 0, CHECK_MS / 10);
 		pthread_mutex_lock(&m->lock);
 		stop = m->stop;
 		pthread_mutex_unlock(&m->lock);
@@ -666,8 +638,6 @@ static void mesh_leave_barrier(struct p3_mesh *m)
 static bool mesh_turn(struct p3_mesh *m)
 {
 	int ms = mesh_ms_until_check(m);
-	if (ms < 0 || ms > LOOK_MS)
-		ms = LOOK_MS;
 	if (!mesh_take_ready(m, mesh_serves_held(m) ? p3_held_patience(m->node, ms) : ms))
 		return false;
 	if (mesh_serves_held(m) && p3_held_is_due(m->node))
@@ -695,17 +665,14 @@ static void mesh_await_confirmations(struct p3_mesh *m)
 	uint64_t end = p3_now_ns() + CONFIRM_NS;
 	while (p3_mesh_remotes_owe_confirmations(m) && p3_now_ns() < end &&
 		!p3_mesh_has_lost_remotes(m)) {
-		p3_mesh_check_callers(m);
-		p3_mesh_check_remotes(m);
-		p3_mesh_receive_remotes(m);
-		p3_mesh_answer_callers(m);
+		p3_mesh_poll_remotes(m);
 		(void)poll(NULL, 0, 1); /* pause: between two looks */
 	}
 }
 
 static void mesh_send_leave(struct p3_mesh *m)
 {
-	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_LEAVE);
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_LEAVE);
 	for (uint32_t i = 0; i < m->nconn; i++)
 		if (p3_mesh_talks(&m->conn[i])) {
 			(void)p3_job_send(p3_mesh_fd(&m->conn[i].fd), &msg, NULL, 0);
@@ -720,7 +687,6 @@ static void *mesh_thread(void *arg)
 {
 	struct p3_mesh *m = arg;
 	p3_mesh_scan(m);
-	p3_mesh_begin_callers(m);
 	p3_mesh_begin_remotes(m);
 	m->checked_ns = p3_now_ns();
 	mesh_check_met(m);
@@ -751,19 +717,6 @@ static int mesh_open_fds(struct p3_mesh *m)
 	return rc ? rc
 		  : p3_mesh_watch(
 			    m, EPOLL_CTL_ADD, p3_mesh_fd(&m->listen), P3_MESH_LISTEN, 0);
-}
-
-/* Attach the node as a peer of itself. */
-static int mesh_attach_self(struct p3_mesh *m)
-{
-	int fds[P3_JOB_FDS];
-	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_BORN);
-	struct p3_peer_info info = p3_mesh_info(m, &msg, NULL);
-	(void)p3_nic_fds(m->nic, fds);
-	info.published = fds[0];
-	info.doorbell = fds[1];
-	p3_directory_set(&m->node->directory, m->node->rank, msg.nid, msg.pid);
-	return p3_nic_peer_up(m->nic, &info);
 }
 
 /* Wait until this process has met the earlier members, for P3_SETTLE_NS at most.  Time
@@ -805,7 +758,7 @@ int p3_mesh_join(struct p3_node *node, struct p3_nic *nic)
 {
 	struct p3_mesh *m = node->mesh;
 	m->nic = nic;
-	int rc = mesh_attach_self(m);
+	int rc = p3_member_attach_self(node, nic);
 	rc = rc ? rc : mesh_open_fds(m);
 	FAULT_POINT("meet.unmet");
 	rc = rc ? rc : p3_worker_start(&m->thread, mesh_thread, m);
@@ -827,8 +780,8 @@ int p3_mesh_join(struct p3_node *node, struct p3_nic *nic)
 void p3_mesh_pids(struct p3_node *node)
 {
 	struct p3_mesh *m = node->mesh;
-	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_PIDS);
-	struct p3_peer_info info = p3_mesh_info(m, &msg, NULL);
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_PIDS);
+	struct p3_peer_info info = p3_member_info(m->node, &msg, NULL);
 	p3_directory_set(&node->directory, node->rank, msg.nid, msg.pid);
 	p3_nic_peer_pids(m->nic, &info);
 	pthread_mutex_lock(&m->lock);
@@ -838,13 +791,6 @@ void p3_mesh_pids(struct p3_node *node)
 	while (m->new_pids && !m->fds_lost)
 		pthread_cond_wait(&m->changed, &m->lock);
 	pthread_mutex_unlock(&m->lock);
-}
-
-void p3_mesh_ask(void *arg, uint32_t question)
-{
-	struct p3_node *node = arg;
-	p3_set(&node->mesh->question, question); /* ASK.1 */
-	p3_mesh_wake(node->mesh);
 }
 
 void p3_mesh_part(struct p3_node *node)

@@ -42,7 +42,7 @@
  * is not dead; it delays a joining node by P3_SETTLE_NS at most, once.
  *
  * The callers of the functions below hold the lock node->life, except those of
- * p3_mesh_barrier, p3_mesh_wake and p3_mesh_ask (any thread, without it) and
+ * p3_mesh_barrier and p3_mesh_wake (any thread, without it) and
  * p3_mesh_forget (the only thread of a forked child).  The state is in struct p3_mesh
  * (internal.h).
  *
@@ -87,8 +87,6 @@ uint32_t p3_mesh_crew(const struct p3_node *node);
 int p3_mesh_join(struct p3_node *node, struct p3_nic *nic);
 /* (any thread) Make the domain's thread look for work. */
 void p3_mesh_wake(struct p3_mesh *m);
-/* The NIC's conf.ask (nic.h): arg is the node. */
-void p3_mesh_ask(void *arg, uint32_t question);
 /* Announce new process ids.  When the function returns, the packets are in the sockets of
  * the members, so that a member that has heard of an id by any other way finds it there
  * when its NIC asks. */
@@ -103,14 +101,6 @@ void p3_mesh_part(struct p3_node *node);
 void p3_mesh_exit(struct p3_node *node);
 /* Forget the domain in a forked child, which is not in it. */
 void p3_mesh_forget(struct p3_node *node);
-
-/* Return what the NIC needs of a packet about a node, with its descriptors (NULL, or -1:
- * none). */
-struct p3_peer_info p3_mesh_peer_info(const struct p3_job_msg *m, const int *fds);
-
-/* Process the failure why to attach a peer.  Return true if it may pass: messages wait
- * for the peer meanwhile.  Else the peer counts as dead, after an error line. */
-bool p3_mesh_peer_may_come(struct p3_nic *nic, struct p3_peer_info *info, int why);
 
 /* ---- jobs on several hosts ---- */
 

@@ -5,11 +5,14 @@
 #include "shm/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#define SOCKETS "auto" /* no provider of libfabric */
+#define SOCKETS "auto"                /* no provider of libfabric */
+#define LATE_NS UINT64_C(10000000000) /* wait for first connections, then a line */
+#define NAMED   2u                    /* ranks that this line names */
 
 /* ---- hosts ---- */
 
@@ -305,6 +308,54 @@ int p3_modex_enter(struct p3_node *node)
 	w->far.address = w->address;
 	node->far = &w->far;
 	return 0;
+}
+
+/* ---- first connections that take long ---- */
+
+static const char *modex_state_of(const struct p3_modex *w, const struct p3_remote *r)
+{
+	if (r->call.state == P3_CALL_DIALING)
+		return "its host does not answer the call";
+	if (r->call.state != P3_CALL_NONE)
+		return "it has not answered the call";
+	return w->rank > r->rank ? "to be called again" : "it has not called";
+}
+
+/* Write some of the ranks that are waited for, with their states.  Return the number of
+ * all. */
+static uint32_t modex_list_awaited(const struct p3_modex *w, char *out, size_t size)
+{
+	uint32_t n = 0;
+	char at[P3_TCP_TEXT];
+	*out = '\0';
+	for (uint32_t i = 0; i < w->size; i++) {
+		const struct p3_remote *r = &w->remote[i];
+		size_t len = strlen(out);
+		if (!p3_modex_is_far(w, i) || r->ended || r->begun || ++n > NAMED)
+			continue;
+		p3_tcp_print_address(&w->card[i], at);
+		snprintf(out + len, size - len, "%srank %u (%s): %s", n > 1 ? ", " : "",
+			r->rank, at, modex_state_of(w, r));
+	}
+	return n;
+}
+
+void p3_modex_say_unmet(struct p3_modex *w, uint64_t now)
+{
+	char list[NAMED * 120];
+	uint64_t waited = now - w->begun_ns, half = w->timeout_s * UINT64_C(500000000);
+	/* At least one line comes before a call ends for want of an answer. */
+	if (w->said_late || waited < (half && half < LATE_NS ? half : LATE_NS))
+		return;
+	uint32_t n = modex_list_awaited(w, list, sizeof list);
+	w->said_late = true;
+	if (n)
+		p3_warn("rank %u waits since %u s for its first connections with %u "
+			"ranks on other hosts: %s%s; see whether their hosts are up, the "
+			"firewall lets all TCP ports through, and dmesg shows an "
+			"overflow of the neighbor table (gc_thresh3)",
+			w->rank, (uint32_t)((waited + 999999999) / 1000000000), n, list,
+			n > NAMED ? ", ..." : "");
 }
 
 /* ---- the end ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ranks on other hosts: their connections, births and ends.
+ * The ranks on other hosts: their connections, births and ends; and calls from other
+ * hosts, which change nothing until they are authenticated.
  *
  * A connection speaks for a process.  Over it the process sends BORN when it opens an
  * interface, and again when its process ids change, and LEAVE when it closes the last
@@ -45,8 +46,8 @@
 #define STALE_NS      UINT64_C(1000000000) /* a probe means that an older one is broken */
 #define KEEPALIVE_MS  UINT64_C(1000) /* silence of a connection that works, at most */
 #define QUIET_MS      UINT64_C(2000) /* silence that another call shall explain */
-#define LATE_NS       UINT64_C(10000000000) /* wait for first connections, then a line */
-#define NAMED         2u                    /* ranks that this line names */
+#define FAR_CALLS     64             /* calls that are accepted in a row */
+#define CROWDED_NS    UINT64_C(1000000000) /* time while further calls wait */
 
 /* Return the rank's remote process, or NULL if it is on this host. */
 static struct p3_remote *remote_of(const struct p3_mesh *m, uint32_t rank)
@@ -132,56 +133,6 @@ static void remote_say_why_ended(
 	}
 }
 
-/* ---- first connections that take long ---- */
-
-static const char *remote_state_of(const struct p3_mesh *m, const struct p3_remote *r)
-{
-	if (r->call.state == P3_CALL_DIALING)
-		return "its host does not answer the call";
-	if (r->call.state != P3_CALL_NONE)
-		return "it has not answered the call";
-	return remote_is_called(m, r) ? "to be called again" : "it has not called";
-}
-
-/* Write some of the ranks that are waited for, with their states.  Return the number of
- * all. */
-static uint32_t remote_list_awaited(const struct p3_mesh *m, char *out, size_t size)
-{
-	uint32_t n = 0;
-	char at[P3_TCP_TEXT];
-	*out = '\0';
-	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));) {
-		size_t len = strlen(out);
-		if (r->ended || r->begun || ++n > NAMED)
-			continue;
-		p3_tcp_print_address(&m->node->modex->card[r->rank], at);
-		snprintf(out + len, size - len, "%srank %u (%s): %s", n > 1 ? ", " : "",
-			r->rank, at, remote_state_of(m, r));
-	}
-	return n;
-}
-
-/* Say once which ranks this one waits for, unless it is leaving. */
-static void remote_say_late(struct p3_mesh *m, uint64_t now)
-{
-	struct p3_modex *w = m->node->modex;
-	char list[NAMED * 120];
-	uint64_t waited = now - w->begun_ns, half = w->timeout_s * UINT64_C(500000000);
-	/* At least one line comes before a call ends for want of an answer. */
-	if (w->said_late || m->over ||
-		waited < (half ? remote_least(half, LATE_NS) : LATE_NS))
-		return;
-	uint32_t n = remote_list_awaited(m, list, sizeof list);
-	w->said_late = true;
-	if (n)
-		p3_warn("rank %u waits since %u s for its first connections with %u "
-			"ranks on other hosts: %s%s; see whether their hosts are up, the "
-			"firewall lets all TCP ports through, and dmesg shows an "
-			"overflow of the neighbor table (gc_thresh3)",
-			w->rank, (uint32_t)((waited + 999999999) / 1000000000), n, list,
-			n > NAMED ? ", ..." : "");
-}
-
 /* ---- births ---- */
 
 static struct p3_peer_info remote_info(const struct p3_mesh *m, const struct p3_remote *r)
@@ -192,7 +143,7 @@ static struct p3_peer_info remote_info(const struct p3_mesh *m, const struct p3_
 	msg.uid = m->node->uid;
 	msg.jid = m->node->jid;
 	msg.rank = m->node->launched ? r->rank : P3_JOB_NO_RANK;
-	struct p3_peer_info info = p3_mesh_info(m, &msg, NULL);
+	struct p3_peer_info info = p3_member_info(m->node, &msg, NULL);
 	info.far_len = r->born.name_len;
 	memcpy(info.far_name, r->born.name, sizeof info.far_name);
 	return info;
@@ -201,16 +152,13 @@ static struct p3_peer_info remote_info(const struct p3_mesh *m, const struct p3_
 static void remote_attach(struct p3_mesh *m, const struct p3_remote *r)
 {
 	struct p3_peer_info info = remote_info(m, r);
-	int rc = p3_nic_peer_up(m->nic, &info);
-	if (rc == -EEXIST)
-		p3_nic_peer_pids(m->nic, &info);
-	p3_mesh_on_attach(m, &info, rc);
+	p3_member_attach(m->node, m->nic, &info, false);
 }
 
 /* Enter a process that has an interface as a member. */
 static void remote_enter(struct p3_mesh *m, const struct p3_remote *r)
 {
-	struct p3_mesh_member *b = &m->member[r->rank];
+	struct p3_member *b = &m->node->member[r->rank];
 	struct p3_peer_info info = remote_info(m, r);
 	b->incarnation = r->born.msg.incarnation;
 	b->os_pid = r->born.msg.os_pid;
@@ -264,7 +212,7 @@ static void remote_end(struct p3_mesh *m, struct p3_remote *r, int why)
 	bool had_left = r->state_known && !r->is_born;
 	r->ended = true;
 	r->is_born = false;
-	if (m->member[r->rank].incarnation)
+	if (m->node->member[r->rank].incarnation)
 		p3_mesh_end(m, r->rank, P3_PEER_DIED);
 	else if (!had_left)
 		remote_fail_requests(m, r);
@@ -277,7 +225,7 @@ static void remote_end(struct p3_mesh *m, struct p3_remote *r, int why)
 static void remote_send_born(struct p3_mesh *m, struct p3_remote *r)
 {
 	unsigned char name[P3_FAR_NAME];
-	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_BORN);
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_BORN);
 	msg.status = (int32_t)m->node->modex->pids_sent;
 	uint32_t len = p3_nic_far_name(m->nic, name);
 	FAULT_POINT("remote.unsaid");
@@ -289,7 +237,7 @@ static void remote_send_born(struct p3_mesh *m, struct p3_remote *r)
 static void remote_on_born(
 	struct p3_mesh *m, struct p3_remote *r, const struct p3_packet *p)
 {
-	struct p3_mesh_member *b = &m->member[r->rank];
+	struct p3_member *b = &m->node->member[r->rank];
 	if (p->msg.layout != P3_LAYOUT_WORD || !p->msg.incarnation) {
 		remote_end(m, r, -EPROTO);
 		return;
@@ -304,7 +252,7 @@ static void remote_on_born(
 	remote_enter(m, r);
 	FAULT_POINT("remote.attached");
 	/* Tell it that this node knows its process ids. */
-	struct p3_job_msg told = p3_mesh_message(m, P3_JOB_TOLD);
+	struct p3_job_msg told = p3_member_message(m->node, P3_JOB_TOLD);
 	told.round = (uint32_t)p->msg.status;
 	(void)p3_mesh_send_to_remote(m, r->rank, &told);
 	FAULT_POINT("remote.told");
@@ -338,7 +286,7 @@ static void remote_on_packet(
 	else if (msg->op == P3_JOB_LEAVE)
 		remote_on_leave(m, r, known);
 	else if (known)
-		p3_mesh_on_barrier_packet(m, m->member[r->rank].rank, msg);
+		p3_mesh_on_barrier_packet(m, m->node->member[r->rank].rank, msg);
 }
 
 /* ---- connections ---- */
@@ -485,15 +433,72 @@ static void remote_go_on(struct p3_mesh *m, struct p3_remote *r)
 	p3_mesh_watch_call(m, &r->call, P3_MESH_REMOTE, r->rank);
 }
 
-/* ---- calls ---- */
+/* ---- callers: lines, each once ---- */
 
-void p3_mesh_adopt(struct p3_mesh *m, struct p3_unauth *s)
+/* Return true if a line is to be printed for the first time, and the caller's address. */
+static bool caller_is_first(bool *said, const struct p3_card *at, char from[P3_TCP_TEXT])
+{
+	bool first = !*said;
+	*said = true;
+	p3_tcp_print_address(at, from);
+	return first;
+}
+
+/* Return true while ranks of the job may be among slow callers: not all have made their
+ * first connection. */
+static bool caller_may_be_rank(const struct p3_modex *w)
+{
+	for (uint32_t i = 0; i < w->size; i++)
+		if (p3_modex_is_far(w, i) && !w->remote[i].ended && !w->remote[i].begun)
+			return true;
+	return false;
+}
+
+static void caller_say_not_of_job(struct p3_modex *w, const struct p3_card *at)
+{
+	char from[P3_TCP_TEXT];
+	if (caller_is_first(&w->said_not_of_job, at, from))
+		p3_warn("a program at %s connects to this job and does not know its "
+			"secret; it and all that follow are turned away (see which "
+			"program that is, and whether PTL3_FABRIC_NET names a private "
+			"network)",
+			from);
+}
+
+/* The caller may be a rank that was stopped while it called. */
+static void caller_say_mute(struct p3_modex *w, const struct p3_card *at)
+{
+	char from[P3_TCP_TEXT];
+	if (!caller_may_be_rank(w) && caller_is_first(&w->said_mute, at, from))
+		p3_warn("a program at %s has connected to rank %u and has not said for "
+			"%u s that it is of this job; it and all that follow are turned "
+			"away (see which program that is, or whether that rank is "
+			"stopped)",
+			from, w->rank, (uint32_t)(P3_AUTH_NS / 1000000000));
+}
+
+static void caller_say_crowd(struct p3_modex *w, const struct p3_card *at)
+{
+	char from[P3_TCP_TEXT];
+	if (!caller_may_be_rank(w) && caller_is_first(&w->said_crowd, at, from))
+		p3_warn("more than %u programs at a time, one of them at %s, are "
+			"connected to rank %u and have not proven that they are of this "
+			"job; the oldest are turned away (see which programs these are, "
+			"and whether PTL3_FABRIC_NET names a private network)",
+			P3_UNAUTH_MOST, from, w->rank);
+}
+
+/* ---- callers ---- */
+
+/* Use an authenticated connection for the rank of its caller, in place of an earlier one:
+ * a rank calls anew when that has broken, which this node may not have noticed. */
+static void caller_adopt(struct p3_mesh *m, struct p3_unauth *s)
 {
 	struct p3_remote *r = remote_of(m, p3_call_other(&s->call));
 	struct p3_connection c = p3_mesh_take_call(m, &s->call);
 	bool right = r && p3_tcp_is_same_host(&s->from, &m->node->modex->card[r->rank]);
 	if (right && r->ended) { /* tell it that this node treats it as ended */
-		struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_DROPPED);
+		struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_DROPPED);
 		(void)p3_stream_say(&c, &msg);
 	}
 	if (!right || r->ended || remote_is_called(m, r)) {
@@ -511,14 +516,110 @@ void p3_mesh_adopt(struct p3_mesh *m, struct p3_unauth *s)
 	remote_use(m, r, &c);
 }
 
+static void caller_receive(struct p3_mesh *m, struct p3_unauth *s)
+{
+	int rc = p3_call_go_on(&s->call);
+	if (rc == 0)
+		caller_adopt(m, s);
+	else if (rc == -EACCES)
+		caller_say_not_of_job(m->node->modex, &s->from);
+	if (rc && rc != -EAGAIN)
+		p3_mesh_close_call(m, &s->call);
+}
+
+/* Return a free entry for a new connection, or NULL. */
+static struct p3_unauth *caller_find_free(struct p3_modex *w)
+{
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		if (w->unauth[i].call.state == P3_CALL_NONE)
+			return &w->unauth[i];
+	return NULL;
+}
+
+/* Close the connections that have been unauthenticated for longer than ns, after a last
+ * look at their bytes.  If such a caller is of the job, it calls again. */
+static void caller_close_slow(struct p3_mesh *m, uint64_t ns)
+{
+	struct p3_modex *w = m->node->modex;
+	uint64_t now = p3_now_ns();
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++) {
+		struct p3_unauth *s = &w->unauth[i];
+		if (now - s->call.since_ns <= ns)
+			continue;
+		caller_receive(m, s);
+		if (s->call.state != P3_CALL_NONE && ns == P3_AUTH_NS)
+			caller_say_mute(w, &s->from);
+		else if (s->call.state != P3_CALL_NONE)
+			caller_say_crowd(w, &s->from);
+		p3_mesh_close_call(m, &s->call);
+	}
+}
+
+/* Return a free entry for a new connection, or NULL.  If all are in use, first read from
+ * all of them, since a proof may lie unread, and then close the slow ones. */
+static struct p3_unauth *caller_make_room(struct p3_mesh *m)
+{
+	struct p3_modex *w = m->node->modex;
+	struct p3_unauth *s = caller_find_free(w);
+	for (uint32_t i = 0; !s && i < P3_UNAUTH_MOST; i++)
+		caller_receive(m, &w->unauth[i]);
+	s = s ? s : caller_find_free(w);
+	if (!s)
+		caller_close_slow(m, CROWDED_NS);
+	return s ? s : caller_find_free(w);
+}
+
+/* Accept one call.  Return 0 or -errno. */
+static int caller_accept_one(struct p3_mesh *m, struct p3_unauth *s)
+{
+	struct p3_modex *w = m->node->modex;
+	int fd = p3_tcp_accept((int)p3_get(&w->listener), w->timeout_s, &s->from);
+	if (fd < 0)
+		return fd;
+	FAULT_POINT("remote.called");
+	if (!p3_modex_is_of_job(w, &s->from)) {
+		caller_say_not_of_job(w, &s->from);
+		close(fd);
+		return 0;
+	}
+	p3_call_accept(&s->call, fd, &w->secret, w->rank);
+	p3_mesh_add_call(m, &s->call, P3_MESH_UNAUTH, (uint32_t)(s - w->unauth));
+	return 0;
+}
+
+/* Accept calls while there is room for them. */
+static void caller_accept(struct p3_mesh *m)
+{
+	struct p3_modex *w = m->node->modex;
+	int rc = 0;
+	for (int i = 0; i < FAR_CALLS && !rc; i++) {
+		struct p3_unauth *s = caller_make_room(m);
+		rc = s ? caller_accept_one(m, s) : -EBUSY;
+	}
+	bool out_of_fds = rc != -EAGAIN && p3_job_passes(rc);
+	if (out_of_fds && !w->said_no_fds)
+		p3_warn("rank %u cannot accept the calls of other hosts now: %s; "
+			"their ranks wait; raise ulimit -n (one descriptor "
+			"for each rank on another host, and some for calls)",
+			w->rank, strerror(-rc));
+	w->said_no_fds |= out_of_fds;
+	if (out_of_fds || rc == -EBUSY)
+		p3_mesh_pause(m, &w->accept_paused, &w->listener, P3_MESH_TCP_LISTEN);
+}
+
 /* ---- for the domain's thread ---- */
 
 void p3_mesh_on_remote(struct p3_mesh *m, enum p3_mesh_watch what, uint32_t which)
 {
-	if (what == P3_MESH_REMOTE)
-		remote_go_on(m, &m->node->modex->remote[which]);
+	struct p3_modex *w = m->node->modex;
+	if (what == P3_MESH_TCP_LISTEN)
+		caller_accept(m);
+	else if (what == P3_MESH_UNAUTH)
+		caller_receive(m, &w->unauth[which]);
+	else if (what == P3_MESH_REMOTE)
+		remote_go_on(m, &w->remote[which]);
 	else
-		p3_fd_drain(p3_streams_fd(m->node->modex->streams));
+		p3_fd_drain(p3_streams_fd(w->streams));
 	remote_take_news(m);
 }
 
@@ -539,11 +640,24 @@ static void remote_begin(struct p3_mesh *m, struct p3_remote *r)
 		remote_send_born(m, r);
 }
 
+static void caller_begin(struct p3_mesh *m)
+{
+	struct p3_modex *w = m->node->modex;
+	w->accept_paused = false;
+	if (p3_mesh_watch(
+		    m, EPOLL_CTL_ADD, (int)p3_get(&w->listener), P3_MESH_TCP_LISTEN, 0))
+		p3_warn("the calls of other hosts cannot be waited for");
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		if (w->unauth[i].call.state != P3_CALL_NONE)
+			p3_mesh_add_call(m, &w->unauth[i].call, P3_MESH_UNAUTH, i);
+}
+
 void p3_mesh_begin_remotes(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
 	if (!w)
 		return;
+	caller_begin(m);
 	if (p3_mesh_watch(
 		    m, EPOLL_CTL_ADD, p3_streams_fd(w->streams), P3_MESH_STREAMS, 0))
 		p3_warn("other hosts cannot be waited for");
@@ -628,7 +742,7 @@ static void remote_check(struct p3_mesh *m, struct p3_remote *r, uint64_t now)
 			m->nic, r->rank, now - remote_silence_ms(r) * UINT64_C(1000000));
 	if (r->owes_born)
 		remote_send_born(m, r);
-	if (m->member[r->rank].missing)
+	if (m->node->member[r->rank].missing)
 		remote_attach(m, r);
 }
 
@@ -654,12 +768,15 @@ void p3_mesh_check_remotes(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
 	uint64_t now = p3_now_ns();
-	if (w)
-		remote_exclude_own_stop(m, now);
+	if (!w)
+		return;
+	caller_close_slow(m, P3_AUTH_NS);
+	p3_mesh_resume(m, &w->accept_paused, &w->listener, P3_MESH_TCP_LISTEN);
+	remote_exclude_own_stop(m, now);
 	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
 		remote_check(m, r, now);
-	if (w)
-		remote_say_late(m, now);
+	if (!m->over)
+		p3_modex_say_unmet(w, now);
 }
 
 bool p3_mesh_is_disconnected(const struct p3_mesh *m, uint32_t rank)
@@ -670,7 +787,9 @@ bool p3_mesh_is_disconnected(const struct p3_mesh *m, uint32_t rank)
 
 struct p3_remotes p3_mesh_sum_remotes(const struct p3_mesh *m)
 {
-	struct p3_remotes sum = {.met = true, .know_pids = true};
+	const struct p3_modex *w = m->node->modex;
+	struct p3_remotes sum = {
+		.need_retry = w && w->accept_paused, .met = true, .know_pids = true};
 	for (const struct p3_remote *r = NULL; (r = remote_next(m, r));) {
 		if (r->ended)
 			continue;
@@ -680,8 +799,7 @@ struct p3_remotes p3_mesh_sum_remotes(const struct p3_mesh *m)
 			sum.need_retry = true;
 		if (!remote_is_up(r) || !r->state_known)
 			sum.met = false;
-		if (r->is_born &&
-			(int32_t)(r->pids_acked - m->node->modex->pids_sent) < 0)
+		if (r->is_born && (int32_t)(r->pids_acked - w->pids_sent) < 0)
 			sum.know_pids = false;
 	}
 	return sum;
@@ -700,7 +818,7 @@ void p3_mesh_send_pids_to_remotes(struct p3_mesh *m)
 
 void p3_mesh_send_leave_to_remotes(struct p3_mesh *m)
 {
-	struct p3_job_msg msg = p3_mesh_message(m, P3_JOB_LEAVE);
+	struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_LEAVE);
 	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
 		if (!r->ended && r->begun) {
 			(void)p3_mesh_send_to_remote(m, r->rank, &msg);
@@ -736,6 +854,17 @@ void p3_mesh_receive_remotes(struct p3_mesh *m)
 		remote_take_news(m);
 	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)
 		remote_go_on(m, r);
+}
+
+void p3_mesh_poll_remotes(struct p3_mesh *m)
+{
+	struct p3_modex *w = m->node->modex;
+	p3_mesh_check_remotes(m);
+	p3_mesh_receive_remotes(m);
+	caller_accept(m);
+	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++)
+		if (w->unauth[i].call.state != P3_CALL_NONE)
+			caller_receive(m, &w->unauth[i]);
 }
 
 bool p3_mesh_has_lost_remotes(const struct p3_mesh *m)

@@ -8,6 +8,7 @@
 #include "lib/job/launcher.h"
 #include "lib/node/conf.h"
 #include "lib/node/heap.h"
+#include "lib/node/member.h"
 #include "shm/fault.h"
 #include "shm/footprint.h"
 #include "shm/log.h"
@@ -96,24 +97,12 @@ static uint32_t job_planned_nid(const struct p3_node *node, uint32_t rank)
 	return node->modex ? p3_modex_nid(node->modex, rank) : node->nid;
 }
 
-static void job_drop_directory(struct p3_node *node)
-{
-	p3_directory_replace(&node->directory, NULL);
-	free(node->peer);
-	node->peer = NULL;
-}
-
 /* Make the directory, with planned nids and default pids, before the ranks join. */
 static int job_make_directory(struct p3_node *node)
 {
 	struct p3_directory *d = p3_directory_new(node->size);
-	node->peer = calloc(node->size, sizeof *node->peer);
-	node->nmissing = node->nlate = 0;
-	if (!d || !node->peer) {
-		free(d);
-		job_drop_directory(node);
+	if (!d)
 		return -ENOMEM;
-	}
 	d->ranked = true;
 	d->rank = node->rank;
 	for (uint32_t i = 0; i < node->size; i++) {
@@ -150,7 +139,7 @@ int p3_job_begin(struct p3_node *node)
 	if (node->sock >= 0)
 		rc = p3_job_start_life(node);
 	if (rc)
-		job_drop_directory(node);
+		p3_directory_replace(&node->directory, NULL);
 	return rc;
 }
 
@@ -159,7 +148,7 @@ void p3_job_end(struct p3_node *node)
 	if (node->sock >= 0)
 		p3_job_stop_life(node);
 	p3_modex_leave(node);
-	job_drop_directory(node);
+	p3_directory_replace(&node->directory, NULL);
 }
 
 /* ---- calls back ---- */
@@ -168,7 +157,10 @@ void p3_job_ask(void *arg, uint32_t question)
 {
 	struct p3_node *node = arg;
 	p3_set(&node->question, question); /* ASK.1 */
-	p3_job_wake(node);
+	if (node->mesh)
+		p3_mesh_wake(node->mesh);
+	else
+		p3_job_wake(node);
 }
 
 void p3_job_meet(void *arg, uint32_t who)
@@ -219,13 +211,10 @@ static uint64_t job_new_incarnation(void)
 static void job_set_calls(struct p3_node *node, uint32_t hold_s, struct p3_nic_conf *c)
 {
 	c->ask_arg = node;
-	if (node->sock >= 0 && !node->mesh) {
-		c->ask = p3_job_ask;
+	if (node->sock >= 0 && !node->mesh)
 		c->meet = p3_job_meet;
-	}
-	if (node->mesh)
-		c->ask = p3_mesh_ask;
 	if (node->sock >= 0 || node->mesh) {
+		c->ask = p3_job_ask;
 		c->hold = p3_job_hold;
 		c->hold_ns = hold_s * UINT64_C(1000000000);
 	}
@@ -252,6 +241,8 @@ static void job_begin_life(struct p3_node *node, const struct p3_conf *conf)
 	node->personality = conf->personality;
 	node->asked = 0;
 	p3_set(&node->question, 0);
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		p3_set(&node->wanted[i], 0);
 	node->held = (struct p3_holding){.limit_s = conf->hold_s};
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		p3_set(&node->ni[i].pid, P3_JOB_NO_PID);
@@ -264,6 +255,7 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 	if (rc)
 		return rc;
 	job_begin_life(node, &conf);
+	struct p3_conf_match match = p3_conf_match_of(node->rank);
 	struct p3_nic_conf c = {.node = node->index,
 		.nnodes = node->capacity,
 		.nid = node->nid,
@@ -273,9 +265,9 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 		.incarnation = node->incarnation,
 		.mode = conf.mode,
 		.huge = conf.huge,
-		.match_on_host = p3_conf_matches_on_host(node->rank),
-		.interrupt = conf.interrupt,
-		.inlined = conf.inlined,
+		.match_on_host = match.on_host,
+		.interrupt = (enum p3_interrupt)match.interrupt,
+		.inlined = match.inlined,
 		.cma = conf.cma,
 		.bulk = conf.bulk,
 		.membarrier = conf.membarrier,
@@ -308,26 +300,15 @@ int p3_job_start_nic(struct p3_node *node, struct p3_nic **nic_out)
 
 /* Enter this node's ids in the directory before yod reports them, so that its entry is
  * right when PtlNIInit returns. */
-static void job_know_self(struct p3_node *node, struct p3_job_msg m)
+static void job_know_self(struct p3_node *node, const struct p3_job_msg *m)
 {
-	m.nid = node->nid;
-	p3_job_set_ids(node, &m);
+	p3_directory_set(&node->directory, node->rank, node->nid, m->pid);
 }
 
 /* Join a job of one: the node is its own only peer. */
 static int job_join_alone(struct p3_node *node, struct p3_nic *nic)
 {
-	struct p3_job_msg m = p3_job_message(node, P3_JOB_BORN);
-	int fds[P3_JOB_FDS];
-	(void)p3_nic_fds(nic, fds);
-	m.nid = node->nid;
-	m.uid = node->uid;
-	m.jid = node->jid;
-	m.os_pid = (uint32_t)getpid();
-	m.seg_len = p3_nic_seg_len(nic);
-	p3_job_set_ids(node, &m);
-	struct p3_peer_info info = p3_mesh_peer_info(&m, fds);
-	int rc = p3_nic_peer_up(nic, &info);
+	int rc = p3_member_attach_self(node, nic);
 	if (rc)
 		p3_error("the network interface cannot map its own memory: %s",
 			strerror(-rc));
@@ -353,7 +334,7 @@ int p3_job_enter(struct p3_node *node)
 	node->index = node->rank;
 	node->capacity = node->size;
 	if (!node->domain[0])
-		return 0;
+		return p3_members_make(node);
 	struct p3_conf conf;
 	int rc = p3_conf_read(&conf);
 	if (rc)
@@ -363,16 +344,18 @@ int p3_job_enter(struct p3_node *node)
 	if (node->modex && !node->launched)
 		node->capacity = node->size; /* the domain is this job's alone */
 	rc = p3_mesh_enter(node);
+	rc = rc ? rc : p3_members_make(node);
 	if (!rc && node->modex)
 		rc = p3_modex_enter(node);
-	if (rc && node->mesh)
-		p3_mesh_exit(node);
+	if (rc)
+		p3_job_exit(node);
 	return rc;
 }
 
 void p3_job_exit(struct p3_node *node)
 {
 	p3_mesh_exit(node);
+	p3_members_free(node);
 }
 
 int p3_job_join(struct p3_node *node, struct p3_nic *nic)
@@ -388,7 +371,7 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	m.seg_len = p3_nic_seg_len(nic);
 	m.heap_len = p3_nic_heap_len(nic);
 	node->joined = false;
-	job_know_self(node, m);
+	job_know_self(node, &m);
 	FAULT_POINT("init.unjoined");
 	int rc = p3_job_send_to_yod(node, &m, fds, nfds);
 	FAULT_POINT("init.handed_over");
@@ -422,15 +405,15 @@ static void job_tell_pids(struct p3_node *node, const struct p3_job_msg *m)
 void p3_job_pids(struct p3_node *node)
 {
 	struct p3_job_msg m = p3_job_message(node, P3_JOB_PIDS);
-	job_know_self(node, m);
+	job_know_self(node, &m);
 	if (node->mesh)
 		p3_mesh_pids(node);
 	if (node->sock >= 0)
 		job_tell_pids(node, &m);
 	if (node->sock >= 0 || node->mesh)
 		return;
-	m.nid = node->nid;
-	struct p3_peer_info info = p3_mesh_peer_info(&m, NULL);
+	m = p3_member_message(node, P3_JOB_PIDS);
+	struct p3_peer_info info = p3_member_info(node, &m, NULL);
 	p3_nic_peer_pids(p3_nic(node), &info);
 }
 
@@ -443,6 +426,4 @@ void p3_job_leave(struct p3_node *node)
 		node->leaving = true;
 	FAULT_POINT("fini.left");
 	node->joined = false;
-	if (node->sock >= 0)
-		p3_job_forget_peers(node);
 }

@@ -7,7 +7,6 @@
  *	launched.c	rank and job of a process that a launcher other than yod started
  *	pmix.c		the modex of such a job on several hosts
  *	yod.c		the connection to yod, its life thread, and the modex by yod
- *	peers.c		packets to yod; births and ends that yod's packets report
  *
  * A file calls only files below it in this list.
  */
@@ -104,45 +103,7 @@ int p3_job_start_life(struct p3_node *node);
 /* End the life thread. */
 void p3_job_stop_life(struct p3_node *node);
 
-/* ---- peers.c ---- */
-
-/* Return true if the lifeline is still open (any thread).  The program may have closed
- * it, and its number may be a file of the program's. */
-bool p3_job_has_lifeline(const struct p3_node *node);
-/* Return true if wake_fd still names the eventfd that wakes the life thread (any
- * thread). */
-bool p3_job_has_wake(const struct p3_node *node);
 /* Return a packet of this node: its rank, incarnation and process ids. */
 struct p3_job_msg p3_job_message(struct p3_node *node, enum p3_job_op op);
-
-/* Send a packet about an incarnation of a node, as p3_job_send_to_yod() does. */
-int p3_job_send_op(
-	struct p3_node *node, enum p3_job_op op, uint32_t who, uint64_t incarnation);
-/* Enter the ids of a packet in the table of the ranks. */
-void p3_job_set_ids(struct p3_node *node, const struct p3_job_msg *m);
-/* Enter the ids of a PIDS or BORN, and note those of this node: yod knows them.  A BORN
- * may have new ids, as yod puts them into one that waits in its queue. */
-void p3_job_take_ids(struct p3_node *node, const struct p3_job_msg *m);
-/* Process a birth.  rc is the result of receiving the packet; after -EMFILE its
- * descriptors are lost. */
-void p3_job_on_birth(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
-	struct p3_peer_info *info, int rc);
-/* Process an end: drop the node, at once or when all its messages are taken.  nic may be
- * NULL: then there is nothing to drop. */
-void p3_job_on_end(struct p3_node *node, struct p3_nic *nic, const struct p3_job_msg *m,
-	struct p3_peer_info *info);
-/* Drop the nodes that have ended and whose messages are all taken by now. */
-void p3_job_end_late(struct p3_node *node);
-/* Ask yod once more for the nodes that could not be mapped: there may be room now. */
-void p3_job_ask_again(struct p3_node *node);
-/* Return true if the NIC needs nodes that yod has not been asked for. */
-bool p3_job_wants_any(struct p3_node *node);
-/* Ask yod to introduce the nodes that the NIC needs. */
-void p3_job_meet_wanted(struct p3_node *node);
-/* Forget the state of all other nodes: this one leaves. */
-void p3_job_forget_peers(struct p3_node *node);
-/* Drop all peers.  No more news of births and deaths will come, so present and later
- * operations with peers fail. */
-void p3_job_lose_peers(struct p3_node *node, struct p3_nic *nic);
 
 #endif

@@ -9,6 +9,7 @@
  * ends a process: yod itself has been killed.
  */
 #include "lib/job/launcher.h"
+#include "lib/node/member.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
 #include "shm/log.h"
@@ -37,6 +38,54 @@
 #define AGAIN_MOST 1000
 #define LATE_MS    20   /* time between looks at the last messages of ended nodes */
 #define LOOK_MS    1000 /* longest time until foreign descriptors are noticed */
+
+/* ---- the socket to yod, and the eventfd that wakes the life thread ---- */
+
+/* Return true if the lifeline is still open (any thread).  The program may have closed
+ * it, and its number may be a file of the program's. */
+static bool yod_has_lifeline(const struct p3_node *node)
+{
+	return p3_fd_is(node->sock, node->sock_file);
+}
+
+/* Return true if wake_fd still names the eventfd that wakes the life thread. */
+static bool yod_has_wake(const struct p3_node *node)
+{
+	return p3_fd_is(node->wake_fd, node->wake_file);
+}
+
+int p3_job_send_to_yod(
+	struct p3_node *node, const struct p3_job_msg *m, const int *fds, unsigned nfds)
+{
+	return yod_has_lifeline(node) ? p3_job_send(node->sock, m, fds, nfds) : -EPIPE;
+}
+
+/* Send a packet about an incarnation of a node, as p3_job_send_to_yod() does. */
+static int yod_send_op(
+	struct p3_node *node, enum p3_job_op op, uint32_t who, uint64_t incarnation)
+{
+	struct p3_job_msg m = {
+		.magic = P3_JOB_MAGIC, .op = op, .node = who, .incarnation = incarnation};
+	return p3_job_send_to_yod(node, &m, NULL, 0);
+}
+
+void p3_job_wake(struct p3_node *node)
+{
+	if (yod_has_lifeline(node) && yod_has_wake(node))
+		p3_fd_signal(node->wake_fd);
+}
+
+struct p3_job_msg p3_job_message(struct p3_node *node, enum p3_job_op op)
+{
+	struct p3_job_msg all = p3_member_message(node, op);
+	struct p3_job_msg m = {.magic = all.magic,
+		.op = op,
+		.node = node->rank,
+		.incarnation = all.incarnation,
+		.layout = all.layout};
+	memcpy(m.pid, all.pid, sizeof m.pid);
+	return m;
+}
 
 /* ---- the modex by yod and its agents (lib/domain/mesh.h) ---- */
 
@@ -267,12 +316,9 @@ int p3_job_find_yod(struct p3_node *node)
 	return rc;
 }
 
-/* Receive a packet within WELCOME_MS.  Its first descriptor, or -1, is in *fd_out and
- * becomes the caller's. */
-static int yod_receive_next(int sock, struct p3_job_msg *m, int *fd_out)
+/* Receive a packet within WELCOME_MS. */
+static int yod_receive_next(int sock, struct p3_job_packet *p)
 {
-	int fds[P3_JOB_FDS] = {-1};
-	unsigned nfds;
 	struct pollfd on = {.fd = sock, .events = POLLIN};
 	int rc;
 	do
@@ -280,21 +326,16 @@ static int yod_receive_next(int sock, struct p3_job_msg *m, int *fd_out)
 	while (rc < 0 && errno == EINTR);
 	if (rc <= 0)
 		return rc < 0 ? -errno : -ETIMEDOUT;
-	rc = p3_job_recv(sock, m, fds, &nfds);
-	for (unsigned i = 1; !rc && i < nfds; i++)
-		close(fds[i]);
-	*fd_out = !rc && nfds ? fds[0] : -1;
-	return rc;
+	return p3_job_recv(sock, 0, p);
 }
 
 /* Receive the WELCOME, skipping news that an earlier program left unread. */
-static int yod_receive_welcome(int sock, struct p3_job_msg *m, int *fd_out)
+static int yod_receive_welcome(int sock, struct p3_job_packet *p)
 {
-	int rc = yod_receive_next(sock, m, fd_out);
-	while (!rc && m->op != P3_JOB_WELCOME && m->op != P3_JOB_REFUSED) {
-		if (*fd_out >= 0)
-			close(*fd_out);
-		rc = yod_receive_next(sock, m, fd_out);
+	int rc = yod_receive_next(sock, p);
+	while (!rc && p->msg.op != P3_JOB_WELCOME && p->msg.op != P3_JOB_REFUSED) {
+		p3_job_close(p);
+		rc = yod_receive_next(sock, p);
 	}
 	return rc;
 }
@@ -336,41 +377,161 @@ static void yod_let_nodes_read(int sock)
 
 int p3_job_introduce(struct p3_node *node, bool *in_domain_out)
 {
-	struct p3_job_msg m = p3_job_message(node, P3_JOB_HELLO);
-	int fd = -1, rc = p3_job_send_to_yod(node, &m, NULL, 0);
+	struct p3_job_packet p = {.msg = p3_job_message(node, P3_JOB_HELLO)};
+	const struct p3_job_msg *m = &p.msg;
+	int rc = p3_job_send_to_yod(node, m, NULL, 0);
 	FAULT_POINT("init.said_hello");
 	if (!rc)
-		rc = yod_receive_welcome(node->sock, &m, &fd);
-	if (!rc && m.op == P3_JOB_REFUSED) {
+		rc = yod_receive_welcome(node->sock, &p);
+	if (!rc && m->op == P3_JOB_REFUSED) {
 		p3_error("this library has layout %#llx, the launcher's %#llx; link and "
 			 "launch with the same libportals",
-			(unsigned long long)P3_LAYOUT_WORD, (unsigned long long)m.layout);
+			(unsigned long long)P3_LAYOUT_WORD,
+			(unsigned long long)m->layout);
 		rc = -EPROTO;
 	}
-	if (!rc && (m.op != P3_JOB_WELCOME || !m.size || m.size > P3_MAX_NODES ||
-			   m.node >= m.size))
+	if (!rc && (m->op != P3_JOB_WELCOME || !m->size || m->size > P3_MAX_NODES ||
+			   m->node >= m->size))
 		rc = -EPROTO;
-	bool on_hosts = m.status & P3_JOB_ON_HOSTS;
-	node->size = m.size;
+	bool on_hosts = m->status & P3_JOB_ON_HOSTS;
+	node->size = m->size;
 	if (!rc && on_hosts)
-		rc = yod_modex_begin(node, fd);
-	else if (!rc && fd >= 0)
-		rc = yod_map_sleepers(node, m.size, fd);
-	if (fd >= 0)
-		close(fd);
+		rc = yod_modex_begin(node, p.fds[0]);
+	else if (!rc && p.nfds)
+		rc = yod_map_sleepers(node, m->size, p.fds[0]);
+	p3_job_close(&p);
 	if (rc)
 		return rc;
-	node->rank = m.node;
+	node->rank = m->node;
 	node->modex_ops = on_hosts ? &yod_modex : NULL;
-	node->nid = m.nid;
-	node->jid = m.jid;
-	node->uid = m.uid;
-	node->cpus = m.cpus;
-	*in_domain_out = m.status & P3_JOB_IN_DOMAIN;
+	node->nid = m->nid;
+	node->jid = m->jid;
+	node->uid = m->uid;
+	node->cpus = m->cpus;
+	*in_domain_out = m->status & P3_JOB_IN_DOMAIN;
 	node->welcomed = true;
 	yod_let_nodes_read(node->sock);
 	FAULT_POINT("init.welcomed");
 	return 0;
+}
+
+/* ---- births, ids and ends that yod reports ---- */
+
+/* Return true if yod's packets are entered in the table of members: the node has a NIC,
+ * and meets the others by yod, not in a domain. */
+static bool yod_introduces(const struct p3_node *node)
+{
+	return node->member && !node->mesh;
+}
+
+/* Return true if the NIC needs nodes that yod has not been asked for. */
+static bool yod_wants_any(struct p3_node *node)
+{
+	uint64_t any = 0;
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		any |= p3_get(&node->wanted[i]);
+	return any;
+}
+
+/* Ask yod to introduce the nodes that the NIC needs. */
+static void yod_meet_wanted(struct p3_node *node)
+{
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++) {
+		if (!p3_get(&node->wanted[i]))
+			continue;
+		uint64_t bits = p3_exchange64(&node->wanted[i], 0); /* ASK.1 */
+		for (; bits; bits &= bits - 1) {
+			uint32_t who = i * 64 + (uint32_t)__builtin_ctzll(bits);
+			if (!yod_introduces(node) || who >= node->size ||
+				!node->member[who].apart)
+				continue; /* it has left meanwhile */
+			FAULT_POINT("apart.unsaid");
+			if (p3_job_passes(yod_send_op(node, P3_JOB_AGAIN, who,
+				    node->member[who].incarnation)))
+				p3_or64(&node->wanted[i], bits & -bits);
+		}
+	}
+}
+
+/* Ask yod once more for the nodes that could not be mapped: there may be room now. */
+static void yod_ask_again(struct p3_node *node)
+{
+	for (uint32_t i = 0; yod_introduces(node) && i < node->size; i++)
+		if (node->member[i].missing)
+			(void)yod_send_op(
+				node, P3_JOB_AGAIN, i, node->member[i].incarnation);
+}
+
+/* Enter the ids of a PIDS or BORN, and note those of this node: yod knows them.  A BORN
+ * may have new ids, as yod puts them into one that waits in its queue. */
+static void yod_take_ids(struct p3_node *node, const struct p3_job_msg *m)
+{
+	p3_directory_set(&node->directory, m->node, m->nid, m->pid);
+	if (m->node == node->rank)
+		memcpy(node->told_pid, m->pid, sizeof node->told_pid);
+}
+
+/* Drop a node that has ended, if all its messages are taken, or if now is true.  Return
+ * false if messages are left. */
+static bool yod_end_peer(struct p3_node *node, uint32_t who, bool now)
+{
+	struct p3_member *b = &node->member[who];
+	uint64_t incarnation = b->incarnation;
+	if (!p3_member_remove(node, p3_nic(node), who, now))
+		return !b->ending;
+	FAULT_POINT("peer.undropped");
+	if (b->how == P3_PEER_DIED)
+		(void)yod_send_op(node, P3_JOB_DROPPED, who, incarnation);
+	return true;
+}
+
+/* Drop the nodes that have ended and whose messages are all taken by now.  Return false
+ * if some are left. */
+static bool yod_end_peers(struct p3_node *node)
+{
+	bool all = true;
+	for (uint32_t i = 0; yod_introduces(node) && i < node->size; i++)
+		all &= yod_end_peer(node, i, false);
+	return all;
+}
+
+/* Process a birth.  rc is the result of receiving the packet; after -EMFILE its
+ * descriptors are lost. */
+static void yod_on_birth(struct p3_node *node, struct p3_nic *nic,
+	const struct p3_job_msg *m, struct p3_peer_info *info, int rc)
+{
+	struct p3_member *b = &node->member[m->node];
+	if (b->incarnation != m->incarnation)
+		(void)yod_end_peer(node, m->node, true);
+	b->incarnation = m->incarnation;
+	/* Yod keeps its descriptors until one of the two asks for the other. */
+	b->apart = info->apart = !rc && info->published < 0;
+	if (b->apart)
+		p3_nic_peer_expect(nic, info);
+	else
+		p3_member_attach(node, nic, info, rc != 0);
+}
+
+static void yod_on_end(struct p3_node *node, const struct p3_job_msg *m)
+{
+	struct p3_member *b = &node->member[m->node];
+	b->incarnation = m->incarnation;
+	p3_member_end(b, m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT);
+	(void)yod_end_peer(node, m->node, false);
+}
+
+/* Drop all peers.  No more news of births and deaths will come, so present and later
+ * operations with peers fail. */
+static void yod_lose_peers(struct p3_node *node, struct p3_nic *nic)
+{
+	for (uint32_t i = 0; i < node->capacity; i++) {
+		struct p3_peer_info info = {
+			.node = i, .end = P3_PEER_DIED, .now = true, .any = true};
+		if (i != node->index)
+			(void)p3_nic_peer_down(nic, &info);
+	}
+	p3_nic_peer_told(nic, p3_get(&node->question), NULL);
+	p3_members_clear(node);
 }
 
 /* ---- packets of yod ---- */
@@ -402,13 +563,15 @@ static void yod_on_news(struct p3_node *node, struct p3_nic *nic,
 {
 	switch (m->op) {
 	case P3_JOB_BORN:
-		p3_job_on_birth(node, nic, m, info, rc);
+		yod_take_ids(node, m);
+		if (nic)
+			yod_on_birth(node, nic, m, info, rc);
 		break;
 	case P3_JOB_JOINED:
 		node->joined = true;
 		break;
 	case P3_JOB_PIDS:
-		p3_job_take_ids(node, m);
+		yod_take_ids(node, m);
 		if (nic)
 			p3_nic_peer_pids(nic, info);
 		break;
@@ -423,7 +586,7 @@ static void yod_on_news(struct p3_node *node, struct p3_nic *nic,
 		break;
 	case P3_JOB_LEFT:
 	case P3_JOB_DIED:
-		p3_job_on_end(node, nic, m, info);
+		yod_on_end(node, m);
 		break;
 	case P3_JOB_RELEASED:
 		node->barriers_done++;
@@ -439,18 +602,19 @@ static void yod_on_news(struct p3_node *node, struct p3_nic *nic,
 }
 
 /* Process a packet.  The caller holds the lock node->life. */
-static void yod_on_packet(
-	struct p3_node *node, const struct p3_job_msg *m, const int *fds, int rc)
+static void yod_on_packet(struct p3_node *node, const struct p3_job_packet *p, int rc)
 {
+	const struct p3_job_msg *m = &p->msg;
 	struct p3_nic *nic = p3_nic(node);
-	struct p3_peer_info info = p3_mesh_peer_info(m, fds);
+	struct p3_peer_info info = p3_member_info(node, m, p->fds);
 	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
 		return;
-	if (yod_is_stale(node, m) || yod_is_left_to_domain(node, m)) {
-		if (m->op == P3_JOB_DIED)
-			p3_job_on_end(node, NULL, m, &info);
+	bool ignored = yod_is_stale(node, m) || yod_is_left_to_domain(node, m);
+	bool end = m->op == P3_JOB_DIED || m->op == P3_JOB_LEFT;
+	if (m->op == P3_JOB_DIED && (ignored || !nic))
+		(void)yod_send_op(node, P3_JOB_DROPPED, m->node, m->incarnation);
+	if (ignored || (end && !nic))
 		return;
-	}
 	yod_on_news(node, nic, m, &info, rc);
 	/* Threads wait for these two, and for packets about this node. */
 	if (m->op == P3_JOB_JOINED || m->op == P3_JOB_RELEASED || m->node == node->rank)
@@ -461,19 +625,14 @@ static void yod_on_packet(
  * yod is gone. */
 static int yod_receive_one(struct p3_node *node)
 {
-	struct p3_job_msg m;
-	int fds[P3_JOB_FDS] = {-1, -1, -1, -1};
-	unsigned nfds = 0;
-	int rc = p3_job_recv_now(node->sock, &m, fds, &nfds);
-	if (rc == -EPIPE || rc == -ECONNRESET)
-		return -EPIPE;
+	struct p3_job_packet p;
+	int rc = p3_job_recv(node->sock, MSG_DONTWAIT, &p);
 	if (rc && rc != -EMFILE)
-		return rc == -EAGAIN ? rc : 0;
+		return rc == -EAGAIN || rc == -EPIPE ? rc : 0;
 	pthread_mutex_lock(&node->life);
-	yod_on_packet(node, &m, fds, rc);
+	yod_on_packet(node, &p, rc);
 	pthread_mutex_unlock(&node->life);
-	for (unsigned i = 0; i < nfds; i++)
-		close(fds[i]);
+	p3_job_close(&p);
 	return 0;
 }
 
@@ -483,7 +642,7 @@ static int yod_receive_one(struct p3_node *node)
 static bool life_receive(struct p3_node *node)
 {
 	int rc = 0;
-	for (int i = 0; i < RECEIVE_MOST && !rc && p3_job_has_lifeline(node); i++)
+	for (int i = 0; i < RECEIVE_MOST && !rc && yod_has_lifeline(node); i++)
 		rc = yod_receive_one(node);
 	return rc != -EPIPE;
 }
@@ -523,16 +682,15 @@ static void life_on_fds_lost(struct p3_node *node)
 			 "process leaves the job, and its operations with others fail; "
 			 "close only descriptors that the program has opened, and no "
 			 "range of all numbers",
-			p3_job_has_lifeline(node) ? node->wake_fd : node->sock);
-	if (p3_job_has_lifeline(
-		    node)) /* only the eventfd is lost: yod must see the end */
+			yod_has_lifeline(node) ? node->wake_fd : node->sock);
+	if (yod_has_lifeline(node)) /* only the eventfd is lost: yod must see the end */
 		(void)shutdown(node->sock, SHUT_RDWR);
 	pthread_mutex_lock(&node->life);
 	node->fds_lost = true;
 	if (!node->yod_gone)
 		node->barriers_done++;
 	if (p3_nic(node) && !node->domain[0])
-		p3_job_lose_peers(node, p3_nic(node));
+		yod_lose_peers(node, p3_nic(node));
 	life_fail_waits(node);
 	pthread_mutex_unlock(&node->life);
 }
@@ -543,7 +701,8 @@ static void life_on_fds_lost(struct p3_node *node)
  * lock node->life, so the NIC cannot stop meanwhile. */
 static bool life_has_question(struct p3_node *node)
 {
-	return p3_nic(node) && p3_get(&node->question) != node->asked; /* ASK.1 */
+	return p3_nic(node) && !node->mesh &&
+	       p3_get(&node->question) != node->asked; /* ASK.1 */
 }
 
 static void life_pass_question_on(struct p3_node *node)
@@ -566,7 +725,7 @@ static void life_watch_ends(struct p3_node *node)
 {
 	if (node->held.at && !node->held.watches)
 		node->held.watches = !p3_job_passes(
-			p3_job_send_op(node, P3_JOB_WATCH, 0, node->incarnation));
+			yod_send_op(node, P3_JOB_WATCH, 0, node->incarnation));
 }
 
 /* Serve held requests (p3_held_see_to).  The caller holds the lock node->life. */
@@ -597,8 +756,9 @@ static void life_wait_again(struct again *a, uint32_t ms)
 static int life_poll_ms(struct p3_node *node, struct again *a)
 {
 	pthread_mutex_lock(&node->life);
-	bool any = node->nmissing || node->nlate || life_has_question(node) ||
-		   p3_job_wants_any(node) || (node->held.at && !node->held.watches);
+	bool any = (yod_introduces(node) && p3_members_wait(node)) ||
+		   life_has_question(node) || yod_wants_any(node) ||
+		   (node->held.at && !node->held.watches);
 	int held = p3_held_patience(node, -1);
 	pthread_mutex_unlock(&node->life);
 	if (any && !a->at)
@@ -615,12 +775,11 @@ static void life_ask_if_due(struct p3_node *node, struct again *a)
 	if (!a->at || p3_now_ns() < a->at)
 		return;
 	pthread_mutex_lock(&node->life);
-	p3_job_ask_again(node);
-	p3_job_meet_wanted(node);
+	yod_ask_again(node);
+	yod_meet_wanted(node);
 	life_pass_question_on(node);
 	life_watch_ends(node);
-	p3_job_end_late(node);
-	bool late = node->nlate;
+	bool late = !yod_end_peers(node);
 	pthread_mutex_unlock(&node->life);
 	life_wait_again(a, late ? LATE_MS : 2 * a->ms);
 }
@@ -634,7 +793,7 @@ static bool life_on_wake(struct p3_node *node)
 	if (p3_get(&node->ending))
 		return false;
 	pthread_mutex_lock(&node->life);
-	p3_job_meet_wanted(node);
+	yod_meet_wanted(node);
 	life_pass_question_on(node);
 	life_serve_held(node);
 	pthread_mutex_unlock(&node->life);
@@ -649,8 +808,8 @@ static void *life_main(void *arg)
 	struct again again = {0};
 	for (;;) {
 		int n = poll(on, 2, life_poll_ms(node, &again));
-		if (!p3_job_has_lifeline(node) ||
-			((on[1].revents || !n) && !p3_job_has_wake(node)))
+		if (!yod_has_lifeline(node) ||
+			((on[1].revents || !n) && !yod_has_wake(node)))
 			break;
 		if (n < 0)
 			continue;

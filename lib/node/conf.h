@@ -13,8 +13,6 @@
 
 struct p3_conf {
 	enum p3_mode mode;
-	enum p3_interrupt interrupt;
-	uint32_t inlined;
 	enum p3_personality personality;
 	enum p3_huge_policy huge;
 	bool cma;
@@ -31,8 +29,8 @@ struct p3_conf {
 };
 /* Read the environment.  Return -EINVAL after one line for each wrong setting. */
 int p3_conf_read(struct p3_conf *conf_out);
-/* Return true if this rank matches on its host. */
-bool p3_conf_matches_on_host(uint32_t rank);
+/* Return on which side this rank matches, and how; p3_conf_read() has checked it. */
+struct p3_conf_match p3_conf_match_of(uint32_t rank);
 /* Make the log obey PTL3_LOG; PtlNIInit complains of a wrong value. */
 void p3_conf_log(void);
 /* Call p3_fence_join() if the settings allow it.  PtlInit does so before it starts a

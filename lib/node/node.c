@@ -116,15 +116,13 @@ int p3_conf_read(struct p3_conf *conf_out)
 	struct p3_conf c = {.mode = (enum p3_mode)conf_number(P3_CONF_MODE),
 		.personality = (enum p3_personality)conf_number(P3_CONF_PERSONALITY),
 		.huge = (enum p3_huge_policy)conf_number(P3_CONF_HUGEPAGES),
-		.cma = conf_is_on(P3_CONF_CMA),
-		.bulk = conf_is_on(P3_CONF_BULK),
+		.cma = conf_number(P3_CONF_MOVER) != P3_CONF_MOVER_WINDOW,
+		.bulk = conf_number(P3_CONF_MOVER) != P3_CONF_MOVER_READ,
 		.membarrier = conf_is_on(P3_CONF_MEMBARRIER),
 		.base_lanes_only = conf_number(P3_CONF_LANES) == P3_CONF_LANES_BASE,
 		.unswept = conf_number(P3_CONF_LANES) == P3_CONF_LANES_UNSWEPT,
 		.shared_heap = conf_is_on(P3_CONF_SHARED_HEAP),
 		.heap = conf_number(P3_CONF_HEAP),
-		.interrupt = (enum p3_interrupt)conf_number(P3_CONF_INTERRUPT),
-		.inlined = (uint32_t)conf_number(P3_CONF_INLINE),
 		.domain_nodes = (uint32_t)conf_number(P3_CONF_DOMAIN_NODES)};
 	if (c.shared_heap && !p3_conf_text(P3_CONF_HEAP))
 		c.heap = P3_HEAP_LARGE;
@@ -134,11 +132,11 @@ int p3_conf_read(struct p3_conf *conf_out)
 	return 0;
 }
 
-bool p3_conf_matches_on_host(uint32_t rank)
+struct p3_conf_match p3_conf_match_of(uint32_t rank)
 {
-	bool on_host = false;
-	(void)p3_conf_match(p3_conf_text(P3_CONF_MATCH), rank, &on_host);
-	return on_host;
+	struct p3_conf_match match;
+	(void)p3_conf_match(p3_conf_text(P3_CONF_MATCH), rank, &match);
+	return match;
 }
 
 void p3_conf_log(void)
@@ -249,7 +247,7 @@ void p3_directory_set(p3_directory_ptr *where, uint32_t rank, uint32_t nid,
 {
 	/* While an interface is open no thread replaces the table. */
 	struct p3_directory *d = p3_acquire(where); /* RCU.1 */
-	struct p3_member *who = &d->member[rank];
+	struct p3_rank_ids *who = &d->member[rank];
 	p3_set(&who->nid, nid);
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		if (pid[i] != P3_JOB_NO_PID)

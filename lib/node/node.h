@@ -27,6 +27,7 @@
 #include <pthread.h>
 
 struct p3_cci_host;
+struct p3_member;
 struct p3_mesh;
 struct p3_modex_ops;
 struct p3_cards;
@@ -55,7 +56,7 @@ struct p3_modex;
  * block inside.
  */
 
-struct p3_member {
+struct p3_rank_ids {
 	p3_a32 nid; /* or P3_UNKNOWN */
 	p3_a32 pid[P3_JOB_NIS];
 };
@@ -68,7 +69,7 @@ struct p3_directory {
 	bool own[P3_JOB_NIS]; /* the program gave pids for that interface alone */
 	uint32_t rank;
 	uint32_t size; /* 0: unknown */
-	struct p3_member member[];
+	struct p3_rank_ids member[];
 };
 
 typedef _Atomic(struct p3_directory *) p3_directory_ptr;
@@ -125,14 +126,6 @@ struct p3_lib_ni {
 	bool cray; /* gets, unlinks and PtlNIInit behave as on a Cray XT */
 };
 
-/* The steps that this node has still to take for another rank of yod's job. */
-struct p3_job_peer {
-	uint64_t missing; /* incarnation that could not be mapped yet, or 0 */
-	uint64_t apart;   /* incarnation whose descriptors yod has, or 0 */
-	uint32_t late_op; /* P3_JOB_LEFT or P3_JOB_DIED: an end that yod has reported, */
-	uint64_t late;    /* and its incarnation, with messages waiting here; 0: none */
-};
-
 /*
  * Words on a page that the kernel zeroes in forked children; before the first PtlInit or
  * cci_init, words that stay zero.
@@ -164,7 +157,7 @@ struct p3_node {
 	int wake_fd; /* eventfd that wakes the job's life thread */
 	p3_fd_id wake_file;
 	p3_a32 ending;   /* 1: the life thread shall end */
-	p3_a32 question; /* the NIC's last question (nic.h: ask), for yod */
+	p3_a32 question; /* (any) the NIC's last question (nic.h: ask) */
 	uint32_t asked;  /* the last question that the life thread has passed to yod */
 	bool harness;    /* a node of a test process: it survives yod's end */
 	bool welcomed;
@@ -177,8 +170,7 @@ struct p3_node {
 	bool leaving;                  /* LEAVE is sent, LEFT has not come */
 	void *sleepers; /* words of the job's nodes (layout.h); NULL: each uses its
 			    * doorbell */
-	struct p3_job_peer *peer; /* by rank */
-	uint32_t nmissing, nlate; /* peers with missing, with late_op */
+	struct p3_member *member; /* (member.h) by node index; NULL without a NIC */
 	/* (any) the nodes that the NIC needs, a bit each */
 	p3_a64 wanted[P3_MAX_NODES / 64];
 	struct p3_holding held; /* state of the thread that hears of births */

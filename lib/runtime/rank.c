@@ -108,7 +108,7 @@ static int map_agrees(
 	const struct p3_directory *d = p3_directory_read(&node->directory);
 	int rc = PTL_OK;
 	for (uint32_t i = 0; d && i < d->size; i++) {
-		const struct p3_member *m = &d->member[i];
+		const struct p3_rank_ids *m = &d->member[i];
 		if (map[i] != p3_get(pids ? &m->pid[iface] : &m->nid))
 			rc = PTL_FAIL;
 	}
@@ -152,12 +152,12 @@ static int map_in(
 	if (size < 1 || (uint32_t)size > d->size)
 		return PTL_PROCESS_INVALID;
 	for (int i = 0; i < size; i++) {
-		const struct p3_member *m = &d->member[i];
+		const struct p3_rank_ids *m = &d->member[i];
 		if (p3_get(pids ? &m->pid[iface] : &m->nid) == P3_UNKNOWN)
 			return PTL_FAIL;
 	}
 	for (int i = 0; i < size; i++) {
-		const struct p3_member *m = &d->member[i];
+		const struct p3_rank_ids *m = &d->member[i];
 		map[i] = p3_get(pids ? &m->pid[iface] : &m->nid);
 	}
 	return PTL_OK;

@@ -163,7 +163,8 @@ void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 	p3_cci_tx_settle(n, tx);
 }
 
-void p3_cci_tx_end_done(struct p3_nic *n, struct p3_cci_conn *conn)
+/* End the operations at the front of the FIFO that are done. */
+static void cci_tx_end_done(struct p3_nic *n, struct p3_cci_conn *conn)
 {
 	while (!p3_list_empty(&conn->fifo)) {
 		struct p3_cci_tx *tx = p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
@@ -177,19 +178,25 @@ void p3_cci_tx_end_done(struct p3_nic *n, struct p3_cci_conn *conn)
 void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	struct p3_cci_conn *conn = tx->item.conn;
-	p3_list_del(&tx->wait);
-	p3_list_del(&tx->rma);
-	if (conn->pub.attribute != CCI_CONN_ATTR_RO) {
-		p3_list_del(&tx->fifo);
+	const bool ordered = conn->pub.attribute == CCI_CONN_ATTR_RO;
+	if (p3_unlikely(tx->state != P3_CCI_TX_SENT || tx->op != P3_CCI_OP_MSG)) {
+		p3_list_del(&tx->wait);
+		p3_list_del(&tx->rma);
+		if (ordered && tx->state == P3_CCI_TX_DONE)
+			return;
+	}
+	if (p3_unlikely(ordered && conn->fifo.next != &tx->fifo)) {
+		tx->status = status;
+		tx->state = P3_CCI_TX_DONE;
+		return;
+	}
+	p3_list_del(&tx->fifo);
+	if (p3_likely(!ordered || p3_list_empty(&conn->fifo))) {
 		p3_cci_tx_over(n, tx, status);
 		return;
 	}
-	if (tx->state == P3_CCI_TX_DONE)
-		return;
-	tx->status = status;
-	tx->state = P3_CCI_TX_DONE;
-	if (conn->fifo.next == &tx->fifo)
-		p3_cci_tx_end_done(n, conn);
+	p3_cci_tx_over(n, tx, status);
+	cci_tx_end_done(n, conn);
 }
 
 void p3_cci_conn_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)

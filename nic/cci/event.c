@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue of an endpoint's events, its OS handle, and its gauges. */
 #include "nic/cci/internal.h"
+#include "nic/host/call.h"
 #include "shm/fd.h"
-
-#include <sched.h>
-
-#define CCI_QUEUE_NO_OWNER 0xffffffffu
-#define CCI_QUEUE_REVOKING 2u /* shared: plus the number of the thread that revokes */
 
 void p3_cci_queue_init(struct p3_cci_queue *q, char *at)
 {
@@ -20,22 +16,6 @@ struct p3_cci_item *p3_cci_queue_take_returned(struct p3_cci_queue *q)
 	if (p3_likely(!p3_get(&q->returned)))
 		return NULL;
 	return (void *)(uintptr_t)p3_exchange64(&q->returned, 0); /* CCIQ.3 */
-}
-
-/* Make the queue one that threads share.  The former owner is in no step afterwards. */
-static void cci_queue_revoke(struct p3_cci_queue *q, uint32_t thread)
-{
-	uint32_t owned = 0;
-	if (p3_cas32(&q->shared, &owned, CCI_QUEUE_REVOKING + thread)) {
-		FAULT_POINT("cci.revoking");
-		(void)p3_fence_heavy_here();   /* CCIQ.4 */
-		while (p3_acquire(&q->inside)) /* CCIQ.4 */
-			sched_yield();
-		p3_set(&q->owner, CCI_QUEUE_NO_OWNER);
-		p3_release(&q->shared, 2);
-	}
-	while (p3_acquire(&q->shared) != 2)
-		sched_yield();
 }
 
 static struct p3_cci_item *cci_queue_take_shared(struct p3_cci_queue *q)
@@ -57,19 +37,17 @@ static struct p3_cci_item *cci_queue_take_shared(struct p3_cci_queue *q)
 	}
 }
 
-struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q)
+struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_endpoint *ep)
 {
-	uint32_t none = 0, thread = p3_self_number();
-	if (!p3_cci_queue_any(q) || (p3_get(&q->owner) == thread && p3_get(&q->inside)))
+	struct p3_cci_queue *q = &ep->queue;
+	bool owns = p3_owner_claim(&q->owner, p3_self_number());
+	if (!p3_cci_queue_any(q) || (owns && p3_get(&q->owner.inside)))
 		return NULL;
-	if (p3_get(&q->owner) == 0 && p3_cas32(&q->owner, &none, thread))
-		return p3_cci_queue_take(q);
-	uint32_t shared = p3_acquire(&q->shared);
-	if (shared == CCI_QUEUE_REVOKING +
-			      thread) /* a handler that has interrupted the revocation */
-		return NULL;
-	if (shared != 2)
-		cci_queue_revoke(q, thread);
+	if (owns && !p3_acquire(&q->owner.shared))
+		return p3_cci_queue_take(ep);
+	p3_call_begin(); /* a handler must not wait for the owner, too */
+	p3_owner_revoke(&q->owner);
+	p3_call_end(ep->nic);
 	return cci_queue_take_shared(q);
 }
 

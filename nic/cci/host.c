@@ -3,7 +3,6 @@
 #include "nic/cci/internal.h"
 #include "nic/host/call.h"
 #include "nic/run/lease.h"
-#include "shm/variant.h"
 
 #include <sched.h>
 
@@ -15,22 +14,11 @@ int p3_cci_command(struct p3_nic *n, struct p3_cmd *c)
 
 bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), void *arg)
 {
-	bool done = true;
-	if (p3_unlikely(p3_self.inside != 0))
-		return false;
-	p3_call_begin();
-	if (p3_likely(p3_lease_enter(n, P3_LEASE_HOST))) {
-		run(n, arg);
-		p3_lease_leave(n);
-	} else {
-		struct p3_cmd c;
-		p3_cmd_begin(&c, P3_OP_CCI, 0);
-		c.cci.run = run;
-		c.cci.arg = arg;
-		done = p3_post_command(n, &c) == PTL_OK;
-	}
-	p3_call_end(n);
-	return done;
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_CCI, 0);
+	c.cci.run = run;
+	c.cci.arg = arg;
+	return p3_nic_do(n, &c) == PTL_OK;
 }
 
 /* ---- waits ---- */
@@ -91,7 +79,7 @@ static P3_RARE struct p3_cci_item *cci_event_take_rarely(struct p3_cci_item *ite
 	struct p3_cci_endpoint *ep = item->ep;
 	while (item && cci_event_is_void(item)) {
 		p3_cci_queue_give_back(&ep->queue, item);
-		item = p3_cci_queue_take(&ep->queue);
+		item = p3_cci_queue_take(ep);
 	}
 	if (item && item->what == P3_CCI_WITHDRAWN)
 		p3_cci_wait_for_readers(ep->nic);
@@ -100,7 +88,7 @@ static P3_RARE struct p3_cci_item *cci_event_take_rarely(struct p3_cci_item *ite
 
 static P3_HOT struct p3_cci_item *cci_event_take(struct p3_cci_endpoint *ep)
 {
-	struct p3_cci_item *item = p3_cci_queue_take(&ep->queue);
+	struct p3_cci_item *item = p3_cci_queue_take(ep);
 	/* An event that is not handed out at once is void, or it gives back memory that a
 	 * peer may still be reading. */
 	if (p3_unlikely(item && (cci_event_is_void(item) ||
@@ -151,7 +139,7 @@ static __attribute__((noinline)) void cci_poll_briefly(
 /* With the lease: run passes, and give the lease up. */
 static void cci_poll(struct p3_nic *n, const struct p3_cci_endpoint *ep)
 {
-	if (p3_straight() && n->brief && p3_pass_is_brief(n) && !cci_poll_sleeps(ep)) {
+	if (n->brief && p3_pass_is_brief(n) && !cci_poll_sleeps(ep)) {
 		cci_poll_briefly(n, ep);
 		return;
 	}

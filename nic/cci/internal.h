@@ -24,6 +24,7 @@
 
 #include "nic/cci/firmware.h"
 #include "nic/proto/proto.h"
+#include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
@@ -47,9 +48,7 @@
  *	CCIQ.3	word of the ring back, or list "returned": give back releases -> drain
  *		acquires (the program has done with the event; the head has passed the
  *		item's word)
- *	CCIQ.4	shared: the revoker stores, fences heavily, loads inside; the owner stores
- *		inside, fences lightly, loads shared.  Without it two threads take the
- *		same event.
+ *	EVQ.4	the owner, and the thread that revokes the ownership (shm/evq.h)
  */
 
 #define P3_CCI_ITEMS_LOG2 15u
@@ -133,61 +132,43 @@ static inline bool p3_cci_queue_any(const struct p3_cci_queue *q)
 	return p3_cci_queue_item_in(head, word) != NULL;
 }
 
-/* Begin a step of the owner.  Return false if this thread does not own the queue, or is a
- * signal handler that has interrupted a step. */
-static P3_HOT bool p3_cci_queue_enter(struct p3_cci_queue *q)
-{
-	if (p3_unlikely(p3_get(&q->owner) != p3_self.number || p3_get(&q->inside)))
-		return false;
-	p3_set(&q->inside, 1);
-	p3_fence_light(true); /* CCIQ.4 */
-	if (p3_likely(!p3_acquire(&q->shared)))
-		return true;
-	p3_release(&q->inside, 0); /* CCIQ.4 */
-	return false;
-}
-
-static inline void p3_cci_queue_leave(struct p3_cci_queue *q)
-{
-	p3_release(&q->inside, 0); /* CCIQ.4 */
-}
-
 /* Take and give back in the rare cases: the thread does not own the queue. */
-P3_RARE struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_queue *q);
+P3_RARE struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_endpoint *ep);
 P3_RARE void p3_cci_queue_give_back_rarely(
 	struct p3_cci_queue *q, struct p3_cci_item *item);
 
 /* Take the oldest event, or return NULL.  A first look finds most queues empty without a
  * step of the owner.  Only the owner moves the head of a queue that has one, but a signal
  * handler may have interrupted it. */
-static inline struct p3_cci_item *p3_cci_queue_take(struct p3_cci_queue *q)
+static inline struct p3_cci_item *p3_cci_queue_take(struct p3_cci_endpoint *ep)
 {
+	struct p3_cci_queue *q = &ep->queue;
 	uint64_t head = p3_get(&q->head);
 	uint64_t word = p3_acquire(p3_cci_queue_place(q->ring, head)); /* CCIQ.1 */
 	struct p3_cci_item *item = p3_cci_queue_item_in(head, word);
 	if (!item)
 		return NULL;
-	if (p3_unlikely(!p3_cci_queue_enter(q)))
-		return p3_cci_queue_take_rarely(q);
+	if (p3_unlikely(!p3_owner_begin(&q->owner, p3_self.number)))
+		return p3_cci_queue_take_rarely(ep);
 	if (p3_likely(p3_get(&q->head) == head))
 		p3_set(&q->head, head + 1);
 	else
 		item = NULL;
-	p3_cci_queue_leave(q);
+	p3_owner_leave(&q->owner);
 	return item;
 }
 
 static inline void p3_cci_queue_give_back(
 	struct p3_cci_queue *q, struct p3_cci_item *item)
 {
-	if (p3_unlikely(!p3_cci_queue_enter(q))) {
+	if (p3_unlikely(!p3_owner_begin(&q->owner, p3_self.number))) {
 		p3_cci_queue_give_back_rarely(q, item);
 		return;
 	}
 	uint64_t at = q->back_tail++;
 	p3_release(p3_cci_queue_place(q->back, at),
 		p3_cci_queue_word(at, item)); /* CCIQ.3 */
-	p3_cci_queue_leave(q);
+	p3_owner_leave(&q->owner);
 }
 
 /* Have the next pass look at the OS handle of the endpoint. */
@@ -366,8 +347,9 @@ void p3_cci_rx_set_count(struct p3_cci_endpoint *ep, uint32_t count);
 /* Return true if p3_cci_tx_new() would return a descriptor. */
 static inline bool p3_cci_tx_is_free(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
-	if (p3_unlikely(ep->tx_used >= ep->tx_count))
-		p3_cci_desc_drain(n, ep);
+	if (p3_likely(ep->tx_used < ep->tx_count))
+		return true;
+	p3_cci_desc_drain(n, ep);
 	return ep->tx_used < ep->tx_count;
 }
 
@@ -445,8 +427,6 @@ static P3_HOT void p3_cci_tx_post(
 void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
 /* End an operation that is in no list. */
 void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status);
-/* End the operations at the front of the FIFO that are done. */
-void p3_cci_tx_end_done(struct p3_nic *n, struct p3_cci_conn *conn);
 /* The connection does not carry messages any more: end its operations, and let further
  * ones end with the same status. */
 void p3_cci_conn_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status);
@@ -470,6 +450,15 @@ static inline bool p3_cci_req_has_room(
 static inline uint32_t p3_cci_req_most_cells(const struct p3_peer *p)
 {
 	return p3_ring_most(p->req_out.n);
+}
+
+/* Fill the first words of a request. */
+static P3_HOT void p3_cci_req_fill(
+	struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
+{
+	p3_format_set(c, P3_CCI_ROOM, word1);
+	p3_format_set(c, P3_CCI_TOKEN, token);
+	p3_format_set(c, P3_CCI_TAG, tag);
 }
 
 /* Switch to the full ring when it is time, and return the place of a request, for which
@@ -507,10 +496,19 @@ void p3_cci_rsp_publish(struct p3_nic *n, struct p3_peer *p);
 void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
 	enum p3_cci_status status, uint64_t xfer);
 
-/* Send the parts of a message that have yet to be sent, of the bytes in tx.  Return false
- * if there is no room for all. */
-bool p3_cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
-	struct p3_cci_tx *tx);
+/* Count a message whose last part was published.  tx is its operation if it is answered,
+ * or NULL. */
+static P3_HOT void p3_cci_msg_sent(
+	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+{
+	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
+	if (!tx)
+		return;
+	P3_TRACE(keep, n, &tx->topic);
+	tx->state = P3_CCI_TX_SENT;
+	tx->is.in_flight = true;
+	conn->nout++;
+}
 
 /* Take a rejection that was sent, or will not be, from its peer's list. */
 static inline void p3_cci_request_unlist(struct p3_cci_request *r)
@@ -657,18 +655,21 @@ void p3_cci_setup_reject(struct p3_nic *n, struct p3_cci_request *r);
  * parts gets its receive descriptor with the first part.
  */
 
-/* Return an operation of the connection with the context and the flags of its call, in
- * no list, or NULL. */
-struct p3_cci_tx *p3_cci_msg_begin(
-	struct p3_nic *n, struct p3_cci_conn *conn, void *context, int flags);
-/* Keep the bytes of a message in the operation.  Return false if there is no slot. */
-bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
-	uint32_t len, int flags);
-/* Free an operation that did not begin. */
-void p3_cci_msg_give_up(struct p3_nic *n, struct p3_cci_tx *tx);
-/* End an operation that cannot begin, since its connection is dead.  Return the status
- * of the call. */
-int p3_cci_msg_too_late(struct p3_nic *n, struct p3_cci_tx *tx, int flags);
+struct p3_cci_msg {
+	struct p3_cci_conn *conn;
+	const void *data; /* n iovecs, or len bytes if n is 0 */
+	uint32_t n, len;
+	void *context;
+};
+
+/*
+ * Make an operation, in no list, which keeps the bytes of a message.  Return CCI_SUCCESS,
+ * or CCI_ENOBUFS without a descriptor or a slot.  If the connection is dead, there is no
+ * operation either: return the status of the call, which has its event if it is to have
+ * one.
+ */
+int p3_cci_msg_new(struct p3_nic *n, const struct p3_cci_msg *m, int flags,
+	struct p3_cci_tx **tx_out);
 
 /* Free the descriptor of a message whose other parts will not come. */
 void p3_cci_msg_forget(struct p3_cci_conn *conn);

@@ -7,38 +7,14 @@
 
 #include <string.h>
 
-/* The arguments of cci_sendv(). */
-struct cci_send_args {
-	struct p3_cci_conn *conn;
-	const struct iovec *data;
-	uint32_t n;
-	uint32_t len;
-	void *context;
-	int flags;
-	struct p3_cci_tx *tx; /* out: BLOCKING: the operation to wait for, or NULL */
-	int rc;               /* out */
-};
+/* ---- the operation of a message, and the copy of its bytes ---- */
 
-static void cci_msg_gather(char *to, const struct iovec *data, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		if (data[i].iov_len)
-			memcpy(to, data[i].iov_base, data[i].iov_len);
-		to += data[i].iov_len;
-	}
-}
-
-/* Return true if no message waits for the peer, so that one may be sent at once. */
-static inline bool cci_peer_is_free(const struct p3_peer *p)
-{
-	return p->state == P3_LIVE && p3_list_empty(&p->queue) && !p3_cci_sendq_waits(p);
-}
-
-struct p3_cci_tx *p3_cci_msg_begin(
+/* Return an operation of the connection, in no list, or NULL. */
+static struct p3_cci_tx *cci_msg_begin(
 	struct p3_nic *n, struct p3_cci_conn *conn, void *context, int flags)
 {
 	struct p3_cci_tx *tx = p3_cci_tx_new(n, conn);
-	if (!tx)
+	if (p3_unlikely(!tx))
 		return NULL;
 	if (conn->pub.attribute != CCI_CONN_ATTR_UU)
 		tx->token =
@@ -51,177 +27,219 @@ struct p3_cci_tx *p3_cci_msg_begin(
 	return tx;
 }
 
-bool p3_cci_msg_keep(struct p3_cci_tx *tx, const struct iovec *data, uint32_t n,
-	uint32_t len, int flags)
+/* Copy the bytes of a message, which most often is one word. */
+static P3_HOT void cci_msg_gather(char *to, const struct p3_cci_msg *m)
 {
-	bool borrow = (flags & CCI_FLAG_NO_COPY) && n == 1 &&
-		      tx->item.conn->pub.attribute != CCI_CONN_ATTR_UU;
-	tx->len = len;
+	const struct iovec *piece = m->data;
+	if (p3_likely(m->len == 8 && !m->n))
+		memcpy(to, m->data, 8);
+	else if (!m->n && m->len)
+		memcpy(to, m->data, m->len);
+	else
+		for (uint32_t i = 0; i < m->n; to += piece[i++].iov_len)
+			if (piece[i].iov_len)
+				memcpy(to, piece[i].iov_base, piece[i].iov_len);
+}
+
+/* Keep the bytes of a message in the operation.  Return false if there is no slot. */
+static P3_HOT bool cci_msg_keep(
+	struct p3_cci_tx *tx, const struct p3_cci_msg *m, int flags)
+{
+	tx->len = m->len;
 	tx->part = 0;
-	if (len <= P3_CCI_INLINE) {
-		cci_msg_gather(tx->in_line, data, n);
-		tx->bytes = tx->in_line;
-		return true;
+	tx->bytes = tx->in_line;
+	if (p3_unlikely(m->len > P3_CCI_INLINE)) {
+		if ((flags & CCI_FLAG_NO_COPY) && m->n <= 1 &&
+			m->conn->pub.attribute != CCI_CONN_ATTR_UU) {
+			const struct iovec *piece = m->data;
+			tx->bytes = m->n ? piece->iov_base : m->data;
+			return true;
+		}
+		if (!p3_cci_tx_slot(tx))
+			return false;
+		tx->bytes = tx->slot;
 	}
-	if (borrow) {
-		tx->bytes = data->iov_base;
-		return true;
-	}
-	if (!p3_cci_tx_slot(tx))
-		return false;
-	cci_msg_gather(tx->slot, data, n);
-	tx->bytes = tx->slot;
+	cci_msg_gather((char *)(uintptr_t)tx->bytes, m);
 	return true;
 }
 
-void p3_cci_msg_give_up(struct p3_nic *n, struct p3_cci_tx *tx)
+/* Free an operation that did not begin. */
+static P3_RARE void cci_msg_give_up(struct p3_nic *n, struct p3_cci_tx *tx)
 {
-	p3_cci_tx_slot_free(tx);
 	tx->state = P3_CCI_TX_OVER;
 	tx->is.returned = true;
 	p3_cci_tx_settle(n, tx);
 }
 
-int p3_cci_msg_too_late(struct p3_nic *n, struct p3_cci_tx *tx, int flags)
+/* End an operation that cannot begin, since its connection is dead.  Return the status
+ * of the call. */
+static P3_RARE int cci_msg_too_late(struct p3_nic *n, struct p3_cci_tx *tx, int flags)
 {
 	struct p3_cci_conn *conn = tx->item.conn;
 	bool unreliable = conn->pub.attribute == CCI_CONN_ATTR_UU;
 	cci_status_t status = unreliable ? CCI_SUCCESS : conn->fate;
 	if (flags & (CCI_FLAG_SILENT | CCI_FLAG_BLOCKING)) {
-		p3_cci_msg_give_up(n, tx);
+		cci_msg_give_up(n, tx);
 		return (int)status;
 	}
 	p3_cci_tx_over(n, tx, status);
 	return CCI_SUCCESS;
 }
 
-/* ---- unreliable messages ---- */
-
-/* Send a message from the program's memory.  Return false if the lane has no room. */
-static bool cci_uu_send_now(
-	struct p3_nic *n, struct p3_peer *p, const struct cci_send_args *s)
+int p3_cci_msg_new(struct p3_nic *n, const struct p3_cci_msg *m, int flags,
+	struct p3_cci_tx **tx_out)
 {
-	uint32_t cells = p3_cci_cells(P3_CCI_MSG_HEAD, s->len);
-	if (p3_unlikely(cells > p3_cci_req_most_cells(p)))
-		return false;
-	if (p3_unlikely(!p3_cci_req_has_room(n, p, cells, 0)))
-		return false;
-	struct p3_cell *c = p3_cci_req_begin(n, p, cells);
-	cci_msg_gather(p3_format_bytes(c, P3_CCI_MSG_DATA), s->data, s->n);
-	p3_format_set(c, P3_CCI_ROOM, p3_field_in(P3_CCI_MSG_LENGTH, s->len));
-	p3_format_set(c, P3_CCI_TOKEN, 0);
-	p3_format_set(c, P3_CCI_TAG, s->conn->peer_tag);
-	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_MSG, 0, cells), s->len);
-	p3_cci_req_publish(n, p, P3_REQ_CCI_MSG, 0, cells, 0);
-	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
-	return true;
-}
-
-static void cci_uu_send(struct p3_nic *n, struct cci_send_args *s)
-{
-	struct p3_cci_conn *conn = s->conn;
-	const int quiet = CCI_FLAG_SILENT | CCI_FLAG_BLOCKING;
-	struct p3_cci_tx *tx = NULL;
-	bool now = p3_list_empty(&conn->wait) && cci_peer_is_free(conn->peer);
-	s->rc = CCI_ENOBUFS;
-	if (!(s->flags & quiet) || !now) {
-		/* A thread does not wait for the lane: its message is copied. */
-		int flags = s->flags & quiet ? CCI_FLAG_SILENT : 0;
-		tx = p3_cci_msg_begin(n, conn, s->context, flags);
-		if (!tx)
-			return;
-	}
-	if (now && cci_uu_send_now(n, conn->peer, s)) {
-		s->rc = CCI_SUCCESS;
-		if (tx)
-			p3_cci_tx_over(n, tx, CCI_SUCCESS);
-		return;
-	}
-	if (!tx)
-		tx = p3_cci_msg_begin(n, conn, NULL, CCI_FLAG_SILENT);
-	if (!tx)
-		return;
-	if (!p3_cci_msg_keep(tx, s->data, s->n, s->len, 0)) {
-		p3_cci_msg_give_up(n, tx);
-		return;
-	}
-	s->rc = CCI_SUCCESS;
-	p3_list_add(&conn->fifo, &tx->fifo);
-	p3_list_add(&conn->wait, &tx->wait);
-	p3_cci_conn_kick(n, conn);
-}
-
-/* ---- reliable messages ---- */
-
-static void cci_msg_send_reliable(struct p3_nic *n, struct cci_send_args *s)
-{
-	struct p3_cci_conn *conn = s->conn;
-	struct p3_cci_tx *tx = p3_cci_msg_begin(n, conn, s->context, s->flags);
-	s->rc = CCI_ENOBUFS;
+	*tx_out = NULL;
+	struct p3_cci_tx *tx = cci_msg_begin(n, m->conn, m->context, flags);
 	if (p3_unlikely(!tx))
-		return;
-	if (p3_unlikely(!p3_cci_msg_keep(tx, s->data, s->n, s->len, s->flags))) {
-		p3_cci_msg_give_up(n, tx);
-		return;
+		return CCI_ENOBUFS;
+	if (p3_unlikely(m->conn->state != P3_CCI_READY))
+		return cci_msg_too_late(n, tx, flags);
+	if (p3_unlikely(!cci_msg_keep(tx, m, flags))) {
+		cci_msg_give_up(n, tx);
+		return CCI_ENOBUFS;
 	}
-	s->rc = CCI_SUCCESS;
-	s->tx = tx->is.awaited ? tx : NULL;
-	p3_list_add(&conn->fifo, &tx->fifo);
-	p3_cci_expire_watch(n, conn);
-	bool next = p3_list_empty(&conn->wait) && !conn->held && !conn->probing &&
-		    cci_peer_is_free(conn->peer);
-	if (p3_likely(next) && p3_cci_sendq_msg(n, conn->peer, conn, tx))
-		return;
-	p3_list_add(&conn->wait, &tx->wait);
-	p3_cci_conn_kick(n, conn);
+	*tx_out = tx;
+	return CCI_SUCCESS;
 }
 
-/* ---- the straight path ---- */
+/* ---- sends ---- */
 
-/* Return true if the message's bytes fit an open ring, and no other message waits before
- * it. */
-static P3_HOT bool cci_msg_is_plain(const struct p3_cci_conn *conn, uint32_t cells)
+/* The arguments of cci_sendv(). */
+struct cci_send {
+	struct p3_cci_msg m;
+	uint32_t cells;
+	int flags;
+	struct p3_cci_tx *tx; /* out: BLOCKING: the operation to wait for, or NULL */
+	int rc;               /* out */
+};
+
+/* Return true if no message waits before this one, at its connection or at its peer. */
+static P3_HOT bool cci_msg_is_next(const struct p3_cci_conn *conn)
 {
 	const struct p3_peer *p = conn->peer;
 	return p3_likely(conn->state == P3_CCI_READY && p3_list_empty(&conn->wait)) &&
-	       p3_likely(cci_peer_is_free(p)) &&
-	       p3_likely(p3_ring_runs(&p->req_out, cells)) &&
-	       p3_likely(cells <= p3_cci_req_most_cells(p));
+	       p3_likely(p->state == P3_LIVE && p3_list_empty(&p->queue)) &&
+	       p3_likely(!p3_cci_sendq_waits(p));
 }
 
-/* The arguments of cci_send(). */
-struct cci_piece {
-	struct p3_cci_conn *conn;
-	const void *data;
-	uint32_t len;
-	uint32_t cells;
-	void *context;
-	int flags;
-};
-
-/* Fill the message's cells and publish them.  word1 and token are those of a message that
- * wants an answer, or 0. */
-static P3_HOT void cci_msg_publish(
-	const struct cci_piece *s, uint64_t word1, uint64_t token)
+/* Return true if there is room for the message and its answer; open: in a request ring
+ * that is open. */
+static P3_HOT bool cci_msg_has_room(
+	struct p3_nic *n, const struct cci_send *s, bool open, bool answered)
 {
-	struct p3_peer *p = s->conn->peer;
-	struct p3_cell *c = p->req_out.next;
-	char *to = p3_format_bytes(c, P3_CCI_MSG_DATA);
-	if (p3_likely(s->len == 8))
-		memcpy(to, s->data, 8);
-	else if (s->len)
-		memcpy(to, s->data, s->len);
-	p3_format_set(c, P3_CCI_ROOM, word1 | p3_field_in(P3_CCI_MSG_LENGTH, s->len));
-	p3_format_set(c, P3_CCI_TOKEN, token);
-	p3_format_set(c, P3_CCI_TAG, s->conn->peer_tag);
+	struct p3_peer *p = s->m.conn->peer;
+	if (p3_unlikely(s->cells > p3_cci_req_most_cells(p)))
+		return false;
+	if (!open)
+		return p3_cci_req_has_room(n, p, s->cells, answered);
+	return p3_likely(p3_ring_runs(&p->req_out, s->cells)) &&
+	       (!answered || p3_likely(p->rsp_used < p->rsp_cap));
+}
+
+/* Fill the message's cells from the program's memory and publish them.  tx is its
+ * operation if it is answered, or NULL. */
+static P3_HOT void cci_msg_publish(
+	struct p3_nic *n, const struct cci_send *s, bool open, const struct p3_cci_tx *tx)
+{
+	struct p3_peer *p = s->m.conn->peer;
+	struct p3_cell *c = open ? p->req_out.next : p3_cci_req_begin(n, p, s->cells);
+	uint64_t word1 =
+		tx ? p3_field_in(P3_CCI_MSG_SEQ, tx->seq) | p3_field_in(P3_CCI_ROOM, 1)
+		   : 0;
+	cci_msg_gather(p3_format_bytes(c, P3_CCI_MSG_DATA), &s->m);
+	p3_cci_req_fill(c, word1 | p3_field_in(P3_CCI_MSG_LENGTH, s->m.len),
+		tx ? tx->token : 0, s->m.conn->peer_tag);
+	if (!open) {
+		P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_MSG, 0, s->cells), s->m.len);
+		p3_cci_req_publish(n, p, P3_REQ_CCI_MSG, 0, s->cells, tx != NULL);
+		return;
+	}
 	FAULT_POINT("cci.request_filled");
 	p3_ring_run(&p->req_out, p3_word0(P3_REQ_CCI_MSG, 0, s->cells), s->cells);
 	FAULT_POINT("cci.request_published");
+	if (tx) {
+		p->rsp_used++;
+		p->cci.asked++;
+	}
+}
+
+/*
+ * Send the message from the program's memory if it is the next one, in one part, and has
+ * room.  Return false, with nothing done, if it must wait, or if a descriptor or a slot is
+ * missing.  open: the request ring is to be open, so that p3_looks_add() and the rest of
+ * p3_cci_req_publish() are not needed; there is no trace, and no thread waits for the
+ * answer.
+ */
+static P3_HOT bool cci_msg_send_now(struct p3_nic *n, struct cci_send *s, bool open)
+{
+	struct p3_cci_conn *conn = s->m.conn;
+	const bool uu = conn->pub.attribute == CCI_CONN_ATTR_UU;
+	if (p3_unlikely(!cci_msg_is_next(conn)) ||
+		(!uu && p3_unlikely(conn->held || conn->probing ||
+				    (open && s->flags & CCI_FLAG_BLOCKING))) ||
+		p3_unlikely(!cci_msg_has_room(n, s, open, !uu)))
+		return false;
+	struct p3_cci_tx *tx;
+	if (!uu) {
+		const struct p3_cci_msg m =
+			s->m; /* a copy, so that s stays in registers */
+		if (p3_unlikely(p3_cci_msg_new(n, &m, s->flags, &tx) != CCI_SUCCESS))
+			return false;
+		tx->is.numbered = true;
+		tx->seq = conn->seq_out++;
+		tx->part = s->m.len;
+		p3_list_add(&conn->fifo, &tx->fifo);
+		if (!open && tx->is.awaited)
+			s->tx = tx;
+		cci_msg_publish(n, s, open, tx);
+		p3_cci_msg_sent(n, conn, tx);
+		p3_cci_expire_watch(n, conn);
+		return true;
+	}
+	const bool silent = s->flags & (CCI_FLAG_SILENT | CCI_FLAG_BLOCKING);
+	if (!silent && p3_unlikely(!p3_cci_tx_is_free(n, conn->ep)))
+		return false;
+	cci_msg_publish(n, s, open, NULL);
+	p3_cci_msg_sent(n, conn, NULL);
+	if (!silent) {
+		tx = p3_cci_tx_take(conn);
+		tx->item.event.send.context = s->m.context;
+		p3_cci_tx_post(n, tx, CCI_SUCCESS);
+	}
+	return true;
+}
+
+/* Send the message, or keep it in its connection's list until there is room. */
+static void cci_msg_send(struct p3_nic *n, void *arg)
+{
+	struct cci_send *s = arg;
+	struct p3_cci_conn *conn = s->m.conn;
+	const bool uu = conn->pub.attribute == CCI_CONN_ATTR_UU;
+	struct p3_cci_tx *tx;
+	s->rc = CCI_SUCCESS;
+	if (cci_msg_send_now(n, s, false))
+		return;
+	/* No thread waits until an unreliable message has left. */
+	bool silent = uu && (s->flags & CCI_FLAG_BLOCKING);
+	s->rc = p3_cci_msg_new(n, &s->m, silent ? CCI_FLAG_SILENT : s->flags, &tx);
+	if (tx) {
+		s->tx = tx->is.awaited ? tx : NULL;
+		p3_list_add(&conn->fifo, &tx->fifo);
+		p3_list_add(&conn->wait, &tx->wait);
+		if (!uu)
+			p3_cci_expire_watch(n, conn);
+		p3_cci_conn_kick(n, conn);
+	}
+	/* A program that only repeats its call must see buffers come back. */
+	if (p3_unlikely(s->rc == CCI_ENOBUFS))
+		(void)p3_pass_run(n);
 }
 
 /* End a hold that has written to this peer, and most likely to no other one. */
 static P3_HOT void cci_msg_leave_to(struct p3_nic *n, struct p3_peer *p)
 {
+	p3_count(&n->count[P3_C_LEASE_HOST], 1);
 	if (p3_unlikely(n->ntouched)) {
 		p3_looks_add(n, p);
 		p3_lease_leave(n);
@@ -233,109 +251,40 @@ static P3_HOT void cci_msg_leave_to(struct p3_nic *n, struct p3_peer *p)
 	p3_call_end(n);
 }
 
-static P3_HOT void cci_msg_count_sent(struct p3_nic *n)
-{
-	p3_count(&n->count[P3_C_LEASE_HOST], 1);
-	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
-}
-
-/* With the lease: send an unreliable message that is plain, and leave. */
-static P3_HOT bool cci_uu_send_straight(struct p3_nic *n, const struct cci_piece *s)
-{
-	bool silent = s->flags & CCI_FLAG_SILENT;
-	if (p3_unlikely(!silent && !p3_cci_tx_is_free(n, s->conn->ep)))
-		return p3_trylease_turn_back(n);
-	cci_msg_publish(s, 0, 0);
-	cci_msg_count_sent(n);
-	if (!silent) {
-		struct p3_cci_tx *tx = p3_cci_tx_take(s->conn);
-		tx->item.event.send.context = s->context;
-		p3_cci_tx_post(n, tx, CCI_SUCCESS);
-	}
-	cci_msg_leave_to(n, s->conn->peer);
-	return true;
-}
-
-/* With the lease: send a reliable message that is plain, and leave. */
-static P3_HOT bool cci_msg_send_straight(struct p3_nic *n, const struct cci_piece *s)
-{
-	struct p3_cci_conn *conn = s->conn;
-	struct p3_peer *p = conn->peer;
-	const struct iovec data = {(void *)(uintptr_t)s->data, s->len};
-	/* A plain message waits neither for the receiver nor for room for its answer. */
-	if (!p3_likely(!conn->held && !conn->probing && p->rsp_used < p->rsp_cap))
-		return p3_trylease_turn_back(n);
-	struct p3_cci_tx *tx = p3_cci_msg_begin(n, conn, s->context, s->flags);
-	if (p3_unlikely(!tx))
-		return p3_trylease_turn_back(n);
-	if (p3_unlikely(!p3_cci_msg_keep(tx, &data, s->len != 0, s->len, s->flags))) {
-		p3_cci_msg_give_up(n, tx);
-		return p3_trylease_turn_back(n);
-	}
-	tx->is.numbered = tx->is.in_flight = true;
-	tx->seq = conn->seq_out++;
-	tx->part = s->len;
-	tx->state = P3_CCI_TX_SENT;
-	p3_list_add(&conn->fifo, &tx->fifo);
-	cci_msg_publish(s,
-		p3_field_in(P3_CCI_MSG_SEQ, tx->seq) | p3_field_in(P3_CCI_ROOM, 1),
-		tx->token);
-	p->rsp_used++;
-	p->cci.asked++;
-	conn->nout++;
-	cci_msg_count_sent(n);
-	p3_cci_expire_watch(n, conn);
-	cci_msg_leave_to(n, p);
-	return true;
-}
-
-bool p3_cci_send_straight(cci_connection_t *connection, const void *data, uint32_t len,
+/* Finish p3_cci_send() if the message could not leave at once.  held: this thread has the
+ * lease of this NIC; NULL: it has not. */
+static __attribute__((noinline)) int cci_msg_send_slowly(struct p3_nic *held,
+	struct p3_cci_conn *conn, const void *data, uint32_t pieces, uint32_t len,
 	void *context, int flags)
 {
-	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)connection;
 	struct p3_nic *n = conn->ep->nic;
-	const struct cci_piece s = {
-		conn, data, len, p3_cci_cells(P3_CCI_MSG_HEAD, len), context, flags};
-	if (p3_unlikely(!p3_trylease_enter(n)))
-		return false;
-	if (p3_unlikely(!cci_msg_is_plain(conn, s.cells)))
-		return p3_trylease_turn_back(n);
-	return conn->pub.attribute == CCI_CONN_ATTR_UU ? cci_uu_send_straight(n, &s)
-						       : cci_msg_send_straight(n, &s);
-}
-
-/* ---- the general path ---- */
-
-static void cci_msg_send_now(struct p3_nic *n, void *arg)
-{
-	struct cci_send_args *s = arg;
-	if (p3_unlikely(s->conn->state != P3_CCI_READY)) {
-		struct p3_cci_tx *tx = p3_cci_msg_begin(n, s->conn, s->context, s->flags);
-		s->rc = tx ? p3_cci_msg_too_late(n, tx, s->flags) : CCI_ENOBUFS;
-	} else if (s->conn->pub.attribute == CCI_CONN_ATTR_UU) {
-		cci_uu_send(n, s);
+	struct cci_send s = {.m = {conn, data, pieces, len, context},
+		.cells = p3_cci_cells(P3_CCI_MSG_HEAD, len),
+		.flags = flags,
+		.rc = CCI_ENOBUFS};
+	if (held) {
+		p3_count(&n->count[P3_C_LEASE_HOST], 1);
+		cci_msg_send(n, &s);
+		p3_lease_leave(n);
+		p3_call_end(n);
 	} else {
-		cci_msg_send_reliable(n, s);
+		(void)p3_cci_call(n, cci_msg_send, &s);
 	}
-	/* A program that only repeats its call must see buffers come back. */
-	if (p3_unlikely(s->rc == CCI_ENOBUFS))
-		(void)p3_pass_run(n);
+	return p3_likely(!s.tx) ? s.rc : p3_cci_wait_for(n, s.tx);
 }
 
-int p3_cci_send(cci_connection_t *connection, const struct iovec *data, uint32_t n,
+int p3_cci_send(cci_connection_t *connection, const void *data, uint32_t pieces,
 	uint32_t len, void *context, int flags)
 {
 	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)connection;
-	struct cci_send_args s = {.conn = conn,
-		.data = data,
-		.n = n,
-		.len = len,
-		.context = context,
-		.flags = flags,
-		.rc = CCI_ENOBUFS};
-	struct p3_nic *nic = conn->ep->nic;
-	(void)p3_cci_call(nic, cci_msg_send_now, &s);
-	if (p3_likely(!s.tx))
-		return s.rc;
-	return p3_cci_wait_for(nic, s.tx);
+	struct p3_nic *n = conn->ep->nic;
+	struct cci_send s = {.m = {conn, data, pieces, len, context},
+		.cells = p3_cci_cells(P3_CCI_MSG_HEAD, len),
+		.flags = flags};
+	if (p3_unlikely(!p3_trylease_enter(n)))
+		return cci_msg_send_slowly(NULL, conn, data, pieces, len, context, flags);
+	if (p3_unlikely(!cci_msg_send_now(n, &s, true)))
+		return cci_msg_send_slowly(n, conn, data, pieces, len, context, flags);
+	cci_msg_leave_to(n, conn->peer);
+	return CCI_SUCCESS;
 }

@@ -13,7 +13,7 @@ static void cci_region_end_transfers(struct p3_nic *n, uint64_t name)
 {
 	p3_list_each(it, &n->pulls) {
 		struct p3_pull *pull = p3_item(it, struct p3_pull, link);
-		if (pull->over && pull->region == name)
+		if (pull->region == name)
 			p3_pull_end(n, pull, PTL_NI_FAIL);
 	}
 	p3_list_each(src, &n->sources) {
@@ -195,20 +195,15 @@ static int cci_rma_try_to_start(struct p3_nic *n, struct cci_rma_call *o)
 	const struct p3_cci_rma *r = o->r;
 	struct p3_cci_conn *conn = o->conn;
 	const struct p3_cci_region *local = cci_region_own(n, conn->ep, &r->local);
-	const struct iovec msg = {(void *)(uintptr_t)r->msg, r->msg_len};
+	const struct p3_cci_msg m = {conn, r->msg, 0, r->msg_len, r->context};
 	if (!local || !p3_cci_region_holds(local, r->local_offset, r->data_len))
 		return CCI_EINVAL;
 	if (conn->state != P3_CCI_READY && conn->fate == CCI_ERR_DISCONNECTED)
 		return CCI_ERR_DISCONNECTED;
-	struct p3_cci_tx *tx = p3_cci_msg_begin(n, conn, r->context, r->flags);
+	struct p3_cci_tx *tx;
+	int rc = p3_cci_msg_new(n, &m, r->flags & ~CCI_FLAG_NO_COPY, &tx);
 	if (!tx)
-		return CCI_ENOBUFS;
-	if (conn->state != P3_CCI_READY)
-		return p3_cci_msg_too_late(n, tx, r->flags);
-	if (!p3_cci_msg_keep(tx, &msg, r->msg_len ? 1 : 0, r->msg_len, 0)) {
-		p3_cci_msg_give_up(n, tx);
-		return CCI_ENOBUFS;
-	}
+		return rc;
 	tx->op = r->flags & CCI_FLAG_WRITE ? P3_CCI_OP_WRITE : P3_CCI_OP_READ;
 	tx->is.fence = r->flags & CCI_FLAG_FENCE;
 	tx->is.with_msg = r->msg_len != 0;

@@ -25,19 +25,6 @@ static void cci_rma_data_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_
 		p3_cci_conn_kick(n, conn);
 }
 
-/* Tell the target of a READ that its bytes are no longer needed.  The slot stays in use
- * until the target has seen that. */
-static void cci_rma_release(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail)
-{
-	p3_set(&x->pub->status, fail ? UINT64_MAX : 0);
-	p3_release(&x->pub->released, p3_xfer_name(x)); /* XFER.3 */
-	FAULT_POINT("cci.released");
-	x->releasing = true;
-	p3_list_add(&n->sources, &x->link);
-	p3_odd_set(n, P3_ODD_SOURCES);
-	p3_looks_add(n, x->peer);
-}
-
 /* The pull of a READ has ended.  If the peer is being lost, p3_cci_peer_down() ends the
  * operation, with all others of the connection: their pulls are in the list through which
  * the caller goes. */
@@ -46,7 +33,7 @@ static void cci_rma_read_over(struct p3_nic *n, struct p3_pull *pull, uint32_t f
 	struct p3_xfer_slot *x = p3_item(pull, struct p3_xfer_slot, pull);
 	struct p3_cci_tx *tx = p3_cci_tx_named(n, pull->token);
 	bool lives = pull->peer->state == P3_LIVE;
-	cci_rma_release(n, x, fail);
+	p3_xfer_release(n, x, fail);
 	if (!tx || tx->state != P3_CCI_TX_SENT || tx->xfer != x)
 		return;
 	tx->xfer = NULL;
@@ -87,7 +74,7 @@ static bool cci_rma_read_rsp_take(struct p3_nic *n, struct p3_peer *p,
 	}
 	if (!wanted) {
 		tx->xfer = NULL;
-		cci_rma_release(n, x, PTL_NI_FAIL);
+		p3_xfer_release(n, x, PTL_NI_FAIL);
 		return true;
 	}
 	x->pull = (struct p3_pull){.peer = p,
@@ -152,7 +139,7 @@ void p3_cci_rma_rsp_late(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 		x->releasing || (is_long_answer && x->abandoned != 2))
 		return;
 	if (is_long_answer && cci_rma_take_source(n, x, c))
-		cci_rma_release(n, x, PTL_NI_FAIL);
+		p3_xfer_release(n, x, PTL_NI_FAIL);
 	else
 		p3_xfer_free(n, x);
 }
@@ -236,7 +223,7 @@ static bool cci_rma_write_long(
 	struct p3_nic *n, struct p3_peer *p, const struct cci_rma_ask *a, char *to)
 {
 	const struct p3_region r = {.start = to, .size = a->length};
-	if (n->swapper && p3_getput_waits(n, &r, 0, a->length))
+	if (p3_getput_waits(n, &r, 0, a->length))
 		return false;
 	struct p3_pull *pull = p3_pull_alloc(n, p);
 	if (!pull)
@@ -272,7 +259,7 @@ static bool cci_rma_read_long(
 	struct p3_nic *n, struct p3_peer *p, const struct cci_rma_ask *a, char *from)
 {
 	const struct p3_region r = {.start = from, .size = a->length};
-	if (n->swapper && p3_getput_waits(n, &r, 0, a->length))
+	if (p3_getput_waits(n, &r, 0, a->length))
 		return false;
 	struct p3_xfer_slot *x = p3_xfer_alloc(n, p, P3_X_SERVE);
 	if (!x)

@@ -47,18 +47,23 @@ void p3_cci_msg_forget(struct p3_cci_conn *conn)
 	conn->in_parts = false;
 }
 
+/* Post the event of a message of len bytes that lies in the slot. */
 static P3_HOT void cci_rx_post(
-	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_rx *rx)
+	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_rx *rx, uint32_t len)
 {
 	union cci_event *e = &rx->item.event;
+	conn->seq_in++;
+	conn->refusing = false;
+	FAULT_POINT("cci.received");
 	rx->item.conn = conn;
 	e->recv.type = CCI_EVENT_RECV;
-	e->recv.len = conn->coming_len;
-	e->recv.ptr = p3_likely(conn->coming_len) ? rx->slot : NULL;
+	e->recv.len = len;
+	e->recv.ptr = p3_likely(len) ? rx->slot : NULL;
 	e->recv.connection = &conn->pub;
-	rx->slot[conn->coming_len] = 0;
+	rx->slot[len] = 0;
 	p3_cci_conn_ref(conn);
 	p3_cci_event_post(n, &rx->item);
+	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
 }
 
 static void cci_rx_answer(struct p3_nic *n, struct p3_peer *p,
@@ -110,13 +115,9 @@ static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 		conn->coming = rx;
 		return true;
 	}
-	conn->seq_in++;
-	conn->refusing = false;
-	FAULT_POINT("cci.received");
-	cci_rx_post(n, conn, rx);
+	cci_rx_post(n, conn, rx, conn->coming_len);
 	P3_TRACE(delivered, n, p, P3_REQ_CCI_MSG, conn->coming_len);
 	cci_rx_answer(n, p, m, P3_CCI_OK);
-	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
 	return true;
 }
 
@@ -147,14 +148,14 @@ static bool cci_rx_take(
 	return true;
 }
 
-/* ---- the straight path ---- */
+/* ---- messages of one part ---- */
 
-/* Return the connection that a tag names, or NULL.  Most messages are of the connection
- * of the one before. */
+/* Return the connection that a tag names, one that is dead, or NULL.  Most messages are of
+ * the connection of the one before. */
 static P3_HOT struct p3_cci_conn *cci_rx_conn(struct p3_nic *n, uint64_t tag)
 {
 	struct p3_cci_conn *conn = n->cci.last;
-	if (p3_likely(conn->tag == tag && tag))
+	if (p3_likely(conn->tag == tag))
 		return conn;
 	conn = p3_cci_conn_named(n, tag);
 	if (p3_likely(conn != NULL))
@@ -162,44 +163,51 @@ static P3_HOT struct p3_cci_conn *cci_rx_conn(struct p3_nic *n, uint64_t tag)
 	return conn;
 }
 
-/* Return the living connection of a message that it expects, or NULL. */
-static P3_HOT struct p3_cci_conn *cci_rx_expecting(
-	struct p3_nic *n, const struct p3_peer *p, const struct p3_cell *c, uint64_t w1)
+/* Return the living connection of a message that it expects, or NULL.  The message wants
+ * an answer if the attribute says so, and only then. */
+static P3_HOT struct p3_cci_conn *cci_rx_expecting(struct p3_nic *n,
+	const struct p3_peer *p, const struct p3_cell *c, uint64_t w1, uint64_t token)
 {
 	struct p3_cci_conn *conn = cci_rx_conn(n, p3_format_get(c, P3_CCI_TAG));
 	if (p3_unlikely(!conn || conn->peer != p || conn->state != P3_CCI_READY ||
 			conn->in_parts))
 		return NULL;
+	uint64_t room = p3_field_of(P3_CCI_ROOM, w1);
+	if (conn->pub.attribute == CCI_CONN_ATTR_UU)
+		return p3_likely(!(room | token)) ? conn : NULL;
 	uint32_t seq = (uint32_t)p3_field_of(P3_CCI_MSG_SEQ, w1);
 	if (conn->pub.attribute == CCI_CONN_ATTR_RO && p3_unlikely(seq != conn->seq_in))
 		return NULL;
-	return conn;
+	return p3_likely(room && token) ? conn : NULL;
 }
 
-/* Return true if an answer is wanted as the attribute says, and may leave. */
-static P3_HOT bool cci_rx_may_answer(
-	struct p3_peer *p, const struct p3_cci_conn *conn, uint64_t token, uint64_t w1)
+/* Answer that the message was taken. */
+static P3_HOT void cci_rx_accept(struct p3_nic *n, struct p3_peer *p, uint64_t token)
 {
-	uint64_t room = p3_field_of(P3_CCI_ROOM, w1);
-	if (conn->pub.attribute == CCI_CONN_ATTR_UU)
-		return p3_likely(!(room | token));
-	return p3_likely(room && token && p3_rsp_may_run(p));
+	if (p3_unlikely(!p3_rsp_may_run(p))) {
+		p3_cci_rsp_send(n, p, P3_REQ_CCI_MSG, token, P3_CCI_OK, 0);
+		return;
+	}
+	struct p3_cell *c = p->rsp_out.next;
+	p3_format_set(
+		c, P3_CCI_ANSWER_STATUS, p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
+	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
+	FAULT_POINT("cci.answer_filled");
+	p3_rsp_run(n, p, p3_word0(P3_RSP_CCI, 0, 1));
+	FAULT_POINT("cci.answer_published");
 }
 
 /* Take a message of one cell, or of k cells: its bytes, its event, and the answer. */
-static P3_HOT bool cci_rx_take_straight(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_cell *c, bool one, uint32_t k)
+static P3_HOT bool cci_rx_take_whole(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_cell *c, uint64_t w1, bool one, uint32_t k)
 {
-	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM),
-		 token = p3_format_get(c, P3_CCI_TOKEN);
+	uint64_t token = p3_format_get(c, P3_CCI_TOKEN);
 	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
-	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1);
-	if (one && p3_unlikely(!conn || len > P3_CCI_MSG_HEAD ||
-			       !cci_rx_may_answer(p, conn, token, w1)))
-		return false;
-	if (!one && p3_unlikely(!conn || len > conn->pub.max_send_size ||
-				k != p3_cci_cells(P3_CCI_MSG_HEAD, len) ||
-				!cci_rx_may_answer(p, conn, token, w1)))
+	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1, token);
+	if (p3_unlikely(!conn) ||
+		p3_unlikely(one ? len > P3_CCI_MSG_HEAD
+				: len > conn->pub.max_send_size ||
+					    k != p3_cci_cells(P3_CCI_MSG_HEAD, len)))
 		return false;
 	struct p3_cci_rx *rx = cci_rx_new(n, conn->ep);
 	if (p3_unlikely(!rx))
@@ -207,38 +215,27 @@ static P3_HOT bool cci_rx_take_straight(struct p3_nic *n, struct p3_peer *p,
 	/* A slot has room for all bytes of a cell. */
 	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA),
 		one ? P3_CCI_MSG_HEAD : len);
-	conn->seq_in++;
-	conn->refusing = false;
-	FAULT_POINT("cci.received");
-	conn->coming_len = len;
-	cci_rx_post(n, conn, rx);
+	cci_rx_post(n, conn, rx, len);
 	n->bytes += len;
 	n->msgs++;
 	n->worked = true;
-	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
-	if (token) {
-		struct p3_cell *rsp = p->rsp_out.next;
-		p3_format_set(rsp, P3_CCI_ANSWER_STATUS,
-			p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
-		p3_format_set(rsp, P3_CCI_ANSWER_TOKEN, token);
-		FAULT_POINT("cci.answer_filled");
-		p3_rsp_run(n, p, p3_word0(P3_RSP_CCI, 0, 1));
-		FAULT_POINT("cci.answer_published");
-	}
+	if (token)
+		cci_rx_accept(n, p, token);
 	FAULT_POINT("cci.request_taken");
 	p3_ring_take(&p->req_in, k);
 	return true;
 }
 
-bool p3_cci_msg_take_one(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+bool p3_cci_msg_take_one(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w1)
 {
-	return cci_rx_take_straight(n, p, c, true, 1);
+	return cci_rx_take_whole(n, p, c, w1, true, 1);
 }
 
 bool p3_cci_msg_take_longer(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t k)
 {
-	return cci_rx_take_straight(n, p, c, false, k);
+	return cci_rx_take_whole(n, p, c, p3_format_get(c, P3_CCI_ROOM), false, k);
 }
 
 /* ---- requests of all kinds ---- */
@@ -308,7 +305,19 @@ bool p3_cci_req_take(
 
 /* ---- answers ---- */
 
-static void cci_tx_rsp_take_msg(
+/* End a message that was taken while others wait for that. */
+static P3_RARE void cci_tx_end_held(
+	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
+{
+	bool more = conn->probing;
+	conn->probing = false;
+	p3_cci_tx_end(n, tx, CCI_SUCCESS);
+	p3_cci_retry_answered(n, conn);
+	if (more)
+		p3_cci_conn_kick(n, conn);
+}
+
+static P3_HOT void cci_tx_rsp_take_msg(
 	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx, uint32_t status)
 {
 	P3_TRACE(about, n, tx->topic, P3_TRACE_ANSWERED, P3_RSP_CCI, 0);
@@ -323,13 +332,12 @@ static void cci_tx_rsp_take_msg(
 		conn->probing = false;
 		p3_cci_conn_kick(n, conn);
 	} else if (p3_likely(status == P3_CCI_OK)) {
-		bool more = conn->probing;
-		conn->rnr = conn->probing = false;
+		conn->rnr = false;
 		conn->refusals = 0;
-		p3_cci_tx_end(n, tx, CCI_SUCCESS);
-		p3_cci_retry_answered(n, conn);
-		if (p3_unlikely(more))
-			p3_cci_conn_kick(n, conn);
+		if (p3_likely(!conn->probing && !conn->resumes))
+			p3_cci_tx_end(n, tx, CCI_SUCCESS);
+		else
+			cci_tx_end_held(n, conn, tx);
 	} else if (status == P3_CCI_RNR) {
 		p3_cci_retry_refused(n, tx);
 	} else {
@@ -338,45 +346,15 @@ static void cci_tx_rsp_take_msg(
 	}
 }
 
-static bool cci_tx_rsp_take(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t kind)
+/* Take the answer to a request about a connection. */
+static P3_RARE uint32_t cci_conn_rsp_take(struct p3_nic *n, const struct p3_peer *p,
+	const struct p3_cell *c, uint32_t kind, uint32_t status)
 {
-	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
-	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
-	struct p3_cci_tx *tx = p3_cci_tx_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
-	if (!tx || !tx->is.in_flight || tx->item.conn->peer != p) {
-		if (kind != P3_REQ_CCI_MSG)
-			p3_cci_rma_rsp_late(n, p, c);
-		return true; /* its endpoint is gone */
-	}
-	/* Does the operation wait for this kind of answer? */
-	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
-	if (kind == P3_REQ_CCI_MSG) {
-		if (msg)
-			cci_tx_rsp_take_msg(n, tx->item.conn, tx, status);
-		return msg;
-	}
-	if (msg || (kind == P3_REQ_CCI_WRITE) != (tx->op == P3_CCI_OP_WRITE))
-		return false;
-	return p3_cci_rma_rsp_take(n, p, tx, c);
-}
-
-uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
-{
-	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
-	uint32_t kind = (uint32_t)p3_field_of(P3_CCI_ANSWER_KIND, w1);
-	if (!p->cci.asked)
-		return 0;
-	p->cci.asked--;
-	if (p3_likely(kind == P3_REQ_CCI_MSG) || kind == P3_REQ_CCI_WRITE ||
-		kind == P3_REQ_CCI_READ)
-		return cci_tx_rsp_take(n, p, c, kind);
 	if (kind != P3_REQ_CCI_CONNECT && kind != P3_REQ_CCI_DECIDE &&
 		kind != P3_REQ_CCI_ALIVE)
 		return 0;
 	struct p3_cci_conn *conn =
 		p3_cci_conn_of_peer(n, p, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
-	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
 	if (!conn)
 		return 1;
 	if (kind == P3_REQ_CCI_CONNECT)
@@ -388,35 +366,31 @@ uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_ce
 	return 1;
 }
 
-bool p3_cci_rsp_take_straight(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+uint32_t p3_cci_rsp_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
-	const uint64_t taken = p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG);
-	struct p3_cci_tx *tx = p3_cci_tx_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
-	if (p3_unlikely(p3_format_get(c, P3_CCI_ANSWER_STATUS) != taken || !tx ||
-			!p->cci.asked))
-		return false;
-	struct p3_cci_conn *conn = tx->item.conn;
-	bool msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
-	if (p3_unlikely(!msg || !tx->is.in_flight || conn->peer != p))
-		return false;
-	/* The operation must be the oldest one, and its end must let no message go. */
-	if (!(p3_likely(
-		      tx->state == P3_CCI_TX_SENT && !conn->probing && !conn->resumes) &&
-		    p3_likely(conn->fifo.next == &tx->fifo)))
-		return false;
+	uint64_t w1 = p3_format_get(c, P3_CCI_ANSWER_STATUS);
+	uint32_t kind = (uint32_t)p3_field_of(P3_CCI_ANSWER_KIND, w1);
+	uint32_t status = (uint32_t)p3_field_of(P3_CCI_ANSWER_STATUS, w1);
+	bool is_msg = p3_likely(kind == P3_REQ_CCI_MSG);
+	if (p3_unlikely(!p->cci.asked))
+		return 0;
 	p->cci.asked--;
-	tx->is.in_flight = false;
-	conn->nout--;
-	conn->rnr = false;
-	conn->refusals = 0;
-	p3_list_del(&tx->fifo);
-	p3_cci_tx_over(n, tx, CCI_SUCCESS);
-	if (p3_unlikely(!p3_list_empty(&conn->fifo)))
-		p3_cci_tx_end_done(n, conn);
-	n->worked = true;
-	FAULT_POINT("response.handled");
-	p3_ring_take_now(&p->rsp_in, 1);
-	p->rsp_used--;
-	return true;
+	if (!is_msg && kind != P3_REQ_CCI_WRITE && kind != P3_REQ_CCI_READ)
+		return cci_conn_rsp_take(n, p, c, kind, status);
+	struct p3_cci_tx *tx = p3_cci_tx_named(n, p3_format_get(c, P3_CCI_ANSWER_TOKEN));
+	if (p3_unlikely(!tx || !tx->is.in_flight || tx->item.conn->peer != p)) {
+		if (!is_msg)
+			p3_cci_rma_rsp_late(n, p, c);
+		return 1; /* its endpoint is gone */
+	}
+	/* Does the operation wait for this kind of answer? */
+	bool waits_as_msg = tx->op == P3_CCI_OP_MSG || tx->is.data_done;
+	if (p3_unlikely(is_msg != waits_as_msg))
+		return 0;
+	if (is_msg) {
+		cci_tx_rsp_take_msg(n, tx->item.conn, tx, status);
+		return 1;
+	}
+	return (kind == P3_REQ_CCI_WRITE) == (tx->op == P3_CCI_OP_WRITE) &&
+	       p3_cci_rma_rsp_take(n, p, tx, c);
 }

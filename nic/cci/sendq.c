@@ -44,13 +44,6 @@ void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_
 	p3_cci_rsp_publish(n, p);
 }
 
-static void cci_req_fill(struct p3_cell *c, uint64_t word1, uint64_t token, uint64_t tag)
-{
-	p3_format_set(c, P3_CCI_ROOM, word1);
-	p3_format_set(c, P3_CCI_TOKEN, token);
-	p3_format_set(c, P3_CCI_TAG, tag);
-}
-
 /* ---- RMA operations ---- */
 
 #define P3_CCI_WRITE_MOST 1024u /* longest WRITE whose bytes the message carries */
@@ -67,7 +60,7 @@ static bool cci_rma_is_long(const struct p3_peer *p, const struct p3_cci_tx *tx)
 static bool cci_rma_get_slot(struct p3_nic *n, struct p3_peer *p, struct p3_cci_tx *tx)
 {
 	const struct p3_region r = {.start = tx->local, .size = tx->length};
-	if (n->swapper && p3_getput_waits(n, &r, 0, tx->length))
+	if (p3_getput_waits(n, &r, 0, tx->length))
 		return false;
 	tx->xfer = p3_xfer_alloc(n, p, P3_X_OWN);
 	if (!tx->xfer)
@@ -96,7 +89,7 @@ static bool cci_sendq_rma_one(struct p3_nic *n, struct p3_peer *p,
 		memcpy(p3_format_bytes(c, P3_CCI_RMA_DATA), tx->local, tx->length);
 	else
 		p3_format_set(c, P3_CCI_RMA_XFER, slot ? p3_xfer_name(tx->xfer) : 0);
-	cci_req_fill(c, p3_field_in(P3_CCI_ROOM, 1), tx->token, conn->peer_tag);
+	p3_cci_req_fill(c, p3_field_in(P3_CCI_ROOM, 1), tx->token, conn->peer_tag);
 	p3_format_set(c, P3_CCI_RMA_REGION, tx->region);
 	p3_format_set(c, P3_CCI_RMA_OFFSET, tx->offset);
 	p3_format_set(c, P3_CCI_RMA_LENGTH, tx->length);
@@ -163,7 +156,7 @@ static bool cci_sendq_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 		return false;
 	struct p3_cell *c = p3_cci_req_begin(n, p, cells);
 	memcpy(p3_format_bytes(c, P3_CCI_MSG_DATA), tx->bytes + tx->part, len);
-	cci_req_fill(c,
+	p3_cci_req_fill(c,
 		p3_field_in(P3_CCI_MSG_LENGTH, len) |
 			p3_field_in(P3_CCI_MSG_SEQ, tx->seq) |
 			p3_field_in(P3_CCI_ROOM, rsp),
@@ -175,7 +168,9 @@ static bool cci_sendq_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 	return true;
 }
 
-bool p3_cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
+/* Send the parts of a message that have yet to be sent, of the bytes in tx.  Return false
+ * if there is no room for all. */
+static bool cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
 	struct p3_cci_tx *tx)
 {
 	if (!tx->is.numbered)
@@ -188,15 +183,7 @@ bool p3_cci_sendq_msg(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *c
 		if (!cci_sendq_part(n, p, conn, tx))
 			return false;
 	while (tx->part < tx->len);
-	if (conn->pub.attribute == CCI_CONN_ATTR_UU) {
-		p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
-		return true;
-	}
-	P3_TRACE(keep, n, &tx->topic);
-	tx->state = P3_CCI_TX_SENT;
-	tx->is.in_flight = true;
-	conn->nout++;
-	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
+	p3_cci_msg_sent(n, conn, conn->pub.attribute == CCI_CONN_ATTR_UU ? NULL : tx);
 	return true;
 }
 
@@ -223,7 +210,7 @@ static bool cci_sendq_connect(
 		if (len)
 			memcpy(p3_format_bytes(c, P3_CCI_CONNECT_DATA),
 				data->data + conn->data_sent, len);
-		cci_req_fill(c,
+		p3_cci_req_fill(c,
 			p3_field_in(P3_CCI_CONNECT_TOTAL, total) |
 				p3_field_in(P3_CCI_CONNECT_ATTRIBUTE,
 					(uint64_t)conn->pub.attribute) |
@@ -248,7 +235,7 @@ static bool cci_sendq_cell(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 	if (!p3_cci_req_has_room(n, p, 1, rsp))
 		return false;
 	struct p3_cell *c = p3_cci_req_begin(n, p, 1);
-	cci_req_fill(c, p3_field_in(P3_CCI_ROOM, rsp), conn->tag, conn->peer_tag);
+	p3_cci_req_fill(c, p3_field_in(P3_CCI_ROOM, rsp), conn->tag, conn->peer_tag);
 	p3_format_set(c, P3_CCI_DECIDE_MTU, conn->pub.max_send_size);
 	uint32_t flags = kind == P3_REQ_CCI_DECIDE ? P3_F_CCI_ACCEPT : 0u;
 	P3_TRACE(send, n, p, p3_word0(kind, flags, 1), 0);
@@ -308,7 +295,7 @@ static enum cci_sent cci_sendq_conn(
 	for (uint32_t i = 0; (tx = cci_conn_next_msg(conn)) != NULL; i++) {
 		if (i == CCI_SENDQ_TURN)
 			return CCI_SENT_SOME;
-		if (!p3_cci_sendq_msg(n, p, conn, tx))
+		if (!cci_sendq_msg(n, p, conn, tx))
 			return CCI_SENT_NO_ROOM;
 		p3_list_del(&tx->wait);
 		if (conn->pub.attribute == CCI_CONN_ATTR_UU)
@@ -324,7 +311,7 @@ static bool cci_sendq_reject(struct p3_nic *n, struct p3_peer *p)
 	if (!p3_cci_req_has_room(n, p, 1, 0))
 		return false;
 	struct p3_cell *c = p3_cci_req_begin(n, p, 1);
-	cci_req_fill(c, 0, 0, r->client);
+	p3_cci_req_fill(c, 0, 0, r->client);
 	p3_format_set(c, P3_CCI_DECIDE_MTU, 0);
 	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_DECIDE, 0, 1), 0);
 	p3_cci_req_publish(n, p, P3_REQ_CCI_DECIDE, 0, 1, 0);

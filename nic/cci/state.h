@@ -14,6 +14,7 @@
 #include "nic/proto/format.h"
 #include "nic/report/state.h"
 #include "shm/atomics.h"
+#include "shm/evq.h"
 
 struct p3_peer;
 struct p3_xfer_slot;
@@ -234,10 +235,7 @@ struct p3_cci_queue {
 	uint64_t back_head;            /* of back */
 	_Alignas(P3_LINE) p3_a64 head; /* (host) of ring */
 	uint64_t back_tail;            /* (host: the owner) of back */
-	p3_a32 owner;                  /* (host) number of the thread; 0: none yet */
-	p3_a32 inside;                 /* (host) the owner is in the middle of a step */
-	p3_a32 shared; /* (host) 0: there is an owner, 2: none any more, else it is being
-			* revoked */
+	struct p3_owner owner;         /* (host) shm/evq.h */
 	p3_a64 returned; /* (host) items returned by threads that do not own it */
 };
 

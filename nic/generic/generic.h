@@ -11,7 +11,7 @@
  *	program		a thread that calls the library posts its commands in the mailbox,
  *			and never has the lease
  *
- * A free lease of such a node has the value P3_LEASE_RESERVED, so the straight paths of
+ * A free lease of such a node has the value P3_LEASE_RESERVED, so the fast checks of
  * program threads find it taken.
  *
  * Only the lease holder calls these functions, except where a comment says (any).  The
@@ -55,7 +55,7 @@ void p3_generic_drop(struct p3_generic *g);
 /*
  * The host's thread stands for the kernel of the machine that the papers describe.  It
  * sleeps, and an interrupt wakes it, by a futex or by a signal to this thread.  With
- * PTL3_INTERRUPT=poll it polls for a while before it sleeps.  No interrupt is raised
+ * PTL3_MATCH=host/poll it polls for a while before it sleeps.  No interrupt is raised
  * while it handles entries, since it handles all of them before it sleeps.
  */
 

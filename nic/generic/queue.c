@@ -23,7 +23,7 @@
 
 /* ---- the interrupt ---- */
 
-/* The signal of PTL3_INTERRUPT=signal, the last real-time signal.  It is sent to the
+/* The signal of PTL3_MATCH=host/signal, the last real-time signal.  It is sent to the
  * host's thread alone, which blocks all signals and takes this one by sigtimedwait(), so
  * no handler of the program runs. */
 static int interrupt_signal(void)

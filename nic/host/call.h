@@ -74,11 +74,11 @@ static inline void p3_call_look_in_vain(struct p3_nic *n)
 /* Run a pass.  Return false if it found no work, or another thread has the lease. */
 bool p3_call_pass(struct p3_nic *n);
 
-/* ---- straight paths (shm/variant.h): short holds of the lease ---- */
+/* ---- short holds of the lease, for calls that execute their command at once ---- */
 
-/* A straight path begins with p3_trylease_enter().  It ends with p3_trylease_turn_back()
- * if it finds that the general path must take this case, and with p3_trylease_leave() if
- * it has written to no peer and posted no event. */
+/* Such a call begins with p3_trylease_enter().  It ends with p3_trylease_turn_back(),
+ * having done nothing, if its command must go through p3_nic_do(), and with
+ * p3_trylease_leave() if it has written to no peer and posted no event. */
 
 /* Give the lease back, having done nothing.  Return false. */
 static P3_RARE bool p3_trylease_turn_back(struct p3_nic *n)
@@ -99,7 +99,7 @@ static P3_HOT bool p3_trylease_is_usual(const struct p3_nic *n)
 /* Return true if this thread has the lease now, and nothing is unusual. */
 static P3_HOT bool p3_trylease_enter(struct p3_nic *n)
 {
-	if (!p3_straight() || p3_unlikely(p3_self.inside != 0))
+	if (p3_unlikely(p3_self.inside != 0))
 		return false;
 	p3_call_begin();
 	if (p3_unlikely(!p3_cas_acquire32(

@@ -432,7 +432,7 @@ static __attribute__((noinline)) int eq_get_one(
  * is the one that `next` names. */
 static P3_HOT bool eq_pass_for(struct p3_nic *n, const struct p3_evq_next *next)
 {
-	if (p3_unlikely(!p3_pass_is_brief(n)))
+	if (p3_unlikely(!n->brief || !p3_pass_is_brief(n)))
 		return p3_pass_run(n) && p3_evq_is_come(next);
 	p3_pass_poll_briefly(n);
 	if (p3_likely(p3_evq_is_come(next))) {
@@ -441,17 +441,6 @@ static P3_HOT bool eq_pass_for(struct p3_nic *n, const struct p3_evq_next *next)
 	}
 	(void)p3_pass_end(n);
 	return false;
-}
-
-/* Run a few passes, until this queue may have an event. */
-static void eq_pass_until_any(struct p3_nic *n, uint64_t handle)
-{
-	bool any = false;
-	if (!p3_lease_enter(n, P3_LEASE_HOST))
-		return;
-	for (uint32_t turn = 0; turn < P3_BRIEF_TURNS && !any; turn++)
-		any = p3_pass_run(n) && !eq_is_empty(n, handle);
-	p3_lease_leave(n);
 }
 
 /* Go on after a first pass that has not brought the event.  This is not P3_PATH: nodes
@@ -467,38 +456,31 @@ static __attribute__((noinline)) void eq_pass_on(
 	p3_rest_end(n, since);
 }
 
-P3_PATH
-static __attribute__((noinline)) int eq_wait_in_general(
-	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
+/* With the lease: run a few passes, until the record that `next` names may have come. */
+static P3_HOT void eq_pass_until_come(struct p3_nic *n, const struct p3_evq_next *next)
 {
-	p3_call_attend(n, p3_handle_ni(handle));
-	if (p3_self.inside == 1 && eq_is_empty(n, handle)) {
-		if (n->idle.spin_ns)
-			eq_pass_until_any(n, handle);
-		else
-			p3_wait_in_turn(n);
-	}
-	return eq_take_or_poll(n, handle, UINT64_MAX, event_out);
+	if (!eq_pass_for(n, next))
+		eq_pass_on(n, next);
+	p3_lease_leave_here(n);
 }
 
-/* Inside of a call: wait for an event after a first look that has found none. */
+/* Inside of a call: wait for an event after a first look that has found none.  Where
+ * nodes share CPUs, the node's turn brings it. */
 P3_PATH
 static __attribute__((noinline)) int eq_wait_for(
 	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
 	struct p3_evq_next next;
 	struct p3_eq *eq = p3_eq_place(n, handle);
-	if (!p3_straight() || p3_unlikely(p3_self.inside != 1 || !n->brief))
-		return eq_wait_in_general(n, handle, event_out);
-	if (p3_unlikely(!p3_evq_expect(&eq->rx, &eq->o.name, handle, &next) ||
+	if (p3_unlikely(p3_self.inside != 1 ||
+			!p3_evq_expect(&eq->rx, &eq->o.name, handle, &next) ||
 			p3_evq_is_come(&next)))
-		return eq_wait_in_general(n, handle, event_out);
+		return eq_take_or_poll(n, handle, UINT64_MAX, event_out);
 	p3_call_attend(n, eq->o.ni);
-	if (p3_likely(p3_lease_enter_to_pass(n))) {
-		if (!eq_pass_for(n, &next))
-			eq_pass_on(n, &next);
-		p3_lease_leave_here(n);
-	}
+	if (p3_unlikely(!n->brief && !n->idle.spin_ns))
+		p3_wait_in_turn(n);
+	else if (p3_likely(p3_lease_enter_to_pass(n)))
+		eq_pass_until_come(n, &next);
 	return eq_take_or_poll(n, handle, UINT64_MAX, event_out);
 }
 
@@ -529,9 +511,8 @@ P3_PATH
 int p3_nic_eq_get(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
 	struct p3_mailbox *mailbox;
-	bool straight = p3_straight() && !p3_self.inside;
 	p3_call_begin();
-	if (!straight || !eq_is_empty(n, handle))
+	if (p3_unlikely(p3_self.inside != 1) || !eq_is_empty(n, handle))
 		return eq_get_one(n, handle, event_out);
 	p3_call_attend(n, p3_handle_ni(handle));
 	switch (p3_peek(n, &mailbox)) {
@@ -554,7 +535,7 @@ static __attribute__((noinline)) int eq_poll_seen(struct p3_nic *n,
 	const uint64_t *handles, uint32_t nq, uint64_t ns, ptl_event_t *event_out,
 	int *which_out)
 {
-	if (!p3_straight() || p3_self.inside || !eq_all_valid(n, handles, nq) ||
+	if (p3_self.inside || !eq_all_valid(n, handles, nq) ||
 		!eq_of_one_interface(handles, nq))
 		return eq_poll_all(n, handles, nq, ns, event_out, which_out);
 	p3_call_begin();
@@ -566,7 +547,7 @@ int p3_nic_eq_poll(struct p3_nic *n, const uint64_t *handles, uint32_t nq, uint6
 	ptl_event_t *event_out, int *which_out)
 {
 	struct p3_mailbox *mailbox;
-	if (!p3_straight() || ns || p3_self.inside || !eq_are_empty(n, handles, nq))
+	if (ns || p3_self.inside || !eq_are_empty(n, handles, nq))
 		return eq_poll_seen(n, handles, nq, ns, event_out, which_out);
 	p3_call_attend(n, p3_handle_ni(handles[0]));
 	p3_call_begin();

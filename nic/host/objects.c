@@ -2,9 +2,9 @@
 /*
  * Interfaces, event queues, match entries and memory descriptors: their commands.
  *
- * The host thread provides the memory of interfaces and event queues.  The straight paths
- * (shm/variant.h) of match entries and descriptors take a command if the lease is free,
- * no other command waits, the table has room, and the command succeeds.  All other
+ * The host thread provides the memory of interfaces and event queues.  A call that makes
+ * or unlinks a match entry or a descriptor executes its command at once if the lease is
+ * free, no other command waits, the table has room, and the command succeeds.  All other
  * commands, each error among them, go through p3_nic_do().
  */
 #include "nic/host/call.h"
@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-/* ---- the straight paths of entries and descriptors ---- */
+/* ---- entries and descriptors ---- */
 
 /* End the hold of the lease.  Set *handle_out to the handle of the new object, or return
  * false if there is none. */
@@ -47,7 +47,8 @@ bool p3_nic_md_attach(struct p3_nic *n, uint64_t me_handle, const ptl_md_t *what
 {
 	if (p3_unlikely(!p3_trylease_enter(n)))
 		return false;
-	struct p3_md *md = p3_me_give_md(n, me_handle, what, unlink);
+	struct p3_md *md = NULL;
+	(void)p3_me_give_md(n, me_handle, what, NULL, unlink, &md);
 	return obj_end_making(n, P3_OP_MD_ATTACH, md ? &md->o : NULL, handle_out);
 }
 
@@ -60,7 +61,7 @@ bool p3_nic_md_bind(struct p3_nic *n, uint64_t ni_handle, const ptl_md_t *what,
 	uint32_t ni = p3_handle_ni(ni_handle);
 	struct p3_md *md = NULL;
 	if (p3_likely(p3_ni_is(n, ni, ni_handle)))
-		md = p3_md_make_plain(n, ni, what, unlink, P3_NONE);
+		(void)p3_md_make(n, ni, what, NULL, unlink, P3_NONE, &md);
 	return obj_end_making(n, P3_OP_MD_BIND, md ? &md->o : NULL, handle_out);
 }
 

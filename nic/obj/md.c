@@ -120,20 +120,27 @@ static P3_HOT int md_queue(
 	return p3_likely(eq->o.ni == ni) ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
-/* Return PTL_OK and the meaning of c->md, or the code for illegal contents. */
-static int md_understand(
-	struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
+/* Set the region of a descriptor that is an iovec, or illegal.  iov is its copy. */
+static __attribute__((noinline)) int md_understand_pieces(const struct p3_nic *n,
+	uint32_t ni, const ptl_md_t *md, struct p3_iov *iov, struct p3_region *out)
 {
-	const ptl_md_t *md = &c->md.md;
-	if (!md_is_plain(md, &out->region)) {
-		if (!(md->options & PTL_MD_IOVEC) || !md_is_legal(md, md_known_options) ||
-			md->length > (ptl_size_t)n->ni[c->ni].limits.max_md_iovecs)
-			return PTL_MD_ILLEGAL;
-		out->region.iov = c->md.iov;
-		if (!md_sum_up(&out->region))
-			return PTL_MD_ILLEGAL;
+	if (!(md->options & PTL_MD_IOVEC) || !iov || !md_is_legal(md, md_known_options) ||
+		md->length > (ptl_size_t)n->ni[ni].limits.max_md_iovecs)
+		return PTL_MD_ILLEGAL;
+	out->iov = iov;
+	return md_sum_up(out) ? PTL_OK : PTL_MD_ILLEGAL;
+}
+
+/* Return PTL_OK and the meaning of a descriptor, or the code for illegal contents. */
+static P3_HOT int md_understand(const struct p3_nic *n, uint32_t ni, const ptl_md_t *md,
+	struct p3_iov *iov, struct p3_md_meaning *out)
+{
+	if (p3_unlikely(!md_is_plain(md, &out->region))) {
+		int rc = md_understand_pieces(n, ni, md, iov, &out->region);
+		if (rc != PTL_OK)
+			return rc;
 	}
-	return md_queue(n, c->ni, md, &out->sink);
+	return md_queue(n, ni, md, &out->sink);
 }
 
 /* Return the bits of enum p3_md_odd that options make. */
@@ -167,14 +174,16 @@ static P3_HOT void md_fill(
 					    : P3_ODD_THRESHOLD | P3_ODD_INACTIVE);
 }
 
-int p3_md_prepare(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out)
+P3_SPREAD
+int p3_md_prepare(struct p3_nic *n, uint32_t ni, const ptl_md_t *what, struct p3_iov *iov,
+	struct p3_md_meaning *out)
 {
-	int rc = md_understand(n, c, out);
-	return rc == PTL_OK ? p3_obj_room(n, P3_T_MD, c->ni) : rc;
+	int rc = md_understand(n, ni, what, iov, out);
+	return p3_likely(rc == PTL_OK) ? p3_obj_room(n, P3_T_MD, ni) : rc;
 }
 
-/* Make a descriptor of the match entry with the index me, or P3_NONE. */
-static P3_HOT struct p3_md *md_create(struct p3_nic *n, uint32_t ni, const ptl_md_t *what,
+P3_SPREAD
+struct p3_md *p3_md_create(struct p3_nic *n, uint32_t ni, const ptl_md_t *what,
 	bool unlink, uint32_t me, const struct p3_md_meaning *meaning)
 {
 	struct p3_md *md = p3_obj_new(n, P3_T_MD, ni);
@@ -191,33 +200,14 @@ static P3_HOT struct p3_md *md_create(struct p3_nic *n, uint32_t ni, const ptl_m
 	return md;
 }
 
-struct p3_md *p3_md_create(
-	struct p3_nic *n, struct p3_cmd *c, const struct p3_md_meaning *meaning)
-{
-	struct p3_md *md = md_create(
-		n, c->ni, &c->md.md, c->md.unlink == PTL_UNLINK, P3_NONE, meaning);
-	c->md.handle_out = p3_get(&md->o.name);
-	return md;
-}
-
 P3_SPREAD
-struct p3_md *p3_md_make_plain(
-	struct p3_nic *n, uint32_t ni, const ptl_md_t *what, bool unlink, uint32_t me)
+int p3_md_make(struct p3_nic *n, uint32_t ni, const ptl_md_t *what, struct p3_iov *iov,
+	bool unlink, uint32_t me, struct p3_md **md_out)
 {
 	struct p3_md_meaning meaning;
-	if (p3_unlikely(!md_is_plain(what, &meaning.region) ||
-			md_queue(n, ni, what, &meaning.sink) != PTL_OK ||
-			p3_obj_room(n, P3_T_MD, ni) != PTL_OK))
-		return NULL;
-	return md_create(n, ni, what, unlink, me, &meaning);
-}
-
-int p3_md_new(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
-{
-	struct p3_md_meaning meaning;
-	int rc = p3_md_prepare(n, c, &meaning);
-	if (rc == PTL_OK)
-		*md_out = p3_md_create(n, c, &meaning);
+	int rc = p3_md_prepare(n, ni, what, iov, &meaning);
+	if (p3_likely(rc == PTL_OK))
+		*md_out = p3_md_create(n, ni, what, unlink, me, &meaning);
 	return rc;
 }
 
@@ -226,7 +216,11 @@ int p3_md_bind(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_md *md;
 	if (!p3_ni_is(n, c->ni, c->handle))
 		return PTL_NI_INVALID;
-	return p3_md_new(n, c, &md);
+	int rc = p3_md_make(
+		n, c->ni, &c->md.md, c->md.iov, c->md.unlink == PTL_UNLINK, P3_NONE, &md);
+	if (rc == PTL_OK)
+		c->md.handle_out = p3_get(&md->o.name);
+	return rc;
 }
 
 int p3_md_at_rest(struct p3_nic *n, const struct p3_cmd *c)
@@ -265,7 +259,9 @@ int p3_md_update(struct p3_nic *n, struct p3_cmd *c)
 	if (!md)
 		return PTL_MD_INVALID;
 	c->ni = (uint16_t)md->o.ni;
-	int legal = c->md.change ? md_understand(n, c, &meaning) : PTL_OK;
+	int legal = PTL_OK;
+	if (c->md.change)
+		legal = md_understand(n, c->ni, &c->md.md, c->md.iov, &meaning);
 	int rest = p3_md_at_rest(n, c);
 	/* A conditional update also needs that no operation on the descriptor is under
 	 * way: then no message that was matched before touches the old region any

@@ -129,39 +129,30 @@ void p3_me_remove(struct p3_nic *n, struct p3_me *me)
 	me_remove(n, p3_ni_of(n, &me->o), me);
 }
 
-static void me_join(struct p3_me *me, struct p3_md *md)
+P3_SPREAD
+int p3_me_give_md(struct p3_nic *n, uint64_t handle, const ptl_md_t *what,
+	struct p3_iov *iov, bool unlink, struct p3_md **md_out)
 {
-	md->me = p3_obj_index(&me->o);
-	me->md = md;
+	struct p3_me *me = p3_me_named(n, handle);
+	if (p3_unlikely(!me))
+		return PTL_ME_INVALID;
+	if (p3_unlikely(me->md != NULL))
+		return PTL_ME_IN_USE;
+	uint32_t index = (uint32_t)handle & (P3_TABLE_MOST - 1);
+	int rc = p3_md_make(n, me->o.ni, what, iov, unlink, index, md_out);
+	if (p3_likely(rc == PTL_OK))
+		me->md = *md_out;
+	return rc;
 }
 
 int p3_me_attach_md(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_me *me = p3_obj_named(n, P3_KIND_ME, c->handle);
 	struct p3_md *md;
-	if (!me)
-		return PTL_ME_INVALID;
-	if (me->md)
-		return PTL_ME_IN_USE;
-	c->ni = (uint16_t)me->o.ni;
-	int rc = p3_md_new(n, c, &md);
+	int rc = p3_me_give_md(
+		n, c->handle, &c->md.md, c->md.iov, c->md.unlink == PTL_UNLINK, &md);
 	if (rc == PTL_OK)
-		me_join(me, md);
+		c->md.handle_out = p3_get(&md->o.name);
 	return rc;
-}
-
-P3_SPREAD
-struct p3_md *p3_me_give_md(
-	struct p3_nic *n, uint64_t handle, const ptl_md_t *what, bool unlink)
-{
-	struct p3_me *me = p3_me_named(n, handle);
-	if (p3_unlikely(!me || me->md))
-		return NULL;
-	struct p3_md *md = p3_md_make_plain(
-		n, me->o.ni, what, unlink, (uint32_t)handle & (P3_TABLE_MOST - 1));
-	if (p3_likely(md != NULL))
-		me->md = md;
-	return md;
 }
 
 int p3_me_attach(struct p3_nic *n, struct p3_cmd *c)
@@ -176,12 +167,16 @@ int p3_me_attach(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_OK;
 	}
 	/* Make a match entry and a descriptor in one step. */
-	rc = p3_md_prepare(n, c, &meaning);
+	rc = p3_md_prepare(n, c->ni, &c->md.md, c->md.iov, &meaning);
 	if (rc == PTL_OK)
 		rc = p3_md_at_rest(n, c);
-	if (rc == PTL_OK)
-		me_join(me_make(n, c, &place), p3_md_create(n, c, &meaning));
-	return rc;
+	if (rc != PTL_OK)
+		return rc;
+	struct p3_me *me = me_make(n, c, &place);
+	me->md = p3_md_create(n, c->ni, &c->md.md, c->md.unlink == PTL_UNLINK,
+		p3_obj_index(&me->o), &meaning);
+	c->md.handle_out = p3_get(&me->md->o.name);
+	return PTL_OK;
 }
 
 P3_SPREAD

@@ -315,9 +315,10 @@ struct p3_md_meaning {
 	struct p3_sink sink;
 };
 
-/* Return PTL_OK and the meaning of c->md if its contents are legal and there is room for
- * one more descriptor. */
-int p3_md_prepare(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning *out);
+/* Return PTL_OK and the meaning of *what if its contents are legal and there is room for
+ * one more descriptor of interface ni.  iov is the copy of its elements, or NULL. */
+int p3_md_prepare(struct p3_nic *n, uint32_t ni, const ptl_md_t *what, struct p3_iov *iov,
+	struct p3_md_meaning *out);
 /*
  * Return PTL_OK if the condition of a conditional command holds: no event is in the
  * test queue or owed to it.  No message is matched while the command runs, since the
@@ -325,18 +326,13 @@ int p3_md_prepare(struct p3_nic *n, const struct p3_cmd *c, struct p3_md_meaning
  * in the queue or owed to it, and all other messages are matched after the command.
  */
 int p3_md_at_rest(struct p3_nic *n, const struct p3_cmd *c);
-/* Make a descriptor.  The caller has called p3_md_prepare(). */
-struct p3_md *p3_md_create(
-	struct p3_nic *n, struct p3_cmd *c, const struct p3_md_meaning *meaning);
+/* Make a descriptor of the match entry with the index me, or P3_NONE.  The caller has
+ * called p3_md_prepare(). */
+struct p3_md *p3_md_create(struct p3_nic *n, uint32_t ni, const ptl_md_t *what,
+	bool unlink, uint32_t me, const struct p3_md_meaning *meaning);
 /* Make a descriptor if p3_md_prepare() allows it. */
-int p3_md_new(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out);
-/*
- * Make a descriptor of the match entry with the index me, or P3_NONE, in the most
- * frequent case.  Return NULL, having done nothing, in all others: the contents are
- * illegal or an iovec, or there is no room.
- */
-struct p3_md *p3_md_make_plain(
-	struct p3_nic *n, uint32_t ni, const ptl_md_t *what, bool unlink, uint32_t me);
+int p3_md_make(struct p3_nic *n, uint32_t ni, const ptl_md_t *what, struct p3_iov *iov,
+	bool unlink, uint32_t me, struct p3_md **md_out);
 /* Free a descriptor of the interface ni that no match entry names any more. */
 void p3_md_remove(struct p3_nic *n, struct p3_ni *ni, struct p3_md *md);
 /* Drop a reference to a copy of iovec elements; the last one frees the copy.  NULL is
@@ -365,9 +361,10 @@ int p3_me_attach_md(struct p3_nic *n, struct p3_cmd *c);
  * done nothing, in all others: an argument is illegal, or there is no room. */
 struct p3_me *p3_me_append(
 	struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *what);
-/* Attach a descriptor to the entry with this handle, likewise. */
-struct p3_md *p3_me_give_md(
-	struct p3_nic *n, uint64_t handle, const ptl_md_t *what, bool unlink);
+/* Attach a descriptor to the entry with this handle.  iov is the copy of its elements, or
+ * NULL. */
+int p3_me_give_md(struct p3_nic *n, uint64_t handle, const ptl_md_t *what,
+	struct p3_iov *iov, bool unlink, struct p3_md **md_out);
 /* Take an entry off its list and free it; its descriptor must be gone. */
 void p3_me_remove(struct p3_nic *n, struct p3_me *me);
 /* Take a descriptor off its entry and free it; free the entry, too, if it is to be

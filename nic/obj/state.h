@@ -402,10 +402,10 @@ _Static_assert(P3_SAME_PLACE(start, start) && P3_SAME_PLACE(length, length) &&
 	"a reader copies these words into the event");
 
 /*
- * All that is unusual about a descriptor, as bits of the word odd.  A straight path names
- * the bits that its case excludes and tests them at once:
+ * All that is unusual about a descriptor, as bits of the word odd.  Code for the most
+ * frequent case names the bits that the case excludes and tests them at once:
  *
- *	if (p3_straight() && !(md->odd & (P3_ODD_INACTIVE | P3_ODD_THRESHOLD)) && ...)
+ *	if (!(md->odd & (P3_ODD_INACTIVE | P3_ODD_THRESHOLD)) && ...)
  *
  * A queue that was freed makes no descriptor odd: p3_eq_of_sink() still has to be asked.
  */

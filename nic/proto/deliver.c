@@ -7,8 +7,6 @@
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
 
-#include <string.h>
-
 /* Longest wait of a request for a program to begin.  On a machine with too much to do,
  * more than two seconds pass between PtlNIInit and the first match entry. */
 #define P3_SETTLING_NS UINT64_C(10000000000)
@@ -42,49 +40,21 @@ bool p3_deliver_settles(struct p3_nic *n, struct p3_ni *ni)
 
 /* ---- delivery ---- */
 
-static inline void deliver_describe(const struct p3_incoming *r, const struct p3_hit *hit,
-	uint32_t link, uint32_t kind, struct p3_event_words *rec)
+/* Account for the operation on the descriptor, and write the content of its events. */
+static void deliver_accept(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, const struct p3_hit *hit, struct p3_event_words *rec)
 {
-	p3_record_set_request(rec, r->ask.bits, r->ask.length, hit->mlength, hit->offset,
-		r->ask.kind == P3_REQ_GET ? 0 : r->ask.hdr);
-	p3_record_set_md(rec, hit->md, link);
-	p3_record_set_ids(rec, kind, r->ask.who, r->ask.owner, r->ask.pt_index);
-}
-
-static inline void deliver_deposit(
-	const struct p3_nic *n, const struct p3_incoming *r, const struct p3_hit *hit)
-{
-	const struct p3_region *to = &hit->md->region;
-	const char *from = p3_request_eager_bytes(r->cell);
-	uint64_t len = hit->mlength;
-	if (p3_likely(len == 8 && r->ask.length == 8 && !to->iov))
-		memcpy(to->start + hit->offset, r->data, 8);
-	else if (p3_region_copies_few(n->crowded, to, len))
-		p3_region_copy_few(p3_region_address(to->start, hit->offset), from, len);
-	else
-		p3_region_write(to, hit->offset, from, len);
-}
-
-/* Account for the operation on the descriptor; return its link. */
-static inline uint32_t deliver_count_in(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_incoming *r, const struct p3_hit *hit)
-{
-	if (p3_unlikely(hit->mlength != r->ask.length))
-		p3_why_truncated(n, p, r->ask, hit->mlength);
+	const struct p3_ask *ask = &r->ask;
+	if (p3_unlikely(hit->mlength != ask->length))
+		p3_why_truncated(n, p, *ask, hit->mlength);
 	struct p3_ni *ni = p3_ni_of(n, &hit->md->o);
 	ni->received++;
 	ni->received_bytes += hit->mlength;
 	p3_match_commit(hit->md, hit);
-	return n->next_link++;
-}
-
-/* Account for the operation as deliver_count_in() does, and write the content of its
- * events. */
-static void deliver_accept(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_incoming *r, const struct p3_hit *hit, struct p3_event_words *rec)
-{
-	uint32_t link = deliver_count_in(n, p, r, hit);
-	deliver_describe(r, hit, link, 0, rec);
+	p3_record_set_request(rec, ask->bits, ask->length, hit->mlength, hit->offset,
+		ask->kind == P3_REQ_GET ? 0 : ask->hdr);
+	p3_record_set_md(rec, hit->md, n->next_link++);
+	p3_record_set_ids(rec, 0, ask->who, ask->owner, ask->pt_index);
 }
 
 static inline bool deliver_wants_ack(struct p3_nic *n, struct p3_peer *p,
@@ -98,56 +68,6 @@ static inline bool deliver_wants_ack(struct p3_nic *n, struct p3_peer *p,
 	return false;
 }
 
-/* Post PUT_START, which few descriptors enable.  The arguments are values, so that no
- * address of the request is taken: in the common case it stays in registers. */
-static __attribute__((noinline)) void deliver_put_started(
-	struct p3_nic *n, struct p3_incoming r, struct p3_hit hit, uint32_t link)
-{
-	struct p3_event_words rec;
-	deliver_describe(&r, &hit, link, 0, &rec);
-	p3_event_write(n, &hit.md->sink, &rec, PTL_EVENT_PUT_START, PTL_NI_OK);
-}
-
-static __attribute__((noinline)) void deliver_put_unlinks(
-	struct p3_nic *n, struct p3_incoming r, struct p3_hit hit, uint32_t link)
-{
-	struct p3_event_words rec;
-	deliver_describe(&r, &hit, link, 0, &rec);
-	p3_event_unlinks(n, hit.md, &hit.md->sink, &rec, PTL_EVENT_PUT_END, PTL_NI_OK);
-}
-
-/* Post PUT_END, writing it straight into the queue. */
-static inline void deliver_put_ended(struct p3_nic *n, const struct p3_incoming *r,
-	const struct p3_hit *hit, uint32_t link)
-{
-	struct p3_eq *eq = p3_event_queue(&hit->md->sink, PTL_EVENT_PUT_END);
-	if (p3_unlikely(!eq))
-		return;
-	struct p3_event_record *e = p3_event_draft(n, eq);
-	deliver_describe(r, hit, link, PTL_EVENT_PUT_END, &e->words);
-	p3_event_post(n, eq, e, PTL_EVENT_PUT_END);
-}
-
-static inline void deliver_put_eager(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_incoming *r, const struct p3_hit *hit)
-{
-	bool ack = deliver_wants_ack(n, p, r, hit->md);
-	uint32_t link = deliver_count_in(n, p, r, hit);
-	if (p3_unlikely(p3_event_is_wanted(&hit->md->sink, PTL_EVENT_PUT_START)))
-		deliver_put_started(n, *r, *hit, link);
-	deliver_deposit(n, r, hit);
-	if (p3_unlikely(!p3_list_empty(&n->pulls)))
-		p3_xfer_wrote(n, &hit->md->region, hit->offset, hit->mlength);
-	FAULT_POINT("put.deposited");
-	if (p3_match_may_unlink(hit->md))
-		deliver_put_unlinks(n, *r, *hit, link);
-	else
-		deliver_put_ended(n, r, hit, link);
-	if (p3_unlikely(r->pending))
-		p3_rsp_send_brief(
-			n, p, r->pending, ack ? P3_RSP_ACK : P3_RSP_NONE, hit->mlength);
-}
-
 /* Set the place of a long put's bytes: from the request's header, or from the source's
  * transfer table if the header does not tell it. */
 static void deliver_place_pull(
@@ -159,6 +79,24 @@ static void deliver_place_pull(
 	pull->addr = !heap && addr ? r->place : 0;
 	if (!pull->addr && !p3_xfer_sees_heap(pull))
 		pull->addr = p3_get(&src->addr);
+}
+
+/* The pull of a long put has ended. */
+static void deliver_put_pulled(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
+{
+	const struct p3_answer a = {.kind = P3_RSP_DONE,
+		.flags = pull->ack && !fail ? P3_F_ACK : 0,
+		.pending = pull->peer_pending,
+		.status = fail,
+		.mlength = pull->length};
+	struct p3_span span = pull->span;
+	FAULT_POINT("pull.unanswered");
+	p3_rsp_send(n, pull->peer, &a);
+	FAULT_POINT("pull.answered");
+	if (!span.md)
+		return;
+	p3_ni_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
+	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
 }
 
 /* Begin a long put.  Return false if the request must wait: no pull is free for this
@@ -175,6 +113,7 @@ static bool deliver_put_long(struct p3_nic *n, struct p3_peer *p,
 	pull->length = hit->mlength;
 	pull->ack = deliver_wants_ack(n, p, r, md);
 	pull->peer_pending = r->pending;
+	pull->over = deliver_put_pulled;
 	deliver_accept(n, p, r, hit, &pull->span.rec);
 	p3_span_begin(&pull->span, md, hit->offset);
 	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
@@ -183,47 +122,6 @@ static bool deliver_put_long(struct p3_nic *n, struct p3_peer *p,
 	pull->first = r->flags & P3_F_COPIED;
 	if (pull->first)
 		p->behind = true;
-	return true;
-}
-
-static bool deliver_get_eager(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_incoming *r, const struct p3_hit *hit)
-{
-	struct p3_event_words rec;
-	struct p3_md *md = hit->md;
-	if (!p3_rsp_has_room(p, hit->mlength))
-		return false;
-	deliver_accept(n, p, r, hit, &rec);
-	p3_event_write(n, &md->sink, &rec, PTL_EVENT_GET_START, PTL_NI_OK);
-	uint64_t word0 =
-		p3_rsp_fill(n, p, r->pending, &md->region, hit->offset, hit->mlength);
-	p3_rsp_publish(n, p, word0, hit->mlength);
-	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GET_END, PTL_NI_OK);
-	return true;
-}
-
-/*
- * Do an exchange in one step of one pass, so that no other action of this firmware comes
- * between its read and its write.  While a long transfer that has begun uses these bytes
- * (getput.c), the request waits.
- */
-static bool deliver_getput(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_incoming *r, const struct p3_hit *hit)
-{
-	struct p3_event_words rec;
-	struct p3_md *md = hit->md;
-	if (!p3_rsp_has_room(p, hit->mlength) || !p3_getput_may_go(n, p, hit))
-		return false;
-	deliver_accept(n, p, r, hit, &rec);
-	p3_event_write(n, &md->sink, &rec, PTL_EVENT_GETPUT_START, PTL_NI_OK);
-	uint64_t word0 =
-		p3_rsp_fill(n, p, r->pending, &md->region, hit->offset, hit->mlength);
-	FAULT_POINT("swap.read");
-	deliver_deposit(n, r, hit);
-	FAULT_POINT("swap.written");
-	p3_xfer_swapped(n);
-	p3_rsp_publish(n, p, word0, hit->mlength);
-	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_GETPUT_END, PTL_NI_OK);
 	return true;
 }
 
@@ -255,78 +153,114 @@ static bool deliver_get_long(struct p3_nic *n, struct p3_peer *p,
 	return true;
 }
 
-/* Deliver any request other than an eager put. */
-static __attribute__((noinline)) bool deliver_other(
-	struct p3_nic *n, struct p3_peer *p, struct p3_incoming r, struct p3_hit hit)
+/* ---- requests whose bytes fit a message: two steps, which the host may part ---- */
+
+static ptl_event_kind_t deliver_start_of(uint32_t kind)
 {
-	bool is_long = r.flags & P3_F_LONG;
-	if (r.ask.kind == P3_REQ_PUT)
-		return deliver_put_long(n, p, &r, &hit);
-	if (r.ask.kind == P3_REQ_GETPUT)
-		return deliver_getput(n, p, &r, &hit);
-	return is_long && hit.mlength > P3_RSP_INLINE ? deliver_get_long(n, p, &r, &hit)
-						      : deliver_get_eager(n, p, &r, &hit);
+	return kind == P3_REQ_PUT   ? PTL_EVENT_PUT_START
+	       : kind == P3_REQ_GET ? PTL_EVENT_GET_START
+				    : PTL_EVENT_GETPUT_START;
+}
+
+static ptl_event_kind_t deliver_end_of(uint32_t kind)
+{
+	return kind == P3_REQ_PUT   ? PTL_EVENT_PUT_END
+	       : kind == P3_REQ_GET ? PTL_EVENT_GET_END
+				    : PTL_EVENT_GETPUT_END;
+}
+
+/* Account for the operation, and post its START. */
+static void deliver_begin(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, const struct p3_hit *hit, struct p3_placed *t_out)
+{
+	t_out->ack = r->ask.kind == P3_REQ_PUT && deliver_wants_ack(n, p, r, hit->md);
+	t_out->mlength = hit->mlength;
+	deliver_accept(n, p, r, hit, &t_out->span.rec);
+	p3_span_begin(&t_out->span, hit->md, hit->offset);
+	p3_span_start(n, &t_out->span, deliver_start_of(r->ask.kind));
+}
+
+/* Write the bytes of a put or an exchange to their place. */
+static void deliver_deposit(
+	struct p3_nic *n, const struct p3_incoming *r, const struct p3_placed *t)
+{
+	const struct p3_span *s = &t->span;
+	p3_region_write(
+		&s->region, s->offset, p3_request_eager_bytes(r->cell), t->mlength);
+	if (r->ask.kind == P3_REQ_GETPUT) {
+		FAULT_POINT("swap.written");
+		p3_xfer_swapped(n);
+		return;
+	}
+	if (!p3_list_empty(&n->pulls))
+		p3_xfer_wrote(n, &s->region, s->offset, t->mlength);
+	FAULT_POINT("put.deposited");
+}
+
+/* Move the bytes, post END, and answer.  An exchange reads and writes in one step of one
+ * pass, so that no other action of this firmware comes between. */
+static void deliver_finish(struct p3_nic *n, struct p3_peer *p,
+	const struct p3_incoming *r, struct p3_placed *t)
+{
+	struct p3_span *s = &t->span;
+	uint32_t kind = r->ask.kind;
+	uint64_t word0 = 0;
+	if (kind != P3_REQ_PUT)
+		word0 = p3_rsp_fill(n, p, r->pending, &s->region, s->offset, t->mlength);
+	if (kind == P3_REQ_GETPUT)
+		FAULT_POINT("swap.read");
+	if (kind != P3_REQ_GET)
+		deliver_deposit(n, r, t);
+	if (kind != P3_REQ_PUT)
+		p3_rsp_publish(n, p, word0, t->mlength);
+	p3_span_end(n, s, deliver_end_of(kind), PTL_NI_OK);
+	if (kind == P3_REQ_PUT && r->pending)
+		p3_rsp_send_brief(
+			n, p, r->pending, t->ack ? P3_RSP_ACK : P3_RSP_NONE, t->mlength);
 }
 
 P3_PATH
 bool p3_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
 	const struct p3_hit *hit)
 {
-	if (p3_unlikely(r->ask.kind != P3_REQ_PUT || (r->flags & P3_F_LONG)))
-		return deliver_other(n, p, *r, *hit);
-	deliver_put_eager(n, p, r, hit);
+	struct p3_placed t;
+	uint32_t kind = r->ask.kind;
+	bool is_long = r->flags & P3_F_LONG;
+	if (is_long && kind == P3_REQ_PUT)
+		return deliver_put_long(n, p, r, hit);
+	if (is_long && kind == P3_REQ_GET && hit->mlength > P3_RSP_INLINE)
+		return deliver_get_long(n, p, r, hit);
+	if (kind != P3_REQ_PUT && !p3_rsp_has_room(p, hit->mlength))
+		return false;
+	/* While a long transfer that has begun uses the bytes of an exchange, it waits. */
+	if (kind == P3_REQ_GETPUT && !p3_getput_may_go(n, p, hit))
+		return false;
+	deliver_begin(n, p, r, hit, &t);
+	deliver_finish(n, p, r, &t);
 	return true;
 }
-
-/* ---- in two steps, if the host matches ---- */
 
 void p3_deliver_place(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
 	const struct p3_hit *hit, struct p3_placed *t_out)
 {
-	struct p3_md *md = hit->md;
-	bool put = r->ask.kind == P3_REQ_PUT;
-	t_out->ack = put && deliver_wants_ack(n, p, r, md);
-	t_out->mlength = hit->mlength;
-	deliver_accept(n, p, r, hit, &t_out->span.rec);
-	p3_span_begin(&t_out->span, md, hit->offset);
-	p3_ni_use_more(p3_ni_of(n, &md->o), P3_U_OP);
-	p3_span_start(n, &t_out->span, put ? PTL_EVENT_PUT_START : PTL_EVENT_GET_START);
-}
-
-static void deliver_end_placed(
-	struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t, uint32_t fail)
-{
-	bool put = r->ask.kind == P3_REQ_PUT;
-	struct p3_ni *ni = p3_ni_of(n, &t->span.md->o);
-	p3_span_end(n, &t->span, put ? PTL_EVENT_PUT_END : PTL_EVENT_GET_END, fail);
-	p3_ni_use_less(ni, P3_U_OP);
+	deliver_begin(n, p, r, hit, t_out);
+	p3_ni_use_more(p3_ni_of(n, &hit->md->o), P3_U_OP);
 }
 
 bool p3_deliver_move(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
 	struct p3_placed *t)
 {
-	const struct p3_span *s = &t->span;
-	if (r->ask.kind == P3_REQ_GET) {
-		if (!p3_rsp_has_room(p, t->mlength))
-			return false;
-		uint64_t word0 =
-			p3_rsp_fill(n, p, r->pending, &s->region, s->offset, t->mlength);
-		p3_rsp_publish(n, p, word0, t->mlength);
-	} else {
-		p3_region_write(&s->region, s->offset, p3_request_eager_bytes(r->cell),
-			t->mlength);
-		if (!p3_list_empty(&n->pulls))
-			p3_xfer_wrote(n, &s->region, s->offset, t->mlength);
-		FAULT_POINT("put.deposited");
-	}
-	deliver_end_placed(n, r, t, PTL_NI_OK);
-	if (r->ask.kind == P3_REQ_PUT && r->pending)
-		p3_rsp_send_brief(
-			n, p, r->pending, t->ack ? P3_RSP_ACK : P3_RSP_NONE, t->mlength);
+	struct p3_ni *ni = p3_ni_of(n, &t->span.md->o);
+	if (r->ask.kind == P3_REQ_GET && !p3_rsp_has_room(p, t->mlength))
+		return false;
+	deliver_finish(n, p, r, t);
+	p3_ni_use_less(ni, P3_U_OP);
 	return true;
 }
 
 void p3_deliver_fail(struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t)
 {
-	deliver_end_placed(n, r, t, PTL_NI_FAIL);
+	struct p3_ni *ni = p3_ni_of(n, &t->span.md->o);
+	p3_span_end(n, &t->span, deliver_end_of(r->ask.kind), PTL_NI_FAIL);
+	p3_ni_use_less(ni, P3_U_OP);
 }

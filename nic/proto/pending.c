@@ -280,25 +280,12 @@ void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3
 	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
 }
 
-void p3_pending_release(struct p3_nic *n, struct p3_pending *t, uint32_t fail)
-{
-	struct p3_xfer_slot *x = t->xfer;
-	t->xfer = NULL;
-	p3_set(&x->pub->status, fail ? UINT64_MAX : 0);
-	FAULT_POINT("release.filled");
-	p3_release(&x->pub->released, p3_xfer_name(x)); /* XFER.3 */
-	FAULT_POINT("release.published");
-	x->releasing = true;
-	p3_list_add(&n->sources, &x->link);
-	p3_odd_set(n, P3_ODD_SOURCES);
-	p3_looks_add(n, x->peer);
-}
-
 void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	struct p3_pending *t = pull->get;
 	struct p3_span span = pull->span;
-	p3_pending_release(n, t, fail);
+	p3_xfer_release(n, t->xfer, fail);
+	t->xfer = NULL;
 	if (fail)
 		p3_record_set_mlength(&span.rec, 0);
 	if (span.md)

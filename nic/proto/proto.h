@@ -306,9 +306,6 @@ static inline void p3_pending_describe_answer(const struct p3_move *m,
  * unknown. */
 void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	const struct p3_peer *p);
-/* Tell the target of a long get that its bytes are no longer needed.  The slot stays in
- * use until the target has seen that. */
-void p3_pending_release(struct p3_nic *n, struct p3_pending *t, uint32_t fail);
 /* End a long get: its last byte has come, or never will. */
 void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 /* End a pending whose response will not come.  The events say that it failed if the
@@ -454,9 +451,6 @@ void p3_rsp_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
 
 /* Take one request off the lane.  Return false if there is none, or it must wait. */
 bool p3_rx_take(struct p3_nic *n, struct p3_peer *p);
-/* Do the same on the straight path: it takes plain requests, puts whose bytes the message
- * carries and gets of a few bytes with all the circumstances that rx.c lists. */
-bool p3_rx_take_fast(struct p3_nic *n, struct p3_peer *p);
 /* Take the peer's requests.  Return true if one of them waits for an interface of this
  * node to settle. */
 bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p);
@@ -547,31 +541,6 @@ P3_RARE bool p3_deliver_move(struct p3_nic *n, struct p3_peer *p,
 P3_RARE void p3_deliver_fail(
 	struct p3_nic *n, const struct p3_incoming *r, struct p3_placed *t);
 
-/* ---- getputs that wait for long transfers of the same bytes (getput.c) ---- */
-
-/* A getput is one step of one pass.  A long transfer goes on over many passes, and a peer
- * may read its bytes at any time.  While a transfer that has begun uses the bytes of a
- * getput, the getput waits, and no other transfer begins on these bytes.  The state is
- * n->swapper, n->swapper_wants, n->swapper_until, and p->swap_pos and p->swap_ns of each
- * peer. */
-
-/* Return true if a waiting getput must go before a transfer of these bytes. */
-bool p3_getput_waits(
-	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
-/* Return true if the peer's transfer of these bytes must let a getput of another peer go
- * first. */
-bool p3_getput_precedes(
-	struct p3_nic *n, const struct p3_peer *p, const struct p3_hit *hit);
-/* Return true if the peer's getput may be done now.  Otherwise it begins to wait, or goes
- * on waiting. */
-bool p3_getput_may_go(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit);
-/* Note that the peer's getput waits no longer. */
-static inline void p3_getput_over(struct p3_nic *n, const struct p3_peer *p)
-{
-	if (p3_unlikely(n->swapper == p))
-		n->swapper = NULL;
-}
-
 /* ---- responses received (rsp.c) ---- */
 
 /* A response names its pending.  The request has reserved room for the response, and the
@@ -581,15 +550,11 @@ static inline void p3_getput_over(struct p3_nic *n, const struct p3_peer *p)
 /* Take one response off the lane.  Return false if there is none, or if it is invalid:
  * then the peer is marked as bad. */
 bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p);
-/* Do the same on the straight path, which takes acknowledgements and replies of one cell
- * with all the circumstances that rsp.c lists.  The caller has seen that there is a
- * response. */
-bool p3_rsp_take_fast(struct p3_nic *n, struct p3_peer *p);
 
 static inline void p3_rsp_take_all(struct p3_nic *n, struct p3_peer *p)
 {
 	while (p3_unlikely(p3_peer_has_response(p)))
-		if (!p3_rsp_take_fast(n, p))
+		if (!p3_rsp_take(n, p))
 			break;
 }
 

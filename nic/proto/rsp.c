@@ -8,7 +8,6 @@
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
-#include "shm/variant.h"
 
 #include <string.h>
 
@@ -22,73 +21,32 @@ static bool rsp_md_lives(struct p3_nic *n, struct p3_pending *t)
 	return lives;
 }
 
-/* ---- events of answers ---- */
-
-/* An answer of peer p to pending t; the operation is counted on the descriptor. */
-struct rsp_answered {
-	struct p3_peer *p;
-	struct p3_pending *t;
-	uint64_t mlength;
-	uint32_t link;
-};
-
-static inline void rsp_describe(const struct rsp_answered *a, const struct p3_md *md,
-	uint32_t kind, struct p3_event_words *rec)
-{
-	const struct p3_move *m = &a->t->move;
-	const struct p3_answerer by = {{a->p->nid, m->target.pid}, a->p->uid, a->p->jid};
-	p3_pending_describe_answer(m, md, &by, a->mlength, a->link, kind, rec);
-}
-
-/* Post REPLY_START, which few descriptors enable. */
-static __attribute__((noinline)) void rsp_reply_started(
-	struct p3_nic *n, struct rsp_answered a, struct p3_md *md)
-{
-	struct p3_event_words rec;
-	rsp_describe(&a, md, 0, &rec);
-	p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
-}
-
-static __attribute__((noinline)) void rsp_unlinks(
-	struct p3_nic *n, struct rsp_answered a, struct p3_md *md, ptl_event_kind_t kind)
-{
-	struct p3_event_words rec;
-	rsp_describe(&a, md, 0, &rec);
-	p3_event_unlinks(n, md, &md->sink, &rec, kind, PTL_NI_OK);
-}
-
-/* Post the END of an operation, writing it straight into the queue. */
-static inline void rsp_ends(struct p3_nic *n, const struct rsp_answered *a,
-	struct p3_md *md, ptl_event_kind_t kind)
-{
-	if (p3_match_may_unlink(md)) {
-		rsp_unlinks(n, *a, md, kind);
-		return;
-	}
-	struct p3_eq *eq = p3_event_queue(&md->sink, kind);
-	if (p3_unlikely(!eq))
-		return;
-	struct p3_event_record *e = p3_event_draft(n, eq);
-	rsp_describe(a, md, (uint32_t)kind, &e->words);
-	p3_event_post(n, eq, e, (uint32_t)kind);
-}
-
 /* ---- answers ---- */
+
+/* Count an answer of peer p to pending t on the descriptor, and write the content of its
+ * events. */
+static void rsp_accept(struct p3_nic *n, const struct p3_peer *p,
+	const struct p3_pending *t, uint64_t mlength, struct p3_event_words *rec)
+{
+	const struct p3_answerer by = {{p->nid, t->move.target.pid}, p->uid, p->jid};
+	p3_match_threshold(t->md);
+	p3_pending_describe_answer(&t->move, t->md, &by, mlength, n->next_link++, 0, rec);
+}
 
 static void rsp_got_ack(
 	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, uint64_t mlength)
 {
+	struct p3_event_words rec;
+	struct p3_md *md = t->md;
 	if (!rsp_md_lives(n, t))
 		return;
-	struct p3_md *md = t->md;
 	if (!p3_eq_of_sink(&md->sink)) {
 		p3_rsp_drop(n, p3_ni_of(n, &md->o), t->move.length);
 		p3_why_late(n, t);
 		return;
 	}
-	p3_match_threshold(md);
-	const struct rsp_answered a = {p, t, mlength, n->next_link++};
-	rsp_ends(n, &a, md, PTL_EVENT_ACK);
+	rsp_accept(n, p, t, mlength, &rec);
+	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_ACK, PTL_NI_OK);
 }
 
 /* Return the number of a reply's bytes that fit the get's descriptor as it is now:
@@ -105,16 +63,15 @@ static void rsp_got_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending
 {
 	if (!rsp_md_lives(n, t))
 		return;
+	struct p3_event_words rec;
 	struct p3_md *md = t->md;
 	uint64_t len = rsp_reply_space(t, mlength);
-	p3_match_threshold(md);
-	const struct rsp_answered a = {p, t, len, n->next_link++};
-	if (p3_unlikely(md->odd & P3_ODD_STARTS))
-		rsp_reply_started(n, a, md);
+	rsp_accept(n, p, t, len, &rec);
+	p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
 	p3_region_write(&md->region, t->move.offset, p3_reply_bytes(c), len);
 	if (p3_unlikely(!p3_list_empty(&n->pulls)))
 		p3_xfer_wrote(n, &md->region, t->move.offset, len);
-	rsp_ends(n, &a, md, PTL_EVENT_REPLY_END);
+	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_OK);
 }
 
 static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t,
@@ -123,7 +80,8 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 	struct p3_xfer_slot *x = t->xfer;
 	if (!rsp_md_lives(n, t)) {
 		/* The descriptor is gone, which is no failure for the target. */
-		p3_pending_release(n, t, PTL_NI_OK);
+		p3_xfer_release(n, t->xfer, PTL_NI_OK);
+		t->xfer = NULL;
 		p3_pending_free(n, t);
 		return;
 	}
@@ -133,10 +91,9 @@ static void rsp_got_long_reply(struct p3_nic *n, struct p3_peer *p, struct p3_pe
 		.addr = a->addr,
 		.heap = a->heap,
 		.length = rsp_reply_space(t, a->mlength),
+		.over = p3_pending_end_get,
 		.get = t};
-	p3_match_threshold(t->md);
-	const struct rsp_answered all = {p, t, pull->length, n->next_link++};
-	rsp_describe(&all, t->md, 0, &pull->span.rec);
+	rsp_accept(n, p, t, pull->length, &pull->span.rec);
 	p3_span_begin(&pull->span, t->md, t->move.offset);
 	p3_span_start(n, &pull->span, PTL_EVENT_REPLY_START);
 	t->state = P3_PEND_PULLING;
@@ -195,7 +152,9 @@ static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t
 	return true;
 }
 
-bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
+/* Take a response that fails one of the fast checks below, or return false if there is
+ * none.  Nothing has changed yet. */
+static __attribute__((noinline)) bool rsp_take_any(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
 	const struct p3_cell *c = p3_ring_peek(&p->rsp_in, &w0);
@@ -246,10 +205,10 @@ bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-/* ---- the straight path of the initiator ---- */
+/* ---- fast checks ---- */
 
 /*
- * A response takes this path if all of these conditions hold:
+ * rsp_take_any() takes a response unless all of these conditions hold:
  *
  *	word 0		that of an ACK (P3_RSP_USUAL), or of a reply of one cell
  *	node		n->odd has none of the bits below
@@ -261,17 +220,14 @@ bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
  *			memory, and has END events, but no START events
  *	queue		the descriptor's event queue lives; that of a reply may have none
  *
- * Each test comes before the first change.  If a test fails, p3_rsp_take() loads the
+ * Each check comes before the first change.  If a check fails, rsp_take_any() loads the
  * words of the cell anew; the words that were loaded here are discarded.
  */
 
-/* Only the general path writes the records of a trace, and tells pulls which bytes are
- * overwritten. */
+/* A trace wants records, and pulls must know which bytes are overwritten. */
 #define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_GENERIC)
 
 #define INERT   (P3_ODD_THRESHOLD | P3_ODD_INACTIVE)
-
-/* ---- tests ---- */
 
 /* Find the pending of a response, and the response's length.  Return NULL if the response
  * is not usual. */
@@ -330,11 +286,11 @@ static P3_HOT bool rsp_take_ack(
 	uint64_t length;
 	struct p3_pending *t = rsp_find_pending(n, p, c, &length);
 	if (p3_unlikely(!t || t->kind != P3_REQ_PUT || !t->move.ack))
-		return p3_rsp_take(n, p);
+		return rsp_take_any(n, p);
 	struct p3_md *md = rsp_usual_md(t, INERT);
 	struct p3_eq *eq = p3_likely(md != NULL) ? p3_eq_of_sink(&md->sink) : NULL;
 	if (p3_unlikely(!eq))
-		return p3_rsp_take(n, p);
+		return rsp_take_any(n, p);
 	rsp_post(n, p, t, eq, length, PTL_EVENT_ACK);
 	return rsp_end(n, p, t);
 }
@@ -364,11 +320,11 @@ static __attribute__((noinline)) bool rsp_take_reply(struct p3_nic *n, struct p3
 	const struct p3_cell *c = p->rsp_in.next;
 	struct p3_pending *t = rsp_find_pending(n, p, c, &length);
 	if (p3_unlikely(!t || t->kind == P3_REQ_PUT || length > P3_RSP_INLINE))
-		return p3_rsp_take(n, p);
+		return rsp_take_any(n, p);
 	struct p3_md *md =
 		rsp_usual_md(t, INERT | P3_ODD_IOVEC | P3_ODD_STARTS | P3_ODD_ENDS);
 	if (p3_unlikely(!md))
-		return p3_rsp_take(n, p);
+		return rsp_take_any(n, p);
 	struct p3_eq *eq = p3_eq_of_sink(&md->sink);
 	length = rsp_deposit(md, t, c, length);
 	if (p3_likely(eq != NULL))
@@ -376,21 +332,32 @@ static __attribute__((noinline)) bool rsp_take_reply(struct p3_nic *n, struct p3
 	return rsp_end(n, p, t);
 }
 
+/* Take an answer of CCI. */
+static P3_HOT bool rsp_take_cci(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
+{
+	uint32_t cells = p3_cci_rsp_take(n, p, c);
+	n->worked = true;
+	if (p3_unlikely(!cells)) {
+		p3_peer_ignore(n, p, "a response to no request");
+		return false;
+	}
+	FAULT_POINT("response.handled");
+	p3_ring_take_now(&p->rsp_in, 1);
+	p->rsp_used -= cells;
+	return true;
+}
+
 P3_PATH
-bool p3_rsp_take_fast(struct p3_nic *n, struct p3_peer *p)
+bool p3_rsp_take(struct p3_nic *n, struct p3_peer *p)
 {
 	const struct p3_cell *c = p->rsp_in.next;
 	const uint64_t reply = p3_word0(P3_RSP_ACK ^ P3_RSP_REPLY, 0, 0),
 		       cci = p3_word0(P3_RSP_ACK ^ P3_RSP_CCI, 0, 0);
 	uint64_t other = p3_acquire(&c->w[0]) ^ p->rsp_in.usual; /* LANE.1 */
-	if (p3_unlikely(!p3_straight()))
-		return p3_rsp_take(n, p);
 	if (p3_likely(!other))
 		return rsp_take_ack(n, p, c);
 	if (p3_likely(other == reply))
 		return rsp_take_reply(n, p);
-	if (other == cci && !(n->odd & P3_ODD_TRACED) &&
-		p3_cci_rsp_take_straight(n, p, c))
-		return true;
-	return p3_rsp_take(n, p);
+	return other == cci ? rsp_take_cci(n, p, c) : rsp_take_any(n, p);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests received: header check, matching, and the straight path of plain requests. */
+/* Requests received: header check, matching, fast checks of plain requests. */
 #include "nic/proto/proto.h"
 
 #include "nic/cci/state.h"
@@ -137,8 +137,10 @@ static P3_RARE bool rx_may_take(struct p3_nic *n, struct p3_peer *p)
 	       (!p->behind || p->going || (p->asks && p3_generic_is_done(n, p)));
 }
 
+/* Take a request that fails one of the fast checks below, or that a getput or an interface
+ * holds up.  Return false if there is none, or it must wait. */
 P3_PATH
-bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
+static __attribute__((noinline)) bool rx_take_any(struct p3_nic *n, struct p3_peer *p)
 {
 	uint64_t w0;
 	struct p3_incoming r;
@@ -205,7 +207,7 @@ P3_RARE bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p)
 		p->wire->drain(n, p);
 	for (uint32_t i = 0; i < n->layout.req_cells && !p->bad && p3_peer_is_ready(n, p);
 		i++)
-		if (!p3_rx_take(n, p))
+		if (!rx_take_any(n, p))
 			break;
 	if (p->bad || !p3_peer_is_ready(n, p))
 		return false;
@@ -233,7 +235,7 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
-/* ---- plain requests: the straight path of a receiver ---- */
+/* ---- plain requests: fast checks ---- */
 
 /*
  * A request is plain if all of this is true:
@@ -252,14 +254,14 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
  *	get		at most P3_RSP_INLINE bytes, which the request has reserved room
  *			for; the response ring is open, or can be opened
  *
- * Each test comes before the first change.  When one fails, p3_rx_take() begins anew: it
+ * Each test comes before the first change.  When one fails, rx_take_any() begins anew: it
  * loads the words of the cell again, and ignores those that were loaded here
  * (docs/design/polling.md).  The most frequent case, a put in one cell without an
  * acknowledgement, calls no function, so the compiler keeps all of it in registers.
  */
 
-/* A trace has records that only the general path writes; it also tells pulls of bytes
- * that are overwritten, and ends the wait of an exchange. */
+/* A trace wants records, pulls must know which bytes are overwritten, and an exchange may
+ * wait. */
 #define UNUSUAL (P3_ODD_TRACED | P3_ODD_PULLS | P3_ODD_SWAPPER | P3_ODD_GENERIC)
 
 /* The parts of a plain request that the steps behind the tests need. */
@@ -274,7 +276,7 @@ struct rx_fast {
 
 /* ---- tests ---- */
 
-/* LANE.1: answers that the peer sent before this request come first; p3_rx_take() takes
+/* LANE.1: answers that the peer sent before this request come first; rx_take_any() takes
  * them. */
 static P3_HOT bool rx_fast_may_come(const struct p3_nic *n, struct p3_peer *p)
 {
@@ -342,7 +344,7 @@ static P3_RARE bool rx_fast_take_unknown(
 	struct p3_nic *n, struct p3_peer *p, uint64_t target)
 {
 	p3_acl_cache_add(n, target, p3_pair(p->jid, p->uid));
-	return p3_rx_take(n, p);
+	return rx_take_any(n, p);
 }
 
 static P3_HOT void rx_fast_account(
@@ -459,14 +461,14 @@ static P3_HOT bool rx_fast_put(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_cell *c, uint32_t k, uint64_t len, uint32_t pending)
 {
 	if (p3_unlikely(!rx_fast_may_come(n, p)))
-		return p3_rx_take(n, p);
+		return rx_take_any(n, p);
 	uint64_t target = p3_acl_cache_key(p3_format_get(c, P3_REQUEST_PID));
 	struct rx_fast r = {.acl = p3_acl_cache_at(n, target), .length = len};
 	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
 		return rx_fast_take_unknown(n, p, target);
 	uint32_t odd = ODD | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
 	if (p3_unlikely(!rx_fast_find(p, c, odd, &r)))
-		return p3_rx_take(n, p);
+		return rx_take_any(n, p);
 	P3_PROBE3(match, r.bits, len, true);
 	uint64_t hdr = p3_format_get(c, P3_REQUEST_HDR);
 	struct p3_event_record *e = rx_fast_write_event(n, p, &r, hdr, PTL_EVENT_PUT_END);
@@ -492,7 +494,7 @@ static __attribute__((noinline)) bool rx_fast_take_acked(
 	uint32_t pending = (uint32_t)p3_field_of(P3_REQUEST_PENDING, w);
 	return p3_likely(pending && len <= P3_REQ_INLINE)
 		       ? rx_fast_put(n, p, c, 1, len, pending)
-		       : p3_rx_take(n, p);
+		       : rx_take_any(n, p);
 }
 
 /* A put of more cells, which wants no acknowledgement. */
@@ -506,7 +508,7 @@ static __attribute__((noinline)) bool rx_fast_take_longer(
 	if (p3_unlikely(p3_field_of(P3_REQUEST_PENDING, w) || k < 2 ||
 			k != p3_request_cells(len) ||
 			!p3_ring_sane(&p->req_in, P3_REQ_PUT, k)))
-		return p3_rx_take(n, p);
+		return rx_take_any(n, p);
 	p3_cells_soon(c, k);
 	return rx_fast_put(n, p, c, k, len, 0);
 }
@@ -541,11 +543,11 @@ static __attribute__((noinline)) bool rx_fast_take_get(
 	if (p3_unlikely(!pending || r.length > P3_RSP_INLINE ||
 			!p3_field_of(P3_REQUEST_ROOM, to) || !p3_rsp_may_run(p) ||
 			!rx_fast_may_come(n, p)))
-		return p3_rx_take(n, p);
+		return rx_take_any(n, p);
 	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
 		return rx_fast_take_unknown(n, p, target);
 	if (p3_unlikely(!rx_fast_find(p, c, ODD | P3_ODD_GET, &r)))
-		return p3_rx_take(n, p);
+		return rx_take_any(n, p);
 	P3_PROBE3(match, r.bits, r.length, true);
 	rx_fast_reply(n, p, &r, pending);
 	rx_fast_account(n, &r, 0);
@@ -571,11 +573,12 @@ static __attribute__((noinline)) bool rx_fast_take_cci(
 	struct p3_nic *n, struct p3_peer *p)
 {
 	const struct p3_cell *c = p->req_in.next;
-	bool answered = p3_field_of(P3_CCI_ROOM, p3_format_get(c, P3_CCI_ROOM)) != 0;
+	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
+	bool answered = p3_field_of(P3_CCI_ROOM, w1) != 0;
 	rx_fast_expect_to_answer(p, answered ? &p->rsp_out : &p->req_out);
 	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p)))
-		return p3_rx_take(n, p);
-	return p3_cci_msg_take_one(n, p, c) || p3_rx_take(n, p);
+		return rx_take_any(n, p);
+	return p3_cci_msg_take_one(n, p, c, w1) || rx_take_any(n, p);
 }
 
 static __attribute__((noinline)) bool rx_fast_take_longer_cci(
@@ -584,13 +587,13 @@ static __attribute__((noinline)) bool rx_fast_take_longer_cci(
 	const struct p3_cell *c = p->req_in.next;
 	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p) ||
 			!p3_ring_sane(&p->req_in, P3_REQ_CCI_MSG, k)))
-		return p3_rx_take(n, p);
+		return rx_take_any(n, p);
 	p3_cells_soon(c, k);
-	return p3_cci_msg_take_longer(n, p, c, k) || p3_rx_take(n, p);
+	return p3_cci_msg_take_longer(n, p, c, k) || rx_take_any(n, p);
 }
 
 P3_PATH
-bool p3_rx_take_fast(struct p3_nic *n, struct p3_peer *p)
+bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 {
 	const struct p3_cell *c = p->req_in.next;
 	const uint64_t ack = p3_word0(0, P3_F_ACK, 0),
@@ -599,15 +602,13 @@ bool p3_rx_take_fast(struct p3_nic *n, struct p3_peer *p)
 	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
 	uint64_t other = w0 ^ p->req_in.usual;
 	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);
-	if (p3_unlikely(!p3_straight()))
-		return p3_rx_take(n, p);
 	if (p3_likely(!other)) {
 		rx_fast_expect_to_answer(p, &p->req_out);
 		/* the length, and in the upper half the pending, which is 0 */
 		uint64_t w = p3_format_get(c, P3_REQUEST_PENDING),
 			 len = w >> 32 | w << 32;
 		return p3_likely(len <= P3_REQ_INLINE) ? rx_fast_put(n, p, c, 1, len, 0)
-						       : p3_rx_take(n, p);
+						       : rx_take_any(n, p);
 	}
 	if (other == ack || other == get)
 		rx_fast_expect_to_answer(p, &p->rsp_out);
@@ -621,5 +622,5 @@ bool p3_rx_take_fast(struct p3_nic *n, struct p3_peer *p)
 		return rx_fast_take_cci(n, p);
 	if (!((other ^ cci) << 16))
 		return rx_fast_take_longer_cci(n, p, p3_word0_ncells(w0));
-	return p3_rx_take(n, p);
+	return rx_take_any(n, p);
 }

@@ -108,7 +108,7 @@ struct p3_peer {
 			     * not poll the lane from this node; or n->never_cold */
 	p3_a32 *asleep;     /* the word that the peer sleeps on */
 	struct p3_doorbell *doorbell; /* the peer's doorbell */
-	struct p3_ring_tx req_out;    /* while open, straight paths use it (lane.h) */
+	struct p3_ring_tx req_out;    /* while open, requests leave at once (lane.h) */
 	/* the rest */
 	struct p3_ring_rx rsp_in;
 	struct p3_ring_tx rsp_out;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests sent: admission, reservations, send queues. */
-#include "nic/proto/proto.h"
+/* Requests sent: those that leave at once, admission, reservations, send queues. */
+#include "nic/proto/tx.h"
 
 #include "nic/cci/firmware.h"
 #include "nic/obj/obj.h"
@@ -8,9 +8,6 @@
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
 #include "shm/fault.h"
-
-#include <errno.h>
-#include <string.h>
 
 /* ---- needs of a request ---- */
 
@@ -22,44 +19,37 @@ struct tx_need {
 	bool slot; /* long: the target pulls the bytes */
 };
 
-/* The bytes that a request carries, and the sink of its SEND events. */
-struct tx_load {
-	const struct p3_sink *sink;
-	const struct p3_region *region;
-	uint64_t offset;
-};
-
-static inline bool tx_is_long_put(const struct p3_nic *n, const struct p3_peer *p,
-	const struct tx_load *l, uint64_t len)
+static bool tx_is_long_put(
+	const struct p3_nic *n, const struct p3_peer *p, const struct p3_pending *t)
 {
-	return p3_unlikely(len > p3_request_most(p->req_out.n)) ||
-	       (p3_unlikely(len > P3_EAGER_MOST_HEAP) &&
-		       p3_event_queue(l->sink, PTL_EVENT_SEND_END) &&
-		       p3_xfer_is_faster(n, p, l->region, l->offset, len));
+	uint64_t len = t->move.length;
+	return len > p3_request_most(p->req_out.n) ||
+	       (len > P3_EAGER_MOST_HEAP &&
+		       p3_event_queue(&t->send.sink, PTL_EVENT_SEND_END) &&
+		       p3_xfer_is_faster(n, p, &t->send.region, t->send.offset, len));
 }
 
-static inline struct tx_need tx_need_of(const struct p3_nic *n, const struct p3_peer *p,
-	uint32_t kind, const struct p3_move *m, const struct tx_load *l)
+static struct tx_need tx_need_of(
+	const struct p3_nic *n, const struct p3_peer *p, const struct p3_pending *t)
 {
 	struct tx_need need = {.cells = 1};
-	if (kind == P3_REQ_GET) {
-		need.slot = m->length > p3_reply_most(p->rsp_in.n);
-		need.rsp = need.slot ? 1 : p3_reply_room(m->length);
+	uint64_t len = t->move.length;
+	if (t->kind == P3_REQ_GET) {
+		need.slot = len > p3_reply_most(p->rsp_in.n);
+		need.rsp = need.slot ? 1 : p3_reply_room(len);
 		return need;
 	}
-	need.slot = kind == P3_REQ_PUT && tx_is_long_put(n, p, l, m->length);
-	need.rsp = need.slot || m->ack;
-	if (kind == P3_REQ_GETPUT)
-		need.rsp = p3_reply_room(m->length);
+	need.slot = t->kind == P3_REQ_PUT && tx_is_long_put(n, p, t);
+	need.rsp =
+		t->kind == P3_REQ_GETPUT ? p3_reply_room(len) : need.slot || t->move.ack;
 	if (!need.slot)
-		need.cells = p3_request_cells(m->length);
+		need.cells = p3_request_cells(len);
 	return need;
 }
 
-static inline bool tx_has_room(
-	struct p3_nic *n, struct p3_peer *p, const struct tx_need *need)
+static bool tx_has_room(struct p3_nic *n, struct p3_peer *p, const struct tx_need *need)
 {
-	if (p3_unlikely(need->rsp + p->rsp_used > p->rsp_cap))
+	if (need->rsp + p->rsp_used > p->rsp_cap)
 		return false;
 	return p3_peer_has_room(p, &p->req_out, need->cells) ||
 	       (p3_peer_grow_requests(n, p) &&
@@ -73,7 +63,7 @@ static inline bool tx_has_room(
  * message.  A full ring touches more cache lines and pages than a base ring: if the full
  * rings of all pairs exceed a CPU's cache, only a pair whose base ring is too short gets
  * one. */
-static inline struct p3_cell *tx_begin(
+static struct p3_cell *tx_begin(
 	struct p3_nic *n, struct p3_peer *p, const struct tx_need *need)
 {
 	if (p3_unlikely(!p->req_full) && (!n->sparing || need->slot) && ++p->nsent >= 8)
@@ -81,43 +71,16 @@ static inline struct p3_cell *tx_begin(
 	return p3_ring_begin(&p->req_out, need->cells);
 }
 
-/* Return the fields of a request that do not depend on its layout.  The header has 16
- * bits for the portal index: a larger index is sent as 0xffff, which no interface has, so
- * the target drops the request. */
-static inline struct p3_request tx_describe(const struct p3_move *m, uint32_t kind,
-	uint32_t flags, const struct tx_need *need, uint32_t pending)
-{
-	return (struct p3_request){.kind = kind,
-		.flags = flags,
-		.ncells = need->cells,
-		.pid = (uint16_t)m->target.pid,
-		.portal = m->pt_index > 0xffff ? 0xffff : m->pt_index,
-		.access = m->ac_index,
-		.room = need->rsp,
-		.pending = pending,
-		.bits = m->bits,
-		.hdr = m->hdr,
-		.offset = m->remote_offset,
-		.length = m->length};
-}
-
 /* Write the bytes into the message, before its header (p3_pack_request()). */
-static inline void tx_fill_data(const struct p3_nic *n, struct p3_cell *c,
-	const struct p3_region *r, uint64_t offset, uint64_t length)
+static void tx_fill_data(
+	struct p3_cell *c, const struct p3_region *r, uint64_t offset, uint64_t length)
 {
 	uint64_t d[2] = {0, 0};
 	if (length > P3_REQ_INLINE) {
-		if (p3_region_copies_few(n->crowded, r, length))
-			p3_region_copy_few(p3_request_eager_bytes(c),
-				p3_region_address(r->start, offset), length);
-		else
-			p3_region_read(r, offset, p3_request_eager_bytes(c), length);
+		p3_region_read(r, offset, p3_request_eager_bytes(c), length);
 		return;
 	}
-	if (p3_likely(length == 8 && !r->iov))
-		memcpy(d, r->start + offset, 8);
-	else
-		p3_region_read(r, offset, d, length);
+	p3_region_read(r, offset, d, length);
 	p3_pack_data(c, d);
 }
 
@@ -134,7 +97,7 @@ static uint32_t tx_place_of(const struct p3_pending *t, uint64_t *place_out)
 	return heap ? P3_F_HEAP : P3_F_ADDR;
 }
 
-static inline void tx_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
+static void tx_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
 	const struct tx_need *need, uint64_t sent)
 {
 	FAULT_POINT("request.filled");
@@ -147,7 +110,7 @@ static inline void tx_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word
 	if (p3_unlikely(!p->hot))
 		p3_peer_heat(n, p); /* a response may come, or the peer is this node */
 	p3_looks_add(n, p);
-	/* Open the request ring for straight puts (nic/host/request.c): the peer lives,
+	/* Open the request ring for requests that leave at once (tx.h): the peer lives,
 	 * its lane is hot, and no request is counted for a full ring.  The ring is shut
 	 * when the peer is lost, when the lane becomes cold, and by each message that
 	 * does not open it again.  If requests wait in the peer's queue, p3_tx_push()
@@ -160,8 +123,8 @@ static inline void tx_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word
 }
 
 /* Fill in a request; return its word 0. */
-static uint64_t tx_fill(const struct p3_nic *n, struct p3_cell *c,
-	const struct p3_pending *t, struct p3_request *r)
+static uint64_t tx_fill(
+	struct p3_cell *c, const struct p3_pending *t, struct p3_request *r)
 {
 	r->xfer = t->xfer ? p3_xfer_name(t->xfer) : 0;
 	if (t->kind == P3_REQ_GET)
@@ -170,34 +133,69 @@ static uint64_t tx_fill(const struct p3_nic *n, struct p3_cell *c,
 		r->flags |= tx_place_of(t, &r->place);
 		return p3_pack_long(c, r);
 	}
-	tx_fill_data(n, c, &t->send.region, t->send.offset, r->length);
+	tx_fill_data(c, &t->send.region, t->send.offset, r->length);
 	return p3_pack_eager(c, r);
 }
 
+/* Send a request.  The header has 16 bits for the portal index: a larger index is sent as
+ * 0xffff, which no interface has, so the target drops the request. */
 static void tx_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t,
-	uint32_t name, const struct tx_need *need)
+	const struct tx_need *need)
 {
-	uint32_t flags = (t->move.ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
+	const struct p3_move *m = &t->move;
+	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
 			 (t->ni ? P3_F_NI1 : 0u) |
 			 (t->is_long && t->copy ? P3_F_COPIED : 0u);
-	struct p3_request r = tx_describe(&t->move, t->kind, flags, need, name);
+	struct p3_request r = {.kind = t->kind,
+		.flags = flags,
+		.ncells = need->cells,
+		.pid = (uint16_t)m->target.pid,
+		.portal = m->pt_index > 0xffff ? 0xffff : m->pt_index,
+		.access = m->ac_index,
+		.room = need->rsp,
+		.pending = need->rsp ? p3_pending_name(t) : 0,
+		.bits = m->bits,
+		.hdr = m->hdr,
+		.offset = m->remote_offset,
+		.length = m->length};
 	struct p3_cell *c = tx_begin(n, p, need);
-	tx_publish(n, p, tx_fill(n, c, t, &r), need,
-		t->kind == P3_REQ_GET ? 0 : t->move.length);
+	tx_publish(n, p, tx_fill(c, t, &r), need, t->kind == P3_REQ_GET ? 0 : m->length);
+}
+
+/* ---- requests that leave at once ---- */
+
+P3_PATH
+__attribute__((noinline)) bool p3_tx_reopen(struct p3_peer *p, uint32_t k)
+{
+	struct p3_ring_tx *r = &p->req_out;
+	if (!r->until || p3_unlikely(!p3_peer_has_acked(p)))
+		return false;
+	if (p3_likely(p3_ring_reopen(r, k)))
+		return true;
+	if (!p3_ring_pad(r, k) || !p3_peer_has_room(p, r, k))
+		return false;
+	(void)p3_ring_begin(r, k); /* it writes the pad */
+	p3_ring_open(r);
+	return p3_ring_runs(r, k);
+}
+
+/* Note that a command's request has left for p. */
+static P3_HOT int tx_left(struct p3_nic *n, struct p3_peer *p, uint32_t posted)
+{
+	n->worked = true;
+	n->posted |= posted;
+	p3_looks_add(n, p);
+	return PTL_OK;
+}
+
+/* Return true if a command's request may leave at once: nothing has to record it, send it
+ * on, or go before it. */
+static P3_HOT bool tx_is_usual(const struct p3_nic *n, const struct p3_cmd *c)
+{
+	return p3_likely(!(n->odd & P3_TX_ODD) && c->move.pt_index <= 0xffff);
 }
 
 /* ---- admission ---- */
-
-/* Find the queue of a request, or NULL if the request ends at once.  Return as
- * p3_hold_find_queue() does. */
-static inline int tx_find_queue(struct p3_nic *n, struct p3_peer *p, ptl_process_id_t who,
-	struct p3_peer **to_out)
-{
-	*to_out = p;
-	return p3_likely(p3_peer_is_live(p, who.pid))
-		       ? PTL_OK
-		       : p3_hold_find_queue(n, p, who, to_out);
-}
 
 static bool tx_fits(const struct p3_md *md, uint64_t offset, uint64_t length)
 {
@@ -211,81 +209,23 @@ static P3_HOT struct p3_md *tx_active_md(struct p3_nic *n, uint64_t handle)
 	return p3_likely(md && md->words.threshold != 0) ? md : NULL;
 }
 
-static inline int tx_check(struct p3_nic *n, struct p3_cmd *c, struct p3_md **md_out)
+/* Check a put or get, and set *m to its parameters, with the whole descriptor's length if
+ * that is asked for. */
+static int tx_check(struct p3_nic *n, const struct p3_cmd *c, struct p3_move *m,
+	struct p3_md **md_out)
 {
 	struct p3_md *md = tx_active_md(n, c->handle);
-	if (p3_unlikely(!md))
+	*m = c->move;
+	if (!md)
 		return PTL_MD_INVALID;
-	if (c->move.length == P3_WHOLE) {
-		c->move.offset = 0;
-		c->move.length = md->region.size;
-	} else if (p3_unlikely(!tx_fits(md, c->move.offset, c->move.length))) {
+	if (m->length == P3_WHOLE) {
+		m->offset = 0;
+		m->length = md->region.size;
+	} else if (!tx_fits(md, m->offset, m->length)) {
 		return PTL_MD_ILLEGAL;
 	}
 	*md_out = md;
 	return PTL_OK;
-}
-
-static __attribute__((noinline)) void tx_send_started(
-	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
-{
-	struct p3_event_words rec;
-	p3_tx_describe(n, m, md, m->offset, m->length, link, 0, &rec);
-	p3_event_write(n, &md->sink, &rec, PTL_EVENT_SEND_START, PTL_NI_OK);
-}
-
-static __attribute__((noinline)) void tx_send_unlinks(
-	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
-{
-	struct p3_event_words rec;
-	p3_tx_describe(n, m, md, m->offset, m->length, link, 0, &rec);
-	p3_event_unlinks(n, md, &md->sink, &rec, PTL_EVENT_SEND_END, PTL_NI_OK);
-}
-
-static inline void tx_send_ended(
-	struct p3_nic *n, const struct p3_move *m, struct p3_md *md, uint32_t link)
-{
-	struct p3_eq *eq = p3_event_queue(&md->sink, PTL_EVENT_SEND_END);
-	if (p3_unlikely(!eq))
-		return;
-	struct p3_event_record *e = p3_event_draft(n, eq);
-	p3_tx_describe(
-		n, m, md, m->offset, m->length, link, PTL_EVENT_SEND_END, &e->words);
-	p3_event_post(n, eq, e, PTL_EVENT_SEND_END);
-}
-
-/* Send a put without a pending.  Return false if it needs one: it wants an ACK, other
- * requests wait before it, it is long, or the lane has no room. */
-static inline bool tx_put_now(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_move *m, struct p3_md *md)
-{
-	if (p3_unlikely(m->ack || !p3_list_empty(&p->queue)))
-		return false;
-	const struct tx_load l = {&md->sink, &md->region, m->offset};
-	struct tx_need need = tx_need_of(n, p, P3_REQ_PUT, m, &l);
-	if (p3_unlikely(need.slot))
-		return false;
-	need.rsp = 0; /* as m->ack is 0: a constant takes fewer instructions */
-	if (p3_unlikely(!tx_has_room(n, p, &need)))
-		return false;
-	struct p3_cell *c = tx_begin(n, p, &need);
-	tx_fill_data(n, c, &md->region, m->offset, m->length);
-	const struct p3_request r = tx_describe(m, P3_REQ_PUT, 0, &need, 0);
-	/* The interface is looked up last, which spares a register while c is filled. */
-	uint64_t word0 = p3_pack_eager(c, &r);
-	word0 |= p3_field_in(P3_HEADER_FLAGS, md->o.ni ? P3_F_NI1 : 0u);
-	tx_publish(n, p, word0, &need, m->length);
-	p3_tx_count(p3_ni_of(n, &md->o), m->length);
-	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
-	p3_match_threshold(md);
-	uint32_t link = n->next_link++;
-	if (p3_unlikely(p3_event_is_wanted(&md->sink, PTL_EVENT_SEND_START)))
-		tx_send_started(n, m, md, link);
-	if (p3_match_may_unlink(md))
-		tx_send_unlinks(n, m, md, link);
-	else
-		tx_send_ended(n, m, md, link);
-	return true;
 }
 
 /* Keep a request as a pending in the send queue of its target, and send it if there is
@@ -336,136 +276,168 @@ static P3_RARE void tx_send_nowhere(struct p3_nic *n, const struct p3_move *m,
 		failure ? PTL_NI_FAIL : PTL_NI_OK);
 }
 
-/* Restore the command's arguments, which tx_check() has changed, if the command did not
- * succeed: the caller may provide memory and execute it again. */
-static int tx_restored(struct p3_move *m, uint64_t length, uint16_t ack, int rc)
+/* End a request that goes nowhere. */
+static P3_RARE void tx_end_nowhere(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
+	const struct p3_move *m, struct p3_md *md, struct p3_md *source, uint64_t offset,
+	bool failure)
 {
-	if (rc != PTL_OK) {
-		m->length = length;
-		m->ack = ack;
+	p3_why_nowhere(n, p, kind, m);
+	if (source)
+		tx_send_nowhere(n, m, source, offset, failure);
+	else if (failure)
+		p3_pending_reply_fails(n, m, md, p);
+}
+
+/* Send or keep a request that has been checked, or end it at once.  The arguments are
+ * those of tx_admit(). */
+static int tx_send(struct p3_nic *n, uint32_t kind, const struct p3_move *m,
+	struct p3_md *md, struct p3_md *source, uint64_t offset)
+{
+	struct p3_peer *p = p3_peer_find(n, m->target), *to = p;
+	if (p3_unlikely(!p3_peer_is_live(p, m->target.pid))) {
+		int rc = p3_hold_find_queue(n, p, m->target, &to);
+		if (rc != PTL_OK)
+			return rc;
 	}
-	return rc;
+	if (p3_likely(to != NULL))
+		return tx_admit(n, to, kind, m, md, source, offset);
+	tx_end_nowhere(
+		n, p, kind, m, md, source, offset, p3_peer_is_failure(p, m->target.pid));
+	return PTL_OK;
+}
+
+/* Send a put whose record t is in no queue, and which needs none.  Return false if it
+ * needs one: it wants an ACK, other requests wait before it, it is long, or the lane has
+ * no room. */
+static bool tx_put_unrecorded(
+	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, struct p3_md *md)
+{
+	const struct p3_move *m = &t->move;
+	if (m->ack || !p3_peer_is_live(p, m->target.pid) || !p3_list_empty(&p->queue))
+		return false;
+	struct tx_need need = tx_need_of(n, p, t);
+	if (need.slot || !tx_has_room(n, p, &need))
+		return false;
+	tx_emit(n, p, t, &need);
+	p3_tx_count(&n->ni[t->ni], m->length);
+	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
+	p3_match_threshold(md);
+	p3_tx_describe(n, m, md, m->offset, m->length, n->next_link++, 0, &t->send.rec);
+	p3_event_write(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_START, PTL_NI_OK);
+	p3_event_ends(n, md, &md->sink, &t->send.rec, PTL_EVENT_SEND_END, PTL_NI_OK);
+	return true;
+}
+
+/* Put what fails a fast check. */
+P3_PATH
+static __attribute__((noinline)) int tx_put_any(struct p3_nic *n, const struct p3_cmd *c)
+{
+	struct p3_pending t;
+	struct p3_md *md;
+	int rc = tx_check(n, c, &t.move, &md);
+	if (rc != PTL_OK)
+		return rc;
+	t.move.ack = t.move.ack && p3_eq_of_sink(&md->sink);
+	t.kind = P3_REQ_PUT;
+	t.ni = (uint8_t)md->o.ni;
+	t.is_long = false;
+	t.xfer = NULL;
+	t.copy = NULL;
+	t.send.sink = md->sink;
+	t.send.region = md->region;
+	t.send.offset = t.move.offset;
+	if (tx_put_unrecorded(n, p3_peer_find(n, t.move.target), &t, md))
+		return PTL_OK;
+	return tx_send(n, P3_REQ_PUT, &t.move, md, md, t.move.offset);
 }
 
 P3_PATH
 int p3_tx_put(struct p3_nic *n, struct p3_cmd *c)
 {
-	struct p3_md *md;
-	struct p3_move *m = &c->move;
-	uint64_t length = m->length;
-	uint16_t ack = m->ack;
-	int rc = tx_check(n, c, &md);
-	if (p3_unlikely(rc != PTL_OK))
-		return rc;
-	m->ack = p3_unlikely(m->ack) && p3_eq_of_sink(&md->sink);
-	struct p3_peer *p = p3_peer_find(n, m->target);
-	struct p3_peer *to = p;
-	if (p3_likely(p3_peer_is_live(p, m->target.pid))) {
-		if (p3_likely(tx_put_now(n, p, m, md)))
-			return PTL_OK;
-	} else {
-		rc = p3_hold_find_queue(n, p, m->target, &to);
-		if (rc != PTL_OK)
-			return tx_restored(m, length, ack, rc);
-	}
-	if (to)
-		return tx_restored(m, length, ack,
-			tx_admit(n, to, P3_REQ_PUT, m, md, md, m->offset));
-	p3_why_nowhere(n, p, P3_REQ_PUT, m);
-	tx_send_nowhere(n, m, md, m->offset, p3_peer_is_failure(p, m->target.pid));
-	return PTL_OK;
+	struct p3_peer *p;
+	uint32_t posted;
+	const struct p3_move *m = &c->move;
+	if (p3_likely(tx_is_usual(n, c)) &&
+		(p3_unlikely(m->ack)
+				? p3_tx_ask_now(n, c->handle, m, P3_REQ_PUT, &p, &posted)
+				: p3_tx_put_now(n, c->handle, m, &p, &posted)))
+		return tx_left(n, p, posted);
+	return tx_put_any(n, c);
+}
+
+/* Return the descriptor that has the SEND events of a get, or NULL. */
+static struct p3_md *tx_get_source(struct p3_md *md)
+{
+	return md->sink.options & P3_MD_CRAY ? md : NULL;
 }
 
 int p3_tx_get(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md;
-	struct p3_move *m = &c->move;
-	uint64_t length = m->length;
-	m->hdr = 0;
-	m->ack = false;
-	int rc = tx_check(n, c, &md);
+	struct p3_move m;
+	struct p3_peer *p;
+	uint32_t posted;
+	if (p3_likely(tx_is_usual(n, c)) &&
+		p3_tx_ask_now(n, c->handle, &c->move, P3_REQ_GET, &p, &posted))
+		return tx_left(n, p, posted);
+	int rc = tx_check(n, c, &m, &md);
 	if (rc != PTL_OK)
 		return rc;
-	struct p3_peer *p = p3_peer_find(n, m->target);
-	struct p3_peer *to;
-	rc = tx_find_queue(n, p, m->target, &to);
-	if (p3_unlikely(rc != PTL_OK))
-		return tx_restored(m, length, 0, rc);
-	bool cray = md->sink.options & P3_MD_CRAY;
-	if (to)
-		return tx_restored(m, length, 0,
-			tx_admit(n, to, P3_REQ_GET, m, md, cray ? md : NULL, m->offset));
-	p3_why_nowhere(n, p, P3_REQ_GET, m);
-	if (cray)
-		tx_send_nowhere(
-			n, m, md, m->offset, p3_peer_is_failure(p, m->target.pid));
-	else if (p3_peer_is_failure(p, m->target.pid))
-		p3_pending_reply_fails(n, m, md, p);
-	return PTL_OK;
+	m.hdr = 0;
+	m.ack = false;
+	return tx_send(n, P3_REQ_GET, &m, md, tx_get_source(md), m.offset);
 }
 
-static int tx_check_exchange(struct p3_nic *n, struct p3_cmd *c, struct p3_md **get_out,
-	struct p3_md **put_out)
+/* Check an exchange, as tx_check() does. */
+static int tx_check_exchange(struct p3_nic *n, const struct p3_cmd *c, struct p3_move *m,
+	struct p3_md **get_out, struct p3_md **put_out)
 {
 	struct p3_md *get = tx_active_md(n, c->handle);
 	struct p3_md *put = tx_active_md(n, c->move.put_handle);
+	*m = c->move;
+	m->ack = false;
 	if (!get || !put)
 		return PTL_MD_INVALID;
 	if (get->o.ni != put->o.ni)
 		return PTL_MD_ILLEGAL;
-	if (c->move.length == P3_WHOLE) {
-		c->move.offset = c->move.put_offset = 0;
-		c->move.length = put->region.size;
-	} else if (!tx_fits(get, c->move.offset, c->move.length) ||
-		   !tx_fits(put, c->move.put_offset, c->move.length)) {
+	if (m->length == P3_WHOLE) {
+		m->offset = m->put_offset = 0;
+		m->length = put->region.size;
+	} else if (!tx_fits(get, m->offset, m->length) ||
+		   !tx_fits(put, m->put_offset, m->length)) {
 		return PTL_MD_ILLEGAL;
 	}
 	*get_out = get;
 	*put_out = put;
 	uint64_t most = (uint64_t)n->ni[get->o.ni].limits.max_getput_md;
-	return c->move.length <= most ? PTL_OK : PTL_MD_ILLEGAL;
+	return m->length <= most ? PTL_OK : PTL_MD_ILLEGAL;
 }
 
 int p3_tx_getput(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *get, *put;
-	struct p3_move *m = &c->move;
-	uint64_t length = m->length;
-	int rc = tx_check_exchange(n, c, &get, &put);
+	struct p3_move m;
+	int rc = tx_check_exchange(n, c, &m, &get, &put);
 	if (rc != PTL_OK)
-		return tx_restored(m, length, 0, rc);
-	m->ack = false;
-	struct p3_peer *p = p3_peer_find(n, m->target);
-	struct p3_peer *to;
-	rc = tx_find_queue(n, p, m->target, &to);
-	if (p3_unlikely(rc != PTL_OK))
-		return tx_restored(m, length, 0, rc);
-	if (to)
-		return tx_restored(m, length, 0,
-			tx_admit(n, to, P3_REQ_GETPUT, m, get, put, m->put_offset));
-	p3_why_nowhere(n, p, P3_REQ_GETPUT, m);
-	tx_send_nowhere(n, m, put, m->put_offset, p3_peer_is_failure(p, m->target.pid));
-	return PTL_OK;
+		return rc;
+	return tx_send(n, P3_REQ_GETPUT, &m, get, put, m.put_offset);
 }
 
 void p3_tx_refuse(struct p3_nic *n, struct p3_cmd *c)
 {
 	struct p3_md *md, *put;
-	struct p3_move *m = &c->move;
-	struct p3_peer *p = p3_peer_find(n, m->target);
+	struct p3_move m;
+	struct p3_peer *p = p3_peer_find(n, c->move.target);
 	if (c->op == P3_OP_GETPUT) {
-		p3_why_nowhere(n, p, P3_REQ_GETPUT, m);
-		if (tx_check_exchange(n, c, &md, &put) == PTL_OK)
-			tx_send_nowhere(n, m, put, m->put_offset, true);
+		if (tx_check_exchange(n, c, &m, &md, &put) == PTL_OK)
+			tx_end_nowhere(
+				n, p, P3_REQ_GETPUT, &m, md, put, m.put_offset, true);
 	} else if (c->op == P3_OP_PUT || c->op == P3_OP_GET) {
-		if (tx_check(n, c, &md) != PTL_OK)
+		if (tx_check(n, c, &m, &md) != PTL_OK)
 			return;
 		bool is_put = c->op == P3_OP_PUT;
-		p3_why_nowhere(n, p, is_put ? P3_REQ_PUT : P3_REQ_GET, m);
-		if (is_put || (md->sink.options & P3_MD_CRAY))
-			tx_send_nowhere(n, m, md, m->offset, true);
-		else
-			p3_pending_reply_fails(n, m, md, p);
+		tx_end_nowhere(n, p, is_put ? P3_REQ_PUT : P3_REQ_GET, &m, md,
+			is_put ? md : tx_get_source(md), m.offset, true);
 	}
 	n->posted = P3_NEWS_ALL;
 }
@@ -507,8 +479,7 @@ static bool tx_send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *
 		t->move.length > p3_request_most(p->req_out.n) &&
 		p3_request_cells(t->move.length) <= p3_ring_most(n->layout.req_cells))
 		(void)p3_peer_grow_requests(n, p);
-	const struct tx_load l = {&t->send.sink, &t->send.region, t->send.offset};
-	struct tx_need need = tx_need_of(n, p, t->kind, &t->move, &l);
+	struct tx_need need = tx_need_of(n, p, t);
 	t->is_long = need.slot;
 	if (!tx_has_room(n, p, &need))
 		return false;
@@ -520,8 +491,8 @@ static bool tx_send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *
 			return false;
 	}
 	if (need.slot && t->kind == P3_REQ_PUT) {
-		if (!t->copy &&
-			!p3_xfer_is_faster(n, p, l.region, l.offset, t->move.length))
+		if (!t->copy && !p3_xfer_is_faster(n, p, &t->send.region, t->send.offset,
+					t->move.length))
 			p3_pending_copy_out(n, t);
 		t->xfer->span.region = t->send.region;
 		t->xfer->span.offset = t->send.offset;
@@ -530,7 +501,7 @@ static bool tx_send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *
 	}
 	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, t->command);
 	t->rsp_cells = need.rsp;
-	tx_emit(n, p, t, need.rsp ? p3_pending_name(t) : 0, &need);
+	tx_emit(n, p, t, &need);
 	P3_TRACE(keep, n, &t->topic);
 	p3_list_del(&t->link);
 	p3_list_add(&p->outstanding, &t->link);

@@ -7,8 +7,6 @@
 #include "nic/proto/proto.h"
 #include "nic/report/report.h"
 
-#include <stdlib.h>
-
 /* ---- commands ---- */
 
 static void cmd_append_hungry(struct p3_nic *n, uint32_t slot)
@@ -219,10 +217,6 @@ P3_RARE void p3_lease_left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 P3_PATH
 void p3_lease_leave(struct p3_nic *n)
 {
-#ifdef P3_STRAIGHT_RANDOM
-	if (p3_odd_now(n) & ~n->odd) /* a bit is missing: see enum p3_odd */
-		abort();
-#endif
 	const uint32_t odd = P3_ODD_WIRED | P3_ODD_TRACED | P3_ODD_CCI | P3_ODD_GENERIC;
 	if (p3_unlikely(n->ntouched > 1 || n->odd & odd)) {
 		lease_leave_many(n);

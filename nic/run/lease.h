@@ -13,7 +13,6 @@
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "shm/fault.h"
-#include "shm/variant.h"
 
 /* ---- commands, and those of the mailbox ---- */
 
@@ -105,7 +104,7 @@ static P3_HOT bool p3_lease_enter_to_pass(struct p3_nic *n)
 /* Do as p3_lease_leave(), inlined if this hold has written to no peer. */
 static P3_HOT void p3_lease_leave_here(struct p3_nic *n)
 {
-	if (!p3_straight() || p3_unlikely(n->ntouched | n->odd)) {
+	if (p3_unlikely(n->ntouched | n->odd)) {
 		p3_lease_leave(n);
 		return;
 	}

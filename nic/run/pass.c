@@ -70,7 +70,7 @@ static inline void pass_poll_peer(
 		p3_ring_ask_some(&p->req_in);
 	p3_rsp_take_all(n, p);
 	while (n->msgs < most && p3_ring_any(&p->req_in) && n->bytes < P3_PASS_BYTES &&
-		!p->bad && p3_rx_take_fast(n, p))
+		!p->bad && p3_rx_take(n, p))
 		;
 	p3_ring_give(&p->req_in);
 	if (p3_unlikely(n->msgs == v.before))
@@ -158,7 +158,7 @@ static P3_HOT void pass_visit_in_crowd(
 	bool all = p3_unlikely(p->deep || number % P3_PROBING == 0);
 	uint32_t before = n->msgs;
 	if (p3_likely(!all) &&
-		p3_likely(pass_begins_plainly(p) && p3_rx_take_fast(n, p)) &&
+		p3_likely(pass_begins_plainly(p) && p3_rx_take(n, p)) &&
 		p3_likely(n->msgs != before)) { /* it may have been no message */
 		pass_leave_after_one(p);
 		pass_expect_to_answer(p);
@@ -398,7 +398,7 @@ static P3_HOT void pass_visit_for_one(struct p3_nic *n, struct p3_peer *p)
 	uint32_t before = n->msgs;
 	uint64_t from = p->req_in.pos;
 	if (p3_unlikely(!pass_begins_plainly(p) || n->msgs >= P3_PASS_MSGS ||
-			!p3_rx_take_fast(n, p)) ||
+			!p3_rx_take(n, p)) ||
 		(p->deep && p3_ring_any(&p->req_in))) {
 		pass_visit_on(n, p, before, from);
 		return;

@@ -47,7 +47,7 @@ static inline uint32_t p3_self_number(void)
 
 /*
  * n->odd is 0 in the usual case.  Code that serves the usual case in few instructions
- * (a pass, a poll, a straight path) tests this word instead of all lists and flags.
+ * (a pass, a poll, a put) tests this word instead of all lists and flags.
  *
  *	bit		set by				cause
  *	TRACED		start of the NIC, for its life	the firmware records its actions
@@ -58,7 +58,7 @@ static inline uint32_t p3_self_number(void)
  *	BLOCKED		p3_tx_push			n->blocked is not empty
  *	PULLS		p3_pull_begin			n->pulls is not empty
  *	SOURCES		p3_xfer_publish,		n->sources is not empty
- *			p3_pending_release
+ *			p3_xfer_release
  *	HUNGRY		cmd_append_hungry		a command waits for memory
  *	BAD		p3_peer_ignore			n->some_bad
  *	SWAPPER		getput_begin_wait		n->swapper: an exchange waits
@@ -71,8 +71,7 @@ static inline uint32_t p3_self_number(void)
  * bits but the pass: as long as a bit is set, its last step is p3_odd_settle(), which
  * looks at the lists and flags themselves.  A pass leaves that step out if the only bit
  * is LANES, and the lanes are many.  So a bit may be set for one pass too long, which
- * costs time only; a bit is never missing, which would leave work undone.  Builds with
- * P3_STRAIGHT=random check that none is missing each time that the lease is given up.
+ * costs time only; a bit is never missing, which would leave work undone.
  */
 enum p3_odd {
 	P3_ODD_TRACED = 1u << 0,

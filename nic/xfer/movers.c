@@ -29,7 +29,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* ---- the record of former bytes, for exchanges (swap.c) ---- */
+/* ---- the record of former bytes, for exchanges (getput.c) ---- */
 
 /* Store in the edge the present bytes of a range. */
 static void edge_remember(
@@ -113,7 +113,7 @@ void p3_xfer_recant(struct p3_pull *pull)
 
 static inline void slice_leave(const struct p3_pull *pull)
 {
-	if (p3_unlikely(pull->over != NULL))
+	if (p3_unlikely(pull->region != 0))
 		p3_release(&pull->peer->mine->slice_of, 0); /* XFER.7 */
 }
 
@@ -139,7 +139,7 @@ static P3_RARE bool slice_enter_cci(struct p3_nic *n, const struct p3_pull *pull
  */
 static inline bool slice_enter(struct p3_nic *n, const struct p3_pull *pull)
 {
-	return p3_likely(!pull->over) || slice_enter_cci(n, pull);
+	return p3_likely(!pull->region) || slice_enter_cci(n, pull);
 }
 
 /* ---- the source's bytes have changed: XFER.6 ---- */
@@ -283,7 +283,7 @@ static void slice_count(
 	n->moved += len;
 	n->worked = true;
 	p3_count(counter, len);
-	if (p3_unlikely(pull->over != NULL))
+	if (p3_unlikely(pull->region != 0))
 		p3_count(&pull->peer->mine->pulled, len);
 }
 

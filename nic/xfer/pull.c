@@ -83,16 +83,6 @@ void p3_pull_begin(struct p3_nic *n, struct p3_pull *pull)
 	p3_wake_self(n); /* this side pulls, and no peer rings for that */
 }
 
-/* End a pull of CCI, which has no descriptor. */
-static P3_RARE void pull_end_cci(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
-{
-	if (fail == PTL_NI_OK)
-		p3_xfer_learn(n, pull);
-	if (pull->in_use)
-		pull_free(pull);
-	pull->over(n, pull, fail);
-}
-
 void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	P3_TRACE(about, n, pull->topic, P3_TRACE_END, fail, pull->length);
@@ -105,30 +95,11 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 	if (pull->first)
 		pull->peer->behind = false;
 	n->worked = true;
-	if (p3_unlikely(!pull->span.md) && pull->over) {
-		pull_end_cci(n, pull, fail);
-		return;
-	}
-	if (fail == PTL_NI_OK && pull->span.md)
+	if (fail == PTL_NI_OK && (pull->span.md || pull->region))
 		p3_xfer_learn(n, pull);
-	if (pull->get) {
-		p3_pending_end_get(n, pull, fail);
-		return;
-	}
-	struct p3_answer a = {.kind = P3_RSP_DONE,
-		.flags = pull->ack && !fail ? P3_F_ACK : 0,
-		.pending = pull->peer_pending,
-		.status = fail,
-		.mlength = pull->length};
-	struct p3_span span = pull->span;
-	FAULT_POINT("pull.unanswered");
-	p3_rsp_send(n, pull->peer, &a);
-	FAULT_POINT("pull.answered");
-	pull_free(pull);
-	if (!span.md)
-		return;
-	p3_ni_use_less(p3_ni_of(n, &span.md->o), P3_U_OP);
-	p3_span_end(n, &span, PTL_EVENT_PUT_END, fail);
+	if (pull->in_use)
+		pull_free(pull);
+	pull->over(n, pull, fail);
 }
 
 /* ---- slices ---- */

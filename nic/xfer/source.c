@@ -157,6 +157,18 @@ void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x)
 	n->worked = true;
 }
 
+void p3_xfer_release(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail)
+{
+	p3_set(&x->pub->status, fail ? UINT64_MAX : 0);
+	FAULT_POINT("release.filled");
+	p3_release(&x->pub->released, p3_xfer_name(x)); /* XFER.3 */
+	FAULT_POINT("release.published");
+	x->releasing = true;
+	p3_list_add(&n->sources, &x->link);
+	p3_odd_set(n, P3_ODD_SOURCES);
+	p3_looks_add(n, x->peer);
+}
+
 void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x)
 {
 	p3_release(&x->pub->id, 0); /* XFER.1 */

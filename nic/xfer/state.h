@@ -59,16 +59,18 @@ struct p3_pull {
 	bool first;     /* the peer's next request waits for the pull's end */
 	bool mixed;     /* another pull may write the same bytes */
 	bool in_use;
-	struct p3_pending *get; /* this node's get, or NULL: a put into this node */
-	uint32_t peer_pending;  /* put: name of the initiator's pending */
-	/* a pull of CCI: called at the end instead of all that a put or get needs */
+	/* ends the put, the get or the RMA operation: all bytes are read, or never will
+	 * be */
 	void (*over)(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
-	uint64_t token, region; /* CCI: the operation, and the region that is written */
+	struct p3_pending *get; /* this node's get, or NULL */
+	uint32_t peer_pending;  /* put: name of the initiator's pending */
+	uint64_t token, region; /* CCI: the operation, and the region that is written;
+				 * else 0 */
 	struct p3_topic topic;
 	struct p3_fetch *fetches; /* in the order of their places */
 	uint64_t asked;           /* bytes up to here are fetched */
 	uint32_t failures;        /* fetches that have failed */
-	/* All written bytes, counted or not, for exchanges: see swap.c. */
+	/* All written bytes, counted or not, for exchanges: see getput.c. */
 	uint64_t kept, kept_end;
 	/* Ranges that include all changes at the source that came after their bytes had
 	 * been read. */

@@ -5,7 +5,7 @@
  * Only a process's own firmware writes its user memory, so all movers pull: for a put
  * the target reads, for a get the initiator.  The source offers its bytes in a slot of
  * its transfer table (source.c); the reader moves them slice by slice (pull.c,
- * movers.c, pace.c).  Exchanges of the same bytes come between (swap.c).  Only the lease
+ * movers.c, pace.c).  Exchanges of the same bytes come between (getput.c).  Only the lease
  * holder calls these functions.
  *
  * Memory ordering of long transfers, between processes:
@@ -77,6 +77,9 @@ struct p3_xfer_slot *p3_xfer_alloc(
 /* Let the peer read the bytes of x->span. */
 void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x);
 void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x);
+/* Tell the target of an own get or READ that its bytes are no longer needed.  The slot
+ * stays in use until the target has seen that. */
+void p3_xfer_release(struct p3_nic *n, struct p3_xfer_slot *x, uint32_t fail);
 /* Stop all reads of a slot's bytes, which only the program uses from now on.  The slot
  * stays in use until the peer answers. */
 void p3_xfer_withdraw(struct p3_nic *n, struct p3_xfer_slot *x);
@@ -147,19 +150,19 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 /* End all pulls and served gets of an interface that closes, without an event. */
 void p3_xfer_forget(struct p3_nic *n, uint32_t ni);
 
-/* ---- exchanges (PtlGetPut) of bytes that long transfers read or write ---- */
+/* ---- getputs: exchanges of bytes that long transfers read or write (getput.c) ---- */
 
 /*
  * The state is the mark "swapped" of each slot in n->sources, this node's words
  * "swapping" to the readers, the two edges (struct p3_edge) of each pull, and n->pulled,
- * the bounds of all bytes that pulls write.  swap.c says what exchanges need edges for.
+ * the bounds of all bytes that pulls write.  getput.c says what exchanges need edges for.
  */
 
 #define P3_SWAP_NS 50000000u /* longest wait of an exchange for transfers */
 /* Return true if these few bytes may be exchanged now.  Return false while a long
  * transfer that has begun, and that moves, uses some of them.  waited is the time that
  * the exchange has waited, in ns; after P3_SWAP_NS only an exchange without a side
- * (swap.c) goes on waiting.  If the result is true, the caller exchanges the bytes, and
+ * (getput.c) goes on waiting.  If the result is true, the caller exchanges the bytes, and
  * then calls p3_xfer_swapped(). */
 bool p3_xfer_may_swap(struct p3_nic *n, const struct p3_region *r, uint64_t off,
 	uint64_t len, uint64_t waited);
@@ -176,5 +179,33 @@ P3_RARE void p3_xfer_wrote(
 /* Add the bytes that a new pull writes to n->pulled.  The pull must not be in n->pulls
  * yet, or it would be found to share bytes with itself. */
 void p3_xfer_note_bytes(struct p3_nic *n, struct p3_pull *pull);
+
+/* A getput is one step of one pass.  A long transfer goes on over many passes, and a peer
+ * may read its bytes at any time.  While a transfer that has begun uses the bytes of a
+ * getput, the getput waits, and no other transfer begins on these bytes.  The state is
+ * n->swapper, n->swapper_wants, n->swapper_until, and p->swap_pos and p->swap_ns of each
+ * peer. */
+
+bool p3_getput_waits_for(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len);
+/* Return true if a waiting getput must go before a transfer of these bytes. */
+static inline bool p3_getput_waits(
+	struct p3_nic *n, const struct p3_region *r, uint64_t off, uint64_t len)
+{
+	return p3_unlikely(n->swapper != NULL) && p3_getput_waits_for(n, r, off, len);
+}
+/* Return true if the peer's transfer of these bytes must let a getput of another peer go
+ * first. */
+bool p3_getput_precedes(
+	struct p3_nic *n, const struct p3_peer *p, const struct p3_hit *hit);
+/* Return true if the peer's getput may be done now.  Otherwise it begins to wait, or goes
+ * on waiting. */
+bool p3_getput_may_go(struct p3_nic *n, struct p3_peer *p, const struct p3_hit *hit);
+/* Note that the peer's getput waits no longer. */
+static inline void p3_getput_over(struct p3_nic *n, const struct p3_peer *p)
+{
+	if (p3_unlikely(n->swapper == p))
+		n->swapper = NULL;
+}
 
 #endif

@@ -356,13 +356,13 @@ case_slow_reader() {
 	n=$("$yod" --hosts a,b -sz 2 --tag sh -c 'yes | head -c 3000000' | (sleep 2; wc -l))
 	same "lines through a slow reader" 3000000 "$n"
 	new_mark
-	n=$(YOD_TEST_MARK=$mark "$yod" --hosts a,b -sz 2 --tag sh -c 'echo first; yes' \
+	n=$(P3_TEST_MARK=$mark "$yod" --hosts a,b -sz 2 --tag sh -c 'echo first; yes' \
 		2>"$dir/err" | head -1 | cut -c5-)
 	same "a reader that leaves" first "$n"
 	nothing_left
 	# A reader that sleeps holds up no node that is silent, and no signal.
 	new_mark
-	(YOD_TEST_MARK=$mark exec "$yod" --hosts a,b -sz 2 sh -c \
+	(P3_TEST_MARK=$mark exec "$yod" --hosts a,b -sz 2 sh -c \
 		'[ $PTL_MY_RID = 1 ] || yes; until [ -e "$0" ]; do sleep 0.1; done; touch "$0.seen"; exec sleep 3000' \
 		"$dir/go" 2>"$dir/err") | sh -c 'read -r x; touch "$0"; exec sleep 3000' "$dir/read" &
 	local reader=$!

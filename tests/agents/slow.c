@@ -8,6 +8,8 @@
  *				the process tells how often it tried
  *	SLOW=card RANK		there is no descriptor for the card
  */
+#include "../support/clock.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
@@ -16,7 +18,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HELLO_LEN 48
@@ -34,13 +35,6 @@ static int is(const char *what)
 		return 0;
 	snprintf(own, sizeof own, "%s %s", what, rank);
 	return strcmp(slow, own) == 0;
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 static uint64_t slow_ms(void)

@@ -126,8 +126,8 @@ STATEMENT(24, services_that_are_none, 1, 0)
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		int rc = cci_create_endpoint_at(first_device(), wrong[i], 0, &ep, NULL);
 		if (rc != CCI_EINVAL && rc != CCI_ERANGE)
-			fail_at(__FILE__, __LINE__, "service '%s' gives %s", wrong[i],
-				status_name(rc));
+			check_failed(__FILE__, __LINE__, "service '%s' gives %s",
+				wrong[i], check_code(rc));
 	}
 }
 

@@ -147,9 +147,9 @@ STATEMENT(58, eight_takers, 2, 0)
 	seen = calloc(total, sizeof *seen);
 	CHECK(seen);
 	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(take_some, NULL);
+		threads[i] = thread_start(take_some, NULL);
 	for (int i = 0; i < THREADS; i++)
-		finish(threads[i]);
+		thread_join(threads[i]);
 	CHECK_EQ(taken, total);
 }
 
@@ -181,13 +181,13 @@ STATEMENT(59, returned_by_another_thread, 2, 0)
 		send_numbers(s, 0, total);
 		return;
 	}
-	struct thread *other = start(return_what_is_left, NULL);
+	struct thread *other = thread_start(return_what_is_left, NULL);
 	for (unsigned i = 0; i < total; i++) {
 		cci_event_t *event = EXPECT(s.ep, CCI_EVENT_RECV);
 		POLL(!left);
 		left = event;
 	}
-	finish(other);
+	thread_join(other);
 }
 
 STATEMENT(60, lent_bytes_stay, 2, 0)

@@ -6,32 +6,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-struct statement {
-	const char *name;
-	unsigned processes;
-	int flags;
-	statement_fn *fn;
-};
+const struct suite suite = {.statements = 137,
+	.table = "docs/conformance-cci.md",
+	.outside = "no statement",
+	.status = 1};
 
 /* State that the driver and the processes of a test share. */
 struct room {
-	_Atomic uint32_t came, arrived, phase, said, failed, skipped;
+	struct meeting meeting;
+	_Atomic uint32_t came, said, failed, skipped;
 	_Atomic int pid[RANKS_MOST];
 	_Atomic uint32_t done[RANKS_MOST], may_die[RANKS_MOST];
 	_Atomic uint32_t uris[RANKS_MOST];
@@ -41,56 +35,28 @@ struct room {
 	_Alignas(64) unsigned char shared[SHARED];
 };
 
-static struct statement statements[CCI_STATEMENTS + 1];
-static struct {
-	const char *name;
-	helper_fn *fn;
-} helpers[32];
-static unsigned helpers_n;
 static struct room *room;
 static char room_path[64], program_path[PATH_MAX];
-static int now; /* number of the statement */
 static bool is_helper;
+static bool failed_firmly;
+
+const char *helper_argument;
 
 struct me me;
 
-void statement_add(
-	int number, const char *name, unsigned processes, int flags, statement_fn *fn)
-{
-	if (number < 1 || number > CCI_STATEMENTS || statements[number].fn ||
-		processes > RANKS_MOST)
-		abort();
-	statements[number] = (struct statement){name, processes, flags, fn};
-}
-
-void helper_add(const char *name, helper_fn *fn)
-{
-	if (helpers_n == sizeof helpers / sizeof helpers[0])
-		abort();
-	helpers[helpers_n].name = name;
-	helpers[helpers_n++].fn = fn;
-}
-
 /* ---- failure ---- */
 
-static const char *base_name(const char *path)
+void suite_who(char *text, size_t n)
 {
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
+	snprintf(text, n, "%s %u of %u", is_helper ? "helper of rank" : "rank", me.rank,
+		me.size);
 }
 
-void fail_at(const char *file, int line, const char *format, ...)
+bool suite_failed(bool can_give_up)
 {
-	char text[600];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	fprintf(stderr, "# %d %s: %s %u of %u: %s:%d: %s\n", now, statements[now].name,
-		is_helper ? "helper of rank" : "rank", me.rank, me.size, base_name(file),
-		line, text);
+	(void)can_give_up; /* all processes of this test end */
 	room->failed = 1;
-	_exit(1);
+	return false;
 }
 
 void skip(const char *reason)
@@ -100,7 +66,7 @@ void skip(const char *reason)
 	_exit(0);
 }
 
-const char *status_name(int status)
+const char *check_code(int status)
 {
 	static const struct {
 		int status;
@@ -133,34 +99,13 @@ void look_at(const char *file, int line, struct patience *p, const char *what)
 	if (room->failed || room->skipped)
 		_exit(1); /* another process has said why */
 	if (patience_is_over(p))
-		fail_at(file, line, "this does not come: %s", what);
+		check_failed(file, line, "this does not come: %s", what);
 }
 
 bool on_one_cpu(void)
 {
 	const char *cpus = getenv("CCI_CPUS");
 	return (cpus && strcmp(cpus, "1") == 0) || sysconf(_SC_NPROCESSORS_ONLN) < 2;
-}
-
-void sleep_us(unsigned us)
-{
-	struct timespec t = {us / 1000000, (long)(us % 1000000) * 1000};
-	/* pause: as long as the caller says */
-	nanosleep(&t, NULL);
-}
-
-uint64_t now_ns(void)
-{
-	return patience_now();
-}
-
-void compute_ms(unsigned ms)
-{
-	volatile int last = 0;
-	for (uint64_t end = now_ns() + ms * UINT64_C(1000000); now_ns() < end;)
-		for (int i = 0; i < 10000; i++)
-			last = i;
-	(void)last;
 }
 
 unsigned long many(unsigned long full)
@@ -173,30 +118,14 @@ unsigned long many(unsigned long full)
 
 /* ---- the room ---- */
 
-static void futex_wait(_Atomic uint32_t *at, uint32_t value)
+static void look_at_barrier(struct patience *p)
 {
-	struct timespec t = {0, 20000000};
-	(void)syscall(SYS_futex, at, FUTEX_WAIT, value, &t, NULL, 0);
+	look_at(__FILE__, __LINE__, p, "all processes at the barrier");
 }
 
 void barrier(void)
 {
-	struct patience p = patience_times(2);
-	uint32_t phase = room->phase;
-	if (++room->arrived == me.size) {
-		room->arrived = 0;
-		room->phase++;
-		(void)syscall(
-			SYS_futex, &room->phase, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-		return;
-	}
-	for (int spins = 0; room->phase == phase; spins++) {
-		look_at(__FILE__, __LINE__, &p, "all processes at the barrier");
-		if (spins < 50)
-			sched_yield();
-		else
-			futex_wait(&room->phase, phase);
-	}
+	meeting_come(&room->meeting, me.size, look_at_barrier, 20000);
 }
 
 void say(void)
@@ -274,26 +203,19 @@ void leave(void)
 
 static struct room *map_room(const char *path, int flags)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC | flags, 0600);
-	if (fd < 0 || ftruncate(fd, sizeof(struct room)) != 0)
-		exit(3);
-	void *at = mmap(
-		NULL, sizeof(struct room), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (at == MAP_FAILED)
-		exit(3);
-	close(fd);
-	return at;
+	return map_shared(
+		open(path, O_RDWR | O_CLOEXEC | flags, 0600), sizeof(struct room));
 }
 
 static void name_domain(char *text, size_t n)
 {
-	snprintf(text, n, "%s", base_name(room_path));
+	snprintf(text, n, "%s", check_base_name(room_path));
 }
 
 int spawn(const char *helper, const char *argument, const char *domain)
 {
 	char number[12], rank[12], own[64];
-	snprintf(number, sizeof number, "%d", now);
+	snprintf(number, sizeof number, "%d", suite_now->number);
 	snprintf(rank, sizeof rank, "%u", me.rank);
 	name_domain(own, sizeof own);
 	pid_t parent = getpid(), pid = fork();
@@ -322,23 +244,19 @@ void join(int pid)
 	}
 	CHECK_EQ(got, pid);
 	if (status != 0)
-		fail_at(__FILE__, __LINE__, "a helper ends with status %#x",
+		check_failed(__FILE__, __LINE__, "a helper ends with status %#x",
 			(unsigned)status);
 }
 
 _Noreturn static void helper_main(char **argv)
 {
-	now = atoi(argv[2]);
+	suite_now = statement_of(atoi(argv[2]));
 	me.rank = (unsigned)atoi(argv[3]);
-	me.size = statements[now].processes;
+	me.size = suite_now->processes;
 	is_helper = true;
 	room = map_room(room_path, 0);
-	for (unsigned i = 0; i < helpers_n; i++)
-		if (strcmp(helpers[i].name, argv[4]) == 0) {
-			helpers[i].fn(argv[5]);
-			exit(0);
-		}
-	exit(125);
+	helper_argument = argv[5];
+	exit(scene_run(argv[4]) ? 0 : 125);
 }
 
 static bool a_rank_may_die(void)
@@ -352,16 +270,16 @@ static bool a_rank_may_die(void)
 /* Run a statement's function as one of its processes. */
 _Noreturn static void rank_main(int number)
 {
-	now = number;
+	suite_now = statement_of(number);
 	room = map_room(room_path, 0);
 	me.rank = room->came++;
-	me.size = statements[number].processes;
+	me.size = suite_now->processes;
 	if (me.rank >= me.size)
 		exit(4);
 	me.is_client = me.rank == 0;
 	me.is_server = me.rank == 1;
 	room->pid[me.rank] = getpid();
-	statements[number].fn();
+	suite_now->fn();
 	if (!a_rank_may_die() && me.size > 1)
 		barrier();
 	while (cci_finalize() == CCI_SUCCESS)
@@ -392,7 +310,7 @@ _Noreturn static void exec_on_hosts(const char *launcher, const char *number)
 {
 	enum { HOSTS = 3 };
 	char count[12], each[12], path[80];
-	unsigned n = statements[atoi(number)].processes;
+	unsigned n = suite_now->processes;
 	snprintf(count, sizeof count, "%u", n);
 	snprintf(each, sizeof each, "%u", (n + HOSTS - 1) / HOSTS);
 	snprintf(path, sizeof path, "CCI_ROOM=%s", room_path);
@@ -405,14 +323,14 @@ static void exec_ranks(int number)
 {
 	char count[12], text[12], limit[24], domain[64];
 	const char *yod = getenv("P3_YOD"), *most = getenv("P3_LIMIT");
-	snprintf(count, sizeof count, "%u", statements[number].processes);
+	snprintf(count, sizeof count, "%u", suite_now->processes);
 	snprintf(text, sizeof text, "%d", number);
 	snprintf(limit, sizeof limit, "%s", most ? most : "3000");
 	if (by_launcher())
 		exec_on_hosts(by_launcher(), text);
 	name_domain(domain, sizeof domain);
 	(void)setenv("PTL3_DOMAIN_NODES", "128", 1);
-	bool with_domain = by_hand() || (statements[number].flags & DOMAIN);
+	bool with_domain = by_hand() || (suite_now->flags & DOMAIN);
 	(void)setenv("PTL3_DOMAIN", with_domain ? domain : "none", 1);
 	if (by_hand())
 		execl("/proc/self/exe", "rank", "--rank", text, (char *)NULL);
@@ -427,7 +345,7 @@ static void exec_ranks(int number)
 
 static void start_ranks(int number)
 {
-	started_n = by_hand() ? statements[number].processes : 1;
+	started_n = by_hand() ? suite_now->processes : 1;
 	for (unsigned i = 0; i < started_n; i++) {
 		started[i] = fork();
 		if (started[i] < 0)
@@ -502,29 +420,29 @@ static void end_all(void)
 /* Fail if a process has ended that should not, or at the end has never begun. */
 static void look_at_ranks(bool at_end)
 {
-	for (unsigned i = 0; i < statements[now].processes; i++) {
+	for (unsigned i = 0; i < suite_now->processes; i++) {
 		char state = room->pid[i] ? thread_state(room->pid[i]) : '-';
 		bool gone = at_end || state == 0 || state == 'Z';
 		if (!gone || room->done[i] || room->may_die[i] || room->failed ||
 			room->skipped)
 			continue;
-		fprintf(stderr, "# %d %s: rank %u ends early\n", now,
-			statements[now].name, i);
+		fprintf(stderr, "# %d %s: rank %u ends early\n", suite_now->number,
+			suite_now->name, i);
 		room->failed = 1;
 	}
 }
 
 /* Return true if a statement's processes cannot be one job on several hosts. */
-static bool is_for_one_host(int number)
+static bool is_for_one_host(void)
 {
-	return by_launcher() && statements[number].flags & DOMAIN;
+	return by_launcher() && suite_now->flags & DOMAIN;
 }
 
 /* Run all processes of a statement; return true if none of them fails. */
 static bool run_processes(int number)
 {
 	struct patience p = patience_times(4);
-	if (is_for_one_host(number)) {
+	if (is_for_one_host()) {
 		room->skipped = 1;
 		snprintf(room->reason, sizeof room->reason, "one host");
 		return true;
@@ -535,7 +453,7 @@ static bool run_processes(int number)
 			break;
 		if (patience_is_over(&p)) {
 			fprintf(stderr, "# %d %s: does not end\n", number,
-				statements[number].name);
+				suite_now->name);
 			show_stacks();
 			room->failed = 1;
 		}
@@ -547,38 +465,17 @@ static bool run_processes(int number)
 	return !room->failed;
 }
 
-static bool run(int number)
+static void run(const struct statement *s)
 {
-	struct statement *s = &statements[number];
-	now = number;
 	room = map_room(room_path, O_CREAT | O_TRUNC);
 	uint64_t began = now_ns();
-	bool good = run_processes(number);
-	const char *directive = "", *why = "";
-	if (good && room->skipped) {
-		directive = " # SKIP ";
-		why = room->reason;
-	} else if (s->flags & WEAK) {
-		directive = " # TODO ";
-		why = "weak evidence";
-	}
-	printf("%s %d - %s%s%s\n", good ? "ok" : "not ok", number, s->name, directive,
-		why);
+	bool good = run_processes(s->number);
+	suite_report(good, room->skipped ? room->reason : NULL);
 	if (getenv("CCI_TIMES"))
 		printf("# %d ms\n", (int)((now_ns() - began) / 1000000));
 	fflush(stdout);
 	(void)munmap(room, sizeof *room);
-	return good || (s->flags & WEAK);
-}
-
-static bool is_wanted(int number, int argc, char **argv)
-{
-	if (!statements[number].fn)
-		return false;
-	for (int i = 1; i < argc; i++)
-		if (atoi(argv[i]) == number)
-			return true;
-	return argc < 2;
+	failed_firmly |= !good && !(s->flags & WEAK);
 }
 
 static void use_one_cpu(void)
@@ -610,8 +507,6 @@ static void choose_room(void)
 
 int main(int argc, char **argv)
 {
-	int planned = 0;
-	bool good = true;
 	const char *path = getenv("CCI_ROOM");
 	if (path)
 		snprintf(room_path, sizeof room_path, "%s", path);
@@ -619,35 +514,18 @@ int main(int argc, char **argv)
 		rank_main(atoi(argv[2]));
 	if (argc == 6 && strcmp(argv[1], "--helper") == 0)
 		helper_main(argv);
-	for (int i = 1; i <= CCI_STATEMENTS; i++)
-		planned += is_wanted(i, argc, argv);
-	if (!planned) { /* it would test nothing */
-		fprintf(stderr, "no statement of this program has such a number; "
-				"docs/conformance-cci.md lists them\n");
+	if (!suite_plan(argc, argv, true))
 		return 2;
-	}
 	choose_room();
 	use_one_cpu();
-	printf("1..%d\n", planned);
-	fflush(stdout);
-	for (int i = 1; i <= CCI_STATEMENTS; i++)
-		if (is_wanted(i, argc, argv))
-			good &= run(i);
+	suite_run(argc, argv, run);
 	(void)unlink(room_path);
-	return good ? 0 : 1;
+	return failed_firmly;
 }
 
 /* ---- data ---- */
 
 enum { PATTERN = 1 << 17, CUTS = 1 << 16 };
-
-uint64_t mix(uint64_t x)
-{
-	x += UINT64_C(0x9e3779b97f4a7c15);
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
 
 const unsigned char *pattern(uint64_t seed)
 {
@@ -691,51 +569,10 @@ void check_bytes_at(
 	for (size_t i = 0; i < length; i++) {
 		unsigned char want = pattern(seed + i / CUTS)[i % CUTS];
 		if (bytes[i] != want)
-			fail_at(file, line, "byte %zu of %zu is %#x, not %#x", i, length,
-				bytes[i], want);
+			check_failed(file, line, "byte %zu of %zu is %#x, not %#x", i,
+				length, bytes[i], want);
 	}
-	fail_at(file, line, "the bytes change while they are compared");
-}
-
-void check_value_at(
-	const char *file, int line, const void *at, size_t length, unsigned char value)
-{
-	const unsigned char *bytes = at;
-	for (size_t i = 0; i < length; i++)
-		if (bytes[i] != value)
-			fail_at(file, line, "byte %zu of %zu is %#x, not %#x", i, length,
-				bytes[i], value);
-}
-
-/* ---- threads ---- */
-
-struct thread {
-	pthread_t id;
-	void (*fn)(void *argument);
-	void *argument;
-};
-
-static void *thread_main(void *argument)
-{
-	struct thread *t = argument;
-	t->fn(t->argument);
-	return NULL;
-}
-
-struct thread *start(void (*fn)(void *argument), void *argument)
-{
-	struct thread *t = calloc(1, sizeof *t);
-	CHECK(t);
-	t->fn = fn;
-	t->argument = argument;
-	CHECK(pthread_create(&t->id, NULL, thread_main, t) == 0);
-	return t;
-}
-
-void finish(struct thread *t)
-{
-	CHECK(pthread_join(t->id, NULL) == 0);
-	free(t);
+	check_failed(file, line, "the bytes change while they are compared");
 }
 
 /* ---- CCI in one line ---- */
@@ -809,7 +646,7 @@ cci_event_t *next_at(const char *file, int line, cci_endpoint_t *ep)
 	while ((rc = cci_get_event(ep, &event)) == CCI_EAGAIN || rc == CCI_ENOBUFS)
 		look_at(file, line, &p, "an event");
 	if (rc != CCI_SUCCESS || !event)
-		fail_at(file, line, "cci_get_event gives %s", status_name(rc));
+		check_failed(file, line, "cci_get_event gives %s", check_code(rc));
 	return event;
 }
 
@@ -832,12 +669,13 @@ cci_event_t *expect_at(
 {
 	cci_event_t *event = next_at(file, line, ep);
 	if (event->type != type)
-		fail_at(file, line, "the event is %s (%s), not %s",
-			cci_event_type_str(event->type), status_name(status_of(event)),
+		check_failed(file, line, "the event is %s (%s), not %s",
+			cci_event_type_str(event->type), check_code(status_of(event)),
 			cci_event_type_str(type));
 	if (status_of(event) != status)
-		fail_at(file, line, "%s has status %s, not %s", cci_event_type_str(type),
-			status_name(status_of(event)), status_name(status));
+		check_failed(file, line, "%s has status %s, not %s",
+			cci_event_type_str(type), check_code(status_of(event)),
+			check_code(status));
 	return event;
 }
 
@@ -845,7 +683,7 @@ void sent_at(const char *file, int line, cci_endpoint_t *ep, const void *context
 {
 	cci_event_t *event = expect_at(file, line, ep, CCI_EVENT_SEND, CCI_SUCCESS);
 	if (event->send.context != context)
-		fail_at(file, line, "the context is %p, not %p", event->send.context,
+		check_failed(file, line, "the context is %p, not %p", event->send.context,
 			context);
 	RETURN(event);
 }
@@ -857,13 +695,15 @@ void silence_at(const char *file, int line, cci_endpoint_t *ep, unsigned ms)
 	do {
 		int rc = cci_get_event(ep, &event);
 		if (rc == CCI_SUCCESS)
-			fail_at(file, line, "%s (%s) comes, and nothing should",
+			check_failed(file, line, "%s (%s) comes, and nothing should",
 				cci_event_type_str(event->type),
-				status_name(status_of(event)));
+				check_code(status_of(event)));
 		if (rc != CCI_EAGAIN && rc != CCI_ENOBUFS)
-			fail_at(file, line, "cci_get_event gives %s", status_name(rc));
+			check_failed(
+				file, line, "cci_get_event gives %s", check_code(rc));
 		if (event)
-			fail_at(file, line, "an event comes with %s", status_name(rc));
+			check_failed(
+				file, line, "an event comes with %s", check_code(rc));
 	} while (now_ns() < end);
 }
 

@@ -21,26 +21,20 @@
  *	CCI_BY=/PROGRAM  ranks on several hosts: tests/hosts/mpirun.sh or yod.sh
  *	CCI_CPUS=1       all of them on one CPU
  *	CCI_SHARE=N      an Nth of the rounds that the checklist names (default 1)
- *	PTL3_MODE, PTL3_CMA, ...   as for any program
+ *	PTL3_MODE, PTL3_MOVER, ...   as for any program
  */
 #ifndef P3_TESTS_CCI_FRAME_H
 #define P3_TESTS_CCI_FRAME_H
 
-#include "../support/patience.h"
+#include "../support/random.h"
+#include "../support/suite.h"
 
 #include <cci.h>
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+enum { RANKS_MOST = 72, URIS_MOST = 16, WORDS = 32 };
 
-enum { CCI_STATEMENTS = 137, RANKS_MOST = 72, URIS_MOST = 16, WORDS = 32 };
-
-/* Flags of a statement. */
-enum {
-	WEAK = 1,   /* weak evidence: a failure is reported, no more */
-	DOMAIN = 2, /* the processes are in a domain, which spawn() needs */
-};
+/* Flag of a statement: the processes are in a domain, which spawn() needs. */
+enum { DOMAIN = 2 };
 
 struct me {
 	unsigned rank, size;
@@ -48,53 +42,15 @@ struct me {
 };
 extern struct me me;
 
-typedef void statement_fn(void);
-void statement_add(
-	int number, const char *name, unsigned processes, int flags, statement_fn *fn);
-
 #define STATEMENT(number, name, processes, flags)                                        \
-	static void statement_##number##_##name(void);                                   \
-	__attribute__((constructor)) static void add_##number##_##name(void)             \
-	{                                                                                \
-		statement_add(                                                           \
-			number, #name, processes, flags, statement_##number##_##name);   \
-	}                                                                                \
-	static void statement_##number##_##name(void)
+	STATEMENT_OF(number, name, processes, flags)
 
 /* ---- checks ---- */
 
-_Noreturn void fail_at(const char *file, int line, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 /* Leave the statement out; the table shows the reason. */
 _Noreturn void skip(const char *reason);
 
-#define CHECK(truth)                                                                     \
-	do {                                                                             \
-		if (!(truth))                                                            \
-			fail_at(__FILE__, __LINE__, "not so: %s", #truth);               \
-	} while (0)
-
-#define CHECK_EQ(is, want)                                                               \
-	do {                                                                             \
-		unsigned long long is_ = (unsigned long long)(is);                       \
-		unsigned long long want_ = (unsigned long long)(want);                   \
-		if (is_ != want_)                                                        \
-			fail_at(__FILE__, __LINE__, "%s is %llu (%#llx), not %llu", #is, \
-				is_, is_, want_);                                        \
-	} while (0)
-
-#define CHECK_RC(call, want)                                                             \
-	do {                                                                             \
-		int rc_ = (call);                                                        \
-		if (rc_ != (want))                                                       \
-			fail_at(__FILE__, __LINE__, "%s gives %s, not %s", #call,        \
-				status_name(rc_), #want);                                \
-	} while (0)
-
 #define OK(call) CHECK_RC(call, CCI_SUCCESS)
-
-/* Return the name of a status without a call of the library. */
-const char *status_name(int status);
 
 /* ---- waits ---- */
 
@@ -119,10 +75,6 @@ void look_at(const char *file, int line, struct patience *p, const char *what);
 
 /* Return true if all processes of the tests share one CPU. */
 bool on_one_cpu(void);
-void sleep_us(unsigned us);
-uint64_t now_ns(void);
-/* Compute for this time outside of the library. */
-void compute_ms(unsigned ms);
 /* Return the number of rounds to do where the checklist names this one. */
 unsigned long many(unsigned long full);
 
@@ -154,15 +106,14 @@ void await_end(unsigned rank);
 _Noreturn void leave(void);
 
 /* Start a process outside the job, in the same domain, that runs helper(name). */
-typedef void helper_fn(const char *argument);
+extern const char *helper_argument;
 #define HELPER(name)                                                                     \
 	static void helper_##name(const char *argument);                                 \
-	__attribute__((constructor)) static void add_helper_##name(void)                 \
+	SCENE(name)                                                                      \
 	{                                                                                \
-		helper_add(#name, helper_##name);                                        \
+		helper_##name(helper_argument);                                          \
 	}                                                                                \
 	static void helper_##name(const char *argument)
-void helper_add(const char *name, helper_fn *fn);
 /* With domain NULL in the domain of the test. */
 int spawn(const char *helper, const char *argument, const char *domain);
 /* Wait for the end of a spawned process, which must be exit(0). */
@@ -247,18 +198,8 @@ void set_option(const void *handle, cci_opt_name_t name, uint32_t value);
 const unsigned char *pattern(uint64_t seed);
 bool is_pattern(const void *at, size_t length, uint64_t seed);
 void fill(void *at, size_t length, uint64_t seed);
-uint64_t mix(uint64_t x);
 void check_bytes_at(
 	const char *file, int line, const void *at, size_t length, uint64_t seed);
 #define CHECK_BYTES(at, length, seed) check_bytes_at(__FILE__, __LINE__, at, length, seed)
-void check_value_at(
-	const char *file, int line, const void *at, size_t length, unsigned char value);
-#define CHECK_ALL(at, length, value) check_value_at(__FILE__, __LINE__, at, length, value)
-
-/* ---- threads ---- */
-
-struct thread;
-struct thread *start(void (*fn)(void *argument), void *argument);
-void finish(struct thread *t);
 
 #endif

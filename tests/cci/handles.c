@@ -243,10 +243,10 @@ static void send_while(void *argument)
 static unsigned long calls_of_poller(cci_endpoint_t *ep, unsigned long *losses_out)
 {
 	int pid = spawn("polls_only", NULL, NULL);
-	struct thread *sender = start(send_while, (void *)ep);
+	struct thread *sender = thread_start(send_while, (void *)ep);
 	AWAIT(pid != 0);
 	unsigned long calls = count_calls(pid, losses_out);
-	finish(sender);
+	thread_join(sender);
 	return calls;
 }
 
@@ -261,7 +261,7 @@ STATEMENT(68, polling_with_a_handle, 1, DOMAIN)
 	/* Peers take a poller without a CPU for one that sleeps, and ring for it. */
 	unsigned long losses, calls = calls_of_poller(ep, &losses);
 	if (calls >= n / 100 + 2 * losses)
-		fail_at(__FILE__, __LINE__,
+		check_failed(__FILE__, __LINE__,
 			"%lu system calls for %lu messages, %lu losses of a CPU", calls,
 			n, losses);
 	printf("# %lu system calls for %lu messages, %lu losses of a CPU\n", calls, n,
@@ -274,7 +274,7 @@ static cci_event_t *blocked(struct side s, int fd, cci_event_type_t type)
 {
 	cci_event_t *event = block_next(s, fd);
 	if (event->type != type)
-		fail_at(__FILE__, __LINE__, "%s comes, not %s",
+		check_failed(__FILE__, __LINE__, "%s comes, not %s",
 			cci_event_type_str(event->type), cci_event_type_str(type));
 	return event;
 }
@@ -368,8 +368,9 @@ STATEMENT(70, epoll_and_two_threads, 2, 0)
 	waited = s;
 	waited_fd = fd;
 	woken_most = rounds;
-	struct thread *a = start(wait_in_poll, NULL), *b = start(wait_in_poll, NULL);
-	finish(a);
-	finish(b);
+	struct thread *a = thread_start(wait_in_poll, NULL),
+		      *b = thread_start(wait_in_poll, NULL);
+	thread_join(a);
+	thread_join(b);
 	CHECK_EQ(woken, rounds);
 }

@@ -351,8 +351,9 @@ STATEMENT(131, portals_pays_nothing, 2, 0)
 		if (word(round % 8))
 			return;
 	}
-	fail_at(__FILE__, __LINE__, "%d round trips take %llu ns, %llu with CCI idle",
-		TRIPS, (unsigned long long)without, (unsigned long long)with);
+	check_failed(__FILE__, __LINE__,
+		"%d round trips take %llu ns, %llu with CCI idle", TRIPS,
+		(unsigned long long)without, (unsigned long long)with);
 }
 
 /* ---- 16 processes ---- */
@@ -459,7 +460,8 @@ STATEMENT(132, sixteen_processes, ALL, 0)
 		if (word((unsigned)round))
 			return;
 		if (me.rank == 0 && round == 7)
-			fail_at(__FILE__, __LINE__, "CCI takes %llu us, Portals %llu",
+			check_failed(__FILE__, __LINE__,
+				"CCI takes %llu us, Portals %llu",
 				(unsigned long long)cci / 1000,
 				(unsigned long long)ptl / 1000);
 	}
@@ -520,7 +522,7 @@ STATEMENT(133, sleep, 2, 0)
 		       slept <= slept_without + 10;
 	}
 	if (!good)
-		fail_at(__FILE__, __LINE__,
+		check_failed(__FILE__, __LINE__,
 			"500 ms asleep take %llu us of CPU and %ld switches, %ld without "
 			"CCI",
 			(unsigned long long)used / 1000, slept, slept_without);
@@ -697,7 +699,7 @@ STATEMENT(136, memory_of_a_connection, CLIENTS + 1, 0)
 		accept_many(ep, CLIENTS * (EACH - FIRST));
 		unsigned long after = leaks_now().kib;
 		if (after > before && (after - before) > CLIENTS * (EACH - FIRST))
-			fail_at(__FILE__, __LINE__, "%lu KiB for %d connections",
+			check_failed(__FILE__, __LINE__, "%lu KiB for %d connections",
 				after - before, CLIENTS * (EACH - FIRST));
 		barrier();
 		return;

@@ -514,9 +514,9 @@ STATEMENT(88, sixteen_threads, 2, 0)
 		each = (unsigned)many(20000);
 		if (me.is_client) {
 			for (unsigned i = 0; i < SENDERS; i++)
-				t[i] = start(send_as, (void *)(uintptr_t)i);
+				t[i] = thread_start(send_as, (void *)(uintptr_t)i);
 			for (unsigned i = 0; i < SENDERS; i++)
-				finish(t[i]);
+				thread_join(t[i]);
 		} else {
 			uint32_t next[SENDERS] = {0}, text[2];
 			bool *seen = calloc(SENDERS * each, sizeof *seen);
@@ -558,7 +558,7 @@ static void run_short(struct side s)
 		CHECK_EQ(number, i);
 		RETURN(event);
 		if (i % 10 == 0)
-			sleep_us(100);
+			sleep_us(100); /* pause: the sender runs into RNR */
 	}
 	take_sends(s, 0);
 	barrier();

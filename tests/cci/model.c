@@ -7,20 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-uint64_t model_mix(uint64_t x)
-{
-	x += UINT64_C(0x9e3779b97f4a7c15);
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 const unsigned char *model_source(void)
 {
 	static unsigned char bytes[REGION];
 	static bool made;
 	for (unsigned i = 0; i < REGION && !made; i += 8) {
-		uint64_t x = model_mix(i);
+		uint64_t x = mix(i);
 		memcpy(bytes + i, &x, 8);
 	}
 	made = true;
@@ -33,7 +25,7 @@ static uint64_t state;
 
 static unsigned below(unsigned n)
 {
-	state = model_mix(state);
+	state = mix(state);
 	return (unsigned)(state >> 32) % n;
 }
 
@@ -106,7 +98,7 @@ void program_make(struct program *p, uint64_t seed, unsigned steps)
 	memset(p, 0, sizeof *p);
 	p->seed = seed;
 	p->steps = steps < STEPS ? steps : STEPS;
-	state = model_mix(seed);
+	state = mix(seed);
 	for (unsigned i = 0; i < p->steps; i++) {
 		random_step(&p->step[i]);
 		if (i % ROUND == ROUND / 2 && i > 4 * ROUND && below(12) == 0)

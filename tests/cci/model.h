@@ -15,6 +15,8 @@
 #ifndef P3_TESTS_CCI_MODEL_H
 #define P3_TESTS_CCI_MODEL_H
 
+#include "../support/random.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -102,7 +104,6 @@ void model_end_round(struct model *m);
 
 /* REGION bytes, from which all messages and all writes are cut. */
 const unsigned char *model_source(void);
-uint64_t model_mix(uint64_t x);
 
 static inline unsigned process_of(unsigned endpoint)
 {

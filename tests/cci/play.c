@@ -76,7 +76,7 @@ __attribute__((format(printf, 2, 3))) _Noreturn static void fail(
 
 static unsigned below(unsigned n)
 {
-	chance = model_mix(chance);
+	chance = mix(chance);
 	return (unsigned)(chance >> 32) % n;
 }
 
@@ -102,7 +102,7 @@ static void meet(unsigned phase, unsigned count)
 
 static const unsigned char *body(unsigned step)
 {
-	return model_source() + model_mix(step) % (REGION - MOST);
+	return model_source() + mix(step) % (REGION - MOST);
 }
 
 static uint32_t message_length(unsigned step)
@@ -439,7 +439,7 @@ static void do_connect(unsigned step)
 {
 	const struct step *s = &program->step[step];
 	unsigned char payload[1024];
-	uint32_t number = step, length = 4 + (uint32_t)(model_mix(step) % 1021);
+	uint32_t number = step, length = 4 + (uint32_t)(mix(step) % 1021);
 	struct patience p = patience_begin();
 	int rc;
 	memcpy(payload, &number, 4);

@@ -872,9 +872,9 @@ STATEMENT(115, many_threads, 2, 0)
 		locals[i] = region(shared_plain.s.ep, sources[i], LENGTH, 0);
 	}
 	for (unsigned i = 0; i < THREADS && me.is_client; i++)
-		threads[i] = start(write_some, (void *)(uintptr_t)i);
+		threads[i] = thread_start(write_some, (void *)(uintptr_t)i);
 	for (unsigned i = 0; i < THREADS && me.is_client; i++)
-		finish(threads[i]);
+		thread_join(threads[i]);
 	barrier();
 	for (unsigned i = 0; i < LENGTH && me.is_server; i++)
 		CHECK(target[i] == 0x11 || target[i] == pattern(115)[i]);
@@ -1038,7 +1038,7 @@ STATEMENT(120, short_message_overtakes, 2, 0)
 		if (word(i))
 			return;
 	}
-	fail_at(__FILE__, __LINE__, "no message of %d overtakes a write", CHANCES);
+	check_failed(__FILE__, __LINE__, "no message of %d overtakes a write", CHANCES);
 }
 
 /* Write from and to, and read back, memory of each kind. */

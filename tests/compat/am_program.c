@@ -82,8 +82,8 @@ static const am_handler handlers[AM_HANDLERS] = {[ECHO] = echo,
 static void ask(int to, uint64_t *seed)
 {
 	char bytes[AM_MEDIUM];
-	uint64_t argument = job_random(seed) >> 1;
-	size_t length = (size_t)(job_random(seed) % (AM_MEDIUM + 1));
+	uint64_t argument = random_next(seed) >> 1;
+	size_t length = (size_t)(random_next(seed) % (AM_MEDIUM + 1));
 	if (argument % 4 == 0)
 		length = 0;
 	job_fill(bytes, length, argument);
@@ -106,8 +106,8 @@ static void ask_long(int to, uint64_t *seed)
 	while ((slot = free_slot(to)) < 0)
 		am_poll();
 	uint64_t argument =
-		(job_random(seed) / SLOTS * SLOTS + (uint64_t)slot) | (uint64_t)1 << 63;
-	size_t length = (size_t)(job_random(seed) % SLOT) + 1;
+		(random_next(seed) / SLOTS * SLOTS + (uint64_t)slot) | (uint64_t)1 << 63;
+	size_t length = (size_t)(random_next(seed) % SLOT) + 1;
 	slot_used[to * SLOTS + slot] = true;
 	job_fill(bytes, length, argument);
 	am_request_long(to, LOOK_LONG, argument, bytes, length,
@@ -118,8 +118,8 @@ static void ask_long(int to, uint64_t *seed)
 static void random_requests(int messages, uint64_t seed)
 {
 	for (int i = 0; i < messages; i++) {
-		int to = (int)(job_random(&seed) % (uint64_t)job.size);
-		if (job_random(&seed) % 8 == 0)
+		int to = (int)(random_next(&seed) % (uint64_t)job.size);
+		if (random_next(&seed) % 8 == 0)
 			ask_long(to, &seed);
 		else
 			ask(to, &seed);

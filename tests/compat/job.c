@@ -52,18 +52,10 @@ ptl_md_t job_md(void *start, ptl_size_t length, int threshold, unsigned options,
 
 /* ---- bytes ---- */
 
-uint64_t job_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15u;
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 void job_fill(void *bytes, size_t length, uint64_t number)
 {
 	for (size_t at = 0; at < length; at += 8) {
-		uint64_t word = job_random(&number);
+		uint64_t word = random_next(&number);
 		memcpy((char *)bytes + at, &word, length - at < 8 ? length - at : 8);
 	}
 }
@@ -71,7 +63,7 @@ void job_fill(void *bytes, size_t length, uint64_t number)
 size_t job_wrong(const void *bytes, size_t length, uint64_t number)
 {
 	for (size_t at = 0; at < length; at += 8) {
-		uint64_t word = job_random(&number);
+		uint64_t word = random_next(&number);
 		size_t n = length - at < 8 ? length - at : 8;
 		if (memcmp((const char *)bytes + at, &word, n) != 0)
 			return at;

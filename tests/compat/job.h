@@ -16,6 +16,8 @@
 #ifndef COMPAT_JOB_H
 #define COMPAT_JOB_H
 
+#include "../support/random.h"
+
 #include <portals3.h>
 
 #include <stdbool.h>
@@ -60,8 +62,7 @@ double job_now(void);
 ptl_md_t job_md(void *start, ptl_size_t length, int threshold, unsigned options,
 	ptl_handle_eq_t eq);
 
-/* Return 64 random bits; and check the bytes that belong to a number. */
-uint64_t job_random(uint64_t *state);
+/* Write and check the bytes that belong to a number. */
 void job_fill(void *bytes, size_t length, uint64_t number);
 size_t job_wrong(const void *bytes, size_t length, uint64_t number); /* length: all are
 								      * right */

@@ -70,13 +70,6 @@ static _Noreturn void fail(const char *format, ...)
 			fail("%s: %s", #call, ptl_err_str[rc_]);                         \
 	} while (0)
 
-static void sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	/* pause: as long as the caller says */
-	nanosleep(&t, NULL);
-}
-
 static uint64_t word(unsigned from, unsigned to)
 {
 	return ((uint64_t)from << 32 | to) * 0x9e3779b97f4a7c15u + 1;

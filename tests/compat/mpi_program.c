@@ -252,10 +252,10 @@ static int nwanted;
 static struct message message_of(int round, int from, int to, int n)
 {
 	uint64_t state = number(from, to, round * EACH + n);
-	uint64_t r = job_random(&state);
+	uint64_t r = random_next(&state);
 	static const size_t limit[] = {1, 64, 1024, MPI_SHORT + 1, 70000};
 	return (struct message){.tag = (int)(r % TAGS),
-		.length = (size_t)(job_random(&state) % limit[r / TAGS % 5]),
+		.length = (size_t)(random_next(&state) % limit[r / TAGS % 5]),
 		.how = r >> 32 & 3 ? MPI_STANDARD : MPI_SYNCHRONOUS,
 		.taken_by = -1};
 }
@@ -344,7 +344,7 @@ static void send_all(int round, struct mpi_request **sent, char **bytes)
 static void want_some(uint64_t *seed, int share)
 {
 	for (int i = 0; i < EACH * job.size; i++) {
-		uint64_t r = job_random(seed);
+		uint64_t r = random_next(seed);
 		int source = (int)(r % (uint64_t)job.size);
 		int tag = coming[source][r >> 16 & 7].tag;
 		if ((int)(r >> 20 & 3) < share)

@@ -53,7 +53,7 @@ static size_t length_of(uint64_t number)
 {
 	uint64_t state = number;
 	static const size_t limit[] = {8, 256, 4096, BLOCK - sizeof(struct head)};
-	uint64_t r = job_random(&state);
+	uint64_t r = random_next(&state);
 	return (size_t)(r >> 2) % limit[r % 4];
 }
 
@@ -87,7 +87,7 @@ static void write_some(int operations, uint64_t *seed)
 {
 	unsigned under_way[64];
 	for (int i = 0; i < operations; i++) {
-		uint64_t r = job_random(seed), number = job_random(seed) | 1;
+		uint64_t r = random_next(seed), number = random_next(seed) | 1;
 		int to = (int)(r % (uint64_t)job.size), n = (int)(r >> 32) % PLACES;
 		n = n < 0 ? -n : n;
 		if (i >= 64)

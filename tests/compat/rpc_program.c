@@ -50,8 +50,8 @@ static int cut(char *bytes, size_t length, uint64_t seed, ptl_md_iovec_t *pieces
 {
 	int n = 0;
 	for (size_t at = 0; n < RPC_PIECES - 1 && at < length; n++) {
-		size_t l = (size_t)job_random(&seed) % (length / 4 + 1);
-		if (job_random(&seed) % 5 == 0)
+		size_t l = (size_t)random_next(&seed) % (length / 4 + 1);
+		if (random_next(&seed) % 5 == 0)
 			l = 0;
 		l = l > length - at ? length - at : l;
 		pieces[n] = (ptl_md_iovec_t){bytes + at, l};

@@ -37,11 +37,9 @@ ask got
 read -r got _ last <<<"$answer"
 [ "$got" = 3 ] && [ "$last" = "$jobs_jid" ] || fail "the service has: $answer"
 
-export PTL3_NID_BASE=77
-said=$("$yod" -sz 3 --domain "$name" --timeout "${P3_LIMIT:-3000}" "$node" "$nid" "$pid" 0 acked 2>&1) ||
-	fail "a job with PTL3_NID_BASE: $said"
-[ "${said%% *}" = 77 ] || fail "PTL3_NID_BASE=77 gives: $said"
-unset PTL3_NID_BASE
+said=$("$yod" -sz 3 --domain "$name" --nid-base 77 --timeout "${P3_LIMIT:-3000}" "$node" "$nid" "$pid" 0 acked 2>&1) ||
+	fail "a job with --nid-base: $said"
+[ "${said%% *}" = 77 ] || fail "--nid-base 77 gives: $said"
 ask got
 read -r got _ _ <<<"$answer"
 [ "$got" = 6 ] || fail "the service has $got messages, not 6"

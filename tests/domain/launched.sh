@@ -136,7 +136,7 @@ pmi | openmpi | pmix | slurm)
 	;;
 mpirun.openmpi)
 	export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-	export OMPI_MCA_orte_tmpdir_base=$dir # as tests/gasnet/mpi.sh explains
+	export OMPI_MCA_orte_tmpdir_base=$dir # as support/starters.sh explains
 	variable=OMPI_COMM_WORLD_RANK
 	by_program mpirun.openmpi --oversubscribe
 	;;

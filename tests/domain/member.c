@@ -57,13 +57,6 @@ static void ok(int rc, const char *what)
 		fail("%s: %s", what, PtlErrorStr((unsigned)rc));
 }
 
-uint64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 /* ---- bytes that follow from a seed ---- */
 
 static uint64_t mix(uint64_t x)

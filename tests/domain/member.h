@@ -21,7 +21,6 @@
 enum outcome { ACKED, SENT, FAILED, HUNG };
 
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-uint64_t now_ms(void);
 
 void member_start(ptl_pid_t pid);
 void member_end(void);

@@ -69,13 +69,6 @@ _Noreturn void fail(const char *format, ...)
 	exit(1);
 }
 
-uint64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static uint64_t word(unsigned from, unsigned to, unsigned at)
 {
 	return (((uint64_t)from * MOST + to) << 32 | at) * 0x9e3779b97f4a7c15u;

@@ -154,7 +154,7 @@ static void end_by_fini(void)
 		paint(all[i]);
 	mp_check(kill(victim, SIGCONT) == 0, "SIGCONT");
 	/* pause: time for a wrong write to show */
-	mp_sleep_ms(REST_MS);
+	sleep_ms(REST_MS);
 	for (int i = 0; i < 6; i++)
 		look_at_paint(all[i], "after PtlNIFini");
 }
@@ -173,7 +173,7 @@ static void end_by_unlink(void)
 	}
 	mp_check(kill(victim, SIGCONT) == 0, "SIGCONT");
 	/* pause: time for a wrong write to show */
-	mp_sleep_ms(REST_MS);
+	sleep_ms(REST_MS);
 	for (int i = GET; i < FLOWS; i++)
 		if (gone[i])
 			look_at_paint(at[i], "after PtlMDUnlink");
@@ -194,7 +194,7 @@ static int after_exec(const char *pid)
 		memset(malloc(LONG), PAINT, LONG);
 	(void)kill((pid_t)atoi(pid), SIGCONT);
 	/* pause: time for a wrong write to show */
-	mp_sleep_ms(REST_MS);
+	sleep_ms(REST_MS);
 	return 0;
 }
 
@@ -238,8 +238,8 @@ static void find_victim(void)
 /* Run until rank 1 has been stopped or is gone, or enough was done. */
 static bool run(bool ends)
 {
-	uint64_t until = mp_ns() + 1000000000u;
-	while (mp_ns() < until && !(ends && is_stopped())) {
+	uint64_t until = now_ns() + 1000000000u;
+	while (now_ns() < until && !(ends && is_stopped())) {
 		ptl_event_t ev;
 		if (mp_next_within(eq, 1, &ev) && !on_event(&ev))
 			return false;

@@ -173,7 +173,7 @@ static void maybe_buried(struct peer *p, unsigned r)
 {
 	if (p->state != DYING || any_must_end(p) || p->probe.waits)
 		return;
-	p->ended = mp_ns();
+	p->ended = now_ns();
 	p->state = DEAD;
 	for (int k = 0; k < KINDS; k++)
 		p->stream[k].over = true;
@@ -266,7 +266,7 @@ static bool is_start(ptl_event_kind_t type)
 static void on_theirs(const ptl_event_t *ev)
 {
 	unsigned from = sender(ev);
-	peer[from].heard = mp_ns();
+	peer[from].heard = now_ns();
 	peer[from].open += is_start(ev->type) ? 1 : -1;
 	if (ev->ni_fail_type != PTL_NI_OK) {
 		died(from);
@@ -302,7 +302,7 @@ static void on_ours(struct stream *s, const ptl_event_t *ev)
 		stream_failed(s, ev);
 		return;
 	}
-	peer[s->to].heard = mp_ns();
+	peer[s->to].heard = now_ns();
 	if (ev->type == PTL_EVENT_SEND_END)
 		came(s, W_SEND);
 	else if (ev->type == PTL_EVENT_ACK)
@@ -332,7 +332,7 @@ static bool is_over(const struct peer *p, unsigned r)
 
 static void look_at_clock(struct peer *p, unsigned r)
 {
-	uint64_t now = mp_ns();
+	uint64_t now = now_ns();
 	if (p->state == DYING)
 		mp_check(!patience_is_over(&p->patience),
 			"operations with dead rank %u have not ended", r);
@@ -374,7 +374,7 @@ static void tell_progress(void)
 	for (unsigned r = 0; r < mp.size; r++)
 		others &= r == mp.rank || r == victim || peer[r].said_bye;
 	if (others && !told)
-		printf("others %u %llu\n", mp.rank, (unsigned long long)mp_ns());
+		printf("others %u %llu\n", mp.rank, (unsigned long long)now_ns());
 	told |= others;
 }
 
@@ -480,7 +480,7 @@ static void open_all(void)
 		peer[r].probe = (struct stream){.to = r, .kind = PROBE};
 		peer[r].probe.md = bind(&peer[r].probe, malloc(8), 8);
 		peer[r].probe.out = bind(&peer[r].probe, malloc(8), 8);
-		peer[r].heard = mp_ns();
+		peer[r].heard = now_ns();
 	}
 	listen_all();
 }
@@ -512,7 +512,7 @@ static void begin_without(void)
 {
 	ptl_event_t ev;
 	while (alive() != mp.size - 1)
-		mp_sleep_ms(1);
+		sleep_ms(1);
 	while (!all_greeted()) {
 		greet();
 		if (mp_next_within(eq, 10, &ev))
@@ -538,10 +538,10 @@ static void overflow_theirs(void)
 static void rest(void)
 {
 	/* pause: away for so long that NIC threads go to sleep */
-	mp_sleep_ms(AWAY_MS);
-	uint64_t until = mp_ns() + 40000000u;
+	sleep_ms(AWAY_MS);
+	uint64_t until = now_ns() + 40000000u;
 	ptl_event_t ev;
-	while (mp_ns() < until)
+	while (now_ns() < until)
 		if (mp_next_within(eq, 40, &ev))
 			on_event(&ev);
 }
@@ -586,7 +586,7 @@ static void *nag(void *arg)
 	ptl_handle_eq_t quiet = mp_queue(4);
 	(void)arg;
 	/* pause: away for so long that NIC threads go to sleep */
-	mp_sleep_ms(AWAY_MS);
+	sleep_ms(AWAY_MS);
 	while (!p3_get(&over)) {
 		struct timespec t = {0, 50000};
 		for (int i = 0; i < 20; i++) {
@@ -620,7 +620,7 @@ static void check_clean(void)
 	unsigned of;
 	while (((what = pools_left(p3_nic(p3_node()), &of)) || any_open(&of)) &&
 		!patience_is_over(&p))
-		mp_sleep_ms(1);
+		sleep_ms(1);
 	mp_check(!what, "%s is left of rank %u", what, of);
 	mp_check(!any_open(&of), "%d operations of rank %u have no END", peer[of].open,
 		of);

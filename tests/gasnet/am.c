@@ -103,7 +103,7 @@ static void reply(gasnet_token_t token, int m, const int32_t *args)
 	for (int i = 0; i < m; i++)
 		v[i] = ~args[i];
 	if (gn_job->word[W_REPLY] > 1)
-		gn_fill(reply_source, n, seed_of(n, m));
+		fill_bytes(reply_source, n, seed_of(n, m));
 	CHECK_OK(gasnet_AMGetMsgSource(token, &to));
 	if (gn_job->word[W_REPLY] == 1)
 		CHECK_OK(short_back(token, m, v));
@@ -239,7 +239,7 @@ static int (*const senders[17][4])(gasnet_node_t, const struct load *) = {
 static void choose_args(struct load *l, uint64_t *seed)
 {
 	for (int i = 0; i < 16; i++)
-		l->args[i] = (int32_t)gn_next(seed);
+		l->args[i] = (int32_t)random_next(seed);
 	l->args[gn_below(seed, 16)] = INT32_MIN;
 	l->args[gn_below(seed, 16)] = -1;
 }
@@ -281,7 +281,7 @@ static void exchange_all(gasnet_node_t to, uint64_t *seed)
 	struct load l = {.src = bytes, .n = sizeof bytes, .dst = gn_at(to, 1001)};
 	for (int kind = SHORT; kind <= LONG_ASYNC; kind++)
 		for (l.m = 0; l.m <= 16; l.m++) {
-			gn_fill(bytes, sizeof bytes, seed_of(sizeof bytes, l.m));
+			fill_bytes(bytes, sizeof bytes, seed_of(sizeof bytes, l.m));
 			choose_args(&l, seed);
 			exchange((enum kind)kind, to, &l);
 		}
@@ -323,12 +323,12 @@ static const int counts[] = {0, 1, 2, 3, 16};
 /* Exchange Mediums of this size with each count; the source stays as it was. */
 static void exchange_mediums(size_t n, uint64_t *seed)
 {
-	unsigned char *bytes = gn_alloc(n + 1);
+	unsigned char *bytes = suite_alloc(n + 1);
 	struct load l = {.src = bytes, .n = n};
 	say_reply(2, n);
 	for (int i = 0; i < 5; i++) {
 		l.m = counts[i];
-		gn_fill(bytes, n, seed_of(n, l.m));
+		fill_bytes(bytes, n, seed_of(n, l.m));
 		choose_args(&l, seed);
 		exchange(MEDIUM, gn.next, &l);
 		CHECK_BYTES(bytes, n, seed_of(n, l.m));
@@ -355,7 +355,7 @@ STATEMENT(46, medium_buffers_are_aligned)
 		say_reply(2, l.n);
 		before = answers;
 		for (l.m = 0; l.m <= 16; l.m++) {
-			gn_fill(bytes, l.n, seed_of(l.n, l.m));
+			fill_bytes(bytes, l.n, seed_of(l.n, l.m));
 			exchange(MEDIUM, gn.next, &l);
 		}
 		CHECK_EQ(answers - before, 17);
@@ -364,13 +364,13 @@ STATEMENT(46, medium_buffers_are_aligned)
 
 static void overwrite_at_once(enum kind kind, size_t n)
 {
-	unsigned char *bytes = gn_alloc(n);
+	unsigned char *bytes = suite_alloc(n);
 	struct load l = {.src = bytes, .n = n, .m = 2, .dst = gn_at(gn.next, 64)};
 	unsigned before;
 	say_reply(1, 0);
 	before = answers;
 	say_target(kind, gn.next, &l);
-	gn_fill(bytes, n, seed_of(n, l.m));
+	fill_bytes(bytes, n, seed_of(n, l.m));
 	CHECK_OK(senders[l.m][kind](gn.next, &l));
 	memset(bytes, 0xdd, n);
 	UNTIL(answers != before);
@@ -408,9 +408,9 @@ static void check_edges(size_t at, size_t n)
 
 static void exchange_long(size_t n)
 {
-	unsigned char *bytes = gn_alloc(n + 1);
+	unsigned char *bytes = suite_alloc(n + 1);
 	struct load l = {.src = bytes, .n = n, .m = 3, .dst = gn_at(gn.next, EDGE + 5)};
-	gn_fill(bytes, n, seed_of(n, l.m));
+	fill_bytes(bytes, n, seed_of(n, l.m));
 	say_reply(1, 0);
 	color(EDGE + 5, n);
 	exchange(LONG, gn.next, &l);
@@ -464,15 +464,15 @@ static unsigned char constant[4096] __attribute__((aligned(4096)));
 STATEMENT(50, longs_from_any_memory)
 {
 	enum { N = 777 };
-	unsigned char stack[N + 1], *heap = gn_alloc(N + 3), *own = gn_own(12345);
+	unsigned char stack[N + 1], *heap = suite_alloc(N + 3), *own = gn_own(12345);
 	say_reply(1, 0);
-	gn_fill(stack + 1, N, seed_of(N, 1));
+	fill_bytes(stack + 1, N, seed_of(N, 1));
 	send_from(stack + 1, N);
-	gn_fill(heap + 3, N, seed_of(N, 1));
+	fill_bytes(heap + 3, N, seed_of(N, 1));
 	send_from(heap + 3, N);
-	gn_fill(own, N, seed_of(N, 1));
+	fill_bytes(own, N, seed_of(N, 1));
 	send_from(own, N);
-	gn_fill(constant + 5, N, seed_of(N, 1));
+	fill_bytes(constant + 5, N, seed_of(N, 1));
 	CHECK_EQ(mprotect(constant, sizeof constant, PROT_READ), 0);
 	send_from(constant + 5, N);
 	CHECK_EQ(mprotect(constant, sizeof constant, PROT_READ | PROT_WRITE), 0);
@@ -503,7 +503,7 @@ STATEMENT(51, source_is_free_in_the_reply_handler)
 	for (unsigned i = 0; i < 40; i++) {
 		size_t n = (size_t)1 + (size_t)i * i * 60;
 		asyncs = 0;
-		gn_fill(async_source, n, i);
+		fill_bytes(async_source, n, i);
 		CHECK_OK(gasnet_AMRequestLongAsync1(
 			gn.next, H_ASYNC, async_source, n, gn_at(gn.next, 512), (int)i));
 		UNTIL(asyncs);
@@ -539,7 +539,7 @@ static void send_mixed(unsigned i, uint64_t *seed)
 	UNTIL(!busy[slot]);
 	busy[slot] = true;
 	memset(source[slot], (unsigned char)i, n);
-	if (gn_next(seed) & 1)
+	if (random_next(seed) & 1)
 		CHECK_OK(gasnet_AMRequestLong2(
 			to, H_MIXED, source[slot], n, at, (unsigned char)i, (int)slot));
 	else
@@ -692,7 +692,7 @@ STATEMENT(60, no_request_handler_inside_a_reply)
 			CHECK_OK(gasnet_AMRequestShort0(gn.b, H_WAITING));
 	}
 	if (gn.is_b && !gn.is_a)
-		gn_compute_ms(50); /* pause: time for requests to pile up */
+		compute_ms(50); /* pause: time for requests to pile up */
 	if (gn.is_b)
 		UNTIL(waited == 100);
 	if (gn.is_a)

@@ -55,7 +55,7 @@ static void wait_for_late(unsigned late, bool by_try)
 	gn_job->word[0] = 0;
 	gn_barrier();
 	if (gn.rank == late)
-		gn_sleep_ms(100); /* pause: the others must wait in the barrier */
+		sleep_ms(100); /* pause: the others must wait in the barrier */
 	gn_job->word[0]++;
 	CHECK_OK(by_try ? pass_by_try(9, 0) : pass(9, 0));
 	CHECK_EQ(gn_job->word[0], gn.size);

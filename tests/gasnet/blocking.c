@@ -54,7 +54,7 @@ static void put_and_look(const struct route *r, size_t n, unsigned seed, put_fn 
 	size_t all = n + (size_t)2 * GUARD;
 	memset(r->back, 0x3c, all);
 	put_bulk(r->to, r->far - GUARD, r->back, all);
-	gn_fill(r->near, n, seed);
+	fill_bytes(r->near, n, seed);
 	put_it(r->to, r->far, r->near, n);
 	memset(r->back, 0, all);
 	get_bulk(r->back, r->to, r->far - GUARD, all);
@@ -152,8 +152,8 @@ STATEMENT(76, local_side_in_any_memory)
 	gn_barrier();
 	move_with(near_static, back_static);
 	move_with(near_stack, back_stack);
-	move_with(gn_alloc(ROOM), gn_alloc(ROOM));
-	move_with(gn_own(LOCAL), gn_alloc(ROOM));
+	move_with(suite_alloc(ROOM), suite_alloc(ROOM));
+	move_with(gn_own(LOCAL), suite_alloc(ROOM));
 	unsigned char *across = across_the_end((size_t)ROOM / 2 / 4096 * 4096);
 	if (across) {
 		move_with(across, back_static);
@@ -213,8 +213,8 @@ STATEMENT(78, put_is_visible_after_return)
 
 static void overwrite_after(put_fn *put_it, size_t n)
 {
-	unsigned char *near = gn_alloc(n), *back = gn_alloc(n);
-	gn_fill(near, n, 3);
+	unsigned char *near = suite_alloc(n), *back = suite_alloc(n);
+	fill_bytes(near, n, 3);
 	put_it(gn.next, gn_at(gn.next, REMOTE), near, n);
 	memset(near, 0xdd, n);
 	get_bulk(back, gn.next, gn_at(gn.next, REMOTE), n);
@@ -295,7 +295,7 @@ STATEMENT(81, values)
 
 static void set_bytes(size_t n, int val)
 {
-	unsigned char *back = gn_alloc(n + 16);
+	unsigned char *back = suite_alloc(n + 16);
 	char *far = gn_at(gn.next, REMOTE + 1);
 	memset(back, 0x3c, n + 16);
 	put_bulk(gn.next, far, back, n + 16);
@@ -320,7 +320,7 @@ STATEMENT(84, source_equals_destination)
 {
 	const size_t sizes[] = {1, 8, 4096, 70000};
 	for (int i = 0; i < 4; i++) {
-		gn_fill(gn_own(REMOTE), sizes[i], 9);
+		fill_bytes(gn_own(REMOTE), sizes[i], 9);
 		put(gn.rank, gn_own(REMOTE), gn_own(REMOTE), sizes[i]);
 		put_bulk(gn.rank, gn_own(REMOTE), gn_own(REMOTE), sizes[i]);
 		get(gn_own(REMOTE), gn.rank, gn_own(REMOTE), sizes[i]);
@@ -381,8 +381,8 @@ enum { W_MOVED = 2 };
 /* Put and get, while B does something else until that is over. */
 static void put_and_get(size_t n)
 {
-	unsigned char *near = gn_alloc(n), *back = gn_alloc(n);
-	gn_fill(near, n, 4);
+	unsigned char *near = suite_alloc(n), *back = suite_alloc(n);
+	fill_bytes(near, n, 4);
 	put_bulk(gn.b, gn_at(gn.b, REMOTE), near, n);
 	get_bulk(back, gn.b, gn_at(gn.b, REMOTE), n);
 	CHECK_BYTES(back, n, 4);
@@ -397,13 +397,13 @@ static void move_meanwhile(void)
 }
 
 /* Make no call of GASNet until A has moved all: compute, or sleep. */
-static void stay_away(unsigned sleep_ms)
+static void stay_away(unsigned nap_ms)
 {
 	struct patience p = patience_begin();
 	while (!gn_job->word[W_MOVED]) {
 		CHECK(!patience_is_over(&p));
-		if (sleep_ms)
-			gn_sleep_ms(sleep_ms);
+		if (nap_ms)
+			sleep_ms(nap_ms); /* pause: makes no call meanwhile */
 	}
 }
 

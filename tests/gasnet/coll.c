@@ -12,8 +12,8 @@ enum { LOOSE = GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYN
 
 static void broadcast(gasnet_image_t root, size_t n)
 {
-	unsigned char *src = gn_alloc(n), *dst = gn_alloc(n + 1);
-	gn_fill(src, n, (unsigned)root + 1);
+	unsigned char *src = suite_alloc(n), *dst = suite_alloc(n + 1);
+	fill_bytes(src, n, (unsigned)root + 1);
 	dst[n] = 0x3c;
 	gasnet_coll_broadcast(GASNET_TEAM_ALL, dst, root, src, n, FLAGS);
 	CHECK_BYTES(dst, n, (unsigned)root + 1);
@@ -38,9 +38,9 @@ static struct room room_of(gasnet_team_handle_t team, size_t n, unsigned round)
 {
 	unsigned size = gasnet_coll_team_size(team);
 	struct room r = {team, size, gasnet_coll_team_node2rank(team, gasnet_mynode()), n,
-		gn_alloc(n * size + 1), gn_alloc(n * size + 1)};
+		suite_alloc(n * size + 1), suite_alloc(n * size + 1)};
 	for (unsigned i = 0; i < size; i++)
-		gn_fill(r.src + i * n, n, pattern(r.rank, i, round));
+		fill_bytes(r.src + i * n, n, pattern(r.rank, i, round));
 	r.dst[n * size] = 0x3c;
 	return r;
 }
@@ -66,7 +66,7 @@ static void check_roots(gasnet_team_handle_t team, size_t n, int flags)
 	}
 }
 
-static void check_all(gasnet_team_handle_t team, size_t n, int flags)
+static void gather_all(gasnet_team_handle_t team, size_t n, int flags)
 {
 	struct room r = room_of(team, n, 3);
 	gasnet_coll_gather_all(team, r.dst, r.src, n, flags);
@@ -108,7 +108,7 @@ static void check_loose(gasnet_team_handle_t team)
 {
 	unsigned char data[64];
 	unsigned rank = gasnet_coll_team_node2rank(team, gasnet_mynode());
-	gn_fill(data, sizeof data, rank ? 99 : 7);
+	fill_bytes(data, sizeof data, rank ? 99 : 7);
 	if (rank)
 		gn_barrier();
 	gasnet_coll_broadcast(team, data, 0, data, sizeof data, LOOSE);
@@ -124,7 +124,7 @@ static void check_lists(gasnet_team_handle_t team)
 	gasnet_coll_exchangeM(team, mine_dst, mine_src, r.n, FLAGS);
 	for (unsigned i = 0; i < r.size; i++)
 		check_block(&r, i, i, r.rank, 5);
-	void **all = gn_alloc(r.size * sizeof(void *));
+	void **all = suite_alloc(r.size * sizeof(void *));
 	for (unsigned i = 0; i < r.size; i++)
 		all[i] = i == r.rank ? r.dst : NULL;
 	gasnet_coll_wait_sync(gasnet_coll_broadcastM_nb(
@@ -173,7 +173,7 @@ static void check_team(gasnet_team_handle_t team)
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (int loose = 0; loose < 2; loose++) {
 			check_roots(team, sizes[i], loose ? LOOSE : FLAGS);
-			check_all(team, sizes[i], loose ? LOOSE : FLAGS);
+			gather_all(team, sizes[i], loose ? LOOSE : FLAGS);
 		}
 	check_nonblocking(team);
 	check_loose(team);

@@ -76,7 +76,7 @@ STATEMENT(156, library_calls_public_functions_only)
 			library, include, include, include);
 	CHECK_STATUS(r, 0);
 	if (r->out[0])
-		gn_fail(__FILE__, __LINE__, "the library calls: %.500s", r->out);
+		check_failed(__FILE__, __LINE__, "the library calls: %.500s", r->out);
 	r = gn_sh("nm -u '%s' | grep -c 'U Ptl'", library);
 	CHECK(atoi(r->out) > 5);
 }
@@ -272,7 +272,8 @@ static uint64_t statistic(const struct gn_run *r, const char *name)
 	unsigned seen;
 	uint64_t sum = sum_of(r->err, name, &seen);
 	if (!seen)
-		gn_fail(__FILE__, __LINE__, "no statistic \"%s\": %.600s", name, r->err);
+		check_failed(
+			__FILE__, __LINE__, "no statistic \"%s\": %.600s", name, r->err);
 	return sum;
 }
 
@@ -397,7 +398,7 @@ static void remap_and_move(char *at, unsigned round)
 	void *is = mmap(at, MAPPED, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	CHECK(is == at);
-	gn_fill(at, MAPPED, round);
+	fill_bytes(at, MAPPED, round);
 	gasnet_put_bulk(gn.next, gn_at(gn.next, 0), at, MAPPED);
 	CHECK_EQ(munmap(at, MAPPED), 0);
 	is = mmap(at, MAPPED, PROT_READ | PROT_WRITE,

@@ -17,12 +17,6 @@ enum {
 	NAMES = 4096 /* bytes of a list of names */
 };
 
-static struct {
-	const char *name;
-	gn_fn *fn;
-} scenes[128];
-static unsigned scenes_n;
-
 static char variables[1024]; /* assignments for the next job */
 static char job_name[64], mark[64], directory[64];
 static char self[512];
@@ -31,14 +25,6 @@ static struct gn_run result;
 static pid_t child;
 static bool child_is_job;
 static unsigned jobs;
-
-void gn_register_scene(const char *name, gn_fn *fn)
-{
-	if (scenes_n == sizeof scenes / sizeof scenes[0])
-		abort();
-	scenes[scenes_n].name = name;
-	scenes[scenes_n++].fn = fn;
-}
 
 /* ---- the driver ---- */
 
@@ -154,11 +140,11 @@ static void check_remains(void)
 	char list[NAMES];
 	struct patience p = patience_begin();
 	while (marked() && !patience_is_over(&p))
-		gn_sleep_ms(5);
+		sleep_ms(5);
 	CHECK_EQ(marked(), 0);
 	p = patience_begin();
 	while (has_new_name(list) && !patience_is_over(&p))
-		gn_sleep_ms(20);
+		sleep_ms(20);
 	CHECK(!has_new_name(list));
 }
 
@@ -184,7 +170,7 @@ static _Noreturn void exec_command(const char *text)
 static void start_command(const char *text)
 {
 	CHECK(!child);
-	result.ms = gn_ms();
+	result.ms = now_ms();
 	fflush(stdout);
 	child = fork();
 	CHECK(child >= 0);
@@ -219,14 +205,14 @@ static void end_command(void)
 	int raw = 0;
 	pid_t got;
 	while ((got = waitpid(child, &raw, WNOHANG)) == 0 && !is_late(&limits))
-		gn_sleep_ms(2);
+		sleep_ms(2);
 	result.status = got == child ? status_of(raw) : -1;
 	if (got != child) {
 		(void)kill(child, SIGKILL);
 		(void)waitpid(child, &raw, 0);
 	}
 	child = 0;
-	result.ms = gn_ms() - result.ms;
+	result.ms = now_ms() - result.ms;
 	read_file("out", result.out, sizeof result.out);
 	read_file("err", result.err, sizeof result.err);
 }
@@ -260,7 +246,8 @@ struct gn_run *gn_sh(const char *format, ...)
 pid_t gn_scene_start(unsigned nodes, const char *scene, const char *arguments)
 {
 	char text[4096];
-	gn_job = gn_map_job(job_name, O_CREAT | O_TRUNC);
+	gn_job = map_shared(
+		shm_open(job_name, O_RDWR | O_CREAT | O_TRUNC, 0600), sizeof *gn_job);
 	list_shm(names_before);
 	snprintf(mark, sizeof mark, "GN_MARK=%d.%u", (int)getpid(), jobs++);
 	snprintf(text, sizeof text,
@@ -295,7 +282,7 @@ struct gn_run *gn_scene(unsigned nodes, const char *scene, const char *arguments
 void gn_check_run(const char *file, int line, const struct gn_run *r, int status)
 {
 	if (r->status != status)
-		gn_fail(file, line,
+		check_failed(file, line,
 			"status %d, not %d, after %llu ms; output: %.300s%.400s",
 			r->status, status, (unsigned long long)r->ms, r->out, r->err);
 }
@@ -303,11 +290,12 @@ void gn_check_run(const char *file, int line, const struct gn_run *r, int status
 void gn_check_fatal(const char *file, int line, const struct gn_run *r)
 {
 	if (r->status <= 0)
-		gn_fail(file, line, "status %d; output: %.300s%.400s", r->status, r->out,
-			r->err);
+		check_failed(file, line, "status %d; output: %.300s%.400s", r->status,
+			r->out, r->err);
 	if (r->status == 99 || (!r->err[0] && !r->out[0]))
-		gn_fail(file, line, "status %d without the library's message: %.400s",
-			r->status, r->err);
+		check_failed(file, line,
+			"status %d without the library's message: %.400s", r->status,
+			r->err);
 }
 
 /* ---- nodes ---- */
@@ -316,11 +304,8 @@ _Noreturn void gn_run_scene(int argc, char **argv)
 {
 	gn.argc = argc - 3;
 	gn.argv = argv + 3;
-	for (unsigned i = 0; i < scenes_n; i++)
-		if (strcmp(scenes[i].name, argv[2]) == 0) {
-			scenes[i].fn();
-			_exit(97);
-		}
+	if (scene_run(argv[2]))
+		_exit(97);
 	fprintf(stderr, "there is no scene %s\n", argv[2]);
 	_exit(96);
 }
@@ -329,11 +314,11 @@ void gn_scene_init(void)
 {
 	const char *name = getenv("GN_JOB");
 	CHECK(name);
-	gn_job = gn_map_job(name, 0);
+	gn_job = map_shared(shm_open(name, O_RDWR, 0600), sizeof *gn_job);
 	CHECK_OK(gasnet_init(NULL, NULL));
 	gn_know_nodes();
 	gn_job->pid[gn.rank] = (int32_t)getpid();
-	gn_job->opened++;
+	gn_job->meeting.opened++;
 }
 
 void gn_scene_attach(void)
@@ -355,7 +340,7 @@ void gn_scene_up(void)
 void gn_mark(void)
 {
 	uint64_t none = 0;
-	(void)__atomic_compare_exchange_n((uint64_t *)&gn_job->mark_ms, &none, gn_ms(),
+	(void)__atomic_compare_exchange_n((uint64_t *)&gn_job->mark_ms, &none, now_ms(),
 		false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 

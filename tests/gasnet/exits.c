@@ -75,7 +75,7 @@ static void do_meanwhile(const char *what)
 	else if (strcmp(what, "request") == 0)
 		request_all_the_time();
 	else
-		gn_fail(__FILE__, __LINE__, "there is no %s", what);
+		check_failed(__FILE__, __LINE__, "there is no %s", what);
 }
 
 static void meet(unsigned n)
@@ -88,7 +88,7 @@ static void meet(unsigned n)
 static void let_others_begin(void)
 {
 	/* pause: a stagger, for the others to get into their calls */
-	gn_sleep_ms(50);
+	sleep_ms(50);
 }
 
 static int number(int nth)
@@ -543,7 +543,7 @@ STATEMENT(144, signals_to_a_node_and_to_the_launcher)
 		for (int node = -1; node < 3; node += 2) {
 			struct gn_run *r = signal_job("spin -1 1 0", signals[i], node);
 			if (r->status <= 0 || r->status == 99)
-				gn_fail(__FILE__, __LINE__,
+				check_failed(__FILE__, __LINE__,
 					"signal %d to node %d: status %d after %llu ms: "
 					"%.400s",
 					signals[i], node, r->status,
@@ -567,8 +567,9 @@ STATEMENT(145, sudden_end_of_one_node)
 		for (int o = 0; o < 4; o++) {
 			struct gn_run *r = end_one(3, ways[w], others[o], 0);
 			if (r->status <= 0 || r->status == 99)
-				gn_fail(__FILE__, __LINE__, "%s, %s: status %d: %.400s",
-					ways[w], others[o], r->status, r->err);
+				check_failed(__FILE__, __LINE__,
+					"%s, %s: status %d: %.400s", ways[w], others[o],
+					r->status, r->err);
 		}
 	gn_env("GASNET_EXITTIMEOUT", "1000"); /* it does not wait for its own lease */
 	CHECK_STATUS(end_one(3, "badput", "poll", 0), 128 + SIGSEGV);
@@ -626,7 +627,7 @@ static ssize_t write_slowly(void *unused, const char *bytes, size_t n)
 	(void)unused;
 	for (size_t i = 0; i < 4; i++) {
 		kill(getpid(), signals[i]);
-		gn_sleep_ms(20);
+		sleep_ms(20); /* pause: the flush takes time */
 	}
 	return fwrite(bytes, 1, n, stdout) == n ? (ssize_t)n : -1;
 }
@@ -674,7 +675,7 @@ STATEMENT(146, text_before_exit_is_there)
 	struct gn_run *slow = gn_scene(2, "flushes_slowly", "");
 	CHECK_STATUS(slow, 3);
 	CHECK(strcmp(slow->out, "whole") == 0);
-	char *want = gn_alloc(1 << 15);
+	char *want = suite_alloc(1 << 15);
 	size_t n = 0;
 	for (int i = 0; i < 2000; i++)
 		n += (size_t)snprintf(want + n, 8, "%d.", i);

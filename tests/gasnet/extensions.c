@@ -243,8 +243,8 @@ static void apply(const struct transfer *t, const unsigned char *src)
 static void put_and_compare(enum form form, enum sync sync, bool spoils, uint64_t *seed)
 {
 	static struct transfer t;
-	gn_fill(near, AREA, (unsigned)gn_next(seed));
-	gn_fill(model, AREA, (unsigned)gn_next(seed));
+	fill_bytes(near, AREA, (unsigned)random_next(seed));
+	fill_bytes(model, AREA, (unsigned)random_next(seed));
 	gasnet_put_bulk(gn.next, gn_at(gn.next, 0), model, AREA);
 	choose(&t, form, gn_at(gn.next, 0), near, seed);
 	gasnet_handle_t handle = put_it(gn.next, &t, sync);
@@ -260,9 +260,9 @@ static void get_and_compare(enum form form, enum sync sync, bool spoils, uint64_
 {
 	static struct transfer t;
 	static unsigned char far[AREA];
-	gn_fill(near, AREA, (unsigned)gn_next(seed));
+	fill_bytes(near, AREA, (unsigned)random_next(seed));
 	memcpy(model, near, AREA);
-	gn_fill(far, AREA, (unsigned)gn_next(seed));
+	fill_bytes(far, AREA, (unsigned)random_next(seed));
 	gasnet_put_bulk(gn.next, gn_at(gn.next, 0), far, AREA);
 	choose(&t, form, near, gn_at(gn.next, 0), seed);
 	gasnet_handle_t handle = get_it(gn.next, &t, sync);

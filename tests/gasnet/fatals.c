@@ -208,7 +208,7 @@ static int call_wrongly(int which)
 		return gasnet_AMRequestLongAsync0(
 			0, H_OTHER, bytes, 8, (char *)gn_at(0, 0) - 8);
 	default:
-		gn_fail(__FILE__, __LINE__, "there is no case %d", which);
+		check_failed(__FILE__, __LINE__, "there is no case %d", which);
 	}
 }
 
@@ -435,7 +435,7 @@ static void check_rules(int from, int to)
 		snprintf(word, sizeof word, "%d", i);
 		struct gn_run *r = gn_scene(1, "breaks_rule", word);
 		if (r->status <= 0 || r->status == 99 || !r->err[0])
-			gn_fail(__FILE__, __LINE__, "rule %d: status %d: %.400s", i,
+			check_failed(__FILE__, __LINE__, "rule %d: status %d: %.400s", i,
 				r->status, r->err);
 	}
 }
@@ -467,7 +467,7 @@ SCENE(huge_put)
 	if (gn.rank == gn.size - 1) {
 		unsigned char *near = malloc(HUGE);
 		CHECK(near);
-		gn_fill(near, HUGE, 83);
+		fill_bytes(near, HUGE, 83);
 		gasnet_put_bulk(0, gn_at(0, 0), near, HUGE);
 		free(near);
 	}
@@ -484,7 +484,7 @@ WEAK_STATEMENT(83, very_long_put)
 {
 	size_t free_bytes = (size_t)sysconf(_SC_AVPHYS_PAGES) * GASNET_PAGESIZE;
 	if (!getenv("GN_LONG") || free_bytes < 3 * HUGE)
-		gn_skip("long runs only, with 6 GiB");
+		suite_skip("long runs only, with 6 GiB");
 	CHECK_STATUS(gn_scene(2, "huge_put", ""), 0);
 }
 

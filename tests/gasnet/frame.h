@@ -5,7 +5,6 @@
 
 #include "gn.h"
 
-struct gn_job *gn_map_job(const char *name, int flags);
 void gn_know_nodes(void);
 void gn_attach(uintptr_t segment);
 void gn_driver_init(void);

@@ -6,101 +6,45 @@
 #include <portals3.h>
 
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#define JOB_FILE "GN_JOB_FILE" /* variable with the name of the job's file on hosts */
 
 enum { THREADS = 64 };
 
-struct test {
-	int number;
-	const char *name;
-	bool weak;
-	gn_fn *fn;
-};
-
-struct block {
-	struct block *next;
-	_Alignas(16) unsigned char bytes[];
-};
+const struct suite suite = {.statements = 167,
+	.table = "docs/conformance-gasnet.md",
+	.outside = "scene",
+	.status = 99};
 
 struct gn gn;
 struct gn_job *gn_job;
 
-static struct test tests[GN_STATEMENTS + 1];
-static const struct test *now;
-static struct block *blocks;
-static const char *skip_reason;
 static bool failed_firmly, driver_failed;
-static struct thread {
-	pthread_t id;
-	void (*fn)(unsigned nth);
-	unsigned nth;
-} threads[THREADS];
-static unsigned threads_n;
-
-/* The place to which this thread gives up its part of the test. */
-static _Thread_local jmp_buf *give_up;
-
-void gn_register(int number, const char *name, bool weak, gn_fn *fn)
-{
-	if (number < 1 || number > GN_STATEMENTS || tests[number].fn) {
-		fprintf(stderr, "statement %d is out of range or twice there\n", number);
-		exit(1);
-	}
-	tests[number] = (struct test){number, name, weak, fn};
-}
 
 /* ---- failure ---- */
 
-static const char *base_name(const char *path)
+const char *check_code(int rc)
 {
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
+	return gasnet_ErrorName(rc);
 }
 
-static void print_line(const char *verdict, const char *directive, const char *why)
+void suite_who(char *text, size_t n)
 {
-	printf("%s %d - %s%s%s\n", verdict, now->number, now->name, directive, why);
-	fflush(stdout);
+	snprintf(text, n, "node %u of %u", gn.rank, gn.size);
 }
 
-void gn_fail(const char *file, int line, const char *format, ...)
+bool suite_failed(bool can_give_up)
 {
-	char text[1000];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	fprintf(stderr, "# %d %s: node %u of %u: %s:%d: %s%s\n", now ? now->number : 0,
-		now ? now->name : "scene", gn.rank, gn.size, base_name(file), line, text,
-		now && now->weak ? " (weak)" : "");
-	fflush(stderr);
-	if (now && give_up && (now->weak || gn_program.is_driver)) {
+	if (can_give_up && (suite_now->flags & WEAK || gn_program.is_driver)) {
 		if (gn_program.is_driver)
 			driver_failed = true;
 		else
 			gn_job->failed = 1;
-		longjmp(*give_up, 1);
+		return true;
 	}
-	if (now)
-		print_line("not ok", "", "");
-	_exit(99);
-}
-
-void gn_skip(const char *reason)
-{
-	skip_reason = reason;
-	if (give_up)
-		longjmp(*give_up, 1);
-	gn_fail(__FILE__, __LINE__, "gn_skip() in no test");
+	if (suite_now)
+		suite_report(false, NULL);
+	return false;
 }
 
 /* ---- waits ---- */
@@ -116,50 +60,33 @@ static void gn_pause(void)
 void gn_serve(const char *file, int line, struct patience *p, const char *cond)
 {
 	if (gasnet_AMPoll() != GASNET_OK)
-		gn_fail(file, line, "gasnet_AMPoll fails");
+		check_failed(file, line, "gasnet_AMPoll fails");
 	if (patience_is_over(p))
-		gn_fail(file, line, "a wait in vain for: %s", cond);
+		check_failed(file, line, "a wait in vain for: %s", cond);
 	gn_pause();
 }
 
 void gn_look(const char *file, int line, struct patience *p, const char *cond)
 {
 	if (patience_is_over(p))
-		gn_fail(file, line, "a wait in vain for: %s", cond);
+		check_failed(file, line, "a wait in vain for: %s", cond);
 	gn_pause();
 }
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t value)
+static void look_at_barrier(struct patience *p)
 {
-	const struct timespec limit = {1, 0};
-	(void)syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
+	gn_look(__FILE__, __LINE__, p, "all nodes at the barrier");
 }
 
-static void futex_wake_all(_Atomic uint32_t *word)
+static void poll_at_barrier(struct patience *p)
 {
-	(void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-static void await_phase(uint32_t phase, bool poll)
-{
-	struct patience p = patience_begin();
-	while (gn_job->phase == phase)
-		if (poll)
-			gn_serve(__FILE__, __LINE__, &p, "all nodes at the barrier");
-		else
-			futex_wait(&gn_job->phase, phase);
+	gn_serve(__FILE__, __LINE__, p, "all nodes at the barrier");
 }
 
 static void step(bool poll)
 {
-	uint32_t phase = gn_job->phase;
-	if (++gn_job->arrived == gn.size) {
-		gn_job->arrived = 0;
-		gn_job->phase++;
-		futex_wake_all(&gn_job->phase);
-	} else {
-		await_phase(phase, poll);
-	}
+	meeting_come(
+		&gn_job->meeting, gn.size, poll ? poll_at_barrier : look_at_barrier, 10);
 }
 
 /* Meet.  No node ends its part between the two steps: all get the same answer. */
@@ -207,86 +134,38 @@ static void end_part(void)
 		;
 }
 
-/* ---- threads, memory, time ---- */
+/* ---- threads ---- */
 
-static void *thread_main(void *arg)
+static struct call {
+	void (*fn)(unsigned nth);
+	unsigned nth;
+} calls[THREADS];
+static unsigned calls_n;
+
+static void thread_nth(void *arg)
 {
-	struct thread *t = arg;
-	jmp_buf here;
-	give_up = &here;
-	if (setjmp(here) == 0)
-		t->fn(t->nth);
-	return NULL;
+	const struct call *c = arg;
+	c->fn(c->nth);
 }
 
 void gn_thread(void (*fn)(unsigned nth), unsigned nth)
 {
-	CHECK(threads_n < THREADS);
-	struct thread *t = &threads[threads_n++];
-	*t = (struct thread){.fn = fn, .nth = nth};
-	CHECK(pthread_create(&t->id, NULL, thread_main, t) == 0);
+	CHECK(calls_n < THREADS);
+	calls[calls_n] = (struct call){fn, nth};
+	(void)thread_start(thread_nth, &calls[calls_n++]);
 }
 
 void gn_join(void)
 {
-	while (threads_n)
-		CHECK(pthread_join(threads[--threads_n].id, NULL) == 0);
-}
-
-void *gn_alloc(size_t len)
-{
-	struct block *b = calloc(1, sizeof *b + len);
-	CHECK(b);
-	b->next = blocks;
-	blocks = b;
-	return b->bytes;
-}
-
-static void free_blocks(void)
-{
-	while (blocks) {
-		struct block *b = blocks;
-		blocks = b->next;
-		free(b);
-	}
-}
-
-uint64_t gn_us(void)
-{
-	return patience_now() / 1000;
-}
-
-uint64_t gn_ms(void)
-{
-	return patience_now() / 1000000;
-}
-
-void gn_sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	while (nanosleep(&t, &t) != 0)
-		;
-}
-
-void gn_compute_ms(unsigned ms)
-{
-	for (uint64_t until = gn_ms() + ms; gn_ms() < until;)
-		;
+	threads_join();
+	calls_n = 0;
 }
 
 /* ---- data ---- */
 
-uint64_t gn_next(uint64_t *seed)
-{
-	uint64_t x = (*seed += UINT64_C(0x9e3779b97f4a7c15));
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 size_t gn_below(uint64_t *seed, size_t n)
 {
-	return (size_t)(gn_next(seed) % n);
+	return (size_t)(random_next(seed) % n);
 }
 
 uint64_t gn_seed(void)
@@ -306,99 +185,7 @@ void *gn_own(size_t offset)
 	return gn_at(gn.rank, offset);
 }
 
-unsigned char gn_byte(unsigned seed, size_t i)
-{
-	uint64_t x = (i + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)seed << 32;
-	x ^= x >> 29;
-	x *= UINT64_C(0xbf58476d1ce4e5b9);
-	return (unsigned char)(x >> 56);
-}
-
-void gn_fill(void *at, size_t len, unsigned seed)
-{
-	unsigned char *bytes = at;
-	for (size_t i = 0; i < len; i++)
-		bytes[i] = gn_byte(seed, i);
-}
-
-void gn_check_bytes(const char *file, int line, const void *at, size_t len, unsigned seed)
-{
-	const unsigned char *bytes = at;
-	for (size_t i = 0; i < len; i++)
-		if (bytes[i] != gn_byte(seed, i))
-			gn_fail(file, line, "byte %zu of %zu is %#x, not %#x", i, len,
-				bytes[i], gn_byte(seed, i));
-}
-
-void gn_check_all(const char *file, int line, const void *at, size_t len, int value)
-{
-	const unsigned char *bytes = at;
-	for (size_t i = 0; i < len; i++)
-		if (bytes[i] != (unsigned char)value)
-			gn_fail(file, line, "byte %zu of %zu is %#x, not %#x", i, len,
-				bytes[i], (unsigned char)value);
-}
-
 /* ---- the start of a node ---- */
-
-static struct gn_job *map_job(int fd)
-{
-	CHECK(fd >= 0);
-	CHECK(ftruncate(fd, sizeof(struct gn_job)) == 0);
-	void *at = mmap(
-		NULL, sizeof(struct gn_job), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	CHECK(at != MAP_FAILED);
-	close(fd);
-	return at;
-}
-
-struct gn_job *gn_map_job(const char *name, int flags)
-{
-	return map_job(shm_open(name, O_RDWR | flags, 0600));
-}
-
-/* Return the time at which a process began: with its number it names the process for
- * ever. */
-static unsigned long long began(int pid)
-{
-	char path[40], text[600];
-	unsigned long long ticks = 0;
-	snprintf(path, sizeof path, "/proc/%d/stat", pid);
-	FILE *f = fopen(path, "re");
-	const char *rest = f && fgets(text, sizeof text, f) ? strrchr(text, ')') : NULL;
-	if (f)
-		fclose(f);
-	CHECK(rest && sscanf(rest,
-			      ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			      "%*s %*s %*s %*s %*s %llu",
-			      &ticks) == 1);
-	return ticks;
-}
-
-/* The name goes away when the last node has come.  One of a job that was killed stays. */
-static void open_named_job(void)
-{
-	char name[64];
-	int parent = (int)getppid();
-	snprintf(name, sizeof name, "/gn_suite.%d.%llu", parent, began(parent));
-	gn_job = gn_map_job(name, O_CREAT);
-	if (++gn_job->opened == gn.size)
-		shm_unlink(name);
-}
-
-/* JOB_FILE names an empty file that the test has made: the hosts of tests/hosts share the
- * machine's files, and no other memory. */
-static void open_job(void)
-{
-	const char *path = getenv(JOB_FILE);
-	if (path) {
-		gn_job = map_job(open(path, O_RDWR | O_CLOEXEC));
-		gn_job->opened++;
-	} else {
-		open_named_job();
-	}
-	AWAIT(gn_job->opened >= gn.size);
-}
 
 void gn_know_nodes(void)
 {
@@ -445,29 +232,11 @@ void gn_attach(uintptr_t segment)
 
 /* ---- a run ---- */
 
-static void report(void)
-{
-	bool failed = gn_program.is_driver ? driver_failed : gn_job->failed != 0;
-	bool skipped = gn_program.is_driver ? skip_reason != NULL : gn_job->skipped != 0;
-	failed_firmly |= failed && !now->weak;
-	if (gn.rank != 0)
-		return;
-	const char *directive = "", *why = "";
-	if (!failed && skipped) {
-		directive = " # SKIP ";
-		why = skip_reason ? skip_reason : "by another node";
-	} else if (now->weak) {
-		directive = " # TODO ";
-		why = "weak evidence";
-	}
-	print_line(failed ? "not ok" : "ok", directive, why);
-}
-
 static void fresh_test(void)
 {
-	skip_reason = NULL;
+	suite_skipped = NULL;
 	driver_failed = false;
-	free_blocks();
+	suite_free();
 	if (gn_program.is_driver) {
 		gn_driver_reset();
 		return;
@@ -483,54 +252,39 @@ static void fresh_test(void)
 	show_order();
 }
 
-static void run(const struct test *test)
+static void run(const struct statement *test)
 {
-	jmp_buf here;
-	now = test;
 	fresh_test();
-	give_up = &here;
-	if (setjmp(here) == 0)
-		test->fn();
-	give_up = NULL;
+	suite_part(test->fn);
 	gn_join();
+	bool failed = driver_failed, skipped = suite_skipped != NULL;
 	if (!gn_program.is_driver) {
-		if (skip_reason)
-			gn_job->skipped++;
+		gn_job->skipped += skipped;
 		end_part();
+		failed = gn_job->failed;
+		skipped = gn_job->skipped;
 	}
-	report();
-	now = NULL;
-}
-
-static bool is_wanted(int number, int argc, char **argv)
-{
-	if (!tests[number].fn)
-		return false;
-	for (int i = 1; i < argc; i++)
-		if (atoi(argv[i]) == number)
-			return true;
-	return argc < 2;
-}
-
-static void run_all(int argc, char **argv)
-{
-	int planned = 0;
-	for (int i = 1; i <= GN_STATEMENTS; i++)
-		planned += is_wanted(i, argc, argv);
+	failed_firmly |= failed && !(test->flags & WEAK);
+	const char *why = suite_skipped ? suite_skipped : "by another node";
 	if (gn.rank == 0)
-		printf("1..%d\n", planned);
-	for (int i = 1; i <= GN_STATEMENTS; i++)
-		if (is_wanted(i, argc, argv))
-			run(&tests[i]);
+		suite_report(!failed, skipped ? why : NULL);
+}
+
+/* Run the statements that are wanted; return false if none is. */
+static bool run_all(int argc, char **argv)
+{
+	bool is_any = suite_plan(argc, argv, gn.rank == 0);
+	suite_run(argc, argv, run);
+	return is_any;
 }
 
 static void start_node(int *argc, char ***argv)
 {
-	if (getenv(JOB_FILE))
+	if (getenv(SUITE_FILE))
 		(void)atexit(PtlFini); /* it logs the frames between hosts */
 	CHECK_OK(gasnet_init(argc, argv));
 	gn_know_nodes();
-	open_job();
+	gn_job = meeting_open("gn_suite", sizeof *gn_job, gn.size);
 	gn_attach(gn_program.segment ? gn_program.segment : GN_SEGMENT);
 }
 
@@ -566,13 +320,13 @@ static _Noreturn void run_job(int argc, char **argv)
 	if (gn_program.whole)
 		gn_program.whole(argc, argv);
 	else
-		run_all(argc, argv);
+		failed_firmly = !run_all(argc, argv) || failed_firmly;
 	bool is_right = nothing_was_dropped();
 	if (!is_right && gn.rank == 0)
 		printf("Bail out! messages were dropped\n");
 	(void)barrier_is_last(true); /* no node ends while another one gets from it */
 	/* The other way to end: PTL3_FAULT=count, and PtlFini, print then. */
-	if (gn_program.whole || getenv(JOB_FILE))
+	if (gn_program.whole || getenv(SUITE_FILE))
 		exit(failed_firmly || !is_right);
 	gasnet_exit(failed_firmly || !is_right);
 	_exit(98);
@@ -585,6 +339,5 @@ int main(int argc, char **argv)
 	if (!gn_program.is_driver)
 		run_job(argc, argv);
 	gn_driver_init();
-	run_all(argc, argv);
-	return failed_firmly;
+	return !run_all(argc, argv) || failed_firmly;
 }

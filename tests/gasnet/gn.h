@@ -16,24 +16,19 @@
  * (SCENE(name), which call GASNet themselves), or commands.  They check the status, the
  * output, the time and the remains of the job.
  *
- * A check that fails prints the statement, the file and line and the values, and ends the
- * job.  In a WEAK_STATEMENT, one of weak evidence, it is reported as well and the rest of
- * this node's part is skipped, but nothing fails.
- *
- *	gn_NAME_MODE            all of its statements; TAP lines on standard output
- *	gn_NAME_MODE NUMBER...  these statements only
+ * A check that fails ends the job; in a WEAK_STATEMENT only the rest of this node's part
+ * is skipped.  support/suite.h has what all suites share.  A program has a name such as
+ * gn_am_par, with its mode.
  */
 #ifndef P3_TESTS_GASNET_GN_H
 #define P3_TESTS_GASNET_GN_H
 
 #include <gasnet.h>
 
-#include "../support/patience.h"
+#include "../support/random.h"
+#include "../support/suite.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
-enum { GN_STATEMENTS = 167, GN_NODES = 64, GN_WORDS = 64 };
+enum { GN_NODES = 64, GN_WORDS = 64 };
 
 struct gn_program {
 	bool is_driver;
@@ -51,7 +46,8 @@ extern const struct gn_program gn_program; /* each program defines it */
 
 /* State that the nodes of a job, and its driver, share beside GASNet. */
 struct gn_job {
-	_Atomic uint32_t opened, arrived, phase, ended, failed, skipped;
+	struct meeting meeting;
+	_Atomic uint32_t ended, failed, skipped;
 	_Atomic uint64_t mark_ms;         /* time of gn_mark() */
 	_Atomic int32_t pid[GN_NODES];    /* of the nodes of a scene */
 	_Atomic uintptr_t area[GN_NODES]; /* see gn_attach() */
@@ -80,45 +76,20 @@ extern struct gn gn;
 #define GN_IS_DEBUG false
 #endif
 
-typedef void gn_fn(void);
-void gn_register(int number, const char *name, bool weak, gn_fn *fn);
-void gn_register_scene(const char *name, gn_fn *fn);
-
-#define GN_TEST_(number, name, weak)                                                     \
-	static void gn_##number##_##name(void);                                          \
-	__attribute__((constructor)) static void gn_add_##number(void)                   \
-	{                                                                                \
-		gn_register(number, #name, weak, gn_##number##_##name);                  \
-	}                                                                                \
-	static void gn_##number##_##name(void)
-
-#define STATEMENT(number, name)      GN_TEST_(number, name, false)
-#define WEAK_STATEMENT(number, name) GN_TEST_(number, name, true)
-
-#define SCENE(name)                                                                      \
-	static void gn_scene_##name(void);                                               \
-	__attribute__((constructor)) static void gn_add_scene_##name(void)               \
-	{                                                                                \
-		gn_register_scene(#name, gn_scene_##name);                               \
-	}                                                                                \
-	static void gn_scene_##name(void)
+#define STATEMENT(number, name)      STATEMENT_OF(number, name, 0, 0)
+#define WEAK_STATEMENT(number, name) STATEMENT_OF(number, name, 0, WEAK)
 
 /* ---- checks ---- */
 
-_Noreturn void gn_fail(const char *file, int line, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/* Skip this node's part; each node calls it. */
-_Noreturn void gn_skip(const char *reason);
 #define NEED_NODES(n)                                                                    \
 	do {                                                                             \
 		if (gn.size < (n))                                                       \
-			gn_skip("needs " #n " nodes");                                   \
+			suite_skip("needs " #n " nodes");                                \
 	} while (0)
 #define NEED_PAR()                                                                       \
 	do {                                                                             \
 		if (!GN_IS_PAR)                                                          \
-			gn_skip("PAR only");                                             \
+			suite_skip("PAR only");                                          \
 	} while (0)
 #ifdef GASNET_SEGMENT_EVERYTHING
 #define GN_HAS_SEGMENT false
@@ -128,43 +99,19 @@ _Noreturn void gn_skip(const char *reason);
 #define NEED_SEGMENT()                                                                   \
 	do {                                                                             \
 		if (!GN_HAS_SEGMENT)                                                     \
-			gn_skip("all memory is the segment");                            \
+			suite_skip("all memory is the segment");                         \
 	} while (0)
 #define NEED_DEBUG()                                                                     \
 	do {                                                                             \
 		if (!GN_IS_DEBUG)                                                        \
-			gn_skip("debug builds only");                                    \
+			suite_skip("debug builds only");                                 \
 	} while (0)
 
 #ifdef __SANITIZE_THREAD__
-#define NO_TSAN(reason) gn_skip("ThreadSanitizer: " reason)
+#define NO_TSAN(reason) suite_skip("ThreadSanitizer: " reason)
 #else
 #define NO_TSAN(reason) ((void)0)
 #endif
-
-#define CHECK(truth)                                                                     \
-	do {                                                                             \
-		if (!(truth))                                                            \
-			gn_fail(__FILE__, __LINE__, "not so: %s", #truth);               \
-	} while (0)
-
-#define CHECK_EQ(is, want)                                                               \
-	do {                                                                             \
-		long long is_ = (long long)(is), want_ = (long long)(want);              \
-		if (is_ != want_)                                                        \
-			gn_fail(__FILE__, __LINE__,                                      \
-				"%s is %lld (%#llx), not %lld (%#llx)", #is, is_,        \
-				(unsigned long long)is_, want_,                          \
-				(unsigned long long)want_);                              \
-	} while (0)
-
-#define CHECK_RC(call, want)                                                             \
-	do {                                                                             \
-		int rc_ = (call);                                                        \
-		if (rc_ != (want))                                                       \
-			gn_fail(__FILE__, __LINE__, "%s gives %s, not %s", #call,        \
-				gasnet_ErrorName(rc_), #want);                           \
-	} while (0)
 
 #define CHECK_OK(call) CHECK_RC(call, GASNET_OK)
 
@@ -192,21 +139,11 @@ void gn_meet(void);
 void gn_serve(const char *file, int line, struct patience *p, const char *cond);
 void gn_look(const char *file, int line, struct patience *p, const char *cond);
 
-uint64_t gn_us(void); /* monotonic */
-uint64_t gn_ms(void);
-void gn_sleep_ms(unsigned ms);
-/* Compute for a time without any call of GASNet. */
-void gn_compute_ms(unsigned ms);
 /* Start threads of this process; gn_join() waits for all of them. */
 void gn_thread(void (*fn)(unsigned nth), unsigned nth);
 void gn_join(void);
-/* Return zeroed memory that lives until the end of the test. */
-void *gn_alloc(size_t len);
-
 /* ---- data ---- */
 
-/* Return the next number of a sequence. */
-uint64_t gn_next(uint64_t *seed);
 /* Return a number below n. */
 size_t gn_below(uint64_t *seed, size_t n);
 /* Return the seed of this run: GN_SEED, or 1. */
@@ -215,16 +152,7 @@ uint64_t gn_seed(void);
 /* Return an address in a node's segment. */
 void *gn_at(gasnet_node_t node, size_t offset);
 void *gn_own(size_t offset);
-/* Return a byte that follows from seed and place. */
-unsigned char gn_byte(unsigned seed, size_t i);
-void gn_fill(void *at, size_t len, unsigned seed);
-/* Check that the bytes at "at" are those of gn_fill(). */
-void gn_check_bytes(
-	const char *file, int line, const void *at, size_t len, unsigned seed);
-#define CHECK_BYTES(at, len, seed) gn_check_bytes(__FILE__, __LINE__, at, len, seed)
-/* Check that all bytes at "at" have this value. */
-void gn_check_all(const char *file, int line, const void *at, size_t len, int value);
-#define CHECK_ALL(at, len, value) gn_check_all(__FILE__, __LINE__, at, len, value)
+#define CHECK_BYTES(at, len, seed) check_bytes(__FILE__, __LINE__, at, 0, len, seed)
 
 /* ---- drivers ---- */
 

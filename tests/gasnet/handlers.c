@@ -258,7 +258,7 @@ static void stay_closed(bool by_lock)
 	closed = true;
 	for (int i = 0; i < 1000; i++)
 		CHECK(gasnet_mynode() < gasnet_nodes());
-	gn_compute_ms(2);
+	compute_ms(2);
 	closed = false;
 	if (by_lock)
 		gasnet_hsl_unlock(&lock);

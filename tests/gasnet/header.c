@@ -52,7 +52,7 @@ static const char *env_of(const char *name)
 {
 	const char *text = getenv(name);
 	if (!text)
-		gn_skip("the environment names no compiler");
+		suite_skip("the environment names no compiler");
 	return text;
 }
 
@@ -76,7 +76,7 @@ static void compile_alone(const char *dialect, const char *mode)
 		"#include <gasnet.h>\\n#include <gasnet.h>\\nint main(void){return "
 		"GASNET_COLL_LOCAL == GASNET_COLL_SINGLE;}\\n");
 	if (r->status)
-		gn_fail(__FILE__, __LINE__, "%s %s: %.600s", command, flags, r->err);
+		check_failed(__FILE__, __LINE__, "%s %s: %.600s", command, flags, r->err);
 }
 
 STATEMENT(1, header_alone_in_each_dialect_and_mode)
@@ -226,7 +226,7 @@ static void check_no_link(const char *mode)
 		env_of("GN_CC"), env_of("GN_CFLAGS"), MODE_WORD, env_of("GN_CC"), mode);
 	bool is_same = strcmp(mode, MODE_WORD) == 0;
 	if ((r->status == 0) != is_same)
-		gn_fail(__FILE__, __LINE__,
+		check_failed(__FILE__, __LINE__,
 			"%s with the library of %s: status %d: %.300s", MODE_WORD, mode,
 			r->status, r->err);
 	CHECK(is_same || strstr(r->err, "undefined"));
@@ -404,5 +404,5 @@ STATEMENT(14, thread_macros_stand_before_declarations)
 		"GASNET_POST_THREADINFO(x); char y = 1; "
 		"{ GASNET_BEGIN_FUNCTION(); int z = y; return z; } }\\n");
 	if (r->status)
-		gn_fail(__FILE__, __LINE__, "%.800s", r->err);
+		check_failed(__FILE__, __LINE__, "%.800s", r->err);
 }

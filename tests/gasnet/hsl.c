@@ -24,7 +24,7 @@ static void lock_and_try(gasnet_hsl_t *lock)
 
 STATEMENT(68, static_and_dynamic_locks)
 {
-	gasnet_hsl_t local = GASNET_HSL_INITIALIZER, *lock = gn_alloc(sizeof *lock);
+	gasnet_hsl_t local = GASNET_HSL_INITIALIZER, *lock = suite_alloc(sizeof *lock);
 	memset(lock, 0x5a, sizeof *lock);
 	gasnet_hsl_init(lock);
 	lock_and_try(&fixed);

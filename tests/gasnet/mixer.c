@@ -41,7 +41,7 @@ struct mixer *mixer_new(size_t base, uint64_t seed)
 	for (gasnet_node_t i = 0; i < gn.size; i++) {
 		m->copy[i] = malloc(MIXER_BYTES);
 		CHECK(m->copy[i]);
-		gn_fill(m->copy[i], MIXER_BYTES, (unsigned)seed + i);
+		fill_bytes(m->copy[i], MIXER_BYTES, (unsigned)seed + i);
 		gasnet_put_bulk(i, far_at(m, i, 0), m->copy[i], MIXER_BYTES);
 	}
 	return m;
@@ -78,7 +78,7 @@ static void end_all_of(struct mixer *m, enum kind kind, bool gets, bool puts)
 static void sync_one(struct mixer *m, struct op *op)
 {
 	struct patience p = patience_begin();
-	if (gn_next(&m->seed) & 1)
+	if (random_next(&m->seed) & 1)
 		gasnet_wait_syncnb(op->handle);
 	else
 		while (gasnet_try_syncnb(op->handle) != GASNET_OK)
@@ -262,7 +262,7 @@ static void set_form(struct mixer *m, struct op *op, int form, int value)
 static void put_value_form(struct mixer *m, struct op *op, int form)
 {
 	void *far = far_at(m, op->node, op->at);
-	gasnet_register_value_t value = gn_next(&m->seed);
+	gasnet_register_value_t value = random_next(&m->seed);
 	memcpy(&value, op->near + GUARD, op->n);
 	if (form == 9)
 		gasnet_put_val(op->node, far, value, op->n);
@@ -275,7 +275,7 @@ static void put_value_form(struct mixer *m, struct op *op, int form)
 static void get_form(struct mixer *m, struct op *op, int form)
 {
 	void *far = far_at(m, op->node, op->at), *near = op->near + GUARD;
-	switch (form * 2 + (int)(gn_next(&m->seed) & 1)) {
+	switch (form * 2 + (int)(random_next(&m->seed) & 1)) {
 	case 24:
 		gasnet_get(near, op->node, far, op->n);
 		break;
@@ -314,8 +314,8 @@ static enum kind kind_of(int form)
 
 static void start_put(struct mixer *m, struct op *op, int form)
 {
-	int value = (int)gn_next(&m->seed);
-	gn_fill(op->near + GUARD, op->n, (unsigned)gn_next(&m->seed));
+	int value = (int)random_next(&m->seed);
+	fill_bytes(op->near + GUARD, op->n, (unsigned)random_next(&m->seed));
 	if (form >= 6 && form <= 8)
 		memset(op->near + GUARD, value, op->n);
 	model_put(m, op);

@@ -62,8 +62,8 @@ STATEMENT(88, put_nb_from_a_variable_that_changes)
 
 static void move_bulk(size_t n)
 {
-	unsigned char *near = gn_alloc(n), *back = gn_alloc(n);
-	gn_fill(near, n, (unsigned)n);
+	unsigned char *near = suite_alloc(n), *back = suite_alloc(n);
+	fill_bytes(near, n, (unsigned)n);
 	gasnet_handle_t put =
 		gasnet_put_nb_bulk(gn.next, gn_at(gn.next, LONG_AREA), near, n);
 	gasnet_wait_syncnb(put);
@@ -145,7 +145,7 @@ static void try_alone(gasnet_handle_t handle)
 
 STATEMENT(93, try_loops_end)
 {
-	unsigned char *near = gn_alloc(LONG_BYTES);
+	unsigned char *near = suite_alloc(LONG_BYTES);
 	gn_barrier();
 	for (size_t n = 1; n <= LONG_BYTES; n *= 8) {
 		memset(near, (int)(n % 251), n);
@@ -216,7 +216,7 @@ static void check_intact(const gasnet_handle_t *is, const gasnet_handle_t *was)
 STATEMENT(95, try_all_with_some_incomplete)
 {
 	gasnet_handle_t handles[LIST], was[LIST];
-	unsigned char *near = gn_alloc(LONG_BYTES);
+	unsigned char *near = suite_alloc(LONG_BYTES);
 	clear_words(LIST);
 	for (unsigned round = 0; round < 10; round++) {
 		memset(near, (int)round, LONG_BYTES);
@@ -252,7 +252,7 @@ static void sync_some(gasnet_handle_t *handles, bool wait)
 STATEMENT(96, wait_some_and_try_some)
 {
 	gasnet_handle_t handles[LIST];
-	unsigned char *near = gn_alloc(LONG_BYTES);
+	unsigned char *near = suite_alloc(LONG_BYTES);
 	clear_words(LIST);
 	for (int wait = 0; wait < 2; wait++) {
 		begin_mixed(handles, near, 500);
@@ -295,7 +295,7 @@ STATEMENT(97, handles_in_any_order_and_by_value)
 WEAK_STATEMENT(98, syncs_of_gets_and_of_puts_are_apart)
 {
 	NO_TSAN("it does not see the order that goes through another process");
-	unsigned char *near = gn_alloc(LONG_BYTES);
+	unsigned char *near = suite_alloc(LONG_BYTES);
 	uint64_t got = 0;
 	*own_word(0) = 31;
 	memset(gn_own(LONG_AREA), 0, LONG_BYTES);
@@ -305,7 +305,8 @@ WEAK_STATEMENT(98, syncs_of_gets_and_of_puts_are_apart)
 	gasnet_get_nbi(&got, gn.next, far_word(0), 8);
 	gasnet_wait_syncnbi_gets();
 	CHECK_EQ(got, 31);
-	gasnet_get_nbi_bulk(gn_alloc(LONG_BYTES), gn.next, far_word(0), LONG_BYTES / 2);
+	gasnet_get_nbi_bulk(
+		suite_alloc(LONG_BYTES), gn.next, far_word(0), LONG_BYTES / 2);
 	gasnet_wait_syncnbi_puts();
 	gn_barrier();
 	CHECK_ALL(gn_own(LONG_AREA), LONG_BYTES, 0x61);
@@ -458,7 +459,7 @@ static size_t mixer_base(unsigned nth)
 	return MIXERS + ((size_t)nth * gn.size + gn.rank) * MIXER_BYTES;
 }
 
-static void mix(unsigned nth)
+static void run_mix(unsigned nth)
 {
 	struct mixer *m =
 		mixer_new(mixer_base(nth), gn_seed() * 100 + nth * 10 + gn.rank);
@@ -471,14 +472,14 @@ STATEMENT(106, threads_mix_all_operations)
 	NEED_PAR();
 	gn_barrier();
 	for (unsigned i = 0; i < 8; i++)
-		gn_thread(mix, i);
+		gn_thread(run_mix, i);
 	gn_join();
 }
 
 STATEMENT(107, operation_across_a_barrier)
 {
 	enum { N = 3000 };
-	unsigned char *near = gn_alloc((size_t)1 << 20);
+	unsigned char *near = suite_alloc((size_t)1 << 20);
 	uint64_t got = 0;
 	clear_words(N);
 	*own_word(4000) = 71;

@@ -15,7 +15,7 @@ enum { THREADS = GN_IS_PAR ? 4 : 1 };
 static uint64_t first_seed;
 static unsigned operations;
 
-static void mix(unsigned nth)
+static void run_mix(unsigned nth)
 {
 	size_t base = ((size_t)nth * gn.size + gn.rank) * MIXER_BYTES;
 	struct mixer *m = mixer_new(base, first_seed * 1000 + gn.rank * 10 + nth);
@@ -30,8 +30,8 @@ static void run_seeds(int argc, char **argv)
 	first_seed = gn_seed();
 	for (unsigned i = 0; i < seeds; i++, first_seed++) {
 		for (unsigned k = 1; k < THREADS; k++)
-			gn_thread(mix, k);
-		mix(0);
+			gn_thread(run_mix, k);
+		run_mix(0);
 		gn_join();
 		gn_barrier();
 	}

@@ -25,7 +25,7 @@ static void check_part(unsigned nodes, const char *settings, const struct part *
 				 "' %s",
 		settings, getenv("P3_YOD"), nodes, bin, part->program, part->statements);
 	if (r->status)
-		gn_fail(__FILE__, __LINE__, "%s -sz %u gn_%s_%s: status %d: %.600s",
+		check_failed(__FILE__, __LINE__, "%s -sz %u gn_%s_%s: status %d: %.600s",
 			settings, nodes, part->program, MODE, r->status, r->err);
 	CHECK(strstr(r->out, "\nok "));
 }
@@ -75,8 +75,8 @@ STATEMENT(164, each_local_mode)
 STATEMENT(166, settings_of_portals)
 {
 	static const char *const settings[] = {"PTL3_PERSONALITY=document",
-		"PTL3_PERSONALITY=cray", "PTL3_CMA=off", "PTL3_BULK=off", "PTL3_HEAP=0",
-		"PTL3_MODE=dedicated", "PTL3_MODE=park"};
+		"PTL3_PERSONALITY=cray", "PTL3_MOVER=window", "PTL3_MOVER=read",
+		"PTL3_HEAP=0", "PTL3_MODE=dedicated", "PTL3_MODE=park"};
 	for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
 		check_parts(settings[i], all, ALL);
 }

@@ -185,7 +185,7 @@ SCENE(late)
 {
 	gn_scene_init();
 	if (gn.rank == (unsigned)atoi(gn.argv[0]))
-		gn_sleep_ms(500); /* pause: the others must wait in attach */
+		sleep_ms(500); /* pause: the others must wait in attach */
 	gn_job->word[0]++;
 	gn_scene_attach();
 	CHECK_EQ(gn_job->word[0], gn.size);

@@ -55,7 +55,7 @@ static void send_random(gasnet_node_t to, uint64_t *seed)
 	unsigned char bytes[400];
 	size_t n = gn_below(seed, sizeof bytes);
 	memset(bytes, (int)(n & 0x7f), sizeof bytes);
-	if (gn_next(seed) & 1)
+	if (random_next(seed) & 1)
 		CHECK_OK(gasnet_AMRequestShort0(to, H_COUNT));
 	else
 		CHECK_OK(gasnet_AMRequestMedium1(to, H_BYTES, bytes, n, (int)(n & 0x7f)));
@@ -80,7 +80,7 @@ static void do_everything(unsigned nth)
 			send_random(to, &seed);
 			break;
 		case 1:
-			put_and_get(to, nth, gn_next(&seed));
+			put_and_get(to, nth, random_next(&seed));
 			break;
 		default:
 			CHECK_OK(gasnet_AMPoll());
@@ -190,11 +190,11 @@ WEAK_STATEMENT(131, waiters_give_way)
 	CHECK_OK(gasnet_set_waitmode(GASNET_WAIT_BLOCK));
 	gn_barrier();
 	struct timespec used = {0, 0};
-	uint64_t since = gn_ms();
+	uint64_t since = now_ms();
 	gasnet_barrier_notify(1, 0);
 	while (gn.is_a && used.tv_sec < 1)
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-	uint64_t took = gn_ms() - since;
+	uint64_t took = now_ms() - since;
 	CHECK_OK(gasnet_barrier_wait(1, 0));
 	CHECK(took <= 1300);
 }
@@ -215,7 +215,7 @@ WEAK_STATEMENT(132, blocked_node_uses_little_time)
 	uint64_t before = cpu_ms();
 	/* All others wait until A has called gasnet_barrier_notify, too. */
 	if (gn.is_a)
-		gn_sleep_ms(5000); /* pause: the statement's 5 s */
+		sleep_ms(5000); /* pause: the statement's 5 s */
 	gasnet_barrier_notify(1, 0);
 	CHECK_OK(gasnet_barrier_wait(1, 0));
 	CHECK(cpu_ms() - before < 500);

@@ -236,11 +236,11 @@ STATEMENT(154, tools)
  * is read outside of the ticks. */
 static uint64_t measure_sleep(uint64_t *took)
 {
-	uint64_t since = patience_now();
+	uint64_t since = now_ns();
 	gasnett_tick_t from = gasnett_ticks_now();
-	gn_sleep_ms(100); /* pause: the interval to be measured */
+	sleep_ms(100); /* pause: the interval to be measured */
 	gasnett_tick_t to = gasnett_ticks_now();
-	*took = patience_now() - since;
+	*took = now_ns() - since;
 	return (uint64_t)gasnett_ticks_to_ns(to - from);
 }
 

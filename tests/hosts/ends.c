@@ -18,81 +18,24 @@
  * The victim writes its process id to FILE.pid, and the time of its end to FILE.end.
  * With go the end comes when FILE.go is there.
  */
+#include "../mp/mp.h"
 #include "../support/asleep.h"
-
-#include <portals3.h>
-#include <portals3_runtime.h>
-#include <portals3x.h>
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PORTAL = 4, VICTIM = 2, HELPER = 3, STOP_MS = 2500, RING = 200 };
+enum { VICTIM = 2, HELPER = 3, STOP_MS = 2500, RING = 200 };
 enum { BITS_GET = 1, BITS_PUT = 2, BYTES = 4096 };
 
-static unsigned rank, size, start_ms = 300;
+static unsigned start_ms = 300;
 static bool waits_for_go;
 static bool both; /* rank 3 is a victim, too: its host is cut off */
-static ptl_handle_ni_t ni;
 static ptl_handle_eq_t eq, ring_eq;
 static char bytes[BYTES], from[BYTES], ring[RING * 8];
-
-static void fail(const char *what)
-{
-	printf("rank %u: %s\n", rank, what);
-	fflush(stdout);
-	exit(1);
-}
-
-static void check(int rc, const char *what)
-{
-	if (rc != PTL_OK) {
-		printf("rank %u: %s: %s\n", rank, what, PtlErrorStr((unsigned)rc));
-		exit(1);
-	}
-}
-#define DO(call) check(call, #call)
-
-static long long now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
-}
-
-static void sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	while (nanosleep(&t, &t) != 0)
-		;
-}
-
-static ptl_process_id_t id_of(unsigned who)
-{
-	ptl_process_id_t id;
-	DO(PtlGetRankId(ni, who, &id));
-	return id;
-}
-
-static void listen_for(ptl_match_bits_t bits, void *at, ptl_size_t length, unsigned op,
-	ptl_handle_eq_t events)
-{
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = at,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = op | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-		.eq_handle = events};
-	ptl_handle_me_t me;
-	DO(PtlMEAttach(ni, PORTAL, anyone, bits, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
-	DO(PtlMDAttach(me, md, PTL_RETAIN, NULL));
-}
 
 /* ---- the victim ---- */
 
@@ -102,8 +45,8 @@ static void write_word(const char *path, const char *name, long long word)
 	snprintf(whole, sizeof whole, "%s.%s", path, name);
 	int n = snprintf(text, sizeof text, "%lld\n", word);
 	int fd = open(whole, O_CREAT | O_WRONLY | O_TRUNC, 0600);
-	if (fd < 0 || write(fd, text, (size_t)n) != n)
-		fail("the file cannot be written");
+	mp_check(
+		fd >= 0 && write(fd, text, (size_t)n) == n, "the file cannot be written");
 	close(fd);
 }
 
@@ -128,8 +71,8 @@ static void be_victim(const char *how, const char *file)
 	sleep_ms(start_ms);
 	while (waits_for_go && !read_word(file, "go"))
 		sleep_ms(20); /* pause: between two looks */
-	if (rank == VICTIM)
-		write_word(file, "end", now_ms());
+	if (mp.rank == VICTIM)
+		write_word(file, "end", (long long)now_ms());
 	if (strcmp(how, "kill") == 0)
 		raise(SIGKILL);
 	if (strcmp(how, "exit") == 0)
@@ -156,20 +99,20 @@ static ptl_ni_fail_t get_once(void)
 		.options = PTL_MD_EVENT_START_DISABLE,
 		.eq_handle = eq};
 	memset(from, 0, BYTES);
-	DO(PtlMDBind(ni, md, PTL_UNLINK, &mdh));
-	DO(PtlGet(mdh, id_of(VICTIM), PORTAL, 0, BITS_GET, 0));
+	mp_ok(PtlMDBind(mp.ni, md, PTL_UNLINK, &mdh));
+	mp_ok(PtlGet(mdh, mp.id[VICTIM], MP_PORTAL, 0, BITS_GET, 0));
 	do
-		DO(PtlEQWait(eq, &ev));
+		mp_ok(PtlEQWait(eq, &ev));
 	while (ev.type != PTL_EVENT_REPLY_END);
-	if (ev.ni_fail_type == PTL_NI_OK && from[BYTES - 1] != 'v')
-		fail("a get brings wrong bytes");
+	mp_check(ev.ni_fail_type != PTL_NI_OK || from[BYTES - 1] == 'v',
+		"a get brings wrong bytes");
 	return ev.ni_fail_type;
 }
 
 /* Get until a get fails, or for ms; 0: until FILE.enough is there. */
 static bool get_until_end(const char *file, unsigned ms)
 {
-	long long end = now_ms() + ms;
+	uint64_t end = now_ms() + ms;
 	while (ms ? now_ms() < end : !read_word(file, "enough"))
 		if (get_once() != PTL_NI_OK)
 			return true;
@@ -178,8 +121,8 @@ static bool get_until_end(const char *file, unsigned ms)
 
 static void idle(const char *file)
 {
-	if (rank == VICTIM)
-		write_word(file, "end", now_ms());
+	if (mp.rank == VICTIM)
+		write_word(file, "end", (long long)now_ms());
 	/* pause: the test ends the job meanwhile */
 	sleep_ms(3600000);
 }
@@ -192,26 +135,27 @@ static bool is_victim(unsigned who)
 /* Put to the next rank but the victim, and wait for the puts of the one before. */
 static void go_round(void)
 {
-	unsigned next = (rank + 1) % size;
+	unsigned next = (mp.rank + 1) % mp.size;
 	ptl_event_t ev;
 	ptl_handle_md_t mdh;
 	unsigned came = 0, sent = 0;
 	while (is_victim(next))
-		next = (next + 1) % size;
+		next = (next + 1) % mp.size;
 	ptl_md_t md = {.start = bytes,
 		.length = 8,
 		.threshold = 2 * RING,
 		.options = PTL_MD_EVENT_START_DISABLE,
 		.eq_handle = ring_eq};
-	DO(PtlMDBind(ni, md, PTL_UNLINK, &mdh));
+	mp_ok(PtlMDBind(mp.ni, md, PTL_UNLINK, &mdh));
 	for (unsigned i = 0; i < RING; i++)
-		DO(PtlPut(mdh, PTL_ACK_REQ, id_of(next), PORTAL, 0, BITS_PUT, i * 8, 0));
+		mp_ok(PtlPut(
+			mdh, PTL_ACK_REQ, mp.id[next], MP_PORTAL, 0, BITS_PUT, i * 8, 0));
 	while (came < RING || sent < RING) {
-		DO(PtlEQWait(ring_eq, &ev));
+		mp_ok(PtlEQWait(ring_eq, &ev));
 		came += ev.type == PTL_EVENT_PUT_END;
 		sent += ev.type == PTL_EVENT_ACK;
-		if (ev.ni_fail_type != PTL_NI_OK)
-			fail("a put to a rank that lives has failed");
+		mp_check(ev.ni_fail_type == PTL_NI_OK,
+			"a put to a rank that lives has failed");
 	}
 }
 
@@ -232,13 +176,12 @@ static void meet_others(const char *file)
 {
 	char name[40];
 	struct patience p = patience_begin();
-	snprintf(name, sizeof name, "seen%u", rank);
+	snprintf(name, sizeof name, "seen%u", mp.rank);
 	write_word(file, name, 1);
-	for (unsigned i = 0; i < size; i++) {
+	for (unsigned i = 0; i < mp.size; i++) {
 		snprintf(name, sizeof name, "seen%u", i);
 		while (!is_victim(i) && !read_word(file, name)) {
-			if (patience_is_over(&p))
-				fail("another rank does not come");
+			mp_check(!patience_is_over(&p), "another rank does not come");
 			sleep_ms(20); /* pause: between two looks */
 		}
 	}
@@ -247,29 +190,28 @@ static void meet_others(const char *file)
 /* Get while nothing may fail. */
 static void get_in_peace(const char *how, const char *file, unsigned most_ms)
 {
-	bool stop = strcmp(how, "stop") == 0, helps = stop && rank == HELPER;
+	bool stop = strcmp(how, "stop") == 0, helps = stop && mp.rank == HELPER;
 	if (helps)
 		continue_victim((pid_t)read_word(file, "pid"));
-	if (get_until_end(file, stop && !helps ? 0 : most_ms))
-		fail("a get has failed though the victim lives");
+	mp_check(!get_until_end(file, stop && !helps ? 0 : most_ms),
+		"a get has failed though the victim lives");
 	if (helps)
 		write_word(file, "enough", 1);
 	go_round();
-	printf("rank %u: nothing has failed\n", rank);
+	printf("rank %u: nothing has failed\n", mp.rank);
 	fflush(stdout);
 	meet_others(file);
-	if (rank == HELPER)
+	if (mp.rank == HELPER)
 		write_word(file, "over", 1);
 }
 
 /* Get until the victim ends. */
 static void get_to_the_end(const char *file)
 {
-	if (!get_until_end(file, 600000))
-		fail("no get has failed");
-	long long end = read_word(file, "end"), late = now_ms() - end;
+	mp_check(get_until_end(file, 600000), "no get has failed");
+	long long end = read_word(file, "end"), late = (long long)now_ms() - end;
 	go_round();
-	printf("rank %u: a get failed after %lld ms, the others go on\n", rank, late);
+	printf("rank %u: a get failed after %lld ms, the others go on\n", mp.rank, late);
 	fflush(stdout);
 	meet_others(file);
 }
@@ -284,27 +226,26 @@ static void be_other(const char *how, const char *file, unsigned most_ms)
 
 int main(int argc, char **argv)
 {
-	int most;
 	if (argc < 3)
 		return 2;
-	DO(PtlInit(&most));
-	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
-	DO(PtlGetRank(ni, &rank, &size));
-	memset(bytes, rank == VICTIM ? 'v' : 'o', sizeof bytes);
-	DO(PtlEQAlloc(ni, 1024, PTL_EQ_HANDLER_NONE, &eq));
-	DO(PtlEQAlloc(ni, 8 * RING, PTL_EQ_HANDLER_NONE, &ring_eq));
-	listen_for(BITS_GET, bytes, sizeof bytes, PTL_MD_OP_GET, PTL_EQ_NONE);
-	listen_for(BITS_PUT, ring, sizeof ring, PTL_MD_OP_PUT, ring_eq);
-	if (rank == VICTIM)
+	mp_start();
+	memset(bytes, mp.rank == VICTIM ? 'v' : 'o', sizeof bytes);
+	eq = mp_queue(1024);
+	ring_eq = mp_queue(8 * RING);
+	mp_attach(BITS_GET, bytes, sizeof bytes, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
+		PTL_EQ_NONE);
+	mp_attach(BITS_PUT, ring, sizeof ring, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
+		ring_eq);
+	if (mp.rank == VICTIM)
 		write_word(argv[2], "pid", getpid());
-	DO(PtlXBarrier());
+	mp_barrier();
 	waits_for_go = argc > 4 && strcmp(argv[4], "go") == 0;
 	if (argc > 4)
 		start_ms = (unsigned)atoi(argv[4]);
 	both = strcmp(argv[1], "wait") == 0;
 	if (strcmp(argv[1], "idle") == 0)
 		idle(argv[2]);
-	else if (is_victim(rank))
+	else if (is_victim(mp.rank))
 		be_victim(argv[1], argv[2]);
 	else
 		be_other(argv[1], argv[2], argc > 3 ? (unsigned)atoi(argv[3]) : 2000);

@@ -7,11 +7,8 @@
 # 0.2 s before and after the end.
 set -u
 program=$1 how=$2
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-# shellcheck source=breaks.sh disable=SC1091
-. "$here/breaks.sh"
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 # Only what ends a rank tells the others, no time-out, but where its host is cut off.
 way=$how most=0 others=5 timeout=3000 start=300 line='a get failed after'
 case $how in
@@ -49,11 +46,8 @@ cut_off() { # command that ends it
 }
 
 ranks() {
-	for host in $HOSTS; do
-		for pid in $(ip netns pids "$host"); do
-			[ "$(readlink "/proc/$pid/exe")" != "$program" ] || echo "$pid"
-		done
-	done
+	# shellcheck disable=SC2086
+	processes_of "$program" $HOSTS
 }
 
 no_rank_is_left() {

@@ -60,12 +60,12 @@ static bool put(ptl_handle_md_t md, uint64_t seq)
 /* Put as long as there is room, and until no call has succeeded for SETTLED_MS. */
 static uint64_t fill(ptl_handle_md_t md)
 {
-	uint64_t n = 0, refused = mp_ns();
-	while (mp_ns() - refused < SETTLED_MS * UINT64_C(1000000)) {
+	uint64_t n = 0, refused = now_ns();
+	while (now_ns() - refused < SETTLED_MS * UINT64_C(1000000)) {
 		if (!put(md, n))
 			continue;
 		n++;
-		refused = mp_ns();
+		refused = now_ns();
 	}
 	return n;
 }
@@ -82,12 +82,12 @@ static void check_growth(const char *whose, unsigned long before, unsigned long 
 static uint64_t try_on(ptl_handle_md_t md, uint64_t n, unsigned seconds)
 {
 	unsigned long self = 0, other = 0, more = 0, refusals = 0;
-	for (uint64_t end = 0; !end || mp_ns() < end; refusals++) {
+	for (uint64_t end = 0; !end || now_ns() < end; refusals++) {
 		bool accepted = put(md, n + more);
 		more += accepted;
 		if (end && !accepted)
 			continue;
-		end = mp_ns() + seconds * UINT64_C(1000000000);
+		end = now_ns() + seconds * UINT64_C(1000000000);
 		self = resident_kib(getpid());
 		other = mp.rank == HELPER ? resident_kib(victim_pid) : 0;
 	}

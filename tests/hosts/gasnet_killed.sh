@@ -4,22 +4,15 @@
 # Kill a node of a GASNet job on another host than node 0, while the launcher does nothing
 # about it: all other nodes end.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 timeout=3
-# shellcheck source=../support/patience.sh disable=SC1091
-. "$here/../support/patience.sh"
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
 touch "$dir/job"
-"$here/recover.sh" -x PTL3_HUGEPAGES=off -x PTL3_FAR_TIMEOUT=$timeout -x GN_JOB_FILE="$dir/job" \
+"$here/recover.sh" -x PTL3_HUGEPAGES=off -x PTL3_FAR_TIMEOUT=$timeout -x P3_SUITE_FILE="$dir/job" \
 	"$@" >"$dir/out" 2>&1 &
 run=$!
 nodes() { # hosts
-	for host in "$@"; do
-		for pid in $(ip netns pids "$host"); do
-			[ "$(readlink "/proc/$pid/exe")" != "$program" ] || echo "$pid"
-		done
-	done
+	processes_of "$program" "$@"
 }
 program=$1
 second=${HOST_PREFIX}2

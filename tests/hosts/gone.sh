@@ -5,9 +5,8 @@
 # or after PtlInit and PtlFini (unopened): they say so, and PtlNIInit fails.  Another rank of
 # its host learns of its end, or if there is none, those on the host of mpirun.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 failed=0
 # pause: the others come to PMIx later
 # shellcheck disable=SC2016 # of the inner shell

@@ -5,17 +5,15 @@
 # job (switch.c): the ranks make others, long before PTL3_FAR_TIMEOUT, and all arrives.  yod
 # starts the job, since its own connections do not go through the switch.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d) || exit 1
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 timeout=20
 switch=
 trap 'kill $switch 2>/dev/null; rm -rf "$dir"' EXIT
-# shellcheck source=switched.sh disable=SC1091
-. "$here/switched.sh"
 begin_switch "$1" "$2" "$dir/switch"
 "$here/run.sh" -b yod -x PTL3_FAR_TIMEOUT=$timeout "$3" 4 "$dir/v" >"$dir/out" 2>&1 &
 run=$!
-until [ -s "$dir/v.begun" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+until_there $run "$dir/v.begun"
 sleep 1 # pause: of traffic, as behind the hole
 kill -USR1 $switch
 sleep 5

@@ -9,6 +9,8 @@
  *
  *	ids [MOST_MS]	the longest time for the first PtlNIInit
  */
+#include "../support/clock.h"
+
 #include <catamount/cnos_mpi_os.h>
 #include <portals3.h>
 #include <portals3_runtime.h>
@@ -17,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST = 64, PORTAL = 4, OPEN = 1, OWN_HOST = 2, OWN_JOB = 3 };
@@ -45,13 +46,6 @@ static void check(int ok, const char *what, int line)
 }
 #define CHECK(truth) check(truth, #truth, __LINE__)
 #define DO(call)     check((call) == PTL_OK, #call, __LINE__)
-
-static unsigned now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (unsigned)(t.tv_sec * 1000 + t.tv_nsec / 1000000);
-}
 
 /* ---- maps ---- */
 
@@ -201,12 +195,12 @@ int main(int argc, char **argv)
 {
 	int most;
 	unsigned word, most_ms = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
-	unsigned start = now_ms();
+	uint64_t start = now_ms();
 	DO(PtlInit(&most));
 	PtlFini();
 	DO(PtlInit(&most));
 	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
-	unsigned took = now_ms() - start;
+	unsigned took = (unsigned)(now_ms() - start);
 	DO(PtlGetRank(ni, &rank, &size));
 	CHECK(size <= MOST);
 	DO(PtlEQAlloc(ni, 4096, PTL_EQ_HANDLER_NONE, &eq));

@@ -4,14 +4,11 @@
 # End mpirun, kill it, its daemon on another host, or all processes of a host; nothing may be
 # left of the job (hosts.sh looks for processes) 10 s after the end of mpirun.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=../support/patience.sh disable=SC1091
-. "$here/../support/patience.sh"
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 "$here/mpirun.sh" -x PTL3_HUGEPAGES=off "$1" idle "$dir/v" >"$dir/out" 2>&1 &
 run=$!
-until [ -s "$dir/v.end" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+until_there $run "$dir/v.end"
 [ -s "$dir/v.end" ] || {
 	cat "$dir/out"
 	echo "the job has ended before it was killed"

@@ -5,12 +5,11 @@
 set -u
 program=$1 settings=$2
 shift 2
-here=$(cd "$(dirname "$0")" && pwd)
-log=$(mktemp) || exit 1
-# shellcheck source=switched.sh disable=SC1091
-. "$here/switched.sh"
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
+log=$dir/log
 begin_switch "$program" "$settings" "$log"
-trap 'kill $switch 2>/dev/null; rm -f "$log"' EXIT
+trap 'kill $switch 2>/dev/null; rm -rf "$dir"' EXIT
 
 "$here/run.sh" "$@"
 status=$?

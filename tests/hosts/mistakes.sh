@@ -3,10 +3,9 @@
 # usage: hosts.sh mistakes.sh program
 # Wrong settings and networks: a line names the mistake, and the job fails.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 program=$1
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
 out=$dir/out
 export PTL3_HUGEPAGES=off
 failed=0

@@ -8,9 +8,8 @@ wrong=
 [ "$1" != -w ] || { wrong=1; shift; }
 model=$1 worker=$2 by=$3 provider=$4
 shift 4
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 export P3_MODEL_SOCKET=$dir/orders
 options=("-x" "PTL3_HUGEPAGES=off" "-x" "PTL3_LOG=info" "-x" "PTL3_FABRIC=$provider")
 [ -z "$wrong" ] || options+=("-x" "P3_MODEL_SPOIL=5")

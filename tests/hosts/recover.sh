@@ -4,12 +4,11 @@
 # As mpirun.sh, but when a rank is killed, the others go on.  mpirun does not end after that
 # (docs/many-hosts.md), so this script ends it when no rank is left.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=../support/patience.sh disable=SC1091
-. "$here/../support/patience.sh"
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 "$here/mpirun.sh" -o --enable-recovery "$@" &
 run=$!
-trap 'kill -9 $run 2>/dev/null' EXIT
+trap 'kill -9 $run 2>/dev/null; rm -rf "$dir"' EXIT
 
 # Print the processes of Open MPI's ranks, which have its variables.
 ranks() {

@@ -4,12 +4,9 @@
 # Jobs of srun: they exchange, are refused without PMIx, and end when a rank is killed, and
 # by scancel and by the death of srun.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=../support/patience.sh disable=SC1091
-. "$here/../support/patience.sh"
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 ids=$1 alltoall=$2 spec=$3 ends=$4
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
 export PTL3_HUGEPAGES=off
 failed=0
 
@@ -25,11 +22,8 @@ try() { # words...
 }
 
 ranks() {
-	for host in $HOSTS; do
-		for pid in $(ip netns pids "$host"); do
-			[ "$(readlink "/proc/$pid/exe")" != "$ends" ] || echo "$pid"
-		done
-	done
+	# shellcheck disable=SC2086
+	processes_of "$ends" $HOSTS
 }
 
 no_rank_is_left() {
@@ -43,7 +37,7 @@ ends_by() { # what it is, status of srun, command...
 	rm -f "$dir"/v.*
 	("$here/srun.sh" "$ends" idle "$dir/v"; exit $?) >"$dir/out" 2>&1 &
 	run=$!
-	until [ -s "$dir/v.end" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+	until_there $run "$dir/v.end"
 	[ "$(ranks | wc -l)" = 6 ] || fail "$what: there are $(ranks | wc -l) ranks, not 6"
 	"$@"
 	patiently no_rank_is_left || fail "$what: ranks are left: $(ranks | paste -sd' ')"
@@ -66,7 +60,7 @@ kill_srun() {
 
 try "$here/run.sh" -b srun "$ids"
 try "$here/run.sh" -b srun "$alltoall" small 200
-try "$here/spec.sh" -b srun "$spec"
+try "$here/run.sh" -b srun -n 2 -p 1 "$spec"
 
 "$ONHOST" "${HOST_PREFIX}1" srun --mpi=none -N 3 "$ids" >"$dir/out" 2>&1 &&
 	fail "a job without PMIx is not refused"

@@ -50,11 +50,11 @@ static char *slot(unsigned from, uint64_t seq)
 /* All ranks pass the same number of barriers, for about the given time. */
 static void *pass_barriers(void *arg)
 {
-	uint64_t end = mp_ns() + seconds * UINT64_C(1000000000);
+	uint64_t end = now_ns() + seconds * UINT64_C(1000000000);
 	(void)arg;
 	for (uint64_t i = 0; i < seconds * (1000u / PACE_MS / 2); i++) {
-		if (mp_ns() < end)
-			mp_sleep_ms(PACE_MS); /* pause: between two barriers */
+		if (now_ns() < end)
+			sleep_ms(PACE_MS); /* pause: between two barriers */
 		mp_barrier();
 		barriers = i + 1; /* main reads it after the end */
 	}
@@ -122,12 +122,12 @@ static void send_to(unsigned to)
 static void take_all(void)
 {
 	ptl_event_t ev;
-	uint64_t from = mp_ns();
+	uint64_t from = now_ns();
 	mp_check(mp_next_within(eq, STALL_MS, &ev),
 		"no event for %d s, after %llu events", STALL_MS / 1000,
 		(unsigned long long)events);
-	if (mp_ns() - from > stall_ns)
-		stall_ns = mp_ns() - from;
+	if (now_ns() - from > stall_ns)
+		stall_ns = now_ns() - from;
 	do
 		take(&ev);
 	while (mp_poll(eq, &ev));
@@ -151,10 +151,10 @@ static bool finish(void)
 
 static void go_on(const char *path)
 {
-	uint64_t end = mp_ns() + seconds * UINT64_C(1000000000);
+	uint64_t end = now_ns() + seconds * UINT64_C(1000000000);
 	char enough[500];
 	snprintf(enough, sizeof enough, "%s.enough", path);
-	while (mp_ns() < end || access(enough, F_OK)) {
+	while (now_ns() < end || access(enough, F_OK)) {
 		for (unsigned i = 1; i < mp.size; i++)
 			send_to((mp.rank + i) % mp.size);
 		take_all();

@@ -8,19 +8,13 @@
 #	link	the link of host 2 is down for the given time
 set -u
 program=$1 what=$2 seconds=$3 provider=${4:-auto}
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-# shellcheck source=breaks.sh disable=SC1091
-. "$here/breaks.sh"
-command -v ss >/dev/null || {
-	echo "skipped: there is no ss"
-	exit 77
-}
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
+command -v ss >/dev/null || skip "there is no ss"
 "$here/mpirun.sh" -x PTL3_HUGEPAGES=off -x "PTL3_FABRIC=$provider" "$program" "$seconds" "$dir/v" \
 	>"$dir/out" 2>&1 &
 run=$!
-until [ -s "$dir/v.begun" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+until_there $run "$dir/v.begun"
 
 status=0
 case $what in

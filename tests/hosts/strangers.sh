@@ -6,21 +6,15 @@
 # the traffic goes on, each kind is named once by a rank, and the ranks have as many descriptors and
 # as much memory as before.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-# shellcheck source=../support/patience.sh disable=SC1091
-. "$here/../support/patience.sh"
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 PATH=/usr/sbin:/usr/bin:/sbin:/bin # what another user may run, too
 for tool in python3 ss setpriv; do
-	command -v $tool >/dev/null || {
-		echo "skipped: there is no $tool"
-		exit 77
-	}
+	command -v $tool >/dev/null || skip "there is no $tool"
 done
 HOSTS_OPTIONS= "$here/yod.sh" -x PTL3_HUGEPAGES=off "$1" 2 "$dir/v" >"$dir/out" 2>&1 &
 run=$!
-until [ -s "$dir/v.begun" ] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
+until_there $run "$dir/v.begun"
 sleep 1 # pause: of traffic, as behind the attack
 mapfile -t ports < <(ip netns exec "${HOST_PREFIX}1" ss -Hltn "src 10.213.77.1" | awk '{ sub(".*:", "", $4); print $4 }')
 

@@ -13,6 +13,8 @@
  * The kernel hands over frames of up to 64 KiB whose checksums are not computed yet.
  * The header of PACKET_VNET_HDR says so, and goes on with the frame.
  */
+#include "../support/clock.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -82,13 +84,6 @@ static void on_usr1(int signal)
 {
 	(void)signal;
 	hole = 1;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
 }
 
 /* Return true as often as the setting says, and count these calls. */

@@ -4,11 +4,8 @@
 # A rank calls PtlNIInit only when the others have said that they wait for it: in a job of
 # mpirun and in one of yod.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=../support/patience.sh disable=SC1091
-. "$here/../support/patience.sh"
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
+# shellcheck source=lib.sh disable=SC1091
+. "$(dirname "$0")/lib.sh"
 failed=0
 line='waits since 10 s until all 6 ranks'
 # shellcheck disable=SC2016 # of the inner shell

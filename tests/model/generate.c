@@ -5,17 +5,9 @@
 #define BIT_VALUES 4u
 #define OPENING    10u /* first operations of each node */
 
-uint64_t generate_random(uint64_t *state)
-{
-	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 static uint32_t below(struct generator *g, uint32_t n)
 {
-	return n ? (uint32_t)(generate_random(&g->state) % n) : 0;
+	return n ? (uint32_t)(random_next(&g->state) % n) : 0;
 }
 
 static bool percent(struct generator *g, unsigned p)
@@ -266,7 +258,7 @@ static void aim(struct generator *g, const struct model *m, struct m_op *op)
 	if (!me->live || percent(g, 8))
 		return;
 	op->pt = me->pt;
-	op->bits = me->bits ^ (generate_random(&g->state) & me->ignore & 3);
+	op->bits = me->bits ^ (random_next(&g->state) & me->ignore & 3);
 	if (!me->md)
 		return;
 	uint64_t size = me->md->region.size;
@@ -325,7 +317,7 @@ static void gen_move(struct generator *g, const struct model *m, struct m_op *op
 	op->md2 = percent(g, 10) ? op->md : mover(g, n);
 	aim(g, m, op);
 	op->ac = percent(g, 85) ? 0 : below(g, percent(g, 80) ? 5 : 70000);
-	op->hdr = generate_random(&g->state);
+	op->hdr = random_next(&g->state);
 	op->ack = percent(g, 60);
 	op->region = percent(g, op->kind == M_GETPUT ? 90 : 70);
 	if (op->kind == M_GETPUT && op->length > 256 && !percent(g, 5))
@@ -360,7 +352,7 @@ static void gen_store(struct generator *g, struct m_op *op)
 {
 	op->length = below(g, 3000);
 	op->at = below(g, M_ARENA - 3000);
-	op->hdr = generate_random(&g->state);
+	op->hdr = random_next(&g->state);
 }
 
 static enum m_kind event_kind(struct generator *g)

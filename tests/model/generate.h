@@ -4,6 +4,7 @@
 #define P3_TESTS_MODEL_GENERATE_H
 
 #include "model/model.h"
+#include "support/random.h"
 
 struct generator {
 	uint64_t state;
@@ -19,6 +20,5 @@ struct generator {
 
 void generate_begin(struct generator *g, uint64_t seed);
 struct m_op generate_op(struct generator *g, const struct model *m);
-uint64_t generate_random(uint64_t *state);
 
 #endif

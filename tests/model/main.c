@@ -115,15 +115,15 @@ static void print_counts(void)
 
 static bool programs(struct args *a)
 {
-	uint64_t start = net_now_ns(), done = 0;
+	uint64_t start = now_ns(), done = 0;
 	bool ok = true;
 	play_init(&play);
 	while (ok && done < a->seeds) {
-		if (a->seconds && net_now_ns() - start > a->seconds * 1000000000ull)
+		if (a->seconds && now_ns() - start > a->seconds * 1000000000ull)
 			break;
 		ok = run_seed(a, a->seed + done++);
 	}
-	double s = (double)(net_now_ns() - start) / 1e9;
+	double s = (double)(now_ns() - start) / 1e9;
 	printf("%" PRIu64 " programs, %" PRIu64 " operations, %.1f s, %.0f/s\n", done,
 		play.calls, s, (double)play.calls / s);
 	print_counts();

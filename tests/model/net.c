@@ -4,32 +4,21 @@
 #include "model/rest.h"
 
 #include "far/placed.h"
-#include "launcher/rdv/rdv.h"
 #include "lib/node/node.h"
 #include "lib/nodes.h"
 #include "support/patience.h"
+#include "support/starter.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#define JID       77
-#define NID_BASE  10
 #define LOOK_EACH 1024u
 
 /* Last calls of settle on several hosts; 0: none since the node worked. */
 static uint32_t asked[NET_NODES];
-
-uint64_t net_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void must(bool ok, const char *what)
 {
@@ -37,29 +26,6 @@ static void must(bool ok, const char *what)
 		return;
 	fprintf(stderr, "model_test: %s\n", what);
 	exit(2);
-}
-
-static void say(void *arg, const char *line)
-{
-	(void)arg;
-	fprintf(stderr, "rendezvous: %s\n", line);
-}
-
-static void *rdv_main(void *arg)
-{
-	struct net *net = arg;
-	while (!p3_acquire(&net->stop))
-		p3_loop_run(&net->loop, p3_now_ms() + 20);
-	return NULL;
-}
-
-static int wire(struct net *net, unsigned i)
-{
-	int pair[2];
-	must(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0,
-		"no sockets");
-	must(p3_rdv_add(net->rdv, i, pair[0]) == 0, "the rendezvous takes no socket");
-	return pair[1];
 }
 
 void net_enter(const struct net *net, unsigned node)
@@ -92,22 +58,10 @@ static bool all_met(const struct net *net)
 
 void net_up(struct net *net, unsigned n)
 {
-	struct p3_rdv_conf conf = {.loop = &net->loop,
-		.size = n,
-		.layout = P3_LAYOUT_WORD,
-		.nid_base = NID_BASE,
-		.jid = JID,
-		.cpus = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN),
-		.say = say};
 	int sock[NET_NODES];
 	net->n = n;
-	p3_set(&net->stop, 0);
-	must(p3_loop_open(&net->loop) == 0, "no loop");
-	net->rdv = p3_rdv_create(&conf);
-	must(net->rdv != NULL, "no rendezvous");
-	for (unsigned i = 0; i < n; i++)
-		sock[i] = wire(net, i);
-	must(pthread_create(&net->thread, NULL, rdv_main, net) == 0, "no thread");
+	net->starter =
+		starter_new(n, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), false, sock);
 	const struct p3_far_conf *far = placed_on_hosts();
 	for (unsigned i = 0; i < n; i++) {
 		net->node[i] = p3_node_create(sock[i]);
@@ -135,10 +89,7 @@ void net_down(struct net *net)
 		net_enter(net, i);
 		p3_node_destroy(net->node[i]);
 	}
-	p3_release(&net->stop, 1);
-	pthread_join(net->thread, NULL);
-	p3_rdv_destroy(net->rdv);
-	p3_loop_close(&net->loop);
+	starter_end(net->starter);
 }
 
 /* Make one pass; return true if the node has no work and no operations under way. */

@@ -11,9 +11,9 @@
 #ifndef P3_TESTS_MODEL_NET_H
 #define P3_TESTS_MODEL_NET_H
 
-#include "launcher/loop.h"
 #include "portals3.h"
 #include "shm/atomics.h"
+#include "support/clock.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -25,10 +25,7 @@
 
 struct net {
 	unsigned n;
-	struct p3_loop loop;
-	struct p3_rdv *rdv;
-	pthread_t thread; /* the launcher's side of the nodes' sockets */
-	p3_a32 stop;
+	struct starter *starter;
 	struct p3_node *node[NET_NODES];
 	ptl_handle_ni_t ni[NET_NODES];
 	ptl_process_id_t id[NET_NODES];
@@ -47,7 +44,6 @@ void net_enter(const struct net *net, unsigned node);
  * Return false if they never do. */
 bool net_settle(const struct net *net, unsigned nodes);
 uint64_t net_drops(const struct net *net, unsigned node);
-uint64_t net_now_ns(void);
 
 /* Return zeroed memory whose address is the same for the program and all nodes. */
 void *net_memory(size_t size);

@@ -294,13 +294,13 @@ static bool round_of(struct stage *g, struct outcome *o, scene_fn *fn, uint64_t 
 static bool rounds_of(struct stage *g, struct outcome *o, scene_fn *fn, uint64_t seed,
 	unsigned rounds, uint64_t end)
 {
-	uint64_t start = net_now_ns();
+	uint64_t start = now_ns();
 	unsigned i = 0;
-	for (; i < rounds && net_now_ns() < end; i++)
+	for (; i < rounds && now_ns() < end; i++)
 		if (!round_of(g, o, fn, seed + i))
 			return false;
 	printf("race %s: %u rounds, %.1f s\n", g->scene.name, i,
-		(double)(net_now_ns() - start) / 1e9);
+		(double)(now_ns() - start) / 1e9);
 	return true;
 }
 
@@ -328,7 +328,7 @@ bool race(uint64_t seed, unsigned rounds, uint64_t ns)
 	static struct stage g;
 	static struct outcome o;
 	static struct seat seats[S_ACTORS];
-	uint64_t end = net_now_ns() + ns;
+	uint64_t end = now_ns() + ns;
 	bool ok = true;
 	start(&g, seats);
 	for (unsigned i = 0; i < M_NODES; i++)

@@ -19,7 +19,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define MOST_RANKS 64u
 #define START_MS   60000
@@ -36,13 +35,6 @@ static struct remote remote[MOST_RANKS]; /* the first are the nodes, others are 
 static unsigned ranks;
 static pid_t job;
 static __thread unsigned me;
-
-uint64_t net_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static void must(bool ok, const char *what)
 {
@@ -181,13 +173,13 @@ static bool look(unsigned nodes, bool first, uint64_t *done_out)
 /* Nodes rest when all have said so twice, and no message was sent or received between. */
 bool net_settle(const struct net *net, unsigned nodes)
 {
-	uint64_t end = net_now_ns() + SETTLES_NS, before = 0, now;
+	uint64_t end = now_ns() + SETTLES_NS, before = 0, now;
 	bool rested = false;
 	for (bool first = true;; first = false) {
 		bool rest = look(nodes, first, &now);
 		if (rest && rested && now == before)
 			break;
-		if (net_now_ns() > end)
+		if (now_ns() > end)
 			return false;
 		rested = rest;
 		before = now;

@@ -10,7 +10,7 @@
 
 static uint32_t below(uint64_t *random, uint32_t n)
 {
-	return (uint32_t)(generate_random(random) % n);
+	return (uint32_t)(random_next(random) % n);
 }
 
 static struct m_ref slot(unsigned i)
@@ -98,7 +98,7 @@ static struct m_op move(uint64_t *random, enum m_kind kind, uint32_t from, uint3
 		.local_offset2 = from,
 		.length = len,
 		.ack = below(random, 2),
-		.hdr = generate_random(random)};
+		.hdr = random_next(random)};
 }
 
 /* Puts and gets from a node, each from bytes of its own.  Bytes that fit in a header

@@ -28,7 +28,7 @@ static unsigned leave_out(
 {
 	static struct m_op less[PLAY_OPS];
 	unsigned at = 0;
-	while (at < n && net_now_ns() < end) {
+	while (at < n && now_ns() < end) {
 		unsigned cut = n - at < size ? n - at : size;
 		memcpy(less, ops, at * sizeof *ops);
 		memcpy(less + at, ops + at + cut, (n - at - cut) * sizeof *ops);
@@ -44,13 +44,13 @@ static unsigned leave_out(
 
 unsigned shrink(const struct shrink *s, struct m_op *ops, unsigned n)
 {
-	uint64_t end = net_now_ns() + SHRINK_NS;
+	uint64_t end = now_ns() + SHRINK_NS;
 	unsigned before;
 	for (unsigned size = n / 2 + 1; size > 1; size = size / 2)
 		n = leave_out(s, ops, n, size, end);
 	do {
 		before = n;
 		n = leave_out(s, ops, n, 1, end);
-	} while (n < before && net_now_ns() < end);
+	} while (n < before && now_ns() < end);
 	return n;
 }

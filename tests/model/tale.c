@@ -25,7 +25,7 @@ static bool complain(const char *tale, uint64_t seed, const char *what)
 
 static uint32_t below(uint64_t *random, uint32_t n)
 {
-	return (uint32_t)(generate_random(random) % n);
+	return (uint32_t)(random_next(random) % n);
 }
 
 static void spin(uint32_t n)
@@ -507,15 +507,15 @@ typedef bool round_fn(struct play *p, uint64_t seed);
 static bool tell(round_fn *fn, const char *name, struct play *p, uint64_t seed,
 	unsigned rounds, uint64_t end)
 {
-	uint64_t begun = net_now_ns();
+	uint64_t begun = now_ns();
 	unsigned i = 0;
 	meetings = 0;
 	play_begin(p, S_NODES); /* access control */
-	for (; i < rounds && net_now_ns() < end; i++)
+	for (; i < rounds && now_ns() < end; i++)
 		if (!fn(p, seed + i))
 			return false;
 	printf("race %s: %u rounds, %u meetings, %.1f s\n", name, i, meetings,
-		(double)(net_now_ns() - begun) / 1e9);
+		(double)(now_ns() - begun) / 1e9);
 	return true;
 }
 

@@ -18,7 +18,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 
 #define LOOK_NS 2000000u /* of a look whether the node rests */
 
@@ -35,13 +34,6 @@ static void must(bool ok, const char *what)
 		return;
 	fprintf(stderr, "model_worker: %s\n", what);
 	exit(1);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
 /* ---- the arena ---- */

@@ -194,7 +194,7 @@ static void await_end(void)
 	mp_ok(PtlXStats(mp.ni, &st));
 	while (st.peers_alive > 1) {
 		mp_check(!patience_is_over(&p), "rank 1 does not end");
-		mp_sleep_ms(1);
+		sleep_ms(1);
 		mp_ok(PtlXStats(mp.ni, &st));
 	}
 }

@@ -173,9 +173,9 @@ static void print_figures(uint64_t start_ns)
 
 int main(int argc, char **argv)
 {
-	uint64_t begun = mp_ns();
+	uint64_t begun = now_ns();
 	mp_start();
-	uint64_t start_ns = mp_ns() - begun;
+	uint64_t start_ns = now_ns() - begun;
 	bool figures = argc == 4 && strcmp(argv[3], "figures") == 0;
 	mp_check(argc == 3 || figures, "usage: alltoall small|mixed COUNT [figures]");
 	mixed = strcmp(argv[1], "mixed") == 0;
@@ -189,7 +189,7 @@ int main(int argc, char **argv)
 			open_source(from, in);
 	mp_barrier();
 
-	uint64_t start = mp_ns();
+	uint64_t start = now_ns();
 	for (uint64_t seq = 0; seq < count; seq++) {
 		send_round(md, seq);
 		drain(in, out);
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 		account(&ev);
 	}
 	mp_barrier();
-	double s = (double)(mp_ns() - start) / 1e9;
+	double s = (double)(now_ns() - start) / 1e9;
 	ptl_event_t ev;
 	mp_check(!mp_poll(in, &ev), "one message too many");
 	if (mp.rank == 0)

@@ -155,7 +155,7 @@ static char state_of(pid_t pid)
 static void await_state(pid_t pid, const char *states)
 {
 	while (!strchr(states, state_of(pid)))
-		mp_sleep_ms(1);
+		sleep_ms(1);
 }
 
 /* Let rank 0 receive the process ids of the other two ranks, which have not talked to

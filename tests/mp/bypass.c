@@ -71,7 +71,7 @@ static void compute(const volatile char *byte, unsigned char want)
 static void pause_before(uint64_t seq)
 {
 	/* pause: messages at random distances find the target asleep or awake */
-	mp_sleep_ms(1 + (unsigned)(mp_mix(seq) % 20));
+	sleep_ms(1 + (unsigned)(mp_mix(seq) % 20));
 }
 
 /* ---- the target computes ---- */

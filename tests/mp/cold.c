@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 	for (unsigned round = 0; round < (unsigned)atoi(argv[1]); round++) {
 		unsigned step = 1 + round * 17 % (mp.size - 1);
 		mp_barrier();
-		mp_sleep_ms(QUIET_MS);
+		sleep_ms(QUIET_MS);
 		put_to((mp.rank + step) % mp.size, round);
 		expect_from((mp.rank + mp.size - step) % mp.size, sink, round);
 		for (int i = 0; i < 2; i++) {

@@ -102,7 +102,7 @@ static void ack_too_late(void)
 	mp_ok(PtlPut(md, PTL_ACK_REQ, mp.id[1], END, 0, BITS, 0, 0));
 	(void)mp_expect(queue, PTL_EVENT_SEND_END);
 	(void)mp_expect(queue, PTL_EVENT_UNLINK);
-	for (ptl_sr_value_t drops = 0; !drops; mp_sleep_ms(1))
+	for (ptl_sr_value_t drops = 0; !drops; sleep_ms(1))
 		mp_ok(PtlNIStatus(mp.ni, PTL_SR_DROP_COUNT, &drops));
 }
 
@@ -137,7 +137,7 @@ static void put_to_the_dead(void)
 		if (ev.ni_fail_type != PTL_NI_OK)
 			return;
 		/* pause: between two looks at the end of rank 2 */
-		mp_sleep_ms(10);
+		sleep_ms(10);
 	}
 }
 

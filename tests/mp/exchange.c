@@ -68,7 +68,7 @@ static void get_on(void)
 	ptl_handle_md_t md = mp_bind(bytes, length, eq, 0);
 	unsigned gets = 0;
 	/* pause: a stagger between ranks */
-	mp_sleep_ms(mp.rank * 5);
+	sleep_ms(mp.rank * 5);
 	do {
 		mp_get(md, 0, length, 0, BITS, 0);
 		ptl_event_t ev = mp_expect(eq, PTL_EVENT_REPLY_END);
@@ -90,9 +90,9 @@ static void exchange_on(void)
 	ptl_handle_md_t out = mp_bind(put, LEN, PTL_EQ_NONE, 0);
 	mp_check(took, "no memory");
 	while (!is_counted(mp.size - 2))
-		mp_sleep_ms(1);
+		sleep_ms(1);
 	for (unsigned i = 0; i < times || !is_counted(all_of_it()); i++) {
-		uint64_t start = mp_ns();
+		uint64_t start = now_ns();
 		for (unsigned k = 0; k < LEN / 8; k++)
 			put[k] = i + 1;
 		mp_ok(PtlGetPut(in, out, mp.id[0], MP_PORTAL, 0, BITS, place(i), 0));
@@ -102,7 +102,7 @@ static void exchange_on(void)
 				(unsigned long long)got[k]);
 		last[i % PLACES] = i + 1;
 		if (i < times)
-			took[i] = mp_ns() - start;
+			took[i] = now_ns() - start;
 		if (i + 1 == times)
 			say_enough();
 	}

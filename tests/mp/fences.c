@@ -76,7 +76,7 @@ static void adapt(struct gap *g, bool slept)
 	if (g->step > g->ns / 2)
 		g->step = g->ns / 2;
 	g->ns += slept ? -g->step : g->step;
-	g->ns += mp_mix(mp_ns()) % 256;
+	g->ns += mp_mix(now_ns()) % 256;
 	if (g->ns < g->least)
 		g->ns = g->least;
 	if (g->ns > g->most)
@@ -85,7 +85,7 @@ static void adapt(struct gap *g, bool slept)
 
 static void spin_until(uint64_t ns)
 {
-	while (mp_ns() < ns)
+	while (now_ns() < ns)
 		;
 }
 
@@ -124,7 +124,7 @@ static void say(unsigned which, uint64_t word)
 static void two_shots(struct gap *g, uint64_t number)
 {
 	say(0, number);
-	spin_until(mp_ns() + g->ns);
+	spin_until(now_ns() + g->ns);
 	uint64_t before = wakes();
 	say(1, number);
 	adapt(g, wakes() != before);
@@ -134,9 +134,9 @@ static void two_shots(struct gap *g, uint64_t number)
 static void compute(uint64_t ms)
 {
 	struct gap g = {30000, 1000, 1000, 300000, false};
-	uint64_t end = mp_ns() + ms * 1000000, number = 1;
+	uint64_t end = now_ns() + ms * 1000000, number = 1;
 	while (at.first) {
-		uint64_t start = mp_ns();
+		uint64_t start = now_ns();
 		number = start < end ? number + 1 : UINT64_MAX;
 		uint64_t old = at.heard[0], old_too = at.heard[1];
 		two_shots(&g, number);
@@ -144,7 +144,7 @@ static void compute(uint64_t ms)
 			return;
 		(void)compute_while(0, old);
 		(void)compute_while(1, old_too);
-		note(mp_ns() - start);
+		note(now_ns() - start);
 	}
 	for (uint64_t old = 0; (number = compute_while(0, old)) != UINT64_MAX;
 		old = number) {
@@ -160,7 +160,7 @@ static void compute(uint64_t ms)
 static uint64_t answer_next(unsigned queue)
 {
 	ptl_event_t ev = mp_expect(at.eq[queue], PTL_EVENT_PUT_END);
-	uint64_t now = mp_ns();
+	uint64_t now = now_ns();
 	if (!ev.hdr_data)
 		return 0;
 	note(now - ev.hdr_data);
@@ -180,7 +180,7 @@ static void *wait_for_second(void *arg)
 static void wait_for_first(void)
 {
 	for (uint64_t now; (now = answer_next(0)) != 0;) {
-		mp_sleep_ms(OUTSIDE_NS / 1000000 - 1);
+		sleep_ms(OUTSIDE_NS / 1000000 - 1);
 		spin_until(now + OUTSIDE_NS);
 	}
 }
@@ -195,12 +195,12 @@ static void ask(unsigned bits, uint64_t hdr)
 static void ask_often(uint64_t ms, bool both)
 {
 	struct gap g = {1030000, 10000, 20000, 30000000, false};
-	uint64_t end = mp_ns() + ms * 1000000, began = mp_ns();
-	for (unsigned i = 0; mp_ns() < end; i++) {
+	uint64_t end = now_ns() + ms * 1000000, began = now_ns();
+	for (unsigned i = 0; now_ns() < end; i++) {
 		uint64_t old = at.heard[0];
 		bool second = both && i % 3 == 2, late = i % 4 == 3;
 		spin_until(began + OUTSIDE_NS + (late ? g.most : g.ns));
-		ask(second ? SECOND : FIRST, mp_ns());
+		ask(second ? SECOND : FIRST, now_ns());
 		uint64_t now = compute_while(0, old);
 		began = second ? began + OUTSIDE_NS : now;
 		if (!second && !late)

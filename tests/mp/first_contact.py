@@ -106,53 +106,24 @@ def examples(folder):
                 f'{TUTORIAL}/tutorial_{step}')
 
 
-# ---- filecast: durations, and a bar ----
-
-TIMES = (r'all 3 ranks agree; ([0-9.]+) s in all; the busiest rank: ([0-9.]+) s hashing, '
-         r'([0-9.]+) s files, ([0-9.]+) s transfer, ([0-9.]+) MB/s to each')
-
-
-def times(folder):
-    with open(f'{folder}/file', 'wb') as f:
-        f.truncate(30 << 20)
-    run = start(YOD, '-sz', 3, f'{BIN}/filecast', f'{folder}/file', f'{folder}/copies')
-    said = re.fullmatch(TIMES, run.stdout.splitlines()[-1])
-    expect(said, 'filecast reports no transfer', run)
-    if said:
-        all_of_it, hashing, files, transfer, rate = map(float, said.groups())
-        expect(hashing > 0 and files > 0 and hashing + files + transfer <= all_of_it + 0.01,
-               'filecast: the parts are more than the whole', run)
-        expect(abs(rate * transfer - (30 << 20) / 1e6) < 0.1 * rate * transfer + rate * 0.001,
-               'filecast: the rate is not that of the transfer', run)
-
-
-def bar(folder, seconds):
-    """Return the output of filecast on a terminal, and its time.  Rank 1's copy is a pipe, which is
-    read after these seconds only."""
-    os.makedirs(f'{folder}/pipes', exist_ok=True)
-    pipe = f'{folder}/pipes/1'
-    if not os.path.exists(pipe):
-        os.mkfifo(pipe)
-    script = (f'(sleep {seconds}; exec cat) <{pipe} >{folder}/copy & '
-              f'{YOD} -sz 2 {BIN}/filecast {folder}/file {folder}/pipes; wait')
-    begun = time.monotonic()
-    shown = '\n'.join(on_terminal(80, '/bin/sh', '-c', script))
-    return shown, time.monotonic() - begun
-
+# ---- filecast into a pipe that is read late ----
 
 def casts(folder):
-    times(folder)
-    shown, took = bar(folder, 0)
-    expect('%' not in shown or took > 1, f'a bar in {took} s: {shown!r}')
-    shown, took = bar(folder, 1.5)
-    expect(re.search(r'\[#* *\] +\d+% +\d+ MB/s', shown), f'no bar in {took} s: {shown!r}')
-    expect('all 2 ranks agree' in shown, f'filecast into a pipe: {shown!r}')
+    os.makedirs(f'{folder}/pipes')
+    os.mkfifo(f'{folder}/pipes/1')
+    with open(f'{folder}/file', 'wb') as f:
+        f.truncate(30 << 20)
+    script = (f'(sleep 0.5; exec cat) <{folder}/pipes/1 >{folder}/copy & '
+              f'{YOD} -sz 2 {BIN}/filecast {folder}/file {folder}/pipes; wait')
+    run = start('/bin/sh', '-c', script)
+    expect(re.fullmatch(r'all 2 ranks agree; [0-9.]+ s, [0-9.]+ MB/s', run.stdout.splitlines()[-1]),
+           'filecast into a pipe', run)
 
 
 # ---- a setting that makes no sense ----
 
 def settings():
-    for name in ('PTL3_MODE', 'PTL3_HEAP', 'PTL3_NID', 'PTL3_DOMAIN', 'PTL3_CMA'):
+    for name in ('PTL3_MODE', 'PTL3_HEAP', 'PTL3_NID', 'PTL3_DOMAIN', 'PTL3_MOVER'):
         run = start(f'{BIN}/hello', **{name: 'a:b'})
         said = [line for line in run.stderr.splitlines() if name in line]
         expect(run.returncode == 1 and len(said) == 1 and 'expected' in said[0]
@@ -163,7 +134,7 @@ def settings():
 # ---- help without an interface ----
 
 def helps():
-    for program in ('portalperf', 'pipeperf', 'matchperf', 'cmdperf'):
+    for program in ('portalperf', 'matchperf', 'cmdperf'):
         broken = {'PTL3_MODE': 'no-such-mode'}
         run = start(f'{BIN}/{program}', '--help', **broken)
         expect(run.returncode == 0 and run.stdout.startswith('usage: ') and not run.stderr,

@@ -55,11 +55,11 @@ static void drop_many(uint64_t count)
 	static char got[LONGEST];
 	static const ptl_size_t lengths[] = {8, 64, 3000, LONGEST};
 	ptl_handle_md_t md = mp_bind(got, LONGEST, eq, 0);
-	uint64_t start = mp_ns();
+	uint64_t start = now_ns();
 	for (uint64_t i = 0; i < count; i++)
 		mp_get(md, 0, lengths[i % 4], (mp.rank + 1) % mp.size, NOBODYS, 0);
 	printf("%llu dropped gets: %.2f M/s\n", (unsigned long long)count,
-		(double)count * 1e3 / (double)(mp_ns() - start));
+		(double)count * 1e3 / (double)(now_ns() - start));
 	mp_ok(PtlMDUnlink(md));
 }
 
@@ -133,7 +133,7 @@ static void both(uint64_t count)
 {
 	static struct flight flight[FLIGHT];
 	unsigned peer = (mp.rank + 1) % mp.size;
-	uint64_t next = 0, done = 0, unlinks = 0, start = mp_ns();
+	uint64_t next = 0, done = 0, unlinks = 0, start = now_ns();
 	for (int i = 0; i < FLIGHT; i++) {
 		flight[i].got = malloc(LONGEST);
 		mp_check(flight[i].got, "no memory");
@@ -149,7 +149,7 @@ static void both(uint64_t count)
 	}
 	if (mp.rank == 0)
 		printf("%d long gets at a time both ways: %.0f gets/s\n", FLIGHT,
-			(double)count * 1e9 / (double)(mp_ns() - start));
+			(double)count * 1e9 / (double)(now_ns() - start));
 	mp_barrier();
 	after(peer);
 	mp_barrier();

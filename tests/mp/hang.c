@@ -214,7 +214,7 @@ static void gone(void)
 		ptl_handle_eq_t eq = mp_queue(8);
 		ptl_handle_md_t md = mp_bind(bytes, sizeof bytes, eq, 0);
 		/* pause: between two looks at the end of the peer */
-		for (; ev.ni_fail_type == PTL_NI_OK; mp_sleep_ms(10)) {
+		for (; ev.ni_fail_type == PTL_NI_OK; sleep_ms(10)) {
 			mp_ok(PtlPut(
 				md, PTL_ACK_REQ, mp.id[1], MP_PORTAL, 0, BITS, 0, 0));
 			mp_ok(PtlEQWait(eq, &ev));

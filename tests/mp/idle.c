@@ -35,7 +35,7 @@ static void wait_for_input(ptl_handle_md_t md)
 static void sleep_until_told(void)
 {
 	while (sink[0] == 0)
-		mp_sleep_ms(LOOK_MS);
+		sleep_ms(LOOK_MS);
 }
 
 int main(int argc, char **argv)

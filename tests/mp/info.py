@@ -104,11 +104,11 @@ def check_hugepages():
 
 
 def check_settings():
-    said = info(env={'PTL3_CMA': 'off', 'PTL3_MODE': 'dedicated', 'PTL3_HUGEPAGES': 'off',
+    said = info(env={'PTL3_MOVER': 'window', 'PTL3_MODE': 'dedicated', 'PTL3_HUGEPAGES': 'off',
                      'PTL3_NONSENSE': '1'})
-    for name, value, origin, was in (('PTL3_CMA', 'off', 'environment', 'off'),
+    for name, value, origin, was in (('PTL3_MOVER', 'window', 'environment', 'window'),
                                      ('PTL3_MODE', 'dedicated', 'environment', 'dedicated'),
-                                     ('PTL3_BULK', 'on', 'default', None),
+                                     ('PTL3_MEMBARRIER', 'on', 'default', None),
                                      ('PTL3_HEAP', '256M', 'default', None)):
         s = setting(said, name)
         if (s['value'], s['from'], s['set'], s['wrong']) != (value, origin, was, None):
@@ -121,9 +121,9 @@ def check_settings():
     if info(env={'PTL3_DOMAIN': 'there'})['settings'] and setting(
             info(env={'PTL3_DOMAIN': 'there'}), 'PTL3_DOMAIN')['value'] != 'there':
         fail('the domain that others would be met in')
-    wrong = run('--json', expected=1, env={'PTL3_CMA': 'maybe'})
+    wrong = run('--json', expected=1, env={'PTL3_MOVER': 'maybe'})
     said = json.loads(wrong.stdout)
-    if "PTL3_CMA is 'maybe'; expected" not in setting(said, 'PTL3_CMA')['wrong'] or said[
+    if "PTL3_MOVER is 'maybe'; expected" not in setting(said, 'PTL3_MOVER')['wrong'] or said[
             'interface']['opened']:
         fail(f'a wrong value: {wrong}')
 

@@ -106,16 +106,21 @@ ptl_handle_eq_t mp_queue(ptl_size_t events)
 	return eq;
 }
 
+ptl_md_t mp_region(void *start, ptl_size_t length, unsigned options, ptl_handle_eq_t eq)
+{
+	return (ptl_md_t){.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = options,
+		.eq_handle = eq};
+}
+
 ptl_handle_md_t mp_bind(
 	void *start, ptl_size_t length, ptl_handle_eq_t eq, unsigned options)
 {
-	ptl_md_t md = {.start = start,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = md_options(options),
-		.eq_handle = eq};
 	ptl_handle_md_t handle;
-	mp_ok(PtlMDBind(mp.ni, md, PTL_RETAIN, &handle));
+	mp_ok(PtlMDBind(mp.ni, mp_region(start, length, md_options(options), eq),
+		PTL_RETAIN, &handle));
 	return handle;
 }
 
@@ -123,16 +128,12 @@ ptl_handle_md_t mp_attach(ptl_match_bits_t bits, void *start, ptl_size_t length,
 	unsigned options, ptl_handle_eq_t eq)
 {
 	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = start,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = md_options(options),
-		.eq_handle = eq};
 	ptl_handle_me_t me;
 	ptl_handle_md_t handle;
 	mp_ok(PtlMEAttach(
 		mp.ni, MP_PORTAL, anyone, bits, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
-	mp_ok(PtlMDAttach(me, md, PTL_RETAIN, &handle));
+	mp_ok(PtlMDAttach(me, mp_region(start, length, md_options(options), eq),
+		PTL_RETAIN, &handle));
 	return handle;
 }
 
@@ -219,27 +220,6 @@ bool mp_same(const void *got, unsigned from, unsigned to, uint64_t seq, ptl_size
 }
 
 /* ---- time ---- */
-
-uint64_t mp_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-void mp_sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	while (nanosleep(&t, &t) != 0)
-		;
-}
-
-void mp_compute_ms(unsigned ms)
-{
-	uint64_t until = mp_ns() + (uint64_t)ms * 1000000;
-	while (mp_ns() < until)
-		;
-}
 
 static int ascending(const void *a, const void *b)
 {

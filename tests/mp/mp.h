@@ -73,6 +73,8 @@ extern char mp_note[80];
 /* ---- objects ---- */
 
 ptl_handle_eq_t mp_queue(ptl_size_t events);
+/* Describe a region: any number of operations, with just these options. */
+ptl_md_t mp_region(void *start, ptl_size_t length, unsigned options, ptl_handle_eq_t eq);
 /* START events are off unless options has MP_STARTS, which is no option of Portals. */
 #define MP_STARTS 0x80000000u
 ptl_handle_md_t mp_bind(
@@ -111,10 +113,6 @@ void mp_compare(const unsigned char *at, size_t n, unsigned seed, const char *wh
 
 /* ---- time ---- */
 
-uint64_t mp_ns(void);
-void mp_sleep_ms(unsigned ms);
-/* Compute for this time outside the library. */
-void mp_compute_ms(unsigned ms);
 /* Sort and return the median; n > 0. */
 uint64_t mp_median(uint64_t *ns, size_t n);
 uint64_t mp_percentile(const uint64_t *sorted, size_t n, double p);

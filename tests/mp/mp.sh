@@ -2,39 +2,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Common functions of the drivers of tests/mp, to be sourced.  P3_YOD is yod, MP_BIN the
 # folder with the programs of tests/mp.
-#
-# Every job carries a mark in its environment, by which its processes are found.
+# support/shell.sh has the rest.
 
 : "${P3_YOD:?path of yod}" "${MP_BIN:?folder of the mp_ programs}"
-. "$(dirname "${BASH_SOURCE[0]}")/../support/patience.sh"
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-failures=0
-mark=
-
-fail() {
-	echo "FAIL $*"
-	sed 's/^/     stderr: /' "$dir/err" 2>/dev/null | head -5
-	failures=$((failures + 1))
-}
-
-new_mark() {
-	mark=$$.$RANDOM.$RANDOM
-	: >"$dir/out"
-	: >"$dir/err"
-}
+. "$(dirname "${BASH_SOURCE[0]}")/../support/shell.sh"
 
 run() { # a command; its status in $status
-	new_mark
-	MP_MARK=$mark "$@" >"$dir/out" 2>"$dir/err"
-	status=$?
+	run_marked "$@"
 }
 
-# shellcheck disable=SC2034
 start() { # a command in the background; its pid in $pid
-	new_mark
-	MP_MARK=$mark "$@" >"$dir/out" 2>"$dir/err" &
-	pid=$!
+	start_marked "$@"
 }
 
 # Names below /dev/shm that the library could have made; other programs have files there, too.
@@ -49,20 +27,6 @@ shm_is() { # names
 
 shm_has() {
 	[ "$(ours_in_shm)" = "$1" ]
-}
-
-marked() { # pids of the job
-	grep -slaF "MP_MARK=$mark" /proc/[0-9]*/environ | tr -dc '0-9\n'
-}
-
-none_is_marked() {
-	[ -z "$(marked)" ]
-}
-
-nothing_left() {
-	patiently none_is_marked && return 0
-	fail "left: $(ps -o pid=,stat=,args= -p "$(marked | paste -sd,)")"
-	return 1
 }
 
 succeeds() { # what, command...

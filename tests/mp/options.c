@@ -52,7 +52,7 @@ static void print_cpus(void)
 	mp_ok(PtlGetId(mp.ni, &id));
 	snprintf(wanted, sizeof wanted, "p3nic.%u", id.nid);
 	while (!find_thread(wanted, nic))
-		mp_sleep_ms(1);
+		sleep_ms(1);
 	read_key("/proc/thread-self/status", "Cpus_allowed_list:", own);
 	printf("rank %u own %s nic %s\n", mp.rank, own, nic);
 }

@@ -30,7 +30,7 @@ static void take_ball(void)
 
 static uint64_t round_trip(void)
 {
-	uint64_t start = mp_ns();
+	uint64_t start = now_ns();
 	if (mp.rank == 0) {
 		pass_ball();
 		take_ball();
@@ -40,7 +40,7 @@ static uint64_t round_trip(void)
 		sent--;
 		pass_ball();
 	}
-	return mp_ns() - start;
+	return now_ns() - start;
 }
 
 static void report(uint64_t *ns, size_t n)

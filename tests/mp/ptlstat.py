@@ -222,7 +222,7 @@ def check_talk(job):
     if by_node['job'] != job.pid:
         fail('a node\'s pid names the job, too')
     conf = ptlstat('conf', job.pid)
-    for row in (r'0 +PTL3_CMA +off +off\n', r'0 +PTL3_MEMBARRIER +off +off\n', 'as node 0'):
+    for row in (r'0 +PTL3_MOVER +window +window\n', r'0 +PTL3_MEMBARRIER +off +off\n', 'as node 0'):
         if not re.search(row, conf):
             fail(f'conf: no {row} in {conf}')
     many = [subprocess.Popen([PTLSTAT, '-i', '0.1', '-c', '3', str(job.pid)],
@@ -423,7 +423,7 @@ def main():
     check_domain()
     check_spoiled(3)
     end(*scenes.values())
-    talk = start(16, 'talk', env={'PTL3_CMA': 'off', 'PTL3_MEMBARRIER': 'off'})
+    talk = start(16, 'talk', env={'PTL3_MOVER': 'window', 'PTL3_MEMBARRIER': 'off'})
     until('the job is there', lambda: is_there(talk))
     check_talk(talk)
     check_list(talk)

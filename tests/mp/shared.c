@@ -250,11 +250,11 @@ static void fork_with_much(void)
 	unsigned char *much = malloc(n);
 	come_direct(much + n - LENGTH, LENGTH, "300 MiB");
 	much[0] = much[n - 1] = 7;
-	uint64_t before = mp_ns();
+	uint64_t before = now_ns();
 	pid_t pid = fork();
 	if (!pid)
 		_exit(much[0] != 7 || much[n - 1] != 7);
-	printf("fork: %llu us\n", (unsigned long long)(mp_ns() - before) / 1000);
+	printf("fork: %llu us\n", (unsigned long long)(now_ns() - before) / 1000);
 	succeed(pid, "a child");
 	a_block_comes_otherwise("behind the fork");
 	free(much);
@@ -318,7 +318,7 @@ static void with_counters(void (*fn)(void *), void *arg)
 		t[i] = thread_on(NULL, count, calloc(64, 4096));
 	fn(arg);
 	/* pause: the other threads go on counting meanwhile */
-	mp_sleep_ms(5);
+	sleep_ms(5);
 	stop = true;
 	for (unsigned i = 0; i < 2; i++)
 		pthread_join(t[i], NULL);
@@ -368,7 +368,7 @@ static void fork_on_a_coroutines_stack(void)
 static void *wait_for_stop(void *arg)
 {
 	while (!stop)
-		mp_sleep_ms(1);
+		sleep_ms(1);
 	return arg;
 }
 

@@ -95,9 +95,7 @@ case_environment() {
 	run -sz 3 --mode park sh -c \
 		'echo "$PTL_MY_RID $PTL_NIDMAP $PTL_PIDMAP $PTL_IFACE $PTL3_MODE"'
 	same maps "0 10000:10001:10002 100:101:102 0 park" "$(grep '^0' "$dir/out")"
-	export PTL3_NID_BASE=0
-	run -sz 2 sh -c 'echo "$PTL_NIDMAP"'
-	unset PTL3_NID_BASE
+	run -sz 2 --nid-base 0 sh -c 'echo "$PTL_NIDMAP"'
 	same "node ids from 0 on" "0:1" "$(sort -u "$dir/out")"
 	run -sz 2 sh -c 'ls -l /proc/$$/fd | grep -c "$PTL3_YOD_FD -> socket:"'
 	same sockets "1 1" "$(tr '\n' ' ' <"$dir/out" | sed 's/ $//')"

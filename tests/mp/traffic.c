@@ -31,7 +31,7 @@ static uint64_t done;
 
 static void hear_from(struct peer *p)
 {
-	p->heard = mp_ns();
+	p->heard = now_ns();
 	p->patience = patience_begin();
 }
 
@@ -111,7 +111,7 @@ static bool on_event(const ptl_event_t *ev)
 
 static void probe_silent(void)
 {
-	uint64_t now = mp_ns();
+	uint64_t now = now_ns();
 	for (unsigned r = 0; r < mp.size; r++) {
 		struct peer *p = &peer[r];
 		if (r == mp.rank || now - p->heard < PROBE_MS * 1000000ull)

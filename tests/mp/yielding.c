@@ -52,13 +52,13 @@ static uint64_t round_trip(uint64_t what)
 static void run_stretch(void)
 {
 	/* pause: both nodes fall asleep, which this test measures from */
-	mp_sleep_ms(2 * SLEEP_MS);
-	uint64_t before = wakes(), start = mp_ns(), theirs;
+	sleep_ms(2 * SLEEP_MS);
+	uint64_t before = wakes(), start = now_ns(), theirs;
 	(void)round_trip(FIRST);
-	for (unsigned i = 0; i < ROUNDS && mp_ns() - start < STRETCH_NS; i++, trips++)
+	for (unsigned i = 0; i < ROUNDS && now_ns() - start < STRETCH_NS; i++, trips++)
 		(void)round_trip(NEXT);
 	theirs = round_trip(LAST);
-	ns += mp_ns() - start;
+	ns += now_ns() - start;
 	woken += wakes() - before + theirs;
 }
 
@@ -82,7 +82,7 @@ static void answer(void)
 	while (what != END) {
 		if (what == LAST)
 			/* pause: this node falls asleep in the next call */
-			mp_sleep_ms(SLEEP_MS);
+			sleep_ms(SLEEP_MS);
 		what = take();
 		if (what == FIRST)
 			before = wakes();

@@ -51,14 +51,13 @@ static void send_msg(struct p3_job_msg m, const int *fds, unsigned nfds)
 
 static void hear(enum p3_job_op op)
 {
-	int fds[P3_JOB_FDS];
-	unsigned nfds;
+	struct p3_job_packet p;
 	do {
-		int rc = p3_job_recv(sock, &last, fds, &nfds);
+		int rc = p3_job_recv(sock, 0, &p);
 		if (rc)
 			give_up("recv", rc);
-		for (unsigned k = 0; k < nfds; k++)
-			close(fds[k]);
+		p3_job_close(&p);
+		last = p.msg;
 		if (last.op == P3_JOB_BORN && last.node < MOST)
 			os_pid[last.node] = last.os_pid,
 			lives[last.node] = last.incarnation;

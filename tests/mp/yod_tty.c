@@ -29,13 +29,6 @@ static pid_t child;
 static char seen[1 << 20];
 static size_t seen_n, awaited;
 
-static long now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static _Noreturn void end(int status)
 {
 	fwrite(seen, 1, seen_n, stdout);
@@ -83,7 +76,7 @@ static void type(const char *text)
 
 static void nap(const char *ms)
 {
-	long until = now_ms() + atol(ms);
+	uint64_t until = now_ms() + strtoul(ms, NULL, 10);
 	while (now_ms() < until && look((int)(until - now_ms())))
 		;
 }

@@ -727,16 +727,16 @@ NODES_CASE(a_handler_finds_its_own_thread_revoking, 1)
 		&((struct p3_cci_endpoint *)(uintptr_t)interrupted.ep)->queue;
 	dial(ep, 0, SERVICE, CCI_CONN_ATTR_RU, NULL, 0);
 	(void)refuse((void *)(uintptr_t)ep); /* this thread owns the queue now */
-	p3_set(&q->inside, 1);
+	p3_set(&q->owner.inside, 1);
 	dial(ep, 0, SERVICE, CCI_CONN_ATTR_RU, NULL, 0);
 	(void)signal(SIGUSR1, take_in_handler);
 	CHECK_EQ(pthread_create(&second, NULL, refuse, (void *)(uintptr_t)ep), 0);
-	while (!p3_acquire(&q->shared))
+	while (!p3_acquire(&q->owner.shared))
 		sched_yield();
 	CHECK_EQ(pthread_kill(second, SIGUSR1), 0);
 	while (!p3_acquire(&interrupted.handled))
 		sched_yield();
-	p3_release(&q->inside, 0);
+	p3_release(&q->owner.inside, 0);
 	CHECK_EQ(pthread_join(second, NULL), 0);
 	CHECK_EQ(interrupted.rc, CCI_EAGAIN);
 	p3_cci_endpoint_destroy(ep);

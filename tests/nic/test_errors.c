@@ -288,23 +288,6 @@ NODES_CASE(queues_answer_bad_arguments, 1)
 	IS_WRONG(PtlEQGet(s.eq, &ev), PTL_EQ_EMPTY);
 }
 
-/* P3.3 3.11.12: the array is checked before an event is taken */
-NODES_CASE(poll_takes_no_event_with_a_bad_queue, 1)
-{
-	UNUSED_ARGS;
-	struct stock s = stock_new(ni);
-	ptl_event_t ev;
-	int which;
-	CHECK_OK(PtlPut(s.md, PTL_NO_ACK_REQ, s.id, PT, 0, 9, 0, 0));
-	while (PtlEQPeek(s.eq, &ev) == PTL_EQ_EMPTY)
-		sleep_ms(1);
-	ptl_handle_eq_t both[2] = {s.eq, s.freed_eq};
-	for (unsigned i = 0; i < 4; i++)
-		IS_WRONG(PtlEQPoll(both, 2, 0, &ev, &which), PTL_EQ_INVALID);
-	expect(s.eq, PTL_EVENT_SEND_START);
-	expect(s.eq, PTL_EVENT_SEND_END);
-}
-
 /* P3.3 3.13 */
 NODES_CASE(data_movement_answers_bad_arguments, 1)
 {
@@ -350,51 +333,6 @@ NODES_CASE(data_movement_answers_bad_arguments, 1)
 	CHECK_OK(PtlPutRegion(s.md, 64, 0, PTL_NO_ACK_REQ, s.id, PT, 0, 1, 0, 0));
 	CHECK_EQ(expect(s.eq, PTL_EVENT_SEND_START).offset, 64);
 	expect(s.eq, PTL_EVENT_SEND_END);
-}
-
-/* P3.3 3.5.1: at the limit PTL_NO_SPACE; a freed object makes room for one */
-static void limits_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
-{
-	UNUSED_ARGS;
-	unsigned char *buf = node_alloc(64);
-	const ptl_md_t md = md_of(buf, 64, MD_ANY, PTL_EQ_NONE);
-	ptl_handle_any_t h[40];
-	for (unsigned round = 0; round < 3; round++) {
-		unsigned n = 0;
-		while (n < 40 && PtlMDBind(ni, md, PTL_RETAIN, &h[n]) == PTL_OK)
-			n++;
-		CHECK_EQ(n, 10);
-		IS_WRONG(PtlMDBind(ni, md, PTL_RETAIN, &h[n]), PTL_NO_SPACE);
-		CHECK_OK(PtlMDUnlink(h[3]));
-		CHECK_OK(PtlMDBind(ni, md, PTL_RETAIN, &h[3]));
-		while (n)
-			CHECK_OK(PtlMDUnlink(h[--n]));
-		while (n < 40 && PtlEQAlloc(ni, 4, NULL, &h[n]) == PTL_OK)
-			n++;
-		CHECK_EQ(n, 7);
-		IS_WRONG(PtlEQAlloc(ni, 4, NULL, &h[n]), PTL_NO_SPACE);
-		while (n)
-			CHECK_OK(PtlEQFree(h[--n]));
-		for (; n < 12; n++)
-			h[n] = me_last(ni, n / 6, 1, 0, PTL_RETAIN);
-		IS_WRONG(PtlMEAttach(ni, 3, anybody(), 1, 0, PTL_RETAIN, PTL_INS_AFTER,
-				 &h[n]),
-			PTL_NO_SPACE);
-		CHECK_OK(PtlMEUnlink(h[11]));
-		IS_WRONG(PtlMEAttach(ni, 0, anybody(), 1, 0, PTL_RETAIN, PTL_INS_AFTER,
-				 &h[n]),
-			PTL_ME_LIST_TOO_LONG);
-		for (n = 11; n;)
-			CHECK_OK(PtlMEUnlink(h[--n]));
-	}
-}
-
-static void limits_are_kept_and_given_back(void **state)
-{
-	ptl_ni_limits_t limits = {
-		.max_mes = 12, .max_mds = 10, .max_eqs = 7, .max_me_list = 6};
-	(void)state;
-	run_nodes_opt(1, limits_node, NULL, &(struct nodes_opt){.limits = &limits});
 }
 
 /* Tables have memory for 1,024 objects, and get more up to the limits. */
@@ -481,9 +419,7 @@ int main(void)
 		cmocka_unit_test(longest_descriptors_are_checked),
 		cmocka_unit_test(descriptors_answer_bad_handles),
 		cmocka_unit_test(queues_answer_bad_arguments),
-		cmocka_unit_test(poll_takes_no_event_with_a_bad_queue),
 		cmocka_unit_test(data_movement_answers_bad_arguments),
-		cmocka_unit_test(limits_are_kept_and_given_back),
 		cmocka_unit_test(tables_grow_up_to_the_limits),
 		cmocka_unit_test(calls_answer_no_init_after_fini),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Room: reservations, back-pressure, many threads, long transfers both ways. */
+/* Room: reservations, back-pressure, long transfers both ways. */
 #include "lib/node/node.h"
 #include "nic/cases.h"
 
@@ -48,69 +48,6 @@ NODES_CASE(drops_are_counted_and_give_room_back, 2)
 	sync_nodes();
 	CHECK_EQ(drops_of(ni), rank ? n + 30 : 0);
 	CHECK_EQ(p3_nic_counter(p3_nic(p3_node()), P3_C_DROP_BYTES), rank ? bytes : 0);
-}
-
-/* ---- many threads ---- */
-
-#define THREADS 8
-
-struct crowd {
-	ptl_handle_ni_t ni;
-	unsigned rank, number, n;
-	ptl_handle_md_t md;
-};
-
-static size_t crowd_length(unsigned i)
-{
-	return (size_t[]){
-		8, 8, 100, 0, 16, 2500, 1, 40000}[i % 8 - (i % 8 == 7 && i % 64 != 7)];
-}
-
-static void crowd_sends(void *arg)
-{
-	struct crowd *c = arg;
-	for (unsigned i = 0; i < c->n; i++) {
-		ptl_hdr_data_t hdr = (ptl_hdr_data_t)c->number << 32 | i;
-		int rc;
-		while ((rc = PtlPutRegion(c->md, 0, crowd_length(i), PTL_NO_ACK_REQ,
-				id_of(c->ni, 1 - c->rank), PT, 0, 1, 0, hdr)) ==
-			PTL_NO_SPACE)
-			sleep_ms(1);
-		CHECK_EQ(rc, PTL_OK);
-	}
-}
-
-/* Each message arrives once, and those of one thread in order (P3.3 3.13) */
-NODES_CASE(threads_put_at_once_in_order, 2)
-{
-	(void)size;
-	(void)arg;
-	unsigned n = rounds(500);
-	unsigned next[THREADS] = {0};
-	unsigned char *buf = node_alloc(40000);
-	ptl_handle_eq_t eq = eq_new(ni, 8192);
-	struct crowd crowd[THREADS];
-	struct side *side[THREADS];
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(node_alloc(40000), 40000, MD_QUIET, PTL_EQ_NONE));
-	post_md(ni, PT, 1, md_of(buf, 40000, MD_ANY | PTL_MD_EVENT_END_DISABLE, eq));
-	sync_nodes();
-	for (unsigned i = 0; i < THREADS; i++) {
-		crowd[i] = (struct crowd){ni, rank, i, n, md};
-		side[i] = side_start(crowd_sends, &crowd[i]);
-	}
-	for (unsigned i = 0; i < THREADS * n; i++) {
-		ptl_event_t ev = expect(eq, PTL_EVENT_PUT_START);
-		unsigned who = (unsigned)(ev.hdr_data >> 32), k = (unsigned)ev.hdr_data;
-		CHECK(who < THREADS);
-		CHECK_EQ(k, next[who]);
-		CHECK_EQ(ev.rlength, crowd_length(k));
-		next[who]++;
-	}
-	for (unsigned i = 0; i < THREADS; i++)
-		side_join(side[i]);
-	expect_empty(eq);
-	sync_nodes();
 }
 
 /* ---- back-pressure ---- */
@@ -321,7 +258,6 @@ int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test(drops_are_counted_and_give_room_back),
-		cmocka_unit_test(threads_put_at_once_in_order),
 		cmocka_unit_test(flood_arrives_at_an_idle_host_short),
 		cmocka_unit_test(flood_arrives_at_an_idle_host_medium),
 		cmocka_unit_test(flood_arrives_at_an_idle_host_long),

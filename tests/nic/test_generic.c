@@ -21,7 +21,7 @@ static const size_t lengths[] = {0, 1, 11, 12, 13, 16, 17, 32, 33, 64, 1000, MOS
 /* The settings of a job. */
 struct job {
 	const char *match; /* PTL3_MATCH */
-	size_t inlined;    /* PTL3_INLINE */
+	size_t inlined;    /* most bytes that go with a header */
 	bool host[2];      /* the node's host matches */
 };
 
@@ -125,10 +125,25 @@ static struct place place_of(unsigned rank, ptl_handle_ni_t ni)
 	return p;
 }
 
+/* Return the interrupt of this run of the program. */
+static const char *interrupt_by(void)
+{
+	const char *how = getenv("P3_TEST_INTERRUPT");
+	return how ? how : "futex";
+}
+
 static bool polls(void)
 {
-	const char *how = getenv("PTL3_INTERRUPT");
-	return how && strcmp(how, "poll") == 0;
+	return strcmp(interrupt_by(), "poll") == 0;
+}
+
+/* Let these nodes match on this side, by the interrupt of this run of the program. */
+static void match_on(const char *side, size_t inlined)
+{
+	char text[80];
+	bool host = strcmp(side, "firmware") != 0;
+	snprintf(text, sizeof text, "%s/%s/inline=%zu", side, interrupt_by(), inlined);
+	setenv("PTL3_MATCH", host ? text : side, 1);
 }
 
 static void count_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
@@ -148,13 +163,9 @@ static void count_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 
 static void run(struct job job)
 {
-	char inlined[8];
-	snprintf(inlined, sizeof inlined, "%zu", job.inlined);
-	setenv("PTL3_MATCH", job.match, 1);
-	setenv("PTL3_INLINE", inlined, 1);
+	match_on(job.match, job.inlined);
 	run_nodes(2, count_node, &job);
 	unsetenv("PTL3_MATCH");
-	unsetenv("PTL3_INLINE");
 }
 
 static void entries_of_messages_with_12_bytes_inline(void **state)
@@ -216,7 +227,7 @@ NODES_CASE(looks_find_events_of_complete_operations, 2)
 
 static void looks_find_events_of_complete_operations_in_generic_mode(void **state)
 {
-	setenv("PTL3_MATCH", "host", 1);
+	match_on("host", 12);
 	looks_find_events_of_complete_operations(state);
 	unsetenv("PTL3_MATCH");
 }
@@ -276,7 +287,7 @@ NODES_CASE(full_queue_loses_nothing, 2)
 
 static void full_queue_loses_nothing_in_generic_mode(void **state)
 {
-	setenv("PTL3_MATCH", "host", 1);
+	match_on("host", 12);
 	full_queue_loses_nothing(state);
 	unsetenv("PTL3_MATCH");
 }
@@ -348,7 +359,7 @@ NODES_CASE(receive_is_posted_behind_staged_events, 2)
 static void receive_is_posted_behind_staged_events_in_generic_mode(void **state)
 {
 	gate = gate_new(2);
-	setenv("PTL3_MATCH", "host:1", 1);
+	match_on("host:1", 12);
 	receive_is_posted_behind_staged_events(state);
 	unsetenv("PTL3_MATCH");
 	gate_free(gate);
@@ -420,7 +431,7 @@ static void requests_that_change_end_their_peer(void **state)
 	(void)state;
 	for (enum change how = 0; how < CHANGES; how++) {
 		gate = gate_new(2);
-		setenv("PTL3_MATCH", "host:1", 1);
+		match_on("host:1", 12);
 		run_nodes_opt(
 			2, changed_node, &how, &(struct nodes_opt){.bad_headers = true});
 		unsetenv("PTL3_MATCH");

@@ -390,7 +390,8 @@ static bool is_waited_for(void)
 		p3_get(&walk.nic->waiting))
 		return true;
 	for (unsigned q = 0; q < 2; q++)
-		if (p3_get(&p3_eq_place(walk.nic, p3_get(&polled.queue[q]))->rx.inside))
+		if (p3_get(&p3_eq_place(walk.nic, p3_get(&polled.queue[q]))
+				    ->rx.owner.inside))
 			return true;
 	return false;
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Puts on the straight path and one step beside it: both do the same.  A put took the
- * straight path if its target is in nic->latest afterwards: only that path and the one of
- * requests with a response (test_ask.c) enter a target there; others only clear it.
- */
+/* Puts that want no acknowledgement: all lengths, unusual descriptors and arguments,
+ * lanes that are full, targets that have ended, a lease that is taken. */
 #include "nic/obj/state.h"
 #include "nic/proto/state.h"
 #include "nic/run/lease.h"
 #include "cases.h"
 
 #include "lib/node/node.h"
-#include "shm/variant.h"
 #include "support/hold.h"
 
 #include <sched.h>
@@ -22,185 +18,91 @@ static struct p3_nic *nic(void)
 	return p3_nic(p3_node());
 }
 
-static void forget_target(void)
+/* ---- all lengths ---- */
+
+enum { FAR = 32 };
+static const uint64_t put_bits = 0x1234567890abcdef;
+
+static ptlx_stats_t stats_of(ptl_handle_ni_t ni)
 {
-	nic_hold(nic());
-	nic()->latest = (struct p3_id){.peer = &nic()->absent};
-	p3_lease_leave(nic());
-}
-
-static bool went_straight(void)
-{
-	return nic()->latest.peer != &nic()->absent;
-}
-
-/* Return true if puts of this run must go straight sooner or later. */
-static bool is_straight(void)
-{
-#if defined(P3_STRAIGHT_RANDOM) || defined(P3_STRAIGHT_OFF)
-	return false;
-#else
-	const char *mode = getenv("PTL3_MODE");
-	return !nic()->wired && !nic()->conf.base_lanes_only &&
-	       (!mode || strcmp(mode, "dedicated") != 0);
-#endif
-}
-
-/* One put of rank 0 to itself. */
-struct call {
-	ptl_handle_ni_t ni;
-	ptl_handle_md_t md;
-	size_t offset, length;
-	bool whole;     /* by PtlPut, else by PtlPutRegion */
-	bool generally; /* by the command that the general path executes */
-};
-
-static int put_generally(const struct call *call, uint64_t hdr)
-{
-	struct p3_cmd c = {.op = P3_OP_PUT,
-		.handle = call->md,
-		.move = {.target = id_of(call->ni, 0),
-			.pt_index = PT,
-			.bits = 0x1234567890abcdef,
-			.hdr = hdr,
-			.remote_offset = 32,
-			.offset = call->offset,
-			.length = call->whole ? P3_WHOLE : call->length}};
-	return p3_nic_do(nic(), &c);
-}
-
-static int put(const struct call *c, uint64_t hdr)
-{
-	const uint64_t bits = 0x1234567890abcdef;
-	if (c->generally)
-		return put_generally(c, hdr);
-	if (c->whole)
-		return PtlPut(
-			c->md, PTL_NO_ACK_REQ, id_of(c->ni, 0), PT, 0, bits, 32, hdr);
-	return PtlPutRegion(c->md, c->offset, c->length, PTL_NO_ACK_REQ, id_of(c->ni, 0),
-		PT, 0, bits, 32, hdr);
-}
-
-/* All that a program sees of a put. */
-struct seen {
-	int rc;
-	ptl_event_t sent, came;
-	ptlx_stats_t stats;
-	ptl_sr_value_t count, length;
-};
-
-static struct seen look(ptl_handle_ni_t ni)
-{
-	struct seen s = {.stats = {.struct_size = sizeof s.stats}};
-	CHECK_OK(PtlXStats(ni, &s.stats));
-	CHECK_OK(PtlNIStatus(ni, PTL_SR_SEND_COUNT, &s.count));
-	CHECK_OK(PtlNIStatus(ni, PTL_SR_SEND_LENGTH, &s.length));
+	ptlx_stats_t s = {.struct_size = sizeof s};
+	CHECK_OK(PtlXStats(ni, &s));
 	return s;
 }
 
-/* Clear all that differs between two puts: the numbers, and padding, in which events have
- * words of their records. */
-static ptl_event_t without_numbers(ptl_event_t ev)
+static void check_event(const ptl_event_t *ev, const void *start, size_t offset,
+	size_t length, uint64_t hdr)
 {
-	ev.link = ev.sequence = 0;
-	memset((char *)&ev + offsetof(ptl_event_t, md.threshold) + 4, 0, 4);
-	memset((char *)&ev + offsetof(ptl_event_t, md.options) + 4, 0, 4);
-	return ev;
+	CHECK(ev->md.start == start);
+	CHECK_EQ(ev->offset, offset);
+	CHECK_EQ(ev->rlength, length);
+	CHECK_EQ(ev->mlength, length);
+	CHECK_EQ(ev->match_bits, put_bits);
+	CHECK_EQ(ev->hdr_data, hdr);
+	CHECK_EQ(ev->pt_index, PT);
+	CHECK_EQ(ev->ni_fail_type, PTL_NI_OK);
+	CHECK_EQ(ev->md.threshold, PTL_MD_THRESH_INF);
 }
 
-/* Make the call, and return what it has changed. */
-static struct seen watch(const struct call *c, ptl_handle_eq_t sent, ptl_handle_eq_t came)
+/* The same put again and again, to all places of the ring; whole: by PtlPut. */
+static void put_often(ptl_handle_ni_t ni, size_t length, bool whole)
 {
-	static uint64_t hdr = 77;
-	struct seen before = look(c->ni), after;
-	int rc = put(c, hdr);
-	after = look(c->ni);
-	after.rc = rc;
-	after.stats.msgs_sent -= before.stats.msgs_sent;
-	after.stats.bytes_sent -= before.stats.bytes_sent;
-	after.stats.puts_inline -= before.stats.puts_inline;
-	after.stats.puts_eager -= before.stats.puts_eager;
-	after.count -= before.count;
-	after.length -= before.length;
-	CHECK_OK(rc);
-	after.sent = without_numbers(expect(sent, PTL_EVENT_SEND_END));
-	after.came = without_numbers(expect(came, PTL_EVENT_PUT_END));
-	return after;
-}
-
-static void check_same(const struct seen *a, const struct seen *b)
-{
-	CHECK_EQ(memcmp(&a->sent, &b->sent, sizeof a->sent), 0);
-	CHECK_EQ(memcmp(&a->came, &b->came, sizeof a->came), 0);
-	CHECK_EQ(a->stats.msgs_sent, b->stats.msgs_sent);
-	CHECK_EQ(a->stats.bytes_sent, b->stats.bytes_sent);
-	CHECK_EQ(a->stats.puts_inline, b->stats.puts_inline);
-	CHECK_EQ(a->stats.puts_eager, b->stats.puts_eager);
-	CHECK_EQ(a->count, b->count);
-	CHECK_EQ(a->length, b->length);
-}
-
-/* The same put again and again, by both paths in turn, to all places of the ring. */
-static void both_ways(ptl_handle_ni_t ni, size_t length, bool whole)
-{
-	unsigned straight = 0, n = rounds(TRIES);
+	const size_t size = whole ? length : ROOM, offset = whole ? 0 : 3;
 	unsigned char *from = node_alloc(ROOM), *to = node_alloc(ROOM);
 	ptl_handle_eq_t sent = eq_new(ni, 8), came = eq_new(ni, 8);
-	ptl_handle_md_t target = post_md(ni, PT, 0x1234567890abcdef,
+	ptl_handle_md_t target = post_md(ni, PT, put_bits,
 		md_of(to, ROOM, MD_ANY | PTL_MD_EVENT_START_DISABLE, came));
-	size_t size = whole ? length : ROOM;
-	struct call c = {
-		.ni = ni, .offset = whole ? 0 : 3, .length = length, .whole = whole};
-	c.md = bind_md(ni, md_of(from, size, PTL_MD_EVENT_START_DISABLE, sent));
-	for (unsigned i = 0; i < n; i++) {
-		struct seen seen[2];
-		for (unsigned way = 0; way < 2; way++) {
-			c.generally = way == 1;
-			fill_pattern(from, size, 2 * i + way);
-			memset(to, 0, ROOM);
-			forget_target();
-			seen[way] = watch(&c, sent, came);
-			CHECK(!went_straight() || way == 0);
-			straight += went_straight();
-			CHECK_PATTERN(to + 32, c.offset, length, 2 * i + way);
-			CHECK_ZERO(to + 32 + length, ROOM - 32 - length);
-		}
-		check_same(&seen[0], &seen[1]);
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(from, size, PTL_MD_EVENT_START_DISABLE, sent));
+	for (unsigned i = 0; i < rounds(TRIES); i++) {
+		fill_pattern(from, size, i);
+		memset(to, 0, ROOM);
+		ptlx_stats_t before = stats_of(ni);
+		CHECK_OK(whole ? PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 0), PT, 0, put_bits,
+					 FAR, i)
+			       : PtlPutRegion(md, offset, length, PTL_NO_ACK_REQ,
+					 id_of(ni, 0), PT, 0, put_bits, FAR, i));
+		ptlx_stats_t after = stats_of(ni);
+		CHECK_EQ(after.msgs_sent - before.msgs_sent, 1);
+		CHECK_EQ(after.bytes_sent - before.bytes_sent, length);
+		CHECK_EQ(after.puts_inline - before.puts_inline, length <= 16);
+		ptl_event_t ev = expect(sent, PTL_EVENT_SEND_END);
+		check_event(&ev, from, offset, length, i);
+		ev = expect(came, PTL_EVENT_PUT_END);
+		check_event(&ev, to, FAR, length, i);
+		CHECK_PATTERN(to + FAR, offset, length, i);
+		CHECK_ZERO(to, FAR);
+		CHECK_ZERO(to + FAR + length, ROOM - FAR - length);
 	}
-	CHECK(straight > 0 || !is_straight());
-	CHECK_OK(PtlMDUnlink(c.md));
+	CHECK_OK(PtlMDUnlink(md));
 	CHECK_OK(PtlMDUnlink(target));
 }
 
-NODES_CASE(both_paths_do_the_same, 1)
+NODES_CASE(puts_of_each_length_have_their_events, 1)
 {
 	UNUSED_ARGS;
 	static const size_t lengths[] = {0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 32, 33, 64,
 		80, 81, 144, 145, 1000, 1024, 1535, 1536};
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-		both_ways(ni, lengths[i], false);
-		both_ways(ni, lengths[i], true);
+		put_often(ni, lengths[i], false);
+		put_often(ni, lengths[i], true);
 	}
 }
 
-/* ---- one step beside the path ---- */
+/* ---- unusual descriptors and arguments ---- */
 
 static ptl_md_t source(void *at, size_t len, ptl_handle_eq_t eq)
 {
 	return md_of(at, len, PTL_MD_EVENT_START_DISABLE, eq);
 }
 
-/* Put, and check that the put has not gone straight. */
-static int put_beside(ptl_handle_md_t md, ptl_size_t length, ptl_process_id_t to,
+static int put_some(ptl_handle_md_t md, ptl_size_t length, ptl_process_id_t to,
 	ptl_ack_req_t ack, ptl_pt_index_t pt)
 {
-	forget_target();
-	int rc = PtlPutRegion(md, 0, length, ack, to, pt, 0, 1, 0, 5);
-	CHECK(!went_straight());
-	return rc;
+	return PtlPutRegion(md, 0, length, ack, to, pt, 0, 1, 0, 5);
 }
 
-NODES_CASE(unusual_descriptors_take_the_general_path, 1)
+NODES_CASE(unusual_descriptors_have_their_events, 1)
 {
 	UNUSED_ARGS;
 	unsigned char *at = node_pattern(ROOM, 3), *to = node_alloc(ROOM);
@@ -212,25 +114,25 @@ NODES_CASE(unusual_descriptors_take_the_general_path, 1)
 			PTL_NO_ACK_REQ));
 
 	ptl_handle_md_t md = bind_md(ni, md_of(at, 8, 0, eq));
-	CHECK_OK(put_beside(md, 8, self, PTL_NO_ACK_REQ, PT));
+	CHECK_OK(put_some(md, 8, self, PTL_NO_ACK_REQ, PT));
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_START).hdr_data, 5);
 	(void)expect(eq, PTL_EVENT_SEND_END);
 
 	ptl_md_t d = source(at, 8, eq);
 	d.threshold = 2;
 	CHECK_OK(PtlMDBind(ni, d, PTL_UNLINK, &md));
-	CHECK_OK(put_beside(md, 8, self, PTL_NO_ACK_REQ, PT));
+	CHECK_OK(put_some(md, 8, self, PTL_NO_ACK_REQ, PT));
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).md.threshold, 1);
-	CHECK_OK(put_beside(md, 8, self, PTL_NO_ACK_REQ, PT));
+	CHECK_OK(put_some(md, 8, self, PTL_NO_ACK_REQ, PT));
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).md.threshold, 0);
 	(void)expect(eq, PTL_EVENT_UNLINK);
-	CHECK_RC(put_beside(md, 8, self, PTL_NO_ACK_REQ, PT), PTL_MD_INVALID);
+	CHECK_RC(put_some(md, 8, self, PTL_NO_ACK_REQ, PT), PTL_MD_INVALID);
 
 	ptl_md_iovec_t pieces[2] = {{at, 3}, {at + 100, 5}};
 	d = source(pieces, 2, eq);
 	d.options |= PTL_MD_IOVEC;
 	md = bind_md(ni, d);
-	CHECK_OK(put_beside(md, 8, self, PTL_NO_ACK_REQ, PT));
+	CHECK_OK(put_some(md, 8, self, PTL_NO_ACK_REQ, PT));
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).mlength, 8);
 	for (unsigned i = 0; i < 20 + 4; i++)
 		CHECK_EQ(expect(came, PTL_EVENT_PUT_END).mlength, 8);
@@ -239,7 +141,7 @@ NODES_CASE(unusual_descriptors_take_the_general_path, 1)
 	expect_empty(eq);
 }
 
-NODES_CASE(unusual_arguments_take_the_general_path, 1)
+NODES_CASE(unusual_arguments_are_checked, 1)
 {
 	UNUSED_ARGS;
 	unsigned char *at = node_pattern(ROOM, 3);
@@ -251,25 +153,25 @@ NODES_CASE(unusual_arguments_take_the_general_path, 1)
 		CHECK_OK(PtlPutRegion(md, 0, 8, PTL_NO_ACK_REQ, self, PT, 0, 1, 0, 0));
 		(void)expect(eq, PTL_EVENT_SEND_END);
 	}
-	CHECK_RC(put_beside(md, ROOM + 1, self, PTL_NO_ACK_REQ, PT), PTL_MD_ILLEGAL);
-	CHECK_RC(put_beside(md, P3_WHOLE, self, PTL_NO_ACK_REQ, PT), PTL_MD_ILLEGAL);
-	CHECK_RC(put_beside(none, 8, self, PTL_NO_ACK_REQ, PT), PTL_MD_INVALID);
-	CHECK_RC(put_beside(eq, 8, self, PTL_NO_ACK_REQ, PT), PTL_MD_INVALID);
-	CHECK_RC(put_beside(md, 8, any, PTL_NO_ACK_REQ, PT), PTL_PROCESS_INVALID);
+	CHECK_RC(put_some(md, ROOM + 1, self, PTL_NO_ACK_REQ, PT), PTL_MD_ILLEGAL);
+	CHECK_RC(put_some(md, P3_WHOLE, self, PTL_NO_ACK_REQ, PT), PTL_MD_ILLEGAL);
+	CHECK_RC(put_some(none, 8, self, PTL_NO_ACK_REQ, PT), PTL_MD_INVALID);
+	CHECK_RC(put_some(eq, 8, self, PTL_NO_ACK_REQ, PT), PTL_MD_INVALID);
+	CHECK_RC(put_some(md, 8, any, PTL_NO_ACK_REQ, PT), PTL_PROCESS_INVALID);
 	any = (ptl_process_id_t){PTL_NID_ANY, self.pid};
-	CHECK_RC(put_beside(md, 8, any, PTL_NO_ACK_REQ, PT), PTL_PROCESS_INVALID);
+	CHECK_RC(put_some(md, 8, any, PTL_NO_ACK_REQ, PT), PTL_PROCESS_INVALID);
 
-	CHECK_OK(put_beside(md, 1537, self, PTL_NO_ACK_REQ, PT));
+	CHECK_OK(put_some(md, 1537, self, PTL_NO_ACK_REQ, PT));
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).mlength, 1537);
-	CHECK_OK(put_beside(md, 17, self, PTL_ACK_REQ, PT));
+	CHECK_OK(put_some(md, 17, self, PTL_ACK_REQ, PT));
 	(void)expect(eq, PTL_EVENT_SEND_END);
 	(void)expect(eq, PTL_EVENT_ACK);
 	uint64_t drops = drops_of(ni);
-	CHECK_OK(put_beside(md, 8, self, PTL_NO_ACK_REQ, 0x10000 + PT));
+	CHECK_OK(put_some(md, 8, self, PTL_NO_ACK_REQ, 0x10000 + PT));
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).pt_index, 0x10000 + PT);
 	run_for_drops(ni, drops + 1);
 	const ptl_process_id_t other = {self.nid, self.pid + 3};
-	CHECK_OK(put_beside(md, 8, other, PTL_NO_ACK_REQ, PT));
+	CHECK_OK(put_some(md, 8, other, PTL_NO_ACK_REQ, PT));
 	CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_FAIL);
 	expect_empty(eq);
 }
@@ -399,7 +301,6 @@ static void dead_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 			break; /* the ring is open now */
 		sched_yield();
 	}
-	CHECK(rank == 1 || !is_straight() || p3_ring_runs(&nic()->peer[1].req_out, 1));
 	sync_nodes();
 	if (rank == 1) {
 		node_die();
@@ -459,9 +360,9 @@ static void a_put_without_the_lease_is_posted(void **state)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(both_paths_do_the_same),
-		cmocka_unit_test(unusual_descriptors_take_the_general_path),
-		cmocka_unit_test(unusual_arguments_take_the_general_path),
+		cmocka_unit_test(puts_of_each_length_have_their_events),
+		cmocka_unit_test(unusual_descriptors_have_their_events),
+		cmocka_unit_test(unusual_arguments_are_checked),
 		cmocka_unit_test(puts_of_all_lengths_come_in_order),
 		cmocka_unit_test(puts_fill_the_ring_and_no_more),
 		cmocka_unit_test(no_put_overtakes_a_waiting_request),

@@ -11,79 +11,6 @@
 
 /* ---- order ---- */
 
-enum { OP_SHORT_PUT, OP_MEDIUM_PUT, OP_LONG_PUT, OP_SHORT_GET, OP_LONG_GET, OPS };
-
-static const size_t op_length[OPS] = {8, 700, 40000, 30, 30000};
-
-static unsigned op_of(unsigned i)
-{
-	unsigned x = i * 2654435761u;
-	unsigned op = (x >> 16) % 16;
-	return op < 6    ? OP_SHORT_PUT
-	       : op < 9  ? OP_MEDIUM_PUT
-	       : op < 11 ? OP_LONG_PUT
-	       : op < 14 ? OP_SHORT_GET
-			 : OP_LONG_GET;
-}
-
-static void start_mixed(ptl_handle_ni_t ni, unsigned n)
-{
-	unsigned char *buf = node_alloc(OPS * 40000);
-	ptl_handle_md_t md[OPS];
-	for (unsigned op = 0; op < OPS; op++)
-		md[op] = bind_md(ni,
-			md_of(buf + op * 40000, op_length[op], MD_QUIET, PTL_EQ_NONE));
-	for (unsigned i = 0; i < n; i++) {
-		unsigned op = op_of(i);
-		if (op < OP_SHORT_GET)
-			CHECK_OK(PtlPut(md[op], PTL_NO_ACK_REQ, id_of(ni, 1), PT + i % 5,
-				0, i, 0, i));
-		else
-			CHECK_OK(PtlGet(md[op], id_of(ni, 1), PT + i % 5, 0, i, 0));
-	}
-}
-
-/* P3.3 3.11.2: STARTs at the target come in the order of the calls, across portals,
- * kinds and lengths; each END comes after its START */
-NODES_CASE(start_events_come_in_call_order_mixed, 2)
-{
-	UNUSED_ARGS;
-	unsigned n = rounds(1000), started = 0, ended = 0;
-	ptl_handle_eq_t eq = eq_new(ni, 4096);
-	unsigned char *buf = node_alloc(40000);
-	for (unsigned i = 0; rank == 1 && i < 5; i++) {
-		ptl_handle_me_t me = me_last(ni, PT + i, 0, UINT64_MAX, PTL_RETAIN);
-		CHECK_OK(
-			PtlMDAttach(me, md_of(buf, 40000, MD_ANY, eq), PTL_RETAIN, NULL));
-	}
-	sync_nodes();
-	if (rank == 0) {
-		start_mixed(ni, n);
-		sync_nodes();
-		return;
-	}
-	bool *seen = (bool *)node_alloc(n);
-	while (ended < n) {
-		ptl_event_t ev = next_event(eq);
-		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
-		unsigned op = op_of((unsigned)ev.match_bits);
-		bool put = op < OP_SHORT_GET;
-		CHECK_EQ(ev.rlength, op_length[op]);
-		CHECK_EQ(ev.pt_index, PT + ev.match_bits % 5);
-		if (ev.type == (put ? PTL_EVENT_PUT_START : PTL_EVENT_GET_START)) {
-			CHECK_EQ(ev.match_bits, started);
-			started++;
-			continue;
-		}
-		CHECK_EQ(ev.type, put ? PTL_EVENT_PUT_END : PTL_EVENT_GET_END);
-		CHECK(ev.match_bits < started && !seen[ev.match_bits]);
-		seen[ev.match_bits] = true;
-		ended++;
-	}
-	expect_empty(eq);
-	sync_nodes();
-}
-
 /* P3.3 3.11.2: SEND_START, SEND_END, then ACK, for each put, whatever its length */
 NODES_CASE(send_end_comes_before_ack, 2)
 {
@@ -368,52 +295,6 @@ NODES_CASE(each_event_goes_to_one_of_three_readers, 2)
 
 /* ---- polling ---- */
 
-#define MANY 40
-
-/* P3.3 3.11.12 */
-NODES_CASE(poll_finds_the_queue_with_the_event, 2)
-{
-	UNUSED_ARGS;
-	ptl_handle_eq_t eq[MANY + 1];
-	unsigned char *buf = node_alloc(64);
-	ptl_event_t ev;
-	int which = -1;
-	for (unsigned i = 0; i < MANY; i++) {
-		eq[i] = eq_new(ni, 8);
-		if (rank == 1)
-			post_md(ni, PT, i,
-				md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE,
-					eq[i]));
-	}
-	eq[MANY] = eq[3]; /* a queue may be in the list twice */
-	sync_nodes();
-	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
-	CHECK_RC(PtlEQPoll(eq, MANY + 1, 0, &ev, &which), PTL_EQ_EMPTY);
-	struct patience p = patience_begin();
-	uint64_t before = now_ms();
-	CHECK_RC(PtlEQPoll(eq, MANY + 1, 50, &ev, &which), PTL_EQ_EMPTY);
-	CHECK(now_ms() - before >= 49);
-	CHECK(!patience_is_over(&p));
-	CHECK_EQ(which, -1);
-	for (unsigned i = 0; i < rounds(200); i++) {
-		unsigned q = i * 7 % MANY;
-		sync_nodes();
-		if (rank == 0) {
-			if (i % 50 == 1)
-				/* pause: now and then the receiver parks */
-				sleep_ms(30);
-			CHECK_OK(put_to(ni, md, 1, PT, q, PTL_NO_ACK_REQ));
-			continue;
-		}
-		ptl_time_t t = i % 2 ? PTL_TIME_FOREVER : 20000;
-		CHECK_OK(PtlEQPoll(eq, MANY + 1, t, &ev, &which));
-		CHECK(which == (int)q || (q == 3 && which == MANY));
-		CHECK_EQ(ev.match_bits, q);
-		CHECK_EQ(ev.md.eq_handle, eq[q]);
-	}
-	sync_nodes();
-}
-
 static void wait_for_messages(ptl_handle_ni_t ni, uint64_t n)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
@@ -527,59 +408,6 @@ NODES_CASE(polls_of_other_queues_starve_no_queue, 1)
 	}
 	for (unsigned sets = 1; sets <= SETS; sets++)
 		poll_sets(ni, eq, md, sets);
-}
-
-/* Consecutive calls start at different queues: a busy one does not hide the others */
-NODES_CASE(poll_does_not_starve_a_queue, 1)
-{
-	UNUSED_ARGS;
-	ptl_handle_eq_t eq[2] = {eq_new(ni, 512), eq_new(ni, 512)};
-	unsigned char *buf = node_alloc(64);
-	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
-	for (unsigned i = 0; i < 2; i++)
-		post_md(ni, PT, i,
-			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[i]));
-	for (unsigned i = 0; i < 100; i++)
-		CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
-	CHECK_OK(put_to(ni, md, 0, PT, 1, PTL_NO_ACK_REQ));
-	int which = 0;
-	for (unsigned i = 0; i < 10 && which == 0; i++) {
-		ptl_event_t ev;
-		CHECK_OK(PtlEQPoll(eq, 2, 600000, &ev, &which));
-		if (i == 3)
-			wait_for_messages(ni, 101);
-	}
-	CHECK_EQ(which, 1);
-}
-
-/* ---- handlers ---- */
-
-static p3_a32 handled;
-
-static void count_event(ptl_event_t *event)
-{
-	if (event->type == PTL_EVENT_PUT_END)
-		(void)p3_add32(&handled, 1);
-}
-
-/* P3.3 3.11.6: once for each event, by the reading thread before the call returns */
-NODES_CASE(handler_sees_each_event_once, 1)
-{
-	UNUSED_ARGS;
-	unsigned char *buf = node_alloc(64);
-	ptl_handle_eq_t eq;
-	p3_set(&handled, 0);
-	CHECK_OK(PtlEQAlloc(ni, 64, count_event, &eq));
-	post_md(ni, PT, 1, md_of(buf, 64, MD_ANY, eq));
-	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
-	for (unsigned i = 0; i < 20; i++)
-		CHECK_OK(put_to(ni, md, 0, PT, 1, PTL_NO_ACK_REQ));
-	for (unsigned i = 0; i < 20; i++) {
-		CHECK_EQ(p3_get(&handled), i);
-		expect(eq, PTL_EVENT_PUT_START);
-		expect(eq, PTL_EVENT_PUT_END);
-	}
-	CHECK_EQ(p3_get(&handled), 20);
 }
 
 /* ---- freeing ---- */
@@ -789,7 +617,6 @@ NODES_CASE(split_and_merged_rings_keep_their_readers_apart, 1)
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(start_events_come_in_call_order_mixed),
 		cmocka_unit_test(send_end_comes_before_ack),
 		cmocka_unit_test(overflow_is_told_once_at_the_gap),
 		cmocka_unit_test(overflow_under_a_reader_shows_each_gap),
@@ -798,12 +625,9 @@ int main(void)
 		cmocka_unit_test(wait_of_two_readers_returns),
 		cmocka_unit_test(each_event_goes_to_one_of_two_readers),
 		cmocka_unit_test(each_event_goes_to_one_of_three_readers),
-		cmocka_unit_test(poll_finds_the_queue_with_the_event),
 		cmocka_unit_test(poll_takes_no_event_of_a_queue_behind_its_list),
-		cmocka_unit_test(poll_does_not_starve_a_queue),
 		cmocka_unit_test(polls_of_other_queues_starve_no_queue),
 		cmocka_unit_test(memory_of_large_queues_is_given_back),
-		cmocka_unit_test(handler_sees_each_event_once),
 		cmocka_unit_test(free_ends_the_waits_on_a_queue),
 		cmocka_unit_test(free_leaves_descriptors_without_a_queue),
 		cmocka_unit_test(freed_queues_serve_every_size),

@@ -296,18 +296,18 @@ static p3_a32 reading, over, held, come;
 
 static void run_without_cma(unsigned n, nodes_fn *fn)
 {
-	const char *was = getenv("PTL3_CMA");
+	const char *was = getenv("PTL3_MOVER");
 	char *kept = was ? strdup(was) : NULL;
-	setenv("PTL3_CMA", "off", 1);
+	setenv("PTL3_MOVER", "window", 1);
 	p3_set(&reading, 0);
 	p3_set(&over, 0);
 	p3_set(&held, 0);
 	p3_set(&come, 0);
 	run_nodes(n, fn, NULL);
 	if (kept)
-		setenv("PTL3_CMA", kept, 1);
+		setenv("PTL3_MOVER", kept, 1);
 	else
-		unsetenv("PTL3_CMA");
+		unsetenv("PTL3_MOVER");
 	free(kept);
 }
 
@@ -427,7 +427,7 @@ static void read_first(struct p3_nic *n)
 }
 
 /* Return true if the pull knows that it gets no bytes: exchanges do not wait for it then
- * (nic/xfer/swap.c). */
+ * (nic/xfer/getput.c). */
 static bool is_stalled(struct p3_nic *n)
 {
 	nic_hold(n);

@@ -12,7 +12,7 @@
 #include "support/hold.h"
 
 enum { PT = 4, PT_QUIET, LONG = 4 << 20, OLD = 1, NEW, EARLY, LATE };
-#define NO_SIDE_NS 2000000000u /* P3_NO_SIDE_NS of swap.c */
+#define NO_SIDE_NS 2000000000u /* P3_NO_SIDE_NS of getput.c */
 enum { SWAP_MOST = 64, PASSES = 100000 };
 
 struct stage {
@@ -189,8 +189,7 @@ static void sides_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 /* Run a case with cross-memory reads only, or with windows only. */
 static void run(play_fn *play, bool cma)
 {
-	setenv("PTL3_CMA", cma ? "on" : "off", 1);
-	setenv("PTL3_BULK", cma ? "off" : "on", 1);
+	setenv("PTL3_MOVER", cma ? "read" : "window", 1);
 	stage = (struct stage){0};
 	run_nodes(2, sides_node, &play);
 }

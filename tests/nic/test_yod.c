@@ -26,18 +26,16 @@ struct yod {
 
 static struct p3_job_msg hear(struct yod *y, enum p3_job_op op)
 {
-	struct p3_job_msg m;
+	struct p3_job_packet p;
 	struct pollfd on = {.fd = y->sock, .events = POLLIN};
-	int fds[P3_JOB_FDS];
-	unsigned nfds = 0;
 	assert_int_equal(poll(&on, 1, PATIENCE_MS), 1);
-	assert_int_equal(p3_job_recv(y->sock, &m, fds, &nfds), 0);
-	assert_int_equal(m.op, op);
-	if (nfds) {
-		memcpy(y->fds, fds, nfds * sizeof *fds);
-		y->nfds = nfds;
+	assert_int_equal(p3_job_recv(y->sock, 0, &p), 0);
+	assert_int_equal(p.msg.op, op);
+	if (p.nfds) {
+		memcpy(y->fds, p.fds, sizeof y->fds);
+		y->nfds = p.nfds;
 	}
-	return m;
+	return p.msg;
 }
 
 static void say_with(struct yod *y, struct p3_job_msg m, enum p3_job_op op, unsigned nfds)

@@ -2,16 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Completions offer what --help lists: completion.sh source-tree yod ptlstat tracedump
 #	portals-info
-. "$1/launcher/yod/yod.bash"
-. "$1/launcher/ptlstat/ptlstat.bash"
-. "$1/launcher/info/portals-info.bash"
-. "$1/launcher/tracedump/tracedump.bash"
+. "$1/launcher/tools/completion.bash"
+PATH=${2%/*}:$PATH
 status=0
 
 # offers words...: print the completions of the last word
 offers() {
 	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-	_"${1##*/}"
+	_portals
 	printf '%s\n' "${COMPREPLY[@]}" | sort -u
 }
 
@@ -40,20 +38,23 @@ expect "$(offers yod -sz 4 /etc/host)" "$(compgen -f /etc/host | sort)"
 expect "$(offers yod -sz 4 ls --ti)" ""
 
 ptlstat() {
-	printf 'job uid\n4711 0\n'
+	[ "$*" != --help ] || command ptlstat "$@"
+	[ $# != 0 ] || printf 'job uid\n4711 0\ndomain user\nthere me\n'
 }
 help=$("$3" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-zA-Z]+' | tr -d ' ')
 expect "$(offers ptlstat -)" "$(printf '%s\n' $help | sort -u)"
 expect "$(offers ptlstat '')" "$(printf '%s\n' 4711 conf why)"
 expect "$(offers ptlstat why 47)" 4711
 expect "$(offers ptlstat -i '')" ""
+expect "$(offers ptlstat --domain '')" there
 
-expect "$(offers tracedump -)" "$("$4" --help | grep -oE '^  --[a-z-]+' | tr -d ' ' | sort)"
+expect "$(offers tracedump -)" "$("$4" --help | grep -oE '^  -.*' |
+	grep -oE -- '(^| )--?[a-zA-Z]+' | tr -d ' ' | sort)"
 expect "$(offers tracedump --at 'd')" "$(printf '%s\n' death deliver drop)"
 expect "$(offers portals-info -)" "$("$5" --help | grep -oE '^  -.*' |
 	grep -oE -- '(^| )--?[a-zA-Z]+' | tr -d ' ' | sort)"
 
-for tool in yod ptlstat tracedump portals-info utcp_nid portalperf matchperf pipeperf cciperf \
+for tool in yod ptlstat tracedump portals-info utcp_nid portalperf matchperf cciperf \
 	gasnetrun_portals; do
 	tool=$(dirname "$2")/$tool
 	[ ! -x "$tool" ] || expect "" "$("$tool" --help | awk 'length > 80')"

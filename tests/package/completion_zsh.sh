@@ -11,9 +11,8 @@ trap 'rm -rf "$scratch"' EXIT
 status=0
 mkdir "$scratch/zsh" "$scratch/some" "$scratch/other"
 touch "$scratch/file"
-for tool in launcher/yod/yod launcher/ptlstat/ptlstat launcher/tracedump/tracedump launcher/info/portals-info; do
-	cp "$1/$tool.zsh" "$scratch/zsh/_${tool##*/}"
-done
+cp "$1/launcher/tools/completion.zsh" "$scratch/zsh/_yod"
+export PATH="${2%/*}:$PATH"
 cd "$scratch" || exit 1
 
 words() { # what is on standard input, sorted, in a line
@@ -47,7 +46,7 @@ expect 'ptlstat ' '4711 conf why'
 expect 'ptlstat why 47' 4711
 expect 'ptlstat -i ' ''
 expect 'portals-info -' "$("$5" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-zA-Z]+' | words)"
-expect 'tracedump -' "$("$4" --help | grep -oE '^  --[a-z-]+' | words)"
+expect 'tracedump -' "$("$4" --help | grep -oE '^  -.*' | grep -oE -- '(^| )--?[a-zA-Z]+' | words)"
 expect 'tracedump --at d' 'death deliver drop'
 expect 'tracedump --node 1 fi' file
 zsh -f "$1/tests/package/completion.zsh" "$scratch/zsh" <ask >got || status=1

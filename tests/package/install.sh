@@ -36,7 +36,7 @@ quietly cmake --install "$build" --prefix "$scratch/whole"
 	fail "the components are not all that is installed"
 
 for tool in yod ptlstat tracedump portals-info; do
-	for file in bash-completion/completions/$tool zsh/site-functions/_$tool man/man1/$tool.1; do
+	for file in bash-completion/completions/$tool zsh/site-functions/_yod man/man1/$tool.1; do
 		[ -f "$prefix/share/$file" ] || fail "share/$file is not installed"
 	done
 done

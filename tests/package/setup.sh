@@ -34,7 +34,7 @@ grep -A5 '"name": "test"' CMakePresets.json | grep -q 'sourceDir}/build/release"
 	complain "the tests are not built in the folder of the release"
 for package in $(sed -n '/^want=/,/"$/p' .ci/packages | tr '"' ' '); do
 	case $package in
-	g++ | clang | clang-format | valgrind | strace | gdb | spin | libcmocka-dev | python3)
+	g++ | clang | clang-format | valgrind | strace | gdb | spin | libcmocka-dev)
 		complain "the first command installs $package, which only tests need" ;;
 	esac
 done

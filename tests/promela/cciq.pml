@@ -9,7 +9,8 @@
  * look at the head: each item has a place of its own in the ring; no item is lost.
  *
  * Bounds: two items, rings of two words, POSTS events.  The first reader owns the queue;
- * the second one may revoke that at any time.
+ * the second one may revoke that at any time.  The event ring (shm/evq.h) has the same
+ * owner.
  *
  * A compare-and-swap reads the last value, so weak.inc does not show a store that comes
  * late for it.  So without the release of inside the head's store stands behind it.
@@ -26,9 +27,9 @@
 #define CCIQ_3_p3_cci_queue_drain            5
 #define CCIQ_3_p3_cci_queue_give_back_rarely 6
 #define CCIQ_3_p3_cci_queue_take_returned    7
-#define CCIQ_4_p3_cci_queue_enter            8 /* its fence */
-#define CCIQ_4_p3_cci_queue_leave            9
-#define CCIQ_4_cci_queue_revoke              10 /* its fence */
+#define EVQ_4_p3_owner_enter                 8 /* its fence */
+#define EVQ_4_p3_owner_leave                 9
+#define EVQ_4_owner_ask                      10 /* its fence */
 
 #define PROCS    3
 #define RING(i)  ((i) % SIZE)
@@ -104,21 +105,21 @@ inline use_event(d)
 }
 
 /* Returns true with inside set. */
-inline p3_cci_queue_enter(entered)
+inline p3_owner_begin(entered)
 {
 	p3_set(INSIDE, 1);
-	p3_fence_light(CCIQ_4_p3_cci_queue_enter);
+	p3_fence_light(EVQ_4_p3_owner_enter);
 	p3_acquire(SHARED, x, ALWAYS);
 	entered = !x;
 	if
-	:: x -> p3_cci_queue_leave(); x = 0
+	:: x -> p3_owner_leave(); x = 0
 	:: else
 	fi
 }
 
-inline p3_cci_queue_leave()
+inline p3_owner_leave()
 {
-	p3_release(INSIDE, 0, CCIQ_4_p3_cci_queue_leave)
+	p3_release(INSIDE, 0, EVQ_4_p3_owner_leave)
 }
 
 inline p3_cci_queue_give_back_rarely(d)
@@ -147,19 +148,19 @@ active proctype owner()
 	do
 	:: mem[HEAD] == POSTS -> break
 	:: mem[HEAD] < POSTS ->
-		p3_cci_queue_enter(owns);
+		p3_owner_begin(owns);
 		if
 		:: owns ->
 			p3_get(HEAD, head);
 			p3_acquire(RING(head), word, CCIQ_1_p3_cci_queue_take);
 			got = IS_OF(word, head);
 			if
-			:: got && HAS(CCIQ_4_p3_cci_queue_leave) -> p3_set(HEAD, head + 1)
+			:: got && HAS(EVQ_4_p3_owner_leave) -> p3_set(HEAD, head + 1)
 			:: else
 			fi;
-			p3_cci_queue_leave();
+			p3_owner_leave();
 			if
-			:: got && !HAS(CCIQ_4_p3_cci_queue_leave) -> p3_set(HEAD, head + 1)
+			:: got && !HAS(EVQ_4_p3_owner_leave) -> p3_set(HEAD, head + 1)
 			:: else
 			fi
 		:: else -> cci_queue_take_shared()
@@ -167,13 +168,13 @@ active proctype owner()
 		if
 		:: got ->
 			use_event(ITEM_IN(word));
-			p3_cci_queue_enter(owns);
+			p3_owner_begin(owns);
 			if
 			:: owns ->
 				p3_release(BACK(back_tail), WORD(back_tail, ITEM_IN(word)),
 					CCIQ_3_p3_cci_queue_give_back);
 				back_tail++;
-				p3_cci_queue_leave()
+				p3_owner_leave()
 			:: else -> p3_cci_queue_give_back_rarely(ITEM_IN(word))
 			fi
 		:: else
@@ -186,13 +187,13 @@ active proctype owner()
 }
 
 /* The loop that waits for inside may go round at any time. */
-inline cci_queue_revoke()
+inline p3_owner_revoke()
 {
 	if
 	:: !revoking ->
 		revoking = true;
 		p3_set(SHARED, ASKED);
-		p3_fence_heavy(CCIQ_4_cci_queue_revoke)
+		p3_fence_heavy(EVQ_4_owner_ask)
 	:: else
 	fi;
 	p3_acquire(INSIDE, x, ALWAYS);
@@ -209,7 +210,7 @@ active proctype other()
 	bool got, revoking;
 	do
 	:: mem[HEAD] == POSTS -> break
-	:: mem[HEAD] < POSTS && mem[SHARED] != REVOKED -> cci_queue_revoke()
+	:: mem[HEAD] < POSTS && mem[SHARED] != REVOKED -> p3_owner_revoke()
 	:: mem[HEAD] < POSTS && mem[SHARED] == REVOKED ->
 		cci_queue_take_shared();
 		if

@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 enum { INDEX = 17, BITS = 0x45, EACH = 20, BYTES = 1500 };
 
@@ -24,18 +23,18 @@ static uint8_t *in, out[BYTES];
 
 static void attach(unsigned int peer)
 {
-	ptl_md_t md = ref_region(in + peer * BYTES, BYTES,
+	ptl_md_t md = mp_region(in + peer * BYTES, BYTES,
 		PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | options, in_eq);
 
-	ref_attach(INDEX, ref.id[peer], BITS, md, PTL_RETAIN);
+	ref_attach(INDEX, mp.id[peer], BITS, md, PTL_RETAIN);
 }
 
 static void send_all(ptl_handle_md_t handle)
 {
 	for (unsigned int i = 0; i < EACH; i++)
 		for (unsigned int s = 1; s <= peers; s++)
-			CALL(PtlPut(handle, PTL_ACK_REQ,
-				ref.id[(ref.rank + s) % ref.size], INDEX, 0, BITS, 0, i));
+			mp_ok(PtlPut(handle, PTL_ACK_REQ, mp.id[(mp.rank + s) % mp.size],
+				INDEX, 0, BITS, 0, i));
 }
 
 /* Read the queue until it has given as many events as were counted; count by kind. */
@@ -54,7 +53,6 @@ static void drain(ptl_handle_eq_t eq, unsigned int events, unsigned int *kinds)
 
 int main(int argc, char **argv)
 {
-	const struct timespec while_ = {0, 200 * 1000 * 1000};
 	unsigned int kinds[PTL_EVENT_UNLINK + 1] = {0}, messages, starts;
 	ptl_handle_md_t handle;
 
@@ -62,20 +60,20 @@ int main(int argc, char **argv)
 	starts = strcmp(ref_form(argc, argv, "both"), "both") == 0;
 	options = starts ? 0 : PTL_MD_EVENT_START_DISABLE;
 	per_message = 1 + starts;
-	peers = ref.size - 1;
+	peers = mp.size - 1;
 	messages = EACH * peers;
-	in = ref_memory((size_t)ref.size * BYTES);
-	ref_fill(out, BYTES, ref.rank);
-	in_eq = ref_queue(messages * per_message);
-	out_eq = ref_queue(messages * (per_message + 1));
-	for (unsigned int peer = 0; peer < ref.size; peer++)
-		if (peer != ref.rank)
+	in = ref_memory((size_t)mp.size * BYTES);
+	mp_fill(out, BYTES, mp.rank);
+	in_eq = mp_queue(messages * per_message);
+	out_eq = mp_queue(messages * (per_message + 1));
+	for (unsigned int peer = 0; peer < mp.size; peer++)
+		if (peer != mp.rank)
 			attach(peer);
-	CALL(PtlMDBind(
-		ref.ni, ref_region(out, BYTES, options, out_eq), PTL_RETAIN, &handle));
+	mp_ok(PtlMDBind(
+		mp.ni, mp_region(out, BYTES, options, out_eq), PTL_RETAIN, &handle));
 	send_all(handle);
 	/* pause: all messages come before the first look, as in the model */
-	nanosleep(&while_, NULL);
+	sleep_ms(200);
 	drain(in_eq, messages * per_message, kinds);
 	drain(out_eq, messages * (per_message + 1), kinds);
 	CHECK(kinds[PTL_EVENT_PUT_END] == messages);
@@ -83,8 +81,8 @@ int main(int argc, char **argv)
 	CHECK(kinds[PTL_EVENT_ACK] == messages);
 	CHECK(kinds[PTL_EVENT_PUT_START] == messages * starts);
 	CHECK(kinds[PTL_EVENT_SEND_START] == messages * starts);
-	for (unsigned int peer = 0; peer < ref.size; peer++)
-		if (peer != ref.rank)
-			ref_compare(in + peer * BYTES, BYTES, peer);
+	for (unsigned int peer = 0; peer < mp.size; peer++)
+		if (peer != mp.rank)
+			mp_compare(in + peer * BYTES, BYTES, peer, "data");
 	ref_end();
 }

@@ -31,7 +31,7 @@ static bool asks(unsigned int from, unsigned int to)
 		return from == 0;
 	if (strcmp(form, "up") == 0)
 		return to == 0;
-	return to == (from + 1) % ref.size;
+	return to == (from + 1) % mp.size;
 }
 
 static size_t length_of(unsigned int from, unsigned int to)
@@ -44,9 +44,9 @@ static void attach(uint8_t **where, unsigned int peer, ptl_match_bits_t bits)
 	ptl_md_t md;
 
 	where[peer] = ref_memory(MOST);
-	md = ref_region(where[peer], MOST, PTL_MD_OP_PUT, eq);
+	md = mp_region(where[peer], MOST, PTL_MD_OP_PUT, eq);
 	md.threshold = 1;
-	ref_attach(INDEX, ref.id[peer], bits, md, PTL_UNLINK);
+	ref_attach(INDEX, mp.id[peer], bits, md, PTL_UNLINK);
 }
 
 static void put(unsigned int peer, size_t bytes, ptl_match_bits_t bits)
@@ -55,11 +55,11 @@ static void put(unsigned int peer, size_t bytes, ptl_match_bits_t bits)
 	ptl_md_t md;
 
 	sent[peer] = ref_memory(bytes);
-	ref_fill(sent[peer], bytes, ref.rank);
-	md = ref_region(sent[peer], bytes, 0, eq);
+	mp_fill(sent[peer], bytes, mp.rank);
+	md = mp_region(sent[peer], bytes, 0, eq);
 	md.threshold = 1;
-	CALL(PtlMDBind(ref.ni, md, PTL_UNLINK, &handle));
-	CALL(PtlPut(handle, PTL_NO_ACK_REQ, ref.id[peer], INDEX, 0, bits, 0, 0));
+	mp_ok(PtlMDBind(mp.ni, md, PTL_UNLINK, &handle));
+	mp_ok(PtlPut(handle, PTL_NO_ACK_REQ, mp.id[peer], INDEX, 0, bits, 0, 0));
 	sends++;
 }
 
@@ -69,38 +69,38 @@ static void arrived(const ptl_event_t *event)
 
 	CHECK(event->mlength == event->rlength);
 	if (event->match_bits == ANSWER) {
-		CHECK(event->mlength == length_of(peer, ref.rank));
-		ref_compare(answered[peer], event->mlength, peer);
+		CHECK(event->mlength == length_of(peer, mp.rank));
+		mp_compare(answered[peer], event->mlength, peer, "data");
 		answers--;
 		return;
 	}
-	CHECK(event->mlength == length_of(peer, ref.rank));
-	ref_compare(asked[peer], event->mlength, peer);
+	CHECK(event->mlength == length_of(peer, mp.rank));
+	mp_compare(asked[peer], event->mlength, peer, "data");
 	questions--;
-	put(peer, length_of(ref.rank, peer), ANSWER);
+	put(peer, length_of(mp.rank, peer), ANSWER);
 }
 
 int main(int argc, char **argv)
 {
 	ref_start();
 	form = ref_form(argc, argv, "ring");
-	eq = ref_queue(256);
-	asked = ref_memory(ref.size * sizeof *asked);
-	answered = ref_memory(ref.size * sizeof *answered);
-	sent = ref_memory(ref.size * sizeof *sent);
-	for (unsigned int peer = 0; peer < ref.size; peer++) {
-		if (asks(peer, ref.rank)) {
+	eq = mp_queue(256);
+	asked = ref_memory(mp.size * sizeof *asked);
+	answered = ref_memory(mp.size * sizeof *answered);
+	sent = ref_memory(mp.size * sizeof *sent);
+	for (unsigned int peer = 0; peer < mp.size; peer++) {
+		if (asks(peer, mp.rank)) {
 			attach(asked, peer, QUESTION);
 			questions++;
 		}
-		if (asks(ref.rank, peer)) {
+		if (asks(mp.rank, peer)) {
 			attach(answered, peer, ANSWER);
 			answers++;
 		}
 	}
-	for (unsigned int peer = 0; peer < ref.size; peer++)
-		if (asks(ref.rank, peer))
-			put(peer, length_of(ref.rank, peer), QUESTION);
+	for (unsigned int peer = 0; peer < mp.size; peer++)
+		if (asks(mp.rank, peer))
+			put(peer, length_of(mp.rank, peer), QUESTION);
 	while (questions || answers || sends) {
 		ptl_event_t event = ref_wait(eq);
 

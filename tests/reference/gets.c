@@ -47,11 +47,11 @@ static void attach(unsigned int peer)
 {
 	ptl_md_t md;
 
-	served_eq[peer] = ref_queue(2 * GETS + 1);
-	md = ref_region(
+	served_eq[peer] = mp_queue(2 * GETS + 1);
+	md = mp_region(
 		shown, MOST, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, served_eq[peer]);
 	md.threshold = GETS;
-	ref_attach(INDEX, ref.id[peer], BITS, md, PTL_UNLINK);
+	ref_attach(INDEX, mp.id[peer], BITS, md, PTL_UNLINK);
 }
 
 static void fetch(unsigned int peer, size_t bytes, struct pairs *p)
@@ -60,17 +60,17 @@ static void fetch(unsigned int peer, size_t bytes, struct pairs *p)
 	unsigned int before = p->ends;
 	ptl_event_t event;
 
-	CALL(PtlMDBind(
-		ref.ni, ref_region(fetched, bytes, 0, reply_eq), PTL_RETAIN, &handle));
-	CALL(PtlGet(handle, ref.id[peer], INDEX, 0, BITS, 0));
+	mp_ok(PtlMDBind(
+		mp.ni, mp_region(fetched, bytes, 0, reply_eq), PTL_RETAIN, &handle));
+	mp_ok(PtlGet(handle, mp.id[peer], INDEX, 0, BITS, 0));
 	while (p->ends == before) {
 		event = ref_wait(reply_eq);
 		CHECK(ref_rank(event.initiator) == peer);
 		count(p, &event, PTL_EVENT_REPLY_START, PTL_EVENT_REPLY_END);
 	}
 	CHECK(event.mlength == bytes && event.rlength == bytes);
-	CALL(PtlMDUnlink(event.md_handle));
-	ref_compare(fetched, bytes, peer);
+	mp_ok(PtlMDUnlink(event.md_handle));
+	mp_compare(fetched, bytes, peer, "data");
 }
 
 /* Read the events of all gets of a peer, which may still come. */
@@ -95,18 +95,18 @@ int main(void)
 	ref_start();
 	shown = ref_memory(MOST);
 	fetched = ref_memory(MOST);
-	ref_fill(shown, MOST, ref.rank);
-	served_eq = ref_memory(ref.size * sizeof *served_eq);
-	replies = ref_memory(ref.size * sizeof *replies);
-	reply_eq = ref_queue(16);
-	for (unsigned int peer = 0; peer < ref.size; peer++)
-		if (peer != ref.rank)
+	mp_fill(shown, MOST, mp.rank);
+	served_eq = ref_memory(mp.size * sizeof *served_eq);
+	replies = ref_memory(mp.size * sizeof *replies);
+	reply_eq = mp_queue(16);
+	for (unsigned int peer = 0; peer < mp.size; peer++)
+		if (peer != mp.rank)
 			attach(peer);
 	for (unsigned int i = 0; i < GETS; i++)
-		for (unsigned int s = 1; s < ref.size; s++)
-			fetch((ref.rank + s) % ref.size, lengths[i],
-				&replies[(ref.rank + s) % ref.size]);
-	for (unsigned int s = 1; s < ref.size; s++)
-		serve((ref.rank + s) % ref.size);
+		for (unsigned int s = 1; s < mp.size; s++)
+			fetch((mp.rank + s) % mp.size, lengths[i],
+				&replies[(mp.rank + s) % mp.size]);
+	for (unsigned int s = 1; s < mp.size; s++)
+		serve((mp.rank + s) % mp.size);
 	ref_end();
 }

@@ -24,35 +24,35 @@ static uint8_t *in, out[BYTES];
 
 static void attach(unsigned int peer)
 {
-	ptl_md_t hello = ref_region(&word, sizeof word, PTL_MD_OP_PUT, hello_eq);
-	ptl_md_t data = ref_region(in + peer * BYTES, BYTES, PTL_MD_OP_PUT, data_eq);
+	ptl_md_t hello = mp_region(&word, sizeof word, PTL_MD_OP_PUT, hello_eq);
+	ptl_md_t data = mp_region(in + peer * BYTES, BYTES, PTL_MD_OP_PUT, data_eq);
 
 	hello.threshold = data.threshold = 1;
-	ref_attach(INDEX, ref.id[peer], HELLO, hello, PTL_UNLINK);
-	ref_attach(INDEX, ref.id[peer], DATA, data, PTL_UNLINK);
+	ref_attach(INDEX, mp.id[peer], HELLO, hello, PTL_UNLINK);
+	ref_attach(INDEX, mp.id[peer], DATA, data, PTL_UNLINK);
 }
 
 /* A descriptor for one hello, which goes when that is sent and acknowledged. */
 static void say_hello(unsigned int peer)
 {
 	static uint64_t mine;
-	ptl_md_t md = ref_region(&mine, sizeof mine, 0, hello_eq);
+	ptl_md_t md = mp_region(&mine, sizeof mine, 0, hello_eq);
 	ptl_handle_md_t handle;
 
 	md.threshold = with_ack ? 2 : 1;
-	CALL(PtlMDBind(ref.ni, md, PTL_UNLINK, &handle));
-	CALL(PtlPut(handle, with_ack ? PTL_ACK_REQ : PTL_NO_ACK_REQ, ref.id[peer], INDEX,
+	mp_ok(PtlMDBind(mp.ni, md, PTL_UNLINK, &handle));
+	mp_ok(PtlPut(handle, with_ack ? PTL_ACK_REQ : PTL_NO_ACK_REQ, mp.id[peer], INDEX,
 		0, HELLO, 0, 0));
 }
 
 static bool is_linked(unsigned int peer)
 {
-	return peer == ref.rank || (heard[peer] && (acked[peer] || !with_ack));
+	return peer == mp.rank || (heard[peer] && (acked[peer] || !with_ack));
 }
 
 static bool are_linked(void)
 {
-	for (unsigned int peer = 0; peer < ref.size; peer++)
+	for (unsigned int peer = 0; peer < mp.size; peer++)
 		if (!is_linked(peer))
 			return false;
 	return true;
@@ -60,7 +60,7 @@ static bool are_linked(void)
 
 static void say_hello_to_missing(void)
 {
-	for (unsigned int peer = 0; peer < ref.size; peer++)
+	for (unsigned int peer = 0; peer < mp.size; peer++)
 		if (!is_linked(peer))
 			say_hello(peer);
 }
@@ -94,13 +94,13 @@ static void link_up(void)
 static void exchange(void)
 {
 	ptl_handle_md_t handle;
-	unsigned int want = 2 * (ref.size - 1); /* own SEND_END, peers' PUT_END */
+	unsigned int want = 2 * (mp.size - 1); /* own SEND_END, peers' PUT_END */
 
-	ref_fill(out, BYTES, ref.rank);
-	CALL(PtlMDBind(ref.ni, ref_region(out, BYTES, 0, data_eq), PTL_RETAIN, &handle));
-	for (unsigned int peer = 0; peer < ref.size; peer++)
-		if (peer != ref.rank)
-			CALL(PtlPut(handle, PTL_NO_ACK_REQ, ref.id[peer], INDEX, 0, DATA,
+	mp_fill(out, BYTES, mp.rank);
+	mp_ok(PtlMDBind(mp.ni, mp_region(out, BYTES, 0, data_eq), PTL_RETAIN, &handle));
+	for (unsigned int peer = 0; peer < mp.size; peer++)
+		if (peer != mp.rank)
+			mp_ok(PtlPut(handle, PTL_NO_ACK_REQ, mp.id[peer], INDEX, 0, DATA,
 				0, 0));
 	while (want) {
 		ptl_event_t event = ref_wait(data_eq);
@@ -108,23 +108,23 @@ static void exchange(void)
 		want -= event.type == PTL_EVENT_PUT_END ||
 			event.type == PTL_EVENT_SEND_END;
 	}
-	for (unsigned int peer = 0; peer < ref.size; peer++)
-		if (peer != ref.rank)
-			ref_compare(in + peer * BYTES, BYTES, peer);
-	CALL(PtlMDUnlink(handle));
+	for (unsigned int peer = 0; peer < mp.size; peer++)
+		if (peer != mp.rank)
+			mp_compare(in + peer * BYTES, BYTES, peer, "data");
+	mp_ok(PtlMDUnlink(handle));
 }
 
 int main(int argc, char **argv)
 {
 	ref_start();
 	with_ack = strcmp(ref_form(argc, argv, "ack"), "ack") == 0;
-	heard = ref_memory(ref.size * sizeof *heard);
-	acked = ref_memory(ref.size * sizeof *acked);
-	in = ref_memory((size_t)ref.size * BYTES);
-	hello_eq = ref_queue(1024);
-	data_eq = ref_queue(1024);
-	for (unsigned int peer = 0; peer < ref.size; peer++)
-		if (peer != ref.rank)
+	heard = ref_memory(mp.size * sizeof *heard);
+	acked = ref_memory(mp.size * sizeof *acked);
+	in = ref_memory((size_t)mp.size * BYTES);
+	hello_eq = mp_queue(1024);
+	data_eq = mp_queue(1024);
+	for (unsigned int peer = 0; peer < mp.size; peer++)
+		if (peer != mp.rank)
 			attach(peer);
 	link_up();
 	exchange();

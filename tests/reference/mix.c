@@ -41,14 +41,14 @@ static uint64_t word;
 /* A buffer for many messages; it goes when a further one might not fit. */
 static void attach_buffer(void *start)
 {
-	ptl_md_t md = ref_region(start, BUFFER,
+	ptl_md_t md = mp_region(start, BUFFER,
 		PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE,
 		unexpected_eq);
 	ptl_handle_me_t me;
 
 	md.max_size = BYTES;
 	md.user_ptr = start;
-	CALL(PtlMEMDAttach(ref.ni, RECEIVE, any, 0, ~(ptl_match_bits_t)0, PTL_UNLINK,
+	mp_ok(PtlMEMDAttach(mp.ni, RECEIVE, any, 0, ~(ptl_match_bits_t)0, PTL_UNLINK,
 		PTL_INS_AFTER, md, PTL_UNLINK, &me, NULL));
 }
 
@@ -71,7 +71,7 @@ static bool drain_unexpected(void)
 
 	if (rc == PTL_EQ_EMPTY)
 		return false;
-	CALL(rc);
+	mp_ok(rc);
 	ref_good(&event);
 	if (event.type == PTL_EVENT_UNLINK)
 		attach_buffer(event.md.user_ptr);
@@ -84,7 +84,7 @@ static bool take_stored(unsigned int from, ptl_match_bits_t bits)
 {
 	for (unsigned int i = 0; i < n_stored; i++)
 		if (stored[i].from == from && stored[i].bits == bits) {
-			ref_compare(stored[i].bytes, BYTES, from);
+			mp_compare(stored[i].bytes, BYTES, from, "data");
 			stored[i] = stored[--n_stored];
 			return true;
 		}
@@ -94,7 +94,7 @@ static bool take_stored(unsigned int from, ptl_match_bits_t bits)
 /* Post a receive unless the message has come; return true if it has. */
 static bool post(unsigned int from, ptl_match_bits_t bits, uint8_t *in)
 {
-	ptl_md_t md = ref_region(in, BYTES, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, receive_eq);
+	ptl_md_t md = mp_region(in, BYTES, PTL_MD_OP_PUT | PTL_MD_TRUNCATE, receive_eq);
 	ptl_handle_me_t me;
 	ptl_handle_md_t handle;
 	int rc;
@@ -105,10 +105,10 @@ static bool post(unsigned int from, ptl_match_bits_t bits, uint8_t *in)
 			;
 		if (take_stored(from, bits))
 			return true;
-		rc = PtlMEMDPost(ref.ni, mark, ref.id[from], bits, 0, PTL_UNLINK,
+		rc = PtlMEMDPost(mp.ni, mark, mp.id[from], bits, 0, PTL_UNLINK,
 			PTL_INS_BEFORE, md, PTL_UNLINK, &me, &handle, unexpected_eq);
 		if (rc != PTL_MD_NO_UPDATE) {
-			CALL(rc);
+			mp_ok(rc);
 			return false;
 		}
 	}
@@ -117,19 +117,19 @@ static bool post(unsigned int from, ptl_match_bits_t bits, uint8_t *in)
 static void step(ptl_handle_md_t out, unsigned int round, unsigned int s)
 {
 	static uint8_t in[BYTES];
-	unsigned int from = (ref.rank + ref.size - s) % ref.size;
+	unsigned int from = (mp.rank + mp.size - s) % mp.size;
 	ptl_match_bits_t bits = (ptl_match_bits_t)round << 32 | s;
 	bool came;
 
 	memset(in, 0, BYTES);
 	came = post(from, bits, in);
-	CALL(PtlPut(out, PTL_ACK_REQ, ref.id[(ref.rank + s) % ref.size], RECEIVE, 0, bits,
+	mp_ok(PtlPut(out, PTL_ACK_REQ, mp.id[(mp.rank + s) % mp.size], RECEIVE, 0, bits,
 		0, round));
 	if (!came) {
 		CHECK(ref_wait(receive_eq).type == PTL_EVENT_PUT_START);
 		CHECK(ref_wait(receive_eq).type == PTL_EVENT_PUT_END);
 		CHECK(ref_wait(receive_eq).type == PTL_EVENT_UNLINK);
-		ref_compare(in, BYTES, from);
+		mp_compare(in, BYTES, from, "data");
 	}
 	CHECK(ref_wait(send_eq).type == PTL_EVENT_SEND_START);
 	CHECK(ref_wait(send_eq).type == PTL_EVENT_SEND_END);
@@ -141,30 +141,30 @@ static void loop(void)
 	static uint8_t out[BYTES];
 	ptl_handle_md_t handle;
 
-	ref_fill(out, BYTES, ref.rank);
-	CALL(PtlMDBind(ref.ni, ref_region(out, BYTES, 0, send_eq), PTL_RETAIN, &handle));
+	mp_fill(out, BYTES, mp.rank);
+	mp_ok(PtlMDBind(mp.ni, mp_region(out, BYTES, 0, send_eq), PTL_RETAIN, &handle));
 	for (unsigned int round = 1; round <= ROUNDS; round++)
-		for (unsigned int s = 1; s < ref.size; s++)
+		for (unsigned int s = 1; s < mp.size; s++)
 			step(handle, round, s);
-	CALL(PtlMDUnlink(handle));
+	mp_ok(PtlMDUnlink(handle));
 }
 
 static uint64_t swap(uint64_t mine)
 {
-	ptl_handle_eq_t eq = ref_queue(8);
+	ptl_handle_eq_t eq = mp_queue(8);
 	uint64_t old = ~UINT64_C(0);
 	ptl_handle_md_t get, put;
 	ptl_event_t event;
 
-	CALL(PtlMDBind(ref.ni, ref_region(&old, sizeof old, 0, eq), PTL_RETAIN, &get));
-	CALL(PtlMDBind(ref.ni, ref_region(&mine, sizeof mine, 0, eq), PTL_RETAIN, &put));
-	CALL(PtlGetPut(get, put, ref.id[0], SWAP, 0, 0, 0, 0));
+	mp_ok(PtlMDBind(mp.ni, mp_region(&old, sizeof old, 0, eq), PTL_RETAIN, &get));
+	mp_ok(PtlMDBind(mp.ni, mp_region(&mine, sizeof mine, 0, eq), PTL_RETAIN, &put));
+	mp_ok(PtlGetPut(get, put, mp.id[0], SWAP, 0, 0, 0, 0));
 	do
 		event = ref_wait(eq);
 	while (event.type != PTL_EVENT_REPLY_END);
-	CALL(PtlMDUnlink(get));
-	CALL(PtlMDUnlink(put));
-	CALL(PtlEQFree(eq));
+	mp_ok(PtlMDUnlink(get));
+	mp_ok(PtlMDUnlink(put));
+	mp_ok(PtlEQFree(eq));
 	return old;
 }
 
@@ -174,16 +174,16 @@ static void count_words(uint64_t old)
 	uint64_t sum = 0, want = 0;
 	ptl_handle_md_t handle;
 
-	if (ref.rank) {
-		CALL(PtlMDBind(
-			ref.ni, ref_region(NULL, 0, 0, send_eq), PTL_RETAIN, &handle));
-		CALL(PtlPut(handle, PTL_ACK_REQ, ref.id[0], SWAP, 0, 1, 0, old));
+	if (mp.rank) {
+		mp_ok(PtlMDBind(
+			mp.ni, mp_region(NULL, 0, 0, send_eq), PTL_RETAIN, &handle));
+		mp_ok(PtlPut(handle, PTL_ACK_REQ, mp.id[0], SWAP, 0, 1, 0, old));
 		while (ref_wait(send_eq).type != PTL_EVENT_ACK)
 			;
-		CALL(PtlMDUnlink(handle));
+		mp_ok(PtlMDUnlink(handle));
 		return;
 	}
-	for (unsigned int left = ref.size - 1; left;) {
+	for (unsigned int left = mp.size - 1; left;) {
 		ptl_event_t event = ref_wait(swap_eq);
 
 		if (event.type != PTL_EVENT_PUT_END)
@@ -191,7 +191,7 @@ static void count_words(uint64_t old)
 		sum += event.hdr_data * event.hdr_data;
 		left--;
 	}
-	for (unsigned int r = 0; r < ref.size; r++)
+	for (unsigned int r = 0; r < mp.size; r++)
 		want += (uint64_t)(r + 1) * (r + 1);
 	CHECK(sum + old * old + word * word == want);
 }
@@ -203,31 +203,31 @@ static void barrier(void)
 	unsigned int step = 0;
 	bool came[32] = {false};
 
-	CALL(PtlMDBind(ref.ni, ref_region(NULL, 0, 0, PTL_EQ_NONE), PTL_RETAIN, &handle));
-	for (unsigned int hop = 1; hop < ref.size; hop *= 2, step++) {
-		CALL(PtlPut(handle, PTL_NO_ACK_REQ, ref.id[(ref.rank + hop) % ref.size],
+	mp_ok(PtlMDBind(mp.ni, mp_region(NULL, 0, 0, PTL_EQ_NONE), PTL_RETAIN, &handle));
+	for (unsigned int hop = 1; hop < mp.size; hop *= 2, step++) {
+		mp_ok(PtlPut(handle, PTL_NO_ACK_REQ, mp.id[(mp.rank + hop) % mp.size],
 			BARRIER, 0, step, 0, 0));
 		while (!came[step])
 			came[ref_wait(barrier_eq).match_bits] = true;
 	}
-	CALL(PtlMDUnlink(handle));
+	mp_ok(PtlMDUnlink(handle));
 }
 
 static void attach(void)
 {
-	ptl_md_t md = ref_region(&word, sizeof word,
+	ptl_md_t md = mp_region(&word, sizeof word,
 		PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE);
 	ptl_handle_me_t me;
 
-	CALL(PtlMEAttach(ref.ni, RECEIVE, any, 0, 0, PTL_RETAIN, PTL_INS_BEFORE, &mark));
+	mp_ok(PtlMEAttach(mp.ni, RECEIVE, any, 0, 0, PTL_RETAIN, PTL_INS_BEFORE, &mark));
 	for (int i = 0; i < BUFFERS; i++)
 		attach_buffer(buffers[i]);
 	ref_attach(SWAP, any, 0, md, PTL_RETAIN);
-	ref_attach(SWAP, any, 1, ref_region(NULL, 0, PTL_MD_OP_PUT, swap_eq), PTL_RETAIN);
-	CALL(PtlMEAttach(ref.ni, BARRIER, any, 0, ~(ptl_match_bits_t)0, PTL_RETAIN,
+	ref_attach(SWAP, any, 1, mp_region(NULL, 0, PTL_MD_OP_PUT, swap_eq), PTL_RETAIN);
+	mp_ok(PtlMEAttach(mp.ni, BARRIER, any, 0, ~(ptl_match_bits_t)0, PTL_RETAIN,
 		PTL_INS_AFTER, &me));
-	CALL(PtlMDAttach(me,
-		ref_region(
+	mp_ok(PtlMDAttach(me,
+		mp_region(
 			NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, barrier_eq),
 		PTL_RETAIN, NULL));
 }
@@ -235,14 +235,14 @@ static void attach(void)
 int main(void)
 {
 	ref_start();
-	unexpected_eq = ref_queue(2048);
-	receive_eq = ref_queue(16);
-	send_eq = ref_queue(64);
-	swap_eq = ref_queue(64);
-	barrier_eq = ref_queue(64);
+	unexpected_eq = mp_queue(2048);
+	receive_eq = mp_queue(16);
+	send_eq = mp_queue(64);
+	swap_eq = mp_queue(64);
+	barrier_eq = mp_queue(64);
 	attach();
 	loop();
-	count_words(swap(ref.rank + 1));
+	count_words(swap(mp.rank + 1));
 	barrier();
 	ref_end();
 }

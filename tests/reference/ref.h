@@ -4,23 +4,13 @@
  *
  * The programs are written as the test programs of the reference implementation were:
  * each process learns its rank, attaches its entries, and then sends, although other
- * ranks may not have started.  They use the public interface only, and nothing of the
- * library's own additions.  A call that fails ends the process with status 1 and a line
- * that names the rank, the place and the code.
+ * ranks may not have started.  They use the public interface only, and of the library's
+ * own additions nothing.  mp/mp.h has their checks, objects and data.
  */
 #ifndef REF_H
 #define REF_H
 
-#include <portals3.h>
-#include <portals3_runtime.h>
-
-struct ref {
-	unsigned int rank, size;
-	ptl_handle_ni_t ni;
-	ptl_process_id_t *id; /* by rank */
-};
-
-extern struct ref ref;
+#include "../mp/mp.h"
 
 /*
  * Join as programs do that know yod, the maps in the environment and mpirun: take the
@@ -31,31 +21,8 @@ void ref_start(void);
 /* End as REF_END says: "fini" (the default), "return" or "_exit". */
 _Noreturn void ref_end(void);
 
-/* Fail with a line that names the place; arguments as for printf. */
-_Noreturn void ref_fail(const char *file, int line, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-#define FAIL(...) ref_fail(__FILE__, __LINE__, __VA_ARGS__)
-
-#define CALL(call)                                                                       \
-	do {                                                                             \
-		int rc_ = (call);                                                        \
-		if (rc_ != PTL_OK)                                                       \
-			FAIL("%s: %s, PTL_OK was expected", #call,                       \
-				PtlErrorStr((unsigned int)rc_));                         \
-	} while (0)
-
-#define CHECK(condition)                                                                 \
-	do {                                                                             \
-		if (!(condition))                                                        \
-			FAIL("not true: %s", #condition);                                \
-	} while (0)
-
-ptl_handle_eq_t ref_queue(ptl_size_t count);
-
-/* Describe a region: any number of operations, no options but those that are given. */
-ptl_md_t ref_region(
-	void *start, ptl_size_t length, unsigned int options, ptl_handle_eq_t eq);
+#define FAIL(...)        mp_fail(__FILE__, __LINE__, __VA_ARGS__)
+#define CHECK(condition) mp_check(condition, "not true: %s", #condition)
 
 /* Attach an entry with a descriptor at the tail; both are unlinked together. */
 ptl_handle_md_t ref_attach(ptl_pt_index_t index, ptl_process_id_t from,
@@ -71,10 +38,6 @@ void ref_good(const ptl_event_t *event);
 unsigned int ref_rank(ptl_process_id_t id);
 
 void *ref_memory(size_t bytes);
-
-/* Fill with bytes that belong to seed, and fail if they do not. */
-void ref_fill(void *start, size_t bytes, unsigned int seed);
-void ref_compare(const void *start, size_t bytes, unsigned int seed);
 
 /* Return the argument of the program, or fallback. */
 const char *ref_form(int argc, char **argv, const char *fallback);

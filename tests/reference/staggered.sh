@@ -71,61 +71,14 @@ sleep "${delay[rank]}"
 shift
 exec "$@"'
 
-# shellcheck disable=SC2317 # by_* are called by name
-by_yod() {
-	"$P3_YOD" -sz "$nodes" --timeout $((limit - 5)) bash -c "$late" late "$@"
-}
-
-# one_by_one variable command...: its value is the rank; PMIX_RANK is for Open MPI.
-one_by_one() {
-	local i variable=$1 status=0 started=()
-	shift
-	for ((i = 0; i < nodes; i++)); do
-		env "$variable=$i" ${PMIX_NAMESPACE:+PMIX_RANK=$i} bash -c "$late" late "$@" &
-		started+=($!)
-	done
-	for ((i = 0; i < nodes; i++)); do
-		wait -n && continue
-		[ $? = 127 ] && break # all have been waited for
-		kill "${started[@]}" 2>/dev/null # they would wait for the one that failed
-	done
-	for ((i = 0; i < nodes; i++)); do
-		wait "${started[i]}" || status=1
-	done
-	return "$status"
-}
-
-# As the start scripts of the reference implementation did it.
-by_shell() {
-	local i
-	export PTL3_DOMAIN=ref-$$ PTL_NIDMAP='' PTL_PIDMAP=''
-	for ((i = 0; i < nodes; i++)); do
-		PTL_NIDMAP+=${PTL_NIDMAP:+:}$((0x7f000001))
-		PTL_PIDMAP+=${PTL_PIDMAP:+:}$((700 + i))
-	done
-	one_by_one PTL_MY_RID "$@"
-}
-
-# As MPICH's mpiexec.
-by_pmi() {
-	unset PTL3_DOMAIN
-	export PMI_SIZE=$nodes PMI_JOBID=ref-$$
-	one_by_one PMI_RANK "$@"
-}
-
-# As Open MPI's mpirun.
-by_openmpi() {
-	unset PTL3_DOMAIN
-	export OMPI_COMM_WORLD_SIZE=$nodes OMPI_COMM_WORLD_LOCAL_SIZE=$nodes
-	export PMIX_NAMESPACE=ref-$$
-	one_by_one OMPI_COMM_WORLD_RANK "$@"
-}
-
 # One run, in a process group of its own: its processes are all killed at a hang.
 if [ "$REF_ROLE" = run ]; then
 	nodes=0 starter='' mode='' form='' end='' delays=''
 	eval "$(choose "$1" "$seed" "$only" "$few")"
 	export PTL3_MODE=$mode PTL3_HUGEPAGES=off REF_DELAYS=$delays REF_END=$end
+	. "$here/../support/starters.sh"
+	before=(bash -c "$late" late)
+	job=ref-$$ limit=$((limit - 5))
 	by_"$starter" "$REF_BIN/reference_$1" "$form"
 	exit
 fi

@@ -32,11 +32,11 @@ static void put_and_forget(unsigned int peer, const void *start, size_t bytes,
 	ptl_handle_md_t handle;
 
 	memcpy(copy, start, bytes);
-	CALL(PtlMDBind(ref.ni,
-		ref_region(copy, bytes, 0, has_queue ? out_eq : PTL_EQ_NONE), PTL_RETAIN,
+	mp_ok(PtlMDBind(mp.ni,
+		mp_region(copy, bytes, 0, has_queue ? out_eq : PTL_EQ_NONE), PTL_RETAIN,
 		&handle));
-	CALL(PtlPut(handle, PTL_NO_ACK_REQ, ref.id[peer], INDEX, 0, bits, offset, 0));
-	CALL(PtlMDUnlink(handle));
+	mp_ok(PtlPut(handle, PTL_NO_ACK_REQ, mp.id[peer], INDEX, 0, bits, offset, 0));
+	mp_ok(PtlMDUnlink(handle));
 	memset(copy, 0xee, bytes);
 }
 
@@ -46,7 +46,7 @@ static void expect_sends(unsigned int want)
 	ptl_event_t event;
 
 	for (unsigned int i = 0; has_queue && i < 2 * want; i++) {
-		CALL(PtlEQGet(out_eq, &event));
+		mp_ok(PtlEQGet(out_eq, &event));
 		ref_good(&event);
 		CHECK(event.type == (i % 2 ? PTL_EVENT_SEND_END : PTL_EVENT_SEND_START));
 	}
@@ -60,36 +60,36 @@ static void await(unsigned int want)
 
 static void boot(void)
 {
-	const uint8_t *mine = table + (size_t)ref.rank * BYTES;
+	const uint8_t *mine = table + (size_t)mp.rank * BYTES;
 
-	for (unsigned int s = 1; s < ref.size; s++)
-		put_and_forget((ref.rank + s) % ref.size, mine, BYTES, GATHER,
-			(ptl_size_t)ref.rank * BYTES);
-	expect_sends(ref.size - 1);
-	await(ref.size - 1);
+	for (unsigned int s = 1; s < mp.size; s++)
+		put_and_forget((mp.rank + s) % mp.size, mine, BYTES, GATHER,
+			(ptl_size_t)mp.rank * BYTES);
+	expect_sends(mp.size - 1);
+	await(mp.size - 1);
 }
 
 static void gather(void)
 {
-	const uint8_t *mine = table + (size_t)ref.rank * BYTES;
+	const uint8_t *mine = table + (size_t)mp.rank * BYTES;
 
 	const char *end = getenv("REF_END");
 	bool told = end && strcmp(end, "_exit") == 0;
 
-	if (ref.rank) {
-		put_and_forget(0, mine, BYTES, GATHER, (ptl_size_t)ref.rank * BYTES);
+	if (mp.rank) {
+		put_and_forget(0, mine, BYTES, GATHER, (ptl_size_t)mp.rank * BYTES);
 		expect_sends(1);
 		await(1);
 		if (told)
 			put_and_forget(0, mine, 0, GATHER, 0);
 		return;
 	}
-	await(ref.size - 1);
-	for (unsigned int peer = 1; peer < ref.size; peer++)
-		put_and_forget(peer, table, (size_t)ref.size * BYTES, TABLE, 0);
-	expect_sends(ref.size - 1);
+	await(mp.size - 1);
+	for (unsigned int peer = 1; peer < mp.size; peer++)
+		put_and_forget(peer, table, (size_t)mp.size * BYTES, TABLE, 0);
+	expect_sends(mp.size - 1);
 	if (told)
-		await(ref.size - 1);
+		await(mp.size - 1);
 }
 
 int main(int argc, char **argv)
@@ -99,21 +99,21 @@ int main(int argc, char **argv)
 
 	ref_start();
 	has_queue = strcmp(ref_form(argc, argv, "boot"), "gather") == 0;
-	bytes = (size_t)ref.size * BYTES;
+	bytes = (size_t)mp.size * BYTES;
 	table = ref_memory(bytes);
-	ref_fill(table + (size_t)ref.rank * BYTES, BYTES, ref.rank);
-	in_eq = ref_queue(256);
-	out_eq = ref_queue(256);
+	mp_fill(table + (size_t)mp.rank * BYTES, BYTES, mp.rank);
+	in_eq = mp_queue(256);
+	out_eq = mp_queue(256);
 	for (int i = 0; i < 2; i++)
 		ref_attach(INDEX, any, i ? TABLE : GATHER,
-			ref_region(table, bytes, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
+			mp_region(table, bytes, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
 				in_eq),
 			PTL_RETAIN);
 	if (has_queue)
 		gather();
 	else
 		boot();
-	for (unsigned int peer = 0; peer < ref.size; peer++)
-		ref_compare(table + (size_t)peer * BYTES, BYTES, peer);
+	for (unsigned int peer = 0; peer < mp.size; peer++)
+		mp_compare(table + (size_t)peer * BYTES, BYTES, peer, "data");
 	ref_end();
 }

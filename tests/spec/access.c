@@ -15,13 +15,13 @@ static const ptl_ac_index_t entry = 1;
 
 static struct ends ends(void)
 {
-	struct ends e = {.bytes = spec_alloc(LENGTH), .got = spec_alloc(LENGTH)};
+	struct ends e = {.bytes = suite_alloc(LENGTH), .got = suite_alloc(LENGTH)};
 	CHECK(spec.limits.max_ac_index >= 3);
 	e.eq_a = spec_eq(256);
 	e.eq_b = spec_eq(256);
 	if (spec.is_a) {
-		unsigned char *from = spec_alloc(LENGTH);
-		spec_fill(from, LENGTH, 1);
+		unsigned char *from = suite_alloc(LENGTH);
+		fill_bytes(from, LENGTH, 1);
 		e.put = spec_bind(spec_md(from, LENGTH, 0, e.eq_a), PTL_RETAIN);
 		e.swap = spec_bind(spec_md(from, 8, 0, e.eq_a), PTL_RETAIN);
 		e.get = spec_bind(spec_md(e.got, LENGTH, 0, e.eq_a), PTL_RETAIN);

@@ -50,7 +50,7 @@ static void check_start(make_fn *make)
 static void check_iovec(make_fn *make)
 {
 	ptl_size_t most = (ptl_size_t)spec.limits.max_md_iovecs;
-	ptl_md_iovec_t *v = spec_alloc((most + 1) * sizeof *v);
+	ptl_md_iovec_t *v = suite_alloc((most + 1) * sizeof *v);
 	for (ptl_size_t i = 0; i <= most; i++)
 		v[i] = (ptl_md_iovec_t){eight, 1};
 	CHECK_OK(make(spec_md(v, most, PTL_MD_IOVEC, PTL_EQ_NONE)));
@@ -172,9 +172,9 @@ static void put_pattern(size_t length)
 {
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *from = spec_alloc(length);
+		unsigned char *from = suite_alloc(length);
 		ptl_handle_eq_t eq = spec_eq(8);
-		spec_fill(from, length, 1);
+		fill_bytes(from, length, 1);
 		spec_put(spec_bind(spec_md(from, length, PTL_MD_EVENT_START_DISABLE, eq),
 				 PTL_RETAIN),
 			PTL_ACK_REQ, SPEC_BITS);
@@ -185,7 +185,7 @@ static void put_pattern(size_t length)
 
 STATEMENT(92, pieces_are_copied)
 {
-	unsigned char *b = spec_alloc(100), wrong[100] = {0};
+	unsigned char *b = suite_alloc(100), wrong[100] = {0};
 	ptl_md_iovec_t v[3] = {{b, 10}, {b + 40, 30}, {b + 10, 30}};
 	ptl_handle_eq_t eq = spec_eq(8);
 	if (spec.is_b) {
@@ -210,7 +210,7 @@ STATEMENT(92, pieces_are_copied)
 
 STATEMENT(93, description_is_copied)
 {
-	unsigned char *b = spec_alloc(100);
+	unsigned char *b = suite_alloc(100);
 	ptl_handle_eq_t eq = spec_eq(8);
 	if (spec.is_b) {
 		ptl_md_t md =
@@ -287,7 +287,7 @@ STATEMENT(98, odd_start_and_length)
 	static const size_t lengths[] = {1, 3, 17, 63, 4097, 100003};
 	for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
 		size_t n = lengths[i], off = 1 + 2 * (i % 4);
-		unsigned char *b = spec_alloc(n + 16);
+		unsigned char *b = suite_alloc(n + 16);
 		ptl_handle_eq_t eq = spec_eq(8);
 		ptl_handle_md_t md = 0;
 		if (spec.is_b)
@@ -316,14 +316,14 @@ static void request_each(ptl_handle_md_t md)
 
 STATEMENT(99, no_operation_allowed)
 {
-	unsigned char *b = spec_alloc(8);
+	unsigned char *b = suite_alloc(8);
 	ptl_handle_eq_t eq = spec_eq(16), sent = spec_eq(16);
-	spec_fill(b, 8, 3);
+	fill_bytes(b, 8, 3);
 	if (spec.is_b)
 		(void)spec_target(SPEC_BITS, spec_md(b, 8, 0, eq));
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *from = spec_alloc(8);
+		unsigned char *from = suite_alloc(8);
 		request_each(spec_bind(
 			spec_md(from, 8, PTL_MD_EVENT_START_DISABLE, sent), PTL_RETAIN));
 		(void)EXPECT(sent, PTL_EVENT_SEND_END);
@@ -476,7 +476,7 @@ STATEMENT(108, unlink_during_a_long_put)
 static bool unlink_while_sending(unsigned seed)
 {
 	ptl_handle_eq_t eq = spec_eq(16);
-	unsigned char *from = spec_alloc(LONG_PUT_LENGTH);
+	unsigned char *from = suite_alloc(LONG_PUT_LENGTH);
 	long_put_fill(from, seed);
 	ptl_handle_md_t md =
 		spec_bind(spec_md(from, LONG_PUT_LENGTH, PTL_MD_EVENT_START_DISABLE, eq),
@@ -552,7 +552,7 @@ static void unlink_at_ends_of_b(ptl_handle_eq_t eq)
 
 STATEMENT(110, unlink_at_the_end)
 {
-	unsigned char *bytes = spec_alloc(END_LENGTH), *from = spec_alloc(END_LENGTH);
+	unsigned char *bytes = suite_alloc(END_LENGTH), *from = suite_alloc(END_LENGTH);
 	ptl_handle_eq_t eq = spec_eq(64);
 	for (unsigned i = 0; i < ENDS; i++) {
 		ptl_size_t length = end_lengths[i % 3];
@@ -627,7 +627,7 @@ static bool unlink_before_ack(void)
 static bool unlink_before_reply(void)
 {
 	ptl_handle_eq_t eq = spec_eq(16);
-	unsigned char *to = spec_alloc(END_LENGTH);
+	unsigned char *to = suite_alloc(END_LENGTH);
 	ptl_handle_md_t md = spec_bind(
 		spec_md(to, END_LENGTH, PTL_MD_EVENT_START_DISABLE, eq), PTL_RETAIN);
 	spec_get(md, SPEC_BITS);
@@ -647,7 +647,7 @@ static bool unlink_before_reply(void)
 static void unlink_and_wait(bool (*late)(void))
 {
 	bool seen = false;
-	unsigned char *bytes = spec_alloc(END_LENGTH);
+	unsigned char *bytes = suite_alloc(END_LENGTH);
 	memset(bytes, 1, END_LENGTH);
 	if (spec.is_b && !spec.is_a)
 		(void)spec_target(SPEC_BITS,
@@ -691,12 +691,12 @@ static void take_away(ptl_handle_md_t md, ptl_handle_eq_t eq, unsigned char *byt
 	while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE)
 		;
 	CHECK_OK(rc);
-	spec_fill(bytes, STREAM_LENGTH, 9);
+	fill_bytes(bytes, STREAM_LENGTH, 9);
 }
 
 STATEMENT(114, memory_is_left_alone)
 {
-	unsigned char *bytes = spec_alloc(STREAM_LENGTH);
+	unsigned char *bytes = suite_alloc(STREAM_LENGTH);
 	ptl_handle_eq_t eq = spec_eq(1024);
 	ptl_handle_md_t md = 0;
 	if (spec.is_b)
@@ -706,7 +706,7 @@ STATEMENT(114, memory_is_left_alone)
 						    eq));
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *from = spec_alloc(STREAM_LENGTH);
+		unsigned char *from = suite_alloc(STREAM_LENGTH);
 		ptl_handle_md_t put = spec_bind(
 			spec_md(from, STREAM_LENGTH, 0, PTL_EQ_NONE), PTL_RETAIN);
 		for (int i = 0; i < STREAM; i++)
@@ -716,7 +716,7 @@ STATEMENT(114, memory_is_left_alone)
 		take_away(md, eq, bytes);
 	spec_barrier();
 	/* pause: time for a wrong write to show */
-	spec_sleep_ms(20);
+	sleep_ms(20);
 	if (spec.is_b)
 		CHECK_BYTES(bytes, 0, STREAM_LENGTH, 9);
 	spec_barrier();

@@ -9,8 +9,8 @@ enum { ROOM = 4096, MIB = 1 << 20, MOST_EVENTS = 4096 };
 
 static unsigned char *pattern(ptl_size_t length, unsigned seed)
 {
-	unsigned char *bytes = spec_alloc(length + 1);
-	spec_fill(bytes, length, seed);
+	unsigned char *bytes = suite_alloc(length + 1);
+	fill_bytes(bytes, length, seed);
 	return bytes;
 }
 
@@ -94,7 +94,7 @@ static void deposit_five(ptl_handle_md_t md, uint64_t seed)
 static ptl_handle_md_t five_setup(ptl_handle_eq_t eq)
 {
 	(void)spec_target(SPEC_BITS,
-		spec_md(spec_alloc(200), 200, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq));
+		spec_md(suite_alloc(200), 200, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq));
 	ptl_md_t md = spec_md(pattern(100, 1), 100, 0, eq);
 	md.threshold = 102;
 	return spec_bind(md, PTL_RETAIN);
@@ -184,7 +184,8 @@ static ptl_size_t many_length(unsigned i)
 static void start_many(ptl_handle_eq_t eq)
 {
 	ptl_handle_md_t put = source(MIB, eq);
-	ptl_handle_md_t get = spec_bind(spec_md(spec_alloc(MIB), MIB, 0, eq), PTL_RETAIN);
+	ptl_handle_md_t get =
+		spec_bind(spec_md(suite_alloc(MIB), MIB, 0, eq), PTL_RETAIN);
 	for (unsigned i = 0; i < MANY; i++) {
 		ptl_size_t length = many_length(i);
 		int rc;
@@ -234,7 +235,7 @@ static void one_more(struct pairs *p, const ptl_event_t *ev)
 
 static void take_many(ptl_handle_eq_t eq, unsigned events)
 {
-	struct pairs *p = spec_alloc(sizeof *p);
+	struct pairs *p = suite_alloc(sizeof *p);
 	for (; events; events--) {
 		ptl_event_t ev = NEXT(eq);
 		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
@@ -247,7 +248,7 @@ static void take_many(ptl_handle_eq_t eq, unsigned events)
 static void offer_many(ptl_handle_eq_t eq)
 {
 	if (spec.is_b)
-		(void)attach_all(SPEC_PT, spec_md(spec_alloc(MIB), MIB,
+		(void)attach_all(SPEC_PT, spec_md(suite_alloc(MIB), MIB,
 						  PUT_GET | PTL_MD_MANAGE_REMOTE, eq));
 	spec_barrier();
 }
@@ -298,7 +299,7 @@ struct special {
 static struct special special(void)
 {
 	struct special s = {.eq_a = spec_eq(64), .eq_b = spec_eq(64)};
-	unsigned char *bytes = spec_alloc(3 * ROOM);
+	unsigned char *bytes = suite_alloc(3 * ROOM);
 	s.put = with_threshold(
 		spec_md(bytes, 1000, PTL_MD_OP_GET | PTL_MD_TRUNCATE, s.eq_a), 50);
 	s.get = with_threshold(
@@ -401,7 +402,7 @@ STATEMENT(234, the_descriptor_in_the_event)
 STATEMENT(235, an_iovec_descriptor_in_the_event)
 {
 	struct special s = special();
-	unsigned char *bytes = spec_alloc(2 * ROOM);
+	unsigned char *bytes = suite_alloc(2 * ROOM);
 	ptl_md_iovec_t iov[] = {{bytes, 700}, {bytes + 1000, 800}, {bytes + 2000, 900}};
 	s.put.start = s.get.start = s.target.start = iov;
 	s.put.length = s.get.length = s.target.length = 3;
@@ -427,7 +428,7 @@ STATEMENT(236, the_handle_in_the_event)
 		at_a[i] = source(i, eq_a);
 		if (spec.is_b)
 			at_b[i] = spec_target(
-				i, spec_md(spec_alloc(MDS), MDS, PTL_MD_OP_PUT, eq_b));
+				i, spec_md(suite_alloc(MDS), MDS, PTL_MD_OP_PUT, eq_b));
 	}
 	spec_barrier();
 	for (unsigned i = 0; spec.is_a && i < MDS; i++)
@@ -450,10 +451,10 @@ STATEMENT(237, no_more_moved_than_asked_for)
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
 	ptl_handle_md_t put = source(ROOM, eq_a);
 	ptl_handle_md_t get =
-		spec_bind(spec_md(spec_alloc(ROOM), ROOM, 0, eq_a), PTL_RETAIN);
+		spec_bind(spec_md(suite_alloc(ROOM), ROOM, 0, eq_a), PTL_RETAIN);
 	if (spec.is_b)
 		(void)attach_all(SPEC_PT,
-			spec_md(spec_alloc(100), 100,
+			spec_md(suite_alloc(100), 100,
 				PUT_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE, eq_b));
 	spec_barrier();
 	for (ptl_size_t i = 0; i <= 100; i += 5) {
@@ -513,7 +514,7 @@ static void offer_a_thousand(unsigned char *bytes)
 
 STATEMENT(238, what_an_ack_says)
 {
-	offer_a_thousand(spec_alloc(1000));
+	offer_a_thousand(suite_alloc(1000));
 	if (!spec.is_a)
 		return;
 	ptl_handle_eq_t eq = spec_eq(64);
@@ -543,7 +544,7 @@ STATEMENT(239, what_a_reply_says)
 	if (!spec.is_a)
 		return;
 	ptl_handle_eq_t eq = spec_eq(64);
-	ptl_md_t md = spec_md(spec_alloc(MIB), MIB, 0, eq);
+	ptl_md_t md = spec_md(suite_alloc(MIB), MIB, 0, eq);
 	ptl_handle_md_t get = spec_bind(md, PTL_RETAIN);
 	static const ptl_size_t lengths[] = {0, 1, 100, 1000, 1001, 5000, MIB - 7};
 	static const ptl_size_t remote[] = {0, 1, 999, 1000};
@@ -553,7 +554,7 @@ STATEMENT(239, what_a_reply_says)
 
 STATEMENT(240, what_a_send_says)
 {
-	offer_a_thousand(spec_alloc(1000));
+	offer_a_thousand(suite_alloc(1000));
 	if (!spec.is_a)
 		return;
 	ptl_handle_eq_t eq = spec_eq(64);
@@ -611,7 +612,7 @@ static void wait_for_threshold(ptl_handle_md_t md, int threshold)
 static void all_kinds(unsigned options, ptl_size_t length)
 {
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
-	unsigned char *at_b = spec_alloc(length), *got = spec_alloc(length);
+	unsigned char *at_b = suite_alloc(length), *got = suite_alloc(length);
 	ptl_handle_md_t put = with_options(pattern(length, 3), length, options, eq_a);
 	ptl_handle_md_t get = with_options(got, length, options, eq_a), target = 0;
 	if (spec.is_b)
@@ -666,7 +667,7 @@ STATEMENT(241, disabled_events)
 STATEMENT(242, acks_and_unlinks_are_not_disabled)
 {
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
-	ptl_md_t md = spec_md(spec_alloc(ROOM), ROOM, PTL_MD_OP_PUT | disabled[3], eq_b);
+	ptl_md_t md = spec_md(suite_alloc(ROOM), ROOM, PTL_MD_OP_PUT | disabled[3], eq_b);
 	for (int i = 0; spec.is_b && i < 20; i++)
 		(void)attach_flags(
 			SPEC_BITS, with_threshold(md, 1), PTL_UNLINK, PTL_UNLINK, NULL);
@@ -745,7 +746,7 @@ STATEMENT(243, unlink_comes_last_and_once)
 {
 	static const ptl_size_t lengths[] = {0, 10, 1000, 10000, 300000, MIB};
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
-	unsigned char *at_b = spec_alloc(MIB);
+	unsigned char *at_b = suite_alloc(MIB);
 	for (int i = 0; i < 18; i++) {
 		ptl_size_t length = lengths[i / 3];
 		if (spec.is_b)
@@ -769,7 +770,7 @@ STATEMENT(244, at_unlink_the_entry_is_free)
 	enum { ROUNDS = 600, LENGTH = 20000 };
 	ptl_handle_eq_t eq_b = spec_eq(64);
 	ptl_md_t md = with_threshold(
-		spec_md(spec_alloc(LENGTH), LENGTH, PTL_MD_OP_PUT, eq_b), 1);
+		spec_md(suite_alloc(LENGTH), LENGTH, PTL_MD_OP_PUT, eq_b), 1);
 	ptl_handle_me_t me = PTL_INVALID_HANDLE;
 	ptl_handle_md_t handle = PTL_INVALID_HANDLE, put = source(LENGTH, PTL_EQ_NONE);
 	if (spec.is_b)
@@ -799,7 +800,7 @@ STATEMENT(245, the_entry_goes_too)
 	ptl_handle_md_t put = source(5000, PTL_EQ_NONE), handle = PTL_INVALID_HANDLE;
 	ptl_handle_me_t me = PTL_INVALID_HANDLE, other;
 	ptl_md_t md =
-		with_threshold(spec_md(spec_alloc(5000), 5000, PTL_MD_OP_PUT, eq_b), 1);
+		with_threshold(spec_md(suite_alloc(5000), 5000, PTL_MD_OP_PUT, eq_b), 1);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		if (spec.is_b)
 			handle = attach_flags(SPEC_BITS, md, PTL_UNLINK, PTL_UNLINK, &me);
@@ -828,7 +829,7 @@ STATEMENT(245, the_entry_goes_too)
 static void two_overlapping(ptl_size_t first, ptl_size_t second, ptl_match_bits_t bits)
 {
 	ptl_handle_eq_t eq_b = spec_eq(16);
-	unsigned char *at_b = spec.is_b ? spec_alloc(first + second) : NULL;
+	unsigned char *at_b = spec.is_b ? suite_alloc(first + second) : NULL;
 	ptl_handle_md_t handle = PTL_INVALID_HANDLE;
 	if (spec.is_b)
 		handle = attach_flags(bits,
@@ -904,7 +905,7 @@ static void wait_until_gone(ptl_handle_md_t md)
 STATEMENT(248, a_descriptor_without_queue)
 {
 	ptl_handle_eq_t eq = spec_eq(64); /* without a descriptor */
-	unsigned char *at_b = spec_alloc(ROOM), *got = spec_alloc(100);
+	unsigned char *at_b = suite_alloc(ROOM), *got = suite_alloc(100);
 	ptl_handle_md_t target = PTL_INVALID_HANDLE, put = target, get = target;
 	ptl_md_t md = spec_md(at_b, ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE);
 	if (spec.is_b)
@@ -947,7 +948,7 @@ STATEMENT(249, both_roles)
 	for (unsigned i = 0; i < 6; i++) {
 		ptl_size_t length = i * i * 9000;
 		ptl_md_t here = spec_md(pattern(length, 1), length, 0, eq);
-		ptl_md_t there = spec_md(spec_alloc(length + 1), length,
+		ptl_md_t there = spec_md(suite_alloc(length + 1), length,
 			PUT_GET | PTL_MD_MANAGE_REMOTE, eq);
 		ptl_handle_md_t md = spec_bind(here, PTL_RETAIN);
 		ptl_handle_md_t target = spec_target(i, there);
@@ -977,7 +978,7 @@ STATEMENT(249, both_roles)
 STATEMENT(250, a_put_start_is_complete)
 {
 	ptl_handle_eq_t eq_b = spec_eq(64);
-	ptl_md_t md = spec_md(spec_alloc(8 * MIB), 8 * MIB,
+	ptl_md_t md = spec_md(suite_alloc(8 * MIB), 8 * MIB,
 		PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_MAX_SIZE, eq_b);
 	ptl_handle_md_t target = PTL_INVALID_HANDLE, put = source(MIB, PTL_EQ_NONE);
 	md.user_ptr = &eq_b;

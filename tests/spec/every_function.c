@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls every function of Portals 3.3 and of its extensions once, in a job of one node,
- * and uses every name of its header.  Both C99 and C++17; sees nothing but the headers
- * that are installed.
+ * Calls every function of Portals 3.3 and of its extensions once, in a job of one node.
+ * Both C99 and C++17; sees nothing but the headers that are installed.
  */
 #ifdef PORTALS_DIRECTORY
 #include <portals/portals3.h>
@@ -23,8 +22,6 @@
 		}                                                                        \
 	} while (0)
 #define OK(call) CHECK((call) == PTL_OK)
-
-extern const char *ptl_event_str[];
 
 enum { PT = 7, BITS = 5, LENGTH = 64 };
 
@@ -104,79 +101,6 @@ static void use_options(void)
 	       PTL_MD_FLAG_AUTO_UNLINK | PTL_MD_LUSTRE_COMPLETION_SEMANTICS |
 	       PTL_MD_LOCAL_ALIGN8 | PTL_MD_PHYS;
 	CHECK(all != 0);
-}
-
-#define NAMED(name)                                                                      \
-	CHECK(strcmp(ptl_err_str[name], #name) == 0 &&                                   \
-		strcmp(PtlErrorStr(name), #name) == 0)
-
-static void use_return_codes(void)
-{
-	NAMED(PTL_OK);
-	NAMED(PTL_AC_INDEX_INVALID);
-	NAMED(PTL_EQ_DROPPED);
-	NAMED(PTL_EQ_EMPTY);
-	NAMED(PTL_EQ_INVALID);
-	NAMED(PTL_FAIL);
-	NAMED(PTL_HANDLE_INVALID);
-	NAMED(PTL_IFACE_INVALID);
-	NAMED(PTL_MD_ILLEGAL);
-	NAMED(PTL_MD_INVALID);
-	NAMED(PTL_MD_IN_USE);
-	NAMED(PTL_MD_NO_UPDATE);
-	NAMED(PTL_ME_INVALID);
-	NAMED(PTL_ME_IN_USE);
-	NAMED(PTL_ME_LIST_TOO_LONG);
-	NAMED(PTL_NI_INVALID);
-	NAMED(PTL_NO_INIT);
-	NAMED(PTL_NO_SPACE);
-	NAMED(PTL_PID_INVALID);
-	NAMED(PTL_PROCESS_INVALID);
-	NAMED(PTL_PT_FULL);
-	NAMED(PTL_PT_INDEX_INVALID);
-	NAMED(PTL_SEGV);
-	NAMED(PTL_SR_INDEX_INVALID);
-	NAMED(PTL_UNKNOWN_ERROR);
-	NAMED(PTL_IFACE_DUP);
-	NAMED(PTL_EQ_IN_USE);
-	NAMED(PTL_VAL_FAILED);
-	NAMED(PTL_PID_IN_USE);
-	NAMED(PTL_NOT_IMPLEMENTED);
-	CHECK(ptl_err_str[PTL_MAX_ERRNO] && !ptl_err_str[PTL_MAX_ERRNO + 1]);
-}
-
-#define KIND(name)                                                                       \
-	CHECK(strcmp(ptl_event_str[name], #name) == 0 &&                                 \
-		strcmp(PtlEventKindStr(name), #name) == 0)
-
-static void use_event_kinds(void)
-{
-	KIND(PTL_EVENT_GET_START);
-	KIND(PTL_EVENT_GET_END);
-	KIND(PTL_EVENT_PUT_START);
-	KIND(PTL_EVENT_PUT_END);
-	KIND(PTL_EVENT_GETPUT_START);
-	KIND(PTL_EVENT_GETPUT_END);
-	KIND(PTL_EVENT_REPLY_START);
-	KIND(PTL_EVENT_REPLY_END);
-	KIND(PTL_EVENT_SEND_START);
-	KIND(PTL_EVENT_SEND_END);
-	KIND(PTL_EVENT_ACK);
-	KIND(PTL_EVENT_UNLINK);
-	CHECK(PtlNIFailStr(ni, PTL_NI_OK) && PtlNIFailStr(ni, PTL_NI_FAIL));
-}
-
-/* Names that programs test by #ifdef. */
-static void use_macros_of_names(void)
-{
-	int found = 0;
-#if defined PTL_HANDLE_INVALID && defined PTL_UNKNOWN_ERROR && defined PTL_IFACE_DUP &&  \
-	defined PTL_EQ_IN_USE && defined PTL_VAL_FAILED && defined PTL_PID_IN_USE &&     \
-	defined PTL_NOT_IMPLEMENTED && defined PTL_MAX_ERRNO && defined PTL_NOACK_REQ && \
-	defined PTL_NO_ACK_REQ
-	found = 1;
-#endif
-	CHECK(found);
 }
 
 /* ---- interfaces ---- */
@@ -367,6 +291,8 @@ static void read_queues(ptl_handle_md_t md)
 	expect(sent, PTL_EVENT_SEND_END);
 	OK(PtlProgress(ni, 0));
 	CHECK(PtlNIDebug(ni, 0) == 0);
+	CHECK(PtlNIFailStr(ni, PTL_NI_OK) && PtlNIFailStr(ni, PTL_NI_FAIL));
+	CHECK(PtlErrorStr(PTL_OK) && PtlEventKindStr(PTL_EVENT_ACK));
 }
 
 int main(void)
@@ -374,9 +300,6 @@ int main(void)
 	ptl_handle_md_t md, target;
 	use_handles_and_wildcards();
 	use_options();
-	use_return_codes();
-	use_event_kinds();
-	use_macros_of_names();
 	open_interface();
 	ask_interface();
 	use_registers();

@@ -203,8 +203,30 @@ static void check_event_names(void)
 	NAMED(ptl_event_str, PTL_EVENT_UNLINK);
 }
 
+/* The tables end with NULL, and values that are no code have a text, too. */
+static void check_other_names(void)
+{
+	static const unsigned codes[] = {
+		PTL_MAX_ERRNO, PTL_MAX_ERRNO + 1, UINT32_MAX, INT32_MAX};
+	static const int kinds[] = {
+		PTL_EVENT_UNLINK + 1, PTL_EVENT_UNLINK + 2, -1, INT32_MAX};
+	NAMED(ptl_err_str, PTL_MAX_ERRNO);
+	CHECK(!ptl_err_str[PTL_MAX_ERRNO + 1]);
+	CHECK(!ptl_event_str[PTL_EVENT_UNLINK + 1]);
+	for (int i = 0; i < 4; i++) {
+		CHECK(strcmp(PtlErrorStr(codes[i]), "unknown return code") == 0);
+		CHECK(strcmp(PtlEventKindStr((ptl_event_kind_t)kinds[i]),
+			      "unknown event kind") == 0);
+	}
+	CHECK(strcmp(PtlNIFailStr(PTL_INVALID_HANDLE, PTL_NI_OK), "PTL_NI_OK") == 0);
+	CHECK(strcmp(PtlNIFailStr(spec.ni, PTL_NI_FAIL), "PTL_NI_FAIL") == 0);
+	CHECK(strcmp(PtlNIFailStr(0, PTL_NI_FAIL + 1), "unknown failure type") == 0);
+	CHECK(strcmp(PtlNIFailStr(0, UINT32_MAX), "unknown failure type") == 0);
+}
+
 STATEMENT(267, names_of_codes)
 {
+	check_other_names();
 	check_error_names();
 	check_event_names();
 	for (int i = 0; i < PTL_MAX_ERRNO; i++)

@@ -10,6 +10,7 @@
 #ifndef P3_TESTS_SPEC_FIELDS_H
 #define P3_TESTS_SPEC_FIELDS_H
 
+#include "../support/random.h"
 #include "spec.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ static inline void fields_same(const char *file, int line, ptl_event_kind_t kind
 	const char *member, uint64_t is, uint64_t want)
 {
 	if (is != want)
-		spec_fail(file, line, "%s: %s is %llu (%#llx), not %llu (%#llx)",
+		check_failed(file, line, "%s: %s is %llu (%#llx), not %llu (%#llx)",
 			PtlEventKindStr(kind), member, (unsigned long long)is,
 			(unsigned long long)is, (unsigned long long)want,
 			(unsigned long long)want);
@@ -171,14 +172,6 @@ static inline ptl_md_t query(ptl_handle_md_t handle)
 	return md;
 }
 
-/* Return a cheap random number, the same on all machines. */
-static inline uint64_t mix(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
-
 /* Send, and wait until SEND_START, SEND_END and the requested ACK have been taken. */
 static inline void put_whole(
 	ptl_handle_eq_t eq, ptl_handle_md_t md, ptl_ack_req_t ack, ptl_match_bits_t bits)
@@ -196,7 +189,7 @@ static inline int try_put_region(ptl_handle_md_t md, ptl_size_t offset, ptl_size
 	int rc;
 	while ((rc = PtlPutRegion(md, offset, length, ack, to, pt, 0, bits, remote,
 			hdr)) == PTL_NO_SPACE)
-		spec_sleep_ms(1);
+		sleep_ms(1);
 	return rc;
 }
 

@@ -8,8 +8,8 @@ enum { ROOM = 4096, MIB = 1 << 20 };
 
 static unsigned char *pattern(ptl_size_t length, unsigned seed)
 {
-	unsigned char *bytes = spec_alloc(length + 1);
-	spec_fill(bytes, length, seed);
+	unsigned char *bytes = suite_alloc(length + 1);
+	fill_bytes(bytes, length, seed);
 	return bytes;
 }
 
@@ -53,10 +53,10 @@ static void exchange(
 	unsigned char *at_b, ptl_size_t offset, ptl_size_t length, ptl_handle_eq_t eq)
 {
 	if (spec.is_b)
-		spec_fill(at_b, ROOM, 1);
+		fill_bytes(at_b, ROOM, 1);
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *put = pattern(length, 2), *got = spec_alloc(length + 9);
+		unsigned char *put = pattern(length, 2), *got = suite_alloc(length + 9);
 		ptl_handle_md_t get_md = bind(got, length + 9, eq);
 		ptl_handle_md_t put_md = bind(put, length, eq);
 		swap(get_md, put_md, offset);
@@ -81,10 +81,10 @@ static void exchange(
 static void short_get(unsigned char *at_b, ptl_handle_eq_t eq)
 {
 	if (spec.is_b)
-		spec_fill(at_b, ROOM, 1);
+		fill_bytes(at_b, ROOM, 1);
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *got = spec_alloc(10);
+		unsigned char *got = suite_alloc(10);
 		swap(bind(got, 3, eq), bind(pattern(8, 2), 8, eq), 50);
 		ptl_event_t end = swapped(eq);
 		CHECK_EQ(end.mlength, 3);
@@ -106,10 +106,10 @@ static void exchange_region(unsigned char *at_b, ptl_size_t get_at, ptl_size_t p
 	ptl_size_t length, ptl_handle_eq_t eq)
 {
 	if (spec.is_b)
-		spec_fill(at_b, ROOM, 1);
+		fill_bytes(at_b, ROOM, 1);
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *got = spec_alloc(ROOM);
+		unsigned char *got = suite_alloc(ROOM);
 		CHECK_OK(PtlGetPutRegion(bind(got, ROOM, eq), get_at,
 			bind(pattern(ROOM, 2), ROOM, eq), put_at, length, spec.b, SPEC_PT,
 			0, SPEC_BITS, 1000, 0));
@@ -130,7 +130,7 @@ static void exchange_region(unsigned char *at_b, ptl_size_t get_at, ptl_size_t p
 STATEMENT(200, old_bytes_come_and_new_ones_go)
 {
 	ptl_handle_eq_t eq = spec_eq(64);
-	unsigned char *at_b = spec_alloc(ROOM);
+	unsigned char *at_b = suite_alloc(ROOM);
 	(void)vessel(at_b, PTL_EQ_NONE);
 	for (ptl_size_t length = 0; length <= most(); length += 1 + length / 5)
 		exchange(at_b, length * 3 % 61, length, eq);
@@ -145,7 +145,8 @@ static void events_of_swap(ptl_size_t length, ptl_handle_eq_t put_eq,
 	ptl_handle_eq_t get_eq, ptl_handle_eq_t eq_b)
 {
 	ptl_md_t at_b = with_threshold(
-		spec_md(spec_alloc(ROOM), ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE, eq_b), 9);
+		spec_md(suite_alloc(ROOM), ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE, eq_b),
+		9);
 	ptl_handle_md_t target = PTL_INVALID_HANDLE;
 	if (spec.is_b)
 		target = spec_target(length, at_b);
@@ -154,7 +155,7 @@ static void events_of_swap(ptl_size_t length, ptl_handle_eq_t put_eq,
 		ptl_md_t put =
 			with_threshold(spec_md(pattern(length, 1), length, 0, put_eq), 5);
 		ptl_md_t get =
-			with_threshold(spec_md(spec_alloc(ROOM), ROOM, 0, get_eq), 3);
+			with_threshold(spec_md(suite_alloc(ROOM), ROOM, 0, get_eq), 3);
 		ptl_handle_md_t put_md = spec_bind(put, PTL_RETAIN);
 		ptl_handle_md_t get_md = spec_bind(get, PTL_RETAIN);
 		struct fields send =
@@ -194,7 +195,7 @@ STATEMENT(202, target_must_allow_put_and_get)
 {
 	static const unsigned options[] = {0, PTL_MD_OP_PUT, PTL_MD_OP_GET};
 	ptl_handle_eq_t eq_a = spec_eq(16), eq_b = spec_eq(16);
-	unsigned char *at_b = pattern(ROOM, 1), *got = spec_alloc(8);
+	unsigned char *at_b = pattern(ROOM, 1), *got = suite_alloc(8);
 	for (uint64_t i = 0; i < 3; i++) {
 		if (spec.is_b)
 			(void)spec_target(SPEC_BITS,
@@ -234,7 +235,7 @@ static void region_bounds(ptl_handle_md_t get, ptl_handle_md_t put, ptl_size_t l
 
 static void all_region_bounds(ptl_handle_eq_t eq)
 {
-	unsigned char *bytes = spec_alloc(2 * ROOM);
+	unsigned char *bytes = suite_alloc(2 * ROOM);
 	ptl_handle_md_t get = bind(bytes, ROOM, eq), put = bind(bytes + ROOM, ROOM, eq);
 	ptl_size_t max = most();
 	static const ptl_size_t far[] = {ROOM + 1, UINT64_MAX, UINT64_MAX - 7, ROOM - 3};
@@ -253,10 +254,10 @@ static void all_region_bounds(ptl_handle_eq_t eq)
 STATEMENT(203, the_put_descriptor_is_limited)
 {
 	ptl_handle_eq_t eq = spec_eq(64);
-	(void)vessel(spec_alloc(ROOM), PTL_EQ_NONE);
+	(void)vessel(suite_alloc(ROOM), PTL_EQ_NONE);
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *bytes = spec_alloc(2 * ROOM);
+		unsigned char *bytes = suite_alloc(2 * ROOM);
 		ptl_handle_md_t get = bind(bytes, ROOM, eq);
 		static const int more[] = {1, 2, 1000};
 		for (int i = 0; i < 3; i++) {
@@ -277,7 +278,7 @@ STATEMENT(203, the_put_descriptor_is_limited)
 static ptl_handle_md_t foreign_md(void)
 {
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
-	CHECK_OK(PtlMDBind(spec_second(), spec_md(spec_alloc(8), 8, 0, PTL_EQ_NONE),
+	CHECK_OK(PtlMDBind(spec_second(), spec_md(suite_alloc(8), 8, 0, PTL_EQ_NONE),
 		PTL_RETAIN, &md));
 	return md;
 }
@@ -292,9 +293,9 @@ static void both_ways(ptl_handle_md_t get, ptl_handle_md_t put, int want)
 STATEMENT(204, bad_handles)
 {
 	ptl_handle_eq_t eq = spec_eq(16);
-	ptl_handle_md_t md = bind(spec_alloc(8), 8, eq), dead = bind(NULL, 0, eq);
+	ptl_handle_md_t md = bind(suite_alloc(8), 8, eq), dead = bind(NULL, 0, eq);
 	ptl_handle_md_t used = spec_bind(
-		with_threshold(spec_md(spec_alloc(8), 8, 0, eq), 0), PTL_RETAIN);
+		with_threshold(spec_md(suite_alloc(8), 8, 0, eq), 0), PTL_RETAIN);
 	CHECK_OK(PtlMDUnlink(dead));
 	const ptl_handle_any_t bad[] = {
 		PTL_INVALID_HANDLE, dead, eq, spec.ni, PTL_EQ_NONE, used};
@@ -380,9 +381,9 @@ static void tokens(void)
 {
 	unsigned here = spec.size < PLAYERS ? PLAYERS / spec.size : 1;
 	unsigned players = here * spec.size;
-	uint64_t *word = spec_alloc(8), *result = spec_alloc(8 * players);
-	struct player *player = spec_alloc(here * sizeof *player);
-	struct spec_thread *thread[PLAYERS];
+	uint64_t *word = suite_alloc(8), *result = suite_alloc(8 * players);
+	struct player *player = suite_alloc(here * sizeof *player);
+	struct thread *thread[PLAYERS];
 	if (spec.is_b) {
 		(void)spec_target(SPEC_BITS,
 			spec_md(word, 8, PUT_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
@@ -394,9 +395,9 @@ static void tokens(void)
 		equip(&player[i], spec.rank * here + i, SWAPS / players);
 	spec_barrier();
 	for (unsigned i = 0; i < here; i++)
-		thread[i] = spec_start(play, &player[i]);
+		thread[i] = thread_start(play, &player[i]);
 	for (unsigned i = 0; i < here; i++)
-		spec_join(thread[i]);
+		thread_join(thread[i]);
 	for (unsigned i = 0; i < here; i++)
 		report_token(&player[i]);
 	spec_barrier();
@@ -434,21 +435,21 @@ static void contest_setup(struct contest *c)
 {
 	if (spec.is_b)
 		(void)spec_target(
-			SPEC_BITS, spec_md(spec_alloc(LONG), LONG,
+			SPEC_BITS, spec_md(suite_alloc(LONG), LONG,
 					   PUT_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
 	if (spec.is_a) {
 		c->put_eq = spec_eq(64);
-		c->brought = spec_alloc(LONG);
+		c->brought = suite_alloc(LONG);
 		c->put = bind(c->brought, LONG, c->put_eq);
 	}
 	c->is_swapper = spec.rank == spec.size - 1;
 	if (!c->is_swapper)
 		return;
-	unsigned char *mine = spec_alloc(MARKS * MARK);
+	unsigned char *mine = suite_alloc(MARKS * MARK);
 	memset(mine, MINE, MARKS * MARK);
 	c->swap_eq = spec_eq(512);
-	c->seen = spec_alloc(LONG);
-	c->got = spec_alloc(MARKS * MARK);
+	c->seen = suite_alloc(LONG);
+	c->got = suite_alloc(MARKS * MARK);
 	c->look = bind(c->seen, LONG, c->swap_eq);
 	c->swap_put = bind(mine, MARKS * MARK, c->swap_eq);
 	c->swap_get = bind(c->got, MARKS * MARK, c->swap_eq);
@@ -504,7 +505,7 @@ static void contest_judge_swap(
 		bool swap_first = got[i] == OLD && end[i] == NEW;
 		bool put_first = got[i] == NEW && end[i] == MINE;
 		if (!swap_first && !put_first)
-			spec_fail(__FILE__, __LINE__,
+			check_failed(__FILE__, __LINE__,
 				"byte %d: the swap got %#x, in the end it is %#x", i,
 				got[i], end[i]);
 		CHECK_EQ(got[i], got[0]);
@@ -566,10 +567,10 @@ STATEMENT(205, swaps_are_atomic)
 STATEMENT(206, header_data_come_in_the_getput_events)
 {
 	ptl_handle_eq_t eq_a = spec_eq(16), eq_b = spec_eq(16);
-	(void)vessel(spec_alloc(ROOM), eq_b);
+	(void)vessel(suite_alloc(ROOM), eq_b);
 	spec_barrier();
-	ptl_handle_md_t get = bind(spec_alloc(8), 8, eq_a),
-			put = bind(spec_alloc(8), 8, eq_a);
+	ptl_handle_md_t get = bind(suite_alloc(8), 8, eq_a),
+			put = bind(suite_alloc(8), 8, eq_a);
 	for (unsigned i = 0; i < 64; i++) {
 		ptl_hdr_data_t hdr = i < 32 ? UINT64_C(3) << 2 * i : mix(i);
 		if (spec.is_a) {
@@ -613,13 +614,13 @@ STATEMENT(208, one_unit_of_the_target_for_each)
 	enum { UNITS = 5 };
 	ptl_handle_eq_t eq_a = spec_eq(16), eq_b = spec_eq(64);
 	ptl_md_t md =
-		with_threshold(spec_md(spec_alloc(ROOM), ROOM, PUT_GET, eq_b), UNITS);
+		with_threshold(spec_md(suite_alloc(ROOM), ROOM, PUT_GET, eq_b), UNITS);
 	ptl_handle_md_t target = PTL_INVALID_HANDLE;
 	if (spec.is_b)
 		target = spec_target(SPEC_BITS, md);
 	spec_barrier();
-	ptl_handle_md_t get = bind(spec_alloc(8), 8, eq_a),
-			put = bind(spec_alloc(8), 8, eq_a);
+	ptl_handle_md_t get = bind(suite_alloc(8), 8, eq_a),
+			put = bind(suite_alloc(8), 8, eq_a);
 	for (int i = 1; i <= UNITS; i++) {
 		if (spec.is_a) {
 			swap(get, put, 0);

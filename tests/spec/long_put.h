@@ -25,21 +25,21 @@ struct long_put {
 static inline void long_put_fill(unsigned char *bytes, unsigned seed)
 {
 	for (size_t i = 0; i < LONG_PUT_LENGTH; i += LONG_PUT_STRIDE)
-		bytes[i] = spec_byte(seed, i);
-	bytes[LONG_PUT_LENGTH - 1] = spec_byte(seed, 1);
+		bytes[i] = byte_of(seed, i);
+	bytes[LONG_PUT_LENGTH - 1] = byte_of(seed, 1);
 }
 
 static inline void long_put_check(const unsigned char *bytes, unsigned seed)
 {
 	for (size_t i = 0; i < LONG_PUT_LENGTH; i += LONG_PUT_STRIDE)
-		CHECK_EQ(bytes[i], spec_byte(seed, i));
-	CHECK_EQ(bytes[LONG_PUT_LENGTH - 1], spec_byte(seed, 1));
+		CHECK_EQ(bytes[i], byte_of(seed, i));
+	CHECK_EQ(bytes[LONG_PUT_LENGTH - 1], byte_of(seed, 1));
 }
 
 static inline struct long_put long_put_target(void)
 {
 	struct long_put p = {.eq = spec_eq(16), .me = spec_me(SPEC_BITS)};
-	p.bytes = spec_alloc(LONG_PUT_LENGTH);
+	p.bytes = suite_alloc(LONG_PUT_LENGTH);
 	CHECK_OK(PtlMDAttach(p.me, spec_md(p.bytes, LONG_PUT_LENGTH, PTL_MD_OP_PUT, p.eq),
 		PTL_RETAIN, &p.md));
 	return p;
@@ -72,7 +72,7 @@ static inline bool long_put_once(unsigned seed, int (*call)(struct long_put *p))
 		p = long_put_target();
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *from = spec_alloc(LONG_PUT_LENGTH);
+		unsigned char *from = suite_alloc(LONG_PUT_LENGTH);
 		long_put_fill(from, seed);
 		spec_put(spec_bind(spec_md(from, LONG_PUT_LENGTH, 0, PTL_EQ_NONE),
 				 PTL_RETAIN),

@@ -220,16 +220,16 @@ static void check_all_differ(const ptl_pt_index_t *pt, size_t n)
 STATEMENT(70, any_gives_different_indexes)
 {
 	ptl_pt_index_t pt[64];
-	struct spec_thread *t[8];
+	struct thread *t[8];
 	ptl_handle_me_t me;
 	CHECK_OK(attach_any(&pt[0], &me));
 	CHECK_OK(attach_any(&pt[1], &me));
 	CHECK(pt[0] != pt[1]);
 	spec_up(NULL);
 	for (int i = 0; i < 8; i++)
-		t[i] = spec_start(take_indexes, &pt[8 * i]);
+		t[i] = thread_start(take_indexes, &pt[8 * i]);
 	for (int i = 0; i < 8; i++)
-		spec_join(t[i]);
+		thread_join(t[i]);
 	check_all_differ(pt, 64);
 }
 
@@ -237,7 +237,7 @@ STATEMENT(70, any_gives_different_indexes)
 static ptl_handle_me_t *use_all_indexes(void)
 {
 	size_t lists = (size_t)spec.limits.max_pt_index + 1;
-	ptl_handle_me_t *me = spec_alloc(lists * sizeof *me);
+	ptl_handle_me_t *me = suite_alloc(lists * sizeof *me);
 	for (size_t i = 0; i < lists; i++) {
 		ptl_pt_index_t pt;
 		ptl_handle_me_t new;

@@ -9,8 +9,8 @@ enum { MIB = 1 << 20, KB100 = 100000 };
 
 static unsigned char *pattern(ptl_size_t length, unsigned seed)
 {
-	unsigned char *bytes = spec_alloc(length + 1);
-	spec_fill(bytes, length, seed);
+	unsigned char *bytes = suite_alloc(length + 1);
+	fill_bytes(bytes, length, seed);
 	return bytes;
 }
 
@@ -80,7 +80,7 @@ STATEMENT(251, puts_start_in_call_order)
 	ptl_handle_eq_t eq = spec_eq(4 * PUTS), sent = spec_eq(4 * PUTS);
 	unsigned char *at_b = NULL;
 	if (spec.is_b) {
-		at_b = spec_alloc(LENGTH);
+		at_b = suite_alloc(LENGTH);
 		(void)attach_all(SPEC_PT, spec_md(at_b, LENGTH, PTL_MD_OP_PUT, eq));
 	}
 	ptl_handle_md_t put = source(KB100 + PUTS, sent);
@@ -136,7 +136,7 @@ static ptl_pt_index_t some_portal(uint64_t i)
 
 static void offer_portals(ptl_handle_eq_t eq)
 {
-	unsigned char *at_b = spec.is_b ? spec_alloc(2 * MIB) : NULL;
+	unsigned char *at_b = spec.is_b ? suite_alloc(2 * MIB) : NULL;
 	for (ptl_pt_index_t pt = 0; spec.is_b && pt < 16; pt++)
 		(void)attach_all(
 			pt, spec_md(at_b, 2 * MIB, PUT_GET | PTL_MD_MANAGE_REMOTE, eq));
@@ -193,7 +193,7 @@ STATEMENT(254, the_long_one_matches_first)
 	enum { ROUNDS = 60 };
 	ptl_handle_eq_t eq = spec_eq(8 * ROUNDS);
 	ptl_handle_md_t put = source(MIB, PTL_EQ_NONE), md[2 * ROUNDS];
-	unsigned char *at_b = spec_alloc(MIB);
+	unsigned char *at_b = suite_alloc(MIB);
 	for (int i = 0; spec.is_b && i < 2 * ROUNDS; i++)
 		md[i] = attach_flags(SPEC_BITS,
 			with_threshold(spec_md(at_b, MIB, PTL_MD_OP_PUT, eq), 1),
@@ -217,7 +217,7 @@ STATEMENT(255, the_flag_starts_behind_the_data)
 {
 	enum { ROUNDS = 300, FLAG = 1, DATA = 2 };
 	ptl_handle_eq_t eq = spec_eq(8 * ROUNDS);
-	unsigned char *at_b = spec_alloc(KB100);
+	unsigned char *at_b = suite_alloc(KB100);
 	ptl_handle_md_t put = source(KB100, PTL_EQ_NONE);
 	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
 	if (spec.is_b) {
@@ -253,7 +253,7 @@ struct away {
 
 static struct away away_setup(ptl_handle_eq_t eq_b, unsigned char *at_b)
 {
-	struct away w = {.eq = spec_eq(64), .got = spec_alloc(MIB)};
+	struct away w = {.eq = spec_eq(64), .got = suite_alloc(MIB)};
 	w.put = source(MIB, w.eq);
 	w.get = spec_bind(spec_md(w.got, MIB, 0, w.eq), PTL_RETAIN);
 	if (spec.is_b)
@@ -283,7 +283,7 @@ STATEMENT(256, the_target_need_not_call)
 {
 	NEED_TWO_NODES();
 	static const ptl_size_t lengths[] = {0, 8, 5000, 200000, MIB};
-	unsigned char *at_b = spec_alloc(MIB);
+	unsigned char *at_b = suite_alloc(MIB);
 	struct away w = away_setup(PTL_EQ_NONE, at_b);
 	for (int i = 0; spec.is_a && i < 5; i++)
 		put_and_get(&w, lengths[i]);
@@ -300,7 +300,7 @@ static bool holds(const unsigned char *at, ptl_size_t length)
 {
 	const volatile unsigned char *bytes = at;
 	for (ptl_size_t i = 0; i < length; i++)
-		if (bytes[i] != spec_byte(1, i))
+		if (bytes[i] != byte_of(1, i))
 			return false;
 	return true;
 }
@@ -314,7 +314,7 @@ static void put_and_go(struct away *w, unsigned char *at_b, ptl_size_t length)
 			SPEC_PT, SPEC_BITS, 0, 0));
 	while (spec.is_b && !holds(at_b, length)) {
 		CHECK(!patience_is_over(&p));
-		spec_sleep_ms(1);
+		sleep_ms(1);
 	}
 	w->gone++;
 	if (spec.is_b)
@@ -336,7 +336,7 @@ static void get_and_go(struct away *w, ptl_handle_eq_t eq_b, ptl_size_t length)
 			w->get, 0, length, spec.b, SPEC_PT, 0, SPEC_BITS, 0));
 		while (!holds(w->got, length)) {
 			CHECK(!patience_is_over(&p));
-			spec_sleep_ms(1);
+			sleep_ms(1);
 		}
 		memset(w->got, 0, length);
 	}
@@ -349,7 +349,7 @@ STATEMENT(257, the_initiator_need_not_call)
 {
 	static const ptl_size_t lengths[] = {8, 5000, 200000, MIB};
 	ptl_handle_eq_t eq_b = spec_eq(64);
-	unsigned char *at_b = spec_alloc(MIB);
+	unsigned char *at_b = suite_alloc(MIB);
 	struct away w = away_setup(eq_b, at_b);
 	for (int i = 0; i < 4; i++) {
 		put_and_go(&w, at_b, lengths[i]);
@@ -357,7 +357,7 @@ STATEMENT(257, the_initiator_need_not_call)
 			(void)EXPECT_PAIR(eq_b, PTL_EVENT_PUT_START);
 	}
 	if (spec.is_b)
-		spec_fill(at_b, MIB, 1);
+		fill_bytes(at_b, MIB, 1);
 	spec_barrier();
 	for (int i = 0; i < 4; i++)
 		get_and_go(&w, eq_b, lengths[i]);
@@ -407,18 +407,18 @@ STATEMENT(258, eight_threads_put)
 	ptl_handle_md_t shared = source(KB100, PTL_EQ_NONE);
 	if (spec.is_b)
 		(void)attach_all(
-			SPEC_PT, spec_md(spec_alloc(KB100), KB100,
+			SPEC_PT, spec_md(suite_alloc(KB100), KB100,
 					 PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq));
 	spec_barrier();
 	for (unsigned i = 0; spec.is_a && i < THREADS; i++)
 		caller[i] = (struct caller){i, shared, source(KB100, PTL_EQ_NONE)};
-	struct spec_thread *thread[THREADS];
+	struct thread *thread[THREADS];
 	for (unsigned i = 0; spec.is_a && i < THREADS; i++)
-		thread[i] = spec_start(call_often, &caller[i]);
+		thread[i] = thread_start(call_often, &caller[i]);
 	if (spec.is_b)
 		all_in_thread_order(eq);
 	for (unsigned i = 0; spec.is_a && i < THREADS; i++)
-		spec_join(thread[i]);
+		thread_join(thread[i]);
 	spec_barrier();
 	CHECK_EQ(spec_drops(), 0);
 }
@@ -471,9 +471,9 @@ STATEMENT(259, nothing_is_lost_while_the_list_changes)
 {
 	ptl_handle_eq_t eq = spec_eq(1024);
 	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
-	ptl_handle_me_t *me = spec_alloc(PERSISTENT * sizeof *me);
+	ptl_handle_me_t *me = suite_alloc(PERSISTENT * sizeof *me);
 	ptl_handle_md_t md[PERSISTENT];
-	unsigned char *at_b = spec_alloc(1000);
+	unsigned char *at_b = suite_alloc(1000);
 	for (unsigned i = 0; i < PERSISTENT; i++)
 		md[i] = attach_flags(i,
 			with_threshold(
@@ -482,15 +482,15 @@ STATEMENT(259, nothing_is_lost_while_the_list_changes)
 	quiet = false;
 	changes = 0;
 	spec_barrier();
-	struct spec_thread *thread[2];
+	struct thread *thread[2];
 	for (int i = 0; spec.is_b && i < 2; i++)
-		thread[i] = spec_start(change_list, me);
+		thread[i] = thread_start(change_list, me);
 	if (spec.is_a)
 		traffic(eq);
 	spec_barrier();
 	quiet = true;
 	for (int i = 0; spec.is_b && i < 2; i++)
-		spec_join(thread[i]);
+		thread_join(thread[i]);
 	for (unsigned i = 0; spec.is_b && i < PERSISTENT; i++)
 		CHECK_EQ(query(md[i]).threshold, TRAFFIC - TRAFFIC / PERSISTENT);
 	CHECK_EQ(spec_drops(), 0);
@@ -531,7 +531,7 @@ static void unlink_once(unsigned char *at_b, unsigned round, unsigned *refusals)
 	ptl_handle_md_t handle = attach_flags(SPEC_BITS, md, PTL_RETAIN, PTL_RETAIN, &me);
 	if (round % 8 == 7)
 		/* pause: the NIC thread works on it meanwhile */
-		spec_sleep_ms(3);
+		sleep_ms(3);
 	spin(mix(round) % 300000);
 	struct patience p = patience_begin();
 	for (int rc = -1; rc != PTL_OK; *refusals += rc != PTL_OK) {
@@ -541,7 +541,7 @@ static void unlink_once(unsigned char *at_b, unsigned round, unsigned *refusals)
 	}
 	memset(at_b, UNTOUCHED, SHELLS);
 	/* pause: time for a wrong write to show */
-	spec_sleep_ms(round % 4);
+	sleep_ms(round % 4);
 	CHECK(at_b[0] == UNTOUCHED && memcmp(at_b, at_b + 1, SHELLS - 1) == 0);
 	if (round % 2)
 		CHECK_OK(PtlMEUnlink(me));
@@ -555,17 +555,17 @@ STATEMENT(260, no_write_behind_an_unlink)
 	quiet = false;
 	if (spec.is_a)
 		b.put = source(SHELLS, b.eq);
-	unsigned char *at_b = spec.is_b ? spec_alloc(SHELLS) : NULL;
+	unsigned char *at_b = spec.is_b ? suite_alloc(SHELLS) : NULL;
 	spec_barrier();
-	struct spec_thread *thread = spec.is_a ? spec_start(fire, &b) : NULL;
-	uint64_t end = spec_ms() + BUDGET;
+	struct thread *thread = spec.is_a ? thread_start(fire, &b) : NULL;
+	uint64_t end = now_ms() + BUDGET;
 	unsigned rounds = 0;
-	while (spec.is_b && rounds < ROUNDS && spec_ms() < end)
+	while (spec.is_b && rounds < ROUNDS && now_ms() < end)
 		unlink_once(at_b, rounds++, &refusals);
 	spec_barrier();
 	quiet = true;
 	if (thread)
-		spec_join(thread);
+		thread_join(thread);
 	if (spec.is_b)
 		spec_note("%u rounds, %u refusals", rounds, refusals);
 }
@@ -620,10 +620,10 @@ STATEMENT(261, a_waiting_thread_is_not_disturbed)
 		spec_md(NULL, 0,
 			PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
 			w.eq));
-	struct spec_thread *thread = spec_start(wait_thrice, &w);
+	struct thread *thread = thread_start(wait_thrice, &w);
 	for (int i = 0; i < 3; i++) {
-		uint64_t end = spec_ms() + 60;
-		for (unsigned k = 0; spec_ms() < end; k++)
+		uint64_t end = now_ms() + 60;
+		for (unsigned k = 0; now_ms() < end; k++)
 			many_calls(k, busy);
 		CHECK_EQ(w.returned, i);
 		spec_barrier();
@@ -639,7 +639,7 @@ STATEMENT(261, a_waiting_thread_is_not_disturbed)
 			CHECK(!patience_is_over(&p));
 		spec_barrier();
 	}
-	spec_join(thread);
+	thread_join(thread);
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_EQ(w.hdr[i], 100 + i);
 	SILENCE(w.eq);
@@ -650,8 +650,8 @@ STATEMENT(261, a_waiting_thread_is_not_disturbed)
 WEAK_STATEMENT(262, a_stale_handle_names_nothing)
 {
 	enum { STALE = 512, ROUNDS = 40000 };
-	ptl_handle_md_t *stale = spec_alloc(STALE * sizeof *stale);
-	unsigned char *bytes = spec_alloc(8);
+	ptl_handle_md_t *stale = suite_alloc(STALE * sizeof *stale);
+	unsigned char *bytes = suite_alloc(8);
 	ptl_md_t now;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		ptl_handle_md_t md =
@@ -688,7 +688,7 @@ static uint64_t budget_ms(void)
  * those. */
 static uint64_t send_words(ptl_handle_md_t put, ptl_handle_eq_t eq)
 {
-	uint64_t end = spec_ms() + budget_ms(), i = 0;
+	uint64_t end = now_ms() + budget_ms(), i = 0;
 	while (i < MILLION) {
 		bool lost = i % LOST_EACH == 3, ack = i % WINDOW == WINDOW - 1;
 		int rc;
@@ -702,7 +702,7 @@ static uint64_t send_words(ptl_handle_md_t put, ptl_handle_eq_t eq)
 		if (!ack)
 			continue;
 		(void)EXPECT(eq, PTL_EVENT_ACK);
-		if (spec_ms() > end)
+		if (now_ms() > end)
 			break;
 	}
 	return i;
@@ -723,16 +723,16 @@ static void words_hold(const uint64_t *word, uint64_t count)
 /* A: send all of them, then their number. */
 static void send_million(ptl_handle_eq_t eq)
 {
-	uint64_t *word = spec_alloc(MILLION * sizeof *word);
+	uint64_t *word = suite_alloc(MILLION * sizeof *word);
 	for (uint64_t i = 0; i < MILLION; i++)
 		word[i] = mix(i + 1);
 	ptl_handle_md_t put = spec_bind(
 		spec_md(word, MILLION * 8,
 			PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, eq),
 		PTL_RETAIN);
-	uint64_t since = spec_ms(), count = send_words(put, eq);
+	uint64_t since = now_ms(), count = send_words(put, eq);
 	spec_note("%llu messages in %llu ms", (unsigned long long)count,
-		(unsigned long long)(spec_ms() - since));
+		(unsigned long long)(now_ms() - since));
 	CHECK_OK(try_put_region(put, 0, 0, PTL_NO_ACK_REQ, spec.b, SPEC_PT, 1, 0, count));
 	CHECK(count == MILLION || count >= WINDOW);
 }
@@ -743,7 +743,7 @@ STATEMENT(263, a_million_messages)
 	uint64_t *word = NULL;
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
 	if (spec.is_b) {
-		word = spec_alloc(MILLION * sizeof *word);
+		word = suite_alloc(MILLION * sizeof *word);
 		md = spec_target(SPEC_BITS,
 			with_threshold(spec_md(word, MILLION * 8,
 					       PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
@@ -778,7 +778,7 @@ struct half {
 
 static struct half half(ptl_handle_ni_t ni, unsigned seed)
 {
-	struct half h = {.ni = ni, .at_b = spec_alloc(100)};
+	struct half h = {.ni = ni, .at_b = suite_alloc(100)};
 	ptl_handle_me_t me;
 	CHECK_OK(PtlGetRankId(ni, spec.size > 1, &h.b));
 	CHECK_OK(PtlEQAlloc(ni, 64, PTL_EQ_HANDLER_NONE, &h.eq_a));

@@ -14,8 +14,8 @@ enum { SOME = sizeof some_lengths / sizeof some_lengths[0] };
 /* Return bytes of pattern seed. */
 static unsigned char *pattern(ptl_size_t length, unsigned seed)
 {
-	unsigned char *bytes = spec_alloc(length + 1);
-	spec_fill(bytes, length, seed);
+	unsigned char *bytes = suite_alloc(length + 1);
+	fill_bytes(bytes, length, seed);
 	return bytes;
 }
 
@@ -80,7 +80,7 @@ static ptl_size_t piece_length(int split, ptl_size_t length, size_t nth)
 static void cut(struct region *r, int split)
 {
 	size_t most = (size_t)spec.limits.max_md_iovecs;
-	r->iov = spec_alloc(most * sizeof *r->iov);
+	r->iov = suite_alloc(most * sizeof *r->iov);
 	ptl_size_t done = 0, at = GAP;
 	for (; done < r->length || r->pieces == 0; r->pieces++) {
 		CHECK(r->pieces < most);
@@ -108,7 +108,7 @@ static struct region region(int split, ptl_size_t length)
 {
 	struct region r = {.length = length};
 	r.size = length + GAP * ((ptl_size_t)spec.limits.max_md_iovecs + 2);
-	r.memory = spec_alloc(r.size);
+	r.memory = suite_alloc(r.size);
 	if (split == WHOLE)
 		return r;
 	cut(&r, split);
@@ -127,11 +127,11 @@ static ptl_md_t region_md(struct region *r, unsigned options, ptl_handle_eq_t eq
 static void region_fill(struct region *r, unsigned seed)
 {
 	if (!r->pieces)
-		spec_fill(r->memory + GAP, r->length, seed);
+		fill_bytes(r->memory + GAP, r->length, seed);
 	for (size_t i = 0, done = 0; i < r->pieces; done += r->iov[i++].iov_len)
 		for (size_t k = 0; k < r->iov[i].iov_len; k++)
 			((unsigned char *)r->iov[i].iov_base)[k] =
-				spec_byte(seed, done + k);
+				byte_of(seed, done + k);
 }
 
 /* Check that the data are there and the gaps untouched. */
@@ -253,7 +253,7 @@ static const ptl_size_t huge_places[] = {
 static void huge_fill(unsigned char *at, unsigned seed)
 {
 	for (unsigned i = 0; i < 4; i++)
-		spec_fill(at + huge_places[i], HUGE_STEP, seed + i);
+		fill_bytes(at + huge_places[i], HUGE_STEP, seed + i);
 }
 
 static void huge_check(const unsigned char *at, unsigned seed)
@@ -316,14 +316,14 @@ static bool huge_is_wanted(void)
 static void huge_end(const char *what, uint64_t since)
 {
 	spec_note("%s of %llu bytes: %llu ms", what, (unsigned long long)HUGE_LENGTH,
-		(unsigned long long)(spec_ms() - since));
+		(unsigned long long)(now_ms() - since));
 }
 
 static void huge_there(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, ptl_handle_md_t md,
 	unsigned char *at_a, unsigned char *at_b)
 {
 	const ptl_size_t rest = HUGE_STEP * HUGE_STEPS - HUGE_LENGTH;
-	uint64_t since = spec_ms();
+	uint64_t since = now_ms();
 	huge_put(eq_a, eq_b, md);
 	if (at_b) {
 		huge_end("put", since);
@@ -343,7 +343,7 @@ static void move_huge(void)
 	spec_barrier();
 	huge_there(eq_a, eq_b, md, at_a, at_b);
 	spec_barrier();
-	uint64_t since = spec_ms();
+	uint64_t since = now_ms();
 	huge_get(eq_a, eq_b, md);
 	if (at_a) {
 		huge_end("get", since);
@@ -369,7 +369,7 @@ static void put_all_lengths(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, ptl_size
 	ptl_match_bits_t bits)
 {
 	ptl_md_t to = spec_md(
-		spec.is_b ? spec_alloc(length + 1) : NULL, length, PTL_MD_OP_PUT, eq_b);
+		spec.is_b ? suite_alloc(length + 1) : NULL, length, PTL_MD_OP_PUT, eq_b);
 	ptl_handle_md_t at_b = PTL_INVALID_HANDLE;
 	if (spec.is_b)
 		at_b = spec_target(bits, to);
@@ -394,7 +394,7 @@ static void put_all_lengths(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, ptl_size
 static void answer_comes_after_send_end(ptl_size_t length, ptl_match_bits_t bits)
 {
 	ptl_handle_eq_t eq = spec_eq(64);
-	unsigned char *room = spec_alloc(length);
+	unsigned char *room = suite_alloc(length);
 	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
 	if (spec.is_a)
 		(void)spec_target(bits, spec_md(room, length, options, eq));
@@ -434,7 +434,7 @@ STATEMENT(171, start_and_end_on_both_sides)
 /* Many puts share a descriptor: SEND_END comes first, then the one ACK of each. */
 static void acks_of_many(ptl_handle_eq_t eq, ptl_handle_md_t md, unsigned count)
 {
-	unsigned char *state = spec_alloc(count);
+	unsigned char *state = suite_alloc(count);
 	for (unsigned i = 0; i < count; i++)
 		CHECK_OK(try_put_region(
 			md, i, i * 77, PTL_ACK_REQ, spec.b, SPEC_PT, i, 0, 0));
@@ -460,7 +460,7 @@ STATEMENT(172, one_ack_if_asked_for)
 	ptl_handle_eq_t eq = spec_eq(4 * COUNT);
 	if (spec.is_b)
 		(void)attach_all(SPEC_PT,
-			spec_md(spec_alloc(LENGTH), LENGTH,
+			spec_md(suite_alloc(LENGTH), LENGTH,
 				PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
 	spec_barrier();
 	if (!spec.is_a)
@@ -478,7 +478,7 @@ STATEMENT(173, ack_disable_at_the_target)
 	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_ACK_DISABLE;
 	if (spec.is_b)
 		(void)spec_target(
-			SPEC_BITS, spec_md(spec_alloc(MIB), MIB, options, eq_b));
+			SPEC_BITS, spec_md(suite_alloc(MIB), MIB, options, eq_b));
 	spec_barrier();
 	static const ptl_size_t lengths[] = {0, 8, 3000, MIB};
 	for (int i = 0; i < 4; i++) {
@@ -499,7 +499,7 @@ STATEMENT(174, no_ack_for_a_descriptor_without_queue)
 	ptl_handle_eq_t eq_a = spec_eq(16), eq_b = spec_eq(16);
 	if (spec.is_b)
 		(void)spec_target(
-			SPEC_BITS, spec_md(spec_alloc(ROOM), ROOM,
+			SPEC_BITS, spec_md(suite_alloc(ROOM), ROOM,
 					   PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq_b));
 	spec_barrier();
 	if (spec.is_a) {
@@ -520,7 +520,7 @@ static void sink(ptl_handle_eq_t eq)
 {
 	if (spec.is_b)
 		(void)spec_target(SPEC_BITS,
-			spec_md(spec_alloc(ROOM), ROOM,
+			spec_md(suite_alloc(ROOM), ROOM,
 				PUT_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE, eq));
 	spec_barrier();
 }
@@ -598,7 +598,7 @@ WEAK_STATEMENT(178, an_inactive_descriptor_does_not_send)
 		ptl_handle_md_t used = spec_bind(md_at_a(1, eq), PTL_RETAIN);
 		put_whole(eq, used, PTL_NO_ACK_REQ, SPEC_BITS);
 		const ptl_handle_md_t idle[] = {
-			used, spec_bind(md_at_a(0, eq), PTL_RETAIN)};
+			used, spec_bind(md_at_a(0, eq), PTL_UNLINK)};
 		for (int i = 0; i < 2; i++) {
 			CHECK_RC(PtlPut(idle[i], PTL_ACK_REQ, spec.b, SPEC_PT, 0,
 					 SPEC_BITS, 0, 0),
@@ -608,6 +608,7 @@ WEAK_STATEMENT(178, an_inactive_descriptor_does_not_send)
 				PTL_MD_INVALID);
 			CHECK_RC(PtlGet(idle[i], spec.b, SPEC_PT, 0, SPEC_BITS, 0),
 				PTL_MD_INVALID);
+			CHECK_OK(PtlMDUnlink(idle[i]));
 		}
 		SILENCE(eq);
 	}
@@ -620,16 +621,16 @@ WEAK_STATEMENT(178, an_inactive_descriptor_does_not_send)
 static void reuse(ptl_size_t length, ptl_match_bits_t bits)
 {
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
-	unsigned char *to = spec.is_b ? spec_alloc(4 * length + 1) : NULL;
+	unsigned char *to = spec.is_b ? suite_alloc(4 * length + 1) : NULL;
 	if (spec.is_b)
 		(void)spec_target(bits, spec_md(to, 4 * length, PTL_MD_OP_PUT, eq_b));
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *from = spec_alloc(length + 1);
+		unsigned char *from = suite_alloc(length + 1);
 		ptl_handle_md_t md =
 			spec_bind(spec_md(from, length, 0, eq_a), PTL_RETAIN);
 		for (unsigned i = 0; i < 4; i++) {
-			spec_fill(from, length, i);
+			fill_bytes(from, length, i);
 			put_whole(eq_a, md, PTL_NO_ACK_REQ, bits);
 			memset(from, 0xee, length);
 		}
@@ -683,8 +684,8 @@ STATEMENT(181, the_event_at_the_target_equals_the_call)
 	ptl_handle_eq_t eq_a = spec_eq(4 * CALLS), eq_b = spec_eq(4 * CALLS);
 	ptl_pt_index_t most = (ptl_pt_index_t)spec.limits.max_pt_index;
 	ptl_md_t md = spec_md(
-		spec_alloc(LENGTH), LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq_b);
-	ptl_handle_md_t *at = spec_alloc((most + 1) * sizeof *at);
+		suite_alloc(LENGTH), LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq_b);
+	ptl_handle_md_t *at = suite_alloc((most + 1) * sizeof *at);
 	for (ptl_pt_index_t pt = 0; spec.is_b && pt <= most; pt++)
 		at[pt] = attach_all(pt, md);
 	spec_barrier();
@@ -707,7 +708,7 @@ STATEMENT(182, put_region_sends_just_the_region)
 {
 	enum { LENGTH = 300000, CALLS = 100 };
 	ptl_handle_eq_t eq_a = spec_eq(16), eq_b = spec_eq(16);
-	unsigned char *to = spec_alloc(LENGTH);
+	unsigned char *to = suite_alloc(LENGTH);
 	if (spec.is_b)
 		(void)spec_target(SPEC_BITS,
 			spec_md(to, LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq_b));
@@ -774,7 +775,7 @@ static void put_bounds(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, ptl_handle_md
 
 static ptl_handle_md_t hundred_in_pieces(ptl_handle_eq_t eq)
 {
-	unsigned char *from = spec_alloc(200);
+	unsigned char *from = suite_alloc(200);
 	ptl_md_iovec_t iov[] = {
 		{from, 33}, {from + 50, 0}, {from + 60, 66}, {from + 150, 1}};
 	return spec_bind(spec_md(iov, 4, PTL_MD_IOVEC, eq), PTL_RETAIN);
@@ -793,7 +794,7 @@ STATEMENT(184, put_region_crosses_elements)
 {
 	enum { LENGTH = 50 };
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
-	unsigned char *to = spec_alloc(LENGTH), *from = pattern(200, 2);
+	unsigned char *to = suite_alloc(LENGTH), *from = pattern(200, 2);
 	if (spec.is_b)
 		(void)spec_target(SPEC_BITS,
 			spec_md(to, LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq_b));
@@ -825,7 +826,7 @@ STATEMENT(184, put_region_crosses_elements)
 STATEMENT(185, sending_leaves_the_local_offset_alone)
 {
 	ptl_handle_eq_t both = spec_eq(64), eq = spec_eq(64);
-	unsigned char *bytes = pattern(ROOM, 1), *sunk = spec_alloc(ROOM);
+	unsigned char *bytes = pattern(ROOM, 1), *sunk = suite_alloc(ROOM);
 	ptl_handle_md_t md = spec_target(
 		SPEC_BITS, spec_md(bytes, ROOM, PTL_MD_OP_PUT | PTL_MD_MAX_SIZE, both));
 	(void)spec_target(1,
@@ -904,7 +905,7 @@ STATEMENT(188, put_to_self)
 		ptl_match_bits_t bits = (ptl_match_bits_t)i;
 		ptl_md_t from = spec_md(pattern(length, 5), length, 0, eq_a);
 		ptl_md_t to =
-			spec_md(spec_alloc(length + 1), length, PTL_MD_OP_PUT, eq_b);
+			spec_md(suite_alloc(length + 1), length, PTL_MD_OP_PUT, eq_b);
 		ptl_handle_md_t md = spec_bind(from, PTL_RETAIN),
 				at = spec_target(bits, to);
 		struct fields want = fields_of(spec.self, md, from, bits, length);
@@ -959,7 +960,7 @@ static void get_once(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, ptl_handle_md_t
 	want.offset = offset;
 	if (spec.is_a) {
 		struct fields got = want;
-		ptl_md_t md = spec_md(spec_alloc(length + 1), length, 0, eq_a);
+		ptl_md_t md = spec_md(suite_alloc(length + 1), length, 0, eq_a);
 		got.initiator = spec.b;
 		got.md = md;
 		got.md_handle = spec_bind(md, PTL_RETAIN);
@@ -1030,7 +1031,7 @@ STATEMENT(192, a_get_takes_one_when_the_reply_comes)
 	ptl_handle_md_t md = spec_bind(md_at_a(3, eq), PTL_RETAIN);
 	CHECK_OK(PtlGet(md, spec.b, SPEC_PT, 0, SPEC_BITS + 1, 0)); /* it is dropped */
 	/* pause: time for a wrong reply to come: nothing shows the drop here */
-	spec_sleep_ms(20);
+	sleep_ms(20);
 	CHECK_EQ(query(md).threshold, 3);
 	for (int left = 2; left >= 0; left--) {
 		spec_get(md, SPEC_BITS);
@@ -1103,7 +1104,7 @@ static void get_bounds(ptl_handle_eq_t eq, ptl_handle_md_t md, unsigned char *by
 static void get_regions(ptl_handle_eq_t eq)
 {
 	enum { LENGTH = 3 * MIB };
-	unsigned char *bytes = spec_alloc(LENGTH);
+	unsigned char *bytes = suite_alloc(LENGTH);
 	ptl_handle_md_t md = spec_bind(spec_md(bytes, LENGTH, 0, eq), PTL_RETAIN);
 	for (uint64_t i = 0; i < 20; i++) {
 		ptl_size_t offset = mix(i) % MIB, length = mix(i + 50) % (2 * MIB);
@@ -1122,7 +1123,7 @@ STATEMENT(194, get_region_bounds_and_place)
 	(void)larder(3 * MIB, open_larder, PTL_EQ_NONE);
 	if (spec.is_a) {
 		ptl_handle_eq_t eq = spec_eq(64);
-		unsigned char *bytes = spec_alloc(100);
+		unsigned char *bytes = suite_alloc(100);
 		get_bounds(eq, spec_bind(spec_md(bytes, 100, 0, eq), PTL_RETAIN), bytes);
 		get_bounds(eq, hundred_in_pieces(eq), NULL);
 		get_regions(eq);
@@ -1142,7 +1143,7 @@ STATEMENT(195, a_truncating_target)
 			ptl_size_t left = HAS - offset[i];
 			ptl_size_t moved = asked < left ? asked : left;
 			if (spec.is_a) {
-				unsigned char *bytes = spec_alloc(asked);
+				unsigned char *bytes = suite_alloc(asked);
 				ptl_handle_md_t md = spec_bind(
 					spec_md(bytes, asked, 0, eq_a), PTL_RETAIN);
 				CHECK_OK(PtlGet(
@@ -1174,7 +1175,7 @@ static ptl_size_t get_length(unsigned i)
 
 static void take_replies(ptl_handle_eq_t eq, ptl_handle_md_t md, unsigned char *bytes)
 {
-	unsigned char *done = spec_alloc(GETS);
+	unsigned char *done = suite_alloc(GETS);
 	for (unsigned left = 2 * GETS; left; left--) {
 		ptl_event_t ev = NEXT(eq);
 		uint64_t i = ev.offset / 11;
@@ -1199,7 +1200,7 @@ STATEMENT(196, many_gets_of_one_descriptor)
 	if (!spec.is_a)
 		return;
 	ptl_handle_eq_t eq = spec_eq(4 * GETS);
-	unsigned char *bytes = spec_alloc((size_t)GETS * SLOT);
+	unsigned char *bytes = suite_alloc((size_t)GETS * SLOT);
 	ptl_md_t md = spec_md(bytes, (ptl_size_t)GETS * SLOT, 0, eq);
 	md.threshold = GETS + 1;
 	ptl_handle_md_t handle = spec_bind(md, PTL_RETAIN);
@@ -1207,7 +1208,7 @@ STATEMENT(196, many_gets_of_one_descriptor)
 		int rc;
 		while ((rc = PtlGetRegion(handle, (ptl_size_t)i * SLOT, get_length(i),
 				spec.b, SPEC_PT, 0, SPEC_BITS, i * 11)) == PTL_NO_SPACE)
-			spec_sleep_ms(1);
+			sleep_ms(1);
 		CHECK_OK(rc);
 	}
 	take_replies(eq, handle, bytes);

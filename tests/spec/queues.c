@@ -33,7 +33,7 @@ static struct source source(void)
 {
 	struct source s = {.acks = spec_eq(4096)};
 	s.put = spec_bind(
-		spec_md(spec_alloc(8), 8,
+		spec_md(suite_alloc(8), 8,
 			PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, s.acks),
 		PTL_RETAIN);
 	return s;
@@ -298,9 +298,9 @@ STATEMENT(141, newest_events_survive)
 STATEMENT(142, overflow_rejects_nothing)
 {
 	struct source s = source();
-	unsigned char *got = spec_alloc(FLOOD), *from = spec_alloc(FLOOD);
+	unsigned char *got = suite_alloc(FLOOD), *from = suite_alloc(FLOOD);
 	ptl_handle_eq_t eq = spec_eq(FEW), acks = spec_eq(64);
-	spec_fill(from, FLOOD, 1);
+	fill_bytes(from, FLOOD, 1);
 	if (spec.is_b)
 		(void)spec_target(1, spec_md(got, FLOOD, PTL_MD_OP_PUT, eq));
 	spec_barrier();
@@ -338,21 +338,21 @@ static void wait_in_thread(void *arg)
 	struct waiter *w = arg;
 	int which = -1;
 	w->tid = gettid();
-	w->began = spec_ms();
+	w->began = now_ms();
 	w->rc = w->polls ? PtlEQPoll(&w->eq, 1, PTL_TIME_FOREVER, &w->ev, &which)
 			 : PtlEQWait(w->eq, &w->ev);
-	w->ended = spec_ms();
+	w->ended = now_ms();
 	if (w->over)
 		*w->over = true;
 	CHECK(!w->polls || which == 0);
 }
 
 /* Start a thread, and return when it sleeps in its call. */
-static struct spec_thread *start_waiter(struct waiter *w)
+static struct thread *start_waiter(struct waiter *w)
 {
-	struct spec_thread *t = spec_start(wait_in_thread, w);
+	struct thread *t = thread_start(wait_in_thread, w);
 	while (!w->began)
-		spec_sleep_ms(1);
+		sleep_ms(1);
 	CHECK(await_thread_state(w->tid, 'S'));
 	return t;
 }
@@ -362,7 +362,7 @@ static void check_blocks(bool polls)
 {
 	struct source s = source();
 	struct waiter w = {.eq = spec_eq(4), .polls = polls};
-	struct spec_thread *t = NULL;
+	struct thread *t = NULL;
 	if (spec.is_b) {
 		(void)target(1, w.eq);
 		t = start_waiter(&w);
@@ -370,11 +370,11 @@ static void check_blocks(bool polls)
 	spec_barrier();
 	if (spec.is_a) {
 		/* pause: the wait of the others must last at least so long */
-		spec_sleep_ms(150);
-		post(&s, 1, spec_ms());
+		sleep_ms(150);
+		post(&s, 1, now_ms());
 	}
 	if (t) {
-		spec_join(t);
+		thread_join(t);
 		CHECK_OK(w.rc);
 		CHECK_EQ(w.ev.type, PTL_EVENT_PUT_END);
 		CHECK(w.began + 100 < w.ev.hdr_data);
@@ -410,7 +410,7 @@ STATEMENT(145, one_event_wakes_one)
 	struct source s = source();
 	_Atomic bool over[2] = {false, false};
 	struct waiter w[2] = {{.eq = spec_eq(16), .over = &over[0]}, {0}};
-	struct spec_thread *t[2] = {NULL, NULL};
+	struct thread *t[2] = {NULL, NULL};
 	w[1] = (struct waiter){.eq = w[0].eq, .over = &over[1]};
 	if (spec.is_b) {
 		(void)target(1, w[0].eq);
@@ -421,15 +421,15 @@ STATEMENT(145, one_event_wakes_one)
 	if (spec.is_b) {
 		struct patience p = patience_begin();
 		while (!over[0] && !over[1] && !patience_is_over(&p))
-			spec_sleep_ms(1);
+			sleep_ms(1);
 		/* pause: time for the other thread to wake wrongly */
-		spec_sleep_ms(30);
+		sleep_ms(30);
 		CHECK_EQ(over[0] + over[1], 1);
 	}
 	post_many(&s, 1, 1);
 	if (spec.is_b) {
 		for (int i = 0; i < 2; i++)
-			spec_join(t[i]);
+			thread_join(t[i]);
 		CHECK_OK(w[0].rc);
 		CHECK_OK(w[1].rc);
 		CHECK(w[0].ev.sequence != w[1].ev.sequence);
@@ -444,11 +444,11 @@ static void check_timeout(ptl_time_t timeout, uint64_t least)
 	ptl_handle_eq_t eq[2] = {spec_eq(4), spec_eq(4)};
 	ptl_event_t ev;
 	int which = -7;
-	uint64_t since = spec_ms();
+	uint64_t since = now_ms();
 	CHECK_RC(PtlEQPoll(eq, 2, timeout, &ev, &which), PTL_EQ_EMPTY);
-	uint64_t took = spec_ms() - since;
+	uint64_t took = now_ms() - since;
 	if (took < least || patience_is_over(&p))
-		spec_fail(__FILE__, __LINE__, "PtlEQPoll for %u ms took %llu",
+		check_failed(__FILE__, __LINE__, "PtlEQPoll for %u ms took %llu",
 			(unsigned)timeout, (unsigned long long)took);
 	CHECK(which == -7);
 }
@@ -467,28 +467,32 @@ STATEMENT(147, poll_times_out)
 
 STATEMENT(148, poll_names_the_queue)
 {
-	enum { QUEUES = 5 };
+	enum { QUEUES = 40, TWICE = 3 };
 	struct source s = source();
-	ptl_handle_eq_t eq[QUEUES];
+	ptl_handle_eq_t eq[QUEUES + 1];
 	for (unsigned i = 0; i < QUEUES; i++) {
 		eq[i] = spec_eq(16);
 		if (spec.is_b)
 			(void)target(i, eq[i]);
 	}
-	for (unsigned i = 0; i < QUEUES; i++) {
+	eq[QUEUES] = eq[TWICE]; /* a queue may be in the list twice */
+	for (unsigned i = 0; i < 3 * QUEUES; i++) {
+		unsigned q = i * 7 % QUEUES;
 		spec_barrier();
 		if (spec.is_a) {
 			/* pause: the other node waits in PtlEQPoll by now, or not yet */
-			spec_sleep_ms(5);
-			post(&s, i, i);
+			sleep_ms(i % 50 == 1 ? 30 : i % 4);
+			post(&s, q, i);
 		}
 		if (spec.is_b) {
 			ptl_event_t ev;
 			int which = -1;
-			CHECK_OK(PtlEQPoll(eq, QUEUES, FOR_LONG, &ev, &which));
-			CHECK_EQ(which, i);
+			CHECK_OK(PtlEQPoll(eq, QUEUES + 1,
+				i % 2 ? PTL_TIME_FOREVER : FOR_LONG, &ev, &which));
+			CHECK(which == (int)q || (q == TWICE && which == QUEUES));
 			CHECK_EQ(ev.hdr_data, i);
-			CHECK_EQ(ev.match_bits, i);
+			CHECK_EQ(ev.match_bits, q);
+			CHECK_EQ(ev.md.eq_handle, eq[q]);
 		}
 		spec_barrier();
 	}
@@ -581,7 +585,7 @@ WEAK_STATEMENT(154, no_queue_starves)
 		ptl_event_t ev;
 		int which = -1;
 		while (PtlEQPeek(eq[1], &ev) == PTL_EQ_EMPTY)
-			spec_sleep_ms(1);
+			sleep_ms(1);
 		for (int i = 0; i < 10 && which != 1; i++)
 			CHECK_OK(PtlEQPoll(eq, 2, 0, &ev, &which));
 		CHECK_EQ(which, 1);

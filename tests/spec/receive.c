@@ -15,10 +15,10 @@ struct bench {
 
 static struct bench bench(void)
 {
-	struct bench w = {.from = spec_alloc(MIB), .got = spec_alloc(MIB)};
+	struct bench w = {.from = suite_alloc(MIB), .got = suite_alloc(MIB)};
 	w.a = spec_eq(64);
 	w.b = spec_eq(2048);
-	spec_fill(w.from, MIB, 1);
+	fill_bytes(w.from, MIB, 1);
 	w.put = spec_bind(spec_md(w.from, MIB, 0, w.a), PTL_RETAIN);
 	w.get = spec_bind(spec_md(w.got, MIB, 0, w.a), PTL_RETAIN);
 	w.swap = spec_bind(spec_md(w.got, 8, 0, PTL_EQ_NONE), PTL_RETAIN);
@@ -68,7 +68,7 @@ static ptl_event_t put_taken(
 
 static ptl_md_t md_of(struct bench *w, ptl_size_t length, unsigned options)
 {
-	return spec_md(spec_alloc(length + 64), length, options, w->b);
+	return spec_md(suite_alloc(length + 64), length, options, w->b);
 }
 
 /* B: attach behind the others of SPEC_PT; return INVALID elsewhere. */
@@ -609,7 +609,7 @@ STATEMENT(229, portal_index_out_of_range)
 {
 	struct bench w = bench();
 	ptl_pt_index_t most = (ptl_pt_index_t)spec.limits.max_pt_index;
-	const ptl_pt_index_t beyond[] = {most + 1, most + 2, 256, 65536, INT32_MAX,
+	const ptl_pt_index_t beyond[] = {most + 1, most + 2, 256, 65536 + most, INT32_MAX,
 		(ptl_pt_index_t)1 << 31, PTL_PT_INDEX_ANY};
 	if (spec.is_b)
 		(void)attach_all(most, md_of(&w, ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE));
@@ -631,7 +631,7 @@ STATEMENT(229, portal_index_out_of_range)
 /* A reply before the update is complete; a later one is cut. */
 static bool cut_reply(struct bench *w, ptl_size_t length, ptl_size_t rest)
 {
-	unsigned char *bytes = spec_alloc(length);
+	unsigned char *bytes = suite_alloc(length);
 	ptl_md_t md = spec_md(bytes, length, 0, w->a);
 	ptl_handle_md_t handle = spec_bind(md, PTL_RETAIN);
 	spec_get(handle, SPEC_BITS);
@@ -683,7 +683,7 @@ static void pieces_hold(unsigned char *bytes, ptl_size_t offset, ptl_size_t leng
 				    : i == 20 ? bytes + 50
 					      : bytes + i - 21;
 		bool there = i >= offset && i < offset + length;
-		CHECK_EQ(*at, there ? spec_byte(1, i - offset) : 0);
+		CHECK_EQ(*at, there ? byte_of(1, i - offset) : 0);
 		*at = 0;
 	}
 	CHECK_ZERO(bytes, 200);
@@ -692,7 +692,7 @@ static void pieces_hold(unsigned char *bytes, ptl_size_t offset, ptl_size_t leng
 STATEMENT(231, iovec_targets)
 {
 	struct bench w = bench();
-	unsigned char *bytes = spec_alloc(200);
+	unsigned char *bytes = suite_alloc(200);
 	unsigned options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE;
 	(void)at_b(1, four_pieces(&w, bytes, options | PTL_MD_MANAGE_REMOTE));
 	for (ptl_size_t offset = 0; offset <= 60; offset += 1 + offset / 7)

@@ -2,39 +2,27 @@
 /* The frame of the conformance suite: jobs, checks, results. */
 #include "spec.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { SPEC_STATEMENTS = 267, SPEC_NODES = 64 };
+enum { SPEC_NODES = 64 };
 
-struct test {
-	int number;
-	const char *name;
-	bool weak;
-	spec_fn *fn;
-};
+const struct suite suite = {.statements = 267,
+	.table = "docs/conformance.md",
+	.outside = "between tests",
+	.status = 1};
 
 /*
  * State that the nodes share in any state of the library: a barrier, and the result of
  * the present test.
  */
-#define JOB_FILE "SPEC_JOB_FILE" /* variable with the name of its file */
-
 struct job {
-	_Atomic uint32_t arrived, phase;
+	struct meeting meeting;
 	_Atomic uint32_t ended;   /* nodes that have finished their part of the test */
 	_Atomic uint32_t failed;  /* a check of the test failed */
 	_Atomic uint32_t skipped; /* nodes that skipped the test */
@@ -45,95 +33,34 @@ struct job {
 	ptl_process_id_t id[SPEC_NODES];
 };
 
-struct spec_thread {
-	pthread_t id;
-	void (*fn)(void *arg);
-	void *arg;
-	struct spec_thread *next;
-};
-
-struct block {
-	struct block *next;
-	_Alignas(16) unsigned char bytes[];
-};
-
 struct spec spec;
 
-static struct test tests[SPEC_STATEMENTS + 1];
-static struct {
-	const char *name;
-	spec_fn *fn;
-} children[8];
-static unsigned children_n;
 static struct job *job;
-static const struct test *now;
-static struct spec_thread *threads;
-static struct block *blocks;
-static const char *skip_reason;
 static bool keep_going; /* after a failure the next test follows */
 static bool failed_firmly;
 static bool is_up;
 
-/* The place to which this thread gives up its part of the test. */
-static _Thread_local jmp_buf *give_up;
-
-void spec_register(int number, const char *name, bool weak, spec_fn *fn)
-{
-	if (number < 1 || number > SPEC_STATEMENTS || tests[number].fn) {
-		fprintf(stderr, "statement %d is out of range or twice there\n", number);
-		exit(1);
-	}
-	tests[number] = (struct test){number, name, weak, fn};
-}
-
-void spec_register_child(const char *name, spec_fn *fn)
-{
-	if (children_n == sizeof children / sizeof children[0])
-		abort();
-	children[children_n].name = name;
-	children[children_n++].fn = fn;
-}
-
 /* ---- failure ---- */
 
-static const char *base_name(const char *path)
+const char *check_code(int rc)
 {
-	const char *slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
+	return PtlErrorStr((unsigned)rc);
 }
 
-static void print_line(const char *verdict, const char *directive, const char *why)
+void suite_who(char *text, size_t n)
 {
-	printf("%s %d - %s%s%s\n", verdict, now->number, now->name, directive, why);
-	fflush(stdout);
+	snprintf(text, n, "node %u of %u", spec.rank, spec.size);
 }
 
-void spec_fail(const char *file, int line, const char *format, ...)
+bool suite_failed(bool can_give_up)
 {
-	char text[600];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	fprintf(stderr, "# %d %s: node %u of %u: %s:%d: %s%s\n", now ? now->number : 0,
-		now ? now->name : "between tests", spec.rank, spec.size, base_name(file),
-		line, text, now && now->weak ? " (weak)" : "");
-	fflush(stderr);
-	if (now && job && (now->weak || keep_going) && give_up) {
+	if (can_give_up && job && (suite_now->flags & WEAK || keep_going)) {
 		job->failed = 1u;
-		longjmp(*give_up, 1);
+		return true;
 	}
-	if (now)
-		print_line("not ok", "", "");
-	_exit(1);
-}
-
-void spec_skip(const char *reason)
-{
-	skip_reason = reason;
-	if (give_up)
-		longjmp(*give_up, 1);
-	spec_fail(__FILE__, __LINE__, "spec_skip() in no test");
+	if (suite_now)
+		suite_report(false, NULL);
+	return false;
 }
 
 void spec_note(const char *format, ...)
@@ -143,36 +70,16 @@ void spec_note(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	printf("# %d %s: node %u: %s\n", now->number, now->name, spec.rank, text);
+	printf("# %d %s: node %u: %s\n", suite_now->number, suite_now->name, spec.rank,
+		text);
 	fflush(stdout);
 }
 
 /* ---- the job's barrier ---- */
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t value)
-{
-	(void)syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
-}
-
-static void futex_wake_all(_Atomic uint32_t *word)
-{
-	(void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
 static void step(void)
 {
-	uint32_t phase = job->phase;
-	if (++job->arrived == spec.size) {
-		job->arrived = 0;
-		job->phase++;
-		futex_wake_all(&job->phase);
-		return;
-	}
-	for (int spins = 0; job->phase == phase; spins++)
-		if (spins < 50)
-			sched_yield();
-		else
-			futex_wait(&job->phase, phase);
+	meeting_come(&job->meeting, spec.size, NULL, 1000000);
 }
 
 /* Return true if the library's barrier needs an interface, which this node has not: under
@@ -180,7 +87,7 @@ static void step(void)
 static bool is_bare(void)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
-	return getenv(JOB_FILE) && PtlXStats(spec.ni, &st) != PTL_OK;
+	return getenv(SUITE_FILE) && PtlXStats(spec.ni, &st) != PTL_OK;
 }
 
 /*
@@ -222,118 +129,6 @@ static void end_part(void)
 {
 	job->ended++;
 	while (!barrier_is_last())
-		;
-}
-
-static struct job *map_job(int fd)
-{
-	CHECK(fd >= 0);
-	void *at =
-		mmap(NULL, sizeof(struct job), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	CHECK(at != MAP_FAILED);
-	close(fd);
-	return at;
-}
-
-/* Map a file that the test has made: the hosts of tests/hosts share the machine's files,
- * and no other memory. */
-static struct job *open_job_file(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	CHECK(fd < 0 || ftruncate(fd, sizeof(struct job)) == 0);
-	return map_job(fd);
-}
-
-static struct job *open_job(void)
-{
-	const char *path = getenv(JOB_FILE);
-	if (path)
-		return open_job_file(path);
-	char name[64];
-	snprintf(name, sizeof name, "/p3_spec.%d", (int)getppid());
-	if (spec.rank == 0)
-		(void)shm_unlink(name);
-	else
-		CHECK_OK(PtlXBarrier());
-	int fd = shm_open(name, O_RDWR | (spec.rank ? 0 : O_CREAT | O_EXCL), 0600);
-	CHECK(fd < 0 || spec.rank || ftruncate(fd, sizeof(struct job)) == 0);
-	struct job *at = map_job(fd);
-	if (spec.rank == 0)
-		CHECK_OK(PtlXBarrier());
-	CHECK_OK(PtlXBarrier());
-	if (spec.rank == 0)
-		(void)shm_unlink(name);
-	return at;
-}
-
-/* ---- threads, memory, time ---- */
-
-static void *thread_main(void *arg)
-{
-	struct spec_thread *t = arg;
-	jmp_buf here;
-	give_up = &here;
-	if (setjmp(here) == 0)
-		t->fn(t->arg);
-	return NULL;
-}
-
-struct spec_thread *spec_start(void (*fn)(void *arg), void *arg)
-{
-	struct spec_thread *t = calloc(1, sizeof *t);
-	CHECK(t);
-	*t = (struct spec_thread){.fn = fn, .arg = arg, .next = threads};
-	CHECK(pthread_create(&t->id, NULL, thread_main, t) == 0);
-	threads = t;
-	return t;
-}
-
-void spec_join(struct spec_thread *t)
-{
-	struct spec_thread **at = &threads;
-	while (*at && *at != t)
-		at = &(*at)->next;
-	CHECK(*at);
-	CHECK(pthread_join(t->id, NULL) == 0);
-	*at = t->next;
-	free(t);
-}
-
-static void join_all(void)
-{
-	while (threads)
-		spec_join(threads);
-}
-
-void *spec_alloc(size_t len)
-{
-	struct block *b = calloc(1, sizeof *b + len);
-	CHECK(b);
-	b->next = blocks;
-	blocks = b;
-	return b->bytes;
-}
-
-static void free_blocks(void)
-{
-	while (blocks) {
-		struct block *b = blocks;
-		blocks = b->next;
-		free(b);
-	}
-}
-
-uint64_t spec_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-void spec_sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	while (nanosleep(&t, &t) != 0)
 		;
 }
 
@@ -404,9 +199,9 @@ static void fresh_interface(void)
 		job->failed = 0;
 		job->skipped = 0;
 	}
-	skip_reason = NULL;
+	suite_skipped = NULL;
 	spec_up(NULL);
-	free_blocks();
+	suite_free();
 	spec_barrier();
 	spec.a = job->id[0];
 	spec.b = job->id[spec.size > 1];
@@ -417,13 +212,8 @@ static void fresh_interface(void)
 
 static void child_main(const char *name)
 {
-	for (unsigned i = 0; i < children_n; i++)
-		if (strcmp(children[i].name, name) == 0) {
-			spec = (struct spec){.size = 1, .is_a = true, .is_b = true};
-			children[i].fn();
-			exit(0);
-		}
-	exit(2);
+	spec = (struct spec){.size = 1, .is_a = true, .is_b = true};
+	exit(scene_run(name) ? 0 : 2);
 }
 
 void spec_child(const char *name)
@@ -512,7 +302,7 @@ void spec_get(ptl_handle_md_t md, ptl_match_bits_t bits)
  * the time is over. */
 static bool is_hopeless(struct patience *p, uint64_t since)
 {
-	return patience_is_over(p) || (spec_ms() - since >= 500 && job->failed);
+	return patience_is_over(p) || (now_ms() - since >= 500 && job->failed);
 }
 
 void spec_say(void)
@@ -523,11 +313,11 @@ void spec_say(void)
 void spec_hear(unsigned n)
 {
 	struct patience p = patience_begin();
-	uint64_t since = spec_ms();
+	uint64_t since = now_ms();
 	while (job->said < n) {
 		if (is_hopeless(&p, since))
-			spec_fail(__FILE__, __LINE__, "the other node says nothing");
-		spec_sleep_ms(1);
+			check_failed(__FILE__, __LINE__, "the other node says nothing");
+		sleep_ms(1);
 	}
 }
 
@@ -535,15 +325,15 @@ ptl_event_t spec_next(const char *file, int line, ptl_handle_eq_t eq)
 {
 	ptl_event_t ev;
 	struct patience p = patience_begin();
-	uint64_t since = spec_ms();
+	uint64_t since = now_ms();
 	int which, rc;
 	do
 		rc = PtlEQPoll(&eq, 1, 250, &ev, &which);
 	while (rc == PTL_EQ_EMPTY && !is_hopeless(&p, since));
 	if (rc == PTL_EQ_EMPTY)
-		spec_fail(file, line, "no event comes");
+		check_failed(file, line, "no event comes");
 	if (rc != PTL_OK)
-		spec_fail(file, line, "waiting for an event gives %s",
+		check_failed(file, line, "waiting for an event gives %s",
 			PtlErrorStr((unsigned)rc));
 	return ev;
 }
@@ -553,10 +343,10 @@ ptl_event_t spec_expect(
 {
 	ptl_event_t ev = spec_next(file, line, eq);
 	if (ev.type != kind)
-		spec_fail(file, line, "the event is %s, not %s", PtlEventKindStr(ev.type),
-			PtlEventKindStr(kind));
+		check_failed(file, line, "the event is %s, not %s",
+			PtlEventKindStr(ev.type), PtlEventKindStr(kind));
 	if (ev.ni_fail_type != PTL_NI_OK)
-		spec_fail(file, line, "%s says %s", PtlEventKindStr(kind),
+		check_failed(file, line, "%s says %s", PtlEventKindStr(kind),
 			PtlNIFailStr(spec.ni, ev.ni_fail_type));
 	return ev;
 }
@@ -566,10 +356,10 @@ void spec_silence(const char *file, int line, ptl_handle_eq_t eq)
 	ptl_event_t ev;
 	int which, rc = PtlEQPoll(&eq, 1, 20, &ev, &which);
 	if (rc == PTL_OK || rc == PTL_EQ_DROPPED)
-		spec_fail(file, line, "%s comes, and nothing should",
+		check_failed(file, line, "%s comes, and nothing should",
 			PtlEventKindStr(ev.type));
 	if (rc != PTL_EQ_EMPTY)
-		spec_fail(file, line, "waiting for nothing gives %s",
+		check_failed(file, line, "waiting for nothing gives %s",
 			PtlErrorStr((unsigned)rc));
 }
 
@@ -584,113 +374,36 @@ uint64_t spec_drops(void)
 void spec_expect_drops(const char *file, int line, uint64_t count)
 {
 	struct patience p = patience_begin();
-	uint64_t since = spec_ms(), drops = spec_drops();
+	uint64_t since = now_ms(), drops = spec_drops();
 	while (drops < count && !is_hopeless(&p, since)) {
-		spec_sleep_ms(1);
+		sleep_ms(1);
 		drops = spec_drops();
 	}
 	if (drops == count) {
 		/* pause: time for a further message to be dropped wrongly */
-		spec_sleep_ms(20);
+		sleep_ms(20);
 		drops = spec_drops();
 	}
 	if (drops != count)
-		spec_fail(file, line, "%llu messages were dropped, not %llu",
+		check_failed(file, line, "%llu messages were dropped, not %llu",
 			(unsigned long long)drops, (unsigned long long)count);
-}
-
-/* ---- data ---- */
-
-unsigned char spec_byte(unsigned seed, size_t i)
-{
-	uint64_t x = (i + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)seed << 32;
-	x ^= x >> 29;
-	x *= UINT64_C(0xbf58476d1ce4e5b9);
-	return (unsigned char)(x >> 56);
-}
-
-void spec_fill(void *at, size_t len, unsigned seed)
-{
-	unsigned char *bytes = at;
-	for (size_t i = 0; i < len; i++)
-		bytes[i] = spec_byte(seed, i);
-}
-
-void spec_check_bytes(const char *file, int line, const void *at, size_t from, size_t len,
-	unsigned seed)
-{
-	const unsigned char *bytes = at;
-	for (size_t i = 0; i < len; i++)
-		if (bytes[i] != spec_byte(seed, from + i))
-			spec_fail(file, line, "byte %zu of %zu is %#x, not %#x", i, len,
-				bytes[i], spec_byte(seed, from + i));
-}
-
-void spec_check_zero(const char *file, int line, const void *at, size_t len)
-{
-	const unsigned char *bytes = at;
-	for (size_t i = 0; i < len; i++)
-		if (bytes[i])
-			spec_fail(file, line, "byte %zu of %zu is %#x, not 0", i, len,
-				bytes[i]);
 }
 
 /* ---- a run ---- */
 
-static void report(void)
+static void run(const struct statement *test)
 {
-	bool failed = job->failed;
-	failed_firmly |= failed && !now->weak;
-	if (spec.rank != 0)
-		return;
-	const char *directive = "", *why = "";
-	if (!failed && job->skipped) {
-		directive = " # SKIP ";
-		why = skip_reason ? skip_reason : "by another node";
-	} else if (now->weak) {
-		directive = " # TODO ";
-		why = "weak evidence";
-	}
-	print_line(failed ? "not ok" : "ok", directive, why);
-}
-
-static void run(const struct test *test)
-{
-	jmp_buf here;
-	now = test;
 	fresh_interface();
-	give_up = &here;
-	if (setjmp(here) == 0)
-		test->fn();
-	if (skip_reason)
+	suite_part(test->fn);
+	if (suite_skipped)
 		job->skipped++;
-	give_up = NULL;
-	join_all();
+	threads_join();
 	end_part();
-	report();
-	now = NULL;
-}
-
-static bool is_wanted(int number, int argc, char **argv)
-{
-	if (!tests[number].fn)
-		return false;
-	for (int i = 1; i < argc; i++)
-		if (atoi(argv[i]) == number)
-			return true;
-	return argc < 2;
-}
-
-/* Refuse numbers of which this program has no statement: it would test nothing. */
-static void want_statements(int planned)
-{
-	if (planned)
-		return;
+	bool failed = job->failed;
+	failed_firmly |= failed && !(test->flags & WEAK);
+	const char *why = suite_skipped ? suite_skipped : "by another node";
 	if (spec.rank == 0)
-		fprintf(stderr, "no statement of this program has such a number; "
-				"docs/conformance.md lists them\n");
-	PtlFini();
-	exit(2);
+		suite_report(!failed, job->skipped ? why : NULL);
 }
 
 static void who_am_i(void)
@@ -705,24 +418,20 @@ static void who_am_i(void)
 	spec.is_a = spec.rank == 0;
 	spec.is_b = spec.rank == (spec.size > 1);
 	spec.ni = spec.second = PTL_INVALID_HANDLE;
-	job = open_job();
+	job = meeting_open("p3_spec", sizeof *job, spec.size);
 }
 
 int main(int argc, char **argv)
 {
-	int planned = 0;
 	if (argc == 3 && strcmp(argv[1], "child") == 0)
 		child_main(argv[2]);
 	keep_going = getenv("SPEC_KEEP_GOING") != NULL;
 	who_am_i();
-	for (int i = 1; i <= SPEC_STATEMENTS; i++)
-		planned += is_wanted(i, argc, argv);
-	want_statements(planned);
-	if (spec.rank == 0)
-		printf("1..%d\n", planned);
-	for (int i = 1; i <= SPEC_STATEMENTS; i++)
-		if (is_wanted(i, argc, argv))
-			run(&tests[i]);
+	if (!suite_plan(argc, argv, spec.rank == 0)) {
+		PtlFini();
+		return 2;
+	}
+	suite_run(argc, argv, run);
 	step();
 	PtlFini();
 	return failed_firmly;

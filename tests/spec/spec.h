@@ -18,12 +18,8 @@
  * zero, limits as spec.limits says) and a barrier, and may leave any objects behind.
  * It may close the interface itself, or the library: spec_up() brings it back.
  *
- * A check that fails prints the statement, the file and line and the values, and ends
- * the job.  In a WEAK_STATEMENT, one of weak evidence, it is reported as well and the
- * rest of this node's part is skipped, but nothing fails.
- *
- *	spec_NAME            all of its statements; rank 0 prints the results as TAP lines
- *	spec_NAME NUMBER...  these statements only
+ * A check that fails ends the job; in a WEAK_STATEMENT only the rest of this node's part
+ * is skipped.  support/suite.h has what all suites share.
  *
  * With SPEC_KEEP_GOING in the environment the tests behind one that fails are run, too
  * (and yod needs --keep-going).
@@ -31,15 +27,11 @@
 #ifndef P3_TESTS_SPEC_H
 #define P3_TESTS_SPEC_H
 
-#include "../support/patience.h"
+#include "../support/suite.h"
 
 #include <portals3.h>
 #include <portals3_runtime.h>
 #include <portals3x.h>
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 struct spec {
 	ptl_handle_ni_t ni;
@@ -51,58 +43,18 @@ struct spec {
 };
 extern struct spec spec;
 
-typedef void spec_fn(void);
-void spec_register(int number, const char *name, bool weak, spec_fn *fn);
-
-#define SPEC_TEST_(number, name, weak)                                                   \
-	static void spec_##number##_##name(void);                                        \
-	__attribute__((constructor)) static void spec_add_##number(void)                 \
-	{                                                                                \
-		spec_register(number, #name, weak, spec_##number##_##name);              \
-	}                                                                                \
-	static void spec_##number##_##name(void)
-
-#define STATEMENT(number, name)      SPEC_TEST_(number, name, false)
-#define WEAK_STATEMENT(number, name) SPEC_TEST_(number, name, true)
+#define STATEMENT(number, name)      STATEMENT_OF(number, name, 0, 0)
+#define WEAK_STATEMENT(number, name) STATEMENT_OF(number, name, 0, WEAK)
 
 /* ---- checks ---- */
 
-_Noreturn void spec_fail(const char *file, int line, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/* Skip this node's part; the table shows the reason.  Each node calls it. */
-_Noreturn void spec_skip(const char *reason);
 #define NEED_TWO_NODES()                                                                 \
 	do {                                                                             \
 		if (spec.size < 2)                                                       \
-			spec_skip("needs two nodes");                                    \
+			suite_skip("needs two nodes");                                   \
 	} while (0)
 /* Print a line that has no effect on the result. */
 void spec_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-#define CHECK(truth)                                                                     \
-	do {                                                                             \
-		if (!(truth))                                                            \
-			spec_fail(__FILE__, __LINE__, "not so: %s", #truth);             \
-	} while (0)
-
-#define CHECK_EQ(is, want)                                                               \
-	do {                                                                             \
-		unsigned long long is_ = (unsigned long long)(is);                       \
-		unsigned long long want_ = (unsigned long long)(want);                   \
-		if (is_ != want_)                                                        \
-			spec_fail(__FILE__, __LINE__,                                    \
-				"%s is %llu (%#llx), not %llu (%#llx)", #is, is_, is_,   \
-				want_, want_);                                           \
-	} while (0)
-
-#define CHECK_RC(call, want)                                                             \
-	do {                                                                             \
-		int rc_ = (call);                                                        \
-		if (rc_ != (want))                                                       \
-			spec_fail(__FILE__, __LINE__, "%s gives %s, not %s", #call,      \
-				PtlErrorStr((unsigned)rc_), #want);                      \
-	} while (0)
 
 #define CHECK_OK(call) CHECK_RC(call, PTL_OK)
 
@@ -111,19 +63,9 @@ void spec_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- jobs ---- */
 
-/*
- * SPEC_CHILD(name) { ... } runs in an additional process outside the job, in which no
- * call of the library was made before; spec_child(name) waits for its end.  A check
- * that fails there fails in the caller as well.
- */
-#define SPEC_CHILD(name)                                                                 \
-	static void spec_child_##name(void);                                             \
-	__attribute__((constructor)) static void spec_add_child_##name(void)             \
-	{                                                                                \
-		spec_register_child(#name, spec_child_##name);                           \
-	}                                                                                \
-	static void spec_child_##name(void)
-void spec_register_child(const char *name, spec_fn *fn);
+/* Run a scene in an additional process outside the job, in which no call of the library
+ * was made before, and wait for its end.  A check that fails there fails in the caller as
+ * well. */
 void spec_child(const char *name);
 
 /* Wait for all nodes: rank 0's TAP line comes after the last of them. */
@@ -141,13 +83,6 @@ void spec_up(const ptl_ni_limits_t *desired);
 void spec_down(void);
 /* Open PTL_IFACE_SS, with default limits; it is closed before the next test. */
 ptl_handle_ni_t spec_second(void);
-uint64_t spec_ms(void); /* monotonic */
-void spec_sleep_ms(unsigned ms);
-/* Start a thread of this process; it is joined at the end of the test at the latest. */
-struct spec_thread *spec_start(void (*fn)(void *arg), void *arg);
-void spec_join(struct spec_thread *t);
-/* Return zeroed memory that lives until the interface of the next test is up. */
-void *spec_alloc(size_t len);
 
 /* ---- Portals calls in one line ---- */
 
@@ -188,15 +123,8 @@ uint64_t spec_drops(void); /* PTL_SR_DROP_COUNT of spec.ni */
 void spec_expect_drops(const char *file, int line, uint64_t count);
 #define EXPECT_DROPS(count) spec_expect_drops(__FILE__, __LINE__, count)
 
-/* Return a byte that follows from seed and place. */
-unsigned char spec_byte(unsigned seed, size_t i);
-void spec_fill(void *at, size_t len, unsigned seed);
-/* Check that the len bytes at "at" are bytes from.. of the pattern. */
-void spec_check_bytes(const char *file, int line, const void *at, size_t from, size_t len,
-	unsigned seed);
 #define CHECK_BYTES(at, from, len, seed)                                                 \
-	spec_check_bytes(__FILE__, __LINE__, at, from, len, seed)
-void spec_check_zero(const char *file, int line, const void *at, size_t len);
-#define CHECK_ZERO(at, len) spec_check_zero(__FILE__, __LINE__, at, len)
+	check_bytes(__FILE__, __LINE__, at, from, len, seed)
+#define CHECK_ZERO(at, len) CHECK_ALL(at, len, 0)
 
 #endif

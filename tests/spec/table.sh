@@ -16,7 +16,7 @@ This table shows that libportals does what the Portals 3.3 document says. A chec
 document into 267 statements; each statement is one test in `tests/spec`. Names of return codes,
 options and events are shortened: SEGV is `PTL_SEGV`, UNLINK is `PTL_UNLINK` or `PTL_EVENT_UNLINK`.
 
-The columns are settings: `PTL3_MODE=lease`, `PTL3_MODE=dedicated` and `PTL3_CMA=off`, each in jobs
+The columns are settings: `PTL3_MODE=lease`, `PTL3_MODE=dedicated` and `PTL3_MOVER=window`, each in jobs
 of one node (which sends to itself) and of two nodes, then jobs of four nodes with default settings.
 *ok (2)* marks a test that needs two nodes, and was left out in jobs of one. A W marks a statement
 that the document supports weakly only: its test may fail.

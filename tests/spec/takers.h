@@ -26,7 +26,7 @@ struct takers {
 
 static inline struct takers takers(void)
 {
-	struct takers t = {.pt = SPEC_PT, .bytes = spec_alloc(TAKERS_LENGTH)};
+	struct takers t = {.pt = SPEC_PT, .bytes = suite_alloc(TAKERS_LENGTH)};
 	t.eq = spec_eq(256);
 	t.put = spec_bind(spec_md(t.bytes, TAKERS_LENGTH, 0, PTL_EQ_NONE), PTL_RETAIN);
 	return t;
@@ -88,8 +88,8 @@ static inline void takers_expect(const char *file, int line, const struct takers
 	for (size_t i = 0; names[i]; i++) {
 		char name = takers_next(t, bits);
 		if (spec.is_b && name != names[i])
-			spec_fail(file, line, "put %zu is taken by %c, not %c", i, name,
-				names[i]);
+			check_failed(file, line, "put %zu is taken by %c, not %c", i,
+				name, names[i]);
 	}
 }
 #define EXPECT_TAKERS(t, bits, names) takers_expect(__FILE__, __LINE__, t, bits, names)

@@ -64,7 +64,7 @@ STATEMENT(5, options_combine)
 		CHECK((all & options[i]) == 0);
 		all |= options[i];
 	}
-	ptl_md_iovec_t piece = {.iov_base = spec_alloc(8), .iov_len = 8};
+	ptl_md_iovec_t piece = {.iov_base = suite_alloc(8), .iov_len = 8};
 	(void)spec_bind(spec_md(&piece, 1, all, PTL_EQ_NONE), PTL_RETAIN);
 }
 
@@ -293,7 +293,7 @@ static void no_init_from_all(const struct objects *o)
 	no_init_from_movers(o);
 }
 
-SPEC_CHILD(calls_before_init)
+SCENE(calls_before_init)
 {
 	struct objects never = {1, 2, 3, 4, 5};
 	PtlFini();
@@ -305,7 +305,7 @@ STATEMENT(14, nothing_works_before_init)
 	spec_child("calls_before_init");
 }
 
-SPEC_CHILD(init_null)
+SCENE(init_null)
 {
 	CHECK_RC(PtlInit(NULL), PTL_SEGV);
 }
@@ -316,7 +316,7 @@ STATEMENT(15, init_needs_its_output)
 	spec_child("init_null");
 }
 
-SPEC_CHILD(init_once)
+SCENE(init_once)
 {
 	int most = -1;
 	CHECK_OK(PtlInit(&most));
@@ -328,7 +328,7 @@ STATEMENT(16, init_counts_interfaces)
 	spec_child("init_once");
 }
 
-SPEC_CHILD(init_again)
+SCENE(init_again)
 {
 	int first = -1, second = -2;
 	CHECK_OK(PtlInit(&first));
@@ -353,14 +353,14 @@ static void init_once_more(void *most)
 	CHECK_OK(PtlInit(most));
 }
 
-SPEC_CHILD(init_in_threads)
+SCENE(init_in_threads)
 {
 	int most[8] = {0};
-	struct spec_thread *t[COUNT_OF(most)];
+	struct thread *t[COUNT_OF(most)];
 	for (size_t i = 0; i < COUNT_OF(most); i++)
-		t[i] = spec_start(init_once_more, &most[i]);
+		t[i] = thread_start(init_once_more, &most[i]);
 	for (size_t i = 0; i < COUNT_OF(most); i++)
-		spec_join(t[i]);
+		thread_join(t[i]);
 	for (size_t i = 0; i < COUNT_OF(most); i++) {
 		CHECK(most[i] >= 1);
 		CHECK_EQ(most[i], most[0]);
@@ -386,7 +386,7 @@ WEAK_STATEMENT(19, nothing_works_after_fini)
 /* Send a byte from A to B. */
 static void check_traffic(void)
 {
-	unsigned char *byte = spec_alloc(1);
+	unsigned char *byte = suite_alloc(1);
 	ptl_handle_eq_t eq = spec_eq(16);
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
 	if (spec.is_b)
@@ -396,7 +396,7 @@ static void check_traffic(void)
 						    eq));
 	spec_barrier();
 	if (spec.is_a) {
-		unsigned char *out = spec_alloc(1);
+		unsigned char *out = suite_alloc(1);
 		ptl_handle_eq_t sent = spec_eq(16);
 		*out = 42;
 		spec_put(spec_bind(spec_md(out, 1, PTL_MD_EVENT_START_DISABLE, sent),
@@ -712,7 +712,7 @@ STATEMENT(38, registers_start_anew)
 static void send_into_nothing(void)
 {
 	static const size_t lengths[] = {0, 8, 3000, 1u << 20};
-	unsigned char *data = spec_alloc(1u << 20);
+	unsigned char *data = suite_alloc(1u << 20);
 	ptl_handle_eq_t eq = spec_eq(64), gets = spec_eq(16);
 	for (size_t i = 0; i < COUNT_OF(lengths); i++) {
 		ptl_handle_md_t md =
@@ -759,12 +759,12 @@ static void wait_for_ever(void *arg)
 WEAK_STATEMENT(40, fini_ends_waiting)
 {
 	struct waiter w = {.eq = spec_eq(4), .rc = -1};
-	struct spec_thread *t = spec_start(wait_for_ever, &w);
+	struct thread *t = thread_start(wait_for_ever, &w);
 	while (!w.tid)
-		spec_sleep_ms(1);
+		sleep_ms(1);
 	CHECK(await_thread_state(w.tid, 'S'));
 	CHECK_OK(PtlNIFini(spec.ni));
-	spec_join(t);
+	thread_join(t);
 	CHECK_EQ(w.rc, PTL_EQ_INVALID);
 }
 
@@ -965,7 +965,7 @@ static ptl_event_t introduce(struct who *a)
 		(void)spec_target(SPEC_BITS, spec_md(a, sizeof *a, PTL_MD_OP_PUT, eq));
 	spec_barrier();
 	if (spec.is_a) {
-		struct who *me = spec_alloc(sizeof *me);
+		struct who *me = suite_alloc(sizeof *me);
 		*me = who_am_i();
 		spec_put(spec_bind(spec_md(me, sizeof *me, 0, PTL_EQ_NONE), PTL_RETAIN),
 			PTL_NO_ACK_REQ, SPEC_BITS);
@@ -979,7 +979,7 @@ static ptl_event_t introduce(struct who *a)
 
 STATEMENT(55, events_name_the_sender)
 {
-	struct who *a = spec_alloc(sizeof *a);
+	struct who *a = suite_alloc(sizeof *a);
 	ptl_event_t ev = introduce(a);
 	if (spec.is_b) {
 		CHECK_EQ(ev.initiator.nid, a->id.nid);
@@ -994,7 +994,7 @@ STATEMENT(55, events_name_the_sender)
 WEAK_STATEMENT(56, one_job_one_jid)
 {
 	NEED_TWO_NODES();
-	struct who *a = spec_alloc(sizeof *a);
+	struct who *a = suite_alloc(sizeof *a);
 	(void)introduce(a);
 	if (spec.is_b)
 		CHECK_EQ(who_am_i().jid, a->jid);
@@ -1025,7 +1025,7 @@ STATEMENT(58, equality_of_no_handles)
 	CHECK_RC(PtlHandleIsEqual(PTL_EQ_NONE, PTL_INVALID_HANDLE), PTL_FAIL);
 }
 
-SPEC_CHILD(equality_before_init)
+SCENE(equality_before_init)
 {
 	CHECK_RC(PtlHandleIsEqual(5, 5), PTL_OK);
 	CHECK_RC(PtlHandleIsEqual(5, 6), PTL_FAIL);

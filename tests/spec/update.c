@@ -9,9 +9,9 @@ enum { ROOM = 256, LONGEST = 100000 };
 /* Send length bytes of pattern seed; at the return B has taken or dropped them. */
 static void send(ptl_size_t length, unsigned seed, ptl_match_bits_t bits)
 {
-	unsigned char *from = spec_alloc(length + 1);
+	unsigned char *from = suite_alloc(length + 1);
 	ptl_handle_eq_t eq = spec_eq(8);
-	spec_fill(from, length, seed);
+	fill_bytes(from, length, seed);
 	put_whole(eq, spec_bind(spec_md(from, length, 0, eq), PTL_RETAIN), PTL_NO_ACK_REQ,
 		bits);
 }
@@ -63,7 +63,7 @@ static struct subject subject(void)
 	s.eq = spec_eq(64);
 	s.other = spec_eq(64);
 	s.third = spec_eq(64);
-	s.bytes = spec_alloc(2 * ROOM);
+	s.bytes = suite_alloc(2 * ROOM);
 	s.md = spec_md(s.bytes, ROOM, PUT_GET | PTL_MD_MAX_SIZE, s.eq);
 	s.md.threshold = 1000;
 	s.md.max_size = 3;
@@ -113,7 +113,7 @@ STATEMENT(115, null_old_and_null_new_are_accepted)
 
 static void query_of_bound(void)
 {
-	unsigned char *bytes = spec_alloc(10);
+	unsigned char *bytes = suite_alloc(10);
 	for (int options = 0; options < 0x200; options++) {
 		if (options & (int)PTL_MD_IOVEC)
 			continue;
@@ -183,7 +183,7 @@ STATEMENT(118, test_queue_decides)
 	send_and_wait(10, 1, SPEC_BITS);
 	if (spec.is_b) {
 		while (query(s.handle).threshold == s.md.threshold)
-			spec_sleep_ms(1);
+			sleep_ms(1);
 		s.md.threshold--;
 		refused_until_empty(&s);
 	}
@@ -278,7 +278,7 @@ static void refuse(struct subject *s, ptl_md_t new, int want)
 static void refuse_iovecs(struct subject *s)
 {
 	size_t most = (size_t)spec.limits.max_md_iovecs;
-	ptl_md_iovec_t *iov = spec_alloc((most + 1) * sizeof *iov);
+	ptl_md_iovec_t *iov = suite_alloc((most + 1) * sizeof *iov);
 	ptl_md_t new = spec_md(iov, most + 1, PTL_MD_OP_PUT | PTL_MD_IOVEC, s->eq);
 	refuse(s, new, PTL_MD_ILLEGAL);
 	new.length = 2;
@@ -387,7 +387,7 @@ STATEMENT(124, threshold_from_0_to_1_activates)
 STATEMENT(125, threshold_to_0_deactivates_only)
 {
 	ptl_handle_eq_t eq = spec_eq(16);
-	ptl_md_t md = spec_md(spec_alloc(ROOM), ROOM, PUT_GET, eq);
+	ptl_md_t md = spec_md(suite_alloc(ROOM), ROOM, PUT_GET, eq);
 	md.threshold = 5;
 	ptl_handle_me_t me;
 	ptl_handle_md_t target = attach_flags(SPEC_BITS, md, PTL_UNLINK, PTL_UNLINK, &me);
@@ -414,7 +414,7 @@ STATEMENT(125, threshold_to_0_deactivates_only)
 /* A: do seven puts, three of them acknowledged, and four gets, from one descriptor. */
 static void use_at_a(ptl_handle_eq_t eq)
 {
-	ptl_md_t md = with_threshold(spec_md(spec_alloc(8), 8, 0, eq), 100);
+	ptl_md_t md = with_threshold(spec_md(suite_alloc(8), 8, 0, eq), 100);
 	ptl_handle_md_t handle = spec_bind(md, PTL_RETAIN);
 	for (int i = 0; i < 7; i++)
 		put_whole(eq, handle, i < 3 ? PTL_ACK_REQ : PTL_NO_ACK_REQ, SPEC_BITS);
@@ -452,8 +452,8 @@ static void ask_for_ack(ptl_handle_eq_t eq, bool comes)
 	spec_barrier();
 	if (!spec.is_a)
 		return;
-	unsigned char *from = spec_alloc(30);
-	spec_fill(from, 30, 6);
+	unsigned char *from = suite_alloc(30);
+	fill_bytes(from, 30, 6);
 	spec_put(spec_bind(spec_md(from, 30, 0, eq), PTL_RETAIN), PTL_ACK_REQ, SPEC_BITS);
 	(void)EXPECT_PAIR(eq, PTL_EVENT_SEND_START);
 	if (comes)
@@ -533,7 +533,7 @@ struct race {
 static void race_sender(void *arg)
 {
 	struct race *r = arg;
-	unsigned char *from = spec_alloc(LONGEST);
+	unsigned char *from = suite_alloc(LONGEST);
 	ptl_handle_md_t md =
 		spec_bind(spec_md(from, LONGEST, 0, PTL_EQ_NONE), PTL_RETAIN);
 	for (;;) {
@@ -559,11 +559,11 @@ static void race_setup(struct race *r)
 	r->unexpected = spec_eq(64);
 	r->expected = spec_eq(64);
 	r->receive = spec_md(
-		spec_alloc(LONGEST), LONGEST, PTL_MD_OP_PUT | r->options, r->expected);
+		suite_alloc(LONGEST), LONGEST, PTL_MD_OP_PUT | r->options, r->expected);
 	r->receive.threshold = 0;
 	r->posted = spec_target(DATA_BITS, r->receive);
 	(void)spec_target(
-		DATA_BITS, spec_md(spec_alloc(LONGEST), LONGEST,
+		DATA_BITS, spec_md(suite_alloc(LONGEST), LONGEST,
 				   PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | r->options,
 				   r->unexpected));
 	r->go_ahead = spec_bind(spec_md(NULL, 0, 0, PTL_EQ_NONE), PTL_RETAIN);
@@ -611,8 +611,8 @@ static void race_round(struct race *r, uint64_t word)
 
 static void race_receiver(struct race *r)
 {
-	uint64_t end = spec_ms() + RACE_MS;
-	while (r->rounds < RACE_MOST && spec_ms() < end)
+	uint64_t end = now_ms() + RACE_MS;
+	while (r->rounds < RACE_MOST && now_ms() < end)
 		race_round(r, ++r->rounds);
 	CHECK_OK(PtlPut(r->go_ahead, PTL_NO_ACK_REQ, spec.a, SPEC_PT, 0, GO_BITS, 0, 0));
 	CHECK_EQ(spec_drops(), 0);
@@ -624,11 +624,11 @@ static void race(unsigned options)
 	struct race r = {.options = options, .wait = 1000};
 	race_setup(&r);
 	spec_barrier();
-	struct spec_thread *sender = spec.is_a ? spec_start(race_sender, &r) : NULL;
+	struct thread *sender = spec.is_a ? thread_start(race_sender, &r) : NULL;
 	if (spec.is_b)
 		race_receiver(&r);
 	if (sender)
-		spec_join(sender);
+		thread_join(sender);
 	spec_barrier();
 }
 
@@ -648,7 +648,7 @@ struct outstanding {
 
 static void outstanding_setup(struct outstanding *o)
 {
-	unsigned char *bytes = spec_alloc(o->length);
+	unsigned char *bytes = suite_alloc(o->length);
 	o->bytes = bytes;
 	o->eq = spec_eq(8);
 	o->idle = spec_eq(8);
@@ -662,7 +662,7 @@ static void outstanding_setup(struct outstanding *o)
 static void long_put(void *arg)
 {
 	struct outstanding *o = arg;
-	unsigned char *from = spec_alloc(o->length);
+	unsigned char *from = suite_alloc(o->length);
 	memset(from, 1, o->length);
 	ptl_handle_eq_t eq = spec_eq(8);
 	put_whole(eq, spec_bind(spec_md(from, o->length, 0, eq), PTL_RETAIN),
@@ -708,11 +708,11 @@ STATEMENT(129, no_update_while_an_end_is_outstanding)
 	if (spec.is_b)
 		outstanding_setup(&o);
 	spec_barrier();
-	struct spec_thread *sender = spec.is_a ? spec_start(long_put, &o) : NULL;
+	struct thread *sender = spec.is_a ? thread_start(long_put, &o) : NULL;
 	if (spec.is_b)
 		refused_until_end(&o);
 	if (sender)
-		spec_join(sender);
+		thread_join(sender);
 	race(PTL_MD_EVENT_START_DISABLE);
 }
 
@@ -750,7 +750,7 @@ static void pieces_check(struct pieces *p, unsigned seed)
 WEAK_STATEMENT(130, iovec_descriptors_are_told_and_updated)
 {
 	struct subject s = subject();
-	struct pieces p = {.bytes = spec_alloc(ROOM)};
+	struct pieces p = {.bytes = suite_alloc(ROOM)};
 	p.given[0] = (ptl_md_iovec_t){p.bytes + 50, 10};
 	p.given[1] = (ptl_md_iovec_t){p.bytes, 7};
 	p.given[2] = (ptl_md_iovec_t){p.bytes + 20, 13};

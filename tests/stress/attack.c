@@ -343,13 +343,13 @@ _Noreturn void attack_live(bool first)
 		mp_barrier();
 	if (pthread_create(&thread, NULL, be_busy, (void *)(uintptr_t)attack_dice()))
 		_exit(1);
-	uint64_t life = 5000000 + attack_dice() % 60000000, until = mp_ns() + life;
+	uint64_t life = 5000000 + attack_dice() % 60000000, until = now_ns() + life;
 	const char *only = getenv("HOSTILE_ONLY"); /* selects one attack, for people */
 	unsigned some =
 		only ? (unsigned)atoi(only) % ATTACKS : (unsigned)attack_dice() % ATTACKS;
 	/* pause: some operations begin, or none */
-	mp_sleep_ms((unsigned)attack_dice() % 10);
-	while (mp_ns() < until) {
+	sleep_ms((unsigned)attack_dice() % 10);
+	while (now_ns() < until) {
 		unsigned which = only || attack_dice() % 4
 					 ? some
 					 : (unsigned)attack_dice() % ATTACKS;

@@ -214,13 +214,13 @@ static void *exit_here(void *arg)
 static void leave_by_call(void)
 {
 	struct patience p = patience_begin();
-	uint64_t begun = mp_ns();
+	uint64_t begun = now_ns();
 	if (!strcmp(how, "fini"))
 		PtlFini();
 	else
 		mp_ok(PtlNIFini(mp.ni));
 	mp_check(!patience_is_over(&p), "it took %llu ms",
-		(unsigned long long)(mp_ns() - begun) / 1000000);
+		(unsigned long long)(now_ns() - begun) / 1000000);
 	fill_all(0x77);
 	/* pause: the partner goes on meanwhile, and a wrong write would show */
 	usleep(300000);

@@ -89,7 +89,7 @@ static unsigned live_on(uint64_t ns)
 {
 	unsigned n = 1;
 	live_once(0);
-	for (uint64_t until = mp_ns() + ns; n < LIVES || mp_ns() < until; n++)
+	for (uint64_t until = now_ns() + ns; n < LIVES || now_ns() < until; n++)
 		live_once(n);
 	return n;
 }

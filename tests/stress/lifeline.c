@@ -149,17 +149,17 @@ static int say(enum p3_job_op op)
 static int hear(int ms, struct p3_job_msg *m)
 {
 	struct pollfd on = {.fd = us.sock, .events = POLLIN};
-	int fds[P3_JOB_FDS], rc;
-	unsigned n = 0;
+	struct p3_job_packet p;
 	if (poll(&on, 1, ms) <= 0)
 		return -EAGAIN;
-	rc = p3_job_recv(us.sock, m, fds, &n);
-	for (unsigned i = 0; !rc && i < n; i++)
-		if (us.stolen < 0 && i == 0 && m->node != us.rank)
-			us.stolen = fds[i];
-		else
-			close(fds[i]);
-	return rc;
+	int rc = p3_job_recv(us.sock, 0, &p);
+	if (rc)
+		return rc;
+	*m = p.msg;
+	if (us.stolen < 0 && p.nfds && m->node != us.rank)
+		us.stolen = dup(p.fds[0]);
+	p3_job_close(&p);
+	return 0;
 }
 
 static void hear_all(void)
@@ -283,18 +283,18 @@ unsigned lifeline_attack(unsigned rank, uint64_t ns)
 	const char *text = getenv(P3_JOB_ENV);
 	us.rank = rank;
 	us.sock = text ? atoi(text) : -1;
-	attack_seed(mp_ns() * 64 + rank);
+	attack_seed(now_ns() * 64 + rank);
 	if (say(P3_JOB_HELLO) || !hear_of(P3_JOB_WELCOME) || !come_to_barrier() ||
 		!come_to_barrier())
 		return 0;
 	us.layout = p3_layout_of(us.size);
-	uint64_t until_ns = mp_ns() + ns;
+	uint64_t until_ns = now_ns() + ns;
 	int rc = 0;
 	unsigned n = 0;
-	for (; !rc && (n < 3 || mp_ns() < until_ns); n++)
+	for (; !rc && (n < 3 || now_ns() < until_ns); n++)
 		rc = kinds[rank % (sizeof kinds / sizeof kinds[0])]();
 	/* pause: yod has closed the lifeline, and the process stays for the time */
-	while (mp_ns() < until_ns)
+	while (now_ns() < until_ns)
 		usleep(1000);
 	return n;
 }

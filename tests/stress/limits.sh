@@ -79,7 +79,7 @@ reads() {
 	for how in eperm:1 eperm:10 eperm:100 enomem:3 short; do
 		P3_SHIM_READV=$how job 2 env LD_PRELOAD="$shim" "$bin/stress_lives"
 		P3_SHIM_READV=$how job 4 env LD_PRELOAD="$shim" "$MP_BIN/mp_alltoall" mixed 60
-		P3_SHIM_READV=$how PTL3_BULK=off job 4 \
+		P3_SHIM_READV=$how PTL3_MOVER=read job 4 \
 			env LD_PRELOAD="$shim" "$MP_BIN/mp_alltoall" mixed 60
 	done
 }

@@ -151,7 +151,7 @@ static bool again(int rc, int may_be, const char *what)
 
 #define do_it(call, may_be)                                                              \
 	while (again(call, may_be, #call))                                               \
-	mp_sleep_ms(1) /* pause: between two tries */
+	sleep_ms(1) /* pause: between two tries */
 
 /* ---- one life ---- */
 

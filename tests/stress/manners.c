@@ -310,7 +310,7 @@ static void put_until_it_fails(ptl_handle_md_t md, ptl_handle_eq_t eq)
 		mp_check(!patience_is_over(&p), "puts go on and on");
 		mp_put(md, 0, 8, PTL_NOACK_REQ, (mp.rank + 1) % mp.size, S_FREE, 0, 0);
 		mp_check(mp_next_soon(eq, &ev), "a put has no end");
-		mp_sleep_ms(10);
+		sleep_ms(10);
 	} while (ev.ni_fail_type == PTL_NI_OK);
 }
 
@@ -331,7 +331,7 @@ static void swept(void)
 	mp_check(PtlXBarrier() == PTL_FAIL, "a barrier with nobody");
 	uint64_t before = cpu_ns();
 	/* pause: the time over which the CPU time is measured */
-	mp_sleep_ms(1500);
+	sleep_ms(1500);
 	if (!mode || strcmp(mode, "dedicated") != 0)
 		mp_check(cpu_ns() - before < 700000000, "a thread spins");
 	check_pipes();
@@ -431,7 +431,7 @@ static void wait_cancelled(void)
 		mp_check(PtlEQPoll(&empty, 1, 20, &ev, &which) == PTL_EQ_EMPTY,
 			"an event of nobody");
 		if (i == mp.rank)
-			mp_compute_ms(20);
+			compute_ms(20);
 		else
 			mp_ok(PtlEQWait(eq, &ev));
 		mp_put(md, 0, sizeof word, PTL_NOACK_REQ, next, S_FREE, 0, 0);

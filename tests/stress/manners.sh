@@ -8,7 +8,7 @@ tried=0
 
 # Each way to leave, with the kernel's movers, and without.
 case_ends() {
-	for set in ${P3_QUICK:-PTL3_CMA=on} PTL3_CMA=off; do
+	for set in ${P3_QUICK:-PTL3_MOVER=auto} PTL3_MOVER=window; do
 		[ "$set" = 1 ] && continue
 		for how in nifini fini return exit _exit thread atexit destructor; do
 			run env $set timeout "${P3_LIMIT:-3000}" "$P3_YOD" -sz 3 --timeout "${P3_LIMIT:-3000}" \

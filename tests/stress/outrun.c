@@ -45,10 +45,10 @@ static void talk(ptl_handle_md_t md, ptl_handle_eq_t eq, unsigned to)
 {
 	static uint64_t ns[ROUNDS];
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		uint64_t t = mp_ns();
+		uint64_t t = now_ns();
 		mp_put(md, 0, 8, PTL_ACK_REQ, to, BITS, 0, 0);
 		(void)mp_expect(eq, PTL_EVENT_ACK);
-		ns[i] = mp_ns() - t;
+		ns[i] = now_ns() - t;
 	}
 	double median = (double)mp_median(ns, ROUNDS) / 1e3; /* it also sorts */
 	printf("rank %u to rank %u meanwhile: %.1f us in the median, 99 %% within %.1f "
@@ -76,12 +76,12 @@ static uint64_t outrun(ptl_handle_md_t md)
 		n++;
 	mp_check(rc == PTL_NO_SPACE, "%s", PtlErrorStr((unsigned)rc));
 	unsigned long before = pss_kib();
-	uint64_t start = mp_ns();
+	uint64_t start = now_ns();
 	for (unsigned i = 0; i < REFUSED; i++)
 		mp_check(put(md, VICTIM, n) == PTL_NO_SPACE, "there is room again?");
 	unsigned long after = pss_kib();
 	printf("refused after %llu; %d times more in %.2f s: memory %lu -> %lu KiB\n",
-		(unsigned long long)n, REFUSED, (double)(mp_ns() - start) / 1e9, before,
+		(unsigned long long)n, REFUSED, (double)(now_ns() - start) / 1e9, before,
 		after);
 	mp_check(after < before + 1024, "memory grows while calls are refused");
 	return n;

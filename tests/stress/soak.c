@@ -386,14 +386,14 @@ static void say_bye(void)
 
 static void do_round(unsigned ms)
 {
-	uint64_t until = mp_ns() + ms * 1000000ull, before = dropped();
+	uint64_t until = now_ns() + ms * 1000000ull, before = dropped();
 	memset(&now, 0, sizeof now);
 	p3_set(&blowing, 1);
 	p3_set(&handling, 1);
 	mp_barrier(); /* all ranks have counted their drops */
 	pthread_t busy = begin_thread(hands), wind = begin_thread(gusts);
 	streams_begin(with);
-	while (mp_ns() < until)
+	while (now_ns() < until)
 		(void)streams_step();
 	streams_stop();
 	p3_set(&blowing, 0);
@@ -416,7 +416,7 @@ static void be_away(uint64_t d)
 	mp_ok(PtlNIFini(mp.ni));
 	mp_barrier();
 	/* pause: away for a random part of the round */
-	mp_sleep_ms((unsigned)d % ROUND_MS);
+	sleep_ms((unsigned)d % ROUND_MS);
 	mp_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &mp.ni));
 	open_all();
 	sum.left++;

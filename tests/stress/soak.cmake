@@ -40,7 +40,7 @@ target_include_directories(stress_liar PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURC
 foreach(mode lease dedicated park)
   soak_job(liar_${mode} 3 liar)
   set_property(TEST stress_liar_${mode} APPEND PROPERTY ENVIRONMENT PTL3_MODE=${mode}
-    PTL3_CMA=off PTL3_HUGEPAGES=off)
+    PTL3_MOVER=window PTL3_HUGEPAGES=off)
 endforeach()
 p3_matrix(stress_liar_dedicated stress_liar_park)
 
@@ -113,8 +113,8 @@ endif()
 
 soak_program(ends ends.c)
 # A node whose library has another layout word.
-add_executable(stress_other_build ../mp/life.c ../mp/mp.c ${CMAKE_SOURCE_DIR}/lib/job/peers.c
-  ${CMAKE_SOURCE_DIR}/lib/job/yod.c
+add_executable(stress_other_build ../mp/life.c ../mp/mp.c ${CMAKE_SOURCE_DIR}/lib/job/yod.c
+  ${CMAKE_SOURCE_DIR}/lib/node/member.c
   ${CMAKE_SOURCE_DIR}/nic/run/nic.c ${CMAKE_SOURCE_DIR}/nic/proto/peer.c)
 target_compile_options(stress_other_build PRIVATE
   -include ${CMAKE_CURRENT_SOURCE_DIR}/other_layout.h)

@@ -247,7 +247,7 @@ static void start(struct stream *s)
 	uint64_t seq = ++s->seq;
 	ptl_size_t len = length_of(mp.rank, s->to, s->kind, seq);
 	ptl_size_t cut = cut_of(mp.rank, s->to, s->kind, seq);
-	s->begun_ns = mp_ns();
+	s->begun_ns = now_ns();
 	if (s->kind == S_SWAP) {
 		start_swap(s, len);
 	} else if (shape[s->kind].put) {
@@ -326,7 +326,7 @@ static void on_ack(struct stream *s, const ptl_event_t *ev)
 	mp_check(ev->mlength == want && ev->rlength == len, "rank %u, %s: ACK of %llu",
 		s->to, shape[s->kind].name, (unsigned long long)ev->mlength);
 	if (s->kind == S_INLINE)
-		streams.sample[streams.nsamples++ % S_SAMPLES] = mp_ns() - s->begun_ns;
+		streams.sample[streams.nsamples++ % S_SAMPLES] = now_ns() - s->begun_ns;
 	came(s, W_ACK, ev->link);
 }
 
@@ -584,9 +584,9 @@ const uint64_t *streams_heard(unsigned from)
 void streams_round(const bool *with, unsigned ms)
 {
 	static const uint64_t nothing[S_TALLY];
-	uint64_t until = mp_ns() + ms * 1000000ull;
+	uint64_t until = now_ns() + ms * 1000000ull;
 	streams_begin(with);
-	while (mp_ns() < until)
+	while (now_ns() < until)
 		(void)streams_step();
 	streams_stop();
 	while (streams_step())

@@ -35,9 +35,10 @@ p3_lease_take shm/lease.h each call and each pass begins with it
 p3_peer_has_room nic/proto/proto.h each message asks it
 p3_ring_fits shm/lane.h each message asks it
 p3_ring_publish shm/lane.h each message is sent by it
-p3_ring_run shm/lane.h each straight put is sent by it
-p3_ring_run_full shm/lane.h each straight put is sent by it
+p3_ring_run shm/lane.h each put that leaves at once is sent by it
+p3_ring_run_full shm/lane.h each put that leaves at once is sent by it
 p3_nic_put nic/host/request.c PtlPut and PtlPutRegion are leaf functions with it
+p3_tx_put_now nic/proto/tx.h PtlPut and PtlPutRegion are leaf functions with it
 p3_ring_any shm/lane.h each pass looks into each lane with it
 p3_match_request nic/match/match.c each request that comes is matched by it
 p3_table_named nic/obj/state.h each put looks up its descriptor with it

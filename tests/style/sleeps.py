@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-CALL = re.compile(r"\b(?:u?sleep|nanosleep|clock_nanosleep|(?:mp_|spec_)?sleep_ms)\s*\(")
+CALL = re.compile(r"\b(?:u?sleep|nanosleep|clock_nanosleep|sleep_[mu]s)\s*\(")
 DEFINED = re.compile(r"^(?:static |void |int )")
 
 

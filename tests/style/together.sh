@@ -14,7 +14,7 @@ command -v nm >/dev/null || {
 path=$(sed -n '/^P3_PATH$/{n;s/__attribute__((noinline)) //;s/^[^(]*[ *]\([A-Za-z_0-9]*\)(.*/\1/p;}' \
 	"$root"/lib/*.c "$root"/nic/*/*.c | sort -u)
 for function in PtlPut PtlPutRegion PtlGet PtlEQWait PtlEQPoll PtlEQGet p3_nic_do p3_nic_eq_get p3_wait_until \
-	p3_tx_put p3_lease_leave p3_pass_run p3_rx_take_fast p3_rx_take p3_rsp_take_fast p3_region_write; do
+	p3_tx_put p3_lease_leave p3_pass_run p3_rx_take rx_take_any p3_rsp_take p3_region_write; do
 	printf '%s\n' "$path" | grep -qx "$function" || {
 		echo "$function is not P3_PATH; expected it, or other names in tests/style/together.sh"
 		exit 1

@@ -3,10 +3,10 @@
 #include "support/nodes.h"
 
 #include "far/placed.h"
-#include "launcher/rdv/rdv.h"
 #include "lib/node/node.h"
 #include "lib/nodes.h"
 #include "nic/run/lease.h"
+#include "support/starter.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,8 +26,6 @@
 #define LOOK_MS     1000u
 #define FAILURES    8
 #define LATE_MOST   5
-#define JID         77
-#define NID_BASE    10
 
 struct block {
 	struct block *next;
@@ -65,9 +63,6 @@ struct run {
 	nodes_fn *fn;
 	void *arg;
 	struct nodes_opt opt;
-	struct p3_loop loop;
-	struct p3_rdv *rdv;
-	p3_a32 rdv_stop;
 	p3_a32 ended; /* nodes whose function has returned */
 	p3_a32 met;   /* barriers: the checkers do not see an order through a socket */
 	struct member member[NODES_MAX];
@@ -100,6 +95,11 @@ void check_failed(const char *file, int line, const char *fmt, ...)
 	if (!way_out)
 		abort();
 	longjmp(*way_out, 1);
+}
+
+const char *check_code(int rc)
+{
+	return PtlErrorStr((unsigned)rc);
 }
 
 /* ---- watchdog ---- */
@@ -270,20 +270,6 @@ void check_zero(const char *file, int line, const void *at, size_t len)
 }
 
 /* ---- time ---- */
-
-uint64_t now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-void sleep_ms(unsigned ms)
-{
-	struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-	/* pause: as long as the caller says */
-	nanosleep(&t, NULL);
-}
 
 /* ---- threads ---- */
 
@@ -505,32 +491,6 @@ static void *member_main(void *arg)
 
 /* ---- a run ---- */
 
-static void say(void *arg, const char *line)
-{
-	(void)arg;
-	fprintf(stderr, "rendezvous: %s\n", line);
-}
-
-static void *rdv_main(void *arg)
-{
-	struct run *run = arg;
-	while (!p3_acquire(&run->rdv_stop))
-		p3_loop_run(&run->loop, p3_now_ms() + 20);
-	return NULL;
-}
-
-static void wire(struct run *run, unsigned i)
-{
-	int pair[2];
-	struct member *m = &run->member[i];
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(p3_rdv_add(run->rdv, i, pair[0]), 0);
-	m->run = run;
-	m->rank = i;
-	m->sock = pair[1];
-	pthread_mutex_init(&m->lock, NULL);
-}
-
 /*
  * Return the number of CPUs that the library is told.  With too few, a dedicated NIC
  * thread yields as soon as a host wants to run, and would hardly be tested.
@@ -547,38 +507,30 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 {
 	static const struct nodes_opt none;
 	struct run *run = calloc(1, sizeof *run);
-	pthread_t rdv;
+	int sock[NODES_MAX];
 	far = placed_on_hosts();
 	run->n = n;
 	run->fn = fn;
 	run->arg = arg;
 	run->opt = opt ? *opt : none;
-	struct p3_rdv_conf conf = {.loop = &run->loop,
-		.size = n,
-		.layout = P3_LAYOUT_WORD,
-		.nid_base = NID_BASE,
-		.jid = JID,
-		.cpus = cpus_for(n),
-		.apart = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), n),
-		.say = say};
-	assert_int_equal(p3_loop_open(&run->loop), 0);
-	run->rdv = p3_rdv_create(&conf);
-	assert_non_null(run->rdv);
-	for (unsigned i = 0; i < n; i++)
-		wire(run, i);
+	struct starter *starter = starter_new(n, cpus_for(n),
+		p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), n), sock);
+	for (unsigned i = 0; i < n; i++) {
+		struct member *m = &run->member[i];
+		m->run = run;
+		m->rank = i;
+		m->sock = sock[i];
+		pthread_mutex_init(&m->lock, NULL);
+	}
 	p3_set(&failures, 0);
 	dog_watch(run);
-	assert_int_equal(pthread_create(&rdv, NULL, rdv_main, run), 0);
 	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(pthread_create(&run->member[i].thread, NULL, member_main,
 					 &run->member[i]),
 			0);
 	for (unsigned i = 0; i < n; i++)
 		pthread_join(run->member[i].thread, NULL);
-	p3_release(&run->rdv_stop, 1);
-	pthread_join(rdv, NULL);
-	p3_rdv_destroy(run->rdv);
-	p3_loop_close(&run->loop);
+	starter_end(starter);
 	pthread_mutex_lock(&dog_lock);
 	dog_run = NULL;
 	pthread_mutex_unlock(&dog_lock);

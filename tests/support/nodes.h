@@ -21,6 +21,8 @@
 #ifndef P3_TESTS_NODES_H
 #define P3_TESTS_NODES_H
 
+#define CHECK_AT(file, line) check_at(file, line)
+#include "check.h"
 #include "patience.h"
 #include "portals3.h"
 #include "portals3_runtime.h"
@@ -45,36 +47,8 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 
 /* ---- checks, in any thread of a node ---- */
 
-void check_failed(const char *file, int line, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4), noreturn));
 void check_at(const char *file, int line);
-
-#define CHECK(cond)                                                                      \
-	do {                                                                             \
-		check_at(__FILE__, __LINE__);                                            \
-		if (!(cond))                                                             \
-			check_failed(__FILE__, __LINE__, "%s", #cond);                   \
-	} while (0)
-
-#define CHECK_EQ(is, want)                                                               \
-	do {                                                                             \
-		check_at(__FILE__, __LINE__);                                            \
-		unsigned long long is_ = (unsigned long long)(is);                       \
-		unsigned long long want_ = (unsigned long long)(want);                   \
-		if (is_ != want_)                                                        \
-			check_failed(__FILE__, __LINE__, "%s is %llu (%#llx), not %llu", \
-				#is, is_, is_, want_);                                   \
-	} while (0)
-
 #define CHECK_OK(call) CHECK_RC(call, PTL_OK)
-#define CHECK_RC(call, want)                                                             \
-	do {                                                                             \
-		check_at(__FILE__, __LINE__);                                            \
-		int rc_ = (call);                                                        \
-		if (rc_ != (want))                                                       \
-			check_failed(__FILE__, __LINE__, "%s gives %s, not %s", #call,   \
-				PtlErrorStr((unsigned)rc_), #want);                      \
-	} while (0)
 
 /* ---- around a node ---- */
 
@@ -124,8 +98,6 @@ void node_leave_job(void);
  * the node calls this before any call that needs an interface. */
 ptl_handle_ni_t node_ni(void);
 
-uint64_t now_ms(void);
-void sleep_ms(unsigned ms);
 void run_for_drops(ptl_handle_ni_t ni, uint64_t drops); /* until that number of drops
 							 * is counted */
 uint64_t drops_of(ptl_handle_ni_t ni);

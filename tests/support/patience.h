@@ -14,26 +14,20 @@
 #ifndef P3_TESTS_PATIENCE_H
 #define P3_TESTS_PATIENCE_H
 
+#include "clock.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct patience {
 	uint64_t end_ns;
 };
 
-static inline uint64_t patience_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* For a time that matters itself: how long something goes on. */
 static inline struct patience patience_ms(uint64_t ms)
 {
-	return (struct patience){patience_now() + ms * 1000000u};
+	return (struct patience){now_ns() + ms * 1000000u};
 }
 
 /* For a wait around other waits: their limit, and so their message, comes first. */
@@ -51,7 +45,7 @@ static inline struct patience patience_begin(void)
 
 static inline bool patience_is_over(const struct patience *p)
 {
-	return patience_now() >= p->end_ns;
+	return now_ns() >= p->end_ns;
 }
 
 #endif

@@ -6,22 +6,10 @@
 #	yod	path of yod
 #	only	names of the cases to run; none: all
 #
-# Every run carries a mark in its environment; after each case no process with that mark
-# may be left.
+# After each case no process of a run may be left (shell.sh).
 
-. "$(dirname "${BASH_SOURCE[0]}")/patience.sh"
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-failures=0
+. "$(dirname "${BASH_SOURCE[0]}")/shell.sh"
 runs=0
-mark=
-case_name=
-
-fail() {
-	echo "FAIL $case_name: $*"
-	sed 's/^/     stderr: /' "$dir/err" 2>/dev/null | head -5
-	failures=$((failures + 1))
-}
 
 same() { # what, expected, got
 	runs=$((runs + 1))
@@ -33,19 +21,6 @@ says() { # pattern in stderr
 	grep -Eq -- "$1" "$dir/err" || fail "stderr does not say '$1'"
 }
 
-marked() { # pids with this run's mark
-	grep -lsxz "YOD_TEST_MARK=$mark" /proc/[0-9]*/environ 2>/dev/null | tr -dc '0-9\n'
-}
-
-none_is_marked() {
-	[ -z "$(marked)" ]
-}
-
-nothing_left() {
-	patiently none_is_marked
-	same "processes left" "" "$(marked | tr '\n' ' ')"
-}
-
 none_is_there() { # pids
 	local p
 	for p; do
@@ -53,16 +28,8 @@ none_is_there() { # pids
 	done
 }
 
-new_mark() {
-	mark=$$.$RANDOM.$SECONDS
-	: >"$dir/out"
-	: >"$dir/err"
-}
-
 run() { # yod's arguments; status in $status
-	new_mark
-	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/err"
-	status=$?
+	run_marked "$yod" "$@"
 }
 
 # Print what a run has written to stderr, but for the lines about a remote shell that takes
@@ -72,9 +39,7 @@ err_but_waits() {
 }
 
 start() { # in the background; its pid in $pid
-	new_mark
-	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/err" &
-	pid=$!
+	start_marked "$yod" "$@"
 }
 
 # As start, but stderr is a full pipe, which is read from resume_pager on.
@@ -83,7 +48,7 @@ start_paused() { # yod's arguments
 	[ -p "$dir/pager" ] || mkfifo "$dir/pager"
 	exec {pager}<>"$dir/pager"
 	yes '' | dd of="$dir/pager" oflag=nonblock bs=4096 2>/dev/null
-	YOD_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/pager" {pager}>&- &
+	P3_TEST_MARK=$mark "$yod" "$@" >"$dir/out" 2>"$dir/pager" {pager}>&- &
 	pid=$!
 }
 

@@ -63,7 +63,7 @@ static void put_until(ptl_handle_md_t md, const char *stop)
 {
 	while (access(stop, F_OK) != 0) {
 		put_one(md, 8, 0);
-		mp_sleep_ms(1);
+		sleep_ms(1);
 	}
 	mp_put(md, 0, 8, PTL_ACK_REQ, 0, LAST, 0, 0);
 	mp_expect(sent, PTL_EVENT_SEND_END);
@@ -97,7 +97,7 @@ static void scribble(const char *stop)
 	uint64_t *w = find_trace(), x = 1;
 	mp_check((uint32_t)*w == P3_TRACE_MAGIC, "no trace");
 	uint64_t words = p3_trace_len(((struct p3_trace_header *)w)->records) / 8;
-	for (; access(stop, F_OK) != 0; mp_sleep_ms(1))
+	for (; access(stop, F_OK) != 0; sleep_ms(1))
 		for (unsigned i = 0; i < 300; i++) {
 			x = mp_mix(x + i);
 			uint64_t at = x % words;

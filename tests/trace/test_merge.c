@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "launcher/tools/options.h"
 #include "launcher/tracedump/tracedump.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ struct world {
 	double faster[HOSTS]; /* drift of the clocks */
 };
 
-void td_say(const char *fmt, ...)
+void p3_tool_say(const char *fmt, ...)
 {
 	(void)fmt;
 }

@@ -37,16 +37,15 @@ static bool make_own(struct pair *half, uint64_t first)
 static bool map_peer(struct pair *half)
 {
 	struct p3_job_msg msg = {.magic = P3_JOB_MAGIC};
-	int mine[2] = {half->own.fd, half->bell.fd}, fds[P3_JOB_FDS];
-	unsigned nfds = 0;
-	if (p3_job_send(half->sock, &msg, mine, 2) ||
-		p3_job_recv(half->sock, &msg, fds, &nfds) || nfds != 2)
+	int mine[2] = {half->own.fd, half->bell.fd};
+	struct p3_job_packet its;
+	if (p3_job_send(half->sock, &msg, mine, 2) || p3_job_recv(half->sock, 0, &its) ||
+		its.nfds != 2)
 		return false;
-	int rc = p3_seg_map(fds[0], PAIR_LEN, false, &half->peer);
+	int rc = p3_seg_map(its.fds[0], PAIR_LEN, false, &half->peer);
 	if (!rc)
-		rc = p3_seg_map(fds[1], P3_PAGE, true, &half->peer_bell);
-	close(fds[0]);
-	close(fds[1]);
+		rc = p3_seg_map(its.fds[1], P3_PAGE, true, &half->peer_bell);
+	p3_job_close(&its);
 	return rc == 0;
 }
 
@@ -81,10 +80,9 @@ pid_t pair_start(struct pair *half, uint64_t first, int (*side)(struct pair *), 
 bool pair_meet(struct pair *half)
 {
 	struct p3_job_msg msg = {.magic = P3_JOB_MAGIC};
-	int fds[P3_JOB_FDS];
-	unsigned nfds;
+	struct p3_job_packet its;
 	return p3_job_send(half->sock, &msg, NULL, 0) == 0 &&
-	       p3_job_recv(half->sock, &msg, fds, &nfds) == 0;
+	       p3_job_recv(half->sock, 0, &its) == 0;
 }
 
 void pair_end(struct pair *half)

@@ -152,14 +152,11 @@ static void say(struct world *w, uint32_t i, enum p3_job_op op, uint64_t incarna
 
 static void hear(struct world *w, uint32_t i, enum p3_job_op op)
 {
-	struct p3_job_msg m;
-	int fds[P3_JOB_FDS];
-	unsigned nfds;
+	struct p3_job_packet p;
 	do {
-		assert_int_equal(p3_job_recv(w->sock[i], &m, fds, &nfds), 0);
-		while (nfds)
-			close(fds[--nfds]);
-	} while (m.op != op);
+		assert_int_equal(p3_job_recv(w->sock[i], 0, &p), 0);
+		p3_job_close(&p);
+	} while (p.msg.op != op);
 }
 
 static int segment(const void *head, size_t len, const char *text)

@@ -196,7 +196,8 @@ static void help_has_every_name(void **state)
 	(void)state;
 	char *help = table(P3_CONF_TEXT);
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
-		assert_non_null(strstr(help, p3_conf_row(id)->name));
+		assert_int_equal(
+			!strstr(help, p3_conf_row(id)->name), p3_conf_row(id)->internal);
 	assert_non_null(strstr(help, "PTL3_MODE (auto): auto, lease, dedicated, park\n"));
 	free(help);
 }
@@ -211,15 +212,22 @@ static void ranks_that_match_on_the_host(void **state)
 		{"host:0", {1, 0, 0, 0}}, {"host:1,3", {0, 1, 0, 1}},
 		{"host:1-2", {0, 1, 1, 0}}};
 	static const char *const no[] = {"Host", "hosts", "host:", "host:x", "host:1,",
-		"firmware:0", "host 0", "generic", "host:-1", "host:99999"};
-	bool on_host;
+		"firmware:0", "host 0", "generic", "host:-1", "host:99999", "host/",
+		"host/tap", "host/poll ", "host/inline=", "host/inline=33",
+		"host/inline=0x1", "firmware/poll", "host/poll:1", "host/poll/"};
+	struct p3_conf_match m;
 	for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
 		for (uint32_t rank = 0; rank < 4; rank++) {
-			assert_true(p3_conf_match(yes[i].text, rank, &on_host));
-			assert_int_equal(on_host, yes[i].is[rank]);
+			assert_true(p3_conf_match(yes[i].text, rank, &m));
+			assert_int_equal(m.on_host, yes[i].is[rank]);
+			assert_true(m.interrupt == 0 && m.inlined == P3_CONF_INLINE);
 		}
 	for (size_t i = 0; i < sizeof no / sizeof *no; i++)
-		assert_false(p3_conf_match(no[i], 0, &on_host));
+		assert_false(p3_conf_match(no[i], 0, &m));
+	assert_true(p3_conf_match("host/poll/inline=0", 5, &m));
+	assert_true(m.on_host && m.interrupt == 2 && m.inlined == 0);
+	assert_true(p3_conf_match("host:1/inline=32/signal", 1, &m));
+	assert_true(m.on_host && m.interrupt == 1 && m.inlined == 32);
 }
 
 static void parts_that_are_left_out(void **state)

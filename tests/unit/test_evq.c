@@ -371,13 +371,13 @@ static void evq_second_reader_ends_the_first_ones_privilege(void **state)
 	post(r, 40);
 	for (uint64_t i = 0; i < 10; i++)
 		get(r, ME, P3_EVQ_EVENT, FIRST + i);
-	assert_int_equal(p3_get(&r->rx.owner), ME);
-	assert_int_equal(p3_get(&r->rx.shared), 0);
+	assert_int_equal(p3_get(&r->rx.owner.thread), ME);
+	assert_int_equal(p3_get(&r->rx.owner.shared), 0);
 	for (uint64_t i = 10; i < 40; i++)
 		get(r, i % 3 ? OTHER : ME, P3_EVQ_EVENT, FIRST + i);
-	assert_int_equal(p3_get(&r->rx.owner), ME);
-	assert_int_not_equal(p3_get(&r->rx.shared), 0);
-	assert_int_equal(p3_get(&r->rx.inside), 0);
+	assert_int_equal(p3_get(&r->rx.owner.thread), ME);
+	assert_int_not_equal(p3_get(&r->rx.owner.shared), 0);
+	assert_int_equal(p3_get(&r->rx.owner.inside), 0);
 	assert_empty(r, ME);
 	assert_empty(r, OTHER);
 	rig_free(r);
@@ -408,15 +408,15 @@ static void evq_second_reader_waits_until_the_owner_is_outside(void **state)
 	struct other o = {.rig = rig_new(4)};
 	post(o.rig, 3);
 	get(o.rig, ME, P3_EVQ_EVENT, FIRST);
-	p3_set(&o.rig->rx.inside, 1);
+	p3_set(&o.rig->rx.owner.inside, 1);
 	assert_int_equal(pthread_create(&thread, NULL, get_as_other, &o), 0);
-	while (!p3_acquire(&o.rig->rx.shared))
+	while (!p3_acquire(&o.rig->rx.owner.shared))
 		sched_yield();
 	/* pause: time for the other reader to return wrongly */
 	usleep(20000);
 	assert_int_equal(p3_acquire(&o.returned), 0);
 	p3_release(&o.rig->ring->head, FIRST + 1); /* the owner takes one event */
-	p3_release(&o.rig->rx.inside, 0);
+	p3_release(&o.rig->rx.owner.inside, 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(o.got, P3_EVQ_EVENT);
 	assert_int_equal(o.sequence, FIRST + 2);
@@ -431,12 +431,12 @@ static void evq_nested_read_of_the_owner_is_empty(void **state)
 	struct rig *r = rig_new(4);
 	post(r, 2);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
-	p3_set(&r->rx.inside, 1);
+	p3_set(&r->rx.owner.inside, 1);
 	assert_int_equal(p3_evq_get(&r->rx, P3_EVQ_FIRST, ME, w, &seq), P3_EVQ_EMPTY);
 	assert_int_equal(seq, 77);
-	assert_int_equal(p3_get(&r->rx.inside), 1);
+	assert_int_equal(p3_get(&r->rx.owner.inside), 1);
 	peek(r, P3_EVQ_EVENT, FIRST + 1);
-	p3_set(&r->rx.inside, 0);
+	p3_set(&r->rx.owner.inside, 0);
 	get(r, ME, P3_EVQ_EVENT, FIRST + 1);
 	rig_free(r);
 }
@@ -539,7 +539,7 @@ static void evq_owner_who_may_still_come_is_the_last_one(void **state)
 	post(r, 1);
 	get(r, OTHER, P3_EVQ_EVENT, FIRST);
 	renew(r, ME);
-	p3_set(&r->rx.inside, 1);
+	p3_set(&r->rx.owner.inside, 1);
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t w[P3_EVQ_WORDS], seq;
 		post(r, 1);
@@ -547,9 +547,9 @@ static void evq_owner_who_may_still_come_is_the_last_one(void **state)
 			p3_evq_get(&r->rx, P3_EVQ_FIRST, i % 2 ? OTHER : ME, w, &seq),
 			P3_EVQ_EVENT);
 		assert_int_equal(seq, r->tx.tail);
-		assert_int_equal(p3_get(&r->rx.owner), P3_EVQ_NOBODY);
+		assert_int_equal(p3_get(&r->rx.owner.thread), P3_EVQ_NOBODY);
 		renew(r, ME);
-		p3_set(&r->rx.inside, 1);
+		p3_set(&r->rx.owner.inside, 1);
 	}
 	rig_free(r);
 }
@@ -565,8 +565,8 @@ static void evq_owner_of_a_shared_queue_is_the_last_one(void **state)
 	renew(r, ME);
 	post(r, 1);
 	get(r, ME, P3_EVQ_EVENT, r->tx.tail);
-	assert_int_equal(p3_get(&r->rx.owner), P3_EVQ_NOBODY);
-	assert_int_equal(p3_get(&r->rx.shared), 2);
+	assert_int_equal(p3_get(&r->rx.owner.thread), P3_EVQ_NOBODY);
+	assert_int_equal(p3_get(&r->rx.owner.shared), 2);
 	rig_free(r);
 }
 
@@ -579,8 +579,8 @@ static void evq_owner_who_ends_its_queue_has_successors(void **state)
 	renew(r, OTHER);
 	post(r, 1);
 	get(r, ME, P3_EVQ_EVENT, r->tx.tail);
-	assert_int_equal(p3_get(&r->rx.owner), ME);
-	assert_int_equal(p3_get(&r->rx.shared), 0);
+	assert_int_equal(p3_get(&r->rx.owner.thread), ME);
+	assert_int_equal(p3_get(&r->rx.owner.shared), 0);
 	rig_free(r);
 }
 

@@ -46,12 +46,6 @@ struct world {
 	int open_before;
 };
 
-struct got {
-	struct p3_job_msg msg;
-	int fds[P3_JOB_FDS];
-	unsigned nfds;
-};
-
 static int open_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -203,25 +197,19 @@ static void say(struct world *w, uint32_t i, enum p3_job_op op)
 	say_msg(w, i, (struct p3_job_msg){.op = op});
 }
 
-static bool hear_any(struct world *w, uint32_t i, struct got *g)
+static bool hear_any(struct world *w, uint32_t i, struct p3_job_packet *g)
 {
-	memset(g, 0, sizeof *g);
-	return w->sock[i] >= 0 && p3_job_recv(w->sock[i], &g->msg, g->fds, &g->nfds) == 0;
-}
-
-static void got_free(struct got *g)
-{
-	for (unsigned k = 0; k < g->nfds; k++)
-		close(g->fds[k]);
+	g->nfds = 0;
+	return w->sock[i] >= 0 && p3_job_recv(w->sock[i], 0, g) == 0;
 }
 
 static struct p3_job_msg expect(struct world *w, uint32_t i, enum p3_job_op op)
 {
-	struct got g;
+	struct p3_job_packet g;
 	assert_true(hear_any(w, i, &g));
 	assert_int_equal(g.msg.op, op);
 	assert_int_equal(g.nfds, op == P3_JOB_BORN ? 3 : op == P3_JOB_WELCOME ? 1 : 0);
-	got_free(&g);
+	p3_job_close(&g);
 	return g.msg;
 }
 
@@ -235,25 +223,23 @@ static void expect_about(struct world *w, uint32_t i, enum p3_job_op op, uint32_
 
 static void expect_silence(struct world *w, uint32_t i)
 {
-	struct p3_job_msg m;
-	int fds[P3_JOB_FDS];
-	unsigned n;
-	assert_int_equal(p3_job_recv(w->sock[i], &m, fds, &n), -EAGAIN);
+	struct p3_job_packet g;
+	assert_int_equal(p3_job_recv(w->sock[i], 0, &g), -EAGAIN);
 }
 
 static void expect_cut_off(struct world *w, uint32_t i)
 {
-	struct got g;
+	struct p3_job_packet g;
 	while (hear_any(w, i, &g))
-		got_free(&g);
-	assert_int_equal(p3_job_recv(w->sock[i], &g.msg, g.fds, &g.nfds), -EPIPE);
+		p3_job_close(&g);
+	assert_int_equal(p3_job_recv(w->sock[i], 0, &g), -EPIPE);
 }
 
 static void skip_all(struct world *w, uint32_t i)
 {
-	struct got g;
+	struct p3_job_packet g;
 	while (hear_any(w, i, &g))
-		got_free(&g);
+		p3_job_close(&g);
 }
 
 static void hello(struct world *w, uint32_t i)
@@ -323,13 +309,13 @@ static void rdv_hands_all_nodes_the_same_sleepers(void **state)
 	struct world *w = *state;
 	struct stat st[2];
 	for (uint32_t i = 0; i < 2; i++) {
-		struct got g;
+		struct p3_job_packet g;
 		hello(w, i);
 		assert_true(hear_any(w, i, &g));
 		assert_int_equal(g.nfds, 1);
 		assert_int_equal(fstat(g.fds[0], &st[i]), 0);
 		assert_int_equal(ftruncate(g.fds[0], 0), -1);
-		got_free(&g);
+		p3_job_close(&g);
 	}
 	assert_int_equal(st[0].st_ino, st[1].st_ino);
 	assert_int_equal(st[0].st_size, p3_sleepers_len(NODES));
@@ -370,7 +356,7 @@ static void rdv_tells_all_of_a_birth_then_joined(void **state)
 static void rdv_hands_on_published_doorbell_and_heap(void **state)
 {
 	struct world *w = *state;
-	struct got g;
+	struct p3_job_packet g;
 	struct stat st;
 	hello(w, 1);
 	join(w, 1, 9);
@@ -382,7 +368,7 @@ static void rdv_hands_on_published_doorbell_and_heap(void **state)
 		assert_int_equal(st.st_size, k == 2 ? HEAP : SEG * (k + 1));
 		assert_int_equal(fcntl(g.fds[k], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	}
-	got_free(&g);
+	p3_job_close(&g);
 }
 
 static void rdv_tells_all_of_new_pids(void **state)
@@ -635,7 +621,7 @@ static void rdv_fails_the_barrier_when_a_waiter_ends(void **state)
 	hang_up(w, 1);
 	settle(w);
 	skip_all(w, 1);
-	struct got g;
+	struct p3_job_packet g;
 	unsigned released = 0;
 	while (hear_any(w, 0, &g))
 		released += g.msg.op == P3_JOB_RELEASED && g.msg.status == EPIPE;
@@ -1015,7 +1001,7 @@ static void rdv_bounds_the_queue_of_one_that_never_reads(void **state)
 	assert_true(p3_rdv_queued(w->rdv, 0) > 0);
 
 	int64_t alive = 0;
-	struct got g;
+	struct p3_job_packet g;
 	for (int k = 0; k < 20000; k++) {
 		settle(w);
 		if (!hear_any(w, 0, &g))
@@ -1026,7 +1012,7 @@ static void rdv_bounds_the_queue_of_one_that_never_reads(void **state)
 			assert_int_equal(alive, g.msg.incarnation);
 			alive = 0;
 		}
-		got_free(&g);
+		p3_job_close(&g);
 	}
 	assert_int_equal(alive, 5000);
 	assert_int_equal(p3_rdv_queued(w->rdv, 0), 0);
@@ -1066,12 +1052,12 @@ static void rdv_outlasts_too_many_descriptors_in_flight(void **state)
 		cycle(w, 1, 100 + k);
 	join(w, 1, 5000);
 	bool born = false;
-	struct got g;
+	struct p3_job_packet g;
 	for (int k = 0; k < 400 && !born; k++) {
 		settle_for(w, 10);
 		while (hear_any(w, 0, &g)) {
 			born |= g.msg.op == P3_JOB_BORN && g.msg.incarnation == 5000;
-			got_free(&g);
+			p3_job_close(&g);
 		}
 	}
 	setrlimit(RLIMIT_NOFILE, &was);
@@ -1084,13 +1070,13 @@ static void rdv_outlasts_too_many_descriptors_in_flight(void **state)
 static void expect_fds(struct world *w, uint32_t i, enum p3_job_op op, uint32_t about,
 	uint64_t incarnation, unsigned nfds)
 {
-	struct got g;
+	struct p3_job_packet g;
 	assert_true(hear_any(w, i, &g));
 	assert_int_equal(g.msg.op, op);
 	assert_int_equal(g.msg.node, about);
 	assert_int_equal(g.msg.incarnation, incarnation);
 	assert_int_equal(g.nfds, nfds);
-	got_free(&g);
+	p3_job_close(&g);
 }
 
 static void rdv_tells_of_births_apart_without_descriptors(void **state)
@@ -1208,7 +1194,7 @@ static void fill_socket_of(struct world *w, uint32_t i, uint32_t by, uint64_t in
  */
 static void end_after_introduction(struct world *w, bool leaves)
 {
-	struct got g;
+	struct p3_job_packet g;
 	bool met = false, over = false;
 	job_of(w, 3);
 	fill_socket_of(w, 0, 1, 2);
@@ -1232,7 +1218,7 @@ static void end_after_introduction(struct world *w, bool leaves)
 		if (about && g.msg.op == (leaves ? P3_JOB_LEFT : P3_JOB_DIED))
 			over = true;
 		assert_true(met || !over);
-		got_free(&g);
+		p3_job_close(&g);
 		settle(w);
 	}
 	assert_true(met && over);
@@ -1253,7 +1239,7 @@ static void rdv_introduces_one_that_has_died_since(void **state)
  * and then its end, if that is expected. */
 static void hear_life(struct world *w, uint64_t incarnation, unsigned nfds, bool end)
 {
-	struct got g;
+	struct p3_job_packet g;
 	bool born = false, over = false;
 	while ((!born || over != end) && hear_any(w, 0, &g)) {
 		if (g.msg.node == 2 && g.msg.op == P3_JOB_BORN) {
@@ -1263,7 +1249,7 @@ static void hear_life(struct world *w, uint64_t incarnation, unsigned nfds, bool
 		}
 		if (g.msg.node == 2 && g.msg.op == P3_JOB_LEFT)
 			over = born;
-		got_free(&g);
+		p3_job_close(&g);
 		settle(w);
 	}
 	assert_true(born && over == end);

@@ -24,7 +24,7 @@ static struct p3_modex modex;
 static struct p3_remote remote[RANKS + 1]; /* no rank's is the last one */
 static struct p3_card card[RANKS];
 static uint32_t leader[RANKS];
-static struct p3_mesh_member member[RANKS];
+static struct p3_member member[RANKS];
 static struct p3_mesh_rank ranks[RANKS];
 static struct p3_mesh mesh;
 
@@ -49,11 +49,13 @@ static void be_rank(uint32_t rank, bool launched)
 		.remote = remote};
 	assert_non_null(streams);
 	assert_non_null(modex.streams);
-	node = (struct p3_node){
-		.modex = &modex, .rank = rank, .size = RANKS, .launched = launched};
-	mesh = (struct p3_mesh){.node = &node,
-		.nmember = RANKS,
+	node = (struct p3_node){.modex = &modex,
+		.rank = rank,
+		.size = RANKS,
+		.launched = launched,
 		.member = member,
+		.capacity = RANKS};
+	mesh = (struct p3_mesh){.node = &node,
 		.nrank = launched ? RANKS : 0,
 		.rank = ranks,
 		.lock = PTHREAD_MUTEX_INITIALIZER,

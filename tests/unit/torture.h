@@ -11,6 +11,7 @@
 
 #include "shm/atomics.h"
 #include "shm/park.h"
+#include "support/random.h"
 
 #include <sched.h>
 #include <sys/types.h>
@@ -36,15 +37,6 @@ void assert_side_is_well(const char *side, const struct verdict *v);
 
 /* Return a part of P3_TORTURE_MS milliseconds (1000 if not set), in nanoseconds. */
 uint64_t torture_ns(unsigned parts);
-
-/* A generator of random numbers: splitmix64. */
-static inline uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return x ^ x >> 31;
-}
 
 static inline uint32_t dice(uint64_t *seed, uint32_t sides)
 {

@@ -1,25 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The patterns of compare with MPI: start, one message at a time, windows, all to all. */
-#include "peer_mpi.h"
+/*
+ * peer_mpi - the patterns of compare with MPI
+ *
+ *	peer_mpi WHO quick|full test=list ...
+ *
+ *	ack	a message that the receiver answers with an empty one: the nearest to a
+ *		put with an ACK
+ *	get	MPI_Get with a flush, from a window that MPI has allocated
+ *	am	a ring of persistent receives, of which a poll tests the oldest; the first
+ *		word of a message names the function that its receiver shall run
+ *	eqget, eqpoll	testing receives whose messages never come
+ *	queues	waiting for any of several receives; the message is that of the last one
+ *
+ * For bench/gasnetfigures, with "figures" as WHO, it has the curves of MPI in the figures
+ * that gasnetperf measures, and prints the lines of gasnetperf --lines: figure, way,
+ * bytes, ns of the median of the batches, ns of p99 of single operations, 0.
+ *
+ *	ack	figure 2: Ping-Ack, bytes out and none back: the least that a put over
+ *		MPI can cost
+ *	amput	figure 2: a put by messages: a header and the bytes, which the target
+ *		copies to their place, and none back
+ *	bw	figure 3: 64 MPI_Isend under way, and an answer, as osu_bw does
+ *	pingpong	figure 4: bytes there and back
+ *
+ * comm, tx and rx belong to the thread: each thread of the pattern threads has its own.
+ */
+#include "../am.h"
+#include "../peer.h"
 
+#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT_BYTES = 64 << 10 };
+enum { TAG = 1, TAG_BACK = 2, TAG_AM = 3, TAG_OTHERS = 100, TAG_QUEUES = 200 };
+enum { SLOT_BYTES = 64 << 10, LARGEST = 16 << 20, MOST_REQUESTS = 64 };
 static const double alltoall_ns = 2e9, match_ns = 5e8; /* rough upper limits */
 
-static const char *who;
-int rank, size;
-__thread MPI_Comm comm;
-__thread char *tx, *rx;
+static int rank, size;
+static __thread MPI_Comm comm;
+static __thread char *tx, *rx;
 
-void pm_send(const void *at, uint64_t bytes, int tag)
+static void send(const void *at, uint64_t bytes, int tag)
 {
 	MPI_Send(at, (int)bytes, MPI_BYTE, rank ^ 1, tag, comm);
 }
 
-void pm_receive(void *at, uint64_t bytes, int tag)
+static void receive(void *at, uint64_t bytes, int tag)
 {
 	MPI_Status status;
 	int got;
@@ -30,23 +57,83 @@ void pm_receive(void *at, uint64_t bytes, int tag)
 			(unsigned long long)bytes);
 }
 
-/* ---- latency ---- */
-
-static void round_trip(uint64_t bytes, uint64_t round)
+static void allocate(uint64_t largest)
 {
-	peer_stamp(tx, bytes, round);
-	if (rank == 0)
-		pm_send(tx, bytes, TAG);
-	pm_receive(rx, bytes, TAG);
-	peer_check(rx, bytes, round);
-	if (rank == 1)
-		pm_send(tx, bytes, TAG);
+	tx = peer_allocate(largest + 128);
+	rx = peer_allocate(
+		2 * (largest + 128) + 2 * SLOT_BYTES + (size_t)size * PEER_BYTES);
 }
 
-static double latency(uint64_t bytes, bool quick)
+static void release(void)
 {
-	struct peer_plan p = peer_plan_of(quick, false, bytes);
-	return peer_timed(&p, round_trip, bytes) / 2;
+	free(tx);
+	free(rx);
+}
+
+static void meet(void)
+{
+	MPI_Barrier(comm);
+}
+
+/* ---- latency, and ping-pongs that post each receive ---- */
+
+static void send_whole(uint64_t bytes, uint64_t round)
+{
+	(void)round;
+	send(tx, bytes, TAG);
+}
+
+static void receive_whole(uint64_t bytes, uint64_t round)
+{
+	receive(rx, bytes, TAG);
+	peer_check(rx, bytes, round);
+}
+
+static void ping_pong(uint64_t bytes, uint64_t round)
+{
+	static const struct peer_calls calls = {
+		.send = send_whole, .take = receive_whole};
+	peer_stamp(tx, bytes, round);
+	peer_ping_pong(&calls, bytes, round);
+}
+
+static MPI_Request answer, sending;
+
+static void post(uint64_t bytes)
+{
+	MPI_Irecv(rx, (int)bytes, MPI_BYTE, rank ^ 1, TAG, comm, &answer);
+}
+
+static void start(uint64_t bytes, uint64_t round)
+{
+	peer_stamp(tx, bytes, round);
+	MPI_Isend(tx, (int)bytes, MPI_BYTE, rank ^ 1, TAG, comm, &sending);
+}
+
+static void sent(uint64_t round)
+{
+	(void)round;
+	MPI_Wait(&sending, MPI_STATUS_IGNORE);
+}
+
+static void take_answer(uint64_t bytes, uint64_t round)
+{
+	MPI_Wait(&answer, MPI_STATUS_IGNORE);
+	peer_check(rx, bytes, round);
+}
+
+static void posted(uint64_t bytes, uint64_t round)
+{
+	static const struct peer_calls calls = {
+		.post = post, .send = start, .sent = sent, .take = take_answer};
+	peer_posted(&calls, bytes, round);
+}
+
+static void post_first(uint64_t bytes)
+{
+	if (rank == 1)
+		post(bytes);
+	meet();
 }
 
 /* ---- stream and rate ---- */
@@ -64,7 +151,7 @@ static void send_window(uint64_t bytes, uint64_t round)
 	for (int i = 0; i < PEER_WINDOW; i++)
 		MPI_Isend(tx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request[i]);
 	MPI_Waitall(PEER_WINDOW, request, MPI_STATUSES_IGNORE);
-	pm_receive(rx, 0, TAG_BACK);
+	receive(rx, 0, TAG_BACK);
 }
 
 static void take_window(uint64_t bytes, uint64_t round)
@@ -77,32 +164,15 @@ static void take_window(uint64_t bytes, uint64_t round)
 	MPI_Waitall(PEER_WINDOW, request, MPI_STATUSES_IGNORE);
 	for (uint64_t i = 0; i < slots; i++)
 		peer_check(rx + i * pitch, bytes, round);
-	pm_send(tx, 0, TAG_BACK);
+	send(tx, 0, TAG_BACK);
 }
 
-void pm_window(uint64_t bytes, uint64_t round)
+static void window(uint64_t bytes, uint64_t round)
 {
 	if (rank == 0)
 		send_window(bytes, round);
 	else
 		take_window(bytes, round);
-}
-
-/* ns for a message */
-static double windows(uint64_t bytes, bool quick)
-{
-	struct peer_plan p = peer_plan_of(quick, true, bytes);
-	return peer_timed(&p, pm_window, bytes) / PEER_WINDOW;
-}
-
-static double stream(uint64_t bytes, bool quick)
-{
-	return (double)bytes * 1e3 / windows(bytes, quick);
-}
-
-static double rate(uint64_t bytes, bool quick)
-{
-	return 1e3 / windows(bytes, quick);
 }
 
 /* ---- match: receives without messages come before those of the windows ---- */
@@ -115,16 +185,15 @@ static MPI_Request *post_others(uint64_t depth)
 	return others;
 }
 
-/* End these receives by sending their messages. */
-static void end_others(MPI_Request *others, uint64_t count)
+/* Send the messages of receives to the same number of the peer's, and end them all. */
+static void end_receives(MPI_Request *request, uint64_t sends, uint64_t receives,
+	uint64_t bytes, int first_tag, int step)
 {
-	MPI_Barrier(comm);
-	if (rank == 0)
-		for (uint64_t i = 0; i < count; i++)
-			pm_send(tx, 0, TAG_OTHERS);
-	else
-		MPI_Waitall((int)count, others, MPI_STATUSES_IGNORE);
-	MPI_Barrier(comm);
+	meet();
+	for (uint64_t i = 0; i < sends; i++)
+		send(tx, bytes, first_tag + (int)i * step);
+	MPI_Waitall((int)receives, request, MPI_STATUSES_IGNORE);
+	meet();
 }
 
 static bool go_on(bool more)
@@ -136,18 +205,18 @@ static bool go_on(bool more)
 
 static double match(uint64_t depth, bool quick)
 {
-	double ns[PEER_BATCHES], end = peer_now_ns() + match_ns;
+	double ns[PEER_BATCHES], end = bench_now_ns() + match_ns;
 	MPI_Request *others = rank ? post_others(depth) : NULL;
 	uint64_t n = 0, most = quick ? 3 : PEER_BATCHES;
-	MPI_Barrier(comm);
-	while (go_on(n < most && (n < 3 || peer_now_ns() < end))) {
-		double t = peer_now_ns();
-		pm_window(0, n);
-		ns[n++] = (peer_now_ns() - t) / PEER_WINDOW;
+	meet();
+	while (go_on(n < most && (n < 3 || bench_now_ns() < end))) {
+		double t = bench_now_ns();
+		window(0, n);
+		ns[n++] = (bench_now_ns() - t) / PEER_WINDOW;
 	}
-	end_others(others, depth);
+	end_receives(others, rank ? 0 : depth, rank ? depth : 0, 0, TAG_OTHERS, 0);
 	free(others);
-	return peer_median(ns, n);
+	return bench_stat_of(ns, n).p50;
 }
 
 /* ---- all to all ---- */
@@ -174,57 +243,346 @@ static double alltoall(uint64_t nodes, bool quick)
 {
 	MPI_Request *request = peer_allocate(2 * (size_t)size * sizeof *request);
 	uint64_t n = 0, round = 0, each = quick ? 2 : 20, most = quick ? 3 : PEER_BATCHES;
-	double ns = 0, end = peer_now_ns() + alltoall_ns;
+	double ns = 0, end = bench_now_ns() + alltoall_ns;
 	double messages = (double)each * size * (size - 1);
 	if (nodes != (uint64_t)size)
 		peer_die("%d ranks; expected %llu; see mpirun", size,
 			(unsigned long long)nodes);
 	all_round(round++, request);
-	while (go_on(n < most && (n < 3 || peer_now_ns() < end))) {
-		double t = peer_now_ns();
+	while (go_on(n < most && (n < 3 || bench_now_ns() < end))) {
+		double t = bench_now_ns();
 		for (uint64_t i = 0; i < each; i++)
 			all_round(round++, request);
-		ns += peer_now_ns() - t;
+		ns += bench_now_ns() - t;
 		n++;
 	}
 	free(request);
 	return messages * (double)n * 1e3 / ns;
 }
 
+/* ---- acknowledged puts, gets ---- */
+
+static void answered(uint64_t bytes, uint64_t round)
+{
+	if (rank == 0) {
+		peer_stamp(tx, bytes, round);
+		send(tx, bytes, TAG);
+		receive(rx, 0, TAG_BACK);
+		return;
+	}
+	receive(rx, bytes, TAG);
+	peer_check(rx, bytes, round);
+	send(tx, 0, TAG_BACK);
+}
+
+/* A message's header, as an active message of a put has it. */
+struct header {
+	uint64_t handler, offset, bytes;
+};
+static char *place; /* of a put by messages */
+
+static void put_by_messages(uint64_t bytes, uint64_t round)
+{
+	struct header h = {1, 0, bytes};
+	if (rank == 0) {
+		peer_stamp(tx, bytes, round);
+		memcpy(place, &h, sizeof h);
+		memcpy(place + sizeof h, tx, bytes);
+		send(place, sizeof h + bytes, TAG);
+		receive(rx, 0, TAG_BACK);
+		return;
+	}
+	receive(place, sizeof h + bytes, TAG);
+	memcpy(&h, place, sizeof h);
+	if (h.handler != 1)
+		peer_die(
+			"amput: handler %llu; expected 1", (unsigned long long)h.handler);
+	memcpy(rx + h.offset, place + sizeof h, h.bytes);
+	peer_check(rx, bytes, round);
+	send(tx, 0, TAG_BACK);
+}
+
+enum { SHIFTS = 16, STEP = 64 };
+static MPI_Win window_of_get;
+
+/* Each get begins a step further on, and brings the number of its step. */
+static void fetch(uint64_t bytes, uint64_t round)
+{
+	uint64_t shift = round % SHIFTS;
+	if (rank)
+		return;
+	MPI_Get(rx, (int)bytes, MPI_BYTE, 1, (MPI_Aint)(shift * STEP), (int)bytes,
+		MPI_BYTE, window_of_get);
+	MPI_Win_flush(1, window_of_get);
+	peer_check(rx, bytes, shift);
+}
+
+static void open_get(uint64_t bytes)
+{
+	char *memory;
+	MPI_Win_allocate(SHIFTS * STEP, 1, MPI_INFO_NULL, comm, &memory, &window_of_get);
+	MPI_Win_lock_all(0, window_of_get);
+	for (uint64_t i = 0; i < SHIFTS; i++)
+		peer_stamp(memory + i * STEP, bytes, i);
+	MPI_Win_sync(window_of_get);
+	meet();
+}
+
+static void close_get(uint64_t bytes)
+{
+	(void)bytes;
+	meet(); /* makes progress for windows that need it */
+	MPI_Win_unlock_all(window_of_get);
+	MPI_Win_free(&window_of_get);
+}
+
+/* ---- active messages ---- */
+
+enum { RING = 16, MOST_AM = PEER_WORD + PEER_BYTES };
+
+static struct {
+	MPI_Request in[RING], out[RING];
+	char taken[RING][MOST_AM], sent[RING][MOST_AM];
+	uint64_t next, sends;
+} ring;
+
+static void am_request(unsigned function, const void *bytes)
+{
+	uint64_t slot = ring.sends++ % RING, number = function;
+	MPI_Wait(&ring.out[slot], MPI_STATUS_IGNORE);
+	memcpy(ring.sent[slot], &number, sizeof number);
+	memcpy(ring.sent[slot] + PEER_WORD, bytes, am.bytes);
+	MPI_Isend(ring.sent[slot], (int)(PEER_WORD + am.bytes), MPI_BYTE, rank ^ 1,
+		TAG_AM, comm, &ring.out[slot]);
+}
+
+static void am_poll(void)
+{
+	static void (*const functions[AM_FUNCTIONS])(const char *) = {
+		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
+	uint64_t slot = ring.next % RING, function;
+	int here;
+	MPI_Test(&ring.in[slot], &here, MPI_STATUS_IGNORE);
+	if (!here)
+		return;
+	memcpy(&function, ring.taken[slot], sizeof function);
+	functions[function](ring.taken[slot] + PEER_WORD);
+	ring.next++;
+	MPI_Start(&ring.in[slot]);
+}
+
+static void open_ring(uint64_t bytes)
+{
+	memset(&ring, 0, sizeof ring);
+	am_open(bytes);
+	for (int i = 0; i < RING; i++) {
+		ring.out[i] = MPI_REQUEST_NULL;
+		MPI_Recv_init(ring.taken[i], (int)(PEER_WORD + bytes), MPI_BYTE,
+			MPI_ANY_SOURCE, TAG_AM, comm, &ring.in[i]);
+	}
+	MPI_Startall(RING, ring.in);
+	meet();
+}
+
+/* Close the ring: its receives have no message, so they are cancelled. */
+static void close_ring(uint64_t bytes)
+{
+	(void)bytes;
+	MPI_Waitall(RING, ring.out, MPI_STATUSES_IGNORE);
+	for (int i = 0; i < RING; i++) {
+		MPI_Cancel(&ring.in[i]);
+		MPI_Wait(&ring.in[i], MPI_STATUS_IGNORE);
+		MPI_Request_free(&ring.in[i]);
+	}
+	meet();
+}
+
+/* ---- receives whose messages do not come, and the last of several receives ---- */
+
+static MPI_Request request[MOST_REQUESTS];
+
+static void nothing_came(int here)
+{
+	if (here)
+		peer_die("a receive without a message has ended; expected that it waits");
+}
+
+static void test_one(uint64_t count, uint64_t round)
+{
+	int here;
+	(void)count, (void)round;
+	MPI_Test(request, &here, MPI_STATUS_IGNORE);
+	nothing_came(here);
+}
+
+static void test_any(uint64_t count, uint64_t round)
+{
+	int here, which;
+	(void)round;
+	MPI_Testany((int)count, request, &which, &here, MPI_STATUS_IGNORE);
+	nothing_came(here);
+}
+
+static void open_requests(uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		MPI_Irecv(rx, 0, MPI_BYTE, rank ^ 1, TAG_OTHERS, comm, &request[i]);
+	meet();
+}
+
+static void close_requests(uint64_t count)
+{
+	end_receives(request, count, count, 0, TAG_OTHERS, 0);
+}
+
+static void post_queue(int i)
+{
+	MPI_Irecv(rx, PEER_WORD, MPI_BYTE, rank ^ 1, TAG_QUEUES + i, comm, &request[i]);
+}
+
+static void send_to_queue(uint64_t count, uint64_t round)
+{
+	peer_stamp(tx, PEER_WORD, round);
+	send(tx, PEER_WORD, TAG_QUEUES + (int)count - 1);
+}
+
+static void take_queue(uint64_t count, uint64_t round)
+{
+	int which, last = (int)count - 1;
+	MPI_Waitany((int)count, request, &which, MPI_STATUS_IGNORE);
+	if (which != last)
+		peer_die("receive %d has ended; expected %d", which, last);
+	peer_check(rx, PEER_WORD, round);
+	post_queue(which);
+}
+
+static void queues(uint64_t count, uint64_t round)
+{
+	static const struct peer_calls calls = {
+		.send = send_to_queue, .take = take_queue};
+	peer_ping_pong(&calls, count, round);
+}
+
+static void open_queues(uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		post_queue((int)i);
+	meet();
+}
+
+static void close_queues(uint64_t count)
+{
+	end_receives(request, count, count, PEER_WORD, TAG_QUEUES, 1);
+}
+
+/* ---- threads: each has a communicator and memory of its own ---- */
+
+static MPI_Comm comm_of[PEER_THREADS];
+
+static void open_thread(unsigned thread)
+{
+	MPI_Comm_dup(comm, &comm_of[thread]);
+}
+
+static void close_thread(unsigned thread)
+{
+	MPI_Comm_free(&comm_of[thread]);
+}
+
+static void enter_thread(unsigned thread)
+{
+	comm = comm_of[thread];
+	allocate(PEER_WORD);
+}
+
+static void thread_window(unsigned thread, uint64_t round)
+{
+	(void)thread;
+	window(PEER_WORD, round);
+}
+
+static double threads(uint64_t count, bool quick)
+{
+	static const struct peer_threads calls = {
+		open_thread, close_thread, meet, enter_thread, release, thread_window};
+	struct peer_plan p = peer_plan_of(quick, true, PEER_WORD);
+	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
+}
+
 /* ---- */
 
-static const struct test {
-	const char *name;
-	double (*run)(uint64_t x, bool quick);
-} tests[] = {{"latency", latency}, {"stream", stream}, {"rate", rate}, {"match", match},
-	{"alltoall", alltoall}, {"ack", pm_ack}, {"get", pm_get}, {"am", pm_active},
-	{"eqget", pm_eqget}, {"eqpoll", pm_eqpoll}, {"queues", pm_queues},
-	{"threads", pm_threads}, {"posted", pm_posted}, {"step", pm_step}};
+PEER_ROUNDS(ping_pongs, ping_pong)
+PEER_ROUNDS(posted_pings, posted)
+PEER_ROUNDS(windows, window)
+PEER_ROUNDS(acked, answered)
+PEER_ROUNDS(puts_by_messages, put_by_messages)
+PEER_ROUNDS(gets, fetch)
+PEER_ROUNDS(tests_of_one, test_one)
+PEER_ROUNDS(tests_of_any, test_any)
+PEER_ROUNDS(queue_pings, queues)
 
-void pm_allocate(uint64_t largest)
+static const struct peer_test tests[] = {
+	{"latency", ping_pongs, 2, 0, PEER_ANY, NULL, NULL, NULL, NULL},
+	{"stream", windows, PEER_WINDOW, 0, PEER_ANY, NULL, NULL, NULL, NULL},
+	{"rate", windows, PEER_WINDOW, 0, PEER_ANY, NULL, NULL, NULL, NULL},
+	{"match", NULL, 0, 0, PEER_ANY, NULL, NULL, NULL, match},
+	{"alltoall", NULL, 0, 0, PEER_ANY, NULL, NULL, NULL, alltoall},
+	{"ack", acked, 1, 0, PEER_ANY, NULL, NULL, NULL, NULL},
+	{"get", gets, 1, PEER_WORD, STEP, open_get, close_get, NULL, NULL},
+	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_ring, close_ring, NULL, NULL},
+	{"eqget", tests_of_one, 1, 1, MOST_REQUESTS, open_requests, close_requests, NULL,
+		NULL},
+	{"eqpoll", tests_of_any, 1, 1, MOST_REQUESTS, open_requests, close_requests, NULL,
+		NULL},
+	{"queues", queue_pings, 2, 1, MOST_REQUESTS, open_queues, close_queues, NULL,
+		NULL},
+	{"threads", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, threads},
+	{"posted", posted_pings, 2, 0, PEER_ANY, post_first, NULL, NULL, NULL},
+	{"step", posted_pings, 1, 0, PEER_STEPS - 1, post_first, NULL, NULL, NULL},
+	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+};
+
+/* The name of the peer is that of figure and way. */
+static const struct peer_test figures[] = {
+	{"ack", acked, 1, 0, LARGEST, NULL, NULL, "2\tpingack", NULL},
+	{"amput", puts_by_messages, 1, 0, LARGEST, NULL, NULL, "2\tamput", NULL},
+	{"bw", windows, PEER_WINDOW, 0, LARGEST, NULL, NULL, "3\tbw", NULL},
+	{"pingpong", ping_pongs, 1, 0, LARGEST, NULL, NULL, "4\tpingpong", NULL},
+	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+};
+
+/* Plan the operations of a batch as gasnetperf has them. */
+static struct peer_plan plan_of_figure(
+	const struct peer_test *t, uint64_t bytes, bool quick)
 {
-	tx = peer_allocate(largest + 128);
-	rx = peer_allocate(
-		2 * (largest + 128) + 2 * SLOT_BYTES + (size_t)size * PEER_BYTES);
+	uint64_t count = ((uint64_t)4 << 20) / (bytes ? bytes : 1);
+	uint64_t least = t->parts > 1 ? 1 : 16, most = t->parts > 1 ? 20 : 1000;
+	count = t->parts > 1 ? count / 16 : count;
+	count = quick ? 4 : count > most ? most : count < least ? least : count;
+	return (struct peer_plan){.warm = count / 4 + 1,
+		.batches = quick ? 2 : 20,
+		.each = count,
+		.singles = count / 4 + 1 < 128 ? count / 4 + 1 : 128};
 }
 
-void pm_release(void)
+static void print_figure(const struct peer_test *t, uint64_t bytes, double p50)
 {
-	free(tx);
-	free(rx);
+	printf("%s\t%llu\t%.1f\t%.1f\t0\n", t->who, (unsigned long long)bytes, p50,
+		peer_p99 / t->parts);
+	fflush(stdout);
 }
 
-static void run(const char *test, uint64_t x, bool quick)
+static void before(uint64_t x)
 {
-	pm_allocate(x);
-	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
-		if (!strcmp(test, tests[i].name)) {
-			MPI_Barrier(comm);
-			double value = tests[i].run(x, quick);
-			if (rank == 0)
-				peer_print(who, test, x, value);
-		}
-	pm_release();
+	allocate(x);
+	place = peer_allocate(x + sizeof(struct header));
+	meet();
+}
+
+static void after(void)
+{
+	release();
+	free(place);
 }
 
 static unsigned rank_by_environment(void)
@@ -235,7 +593,7 @@ static unsigned rank_by_environment(void)
 }
 
 /* Threads make every call slower, so no other pattern has them. */
-static void start(int *argc, char ***argv)
+static void start_mpi(int *argc, char ***argv)
 {
 	int level = MPI_THREAD_SINGLE, got;
 	for (int i = 1; i < *argc; i++)
@@ -249,15 +607,20 @@ static void start(int *argc, char ***argv)
 
 int main(int argc, char **argv)
 {
+	struct peer peer = {
+		.tests = tests, .named = true, .before = before, .after = after};
 	peer_program = "peer_mpi";
 	peer_pin(rank_by_environment());
-	start(&argc, &argv);
+	start_mpi(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	if (argc < 2)
-		peer_die("expected a name, quick or full, test=list");
-	who = argv[1];
-	peer_each(argc - 1, argv + 1, run);
+	peer_rank = (unsigned)rank;
+	if (argc > 1 && !strcmp(argv[1], "figures")) {
+		peer.tests = figures;
+		peer.plan = plan_of_figure;
+		peer.print = print_figure;
+	}
+	peer_run(&peer, argc, argv);
 	MPI_Finalize();
 	return 0;
 }

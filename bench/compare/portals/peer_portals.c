@@ -1,50 +1,441 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Patterns with libportals that no program of bench/ has: start, arguments, results. */
-#include "peer_portals.h"
+/*
+ * peer_portals - patterns with libportals that no other program of bench/ has
+ *
+ *	yod -sz 2 peer_portals WHO quick|full test=list ...
+ *
+ *	am	round trip of an active message of x bytes
+ *	queues	half a round trip of 8 bytes, with the events in the last of x queues
+ *		that PtlEQPoll reads
+ *	threads	messages of 8 bytes from x threads to as many; windows of 64 as in rate
+ *	balls	half a round trip of 8 bytes, of each of x threads at a time
+ *	balls_one	the same, where all threads of a rank read one queue, and the one
+ *		that takes a message answers it
+ *	posted	half a round trip of x bytes, see peer.h: a match entry and a descriptor
+ *		for one message, posted before it is sent
+ *	step	step x of such a round
+ *
+ * Active messages: as in examples/active.c, they lie one behind the other in blocks
+ * whose descriptors manage their offsets; a full block is unlinked, the next one takes
+ * over, and the full one goes to the end of the list.  Requests, replies and SEND_ENDs
+ * have a queue each, and a poll looks into all three once, as the progress call of such a
+ * layer does.
+ */
+#include "../../bench.h"
+#include "../am.h"
+#include "../peer.h"
 
 #include <string.h>
 
-static struct node node = {.b = {.program = "peer_portals"}};
-static const char *who;
+enum { PORTAL_AM = 4, PORTAL_QUEUES = 8, PORTAL_THREADS = 24, PORTAL_STEPS = 48 };
+enum { MOST_QUEUES = 16 };
 
-static const struct pattern {
-	const char *name;
-	double (*run)(struct node *n, uint64_t x, bool quick);
-} patterns[] = {{"am", am_run}, {"queues", queues_run}, {"threads", threads_run},
-	{"posted", posted_run}, {"step", step_run}};
+static struct bench b = {.program = "peer_portals"};
+static ptl_process_id_t other;
 
-void node_put(const struct node *n, ptl_handle_md_t md, uint64_t at, uint64_t bytes,
-	ptl_pt_index_t portal, uint64_t remote, ptl_hdr_data_t hdr)
+/* Put bytes of a descriptor without an ACK. */
+static void put(ptl_handle_md_t md, uint64_t at, uint64_t bytes, ptl_pt_index_t portal,
+	uint64_t remote, ptl_hdr_data_t hdr)
 {
-	int rc = PtlPutRegion(md, at, bytes, PTL_NO_ACK_REQ, n->other, portal, 0,
-		BENCH_BITS, remote, hdr);
+	int rc = PtlPutRegion(
+		md, at, bytes, PTL_NO_ACK_REQ, other, portal, 0, BENCH_BITS, remote, hdr);
 	if (__builtin_expect(rc != PTL_OK, 0))
 		bench_check(rc, "PtlPutRegion");
 }
 
-static void run(const char *test, uint64_t x, bool quick)
+/* ---- active messages ---- */
+
+enum { REQUESTS, REPLIES, SENT, LAYER_QUEUES }; /* also portals, behind PORTAL_AM */
+enum { BLOCKS = 2, BLOCK_MESSAGES = 256, SLOTS = 16 };
+
+struct block {
+	unsigned portal;
+	char *start;
+	ptl_handle_me_t me;
+};
+
+static struct layer {
+	ptl_handle_eq_t eq[LAYER_QUEUES];
+	ptl_handle_md_t out;
+	char *tx;
+	struct block block[(REPLIES + 1) * BLOCKS];
+	uint64_t sent, gone; /* messages sent, and those whose slot is free again */
+} layer;
+
+static void am_request(unsigned function, const void *bytes)
 {
-	for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-		if (strcmp(test, patterns[i].name) != 0)
-			continue;
-		double value = patterns[i].run(&node, x, quick);
-		if (node.b.rank == 0)
-			peer_print(who, test, x, value);
-		bench_barrier();
-	}
+	while (layer.sent - layer.gone >= SLOTS)
+		am_poll();
+	uint64_t at = layer.sent++ % SLOTS * am.bytes;
+	memcpy(layer.tx + at, bytes, am.bytes);
+	put(layer.out, at, am.bytes,
+		PORTAL_AM + (function == AM_ECHO ? REQUESTS : REPLIES), 0, function);
 }
+
+static void add_block(struct block *k)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	ptl_md_t md = {.start = k->start,
+		.length = BLOCK_MESSAGES * am.bytes,
+		.threshold = PTL_MD_THRESH_INF,
+		.max_size = am.bytes,
+		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = k,
+		.eq_handle = layer.eq[k->portal]};
+	bench_check(PtlMEAttach(b.ni, PORTAL_AM + k->portal, anyone, BENCH_BITS, 0,
+			    PTL_UNLINK, PTL_INS_AFTER, &k->me),
+		"PtlMEAttach");
+	bench_check(PtlMDAttach(k->me, md, PTL_UNLINK, NULL), "PtlMDAttach");
+}
+
+/* Run the function of a message, free the slot of a sent one, or renew a full block. */
+static void handle(const ptl_event_t *ev)
+{
+	static void (*const functions[AM_FUNCTIONS])(const char *) = {
+		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
+	if (ev->ni_fail_type != PTL_NI_OK)
+		peer_die("%s with ni_fail_type %u; expected PTL_NI_OK; is the peer gone?",
+			PtlEventKindStr(ev->type), ev->ni_fail_type);
+	if (ev->type == PTL_EVENT_PUT_END && ev->mlength == am.bytes)
+		functions[ev->hdr_data]((char *)ev->md.start + ev->offset);
+	else if (ev->type == PTL_EVENT_SEND_END)
+		layer.gone++;
+	else if (ev->type == PTL_EVENT_UNLINK)
+		add_block(ev->md.user_ptr);
+	else
+		peer_die("%s of %llu bytes; expected PUT_END of %llu",
+			PtlEventKindStr(ev->type), (unsigned long long)ev->mlength,
+			(unsigned long long)am.bytes);
+}
+
+static bool poll(void)
+{
+	ptl_event_t ev;
+	int which, rc = PtlEQPoll(layer.eq, LAYER_QUEUES, 0, &ev, &which);
+	if (rc == PTL_EQ_EMPTY)
+		return false;
+	if (rc != PTL_OK)
+		bench_check(rc, "PtlEQPoll");
+	handle(&ev);
+	return true;
+}
+
+static void am_poll(void)
+{
+	(void)poll();
+}
+
+static void open_layer(uint64_t bytes)
+{
+	am_open(bytes);
+	layer = (struct layer){.tx = bench_allocate(SLOTS * bytes)};
+	for (unsigned q = 0; q < LAYER_QUEUES; q++)
+		layer.eq[q] = bench_queue(&b, 4 * SLOTS);
+	layer.out = bench_bind(&b, layer.tx, SLOTS * bytes, layer.eq[SENT]);
+	for (unsigned i = 0; i < sizeof layer.block / sizeof layer.block[0]; i++) {
+		layer.block[i] = (struct block){.portal = i / BLOCKS,
+			.start = bench_allocate(BLOCK_MESSAGES * bytes)};
+		add_block(&layer.block[i]);
+	}
+	bench_barrier();
+}
+
+/* Close it when no message is under way. */
+static void close_layer(uint64_t bytes)
+{
+	(void)bytes;
+	while (layer.gone < layer.sent)
+		am_poll();
+	bench_barrier();
+	while (poll()) /* a last UNLINK renews a block */
+		;
+	for (unsigned i = 0; i < sizeof layer.block / sizeof layer.block[0]; i++) {
+		bench_check(PtlMEUnlink(layer.block[i].me), "PtlMEUnlink");
+		free(layer.block[i].start);
+	}
+	bench_check(PtlMDUnlink(layer.out), "PtlMDUnlink");
+	for (unsigned q = 0; q < LAYER_QUEUES; q++)
+		bench_check(PtlEQFree(layer.eq[q]), "PtlEQFree");
+	free(layer.tx);
+}
+
+/* ---- memory, descriptors and a queue for one side of messages ---- */
+
+struct side {
+	struct bench_watch w;
+	ptl_handle_md_t out, note;
+	ptl_handle_me_t me;
+	char *tx, *rx;
+};
+
+/* Open a side for messages to a portal; without a portal its user posts entries. */
+static void open_side(struct side *s, uint64_t bytes, ptl_pt_index_t portal)
+{
+	*s = (struct side){.tx = bench_allocate(bytes), .rx = bench_allocate(bytes)};
+	s->w.eq = bench_queue(&b, 4 * PEER_WINDOW);
+	bench_watch_reset(&s->w, BENCH_LOSE_NONE);
+	s->out = bench_bind(&b, s->tx, bytes, s->w.eq);
+	s->note = bench_bind(&b, s->tx, portal ? 0 : bytes, PTL_EQ_NONE);
+	if (portal)
+		s->me = bench_post(
+			&b, portal, BENCH_BITS, PTL_MD_OP_PUT, s->rx, bytes, s->w.eq);
+}
+
+static void close_side(struct side *s, bool posted)
+{
+	bench_check(PtlMDUnlink(s->out), "PtlMDUnlink");
+	bench_check(PtlMDUnlink(s->note), "PtlMDUnlink");
+	if (posted)
+		bench_check(PtlMEUnlink(s->me), "PtlMEUnlink");
+	bench_check(PtlEQFree(s->w.eq), "PtlEQFree");
+	free(s->tx);
+	free(s->rx);
+}
+
+/* ---- a ping-pong through the last of several queues ---- */
+
+static struct side quiet; /* its note is a descriptor of a word without a queue */
+static ptl_handle_eq_t queue[MOST_QUEUES];
+static ptl_handle_me_t queue_me[MOST_QUEUES];
+
+static void send_to_queue(uint64_t count, uint64_t round)
+{
+	peer_stamp(quiet.tx, PEER_WORD, round);
+	put(quiet.note, 0, PEER_WORD, (ptl_pt_index_t)(PORTAL_QUEUES + count - 1), 0,
+		round);
+}
+
+static void take_queue(uint64_t count, uint64_t round)
+{
+	ptl_event_t ev;
+	int which, last = (int)count - 1;
+	int rc = PtlEQPoll(queue, (int)count, PTL_TIME_FOREVER, &ev, &which);
+	if (__builtin_expect(rc != PTL_OK, 0))
+		bench_check(rc, "PtlEQPoll");
+	if (which != last || ev.type != PTL_EVENT_PUT_END || ev.hdr_data != round)
+		peer_die("%s %llu in queue %d; expected PUT_END %llu in queue %d",
+			PtlEventKindStr(ev.type), (unsigned long long)ev.hdr_data, which,
+			(unsigned long long)round, last);
+	peer_check(quiet.rx, PEER_WORD, round);
+}
+
+static void ping_queue(uint64_t count, uint64_t round)
+{
+	static const struct peer_calls calls = {
+		.send = send_to_queue, .take = take_queue};
+	peer_ping_pong(&calls, count, round);
+}
+
+static void open_queues(uint64_t count)
+{
+	open_side(&quiet, PEER_WORD, 0);
+	for (unsigned i = 0; i < count; i++) {
+		queue[i] = bench_queue(&b, 64);
+		queue_me[i] = bench_post(&b, PORTAL_QUEUES + i, BENCH_BITS, PTL_MD_OP_PUT,
+			quiet.rx, PEER_WORD, queue[i]);
+	}
+	bench_barrier();
+}
+
+static void close_queues(uint64_t count)
+{
+	bench_barrier();
+	for (unsigned i = 0; i < count; i++) {
+		bench_check(PtlMEUnlink(queue_me[i]), "PtlMEUnlink");
+		bench_check(PtlEQFree(queue[i]), "PtlEQFree");
+	}
+	close_side(&quiet, false);
+}
+
+/* ---- a ping-pong that posts an entry for each message ---- */
+
+static struct side steps;
+static struct bench_watch came;
+
+static void post(uint64_t bytes)
+{
+	ptl_handle_me_t me;
+	ptl_md_t md = {.start = steps.rx,
+		.length = bytes,
+		.threshold = 1,
+		.options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = came.eq};
+	bench_check(PtlMEAttach(b.ni, PORTAL_STEPS, other, BENCH_BITS, 0, PTL_UNLINK,
+			    PTL_INS_AFTER, &me),
+		"PtlMEAttach");
+	bench_check(PtlMDAttach(me, md, PTL_UNLINK, NULL), "PtlMDAttach");
+}
+
+static void send_step(uint64_t bytes, uint64_t round)
+{
+	peer_stamp(steps.tx, bytes, round);
+	put(steps.out, 0, bytes, PORTAL_STEPS, 0, round);
+}
+
+static void sent_step(uint64_t round)
+{
+	bench_await(&steps.w, PTL_EVENT_SEND_END, round + 1);
+}
+
+/* The entry is used up, which an event of its own tells. */
+static void take_step(uint64_t bytes, uint64_t round)
+{
+	bench_await(&came, PTL_EVENT_PUT_END, round + 1);
+	bench_await(&came, PTL_EVENT_UNLINK, round + 1);
+	peer_check(steps.rx, bytes, round);
+}
+
+static void ping_posted(uint64_t bytes, uint64_t round)
+{
+	static const struct peer_calls calls = {
+		.post = post, .send = send_step, .sent = sent_step, .take = take_step};
+	peer_posted(&calls, bytes, round);
+}
+
+static void open_steps(uint64_t bytes)
+{
+	open_side(&steps, bytes, 0);
+	came = (struct bench_watch){
+		.eq = bench_queue(&b, 64), .may_lose = BENCH_LOSE_NONE};
+	if (peer_rank == 1)
+		post(bytes);
+	bench_barrier();
+}
+
+static void close_steps(uint64_t x)
+{
+	(void)x;
+	bench_barrier();
+	bench_check(PtlEQFree(came.eq), "PtlEQFree");
+	close_side(&steps, false);
+}
+
+/* ---- threads, each with a side; windows are those of portalperf's rate ---- */
+
+static struct side of_thread[PEER_THREADS];
+
+static void window(unsigned thread, uint64_t round)
+{
+	struct side *s = &of_thread[thread];
+	ptl_pt_index_t portal = PORTAL_THREADS + thread;
+	if (peer_rank == 0) {
+		for (uint64_t i = 0; i < PEER_WINDOW; i++)
+			((uint64_t *)s->tx)[i] = round + i;
+		for (uint64_t at = 0; at < PEER_WINDOW * PEER_WORD; at += PEER_WORD)
+			put(s->out, at, PEER_WORD, portal, at, round);
+		bench_await(&s->w, PTL_EVENT_SEND_END, (round + 1) * PEER_WINDOW);
+		bench_await(&s->w, PTL_EVENT_PUT_END, round + 1);
+		return;
+	}
+	bench_await(&s->w, PTL_EVENT_PUT_END, (round + 1) * PEER_WINDOW);
+	for (uint64_t i = 0; i < PEER_WINDOW; i++)
+		peer_check(s->rx + i * PEER_WORD, PEER_WORD, round + i);
+	put(s->note, 0, 0, portal, 0, round);
+}
+
+static void open_thread(unsigned thread)
+{
+	open_side(&of_thread[thread], PEER_WINDOW * PEER_WORD, PORTAL_THREADS + thread);
+}
+
+static void close_thread(unsigned thread)
+{
+	close_side(&of_thread[thread], true);
+}
+
+static double threads(uint64_t count, bool quick)
+{
+	static const struct peer_threads calls = {
+		open_thread, close_thread, bench_barrier, NULL, NULL, window};
+	struct peer_plan p = peer_plan_of(quick, true, PEER_WORD);
+	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
+}
+
+/* ---- threads that throw balls: hdr_data is the number of remaining throws ---- */
+
+static bool one_queue;
+
+static void throw(uint64_t ball, uint64_t hops)
+{
+	put(of_thread[ball].out, 0, PEER_WORD, PORTAL_THREADS + (ptl_pt_index_t)ball, 0,
+		hops);
+}
+
+static void catch_ball(unsigned thread, uint64_t round)
+{
+	ptl_event_t ev;
+	(void)round;
+	bench_check(PtlEQWait(of_thread[one_queue ? 0 : thread].w.eq, &ev), "PtlEQWait");
+	uint64_t ball = ev.pt_index - PORTAL_THREADS;
+	peer_check(of_thread[ball].rx, PEER_WORD, ball);
+	if (ev.hdr_data > 1)
+		throw(ball, ev.hdr_data - 1);
+}
+
+/* The queue of a ball is that of its thread, or of the first one. */
+static void open_ball(unsigned thread)
+{
+	struct side *s = &of_thread[thread];
+	*s = (struct side){
+		.tx = bench_allocate(PEER_WORD), .rx = bench_allocate(PEER_WORD)};
+	s->w.eq = bench_queue(&b, 4 * PEER_THREADS);
+	s->out = bench_bind(&b, s->tx, PEER_WORD, PTL_EQ_NONE);
+	s->note = bench_bind(&b, NULL, 0, PTL_EQ_NONE);
+	s->me = bench_post(&b, PORTAL_THREADS + thread, BENCH_BITS, PTL_MD_OP_PUT, s->rx,
+		PEER_WORD, of_thread[one_queue ? 0 : thread].w.eq);
+	peer_stamp(s->tx, PEER_WORD, thread);
+}
+
+/* Each rank catches each ball once in a round. */
+static void throw_first(unsigned thread)
+{
+	if (peer_rank == 0)
+		throw(thread, 2 * (peer_last_round + 1));
+}
+
+static double balls(uint64_t count, bool quick)
+{
+	static const struct peer_threads calls = {
+		open_ball, close_thread, bench_barrier, throw_first, NULL, catch_ball};
+	struct peer_plan p = peer_plan_of(quick, false, PEER_WORD);
+	return peer_threads_run(&calls, count, &p) / 2;
+}
+
+static double balls_one(uint64_t count, bool quick)
+{
+	one_queue = true;
+	double ns = balls(count, quick);
+	one_queue = false;
+	return ns;
+}
+
+/* ---- */
+
+PEER_ROUNDS(queue_pings, ping_queue)
+PEER_ROUNDS(posted_pings, ping_posted)
+
+static const struct peer_test tests[] = {
+	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_layer, close_layer, NULL, NULL},
+	{"queues", queue_pings, 2, 1, MOST_QUEUES, open_queues, close_queues, NULL, NULL},
+	{"threads", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, threads},
+	{"balls", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, balls},
+	{"balls_one", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, balls_one},
+	{"posted", posted_pings, 2, 0, PEER_ANY, open_steps, close_steps, NULL, NULL},
+	{"step", posted_pings, 1, 0, PEER_STEPS - 1, open_steps, close_steps, NULL, NULL},
+	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+};
 
 int main(int argc, char **argv)
 {
+	static const struct peer peer = {
+		.tests = tests, .named = true, .after = bench_barrier};
 	peer_program = "peer_portals";
-	if (argc < 2)
-		peer_die("expected a name, quick or full, test=list");
-	who = argv[1];
-	bench_start(&node.b);
-	if (node.b.size != 2)
-		peer_die("%u ranks; expected 2; use yod -sz 2", node.b.size);
-	node.other = bench_id(&node.b, node.b.rank ^ 1);
-	peer_pin(node.b.rank);
-	peer_each(argc - 1, argv + 1, run);
-	bench_leave(node.b.errors != 0);
+	bench_start(&b);
+	if (b.size != 2)
+		peer_die("%u ranks; expected 2; use yod -sz 2", b.size);
+	other = bench_id(&b, b.rank ^ 1);
+	peer_rank = b.rank;
+	peer_pin(b.rank);
+	peer_run(&peer, argc, argv);
+	bench_leave(b.errors != 0);
 }

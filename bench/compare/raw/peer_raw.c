@@ -14,20 +14,13 @@
  *			raw_cma		process_vm_readv
  */
 #include "../peer.h"
-#include "../../cpus.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
-#include <signal.h>
-#include <unistd.h>
 
 enum { CELLS = 1024, CREDIT = PEER_WINDOW, CHUNK = 32 << 10, CHUNKS = 8 };
 
@@ -40,13 +33,11 @@ struct cell {
 static struct shared {
 	_Alignas(128) _Atomic uint64_t ping;
 	_Alignas(128) _Atomic uint64_t pong;
-	/* the second process: 1 at its start; 2 when done */
-	_Alignas(128) _Atomic uint64_t ready;
 	_Alignas(128) struct cell cell[CELLS];
 	_Alignas(4096) char window[CHUNKS * CHUNK];
 } * shared;
 
-static char *from, *to; /* private to each process */
+static char *from, *to; /* private to each process, at the same addresses */
 
 /* Wait for a value.  The yield is for a CPU that another process has taken. */
 static inline void await(_Atomic uint64_t *word, uint64_t least)
@@ -66,19 +57,16 @@ static inline void publish(_Atomic uint64_t *word, uint64_t value)
 	atomic_store_explicit(word, value, memory_order_release);
 }
 
-/* ---- rounds: side 0 is the parent and keeps the time; done counts earlier rounds
- * ---- */
+/* ---- rounds ---- */
 
-typedef void rounds_fn(int side, uint64_t bytes, uint64_t done, uint64_t count);
-
-static void line(int side, uint64_t bytes, uint64_t done, uint64_t count)
+static void line(uint64_t bytes, uint64_t done, uint64_t count)
 {
 	(void)bytes;
 	for (uint64_t i = done + 1; i <= done + count; i++) {
-		if (side)
+		if (peer_rank)
 			await(&shared->ping, i);
-		publish(side ? &shared->pong : &shared->ping, i);
-		if (!side)
+		publish(peer_rank ? &shared->pong : &shared->ping, i);
+		if (!peer_rank)
 			await(&shared->pong, i);
 	}
 }
@@ -103,24 +91,24 @@ static void ring_take(uint64_t i)
 		publish(&shared->pong, i + 1);
 }
 
-/* Rounds are windows of 64; the sender waits until the last message of one has been
+/* Rounds are windows of 64; the sender waits until the last message of a batch has been
  * taken. */
-static void ring(int side, uint64_t bytes, uint64_t done, uint64_t count)
+static void ring(uint64_t bytes, uint64_t done, uint64_t count)
 {
 	(void)bytes;
 	for (uint64_t i = done * PEER_WINDOW; i < (done + count) * PEER_WINDOW; i++)
-		if (side)
+		if (peer_rank)
 			ring_take(i);
 		else
 			ring_send(i);
-	if (!side)
+	if (!peer_rank)
 		await(&shared->pong, (done + count) * PEER_WINDOW);
 }
 
-static void pipe_chunk(int side, uint64_t k, uint64_t at, uint64_t bytes)
+static void pipe_chunk(uint64_t k, uint64_t at, uint64_t bytes)
 {
 	char *window = shared->window + k % CHUNKS * CHUNK;
-	if (side) {
+	if (peer_rank) {
 		await(&shared->ping, k + 1);
 		memcpy(to + at, window, bytes);
 		publish(&shared->pong, k + 1);
@@ -132,33 +120,28 @@ static void pipe_chunk(int side, uint64_t k, uint64_t at, uint64_t bytes)
 	publish(&shared->ping, k + 1);
 }
 
-static void pipe_message(int side, uint64_t bytes, uint64_t message)
+static void pipe_rounds(uint64_t bytes, uint64_t done, uint64_t count)
 {
-	uint64_t chunks = (bytes + CHUNK - 1) / CHUNK;
-	if (!side)
-		peer_stamp(from, bytes, message);
-	for (uint64_t c = 0; c < chunks; c++) {
-		uint64_t left = bytes - c * CHUNK;
-		pipe_chunk(side, message * chunks + c, c * CHUNK,
-			left < CHUNK ? left : CHUNK);
+	uint64_t chunks = (bytes + CHUNK - 1) / CHUNK, end = (done + count) * PEER_WINDOW;
+	for (uint64_t i = done * PEER_WINDOW; i < end; i++) {
+		if (!peer_rank)
+			peer_stamp(from, bytes, i);
+		for (uint64_t c = 0; c < chunks; c++) {
+			uint64_t left = bytes - c * CHUNK;
+			pipe_chunk(
+				i * chunks + c, c * CHUNK, left < CHUNK ? left : CHUNK);
+		}
+		if (peer_rank)
+			peer_check(to, bytes, i);
 	}
-	if (side)
-		peer_check(to, bytes, message);
+	if (!peer_rank)
+		await(&shared->pong, end * chunks);
 }
 
-static void pipe_rounds(int side, uint64_t bytes, uint64_t done, uint64_t count)
+/* Copy; rank 1 only lends its memory. */
+static void copy(uint64_t bytes, uint64_t done, uint64_t count)
 {
-	for (uint64_t i = done * PEER_WINDOW; i < (done + count) * PEER_WINDOW; i++)
-		pipe_message(side, bytes, i);
-	uint64_t chunks = (bytes + CHUNK - 1) / CHUNK;
-	if (!side)
-		await(&shared->pong, (done + count) * PEER_WINDOW * chunks);
-}
-
-/* Copy; side 1 only lends its memory. */
-static void copy(int side, uint64_t bytes, uint64_t done, uint64_t count)
-{
-	for (uint64_t i = done; i < done + count && !side; i++) {
+	for (uint64_t i = done; i < done + count && !peer_rank; i++) {
 		peer_stamp(from, bytes, i);
 		memcpy(to, from, bytes);
 		__asm__ volatile("" : : "r"(to) : "memory");
@@ -166,135 +149,70 @@ static void copy(int side, uint64_t bytes, uint64_t done, uint64_t count)
 	}
 }
 
-static pid_t child;
-static char *child_from; /* the same address as in the parent: the child is a copy of
-			  * it */
-
-static void cma(int side, uint64_t bytes, uint64_t done, uint64_t count)
+static void cma(uint64_t bytes, uint64_t done, uint64_t count)
 {
 	(void)done;
-	struct iovec local = {to, bytes}, remote = {child_from, bytes};
-	for (uint64_t i = 0; i < count && !side; i++) {
-		ssize_t n = process_vm_readv(child, &local, 1, &remote, 1, 0);
+	struct iovec local = {to, bytes}, remote = {from, bytes};
+	for (uint64_t i = 0; i < count && !peer_rank; i++) {
+		ssize_t n = process_vm_readv(peer_child[1], &local, 1, &remote, 1, 0);
 		if (n != (ssize_t)bytes)
 			peer_die("process_vm_readv: %s; expected %llu bytes; is ptrace "
 				 "of children allowed?",
 				n < 0 ? strerror(errno) : "short",
 				(unsigned long long)bytes);
 	}
-	if (!side && count)
+	if (!peer_rank && count)
 		peer_check(to, bytes, 0);
 }
 
 /* ---- */
 
-static void become_child(pid_t parent, rounds_fn *fn, uint64_t bytes, uint64_t rounds)
+static void before(uint64_t bytes)
 {
-	peer_expect_children(false);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	peer_pin(1);
-	memset(from, 0, bytes); /* gives the process its own pages */
-	memset(to, 0, bytes);
-	publish(&shared->ready, 1);
-	fn(1, bytes, 0, rounds);
-	publish(&shared->ready, 2);
-	for (;;)
-		pause();
-}
-
-static double timed(rounds_fn *fn, uint64_t bytes, const struct peer_plan *p)
-{
-	double ns[PEER_BATCHES];
-	fn(0, bytes, 0, p->warm);
-	for (uint64_t b = 0; b < p->batches; b++) {
-		double t = peer_now_ns();
-		fn(0, bytes, p->warm + b * p->each, p->each);
-		ns[b] = (peer_now_ns() - t) / (double)p->each;
-	}
-	return peer_median(ns, p->batches);
-}
-
-/* End the child; its checks count, too. */
-static void end_child(void)
-{
-	await(&shared->ready, 2);
-	peer_expect_children(false);
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-}
-
-/* ns of a round */
-static double measure(rounds_fn *fn, bool windows, uint64_t bytes, bool quick)
-{
-	struct peer_plan p = peer_plan_of(quick, windows, bytes);
-	pid_t parent = getpid();
-	fflush(stdout);
 	memset(shared, 0, sizeof *shared);
-	child_from = from;
-	peer_expect_children(true);
-	child = fork();
-	if (child < 0)
-		peer_die("fork: %s", strerror(errno));
-	if (!child)
-		become_child(parent, fn, bytes, p.warm + p.batches * p.each);
-	await(&shared->ready, 1);
-	double ns = timed(fn, bytes, &p);
-	end_child();
-	return ns;
+	from = peer_allocate(bytes + 64);
+	to = peer_allocate(bytes + 64);
 }
 
-static void run_latency(uint64_t x, bool quick)
+/* Give the second process its own pages. */
+static void touch(uint64_t bytes)
 {
-	peer_print("raw_cma", "latency", x, measure(cma, false, x, quick));
-	if (x == PEER_WORD)
-		peer_print("raw_line", "latency", x, measure(line, false, x, quick) / 2);
+	if (!peer_rank)
+		return;
+	memset(from, 0, bytes);
+	memset(to, 0, bytes);
 }
 
-static void run_stream(uint64_t x, bool quick)
+static void after(void)
 {
-	double bytes = (double)x * 1e3;
-	peer_print("raw_pipe", "stream", x,
-		bytes * PEER_WINDOW / measure(pipe_rounds, true, x, quick));
-	peer_print("raw_memcpy", "stream", x, bytes / measure(copy, false, x, quick));
-	peer_print("raw_cma", "stream", x, bytes / measure(cma, false, x, quick));
-}
-
-static void run_rate(uint64_t x, bool quick)
-{
-	peer_print(
-		"raw_ring", "rate", x, PEER_WINDOW * 1e3 / measure(ring, true, x, quick));
-}
-
-static void run(const char *test, uint64_t x, bool quick)
-{
-	from = peer_allocate(x + 64);
-	to = peer_allocate(x + 64);
-	if (!strcmp(test, "latency"))
-		run_latency(x, quick);
-	else if (!strcmp(test, "stream"))
-		run_stream(x, quick);
-	else if (!strcmp(test, "rate"))
-		run_rate(x, quick);
-	else if (!strcmp(test, "ack") || !strcmp(test, "get"))
-		peer_print("raw_line", test, x, measure(line, false, x, quick));
 	free(from);
 	free(to);
 }
 
+static const struct peer_test tests[] = {
+	{"latency", cma, 1, 0, PEER_ANY, touch, NULL, "raw_cma", NULL},
+	{"latency", line, 2, PEER_WORD, PEER_WORD, touch, NULL, "raw_line", NULL},
+	{"stream", pipe_rounds, PEER_WINDOW, 0, PEER_ANY, touch, NULL, "raw_pipe", NULL},
+	{"stream", copy, 1, 0, PEER_ANY, touch, NULL, "raw_memcpy", NULL},
+	{"stream", cma, 1, 0, PEER_ANY, touch, NULL, "raw_cma", NULL},
+	{"rate", ring, PEER_WINDOW, 0, PEER_ANY, touch, NULL, "raw_ring", NULL},
+	{"ack", line, 1, 0, PEER_ANY, touch, NULL, "raw_line", NULL},
+	{"get", line, 1, 0, PEER_ANY, touch, NULL, "raw_line", NULL},
+	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+};
+
 int main(int argc, char **argv)
 {
+	static const struct peer peer = {.tests = tests,
+		.forks = true,
+		.partial = true,
+		.before = before,
+		.after = after};
 	peer_program = "peer_raw";
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		peer_die("no shared memory: %s", strerror(errno));
-	struct cpus cpus;
-	if (cpus_read(&cpus) && cpus_count(&cpus) < 2)
+	shared = peer_share(sizeof *shared);
+	if (peer_cpus() < 2)
 		fprintf(stderr, "peer_raw: 1 CPU; expected 2; figures are the "
 				"scheduler's\n");
-	peer_pin(0);
-	peer_each(argc, argv, run);
+	peer_run(&peer, argc, argv);
 	return 0;
 }

@@ -20,21 +20,15 @@
  * SEND_END, no access control, no counters, and peers are trusted: the remaining cost
  * is the limit of a library of this design.
  */
+#include "../am.h"
 #include "../peer.h"
-#include "../../cpus.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -43,7 +37,7 @@ enum {
 	EVENTS = 1024,
 	WORDS = 12,
 	INLINE = 16,
-	NODES = 256,
+	NODES = PEER_NODES,
 	AHEAD = 8,    /* lanes, */
 	AHEAD_TX = 2, /* puts, or */
 	AHEAD_RX = 4, /* cells for which lines are prefetched ahead of use */
@@ -86,66 +80,60 @@ struct entry {
 	struct entry *next;
 };
 
-struct peer {
+struct link {
 	struct lane *in, *out;
 	uint64_t rx, tx, credit; /* numbers of cells: taken; written, and the limit of
 				  * writing */
 };
 
-struct node {
-	_Alignas(128) _Atomic uint32_t lease;
-	unsigned rank;
+static struct node {
+	_Alignas(4096) _Atomic uint32_t lease;
 	uint64_t posted, taken; /* events */
 	uint64_t last;          /* hdr_data of the last event */
 	uint64_t there[2];      /* messages of even and odd rounds, not waited for yet */
 	struct entry entry[2];
 	_Alignas(64) char tx[PEER_BYTES];
 	char got[PEER_WORD]; /* by the last get */
-	struct peer peer[NODES];
+	struct link link[NODES];
 	char rx[2 * NODES * PEER_BYTES]; /* two sets of a message from each node */
 	struct event event[EVENTS];
-};
+} node;
 
 /* The parameters of this job. */
 static unsigned nodes;
 static uint64_t cells; /* of a lane, a power of two */
 static bool crowded;   /* more nodes than CPUs */
-static unsigned cpus = 1;
 
 /* The memory that all share; the lanes lie behind it. */
 static struct start {
-	_Alignas(128) _Atomic unsigned ready; /* nodes that have started */
-	_Atomic unsigned done;                /* nodes that did all their rounds */
-	struct {
+	_Alignas(128) struct {
 		_Alignas(64) _Atomic uint32_t asleep;
 	} node[NODES];
 } * start;
 
-static pid_t child[NODES];
-
 /* Return the i-th peer behind this node. */
-static struct peer *peer_at(struct node *n, unsigned i)
+static struct link *link_at(unsigned i)
 {
-	unsigned rank = n->rank + i;
+	unsigned rank = peer_rank + i;
 	while (rank >= nodes)
 		rank -= nodes;
-	return &n->peer[rank];
+	return &node.link[rank];
 }
 
 /* ---- lease ---- */
 
 /* Take the lease; there is one thread, so it is always free, but costs the same. */
-static void lease_take(struct node *n)
+static void lease_take(void)
 {
 	uint32_t no_holder = 0;
-	if (!atomic_compare_exchange_strong_explicit(
-		    &n->lease, &no_holder, 1, memory_order_acquire, memory_order_relaxed))
-		peer_die("rank %u: the lease is taken; expected one thread", n->rank);
+	if (!atomic_compare_exchange_strong_explicit(&node.lease, &no_holder, 1,
+		    memory_order_acquire, memory_order_relaxed))
+		peer_die("rank %u: the lease is taken; expected one thread", peer_rank);
 }
 
-static void lease_give(struct node *n)
+static void lease_give(void)
 {
-	atomic_store_explicit(&n->lease, 0, memory_order_release);
+	atomic_store_explicit(&node.lease, 0, memory_order_release);
 }
 
 static void spin(void)
@@ -176,14 +164,14 @@ static void wake(unsigned rank)
 	syscall(SYS_futex, asleep_of(rank), FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-static bool pass(struct node *n);
+static bool pass(void);
 
-static void sleep_until_woken(struct node *n)
+static void sleep_until_woken(void)
 {
-	_Atomic uint32_t *asleep = asleep_of(n->rank);
+	_Atomic uint32_t *asleep = asleep_of(peer_rank);
 	atomic_store_explicit(asleep, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (pass(n))
+	if (pass())
 		atomic_store_explicit(asleep, 0, memory_order_relaxed);
 	else
 		syscall(SYS_futex, asleep, FUTEX_WAIT, 1, NULL, NULL, 0);
@@ -196,7 +184,7 @@ static struct cell *cell_of(struct lane *l, uint64_t number)
 	return &l->cell[number & (cells - 1)];
 }
 
-static void await_credit(struct peer *p)
+static void await_credit(struct link *p)
 {
 	while (p->tx + 2 > p->credit) {
 		p->credit = cells +
@@ -211,7 +199,7 @@ static void await_credit(struct peer *p)
  * like a valid header: they end with a round's number, so 0 lies where the cell would
  * have its validity word.  Return the number of cells.
  */
-static unsigned write_data(struct peer *p, struct cell *c, const char *tx, unsigned bytes)
+static unsigned write_data(struct link *p, struct cell *c, const char *tx, unsigned bytes)
 {
 	if (bytes <= PEER_WORD) {
 		memcpy(c->data, tx, PEER_WORD);
@@ -221,8 +209,8 @@ static unsigned write_data(struct peer *p, struct cell *c, const char *tx, unsig
 	return 2;
 }
 
-static void send_cell(struct node *n, struct peer *p, uint32_t kind, const char *tx,
-	unsigned bytes, uint64_t hdr_data, uint64_t offset)
+static void send_cell(struct link *p, uint32_t kind, const char *tx, unsigned bytes,
+	uint64_t hdr_data, uint64_t offset)
 {
 	await_credit(p);
 	struct cell *c = cell_of(p->out, p->tx);
@@ -232,42 +220,36 @@ static void send_cell(struct node *n, struct peer *p, uint32_t kind, const char 
 	c->offset = offset;
 	c->length = bytes;
 	c->kind = kind;
-	c->initiator = n->rank;
+	c->initiator = peer_rank;
 	atomic_store_explicit(&c->valid, (uint32_t)p->tx + 1, memory_order_release);
 	p->tx += used;
 }
 
 /* Begin an operation: a put, or a get. */
-static void start_one(struct node *n, struct peer *p, uint32_t kind, unsigned bytes,
+static void start_one(struct link *p, uint32_t kind, const char *tx, unsigned bytes,
 	uint64_t hdr_data, uint64_t offset)
 {
-	lease_take(n);
-	send_cell(n, p, kind, n->tx, bytes, hdr_data, offset);
-	lease_give(n);
+	lease_take();
+	send_cell(p, kind, tx, bytes, hdr_data, offset);
+	lease_give();
 	if (crowded)
-		wake((unsigned)(p - n->peer));
-}
-
-static void put(struct node *n, struct peer *p, unsigned bytes, uint64_t hdr_data,
-	uint64_t offset)
-{
-	start_one(n, p, PUT, bytes, hdr_data, offset);
+		wake((unsigned)(p - node.link));
 }
 
 /* ---- target ---- */
 
-static struct entry *match(struct node *n, const struct cell *c)
+static struct entry *match(const struct cell *c)
 {
-	struct entry *e = n->entry;
+	struct entry *e = node.entry;
 	while (e && (((c->bits ^ e->bits) & ~e->ignore) || !e->threshold ||
 			    c->offset + c->length > e->length))
 		e = e->next;
 	return e;
 }
 
-static void post_event(struct node *n, const struct cell *c, const struct entry *e)
+static void post_event(const struct cell *c, const struct entry *e)
 {
-	struct event *v = &n->event[n->posted % EVENTS];
+	struct event *v = &node.event[node.posted % EVENTS];
 	v->word[0] = c->kind;
 	v->word[1] = c->bits;
 	v->word[2] = v->word[3] = c->length;
@@ -278,49 +260,49 @@ static void post_event(struct node *n, const struct cell *c, const struct entry 
 	v->word[8] = (uint64_t)e->threshold;
 	v->word[9] = e->options;
 	v->word[10] = c->initiator;
-	v->word[11] = n->posted;
-	atomic_store_explicit(&v->valid, ++n->posted, memory_order_release);
+	v->word[11] = node.posted;
+	atomic_store_explicit(&v->valid, ++node.posted, memory_order_release);
 }
 
 /* Take a message whose bytes go to a match entry, or come from there. */
-static void serve(struct node *n, struct peer *p, const struct cell *c)
+static void serve(struct link *p, const struct cell *c)
 {
-	struct entry *e = match(n, c);
+	struct entry *e = match(c);
 	if (!e)
-		peer_die("rank %u: no entry matches; expected one", n->rank);
+		peer_die("rank %u: no entry matches; expected one", peer_rank);
 	char *at = e->start + c->offset;
 	if (c->kind == GET)
-		send_cell(n, p, REPLY, at, c->length, c->hdr_data, c->offset);
+		send_cell(p, REPLY, at, c->length, c->hdr_data, c->offset);
 	else if (c->length <= PEER_WORD)
 		memcpy(at, c->data, PEER_WORD);
 	else
 		memcpy(at, cell_of(p->in, p->rx + 1), PEER_BYTES);
 	if (c->kind == PUT_FOR_ACK)
-		send_cell(n, p, ACK, n->tx, 0, c->hdr_data, c->offset);
+		send_cell(p, ACK, node.tx, 0, c->hdr_data, c->offset);
 	if (e->threshold > 0)
 		e->threshold--;
-	post_event(n, c, e);
+	post_event(c, e);
 }
 
-static void deliver(struct node *n, struct peer *p, const struct cell *c)
+static void deliver(struct link *p, const struct cell *c)
 {
 	if (c->kind != ACK && c->kind != REPLY) {
-		serve(n, p, c);
+		serve(p, c);
 		return;
 	}
 	if (c->kind == REPLY)
-		memcpy(n->got, c->data, PEER_WORD);
-	post_event(n, c, &n->entry[1]); /* the descriptor is known: no match */
+		memcpy(node.got, c->data, PEER_WORD);
+	post_event(c, &node.entry[1]); /* the descriptor is known: no match */
 }
 
-static bool take_message(struct node *n, struct peer *p)
+static bool take_message(struct link *p)
 {
 	struct cell *c = cell_of(p->in, p->rx);
 	if (atomic_load_explicit(&c->valid, memory_order_acquire) != (uint32_t)p->rx + 1)
 		return false;
 	if (nodes == 2)
 		__builtin_prefetch(cell_of(p->in, p->rx + AHEAD_RX));
-	deliver(n, p, c);
+	deliver(p, c);
 	uint64_t before = p->rx;
 	p->rx += c->length <= PEER_WORD ? 1 : 2;
 	if ((before ^ p->rx) & (cells / 4))
@@ -336,190 +318,187 @@ static void ask(struct lane *l, uint64_t number)
 }
 
 /* Take a message of each lane. */
-static bool pass(struct node *n)
+static bool pass(void)
 {
 	bool some = false;
 	for (unsigned i = 1; i < nodes; i++) {
 		if (nodes > AHEAD) {
-			struct peer *later = peer_at(n, i + AHEAD);
+			struct link *later = link_at(i + AHEAD);
 			ask(later->in, later->rx);
 		}
-		some |= take_message(n, peer_at(n, i));
+		some |= take_message(link_at(i));
 	}
 	return some;
 }
 
-static bool take_event(struct node *n)
+static bool take_event(void)
 {
 	uint64_t word[WORDS];
-	struct event *v = &n->event[n->taken % EVENTS];
-	if (atomic_load_explicit(&v->valid, memory_order_acquire) != n->taken + 1)
+	struct event *v = &node.event[node.taken % EVENTS];
+	if (atomic_load_explicit(&v->valid, memory_order_acquire) != node.taken + 1)
 		return false;
 	/* Word by word: a wide load would wait for the stores. */
 	const volatile uint64_t *from = v->word;
 	for (unsigned i = 0; i < WORDS; i++)
 		word[i] = from[i];
-	n->taken++;
-	n->last = word[5];
-	n->there[n->last & 1]++; /* the round is in hdr_data */
+	node.taken++;
+	node.last = word[5];
+	node.there[node.last & 1]++; /* the round is in hdr_data */
 	return true;
 }
 
 /* Wait for an event; a node that shares its CPU yields, and sleeps after long. */
-static void await_event(struct node *n)
+static void await_event(void)
 {
 	unsigned empty = 0;
-	if (take_event(n))
+	if (take_event())
 		return;
-	lease_take(n);
-	while (!take_event(n)) {
-		if (pass(n))
+	lease_take();
+	while (!take_event()) {
+		if (pass())
 			empty = 0;
 		else if (!crowded)
 			spin();
 		else if (++empty > YIELDS)
-			sleep_until_woken(n);
+			sleep_until_woken();
 		else
 			sched_yield();
 	}
-	lease_give(n);
+	lease_give();
 }
 
 /* ---- rounds ---- */
-
-typedef void round_fn(struct node *n, uint64_t round);
 
 static uint64_t slot_of(uint64_t round, unsigned sender)
 {
 	return ((round & 1) * nodes + sender) * PEER_BYTES;
 }
 
-static void await_messages(struct node *n, uint64_t round, uint64_t count)
+static void await_messages(uint64_t round, uint64_t count)
 {
-	while (n->there[round & 1] < count)
-		await_event(n);
-	n->there[round & 1] -= count;
+	while (node.there[round & 1] < count)
+		await_event();
+	node.there[round & 1] -= count;
 }
 
-static void await_word(struct node *n, uint64_t round)
+static void await_word(uint64_t bytes, uint64_t round)
 {
-	await_messages(n, round, 1);
-	peer_check(n->rx + slot_of(round, !n->rank), PEER_WORD, round);
+	(void)bytes;
+	await_messages(round, 1);
+	peer_check(node.rx + slot_of(round, !peer_rank), PEER_WORD, round);
 }
 
-static void put_word(struct node *n, uint64_t round)
+static void put_word(uint64_t bytes, uint64_t round)
 {
-	peer_stamp(n->tx, PEER_WORD, round);
-	put(n, &n->peer[!n->rank], PEER_WORD, round, slot_of(round, n->rank));
+	(void)bytes;
+	peer_stamp(node.tx, PEER_WORD, round);
+	start_one(&node.link[!peer_rank], PUT, node.tx, PEER_WORD, round,
+		slot_of(round, peer_rank));
 }
 
-static void ping_pong(struct node *n, uint64_t round)
+static void ping_pong(uint64_t bytes, uint64_t round)
 {
-	if (n->rank == 0)
-		put_word(n, round);
-	await_word(n, round);
-	if (n->rank == 1)
-		put_word(n, round);
+	static const struct peer_calls calls = {.send = put_word, .take = await_word};
+	peer_ping_pong(&calls, bytes, round);
 }
 
-static void await_one(struct node *n, uint64_t round)
+static void await_one(uint64_t round)
 {
-	await_messages(n, round, 1);
-	if (n->last != round)
-		peer_die("event %llu; expected %llu", (unsigned long long)n->last,
+	await_messages(round, 1);
+	if (node.last != round)
+		peer_die("event %llu; expected %llu", (unsigned long long)node.last,
 			(unsigned long long)round);
 }
 
 /* Put and wait for the ACK; the other node takes the put's event. */
-static void put_acked(struct node *n, uint64_t round)
+static void put_acked(uint64_t bytes, uint64_t round)
 {
-	peer_stamp(n->tx, PEER_WORD, round);
-	if (n->rank == 0)
-		start_one(n, &n->peer[1], PUT_FOR_ACK, PEER_WORD, round, 0);
-	await_one(n, round);
+	(void)bytes;
+	peer_stamp(node.tx, PEER_WORD, round);
+	if (peer_rank == 0)
+		start_one(&node.link[1], PUT_FOR_ACK, node.tx, PEER_WORD, round, 0);
+	await_one(round);
 }
 
-/* Get a word that make_node has left, another one in every second round. */
-static void get_word(struct node *n, uint64_t round)
+/* Get a word that open_node has left, another one in every second round. */
+static void get_word(uint64_t bytes, uint64_t round)
 {
 	uint64_t slot = round & 1;
-	if (n->rank == 0)
-		start_one(n, &n->peer[1], GET, PEER_WORD, round, slot * PEER_BYTES);
-	await_one(n, round);
-	if (n->rank == 0)
-		peer_check(n->got, PEER_WORD, slot + 1);
+	(void)bytes;
+	if (peer_rank == 0)
+		start_one(
+			&node.link[1], GET, node.tx, PEER_WORD, round, slot * PEER_BYTES);
+	await_one(round);
+	if (peer_rank == 0)
+		peer_check(node.got, PEER_WORD, slot + 1);
 }
 
 /* Look into the queue, which is empty, and into the lanes, as a get of an event does. */
-static void look(struct node *n, uint64_t round)
+static void look(uint64_t queues, uint64_t round)
 {
-	(void)round;
-	if (take_event(n))
+	(void)queues, (void)round;
+	if (take_event())
 		peer_die("an event; expected none");
-	lease_take(n);
-	pass(n);
-	lease_give(n);
+	lease_take();
+	pass();
+	lease_give();
 }
 
 /* Active messages: hdr_data is the round, and the function above it. */
-enum { ECHO, DONE, FUNCTION_SHIFT = 32 };
+enum { FUNCTION_SHIFT = 32 };
 
-static unsigned active_bytes;
-
-static void send_active(struct node *n, uint64_t function, uint64_t round)
+static void am_request(unsigned function, const void *bytes)
 {
-	peer_stamp(n->tx, active_bytes, round);
-	put(n, &n->peer[!n->rank], active_bytes, round | function << FUNCTION_SHIFT,
-		slot_of(round, n->rank));
+	uint64_t round;
+	memcpy(&round, bytes, sizeof round);
+	start_one(&node.link[!peer_rank], PUT, bytes, (unsigned)am.bytes,
+		round | (uint64_t)function << FUNCTION_SHIFT, slot_of(round, peer_rank));
 }
 
-static void on_echo(struct node *n, uint64_t round)
+static void am_poll(void)
 {
-	peer_check(n->rx + slot_of(round, !n->rank), active_bytes, round);
-	send_active(n, DONE, round);
+	static void (*const functions[AM_FUNCTIONS])(const char *) = {
+		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
+	uint64_t round = peer_rank ? am.served : am.done;
+	await_messages(round, 1);
+	functions[node.last >> FUNCTION_SHIFT](node.rx + slot_of(round, !peer_rank));
 }
 
-static void on_done(struct node *n, uint64_t round)
+static void window(uint64_t bytes, uint64_t round)
 {
-	peer_check(n->rx + slot_of(round, !n->rank), active_bytes, round);
-}
-
-static void active(struct node *n, uint64_t round)
-{
-	static void (*const functions[])(struct node *, uint64_t) = {
-		[ECHO] = on_echo, [DONE] = on_done};
-	if (n->rank == 0)
-		send_active(n, ECHO, round);
-	await_messages(n, round, 1);
-	functions[n->last >> FUNCTION_SHIFT](n, round);
-}
-
-static void window(struct node *n, uint64_t round)
-{
-	for (unsigned i = 0; n->rank == 0 && i < PEER_WINDOW; i++)
-		put_word(n, round);
-	if (n->rank == 0) {
-		await_word(n, round);
+	for (unsigned i = 0; peer_rank == 0 && i < PEER_WINDOW; i++)
+		put_word(bytes, round);
+	if (peer_rank == 0) {
+		await_word(bytes, round);
 		return;
 	}
-	await_messages(n, round, PEER_WINDOW - 1);
-	await_word(n, round);
-	put_word(n, round);
+	await_messages(round, PEER_WINDOW - 1);
+	await_word(bytes, round);
+	put_word(bytes, round);
 }
 
-static void all_to_all(struct node *n, uint64_t round)
+static void all_to_all(uint64_t x, uint64_t round)
 {
-	peer_stamp(n->tx, PEER_BYTES, round);
+	(void)x;
+	peer_stamp(node.tx, PEER_BYTES, round);
 	for (unsigned i = 1; i < nodes; i++) {
-		struct peer *next = peer_at(n, i + AHEAD_TX);
+		struct link *next = link_at(i + AHEAD_TX);
 		ask(next->out, next->tx);
-		put(n, peer_at(n, i), PEER_BYTES, round, slot_of(round, n->rank));
+		start_one(link_at(i), PUT, node.tx, PEER_BYTES, round,
+			slot_of(round, peer_rank));
 	}
-	await_messages(n, round, nodes - 1);
+	await_messages(round, nodes - 1);
 	for (unsigned i = 0; i < nodes; i++)
-		if (i != n->rank)
-			peer_check(n->rx + slot_of(round, i), PEER_BYTES, round);
+		if (i != peer_rank)
+			peer_check(node.rx + slot_of(round, i), PEER_BYTES, round);
 }
+
+PEER_ROUNDS(ping_pongs, ping_pong)
+PEER_ROUNDS(windows, window)
+PEER_ROUNDS(acked_puts, put_acked)
+PEER_ROUNDS(gets, get_word)
+PEER_ROUNDS(looks, look)
+PEER_ROUNDS(all_to_alls, all_to_all)
 
 /* ---- a job ---- */
 
@@ -533,167 +512,82 @@ static struct lane *lane_of(unsigned to, unsigned from)
 	return (struct lane *)((char *)(start + 1) + (to * nodes + from) * lane_bytes());
 }
 
+static void open_node(uint64_t x)
+{
+	memset(&node, 0, sizeof node);
+	for (unsigned i = 0; i < nodes; i++)
+		node.link[i] = (struct link){
+			lane_of(peer_rank, i), lane_of(i, peer_rank), 0, 0, 0};
+	node.entry[0] =
+		(struct entry){.bits = OTHER, .threshold = -1, .next = &node.entry[1]};
+	node.entry[1] = (struct entry){.bits = MATCH,
+		.threshold = -1,
+		.start = node.rx,
+		.length = sizeof node.rx};
+	for (uint64_t slot = 0; slot < 2; slot++)
+		peer_stamp(node.rx + slot * PEER_BYTES, PEER_WORD, slot + 1);
+	am_open(x);
+}
+
 static size_t shared_bytes(void)
 {
 	return sizeof *start + nodes * nodes * lane_bytes();
 }
 
-static struct node *make_node(unsigned rank)
-{
-	struct node *n = peer_allocate(sizeof *n);
-	n->rank = rank;
-	for (unsigned i = 0; i < nodes; i++)
-		n->peer[i] = (struct peer){lane_of(rank, i), lane_of(i, rank), 0, 0, 0};
-	n->entry[0] =
-		(struct entry){.bits = OTHER, .threshold = -1, .next = &n->entry[1]};
-	n->entry[1] = (struct entry){
-		.bits = MATCH, .threshold = -1, .start = n->rx, .length = sizeof n->rx};
-	for (uint64_t slot = 0; slot < 2; slot++)
-		peer_stamp(n->rx + slot * PEER_BYTES, PEER_WORD, slot + 1);
-	return n;
-}
-
-static void await_all(void)
-{
-	atomic_fetch_add_explicit(&start->ready, 1, memory_order_acq_rel);
-	while (atomic_load_explicit(&start->ready, memory_order_acquire) < nodes)
-		sched_yield();
-}
-
-static void become_child(pid_t parent, unsigned rank, round_fn *fn, uint64_t rounds)
-{
-	peer_expect_children(false);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	peer_pin(rank);
-	struct node *n = make_node(rank);
-	await_all();
-	for (uint64_t i = 0; i < rounds; i++)
-		fn(n, i);
-	atomic_fetch_add_explicit(&start->done, 1, memory_order_acq_rel);
-	for (;;)
-		pause();
-}
-
-static void start_children(round_fn *fn, uint64_t rounds)
-{
-	pid_t parent = getpid();
-	fflush(stdout);
-	peer_expect_children(true);
-	for (unsigned i = 1; i < nodes; i++) {
-		child[i] = fork();
-		if (child[i] < 0)
-			peer_die("fork: %s", strerror(errno));
-		if (!child[i])
-			become_child(parent, i, fn, rounds);
-	}
-}
-
-/* End the children; their checks count, too. */
-static void end_children(void)
-{
-	while (atomic_load_explicit(&start->done, memory_order_acquire) < nodes - 1)
-		sched_yield();
-	peer_expect_children(false);
-	for (unsigned i = 1; i < nodes; i++) {
-		kill(child[i], SIGKILL);
-		waitpid(child[i], NULL, 0);
-	}
-}
-
-/* ns of a round */
-static double timed(struct node *n, round_fn *fn, const struct peer_plan *p)
-{
-	double ns[PEER_BATCHES];
-	uint64_t round = 0;
-	while (round < p->warm)
-		fn(n, round++);
-	for (uint64_t b = 0; b < p->batches; b++) {
-		double t = peer_now_ns();
-		for (uint64_t i = 0; i < p->each; i++)
-			fn(n, round++);
-		ns[b] = (peer_now_ns() - t) / (double)p->each;
-	}
-	return peer_median(ns, p->batches);
-}
-
-static double measure(unsigned size, round_fn *fn, const struct peer_plan *p)
+static void share(unsigned size)
 {
 	nodes = size;
 	cells = size > 2 ? 16 : 1024;
-	crowded = size > cpus;
-	start = mmap(NULL, shared_bytes(), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (start == MAP_FAILED)
-		peer_die("no shared memory for %u nodes: %s", size, strerror(errno));
-	start_children(fn, p->warm + p->batches * p->each);
-	peer_pin(0);
-	struct node *n = make_node(0);
-	await_all();
-	double ns = timed(n, fn, p);
-	end_children();
-	free(n);
+	crowded = size > peer_cpus();
+	start = peer_share(shared_bytes());
+}
+
+static void before(uint64_t x)
+{
+	(void)x;
+	share(2);
+}
+
+static void after(void)
+{
 	munmap(start, shared_bytes());
-	return ns;
 }
 
-/* Plan as many rounds as oversub has, timed as one batch as there. */
-static struct peer_plan alltoall_plan(bool quick, uint64_t messages)
+/* Run as many rounds as oversub does, timed as one batch as there. */
+static double all(uint64_t size, bool quick)
 {
-	uint64_t rounds = 4000000 / messages;
-	rounds = quick ? 20 : rounds < 400 ? 400 : rounds > 200000 ? 200000 : rounds;
-	return (struct peer_plan){rounds / 10 + 1, 1, rounds};
+	static const struct peer_test t = {.rounds = all_to_alls, .open = open_node};
+	uint64_t rounds = quick ? 20 : bench_all_rounds(size);
+	struct peer_plan p = {rounds / 10 + 1, 1, rounds, 0};
+	after();
+	share((unsigned)size);
+	return (double)(size * (size - 1)) * 1e3 / peer_job(&t, nodes, size, &p);
 }
 
-static double run_alltoall(uint64_t x, bool quick)
-{
-	if (x < 2 || x > NODES)
-		peer_die("alltoall=%llu: expected 2 to %d nodes", (unsigned long long)x,
-			NODES);
-	struct peer_plan p = alltoall_plan(quick, x * (x - 1));
-	return (double)(x * (x - 1)) * 1e3 / measure((unsigned)x, all_to_all, &p);
-}
-
-/* The patterns of two nodes; value is made of the time of a round. */
-static const struct pattern {
-	const char *name;
-	round_fn *fn;
-	bool windows, is_rate;
-	unsigned parts; /* of a round: the value is that of one */
-	unsigned least, most;
-} patterns[] = {{"latency", ping_pong, false, false, 2, PEER_WORD, PEER_WORD},
-	{"rate", window, true, true, PEER_WINDOW, PEER_WORD, PEER_WORD},
-	{"ack", put_acked, false, false, 1, PEER_WORD, PEER_WORD},
-	{"get", get_word, false, false, 1, PEER_WORD, PEER_WORD},
-	{"eqget", look, false, false, 1, 1, 1},
-	{"am", active, false, false, 1, PEER_WORD, PEER_BYTES}};
-
-static double run_pair(const struct pattern *p, uint64_t x, bool quick)
-{
-	struct peer_plan plan = peer_plan_of(quick, p->windows, PEER_WORD);
-	active_bytes = (unsigned)x;
-	double ns = measure(2, p->fn, &plan) / p->parts;
-	return p->is_rate ? 1e3 / ns : ns;
-}
-
-static void run(const char *test, uint64_t x, bool quick)
-{
-	if (!strcmp(test, "alltoall"))
-		peer_print("raw_sketch", test, x, run_alltoall(x, quick));
-	for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-		const struct pattern *p = &patterns[i];
-		if (!strcmp(test, p->name) && x >= p->least && x <= p->most)
-			peer_print("raw_sketch", test, x, run_pair(p, x, quick));
+#define PAIR(name, rounds, parts, least, most)                                           \
+	{                                                                                \
+		name, rounds, parts, least, most, open_node, NULL, "raw_sketch", NULL    \
 	}
-}
+static const struct peer_test tests[] = {
+	PAIR("latency", ping_pongs, 2, PEER_WORD, PEER_WORD),
+	PAIR("rate", windows, PEER_WINDOW, PEER_WORD, PEER_WORD),
+	PAIR("ack", acked_puts, 1, PEER_WORD, PEER_WORD),
+	PAIR("get", gets, 1, PEER_WORD, PEER_WORD),
+	PAIR("eqget", looks, 1, 1, 1),
+	PAIR("am", am_rounds, 1, PEER_WORD, PEER_BYTES),
+	{"alltoall", NULL, 0, 2, NODES, NULL, NULL, "raw_sketch", all},
+	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+};
 
 int main(int argc, char **argv)
 {
-	struct cpus all;
+	static const struct peer peer = {.tests = tests,
+		.forks = true,
+		.partial = true,
+		.before = before,
+		.after = after};
 	peer_program = "peer_sketch";
-	if (cpus_read(&all))
-		cpus = cpus_count(&all);
-	peer_each(argc, argv, run);
+	(void)peer_cpus(); /* before a rank is pinned */
+	peer_run(&peer, argc, argv);
 	return 0;
 }

@@ -1,240 +1,296 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The patterns of compare with the API of UCX: two processes, and how they meet. */
-#include "peer_ucx.h"
+/*
+ * peer_ucx - the patterns of compare that ucx_perftest has not, with the API of UCX
+ *
+ *	peer_ucx WHO quick|full test=list ...
+ *
+ *	ack	ns	ucp_put_nbx of x bytes, and ucp_ep_flush_nbx
+ *	get	ns	ucp_get_nbx of x bytes
+ *	am	ns	an active message (ucp_am_send_nbx), and its reply
+ *	eqget	ns	ucp_worker_progress where nothing is to be done
+ *
+ * The other rank makes progress meanwhile.  UCX allocates the memory of put and get, so
+ * that its shared memory reaches it.
+ */
+#include "../am.h"
+#include "../peer.h"
 
-#include <errno.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <ucp/api/ucp.h>
 
-/* The place where the sides exchange names; a side writes only its own. */
-static struct meeting {
-	struct name {
-		_Alignas(128) _Atomic unsigned stage; /* of the side, counted by meet */
-		size_t worker_bytes, rkey_bytes;
-		uint64_t address;
-		char worker[UCX_NAME], rkey[UCX_NAME];
-	} side[2];
-	_Alignas(128) _Atomic bool done; /* side 0 has its value */
-} * meeting;
+enum { NAME = 4096, MEMORY = 4096, STEP = 64, STEPS = MEMORY / STEP };
 
-static const char *who;
+/* The place where the ranks exchange names; a rank writes only its own. */
+static struct name {
+	_Alignas(128) _Atomic unsigned stage; /* of the rank, counted by meet */
+	size_t worker_bytes, rkey_bytes;
+	uint64_t address;
+	char worker[NAME], rkey[NAME];
+} * names;
 
-const struct pattern ucx_patterns[4] = {{"ack", NULL, put_run}, {"get", NULL, get_run},
-	{"am", am_open, am_run}, {"eqget", NULL, idle_run}};
+static ucp_context_h context;
+static ucp_worker_h worker;
+static ucp_ep_h ep;
+static ucp_mem_h memory;
+static char *bytes_of_memory;
+static ucp_rkey_h rkey;  /* of the other rank's memory */
+static uint64_t address; /* of the other rank's memory */
+static const ucp_request_param_t plain;
+static char word[STEP];
 
-void ucx_check(ucs_status_t status, const char *call)
+static void check(ucs_status_t status, const char *call)
 {
 	if (status != UCS_OK)
 		peer_die("%s: %s; expected that it works; see UCX_LOG_LEVEL=info", call,
 			ucs_status_string(status));
 }
 
-void ucx_progress(struct side *s)
+/* Make progress, and yield the CPU now and then. */
+static void progress(void)
 {
 	static unsigned turn;
-	if (!ucp_worker_progress(s->worker) && ++turn % (1 << 14) == 0)
+	if (!ucp_worker_progress(worker) && ++turn % (1 << 14) == 0)
 		sched_yield();
 }
 
-void ucx_wait(struct side *s, ucs_status_ptr_t request, const char *call)
+/* Wait until the request has ended. */
+static void wait_for(ucs_status_ptr_t request, const char *call)
 {
 	if (!UCS_PTR_IS_PTR(request)) {
-		ucx_check(UCS_PTR_STATUS(request), call);
+		check(UCS_PTR_STATUS(request), call);
 		return;
 	}
 	while (ucp_request_check_status(request) == UCS_INPROGRESS)
-		ucx_progress(s);
-	ucx_check(ucp_request_check_status(request), call);
+		progress();
+	check(ucp_request_check_status(request), call);
 	ucp_request_free(request);
 }
 
-double ucx_timed(struct side *s, round_fn *fn, uint64_t bytes)
+/* Wait until both ranks are at this stage, and make progress for the other one. */
+static void meet(void)
 {
-	struct peer_plan p = peer_plan_of(s->quick, false, bytes);
-	double ns[PEER_BATCHES];
-	uint64_t round = 0;
-	while (round < p.warm)
-		fn(s, bytes, round++);
-	for (uint64_t b = 0; b < p.batches; b++) {
-		double t = peer_now_ns();
-		for (uint64_t i = 0; i < p.each; i++)
-			fn(s, bytes, round++);
-		ns[b] = (peer_now_ns() - t) / (double)p.each;
-	}
-	return peer_median(ns, p.batches);
+	unsigned stage = atomic_load(&names[peer_rank].stage) + 1;
+	atomic_store(&names[peer_rank].stage, stage);
+	while (atomic_load(&names[!peer_rank].stage) < stage)
+		progress();
 }
 
-/* ---- a side ---- */
+/* ---- put, get, and a worker that has nothing to do: by rank 0 ---- */
 
-/* Wait until both sides are at this stage, and make progress for the other one. */
-static void meet(struct side *s)
+static void put_at(uint64_t at, uint64_t bytes, uint64_t number)
 {
-	unsigned stage = atomic_load(&meeting->side[s->number].stage) + 1;
-	atomic_store(&meeting->side[s->number].stage, stage);
-	while (atomic_load(&meeting->side[!s->number].stage) < stage) {
-		if (s->worker)
-			ucp_worker_progress(s->worker);
-		sched_yield();
+	peer_stamp(word, bytes, number);
+	wait_for(ucp_put_nbx(ep, word, bytes, address + at, rkey, &plain), "ucp_put_nbx");
+}
+
+static void get_from(uint64_t at, uint64_t bytes)
+{
+	wait_for(ucp_get_nbx(ep, word, bytes, address + at, rkey, &plain), "ucp_get_nbx");
+}
+
+static void flush(void)
+{
+	wait_for(ucp_ep_flush_nbx(ep, &plain), "ucp_ep_flush_nbx");
+}
+
+static void puts_of(uint64_t bytes, uint64_t done, uint64_t count)
+{
+	for (uint64_t i = done; !peer_rank && i < done + count; i++) {
+		put_at(0, bytes, i);
+		flush();
 	}
 }
 
-static void open_worker(struct side *s)
+/* Each get begins a step further on, and brings the number of its step. */
+static void gets_of(uint64_t bytes, uint64_t done, uint64_t count)
+{
+	for (uint64_t i = done; !peer_rank && i < done + count; i++) {
+		get_from(i % STEPS * STEP, bytes);
+		peer_check(word, bytes, i % STEPS);
+	}
+}
+
+static void looks(uint64_t x, uint64_t done, uint64_t count)
+{
+	(void)x, (void)done;
+	for (; !peer_rank && count; count--)
+		ucp_worker_progress(worker);
+}
+
+/* ---- active messages ---- */
+
+/* UCX ends the request itself.  The reply outlives this call if UCX keeps it for a
+ * while. */
+static void am_request(unsigned function, const void *bytes)
+{
+	static char reply[PEER_BYTES];
+	if (function == AM_DONE)
+		bytes = memcpy(reply, bytes, am.bytes);
+	ucs_status_ptr_t request =
+		ucp_am_send_nbx(ep, function, NULL, 0, bytes, am.bytes, &plain);
+	if (UCS_PTR_IS_PTR(request))
+		ucp_request_free(request);
+	else
+		check(UCS_PTR_STATUS(request), "ucp_am_send_nbx");
+}
+
+static void am_poll(void)
+{
+	progress();
+}
+
+/* The argument is the function. */
+static ucs_status_t received(void *function, const void *header, size_t header_length,
+	void *data, size_t bytes, const ucp_am_recv_param_t *param)
+{
+	(void)header, (void)header_length;
+	if (bytes != am.bytes || param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
+		peer_die("an active message of %zu bytes; expected %llu, and no "
+			 "rendezvous",
+			bytes, (unsigned long long)am.bytes);
+	(*(void (*const *)(const char *))function)(data);
+	return UCS_OK;
+}
+
+static void handle_messages(void)
+{
+	static void (*const functions[AM_FUNCTIONS])(const char *) = {
+		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
+	for (unsigned i = 0; i < AM_FUNCTIONS; i++) {
+		ucp_am_handler_param_t param = {
+			.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+				      UCP_AM_HANDLER_PARAM_FIELD_CB |
+				      UCP_AM_HANDLER_PARAM_FIELD_ARG,
+			.id = i,
+			.cb = received,
+			.arg = (void *)&functions[i]};
+		check(ucp_worker_set_am_recv_handler(worker, &param),
+			"ucp_worker_set_am_recv_handler");
+	}
+}
+
+/* ---- a rank ---- */
+
+static void open_worker(void)
 {
 	ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
 		.features = UCP_FEATURE_RMA | UCP_FEATURE_AM};
 	ucp_worker_params_t single = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
 		.thread_mode = UCS_THREAD_MODE_SINGLE};
 	ucp_config_t *config;
-	ucx_check(ucp_config_read(NULL, NULL, &config), "ucp_config_read");
-	ucx_check(ucp_init(&params, config, &s->context), "ucp_init");
+	check(ucp_config_read(NULL, NULL, &config), "ucp_config_read");
+	check(ucp_init(&params, config, &context), "ucp_init");
 	ucp_config_release(config);
-	ucx_check(
-		ucp_worker_create(s->context, &single, &s->worker), "ucp_worker_create");
+	check(ucp_worker_create(context, &single, &worker), "ucp_worker_create");
 }
 
-static void map_memory(struct side *s)
+static void map_memory(void)
 {
 	ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
 						     UCP_MEM_MAP_PARAM_FIELD_FLAGS,
-		.length = UCX_MEMORY,
+		.length = MEMORY,
 		.flags = UCP_MEM_MAP_ALLOCATE};
 	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
-	ucx_check(ucp_mem_map(s->context, &params, &s->memory), "ucp_mem_map");
-	ucx_check(ucp_mem_query(s->memory, &attr), "ucp_mem_query");
-	s->bytes = attr.address;
-	memset(s->bytes, 0, UCX_MEMORY);
+	check(ucp_mem_map(context, &params, &memory), "ucp_mem_map");
+	check(ucp_mem_query(memory, &attr), "ucp_mem_query");
+	bytes_of_memory = attr.address;
+	memset(bytes_of_memory, 0, MEMORY);
 }
 
-static void copy_name(char to[UCX_NAME], const void *from, size_t bytes, const char *what)
+static void copy_name(char to[NAME], const void *from, size_t bytes, const char *what)
 {
-	if (bytes > UCX_NAME)
-		peer_die("a %s of %zu bytes; expected at most %d", what, bytes, UCX_NAME);
+	if (bytes > NAME)
+		peer_die("a %s of %zu bytes; expected at most %d", what, bytes, NAME);
 	memcpy(to, from, bytes);
 }
 
-static void tell_names(struct side *s)
+static void tell_names(struct name *mine)
 {
-	struct name *mine = &meeting->side[s->number];
-	ucp_address_t *worker;
-	void *rkey;
-	ucx_check(ucp_worker_get_address(s->worker, &worker, &mine->worker_bytes),
+	ucp_address_t *at;
+	void *key;
+	check(ucp_worker_get_address(worker, &at, &mine->worker_bytes),
 		"ucp_worker_get_address");
-	copy_name(mine->worker, worker, mine->worker_bytes, "worker address");
-	ucp_worker_release_address(s->worker, worker);
-	ucx_check(ucp_rkey_pack(s->context, s->memory, &rkey, &mine->rkey_bytes),
-		"ucp_rkey_pack");
-	copy_name(mine->rkey, rkey, mine->rkey_bytes, "remote key");
-	ucp_rkey_buffer_release(rkey);
-	mine->address = (uint64_t)s->bytes;
+	copy_name(mine->worker, at, mine->worker_bytes, "worker address");
+	ucp_worker_release_address(worker, at);
+	check(ucp_rkey_pack(context, memory, &key, &mine->rkey_bytes), "ucp_rkey_pack");
+	copy_name(mine->rkey, key, mine->rkey_bytes, "remote key");
+	ucp_rkey_buffer_release(key);
+	mine->address = (uint64_t)bytes_of_memory;
 }
 
-static void connect_sides(struct side *s)
+static void open_rank(uint64_t x)
 {
-	struct name *other = &meeting->side[!s->number];
+	struct name *other = &names[!peer_rank];
+	open_worker();
+	map_memory();
+	am_open(x);
+	handle_messages();
+	tell_names(&names[peer_rank]);
+	meet();
 	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
 		.address = (const ucp_address_t *)other->worker};
-	ucx_check(ucp_ep_create(s->worker, &params, &s->ep), "ucp_ep_create");
-	ucx_check(ucp_ep_rkey_unpack(s->ep, other->rkey, &s->rkey), "ucp_ep_rkey_unpack");
-	s->address = other->address;
+	check(ucp_ep_create(worker, &params, &ep), "ucp_ep_create");
+	check(ucp_ep_rkey_unpack(ep, other->rkey, &rkey), "ucp_ep_rkey_unpack");
+	address = other->address;
+	flush();
+	meet();
 }
 
-static void open_side(struct side *s, const struct pattern *p, uint64_t x)
+static void close_rank(uint64_t x)
 {
-	open_worker(s);
-	map_memory(s);
-	if (p->open)
-		p->open(s, x);
-	tell_names(s);
-	meet(s);
-	connect_sides(s);
-	ucp_request_param_t param = {0};
-	ucx_wait(s, ucp_ep_flush_nbx(s->ep, &param), "ucp_ep_flush_nbx");
-	meet(s);
+	(void)x;
+	meet();
+	ucp_rkey_destroy(rkey);
+	wait_for(ucp_ep_close_nbx(ep, &plain), "ucp_ep_close_nbx");
+	meet();
+	check(ucp_mem_unmap(context, memory), "ucp_mem_unmap");
+	ucp_worker_destroy(worker);
+	ucp_cleanup(context);
 }
 
-static void close_side(struct side *s)
+/* Write the numbers of the steps that gets bring. */
+static void open_gets(uint64_t bytes)
 {
-	ucp_request_param_t param = {0};
-	meet(s);
-	ucp_rkey_destroy(s->rkey);
-	ucx_wait(s, ucp_ep_close_nbx(s->ep, &param), "ucp_ep_close_nbx");
-	meet(s);
-	ucx_check(ucp_mem_unmap(s->context, s->memory), "ucp_mem_unmap");
-	ucp_worker_destroy(s->worker);
-	ucp_cleanup(s->context);
+	open_rank(bytes);
+	for (uint64_t i = 0; !peer_rank && i < STEPS; i++)
+		put_at(i * STEP, bytes, i);
+	flush();
 }
 
-/* ---- a run ---- */
-
-static void be_target(pid_t parent, const struct pattern *p, uint64_t x, bool quick)
+/* A put has been flushed, so a get behind it brings the last one. */
+static void close_puts(uint64_t bytes)
 {
-	struct side s = {.number = 1, .quick = quick};
-	peer_expect_children(false);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	peer_pin(1);
-	open_side(&s, p, x);
-	while (!atomic_load_explicit(&meeting->done, memory_order_acquire))
-		ucx_progress(&s);
-	close_side(&s);
-	exit(0);
+	memset(word, 0, sizeof word);
+	if (!peer_rank) {
+		get_from(0, bytes);
+		peer_check(word, bytes, peer_last_round);
+	}
+	close_rank(bytes);
 }
 
-static double be_initiator(const struct pattern *p, uint64_t x, bool quick)
+static void before(uint64_t x)
 {
-	struct side s = {.quick = quick};
-	open_side(&s, p, x);
-	double value = p->run(&s, x);
-	atomic_store_explicit(&meeting->done, true, memory_order_release);
-	peer_expect_children(false); /* the other side may leave from here on */
-	close_side(&s);
-	return value;
+	(void)x;
+	memset(names, 0, 2 * sizeof *names);
 }
 
-static double measure(const struct pattern *p, uint64_t x, bool quick)
-{
-	int status;
-	pid_t parent = getpid();
-	fflush(stdout);
-	memset(meeting, 0, sizeof *meeting);
-	peer_expect_children(true);
-	pid_t child = fork();
-	if (child < 0)
-		peer_die("fork: %s", strerror(errno));
-	if (!child)
-		be_target(parent, p, x, quick);
-	double value = be_initiator(p, x, quick);
-	if (waitpid(child, &status, 0) != child || status)
-		peer_die("the other side has failed; expected status 0");
-	return value;
-}
-
-static void run(const char *test, uint64_t x, bool quick)
-{
-	for (size_t i = 0; i < sizeof ucx_patterns / sizeof ucx_patterns[0]; i++)
-		if (!strcmp(test, ucx_patterns[i].name))
-			peer_print(who, test, x, measure(&ucx_patterns[i], x, quick));
-}
+static const struct peer_test tests[] = {
+	{"ack", puts_of, 1, PEER_WORD, STEP, open_rank, close_puts, NULL, NULL},
+	{"get", gets_of, 1, PEER_WORD, STEP, open_gets, close_rank, NULL, NULL},
+	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_rank, close_rank, NULL, NULL},
+	{"eqget", looks, 1, 1, 1, open_rank, close_rank, NULL, NULL},
+	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+};
 
 int main(int argc, char **argv)
 {
+	static const struct peer peer = {
+		.tests = tests, .named = true, .forks = true, .before = before};
 	peer_program = "peer_ucx";
-	if (argc < 2)
-		peer_die("expected a name, quick or full, test=list");
-	who = argv[1];
-	meeting = mmap(NULL, sizeof *meeting, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (meeting == MAP_FAILED)
-		peer_die("no shared memory: %s", strerror(errno));
-	peer_pin(0);
-	peer_each(argc - 1, argv + 1, run);
+	names = peer_share(2 * sizeof *names);
+	peer_run(&peer, argc, argv);
 	return 0;
 }

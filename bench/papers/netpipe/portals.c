@@ -177,14 +177,6 @@ static ptl_handle_me_t entry(ptl_pt_index_t portal)
 	return me;
 }
 
-static void open_notes(void)
-{
-	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE);
-	check(PtlMDAttach(entry(PORTAL_NOTES), md, PTL_RETAIN, NULL), "PtlMDAttach");
-	md.eq_handle = PTL_EQ_NONE;
-	check(PtlMDBind(np.ni, md, PTL_RETAIN, &np.nothing), "PtlMDBind");
-}
-
 static void close_buffers(void)
 {
 	if (!np.open)
@@ -294,7 +286,10 @@ void Setup(ArgStruct *p)
 	check_job(p, rank, size);
 	check(PtlGetRankId(np.ni, 1 - rank, &np.peer), "PtlGetRankId");
 	check(PtlEQAlloc(np.ni, EVENTS, PTL_EQ_HANDLER_NONE, &np.eq), "PtlEQAlloc");
-	open_notes();
+	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE);
+	check(PtlMDAttach(entry(PORTAL_NOTES), md, PTL_RETAIN, NULL), "PtlMDAttach");
+	md.eq_handle = PTL_EQ_NONE;
+	check(PtlMDBind(np.ni, md, PTL_RETAIN, &np.nothing), "PtlMDBind");
 	np.data = entry(PORTAL_DATA);
 	p->tr = rank == 0;
 	p->rcv = rank == 1;

@@ -13,7 +13,7 @@ status=0
 
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-export OMPI_MCA_orte_tmpdir_base=$dir # as tests/gasnet/mpi.sh explains
+export OMPI_MCA_orte_tmpdir_base=$dir # as support/starters.sh explains
 
 # libportals may warn on stderr: mpirun leaves it too little room for an allocator.
 run() {

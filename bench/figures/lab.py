@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""lab - run the benches, and keep the figures of the papers that come of them.
+
+A Figure has curves, the figures that the paper's text gives, and verdicts (judge.py):
+questions that the measured data answer.  A Table has rows in place of curves, and no picture.
+"""
+import dataclasses
+import pathlib
+from functools import partial
+
+from figures import run
+from figures.chart import Curve  # noqa: F401, which the modules of papers/ take from here
+from figures.stats import medians
+
+# The sides of the comparison, and their environment.
+ACCELERATED = {"PTL3_MATCH": "firmware"}
+GENERIC = {"PTL3_MATCH": "host"}
+
+
+@dataclasses.dataclass
+class Figure:
+    name: str
+    title: str
+    paper: str
+    told: list  # sentences with the figures in the paper's text
+    xlabel: str
+    ylabel: str
+    curves: list
+    verdicts: list
+    notes: list = dataclasses.field(default_factory=list)  # of this run: a program that is missing
+
+
+@dataclasses.dataclass
+class Table:
+    """A table of the paper with our rows or columns beside it.  A cell is text, a number, or
+    None for a value that is not known; the header has the units."""
+    name: str
+    title: str
+    paper: str
+    told: list  # sentences with the figures in the paper's text
+    header: list
+    rows: list
+    verdicts: list
+    notes: list = dataclasses.field(default_factory=list)  # as those of a Figure
+
+
+def absent(name, title, paper, told, note):
+    """Return what stands on the page in place of a figure that cannot be measured."""
+    return Table(name, title, paper, told, [], [], [], [note])
+
+
+class Lab:
+    """Runs jobs of two nodes.  A quick lab checks that all figures are drawn."""
+
+    def __init__(self, bin_dir, quick, rounds):
+        self.bin = pathlib.Path(bin_dir)
+        self.quick = quick
+        self.rounds = 1 if quick else rounds
+
+    def lacks(self, *programs):
+        """Return a sentence that names the programs which are not there, or ""."""
+        names = [name for name in programs if not (self.bin / name).exists()]
+        return f"{self.bin} has no {' and no '.join(names)}: build the preset release." if names else ""
+
+    def run(self, name, command, env):
+        """Return what a command said, on standard output and standard error.  It is called
+        name where it fails, which ends the program."""
+        try:
+            return run.output(command, env, limit=3600, name=name)
+        except run.Failed as why:
+            run.die(1, why)
+
+    def two_nodes(self, *options):
+        """Return the beginning of the command of a job of two nodes."""
+        return [self.bin / "yod", "-sz", "2", "--timeout", "600", *options]
+
+    def job(self, program, options, env, nodes=2):
+        """Return the rows of a bench that ran in a job of this number of nodes."""
+        try:
+            return run.job(self.bin, nodes, program, [*options, *["--quick"] * self.quick], env)["results"]
+        except run.Failed as why:
+            run.die(1, why)
+
+    def each_round(self, measure):
+        """Call a function that returns {key: value} in each round.  Return {key: [values]}."""
+        seen = {}
+        for _ in range(self.rounds):
+            for key, value in measure().items():
+                seen.setdefault(key, []).append(value)
+        return seen
+
+    def turns(self, ways):
+        """Call each of {name: function that returns {key: value}} in turns, in each round.  Return
+        {name: {key: Measured}}."""
+        seen = self.each_round(lambda: {(name, key): value for name, measure in ways.items()
+                                        for key, value in measure().items()})
+        values = {name: {} for name in ways}
+        for (name, key), value in medians(seen).items():
+            values[name][key] = value
+        return values
+
+    def perf_once(self, tests, sizes, env, iters=None):
+        """Run portalperf once.  Return {(test, bytes): ns}."""
+        options = ["--no-raw", "--test", ",".join(tests), "--sizes", ",".join(map(str, sizes))]
+        if iters:
+            options += ["--iters", str(iters)]
+        rows = self.job("portalperf", options, env)
+        return {(row["test"], row["bytes"]): row["p50_ns"] for row in rows}
+
+    def perf(self, tests, sizes, sides, iters=None):
+        """Run portalperf for each side in turns.  Return {side: {test: [(bytes, ns)]}}."""
+        seen = self.turns({side: partial(self.perf_once, tests, sizes, env, iters)
+                           for side, env in sides.items()})
+        return {side: curves(values) for side, values in seen.items()}
+
+
+def curves(values):
+    """Turn {(test, x): value} into {test: [(x, value)]}."""
+    points = {}
+    for (test, x), value in values.items():
+        points.setdefault(test, []).append((x, value))
+    return points
+
+
+def microseconds(points):
+    """Turn (x, ns) into (x, microseconds)."""
+    return [(x, ns / 1000) for x, ns in points]
+
+
+def bandwidth(points, messages=1):
+    """Turn (bytes, ns) into (bytes, MB/s)."""
+    return [(size, messages * size * 1000 / ns) for size, ns in points if size]
