@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Membership: nodes that join, the barrier and the cards, nodes that end. */
 #include "launcher/rdv/table.h"
-#include "launcher/loop.h"
 #include "shm/fault.h"
 #include "shm/seg.h"
 #include "shm/layout.h"
@@ -9,7 +8,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -91,7 +89,7 @@ void p3_rdv_tell_birth_later(struct p3_rdv *r, uint32_t i)
 		r->tell_at = p3_now_ms() + ms;
 	r->untold[r->untold_n++] = i;
 	if (ms)
-		p3_timer_arm(r->timer, &r->timer_at, r->tell_at);
+		p3_loop_before(r->conf.loop, &r->timer, r->tell_at);
 	else
 		p3_rdv_tell_births(r);
 }
@@ -307,7 +305,7 @@ static void rdv_broadcast_end(
 	if (!r->node[i].owed_n)
 		return;
 	r->node[i].reap_at = p3_now_ms() + P3_JOB_REAP_MS;
-	p3_timer_arm(r->timer, &r->timer_at, r->node[i].reap_at);
+	p3_loop_before(r->conf.loop, &r->timer, r->node[i].reap_at);
 }
 
 void p3_rdv_post_over(struct p3_rdv *r, uint32_t to, uint32_t about)
@@ -371,7 +369,7 @@ void p3_rdv_keep_remains(struct p3_rdv_node *n)
 void p3_rdv_owner_forget(struct p3_rdv *r, struct p3_rdv_node *n)
 {
 	if (n->owner_fd >= 0) {
-		epoll_ctl(r->ep, EPOLL_CTL_DEL, n->owner_fd, NULL);
+		(void)p3_loop_watch(r->conf.loop, &n->on_owner, 0);
 		close(n->owner_fd);
 	}
 	n->owner_fd = -1;
@@ -382,10 +380,9 @@ void p3_rdv_sock_close(struct p3_rdv *r, uint32_t i)
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->sock < 0)
 		return;
-	epoll_ctl(r->ep, EPOLL_CTL_DEL, n->sock, NULL);
+	(void)p3_loop_watch(r->conf.loop, &n->on_sock, 0);
 	close(n->sock);
 	n->sock = -1;
-	n->writes = false;
 	n->retry = false;
 	p3_outq_clear(&n->out);
 	p3_rdv_node_owes_nobody(r, i);
@@ -460,7 +457,7 @@ void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i)
 		return;
 	n->fate_at = p3_now_ms() + r->conf.eof_ms;
 	n->fate_by = n->fate_at + ENDING_MS;
-	p3_timer_arm(r->timer, &r->timer_at, n->fate_at);
+	p3_loop_before(r->conf.loop, &r->timer, n->fate_at);
 }
 
 void p3_rdv_node_late(struct p3_rdv *r, uint32_t i)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rendezvous: its loop, the packets of nodes, and the functions that yod calls. */
 #include "launcher/rdv/table.h"
-#include "launcher/loop.h"
 #include "shm/fault.h"
 #include "shm/layout.h"
 
@@ -14,13 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,7 +71,8 @@ static int rdv_owner_watch(struct p3_rdv *r, uint32_t i, uint32_t os_pid)
 	n->owner_fd = (int)syscall(SYS_pidfd_open, os_pid, 0);
 	if (n->owner_fd < 0)
 		return -errno;
-	return p3_rdv_watch(r, EPOLL_CTL_ADD, n->owner_fd, WATCH_OWNER, i, EPOLLIN);
+	n->on_owner.fd = n->owner_fd;
+	return p3_loop_watch(r->conf.loop, &n->on_owner, EPOLLIN);
 }
 
 static void rdv_refuse(struct p3_rdv *r, uint32_t i, int err)
@@ -479,30 +477,40 @@ static int sleepers_make(uint32_t nnodes)
 
 /* ---- the loop ---- */
 
-#define EVENTS  64 /* epoll events taken at a time */
 #define PACKETS 64 /* packets taken from a node before the next node's turn */
 
 /* Read the packets that a process sent before it ended, since a LEAVE among them counts;
  * then note its end. */
-static void rdv_owner_ended(struct p3_rdv *r, uint32_t i)
+static void rdv_on_owner(void *arg, uint32_t events)
 {
+	struct p3_rdv_node *n = arg;
+	struct p3_rdv *r = n->rdv;
+	uint32_t i = (uint32_t)(n - r->node);
+	(void)events;
 	rdv_read_sock(r, i, PACKETS_LAST);
 	if (r->node[i].owner_fd < 0 || rdv_owner_lives(&r->node[i]))
 		return;
-	epoll_ctl(r->ep, EPOLL_CTL_DEL, r->node[i].owner_fd, NULL);
+	(void)p3_loop_watch(r->conf.loop, &n->on_owner, 0);
 	p3_rdv_node_lost(r, i);
 }
 
-static void rdv_timer_expired(struct p3_rdv *r)
+static void rdv_on_sock(void *arg, uint32_t events)
 {
-	uint64_t ticks;
-	if (read(r->timer, &ticks, sizeof ticks) < 0)
-		return;
-	r->timer_at = P3_NEVER;
+	struct p3_rdv_node *n = arg;
+	uint32_t i = (uint32_t)(n - n->rdv->node);
+	if (events & EPOLLOUT)
+		p3_rdv_flush(n->rdv, i);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		rdv_read_sock(n->rdv, i, PACKETS);
+}
+
+static void rdv_on_timer(void *arg)
+{
+	struct p3_rdv *r = arg;
 	int64_t now = p3_now_ms();
 	if (r->tell_at <= now)
 		p3_rdv_tell_births(r);
-	p3_timer_arm(r->timer, &r->timer_at, r->tell_at);
+	p3_loop_before(r->conf.loop, &r->timer, r->tell_at);
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_rdv_node *n = &r->node[i];
 		if (n->fate_at <= now)
@@ -513,39 +521,8 @@ static void rdv_timer_expired(struct p3_rdv *r)
 			p3_rdv_flush(r, i);
 	}
 	for (uint32_t i = 0; i < r->conf.size; i++)
-		p3_timer_arm(r->timer, &r->timer_at,
+		p3_loop_before(r->conf.loop, &r->timer,
 			p3_earlier(r->node[i].fate_at, r->node[i].reap_at));
-}
-
-static void rdv_take_event(struct p3_rdv *r, const struct epoll_event *ev)
-{
-	uint32_t i = (uint32_t)ev->data.u64;
-	switch ((enum watch)(ev->data.u64 >> 32)) {
-	case WATCH_SOCK:
-		if (ev->events & EPOLLOUT)
-			p3_rdv_flush(r, i);
-		if (ev->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-			rdv_read_sock(r, i, PACKETS);
-		return;
-	case WATCH_OWNER:
-		if (r->node[i].owner_fd >= 0)
-			rdv_owner_ended(r, i);
-		return;
-	case WATCH_TIMER:
-		rdv_timer_expired(r);
-		return;
-	}
-}
-
-int p3_rdv_step(struct p3_rdv *r, int timeout_ms)
-{
-	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(r->ep, ev, EVENTS, timeout_ms);
-	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
-	for (int k = 0; k < n; k++)
-		rdv_take_event(r, &ev[k]);
-	return 0;
 }
 
 /* Make the file of sleepers (shm/layout.h).  Without it each node sleeps on a word of its
@@ -564,17 +541,6 @@ static void rdv_make_sleepers(struct p3_rdv *r)
 			strerror(-fd));
 	else
 		r->sleepers = fd;
-}
-
-static int rdv_open(struct p3_rdv *r)
-{
-	r->timer_at = r->tell_at = P3_NEVER;
-	rdv_make_sleepers(r);
-	r->ep = epoll_create1(EPOLL_CLOEXEC);
-	r->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (r->ep < 0 || r->timer < 0)
-		return -errno;
-	return p3_rdv_watch(r, EPOLL_CTL_ADD, r->timer, WATCH_TIMER, 0, EPOLLIN);
 }
 
 struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
@@ -596,8 +562,11 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 	for (uint32_t i = 0; i < conf->size; i++) {
 		struct p3_rdv_node *n = &r->node[i];
 		size_t words = (size + 63) / 64;
-		*n = (struct p3_rdv_node){.sock = -1,
+		*n = (struct p3_rdv_node){.rdv = r,
+			.sock = -1,
 			.owner_fd = -1,
+			.on_sock = {.on = rdv_on_sock, .arg = n},
+			.on_owner = {.on = rdv_on_owner, .arg = n},
 			.fds = {-1, -1, -1, -1},
 			.fate_at = P3_NEVER,
 			.reap_at = P3_NEVER,
@@ -606,12 +575,10 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 		p3_outq_init(&n->out);
 	}
 
-	int rc = rdv_open(r);
-	if (!rc)
-		return r;
-	p3_rdv_destroy(r);
-	errno = -rc;
-	return NULL;
+	r->tell_at = P3_NEVER;
+	r->timer = (struct p3_loop_timer){.on = rdv_on_timer, .arg = r};
+	rdv_make_sleepers(r);
+	return r;
 }
 
 void p3_rdv_destroy(struct p3_rdv *r)
@@ -625,8 +592,7 @@ void p3_rdv_destroy(struct p3_rdv *r)
 	}
 	p3_close(r->sleepers);
 	p3_rdv_close_fds(&r->cards, 1);
-	p3_close(r->timer);
-	p3_close(r->ep);
+	p3_loop_at(r->conf.loop, &r->timer, P3_NEVER);
 	free(r->bits);
 	free(r->untold);
 	free(r);
@@ -654,8 +620,9 @@ int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
 	if (n->sock >= 0 || n->state == NODE_JOINED)
 		return -EBUSY;
 	int rc = rdv_prepare_sock(sock);
+	n->on_sock.fd = sock;
 	if (!rc)
-		rc = p3_rdv_watch(r, EPOLL_CTL_ADD, sock, WATCH_SOCK, i, EPOLLIN);
+		rc = p3_loop_watch(r->conf.loop, &n->on_sock, EPOLLIN);
 	if (rc)
 		return rc;
 	p3_rdv_set_back(r, i);
@@ -663,11 +630,6 @@ int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
 	n->ended = false;
 	n->sock = sock;
 	return 0;
-}
-
-int p3_rdv_fd(const struct p3_rdv *r)
-{
-	return r->ep;
 }
 
 void p3_rdv_ended(struct p3_rdv *r, uint32_t i, int wait_status)

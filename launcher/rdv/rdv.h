@@ -16,9 +16,8 @@
  *		   <--may_reap---
  *
  * One thread calls all functions (yod's main loop, or a thread of a test whose nodes
- * are threads); there are no locks, and none of them blocks.  All descriptors and
- * deadlines are behind one epoll descriptor: poll p3_rdv_fd(), then call p3_rdv_step().
- * The state is struct p3_rdv (table.h).
+ * are threads), that of the loop in its conf; there are no locks, and none of them
+ * blocks.  The state is struct p3_rdv (table.h).
  *
  * Life of a node in the table:
  *
@@ -60,8 +59,9 @@ enum p3_rdv_news {
 };
 
 struct p3_rdv_conf {
-	uint32_t size;   /* number of nodes of the job, at least 1 */
-	uint64_t layout; /* P3_LAYOUT_WORD; a node with another one is refused */
+	struct p3_loop *loop; /* that hears the nodes */
+	uint32_t size;        /* number of nodes of the job, at least 1 */
+	uint64_t layout;      /* P3_LAYOUT_WORD; a node with another one is refused */
 	uint32_t nid_base;
 	uint32_t jid;
 	uint32_t cpus;
@@ -106,14 +106,10 @@ void p3_rdv_destroy(struct p3_rdv *rdv);
  * Return 0, -EINVAL (no such node), -EBUSY (it has a socket), -EPERM (another user's),
  * or -errno. */
 int p3_rdv_add(struct p3_rdv *rdv, uint32_t node, int sock);
-/* Return a descriptor that is readable when p3_rdv_step() has work. */
-int p3_rdv_fd(const struct p3_rdv *rdv);
-/* Do all work, waiting up to timeout_ms (-1: for ever) for the first. */
-int p3_rdv_step(struct p3_rdv *rdv, int timeout_ms);
 /* Note that the node's process has ended with this wait status; it is not reaped yet. */
 void p3_rdv_ended(struct p3_rdv *rdv, uint32_t node, int wait_status);
 /* Return true if, after p3_rdv_ended(), every survivor has dropped the node (or no node
- * is left, or P3_JOB_REAP_MS passed).  This changes inside p3_rdv_step() or
+ * is left, or P3_JOB_REAP_MS passed).  This changes in the loop or in
  * p3_rdv_ended() only. */
 bool p3_rdv_may_reap(const struct p3_rdv *rdv, uint32_t node);
 /* Return the number of nodes that are joined now. */

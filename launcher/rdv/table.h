@@ -60,15 +60,15 @@ void p3_outq_clear(struct p3_outq *q);
 
 #define PACKETS_LAST 4096 /* packets taken from a node at its end */
 
-enum watch { WATCH_SOCK, WATCH_OWNER, WATCH_TIMER };
-
 enum { FD_PUBLISHED, FD_DOORBELL, FD_HOST, FD_HEAP };
 
 enum state { NODE_NEW, NODE_KNOWN, NODE_JOINED, NODE_GONE };
 
 struct p3_rdv_node {
-	int sock;       /* -1: closed, or not added */
-	int owner_fd;   /* pidfd of the process that said HELLO, or -1 */
+	struct p3_rdv *rdv;
+	int sock;     /* -1: closed, or not added */
+	int owner_fd; /* pidfd of the process that said HELLO, or -1 */
+	struct p3_loop_fd on_sock, on_owner;
 	uint32_t owner; /* its process id, 0: unknown */
 	enum state state;
 	enum p3_rdv_state was; /* its state as tools see it: rdv.h */
@@ -76,7 +76,6 @@ struct p3_rdv_node {
 	int status;            /* with this status */
 	int64_t waits_since;
 	bool waits;        /* it waits in the barrier */
-	bool writes;       /* EPOLLOUT is enabled */
 	bool retry;        /* flush again after RETRY_MS */
 	bool warned;       /* a line has said that another process sends in its name */
 	bool awaits_cards; /* its card is handed over, and it awaits those of all ranks */
@@ -99,13 +98,11 @@ struct p3_rdv_node {
 
 struct p3_rdv {
 	struct p3_rdv_conf conf;
-	int ep;
-	int timer;
+	struct p3_loop_timer timer;
 	int sleepers; /* file for all nodes; -1: they meet in a domain, or it could not
 		       * be made */
 	int cards;    /* file of all ranks' cards, or -1 */
 	bool told;    /* several hosts: ALL_WAIT is told, and no release has come */
-	int64_t timer_at;
 	uint32_t joined_n;
 	uint64_t joins;
 	uint32_t *untold; /* nodes whose births earlier nodes have yet to hear of */
@@ -141,9 +138,6 @@ bool p3_rdv_listens(const struct p3_rdv_node *n);
 /* Print a line for the user. */
 __attribute__((format(printf, 2, 3))) void p3_rdv_tell(
 	struct p3_rdv *r, const char *fmt, ...);
-/* Have epoll report this descriptor under the name of its kind and node (0 or -errno). */
-int p3_rdv_watch(
-	struct p3_rdv *r, int op, int fd, enum watch what, uint32_t i, uint32_t events);
 /* Return a packet about node i, without what only some packets say. */
 struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i);
 /* Copy the descriptors that a birth of the node carries. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table's bits and view, and the sending and queueing of packets to nodes. */
 #include "launcher/rdv/table.h"
-#include "launcher/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -248,12 +246,6 @@ __attribute__((format(printf, 2, 3))) void p3_rdv_tell(
 	r->conf.say(r->conf.say_arg, line);
 }
 
-int p3_rdv_watch(
-	struct p3_rdv *r, int op, int fd, enum watch what, uint32_t i, uint32_t events)
-{
-	return p3_watch(r->ep, op, fd, (uint64_t)what << 32 | i, events);
-}
-
 struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i)
 {
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
@@ -303,7 +295,7 @@ static bool rdv_must_wait(struct p3_rdv *r, struct p3_rdv_node *to, int rc)
 {
 	if (rc == -ETOOMANYREFS || rc == -ENOMEM || rc == -ENOBUFS) {
 		to->retry = true;
-		p3_timer_arm(r->timer, &r->timer_at, p3_now_ms() + RETRY_MS);
+		p3_loop_before(r->conf.loop, &r->timer, p3_now_ms() + RETRY_MS);
 		return true;
 	}
 	return rc == -EAGAIN;
@@ -311,12 +303,8 @@ static bool rdv_must_wait(struct p3_rdv *r, struct p3_rdv_node *to, int rc)
 
 static void rdv_want_writes(struct p3_rdv *r, uint32_t i, bool on)
 {
-	struct p3_rdv_node *n = &r->node[i];
-	if (n->writes == on)
-		return;
-	n->writes = on;
-	p3_rdv_watch(r, EPOLL_CTL_MOD, n->sock, WATCH_SOCK, i,
-		on ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	(void)p3_loop_watch(
+		r->conf.loop, &r->node[i].on_sock, on ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 void p3_rdv_flush(struct p3_rdv *r, uint32_t i)

@@ -5,10 +5,9 @@
 #include "shm/job.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -156,30 +155,20 @@ void p3_agents_on_gone(struct p3_agents *a, uint32_t rank)
 
 /* ---- trace files ---- */
 
-static void agents_trace_say_cannot(const char *path, int err)
-{
-	p3_say("--trace: '%s' cannot be written: %s; expected a file in a directory that "
-	       "you can write to",
-		path, strerror(err));
-}
-
+/* Open "job.c1.trace" for job.trace and the host c1. */
 static int agents_trace_open(struct p3_agents *a, uint32_t host)
 {
-	char name[PATH_MAX]; /* "job.c1.trace" for job.trace */
+	char *name;
 	const char *path = a->opt->trace, *slash = strrchr(path, '/');
 	const char *dot = strrchr(slash ? slash + 1 : path, '.');
-	size_t stem = dot ? (size_t)(dot - path) : strlen(path);
-	if (snprintf(name, PATH_MAX, "%.*s.%s%s", (int)stem, path,
-		    a->hosts->host[host].name, path + stem) >= PATH_MAX) {
-		agents_trace_say_cannot(path, ENAMETOOLONG);
-		return -ENAMETOOLONG;
-	}
-	a->link[host].trace =
-		open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-	int rc = a->link[host].trace < 0 ? -errno : 0;
-	if (rc)
-		agents_trace_say_cannot(name, -rc);
-	return rc;
+	int stem = dot ? (int)(dot - path) : (int)strlen(path);
+	if (asprintf(&name, "%.*s.%s%s", stem, path, a->hosts->host[host].name,
+		    path + stem) < 0)
+		return -ENOMEM;
+	int fd = p3_tracefile_open(name);
+	free(name);
+	a->link[host].trace = fd;
+	return fd < 0 ? fd : 0;
 }
 
 int p3_agents_open_traces(struct p3_agents *a)

@@ -14,7 +14,7 @@
 /* Descriptors of yod that the start of a job takes, and those of each node: its lifeline,
  * its process, and four files of memory.  Pipes for output take more, and so does a file,
  * folder or domain that an option names. */
-#define FDS_OF_YOD   14
+#define FDS_OF_YOD   11
 #define FDS_OF_NODE  6u
 #define FDS_OF_PIPES 1
 #define UNKNOWN      UINT64_MAX

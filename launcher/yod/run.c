@@ -48,7 +48,6 @@ struct run {
 	struct p3_tracefile *trace; /* NULL: not requested */
 	struct p3_attach *attach;   /* NULL: no process can look at the job */
 	struct p3_answers *answers; /* NULL: no questions can be answered */
-	struct p3_loop_fd rdv_fd;
 	int end_fd;
 	int stdin_fd;   /* standard input of rank 0 */
 	int hosts_fd;   /* agent: file of the job's hosts; or -1 */
@@ -336,13 +335,6 @@ static const struct p3_control_ops run_ops = {.signal = run_pass_signal,
 	.end = run_end,
 	.report = run_report};
 
-static void run_on_rdv(void *arg, uint32_t events)
-{
-	struct run *r = arg;
-	(void)events;
-	p3_rdv_step(r->rdv, 0);
-}
-
 static void run_on_deadlines(struct run *r)
 {
 	int64_t now = p3_now_ms();
@@ -628,7 +620,8 @@ static int run_serve_part(struct run *r, struct p3_rdv_conf *conf)
 
 static int run_open_parts(struct run *r, uint32_t jid)
 {
-	struct p3_rdv_conf conf = {.size = r->opt->size,
+	struct p3_rdv_conf conf = {.loop = &r->c.loop,
+		.size = r->opt->size,
 		.layout = P3_LAYOUT_WORD,
 		.nid_base = r->nid_base,
 		.jid = jid,
@@ -655,8 +648,6 @@ static int run_open_parts(struct run *r, uint32_t jid)
 	r->end_fd = p3_signals_end_fd();
 	if (r->end_fd < 0)
 		return r->end_fd;
-	r->rdv_fd.fd = p3_rdv_fd(r->rdv);
-	rc = rc ? rc : p3_loop_watch(&r->c.loop, &r->rdv_fd, EPOLLIN);
 	if (!rc && r->agent)
 		rc = p3_agent_open(
 			r->agent, &r->c.loop, &r->taps, &r->stdin_fd, run_on_order, r);
@@ -755,10 +746,6 @@ static bool run_open_trace(struct run *r, uint32_t jid)
 			path, size, jid, run_send_trace, r, &r->trace);
 	else if (path)
 		rc = p3_tracefile_create(path, size, jid, &r->trace);
-	if (rc)
-		p3_say("--trace: '%s' cannot be written: %s; expected a file in a "
-		       "directory that you can write to",
-			path, strerror(-rc));
 	return !rc;
 }
 
@@ -796,7 +783,6 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->hosts_fd = -1;
 	r->why_ms = opt->why_after_ms;
 	r->reported_since = P3_NEVER;
-	r->rdv_fd = (struct p3_loop_fd){.fd = -1, .on = run_on_rdv, .arg = r};
 	r->end_fd = -1;
 	p3_domain_none(&r->domain);
 	r->place = place;

@@ -228,13 +228,27 @@ static void tracefile_put(struct p3_tracefile *f, const void *bytes, size_t len)
 	}
 }
 
-/* Make the state of a file, and write its header.  Return 0 or -ENOMEM. */
+static int tracefile_say_cannot(const char *path, int rc)
+{
+	p3_say("--trace: '%s' cannot be written: %s; expected a file in a directory that "
+	       "you can write to",
+		path, strerror(-rc));
+	return rc;
+}
+
+int p3_tracefile_open(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+	return fd < 0 ? tracefile_say_cannot(path, -errno) : fd;
+}
+
+/* Make the state of a file, and write its header.  Return 0, or -ENOMEM after a line. */
 static int tracefile_begin(struct p3_tracefile made, uint32_t size, uint32_t jid,
 	struct p3_tracefile **file_out)
 {
 	struct p3_tracefile *f = malloc(sizeof *f);
 	if (!f)
-		return -ENOMEM;
+		return tracefile_say_cannot(made.path, -ENOMEM);
 	*f = made;
 	uint32_t clock = p3_trace_clock();
 	struct p3_tracefile_header h = {.magic = P3_TRACEFILE_MAGIC,
@@ -251,9 +265,9 @@ static int tracefile_begin(struct p3_tracefile made, uint32_t size, uint32_t jid
 int p3_tracefile_create(
 	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+	int fd = p3_tracefile_open(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	int rc = tracefile_begin(
 		(struct p3_tracefile){.path = path, .fd = fd}, size, jid, file_out);
 	if (rc)

@@ -106,7 +106,9 @@ static inline struct p3_trace_look p3_trace_look_now(uint32_t clock)
 
 struct p3_tracefile;
 
-/* Make or empty the file.  Return 0 or -errno. */
+/* Make or empty a file.  Return its descriptor, or -errno after an error line. */
+int p3_tracefile_open(const char *path);
+/* Begin a file.  Return 0, or -errno after an error line. */
 int p3_tracefile_create(
 	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out);
 /* The same for a file on another host: its bytes go to send, which acts as write(). */

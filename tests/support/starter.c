@@ -14,6 +14,7 @@
 enum { JID = 77, NID_BASE = 10, STEP_MS = 20 };
 
 struct starter {
+	struct p3_loop loop;
 	struct p3_rdv *rdv;
 	pthread_t thread;
 	p3_a32 stop;
@@ -37,21 +38,24 @@ static void *serve(void *arg)
 {
 	struct starter *s = arg;
 	while (!p3_acquire(&s->stop))
-		(void)p3_rdv_step(s->rdv, STEP_MS);
+		p3_loop_run(&s->loop, p3_now_ms() + STEP_MS);
 	return NULL;
 }
 
 struct starter *starter_new(uint32_t n, uint32_t cpus, bool apart, int *sock)
 {
-	struct p3_rdv_conf conf = {.size = n,
+	struct starter *s = calloc(1, sizeof *s);
+	must(s && !p3_loop_open(&s->loop), "loop");
+	struct p3_rdv_conf conf = {.loop = &s->loop,
+		.size = n,
 		.layout = P3_LAYOUT_WORD,
 		.nid_base = NID_BASE,
 		.jid = JID,
 		.cpus = cpus,
 		.apart = apart,
 		.say = say};
-	struct starter *s = calloc(1, sizeof *s);
-	must(s && (s->rdv = p3_rdv_create(&conf)), "rendezvous");
+	s->rdv = p3_rdv_create(&conf);
+	must(s->rdv, "rendezvous");
 	for (uint32_t i = 0; i < n; i++) {
 		int pair[2];
 		must(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair),
@@ -68,5 +72,6 @@ void starter_end(struct starter *s)
 	p3_release(&s->stop, 1);
 	pthread_join(s->thread, NULL);
 	p3_rdv_destroy(s->rdv);
+	p3_loop_close(&s->loop);
 	free(s);
 }

@@ -58,20 +58,18 @@ static uint32_t started(void *arg, uint32_t node)
 	return *(uint32_t *)arg + node;
 }
 
-static void step(void *rdv, uint32_t events)
-{
-	(void)events;
-	p3_rdv_step(rdv, 0);
-}
-
 static void serve(const int *sock)
 {
 	uint32_t self = (uint32_t)getpid();
-	struct p3_rdv_conf conf = {
-		.size = NODES, .layout = LAYOUT, .nid_base = 10, .jid = self, .cpus = 2};
-	struct p3_rdv *rdv = p3_rdv_create(&conf);
-	struct p3_attach *attach;
 	struct p3_loop loop;
+	struct p3_rdv_conf conf = {.loop = &loop,
+		.size = NODES,
+		.layout = LAYOUT,
+		.nid_base = 10,
+		.jid = self,
+		.cpus = 2};
+	struct p3_rdv *rdv = p3_loop_open(&loop) ? NULL : p3_rdv_create(&conf);
+	struct p3_attach *attach;
 	struct p3_attach_conf look = {.loop = &loop,
 		.jid = self,
 		.size = NODES,
@@ -79,14 +77,11 @@ static void serve(const int *sock)
 		.hosts = -1,
 		.started_pid = started,
 		.arg = &self};
-	if (!rdv || p3_loop_open(&loop) || p3_attach_create(&look, &attach))
+	if (!rdv || p3_attach_create(&look, &attach))
 		_exit(1);
 	for (uint32_t i = 0; i < NODES; i++)
 		if (p3_rdv_add(rdv, i, sock[i]))
 			_exit(1);
-	struct p3_loop_fd packets = {.fd = p3_rdv_fd(rdv), .on = step, .arg = rdv};
-	if (p3_loop_watch(&loop, &packets, EPOLLIN))
-		_exit(1);
 	for (;;)
 		p3_loop_run(&loop, P3_NEVER);
 }

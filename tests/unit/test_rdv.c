@@ -39,6 +39,7 @@
 #define HEAP   (4 * SEG)
 
 struct world {
+	struct p3_loop loop;
 	struct p3_rdv *rdv;
 	int sock[NODES];
 	char said[2000];
@@ -64,16 +65,16 @@ static void hear(void *arg, const char *line)
 
 static void settle(struct world *w)
 {
-	struct pollfd p = {.fd = p3_rdv_fd(w->rdv), .events = POLLIN};
+	struct pollfd p = {.fd = w->loop.ep, .events = POLLIN};
 	while (poll(&p, 1, 0) > 0)
-		assert_int_equal(p3_rdv_step(w->rdv, 0), 0);
+		p3_loop_run(&w->loop, 0);
 }
 
 static void settle_for(struct world *w, int ms)
 {
 	int64_t end = p3_now_ms() + ms;
 	do
-		assert_int_equal(p3_rdv_step(w->rdv, 5), 0);
+		p3_loop_run(&w->loop, p3_now_ms() + 5);
 	while (p3_now_ms() < end);
 	settle(w);
 }
@@ -84,7 +85,7 @@ static void settle_until_heard(struct world *w, uint32_t i)
 	struct pollfd p = {.fd = w->sock[i], .events = POLLIN};
 	struct patience limit = patience_begin();
 	while (poll(&p, 1, 0) == 0 && !patience_is_over(&limit))
-		assert_int_equal(p3_rdv_step(w->rdv, 5), 0);
+		p3_loop_run(&w->loop, p3_now_ms() + 5);
 	settle(w);
 }
 
@@ -108,7 +109,8 @@ static struct world *world_of(uint32_t size, uint32_t eof_ms, bool apart)
 {
 	struct world *w = calloc(1, sizeof *w);
 	w->open_before = open_fds();
-	struct p3_rdv_conf conf = {.size = size,
+	struct p3_rdv_conf conf = {.loop = &w->loop,
+		.size = size,
 		.apart = apart,
 		.layout = LAYOUT,
 		.nid_base = 10,
@@ -118,6 +120,7 @@ static struct world *world_of(uint32_t size, uint32_t eof_ms, bool apart)
 		.ends = is_ending,
 		.say = hear,
 		.say_arg = w};
+	assert_int_equal(p3_loop_open(&w->loop), 0);
 	w->rdv = p3_rdv_create(&conf);
 	assert_non_null(w->rdv);
 	for (uint32_t i = 0; i < NODES; i++)
@@ -172,6 +175,7 @@ static int teardown(void **state)
 {
 	struct world *w = *state;
 	p3_rdv_destroy(w->rdv);
+	p3_loop_close(&w->loop);
 	for (uint32_t i = 0; i < NODES; i++)
 		hang_up(w, i);
 	int left = open_fds() - w->open_before;

@@ -257,11 +257,11 @@ static bool has_ended(struct far_end ends[2], unsigned i, int *worst)
 }
 
 /* Serve both processes until they have ended.  Return the worse status. */
-static int serve(struct p3_rdv *rdv, struct far_end ends[2])
+static int serve(struct p3_loop *loop, struct far_end ends[2])
 {
 	int worst = 0;
 	for (unsigned ended = 0; ended < 2;) {
-		(void)p3_rdv_step(rdv, 20);
+		p3_loop_run(loop, p3_now_ms() + 20);
 		for (unsigned i = 0; i < 2; i++)
 			ended += has_ended(ends, i, &worst);
 	}
@@ -270,19 +270,22 @@ static int serve(struct p3_rdv *rdv, struct far_end ends[2])
 
 static int run(struct far_end ends[2])
 {
-	struct p3_rdv_conf conf = {.size = 2,
+	struct p3_loop loop;
+	struct p3_rdv_conf conf = {.loop = &loop,
+		.size = 2,
 		.layout = P3_LAYOUT_WORD,
 		.nid_base = 10,
 		.jid = 78,
 		.cpus = 2,
 		.say = say};
-	struct p3_rdv *rdv = p3_rdv_create(&conf);
+	struct p3_rdv *rdv = p3_loop_open(&loop) ? NULL : p3_rdv_create(&conf);
 	if (!rdv)
 		far_die("p3_rdv_create", strerror(errno));
 	for (unsigned i = 0; i < 2; i++)
 		start(rdv, &ends[i]);
-	int worst = serve(rdv, ends);
+	int worst = serve(&loop, ends);
 	p3_rdv_destroy(rdv);
+	p3_loop_close(&loop);
 	return worst;
 }
 
