@@ -488,10 +488,6 @@ static inline void p3_cci_req_publish(struct p3_nic *n, struct p3_peer *p, uint3
 	n->worked = true;
 }
 
-/* Answer a request: begin the cell, and publish it.  p3_cci_rsp_begin() returns NULL
- * if the peer does not listen, or has not reserved the cell. */
-struct p3_cell *p3_cci_rsp_begin(struct p3_nic *n, struct p3_peer *p);
-void p3_cci_rsp_publish(struct p3_nic *n, struct p3_peer *p);
 /* Answer with a status alone; xfer: the slot that is over, or 0. */
 void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
 	enum p3_cci_status status, uint64_t xfer);

@@ -192,9 +192,9 @@ static P3_HOT void cci_rx_accept(struct p3_nic *n, struct p3_peer *p, uint64_t t
 	p3_format_set(
 		c, P3_CCI_ANSWER_STATUS, p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
 	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
-	FAULT_POINT("cci.answer_filled");
-	p3_rsp_run(n, p, p3_word0(P3_RSP_CCI, 0, 1));
-	FAULT_POINT("cci.answer_published");
+	FAULT_POINT("response.filled");
+	p3_rsp_run(n, p, P3_CCI_ANSWER);
+	FAULT_POINT("response.published");
 }
 
 /* Take a message of one cell, or of k cells: its bytes, its event, and the answer. */
