@@ -253,10 +253,25 @@ static void *cci_calloc(size_t len)
 	return at;
 }
 
+/* Run a call, and bring it memory for connections when it says CCI_EAGAIN. */
+static int cci_call_with_chunk(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg),
+	void *arg, const int *rc, struct p3_cci_conn **chunk)
+{
+	bool done = p3_cci_call(n, run, arg);
+	while (done && *rc == CCI_EAGAIN) {
+		*chunk = cci_calloc(P3_CCI_CHUNK * sizeof **chunk);
+		if (!*chunk)
+			return CCI_ENOMEM;
+		done = p3_cci_call(n, run, arg);
+	}
+	free(*chunk);
+	return done ? *rc : CCI_ENOBUFS;
+}
+
 int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 {
 	struct p3_cci_endpoint *ep = cci_endpoint_own(endpoint);
-	struct p3_cci_dial d = {.ep = ep, .c = c, .rc = CCI_ENOBUFS};
+	struct p3_cci_dial d = {.ep = ep, .c = c};
 	if (c->node >= ep->nic->conf.nnodes)
 		return CCI_EADDRNOTAVAIL;
 	if (c->data_len) {
@@ -266,19 +281,10 @@ int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 		d.data->len = c->data_len;
 		memcpy(d.data->data, c->data, c->data_len);
 	}
-	(void)p3_cci_call(ep->nic, p3_cci_setup_connect, &d);
-	while (d.rc == CCI_EAGAIN) {
-		cci_blobs_free(d.garbage);
-		d.garbage = NULL;
-		d.chunk = cci_calloc(P3_CCI_CHUNK * sizeof *d.chunk);
-		d.rc = CCI_ENOMEM;
-		if (!d.chunk || !p3_cci_call(ep->nic, p3_cci_setup_connect, &d))
-			break;
-	}
-	free(d.chunk);
+	int rc = cci_call_with_chunk(ep->nic, p3_cci_setup_connect, &d, &d.rc, &d.chunk);
 	free(d.data);
 	cci_blobs_free(d.garbage);
-	return d.rc;
+	return rc;
 }
 
 static int cci_decide(cci_event_t *event, void *context, bool accept)
@@ -286,19 +292,11 @@ static int cci_decide(cci_event_t *event, void *context, bool accept)
 	struct p3_cci_item *item = (struct p3_cci_item *)(uintptr_t)event;
 	struct p3_cci_decision d = {.request = (struct p3_cci_request *)item,
 		.context = context,
-		.accept = accept,
-		.rc = CCI_ENOBUFS};
+		.accept = accept};
 	if (item->what != P3_CCI_REQUEST)
 		return CCI_EINVAL;
-	(void)p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d);
-	while (d.rc == CCI_EAGAIN) {
-		d.chunk = cci_calloc(P3_CCI_CHUNK * sizeof *d.chunk);
-		d.rc = CCI_ENOMEM;
-		if (!d.chunk || !p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d))
-			break;
-	}
-	free(d.chunk);
-	return d.rc;
+	return cci_call_with_chunk(
+		item->ep->nic, p3_cci_setup_decide, &d, &d.rc, &d.chunk);
 }
 
 int p3_cci_accept(cci_event_t *request, void *context)

@@ -404,8 +404,8 @@ static inline void p3_tx_count(struct p3_ni *ni, uint64_t length)
  * of an exchange must write its memory between them.  The state is p->rsp_out and the
  * counter p->nanswered of each peer. */
 
-/* Return the cell of a response of one cell, or NULL if the peer does not listen, or has not
- * reserved the cell. */
+/* Return the cell of a response of one cell, or NULL if the peer does not listen, or has
+ * not reserved the cell. */
 struct p3_cell *p3_rsp_begin(struct p3_nic *n, struct p3_peer *p);
 /* Publish a response that is filled in; word0 is that of its header. */
 void p3_rsp_publish(
