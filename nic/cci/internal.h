@@ -93,22 +93,20 @@ static inline void p3_cci_queue_post(struct p3_cci_queue *q, struct p3_cci_item 
 	q->tail++;
 }
 
-/* Return the next item of the ring back, or NULL. */
-static inline struct p3_cci_item *p3_cci_queue_drain(struct p3_cci_queue *q)
-{
-	uint64_t at = q->back_head;
-	uint64_t word = p3_acquire(p3_cci_queue_place(q->back, at)); /* CCIQ.3 */
-	struct p3_cci_item *item = p3_cci_queue_item_in(at, word);
-	q->back_head += item != NULL;
-	return item;
-}
-
-/* Return the item that p3_cci_queue_drain() would return, or NULL, and leave it there. */
+/* Return the next item of the ring back, and leave it there, or NULL. */
 static inline struct p3_cci_item *p3_cci_queue_first_back(const struct p3_cci_queue *q)
 {
 	uint64_t at = q->back_head;
 	uint64_t word = p3_acquire(p3_cci_queue_place(q->back, at)); /* CCIQ.3 */
 	return p3_cci_queue_item_in(at, word);
+}
+
+/* Take the next item of the ring back, or return NULL. */
+static inline struct p3_cci_item *p3_cci_queue_drain(struct p3_cci_queue *q)
+{
+	struct p3_cci_item *item = p3_cci_queue_first_back(q);
+	q->back_head += item != NULL;
+	return item;
 }
 
 /* Return true if the program has returned an item. */
