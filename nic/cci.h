@@ -175,7 +175,6 @@ int p3_cci_rma(cci_connection_t *connection, const struct p3_cci_rma *rma);
 /* Set or get a number: the time-outs and the buffer counts of an endpoint, or the
  * time-outs of a connection.  Return CCI_SUCCESS, CCI_ERANGE, or CCI_EINVAL for any
  * other option. */
-int p3_cci_set_number(const void *handle, cci_opt_name_t name, uint32_t value);
-int p3_cci_get_number(const void *handle, cci_opt_name_t name, uint32_t *value_out);
+int p3_cci_number(const void *handle, cci_opt_name_t name, bool set, uint32_t *value);
 
 #endif

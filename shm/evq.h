@@ -242,7 +242,7 @@ static inline bool p3_evq_copy(
 
 /* ---- the owner of a queue ---- */
 
-/* Return true if the thread owns the queue.  It becomes the owner of one that has none. */
+/* Return true if the thread owns the queue.  It becomes the owner if there is none. */
 bool p3_owner_claim(struct p3_owner *o, uint32_t thread);
 /* Make all threads move the head by compare-and-swap.  The owner is in no step
  * afterwards, and begins none. */

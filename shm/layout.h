@@ -83,10 +83,10 @@ struct p3_seg_header {
 };
 
 /*
- * The NIC control block, which tools read; peers read only PASSES (nic/xfer/getput.c).  The
- * counters are exact at any time, except DRAINED.  The gauges and DRAINED are copies of
- * the firmware's state at the time NOW_NS; HEARTBEAT counts how often they were copied.
- * The lease holder copies them
+ * The NIC control block, which tools read; peers read only PASSES (nic/xfer/getput.c).
+ * The counters are exact at any time, except DRAINED.  The gauges and DRAINED are copies
+ * of the firmware's state at the time NOW_NS; HEARTBEAT counts how often they were
+ * copied.  The lease holder copies them
  *
  *	- every P3_MIRROR_PASSES passes,
  *	- before it sleeps again after a sleep that ended without news,

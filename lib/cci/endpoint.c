@@ -455,30 +455,13 @@ static int cci_opt_get_uri(const void *endpoint, char **uri_out)
 	return CCI_SUCCESS;
 }
 
-/* Return true for an option that the firmware keeps.  The name decides what the handle
- * is, so the firmware must not see another name. */
-static bool cci_opt_is_number(cci_opt_name_t name)
-{
-	switch (name) {
-	case CCI_OPT_ENDPT_SEND_TIMEOUT:
-	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
-	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
-	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
-	case CCI_OPT_CONN_SEND_TIMEOUT:
-	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
-		return true;
-	default:
-		return false;
-	}
-}
-
 int cci_set_opt(cci_opt_handle_t *handle, cci_opt_name_t name, const void *val)
 {
 	if (!p3_cci_is_up())
 		return CCI_ERROR;
-	if (!handle || !val || !cci_opt_is_number(name))
+	if (!handle || !val)
 		return CCI_EINVAL;
-	return p3_cci_set_number(handle, name, *(const uint32_t *)val);
+	return p3_cci_number(handle, name, true, (uint32_t *)(uintptr_t)val);
 }
 
 int cci_get_opt(cci_opt_handle_t *handle, cci_opt_name_t name, void *val)
@@ -494,7 +477,6 @@ int cci_get_opt(cci_opt_handle_t *handle, cci_opt_name_t name, void *val)
 		*(cci_alignment_t *)val = (cci_alignment_t){0};
 		return CCI_SUCCESS;
 	default:
-		return cci_opt_is_number(name) ? p3_cci_get_number(handle, name, val)
-					       : CCI_EINVAL;
+		return p3_cci_number(handle, name, false, val);
 	}
 }

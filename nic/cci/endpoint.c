@@ -253,10 +253,25 @@ static void *cci_calloc(size_t len)
 	return at;
 }
 
+/* Run a call, and bring it memory for connections when it says CCI_EAGAIN. */
+static int cci_call_with_chunk(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg),
+	void *arg, const int *rc, struct p3_cci_conn **chunk)
+{
+	bool done = p3_cci_call(n, run, arg);
+	while (done && *rc == CCI_EAGAIN) {
+		*chunk = cci_calloc(P3_CCI_CHUNK * sizeof **chunk);
+		if (!*chunk)
+			return CCI_ENOMEM;
+		done = p3_cci_call(n, run, arg);
+	}
+	free(*chunk);
+	return done ? *rc : CCI_ENOBUFS;
+}
+
 int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 {
 	struct p3_cci_endpoint *ep = cci_endpoint_own(endpoint);
-	struct p3_cci_dial d = {.ep = ep, .c = c, .rc = CCI_ENOBUFS};
+	struct p3_cci_dial d = {.ep = ep, .c = c};
 	if (c->node >= ep->nic->conf.nnodes)
 		return CCI_EADDRNOTAVAIL;
 	if (c->data_len) {
@@ -266,19 +281,10 @@ int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 		d.data->len = c->data_len;
 		memcpy(d.data->data, c->data, c->data_len);
 	}
-	(void)p3_cci_call(ep->nic, p3_cci_setup_connect, &d);
-	while (d.rc == CCI_EAGAIN) {
-		cci_blobs_free(d.garbage);
-		d.garbage = NULL;
-		d.chunk = cci_calloc(P3_CCI_CHUNK * sizeof *d.chunk);
-		d.rc = CCI_ENOMEM;
-		if (!d.chunk || !p3_cci_call(ep->nic, p3_cci_setup_connect, &d))
-			break;
-	}
-	free(d.chunk);
+	int rc = cci_call_with_chunk(ep->nic, p3_cci_setup_connect, &d, &d.rc, &d.chunk);
 	free(d.data);
 	cci_blobs_free(d.garbage);
-	return d.rc;
+	return rc;
 }
 
 static int cci_decide(cci_event_t *event, void *context, bool accept)
@@ -286,19 +292,11 @@ static int cci_decide(cci_event_t *event, void *context, bool accept)
 	struct p3_cci_item *item = (struct p3_cci_item *)(uintptr_t)event;
 	struct p3_cci_decision d = {.request = (struct p3_cci_request *)item,
 		.context = context,
-		.accept = accept,
-		.rc = CCI_ENOBUFS};
+		.accept = accept};
 	if (item->what != P3_CCI_REQUEST)
 		return CCI_EINVAL;
-	(void)p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d);
-	while (d.rc == CCI_EAGAIN) {
-		d.chunk = cci_calloc(P3_CCI_CHUNK * sizeof *d.chunk);
-		d.rc = CCI_ENOMEM;
-		if (!d.chunk || !p3_cci_call(item->ep->nic, p3_cci_setup_decide, &d))
-			break;
-	}
-	free(d.chunk);
-	return d.rc;
+	return cci_call_with_chunk(
+		item->ep->nic, p3_cci_setup_decide, &d, &d.rc, &d.chunk);
 }
 
 int p3_cci_accept(cci_event_t *request, void *context)
@@ -339,114 +337,108 @@ int p3_cci_disconnect(cci_connection_t *connection)
 /* ---- options ---- */
 
 struct cci_option {
-	const void *handle;
+	void *handle;
 	cci_opt_name_t name;
+	bool set;
 	uint32_t value;
 	int rc;
 };
 
-static void cci_endpoint_set(struct p3_nic *n, void *arg)
+/* Set an option, whose word in the object is given, to a value that it can have. */
+static void cci_option_set(struct p3_nic *n, const struct cci_option *o, uint32_t *word)
 {
-	struct cci_option *o = arg;
-	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)o->handle;
-	o->rc = CCI_SUCCESS;
-	p3_cci_desc_drain(n, ep);
+	struct p3_cci_endpoint *ep = o->handle;
+	struct p3_cci_conn *conn = o->handle;
 	switch (o->name) {
-	case CCI_OPT_ENDPT_SEND_TIMEOUT:
-		ep->timeout_us = o->value;
-		break;
 	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
-		ep->alive_us = o->value;
 		p3_list_each(it, &ep->conns)
 			p3_cci_expire_set_alive(
 				n, p3_item(it, struct p3_cci_conn, of_ep), o->value);
 		break;
 	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
-		if (!o->value || o->value > P3_CCI_RX_MOST)
-			o->rc = CCI_ERANGE;
-		else
-			p3_cci_rx_set_count(ep, o->value);
-		break;
-	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
-		if (!o->value || o->value > P3_CCI_TX_USUAL)
-			o->rc = CCI_ERANGE;
-		else
-			ep->tx_count = o->value;
-		break;
-	default:
-		o->rc = CCI_EINVAL;
-	}
-}
-
-static void cci_conn_set(struct p3_nic *n, void *arg)
-{
-	struct cci_option *o = arg;
-	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)o->handle;
-	o->rc = CCI_SUCCESS;
-	if (o->name == CCI_OPT_CONN_SEND_TIMEOUT)
+		p3_cci_desc_drain(n, ep);
+		p3_cci_rx_set_count(ep, o->value);
+		return;
+	case CCI_OPT_CONN_SEND_TIMEOUT:
 		p3_cci_expire_set_timeout(
 			n, conn, o->value ? o->value : conn->ep->timeout_us);
-	else
+		return;
+	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
 		p3_cci_expire_set_alive(n, conn, o->value);
+		return;
+	default:
+		break;
+	}
+	*word = o->value;
 }
 
-static bool cci_option_is_of_conn(cci_opt_name_t name)
-{
-	return name == CCI_OPT_CONN_SEND_TIMEOUT ||
-	       name == CCI_OPT_CONN_KEEPALIVE_TIMEOUT;
-}
-
-int p3_cci_set_number(const void *handle, cci_opt_name_t name, uint32_t value)
-{
-	struct cci_option o = {handle, name, value, CCI_ENOBUFS};
-	const struct p3_cci_conn *conn = handle;
-	const struct p3_cci_endpoint *ep = handle;
-	if (cci_option_is_of_conn(name))
-		(void)p3_cci_call(conn->ep->nic, cci_conn_set, &o);
-	else
-		(void)p3_cci_call(ep->nic, cci_endpoint_set, &o);
-	return o.rc;
-}
-
-static void cci_option_get(struct p3_nic *n, void *arg)
+static void cci_option_do(struct p3_nic *n, void *arg)
 {
 	struct cci_option *o = arg;
-	const struct p3_cci_conn *conn = o->handle;
-	const struct p3_cci_endpoint *ep = o->handle;
-	(void)n;
-	o->rc = CCI_SUCCESS;
+	struct p3_cci_endpoint *ep = o->handle;
+	struct p3_cci_conn *conn = o->handle;
+	uint32_t *word, least = 0, most = UINT32_MAX;
 	switch (o->name) {
 	case CCI_OPT_ENDPT_SEND_TIMEOUT:
-		o->value = ep->timeout_us;
+		word = &ep->timeout_us;
 		break;
 	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
-		o->value = ep->alive_us;
+		word = &ep->alive_us;
 		break;
 	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
-		o->value = ep->rx_count;
+		word = &ep->rx_count;
+		least = 1;
+		most = P3_CCI_RX_MOST;
 		break;
 	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
-		o->value = ep->tx_count;
+		word = &ep->tx_count;
+		least = 1;
+		most = P3_CCI_TX_USUAL;
 		break;
 	case CCI_OPT_CONN_SEND_TIMEOUT:
-		o->value = conn->timeout_us;
-		break;
-	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
-		o->value = conn->alive_us;
+		word = &conn->timeout_us;
 		break;
 	default:
-		o->rc = CCI_EINVAL;
+		word = &conn->alive_us;
+	}
+	o->rc = CCI_SUCCESS;
+	if (!o->set)
+		o->value = *word;
+	else if (o->value >= least && o->value <= most)
+		cci_option_set(n, o, word);
+	else
+		o->rc = CCI_ERANGE;
+}
+
+/* Return the NIC of the object that an option's name says the handle is; NULL: the option
+ * is no number. */
+static struct p3_nic *cci_option_nic(const void *handle, cci_opt_name_t name)
+{
+	const struct p3_cci_endpoint *ep = handle;
+	const struct p3_cci_conn *conn = handle;
+	switch (name) {
+	case CCI_OPT_ENDPT_SEND_TIMEOUT:
+	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
+	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
+	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
+		return ep->nic;
+	case CCI_OPT_CONN_SEND_TIMEOUT:
+	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
+		return conn->ep->nic;
+	default:
+		return NULL;
 	}
 }
 
-int p3_cci_get_number(const void *handle, cci_opt_name_t name, uint32_t *value_out)
+int p3_cci_number(const void *handle, cci_opt_name_t name, bool set, uint32_t *value)
 {
-	struct cci_option o = {handle, name, 0, CCI_ENOBUFS};
-	const struct p3_cci_conn *conn = handle;
-	const struct p3_cci_endpoint *ep = handle;
-	(void)p3_cci_call(cci_option_is_of_conn(name) ? conn->ep->nic : ep->nic,
-		cci_option_get, &o);
-	if (o.rc == CCI_SUCCESS)
-		*value_out = o.value;
+	struct cci_option o = {
+		(void *)(uintptr_t)handle, name, set, set ? *value : 0, CCI_ENOBUFS};
+	struct p3_nic *n = cci_option_nic(handle, name);
+	if (!n)
+		return CCI_EINVAL;
+	(void)p3_cci_call(n, cci_option_do, &o);
+	if (!set && o.rc == CCI_SUCCESS)
+		*value = o.value;
 	return o.rc;
 }

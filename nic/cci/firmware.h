@@ -96,16 +96,14 @@ bool p3_cci_req_take(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
 
 /*
- * Take a message at the peer's lane, which is not one of several parts: of one cell, whose
- * word 1 is w1, or of k cells, which is a possible number.  The caller has made sure that
- * no answer of the peer comes before it, and that nothing is traced.  Return false, with
+ * Take a message at the peer's lane, which is not one of several parts, and has k cells,
+ * a possible number; w1 is word 1 of its header c.  The caller has made sure that no
+ * answer of the peer comes before it, and that nothing is traced.  Return false, with
  * nothing done, unless the connection lives and expects the message, and a receive
  * descriptor is free: then p3_cci_req_take() finds out what is wrong.
  */
-bool p3_cci_msg_take_one(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w1);
-bool p3_cci_msg_take_longer(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t k);
+bool p3_cci_msg_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c,
+	uint64_t w1, uint32_t k);
 
 /* Take an answer, whose header is c.  Return the cells that its request had reserved, or
  * 0 if the peer wrote nonsense. */

@@ -66,6 +66,39 @@ int p3_cci_wait_for(struct p3_nic *n, struct p3_cci_tx *tx)
 
 /* ---- taking ---- */
 
+static struct p3_cci_item *cci_queue_take_shared(struct p3_cci_queue *q)
+{
+	uint64_t head = p3_acquire(&q->head);
+	for (;;) {
+		uint64_t word =
+			p3_acquire(p3_cci_queue_place(q->ring, head)); /* CCIQ.1 */
+		struct p3_cci_item *item = p3_cci_queue_item_in(head, word);
+		if (item) {
+			if (p3_cas64(&q->head, &head, head + 1))
+				return item;
+			continue; /* head is the present one now */
+		}
+		uint64_t now = p3_acquire(&q->head);
+		if (now == head)
+			return NULL;
+		head = now;
+	}
+}
+
+struct p3_cci_item *p3_cci_queue_take_rarely(struct p3_cci_endpoint *ep)
+{
+	struct p3_cci_queue *q = &ep->queue;
+	bool owns = p3_owner_claim(&q->owner, p3_self_number());
+	if (!p3_cci_queue_any(q) || (owns && p3_get(&q->owner.inside)))
+		return NULL;
+	if (owns && !p3_acquire(&q->owner.shared))
+		return p3_cci_queue_take(ep);
+	p3_call_begin(); /* a handler must not wait for the owner, too */
+	p3_owner_revoke(&q->owner);
+	p3_call_end(ep->nic);
+	return cci_queue_take_shared(q);
+}
+
 /* Return true if the program has closed the connection whose message this is: the
  * message is discarded. */
 static bool cci_event_is_void(const struct p3_cci_item *item)

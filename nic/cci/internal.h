@@ -93,22 +93,20 @@ static inline void p3_cci_queue_post(struct p3_cci_queue *q, struct p3_cci_item 
 	q->tail++;
 }
 
-/* Return the next item of the ring back, or NULL. */
-static inline struct p3_cci_item *p3_cci_queue_drain(struct p3_cci_queue *q)
-{
-	uint64_t at = q->back_head;
-	uint64_t word = p3_acquire(p3_cci_queue_place(q->back, at)); /* CCIQ.3 */
-	struct p3_cci_item *item = p3_cci_queue_item_in(at, word);
-	q->back_head += item != NULL;
-	return item;
-}
-
-/* Return the item that p3_cci_queue_drain() would return, or NULL, and leave it there. */
+/* Return the next item of the ring back, and leave it there, or NULL. */
 static inline struct p3_cci_item *p3_cci_queue_first_back(const struct p3_cci_queue *q)
 {
 	uint64_t at = q->back_head;
 	uint64_t word = p3_acquire(p3_cci_queue_place(q->back, at)); /* CCIQ.3 */
 	return p3_cci_queue_item_in(at, word);
+}
+
+/* Take the next item of the ring back, or return NULL. */
+static inline struct p3_cci_item *p3_cci_queue_drain(struct p3_cci_queue *q)
+{
+	struct p3_cci_item *item = p3_cci_queue_first_back(q);
+	q->back_head += item != NULL;
+	return item;
 }
 
 /* Return true if the program has returned an item. */
@@ -488,10 +486,6 @@ static inline void p3_cci_req_publish(struct p3_nic *n, struct p3_peer *p, uint3
 	n->worked = true;
 }
 
-/* Answer a request: begin the cell, and publish it.  p3_cci_rsp_begin() returns NULL
- * if the peer does not listen, or has not reserved the cell. */
-struct p3_cell *p3_cci_rsp_begin(struct p3_nic *n, struct p3_peer *p);
-void p3_cci_rsp_publish(struct p3_nic *n, struct p3_peer *p);
 /* Answer with a status alone; xfer: the slot that is over, or 0. */
 void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
 	enum p3_cci_status status, uint64_t xfer);

@@ -166,9 +166,9 @@ static P3_HOT void cci_msg_publish(
 
 /*
  * Send the message from the program's memory if it is the next one, in one part, and has
- * room.  Return false, with nothing done, if it must wait, or if a descriptor or a slot is
- * missing.  open: the request ring is to be open, so that p3_looks_add() and the rest of
- * p3_cci_req_publish() are not needed; there is no trace, and no thread waits for the
+ * room.  Return false, with nothing done, if it must wait, or if a descriptor or a slot
+ * is missing.  open: the request ring is to be open, so that p3_looks_add() and the rest
+ * of p3_cci_req_publish() are not needed; there is no trace, and no thread waits for the
  * answer.
  */
 static P3_HOT bool cci_msg_send_now(struct p3_nic *n, struct cci_send *s, bool open)

@@ -245,13 +245,13 @@ static bool cci_rma_write_long(
 static void cci_rma_read_now(struct p3_nic *n, struct p3_peer *p,
 	const struct cci_rma_ask *a, const char *from)
 {
-	struct p3_cell *c = p3_cci_rsp_begin(n, p);
+	struct p3_cell *c = p3_rsp_begin(n, p);
 	if (!c)
 		return;
 	memcpy(p3_format_bytes(c, P3_CCI_ANSWER_DATA), from, a->length);
 	p3_format_set(c, P3_CCI_ANSWER_STATUS, p3_field_in(P3_CCI_ANSWER_KIND, a->kind));
 	p3_format_set(c, P3_CCI_ANSWER_TOKEN, a->token);
-	p3_cci_rsp_publish(n, p);
+	p3_rsp_publish(n, p, P3_CCI_ANSWER, 0);
 }
 
 /* Offer the bytes.  Return false if the request must wait. */
@@ -270,7 +270,7 @@ static bool cci_rma_read_long(
 	x->span.region = r;
 	x->span.offset = 0;
 	p3_xfer_publish(n, x);
-	struct p3_cell *c = p3_cci_rsp_begin(n, p);
+	struct p3_cell *c = p3_rsp_begin(n, p);
 	if (!c)
 		return true;
 	p3_format_set(c, P3_CCI_ANSWER_STATUS,
@@ -281,7 +281,7 @@ static bool cci_rma_read_long(
 	p3_format_set(c, P3_CCI_ANSWER_ADDR, p3_get(&x->pub->addr));
 	p3_format_set(c, P3_CCI_ANSWER_HEAP, p3_get(&x->pub->heap));
 	p3_format_set(c, P3_CCI_ANSWER_OWN, a->xfer);
-	p3_cci_rsp_publish(n, p);
+	p3_rsp_publish(n, p, P3_CCI_ANSWER, 0);
 	return true;
 }
 

@@ -150,8 +150,8 @@ static bool cci_rx_take(
 
 /* ---- messages of one part ---- */
 
-/* Return the connection that a tag names, one that is dead, or NULL.  Most messages are of
- * the connection of the one before. */
+/* Return the connection that a tag names, one that is dead, or NULL.  Most messages are
+ * of the connection of the one before. */
 static P3_HOT struct p3_cci_conn *cci_rx_conn(struct p3_nic *n, uint64_t tag)
 {
 	struct p3_cci_conn *conn = n->cci.last;
@@ -192,29 +192,29 @@ static P3_HOT void cci_rx_accept(struct p3_nic *n, struct p3_peer *p, uint64_t t
 	p3_format_set(
 		c, P3_CCI_ANSWER_STATUS, p3_field_in(P3_CCI_ANSWER_KIND, P3_REQ_CCI_MSG));
 	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
-	FAULT_POINT("cci.answer_filled");
-	p3_rsp_run(n, p, p3_word0(P3_RSP_CCI, 0, 1));
-	FAULT_POINT("cci.answer_published");
+	FAULT_POINT("response.filled");
+	p3_rsp_run(n, p, P3_CCI_ANSWER);
+	FAULT_POINT("response.published");
 }
 
-/* Take a message of one cell, or of k cells: its bytes, its event, and the answer. */
+/* Take a message of k cells: its bytes, its event, and the answer. */
 static P3_HOT bool cci_rx_take_whole(struct p3_nic *n, struct p3_peer *p,
-	const struct p3_cell *c, uint64_t w1, bool one, uint32_t k)
+	const struct p3_cell *c, uint64_t w1, uint32_t k)
 {
 	uint64_t token = p3_format_get(c, P3_CCI_TOKEN);
 	uint32_t len = (uint32_t)p3_field_of(P3_CCI_MSG_LENGTH, w1);
 	struct p3_cci_conn *conn = cci_rx_expecting(n, p, c, w1, token);
 	if (p3_unlikely(!conn) ||
-		p3_unlikely(one ? len > P3_CCI_MSG_HEAD
-				: len > conn->pub.max_send_size ||
-					    k != p3_cci_cells(P3_CCI_MSG_HEAD, len)))
+		p3_unlikely(k == 1 ? len > P3_CCI_MSG_HEAD
+				   : len > conn->pub.max_send_size ||
+					     k != p3_cci_cells(P3_CCI_MSG_HEAD, len)))
 		return false;
 	struct p3_cci_rx *rx = cci_rx_new(n, conn->ep);
 	if (p3_unlikely(!rx))
 		return false;
 	/* A slot has room for all bytes of a cell. */
 	memcpy(rx->slot, p3_format_bytes(c, P3_CCI_MSG_DATA),
-		one ? P3_CCI_MSG_HEAD : len);
+		k == 1 ? P3_CCI_MSG_HEAD : len);
 	cci_rx_post(n, conn, rx, len);
 	n->bytes += len;
 	n->msgs++;
@@ -226,16 +226,11 @@ static P3_HOT bool cci_rx_take_whole(struct p3_nic *n, struct p3_peer *p,
 	return true;
 }
 
-bool p3_cci_msg_take_one(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w1)
+bool p3_cci_msg_take(struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c,
+	uint64_t w1, uint32_t k)
 {
-	return cci_rx_take_whole(n, p, c, w1, true, 1);
-}
-
-bool p3_cci_msg_take_longer(
-	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint32_t k)
-{
-	return cci_rx_take_whole(n, p, c, p3_format_get(c, P3_CCI_ROOM), false, k);
+	return p3_likely(k == 1) ? cci_rx_take_whole(n, p, c, w1, 1)
+				 : cci_rx_take_whole(n, p, c, w1, k);
 }
 
 /* ---- requests of all kinds ---- */

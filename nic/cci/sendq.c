@@ -8,32 +8,10 @@
 
 /* ---- answers ---- */
 
-struct p3_cell *p3_cci_rsp_begin(struct p3_nic *n, struct p3_peer *p)
-{
-	if (p->state != P3_LIVE || p->bad)
-		return NULL;
-	if (p3_unlikely(++p->nanswered >= 8 && !p->rsp_full))
-		p3_peer_grow_responses(n, p);
-	if (!p3_peer_has_room(p, &p->rsp_out, 1)) {
-		p3_peer_ignore(n, p, "more requests than it reserved room for");
-		return NULL;
-	}
-	return p3_ring_begin(&p->rsp_out, 1);
-}
-
-void p3_cci_rsp_publish(struct p3_nic *n, struct p3_peer *p)
-{
-	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_CCI, 0);
-	FAULT_POINT("cci.answer_filled");
-	p3_ring_publish(&p->rsp_out, p3_word0(P3_RSP_CCI, 0, 1), 1);
-	FAULT_POINT("cci.answer_published");
-	p3_looks_add(n, p);
-}
-
 void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t token,
 	enum p3_cci_status status, uint64_t xfer)
 {
-	struct p3_cell *c = p3_cci_rsp_begin(n, p);
+	struct p3_cell *c = p3_rsp_begin(n, p);
 	if (!c)
 		return;
 	p3_format_set(c, P3_CCI_ANSWER_STATUS,
@@ -41,7 +19,7 @@ void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_
 			p3_field_in(P3_CCI_ANSWER_KIND, kind));
 	p3_format_set(c, P3_CCI_ANSWER_TOKEN, token);
 	p3_format_set(c, P3_CCI_ANSWER_XFER, xfer);
-	p3_cci_rsp_publish(n, p);
+	p3_rsp_publish(n, p, P3_CCI_ANSWER, 0);
 }
 
 /* ---- RMA operations ---- */
@@ -228,16 +206,15 @@ static bool cci_sendq_connect(
 	return true;
 }
 
-/* Send a message of one cell about the connection.  Return false if there is no room. */
-static bool cci_sendq_cell(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn,
-	uint32_t kind, uint32_t rsp)
+/* Send a message of one cell about a connection.  Return false if there is no room. */
+static bool cci_sendq_cell(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
+	uint32_t flags, uint32_t rsp, uint64_t token, uint64_t tag, uint32_t mtu)
 {
 	if (!p3_cci_req_has_room(n, p, 1, rsp))
 		return false;
 	struct p3_cell *c = p3_cci_req_begin(n, p, 1);
-	p3_cci_req_fill(c, p3_field_in(P3_CCI_ROOM, rsp), conn->tag, conn->peer_tag);
-	p3_format_set(c, P3_CCI_DECIDE_MTU, conn->pub.max_send_size);
-	uint32_t flags = kind == P3_REQ_CCI_DECIDE ? P3_F_CCI_ACCEPT : 0u;
+	p3_cci_req_fill(c, p3_field_in(P3_CCI_ROOM, rsp), token, tag);
+	p3_format_set(c, P3_CCI_DECIDE_MTU, mtu);
 	P3_TRACE(send, n, p, p3_word0(kind, flags, 1), 0);
 	p3_cci_req_publish(n, p, kind, flags, 1, rsp);
 	return true;
@@ -246,11 +223,11 @@ static bool cci_sendq_cell(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 static bool cci_sendq_todo(struct p3_nic *n, struct p3_peer *p, struct p3_cci_conn *conn)
 {
 	static const struct {
-		uint8_t bit, rsp;
+		uint8_t bit, rsp, flags;
 		uint32_t kind;
-	} cell[] = {{P3_CCI_TODO_DECIDE, 1, P3_REQ_CCI_DECIDE},
-		{P3_CCI_TODO_READY, 0, P3_REQ_CCI_READY},
-		{P3_CCI_TODO_ALIVE, 1, P3_REQ_CCI_ALIVE}};
+	} cell[] = {{P3_CCI_TODO_DECIDE, 1, P3_F_CCI_ACCEPT, P3_REQ_CCI_DECIDE},
+		{P3_CCI_TODO_READY, 0, 0, P3_REQ_CCI_READY},
+		{P3_CCI_TODO_ALIVE, 1, 0, P3_REQ_CCI_ALIVE}};
 	if (conn->todo & P3_CCI_TODO_CONNECT) {
 		if (!cci_sendq_connect(n, p, conn))
 			return false;
@@ -259,7 +236,8 @@ static bool cci_sendq_todo(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 	for (uint32_t i = 0; i < sizeof cell / sizeof cell[0]; i++) {
 		if (!(conn->todo & cell[i].bit))
 			continue;
-		if (!cci_sendq_cell(n, p, conn, cell[i].kind, cell[i].rsp))
+		if (!cci_sendq_cell(n, p, cell[i].kind, cell[i].flags, cell[i].rsp,
+			    conn->tag, conn->peer_tag, conn->pub.max_send_size))
 			return false;
 		conn->todo &= (uint8_t)~cell[i].bit;
 	}
@@ -308,13 +286,8 @@ static bool cci_sendq_reject(struct p3_nic *n, struct p3_peer *p)
 {
 	struct p3_cci_request *r =
 		p3_item(p->cci.rejects.next, struct p3_cci_request, todo);
-	if (!p3_cci_req_has_room(n, p, 1, 0))
+	if (!cci_sendq_cell(n, p, P3_REQ_CCI_DECIDE, 0, 0, 0, r->client, 0))
 		return false;
-	struct p3_cell *c = p3_cci_req_begin(n, p, 1);
-	p3_cci_req_fill(c, 0, 0, r->client);
-	p3_format_set(c, P3_CCI_DECIDE_MTU, 0);
-	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_DECIDE, 0, 1), 0);
-	p3_cci_req_publish(n, p, P3_REQ_CCI_DECIDE, 0, 1, 0);
 	p3_cci_request_unlist(r);
 	return true;
 }

@@ -51,8 +51,10 @@ void p3_cci_setup_connect(struct p3_nic *n, void *dial)
 	struct p3_cci_endpoint *ep = d->ep;
 	const struct p3_cci_connect *c = d->c;
 	p3_cci_desc_drain(n, ep);
-	d->garbage = ep->garbage;
-	ep->garbage = NULL;
+	if (!d->garbage) {
+		d->garbage = ep->garbage;
+		ep->garbage = NULL;
+	}
 	d->rc = cci_conn_find_free(ep, &d->chunk);
 	if (d->rc != CCI_SUCCESS)
 		return;

@@ -423,6 +423,9 @@ enum p3_cci_answer_fields {
 #define P3_CCI_WRITE_HEAD   8u  /* of a WRITE, */
 #define P3_CCI_ANSWER_HEAD  40u /* and of the answer to a READ */
 
+/* Word 0 of an answer. */
+#define P3_CCI_ANSWER p3_word0(P3_RSP_CCI, 0, 1)
+
 enum p3_cci_status {
 	P3_CCI_OK,
 	P3_CCI_RNR,     /* no room now */

@@ -404,6 +404,12 @@ static inline void p3_tx_count(struct p3_ni *ni, uint64_t length)
  * of an exchange must write its memory between them.  The state is p->rsp_out and the
  * counter p->nanswered of each peer. */
 
+/* Return the cell of a response of one cell, or NULL if the peer does not listen, or has
+ * not reserved the cell. */
+struct p3_cell *p3_rsp_begin(struct p3_nic *n, struct p3_peer *p);
+/* Publish a response that is filled in; word0 is that of its header. */
+void p3_rsp_publish(
+	struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint64_t mlength);
 /* Respond with one cell. */
 void p3_rsp_send(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a);
 /* Respond with a kind, a pending and a length alone. */
@@ -436,9 +442,6 @@ bool p3_rsp_has_room(struct p3_peer *p, uint64_t mlength);
  * header, for p3_rsp_publish(). */
 uint64_t p3_rsp_fill(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
 	const struct p3_region *from, uint64_t offset, uint64_t mlength);
-/* Publish the reply that p3_rsp_fill() has filled. */
-void p3_rsp_publish(
-	struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint64_t mlength);
 
 /* Count a dropped message of this length.  ni is its interface, or NULL. */
 void p3_rsp_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);

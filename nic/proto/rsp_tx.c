@@ -12,23 +12,34 @@ static inline void rsp_count(struct p3_nic *n, struct p3_peer *p)
 		p3_peer_grow_responses(n, p);
 }
 
-void p3_rsp_send(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a)
+struct p3_cell *p3_rsp_begin(struct p3_nic *n, struct p3_peer *p)
 {
 	if (p->state != P3_LIVE || p->bad)
-		return;
+		return NULL;
 	rsp_count(n, p);
-	if (!p3_peer_has_room(p, &p->rsp_out, 1)) {
-		p3_peer_ignore(n, p, "more requests than it reserved room for");
-		return;
-	}
-	struct p3_cell *c = p3_ring_begin(&p->rsp_out, 1);
-	uint64_t word0 = a->kind == P3_RSP_REPLY_LONG ? p3_pack_long_reply(c, a)
-						      : p3_pack_brief(c, a);
-	P3_TRACE(fw, n, P3_TRACE_ANSWER, a->kind, a->mlength);
+	if (p3_peer_has_room(p, &p->rsp_out, 1))
+		return p3_ring_begin(&p->rsp_out, 1);
+	p3_peer_ignore(n, p, "more requests than it reserved room for");
+	return NULL;
+}
+
+void p3_rsp_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint64_t mlength)
+{
 	FAULT_POINT("response.filled");
-	p3_ring_publish(&p->rsp_out, word0, 1);
+	P3_TRACE(fw, n, P3_TRACE_ANSWER, p3_word0_kind(word0), mlength);
+	p3_ring_publish(&p->rsp_out, word0, p3_word0_ncells(word0));
 	FAULT_POINT("response.published");
 	p3_looks_add(n, p);
+}
+
+void p3_rsp_send(struct p3_nic *n, struct p3_peer *p, const struct p3_answer *a)
+{
+	struct p3_cell *c = p3_rsp_begin(n, p);
+	if (!c)
+		return;
+	uint64_t word0 = a->kind == P3_RSP_REPLY_LONG ? p3_pack_long_reply(c, a)
+						      : p3_pack_brief(c, a);
+	p3_rsp_publish(n, p, word0, a->mlength);
 }
 
 void p3_rsp_send_brief(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
@@ -52,15 +63,6 @@ uint64_t p3_rsp_fill(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
 	uint64_t word0 = p3_pack_reply(c, &a);
 	p3_region_read(from, offset, p3_reply_bytes(c), mlength);
 	return word0;
-}
-
-void p3_rsp_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint64_t mlength)
-{
-	FAULT_POINT("reply.filled");
-	P3_TRACE(fw, n, P3_TRACE_ANSWER, P3_RSP_REPLY, mlength);
-	p3_ring_publish(&p->rsp_out, word0, p3_word0_ncells(word0));
-	FAULT_POINT("reply.published");
-	p3_looks_add(n, p);
 }
 
 void p3_rsp_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)

@@ -567,10 +567,10 @@ static P3_HOT void rx_fast_expect_to_answer(
 		p3_ring_own_soon(r, 0);
 }
 
-/* Messages of CCI that are not in parts: of one cell, or of k cells.  These functions are
- * not P3_PATH, nor are CCI's others. */
+/* A message of CCI that is not in parts, of k cells.  This function is not P3_PATH, nor
+ * are CCI's others. */
 static __attribute__((noinline)) bool rx_fast_take_cci(
-	struct p3_nic *n, struct p3_peer *p)
+	struct p3_nic *n, struct p3_peer *p, uint32_t k)
 {
 	const struct p3_cell *c = p->req_in.next;
 	uint64_t w1 = p3_format_get(c, P3_CCI_ROOM);
@@ -578,18 +578,12 @@ static __attribute__((noinline)) bool rx_fast_take_cci(
 	rx_fast_expect_to_answer(p, answered ? &p->rsp_out : &p->req_out);
 	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p)))
 		return rx_take_any(n, p);
-	return p3_cci_msg_take_one(n, p, c, w1) || rx_take_any(n, p);
-}
-
-static __attribute__((noinline)) bool rx_fast_take_longer_cci(
-	struct p3_nic *n, struct p3_peer *p, uint32_t k)
-{
-	const struct p3_cell *c = p->req_in.next;
-	if (p3_unlikely(n->odd & P3_ODD_TRACED || p->odd || p3_peer_has_response(p) ||
-			!p3_ring_sane(&p->req_in, P3_REQ_CCI_MSG, k)))
-		return rx_take_any(n, p);
-	p3_cells_soon(c, k);
-	return p3_cci_msg_take_longer(n, p, c, k) || rx_take_any(n, p);
+	if (k != 1) {
+		if (p3_unlikely(!p3_ring_sane(&p->req_in, P3_REQ_CCI_MSG, k)))
+			return rx_take_any(n, p);
+		p3_cells_soon(c, k);
+	}
+	return p3_cci_msg_take(n, p, c, w1, k) || rx_take_any(n, p);
 }
 
 P3_PATH
@@ -618,9 +612,7 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		return rx_fast_take_get(n, p);
 	if (!(other << 16)) /* all but the number of cells */
 		return rx_fast_take_longer(n, p, p3_word0_ncells(w0));
-	if (other == cci)
-		return rx_fast_take_cci(n, p);
 	if (!((other ^ cci) << 16))
-		return rx_fast_take_longer_cci(n, p, p3_word0_ncells(w0));
+		return rx_fast_take_cci(n, p, p3_word0_ncells(w0));
 	return rx_take_any(n, p);
 }

@@ -5,8 +5,8 @@
  * Only a process's own firmware writes its user memory, so all movers pull: for a put
  * the target reads, for a get the initiator.  The source offers its bytes in a slot of
  * its transfer table (source.c); the reader moves them slice by slice (pull.c,
- * movers.c, pace.c).  Exchanges of the same bytes come between (getput.c).  Only the lease
- * holder calls these functions.
+ * movers.c, pace.c).  Exchanges of the same bytes come between (getput.c).  Only the
+ * lease holder calls these functions.
  *
  * Memory ordering of long transfers, between processes:
  *	XFER.1	id: owner releases after address, length and bytes are final -> reader

@@ -29,7 +29,8 @@ static void open_end(uint32_t k)
 	memset(&ends[k], 0, sizeof ends[k]);
 	check(p3_cci_endpoint_create(rig.nic, &conf, &ends[k].ep), CCI_SUCCESS,
 		"an endpoint");
-	check(p3_cci_set_number(ends[k].ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, BUFFERS),
+	uint32_t buffers = BUFFERS;
+	check(p3_cci_number(ends[k].ep, CCI_OPT_ENDPT_RECV_BUF_COUNT, true, &buffers),
 		CCI_SUCCESS, "buffers");
 }
 
@@ -192,9 +193,10 @@ static void disconnect(uint32_t k, uint8_t how)
 static void set_times(uint32_t k, struct input *in)
 {
 	bool alive = in_bit(in);
-	(void)p3_cci_set_number(ends[k].ep,
+	uint32_t us = (uint32_t)in_bytes(in, 2);
+	(void)p3_cci_number(ends[k].ep,
 		alive ? CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT : CCI_OPT_ENDPT_SEND_TIMEOUT,
-		(uint32_t)in_bytes(in, 2));
+		true, &us);
 	rig.now += in_bytes(in, 3);
 }
 

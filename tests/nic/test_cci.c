@@ -191,8 +191,8 @@ NODES_CASE(messages_of_all_lengths_arrive, 2)
 static void set_number(const void *handle, cci_opt_name_t name, uint32_t value)
 {
 	uint32_t is = 0;
-	CHECK_EQ(p3_cci_set_number(handle, name, value), CCI_SUCCESS);
-	CHECK_EQ(p3_cci_get_number(handle, name, &is), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_number(handle, name, true, &value), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_number(handle, name, false, &is), CCI_SUCCESS);
 	CHECK_EQ(is, value);
 }
 

@@ -24,7 +24,7 @@
 #define CCIQ_1_p3_cci_queue_take             2
 #define CCIQ_1_cci_queue_take_shared         3
 #define CCIQ_3_p3_cci_queue_give_back        4
-#define CCIQ_3_p3_cci_queue_drain            5
+#define CCIQ_3_p3_cci_queue_first_back       5
 #define CCIQ_3_p3_cci_queue_give_back_rarely 6
 #define CCIQ_3_p3_cci_queue_take_returned    7
 #define EVQ_4_p3_owner_enter                 8 /* its fence */
@@ -67,7 +67,7 @@ inline p3_cci_queue_post(d)
 
 inline p3_cci_queue_drain()
 {
-	p3_acquire(BACK(drained), x, CCIQ_3_p3_cci_queue_drain);
+	p3_acquire(BACK(drained), x, CCIQ_3_p3_cci_queue_first_back);
 	if
 	:: IS_OF(x, drained) -> unused = unused | (1 << ITEM_IN(x)); drained++
 	:: else
