@@ -28,9 +28,9 @@
 
 /* ---- puts without an acknowledgement ---- */
 
-/* Return the descriptor, or NULL.  It is plain, with none of these bits of enum p3_md_odd,
- * and has a queue for the ACK if there will be one.  It has these bytes, and they are few
- * enough for one cell, or at most `most`. */
+/* Return the descriptor, or NULL.  It is plain, with none of these bits of enum
+ * p3_md_odd, and has a queue for the ACK if there will be one.  It has these bytes, and
+ * they are few enough for one cell, or at most `most`. */
 static P3_HOT struct p3_md *tx_find_md(struct p3_nic *n, uint64_t handle, uint32_t odd,
 	bool ack, uint64_t most, uint64_t *offset, uint64_t *length)
 {
