@@ -101,9 +101,9 @@ struct p3_nic {
 	struct p3_trace_record *traced;  /* (any) the firmware's records; NULL: the
 					  * trace is off */
 	/* proto/ */
-	struct p3_id latest;  /* target of the last request that left at once; or
+	struct p3_id latest;      /* target of the last request that left at once; or
 			       * n->absent, which is never open */
-	struct p3_peer *peer; /* an array of nnodes */
+	struct p3_peer *peer;     /* an array of nnodes */
 	uint32_t first_nid, nids; /* nids of peer[]; nids 0: use ids */
 	struct p3_ids *ids;       /* NULL: first_nid is enough */
 	/* run/ */

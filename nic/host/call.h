@@ -118,17 +118,10 @@ static P3_HOT bool p3_trylease_enter(struct p3_nic *n)
 /* End a hold that has executed a command. */
 static P3_HOT void p3_trylease_leave(struct p3_nic *n, enum p3_op op)
 {
-	struct p3_mailbox *mailbox = n->mailbox; /* still readable after the give */
-	bool light = n->light;
 	P3_PROBE2(command, op, n->conf.nid);
 	FAULT_POINT("command.executed");
 	p3_count(&n->count[P3_C_LEASE_HOST], 1);
-	p3_lease_give(&n->lease);
-	p3_fence_light(light); /* LEASE.2 */
-	/* The same as p3_mbx_any(), so that one branch tests both words. */
-	uint32_t posted = p3_get(&mailbox->head) ^ P3_MBX_NONE; /* MBX.4 */
-	if (p3_unlikely(posted | p3_get(&n->parked)))
-		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, 0, mailbox);
+	p3_lease_give_alone(n, 0);
 	p3_call_end(n);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Puts and gets that leave their node within the call, if the lease is free and no command
- * waits. */
+/* Puts and gets that leave their node within the call, if the lease is free and no
+ * command waits. */
 #include "nic/host/call.h"
 #include "nic/proto/tx.h"
 

@@ -232,7 +232,7 @@ bool p3_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r
 		return deliver_get_long(n, p, r, hit);
 	if (kind != P3_REQ_PUT && !p3_rsp_has_room(p, hit->mlength))
 		return false;
-	/* While a long transfer that has begun uses the bytes of an exchange, it waits. */
+	/* An exchange waits while a long transfer that has begun uses its bytes. */
 	if (kind == P3_REQ_GETPUT && !p3_getput_may_go(n, p, hit))
 		return false;
 	deliver_begin(n, p, r, hit, &t);

@@ -117,7 +117,7 @@ bool p3_peer_has_acked(struct p3_peer *p);
 bool p3_peer_look_for_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k);
 /* Return true if there is room for k cells.  Load the peer's credit only if the last
  * known one does not suffice. */
-static inline bool p3_peer_has_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
+static P3_HOT bool p3_peer_has_room(struct p3_peer *p, struct p3_ring_tx *r, uint32_t k)
 {
 	return p3_likely(p3_ring_fits(r, k + p3_ring_pad(r, k))) ||
 	       p3_peer_look_for_room(p, r, k);

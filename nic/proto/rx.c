@@ -137,8 +137,8 @@ static P3_RARE bool rx_may_take(struct p3_nic *n, struct p3_peer *p)
 	       (!p->behind || p->going || (p->asks && p3_generic_is_done(n, p)));
 }
 
-/* Take a request that fails one of the fast checks below, or that a getput or an interface
- * holds up.  Return false if there is none, or it must wait. */
+/* Take a request that fails one of the fast checks below.  Return false if there is none,
+ * or it must wait. */
 P3_PATH
 static __attribute__((noinline)) bool rx_take_any(struct p3_nic *n, struct p3_peer *p)
 {

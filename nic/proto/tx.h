@@ -5,10 +5,10 @@
  * The lease holder calls p3_tx_put_now() and p3_tx_ask_now(), unless n->odd has a bit of
  * P3_TX_ODD.  They send a request if the descriptor is plain, the bytes are few, and the
  * request ring is open for them (p3_ring_open()).  A request with a response, that is a
- * get or a put that wants an acknowledgement, has one cell in each direction, and there is
- * room for the response, and a free pending.  They return false, having done nothing, if a
- * check fails: then the caller executes the command (p3_tx_put() and p3_tx_get()), whose
- * tail sends the request, or keeps it as a pending.
+ * get or a put that wants an acknowledgement, has one cell in each direction, and there
+ * is room for the response, and a free pending.  If a check fails, they return false,
+ * having done nothing, and the caller executes the command (p3_tx_put(), p3_tx_get()),
+ * whose tail sends the request, or keeps it as a pending.
  *
  * The caller looks whether the peer sleeps, and posts the news (LEASE.2, PARK.1).
  */
@@ -28,21 +28,16 @@
 
 /* ---- puts without an acknowledgement ---- */
 
-/* Return true if the descriptor has none of these bits of enum p3_md_odd, and has a queue
- * for the ACK if there will be one. */
-static P3_HOT bool tx_is_plain(const struct p3_md *md, uint32_t odd, bool ack)
-{
-	odd |= P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC;
-	return p3_likely(!(md->odd & odd)) && p3_likely(!ack || p3_eq_of_sink(&md->sink));
-}
-
-/* Return the descriptor if it is plain and has these bytes, and they are few enough for
- * one cell, or at most `most`; or NULL. */
+/* Return the descriptor, or NULL.  It is plain, with none of these bits of enum
+ * p3_md_odd, and has a queue for the ACK if there will be one.  It has these bytes, and
+ * they are few enough for one cell, or at most `most`. */
 static P3_HOT struct p3_md *tx_find_md(struct p3_nic *n, uint64_t handle, uint32_t odd,
 	bool ack, uint64_t most, uint64_t *offset, uint64_t *length)
 {
 	struct p3_md *md = p3_md_named(n, handle);
-	if (p3_unlikely(!md || !tx_is_plain(md, odd, ack)))
+	odd |= P3_ODD_THRESHOLD | P3_ODD_INACTIVE | P3_ODD_IOVEC;
+	if (p3_unlikely(!md) || p3_unlikely(md->odd & odd) ||
+		p3_unlikely(ack && !p3_eq_of_sink(&md->sink)))
 		return NULL;
 	uint64_t size = md->region.size;
 	if (*length == P3_WHOLE) {
@@ -66,10 +61,9 @@ static P3_HOT void tx_fill_cell(struct p3_cell *c, const char *from, uint64_t le
 	p3_pack_data(c, d);
 }
 
-/* Send the message whose bytes are in the cells at c. */
-static P3_HOT void tx_send_put(struct p3_ring_tx *r, struct p3_cell *c,
-	const struct p3_move *m, uint64_t id, uint32_t ni, uint64_t length,
-	uint32_t cells)
+/* Send the message whose bytes are in the next cells. */
+static P3_HOT void tx_send_put(struct p3_ring_tx *r, const struct p3_move *m, uint64_t id,
+	uint32_t ni, uint64_t length, uint32_t cells)
 {
 	const struct p3_request q = {.kind = P3_REQ_PUT,
 		.ncells = cells,
@@ -80,7 +74,7 @@ static P3_HOT void tx_send_put(struct p3_ring_tx *r, struct p3_cell *c,
 		.hdr = m->hdr,
 		.offset = m->remote_offset,
 		.length = length};
-	uint64_t word0 = p3_pack_eager(c, &q);
+	uint64_t word0 = p3_pack_eager(r->next, &q);
 	_Static_assert(P3_JOB_NIS == 2, "the interface is the flag");
 	word0 |= p3_field_in(P3_HEADER_FLAGS, (uint64_t)ni * P3_F_NI1);
 	FAULT_POINT("request.filled");
@@ -99,13 +93,6 @@ static P3_HOT bool tx_is_open(struct p3_peer *p, uint32_t k)
 	return p3_ring_runs(&p->req_out, k) || p3_tx_reopen(p, k);
 }
 
-/* Begin a message in an open ring. */
-static P3_HOT struct p3_cell *tx_begin_cell(const struct p3_ring_tx *r)
-{
-	FAULT_POINT("lane.begun");
-	return r->next;
-}
-
 /* Send the bytes if the ring is open for them.  The number of cells is a constant where
  * the bytes are copied in place. */
 static P3_HOT bool tx_put_if_open(struct p3_nic *n, struct p3_peer *p,
@@ -117,27 +104,27 @@ static P3_HOT bool tx_put_if_open(struct p3_nic *n, struct p3_peer *p,
 	if (p3_likely(length <= P3_REQ_INLINE)) {
 		if (p3_unlikely(!tx_is_open(p, 1)))
 			return false;
-		struct p3_cell *c = tx_begin_cell(r);
-		tx_fill_cell(c, from, length);
-		tx_send_put(r, c, m, id, md->o.ni, length, 1);
+		FAULT_POINT("lane.begun");
+		tx_fill_cell(r->next, from, length);
+		tx_send_put(r, m, id, md->o.ni, length, 1);
 		p3_count(&n->count[P3_C_PUT_INLINE], 1);
 		return true;
 	}
 	if (n->crowded && p3_likely(length <= P3_FEW)) {
 		if (p3_unlikely(!tx_is_open(p, 2)))
 			return false;
-		struct p3_cell *c = tx_begin_cell(r);
-		p3_region_copy_few(p3_request_eager_bytes(c), from, length);
-		tx_send_put(r, c, m, id, md->o.ni, length, 2);
+		FAULT_POINT("lane.begun");
+		p3_region_copy_few(p3_request_eager_bytes(r->next), from, length);
+		tx_send_put(r, m, id, md->o.ni, length, 2);
 		p3_count(&n->count[P3_C_PUT_EAGER], 1);
 		return true;
 	}
 	uint32_t cells = p3_request_cells(length);
 	if (p3_unlikely(cells > p3_ring_most(r->n) || !tx_is_open(p, cells)))
 		return false;
-	struct p3_cell *c = tx_begin_cell(r);
-	memcpy(p3_request_eager_bytes(c), from, length);
-	tx_send_put(r, c, m, id, md->o.ni, length, cells);
+	FAULT_POINT("lane.begun");
+	memcpy(p3_request_eager_bytes(r->next), from, length);
+	tx_send_put(r, m, id, md->o.ni, length, cells);
 	p3_count(&n->count[P3_C_PUT_EAGER], 1);
 	return true;
 }

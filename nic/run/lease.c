@@ -222,18 +222,12 @@ void p3_lease_leave(struct p3_nic *n)
 		lease_leave_many(n);
 		return;
 	}
-	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
 	struct p3_look l = {.asleep = &n->never_asleep, .cold = &n->never_cold};
 	if (p3_likely(n->ntouched != 0))
 		l = p3_looks_copy(n, n->touched[0]);
 	uint32_t posted = n->posted;
-	bool light = n->light;
 	n->ntouched = 0;
 	n->unlooked = 0;
 	n->posted = 0;
-	p3_lease_give(&n->lease);
-	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
-	uint32_t news = p3_get(l.cold) | p3_get(l.asleep) | p3_get(&n->parked);
-	if (p3_unlikely(news || p3_mbx_any(mailbox))) /* MBX.4 */
-		p3_lease_left(n, l.asleep, l.cold, l.bell, posted, mailbox);
+	p3_lease_give_to(n, l.asleep, l.cold, l.bell, posted);
 }

@@ -45,21 +45,39 @@ static inline void p3_lease_begin(struct p3_nic *n, enum p3_lease_holder who)
 P3_RARE void p3_lease_left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 	struct p3_doorbell *bell, uint32_t posted, struct p3_mailbox *mailbox);
 
-/* Do as p3_lease_leave() after a hold that wrote to this peer and to no other one, not on
- * a wire, and posted these news. */
-static P3_HOT void p3_lease_leave_to(
-	struct p3_nic *n, const struct p3_peer *p, uint32_t posted)
+/* Give the lease back after a hold that wrote to one peer at most, whose words these are,
+ * not on a wire, and posted these news. */
+static P3_HOT void p3_lease_give_to(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
+	struct p3_doorbell *bell, uint32_t posted)
 {
-	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
-	p3_a32 *asleep = p->asleep;
-	const p3_a32 *cold = p->cold;
-	struct p3_doorbell *bell = p->doorbell;
+	struct p3_mailbox *mailbox = n->mailbox; /* still readable after the give */
 	bool light = n->light;
 	p3_lease_give(&n->lease);
 	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
 	uint32_t news = p3_get(cold) | p3_get(asleep) | p3_get(&n->parked);
 	if (p3_unlikely(news || p3_mbx_any(mailbox))) /* MBX.4 */
 		p3_lease_left(n, asleep, cold, bell, posted, mailbox);
+}
+
+/* Do as p3_lease_leave() after a hold that wrote to this peer and to no other one, not on
+ * a wire, and posted these news. */
+static P3_HOT void p3_lease_leave_to(
+	struct p3_nic *n, const struct p3_peer *p, uint32_t posted)
+{
+	p3_lease_give_to(n, p->asleep, p->cold, p->doorbell, posted);
+}
+
+/* Give the lease back after a hold that wrote to no peer, and posted these news. */
+static P3_HOT void p3_lease_give_alone(struct p3_nic *n, uint32_t posted)
+{
+	struct p3_mailbox *mailbox = n->mailbox; /* still readable after the give */
+	bool light = n->light;
+	p3_lease_give(&n->lease);
+	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
+	/* The same as p3_mbx_any(), so that one branch tests both words. */
+	uint32_t command = p3_get(&mailbox->head) ^ P3_MBX_NONE; /* MBX.4 */
+	if (p3_unlikely(command | p3_get(&n->parked)))
+		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, posted, mailbox);
 }
 
 /* Take the lease and execute the posted commands.  Return false if another thread has
@@ -104,19 +122,14 @@ static P3_HOT bool p3_lease_enter_to_pass(struct p3_nic *n)
 /* Do as p3_lease_leave(), inlined if this hold has written to no peer. */
 static P3_HOT void p3_lease_leave_here(struct p3_nic *n)
 {
+	uint32_t posted = n->posted;
 	if (p3_unlikely(n->ntouched | n->odd)) {
 		p3_lease_leave(n);
 		return;
 	}
-	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
-	uint32_t posted = n->posted;
-	bool light = n->light;
 	n->unlooked = 0;
 	n->posted = 0;
-	p3_lease_give(&n->lease);
-	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
-	if (p3_unlikely(p3_get(&n->parked) || p3_mbx_any(mailbox))) /* MBX.4 */
-		p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, posted, mailbox);
+	p3_lease_give_alone(n, posted);
 }
 
 /* ---- passes ---- */

@@ -157,8 +157,7 @@ static P3_HOT void pass_visit_in_crowd(
 {
 	bool all = p3_unlikely(p->deep || number % P3_PROBING == 0);
 	uint32_t before = n->msgs;
-	if (p3_likely(!all) &&
-		p3_likely(pass_begins_plainly(p) && p3_rx_take(n, p)) &&
+	if (p3_likely(!all) && p3_likely(pass_begins_plainly(p) && p3_rx_take(n, p)) &&
 		p3_likely(n->msgs != before)) { /* it may have been no message */
 		pass_leave_after_one(p);
 		pass_expect_to_answer(p);

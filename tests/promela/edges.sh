@@ -14,7 +14,12 @@ ends() { # of an edge, that are necessary
 cited() {
 	awk -v edge="$modelled" '
 		FNR == 1 || /^(struct|enum|union) [a-z0-9_]+ \{/ { f = "" }
-		/^[a-z].*[a-z_0-9]\(/ { f = $0; sub(/\(.*/, "", f); sub(/.*[ *]/, "", f) }
+		/^[a-z].*[a-z_0-9]\(/ {
+			f = $0
+			sub(/__attribute__\(\([a-z]*\)\) /, "", f)
+			sub(/\(.*/, "", f)
+			sub(/.*[ *]/, "", f)
+		}
 		f && /;.*\/\*|\{.*\/\*/ {
 			line = $0; sub(/^[^;{]*[;{]/, "", line)
 			while (match(line, edge)) {

@@ -83,7 +83,7 @@ cast() {
 	dump trace >text 2>err || fail tracedump
 	[ -s err ] && fail "complaints"
 	[ "$(grep -c '^# node' text)" = 4 ] || fail "not four nodes"
-	has text ': [0-9a-f]{8} [a-z_0-9]*p3_[a-z_.0-9]*\+[0-9a-f]{4} \([0-9]+ ns\) (send|match)'
+	has text ': [0-9a-f]{8} [a-z_0-9]*(p3|tx|rx)_[a-z_.0-9]*\+[0-9a-f]{4} \([0-9]+ ns\) (send|match)'
 	has text 'host [0-9]+ command put node [0-3] '
 	awk '$1 ~ /^[0-9.]+:$/ { if ($1 + 0 < last) exit 1; last = $1 + 0 }' text || fail "not by time"
 	dump --json --output json trace || fail json
@@ -221,7 +221,7 @@ dumped() {
 	[ "$(stat -c %s "$core")" -lt $((64 << 20)) ] || fail "$(stat -c %s "$core") bytes"
 	dump "$core" >text 2>said || fail "the core: $(cat said)"
 	has text '^# node 1: trace_node, pid [0-9]+, dumped core, '
-	has text ': [0-9a-f]{8} ([a-z_0-9]*p3_[a-z_.0-9]*|publish[a-z.0-9]*)\+[0-9a-f]{4} \([0-9]+ ns\) send put to 0'
+	has text ': [0-9a-f]{8} [a-z_0-9]*(p3|tx)_[a-z_.0-9]*\+[0-9a-f]{4} \([0-9]+ ns\) send put to 0'
 	[ "$(dump --at send "$core" | grep -c 'send put to 0 .* 8 B')" = 501 ] || fail "puts"
 	compare "$core"
 	dump --json "$core" >json || fail json
