@@ -424,49 +424,13 @@ gasnet_coll_handle_t gasneti_coll_meet(gasnet_team_handle_t team, uint64_t *valu
 		.value = value});
 }
 
-gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *dst,
-	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+/* Begin a collective that moves blocks of nbytes, which are stride bytes apart in src. */
+static gasnet_coll_handle_t coll_move(enum kind kind, gasnet_team_handle_t team,
+	uint32_t root, void *dst, void *src, size_t stride, size_t nbytes, int flags)
 {
 	return coll_begin(&(struct gasneti_coll){.team = team,
-		.kind = BROADCAST,
-		.root = srcimage,
-		.dst = dst,
-		.src = src,
-		.nbytes = nbytes,
-		.flags = flags});
-}
-
-gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void *dst,
-	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
-{
-	return coll_begin(&(struct gasneti_coll){.team = team,
-		.kind = SCATTER,
-		.root = srcimage,
-		.dst = dst,
-		.src = src,
-		.nbytes = nbytes,
-		.stride = nbytes,
-		.flags = flags});
-}
-
-gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team,
-	gasnet_image_t dstimage, void *dst, void *src, size_t nbytes, int flags)
-{
-	return coll_begin(&(struct gasneti_coll){.team = team,
-		.kind = GATHER,
-		.root = dstimage,
-		.dst = dst,
-		.src = src,
-		.nbytes = nbytes,
-		.flags = flags});
-}
-
-/* Send each member its block, at a distance of stride in src; take theirs. */
-static gasnet_coll_handle_t coll_all_to_all(gasnet_team_handle_t team, void *dst,
-	void *src, size_t stride, size_t nbytes, int flags)
-{
-	return coll_begin(&(struct gasneti_coll){.team = team,
-		.kind = EXCHANGE,
+		.kind = kind,
+		.root = root,
 		.dst = dst,
 		.src = src,
 		.nbytes = nbytes,
@@ -474,14 +438,32 @@ static gasnet_coll_handle_t coll_all_to_all(gasnet_team_handle_t team, void *dst
 		.flags = flags});
 }
 
+gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *dst,
+	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+{
+	return coll_move(BROADCAST, team, srcimage, dst, src, 0, nbytes, flags);
+}
+
+gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void *dst,
+	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+{
+	return coll_move(SCATTER, team, srcimage, dst, src, nbytes, nbytes, flags);
+}
+
+gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team,
+	gasnet_image_t dstimage, void *dst, void *src, size_t nbytes, int flags)
+{
+	return coll_move(GATHER, team, dstimage, dst, src, 0, nbytes, flags);
+}
+
 gasnet_coll_handle_t gasnet_coll_gather_all_nb(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
 {
-	return coll_all_to_all(team, dst, src, 0, nbytes, flags);
+	return coll_move(EXCHANGE, team, 0, dst, src, 0, nbytes, flags);
 }
 
 gasnet_coll_handle_t gasnet_coll_exchange_nb(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
 {
-	return coll_all_to_all(team, dst, src, nbytes, nbytes, flags);
+	return coll_move(EXCHANGE, team, 0, dst, src, nbytes, nbytes, flags);
 }

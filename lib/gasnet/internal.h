@@ -597,8 +597,6 @@ void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void *dest, void 
 void gasneti_do_get(
 	struct gasneti_op *op, void *dest, gasnet_node_t node, void *src, size_t nbytes);
 struct gasneti_op *gasneti_op_begin(struct gasneti_thread *self);
-struct gasneti_op *gasneti_op_for_handle(void);
-gasnet_handle_t gasneti_op_handle(struct gasneti_op *op);
 void gasneti_op_finish(struct gasneti_op *op);
 void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
 	gasnet_handlerarg_t dest_lo, gasnet_handlerarg_t n_hi, gasnet_handlerarg_t n_lo,
