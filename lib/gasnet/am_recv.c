@@ -19,8 +19,8 @@
  * header, which arrive in either order; both carry the Lid, a number of the pair of
  * nodes. The half that comes first leaves a record with the peer, the second one takes it
  * out and runs the handler.  The record passes from one thread to the other under the
- * peer's lock (lid_free_lock is inside of it), so the handler sees the payload.  Records
- * are bounded by the credits of the peers and the chunks of this node.
+ * peer's lock, so the handler sees the payload.  Records are bounded by the credits of the
+ * peers and the chunks of this node.
  */
 #include "internal.h"
 
@@ -135,30 +135,18 @@ GASNETI_HOT void gasneti_run_handler(struct gasneti_token *token, uint32_t categ
 
 /* ---- Lids ---- */
 
-static gasneti_lock_t lid_free_lock = GASNETI_UNLOCKED;
-static struct gasneti_lid *lid_free_list;
-
 static void lid_free(struct gasneti_lid *lid)
 {
-	gasneti_lock(&lid_free_lock);
-	lid->next = lid_free_list;
-	lid_free_list = lid;
-	gasneti.stats.lids--;
-	gasneti_unlock(&lid_free_lock);
+	gasneti_add(&gasneti.stats.lids, UINT64_MAX);
+	free(lid);
 }
 
-/* Take a record from those that are free; the caller holds the peer's lock. */
 static struct gasneti_lid *lid_new(void)
 {
-	gasneti_lock(&lid_free_lock);
-	struct gasneti_lid *lid = lid_free_list;
-	if (lid)
-		lid_free_list = lid->next;
-	if (++gasneti.stats.lids > gasneti.stats.lid_high)
-		gasneti.stats.lid_high = gasneti.stats.lids;
-	gasneti_unlock(&lid_free_lock);
-	if (!lid && !(lid = malloc(sizeof(*lid))))
+	struct gasneti_lid *lid = malloc(sizeof(*lid));
+	if (!lid)
 		gasneti_fatal("no memory for the record of a Long message");
+	gasneti_peak(&gasneti.stats.lid_high, gasneti_add(&gasneti.stats.lids, 1));
 	return lid;
 }
 

@@ -78,7 +78,7 @@ static void exit_nap(uint32_t ms)
 
 static uint64_t exit_now(void)
 {
-	return gasneti_now() / 1000000;
+	return gasnett_ticks_now() / 1000000;
 }
 
 static void exit_wake_watcher(void)

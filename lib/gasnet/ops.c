@@ -23,14 +23,11 @@ static GASNETI_HOT void put_part(struct gasneti_op *op, const struct gasneti_loc
 {
 	const struct gasneti_peer *peer = &gasneti.peers[node];
 	uint64_t bits = op->bits | kind << 4 | local->resource << GASNETI_RESOURCE_SHIFT;
-	int rc;
 	gasneti_ticket_take();
 	op->begun[GASNETI_PUT]++;
 	op->local_begun += kind == GASNETI_KIND_PUT_LOCAL;
-	gasneti_wait_for(safe,
-		(rc = PtlPutRegion(local->md, local->offset, local->length, PTL_ACK_REQ,
-			 peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0)) != PTL_NO_SPACE);
-	gasneti_must(rc, "PtlPutRegion");
+	gasneti_start(PtlPutRegion, local->md, local->offset, local->length, PTL_ACK_REQ,
+		peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0);
 }
 
 static GASNETI_HOT void get_part(struct gasneti_op *op, const struct gasneti_local *local,
@@ -39,13 +36,10 @@ static GASNETI_HOT void get_part(struct gasneti_op *op, const struct gasneti_loc
 	const struct gasneti_peer *peer = &gasneti.peers[node];
 	uint64_t bits = op->bits | GASNETI_KIND_GET << 4 |
 			local->resource << GASNETI_RESOURCE_SHIFT;
-	int rc;
 	gasneti_ticket_take();
 	op->begun[GASNETI_GET]++;
-	gasneti_wait_for(safe,
-		(rc = PtlGetRegion(local->md, local->offset, local->length, peer->id,
-			 GASNETI_RAR_PTE, 0, bits, remote)) != PTL_NO_SPACE);
-	gasneti_must(rc, "PtlGetRegion");
+	gasneti_start(PtlGetRegion, local->md, local->offset, local->length, peer->id,
+		GASNETI_RAR_PTE, 0, bits, remote);
 }
 
 /* A put that may need several parts: longer, or in a local mode other than all. */

@@ -264,7 +264,7 @@ GASNETI_HOT bool gasneti_may_sleep(gasneti_wait_t *wait, unsigned n)
 		return true;
 	if (++wait->turns % CLOCK_EVERY)
 		return false;
-	uint64_t now = gasneti_now();
+	uint64_t now = gasnett_ticks_now();
 	if (!wait->since)
 		wait->since = now;
 	return now - wait->since >= SPIN_NS;
