@@ -6,7 +6,6 @@ const struct gn_program gn_program = {.segment = (uintptr_t)1 << 20};
 
 enum { AREA = 8192, PIECES = 24, LEVELS = 4 };
 enum form { VECTOR, LIST, BOX, FORMS };
-enum sync { BLOCKING, EXPLICIT, IMPLICIT, SYNCS };
 
 /* The two sides of a transfer: metadata, and the place of each byte in its area. */
 struct side {
@@ -133,37 +132,32 @@ static void choose(struct transfer *t, enum form form, unsigned char *dst,
 
 /* ---- calls ---- */
 
-/* Make a call in the form that has this sync; return its handle. */
-#define CALL(sync, name, ...)                                                            \
-	((sync) == EXPLICIT                                                              \
-			? gasnet_##name##_nb_bulk(__VA_ARGS__)                           \
-			: ((sync) == BLOCKING ? gasnet_##name##_bulk(__VA_ARGS__)        \
-					      : gasnet_##name##_nbi_bulk(__VA_ARGS__),   \
-				  GASNET_INVALID_HANDLE))
-
-static gasnet_handle_t put_it(gasnet_node_t to, const struct transfer *t, enum sync sync)
+static gasnet_handle_t put_it(
+	gasnet_node_t to, const struct transfer *t, enum gn_sync sync)
 {
 	const struct side *d = &t->dst, *s = &t->src;
 	if (t->form == VECTOR)
-		return CALL(sync, putv, to, d->pieces, d->list, s->pieces, s->list);
+		return GN_FORM(
+			sync, putv, _bulk, to, d->pieces, d->list, s->pieces, s->list);
 	if (t->form == LIST)
-		return CALL(sync, puti, to, d->pieces, d->addr, d->len, s->pieces,
-			s->addr, s->len);
-	return CALL(sync, puts, to, d->area, d->strides, s->area, s->strides, t->count,
-		t->levels);
+		return GN_FORM(sync, puti, _bulk, to, d->pieces, d->addr, d->len,
+			s->pieces, s->addr, s->len);
+	return GN_FORM(sync, puts, _bulk, to, d->area, d->strides, s->area, s->strides,
+		t->count, t->levels);
 }
 
 static gasnet_handle_t get_it(
-	gasnet_node_t from, const struct transfer *t, enum sync sync)
+	gasnet_node_t from, const struct transfer *t, enum gn_sync sync)
 {
 	const struct side *d = &t->dst, *s = &t->src;
 	if (t->form == VECTOR)
-		return CALL(sync, getv, d->pieces, d->list, from, s->pieces, s->list);
+		return GN_FORM(
+			sync, getv, _bulk, d->pieces, d->list, from, s->pieces, s->list);
 	if (t->form == LIST)
-		return CALL(sync, geti, d->pieces, d->addr, d->len, from, s->pieces,
-			s->addr, s->len);
-	return CALL(sync, gets, d->area, d->strides, from, s->area, s->strides, t->count,
-		t->levels);
+		return GN_FORM(sync, geti, _bulk, d->pieces, d->addr, d->len, from,
+			s->pieces, s->addr, s->len);
+	return GN_FORM(sync, gets, _bulk, d->area, d->strides, from, s->area, s->strides,
+		t->count, t->levels);
 }
 
 /* Overwrite what the calls may not look at any more. */
@@ -178,11 +172,11 @@ static void spoil(struct transfer *t)
 	memset(t->count, 0xee, sizeof t->count);
 }
 
-static void end(gasnet_handle_t handle, enum sync sync)
+static void end(gasnet_handle_t handle, enum gn_sync sync)
 {
-	if (sync == EXPLICIT)
+	if (sync == GN_EXPLICIT)
 		gasnet_wait_syncnb(handle);
-	else if (sync == IMPLICIT)
+	else if (sync == GN_IMPLICIT)
 		gasnet_wait_syncnbi_all();
 }
 
@@ -200,7 +194,7 @@ static void apply(const struct transfer *t, const unsigned char *src)
 
 /* Put or get between the area here and the neighbor's, whose bytes are in near and far. */
 static void move_and_compare(
-	bool puts, enum form form, enum sync sync, bool spoils, uint64_t *seed)
+	bool puts, enum form form, enum gn_sync sync, bool spoils, uint64_t *seed)
 {
 	static struct transfer t;
 	unsigned char *there = gn_at(gn.next, 0), *is = puts ? far : near;
@@ -219,14 +213,14 @@ static void move_and_compare(
 	CHECK(memcmp(is, model, AREA) == 0);
 }
 
-static void move_all(int rounds, enum sync first, bool spoils, uint64_t seed)
+static void move_all(int rounds, enum gn_sync first, bool spoils, uint64_t seed)
 {
 	for (int i = 0; i < rounds; i++)
 		for (int form = 0; form < FORMS; form++)
-			for (int sync = (int)first; sync < SYNCS; sync++)
+			for (int sync = (int)first; sync < GN_SYNCS; sync++)
 				for (int puts = 0; puts < 2; puts++)
 					move_and_compare(puts, (enum form)form,
-						(enum sync)sync, spoils, &seed);
+						(enum gn_sync)sync, spoils, &seed);
 }
 
 /* There are more operations than records for handles: the last ones block. */
@@ -246,11 +240,11 @@ STATEMENT(151, vectors_lists_and_boxes)
 	gn_barrier();
 	if (!getenv("P3_QUICK"))
 		hold_very_many();
-	move_all(60, BLOCKING, false, gn_seed() * 31 + gn.rank);
+	move_all(60, GN_BLOCKING, false, gn_seed() * 31 + gn.rank);
 }
 
 STATEMENT(152, metadata_may_be_overwritten_at_once)
 {
 	gn_barrier();
-	move_all(30, EXPLICIT, true, gn_seed() * 37 + gn.rank);
+	move_all(30, GN_EXPLICIT, true, gn_seed() * 37 + gn.rank);
 }

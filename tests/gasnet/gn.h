@@ -153,6 +153,17 @@ void gn_look(const char *file, int line, struct patience *p, const char *cond);
 /* Start threads of this process; gn_join() waits for all of them. */
 void gn_thread(void (*fn)(unsigned nth), unsigned nth);
 void gn_join(void);
+/* The syncs of an operation, and a call in the form that has one of them: it returns the
+ * handle, or GASNET_INVALID_HANDLE.  tail ends the names, as _bulk does. */
+enum gn_sync { GN_BLOCKING, GN_EXPLICIT, GN_IMPLICIT, GN_SYNCS };
+#define GN_FORM(sync, name, tail, ...)                                                   \
+	((sync) == GN_EXPLICIT                                                           \
+			? gasnet_##name##_nb##tail(__VA_ARGS__)                          \
+			: ((sync) == GN_BLOCKING                                         \
+					  ? gasnet_##name##tail(__VA_ARGS__)             \
+					  : gasnet_##name##_nbi##tail(__VA_ARGS__),      \
+				  GASNET_INVALID_HANDLE))
+
 /* Return the interface of Portals that GASNet uses, too. */
 ptl_handle_ni_t gn_interface(void);
 
