@@ -19,8 +19,8 @@
  * header, which arrive in either order; both carry the Lid, a number of the pair of
  * nodes. The half that comes first leaves a record with the peer, the second one takes it
  * out and runs the handler.  The record passes from one thread to the other under the
- * peer's lock, so the handler sees the payload.  Records are bounded by the credits of the
- * peers and the chunks of this node.
+ * peer's lock, so the handler sees the payload.  Records are bounded by the credits of
+ * the peers and the chunks of this node.
  */
 #include "internal.h"
 

@@ -192,7 +192,7 @@ static void apply(const struct transfer *t, const unsigned char *src)
 		model[t->dst.at[i]] = src[t->src.at[i]];
 }
 
-/* Put or get between the area here and the neighbor's, whose bytes are in near and far. */
+/* Put or get between the areas here and at the neighbor, whose bytes are near and far. */
 static void move_and_compare(
 	bool puts, enum form form, enum gn_sync sync, bool spoils, uint64_t *seed)
 {
