@@ -99,88 +99,64 @@ int gasneti_am_send(struct gasneti_message *m)
 	return request_from_call(m);
 }
 
-/* Read the arguments of a call into m. */
-#define AM_READ_ARGS(m, n)                                                               \
+/* Make the message of a call, whose last parameter is the number of its arguments. */
+#define AM_MESSAGE(m, node, category, source, bytes, target)                             \
+	struct gasneti_message m;                                                        \
+	gasneti_message_init(                                                            \
+		&m, node, handler, category, source, bytes, target, numargs);            \
 	do {                                                                             \
 		va_list ap;                                                              \
-		va_start(ap, n);                                                         \
-		for (int i = 0; i < (n) && i < GASNETI_ARGS; i++)                        \
-			(m).args[i] = va_arg(ap, gasnet_handlerarg_t);                   \
+		va_start(ap, numargs);                                                   \
+		for (int i = 0; i < numargs && i < GASNETI_ARGS; i++)                    \
+			m.args[i] = va_arg(ap, gasnet_handlerarg_t);                     \
 		va_end(ap);                                                              \
 	} while (0)
 
 int gasnetc_AMRequestShort(gasnet_node_t dest, gasnet_handler_t handler, int numargs, ...)
 {
-	struct gasneti_message m;
-	gasneti_message_init(&m, dest, handler, GASNETI_SHORT, numargs);
-	AM_READ_ARGS(m, numargs);
+	AM_MESSAGE(m, dest, GASNETI_SHORT, NULL, 0, NULL);
 	return request_from_call(&m);
 }
 
 int gasnetc_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source_addr, size_t nbytes, int numargs, ...)
 {
-	struct gasneti_message m;
-	gasneti_message_init(&m, dest, handler, GASNETI_MEDIUM, numargs);
-	AM_READ_ARGS(m, numargs);
-	m.src = source_addr;
-	m.nbytes = nbytes;
+	AM_MESSAGE(m, dest, GASNETI_MEDIUM, source_addr, nbytes, NULL);
 	return request_from_call(&m);
 }
 
 int gasnetc_AMRequestLong(gasnet_node_t dest, gasnet_handler_t handler, void *source_addr,
 	size_t nbytes, void *dest_addr, int numargs, ...)
 {
-	struct gasneti_message m;
-	gasneti_message_init(&m, dest, handler, GASNETI_LONG, numargs);
-	AM_READ_ARGS(m, numargs);
-	m.src = source_addr;
-	m.nbytes = nbytes;
-	m.to = dest_addr;
+	AM_MESSAGE(m, dest, GASNETI_LONG, source_addr, nbytes, dest_addr);
 	return request_from_call(&m);
 }
 
 int gasnetc_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source_addr, size_t nbytes, void *dest_addr, int numargs, ...)
 {
-	struct gasneti_message m;
-	gasneti_message_init(&m, dest, handler, GASNETI_LONG, numargs);
-	AM_READ_ARGS(m, numargs);
-	m.src = source_addr;
-	m.nbytes = nbytes;
-	m.to = dest_addr;
+	AM_MESSAGE(m, dest, GASNETI_LONG, source_addr, nbytes, dest_addr);
 	m.async = true;
 	return request_from_call(&m);
 }
 
 int gasnetc_AMReplyShort(gasnet_token_t token, gasnet_handler_t handler, int numargs, ...)
 {
-	struct gasneti_message m;
-	gasneti_message_init(&m, 0, handler, GASNETI_SHORT, numargs);
-	AM_READ_ARGS(m, numargs);
+	AM_MESSAGE(m, 0, GASNETI_SHORT, NULL, 0, NULL);
 	return gasneti_am_reply_send(token, &m);
 }
 
 int gasnetc_AMReplyMedium(gasnet_token_t token, gasnet_handler_t handler,
 	void *source_addr, size_t nbytes, int numargs, ...)
 {
-	struct gasneti_message m;
-	gasneti_message_init(&m, 0, handler, GASNETI_MEDIUM, numargs);
-	AM_READ_ARGS(m, numargs);
-	m.src = source_addr;
-	m.nbytes = nbytes;
+	AM_MESSAGE(m, 0, GASNETI_MEDIUM, source_addr, nbytes, NULL);
 	return gasneti_am_reply_send(token, &m);
 }
 
 int gasnetc_AMReplyLong(gasnet_token_t token, gasnet_handler_t handler, void *source_addr,
 	size_t nbytes, void *dest_addr, int numargs, ...)
 {
-	struct gasneti_message m;
-	gasneti_message_init(&m, 0, handler, GASNETI_LONG, numargs);
-	AM_READ_ARGS(m, numargs);
-	m.src = source_addr;
-	m.nbytes = nbytes;
-	m.to = dest_addr;
+	AM_MESSAGE(m, 0, GASNETI_LONG, source_addr, nbytes, dest_addr);
 	return gasneti_am_reply_send(token, &m);
 }
 

@@ -19,8 +19,8 @@
  * header, which arrive in either order; both carry the Lid, a number of the pair of
  * nodes. The half that comes first leaves a record with the peer, the second one takes it
  * out and runs the handler.  The record passes from one thread to the other under the
- * peer's lock (lid_free_lock is inside of it), so the handler sees the payload.  Records
- * are bounded by the credits of the peers and the chunks of this node.
+ * peer's lock, so the handler sees the payload.  Records are bounded by the credits of
+ * the peers and the chunks of this node.
  */
 #include "internal.h"
 
@@ -30,46 +30,33 @@ enum { BUFFER_BYTES = GASNETI_BUFFER_CHUNKS * GASNETI_CHUNK };
 
 typedef gasnet_handlerarg_t arg_t;
 
-#define A1  arg_t
-#define A2  A1, arg_t
-#define A3  A2, arg_t
-#define A4  A3, arg_t
-#define A5  A4, arg_t
-#define A6  A5, arg_t
-#define A7  A6, arg_t
-#define A8  A7, arg_t
-#define A9  A8, arg_t
-#define A10 A9, arg_t
-#define A11 A10, arg_t
-#define A12 A11, arg_t
-#define A13 A12, arg_t
-#define A14 A13, arg_t
-#define A15 A14, arg_t
-#define A16 A15, arg_t
-#define V1  a[0]
-#define V2  V1, a[1]
-#define V3  V2, a[2]
-#define V4  V3, a[3]
-#define V5  V4, a[4]
-#define V6  V5, a[5]
-#define V7  V6, a[6]
-#define V8  V7, a[7]
-#define V9  V8, a[8]
-#define V10 V9, a[9]
-#define V11 V10, a[10]
-#define V12 V11, a[11]
-#define V13 V12, a[12]
-#define V14 V13, a[13]
-#define V15 V14, a[14]
-#define V16 V15, a[15]
+/* X(0) to X(n - 1). */
+#define LIST_1(X)  X(0)
+#define LIST_2(X)  LIST_1(X), X(1)
+#define LIST_3(X)  LIST_2(X), X(2)
+#define LIST_4(X)  LIST_3(X), X(3)
+#define LIST_5(X)  LIST_4(X), X(4)
+#define LIST_6(X)  LIST_5(X), X(5)
+#define LIST_7(X)  LIST_6(X), X(6)
+#define LIST_8(X)  LIST_7(X), X(7)
+#define LIST_9(X)  LIST_8(X), X(8)
+#define LIST_10(X) LIST_9(X), X(9)
+#define LIST_11(X) LIST_10(X), X(10)
+#define LIST_12(X) LIST_11(X), X(11)
+#define LIST_13(X) LIST_12(X), X(12)
+#define LIST_14(X) LIST_13(X), X(13)
+#define LIST_15(X) LIST_14(X), X(14)
+#define LIST_16(X) LIST_15(X), X(15)
+#define TYPE(i)    arg_t
+#define VALUE(i)   a[i]
 #define SHORT_CASE(n)                                                                    \
 	case n:                                                                          \
-		((void (*)(gasnet_token_t, A##n))(f))(t, V##n);                          \
+		((void (*)(gasnet_token_t, LIST_##n(TYPE)))(f))(t, LIST_##n(VALUE));     \
 		return;
 #define MEDIUM_CASE(n)                                                                   \
 	case n:                                                                          \
-		((void (*)(gasnet_token_t, void *, size_t, A##n))(f))(                   \
-			t, buf, nbytes, V##n);                                           \
+		((void (*)(gasnet_token_t, void *, size_t, LIST_##n(TYPE)))(f))(         \
+			t, buf, nbytes, LIST_##n(VALUE));                                \
 		return;
 #define EACH_COUNT(CASE)                                                                 \
 	CASE(1)                                                                          \
@@ -135,30 +122,18 @@ GASNETI_HOT void gasneti_run_handler(struct gasneti_token *token, uint32_t categ
 
 /* ---- Lids ---- */
 
-static gasneti_lock_t lid_free_lock = GASNETI_UNLOCKED;
-static struct gasneti_lid *lid_free_list;
-
 static void lid_free(struct gasneti_lid *lid)
 {
-	gasneti_lock(&lid_free_lock);
-	lid->next = lid_free_list;
-	lid_free_list = lid;
-	gasneti.stats.lids--;
-	gasneti_unlock(&lid_free_lock);
+	gasneti_add(&gasneti.stats.lids, UINT64_MAX);
+	free(lid);
 }
 
-/* Take a record from those that are free; the caller holds the peer's lock. */
 static struct gasneti_lid *lid_new(void)
 {
-	gasneti_lock(&lid_free_lock);
-	struct gasneti_lid *lid = lid_free_list;
-	if (lid)
-		lid_free_list = lid->next;
-	if (++gasneti.stats.lids > gasneti.stats.lid_high)
-		gasneti.stats.lid_high = gasneti.stats.lids;
-	gasneti_unlock(&lid_free_lock);
-	if (!lid && !(lid = malloc(sizeof(*lid))))
+	struct gasneti_lid *lid = malloc(sizeof(*lid));
+	if (!lid)
 		gasneti_fatal("no memory for the record of a Long message");
+	gasneti_peak(&gasneti.stats.lid_high, gasneti_add(&gasneti.stats.lids, 1));
 	return lid;
 }
 

@@ -74,11 +74,8 @@ static GASNETI_HOT void message_send_header(const struct gasneti_message *m,
 	ptl_handle_md_t md, uint64_t at, uint32_t body, uint64_t bits, uint64_t remote,
 	uint64_t hdr)
 {
-	int rc;
-	gasneti_wait_for(safe,
-		(rc = PtlPutRegion(md, at, body, PTL_NOACK_REQ, gasneti.peers[m->node].id,
-			 GASNETI_AM_PTE, 0, bits, remote, hdr)) != PTL_NO_SPACE);
-	gasneti_must(rc, "PtlPutRegion");
+	gasneti_start(PtlPutRegion, md, at, body, PTL_NOACK_REQ,
+		gasneti.peers[m->node].id, GASNETI_AM_PTE, 0, bits, remote, hdr);
 }
 
 /* Send a Long payload from the calling thread; op counts its local completion. */
@@ -92,12 +89,8 @@ static void message_send_payload(
 	uint64_t bits = op->bits | md | GASNETI_KIND_PAYLOAD << 4 |
 			local.resource << GASNETI_RESOURCE_SHIFT;
 	uint64_t offset = (uintptr_t)m->to - gasneti.peers[m->node].base;
-	int rc;
-	gasneti_wait_for(
-		safe, (rc = PtlPutRegion(local.md, local.offset, m->nbytes, PTL_NOACK_REQ,
-			       gasneti.peers[m->node].id, GASNETI_RAR_PTE, 0, bits,
-			       offset, lid)) != PTL_NO_SPACE);
-	gasneti_must(rc, "PtlPutRegion");
+	gasneti_start(PtlPutRegion, local.md, local.offset, m->nbytes, PTL_NOACK_REQ,
+		gasneti.peers[m->node].id, GASNETI_RAR_PTE, 0, bits, offset, lid);
 }
 
 static bool message_in_segment(const struct gasneti_message *m)
@@ -305,7 +298,8 @@ static GASNETI_HOT void request_serve(const ptl_event_t *ev)
 		return;
 	if (!token.replied) {
 		struct gasneti_message m;
-		gasneti_message_init(&m, token.node, GASNETI_H_NONE, GASNETI_SHORT, 0);
+		gasneti_message_init(
+			&m, token.node, GASNETI_H_NONE, GASNETI_SHORT, NULL, 0, NULL, 0);
 		token.replied = true;
 		reply_send(&token, &m);
 	}

@@ -12,9 +12,13 @@
 #ifndef GASNETI_ATOMICS_H
 #define GASNETI_ATOMICS_H
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define gasneti_get(p)          __atomic_load_n(p, __ATOMIC_RELAXED)
 #define gasneti_set(p, v)       __atomic_store_n(p, v, __ATOMIC_RELAXED)
@@ -56,6 +60,18 @@ typedef pthread_mutex_t gasneti_lock_t;
 #define gasneti_unlock(l)  ((void)pthread_mutex_unlock(l))
 #define gasneti_trylock(l) (pthread_mutex_trylock(l) == 0)
 #endif
+
+/* Sleep while a word has a value, until a wake-up or the limit, if it is not NULL. */
+static inline void gasneti_futex_wait(
+	uint32_t *word, uint32_t value, const struct timespec *limit)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, limit, NULL, 0);
+}
+
+static inline void gasneti_futex_wake(uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
 
 /* Count in statistics; no order. */
 #define gasneti_count(p, n) ((void)__atomic_fetch_add(p, n, __ATOMIC_RELAXED))

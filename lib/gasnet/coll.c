@@ -18,6 +18,8 @@
  * until a collective takes it; so a sender need not wait until the receiver has called.
  * A hash table finds the block of a message.  It is under blocks_lock.
  */
+#include <sys/queue.h>
+
 #include "internal.h"
 
 /* A block: its sender, and where it belongs. */
@@ -151,7 +153,7 @@ enum stage { IN, MOVE, OUT, END };
 enum { DATA = 0, IN_ROUND = 1, OUT_ROUND = 64 };
 
 struct gasneti_coll {
-	struct gasneti_coll *next;
+	STAILQ_ENTRY(gasneti_coll) next;
 	gasnet_team_handle_t team;
 	uint32_t sequence;
 	enum kind kind;
@@ -168,7 +170,7 @@ struct gasneti_coll {
 };
 
 static gasneti_lock_t coll_lock = GASNETI_UNLOCKED;
-static struct gasneti_coll *coll_runs;
+static STAILQ_HEAD(, gasneti_coll) coll_runs = STAILQ_HEAD_INITIALIZER(coll_runs);
 static uint32_t coll_busy;
 
 static struct block_key coll_key(
@@ -347,7 +349,7 @@ static bool coll_stage_done(struct gasneti_coll *c)
 static struct gasneti_coll *coll_next(struct gasneti_coll *c)
 {
 	gasneti_lock(&coll_lock);
-	struct gasneti_coll *next = c ? c->next : coll_runs;
+	struct gasneti_coll *next = c ? STAILQ_NEXT(c, next) : STAILQ_FIRST(&coll_runs);
 	gasneti_unlock(&coll_lock);
 	return next;
 }
@@ -355,10 +357,7 @@ static struct gasneti_coll *coll_next(struct gasneti_coll *c)
 static void coll_end(struct gasneti_coll *c)
 {
 	gasneti_lock(&coll_lock);
-	struct gasneti_coll **link = &coll_runs;
-	while (*link != c)
-		link = &(*link)->next;
-	*link = c->next;
+	STAILQ_REMOVE(&coll_runs, c, gasneti_coll, next);
 	gasneti_set(&gasneti.collectives, gasneti.collectives - 1);
 	gasneti_unlock(&coll_lock);
 	gasneti_release(&c->complete, 1);
@@ -394,10 +393,7 @@ static gasnet_coll_handle_t coll_begin(const struct gasneti_coll *from)
 	c->sequence = c->team->sequence++;
 	c->distance = 1;
 	gasneti_lock(&coll_lock);
-	struct gasneti_coll **link = &coll_runs;
-	while (*link)
-		link = &(*link)->next;
-	*link = c;
+	STAILQ_INSERT_TAIL(&coll_runs, c, next);
 	gasneti_set(&gasneti.collectives, gasneti.collectives + 1);
 	gasneti_unlock(&coll_lock);
 	gasneti_coll_advance();
@@ -424,49 +420,13 @@ gasnet_coll_handle_t gasneti_coll_meet(gasnet_team_handle_t team, uint64_t *valu
 		.value = value});
 }
 
-gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *dst,
-	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+/* Begin a collective that moves blocks of nbytes, which are stride bytes apart in src. */
+static gasnet_coll_handle_t coll_move(enum kind kind, gasnet_team_handle_t team,
+	uint32_t root, void *dst, void *src, size_t stride, size_t nbytes, int flags)
 {
 	return coll_begin(&(struct gasneti_coll){.team = team,
-		.kind = BROADCAST,
-		.root = srcimage,
-		.dst = dst,
-		.src = src,
-		.nbytes = nbytes,
-		.flags = flags});
-}
-
-gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void *dst,
-	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
-{
-	return coll_begin(&(struct gasneti_coll){.team = team,
-		.kind = SCATTER,
-		.root = srcimage,
-		.dst = dst,
-		.src = src,
-		.nbytes = nbytes,
-		.stride = nbytes,
-		.flags = flags});
-}
-
-gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team,
-	gasnet_image_t dstimage, void *dst, void *src, size_t nbytes, int flags)
-{
-	return coll_begin(&(struct gasneti_coll){.team = team,
-		.kind = GATHER,
-		.root = dstimage,
-		.dst = dst,
-		.src = src,
-		.nbytes = nbytes,
-		.flags = flags});
-}
-
-/* Send each member its block, at a distance of stride in src; take theirs. */
-static gasnet_coll_handle_t coll_all_to_all(gasnet_team_handle_t team, void *dst,
-	void *src, size_t stride, size_t nbytes, int flags)
-{
-	return coll_begin(&(struct gasneti_coll){.team = team,
-		.kind = EXCHANGE,
+		.kind = kind,
+		.root = root,
 		.dst = dst,
 		.src = src,
 		.nbytes = nbytes,
@@ -474,14 +434,32 @@ static gasnet_coll_handle_t coll_all_to_all(gasnet_team_handle_t team, void *dst
 		.flags = flags});
 }
 
+gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *dst,
+	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+{
+	return coll_move(BROADCAST, team, srcimage, dst, src, 0, nbytes, flags);
+}
+
+gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void *dst,
+	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
+{
+	return coll_move(SCATTER, team, srcimage, dst, src, nbytes, nbytes, flags);
+}
+
+gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team,
+	gasnet_image_t dstimage, void *dst, void *src, size_t nbytes, int flags)
+{
+	return coll_move(GATHER, team, dstimage, dst, src, 0, nbytes, flags);
+}
+
 gasnet_coll_handle_t gasnet_coll_gather_all_nb(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
 {
-	return coll_all_to_all(team, dst, src, 0, nbytes, flags);
+	return coll_move(EXCHANGE, team, 0, dst, src, 0, nbytes, flags);
 }
 
 gasnet_coll_handle_t gasnet_coll_exchange_nb(
 	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
 {
-	return coll_all_to_all(team, dst, src, nbytes, nbytes, flags);
+	return coll_move(EXCHANGE, team, 0, dst, src, nbytes, nbytes, flags);
 }

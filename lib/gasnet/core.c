@@ -9,8 +9,7 @@
  * nodes: the first makes sure that all tables can be written, the second that all are
  * complete.
  */
-#include <ctype.h>
-#include <sched.h>
+#include <math.h>
 #include <strings.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -40,18 +39,6 @@ static void setting_wrong(const char *name, const char *value, const char *expec
 	gasneti_fatal("%s is '%s'; expected %s", name, value, expected);
 }
 
-/* Return the factor of a suffix K, M, G or T; 0 for any other text. */
-static uint64_t setting_factor(const char *suffix)
-{
-	static const char letters[] = "KMGT";
-	if (!*suffix)
-		return 1;
-	const char *at = strchr(letters, toupper((unsigned char)*suffix));
-	bool plain = suffix[1] == 0 ||
-		     (toupper((unsigned char)suffix[1]) == 'B' && !suffix[2]);
-	return at && plain ? (uint64_t)1 << 10 * (at - letters + 1) : 0;
-}
-
 /* Read a number with an optional suffix; return false if the setting is not there.  End
  * the job if it is out of range. */
 static bool setting_read_number(
@@ -62,9 +49,9 @@ static bool setting_read_number(
 	if (!text || !*text)
 		return false;
 	*number = strtod(text, &end);
-	uint64_t scale = setting_factor(end);
-	*number *= (double)scale;
-	if (end == text || !scale || !(*number >= least) || *number > most) {
+	int shift = *end ? gasneti_suffix_shift(end) : 0;
+	*number = ldexp(*number, shift);
+	if (end == text || shift < 0 || !(*number >= least) || *number > most) {
 		snprintf(expected, sizeof(expected), "a number from %.15g to %.15g",
 			least, most);
 		setting_wrong(name, text, expected);
@@ -462,14 +449,6 @@ static void core_learn_segments(void)
 	}
 }
 
-static uint32_t core_cpus(void)
-{
-	cpu_set_t set;
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return 1;
-	return (uint32_t)CPU_COUNT(&set);
-}
-
 int gasneti_core_init(void)
 {
 	if (gasneti.state != GASNETI_FRESH)
@@ -478,7 +457,7 @@ int gasneti_core_init(void)
 	int rc = core_open_network();
 	if (rc != GASNET_OK)
 		return rc;
-	gasneti.cpus = core_cpus();
+	gasneti.cpus = (uint32_t)gasnett_cpu_count();
 	settings_read();
 	gasneti.tickets = gasneti.stats.tickets_low = gasneti.set.msg_limit;
 	gasneti.max_long = gasneti.set.local == GASNETI_LOCAL_FIREHOSE

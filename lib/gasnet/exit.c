@@ -37,7 +37,6 @@
  * A child that the program forks has the handlers, but no watch thread: there the signals
  * have their default effects, and gasnet_exit ends the child alone.
  */
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -78,12 +77,12 @@ static void exit_nap(uint32_t ms)
 
 static uint64_t exit_now(void)
 {
-	return gasneti_now() / 1000000;
+	return gasnett_ticks_now() / 1000000;
 }
 
 static void exit_wake_watcher(void)
 {
-	syscall(SYS_futex, &exit_state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+	gasneti_futex_wake(&exit_state);
 }
 
 /* ---- messages ---- */
@@ -634,8 +633,7 @@ static void *exit_watch(void *unused)
 			exit_look_for_deaths();
 		uint32_t seen = gasneti_acquire(&exit_state);
 		if (seen != LEAVING && !exit_must_follow())
-			syscall(SYS_futex, &exit_state, FUTEX_WAIT_PRIVATE, seen, &period,
-				NULL, 0);
+			gasneti_futex_wait(&exit_state, seen, &period);
 	}
 	exit_leave();
 	return NULL;
@@ -647,7 +645,7 @@ static void *exit_last_resort(void *unused)
 	uint32_t seen;
 	(void)unused;
 	while ((seen = gasneti_acquire(&exit_state)) != LEAVING)
-		syscall(SYS_futex, &exit_state, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+		gasneti_futex_wait(&exit_state, seen, NULL);
 	exit_nap((uint32_t)exit_timeout_ms + 2000 + FLUSH_MS);
 	if (exit_signal)
 		exit_by_signal(exit_signal);
@@ -687,7 +685,7 @@ void gasneti_exit_init(uint64_t timeout)
 
 /* ---- errors ---- */
 
-static const struct {
+static const struct error {
 	int code;
 	const char *name, *text;
 } errors[] = {
@@ -702,20 +700,24 @@ static const struct {
 		"The values of the nodes at the barrier differ"},
 };
 
-const char *gasnet_ErrorName(int code)
+static const struct error *error_find(int code)
 {
+	static const struct error unknown = {.name = "unknown GASNet error",
+		.text = "This number is no error of GASNet"};
 	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
 		if (errors[i].code == code)
-			return errors[i].name;
-	return "unknown GASNet error";
+			return &errors[i];
+	return &unknown;
+}
+
+const char *gasnet_ErrorName(int code)
+{
+	return error_find(code)->name;
 }
 
 const char *gasnet_ErrorDesc(int code)
 {
-	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
-		if (errors[i].code == code)
-			return errors[i].text;
-	return "This number is no error of GASNet";
+	return error_find(code)->text;
 }
 
 /* Print a message and abort the job. */

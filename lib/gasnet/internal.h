@@ -20,7 +20,7 @@
  *	generation, sleepers	poll.c
  *	exit state	exit.c
  *
- * Locks, outermost first: barrier; firehose; bank; peer; chunk list, free Lids.  None is
+ * Locks, outermost first: barrier; firehose; bank; peer; chunk list.  None is
  * held while a handler runs, or in a call that may wait.
  */
 #ifndef GASNETI_INTERNAL_H
@@ -29,13 +29,12 @@
 #pragma GCC visibility push(default)
 #include <gasnet.h>
 #include <gasnet_coll.h>
+#include <gasnet_tools.h>
 #pragma GCC visibility pop
 
 #include <portals3.h>
 #include <portals3_runtime.h>
 #include <portals3x.h>
-
-#include <time.h>
 
 #include "atomics.h"
 
@@ -214,12 +213,18 @@ struct gasneti_buffer {
 	int64_t balance; /* bytes received and not released; negative while linked */
 };
 
-/* A list of chunks of CHUNK bytes. */
-struct gasneti_chunks {
+/* Numbers that are free. */
+struct gasneti_pool {
 	gasneti_lock_t lock;
-	char *memory;
 	uint32_t *stack;
-	uint32_t free, count, low;
+	uint32_t free;
+};
+
+/* Chunks of CHUNK bytes. */
+struct gasneti_chunks {
+	struct gasneti_pool pool;
+	char *memory;
+	uint32_t count;
 };
 
 /* The local side of one Portals operation. */
@@ -301,13 +306,6 @@ static inline uint32_t gasneti_node_of(ptl_process_id_t id)
 		if (gasneti_likely(it->nid == id.nid && it->pid == id.pid))
 			return entry - 1;
 	}
-}
-
-static inline uint64_t gasneti_now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 /* ---- errors (exit.c) ---- */
@@ -406,6 +404,14 @@ void gasneti_wait_init(gasneti_wait_t *wait);
 			while (!(cond))                                                  \
 				gasneti_turn_##level(&wait_);                            \
 		}                                                                        \
+	} while (0)
+
+/* Begin a put or get by a call of Portals, serving class 1 while there is no room. */
+#define gasneti_start(function, ...)                                                     \
+	do {                                                                             \
+		int rc_;                                                                 \
+		gasneti_wait_for(safe, (rc_ = function(__VA_ARGS__)) != PTL_NO_SPACE);   \
+		gasneti_must(rc_, #function);                                            \
 	} while (0)
 
 /* Take the next event of a queue, if there is one. */
@@ -510,12 +516,13 @@ struct gasneti_message {
 
 /* Begin a message without clearing its arguments; the first two are read in any case. */
 static GASNETI_HOT void gasneti_message_init(struct gasneti_message *m, uint32_t node,
-	uint32_t handler, uint32_t category, int numargs)
+	uint32_t handler, uint32_t category, void *src, size_t nbytes, void *to,
+	int numargs)
 {
 	m->node = node, m->handler = handler, m->category = category;
 	m->numargs = (uint32_t)numargs;
 	m->least_handler = GASNETI_FIRST_HANDLER;
-	m->src = NULL, m->nbytes = 0, m->to = NULL, m->async = false;
+	m->src = src, m->nbytes = nbytes, m->to = to, m->async = false;
 	m->args[0] = m->args[1] = 0;
 }
 
@@ -597,8 +604,6 @@ void gasneti_do_put(struct gasneti_op *op, gasnet_node_t node, void *dest, void 
 void gasneti_do_get(
 	struct gasneti_op *op, void *dest, gasnet_node_t node, void *src, size_t nbytes);
 struct gasneti_op *gasneti_op_begin(struct gasneti_thread *self);
-struct gasneti_op *gasneti_op_for_handle(void);
-gasnet_handle_t gasneti_op_handle(struct gasneti_op *op);
 void gasneti_op_finish(struct gasneti_op *op);
 void gasneti_memset_request(gasnet_token_t token, gasnet_handlerarg_t dest_hi,
 	gasnet_handlerarg_t dest_lo, gasnet_handlerarg_t n_hi, gasnet_handlerarg_t n_lo,
@@ -663,8 +668,9 @@ uint64_t gasneti_barrier_value(int id, int flags);
 uint64_t gasneti_barrier_join(uint64_t a, uint64_t b);
 int gasneti_barrier_outcome(uint64_t known, int id, int flags);
 
-/* ---- start and end of the job (core.c, exit.c) ---- */
+/* ---- start and end of the job (core.c, exit.c, tools.c) ---- */
 
+int gasneti_suffix_shift(const char *suffix);
 int gasneti_core_init(void);
 int gasneti_core_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize,
 	uintptr_t minheapoffset);

@@ -14,49 +14,65 @@
  * chunk, a temporary descriptor, or a region; the handler of its last event gives it
  * back.
  */
+#include <sys/queue.h>
+
 #include "internal.h"
 
-static gasneti_lock_t tmpmd_lock = GASNETI_UNLOCKED;
+static struct gasneti_pool tmpmd_pool;
 static ptl_handle_md_t *tmpmds;
-static uint32_t *tmpmd_stack, tmpmds_free;
 static ptl_handle_md_t bounce_md;
 static void **bounce_to; /* destinations of gets, for each chunk */
 
-/* ---- chunks ---- */
+/* ---- chunks, and other things that are taken by their numbers ---- */
+
+static void pool_init(struct gasneti_pool *pool, uint32_t count)
+{
+	*pool = (struct gasneti_pool){.lock = GASNETI_UNLOCKED};
+	pool->stack = malloc(count * sizeof(*pool->stack));
+	if (!pool->stack)
+		gasneti_fatal("no memory for a list of %u numbers", count);
+	while (pool->free < count) {
+		pool->stack[pool->free] = count - 1 - pool->free;
+		pool->free++;
+	}
+}
+
+/* Return a free number, or -1. */
+static GASNETI_HOT int pool_take(struct gasneti_pool *pool)
+{
+	int number = -1;
+	gasneti_lock(&pool->lock);
+	if (gasneti_likely(pool->free))
+		number = (int)pool->stack[--pool->free];
+	gasneti_unlock(&pool->lock);
+	return number;
+}
+
+static GASNETI_HOT void pool_back(struct gasneti_pool *pool, uint32_t number)
+{
+	gasneti_lock(&pool->lock);
+	pool->stack[pool->free++] = number;
+	gasneti_unlock(&pool->lock);
+}
 
 void gasneti_chunks_init(struct gasneti_chunks *chunks, uint32_t count)
 {
-	*chunks = (struct gasneti_chunks){.lock = GASNETI_UNLOCKED, .count = count};
+	chunks->count = count;
 	chunks->memory = aligned_alloc(GASNETI_CHUNK, (size_t)count * GASNETI_CHUNK);
-	chunks->stack = malloc(count * sizeof(*chunks->stack));
-	if (!chunks->memory || !chunks->stack)
+	if (!chunks->memory)
 		gasneti_fatal("no memory for %u chunks of messages", count);
-	while (chunks->free < count) {
-		chunks->stack[chunks->free] = count - 1 - chunks->free;
-		chunks->free++;
-	}
-	chunks->low = count;
+	pool_init(&chunks->pool, count);
 }
 
 /* Return the index of a free chunk, or -1. */
 GASNETI_HOT int gasneti_chunk_take(struct gasneti_chunks *chunks)
 {
-	int chunk = -1;
-	gasneti_lock(&chunks->lock);
-	if (gasneti_likely(chunks->free)) {
-		chunk = (int)chunks->stack[--chunks->free];
-		if (chunks->free < chunks->low)
-			chunks->low = chunks->free;
-	}
-	gasneti_unlock(&chunks->lock);
-	return chunk;
+	return pool_take(&chunks->pool);
 }
 
 void gasneti_chunk_back(struct gasneti_chunks *chunks, uint32_t chunk)
 {
-	gasneti_lock(&chunks->lock);
-	chunks->stack[chunks->free++] = chunk;
-	gasneti_unlock(&chunks->lock);
+	pool_back(&chunks->pool, chunk);
 }
 
 /* ---- descriptors ---- */
@@ -119,11 +135,7 @@ bool gasneti_bounce_try(struct gasneti_local *local, void *addr, size_t nbytes, 
 /* Make a temporary descriptor; return false if there are too many. */
 bool gasneti_tmpmd_try(struct gasneti_local *local, void *addr, size_t nbytes)
 {
-	int slot = -1;
-	gasneti_lock(&tmpmd_lock);
-	if (tmpmds_free)
-		slot = (int)tmpmd_stack[--tmpmds_free];
-	gasneti_unlock(&tmpmd_lock);
+	int slot = pool_take(&tmpmd_pool);
 	if (slot < 0)
 		return false;
 	tmpmds[slot] = gasneti_bind(addr, nbytes, 0, gasneti.safe_eq);
@@ -135,9 +147,7 @@ bool gasneti_tmpmd_try(struct gasneti_local *local, void *addr, size_t nbytes)
 static void tmpmd_back(uint32_t slot)
 {
 	gasneti_must(PtlMDUnlink(tmpmds[slot]), "PtlMDUnlink");
-	gasneti_lock(&tmpmd_lock);
-	tmpmd_stack[tmpmds_free++] = slot;
-	gasneti_unlock(&tmpmd_lock);
+	pool_back(&tmpmd_pool, slot);
 }
 
 /* ---- firehose ---- */
@@ -165,7 +175,7 @@ struct fh_region {
 	size_t length; /* 0: the slot is free */
 	ptl_handle_md_t md;
 	uint32_t references;
-	uint32_t older, newer; /* LRU list of idle regions */
+	TAILQ_ENTRY(fh_region) idle; /* in the LRU list */
 	bool redundant;
 };
 
@@ -177,9 +187,10 @@ struct fh_bucket {
 
 static gasneti_lock_t fh_lock = GASNETI_UNLOCKED;
 static struct fh_region *fh_table;
-static struct fh_bucket **fh_buckets, *fh_free_buckets;
+static struct fh_bucket **fh_buckets;
 static size_t fh_mask, fh_bytes;
-static uint32_t fh_count, fh_oldest = FH_NONE, fh_newest = FH_NONE;
+static TAILQ_HEAD(, fh_region) fh_lru = TAILQ_HEAD_INITIALIZER(fh_lru); /* oldest first */
+static uint32_t fh_count;
 static uint32_t fh_dead; /* redundant regions without references */
 
 static uintptr_t fh_page_of(uintptr_t addr)
@@ -207,10 +218,8 @@ static void fh_bucket_set(uintptr_t page, uint32_t region)
 {
 	struct fh_bucket **link = fh_bucket_link(page), *bucket = *link;
 	if (!bucket) {
-		bucket = fh_free_buckets;
-		if (bucket)
-			fh_free_buckets = bucket->next;
-		else if (!(bucket = malloc(sizeof(*bucket))))
+		bucket = malloc(sizeof(*bucket));
+		if (!bucket)
 			gasneti_fatal("no memory for a firehose bucket");
 		bucket->page = page;
 		bucket->next = NULL;
@@ -229,36 +238,8 @@ static void fh_buckets_clear(uint32_t index)
 		if (!bucket || bucket->region != index)
 			continue;
 		*link = bucket->next;
-		bucket->next = fh_free_buckets;
-		fh_free_buckets = bucket;
+		free(bucket);
 	}
-}
-
-/* ---- LRU list ---- */
-
-static void fh_lru_add(uint32_t index)
-{
-	struct fh_region *r = &fh_table[index];
-	r->older = fh_newest;
-	r->newer = FH_NONE;
-	if (fh_newest != FH_NONE)
-		fh_table[fh_newest].newer = index;
-	else
-		fh_oldest = index;
-	fh_newest = index;
-}
-
-static void fh_lru_remove(uint32_t index)
-{
-	struct fh_region *r = &fh_table[index];
-	if (r->older != FH_NONE)
-		fh_table[r->older].newer = r->newer;
-	else
-		fh_oldest = r->newer;
-	if (r->newer != FH_NONE)
-		fh_table[r->newer].older = r->older;
-	else
-		fh_newest = r->older;
 }
 
 /* ---- life of a region ---- */
@@ -292,7 +273,7 @@ static void fh_absorb(struct fh_region *r)
 	r->redundant = true;
 	fh_buckets_clear(index);
 	if (!r->references) {
-		fh_lru_remove(index);
+		TAILQ_REMOVE(&fh_lru, r, idle);
 		fh_destroy(index);
 	}
 }
@@ -322,13 +303,13 @@ static bool fh_make_room(size_t length)
 	while (fh_count + 1 > gasneti.set.fh_regions ||
 		fh_bytes + length > gasneti.set.fh_bytes) {
 		fh_destroy_dead();
-		if (fh_oldest == FH_NONE)
+		struct fh_region *victim = TAILQ_FIRST(&fh_lru);
+		if (!victim)
 			return fh_count + 1 <= gasneti.set.fh_regions &&
 			       fh_bytes + length <= gasneti.set.fh_bytes;
-		uint32_t victim = fh_oldest;
 		gasneti_count(&gasneti.stats.evictions, 1);
-		fh_lru_remove(victim);
-		fh_destroy(victim);
+		TAILQ_REMOVE(&fh_lru, victim, idle);
+		fh_destroy((uint32_t)(victim - fh_table));
 	}
 	return true;
 }
@@ -359,7 +340,7 @@ static uint32_t fh_hit(uintptr_t addr, size_t nbytes)
 	uint32_t index = (uint32_t)(r - fh_table);
 	gasneti_count(&gasneti.stats.hits, 1);
 	if (!r->references++)
-		fh_lru_remove(index);
+		TAILQ_REMOVE(&fh_lru, r, idle);
 	return index;
 }
 
@@ -405,7 +386,7 @@ static void fh_release(uint32_t index)
 		if (r->redundant)
 			fh_dead++;
 		else
-			fh_lru_add(index);
+			TAILQ_INSERT_TAIL(&fh_lru, r, idle);
 	}
 	gasneti_unlock(&fh_lock);
 }
@@ -435,11 +416,9 @@ void gasneti_local_attach(void)
 		gasneti_fatal("no memory for bounce buffers");
 	uint32_t n = gasneti.set.tmpmds;
 	tmpmds = calloc(n, sizeof(*tmpmds));
-	tmpmd_stack = calloc(n, sizeof(*tmpmd_stack));
-	if (!tmpmds || !tmpmd_stack)
+	if (!tmpmds)
 		gasneti_fatal("no memory for %u temporary descriptors", n);
-	for (tmpmds_free = 0; tmpmds_free < n; tmpmds_free++)
-		tmpmd_stack[tmpmds_free] = tmpmds_free;
+	pool_init(&tmpmd_pool, n);
 	size_t size = 1024;
 	while (size < gasneti.set.fh_bytes / GASNET_PAGESIZE)
 		size *= 2;

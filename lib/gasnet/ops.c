@@ -14,7 +14,7 @@
  */
 #include "internal.h"
 
-enum { QUICK_POLLS = 8, FULL_EVERY = 16 };
+enum { QUICK_POLLS = 8, FULL_EVERY = 16, BOTH_WAYS = 2 };
 
 /* ---- starting ---- */
 
@@ -23,14 +23,11 @@ static GASNETI_HOT void put_part(struct gasneti_op *op, const struct gasneti_loc
 {
 	const struct gasneti_peer *peer = &gasneti.peers[node];
 	uint64_t bits = op->bits | kind << 4 | local->resource << GASNETI_RESOURCE_SHIFT;
-	int rc;
 	gasneti_ticket_take();
 	op->begun[GASNETI_PUT]++;
 	op->local_begun += kind == GASNETI_KIND_PUT_LOCAL;
-	gasneti_wait_for(safe,
-		(rc = PtlPutRegion(local->md, local->offset, local->length, PTL_ACK_REQ,
-			 peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0)) != PTL_NO_SPACE);
-	gasneti_must(rc, "PtlPutRegion");
+	gasneti_start(PtlPutRegion, local->md, local->offset, local->length, PTL_ACK_REQ,
+		peer->id, GASNETI_RAR_PTE, 0, bits, remote, 0);
 }
 
 static GASNETI_HOT void get_part(struct gasneti_op *op, const struct gasneti_local *local,
@@ -39,13 +36,10 @@ static GASNETI_HOT void get_part(struct gasneti_op *op, const struct gasneti_loc
 	const struct gasneti_peer *peer = &gasneti.peers[node];
 	uint64_t bits = op->bits | GASNETI_KIND_GET << 4 |
 			local->resource << GASNETI_RESOURCE_SHIFT;
-	int rc;
 	gasneti_ticket_take();
 	op->begun[GASNETI_GET]++;
-	gasneti_wait_for(safe,
-		(rc = PtlGetRegion(local->md, local->offset, local->length, peer->id,
-			 GASNETI_RAR_PTE, 0, bits, remote)) != PTL_NO_SPACE);
-	gasneti_must(rc, "PtlGetRegion");
+	gasneti_start(PtlGetRegion, local->md, local->offset, local->length, peer->id,
+		GASNETI_RAR_PTE, 0, bits, remote);
 }
 
 /* A put that may need several parts: longer, or in a local mode other than all. */
@@ -126,14 +120,22 @@ GASNETI_HOT void gasneti_do_get(
 
 /* ---- waiting ---- */
 
-static GASNETI_HOT void op_await(struct gasneti_op *op)
+/* Return true if the operations of one way, or of both ways, are complete. */
+static GASNETI_HOT bool op_done(struct gasneti_op *op, int way)
+{
+	if (way == BOTH_WAYS)
+		return gasneti_op_complete(op);
+	return gasneti_acquire(&op->done[way]) == op->begun[way];
+}
+
+static GASNETI_HOT void op_await(struct gasneti_op *op, int way)
 {
 	for (int i = 0; i < QUICK_POLLS; i++) {
-		if (gasneti_op_complete(op))
+		if (op_done(op, way))
 			return;
 		gasneti_poll_one();
 	}
-	gasneti_wait_for(full, gasneti_op_complete(op));
+	gasneti_wait_for(full, op_done(op, way));
 }
 
 /* Serve the network for a try: class 1, and sometimes requests. */
@@ -146,7 +148,7 @@ static void op_try_poll(void)
 }
 
 /* Take an operation for a handle; if there is none, that of blocking ones. */
-GASNETI_HOT struct gasneti_op *gasneti_op_for_handle(void)
+static GASNETI_HOT struct gasneti_op *op_for_handle(void)
 {
 	struct gasneti_thread *self = gasneti_self();
 	struct gasneti_op *op = gasneti_op_begin(self);
@@ -155,10 +157,10 @@ GASNETI_HOT struct gasneti_op *gasneti_op_for_handle(void)
 
 /* Return the handle of an operation that has begun, or INVALID if it is complete.  Wait
  * for it if it is that of blocking ones. */
-GASNETI_HOT gasnet_handle_t gasneti_op_handle(struct gasneti_op *op)
+static GASNETI_HOT gasnet_handle_t op_handle(struct gasneti_op *op)
 {
 	if (gasneti_unlikely(op == op->thread->blocking)) {
-		op_await(op);
+		op_await(op, BOTH_WAYS);
 		return GASNET_INVALID_HANDLE;
 	}
 	if (!gasneti_op_complete(op))
@@ -167,96 +169,82 @@ GASNETI_HOT gasnet_handle_t gasneti_op_handle(struct gasneti_op *op)
 	return GASNET_INVALID_HANDLE;
 }
 
-/* ---- blocking ---- */
+/* ---- the forms of an operation ---- */
 
-void gasnet_put(gasnet_node_t node, void *dest, void *src, size_t nbytes)
+/*
+ * Define the blocking form of a call, that with an explicit handle, and the implicit one;
+ * tail ends their names.  begin is an expression that begins the operations as part of
+ * op; blocks is true in the first form, which need not wait for the sources of puts.
+ */
+#define OP_FORMS(name, tail, params, begin)                                              \
+	void gasnet_##name##tail params                                                  \
+	{                                                                                \
+		const bool blocks = true;                                                \
+		struct gasneti_op *op = gasneti_self()->blocking;                        \
+		(void)blocks, begin;                                                     \
+		op_await(op, BOTH_WAYS);                                                 \
+	}                                                                                \
+	gasnet_handle_t gasnet_##name##_nb##tail params                                  \
+	{                                                                                \
+		const bool blocks = false;                                               \
+		struct gasneti_op *op = op_for_handle();                                 \
+		(void)blocks, begin;                                                     \
+		return op_handle(op);                                                    \
+	}                                                                                \
+	void gasnet_##name##_nbi##tail params                                            \
+	{                                                                                \
+		const bool blocks = false;                                               \
+		struct gasneti_op *op = gasneti_self()->current;                         \
+		(void)blocks, begin;                                                     \
+	}
+
+/* ---- puts and gets ---- */
+
+/* Begin a put; wait until its source may be reused if free_source is true. */
+static GASNETI_HOT void op_put(struct gasneti_op *op, gasnet_node_t node, void *dest,
+	void *src, size_t nbytes, bool free_source)
 {
-	struct gasneti_op *op = gasneti_self()->blocking;
-	gasneti_check_remote("gasnet_put", node, dest, nbytes);
-	gasneti_do_put(op, node, dest, src, nbytes, false);
-	op_await(op);
+	gasneti_do_put(op, node, dest, src, nbytes, free_source);
+	if (free_source)
+		gasneti_await_local(op);
 }
 
-void gasnet_put_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
-{
-	gasnet_put(node, dest, src, nbytes);
-}
+OP_FORMS(put, , (gasnet_node_t node, void *dest, void *src, size_t nbytes),
+	(gasneti_check_remote(__func__, node, dest, nbytes),
+		op_put(op, node, dest, src, nbytes, !blocks)))
 
-void gasnet_get(void *dest, gasnet_node_t node, void *src, size_t nbytes)
-{
-	struct gasneti_op *op = gasneti_self()->blocking;
-	gasneti_check_remote("gasnet_get", node, src, nbytes);
-	gasneti_do_get(op, dest, node, src, nbytes);
-	op_await(op);
-}
+OP_FORMS(put, _bulk, (gasnet_node_t node, void *dest, void *src, size_t nbytes),
+	(gasneti_check_remote(__func__, node, dest, nbytes),
+		op_put(op, node, dest, src, nbytes, false)))
 
-void gasnet_get_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes)
-{
-	gasnet_get(dest, node, src, nbytes);
-}
+OP_FORMS(put, _val,
+	(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes),
+	(gasneti_check_value(__func__, nbytes),
+		gasneti_check_remote(__func__, node, dest, nbytes),
+		op_put(op, node, dest, &value, nbytes, !blocks)))
 
-void gasnet_put_val(
-	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
-{
-	gasneti_check_value("gasnet_put_val", nbytes);
-	gasnet_put(node, dest, &value, nbytes);
-}
+OP_FORMS(get, , (void *dest, gasnet_node_t node, void *src, size_t nbytes),
+	(gasneti_check_remote(__func__, node, src, nbytes),
+		gasneti_do_get(op, dest, node, src, nbytes)))
+
+OP_FORMS(get, _bulk, (void *dest, gasnet_node_t node, void *src, size_t nbytes),
+	(gasneti_check_remote(__func__, node, src, nbytes),
+		gasneti_do_get(op, dest, node, src, nbytes)))
 
 gasnet_register_value_t gasnet_get_val(gasnet_node_t node, void *src, size_t nbytes)
 {
 	gasnet_register_value_t value = 0;
-	gasneti_check_value("gasnet_get_val", nbytes);
+	gasneti_check_value(__func__, nbytes);
 	gasnet_get(&value, node, src, nbytes);
 	return value;
-}
-
-/* ---- explicit handles ---- */
-
-gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, void *src, size_t nbytes)
-{
-	struct gasneti_op *op = gasneti_op_for_handle();
-	gasneti_check_remote("gasnet_put_nb", node, dest, nbytes);
-	gasneti_do_put(op, node, dest, src, nbytes, true);
-	gasneti_await_local(op);
-	return gasneti_op_handle(op);
-}
-
-gasnet_handle_t gasnet_put_nb_bulk(
-	gasnet_node_t node, void *dest, void *src, size_t nbytes)
-{
-	struct gasneti_op *op = gasneti_op_for_handle();
-	gasneti_check_remote("gasnet_put_nb_bulk", node, dest, nbytes);
-	gasneti_do_put(op, node, dest, src, nbytes, false);
-	return gasneti_op_handle(op);
-}
-
-gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, void *src, size_t nbytes)
-{
-	struct gasneti_op *op = gasneti_op_for_handle();
-	gasneti_check_remote("gasnet_get_nb", node, src, nbytes);
-	gasneti_do_get(op, dest, node, src, nbytes);
-	return gasneti_op_handle(op);
-}
-
-gasnet_handle_t gasnet_get_nb_bulk(
-	void *dest, gasnet_node_t node, void *src, size_t nbytes)
-{
-	return gasnet_get_nb(dest, node, src, nbytes);
-}
-
-gasnet_handle_t gasnet_put_nb_val(
-	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
-{
-	gasneti_check_value("gasnet_put_nb_val", nbytes);
-	return gasnet_put_nb(node, dest, &value, nbytes);
 }
 
 /* The handle of a get of a value is its operation, whose value is the destination. */
 gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t nbytes)
 {
 	struct gasneti_op *op = gasneti_op_begin(gasneti_self());
-	gasneti_check_value("gasnet_get_nb_val", nbytes);
-	gasneti_check_remote("gasnet_get_nb_val", node, src, nbytes);
+	gasneti_check_value(__func__, nbytes);
+	gasneti_check_remote(__func__, node, src, nbytes);
 	if (!op)
 		gasneti_fatal("too many gets of values without a wait");
 	op->value = 0;
@@ -267,45 +255,11 @@ gasnet_valget_handle_t gasnet_get_nb_val(gasnet_node_t node, void *src, size_t n
 gasnet_register_value_t gasnet_wait_syncnb_valget(gasnet_valget_handle_t handle)
 {
 	struct gasneti_op *op = (struct gasneti_op *)handle;
-	gasneti_check_main("gasnet_wait_syncnb_valget");
-	op_await(op);
+	gasneti_check_main(__func__);
+	op_await(op, BOTH_WAYS);
 	gasnet_register_value_t value = op->value;
 	gasneti_op_finish(op);
 	return value;
-}
-
-/* ---- implicit operations ---- */
-
-void gasnet_put_nbi(gasnet_node_t node, void *dest, void *src, size_t nbytes)
-{
-	struct gasneti_op *op = gasneti_self()->current;
-	gasneti_check_remote("gasnet_put_nbi", node, dest, nbytes);
-	gasneti_do_put(op, node, dest, src, nbytes, true);
-	gasneti_await_local(op);
-}
-
-void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, void *src, size_t nbytes)
-{
-	gasneti_check_remote("gasnet_put_nbi_bulk", node, dest, nbytes);
-	gasneti_do_put(gasneti_self()->current, node, dest, src, nbytes, false);
-}
-
-void gasnet_get_nbi(void *dest, gasnet_node_t node, void *src, size_t nbytes)
-{
-	gasneti_check_remote("gasnet_get_nbi", node, src, nbytes);
-	gasneti_do_get(gasneti_self()->current, dest, node, src, nbytes);
-}
-
-void gasnet_get_nbi_bulk(void *dest, gasnet_node_t node, void *src, size_t nbytes)
-{
-	gasnet_get_nbi(dest, node, src, nbytes);
-}
-
-void gasnet_put_nbi_val(
-	gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t nbytes)
-{
-	gasneti_check_value("gasnet_put_nbi_val", nbytes);
-	gasnet_put_nbi(node, dest, &value, nbytes);
 }
 
 /* ---- memset ---- */
@@ -339,7 +293,6 @@ void gasneti_memset_done(
 static void op_memset(
 	struct gasneti_op *op, gasnet_node_t node, void *dest, int val, size_t nbytes)
 {
-	gasneti_check_remote("gasnet_memset", node, dest, nbytes);
 	if (node >= gasneti.nodes)
 		gasneti_no_node(node);
 	if (!nbytes)
@@ -359,24 +312,9 @@ static void op_memset(
 			gasneti_low(n), val, gasneti_high(op), gasneti_low(op)}});
 }
 
-void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes)
-{
-	struct gasneti_op *op = gasneti_self()->blocking;
-	op_memset(op, node, dest, val, nbytes);
-	op_await(op);
-}
-
-gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes)
-{
-	struct gasneti_op *op = gasneti_op_for_handle();
-	op_memset(op, node, dest, val, nbytes);
-	return gasneti_op_handle(op);
-}
-
-void gasnet_memset_nbi(gasnet_node_t node, void *dest, int val, size_t nbytes)
-{
-	op_memset(gasneti_self()->current, node, dest, val, nbytes);
-}
+OP_FORMS(memset, , (gasnet_node_t node, void *dest, int val, size_t nbytes),
+	(gasneti_check_remote(__func__, node, dest, nbytes),
+		op_memset(op, node, dest, val, nbytes)))
 
 /* ---- syncs of handles ---- */
 
@@ -403,17 +341,17 @@ static GASNETI_HOT bool handle_sync(gasnet_handle_t handle)
 
 void gasnet_wait_syncnb(gasnet_handle_t handle)
 {
-	gasneti_check_main("gasnet_wait_syncnb");
+	gasneti_check_main(__func__);
 	if (handle == GASNET_INVALID_HANDLE)
 		return;
 	handle_check(handle);
-	op_await(handle);
+	op_await(handle, BOTH_WAYS);
 	gasneti_op_finish(handle);
 }
 
 int gasnet_try_syncnb(gasnet_handle_t handle)
 {
-	gasneti_check_main("gasnet_try_syncnb");
+	gasneti_check_main(__func__);
 	if (handle == GASNET_INVALID_HANDLE || handle_sync(handle))
 		return GASNET_OK;
 	op_try_poll();
@@ -448,7 +386,7 @@ static void handle_sync_array(
 int gasnet_try_syncnb_all(gasnet_handle_t *phandle, size_t numhandles)
 {
 	size_t synced, left;
-	gasneti_check_main("gasnet_try_syncnb_all");
+	gasneti_check_main(__func__);
 	handle_sync_array(phandle, numhandles, &synced, &left);
 	if (!left)
 		return GASNET_OK;
@@ -467,7 +405,7 @@ static bool handle_sync_some(gasnet_handle_t *phandle, size_t numhandles)
 
 int gasnet_try_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 {
-	gasneti_check_main("gasnet_try_syncnb_some");
+	gasneti_check_main(__func__);
 	if (handle_sync_some(phandle, numhandles))
 		return GASNET_OK;
 	op_try_poll();
@@ -476,7 +414,7 @@ int gasnet_try_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 
 void gasnet_wait_syncnb_some(gasnet_handle_t *phandle, size_t numhandles)
 {
-	gasneti_check_main("gasnet_wait_syncnb_some");
+	gasneti_check_main(__func__);
 	gasneti_wait_for(full, handle_sync_some(phandle, numhandles));
 }
 
@@ -492,62 +430,28 @@ static struct gasneti_op *op_implicit(const char *function)
 	return self->implicit;
 }
 
-static GASNETI_HOT bool op_half_complete(struct gasneti_op *op, int way)
-{
-	return gasneti_acquire(&op->done[way]) == op->begun[way];
-}
+/* Define the syncs of implicit operations of one way, or of both. */
+#define OP_IMPLICIT_SYNCS(which, way)                                                    \
+	void gasnet_wait_syncnbi_##which(void)                                           \
+	{                                                                                \
+		op_await(op_implicit(__func__), way);                                    \
+	}                                                                                \
+	int gasnet_try_syncnbi_##which(void)                                             \
+	{                                                                                \
+		struct gasneti_op *op = op_implicit(__func__);                           \
+		if (!op_done(op, way))                                                   \
+			op_try_poll();                                                   \
+		return op_done(op, way) ? GASNET_OK : GASNET_ERR_NOT_READY;              \
+	}
 
-static void op_wait_half(struct gasneti_op *op, int way)
-{
-	for (int i = 0; i < QUICK_POLLS && !op_half_complete(op, way); i++)
-		gasneti_poll_safe();
-	gasneti_wait_for(full, op_half_complete(op, way));
-}
-
-static int op_try_half(struct gasneti_op *op, int way)
-{
-	if (!op_half_complete(op, way))
-		op_try_poll();
-	return op_half_complete(op, way) ? GASNET_OK : GASNET_ERR_NOT_READY;
-}
-
-void gasnet_wait_syncnbi_gets(void)
-{
-	op_wait_half(op_implicit("gasnet_wait_syncnbi_gets"), GASNETI_GET);
-}
-
-void gasnet_wait_syncnbi_puts(void)
-{
-	op_wait_half(op_implicit("gasnet_wait_syncnbi_puts"), GASNETI_PUT);
-}
-
-void gasnet_wait_syncnbi_all(void)
-{
-	op_await(op_implicit("gasnet_wait_syncnbi_all"));
-}
-
-int gasnet_try_syncnbi_gets(void)
-{
-	return op_try_half(op_implicit("gasnet_try_syncnbi_gets"), GASNETI_GET);
-}
-
-int gasnet_try_syncnbi_puts(void)
-{
-	return op_try_half(op_implicit("gasnet_try_syncnbi_puts"), GASNETI_PUT);
-}
-
-int gasnet_try_syncnbi_all(void)
-{
-	struct gasneti_op *op = op_implicit("gasnet_try_syncnbi_all");
-	if (!gasneti_op_complete(op))
-		op_try_poll();
-	return gasneti_op_complete(op) ? GASNET_OK : GASNET_ERR_NOT_READY;
-}
+OP_IMPLICIT_SYNCS(gets, GASNETI_GET)
+OP_IMPLICIT_SYNCS(puts, GASNETI_PUT)
+OP_IMPLICIT_SYNCS(all, BOTH_WAYS)
 
 void gasnet_begin_nbi_accessregion(void)
 {
 	struct gasneti_thread *self = gasneti_self();
-	gasneti_check_main("gasnet_begin_nbi_accessregion");
+	gasneti_check_main(__func__);
 	if (self->current != self->implicit)
 		gasneti_fatal("gasnet_begin_nbi_accessregion in an access region");
 	struct gasneti_op *op = gasneti_op_begin(self);
@@ -560,11 +464,11 @@ gasnet_handle_t gasnet_end_nbi_accessregion(void)
 {
 	struct gasneti_thread *self = gasneti_self();
 	struct gasneti_op *op = self->current;
-	gasneti_check_main("gasnet_end_nbi_accessregion");
+	gasneti_check_main(__func__);
 	if (op == self->implicit)
 		gasneti_fatal("gasnet_end_nbi_accessregion outside of an access region");
 	self->current = self->implicit;
-	return gasneti_op_handle(op);
+	return op_handle(op);
 }
 
 /* ---- vectors, indices and strides ---- */
@@ -651,31 +555,9 @@ static void vis_move_strided(struct gasneti_op *op, int way, gasnet_node_t node,
 	vis_move_box(op, way, node, dst, src, box, levels);
 }
 
-/*
- * Define the blocking form of a call, that with an explicit handle, and the implicit one.
- * move begins the operations as part of op.
- */
+/* A call without bytes is checked, too. */
 #define VIS_FORMS(name, params, move)                                                    \
-	void gasnet_##name##_bulk params                                                 \
-	{                                                                                \
-		gasneti_check_main("a VIS operation");                                   \
-		struct gasneti_op *op = gasneti_self()->blocking;                        \
-		move;                                                                    \
-		gasneti_wait_for(full, gasneti_op_complete(op));                         \
-	}                                                                                \
-	gasnet_handle_t gasnet_##name##_nb_bulk params                                   \
-	{                                                                                \
-		gasneti_check_main("a VIS operation");                                   \
-		struct gasneti_op *op = gasneti_op_for_handle();                         \
-		move;                                                                    \
-		return gasneti_op_handle(op);                                            \
-	}                                                                                \
-	void gasnet_##name##_nbi_bulk params                                             \
-	{                                                                                \
-		gasneti_check_main("a VIS operation");                                   \
-		struct gasneti_op *op = gasneti_self()->current;                         \
-		move;                                                                    \
-	}
+	OP_FORMS(name, _bulk, params, (gasneti_check_main("a VIS operation"), move))
 
 #define VECTOR(list, n) ((struct pieces){.vector = (list), .count = (n)})
 #define INDEXED(list, n, length)                                                         \

@@ -24,11 +24,6 @@
  * the sleeper sees the new generation.  A wake-up that is lost all the same costs
  * GASNETI_NAP_MS.
  */
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "internal.h"
 
 enum {
@@ -189,8 +184,7 @@ static void wait_for_wake(const gasneti_wait_t *wait)
 {
 	struct timespec ts = {0, GASNETI_NAP_MS * 1000000L};
 	gasneti_seq_add(&gasneti.sleepers, 1);
-	syscall(SYS_futex, &gasneti.generation, FUTEX_WAIT_PRIVATE, wait->generation, &ts,
-		NULL, 0);
+	gasneti_futex_wait(&gasneti.generation, wait->generation, &ts);
 	gasneti_seq_add(&gasneti.sleepers, UINT32_MAX);
 }
 
@@ -264,7 +258,7 @@ GASNETI_HOT bool gasneti_may_sleep(gasneti_wait_t *wait, unsigned n)
 		return true;
 	if (++wait->turns % CLOCK_EVERY)
 		return false;
-	uint64_t now = gasneti_now();
+	uint64_t now = gasnett_ticks_now();
 	if (!wait->since)
 		wait->since = now;
 	return now - wait->since >= SPIN_NS;

@@ -73,113 +73,56 @@ static void *coll_pick(gasnet_team_handle_t team, void *const list[], int flags)
 	return list[flags & GASNET_COLL_LOCAL ? 0 : team->rank];
 }
 
-void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage,
-	void *src, size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(
-		gasnet_coll_broadcast_nb(team, dst, srcimage, src, nbytes, flags));
-}
+/*
+ * Define the blocking form of a collective, whose arguments are args, and its two forms
+ * with lists of addresses, whose arguments are list_args.
+ */
+#define COLL_FORMS(name, params, args, list_params, list_args)                           \
+	void gasnet_coll_##name params                                                   \
+	{                                                                                \
+		gasnet_coll_wait_sync(gasnet_coll_##name##_nb args);                     \
+	}                                                                                \
+	gasnet_coll_handle_t gasnet_coll_##name##M_nb list_params                        \
+	{                                                                                \
+		return gasnet_coll_##name##_nb list_args;                                \
+	}                                                                                \
+	void gasnet_coll_##name##M list_params                                           \
+	{                                                                                \
+		gasnet_coll_wait_sync(gasnet_coll_##name##_nb list_args);                \
+	}
 
-gasnet_coll_handle_t gasnet_coll_broadcastM_nb(gasnet_team_handle_t team,
-	void *const dstlist[], gasnet_image_t srcimage, void *src, size_t nbytes,
-	int flags)
-{
-	return gasnet_coll_broadcast_nb(
-		team, coll_pick(team, dstlist, flags), srcimage, src, nbytes, flags);
-}
+/* Those of a root that sends. */
+#define COLL_FORMS_FROM(name)                                                            \
+	COLL_FORMS(name,                                                                 \
+		(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage,          \
+			void *src, size_t nbytes, int flags),                            \
+		(team, dst, srcimage, src, nbytes, flags),                               \
+		(gasnet_team_handle_t team, void *const dstlist[],                       \
+			gasnet_image_t srcimage, void *src, size_t nbytes, int flags),   \
+		(team, coll_pick(team, dstlist, flags), srcimage, src, nbytes, flags))
 
-void gasnet_coll_broadcastM(gasnet_team_handle_t team, void *const dstlist[],
-	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(gasnet_coll_broadcast_nb(
-		team, coll_pick(team, dstlist, flags), srcimage, src, nbytes, flags));
-}
+/* Those in which all members send and receive. */
+#define COLL_FORMS_ALL(name)                                                             \
+	COLL_FORMS(name,                                                                 \
+		(gasnet_team_handle_t team, void *dst, void *src, size_t nbytes,         \
+			int flags),                                                      \
+		(team, dst, src, nbytes, flags),                                         \
+		(gasnet_team_handle_t team, void *const dstlist[],                       \
+			void *const srclist[], size_t nbytes, int flags),                \
+		(team, coll_pick(team, dstlist, flags), coll_pick(team, srclist, flags), \
+			nbytes, flags))
 
-void gasnet_coll_scatter(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage,
-	void *src, size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(
-		gasnet_coll_scatter_nb(team, dst, srcimage, src, nbytes, flags));
-}
-
-gasnet_coll_handle_t gasnet_coll_scatterM_nb(gasnet_team_handle_t team,
-	void *const dstlist[], gasnet_image_t srcimage, void *src, size_t nbytes,
-	int flags)
-{
-	return gasnet_coll_scatter_nb(
-		team, coll_pick(team, dstlist, flags), srcimage, src, nbytes, flags);
-}
-
-void gasnet_coll_scatterM(gasnet_team_handle_t team, void *const dstlist[],
-	gasnet_image_t srcimage, void *src, size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(gasnet_coll_scatter_nb(
-		team, coll_pick(team, dstlist, flags), srcimage, src, nbytes, flags));
-}
-
-void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst,
-	void *src, size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(
-		gasnet_coll_gather_nb(team, dstimage, dst, src, nbytes, flags));
-}
-
-gasnet_coll_handle_t gasnet_coll_gatherM_nb(gasnet_team_handle_t team,
-	gasnet_image_t dstimage, void *dst, void *const srclist[], size_t nbytes,
-	int flags)
-{
-	return gasnet_coll_gather_nb(
-		team, dstimage, dst, coll_pick(team, srclist, flags), nbytes, flags);
-}
-
-void gasnet_coll_gatherM(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst,
-	void *const srclist[], size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(gasnet_coll_gather_nb(
-		team, dstimage, dst, coll_pick(team, srclist, flags), nbytes, flags));
-}
-
-void gasnet_coll_gather_all(
-	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(gasnet_coll_gather_all_nb(team, dst, src, nbytes, flags));
-}
-
-gasnet_coll_handle_t gasnet_coll_gather_allM_nb(gasnet_team_handle_t team,
-	void *const dstlist[], void *const srclist[], size_t nbytes, int flags)
-{
-	return gasnet_coll_gather_all_nb(team, coll_pick(team, dstlist, flags),
-		coll_pick(team, srclist, flags), nbytes, flags);
-}
-
-void gasnet_coll_gather_allM(gasnet_team_handle_t team, void *const dstlist[],
-	void *const srclist[], size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(
-		gasnet_coll_gather_all_nb(team, coll_pick(team, dstlist, flags),
-			coll_pick(team, srclist, flags), nbytes, flags));
-}
-
-void gasnet_coll_exchange(
-	gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(gasnet_coll_exchange_nb(team, dst, src, nbytes, flags));
-}
-
-gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team,
-	void *const dstlist[], void *const srclist[], size_t nbytes, int flags)
-{
-	return gasnet_coll_exchange_nb(team, coll_pick(team, dstlist, flags),
-		coll_pick(team, srclist, flags), nbytes, flags);
-}
-
-void gasnet_coll_exchangeM(gasnet_team_handle_t team, void *const dstlist[],
-	void *const srclist[], size_t nbytes, int flags)
-{
-	gasnet_coll_wait_sync(
-		gasnet_coll_exchange_nb(team, coll_pick(team, dstlist, flags),
-			coll_pick(team, srclist, flags), nbytes, flags));
-}
+COLL_FORMS_FROM(broadcast)
+COLL_FORMS_FROM(scatter)
+COLL_FORMS(gather,
+	(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst, void *src,
+		size_t nbytes, int flags),
+	(team, dstimage, dst, src, nbytes, flags),
+	(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst,
+		void *const srclist[], size_t nbytes, int flags),
+	(team, dstimage, dst, coll_pick(team, srclist, flags), nbytes, flags))
+COLL_FORMS_ALL(gather_all)
+COLL_FORMS_ALL(exchange)
 
 /* ---- teams ---- */
 

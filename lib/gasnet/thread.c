@@ -6,10 +6,6 @@
  * A thread gets a record at its first call, and gives it back when it ends.  Operations
  * that it leaves unfinished stay with the record.  In GASNET_SEQ there is one record.
  */
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "internal.h"
 
 GASNETI_TLS struct gasneti_thread *gasneti_self_word;
@@ -202,8 +198,7 @@ GASNETI_HOT void gasneti_wake(void)
 		return;
 	gasneti_seq_add(&gasneti.generation, 1);
 	if (gasneti_unlikely(gasneti_seq_get(&gasneti.sleepers)))
-		syscall(SYS_futex, &gasneti.generation, FUTEX_WAKE_PRIVATE, INT32_MAX,
-			NULL, NULL, 0);
+		gasneti_futex_wake(&gasneti.generation);
 }
 
 /* ---- handler-safe locks and no-interrupt sections ---- */

@@ -8,6 +8,7 @@
 #include <execinfo.h>
 #include <math.h>
 #include <signal.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -81,12 +82,13 @@ int gasnett_getenv_yesno_withdefault(const char *name, int by_default)
 	gasnett_fatalerror("%s is '%s'; expected yes or no", name, value);
 }
 
-/* Return the power of two of a suffix, or -1 for any other text. */
-static int tools_suffix_shift(const char *suffix)
+/* Return the power of two of a suffix K, M, G or T, or -1 for any other text.  Settings
+ * of the library have the same suffixes (core.c). */
+__attribute__((visibility("hidden"))) int gasneti_suffix_shift(const char *suffix)
 {
 	static const char letters[] = "kmgtKMGT";
 	const char *at = strchr(letters, *suffix);
-	if (!*suffix || !at || (suffix[1] && strcmp(suffix + 1, "B")))
+	if (!*suffix || !at || (suffix[1] && strcasecmp(suffix + 1, "B")))
 		return -1;
 	return (int)((at - letters) % 4 + 1) * 10;
 }
@@ -96,7 +98,7 @@ static int64_t tools_parse(const char *text, uint64_t multiplier, int *right)
 {
 	char *end;
 	double value = strtod(text, &end);
-	int shift = tools_suffix_shift(end);
+	int shift = gasneti_suffix_shift(end);
 	*right = end != text && (!*end || (shift >= 0 && multiplier));
 	if (*end && shift >= 0)
 		return (int64_t)ldexp(value, shift);

@@ -17,7 +17,7 @@ enum { H_SHORT = 128, H_BUF = 145, H_SHORT_BACK = 162, H_BUF_BACK = 179, H_OTHER
 enum { H_ASYNC = H_OTHER, H_ASYNC_BACK, H_MIXED, H_MIXED_BACK, H_SILENT };
 enum { H_DEEP = 201, H_DEEP_BACK, H_HUGE, H_HUGE_BACK, H_WAITING };
 
-enum kind { SHORT, MEDIUM, LONG, LONG_ASYNC };
+enum kind { SHORT, MEDIUM, LONG, LONG_ASYNC, SHORT_BACK, MEDIUM_BACK, LONG_BACK, KINDS };
 
 #define SEGMENT ((size_t)20 << 20)
 #define MOST    ((size_t)16 << 20) /* bytes of a Long */
@@ -38,80 +38,53 @@ static unsigned seed_of(size_t n, int m)
 	return (unsigned)n * 37 + (unsigned)m;
 }
 
-/* ---- replies ---- */
+/* ---- requests and replies of each count ---- */
 
-#define SEND_BACK(M)                                                                     \
-	static int short_back_##M(gasnet_token_t token, const int32_t *v)                \
+/* A request goes to a node, a reply back to the sender of the token. */
+typedef int send_fn(gasnet_node_t to, gasnet_token_t token, const struct load *l);
+
+#define SENDER(name, M, ...)                                                             \
+	static int name##_##M(                                                           \
+		gasnet_node_t to, gasnet_token_t token, const struct load *l)            \
 	{                                                                                \
-		(void)v;                                                                 \
-		return GN_CALL(gasnet_AMReplyShort##M, token,                            \
-			(gasnet_handler_t)(H_SHORT_BACK + M) GN_VALUES(M));              \
-	}                                                                                \
-	static int medium_back_##M(gasnet_token_t token, const int32_t *v, size_t n)     \
-	{                                                                                \
-		(void)v;                                                                 \
-		return GN_CALL(gasnet_AMReplyMedium##M, token,                           \
-			(gasnet_handler_t)(H_BUF_BACK + M), reply_source,                \
-			n GN_VALUES(M));                                                 \
-	}                                                                                \
-	static int long_back_##M(                                                        \
-		gasnet_token_t token, const int32_t *v, size_t n, void *dst)             \
-	{                                                                                \
-		(void)v;                                                                 \
-		return GN_CALL(gasnet_AMReplyLong##M, token,                             \
-			(gasnet_handler_t)(H_BUF_BACK + M), reply_source, n,             \
-			dst GN_VALUES(M));                                               \
+		const int32_t *v = l->args;                                              \
+		(void)to, (void)token, (void)v;                                          \
+		return GN_CALL(__VA_ARGS__ GN_VALUES(M));                                \
 	}
-GN_EACH_M(SEND_BACK)
+#define INDEX(first, M) (gasnet_handler_t)((first) + (M))
+#define SENDERS(M)                                                                       \
+	SENDER(send_short, M, gasnet_AMRequestShort##M, to, INDEX(H_SHORT, M))           \
+	SENDER(send_medium, M, gasnet_AMRequestMedium##M, to, INDEX(H_BUF, M), l->src,   \
+		l->n)                                                                    \
+	SENDER(send_long, M, gasnet_AMRequestLong##M, to, INDEX(H_BUF, M), l->src, l->n, \
+		l->dst)                                                                  \
+	SENDER(send_async, M, gasnet_AMRequestLongAsync##M, to, INDEX(H_BUF, M), l->src, \
+		l->n, l->dst)                                                            \
+	SENDER(short_back, M, gasnet_AMReplyShort##M, token, INDEX(H_SHORT_BACK, M))     \
+	SENDER(medium_back, M, gasnet_AMReplyMedium##M, token, INDEX(H_BUF_BACK, M),     \
+		l->src, l->n)                                                            \
+	SENDER(long_back, M, gasnet_AMReplyLong##M, token, INDEX(H_BUF_BACK, M), l->src, \
+		l->n, l->dst)
+GN_EACH_M(SENDERS)
 
-#define OF_M(M, f)                                                                       \
-	case M:                                                                          \
-		return f
-#define SHORT_BACK_M(M)  OF_M(M, short_back_##M(token, v));
-#define MEDIUM_BACK_M(M) OF_M(M, medium_back_##M(token, v, n));
-#define LONG_BACK_M(M)   OF_M(M, long_back_##M(token, v, n, dst));
-
-static int short_back(gasnet_token_t token, int m, const int32_t *v)
-{
-	switch (m) {
-		GN_EACH_M(SHORT_BACK_M)
-	}
-	return -1;
-}
-
-static int medium_back(gasnet_token_t token, int m, const int32_t *v, size_t n)
-{
-	switch (m) {
-		GN_EACH_M(MEDIUM_BACK_M)
-	}
-	return -1;
-}
-
-static int long_back(gasnet_token_t token, int m, const int32_t *v, size_t n, void *dst)
-{
-	switch (m) {
-		GN_EACH_M(LONG_BACK_M)
-	}
-	return -1;
-}
+#define SENDERS_OF(M)                                                                    \
+	{send_short_##M, send_medium_##M, send_long_##M, send_async_##M, short_back_##M, \
+		medium_back_##M, long_back_##M},
+static send_fn *const senders[17][KINDS] = {GN_EACH_M(SENDERS_OF)};
 
 static void reply(gasnet_token_t token, int m, const int32_t *args)
 {
-	int32_t v[16];
+	unsigned kind = (unsigned)gn_job->word[W_REPLY]; /* 0: none */
+	struct load l = {.src = reply_source, .n = (size_t)gn_job->word[W_REPLY_BYTES]};
 	gasnet_node_t to;
-	size_t n = (size_t)gn_job->word[W_REPLY_BYTES];
 	for (int i = 0; i < m; i++)
-		v[i] = ~args[i];
-	if (gn_job->word[W_REPLY] > 1)
-		fill_bytes(reply_source, n, seed_of(n, m));
+		l.args[i] = ~args[i];
+	if (kind > 1)
+		fill_bytes(reply_source, l.n, seed_of(l.n, m));
 	CHECK_OK(gasnet_AMGetMsgSource(token, &to));
-	if (gn_job->word[W_REPLY] == 1)
-		CHECK_OK(short_back(token, m, v));
-	else if (gn_job->word[W_REPLY] == 2)
-		CHECK_OK(medium_back(token, m, v, n));
-	else if (gn_job->word[W_REPLY] == 3)
-		CHECK_OK(long_back(
-			token, m, v, n, (void *)gn_job->word[W_TARGET_BACK + to % 8]));
+	l.dst = (void *)gn_job->word[W_TARGET_BACK + to % 8];
+	if (kind)
+		CHECK_OK(senders[m][SHORT_BACK + kind - 1](to, token, &l));
 }
 
 /* ---- handlers of each count ---- */
@@ -196,44 +169,7 @@ static gasnet_handlerentry_t table[] = {GN_EACH_M(ENTRIES){H_ASYNC, async},
 	{H_HUGE_BACK, huge_back}, {H_WAITING, waiting}};
 const struct gn_program gn_program = {GN_TABLE(table), .segment = SEGMENT};
 
-/* ---- requests of each count ---- */
-
-#define SENDERS(M)                                                                       \
-	static int send_short_##M(gasnet_node_t to, const struct load *l)                \
-	{                                                                                \
-		const int32_t *v = l->args;                                              \
-		(void)v;                                                                 \
-		return GN_CALL(gasnet_AMRequestShort##M, to,                             \
-			(gasnet_handler_t)(H_SHORT + M) GN_VALUES(M));                   \
-	}                                                                                \
-	static int send_medium_##M(gasnet_node_t to, const struct load *l)               \
-	{                                                                                \
-		const int32_t *v = l->args;                                              \
-		(void)v;                                                                 \
-		return GN_CALL(gasnet_AMRequestMedium##M, to,                            \
-			(gasnet_handler_t)(H_BUF + M), l->src, l->n GN_VALUES(M));       \
-	}                                                                                \
-	static int send_long_##M(gasnet_node_t to, const struct load *l)                 \
-	{                                                                                \
-		const int32_t *v = l->args;                                              \
-		(void)v;                                                                 \
-		return GN_CALL(gasnet_AMRequestLong##M, to,                              \
-			(gasnet_handler_t)(H_BUF + M), l->src, l->n,                     \
-			l->dst GN_VALUES(M));                                            \
-	}                                                                                \
-	static int send_async_##M(gasnet_node_t to, const struct load *l)                \
-	{                                                                                \
-		const int32_t *v = l->args;                                              \
-		(void)v;                                                                 \
-		return GN_CALL(gasnet_AMRequestLongAsync##M, to,                         \
-			(gasnet_handler_t)(H_BUF + M), l->src, l->n,                     \
-			l->dst GN_VALUES(M));                                            \
-	}
-GN_EACH_M(SENDERS)
-
-#define SENDERS_OF(M) {send_short_##M, send_medium_##M, send_long_##M, send_async_##M},
-static int (*const senders[17][4])(gasnet_node_t, const struct load *) = {
-	GN_EACH_M(SENDERS_OF)};
+/* ---- exchanges ---- */
 
 /* Arguments with each sign, and the extremes. */
 static void choose_args(struct load *l, uint64_t *seed)
@@ -256,7 +192,7 @@ static void exchange(enum kind kind, gasnet_node_t to, struct load *l)
 {
 	unsigned before = answers;
 	say_target(kind, to, l);
-	CHECK_OK(senders[l->m][kind](to, l));
+	CHECK_OK(senders[l->m][kind](to, NULL, l));
 	UNTIL(answers != before);
 	CHECK_EQ(answer.m, l->m);
 	for (int i = 0; i < l->m; i++)
@@ -371,7 +307,7 @@ static void overwrite_at_once(enum kind kind, size_t n)
 	before = answers;
 	say_target(kind, gn.next, &l);
 	fill_bytes(bytes, n, seed_of(n, l.m));
-	CHECK_OK(senders[l.m][kind](gn.next, &l));
+	CHECK_OK(senders[l.m][kind](gn.next, NULL, &l));
 	memset(bytes, 0xdd, n);
 	UNTIL(answers != before);
 }

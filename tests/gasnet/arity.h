@@ -13,62 +13,32 @@
 /* Call a function or macro whose arguments come from macros. */
 #define GN_CALL(f, ...) f(__VA_ARGS__)
 
-#define GN_PARAMS(m)    GN_PARAMS_##m
-#define GN_PARAMS_0
-#define GN_PARAMS_1  GN_PARAMS_0, gasnet_handlerarg_t a0
-#define GN_PARAMS_2  GN_PARAMS_1, gasnet_handlerarg_t a1
-#define GN_PARAMS_3  GN_PARAMS_2, gasnet_handlerarg_t a2
-#define GN_PARAMS_4  GN_PARAMS_3, gasnet_handlerarg_t a3
-#define GN_PARAMS_5  GN_PARAMS_4, gasnet_handlerarg_t a4
-#define GN_PARAMS_6  GN_PARAMS_5, gasnet_handlerarg_t a5
-#define GN_PARAMS_7  GN_PARAMS_6, gasnet_handlerarg_t a6
-#define GN_PARAMS_8  GN_PARAMS_7, gasnet_handlerarg_t a7
-#define GN_PARAMS_9  GN_PARAMS_8, gasnet_handlerarg_t a8
-#define GN_PARAMS_10 GN_PARAMS_9, gasnet_handlerarg_t a9
-#define GN_PARAMS_11 GN_PARAMS_10, gasnet_handlerarg_t a10
-#define GN_PARAMS_12 GN_PARAMS_11, gasnet_handlerarg_t a11
-#define GN_PARAMS_13 GN_PARAMS_12, gasnet_handlerarg_t a12
-#define GN_PARAMS_14 GN_PARAMS_13, gasnet_handlerarg_t a13
-#define GN_PARAMS_15 GN_PARAMS_14, gasnet_handlerarg_t a14
-#define GN_PARAMS_16 GN_PARAMS_15, gasnet_handlerarg_t a15
+/* X(0) to X(m - 1). */
+#define GN_LIST(m, X) GN_LIST_##m(X)
+#define GN_LIST_0(X)
+#define GN_LIST_1(X)  GN_LIST_0(X) X(0)
+#define GN_LIST_2(X)  GN_LIST_1(X) X(1)
+#define GN_LIST_3(X)  GN_LIST_2(X) X(2)
+#define GN_LIST_4(X)  GN_LIST_3(X) X(3)
+#define GN_LIST_5(X)  GN_LIST_4(X) X(4)
+#define GN_LIST_6(X)  GN_LIST_5(X) X(5)
+#define GN_LIST_7(X)  GN_LIST_6(X) X(6)
+#define GN_LIST_8(X)  GN_LIST_7(X) X(7)
+#define GN_LIST_9(X)  GN_LIST_8(X) X(8)
+#define GN_LIST_10(X) GN_LIST_9(X) X(9)
+#define GN_LIST_11(X) GN_LIST_10(X) X(10)
+#define GN_LIST_12(X) GN_LIST_11(X) X(11)
+#define GN_LIST_13(X) GN_LIST_12(X) X(12)
+#define GN_LIST_14(X) GN_LIST_13(X) X(13)
+#define GN_LIST_15(X) GN_LIST_14(X) X(14)
+#define GN_LIST_16(X) GN_LIST_15(X) X(15)
 
-#define GN_NAMES(m)  GN_NAMES_##m
-#define GN_NAMES_0
-#define GN_NAMES_1   GN_NAMES_0 a0,
-#define GN_NAMES_2   GN_NAMES_1 a1,
-#define GN_NAMES_3   GN_NAMES_2 a2,
-#define GN_NAMES_4   GN_NAMES_3 a3,
-#define GN_NAMES_5   GN_NAMES_4 a4,
-#define GN_NAMES_6   GN_NAMES_5 a5,
-#define GN_NAMES_7   GN_NAMES_6 a6,
-#define GN_NAMES_8   GN_NAMES_7 a7,
-#define GN_NAMES_9   GN_NAMES_8 a8,
-#define GN_NAMES_10  GN_NAMES_9 a9,
-#define GN_NAMES_11  GN_NAMES_10 a10,
-#define GN_NAMES_12  GN_NAMES_11 a11,
-#define GN_NAMES_13  GN_NAMES_12 a12,
-#define GN_NAMES_14  GN_NAMES_13 a13,
-#define GN_NAMES_15  GN_NAMES_14 a14,
-#define GN_NAMES_16  GN_NAMES_15 a15,
-
-#define GN_VALUES(m) GN_VALUES_##m
-#define GN_VALUES_0
-#define GN_VALUES_1  GN_VALUES_0, v[0]
-#define GN_VALUES_2  GN_VALUES_1, v[1]
-#define GN_VALUES_3  GN_VALUES_2, v[2]
-#define GN_VALUES_4  GN_VALUES_3, v[3]
-#define GN_VALUES_5  GN_VALUES_4, v[4]
-#define GN_VALUES_6  GN_VALUES_5, v[5]
-#define GN_VALUES_7  GN_VALUES_6, v[6]
-#define GN_VALUES_8  GN_VALUES_7, v[7]
-#define GN_VALUES_9  GN_VALUES_8, v[8]
-#define GN_VALUES_10 GN_VALUES_9, v[9]
-#define GN_VALUES_11 GN_VALUES_10, v[10]
-#define GN_VALUES_12 GN_VALUES_11, v[11]
-#define GN_VALUES_13 GN_VALUES_12, v[12]
-#define GN_VALUES_14 GN_VALUES_13, v[13]
-#define GN_VALUES_15 GN_VALUES_14, v[14]
-#define GN_VALUES_16 GN_VALUES_15, v[15]
+#define GN_PARAM(i)   , gasnet_handlerarg_t a##i
+#define GN_NAME(i)    a##i,
+#define GN_VALUE(i)   , v[i]
+#define GN_PARAMS(m)  GN_LIST(m, GN_PARAM)
+#define GN_NAMES(m)   GN_LIST(m, GN_NAME)
+#define GN_VALUES(m)  GN_LIST(m, GN_VALUE)
 
 #define GN_EACH_M(X)                                                                     \
 	X(0)                                                                             \

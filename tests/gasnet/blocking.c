@@ -234,21 +234,13 @@ STATEMENT(79, source_is_free_after_return)
 
 static void move_nothing(gasnet_node_t to, void *far, void *near)
 {
-	gasnet_put(to, far, near, 0);
-	gasnet_put_bulk(to, far, near, 0);
-	gasnet_get(near, to, far, 0);
-	gasnet_get_bulk(near, to, far, 0);
-	gasnet_memset(to, far, 1, 0);
-	gasnet_wait_syncnb(gasnet_put_nb(to, far, near, 0));
-	gasnet_wait_syncnb(gasnet_put_nb_bulk(to, far, near, 0));
-	gasnet_wait_syncnb(gasnet_get_nb(near, to, far, 0));
-	gasnet_wait_syncnb(gasnet_get_nb_bulk(near, to, far, 0));
-	gasnet_wait_syncnb(gasnet_memset_nb(to, far, 1, 0));
-	gasnet_put_nbi(to, far, near, 0);
-	gasnet_put_nbi_bulk(to, far, near, 0);
-	gasnet_get_nbi(near, to, far, 0);
-	gasnet_get_nbi_bulk(near, to, far, 0);
-	gasnet_memset_nbi(to, far, 1, 0);
+	for (int sync = 0; sync < GN_SYNCS; sync++) {
+		gasnet_wait_syncnb(GN_FORM(sync, put, , to, far, near, 0));
+		gasnet_wait_syncnb(GN_FORM(sync, put, _bulk, to, far, near, 0));
+		gasnet_wait_syncnb(GN_FORM(sync, get, , near, to, far, 0));
+		gasnet_wait_syncnb(GN_FORM(sync, get, _bulk, near, to, far, 0));
+		gasnet_wait_syncnb(GN_FORM(sync, memset, , to, far, 1, 0));
+	}
 	gasnet_wait_syncnbi_all();
 }
 

@@ -2,19 +2,10 @@
 /* Statements of the conduit: its calls of Portals, drops, credits, registrations. */
 #include "gn.h"
 
-#include <portals3.h>
 #include <portals3_runtime.h>
 
 #include <ctype.h>
 #include <sys/mman.h>
-
-#ifdef GASNET_SEQ
-#define MODE "seq"
-#elif defined(GASNET_PAR)
-#define MODE "par"
-#else
-#define MODE "parsync"
-#endif
 
 enum { H_COUNT = 128, H_TELL, INDEXES = 64, OURS = 38, OURS_TOO = 39 };
 
@@ -37,28 +28,6 @@ static void tell(gasnet_token_t token)
 {
 	(void)token;
 	gn_job->word[2] = 1;
-}
-
-static void meet(unsigned n)
-{
-	gn_job->word[60]++;
-	AWAIT(gn_job->word[60] >= (uint64_t)n * gn.size);
-}
-
-static void pass_barrier(void)
-{
-	gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
-	CHECK_OK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS));
-}
-
-/* Run a job program of the suite under yod. */
-static struct gn_run *run_program(
-	unsigned nodes, const char *program, const char *statements)
-{
-	const char *bin = getenv("GN_BIN");
-	CHECK(bin);
-	return gn_sh("exec '%s' --timeout 600 -sz %u '%s/gn_%s_" MODE "' %s",
-		getenv("P3_YOD"), nodes, bin, program, statements);
 }
 
 /* ---- symbols ---- */
@@ -122,8 +91,7 @@ static bool is_ours(unsigned index)
 static void attach_words(void)
 {
 	ptl_handle_eq_t eq;
-	int rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni);
-	CHECK(rc == PTL_OK || rc == PTL_IFACE_DUP);
+	ni = gn_interface();
 	CHECK_EQ(PtlEQAlloc(ni, 4 * INDEXES, PTL_EQ_HANDLER_NONE, &eq), PTL_OK);
 	for (unsigned i = 0; i < INDEXES; i++)
 		if (!is_ours(i))
@@ -155,17 +123,17 @@ SCENE(beside)
 	gn_scene_up();
 	memset(arrived, 0xff, sizeof arrived);
 	attach_words();
-	meet(1);
+	gn_scene_meet();
 	use_other_indexes();
-	pass_barrier();
+	gn_pass_barrier();
 	gn_scene_done();
 }
 
 STATEMENT(157, other_portal_indexes_are_free)
 {
-	CHECK_STATUS(gn_scene(1, "beside", ""), 0);
-	CHECK_STATUS(gn_scene(2, "beside", ""), 0);
-	CHECK_STATUS(gn_scene(3, "beside", ""), 0);
+	CHECK_STATUS(gn_scene(1, "beside"), 0);
+	CHECK_STATUS(gn_scene(2, "beside"), 0);
+	CHECK_STATUS(gn_scene(3, "beside"), 0);
 }
 
 /* ---- drops ---- */
@@ -177,7 +145,7 @@ static const char *const programs[] = {"handlers", "am", "flow", "hsl", "blockin
 STATEMENT(158, no_node_drops_a_message)
 {
 	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
-		struct gn_run *r = run_program(3, programs[i], "");
+		struct gn_run *r = gn_run_program(3, "", programs[i], "");
 		CHECK_STATUS(r, 0);
 		CHECK(strstr(r->out, "# drops: 0\n"));
 	}
@@ -212,7 +180,7 @@ SCENE(collective_in_a_request)
 	static char src[2 * BLOCK], dst[2 * BLOCK];
 	gn_scene_up();
 	gasnet_coll_init(0, 0, 0, 0, 0);
-	meet(1);
+	gn_scene_meet();
 	if (gn.rank == 1)
 		AWAIT(gn_job->word[0]);
 	gasnet_coll_handle_t exchange = gasnet_coll_exchange_nb(GASNET_TEAM_ALL, dst, src,
@@ -222,7 +190,7 @@ SCENE(collective_in_a_request)
 	else
 		answer_late();
 	gasnet_coll_wait_sync(exchange);
-	pass_barrier();
+	gn_pass_barrier();
 	gn_scene_done();
 }
 
@@ -239,13 +207,13 @@ STATEMENT(159, no_queue_overflows)
 {
 	for (unsigned nodes = 2; nodes <= 8; nodes += 3) {
 		least_parameters();
-		struct gn_run *r = run_program(nodes, "flow", "55 56 57");
+		struct gn_run *r = gn_run_program(nodes, "", "flow", "55 56 57");
 		CHECK_STATUS(r, 0);
 		CHECK(!strstr(r->err, "PTL_EQ_DROPPED"));
 	}
 	least_parameters();
 	gn_env("GASNET_PORTAL_SB_CHUNKS", "2");
-	CHECK_STATUS(gn_scene(2, "collective_in_a_request", ""), 0);
+	CHECK_STATUS(gn_scene(2, "collective_in_a_request"), 0);
 }
 
 /* ---- statistics at exit ---- */
@@ -306,7 +274,7 @@ SCENE(moves_pattern)
 			flood(0, n);
 		if (gn.rank == 0)
 			UNTIL(counted == from * n);
-		pass_barrier();
+		gn_pass_barrier();
 	}
 	gn_scene_done();
 }
@@ -352,7 +320,7 @@ static void check_pairs(const struct gn_run *r, unsigned nodes)
 static struct gn_run *run_moves(void)
 {
 	gn_env("GASNET_PORTAL_STATS", "1");
-	struct gn_run *r = gn_scene(3, "moves_pattern", "");
+	struct gn_run *r = gn_scene(3, "moves_pattern");
 	CHECK_STATUS(r, 0);
 	check_banks(r, 3);
 	check_pairs(r, 3);
@@ -361,7 +329,7 @@ static struct gn_run *run_moves(void)
 
 STATEMENT(160, credits_add_up)
 {
-	struct gn_run *differ = gn_scene(2, "credits_differ", "");
+	struct gn_run *differ = gn_scene(2, "credits_differ");
 	CHECK_FATAL(differ);
 	CHECK(strstr(differ->err, "GASNET_PORTAL_CRED_PER_NODE"));
 	(void)run_moves();
@@ -444,7 +412,7 @@ STATEMENT(165, memory_that_is_mapped_again)
 			gn_env("GASNET_FIREHOSE_M", "256K");
 			gn_env("GASNET_FIREHOSE_R", "4");
 		}
-		struct gn_run *r = gn_scene(2, "remaps", "");
+		struct gn_run *r = gn_scene(2, "remaps");
 		CHECK_STATUS(r, 0);
 		check_bounds(r, few ? 4 : 1024);
 	}

@@ -243,7 +243,16 @@ struct gn_run *gn_sh(const char *format, ...)
 	return &result;
 }
 
-pid_t gn_scene_start(unsigned nodes, const char *scene, const char *arguments)
+struct gn_run *gn_run_program(
+	unsigned nodes, const char *settings, const char *program, const char *statements)
+{
+	const char *bin = getenv("GN_BIN");
+	CHECK(bin);
+	return gn_sh("%s exec '%s' --timeout 600 -sz %u '%s/gn_%s_" GN_MODE "' %s",
+		settings, getenv("P3_YOD"), nodes, bin, program, statements);
+}
+
+pid_t gn_scene_start(unsigned nodes, const char *scene)
 {
 	char text[4096];
 	gn_job = map_shared(
@@ -252,10 +261,9 @@ pid_t gn_scene_start(unsigned nodes, const char *scene, const char *arguments)
 	snprintf(mark, sizeof mark, "GN_MARK=%d.%u", (int)getpid(), jobs++);
 	snprintf(text, sizeof text,
 		"%s GN_JOB=%s GN_NODES=%u GASNET_EXITTIMEOUT=3 %s exec '%s' --timeout %s "
-		"-sz %u '%s' scene %s %s",
+		"-sz %u '%s' scene %s",
 		mark, job_name, nodes, variables, getenv("P3_YOD"),
-		getenv("P3_LIMIT") ? getenv("P3_LIMIT") : "600", nodes, self, scene,
-		arguments);
+		getenv("P3_LIMIT") ? getenv("P3_LIMIT") : "600", nodes, self, scene);
 	child_is_job = true;
 	start_command(text);
 	return child;
@@ -273,9 +281,14 @@ struct gn_run *gn_scene_end(void)
 	return &result;
 }
 
-struct gn_run *gn_scene(unsigned nodes, const char *scene, const char *arguments)
+struct gn_run *gn_scene(unsigned nodes, const char *scene, ...)
 {
-	(void)gn_scene_start(nodes, scene, arguments);
+	char text[1024];
+	va_list args;
+	va_start(args, scene);
+	vsnprintf(text, sizeof text, scene, args);
+	va_end(args);
+	(void)gn_scene_start(nodes, text);
 	return gn_scene_end();
 }
 
@@ -337,6 +350,26 @@ void gn_scene_up(void)
 	gn_scene_attach();
 }
 
+int gn_number(int nth)
+{
+	CHECK(nth < gn.argc);
+	return atoi(gn.argv[nth]);
+}
+
+void gn_scene_meet(void)
+{
+	static unsigned times;
+	gn_job->word[60]++;
+	times++;
+	AWAIT(gn_job->word[60] >= (uint64_t)times * gn.size);
+}
+
+void gn_pass_barrier(void)
+{
+	gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+	CHECK_OK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS));
+}
+
 void gn_mark(void)
 {
 	uint64_t none = 0;
@@ -346,8 +379,7 @@ void gn_mark(void)
 
 _Noreturn void gn_scene_done(void)
 {
-	gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
-	CHECK_OK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS));
+	gn_pass_barrier();
 	gasnet_exit(0);
 	_exit(95);
 }

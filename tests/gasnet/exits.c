@@ -5,8 +5,6 @@
  */
 #include "gn.h"
 
-#include <portals3.h>
-
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -16,22 +14,15 @@
 
 enum { H_EXIT = 128, H_EXIT_BACK, H_ASK, H_ASK_BACK, H_BYTES };
 
-static void exit_in_request(gasnet_token_t token, gasnet_handlerarg_t code);
-static void exit_in_reply(gasnet_token_t token, gasnet_handlerarg_t code);
+static void exit_in_handler(gasnet_token_t token, gasnet_handlerarg_t code);
 static void ask(gasnet_token_t token, gasnet_handlerarg_t code);
 static void take_bytes(gasnet_token_t token, void *buf, size_t n);
 
-static gasnet_handlerentry_t table[] = {{H_EXIT, exit_in_request},
-	{H_EXIT_BACK, exit_in_reply}, {H_ASK, ask}, {H_BYTES, take_bytes}};
+static gasnet_handlerentry_t table[] = {{H_EXIT, exit_in_handler},
+	{H_EXIT_BACK, exit_in_handler}, {H_ASK, ask}, {H_BYTES, take_bytes}};
 const struct gn_program gn_program = {.is_driver = true, GN_TABLE(table)};
 
 /* ---- activities of nodes until the job ends ---- */
-
-static void pass_barrier(void)
-{
-	gasnet_barrier_notify(1, 0);
-	CHECK_OK(gasnet_barrier_wait(1, 0));
-}
 
 static void spin(void)
 {
@@ -65,7 +56,7 @@ static void request_all_the_time(void)
 static void do_meanwhile(const char *what)
 {
 	if (strcmp(what, "barrier") == 0)
-		pass_barrier();
+		gn_pass_barrier();
 	else if (strcmp(what, "spin") == 0)
 		spin();
 	else if (strcmp(what, "poll") == 0)
@@ -78,12 +69,6 @@ static void do_meanwhile(const char *what)
 		check_failed(__FILE__, __LINE__, "there is no %s", what);
 }
 
-static void meet(unsigned n)
-{
-	gn_job->word[60]++;
-	AWAIT(gn_job->word[60] >= (uint64_t)n * gn.size);
-}
-
 /* Wait until the other nodes are most likely at what they do meanwhile. */
 static void let_others_begin(void)
 {
@@ -91,42 +76,30 @@ static void let_others_begin(void)
 	sleep_ms(50);
 }
 
-static int number(int nth)
-{
-	CHECK(nth < gn.argc);
-	return atoi(gn.argv[nth]);
-}
-
 /* ---- all nodes, after a barrier ---- */
 
 SCENE(all_exit)
 {
 	gn_scene_up();
-	pass_barrier();
+	gn_pass_barrier();
 	gn_mark();
-	gasnet_exit(number(0));
+	gasnet_exit(gn_number(0));
 	_exit(94);
 }
 
-static const unsigned sizes[] = {1, 2, 3, 8};
-#define EACH_SIZE(i) for (int i = 0; i < 4; i++)
-
 STATEMENT(133, all_exit_after_a_barrier)
 {
-	EACH_SIZE(i)
-	{
-		CHECK_STATUS(gn_scene(sizes[i], "all_exit", "0"), 0);
-		CHECK_STATUS(gn_scene(sizes[i], "all_exit", "5"), 5);
-	}
+	CHECK_EACH_SIZE(0, "all_exit 0");
+	CHECK_EACH_SIZE(5, "all_exit 5");
 }
 
 /* exit() does what a return from main does. */
 SCENE(all_return)
 {
 	gn_scene_up();
-	pass_barrier();
+	gn_pass_barrier();
 	gn_mark();
-	exit(number(0));
+	exit(gn_number(0));
 }
 
 static void say_bye(void)
@@ -140,7 +113,7 @@ SCENE(registers_first)
 {
 	atexit(say_bye);
 	gn_scene_up();
-	pass_barrier();
+	gn_pass_barrier();
 	gn_mark();
 	exit(0);
 }
@@ -155,25 +128,25 @@ static void exit_again(void)
 SCENE(ends_in_exit)
 {
 	atexit(say_bye);
-	atexit(number(0) ? abort : exit_again);
+	atexit(gn_number(0) ? abort : exit_again);
 	gn_scene_up();
-	pass_barrier();
+	gn_pass_barrier();
 	gn_mark();
 	exit(0);
 }
 
 STATEMENT(134, all_return_from_main)
 {
-	CHECK_STATUS(gn_scene(2, "ends_in_exit", "0"), 0);
-	CHECK_STATUS(gn_scene(1, "ends_in_exit", "1"), 128 + SIGABRT);
+	CHECK_STATUS(gn_scene(2, "ends_in_exit 0"), 0);
+	CHECK_STATUS(gn_scene(1, "ends_in_exit 1"), 128 + SIGABRT);
 	EACH_SIZE(i)
 	{
-		struct gn_run *r = gn_scene(sizes[i], "registers_first", "");
+		struct gn_run *r = gn_scene(gn_sizes[i], "registers_first");
 		CHECK_STATUS(r, 0);
 		CHECK(strstr(r->out, "bye"));
-		CHECK_STATUS(gn_scene(sizes[i], "all_return", "0"), 0);
-		CHECK_STATUS(gn_scene(sizes[i], "all_return", "6"), 6);
 	}
+	CHECK_EACH_SIZE(0, "all_return 0");
+	CHECK_EACH_SIZE(6, "all_return 6");
 }
 
 /* ---- one node ---- */
@@ -201,8 +174,8 @@ static _Noreturn void end_by(const char *how)
 SCENE(one_ends)
 {
 	gn_scene_up();
-	unsigned which = number(2) ? gn.size - 1 : 0;
-	meet(1);
+	unsigned which = gn_number(2) ? gn.size - 1 : 0;
+	gn_scene_meet();
 	if (gn.rank != which) {
 		do_meanwhile(gn.argv[1]);
 		_exit(92);
@@ -214,16 +187,14 @@ SCENE(one_ends)
 static struct gn_run *end_one(
 	unsigned nodes, const char *how, const char *others, int last)
 {
-	char words[64];
-	snprintf(words, sizeof words, "%s %s %d", how, others, last);
-	return gn_scene(nodes, "one_ends", words);
+	return gn_scene(nodes, "one_ends %s %s %d", how, others, last);
 }
 
 static void end_one_in_each_size(const char *how, const char *others, int status)
 {
 	for (int i = 1; i < 4; i++)
 		for (int last = 0; last < 2; last++)
-			CHECK_STATUS(end_one(sizes[i], how, others, last), status);
+			CHECK_STATUS(end_one(gn_sizes[i], how, others, last), status);
 }
 
 STATEMENT(135, one_exits_others_in_a_barrier)
@@ -243,8 +214,8 @@ STATEMENT(136, one_exits_others_spin)
 SCENE(before_attach)
 {
 	gn_scene_init();
-	meet(1);
-	bool exits = number(0) >> gn.rank & 1, attaches = number(1) >> gn.rank & 1;
+	gn_scene_meet();
+	bool exits = gn_number(0) >> gn.rank & 1, attaches = gn_number(1) >> gn.rank & 1;
 	if (exits) {
 		let_others_begin();
 		gn_mark();
@@ -257,19 +228,19 @@ SCENE(before_attach)
 
 STATEMENT(137, one_exits_others_before_attach)
 {
-	CHECK_STATUS(gn_scene(2, "before_attach", "1 0"), 8);
-	CHECK_STATUS(gn_scene(2, "before_attach", "2 0"), 8);
-	CHECK_STATUS(gn_scene(2, "before_attach", "1 2"), 8);
-	CHECK_STATUS(gn_scene(3, "before_attach", "2 5"), 8);
-	CHECK_STATUS(gn_scene(3, "before_attach", "4 1"), 8);
+	CHECK_STATUS(gn_scene(2, "before_attach 1 0"), 8);
+	CHECK_STATUS(gn_scene(2, "before_attach 2 0"), 8);
+	CHECK_STATUS(gn_scene(2, "before_attach 1 2"), 8);
+	CHECK_STATUS(gn_scene(3, "before_attach 2 5"), 8);
+	CHECK_STATUS(gn_scene(3, "before_attach 4 1"), 8);
 }
 
 STATEMENT(138, exit_between_init_and_attach)
 {
-	CHECK_STATUS(gn_scene(1, "before_attach", "1 0"), 8);
-	CHECK_STATUS(gn_scene(3, "before_attach", "7 0"), 8);
-	CHECK_STATUS(gn_scene(8, "before_attach", "255 0"), 8);
-	CHECK_STATUS(gn_scene(8, "before_attach", "16 0"), 8);
+	CHECK_STATUS(gn_scene(1, "before_attach 1 0"), 8);
+	CHECK_STATUS(gn_scene(3, "before_attach 7 0"), 8);
+	CHECK_STATUS(gn_scene(8, "before_attach 255 0"), 8);
+	CHECK_STATUS(gn_scene(8, "before_attach 16 0"), 8);
 }
 
 STATEMENT(139, one_returns_from_main)
@@ -280,14 +251,7 @@ STATEMENT(139, one_returns_from_main)
 
 /* ---- in handlers ---- */
 
-static void exit_in_request(gasnet_token_t token, gasnet_handlerarg_t code)
-{
-	(void)token;
-	gn_mark();
-	gasnet_exit(code);
-}
-
-static void exit_in_reply(gasnet_token_t token, gasnet_handlerarg_t code)
+static void exit_in_handler(gasnet_token_t token, gasnet_handlerarg_t code)
 {
 	(void)token;
 	gn_mark();
@@ -309,23 +273,23 @@ static void take_bytes(gasnet_token_t token, void *buf, size_t n)
 SCENE(handler_exits)
 {
 	gn_scene_up();
-	meet(1);
-	int to = number(1);
+	gn_scene_meet();
+	int to = gn_number(1);
 	unsigned target = to == -1 ? gn.next : to == -2 ? gn.rank : (unsigned)to;
-	if (number(0) >> gn.rank & 1)
-		(void)gasnet_AMRequestShort1(target, (gasnet_handler_t)number(2), 9);
+	if (gn_number(0) >> gn.rank & 1)
+		(void)gasnet_AMRequestShort1(target, (gasnet_handler_t)gn_number(2), 9);
 	poll();
 }
 
 STATEMENT(140, exit_in_handlers)
 {
-	CHECK_STATUS(gn_scene(3, "handler_exits", "7 -1 128"), 9); /* on all */
-	CHECK_STATUS(gn_scene(3, "handler_exits", "1 1 128"), 9);  /* on one */
-	CHECK_STATUS(gn_scene(3, "handler_exits", "2 -2 128"), 9); /* loopback */
-	CHECK_STATUS(gn_scene(1, "handler_exits", "1 -2 128"), 9);
-	CHECK_STATUS(gn_scene(8, "handler_exits", "255 0 128"), 9); /* N requests */
-	CHECK_STATUS(gn_scene(2, "handler_exits", "1 1 130"), 9);   /* in the reply */
-	CHECK_STATUS(gn_scene(3, "handler_exits", "7 -1 130"), 9);
+	CHECK_STATUS(gn_scene(3, "handler_exits 7 -1 128"), 9); /* on all */
+	CHECK_STATUS(gn_scene(3, "handler_exits 1 1 128"), 9);  /* on one */
+	CHECK_STATUS(gn_scene(3, "handler_exits 2 -2 128"), 9); /* loopback */
+	CHECK_STATUS(gn_scene(1, "handler_exits 1 -2 128"), 9);
+	CHECK_STATUS(gn_scene(8, "handler_exits 255 0 128"), 9); /* N requests */
+	CHECK_STATUS(gn_scene(2, "handler_exits 1 1 130"), 9);   /* in the reply */
+	CHECK_STATUS(gn_scene(3, "handler_exits 7 -1 130"), 9);
 }
 
 /* ---- threads ---- */
@@ -345,7 +309,7 @@ static void exit_in_thread(unsigned nth)
 SCENE(threads_exit)
 {
 	gn_scene_up();
-	meet(1);
+	gn_scene_meet();
 	if (gn.rank == 0 || strcmp(gn.argv[0], "exit") == 0)
 		for (unsigned i = 1; i < 4; i++)
 			gn_thread(exit_in_thread, i);
@@ -360,8 +324,8 @@ STATEMENT(141, exit_of_threads)
 	const char *const others[] = {
 		"exit", "barrier", "spin", "poll", "put", "request"};
 	for (int i = 0; i < 6; i++) {
-		CHECK_STATUS(gn_scene(1, "threads_exit", others[i]), 10);
-		CHECK_STATUS(gn_scene(3, "threads_exit", others[i]), 10);
+		CHECK_STATUS(gn_scene(1, "threads_exit %s", others[i]), 10);
+		CHECK_STATUS(gn_scene(3, "threads_exit %s", others[i]), 10);
 	}
 }
 
@@ -369,8 +333,8 @@ SCENE(exits_with)
 {
 	static gasnet_hsl_t lock = GASNET_HSL_INITIALIZER;
 	gn_scene_up();
-	meet(1);
-	if (number(0))
+	gn_scene_meet();
+	if (gn_number(0))
 		gasnet_hsl_lock(&lock);
 	else
 		gasnet_hold_interrupts();
@@ -383,10 +347,10 @@ SCENE(exits_with)
 
 STATEMENT(142, exit_with_a_lock_and_in_hold)
 {
-	CHECK_STATUS(gn_scene(1, "exits_with", "1"), 11);
-	CHECK_STATUS(gn_scene(3, "exits_with", "1"), 11);
-	CHECK_STATUS(gn_scene(1, "exits_with", "0"), 11);
-	CHECK_STATUS(gn_scene(3, "exits_with", "0"), 11);
+	CHECK_STATUS(gn_scene(1, "exits_with 1"), 11);
+	CHECK_STATUS(gn_scene(3, "exits_with 1"), 11);
+	CHECK_STATUS(gn_scene(1, "exits_with 0"), 11);
+	CHECK_STATUS(gn_scene(3, "exits_with 0"), 11);
 }
 
 /* ---- SIGQUIT ---- */
@@ -417,15 +381,15 @@ static void on_quit_hang(int number_of_signal)
 SCENE(catches_quit)
 {
 	void (*const handlers[])(int) = {on_quit_return, on_quit, on_quit_hang};
-	bool early = number(3);
+	bool early = gn_number(3);
 	if (early)
-		signal(SIGQUIT, handlers[number(2)]);
+		signal(SIGQUIT, handlers[gn_number(2)]);
 	gn_scene_up();
 	if (!early)
-		signal(SIGQUIT, handlers[number(2)]);
-	meet(1);
+		signal(SIGQUIT, handlers[gn_number(2)]);
+	gn_scene_meet();
 	gn_job->word[59]++;
-	if (number(1) == (int)gn.rank) {
+	if (gn_number(1) == (int)gn.rank) {
 		let_others_begin();
 		gn_mark();
 		gasnet_exit(6); /* and not the number of the handlers */
@@ -444,7 +408,7 @@ static void on_tick_in_portals(int number_of_signal)
 	if (PtlNIStatus(ni, PTL_SR_DROP_COUNT, &drops) != PTL_NO_SPACE)
 		return;
 	gn_mark();
-	if (number(0))
+	if (gn_number(0))
 		exit(0);
 	gasnet_exit(0);
 }
@@ -454,9 +418,8 @@ SCENE(exits_within_portals)
 {
 	const struct itimerval often = {{0, 1000}, {0, 1000}};
 	gn_scene_up();
-	int rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni);
-	CHECK(rc == PTL_OK || rc == PTL_IFACE_DUP);
-	meet(1);
+	ni = gn_interface();
+	gn_scene_meet();
 	if (gn.rank == 0) {
 		signal(SIGALRM, on_tick_in_portals);
 		CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
@@ -476,12 +439,13 @@ STATEMENT(143, quit_handler_runs_once_on_each_other_node)
 		"spin 1 0 0", "poll 1 1 1", "spin 2 2 0"};
 	const unsigned except[] = {0, 1, 2, 1, 1, 2};
 	for (int i = 0; i < 6; i++) {
-		struct gn_run *r = gn_scene(3, "catches_quit", words[i]);
+		struct gn_run *r = gn_scene(3, "catches_quit %s", words[i]);
 		CHECK_STATUS(r, 6);
 		check_handlers(r, 3, except[i]);
 	}
 	for (int i = 0; i < 4; i++)
-		CHECK_STATUS(gn_scene(3, "exits_within_portals", i % 2 ? "1" : "0"), 0);
+		CHECK_STATUS(
+			gn_scene(3, "exits_within_portals %s", i % 2 ? "1" : "0"), 0);
 }
 
 /* SIGHUP that is ignored, as by nohup, stays ignored. */
@@ -513,22 +477,22 @@ SCENE(forks)
 {
 	static const int signals[] = {SIGTERM, SIGQUIT, SIGSEGV};
 	gn_scene_up();
-	meet(1);
+	gn_scene_meet();
 	for (int i = 0; i < 3; i++) {
 		int status = end_child(signals[i]);
 		CHECK(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
 	}
 	int status = end_child(0);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-	pass_barrier();
+	gn_pass_barrier();
 	gn_mark();
 	gasnet_exit(6);
 }
 
 /* Send a signal to the launcher (-1) or a node of a running scene. */
-static struct gn_run *signal_job(const char *words, int signal_number, int node)
+static struct gn_run *signal_job(const char *scene, int signal_number, int node)
 {
-	pid_t yod = gn_scene_start(3, "catches_quit", words);
+	pid_t yod = gn_scene_start(3, scene);
 	AWAIT(gn_job->word[59] == 3);
 	pid_t to = node < 0 ? yod : gn_job->pid[node];
 	gn_mark();
@@ -541,7 +505,8 @@ STATEMENT(144, signals_to_a_node_and_to_the_launcher)
 	const int signals[] = {SIGINT, SIGTERM};
 	for (int i = 0; i < 2; i++)
 		for (int node = -1; node < 3; node += 2) {
-			struct gn_run *r = signal_job("spin -1 1 0", signals[i], node);
+			struct gn_run *r =
+				signal_job("catches_quit spin -1 1 0", signals[i], node);
 			if (r->status <= 0 || r->status == 99)
 				check_failed(__FILE__, __LINE__,
 					"signal %d to node %d: status %d after %llu ms: "
@@ -552,9 +517,9 @@ STATEMENT(144, signals_to_a_node_and_to_the_launcher)
 			CHECK(r->word[0] <= 1 && r->word[1] <= 1 && r->word[2] <= 1);
 		}
 	/* A handler that never returns ends with the time that it has. */
-	CHECK(signal_job("spin -1 2 0", SIGTERM, 1)->status > 0);
-	CHECK_STATUS(gn_scene(2, "ignores_hangup", ""), 5);
-	CHECK_STATUS(gn_scene(2, "forks", ""), 6);
+	CHECK(signal_job("catches_quit spin -1 2 0", SIGTERM, 1)->status > 0);
+	CHECK_STATUS(gn_scene(2, "ignores_hangup"), 5);
+	CHECK_STATUS(gn_scene(2, "forks"), 6);
 }
 
 /* ---- sudden ends ---- */
@@ -582,7 +547,7 @@ SCENE(prints)
 	gn_scene_up();
 	for (int i = 0; gn.rank == 0 && i < 2000; i++)
 		printf("%d.", i);
-	meet(1); /* the exit of another node ends this one, too */
+	gn_scene_meet(); /* the exit of another node ends this one, too */
 	gn_mark();
 	gasnet_exit(0);
 }
@@ -599,7 +564,7 @@ SCENE(keeps_files)
 	CHECK(file);
 	for (int i = 0; i < FILE_BYTES; i++)
 		putc('x', file);
-	meet(1);
+	gn_scene_meet();
 	gn_mark();
 	if (gn.rank == 0)
 		gasnet_exit(0);
@@ -610,7 +575,7 @@ static void check_files(unsigned nodes)
 {
 	char path[100], name[120];
 	snprintf(path, sizeof path, "/tmp/gn_exits.%d", (int)getpid());
-	CHECK_STATUS(gn_scene(nodes, "keeps_files", path), 0);
+	CHECK_STATUS(gn_scene(nodes, "keeps_files %s", path), 0);
 	for (unsigned i = 0; i < nodes; i++) {
 		struct stat is;
 		snprintf(name, sizeof name, "%s.%u", path, i);
@@ -641,7 +606,7 @@ SCENE(flushes_slowly)
 		CHECK(slow);
 		fprintf(slow, "whole");
 	}
-	meet(1);
+	gn_scene_meet();
 	gn_mark();
 	gasnet_exit(3);
 }
@@ -659,7 +624,7 @@ SCENE(has_a_timer)
 	gn_scene_up();
 	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
 	printf("text ");
-	meet(1);
+	gn_scene_meet();
 	gn_mark();
 	if (gn.rank == 0)
 		let_others_begin();
@@ -668,11 +633,11 @@ SCENE(has_a_timer)
 
 STATEMENT(146, text_before_exit_is_there)
 {
-	struct gn_run *ticks = gn_scene(2, "has_a_timer", "");
+	struct gn_run *ticks = gn_scene(2, "has_a_timer");
 	CHECK_STATUS(ticks, 0);
 	CHECK(strcmp(ticks->out, "text text ") == 0);
 	check_files(3);
-	struct gn_run *slow = gn_scene(2, "flushes_slowly", "");
+	struct gn_run *slow = gn_scene(2, "flushes_slowly");
 	CHECK_STATUS(slow, 3);
 	CHECK(strcmp(slow->out, "whole") == 0);
 	char *want = suite_alloc(1 << 15);
@@ -681,7 +646,7 @@ STATEMENT(146, text_before_exit_is_there)
 		n += (size_t)snprintf(want + n, 8, "%d.", i);
 	EACH_SIZE(i)
 	{
-		struct gn_run *r = gn_scene(sizes[i], "prints", "");
+		struct gn_run *r = gn_scene(gn_sizes[i], "prints");
 		CHECK_STATUS(r, 0);
 		CHECK(strcmp(r->out, want) == 0);
 	}
@@ -690,7 +655,7 @@ STATEMENT(146, text_before_exit_is_there)
 SCENE(two_codes)
 {
 	gn_scene_up();
-	meet(1);
+	gn_scene_meet();
 	gn_mark();
 	if (gn.rank < 2)
 		gasnet_exit(20 + (int)gn.rank);
@@ -700,7 +665,7 @@ SCENE(two_codes)
 STATEMENT(147, one_of_two_codes_wins)
 {
 	for (int i = 0; i < 5; i++) {
-		struct gn_run *r = gn_scene(3, "two_codes", "");
+		struct gn_run *r = gn_scene(3, "two_codes");
 		CHECK(r->status == 20 || r->status == 21);
 	}
 }
@@ -710,7 +675,7 @@ STATEMENT(147, one_of_two_codes_wins)
 SCENE(stopped)
 {
 	gn_scene_up();
-	meet(1);
+	gn_scene_meet();
 	if (gn.rank == 1)
 		raise(SIGSTOP);
 	if (gn.rank == 0) {
@@ -723,7 +688,7 @@ SCENE(stopped)
 
 WEAK_STATEMENT(148, stopped_node)
 {
-	CHECK_STATUS(gn_scene(3, "stopped", ""), 12);
+	CHECK_STATUS(gn_scene(3, "stopped"), 12);
 }
 
 /* A stopped node keeps the exit from being a coordinated one, so that the other node ends
@@ -731,7 +696,7 @@ WEAK_STATEMENT(148, stopped_node)
 STATEMENT(149, exit_timeout_is_set)
 {
 	gn_env("GASNET_EXITTIMEOUT", "5");
-	struct gn_run *r = gn_scene(2, "stopped", "");
+	struct gn_run *r = gn_scene(2, "stopped");
 	CHECK(r->ms >= 5000);
 	CHECK(r->status > 0);
 }
@@ -750,7 +715,7 @@ STATEMENT(150, exit_does_not_return)
 {
 	EACH_SIZE(i)
 	{
-		struct gn_run *r = gn_scene(sizes[i], "goes_on", "");
+		struct gn_run *r = gn_scene(gn_sizes[i], "goes_on");
 		CHECK_STATUS(r, 13);
 		CHECK_EQ(r->word[0], 0);
 		CHECK(!strstr(r->out, "returns"));

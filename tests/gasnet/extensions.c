@@ -6,7 +6,6 @@ const struct gn_program gn_program = {.segment = (uintptr_t)1 << 20};
 
 enum { AREA = 8192, PIECES = 24, LEVELS = 4 };
 enum form { VECTOR, LIST, BOX, FORMS };
-enum sync { BLOCKING, EXPLICIT, IMPLICIT, SYNCS };
 
 /* The two sides of a transfer: metadata, and the place of each byte in its area. */
 struct side {
@@ -133,79 +132,32 @@ static void choose(struct transfer *t, enum form form, unsigned char *dst,
 
 /* ---- calls ---- */
 
-static gasnet_handle_t put_it(gasnet_node_t to, const struct transfer *t, enum sync sync)
+static gasnet_handle_t put_it(
+	gasnet_node_t to, const struct transfer *t, enum gn_sync sync)
 {
 	const struct side *d = &t->dst, *s = &t->src;
-	switch ((int)t->form * SYNCS + (int)sync) {
-	case VECTOR *SYNCS + BLOCKING:
-		gasnet_putv_bulk(to, d->pieces, d->list, s->pieces, s->list);
-		break;
-	case VECTOR *SYNCS + EXPLICIT:
-		return gasnet_putv_nb_bulk(to, d->pieces, d->list, s->pieces, s->list);
-	case VECTOR *SYNCS + IMPLICIT:
-		gasnet_putv_nbi_bulk(to, d->pieces, d->list, s->pieces, s->list);
-		break;
-	case LIST *SYNCS + BLOCKING:
-		gasnet_puti_bulk(
-			to, d->pieces, d->addr, d->len, s->pieces, s->addr, s->len);
-		break;
-	case LIST *SYNCS + EXPLICIT:
-		return gasnet_puti_nb_bulk(
-			to, d->pieces, d->addr, d->len, s->pieces, s->addr, s->len);
-	case LIST *SYNCS + IMPLICIT:
-		gasnet_puti_nbi_bulk(
-			to, d->pieces, d->addr, d->len, s->pieces, s->addr, s->len);
-		break;
-	case BOX *SYNCS + BLOCKING:
-		gasnet_puts_bulk(to, d->area, d->strides, s->area, s->strides, t->count,
-			t->levels);
-		break;
-	case BOX *SYNCS + EXPLICIT:
-		return gasnet_puts_nb_bulk(to, d->area, d->strides, s->area, s->strides,
-			t->count, t->levels);
-	default:
-		gasnet_puts_nbi_bulk(to, d->area, d->strides, s->area, s->strides,
-			t->count, t->levels);
-	}
-	return GASNET_INVALID_HANDLE;
+	if (t->form == VECTOR)
+		return GN_FORM(
+			sync, putv, _bulk, to, d->pieces, d->list, s->pieces, s->list);
+	if (t->form == LIST)
+		return GN_FORM(sync, puti, _bulk, to, d->pieces, d->addr, d->len,
+			s->pieces, s->addr, s->len);
+	return GN_FORM(sync, puts, _bulk, to, d->area, d->strides, s->area, s->strides,
+		t->count, t->levels);
 }
 
 static gasnet_handle_t get_it(
-	gasnet_node_t from, const struct transfer *t, enum sync sync)
+	gasnet_node_t from, const struct transfer *t, enum gn_sync sync)
 {
 	const struct side *d = &t->dst, *s = &t->src;
-	switch ((int)t->form * SYNCS + (int)sync) {
-	case VECTOR *SYNCS + BLOCKING:
-		gasnet_getv_bulk(d->pieces, d->list, from, s->pieces, s->list);
-		break;
-	case VECTOR *SYNCS + EXPLICIT:
-		return gasnet_getv_nb_bulk(d->pieces, d->list, from, s->pieces, s->list);
-	case VECTOR *SYNCS + IMPLICIT:
-		gasnet_getv_nbi_bulk(d->pieces, d->list, from, s->pieces, s->list);
-		break;
-	case LIST *SYNCS + BLOCKING:
-		gasnet_geti_bulk(
-			d->pieces, d->addr, d->len, from, s->pieces, s->addr, s->len);
-		break;
-	case LIST *SYNCS + EXPLICIT:
-		return gasnet_geti_nb_bulk(
-			d->pieces, d->addr, d->len, from, s->pieces, s->addr, s->len);
-	case LIST *SYNCS + IMPLICIT:
-		gasnet_geti_nbi_bulk(
-			d->pieces, d->addr, d->len, from, s->pieces, s->addr, s->len);
-		break;
-	case BOX *SYNCS + BLOCKING:
-		gasnet_gets_bulk(d->area, d->strides, from, s->area, s->strides, t->count,
-			t->levels);
-		break;
-	case BOX *SYNCS + EXPLICIT:
-		return gasnet_gets_nb_bulk(d->area, d->strides, from, s->area, s->strides,
-			t->count, t->levels);
-	default:
-		gasnet_gets_nbi_bulk(d->area, d->strides, from, s->area, s->strides,
-			t->count, t->levels);
-	}
-	return GASNET_INVALID_HANDLE;
+	if (t->form == VECTOR)
+		return GN_FORM(
+			sync, getv, _bulk, d->pieces, d->list, from, s->pieces, s->list);
+	if (t->form == LIST)
+		return GN_FORM(sync, geti, _bulk, d->pieces, d->addr, d->len, from,
+			s->pieces, s->addr, s->len);
+	return GN_FORM(sync, gets, _bulk, d->area, d->strides, from, s->area, s->strides,
+		t->count, t->levels);
 }
 
 /* Overwrite what the calls may not look at any more. */
@@ -220,17 +172,17 @@ static void spoil(struct transfer *t)
 	memset(t->count, 0xee, sizeof t->count);
 }
 
-static void end(gasnet_handle_t handle, enum sync sync)
+static void end(gasnet_handle_t handle, enum gn_sync sync)
 {
-	if (sync == EXPLICIT)
+	if (sync == GN_EXPLICIT)
 		gasnet_wait_syncnb(handle);
-	else if (sync == IMPLICIT)
+	else if (sync == GN_IMPLICIT)
 		gasnet_wait_syncnbi_all();
 }
 
 /* ---- comparisons ---- */
 
-static unsigned char near[AREA], model[AREA], is[AREA];
+static unsigned char near[AREA], far[AREA], model[AREA];
 
 /* Do in the model what the transfer does. */
 static void apply(const struct transfer *t, const unsigned char *src)
@@ -240,37 +192,35 @@ static void apply(const struct transfer *t, const unsigned char *src)
 		model[t->dst.at[i]] = src[t->src.at[i]];
 }
 
-static void put_and_compare(enum form form, enum sync sync, bool spoils, uint64_t *seed)
+/* Put or get between the areas here and at the neighbor, whose bytes are near and far. */
+static void move_and_compare(
+	bool puts, enum form form, enum gn_sync sync, bool spoils, uint64_t *seed)
 {
 	static struct transfer t;
+	unsigned char *there = gn_at(gn.next, 0), *is = puts ? far : near;
 	fill_bytes(near, AREA, (unsigned)random_next(seed));
-	fill_bytes(model, AREA, (unsigned)random_next(seed));
-	gasnet_put_bulk(gn.next, gn_at(gn.next, 0), model, AREA);
-	choose(&t, form, gn_at(gn.next, 0), near, seed);
-	gasnet_handle_t handle = put_it(gn.next, &t, sync);
+	fill_bytes(far, AREA, (unsigned)random_next(seed));
+	gasnet_put_bulk(gn.next, there, far, AREA);
+	memcpy(model, is, AREA);
+	choose(&t, form, puts ? there : near, puts ? near : there, seed);
+	gasnet_handle_t handle = (puts ? put_it : get_it)(gn.next, &t, sync);
 	if (spoils)
 		spoil(&t);
 	end(handle, sync);
-	apply(&t, near);
-	gasnet_get_bulk(is, gn.next, gn_at(gn.next, 0), AREA);
+	apply(&t, puts ? near : far);
+	if (puts)
+		gasnet_get_bulk(far, gn.next, there, AREA);
 	CHECK(memcmp(is, model, AREA) == 0);
 }
 
-static void get_and_compare(enum form form, enum sync sync, bool spoils, uint64_t *seed)
+static void move_all(int rounds, enum gn_sync first, bool spoils, uint64_t seed)
 {
-	static struct transfer t;
-	static unsigned char far[AREA];
-	fill_bytes(near, AREA, (unsigned)random_next(seed));
-	memcpy(model, near, AREA);
-	fill_bytes(far, AREA, (unsigned)random_next(seed));
-	gasnet_put_bulk(gn.next, gn_at(gn.next, 0), far, AREA);
-	choose(&t, form, near, gn_at(gn.next, 0), seed);
-	gasnet_handle_t handle = get_it(gn.next, &t, sync);
-	if (spoils)
-		spoil(&t);
-	end(handle, sync);
-	apply(&t, far);
-	CHECK(memcmp(near, model, AREA) == 0);
+	for (int i = 0; i < rounds; i++)
+		for (int form = 0; form < FORMS; form++)
+			for (int sync = (int)first; sync < GN_SYNCS; sync++)
+				for (int puts = 0; puts < 2; puts++)
+					move_and_compare(puts, (enum form)form,
+						(enum gn_sync)sync, spoils, &seed);
 }
 
 /* There are more operations than records for handles: the last ones block. */
@@ -287,30 +237,14 @@ static void hold_very_many(void)
 
 STATEMENT(151, vectors_lists_and_boxes)
 {
-	uint64_t seed = gn_seed() * 31 + gn.rank;
 	gn_barrier();
 	if (!getenv("P3_QUICK"))
 		hold_very_many();
-	for (int i = 0; i < 60; i++)
-		for (int form = 0; form < FORMS; form++)
-			for (int sync = 0; sync < SYNCS; sync++) {
-				put_and_compare(
-					(enum form)form, (enum sync)sync, false, &seed);
-				get_and_compare(
-					(enum form)form, (enum sync)sync, false, &seed);
-			}
+	move_all(60, GN_BLOCKING, false, gn_seed() * 31 + gn.rank);
 }
 
 STATEMENT(152, metadata_may_be_overwritten_at_once)
 {
-	uint64_t seed = gn_seed() * 37 + gn.rank;
 	gn_barrier();
-	for (int i = 0; i < 30; i++)
-		for (int form = 0; form < FORMS; form++)
-			for (int sync = EXPLICIT; sync < SYNCS; sync++) {
-				put_and_compare(
-					(enum form)form, (enum sync)sync, true, &seed);
-				get_and_compare(
-					(enum form)form, (enum sync)sync, true, &seed);
-			}
+	move_all(30, GN_EXPLICIT, true, gn_seed() * 37 + gn.rank);
 }

@@ -3,8 +3,6 @@
 #include "gn.h"
 #include "frame.h"
 
-#include <portals3.h>
-
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -288,8 +286,7 @@ static void start_node(int *argc, char ***argv)
 	gn_attach(gn_program.segment ? gn_program.segment : GN_SEGMENT);
 }
 
-/* Return the interface that GASNet uses, too. */
-static ptl_handle_ni_t interface(void)
+ptl_handle_ni_t gn_interface(void)
 {
 	ptl_handle_ni_t ni;
 	int rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni);
@@ -305,7 +302,7 @@ static bool nothing_was_dropped(void)
 	if (gn.rank == 0)
 		gn_job->word[0] = 0;
 	gn_barrier();
-	CHECK_EQ(PtlNIStatus(interface(), PTL_SR_DROP_COUNT, &drops), PTL_OK);
+	CHECK_EQ(PtlNIStatus(gn_interface(), PTL_SR_DROP_COUNT, &drops), PTL_OK);
 	gn_job->word[0] += (uint64_t)drops;
 	gn_barrier();
 	if (gn.rank == 0)

@@ -24,6 +24,7 @@
 #define P3_TESTS_GASNET_GN_H
 
 #include <gasnet.h>
+#include <portals3.h>
 
 #include "../support/random.h"
 #include "../support/suite.h"
@@ -65,6 +66,16 @@ struct gn {
 };
 extern struct gn gn;
 
+#if defined(GASNET_SEQ)
+#define GN_MODE      "seq"
+#define GN_MODE_WORD "SEQ"
+#elif defined(GASNET_PAR)
+#define GN_MODE      "par"
+#define GN_MODE_WORD "PAR"
+#else
+#define GN_MODE      "parsync"
+#define GN_MODE_WORD "PARSYNC"
+#endif
 #ifdef GASNET_PAR
 #define GN_IS_PAR true
 #else
@@ -142,6 +153,20 @@ void gn_look(const char *file, int line, struct patience *p, const char *cond);
 /* Start threads of this process; gn_join() waits for all of them. */
 void gn_thread(void (*fn)(unsigned nth), unsigned nth);
 void gn_join(void);
+/* The syncs of an operation, and a call in the form that has one of them: it returns the
+ * handle, or GASNET_INVALID_HANDLE.  tail ends the names, as _bulk does. */
+enum gn_sync { GN_BLOCKING, GN_EXPLICIT, GN_IMPLICIT, GN_SYNCS };
+#define GN_FORM(sync, name, tail, ...)                                                   \
+	((sync) == GN_EXPLICIT                                                           \
+			? gasnet_##name##_nb##tail(__VA_ARGS__)                          \
+			: ((sync) == GN_BLOCKING                                         \
+					  ? gasnet_##name##tail(__VA_ARGS__)             \
+					  : gasnet_##name##_nbi##tail(__VA_ARGS__),      \
+				  GASNET_INVALID_HANDLE))
+
+/* Return the interface of Portals that GASNet uses, too. */
+ptl_handle_ni_t gn_interface(void);
+
 /* ---- data ---- */
 
 /* Return a number below n. */
@@ -167,12 +192,24 @@ struct gn_run {
 void gn_env(const char *name, const char *value);
 /* Run a command of the shell. */
 struct gn_run *gn_sh(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Run a scene of this program under yod with a number of nodes, with further arguments in
- * one string.  Check that no process and no name below /dev/shm is left. */
-struct gn_run *gn_scene(unsigned nodes, const char *scene, const char *arguments);
+/* Run a scene of this program under yod with a number of nodes; the text is its name, and
+ * further arguments.  Check that no process and no name below /dev/shm is left. */
+struct gn_run *gn_scene(unsigned nodes, const char *scene, ...)
+	__attribute__((format(printf, 2, 3)));
 /* The same in two steps; between them the driver sees gn_job, and the pid of yod. */
-pid_t gn_scene_start(unsigned nodes, const char *scene, const char *arguments);
+pid_t gn_scene_start(unsigned nodes, const char *scene);
 struct gn_run *gn_scene_end(void);
+/* Numbers of nodes that most scenes run with. */
+static const unsigned gn_sizes[] = {1, 2, 3, 8};
+#define EACH_SIZE(i) for (int i = 0; i < 4; i++)
+/* Run a scene with each of these numbers, and check the status. */
+#define CHECK_EACH_SIZE(status, ...)                                                     \
+	EACH_SIZE(size_)                                                                 \
+	CHECK_STATUS(gn_scene(gn_sizes[size_], __VA_ARGS__), status)
+/* Run a job program of this mode under yod, with some statements; settings: assignments
+ * of the shell. */
+struct gn_run *gn_run_program(unsigned nodes, const char *settings, const char *program,
+	const char *statements);
 /* Check the status, and that stdout and stderr together contain the text. */
 void gn_check_run(const char *file, int line, const struct gn_run *r, int status);
 #define CHECK_STATUS(run, status) gn_check_run(__FILE__, __LINE__, run, status)
@@ -189,6 +226,11 @@ void gn_scene_attach(void);
 /* The same with a segment of gasnet_getMaxGlobalSegmentSize(). */
 void gn_attach_most(void);
 void gn_scene_up(void); /* gn_scene_init() and gn_scene_attach() */
+/* Return an argument of the scene that is a number. */
+int gn_number(int nth);
+/* Wait outside of GASNet until all nodes have come here as often. */
+void gn_scene_meet(void);
+void gn_pass_barrier(void); /* an anonymous one of GASNet */
 /* The job is to end from now on. */
 void gn_mark(void);
 /* End this scene on all nodes in an orderly way. */

@@ -7,14 +7,6 @@
 
 #include <limits.h>
 
-#ifdef GASNET_SEQ
-#define MODE_WORD "SEQ"
-#elif defined(GASNET_PAR)
-#define MODE_WORD "PAR"
-#else
-#define MODE_WORD "PARSYNC"
-#endif
-
 /* Constants that the preprocessor must know. */
 #if GASNET_PAGESIZE < 4096 || GASNET_PAGESIZE & (GASNET_PAGESIZE - 1)
 #error the page size is no power of two
@@ -197,7 +189,7 @@ STATEMENT(10, config_string)
 		GASNET_RELEASE_VERSION_MAJOR, GASNET_RELEASE_VERSION_MINOR,
 		GASNET_RELEASE_VERSION_PATCH);
 	CHECK(strncmp(text + 1, want, strlen(want)) == 0);
-	CHECK(strstr(text, "THREADMODEL=" MODE_WORD ","));
+	CHECK(strstr(text, "THREADMODEL=" GN_MODE_WORD ","));
 	CHECK(strstr(text, "SEGMENT="));
 	struct gn_run *r = gn_sh("grep -qaF 'GASNetConfig: (libgasnet.a) %s $' '%s'",
 		GASNET_CONFIG_STRING, env_of("GN_LIBRARY"));
@@ -223,12 +215,13 @@ static void check_no_link(const char *mode)
 		">$d/m.c && "
 		"%s %s -DGASNET_%s -c $d/m.c -o $d/m.o && "
 		"{ %s $d/m.o $GN_LINK_%s -o $d/m; s=$?; rm -r $d; exit $s; }",
-		env_of("GN_CC"), env_of("GN_CFLAGS"), MODE_WORD, env_of("GN_CC"), mode);
-	bool is_same = strcmp(mode, MODE_WORD) == 0;
+		env_of("GN_CC"), env_of("GN_CFLAGS"), GN_MODE_WORD, env_of("GN_CC"),
+		mode);
+	bool is_same = strcmp(mode, GN_MODE_WORD) == 0;
 	if ((r->status == 0) != is_same)
 		check_failed(__FILE__, __LINE__,
-			"%s with the library of %s: status %d: %.300s", MODE_WORD, mode,
-			r->status, r->err);
+			"%s with the library of %s: status %d: %.300s", GN_MODE_WORD,
+			mode, r->status, r->err);
 	CHECK(is_same || strstr(r->err, "undefined"));
 }
 
@@ -383,7 +376,7 @@ SCENE(evaluates)
 
 STATEMENT(13, arguments_are_evaluated_once)
 {
-	CHECK_STATUS(gn_scene(1, "evaluates", ""), 0);
+	CHECK_STATUS(gn_scene(1, "evaluates"), 0);
 }
 
 STATEMENT(14, thread_macros_stand_before_declarations)
@@ -393,7 +386,7 @@ STATEMENT(14, thread_macros_stand_before_declarations)
 	snprintf(flags, sizeof flags,
 		"-DGASNET_%s -std=c99 -pedantic "
 		"-Wdeclaration-after-statement",
-		MODE_WORD);
+		GN_MODE_WORD);
 	struct gn_run *r = compile(command, flags,
 		"#include <gasnet.h>\\n"
 		"int f(int x);\\nint f(int x) { GASNET_BEGIN_FUNCTION(); int y = x; "

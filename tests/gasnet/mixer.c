@@ -3,9 +3,10 @@
 #include "gn.h"
 #include "mixer.h"
 
-enum { SLOTS = 48, GUARD = 8, FORMS = 17 };
+enum { SLOTS = 48, GUARD = 8 };
 
 enum kind { FREE, EXPLICIT, IMPLICIT, REGION, VALUE };
+enum call { PUT, PUT_BULK, PUT_VALUE, SET, GET, GET_BULK, GET_VALUE, CALLS };
 
 /* An operation under way. */
 struct op {
@@ -222,124 +223,47 @@ static void spoil(struct op *op)
 	memset(op->near, 0xdd, op->n + (size_t)2 * GUARD);
 }
 
-static void put_form(struct mixer *m, struct op *op, int form)
+static void start_put(struct mixer *m, struct op *op, enum call call, enum gn_sync sync)
 {
 	void *far = far_at(m, op->node, op->at), *near = op->near + GUARD;
-	switch (form) {
-	case 0:
-		gasnet_put(op->node, far, near, op->n);
-		break;
-	case 1:
-		gasnet_put_bulk(op->node, far, near, op->n);
-		break;
-	case 2:
-		op->handle = gasnet_put_nb(op->node, far, near, op->n);
-		break;
-	case 3:
-		op->handle = gasnet_put_nb_bulk(op->node, far, near, op->n);
-		return;
-	case 4:
-		gasnet_put_nbi(op->node, far, near, op->n);
-		break;
-	default:
-		gasnet_put_nbi_bulk(op->node, far, near, op->n);
-		return;
-	}
-	spoil(op);
-}
-
-static void set_form(struct mixer *m, struct op *op, int form, int value)
-{
-	void *far = far_at(m, op->node, op->at);
-	if (form == 6)
-		gasnet_memset(op->node, far, value, op->n);
-	else if (form == 7)
-		op->handle = gasnet_memset_nb(op->node, far, value, op->n);
-	else
-		gasnet_memset_nbi(op->node, far, value, op->n);
-}
-
-static void put_value_form(struct mixer *m, struct op *op, int form)
-{
-	void *far = far_at(m, op->node, op->at);
 	gasnet_register_value_t value = random_next(&m->seed);
-	memcpy(&value, op->near + GUARD, op->n);
-	if (form == 9)
-		gasnet_put_val(op->node, far, value, op->n);
-	else if (form == 10)
-		op->handle = gasnet_put_nb_val(op->node, far, value, op->n);
-	else
-		gasnet_put_nbi_val(op->node, far, value, op->n);
-}
-
-static void get_form(struct mixer *m, struct op *op, int form)
-{
-	void *far = far_at(m, op->node, op->at), *near = op->near + GUARD;
-	switch (form * 2 + (int)(random_next(&m->seed) & 1)) {
-	case 24:
-		gasnet_get(near, op->node, far, op->n);
-		break;
-	case 25:
-		gasnet_get_bulk(near, op->node, far, op->n);
-		break;
-	case 26:
-		op->handle = gasnet_get_nb(near, op->node, far, op->n);
-		break;
-	case 27:
-		op->handle = gasnet_get_nb_bulk(near, op->node, far, op->n);
-		break;
-	case 28:
-		gasnet_get_nbi(near, op->node, far, op->n);
-		break;
-	default:
-		gasnet_get_nbi_bulk(near, op->node, far, op->n);
-	}
-}
-
-/* Return what syncs an operation of this form; FREE: its call. */
-static enum kind kind_of(int form)
-{
-	static const char kinds[FORMS + 1] = "bbxxiibxibxibxibv";
-	switch (kinds[form]) {
-	case 'x':
-		return EXPLICIT;
-	case 'i':
-		return IMPLICIT;
-	case 'v':
-		return VALUE;
-	default:
-		return FREE;
-	}
-}
-
-static void start_put(struct mixer *m, struct op *op, int form)
-{
-	int value = (int)random_next(&m->seed);
-	fill_bytes(op->near + GUARD, op->n, (unsigned)random_next(&m->seed));
-	if (form >= 6 && form <= 8)
-		memset(op->near + GUARD, value, op->n);
+	fill_bytes(near, op->n, (unsigned)random_next(&m->seed));
+	if (call == SET)
+		memset(near, (int)value, op->n);
 	model_put(m, op);
-	if (form <= 5)
-		put_form(m, op, form);
-	else if (form <= 8)
-		set_form(m, op, form, value);
-	else
-		put_value_form(m, op, form);
+	switch (call) {
+	case PUT:
+		op->handle = GN_FORM(sync, put, , op->node, far, near, op->n);
+		break;
+	case PUT_BULK:
+		op->handle = GN_FORM(sync, put, _bulk, op->node, far, near, op->n);
+		break;
+	case PUT_VALUE:
+		memcpy(&value, near, op->n);
+		op->handle = GN_FORM(sync, put, _val, op->node, far, value, op->n);
+		break;
+	default:
+		op->handle = GN_FORM(sync, memset, , op->node, far, (int)value, op->n);
+	}
+	if (call == PUT || sync == GN_BLOCKING)
+		spoil(op);
 }
 
-static void start_get(struct mixer *m, struct op *op, int form)
+static void start_get(struct mixer *m, struct op *op, enum call call, enum gn_sync sync)
 {
 	gasnet_register_value_t value = 0;
-	void *far = far_at(m, op->node, op->at);
+	void *far = far_at(m, op->node, op->at), *near = op->near + GUARD;
 	model_get(m, op);
 	memcpy(&value, op->want, op->n < 8 ? op->n : 8);
-	if (form <= 14)
-		get_form(m, op, form);
-	else if (form == 15)
+	if (call == GET)
+		op->handle = GN_FORM(sync, get, , near, op->node, far, op->n);
+	else if (call == GET_BULK)
+		op->handle = GN_FORM(sync, get, _bulk, near, op->node, far, op->n);
+	else if (sync == GN_BLOCKING)
 		CHECK_EQ(gasnet_get_val(op->node, far, op->n), value);
 	else
 		op->value = gasnet_get_nb_val(op->node, far, op->n);
-	op->is_value = form >= 15;
+	op->is_value = call == GET_VALUE;
 }
 
 static void end_conflicts(struct mixer *m, const struct op *op)
@@ -352,17 +276,21 @@ static void end_conflicts(struct mixer *m, const struct op *op)
 static void do_one(struct mixer *m)
 {
 	struct op *op = &m->ops[gn_below(&m->seed, SLOTS)];
-	int form = (int)gn_below(&m->seed, FORMS);
+	enum call call = (enum call)gn_below(&m->seed, CALLS);
+	enum gn_sync sync = (enum gn_sync)gn_below(&m->seed, GN_SYNCS);
 	sync_until_free(m, op);
-	choose(m, op, (form >= 9 && form <= 11) || form >= 15 ? 8 : MIXER_BYTES);
-	op->is_get = form >= 12;
+	choose(m, op, call == PUT_VALUE || call == GET_VALUE ? 8 : MIXER_BYTES);
+	op->is_get = call >= GET;
 	op->is_value = false;
 	end_conflicts(m, op);
 	if (op->is_get)
-		start_get(m, op, form);
+		start_get(m, op, call, sync);
 	else
-		start_put(m, op, form);
-	op->kind = kind_of(form);
+		start_put(m, op, call, sync);
+	op->kind = sync == GN_BLOCKING   ? FREE
+		   : call == GET_VALUE   ? VALUE
+		   : sync == GN_EXPLICIT ? EXPLICIT
+					 : IMPLICIT;
 	if (op->kind == IMPLICIT && m->in_region)
 		op->kind = REGION;
 	if (op->kind == FREE)

@@ -2,14 +2,6 @@
 /* Statements that run other programs of the suite with other settings and launchers. */
 #include "gn.h"
 
-#ifdef GASNET_SEQ
-#define MODE "seq"
-#elif defined(GASNET_PAR)
-#define MODE "par"
-#else
-#define MODE "parsync"
-#endif
-
 const struct gn_program gn_program = {.is_driver = true};
 
 /* Programs, and those of their statements that take part. */
@@ -19,14 +11,11 @@ struct part {
 
 static void check_part(unsigned nodes, const char *settings, const struct part *part)
 {
-	const char *bin = getenv("GN_BIN");
-	CHECK(bin);
-	struct gn_run *r = gn_sh("%s exec '%s' --timeout 600 -sz %u '%s/gn_%s_" MODE
-				 "' %s",
-		settings, getenv("P3_YOD"), nodes, bin, part->program, part->statements);
+	struct gn_run *r =
+		gn_run_program(nodes, settings, part->program, part->statements);
 	if (r->status)
 		check_failed(__FILE__, __LINE__, "%s -sz %u gn_%s_%s: status %d: %.600s",
-			settings, nodes, part->program, MODE, r->status, r->err);
+			settings, nodes, part->program, GN_MODE, r->status, r->err);
 	CHECK(strstr(r->out, "\nok "));
 }
 
@@ -86,7 +75,7 @@ STATEMENT(167, under_yod_and_mpirun)
 	const char *sources = getenv("GN_SOURCES"), *bin = getenv("GN_BIN");
 	CHECK(sources && bin);
 	for (int i = 0; i < ALL; i++) {
-		struct gn_run *r = gn_sh("exec '%s/mpi.sh' 3 '%s/gn_%s_" MODE "' %s",
+		struct gn_run *r = gn_sh("exec '%s/mpi.sh' 3 '%s/gn_%s_" GN_MODE "' %s",
 			sources, bin, all[i].program, all[i].statements);
 		CHECK_STATUS(r, 0);
 		CHECK(strstr(r->out, "\nok "));

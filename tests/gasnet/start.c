@@ -2,18 +2,9 @@
 /* Statements of the start: init, attach, the segment, queries. */
 #include "gn.h"
 
-#include <portals3.h>
 #include <portals3_runtime.h>
 
 #include <unistd.h>
-
-#ifdef GASNET_SEQ
-#define MODE "seq"
-#elif defined(GASNET_PAR)
-#define MODE "par"
-#else
-#define MODE "parsync"
-#endif
 
 static void ignore(gasnet_token_t token)
 {
@@ -22,23 +13,6 @@ static void ignore(gasnet_token_t token)
 
 static gasnet_handlerentry_t table[] = {{200, ignore}};
 const struct gn_program gn_program = {.is_driver = true, GN_TABLE(table)};
-
-static const unsigned sizes[] = {1, 2, 3, 8};
-#define EACH_SIZE(i) for (int i = 0; i < 4; i++)
-
-/* Run a scene with 1, 2, 3 and 8 nodes; each must end well. */
-static void run_in_each_size(const char *scene)
-{
-	EACH_SIZE(i)
-	CHECK_STATUS(gn_scene(sizes[i], scene, ""), 0);
-}
-
-/* Wait outside of GASNet until all nodes have come here the nth time. */
-static void meet(unsigned nth)
-{
-	gn_job->word[63]++;
-	AWAIT(gn_job->word[63] >= (uint64_t)nth * gn.size);
-}
 
 /* ---- init ---- */
 
@@ -60,10 +34,10 @@ STATEMENT(15, init_gives_number_and_count)
 {
 	EACH_SIZE(i)
 	{
-		struct gn_run *r = gn_scene(sizes[i], "ranks", "");
+		struct gn_run *r = gn_scene(gn_sizes[i], "ranks");
 		CHECK_STATUS(r, 0);
 		for (unsigned k = 0; k < 8; k++)
-			CHECK_EQ(r->word[k], k < sizes[i]);
+			CHECK_EQ(r->word[k], k < gn_sizes[i]);
 	}
 }
 
@@ -81,7 +55,7 @@ SCENE(init_twice)
 
 STATEMENT(16, second_init_is_an_error_without_effect)
 {
-	run_in_each_size("init_twice");
+	CHECK_EACH_SIZE(0, "init_twice");
 }
 
 SCENE(arguments)
@@ -108,9 +82,9 @@ SCENE(null_arguments)
 
 STATEMENT(17, arguments_after_init)
 {
-	CHECK_STATUS(gn_scene(2, "arguments", "-a 'two words' ''"), 0);
+	CHECK_STATUS(gn_scene(2, "arguments -a 'two words' ''"), 0);
 	if (GASNET_NULL_ARGV_OK)
-		CHECK_STATUS(gn_scene(2, "null_arguments", ""), 0);
+		CHECK_STATUS(gn_scene(2, "null_arguments"), 0);
 }
 
 SCENE(between)
@@ -121,15 +95,14 @@ SCENE(between)
 	CHECK(gasnet_getMaxGlobalSegmentSize() > 0);
 	CHECK(gasnet_getenv("GN_JOB"));
 	CHECK_RC(gasnet_AMPoll(), GASNET_ERR_NOT_INIT);
-	meet(1);
+	gn_scene_meet();
 	gn_mark();
 	gasnet_exit(17);
 }
 
 WEAK_STATEMENT(18, calls_between_init_and_attach)
 {
-	EACH_SIZE(i)
-	CHECK_STATUS(gn_scene(sizes[i], "between", ""), 17);
+	CHECK_EACH_SIZE(17, "between");
 }
 
 /* ---- sizes of segments ---- */
@@ -148,7 +121,7 @@ SCENE(sizes)
 	CHECK(global > 0 && global <= local);
 #endif
 	gn_job->word[gn.rank] = global;
-	meet(1);
+	gn_scene_meet();
 	CHECK_EQ(global, gn_job->word[gn.next]);
 	gn_scene_attach();
 	gn_scene_done();
@@ -156,7 +129,7 @@ SCENE(sizes)
 
 STATEMENT(19, most_segment_sizes)
 {
-	run_in_each_size("sizes");
+	CHECK_EACH_SIZE(0, "sizes");
 }
 
 SCENE(limited)
@@ -174,9 +147,9 @@ STATEMENT(20, max_segsize_limits)
 {
 	NEED_SEGMENT();
 	gn_env("GASNET_MAX_SEGSIZE", "1M");
-	CHECK_STATUS(gn_scene(2, "limited", ""), 0);
-	CHECK_STATUS(gn_scene(2, "limited", "1M"), 0);
-	CHECK_STATUS(gn_scene(2, "limited", "64K"), 0);
+	CHECK_STATUS(gn_scene(2, "limited"), 0);
+	CHECK_STATUS(gn_scene(2, "limited 1M"), 0);
+	CHECK_STATUS(gn_scene(2, "limited 64K"), 0);
 }
 
 /* ---- attach ---- */
@@ -194,10 +167,10 @@ SCENE(late)
 
 STATEMENT(21, attach_is_a_barrier)
 {
-	CHECK_STATUS(gn_scene(2, "late", "0"), 0);
-	CHECK_STATUS(gn_scene(2, "late", "1"), 0);
-	CHECK_STATUS(gn_scene(3, "late", "1"), 0);
-	CHECK_STATUS(gn_scene(8, "late", "7"), 0);
+	CHECK_STATUS(gn_scene(2, "late 0"), 0);
+	CHECK_STATUS(gn_scene(2, "late 1"), 0);
+	CHECK_STATUS(gn_scene(3, "late 1"), 0);
+	CHECK_STATUS(gn_scene(8, "late 7"), 0);
 }
 
 SCENE(attach_twice)
@@ -218,9 +191,9 @@ SCENE(attach_first)
 
 STATEMENT(22, second_attach_and_attach_before_init)
 {
-	CHECK_STATUS(gn_scene(1, "attach_twice", ""), 0);
-	CHECK_STATUS(gn_scene(2, "attach_twice", ""), 0);
-	CHECK_FATAL(gn_scene(1, "attach_first", ""));
+	CHECK_STATUS(gn_scene(1, "attach_twice"), 0);
+	CHECK_STATUS(gn_scene(2, "attach_twice"), 0);
+	CHECK_FATAL(gn_scene(1, "attach_first"));
 }
 
 SCENE(attach_nothing)
@@ -236,7 +209,7 @@ SCENE(attach_nothing)
 STATEMENT(23, attach_without_table_and_segment)
 {
 	NEED_SEGMENT();
-	run_in_each_size("attach_nothing");
+	CHECK_EACH_SIZE(0, "attach_nothing");
 }
 
 /* Nodes have no segment, one page, and 64 pages in turn. */
@@ -256,7 +229,7 @@ SCENE(different)
 		CHECK_EQ((uintptr_t)gn.seg[i].addr % GASNET_PAGESIZE, 0);
 	}
 	gn_job->word[gn.rank] = (uintptr_t)gn.seg[gn.rank].addr;
-	meet(1);
+	gn_scene_meet();
 	for (unsigned i = 0; i < gn.size; i++)
 		CHECK_EQ((uintptr_t)gn.seg[i].addr, gn_job->word[i]);
 	gn_scene_done();
@@ -265,7 +238,7 @@ SCENE(different)
 STATEMENT(24, nodes_have_different_segments)
 {
 	NEED_SEGMENT();
-	run_in_each_size("different");
+	CHECK_EACH_SIZE(0, "different");
 }
 
 SCENE(misaligned)
@@ -280,8 +253,8 @@ SCENE(misaligned)
 STATEMENT(25, misaligned_segment_is_an_error)
 {
 	NEED_SEGMENT();
-	CHECK_FATAL(gn_scene(1, "misaligned", ""));
-	CHECK_FATAL(gn_scene(2, "misaligned", ""));
+	CHECK_FATAL(gn_scene(1, "misaligned"));
+	CHECK_FATAL(gn_scene(2, "misaligned"));
 }
 
 /* ---- segment information ---- */
@@ -304,7 +277,7 @@ SCENE(info)
 	for (unsigned i = 0; i < gn.size; i++)
 		gn_job->word[gn.rank * 8 + i] =
 			(uintptr_t)gn.seg[i].addr + gn.seg[i].size;
-	meet(1);
+	gn_scene_meet();
 	for (unsigned i = 0; i < gn.size; i++)
 		CHECK_EQ(gn_job->word[gn.rank * 8 + i], gn_job->word[i]);
 	gn_scene_done();
@@ -313,9 +286,9 @@ SCENE(info)
 STATEMENT(26, segment_info_counts_entries)
 {
 	NEED_SEGMENT();
-	CHECK_STATUS(gn_scene(1, "info", ""), 0);
-	CHECK_STATUS(gn_scene(2, "info", ""), 0);
-	CHECK_STATUS(gn_scene(3, "info", ""), 0);
+	CHECK_STATUS(gn_scene(1, "info"), 0);
+	CHECK_STATUS(gn_scene(2, "info"), 0);
+	CHECK_STATUS(gn_scene(3, "info"), 0);
 }
 
 /* Put a byte to the first, the last, and each thousandth byte of the next segment. */
@@ -342,15 +315,14 @@ SCENE(untouched)
 {
 	gn_scene_up();
 	put_bytes();
-	gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
-	CHECK_OK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS));
+	gn_pass_barrier();
 	look_at_bytes();
 	gn_scene_done();
 }
 
 STATEMENT(27, whole_segment_is_writable)
 {
-	run_in_each_size("untouched");
+	CHECK_EACH_SIZE(0, "untouched");
 }
 
 /* ---- address space ---- */
@@ -382,8 +354,8 @@ SCENE(apart)
 
 STATEMENT(28, segment_overlaps_nothing)
 {
-	CHECK_STATUS(gn_scene(1, "apart", ""), 0);
-	CHECK_STATUS(gn_scene(3, "apart", ""), 0);
+	CHECK_STATUS(gn_scene(1, "apart"), 0);
+	CHECK_STATUS(gn_scene(3, "apart"), 0);
 }
 
 static uint64_t free_bytes(void)
@@ -412,7 +384,7 @@ SCENE(most)
 WEAK_STATEMENT(29, largest_segment_on_all_nodes)
 {
 	NEED_SEGMENT();
-	struct gn_run *r = gn_scene(2, "most", "");
+	struct gn_run *r = gn_scene(2, "most");
 	if (r->status)
 		CHECK_FATAL(r);
 	CHECK(r->status < 128);
@@ -437,7 +409,7 @@ STATEMENT(30, getenv_knows_the_jobs_environment)
 	{
 		gn_env("GN_GIVEN", "some words = 1");
 		gn_env("GN_EMPTY", "");
-		CHECK_STATUS(gn_scene(sizes[i], "environment", ""), 0);
+		CHECK_STATUS(gn_scene(gn_sizes[i], "environment"), 0);
 	}
 }
 
@@ -469,7 +441,7 @@ SCENE(nodeinfo)
 
 STATEMENT(31, node_info)
 {
-	run_in_each_size("nodeinfo");
+	CHECK_EACH_SIZE(0, "nodeinfo");
 }
 
 /* ---- a job of one ---- */
@@ -481,7 +453,7 @@ STATEMENT(32, job_of_one_started_by_hand)
 	const char *bin = getenv("GN_BIN");
 	CHECK(bin);
 	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++) {
-		struct gn_run *r = gn_sh("exec '%s/gn_%s_" MODE "'", bin, programs[i]);
+		struct gn_run *r = gn_sh("exec '%s/gn_%s_" GN_MODE "'", bin, programs[i]);
 		CHECK_STATUS(r, 0);
 		CHECK(strstr(r->out, "\nok "));
 	}
