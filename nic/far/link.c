@@ -61,7 +61,7 @@ static void link_on_broken(struct p3_far_link *l, uint64_t now)
 	l->retry_ns = l->retry_ns ? 2 * l->retry_ns : P3_FAR_RETRY_NS;
 	if (l->retry_ns > P3_FAR_RETRY_MOST)
 		l->retry_ns = P3_FAR_RETRY_MOST;
-	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_BREAKS], 1);
+	p3_count(&l->carry.peer->nic->count[P3_C_FAR_BREAKS], 1);
 	l->retry_at = now + l->retry_ns;
 	p3_gbn_go_back(&l->carry.gbn, now);
 	link_note_lost_buffers(l, now);
@@ -182,7 +182,7 @@ static bool link_send_frame(void *arg, const struct p3_frame *f, uint32_t len)
 	b->lent_ns = l->carry.now;
 	far->lent++;
 	l->flight++;
-	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_OUT], 1);
+	p3_count(&l->carry.peer->nic->count[P3_C_FAR_OUT], 1);
 	return true;
 }
 
@@ -282,7 +282,7 @@ bool p3_far_link_take(
 	if (g->bad_sums != bad)
 		return true;
 	l->came++;
-	p3_count(&n->wire_count[P3_W_FAR_IN], 1);
+	p3_count(&n->count[P3_C_FAR_IN], 1);
 	link_note_acknowledgement(l, before);
 	link_count_room(l);
 	return !next || p3_carry_apply(n, &l->carry, f);

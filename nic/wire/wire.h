@@ -123,7 +123,7 @@ struct p3_wire {
 	int (*arm)(struct p3_nic *n);
 	/* Make the peer's firmware run, or a sleeping thread of it look. */
 	void (*kick)(struct p3_nic *n, struct p3_peer *p);
-	/* Copy the wire's counters to those of the node, for tools.  NULL: there are
+	/* Copy the gauges of the wire to the counters of the node.  NULL: there are
 	 * none. */
 	void (*show)(struct p3_nic *n);
 	/* Return the number of passes that the peer's firmware has made, as far as this

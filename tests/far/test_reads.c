@@ -29,7 +29,7 @@ static struct p3_nic *nic(void)
 
 static uint64_t fetched(struct p3_nic *n)
 {
-	return p3_nic_wire_counter(n, P3_W_FETCHED);
+	return p3_nic_counter(n, P3_C_FETCHED_BYTES);
 }
 
 static void set_faults(uint32_t unread, uint32_t late, uint32_t reset)

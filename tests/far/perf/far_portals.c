@@ -150,9 +150,9 @@ void far_portals_close(void)
 	PtlFini();
 }
 
-uint64_t far_portals_counter(unsigned counter)
+uint64_t far_portals_counter(enum p3_counter counter)
 {
-	return p3_nic_wire_counter(p3_nic(p3_node()), counter);
+	return p3_nic_counter(p3_nic(p3_node()), counter);
 }
 
 /* ---- the patterns ---- */
