@@ -15,11 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_AB  0x1234u
-#define KEY_BA  0xabcdu
-#define DEPTH   48u
-#define STEP_NS 20000u
-#define HELD    8u /* frames of a direction that are late at a time */
+#define KEY_AB   0x1234u
+#define KEY_BA   0xabcdu
+#define DEPTH    48u
+#define STEP_NS  20000u
+#define ASK_NS   1000000u
+#define ASK_MOST 16000000u
+#define HELD     8u /* frames of a direction that are late at a time */
 
 /* Faults of the medium. */
 enum fault {
@@ -51,6 +53,7 @@ struct end {
 	struct p3_frame queue[P3_FRAME_WINDOW];
 	struct pipe *out, *in;
 	uint64_t made, got; /* frames with data */
+	bool kept;          /* the medium has all frames still */
 };
 
 struct pair {
@@ -59,9 +62,8 @@ struct pair {
 	uint64_t now;
 };
 
-static bool put(void *arg, const struct p3_frame *f, uint32_t len)
+static bool put(struct pipe *p, const struct p3_frame *f, uint32_t len)
 {
-	struct pipe *p = arg;
 	if (p->tail - p->head == DEPTH)
 		return false;
 	memcpy(&p->f[p->tail % DEPTH], f, len);
@@ -105,7 +107,7 @@ static bool is_held(struct pipe *p, const struct p3_frame *f)
 
 static bool put_faulty(void *arg, const struct p3_frame *f, uint32_t len)
 {
-	struct pipe *p = arg;
+	struct pipe *p = ((struct end *)arg)->out;
 	struct p3_frame sent;
 	if (p->tail - p->head == DEPTH)
 		return false; /* it is put again later */
@@ -121,13 +123,33 @@ static bool put_faulty(void *arg, const struct p3_frame *f, uint32_t len)
 	return true;
 }
 
+static bool keeps(void *arg, const struct p3_frame *f)
+{
+	(void)f;
+	return ((struct end *)arg)->kept;
+}
+
+static void drop(void *arg, struct p3_frame *f)
+{
+	(void)arg;
+	(void)f;
+}
+
+static void begin(struct end *e, uint32_t key_out, uint32_t key_in)
+{
+	static const struct p3_gbn_medium medium = {put_faulty, keeps, drop};
+	p3_gbn_init(&e->gbn, &medium, e, key_out, key_in);
+	p3_gbn_set_pace(&e->gbn, 0, ASK_NS, ASK_MOST);
+	p3_gbn_set_room(&e->gbn, P3_FRAME_WINDOW);
+}
+
 /* Return a pair whose frames meet each of these faults with the same probability. */
 static struct pair *pair_with_faults(uint32_t which, uint32_t ppm, uint64_t seed)
 {
 	struct pair *p = calloc(1, sizeof *p);
 	assert_non_null(p);
-	p3_gbn_init(&p->a.gbn, KEY_AB, KEY_BA);
-	p3_gbn_init(&p->b.gbn, KEY_BA, KEY_AB);
+	begin(&p->a, KEY_AB, KEY_BA);
+	begin(&p->b, KEY_BA, KEY_AB);
 	for (uint32_t i = 0; i < FAULTS; i++)
 		p->ab.ppm[i] = p->ba.ppm[i] = which >> i & 1 ? ppm : 0;
 	p->ab.state = 2 * seed;
@@ -190,7 +212,7 @@ static void turn(struct pair *p, struct end *e, uint64_t most)
 {
 	receive(e, p->now);
 	make(e, most, p->now);
-	p3_gbn_send(&e->gbn, p->now, put_faulty, e->out);
+	p3_gbn_send(&e->gbn, p->now);
 	release(e->out, false);
 }
 
@@ -238,7 +260,7 @@ static void sums_are_crc32c(void **state)
 static uint32_t one_frame(struct pair *p, struct p3_frame *f)
 {
 	make(&p->a, 1, p->now);
-	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	p3_gbn_send(&p->a.gbn, p->now);
 	assert_int_equal(p->ab.tail, 1);
 	memcpy(f, &p->ab.f[0], p->ab.len[0]);
 	return p->ab.len[0];
@@ -336,35 +358,25 @@ static void frames_of_an_intact_medium_travel(void **state)
 	free(p);
 }
 
-static bool keeps_all(void *arg, const struct p3_frame *f)
-{
-	(void)f;
-	return *(bool *)arg;
-}
-
 /* A frame that the medium still has stays as it is, and goes once it has come back. */
 static void a_kept_frame_stays_as_it_is(void **state)
 {
 	(void)state;
-	bool kept = true;
 	struct p3_frame was;
 	struct pair *p = pair_intact();
-	p->a.gbn.keeps = keeps_all;
-	p->a.gbn.arg = &kept;
 	make(&p->a, 1, p->now);
-	kept = false;
-	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	p3_gbn_send(&p->a.gbn, p->now);
 	assert_int_equal(p->ab.tail, 1);
 	const struct p3_frame *f = p->a.gbn.queue[P3_FRAME_START % P3_FRAME_WINDOW];
 	memcpy(&was, f, p->ab.len[0]);
-	kept = true;
+	p->a.kept = true;
 	p->a.gbn.room = 1;
 	p3_gbn_go_back(&p->a.gbn, p->now);
-	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	p3_gbn_send(&p->a.gbn, p->now);
 	assert_int_equal(p->ab.tail, 1);
 	assert_memory_equal(&was, f, p->ab.len[0]);
-	kept = false;
-	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	p->a.kept = false;
+	p3_gbn_send(&p->a.gbn, p->now);
 	assert_int_equal(p->ab.tail, 2);
 	assert_int_equal(f->room, 1);
 	free(p);
@@ -399,7 +411,6 @@ static void a_probe_finds_what_is_missing(void **state)
 {
 	(void)state;
 	struct pair *p = pair_intact();
-	p->a.gbn.probes = p->b.gbn.probes = true;
 	turn(p, &p->a, 5);
 	p->ab.head = p->ab.tail; /* these are lost */
 	for (int i = 0; i < 10; i++) {
@@ -425,7 +436,6 @@ static void a_probe_of_a_slow_peer_repeats_nothing(void **state)
 {
 	(void)state;
 	struct pair *p = pair_intact();
-	p->a.gbn.probes = true;
 	turn(p, &p->a, 5);
 	p->now = p3_gbn_due(&p->a.gbn);
 	turn(p, &p->a, 5);
@@ -446,9 +456,7 @@ static void a_probe_of_a_slow_peer_repeats_nothing(void **state)
 static struct pair *pair_used_to(uint64_t ns, uint64_t n)
 {
 	struct pair *p = pair_intact();
-	p->a.gbn.probes = true;
-	p3_gbn_set_pace(&p->a.gbn, LATE_NS, SELDOM_NS);
-	p3_gbn_ask_soon(&p->a.gbn, SOON_NS);
+	p3_gbn_set_pace(&p->a.gbn, SOON_NS, LATE_NS, SELDOM_NS);
 	for (uint64_t i = 1; i <= n; i++) {
 		for (unsigned k = 0; k < 20; k++, p->now += ns / 20)
 			turn(p, &p->a, i);
@@ -518,7 +526,7 @@ static void frames_of_another_life_are_damaged(void **state)
 	struct p3_frame f;
 	struct pair *p = pair_new();
 	uint32_t len = one_frame(p, &f);
-	p3_gbn_init(&p->b.gbn, KEY_BA, KEY_AB + 1);
+	begin(&p->b, KEY_BA, KEY_AB + 1);
 	assert_false(p3_gbn_take(&p->b.gbn, &f, len, p->now));
 	assert_int_equal(p->b.gbn.bad_sums, 1);
 	free(p);
@@ -548,30 +556,6 @@ static void queue_is_full_until_acknowledged(void **state)
 	assert_false(p3_gbn_has_room(&p->a.gbn));
 	receive(&p->a, p->now);
 	assert_true(p3_gbn_has_room(&p->a.gbn));
-	free(p);
-}
-
-/* The time before a probe doubles with each probe, and is short again after progress. */
-static void lost_frame_is_sent_again_and_again(void **state)
-{
-	(void)state;
-	struct pair *p = pair_new();
-	uint64_t waited = P3_RESEND_NS;
-	turn(p, &p->a, 1);
-	for (uint32_t i = 0; i < 8; i++) {
-		p->ab.head = p->ab.tail; /* this one is lost */
-		p->now += waited - 1;
-		turn(p, &p->a, 1);
-		assert_int_equal(p->a.gbn.resent, i);
-		p->now += 1;
-		turn(p, &p->a, 1);
-		assert_int_equal(p->a.gbn.resent, i + 1);
-		waited = 2 * waited < P3_RESEND_MOST ? 2 * waited : P3_RESEND_MOST;
-	}
-	turn(p, &p->b, 0);
-	turn(p, &p->a, 1);
-	assert_false(p3_gbn_waits(&p->a.gbn));
-	assert_int_equal(p->a.gbn.wait_ns, P3_RESEND_NS);
 	free(p);
 }
 
@@ -665,7 +649,6 @@ int main(void)
 		cmocka_unit_test(frames_of_another_life_are_damaged),
 		cmocka_unit_test(nothing_is_sent_twice_without_faults),
 		cmocka_unit_test(queue_is_full_until_acknowledged),
-		cmocka_unit_test(lost_frame_is_sent_again_and_again),
 		cmocka_unit_test(old_acknowledgement_changes_nothing),
 		cmocka_unit_test(each_fault_alone_is_survived),
 		cmocka_unit_test(all_faults_together_are_survived),

@@ -87,8 +87,7 @@ static void greet(
 		struct p3_carry *c = (struct p3_carry *)nic()->peer[1 - rank].mine;
 		if (c->gbn.soon_ns) {
 			g = &c->gbn;
-			p3_gbn_set_pace(g, MS, 16 * MS);
-			p3_gbn_ask_soon(g, MS);
+			p3_gbn_set_pace(g, MS, MS, 16 * MS);
 		}
 		p3_lease_leave(nic());
 		sleep_ms(1);
