@@ -17,7 +17,6 @@
  */
 #include "nic/far/link.h"
 #include "nic/far/reads.h"
-#include "nic/far/stream.h"
 #include "nic/proto/proto.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"

@@ -163,6 +163,10 @@ struct p3_wire {
 
 /* Shared memory, between nodes of one machine (nic/wire/shm.c). */
 extern const struct p3_wire p3_wire_shm;
+/* Read a process's memory.  Return the number of bytes, or -errno.  The program's errno
+ * keeps its value. */
+ssize_t p3_shm_read(uint32_t os_pid, const struct iovec *here, unsigned k,
+	const struct iovec *there, unsigned l);
 /* Another host, behind an endpoint (nic/far/far.c). */
 extern const struct p3_wire p3_wire_far;
 

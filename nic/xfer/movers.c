@@ -19,7 +19,7 @@
 
 #include "nic/proto/proto.h"
 #include "nic/run/run.h"
-#include "nic/wire/shm.h"
+#include "nic/wire/wire.h"
 #include "shm/fault.h"
 #include "shm/atomics.h"
 #include "shm/heap.h"

@@ -6,7 +6,6 @@
 #include "nic/cases.h"
 
 #include "nic/far/records.h"
-#include "nic/far/stream.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -183,6 +182,32 @@ static void both_close(void)
 	end_close(&node);
 }
 
+static int open_apart(void **state)
+{
+	(void)state;
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	return 0;
+}
+
+static int open_joined(void **state)
+{
+	(void)state;
+	both_open();
+	return 0;
+}
+
+static int close_both(void **state)
+{
+	(void)state;
+	both_close();
+	return 0;
+}
+
+/* Cases with both ends, which have no connection and no buffers, or are connected. */
+#define APART(f)  cmocka_unit_test_setup_teardown(f, open_apart, close_both)
+#define JOINED(f) cmocka_unit_test_setup_teardown(f, open_joined, close_both)
+
 static void end_send(struct end *x, uint32_t to, unsigned i, uint32_t len)
 {
 	int rc;
@@ -247,7 +272,6 @@ static const uint64_t bad[] = {0, 9ull << 32, UINT64_MAX, 1ull << 32, 1ull << 32
 static void wrong_records_break_the_connection(void **state)
 {
 	(void)state;
-	both_open();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		int fd = connect_bare(2);
 		struct p3_mac mac = mac_of_peer();
@@ -264,7 +288,6 @@ static void wrong_records_break_the_connection(void **state)
 		close(fd);
 		expect_frame();
 	}
-	both_close();
 }
 
 /* A peer asks for reads of unknown keys, which fail, and for more than it may. */
@@ -276,7 +299,6 @@ static void questions_have_a_limit(void **state)
 	struct p3_record_asked many[P3_RECORD_READS + 1];
 	struct p3_control_record told;
 	char came[64];
-	both_open();
 	int fd = connect_bare(2);
 	POLL_UNTIL(recv(fd, &told, sizeof told, 0) == sizeof told); /* TAKEN */
 	for (unsigned i = 0; i < 100; i++) {
@@ -294,7 +316,6 @@ static void questions_have_a_limit(void **state)
 	POLL_UNTIL(node.broken[2]);
 	assert_int_equal(node.broken[2], -EPROTO);
 	close(fd);
-	both_close();
 }
 
 static void fill(char *bytes, size_t len, unsigned seed)
@@ -355,7 +376,6 @@ static void unmapped_bytes_fail_their_read(void **state)
 	struct p3_far_region r;
 	struct p3_far_read read = {.is_read = true, .to = place, .len = 64};
 	(void)state;
-	both_open();
 	assert_int_equal(ops->offer(node.ep, (void *)(uintptr_t)4096, 64, &r), 0);
 	read.key = r.key;
 	int rc;
@@ -364,7 +384,6 @@ static void unmapped_bytes_fail_their_read(void **state)
 	expect_frame();
 	assert_int_equal(node.broken[1], 0);
 	ops->recall(node.ep, &r);
-	both_close();
 }
 
 /* Right frames without end. */
@@ -395,7 +414,6 @@ static void a_flood_starves_nobody(void **state)
 	static struct flood flood[NODES];
 	int fd[NODES];
 	(void)state;
-	both_open();
 	for (uint32_t i = 2; i < NODES - 1; i++) {
 		fd[i] = connect_bare(i);
 		flood[i].mac = mac_of_peer();
@@ -417,7 +435,6 @@ static void a_flood_starves_nobody(void **state)
 	}
 	for (uint32_t i = 2; i < NODES - 1; i++)
 		close(fd[i]);
-	both_close();
 }
 
 /* ---- packets ---- */
@@ -427,8 +444,6 @@ static void packets_outlive_connections(void **state)
 {
 	uint32_t said = 0, taken = 0;
 	(void)state;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	for (unsigned life = 0; life < 300; life++) {
 		connect_both();
 		int cut = life % 2 ? node.fd[1] : peer.fd[0];
@@ -448,7 +463,6 @@ static void packets_outlive_connections(void **state)
 	for (; taken < node.packets; taken++)
 		assert_int_equal(node.rounds[taken % 64], taken);
 	assert_true(said > 100);
-	both_close();
 }
 
 /* No more are kept than there is room for, and an acknowledgement makes room. */
@@ -456,8 +470,6 @@ static void packets_that_are_not_taken_are_few(void **state)
 {
 	uint32_t said = 0;
 	(void)state;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	while (post(&peer, 0, said) == 0)
 		said++;
 	assert_int_equal(said, P3_STREAM_KEPT);
@@ -466,7 +478,6 @@ static void packets_that_are_not_taken_are_few(void **state)
 	POLL_UNTIL(node.packets == said);
 	POLL_UNTIL(post(&peer, 0, said) == 0);
 	POLL_UNTIL(node.packets == said + 1);
-	both_close();
 }
 
 /* A LEAVE is acknowledged at once: its sender waits for that. */
@@ -474,18 +485,14 @@ static void a_leave_is_acknowledged(void **state)
 {
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_LEAVE};
 	(void)state;
-	both_open();
 	assert_int_equal(p3_stream_post(peer.ep, 0, &m, NULL, 0), 0);
 	POLL_UNTIL(!p3_stream_owes(peer.ep, 0));
-	both_close();
 }
 
 /* Frames wait behind packets, and long ones do not go before them. */
 static void packets_go_first(void **state)
 {
 	(void)state;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	end_post(&node, BUFFERS);
 	connect_both();
 	assert_int_equal(post(&peer, 0, 6), 0);
@@ -503,7 +510,6 @@ static void packets_go_first(void **state)
 	}
 	assert_true(node.frames < 16);
 	POLL_UNTIL(node.frames == 16);
-	both_close();
 }
 
 /* A packet goes before frames that have their tags already, and all of them get new
@@ -512,7 +518,6 @@ static void a_packet_goes_before_sealed_frames(void **state)
 {
 	const int small = 4096;
 	(void)state;
-	both_open();
 	expect_frame();
 	assert_int_equal(
 		setsockopt(peer.fd[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
@@ -523,7 +528,6 @@ static void a_packet_goes_before_sealed_frames(void **state)
 	assert_int_equal(post(&peer, 0, 1), 0);
 	POLL_UNTIL(node.packets == 1 && node.frames == before + BUFFERS);
 	assert_int_equal(node.broken[1], 0);
-	both_close();
 }
 
 /* Half a frame has the only buffer, and the next one waits: the half one's connection is
@@ -534,8 +538,6 @@ static void half_frames_hold_no_buffer_for_ever(void **state)
 	static struct flood whole;
 	struct p3_mac half = mac_of_peer();
 	whole = (struct flood){.mac = mac_of_peer()};
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	end_post(&node, 1);
 	int fds[] = {connect_bare(2), connect_bare(3)};
 	struct record r = {.head.is = 1ull << 32 | 64};
@@ -548,7 +550,6 @@ static void half_frames_hold_no_buffer_for_ever(void **state)
 	assert_int_equal(node.from[3], 1);
 	close(fds[0]);
 	close(fds[1]);
-	both_close();
 }
 
 /* Streams beside a provider take no frames. */
@@ -557,15 +558,12 @@ static void streams_without_frames_refuse_them(void **state)
 	(void)state;
 	static struct flood one;
 	one = (struct flood){.mac = mac_of_peer()};
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	ops->close(node.ep);
 	int fd = connect_bare(2);
 	flood_send(&one, fd, 1);
 	POLL_UNTIL(node.broken[2]);
 	assert_int_equal(node.broken[2], -EPROTO);
 	close(fd);
-	both_close();
 }
 
 /* Take what the peer says first on a new connection, and return it. */
@@ -684,8 +682,6 @@ static void a_changed_packet_breaks_the_connection(void **state)
 {
 	int fds[2];
 	(void)state;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	for (size_t at = 0; at < sizeof(struct p3_control_record); at++) {
 		struct p3_control_record r = record_of_peer(fds);
 		((char *)&r)[at] ^= 0x10;
@@ -697,15 +693,12 @@ static void a_changed_packet_breaks_the_connection(void **state)
 		close(fds[1]);
 		POLL_UNTIL(peer.broken[0]);
 	}
-	both_close();
 }
 
 static void a_repeated_packet_breaks_the_connection(void **state)
 {
 	int fds[2];
 	(void)state;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	for (unsigned back = 0; back < 2; back++) {
 		struct p3_control_record r = record_of_peer(fds);
 		if (back) { /* to its sender */
@@ -723,7 +716,6 @@ static void a_repeated_packet_breaks_the_connection(void **state)
 		close(fds[1]);
 		POLL_UNTIL(peer.broken[0]);
 	}
-	both_close();
 }
 
 /* A peer with the right keys acknowledges packets that were not sent. */
@@ -735,15 +727,12 @@ static void a_wrong_count_breaks_the_connection(void **state)
 		.packet = {
 			.msg = {.magic = P3_JOB_MAGIC, .op = P3_JOB_TAKEN}, .taken = 1}};
 	(void)state;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	seal(&mac, &r.head, sizeof r);
 	int fd = connect_bare(1);
 	say(fd, &r, sizeof r);
 	POLL_UNTIL(node.broken[1]);
 	assert_int_equal(node.broken[1], -EPROTO);
 	close(fd);
-	both_close();
 }
 
 /* A domain's thread that takes no news holds up packets, and none is lost. */
@@ -752,8 +741,6 @@ static void packets_wait_for_the_domains_thread(void **state)
 	struct p3_far_event ev[16];
 	uint32_t said = 0;
 	(void)state;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	connect_both();
 	for (unsigned i = 0; i < 20000; i++) {
 		said += post(&peer, 0, said) == 0;
@@ -762,14 +749,12 @@ static void packets_wait_for_the_domains_thread(void **state)
 	}
 	assert_true(said > 60 && said < 20000);
 	POLL_UNTIL(node.packets == said);
-	both_close();
 }
 
 /* When a look is over, all that had come before is among the news. */
 static void a_look_brings_all_that_has_come(void **state)
 {
 	(void)state;
-	both_open();
 	expect_frame();
 	for (uint32_t i = 0; i < 100; i++) {
 		assert_int_equal(post(&peer, 0, i), 0);
@@ -789,7 +774,6 @@ static void a_look_brings_all_that_has_come(void **state)
 		POLL_UNTIL(peer.sent);
 		peer.sent = 0;
 	}
-	both_close();
 }
 
 /* A packet as a peer with the right keys says it to the node. */
@@ -810,7 +794,6 @@ static void last_packets_count_though_sending_fails(void **state)
 	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
 	struct p3_control_record last = right_record(P3_JOB_LEAVE, 1);
 	(void)state;
-	both_open();
 	int fd = connect_bare(2);
 	say(fd, &first, sizeof first);
 	for (unsigned i = 0; i < 200; i++)
@@ -820,20 +803,17 @@ static void last_packets_count_though_sending_fails(void **state)
 	close(fd);
 	POLL_UNTIL(node.broken[2]);
 	assert_int_equal(node.packets, 1);
-	both_close();
 }
 
 /* A packet that is posted just before the NIC stops goes out. */
 static void the_last_packet_goes_before_the_nic(void **state)
 {
 	(void)state;
-	both_open();
 	expect_frame();
 	assert_int_equal(post(&node, 1, 5), 0);
 	ops->close(node.ep);
 	POLL_UNTIL(peer.packets == 1);
 	end_start(&node);
-	both_close();
 }
 
 /* Half packets of all peers, a full inbox, and then the other halves, and all ends. */
@@ -845,7 +825,6 @@ static void the_inbox_has_room_for_what_has_begun(void **state)
 	int fd[NODES];
 	uint32_t said = 0;
 	(void)state;
-	both_open();
 	for (uint32_t i = 2; i < NODES; i++) {
 		fd[i] = connect_bare(i);
 		say(fd[i], &first, sizeof first);
@@ -865,7 +844,6 @@ static void the_inbox_has_room_for_what_has_begun(void **state)
 	POLL_UNTIL(node.packets == said + NODES - 2);
 	for (uint32_t i = 2; i < NODES; i++)
 		POLL_UNTIL(node.broken[i]);
-	both_close();
 }
 
 /* Hot connections that fill each batch do not keep packets of others from their turn. */
@@ -875,7 +853,6 @@ static void a_flood_delays_no_packet(void **state)
 	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
 	struct p3_control_record second = right_record(P3_JOB_BARRIER, 1);
 	(void)state;
-	both_open();
 	flood.mac = mac_of_peer();
 	int hot = connect_bare(2), cold = connect_bare(3);
 	say(cold, &first, sizeof first);
@@ -892,7 +869,6 @@ static void a_flood_delays_no_packet(void **state)
 	}
 	close(hot);
 	close(cold);
-	both_close();
 }
 
 /* ---- lives of NICs ---- */
@@ -901,7 +877,6 @@ static void a_flood_delays_no_packet(void **state)
 static void a_connection_outlives_its_nic(void **state)
 {
 	(void)state;
-	both_open();
 	expect_frame();
 	ops->close(node.ep);
 	take_news(&node);
@@ -914,7 +889,6 @@ static void a_connection_outlives_its_nic(void **state)
 	POLL_UNTIL(node.packets == 1);
 	expect_frame();
 	assert_int_equal(node.broken[1], 0);
-	both_close();
 }
 
 /* It stops in the middle of a frame, in or out, or of a read: that breaks the connection,
@@ -959,7 +933,6 @@ static void half_a_record_goes_with_its_nic(void **state)
 static void news_wake_a_sleeper(void **state)
 {
 	(void)state;
-	both_open();
 	expect_frame();
 	for (unsigned how = 0; how < 3; how++) {
 		struct pollfd on = {.events = POLLIN};
@@ -980,51 +953,48 @@ static void news_wake_a_sleeper(void **state)
 				    : node.frames > 1 && node.packets == how);
 		peer.sent = peer.failed = 0;
 	}
-	both_close();
 }
 
 /* A descriptor that the program has closed breaks the connection. */
 static void a_closed_descriptor_breaks_the_connection(void **state)
 {
 	(void)state;
-	both_open();
 	expect_frame();
 	assert_int_equal(close(node.fd[1]), 0);
 	assert_int_equal(dup2(STDERR_FILENO, node.fd[1]), node.fd[1]);
 	POLL_UNTIL(node.broken[1]);
-	both_close();
 }
 
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(wrong_records_break_the_connection),
-		cmocka_unit_test(questions_have_a_limit),
+		JOINED(wrong_records_break_the_connection),
+		JOINED(questions_have_a_limit),
 		cmocka_unit_test(frames_and_reads_keep_apart),
-		cmocka_unit_test(unmapped_bytes_fail_their_read),
-		cmocka_unit_test(a_flood_starves_nobody),
-		cmocka_unit_test(packets_outlive_connections),
-		cmocka_unit_test(packets_that_are_not_taken_are_few),
-		cmocka_unit_test(a_leave_is_acknowledged),
-		cmocka_unit_test(packets_go_first),
-		cmocka_unit_test(a_packet_goes_before_sealed_frames),
-		cmocka_unit_test(half_frames_hold_no_buffer_for_ever),
-		cmocka_unit_test(streams_without_frames_refuse_them),
+		JOINED(unmapped_bytes_fail_their_read),
+		JOINED(a_flood_starves_nobody),
+		APART(packets_outlive_connections),
+		APART(packets_that_are_not_taken_are_few),
+		JOINED(a_leave_is_acknowledged),
+		APART(packets_go_first),
+		JOINED(a_packet_goes_before_sealed_frames),
+		APART(half_frames_hold_no_buffer_for_ever),
+		APART(streams_without_frames_refuse_them),
 		cmocka_unit_test(tags_are_those_of_the_standards),
 		cmocka_unit_test(wrong_tags_break_the_connection),
-		cmocka_unit_test(a_changed_packet_breaks_the_connection),
-		cmocka_unit_test(a_repeated_packet_breaks_the_connection),
-		cmocka_unit_test(a_wrong_count_breaks_the_connection),
-		cmocka_unit_test(packets_wait_for_the_domains_thread),
-		cmocka_unit_test(a_look_brings_all_that_has_come),
-		cmocka_unit_test(last_packets_count_though_sending_fails),
-		cmocka_unit_test(the_last_packet_goes_before_the_nic),
-		cmocka_unit_test(the_inbox_has_room_for_what_has_begun),
-		cmocka_unit_test(a_flood_delays_no_packet),
-		cmocka_unit_test(a_connection_outlives_its_nic),
+		APART(a_changed_packet_breaks_the_connection),
+		APART(a_repeated_packet_breaks_the_connection),
+		APART(a_wrong_count_breaks_the_connection),
+		APART(packets_wait_for_the_domains_thread),
+		JOINED(a_look_brings_all_that_has_come),
+		JOINED(last_packets_count_though_sending_fails),
+		JOINED(the_last_packet_goes_before_the_nic),
+		JOINED(the_inbox_has_room_for_what_has_begun),
+		JOINED(a_flood_delays_no_packet),
+		JOINED(a_connection_outlives_its_nic),
 		cmocka_unit_test(half_a_record_goes_with_its_nic),
-		cmocka_unit_test(news_wake_a_sleeper),
-		cmocka_unit_test(a_closed_descriptor_breaks_the_connection),
+		JOINED(news_wake_a_sleeper),
+		JOINED(a_closed_descriptor_breaks_the_connection),
 	};
 	if (p3_mac_load())
 		return 1;

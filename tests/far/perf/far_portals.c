@@ -4,7 +4,8 @@
 
 #include "lib/node/node.h"
 #include "lib/nodes.h"
-#include "nic/far/stream.h"
+#include "nic/far/endpoint.h"
+#include "nic/streams.h"
 #include "portals3.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
