@@ -10,6 +10,7 @@
 #include "lib/node/node.h"
 #include "nic/far/link.h"
 #include "nic/run/lease.h"
+#include "support/hold.h"
 #include "support/patience.h"
 
 #include <stdio.h>
@@ -257,8 +258,7 @@ static void stopped_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	struct traffic *t = traffic_new(rounds(1000), rank, size, ni);
 	sync_nodes();
 	if (rank == 0) {
-		while (!p3_lease_enter(nic(), P3_LEASE_HOST))
-			sleep_ms(1);
+		nic_hold(nic());
 		gate_wait(s->stopped);
 		gate_wait(s->full);
 		sleep_ms(1500); /* pause: the senders ask again and again meanwhile */

@@ -11,6 +11,7 @@
 #include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "nic/wire/wire.h"
+#include "support/hold.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -105,12 +106,6 @@ static void meet(struct p3_nic *n, uint32_t node)
 	assert_int_equal(p3_nic_peer_up(n, &info), 0);
 }
 
-static void enter(struct p3_nic *n)
-{
-	while (!p3_lease_enter(n, P3_LEASE_HOST))
-		usleep(100);
-}
-
 /* Publish a message to some peers, and send it.  These owe acknowledgements from then on,
  * so each pass looks at them. */
 static void wake_peers(struct p3_nic *n, uint32_t from, uint32_t count)
@@ -156,7 +151,7 @@ static double time_of(uint32_t nnodes)
 	struct p3_nic *n = start(nnodes);
 	for (uint32_t i = 1; i < nnodes; i++)
 		meet(n, i);
-	enter(n);
+	nic_hold(n);
 	(void)p3_pass_run(n);
 	assert_int_equal(n->nhot, 0);
 	assert_int_equal(end.frames, 0); /* nothing is sent before the first message */
@@ -187,7 +182,7 @@ static void a_silent_peer_takes_little_memory(void **state)
 	for (uint32_t i = 2; i < MANY; i++)
 		meet(n, i);
 	uint64_t each = (resident() - before) / (MANY - 2);
-	enter(n);
+	nic_hold(n);
 	before = resident();
 	wake_peers(n, 2, MANY - 2);
 	uint64_t active = (resident() - before) / (MANY - 2);
