@@ -175,7 +175,7 @@ enum p3_counter {
 	P3_G_CCI_ENDPOINTS,
 	P3_G_CCI_CONNECTIONS,
 
-	/* of the wire between hosts; the lease holder copies the gauges with the others */
+	/* of the wire between hosts; the lease holder copies the gauges */
 	P3_C_FAR_OUT,       /* frames given to the endpoint */
 	P3_C_FAR_IN,        /* frames that came with a right sum */
 	P3_C_FAR_RESENT,    /* frames sent again */

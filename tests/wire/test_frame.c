@@ -143,7 +143,7 @@ static void begin(struct end *e, uint32_t key_out, uint32_t key_in)
 	p3_gbn_set_room(&e->gbn, P3_FRAME_WINDOW);
 }
 
-/* Begin anew with the pair: frames meet each of these faults with the same probability. */
+/* Begin anew with the pair: each of these faults meets as many of its frames. */
 static struct pair *pair_with_faults(uint32_t which, uint32_t ppm, uint64_t seed)
 {
 	static struct pair pair;
