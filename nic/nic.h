@@ -37,22 +37,6 @@ enum p3_mode {
 	P3_MODE_GENERIC
 };
 
-/* Counters of the wire between hosts. */
-enum p3_wire_counter {
-	P3_W_RESENT,
-	P3_W_BAD_SUMS,
-	P3_W_DOUBLES,
-	P3_W_GAPS,
-	P3_W_FAR_OUT,       /* frames given to the endpoint */
-	P3_W_FAR_IN,        /* frames that came with a right sum */
-	P3_W_FAR_STRANGERS, /* frames of nodes that are not attached */
-	P3_W_FAR_BROKEN,    /* frames that failed with a broken connection */
-	P3_W_FETCHED,       /* bytes read out of the memory of nodes on other hosts */
-	P3_W_FETCHES_FAILED,
-	P3_W_FAR_BREAKS, /* broken connections */
-	P3_W_COUNTERS
-};
-
 struct p3_endpoint_ops;
 
 /* Return the endpoints over streams (nic/streams.h). */
@@ -561,7 +545,6 @@ void p3_nic_list(struct p3_nic *nic, struct p3_listed *listed);
 /* ---- looking from outside ---- */
 
 uint64_t p3_nic_counter(struct p3_nic *nic, enum p3_counter c);
-uint64_t p3_nic_wire_counter(struct p3_nic *nic, unsigned c); /* p3_wire_counter */
 bool p3_nic_is_huge(struct p3_nic *nic);
 uint32_t p3_nic_peers_alive(struct p3_nic *nic);
 uint32_t p3_nic_job_alive(struct p3_nic *nic); /* those of the own job */

@@ -175,10 +175,9 @@ struct p3_nic {
 	/* ---- wire/ ---- */
 	void *wire_state;                   /* of the wire between hosts, or NULL */
 	struct p3_wire_thread *wire_thread; /* the wire's thread, or NULL */
-	p3_a32 rung; /* (any) sleepers woken because the wire needs a pass */
-	p3_a64 wire_count[P3_W_COUNTERS]; /* (any) */
-	p3_a32 settle;                    /* (any) number of calls of p3_nic_settle, */
-	p3_a32 settled;                   /* (any) and the last of them that the wire has
+	p3_a32 rung;      /* (any) sleepers woken because the wire needs a pass */
+	p3_a32 settle;    /* (any) number of calls of p3_nic_settle, */
+	p3_a32 settled;   /* (any) and the last of them that the wire has
 					   * completed */
 	p3_a32 unsettled; /* (any) index of a node on another host that lacks messages of
 			   * the last call, or nnodes */

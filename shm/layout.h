@@ -175,10 +175,10 @@ enum p3_counter {
 	P3_G_CCI_ENDPOINTS,
 	P3_G_CCI_CONNECTIONS,
 
-	/* of the wire between hosts; the lease holder copies them with the gauges */
-	P3_C_FAR_OUT,
-	P3_C_FAR_IN,
-	P3_C_FAR_RESENT,
+	/* of the wire between hosts; the lease holder copies the gauges */
+	P3_C_FAR_OUT,       /* frames given to the endpoint */
+	P3_C_FAR_IN,        /* frames that came with a right sum */
+	P3_C_FAR_RESENT,    /* frames sent again */
 	P3_C_FAR_BREAKS,    /* broken connections */
 	P3_C_FAR_STRANGERS, /* frames of nodes that are not attached */
 	P3_G_FAR_LINKS,     /* peers on other hosts */
@@ -186,6 +186,13 @@ enum p3_counter {
 	P3_G_FAR_PROMISED,  /* frames that peers may send: their credits */
 
 	P3_C_TRUNCATED, /* requests served with fewer bytes than they asked for */
+
+	/* of the wire between hosts */
+	P3_C_FAR_FAILED, /* frames that failed with a broken connection */
+	P3_C_FAR_BAD_SUMS,
+	P3_C_FAR_DOUBLES,
+	P3_C_FAR_GAPS,
+	P3_C_FETCHED_BYTES, /* bytes read out of the memory of nodes on other hosts */
 	P3_COUNTERS = 96
 };
 

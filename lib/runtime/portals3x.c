@@ -247,14 +247,14 @@ static void stats_fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->hugepages = p3_nic_is_huge(nic);
 	s->bad_headers = p3_nic_counter(nic, P3_C_BAD_HEADERS);
 	s->moved_direct_bytes = p3_nic_counter(nic, P3_C_DIRECT_BYTES);
-	s->wire_resent = p3_nic_wire_counter(nic, P3_W_RESENT);
-	s->wire_bad_sums = p3_nic_wire_counter(nic, P3_W_BAD_SUMS);
-	s->wire_doubles = p3_nic_wire_counter(nic, P3_W_DOUBLES);
-	s->wire_gaps = p3_nic_wire_counter(nic, P3_W_GAPS);
+	s->wire_resent = p3_nic_counter(nic, P3_C_FAR_RESENT);
+	s->wire_bad_sums = p3_nic_counter(nic, P3_C_FAR_BAD_SUMS);
+	s->wire_doubles = p3_nic_counter(nic, P3_C_FAR_DOUBLES);
+	s->wire_gaps = p3_nic_counter(nic, P3_C_FAR_GAPS);
 	s->job_alive = p3_nic_job_alive(nic);
 	s->interrupts = p3_nic_counter(nic, P3_C_INTERRUPTS);
 	s->generic_events = p3_nic_counter(nic, P3_C_GENERIC);
-	s->moved_fetched_bytes = p3_nic_wire_counter(nic, P3_W_FETCHED);
+	s->moved_fetched_bytes = p3_nic_counter(nic, P3_C_FETCHED_BYTES);
 	s->truncated = p3_nic_counter(nic, P3_C_TRUNCATED);
 }
 

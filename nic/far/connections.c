@@ -56,7 +56,6 @@ struct conn {
 struct p3_connections {
 	struct fid_pep *pep;
 	struct fid_eq *eq;
-	struct fid_ep *srx;
 	int news;         /* descriptor of eq, in the set e->news */
 	uint32_t polls;   /* since the last look at eq */
 	uint32_t opening; /* connections that are neither up nor refused */
@@ -75,7 +74,7 @@ static int conns_open_ep(struct p3_endpoint *e, struct conn *c, struct fi_info *
 	int rc = fi_endpoint(e->domain, info, &c->ep, c);
 	rc = rc ? rc : fi_ep_bind(c->ep, &cs->eq->fid, 0);
 	rc = rc ? rc : fi_ep_bind(c->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV);
-	rc = rc ? rc : fi_ep_bind(c->ep, &cs->srx->fid, 0);
+	rc = rc ? rc : fi_ep_bind(c->ep, &e->rx->fid, 0);
 	return rc ? rc : fi_enable(c->ep);
 }
 
@@ -339,10 +338,8 @@ int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
 	struct conn *c = conns_conn_for(e, e->conns->out[to]);
-	if (c->state == UP) {
-		ssize_t rc = fi_send(c->ep, &b->frame, len, NULL, 0, b);
-		return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
-	}
+	if (c->state == UP)
+		return p3_fabric_error(fi_send(c->ep, &b->frame, len, NULL, 0, b));
 	if (c->state == CONNECTING)
 		return -EAGAIN;
 	if (c->state == REFUSED) {
@@ -359,14 +356,8 @@ int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 	struct conn *c = conns_conn_for(e, e->conns->out[to]);
 	if (c->state != UP)
 		return -EAGAIN;
-	ssize_t rc = fi_read(c->ep, r->to, r->len, NULL, 0, r->from, r->key, r);
-	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
-}
-
-int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b)
-{
-	ssize_t rc = fi_recv(e->conns->srx, &b->frame, P3_FAR_BYTES, NULL, 0, b);
-	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
+	return p3_fabric_error(
+		fi_read(c->ep, r->to, r->len, NULL, 0, r->from, r->key, r));
 }
 
 /* ---- sleeping ---- */
@@ -434,7 +425,8 @@ int p3_conns_arm(struct p3_endpoint *e)
 	if (!rc)
 		rc = conns_watch_completions(e) ? -EBADF
 						: conns_watch_or_add(e, cs->news, false);
-	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : e->news;
+	rc = p3_fabric_error(rc);
+	return rc ? rc : e->news;
 }
 
 /* ---- opening and closing ---- */
@@ -451,7 +443,7 @@ int p3_conns_open(struct p3_endpoint *e, uint32_t buffers)
 	rx.size = buffers;
 	int rc = fi_eq_open(e->fabric, &eq, &cs->eq, NULL);
 	rc = rc ? rc : conns_open_news(e);
-	rc = rc ? rc : fi_srx_context(e->domain, &rx, &cs->srx, NULL);
+	rc = rc ? rc : fi_srx_context(e->domain, &rx, &e->rx, NULL);
 	rc = rc ? rc : fi_passive_ep(e->fabric, e->info, &cs->pep, NULL);
 	rc = rc ? rc : fi_pep_bind(cs->pep, &cs->eq->fid, 0);
 	rc = rc ? rc : fi_listen(cs->pep);
@@ -472,8 +464,8 @@ void p3_conns_close(struct p3_endpoint *e)
 	free(cs->out);
 	if (cs->pep)
 		(void)fi_close(&cs->pep->fid);
-	if (cs->srx)
-		(void)fi_close(&cs->srx->fid);
+	if (e->rx)
+		(void)fi_close(&e->rx->fid);
 	if (e->news > 0)
 		p3_fd_close(e->news);
 	if (cs->eq)

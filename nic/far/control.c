@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets over any number of connections, and the news of them. */
-#include "nic/far/control.h"
-
 #include "nic/far/records.h"
 
 #include <errno.h>

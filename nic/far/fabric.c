@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints over libfabric. */
-#include "nic/far/fabric.h"
+/*
+ * Endpoints over libfabric.
+ *
+ * The provider must have connections (FI_EP_MSG) or reliable datagrams (FI_EP_RDM), and a
+ * descriptor to wait for, and must not ask for registered buffers.  tcp is the usual one,
+ * tcp;ofi_rxm is tested, too.  The far wire does not rely on the provider's
+ * reliability: a connection that breaks loses messages that were reported as sent.
+ *
+ * libfabric is loaded when the first endpoint opens, and stays: programs without other
+ * hosts neither link nor load it.  fabric.c and connections.c alone know it.
+ */
 #include "nic/far/fabric_end.h"
 #include "shm/process.h"
 #include "shm/log.h"
@@ -109,6 +118,7 @@ static int fabric_open_datagrams(struct p3_endpoint *e)
 	rc = rc ? rc : fi_ep_bind(e->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV);
 	rc = rc ? rc : fi_enable(e->ep);
 	rc = rc ? rc : fi_getname(&e->ep->fid, e->name, &len);
+	e->rx = e->ep;
 	e->name_len = (uint32_t)len;
 	return rc;
 }
@@ -242,16 +252,13 @@ static int fabric_send_frame(
 {
 	if (e->conns)
 		return p3_conns_send(e, to, b, len);
-	ssize_t rc = fi_send(e->ep, &b->frame, len, NULL, to, b);
-	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
+	return p3_fabric_error(fi_send(e->ep, &b->frame, len, NULL, to, b));
 }
 
 static int fabric_post(struct p3_endpoint *e, struct p3_far_buffer *b)
 {
-	if (e->conns)
-		return p3_conns_post(e, b);
-	ssize_t rc = fi_recv(e->ep, &b->frame, P3_FAR_BYTES, NULL, FI_ADDR_UNSPEC, b);
-	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
+	return p3_fabric_error(
+		fi_recv(e->rx, &b->frame, P3_FAR_BYTES, NULL, FI_ADDR_UNSPEC, b));
 }
 
 /* The flags of errors do not show it. */
@@ -310,8 +317,8 @@ static int fabric_arm(struct p3_endpoint *e)
 	struct fid *what = &e->cq->fid;
 	if (e->conns)
 		return p3_conns_arm(e);
-	int rc = fi_trywait(e->fabric, &what, 1);
-	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : e->news;
+	int rc = p3_fabric_error(fi_trywait(e->fabric, &what, 1));
+	return rc ? rc : e->news;
 }
 
 /* ---- remote reads ---- */

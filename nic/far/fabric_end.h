@@ -10,6 +10,7 @@
 
 #include "nic/far/endpoint.h"
 
+#include <errno.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -26,6 +27,7 @@ struct p3_endpoint {
 	struct fid_cq *cq;
 	struct fid_av *av;            /* datagrams only */
 	struct fid_ep *ep;            /* datagrams only */
+	struct fid_ep *rx;            /* it, or what all connections share */
 	struct p3_connections *conns; /* NULL: datagrams */
 	/* Connections of few nodes: the queue of completions lists its sockets, and has
 	 * no descriptor, which would cost a third of the time of a short message. */
@@ -43,6 +45,12 @@ struct p3_endpoint {
 int p3_conns_open(struct p3_endpoint *e, uint32_t buffers);
 void p3_conns_close(struct p3_endpoint *e);
 
+/* Return what p3_endpoint_ops says of a failed call of libfabric. */
+static inline int p3_fabric_error(ssize_t rc)
+{
+	return rc == -FI_EAGAIN ? -EAGAIN : rc ? -EIO : 0;
+}
+
 /* These are the functions of struct p3_endpoint_ops with the same names. */
 int p3_conns_resolve(struct p3_endpoint *e, uint32_t node, const unsigned char *name,
 	uint32_t len, uint64_t *to_out);
@@ -50,7 +58,6 @@ int p3_conns_send(
 	struct p3_endpoint *e, uint64_t to, struct p3_far_buffer *b, uint32_t len);
 int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r);
 void p3_conns_cut(struct p3_endpoint *e, uint64_t to);
-int p3_conns_post(struct p3_endpoint *e, struct p3_far_buffer *b);
 int p3_conns_arm(struct p3_endpoint *e);
 
 /* Accept and close connections as peers ask for it.  Call this in each poll. */

@@ -17,7 +17,6 @@
  */
 #include "nic/far/link.h"
 #include "nic/far/reads.h"
-#include "nic/far/stream.h"
 #include "nic/proto/proto.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
@@ -121,7 +120,7 @@ static void far_take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t n
 	const struct p3_frame *f = &ev->buffer->frame;
 	struct p3_far_link *l = far_link_for(n, f, ev->len);
 	if (!l) {
-		p3_count(&n->wire_count[P3_W_FAR_STRANGERS], 1);
+		p3_count(&n->count[P3_C_FAR_STRANGERS], 1);
 		return;
 	}
 	l->carry.now = now;
@@ -157,7 +156,7 @@ static void far_take_back(struct p3_nic *n, const struct p3_far_event *ev, uint6
 	bool failed = ev->what == P3_FAR_FAILED;
 	l->carry.now = now;
 	if (failed)
-		p3_count(&n->wire_count[P3_W_FAR_BROKEN], 1);
+		p3_count(&n->count[P3_C_FAR_FAILED], 1);
 	p3_far_link_sent(l, ev->buffer, failed);
 	if (far_is_open(l))
 		far_activate(n, l);
@@ -561,15 +560,7 @@ static uint64_t far_passes(const struct p3_nic *n, const struct p3_peer *p)
 
 static void far_show(struct p3_nic *n)
 {
-	static const struct {
-		unsigned from, to;
-	} counters[] = {{P3_W_FAR_OUT, P3_C_FAR_OUT}, {P3_W_FAR_IN, P3_C_FAR_IN},
-		{P3_W_RESENT, P3_C_FAR_RESENT}, {P3_W_FAR_BREAKS, P3_C_FAR_BREAKS},
-		{P3_W_FAR_STRANGERS, P3_C_FAR_STRANGERS}};
 	const struct p3_far *far = &far_wire_of(n)->far;
-	for (size_t k = 0; k < sizeof counters / sizeof counters[0]; k++)
-		p3_set(&n->count[counters[k].to],
-			p3_get(&n->wire_count[counters[k].from]));
 	p3_set(&n->count[P3_G_FAR_LINKS], far->links);
 	p3_set(&n->count[P3_G_FAR_HELD], far->held);
 	p3_set(&n->count[P3_G_FAR_PROMISED], far->promised);
@@ -690,8 +681,6 @@ static int far_start(struct p3_nic *n)
 		far_stop(n);
 		return rc;
 	}
-	for (unsigned c = P3_W_FAR_OUT; c < P3_W_COUNTERS; c++)
-		p3_set(&n->wire_count[c], 0);
 	far_post_idle(w);
 	far_open_set(w);
 	return 0;

@@ -61,7 +61,7 @@ static void link_on_broken(struct p3_far_link *l, uint64_t now)
 	l->retry_ns = l->retry_ns ? 2 * l->retry_ns : P3_FAR_RETRY_NS;
 	if (l->retry_ns > P3_FAR_RETRY_MOST)
 		l->retry_ns = P3_FAR_RETRY_MOST;
-	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_BREAKS], 1);
+	p3_count(&l->carry.peer->nic->count[P3_C_FAR_BREAKS], 1);
 	l->retry_at = now + l->retry_ns;
 	p3_gbn_go_back(&l->carry.gbn, now);
 	link_note_lost_buffers(l, now);
@@ -182,9 +182,12 @@ static bool link_send_frame(void *arg, const struct p3_frame *f, uint32_t len)
 	b->lent_ns = l->carry.now;
 	far->lent++;
 	l->flight++;
-	p3_count(&l->carry.peer->nic->wire_count[P3_W_FAR_OUT], 1);
+	p3_count(&l->carry.peer->nic->count[P3_C_FAR_OUT], 1);
 	return true;
 }
+
+static const struct p3_gbn_medium link_medium = {
+	.put = link_send_frame, .keeps = link_keeps_frame, .drop = link_drop_frame};
 
 static void link_give_back(struct p3_far_link *l, struct p3_far_buffer *b)
 {
@@ -226,7 +229,7 @@ void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 	link_offer_room(l);
 	if (l->lost_at && c->now >= l->lost_at)
 		link_free_lost_buffers(l);
-	p3_gbn_send(&c->gbn, c->now, link_send_frame, l);
+	p3_gbn_send(&c->gbn, c->now);
 	link_count_room(l);
 	p3_carry_count(n, c);
 	l->waits = 0;
@@ -265,10 +268,8 @@ static void link_note_acknowledgement(struct p3_far_link *l, uint32_t before)
 	if (g->base == before)
 		return;
 	l->retry_at = l->retry_ns = 0;
-	if (!l->heard) {
-		p3_gbn_set_pace(g, P3_FAR_RESEND_NS, P3_FAR_RESEND_MOST);
-		p3_gbn_ask_soon(g, P3_FAR_SOON_NS);
-	}
+	if (!l->heard)
+		p3_gbn_set_pace(g, P3_FAR_SOON_NS, P3_FAR_RESEND_NS, P3_FAR_RESEND_MOST);
 	l->heard = true;
 }
 
@@ -282,7 +283,7 @@ bool p3_far_link_take(
 	if (g->bad_sums != bad)
 		return true;
 	l->came++;
-	p3_count(&n->wire_count[P3_W_FAR_IN], 1);
+	p3_count(&n->count[P3_C_FAR_IN], 1);
 	link_note_acknowledgement(l, before);
 	link_count_room(l);
 	return !next || p3_carry_apply(n, &l->carry, f);
@@ -296,18 +297,14 @@ void p3_far_link_up(struct p3_nic *n, struct p3_far_link *l, struct p3_peer *p,
 	struct p3_gbn *g = &l->carry.gbn;
 	uint64_t self = n->conf.incarnation, other = p->incarnation;
 	p3_carry_reset(n, &l->carry, p, lane_out);
-	p3_gbn_init(g, link_key(self, other), link_key(other, self));
+	p3_gbn_init(g, &link_medium, l, link_key(self, other), link_key(other, self));
 	g->intact = l->far->ops->authenticates;
 	g->most = P3_FAR_CELLS;
 	g->fill = l->far->fill;
 	g->ack_ns = l->carry.lazy_ns = P3_FAR_LAZY_NS;
-	g->drop = link_drop_frame;
-	g->keeps = link_keeps_frame;
-	g->arg = l;
 	l->carry.take = link_take_frame;
-	p3_gbn_set_pace(g, P3_FAR_EARLY_NS, P3_FAR_RESEND_MOST);
+	p3_gbn_set_pace(g, 0, P3_FAR_EARLY_NS, P3_FAR_RESEND_MOST);
 	p3_gbn_set_room(g, P3_FAR_FIRST);
-	g->probes = true;
 	l->retry_at = l->retry_ns = l->stuck = l->waits = l->flushed = 0;
 	l->read_at = 0;
 	l->lost_at = 0;

@@ -16,8 +16,7 @@
  * third of a message's time.  The others are watched, each for one report.  Before
  * threads sleep (arm) all are.
  */
-#include "nic/far/stream.h"
-
+#include "nic/far/endpoint.h"
 #include "nic/far/records.h"
 #include "shm/atomics.h"
 #include "shm/park.h"
@@ -47,7 +46,7 @@ struct peer {
 	uint32_t node;
 	p3_a32 order;               /* of the domain's thread */
 	struct p3_connection given; /* STREAM.1 */
-	/* The lease holder uses all others, but the places of packets (control.h). */
+	/* The lease holder uses all others, but the places of packets (control.c). */
 	bool up;
 	bool mute;   /* sending has failed: what has come is read before the end */
 	bool lost;   /* a connection has broken, and no frame was refused since */

@@ -441,11 +441,6 @@ uint64_t p3_nic_counter(struct p3_nic *n, enum p3_counter c)
 	return c == P3_C_DRAINED ? p3_get(&n->drained) : p3_get(&n->count[c]);
 }
 
-uint64_t p3_nic_wire_counter(struct p3_nic *n, unsigned c)
-{
-	return p3_get(&n->wire_count[c]);
-}
-
 bool p3_nic_is_huge(struct p3_nic *n)
 {
 	return n->published.page == P3_HUGE;

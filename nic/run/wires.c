@@ -239,11 +239,11 @@ void p3_wires_stop(struct p3_nic *n)
 		p3_log(P3_LOG_INFO, P3_AREA_NIC,
 			"frames of other hosts: %llu out, %llu in, %llu sent again, %llu "
 			"failed, %llu of nodes that are not attached",
-			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_OUT]),
-			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_IN]),
-			(unsigned long long)p3_get(&n->wire_count[P3_W_RESENT]),
-			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_BROKEN]),
-			(unsigned long long)p3_get(&n->wire_count[P3_W_FAR_STRANGERS]));
+			(unsigned long long)p3_get(&n->count[P3_C_FAR_OUT]),
+			(unsigned long long)p3_get(&n->count[P3_C_FAR_IN]),
+			(unsigned long long)p3_get(&n->count[P3_C_FAR_RESENT]),
+			(unsigned long long)p3_get(&n->count[P3_C_FAR_FAILED]),
+			(unsigned long long)p3_get(&n->count[P3_C_FAR_STRANGERS]));
 	struct p3_wire_thread *r = n->wire_thread;
 	if (r) {
 		p3_set(&r->stop, 1);

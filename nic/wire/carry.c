@@ -424,19 +424,19 @@ bool p3_carry_apply(struct p3_nic *n, struct p3_carry *c, const struct p3_frame 
 /* ---- counters, settling ---- */
 
 /* Add to the node's counters, and restart the count here. */
-static void carry_tell(struct p3_nic *n, enum p3_wire_counter c, uint64_t *count)
+static void carry_tell(struct p3_nic *n, enum p3_counter c, uint64_t *count)
 {
 	if (*count)
-		p3_count(&n->wire_count[c], *count);
+		p3_count(&n->count[c], *count);
 	*count = 0;
 }
 
 void p3_carry_count(struct p3_nic *n, struct p3_carry *c)
 {
-	carry_tell(n, P3_W_RESENT, &c->gbn.resent);
-	carry_tell(n, P3_W_BAD_SUMS, &c->gbn.bad_sums);
-	carry_tell(n, P3_W_DOUBLES, &c->gbn.doubles);
-	carry_tell(n, P3_W_GAPS, &c->gbn.gaps);
+	carry_tell(n, P3_C_FAR_RESENT, &c->gbn.resent);
+	carry_tell(n, P3_C_FAR_BAD_SUMS, &c->gbn.bad_sums);
+	carry_tell(n, P3_C_FAR_DOUBLES, &c->gbn.doubles);
+	carry_tell(n, P3_C_FAR_GAPS, &c->gbn.gaps);
 }
 
 bool p3_carry_has_settled(struct p3_carry *c)

@@ -8,7 +8,8 @@
 
 _Static_assert(offsetof(struct p3_frame, data) == 64, "a header is one cell");
 
-void p3_gbn_init(struct p3_gbn *g, uint32_t key_out, uint32_t key_in)
+void p3_gbn_init(struct p3_gbn *g, const struct p3_gbn_medium *medium, void *arg,
+	uint32_t key_out, uint32_t key_in)
 {
 	*g = (struct p3_gbn){.base = P3_FRAME_START,
 		.sent = P3_FRAME_START,
@@ -18,15 +19,9 @@ void p3_gbn_init(struct p3_gbn *g, uint32_t key_out, uint32_t key_in)
 		.key_out = key_out,
 		.key_in = key_in,
 		.most = P3_FRAME_CELLS,
-		.fill = P3_FRAME_CELLS};
-	p3_gbn_set_pace(g, P3_RESEND_NS, P3_RESEND_MOST);
-	p3_gbn_set_room(g, P3_FRAME_WINDOW);
-}
-
-void p3_gbn_set_pace(struct p3_gbn *g, uint64_t least_ns, uint64_t most_ns)
-{
-	g->wait_ns = g->least_ns = least_ns;
-	g->most_ns = most_ns;
+		.fill = P3_FRAME_CELLS,
+		.medium = medium,
+		.arg = arg};
 }
 
 /* Return the time to wait for an acknowledgement before any measure is taken. */
@@ -38,9 +33,12 @@ static uint64_t gbn_first_wait(const struct p3_gbn *g)
 	return g->soon_ns && wait < g->least_ns ? wait : g->least_ns;
 }
 
-void p3_gbn_ask_soon(struct p3_gbn *g, uint64_t soon_ns)
+void p3_gbn_set_pace(
+	struct p3_gbn *g, uint64_t soon_ns, uint64_t least_ns, uint64_t most_ns)
 {
 	g->soon_ns = soon_ns;
+	g->least_ns = least_ns;
+	g->most_ns = most_ns;
 	g->wait_ns = gbn_first_wait(g);
 }
 
@@ -80,8 +78,7 @@ void p3_gbn_commit(struct p3_gbn *g, struct p3_frame *f, uint64_t now)
 static void gbn_drop_before(struct p3_gbn *g, uint32_t seq)
 {
 	for (; g->base != seq; g->base++)
-		if (g->drop)
-			g->drop(g->arg, gbn_frame_at(g, g->base));
+		g->medium->drop(g->arg, gbn_frame_at(g, g->base));
 }
 
 void p3_gbn_end(struct p3_gbn *g)
@@ -91,14 +88,13 @@ void p3_gbn_end(struct p3_gbn *g)
 }
 
 /* Put a frame; every frame acknowledges the frames received so far. */
-static bool gbn_put_one(
-	struct p3_gbn *g, struct p3_frame *f, p3_frame_put *put, void *arg)
+static bool gbn_put_one(struct p3_gbn *g, struct p3_frame *f)
 {
 	f->ack = g->expected;
 	f->again = g->owes_again;
 	f->room = g->room;
 	f->sum = gbn_sum_of(g, f, g->key_out);
-	if (!put(arg, f, p3_frame_len(f)))
+	if (!g->medium->put(g->arg, f, p3_frame_len(f)))
 		return false;
 	g->told = g->expected;
 	if ((int32_t)(g->expected + g->room - g->promised) > 0)
@@ -119,24 +115,19 @@ static void gbn_look_at_clock(struct p3_gbn *g, uint64_t now)
 {
 	if (g->sent == g->base || now - g->since < g->wait_ns)
 		return;
-	if (g->probes) {
-		g->owes_probe = true;
-		g->since = now;
-	} else {
-		p3_gbn_go_back(g, now);
-	}
+	g->owes_probe = true;
+	g->since = now;
 	g->wait_ns = 2 * g->wait_ns < g->most_ns ? 2 * g->wait_ns : g->most_ns;
 }
 
 /* Put a frame without data. */
-static bool gbn_put_bare(
-	struct p3_gbn *g, enum p3_frame_kind kind, p3_frame_put *put, void *arg)
+static bool gbn_put_bare(struct p3_gbn *g, enum p3_frame_kind kind)
 {
 	struct p3_frame f;
 	memset(&f, 0, offsetof(struct p3_frame, data));
 	f.kind = (uint8_t)kind;
 	f.seq = kind == P3_FRAME_PROBE ? g->sent : 0;
-	return gbn_put_one(g, &f, put, arg);
+	return gbn_put_one(g, &f);
 }
 
 /* Note that the next frame was put.  The time of one frame is taken at a time. */
@@ -158,11 +149,6 @@ static bool gbn_has_frame(const struct p3_gbn *g)
 	return g->sent != g->next && (int32_t)(g->may - g->sent) > 0;
 }
 
-static bool gbn_is_kept(const struct p3_gbn *g, const struct p3_frame *f)
-{
-	return g->keeps && g->keeps(g->arg, f);
-}
-
 /* Return the time at which an acknowledgement goes out without a frame. */
 static uint64_t gbn_ack_at(const struct p3_gbn *g)
 {
@@ -173,18 +159,18 @@ static uint64_t gbn_ack_at(const struct p3_gbn *g)
 	return g->ack_since + g->ack_ns;
 }
 
-void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg)
+void p3_gbn_send(struct p3_gbn *g, uint64_t now)
 {
 	gbn_look_at_clock(g, now);
-	while (gbn_has_frame(g) && !gbn_is_kept(g, gbn_frame_at(g, g->sent)) &&
-		gbn_put_one(g, gbn_frame_at(g, g->sent), put, arg))
+	while (gbn_has_frame(g) && !g->medium->keeps(g->arg, gbn_frame_at(g, g->sent)) &&
+		gbn_put_one(g, gbn_frame_at(g, g->sent)))
 		gbn_note_put(g, now);
-	if (g->owes_probe && gbn_put_bare(g, P3_FRAME_PROBE, put, arg)) {
+	if (g->owes_probe && gbn_put_bare(g, P3_FRAME_PROBE)) {
 		g->owes_probe = false;
 		g->probed++;
 	}
 	if (gbn_ack_at(g) <= now)
-		(void)gbn_put_bare(g, P3_FRAME_ACK, put, arg);
+		(void)gbn_put_bare(g, P3_FRAME_ACK);
 }
 
 uint64_t p3_gbn_due(const struct p3_gbn *g)

@@ -9,15 +9,15 @@
  *				has room for it, with the next sequence number; it is
  *				the caller's again when drop gives it back
  *	send			puts the frames not put yet; goes back to the first one
- *				that has been unacknowledged for too long, or
- *				when the other end asks for it; then an acknowledgement
- *				if one is owed that no frame carried
+ *				that is unacknowledged when the other end asks for it;
+ *				then an acknowledgement if one is owed that no frame
+ *				carried
  *	take			accepts a frame from the medium if it is intact and the
  *				next one
  *
- * An end with probes does not go back when frames were unacknowledged for too long: it
- * asks the other end, by a frame without data, which frames are missing.  The answer
- * makes it go back.  So a stopped peer does not find the same frames many times.  It asks
+ * An end does not go back when frames were unacknowledged for too long: it asks the
+ * other end, by a frame without data, which frames are missing.  The answer makes it go
+ * back.  So a stopped peer does not find the same frames many times.  It asks
  * first when an acknowledgement takes several times as long as usual (soon_ns), since no
  * later frame shows that the last one of a burst is lost.
  *
@@ -48,9 +48,6 @@
 #define P3_FRAME_CELLS  33u /* cells of data at most, unless an end says more */
 #define P3_FRAME_WINDOW 32u /* unacknowledged frames at most, a power of two */
 #define P3_FRAME_START  0xfffffff0u
-#define P3_RESEND_NS    1000000u  /* resend without an acknowledgement after this time, */
-#define P3_RESEND_MOST  16000000u /* doubled after each resend up to this */
-
 #define P3_FRAME_TIMES  4u /* times the usual time of an acknowledgement */
 
 enum p3_frame_kind {
@@ -91,6 +88,17 @@ static inline uint32_t p3_frame_len(const struct p3_frame *f)
 	return 64 + 64u * f->cells;
 }
 
+/* What an end asks of its medium. */
+struct p3_gbn_medium {
+	/* Put len bytes on the medium; return false if it has no room now. */
+	bool (*put)(void *arg, const struct p3_frame *f, uint32_t len);
+	/* Return true if the medium still has a frame that it was given, which must stay
+	 * as it is and is put later. */
+	bool (*keeps)(void *arg, const struct p3_frame *f);
+	/* Take a frame back that is acknowledged. */
+	void (*drop)(void *arg, struct p3_frame *f);
+};
+
 struct p3_gbn {
 	uint32_t base; /* first unacknowledged frame */
 	uint32_t sent; /* first frame not put since the last going back */
@@ -103,9 +111,9 @@ struct p3_gbn {
 	uint32_t key_out, key_in;
 	bool intact;      /* the medium shows damage */
 	uint64_t since;   /* time of the last progress */
-	uint64_t wait_ns; /* go back this long after it: */
+	uint64_t wait_ns; /* ask this long after it: */
 	uint64_t least_ns, most_ns;
-	uint64_t soon_ns;   /* with probes, the shortest wait_ns, or 0: least_ns */
+	uint64_t soon_ns;   /* the shortest wait_ns, or 0: least_ns */
 	uint64_t usual_ns;  /* time that acknowledgements take, on average */
 	uint64_t timed_at;  /* time when the frame whose time is taken was put, */
 	uint32_t timed;     /* its number, */
@@ -114,32 +122,29 @@ struct p3_gbn {
 	uint64_t ack_ns;    /* and the longest time that it may be owed */
 	uint32_t most;      /* cells of a frame that comes, */
 	uint32_t fill;      /* and of one that goes */
-	bool probes;
 	bool owes_probe;
 	bool owes_ack;
 	bool owes_now; /* without delay */
 	bool owes_again;
 	bool asked; /* the missing frame was already requested */
-	/* gives frames back that are acknowledged; NULL: they are not given back */
-	void (*drop)(void *arg, struct p3_frame *f);
-	/* returns true if the medium still has a frame, which must stay as it is and is
-	 * put later; NULL: the medium keeps none */
-	bool (*keeps)(void *arg, const struct p3_frame *f);
-	void *arg; /* of these two */
+	const struct p3_gbn_medium *medium;
+	void *arg; /* of its functions */
 	/* counters for people and tests */
 	uint64_t resent, bad_sums, doubles, gaps, probed;
 	struct p3_frame *queue[P3_FRAME_WINDOW];
 };
 
 /* Set up one end.  The keys are numbers that belong to each direction of this pair of
- * lives. */
-void p3_gbn_init(struct p3_gbn *g, uint32_t key_out, uint32_t key_in);
+ * lives.  The first p3_gbn_set_pace() and p3_gbn_set_room() come before the first
+ * frame. */
+void p3_gbn_init(struct p3_gbn *g, const struct p3_gbn_medium *medium, void *arg,
+	uint32_t key_out, uint32_t key_in);
 
-/* Send again without an acknowledgement after least_ns, doubled up to most_ns. */
-void p3_gbn_set_pace(struct p3_gbn *g, uint64_t least_ns, uint64_t most_ns);
-/* Let an end with probes ask first after P3_FRAME_TIMES times the usual time of an
- * acknowledgement, but not before soon_ns, and after least_ns at the latest. */
-void p3_gbn_ask_soon(struct p3_gbn *g, uint64_t soon_ns);
+/* Ask first after P3_FRAME_TIMES times the usual time of an acknowledgement, but not
+ * before soon_ns, and after least_ns at the latest; after least_ns if soon_ns is 0.  The
+ * time doubles up to most_ns. */
+void p3_gbn_set_pace(
+	struct p3_gbn *g, uint64_t soon_ns, uint64_t least_ns, uint64_t most_ns);
 /* Before the first frame: both ends have room for this number of frames, from 1 to
  * P3_FRAME_WINDOW.  Later this end sets g->room before each send. */
 void p3_gbn_set_room(struct p3_gbn *g, uint32_t room);
@@ -154,10 +159,7 @@ static inline bool p3_gbn_has_room(const struct p3_gbn *g)
  * and does not touch it until it is dropped. */
 void p3_gbn_commit(struct p3_gbn *g, struct p3_frame *f, uint64_t now);
 
-/* Puts len bytes on the medium; returns false if it has no room now. */
-typedef bool p3_frame_put(void *arg, const struct p3_frame *f, uint32_t len);
-
-void p3_gbn_send(struct p3_gbn *g, uint64_t now, p3_frame_put *put, void *arg);
+void p3_gbn_send(struct p3_gbn *g, uint64_t now);
 
 /* Send the frames that are not acknowledged once more. */
 void p3_gbn_go_back(struct p3_gbn *g, uint64_t now);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire between nodes of one machine: shared memory.
+ * The wire between nodes of one machine: shared memory.  The rings, words and tables of a
+ * pair are the published segments of both nodes, so this wire has nothing to carry.  It
+ * owns the mapping of a peer's descriptors; its state is in struct p3_peer.
  *
  * The proof of ownership.  A cross-memory read names the owner of the memory by its
  * process id.  Once the owner is dead and reaped (yod delays the reaping of its children,
@@ -29,7 +31,7 @@
  * A pidfd would distinguish death from a new process by a second system call, but not
  * exec; and each peer would cost a descriptor, which programs close.
  */
-#include "nic/wire/shm.h"
+#include "nic/wire/wire.h"
 #include "nic/run/run.h"
 #include "nic/state.h"
 #include "shm/log.h"

@@ -123,7 +123,7 @@ struct p3_wire {
 	int (*arm)(struct p3_nic *n);
 	/* Make the peer's firmware run, or a sleeping thread of it look. */
 	void (*kick)(struct p3_nic *n, struct p3_peer *p);
-	/* Copy the wire's counters to those of the node, for tools.  NULL: there are
+	/* Copy the gauges of the wire to the counters of the node.  NULL: there are
 	 * none. */
 	void (*show)(struct p3_nic *n);
 	/* Return the number of passes that the peer's firmware has made, as far as this
@@ -163,6 +163,10 @@ struct p3_wire {
 
 /* Shared memory, between nodes of one machine (nic/wire/shm.c). */
 extern const struct p3_wire p3_wire_shm;
+/* Read a process's memory.  Return the number of bytes, or -errno.  The program's errno
+ * keeps its value. */
+ssize_t p3_shm_read(uint32_t os_pid, const struct iovec *here, unsigned k,
+	const struct iovec *there, unsigned l);
 /* Another host, behind an endpoint (nic/far/far.c). */
 extern const struct p3_wire p3_wire_far;
 

@@ -19,7 +19,7 @@
 
 #include "nic/proto/proto.h"
 #include "nic/run/run.h"
-#include "nic/wire/shm.h"
+#include "nic/wire/wire.h"
 #include "shm/fault.h"
 #include "shm/atomics.h"
 #include "shm/heap.h"
@@ -712,7 +712,6 @@ static enum p3_moved fetch_take_first(struct p3_nic *n, struct p3_pull *pull)
 	if (!f || f->state == P3_FETCH_UNDER_WAY)
 		return P3_MOVED_NOTHING;
 	if (f->state == P3_FETCH_FAILED) {
-		p3_count(&n->wire_count[P3_W_FETCHES_FAILED], 1);
 		if (++pull->failures == P3_FETCH_FAILS)
 			return fetch_give_up(pull);
 		fetch_anew(pull);
@@ -727,7 +726,7 @@ static enum p3_moved fetch_take_first(struct p3_nic *n, struct p3_pull *pull)
 	pull->done += len;
 	pull->fetches = f->next;
 	pull->peer->wire->let_go(pull->peer, f);
-	slice_count(n, pull, len, &n->wire_count[P3_W_FETCHED]);
+	slice_count(n, pull, len, &n->count[P3_C_FETCHED_BYTES]);
 	return P3_MOVED;
 }
 

@@ -5,7 +5,7 @@
 #include "nic/proto/proto.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
-#include "nic/wire/shm.h"
+#include "nic/wire/wire.h"
 #include "nic/xfer/movers.h"
 #include "shm/fault.h"
 #include "shm/park.h"

@@ -2,10 +2,7 @@
 /* Endpoints over sockets, or over libfabric, between nodes of one process. */
 #include "far/net.h"
 
-#include "nic/far/stream.h"
-#ifdef P3_TEST_FABRIC
-#include "nic/far/fabric.h"
-#endif
+#include "nic/streams.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

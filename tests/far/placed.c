@@ -29,7 +29,7 @@ const struct p3_far_conf *placed_on_hosts(void)
 
 void placed_count(struct p3_nic *nic)
 {
-	p3_add64(&frames, p3_nic_wire_counter(nic, P3_W_FAR_IN));
+	p3_add64(&frames, p3_nic_counter(nic, P3_C_FAR_IN));
 }
 
 static bool no_frames(void)

@@ -10,6 +10,7 @@
 #include "lib/node/node.h"
 #include "nic/far/link.h"
 #include "nic/run/lease.h"
+#include "support/hold.h"
 #include "support/patience.h"
 
 #include <stdio.h>
@@ -22,9 +23,9 @@ static struct p3_nic *nic(void)
 	return p3_nic(p3_node());
 }
 
-static uint64_t counter(unsigned c)
+static uint64_t counter(enum p3_counter c)
 {
-	return p3_nic_wire_counter(nic(), c);
+	return p3_nic_counter(nic(), c);
 }
 
 static void set_faults(uint32_t reset, uint32_t stranger, uint32_t old)
@@ -145,7 +146,7 @@ static void exchange_until(
 static bool enough_strangers(void)
 {
 	struct loop_counts c = loop_counts();
-	return counter(P3_W_BAD_SUMS) > rounds(30) && c.faults[LOOP_STRANGER] > 60 &&
+	return counter(P3_C_FAR_BAD_SUMS) > rounds(30) && c.faults[LOOP_STRANGER] > 60 &&
 	       c.faults[LOOP_OLD] > 20;
 }
 
@@ -157,8 +158,8 @@ static void among_strangers(unsigned rank, unsigned size, ptl_handle_ni_t ni, vo
 	exchange_until(t, ni, rounds(300), enough_strangers);
 	sync_nodes();
 	CHECK_EQ(drops_of(ni), 0);
-	CHECK(counter(P3_W_BAD_SUMS) > rounds(30)); /* a frame has many messages */
-	CHECK(counter(P3_W_FAR_IN) > 0 && counter(P3_W_FAR_OUT) > 0);
+	CHECK(counter(P3_C_FAR_BAD_SUMS) > rounds(30)); /* a frame has many messages */
+	CHECK(counter(P3_C_FAR_IN) > 0 && counter(P3_C_FAR_OUT) > 0);
 }
 
 /* A frame of a stranger comes with each frame of the peer, and half of them once more. */
@@ -178,7 +179,7 @@ static void called_early(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	struct traffic *t = traffic_new(rounds(20), rank, size, ni);
 	sync_nodes();
 	exchange(t, ni);
-	CHECK_EQ(counter(P3_W_FAR_STRANGERS), 1);
+	CHECK_EQ(counter(P3_C_FAR_STRANGERS), 1);
 	CHECK_EQ(p3_nic_counter(nic(), P3_C_WIRE_NAPS), 0);
 	CHECK(p3_wire_thread_serves(nic()));
 	sync_nodes();
@@ -254,8 +255,7 @@ static void stopped_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	struct traffic *t = traffic_new(rounds(1000), rank, size, ni);
 	sync_nodes();
 	if (rank == 0) {
-		while (!p3_lease_enter(nic(), P3_LEASE_HOST))
-			sleep_ms(1);
+		nic_hold(nic());
 		gate_wait(s->stopped);
 		gate_wait(s->full);
 		sleep_ms(1500); /* pause: the senders ask again and again meanwhile */
@@ -306,8 +306,8 @@ static unsigned count_peers(const struct p3_wire *wire)
 
 static bool enough_drops(void)
 {
-	return loop_counts().faults[LOOP_DROP] > 0 && counter(P3_W_FAR_IN) > 0 &&
-	       counter(P3_W_FAR_OUT) > 0;
+	return loop_counts().faults[LOOP_DROP] > 0 && counter(P3_C_FAR_IN) > 0 &&
+	       counter(P3_C_FAR_OUT) > 0;
 }
 
 static void both_wires(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)

@@ -5,15 +5,15 @@
  */
 #include "nic/cases.h"
 
+#include "far/loop.h"
 #include "nic/far/link.h"
 #include "nic/proto/format.h"
 #include "nic/proto/proto.h"
 #include "nic/run/lease.h"
 #include "nic/wire/wire.h"
+#include "support/hold.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define MANY   P3_MAX_NODES
@@ -21,40 +21,12 @@
 #define PASSES 2000u
 #define ROUNDS 15u
 
-/* ---- an endpoint that drops frames ---- */
+/* ---- an endpoint that drops frames: otherwise it is that of loop.h ---- */
 
-struct p3_endpoint {
-	int news;
+static struct {
 	struct p3_far_buffer *sent;
 	uint64_t frames;
-};
-
-static struct p3_endpoint end;
-
-static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
-{
-	(void)conf;
-	(void)node;
-	(void)nnodes;
-	(void)sends;
-	(void)posts;
-	end = (struct p3_endpoint){.news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-	*ep_out = &end;
-	return 0;
-}
-
-static void close_end(struct p3_endpoint *ep)
-{
-	close(ep->news);
-}
-
-static uint32_t name(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME])
-{
-	(void)ep;
-	out[0] = 0;
-	return 1;
-}
+} end;
 
 static int resolve(struct p3_endpoint *ep, uint32_t node, const unsigned char *text,
 	uint32_t len, uint64_t *to_out)
@@ -69,56 +41,32 @@ static int resolve(struct p3_endpoint *ep, uint32_t node, const unsigned char *t
 static int send(
 	struct p3_endpoint *ep, uint64_t to, struct p3_far_buffer *b, uint32_t len)
 {
+	(void)ep;
 	(void)to;
 	(void)len;
-	b->next = ep->sent;
-	ep->sent = b;
-	ep->frames++;
-	return 0;
-}
-
-static int post(struct p3_endpoint *ep, struct p3_far_buffer *b)
-{
-	(void)ep;
-	(void)b;
+	b->next = end.sent;
+	end.sent = b;
+	end.frames++;
 	return 0;
 }
 
 static uint32_t poll(struct p3_endpoint *ep, struct p3_far_event *out, uint32_t most)
 {
 	uint32_t n = 0;
-	for (; n < most && ep->sent; n++) {
-		out[n] = (struct p3_far_event){.what = P3_FAR_SENT, .buffer = ep->sent};
-		ep->sent = ep->sent->next;
+	(void)ep;
+	for (; n < most && end.sent; n++) {
+		out[n] = (struct p3_far_event){.what = P3_FAR_SENT, .buffer = end.sent};
+		end.sent = end.sent->next;
 	}
 	return n;
 }
-
-static int news(const struct p3_endpoint *ep)
-{
-	return ep->news;
-}
-
-static int arm(struct p3_endpoint *ep)
-{
-	return ep->sent ? -EAGAIN : ep->news;
-}
-
-static const struct p3_endpoint_ops nowhere = {.open = open_end,
-	.close = close_end,
-	.name = name,
-	.resolve = resolve,
-	.send = send,
-	.post = post,
-	.poll = poll,
-	.news = news,
-	.arm = arm};
 
 /* ---- the node ---- */
 
 static struct p3_nic *start(uint32_t nnodes)
 {
 	static uint32_t host[MANY];
+	static struct p3_endpoint_ops nowhere;
 	static struct p3_far_conf far = {.host = host, .ops = &nowhere};
 	struct p3_nic_conf conf = {.nnodes = nnodes,
 		.nid = 10,
@@ -130,6 +78,13 @@ static struct p3_nic *start(uint32_t nnodes)
 		.pending_limit = 64 << 20,
 		.far = &far};
 	struct p3_nic *n;
+	nowhere = loop_ops;
+	nowhere.resolve = resolve;
+	nowhere.send = send;
+	nowhere.poll = poll;
+	nowhere.reads = NULL;
+	end.sent = NULL;
+	end.frames = 0;
 	for (uint32_t i = 0; i < MANY; i++)
 		host[i] = i;
 	assert_int_equal(p3_nic_start(&conf, &n), 0);
@@ -149,12 +104,6 @@ static void meet(struct p3_nic *n, uint32_t node)
 		.heap = -1,
 		.far_len = 1};
 	assert_int_equal(p3_nic_peer_up(n, &info), 0);
-}
-
-static void enter(struct p3_nic *n)
-{
-	while (!p3_lease_enter(n, P3_LEASE_HOST))
-		usleep(100);
 }
 
 /* Publish a message to some peers, and send it.  These owe acknowledgements from then on,
@@ -202,7 +151,7 @@ static double time_of(uint32_t nnodes)
 	struct p3_nic *n = start(nnodes);
 	for (uint32_t i = 1; i < nnodes; i++)
 		meet(n, i);
-	enter(n);
+	nic_hold(n);
 	(void)p3_pass_run(n);
 	assert_int_equal(n->nhot, 0);
 	assert_int_equal(end.frames, 0); /* nothing is sent before the first message */
@@ -231,7 +180,7 @@ CASE(a_silent_peer_takes_little_memory)
 	for (uint32_t i = 2; i < MANY; i++)
 		meet(n, i);
 	uint64_t each = (resident() - before) / (MANY - 2);
-	enter(n);
+	nic_hold(n);
 	before = resident();
 	wake_peers(n, 2, MANY - 2);
 	uint64_t active = (resident() - before) / (MANY - 2);

@@ -10,6 +10,7 @@
 #include "lib/node/node.h"
 #include "nic/far/reads.h"
 #include "nic/run/lease.h"
+#include "support/hold.h"
 #include "support/patience.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ static struct p3_nic *nic(void)
 
 static uint64_t fetched(struct p3_nic *n)
 {
-	return p3_nic_wire_counter(n, P3_W_FETCHED);
+	return p3_nic_counter(n, P3_C_FETCHED_BYTES);
 }
 
 static void set_faults(uint32_t unread, uint32_t late, uint32_t reset)
@@ -144,8 +145,7 @@ struct end {
 static bool has_fetches(struct p3_nic *n)
 {
 	bool any = false;
-	while (!p3_lease_enter(n, P3_LEASE_HOST))
-		sleep_ms(1);
+	nic_hold(n);
 	p3_list_each(it, &n->pulls)
 		any |= p3_item(it, struct p3_pull, link)->fetches != NULL;
 	p3_lease_leave(n);
@@ -247,16 +247,23 @@ static void end_early(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	put_all(rank, ni, 1);
 }
 
-static void end_with(bool reader)
+static void run_pair(bool reader, nodes_fn *fn)
 {
-	struct end e = {.begun = gate_new(2), .closed = gate_new(2), .over = gate_new(2)};
-	e.reader = reader;
-	set_faults(0, 900000, 0);
-	be_slow(true);
-	run_nodes(2, end_early, &e);
+	struct end e = {.begun = gate_new(2),
+		.closed = gate_new(2),
+		.over = gate_new(2),
+		.reader = reader};
+	run_nodes(2, fn, &e);
 	gate_free(e.begun);
 	gate_free(e.closed);
 	gate_free(e.over);
+}
+
+static void end_with(bool reader)
+{
+	set_faults(0, 900000, 0);
+	be_slow(true);
+	run_pair(reader, end_early);
 }
 
 /* The owner learns that a transfer is over when none of its reads is under way. */
@@ -290,8 +297,7 @@ static void stop_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, vo
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
 		while (!fetched(e->nic[1]))
 			run_for_drops(ni, 0);
-		while (!p3_lease_enter(nic(), P3_LEASE_HOST))
-			sleep_ms(1);
+		nic_hold(nic());
 		gate_wait(e->begun);
 		gate_wait(e->closed);
 		p3_lease_leave(nic());
@@ -306,13 +312,9 @@ static void stop_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, vo
 
 CASE(a_node_ends_while_its_owner_is_stopped)
 {
-	struct end e = {.begun = gate_new(2), .closed = gate_new(2), .over = gate_new(2)};
 	set_faults(0, 0, 0);
 	for (unsigned i = 0; i < 5; i++)
-		run_nodes(2, stop_amid_reads, &e);
-	gate_free(e.begun);
-	gate_free(e.closed);
-	gate_free(e.over);
+		run_pair(false, stop_amid_reads);
 }
 
 /* ---- links of one node ---- */
@@ -402,8 +404,7 @@ NODES_CASE(a_bad_link_delays_no_other, 2)
 		.reads = any_order, .offer = offer_none, .read = read_but_0};
 	struct p3_far far = {.ops = &ops};
 	if (rank == 1) {
-		while (!p3_lease_enter(nic(), P3_LEASE_HOST))
-			sleep_ms(1);
+		nic_hold(nic());
 		p3_far_reads_open(nic(), &far);
 		CHECK(far.reads != NULL);
 		hold_up_one(nic(), &far);
@@ -439,12 +440,10 @@ static void die_amid_reads(unsigned rank, unsigned size, ptl_handle_ni_t ni, voi
 
 CASE(reads_of_a_dead_node_end)
 {
-	struct end e = {.begun = gate_new(2)};
 	set_faults(0, 900000, 0);
 	be_slow(true);
-	run_nodes(2, die_amid_reads, &e);
+	run_pair(false, die_amid_reads);
 	be_slow(false);
-	gate_free(e.begun);
 }
 
 int main(void)

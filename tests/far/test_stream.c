@@ -6,7 +6,6 @@
 #include "nic/cases.h"
 
 #include "nic/far/records.h"
-#include "nic/far/stream.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -183,6 +182,30 @@ static void both_close(void)
 	end_close(&node);
 }
 
+static int open_apart(void **state)
+{
+	(void)state;
+	end_open(&node, 0);
+	end_open(&peer, 1);
+	return 0;
+}
+
+static int open_joined(void **state)
+{
+	(void)state;
+	both_open();
+	return 0;
+}
+
+static int close_both(void **state)
+{
+	(void)state;
+	both_close();
+	return 0;
+}
+
+/* Cases with both ends, which have no connection and no buffers, or are connected. */
+
 static void end_send(struct end *x, uint32_t to, unsigned i, uint32_t len)
 {
 	int rc;
@@ -244,9 +267,8 @@ static const uint64_t bad[] = {0, 9ull << 32, UINT64_MAX, 1ull << 32, 1ull << 32
 	2ull << 32 | 25, 3ull << 32, 3ull << 32 | 1, 4ull << 32, 4ull << 32 | 8,
 	5ull << 32, 5ull << 32 | sizeof(struct p3_packet) | 1};
 
-CASE(wrong_records_break_the_connection)
+CASE_IN(wrong_records_break_the_connection, open_joined, close_both)
 {
-	both_open();
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		int fd = connect_bare(2);
 		struct p3_mac mac = mac_of_peer();
@@ -263,18 +285,16 @@ CASE(wrong_records_break_the_connection)
 		close(fd);
 		expect_frame();
 	}
-	both_close();
 }
 
 /* A peer asks for reads of unknown keys, which fail, and for more than it may. */
-CASE(questions_have_a_limit)
+CASE_IN(questions_have_a_limit, open_joined, close_both)
 {
 	struct p3_mac mac = mac_of_peer();
 	struct p3_record_asked ask = {{.is = 2ull << 32 | 24}, {1, 0, 1}};
 	struct p3_record_asked many[P3_RECORD_READS + 1];
 	struct p3_control_record told;
 	char came[64];
-	both_open();
 	int fd = connect_bare(2);
 	POLL_UNTIL(recv(fd, &told, sizeof told, 0) == sizeof told); /* TAKEN */
 	for (unsigned i = 0; i < 100; i++) {
@@ -292,7 +312,6 @@ CASE(questions_have_a_limit)
 	POLL_UNTIL(node.broken[2]);
 	assert_int_equal(node.broken[2], -EPROTO);
 	close(fd);
-	both_close();
 }
 
 static void fill(char *bytes, size_t len, unsigned seed)
@@ -346,12 +365,11 @@ CASE(frames_and_reads_keep_apart)
 }
 
 /* The program has unmapped what it offered: that read fails, and the connection stays. */
-CASE(unmapped_bytes_fail_their_read)
+CASE_IN(unmapped_bytes_fail_their_read, open_joined, close_both)
 {
 	static char place[64];
 	struct p3_far_region r;
 	struct p3_far_read read = {.is_read = true, .to = place, .len = 64};
-	both_open();
 	assert_int_equal(ops->offer(node.ep, (void *)(uintptr_t)4096, 64, &r), 0);
 	read.key = r.key;
 	int rc;
@@ -360,7 +378,6 @@ CASE(unmapped_bytes_fail_their_read)
 	expect_frame();
 	assert_int_equal(node.broken[1], 0);
 	ops->recall(node.ep, &r);
-	both_close();
 }
 
 /* Right frames without end. */
@@ -386,11 +403,10 @@ static void flood_send(struct flood *f, int fd, unsigned n)
 }
 
 /* A peer that sends frames without end does not keep the others from their turn. */
-CASE(a_flood_starves_nobody)
+CASE_IN(a_flood_starves_nobody, open_joined, close_both)
 {
 	static struct flood flood[NODES];
 	int fd[NODES];
-	both_open();
 	for (uint32_t i = 2; i < NODES - 1; i++) {
 		fd[i] = connect_bare(i);
 		flood[i].mac = mac_of_peer();
@@ -412,17 +428,14 @@ CASE(a_flood_starves_nobody)
 	}
 	for (uint32_t i = 2; i < NODES - 1; i++)
 		close(fd[i]);
-	both_close();
 }
 
 /* ---- packets ---- */
 
 /* Over connections that break at any byte each packet comes once and in order. */
-CASE(packets_outlive_connections)
+CASE_IN(packets_outlive_connections, open_apart, close_both)
 {
 	uint32_t said = 0, taken = 0;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	for (unsigned life = 0; life < 300; life++) {
 		connect_both();
 		int cut = life % 2 ? node.fd[1] : peer.fd[0];
@@ -442,15 +455,12 @@ CASE(packets_outlive_connections)
 	for (; taken < node.packets; taken++)
 		assert_int_equal(node.rounds[taken % 64], taken);
 	assert_true(said > 100);
-	both_close();
 }
 
 /* No more are kept than there is room for, and an acknowledgement makes room. */
-CASE(packets_that_are_not_taken_are_few)
+CASE_IN(packets_that_are_not_taken_are_few, open_apart, close_both)
 {
 	uint32_t said = 0;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	while (post(&peer, 0, said) == 0)
 		said++;
 	assert_int_equal(said, P3_STREAM_KEPT);
@@ -459,24 +469,19 @@ CASE(packets_that_are_not_taken_are_few)
 	POLL_UNTIL(node.packets == said);
 	POLL_UNTIL(post(&peer, 0, said) == 0);
 	POLL_UNTIL(node.packets == said + 1);
-	both_close();
 }
 
 /* A LEAVE is acknowledged at once: its sender waits for that. */
-CASE(a_leave_is_acknowledged)
+CASE_IN(a_leave_is_acknowledged, open_joined, close_both)
 {
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC, .op = P3_JOB_LEAVE};
-	both_open();
 	assert_int_equal(p3_stream_post(peer.ep, 0, &m, NULL, 0), 0);
 	POLL_UNTIL(!p3_stream_owes(peer.ep, 0));
-	both_close();
 }
 
 /* Frames wait behind packets, and long ones do not go before them. */
-CASE(packets_go_first)
+CASE_IN(packets_go_first, open_apart, close_both)
 {
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	end_post(&node, BUFFERS);
 	connect_both();
 	assert_int_equal(post(&peer, 0, 6), 0);
@@ -494,15 +499,13 @@ CASE(packets_go_first)
 	}
 	assert_true(node.frames < 16);
 	POLL_UNTIL(node.frames == 16);
-	both_close();
 }
 
 /* A packet goes before frames that have their tags already, and all of them get new
  * ones. */
-CASE(a_packet_goes_before_sealed_frames)
+CASE_IN(a_packet_goes_before_sealed_frames, open_joined, close_both)
 {
 	const int small = 4096;
-	both_open();
 	expect_frame();
 	assert_int_equal(
 		setsockopt(peer.fd[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
@@ -513,18 +516,15 @@ CASE(a_packet_goes_before_sealed_frames)
 	assert_int_equal(post(&peer, 0, 1), 0);
 	POLL_UNTIL(node.packets == 1 && node.frames == before + BUFFERS);
 	assert_int_equal(node.broken[1], 0);
-	both_close();
 }
 
 /* Half a frame has the only buffer, and the next one waits: the half one's connection is
  * broken. */
-CASE(half_frames_hold_no_buffer_for_ever)
+CASE_IN(half_frames_hold_no_buffer_for_ever, open_apart, close_both)
 {
 	static struct flood whole;
 	struct p3_mac half = mac_of_peer();
 	whole = (struct flood){.mac = mac_of_peer()};
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	end_post(&node, 1);
 	int fds[] = {connect_bare(2), connect_bare(3)};
 	struct record r = {.head.is = 1ull << 32 | 64};
@@ -537,23 +537,19 @@ CASE(half_frames_hold_no_buffer_for_ever)
 	assert_int_equal(node.from[3], 1);
 	close(fds[0]);
 	close(fds[1]);
-	both_close();
 }
 
 /* Streams beside a provider take no frames. */
-CASE(streams_without_frames_refuse_them)
+CASE_IN(streams_without_frames_refuse_them, open_apart, close_both)
 {
 	static struct flood one;
 	one = (struct flood){.mac = mac_of_peer()};
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	ops->close(node.ep);
 	int fd = connect_bare(2);
 	flood_send(&one, fd, 1);
 	POLL_UNTIL(node.broken[2]);
 	assert_int_equal(node.broken[2], -EPROTO);
 	close(fd);
-	both_close();
 }
 
 /* Take what the peer says first on a new connection, and return it. */
@@ -666,11 +662,9 @@ CASE(tags_are_those_of_the_standards)
 }
 
 /* Each byte of a packet counts, and so do its number and its direction. */
-CASE(a_changed_packet_breaks_the_connection)
+CASE_IN(a_changed_packet_breaks_the_connection, open_apart, close_both)
 {
 	int fds[2];
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	for (size_t at = 0; at < sizeof(struct p3_control_record); at++) {
 		struct p3_control_record r = record_of_peer(fds);
 		((char *)&r)[at] ^= 0x10;
@@ -682,14 +676,11 @@ CASE(a_changed_packet_breaks_the_connection)
 		close(fds[1]);
 		POLL_UNTIL(peer.broken[0]);
 	}
-	both_close();
 }
 
-CASE(a_repeated_packet_breaks_the_connection)
+CASE_IN(a_repeated_packet_breaks_the_connection, open_apart, close_both)
 {
 	int fds[2];
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	for (unsigned back = 0; back < 2; back++) {
 		struct p3_control_record r = record_of_peer(fds);
 		if (back) { /* to its sender */
@@ -707,35 +698,29 @@ CASE(a_repeated_packet_breaks_the_connection)
 		close(fds[1]);
 		POLL_UNTIL(peer.broken[0]);
 	}
-	both_close();
 }
 
 /* A peer with the right keys acknowledges packets that were not sent. */
-CASE(a_wrong_count_breaks_the_connection)
+CASE_IN(a_wrong_count_breaks_the_connection, open_apart, close_both)
 {
 	struct p3_mac mac = mac_of_peer();
 	struct p3_control_record r = {
 		.head.is = p3_record_word(P3_RECORD_CONTROL, sizeof r.packet),
 		.packet = {
 			.msg = {.magic = P3_JOB_MAGIC, .op = P3_JOB_TAKEN}, .taken = 1}};
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	seal(&mac, &r.head, sizeof r);
 	int fd = connect_bare(1);
 	say(fd, &r, sizeof r);
 	POLL_UNTIL(node.broken[1]);
 	assert_int_equal(node.broken[1], -EPROTO);
 	close(fd);
-	both_close();
 }
 
 /* A domain's thread that takes no news holds up packets, and none is lost. */
-CASE(packets_wait_for_the_domains_thread)
+CASE_IN(packets_wait_for_the_domains_thread, open_apart, close_both)
 {
 	struct p3_far_event ev[16];
 	uint32_t said = 0;
-	end_open(&node, 0);
-	end_open(&peer, 1);
 	connect_both();
 	for (unsigned i = 0; i < 20000; i++) {
 		said += post(&peer, 0, said) == 0;
@@ -744,13 +729,11 @@ CASE(packets_wait_for_the_domains_thread)
 	}
 	assert_true(said > 60 && said < 20000);
 	POLL_UNTIL(node.packets == said);
-	both_close();
 }
 
 /* When a look is over, all that had come before is among the news. */
-CASE(a_look_brings_all_that_has_come)
+CASE_IN(a_look_brings_all_that_has_come, open_joined, close_both)
 {
-	both_open();
 	expect_frame();
 	for (uint32_t i = 0; i < 100; i++) {
 		assert_int_equal(post(&peer, 0, i), 0);
@@ -770,7 +753,6 @@ CASE(a_look_brings_all_that_has_come)
 		POLL_UNTIL(peer.sent);
 		peer.sent = 0;
 	}
-	both_close();
 }
 
 /* A packet as a peer with the right keys says it to the node. */
@@ -786,11 +768,10 @@ static struct p3_control_record right_record(enum p3_job_op op, uint64_t number)
 }
 
 /* The peer has said something and ended, so that sending fails: what it said counts. */
-CASE(last_packets_count_though_sending_fails)
+CASE_IN(last_packets_count_though_sending_fails, open_joined, close_both)
 {
 	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
 	struct p3_control_record last = right_record(P3_JOB_LEAVE, 1);
-	both_open();
 	int fd = connect_bare(2);
 	say(fd, &first, sizeof first);
 	for (unsigned i = 0; i < 200; i++)
@@ -800,30 +781,26 @@ CASE(last_packets_count_though_sending_fails)
 	close(fd);
 	POLL_UNTIL(node.broken[2]);
 	assert_int_equal(node.packets, 1);
-	both_close();
 }
 
 /* A packet that is posted just before the NIC stops goes out. */
-CASE(the_last_packet_goes_before_the_nic)
+CASE_IN(the_last_packet_goes_before_the_nic, open_joined, close_both)
 {
-	both_open();
 	expect_frame();
 	assert_int_equal(post(&node, 1, 5), 0);
 	ops->close(node.ep);
 	POLL_UNTIL(peer.packets == 1);
 	end_start(&node);
-	both_close();
 }
 
 /* Half packets of all peers, a full inbox, and then the other halves, and all ends. */
-CASE(the_inbox_has_room_for_what_has_begun)
+CASE_IN(the_inbox_has_room_for_what_has_begun, open_joined, close_both)
 {
 	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
 	struct p3_control_record second = right_record(P3_JOB_BARRIER, 1);
 	struct p3_far_event ev[16];
 	int fd[NODES];
 	uint32_t said = 0;
-	both_open();
 	for (uint32_t i = 2; i < NODES; i++) {
 		fd[i] = connect_bare(i);
 		say(fd[i], &first, sizeof first);
@@ -843,16 +820,14 @@ CASE(the_inbox_has_room_for_what_has_begun)
 	POLL_UNTIL(node.packets == said + NODES - 2);
 	for (uint32_t i = 2; i < NODES; i++)
 		POLL_UNTIL(node.broken[i]);
-	both_close();
 }
 
 /* Hot connections that fill each batch do not keep packets of others from their turn. */
-CASE(a_flood_delays_no_packet)
+CASE_IN(a_flood_delays_no_packet, open_joined, close_both)
 {
 	static struct flood flood;
 	struct p3_control_record first = right_record(P3_JOB_TAKEN, 0);
 	struct p3_control_record second = right_record(P3_JOB_BARRIER, 1);
-	both_open();
 	flood.mac = mac_of_peer();
 	int hot = connect_bare(2), cold = connect_bare(3);
 	say(cold, &first, sizeof first);
@@ -869,15 +844,13 @@ CASE(a_flood_delays_no_packet)
 	}
 	close(hot);
 	close(cold);
-	both_close();
 }
 
 /* ---- lives of NICs ---- */
 
 /* A NIC stops, and another one starts: the connection stays, and packets wait. */
-CASE(a_connection_outlives_its_nic)
+CASE_IN(a_connection_outlives_its_nic, open_joined, close_both)
 {
-	both_open();
 	expect_frame();
 	ops->close(node.ep);
 	take_news(&node);
@@ -890,7 +863,6 @@ CASE(a_connection_outlives_its_nic)
 	POLL_UNTIL(node.packets == 1);
 	expect_frame();
 	assert_int_equal(node.broken[1], 0);
-	both_close();
 }
 
 /* It stops in the middle of a frame, in or out, or of a read: that breaks the connection,
@@ -931,9 +903,8 @@ CASE(half_a_record_goes_with_its_nic)
 /* ---- sleeping ---- */
 
 /* A frame or packet of a peer, and a packet to post, make the descriptor readable. */
-CASE(news_wake_a_sleeper)
+CASE_IN(news_wake_a_sleeper, open_joined, close_both)
 {
-	both_open();
 	expect_frame();
 	for (unsigned how = 0; how < 3; how++) {
 		struct pollfd on = {.events = POLLIN};
@@ -954,18 +925,15 @@ CASE(news_wake_a_sleeper)
 				    : node.frames > 1 && node.packets == how);
 		peer.sent = peer.failed = 0;
 	}
-	both_close();
 }
 
 /* A descriptor that the program has closed breaks the connection. */
-CASE(a_closed_descriptor_breaks_the_connection)
+CASE_IN(a_closed_descriptor_breaks_the_connection, open_joined, close_both)
 {
-	both_open();
 	expect_frame();
 	assert_int_equal(close(node.fd[1]), 0);
 	assert_int_equal(dup2(STDERR_FILENO, node.fd[1]), node.fd[1]);
 	POLL_UNTIL(node.broken[1]);
-	both_close();
 }
 
 int main(void)

@@ -74,9 +74,9 @@ static bool is_open(const struct side *s)
 
 /* ---- checks ---- */
 
-static uint64_t counter(unsigned c)
+static uint64_t counter(enum p3_counter c)
 {
-	return p3_nic_wire_counter(rig.nic, c);
+	return p3_nic_counter(rig.nic, c);
 }
 
 static void expect(const char *what, uint64_t is, uint64_t want)
@@ -269,11 +269,11 @@ RIG_UNSEEN static struct before look(const struct p3_frame *f, enum effect what)
 {
 	static unsigned char image[1 << 20];
 	struct before b = {.side = what == STRANGER ? NULL : named(f->medium),
-		.strangers = counter(P3_W_FAR_STRANGERS),
-		.damaged = counter(P3_W_BAD_SUMS),
-		.doubles = counter(P3_W_DOUBLES),
-		.gaps = counter(P3_W_GAPS),
-		.in = counter(P3_W_FAR_IN)};
+		.strangers = counter(P3_C_FAR_STRANGERS),
+		.damaged = counter(P3_C_FAR_BAD_SUMS),
+		.doubles = counter(P3_C_FAR_DOUBLES),
+		.gaps = counter(P3_C_FAR_GAPS),
+		.in = counter(P3_C_FAR_IN)};
 	if (b.side) {
 		b.base = b.side->link->carry.gbn.base;
 		b.expected = b.side->link->carry.gbn.expected;
@@ -287,16 +287,17 @@ RIG_UNSEEN static struct before look(const struct p3_frame *f, enum effect what)
 
 RIG_UNSEEN static void check_effect(const struct before *b, enum effect what)
 {
-	expect("strangers", counter(P3_W_FAR_STRANGERS) - b->strangers, what == STRANGER);
-	expect("frames with a right sum", counter(P3_W_FAR_IN) - b->in, what > DAMAGED);
+	expect("strangers", counter(P3_C_FAR_STRANGERS) - b->strangers, what == STRANGER);
+	expect("frames with a right sum", counter(P3_C_FAR_IN) - b->in, what > DAMAGED);
 	if (what == NEXT && !all_fit(&out.frame))
 		expect("a peer that sends what cannot be", is_open(b->side), 0);
 	if (!b->side || !is_open(b->side))
 		return; /* counted at the end of its pass, if at all */
 	const struct p3_gbn *g = &b->side->link->carry.gbn;
-	expect("damaged frames", counter(P3_W_BAD_SUMS) - b->damaged, what == DAMAGED);
-	expect("doubles", counter(P3_W_DOUBLES) - b->doubles, what == DOUBLE);
-	expect("gaps", counter(P3_W_GAPS) - b->gaps, what == GAP);
+	expect("damaged frames", counter(P3_C_FAR_BAD_SUMS) - b->damaged,
+		what == DAMAGED);
+	expect("doubles", counter(P3_C_FAR_DOUBLES) - b->doubles, what == DOUBLE);
+	expect("gaps", counter(P3_C_FAR_GAPS) - b->gaps, what == GAP);
 	expect("frames taken", g->expected - b->expected, what == NEXT);
 	expect("an acknowledgement without a right sum",
 		what == DAMAGED && g->base != b->base, 0);

@@ -5,7 +5,6 @@
  */
 #include "fuzz/input.h"
 #include "nic/far/records.h"
-#include "nic/far/stream.h"
 #include "shm/log.h"
 
 #include <errno.h>

@@ -2,7 +2,8 @@
 /* The domain's thread and a rank on another host (lib/domain/remote.c), whose end of the
  * connection is here, too. */
 #include "lib/domain/internal.h"
-#include "nic/far/stream.h"
+#include "nic/far/endpoint.h"
+#include "nic/streams.h"
 #include "shm/park.h"
 #include "support/cases.h"
 

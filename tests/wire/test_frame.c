@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEY_AB  0x1234u
-#define KEY_BA  0xabcdu
-#define DEPTH   48u
-#define STEP_NS 20000u
-#define HELD    8u /* frames of a direction that are late at a time */
+#define KEY_AB   0x1234u
+#define KEY_BA   0xabcdu
+#define DEPTH    48u
+#define STEP_NS  20000u
+#define ASK_NS   1000000u
+#define ASK_MOST 16000000u
+#define HELD     8u /* frames of a direction that are late at a time */
 
 /* Faults of the medium. */
 enum fault {
@@ -46,6 +48,7 @@ struct end {
 	struct p3_frame queue[P3_FRAME_WINDOW];
 	struct pipe *out, *in;
 	uint64_t made, got; /* frames with data */
+	bool kept;          /* the medium has all frames still */
 };
 
 struct pair {
@@ -54,9 +57,8 @@ struct pair {
 	uint64_t now;
 };
 
-static bool put(void *arg, const struct p3_frame *f, uint32_t len)
+static bool put(struct pipe *p, const struct p3_frame *f, uint32_t len)
 {
-	struct pipe *p = arg;
 	if (p->tail - p->head == DEPTH)
 		return false;
 	memcpy(&p->f[p->tail % DEPTH], f, len);
@@ -100,7 +102,7 @@ static bool is_held(struct pipe *p, const struct p3_frame *f)
 
 static bool put_faulty(void *arg, const struct p3_frame *f, uint32_t len)
 {
-	struct pipe *p = arg;
+	struct pipe *p = ((struct end *)arg)->out;
 	struct p3_frame sent;
 	if (p->tail - p->head == DEPTH)
 		return false; /* it is put again later */
@@ -116,13 +118,34 @@ static bool put_faulty(void *arg, const struct p3_frame *f, uint32_t len)
 	return true;
 }
 
-/* Return a pair whose frames meet each of these faults with the same probability. */
+static bool keeps(void *arg, const struct p3_frame *f)
+{
+	(void)f;
+	return ((struct end *)arg)->kept;
+}
+
+static void drop(void *arg, struct p3_frame *f)
+{
+	(void)arg;
+	(void)f;
+}
+
+static void begin(struct end *e, uint32_t key_out, uint32_t key_in)
+{
+	static const struct p3_gbn_medium medium = {put_faulty, keeps, drop};
+	p3_gbn_init(&e->gbn, &medium, e, key_out, key_in);
+	p3_gbn_set_pace(&e->gbn, 0, ASK_NS, ASK_MOST);
+	p3_gbn_set_room(&e->gbn, P3_FRAME_WINDOW);
+}
+
+/* Begin anew with the pair: each of these faults meets as many of its frames. */
 static struct pair *pair_with_faults(uint32_t which, uint32_t ppm, uint64_t seed)
 {
-	struct pair *p = calloc(1, sizeof *p);
-	assert_non_null(p);
-	p3_gbn_init(&p->a.gbn, KEY_AB, KEY_BA);
-	p3_gbn_init(&p->b.gbn, KEY_BA, KEY_AB);
+	static struct pair pair;
+	struct pair *p = &pair;
+	memset(p, 0, sizeof *p);
+	begin(&p->a, KEY_AB, KEY_BA);
+	begin(&p->b, KEY_BA, KEY_AB);
 	for (uint32_t i = 0; i < FAULTS; i++)
 		p->ab.ppm[i] = p->ba.ppm[i] = which >> i & 1 ? ppm : 0;
 	p->ab.state = 2 * seed;
@@ -185,7 +208,7 @@ static void turn(struct pair *p, struct end *e, uint64_t most)
 {
 	receive(e, p->now);
 	make(e, most, p->now);
-	p3_gbn_send(&e->gbn, p->now, put_faulty, e->out);
+	p3_gbn_send(&e->gbn, p->now);
 	release(e->out, false);
 }
 
@@ -232,7 +255,7 @@ CASE(sums_are_crc32c)
 static uint32_t one_frame(struct pair *p, struct p3_frame *f)
 {
 	make(&p->a, 1, p->now);
-	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	p3_gbn_send(&p->a.gbn, p->now);
 	assert_int_equal(p->ab.tail, 1);
 	memcpy(f, &p->ab.f[0], p->ab.len[0]);
 	return p->ab.len[0];
@@ -255,7 +278,6 @@ CASE(every_flipped_bit_is_seen)
 	assert_false(p3_gbn_take(&p->b.gbn, &f, len - 64, p->now));
 	assert_false(p3_gbn_take(&p->b.gbn, &f, len + 64, p->now));
 	assert_true(p3_gbn_take(&p->b.gbn, &f, len, p->now));
-	free(p);
 }
 
 /* A pair on a medium that loses nothing, and shows damage. */
@@ -295,7 +317,6 @@ CASE(acknowledgements_ride_on_frames)
 	p3_gbn_hurry(&p->b.gbn);
 	turn(p, &p->b, 100);
 	assert_int_equal(p->ba.tail, 103);
-	free(p);
 }
 
 /* A frame that was made with another key changes nothing, nor does one that this end has
@@ -314,7 +335,6 @@ CASE(only_the_key_makes_frames)
 		assert_false(p->b.gbn.owes_ack);
 		p->b.gbn.key_in = key;
 		assert_true(p3_gbn_take(&p->b.gbn, &f, len, p->now));
-		free(p);
 	}
 }
 
@@ -323,40 +343,28 @@ CASE(frames_of_an_intact_medium_travel)
 	struct pair *p = pair_intact();
 	run(p, 500);
 	assert_int_equal(p->a.gbn.bad_sums + p->b.gbn.bad_sums, 0);
-	free(p);
-}
-
-static bool keeps_all(void *arg, const struct p3_frame *f)
-{
-	(void)f;
-	return *(bool *)arg;
 }
 
 /* A frame that the medium still has stays as it is, and goes once it has come back. */
 CASE(a_kept_frame_stays_as_it_is)
 {
-	bool kept = true;
 	struct p3_frame was;
 	struct pair *p = pair_intact();
-	p->a.gbn.keeps = keeps_all;
-	p->a.gbn.arg = &kept;
 	make(&p->a, 1, p->now);
-	kept = false;
-	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	p3_gbn_send(&p->a.gbn, p->now);
 	assert_int_equal(p->ab.tail, 1);
 	const struct p3_frame *f = p->a.gbn.queue[P3_FRAME_START % P3_FRAME_WINDOW];
 	memcpy(&was, f, p->ab.len[0]);
-	kept = true;
+	p->a.kept = true;
 	p->a.gbn.room = 1;
 	p3_gbn_go_back(&p->a.gbn, p->now);
-	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	p3_gbn_send(&p->a.gbn, p->now);
 	assert_int_equal(p->ab.tail, 1);
 	assert_memory_equal(&was, f, p->ab.len[0]);
-	kept = false;
-	p3_gbn_send(&p->a.gbn, p->now, put, &p->ab);
+	p->a.kept = false;
+	p3_gbn_send(&p->a.gbn, p->now);
 	assert_int_equal(p->ab.tail, 2);
 	assert_int_equal(f->room, 1);
-	free(p);
 }
 
 /* The other end's room bounds the frames under way; one may always be. */
@@ -378,7 +386,6 @@ CASE(room_bounds_the_sender)
 		assert_int_equal(p->a.gbn.sent, p->b.gbn.promised);
 		assert_int_equal(p->a.gbn.sent - p->b.gbn.expected, rooms[i]);
 	}
-	free(p);
 }
 
 /* Frames are not sent again because no answer comes: a stopped peer would find them all.
@@ -386,7 +393,6 @@ CASE(room_bounds_the_sender)
 CASE(a_probe_finds_what_is_missing)
 {
 	struct pair *p = pair_intact();
-	p->a.gbn.probes = p->b.gbn.probes = true;
 	turn(p, &p->a, 5);
 	p->ab.head = p->ab.tail; /* these are lost */
 	for (int i = 0; i < 10; i++) {
@@ -404,14 +410,12 @@ CASE(a_probe_finds_what_is_missing)
 	assert_int_equal(p->b.got, 5);
 	turn(p, &p->a, 5);
 	assert_false(p3_gbn_waits(&p->a.gbn));
-	free(p);
 }
 
 /* A probe that finds nothing missing makes no frame travel twice. */
 CASE(a_probe_of_a_slow_peer_repeats_nothing)
 {
 	struct pair *p = pair_intact();
-	p->a.gbn.probes = true;
 	turn(p, &p->a, 5);
 	p->now = p3_gbn_due(&p->a.gbn);
 	turn(p, &p->a, 5);
@@ -421,7 +425,6 @@ CASE(a_probe_of_a_slow_peer_repeats_nothing)
 	assert_int_equal(p->b.got, 5);
 	assert_int_equal(p->a.gbn.resent + p->b.gbn.doubles + p->b.gbn.gaps, 0);
 	assert_false(p3_gbn_waits(&p->a.gbn));
-	free(p);
 }
 
 #define SOON_NS   5000000u
@@ -432,9 +435,7 @@ CASE(a_probe_of_a_slow_peer_repeats_nothing)
 static struct pair *pair_used_to(uint64_t ns, uint64_t n)
 {
 	struct pair *p = pair_intact();
-	p->a.gbn.probes = true;
-	p3_gbn_set_pace(&p->a.gbn, LATE_NS, SELDOM_NS);
-	p3_gbn_ask_soon(&p->a.gbn, SOON_NS);
+	p3_gbn_set_pace(&p->a.gbn, SOON_NS, LATE_NS, SELDOM_NS);
 	for (uint64_t i = 1; i <= n; i++) {
 		for (unsigned k = 0; k < 20; k++, p->now += ns / 20)
 			turn(p, &p->a, i);
@@ -473,7 +474,6 @@ CASE(the_loss_of_the_last_frame_is_found_soon)
 	assert_int_equal(p->b.gbn.doubles, 0);
 	turn(p, &p->a, 104); /* a frame that was sent twice says nothing about the time */
 	assert_int_equal(p3_gbn_due(&p->a.gbn), p->now + SOON_NS);
-	free(p);
 }
 
 /* Where acknowledgements take long, the sender learns to wait for them. */
@@ -483,17 +483,14 @@ CASE(a_slow_medium_is_not_asked_all_the_time)
 	assert_int_equal(p->a.gbn.probed, 0);
 	turn(p, &p->a, 101);
 	assert_in_range(p3_gbn_due(&p->a.gbn) - p->now, 3 * SOON_NS, 4 * SOON_NS);
-	free(p);
 	p = pair_used_to(8 * SOON_NS, 100);
 	assert_in_range(p->a.gbn.probed, 1, 10); /* for the first few frames */
 	turn(p, &p->a, 101);
 	assert_in_range(p3_gbn_due(&p->a.gbn) - p->now, 30 * SOON_NS, 32 * SOON_NS);
-	free(p);
 	p = pair_used_to(LATE_NS, 100);
 	assert_in_range(p->a.gbn.probed, 1, 20);
 	turn(p, &p->a, 101);
 	assert_int_equal(p3_gbn_due(&p->a.gbn), p->now + LATE_NS);
-	free(p);
 }
 
 CASE(frames_of_another_life_are_damaged)
@@ -501,10 +498,9 @@ CASE(frames_of_another_life_are_damaged)
 	struct p3_frame f;
 	struct pair *p = pair_new();
 	uint32_t len = one_frame(p, &f);
-	p3_gbn_init(&p->b.gbn, KEY_BA, KEY_AB + 1);
+	begin(&p->b, KEY_BA, KEY_AB + 1);
 	assert_false(p3_gbn_take(&p->b.gbn, &f, len, p->now));
 	assert_int_equal(p->b.gbn.bad_sums, 1);
-	free(p);
 }
 
 CASE(nothing_is_sent_twice_without_faults)
@@ -515,7 +511,6 @@ CASE(nothing_is_sent_twice_without_faults)
 	assert_int_equal(p->a.gbn.doubles + p->b.gbn.doubles, 0);
 	assert_int_equal(p->a.gbn.gaps + p->b.gbn.gaps, 0);
 	assert_int_equal(p->a.gbn.next, P3_FRAME_START + 5000); /* it wrapped */
-	free(p);
 }
 
 CASE(queue_is_full_until_acknowledged)
@@ -529,30 +524,6 @@ CASE(queue_is_full_until_acknowledged)
 	assert_false(p3_gbn_has_room(&p->a.gbn));
 	receive(&p->a, p->now);
 	assert_true(p3_gbn_has_room(&p->a.gbn));
-	free(p);
-}
-
-/* The time before a probe doubles with each probe, and is short again after progress. */
-CASE(lost_frame_is_sent_again_and_again)
-{
-	struct pair *p = pair_new();
-	uint64_t waited = P3_RESEND_NS;
-	turn(p, &p->a, 1);
-	for (uint32_t i = 0; i < 8; i++) {
-		p->ab.head = p->ab.tail; /* this one is lost */
-		p->now += waited - 1;
-		turn(p, &p->a, 1);
-		assert_int_equal(p->a.gbn.resent, i);
-		p->now += 1;
-		turn(p, &p->a, 1);
-		assert_int_equal(p->a.gbn.resent, i + 1);
-		waited = 2 * waited < P3_RESEND_MOST ? 2 * waited : P3_RESEND_MOST;
-	}
-	turn(p, &p->b, 0);
-	turn(p, &p->a, 1);
-	assert_false(p3_gbn_waits(&p->a.gbn));
-	assert_int_equal(p->a.gbn.wait_ns, P3_RESEND_NS);
-	free(p);
 }
 
 /* A delayed acknowledgement tells nothing new, nor does one of frames that were not
@@ -567,7 +538,6 @@ CASE(old_acknowledgement_changes_nothing)
 	assert_false(p3_gbn_take(&p->a.gbn, &old, 64, p->now));
 	assert_int_equal(p->a.gbn.base, P3_FRAME_START + 100);
 	assert_int_equal(p->a.gbn.bad_sums + p->a.gbn.resent, 0);
-	free(p);
 }
 
 /* Return the counter that must have moved. */
@@ -593,7 +563,6 @@ static void survives(uint32_t which, uint32_t ppm, uint64_t seed, uint64_t frame
 		assert_true(!on || trace_of(p, i) > 0);
 		all[i] += p->ab.met[i] + p->ba.met[i];
 	}
-	free(p);
 }
 
 static uint64_t frames(void)

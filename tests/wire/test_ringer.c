@@ -50,7 +50,7 @@ static void await(enum p3_counter c, uint64_t value)
 static void await_frames(uint64_t before, uint64_t frames)
 {
 	struct patience p = patience_begin();
-	while (p3_nic_wire_counter(nic(), P3_W_FAR_OUT) < before + frames) {
+	while (p3_nic_counter(nic(), P3_C_FAR_OUT) < before + frames) {
 		CHECK(!patience_is_over(&p));
 		/* pause: between two looks */
 		sleep_ms(1);
@@ -87,8 +87,7 @@ static void greet(
 		struct p3_carry *c = (struct p3_carry *)nic()->peer[1 - rank].mine;
 		if (c->gbn.soon_ns) {
 			g = &c->gbn;
-			p3_gbn_set_pace(g, MS, 16 * MS);
-			p3_gbn_ask_soon(g, MS);
+			p3_gbn_set_pace(g, MS, MS, 16 * MS);
 		}
 		p3_lease_leave(nic());
 		sleep_ms(1);
@@ -160,7 +159,7 @@ NODES_CASE(the_nic_thread_is_rung_while_its_program_computes, 2)
 		nic_hold(nic());
 	sync_nodes();
 	if (rank == 0) {
-		uint64_t sent = p3_nic_wire_counter(nic(), P3_W_FAR_OUT);
+		uint64_t sent = p3_nic_counter(nic(), P3_C_FAR_OUT);
 		await(P3_G_NIC_ASLEEP, 1);
 		uint64_t before = counter(RINGS);
 		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
@@ -189,10 +188,10 @@ NODES_CASE(a_waiting_program_is_rung_and_then_its_nic_thread, 2)
 		nic_hold(nic());
 	sync_nodes();
 	if (rank == 0) {
-		uint64_t sent = p3_nic_wire_counter(nic(), P3_W_FAR_OUT), before;
+		uint64_t sent = p3_nic_counter(nic(), P3_C_FAR_OUT), before;
 		CHECK_OK(put_to(ni, md, 1, PT, BITS, PTL_NOACK_REQ));
 		for (before = counter(RINGS); counter(RINGS) < before + SOME;
-			sent = p3_nic_wire_counter(nic(), P3_W_FAR_OUT))
+			sent = p3_nic_counter(nic(), P3_C_FAR_OUT))
 			CHECK_RC(PtlEQPoll(&none, 1, 100, &ev, &which), PTL_EQ_EMPTY);
 		before = counter(RINGS);
 		await_frames(sent, 4 * SOME);

@@ -4,7 +4,8 @@
 
 #include "lib/node/node.h"
 #include "lib/nodes.h"
-#include "nic/far/stream.h"
+#include "nic/far/endpoint.h"
+#include "nic/streams.h"
 #include "portals3.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
@@ -150,9 +151,9 @@ void far_portals_close(void)
 	PtlFini();
 }
 
-uint64_t far_portals_counter(unsigned counter)
+uint64_t far_portals_counter(enum p3_counter counter)
 {
-	return p3_nic_wire_counter(p3_nic(p3_node()), counter);
+	return p3_nic_counter(p3_nic(p3_node()), counter);
 }
 
 /* ---- the patterns ---- */

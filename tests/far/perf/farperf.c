@@ -129,7 +129,7 @@ static void report(enum far_row row)
 
 static void run_row(struct far_end *e, enum far_row row)
 {
-	uint64_t out = far_portals_counter(P3_W_FAR_OUT);
+	uint64_t out = far_portals_counter(P3_C_FAR_OUT);
 	(void)block(e, row, true); /* connects, and warms */
 	for (unsigned i = 0; i < opt.rounds; i++)
 		for (int portals = 0; portals < 2; portals++)
@@ -141,7 +141,7 @@ static void run_row(struct far_end *e, enum far_row row)
 	double n = (double)((opt.rounds + 1) *
 			    (opt.quick ? rows[row].count / 10 : rows[row].count));
 	printf("    rank %u: %.2f frames out each\n", e->rank,
-		(double)(far_portals_counter(P3_W_FAR_OUT) - out) / n);
+		(double)(far_portals_counter(P3_C_FAR_OUT) - out) / n);
 	fflush(stdout);
 }
 

@@ -14,6 +14,7 @@
 #define BENCH_FAR_FARPERF_H
 
 #include "shm/atomics.h"
+#include "shm/layout.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,8 +85,8 @@ void far_portals_open(struct far_end *e, int sock);
 void far_portals_run(struct far_end *e, enum far_row row, uint64_t count);
 /* Stay in a call (waiting) or outside of the library for this time. */
 void far_portals_idle(bool waiting, unsigned ms);
-/* Return a counter of the wire: enum p3_wire_counter. */
-uint64_t far_portals_counter(unsigned counter);
+/* Return a counter: enum p3_counter. */
+uint64_t far_portals_counter(enum p3_counter counter);
 void far_portals_close(void);
 
 #endif
