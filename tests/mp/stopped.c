@@ -9,6 +9,7 @@
  *			its memory stays as it is, and in the end there is room again
  */
 #include "../support/asleep.h"
+#include "../support/memory.h"
 #include "mp.h"
 
 #include <signal.h>
@@ -147,20 +148,6 @@ static void source(void)
 
 /* ---- outrun ---- */
 
-static unsigned long pss_kib(void)
-{
-	unsigned long kib = 0;
-	char line[200];
-	FILE *f = fopen("/proc/self/smaps_rollup", "re");
-	if (!f)
-		return 0;
-	while (fgets(line, sizeof line, f))
-		if (sscanf(line, "Pss: %lu", &kib) == 1)
-			break;
-	fclose(f);
-	return kib;
-}
-
 static int put(ptl_handle_md_t md, unsigned to, uint64_t seq)
 {
 	return PtlPutRegion(md, mp_cut(0, VICTIM, seq), length_of(seq), PTL_ACK_REQ,
@@ -189,11 +176,11 @@ static uint64_t outrun(ptl_handle_md_t md)
 	while ((rc = put(md, VICTIM, n)) == PTL_OK)
 		n++;
 	mp_check(rc == PTL_NO_SPACE, "%s", PtlErrorStr((unsigned)rc));
-	unsigned long before = pss_kib();
+	unsigned long before = memory_kib("Pss");
 	uint64_t start = now_ns();
 	for (unsigned i = 0; i < REFUSED; i++)
 		mp_check(put(md, VICTIM, n) == PTL_NO_SPACE, "there is room again?");
-	unsigned long after = pss_kib();
+	unsigned long after = memory_kib("Pss");
 	printf("refused after %llu; %d times more in %.2f s: memory %lu -> %lu KiB\n",
 		(unsigned long long)n, REFUSED, (double)(now_ns() - start) / 1e9, before,
 		after);
