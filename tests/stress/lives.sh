@@ -232,7 +232,7 @@ case_hugepages() {
 		trap 'echo "$was" >$pages; rm -rf "$dir"' EXIT
 		for n in 0 1 2 3 4 5 6 8 9 10 11 12 13 14 15 16 18 20 24 32; do
 			echo $n >$pages
-			[ "$(cat $pages)" = $n ] || { wrong "this machine gives no $n hugepages" && break; }
+			[ "$(cat $pages)" = $n ] || { echo "this machine gives no $n hugepages" && break; }
 			auto_works
 			grep -q '^fine 0: .* 1 huge' "$dir/out" && enough=${enough:-$n}
 		done
