@@ -15,8 +15,12 @@ int p3_members_make(struct p3_node *node)
 {
 	p3_members_free(node);
 	node->member = calloc(node->capacity, sizeof *node->member);
-	if (!node->member)
+	if (!node->member) {
+		p3_error("the network interface cannot start: no memory for a table of "
+			 "%u nodes; check free memory, ulimit -v",
+			node->capacity);
 		return -ENOMEM;
+	}
 	p3_members_clear(node);
 	return 0;
 }

@@ -6,6 +6,8 @@
  * before the last rank, which comes late, has left a file in the folder.  Without yod,
  * and without a folder: one process alone.
  */
+#include "../support/plain.h"
+
 #include <catamount/cnos_mpi_os.h>
 
 #include <stdio.h>
@@ -14,14 +16,6 @@
 #include <unistd.h>
 
 static int rank, size;
-
-#define CHECK(truth)                                                                     \
-	do {                                                                             \
-		if (!(truth)) {                                                          \
-			printf("rank %d, line %d: %s\n", rank, __LINE__, #truth);        \
-			exit(1);                                                         \
-		}                                                                        \
-	} while (0)
 
 static void name_of(int round, int who, const char *folder, char *name, size_t room)
 {

@@ -7,6 +7,8 @@
  * descriptors; actions at the moment of an ACK or REPLY, and in a barrier.  Each node
  * sends to the next one, which may be itself.
  */
+#include "../support/plain.h"
+
 #include <cnos_mpi_os.h>
 #include <portals3.h>
 
@@ -30,16 +32,6 @@ static ptl_handle_ni_t ni;
 static ptl_handle_eq_t sent, came; /* events of sent messages, and of received ones */
 static ptl_match_bits_t bits;      /* of this case: each case has its own */
 static bool cray;
-
-#define CHECK(truth)                                                                     \
-	do {                                                                             \
-		if (!(truth)) {                                                          \
-			printf("rank %d, line %d: %s\n", cnos_get_rank(), __LINE__,      \
-				#truth);                                                 \
-			exit(1);                                                         \
-		}                                                                        \
-	} while (0)
-#define OK(call) CHECK((call) == PTL_OK)
 
 /* ---- calls in one line ---- */
 

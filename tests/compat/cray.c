@@ -7,25 +7,16 @@
  */
 #define PTL_IFACE_DEFAULT IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_UK, PTL_IFACE_SS)
 #define PTL_ACENTRY_5ARGS
+#include "../support/plain.h"
+
 #include <cnos_mpi_os.h>
 #include <portals3.h>
 #include <portals3_runtime.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WORDS = 4, DATA = 5, ROUNDS = 60, LONGEST = 200000 };
 
 static int rank, size;
-
-#define CHECK(truth)                                                                     \
-	do {                                                                             \
-		if (!(truth)) {                                                          \
-			printf("rank %d, line %d: %s\n", rank, __LINE__, #truth);        \
-			exit(1);                                                         \
-		}                                                                        \
-	} while (0)
-#define OK(call) CHECK((call) == PTL_OK)
 
 static ptl_handle_ni_t ni;
 static ptl_handle_eq_t eq;

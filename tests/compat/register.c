@@ -3,23 +3,14 @@
  * register - a program of Cray XT finds its peers: PtlNIInit with a pid of its own
  * choice, cnos_register_ptlid, a barrier, the map; then a put to the next rank.
  */
+#include "../support/plain.h"
+
 #include <cnos_mpi_os.h>
 #include <p3api/debug.h>
 #include <p3nal_utcp.h>
 #include <p3rt/p3rt.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { BITS = 7, PID = 500, PORTAL = 4 };
-
-#define CHECK(truth)                                                                     \
-	do {                                                                             \
-		if (!(truth)) {                                                          \
-			printf("line %d: %s\n", __LINE__, #truth);                       \
-			exit(1);                                                         \
-		}                                                                        \
-	} while (0)
 
 static ptl_handle_ni_t ni;
 static ptl_handle_eq_t eq;

@@ -6,6 +6,8 @@
  * its parent were doing
  */
 #define PTL_ACENTRY_5ARGS
+#include "../support/plain.h"
+
 #include <catamount/cnos_mpi_os.h>
 #include <p3nal_tcp.h>
 #include <p3rt/p3rt.h>
@@ -22,14 +24,6 @@
 #include <unistd.h>
 
 enum { BITS = 3, PORTAL = 5, ENTRY = 2, JOB = 77 };
-
-#define CHECK(truth)                                                                     \
-	do {                                                                             \
-		if (!(truth)) {                                                          \
-			printf("line %d: %s\n", __LINE__, #truth);                       \
-			exit(1);                                                         \
-		}                                                                        \
-	} while (0)
 
 static void environment(const char *rid, const char *nids, const char *pids)
 {

@@ -14,41 +14,24 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
-from patience import LIMIT, Patience  # noqa: E402
+from drive import fail, finish, perform, until  # noqa: E402
+from patience import LIMIT  # noqa: E402
 
 PTLSTAT, HANG = sys.argv[1:3]
 NAME = f'look{os.getpid()}'
 USERS = f'/dev/shm/ptl3-{os.geteuid()}'
 F_ADD_SEALS, SHRINK, GROW, FUTURE_WRITE = 1033, 2, 4, 16
-failures = 0
 started = []
 
 
-def fail(what):
-    global failures
-    failures += 1
-    print('FAILED:', what)
-
-
 def ptlstat(*words, expected=(0,), **how):
-    run = subprocess.run([PTLSTAT, *map(str, words)], capture_output=True, text=True,
-                         timeout=LIMIT, **how)
+    run = perform(PTLSTAT, *words, **how)
     if run.returncode not in expected:
         fail(f'ptlstat {words}: status {run.returncode}: {run.stdout}{run.stderr}')
     return run.stdout + run.stderr
-
-
-def until(what, truth):
-    patience = Patience()
-    while not truth():
-        if patience.is_over():
-            fail(what)
-            return
-        time.sleep(0.1)
 
 
 def start(env, *words):
@@ -257,4 +240,4 @@ try:
     main()
 finally:
     end([p for p in started if p.poll() is None])
-sys.exit(failures != 0)
+finish()

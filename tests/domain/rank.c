@@ -23,51 +23,30 @@
  *			waits for DIR/r0.0.0 and dies, if stay is the last word
  *	together	says by a file GO.PID that it has an interface, and waits for GO
  */
-#include "member.h"
+#include "../mp/mp.h"
 #include "../support/asleep.h"
 #include "../support/sweep.h"
 
 #include <cnos_mpi_os.h>
-#include <portals3_runtime.h>
-#include <portals3x.h>
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PORTAL = 4, ROUNDS = 30, MOST = 64, LONG = 50000 };
+enum { ROUNDS = 30, MOST = 64, LONG = 50000 };
 
 static struct {
-	ptl_handle_ni_t ni;
 	ptl_handle_eq_t eq;
 	ptl_jid_t jid;
-	unsigned rank, size;
 	uint64_t *page; /* LONG words for each rank, which writes them */
 	uint64_t *mine; /* as many words for each target */
 } me;
 
-#define DO(call)                                                                         \
-	do {                                                                             \
-		int rc_ = (call);                                                        \
-		if (rc_ != PTL_OK)                                                       \
-			fail("%s: %s", #call, PtlErrorStr((unsigned)rc_));               \
-	} while (0)
-
-_Noreturn void fail(const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	fprintf(stderr, "rank %u: ", me.rank);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-	va_end(args);
-	exit(1);
-}
+#define FAIL(...) mp_fail(__FILE__, __LINE__, __VA_ARGS__)
 
 static uint64_t word(unsigned from, unsigned to, unsigned at)
 {
@@ -89,17 +68,17 @@ __attribute__((no_sanitize("thread"))) static void clear(unsigned from)
 
 static void check_rank(const char *variable)
 {
-	if (PtlXBarrier() != (me.size > 1 ? PTL_FAIL : PTL_OK))
-		fail("a barrier before PtlNIInit");
+	if (PtlXBarrier() != (mp.size > 1 ? PTL_FAIL : PTL_OK))
+		FAIL("a barrier before PtlNIInit");
 	if (variable &&
-		(!getenv(variable) || me.rank != (unsigned)atoi(getenv(variable))))
-		fail("%s is another", variable);
-	if (cnos_get_rank() != (int)me.rank || cnos_get_size() != (int)me.size)
-		fail("cnos: %d of %d", cnos_get_rank(), cnos_get_size());
-	if (PtlSetRank(PTL_INVALID_HANDLE, (int)me.rank, (int)me.size) != PTL_OK ||
+		(!getenv(variable) || mp.rank != (unsigned)atoi(getenv(variable))))
+		FAIL("%s is another", variable);
+	if (cnos_get_rank() != (int)mp.rank || cnos_get_size() != (int)mp.size)
+		FAIL("cnos: %d of %d", cnos_get_rank(), cnos_get_size());
+	if (PtlSetRank(PTL_INVALID_HANDLE, (int)mp.rank, (int)mp.size) != PTL_OK ||
 		PtlSetRank(PTL_INVALID_HANDLE, -1, -1) != PTL_OK ||
-		PtlSetRank(PTL_INVALID_HANDLE, 0, (int)me.size + 1) == PTL_OK)
-		fail("PtlSetRank disagrees with the launcher");
+		PtlSetRank(PTL_INVALID_HANDLE, 0, (int)mp.size + 1) == PTL_OK)
+		FAIL("PtlSetRank disagrees with the launcher");
 }
 
 static ptl_process_id_t id_of(unsigned rank)
@@ -113,54 +92,46 @@ static void check_maps(void)
 	ptl_pid_t pid[MOST];
 	cnos_nidpid_map_t *map;
 	ptl_process_id_t id;
-	DO(PtlGetNIDMap(me.ni, nid, (int)me.size));
-	DO(PtlGetPIDMap(me.ni, pid, (int)me.size));
-	if (cnos_get_nidpid_map(&map) != (int)me.size)
-		fail("no map of cnos");
-	for (unsigned i = 0; i < me.size; i++) {
+	mp_ok(PtlGetNIDMap(mp.ni, nid, (int)mp.size));
+	mp_ok(PtlGetPIDMap(mp.ni, pid, (int)mp.size));
+	if (cnos_get_nidpid_map(&map) != (int)mp.size)
+		FAIL("no map of cnos");
+	for (unsigned i = 0; i < mp.size; i++) {
 		ptl_process_id_t want = id_of(i);
-		DO(PtlGetRankId(me.ni, i, &id));
+		mp_ok(PtlGetRankId(mp.ni, i, &id));
 		if (memcmp(&id, &want, sizeof id) != 0 || nid[i] != id.nid ||
 			pid[i] != id.pid || map[i].nid != id.nid || map[i].pid != id.pid)
-			fail("rank %u is %u,%u", i, id.nid, id.pid);
+			FAIL("rank %u is %u,%u", i, id.nid, id.pid);
 	}
-	DO(PtlGetId(me.ni, &id));
-	if (id.nid != nid[me.rank] || id.pid != pid[me.rank])
-		fail("this is %u,%u", id.nid, id.pid);
+	mp_ok(PtlGetId(mp.ni, &id));
+	if (id.nid != nid[mp.rank] || id.pid != pid[mp.rank])
+		FAIL("this is %u,%u", id.nid, id.pid);
 }
 
 static void open_portal(ptl_pid_t own_pid)
 {
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = me.page,
-		.length = (ptl_size_t)MOST * LONG * 8,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE |
-			   PTL_MD_EVENT_START_DISABLE};
-	ptl_handle_me_t at;
-	DO(PtlNIInit(PTL_IFACE_DEFAULT, own_pid, NULL, NULL, &me.ni));
-	DO(PtlEQAlloc(me.ni, 4096, PTL_EQ_HANDLER_NONE, &me.eq));
-	md.eq_handle = me.eq;
-	DO(PtlMEAttach(me.ni, PORTAL, anyone, 0, ~0ull, PTL_RETAIN, PTL_INS_AFTER, &at));
-	DO(PtlMDAttach(at, md, PTL_RETAIN, NULL));
-	DO(PtlGetJid(me.ni, &me.jid));
+	mp_ok(PtlNIInit(PTL_IFACE_DEFAULT, own_pid, NULL, NULL, &mp.ni));
+	me.eq = mp_queue(4096);
+	(void)mp_attach(0, me.page, (ptl_size_t)MOST * LONG * 8,
+		PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, me.eq);
+	mp_ok(PtlGetJid(mp.ni, &me.jid));
 }
 
 static void begin(unsigned size)
 {
 	int most;
-	DO(PtlInit(&most));
-	DO(PtlGetRank(PTL_INVALID_HANDLE, &me.rank, &me.size));
-	if (me.size != size || size > MOST)
-		fail("one of %u, not of %u", me.size, size);
+	mp_ok(PtlInit(&most));
+	mp_ok(PtlGetRank(PTL_INVALID_HANDLE, &mp.rank, &mp.size));
+	if (mp.size != size || size > MOST)
+		FAIL("one of %u, not of %u", mp.size, size);
 	me.page = calloc((size_t)MOST * LONG, 8);
 	me.mine = calloc((size_t)MOST * LONG, 8);
 }
 
 static void end(void)
 {
-	if (me.ni != PTL_INVALID_HANDLE)
-		DO(PtlNIFini(me.ni));
+	if (mp.ni != PTL_INVALID_HANDLE)
+		mp_ok(PtlNIFini(mp.ni));
 	PtlFini();
 	free(me.page);
 	free(me.mine);
@@ -178,7 +149,7 @@ static ptl_handle_md_t bind_words(uint64_t *words, unsigned n, int events)
 		.user_ptr = words,
 		.eq_handle = me.eq};
 	ptl_handle_md_t h;
-	DO(PtlMDBind(me.ni, md, PTL_UNLINK, &h));
+	mp_ok(PtlMDBind(mp.ni, md, PTL_UNLINK, &h));
 	return h;
 }
 
@@ -186,24 +157,24 @@ static void put(unsigned to, unsigned n)
 {
 	uint64_t *words = &me.mine[(size_t)to * LONG];
 	for (unsigned i = 0; i < n; i++)
-		words[i] = word(me.rank, to, i);
+		words[i] = word(mp.rank, to, i);
 	ptl_handle_md_t h = bind_words(words, n, 2);
-	DO(PtlPut(h, PTL_ACK_REQ, id_of(to), PORTAL, 0, 0, (ptl_size_t)me.rank * LONG * 8,
-		n));
+	mp_ok(PtlPut(h, PTL_ACK_REQ, id_of(to), MP_PORTAL, 0, 0,
+		(ptl_size_t)mp.rank * LONG * 8, n));
 }
 
 static void take(const ptl_event_t *ev)
 {
 	unsigned from = ev->initiator.pid - 100, n = (unsigned)ev->hdr_data;
 	if (ev->ni_fail_type != PTL_NI_OK)
-		fail("event %d fails", (int)ev->type);
+		FAIL("event %d fails", (int)ev->type);
 	if (ev->type != PTL_EVENT_PUT_END)
 		return;
-	if (from >= me.size || ev->jid != me.jid)
-		fail("a message of %u, job %u", ev->initiator.pid, ev->jid);
+	if (from >= mp.size || ev->jid != me.jid)
+		FAIL("a message of %u, job %u", ev->initiator.pid, ev->jid);
 	for (unsigned i = 0; i < n; i++)
-		if (peek(from, i) != word(from, me.rank, i))
-			fail("word %u of %u from rank %u is wrong", i, n, from);
+		if (peek(from, i) != word(from, mp.rank, i))
+			FAIL("word %u of %u from rank %u is wrong", i, n, from);
 }
 
 /* Wait for this number of puts and acknowledgements. */
@@ -215,11 +186,11 @@ static void take_all(unsigned puts, unsigned acks)
 		int which;
 		int rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
 		if (rc == PTL_EQ_EMPTY && patience_is_over(&p))
-			fail("%u messages and %u acknowledgements are missing", puts,
+			FAIL("%u messages and %u acknowledgements are missing", puts,
 				acks);
 		if (rc == PTL_EQ_EMPTY)
 			continue;
-		DO(rc);
+		mp_ok(rc);
 		take(&ev);
 		puts -= ev.type == PTL_EVENT_PUT_END;
 		acks -= ev.type == PTL_EVENT_ACK;
@@ -230,10 +201,10 @@ static void all_to_all(void)
 {
 	static const unsigned words[] = {1, 300, LONG};
 	for (unsigned k = 0; k < 3; k++) {
-		for (unsigned i = 0; i < me.size; i++)
-			put((me.rank + i) % me.size, words[k]);
-		take_all(me.size, me.size);
-		DO(PtlXBarrier());
+		for (unsigned i = 0; i < mp.size; i++)
+			put((mp.rank + i) % mp.size, words[k]);
+		take_all(mp.size, mp.size);
+		mp_ok(PtlXBarrier());
 	}
 }
 
@@ -253,22 +224,22 @@ static bool has_come(void)
 static void barriers(void)
 {
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		unsigned from = round % me.size;
+		unsigned from = round % mp.size;
 		clear(from);
-		DO(PtlXBarrier());
+		mp_ok(PtlXBarrier());
 		if (peek(from, 0) != 0)
-			fail("round %u: a message of rank %u is early", round, from);
-		DO(PtlXBarrier());
-		for (unsigned i = 0; from == me.rank && i < me.size; i++)
+			FAIL("round %u: a message of rank %u is early", round, from);
+		mp_ok(PtlXBarrier());
+		for (unsigned i = 0; from == mp.rank && i < mp.size; i++)
 			put(i, 1);
-		if (from == me.rank)
-			take_all(1, me.size);
+		if (from == mp.rank)
+			take_all(1, mp.size);
 		if (cnos_barrier() != 0)
-			fail("cnos_barrier of round %u", round);
-		if (from != me.rank && !has_come())
-			fail("round %u: nothing of rank %u", round, from);
-		if (peek(from, 0) != word(from, me.rank, 0))
-			fail("round %u: other bytes of rank %u", round, from);
+			FAIL("cnos_barrier of round %u", round);
+		if (from != mp.rank && !has_come())
+			FAIL("round %u: nothing of rank %u", round, from);
+		if (peek(from, 0) != word(from, mp.rank, 0))
+			FAIL("round %u: other bytes of rank %u", round, from);
 	}
 }
 
@@ -276,11 +247,11 @@ static void barriers(void)
 static void check_alive(unsigned peers)
 {
 	ptlx_stats_t stats = {.struct_size = sizeof stats};
-	DO(PtlXStats(me.ni, &stats));
+	mp_ok(PtlXStats(mp.ni, &stats));
 	if (stats.peers_alive < peers)
-		fail("%llu peers are there", (unsigned long long)stats.peers_alive);
-	if (stats.job_alive != me.size)
-		fail("%llu nodes of the job are there",
+		FAIL("%llu peers are there", (unsigned long long)stats.peers_alive);
+	if (stats.job_alive != mp.size)
+		FAIL("%llu nodes of the job are there",
 			(unsigned long long)stats.job_alive);
 }
 
@@ -288,14 +259,14 @@ static void all(const char *variable)
 {
 	check_rank(variable);
 	/* pause: a stagger: the ranks come one after the other */
-	usleep(me.rank * 20000);
+	usleep(mp.rank * 20000);
 	open_portal(PTL_PID_ANY);
 	check_maps();
-	DO(PtlXBarrier());
-	check_alive(me.size);
+	mp_ok(PtlXBarrier());
+	check_alive(mp.size);
 	all_to_all();
 	barriers();
-	DO(PtlXBarrier());
+	mp_ok(PtlXBarrier());
 }
 
 /* ---- the end of a rank ---- */
@@ -303,21 +274,21 @@ static void all(const char *variable)
 static void lose(bool killed)
 {
 	open_portal(PTL_PID_ANY);
-	DO(PtlXBarrier());
-	if (me.rank == me.size - 1 && killed)
+	mp_ok(PtlXBarrier());
+	if (mp.rank == mp.size - 1 && killed)
 		(void)raise(SIGKILL);
-	if (me.rank == me.size - 1)
+	if (mp.rank == mp.size - 1)
 		return;
 	struct patience p = patience_begin();
 	uint64_t from = now_ms();
 	for (int i = 0; i < 3; i++) {
 		if (PtlXBarrier() != PTL_FAIL)
-			fail("barrier %d does not fail", i);
+			FAIL("barrier %d does not fail", i);
 		/* pause: a stagger: the ranks come one after the other */
-		usleep(10000 * me.rank);
+		usleep(10000 * mp.rank);
 	}
 	if (patience_is_over(&p))
-		fail("it took %d ms", (int)(now_ms() - from));
+		FAIL("it took %d ms", (int)(now_ms() - from));
 }
 
 /* The last rank closes all descriptors, and opens others: barriers fail for all. */
@@ -325,17 +296,17 @@ static void lose_by_sweep(void)
 {
 	static struct sweep files;
 	open_portal(PTL_PID_ANY);
-	DO(PtlXBarrier());
-	bool swept = me.rank == me.size - 1;
+	mp_ok(PtlXBarrier());
+	bool swept = mp.rank == mp.size - 1;
 	if (swept && !sweep(&files))
-		fail("%u pipes only", files.n);
+		FAIL("%u pipes only", files.n);
 	for (int i = 0; i < 3; i++)
 		if (PtlXBarrier() != PTL_FAIL)
-			fail("barrier %d does not fail", i);
-	DO(PtlNIFini(me.ni));
-	me.ni = PTL_INVALID_HANDLE;
+			FAIL("barrier %d does not fail", i);
+	mp_ok(PtlNIFini(mp.ni));
+	mp.ni = PTL_INVALID_HANDLE;
 	if (swept && sweep_touched(&files) >= 0)
-		fail("the library has used pipe %d", sweep_touched(&files));
+		FAIL("the library has used pipe %d", sweep_touched(&files));
 }
 
 static _Atomic pid_t comer;
@@ -353,10 +324,10 @@ static void wait_until_alone(void)
 	struct patience p = patience_begin();
 	do {
 		usleep(1000);
-		DO(PtlXStats(me.ni, &stats));
+		mp_ok(PtlXStats(mp.ni, &stats));
 	} while (stats.peers_alive > 1 && !patience_is_over(&p));
 	if (stats.peers_alive > 1)
-		fail("%llu peers stay", (unsigned long long)stats.peers_alive);
+		FAIL("%llu peers stay", (unsigned long long)stats.peers_alive);
 }
 
 /* The interface closes while another thread is in a barrier that one rank does not come
@@ -365,34 +336,34 @@ static void break_off(void)
 {
 	pthread_t other;
 	int rc = -1;
-	if (me.rank + 1 == me.size) {
+	if (mp.rank + 1 == mp.size) {
 		wait_until_alone();
 		return;
 	}
 	if (pthread_create(&other, NULL, come, &rc))
-		fail("no thread");
+		FAIL("no thread");
 	while (!comer)
 		usleep(1000);
 	if (!await_thread_state(comer, 'S'))
-		fail("the thread in the barrier does not sleep");
-	DO(PtlNIFini(me.ni));
-	me.ni = PTL_INVALID_HANDLE;
+		FAIL("the thread in the barrier does not sleep");
+	mp_ok(PtlNIFini(mp.ni));
+	mp.ni = PTL_INVALID_HANDLE;
 	if (pthread_join(other, NULL) || rc != PTL_FAIL)
-		fail("the broken barrier says %d", rc);
+		FAIL("the broken barrier says %d", rc);
 }
 
 static void again(void)
 {
 	for (int i = 0; i < 5; i++) {
 		open_portal(PTL_PID_ANY);
-		DO(PtlXBarrier());
-		put((me.rank + 1) % me.size, 10);
+		mp_ok(PtlXBarrier());
+		put((mp.rank + 1) % mp.size, 10);
 		take_all(1, 1);
-		DO(PtlXBarrier());
+		mp_ok(PtlXBarrier());
 		if (i < 4)
-			DO(PtlNIFini(me.ni));
+			mp_ok(PtlNIFini(mp.ni));
 		if (PtlXBarrier() != (i < 4 ? PTL_FAIL : PTL_OK))
-			fail("barrier after life %d", i);
+			FAIL("barrier after life %d", i);
 	}
 	break_off();
 }
@@ -403,7 +374,7 @@ static void make_file(const char *name, const char *end)
 	snprintf(path, sizeof path, "%s.%s", name, end);
 	FILE *f = fopen(path, "we");
 	if (!f || fclose(f))
-		fail("%s cannot be made", path);
+		FAIL("%s cannot be made", path);
 }
 
 static void await_file(const char *name, const char *end)
@@ -418,9 +389,9 @@ static void await_file(const char *name, const char *end)
 static void late(const char *file)
 {
 	open_portal(PTL_PID_ANY);
-	DO(PtlXBarrier());
-	DO(PtlNIFini(me.ni));
-	if (me.rank == 0) {
+	mp_ok(PtlXBarrier());
+	mp_ok(PtlNIFini(mp.ni));
+	if (mp.rank == 0) {
 		await_file(file, "left");
 		open_portal(PTL_PID_ANY);
 		put(1, 10);
@@ -432,16 +403,16 @@ static void late(const char *file)
 		open_portal(PTL_PID_ANY);
 		take_all(1, 0);
 	}
-	DO(PtlXBarrier());
+	mp_ok(PtlXBarrier());
 }
 
 static void stay(const char *file)
 {
 	open_portal(PTL_PID_ANY);
-	DO(PtlXBarrier());
+	mp_ok(PtlXBarrier());
 	make_file(file, "there");
 	await_file(file, "go");
-	DO(PtlXBarrier());
+	mp_ok(PtlXBarrier());
 }
 
 /* Say all ids, as an MPI library does that brings processes together by itself. */
@@ -449,28 +420,28 @@ static void say_who_is_who(void)
 {
 	ptl_nid_t nid[MOST];
 	ptl_pid_t pid[MOST];
-	for (unsigned i = 0; i < me.size; i++) {
+	for (unsigned i = 0; i < mp.size; i++) {
 		nid[i] = id_of(i).nid;
 		pid[i] = id_of(i).pid;
 	}
-	DO(PtlSetRank(PTL_INVALID_HANDLE, (int)me.rank, (int)me.size));
-	DO(PtlSetNIDMap(PTL_INVALID_HANDLE, nid, (int)me.size));
-	DO(PtlSetPIDMap(PTL_INVALID_HANDLE, pid, (int)me.size));
-	DO(PtlSetJID(PTL_INVALID_HANDLE, 4711));
+	mp_ok(PtlSetRank(PTL_INVALID_HANDLE, (int)mp.rank, (int)mp.size));
+	mp_ok(PtlSetNIDMap(PTL_INVALID_HANDLE, nid, (int)mp.size));
+	mp_ok(PtlSetPIDMap(PTL_INVALID_HANDLE, pid, (int)mp.size));
+	mp_ok(PtlSetJID(PTL_INVALID_HANDLE, 4711));
 }
 
 static void family(const char *base, const char *size)
 {
 	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
 	if (!rank)
-		fail("OMPI_COMM_WORLD_RANK is not set");
-	me.rank = (unsigned)(atoi(base) + atoi(rank));
-	me.size = (unsigned)atoi(size);
+		FAIL("OMPI_COMM_WORLD_RANK is not set");
+	mp.rank = (unsigned)(atoi(base) + atoi(rank));
+	mp.size = (unsigned)atoi(size);
 	say_who_is_who();
-	open_portal(100 + me.rank);
-	for (unsigned i = 0; i < me.size; i++)
+	open_portal(100 + mp.rank);
+	for (unsigned i = 0; i < mp.size; i++)
 		put(i, LONG);
-	take_all(me.size, me.size);
+	take_all(mp.size, mp.size);
 }
 
 /* ---- a family of jobs ---- */
@@ -487,7 +458,7 @@ static unsigned own_job(void)
 	const char *id = getenv("OMPI_MCA_orte_ess_jobid");
 	id = id ? id : getenv("PMIX_NAMESPACE");
 	if (!id)
-		fail("no variable names the job");
+		FAIL("no variable names the job");
 	const char *at = strrchr(id, '@');
 	return at ? (unsigned)atoi(at + 1) : (unsigned)(strtoul(id, NULL, 10) & 0xffff);
 }
@@ -531,14 +502,14 @@ static void gather(const char *dir, unsigned round, const struct kin *kin, unsig
 {
 	char name[400];
 	struct patience p = patience_times(2);
-	snprintf(name, sizeof name, "%s/r%u.%u.%u", dir, round, own_job(), me.rank);
+	snprintf(name, sizeof name, "%s/r%u.%u.%u", dir, round, own_job(), mp.rank);
 	FILE *f = fopen(name, "we");
 	if (!f || fclose(f))
-		fail("%s cannot be made", name);
+		FAIL("%s cannot be made", name);
 	for (unsigned i = 0; i < n; i++)
 		while (!kin[i].gone && !is_there(dir, round, kin[i])) {
 			if (patience_is_over(&p))
-				fail("round %u: no rank %u of job %u", round, kin[i].rank,
+				FAIL("round %u: no rank %u of job %u", round, kin[i].rank,
 					kin[i].job);
 			usleep(2000);
 		}
@@ -550,7 +521,7 @@ static void send_kin(struct kin to, struct kin own, unsigned round, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		words[i] = word(row(own), row(to), i) + round;
 	ptl_handle_md_t h = bind_words(words, n, 2);
-	DO(PtlPut(h, PTL_ACK_REQ, kin_id(to), PORTAL, 0, 0,
+	mp_ok(PtlPut(h, PTL_ACK_REQ, kin_id(to), MP_PORTAL, 0, 0,
 		(ptl_size_t)row(own) * LONG * 8, n));
 }
 
@@ -562,13 +533,13 @@ static void take_kin(unsigned puts, unsigned acks, unsigned replies)
 		ptl_event_t ev;
 		int which, rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
 		if (rc == PTL_EQ_EMPTY && patience_is_over(&p))
-			fail("%u puts, %u acknowledgements and %u replies are missing",
+			FAIL("%u puts, %u acknowledgements and %u replies are missing",
 				puts, acks, replies);
 		if (rc == PTL_EQ_EMPTY)
 			continue;
-		DO(rc);
+		mp_ok(rc);
 		if (ev.ni_fail_type != PTL_NI_OK)
-			fail("event %d with %u,%u fails", (int)ev.type, ev.initiator.nid,
+			FAIL("event %d with %u,%u fails", (int)ev.type, ev.initiator.nid,
 				ev.initiator.pid);
 		puts -= ev.type == PTL_EVENT_PUT_END;
 		acks -= ev.type == PTL_EVENT_ACK;
@@ -580,7 +551,7 @@ static void check_row(struct kin from, struct kin own, unsigned round, unsigned 
 {
 	for (unsigned i = 0; i < n; i++)
 		if (peek(row(from), i) != word(row(from), row(own), i) + round)
-			fail("round %u: word %u from rank %u of job %u is wrong", round,
+			FAIL("round %u: word %u from rank %u of job %u is wrong", round,
 				i, from.rank, from.job);
 }
 
@@ -591,11 +562,11 @@ static void get_row(struct kin of, struct kin third, unsigned round)
 	uint64_t *words = &me.mine[(size_t)row((struct kin){7, 7, false}) * LONG];
 	memset(words, 0, WORDS * 8);
 	ptl_handle_md_t h = bind_words(words, WORDS, 1);
-	DO(PtlGet(h, kin_id(of), PORTAL, 0, 0, (ptl_size_t)row(third) * LONG * 8));
+	mp_ok(PtlGet(h, kin_id(of), MP_PORTAL, 0, 0, (ptl_size_t)row(third) * LONG * 8));
 	take_kin(0, 0, 1);
 	for (unsigned i = 0; i < WORDS; i++)
 		if (words[i] != word(row(third), row(of), i) + round)
-			fail("round %u: a get from rank %u of job %u is wrong", round,
+			FAIL("round %u: a get from rank %u of job %u is wrong", round,
 				of.rank, of.job);
 }
 
@@ -607,11 +578,11 @@ static bool misses(struct kin gone)
 	struct patience p = patience_begin();
 	int which, rc;
 	ptl_handle_md_t h = bind_words(words, 1, 1);
-	DO(PtlPut(h, PTL_NOACK_REQ, kin_id(gone), PORTAL, 0, 0, 0, 0));
+	mp_ok(PtlPut(h, PTL_NOACK_REQ, kin_id(gone), MP_PORTAL, 0, 0, 0, 0));
 	do /* also take the SEND_END events of former puts */
 		rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
 	while ((rc == PTL_EQ_EMPTY || ev.md.user_ptr != words) && !patience_is_over(&p));
-	DO(rc);
+	mp_ok(rc);
 	return ev.type == PTL_EVENT_SEND_END && ev.ni_fail_type != PTL_NI_OK;
 }
 
@@ -621,7 +592,7 @@ static void miss_kin(struct kin gone)
 	struct patience p = patience_begin();
 	while (!misses(gone))
 		if (patience_is_over(&p))
-			fail("a put to rank %u of job %u, which is gone, does not fail",
+			FAIL("a put to rank %u of job %u, which is gone, does not fail",
 				gone.rank, gone.job);
 }
 
@@ -629,13 +600,13 @@ static void miss_kin(struct kin gone)
 static void own_barriers(struct kin own)
 {
 	for (unsigned i = 0; i < 5 * own.job; i++)
-		DO(PtlXBarrier());
+		mp_ok(PtlXBarrier());
 }
 
 static void meet_kin(const char *dir, unsigned round, const char *text)
 {
 	static const unsigned words[] = {64, LONG};
-	struct kin kin[MOST], own = {own_job(), me.rank, false};
+	struct kin kin[MOST], own = {own_job(), mp.rank, false};
 	unsigned n = read_round(text, kin), gone = 0;
 	gather(dir, round, kin, n);
 	for (unsigned k = 0; k < 2; k++) {
@@ -655,7 +626,7 @@ static void meet_kin(const char *dir, unsigned round, const char *text)
 		check_alive(n - gone);
 	}
 	for (unsigned i = gone; i < n; i++)
-		get_row(kin[i], kin[gone + (i - gone + me.rank) % (n - gone)], round);
+		get_row(kin[i], kin[gone + (i - gone + mp.rank) % (n - gone)], round);
 	for (unsigned i = 0; i < gone; i++)
 		miss_kin(kin[i]);
 	own_barriers(own);
@@ -664,24 +635,24 @@ static void meet_kin(const char *dir, unsigned round, const char *text)
 
 static void check_own_id(void)
 {
-	struct kin own = {own_job(), me.rank, false};
+	struct kin own = {own_job(), mp.rank, false};
 	ptl_process_id_t want = kin_id(own), id;
 	for (int after = 0; after < 2; after++) {
-		DO(PtlGetRankId(PTL_INVALID_HANDLE, me.rank, &id));
+		mp_ok(PtlGetRankId(PTL_INVALID_HANDLE, mp.rank, &id));
 		if (memcmp(&id, &want, sizeof id) != 0)
-			fail("this rank is %#x,%u, not %#x,%u", id.nid, id.pid, want.nid,
+			FAIL("this rank is %#x,%u, not %#x,%u", id.nid, id.pid, want.nid,
 				want.pid);
 		if (!after)
 			open_portal(PTL_PID_ANY);
 	}
-	DO(PtlGetId(me.ni, &id));
+	mp_ok(PtlGetId(mp.ni, &id));
 	if (memcmp(&id, &want, sizeof id) != 0)
-		fail("PtlGetId says %#x,%u", id.nid, id.pid);
-	for (unsigned r = 0; r < me.size; r++) {
+		FAIL("PtlGetId says %#x,%u", id.nid, id.pid);
+	for (unsigned r = 0; r < mp.size; r++) {
 		want.pid = 100 + r;
-		DO(PtlGetRankId(me.ni, r, &id));
+		mp_ok(PtlGetRankId(mp.ni, r, &id));
 		if (memcmp(&id, &want, sizeof id) != 0)
-			fail("rank %u is %#x,%u", r, id.nid, id.pid);
+			FAIL("rank %u is %#x,%u", r, id.nid, id.pid);
 	}
 }
 
@@ -690,7 +661,7 @@ static void kin(char **words)
 	unsigned round = (unsigned)atoi(words[1]);
 	bool stay = false;
 	check_own_id();
-	DO(PtlXBarrier());
+	mp_ok(PtlXBarrier());
 	for (char **at = words + 2; *at; at++) {
 		stay = strcmp(*at, "stay") == 0;
 		if (!stay)
@@ -709,7 +680,7 @@ static void together(const char *go)
 	snprintf(name, sizeof name, "%s.%d", go, (int)getpid());
 	FILE *f = fopen(name, "we");
 	if (!f || fclose(f))
-		fail("%s cannot be made", name);
+		FAIL("%s cannot be made", name);
 	while (access(go, F_OK))
 		usleep(10000);
 }

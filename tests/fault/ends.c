@@ -11,6 +11,7 @@
  * the paint.  Rank 1 must see failures, or the bytes that were sent.
  */
 #include "../mp/mp.h"
+#include "../support/asleep.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -133,15 +134,7 @@ static void look_at_paint(const char *at, const char *what)
 
 static bool is_stopped(void)
 {
-	char name[40], line[200] = "";
-	snprintf(name, sizeof name, "/proc/%d/stat", (int)victim);
-	FILE *f = fopen(name, "r");
-	if (!f)
-		return false;
-	(void)!fgets(line, sizeof line, f);
-	fclose(f);
-	char *at = strrchr(line, ')');
-	return at && at[2] == 'T';
+	return thread_state(victim) == 'T';
 }
 
 /* ---- rank 0 ---- */

@@ -10,6 +10,7 @@
  *	ids [MOST_MS]	the longest time for the first PtlNIInit
  */
 #include "../support/clock.h"
+#include "../support/plain.h"
 
 #include <catamount/cnos_mpi_os.h>
 #include <portals3.h>
@@ -37,25 +38,15 @@ static ptl_handle_ni_t ni;
 static ptl_handle_eq_t eq;
 static struct told mine, all[MOST];
 
-static void check(int ok, const char *what, int line)
-{
-	if (ok)
-		return;
-	printf("rank %u: line %d: %s\n", rank, line, what);
-	exit(1);
-}
-#define CHECK(truth) check(truth, #truth, __LINE__)
-#define DO(call)     check((call) == PTL_OK, #call, __LINE__)
-
 /* ---- maps ---- */
 
 static void fill(void)
 {
 	CHECK(gethostname(mine.host, sizeof mine.host) == 0);
-	DO(PtlGetId(ni, &mine.self));
+	OK(PtlGetId(ni, &mine.self));
 	for (unsigned i = 0; i < size; i++) {
-		DO(PtlGetRankId(ni, i, &mine.map[i]));
-		DO(PtlNIDist(ni, mine.map[i], &mine.distance[i]));
+		OK(PtlGetRankId(ni, i, &mine.map[i]));
+		OK(PtlNIDist(ni, mine.map[i], &mine.distance[i]));
 	}
 	CHECK(mine.map[rank].nid == mine.self.nid && mine.map[rank].pid == mine.self.pid);
 	cnos_nidpid_map_t *map;
@@ -75,8 +66,8 @@ static void listen_at(unsigned index, void *at, ptl_size_t length)
 			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
 		.eq_handle = eq};
 	ptl_handle_me_t me;
-	DO(PtlMEAttach(ni, PORTAL, anyone, index, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
-	DO(PtlMDAttach(me, md, PTL_RETAIN, NULL));
+	OK(PtlMEAttach(ni, PORTAL, anyone, index, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+	OK(PtlMDAttach(me, md, PTL_RETAIN, NULL));
 }
 
 /* Put through an entry of the target's access control, and return whether the target has
@@ -88,19 +79,19 @@ static int put_within(unsigned ms, void *at, ptl_size_t length, ptl_process_id_t
 	ptl_handle_md_t mdh;
 	ptl_handle_eq_t own;
 	int which, acked = 0;
-	DO(PtlEQAlloc(ni, 8, PTL_EQ_HANDLER_NONE, &own));
+	OK(PtlEQAlloc(ni, 8, PTL_EQ_HANDLER_NONE, &own));
 	ptl_md_t md = {.start = at,
 		.length = length,
 		.threshold = 2,
 		.options = PTL_MD_EVENT_START_DISABLE,
 		.eq_handle = own};
-	DO(PtlMDBind(ni, md, PTL_UNLINK, &mdh));
-	DO(PtlPut(mdh, PTL_ACK_REQ, to, PORTAL, entry, bits, offset, 0));
+	OK(PtlMDBind(ni, md, PTL_UNLINK, &mdh));
+	OK(PtlPut(mdh, PTL_ACK_REQ, to, PORTAL, entry, bits, offset, 0));
 	for (int i = 0; i < 2 && !acked; i++)
 		if (PtlEQPoll(&own, 1, ms, &ev, &which) == PTL_OK)
 			acked = ev.type == PTL_EVENT_ACK;
 	(void)PtlMDUnlink(mdh);
-	DO(PtlEQFree(own));
+	OK(PtlEQFree(own));
 	return acked;
 }
 
@@ -126,7 +117,7 @@ static void compare(void)
 static void gather(void)
 {
 	CHECK(put(&mine, sizeof mine, mine.map[0], 0, OPEN, rank * sizeof mine));
-	DO(PtlXBarrier());
+	OK(PtlXBarrier());
 	if (rank == 0)
 		compare();
 }
@@ -139,18 +130,18 @@ static void admit(void)
 			 any = {PTL_NID_ANY, PTL_PID_ANY};
 	ptl_uid_t uid;
 	ptl_jid_t jid;
-	DO(PtlGetUid(ni, &uid));
-	DO(PtlGetJid(ni, &jid));
-	DO(PtlACEntry(ni, OWN_HOST, host, uid, PTL_JID_ANY, PTL_PT_INDEX_ANY));
-	DO(PtlACEntry(ni, OWN_JOB, any, uid, jid, PTL_PT_INDEX_ANY));
-	DO(PtlXBarrier());
+	OK(PtlGetUid(ni, &uid));
+	OK(PtlGetJid(ni, &jid));
+	OK(PtlACEntry(ni, OWN_HOST, host, uid, PTL_JID_ANY, PTL_PT_INDEX_ANY));
+	OK(PtlACEntry(ni, OWN_JOB, any, uid, jid, PTL_PT_INDEX_ANY));
+	OK(PtlXBarrier());
 	for (unsigned i = 0; i < size; i++) {
 		int near = mine.map[i].nid == mine.self.nid;
 		CHECK(put(&rank, sizeof rank, mine.map[i], OWN_JOB, OWN_JOB, 0));
 		CHECK(put_within(near ? LONG_MS : REFUSED_MS, &rank, sizeof rank,
 			      mine.map[i], OWN_HOST, OWN_JOB, 0) == near);
 	}
-	DO(PtlXBarrier());
+	OK(PtlXBarrier());
 }
 
 /* ---- two interfaces ---- */
@@ -160,20 +151,20 @@ static void open_two(void)
 	ptl_handle_ni_t second;
 	ptl_process_id_t to;
 	unsigned word[MOST];
-	DO(PtlXBarrier());
-	DO(PtlNIFini(ni));
-	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
-	DO(PtlXBarrier());
-	DO(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &second));
+	OK(PtlXBarrier());
+	OK(PtlNIFini(ni));
+	OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
+	OK(PtlXBarrier());
+	OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &second));
 	ni = second;
-	DO(PtlEQAlloc(ni, 1024, PTL_EQ_HANDLER_NONE, &eq));
+	OK(PtlEQAlloc(ni, 1024, PTL_EQ_HANDLER_NONE, &eq));
 	listen_at(OPEN, word, sizeof word);
-	DO(PtlXBarrier());
+	OK(PtlXBarrier());
 	for (unsigned i = 0; i < size; i++) {
-		DO(PtlGetRankId(second, i, &to));
+		OK(PtlGetRankId(second, i, &to));
 		CHECK(put(&rank, sizeof rank, to, 0, OPEN, rank * sizeof rank));
 	}
-	DO(PtlXBarrier());
+	OK(PtlXBarrier());
 	for (unsigned i = 0; i < size; i++)
 		CHECK(word[i] == i);
 }
@@ -196,18 +187,18 @@ int main(int argc, char **argv)
 	int most;
 	unsigned word, most_ms = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
 	uint64_t start = now_ms();
-	DO(PtlInit(&most));
+	OK(PtlInit(&most));
 	PtlFini();
-	DO(PtlInit(&most));
-	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
+	OK(PtlInit(&most));
+	OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
 	unsigned took = (unsigned)(now_ms() - start);
-	DO(PtlGetRank(ni, &rank, &size));
+	OK(PtlGetRank(ni, &rank, &size));
 	CHECK(size <= MOST);
-	DO(PtlEQAlloc(ni, 4096, PTL_EQ_HANDLER_NONE, &eq));
+	OK(PtlEQAlloc(ni, 4096, PTL_EQ_HANDLER_NONE, &eq));
 	fill();
 	listen_at(OPEN, all, sizeof all);
 	listen_at(OWN_JOB, &word, sizeof word);
-	DO(PtlXBarrier());
+	OK(PtlXBarrier());
 	gather();
 	admit();
 	open_two();
@@ -215,9 +206,9 @@ int main(int argc, char **argv)
 	printf("rank %u: PtlInit and PtlNIInit took %u ms\n", rank, took);
 	CHECK(!most_ms || took <= most_ms);
 	PtlFini();
-	DO(PtlInit(&most));
-	DO(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
-	DO(PtlXBarrier());
+	OK(PtlInit(&most));
+	OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
+	OK(PtlXBarrier());
 	PtlFini();
 	return 0;
 }

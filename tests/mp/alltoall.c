@@ -7,9 +7,10 @@
  * count.  With figures, each rank prints the time of its start, its memory and the number
  * of its descriptors.
  */
+#include "../support/descriptors.h"
+#include "../support/memory.h"
 #include "mp.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,32 +144,16 @@ static void send_round(ptl_handle_md_t md, uint64_t seq)
 
 /* ---- figures ---- */
 
-static unsigned descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	mp_check(d, "no /proc");
-	unsigned n = 0;
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n - 3; /* ".", "..", and the folder itself */
-}
-
 /* Print the figures of this process.  Shared pages count in equal parts, and the pattern,
  * which is the program's, does not count. */
 static void print_figures(uint64_t start_ns)
 {
-	unsigned long kib = 0;
-	char line[200];
-	FILE *f = fopen("/proc/self/smaps_rollup", "re");
-	mp_check(f, "no /proc/self/smaps_rollup");
-	while (fgets(line, sizeof line, f))
-		if (sscanf(line, "Pss: %lu", &kib) == 1)
-			break;
-	fclose(f);
+	unsigned long kib = memory_kib("Pss");
+	mp_check(kib, "no Pss in /proc/self/smaps_rollup");
 	kib -= MP_PATTERN / 1024;
 	printf("rank %u: start %llu ms, memory %lu KiB, descriptors %u\n", mp.rank,
-		(unsigned long long)(start_ns / 1000000), kib, descriptors());
+		(unsigned long long)(start_ns / 1000000), kib,
+		descriptors_of("self") - 3); /* ".", "..", and the folder itself */
 }
 
 int main(int argc, char **argv)

@@ -3,15 +3,14 @@
 """PTL3_LOG: requests that come to nothing are said with their reason: drops.py YOD DROPS"""
 import os
 import re
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from drive import fail, failures, finish, perform  # noqa: E402
 from patience import LIMIT  # noqa: E402
 
 YOD, DROPS = sys.argv[1:3]
-failures = 0
 
 PUT = r'a put of 8 bytes to portal index {}, match bits 0x7'
 NEAREST = r' from nid \d+, pid \d+ was dropped: no match entry accepts it: the nearest of {} '
@@ -50,18 +49,11 @@ SUMS = [r'match: threshold: 3 in all$', r'match: match_bits: 2 in all$',
         r'match: truncated: 2 in all$', r'send: no_such_pid: 2 in all$']
 
 
-def fail(what):
-    global failures
-    failures += 1
-    print('FAILED:', what)
-
-
 def run(log, status=137):
     env = {k: v for k, v in os.environ.items() if k != 'PTL3_LOG'}
     if log:
         env['PTL3_LOG'] = log
-    job = subprocess.run([YOD, '-sz', '3', '--keep-going', '--timeout', str(LIMIT), DROPS], env=env,
-                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT)
+    job = perform(YOD, '-sz', 3, '--keep-going', '--timeout', LIMIT, DROPS, env=env)
     if job.returncode != status:
         fail(f'PTL3_LOG={log}: status {job.returncode}: {job.stderr}')
     return [line for line in job.stderr.splitlines() if line.startswith('p3[')]
@@ -114,8 +106,7 @@ def check_levels():
 def check_values():
     for text in ('loud', 'warn,', 'match', 'match:', ':drops', 'here:drops', 'drops match'):
         env = {**os.environ, 'PTL3_LOG': text}
-        job = subprocess.run([YOD, '-sz', '3', DROPS], env=env, capture_output=True, text=True,
-                             timeout=LIMIT)
+        job = perform(YOD, '-sz', 3, DROPS, env=env)
         if not job.returncode or f"PTL3_LOG is '{text}'; expected off, error" not in job.stderr:
             fail(f'PTL3_LOG={text}: {job.returncode}: {job.stderr}')
 
@@ -125,4 +116,4 @@ check_reasons()
 check_areas()
 check_levels()
 check_values()
-sys.exit(1 if failures else 0)
+finish()

@@ -18,27 +18,23 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from drive import fail, finish, perform  # noqa: E402
 from patience import LIMIT, Patience  # noqa: E402
 
 BIN, TUTORIAL, HANG = os.environ['P3_BIN'], os.environ['P3_TUTORIAL'], sys.argv[1]
 YOD, PTLSTAT = f'{BIN}/yod', f'{BIN}/ptlstat'
-failures = 0
 
 
 def expect(right, what, run=None):
-    global failures
     if right:
         return
-    failures += 1
-    print('FAILED:', what)
+    fail(what)
     if run:
         print(f'  status {run.returncode}, stdout {run.stdout!r}, stderr {run.stderr!r}')
 
 
 def start(*command, **env):
-    return subprocess.run(list(map(str, command)), capture_output=True, text=True,
-                          timeout=LIMIT, stdin=subprocess.DEVNULL,
-                          env={**os.environ, 'PTL3_HUGEPAGES': 'off', **env})
+    return perform(*command, env={**os.environ, 'PTL3_HUGEPAGES': 'off', **env})
 
 
 def lines(text):
@@ -199,5 +195,4 @@ with tempfile.TemporaryDirectory() as scratch:
 settings()
 helps()
 narrow()
-print(f'first_contact: {failures} failures')
-sys.exit(failures != 0)
+finish()

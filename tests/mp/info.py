@@ -8,24 +8,17 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from drive import fail, finish, perform  # noqa: E402
 from patience import LIMIT  # noqa: E402
 
 YOD, INFO, DENY = sys.argv[1:4]
 NAMES = ['segments', 'cma', 'hugepages', 'membarrier', 'pidfd']
 LIMITS = ['max_mes', 'max_mds', 'max_eqs', 'max_ac_index', 'max_pt_index', 'max_md_iovecs',
           'max_me_list', 'max_getput_md']
-failures = 0
-
-
-def fail(what):
-    global failures
-    failures += 1
-    print('FAILED:', what)
 
 
 def run(*words, before=(), expected=0, env=None):
-    job = subprocess.run([*before, INFO, *words], capture_output=True, text=True, timeout=LIMIT,
-                         stdin=subprocess.DEVNULL, env={**CLEAN, **(env or {})})
+    job = perform(*before, INFO, *words, env={**CLEAN, **(env or {})})
     if expected is not None and job.returncode != expected:
         fail(f'{before} {words} {env}: status {job.returncode}: {job.stdout}{job.stderr}')
     return job
@@ -147,8 +140,8 @@ def check_cpus():
 
 def check_ranks():
     # A line is longer than what a pipe takes at once, so yod has to keep the ranks' apart.
-    job = subprocess.run([YOD, '--tag', '-sz', '2', '--mode', 'park', '--timeout', str(LIMIT), INFO, '--json'],
-                         capture_output=True, text=True, timeout=LIMIT, env=CLEAN)
+    job = perform(YOD, '--tag', '-sz', 2, '--mode', 'park', '--timeout', LIMIT, INFO, '--json',
+                  env=CLEAN)
     said = [json.loads(line.partition(' ')[2]) for line in job.stdout.splitlines()]
     if job.returncode or [s['interface']['mode'] for s in said] != ['park', 'park']:
         fail(f'two ranks: {job}')
@@ -174,4 +167,4 @@ check_denied()
 check_cpus()
 check_ranks()
 check_usage()
-sys.exit(failures != 0)
+finish()

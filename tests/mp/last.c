@@ -4,24 +4,17 @@
  * a CCI endpoint: they go on while the program has a thread, then end as without
  * libportals, and a signal that is pending by then is taken
  */
+#include "../support/plain.h"
+
 #include <cci.h>
 #include <portals3.h>
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define CHECK(truth)                                                                     \
-	do {                                                                             \
-		if (!(truth)) {                                                          \
-			printf("line %d: %s\n", __LINE__, #truth);                       \
-			exit(1);                                                         \
-		}                                                                        \
-	} while (0)
 
 static int news[2]; /* from the child: a byte when it calls its atexit handler */
 static pthread_t first;

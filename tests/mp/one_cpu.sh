@@ -8,10 +8,7 @@
 # usage: one_cpu.sh [round trips]
 
 . "$(dirname "$0")/mp.sh"
-command -v taskset >/dev/null || {
-	echo "skipped: taskset is not installed"
-	exit 77
-}
+command -v taskset >/dev/null || skip "taskset is not installed"
 cpu=$(taskset -cp $$ | sed 's/.*: *//; s/[,-].*//')
 trips=${1:-20000}
 most_us=600 # of CPU time for each round trip

@@ -17,17 +17,11 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from drive import fail, finish, perform, until  # noqa: E402
 from patience import LIMIT, Patience  # noqa: E402
 
 YOD, PTLSTAT, HANG = sys.argv[1:4]
-failures = 0
 started = []
-
-
-def fail(what):
-    global failures
-    failures += 1
-    print('FAILED:', what)
 
 
 def start(nodes, scene, *options, env=None):
@@ -39,8 +33,7 @@ def start(nodes, scene, *options, env=None):
 
 
 def ptlstat(*words, expected=0):
-    run = subprocess.run([PTLSTAT, *map(str, words)], capture_output=True, text=True,
-                         timeout=LIMIT)
+    run = perform(PTLSTAT, *words)
     if run.returncode != expected:
         fail(f'ptlstat {words}: status {run.returncode}: {run.stdout}{run.stderr}')
     return run.stdout + run.stderr
@@ -54,19 +47,6 @@ def picture(job, interval=0.1, count=1):
 def is_there(job):
     return any(j['job'] == job.pid and j['answers']
                for j in json.loads(ptlstat('--json'))['jobs'])
-
-
-def until(what, truth):
-    """Ask until the answer is true, or for the limit; return the last answer."""
-    patience = Patience()
-    while True:
-        answer = truth()
-        if answer:
-            return answer
-        if patience.is_over():
-            fail(what)
-            return answer
-        time.sleep(0.2)
 
 
 def end(*jobs):
@@ -434,4 +414,4 @@ try:
     main()
 finally:
     end(*started)
-sys.exit(1 if failures else 0)
+finish()

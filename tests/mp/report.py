@@ -15,22 +15,11 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)) + '/../support')
+from drive import fail, finish, perform  # noqa: E402
 from patience import LIMIT, Patience  # noqa: E402
 
 YOD, PTLSTAT, HANG, BOUNDED = sys.argv[1:5]
 NO_NODE = r'\nnode 0 waits for an event that no node has sent'
-failures = 0
-
-
-def fail(what):
-    global failures
-    failures += 1
-    print('FAILED:', what)
-
-
-def perform(*command):
-    return subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=LIMIT)
 
 
 def check_timeout():
@@ -53,9 +42,8 @@ def check_silence():
 def check_bounded():
     """A test that is cut off; without gdb, which takes its time."""
     for seconds in (1, 4, 16):
-        job = subprocess.run([BOUNDED, str(seconds), YOD, '-sz', '3', HANG, 'event'],
-                             stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                             timeout=LIMIT, env={**os.environ, 'PATH': '/'})
+        job = perform(BOUNDED, seconds, YOD, '-sz', 3, HANG, 'event',
+                      env={**os.environ, 'PATH': '/'})
         if re.search(NO_NODE, job.stderr):
             break
     if job.returncode != 124 or not re.search(NO_NODE, job.stderr):
@@ -141,4 +129,4 @@ with concurrent.futures.ThreadPoolExecutor(6) as pool:  # most of them only wait
     for done in [pool.submit(check) for check in (
             check_timeout, check_silence, check_bounded, check_quit, check_barrier, check_brief)]:
         done.result()
-sys.exit(failures != 0)
+finish()

@@ -4,10 +4,7 @@
 # P3_LONG=1: every tool, mode and fault.
 
 . "$(dirname "$0")/mp.sh"
-command -v valgrind >/dev/null || {
-	echo "skipped: no valgrind"
-	exit 77
-}
+command -v valgrind >/dev/null || skip "no valgrind"
 checked=$MP_BIN/mp_checked
 told='^yod: valgrind: nodes use /.*/libportals.so.0, which tells it about atomics'
 export PTL3_HUGEPAGES=off

@@ -38,7 +38,6 @@ choose() {
 	BEGIN {
 		forms["handshake"] = "hello ack"
 		forms["first"] = "down up ring"
-		forms["unlink"] = "boot gather"
 		forms["exact"] = "both ends"
 		srand(seed * 100003 + run)
 		for (i = 0; i < 5; i++)

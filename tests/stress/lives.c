@@ -13,6 +13,7 @@
  * with its bytes and events, for both ranks.
  */
 #include "../mp/mp.h"
+#include "../support/memory.h"
 
 #include <dlfcn.h>
 #include <linux/capability.h>
@@ -40,18 +41,6 @@ static struct {
 	unsigned reached; /* number of times that the limit was reached */
 } limit = {.what = -1};
 
-static rlim_t locked(void)
-{
-	char line[200];
-	unsigned long long kib = 0;
-	FILE *f = fopen("/proc/self/status", "re");
-	while (f && fgets(line, sizeof line, f))
-		(void)sscanf(line, "VmLck: %llu", &kib);
-	if (f)
-		fclose(f);
-	return kib << 10;
-}
-
 /* Lock all memory, also later one, and give up root's right to exceed the limit. */
 static void lock_all(void)
 {
@@ -66,18 +55,14 @@ static void lock_all(void)
 /* Return the resources in use; descriptors are numbered from 0. */
 static rlim_t used(void)
 {
-	unsigned long pages = 0;
 	if (limit.what == RLIMIT_NOFILE) {
 		int lowest = dup(0);
 		close(lowest);
 		return (rlim_t)lowest;
 	}
-	FILE *f = fopen("/proc/self/statm", "re");
-	mp_check(f && fscanf(f, "%lu", &pages) == 1, "no statm");
-	fclose(f);
 	if (limit.what == RLIMIT_MEMLOCK)
-		return locked();
-	return limit.what == RLIMIT_AS ? (rlim_t)pages * 4096 : 0;
+		return (rlim_t)memory_kib("VmLck") << 10;
+	return limit.what == RLIMIT_AS ? (rlim_t)memory_kib("VmSize") << 10 : 0;
 }
 
 static void be_short(void)

@@ -4,6 +4,7 @@
  * it and unloads it, again and again; memory and descriptors stay the same
  */
 #include "../support/descriptors.h"
+#include "../support/memory.h"
 
 #include <portals3.h>
 
@@ -89,16 +90,7 @@ static void once(const char *path, unsigned n)
 
 static unsigned long memory(void)
 {
-	unsigned long anon = 0, shmem = 0;
-	char line[200];
-	FILE *f = fopen("/proc/self/status", "re");
-	while (f && fgets(line, sizeof line, f)) {
-		(void)sscanf(line, "RssAnon: %lu", &anon);
-		(void)sscanf(line, "RssShmem: %lu", &shmem);
-	}
-	if (f)
-		fclose(f);
-	return anon + shmem;
+	return memory_kib("RssAnon") + memory_kib("RssShmem");
 }
 
 int main(int argc, char **argv)

@@ -22,6 +22,7 @@
 #include "shm/atomics.h"
 #include "shm/cpuset.h"
 #include "support/deny.h"
+#include "support/memory.h"
 #include "support/sweep.h"
 
 #include <dirent.h>
@@ -597,14 +598,7 @@ enum {
 
 static unsigned long status_kib(const char *key)
 {
-	char line[200], form[32];
-	unsigned long kib = 0;
-	snprintf(form, sizeof form, "%s: %%lu", key);
-	FILE *f = fopen("/proc/self/status", "re");
-	while (f && fgets(line, sizeof line, f))
-		(void)sscanf(line, form, &kib);
-	if (f)
-		fclose(f);
+	unsigned long kib = memory_kib(key);
 	mp_check(kib, "%s is unknown", key);
 	return kib;
 }

@@ -10,6 +10,7 @@
 
 #include "lib/node/node.h"
 #include "support/hold.h"
+#include "support/memory.h"
 #include "support/pools.h"
 
 #include <stdio.h>
@@ -52,11 +53,7 @@ static uint64_t resident(void)
 #if defined(P3_TSAN) || defined(P3_VALGRIND) || defined(__SANITIZE_ADDRESS__)
 	return 0;
 #endif
-	unsigned long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-	CHECK(f && fscanf(f, "%*u %lu", &pages) == 1);
-	fclose(f);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return (uint64_t)memory_kib("VmRSS") << 10;
 }
 
 static int upwards(const void *a, const void *b)

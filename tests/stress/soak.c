@@ -20,6 +20,7 @@
 #include "shm/atomics.h"
 #include "stress/streams.h"
 #include "support/descriptors.h"
+#include "support/memory.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -451,17 +452,8 @@ static unsigned long larger(unsigned long a, unsigned long b)
 
 static void measure(struct size *most)
 {
-	struct size s = {0};
-	char line[200];
-	FILE *f = fopen("/proc/self/status", "re");
-	while (f && fgets(line, sizeof line, f)) {
-		(void)sscanf(line, "RssAnon: %lu", &s.anon);
-		(void)sscanf(line, "RssShmem: %lu", &s.shmem);
-	}
-	if (f)
-		fclose(f);
-	most->anon = larger(most->anon, s.anon);
-	most->shmem = larger(most->shmem, s.shmem);
+	most->anon = larger(most->anon, memory_kib("RssAnon"));
+	most->shmem = larger(most->shmem, memory_kib("RssShmem"));
 }
 
 static void check_flat(struct size a, struct size b, unsigned fds)
