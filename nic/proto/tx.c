@@ -351,6 +351,17 @@ static __attribute__((noinline)) int tx_put_any(struct p3_nic *n, const struct p
 	return tx_send(n, P3_REQ_PUT, &t.move, md, md, t.move.offset);
 }
 
+/* Do what p3_tx_ask_now() does for a command.  It is rare on the path of a message, whose
+ * pages it would fill: a call that can take the lease has it inline. */
+static __attribute__((noinline)) bool tx_ask_now(struct p3_nic *n, const struct p3_cmd *c,
+	uint32_t kind, struct p3_peer **to_out, uint32_t *posted_out)
+{
+	const struct p3_move *m = &c->move;
+	return kind == P3_REQ_PUT
+		       ? p3_tx_ask_now(n, c->handle, m, P3_REQ_PUT, to_out, posted_out)
+		       : p3_tx_ask_now(n, c->handle, m, P3_REQ_GET, to_out, posted_out);
+}
+
 P3_PATH
 int p3_tx_put(struct p3_nic *n, struct p3_cmd *c)
 {
@@ -358,9 +369,8 @@ int p3_tx_put(struct p3_nic *n, struct p3_cmd *c)
 	uint32_t posted;
 	const struct p3_move *m = &c->move;
 	if (p3_likely(tx_is_usual(n, c)) &&
-		(p3_unlikely(m->ack)
-				? p3_tx_ask_now(n, c->handle, m, P3_REQ_PUT, &p, &posted)
-				: p3_tx_put_now(n, c->handle, m, &p, &posted)))
+		(p3_unlikely(m->ack) ? tx_ask_now(n, c, P3_REQ_PUT, &p, &posted)
+				     : p3_tx_put_now(n, c->handle, m, &p, &posted)))
 		return tx_left(n, p, posted);
 	return tx_put_any(n, c);
 }
@@ -377,8 +387,7 @@ int p3_tx_get(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_move m;
 	struct p3_peer *p;
 	uint32_t posted;
-	if (p3_likely(tx_is_usual(n, c)) &&
-		p3_tx_ask_now(n, c->handle, &c->move, P3_REQ_GET, &p, &posted))
+	if (p3_likely(tx_is_usual(n, c)) && tx_ask_now(n, c, P3_REQ_GET, &p, &posted))
 		return tx_left(n, p, posted);
 	int rc = tx_check(n, c, &m, &md);
 	if (rc != PTL_OK)

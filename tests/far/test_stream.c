@@ -182,6 +182,7 @@ static void both_close(void)
 	end_close(&node);
 }
 
+/* Open both ends for a case, without connection and buffers. */
 static int open_apart(void **state)
 {
 	(void)state;
@@ -203,8 +204,6 @@ static int close_both(void **state)
 	both_close();
 	return 0;
 }
-
-/* Cases with both ends, which have no connection and no buffers, or are connected. */
 
 static void end_send(struct end *x, uint32_t to, unsigned i, uint32_t len)
 {
