@@ -332,8 +332,9 @@ static __attribute__((noinline)) bool rsp_take_reply(struct p3_nic *n, struct p3
 	return rsp_end(n, p, t);
 }
 
-/* Take an answer of CCI. */
-static P3_HOT bool rsp_take_cci(
+/* Take an answer of CCI.  It lies beside the path of Portals' messages, as CCI's own
+ * functions do. */
+static __attribute__((noinline)) bool rsp_take_cci(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c)
 {
 	uint32_t cells = p3_cci_rsp_take(n, p, c);
