@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process - threads, forked children and loaded libraries of a program's process, and /proc
+ * process - threads, forked children and loaded libraries of a program's process; /proc
  *
  * Any thread may call this.  The state of threads is the number of these threads, under
  * a lock: when the first thread of the process and all other threads of the program have
