@@ -108,7 +108,8 @@ static inline uint32_t p3_cpus_fewer(uint32_t a, uint32_t b)
  * UINT32_MAX for none.  One that cannot be read is none. */
 uint32_t p3_cpus_quota(void);
 
-/* Return the number of CPUs that this thread may use by affinity and quota, at least 1. */
+/* Return the number of CPUs that this thread may use by affinity and quota, at least
+ * 1. */
 uint32_t p3_cpus_usable(void);
 
 #endif

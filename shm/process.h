@@ -39,8 +39,8 @@ struct p3_stat {
 	uint64_t signals; /* pending for this thread alone */
 };
 
-/* Read it of a thread, or with tid 0 of the process; pid 0 is the calling process.  Return
- * false if it is not there. */
+/* Read it of a thread, or with tid 0 of the process; pid 0 is the calling process.
+ * Return false if it is not there. */
 bool p3_stat_read(uint32_t pid, uint32_t tid, struct p3_stat *stat_out);
 
 /* Let each forked child call renew(), before fork() returns there.  Without memory for
