@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cpuset - sets of CPUs on machines of any size
+ * cpuset - sets of CPUs on machines of any size, and how many CPUs may be used
  *
  * A cpu_set_t has room for 1,024 CPUs, and sched_getaffinity() fails with EINVAL if the
  * kernel may have more.  No kernel has more than 8,192 (NR_CPUS of x86 and Power), so a
@@ -98,5 +98,18 @@ bool p3_cpulist_parse(const char *text, struct p3_cpuset *set_out);
 
 /* Print the shortest text of a set, cut off if len is less than P3_CPULIST_LEN. */
 void p3_cpulist_print(const struct p3_cpuset *set, char *text_out, size_t len);
+
+static inline uint32_t p3_cpus_fewer(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Return the tightest quota of the process's control groups in whole CPUs, at least 1, or
+ * UINT32_MAX for none.  One that cannot be read is none. */
+uint32_t p3_cpus_quota(void);
+
+/* Return the number of CPUs that this thread may use by affinity and quota, at least
+ * 1. */
+uint32_t p3_cpus_usable(void);
 
 #endif

@@ -478,11 +478,6 @@ bool p3_heap_is_armed(const struct p3_heap *h)
 	return h->armed;
 }
 
-unsigned p3_heap_arena(const struct p3_heap *h)
-{
-	return h->arena;
-}
-
 void *p3_heap_alloc(struct p3_heap *h, size_t len)
 {
 	int flags =

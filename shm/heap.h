@@ -127,7 +127,6 @@ int p3_heap_create(uint64_t len, enum p3_huge_policy huge, struct p3_heap **heap
 /* Make the arena in the heap, once for each heap.  Return 0 or -errno. */
 int p3_heap_arm(struct p3_heap *heap, const struct p3_heap_calls *calls);
 bool p3_heap_is_armed(const struct p3_heap *heap);
-unsigned p3_heap_arena(const struct p3_heap *heap);
 
 /*
  * Make the program's malloc, which must be jemalloc's, take its long blocks from this

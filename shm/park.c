@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Futex calls, the idle policy, and the number of usable CPUs. */
 #include "shm/park.h"
-#include "shm/cpuset.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <stdio.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -89,29 +88,4 @@ uint64_t p3_waiter_yield(struct p3_waiter *w)
 	else if (!w->alone_since)
 		w->alone_since = before;
 	return took;
-}
-
-/* Return the CPUs of the cgroup's quota (v2: "quota period" or "max period"). */
-static uint32_t park_quota_cpus(void)
-{
-	long quota = 0, period = 0;
-	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
-	if (f) {
-		if (fscanf(f, "%ld %ld", &quota, &period) != 2)
-			quota = 0;
-		fclose(f);
-	}
-	if (quota <= 0 || period <= 0)
-		return UINT32_MAX;
-	return quota < period ? 1 : (uint32_t)(quota / period);
-}
-
-uint32_t p3_usable_cpus(void)
-{
-	struct p3_cpuset set;
-	if (p3_cpuset_read(0, &set))
-		return 1;
-	uint32_t n = p3_cpuset_count(&set);
-	uint32_t quota = park_quota_cpus();
-	return n < quota ? n : quota;
 }

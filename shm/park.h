@@ -88,8 +88,4 @@ enum p3_idle p3_waiter_turn(struct p3_waiter *w, const struct p3_idle_policy *p)
 /* Yield the CPU.  Return the time until this thread had it again, in ns. */
 uint64_t p3_waiter_yield(struct p3_waiter *w);
 
-/* Return the number of CPUs that this process may use by affinity and cgroup quota, at
- * least 1. */
-uint32_t p3_usable_cpus(void);
-
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The start of the library's threads. */
+/* The start of the library's threads, and what /proc tells of a process. */
 #include "shm/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,20 +88,9 @@ static int worker_create(pthread_t *thread_out, void *(*run)(void *), void *arg)
  * The kernel counts a first thread that has ended until all others have. */
 static bool worker_is_left_with(unsigned others)
 {
-	char text[512], state = 0;
-	unsigned threads = 0;
-	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-	if (fd >= 0)
-		close(fd);
-	text[len < 0 ? 0 : len] = 0;
-	const char *behind_name = strrchr(text, ')');
-	return behind_name &&
-	       sscanf(behind_name,
-		       ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-		       "%*s %u",
-		       &state, &threads) == 2 &&
-	       state == 'Z' && threads == others + 1;
+	struct p3_stat stat;
+	return p3_stat_read(0, 0, &stat) && stat.state == 'Z' &&
+	       stat.threads == others + 1;
 }
 
 /* While no worker begins or ends, look whether only workers are left.  Return false at
@@ -185,4 +175,29 @@ void p3_worker_run_briefly(void)
 	/* a short slice (since Linux 6.12) */
 	struct worker_slice attr = {.size = sizeof attr, .runtime = 100000};
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+/* ---- any process ---- */
+
+bool p3_stat_read(uint32_t pid, uint32_t tid, struct p3_stat *out)
+{
+	char name[64], line[1024];
+	snprintf(name, sizeof name,
+		tid   ? "/proc/%u/task/%u/stat"
+		: pid ? "/proc/%u/stat"
+		      : "/proc/self/stat",
+		pid, tid);
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? 0 : read(fd, line, sizeof line - 1);
+	if (fd >= 0)
+		close(fd);
+	line[len > 0 ? len : 0] = 0;
+	/* The end of the name, which may contain any character. */
+	const char *end = strrchr(line, ')');
+	return end && sscanf(end,
+			      ") %c %" SCNu32 " %*s %*s %*s %*s %" SCNu32
+			      " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu32
+			      " %*s %" SCNu64 " %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+			      &out->state, &out->parent, &out->flags, &out->threads,
+			      &out->ticks, &out->signals) == 6;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process - threads, forked children and loaded libraries of a program's process
+ * process - threads, forked children and loaded libraries of a program's process; /proc
  *
  * Any thread may call this.  The state of threads is the number of these threads, under
  * a lock: when the first thread of the process and all other threads of the program have
@@ -18,6 +18,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 /* Start such a thread with all signals blocked, so that no handler of the program runs
@@ -27,6 +28,20 @@ int p3_worker_start(pthread_t *thread_out, void *(*run)(void *), void *arg);
 /* Ask the kernel to run the calling thread soon when it wakes up: it runs briefly, and
  * often. */
 void p3_worker_run_briefly(void);
+
+/* What /proc tells of a process, or of a thread of it. */
+struct p3_stat {
+	char state;
+	uint32_t parent;
+	uint32_t flags;   /* the kernel's PF_ bits */
+	uint32_t threads; /* of the process */
+	uint64_t ticks;   /* time of its start, since that of the machine */
+	uint64_t signals; /* pending for this thread alone */
+};
+
+/* Read it of a thread, or with tid 0 of the process; pid 0 is the calling process.
+ * Return false if it is not there. */
+bool p3_stat_read(uint32_t pid, uint32_t tid, struct p3_stat *stat_out);
 
 /* Let each forked child call renew(), before fork() returns there.  Without memory for
  * that, at the start of the program, children do without. */

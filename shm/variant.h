@@ -46,10 +46,4 @@ static inline bool p3_without(enum p3_ablation part)
 #define p3_without(part) false
 #endif
 
-/* Every build takes the fast checks; nic/cci still asks. */
-static inline bool p3_straight(void)
-{
-	return true;
-}
-
 #endif

@@ -45,16 +45,6 @@ void p3_look_domains(
 	void (*found)(void *arg, uint32_t uid, const char *name, uint32_t members),
 	void *arg);
 
-/* What /proc tells of a process, or of a thread of it. */
-struct p3_look_stat {
-	char state;
-	uint32_t parent;
-	uint64_t ticks; /* time of its start, since that of the machine */
-};
-
-/* Read it of a thread, or with tid 0 of the process.  Return false if it is not there. */
-bool p3_look_stat(uint32_t pid, uint32_t tid, struct p3_look_stat *stat_out);
-
 struct p3_look;
 
 /* Look at the job or domain that a process belongs to.  pid is a job's number, or the pid

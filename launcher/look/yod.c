@@ -3,6 +3,7 @@
  * yod. */
 #include "launcher/look/lookin.h"
 #include "launcher/loop.h"
+#include "shm/process.h"
 #include "shm/seg.h"
 #include "shm/layout.h"
 
@@ -264,29 +265,10 @@ static int look_connect_any(const struct names *names, uint32_t jid, int type)
 	return rc;
 }
 
-bool p3_look_stat(uint32_t pid, uint32_t tid, struct p3_look_stat *out)
-{
-	char path[64], line[800];
-	unsigned long long ticks = 0;
-	snprintf(path, sizeof path, tid ? "/proc/%u/task/%u/stat" : "/proc/%u/stat", pid,
-		tid);
-	FILE *f = fopen(path, "re");
-	/* The end of the name, which may contain any character. */
-	const char *end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-	bool found = end && sscanf(end + 1,
-				    " %c %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-				    "%*s %*s %*s %*s %*s %*s %llu",
-				    &out->state, &out->parent, &ticks) >= 2;
-	out->ticks = ticks;
-	if (f)
-		fclose(f);
-	return found;
-}
-
 uint32_t p3_look_parent(uint32_t pid)
 {
-	struct p3_look_stat stat;
-	return p3_look_stat(pid, 0, &stat) ? stat.parent : 0;
+	struct p3_stat stat;
+	return p3_stat_read(pid, 0, &stat) ? stat.parent : 0;
 }
 
 /* Connect to the yod of a process's job.  The number of a job is the pid of its topmost

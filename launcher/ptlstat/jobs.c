@@ -3,6 +3,7 @@
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/tools/rows.h"
 #include "launcher/yod/frames.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -24,8 +25,8 @@ struct origin {
 /* Return the time at which a process started, in ticks since the machine did, or 0. */
 static uint64_t jobs_start_ticks(uint32_t pid)
 {
-	struct p3_look_stat stat;
-	return pid && p3_look_stat(pid, 0, &stat) ? stat.ticks : 0;
+	struct p3_stat stat;
+	return pid && p3_stat_read(pid, 0, &stat) ? stat.ticks : 0;
 }
 
 static time_t jobs_clock_of(uint64_t ticks)

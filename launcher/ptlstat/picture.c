@@ -3,6 +3,7 @@
 #include "launcher/ptlstat/ptlstat.h"
 #include "shm/evq.h"
 #include "shm/lane.h"
+#include "shm/process.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,9 +28,9 @@ double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns)
 static void picture_read_process(struct ptl_node *n)
 {
 	char path[40];
-	struct p3_look_stat stat;
+	struct p3_stat stat;
 	uint32_t pid = ptl_process_of(n);
-	if (!pid || n->msg.ended || !p3_look_stat(pid, 0, &stat))
+	if (!pid || n->msg.ended || !p3_stat_read(pid, 0, &stat))
 		return;
 	n->state = stat.state;
 	snprintf(path, sizeof path, "/proc/%u/task", pid);
@@ -37,7 +38,7 @@ static void picture_read_process(struct ptl_node *n)
 	for (struct dirent *e; d && !n->computes && (e = readdir(d));) {
 		uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
 		n->computes = tid && tid != n->of.word[P3_G_NIC_TID] &&
-			      p3_look_stat(pid, tid, &stat) &&
+			      p3_stat_read(pid, tid, &stat) &&
 			      (stat.state == 'R' || stat.state == 'D');
 	}
 	if (d)

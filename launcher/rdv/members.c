@@ -394,7 +394,6 @@ void p3_rdv_unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	p3_rdv_tell_births(r);
 	n->state = NODE_KNOWN;
 	n->fate_at = P3_NEVER;
-	r->joined_n--;
 	p3_outq_drop_news(&n->out);
 	n->watches = false;
 	p3_rdv_node_owes_nobody(r, i);

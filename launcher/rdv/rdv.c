@@ -175,7 +175,6 @@ static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	p3_rdv_close_fds(n->fds, P3_JOB_FDS); /* those of an earlier incarnation */
 	memcpy(n->fds, p->fds, sizeof n->fds);
 	p->nfds = 0;
-	r->joined_n++;
 	if (r->conf.joined)
 		r->conf.joined(r->conf.joined_arg, i, n->fds[FD_PUBLISHED]);
 	FAULT_POINT("yod.join_taken");

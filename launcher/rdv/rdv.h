@@ -112,8 +112,6 @@ void p3_rdv_ended(struct p3_rdv *rdv, uint32_t node, int wait_status);
  * is left, or P3_JOB_REAP_MS passed).  This changes in the loop or in
  * p3_rdv_ended() only. */
 bool p3_rdv_may_reap(const struct p3_rdv *rdv, uint32_t node);
-/* Return the number of nodes that are joined now. */
-uint32_t p3_rdv_joined(const struct p3_rdv *rdv);
 /* Return the number of nodes that wait in the barrier; *since_out is the time at which
  * the first of them began (p3_now_ms()). */
 uint32_t p3_rdv_barrier(const struct p3_rdv *rdv, int64_t *since_out);
@@ -129,8 +127,6 @@ void p3_rdv_gone(struct p3_rdv *rdv, uint32_t node);
  * with EPIPE the news that this rank has ended without a card. */
 void p3_rdv_cards(struct p3_rdv *rdv, int status, uint32_t ended, const void *cards,
 	size_t len, size_t each);
-/* Return the number of packets queued for a node that does not read. */
-uint32_t p3_rdv_queued(const struct p3_rdv *rdv, uint32_t node);
 
 enum p3_rdv_state {
 	P3_RDV_NEVER_JOINED,

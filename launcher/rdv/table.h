@@ -2,8 +2,8 @@
 /*
  * table - the state of the rendezvous, and the functions of the files that work on it
  *
- * Only the files of launcher/rdv/ include it.  One thread calls all functions (rdv.h).
- * A file calls files above it in this list only:
+ * Only the files of launcher/rdv/, and their test, include it.  One thread calls all
+ * functions (rdv.h).  A file calls files above it in this list only:
  *
  *	transport.c	bits of pairs of nodes, the view for lookers; queues, sending
  *	members.c	nodes that join and that end, the barrier, and cards
@@ -103,7 +103,6 @@ struct p3_rdv {
 		       * be made */
 	int cards;    /* file of all ranks' cards, or -1 */
 	bool told;    /* several hosts: ALL_WAIT is told, and no release has come */
-	uint32_t joined_n;
 	uint64_t joins;
 	uint32_t *untold; /* nodes whose births earlier nodes have yet to hear of */
 	uint32_t untold_n;

@@ -78,20 +78,10 @@ bool p3_rdv_may_reap(const struct p3_rdv *r, uint32_t i)
 	return i >= r->conf.size || !r->node[i].owed_n;
 }
 
-uint32_t p3_rdv_joined(const struct p3_rdv *r)
-{
-	return r->joined_n;
-}
-
 uint32_t p3_rdv_barrier(const struct p3_rdv *r, int64_t *since_out)
 {
 	*since_out = r->barrier_since;
 	return r->waits_n;
-}
-
-uint32_t p3_rdv_queued(const struct p3_rdv *r, uint32_t i)
-{
-	return i < r->conf.size ? r->node[i].out.n : 0;
 }
 
 void p3_rdv_show(const struct p3_rdv *r, uint32_t i, struct p3_rdv_view *out)

@@ -8,109 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define CPUS_NAME_LEN 1024
-
-static uint32_t cpus_smaller(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint32_t cpus_affinity(void)
-{
-	struct p3_cpuset set;
-	if (p3_cpuset_read(0, &set) == 0)
-		return p3_cpuset_count(&set);
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-	return n > 0 ? (uint32_t)n : 1;
-}
-
-static uint32_t cpus_whole_cpus(long long quota, long long period)
-{
-	if (quota <= 0 || period <= 0)
-		return UINT32_MAX;
-	long long n = quota / period;
-	if (n < 1)
-		return 1;
-	return n > P3_CPUS_MOST ? UINT32_MAX : (uint32_t)n;
-}
-
-/* Return a group's quota in CPUs.  In v2 it is a line, "max 100000" or "150000 100000";
- * in v1 it is in two files, and -1 means no limit. */
-static uint32_t cpus_quota_of(const char *dir)
-{
-	char line[128], more[128];
-	long long quota, period;
-	if (p3_line_read(line, sizeof line, "%s/cpu.max", dir) &&
-		sscanf(line, "%lld %lld", &quota, &period) == 2)
-		return cpus_whole_cpus(quota, period);
-	if (p3_line_read(line, sizeof line, "%s/cpu.cfs_quota_us", dir) &&
-		p3_line_read(more, sizeof more, "%s/cpu.cfs_period_us", dir))
-		return cpus_whole_cpus(atoll(line), atoll(more));
-	return UINT32_MAX;
-}
-
-/* Return the tightest quota of a group and of all groups above it, up to the mount. */
-static uint32_t cpus_quota_up(const char *mount, const char *path)
-{
-	char dir[CPUS_NAME_LEN];
-	size_t mount_len = strlen(mount);
-	uint32_t least = UINT32_MAX;
-	if (snprintf(dir, sizeof dir, "%s%s", mount, path) >= (int)sizeof dir)
-		return UINT32_MAX;
-	for (;;) {
-		least = cpus_smaller(least, cpus_quota_of(dir));
-		char *slash = strrchr(dir + mount_len, '/');
-		if (!slash)
-			return least;
-		*slash = 0;
-	}
-}
-
-static bool cpus_has_controller(const char *list, const char *name)
-{
-	size_t len = strlen(name);
-	for (const char *at = list; (at = strstr(at, name)); at += len)
-		if ((at == list || at[-1] == ',') && (!at[len] || at[len] == ','))
-			return true;
-	return false;
-}
-
-/* Return the quota of a line of /proc/self/cgroup: "0::/path" in v2,
- * "4:cpu,cpuacct:/path" in v1. */
-static uint32_t cpus_quota_of_line(char *line)
-{
-	char *list = strchr(line, ':');
-	char *path = list ? strchr(list + 1, ':') : NULL;
-	if (!path)
-		return UINT32_MAX;
-	*list++ = 0;
-	*path++ = 0;
-	path[strcspn(path, "\n")] = 0;
-	if (*list && !cpus_has_controller(list, "cpu"))
-		return UINT32_MAX;
-	return cpus_quota_up(*list ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup", path);
-}
-
-/* Return the cgroup's quota, or UINT32_MAX for none. */
-static uint32_t cpus_quota(void)
-{
-	char line[CPUS_NAME_LEN];
-	uint32_t least = UINT32_MAX;
-	FILE *f = fopen("/proc/self/cgroup", "re");
-	if (!f)
-		return UINT32_MAX;
-	while (fgets(line, sizeof line, f))
-		least = cpus_smaller(least, cpus_quota_of_line(line));
-	fclose(f);
-	return least;
-}
-
-uint32_t p3_cpus_usable(void)
-{
-	return cpus_smaller(cpus_affinity(), cpus_quota());
-}
 
 /* ---- places ---- */
 
@@ -125,7 +22,7 @@ struct units {
 
 int p3_place_here(struct p3_place_machine *here_out)
 {
-	*here_out = (struct p3_place_machine){.root = "", .quota = cpus_quota()};
+	*here_out = (struct p3_place_machine){.root = "", .quota = p3_cpus_quota()};
 	return p3_cpuset_read(0, &here_out->mask);
 }
 
@@ -193,7 +90,7 @@ static int place_find_units(const char *root, enum p3_bind bind,
 static bool place_fits(const struct p3_place_machine *here,
 	const struct p3_place_want *want, const struct units *u, uint32_t size)
 {
-	uint32_t n = want->bind == P3_BIND_NUMA ? u->n : cpus_smaller(u->n, here->quota);
+	uint32_t n = want->bind == P3_BIND_NUMA ? u->n : p3_cpus_fewer(u->n, here->quota);
 	if (!want->per_unit || size <= (uint64_t)n * want->per_unit)
 		return true;
 	const char *units = want->bind == P3_BIND_NUMA   ? "NUMA nodes"
@@ -282,7 +179,7 @@ int p3_place_make(const struct p3_place_machine *here, const struct p3_place_wan
 	struct p3_place p = {.bound = true};
 	struct units u = {NULL, 0};
 	int rc = place_choose_job(here, want, &p.job);
-	p.cpus = cpus_smaller(p3_cpuset_count(&p.job), here->quota);
+	p.cpus = p3_cpus_fewer(p3_cpuset_count(&p.job), here->quota);
 	if (!rc)
 		rc = place_find_units(here->root, want->bind, &p.job, &u);
 	if (!rc)

@@ -2,11 +2,11 @@
 /* Signals, the ends of child processes, and the line about a crash. */
 #include "launcher/yod/yod.h"
 #include "launcher/loop.h"
+#include "shm/process.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -148,34 +148,9 @@ pid_t p3_reap_any(void)
 	return info.si_pid;
 }
 
-struct reap_stat {
-	char state;
-	int parent;
-	unsigned flags;
-	unsigned long signals; /* pending for this thread */
-};
-
-/* Parse "pid (name) state ppid ..."; a name may contain any character. */
-static bool reap_read_stat_at(int dir, const char *pid, struct reap_stat *out)
-{
-	char name[32], line[1024];
-	snprintf(name, sizeof name, "%.20s/stat", pid);
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ssize_t n = read(fd, line, sizeof line - 1);
-	close(fd);
-	line[n > 0 ? n : 0] = 0;
-	const char *at = strrchr(line, ')');
-	return at && sscanf(at,
-			     ") %c %d %*d %*d %*d %*d %u %*s %*s %*s %*s %*s %*s %*s %*s "
-			     "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu",
-			     &out->state, &out->parent, &out->flags, &out->signals) == 4;
-}
-
 /* Return true if a thread has ended, is ending in the kernel, or is about to, since its
  * process ends. */
-static bool reap_has_ended(const struct reap_stat *s)
+static bool reap_has_ended(const struct p3_stat *s)
 {
 	return s->state == 'Z' || s->flags & EXITING || s->signals & KILLED;
 }
@@ -183,7 +158,7 @@ static bool reap_has_ended(const struct reap_stat *s)
 bool p3_reap_is_ending(pid_t pid)
 {
 	char name[40];
-	struct reap_stat stat;
+	struct p3_stat stat;
 	struct dirent *e;
 	bool lives = false;
 	snprintf(name, sizeof name, "/proc/%d/task", (int)pid);
@@ -192,7 +167,7 @@ bool p3_reap_is_ending(pid_t pid)
 		return false;
 	while (!lives && (e = readdir(threads)))
 		lives = isdigit((unsigned char)e->d_name[0]) &&
-			reap_read_stat_at(dirfd(threads), e->d_name, &stat) &&
+			p3_stat_read((uint32_t)pid, (uint32_t)atoi(e->d_name), &stat) &&
 			!reap_has_ended(&stat);
 	closedir(threads);
 	return !lives;
@@ -202,13 +177,13 @@ static void reap_kill_children(void)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *e;
-	struct reap_stat stat;
+	struct p3_stat stat;
 	if (!proc)
 		return;
 	while ((e = readdir(proc)))
 		if (isdigit((unsigned char)e->d_name[0]) &&
-			reap_read_stat_at(dirfd(proc), e->d_name, &stat) &&
-			stat.parent == getpid())
+			p3_stat_read((uint32_t)atoi(e->d_name), 0, &stat) &&
+			stat.parent == (uint32_t)getpid())
 			kill((pid_t)atoi(e->d_name), SIGKILL);
 	closedir(proc);
 }

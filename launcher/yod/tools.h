@@ -49,16 +49,6 @@ bool p3_line_read(char *line, size_t size, const char *path_fmt, ...)
 char *p3_own_path(const char *beside);
 
 /*
- * cpus - the number of CPUs that the job may use
- *
- * The number is that of the CPUs in the affinity mask, or the cgroup's quota in whole
- * CPUs (at least 1) if that is less.  A limit that cannot be read is ignored.  Any
- * thread may call these functions; there is no state.
- */
-
-uint32_t p3_cpus_usable(void);
-
-/*
  * tracefile - the traces of a job's nodes in one file: yod --trace writes it
  *
  *	file header | block | block ...

@@ -13,7 +13,7 @@
 #include "shm/footprint.h"
 #include "shm/log.h"
 #include "shm/seg.h"
-#include "shm/park.h"
+#include "shm/cpuset.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ static int job_begin_without_yod(struct p3_node *node)
 	job_set_domain(node, !node->harness);
 	node->jid = (uint32_t)getpid();
 	node->uid = (uint32_t)geteuid();
-	node->cpus = p3_usable_cpus();
+	node->cpus = p3_cpus_usable();
 	return job_take_launched_rank(node);
 }
 

@@ -4,6 +4,7 @@
 #include "shm/conf.h"
 #include "shm/job.h"
 #include "shm/log.h"
+#include "shm/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -160,17 +161,8 @@ static uint32_t launched_split_name(char *name)
 /* Return the parent of a process, or 0. */
 static uint32_t launched_parent(uint32_t pid)
 {
-	char path[40], text[600];
-	unsigned parent = 0;
-	snprintf(path, sizeof path, "/proc/%u/stat", pid);
-	FILE *f = fopen(path, "re");
-	char *got = f ? fgets(text, sizeof text, f) : NULL;
-	char *name_end = got ? strrchr(text, ')') : NULL;
-	if (!name_end || sscanf(name_end, ") %*c %u", &parent) != 1)
-		parent = 0;
-	if (f)
-		fclose(f);
-	return parent;
+	struct p3_stat stat;
+	return p3_stat_read(pid, 0, &stat) ? stat.parent : 0;
 }
 
 /* Return the number behind --pgid in the command line of a hydra_pmi_proxy, plus 1, or 0

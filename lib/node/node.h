@@ -2,7 +2,8 @@
 /*
  * node - the state of a node
  *
- * A process is one node.  Tests run several nodes in one process (lib/nodes.h).
+ * A process is one node.  Tests run several in one process
+ * (tests/support/own_node.h).
  *
  * The files of this folder hold the state that the calls share: this header the node, the
  * ids of the ranks, and the requests that wait for processes which have yet to join;

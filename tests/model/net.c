@@ -5,7 +5,7 @@
 
 #include "far/placed.h"
 #include "lib/node/node.h"
-#include "lib/nodes.h"
+#include "support/own_node.h"
 #include "support/patience.h"
 #include "support/starter.h"
 
@@ -30,7 +30,7 @@ static void must(bool ok, const char *what)
 
 void net_enter(const struct net *net, unsigned node)
 {
-	p3_node_enter(net->node[node]);
+	own_node_enter(net->node[node]);
 }
 
 static void node_up(struct net *net, unsigned i)
@@ -64,7 +64,7 @@ void net_up(struct net *net, unsigned n)
 		starter_new(n, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), false, sock);
 	const struct p3_far_conf *far = placed_on_hosts();
 	for (unsigned i = 0; i < n; i++) {
-		net->node[i] = p3_node_create(sock[i]);
+		net->node[i] = own_node_create(sock[i]);
 		net->node[i]->far = far;
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -87,7 +87,7 @@ void net_down(struct net *net)
 		placed_count(p3_nic(net->node[i]));
 	for (unsigned i = 0; i < net->n; i++) {
 		net_enter(net, i);
-		p3_node_destroy(net->node[i]);
+		own_node_destroy(net->node[i]);
 	}
 	starter_end(net->starter);
 }

@@ -4,7 +4,7 @@
 #include "lib/cci/cci.h"
 #include "lib/job/job.h"
 #include "lib/node/node.h"
-#include "lib/nodes.h"
+#include "support/own_node.h"
 #include "support/asleep.h"
 
 #include <poll.h>
@@ -85,7 +85,7 @@ static int put_to_self(ptl_handle_ni_t ni)
 static void *live(void *arg)
 {
 	struct yod *y = arg;
-	struct p3_node *node = y->node = p3_node_create(y->other);
+	struct p3_node *node = y->node = own_node_create(y->other);
 	ptl_handle_ni_t ni, another;
 	struct p3_nic *nic;
 	int most, rc = PtlInit(&most);
@@ -101,7 +101,7 @@ static void *live(void *arg)
 		rc = put_to_self(another);
 	p3_release(&y->done, 1 + (uint32_t)rc);
 	p3_cci_node_release(node);
-	p3_node_destroy(node);
+	own_node_destroy(node);
 	return NULL;
 }
 

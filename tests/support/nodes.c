@@ -4,7 +4,7 @@
 
 #include "far/placed.h"
 #include "lib/node/node.h"
-#include "lib/nodes.h"
+#include "support/own_node.h"
 #include "nic/run/lease.h"
 #include "support/starter.h"
 
@@ -307,7 +307,7 @@ static void *side_main(void *arg)
 	struct side *s = arg;
 	jmp_buf out;
 	self = s->member;
-	p3_node_enter(s->member->node);
+	own_node_enter(s->member->node);
 	way_out = &out;
 	if (setjmp(out) == 0)
 		s->fn(s->arg);
@@ -470,7 +470,7 @@ static void *member_main(void *arg)
 	struct member *m = arg;
 	jmp_buf out;
 	self = m;
-	m->node = p3_node_create(m->sock);
+	m->node = own_node_create(m->sock);
 	m->node->far = far;
 	way_out = &out;
 	if (setjmp(out) == 0)
@@ -484,7 +484,7 @@ static void *member_main(void *arg)
 	pthread_mutex_lock(&dog_lock);
 	m->node = NULL;
 	pthread_mutex_unlock(&dog_lock);
-	p3_node_destroy(node);
+	own_node_destroy(node);
 	free_blocks(m);
 	return NULL;
 }

@@ -351,10 +351,10 @@ CASE(park_usable_cpus_follow_the_affinity)
 {
 	struct p3_cpuset all, one;
 	assert_int_equal(p3_cpuset_read(0, &all), 0);
-	assert_in_range(p3_usable_cpus(), 1, p3_cpuset_count(&all));
+	assert_in_range(p3_cpus_usable(), 1, p3_cpuset_count(&all));
 	one = p3_cpuset_of((uint32_t)sched_getcpu());
 	assert_int_equal(p3_cpuset_apply(&one), 0);
-	uint32_t cpus = p3_usable_cpus();
+	uint32_t cpus = p3_cpus_usable();
 	assert_int_equal(p3_cpuset_apply(&all), 0);
 	assert_int_equal(cpus, 1);
 }
@@ -370,7 +370,7 @@ static int count_cpus_under_quota(void *arg)
 	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "we");
 	if (!f || fputs(quota, f) < 0 || fclose(f) || p3_cpuset_read(0, &all))
 		return CANNOT;
-	uint32_t cpus = p3_usable_cpus();
+	uint32_t cpus = p3_cpus_usable();
 	return cpus == p3_cpuset_count(&all) ? ALL_CPUS : (int)cpus;
 }
 

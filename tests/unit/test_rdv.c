@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "launcher/loop.h"
-#include "launcher/rdv/rdv.h"
+#include "launcher/rdv/table.h"
 #include "launcher/yod/yod.h"
 #include "support/patience.h"
 #include "shm/job.h"
@@ -45,6 +45,20 @@ struct world {
 	char said[2000];
 	int open_before;
 };
+
+static uint32_t count_joined(const struct world *w)
+{
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < w->rdv->conf.size; i++)
+		n += w->rdv->node[i].state == NODE_JOINED;
+	return n;
+}
+
+/* Return the number of packets that wait until the node reads. */
+static uint32_t count_queued(const struct world *w, uint32_t i)
+{
+	return w->rdv->node[i].out.n;
+}
 
 static int open_fds(void)
 {
@@ -350,7 +364,7 @@ static void rdv_tells_all_of_a_birth_then_joined(void **state)
 	expect_about(w, 0, P3_JOB_BORN, 3, 6);
 	expect_silence(w, 0);
 	expect_silence(w, 1);
-	assert_int_equal(p3_rdv_joined(w->rdv), 2);
+	assert_int_equal(count_joined(w), 2);
 }
 
 static void rdv_hands_on_published_doorbell_and_heap(void **state)
@@ -434,7 +448,7 @@ static void rdv_says_died_on_end_of_file(void **state)
 	settle(w);
 	expect_about(w, 0, P3_JOB_DIED, 2, 3);
 	expect_about(w, 1, P3_JOB_DIED, 2, 3);
-	assert_int_equal(p3_rdv_joined(w->rdv), 2);
+	assert_int_equal(count_joined(w), 2);
 }
 
 static void rdv_reads_leave_before_end_of_file(void **state)
@@ -667,7 +681,7 @@ static void rdv_cuts_off_garbage(void **state)
 		expect_cut_off(w, i);
 		expect_about(w, 0, P3_JOB_DIED, i, i + 1);
 	}
-	assert_int_equal(p3_rdv_joined(w->rdv), 1);
+	assert_int_equal(count_joined(w), 1);
 	char words[60];
 	snprintf(words, sizeof words, "rank 2: speaks version %u of yod's protocol",
 		p3_job_version(m.magic));
@@ -847,7 +861,7 @@ static void rdv_ignores_a_forked_child(void **state)
 	settle(w);
 	expect_silence(w, 0);
 	expect_silence(w, 1);
-	assert_int_equal(p3_rdv_joined(w->rdv), 2);
+	assert_int_equal(count_joined(w), 2);
 	assert_non_null(strstr(w->said, "ignored"));
 }
 
@@ -995,10 +1009,10 @@ static void rdv_bounds_the_queue_of_one_that_never_reads(void **state)
 	hello(w, 1);
 	for (uint64_t k = 0; k < 2000; k++) {
 		cycle(w, 1, 100 + k);
-		assert_true(p3_rdv_queued(w->rdv, 0) < 4 * NODES);
+		assert_true(count_queued(w, 0) < 4 * NODES);
 	}
 	join(w, 1, 5000);
-	assert_true(p3_rdv_queued(w->rdv, 0) > 0);
+	assert_true(count_queued(w, 0) > 0);
 
 	int64_t alive = 0;
 	struct p3_job_packet g;
@@ -1015,7 +1029,7 @@ static void rdv_bounds_the_queue_of_one_that_never_reads(void **state)
 		p3_job_close(&g);
 	}
 	assert_int_equal(alive, 5000);
-	assert_int_equal(p3_rdv_queued(w->rdv, 0), 0);
+	assert_int_equal(count_queued(w, 0), 0);
 }
 
 static void rdv_cuts_off_one_that_asks_and_never_reads(void **state)
@@ -1027,7 +1041,7 @@ static void rdv_cuts_off_one_that_asks_and_never_reads(void **state)
 	for (int k = 0; k < 5000 && !rc; k++) {
 		rc = p3_job_send(w->sock[0], &m, NULL, 0);
 		settle(w);
-		assert_true(p3_rdv_queued(w->rdv, 0) <= 4 * NODES + 64);
+		assert_true(count_queued(w, 0) <= 4 * NODES + 64);
 	}
 	assert_int_equal(rc, -EPIPE);
 	assert_non_null(strstr(w->said, "does not read"));
@@ -1183,9 +1197,9 @@ static void rdv_tells_of_births_before_all_else(void **state)
 /* Fill the node's socket with packets, so that yod must queue the next one. */
 static void fill_socket_of(struct world *w, uint32_t i, uint32_t by, uint64_t incarnation)
 {
-	for (int k = 0; k < 5000 && !p3_rdv_queued(w->rdv, i); k++)
+	for (int k = 0; k < 5000 && !count_queued(w, i); k++)
 		say_again(w, i, by, incarnation);
-	assert_int_equal(p3_rdv_queued(w->rdv, i), 1);
+	assert_int_equal(count_queued(w, i), 1);
 }
 
 /*
@@ -1200,13 +1214,13 @@ static void end_after_introduction(struct world *w, bool leaves)
 	fill_socket_of(w, 0, 1, 2);
 	say_again(w, 2, 0, 1);
 	expect_fds(w, 2, P3_JOB_BORN, 0, 1, 3);
-	assert_int_equal(p3_rdv_queued(w->rdv, 0), 2);
+	assert_int_equal(count_queued(w, 0), 2);
 	if (leaves)
 		say_msg(w, 2, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 3});
 	else
 		hang_up(w, 2);
 	settle(w);
-	assert_int_equal(p3_rdv_queued(w->rdv, 0), 3);
+	assert_int_equal(count_queued(w, 0), 3);
 	while (!over && hear_any(w, 0, &g)) {
 		bool about = g.msg.node == 2;
 		assert_true(!about || g.msg.incarnation == 3);
@@ -1271,7 +1285,7 @@ static void rdv_introduces_one_whose_birth_was_not_read(void **state)
 	hello(w, 2);
 	join(w, 2, 3);
 	settle_for(w, 300);
-	assert_int_equal(p3_rdv_queued(w->rdv, 0), 2);
+	assert_int_equal(count_queued(w, 0), 2);
 	skip_all(w, 2);
 	say_again(w, 2, 0, 1);
 	expect_fds(w, 2, P3_JOB_BORN, 0, 1, 3);
@@ -1297,7 +1311,7 @@ static void rdv_keeps_an_ended_life_behind_a_new_one(void **state)
 		say_again(w, 2, 0, 1);
 		leave(w, 2, k);
 	}
-	assert_int_equal(p3_rdv_queued(w->rdv, 0), 3);
+	assert_int_equal(count_queued(w, 0), 3);
 	join(w, 2, 20);
 	settle_for(w, 300);
 	hear_life(w, 3, 3, true);

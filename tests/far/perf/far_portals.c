@@ -3,7 +3,7 @@
 #include "farperf.h"
 
 #include "lib/node/node.h"
-#include "lib/nodes.h"
+#include "support/own_node.h"
 #include "nic/far/endpoint.h"
 #include "nic/streams.h"
 #include "portals3.h"
@@ -121,9 +121,9 @@ void far_portals_open(struct far_end *e, int sock)
 {
 	int most;
 	p.end = e;
-	struct p3_node *node = p3_node_create(sock);
+	struct p3_node *node = own_node_create(sock);
 	if (!node)
-		far_die("p3_node_create", "no memory");
+		far_die("own_node_create", "no memory");
 	node->far = far_conf(e);
 	must(PtlInit(&most), "PtlInit");
 	must(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &p.ni), "PtlNIInit");

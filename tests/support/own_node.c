@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Several nodes in one process, for tests. */
-#include "lib/nodes.h"
+/* Several nodes in one process. */
+#include "support/own_node.h"
 #include "lib/node/heap.h"
 #include "lib/node/node.h"
 #include "lib/runtime/runtime.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-struct p3_node *p3_node_create(int sock)
+struct p3_node *own_node_create(int sock)
 {
 	struct p3_node *node = calloc(1, sizeof *node);
 	if (!node)
@@ -21,21 +21,21 @@ struct p3_node *p3_node_create(int sock)
 		.wake_fd = -1,
 		.harness = true};
 	p3_node_set_locks(node);
-	p3_node_enter(node);
+	own_node_enter(node);
 	return node;
 }
 
-void p3_node_enter(struct p3_node *node)
+void own_node_enter(struct p3_node *node)
 {
 	p3_thread.node = node ? node : &p3_process;
 }
 
-void p3_node_destroy(struct p3_node *node)
+void own_node_destroy(struct p3_node *node)
 {
 	PtlFini();
 	p3_node_leave_heap(node);
 	p3_cnos_free_maps(node);
-	p3_node_enter(NULL);
+	own_node_enter(NULL);
 	if (p3_ready(node) != &p3_not_ready)
 		munmap(p3_ready(node), P3_PAGE);
 	p3_fd_close_own(node->sock, node->sock_file);
