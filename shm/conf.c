@@ -15,42 +15,27 @@
 #include <string.h>
 
 #define LINE_MAX_LEN 480
+#define SECONDS_MOST 1000000
 #define NEAR         3 /* a name at most this many edits away is near */
 
-static bool is_trace(const char *text)
-{
-	uint32_t records;
-	return p3_conf_trace(text, &records);
-}
+/* is_NAME(): can the text be parsed? */
+#define FORM(name, type, parse)                                                          \
+	static bool is_##name(const char *text)                                          \
+	{                                                                                \
+		type value;                                                              \
+		return parse(text, &value);                                              \
+	}
+FORM(trace, uint32_t, p3_conf_trace)
+FORM(nid, uint32_t, p3_conf_nid)
+FORM(absent, uint32_t, p3_conf_absent)
+FORM(far_timeout, uint32_t, p3_conf_far_timeout)
+FORM(net, struct p3_conf_net, p3_conf_net)
+FORM(ablation, uint32_t, p3_ablation_parse)
 
 static bool is_nic_cpus(const char *text)
 {
 	struct p3_cpuset set;
 	return strcmp(text, "auto") == 0 || p3_cpulist_parse(text, &set);
-}
-
-static bool is_nid(const char *text)
-{
-	uint32_t nid;
-	return p3_conf_nid(text, &nid);
-}
-
-static bool is_absent(const char *text)
-{
-	uint32_t seconds;
-	return p3_conf_absent(text, &seconds);
-}
-
-static bool is_far_timeout(const char *text)
-{
-	uint32_t seconds;
-	return p3_conf_far_timeout(text, &seconds);
-}
-
-static bool is_net(const char *text)
-{
-	struct p3_conf_net net;
-	return p3_conf_net(text, &net);
 }
 
 /* Return true for auto, off, or a name of a provider as libfabric writes it. */
@@ -71,12 +56,6 @@ static bool is_log(const char *text)
 {
 	uint8_t levels[P3_LOG_AREAS];
 	return p3_log_parse(text, levels);
-}
-
-static bool is_ablation(const char *text)
-{
-	uint32_t parts;
-	return p3_ablation_parse(text, &parts);
 }
 
 /* Return true for a name of a CCI transport, which is the scheme of a URI. */
@@ -351,10 +330,10 @@ bool p3_conf_size(const char *text, uint64_t usual, uint64_t most, uint64_t *len
 	return true;
 }
 
-static bool number_value(const struct p3_conf_row *row, const char *text, uint64_t *out)
+static bool number_value(const char *text, uint64_t least, uint64_t most, uint64_t *out)
 {
-	bool digits = text[strspn(text, "0123456789")] == '\0';
-	return digits && p3_conf_size(text, 0, row->most, out) && *out >= row->least;
+	bool digits = *text && text[strspn(text, "0123456789")] == '\0';
+	return digits && p3_conf_size(text, 0, most, out) && *out >= least;
 }
 
 bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *value_out)
@@ -369,7 +348,7 @@ bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *va
 		return p3_conf_size(text, 0, row->most, value_out) &&
 		       *value_out >= row->least;
 	case P3_CONF_NUMBER:
-		return number_value(row, text, value_out);
+		return number_value(text, row->least, row->most, value_out);
 	default:
 		return row->is_form(text);
 	}
@@ -388,15 +367,14 @@ static bool match_ranks(const char *text, size_t len, struct p3_cpuset *set_out)
 static bool match_option(const char *text, size_t len, struct p3_conf_match *match)
 {
 	static const char inlined[] = "/inline=";
-	const struct p3_conf_row bytes = {.most = P3_CONF_INLINE_MOST};
 	char word[16];
 	uint64_t value;
 	snprintf(word, sizeof word, "%.*s", (int)len, text);
 	if (len >= sizeof word)
 		return false;
 	if (strncmp(word, inlined, sizeof inlined - 1) == 0) {
-		if (!word[sizeof inlined - 1] ||
-			!number_value(&bytes, word + sizeof inlined - 1, &value))
+		if (!number_value(
+			    word + sizeof inlined - 1, 0, P3_CONF_INLINE_MOST, &value))
 			return false;
 		match->inlined = (uint32_t)value;
 		return true;
@@ -466,14 +444,13 @@ bool p3_conf_nid(const char *text, uint32_t *nid_out)
 bool p3_conf_absent(const char *text, uint32_t *seconds_out)
 {
 	static const char hold[] = "hold:";
-	const struct p3_conf_row seconds = {.least = 1, .most = 1000000};
 	uint64_t value = P3_CONF_HOLD_S;
 	bool plain = !text || !*text || strcmp(text, "hold") == 0;
 	if (text && strcmp(text, "drop") == 0)
 		value = 0;
 	else if (!plain &&
 		 (strncmp(text, hold, sizeof hold - 1) != 0 ||
-			 !number_value(&seconds, text + sizeof hold - 1, &value)))
+			 !number_value(text + sizeof hold - 1, 1, SECONDS_MOST, &value)))
 		return false;
 	*seconds_out = (uint32_t)value;
 	return true;
@@ -481,11 +458,10 @@ bool p3_conf_absent(const char *text, uint32_t *seconds_out)
 
 bool p3_conf_far_timeout(const char *text, uint32_t *seconds_out)
 {
-	const struct p3_conf_row seconds = {.least = 1, .most = 1000000};
 	uint64_t value = P3_CONF_FAR_S;
 	if (text && strcmp(text, "never") == 0)
 		value = 0;
-	else if (text && *text && !number_value(&seconds, text, &value))
+	else if (text && *text && !number_value(text, 1, SECONDS_MOST, &value))
 		return false;
 	*seconds_out = (uint32_t)value;
 	return true;
@@ -502,9 +478,9 @@ static bool prefix(const char *text, const char *slash, struct p3_conf_net *net)
 	memcpy(address, text, n);
 	address[n] = '\0';
 	net->family = strchr(address, ':') ? AF_INET6 : AF_INET;
-	const struct p3_conf_row range = {.most = net->family == AF_INET ? 32 : 128};
-	if (inet_pton(net->family, address, net->address) != 1 || !slash[1] ||
-		!number_value(&range, slash + 1, &bits))
+	uint64_t most = net->family == AF_INET ? 32 : 128;
+	if (inet_pton(net->family, address, net->address) != 1 ||
+		!number_value(slash + 1, 0, most, &bits))
 		return false;
 	net->bits = (uint32_t)bits;
 	return true;
