@@ -119,9 +119,12 @@ static inline void job_start(void)
 	check(PtlGetRank(job.ni, &job.rank, &job.size), "PtlGetRank");
 }
 
+/* Wait for all ranks.  The barrier fails when one of them has ended: that rank or yod has
+ * said why, so this one ends without a line. */
 static inline void job_meet(void)
 {
-	check(PtlXBarrier(), "PtlXBarrier");
+	if (PtlXBarrier() != PTL_OK)
+		exit(1);
 }
 
 static inline void job_end(void)

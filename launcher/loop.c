@@ -66,6 +66,7 @@ void p3_loop_at(struct p3_loop *l, struct p3_loop_timer *t, int64_t at)
 	if (at == P3_NEVER)
 		return;
 	t->at = at;
+	t->turn = l->turn;
 	t->linked = true;
 	t->next = l->timers;
 	l->timers = t;
@@ -77,23 +78,22 @@ void p3_loop_before(struct p3_loop *l, struct p3_loop_timer *t, int64_t at)
 		p3_loop_at(l, t, at);
 }
 
+/* Return the first timer to go off of those that were not set in this run, or NULL. */
 static struct p3_loop_timer *loop_first_timer(const struct p3_loop *l)
 {
-	struct p3_loop_timer *first = l->timers;
-	for (struct p3_loop_timer *t = first; t; t = t->next)
-		if (t->at < first->at)
+	struct p3_loop_timer *first = NULL;
+	for (struct p3_loop_timer *t = l->timers; t; t = t->next)
+		if (t->turn != l->turn && (!first || t->at < first->at))
 			first = t;
 	return first;
 }
 
-/* Call the timers that are due, at most as many as are linked by now. */
+/* Call the timers that are due.  One that is set again meanwhile waits for the next run:
+ * a timer that is always due holds up no other. */
 static void loop_call_timers(struct p3_loop *l)
 {
 	int64_t now = p3_now_ms();
-	int n = 0;
-	for (const struct p3_loop_timer *t = l->timers; t; t = t->next)
-		n += t->at <= now;
-	for (struct p3_loop_timer *t; n-- && (t = loop_first_timer(l)) && t->at <= now;) {
+	for (struct p3_loop_timer *t; (t = loop_first_timer(l)) && t->at <= now;) {
 		loop_unlink(l, t);
 		t->on(t->arg);
 	}
@@ -102,6 +102,7 @@ static void loop_call_timers(struct p3_loop *l)
 void p3_loop_run(struct p3_loop *l, int64_t until)
 {
 	struct epoll_event ev[EVENTS];
+	l->turn++;
 	const struct p3_loop_timer *first = loop_first_timer(l);
 	int64_t now = p3_now_ms(), at = p3_earlier(until, first ? first->at : P3_NEVER);
 	int64_t ms = at <= now ? 0 : p3_earlier(at - now, WAIT_MS);

@@ -54,6 +54,7 @@ struct p3_loop_fd {
 struct p3_loop_timer {
 	int64_t at; /* while it is linked */
 	bool linked;
+	uint32_t turn; /* the run of the loop in which it was set */
 	void (*on)(void *arg);
 	void *arg;
 	struct p3_loop_timer *next;
@@ -64,6 +65,7 @@ struct p3_loop {
 	struct p3_loop_timer *timers;
 	struct epoll_event *ready; /* those of this run that are yet to be called */
 	int ready_n;
+	uint32_t turn; /* number of this run */
 };
 
 /* Open a loop.  Return 0 or -errno. */

@@ -150,12 +150,12 @@ static json_t *info_one_setting(enum p3_conf_id id, const char *set, const uint6
 	bool right = p3_conf_value(row, set, &value);
 	if (!right)
 		p3_conf_complain(row, set, line, sizeof line);
-	return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:s?}", "name", row->name, "value",
-		got            ? got
-		: right && set ? set
-			       : row->usual,
-		"from", set ? "environment" : "default", "set", set, "default",
-		row->usual, "wrong", right ? NULL : line);
+	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:o}", "name", row->name, "value",
+		p3_rows_text(got            ? got
+			     : right && set ? set
+					    : row->usual),
+		"from", set ? "environment" : "default", "set", p3_rows_text(set),
+		"default", row->usual, "wrong", p3_rows_text(right ? NULL : line));
 }
 
 static json_t *info_settings(char *const texts[P3_CONF_ROWS], const uint64_t *word)
@@ -170,7 +170,7 @@ static json_t *info_settings(char *const texts[P3_CONF_ROWS], const uint64_t *wo
 
 static void info_hear_unknown(void *arg, const char *line)
 {
-	json_array_append_new(arg, json_string(line));
+	json_array_append_new(arg, p3_rows_text(line));
 }
 
 /* Copy the settings before this program changes some for itself. */

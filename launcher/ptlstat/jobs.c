@@ -50,9 +50,6 @@ static bool jobs_read_program(uint32_t pid, char name[PROGRAM_LEN])
 	word[n] = '\0';
 	const char *slash = strrchr(word, '/');
 	snprintf(name, PROGRAM_LEN, "%.60s", slash ? slash + 1 : word);
-	for (char *at = name; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = '?';
 	return *name;
 }
 
@@ -102,7 +99,7 @@ static json_t *jobs_row(uint32_t uid, int rc, struct p3_look *look)
 	json_object_set_new(row, "size", json_integer(p3_look_job(look)->size));
 	json_object_set_new(row, "joined", json_integer(o.joined));
 	json_object_set_new(row, "started", json_integer(P3_ROW_N(o.started)));
-	json_object_set_new(row, "program", json_string(o.program));
+	json_object_set_new(row, "program", p3_rows_text(o.program));
 	p3_look_close(look);
 	return row;
 }

@@ -344,14 +344,8 @@ static char *conf_environment_of(const struct ptl_node *n, size_t *len_out)
 	char *env = malloc(ENV_MOST + 1);
 	*len_out = env ? fread(env, 1, ENV_MOST, f) : 0;
 	fclose(f);
-	if (env) {
-		/* A program can write any text into its environment, and a terminal would
-		 * obey control characters. */
-		for (size_t i = 0; i < *len_out; i++)
-			if (env[i] && ((unsigned char)env[i] < ' ' || env[i] == 0x7f))
-				env[i] = '?';
+	if (env)
 		env[*len_out] = '\0';
-	}
 	return env;
 }
 
@@ -422,11 +416,11 @@ static void conf_add_node(json_t *rows, const struct ptl_node *n, uint32_t i)
 			continue;
 		const char *got = ptl_conf_got(n->of.word, id, text);
 		json_array_append_new(
-			rows, json_pack("{s:I, s:s, s:s?, s:s}", "node", N(i), "setting",
-				      row->name, "set", set, "got",
-				      got   ? got
-				      : set ? set
-					    : row->usual));
+			rows, json_pack("{s:I, s:s, s:o, s:o}", "node", N(i), "setting",
+				      row->name, "set", p3_rows_text(set), "got",
+				      p3_rows_text(got   ? got
+						   : set ? set
+							 : row->usual)));
 	}
 	free(env);
 }
@@ -455,9 +449,10 @@ json_t *ptl_rows_conf_here(void)
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
 		const struct p3_conf_row *row = p3_conf_row(id);
 		if (p3_conf_text(id) || !row->internal)
-			json_array_append_new(rows,
-				json_pack("{s:s, s:s?, s:s}", "setting", row->name,
-					"here", p3_conf_text(id), "usual", row->usual));
+			json_array_append_new(
+				rows, json_pack("{s:s, s:o, s:s}", "setting", row->name,
+					      "here", p3_rows_text(p3_conf_text(id)),
+					      "usual", row->usual));
 	}
 	return rows;
 }

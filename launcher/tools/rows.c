@@ -12,6 +12,23 @@
 #define VALUE_LEN 480 /* longest text of a value */
 #define LINE_LEN  1000
 
+json_t *p3_rows_text(const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+	if (!copy)
+		return json_null();
+	for (char *at = copy; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	json_t *value = json_string(copy);
+	for (char *at = copy; !value && *at; at++)
+		if ((unsigned char)*at >= 0x80)
+			*at = '?';
+	value = value ? value : json_string(copy);
+	free(copy);
+	return value;
+}
+
 void p3_rows_json(const json_t *value)
 {
 	json_dumpf(value, stdout, JSON_COMPACT);

@@ -138,7 +138,8 @@ static void agents_loop(struct p3_agents *a)
 		bool left = false;
 		for (uint32_t h = 0; h < a->hosts->n; h++)
 			left |= !p3_uplink_is_over(a, h);
-		bool output = a->c.output && !p3_output_is_done(a->c.output);
+		bool output = p3_forward_owes(a) ||
+			      (a->c.output && !p3_output_is_done(a->c.output));
 		if (!left && !p3_control_waits_for_output(&a->c, output))
 			return;
 		p3_loop_run(&a->c.loop, agents_next_deadline(a, left));

@@ -75,6 +75,14 @@ bool p3_forward_take(struct p3_agents *a, uint32_t i, const char *bytes, size_t 
 			: p3_output_take(a->c.output, i, bytes, len);
 }
 
+bool p3_forward_owes(const struct p3_agents *a)
+{
+	for (uint32_t i = 0; a->files && i < 2 * a->opt->size; i++)
+		if (a->files[i].to.fd >= 0 && p3_backlog_len(&a->files[i].bytes))
+			return true;
+	return false;
+}
+
 /* Return false if output of ranks is lost, after a line. */
 bool p3_forward_say_lost(const struct p3_agents *a)
 {

@@ -374,6 +374,8 @@ int p3_forward_begin_input(struct p3_agents *a);
 /* Take bytes of a stream of a rank; len 0 is its end.  Return false if there are more
  * than its agent may send. */
 bool p3_forward_take(struct p3_agents *a, uint32_t i, const char *bytes, size_t len);
+/* Return true if a file of --output-dir (a FIFO) has yet to take bytes. */
+bool p3_forward_owes(const struct p3_agents *a);
 /* Return false if files lack output of ranks, after a line if there are several. */
 bool p3_forward_say_lost(const struct p3_agents *a);
 /* Close all but yod's output. */

@@ -369,7 +369,8 @@ static void uplink_on_silence(struct p3_agents *a, uint32_t host)
 		return; /* an ending agent has its own time: agents_on_slow() */
 	l->silent_ms = l->conn.beat.timeout_ms;
 	l->in_frame = p3_frames_has_part(&l->conn);
-	kill(-l->rsh.pid, SIGKILL); /* it would wait for the network */
+	if (!l->exited)
+		kill(-l->rsh.pid, SIGKILL); /* it would wait for the network */
 	p3_uplink_cut(a, host);
 }
 

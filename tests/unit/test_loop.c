@@ -100,9 +100,15 @@ static void timers_go_off_in_order(void **state)
 	assert_string_equal(calls, "ba");
 	p3_loop_run(&loop, P3_NEVER);
 	assert_string_equal(calls, "baa");
+	/* One that is always due holds up no other. */
+	a.in_ms = -1000;
+	p3_loop_at(&loop, &a.timer, 0);
+	p3_loop_at(&loop, &b.timer, p3_now_ms());
+	p3_loop_run(&loop, P3_NEVER);
+	assert_string_equal(calls, "baaab");
 	p3_loop_at(&loop, &a.timer, P3_NEVER);
 	p3_loop_run(&loop, p3_now_ms() + 5);
-	assert_string_equal(calls, "baa");
+	assert_string_equal(calls, "baaab");
 }
 
 static size_t moved;
