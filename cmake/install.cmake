@@ -83,6 +83,7 @@ add_custom_command(OUTPUT ${P3_MAN}/functions.stamp
   DEPENDS ${P3_MAN_SOURCES} ${CMAKE_SOURCE_DIR}/cmake/man.py VERBATIM)
 set(P3_MAN_MADE ${P3_MAN}/functions.stamp)
 
+find_program(PYTHON3 python3 REQUIRED) # cmake/man.py
 find_program(HELP2MAN help2man)
 file(MAKE_DIRECTORY ${P3_MAN}/man1)
 if(HELP2MAN AND NOT P3_SANITIZE AND NOT P3_VALGRIND)
