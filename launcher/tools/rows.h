@@ -30,9 +30,9 @@ struct p3_column {
 	enum p3_form form;
 };
 
-/* Return a value of a stranger's text, which may be NULL: with '?' for control characters,
- * which a terminal would obey, and, if the text is no UTF-8, for all bytes that are not
- * ASCII. */
+/* Return a value of a stranger's text, which may be NULL: with '?' for control
+ * characters, which a terminal would obey, and, if the text is no UTF-8, for all bytes
+ * that are not ASCII. */
 json_t *p3_rows_text(const char *text);
 /* Print a value as a line of JSON. */
 void p3_rows_json(const json_t *value);

@@ -211,8 +211,11 @@ static void deliver_finish(struct p3_nic *n, struct p3_peer *p,
 		FAULT_POINT("swap.read");
 	if (kind != P3_REQ_GET)
 		deliver_deposit(n, r, t);
-	if (kind != P3_REQ_PUT)
+	if (kind != P3_REQ_PUT) {
+		FAULT_POINT("reply.filled");
 		p3_rsp_publish(n, p, word0, t->mlength);
+		FAULT_POINT("reply.published");
+	}
 	p3_span_end(n, s, deliver_end_of(kind), PTL_NI_OK);
 	if (kind == P3_REQ_PUT && r->pending)
 		p3_rsp_send_brief(

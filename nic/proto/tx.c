@@ -172,8 +172,9 @@ __attribute__((noinline)) bool p3_tx_reopen(struct p3_peer *p, uint32_t k)
 		return false;
 	if (p3_likely(p3_ring_reopen(r, k)))
 		return true;
-	/* An open full ring clears one cell more than a message needs (p3_ring_until()); ask
-	 * for it first, since a pad without a message behind it looks like one not taken. */
+	/* An open full ring clears one cell more than a message needs (p3_ring_until());
+	 * ask for it before the pad is written, since a pad without a message behind it
+	 * looks like one that is not taken. */
 	uint32_t more = r->n > P3_BASE_CELLS;
 	if (!p3_ring_pad(r, k) || !p3_peer_has_room(p, r, k + more))
 		return false;
