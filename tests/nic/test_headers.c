@@ -222,7 +222,7 @@ static struct p3_request request_of(uint32_t kind, bool ack, uint64_t length)
 		.flags = ack ? P3_F_ACK : 0,
 		.ncells = get ? 1 : p3_request_cells(length),
 		.room = answered ? p3_reply_room(8) : 0,
-		.pending = answered ? 77 : 0,
+		.pending = answered ? 64 : 0,
 		.pid = r.n->ni[0].pid,
 		.portal = PT,
 		.bits = BITS,
@@ -262,6 +262,7 @@ NODES_CASE(circumstances_of_the_peer, 1)
 	struct p3_cell c = {0};
 	uint64_t w0 = p3_pack_eager(&c, &q);
 	uint32_t pid = r.p->pid[0];
+	CHECK_EQ(request(&q, AS_IS), DELIVERED); /* from here on the target is known */
 	write_message(&r.p->req_out, in, &c, w0, AS_IS, w);
 	r.p->pid[0] = P3_JOB_NO_PID;
 	check_changes(STAYS, p3_rx_take(r.n, r.p), 0, false, AS_IS);
