@@ -7,6 +7,7 @@
  *	bound	 rank 1 never calls it and stays, and PTL3_ABSENT is hold:1: they fail
  *	ended	 rank 1's process has ended with status 0, without PtlNIFini: they fail
  *	late	 rank 0 puts to rank 1, which comes late and answers
+ *	lost	 the same after five puts, which are lost, since PTL3_ABSENT is drop
  */
 #include "mp.h"
 
@@ -92,9 +93,29 @@ static void put_early(void)
 	puts("answered");
 }
 
+/* Five puts are lost before rank 1 joins; the put after that has an answer. */
+static void lose_early(void)
+{
+	static uint64_t word = 2, last = 1;
+	ptl_handle_md_t md = mp_bind(&word, sizeof word, eq, PTL_MD_EVENT_START_DISABLE);
+	for (int i = 0; i < 5; i++) {
+		mp_put(md, 0, 8, PTL_ACK_REQ, 1, BITS, 0, 0);
+		mp_check(mp_expect(eq, PTL_EVENT_SEND_END).ni_fail_type == PTL_NI_OK,
+			"a lost put fails");
+	}
+	mp_barrier();
+	mp_barrier(); /* rank 1 has its entry */
+	md = mp_bind(&last, sizeof last, eq, PTL_MD_EVENT_START_DISABLE);
+	mp_put(md, 0, 8, PTL_ACK_REQ, 1, BITS, 0, 0);
+	(void)mp_expect(eq, PTL_EVENT_SEND_END);
+	(void)mp_expect(eq, PTL_EVENT_ACK);
+	expect_nothing(20, "after the answer");
+	puts("answered");
+}
+
 /* ---- rank 1 ---- */
 
-static void come_late(void)
+static void come_late(bool lost)
 {
 	static uint64_t word;
 	int most;
@@ -103,6 +124,8 @@ static void come_late(void)
 	mp_start();
 	ptl_handle_eq_t in = mp_queue(16);
 	mp_attach(BITS, &word, sizeof word, PTL_MD_OP_PUT, in);
+	if (lost)
+		mp_barrier();
 	(void)mp_expect(in, PTL_EVENT_PUT_END);
 	mp_check(word == 1, "wrong hello");
 	mp_end();
@@ -147,8 +170,8 @@ static bool is(const char *what, const char *word)
 
 static _Noreturn void rank_1(const char *what)
 {
-	if (is(what, "late"))
-		come_late();
+	if (is(what, "late") || is(what, "lost"))
+		come_late(is(what, "lost"));
 	else if (is(what, "ended"))
 		go_away();
 	else
@@ -164,8 +187,8 @@ int main(int argc, char **argv)
 	mp_start();
 	mp_check(mp.size == 2, "two ranks, please");
 	eq = mp_queue(256);
-	if (is(what, "late")) {
-		put_early();
+	if (is(what, "late") || is(what, "lost")) {
+		is(what, "late") ? put_early() : lose_early();
 		mp_end();
 		return 0;
 	}

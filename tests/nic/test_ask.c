@@ -34,6 +34,32 @@ static void expect_full(void)
 
 /* ---- all lengths ---- */
 
+static struct gate *gate; /* of two threads, without the library */
+
+static void run_with_gate(unsigned nodes, nodes_fn *fn)
+{
+	gate = gate_new(2);
+	run_nodes(nodes, fn, NULL);
+	gate_free(gate);
+}
+
+static void hold_for_a_while(void *arg)
+{
+	(void)arg;
+	nic_hold(nic());
+	gate_wait(gate);
+	while (!p3_mbx_any(nic()->mailbox)) /* the other thread's request has come */
+		sched_yield();
+	p3_lease_leave(nic());
+}
+
+static int64_t status_of(ptl_handle_ni_t ni, ptl_sr_index_t i)
+{
+	ptl_sr_value_t v;
+	CHECK_OK(PtlNIStatus(ni, i, &v));
+	return v;
+}
+
 /* One request of rank 0 to itself. */
 struct call {
 	ptl_handle_ni_t ni;
@@ -43,7 +69,7 @@ struct call {
 	bool whole; /* by PtlPut or PtlGet, else by the call with a region */
 };
 
-static int ask(const struct call *c)
+static int ask_now(const struct call *c)
 {
 	ptl_process_id_t to = id_of(c->ni, 0);
 	if (c->get)
@@ -53,6 +79,22 @@ static int ask(const struct call *c)
 	return c->whole ? PtlPut(c->md, PTL_ACK_REQ, to, PT, 0, BITS, FAR, 77)
 			: PtlPutRegion(c->md, c->offset, c->length, PTL_ACK_REQ, to, PT,
 				  0, BITS, FAR, 77);
+}
+
+/* Ask, and check the registers.  posted: another thread has the lease, so the request
+ * is a command. */
+static void ask(const struct call *c, bool posted)
+{
+	int64_t count = status_of(c->ni, PTL_SR_SEND_COUNT);
+	int64_t bytes = status_of(c->ni, PTL_SR_SEND_LENGTH);
+	struct side *other = posted ? side_start(hold_for_a_while, NULL) : NULL;
+	if (posted)
+		gate_wait(gate);
+	CHECK_OK(ask_now(c));
+	if (posted)
+		side_join(other);
+	CHECK_EQ(status_of(c->ni, PTL_SR_SEND_COUNT) - count, 1);
+	CHECK_EQ(status_of(c->ni, PTL_SR_SEND_LENGTH) - bytes, c->get ? 0 : c->length);
 }
 
 static void check_event(ptl_handle_eq_t eq, ptl_event_kind_t kind, const struct call *c,
@@ -70,7 +112,8 @@ static void check_event(ptl_handle_eq_t eq, ptl_event_kind_t kind, const struct 
 }
 
 /* The same request again and again, to all places of the ring. */
-static void ask_again(ptl_handle_ni_t ni, bool is_get, size_t length, bool whole)
+static void ask_again(
+	ptl_handle_ni_t ni, bool is_get, size_t length, bool whole, bool posted)
 {
 	unsigned char *here = node_alloc(ROOM), *there = node_alloc(ROOM);
 	ptl_handle_eq_t own = eq_new(ni, 8), came = eq_new(ni, 8);
@@ -86,10 +129,10 @@ static void ask_again(ptl_handle_ni_t ni, bool is_get, size_t length, bool whole
 	size_t at = is_get ? c.offset : FAR, of = is_get ? FAR : c.offset;
 	size_t most = is_get ? size : ROOM;
 	c.md = bind_md(ni, md_of(here, size, PTL_MD_EVENT_START_DISABLE, own));
-	for (unsigned i = 0; i < rounds(TRIES); i++) {
+	for (unsigned i = 0; i < (posted ? 4 : rounds(TRIES)); i++) {
 		memset(to, 0, most);
 		fill_pattern(from, is_get ? ROOM : size, i);
-		CHECK_OK(ask(&c));
+		ask(&c, posted);
 		if (!is_get)
 			check_event(own, PTL_EVENT_SEND_END, &c, here, c.offset);
 		check_event(came, is_get ? PTL_EVENT_GET_END : PTL_EVENT_PUT_END, &c,
@@ -105,14 +148,20 @@ static void ask_again(ptl_handle_ni_t ni, bool is_get, size_t length, bool whole
 	CHECK_OK(PtlMDUnlink(target));
 }
 
-NODES_CASE(requests_of_each_length_have_their_events, 1)
+static void lengths_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
 	static const size_t lengths[] = {0, 1, 3, 7, 8, 9, 15, 16, 17, 39, 40, 41, 100};
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-		for (unsigned how = 0; how < 4; how++)
-			ask_again(ni, how & 1, lengths[i], how & 2);
+		for (unsigned how = 0; how < 8; how++)
+			ask_again(ni, how & 1, lengths[i], how & 2, how & 4);
 	expect_full();
+}
+
+static void requests_of_each_length_have_their_events(void **state)
+{
+	(void)state;
+	run_with_gate(1, lengths_node);
 }
 
 /* ---- unusual descriptors and arguments ---- */
@@ -233,15 +282,6 @@ NODES_CASE(unusual_arguments_are_checked, 1)
 }
 
 /* ---- a target that answers late, or never ---- */
-
-static struct gate *gate; /* of two threads, without the library */
-
-static void run_with_gate(unsigned nodes, nodes_fn *fn)
-{
-	gate = gate_new(2);
-	run_nodes(nodes, fn, NULL);
-	gate_free(gate);
-}
 
 enum { ASKED = 100 };
 
@@ -514,16 +554,6 @@ NODES_CASE(threads_ask_at_the_same_time, 2)
 	sync_nodes();
 	expect_full();
 	sync_nodes();
-}
-
-static void hold_for_a_while(void *arg)
-{
-	(void)arg;
-	nic_hold(nic());
-	gate_wait(gate);
-	while (!p3_mbx_any(nic()->mailbox)) /* the other thread's request has come */
-		sched_yield();
-	p3_lease_leave(nic());
 }
 
 static void held_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)

@@ -487,3 +487,22 @@ NODES_CASE(second_init_answers_in_the_manner_of_its_kind, 1)
 		CHECK_RC(PtlNIFini(second), PTL_NI_INVALID);
 	}
 }
+
+/* Each descriptor counts at the largest power of two that divides its address. */
+BOTH_CASE(registers_of_alignments_count_descriptors, 1)
+{
+	unsigned char *at = node_alloc(512);
+	at += 256 - (uintptr_t)at % 256;
+	for (unsigned log = 0; log <= 8; log++) {
+		ptl_sr_value_t before[5], after[5];
+		for (ptl_sr_index_t i = 0; i < 5; i++)
+			CHECK_OK(PtlNIStatus(s->ni, PTL_SR_MD_ALIGN_128 + i, &before[i]));
+		CHECK_OK(PtlMDUnlink(bind_md(
+			s->ni, md_of(at + (1u << log) % 256, 8, 0, PTL_EQ_NONE))));
+		for (ptl_sr_index_t i = 0; i < 5; i++) {
+			CHECK_OK(PtlNIStatus(s->ni, PTL_SR_MD_ALIGN_128 + i, &after[i]));
+			CHECK_EQ(after[i] - before[i],
+				log >= 3 && i == (log > 7 ? 0 : 7 - log));
+		}
+	}
+}

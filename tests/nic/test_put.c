@@ -44,8 +44,28 @@ static void check_event(const ptl_event_t *ev, const void *start, size_t offset,
 	CHECK_EQ(ev->md.threshold, PTL_MD_THRESH_INF);
 }
 
-/* The same put again and again, to all places of the ring; whole: by PtlPut. */
-static void put_often(ptl_handle_ni_t ni, size_t length, bool whole)
+static struct gate *gate; /* of two threads, without the library */
+
+static void hold_for_a_while(void *arg)
+{
+	(void)arg;
+	nic_hold(nic());
+	gate_wait(gate);
+	while (!p3_mbx_any(nic()->mailbox)) /* the other thread's put has come */
+		sched_yield();
+	p3_lease_leave(nic());
+}
+
+static int64_t status_of(ptl_handle_ni_t ni, ptl_sr_index_t i)
+{
+	ptl_sr_value_t v;
+	CHECK_OK(PtlNIStatus(ni, i, &v));
+	return v;
+}
+
+/* The same put again and again, to all places of the ring; whole: by PtlPut; posted:
+ * another thread has the lease, so the put is a command. */
+static void put_often(ptl_handle_ni_t ni, size_t length, bool whole, bool posted)
 {
 	const size_t size = whole ? length : ROOM, offset = whole ? 0 : 3;
 	unsigned char *from = node_alloc(ROOM), *to = node_alloc(ROOM);
@@ -54,15 +74,25 @@ static void put_often(ptl_handle_ni_t ni, size_t length, bool whole)
 		md_of(to, ROOM, MD_ANY | PTL_MD_EVENT_START_DISABLE, came));
 	ptl_handle_md_t md =
 		bind_md(ni, md_of(from, size, PTL_MD_EVENT_START_DISABLE, sent));
-	for (unsigned i = 0; i < rounds(TRIES); i++) {
+	for (unsigned i = 0; i < (posted ? 4 : rounds(TRIES)); i++) {
 		fill_pattern(from, size, i);
 		memset(to, 0, ROOM);
 		ptlx_stats_t before = stats_of(ni);
+		int64_t count = status_of(ni, PTL_SR_SEND_COUNT);
+		int64_t bytes = status_of(ni, PTL_SR_SEND_LENGTH);
+		struct side *other = posted ? side_start(hold_for_a_while, NULL) : NULL;
+		if (posted)
+			gate_wait(gate);
 		CHECK_OK(whole ? PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 0), PT, 0, put_bits,
 					 FAR, i)
 			       : PtlPutRegion(md, offset, length, PTL_NO_ACK_REQ,
 					 id_of(ni, 0), PT, 0, put_bits, FAR, i));
+		if (posted)
+			side_join(other);
+		CHECK_EQ(status_of(ni, PTL_SR_SEND_COUNT) - count, 1);
+		CHECK_EQ(status_of(ni, PTL_SR_SEND_LENGTH) - bytes, length);
 		ptlx_stats_t after = stats_of(ni);
+		CHECK_EQ(after.puts_eager - before.puts_eager, length > 16);
 		CHECK_EQ(after.msgs_sent - before.msgs_sent, 1);
 		CHECK_EQ(after.bytes_sent - before.bytes_sent, length);
 		CHECK_EQ(after.puts_inline - before.puts_inline, length <= 16);
@@ -78,15 +108,29 @@ static void put_often(ptl_handle_ni_t ni, size_t length, bool whole)
 	CHECK_OK(PtlMDUnlink(target));
 }
 
-NODES_CASE(puts_of_each_length_have_their_events, 1)
+static void run_with_gate(unsigned nodes, nodes_fn *fn)
+{
+	gate = gate_new(2);
+	run_nodes(nodes, fn, NULL);
+	gate_free(gate);
+}
+
+static void lengths_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
 	UNUSED_ARGS;
 	static const size_t lengths[] = {0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 32, 33, 64,
 		80, 81, 144, 145, 1000, 1024, 1535, 1536};
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-		put_often(ni, lengths[i], false);
-		put_often(ni, lengths[i], true);
+		put_often(ni, lengths[i], false, false);
+		put_often(ni, lengths[i], true, false);
+		put_often(ni, lengths[i], i % 2, true);
 	}
+}
+
+static void puts_of_each_length_have_their_events(void **state)
+{
+	(void)state;
+	run_with_gate(1, lengths_node);
 }
 
 /* ---- unusual descriptors and arguments ---- */
@@ -214,15 +258,6 @@ NODES_CASE(puts_of_all_lengths_come_in_order, 2)
 	sync_nodes();
 }
 
-static struct gate *gate; /* of two threads, without the library */
-
-static void run_with_gate(unsigned nodes, nodes_fn *fn)
-{
-	gate = gate_new(2);
-	run_nodes(nodes, fn, NULL);
-	gate_free(gate);
-}
-
 static void take_all(ptl_handle_eq_t eq, unsigned from, unsigned to)
 {
 	for (unsigned i = from; i < to; i++)
@@ -324,16 +359,6 @@ static void puts_to_a_dead_node_fail(void **state)
 }
 
 /* ---- the lease ---- */
-
-static void hold_for_a_while(void *arg)
-{
-	(void)arg;
-	nic_hold(nic());
-	gate_wait(gate);
-	while (!p3_mbx_any(nic()->mailbox)) /* the other thread's put has come */
-		sched_yield();
-	p3_lease_leave(nic());
-}
 
 static void held_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
 {
