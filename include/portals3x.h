@@ -103,8 +103,8 @@ typedef struct {
 	uint64_t bytes_received;
 	uint64_t drops; /* messages that the node discarded */
 
-	uint64_t puts_inline;      /* puts with the data in the header's cell */
-	uint64_t puts_eager;       /* puts with the data in cells behind it */
+	uint64_t puts_inline;      /* puts without ACK, data in the header's cell */
+	uint64_t puts_eager;       /* puts without ACK, data in cells behind it */
 	uint64_t moved_bulk_bytes; /* bytes copied through windows */
 	uint64_t moved_cma_bytes;  /* bytes read from the peer's memory */
 
