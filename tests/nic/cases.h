@@ -28,6 +28,13 @@
 /* Avoid warnings about arguments that another function ignores. */
 #define UNUSED_ARGS ((void)rank, (void)size, (void)ni, (void)arg)
 
+static inline ptl_sr_value_t status_of(ptl_handle_ni_t ni, ptl_sr_index_t i)
+{
+	ptl_sr_value_t v = 0;
+	CHECK_OK(PtlNIStatus(ni, i, &v));
+	return v;
+}
+
 #define RUN_CASES(cases)                                                                 \
 	(cmocka_run_group_tests(cases, NULL, NULL) + nodes_missed_faults())
 

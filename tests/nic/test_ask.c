@@ -46,18 +46,7 @@ static void run_with_gate(unsigned nodes, nodes_fn *fn)
 static void hold_for_a_while(void *arg)
 {
 	(void)arg;
-	nic_hold(nic());
-	gate_wait(gate);
-	while (!p3_mbx_any(nic()->mailbox)) /* the other thread's request has come */
-		sched_yield();
-	p3_lease_leave(nic());
-}
-
-static int64_t status_of(ptl_handle_ni_t ni, ptl_sr_index_t i)
-{
-	ptl_sr_value_t v;
-	CHECK_OK(PtlNIStatus(ni, i, &v));
-	return v;
+	nic_hold_until_posted(nic(), gate);
 }
 
 /* One request of rank 0 to itself. */

@@ -5,6 +5,7 @@
 #define P3_SUPPORT_HOLD_H
 
 #include "nic/run/lease.h"
+#include "support/nodes.h"
 
 #include <sched.h>
 
@@ -16,6 +17,17 @@ static inline void nic_hold(struct p3_nic *n)
 		p3_set(&n->lease.want, 1);
 		sched_yield();
 	}
+}
+
+/* Hold the lease, and meet the other thread at the gate, until that thread's call has
+ * been posted. */
+static inline void nic_hold_until_posted(struct p3_nic *n, struct gate *gate)
+{
+	nic_hold(n);
+	gate_wait(gate);
+	while (!p3_mbx_any(n->mailbox))
+		sched_yield();
+	p3_lease_leave(n);
 }
 
 #endif
