@@ -297,8 +297,8 @@ static void fill_queue(struct program *p)
 
 /* ---- rows ---- */
 
-/* What a row needs: nothing, standing receives, a source with a queue or without, or a
- * connection of CCI. */
+/* The objects that the calls of a row use: none, standing receives, a descriptor with or
+ * without an event queue, or an unreliable or a reliable connection of CCI. */
 enum needs { NOTHING, STANDING, QUEUE, QUIET, UU, RO };
 
 static const struct row {

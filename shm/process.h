@@ -29,7 +29,7 @@ int p3_worker_start(pthread_t *thread_out, void *(*run)(void *), void *arg);
  * often. */
 void p3_worker_run_briefly(void);
 
-/* What /proc tells of a process, or of a thread of it. */
+/* Fields of the file stat in /proc of a process, or of one of its threads. */
 struct p3_stat {
 	char state;
 	uint32_t parent;

@@ -88,7 +88,7 @@ static inline uint32_t p3_frame_len(const struct p3_frame *f)
 	return 64 + 64u * f->cells;
 }
 
-/* What an end asks of its medium. */
+/* Functions by which one end of a pair sends its frames. */
 struct p3_gbn_medium {
 	/* Put len bytes on the medium; return false if it has no room now. */
 	bool (*put)(void *arg, const struct p3_frame *f, uint32_t len);

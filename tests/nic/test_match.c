@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often a descriptor takes a message or an answer, at each length. */
+/* Thresholds of descriptors, which messages and answers of each length lower. */
 #include "nic/cases.h"
 
 #define PT 7
