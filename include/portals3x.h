@@ -252,6 +252,98 @@ typedef struct {
  */
 int PtlXStats(ptl_handle_ni_t ni_handle, ptlx_stats_t *stats);
 
+/*
+ * The operations and types of PtlXAtomic, in the order of libfabric's enum fi_op and enum
+ * fi_datatype.  old is an element at the target, new and cmp are the operands for it.
+ * All is as in C, but that integers wrap round, and that rounding and traps of floating
+ * point are those at the start of a program.
+ */
+typedef enum {
+	PTLX_MIN,      /* new if new < old */
+	PTLX_MAX,      /* new if new > old */
+	PTLX_SUM,      /* old + new */
+	PTLX_PROD,     /* old * new */
+	PTLX_LOR,      /* old || new */
+	PTLX_LAND,     /* old && new */
+	PTLX_BOR,      /* old | new; as the other operations on bits, not of reals */
+	PTLX_BAND,     /* old & new */
+	PTLX_LXOR,     /* !old != !new */
+	PTLX_BXOR,     /* old ^ new */
+	PTLX_READ,     /* old: the operation is a get */
+	PTLX_WRITE,    /* new */
+	PTLX_CSWAP,    /* new if cmp == old */
+	PTLX_CSWAP_NE, /* new if cmp != old */
+	PTLX_CSWAP_LE, /* new if cmp <= old */
+	PTLX_CSWAP_LT, /* new if cmp < old */
+	PTLX_CSWAP_GE, /* new if cmp >= old */
+	PTLX_CSWAP_GT, /* new if cmp > old */
+	PTLX_MSWAP     /* (new & cmp) | (old & ~cmp), of integers only */
+} ptlx_op_t;
+
+typedef enum {
+	PTLX_INT8,
+	PTLX_UINT8,
+	PTLX_INT16,
+	PTLX_UINT16,
+	PTLX_INT32,
+	PTLX_UINT32,
+	PTLX_INT64,
+	PTLX_UINT64,
+	PTLX_FLOAT,
+	PTLX_DOUBLE
+} ptlx_type_t;
+
+/*
+ * PtlXAtomic - change a few elements of another process's memory atomically
+ *
+ *	get_md_handle	in	descriptor for the target's former elements (a fetch) ...
+ *	get_local_offset	in	... from this byte of its region on.
+ *				PTL_INVALID_HANDLE: they are not fetched (plain form)
+ *	put_md_handle	in	descriptor of the operands; not used by PTLX_READ ...
+ *	put_local_offset	in	... from this byte of its region on: length
+ *				bytes of new elements; for PTLX_CSWAP and all behind it,
+ *				then length bytes of elements to compare with
+ *	length		in	bytes of elements at the target, a multiple of the type's
+ *				size.  The operands are at most max_getput_md bytes (64):
+ *				those of PTLX_CSWAP and all behind it are twice the length
+ *	op, type	in	the operation on each element
+ *	ack_req		in	plain form: as for PtlPut; else without effect
+ *	target_id ... hdr_data	in	as for PtlPutRegion
+ *
+ * The plain form is a put: events SEND and ACK here, PUT at the target, whose descriptor
+ * needs PTL_MD_OP_PUT only.  Nothing waits for an answer, so many are under way at once.
+ * A fetch is as PtlGetPutRegion: events SEND and REPLY here, GETPUT at the target, whose
+ * descriptor needs both PTL_MD_OP_PUT and PTL_MD_OP_GET.  PTLX_READ is a get: events
+ * REPLY here, GET at the target, PTL_MD_OP_GET.  Thresholds and access control are those
+ * of these calls, too.
+ *
+ * The target's firmware executes the operation when it matches the request, so requests
+ * of a process take effect in the order of its calls.  An operation is atomic for all
+ * Portals operations on these bytes, as PtlGetPut is.  Elements that are aligned at the
+ * target and in one piece of memory are, one by one, also atomic for the atomic
+ * instructions of the target's program; others, and the bytes of PtlGetPut, are not.  A
+ * target's descriptor with less room does not match, or with PTL_MD_TRUNCATE leaves out
+ * the elements that do not fit whole.
+ *
+ * Types without a name above, such as long double and complex ones, are refused.
+ *
+ * PTL_MD_INVALID	a handle is no live descriptor, or it is inactive (threshold 0);
+ *			PTLX_READ without get_md_handle
+ * PTL_MD_ILLEGAL	an offset, or the end of the bytes behind it, is beyond its
+ *			region's end; length is no multiple of the type's size; there are
+ *			too many operands; the descriptors are of different interfaces
+ * PTL_FAIL		op or type is none of the above, or they do not go together
+ * PTL_PROCESS_INVALID	target_id has a wildcard, or can be no process
+ * PTL_NO_SPACE		too much is waiting to be sent already
+ *
+ * Any thread; does not block.
+ */
+int PtlXAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
+	ptl_handle_md_t put_md_handle, ptl_size_t put_local_offset, ptl_size_t length,
+	ptlx_op_t op, ptlx_type_t type, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Data movement. */
 #include "lib/node/call.h"
+#include "portals3x.h"
 
 static inline bool move_is_target(ptl_process_id_t id)
 {
@@ -160,6 +161,7 @@ static int getput_do(ptl_handle_md_t get_md, ptl_size_t get_offset,
 		.length = length,
 		.pt_index = pt_index,
 		.ac_index = move_narrow(ac_index),
+		.what = P3_ATOMIC_SWAP,
 		.put_handle = put_md,
 		.put_offset = put_offset};
 	return move_do(nic, P3_OP_GETPUT, get_md, m);
@@ -183,4 +185,32 @@ int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 	return getput_do(get_md_handle, get_local_offset, put_md_handle, put_local_offset,
 		length, target_id, pt_index, ac_index, match_bits, remote_offset,
 		hdr_data);
+}
+
+int PtlXAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
+	ptl_handle_md_t put_md_handle, ptl_size_t put_local_offset, ptl_size_t length,
+	ptlx_op_t op, ptlx_type_t type, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
+	ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	P3_CALL(nic, PTL_MD_INVALID);
+	bool plain = get_md_handle == PTL_INVALID_HANDLE && op != PTLX_READ;
+	bool known = (unsigned)op <= PTLX_MSWAP && (unsigned)type <= PTLX_DOUBLE;
+	const struct p3_move m = {.target = target_id,
+		.bits = match_bits,
+		.hdr = hdr_data,
+		.remote_offset = remote_offset,
+		.offset = plain ? put_local_offset : get_local_offset,
+		.length = length == P3_WHOLE ? length - 1 : length, /* too much, too */
+		.pt_index = pt_index,
+		.ac_index = move_narrow(ac_index),
+		.ack = ack_req == PTL_ACK_REQ,
+		.what = known ? (uint8_t)P3_ATOMIC(op, type) : UINT8_MAX,
+		.put_handle = put_md_handle,
+		.put_offset = put_local_offset};
+	return move_do(nic,
+		plain             ? P3_OP_PUT
+		: op == PTLX_READ ? P3_OP_GET
+				  : P3_OP_GETPUT,
+		plain ? put_md_handle : get_md_handle, m);
 }

@@ -16,6 +16,7 @@
 #define P3_NIC_NIC_H
 
 #include "portals3.h"
+#include "portals3x.h"
 #include "shm/evq.h"
 #include "shm/heap.h"
 #include "shm/conf.h"
@@ -281,6 +282,51 @@ struct p3_cmd_md {
 	bool change;         /* UPDATE: change the descriptor to md */
 };
 
+/*
+ * An atomic operation is an operation and a type of PtlXAtomic in one byte, which
+ * commands and messages carry; 0: none.  That of PtlGetPut replaces bytes, whatever they
+ * are.
+ */
+#define P3_ATOMIC_TYPES     (PTLX_DOUBLE + 1u)
+#define P3_ATOMIC(op, type) (1u + (uint32_t)(op)*P3_ATOMIC_TYPES + (uint32_t)(type))
+#define P3_ATOMIC_SWAP      P3_ATOMIC(PTLX_MSWAP + 1, 0)
+#define P3_ATOMIC_MOST      64u /* bytes of operands */
+_Static_assert(P3_ATOMIC_SWAP < UINT8_MAX, "one byte, and UINT8_MAX is none of them");
+
+static inline uint32_t p3_atomic_op(uint32_t what)
+{
+	return (what - 1) / P3_ATOMIC_TYPES;
+}
+
+static inline uint32_t p3_atomic_type(uint32_t what)
+{
+	return (what - 1) % P3_ATOMIC_TYPES;
+}
+
+/* Return the bytes of an element. */
+static inline uint32_t p3_atomic_size(uint32_t what)
+{
+	uint32_t type = p3_atomic_type(what);
+	return type < PTLX_FLOAT ? 1u << type / 2 : type == PTLX_FLOAT ? 4 : 8;
+}
+
+/* Return the bytes of operands of a request for length bytes: a compare form has two
+ * operands for each element.  It may also be no atomic operation. */
+static inline uint64_t p3_atomic_sent(uint32_t what, uint64_t length)
+{
+	bool two = what >= P3_ATOMIC(PTLX_CSWAP, 0) && what < P3_ATOMIC_SWAP;
+	return two ? 2 * length : length;
+}
+
+/* Return true if the operation exists, but for that of PtlGetPut. */
+static inline bool p3_atomic_is_valid(uint32_t what)
+{
+	uint32_t op = p3_atomic_op(what);
+	bool bits = (op >= PTLX_BOR && op <= PTLX_BXOR && op != PTLX_LXOR) ||
+		    op == PTLX_MSWAP;
+	return op <= PTLX_MSWAP && !(bits && p3_atomic_type(what) >= PTLX_FLOAT);
+}
+
 /* The parameters of PUT, GET and GETPUT as the call gave them. */
 struct p3_move {
 	ptl_process_id_t target;
@@ -291,7 +337,8 @@ struct p3_move {
 	uint64_t length; /* bytes, or P3_WHOLE */
 	uint32_t pt_index;
 	uint16_t ac_index; /* 0xffff: the argument does not fit, and is never valid */
-	uint16_t ack;
+	uint8_t ack;
+	uint8_t what;        /* an atomic operation (P3_ATOMIC), 0: none */
 	uint64_t put_handle; /* GETPUT: the descriptor whose bytes are sent */
 	uint64_t put_offset; /* GETPUT: their offset in it */
 };

@@ -289,6 +289,47 @@ static inline uint64_t p3_exchange64(p3_a64 *p, uint64_t val)
 }
 
 /*
+ * The value of 1, 2, 4 or 8 bytes of a program's memory that are aligned to their number,
+ * and its change from old to val; false: *old is the present value.  The program may
+ * access the bytes by its own atomic operations meanwhile.
+ */
+#define P3_EACH_SIZE(X) X(8) X(16) X(32) X(64)
+#define P3_LOAD(bits)                                                                    \
+	case bits / 8:                                                                   \
+		return __atomic_load_n((const p3_plain##bits *)p, __ATOMIC_ACQUIRE);
+#define P3_CHANGE(bits)                                                                  \
+	case bits / 8: {                                                                 \
+		p3_plain##bits was = (p3_plain##bits) * old;                             \
+		bool ok = __atomic_compare_exchange_n((p3_plain##bits *)p, &was,         \
+			(p3_plain##bits)val, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE); \
+		*old = was;                                                              \
+		return ok;                                                               \
+	}
+
+typedef uint8_t p3_plain8;
+typedef uint16_t __attribute__((may_alias)) p3_plain16;
+typedef uint32_t __attribute__((may_alias)) p3_plain32;
+typedef uint64_t __attribute__((may_alias)) p3_plain64;
+
+static inline uint64_t p3_value_get(const void *p, uint32_t size)
+{
+	switch (size) {
+		P3_EACH_SIZE(P3_LOAD)
+	default:
+		return 0;
+	}
+}
+
+static inline bool p3_value_cas(void *p, uint32_t size, uint64_t *old, uint64_t val)
+{
+	switch (size) {
+		P3_EACH_SIZE(P3_CHANGE)
+	default:
+		return true;
+	}
+}
+
+/*
  * Order all earlier stores before all later loads.  On x86 a locked "or" of the stack's
  * top is cheaper than mfence, and orders ordinary memory just as well.
  */

@@ -18,11 +18,27 @@ const char *p3_why_name(uint32_t why)
 	return why < P3_WHY_END ? why_reasons[why].name : "unknown";
 }
 
+const char *p3_why_atomic(uint32_t op)
+{
+	static const char *const names[] = {"atomic_min", "atomic_max", "atomic_sum",
+		"atomic_prod", "atomic_lor", "atomic_land", "atomic_bor", "atomic_band",
+		"atomic_lxor", "atomic_bxor", "atomic_read", "atomic_write",
+		"atomic_cswap", "atomic_cswap_ne", "atomic_cswap_le", "atomic_cswap_lt",
+		"atomic_cswap_ge", "atomic_cswap_gt", "atomic_mswap"};
+	return op < sizeof names / sizeof *names ? names[op] : "?";
+}
+
 static const char *why_kind(const struct p3_case *c)
 {
-	return c->kind == P3_CASE_GET      ? "get"
+	return c->kind >= P3_CASE_ATOMIC   ? p3_why_atomic(c->kind - P3_CASE_ATOMIC)
+	       : c->kind == P3_CASE_GET    ? "get"
 	       : c->kind == P3_CASE_GETPUT ? "getput"
 					   : "put";
+}
+
+static const char *why_article(const struct p3_case *c)
+{
+	return c->kind >= P3_CASE_ATOMIC ? "an" : "a";
 }
 
 struct why_pair {
@@ -66,9 +82,9 @@ static void why_detail(uint32_t why, const struct p3_case *c, char *text, size_t
 		return;
 	case P3_WHY_OPERATION:
 		snprintf(text, size,
-			" has a descriptor that does not allow a %s (PTL_MD_OP_PUT, "
+			" has a descriptor that does not allow %s %s (PTL_MD_OP_PUT, "
 			"PTL_MD_OP_GET)",
-			why_kind(c));
+			why_article(c), why_kind(c));
 		return;
 	case P3_WHY_LATE:
 		if (c->near)
@@ -76,7 +92,9 @@ static void why_detail(uint32_t why, const struct p3_case *c, char *text, size_t
 		snprintf(text, size,
 			"the %s came after its memory descriptor, or the event queue of "
 			"that, was gone (a threshold counts the ACK or the reply, too)",
-			c->kind == P3_CASE_PUT ? "ACK" : "reply");
+			c->kind == P3_CASE_PUT     ? "ACK"
+			: c->kind < P3_CASE_ATOMIC ? "reply"
+						   : "answer");
 		return;
 	default:
 		break;
@@ -103,7 +121,7 @@ void p3_why_text(uint32_t why, const struct p3_case *c, char *text, size_t size)
 void p3_case_text(const struct p3_case *c, char *text, size_t size)
 {
 	snprintf(text, size,
-		"a %s of %" PRIu64 " bytes to portal index %" PRIu32
+		"%s %s of %" PRIu64 " bytes to portal index %" PRIu32
 		", match bits 0x%" PRIx64,
-		why_kind(c), c->length, c->pt_index, c->bits);
+		why_article(c), why_kind(c), c->length, c->pt_index, c->bits);
 }

@@ -75,7 +75,8 @@ enum p3_why {
 
 #define P3_WHYS (P3_WHY_END - 1u)
 
-enum p3_case_kind { P3_CASE_PUT = 1, P3_CASE_GET, P3_CASE_GETPUT };
+/* ATOMIC and those behind it: the operations of PtlXAtomic. */
+enum p3_case_kind { P3_CASE_PUT = 1, P3_CASE_GET, P3_CASE_GETPUT, P3_CASE_ATOMIC };
 
 /* One request that came to nothing; the reason gives near and mask their meaning. */
 struct p3_case {
@@ -96,6 +97,9 @@ struct p3_case {
 
 _Static_assert(sizeof(struct p3_case) == P3_CASE_WORDS * sizeof(uint64_t),
 	"cases are handed on as words");
+
+/* Return the name of an operation of PtlXAtomic, such as "atomic_sum". */
+const char *p3_why_atomic(uint32_t op);
 
 /* Return a short name for programs, such as "match_bits". */
 const char *p3_why_name(uint32_t why);

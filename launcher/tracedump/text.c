@@ -2,6 +2,7 @@
 /* tracedump's text output: functions and offsets, names, filters, lines. */
 #include "launcher/tracedump/tracedump.h"
 #include "launcher/tools/options.h"
+#include "shm/why.h"
 
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -191,6 +192,8 @@ const char *td_value(unsigned point, unsigned value)
 		return "served";
 	if (point >= P3_TRACE_POINTS_N || !values[point].name)
 		return "";
+	if (values[point].name == requests && value >= values[point].n)
+		return p3_why_atomic(value - (unsigned)values[point].n);
 	return value < values[point].n ? values[point].name[value] : "?";
 }
 

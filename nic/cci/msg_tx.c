@@ -151,7 +151,7 @@ static P3_HOT void cci_msg_publish(
 	p3_cci_req_fill(c, word1 | p3_field_in(P3_CCI_MSG_LENGTH, s->m.len),
 		tx ? tx->token : 0, s->m.conn->peer_tag);
 	if (!open) {
-		P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_MSG, 0, s->cells), s->m.len);
+		P3_TRACE(send, n, p, P3_REQ_CCI_MSG, s->m.len);
 		p3_cci_req_publish(n, p, P3_REQ_CCI_MSG, 0, s->cells, tx != NULL);
 		return;
 	}

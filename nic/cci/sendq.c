@@ -140,7 +140,7 @@ static bool cci_sendq_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 			p3_field_in(P3_CCI_ROOM, rsp),
 		answered ? tx->token : 0, conn->peer_tag);
 	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (tx->part ? P3_F_CCI_LATER : 0u);
-	P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_MSG, flags, cells), len);
+	P3_TRACE(send, n, p, P3_REQ_CCI_MSG, len);
 	p3_cci_req_publish(n, p, P3_REQ_CCI_MSG, flags, cells, rsp);
 	tx->part += (uint32_t)len;
 	return true;
@@ -199,7 +199,7 @@ static bool cci_sendq_connect(
 		p3_format_set(c, P3_CCI_CONNECT_LENGTH, len);
 		uint32_t flags = (last ? 0u : P3_F_CCI_MORE) |
 				 (conn->data_sent ? P3_F_CCI_LATER : 0u);
-		P3_TRACE(send, n, p, p3_word0(P3_REQ_CCI_CONNECT, flags, cells), len);
+		P3_TRACE(send, n, p, P3_REQ_CCI_CONNECT, len);
 		p3_cci_req_publish(n, p, P3_REQ_CCI_CONNECT, flags, cells, rsp);
 		conn->data_sent += (uint32_t)len;
 	} while (conn->data_sent < total);
@@ -215,7 +215,7 @@ static bool cci_sendq_cell(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 	struct p3_cell *c = p3_cci_req_begin(n, p, 1);
 	p3_cci_req_fill(c, p3_field_in(P3_CCI_ROOM, rsp), token, tag);
 	p3_format_set(c, P3_CCI_DECIDE_MTU, mtu);
-	P3_TRACE(send, n, p, p3_word0(kind, flags, 1), 0);
+	P3_TRACE(send, n, p, kind, 0);
 	p3_cci_req_publish(n, p, kind, flags, 1, rsp);
 	return true;
 }

@@ -166,21 +166,21 @@ static void upper_put_off(struct p3_generic *g, struct p3_upper *u)
 }
 
 /* Return true if the request has bytes that the firmware moves in one step.  The host
- * moves few bytes, with the header of the request or of its reply, and those of an
- * exchange.  A long message goes on over many passes. */
+ * moves few bytes, with the header of the request or of its reply, and those of atomic
+ * operations.  A long message goes on over many passes. */
 static bool upper_request_has_to_move(
 	const struct p3_generic *g, const struct p3_incoming *r, uint64_t mlength)
 {
 	bool is_long = r->flags & P3_F_LONG;
 	if (r->ask.kind == P3_REQ_PUT)
-		return !is_long && r->ask.length > g->inlined;
+		return !is_long && !r->ask.what && r->ask.length > g->inlined;
 	return r->ask.kind == P3_REQ_GET && mlength > g->inlined &&
 	       !(is_long && mlength > P3_RSP_INLINE);
 }
 
 /* Place a request that an entry has accepted. */
 static void upper_place(
-	struct p3_nic *n, struct p3_peer *p, struct p3_upper *u, const struct p3_hit *hit)
+	struct p3_nic *n, struct p3_peer *p, struct p3_upper *u, struct p3_hit *hit)
 {
 	struct p3_generic *g = n->generic;
 	const struct p3_incoming *r = &u->r;
@@ -201,7 +201,7 @@ static void upper_match(struct p3_nic *n, struct p3_peer *p)
 	const struct p3_incoming *r = &u->r;
 	if (u->state != P3_UPPER_ASKED)
 		return;
-	P3_TRACE(take, n, p, r->ask.kind, r->ask.length);
+	P3_TRACE(take, n, p, p3_request_name(r->ask.kind, r->ask.what), r->ask.length);
 	struct p3_ni *ni = p3_match_interface(n, r->target_pid);
 	bool wanted = ni && p3_match_on_host(ni, &r->ask, &hit);
 	P3_PROBE3(match, r->ask.bits, r->ask.length, wanted);

@@ -40,6 +40,7 @@ static inline struct p3_ni *p3_match_interface(struct p3_nic *n, uint32_t pid)
 /* The parameters of a request, from the lane or from this node itself. */
 struct p3_ask {
 	uint8_t kind; /* p3_req_kind */
+	uint8_t what; /* the atomic operation, 0: none */
 	uint32_t pt_index;
 	uint32_t ac_index;
 	uint64_t bits;

@@ -228,21 +228,33 @@ static void deliver_begin(struct p3_nic *n, struct p3_peer *p,
 	p3_span_start(n, &t_out->span, deliver_start_of(r->ask.kind));
 }
 
-/* Write the bytes of a put or an exchange to their place. */
+/* Write the bytes of a put to their place. */
 static void deliver_deposit(
 	struct p3_nic *n, const struct p3_incoming *r, const struct p3_placed *t)
 {
 	const struct p3_span *s = &t->span;
 	p3_region_write(
 		&s->region, s->offset, p3_request_eager_bytes(r->cell), t->mlength);
-	if (r->ask.kind == P3_REQ_GETPUT) {
-		FAULT_POINT("swap.written");
-		p3_xfer_swapped(n);
-		return;
-	}
 	if (!p3_list_empty(&n->pulls))
 		p3_xfer_wrote(n, &s->region, s->offset, t->mlength);
 	FAULT_POINT("put.deposited");
+}
+
+/* Do an atomic operation, and copy the former bytes to the reply, unless it is NULL. */
+static __attribute__((noinline)) void deliver_exchange(struct p3_nic *n,
+	const struct p3_incoming *r, const struct p3_placed *t, char *reply)
+{
+	const struct p3_ask *ask = &r->ask;
+	const struct p3_span *s = &t->span;
+	char operands[P3_ATOMIC_MOST], old[P3_ATOMIC_MOST];
+	memcpy(operands, p3_request_eager_bytes(r->cell),
+		p3_atomic_sent(ask->what, ask->length));
+	p3_atomic_do(ask->what, &s->region, s->offset, t->mlength, operands,
+		operands + ask->length, old);
+	FAULT_POINT("swap.written");
+	p3_xfer_swapped(n);
+	if (reply)
+		memcpy(reply, old, t->mlength);
 }
 
 /* Move the bytes, post END, and answer.  An exchange reads and writes in one step of one
@@ -253,11 +265,14 @@ static void deliver_finish(struct p3_nic *n, struct p3_peer *p,
 	struct p3_span *s = &t->span;
 	uint32_t kind = r->ask.kind;
 	uint64_t word0 = 0;
+	char *reply = NULL;
 	if (kind != P3_REQ_PUT)
-		word0 = p3_rsp_fill(n, p, r->pending, &s->region, s->offset, t->mlength);
-	if (kind == P3_REQ_GETPUT)
-		FAULT_POINT("swap.read");
-	if (kind != P3_REQ_GET)
+		reply = p3_rsp_begin_reply(n, p, r->pending, t->mlength, &word0);
+	if (r->flags & P3_F_ATOMIC)
+		deliver_exchange(n, r, t, reply);
+	else if (kind == P3_REQ_GET)
+		p3_region_read(&s->region, s->offset, reply, t->mlength);
+	else
 		deliver_deposit(n, r, t);
 	if (kind != P3_REQ_PUT) {
 		FAULT_POINT("reply.filled");
@@ -270,9 +285,18 @@ static void deliver_finish(struct p3_nic *n, struct p3_peer *p,
 			n, p, r->pending, t->ack ? P3_RSP_ACK : P3_RSP_NONE, t->mlength);
 }
 
+/* Return true if an atomic operation may be done now, on the elements that fit whole.
+ * It waits while a long transfer that has begun uses its bytes. */
+static __attribute__((noinline)) bool deliver_may_exchange(struct p3_nic *n,
+	struct p3_peer *p, const struct p3_incoming *r, struct p3_hit *hit)
+{
+	hit->mlength -= hit->mlength % p3_atomic_size(r->ask.what);
+	return p3_getput_may_go(n, p, hit);
+}
+
 P3_PATH
 bool p3_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
-	const struct p3_hit *hit)
+	struct p3_hit *hit)
 {
 	struct p3_placed t;
 	uint32_t kind = r->ask.kind;
@@ -283,8 +307,7 @@ bool p3_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r
 		return deliver_get_long(n, p, r, hit);
 	if (kind != P3_REQ_PUT && !p3_rsp_has_room(p, hit->mlength))
 		return false;
-	/* An exchange waits while a long transfer that has begun uses its bytes. */
-	if (kind == P3_REQ_GETPUT && !p3_getput_may_go(n, p, hit))
+	if (r->flags & P3_F_ATOMIC && !deliver_may_exchange(n, p, r, hit))
 		return false;
 	deliver_begin(n, p, r, hit, &t);
 	deliver_finish(n, p, r, &t);

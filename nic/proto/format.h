@@ -16,6 +16,7 @@
 #ifndef P3_NIC_PROTO_FORMAT_H
 #define P3_NIC_PROTO_FORMAT_H
 
+#include "nic/nic.h"
 #include "shm/lane.h"
 
 enum p3_req_kind {
@@ -23,7 +24,7 @@ enum p3_req_kind {
 	P3_REQ_SWITCH, /* continue in the full ring */
 	P3_REQ_PUT,
 	P3_REQ_GET,
-	P3_REQ_GETPUT, /* never long: the limit max_getput_md fits every lane */
+	P3_REQ_GETPUT, /* always atomic: the limit max_getput_md fits every lane */
 	/* from here on: messages of CCI (nic/cci/state.h) */
 	P3_REQ_CCI_MSG,
 	P3_REQ_CCI_CONNECT,
@@ -55,6 +56,8 @@ enum p3_rsp_kind {
  * heap or in memory, so that the target need not wait for the slot's line.  With neither
  * flag only the slot tells the place: the bytes are scattered, or the place or the
  * length has more bits than the header has for it.
+ *
+ * P3_F_ATOMIC: the bytes of a put or getput are operands of an atomic operation.
  */
 enum {
 	P3_F_ACK = 1,
@@ -62,7 +65,8 @@ enum {
 	P3_F_NI1 = 4, /* the initiator's second interface */
 	P3_F_HEAP = 8,
 	P3_F_ADDR = 16,
-	P3_F_COPIED = 32
+	P3_F_COPIED = 32,
+	P3_F_ATOMIC = 64
 };
 
 /* ---- fields ---- */
@@ -91,10 +95,17 @@ enum p3_request_fields {
 	P3_REQUEST_OFFSET = P3_FIELD(5, 0, 64)
 };
 
-/* PUT without P3_F_LONG, and GETPUT. */
+/* PUT without P3_F_LONG and P3_F_ATOMIC. */
 enum p3_eager_fields {
 	P3_EAGER_LENGTH = P3_FIELD(2, 32, 32),
 	P3_EAGER_DATA = P3_FIELD(6, 0, 128)
+};
+
+/* PUT with P3_F_ATOMIC, and GETPUT. */
+enum p3_atomic_fields {
+	P3_ATOMIC_LENGTH = P3_FIELD(2, 32, 16),
+	P3_ATOMIC_WHAT = P3_FIELD(2, 48, 8),
+	P3_ATOMIC_DATA = P3_FIELD(6, 0, 128)
 };
 
 /* PUT with P3_F_LONG. */
@@ -183,6 +194,8 @@ static inline char *p3_format_bytes(const struct p3_cell *c, uint32_t field)
 #define P3_REQ_INLINE 16u /* bytes of data in a request's header */
 #define P3_RSP_INLINE 40u /* bytes of data in a reply's header */
 
+_Static_assert((uint32_t)P3_EAGER_DATA == (uint32_t)P3_ATOMIC_DATA,
+	"operands lie where the bytes of a put lie");
 _Static_assert(8 * P3_REQ_INLINE == (P3_EAGER_DATA & 0xffff) &&
 		       8 * P3_RSP_INLINE == (P3_REPLY_DATA & 0xffff),
 	"the data fill the header");
@@ -232,7 +245,8 @@ struct p3_request {
 	uint64_t hdr;
 	uint64_t offset;
 	uint64_t length;
-	uint64_t data[2]; /* eager: the first bytes */
+	uint64_t data[2]; /* eager, atomic: the first bytes */
+	uint32_t what;    /* the atomic operation, 0: none */
 	uint64_t place;   /* long put with P3_F_HEAP or P3_F_ADDR: place of the bytes */
 	uint64_t xfer;    /* long: the initiator's slot */
 };
@@ -242,10 +256,17 @@ static inline uint64_t p3_request_word0(const struct p3_request *r)
 	return p3_word0(r->kind, r->flags, r->ncells);
 }
 
+/* Return the kind of a request as traces name it: those of atomic operations, but for
+ * that of PtlGetPut, are behind the kinds. */
+static inline uint32_t p3_request_name(uint32_t kind, uint32_t what)
+{
+	return what && what != P3_ATOMIC_SWAP ? P3_REQ_KINDS + p3_atomic_op(what) : kind;
+}
+
 /* Return true if the header has the layout of p3_eager_fields. */
 static inline bool p3_request_is_eager(uint32_t kind, uint32_t flags)
 {
-	return kind != P3_REQ_GET && !(flags & P3_F_LONG);
+	return kind != P3_REQ_GET && !(flags & (P3_F_LONG | P3_F_ATOMIC));
 }
 
 /* Return the target's pid that a request has in its header. */
@@ -293,6 +314,7 @@ static inline uint64_t p3_unpack_common(
 	r->bits = p3_format_get(c, P3_REQUEST_BITS);
 	r->hdr = p3_format_get(c, P3_REQUEST_HDR);
 	r->offset = p3_format_get(c, P3_REQUEST_OFFSET);
+	r->what = 0;
 	return pending;
 }
 
@@ -309,12 +331,30 @@ static inline void p3_pack_data(struct p3_cell *c, const uint64_t data[2])
 	p3_set(&c->w[p3_field_word(P3_EAGER_DATA) + 1], data[1]);
 }
 
-/* Pack a put whose bytes the message carries, or a getput.  The bytes are filled in
- * before. */
+/* Pack a put whose bytes the message carries.  The bytes are filled in before. */
 static inline uint64_t p3_pack_eager(struct p3_cell *c, const struct p3_request *r)
 {
 	p3_pack_request(c, r, p3_field_in(P3_EAGER_LENGTH, r->length));
 	return p3_request_word0(r);
+}
+
+/* Pack an atomic operation.  The operands are filled in before. */
+static inline uint64_t p3_pack_atomic(struct p3_cell *c, const struct p3_request *r)
+{
+	p3_pack_request(c, r,
+		p3_field_in(P3_ATOMIC_WHAT, r->what) |
+			p3_field_in(P3_ATOMIC_LENGTH, r->length));
+	return p3_request_word0(r);
+}
+
+static inline void p3_unpack_atomic(
+	const struct p3_cell *c, uint64_t pending, struct p3_request *r)
+{
+	r->length = p3_field_of(P3_ATOMIC_LENGTH, pending);
+	r->what = (uint32_t)p3_field_of(P3_ATOMIC_WHAT, pending);
+	r->data[0] = p3_get(&c->w[p3_field_word(P3_ATOMIC_DATA)]);
+	r->data[1] = p3_get(&c->w[p3_field_word(P3_ATOMIC_DATA) + 1]);
+	r->place = r->xfer = 0;
 }
 
 #define P3_PLACE_BITS 48 /* of a long put's place, and of its length beside a place */
@@ -367,8 +407,10 @@ static inline void p3_unpack_request(
 		r->length = p3_format_get(c, P3_GET_LENGTH);
 		r->xfer = p3_format_get(c, P3_GET_XFER);
 		r->place = r->data[0] = r->data[1] = 0;
-	} else {
+	} else if (p3_likely(r->flags & P3_F_LONG)) {
 		p3_unpack_long(c, pending, r);
+	} else {
+		p3_unpack_atomic(c, pending, r);
 	}
 }
 

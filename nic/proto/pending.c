@@ -205,7 +205,7 @@ static p3_a32 *pending_copies_for(struct p3_nic *n, const struct p3_peer *p)
 
 bool p3_pending_take_over(struct p3_nic *n, struct p3_pending *t)
 {
-	uint64_t len = t->move.length;
+	uint64_t len = p3_atomic_sent(t->move.what, t->move.length);
 	p3_a32 *copies = pending_copies_for(n, t->peer);
 	t->copy = copy_alloc(n, t->peer, len);
 	if (!t->copy)

@@ -442,11 +442,11 @@ static P3_HOT void p3_rsp_run(struct p3_nic *n, struct p3_peer *p, uint64_t word
 
 /* Return true if the response ring has room for a reply of this length. */
 bool p3_rsp_has_room(struct p3_peer *p, uint64_t mlength);
-/* Copy the present bytes of a descriptor's region into a reply that is not published yet.
- * Call this only after p3_rsp_has_room() has returned true.  Return word 0 of the reply's
- * header, for p3_rsp_publish(). */
-uint64_t p3_rsp_fill(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
-	const struct p3_region *from, uint64_t offset, uint64_t mlength);
+/* Begin a reply, and return the place of its bytes.  Call this only after
+ * p3_rsp_has_room() has returned true.  *word0_out is that of the reply's header, for
+ * p3_rsp_publish(). */
+char *p3_rsp_begin_reply(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
+	uint64_t mlength, uint64_t *word0_out);
 
 /* Count a dropped message of this length.  ni is its interface, or NULL. */
 void p3_rsp_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
@@ -500,6 +500,7 @@ static inline void p3_incoming_load(
 	r->xfer = m.xfer;
 	r->place = m.place;
 	r->ask = (struct p3_ask){.kind = (uint8_t)m.kind,
+		.what = (uint8_t)m.what,
 		.pt_index = m.portal,
 		.ac_index = m.access,
 		.bits = m.bits,
@@ -516,9 +517,9 @@ static inline void p3_incoming_load(
 
 /* Deliver a request to the descriptor that has accepted it.  Return false if it must
  * wait for room among the pulls, for room in the response ring, or for an exchange: then
- * nothing has changed. */
+ * nothing has changed.  An atomic operation cuts the hit to whole elements. */
 bool p3_deliver(struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r,
-	const struct p3_hit *hit);
+	struct p3_hit *hit);
 /* Drop a request that no entry accepts.  Respond if the initiator has reserved room for
  * a response, so that it can use that room again.  ni is the target, or NULL. */
 P3_RARE void p3_deliver_discard(

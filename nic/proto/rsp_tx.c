@@ -54,15 +54,14 @@ bool p3_rsp_has_room(struct p3_peer *p, uint64_t mlength)
 	return p3_peer_has_room(p, &p->rsp_out, p3_reply_cells(mlength));
 }
 
-uint64_t p3_rsp_fill(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
-	const struct p3_region *from, uint64_t offset, uint64_t mlength)
+char *p3_rsp_begin_reply(struct p3_nic *n, struct p3_peer *p, uint32_t pending,
+	uint64_t mlength, uint64_t *word0_out)
 {
 	rsp_count(n, p);
 	const struct p3_answer a = {.pending = pending, .mlength = mlength};
 	struct p3_cell *c = p3_ring_begin(&p->rsp_out, p3_reply_cells(mlength));
-	uint64_t word0 = p3_pack_reply(c, &a);
-	p3_region_read(from, offset, p3_reply_bytes(c), mlength);
-	return word0;
+	*word0_out = p3_pack_reply(c, &a);
+	return p3_reply_bytes(c);
 }
 
 void p3_rsp_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length)

@@ -28,22 +28,37 @@ static inline bool rx_has_reply_room(const struct p3_nic *n, const struct p3_inc
 	       p3_reply_room(len) <= r->rsp;
 }
 
+/* Return the reason why the header of an atomic operation is invalid, or NULL. */
+static __attribute__((noinline)) const char *rx_wrong_atomic(
+	const struct p3_nic *n, const struct p3_incoming *r)
+{
+	uint32_t what = r->ask.what;
+	bool swap = what == P3_ATOMIC_SWAP, fetch = r->ask.kind == P3_REQ_GETPUT;
+	uint64_t length = r->ask.length, sent = p3_atomic_sent(what, length);
+	if (swap ? !fetch : !p3_atomic_is_valid(what) || p3_atomic_op(what) == PTLX_READ)
+		return "an atomic operation that does not exist";
+	if (sent > P3_ATOMIC_MOST || length % p3_atomic_size(what) ||
+		r->ncells != p3_request_cells(sent))
+		return "operands of impossible length";
+	return !fetch || (r->pending && rx_has_reply_room(n, r))
+		       ? NULL
+		       : "an exchange without room for its reply";
+}
+
 /* Return the reason why a header is invalid, or NULL. */
 static inline const char *rx_wrong(const struct p3_nic *n, const struct p3_incoming *r)
 {
-	bool is_long = r->flags & P3_F_LONG;
+	bool is_long = r->flags & P3_F_LONG, atomic = r->flags & P3_F_ATOMIC;
 	uint32_t kind = r->ask.kind, slots = n->layout.nxfers / 2;
 	bool fits = r->ncells == p3_request_cells(r->ask.length);
-	if (p3_likely(kind == P3_REQ_PUT && !is_long && fits))
+	if (p3_likely(kind == P3_REQ_PUT && !is_long && !atomic && fits))
 		return NULL;
 	if (kind < P3_REQ_PUT || kind > P3_REQ_GETPUT)
 		return "a request of no kind";
+	if (atomic || kind == P3_REQ_GETPUT)
+		return rx_wrong_atomic(n, r);
 	if (kind != P3_REQ_GET && !is_long && !fits)
 		return "data of impossible length";
-	if (kind == P3_REQ_GETPUT)
-		return r->pending && !is_long && rx_has_reply_room(n, r)
-			       ? NULL
-			       : "an exchange without room for its reply";
 	if (r->ncells != 1 || !r->pending)
 		return "a request that wants no answer";
 	if (is_long)
@@ -111,7 +126,8 @@ static inline bool rx_done(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_incoming *r)
 {
 	P3_PROBE2(deliver, r->ask.kind, r->ask.length);
-	P3_TRACE(delivered, n, p, r->ask.kind, r->ask.length);
+	P3_TRACE(delivered, n, p, p3_request_name(r->ask.kind, r->ask.what),
+		r->ask.length);
 	FAULT_POINT("request.delivered");
 	rx_taken(n, p, r);
 	return true;
@@ -184,19 +200,19 @@ static __attribute__((noinline)) bool rx_take_any(struct p3_nic *n, struct p3_pe
 		if (next != P3_GENERIC_DIRECT)
 			return next == P3_GENERIC_TAKEN && rx_done(n, p, &r);
 	}
-	P3_TRACE(take, n, p, kind, r.ask.length);
+	P3_TRACE(take, n, p, p3_request_name(kind, r.ask.what), r.ask.length);
 	struct p3_ni *ni = p3_match_interface(n, r.target_pid);
 	bool wanted = p3_likely(ni != NULL) && p3_match_request(ni, &r.ask, &hit);
 	P3_PROBE3(match, r.ask.bits, r.ask.length, wanted);
 	P3_TRACE(match, n, p, wanted, r.ask.bits);
 	if (p3_unlikely(!wanted)) {
 		if (p3_deliver_keeps(n, p, ni, &r.ask)) {
-			P3_TRACE(wait, n, p, r.ask.kind);
+			P3_TRACE(wait, n, p, p3_request_name(kind, r.ask.what));
 			return false;
 		}
 		p3_deliver_discard(n, p, ni, r);
 	} else if (p3_unlikely(!p3_deliver(n, p, &r, &hit))) {
-		P3_TRACE(wait, n, p, r.ask.kind);
+		P3_TRACE(wait, n, p, p3_request_name(kind, r.ask.what));
 		return false;
 	}
 	return rx_done(n, p, &r);
@@ -253,7 +269,7 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
 	if (r.ask.kind <= P3_REQ_SWITCH || rx_wrong(n, &r) ||
 		!p3_ring_sane(&p->req_in, r.ask.kind, r.ncells))
 		return false;
-	P3_TRACE(take, n, p, r.ask.kind, r.ask.length);
+	P3_TRACE(take, n, p, p3_request_name(r.ask.kind, r.ask.what), r.ask.length);
 	if (!p->asks || !p3_generic_refuse(n, p))
 		p3_deliver_discard(n, p, p3_match_interface(n, r.target_pid), r);
 	rx_taken(n, p, &r);

@@ -44,7 +44,7 @@ static struct tx_need tx_need_of(
 	need.rsp =
 		t->kind == P3_REQ_GETPUT ? p3_reply_room(len) : need.slot || t->move.ack;
 	if (!need.slot)
-		need.cells = p3_request_cells(len);
+		need.cells = p3_request_cells(p3_atomic_sent(t->move.what, len));
 	return need;
 }
 
@@ -98,11 +98,12 @@ static uint32_t tx_place_of(const struct p3_pending *t, uint64_t *place_out)
 	return heap ? P3_F_HEAP : P3_F_ADDR;
 }
 
-static void tx_publish(struct p3_nic *n, struct p3_peer *p, uint64_t word0,
-	const struct tx_need *need, uint64_t sent)
+static void tx_publish(struct p3_nic *n, struct p3_peer *p, const struct p3_pending *t,
+	uint64_t word0, const struct tx_need *need)
 {
+	uint64_t sent = t->kind == P3_REQ_GET ? 0 : t->move.length;
 	FAULT_POINT("request.filled");
-	P3_TRACE(send, n, p, word0, sent);
+	P3_TRACE(send, n, p, p3_request_name(t->kind, t->move.what), sent);
 	p3_ring_publish(&p->req_out, word0, need->cells);
 	FAULT_POINT("request.published");
 	if (need->cells > 1)
@@ -134,8 +135,9 @@ static uint64_t tx_fill(
 		r->flags |= tx_place_of(t, &r->place);
 		return p3_pack_long(c, r);
 	}
-	tx_fill_data(c, &t->send.region, t->send.offset, r->length);
-	return p3_pack_eager(c, r);
+	tx_fill_data(
+		c, &t->send.region, t->send.offset, p3_atomic_sent(r->what, r->length));
+	return r->what ? p3_pack_atomic(c, r) : p3_pack_eager(c, r);
 }
 
 /* Send a request.  The header has 16 bits for the portal index: a larger index is sent as
@@ -145,7 +147,7 @@ static void tx_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending
 {
 	const struct p3_move *m = &t->move;
 	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
-			 (t->ni ? P3_F_NI1 : 0u) |
+			 (t->ni ? P3_F_NI1 : 0u) | (m->what ? P3_F_ATOMIC : 0u) |
 			 (t->is_long && t->copy ? P3_F_COPIED : 0u);
 	struct p3_request r = {.kind = t->kind,
 		.flags = flags,
@@ -158,9 +160,10 @@ static void tx_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending
 		.bits = m->bits,
 		.hdr = m->hdr,
 		.offset = m->remote_offset,
-		.length = m->length};
+		.length = m->length,
+		.what = m->what};
 	struct p3_cell *c = tx_begin(n, p, need);
-	tx_publish(n, p, tx_fill(c, t, &r), need, t->kind == P3_REQ_GET ? 0 : m->length);
+	tx_publish(n, p, t, tx_fill(c, t, &r), need);
 }
 
 /* ---- requests that leave at once ---- */
@@ -197,7 +200,8 @@ static P3_HOT int tx_left(struct p3_nic *n, struct p3_peer *p, uint32_t posted)
  * on, or go before it. */
 static P3_HOT bool tx_is_usual(const struct p3_nic *n, const struct p3_cmd *c)
 {
-	return p3_likely(!(n->odd & P3_TX_ODD) && c->move.pt_index <= 0xffff);
+	return p3_likely(
+		!(n->odd & P3_TX_ODD) && c->move.pt_index <= 0xffff && !c->move.what);
 }
 
 /* ---- admission ---- */
@@ -214,6 +218,17 @@ static P3_HOT struct p3_md *tx_active_md(struct p3_nic *n, uint64_t handle)
 	return p3_likely(md && md->words.threshold != 0) ? md : NULL;
 }
 
+/* Check the operation of a request of PtlXAtomic: a get is a read, no other one is. */
+static P3_RARE int tx_check_atomic(
+	const struct p3_nic *n, const struct p3_md *md, const struct p3_move *m, bool get)
+{
+	uint64_t most = (uint64_t)n->ni[md->o.ni].limits.max_getput_md;
+	if (!p3_atomic_is_valid(m->what) || (p3_atomic_op(m->what) == PTLX_READ) != get)
+		return PTL_FAIL;
+	bool fits = m->length <= most && p3_atomic_sent(m->what, m->length) <= most;
+	return fits && m->length % p3_atomic_size(m->what) == 0 ? PTL_OK : PTL_MD_ILLEGAL;
+}
+
 /* Check a put or get, and set *m to its parameters, with the whole descriptor's length if
  * that is asked for. */
 static int tx_check(struct p3_nic *n, const struct p3_cmd *c, struct p3_move *m,
@@ -223,10 +238,14 @@ static int tx_check(struct p3_nic *n, const struct p3_cmd *c, struct p3_move *m,
 	*m = c->move;
 	if (!md)
 		return PTL_MD_INVALID;
+	int rc = p3_likely(!m->what) ? PTL_OK
+				     : tx_check_atomic(n, md, m, c->op == P3_OP_GET);
+	if (rc != PTL_OK)
+		return rc;
 	if (m->length == P3_WHOLE) {
 		m->offset = 0;
 		m->length = md->region.size;
-	} else if (!tx_fits(md, m->offset, m->length)) {
+	} else if (!tx_fits(md, m->offset, p3_atomic_sent(m->what, m->length))) {
 		return PTL_MD_ILLEGAL;
 	}
 	*md_out = md;
@@ -480,7 +499,7 @@ int p3_tx_get(struct p3_nic *n, struct p3_cmd *c)
 	if (rc != PTL_OK)
 		return rc;
 	m.hdr = 0;
-	m.ack = false;
+	m.ack = m.what = 0;
 	return tx_send(n, P3_REQ_GET, &m, md, tx_get_source(md), m.offset);
 }
 
@@ -494,13 +513,16 @@ static int tx_check_exchange(struct p3_nic *n, const struct p3_cmd *c, struct p3
 	m->ack = false;
 	if (!get || !put)
 		return PTL_MD_INVALID;
+	int rc = m->what == P3_ATOMIC_SWAP ? PTL_OK : tx_check_atomic(n, get, m, false);
+	if (rc != PTL_OK)
+		return rc;
 	if (get->o.ni != put->o.ni)
 		return PTL_MD_ILLEGAL;
 	if (m->length == P3_WHOLE) {
 		m->offset = m->put_offset = 0;
 		m->length = put->region.size;
 	} else if (!tx_fits(get, m->offset, m->length) ||
-		   !tx_fits(put, m->put_offset, m->length)) {
+		   !tx_fits(put, m->put_offset, p3_atomic_sent(m->what, m->length))) {
 		return PTL_MD_ILLEGAL;
 	}
 	*get_out = get;

@@ -68,9 +68,9 @@ P3_RARE void p3_trace_command(struct p3_nic *n, struct p3_cmd *c);
 P3_RARE void p3_trace_execute(struct p3_nic *n, const struct p3_cmd *c);
 P3_RARE void p3_trace_lease(struct p3_nic *n, enum p3_lease_holder who);
 P3_RARE void p3_trace_given(struct p3_nic *n);
-/* Record a request at the current position of a lane. */
+/* Record a request at the current position of a lane; kind is its p3_request_name(). */
 P3_RARE void p3_trace_send(
-	struct p3_nic *n, const struct p3_peer *p, uint64_t word0, uint64_t length);
+	struct p3_nic *n, const struct p3_peer *p, uint32_t kind, uint64_t length);
 P3_RARE void p3_trace_take(
 	struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_t length);
 P3_RARE void p3_trace_match(struct p3_nic *n, struct p3_peer *p, bool hit, uint64_t bits);

@@ -79,11 +79,11 @@ static uint32_t trace_name(uint64_t pos, uint32_t cells, bool base)
 }
 
 void p3_trace_send(
-	struct p3_nic *n, const struct p3_peer *p, uint64_t word0, uint64_t length)
+	struct p3_nic *n, const struct p3_peer *p, uint32_t kind, uint64_t length)
 {
 	n->trace.topic = (struct p3_topic){
 		p->index, trace_name(p->req_out.pos, p->req_out.n, !p->req_full)};
-	trace_write_fw(n, HERE, P3_TRACE_SEND, p3_word0_kind(word0),
+	trace_write_fw(n, HERE, P3_TRACE_SEND, kind,
 		p3_pair(n->trace.command,
 			length < UINT32_MAX ? (uint32_t)length : UINT32_MAX));
 }

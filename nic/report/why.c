@@ -172,13 +172,21 @@ static void why_keep_for_peer(struct p3_peer *p, enum p3_why why)
 	p3_set(&p->shown->shown_drops, p3_pair(why, number));
 }
 
+/* Return the kind of a case. */
+static uint16_t why_kind_of(uint32_t kind, uint32_t what)
+{
+	uint32_t name = p3_request_name(kind, what);
+	return (uint16_t)(name >= P3_REQ_KINDS ? name - P3_REQ_KINDS + P3_CASE_ATOMIC
+					       : name - P3_REQ_PUT + P3_CASE_PUT);
+}
+
 static struct p3_case why_case_in(const struct p3_peer *p, const struct p3_ask *ask)
 {
 	return (struct p3_case){.who = ask->who,
 		.node = p->index,
 		.pt_index = ask->pt_index,
 		.ac_index = (uint16_t)ask->ac_index,
-		.kind = (uint16_t)(ask->kind - P3_REQ_PUT + P3_CASE_PUT),
+		.kind = why_kind_of(ask->kind, ask->what),
 		.bits = ask->bits,
 		.length = ask->length};
 }
@@ -221,7 +229,7 @@ static struct p3_case why_case_out(const struct p3_nic *n, const struct p3_peer 
 		.node = p && p->index < n->conf.nnodes ? p->index : P3_NONE,
 		.pt_index = m->pt_index,
 		.ac_index = m->ac_index,
-		.kind = (uint16_t)(kind - P3_REQ_PUT + P3_CASE_PUT),
+		.kind = why_kind_of(kind, m->what),
 		.bits = m->bits,
 		.length = m->length};
 }

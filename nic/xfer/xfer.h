@@ -208,4 +208,12 @@ static inline void p3_getput_over(struct p3_nic *n, const struct p3_peer *p)
 		n->swapper = NULL;
 }
 
+/* ---- the operation itself (atomic.c) ---- */
+
+/* Change length bytes of a region, whole elements and at most P3_ATOMIC_MOST, by a valid
+ * atomic operation, and store the former bytes in old_out.  compare is the second operand
+ * of the elements, if the operation has one. */
+void p3_atomic_do(uint32_t what, const struct p3_region *r, uint64_t off, uint64_t length,
+	const char *operand, const char *compare, char *old_out);
+
 #endif

@@ -539,6 +539,7 @@ static struct md *movement(struct p3_cmd *c, struct input *in)
 	c->move.pt_index = how & 3;
 	c->move.ac_index = how & 0x10 ? in_u8(in) : 0;
 	c->move.ack = how >> 2 & 1;
+	c->move.what = how & 8 ? bits : 0;
 	return m;
 }
 
@@ -572,6 +573,8 @@ static void getput(struct input *in)
 	struct p3_cmd c = {.op = P3_OP_GETPUT};
 	struct md *m = movement(&c, in);
 	m->got = true;
+	if (!c.move.what)
+		c.move.what = P3_ATOMIC_SWAP;
 	c.move.put_handle = pick_md(in)->handle;
 	c.move.put_offset = in_u8(in);
 	(void)p3_nic_do(rig.nic, &c);

@@ -226,9 +226,18 @@ static void short_get(struct fake *f, struct input *in, struct p3_request *r)
 	r->pending |= 1;
 }
 
-static void exchange(struct fake *f, struct input *in, struct p3_request *r)
+/* Nine of ten operations exist, and most lengths fit them. */
+static void atomic(struct fake *f, struct input *in, struct p3_request *r)
 {
+	uint8_t how = in_u8(in);
 	eager_put(f, in, r);
+	r->flags |= P3_F_ATOMIC;
+	r->what = how & 1 ? P3_ATOMIC_SWAP : in_u8(in) % (P3_ATOMIC_SWAP + 20);
+	if (how & 0xf0)
+		r->length = r->length % (how & 8 ? 33 : 65) & ~UINT64_C(7);
+	r->ncells = p3_request_cells(p3_atomic_sent(r->what, r->length));
+	if (!(how & 1) && how & 2)
+		return;
 	r->kind = P3_REQ_GETPUT;
 	r->pending |= 1;
 	r->room = p3_reply_room(r->length);
@@ -238,6 +247,8 @@ static uint64_t pack(const struct p3_request *r)
 {
 	if (p3_request_is_eager(r->kind, r->flags))
 		return p3_pack_eager(m.cell, r);
+	if (r->flags & P3_F_ATOMIC)
+		return p3_pack_atomic(m.cell, r);
 	return r->kind == P3_REQ_GET ? p3_pack_get(m.cell, r) : p3_pack_long(m.cell, r);
 }
 
@@ -253,7 +264,7 @@ static void request(struct fake *f, struct input *in)
 		eager_put(f, in, &r);
 		break;
 	case 2:
-		exchange(f, in, &r);
+		atomic(f, in, &r);
 		break;
 	case 3:
 	case 4:

@@ -131,11 +131,31 @@ static void check_bytes(uint64_t offset, const void *bytes, uint64_t length)
 
 /* ---- requests ---- */
 
+static bool is_atomic(const uint64_t w[8])
+{
+	return w[0] >> 40 & P3_F_ATOMIC;
+}
+
+/* Return true if a request has an atomic operation that exists, with all its operands. */
+static bool is_whole_atomic(const uint64_t w[8])
+{
+	bool fetch = (w[0] >> 32 & 0xff) == P3_REQ_GETPUT;
+	uint32_t what = w[2] >> 48 & 0xff, op = p3_atomic_op(what);
+	uint64_t length = w[2] >> 32 & 0xffff, sent = p3_atomic_sent(what, length);
+	bool exists = what == P3_ATOMIC_SWAP
+			      ? fetch
+			      : p3_atomic_is_valid(what) && op != PTLX_READ;
+	return exists && sent <= P3_ATOMIC_MOST && !(length % p3_atomic_size(what)) &&
+	       w[0] >> 48 == p3_request_cells(sent) &&
+	       (!fetch || ((uint32_t)w[2] && p3_reply_room(length) <= w[1] >> 48));
+}
+
 static enum fate fate_of_request(const uint64_t w[8], unsigned flip, uint64_t *length)
 {
 	uint32_t kind = w[0] >> 32 & 0xff, cells = (uint32_t)(w[0] >> 48);
+	bool atomic = is_atomic(w) && kind != P3_REQ_GET;
 	uint32_t left = r.p->req_in.n - (uint32_t)(r.p->req_in.pos & (r.p->req_in.n - 1));
-	*length = kind == P3_REQ_GET ? w[6] : w[2] >> 32;
+	*length = kind == P3_REQ_GET ? w[6] : atomic ? w[2] >> 32 & 0xffff : w[2] >> 32;
 	if (flip < 32 || w[0] >> 40 & P3_F_NI1) /* an interface that is not open */
 		return STAYS;
 	if (kind == P3_REQ_PAD)
@@ -144,9 +164,11 @@ static enum fate fate_of_request(const uint64_t w[8], unsigned flip, uint64_t *l
 		    kind == P3_REQ_CCI_ALIVE) &&
 		cells == 1)
 		return PADDED; /* without a meaning to a node without connections */
-	if (kind != P3_REQ_PUT && kind != P3_REQ_GET)
+	if (kind < P3_REQ_PUT || kind > P3_REQ_GETPUT || (is_atomic(w) && !atomic) ||
+		(!atomic && kind == P3_REQ_GETPUT) || (atomic && !is_whole_atomic(w)))
 		return BAD;
-	if (kind == P3_REQ_PUT && (!cells || cells != p3_request_cells(*length)))
+	if (kind == P3_REQ_PUT && !atomic &&
+		(!cells || cells != p3_request_cells(*length)))
 		return BAD;
 	if (kind == P3_REQ_GET && (cells != 1 || !(uint32_t)w[2] || *length > 1000 ||
 					  p3_reply_room(*length) > w[1] >> 48))
@@ -164,7 +186,7 @@ static void check_response(const uint64_t w[8], enum fate fate, uint64_t length)
 	const struct p3_cell *c;
 	uint32_t want = P3_RSP_NONE, came = P3_RSP_PAD;
 	bool cci = (w[0] >> 32 & 0xff) > P3_REQ_GETPUT;
-	if (fate == DELIVERED && (w[0] >> 32 & 0xff) == P3_REQ_GET)
+	if (fate == DELIVERED && (w[0] >> 32 & 0xff) != P3_REQ_PUT)
 		want = P3_RSP_REPLY;
 	else if (fate == DELIVERED && w[0] >> 40 & P3_F_ACK)
 		want = P3_RSP_ACK;
@@ -189,21 +211,27 @@ static enum fate request(const struct p3_request *q, unsigned flip)
 	static struct p3_cell c[MOST_CELLS];
 	uint64_t w[8], length;
 	fill_pattern((unsigned char *)c, sizeof c, 7);
-	uint64_t w0 = q->kind == P3_REQ_GET ? p3_pack_get(c, q) : p3_pack_eager(c, q);
+	uint64_t w0 = q->kind == P3_REQ_GET    ? p3_pack_get(c, q)
+		      : q->flags & P3_F_ATOMIC ? p3_pack_atomic(c, q)
+					       : p3_pack_eager(c, q);
 	write_message(&r.p->req_out, &r.p->req_in, c, w0, flip, w);
 	enum fate fate = fate_of_request(w, flip, &length);
-	bool get = (w[0] >> 32 & 0xff) == P3_REQ_GET;
+	uint32_t kind = w[0] >> 32 & 0xff;
+	bool get = kind == P3_REQ_GET, getput = kind == P3_REQ_GETPUT;
 	bool taken = p3_rx_take(r.n, r.p);
 	check_changes(fate, taken, fate == DELIVERED, false, flip);
 	check_response(w, fate, length);
 	memcpy(c, w, sizeof w);
 	if (fate != DELIVERED || get)
 		check_bytes(0, c, 0);
+	else if (is_atomic(w)) /* test_nic_atomic has the bytes of each operation */
+		check_bytes(w[5], r.at + GUARD + w[5], length);
 	else
 		check_bytes(w[5], p3_request_eager_bytes(c), length);
 	if (fate == DELIVERED) {
-		ptl_event_t ev =
-			expect(r.eq, get ? PTL_EVENT_GET_END : PTL_EVENT_PUT_END);
+		ptl_event_t ev = expect(r.eq, get      ? PTL_EVENT_GET_END
+					      : getput ? PTL_EVENT_GETPUT_END
+						       : PTL_EVENT_PUT_END);
 		CHECK_EQ(ev.match_bits, BITS);
 		CHECK_EQ(ev.hdr_data, get ? 0 : w[4]);
 		CHECK_EQ(ev.offset, w[5]);
@@ -217,7 +245,7 @@ static enum fate request(const struct p3_request *q, unsigned flip)
 
 static struct p3_request request_of(uint32_t kind, bool ack, uint64_t length)
 {
-	bool get = kind == P3_REQ_GET, answered = get || ack;
+	bool get = kind == P3_REQ_GET, answered = kind != P3_REQ_PUT || ack;
 	return (struct p3_request){.kind = kind,
 		.flags = ack ? P3_F_ACK : 0,
 		.ncells = get ? 1 : p3_request_cells(length),
@@ -231,13 +259,28 @@ static struct p3_request request_of(uint32_t kind, bool ack, uint64_t length)
 		.length = length};
 }
 
+static struct p3_request atomic_of(
+	uint32_t kind, bool ack, uint64_t length, uint32_t what)
+{
+	struct p3_request q = request_of(kind, ack, length);
+	q.flags |= P3_F_ATOMIC;
+	q.ncells = p3_request_cells(p3_atomic_sent(what, length));
+	q.what = what;
+	return q;
+}
+
 static void requests_node(NODE_ARGS)
 {
 	start(ni, true);
 	const struct p3_request q[] = {request_of(P3_REQ_PUT, false, 8),
 		request_of(P3_REQ_PUT, true, 13), request_of(P3_REQ_PUT, false, 100),
-		request_of(P3_REQ_GET, false, 8)};
-	for (unsigned i = 0; i < 4 * AS_IS; i++) {
+		request_of(P3_REQ_GET, false, 8),
+		atomic_of(P3_REQ_PUT, false, 8, P3_ATOMIC(PTLX_SUM, PTLX_INT32)),
+		atomic_of(P3_REQ_PUT, true, 24, P3_ATOMIC(PTLX_CSWAP, PTLX_DOUBLE)),
+		atomic_of(P3_REQ_GETPUT, false, 8, P3_ATOMIC(PTLX_MSWAP, PTLX_INT64)),
+		atomic_of(P3_REQ_GETPUT, false, 8, P3_ATOMIC_SWAP)};
+	const unsigned n = sizeof q / sizeof *q;
+	for (unsigned i = 0; i < n * AS_IS; i++) {
 		if (i % AS_IS == FLAG_LONG)
 			continue; /* begins a transfer of bytes that are not offered */
 		(void)request(&q[i / AS_IS], i % AS_IS);

@@ -23,6 +23,7 @@ BY_NUMBER = re.compile(r"(?:\bc|\bcell|\bcells\[[^]]*\]|\))->w\[[1-9]\]|char \*\
 # The layouts that one message has at the same time.
 MESSAGES = (
     ("header", "request", "eager"),
+    ("header", "request", "atomic"),
     ("header", "request", "long"),
     ("header", "request", "get"),
     ("header", "response", "reply"),

@@ -739,6 +739,12 @@ static void names_are_those_of_the_code(void **state)
 	assert_string_equal(td_value(P3_TRACE_EVENT, PTL_EVENT_PUT_END), "PUT_END");
 	assert_string_equal(td_value(P3_TRACE_TAKEN, PTL_EVENT_UNLINK), "UNLINK");
 	assert_string_equal(td_value(P3_TRACE_SEND, P3_REQ_GETPUT), "getput");
+	assert_string_equal(td_value(P3_TRACE_TAKE, P3_REQ_KINDS), "atomic_min");
+	assert_string_equal(
+		td_value(P3_TRACE_SEND,
+			p3_request_name(P3_REQ_PUT, P3_ATOMIC(PTLX_MSWAP, PTLX_INT8))),
+		"atomic_mswap");
+	assert_string_equal(td_value(P3_TRACE_SEND, P3_REQ_KINDS + PTLX_MSWAP + 1), "?");
 	assert_string_equal(td_value(P3_TRACE_ANSWER, P3_RSP_REPLY_LONG), "reply_long");
 	assert_string_equal(td_value(P3_TRACE_BEGIN, P3_MOVE_DIRECT), "direct");
 	assert_string_equal(td_value(P3_TRACE_BEGIN, P3_TRACE_SERVED), "served");

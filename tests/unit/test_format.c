@@ -34,6 +34,7 @@ static void assert_same(const struct p3_request *a, const struct p3_request *b)
 	assert_int_equal(a->data[1], b->data[1]);
 	assert_int_equal(a->place, b->place);
 	assert_int_equal(a->xfer, b->xfer);
+	assert_int_equal(a->what, b->what);
 }
 
 /* Return a request whose fields differ from each other in each byte. */
@@ -88,10 +89,10 @@ CASE(format_names_the_bits_of_word_0)
 	assert_int_equal(p3_field_of(P3_HEADER_CELLS, w), 0x1234);
 }
 
-static void check_eager(uint32_t kind)
+CASE(format_keeps_a_put)
 {
 	struct p3_cell c = {0};
-	struct p3_request r = request_of(kind, P3_F_ACK | P3_F_NI1);
+	struct p3_request r = request_of(P3_REQ_PUT, P3_F_ACK | P3_F_NI1);
 	r.length = UINT32_MAX;
 	r.data[0] = UINT64_C(0x0123456789abcdef);
 	r.data[1] = UINT64_C(0xfedcba9876543210);
@@ -102,10 +103,25 @@ static void check_eager(uint32_t kind)
 	assert_ptr_equal(p3_request_eager_bytes(&c) + P3_REQ_INLINE, &c + 1);
 }
 
-CASE(format_keeps_a_put_and_an_exchange)
+static void check_atomic(uint32_t kind)
 {
-	check_eager(P3_REQ_PUT);
-	check_eager(P3_REQ_GETPUT);
+	struct p3_cell c = {0};
+	struct p3_request r = request_of(kind, P3_F_ACK | P3_F_ATOMIC);
+	r.length = UINT16_MAX;
+	r.what = UINT8_MAX;
+	r.data[0] = UINT64_C(0x0123456789abcdef);
+	r.data[1] = UINT64_C(0xfedcba9876543210);
+	p3_pack_data(&c, r.data);
+	assert_taken(&c, p3_pack_atomic(&c, &r), &r);
+	assert_field(&c, P3_ATOMIC_LENGTH, r.length);
+	assert_field(&c, P3_ATOMIC_WHAT, r.what);
+	assert_memory_equal(p3_request_eager_bytes(&c), r.data, P3_REQ_INLINE);
+}
+
+CASE(format_keeps_atomic_operations)
+{
+	check_atomic(P3_REQ_PUT);
+	check_atomic(P3_REQ_GETPUT);
 }
 
 static void check_long(uint32_t flags, uint64_t place, uint64_t length)
