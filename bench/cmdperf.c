@@ -31,8 +31,10 @@ static struct program {
 	bool names, builder;
 	ptl_process_id_t self;
 	ptl_handle_eq_t eq, empty[POLLED];
-	ptl_handle_md_t md; /* the source of puts, the landing place of gets */
-	ptl_handle_me_t me; /* match entry of the target */
+	ptl_handle_md_t md;       /* the source of puts, the landing place of gets */
+	ptl_handle_me_t me;       /* match entry of the target */
+	ptl_handle_ni_t usual_ni; /* while a row uses PTL_IFACE_SS */
+	ptl_handle_eq_t usual_eq, late; /* late: the test queue of PtlMEMDPost */
 	uint64_t length;
 	uint64_t kinds, fails; /* sums over the events */
 	cci_endpoint_t *endpoint;
@@ -133,6 +135,37 @@ static ptl_md_t md_of(struct program *p)
 		.options =
 			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
 		.eq_handle = p->eq};
+}
+
+/* Post a receive for one message before the last entry. */
+static inline ptl_handle_me_t post(struct program *p)
+{
+	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+	const ptl_md_t md = {.start = p->there,
+		.length = p->length,
+		.threshold = 1,
+		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = p,
+		.eq_handle = p->eq};
+	ptl_handle_me_t me = PTL_INVALID_HANDLE;
+	p->fails += PtlMEMDPost(p->b.ni, p->me, anyone, BENCH_BITS, 0, PTL_UNLINK,
+			    PTL_INS_BEFORE, md, PTL_UNLINK, &me, NULL, p->late) != PTL_OK;
+	return me;
+}
+
+static void run_post(struct program *p, uint64_t rounds)
+{
+	while (rounds--)
+		p->fails += PtlMEUnlink(post(p)) != PTL_OK;
+}
+
+static void run_post_put(struct program *p, uint64_t rounds)
+{
+	while (rounds--) {
+		(void)post(p);
+		put(p, PTL_NO_ACK_REQ);
+		take(p);
+	}
 }
 
 static void run_attach(struct program *p, uint64_t rounds)
@@ -298,8 +331,9 @@ static void fill_queue(struct program *p)
 /* ---- rows ---- */
 
 /* The objects that the calls of a row use: none, standing receives, a descriptor with or
- * without an event queue, or an unreliable or a reliable connection of CCI. */
-enum needs { NOTHING, STANDING, QUEUE, QUIET, UU, RO };
+ * without an event queue, the latter on PTL_IFACE_SS, or an unreliable or a reliable
+ * connection of CCI. */
+enum needs { NOTHING, STANDING, QUEUE, QUIET, QUIET_SS, UU, RO };
 
 static const struct row {
 	const char *call;         /* its line in the table of times */
@@ -342,6 +376,12 @@ static const struct row {
 	{"MEAttach+MDAttach+MDUnlink", "attach",
 		"PtlMEAttach + PtlMDAttach + PtlMDUnlink", run_attach, 0, 0, NOTHING,
 		NULL},
+	{"MEMDPost+MEUnlink", "post", "PtlMEMDPost + PtlMEUnlink", run_post, 0, 0,
+		QUIET_SS, NULL},
+	{"put 8 B, PTL_IFACE_SS", "put8-ss", "PTL_IFACE_SS: 8 B, no queue at the source",
+		run_put_quiet, 8, PTL_EVENT_PUT_END, QUIET_SS, NULL},
+	{"MEMDPost, put 8 B", "post-put8", "PtlMEMDPost and the same", run_post_put, 8,
+		PTL_EVENT_PUT_END, QUIET_SS, NULL},
 	{"MDBind+MDUnlink", "bind", "PtlMDBind + PtlMDUnlink", run_bind, 0, 0, NOTHING,
 		NULL},
 	{"cci_get_event, empty", "cci-event", "cci_get_event, empty", run_cci_event, 0, 0,
@@ -390,6 +430,26 @@ static void open_cci(struct program *p, cci_conn_attribute_t attribute)
 		bench_die(1, "no connection to the endpoint itself");
 }
 
+/* Use PTL_IFACE_SS until close_ss(). */
+static void open_ss(struct program *p)
+{
+	p->usual_ni = p->b.ni;
+	p->usual_eq = p->eq;
+	bench_check(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, p->b.desired, NULL, &p->b.ni),
+		"PtlNIInit");
+	bench_check(PtlGetId(p->b.ni, &p->self), "PtlGetId");
+	p->eq = bench_queue(&p->b, SLOTS);
+	p->late = bench_queue(&p->b, SLOTS);
+}
+
+static void close_ss(struct program *p)
+{
+	bench_check(PtlNIFini(p->b.ni), "PtlNIFini");
+	p->b.ni = p->usual_ni;
+	p->eq = p->usual_eq;
+	p->self = bench_id(&p->b, p->b.rank);
+}
+
 static void open_row(struct program *p, const struct row *row)
 {
 	p->kinds = p->fails = 0;
@@ -405,10 +465,12 @@ static void open_row(struct program *p, const struct row *row)
 		for (p->head = 0; p->head < p->standing.value; p->head++)
 			p->posted[p->head] = attach_both(p, p->head);
 	}
-	if (row->needs != QUEUE && row->needs != QUIET)
+	if (row->needs < QUEUE || row->needs > QUIET_SS)
 		return;
+	if (row->needs == QUIET_SS)
+		open_ss(p);
 	p->md = bench_bind(
-		&p->b, p->here, row->length, row->needs == QUIET ? PTL_EQ_NONE : p->eq);
+		&p->b, p->here, row->length, row->needs == QUEUE ? p->eq : PTL_EQ_NONE);
 	p->me = bench_post(&p->b, PORTAL, BENCH_BITS, PTL_MD_OP_PUT | PTL_MD_OP_GET,
 		p->there, MOST, p->eq);
 }
@@ -441,10 +503,12 @@ static void close_row(struct program *p, const struct row *row)
 			bench_check(PtlMEUnlink(p->posted[i]), "PtlMEUnlink");
 		free(p->posted);
 	}
-	if (row->needs != QUEUE && row->needs != QUIET)
+	if (row->needs < QUEUE || row->needs > QUIET_SS)
 		return;
 	bench_check(PtlMDUnlink(p->md), "PtlMDUnlink");
 	bench_check(PtlMEUnlink(p->me), "PtlMEUnlink");
+	if (row->needs == QUIET_SS)
+		close_ss(p);
 }
 
 /* ---- times ---- */

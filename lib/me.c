@@ -67,55 +67,34 @@ static int md_make(
 
 /* ---- match entries ---- */
 
-/* Describe a new entry; the caller adds its place: me.pt_index, me.any_index or
- * me.base. */
-static inline void me_describe(struct p3_cmd *c, ptl_handle_ni_t ni, ptl_process_id_t id,
-	ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_unlink_t unlink,
-	ptl_ins_pos_t position)
+/* Describe a new entry next to base, or at an end of pt_index's list. */
+static P3_HOT struct p3_cmd_me me_of(ptl_handle_me_t base, ptl_pt_index_t pt_index,
+	ptl_process_id_t id, ptl_match_bits_t bits, ptl_match_bits_t ignore,
+	ptl_unlink_t unlink, ptl_ins_pos_t position)
 {
-	p3_cmd_begin(c, P3_OP_ME_ATTACH, ni);
-	c->me = (struct p3_cmd_me){.base = PTL_INVALID_HANDLE,
+	return (struct p3_cmd_me){.base = base,
 		.id = id,
 		.bits = bits,
 		.ignore = ignore,
+		.pt_index = pt_index,
 		.position = (uint8_t)position,
 		.unlink = (uint8_t)unlink};
-	c->md.test_eq = PTL_EQ_NONE;
 }
 
-static __attribute__((noinline)) int me_attach(ptl_handle_ni_t ni_handle,
-	ptl_pt_index_t pt_index, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
-	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position,
-	ptl_handle_me_t *me_handle)
+/* Attach an entry.  me->pt_index: out. */
+static __attribute__((noinline)) int me_attach(struct p3_nic *nic, ptl_handle_ni_t ni,
+	struct p3_cmd_me *me, ptl_handle_me_t *me_handle)
 {
-	if (!me_handle)
-		return PTL_SEGV;
-	P3_CALL(nic, PTL_NI_INVALID);
 	struct p3_cmd c;
-	me_describe(&c, ni_handle, match_id, match_bits, ignore_bits, unlink, position);
-	c.me.pt_index = pt_index;
+	p3_cmd_begin(&c, P3_OP_ME_ATTACH, ni);
+	c.me = *me;
+	c.md.test_eq = PTL_EQ_NONE;
 	int rc = p3_nic_do(nic, &c);
-	if (rc == PTL_OK)
-		*me_handle = c.handle_out;
-	return rc;
-}
-
-/* Attach an entry in the most frequent case.  Return false, having done nothing, in all
- * others. */
-static P3_HOT bool me_attach_at_once(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
-	ptl_process_id_t match_id, ptl_match_bits_t match_bits,
-	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position,
-	ptl_handle_me_t *me_handle)
-{
-	struct p3_nic *nic = p3_nic_ready(p3_node());
-	if (p3_unlikely(!nic || !me_handle || position != PTL_INS_AFTER))
-		return false;
-	const struct p3_cmd_me me = {.id = match_id,
-		.bits = match_bits,
-		.ignore = ignore_bits,
-		.pt_index = pt_index,
-		.unlink = (uint8_t)unlink};
-	return p3_nic_me_attach(nic, ni_handle, &me, me_handle);
+	if (rc != PTL_OK)
+		return rc;
+	me->pt_index = c.me.pt_index;
+	*me_handle = c.handle_out;
+	return PTL_OK;
 }
 
 int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
@@ -123,11 +102,18 @@ int PtlMEAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position,
 	ptl_handle_me_t *me_handle)
 {
-	if (p3_likely(me_attach_at_once(ni_handle, pt_index, match_id, match_bits,
-		    ignore_bits, unlink, position, me_handle)))
-		return PTL_OK;
-	return me_attach(ni_handle, pt_index, match_id, match_bits, ignore_bits, unlink,
-		position, me_handle);
+	if (p3_unlikely(!me_handle))
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_NI_INVALID);
+	if (p3_likely(position == PTL_INS_AFTER)) {
+		const struct p3_cmd_me me = me_of(PTL_INVALID_HANDLE, pt_index, match_id,
+			match_bits, ignore_bits, unlink, PTL_INS_AFTER);
+		if (p3_likely(p3_nic_me_attach(nic, ni_handle, &me, me_handle)))
+			return PTL_OK;
+	}
+	struct p3_cmd_me me = me_of(PTL_INVALID_HANDLE, pt_index, match_id, match_bits,
+		ignore_bits, unlink, position);
+	return me_attach(nic, ni_handle, &me, me_handle);
 }
 
 int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index,
@@ -137,16 +123,13 @@ int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index,
 	if (!pt_index || !me_handle)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	struct p3_cmd c;
-	me_describe(&c, ni_handle, match_id, match_bits, ignore_bits, unlink_op,
-		PTL_INS_AFTER);
-	c.me.any_index = true;
-	int rc = p3_nic_do(nic, &c);
-	if (rc != PTL_OK)
-		return rc;
-	*pt_index = c.me.pt_index;
-	*me_handle = c.handle_out;
-	return PTL_OK;
+	struct p3_cmd_me me = me_of(PTL_INVALID_HANDLE, 0, match_id, match_bits,
+		ignore_bits, unlink_op, PTL_INS_AFTER);
+	me.any_index = true;
+	int rc = me_attach(nic, ni_handle, &me, me_handle);
+	if (rc == PTL_OK)
+		*pt_index = me.pt_index;
+	return rc;
 }
 
 int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
@@ -158,17 +141,12 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
 	P3_CALL(nic, PTL_ME_INVALID);
 	if (base == PTL_INVALID_HANDLE)
 		return PTL_ME_INVALID;
-	struct p3_cmd c;
-	me_describe(&c, PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits, unlink_op,
-		position);
-	c.me.base = base;
-	int rc = p3_nic_do(nic, &c);
-	if (rc == PTL_OK)
-		*me_handle = c.handle_out;
-	return rc;
+	struct p3_cmd_me me =
+		me_of(base, 0, match_id, match_bits, ignore_bits, unlink_op, position);
+	return me_attach(nic, PTL_INVALID_HANDLE, &me, me_handle);
 }
 
-int PtlMEUnlink(ptl_handle_me_t me_handle)
+static __attribute__((noinline)) int me_unlink(ptl_handle_me_t me_handle)
 {
 	P3_CALL(nic, PTL_ME_INVALID);
 	struct p3_cmd c;
@@ -176,18 +154,32 @@ int PtlMEUnlink(ptl_handle_me_t me_handle)
 	return p3_nic_do(nic, &c);
 }
 
+int PtlMEUnlink(ptl_handle_me_t me_handle)
+{
+	struct p3_nic *nic = p3_nic_ready(p3_node());
+	if (p3_likely(nic && p3_nic_me_unlink(nic, me_handle)))
+		return PTL_OK;
+	return me_unlink(me_handle);
+}
+
 /* ---- entry and descriptor in one step ---- */
 
-static int memd_post(struct p3_nic *nic, struct p3_cmd *c, const ptl_md_t *md,
-	ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle)
+/* Attach both, unless test_eq has or expects an event. */
+static __attribute__((noinline)) int memd_attach(struct p3_nic *nic, ptl_handle_ni_t ni,
+	const struct p3_cmd_me *me, const ptl_md_t *md, ptl_unlink_t md_unlink_op,
+	ptl_handle_eq_t test_eq, ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle)
 {
-	c->me.with_md = true;
-	int rc = md_make(nic, c, md, md_unlink_op);
+	struct p3_cmd c;
+	p3_cmd_begin(&c, P3_OP_ME_ATTACH, ni);
+	c.me = *me;
+	c.me.with_md = true;
+	c.md.test_eq = test_eq;
+	int rc = md_make(nic, &c, md, md_unlink_op);
 	if (rc != PTL_OK)
 		return rc;
-	*me_handle = c->handle_out;
+	*me_handle = c.handle_out;
 	if (md_handle)
-		*md_handle = c->md.handle_out;
+		*md_handle = c.md.handle_out;
 	return PTL_OK;
 }
 
@@ -200,11 +192,10 @@ int PtlMEMDAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	if (!me_handle)
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	struct p3_cmd c;
-	me_describe(
-		&c, ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
-	c.me.pt_index = pt_index;
-	return memd_post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
+	const struct p3_cmd_me me = me_of(PTL_INVALID_HANDLE, pt_index, match_id,
+		match_bits, ignore_bits, me_unlink_op, position);
+	return memd_attach(nic, ni_handle, &me, &md, md_unlink_op, PTL_EQ_NONE, me_handle,
+		md_handle);
 }
 
 int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
@@ -217,11 +208,10 @@ int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
 	P3_CALL(nic, PTL_ME_INVALID);
 	if (base == PTL_INVALID_HANDLE)
 		return PTL_ME_INVALID;
-	struct p3_cmd c;
-	me_describe(&c, PTL_INVALID_HANDLE, match_id, match_bits, ignore_bits,
-		me_unlink_op, position);
-	c.me.base = base;
-	return memd_post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
+	const struct p3_cmd_me me =
+		me_of(base, 0, match_id, match_bits, ignore_bits, me_unlink_op, position);
+	return memd_attach(nic, PTL_INVALID_HANDLE, &me, &md, md_unlink_op, PTL_EQ_NONE,
+		me_handle, md_handle);
 }
 
 int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base,
@@ -230,19 +220,24 @@ int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base,
 	ptl_md_t md, ptl_unlink_t md_unlink_op, ptl_handle_me_t *me_handle,
 	ptl_handle_md_t *md_handle, ptl_handle_eq_t eq_handle)
 {
-	if (!me_handle)
+	if (p3_unlikely(!me_handle))
 		return PTL_SEGV;
 	P3_CALL(nic, PTL_NI_INVALID);
-	if (ni_handle == PTL_INVALID_HANDLE)
+	if (p3_unlikely(ni_handle == PTL_INVALID_HANDLE))
 		return PTL_NI_INVALID;
-	if (base == PTL_INVALID_HANDLE)
+	if (p3_unlikely(base == PTL_INVALID_HANDLE))
 		return PTL_ME_INVALID;
-	struct p3_cmd c;
-	me_describe(
-		&c, ni_handle, match_id, match_bits, ignore_bits, me_unlink_op, position);
-	c.me.base = base;
-	c.md.test_eq = eq_handle;
-	return memd_post(nic, &c, &md, md_unlink_op, me_handle, md_handle);
+	{
+		const struct p3_cmd_me me = me_of(base, 0, match_id, match_bits,
+			ignore_bits, me_unlink_op, position);
+		if (p3_likely(p3_nic_memd_attach(nic, ni_handle, &me, &md,
+			    md_unlink_op == PTL_UNLINK, eq_handle, me_handle, md_handle)))
+			return PTL_OK;
+	}
+	const struct p3_cmd_me me =
+		me_of(base, 0, match_id, match_bits, ignore_bits, me_unlink_op, position);
+	return memd_attach(
+		nic, ni_handle, &me, &md, md_unlink_op, eq_handle, me_handle, md_handle);
 }
 
 /* ---- memory descriptors ---- */

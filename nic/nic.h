@@ -452,12 +452,17 @@ bool p3_nic_put_acked(struct p3_nic *nic, uint64_t md_handle, const struct p3_mo
 bool p3_nic_get(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
 
 /*
- * Do as p3_nic_do() does with ME_ATTACH at the end of a list, MD_ATTACH, MD_BIND and
- * MD_UNLINK, if nothing about it is unusual.  Else return false, having done nothing.
- * handle_out may be NULL.
+ * Do as p3_nic_do() does with ME_ATTACH, ME_UNLINK, MD_ATTACH, MD_BIND and MD_UNLINK, if
+ * nothing about it is unusual.  Else return false, having done nothing.  handle_out and
+ * md_out may be NULL.
  */
 bool p3_nic_me_attach(struct p3_nic *nic, uint64_t ni_handle,
 	const struct p3_cmd_me *what, uint64_t *handle_out);
+/* An entry and a descriptor in one step, if test_eq is PTL_EQ_NONE or at rest. */
+bool p3_nic_memd_attach(struct p3_nic *nic, uint64_t ni_handle,
+	const struct p3_cmd_me *what, const ptl_md_t *md, bool unlink, uint64_t test_eq,
+	uint64_t *handle_out, uint64_t *md_out);
+bool p3_nic_me_unlink(struct p3_nic *nic, uint64_t handle);
 bool p3_nic_md_attach(struct p3_nic *nic, uint64_t me_handle, const ptl_md_t *what,
 	bool unlink, uint64_t *handle_out);
 bool p3_nic_md_bind(struct p3_nic *nic, uint64_t ni_handle, const ptl_md_t *what,

@@ -37,8 +37,42 @@ bool p3_nic_me_attach(struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_
 {
 	if (p3_unlikely(!p3_trylease_enter(n)))
 		return false;
-	struct p3_me *me = p3_me_append(n, ni_handle, what);
+	struct p3_me *me = NULL;
+	(void)p3_me_make(n, ni_handle, what, &me);
 	return obj_end_making(n, P3_OP_ME_ATTACH, me ? &me->o : NULL, handle_out);
+}
+
+P3_SPREAD
+bool p3_nic_memd_attach(struct p3_nic *n, uint64_t ni_handle,
+	const struct p3_cmd_me *what, const ptl_md_t *md, bool unlink, uint64_t test_eq,
+	uint64_t *handle_out, uint64_t *md_out)
+{
+	if (p3_unlikely(!p3_trylease_enter(n)))
+		return false;
+	struct p3_me *me = NULL;
+	uint64_t md_handle = 0;
+	if (p3_likely(p3_me_make_with_md(n, ni_handle, what, md, NULL, unlink, test_eq,
+			      &me) == PTL_OK))
+		md_handle = p3_get(&me->md->o.name);
+	bool made = obj_end_making(n, P3_OP_ME_ATTACH, me ? &me->o : NULL, handle_out);
+	if (made && md_out)
+		*md_out = md_handle;
+	return made;
+}
+
+P3_SPREAD
+bool p3_nic_me_unlink(struct p3_nic *n, uint64_t handle)
+{
+	if (p3_unlikely(!p3_trylease_enter(n)))
+		return false;
+	struct p3_me *me = p3_me_named(n, handle);
+	if (p3_unlikely(!me || (me->md && me->md->pending))) {
+		p3_trylease_turn_back(n);
+		return false;
+	}
+	p3_me_drop(n, me);
+	p3_trylease_leave(n, P3_OP_ME_UNLINK);
+	return true;
 }
 
 P3_SPREAD

@@ -313,27 +313,16 @@ static P3_HOT void list_inserted(
 		index_inserted(ni, list, me);
 }
 
-void p3_match_list_insert(
-	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position)
+P3_SPREAD
+void p3_match_list_insert(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me,
+	struct p3_me *base, uint32_t position)
 {
-	struct p3_portal *list = &ni->portal[me->pt_index];
 	struct p3_me *prev = position == PTL_INS_AFTER ? base : base ? base->prev : NULL;
-	struct p3_me *next = prev ? prev->next : list->head;
+	struct p3_me *next = position == PTL_INS_AFTER && base ? base->next : base;
 	me->prev = prev;
 	me->next = next;
 	*(prev ? &prev->next : &list->head) = me;
 	*(next ? &next->prev : &list->tail) = me;
-	list_inserted(ni, list, me);
-}
-
-P3_SPREAD
-void p3_match_list_append(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
-{
-	struct p3_me *prev = list->tail;
-	me->prev = prev;
-	me->next = NULL;
-	*(prev ? &prev->next : &list->head) = me;
-	list->tail = me;
 	list_inserted(ni, list, me);
 }
 

@@ -15,12 +15,9 @@
 #define P3_LONG 1024u /* shorter lists fit the near cache */
 #endif
 
-/* Insert an entry before or after base, or as the only one of the portal index that the
- * entry names. */
-void p3_match_list_insert(
-	struct p3_ni *ni, struct p3_me *me, struct p3_me *base, uint32_t position);
-/* Insert an entry behind all others of its list. */
-void p3_match_list_append(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me);
+/* Insert an entry before or after base, or as the only one of the list. */
+void p3_match_list_insert(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me,
+	struct p3_me *base, uint32_t position);
 void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me);
 
 static inline uint64_t p3_match_initiator(const struct p3_peer *p, uint32_t flags)

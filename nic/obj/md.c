@@ -223,15 +223,16 @@ int p3_md_bind(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
-int p3_md_at_rest(struct p3_nic *n, const struct p3_cmd *c)
+P3_SPREAD
+int p3_md_at_rest(const struct p3_nic *n, uint32_t ni, uint64_t test_eq)
 {
-	if (c->md.test_eq == PTL_EQ_NONE)
+	if (test_eq == PTL_EQ_NONE)
 		return PTL_OK;
-	struct p3_eq *eq = p3_eq_named(n, c->md.test_eq);
-	if (!eq || eq->o.ni != c->ni)
+	const struct p3_eq *eq = p3_eq_named(n, test_eq);
+	if (p3_unlikely(!eq || eq->o.ni != ni))
 		return PTL_EQ_INVALID;
-	bool rests = !eq->owed && p3_eq_is_empty(eq, c->md.test_eq);
-	return rests ? PTL_OK : PTL_MD_NO_UPDATE;
+	bool rests = !eq->owed && p3_eq_is_empty(eq, test_eq);
+	return p3_likely(rests) ? PTL_OK : PTL_MD_NO_UPDATE;
 }
 
 /* Describe the descriptor as its user would describe it now. */
@@ -262,7 +263,7 @@ int p3_md_update(struct p3_nic *n, struct p3_cmd *c)
 	int legal = PTL_OK;
 	if (c->md.change)
 		legal = md_understand(n, c->ni, &c->md.md, c->md.iov, &meaning);
-	int rest = p3_md_at_rest(n, c);
+	int rest = p3_md_at_rest(n, c->ni, c->md.test_eq);
 	/* A conditional update also needs that no operation on the descriptor is under
 	 * way: then no message that was matched before touches the old region any
 	 * more. */

@@ -326,7 +326,7 @@ int p3_md_prepare(struct p3_nic *n, uint32_t ni, const ptl_md_t *what, struct p3
  * thread that runs it also matches.  So the events of each message matched before are
  * in the queue or owed to it, and all other messages are matched after the command.
  */
-int p3_md_at_rest(struct p3_nic *n, const struct p3_cmd *c);
+int p3_md_at_rest(const struct p3_nic *n, uint32_t ni, uint64_t test_eq);
 /* Make a descriptor of the match entry with the index me, or P3_NONE.  The caller has
  * called p3_md_prepare(). */
 struct p3_md *p3_md_create(struct p3_nic *n, uint32_t ni, const ptl_md_t *what,
@@ -358,16 +358,23 @@ static inline bool p3_md_unlinks_silently(const struct p3_md *md)
 
 int p3_me_attach(struct p3_nic *n, struct p3_cmd *c);
 int p3_me_attach_md(struct p3_nic *n, struct p3_cmd *c);
-/* Make an entry at the end of a list, in the most frequent case.  Return NULL, having
- * done nothing, in all others: an argument is illegal, or there is no room. */
-struct p3_me *p3_me_append(
-	struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *what);
+/* Make an entry of the interface with this handle, or beside another entry (what->base),
+ * which may leave the interface out. */
+int p3_me_make(struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *what,
+	struct p3_me **me_out);
+/* Make an entry and its descriptor in one step, if the condition of p3_md_at_rest()
+ * holds. */
+int p3_me_make_with_md(struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd_me *what,
+	const ptl_md_t *md, struct p3_iov *iov, bool unlink, uint64_t test_eq,
+	struct p3_me **me_out);
 /* Attach a descriptor to the entry with this handle.  iov is the copy of its elements, or
  * NULL. */
 int p3_me_give_md(struct p3_nic *n, uint64_t handle, const ptl_md_t *what,
 	struct p3_iov *iov, bool unlink, struct p3_md **md_out);
 /* Take an entry off its list and free it; its descriptor must be gone. */
 void p3_me_remove(struct p3_nic *n, struct p3_me *me);
+/* Free an entry and its descriptor, which has no operation under way. */
+void p3_me_drop(struct p3_nic *n, struct p3_me *me);
 /* Take a descriptor off its entry and free it; free the entry, too, if it is to be
  * unlinked automatically. */
 void p3_me_drop_md(struct p3_nic *n, struct p3_md *md);

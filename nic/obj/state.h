@@ -458,7 +458,7 @@ _Static_assert(
 /* The first line tells whether a request matches, since a long list is in no cache. */
 struct p3_me {
 	_Alignas(P3_LINE) struct p3_object o;
-	struct p3_want who; /* pid:nid */
+	struct p3_want who; /* pid:nid; who.is has the values of any, too */
 	ptl_match_bits_t bits;
 	ptl_match_bits_t ignore;
 	struct p3_md *md;
@@ -469,7 +469,6 @@ struct p3_me {
 	uint64_t label; /* orders the list */
 	struct p3_me *next, *prev;
 	struct p3_me *bucket_next, *bucket_prev;
-	ptl_process_id_t id;
 };
 
 _Static_assert(offsetof(struct p3_me, label) == P3_CELL, "the first line is full");

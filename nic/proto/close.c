@@ -95,9 +95,7 @@ int p3_close_me(struct p3_nic *n, struct p3_cmd *c)
 		if (!me) /* close_copy_waiting() has unlinked it */
 			return PTL_ME_INVALID;
 	}
-	if (me->md)
-		p3_md_remove(n, p3_ni_of(n, &me->o), me->md);
-	p3_me_remove(n, me);
+	p3_me_drop(n, me);
 	return PTL_OK;
 }
 
@@ -126,10 +124,10 @@ static void close_drop_objects(struct p3_nic *n, uint32_t ni, struct p3_eq **dea
 	struct p3_md *md;
 	struct p3_me *me;
 	struct p3_eq *eq;
+	for (uint32_t at = 0; (me = p3_obj_next(&n->table[P3_T_ME], ni, &at));)
+		p3_me_drop(n, me);
 	for (uint32_t at = 0; (md = p3_obj_next(&n->table[P3_T_MD], ni, &at));)
 		p3_md_remove(n, &n->ni[ni], md);
-	for (uint32_t at = 0; (me = p3_obj_next(&n->table[P3_T_ME], ni, &at));)
-		p3_me_remove(n, me);
 	for (uint32_t at = 0; (eq = p3_obj_next(&n->table[P3_T_EQ], ni, &at));)
 		p3_eq_kill(n, eq, dead);
 }

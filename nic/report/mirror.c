@@ -254,9 +254,9 @@ static void dump_md(struct dump_text *t, const struct p3_md *md)
 static void dump_me(struct dump_text *t, const struct p3_me *me)
 {
 	dump_say(t, "  me %#" PRIx64 ": from ", p3_get(&me->o.name));
-	dump_number(t, me->id.nid);
+	dump_number(t, (uint32_t)me->who.is);
 	dump_say(t, ":");
-	dump_number(t, me->id.pid);
+	dump_number(t, (uint32_t)(me->who.is >> 32));
 	dump_say(t, ", bits %#" PRIx64 ", ignore %#" PRIx64 ", %s\n", me->bits,
 		me->ignore, me->unlink ? "unlink" : "retain");
 	if (me->md)

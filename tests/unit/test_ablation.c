@@ -97,7 +97,8 @@ static void long_lists_have_an_index(void **state)
 		ni->portal = zeroed(1, sizeof *ni->portal);
 		ni->bucket = zeroed(1, sizeof *ni->bucket);
 		for (unsigned i = 0; i < ENTRIES; i++)
-			p3_match_list_append(ni, &ni->portal[0], &me[i]);
+			p3_match_list_insert(ni, &ni->portal[0], &me[i],
+				ni->portal[0].tail, PTL_INS_AFTER);
 		assert_int_equal(ni->portal[0].indexed, !without);
 		for (unsigned i = 0; i < ENTRIES; i++)
 			p3_match_list_remove(ni, &me[i]);

@@ -90,12 +90,11 @@ static void insert(struct rig *r, uint32_t list, uint32_t at)
 	struct p3_me **e = r->at[list], *me = some_entry(r, list);
 	uint32_t n = r->n[list];
 	uint64_t label = n ? e[0]->label : 0;
-	if (at == n && dice(r, 2))
-		p3_match_list_append(&r->ni, &r->ni.portal[list], me);
-	else if (at == n)
-		p3_match_list_insert(&r->ni, me, n ? e[n - 1] : NULL, PTL_INS_AFTER);
+	struct p3_portal *p = &r->ni.portal[list];
+	if (at == n || (at && dice(r, 2)))
+		p3_match_list_insert(&r->ni, p, me, at ? e[at - 1] : NULL, PTL_INS_AFTER);
 	else
-		p3_match_list_insert(&r->ni, me, e[at], PTL_INS_BEFORE);
+		p3_match_list_insert(&r->ni, p, me, e[at], PTL_INS_BEFORE);
 	r->relabels += n && e[0]->label != label;
 	memmove(&e[at + 1], &e[at], (n - at) * sizeof(struct p3_me *));
 	e[at] = me;
