@@ -247,8 +247,16 @@ static void queue_event(struct ofi_sink *sink, const ptl_event_t *event)
 		queue->waking = false; /* the message of ofi_queue_wake() */
 }
 
+/* Have a SEND_END without a request put into the queue. */
+static int queue_ping(struct ofi_queue *queue)
+{
+	return PtlPutRegion(queue->md, 0, 0, PTL_NO_ACK_REQ, ofi_node.id, OFI_PT_SYSTEM,
+		ofi_node.ac, 0, 0, UINT32_MAX);
+}
+
 int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count)
 {
+	ptl_event_t first;
 	*queue = (struct ofi_queue){
 		.sink.event = queue_event,
 		.domain = domain,
@@ -259,15 +267,21 @@ int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned 
 	int rc = PtlEQAlloc(ofi_node.ni, count, PTL_EQ_HANDLER_NONE, &queue->eq);
 	if (rc != PTL_OK)
 		return -FI_ENOMEM;
-	if (count != OFI_EVENTS)
-		return 0;
-	queue->all_ops = calloc(OFI_OPS, sizeof(struct ofi_op *));
-	rc = queue->all_ops ? queue_bind(queue, &queue->sink, queue_space, &queue->md)
-			    : PTL_NO_SPACE;
+	rc = queue_bind(queue, &queue->sink, queue_space, &queue->md);
+	if (rc == PTL_OK && count == OFI_EVENTS) {
+		queue->all_ops = calloc(OFI_OPS, sizeof(struct ofi_op *));
+		rc = queue->all_ops ? PTL_OK : PTL_NO_SPACE;
+	}
+	/* A message to itself tells with which number the events begin. */
+	if (rc == PTL_OK)
+		rc = queue_ping(queue);
+	if (rc == PTL_OK)
+		rc = PtlEQWait(queue->eq, &first);
 	if (rc != PTL_OK) {
 		ofi_queue_close(queue);
 		return -FI_ENOMEM;
 	}
+	queue->read = first.sequence;
 	return 0;
 }
 
@@ -288,8 +302,7 @@ void ofi_queue_wake(struct ofi_queue *queue)
 {
 	if (!queue->sleepers || queue->waking)
 		return;
-	queue->waking = PtlPutRegion(queue->md, 0, 0, PTL_NO_ACK_REQ, ofi_node.id,
-				OFI_PT_SYSTEM, ofi_node.ac, 0, 0, UINT32_MAX) == PTL_OK;
+	queue->waking = queue_ping(queue) == PTL_OK;
 }
 
 /* Handle an event whose turn it is, and those that have waited for it. */
