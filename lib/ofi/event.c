@@ -65,7 +65,7 @@ int ofi_error(int ptl)
 
 static OFI_RARE bool req_more(struct ofi_domain *domain)
 {
-	if (domain->nchunks == REQ_MOST / REQ_CHUNK)
+	if (domain->nchunks == REQ_MOST / REQ_CHUNK - 1) /* no request has UINT32_MAX */
 		return false;
 	if (!(domain->nchunks & (domain->nchunks - 1))) {
 		size_t room = domain->nchunks ? 2 * domain->nchunks : 1;
@@ -247,16 +247,8 @@ static void queue_event(struct ofi_sink *sink, const ptl_event_t *event)
 		queue->waking = false; /* the message of ofi_queue_wake() */
 }
 
-/* Have a SEND_END without a request put into the queue. */
-static int queue_ping(struct ofi_queue *queue)
-{
-	return PtlPutRegion(queue->md, 0, 0, PTL_NO_ACK_REQ, ofi_node.id, OFI_PT_SYSTEM,
-		ofi_node.ac, 0, 0, UINT32_MAX);
-}
-
 int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count)
 {
-	ptl_event_t first;
 	*queue = (struct ofi_queue){
 		.sink.event = queue_event,
 		.domain = domain,
@@ -272,16 +264,10 @@ int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned 
 		queue->all_ops = calloc(OFI_OPS, sizeof(struct ofi_op *));
 		rc = queue->all_ops ? PTL_OK : PTL_NO_SPACE;
 	}
-	/* A message to itself tells with which number the events begin. */
-	if (rc == PTL_OK)
-		rc = queue_ping(queue);
-	if (rc == PTL_OK)
-		rc = PtlEQWait(queue->eq, &first);
 	if (rc != PTL_OK) {
 		ofi_queue_close(queue);
 		return -FI_ENOMEM;
 	}
-	queue->read = first.sequence;
 	return 0;
 }
 
@@ -298,6 +284,13 @@ void ofi_queue_close(struct ofi_queue *queue)
 	PtlEQFree(queue->eq);
 }
 
+/* Have a SEND_END without a request put into the queue. */
+static int queue_ping(struct ofi_queue *queue)
+{
+	return PtlPutRegion(queue->md, 0, 0, PTL_NO_ACK_REQ, ofi_node.id, OFI_PT_SYSTEM,
+		ofi_node.ac, 0, 0, UINT32_MAX);
+}
+
 void ofi_queue_wake(struct ofi_queue *queue)
 {
 	if (!queue->sleepers || queue->waking)
@@ -310,6 +303,7 @@ static void queue_handle(struct ofi_queue *queue, const ptl_event_t *event)
 {
 	struct ofi_sink *sink = event->md.user_ptr;
 	queue->read = event->sequence;
+	queue->started = true;
 	sink->event(sink, event);
 	while (OFI_UNLIKELY(queue->has_early) &&
 		queue->early.sequence == queue->read + 1) {
@@ -412,6 +406,17 @@ void ofi_progress(struct ofi_domain *domain, bool urgent)
 		watch_all(domain);
 }
 
+/* Before threads sleep in a queue, one event must tell from where on events are counted. */
+static void queue_start(struct ofi_queue *queue)
+{
+	if (OFI_LIKELY(queue->started))
+		return;
+	(void)queue_ping(queue);
+	while (!queue->started && !ofi_node.forked)
+		if (!ofi_queue_step(queue))
+			PtlProgress(queue->eq, 0);
+}
+
 /* Take the event of a sleeper, in its turn. */
 static void sleep_handle(struct ofi_queue *queue, int rc, const ptl_event_t *event)
 {
@@ -438,6 +443,7 @@ bool ofi_sleep(struct ofi_domain *domain, struct ofi_queue *const *queues, int c
 	if (count > SLEEP_QUEUES)
 		count = SLEEP_QUEUES;
 	for (int i = 0; i < count; i++) {
+		queue_start(queues[i]);
 		eqs[i] = queues[i]->eq;
 		queues[i]->sleepers++;
 	}
