@@ -492,7 +492,7 @@ static void choose_room(void)
 	if (readlink("/proc/self/exe", program_path, sizeof program_path - 1) < 0)
 		exit(3);
 	/* Hosts share the machine's files, and no other memory. */
-	snprintf(room_path, sizeof room_path, "%s/%s.%d",
+	snprintf(room_path, sizeof room_path, "%s/%.40s.%d",
 		by_launcher() ? "/tmp" : "/dev/shm", check_base_name(program_path),
 		(int)getpid());
 	(void)setenv("SUITE_ROOM", room_path, 1);
