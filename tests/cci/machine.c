@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Conformance of CCI: neighbors, robustness, the machine. */
 #include "frame.h"
-#include "leaks.h"
+#include "../support/leaks.h"
 #include "stream.h"
 
 #include <portals3.h>

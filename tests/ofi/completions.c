@@ -505,6 +505,7 @@ STATEMENT(64, counters, 2, 0)
 	barrier();
 	CLOSE(r.mr);
 	CLOSE(s->ep);
+	s->ep = NULL;
 	for (unsigned i = 0; i < COUNTERS; i++)
 		CLOSE(c[i]);
 }

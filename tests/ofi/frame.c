@@ -169,7 +169,7 @@ void side_close(struct side *s)
 		if (sides[i] == s)
 			sides[i] = sides[--sides_n];
 	/* A test that left other objects open ends here without their closing. */
-	if (fi_close(&s->ep->fid) == 0 && fi_close(&s->av->fid) == 0) {
+	if ((!s->ep || fi_close(&s->ep->fid) == 0) && fi_close(&s->av->fid) == 0) {
 		(void)fi_close(&s->tx->fid);
 		if (s->rx != s->tx)
 			(void)fi_close(&s->rx->fid);
