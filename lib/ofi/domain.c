@@ -13,30 +13,6 @@
 struct ofi_node ofi_node = {.lock = PTHREAD_MUTEX_INITIALIZER};
 _Thread_local bool ofi_starts;
 
-int ofi_error(int ptl)
-{
-	switch (ptl) {
-	case PTL_OK:
-	case PTL_EQ_DROPPED:
-		return 0;
-	case PTL_NO_INIT:
-		return -FI_EOPBADSTATE;
-	case PTL_NO_SPACE:
-	case PTL_ME_LIST_TOO_LONG:
-		return -FI_EAGAIN;
-	case PTL_PROCESS_INVALID:
-		return -FI_EADDRNOTAVAIL;
-	case PTL_PID_INVALID:
-		return -FI_EADDRINUSE;
-	case PTL_IFACE_DUP:
-		return -FI_EBUSY;
-	case PTL_IFACE_INVALID:
-		return -FI_ENODEV;
-	default:
-		return -FI_EOTHER;
-	}
-}
-
 /* ---- the interface ---- */
 
 static void node_fork_child(void)
@@ -44,13 +20,13 @@ static void node_fork_child(void)
 	ofi_node.forked = ofi_node.domains != 0;
 }
 
-/* An entry that accepts all: who asks it knows that this process lives. */
-static int node_answer(ptl_handle_ni_t ni)
+/* An entry that accepts all, and moves no bytes.  Who asks that of index 0 knows that this
+ * process lives; the last one of index 1 answers who comes too late for exposed bytes. */
+static int node_answer(ptl_handle_ni_t ni, ptl_pt_index_t index)
 {
 	ptl_handle_me_t me;
-	return PtlMEMDAttach(ni, OFI_PT_SYSTEM,
-		(ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, 0, ~0ull, PTL_RETAIN,
-		PTL_INS_AFTER,
+	return PtlMEMDAttach(ni, index, (ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, 0,
+		~0ull, PTL_RETAIN, PTL_INS_AFTER,
 		(ptl_md_t){
 			.threshold = PTL_MD_THRESH_INF,
 			.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE |
@@ -86,7 +62,9 @@ static int node_open(ptl_pid_t pid)
 		return ofi_error(rc); /* PTL_IFACE_DUP: the interface is the program's */
 	rc = PtlGetId(ofi_node.ni, &ofi_node.id);
 	if (rc == PTL_OK)
-		rc = node_answer(ofi_node.ni);
+		rc = node_answer(ofi_node.ni, OFI_PT_SYSTEM);
+	if (rc == PTL_OK)
+		rc = node_answer(ofi_node.ni, OFI_PT_EXPOSED);
 	if (rc != PTL_OK)
 		PtlNIFini(ofi_node.ni);
 	return ofi_error(rc);
@@ -154,6 +132,7 @@ static int domain_close(struct fid *fid)
 	ofi_let_go(&domain->fabric->refs);
 	if (domain->eq)
 		ofi_let_go(&domain->eq->refs);
+	ofi_copies_free(domain);
 	ofi_reqs_free(domain);
 	pthread_mutex_destroy(&domain->lock);
 	free(domain);

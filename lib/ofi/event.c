@@ -37,6 +37,30 @@ uint64_t ofi_now(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+int ofi_error(int ptl)
+{
+	switch (ptl) {
+	case PTL_OK:
+	case PTL_EQ_DROPPED:
+		return 0;
+	case PTL_NO_INIT:
+		return -FI_EOPBADSTATE;
+	case PTL_NO_SPACE:
+	case PTL_ME_LIST_TOO_LONG:
+		return -FI_EAGAIN;
+	case PTL_PROCESS_INVALID:
+		return -FI_EADDRNOTAVAIL;
+	case PTL_PID_INVALID:
+		return -FI_EADDRINUSE;
+	case PTL_IFACE_DUP:
+		return -FI_EBUSY;
+	case PTL_IFACE_INVALID:
+		return -FI_ENODEV;
+	default:
+		return -FI_EOTHER;
+	}
+}
+
 /* ---- requests ---- */
 
 static OFI_RARE bool req_more(struct ofi_domain *domain)
@@ -202,6 +226,12 @@ bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iove
 			.length = count,
 			.options = PTL_MD_IOVEC,
 		});
+}
+
+void ofi_op_return(struct ofi_req *req)
+{
+	op_return(req->op, false);
+	req->op = NULL;
 }
 
 /* ---- queues ---- */

@@ -53,6 +53,7 @@
 #define OFI_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define OFI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define OFI_RARE        __attribute__((cold, noinline))
+#define OFI_SLOW        __attribute__((noinline))
 #define OFI_MAX_MSG     ((size_t)1 << 40)
 #define OFI_TAG_FORMAT  0x00aaaaaaaaaaaaaaull
 
@@ -169,8 +170,10 @@ struct ofi_domain {
 	uint32_t nchunks;
 	struct ofi_reqs free;
 	struct ofi_reqs
-		watched;     /* requests whose peers may die in silence, oldest first */
-	int waiting;         /* receives that wait for credits, an op, or late messages */
+		watched; /* requests whose peers may die in silence, oldest first */
+	int waiting;     /* receives that wait for credits, an op, or late messages */
+	struct ofi_chunk *copies; /* free ones (tx.c) */
+	struct ofi_slab *slabs;
 	struct ofi_mrs *mrs; /* mr.c */
 };
 
@@ -250,24 +253,49 @@ struct ofi_eq {
 
 /* ---- endpoints and requests ---- */
 
-/* The match list of an endpoint for messages or tagged messages (late.c). */
+/* A message that no posted receive took. */
+struct ofi_late {
+	uint64_t bits, hdr;
+	ptl_process_id_t from;
+	size_t len;
+	ptl_seq_t link; /* of its events */
+	bool ready;     /* END was seen */
+	ptl_ni_fail_t fail;
+	struct ofi_block *block; /* where its bytes lie; NULL: exposed, or in the heap */
+	char *bytes;
+	struct ofi_req *taker; /* the receive that gets it */
+	void *context;         /* of FI_CLAIM */
+	struct ofi_late *next_free;
+	TAILQ_ENTRY(ofi_late) next;    /* arrived or claimed */
+	TAILQ_ENTRY(ofi_late) arrival; /* arriving */
+	LIST_ENTRY(ofi_late) in_block;
+};
+
+TAILQ_HEAD(ofi_lates, ofi_late);
+
+/* The match list of an endpoint for messages or tagged messages (late.c, rx.c). */
 struct ofi_list {
-	struct ofi_ep *ep;
+	struct ofi_ep *ep; /* NULL: the endpoint does not receive such messages */
 	ptl_pt_index_t index;
 	ptl_handle_me_t mark;  /* behind the posted receives */
 	ptl_handle_me_t rest;  /* behind the blocks */
-	struct ofi_queue late; /* events of blocks and of the rest */
+	struct ofi_queue late; /* events of late messages */
 	struct ofi_block *blocks;
-	int nblocks;
+	int full; /* blocks that are not posted */
 	void *memory;
-	TAILQ_HEAD(, ofi_late)
-	arrived; /* that no receive has taken, in the order of arrival */
-	TAILQ_HEAD(, ofi_late) arriving; /* START was seen, END was not */
-	struct ofi_reqs posted;          /* in the firmware */
-	struct ofi_reqs waiting;         /* behind them */
+	struct ofi_late *free;
+	struct ofi_lates arrived; /* that no receive has taken, in the order of arrival */
+	struct ofi_lates arriving; /* START was seen, END was not */
+	struct ofi_lates claimed;
+	struct ofi_reqs posted;   /* in the firmware */
+	struct ofi_reqs waiting;  /* behind them */
 	struct ofi_reqs stalled;  /* have a long late message, and wait for an op */
 	struct ofi_reqs canceled; /* buffers for many messages that events may yet name */
-	void (*settle)(struct ofi_list *list); /* handle events, move what waits */
+	/* A message has begun to arrive; one that was taken is ready (rx.c). */
+	void (*offer)(struct ofi_list *list, struct ofi_late *late);
+	void (*ready)(struct ofi_list *list, struct ofi_late *late);
+	/* Handle events, and go on with what waits. */
+	void (*settle)(struct ofi_list *list);
 };
 
 struct ofi_ep {
@@ -324,14 +352,15 @@ struct ofi_req {
 			size_t count, len;
 			struct ofi_late
 				*late; /* taken, still arriving or being fetched */
-			size_t used;   /* of a buffer for many messages */
-			size_t min;    /* ... which ends when less than this is left */
-			int credits;
-			bool multi;
+			bool discards; /* the message; there is no completion */
+			bool multi;    /* a buffer for many messages: */
+			bool over;     /* it takes no more of them */
+			int credits;   /* of events that may come */
+			int pieces;    /* late messages on their way into it */
+			struct ofi_req *whole; /* a late message's buffer for many */
 		} rx;
-		struct {             /* tx.c */
-			char *chunk; /* the copy of an injected message, or NULL */
-			size_t len;
+		struct {                        /* tx.c */
+			struct ofi_chunk *copy; /* of an injected message, or NULL */
 		} tx;
 		struct { /* rma.c, atomic.c: parts of one operation that are under way */
 			size_t len;
@@ -434,8 +463,6 @@ int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	struct fid_domain **domain, void *context);
 int ofi_endpoint_number(unsigned *number); /* 0, -FI_EMFILE */
 void ofi_endpoint_number_free(unsigned number);
-/* Return the FI_E* code, negative, of a code of Portals. */
-int ofi_error(int ptl);
 
 static inline ptl_size_t ofi_offset(const void *address)
 {
@@ -495,6 +522,8 @@ static inline const struct ofi_peer *ofi_av_peer(const struct ofi_av *av, fi_add
 
 /* ---- event.c, cq.c, cntr.c, eq.c ---- */
 
+/* Return the FI_E* code, negative, of a code of Portals. */
+int ofi_error(int ptl);
 /* Make a queue for count events; with OFI_EVENTS also what sends and gets need. */
 int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count);
 void ofi_queue_close(struct ofi_queue *queue);
@@ -524,6 +553,8 @@ bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req);
 /* The same for count elements of an iovec. */
 bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
 	size_t count);
+/* Give it back; nothing was begun. */
+void ofi_op_return(struct ofi_req *req);
 /* From now on look each second whether req->peer lives; if not, the sink gets a SEND_END
  * or REPLY_END with ni_fail_type. */
 void ofi_watch(struct ofi_req *req);
@@ -566,6 +597,7 @@ int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 extern struct fi_ops_msg ofi_msg_ops;
 extern struct fi_ops_tagged ofi_tagged_ops;
 ssize_t ofi_cancel(fid_t fid, void *context);
+void ofi_copies_free(struct ofi_domain *domain);
 
 ssize_t ofi_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
 	void *context);
@@ -583,6 +615,14 @@ int ofi_list_open(struct ofi_list *list, struct ofi_ep *ep, int kind);
 /* Remove the posted receives.  Return false if messages still come into some. */
 bool ofi_list_withdraw(struct ofi_list *list);
 void ofi_list_close(struct ofi_list *list);
+
+/* The part of a list for late messages. */
+int ofi_late_open(struct ofi_list *list);
+void ofi_late_close(struct ofi_list *list);
+/* Handle all events of late messages.  Return false if there were none. */
+bool ofi_late_drain(struct ofi_list *list);
+/* The message, which is in no list of messages any more, is over. */
+void ofi_late_free(struct ofi_list *list, struct ofi_late *late);
 
 /* ---- mr.c, rma.c, atomic.c ---- */
 
