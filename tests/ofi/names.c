@@ -166,17 +166,10 @@ static struct fi_info *info_at(const char *node, const char *service, uint64_t f
 	return info;
 }
 
-/* Return a service that no other process of the machine has, probably. */
+/* Return a service that no other process of the domain has. */
 static const char *service_here(void)
 {
-	static char text[12];
-	if (me.is_client) {
-		set_word(1, 1000 + (unsigned)pid_of(0) % 30000);
-		set_word(0, 1);
-	}
-	await_word(0, 1);
-	snprintf(text, sizeof text, "%u", (unsigned)word(1));
-	return text;
+	return "4711";
 }
 
 struct open {
@@ -217,52 +210,73 @@ static void one_completion(struct fid_cq *cq)
 	POLL(fi_cq_read(cq, &e, 1) == 1);
 }
 
-STATEMENT(24, service, 2, 0)
+/* Processes that a job has not started choose their services: helpers of rank 0. */
+enum { W_OPEN, W_DONE };
+
+HELPER(served)
 {
-	only_portals("the services of others are other things");
-	static uint32_t value = 24;
-	struct fi_info *info = me.is_server ? info_at(NULL, service_here(), FI_SOURCE)
-					    : info_at("127.0.0.1", service_here(), 0);
+	static uint32_t value;
+	unsigned char name[NAME];
+	size_t n = NAME;
+	struct fi_info *info = info_at(NULL, service_here(), FI_SOURCE);
 	struct open o = open_at(info);
-	barrier();
-	if (me.is_client) {
-		CHECK(info->dest_addr && info->dest_addrlen == NAME);
-		fi_addr_t at = enter(o.av, info->dest_addr);
-		OK(fi_tsend(o.ep, &value, 4, NULL, at, 1, NULL));
-	} else {
-		unsigned char name[NAME];
-		size_t n = NAME;
-		CHECK(info->src_addr && info->src_addrlen == NAME);
-		OK(fi_getname(&o.ep->fid, name, &n));
-		CHECK(memcmp(name, info->src_addr, NAME) == 0);
-		OK(fi_trecv(o.ep, &value, 4, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
-	}
-	one_completion(o.cq);
-	barrier();
+	CHECK(info->src_addr && info->src_addrlen == NAME);
+	OK(fi_getname(&o.ep->fid, name, &n));
+	CHECK(memcmp(name, info->src_addr, NAME) == 0);
+	OK(fi_trecv(o.ep, &value, 4, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+	set_word(W_OPEN, 1);
+	if (argument[0] == 0) /* a client comes */
+		one_completion(o.cq);
+	await_word(W_DONE, 1);
 	close_all(&o);
 	fi_freeinfo(info);
 }
 
-STATEMENT(25, service_in_use, 2, 0)
+HELPER(client)
 {
-	only_portals("the services of others are other things");
-	struct fi_info *info = info_at(NULL, service_here(), FI_SOURCE);
+	(void)argument;
+	static uint32_t value = 24;
+	await_word(W_OPEN, 1);
+	struct fi_info *info = info_at("127.0.0.1", service_here(), 0);
+	struct open o = open_at(info);
+	CHECK(info->dest_addr && info->dest_addrlen == NAME);
+	fi_addr_t at = enter(o.av, info->dest_addr);
+	OK(fi_tsend(o.ep, &value, 4, NULL, at, 1, NULL));
+	one_completion(o.cq);
+	close_all(&o);
+	fi_freeinfo(info);
+	set_word(W_DONE, 1);
+}
+
+HELPER(second)
+{
+	(void)argument;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
-	if (me.is_server) {
-		struct open o = open_at(info);
-		barrier();
-		barrier();
-		close_all(&o);
-	} else {
-		OK(fi_fabric(info->fabric_attr, &fabric, NULL));
-		barrier();
-		FAILS(fi_domain(fabric, info, &domain, NULL), -FI_EADDRINUSE);
-		barrier();
-		CLOSE(fabric);
-	}
-	barrier();
+	await_word(W_OPEN, 1);
+	struct fi_info *info = info_at(NULL, service_here(), FI_SOURCE);
+	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
+	FAILS(fi_domain(fabric, info, &domain, NULL), -FI_EADDRINUSE);
+	CLOSE(fabric);
 	fi_freeinfo(info);
+	set_word(W_DONE, 1);
+}
+
+STATEMENT(24, service, 1, DOMAIN)
+{
+	only_portals("the services of others are other things");
+	int server = spawn("served", NULL, NULL), client = spawn("client", NULL, NULL);
+	join(client);
+	join(server);
+}
+
+STATEMENT(25, service_in_use, 1, DOMAIN)
+{
+	only_portals("the services of others are other things");
+	int server = spawn("served", "silent", NULL);
+	int second = spawn("second", NULL, NULL);
+	join(second);
+	join(server);
 }
 
 /* ---- 26: within a process ---- */
