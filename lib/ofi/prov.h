@@ -141,6 +141,7 @@ struct ofi_queue {
 	struct ofi_domain *domain;
 	ptl_handle_eq_t eq;
 	ptl_seq_t read; /* sequence of the event that was handled last */
+	bool started;   /* read is known */
 	int sleepers;   /* threads that may have taken an event */
 	bool has_early;
 	ptl_event_t early;
