@@ -4,7 +4,7 @@
 # they are installed, else the environment that they give; mpiexec of MPICH; yod; by hand.
 set -u
 . "$(dirname "$0")/../support/starters.sh"
-nodes=3 job=ofi-$$
+nodes=2 job=ofi-$$
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 program=${P3_OFI_MEET:?the program that meets}
