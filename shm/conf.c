@@ -38,11 +38,13 @@ static bool is_nic_cpus(const char *text)
 	return strcmp(text, "auto") == 0 || p3_cpulist_parse(text, &set);
 }
 
-/* Return true for auto, off, or a name of a provider as libfabric writes it. */
+/* Return true for auto, off, or a name of a provider as libfabric writes it, but not that
+ * of the one that is made of this library. */
 static bool is_fabric(const char *text)
 {
 	size_t n = strlen(text);
-	return n && n < 48 &&
+	bool own = strncmp(text, "portals", 7) == 0 && (n == 7 || text[7] == ';');
+	return n && n < 48 && !own &&
 	       strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_;-") == n;
 }
 
@@ -190,8 +192,8 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.kind = P3_CONF_FORM,
 		.range = "auto, off, tcp ...",
 		.usual = "auto",
-		.expected = "auto, off, or a provider as fi_info shows it, as in "
-			    "tcp;ofi_rxm",
+		.expected = "auto, off, or another provider than portals as fi_info "
+			    "shows it, as in tcp;ofi_rxm",
 		.help = "libfabric's provider between the hosts of a job, as rank 0 sets "
 			"it; auto: sockets of libportals; off: a job of several hosts is "
 			"refused",

@@ -406,7 +406,7 @@ void ofi_progress(struct ofi_domain *domain, bool urgent)
 		watch_all(domain);
 }
 
-/* Before threads sleep in a queue, one event must tell from where on events are counted. */
+/* Before threads sleep in a queue, one event must tell where their numbers begin. */
 static void queue_start(struct ofi_queue *queue)
 {
 	if (OFI_LIKELY(queue->started))
