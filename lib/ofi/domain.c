@@ -36,6 +36,12 @@ static int node_answer(ptl_handle_ni_t ni, ptl_pt_index_t index)
 		PTL_RETAIN, &me, NULL);
 }
 
+void ofi_messages_wait(unsigned endpoint, int kind, bool on)
+{
+	(void)PtlXPTHold(ofi_node.ni,
+		(ptl_pt_index_t)(OFI_PT_MESSAGES + 2 * (int)endpoint + kind), on);
+}
+
 /* Open the interface; pid 0: any.  The lock is held. */
 static int node_open(ptl_pid_t pid)
 {
@@ -67,6 +73,9 @@ static int node_open(ptl_pid_t pid)
 		rc = node_answer(ofi_node.ni, OFI_PT_EXPOSED);
 	if (rc != PTL_OK)
 		PtlNIFini(ofi_node.ni);
+	/* Who asks for a service sends before the endpoint is there. */
+	for (int kind = 0; kind < OFI_LISTS && rc == PTL_OK; kind++)
+		ofi_messages_wait(0, kind, true);
 	return ofi_error(rc);
 }
 
@@ -132,7 +141,6 @@ static int domain_close(struct fid *fid)
 	ofi_let_go(&domain->fabric->refs);
 	if (domain->eq)
 		ofi_let_go(&domain->eq->refs);
-	ofi_copies_free(domain);
 	ofi_reqs_free(domain);
 	pthread_mutex_destroy(&domain->lock);
 	free(domain);

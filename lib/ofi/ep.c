@@ -139,9 +139,12 @@ static int ep_enable(struct ofi_ep *ep)
 	if (!rc)
 		rc = ep_watch(ep);
 	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
-	for (int i = 0; i < OFI_LISTS && !rc; i++)
-		if (ep->caps & kinds[i] && ep->caps & FI_RECV && !ep->lists[i].ep)
+	for (int i = 0; i < OFI_LISTS && !rc; i++) {
+		if (!(ep->caps & kinds[i] && ep->caps & FI_RECV))
+			ofi_messages_wait(ep->number, i, false);
+		else if (!ep->lists[i].ep)
 			rc = ofi_list_open(&ep->lists[i], ep, i);
+	}
 	if (rc)
 		return rc; /* the program closes the endpoint, or tries again */
 	LIST_INSERT_HEAD(&ep->domain->eps, ep, next);
@@ -291,9 +294,11 @@ static int ep_close(struct fid *fid)
 	}
 	if (ep->enabled)
 		LIST_REMOVE(ep, next);
-	for (int i = 0; i < OFI_LISTS; i++)
+	for (int i = 0; i < OFI_LISTS; i++) {
 		if (ep->lists[i].ep)
 			ofi_list_close(&ep->lists[i]);
+		ofi_messages_wait(ep->number, i, false);
+	}
 	ep_unbind(ep);
 	ofi_endpoint_number_free(ep->number);
 	ofi_leave(domain);
@@ -354,6 +359,8 @@ int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 	made->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	made->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	made->min_multi_recv = EP_MULTI_RECV;
+	for (int i = 0; i < OFI_LISTS; i++)
+		ofi_messages_wait(made->number, i, true);
 	ofi_hold(&made->domain->refs);
 	*ep = &made->fid;
 	return 0;

@@ -171,10 +171,8 @@ struct ofi_domain {
 	uint32_t nchunks;
 	struct ofi_reqs free;
 	struct ofi_reqs
-		watched; /* requests whose peers may die in silence, oldest first */
-	int waiting;     /* receives that wait for credits, an op, or late messages */
-	struct ofi_chunk *copies; /* free ones (tx.c) */
-	struct ofi_slab *slabs;
+		watched;     /* requests whose peers may die in silence, oldest first */
+	int waiting;         /* receives that wait for credits, an op, or late messages */
 	struct ofi_mrs *mrs; /* regions */
 };
 
@@ -359,8 +357,8 @@ struct ofi_req {
 			int pieces;    /* late messages on their way into it */
 			struct ofi_req *whole; /* a late message's buffer for many */
 		} rx;
-		struct {                        /* tx.c */
-			struct ofi_chunk *copy; /* of an injected message, or NULL */
+		struct {            /* tx.c */
+			void *copy; /* of an injected message that is exposed, or NULL */
 		} tx;
 		struct { /* RMA, atomics: parts of one operation that are under way */
 			size_t len;
@@ -463,6 +461,8 @@ int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	struct fid_domain **domain, void *context);
 int ofi_endpoint_number(unsigned *number); /* 0, -FI_EMFILE */
 void ofi_endpoint_number_free(unsigned number);
+/* Let messages for an endpoint that nothing accepts wait at their senders, or drop them. */
+void ofi_messages_wait(unsigned endpoint, int kind, bool on);
 
 static inline ptl_size_t ofi_offset(const void *address)
 {
@@ -608,7 +608,6 @@ int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 extern struct fi_ops_msg ofi_msg_ops;
 extern struct fi_ops_tagged ofi_tagged_ops;
 ssize_t ofi_cancel(fid_t fid, void *context);
-void ofi_copies_free(struct ofi_domain *domain);
 
 ssize_t ofi_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
 	void *context);

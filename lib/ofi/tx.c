@@ -6,14 +6,12 @@
  * one that is to be delivered before it completes, are exposed on an index: for a receive
  * that is posted the target fetches them, and the ACK is the end; a receive that comes
  * late gets them, and GET_END is.  One of the two comes, never both.  A message that is
- * injected, or short and in pieces, is copied.
+ * injected is over when the call returns.
  */
 #include "prov.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { TX_SLAB = 64 };
 
 /* What a call asks for. */
 struct tx_call {
@@ -27,75 +25,13 @@ struct tx_call {
 	bool silent; /* fi_inject and its kin */
 };
 
-/* A copy, or the next free place for one; the domain keeps the slabs. */
-struct ofi_chunk {
-	union {
-		struct ofi_chunk *next;
-		char bytes[OFI_INJECT];
-	};
-};
-
-struct ofi_slab {
-	struct ofi_slab *next;
-	struct ofi_chunk chunks[TX_SLAB];
-};
-
-/* ---- copies ---- */
-
-static OFI_RARE bool tx_slab(struct ofi_domain *domain)
-{
-	struct ofi_slab *slab = malloc(sizeof *slab);
-	if (!slab)
-		return false;
-	slab->next = domain->slabs;
-	domain->slabs = slab;
-	for (int i = 0; i < TX_SLAB; i++) {
-		slab->chunks[i].next = domain->copies;
-		domain->copies = &slab->chunks[i];
-	}
-	return true;
-}
-
-static struct ofi_chunk *tx_copy(struct ofi_domain *domain, const struct tx_call *call)
-{
-	struct ofi_chunk *chunk = domain->copies;
-	if (OFI_UNLIKELY(!chunk)) {
-		if (!tx_slab(domain))
-			return NULL;
-		chunk = domain->copies;
-	}
-	domain->copies = chunk->next;
-	char *to = chunk->bytes;
-	for (size_t i = 0; i < call->count; i++) {
-		if (call->iov[i].iov_len)
-			memcpy(to, call->iov[i].iov_base, call->iov[i].iov_len);
-		to += call->iov[i].iov_len;
-	}
-	return chunk;
-}
-
-static void tx_copy_free(struct ofi_domain *domain, struct ofi_chunk *chunk)
-{
-	chunk->next = domain->copies;
-	domain->copies = chunk;
-}
-
-void ofi_copies_free(struct ofi_domain *domain)
-{
-	struct ofi_slab *slab;
-	while ((slab = domain->slabs)) {
-		domain->slabs = slab->next;
-		free(slab);
-	}
-}
-
 /* ---- ends ---- */
 
 /* Free the request, of which nothing is under way. */
 static inline void tx_free(struct ofi_req *req)
 {
-	if (req->tx.copy)
-		tx_copy_free(req->ep->domain, req->tx.copy);
+	if (OFI_UNLIKELY(req->tx.copy != NULL))
+		free(req->tx.copy);
 	ofi_req_free(req);
 }
 
@@ -240,27 +176,54 @@ static inline int tx_short(struct ofi_req *req, const struct tx_place *place,
 	return 0;
 }
 
+static void tx_gather(char *to, const struct tx_call *call)
+{
+	for (size_t i = 0; i < call->count; i++) {
+		if (call->iov[i].iov_len)
+			memcpy(to, call->iov[i].iov_base, call->iov[i].iov_len);
+		to += call->iov[i].iov_len;
+	}
+}
+
+/* Send bytes that may change when the call returns.  No event comes: the message is over. */
+static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
+	const struct tx_place *place, const struct tx_call *call, size_t len)
+{
+	char gathered[OFI_INJECT];
+	const void *bytes = call->iov ? call->iov->iov_base : NULL;
+	if (OFI_UNLIKELY(call->count > 1)) {
+		tx_gather(gathered, call);
+		bytes = gathered;
+	}
+	int rc = PtlXInject(ofi_node.ni, bytes, len, place->peer, place->index,
+		ofi_node.ac, place->bits, 0, place->hdr);
+	if (OFI_UNLIKELY(rc != PTL_OK))
+		return ofi_error(rc);
+	ofi_cntr_count(ep->cntrs[OFI_CNTR_SEND], 0);
+	if (OFI_UNLIKELY(!call->silent && ep->tx_cq &&
+			 (!ep->tx_selective || call->flags & FI_COMPLETION)))
+		ofi_cq_add(ep->tx_cq,
+			&(struct fi_cq_err_entry){
+				.op_context = call->context, .flags = FI_SEND | kind},
+			FI_ADDR_NOTAVAIL);
+	return 0;
+}
+
 /* Send with a new request. */
 static inline int tx_send(struct ofi_req *req, const struct tx_place *place,
 	const struct tx_call *call, size_t len)
 {
-	struct iovec copied;
-	const struct iovec *iov = call->iov;
-	size_t count = call->count;
-	bool inject = call->flags & FI_INJECT;
-	bool delivers = call->flags & FI_DELIVERY_COMPLETE;
-	req->tx.copy = NULL;
-	if (inject || (count > 1 && len <= OFI_INJECT)) {
-		req->tx.copy = tx_copy(req->ep->domain, call);
-		if (OFI_UNLIKELY(!req->tx.copy))
-			return -FI_EAGAIN;
-		copied = (struct iovec){req->tx.copy->bytes, len};
-		iov = &copied;
-		count = 1;
+	if (OFI_LIKELY(!(call->flags & FI_DELIVERY_COMPLETE))) {
+		if (OFI_LIKELY(len <= ofi_settings.eager))
+			return tx_short(req, place, call->iov, call->count, len);
+	} else if (call->flags & FI_INJECT && len) {
+		req->tx.copy = malloc(len);
+		if (!req->tx.copy)
+			return -FI_ENOMEM;
+		tx_gather(req->tx.copy, call);
+		return tx_long(req, place, &(struct iovec){req->tx.copy, len}, 1, len);
 	}
-	if (OFI_LIKELY(len <= ofi_settings.eager && !delivers))
-		return tx_short(req, place, iov, count, len);
-	return tx_long(req, place, iov, count, len);
+	return tx_long(req, place, call->iov, call->count, len);
 }
 
 /* No credits are left, perhaps since nobody reads the queue.  Read it. */
@@ -275,35 +238,36 @@ static OFI_RARE void tx_full(struct ofi_ep *ep)
 static inline int tx_enter(
 	struct ofi_ep *ep, int kind, const struct tx_call *call, size_t len)
 {
+	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
 	const struct ofi_peer *peer = ofi_av_peer(ep->av, call->addr);
 	if (OFI_UNLIKELY(!peer))
 		return -FI_EINVAL;
-	struct ofi_req *req = ofi_req_new(ep);
-	if (OFI_UNLIKELY(!req))
-		return -FI_EAGAIN;
-	req->context = call->context;
-	req->flags = FI_SEND | (kind == OFI_MSG ? FI_MSG : FI_TAGGED);
-	req->cntr = OFI_CNTR_SEND;
-	req->silent =
-		call->silent || (ep->tx_selective && !(call->flags & FI_COMPLETION));
 	struct tx_place place = {
 		.peer = peer->id,
 		.index = (ptl_pt_index_t)(OFI_PT_MESSAGES + 2 * peer->endpoint + kind),
 		.bits = call->tag | ep->source,
-		.hdr = req->serial,
 	};
 	if (call->flags & FI_REMOTE_CQ_DATA) {
 		place.bits |= OFI_HAS_DATA;
-		place.hdr |= call->data << OFI_DATA_SHIFT;
+		place.hdr = call->data << OFI_DATA_SHIFT;
 	}
+	if ((call->flags & (FI_INJECT | FI_DELIVERY_COMPLETE)) == FI_INJECT)
+		return tx_inject_now(ep, kinds[kind], &place, call, len);
+	struct ofi_req *req = ofi_req_new(ep);
+	if (OFI_UNLIKELY(!req))
+		return -FI_EAGAIN;
+	req->context = call->context;
+	req->flags = FI_SEND | kinds[kind];
+	req->cntr = OFI_CNTR_SEND;
+	req->silent =
+		call->silent || (ep->tx_selective && !(call->flags & FI_COMPLETION));
+	req->tx.copy = NULL;
+	place.hdr |= req->serial;
 	int rc = tx_send(req, &place, call, len);
-	if (OFI_LIKELY(!rc)) {
+	if (OFI_LIKELY(!rc))
 		ep->under_way++;
-		return 0;
-	}
-	tx_free(req);
-	if (rc == -FI_EAGAIN)
-		tx_full(ep);
+	else
+		tx_free(req);
 	return rc;
 }
 
@@ -334,6 +298,8 @@ static inline ssize_t tx_begin(struct fid_ep *fid, int kind, const struct tx_cal
 	if (OFI_UNLIKELY(rc))
 		return rc;
 	rc = tx_enter(ep, kind, call, len);
+	if (OFI_UNLIKELY(rc == -FI_EAGAIN))
+		tx_full(ep);
 	ofi_leave(ep->domain);
 	return rc;
 }
