@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage: hosts.sh cci.sh [-f provider] yod|mpirun|recover program statements...
-# Statements of CCI, whose processes are ranks on three hosts.
+# usage: hosts.sh ranks.sh [-f provider] yod|mpirun|recover program statements...
+# Statements of a suite (support/ranks.h), whose processes are ranks on three hosts.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 [ "$1" != -f ] || { export PTL3_FABRIC=$2; shift 2; }
@@ -10,7 +10,7 @@ shift
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 export PTL3_HUGEPAGES=off HOSTS_OPTIONS=--keep-going
-CCI_BY=$here/$by.sh CCI_SHARE=${CCI_SHARE:-100} "$@" 2>"$log"
+SUITE_BY=$here/$by.sh SUITE_SHARE=${SUITE_SHARE:-100} "$@" 2>"$log"
 status=$?
 grep -v ' info nic: ' "$log"
 "$here/far.sh" "$log" || exit 1
