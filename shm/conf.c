@@ -38,11 +38,15 @@ static bool is_nic_cpus(const char *text)
 	return strcmp(text, "auto") == 0 || p3_cpulist_parse(text, &set);
 }
 
-/* Return true for auto, off, or a name of a provider as libfabric writes it. */
+/*
+ * Return true for auto, off, or a name of a provider as libfabric writes it.  The provider
+ * portals is this library, which would wait for itself.
+ */
 static bool is_fabric(const char *text)
 {
 	size_t n = strlen(text);
-	return n && n < 48 &&
+	bool is_this = strcspn(text, ";") == 7 && strncmp(text, "portals", 7) == 0;
+	return n && n < 48 && !is_this &&
 	       strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_;-") == n;
 }
 
@@ -191,7 +195,7 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.range = "auto, off, tcp ...",
 		.usual = "auto",
 		.expected = "auto, off, or a provider as fi_info shows it, as in "
-			    "tcp;ofi_rxm",
+			    "tcp;ofi_rxm, but not portals, which is this library",
 		.help = "libfabric's provider between the hosts of a job, as rank 0 sets "
 			"it; auto: sockets of libportals; off: a job of several hosts is "
 			"refused",
