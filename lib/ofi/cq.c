@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq.c - completion queues
+ *
+ * A read goes from the event to the caller's array: while it runs, completions are
+ * written there.  A completion that comes of another call waits in a ring.
+ */
+#include "prov.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CQ_STEPS = 256 }; /* events that one read handles at most */
+
+/* ---- writing ---- */
+
+/* Keep a completion until it is read. */
+static OFI_RARE void cq_keep(
+	struct ofi_cq *cq, const struct fi_cq_err_entry *e, fi_addr_t source)
+{
+	if (cq->ring_used == cq->ring_room) {
+		size_t room = cq->ring_room ? 2 * cq->ring_room : 256;
+		struct ofi_entry *ring = malloc(room * sizeof *ring);
+		if (!ring) {
+			cq->broken = true;
+			return;
+		}
+		for (size_t i = 0; i < cq->ring_used; i++)
+			ring[i] = cq->ring[(cq->ring_head + i) & (cq->ring_room - 1)];
+		free(cq->ring);
+		cq->ring = ring;
+		cq->ring_head = 0;
+		cq->ring_room = room;
+	}
+	struct ofi_entry *entry =
+		&cq->ring[(cq->ring_head + cq->ring_used++) & (cq->ring_room - 1)];
+	memcpy(&entry->e, e, sizeof entry->e);
+	entry->source = source;
+	ofi_queue_wake(&cq->queue);
+}
+
+static OFI_RARE void cq_fail(
+	struct ofi_cq *cq, const struct fi_cq_err_entry *e, fi_addr_t source)
+{
+	struct ofi_error *error = malloc(sizeof *error);
+	if (!error) {
+		cq->broken = true;
+		return;
+	}
+	error->e = *e;
+	error->source = source;
+	STAILQ_INSERT_TAIL(&cq->errors, error, next);
+	ofi_queue_wake(&cq->queue);
+}
+
+/* The entries of all formats are beginnings of the longest. */
+static inline void cq_write(struct ofi_cq *cq, const void *e, fi_addr_t source)
+{
+	switch (cq->format) {
+	case FI_CQ_FORMAT_TAGGED:
+		memcpy(cq->out, e, sizeof(struct fi_cq_tagged_entry));
+		break;
+	case FI_CQ_FORMAT_DATA:
+		memcpy(cq->out, e, sizeof(struct fi_cq_data_entry));
+		break;
+	case FI_CQ_FORMAT_MSG:
+		memcpy(cq->out, e, sizeof(struct fi_cq_msg_entry));
+		break;
+	default:
+		memcpy(cq->out, e, sizeof(struct fi_cq_entry));
+	}
+	cq->out += cq->stride;
+	cq->out_left--;
+	if (cq->out_source)
+		*cq->out_source++ = source;
+}
+
+void ofi_cq_add(struct ofi_cq *cq, const struct fi_cq_err_entry *e, fi_addr_t source)
+{
+	if (OFI_UNLIKELY(e->err))
+		cq_fail(cq, e, source);
+	else if (OFI_LIKELY(cq->out_left))
+		cq_write(cq, e, source);
+	else
+		cq_keep(cq, e, source);
+}
+
+void ofi_complete(
+	struct ofi_req *req, struct ofi_cq *cq, struct fi_cq_err_entry *e, fi_addr_t from)
+{
+	ofi_cntr_count(req->ep->cntrs[req->cntr], e->err);
+	if (!cq || (req->silent && !e->err))
+		return;
+	e->op_context = req->context;
+	e->flags |= req->flags;
+	ofi_cq_add(cq, e, from);
+}
+
+/* ---- reading ---- */
+
+/* Read with the domain entered. */
+static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
+{
+	if (OFI_UNLIKELY(!STAILQ_EMPTY(&cq->errors)))
+		return -FI_EAVAIL;
+	if (OFI_UNLIKELY(cq->broken))
+		return -FI_EOVERRUN;
+	cq->out = buf;
+	cq->out_source = source;
+	cq->out_left = count;
+	while (OFI_UNLIKELY(cq->ring_used) && cq->out_left) {
+		struct ofi_entry *entry = &cq->ring[cq->ring_head];
+		cq->ring_head = (cq->ring_head + 1) & (cq->ring_room - 1);
+		cq->ring_used--;
+		cq_write(cq, &entry->e, entry->source);
+	}
+	for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
+		if (!ofi_queue_step(&cq->queue))
+			break;
+	if (cq->remote) {
+		while (cq->out_left && ofi_queue_step(cq->remote))
+			;
+		cq->broken |= cq->remote->lost != 0;
+	}
+	ofi_progress(cq->domain, false);
+	size_t got = count - cq->out_left;
+	cq->out_left = 0;
+	if (got)
+		return (ssize_t)got;
+	if (OFI_UNLIKELY(!STAILQ_EMPTY(&cq->errors)))
+		return -FI_EAVAIL;
+	return cq->ring_used && !count ? 0 : -FI_EAGAIN;
+}
+
+static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
+	if (OFI_UNLIKELY(!buf && count))
+		return -FI_EINVAL;
+	ssize_t rc = ofi_enter(cq->domain);
+	if (OFI_UNLIKELY(rc))
+		return rc;
+	rc = cq_take(cq, buf, count, source);
+	ofi_leave(cq->domain);
+	return rc;
+}
+
+static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
+{
+	return cq_readfrom(fid, buf, count, NULL);
+}
+
+static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
+	if (!buf)
+		return -FI_EINVAL;
+	if (flags)
+		return -FI_EBADFLAGS;
+	int rc = ofi_enter(cq->domain);
+	if (rc)
+		return rc;
+	struct ofi_error *error = STAILQ_FIRST(&cq->errors);
+	if (error)
+		STAILQ_REMOVE_HEAD(&cq->errors, next);
+	ofi_leave(cq->domain);
+	if (!error)
+		return -FI_EAGAIN;
+	/* There are no error data.  Programs for API 1.4 have no room for their length. */
+	memcpy(buf, &error->e, offsetof(struct fi_cq_err_entry, err_data));
+	if (FI_VERSION_GE(cq->domain->fabric->fid.api_version, FI_VERSION(1, 5)))
+		buf->err_data_size = 0;
+	else
+		buf->err_data = NULL;
+	free(error);
+	return 1;
+}
+
+static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
+	fi_addr_t *source, const void *cond, int timeout)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
+	struct ofi_queue *queues[2] = {&cq->queue, cq->remote};
+	uint64_t end = ofi_now() + (uint64_t)timeout;
+	(void)cond; /* a hint only */
+	if (!buf && count)
+		return -FI_EINVAL;
+	ssize_t rc = ofi_enter(cq->domain);
+	if (rc)
+		return rc;
+	while ((rc = cq_take(cq, buf, count, source)) == -FI_EAGAIN && !cq->signalled) {
+		uint64_t now = ofi_now();
+		if (timeout >= 0 && now >= end)
+			break;
+		ofi_sleep(cq->domain, queues, cq->remote ? 2 : 1,
+			timeout < 0 ? -1 : (int)(end - now));
+	}
+	if (rc == -FI_EAGAIN)
+		cq->signalled = false;
+	ofi_leave(cq->domain);
+	return rc;
+}
+
+static ssize_t cq_sread(
+	struct fid_cq *fid, void *buf, size_t count, const void *cond, int timeout)
+{
+	return cq_sreadfrom(fid, buf, count, NULL, cond, timeout);
+}
+
+static int cq_signal(struct fid_cq *fid)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
+	int rc = ofi_enter(cq->domain);
+	if (rc)
+		return rc;
+	cq->signalled = true;
+	ofi_queue_wake(&cq->queue);
+	ofi_leave(cq->domain);
+	return 0;
+}
+
+static const char *cq_strerror(
+	struct fid_cq *fid, int prov_errno, const void *err_data, char *buf, size_t len)
+{
+	(void)fid;
+	(void)err_data;
+	const char *text = PtlNIFailStr(ofi_node.ni, (ptl_ni_fail_t)prov_errno);
+	if (!buf || !len)
+		return text;
+	snprintf(buf, len, "%s", text);
+	return buf;
+}
+
+/* ---- life ---- */
+
+static int cq_close(struct fid *fid)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid.fid);
+	struct ofi_error *error;
+	if (ofi_node.forked)
+		return -FI_EOPBADSTATE;
+	if (ofi_is_held(&cq->refs))
+		return -FI_EBUSY;
+	while ((error = STAILQ_FIRST(&cq->errors))) {
+		STAILQ_REMOVE_HEAD(&cq->errors, next);
+		free(error);
+	}
+	ofi_queue_close(&cq->queue);
+	if (cq->remote)
+		ofi_queue_close(cq->remote);
+	free(cq->remote);
+	ofi_let_go(&cq->domain->refs);
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+static struct fi_ops cq_fid_ops = {
+	.size = sizeof cq_fid_ops,
+	.close = cq_close,
+	.bind = ofi_no_bind,
+	.control = ofi_no_control,
+	.ops_open = ofi_no_ops_open,
+	.tostr = ofi_no_tostr,
+	.ops_set = ofi_no_ops_set,
+};
+static struct fi_ops_cq cq_ops = {
+	.size = sizeof cq_ops,
+	.read = cq_read,
+	.readfrom = cq_readfrom,
+	.readerr = cq_readerr,
+	.sread = cq_sread,
+	.sreadfrom = cq_sreadfrom,
+	.signal = cq_signal,
+	.strerror = cq_strerror,
+};
+
+/* Return the bytes of an entry, or 0: no format. */
+static size_t cq_stride(enum fi_cq_format format)
+{
+	switch (format) {
+	case FI_CQ_FORMAT_UNSPEC:
+	case FI_CQ_FORMAT_CONTEXT:
+		return sizeof(struct fi_cq_entry);
+	case FI_CQ_FORMAT_MSG:
+		return sizeof(struct fi_cq_msg_entry);
+	case FI_CQ_FORMAT_DATA:
+		return sizeof(struct fi_cq_data_entry);
+	case FI_CQ_FORMAT_TAGGED:
+		return sizeof(struct fi_cq_tagged_entry);
+	default:
+		return 0;
+	}
+}
+
+int ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+	void *context)
+{
+	if (!attr || !cq || !cq_stride(attr->format))
+		return -FI_EINVAL;
+	if (attr->flags & ~FI_AFFINITY)
+		return -FI_EBADFLAGS;
+	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC &&
+		attr->wait_obj != FI_WAIT_YIELD)
+		return -FI_ENOSYS;
+	struct ofi_cq *made = calloc(1, sizeof *made);
+	if (!made)
+		return -FI_ENOMEM;
+	made->domain = container_of(domain, struct ofi_domain, fid);
+	int rc = ofi_queue_open(&made->queue, made->domain, OFI_EVENTS);
+	if (rc) {
+		free(made);
+		return rc;
+	}
+	made->fid.fid = (struct fid){FI_CLASS_CQ, context, &cq_fid_ops};
+	made->fid.ops = &cq_ops;
+	if (attr->format == FI_CQ_FORMAT_UNSPEC)
+		attr->format = FI_CQ_FORMAT_CONTEXT;
+	made->format = attr->format;
+	made->stride = cq_stride(attr->format);
+	made->wait = attr->wait_obj;
+	STAILQ_INIT(&made->errors);
+	ofi_hold(&made->domain->refs);
+	*cq = &made->fid;
+	return 0;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * domain.c - domains, and the interface that all domains of a process share
+ *
+ * The first domain opens PTL_IFACE_SS, and the last one closes it: there an automatic
+ * unlink needs no event of its own, and PTL_IFACE_DEFAULT stays free for the program.
+ */
+#include "prov.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct ofi_node ofi_node = {.lock = PTHREAD_MUTEX_INITIALIZER};
+_Thread_local bool ofi_starts;
+
+/* ---- the interface ---- */
+
+static void node_fork_child(void)
+{
+	ofi_node.forked = ofi_node.domains != 0;
+}
+
+/* An entry that accepts all, and moves no bytes.  Who asks that of index 0 knows that this
+ * process lives; the last one of index 1 answers who comes too late for exposed bytes. */
+static int node_answer(ptl_handle_ni_t ni, ptl_pt_index_t index)
+{
+	ptl_handle_me_t me;
+	return PtlMEMDAttach(ni, index, (ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, 0,
+		~0ull, PTL_RETAIN, PTL_INS_AFTER,
+		(ptl_md_t){
+			.threshold = PTL_MD_THRESH_INF,
+			.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE |
+				   PTL_MD_ACK_DISABLE,
+			.eq_handle = PTL_EQ_NONE,
+		},
+		PTL_RETAIN, &me, NULL);
+}
+
+/* Open the interface; pid 0: any.  The lock is held. */
+static int node_open(ptl_pid_t pid)
+{
+	static bool watches_fork;
+	int most;
+	ptl_ni_limits_t wanted = {
+		.max_mes = OFI_ENTRIES,
+		.max_mds = OFI_ENTRIES,
+		.max_eqs = 1024,
+		.max_pt_index = OFI_PT_LAST,
+		.max_me_list = OFI_ENTRIES,
+	};
+	if (!watches_fork && pthread_atfork(NULL, NULL, node_fork_child))
+		return -FI_ENOMEM;
+	watches_fork = true;
+	int rc = PtlInit(&most);
+	if (rc != PTL_OK)
+		return -FI_ENODEV;
+	ofi_starts = true;
+	rc = PtlNIInit(
+		PTL_IFACE_SS, pid ? pid : PTL_PID_ANY, &wanted, NULL, &ofi_node.ni);
+	ofi_starts = false;
+	if (rc != PTL_OK)
+		return ofi_error(rc); /* PTL_IFACE_DUP: the interface is the program's */
+	rc = PtlGetId(ofi_node.ni, &ofi_node.id);
+	if (rc == PTL_OK)
+		rc = node_answer(ofi_node.ni, OFI_PT_SYSTEM);
+	if (rc == PTL_OK)
+		rc = node_answer(ofi_node.ni, OFI_PT_EXPOSED);
+	if (rc != PTL_OK)
+		PtlNIFini(ofi_node.ni);
+	return ofi_error(rc);
+}
+
+/* Take a number for a domain; the first one opens the interface. */
+static int node_join(unsigned *number, ptl_pid_t pid)
+{
+	int rc = 0;
+	pthread_mutex_lock(&ofi_node.lock);
+	unsigned free = ~ofi_node.domains & ((1u << OFI_DOMAINS) - 1);
+	if (!free)
+		rc = -FI_EMFILE;
+	else if (!ofi_node.domains)
+		rc = node_open(pid);
+	else if (pid && pid != ofi_node.id.pid)
+		rc = -FI_EADDRINUSE;
+	if (!rc) {
+		*number = (unsigned)__builtin_ctz(free);
+		ofi_node.domains |= 1u << *number;
+	}
+	pthread_mutex_unlock(&ofi_node.lock);
+	return rc;
+}
+
+static void node_leave(unsigned number)
+{
+	pthread_mutex_lock(&ofi_node.lock);
+	ofi_node.domains &= ~(1u << number);
+	if (!ofi_node.domains)
+		PtlNIFini(ofi_node.ni);
+	pthread_mutex_unlock(&ofi_node.lock);
+}
+
+int ofi_endpoint_number(unsigned *number)
+{
+	int rc = -FI_EMFILE;
+	pthread_mutex_lock(&ofi_node.lock);
+	if (~ofi_node.endpoints) {
+		*number = (unsigned)__builtin_ctzll(~ofi_node.endpoints);
+		ofi_node.endpoints |= 1ull << *number;
+		rc = 0;
+	}
+	pthread_mutex_unlock(&ofi_node.lock);
+	return rc;
+}
+
+void ofi_endpoint_number_free(unsigned number)
+{
+	pthread_mutex_lock(&ofi_node.lock);
+	ofi_node.endpoints &= ~(1ull << number);
+	pthread_mutex_unlock(&ofi_node.lock);
+}
+
+/* ---- domains ---- */
+
+static int domain_close(struct fid *fid)
+{
+	struct ofi_domain *domain = container_of(fid, struct ofi_domain, fid.fid);
+	if (ofi_node.forked)
+		return -FI_EOPBADSTATE;
+	if (ofi_is_held(&domain->refs))
+		return -FI_EBUSY;
+	node_leave(domain->number);
+	ofi_let_go(&domain->fabric->refs);
+	if (domain->eq)
+		ofi_let_go(&domain->eq->refs);
+	ofi_copies_free(domain);
+	ofi_reqs_free(domain);
+	pthread_mutex_destroy(&domain->lock);
+	free(domain);
+	return 0;
+}
+
+static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct ofi_domain *domain = container_of(fid, struct ofi_domain, fid.fid);
+	if (!bfid || bfid->fclass != FI_CLASS_EQ || domain->eq)
+		return -FI_EINVAL;
+	if (flags & ~FI_REG_MR)
+		return -FI_EBADFLAGS;
+	domain->eq = container_of(bfid, struct ofi_eq, fid.fid);
+	ofi_hold(&domain->eq->refs);
+	return 0;
+}
+
+static struct fi_ops domain_fid_ops = {
+	.size = sizeof domain_fid_ops,
+	.close = domain_close,
+	.bind = domain_bind,
+	.control = ofi_no_control,
+	.ops_open = ofi_no_ops_open,
+	.tostr = ofi_no_tostr,
+	.ops_set = ofi_no_ops_set,
+};
+static struct fi_ops_domain domain_ops = {
+	.size = sizeof domain_ops,
+	.av_open = ofi_av_open,
+	.cq_open = ofi_cq_open,
+	.endpoint = ofi_ep_open,
+	.scalable_ep = ofi_no_scalable_ep,
+	.cntr_open = ofi_no_cntr_open,
+	.poll_open = ofi_no_poll_open,
+	.stx_ctx = ofi_no_stx_ctx,
+	.srx_ctx = ofi_no_srx_ctx,
+	.query_atomic = ofi_no_query_atomic,
+	.query_collective = ofi_no_query_collective,
+};
+
+int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+	struct fid_domain **domain, void *context)
+{
+	ptl_pid_t pid = 0;
+	if (!info || !info->domain_attr || !domain)
+		return -FI_EINVAL;
+	if (ofi_node.forked)
+		return -FI_EOPBADSTATE;
+	if (info->src_addr) {
+		if (info->src_addrlen != sizeof(struct ofi_name) ||
+			!ofi_name_is_good(info->src_addr))
+			return -FI_EINVAL;
+		pid = ((struct ofi_name *)info->src_addr)->pid;
+	}
+	struct ofi_domain *made = calloc(1, sizeof *made);
+	if (!made)
+		return -FI_ENOMEM;
+	int rc = node_join(&made->number, pid);
+	if (rc) {
+		free(made);
+		return rc;
+	}
+	made->fid.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
+	made->fid.ops = &domain_ops;
+	made->fid.mr = &ofi_no_mr;
+	made->fabric = container_of(fabric, struct ofi_fabric, fid);
+	made->safe = info->domain_attr->threading != FI_THREAD_DOMAIN;
+	pthread_mutex_init(&made->lock, NULL);
+	LIST_INIT(&made->eps);
+	TAILQ_INIT(&made->free);
+	TAILQ_INIT(&made->watched);
+	ofi_hold(&made->fabric->refs);
+	*domain = &made->fid;
+	return 0;
+}

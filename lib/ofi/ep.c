@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* ep.c - endpoints: making, binding, enabling, options, closing */
+#include "prov.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { EP_CLOSE_MS = 10000, EP_MULTI_RECV = 64 };
+
+/* ---- binding ---- */
+
+static int ep_bind_cq(struct ofi_ep *ep, struct ofi_cq *cq, uint64_t flags)
+{
+	if (cq->domain != ep->domain || !(flags & (FI_TRANSMIT | FI_RECV)))
+		return -FI_EINVAL;
+	if (flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION))
+		return -FI_EBADFLAGS;
+	if ((flags & FI_TRANSMIT && ep->tx_cq) || (flags & FI_RECV && ep->rx_cq))
+		return -FI_EINVAL;
+	if (flags & FI_TRANSMIT) {
+		ep->tx_cq = cq;
+		ep->tx_selective = flags & FI_SELECTIVE_COMPLETION;
+		ofi_hold(&cq->refs);
+	}
+	if (flags & FI_RECV) {
+		ep->rx_cq = cq;
+		ep->rx_selective = flags & FI_SELECTIVE_COMPLETION;
+		ofi_hold(&cq->refs);
+	}
+	return 0;
+}
+
+static int ep_bind_cntr(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags)
+{
+	static const uint64_t kinds[OFI_CNTRS] = {
+		FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
+	uint64_t all = 0;
+	for (int i = 0; i < OFI_CNTRS; i++) {
+		all |= kinds[i];
+		if (flags & kinds[i] && ep->cntrs[i])
+			return -FI_EINVAL;
+	}
+	if (cntr->domain != ep->domain || !(flags & all))
+		return -FI_EINVAL;
+	if (flags & ~all)
+		return -FI_EBADFLAGS;
+	for (int i = 0; i < OFI_CNTRS; i++) {
+		if (!(flags & kinds[i]))
+			continue;
+		ep->cntrs[i] = cntr;
+		ofi_hold(&cntr->refs);
+	}
+	return 0;
+}
+
+static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	if (!bfid)
+		return -FI_EINVAL;
+	if (ep->enabled)
+		return -FI_EOPBADSTATE;
+	switch (bfid->fclass) {
+	case FI_CLASS_CQ:
+		return ep_bind_cq(ep, container_of(bfid, struct ofi_cq, fid.fid), flags);
+	case FI_CLASS_CNTR:
+		return ep_bind_cntr(
+			ep, container_of(bfid, struct ofi_cntr, fid.fid), flags);
+	case FI_CLASS_AV:
+		if (ep->av)
+			return -FI_EINVAL;
+		ep->av = container_of(bfid, struct ofi_av, fid.fid);
+		if (ep->av->domain != ep->domain) {
+			ep->av = NULL;
+			return -FI_EINVAL;
+		}
+		ofi_hold(&ep->av->refs);
+		return 0;
+	case FI_CLASS_EQ:
+		if (ep->eq)
+			return -FI_EINVAL;
+		ep->eq = container_of(bfid, struct ofi_eq, fid.fid);
+		ofi_hold(&ep->eq->refs);
+		return 0;
+	default:
+		return -FI_EINVAL;
+	}
+}
+
+/* ---- enabling ---- */
+
+/* Find the queue of a direction: that of its completion queue, or, with counters only,
+ * one of the endpoint. */
+static int ep_queue(struct ofi_ep *ep, struct ofi_cq *cq, int direction, uint64_t needed,
+	struct ofi_queue **queue)
+{
+	bool counts = false;
+	if (cq) {
+		*queue = &cq->queue;
+		return 0;
+	}
+	for (int i = 0; i < OFI_CNTRS; i++)
+		counts |= ep->cntrs[i] != NULL;
+	if (!(ep->caps & needed))
+		return 0;
+	if (!counts)
+		return -FI_ENOCQ;
+	int rc = ofi_queue_open(&ep->own[direction], ep->domain, OFI_EVENTS);
+	if (!rc)
+		*queue = &ep->own[direction];
+	return rc;
+}
+
+static int ep_watch(struct ofi_ep *ep)
+{
+	int rc = 0;
+	for (int i = 0; i < OFI_CNTRS && !rc; i++) {
+		if (!ep->cntrs[i])
+			continue;
+		if (ep->tx)
+			rc = ofi_cntr_watch(ep->cntrs[i], ep->tx);
+		if (ep->rx && !rc)
+			rc = ofi_cntr_watch(ep->cntrs[i], ep->rx);
+	}
+	return rc;
+}
+
+static int ep_enable(struct ofi_ep *ep)
+{
+	if (ep->enabled)
+		return -FI_EOPBADSTATE;
+	if (!ep->av)
+		return -FI_ENOAV;
+	int rc = 0;
+	if (!ep->tx)
+		rc = ep_queue(ep, ep->tx_cq, 0, FI_SEND | FI_READ | FI_WRITE, &ep->tx);
+	if (!rc && !ep->rx)
+		rc = ep_queue(ep, ep->rx_cq, 1, FI_RECV, &ep->rx);
+	if (!rc)
+		rc = ep_watch(ep);
+	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
+	for (int i = 0; i < OFI_LISTS && !rc; i++)
+		if (ep->caps & kinds[i] && ep->caps & FI_RECV && !ep->lists[i].ep)
+			rc = ofi_list_open(&ep->lists[i], ep, i);
+	if (rc)
+		return rc; /* the program closes the endpoint, or tries again */
+	LIST_INSERT_HEAD(&ep->domain->eps, ep, next);
+	ep->enabled = true;
+	return 0;
+}
+
+static int ep_control(struct fid *fid, int command, void *arg)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	uint64_t *flags = arg;
+	int rc = ofi_enter(ep->domain);
+	if (rc)
+		return rc;
+	switch (command) {
+	case FI_ENABLE:
+		rc = ep_enable(ep);
+		break;
+	case FI_GETOPSFLAG:
+		rc = !flags || !(*flags & (FI_TRANSMIT | FI_RECV)) ? -FI_EINVAL : 0;
+		if (!rc)
+			*flags = *flags & FI_TRANSMIT ? ep->tx_flags : ep->rx_flags;
+		break;
+	case FI_SETOPSFLAG:
+		rc = -FI_EINVAL;
+		if (flags && *flags & FI_TRANSMIT &&
+			!(*flags & ~(FI_TRANSMIT | OFI_TX_FLAGS))) {
+			ep->tx_flags = *flags & OFI_TX_FLAGS;
+			rc = 0;
+		} else if (flags && *flags & FI_RECV &&
+			   !(*flags & ~(FI_RECV | OFI_RX_FLAGS))) {
+			ep->rx_flags = *flags & OFI_RX_FLAGS;
+			rc = 0;
+		}
+		break;
+	default:
+		rc = -FI_ENOSYS;
+	}
+	ofi_leave(ep->domain);
+	return rc;
+}
+
+/* ---- options and names ---- */
+
+static int ep_getopt(fid_t fid, int level, int name, void *value, size_t *len)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV)
+		return -FI_ENOPROTOOPT;
+	if (!value || !len)
+		return -FI_EINVAL;
+	size_t room = *len;
+	*len = sizeof ep->min_multi_recv;
+	if (room < sizeof ep->min_multi_recv)
+		return -FI_ETOOSMALL;
+	memcpy(value, &ep->min_multi_recv, sizeof ep->min_multi_recv);
+	return 0;
+}
+
+static int ep_setopt(fid_t fid, int level, int name, const void *value, size_t len)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV)
+		return -FI_ENOPROTOOPT;
+	if (!value || len != sizeof ep->min_multi_recv)
+		return -FI_EINVAL;
+	memcpy(&ep->min_multi_recv, value, sizeof ep->min_multi_recv);
+	return 0;
+}
+
+static int ep_getname(fid_t fid, void *addr, size_t *len)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	if (!len || (!addr && *len))
+		return -FI_EINVAL;
+	struct ofi_name name = ofi_name_of(ofi_node.id, ep->number, ep->domain->number);
+	size_t room = *len;
+	*len = sizeof name;
+	if (room)
+		memcpy(addr, &name, room < sizeof name ? room : sizeof name);
+	return room < sizeof name ? -FI_ETOOSMALL : 0;
+}
+
+/* ---- closing ---- */
+
+/* Wait until Portals has ended all operations of the endpoint; receives that no message
+ * has taken, and bytes that nobody has fetched, are withdrawn. */
+static bool ep_settle(struct ofi_ep *ep)
+{
+	struct ofi_queue *queues[2];
+	int count = 0;
+	uint64_t end = ofi_now() + EP_CLOSE_MS;
+	if (ep->tx)
+		queues[count++] = ep->tx;
+	if (ep->rx && ep->rx != ep->tx)
+		queues[count++] = ep->rx;
+	for (;;) {
+		struct ofi_req *req, *next;
+		bool busy = false;
+		for (int i = 0; i < OFI_LISTS; i++)
+			busy |= ep->lists[i].ep && !ofi_list_withdraw(&ep->lists[i]);
+		for (req = TAILQ_FIRST(&ep->domain->watched); req; req = next) {
+			next = TAILQ_NEXT(req, watch);
+			if (req->ep == ep && req->withdraw)
+				req->withdraw(req);
+		}
+		if (!busy && !ep->under_way)
+			return true;
+		if (ofi_now() >= end)
+			return false;
+		ofi_sleep(ep->domain, queues, count, 1);
+	}
+}
+
+static void ep_unbind(struct ofi_ep *ep)
+{
+	struct ofi_cq *cqs[2] = {ep->tx_cq, ep->rx_cq};
+	for (int i = 0; i < OFI_CNTRS; i++) {
+		if (!ep->cntrs[i])
+			continue;
+		ofi_cntr_unwatch(ep->cntrs[i], ep->tx);
+		ofi_cntr_unwatch(ep->cntrs[i], ep->rx);
+		ofi_let_go(&ep->cntrs[i]->refs);
+	}
+	for (int i = 0; i < 2; i++) {
+		if (cqs[i])
+			ofi_let_go(&cqs[i]->refs);
+		if (ep->own[i].domain)
+			ofi_queue_close(&ep->own[i]);
+	}
+	if (ep->av)
+		ofi_let_go(&ep->av->refs);
+	if (ep->eq)
+		ofi_let_go(&ep->eq->refs);
+}
+
+static int ep_close(struct fid *fid)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
+	struct ofi_domain *domain = ep->domain;
+	int rc = ofi_enter(domain);
+	if (rc)
+		return rc;
+	if (!ep_settle(ep)) {
+		ofi_leave(domain);
+		return -FI_EBUSY;
+	}
+	if (ep->enabled)
+		LIST_REMOVE(ep, next);
+	for (int i = 0; i < OFI_LISTS; i++)
+		if (ep->lists[i].ep)
+			ofi_list_close(&ep->lists[i]);
+	ep_unbind(ep);
+	ofi_endpoint_number_free(ep->number);
+	ofi_leave(domain);
+	ofi_let_go(&domain->refs);
+	free(ep);
+	return 0;
+}
+
+static struct fi_ops ep_fid_ops = {
+	.size = sizeof ep_fid_ops,
+	.close = ep_close,
+	.bind = ep_bind,
+	.control = ep_control,
+	.ops_open = ofi_no_ops_open,
+	.tostr = ofi_no_tostr,
+	.ops_set = ofi_no_ops_set,
+};
+static struct fi_ops_ep ep_ops = {
+	.size = sizeof ep_ops,
+	.cancel = ofi_cancel,
+	.getopt = ep_getopt,
+	.setopt = ep_setopt,
+	.tx_ctx = ofi_no_tx_ctx,
+	.rx_ctx = ofi_no_rx_ctx,
+	.rx_size_left = ofi_no_size_left,
+	.tx_size_left = ofi_no_size_left,
+};
+static struct fi_ops_cm ep_cm;
+
+int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+	void *context)
+{
+	if (!info || !ep)
+		return -FI_EINVAL;
+	if (info->ep_attr && info->ep_attr->type != FI_EP_UNSPEC &&
+		info->ep_attr->type != FI_EP_RDM)
+		return -FI_EINVAL;
+	struct ofi_ep *made = calloc(1, sizeof *made);
+	if (!made)
+		return -FI_ENOMEM;
+	int rc = ofi_endpoint_number(&made->number);
+	if (rc) {
+		free(made);
+		return rc;
+	}
+	ep_cm = ofi_no_cm;
+	ep_cm.getname = ep_getname;
+	made->fid.fid = (struct fid){FI_CLASS_EP, context, &ep_fid_ops};
+	made->fid.ops = &ep_ops;
+	made->fid.cm = &ep_cm;
+	made->fid.msg = &ofi_msg_ops;
+	made->fid.tagged = &ofi_tagged_ops;
+	made->fid.rma = &ofi_no_rma;
+	made->fid.atomic = &ofi_no_atomic;
+	made->domain = container_of(domain, struct ofi_domain, fid);
+	made->source = (uint64_t)made->number << OFI_SOURCE_SHIFT;
+	made->caps = info->caps;
+	made->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
+	made->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
+	made->min_multi_recv = EP_MULTI_RECV;
+	ofi_hold(&made->domain->refs);
+	*ep = &made->fid;
+	return 0;
+}

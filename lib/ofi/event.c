@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * event.c - queues of Portals, the requests and descriptors that their events name
+ *
+ * Events of a queue are handled in their order.  A thread that sleeps takes its event
+ * without the lock; so a reader may find that an earlier event is on its way to being
+ * handled.  Then the reader leaves its own event in the queue (early), and who handles
+ * the missing one goes on with it.  Queues of late messages are read under the lock only:
+ * PtlMEMDPost would take an event for handled that has only been taken.
+ */
+#include "prov.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Serial numbers: domain, generation, place. */
+enum {
+	REQ_CHUNK = 256,
+	REQ_PLACE_BITS = 20,
+	REQ_GENERATION_BITS = 8,
+	REQ_MOST = 1 << REQ_PLACE_BITS
+};
+
+enum {
+	SLEEP_TURN_MS = 100,  /* between two looks at late messages */
+	SLEEP_WAITING_MS = 2, /* the same while receives wait for them */
+	SLEEP_QUEUES = 2 * OFI_ENDPOINTS + 2,
+	PROGRESS_TURNS = 16
+};
+
+uint64_t ofi_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int ofi_error(int ptl)
+{
+	switch (ptl) {
+	case PTL_OK:
+	case PTL_EQ_DROPPED:
+		return 0;
+	case PTL_NO_INIT:
+		return -FI_EOPBADSTATE;
+	case PTL_NO_SPACE:
+	case PTL_ME_LIST_TOO_LONG:
+		return -FI_EAGAIN;
+	case PTL_PROCESS_INVALID:
+		return -FI_EADDRNOTAVAIL;
+	case PTL_PID_INVALID:
+		return -FI_EADDRINUSE;
+	case PTL_IFACE_DUP:
+		return -FI_EBUSY;
+	case PTL_IFACE_INVALID:
+		return -FI_ENODEV;
+	default:
+		return -FI_EOTHER;
+	}
+}
+
+/* ---- requests ---- */
+
+static OFI_RARE bool req_more(struct ofi_domain *domain)
+{
+	if (domain->nchunks == REQ_MOST / REQ_CHUNK)
+		return false;
+	if (!(domain->nchunks & (domain->nchunks - 1))) {
+		size_t room = domain->nchunks ? 2 * domain->nchunks : 1;
+		void *chunks = realloc(domain->chunks, room * sizeof *domain->chunks);
+		if (!chunks)
+			return false;
+		domain->chunks = chunks;
+	}
+	struct ofi_req *chunk = calloc(REQ_CHUNK, sizeof *chunk);
+	if (!chunk)
+		return false;
+	for (uint32_t i = 0; i < REQ_CHUNK; i++) {
+		chunk[i].serial = (uint32_t)domain->number << (32 - 4) |
+				  (domain->nchunks * REQ_CHUNK + i);
+		TAILQ_INSERT_TAIL(&domain->free, &chunk[i], link);
+	}
+	domain->chunks[domain->nchunks++] = chunk;
+	return true;
+}
+
+struct ofi_req *ofi_req_new(struct ofi_ep *ep)
+{
+	struct ofi_domain *domain = ep->domain;
+	struct ofi_req *req = TAILQ_FIRST(&domain->free);
+	if (OFI_UNLIKELY(!req)) {
+		if (!req_more(domain))
+			return NULL;
+		req = TAILQ_FIRST(&domain->free);
+	}
+	TAILQ_REMOVE(&domain->free, req, link);
+	memset((char *)req + offsetof(struct ofi_req, context), 0,
+		offsetof(struct ofi_req, link) - offsetof(struct ofi_req, context));
+	req->ep = ep;
+	return req;
+}
+
+struct ofi_req *ofi_req_find(struct ofi_domain *domain, uint32_t serial)
+{
+	uint32_t place = serial & (REQ_MOST - 1);
+	if (place / REQ_CHUNK >= domain->nchunks)
+		return NULL;
+	struct ofi_req *req = &domain->chunks[place / REQ_CHUNK][place % REQ_CHUNK];
+	return req->serial == serial && req->ep ? req : NULL;
+}
+
+/* Give the op back.  A late ACK of a failed operation must not look like that of the
+ * next one: its descriptor goes, and op_event() knows the handle. */
+static void op_return(struct ofi_op *op, bool failed)
+{
+	op->req = NULL;
+	if (op->own || failed) {
+		PtlMDUnlink(op->md);
+		op->md = PTL_INVALID_HANDLE;
+	}
+	op->own = false;
+	op->next = op->queue->ops;
+	op->queue->ops = op;
+}
+
+void ofi_req_free(struct ofi_req *req)
+{
+	struct ofi_domain *domain = req->ep->domain;
+	const uint32_t step = 1u << REQ_PLACE_BITS;
+	const uint32_t generation = ((1u << REQ_GENERATION_BITS) - 1) << REQ_PLACE_BITS;
+	if (req->op)
+		op_return(req->op, req->err != 0);
+	if (req->is_watched)
+		TAILQ_REMOVE(&domain->watched, req, watch);
+	req->serial = (req->serial & ~generation) | ((req->serial + step) & generation);
+	req->ep = NULL;
+	TAILQ_INSERT_HEAD(&domain->free, req, link);
+}
+
+void ofi_reqs_free(struct ofi_domain *domain)
+{
+	for (uint32_t i = 0; i < domain->nchunks; i++)
+		free(domain->chunks[i]);
+	free(domain->chunks);
+}
+
+/* ---- descriptors over the whole space ---- */
+
+static void op_event(struct ofi_sink *sink, const ptl_event_t *event)
+{
+	struct ofi_op *op = container_of(sink, struct ofi_op, sink);
+	if (op->req && event->md_handle == op->md)
+		op->req->sink.event(&op->req->sink, event);
+}
+
+static int queue_bind(struct ofi_queue *queue, struct ofi_sink *sink, ptl_md_t md,
+	ptl_handle_md_t *handle)
+{
+	md.threshold = PTL_MD_THRESH_INF;
+	md.options |= PTL_MD_EVENT_START_DISABLE;
+	md.user_ptr = sink;
+	md.eq_handle = queue->eq;
+	return PtlMDBind(ofi_node.ni, md, PTL_RETAIN, handle);
+}
+
+static const ptl_md_t queue_space = {
+	.start = (void *)OFI_SPACE_BASE,
+	.length = OFI_SPACE_END - OFI_SPACE_BASE,
+};
+
+/* Take an op whose descriptor may be missing. */
+static struct ofi_op *op_take(struct ofi_queue *queue)
+{
+	struct ofi_op *op = queue->ops;
+	if (OFI_LIKELY(op != NULL)) {
+		queue->ops = op->next;
+		return op;
+	}
+	if (queue->ops_made == OFI_OPS)
+		return NULL;
+	op = calloc(1, sizeof *op);
+	if (!op)
+		return NULL;
+	queue->all_ops[queue->ops_made++] = op;
+	op->sink.event = op_event;
+	op->queue = queue;
+	op->md = PTL_INVALID_HANDLE;
+	return op;
+}
+
+/* Lend the op to the request, with a descriptor of md if it has none. */
+static bool op_lend(struct ofi_op *op, struct ofi_req *req, const ptl_md_t *md)
+{
+	if (OFI_UNLIKELY(op->md == PTL_INVALID_HANDLE) &&
+		queue_bind(op->queue, &op->sink, *md, &op->md) != PTL_OK) {
+		op->md = PTL_INVALID_HANDLE;
+		op_return(op, false);
+		return false;
+	}
+	op->req = req;
+	req->op = op;
+	return true;
+}
+
+bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req)
+{
+	struct ofi_op *op = op_take(queue);
+	return op && op_lend(op, req, &queue_space);
+}
+
+bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
+	size_t count)
+{
+	struct ofi_op *op = op_take(queue);
+	if (!op)
+		return false;
+	if (op->md != PTL_INVALID_HANDLE)
+		PtlMDUnlink(op->md);
+	op->md = PTL_INVALID_HANDLE;
+	op->own = true;
+	return op_lend(op, req,
+		&(ptl_md_t){
+			.start = (void *)(uintptr_t)iov,
+			.length = count,
+			.options = PTL_MD_IOVEC,
+		});
+}
+
+void ofi_op_return(struct ofi_req *req)
+{
+	op_return(req->op, false);
+	req->op = NULL;
+}
+
+/* ---- queues ---- */
+
+/* SEND_END of a short message. */
+static void queue_event(struct ofi_sink *sink, const ptl_event_t *event)
+{
+	struct ofi_queue *queue = container_of(sink, struct ofi_queue, sink);
+	struct ofi_req *req = ofi_req_find(queue->domain, (uint32_t)event->hdr_data);
+	if (OFI_LIKELY(req != NULL))
+		req->sink.event(&req->sink, event);
+	else
+		queue->waking = false; /* the message of ofi_queue_wake() */
+}
+
+int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count)
+{
+	*queue = (struct ofi_queue){
+		.sink.event = queue_event,
+		.domain = domain,
+		.md = PTL_INVALID_HANDLE,
+		.posted = OFI_POSTED,
+		.sends = OFI_SENDS,
+	};
+	int rc = PtlEQAlloc(ofi_node.ni, count, PTL_EQ_HANDLER_NONE, &queue->eq);
+	if (rc != PTL_OK)
+		return -FI_ENOMEM;
+	if (count != OFI_EVENTS)
+		return 0;
+	queue->all_ops = calloc(OFI_OPS, sizeof(struct ofi_op *));
+	rc = queue->all_ops ? queue_bind(queue, &queue->sink, queue_space, &queue->md)
+			    : PTL_NO_SPACE;
+	if (rc != PTL_OK) {
+		ofi_queue_close(queue);
+		return -FI_ENOMEM;
+	}
+	return 0;
+}
+
+void ofi_queue_close(struct ofi_queue *queue)
+{
+	if (queue->md != PTL_INVALID_HANDLE)
+		PtlMDUnlink(queue->md);
+	for (int i = 0; i < queue->ops_made; i++) {
+		if (queue->all_ops[i]->md != PTL_INVALID_HANDLE)
+			PtlMDUnlink(queue->all_ops[i]->md);
+		free(queue->all_ops[i]);
+	}
+	free(queue->all_ops);
+	PtlEQFree(queue->eq);
+}
+
+void ofi_queue_wake(struct ofi_queue *queue)
+{
+	if (!queue->sleepers || queue->waking)
+		return;
+	queue->waking = PtlPutRegion(queue->md, 0, 0, PTL_NO_ACK_REQ, ofi_node.id,
+				OFI_PT_SYSTEM, ofi_node.ac, 0, 0, UINT32_MAX) == PTL_OK;
+}
+
+/* Handle an event whose turn it is, and those that have waited for it. */
+static void queue_handle(struct ofi_queue *queue, const ptl_event_t *event)
+{
+	struct ofi_sink *sink = event->md.user_ptr;
+	queue->read = event->sequence;
+	sink->event(sink, event);
+	while (OFI_UNLIKELY(queue->has_early) &&
+		queue->early.sequence == queue->read + 1) {
+		ptl_event_t early = queue->early;
+		queue->has_early = false;
+		queue->read = early.sequence;
+		sink = early.md.user_ptr;
+		sink->event(sink, &early);
+	}
+}
+
+bool ofi_queue_step(struct ofi_queue *queue)
+{
+	ptl_event_t event;
+	if (OFI_UNLIKELY(queue->has_early))
+		return false;
+	int rc = PtlEQGet(queue->eq, &event);
+	if (rc != PTL_OK && rc != PTL_EQ_DROPPED)
+		return false;
+	if (OFI_UNLIKELY(rc == PTL_EQ_DROPPED)) {
+		queue->lost += event.sequence - queue->read - 1;
+	} else if (OFI_UNLIKELY(event.sequence != queue->read + 1 && queue->sleepers)) {
+		queue->early = event;
+		queue->has_early = true;
+		return false;
+	}
+	queue_handle(queue, &event);
+	return true;
+}
+
+/* ---- progress ---- */
+
+/* The answer to the question whether a peer lives. */
+static void watch_event(struct ofi_sink *sink, const ptl_event_t *event)
+{
+	struct ofi_req *ask = container_of(sink, struct ofi_req, sink), *req, *next;
+	struct ofi_domain *domain = ask->ep->domain;
+	ptl_process_id_t peer = ask->peer;
+	if (event->type == PTL_EVENT_SEND_END && event->ni_fail_type == PTL_NI_OK)
+		return;
+	ask->ep->under_way--;
+	ofi_req_free(ask);
+	if (event->ni_fail_type == PTL_NI_OK)
+		return;
+	for (req = TAILQ_FIRST(&domain->watched); req; req = next) {
+		next = TAILQ_NEXT(req, watch);
+		if (req->peer.nid == peer.nid && req->peer.pid == peer.pid)
+			req->sink.event(&req->sink, event);
+	}
+}
+
+/* Ask a peer for no bytes. */
+static void watch_ask(struct ofi_req *req)
+{
+	struct ofi_req *ask = ofi_req_new(req->ep);
+	if (!ask)
+		return;
+	ask->sink.event = watch_event;
+	ask->peer = req->peer;
+	if (!ofi_op_borrow(req->op->queue, ask) ||
+		PtlGetRegion(ask->op->md, 0, 0, req->peer, OFI_PT_SYSTEM, ofi_node.ac, 0,
+			0) != PTL_OK) {
+		ofi_req_free(ask);
+		return;
+	}
+	req->ep->under_way++;
+}
+
+void ofi_watch(struct ofi_req *req)
+{
+	req->due = ofi_now() + OFI_NOTICE_MS;
+	req->is_watched = true;
+	TAILQ_INSERT_TAIL(&req->ep->domain->watched, req, watch);
+}
+
+static void watch_all(struct ofi_domain *domain)
+{
+	uint64_t now = ofi_now();
+	struct ofi_req *req = TAILQ_FIRST(&domain->watched);
+	if (now < req->due)
+		return;
+	TAILQ_REMOVE(&domain->watched, req, watch);
+	ofi_watch(req);
+	watch_ask(req);
+}
+
+void ofi_progress(struct ofi_domain *domain, bool urgent)
+{
+	struct ofi_ep *ep;
+	domain->reads++;
+	if (OFI_LIKELY(!urgent && !domain->waiting && domain->reads % PROGRESS_TURNS))
+		return;
+	LIST_FOREACH(ep, &domain->eps, next)
+	{
+		for (int i = 0; i < OFI_LISTS; i++)
+			if (ep->lists[i].settle)
+				ep->lists[i].settle(&ep->lists[i]);
+	}
+	if (!TAILQ_EMPTY(&domain->watched))
+		watch_all(domain);
+}
+
+/* Take the event of a sleeper, in its turn. */
+static void sleep_handle(struct ofi_queue *queue, int rc, const ptl_event_t *event)
+{
+	struct ofi_domain *domain = queue->domain;
+	if (rc == PTL_EQ_DROPPED)
+		queue->lost += event->sequence - queue->read - 1;
+	else
+		while (event->sequence != queue->read + 1) {
+			ofi_leave(domain);
+			sched_yield();
+			(void)ofi_enter(domain);
+		}
+	queue_handle(queue, event);
+}
+
+bool ofi_sleep(struct ofi_domain *domain, struct ofi_queue *const *queues, int count,
+	int timeout)
+{
+	ptl_handle_eq_t eqs[SLEEP_QUEUES];
+	ptl_event_t event;
+	int which, turn = domain->waiting ? SLEEP_WAITING_MS : SLEEP_TURN_MS;
+	if (timeout >= 0 && timeout < turn)
+		turn = timeout;
+	if (count > SLEEP_QUEUES)
+		count = SLEEP_QUEUES;
+	for (int i = 0; i < count; i++) {
+		eqs[i] = queues[i]->eq;
+		queues[i]->sleepers++;
+	}
+	ofi_leave(domain);
+	int rc = PtlEQPoll(eqs, count, (ptl_time_t)turn, &event, &which);
+	(void)ofi_enter(domain);
+	bool got = rc == PTL_OK || rc == PTL_EQ_DROPPED;
+	if (got)
+		sleep_handle(queues[which], rc, &event);
+	for (int i = 0; i < count; i++)
+		queues[i]->sleepers--;
+	ofi_progress(domain, true);
+	return got;
+}

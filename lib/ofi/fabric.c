@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* fabric.c - the fabric, of which there is one: the interface's network */
+#include "prov.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int fabric_close(struct fid *fid)
+{
+	struct ofi_fabric *fabric = container_of(fid, struct ofi_fabric, fid.fid);
+	if (ofi_is_held(&fabric->refs))
+		return -FI_EBUSY;
+	free(fabric);
+	return 0;
+}
+
+/* Whether the program may sleep on a descriptor of these objects: no object has one. */
+static int fabric_trywait(struct fid_fabric *fid, struct fid **fids, int count)
+{
+	(void)fid;
+	return fids && count > 0 ? -FI_ENOSYS : -FI_EINVAL;
+}
+
+static struct fi_ops fabric_fid_ops = {
+	.size = sizeof fabric_fid_ops,
+	.close = fabric_close,
+	.bind = ofi_no_bind,
+	.control = ofi_no_control,
+	.ops_open = ofi_no_ops_open,
+	.tostr = ofi_no_tostr,
+	.ops_set = ofi_no_ops_set,
+};
+static struct fi_ops_fabric fabric_ops = {
+	.size = sizeof fabric_ops,
+	.domain = ofi_domain_open,
+	.passive_ep = ofi_no_passive_ep,
+	.eq_open = ofi_eq_open,
+	.wait_open = ofi_no_wait_open,
+	.trywait = fabric_trywait,
+};
+
+int ofi_fabric_open(
+	struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+{
+	if (!attr || !fabric)
+		return -FI_EINVAL;
+	if (attr->name && strcmp(attr->name, OFI_NAME))
+		return -FI_EINVAL;
+	struct ofi_fabric *made = calloc(1, sizeof *made);
+	if (!made)
+		return -FI_ENOMEM;
+	made->fid.fid = (struct fid){FI_CLASS_FABRIC, context, &fabric_fid_ops};
+	made->fid.ops = &fabric_ops;
+	made->fid.api_version = attr->api_version;
+	*fabric = &made->fid;
+	return 0;
+}

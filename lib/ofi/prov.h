@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * prov.h - the objects of the libfabric provider, and the functions that its files share
+ *
+ * The provider calls the public functions of Portals only.  A process has one interface,
+ * which all domains share (ofi_node); endpoints and domains have numbers in it.
+ *
+ * Events.  A queue of Portals (struct ofi_queue) belongs to a completion queue, a
+ * counter, or a list of late messages.  The user_ptr of each descriptor names a sink; who
+ * reads an event calls the sink's function.  Sinks are
+ *	a request	its own entries: a posted receive, the exposed bytes of a send
+ *	an op		a whole-space descriptor that one request borrows
+ *	a block		unexpected messages (late.c)
+ *	a queue		the whole-space descriptor of short sends: the header data is the
+ *			serial number of the request
+ * A sink that finds its request at an end calls ofi_complete(), which counts and writes
+ * the completion, and then ofi_req_free().
+ *
+ * Locks.  Each call enters its domain (ofi_enter), which takes the domain's lock if the
+ * program uses several threads; the lease of Portals admits one thread at a time anyway.
+ * The lock protects all objects of the domain.  No thread holds it while it sleeps.  The
+ * mutex of ofi_node comes first; that of an EQ comes last.
+ *
+ * Credits.  A queue never overflows, since each event that may come has its place:
+ * OFI_POSTED for receives, OFI_SENDS for short sends, and three for each op.
+ */
+#ifndef OFI_PROV_H
+#define OFI_PROV_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
+
+#include <portals3.h>
+#include <portals3x.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#pragma GCC visibility push(hidden)
+
+#define OFI_NAME        "portals"
+#define OFI_PROTOCOL    (FI_PROV_SPECIFIC | 0x5033u)
+#define OFI_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define OFI_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define OFI_RARE        __attribute__((cold, noinline))
+#define OFI_SLOW        __attribute__((noinline))
+#define OFI_MAX_MSG     ((size_t)1 << 40)
+#define OFI_TAG_FORMAT  0x00aaaaaaaaaaaaaaull
+
+/* Match bits of messages, and their header data. */
+#define OFI_EXPOSED      (1ull << 63) /* the sender keeps the bytes until they are fetched */
+#define OFI_HAS_DATA     (1ull << 62)
+#define OFI_SOURCE_SHIFT 56
+#define OFI_SOURCE_MASK  (63ull << OFI_SOURCE_SHIFT)
+#define OFI_TAG_MASK     ((1ull << OFI_SOURCE_SHIFT) - 1)
+#define OFI_DATA_SHIFT   32
+
+/* Portal indexes. */
+enum {
+	OFI_PT_SYSTEM = 0, /* gets to see whether the process lives; refuses nothing */
+	OFI_PT_EXPOSED = 1,
+	OFI_PT_RMA = 8,       /* + 2 * domain; one more: RMA with data */
+	OFI_PT_MESSAGES = 64, /* + 2 * endpoint; one more: tagged messages */
+	OFI_PT_LAST = 255
+};
+
+enum {
+	OFI_DOMAINS = 16,
+	OFI_ENDPOINTS = 64,
+	OFI_IOVS = 8,
+	OFI_INJECT = 1536,
+	OFI_ENTRIES = 131072,
+	OFI_EVENTS = 8192, /* of a queue: the sum of the next three, the last thrice */
+	OFI_POSTED = 4096,
+	OFI_SENDS = 1024,
+	OFI_OPS = 1024,
+	OFI_NOTICE_MS = 1000 /* between two looks whether a silent peer lives */
+};
+
+/* Kinds of a list, and of the counters of an endpoint. */
+enum { OFI_MSG, OFI_TAGGED, OFI_LISTS };
+enum {
+	OFI_CNTR_SEND,
+	OFI_CNTR_RECV,
+	OFI_CNTR_READ,
+	OFI_CNTR_WRITE,
+	OFI_CNTR_REMOTE_READ,
+	OFI_CNTR_REMOTE_WRITE,
+	OFI_CNTRS
+};
+
+/* ---- names and objects ---- */
+
+/* An address as programs see it, 16 bytes. */
+struct ofi_name {
+	uint16_t magic;
+	uint8_t version;
+	uint8_t endpoint;
+	uint8_t domain;
+	uint8_t zero[3];
+	uint32_t nid;
+	uint32_t pid;
+};
+
+struct ofi_fabric {
+	struct fid_fabric fid;
+	int refs;
+};
+
+/* What the user_ptr of a descriptor names. */
+struct ofi_sink {
+	void (*event)(struct ofi_sink *sink, const ptl_event_t *event);
+};
+
+struct ofi_req;
+
+/* A whole-space descriptor for operations whose events do not carry a serial number: puts
+ * with ACK, and gets.  A request that needs the descriptor of an iovec has its own. */
+struct ofi_op {
+	struct ofi_sink sink;
+	struct ofi_queue *queue;
+	struct ofi_req *req;
+	ptl_handle_md_t md;
+	bool own; /* md is of an iovec, and ends with the request */
+	struct ofi_op *next;
+};
+
+/* A queue of Portals, and what may put events there. */
+struct ofi_queue {
+	struct ofi_sink sink; /* of md */
+	struct ofi_domain *domain;
+	ptl_handle_eq_t eq;
+	ptl_seq_t read; /* sequence of the event that was handled last */
+	int sleepers;   /* threads that may have taken an event */
+	bool has_early;
+	ptl_event_t early;
+	uint64_t lost; /* events that the queue had no room for */
+	ptl_handle_md_t md;
+	int posted; /* credits that are left for receives, and for short sends */
+	int sends;
+	struct ofi_op *ops; /* free ones */
+	struct ofi_op **all_ops;
+	int ops_made;
+	bool waking; /* a message to itself is on its way (ofi_queue_wake) */
+};
+
+TAILQ_HEAD(ofi_reqs, ofi_req);
+
+struct ofi_domain {
+	struct fid_domain fid;
+	struct ofi_fabric *fabric;
+	struct ofi_eq *eq;
+	pthread_mutex_t lock;
+	bool safe; /* take the lock */
+	int refs;
+	unsigned number;
+	unsigned reads; /* ofi_progress */
+	LIST_HEAD(, ofi_ep) eps;
+	struct ofi_req **chunks; /* requests; their serial numbers name their places */
+	uint32_t nchunks;
+	struct ofi_reqs free;
+	struct ofi_reqs
+		watched; /* requests whose peers may die in silence, oldest first */
+	int waiting;     /* receives that wait for credits, an op, or late messages */
+	struct ofi_chunk *copies; /* free ones (tx.c) */
+	struct ofi_slab *slabs;
+	struct ofi_mrs *mrs; /* mr.c */
+};
+
+struct ofi_peer {
+	ptl_process_id_t id;
+	uint8_t endpoint;
+	uint8_t domain;
+	bool live;
+};
+
+struct ofi_av {
+	struct fid_av fid;
+	struct ofi_domain *domain;
+	struct ofi_eq *eq; /* insertions are told there, if tells */
+	bool tells;
+	int refs;
+	struct ofi_peer *peers; /* by fi_addr_t */
+	size_t used, room;
+	size_t *slots; /* hash of peers: index + 1, or 0 */
+	size_t nslots;
+	size_t removed; /* places of peers that are free again */
+};
+
+/* A completion that waits in a ring, as another object's read has taken its event. */
+struct ofi_entry {
+	struct fi_cq_tagged_entry e;
+	fi_addr_t source;
+};
+
+struct ofi_error {
+	struct fi_cq_err_entry e;
+	fi_addr_t source;
+	STAILQ_ENTRY(ofi_error) next;
+};
+
+struct ofi_cq {
+	struct fid_cq fid;
+	struct ofi_queue queue;
+	struct ofi_domain *domain;
+	int refs;
+	enum fi_cq_format format;
+	enum fi_wait_obj wait;
+	size_t stride; /* bytes of an entry of this format */
+	char *out;     /* the array of the call that reads the queue now */
+	fi_addr_t *out_source;
+	size_t out_left;
+	struct ofi_entry *ring;
+	size_t ring_room, ring_head, ring_used;
+	STAILQ_HEAD(, ofi_error) errors;
+	bool signalled;
+	bool broken; /* completions were lost */
+	struct ofi_queue
+		*remote; /* completions of remote operations with data (mr.c), or NULL */
+};
+
+/* Queues whose events a counter counts. */
+struct ofi_cntr {
+	struct fid_cntr fid;
+	struct ofi_domain *domain;
+	int refs;
+	uint64_t value, errors; /* atomic */
+	enum fi_wait_obj wait;
+	struct ofi_queue **queues; /* of the endpoints that it is bound to */
+	int nqueues;
+	struct ofi_queue *remote; /* FI_RMA_EVENT (mr.c), or NULL */
+};
+
+struct ofi_eq {
+	struct fid_eq fid;
+	struct ofi_fabric *fabric;
+	int refs;
+	pthread_mutex_t lock;
+	pthread_cond_t news;
+	bool may_write; /* the program */
+	STAILQ_HEAD(, ofi_eq_entry) entries;
+};
+
+/* ---- endpoints and requests ---- */
+
+/* A message that no posted receive took. */
+struct ofi_late {
+	uint64_t bits, hdr;
+	ptl_process_id_t from;
+	size_t len;
+	ptl_seq_t link; /* of its events */
+	bool ready;     /* END was seen */
+	ptl_ni_fail_t fail;
+	struct ofi_block *block; /* where its bytes lie; NULL: exposed, or in the heap */
+	char *bytes;
+	struct ofi_req *taker; /* the receive that gets it */
+	void *context;         /* of FI_CLAIM */
+	struct ofi_late *next_free;
+	TAILQ_ENTRY(ofi_late) next;    /* arrived or claimed */
+	TAILQ_ENTRY(ofi_late) arrival; /* arriving */
+	LIST_ENTRY(ofi_late) in_block;
+};
+
+TAILQ_HEAD(ofi_lates, ofi_late);
+
+/* The match list of an endpoint for messages or tagged messages (late.c, rx.c). */
+struct ofi_list {
+	struct ofi_ep *ep; /* NULL: the endpoint does not receive such messages */
+	ptl_pt_index_t index;
+	ptl_handle_me_t mark;  /* behind the posted receives */
+	ptl_handle_me_t rest;  /* behind the blocks */
+	struct ofi_queue late; /* events of late messages */
+	struct ofi_block *blocks;
+	int full; /* blocks that are not posted */
+	void *memory;
+	struct ofi_late *free;
+	struct ofi_lates arrived; /* that no receive has taken, in the order of arrival */
+	struct ofi_lates arriving; /* START was seen, END was not */
+	struct ofi_lates claimed;
+	struct ofi_reqs posted;   /* in the firmware */
+	struct ofi_reqs waiting;  /* behind them */
+	struct ofi_reqs stalled;  /* have a long late message, and wait for an op */
+	struct ofi_reqs canceled; /* buffers for many messages that events may yet name */
+	/* A message has begun to arrive; one that was taken is ready (rx.c). */
+	void (*offer)(struct ofi_list *list, struct ofi_late *late);
+	void (*ready)(struct ofi_list *list, struct ofi_late *late);
+	/* Handle events, and go on with what waits. */
+	void (*settle)(struct ofi_list *list);
+};
+
+struct ofi_ep {
+	struct fid_ep fid;
+	struct ofi_domain *domain;
+	struct ofi_av *av;
+	struct ofi_eq *eq;
+	struct ofi_cq *tx_cq, *rx_cq;
+	struct ofi_queue *tx, *rx; /* of the CQs, or own */
+	bool enabled;
+	struct ofi_queue own[2]; /* of an endpoint that has counters only */
+	struct ofi_cntr *cntrs[OFI_CNTRS];
+	uint64_t tx_flags, rx_flags; /* op_flags */
+	bool tx_selective, rx_selective;
+	uint64_t caps;
+	unsigned number;
+	uint64_t source; /* number, as match bits */
+	size_t min_multi_recv;
+	int under_way; /* requests of sends and RMA that Portals still works on */
+	struct ofi_list lists[OFI_LISTS];
+	LIST_ENTRY(ofi_ep) next; /* of the domain */
+};
+
+/*
+ * An operation under way.  The functions of its file give event and the union a meaning;
+ * the rest is the same for all.
+ */
+struct ofi_req {
+	struct ofi_sink sink;
+	struct ofi_ep *ep; /* NULL: free */
+	uint32_t serial;   /* domain, generation, place */
+	void *context;     /* this and what follows, to link, are 0 at first */
+	uint64_t flags;    /* of the completion: FI_SEND | FI_TAGGED, ... */
+	uint8_t cntr;      /* OFI_CNTR_* */
+	bool silent;       /* a success gives no completion (it counts) */
+	bool sent;         /* SEND_END was seen */
+	bool ended;        /* ACK, GET_END or REPLY_END was seen */
+	bool is_watched;
+	int err; /* FI_E*, and ni_fail_type */
+	int prov_errno;
+	ptl_handle_me_t me; /* of a posted receive, or of exposed bytes */
+	struct ofi_op *op;
+	uint64_t due; /* ms; when to look whether the peer lives */
+	ptl_process_id_t peer;
+	void (*withdraw)(
+		struct ofi_req *req); /* end it, as the endpoint is closed, or NULL */
+	TAILQ_ENTRY(ofi_req) link;    /* free, posted, waiting, stalled */
+	TAILQ_ENTRY(ofi_req) watch;
+	union {
+		struct { /* rx.c, late.c */
+			struct ofi_list *list;
+			uint64_t bits, ignore;
+			struct iovec iov[OFI_IOVS];
+			size_t count, len;
+			struct ofi_late
+				*late; /* taken, still arriving or being fetched */
+			bool discards; /* the message; there is no completion */
+			bool multi;    /* a buffer for many messages: */
+			bool over;     /* it takes no more of them */
+			int credits;   /* of events that may come */
+			int pieces;    /* late messages on their way into it */
+			struct ofi_req *whole; /* a late message's buffer for many */
+		} rx;
+		struct {                        /* tx.c */
+			struct ofi_chunk *copy; /* of an injected message, or NULL */
+		} tx;
+		struct { /* rma.c, atomic.c: parts of one operation that are under way */
+			size_t len;
+			int parts;
+			void *copy;
+		} rma;
+	};
+};
+
+/* ---- prov.c, info.c, no.c ---- */
+
+extern struct fi_provider ofi_provider;
+
+/* Settings, as fi_info -e lists them. */
+struct ofi_settings {
+	size_t eager;      /* bytes; longer messages are fetched by the receiver */
+	size_t unexpected; /* bytes for unexpected messages of a list */
+};
+extern struct ofi_settings ofi_settings;
+
+int ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+	const struct fi_info *hints, struct fi_info **info);
+
+#define OFI_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND)
+#define OFI_RX_CAPS                                                                      \
+	(FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
+#define OFI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define OFI_TX_FLAGS                                                                     \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |         \
+		FI_DELIVERY_COMPLETE)
+#define OFI_RX_FLAGS  (FI_COMPLETION | FI_MULTI_RECV)
+#define OFI_MSG_ORDER FI_ORDER_SAS
+
+/* Operations that are not supported: complete tables, for parts of others. */
+int ofi_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+int ofi_no_control(struct fid *fid, int command, void *arg);
+int ofi_no_ops_open(
+	struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
+int ofi_no_tostr(const struct fid *fid, char *buf, size_t len);
+int ofi_no_ops_set(
+	struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
+int ofi_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
+	struct fid_pep **pep, void *context);
+int ofi_no_wait_open(
+	struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **wait);
+int ofi_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
+	struct fid_ep **sep, void *context);
+int ofi_no_poll_open(
+	struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **poll);
+int ofi_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr,
+	struct fid_stx **stx, void *context);
+int ofi_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr,
+	struct fid_ep **rx_ep, void *context);
+int ofi_no_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op op,
+	struct fi_atomic_attr *attr, uint64_t flags);
+int ofi_no_query_collective(struct fid_domain *domain, enum fi_collective_op op,
+	struct fi_collective_attr *attr, uint64_t flags);
+int ofi_no_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+	struct fid_cntr **cntr, void *context);
+extern struct fi_ops_mr ofi_no_mr;
+extern struct fi_ops_rma ofi_no_rma;
+extern struct fi_ops_atomic ofi_no_atomic;
+extern struct fi_ops_msg ofi_no_msg;
+extern struct fi_ops_tagged ofi_no_tagged;
+int ofi_no_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
+	const char *service, size_t svccnt, fi_addr_t *addr, uint64_t flags,
+	void *context);
+int ofi_no_av_set(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **set,
+	void *context);
+int ofi_no_tx_ctx(struct fid_ep *ep, int index, struct fi_tx_attr *attr,
+	struct fid_ep **tx, void *context);
+int ofi_no_rx_ctx(struct fid_ep *ep, int index, struct fi_rx_attr *attr,
+	struct fid_ep **rx, void *context);
+ssize_t ofi_no_size_left(struct fid_ep *ep);
+extern struct fi_ops_cm ofi_no_cm; /* all but getname */
+
+/* ---- fabric.c, domain.c, name.c, av.c ---- */
+
+int ofi_fabric_open(
+	struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+
+/* The interface of the process. */
+struct ofi_node {
+	pthread_mutex_t lock; /* of the next two */
+	unsigned domains;     /* numbers in use */
+	uint64_t endpoints;
+	bool forked; /* this process is a child of the one that opened the interface */
+	ptl_handle_ni_t ni;
+	ptl_process_id_t id;
+	ptl_ac_index_t ac; /* of all requests */
+};
+extern struct ofi_node ofi_node;
+extern _Thread_local bool ofi_starts; /* this thread is inside PtlNIInit */
+
+/* The least and largest address of whole-space descriptors. */
+#define OFI_SPACE_BASE ((uintptr_t)4096)
+#define OFI_SPACE_END  (((uintptr_t)1 << 47) - 4096)
+
+int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
+	struct fid_domain **domain, void *context);
+int ofi_endpoint_number(unsigned *number); /* 0, -FI_EMFILE */
+void ofi_endpoint_number_free(unsigned number);
+
+static inline ptl_size_t ofi_offset(const void *address)
+{
+	return (uintptr_t)address - OFI_SPACE_BASE;
+}
+
+/* Begin a call.  Return 0, or -FI_EOPBADSTATE in a forked child. */
+static inline int ofi_enter(struct ofi_domain *domain)
+{
+	if (OFI_UNLIKELY(ofi_node.forked))
+		return -FI_EOPBADSTATE;
+	if (domain->safe)
+		pthread_mutex_lock(&domain->lock);
+	return 0;
+}
+
+static inline void ofi_leave(struct ofi_domain *domain)
+{
+	if (domain->safe)
+		pthread_mutex_unlock(&domain->lock);
+}
+
+/* References keep an object open: fi_close of one that is used gives -FI_EBUSY. */
+static inline void ofi_hold(int *refs)
+{
+	__atomic_add_fetch(refs, 1, __ATOMIC_RELAXED);
+}
+
+static inline void ofi_let_go(int *refs)
+{
+	__atomic_sub_fetch(refs, 1, __ATOMIC_RELEASE);
+}
+
+static inline bool ofi_is_held(int *refs)
+{
+	return __atomic_load_n(refs, __ATOMIC_ACQUIRE) != 0;
+}
+
+struct ofi_name ofi_name_of(ptl_process_id_t id, unsigned endpoint, unsigned domain);
+bool ofi_name_is_good(const struct ofi_name *name);
+/* Names from node and service; 0 or -FI_E*.  node may be NULL: this host. */
+int ofi_name_parse(const char *node, const char *service, struct ofi_name *name);
+void ofi_name_text(const struct ofi_name *name, char *text, size_t size);
+
+int ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
+	void *context);
+/* The address of a process's endpoint, or FI_ADDR_NOTAVAIL. */
+fi_addr_t ofi_av_find(const struct ofi_av *av, ptl_process_id_t id, unsigned endpoint);
+
+/* Return the peer with this address, or NULL. */
+static inline const struct ofi_peer *ofi_av_peer(const struct ofi_av *av, fi_addr_t addr)
+{
+	if (OFI_UNLIKELY(addr >= av->used || !av->peers[addr].live))
+		return NULL;
+	return &av->peers[addr];
+}
+
+/* ---- event.c, cq.c, cntr.c, eq.c ---- */
+
+/* Return the FI_E* code, negative, of a code of Portals. */
+int ofi_error(int ptl);
+/* Make a queue for count events; with OFI_EVENTS also what sends and gets need. */
+int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count);
+void ofi_queue_close(struct ofi_queue *queue);
+/* Take one event and give it to its sink.  Return false if there is none. */
+bool ofi_queue_step(struct ofi_queue *queue);
+/* Now and then, or at once if urgent: late messages, what waits for them, silent peers. */
+void ofi_progress(struct ofi_domain *domain, bool urgent);
+/* Wake who sleeps in the queue, if anybody does. */
+void ofi_queue_wake(struct ofi_queue *queue);
+/*
+ * Sleep until an event of one of the queues has been handled, for timeout ms at most
+ * (negative: no limit), or for a while.  The domain is entered; the lock is free
+ * meanwhile.  Return false if there was no event.
+ */
+bool ofi_sleep(struct ofi_domain *domain, struct ofi_queue *const *queues, int count,
+	int timeout);
+uint64_t ofi_now(void); /* ms, monotonic */
+
+/* Return a new request of the endpoint with all else 0, or NULL: no memory. */
+struct ofi_req *ofi_req_new(struct ofi_ep *ep);
+void ofi_req_free(struct ofi_req *req); /* with its op, and out of the watched ones */
+void ofi_reqs_free(struct ofi_domain *domain); /* the memory of all */
+struct ofi_req *ofi_req_find(struct ofi_domain *domain, uint32_t serial); /* or NULL */
+/* Give the request a descriptor that posts to the queue, or return false: none is free.
+ * Its events go to req->sink. */
+bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req);
+/* The same for count elements of an iovec. */
+bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
+	size_t count);
+/* Give it back; nothing was begun. */
+void ofi_op_return(struct ofi_req *req);
+/* From now on look each second whether req->peer lives; if not, the sink gets a SEND_END
+ * or REPLY_END with ni_fail_type. */
+void ofi_watch(struct ofi_req *req);
+
+/*
+ * Count an operation of the request's counter, and write its completion: e has what the
+ * program reads, without op_context; flags are those of the request and of e.  With
+ * e->err it is an error entry.
+ */
+void ofi_complete(struct ofi_req *req, struct ofi_cq *cq, struct fi_cq_err_entry *e,
+	fi_addr_t from);
+
+int ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+	void *context);
+/* Write a completion, or an error if e->err. */
+void ofi_cq_add(struct ofi_cq *cq, const struct fi_cq_err_entry *e, fi_addr_t source);
+
+int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+	struct fid_cntr **cntr, void *context);
+/* From now on, and no longer, events of this queue may count.  Each endpoint tells. */
+int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue);
+void ofi_cntr_unwatch(struct ofi_cntr *cntr, struct ofi_queue *queue);
+
+static inline void ofi_cntr_count(struct ofi_cntr *cntr, int err)
+{
+	if (cntr)
+		__atomic_add_fetch(
+			err ? &cntr->errors : &cntr->value, 1, __ATOMIC_RELEASE);
+}
+
+int ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+	void *context);
+/* Tell of the insertion of count names into an address vector.  0 or -FI_ENOMEM. */
+int ofi_eq_av(struct ofi_eq *eq, struct fid *fid, void *context, uint64_t count);
+
+/* ---- ep.c, tx.c, rx.c, late.c ---- */
+
+int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+	void *context);
+extern struct fi_ops_msg ofi_msg_ops;
+extern struct fi_ops_tagged ofi_tagged_ops;
+ssize_t ofi_cancel(fid_t fid, void *context);
+void ofi_copies_free(struct ofi_domain *domain);
+
+ssize_t ofi_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
+	void *context);
+ssize_t ofi_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t addr, void *context);
+ssize_t ofi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags);
+ssize_t ofi_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
+	uint64_t tag, uint64_t ignore, void *context);
+ssize_t ofi_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context);
+ssize_t ofi_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags);
+
+/* Make a list, kind OFI_MSG or OFI_TAGGED, that takes messages from now on. */
+int ofi_list_open(struct ofi_list *list, struct ofi_ep *ep, int kind);
+/* Remove the posted receives.  Return false if messages still come into some. */
+bool ofi_list_withdraw(struct ofi_list *list);
+void ofi_list_close(struct ofi_list *list);
+
+/* The part of a list for late messages. */
+int ofi_late_open(struct ofi_list *list);
+void ofi_late_close(struct ofi_list *list);
+/* Handle all events of late messages.  Return false if there were none. */
+bool ofi_late_drain(struct ofi_list *list);
+/* The message, which is in no list of messages any more, is over. */
+void ofi_late_free(struct ofi_list *list, struct ofi_late *late);
+
+/* ---- mr.c, rma.c, atomic.c ---- */
+
+#pragma GCC visibility pop
+
+#endif /* OFI_PROV_H */

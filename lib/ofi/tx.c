@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tx.c - sending messages
+ *
+ * A short message goes at once, and SEND_END is its end.  The bytes of a long one, or of
+ * one that is to be delivered before it completes, are exposed on an index: a receive that
+ * is posted has the target fetch them, and the ACK is the end; a receive that comes late
+ * gets them, and GET_END is.  One of the two comes, never both.  A message that is
+ * injected, or short and in pieces, is copied.
+ */
+#include "prov.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TX_SLAB = 64 };
+
+/* What a call asks for. */
+struct tx_call {
+	const struct iovec *iov;
+	size_t count;
+	fi_addr_t addr;
+	uint64_t tag;
+	uint64_t data;
+	void *context;
+	uint64_t flags;
+	bool silent; /* fi_inject and its kin */
+};
+
+/* A copy, or the next free place for one; the domain keeps the slabs. */
+struct ofi_chunk {
+	union {
+		struct ofi_chunk *next;
+		char bytes[OFI_INJECT];
+	};
+};
+
+struct ofi_slab {
+	struct ofi_slab *next;
+	struct ofi_chunk chunks[TX_SLAB];
+};
+
+/* ---- copies ---- */
+
+static OFI_RARE bool tx_slab(struct ofi_domain *domain)
+{
+	struct ofi_slab *slab = malloc(sizeof *slab);
+	if (!slab)
+		return false;
+	slab->next = domain->slabs;
+	domain->slabs = slab;
+	for (int i = 0; i < TX_SLAB; i++) {
+		slab->chunks[i].next = domain->copies;
+		domain->copies = &slab->chunks[i];
+	}
+	return true;
+}
+
+static struct ofi_chunk *tx_copy(struct ofi_domain *domain, const struct tx_call *call)
+{
+	struct ofi_chunk *chunk = domain->copies;
+	if (OFI_UNLIKELY(!chunk)) {
+		if (!tx_slab(domain))
+			return NULL;
+		chunk = domain->copies;
+	}
+	domain->copies = chunk->next;
+	char *to = chunk->bytes;
+	for (size_t i = 0; i < call->count; i++) {
+		if (call->iov[i].iov_len)
+			memcpy(to, call->iov[i].iov_base, call->iov[i].iov_len);
+		to += call->iov[i].iov_len;
+	}
+	return chunk;
+}
+
+static void tx_copy_free(struct ofi_domain *domain, struct ofi_chunk *chunk)
+{
+	chunk->next = domain->copies;
+	domain->copies = chunk;
+}
+
+void ofi_copies_free(struct ofi_domain *domain)
+{
+	struct ofi_slab *slab;
+	while ((slab = domain->slabs)) {
+		domain->slabs = slab->next;
+		free(slab);
+	}
+}
+
+/* ---- ends ---- */
+
+/* Free the request, of which nothing is under way. */
+static inline void tx_free(struct ofi_req *req)
+{
+	if (req->tx.copy)
+		tx_copy_free(req->ep->domain, req->tx.copy);
+	ofi_req_free(req);
+}
+
+static inline void tx_done(struct ofi_req *req)
+{
+	struct fi_cq_err_entry e = {.err = req->err, .prov_errno = req->prov_errno};
+	req->ep->under_way--;
+	ofi_complete(req, req->ep->tx_cq, &e, FI_ADDR_NOTAVAIL);
+	tx_free(req);
+}
+
+static inline void tx_fail(struct ofi_req *req, const ptl_event_t *event)
+{
+	if (OFI_LIKELY(event->ni_fail_type == PTL_NI_OK))
+		return;
+	req->err = FI_ECONNABORTED;
+	req->prov_errno = (int)event->ni_fail_type;
+}
+
+/* SEND_END of a short message. */
+static void tx_short_event(struct ofi_sink *sink, const ptl_event_t *event)
+{
+	struct ofi_req *req = container_of(sink, struct ofi_req, sink);
+	if (OFI_UNLIKELY(event->type != PTL_EVENT_SEND_END))
+		return;
+	req->ep->tx->sends++;
+	tx_fail(req, event);
+	tx_done(req);
+}
+
+/* An event of an exposed message: of its put, of its bytes, or of the search for its
+ * receiver. */
+static void tx_long_event(struct ofi_sink *sink, const ptl_event_t *event)
+{
+	struct ofi_req *req = container_of(sink, struct ofi_req, sink);
+	tx_fail(req, event);
+	switch (event->type) {
+	case PTL_EVENT_SEND_END:
+		req->sent = true;
+		break;
+	case PTL_EVENT_ACK:
+		req->ended = true;
+		break;
+	case PTL_EVENT_GET_END:
+		req->ended = true;
+		req->me = PTL_INVALID_HANDLE;
+		break;
+	default:;
+	}
+	if (req->err)
+		req->sent = req->ended = true;
+	if (!req->sent || !req->ended)
+		return;
+	/* If the bytes are just being fetched, GET_END comes. */
+	if (req->me != PTL_INVALID_HANDLE && PtlMEUnlink(req->me) != PTL_OK)
+		return;
+	tx_done(req);
+}
+
+/* The endpoint is closed: nobody can fetch the bytes any more. */
+static void tx_withdraw(struct ofi_req *req)
+{
+	if (!req->sent || req->ended || PtlMEUnlink(req->me) != PTL_OK)
+		return;
+	req->err = FI_ECANCELED; /* so a late ACK finds another descriptor */
+	req->ep->under_way--;
+	tx_free(req);
+}
+
+/* ---- begins ---- */
+
+/* Expose the bytes to the peer, under the serial number. */
+static int tx_expose(struct ofi_req *req, const struct iovec *iov, size_t count)
+{
+	ptl_md_t md = {
+		.start = count ? iov->iov_base : NULL,
+		.length = count ? iov->iov_len : 0,
+		.threshold = 1,
+		.options = PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = &req->sink,
+		.eq_handle = req->ep->tx->eq,
+	};
+	if (count > 1) {
+		md.start = (void *)(uintptr_t)iov;
+		md.length = count;
+		md.options |= PTL_MD_IOVEC;
+	}
+	return PtlMEMDAttach(ofi_node.ni, OFI_PT_EXPOSED, req->peer, req->serial, 0,
+		PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &req->me, NULL);
+}
+
+/* The place of a message: its target, index, bits and header data. */
+struct tx_place {
+	ptl_process_id_t peer;
+	ptl_pt_index_t index;
+	uint64_t bits, hdr;
+};
+
+static OFI_SLOW int tx_long(struct ofi_req *req, const struct tx_place *place,
+	const struct iovec *iov, size_t count, size_t len)
+{
+	struct ofi_queue *queue = req->ep->tx;
+	bool one = count <= 1;
+	if (!(one ? ofi_op_borrow(queue, req) : ofi_op_bind(queue, req, iov, count)))
+		return -FI_EAGAIN;
+	req->sink.event = tx_long_event;
+	req->withdraw = tx_withdraw;
+	req->peer = place->peer;
+	int rc = tx_expose(req, iov, count);
+	if (rc != PTL_OK)
+		return ofi_error(rc);
+	rc = PtlPutRegion(req->op->md, one && len ? ofi_offset(iov->iov_base) : 0, len,
+		PTL_ACK_REQ, place->peer, place->index, ofi_node.ac,
+		place->bits | OFI_EXPOSED, 0, place->hdr);
+	if (rc != PTL_OK) {
+		PtlMEUnlink(req->me);
+		return ofi_error(rc);
+	}
+	ofi_watch(req);
+	return 0;
+}
+
+static inline int tx_short(struct ofi_req *req, const struct tx_place *place,
+	const struct iovec *iov, size_t count, size_t len)
+{
+	struct ofi_queue *queue = req->ep->tx;
+	ptl_handle_md_t md = queue->md;
+	if (OFI_UNLIKELY(!queue->sends))
+		return -FI_EAGAIN;
+	if (OFI_UNLIKELY(count > 1)) {
+		if (!ofi_op_bind(queue, req, iov, count))
+			return -FI_EAGAIN;
+		md = req->op->md;
+	}
+	req->sink.event = tx_short_event;
+	int rc = PtlPutRegion(md, count == 1 && len ? ofi_offset(iov->iov_base) : 0, len,
+		PTL_NO_ACK_REQ, place->peer, place->index, ofi_node.ac, place->bits, 0,
+		place->hdr);
+	if (OFI_UNLIKELY(rc != PTL_OK))
+		return ofi_error(rc);
+	queue->sends--;
+	return 0;
+}
+
+/* Send with a new request. */
+static inline int tx_send(struct ofi_req *req, const struct tx_place *place,
+	const struct tx_call *call, size_t len)
+{
+	struct iovec copied;
+	const struct iovec *iov = call->iov;
+	size_t count = call->count;
+	bool inject = call->flags & FI_INJECT;
+	bool delivers = call->flags & FI_DELIVERY_COMPLETE;
+	req->tx.copy = NULL;
+	if (inject || (count > 1 && len <= OFI_INJECT)) {
+		req->tx.copy = tx_copy(req->ep->domain, call);
+		if (OFI_UNLIKELY(!req->tx.copy))
+			return -FI_EAGAIN;
+		copied = (struct iovec){req->tx.copy->bytes, len};
+		iov = &copied;
+		count = 1;
+	}
+	if (OFI_LIKELY(len <= ofi_settings.eager && !delivers))
+		return tx_short(req, place, iov, count, len);
+	return tx_long(req, place, iov, count, len);
+}
+
+/* No credits are left, perhaps since nobody reads the queue.  Read it. */
+static OFI_RARE void tx_full(struct ofi_ep *ep)
+{
+	while (ofi_queue_step(ep->tx))
+		;
+	ofi_progress(ep->domain, true);
+}
+
+/* Send to a peer with the domain entered. */
+static inline int tx_enter(
+	struct ofi_ep *ep, int kind, const struct tx_call *call, size_t len)
+{
+	const struct ofi_peer *peer = ofi_av_peer(ep->av, call->addr);
+	if (OFI_UNLIKELY(!peer))
+		return -FI_EINVAL;
+	struct ofi_req *req = ofi_req_new(ep);
+	if (OFI_UNLIKELY(!req))
+		return -FI_EAGAIN;
+	req->context = call->context;
+	req->flags = FI_SEND | (kind == OFI_MSG ? FI_MSG : FI_TAGGED);
+	req->cntr = OFI_CNTR_SEND;
+	req->silent =
+		call->silent || (ep->tx_selective && !(call->flags & FI_COMPLETION));
+	struct tx_place place = {
+		.peer = peer->id,
+		.index = (ptl_pt_index_t)(OFI_PT_MESSAGES + 2 * peer->endpoint + kind),
+		.bits = call->tag | ep->source,
+		.hdr = req->serial,
+	};
+	if (call->flags & FI_REMOTE_CQ_DATA) {
+		place.bits |= OFI_HAS_DATA;
+		place.hdr |= call->data << OFI_DATA_SHIFT;
+	}
+	int rc = tx_send(req, &place, call, len);
+	if (OFI_LIKELY(!rc)) {
+		ep->under_way++;
+		return 0;
+	}
+	tx_free(req);
+	if (rc == -FI_EAGAIN)
+		tx_full(ep);
+	return rc;
+}
+
+static inline ssize_t tx_begin(struct fid_ep *fid, int kind, const struct tx_call *call)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
+	size_t len = 0;
+	if (OFI_UNLIKELY(!ep->enabled))
+		return -FI_EOPBADSTATE;
+	if (OFI_UNLIKELY(!(ep->caps & kinds[kind]) || !(ep->caps & FI_SEND)))
+		return -FI_EOPNOTSUPP;
+	if (OFI_UNLIKELY(call->count > OFI_IOVS || (!call->iov && call->count)))
+		return -FI_EINVAL;
+	for (size_t i = 0; i < call->count; i++) {
+		if (OFI_UNLIKELY(!call->iov[i].iov_base && call->iov[i].iov_len))
+			return -FI_EINVAL;
+		if (OFI_UNLIKELY(call->iov[i].iov_len > OFI_MAX_MSG))
+			return -FI_EMSGSIZE;
+		len += call->iov[i].iov_len;
+	}
+	if (OFI_UNLIKELY(len > OFI_MAX_MSG))
+		return -FI_EMSGSIZE;
+	if (OFI_UNLIKELY((call->flags & FI_INJECT && len > OFI_INJECT) ||
+			 call->tag & ~OFI_TAG_MASK))
+		return -FI_EINVAL;
+	int rc = ofi_enter(ep->domain);
+	if (OFI_UNLIKELY(rc))
+		return rc;
+	rc = tx_enter(ep, kind, call, len);
+	ofi_leave(ep->domain);
+	return rc;
+}
+
+/* ---- calls ---- */
+
+#define TX_FLAGS (OFI_TX_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE)
+
+/* The flags of calls that have none of their own; inject calls only keep the level of
+ * completion. */
+static inline uint64_t tx_flags(struct fid_ep *ep)
+{
+	return container_of(ep, struct ofi_ep, fid)->tx_flags;
+}
+
+static ssize_t tx_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc,
+	size_t count, fi_addr_t addr, uint64_t tag, void *context)
+{
+	(void)desc;
+	return tx_begin(ep, OFI_TAGGED,
+		&(struct tx_call){
+			iov, count, addr, tag, 0, context, tx_flags(ep), false});
+}
+
+static ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+	fi_addr_t addr, uint64_t tag, void *context)
+{
+	(void)desc;
+	return tx_begin(ep, OFI_TAGGED,
+		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
+			tag, 0, context, tx_flags(ep), false});
+}
+
+static ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+	uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
+{
+	(void)desc;
+	return tx_begin(ep, OFI_TAGGED,
+		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
+			tag, data, context, tx_flags(ep) | FI_REMOTE_CQ_DATA, false});
+}
+
+static ssize_t tx_tinject(
+	struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr, uint64_t tag)
+{
+	return tx_begin(ep, OFI_TAGGED,
+		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
+			tag, 0, NULL, FI_INJECT, true});
+}
+
+static ssize_t tx_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
+	uint64_t data, fi_addr_t addr, uint64_t tag)
+{
+	return tx_begin(ep, OFI_TAGGED,
+		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
+			tag, data, NULL, FI_INJECT | FI_REMOTE_CQ_DATA, true});
+}
+
+static ssize_t tx_tsendmsg(
+	struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	if (!msg)
+		return -FI_EINVAL;
+	if (flags & ~TX_FLAGS)
+		return -FI_EBADFLAGS;
+	return tx_begin(ep, OFI_TAGGED,
+		&(struct tx_call){msg->msg_iov, msg->iov_count, msg->addr, msg->tag,
+			msg->data, msg->context, flags, false});
+}
+
+static ssize_t tx_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc,
+	size_t count, fi_addr_t addr, void *context)
+{
+	(void)desc;
+	return tx_begin(ep, OFI_MSG,
+		&(struct tx_call){iov, count, addr, 0, 0, context, tx_flags(ep), false});
+}
+
+static ssize_t tx_sendplain(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+	fi_addr_t addr, void *context)
+{
+	(void)desc;
+	return tx_begin(ep, OFI_MSG,
+		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
+			0, 0, context, tx_flags(ep), false});
+}
+
+static ssize_t tx_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+	uint64_t data, fi_addr_t addr, void *context)
+{
+	(void)desc;
+	return tx_begin(ep, OFI_MSG,
+		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
+			0, data, context, tx_flags(ep) | FI_REMOTE_CQ_DATA, false});
+}
+
+static ssize_t tx_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
+{
+	return tx_begin(ep, OFI_MSG,
+		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
+			0, 0, NULL, FI_INJECT, true});
+}
+
+static ssize_t tx_injectdata(
+	struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t addr)
+{
+	return tx_begin(ep, OFI_MSG,
+		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
+			0, data, NULL, FI_INJECT | FI_REMOTE_CQ_DATA, true});
+}
+
+static ssize_t tx_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+{
+	if (!msg)
+		return -FI_EINVAL;
+	if (flags & ~TX_FLAGS)
+		return -FI_EBADFLAGS;
+	return tx_begin(ep, OFI_MSG,
+		&(struct tx_call){msg->msg_iov, msg->iov_count, msg->addr, 0, msg->data,
+			msg->context, flags, false});
+}
+
+struct fi_ops_msg ofi_msg_ops = {
+	.size = sizeof ofi_msg_ops,
+	.recv = ofi_recv,
+	.recvv = ofi_recvv,
+	.recvmsg = ofi_recvmsg,
+	.send = tx_sendplain,
+	.sendv = tx_sendv,
+	.sendmsg = tx_sendmsg,
+	.inject = tx_inject,
+	.senddata = tx_senddata,
+	.injectdata = tx_injectdata,
+};
+struct fi_ops_tagged ofi_tagged_ops = {
+	.size = sizeof ofi_tagged_ops,
+	.recv = ofi_trecv,
+	.recvv = ofi_trecvv,
+	.recvmsg = ofi_trecvmsg,
+	.send = tx_tsend,
+	.sendv = tx_tsendv,
+	.sendmsg = tx_tsendmsg,
+	.inject = tx_tinject,
+	.senddata = tx_tsenddata,
+	.injectdata = tx_tinjectdata,
+};
