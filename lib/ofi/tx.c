@@ -27,14 +27,6 @@ struct tx_call {
 	bool silent; /* fi_inject and its kin */
 };
 
-/* A copy, or the next free place for one; the domain keeps the slabs. */
-struct ofi_chunk {
-	union {
-		struct ofi_chunk *next;
-		char bytes[OFI_INJECT];
-	};
-};
-
 struct ofi_slab {
 	struct ofi_slab *next;
 	struct ofi_chunk chunks[TX_SLAB];
@@ -56,7 +48,8 @@ static OFI_RARE bool tx_slab(struct ofi_domain *domain)
 	return true;
 }
 
-static struct ofi_chunk *tx_copy(struct ofi_domain *domain, const struct tx_call *call)
+struct ofi_chunk *ofi_copy(
+	struct ofi_domain *domain, const struct iovec *iov, size_t count)
 {
 	struct ofi_chunk *chunk = domain->copies;
 	if (OFI_UNLIKELY(!chunk)) {
@@ -66,15 +59,15 @@ static struct ofi_chunk *tx_copy(struct ofi_domain *domain, const struct tx_call
 	}
 	domain->copies = chunk->next;
 	char *to = chunk->bytes;
-	for (size_t i = 0; i < call->count; i++) {
-		if (call->iov[i].iov_len)
-			memcpy(to, call->iov[i].iov_base, call->iov[i].iov_len);
-		to += call->iov[i].iov_len;
+	for (size_t i = 0; i < count; i++) {
+		if (iov[i].iov_len)
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+		to += iov[i].iov_len;
 	}
 	return chunk;
 }
 
-static void tx_copy_free(struct ofi_domain *domain, struct ofi_chunk *chunk)
+void ofi_copy_free(struct ofi_domain *domain, struct ofi_chunk *chunk)
 {
 	chunk->next = domain->copies;
 	domain->copies = chunk;
@@ -95,7 +88,7 @@ void ofi_copies_free(struct ofi_domain *domain)
 static inline void tx_free(struct ofi_req *req)
 {
 	if (req->tx.copy)
-		tx_copy_free(req->ep->domain, req->tx.copy);
+		ofi_copy_free(req->ep->domain, req->tx.copy);
 	ofi_req_free(req);
 }
 
@@ -251,7 +244,7 @@ static inline int tx_send(struct ofi_req *req, const struct tx_place *place,
 	bool delivers = call->flags & FI_DELIVERY_COMPLETE;
 	req->tx.copy = NULL;
 	if (inject || (count > 1 && len <= OFI_INJECT)) {
-		req->tx.copy = tx_copy(req->ep->domain, call);
+		req->tx.copy = ofi_copy(req->ep->domain, call->iov, call->count);
 		if (OFI_UNLIKELY(!req->tx.copy))
 			return -FI_EAGAIN;
 		copied = (struct iovec){req->tx.copy->bytes, len};
