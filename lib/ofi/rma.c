@@ -89,6 +89,8 @@ static struct ofi_req *rma_part(struct ofi_ep *ep, char *from, size_t len,
 		return NULL;
 	}
 	part->sink.event = ofi_rma_event;
+	part->rma.err = 0;
+	part->rma.copy = NULL;
 	part->rma.here = len ? from : NULL;
 	part->rma.len = len;
 	part->rma.there = there->addr + there_at;
