@@ -168,7 +168,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	ofi_leave(cq->domain);
 	if (!error)
 		return -FI_EAGAIN;
-	/* There are no error data.  Programs for API 1.4 have no room for their length. */
+	/* There are no error data; programs for API 1.4 have no room for their length. */
 	memcpy(buf, &error->e, offsetof(struct fi_cq_err_entry, err_data));
 	if (FI_VERSION_GE(cq->domain->fabric->fid.api_version, FI_VERSION(1, 5)))
 		buf->err_data_size = 0;

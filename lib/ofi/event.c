@@ -65,7 +65,7 @@ int ofi_error(int ptl)
 
 static OFI_RARE bool req_more(struct ofi_domain *domain)
 {
-	if (domain->nchunks == REQ_MOST / REQ_CHUNK)
+	if (domain->nchunks == REQ_MOST / REQ_CHUNK - 1) /* no request has UINT32_MAX */
 		return false;
 	if (!(domain->nchunks & (domain->nchunks - 1))) {
 		size_t room = domain->nchunks ? 2 * domain->nchunks : 1;
@@ -259,11 +259,11 @@ int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned 
 	int rc = PtlEQAlloc(ofi_node.ni, count, PTL_EQ_HANDLER_NONE, &queue->eq);
 	if (rc != PTL_OK)
 		return -FI_ENOMEM;
-	if (count != OFI_EVENTS)
-		return 0;
-	queue->all_ops = calloc(OFI_OPS, sizeof(struct ofi_op *));
-	rc = queue->all_ops ? queue_bind(queue, &queue->sink, queue_space, &queue->md)
-			    : PTL_NO_SPACE;
+	rc = queue_bind(queue, &queue->sink, queue_space, &queue->md);
+	if (rc == PTL_OK && count == OFI_EVENTS) {
+		queue->all_ops = calloc(OFI_OPS, sizeof(struct ofi_op *));
+		rc = queue->all_ops ? PTL_OK : PTL_NO_SPACE;
+	}
 	if (rc != PTL_OK) {
 		ofi_queue_close(queue);
 		return -FI_ENOMEM;
@@ -284,12 +284,18 @@ void ofi_queue_close(struct ofi_queue *queue)
 	PtlEQFree(queue->eq);
 }
 
+/* Have a SEND_END without a request put into the queue. */
+static int queue_ping(struct ofi_queue *queue)
+{
+	return PtlPutRegion(queue->md, 0, 0, PTL_NO_ACK_REQ, ofi_node.id, OFI_PT_SYSTEM,
+		ofi_node.ac, 0, 0, UINT32_MAX);
+}
+
 void ofi_queue_wake(struct ofi_queue *queue)
 {
 	if (!queue->sleepers || queue->waking)
 		return;
-	queue->waking = PtlPutRegion(queue->md, 0, 0, PTL_NO_ACK_REQ, ofi_node.id,
-				OFI_PT_SYSTEM, ofi_node.ac, 0, 0, UINT32_MAX) == PTL_OK;
+	queue->waking = queue_ping(queue) == PTL_OK;
 }
 
 /* Handle an event whose turn it is, and those that have waited for it. */
@@ -297,6 +303,7 @@ static void queue_handle(struct ofi_queue *queue, const ptl_event_t *event)
 {
 	struct ofi_sink *sink = event->md.user_ptr;
 	queue->read = event->sequence;
+	queue->started = true;
 	sink->event(sink, event);
 	while (OFI_UNLIKELY(queue->has_early) &&
 		queue->early.sequence == queue->read + 1) {
@@ -399,6 +406,17 @@ void ofi_progress(struct ofi_domain *domain, bool urgent)
 		watch_all(domain);
 }
 
+/* Before threads sleep in a queue, one event must tell where their numbers begin. */
+static void queue_start(struct ofi_queue *queue)
+{
+	if (OFI_LIKELY(queue->started))
+		return;
+	(void)queue_ping(queue);
+	while (!queue->started && !ofi_node.forked)
+		if (!ofi_queue_step(queue))
+			PtlProgress(queue->eq, 0);
+}
+
 /* Take the event of a sleeper, in its turn. */
 static void sleep_handle(struct ofi_queue *queue, int rc, const ptl_event_t *event)
 {
@@ -425,6 +443,7 @@ bool ofi_sleep(struct ofi_domain *domain, struct ofi_queue *const *queues, int c
 	if (count > SLEEP_QUEUES)
 		count = SLEEP_QUEUES;
 	for (int i = 0; i < count; i++) {
+		queue_start(queues[i]);
 		eqs[i] = queues[i]->eq;
 		queues[i]->sleepers++;
 	}

@@ -184,7 +184,7 @@ static int info_check(uint32_t version, const struct fi_info *hints)
 
 /* ---- the answer ---- */
 
-/* The capabilities to return: those asked for, with the halves of those that have some. */
+/* The capabilities to return: those asked for, with both halves of each. */
 static uint64_t info_caps(uint64_t asked)
 {
 	const uint64_t messages = FI_SEND | FI_RECV;

@@ -2,7 +2,7 @@
 /*
  * late.c - messages that come before their receives, and the match list that takes them
  *
- *	posted receives | mark | blocks: short messages | rest mark | rest: exposed messages
+ *	posted receives | mark | blocks: short ones | mark | rest: exposed ones
  *
  * A short message that no receive takes goes into a block, of an exposed one the rest
  * takes no byte.  START events say in which order the messages were matched; END events,

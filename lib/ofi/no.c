@@ -44,7 +44,8 @@ NO(int, ofi_no_query_collective, struct fid_domain *domain, enum fi_collective_o
 	struct fi_collective_attr *attr, uint64_t flags)
 
 NO(int, ofi_no_insertsym, struct fid_av *av, const char *node, size_t nodecnt,
-	const char *service, size_t svccnt, fi_addr_t *addr, uint64_t flags, void *context)
+	const char *service, size_t svccnt, fi_addr_t *addr, uint64_t flags,
+	void *context)
 NO(int, ofi_no_av_set, struct fid_av *av, struct fi_av_set_attr *attr,
 	struct fid_av_set **set, void *context)
 
@@ -60,7 +61,8 @@ NO(static int, no_connect, struct fid_ep *ep, const void *addr, const void *para
 	size_t len)
 NO(static int, no_listen, struct fid_pep *pep)
 NO(static int, no_accept, struct fid_ep *ep, const void *param, size_t len)
-NO(static int, no_reject, struct fid_pep *pep, fid_t handle, const void *param, size_t len)
+NO(static int, no_reject, struct fid_pep *pep, fid_t handle, const void *param,
+	size_t len)
 NO(static int, no_shutdown, struct fid_ep *ep, uint64_t flags)
 NO(static int, no_join, struct fid_ep *ep, const void *addr, uint64_t flags,
 	struct fid_mc **mc, void *context)
@@ -69,12 +71,14 @@ NO(static ssize_t, no_recv, struct fid_ep *ep, void *buf, size_t len, void *desc
 	fi_addr_t addr, void *context)
 NO(static ssize_t, no_recvv, struct fid_ep *ep, const struct iovec *iov, void **desc,
 	size_t count, fi_addr_t addr, void *context)
-NO(static ssize_t, no_recvmsg, struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+NO(static ssize_t, no_recvmsg, struct fid_ep *ep, const struct fi_msg *msg,
+	uint64_t flags)
 NO(static ssize_t, no_send, struct fid_ep *ep, const void *buf, size_t len, void *desc,
 	fi_addr_t addr, void *context)
 NO(static ssize_t, no_sendv, struct fid_ep *ep, const struct iovec *iov, void **desc,
 	size_t count, fi_addr_t addr, void *context)
-NO(static ssize_t, no_sendmsg, struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
+NO(static ssize_t, no_sendmsg, struct fid_ep *ep, const struct fi_msg *msg,
+	uint64_t flags)
 NO(static ssize_t, no_inject, struct fid_ep *ep, const void *buf, size_t len,
 	fi_addr_t addr)
 NO(static ssize_t, no_senddata, struct fid_ep *ep, const void *buf, size_t len,

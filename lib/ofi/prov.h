@@ -58,7 +58,7 @@
 #define OFI_TAG_FORMAT  0x00aaaaaaaaaaaaaaull
 
 /* Match bits of messages, and their header data. */
-#define OFI_EXPOSED      (1ull << 63) /* the sender keeps the bytes until they are fetched */
+#define OFI_EXPOSED      (1ull << 63) /* the sender keeps the bytes until the end */
 #define OFI_HAS_DATA     (1ull << 62)
 #define OFI_SOURCE_SHIFT 56
 #define OFI_SOURCE_MASK  (63ull << OFI_SOURCE_SHIFT)
@@ -141,6 +141,7 @@ struct ofi_queue {
 	struct ofi_domain *domain;
 	ptl_handle_eq_t eq;
 	ptl_seq_t read; /* sequence of the event that was handled last */
+	bool started;   /* read is known */
 	int sleepers;   /* threads that may have taken an event */
 	bool has_early;
 	ptl_event_t early;
@@ -174,7 +175,7 @@ struct ofi_domain {
 	int waiting;     /* receives that wait for credits, an op, or late messages */
 	struct ofi_chunk *copies; /* free ones (tx.c) */
 	struct ofi_slab *slabs;
-	struct ofi_mrs *mrs; /* mr.c */
+	struct ofi_mrs *mrs; /* regions */
 };
 
 struct ofi_peer {
@@ -232,7 +233,7 @@ struct ofi_cntr {
 	struct fid_cntr fid;
 	struct ofi_domain *domain;
 	int refs;
-	uint64_t value, errors; /* atomic */
+	uint64_t value, errors;
 	enum fi_wait_obj wait;
 	struct ofi_queue **queues; /* of the endpoints that it is bound to */
 	int nqueues;
@@ -491,19 +492,29 @@ static inline void ofi_leave(struct ofi_domain *domain)
 }
 
 /* References keep an object open: fi_close of one that is used gives -FI_EBUSY. */
+static inline void ofi_refer(int *refs, int change)
+{
+	pthread_mutex_lock(&ofi_node.lock);
+	*refs += change;
+	pthread_mutex_unlock(&ofi_node.lock);
+}
+
 static inline void ofi_hold(int *refs)
 {
-	__atomic_add_fetch(refs, 1, __ATOMIC_RELAXED);
+	ofi_refer(refs, 1);
 }
 
 static inline void ofi_let_go(int *refs)
 {
-	__atomic_sub_fetch(refs, 1, __ATOMIC_RELEASE);
+	ofi_refer(refs, -1);
 }
 
 static inline bool ofi_is_held(int *refs)
 {
-	return __atomic_load_n(refs, __ATOMIC_ACQUIRE) != 0;
+	pthread_mutex_lock(&ofi_node.lock);
+	bool held = *refs != 0;
+	pthread_mutex_unlock(&ofi_node.lock);
+	return held;
 }
 
 struct ofi_name ofi_name_of(ptl_process_id_t id, unsigned endpoint, unsigned domain);
@@ -534,7 +545,8 @@ int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned 
 void ofi_queue_close(struct ofi_queue *queue);
 /* Take one event and give it to its sink.  Return false if there is none. */
 bool ofi_queue_step(struct ofi_queue *queue);
-/* Now and then, or at once if urgent: late messages, what waits for them, silent peers. */
+/* Now and then, or at once if urgent, look at late messages, at what waits for them, and
+ * at silent peers. */
 void ofi_progress(struct ofi_domain *domain, bool urgent);
 /* Wake who sleeps in the queue, if anybody does. */
 void ofi_queue_wake(struct ofi_queue *queue);
@@ -583,11 +595,11 @@ int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue);
 void ofi_cntr_unwatch(struct ofi_cntr *cntr, struct ofi_queue *queue);
 
+/* Count an operation, in the entered domain. */
 static inline void ofi_cntr_count(struct ofi_cntr *cntr, int err)
 {
 	if (cntr)
-		__atomic_add_fetch(
-			err ? &cntr->errors : &cntr->value, 1, __ATOMIC_RELEASE);
+		++*(err ? &cntr->errors : &cntr->value);
 }
 
 int ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,

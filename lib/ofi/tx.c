@@ -3,9 +3,9 @@
  * tx.c - sending messages
  *
  * A short message goes at once, and SEND_END is its end.  The bytes of a long one, or of
- * one that is to be delivered before it completes, are exposed on an index: a receive that
- * is posted has the target fetch them, and the ACK is the end; a receive that comes late
- * gets them, and GET_END is.  One of the two comes, never both.  A message that is
+ * one that is to be delivered before it completes, are exposed on an index: for a receive
+ * that is posted the target fetches them, and the ACK is the end; a receive that comes
+ * late gets them, and GET_END is.  One of the two comes, never both.  A message that is
  * injected, or short and in pieces, is copied.
  */
 #include "prov.h"

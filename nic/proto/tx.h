@@ -93,8 +93,9 @@ static P3_HOT bool tx_is_open(struct p3_peer *p, uint32_t k)
 	return p3_ring_runs(&p->req_out, k) || p3_tx_reopen(p, k);
 }
 
-/* Send the bytes if the ring is open for them.  The number of cells is a constant where
- * the bytes are copied in place. */
+/* Send the bytes if the ring is open for them.  Of the descriptor the start of its region
+ * and its interface count.  The number of cells is a constant where the bytes are copied
+ * in place. */
 static P3_HOT bool tx_put_if_open(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_move *m, uint64_t id, const struct p3_md *md, uint64_t offset,
 	uint64_t length)

@@ -32,8 +32,10 @@ forbid() {
 public='(portals3(_runtime|x)?|cnos_mpi_os|p3nal_tcp|cci)\.h'
 allow shm 'shm/[a-z]+\.h'
 allow nic "(nic|shm)(/[a-z_]+)+\.h|$public"
-allow lib "(lib|shm)(/[a-z]+)+\.h|nic/(nic|cci|streams)\.h|$public|(internal|atomics)\.h"
+allow lib "(lib|shm)(/[a-z]+)+\.h|nic/(nic|cci|streams)\.h|$public|(internal|atomics|prov)\.h"
 allow lib/gasnet '' own # the other headers of lib/gasnet are public ones
+allow lib/ofi 'prov\.h' # and of Portals and libfabric the public headers
+forbid lib/ofi 'portals3_runtime\.h|cci\.h|cnos.*|p3.*|portals/.*|gasnet.*'
 without=launcher/info
 allow launcher '(launcher|shm)(/[a-z]+)+\.h'
 without=
