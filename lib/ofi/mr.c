@@ -170,9 +170,11 @@ static int mr_open_remote(struct ofi_cntr *cntr)
 	int rc = cntr->has_remote
 			 ? 0
 			 : ofi_queue_open(&cntr->remote, cntr->domain, MR_COUNTED);
-	if (!rc)
+	if (!rc && !cntr->has_remote) {
+		ofi_queue_start(&cntr->remote); /* lost events are counted, too */
 		cntr->remote.sink.event = remote_event;
-	cntr->has_remote = !rc;
+	}
+	cntr->has_remote |= !rc;
 	return rc;
 }
 
@@ -298,7 +300,8 @@ static int mr_open_data(struct ofi_domain *domain)
 {
 	struct ofi_mrs *mrs = domain->mrs;
 	int rc = mrs->has_data ? 0 : ofi_queue_open(&mrs->data, domain, MR_WITH_DATA);
-	if (!rc) {
+	if (!rc && !mrs->has_data) {
+		ofi_queue_start(&mrs->data);
 		mrs->data.sink.event = data_event;
 		mrs->has_data = true;
 	}

@@ -543,6 +543,8 @@ int ofi_error(int ptl);
 /* Make a queue for count events; with OFI_EVENTS also what sends and gets need. */
 int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count);
 void ofi_queue_close(struct ofi_queue *queue);
+/* See that it is known with which number the events begin. */
+void ofi_queue_start(struct ofi_queue *queue);
 /* Take one event and give it to its sink.  Return false if there is none. */
 bool ofi_queue_step(struct ofi_queue *queue);
 /* Now and then, or at once if urgent, look at late messages, at what waits for them, and
