@@ -433,7 +433,7 @@ void ofi_progress(struct ofi_domain *domain, bool urgent)
 }
 
 /* Before threads sleep in a queue, one event must tell where their numbers begin. */
-static void queue_start(struct ofi_queue *queue)
+void ofi_queue_start(struct ofi_queue *queue)
 {
 	if (OFI_LIKELY(queue->started))
 		return;
@@ -469,7 +469,7 @@ bool ofi_sleep(struct ofi_domain *domain, struct ofi_queue *const *queues, int c
 	if (count > SLEEP_QUEUES)
 		count = SLEEP_QUEUES;
 	for (int i = 0; i < count; i++) {
-		queue_start(queues[i]);
+		ofi_queue_start(queues[i]);
 		eqs[i] = queues[i]->eq;
 		queues[i]->sleepers++;
 	}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * atomic.c - atomic operations on the regions of peers
+ *
+ * An operation is one request of Portals (PtlXAtomic).  Its operands are copied into the
+ * request, and what it fetches comes there, too, so the elements of its vectors need no
+ * descriptors.
+ */
+#include "prov.h"
+
+#include <string.h>
+
+enum {
+	ATOMIC_BYTES = sizeof(((struct ofi_req *)0)->rma.operands),
+	ATOMIC_OPS = FI_MSWAP + 1,
+	ATOMIC_TYPES = FI_DOUBLE + 1
+};
+
+_Static_assert(FI_MIN == (int)PTLX_MIN && FI_SUM == (int)PTLX_SUM &&
+		       FI_ATOMIC_READ == (int)PTLX_READ && FI_CSWAP == (int)PTLX_CSWAP &&
+		       FI_MSWAP == (int)PTLX_MSWAP && FI_INT8 == (int)PTLX_INT8 &&
+		       FI_UINT64 == (int)PTLX_UINT64 && FI_DOUBLE == (int)PTLX_DOUBLE,
+	"operations and types have the numbers of libfabric");
+
+/* An operation as its call describes it.  Counts are of vectors. */
+struct atomic_call {
+	const struct fi_ioc *operands, *compare;
+	struct fi_ioc *results;
+	size_t operand_count, compare_count, result_count;
+	fi_addr_t addr;
+	uint64_t there, key;
+	size_t elements; /* at the target */
+	enum fi_datatype type;
+	enum fi_op op;
+	void *context;
+	uint64_t flags; /* FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC, and those of the call */
+};
+
+/* Return the most elements of an operation, or 0: there is no such one. */
+static size_t atomic_most(enum fi_datatype type, enum fi_op op, uint64_t kind)
+{
+	static const uint8_t size[ATOMIC_TYPES] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+	if ((unsigned)type >= ATOMIC_TYPES || (unsigned)op >= ATOMIC_OPS)
+		return 0;
+	bool real = type == FI_FLOAT || type == FI_DOUBLE;
+	bool on_bits = op == FI_BOR || op == FI_BAND || op == FI_BXOR || op == FI_MSWAP;
+	if ((real && on_bits) || (op >= FI_CSWAP) != (kind == FI_COMPARE_ATOMIC) ||
+		(op == FI_ATOMIC_READ && kind != FI_FETCH_ATOMIC))
+		return 0;
+	return ATOMIC_BYTES / (kind == FI_COMPARE_ATOMIC ? 2 : 1) / size[type];
+}
+
+int ofi_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op op,
+	struct fi_atomic_attr *attr, uint64_t flags)
+{
+	(void)domain;
+	if (!attr || (flags & FI_FETCH_ATOMIC && flags & FI_COMPARE_ATOMIC))
+		return -FI_EINVAL;
+	if (flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))
+		return -FI_EBADFLAGS; /* also FI_TAGGED: there are no tagged ones */
+	attr->count = atomic_most(type, op, flags);
+	if (!attr->count)
+		return -FI_EOPNOTSUPP;
+	attr->size = ATOMIC_BYTES / (flags & FI_COMPARE_ATOMIC ? 2 : 1) / attr->count;
+	return 0;
+}
+
+static int atomic_valid(
+	enum fi_datatype type, enum fi_op op, size_t *count, uint64_t kind)
+{
+	if (!count)
+		return -FI_EINVAL;
+	*count = atomic_most(type, op, kind);
+	return *count ? 0 : -FI_EOPNOTSUPP;
+}
+
+static int atomic_write_valid(
+	struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)
+{
+	(void)ep;
+	return atomic_valid(type, op, count, 0);
+}
+
+static int atomic_fetch_valid(
+	struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)
+{
+	(void)ep;
+	return atomic_valid(type, op, count, FI_FETCH_ATOMIC);
+}
+
+static int atomic_compare_valid(
+	struct fid_ep *ep, enum fi_datatype type, enum fi_op op, size_t *count)
+{
+	(void)ep;
+	return atomic_valid(type, op, count, FI_COMPARE_ATOMIC);
+}
+
+/* ---- operations ---- */
+
+/* Copy between a vector and one piece of memory. */
+static void atomic_copy(
+	char *bytes, const struct fi_ioc *ioc, size_t count, size_t size, bool out)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t len = ioc[i].count * size;
+		if (out && len)
+			memcpy(ioc[i].addr, bytes, len);
+		else if (len)
+			memcpy(bytes, ioc[i].addr, len);
+		bytes += len;
+	}
+}
+
+static void atomic_event(struct ofi_sink *sink, const ptl_event_t *event)
+{
+	struct ofi_req *req = container_of(sink, struct ofi_req, sink);
+	if (event->type == PTL_EVENT_REPLY_END && event->ni_fail_type == PTL_NI_OK &&
+		event->mlength == req->rma.len)
+		atomic_copy(req->rma.fetched, req->rma.results, req->rma.result_count,
+			req->rma.size, true);
+	ofi_rma_event(sink, event);
+}
+
+static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
+	size_t size, const struct ofi_peer *peer)
+{
+	bool fetches = call->flags & (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC);
+	struct ofi_req *req = ofi_req_new(ep);
+	if (!req || !ofi_op_borrow(ep->tx, req)) {
+		if (req)
+			ofi_req_free(req);
+		return -FI_EAGAIN;
+	}
+	req->sink.event = atomic_event;
+	req->context = call->context;
+	req->flags = FI_ATOMIC | (fetches ? FI_READ : FI_WRITE);
+	req->cntr = fetches ? OFI_CNTR_READ : OFI_CNTR_WRITE;
+	req->silent = (ep->tx_selective || call->flags & FI_INJECT) &&
+		      !(call->flags & FI_COMPLETION);
+	req->rma.whole = req;
+	req->rma.parts = 1;
+	req->rma.size = size;
+	req->rma.len = call->elements * size;
+	req->rma.result_count = call->result_count;
+	if (call->result_count)
+		memcpy(req->rma.results, call->results,
+			call->result_count * sizeof *call->results);
+	if (call->op != FI_ATOMIC_READ)
+		atomic_copy(req->rma.operands, call->operands, call->operand_count, size,
+			false);
+	atomic_copy(req->rma.operands + req->rma.len, call->compare, call->compare_count,
+		size, false);
+	int rc = PtlXAtomic(fetches ? req->op->md : PTL_INVALID_HANDLE,
+		ofi_offset(req->rma.fetched), req->op->md, ofi_offset(req->rma.operands),
+		req->rma.len, (ptlx_op_t)call->op, (ptlx_type_t)call->type, PTL_ACK_REQ,
+		peer->id, (ptl_pt_index_t)(OFI_PT_RMA + 2 * peer->domain), ofi_node.ac,
+		call->key, call->there, ep->number << 8 | peer->endpoint);
+	if (OFI_UNLIKELY(rc != PTL_OK)) {
+		ofi_req_free(req);
+		return ofi_error(rc);
+	}
+	ep->under_way++;
+	return 0;
+}
+
+/* Return true if a vector has this number of elements. */
+static bool atomic_fits(const struct fi_ioc *ioc, size_t count, size_t elements)
+{
+	size_t sum = 0;
+	if (count > OFI_IOVS || (count && !ioc))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		if (ioc[i].count > ATOMIC_BYTES || (ioc[i].count && !ioc[i].addr))
+			return false;
+		sum += ioc[i].count;
+	}
+	return sum == elements;
+}
+
+static ssize_t atomic_call(struct fid_ep *fid, const struct atomic_call *call)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	uint64_t kind = call->flags & (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC);
+	if (OFI_UNLIKELY(!ep->enabled || !ep->tx))
+		return -FI_EOPBADSTATE;
+	size_t most = atomic_most(call->type, call->op, kind);
+	if (OFI_UNLIKELY(!most))
+		return -FI_EOPNOTSUPP;
+	if (OFI_UNLIKELY(
+		    !(ep->caps & FI_ATOMIC) || !call->elements || call->elements > most))
+		return -FI_EINVAL;
+	if ((call->op != FI_ATOMIC_READ &&
+		    !atomic_fits(call->operands, call->operand_count, call->elements)) ||
+		!atomic_fits(
+			call->results, call->result_count, kind ? call->elements : 0) ||
+		!atomic_fits(call->compare, call->compare_count,
+			kind == FI_COMPARE_ATOMIC ? call->elements : 0))
+		return -FI_EINVAL;
+	if (OFI_UNLIKELY(call->flags & ~(kind | OFI_TX_FLAGS | FI_MORE)))
+		return -FI_EBADFLAGS;
+	ssize_t rc = ofi_enter(ep->domain);
+	if (OFI_UNLIKELY(rc))
+		return rc;
+	const struct ofi_peer *peer = ofi_av_peer(ep->av, call->addr);
+	size_t bytes = kind == FI_COMPARE_ATOMIC ? ATOMIC_BYTES / 2 : ATOMIC_BYTES;
+	rc = peer ? atomic_begin(ep, call, bytes / most, peer) : -FI_EINVAL;
+	ofi_leave(ep->domain);
+	return rc;
+}
+
+/* ---- calls ---- */
+
+static uint64_t atomic_flags(const struct fid_ep *fid)
+{
+	return container_of(fid, const struct ofi_ep, fid)->tx_flags;
+}
+
+/* The calls with a message, of all kinds. */
+static ssize_t atomic_message(struct fid_ep *fid, const struct fi_msg_atomic *msg,
+	const struct fi_ioc *compare, size_t compare_count, struct fi_ioc *results,
+	size_t result_count, uint64_t flags)
+{
+	if (!msg || msg->rma_iov_count != 1 || !msg->rma_iov)
+		return -FI_EINVAL;
+	return atomic_call(fid, &(struct atomic_call){
+					.operands = msg->msg_iov,
+					.operand_count = msg->iov_count,
+					.compare = compare,
+					.compare_count = compare_count,
+					.results = results,
+					.result_count = result_count,
+					.addr = msg->addr,
+					.there = msg->rma_iov->addr,
+					.key = msg->rma_iov->key,
+					.elements = msg->rma_iov->count,
+					.type = msg->datatype,
+					.op = msg->op,
+					.context = msg->context,
+					.flags = flags,
+				});
+}
+
+static ssize_t atomic_writemsg(
+	struct fid_ep *fid, const struct fi_msg_atomic *msg, uint64_t flags)
+{
+	return atomic_message(fid, msg, NULL, 0, NULL, 0, flags);
+}
+
+static ssize_t atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
+	size_t count, fi_addr_t addr, uint64_t there, uint64_t key, enum fi_datatype type,
+	enum fi_op op, void *context)
+{
+	struct fi_rma_ioc at = {there, 0, key};
+	struct fi_msg_atomic msg = {iov, desc, count, addr, &at, 1, type, op, context, 0};
+	for (size_t i = 0; iov && i < count; i++)
+		at.count += iov[i].count;
+	return atomic_writemsg(fid, &msg, atomic_flags(fid));
+}
+
+static ssize_t atomic_write(struct fid_ep *fid, const void *buf, size_t count, void *desc,
+	fi_addr_t addr, uint64_t there, uint64_t key, enum fi_datatype type,
+	enum fi_op op, void *context)
+{
+	const struct fi_ioc ioc = {(void *)(uintptr_t)buf, count};
+	return atomic_writev(fid, &ioc, &desc, 1, addr, there, key, type, op, context);
+}
+
+static ssize_t atomic_inject(struct fid_ep *fid, const void *buf, size_t count,
+	fi_addr_t addr, uint64_t there, uint64_t key, enum fi_datatype type,
+	enum fi_op op)
+{
+	const struct fi_ioc ioc = {(void *)(uintptr_t)buf, count};
+	const struct fi_rma_ioc at = {there, count, key};
+	const struct fi_msg_atomic msg = {&ioc, NULL, 1, addr, &at, 1, type, op, NULL, 0};
+	return atomic_writemsg(fid, &msg, FI_INJECT);
+}
+
+static ssize_t atomic_fetchmsg(struct fid_ep *fid, const struct fi_msg_atomic *msg,
+	struct fi_ioc *results, void **result_desc, size_t result_count, uint64_t flags)
+{
+	(void)result_desc;
+	return atomic_message(
+		fid, msg, NULL, 0, results, result_count, FI_FETCH_ATOMIC | flags);
+}
+
+static ssize_t atomic_fetchv(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
+	size_t count, struct fi_ioc *results, void **result_desc, size_t result_count,
+	fi_addr_t addr, uint64_t there, uint64_t key, enum fi_datatype type,
+	enum fi_op op, void *context)
+{
+	struct fi_rma_ioc at = {there, 0, key};
+	struct fi_msg_atomic msg = {iov, desc, count, addr, &at, 1, type, op, context, 0};
+	for (size_t i = 0; results && i < result_count; i++)
+		at.count += results[i].count;
+	return atomic_fetchmsg(fid, &msg, results, result_desc, result_count,
+		atomic_flags(fid) & ~FI_INJECT);
+}
+
+static ssize_t atomic_fetch(struct fid_ep *fid, const void *buf, size_t count, void *desc,
+	void *result, void *result_desc, fi_addr_t addr, uint64_t there, uint64_t key,
+	enum fi_datatype type, enum fi_op op, void *context)
+{
+	const struct fi_ioc ioc = {(void *)(uintptr_t)buf, count};
+	struct fi_ioc to = {result, count};
+	return atomic_fetchv(fid, &ioc, &desc, 1, &to, &result_desc, 1, addr, there, key,
+		type, op, context);
+}
+
+static ssize_t atomic_comparemsg(struct fid_ep *fid, const struct fi_msg_atomic *msg,
+	const struct fi_ioc *compare, void **compare_desc, size_t compare_count,
+	struct fi_ioc *results, void **result_desc, size_t result_count, uint64_t flags)
+{
+	(void)compare_desc;
+	(void)result_desc;
+	return atomic_message(fid, msg, compare, compare_count, results, result_count,
+		FI_COMPARE_ATOMIC | flags);
+}
+
+static ssize_t atomic_comparev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
+	size_t count, const struct fi_ioc *compare, void **compare_desc,
+	size_t compare_count, struct fi_ioc *results, void **result_desc,
+	size_t result_count, fi_addr_t addr, uint64_t there, uint64_t key,
+	enum fi_datatype type, enum fi_op op, void *context)
+{
+	struct fi_rma_ioc at = {there, 0, key};
+	struct fi_msg_atomic msg = {iov, desc, count, addr, &at, 1, type, op, context, 0};
+	for (size_t i = 0; iov && i < count; i++)
+		at.count += iov[i].count;
+	return atomic_comparemsg(fid, &msg, compare, compare_desc, compare_count, results,
+		result_desc, result_count, atomic_flags(fid) & ~FI_INJECT);
+}
+
+static ssize_t atomic_compare(struct fid_ep *fid, const void *buf, size_t count,
+	void *desc, const void *compare, void *compare_desc, void *result,
+	void *result_desc, fi_addr_t addr, uint64_t there, uint64_t key,
+	enum fi_datatype type, enum fi_op op, void *context)
+{
+	const struct fi_ioc ioc = {(void *)(uintptr_t)buf, count};
+	const struct fi_ioc with = {(void *)(uintptr_t)compare, count};
+	struct fi_ioc to = {result, count};
+	return atomic_comparev(fid, &ioc, &desc, 1, &with, &compare_desc, 1, &to,
+		&result_desc, 1, addr, there, key, type, op, context);
+}
+
+struct fi_ops_atomic ofi_atomic_ops = {sizeof ofi_atomic_ops, atomic_write, atomic_writev,
+	atomic_writemsg, atomic_inject, atomic_fetch, atomic_fetchv, atomic_fetchmsg,
+	atomic_compare, atomic_comparev, atomic_comparemsg, atomic_write_valid,
+	atomic_fetch_valid, atomic_compare_valid};
