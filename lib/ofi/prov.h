@@ -468,7 +468,7 @@ int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	struct fid_domain **domain, void *context);
 int ofi_endpoint_number(unsigned *number); /* 0, -FI_EMFILE */
 void ofi_endpoint_number_free(unsigned number);
-/* Let messages for an endpoint that nothing accepts wait at their senders, or drop them. */
+/* Let messages for an endpoint that nothing accepts wait; or drop them. */
 void ofi_messages_wait(unsigned endpoint, int kind, bool on);
 
 static inline ptl_size_t ofi_offset(const void *address)
