@@ -103,6 +103,7 @@ static void node_leave(unsigned number)
 {
 	pthread_mutex_lock(&ofi_node.lock);
 	ofi_node.domains &= ~(1u << number);
+	ofi_node.open[number] = NULL;
 	if (!ofi_node.domains)
 		PtlNIFini(ofi_node.ni);
 	pthread_mutex_unlock(&ofi_node.lock);
@@ -214,6 +215,9 @@ int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	TAILQ_INIT(&made->free);
 	TAILQ_INIT(&made->watched);
 	ofi_hold(&made->fabric->refs);
+	pthread_mutex_lock(&ofi_node.lock);
+	ofi_node.open[made->number] = made;
+	pthread_mutex_unlock(&ofi_node.lock);
 	*domain = &made->fid;
 	return 0;
 }

@@ -27,7 +27,8 @@ enum {
 	SLEEP_TURN_MS = 100,  /* between two looks at late messages */
 	SLEEP_WAITING_MS = 2, /* the same while receives wait for them */
 	SLEEP_QUEUES = 2 * OFI_ENDPOINTS + 2,
-	PROGRESS_TURNS = 16
+	PROGRESS_TURNS = 16, /* reads between two looks at late messages */
+	PROGRESS_OTHERS = 256
 };
 
 uint64_t ofi_now(void)
@@ -390,20 +391,45 @@ static void watch_all(struct ofi_domain *domain)
 	watch_ask(req);
 }
 
-void ofi_progress(struct ofi_domain *domain, bool urgent)
+static void progress_lists(struct ofi_domain *domain)
 {
 	struct ofi_ep *ep;
+	LIST_FOREACH(ep, &domain->eps, next)
+	for (int i = 0; i < OFI_LISTS; i++)
+		if (ep->lists[i].settle)
+			ep->lists[i].settle(&ep->lists[i]);
+}
+
+/*
+ * A message that waits for one domain also holds up those behind it for others, so who
+ * reads any queue goes on with all domains: those that nobody is in, and that the program
+ * does not keep to one thread.
+ */
+static OFI_SLOW void progress_others(struct ofi_domain *domain)
+{
+	if (pthread_mutex_trylock(&ofi_node.lock))
+		return;
+	for (int i = 0; i < OFI_DOMAINS; i++) {
+		struct ofi_domain *other = ofi_node.open[i];
+		if (!other || other == domain || !other->safe ||
+			pthread_mutex_trylock(&other->lock))
+			continue;
+		progress_lists(other);
+		pthread_mutex_unlock(&other->lock);
+	}
+	pthread_mutex_unlock(&ofi_node.lock);
+}
+
+void ofi_progress(struct ofi_domain *domain, bool urgent)
+{
 	domain->reads++;
 	if (OFI_LIKELY(!urgent && !domain->waiting && domain->reads % PROGRESS_TURNS))
 		return;
-	LIST_FOREACH(ep, &domain->eps, next)
-	{
-		for (int i = 0; i < OFI_LISTS; i++)
-			if (ep->lists[i].settle)
-				ep->lists[i].settle(&ep->lists[i]);
-	}
+	progress_lists(domain);
 	if (!TAILQ_EMPTY(&domain->watched))
 		watch_all(domain);
+	if (urgent || domain->reads % PROGRESS_OTHERS == 0)
+		progress_others(domain);
 }
 
 /* Before threads sleep in a queue, one event must tell where their numbers begin. */

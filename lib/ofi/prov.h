@@ -19,7 +19,7 @@
  * Locks.  Each call enters its domain (ofi_enter), which takes the domain's lock if the
  * program uses several threads; the lease of Portals admits one thread at a time anyway.
  * The lock protects all objects of the domain.  No thread holds it while it sleeps.  The
- * mutex of ofi_node comes first; that of an EQ comes last.
+ * mutex of ofi_node comes first, or is only tried; that of an EQ comes last.
  *
  * Credits.  A queue never overflows, since each event that may come has its place:
  * OFI_POSTED for receives, OFI_SENDS for short sends, and three for each op.
@@ -442,9 +442,10 @@ int ofi_fabric_open(
 
 /* The interface of the process. */
 struct ofi_node {
-	pthread_mutex_t lock; /* of the next two */
+	pthread_mutex_t lock; /* of the next three, and of references */
 	unsigned domains;     /* numbers in use */
 	uint64_t endpoints;
+	struct ofi_domain *open[OFI_DOMAINS];
 	bool forked; /* this process is a child of the one that opened the interface */
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
@@ -461,7 +462,7 @@ int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	struct fid_domain **domain, void *context);
 int ofi_endpoint_number(unsigned *number); /* 0, -FI_EMFILE */
 void ofi_endpoint_number_free(unsigned number);
-/* Let messages for an endpoint that nothing accepts wait at their senders, or drop them. */
+/* Let messages for an endpoint that nothing accepts wait; or drop them. */
 void ofi_messages_wait(unsigned endpoint, int kind, bool on);
 
 static inline ptl_size_t ofi_offset(const void *address)

@@ -185,7 +185,7 @@ static void tx_gather(char *to, const struct tx_call *call)
 	}
 }
 
-/* Send bytes that may change when the call returns.  No event comes: the message is over. */
+/* Send bytes that may change when the call returns, when the message is over. */
 static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
 	const struct tx_place *place, const struct tx_call *call, size_t len)
 {

@@ -23,7 +23,10 @@ OTHERS = ("CMakeLists.txt", "CMakePresets.json", ".clang-format", ".clang-tidy")
 
 # Names of other libraries and tools that a document uses, and names of examples.
 FOREIGN = {"fork", "close_range", "sdt_libportals", "what_it_shows", "PtlXNew",
-           "PTL3_WIRE"}  # which NEWS.md says is gone
+           "PTL3_WIRE",  # which NEWS.md says is gone
+           # of libfabric, which makes names of settings from those of lib/ofi/prov.c
+           "FI_PROVIDER", "FI_PROVIDER_PATH", "FI_PORTALS_EAGER", "FI_PORTALS_UNEXPECTED",
+           "fi_cntr_wait", "fi_cq_sread"}
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
 WORD = re.compile(r"[A-Za-z_]\w*")
