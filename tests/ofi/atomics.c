@@ -36,22 +36,21 @@ static bool is_valid(
 		memcpy(&a, old, sizeof a);                                               \
 		memcpy(&b, operand, sizeof b);                                           \
 		memcpy(&c, compare, sizeof c);                                           \
-		r = op == FI_MIN            ? (a < b ? a : b)                            \
-		    : op == FI_MAX          ? (a > b ? a : b)                            \
-		    : op == FI_SUM          ? (T)(a + b)                                 \
-		    : op == FI_PROD         ? (T)(a * b)                                 \
-		    : op == FI_LOR          ? (T)(a || b)                                \
-		    : op == FI_LAND         ? (T)(a && b)                                \
-		    : op == FI_LXOR         ? (T)((a && !b) || (!a && b))                \
-		    : op == FI_ATOMIC_READ  ? a                                          \
-		    : op == FI_ATOMIC_WRITE ? b                                          \
-		    : op == FI_CSWAP        ? (c == a ? b : a)                           \
-		    : op == FI_CSWAP_NE     ? (c != a ? b : a)                           \
-		    : op == FI_CSWAP_LE     ? (c <= a ? b : a)                           \
-		    : op == FI_CSWAP_LT     ? (c < a ? b : a)                            \
-		    : op == FI_CSWAP_GE     ? (c >= a ? b : a)                           \
-		    : op == FI_CSWAP_GT     ? (c > a ? b : a)                            \
-					    : a;                                             \
+		bool swaps = op == FI_CSWAP      ? c == a                                \
+			     : op == FI_CSWAP_NE ? c != a                                \
+			     : op == FI_CSWAP_LE ? c <= a                                \
+			     : op == FI_CSWAP_LT ? c < a                                 \
+			     : op == FI_CSWAP_GE ? c >= a                                \
+						 : op == FI_CSWAP_GT && c > a;           \
+		r = op == FI_MIN                     ? (a < b ? a : b)                   \
+		    : op == FI_MAX                   ? (a > b ? a : b)                   \
+		    : op == FI_SUM                   ? (T)(a + b)                        \
+		    : op == FI_PROD                  ? (T)(a * b)                        \
+		    : op == FI_LOR                   ? (T)(a || b)                       \
+		    : op == FI_LAND                  ? (T)(a && b)                       \
+		    : op == FI_LXOR                  ? (T)((a && !b) || (!a && b))       \
+		    : swaps || op == FI_ATOMIC_WRITE ? b                                 \
+						     : a;                                \
 		memcpy(result, &r, sizeof r);                                            \
 	}
 

@@ -568,12 +568,12 @@ STATEMENT(66, counter_and_queue, 1, 0)
 
 static struct fid_eq *events;
 
+/* Write when the main thread sleeps. */
 static void write_event(void *arg)
 {
 	(void)arg;
 	struct fi_eq_entry e = {.context = CONTEXT(2)};
-	sleep_ms(
-		20); /* pause: the reader sleeps by then, mostly; else it reads at once */
+	CHECK(await_thread_state(getpid(), 'S'));
 	CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &e, sizeof e, 0), sizeof e);
 }
 

@@ -9,7 +9,8 @@
 const struct suite suite = {.statements = 96,
 	.table = "docs/conformance-ofi.md",
 	.outside = "no statement",
-	.status = 1};
+	.status = 1,
+	.together = true};
 
 enum { SIDES_MOST = 64, GUARD = 64, UNTOUCHED = 0xee };
 

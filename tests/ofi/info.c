@@ -85,7 +85,7 @@ STATEMENT(3, one_symbol, 1, 0)
 	CHECK(text && strcmp(text, "1\n") == 0);
 }
 
-STATEMENT(4, no_effect, 1, 0)
+STATEMENT(4, no_effect, 1, ALONE)
 {
 	char path[1000];
 	struct fi_info *info = NULL, *hints = hints_of(FI_TAGGED);
@@ -182,7 +182,7 @@ static void refuse_hints(const char *what, struct fi_info *hints)
 		refuse_hints(#setting, h);                                               \
 	} while (0)
 
-STATEMENT(6, what_cannot_be_met, 1, 0)
+STATEMENT(6, what_cannot_be_met, 1, ALONE)
 {
 	only_portals("others can other things");
 	watch_log();
@@ -515,7 +515,7 @@ static void open_portals(ptl_interface_t face, int want, ptl_handle_ni_t *ni)
 	CHECK_EQ(PtlNIInit(face, PTL_PID_ANY, NULL, NULL, ni), want);
 }
 
-STATEMENT(15, again, 1, 0)
+STATEMENT(15, again, 1, ALONE)
 {
 	only_portals("it is about one interface");
 	for (unsigned i = 0; i < 10; i++)
@@ -560,7 +560,7 @@ static void put_to_self(ptl_handle_ni_t ni, uint64_t value)
 	CHECK_EQ(PtlEQFree(eq), PTL_OK);
 }
 
-STATEMENT(16, beside_portals, 2, 0)
+STATEMENT(16, beside_portals, 2, ALONE)
 {
 	only_portals("it is about one library");
 	ptl_handle_ni_t ni;
@@ -581,7 +581,7 @@ STATEMENT(16, beside_portals, 2, 0)
 	PtlFini();
 }
 
-STATEMENT(17, interface_in_use, 1, 0)
+STATEMENT(17, interface_in_use, 1, ALONE)
 {
 	only_portals("it is about one library");
 	ptl_handle_ni_t ni;

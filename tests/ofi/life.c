@@ -76,7 +76,7 @@ static void thread_of_many(void *arg)
 	}
 }
 
-STATEMENT(82, threads, 2, 0)
+STATEMENT(82, threads, 2, ALONE)
 {
 	not_over("shm", "its queues are too small");
 	uint32_t n = (uint32_t)many(20000), all = THREADS * n;
@@ -155,7 +155,7 @@ static void fails_soon(struct side *s, unsigned kind, unsigned char *at)
 	check_within(began, 1);
 }
 
-STATEMENT(84, killed_peer, 3, 0)
+STATEMENT(84, killed_peer, 3, ALONE)
 {
 	only_portals("others wait for ever");
 	static unsigned char bytes[LONG];
@@ -190,7 +190,7 @@ STATEMENT(84, killed_peer, 3, 0)
 		say();
 }
 
-STATEMENT(85, killed_receiver, 2, 0)
+STATEMENT(85, killed_receiver, 2, ALONE)
 {
 	only_portals("others wait for ever");
 	static struct fi_context2 context;
@@ -214,7 +214,7 @@ STATEMENT(85, killed_receiver, 2, 0)
 	check_within(began, 3);
 }
 
-STATEMENT(86, stopped_peer, 2, 0)
+STATEMENT(86, stopped_peer, 2, ALONE)
 {
 	static struct fi_context2 contexts[3];
 	static unsigned char bytes[LONG], got[LONG];
@@ -264,7 +264,7 @@ static int child_tries(struct side *s)
 	return 0;
 }
 
-STATEMENT(87, fork, 2, 0)
+STATEMENT(87, fork, 2, ALONE)
 {
 	only_portals("others work in two processes at once");
 	static uint32_t value;
@@ -373,7 +373,7 @@ static void attack(void)
 	(void)PtlNIFini(ni);
 }
 
-STATEMENT(89, any_header, 3, 0)
+STATEMENT(89, any_header, 3, ALONE)
 {
 	only_portals("it is about Portals' headers");
 	enum { N = 300 };
@@ -436,7 +436,7 @@ STATEMENT(91, spawn, 1, 0)
 	run_script("mpi.sh spawn");
 }
 
-STATEMENT(92, hosts, 3, 0)
+STATEMENT(92, hosts, 3, ALONE)
 {
 	only_portals("it is about one provider");
 	const char *by = getenv("SUITE_BY");
@@ -481,7 +481,7 @@ STATEMENT(93, no_recursion, 1, 0)
 
 /* ---- 94 to 96: ends ---- */
 
-STATEMENT(94, close_then_exit, 2, 0)
+STATEMENT(94, close_then_exit, 2, ALONE)
 {
 	static struct fi_context2 contexts[40];
 	only_portals("others lose what is under way");
@@ -516,7 +516,7 @@ static uint64_t cpu_us(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-STATEMENT(95, idle, 2, 0)
+STATEMENT(95, idle, 2, ALONE)
 {
 	only_portals("others look again and again");
 	struct fi_cq_tagged_entry e;
@@ -558,7 +558,7 @@ static void one_life(void)
 	side_close(s);
 }
 
-STATEMENT(96, no_leak, 1, 0)
+STATEMENT(96, no_leak, 1, ALONE)
 {
 	only_portals("others leak");
 	for (unsigned i = 0; i < 3; i++)

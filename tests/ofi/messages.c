@@ -306,7 +306,7 @@ STATEMENT(31, order_of_messages, 2, 0)
 		ordered_messages(i & 1, i / 2 * 20);
 }
 
-STATEMENT(32, order_of_receives, 2, 0)
+STATEMENT(32, order_of_receives, 2, ALONE)
 {
 	enum { N = 300 };
 	static struct fi_context2 contexts[N];

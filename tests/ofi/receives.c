@@ -170,7 +170,7 @@ static void send_some(struct side *s, bool tagged, uint32_t n)
 	barrier();
 }
 
-STATEMENT(47, cancel, 2, 0)
+STATEMENT(47, cancel, 2, ALONE)
 {
 	few_posted("8");
 	struct side *s = both_kinds(0);

@@ -18,9 +18,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { ROWS_MOST = 300 };
+
 /* State that the driver and the processes of a test share. */
 struct room {
-	struct meeting meeting;
+	struct meeting meeting, between;
+	uint32_t size, rows_n; /* processes; statements that they run */
+	int rows[ROWS_MOST];
+	_Atomic uint32_t finished; /* of the statements, if there are several */
 	_Atomic uint32_t came, said, failed, skipped;
 	_Atomic int pid[RANKS_MOST];
 	_Atomic uint32_t done[RANKS_MOST], may_die[RANKS_MOST];
@@ -260,22 +265,54 @@ static bool a_rank_may_die(void)
 	return false;
 }
 
-/* Run a statement's function as one of its processes. */
-_Noreturn static void rank_main(int number)
+static void come_between(void)
 {
-	suite_now = statement_of(number);
-	room = map_room(room_path, 0);
-	me.rank = room->came++;
+	meeting_come(&room->between, room->size, look_at_barrier, 20000);
+}
+
+/* Go on to the next statement when all processes are done with this one. */
+static void finish_row(unsigned row)
+{
+	suite_free();
+	come_between();
+	if (me.rank == 0) {
+		room->said = 0;
+		for (unsigned i = 0; i < WORDS; i++)
+			room->word[i] = 0;
+		for (unsigned i = 0; i < RANKS_MOST; i++)
+			room->told[i] = 0;
+		memset(room->shared, 0, sizeof room->shared);
+		room->finished = row + 1;
+	}
+	come_between();
+}
+
+/* Run a statement's function as one of its processes. */
+static void run_row(unsigned row)
+{
+	suite_now = statement_of(room->rows[row]);
 	me.size = suite_now->processes;
-	if (me.rank >= me.size)
-		exit(4);
 	me.is_client = me.rank == 0;
 	me.is_server = me.rank == 1;
+	if (me.rank < me.size) {
+		suite_now->fn();
+		if (!a_rank_may_die() && me.size > 1)
+			barrier();
+		rank_ends();
+	}
+	if (room->rows_n > 1)
+		finish_row(row);
+}
+
+_Noreturn static void rank_main(void)
+{
+	room = map_room(room_path, 0);
+	me.rank = room->came++;
+	if (me.rank >= room->size)
+		exit(4);
 	room->pid[me.rank] = getpid();
-	suite_now->fn();
-	if (!a_rank_may_die() && me.size > 1)
-		barrier();
-	rank_ends();
+	for (unsigned i = 0; i < room->rows_n; i++)
+		run_row(i);
 	room->done[me.rank] = 1;
 	exit(0);
 }
@@ -302,7 +339,7 @@ _Noreturn static void exec_on_hosts(const char *launcher, const char *number)
 {
 	enum { HOSTS = 3 };
 	char count[12], each[12], path[80];
-	unsigned n = suite_now->processes;
+	unsigned n = room->size;
 	snprintf(count, sizeof count, "%u", n);
 	snprintf(each, sizeof each, "%u", (n + HOSTS - 1) / HOSTS);
 	snprintf(path, sizeof path, "SUITE_ROOM=%s", room_path);
@@ -315,7 +352,7 @@ static void exec_ranks(int number)
 {
 	char count[12], text[12], limit[24], domain[64];
 	const char *yod = getenv("P3_YOD"), *most = getenv("P3_LIMIT");
-	snprintf(count, sizeof count, "%u", suite_now->processes);
+	snprintf(count, sizeof count, "%u", room->size);
 	snprintf(text, sizeof text, "%d", number);
 	snprintf(limit, sizeof limit, "%s", most ? most : "3000");
 	if (by_launcher())
@@ -337,7 +374,7 @@ static void exec_ranks(int number)
 
 static void start_ranks(int number)
 {
-	started_n = by_hand() ? suite_now->processes : 1;
+	started_n = by_hand() ? room->size : 1;
 	for (unsigned i = 0; i < started_n; i++) {
 		started[i] = fork();
 		if (started[i] < 0)
@@ -412,7 +449,7 @@ static void end_all(void)
 /* Fail if a process has ended that should not, or at the end has never begun. */
 static void look_at_ranks(bool at_end)
 {
-	for (unsigned i = 0; i < suite_now->processes; i++) {
+	for (unsigned i = 0; i < room->size; i++) {
 		char state = room->pid[i] ? thread_state(room->pid[i]) : '-';
 		bool gone = at_end || state == 0 || state == 'Z';
 		if (!gone || room->done[i] || room->may_die[i] || room->failed ||
@@ -430,21 +467,19 @@ static bool is_for_one_host(void)
 	return by_launcher() && suite_now->flags & DOMAIN;
 }
 
-/* Run all processes of a statement; return true if none of them fails. */
-static bool run_processes(int number)
+/* Wait for the end of all processes, or for the first failure. */
+static void watch_processes(void)
 {
 	struct patience p = patience_times(4);
-	if (is_for_one_host()) {
-		room->skipped = 1;
-		snprintf(room->reason, sizeof room->reason, "one host");
-		return true;
-	}
-	start_ranks(number);
-	while (!have_ended(false)) {
-		if (room->failed || room->skipped)
-			break;
+	uint32_t finished = 0;
+	while (!have_ended(false) && !room->failed && !room->skipped) {
+		if (finished != room->finished && room->finished < room->rows_n) {
+			finished = room->finished;
+			suite_now = statement_of(room->rows[finished]);
+			p = patience_times(4);
+		}
 		if (patience_is_over(&p)) {
-			fprintf(stderr, "# %d %s: does not end\n", number,
+			fprintf(stderr, "# %d %s: does not end\n", suite_now->number,
 				suite_now->name);
 			show_stacks();
 			room->failed = 1;
@@ -452,22 +487,64 @@ static bool run_processes(int number)
 		look_at_ranks(false);
 		sleep_us(500);
 	}
+}
+
+/* Run all processes of statements; return true if none of them fails. */
+static bool run_processes(void)
+{
+	if (is_for_one_host()) {
+		room->skipped = 1;
+		snprintf(room->reason, sizeof room->reason, "one host");
+		return true;
+	}
+	start_ranks(suite_now->number);
+	watch_processes();
 	look_at_ranks(true);
 	end_all();
 	return !room->failed;
 }
 
-static void run(const struct statement *s)
+/* Run statements in the same processes, up to one that fails or is left out; return how
+ * many have run. */
+static unsigned run_rows(const struct statement *const *rows, unsigned n)
 {
 	room = map_room(room_path, O_CREAT | O_TRUNC);
+	room->rows_n = n;
+	for (unsigned i = 0; i < n; i++) {
+		room->rows[i] = rows[i]->number;
+		if (rows[i]->processes > room->size)
+			room->size = rows[i]->processes;
+	}
+	suite_now = rows[0];
 	uint64_t began = now_ns();
-	bool good = run_processes(s->number);
-	suite_report(good, room->skipped ? room->reason : NULL);
+	bool good = run_processes();
+	unsigned done = room->finished;
+	for (unsigned i = 0; i < done; i++) {
+		suite_now = rows[i];
+		suite_report(true, NULL);
+	}
+	if (done < n) {
+		suite_now = rows[done++];
+		suite_report(good, room->skipped ? room->reason : NULL);
+		failed_firmly |= !good && !(suite_now->flags & WEAK);
+	}
 	if (getenv("SUITE_TIMES"))
 		printf("# %d ms\n", (int)((now_ns() - began) / 1000000));
 	fflush(stdout);
 	(void)munmap(room, sizeof *room);
-	failed_firmly |= !good && !(s->flags & WEAK);
+	return done;
+}
+
+/* Statements that run together, behind the others. */
+static const struct statement *rows[ROWS_MOST];
+static unsigned rows_n;
+
+static void run(const struct statement *s)
+{
+	if (suite.together && !(s->flags & (DOMAIN | ALONE)))
+		rows[rows_n++] = s;
+	else
+		(void)run_rows(&s, 1);
 }
 
 static void use_one_cpu(void)
@@ -504,7 +581,7 @@ int main(int argc, char **argv)
 	if (path)
 		snprintf(room_path, sizeof room_path, "%s", path);
 	if (argc == 3 && strcmp(argv[1], "--rank") == 0)
-		rank_main(atoi(argv[2]));
+		rank_main();
 	if (argc == 6 && strcmp(argv[1], "--helper") == 0)
 		helper_main(argv);
 	if (!suite_plan(argc, argv, true))
@@ -512,6 +589,8 @@ int main(int argc, char **argv)
 	choose_room();
 	use_one_cpu();
 	suite_run(argc, argv, run);
+	for (unsigned i = 0; i < rows_n;)
+		i += run_rows(rows + i, rows_n - i);
 	(void)unlink(room_path);
 	return failed_firmly;
 }

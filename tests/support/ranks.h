@@ -7,6 +7,10 @@
  * 0 is mostly the client, rank 1 the server.  They share a room, memory through which
  * they meet and tell each other addresses; it is no part of the library under test.
  *
+ * In a suite whose statements run together (struct suite) the same processes run one
+ * statement after the other, except those with a flag; a statement that needs fewer
+ * processes has the first ones.
+ *
  * A failed check prints one line, and all processes of this test end.  The program goes
  * on with the next statement, and prints the results as TAP lines (support/suite.h).
  *
@@ -27,8 +31,9 @@
 
 enum { RANKS_MOST = 72, WORDS = 32, TALES_MOST = 16, TALE = 128 };
 
-/* Flag of a statement: the processes are in a domain, which spawn() needs. */
-enum { DOMAIN = 2 };
+/* Flags of a statement: the processes are in a domain, which spawn() needs; they run no
+ * other statement. */
+enum { DOMAIN = 2, ALONE = 4 };
 
 struct me {
 	unsigned rank, size;

@@ -108,6 +108,7 @@ struct suite {
 	const char *table;   /* the document that lists them */
 	const char *outside; /* name of what fails in no statement */
 	int status;          /* exit status of a process in which a check fails */
+	bool together;       /* statements share processes (support/ranks.h) */
 };
 extern const struct suite suite; /* each suite defines it, and the next two */
 /* Say which process this is. */
