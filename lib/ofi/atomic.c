@@ -47,7 +47,7 @@ static size_t atomic_most(enum fi_datatype type, enum fi_op op, uint64_t kind)
 	if ((real && on_bits) || (op >= FI_CSWAP) != (kind == FI_COMPARE_ATOMIC) ||
 		(op == FI_ATOMIC_READ && kind != FI_FETCH_ATOMIC))
 		return 0;
-	return ATOMIC_BYTES / (kind == FI_COMPARE_ATOMIC ? 2 : 1) / size[type];
+	return ATOMIC_BYTES / (kind == FI_COMPARE_ATOMIC ? 2u : 1u) / size[type];
 }
 
 int ofi_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_op op,
@@ -61,7 +61,7 @@ int ofi_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_o
 	attr->count = atomic_most(type, op, flags);
 	if (!attr->count)
 		return -FI_EOPNOTSUPP;
-	attr->size = ATOMIC_BYTES / (flags & FI_COMPARE_ATOMIC ? 2 : 1) / attr->count;
+	attr->size = ATOMIC_BYTES / (flags & FI_COMPARE_ATOMIC ? 2u : 1u) / attr->count;
 	return 0;
 }
 
@@ -139,6 +139,8 @@ static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 		      !(call->flags & FI_COMPLETION);
 	req->rma.whole = req;
 	req->rma.parts = 1;
+	req->rma.err = 0;
+	req->rma.copy = NULL;
 	req->rma.size = size;
 	req->rma.len = call->elements * size;
 	req->rma.result_count = call->result_count;

@@ -21,6 +21,12 @@ static int fabric_trywait(struct fid_fabric *fid, struct fid **fids, int count)
 	return fids && count > 0 ? -FI_ENOSYS : -FI_EINVAL;
 }
 
+static int fabric_domain2(struct fid_fabric *fabric, struct fi_info *info,
+	struct fid_domain **domain, uint64_t flags, void *context)
+{
+	return flags ? -FI_EBADFLAGS : ofi_domain_open(fabric, info, domain, context);
+}
+
 static struct fi_ops fabric_fid_ops = {
 	.size = sizeof fabric_fid_ops,
 	.close = fabric_close,
@@ -37,6 +43,7 @@ static struct fi_ops_fabric fabric_ops = {
 	.eq_open = ofi_eq_open,
 	.wait_open = ofi_no_wait_open,
 	.trywait = fabric_trywait,
+	.domain2 = fabric_domain2,
 };
 
 int ofi_fabric_open(
