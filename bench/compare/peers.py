@@ -253,7 +253,7 @@ class Provider:
 
     @staticmethod
     def environment(turn):
-        return {"FI_PROVIDER_PATH": str(turn.bin.parent / "lib/libfabric")}
+        return {"FI_PROVIDER_PATH": str(turn.bin.parent / "libfabric")}
 
     def missing(self):
         if not self.mpi.is_there():
