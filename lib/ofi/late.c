@@ -138,8 +138,10 @@ static void late_start(struct ofi_block *block, const ptl_event_t *event)
 		late->bytes = block->bytes + event->offset;
 		late->block = block;
 		LIST_INSERT_HEAD(&block->lates, late, in_block);
+		TAILQ_INSERT_TAIL(&list->arriving, late, arrival);
+	} else {
+		late->ready = true; /* nothing of it comes here */
 	}
-	TAILQ_INSERT_TAIL(&list->arriving, late, arrival);
 	TAILQ_INSERT_TAIL(&list->arrived, late, next);
 	list->offer(list, late);
 }
@@ -166,7 +168,7 @@ static void late_event(struct ofi_sink *sink, const ptl_event_t *event)
 	struct ofi_list *list = block->list;
 	if (event->type == PTL_EVENT_PUT_START)
 		late_start(block, event);
-	else if (event->type == PTL_EVENT_PUT_END)
+	else if (event->type == PTL_EVENT_PUT_END && block->bytes)
 		late_end(list, event);
 	if (OFI_LIKELY(!event->unlinked))
 		return;

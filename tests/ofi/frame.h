@@ -50,6 +50,14 @@ void only_portals(const char *reason);
 /* Leave the statement out over this provider. */
 void not_over(const char *name, const char *reason);
 
+/* Parts that portals is to have: 0 while it has not. */
+enum { HAS_RMA = 0, HAS_COUNTERS = 0, HAS_DESCRIPTORS = 0 };
+/* Leave the statement out if portals does not have the part. */
+void needs(bool part);
+/* Return true if regions work, and capabilities without those that portals lacks. */
+bool has_rma(void);
+uint64_t caps_now(uint64_t caps);
+
 /* Return hints of a program that needs these capabilities and no mode. */
 struct fi_info *hints_of(uint64_t caps);
 /* Return what fi_getinfo has for the hints, which are freed; if the provider is another
