@@ -447,6 +447,9 @@ int p3_nic_do(struct p3_nic *nic, struct p3_cmd *cmd);
  * return false, having done nothing.  pt_index has 16 bits.
  */
 bool p3_nic_put(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
+/* Do the same with INJECT, for at most PTLX_INJECT_MOST bytes. */
+bool p3_nic_inject(struct p3_nic *nic, uint64_t ni_handle, const void *bytes,
+	const struct p3_move *move);
 /* Do the same with a put that wants an ACK, and with a get. */
 bool p3_nic_put_acked(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
 bool p3_nic_get(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);

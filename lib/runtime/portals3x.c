@@ -232,19 +232,24 @@ int PtlXInject(ptl_handle_ni_t ni_handle, const void *start, ptl_size_t length,
 {
 	P3_CALL(nic, PTL_NI_INVALID);
 	struct p3_cmd c;
-	if (target.nid == PTL_NID_ANY || target.pid == PTL_PID_ANY)
-		return PTL_PROCESS_INVALID;
-	if (!start && length)
-		return PTL_SEGV;
-	p3_cmd_begin(&c, P3_OP_INJECT, ni_handle);
-	c.bytes = start;
-	c.move = (struct p3_move){.target = target,
+	const struct p3_move m = {.target = target,
 		.bits = match_bits,
 		.hdr = hdr_data,
 		.remote_offset = remote_offset,
 		.length = length,
 		.pt_index = pt_index,
 		.ac_index = ac_index > 0xffff ? 0xffff : (uint16_t)ac_index};
+	if (p3_likely((start || !length) && length <= PTLX_INJECT_MOST &&
+		      (pt_index | ac_index) <= 0xffff &&
+		      p3_nic_inject(nic, ni_handle, start, &m)))
+		return PTL_OK;
+	if (target.nid == PTL_NID_ANY || target.pid == PTL_PID_ANY)
+		return PTL_PROCESS_INVALID;
+	if (!start && length)
+		return PTL_SEGV;
+	p3_cmd_begin(&c, P3_OP_INJECT, ni_handle);
+	c.bytes = start;
+	c.move = m;
 	return p3_nic_do(nic, &c);
 }
 

@@ -403,8 +403,8 @@ static P3_RARE int tx_admit_bytes(
 	return PTL_OK;
 }
 
-/* Put bytes that fail a fast check.  p is the target as p3_peer_find() finds it. */
-static P3_RARE __attribute__((noinline)) int tx_put_bytes(
+/* Put bytes.  p is the target as p3_peer_find() finds it. */
+static __attribute__((noinline)) int tx_put_bytes(
 	struct p3_nic *n, struct p3_peer *p, uint32_t ni, const struct p3_cmd *c)
 {
 	const struct p3_move *m = &c->move;
@@ -425,26 +425,6 @@ static P3_RARE __attribute__((noinline)) int tx_put_bytes(
 	return PTL_OK;
 }
 
-/* Put bytes if nothing is unusual.  Return false, having done nothing, in all other
- * cases. */
-static __attribute__((noinline)) bool tx_put_bytes_now(
-	struct p3_nic *n, uint32_t ni, const struct p3_cmd *c)
-{
-	uint64_t id;
-	struct p3_md bytes;
-	const struct p3_move *m = &c->move;
-	memcpy(&id, &m->target, sizeof id);
-	struct p3_peer *p = p3_ids_peer(n, id);
-	bytes.o.ni = ni;
-	bytes.region.start = (char *)(uintptr_t)c->bytes;
-	if (p3_unlikely(!tx_is_usual(n, c) ||
-			!tx_put_if_open(n, p, m, id, &bytes, 0, m->length)))
-		return false;
-	tx_count(n, &n->ni[ni], m->length);
-	(void)tx_left(n, p, 0);
-	return true;
-}
-
 int p3_tx_inject(struct p3_nic *n, struct p3_cmd *c)
 {
 	uint32_t ni = p3_handle_ni(c->handle);
@@ -452,8 +432,6 @@ int p3_tx_inject(struct p3_nic *n, struct p3_cmd *c)
 		return PTL_NI_INVALID;
 	if (c->move.length > P3_SHORT_MOST)
 		return PTL_FAIL;
-	if (p3_likely(tx_put_bytes_now(n, ni, c)))
-		return PTL_OK;
 	return tx_put_bytes(n, p3_peer_find(n, c->move.target), ni, c);
 }
 

@@ -174,6 +174,23 @@ static P3_HOT bool p3_tx_put_now(struct p3_nic *n, uint64_t handle,
 	return true;
 }
 
+/* Put bytes that no descriptor has at once, at most P3_SHORT_MOST, or return false.  There
+ * are no events.  Return the target. */
+static P3_HOT bool p3_tx_put_bytes_now(struct p3_nic *n, uint32_t ni, const void *bytes,
+	const struct p3_move *m, struct p3_peer **to_out)
+{
+	uint64_t id;
+	struct p3_md md; /* the parts that tx_put_if_open() uses */
+	memcpy(&id, &m->target, sizeof id);
+	md.o.ni = ni;
+	md.region.start = (char *)(uintptr_t)bytes;
+	struct p3_peer *p = *to_out = p3_ids_peer(n, id);
+	if (p3_unlikely(!tx_put_if_open(n, p, m, id, &md, 0, m->length)))
+		return false;
+	tx_count(n, &n->ni[ni], m->length);
+	return true;
+}
+
 /* ---- puts that want an acknowledgement, and gets ---- */
 
 /* Return true if a cell of each ring is free. */

@@ -424,39 +424,37 @@ NODES_CASE(refused_requests_do_not_wait, 2)
 	sync_nodes();
 }
 
-/* The requests of a node that dies are dropped, and operations with it end */
-static void killed_sender(NODE_ARGS)
+/* Of the requests of a node that dies those that wait are dropped, and the others are
+ * taken; operations with it end */
+NODES_CASE(killed_sender_takes_its_requests_along, 2)
 {
-	struct gate *gate = arg;
 	ptl_handle_eq_t in = eq_new(ni, 64), out = eq_new(ni, 64);
 	ptl_handle_md_t md = bind_md(ni, quiet_md(node_alloc(LONG), LONG, out));
-	if (rank == 1)
+	if (rank == 1) {
 		CHECK_OK(PtlXPTHold(ni, PT, 1));
+		post_md(ni, OPEN_PT, 2, quiet_md(node_alloc(8), 8, in));
+	}
 	sync_nodes();
 	if (rank == 0) {
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
-		CHECK_OK(PtlPutRegion(
-			md, 0, 8, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1, 0, 0));
-		gate_wait(gate);
+		CHECK_OK(PtlXInject(ni, &rank, 4, id_of(ni, 1), OPEN_PT, 0, 2, 0, 5));
+		CHECK_OK(PtlXInject(ni, &rank, 4, id_of(ni, 1), PT, 0, 1, 0, 6));
+	} else {
+		await_kept(ni, 1);
+	}
+	sync_nodes();
+	if (rank == 0) {
 		node_die();
 		return;
 	}
-	await_kept(ni, 1);
-	gate_wait(gate);
 	run_for_drops(ni, 2);
+	CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, 5);
 	CHECK_OK(get_from(ni, md, 0, PT, 1));
 	ptl_event_t ev = next_event(out);
 	CHECK_EQ(ev.type, PTL_EVENT_REPLY_END);
 	CHECK(ev.ni_fail_type != PTL_NI_OK);
 	post_md(ni, PT, 1, quiet_md(node_alloc(LONG), LONG, in));
 	expect_empty(in);
-}
-
-CASE(killed_sender_takes_its_requests_along)
-{
-	struct gate *gate = gate_new(2);
-	run_nodes(2, killed_sender, gate);
-	gate_free(gate);
 }
 
 /* A node that has closed its interface loses nothing that waits */
