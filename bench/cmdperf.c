@@ -137,6 +137,29 @@ static void run_get(struct program *p, uint64_t rounds)
 	}
 }
 
+static inline void operate(struct program *p, ptl_handle_md_t get, ptlx_op_t op)
+{
+	p->fails +=
+		PtlXAtomic(get, 0, p->md, 0, p->length, op, PTLX_UINT64, PTL_NO_ACK_REQ,
+			p->self, PORTAL, 0, BENCH_BITS, 0, 0) != PTL_OK;
+	take(p);
+	take(p);
+}
+
+static void run_atomic(struct program *p, uint64_t rounds)
+{
+	while (rounds--)
+		operate(p, PTL_INVALID_HANDLE, PTLX_WRITE);
+}
+
+static void run_fetch(struct program *p, uint64_t rounds)
+{
+	while (rounds--) {
+		operate(p, p->md, PTLX_MAX);
+		take(p);
+	}
+}
+
 static ptl_md_t md_of(struct program *p)
 {
 	return (ptl_md_t){.start = p->there,
@@ -385,6 +408,12 @@ static const struct row {
 		8, PUT_EVENTS + PTL_EVENT_ACK, QUEUE, NULL},
 	{"get 8 B, 2 events", "get8", "PtlGetRegion 8 B, two events", run_get, 8,
 		PTL_EVENT_GET_END + PTL_EVENT_REPLY_END, QUEUE, NULL},
+	{"PtlXAtomic 8 B, 2 events", "atomic8", "PtlXAtomic 8 B, plain, two events",
+		run_atomic, 8, PUT_EVENTS, QUEUE, NULL},
+	{"PtlXAtomic 8 B, 3 events", "fetch8", "PtlXAtomic 8 B, fetch, three events",
+		run_fetch, 8,
+		PTL_EVENT_SEND_END + PTL_EVENT_GETPUT_END + PTL_EVENT_REPLY_END, QUEUE,
+		NULL},
 	{"MEAttach+MDAttach+MDUnlink", "attach",
 		"PtlMEAttach + PtlMDAttach + PtlMDUnlink", run_attach, 0, 0, NOTHING,
 		NULL},

@@ -245,10 +245,9 @@ struct p3_request {
 	uint64_t hdr;
 	uint64_t offset;
 	uint64_t length;
-	uint64_t data[2]; /* eager, atomic: the first bytes */
-	uint32_t what;    /* the atomic operation, 0: none */
-	uint64_t place;   /* long put with P3_F_HEAP or P3_F_ADDR: place of the bytes */
-	uint64_t xfer;    /* long: the initiator's slot */
+	uint32_t what;  /* the atomic operation, 0: none */
+	uint64_t place; /* long put with P3_F_HEAP or P3_F_ADDR: place of the bytes */
+	uint64_t xfer;  /* long: the initiator's slot */
 };
 
 static inline uint64_t p3_request_word0(const struct p3_request *r)
@@ -347,13 +346,10 @@ static inline uint64_t p3_pack_atomic(struct p3_cell *c, const struct p3_request
 	return p3_request_word0(r);
 }
 
-static inline void p3_unpack_atomic(
-	const struct p3_cell *c, uint64_t pending, struct p3_request *r)
+static inline void p3_unpack_atomic(uint64_t pending, struct p3_request *r)
 {
 	r->length = p3_field_of(P3_ATOMIC_LENGTH, pending);
 	r->what = (uint32_t)p3_field_of(P3_ATOMIC_WHAT, pending);
-	r->data[0] = p3_get(&c->w[p3_field_word(P3_ATOMIC_DATA)]);
-	r->data[1] = p3_get(&c->w[p3_field_word(P3_ATOMIC_DATA) + 1]);
 	r->place = r->xfer = 0;
 }
 
@@ -380,7 +376,6 @@ static inline void p3_unpack_long(
 	r->place = p3_field_of(P3_LONG_PLACE_HIGH, w) << 32 |
 		   p3_field_of(P3_LONG_PLACE_LOW, pending);
 	r->xfer = p3_format_get(c, P3_LONG_XFER);
-	r->data[0] = r->data[1] = 0;
 }
 
 /* Pack a get.  The slot of a get whose reply fits the lane is 0. */
@@ -400,17 +395,15 @@ static inline void p3_unpack_request(
 	uint64_t pending = p3_unpack_common(c, w0, r);
 	if (p3_likely(p3_request_is_eager(r->kind, r->flags))) {
 		r->length = p3_field_of(P3_EAGER_LENGTH, pending);
-		r->data[0] = p3_get(&c->w[p3_field_word(P3_EAGER_DATA)]);
-		r->data[1] = p3_get(&c->w[p3_field_word(P3_EAGER_DATA) + 1]);
 		r->place = r->xfer = 0;
 	} else if (r->kind == P3_REQ_GET) {
 		r->length = p3_format_get(c, P3_GET_LENGTH);
 		r->xfer = p3_format_get(c, P3_GET_XFER);
-		r->place = r->data[0] = r->data[1] = 0;
+		r->place = 0;
 	} else if (p3_likely(r->flags & P3_F_LONG)) {
 		p3_unpack_long(c, pending, r);
 	} else {
-		p3_unpack_atomic(c, pending, r);
+		p3_unpack_atomic(pending, r);
 	}
 }
 

@@ -478,7 +478,6 @@ struct p3_incoming {
 	uint32_t pending; /* the initiator's pending, 0: no response is requested */
 	uint32_t rsp;     /* cells reserved for the response */
 	uint32_t target_pid;
-	uint64_t data[2];
 	uint64_t xfer;  /* the initiator's slot */
 	uint64_t place; /* long put: place of the bytes, if the header names it */
 };
@@ -495,8 +494,6 @@ static inline void p3_incoming_load(
 	r->target_pid = m.pid;
 	r->rsp = m.room;
 	r->pending = m.pending;
-	r->data[0] = m.data[0];
-	r->data[1] = m.data[1];
 	r->xfer = m.xfer;
 	r->place = m.place;
 	r->ask = (struct p3_ask){.kind = (uint8_t)m.kind,

@@ -42,13 +42,13 @@ typedef void reference(ptlx_op_t op, void *at, const void *by, const void *with)
 			o = (T)((W)o * (W)n);                                            \
 			break;                                                           \
 		case PTLX_LOR:                                                           \
-			o = (T)(o || n);                                                 \
+			o = (T)(o != 0 || n != 0);                                       \
 			break;                                                           \
 		case PTLX_LAND:                                                          \
-			o = (T)(o && n);                                                 \
+			o = (T)(o != 0 && n != 0);                                       \
 			break;                                                           \
 		case PTLX_LXOR:                                                          \
-			o = (T)(!o != !n);                                               \
+			o = (T)((o == 0) != (n == 0));                                   \
 			break;                                                           \
 		case PTLX_WRITE:                                                         \
 			o = n;                                                           \

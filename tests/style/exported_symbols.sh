@@ -19,7 +19,7 @@ export LC_ALL=C
 
 names=$(nm -D --defined-only "$lib") || exit 1
 printf '%s\n' "$names" | awk '$2 != "A" { sub("@.*", "", $NF); print $NF }' | sort >"$tmp/found"
-sed -n '/global:/,/local:/s/^[[:space:]]*\([^:;]*\);.*/\1/p' "$map" | sort >"$tmp/listed"
+sed -n '/global:/,/local:\|}/s/^[[:space:]]*\([^:;}]*\);.*/\1/p' "$map" | sort >"$tmp/listed"
 for pattern in $(grep '[*?[]' "$tmp/listed"); do
 	complain "$map: the pattern $pattern exports names that nobody has listed"
 done
