@@ -297,9 +297,9 @@ enum {
 	PTL_SR_INDEX_INVALID = 23,
 	PTL_UNKNOWN_ERROR = 24, /* from here on: not in the document */
 	PTL_IFACE_DUP = 25,     /* Cray's success of PtlNIInit: interface is open */
-	PTL_EQ_IN_USE = 26,     /* from here on: never returned, defined only for */
-	PTL_VAL_FAILED = 27,    /*	programs that name them */
-	PTL_PID_IN_USE = 28,
+	PTL_EQ_IN_USE = 26,     /* of PtlXEQArm (portals3x.h) only: events wait */
+	PTL_VAL_FAILED = 27,    /* from here on: never returned, defined only for */
+	PTL_PID_IN_USE = 28,    /*	programs that name them */
 	PTL_NOT_IMPLEMENTED = 29,
 	PTL_MAX_ERRNO = 30 /* no code: one more than the largest */
 };

@@ -158,6 +158,66 @@ int PtlXInject(ptl_handle_ni_t ni_handle, const void *start, ptl_size_t length,
 	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
 
 /*
+ * PtlXEQDescriptor - get a file descriptor that is readable while events wait in a queue
+ *
+ *	eq_handle	in	the queue
+ *	fd		out	the descriptor; a queue has one, so each call gives the
+ *				same
+ *
+ * The descriptor is for poll, select, epoll and event loops.  It is readable (POLLIN) at
+ * first, and from each event on that comes after a PtlXEQArm, until a PtlXEQArm that
+ * returns PTL_OK; PtlEQGet and its kin do not change it.  So a program that sleeps calls
+ * PtlXEQArm before:
+ *
+ *	PtlXEQDescriptor(eq, &fd);
+ *	for (;;) {
+ *		while ((rc = PtlEQGet(eq, &event)) == PTL_OK || rc == PTL_EQ_DROPPED)
+ *			use(&event);
+ *		if (PtlXEQArm(eq) == PTL_OK)
+ *			poll(fds, nfds, -1);	// fd is one of fds
+ *	}
+ *
+ * While all threads of the program sleep, the library's own thread serves messages, also
+ * where it is not dedicated.  The other calls of a process that has such a descriptor
+ * cost a little more, a few nanoseconds each.
+ *
+ * The library owns the descriptor: do not read, write or close it.  PtlEQFree, and the
+ * end of the interface, make it readable and close it.  If the program has closed it, it
+ * wakes no thread any more, and the next call gives another one.  exec closes it; a
+ * forked child has it open, and must not use it.
+ *
+ * PTL_EQ_INVALID	eq_handle is no live queue
+ * PTL_NO_SPACE		no descriptor: the process or the machine has the most open files,
+ *			or 1,024 queues and CCI endpoints of this process have one.  Also
+ *			in a signal handler that has interrupted the library
+ * PTL_SEGV		fd is NULL
+ *
+ * Any thread; does not block.
+ */
+int PtlXEQDescriptor(ptl_handle_eq_t eq_handle, int *fd);
+
+/*
+ * PtlXEQArm - prepare to sleep on the descriptor of a queue
+ *
+ *	eq_handle	in	a queue with a descriptor
+ *
+ * After PTL_OK the descriptor is unreadable, and the next event of the queue makes it
+ * readable: no event is overlooked that comes between this call and the sleep.  It may
+ * become readable without an event, too, seldom.  After a time in which the program has
+ * polled, the first event may be late by a tick of the library's own thread.
+ *
+ * PTL_OK		the queue was empty
+ * PTL_EQ_IN_USE	events wait, or another thread is about to make the descriptor
+ *			readable: call PtlEQGet
+ * PTL_EQ_INVALID	eq_handle is no live queue
+ * PTL_FAIL		the queue has no descriptor, or an event has come while the number
+ *			named another file: call PtlXEQDescriptor
+ *
+ * Any thread, several at a time, and signal handlers; does not block.
+ */
+int PtlXEQArm(ptl_handle_eq_t eq_handle);
+
+/*
  * PtlXVersion - the name and version of the library
  *
  * Returns a constant string for people, "libportals 1.0.0" or longer; never NULL.  Do not

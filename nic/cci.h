@@ -46,18 +46,19 @@ struct p3_cci_endpoint_conf {
 	cci_device_t *device;
 	uint32_t service;       /* 1 to P3_CCI_SERVICE_MOST; 0: any number above */
 	uint32_t max_send_size; /* P3_CCI_MTU_LEAST to P3_CCI_MTU_MOST */
-	int fd; /* the eventfd that is the OS handle, or -1; it stays the caller's */
+	bool with_handle;       /* it has an OS handle */
 };
 
 /*
- * Make an endpoint.  Return CCI_SUCCESS, CCI_ENOMEM, CCI_EBUSY if the service belongs to
- * another endpoint of this process, or CCI_ERANGE if no number is free.
+ * Make an endpoint.  Return CCI_SUCCESS, CCI_ENOMEM if memory or descriptors are short,
+ * CCI_EBUSY if the service belongs to another endpoint of this process, or CCI_ERANGE if
+ * no number is free.
  */
 int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf *conf,
 	cci_endpoint_t **endpoint_out);
 /* Destroy an endpoint with all that belongs to it.  This waits for no peer.  Afterwards
- * the firmware touches no memory of the program that was registered there, nor the
- * OS handle. */
+ * the firmware touches no memory of the program that was registered there, and the OS
+ * handle is closed. */
 void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint);
 
 /* The endpoint's number, for its URI. */
@@ -66,49 +67,55 @@ uint32_t p3_cci_endpoint_number(cci_endpoint_t *endpoint);
 /* ---- the OS handle ---- */
 
 /*
- * The state of an OS handle, an eventfd that is readable while events wait:
- *
- *	IDLE		the program polls, so no thread sleeps on the handle; if one does,
- *			a tick of the NIC thread wakes it.  The NIC thread ends this state
- *			before it sleeps itself
- *	ARMED		the queue was seen empty: the next event writes the eventfd
- *	SIGNALLING	a thread is about to write the eventfd
- *	SIGNALLED	the eventfd is readable
- *	DRAINING	a thread is about to read the eventfd
- *
- * The thread that has set SIGNALLING or DRAINING is the only one that changes it.  So
- * in the state SIGNALLED, and in no other of the rest, the eventfd is readable.
- *
- * Edge CCIFD.1 (docs/ordering.md): a host thread lowers inside and stores ARMED, fences
- * fully, and looks at the queue; the firmware posts, fences fully, and looks at inside
- * and at the state.  Without it an event is posted, and no thread writes the eventfd.
- *
- * nic/cci/event.c has the half of the firmware, lib/cci/endpoint.c that of the host.
+ * Each call on an endpoint that makes progress, and does not wait, begins with
+ * p3_cci_handle_enter() and ends with p3_cci_handle_leave(), or cci_get_event with
+ * p3_cci_handle_looked().  Between them this thread's passes signal nothing; at the end
+ * the thread looks at the queue itself.  Endpoints without a handle pay one test.
  */
-enum p3_cci_handle_state {
-	P3_CCI_IDLE,
-	P3_CCI_ARMED,
-	P3_CCI_SIGNALLING,
-	P3_CCI_SIGNALLED,
-	P3_CCI_DRAINING
-};
+
+struct p3_evfd;
 
 struct p3_cci_handle {
-	int fd;        /* -1: the endpoint has no handle */
-	p3_a32 state;  /* p3_cci_handle_state */
-	p3_a32 inside; /* threads inside of a call on this endpoint that does not wait */
-	p3_a32 polls;  /* pairs of quick looks in vain, up to a limit; also set to 0 by
-			* the NIC thread */
-	p3_a64 looked_ns; /* host: time of the last look; 0: it found an event */
+	struct p3_evfd *evfd; /* nic/run/evfd.h; NULL: the endpoint has no handle */
+	p3_a32 polls;     /* pairs of quick looks in vain, up to a limit; also set to 0 by
+			   * the NIC thread */
+	p3_a64 looked_ns; /* time of the last look; 0: it found an event */
+	uint64_t reminded; /* (lease holder) events taken until the last tick */
 };
 
 struct p3_cci_handle *p3_cci_handle_of(cci_endpoint_t *endpoint);
-/* Return true if the endpoint has an event to take.  This makes no progress. */
-bool p3_cci_any_event(cci_endpoint_t *endpoint);
-/* Return true if the NIC thread sleeps, so that no tick of it reminds of events. */
-bool p3_cci_nic_sleeps(cci_endpoint_t *endpoint);
-/* Make the eventfd readable, if the state is ARMED or IDLE. */
-void p3_cci_handle_signal(struct p3_cci_handle *handle);
+static inline bool p3_cci_has_handle(cci_endpoint_t *endpoint)
+{
+	return p3_unlikely(p3_cci_handle_of(endpoint)->evfd != NULL);
+}
+
+/* The endpoint has a handle: return its descriptor. */
+int p3_cci_handle_fd(cci_endpoint_t *endpoint);
+/* Arm the handle, or make it readable if events wait. */
+void p3_cci_handle_begin(cci_endpoint_t *endpoint);
+
+void p3_cci_handle_enter_slowly(cci_endpoint_t *endpoint);
+void p3_cci_handle_leave_slowly(cci_endpoint_t *endpoint);
+void p3_cci_handle_looked_slowly(cci_endpoint_t *endpoint, bool found);
+
+static inline void p3_cci_handle_enter(cci_endpoint_t *endpoint)
+{
+	if (p3_cci_has_handle(endpoint))
+		p3_cci_handle_enter_slowly(endpoint);
+}
+
+static inline void p3_cci_handle_leave(cci_endpoint_t *endpoint)
+{
+	if (p3_cci_has_handle(endpoint))
+		p3_cci_handle_leave_slowly(endpoint);
+}
+
+/* End a cci_get_event, which has found an event or not. */
+static inline void p3_cci_handle_looked(cci_endpoint_t *endpoint, bool found)
+{
+	if (p3_cci_has_handle(endpoint))
+		p3_cci_handle_looked_slowly(endpoint, found);
+}
 
 /* ---- events ---- */
 

@@ -219,6 +219,7 @@ enum p3_op {
 	P3_OP_MD_UPDATE,
 	P3_OP_EQ_ALLOC,
 	P3_OP_EQ_FREE,
+	P3_OP_EQ_WATCH,   /* flag: its descriptor's slot, plus 1 */
 	P3_OP_EQ_RECLAIM, /* the places of freed queues that have no reader any more */
 	P3_OP_PUT,
 	P3_OP_GET,
@@ -359,7 +360,7 @@ struct p3_listed {
 struct p3_cmd {
 	uint16_t op; /* p3_op */
 	uint16_t ni;
-	uint32_t flag;  /* GROW: p3_table_id; DUMP: p3_dump */
+	uint32_t flag;  /* GROW: p3_table_id; DUMP: p3_dump; EQ_WATCH: in, out */
 	uint32_t trace; /* number of its trace record, plus 1 */
 	uint64_t handle;
 	uint64_t handle_out;
@@ -489,6 +490,10 @@ int p3_nic_ni_close(struct p3_nic *nic, uint64_t handle);
 int p3_nic_eq_alloc(struct p3_nic *nic, uint64_t ni_handle, ptl_size_t n,
 	ptl_eq_handler_t handler, uint64_t *handle_out);
 int p3_nic_eq_free(struct p3_nic *nic, uint64_t handle);
+
+/* Get the descriptor of a queue, as PtlXEQDescriptor(); arm it, as PtlXEQArm(). */
+int p3_nic_eq_descriptor(struct p3_nic *nic, uint64_t handle, int *fd_out);
+int p3_nic_eq_arm(struct p3_nic *nic, uint64_t handle);
 
 /* The program serves its interfaces from now on: mark them as settled
  * (nic/proto/proto.h). */

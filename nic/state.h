@@ -18,6 +18,7 @@
 #include "nic/generic/state.h"
 #include "nic/match/state.h"
 #include "nic/proto/state.h"
+#include "nic/run/evfd.h"
 #include "nic/wire/wire.h"
 #include "nic/xfer/state.h"
 #include "shm/lease.h"
@@ -37,7 +38,8 @@
 struct p3_nic {
 	/* ---- run/: the lease, and threads that wait or sleep (any) ---- */
 	struct p3_lease lease;
-	_Alignas(P3_LINE) p3_a32 parked; /* host threads asleep or about to be */
+	_Alignas(P3_LINE) p3_a32 parked; /* host threads asleep or about to be, and
+					 * armed descriptors */
 	p3_a32 waiting;                  /* host threads inside a blocking call */
 	p3_a32 closing;
 	p3_a32 news;    /* private futex: bumped for parked threads */
@@ -87,6 +89,8 @@ struct p3_nic {
 	struct robust_list robust_entry;     /* the only entry of that list */
 	p3_a32 stop;
 	p3_a64 nic_drained; /* passes of that thread among drained, written by it */
+	p3_a64 brief_looks; /* passes among drained of threads that were about to sleep on
+			     * a descriptor */
 	struct p3_nic *next_kept;
 
 	/* ---- obj/: memory of the host segments; arena_lock guards it (any) ---- */
@@ -214,6 +218,11 @@ struct p3_nic {
 
 	/* ---- report/ ---- */
 	struct p3_trace trace;
+
+	/* ---- run/: descriptors that are readable while events wait (any) ---- */
+	p3_a32 evfds;     /* descriptors that are open, */
+	p3_a32 evfd_ends; /* and slots that were ever used */
+	p3_a64 evfd;      /* address of P3_EVFDS slots; 0 before the first use */
 
 	/* ---- cci/: endpoints, timers ---- */
 	struct p3_cci cci;

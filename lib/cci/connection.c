@@ -57,9 +57,9 @@ int cci_connect(cci_endpoint_t *endpoint, const char *server_uri, const void *da
 			&c.node, &c.endpoint);
 	if (rc != CCI_SUCCESS)
 		return rc;
-	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	p3_cci_handle_enter(endpoint);
 	rc = p3_cci_connect(endpoint, &c);
-	p3_cci_handle_leave(endpoint, h);
+	p3_cci_handle_leave(endpoint);
 	return rc;
 }
 
@@ -96,9 +96,9 @@ static __attribute__((noinline)) int cci_send_with_handle(cci_connection_t *conn
 	cci_endpoint_t *endpoint = connection->endpoint;
 	if (flags & CCI_FLAG_BLOCKING)
 		return p3_cci_send(connection, data, pieces, len, context, flags);
-	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	p3_cci_handle_enter(endpoint);
 	int rc = p3_cci_send(connection, data, pieces, len, context, flags);
-	p3_cci_handle_leave(endpoint, h);
+	p3_cci_handle_leave(endpoint);
 	return rc;
 }
 
@@ -203,9 +203,9 @@ int cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	if (rc != CCI_SUCCESS || (flags & CCI_FLAG_BLOCKING))
 		return rc != CCI_SUCCESS ? rc : p3_cci_rma(connection, &r);
 	cci_endpoint_t *endpoint = connection->endpoint;
-	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	p3_cci_handle_enter(endpoint);
 	rc = p3_cci_rma(connection, &r);
-	p3_cci_handle_leave(endpoint, h);
+	p3_cci_handle_leave(endpoint);
 	return rc;
 }
 
@@ -215,9 +215,9 @@ int cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 static __attribute__((noinline)) int cci_event_get_with_handle(
 	cci_endpoint_t *endpoint, cci_event_t **event)
 {
-	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
+	p3_cci_handle_enter(endpoint);
 	int rc = p3_cci_get_event(endpoint, event);
-	p3_cci_handle_looked(endpoint, h, rc == CCI_SUCCESS);
+	p3_cci_handle_looked(endpoint, rc == CCI_SUCCESS);
 	return rc;
 }
 

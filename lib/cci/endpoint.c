@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints: the node that CCI shares with Portals, URIs, OS handles, options. */
+/* Endpoints: the node that CCI shares with Portals, URIs, options. */
 #include "lib/cci/cci.h"
 #include "lib/job/job.h"
 #include "lib/init.h"
 #include "lib/node/call.h"
 #include "lib/node/conf.h"
-#include "shm/fault.h"
-#include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 /* ---- the node that CCI shares with Portals ---- */
 
@@ -169,94 +164,13 @@ int p3_cci_uri_parse(const struct p3_node *node, const char *transport, const ch
 	return CCI_SUCCESS;
 }
 
-/*
- * ---- the OS handle at the end of a call ----
- *
- * Memory ordering:
- *	CCIFD.1	Dekker: this thread lowers inside and stores ARMED, fences, looks at the
- *		queue; the firmware posts, fences, looks at inside and at the state.
- *		Without it an event is posted and the program sleeps in poll.
- *	CCIFD.2	state: SIGNALLED is released after the eventfd was written -> acquired by
- *		the thread that reads it; ARMED after it was read -> by the next writer
- *	CCIFD.3	Dekker: this thread stores IDLE, fences, looks if the NIC thread sleeps;
- *		the NIC thread stores that it sleeps, fences, and ends the state IDLE.
- *		Without it the handle stays IDLE, and no tick wakes the program.
- */
-
-#define CCI_HANDLE_YIELDS 64u
-
-/* Make the handle unreadable, and the state next, unless another thread does that. */
-static void cci_handle_drain(struct p3_cci_handle *h, enum p3_cci_handle_state next)
-{
-	uint32_t was = P3_CCI_SIGNALLED;
-	if (!p3_cas32(&h->state, &was, P3_CCI_DRAINING)) /* CCIFD.2 */
-		return;
-	FAULT_POINT("cci.draining");
-	p3_fd_drain(h->fd);
-	p3_release(&h->state, next); /* CCIFD.2 */
-}
-
-/* The queue was seen empty: set the state that the next event shall find.  A write of the
- * eventfd may have woken this thread in place of the thread that has written: let that
- * thread finish, or the handle stays readable for one more look. */
-static void cci_handle_set_empty(struct p3_cci_handle *h, enum p3_cci_handle_state next)
-{
-	for (unsigned i = 0;
-		i < CCI_HANDLE_YIELDS && p3_get(&h->state) == P3_CCI_SIGNALLING; i++)
-		sched_yield();
-	uint32_t other = next == P3_CCI_ARMED ? P3_CCI_IDLE : P3_CCI_ARMED;
-	if (p3_get(&h->state) == P3_CCI_SIGNALLED)
-		cci_handle_drain(h, next);
-	else
-		(void)p3_cas32(&h->state, &other, next);
-}
-
-/* Leave a call.  Events that wait make the handle readable, unless the program polls. */
-void p3_cci_handle_leave_slowly(cci_endpoint_t *endpoint, struct p3_cci_handle *h)
-{
-	bool poller = p3_get(&h->polls) >= P3_CCI_POLLS;
-	if (!p3_cci_any_event(endpoint))
-		cci_handle_set_empty(h, poller ? P3_CCI_IDLE : P3_CCI_ARMED);
-	p3_add32(&h->inside, (uint32_t)-1);
-	FAULT_POINT("cci.armed");
-	p3_fence(); /* CCIFD.1, CCIFD.3 */
-	if (poller && p3_cci_nic_sleeps(endpoint)) {
-		poller = false;
-		cci_handle_set_empty(h, P3_CCI_ARMED);
-		p3_fence(); /* CCIFD.1 */
-	}
-	if (!poller && p3_cci_any_event(endpoint))
-		p3_cci_handle_signal(h);
-}
-
-void p3_cci_handle_begin(cci_endpoint_t *endpoint)
-{
-	struct p3_cci_handle *h = p3_cci_handle_enter(endpoint);
-	p3_cci_handle_leave(endpoint, h);
-}
-
-void p3_cci_handle_looked_slowly(
-	cci_endpoint_t *endpoint, struct p3_cci_handle *h, bool found)
-{
-	if (found) {
-		p3_set(&h->looked_ns, 0);
-	} else { /* judge by the times of its looks if the program polls */
-		uint64_t now = p3_now_ns(), last = p3_get(&h->looked_ns);
-		uint32_t pairs = p3_get(&h->polls);
-		if (last && now - last > P3_CCI_POLL_NS)
-			p3_set(&h->polls, 0);
-		else if (last && pairs < P3_CCI_POLLS)
-			p3_set(&h->polls, pairs + 1);
-		p3_set(&h->looked_ns, now);
-	}
-	p3_cci_handle_leave_slowly(endpoint, h);
-}
+/* ---- the OS handle ---- */
 
 int cci_arm_os_handle(cci_endpoint_t *endpoint, int flags)
 {
 	if (!p3_cci_is_up())
 		return CCI_ERROR;
-	if (!endpoint || flags || p3_cci_handle_of(endpoint)->fd < 0)
+	if (!endpoint || flags || !p3_cci_has_handle(endpoint))
 		return CCI_EINVAL;
 	p3_cci_handle_begin(endpoint);
 	return CCI_SUCCESS;
@@ -304,16 +218,11 @@ static int cci_own_create(struct p3_node *node, const struct p3_cci_device *devi
 	struct p3_nic *nic;
 	struct p3_cci_endpoint_conf conf = {.device = &device->pub,
 		.service = service,
-		.max_send_size = device->pub.max_send_size};
+		.max_send_size = device->pub.max_send_size,
+		.with_handle = with_handle};
 	int rc = p3_cci_node_use(node, &nic);
-	if (rc == CCI_SUCCESS && with_handle) {
-		own->fd = p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-		own->file = p3_fd_file(own->fd);
-		rc = own->fd < 0 ? CCI_ENOMEM : CCI_SUCCESS;
-	}
 	if (rc != CCI_SUCCESS)
 		return rc;
-	conf.fd = own->fd;
 	/* Without a service of its own, it gets the first free one from that of the
 	 * device on, or any number. */
 	bool any = !service && device->service;
@@ -324,7 +233,6 @@ static int cci_own_create(struct p3_node *node, const struct p3_cci_device *devi
 		rc = p3_cci_endpoint_create(nic, &conf, &own->endpoint);
 	if (rc != CCI_SUCCESS)
 		return any && rc == CCI_EBUSY ? CCI_ERANGE : rc;
-	p3_cci_handle_begin(own->endpoint);
 	p3_cci_uri_make(node, device->pub.transport,
 		p3_cci_endpoint_number(own->endpoint), own->uri);
 	struct p3_cci_host *cci = node->cci;
@@ -344,17 +252,13 @@ static int cci_own_create_on(const struct p3_cci_device *device, uint32_t servic
 	struct p3_caller caller = p3_caller_save();
 	struct p3_cci_own *own = calloc(1, sizeof *own);
 	int rc = CCI_ENOMEM;
-	if (own) {
-		own->fd = -1;
+	if (own)
 		rc = cci_own_create(p3_node(), device, service, own, fd);
-	}
 	if (rc == CCI_SUCCESS) {
 		*endpoint = own->endpoint;
 		if (fd)
-			*fd = own->fd;
-	} else if (own) {
-		if (own->fd >= 0)
-			p3_fd_close(own->fd);
+			*fd = p3_cci_handle_fd(own->endpoint);
+	} else {
 		free(own);
 	}
 	p3_caller_restore(caller);
@@ -402,9 +306,6 @@ int cci_create_endpoint_at(cci_device_t *device, const char *service, int flags,
 static void cci_own_destroy(struct p3_cci_own *own)
 {
 	p3_cci_endpoint_destroy(own->endpoint);
-	FAULT_POINT("cci.destroyed");
-	if (own->fd >= 0)
-		p3_fd_close_own(own->fd, own->file);
 	free(own);
 }
 

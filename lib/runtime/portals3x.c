@@ -2,7 +2,7 @@
 /*
  * The calls of portals3x.h: PtlXBarrier (of yod, and of a job that another launcher
  * started), PtlXAlloc and PtlXFree (blocks of the node's shared heap, or of ordinary
- * memory), PtlXVersion and PtlXStats
+ * memory), descriptors of event queues, PtlXVersion and PtlXStats
  */
 #include "lib/domain/mesh.h"
 #include "lib/job/job.h"
@@ -251,6 +251,22 @@ int PtlXInject(ptl_handle_ni_t ni_handle, const void *start, ptl_size_t length,
 	c.bytes = start;
 	c.move = m;
 	return p3_nic_do(nic, &c);
+}
+
+/* ---- descriptors of event queues ---- */
+
+int PtlXEQDescriptor(ptl_handle_eq_t eq_handle, int *fd)
+{
+	if (!fd)
+		return PTL_SEGV;
+	P3_CALL(nic, PTL_EQ_INVALID);
+	return p3_nic_eq_descriptor(nic, eq_handle, fd);
+}
+
+int PtlXEQArm(ptl_handle_eq_t eq_handle)
+{
+	P3_CALL(nic, PTL_EQ_INVALID);
+	return p3_nic_eq_arm(nic, eq_handle);
 }
 
 /* ---- statistics ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Endpoints and connections: the calls of the program. */
 #include "nic/cci/internal.h"
+#include "nic/run/evfd.h"
 #include "shm/seg.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ static struct p3_cci_endpoint *cci_endpoint_map(
 	ep->number = conf->service;
 	ep->mtu = conf->max_send_size;
 	ep->stride = stride;
-	ep->handle.fd = conf->fd;
+	ep->news = P3_NEWS_RESULT;
 	ep->rx = (struct p3_cci_rx *)(at + rx);
 	ep->tx = (struct p3_cci_tx *)(at + tx);
 	ep->request = (struct p3_cci_request *)(at + request);
@@ -119,8 +120,8 @@ static void cci_endpoint_attach(struct p3_nic *n, void *arg)
 	c->ep->index = i;
 	cci->ep[i] = c->ep;
 	cci->nendpoints++;
-	if (c->ep->handle.fd >= 0)
-		p3_set(&cci->handles, p3_get(&cci->handles) + 1);
+	if (c->ep->handle.evfd)
+		p3_evfd_adopt(n);
 	if (i >= cci->ends)
 		cci->ends = i + 1;
 }
@@ -134,8 +135,6 @@ void p3_cci_endpoint_end(struct p3_nic *n, void *arg)
 	n->cci.last = &n->cci.none;
 	n->cci.ep[ep->index] = NULL;
 	n->cci.nendpoints--;
-	if (ep->handle.fd >= 0)
-		p3_set(&n->cci.handles, p3_get(&n->cci.handles) - 1);
 	p3_list_each(it, &ep->conns) {
 		struct p3_cci_conn *conn = p3_item(it, struct p3_cci_conn, of_ep);
 		p3_cci_rma_withdraw_all(n, conn);
@@ -150,7 +149,6 @@ void p3_cci_endpoint_end(struct p3_nic *n, void *arg)
 			p3_cci_setup_forget(ep->request[i].peer);
 		else if (ep->request[i].state == P3_CCI_REQ_OPEN)
 			p3_cci_setup_reject(n, &ep->request[i]);
-	p3_cci_event_forget(n, ep);
 	ep->next = n->cci.destroyed;
 	n->cci.destroyed = ep;
 }
@@ -187,6 +185,21 @@ static void cci_endpoint_free_destroyed(struct p3_nic *n)
 		cci_endpoint_unmap_all(list);
 }
 
+/* Give a new endpoint its OS handle.  Endpoints share the news with queues. */
+static bool cci_endpoint_open_handle(struct p3_cci_endpoint *ep)
+{
+	uint32_t news = 1u << (uintptr_t)ep / P3_PAGE % P3_NEWS_QUEUES;
+	ep->handle.evfd = p3_evfd_open(ep->nic, (uintptr_t)ep, news);
+	ep->news |= news;
+	return ep->handle.evfd != NULL;
+}
+
+static void cci_endpoint_close_handle(struct p3_cci_endpoint *ep)
+{
+	if (ep->handle.evfd)
+		p3_evfd_close(ep->nic, ep->handle.evfd);
+}
+
 int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf *conf,
 	cci_endpoint_t **endpoint_out)
 {
@@ -194,12 +207,19 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 	cci_endpoint_free_destroyed(nic);
 	if (!c.ep)
 		return CCI_ENOMEM;
-	(void)p3_cci_call(nic, cci_endpoint_attach, &c);
-	if (c.rc != CCI_SUCCESS)
-		cci_endpoint_unmap(c.ep);
+	if (conf->with_handle && !cci_endpoint_open_handle(c.ep))
+		c.rc = CCI_ENOMEM;
 	else
-		*endpoint_out = &c.ep->pub;
-	return c.rc;
+		(void)p3_cci_call(nic, cci_endpoint_attach, &c);
+	if (c.rc != CCI_SUCCESS) {
+		cci_endpoint_close_handle(c.ep);
+		cci_endpoint_unmap(c.ep);
+		return c.rc;
+	}
+	*endpoint_out = &c.ep->pub;
+	if (conf->with_handle)
+		p3_cci_handle_begin(*endpoint_out);
+	return CCI_SUCCESS;
 }
 
 void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint)
@@ -209,6 +229,8 @@ void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint)
 	if (!p3_cci_call(n, p3_cci_endpoint_end, ep))
 		return; /* in a signal handler that has interrupted a call: it stays */
 	p3_cci_wait_for_readers(n);
+	cci_endpoint_close_handle(ep);
+	FAULT_POINT("cci.destroyed");
 	cci_endpoint_free_destroyed(n);
 }
 
@@ -232,14 +254,9 @@ struct p3_cci_handle *p3_cci_handle_of(cci_endpoint_t *endpoint)
 	return &cci_endpoint_own(endpoint)->handle;
 }
 
-bool p3_cci_any_event(cci_endpoint_t *endpoint)
+int p3_cci_handle_fd(cci_endpoint_t *endpoint)
 {
-	return p3_cci_queue_any(&cci_endpoint_own(endpoint)->queue);
-}
-
-bool p3_cci_nic_sleeps(cci_endpoint_t *endpoint)
-{
-	return p3_get(&cci_endpoint_own(endpoint)->nic->nic_asleep);
+	return cci_endpoint_own(endpoint)->handle.evfd->fd;
 }
 
 /* ---- connections ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue of an endpoint's events, its OS handle, and its gauges. */
 #include "nic/cci/internal.h"
-#include "shm/fd.h"
+#include "nic/run/evfd.h"
 
 void p3_cci_queue_init(struct p3_cci_queue *q, char *at)
 {
@@ -25,68 +25,26 @@ void p3_cci_queue_give_back_rarely(struct p3_cci_queue *q, struct p3_cci_item *i
 	while (!p3_cas64(&q->returned, &first, (uintptr_t)item)); /* CCIQ.3 */
 }
 
-/* ---- OS handles: nic/cci.h has the states, and CCIFD.1 ---- */
-
-void p3_cci_handle_signal(struct p3_cci_handle *h)
-{
-	uint32_t was = P3_CCI_ARMED;
-	/* Another thread may change IDLE to ARMED, or back, at the same time. */
-	while (!p3_cas32(&h->state, &was, P3_CCI_SIGNALLING))
-		if (was != P3_CCI_ARMED && was != P3_CCI_IDLE)
-			return;
-	FAULT_POINT("cci.signalling");
-	p3_fd_signal(h->fd);
-	p3_release(&h->state, P3_CCI_SIGNALLED); /* CCIFD.2 */
-}
-
-void p3_cci_event_signal(struct p3_nic *n)
-{
-	struct p3_cci_endpoint *ep = n->cci.dirty;
-	if (!ep)
-		return;
-	n->cci.dirty = NULL;
-	p3_fence(); /* CCIFD.1: the events are posted before the look at the state */
-	while (ep) {
-		struct p3_cci_endpoint *next = ep->next;
-		ep->dirty = false;
-		/* A thread inside of a call looks at the queue when it leaves, also if it
-		 * is this one. */
-		if (!p3_get(&ep->handle.inside) &&
-			p3_get(&ep->handle.state) == P3_CCI_ARMED) /* CCIFD.1 */
-			p3_cci_handle_signal(&ep->handle);
-		ep = next;
-	}
-}
-
 void p3_cci_event_remind(struct p3_nic *n)
 {
 	bool sleeps = p3_get(&n->nic_asleep);
 	for (uint32_t i = 0; i < n->cci.ends; i++) {
 		struct p3_cci_endpoint *ep = n->cci.ep[i];
-		if (!ep || ep->handle.fd < 0)
+		if (!ep || !ep->handle.evfd)
 			continue;
 		struct p3_cci_handle *h = &ep->handle;
-		uint32_t idle = P3_CCI_IDLE;
-		/* No tick will remind: the next event writes the eventfd. */
-		if (sleeps && p3_get(&h->state) == P3_CCI_IDLE)
-			(void)p3_cas32(&h->state, &idle, P3_CCI_ARMED); /* CCIFD.3 */
-		/* An event waits, also if the program was taken for one that polls
-		 * (IDLE).  It does not poll any more. */
-		if (p3_cci_queue_any(&ep->queue) && !p3_get(&h->inside)) {
+		uint64_t head = p3_get(&ep->queue.head);
+		/* No tick will remind: the next event makes the handle readable. */
+		if (sleeps)
+			p3_evfd_turn(n, h->evfd, P3_EVFD_ARMED); /* EVFD.3 */
+		/* An event has waited since the last look, also if the program was taken
+		 * for one that polls (IDLE).  It does not poll any more. */
+		if (p3_cci_queue_any(&ep->queue) && (sleeps || head == h->reminded)) {
 			p3_set(&h->polls, 0);
-			p3_cci_handle_signal(h);
+			p3_evfd_signal(n, h->evfd);
 		}
+		h->reminded = head;
 	}
-}
-
-void p3_cci_event_forget(struct p3_nic *n, struct p3_cci_endpoint *ep)
-{
-	struct p3_cci_endpoint **at = &n->cci.dirty;
-	while (*at && *at != ep)
-		at = &(*at)->next;
-	if (*at)
-		*at = ep->next;
-	ep->dirty = false;
 }
 
 /* ---- gauges for tools ---- */

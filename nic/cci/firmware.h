@@ -18,7 +18,7 @@ void p3_cci_reset(struct p3_nic *n);
 void p3_cci_reset_peer(struct p3_peer *p);
 /* The peer is lost, and its state says so: end all that is under way with it. */
 void p3_cci_peer_down(struct p3_nic *n, struct p3_peer *p);
-/* Do the part of a pass that P3_ODD_CCI asks for: timers, OS handles. */
+/* Do the part of a pass that P3_ODD_CCI asks for: timers. */
 void p3_cci_work(struct p3_nic *n);
 /* Free all endpoints.  The NIC has stopped, and the caller has the lease for ever. */
 void p3_cci_free_all(struct p3_nic *n);
@@ -61,11 +61,8 @@ static inline uint64_t p3_cci_nap(struct p3_nic *n, uint64_t ns)
 
 /* ---- OS handles ---- */
 
-/* Signal the OS handles of endpoints with news, if threads may sleep there.  The thread
- * that has just given up the lease may call this, too. */
-void p3_cci_event_signal(struct p3_nic *n);
-/* Make each OS handle readable whose endpoint has events, also if no signal was due: the
- * NIC thread does that at its ticks, and before it sleeps.  Before a sleep it also ends
+/* Make each OS handle readable whose endpoint has events that no thread takes: the NIC
+ * thread does that at its ticks, and before it sleeps.  Before a sleep it also ends
  * the state IDLE, in which only ticks wake a program that does not poll any more. */
 void p3_cci_event_remind(struct p3_nic *n);
 

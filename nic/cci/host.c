@@ -2,6 +2,7 @@
 /* Calls of host threads: under the lease, or through the mailbox; waits; events. */
 #include "nic/cci/internal.h"
 #include "nic/host/call.h"
+#include "nic/run/evfd.h"
 #include "nic/run/lease.h"
 
 #include <sched.h>
@@ -62,6 +63,89 @@ int p3_cci_wait_for(struct p3_nic *n, struct p3_cci_tx *tx)
 		p3_cci_wait_for_readers(n);
 	p3_cci_queue_give_back(&tx->item.ep->queue, &tx->item);
 	return status;
+}
+
+/*
+ * ---- the OS handle, at the begin and the end of a call ----
+ *
+ * While a thread is inside, the state is IDLE: the passes of that thread make nothing
+ * readable, and it looks at the queue when it leaves.  So a program that only polls makes
+ * no system call.
+ *
+ * A program that looks in vain again and again polls: CCI_POLLS times a look in vain
+ * followed another one within CCI_POLL_NS, and no longer pause came since.  While it
+ * polls, the state stays IDLE; if it does sleep, the NIC thread's next tick wakes it.
+ *
+ * Memory ordering:
+ *	EVFD.1	nic/run/evfd.h
+ *	EVFD.3	Dekker: this thread stores IDLE, fences, looks if the NIC thread sleeps;
+ *		the NIC thread stores that it sleeps, fences, and ends the state IDLE.
+ *		Without it the handle stays IDLE, and no tick wakes the program.
+ */
+#define CCI_POLLS   16u
+#define CCI_POLL_NS 20000u
+
+static struct p3_cci_endpoint *cci_endpoint_of(cci_endpoint_t *endpoint)
+{
+	return (struct p3_cci_endpoint *)(uintptr_t)endpoint;
+}
+
+void p3_cci_handle_enter_slowly(cci_endpoint_t *endpoint)
+{
+	struct p3_cci_endpoint *ep = cci_endpoint_of(endpoint);
+	p3_evfd_turn(ep->nic, ep->handle.evfd, P3_EVFD_IDLE);
+}
+
+/* Arm the handle, or make it readable if events wait. */
+static void cci_handle_arm(struct p3_cci_endpoint *ep)
+{
+	struct p3_evfd *e = ep->handle.evfd;
+	if (p3_cci_queue_any(&ep->queue))
+		p3_evfd_turn(ep->nic, e, P3_EVFD_ARMED);
+	else
+		(void)p3_evfd_settle(ep->nic, e, (uintptr_t)ep, P3_EVFD_ARMED);
+	FAULT_POINT("cci.armed");
+	p3_fence(); /* EVFD.1 */
+	if (p3_cci_queue_any(&ep->queue))
+		p3_evfd_signal(ep->nic, e);
+}
+
+void p3_cci_handle_leave_slowly(cci_endpoint_t *endpoint)
+{
+	struct p3_cci_endpoint *ep = cci_endpoint_of(endpoint);
+	struct p3_evfd *e = ep->handle.evfd;
+	bool poller = p3_get(&ep->handle.polls) >= CCI_POLLS;
+	if (poller) {
+		if (!p3_cci_queue_any(&ep->queue))
+			(void)p3_evfd_settle(ep->nic, e, (uintptr_t)ep, P3_EVFD_IDLE);
+		p3_fence(); /* EVFD.3 */
+		poller = !p3_get(&ep->nic->nic_asleep);
+	}
+	if (!poller)
+		cci_handle_arm(ep);
+}
+
+void p3_cci_handle_looked_slowly(cci_endpoint_t *endpoint, bool found)
+{
+	struct p3_cci_handle *h = &cci_endpoint_of(endpoint)->handle;
+	if (found) {
+		p3_set(&h->looked_ns, 0);
+	} else { /* judge by the times of its looks if the program polls */
+		uint64_t now = p3_now_ns(), last = p3_get(&h->looked_ns);
+		uint32_t pairs = p3_get(&h->polls);
+		if (last && now - last > CCI_POLL_NS)
+			p3_set(&h->polls, 0);
+		else if (last && pairs < CCI_POLLS)
+			p3_set(&h->polls, pairs + 1);
+		p3_set(&h->looked_ns, now);
+	}
+	p3_cci_handle_leave_slowly(endpoint);
+}
+
+void p3_cci_handle_begin(cci_endpoint_t *endpoint)
+{
+	p3_cci_handle_enter_slowly(endpoint);
+	p3_cci_handle_leave_slowly(endpoint);
 }
 
 /* ---- taking ---- */
@@ -133,7 +217,7 @@ static P3_HOT struct p3_cci_item *cci_event_take(struct p3_cci_endpoint *ep)
 /* Return true if the program sleeps on the OS handle when it finds no event. */
 static bool cci_poll_sleeps(const struct p3_cci_endpoint *ep)
 {
-	return ep->handle.fd >= 0 && p3_get(&ep->handle.state) != P3_CCI_IDLE;
+	return ep->handle.evfd && p3_get(&ep->handle.polls) < CCI_POLLS;
 }
 
 /* Count drained passes as those of a thread that sleeps next, so that the NIC thread does
@@ -142,7 +226,7 @@ static void cci_poll_count_brief(
 	struct p3_nic *n, const struct p3_cci_endpoint *ep, uint64_t looks)
 {
 	if (p3_unlikely(cci_poll_sleeps(ep)))
-		p3_count(&n->cci.brief_looks, looks);
+		p3_count(&n->brief_looks, looks);
 }
 
 /* With the lease: run passes until the queue has an event, or nothing is left. */

@@ -169,17 +169,6 @@ static inline void p3_cci_queue_give_back(
 	p3_owner_leave(&q->owner);
 }
 
-/* Have the next pass look at the OS handle of the endpoint. */
-static inline void p3_cci_event_dirty(struct p3_nic *n, struct p3_cci_endpoint *ep)
-{
-	if (ep->dirty)
-		return;
-	ep->dirty = true;
-	ep->next = n->cci.dirty;
-	n->cci.dirty = ep;
-	p3_odd_set(n, P3_ODD_CCI);
-}
-
 /* Post the event that lies in an item. */
 static inline void p3_cci_event_post(struct p3_nic *n, struct p3_cci_item *item)
 {
@@ -187,13 +176,8 @@ static inline void p3_cci_event_post(struct p3_nic *n, struct p3_cci_item *item)
 	FAULT_POINT("cci.event_written");
 	p3_cci_queue_post(&ep->queue, item);
 	FAULT_POINT("cci.event_posted");
-	n->posted |= P3_NEWS_RESULT;
-	if (p3_unlikely(ep->handle.fd >= 0))
-		p3_cci_event_dirty(n, ep);
+	n->posted |= ep->news;
 }
-
-/* Take an endpoint that ends from the list of those with news. */
-void p3_cci_event_forget(struct p3_nic *n, struct p3_cci_endpoint *ep);
 
 /* ---- timers ----
  *

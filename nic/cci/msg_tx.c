@@ -240,7 +240,7 @@ static void cci_msg_send(struct p3_nic *n, void *arg)
 static P3_HOT void cci_msg_leave_to(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_count(&n->count[P3_C_LEASE_HOST], 1);
-	if (p3_unlikely(n->ntouched || n->cci.dirty)) {
+	if (p3_unlikely(n->ntouched)) {
 		p3_looks_add(n, p);
 		p3_lease_leave(n);
 	} else {

@@ -31,7 +31,6 @@ void p3_cci_reset_peer(struct p3_peer *p)
 void p3_cci_work(struct p3_nic *n)
 {
 	p3_cci_timer_run(n);
-	p3_cci_event_signal(n);
 }
 
 /* ---- lost peers ---- */
@@ -100,6 +99,4 @@ void p3_cci_peer_down(struct p3_nic *n, struct p3_peer *p)
 		cci_request_lose(ep, p);
 	p3_cci_rma_peer_down(n, p);
 	p->cci.asked = 0;
-	if (n->cci.dirty)
-		p3_cci_event_signal(n);
 }

@@ -266,8 +266,8 @@ struct p3_cci_endpoint {
 	uint32_t mtu;
 	uint32_t stride; /* bytes from a slot to the next */
 	struct p3_cci_handle handle;
-	bool dirty;                   /* in n->cci.dirty */
-	struct p3_cci_endpoint *next; /* in n->cci.dirty, or in n->cci.destroyed */
+	uint32_t news;                /* of its events */
+	struct p3_cci_endpoint *next; /* in n->cci.destroyed */
 	struct p3_cci_queue queue;
 	/* receive descriptors */
 	_Alignas(P3_LINE) struct p3_cci_rx *rx;
@@ -331,13 +331,8 @@ struct p3_cci {
 	struct p3_link soon, late; /* timers, by due_ns */
 	p3_a64 due_ns;             /* (any) of the first timer, or 0 */
 	uint32_t looks;            /* passes while a timer ran */
-	p3_a32 handles;            /* (any) endpoints with an OS handle */
-	/* (any) drained passes of threads that are about to sleep on an OS handle: they
-	 * are part of drained in struct p3_nic */
-	p3_a64 brief_looks;
-	p3_a32 napped;       /* (any) a thread has slept until a timer was due */
-	p3_a64 withdrawn_ns; /* (any) time of the last withdrawal of bytes, or 0 */
-	struct p3_cci_endpoint *dirty;     /* have new events, and an OS handle */
+	p3_a32 napped;             /* (any) a thread has slept until a timer was due */
+	p3_a64 withdrawn_ns;       /* (any) time of the last withdrawal of bytes, or 0 */
 	struct p3_cci_endpoint *destroyed; /* endpoints with rejections that wait */
 	struct p3_link absent;             /* connections whose node has yet to join */
 	uint64_t next_gen;

@@ -64,6 +64,7 @@ static int post_closed_code(const struct p3_cmd *c)
 	case P3_OP_DUMP:
 		return c->flag == P3_DUMP_ME ? PTL_ME_INVALID : PTL_NI_INVALID;
 	case P3_OP_EQ_FREE:
+	case P3_OP_EQ_WATCH:
 		return PTL_EQ_INVALID;
 	default:
 		return PTL_NI_INVALID;

@@ -98,6 +98,37 @@ int p3_nic_eq_peek(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 	return got == P3_EVQ_LOST ? PTL_EQ_DROPPED : PTL_OK;
 }
 
+/* Return the code of a queue that is not empty. */
+static int eq_arm_in_vain(const struct p3_nic *n, uint64_t handle)
+{
+	return p3_eq_named(n, handle) ? PTL_EQ_IN_USE : PTL_EQ_INVALID;
+}
+
+int p3_nic_eq_arm(struct p3_nic *n, uint64_t handle)
+{
+	const struct p3_eq *eq = p3_eq_named(n, handle);
+	if (!eq)
+		return PTL_EQ_INVALID;
+	uint32_t slot = p3_acquire(&eq->evfd); /* EVFD.1 */
+	if (!slot)
+		return PTL_FAIL;
+	struct p3_evfd *e = p3_evfd_numbered(n, slot);
+	p3_call_attend(n, p3_handle_ni(handle));
+	if (!p3_eq_is_empty(eq, handle))
+		return eq_arm_in_vain(n, handle);
+	if (!p3_evfd_settle(n, e, handle, P3_EVFD_ARMED))
+		return p3_get(&e->state) == P3_EVFD_LOST ? PTL_FAIL
+							 : eq_arm_in_vain(n, handle);
+	FAULT_POINT("queue.armed");
+	p3_fence(); /* EVFD.1 */
+	if (!p3_eq_is_empty(eq, handle)) {
+		p3_evfd_signal(n, e);
+		return eq_arm_in_vain(n, handle);
+	}
+	p3_count(&n->brief_looks, 1); /* the look that has found the queue empty */
+	return PTL_OK;
+}
+
 /*
  * Return the place in the list of queues at which the next look begins, so that no queue
  * starves.  Each call moves on by the golden section of a list, whose multiples lie close

@@ -167,6 +167,9 @@ static void eq_retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 		return;
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
 		last = eq;
+		uint32_t evfd = p3_exchange32(&eq->evfd, 0);
+		if (p3_unlikely(evfd))
+			p3_evfd_close(n, p3_evfd_numbered(n, evfd));
 		p3_evq_retire(&eq->rx, p3_self_number());
 		p3_host_ring_free(n, eq->tx.ring, eq->tx.rec, eq->n, life);
 	}
@@ -231,4 +234,46 @@ int p3_nic_eq_free(struct p3_nic *n, uint64_t handle)
 		eq_retire(n, c.eq.dead, life);
 	p3_call_end(n);
 	return rc;
+}
+
+/* Give the queue a descriptor, and return its slot, or that of the descriptor which it
+ * has got meanwhile.  Return NULL and the code in *rc if there is none. */
+static __attribute__((noinline)) struct p3_evfd *eq_watch(
+	struct p3_nic *n, uint64_t handle, int *rc)
+{
+	struct p3_cmd c = {.op = P3_OP_EQ_WATCH, .handle = handle};
+	struct p3_evfd *e = p3_evfd_open(n, handle, p3_news_of_queue(handle));
+	*rc = PTL_NO_SPACE;
+	if (!e)
+		return NULL;
+	const uint32_t slot = p3_evfd_number(n, e);
+	c.flag = slot;
+	FAULT_POINT("queue.watched");
+	*rc = p3_call_inside(n, &c);
+	if (*rc == PTL_OK && c.flag == slot)
+		return e;
+	p3_evfd_close(n, e);
+	return *rc == PTL_OK ? p3_evfd_numbered(n, c.flag) : NULL;
+}
+
+int p3_nic_eq_descriptor(struct p3_nic *n, uint64_t handle, int *fd_out)
+{
+	int rc = PTL_OK, fd = -1;
+	const struct p3_eq *eq = p3_eq_named(n, handle);
+	if (!eq)
+		return PTL_EQ_INVALID;
+	if (p3_self.inside)
+		return PTL_NO_SPACE;
+	p3_call_begin();
+	uint32_t has = p3_acquire(&eq->evfd); /* EVFD.1 */
+	struct p3_evfd *e = has ? p3_evfd_numbered(n, has) : eq_watch(n, handle, &rc);
+	if (e)
+		fd = p3_evfd_renew(n, e, handle);
+	p3_call_end(n);
+	if (!p3_eq_named(n, handle))
+		return PTL_EQ_INVALID;
+	if (fd < 0)
+		return rc == PTL_OK ? PTL_NO_SPACE : rc;
+	*fd_out = fd;
+	return PTL_OK;
 }

@@ -2,6 +2,7 @@
 /* Event queues, events, and operations on a descriptor from START to END. */
 #include "nic/obj/obj.h"
 #include "nic/report/report.h"
+#include "nic/run/evfd.h"
 
 int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 {
@@ -13,6 +14,7 @@ int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c)
 	struct p3_eq *eq = p3_obj_new(n, P3_T_EQ, c->ni);
 	eq->n = c->eq.n;
 	eq->owed = 0;
+	p3_set(&eq->evfd, 0);
 	p3_set(&eq->handler, c->eq.handler);
 	p3_evq_format(c->eq.ring, c->eq.n, c->eq.start, &eq->tx, &eq->rx);
 	eq->nic = n;
@@ -52,6 +54,20 @@ int p3_eq_reclaim(struct p3_nic *n, struct p3_cmd *c)
 		next = eq->next_dead;
 		p3_table_reclaim(&n->table[P3_T_EQ], &eq->o);
 	}
+	return PTL_OK;
+}
+
+int p3_eq_watch(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_eq *eq = p3_eq_named(n, c->handle);
+	if (!eq)
+		return PTL_EQ_INVALID;
+	uint32_t has = p3_get(&eq->evfd);
+	p3_evfd_adopt(n);
+	if (!has)
+		p3_release(&eq->evfd, c->flag); /* EVFD.1: light is false */
+	else
+		c->flag = has;
 	return PTL_OK;
 }
 

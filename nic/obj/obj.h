@@ -282,6 +282,9 @@ int p3_eq_alloc(struct p3_nic *n, struct p3_cmd *c);
 int p3_eq_free(struct p3_nic *n, struct p3_cmd *c);
 /* Command: make the places of the queues in c->eq.dead reusable. */
 int p3_eq_reclaim(struct p3_nic *n, struct p3_cmd *c);
+/* Command: give the queue the descriptor in slot c->flag - 1, unless it has one; then
+ * c->flag is that one's. */
+int p3_eq_watch(struct p3_nic *n, struct p3_cmd *c);
 /*
  * Kill a queue, and add it to a list of dead ones.  Descriptors that still name it find
  * its life changed: no queue.  The caller makes sure that its place and its ring

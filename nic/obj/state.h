@@ -371,6 +371,7 @@ struct p3_eq {
 	uint32_t n;
 	uint32_t owed; /* events of operations under way that will be posted here */
 	uint32_t news; /* p3_news_of_queue() */
+	p3_a32 evfd;   /* (any) number of its descriptor's slot, plus 1; 0: none */
 };
 
 _Static_assert(offsetof(struct p3_eq, rx) + offsetof(struct p3_evq_ring, pad1) <=

@@ -105,6 +105,7 @@ static cmd_function *const cmd_functions[P3_OPS] = {
 	[P3_OP_MD_UPDATE] = p3_md_update,
 	[P3_OP_EQ_ALLOC] = p3_eq_alloc,
 	[P3_OP_EQ_FREE] = p3_eq_free,
+	[P3_OP_EQ_WATCH] = p3_eq_watch,
 	[P3_OP_EQ_RECLAIM] = p3_eq_reclaim,
 	[P3_OP_PUT] = p3_tx_put,
 	[P3_OP_GET] = p3_tx_get,
@@ -187,14 +188,12 @@ static bool lease_leave(struct p3_nic *n)
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable here */
 	p3_looks_gather(n, &l);
 	bool light = n->light;
-	if (p3_unlikely(n->cci.dirty))
-		p3_cci_event_signal(n);
 	P3_TRACE(given, n);
 	if (p3_unlikely(n->generic != NULL))
 		p3_lease_give_reserved(&n->lease);
 	else
 		p3_lease_give(&n->lease);
-	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
+	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1, EVFD.1 */
 	p3_looks_check(n, &l);
 	lease_wake_parked(n, l.posted);
 	return p3_mbx_any(mailbox); /* MBX.4 */
@@ -236,7 +235,7 @@ P3_RARE void p3_lease_left(struct p3_nic *n, p3_a32 *asleep, const p3_a32 *cold,
 P3_PATH
 void p3_lease_leave(struct p3_nic *n)
 {
-	const uint32_t odd = P3_ODD_WIRED | P3_ODD_TRACED | P3_ODD_CCI | P3_ODD_GENERIC;
+	const uint32_t odd = P3_ODD_WIRED | P3_ODD_TRACED | P3_ODD_GENERIC;
 	if (p3_unlikely(n->ntouched > 1 || n->odd & odd)) {
 		lease_leave_many(n);
 		return;

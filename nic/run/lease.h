@@ -53,7 +53,7 @@ static P3_HOT void p3_lease_give_to(struct p3_nic *n, p3_a32 *asleep, const p3_a
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable after the give */
 	bool light = n->light;
 	p3_lease_give(&n->lease);
-	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
+	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1, EVFD.1 */
 	uint32_t news = p3_get(cold) | p3_get(asleep) | p3_get(&n->parked);
 	if (p3_unlikely(news || p3_mbx_any(mailbox))) /* MBX.4 */
 		p3_lease_left(n, asleep, cold, bell, posted, mailbox);
@@ -73,7 +73,7 @@ static P3_HOT void p3_lease_give_alone(struct p3_nic *n, uint32_t posted)
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable after the give */
 	bool light = n->light;
 	p3_lease_give(&n->lease);
-	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1 */
+	p3_fence_light(light); /* LEASE.2, PARK.1, COLD.1, EVFD.1 */
 	/* The same as p3_mbx_any(), so that one branch tests both words. */
 	uint32_t command = p3_get(&mailbox->head) ^ P3_MBX_NONE; /* MBX.4 */
 	if (p3_unlikely(command | p3_get(&n->parked)))

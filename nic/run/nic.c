@@ -243,6 +243,7 @@ static void nic_reset_state(struct p3_nic *n)
 	p3_set(&n->closing, 0);
 	p3_set(&n->drained, 0);
 	p3_set(&n->nic_drained, 0);
+	p3_set(&n->brief_looks, 0);
 	p3_set(&n->nic_asleep, 0);
 	p3_set(&n->watcher, 0);
 	p3_set(&n->hogged_until, 0);
@@ -417,6 +418,7 @@ void p3_nic_stop(struct p3_nic *n)
 	p3_release(&h->state, P3_SEG_FINISHED); /* SEG.1 */
 	p3_close_all(n);
 	p3_cci_free_all(n);
+	p3_evfd_close_all(n);
 	p3_nic_free_iovs();
 	FAULT_POINT("fini.finished");
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {

@@ -62,9 +62,7 @@ static inline uint32_t p3_self_number(void)
  *	HUNGRY		cmd_append_hungry		a command waits for memory
  *	BAD		p3_peer_ignore			n->some_bad
  *	SWAPPER		getput_begin_wait		n->swapper: an exchange waits
- *	CCI		p3_cci_event_dirty		n->cci.dirty: an OS handle may
- *							need a signal
- *			p3_cci_timer_look_now		a timer is due
+ *	CCI		p3_cci_timer_look_now		a timer is due
  *	GENERIC		start of the NIC, for its life	the host matches (nic/generic/)
  *	KEPT		p3_deliver_keeps		n->nkept: requests wait
  *
@@ -112,7 +110,7 @@ static inline uint32_t p3_odd_now(const struct p3_nic *n)
 	       (p3_list_empty(&n->sources) ? 0u : P3_ODD_SOURCES) |
 	       (p3_get(&n->hungry) != P3_MBX_NONE ? P3_ODD_HUNGRY : 0u) |
 	       (n->some_bad ? P3_ODD_BAD : 0u) | (n->swapper ? P3_ODD_SWAPPER : 0u) |
-	       (n->cci.dirty ? P3_ODD_CCI : 0u) | (n->nkept ? P3_ODD_KEPT : 0u);
+	       (n->nkept ? P3_ODD_KEPT : 0u);
 }
 
 /* Clear each bit whose cause is over. */
@@ -222,7 +220,7 @@ bool p3_wake_sleeper(p3_a32 *asleep);
 /* Do as p3_wake_sleeper(), and count the wake-up. */
 void p3_wake_peer(struct p3_nic *n, p3_a32 *asleep);
 /* Wake this node's parked host threads that wait for one of these news, the watcher of
- * the doorbell included. */
+ * the doorbell included, and make their descriptors readable. */
 void p3_wake_hosts(struct p3_nic *n, uint32_t news);
 /* Wake one of the parked host threads that tend the node when no other thread does. */
 void p3_wake_tender(struct p3_nic *n);

@@ -146,7 +146,7 @@ static void dedicated_run(struct p3_nic *n, struct thread_dedication *d)
 		}
 		if (turns % P3_LOOK_TURNS)
 			continue;
-		if (p3_unlikely(p3_get(&n->cci.handles)))
+		if (p3_unlikely(p3_get(&n->evfds)))
 			p3_cci_event_remind(n);
 		if (n->may_rest && empty > P3_REST_TURNS) {
 			d->resting = true;
@@ -182,7 +182,7 @@ static uint32_t thread_arm(struct p3_nic *n)
 	if (p3_cas32(n->asleep, &word, P3_ASLEEP_NIC))
 		word = P3_ASLEEP_NIC;
 	FAULT_POINT("nic.armed");
-	p3_looks_fence(n, p3_fence_heavy); /* PARK.1, CCIFD.3 */
+	p3_looks_fence(n, p3_fence_heavy); /* PARK.1, EVFD.3 */
 	p3_peer_sweep(n);
 	return word;
 }
@@ -250,7 +250,7 @@ static bool generic_sleep_until_rung(
 {
 	uint32_t word = thread_arm(n);
 	bool news = p3_pass_run(n) || p3_get(&n->stop);
-	if (p3_get(&n->cci.handles))
+	if (p3_get(&n->evfds))
 		p3_cci_event_remind(n);
 	p3_mirror_gauges(n, P3_LEASE_FREE);
 	uint64_t ns = generic_longest_sleep(n, safety_ns, nap_ns);
@@ -269,7 +269,7 @@ static void thread_run_generic(struct p3_nic *n)
 	uint64_t nap_ns = 0;
 	while (!p3_get(&n->stop) && generic_enter(n)) {
 		enum p3_idle what = P3_IDLE_SPIN;
-		if (p3_unlikely(p3_get(&n->cci.handles))) { /* once in a tick's time */
+		if (p3_unlikely(p3_get(&n->evfds))) { /* once in a tick's time */
 			uint64_t now = p3_now_ns();
 			if (now - reminded_ns >= n->tick_ns) {
 				reminded_ns = now;
@@ -298,10 +298,10 @@ static void thread_run_generic(struct p3_nic *n)
 /* ---- passes ---- */
 
 /* Return the number of passes that found no work, without those of threads that sleep on
- * an OS handle after a look: no thread but this one runs the firmware then. */
+ * a descriptor (evfd.h) after a look: no thread but this one runs the firmware then. */
 static uint64_t thread_drained(struct p3_nic *n)
 {
-	return p3_get(&n->drained) - p3_get(&n->cci.brief_looks);
+	return p3_get(&n->drained) - p3_get(&n->brief_looks);
 }
 
 /* Run one pass, and count it in nic_drained if it has found no work. */
@@ -328,7 +328,7 @@ static bool thread_run_passes(struct nic_thread *t)
 			break;
 		if (now)
 			p3_waiter_reset(&idle);
-		else if (!worked || want || p3_get(&n->cci.handles) ||
+		else if (!worked || want || p3_get(&n->evfds) ||
 			 p3_waiter_turn(&idle, &n->idle) != P3_IDLE_SPIN)
 			break;
 	}
@@ -341,12 +341,12 @@ static bool thread_run_passes(struct nic_thread *t)
 
 /* ---- sleep ---- */
 
-/* Return true if a host thread will run the firmware.  Where programs sleep on OS
- * handles a wait is mostly one for this thread's lease, and soon over;
+/* Return true if a host thread will run the firmware.  Where programs sleep on
+ * descriptors a wait is mostly one for this thread's lease, and soon over;
  * thread_hosts_poll() tells the others. */
 static bool thread_host_is_inside(struct p3_nic *n)
 {
-	return p3_get(&n->waiting) && !p3_get(&n->watcher) && !p3_get(&n->cci.handles);
+	return p3_get(&n->waiting) && !p3_get(&n->watcher) && !p3_get(&n->evfds);
 }
 
 /* Arm the doorbell, look once more, give up the lease, which the caller holds, and sleep.
@@ -356,7 +356,7 @@ static bool thread_sleep_until_rung(struct nic_thread *t)
 	struct p3_nic *n = t->n;
 	uint32_t word = thread_arm(n);
 	bool news = thread_pass(t) || p3_get(&n->stop);
-	if (p3_unlikely(p3_get(&n->cci.handles)))
+	if (p3_unlikely(p3_get(&n->evfds)))
 		p3_cci_event_remind(n);
 	p3_lease_leave(n);
 	FAULT_POINT("nic.asleep");
@@ -434,12 +434,12 @@ static bool thread_hosts_poll(struct nic_thread *t)
 	return poll;
 }
 
-/* Take the lease.  A program that sleeps on an OS handle, and that this thread has just
+/* Take the lease.  A program that sleeps on a descriptor, and that this thread has just
  * woken, holds it for a short time, and then sleeps again: only this thread serves its
  * next message then. */
 static bool thread_enter_behind_sleepers(struct p3_nic *n)
 {
-	uint32_t left = p3_get(&n->cci.handles) ? P3_SHORT_HOLDS : 1;
+	uint32_t left = p3_get(&n->evfds) ? P3_SHORT_HOLDS : 1;
 	bool entered = p3_lease_enter(n, P3_LEASE_NIC);
 	while (!entered && --left) {
 		sched_yield();
@@ -457,7 +457,7 @@ static bool thread_enter_behind_sleepers(struct p3_nic *n)
 static bool thread_doze(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
-	if (!p3_get(&n->cci.handles))
+	if (!p3_get(&n->evfds))
 		return false;
 	uint64_t until = p3_now_ns() + P3_DOZE_NS;
 	while (p3_now_ns() < until && !p3_get(&n->stop)) {
@@ -498,7 +498,7 @@ static void thread_stay_asleep(struct nic_thread *t)
 static void thread_tick(struct nic_thread *t)
 {
 	struct p3_nic *n = t->n;
-	if (p3_unlikely(p3_get(&n->cci.handles)) && p3_lease_enter(n, P3_LEASE_NIC)) {
+	if (p3_unlikely(p3_get(&n->evfds)) && p3_lease_enter(n, P3_LEASE_NIC)) {
 		/* Remind the sleepers of OS handles, also while hosts run the
 		 * firmware. */
 		p3_cci_event_remind(n);

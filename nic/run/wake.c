@@ -59,6 +59,8 @@ static uint32_t wake_awaited(struct p3_nic *n, uint32_t news)
 void p3_wake_hosts(struct p3_nic *n, uint32_t news)
 {
 	uint32_t who = P3_ASLEEP_HOST, wanted = wake_awaited(n, news);
+	if (p3_unlikely(p3_get(&n->evfds)))
+		p3_evfd_signal_news(n, news);
 	if (!wanted)
 		return;
 	p3_add32(&n->news, 1);
@@ -118,7 +120,7 @@ void p3_looks_take(struct p3_nic *n)
 	if (n->wired)
 		p3_wires_flush(n);
 	p3_looks_gather(n, &l);
-	p3_fence_light(n->light); /* PARK.1, COLD.1 */
+	p3_fence_light(n->light); /* PARK.1, COLD.1, EVFD.1 */
 	p3_looks_check(n, &l);
 	if (l.posted && p3_get(&n->parked))
 		p3_wake_hosts(n, l.posted);

@@ -25,7 +25,7 @@ static void open_end(uint32_t k)
 {
 	static const struct cci_device device = {.name = "fuzz", .max_send_size = MTU};
 	struct p3_cci_endpoint_conf conf = {
-		.device = &device, .service = 1 + k, .max_send_size = MTU, .fd = -1};
+		.device = &device, .service = 1 + k, .max_send_size = MTU};
 	memset(&ends[k], 0, sizeof ends[k]);
 	check(p3_cci_endpoint_create(rig.nic, &conf, &ends[k].ep), CCI_SUCCESS,
 		"an endpoint");

@@ -38,6 +38,7 @@ static enum p3_kind kind_of(uint32_t op)
 	case P3_OP_GETPUT:
 		return P3_KIND_MD;
 	case P3_OP_EQ_FREE:
+	case P3_OP_EQ_WATCH:
 		return P3_KIND_EQ;
 	default:
 		return P3_KIND_NI;

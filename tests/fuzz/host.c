@@ -884,6 +884,9 @@ void host_prepare(struct host_gift *g, struct input *in)
 	case P3_OP_EQ_ALLOC:
 		give_ring(c, in);
 		break;
+	case P3_OP_EQ_WATCH:
+		c->flag = 0; /* no slot: p3_nic_eq_descriptor() alone opens one */
+		break;
 	case P3_OP_EQ_RECLAIM:
 		c->eq.dead = NULL; /* see retire() */
 		break;

@@ -17,16 +17,16 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define SERVICE 5000
 
-static cci_endpoint_t *open_with(uint32_t service, int fd)
+static cci_endpoint_t *open_with(uint32_t service, bool with_handle)
 {
 	cci_endpoint_t *ep = NULL;
-	const struct p3_cci_endpoint_conf conf = {
-		.service = service, .max_send_size = P3_CCI_MTU, .fd = fd};
+	const struct p3_cci_endpoint_conf conf = {.service = service,
+		.max_send_size = P3_CCI_MTU,
+		.with_handle = with_handle};
 	CHECK_EQ(p3_cci_endpoint_create(nic(), &conf, &ep), CCI_SUCCESS);
 	return ep;
 }
@@ -783,14 +783,13 @@ NODES_CASE(a_request_before_the_answer_accepts, 2)
 /* Sleep until the handle is readable, and take the next event. */
 static void sleep_and_take(cci_endpoint_t *ep, cci_event_type_t type)
 {
-	struct p3_cci_handle *h = p3_cci_handle_of(ep);
 	cci_event_t *e = NULL;
 	while (!e) {
-		struct pollfd readable = {.fd = h->fd, .events = POLLIN};
+		struct pollfd readable = {.fd = p3_cci_handle_fd(ep), .events = POLLIN};
 		CHECK(poll(&readable, 1, -1) == 1);
-		(void)p3_cci_handle_enter(ep);
+		p3_cci_handle_enter(ep);
 		(void)p3_cci_get_event(ep, &e);
-		p3_cci_handle_looked(ep, h, e != NULL);
+		p3_cci_handle_looked(ep, e != NULL);
 	}
 	CHECK_EQ(e->type, type);
 	give(e);
@@ -811,10 +810,7 @@ static void echo(cci_endpoint_t *ep, cci_connection_t *conn, bool begins)
  * the messages, there would be a take-over for each. */
 NODES_CASE(sleepers_do_not_wait_for_ticks, 2)
 {
-	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	CHECK(fd >= 0);
-	cci_endpoint_t *ep = open_with(rank == 0 ? SERVICE : 0, fd);
-	p3_cci_handle_begin(ep);
+	cci_endpoint_t *ep = open_with(rank == 0 ? SERVICE : 0, true);
 	sync_nodes();
 	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
 					   : connected(ep, 0, CCI_CONN_ATTR_UU, NULL, 0);
@@ -824,33 +820,4 @@ NODES_CASE(sleepers_do_not_wait_for_ticks, 2)
 	CHECK(p3_nic_counter(nic(), P3_C_TAKEOVERS) - before < ECHOS / 4);
 	sync_nodes();
 	p3_cci_endpoint_destroy(ep);
-	close(fd);
-}
-
-/* ---- an endpoint that ends with news for its OS handle ---- */
-
-struct ends {
-	struct p3_cci_endpoint *ep[2];
-	bool forgotten; /* the first endpoint is not in the list of those with news */
-};
-
-static void end_first(struct p3_nic *n, void *arg)
-{
-	struct ends *e = arg;
-	p3_cci_event_dirty(n, e->ep[0]);
-	p3_cci_event_dirty(n, e->ep[1]);
-	p3_cci_endpoint_end(n, e->ep[0]);
-	e->forgotten = n->cci.dirty == e->ep[1] && !e->ep[1]->next;
-}
-
-/* Two endpoints get events while a thread has the lease, and another thread has asked for
- * the end of one of them. */
-NODES_CASE(the_news_of_a_destroyed_endpoint_are_forgotten, 1)
-{
-	struct ends e;
-	for (unsigned i = 0; i < 2; i++)
-		e.ep[i] = (struct p3_cci_endpoint *)(uintptr_t)open_at(0);
-	CHECK(p3_cci_call(nic(), end_first, &e));
-	CHECK(e.forgotten);
-	p3_cci_endpoint_destroy(&e.ep[1]->pub);
 }

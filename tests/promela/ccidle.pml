@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state IDLE of an OS handle (nic/cci/event.c, lib/cci/endpoint.c).  A program that
+ * The state IDLE of an OS handle (nic/cci/event.c, nic/cci/host.c).  A program that
  * polls leaves the state IDLE, in which no event makes the eventfd readable.  If it polls
  * no more and sleeps, the NIC thread's next tick finds the event.  A NIC thread that
  * sleeps has no ticks, so it arms the handle before it sleeps.  A third thread, which
@@ -16,17 +16,16 @@
 #define LOOKS 2
 #endif
 
-#define CCIFD_3_p3_cci_handle_leave_slowly 1 /* the host's fence */
-#define CCIFD_3_thread_arm 2 /* the NIC thread's fence */
+#define EVFD_3_p3_cci_handle_leave_slowly 1 /* the host's fence */
+#define EVFD_3_thread_arm 2 /* the NIC thread's fence */
 
 #define PROCS  3
 #define POSTED 0
 #define TAKEN  1
 #define STATE  2
-#define INSIDE 3
-#define FD     4 /* the eventfd: 1 while its counter is not 0 */
-#define ASLEEP 5 /* the NIC thread */
-#define WORDS  6
+#define FD     3 /* the eventfd: 1 while its counter is not 0 */
+#define ASLEEP 4 /* the NIC thread */
+#define WORDS  5
 #define DATA   0
 #include "weak.inc"
 
@@ -50,7 +49,7 @@ inline give_lease()
 	lease = 0
 }
 
-inline p3_cci_handle_signal()
+inline p3_evfd_signal()
 {
 	y = ARMED;
 	do
@@ -93,30 +92,37 @@ inline set_empty(next, other)
 	fi
 }
 
-inline p3_cci_handle_leave_slowly()
+inline cci_handle_arm()
 {
 	p3_cci_any_event();
 	if
-	:: !x && poller -> set_empty(IDLE, ARMED)
-	:: !x && !poller -> set_empty(ARMED, IDLE)
-	:: else
+	:: x -> p3_cas(STATE, IDLE, ARMED, x, ALWAYS, ALWAYS)
+	:: else -> set_empty(ARMED, IDLE)
 	fi;
-	p3_rmw(INSIDE, mem[INSIDE] - 1, 0, 0);
-	p3_fence(CCIFD_3_p3_cci_handle_leave_slowly);
-	if
-	:: poller -> p3_get(ASLEEP, x)
-	:: else -> x = 0
-	fi;
-	if
-	:: x ->
-		poller = false;
-		set_empty(ARMED, IDLE);
-		p3_fence(ALWAYS)
-	:: else
-	fi;
+	p3_fence(ALWAYS);
 	p3_cci_any_event();
 	if
-	:: x && !poller -> p3_cci_handle_signal()
+	:: x -> p3_evfd_signal()
+	:: else
+	fi
+}
+
+inline p3_cci_handle_leave_slowly()
+{
+	if
+	:: poller ->
+		p3_cci_any_event();
+		if
+		:: !x -> set_empty(IDLE, ARMED)
+		:: else
+		fi;
+		p3_fence(EVFD_3_p3_cci_handle_leave_slowly);
+		p3_get(ASLEEP, x);
+		poller = !x
+	:: else
+	fi;
+	if
+	:: !poller -> cci_handle_arm()
 	:: else
 	fi
 }
@@ -134,7 +140,7 @@ active proctype program()
 		:: looks < LOOKS -> looks++
 		fi
 	   };
-		p3_rmw(INSIDE, mem[INSIDE] + 1, 0, 0);
+		p3_cas(STATE, ARMED, IDLE, x, ALWAYS, ALWAYS);
 		if
 		:: poller = true
 		:: poller = false
@@ -152,12 +158,7 @@ inline p3_cci_event_remind()
 {
 	p3_cci_any_event();
 	if
-	:: x ->
-		p3_get(INSIDE, x);
-		if
-		:: !x -> p3_cci_handle_signal()
-		:: else
-		fi
+	:: x -> p3_evfd_signal()
 	:: else
 	fi
 }
@@ -170,7 +171,7 @@ active proctype nic()
 	give_lease();
 	take_lease();
 	p3_set(ASLEEP, 1);
-	p3_fence_heavy(CCIFD_3_thread_arm);
+	p3_fence_heavy(EVFD_3_thread_arm);
 	p3_get(STATE, x); /* p3_cci_event_remind */
 	if
 	:: x == IDLE -> p3_cas(STATE, IDLE, ARMED, x, ALWAYS, ALWAYS)
@@ -186,14 +187,9 @@ active proctype poster()
 	take_lease();
 	p3_rmw(POSTED, 1, ALWAYS, ALWAYS);
 	p3_fence(ALWAYS);
-	p3_get(INSIDE, x);
+	p3_get(STATE, x);
 	if
-	:: !x ->
-		p3_get(STATE, x);
-		if
-		:: x == ARMED -> p3_cci_handle_signal()
-		:: else
-		fi
+	:: x == ARMED -> p3_evfd_signal()
 	:: else
 	fi;
 	give_lease()

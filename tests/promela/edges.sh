@@ -4,7 +4,7 @@
 # So has each place in the code that cites one, by the name of its function.
 . "${0%/*}/../style/sources.sh"
 here=tests/promela
-modelled='((LANE|LEASE|LEAVE|MBX|PARK|COLD|CCIFD|IRQ)[.][0-9]+|XFER[.][567]|CCIQ[.][13]|EVQ[.]4|FAR[.]2)'
+modelled='((LANE|LEASE|LEAVE|MBX|PARK|COLD|EVFD|IRQ)[.][0-9]+|XFER[.][567]|CCIQ[.][13]|EVQ[.]4|FAR[.]2)'
 
 ends() { # of an edge, that are necessary
 	sed -n "s/^[a-z]* \($1_[a-z0-9_]*\)\$/\1/p" $here/edges
