@@ -39,8 +39,8 @@ static bool is_nic_cpus(const char *text)
 }
 
 /*
- * Return true for auto, off, or a name of a provider as libfabric writes it.  The provider
- * portals is this library, which would wait for itself.
+ * Return true for auto, off, or a name of a provider as libfabric writes it.  The
+ * provider portals is this library, which would wait for itself.
  */
 static bool is_fabric(const char *text)
 {

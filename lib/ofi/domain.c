@@ -161,12 +161,6 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-static int domain_endpoint2(struct fid_domain *domain, struct fi_info *info,
-	struct fid_ep **ep, uint64_t flags, void *context)
-{
-	return flags ? -FI_EBADFLAGS : ofi_ep_open(domain, info, ep, context);
-}
-
 static struct fi_ops domain_fid_ops = {
 	.size = sizeof domain_fid_ops,
 	.close = domain_close,
@@ -188,7 +182,7 @@ static struct fi_ops_domain domain_ops = {
 	.srx_ctx = ofi_no_srx_ctx,
 	.query_atomic = ofi_query_atomic,
 	.query_collective = ofi_no_query_collective,
-	.endpoint2 = domain_endpoint2,
+	.endpoint2 = ofi_ep_open2,
 };
 
 int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,

@@ -379,3 +379,9 @@ int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 	*ep = &made->fid;
 	return 0;
 }
+
+int ofi_ep_open2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+	uint64_t flags, void *context)
+{
+	return flags ? -FI_EBADFLAGS : ofi_ep_open(domain, info, ep, context);
+}

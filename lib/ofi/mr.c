@@ -4,7 +4,8 @@
  *
  * The domain's index for RMA, and that for RMA with data:
  *
- *	gets | puts, and exchanges | ... | refuse		puts with data | ... | refuse
+ *	gets | puts, and exchanges | ... | refuse
+ *	puts with data | ... | refuse
  *
  * A region has an entry for gets before that for puts, so that each kind may have the
  * queue of its counter.  The last entry of an index takes no bytes of what no region
@@ -45,9 +46,7 @@ struct ofi_mrs {
 	void *by_key; /* tsearch() */
 	LIST_HEAD(, ofi_mr) all;
 	struct ofi_cntr *cntrs[2];
-	struct ofi_queue
-		data; /* completions with data, once there is a region for them */
-	bool has_data;
+	struct ofi_queue data;     /* of the domain, once there is a region for it */
 	ptl_handle_me_t refuse[2]; /* the last entries */
 };
 
@@ -84,11 +83,6 @@ static void data_event(struct ofi_sink *sink, const ptl_event_t *event)
 		ofi_cq_add(ep->rx_cq, &e,
 			ep->caps & FI_SOURCE ? ofi_av_find(ep->av, event->initiator, from)
 					     : FI_ADDR_NOTAVAIL);
-}
-
-struct ofi_queue *ofi_mrs_data(struct ofi_domain *domain)
-{
-	return domain->mrs->has_data ? &domain->mrs->data : NULL;
 }
 
 /* ---- entries ---- */
@@ -299,11 +293,11 @@ static struct fi_ops mr_fid_ops = {
 static int mr_open_data(struct ofi_domain *domain)
 {
 	struct ofi_mrs *mrs = domain->mrs;
-	int rc = mrs->has_data ? 0 : ofi_queue_open(&mrs->data, domain, MR_WITH_DATA);
-	if (!rc && !mrs->has_data) {
+	int rc = domain->data ? 0 : ofi_queue_open(&mrs->data, domain, MR_WITH_DATA);
+	if (!rc && !domain->data) {
 		ofi_queue_start(&mrs->data);
 		mrs->data.sink.event = data_event;
-		mrs->has_data = true;
+		domain->data = &mrs->data;
 	}
 	return rc;
 }
@@ -429,7 +423,7 @@ void ofi_mrs_close(struct ofi_domain *domain)
 	for (int i = 0; i < 2; i++)
 		if (domain->mrs->refuse[i] != PTL_INVALID_HANDLE)
 			PtlMEUnlink(domain->mrs->refuse[i]);
-	if (domain->mrs->has_data)
+	if (domain->data)
 		ofi_queue_close(&domain->mrs->data);
 	free(domain->mrs);
 }

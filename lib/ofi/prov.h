@@ -174,6 +174,7 @@ struct ofi_domain {
 		watched;     /* requests whose peers may die in silence, oldest first */
 	int waiting;         /* receives that wait for credits, an op, or late messages */
 	struct ofi_mrs *mrs; /* regions */
+	struct ofi_queue *data; /* completions with data of all endpoints, or NULL */
 };
 
 struct ofi_peer {
@@ -614,6 +615,8 @@ int ofi_eq_av(struct ofi_eq *eq, struct fid *fid, void *context, uint64_t count)
 
 int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 	void *context);
+int ofi_ep_open2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+	uint64_t flags, void *context);
 extern struct fi_ops_msg ofi_msg_ops;
 extern struct fi_ops_tagged ofi_tagged_ops;
 ssize_t ofi_cancel(fid_t fid, void *context);
@@ -654,8 +657,6 @@ int ofi_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_o
 /* Make the part of a domain for regions. */
 int ofi_mrs_open(struct ofi_domain *domain);
 void ofi_mrs_close(struct ofi_domain *domain);
-/* The queue of completions with data, for all endpoints of the domain, or NULL. */
-struct ofi_queue *ofi_mrs_data(struct ofi_domain *domain);
 /* From now on, and no longer, a counter counts what peers do to all regions; flags are
  * FI_REMOTE_READ and FI_REMOTE_WRITE. */
 int ofi_mrs_count(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags);

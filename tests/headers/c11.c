@@ -65,9 +65,9 @@ CHECK(offsetof(ptl_md_iovec_t, iov_len) == offsetof(struct iovec, iov_len));
 
 /* Counters without a hole, so that a size tells which of them are there. */
 CHECK(offsetof(ptlx_stats_t, struct_size) == 0);
-CHECK(sizeof(ptlx_stats_t) == 8 + 37 * sizeof(uint64_t));
+CHECK(sizeof(ptlx_stats_t) == 8 + 38 * sizeof(uint64_t));
 CHECK(offsetof(ptlx_stats_t, moved_direct_bytes) ==
-	sizeof(ptlx_stats_t) - 15 * sizeof(uint64_t));
+	sizeof(ptlx_stats_t) - 16 * sizeof(uint64_t));
 
 int main(void)
 {
