@@ -174,7 +174,7 @@ static P3_HOT bool p3_tx_put_now(struct p3_nic *n, uint64_t handle,
 	return true;
 }
 
-/* Put bytes that no descriptor has at once, at most P3_SHORT_MOST, or return false.
+/* Put bytes at once that no descriptor has, at most P3_SHORT_MOST, or return false.
  * There are no events.  Return the target. */
 static P3_HOT bool p3_tx_put_bytes_now(struct p3_nic *n, uint32_t ni, const void *bytes,
 	const struct p3_move *m, struct p3_peer **to_out)
