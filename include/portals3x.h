@@ -79,6 +79,85 @@ int PtlXAlloc(ptl_size_t length, void **addr);
 int PtlXFree(void *addr);
 
 /*
+ * PtlXPTHold - let requests wait for a match entry, instead of dropping them
+ *
+ *	ni_handle	in	interface
+ *	index		in	portal index, 0 to max_pt_index
+ *	on		in	not 0: requests wait from now on; 0: they are dropped,
+ *				as they are for each index at first
+ *
+ * A put, get or getput for this index that no match entry and descriptor of the list
+ * accepts is not dropped, but stays at the head of the lane from its initiator.  It is
+ * tried again when an entry or a descriptor is attached or inserted anywhere, or a
+ * descriptor is updated: at the latest when the call that does so returns, or in generic
+ * mode soon after.  So no message is lost while a program has no buffers left, and the
+ * sender is slowed down instead.
+ *
+ * While a request waits, all later requests of its initiator to this process wait behind
+ * it, whatever their interface and portal index, and messages of CCI, too.  Those of
+ * other initiators go on.  Answers never wait, so what this process has asked for comes.
+ * A process that waits for its own request, or for a later one of that initiator, before
+ * it attaches an entry, waits for ever.
+ *
+ * A request that an access control entry refuses, or whose index is too large, is dropped
+ * as ever.  All that waits is dropped when the interface is closed, and when the
+ * initiator dies; if the initiator has closed its interface, or ended by exit(), it waits
+ * for ten more seconds.  With "on" 0, what waits is delivered if an entry has come, else
+ * dropped.
+ *
+ * ptlstat why names a process that others wait for, and the index.
+ *
+ * PTL_NO_INIT		PtlInit has not succeeded, PtlFini has run, or this is a forked
+ *			child
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_PT_INDEX_INVALID	index is larger than max_pt_index
+ * PTL_NO_SPACE		only in a signal handler that has interrupted the library
+ *
+ * All other indexes follow P3.3 chapter 4, where such a message is dropped.  Any thread;
+ * does not block.
+ */
+int PtlXPTHold(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, int on);
+
+/* Most bytes of one PtlXInject. */
+#define PTLX_INJECT_MOST 8192
+
+/*
+ * PtlXInject - put bytes that are copied before the call returns
+ *
+ *	ni_handle	in	interface that sends
+ *	start		in	first byte, read during the call only; may be NULL if
+ *				length is 0
+ *	length		in	bytes, 0 to PTLX_INJECT_MOST
+ *	target		in	process, without wildcards
+ *	pt_index	in	portal index at the target
+ *	ac_index	in	access control entry at the target
+ *	match_bits	in	for the target's match list
+ *	remote_offset	in	bytes from the start of the target's descriptor, if that
+ *				lets the initiator choose
+ *	hdr_data	in	out-of-band data for the target's event
+ *
+ * Does what PtlPut does with PTL_NOACK_REQ, in the same order with other requests to the
+ * target, but needs no memory descriptor, and posts no events at the initiator: the bytes
+ * may change as soon as the call returns.  The target sees an ordinary put.  A message
+ * that cannot be delivered is lost in silence.
+ *
+ * PTL_NO_INIT		PtlInit has not succeeded, PtlFini has run, or this is a forked
+ *			child
+ * PTL_NI_INVALID	ni_handle is no live interface
+ * PTL_PROCESS_INVALID	target has a wildcard
+ * PTL_FAIL		length is larger than PTLX_INJECT_MOST
+ * PTL_SEGV		start is NULL, and length is not 0
+ * PTL_NO_SPACE		no memory for the copy: the target has not taken earlier messages
+ *			yet.  Call again, after PtlEQGet or PtlProgress.  Also in a
+ *			signal handler that has interrupted the library
+ *
+ * The message is one of P3.3 3.13.2 (PtlPut).  Any thread; does not block.
+ */
+int PtlXInject(ptl_handle_ni_t ni_handle, const void *start, ptl_size_t length,
+	ptl_process_id_t target, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
+
+/*
  * PtlXVersion - the name and version of the library
  *
  * Returns a constant string for people, "libportals 1.0.0" or longer; never NULL.  Do not
@@ -144,6 +223,7 @@ typedef struct {
 	uint64_t moved_fetched_bytes;
 
 	uint64_t truncated; /* messages of which the node took or gave fewer bytes */
+	uint64_t kept;      /* messages that waited for a match entry (PtlXPTHold) */
 } ptlx_stats_t;
 
 /*

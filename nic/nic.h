@@ -232,6 +232,8 @@ enum p3_op {
 	P3_OP_HELD,
 	P3_OP_LIST, /* ids of processes that may come */
 	P3_OP_CCI,  /* a call of CCI (nic/cci/host.c) */
+	P3_OP_PT_HOLD,
+	P3_OP_INJECT, /* handle: the NI */
 	P3_OPS
 };
 
@@ -347,7 +349,14 @@ struct p3_cmd {
 					     * in */
 			uint32_t n;
 		} eq;
-		struct p3_move move;
+		struct {
+			struct p3_move move;
+			const void *bytes; /* INJECT */
+		};
+		struct {
+			uint32_t pt_index;
+			bool on;
+		} pt_hold;
 		struct {
 			char *text; /* out, ends with a zero byte */
 			size_t size;
@@ -391,6 +400,9 @@ int p3_nic_do(struct p3_nic *nic, struct p3_cmd *cmd);
  * return false, having done nothing.  pt_index has 16 bits.
  */
 bool p3_nic_put(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
+/* Do the same with INJECT, for at most PTLX_INJECT_MOST bytes. */
+bool p3_nic_inject(struct p3_nic *nic, uint64_t ni_handle, const void *bytes,
+	const struct p3_move *move);
 /* Do the same with a put that wants an ACK, and with a get. */
 bool p3_nic_put_acked(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
 bool p3_nic_get(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
@@ -502,8 +514,9 @@ void p3_nic_peer_pids(struct p3_nic *nic, struct p3_peer_info *info);
 void p3_nic_peer_heard(struct p3_nic *nic, uint32_t node, uint64_t at);
 /*
  * Remove a peer.  Return false if a message of the peer waits for this node's interface
- * to settle (nic/proto/proto.h): then call again.  The call succeeds within ten seconds,
- * or at once with info.now, which discards such messages.
+ * to settle (nic/proto/proto.h), or if the peer has left and its portal index keeps the
+ * message: then call again.  The call succeeds within ten seconds, or at once with
+ * info.now, which discards such messages.
  */
 bool p3_nic_peer_down(struct p3_nic *nic, struct p3_peer_info *info);
 

@@ -109,6 +109,7 @@ struct p3_nic {
 	/* run/ */
 	uint32_t odd; /* p3_odd (nic/run/run.h); 0: the few hot lanes are all that there
 		       * is to do */
+	uint32_t odd_life; /* the bits of odd that hold for the NIC's life */
 	struct p3_peer *touched[P3_TOUCHED];
 	uint32_t ntouched;
 	uint32_t unlooked; /* shares since the last look: see p3_pass_share() */
@@ -202,6 +203,7 @@ struct p3_nic {
 					   * that has ended */
 	uint32_t asked;                   /* the last question (nic.h), */
 	uint32_t told;                    /* and the last one that was answered */
+	uint32_t nkept;                   /* peers whose first request is kept */
 	uint64_t settling_until;          /* until then requests may wait for an entry
 				  * (proto.h) */
 

@@ -146,6 +146,7 @@ enum p3_counter {
 	P3_G_WAITING,       /* host threads inside a blocking call */
 	P3_G_WATCHER,       /* a thread sleeps on the doorbell */
 	P3_G_CARVED,        /* bytes of the arena in use */
+	P3_G_KEPT,          /* peers whose first request waits for an entry */
 
 	P3_G_SLICE = 50, /* bytes of a cross-memory read, at the last one; 0: none yet */
 
@@ -193,6 +194,8 @@ enum p3_counter {
 	P3_C_FAR_DOUBLES,
 	P3_C_FAR_GAPS,
 	P3_C_FETCHED_BYTES, /* bytes read out of the memory of nodes on other hosts */
+
+	P3_C_KEPT, /* requests that waited for an entry (PtlXPTHold) */
 	P3_COUNTERS = 96
 };
 
@@ -289,7 +292,10 @@ struct p3_peer_entry {
 	uint32_t pad3;
 	p3_a64 slots_key; /* key by which a peer on another host may fetch the slots of
 			   * the transfer table, 0: none */
-	uint64_t pad2[10];
+	/* The peer's first request waits for an entry, for tools: its pid : its portal
+	 * index, plus 1; or 0. */
+	p3_a64 shown_kept;
+	uint64_t pad2[9];
 };
 
 #define P3_HEARD_UNKNOWN UINT64_C(1)

@@ -215,6 +215,44 @@ void p3_blocks_free(struct p3_node *node)
 	}
 }
 
+/* ---- flow control, puts of bytes ---- */
+
+int PtlXPTHold(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, int on)
+{
+	P3_CALL(nic, PTL_NI_INVALID);
+	struct p3_cmd c = {.op = P3_OP_PT_HOLD, .handle = ni_handle};
+	c.pt_hold.pt_index = index;
+	c.pt_hold.on = on != 0;
+	return p3_nic_do(nic, &c);
+}
+
+int PtlXInject(ptl_handle_ni_t ni_handle, const void *start, ptl_size_t length,
+	ptl_process_id_t target, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	P3_CALL(nic, PTL_NI_INVALID);
+	struct p3_cmd c;
+	const struct p3_move m = {.target = target,
+		.bits = match_bits,
+		.hdr = hdr_data,
+		.remote_offset = remote_offset,
+		.length = length,
+		.pt_index = pt_index,
+		.ac_index = ac_index > 0xffff ? 0xffff : (uint16_t)ac_index};
+	if (p3_likely((start || !length) && length <= PTLX_INJECT_MOST &&
+		      (pt_index | ac_index) <= 0xffff &&
+		      p3_nic_inject(nic, ni_handle, start, &m)))
+		return PTL_OK;
+	if (target.nid == PTL_NID_ANY || target.pid == PTL_PID_ANY)
+		return PTL_PROCESS_INVALID;
+	if (!start && length)
+		return PTL_SEGV;
+	p3_cmd_begin(&c, P3_OP_INJECT, ni_handle);
+	c.bytes = start;
+	c.move = m;
+	return p3_nic_do(nic, &c);
+}
+
 /* ---- statistics ---- */
 
 const char *PtlXVersion(void)
@@ -256,6 +294,7 @@ static void stats_fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->generic_events = p3_nic_counter(nic, P3_C_GENERIC);
 	s->moved_fetched_bytes = p3_nic_counter(nic, P3_C_FETCHED_BYTES);
 	s->truncated = p3_nic_counter(nic, P3_C_TRUNCATED);
+	s->kept = p3_nic_counter(nic, P3_C_KEPT);
 }
 
 /* Length of the first version, which programs may have been compiled with. */

@@ -209,8 +209,12 @@ static void upper_match(struct p3_nic *n, struct p3_peer *p)
 	FAULT_POINT("generic.matched");
 	if (wanted) {
 		upper_place(n, p, u, &hit);
-	} else if (p3_deliver_settles(n, ni)) {
-		upper_put_off(n->generic, u);
+	} else if (p3_deliver_keeps(n, p, ni, &r->ask)) {
+		/* The firmware asks anew about a kept request, once it looks again. */
+		if (p->kept)
+			u->state = P3_UPPER_FREE;
+		else
+			upper_put_off(n->generic, u);
 	} else {
 		p3_deliver_discard(n, p, ni, *r);
 		u->state = P3_UPPER_DONE;

@@ -89,10 +89,10 @@ static P3_RARE bool p3_trylease_turn_back(struct p3_nic *n)
 }
 
 /* Return true if the lease holder has no other duty: no command was posted before, and
- * there is no trace, wire or peer without room that needs it. */
+ * there is no trace, wire, peer without room or kept request that needs it. */
 static P3_HOT bool p3_trylease_is_usual(const struct p3_nic *n)
 {
-	const uint32_t odd = P3_ODD_TRACED | P3_ODD_WIRED | P3_ODD_BLOCKED;
+	const uint32_t odd = P3_ODD_TRACED | P3_ODD_WIRED | P3_ODD_BLOCKED | P3_ODD_KEPT;
 	return p3_likely(!p3_mbx_any(n->mailbox) && !(n->odd & odd));
 }
 

@@ -26,6 +26,20 @@ bool p3_nic_put(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 	return req_leave(n, p, posted);
 }
 
+P3_SPREAD
+bool p3_nic_inject(
+	struct p3_nic *n, uint64_t ni_handle, const void *bytes, const struct p3_move *m)
+{
+	struct p3_peer *p;
+	uint32_t ni = p3_handle_ni(ni_handle);
+	if (p3_unlikely(!p3_trylease_enter(n)))
+		return false;
+	if (p3_unlikely(!p3_ni_is(n, ni, ni_handle) ||
+			!p3_tx_put_bytes_now(n, ni, bytes, m, &p)))
+		return p3_trylease_turn_back(n);
+	return req_leave(n, p, 0);
+}
+
 static P3_HOT bool req_ask(
 	struct p3_nic *n, uint64_t handle, const struct p3_move *m, uint32_t kind)
 {

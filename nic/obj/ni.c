@@ -234,6 +234,17 @@ int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
+int p3_ni_hold(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_ni *ni = ni_open(n, c->handle);
+	if (!ni)
+		return PTL_NI_INVALID;
+	if (c->pt_hold.pt_index > (uint32_t)ni->limits.max_pt_index)
+		return PTL_PT_INDEX_INVALID;
+	ni->portal[c->pt_hold.pt_index].keeps = c->pt_hold.on;
+	return PTL_OK;
+}
+
 /* Return a register of one p3_use: made, ended, most at once, now. */
 static uint64_t ni_use_register(const struct p3_use *u, uint32_t which)
 {

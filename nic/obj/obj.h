@@ -204,6 +204,7 @@ int p3_ni_open(struct p3_nic *n, struct p3_cmd *c);
 int p3_ni_check(struct p3_nic *n, struct p3_cmd *c);
 int p3_ni_ac_entry(struct p3_nic *n, struct p3_cmd *c);
 int p3_ni_status(struct p3_nic *n, struct p3_cmd *c);
+int p3_ni_hold(struct p3_nic *n, struct p3_cmd *c);
 /* Return the interface of the object that c->handle names. */
 int p3_ni_of_handle(struct p3_nic *n, struct p3_cmd *c);
 

@@ -492,6 +492,7 @@ struct p3_portal {
 	struct p3_me *head, *tail;
 	uint32_t n;
 	bool indexed;
+	bool keeps;             /* a request that no entry accepts stays in its lane */
 	uint16_t used;          /* a bit for each tuple that has entries */
 	struct p3_bucket loose; /* entries that found no free tuple */
 	struct p3_tuple tuple[P3_TUPLES];

@@ -10,6 +10,8 @@
 /* Longest wait of a request for a program to begin.  On a machine with too much to do,
  * more than two seconds pass between PtlNIInit and the first match entry. */
 #define P3_SETTLING_NS UINT64_C(10000000000)
+/* Longest wait of a kept request whose initiator has left. */
+#define P3_KEEPING_NS UINT64_C(10000000000)
 
 /* ---- requests that no entry accepts ---- */
 
@@ -36,6 +38,52 @@ bool p3_deliver_settles(struct p3_nic *n, struct p3_ni *ni)
 	else
 		n->settling_until = until;
 	return !settled;
+}
+
+/*
+ * Keep a request that no entry accepts in its lane if its portal index holds such
+ * requests.  A request that the access list refuses is not kept: no entry would help.
+ */
+static bool deliver_holds(
+	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, const struct p3_ask *ask)
+{
+	if (!ni || p->going || ask->pt_index > (uint32_t)ni->limits.max_pt_index ||
+		!ni->portal[ask->pt_index].keeps || !p3_match_allows(ni, ask))
+		return false;
+	uint64_t at = p3_pair(p->req_in.n, (uint32_t)p->req_in.pos);
+	if (p->kept_at != at)
+		p3_count(&n->count[P3_C_KEPT], 1);
+	p->kept_at = at;
+	n->nkept += !p->kept;
+	p->kept = true;
+	p3_odd_set(n, P3_ODD_KEPT);
+	p3_set(&p->shown->shown_kept, p3_pair(ni->pid, ask->pt_index + 1));
+	return true;
+}
+
+bool p3_deliver_keeps(
+	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, const struct p3_ask *ask)
+{
+	return deliver_holds(n, p, ni, ask) || p3_deliver_settles(n, ni);
+}
+
+bool p3_deliver_keeps_behind_end(struct p3_peer *p)
+{
+	uint64_t now = p3_now_ns();
+	if (!p->kept)
+		return false;
+	if (!p->left_ns)
+		p->left_ns = now;
+	return now - p->left_ns < P3_KEEPING_NS;
+}
+
+void p3_deliver_keep_no_more(struct p3_nic *n, struct p3_peer *p)
+{
+	if (!p->kept)
+		return;
+	p->kept = false;
+	n->nkept--;
+	p3_set(&p->shown->shown_kept, 0);
 }
 
 /* ---- delivery ---- */

@@ -301,7 +301,7 @@ void p3_peer_cool(struct p3_nic *n)
 		return; /* a wire is always polled */
 	for (uint32_t i = n->nhot; i-- > 0;) {
 		struct p3_peer *p = n->hot[i];
-		if (++p->quiet <= 1 || p->rsp_used)
+		if (++p->quiet <= 1 || p->rsp_used || p->kept)
 			continue;
 		p->hot = false;
 		p3_ring_shut(&p->req_out); /* the next request heats the lane again */

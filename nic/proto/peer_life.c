@@ -51,6 +51,7 @@ static void peer_reset_in(struct p3_peer *p, const struct p3_lane *lane)
 	p3_set(&p->shown->shown_drops, 0);
 	p->nreading = 0;
 	p->ready = p->bad = p->going = false;
+	p->kept_at = p->left_ns = 0;
 	p->deep = 0;
 	FAULT_POINT("peer.credits_reset");
 	p3_release(&p->mine->rx_for, p->incarnation); /* PEER.1 */
@@ -228,6 +229,7 @@ static void peer_lose(struct p3_nic *n, struct p3_peer *p, bool died)
 		p->wire->drain(n, p);
 	p3_generic_handle(n);
 	p->going = true;
+	p3_deliver_keep_no_more(n, p);
 	/* Take no more messages than the rings can hold: a peer that goes on publishing
 	 * must not keep this thread here. */
 	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
@@ -279,7 +281,7 @@ int p3_peer_down(struct p3_nic *n, struct p3_cmd *c)
 	if (p->state == P3_ABSENT ||
 		(!c->peer->any && p->incarnation != c->peer->incarnation))
 		return -ESTALE;
-	if (p->state == P3_LIVE && !c->peer->now && p3_rx_settles(n, p))
+	if (p->state == P3_LIVE && !c->peer->now && p3_rx_waits(n, p, !died))
 		return -EAGAIN;
 	if (p->state == P3_LIVE)
 		peer_lose(n, p, died);

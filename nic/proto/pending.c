@@ -165,11 +165,11 @@ struct p3_pending *p3_pending_alloc(struct p3_nic *n, struct p3_peer *p, uint32_
 		return NULL;
 	p3_obj_born(&t->o);
 	t->kind = (uint8_t)kind;
-	t->ni = (uint8_t)md->o.ni;
+	t->ni = md ? (uint8_t)md->o.ni : 0;
 	t->peer = p;
 	t->state = P3_PEND_QUEUED;
 	t->md = md;
-	t->md_name = p3_get(&md->o.name);
+	t->md_name = md ? p3_get(&md->o.name) : 0;
 	t->move = *m;
 	t->is_long = false;
 	t->xfer = NULL;
@@ -214,9 +214,11 @@ bool p3_pending_take_over(struct p3_nic *n, struct p3_pending *t)
 	/* Before SEND_END: a thread that takes the event may look at once (LEAVE.1). */
 	p3_set(copies, p3_get(copies) + 1);
 	FAULT_POINT("request.copied");
-	if (p3_pending_is_held(n, t->peer))
-		p3_pending_start(n, t);
-	p3_pending_end(n, t, PTL_NI_OK);
+	if (t->send.md) {
+		if (p3_pending_is_held(n, t->peer))
+			p3_pending_start(n, t);
+		p3_pending_end(n, t, PTL_NI_OK);
+	}
 	t->send.region = (struct p3_region){.start = t->copy, .size = len};
 	t->send.offset = 0;
 	return true;
@@ -296,11 +298,11 @@ void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 void p3_pending_fail(struct p3_nic *n, struct p3_pending *t, bool died)
 {
 	uint32_t fail = died ? PTL_NI_FAIL : PTL_NI_OK;
+	p3_why_nowhere(n, t->peer, t->kind, &t->move);
 	if (!t->md) {
 		p3_pending_free(n, t);
 		return;
 	}
-	p3_why_nowhere(n, t->peer, t->kind, &t->move);
 	if (p3_pending_is_held(n, t->peer))
 		p3_pending_start(n, t);
 	if (t->send.md)

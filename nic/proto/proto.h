@@ -167,7 +167,7 @@ int p3_peer_told(struct p3_nic *n, struct p3_cmd *c);
 /* Command: a peer has opened an interface. */
 int p3_peer_pids(struct p3_nic *n, struct p3_cmd *c);
 /* Command: a peer has left or died.  Return -EAGAIN if one of its requests must wait for
- * an interface of this node to settle. */
+ * an interface of this node to settle, or if a peer that has left, for an entry. */
 int p3_peer_down(struct p3_nic *n, struct p3_cmd *c);
 /* Command: a rank has ended, which may have joined and left before this node joined. */
 int p3_peer_over(struct p3_nic *n, struct p3_cmd *c);
@@ -208,7 +208,8 @@ static inline bool p3_pending_is_short(const struct p3_pending *t)
 	return t->kind != P3_REQ_GET && t->move.length <= P3_SHORT_MOST;
 }
 
-/* Return a pending for a request to p, in no queue yet, or NULL if there is no memory. */
+/* Return a pending for a request to p, in no queue yet, or NULL if there is no memory.
+ * Without a descriptor the request has no events, and the caller sets the interface. */
 struct p3_pending *p3_pending_alloc(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 	const struct p3_move *m, struct p3_md *md);
 /* Free a pending, which is in a queue of its peer, with its copy and its transfer. */
@@ -276,8 +277,9 @@ void p3_pending_start(struct p3_nic *n, struct p3_pending *t);
 /* Post SEND_END. */
 void p3_pending_end(struct p3_nic *n, struct p3_pending *t, uint32_t fail);
 
-/* Copy a send's bytes and post its SEND_END, so that the program may unlink the
- * descriptor when its call returns.  Return false if there is no memory for a copy. */
+/* Copy a send's bytes and post its SEND_END, if it has one, so that the program may
+ * unlink the descriptor when its call returns.  Return false if there is no memory for a
+ * copy. */
 P3_RARE bool p3_pending_take_over(struct p3_nic *n, struct p3_pending *t);
 /* Copy a short send that could not leave.  Do so only if its target is mapped: SEND_END
  * promises that the bytes will leave. */
@@ -362,6 +364,9 @@ int p3_hold_expire(struct p3_nic *n, struct p3_cmd *c);
 int p3_tx_put(struct p3_nic *n, struct p3_cmd *c);
 int p3_tx_get(struct p3_nic *n, struct p3_cmd *c);
 int p3_tx_getput(struct p3_nic *n, struct p3_cmd *c);
+/* Command: put a copy of bytes, at most P3_SHORT_MOST, that no descriptor has.  There are
+ * no events. */
+int p3_tx_inject(struct p3_nic *n, struct p3_cmd *c);
 /* End the operation of a command that found no room among the pendings, and whose
  * poster does not wait for a return code: the operation's events say that it failed. */
 P3_RARE void p3_tx_refuse(struct p3_nic *n, struct p3_cmd *c);
@@ -449,14 +454,17 @@ void p3_rsp_drop(struct p3_nic *n, struct p3_ni *ni, uint64_t length);
 /* ---- requests received: header check, matching (rx.c) ---- */
 
 /* Each request is taken when it can be done, or it stays in its lane: for room among the
- * pulls, for an exchange, or for an interface that settles.  So a lane keeps its order.
- * The state is p->req_in of each peer, and n->acl_cache. */
+ * pulls, for an exchange, for an interface that settles, or for an entry.  So a lane
+ * keeps its order.  The state is p->req_in of each peer, and n->acl_cache. */
 
 /* Take one request off the lane.  Return false if there is none, or it must wait. */
 bool p3_rx_take(struct p3_nic *n, struct p3_peer *p);
-/* Take the peer's requests.  Return true if one of them waits for an interface of this
- * node to settle. */
-bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p);
+/* Take the requests of a peer that has ended.  Return true if one of them waits for an
+ * interface of this node to settle, or if the peer has left, for an entry. */
+bool p3_rx_waits(struct p3_nic *n, struct p3_peer *p, bool left);
+/* Try once more to take the kept requests: an entry may accept them now, or their index
+ * keeps them no longer. */
+P3_RARE void p3_rx_try_kept(struct p3_nic *n);
 /* Discard the request of a dead or departed peer that would have to wait.  Return false
  * if there is none. */
 bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p);
@@ -524,6 +532,19 @@ P3_RARE void p3_deliver_discard(
  * as served.
  */
 P3_RARE bool p3_deliver_settles(struct p3_nic *n, struct p3_ni *ni);
+/*
+ * Return true if a request that no entry accepts stays in its lane: the interface
+ * settles, or the portal index keeps such requests (PtlXPTHold).  A kept request is not
+ * looked at by passes: the command that may have made an entry for it tries again, in
+ * the same hold of the lease (p3_rx_try_kept()).  The state is kept, kept_at and left_ns
+ * of each peer, and n->nkept.
+ */
+P3_RARE bool p3_deliver_keeps(
+	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, const struct p3_ask *ask);
+/* Return true if a request of the peer, which has left, is kept and not for long. */
+P3_RARE bool p3_deliver_keeps_behind_end(struct p3_peer *p);
+/* Let passes look at the peer's requests again. */
+P3_RARE void p3_deliver_keep_no_more(struct p3_nic *n, struct p3_peer *p);
 
 /* A request whose entry the host has found, and whose bytes the firmware is to move. */
 struct p3_placed {

@@ -17,6 +17,8 @@
 #define P3_FIRST_LINES 8u /* lines of bytes in a heap, prefetched before the match */
 #define P3_LAST_LINES  2u
 
+#define P3_KEPT_MOST   16u /* messages that one try of kept requests takes */
+
 /* ---- header check ---- */
 
 static inline bool rx_has_reply_room(const struct p3_nic *n, const struct p3_incoming *r)
@@ -133,7 +135,7 @@ static __attribute__((noinline)) bool rx_take_other(
 static P3_RARE bool rx_may_take(struct p3_nic *n, struct p3_peer *p)
 {
 	p3_xfer_end_served(n, p);
-	return !p->bad &&
+	return !p->bad && !p->kept &&
 	       (!p->behind || p->going || (p->asks && p3_generic_is_done(n, p)));
 }
 
@@ -188,7 +190,7 @@ static __attribute__((noinline)) bool rx_take_any(struct p3_nic *n, struct p3_pe
 	P3_PROBE3(match, r.ask.bits, r.ask.length, wanted);
 	P3_TRACE(match, n, p, wanted, r.ask.bits);
 	if (p3_unlikely(!wanted)) {
-		if (p3_deliver_settles(n, ni)) {
+		if (p3_deliver_keeps(n, p, ni, &r.ask)) {
 			P3_TRACE(wait, n, p, r.ask.kind);
 			return false;
 		}
@@ -200,7 +202,7 @@ static __attribute__((noinline)) bool rx_take_any(struct p3_nic *n, struct p3_pe
 	return rx_done(n, p, &r);
 }
 
-P3_RARE bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p)
+P3_RARE bool p3_rx_waits(struct p3_nic *n, struct p3_peer *p, bool left)
 {
 	uint64_t w0;
 	if (p->wire->drain)
@@ -214,7 +216,30 @@ P3_RARE bool p3_rx_settles(struct p3_nic *n, struct p3_peer *p)
 	const struct p3_cell *c = p3_ring_peek(&p->req_in, &w0);
 	return c && p3_word0_kind(w0) > P3_REQ_SWITCH &&
 	       p3_word0_kind(w0) <= P3_REQ_GETPUT &&
-	       p3_deliver_settles(n, p3_match_interface(n, p3_request_pid(c)));
+	       (p3_deliver_settles(n, p3_match_interface(n, p3_request_pid(c))) ||
+		       (left && p3_deliver_keeps_behind_end(p)));
+}
+
+/*
+ * The doorbell that rang for the requests behind a kept one is long over.  So if a lane
+ * has moved on, a sleeping thread of this node is woken for a pass.  It has armed its
+ * word in a hold of the lease before this one, or it looks at the lanes in a hold after
+ * this one (LEASE.1).
+ */
+P3_RARE void p3_rx_try_kept(struct p3_nic *n)
+{
+	uint32_t taken = 0;
+	for (uint32_t i = 0; n->nkept && i < n->nhot; i++) {
+		struct p3_peer *p = n->hot[i];
+		if (!p->kept)
+			continue;
+		p3_deliver_keep_no_more(n, p);
+		while (taken < P3_KEPT_MOST && p3_rx_take(n, p))
+			taken++;
+		p3_ring_give(&p->req_in);
+	}
+	if (taken)
+		p3_wake_self(n);
 }
 
 bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)

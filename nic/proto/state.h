@@ -86,6 +86,8 @@ struct p3_peer {
 					  * taken at once */
 			bool asks : 1;   /* the firmware asks the host about its
 					  * requests (nic/generic/upper.h) */
+			bool kept : 1;   /* its first request waits for an entry
+					  * (p3_deliver_keeps()) */
 		};
 		uint8_t odd; /* all of these bits, for one test */
 	};
@@ -133,6 +135,8 @@ struct p3_peer {
 	uint64_t swap_pos, swap_ns; /* position in req_in of the peer's exchange that had
 				     * to wait, and the time when the wait began;
 				     * swap_ns 0: no exchange has waited */
+	uint64_t kept_at; /* place in req_in of the last request that was kept */
+	uint64_t left_ns; /* time of its end, if a kept request delays that; or 0 */
 	uint64_t proof; /* address of its incarnation in its memory: see nic/wire/shm.c */
 	uint32_t owner; /* owner of its header; 0: the kernel does not signal its end */
 	uint64_t window_at[P3_WINDOWS]; /* its windows that are known to have memory */

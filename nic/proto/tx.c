@@ -7,6 +7,7 @@
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "nic/xfer/xfer.h"
+#include "portals3x.h"
 #include "shm/fault.h"
 
 /* ---- needs of a request ---- */
@@ -310,9 +311,9 @@ static int tx_send(struct p3_nic *n, uint32_t kind, const struct p3_move *m,
 	return PTL_OK;
 }
 
-/* Send a put whose record t is in no queue, and which needs none.  Return false if it
- * needs one: it wants an ACK, other requests wait before it, it is long, or the lane has
- * no room. */
+/* Send a put whose record t is in no queue, and which needs none.  md has its SEND
+ * events; NULL: it has none.  Return false if the put needs a record: it wants an ACK,
+ * other requests wait before it, it is long, or the lane has no room. */
 static bool tx_put_unrecorded(
 	struct p3_nic *n, struct p3_peer *p, struct p3_pending *t, struct p3_md *md)
 {
@@ -325,6 +326,8 @@ static bool tx_put_unrecorded(
 	tx_emit(n, p, t, &need);
 	p3_tx_count(&n->ni[t->ni], m->length);
 	p3_count(&n->count[need.cells == 1 ? P3_C_PUT_INLINE : P3_C_PUT_EAGER], 1);
+	if (!md)
+		return true;
 	p3_match_threshold(md);
 	p3_tx_describe(n, m, md, m->offset, m->length, n->next_link++, 0, &t->send.rec);
 	p3_event_write(n, &md->sink, &t->send.rec, PTL_EVENT_SEND_START, PTL_NI_OK);
@@ -353,6 +356,64 @@ static __attribute__((noinline)) int tx_put_any(struct p3_nic *n, const struct p
 	if (tx_put_unrecorded(n, p3_peer_find(n, t.move.target), &t, md))
 		return PTL_OK;
 	return tx_send(n, P3_REQ_PUT, &t.move, md, md, t.move.offset);
+}
+
+/* ---- puts of bytes without a descriptor ---- */
+
+_Static_assert(PTLX_INJECT_MOST == P3_SHORT_MOST, "a copy has room for the bytes");
+
+/* Keep a put of bytes in the send queue of its target, with a copy. */
+static P3_RARE int tx_admit_bytes(
+	struct p3_nic *n, struct p3_peer *p, const struct p3_pending *from)
+{
+	struct p3_pending *t = p3_pending_alloc(n, p, P3_REQ_PUT, &from->move, NULL);
+	if (!t)
+		return -(1 + (int)P3_T_PENDING);
+	t->ni = from->ni;
+	t->send = from->send;
+	if (!p3_pending_take_over(n, t)) {
+		p3_table_release(&n->table[P3_T_PENDING], &t->o);
+		return PTL_NO_SPACE;
+	}
+	if (p3_unlikely(n->traced != NULL))
+		t->command = n->trace.command;
+	p3_tx_count(&n->ni[t->ni], t->move.length);
+	p3_list_add(&p->queue, &t->link);
+	p->nqueued++;
+	p3_tx_push(n, p);
+	return PTL_OK;
+}
+
+/* Put bytes.  p is the target as p3_peer_find() finds it. */
+static __attribute__((noinline)) int tx_put_bytes(
+	struct p3_nic *n, struct p3_peer *p, uint32_t ni, const struct p3_cmd *c)
+{
+	const struct p3_move *m = &c->move;
+	struct p3_peer *to = p;
+	struct p3_pending t = {.kind = P3_REQ_PUT, .ni = (uint8_t)ni, .move = *m};
+	t.send.region = (struct p3_region){
+		.start = (char *)(uintptr_t)c->bytes, .size = m->length};
+	if (tx_put_unrecorded(n, p, &t, NULL))
+		return PTL_OK;
+	int rc = PTL_OK;
+	if (!p3_peer_is_live(p, m->target.pid))
+		rc = p3_hold_find_queue(n, p, m->target, &to);
+	if (rc != PTL_OK)
+		return rc;
+	if (p3_likely(to != NULL))
+		return tx_admit_bytes(n, to, &t);
+	p3_why_nowhere(n, p, P3_REQ_PUT, m);
+	return PTL_OK;
+}
+
+int p3_tx_inject(struct p3_nic *n, struct p3_cmd *c)
+{
+	uint32_t ni = p3_handle_ni(c->handle);
+	if (!p3_ni_is(n, ni, c->handle))
+		return PTL_NI_INVALID;
+	if (c->move.length > P3_SHORT_MOST)
+		return PTL_FAIL;
+	return tx_put_bytes(n, p3_peer_find(n, c->move.target), ni, c);
 }
 
 /* Do what p3_tx_ask_now() does for a command.  It is rare on the path of a message, whose

@@ -93,8 +93,9 @@ static P3_HOT bool tx_is_open(struct p3_peer *p, uint32_t k)
 	return p3_ring_runs(&p->req_out, k) || p3_tx_reopen(p, k);
 }
 
-/* Send the bytes if the ring is open for them.  The number of cells is a constant where
- * the bytes are copied in place. */
+/* Send the bytes if the ring is open for them.  Of the descriptor the start of its region
+ * and its interface count.  The number of cells is a constant where the bytes are copied
+ * in place. */
 static P3_HOT bool tx_put_if_open(struct p3_nic *n, struct p3_peer *p,
 	const struct p3_move *m, uint64_t id, const struct p3_md *md, uint64_t offset,
 	uint64_t length)
@@ -170,6 +171,23 @@ static P3_HOT bool p3_tx_put_now(struct p3_nic *n, uint64_t handle,
 	struct p3_ni *ni = p3_ni_of(n, &md->o);
 	tx_count(n, ni, length);
 	*posted_out = tx_post_put(n, ni, m, md, offset, length);
+	return true;
+}
+
+/* Put bytes at once that no descriptor has, at most P3_SHORT_MOST, or return false.
+ * There are no events.  Return the target. */
+static P3_HOT bool p3_tx_put_bytes_now(struct p3_nic *n, uint32_t ni, const void *bytes,
+	const struct p3_move *m, struct p3_peer **to_out)
+{
+	uint64_t id;
+	struct p3_md md; /* the parts that tx_put_if_open() uses */
+	memcpy(&id, &m->target, sizeof id);
+	md.o.ni = ni;
+	md.region.start = (char *)(uintptr_t)bytes;
+	struct p3_peer *p = *to_out = p3_ids_peer(n, id);
+	if (p3_unlikely(!tx_put_if_open(n, p, m, id, &md, 0, m->length)))
+		return false;
+	tx_count(n, &n->ni[ni], m->length);
 	return true;
 }
 

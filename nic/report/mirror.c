@@ -82,8 +82,9 @@ void p3_mirror_gauges(struct p3_nic *n, enum p3_lease_holder next)
 		p3_get(&n->waiting),
 		p3_get(&n->watcher),
 		n->arena_used - n->layout.ctl_len,
+		n->nkept,
 	};
-	_Static_assert(P3_G_NOW_NS + sizeof gauge / sizeof gauge[0] == P3_G_CARVED + 1,
+	_Static_assert(P3_G_NOW_NS + sizeof gauge / sizeof gauge[0] == P3_G_KEPT + 1,
 		"one value for each");
 	for (uint32_t i = 0; i < sizeof gauge / sizeof gauge[0]; i++)
 		p3_set(&n->count[P3_G_NOW_NS + i], gauge[i]);

@@ -82,6 +82,12 @@ static int cmd_grow(struct p3_nic *n, struct p3_cmd *c)
 		1u << P3_OP_NI_STATUS | 1u << P3_OP_PEER_DOWN)
 _Static_assert(P3_OPS <= 32, "a word has a bit for each command");
 
+/* Commands after which an entry may accept a request that none has accepted before, or
+ * its index may keep it no longer. */
+#define P3_BEFORE_KEPT                                                                   \
+	(1u << P3_OP_NI_CLOSE | 1u << P3_OP_AC_ENTRY | 1u << P3_OP_ME_ATTACH |           \
+		1u << P3_OP_MD_ATTACH | 1u << P3_OP_MD_UPDATE | 1u << P3_OP_PT_HOLD)
+
 typedef int cmd_function(struct p3_nic *n, struct p3_cmd *c);
 
 static cmd_function *const cmd_functions[P3_OPS] = {
@@ -113,15 +119,28 @@ static cmd_function *const cmd_functions[P3_OPS] = {
 	[P3_OP_HELD] = p3_hold_expire,
 	[P3_OP_LIST] = p3_ids_list,
 	[P3_OP_CCI] = p3_cci_command,
+	[P3_OP_PT_HOLD] = p3_ni_hold,
+	[P3_OP_INJECT] = p3_tx_inject,
 };
+
+/* Execute a command of a node whose host matches, or that keeps requests. */
+static P3_RARE int cmd_execute_watched(struct p3_nic *n, struct p3_cmd *c)
+{
+	if (n->staging && (P3_BEHIND_ENTRIES >> c->op & 1))
+		p3_generic_handle(n);
+	int rc = cmd_functions[c->op](n, c);
+	if (n->nkept && (P3_BEFORE_KEPT >> c->op & 1))
+		p3_rx_try_kept(n);
+	return rc;
+}
 
 P3_PATH
 int p3_command_execute(struct p3_nic *n, struct p3_cmd *c)
 {
 	if (c->op >= P3_OPS || !cmd_functions[c->op])
 		return PTL_FAIL;
-	if (p3_unlikely(n->staging) && (P3_BEHIND_ENTRIES >> c->op & 1))
-		p3_generic_handle(n);
+	if (p3_unlikely(n->odd & (P3_ODD_GENERIC | P3_ODD_KEPT)))
+		return cmd_execute_watched(n, c);
 	return cmd_functions[c->op](n, c);
 }
 

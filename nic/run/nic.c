@@ -275,6 +275,7 @@ static void nic_reset_state(struct p3_nic *n)
 	memset(n->over, 0, sizeof n->over);
 	n->asked = n->told = 0;
 	n->settling_until = 0;
+	n->nkept = 0;
 	/* Transfers.  The first window is there from the start: where the kernel refuses
 	 * cross-memory reads, all long transfers need one. */
 	n->windows = n->window_free = 1;
@@ -363,6 +364,7 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	rc = p3_generic_prepare(n);
 	if (rc)
 		goto unwire;
+	n->odd_life = p3_odd_of_life(n);
 	p3_odd_settle(n);
 	p3_mirror_conf(n);
 	FAULT_POINT("init.formatted");

@@ -66,6 +66,7 @@ static inline uint32_t p3_self_number(void)
  *							need a signal
  *			p3_cci_timer_look_now		a timer is due
  *	GENERIC		start of the NIC, for its life	the host matches (nic/generic/)
+ *	KEPT		p3_deliver_keeps		n->nkept: requests wait
  *
  * The code that makes something unusual sets its bit by p3_odd_set().  No code clears
  * bits but the pass: as long as a bit is set, its last step is p3_odd_settle(), which
@@ -85,7 +86,8 @@ enum p3_odd {
 	P3_ODD_BAD = 1u << 8,
 	P3_ODD_SWAPPER = 1u << 9,
 	P3_ODD_CCI = 1u << 10,
-	P3_ODD_GENERIC = 1u << 11
+	P3_ODD_GENERIC = 1u << 11,
+	P3_ODD_KEPT = 1u << 12
 };
 
 static inline void p3_odd_set(struct p3_nic *n, enum p3_odd bit)
@@ -93,19 +95,24 @@ static inline void p3_odd_set(struct p3_nic *n, enum p3_odd bit)
 	n->odd |= bit;
 }
 
-/* Return the bits that must be set now. */
-static inline uint32_t p3_odd_now(const struct p3_nic *n)
+/* Return the bits that the NIC has from its start to its stop. */
+static inline uint32_t p3_odd_of_life(const struct p3_nic *n)
 {
 	return (n->generic ? P3_ODD_GENERIC : 0u) | (n->traced ? P3_ODD_TRACED : 0u) |
 	       (n->wired ? P3_ODD_WIRED : 0u) |
-	       (n->conf.nnodes > P3_ALL_HOT ? P3_ODD_NODES : 0u) |
-	       (n->nhot > n->few ? P3_ODD_LANES : 0u) |
+	       (n->conf.nnodes > P3_ALL_HOT ? P3_ODD_NODES : 0u);
+}
+
+/* Return the bits that must be set now. */
+static inline uint32_t p3_odd_now(const struct p3_nic *n)
+{
+	return n->odd_life | (n->nhot > n->few ? P3_ODD_LANES : 0u) |
 	       (p3_list_empty(&n->blocked) ? 0u : P3_ODD_BLOCKED) |
 	       (p3_list_empty(&n->pulls) ? 0u : P3_ODD_PULLS) |
 	       (p3_list_empty(&n->sources) ? 0u : P3_ODD_SOURCES) |
 	       (p3_get(&n->hungry) != P3_MBX_NONE ? P3_ODD_HUNGRY : 0u) |
 	       (n->some_bad ? P3_ODD_BAD : 0u) | (n->swapper ? P3_ODD_SWAPPER : 0u) |
-	       (n->cci.dirty ? P3_ODD_CCI : 0u);
+	       (n->cci.dirty ? P3_ODD_CCI : 0u) | (n->nkept ? P3_ODD_KEPT : 0u);
 }
 
 /* Clear each bit whose cause is over. */

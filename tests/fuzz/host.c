@@ -613,6 +613,14 @@ static void ni_toggle(struct input *in)
 	}
 }
 
+static void pt_hold(uint64_t ni, bool on, struct input *in)
+{
+	struct p3_cmd c = {.op = P3_OP_PT_HOLD, .handle = ni};
+	c.pt_hold.pt_index = in_u8(in) % 70;
+	c.pt_hold.on = on;
+	(void)p3_nic_do(rig.nic, &c);
+}
+
 static void ac_entry(struct input *in)
 {
 	uint8_t how = in_u8(in);
@@ -624,6 +632,8 @@ static void ac_entry(struct input *in)
 	c.ac.jid = how & 16 ? PTL_JID_ANY : how;
 	c.ac.pt_index = how & 32 ? PTL_PT_INDEX_ANY : in_u8(in);
 	(void)p3_nic_do(rig.nic, &c);
+	if (how & 64)
+		pt_hold(rig.ni[how & 1], how & 2, in);
 }
 
 static uint64_t any_handle(struct input *in)
@@ -897,6 +907,17 @@ void host_prepare(struct host_gift *g, struct input *in)
 		break;
 	case P3_OP_LIST:
 		c->listed = NULL;
+		break;
+	case P3_OP_PT_HOLD:
+		c->pt_hold.on = in_u8(in) & 1;
+		break;
+	case P3_OP_INJECT:
+		give_movement(c, in);
+		c->bytes = g->text;
+		if (in_u8(in) & 1)
+			c->move.length %= sizeof g->text;
+		else if (c->move.length <= P3_SHORT_MOST)
+			c->move.length += P3_SHORT_MOST + 1;
 		break;
 	case P3_OP_CCI:
 		c->cci.run = run_nothing;

@@ -352,6 +352,32 @@ CASE(tables_grow_up_to_the_limits)
 	run_nodes_opt(1, growth_node, NULL, &(struct nodes_opt){.limits = &limits});
 }
 
+/* portals3x.h */
+NODES_CASE(extensions_answer_bad_arguments, 1)
+{
+	struct stock s = stock_new(ni);
+	ptl_handle_any_t wrong[30];
+	unsigned n = wrong_handles(&s, ni, wrong);
+	const ptl_process_id_t wildcard[] = {{PTL_NID_ANY, s.id.pid},
+		{s.id.nid, PTL_PID_ANY}, {PTL_NID_ANY, PTL_PID_ANY}};
+	for (unsigned i = 0; i < n; i++) {
+		IS_WRONG(PtlXPTHold(wrong[i], PT, 1), PTL_NI_INVALID);
+		IS_WRONG(PtlXInject(wrong[i], s.buf, 8, s.id, PT, 0, 1, 0, 0),
+			PTL_NI_INVALID);
+	}
+	IS_WRONG(PtlXPTHold(ni, 64, 1), PTL_PT_INDEX_INVALID);
+	IS_WRONG(PtlXPTHold(ni, UINT32_MAX, 0), PTL_PT_INDEX_INVALID);
+	CHECK_OK(PtlXPTHold(ni, 63, 1));
+	for (unsigned i = 0; i < 3; i++)
+		IS_WRONG(PtlXInject(ni, s.buf, 8, wildcard[i], PT, 0, 1, 0, 0),
+			PTL_PROCESS_INVALID);
+	IS_WRONG(PtlXInject(ni, s.buf, PTLX_INJECT_MOST + 1, s.id, PT, 0, 1, 0, 0),
+		PTL_FAIL);
+	IS_WRONG(PtlXInject(ni, s.buf, UINT64_MAX, s.id, PT, 0, 1, 0, 0), PTL_FAIL);
+	IS_WRONG(PtlXInject(ni, NULL, 1, s.id, PT, 0, 1, 0, 0), PTL_SEGV);
+	CHECK_OK(PtlXInject(ni, NULL, 0, s.id, PT, 0, 1, 0, 0));
+}
+
 /* P3.3 3.4: all other calls, before PtlInit and after PtlFini */
 NODES_CASE(calls_answer_no_init_after_fini, 1)
 {
@@ -368,6 +394,8 @@ NODES_CASE(calls_answer_no_init_after_fini, 1)
 	IS_WRONG(PtlNIFini(ni), PTL_NI_INVALID);
 	IS_WRONG(PtlGetId(ni, &id), PTL_NI_INVALID);
 	IS_WRONG(PtlXStats(ni, &st), PTL_NI_INVALID);
+	IS_WRONG(PtlXPTHold(ni, PT, 1), PTL_NI_INVALID);
+	IS_WRONG(PtlXInject(ni, s.buf, 8, s.id, PT, 0, 1, 0, 0), PTL_NI_INVALID);
 	IS_WRONG(PtlMEUnlink(s.me), PTL_ME_INVALID);
 	IS_WRONG(PtlMDUnlink(s.md), PTL_MD_INVALID);
 	IS_WRONG(PtlEQGet(s.eq, &ev), PTL_EQ_INVALID);
@@ -396,6 +424,8 @@ NODES_CASE(calls_answer_no_init_after_fini, 1)
 	IS_WRONG(PtlGetRegion(s.md, 0, 0, s.id, PT, 0, 1, 0), PTL_NO_INIT);
 	IS_WRONG(PtlXBarrier(), PTL_NO_INIT);
 	IS_WRONG(PtlXStats(ni, &st), PTL_NO_INIT);
+	IS_WRONG(PtlXPTHold(ni, PT, 1), PTL_NO_INIT);
+	IS_WRONG(PtlXInject(ni, s.buf, 8, s.id, PT, 0, 1, 0, 0), PTL_NO_INIT);
 	PtlFini();
 }
 

@@ -50,6 +50,10 @@ static void handler(int number)
 	wrong |= PtlNIHandle(storm.md, &ni) != PTL_OK || ni != storm.ni;
 	wrong |= PtlNIHandle(PTL_EQ_NONE, &ni) != PTL_HANDLE_INVALID;
 	wrong |= PtlGetId(storm.ni, &id) != PTL_OK;
+	rc = PtlXPTHold(storm.ni, PT + 1, 0);
+	wrong |= rc != PTL_OK && rc != PTL_NO_SPACE;
+	rc = PtlXInject(storm.ni, &storm.ni, 8, storm.self, PT + 1, 0, 0, 0, 0);
+	wrong |= rc != PTL_OK && rc != PTL_NO_SPACE;
 	rc = PtlEQAlloc(storm.ni, 4, PTL_EQ_HANDLER_NONE, &eq);
 	wrong |= rc != PTL_OK && rc != PTL_NO_SPACE;
 	if (rc == PTL_OK && PtlEQFree(eq) != PTL_OK)

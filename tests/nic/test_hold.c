@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* PtlXPTHold: requests that wait in their lane for an entry.  PtlXInject: puts of bytes
+ * that need no descriptor. */
+#include "lib/node/node.h"
+#include "nic/cases.h"
+
+#include <unistd.h>
+
+#define PT      9
+#define OPEN_PT 10 /* an index that holds nothing */
+#define LONG    100000u
+
+static const struct nodes_opt by_hand = {.no_ni = true};
+
+#define HAND_CASE(name, nodes)                                                           \
+	static nodes_fn name##_node;                                                     \
+	CASE(name)                                                                       \
+	{                                                                                \
+		run_nodes_opt(nodes, name##_node, NULL, &by_hand);                       \
+	}                                                                                \
+	static void name##_node(NODE_ARGS)
+
+static uint64_t kept_of(ptl_handle_ni_t ni)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	CHECK_OK(PtlXStats(ni, &st));
+	return st.kept;
+}
+
+/* Wait until the node has kept this number of requests; it makes no call that looks for
+ * messages. */
+static void await_kept(ptl_handle_ni_t ni, uint64_t n)
+{
+	struct patience p = patience_begin();
+	while (kept_of(ni) < n && !patience_is_over(&p))
+		/* pause: between two looks */
+		usleep(500);
+	CHECK_EQ(kept_of(ni), n);
+}
+
+static ptl_md_t quiet_md(void *start, size_t len, ptl_handle_eq_t eq)
+{
+	return md_of(start, len, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+}
+
+/* Take START and END of n puts, which match in the order of their header data.  A long
+ * one may end behind later ones. */
+static void expect_puts_in_order(ptl_handle_eq_t in, unsigned n)
+{
+	unsigned starts = 0, ends = 0;
+	while (starts < n || ends < n) {
+		ptl_event_t ev = next_event(in);
+		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+		if (ev.type == PTL_EVENT_PUT_START)
+			CHECK_EQ(ev.hdr_data, starts++);
+		ends += ev.type == PTL_EVENT_PUT_END;
+	}
+}
+
+/* ---- each kind of request ---- */
+
+static const struct request {
+	ptl_event_kind_t kind; /* the event at the target */
+	size_t len;
+} requests[] = {{PTL_EVENT_PUT_END, 8}, {PTL_EVENT_PUT_END, 0}, {PTL_EVENT_PUT_END, 2000},
+	{PTL_EVENT_PUT_END, LONG}, {PTL_EVENT_GET_END, 8}, {PTL_EVENT_GET_END, 700},
+	{PTL_EVENT_GET_END, LONG}, {PTL_EVENT_GETPUT_END, 8}, {PTL_EVENT_GETPUT_END, 64},
+	{PTL_EVENT_PUT_END, 1}};
+
+#define REQUESTS (sizeof requests / sizeof *requests)
+
+static void send_requests(ptl_handle_ni_t ni, unsigned to, ptl_handle_eq_t eq)
+{
+	unsigned char *src = node_pattern(LONG, 1), *dst = node_alloc(LONG);
+	ptl_handle_md_t put = bind_md(ni, quiet_md(src, LONG, eq));
+	ptl_handle_md_t get = bind_md(ni, quiet_md(dst, LONG, eq));
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		size_t len = requests[i].len;
+		if (requests[i].kind == PTL_EVENT_PUT_END)
+			CHECK_OK(PtlPutRegion(
+				put, 0, len, PTL_ACK_REQ, id_of(ni, to), PT, 0, i, 0, i));
+		else if (requests[i].kind == PTL_EVENT_GET_END)
+			CHECK_OK(PtlGetRegion(get, 0, len, id_of(ni, to), PT, 0, i, 0));
+		else
+			CHECK_OK(PtlGetPutRegion(
+				get, 0, put, 0, len, id_of(ni, to), PT, 0, i, 0, i));
+	}
+}
+
+/* Take the events of the initiator: one SEND_END for each put and exchange, and one ACK
+ * or REPLY for each request. */
+static void take_answers(ptl_handle_eq_t eq)
+{
+	unsigned answers = 0, sent = 0, puts = 0;
+	for (unsigned i = 0; i < REQUESTS; i++)
+		puts += requests[i].kind != PTL_EVENT_GET_END;
+	while (answers < REQUESTS || sent < puts) {
+		ptl_event_t ev = next_event(eq);
+		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
+		answers += ev.type == PTL_EVENT_ACK || ev.type == PTL_EVENT_REPLY_END;
+		sent += ev.type == PTL_EVENT_SEND_END;
+	}
+	expect_empty(eq);
+}
+
+/* Attach an entry for each request once it waits, and take it. */
+static void take_requests(ptl_handle_ni_t ni, ptl_handle_eq_t in)
+{
+	unsigned char *buf = node_alloc(LONG);
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		await_kept(ni, i + 1);
+		expect_empty(in);
+		post_md(ni, PT, i, quiet_md(buf, LONG, in));
+		ptl_event_t ev = expect(in, requests[i].kind);
+		CHECK_EQ(ev.mlength, requests[i].len);
+		CHECK_EQ(ev.match_bits, i);
+		if (ev.type == PTL_EVENT_PUT_END)
+			CHECK_PATTERN(buf, 0, requests[i].len, 1);
+	}
+	CHECK_EQ(drops_of(ni), 0);
+}
+
+NODES_CASE(each_kind_of_request_waits_for_its_entry, 2)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 256);
+	CHECK_OK(PtlXPTHold(ni, PT, 1));
+	sync_nodes();
+	if (rank == 0) {
+		send_requests(ni, 1, eq);
+		take_answers(eq);
+	} else {
+		take_requests(ni, eq);
+	}
+	sync_nodes();
+}
+
+/* Here the program's own thread sends and takes */
+NODES_CASE(own_requests_wait_for_their_entries, 1)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 256), in = eq_new(ni, 256);
+	CHECK_OK(PtlXPTHold(ni, PT, 1));
+	send_requests(ni, 0, eq);
+	take_requests(ni, in);
+	take_answers(eq);
+}
+
+/* ---- ways in which an entry comes ---- */
+
+struct comer {
+	ptl_handle_ni_t ni;
+	ptl_handle_eq_t eq;
+	unsigned char *buf;
+	ptl_handle_me_t wrong; /* entry of the index that matches nothing */
+	ptl_handle_md_t used;  /* descriptor without operations left, and */
+	ptl_handle_md_t deaf;  /* one that takes no puts, each of an entry of its own */
+};
+
+typedef void comer_fn(const struct comer *c, ptl_match_bits_t bits);
+
+static void come_by_attach(const struct comer *c, ptl_match_bits_t bits)
+{
+	post_md(c->ni, PT, bits, quiet_md(c->buf, 8, c->eq));
+}
+
+static void come_by_insert(const struct comer *c, ptl_match_bits_t bits)
+{
+	ptl_handle_me_t me;
+	ptl_handle_md_t md;
+	CHECK_OK(PtlMEInsert(
+		c->wrong, anybody(), bits, 0, PTL_RETAIN, PTL_INS_BEFORE, &me));
+	CHECK_OK(PtlMDAttach(me, quiet_md(c->buf, 8, c->eq), PTL_RETAIN, &md));
+}
+
+static void come_by_both_in_one(const struct comer *c, ptl_match_bits_t bits)
+{
+	ptl_handle_me_t me;
+	ptl_handle_md_t md;
+	CHECK_OK(PtlMEMDInsert(c->wrong, anybody(), bits, 0, PTL_RETAIN, PTL_INS_AFTER,
+		quiet_md(c->buf, 8, c->eq), PTL_RETAIN, &me, &md));
+}
+
+static void come_by_post(const struct comer *c, ptl_match_bits_t bits)
+{
+	ptl_handle_me_t me;
+	ptl_handle_md_t md;
+	CHECK_OK(PtlMEMDPost(c->ni, c->wrong, anybody(), bits, 0, PTL_RETAIN,
+		PTL_INS_BEFORE, quiet_md(c->buf, 8, c->eq), PTL_RETAIN, &me, &md, c->eq));
+}
+
+static void come_by_new_threshold(const struct comer *c, ptl_match_bits_t bits)
+{
+	(void)bits;
+	ptl_md_t md = quiet_md(c->buf, 8, c->eq);
+	CHECK_OK(PtlMDUpdate(c->used, NULL, &md, PTL_EQ_NONE));
+}
+
+static void come_by_new_options(const struct comer *c, ptl_match_bits_t bits)
+{
+	(void)bits;
+	ptl_md_t md = quiet_md(c->buf, 8, c->eq);
+	CHECK_OK(PtlMDUpdate(c->deaf, NULL, &md, PTL_EQ_NONE));
+}
+
+static comer_fn *const comers[] = {come_by_attach, come_by_insert, come_by_both_in_one,
+	come_by_post, come_by_new_threshold, come_by_new_options};
+
+#define COMERS (sizeof comers / sizeof *comers)
+
+static struct comer comer_new(ptl_handle_ni_t ni)
+{
+	struct comer c = {.ni = ni, .eq = eq_new(ni, 64), .buf = node_alloc(8)};
+	c.wrong = me_last(ni, PT, 1000, 0, PTL_RETAIN);
+	ptl_md_t used = quiet_md(c.buf, 8, c.eq), deaf = used;
+	used.threshold = 0;
+	deaf.options &= ~(unsigned)PTL_MD_OP_PUT;
+	c.used = post_md(ni, PT, 4, used);
+	c.deaf = post_md(ni, PT, 5, deaf);
+	return c;
+}
+
+/* No thread of the target is in the library when the bytes come */
+NODES_CASE(entry_of_any_way_takes_what_waits, 2)
+{
+	if (rank == 0) {
+		ptl_handle_md_t md =
+			bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+		sync_nodes();
+		for (unsigned i = 0; i < COMERS; i++)
+			CHECK_OK(put_to(ni, md, 1, PT, i, PTL_NO_ACK_REQ));
+	} else {
+		struct comer c = comer_new(ni);
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+		sync_nodes();
+		for (unsigned i = 0; i < COMERS; i++) {
+			await_kept(ni, i + 1);
+			expect_empty(c.eq);
+			comers[i](&c, i);
+			CHECK_EQ(expect(c.eq, PTL_EVENT_PUT_END).match_bits, i);
+		}
+		CHECK_EQ(drops_of(ni), 0);
+	}
+	sync_nodes();
+}
+
+/* ---- wake-ups ---- */
+
+/* Wait until the NIC thread sleeps on the doorbell, where it ever does. */
+static void await_nic_asleep(void)
+{
+	struct p3_nic *n = p3_nic(p3_node());
+	struct patience p = patience_begin();
+	while (p3_nic_counter(n, P3_G_MODE) != P3_MODE_DEDICATED &&
+		!p3_nic_counter(n, P3_G_NIC_ASLEEP) && !patience_is_over(&p))
+		/* pause: between two looks */
+		usleep(500);
+}
+
+/* Wait until the node has received this number of requests; it makes no call that looks
+ * for messages. */
+static void await_received(ptl_handle_ni_t ni, uint64_t n)
+{
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	struct patience p = patience_begin();
+	do {
+		/* pause: between two looks */
+		usleep(100);
+		CHECK_OK(PtlXStats(ni, &st));
+	} while (st.msgs_received < n && !patience_is_over(&p));
+	CHECK_EQ(st.msgs_received, n);
+}
+
+/* The call that brings the entry takes some of the messages behind the one that waits.
+ * The NIC thread, which sleeps, takes all others: their doorbell is long over */
+NODES_CASE(messages_behind_wake_the_nic_thread, 2)
+{
+	enum { BEHIND = 200 };
+	unsigned char *buf = node_alloc(BEHIND);
+	ptlx_stats_t st = {.struct_size = sizeof st};
+	if (rank == 1)
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+	for (unsigned round = 0; round < rounds(5); round++) {
+		sync_nodes();
+		if (rank == 0) {
+			ptl_handle_md_t md =
+				bind_md(ni, md_of(buf, BEHIND, MD_QUIET, PTL_EQ_NONE));
+			for (unsigned i = 0; i < BEHIND; i++)
+				CHECK_OK(PtlPutRegion(md, i, 1, PTL_NO_ACK_REQ,
+					id_of(ni, 1), PT, 0, round, i, 0));
+		} else {
+			await_kept(ni, round + 1);
+			await_nic_asleep();
+			post_md(ni, PT, round, quiet_md(buf, BEHIND, PTL_EQ_NONE));
+			await_received(ni, (round + 1) * BEHIND);
+		}
+		sync_nodes();
+	}
+	CHECK_OK(PtlXStats(ni, &st));
+	CHECK_EQ(st.drops, 0);
+	if (rank == 1 && !getenv("P3_FAR"))
+		CHECK_EQ(st.park_late, 0);
+}
+
+/* ---- others go on ---- */
+
+static void use_window(ptl_handle_ni_t ni, unsigned to, unsigned n)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	ptl_handle_md_t md = bind_md(ni, quiet_md(node_alloc(LONG), LONG, eq));
+	for (unsigned i = 0; i < n; i++) {
+		size_t len = i % 3 ? 8 : LONG;
+		CHECK_OK(PtlPutRegion(
+			md, 0, len, PTL_ACK_REQ, id_of(ni, to), OPEN_PT, 0, 1, 0, 0));
+		expect(eq, PTL_EVENT_SEND_END);
+		expect(eq, PTL_EVENT_ACK);
+		CHECK_OK(PtlGetRegion(md, 0, len, id_of(ni, to), OPEN_PT, 0, 1, 0));
+		expect(eq, PTL_EVENT_REPLY_END);
+	}
+}
+
+/* While node 0's put waits at node 1, node 2 uses node 1's memory, and node 1 that of
+ * node 0; what node 0 sends after its put waits behind it */
+NODES_CASE(requests_of_others_go_on, 3)
+{
+	ptl_handle_eq_t in = eq_new(ni, 64);
+	post_md(ni, OPEN_PT, 1, quiet_md(node_alloc(LONG), LONG, PTL_EQ_NONE));
+	post_md(ni, OPEN_PT, 2, quiet_md(node_alloc(8), 8, in));
+	if (rank == 1)
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md =
+			bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
+		CHECK_OK(put_to(ni, md, 1, OPEN_PT, 2, PTL_NO_ACK_REQ));
+	}
+	if (rank == 1)
+		await_kept(ni, 1);
+	sync_nodes();
+	if (rank == 2)
+		use_window(ni, 1, rounds(30));
+	if (rank == 1)
+		use_window(ni, 0, rounds(30));
+	sync_nodes();
+	if (rank == 1) {
+		expect_empty(in);
+		CHECK_EQ(kept_of(ni), 1);
+		post_md(ni, PT, 1, quiet_md(node_alloc(8), 8, in));
+		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).pt_index, PT);
+		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).pt_index, OPEN_PT);
+	}
+	sync_nodes();
+}
+
+/* Two nodes send more than all lanes and copies hold, before either has an entry */
+NODES_CASE(flood_both_ways_ends_without_loss, 2)
+{
+	unsigned n = rounds(3000);
+	static const size_t len[] = {8, 2000, 8, 20000, 300};
+	ptl_handle_eq_t in = eq_new(ni, 4 * n), out = eq_new(ni, 4 * n);
+	unsigned char *buf = node_alloc(20000), *src = node_pattern(20000, rank);
+	ptl_handle_md_t md = bind_md(ni, quiet_md(src, 20000, out));
+	CHECK_OK(PtlXPTHold(ni, PT, 1));
+	sync_nodes();
+	for (unsigned i = 0; i < n; i++)
+		CHECK_OK(PtlPutRegion(md, 0, len[i % 5], PTL_NO_ACK_REQ,
+			id_of(ni, 1 - rank), PT, 0, 1, 0, i));
+	CHECK_EQ(kept_of(ni) <= 1, true);
+	post_md(ni, PT, 1, md_of(buf, 20000, MD_ANY, in));
+	expect_puts_in_order(in, n);
+	for (unsigned i = 0; i < n; i++)
+		expect(out, PTL_EVENT_SEND_END);
+	CHECK_PATTERN(buf, 0, 8, 1 - rank);
+	CHECK_EQ(drops_of(ni), 0);
+	sync_nodes();
+}
+
+/* ---- ends ---- */
+
+/* Switched off, an index drops what waits, and what lies behind goes on */
+NODES_CASE(hold_that_ends_drops_what_waits, 2)
+{
+	ptl_handle_eq_t in = eq_new(ni, 64);
+	if (rank == 1) {
+		post_md(ni, PT, 2, quiet_md(node_alloc(8), 8, in));
+		CHECK_OK(PtlXPTHold(ni, PT, 7));
+	}
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md =
+			bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
+		CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_NO_ACK_REQ));
+	} else {
+		await_kept(ni, 1);
+		CHECK_OK(PtlXPTHold(ni, PT, 0));
+		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).match_bits, 2);
+		CHECK_EQ(drops_of(ni), 1);
+	}
+	sync_nodes();
+}
+
+/* A request that no entry could help is dropped as ever; access that is refused later
+ * drops what waits */
+NODES_CASE(refused_requests_do_not_wait, 2)
+{
+	if (rank == 1) {
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+		CHECK_OK(PtlACEntry(ni, 1, anybody(), PTL_UID_ANY, PTL_JID_ANY, OPEN_PT));
+		CHECK_OK(PtlACEntry(ni, 2, anybody(), PTL_UID_ANY, PTL_JID_ANY, PT));
+	}
+	sync_nodes();
+	if (rank == 0) {
+		ptl_handle_md_t md =
+			bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+		CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 1, 1, 0, 0));
+		CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), OPEN_PT, 0, 1, 0, 0));
+		CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 2, 1, 0, 0));
+	} else {
+		await_kept(ni, 1);
+		CHECK_EQ(drops_of(ni), 2);
+		CHECK_OK(PtlACEntry(ni, 2, anybody(), PTL_UID_ANY, PTL_JID_ANY, OPEN_PT));
+		run_for_drops(ni, 3);
+	}
+	sync_nodes();
+}
+
+/* Of the requests of a node that dies those that wait are dropped, and the others are
+ * taken; operations with it end */
+NODES_CASE(killed_sender_takes_its_requests_along, 2)
+{
+	ptl_handle_eq_t in = eq_new(ni, 64), out = eq_new(ni, 64);
+	ptl_handle_md_t md = bind_md(ni, quiet_md(node_alloc(LONG), LONG, out));
+	if (rank == 1) {
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+		post_md(ni, OPEN_PT, 2, quiet_md(node_alloc(8), 8, in));
+	}
+	sync_nodes();
+	if (rank == 0) {
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+		CHECK_OK(PtlXInject(ni, &rank, 4, id_of(ni, 1), OPEN_PT, 0, 2, 0, 5));
+		CHECK_OK(PtlXInject(ni, &rank, 4, id_of(ni, 1), PT, 0, 1, 0, 6));
+	} else {
+		await_kept(ni, 1);
+	}
+	sync_nodes();
+	if (rank == 0) {
+		node_die();
+		return;
+	}
+	run_for_drops(ni, 2);
+	CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, 5);
+	CHECK_OK(get_from(ni, md, 0, PT, 1));
+	ptl_event_t ev = next_event(out);
+	CHECK_EQ(ev.type, PTL_EVENT_REPLY_END);
+	CHECK(ev.ni_fail_type != PTL_NI_OK);
+	post_md(ni, PT, 1, quiet_md(node_alloc(LONG), LONG, in));
+	expect_empty(in);
+}
+
+/* A node that has closed its interface loses nothing that waits */
+HAND_CASE(requests_of_a_node_that_has_left_wait_on, 2)
+{
+	ni = node_ni();
+	ptl_handle_eq_t in = eq_new(ni, 64);
+	if (rank == 1)
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+	sync_nodes();
+	if (rank == 0) {
+		for (unsigned i = 0; i < 3; i++) {
+			uint64_t word = i;
+			CHECK_OK(PtlXInject(
+				ni, &word, sizeof word, id_of(ni, 1), PT, 0, 1, 0, i));
+		}
+		CHECK_OK(PtlNIFini(ni));
+	} else {
+		await_kept(ni, 1);
+	}
+	sync_nodes();
+	if (rank == 1) {
+		uint64_t *at = (uint64_t *)node_alloc(8);
+		post_md(ni, PT, 1, quiet_md(at, 8, in));
+		for (unsigned i = 0; i < 3; i++)
+			CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, i);
+		CHECK_EQ(*at, 2);
+	}
+	sync_nodes();
+}
+
+/* A target that dies, and one that closes its interface, keep nobody */
+static void target_ends(unsigned rank, ptl_handle_ni_t ni, struct gate *gate, bool dies)
+{
+	ptl_handle_eq_t out = eq_new(ni, 64);
+	ptl_handle_md_t md = bind_md(ni, quiet_md(node_alloc(LONG), LONG, out));
+	if (rank == 1)
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+	sync_nodes();
+	if (rank == 0) {
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
+		CHECK_OK(get_from(ni, md, 1, PT, 1));
+		gate_wait(gate);
+		int rc;
+		struct patience p = patience_begin();
+		while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && !patience_is_over(&p))
+			/* pause: between two looks */
+			usleep(500);
+		CHECK_EQ(rc, PTL_OK);
+		return;
+	}
+	await_kept(ni, 1);
+	gate_wait(gate);
+	if (dies)
+		node_die();
+	else
+		CHECK_OK(PtlNIFini(ni));
+}
+
+static void target_dies(NODE_ARGS)
+{
+	target_ends(rank, ni, arg, true);
+}
+
+static void target_leaves(NODE_ARGS)
+{
+	target_ends(rank, node_ni(), arg, false);
+}
+
+CASE(killed_target_keeps_no_initiator)
+{
+	struct gate *gate = gate_new(2);
+	run_nodes(2, target_dies, gate);
+	gate_free(gate);
+}
+
+CASE(target_that_leaves_keeps_no_initiator)
+{
+	struct gate *gate = gate_new(2);
+	run_nodes_opt(2, target_leaves, gate, &by_hand);
+	gate_free(gate);
+}
+
+/* ---- puts of bytes ---- */
+
+/* Bytes may change as soon as the call returns, and come in order with other puts */
+NODES_CASE(injected_bytes_are_those_of_the_call, 2)
+{
+	static const size_t len[] = {0, 1, 8, 15, 16, 17, 100, 1000, 2000, 8191, 8192};
+	enum { LENGTHS = sizeof len / sizeof *len };
+	const unsigned n = rounds(2000);
+	ptl_handle_eq_t in = eq_new(ni, 8192);
+	unsigned char *src = node_alloc(8192), *buf = node_alloc(8192);
+	post_md(ni, PT, 3, quiet_md(buf, 8192, in));
+	post_md(ni, PT, 4, md_of(buf, 8192, MD_ANY, in));
+	ptl_handle_md_t md = bind_md(ni, md_of(src, 8192, MD_QUIET, PTL_EQ_NONE));
+	sync_nodes();
+	for (unsigned to = 0; to < size; to++)
+		for (unsigned k = 0; k < LENGTHS; k++) {
+			fill_pattern(src, len[k], k);
+			CHECK_OK(PtlXInject(
+				ni, src, len[k], id_of(ni, to), PT, 0, 3, 0, rank));
+			memset(src, 0xee, 8192);
+			sync_nodes();
+			for (unsigned i = 0; rank == to && i < size; i++) {
+				ptl_event_t ev = expect(in, PTL_EVENT_PUT_END);
+				CHECK_EQ(ev.mlength, len[k]);
+				CHECK_EQ(ev.match_bits, 3);
+			}
+			if (rank == to)
+				CHECK_PATTERN(buf, 0, len[k], k);
+			sync_nodes();
+		}
+	for (unsigned i = 0; rank == 0 && i < n; i++) {
+		int rc;
+		if (i % 3 == 0)
+			CHECK_OK(PtlPutRegion(md, 0, len[i % LENGTHS], PTL_NO_ACK_REQ,
+				id_of(ni, 1), PT, 0, 4, 0, i));
+		else
+			while ((rc = PtlXInject(ni, src, len[i % LENGTHS], id_of(ni, 1),
+					PT, 0, 4, 0, i)) != PTL_OK)
+				CHECK_EQ(rc, PTL_NO_SPACE);
+	}
+	if (rank == 1)
+		expect_puts_in_order(in, n);
+	sync_nodes();
+}
+
+/* A target that takes nothing: the copies find no room one day, and all that were
+ * accepted arrive */
+NODES_CASE(injected_bytes_find_no_room_one_day, 2)
+{
+	ptl_handle_eq_t in = eq_new(ni, 8192);
+	static p3_a32 accepted, done;
+	unsigned char *buf = node_alloc(2000);
+	if (rank == 1) {
+		p3_set(&accepted, 0);
+		p3_set(&done, 0);
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+	}
+	sync_nodes();
+	if (rank == 0) {
+		int rc = PTL_OK;
+		for (unsigned i = 0; rc == PTL_OK; i++) {
+			rc = PtlXInject(ni, buf, i % 2001, id_of(ni, 1), PT, 0, 1, 0, i);
+			if (rc == PTL_OK)
+				p3_set(&accepted, i + 1);
+		}
+		CHECK_EQ(rc, PTL_NO_SPACE);
+		p3_release(&done, 1);
+	} else {
+		while (!p3_acquire(&done))
+			/* pause: between two looks */
+			usleep(500);
+		post_md(ni, PT, 1, md_of(buf, 2000, MD_ANY, in));
+		expect_puts_in_order(in, p3_get(&accepted));
+		CHECK_EQ(drops_of(ni), 0);
+	}
+	sync_nodes();
+	expect_empty(in);
+}
+
+/* Bytes for a node that has yet to come wait for it; those for one that has gone are
+ * lost */
+HAND_CASE(injected_bytes_wait_for_a_node_to_come, 2)
+{
+	uint64_t word = 5, *at = (uint64_t *)node_alloc(8);
+	if (rank == 0) {
+		ni = node_ni();
+		CHECK_OK(
+			PtlXInject(ni, &word, sizeof word, id_of(ni, 1), PT, 0, 1, 0, 7));
+		word = 6;
+	}
+	sync_nodes();
+	if (rank == 1) {
+		ni = node_ni();
+		ptl_handle_eq_t in = eq_new(ni, 8);
+		post_md(ni, PT, 1, quiet_md(at, 8, in));
+		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, 7);
+		CHECK_EQ(*at, 5);
+		CHECK_OK(PtlNIFini(ni));
+	}
+	sync_nodes();
+	if (rank == 0)
+		CHECK_OK(
+			PtlXInject(ni, &word, sizeof word, id_of(ni, 1), PT, 0, 1, 0, 8));
+	sync_nodes();
+}
