@@ -323,6 +323,9 @@ struct ptl_pair ptl_pair_of(const struct ptl_picture *p, uint32_t from, uint32_t
 	pair.unread = picture_unread(p, from, to, ours);
 	pair.reading = p3_get(&ours->reading);
 	pair.cold = theirs && p3_get(&theirs->cold);
+	uint64_t kept = theirs ? p3_get(&theirs->shown_kept) : 0;
+	pair.kept_at = (uint32_t)kept;
+	pair.kept_pid = (uint32_t)(kept >> 32);
 	if (pair.queued || pair.out || pair.unread)
 		pair.since_ns = p3_get(&ours->shown_since);
 	return pair;

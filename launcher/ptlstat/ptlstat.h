@@ -90,6 +90,10 @@ struct ptl_pair {
 	uint64_t since_ns; /* since then the target took nothing; 0: nothing waits */
 	bool cold;         /* the target does not poll that lane */
 	uint32_t reading;  /* puts of the target that this node reads from its memory */
+	uint32_t
+		kept_pid; /* the target keeps the first request, which is for this pid, */
+	uint32_t
+		kept_at; /* because of its portal index; this is the index plus 1, or 0 */
 };
 
 /* One node's requests that came to nothing at another node, or got no ACK. */

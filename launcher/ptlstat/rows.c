@@ -19,22 +19,22 @@ static const struct rows_name rows_counters[] = {{P3_C_HEARTBEAT, "heartbeat"},
 	{P3_C_SENT_BYTES, "sent_bytes"}, {P3_C_RECEIVED, "received"},
 	{P3_C_RECEIVED_BYTES, "received_bytes"}, {P3_C_DROPS, "drops"},
 	{P3_C_DROP_BYTES, "drop_bytes"}, {P3_C_TRUNCATED, "truncated"},
-	{P3_C_DENIED, "permission_violations"}, {P3_C_PUT_INLINE, "puts_inline"},
-	{P3_C_PUT_EAGER, "puts_eager"}, {P3_C_BULK_BYTES, "bulk_bytes"},
-	{P3_C_CMA_BYTES, "cma_bytes"}, {P3_C_DIRECT_BYTES, "direct_bytes"},
-	{P3_C_CMA_FALLBACK, "cma_fallback"}, {P3_C_KICKS, "kicks"}, {P3_C_WAKES, "wakes"},
-	{P3_C_PARK_LATE, "park_late"}, {P3_C_WIRE_RINGS, "wire_rings"},
-	{P3_C_WIRE_NAPS, "wire_naps"}, {P3_C_TICKS, "ticks"},
-	{P3_C_TAKEOVERS, "takeovers"}, {P3_C_BAD_HEADERS, "bad_headers"},
-	{P3_C_LANES_FULL, "lanes_carved"}, {P3_C_QUEUED, "blocked_times"},
-	{P3_C_LEASE_HOST, "lease_host"}, {P3_C_LEASE_NIC, "lease_nic"},
-	{P3_C_CCI_SENT, "cci_sent"}, {P3_C_CCI_RECEIVED, "cci_received"},
-	{P3_C_CCI_DROPS, "cci_drops"}, {P3_C_CCI_RNR_SENT, "cci_rnr_sent"},
-	{P3_C_CCI_RNR_GOT, "cci_rnr_got"}, {P3_C_CCI_REFUSED, "cci_refused"},
-	{P3_C_CCI_RETRIES, "cci_retries"}, {P3_C_FAR_OUT, "far_frames_out"},
-	{P3_C_FAR_IN, "far_frames_in"}, {P3_C_FAR_RESENT, "far_frames_resent"},
-	{P3_C_FAR_BREAKS, "far_breaks"}, {P3_C_FAR_STRANGERS, "far_strangers"},
-	{0, NULL}};
+	{P3_C_KEPT, "kept"}, {P3_C_DENIED, "permission_violations"},
+	{P3_C_PUT_INLINE, "puts_inline"}, {P3_C_PUT_EAGER, "puts_eager"},
+	{P3_C_BULK_BYTES, "bulk_bytes"}, {P3_C_CMA_BYTES, "cma_bytes"},
+	{P3_C_DIRECT_BYTES, "direct_bytes"}, {P3_C_CMA_FALLBACK, "cma_fallback"},
+	{P3_C_KICKS, "kicks"}, {P3_C_WAKES, "wakes"}, {P3_C_PARK_LATE, "park_late"},
+	{P3_C_WIRE_RINGS, "wire_rings"}, {P3_C_WIRE_NAPS, "wire_naps"},
+	{P3_C_TICKS, "ticks"}, {P3_C_TAKEOVERS, "takeovers"},
+	{P3_C_BAD_HEADERS, "bad_headers"}, {P3_C_LANES_FULL, "lanes_carved"},
+	{P3_C_QUEUED, "blocked_times"}, {P3_C_LEASE_HOST, "lease_host"},
+	{P3_C_LEASE_NIC, "lease_nic"}, {P3_C_CCI_SENT, "cci_sent"},
+	{P3_C_CCI_RECEIVED, "cci_received"}, {P3_C_CCI_DROPS, "cci_drops"},
+	{P3_C_CCI_RNR_SENT, "cci_rnr_sent"}, {P3_C_CCI_RNR_GOT, "cci_rnr_got"},
+	{P3_C_CCI_REFUSED, "cci_refused"}, {P3_C_CCI_RETRIES, "cci_retries"},
+	{P3_C_FAR_OUT, "far_frames_out"}, {P3_C_FAR_IN, "far_frames_in"},
+	{P3_C_FAR_RESENT, "far_frames_resent"}, {P3_C_FAR_BREAKS, "far_breaks"},
+	{P3_C_FAR_STRANGERS, "far_strangers"}, {0, NULL}};
 
 static const struct rows_name rows_gauges[] = {{P3_G_MES, "match_entries"},
 	{P3_G_MDS, "memory_descriptors"}, {P3_G_EQS, "event_queues"},
@@ -43,10 +43,11 @@ static const struct rows_name rows_gauges[] = {{P3_G_MES, "match_entries"},
 	{P3_G_ALIVE, "peers_alive"}, {P3_G_PULLS, "receives"}, {P3_G_SOURCES, "sources"},
 	{P3_G_PARKED, "threads_asleep"}, {P3_G_WAITING, "threads_waiting"},
 	{P3_G_WATCHER, "watcher"}, {P3_G_CARVED, "arena_bytes"},
-	{P3_G_SLICE, "slice_bytes"}, {P3_G_NIC_ASLEEP, "nic_asleep"},
-	{P3_G_CCI_ENDPOINTS, "cci_endpoints"}, {P3_G_CCI_CONNECTIONS, "cci_connections"},
-	{P3_G_FAR_LINKS, "far_peers"}, {P3_G_FAR_HELD, "far_frames_unacknowledged"},
-	{P3_G_FAR_PROMISED, "far_credits"}, {0, NULL}};
+	{P3_G_KEPT, "kept_peers"}, {P3_G_SLICE, "slice_bytes"},
+	{P3_G_NIC_ASLEEP, "nic_asleep"}, {P3_G_CCI_ENDPOINTS, "cci_endpoints"},
+	{P3_G_CCI_CONNECTIONS, "cci_connections"}, {P3_G_FAR_LINKS, "far_peers"},
+	{P3_G_FAR_HELD, "far_frames_unacknowledged"}, {P3_G_FAR_PROMISED, "far_credits"},
+	{0, NULL}};
 
 static const struct rows_name rows_settings[] = {{P3_G_PAGE, "page_bytes"},
 	{P3_G_CPUS, "cpus"}, {P3_G_CMA, "cma"}, {P3_G_BULK, "bulk"},
@@ -178,12 +179,13 @@ static json_t *rows_of_peers(const struct ptl_picture *p, uint32_t from)
 		struct ptl_pair pair = ptl_pair_of(p, from, to);
 		if ((pair.queued || pair.out || pair.unread || pair.reading) &&
 			!ptl_is_far(&p->node[to]))
-			json_array_append_new(a,
-				json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:f}", "rank",
-					N(to), "queued", N(pair.queued), "unanswered",
-					N(pair.out), "unread", N(pair.unread), "reading",
-					N(pair.reading), "cold", pair.cold, "seconds",
-					ptl_seconds(p, pair.since_ns)));
+			json_array_append_new(
+				a, json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:f}",
+					   "rank", N(to), "queued", N(pair.queued),
+					   "unanswered", N(pair.out), "unread",
+					   N(pair.unread), "reading", N(pair.reading),
+					   "cold", pair.cold, "kept", pair.kept_at != 0,
+					   "seconds", ptl_seconds(p, pair.since_ns)));
 	}
 	return a;
 }

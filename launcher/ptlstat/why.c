@@ -221,6 +221,8 @@ static void why_add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 			ptl_add(t, ", nothing taken");
 			why_add_since(t, ptl_seconds(v->p, pr->since_ns));
 		}
+		if (pr->kept_at)
+			ptl_add(t, ", the first one waits for a match entry");
 	}
 }
 
@@ -316,6 +318,21 @@ static const char *why_silence_text(const struct view *v, uint32_t i)
 	}
 }
 
+/* Name a portal index of a node that keeps requests, if there is one. */
+static void why_add_keeping(struct ptl_text *t, const struct view *v, uint32_t to)
+{
+	uint32_t i = 0;
+	while (i < v->p->size && !why_pair(v, i, to)->kept_at)
+		i++;
+	if (i == v->p->size)
+		return;
+	const struct ptl_pair *pr = why_pair(v, i, to);
+	ptl_add(t,
+		", and holds messages back at portal index %u of its pid %u "
+		"(PtlXPTHold), where no match entry accepts the first one of node %u",
+		pr->kept_at - 1, pr->kept_pid, i);
+}
+
 static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	const struct ptl_node *n = &v->p->node[i];
@@ -335,6 +352,7 @@ static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i
 	else
 		ptl_add(t, n->computes ? "computes outside of Portals"
 				       : "sleeps outside of Portals");
+	why_add_keeping(t, v, i);
 	if (why_is_missed(v, i))
 		ptl_add(t, ", and has not come to the barrier");
 }

@@ -17,6 +17,7 @@
  *	lost	 rank 0 waits for the third event of a queue that holds two
  *	gone	 rank 0 waits for the ACK of a put to rank 1, which has killed itself
  *	parted	 rank 2 has called PtlFini, the others are in the barrier
+ *	kept	 rank 0 waits for the ACK of a put that rank 1 holds back (PtlXPTHold)
  *	queued	 rank 0 sends to rank 1, which stopped itself, more than its lane holds
  *	killed	 rank 1 kills itself; rank 0 waits for its message
  *	left	 rank 1 sends to rank 0 and leaves, rank 2 ends; rank 0 waits on
@@ -235,6 +236,16 @@ static void parted(void)
 	mp_barrier();
 }
 
+static void kept(void)
+{
+	if (mp.rank == 1)
+		mp_ok(PtlXPTHold(mp.ni, MP_PORTAL, 1));
+	mp_barrier();
+	if (mp.rank == 0)
+		await_ack(mp.id[1], 0);
+	sleep_for_good();
+}
+
 /* Return the process of rank 1, which rank 1 tells rank 0 at a call of its own. */
 static pid_t process_of_1(void)
 {
@@ -443,10 +454,11 @@ int main(int argc, char **argv)
 	} scenes[] = {{"stopped", stopped}, {"barrier", barrier}, {"event", event},
 		{"paused", paused}, {"noack", noack}, {"lateack", lateack}, {"own", own},
 		{"wrongpid", wrongpid}, {"both", both}, {"cut", cut}, {"lost", lost},
-		{"gone", gone}, {"parted", parted}, {"drop", drop}, {"denied", denied},
-		{"queued", queued}, {"killed", killed}, {"left", left}, {"late", late},
-		{"idle", idle}, {"talk", talk}, {"absent", absent}, {"spoiled", spoiled},
-		{"full", full}, {"unasked", unasked}};
+		{"gone", gone}, {"kept", kept}, {"parted", parted}, {"drop", drop},
+		{"denied", denied}, {"queued", queued}, {"killed", killed},
+		{"left", left}, {"late", late}, {"idle", idle}, {"talk", talk},
+		{"absent", absent}, {"spoiled", spoiled}, {"full", full},
+		{"unasked", unasked}};
 	const char *rank = getenv("PTL_MY_RID");
 	if (argc > 1 && !strcmp(argv[1], "absent") && rank && !strcmp(rank, "1"))
 		stay_absent();

@@ -105,6 +105,10 @@ SCENES = {
     ('queued', 2): [rf'node 1 is {STOPPED}; 1 node waits for it: 0; [1-9]\d* messages? '
                     r'lie in its lanes, [1-9]\d* more are queued',
                     r'node 0 .*for node 1: [1-9]\d* in its lane'],
+    ('kept', 2): [r'node 1 sleeps outside of Portals, and holds messages back at portal index 4 of '
+                  r'its pid \d+ \(PtlXPTHold\), where no match entry accepts the first one of node '
+                  r'0; 1 node waits for it: 0',
+                  r'node 0 .*for node 1: 1 in its lane.*, the first one waits for a match entry'],
     ('late', 3): [r'node 2 has not called PtlInit, and has not come to the barrier; '
                   r'2 nodes wait for it: 0 and 1'],
     ('absent', 2): [r'node 0 .*for node 1: 0 in its lane, 1 queued',
@@ -150,7 +154,7 @@ QUEUE = {'number': int, 'size': int, 'unread': int, 'lost': int}
 DROP = {'reason': str, 'count': int, 'text': str, 'request': (str, type(None)),
         'rank': (int, type(None)), 'nid': int, 'pid': int}
 PEER = {'rank': int, 'queued': int, 'unanswered': int, 'unread': int, 'reading': int,
-        'cold': bool, 'seconds': float}
+        'cold': bool, 'kept': bool, 'seconds': float}
 
 
 def has(thing, schema, what):
