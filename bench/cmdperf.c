@@ -18,6 +18,7 @@
 
 #include <cci.h>
 #include <gnu/libc-version.h>
+#include <portals3x.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,15 @@ static void run_put_quiet(struct program *p, uint64_t rounds)
 {
 	while (rounds--) {
 		put(p, PTL_NO_ACK_REQ);
+		take(p);
+	}
+}
+
+static void run_inject(struct program *p, uint64_t rounds)
+{
+	while (rounds--) {
+		p->fails += PtlXInject(p->b.ni, p->here, p->length, p->self, PORTAL, 0,
+				    BENCH_BITS, 0, 0) != PTL_OK;
 		take(p);
 	}
 }
@@ -329,6 +339,8 @@ static const struct row {
 		run_put, 8, PUT_EVENTS, QUEUE, NULL},
 	{"put 8 B, 1 event", "put8-quiet", "the same, no queue at the source",
 		run_put_quiet, 8, PTL_EVENT_PUT_END, QUIET, NULL},
+	{"PtlXInject 8 B, 1 event", "inject8", "PtlXInject 8 B + PUT_END taken",
+		run_inject, 8, PTL_EVENT_PUT_END, QUIET, NULL},
 	{"PtlPut 8 B, 2 events", "put8-whole", "PtlPut in its place, both events",
 		run_put_whole, 8, PUT_EVENTS, QUEUE, NULL},
 	{"put 64 B, 2 events", "put64", "64 B, both events", run_put, 64, PUT_EVENTS,
