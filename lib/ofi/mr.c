@@ -165,7 +165,7 @@ static int mr_open_remote(struct ofi_cntr *cntr)
 			 ? 0
 			 : ofi_queue_open(&cntr->remote, cntr->domain, MR_COUNTED);
 	if (!rc && !cntr->has_remote) {
-		ofi_queue_start(&cntr->remote); /* lost events are counted, too */
+		(void)ofi_queue_start(&cntr->remote); /* lost events are counted, too */
 		cntr->remote.sink.event = remote_event;
 	}
 	cntr->has_remote |= !rc;
@@ -295,7 +295,7 @@ static int mr_open_data(struct ofi_domain *domain)
 	struct ofi_mrs *mrs = domain->mrs;
 	int rc = domain->data ? 0 : ofi_queue_open(&mrs->data, domain, MR_WITH_DATA);
 	if (!rc && !domain->data) {
-		ofi_queue_start(&mrs->data);
+		(void)ofi_queue_start(&mrs->data);
 		mrs->data.sink.event = data_event;
 		domain->data = &mrs->data;
 	}

@@ -170,8 +170,8 @@ struct ofi_domain {
 	struct ofi_req **chunks; /* requests; their serial numbers name their places */
 	uint32_t nchunks;
 	struct ofi_reqs free;
-	struct ofi_reqs
-		watched;     /* requests whose peers may die in silence, oldest first */
+	struct ofi_reqs watched; /* whose peers may die in silence, oldest first */
+	struct ofi_reqs asks;    /* questions to those peers, without answer so far */
 	int waiting;         /* receives that wait for credits, an op, or late messages */
 	struct ofi_mrs *mrs; /* regions */
 	struct ofi_queue *data; /* completions with data of all endpoints, or NULL */
@@ -545,8 +545,8 @@ int ofi_error(int ptl);
 /* Make a queue for count events; with OFI_EVENTS also what sends and gets need. */
 int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count);
 void ofi_queue_close(struct ofi_queue *queue);
-/* See that it is known with which number the events begin. */
-void ofi_queue_start(struct ofi_queue *queue);
+/* See that it is known with which number the events begin.  False: not now. */
+bool ofi_queue_start(struct ofi_queue *queue);
 /* Take one event and give it to its sink.  Return false if there is none. */
 bool ofi_queue_step(struct ofi_queue *queue);
 /* Now and then, or at once if urgent, look at late messages, at what waits for them, and
@@ -579,6 +579,7 @@ void ofi_op_return(struct ofi_req *req);
 /* From now on look each second whether req->peer lives; if not, the sink gets a SEND_END
  * or REPLY_END with ni_fail_type. */
 void ofi_watch(struct ofi_req *req);
+void ofi_watch_end(struct ofi_ep *ep); /* forget the answers that are to come */
 
 /*
  * Count an operation of the request's counter, and write its completion: e has what the
