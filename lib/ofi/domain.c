@@ -214,6 +214,7 @@ int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	LIST_INIT(&made->eps);
 	TAILQ_INIT(&made->free);
 	TAILQ_INIT(&made->watched);
+	TAILQ_INIT(&made->asks);
 	ofi_hold(&made->fabric->refs);
 	pthread_mutex_lock(&ofi_node.lock);
 	ofi_node.open[made->number] = made;

@@ -251,6 +251,7 @@ static bool ep_settle(struct ofi_ep *ep)
 			if (req->ep == ep && req->withdraw)
 				req->withdraw(req);
 		}
+		ofi_watch_end(ep);
 		if (!busy && !ep->under_way)
 			return true;
 		if (ofi_now() >= end)

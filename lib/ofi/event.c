@@ -337,7 +337,15 @@ bool ofi_queue_step(struct ofi_queue *queue)
 
 /* ---- progress ---- */
 
-/* The answer to the question whether a peer lives. */
+/* End a question whether a peer lives. */
+static void watch_asked(struct ofi_req *ask)
+{
+	TAILQ_REMOVE(&ask->ep->domain->asks, ask, link);
+	ask->ep->under_way--;
+	ofi_req_free(ask);
+}
+
+/* The answer. */
 static void watch_event(struct ofi_sink *sink, const ptl_event_t *event)
 {
 	struct ofi_req *ask = container_of(sink, struct ofi_req, sink), *req, *next;
@@ -345,8 +353,7 @@ static void watch_event(struct ofi_sink *sink, const ptl_event_t *event)
 	ptl_process_id_t peer = ask->peer;
 	if (event->type == PTL_EVENT_SEND_END && event->ni_fail_type == PTL_NI_OK)
 		return;
-	ask->ep->under_way--;
-	ofi_req_free(ask);
+	watch_asked(ask);
 	if (event->ni_fail_type == PTL_NI_OK)
 		return;
 	for (req = TAILQ_FIRST(&domain->watched); req; req = next) {
@@ -356,10 +363,15 @@ static void watch_event(struct ofi_sink *sink, const ptl_event_t *event)
 	}
 }
 
-/* Ask a peer for no bytes. */
+/* Ask a peer for no bytes, unless it has yet to answer. */
 static void watch_ask(struct ofi_req *req)
 {
-	struct ofi_req *ask = ofi_req_new(req->ep);
+	struct ofi_domain *domain = req->ep->domain;
+	struct ofi_req *ask;
+	TAILQ_FOREACH(ask, &domain->asks, link)
+	if (ask->peer.nid == req->peer.nid && ask->peer.pid == req->peer.pid)
+		return;
+	ask = ofi_req_new(req->ep);
 	if (!ask)
 		return;
 	ask->sink.event = watch_event;
@@ -371,6 +383,19 @@ static void watch_ask(struct ofi_req *req)
 		return;
 	}
 	req->ep->under_way++;
+	TAILQ_INSERT_TAIL(&domain->asks, ask, link);
+}
+
+void ofi_watch_end(struct ofi_ep *ep)
+{
+	struct ofi_req *ask, *next;
+	for (ask = TAILQ_FIRST(&ep->domain->asks); ask; ask = next) {
+		next = TAILQ_NEXT(ask, link);
+		if (ask->ep != ep)
+			continue;
+		ask->err = FI_ECANCELED; /* its answer finds another descriptor */
+		watch_asked(ask);
+	}
 }
 
 void ofi_watch(struct ofi_req *req)

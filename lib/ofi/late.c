@@ -230,18 +230,30 @@ int ofi_late_open(struct ofi_list *list)
 	return rc;
 }
 
+/* Nobody receives what has come: the senders of exposed messages are told by a get of no
+ * bytes, whose answer nobody needs. */
 static void late_free_all(struct ofi_list *list)
 {
 	struct ofi_lates *all[] = {&list->arrived, &list->claimed};
 	struct ofi_late *late;
+	ptl_handle_md_t md;
+	bool tells = PtlMDBind(ofi_node.ni,
+			     (ptl_md_t){.threshold = PTL_MD_THRESH_INF,
+				     .eq_handle = PTL_EQ_NONE},
+			     PTL_RETAIN, &md) == PTL_OK;
 	for (int i = 0; i < 2; i++) {
 		while ((late = TAILQ_FIRST(all[i]))) {
 			TAILQ_REMOVE(all[i], late, next);
-			if (!late->block && !(late->bits & OFI_EXPOSED))
+			if (late->bits & OFI_EXPOSED && tells)
+				PtlGet(md, late->from, OFI_PT_EXPOSED, ofi_node.ac,
+					(uint32_t)late->hdr, 0);
+			else if (!late->block && !(late->bits & OFI_EXPOSED))
 				free(late->bytes);
 			free(late);
 		}
 	}
+	if (tells)
+		PtlMDUnlink(md);
 	while ((late = list->free)) {
 		list->free = late->next_free;
 		free(late);

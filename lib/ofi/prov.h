@@ -170,8 +170,8 @@ struct ofi_domain {
 	struct ofi_req **chunks; /* requests; their serial numbers name their places */
 	uint32_t nchunks;
 	struct ofi_reqs free;
-	struct ofi_reqs
-		watched;     /* requests whose peers may die in silence, oldest first */
+	struct ofi_reqs watched; /* whose peers may die in silence, oldest first */
+	struct ofi_reqs asks;    /* questions to those peers, without answer so far */
 	int waiting;         /* receives that wait for credits, an op, or late messages */
 	struct ofi_mrs *mrs; /* regions */
 };
@@ -570,6 +570,7 @@ void ofi_op_return(struct ofi_req *req);
 /* From now on look each second whether req->peer lives; if not, the sink gets a SEND_END
  * or REPLY_END with ni_fail_type. */
 void ofi_watch(struct ofi_req *req);
+void ofi_watch_end(struct ofi_ep *ep); /* forget the answers that are to come */
 
 /*
  * Count an operation of the request's counter, and write its completion: e has what the
