@@ -458,14 +458,16 @@ void ofi_progress(struct ofi_domain *domain, bool urgent)
 }
 
 /* Before threads sleep in a queue, one event must tell where their numbers begin. */
-static void queue_start(struct ofi_queue *queue)
+static bool queue_start(struct ofi_queue *queue)
 {
 	if (OFI_LIKELY(queue->started))
-		return;
-	(void)queue_ping(queue);
-	while (!queue->started && !ofi_node.forked)
+		return true;
+	if (queue_ping(queue) != PTL_OK)
+		return false;
+	while (!queue->started)
 		if (!ofi_queue_step(queue))
 			PtlProgress(queue->eq, 0);
+	return true;
 }
 
 /* Take the event of a sleeper, in its turn. */
@@ -494,10 +496,12 @@ bool ofi_sleep(struct ofi_domain *domain, struct ofi_queue *const *queues, int c
 	if (count > SLEEP_QUEUES)
 		count = SLEEP_QUEUES;
 	for (int i = 0; i < count; i++) {
-		queue_start(queues[i]);
+		if (!queue_start(queues[i]))
+			return false;
 		eqs[i] = queues[i]->eq;
-		queues[i]->sleepers++;
 	}
+	for (int i = 0; i < count; i++)
+		queues[i]->sleepers++;
 	ofi_leave(domain);
 	int rc = PtlEQPoll(eqs, count, (ptl_time_t)turn, &event, &which);
 	(void)ofi_enter(domain);

@@ -565,32 +565,29 @@ static inline ssize_t rx_begin(struct fid_ep *fid, int kind, const struct rx_cal
 	return rc;
 }
 
+/* Receive with the flags of the endpoint. */
+static inline ssize_t rx_plain(struct fid_ep *ep, int kind, const struct iovec *iov,
+	size_t count, fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
+{
+	uint64_t flags = container_of(ep, struct ofi_ep, fid)->rx_flags;
+	if (kind == OFI_TAGGED)
+		flags &= ~FI_MULTI_RECV;
+	return rx_begin(ep, kind,
+		&(struct rx_call){iov, count, addr, tag, ignore, context, flags});
+}
+
 ssize_t ofi_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
 	void *context)
 {
 	(void)desc;
-	return rx_begin(ep, OFI_MSG,
-		&(struct rx_call){
-			.iov = &(struct iovec){buf, len},
-			.count = 1,
-			.addr = addr,
-			.context = context,
-			.flags = container_of(ep, struct ofi_ep, fid)->rx_flags,
-		});
+	return rx_plain(ep, OFI_MSG, &(struct iovec){buf, len}, 1, addr, 0, 0, context);
 }
 
 ssize_t ofi_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 	fi_addr_t addr, void *context)
 {
 	(void)desc;
-	return rx_begin(ep, OFI_MSG,
-		&(struct rx_call){
-			.iov = iov,
-			.count = count,
-			.addr = addr,
-			.context = context,
-			.flags = container_of(ep, struct ofi_ep, fid)->rx_flags,
-		});
+	return rx_plain(ep, OFI_MSG, iov, count, addr, 0, 0, context);
 }
 
 ssize_t ofi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
@@ -613,34 +610,15 @@ ssize_t ofi_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_
 	uint64_t tag, uint64_t ignore, void *context)
 {
 	(void)desc;
-	return rx_begin(ep, OFI_TAGGED,
-		&(struct rx_call){
-			.iov = &(struct iovec){buf, len},
-			.count = 1,
-			.addr = addr,
-			.tag = tag,
-			.ignore = ignore,
-			.context = context,
-			.flags = container_of(ep, struct ofi_ep, fid)->rx_flags &
-				 ~FI_MULTI_RECV,
-		});
+	return rx_plain(
+		ep, OFI_TAGGED, &(struct iovec){buf, len}, 1, addr, tag, ignore, context);
 }
 
 ssize_t ofi_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
 	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
 {
 	(void)desc;
-	return rx_begin(ep, OFI_TAGGED,
-		&(struct rx_call){
-			.iov = iov,
-			.count = count,
-			.addr = addr,
-			.tag = tag,
-			.ignore = ignore,
-			.context = context,
-			.flags = container_of(ep, struct ofi_ep, fid)->rx_flags &
-				 ~FI_MULTI_RECV,
-		});
+	return rx_plain(ep, OFI_TAGGED, iov, count, addr, tag, ignore, context);
 }
 
 /* ---- peek, claim, discard ---- */

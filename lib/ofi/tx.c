@@ -308,11 +308,45 @@ static inline ssize_t tx_begin(struct fid_ep *fid, int kind, const struct tx_cal
 
 #define TX_FLAGS (OFI_TX_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE)
 
-/* The flags of calls that have none of their own; inject calls only keep the level of
- * completion. */
-static inline uint64_t tx_flags(struct fid_ep *ep)
+/* Send a buffer.  flags are added to those of the endpoint, but an inject has none of
+ * these. */
+static inline ssize_t tx_plain(struct fid_ep *ep, int kind, const void *buf, size_t len,
+	uint64_t data, fi_addr_t addr, uint64_t tag, void *context, uint64_t flags)
 {
-	return container_of(ep, struct ofi_ep, fid)->tx_flags;
+	bool silent = flags & FI_INJECT;
+	if (!silent)
+		flags |= container_of(ep, struct ofi_ep, fid)->tx_flags;
+	return tx_begin(ep, kind,
+		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
+			tag, data, context, flags, silent});
+}
+
+static ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+	fi_addr_t addr, uint64_t tag, void *context)
+{
+	(void)desc;
+	return tx_plain(ep, OFI_TAGGED, buf, len, 0, addr, tag, context, 0);
+}
+
+static ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+	uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
+{
+	(void)desc;
+	return tx_plain(
+		ep, OFI_TAGGED, buf, len, data, addr, tag, context, FI_REMOTE_CQ_DATA);
+}
+
+static ssize_t tx_tinject(
+	struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr, uint64_t tag)
+{
+	return tx_plain(ep, OFI_TAGGED, buf, len, 0, addr, tag, NULL, FI_INJECT);
+}
+
+static ssize_t tx_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
+	uint64_t data, fi_addr_t addr, uint64_t tag)
+{
+	return tx_plain(ep, OFI_TAGGED, buf, len, data, addr, tag, NULL,
+		FI_INJECT | FI_REMOTE_CQ_DATA);
 }
 
 static ssize_t tx_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc,
@@ -320,42 +354,8 @@ static ssize_t tx_tsendv(struct fid_ep *ep, const struct iovec *iov, void **desc
 {
 	(void)desc;
 	return tx_begin(ep, OFI_TAGGED,
-		&(struct tx_call){
-			iov, count, addr, tag, 0, context, tx_flags(ep), false});
-}
-
-static ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	fi_addr_t addr, uint64_t tag, void *context)
-{
-	(void)desc;
-	return tx_begin(ep, OFI_TAGGED,
-		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
-			tag, 0, context, tx_flags(ep), false});
-}
-
-static ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
-{
-	(void)desc;
-	return tx_begin(ep, OFI_TAGGED,
-		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
-			tag, data, context, tx_flags(ep) | FI_REMOTE_CQ_DATA, false});
-}
-
-static ssize_t tx_tinject(
-	struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr, uint64_t tag)
-{
-	return tx_begin(ep, OFI_TAGGED,
-		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
-			tag, 0, NULL, FI_INJECT, true});
-}
-
-static ssize_t tx_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
-	uint64_t data, fi_addr_t addr, uint64_t tag)
-{
-	return tx_begin(ep, OFI_TAGGED,
-		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
-			tag, data, NULL, FI_INJECT | FI_REMOTE_CQ_DATA, true});
+		&(struct tx_call){iov, count, addr, tag, 0, context,
+			container_of(ep, struct ofi_ep, fid)->tx_flags, false});
 }
 
 static ssize_t tx_tsendmsg(
@@ -370,45 +370,39 @@ static ssize_t tx_tsendmsg(
 			msg->data, msg->context, flags, false});
 }
 
-static ssize_t tx_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t addr, void *context)
-{
-	(void)desc;
-	return tx_begin(ep, OFI_MSG,
-		&(struct tx_call){iov, count, addr, 0, 0, context, tx_flags(ep), false});
-}
-
 static ssize_t tx_sendplain(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 	fi_addr_t addr, void *context)
 {
 	(void)desc;
-	return tx_begin(ep, OFI_MSG,
-		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
-			0, 0, context, tx_flags(ep), false});
+	return tx_plain(ep, OFI_MSG, buf, len, 0, addr, 0, context, 0);
 }
 
 static ssize_t tx_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 	uint64_t data, fi_addr_t addr, void *context)
 {
 	(void)desc;
-	return tx_begin(ep, OFI_MSG,
-		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
-			0, data, context, tx_flags(ep) | FI_REMOTE_CQ_DATA, false});
+	return tx_plain(ep, OFI_MSG, buf, len, data, addr, 0, context, FI_REMOTE_CQ_DATA);
 }
 
 static ssize_t tx_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr)
 {
-	return tx_begin(ep, OFI_MSG,
-		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
-			0, 0, NULL, FI_INJECT, true});
+	return tx_plain(ep, OFI_MSG, buf, len, 0, addr, 0, NULL, FI_INJECT);
 }
 
 static ssize_t tx_injectdata(
 	struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t addr)
 {
+	return tx_plain(ep, OFI_MSG, buf, len, data, addr, 0, NULL,
+		FI_INJECT | FI_REMOTE_CQ_DATA);
+}
+
+static ssize_t tx_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc,
+	size_t count, fi_addr_t addr, void *context)
+{
+	(void)desc;
 	return tx_begin(ep, OFI_MSG,
-		&(struct tx_call){&(struct iovec){(void *)(uintptr_t)buf, len}, 1, addr,
-			0, data, NULL, FI_INJECT | FI_REMOTE_CQ_DATA, true});
+		&(struct tx_call){iov, count, addr, 0, 0, context,
+			container_of(ep, struct ofi_ep, fid)->tx_flags, false});
 }
 
 static ssize_t tx_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)

@@ -27,7 +27,7 @@ command -v pkg-config make >/dev/null || {
 }
 
 # Each component by itself has its part, and together they are everything.
-for component in runtime tools development gasnet gasnet_development; do
+for component in runtime tools development gasnet gasnet_development libfabric; do
 	quietly cmake --install "$build" --prefix "$prefix" --component $component
 done
 quietly cmake --install "$build" --prefix "$scratch/whole"
