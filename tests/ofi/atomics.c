@@ -234,9 +234,10 @@ static unsigned try_all(
 	return valid;
 }
 
-static struct side *atomic_side(void)
+static struct side *atomic_side(uint64_t order)
 {
 	return side_open((struct how){.caps = FI_RMA | FI_ATOMIC | FI_TAGGED,
+		.order = order,
 		/* that of portals means this by itself */
 		.op_flags = over_portals() ? 0 : FI_DELIVERY_COMPLETE});
 }
@@ -244,7 +245,7 @@ static struct side *atomic_side(void)
 static void all_between(enum fi_op first, enum fi_op last, unsigned least)
 {
 	static _Alignas(64) unsigned char target[8192];
-	struct side *s = atomic_side();
+	struct side *s = atomic_side(0);
 	struct region r = target_region(s, target, sizeof target);
 	if (me.is_client) {
 		unsigned valid = try_all(s, r, first, last);
@@ -275,7 +276,7 @@ STATEMENT(79, sum_of_four, 4, 0)
 	static struct fi_context2 context;
 	const uint64_t n = many(1000000), window = 64;
 	const uint64_t one = 1;
-	struct side *s = atomic_side();
+	struct side *s = atomic_side(0);
 	struct region r = target_region(s, target, sizeof target);
 	uint64_t seen = 0, under_way = 0;
 	barrier();
@@ -329,7 +330,7 @@ static void check_truth(struct side *s, struct region r, enum way how,
 STATEMENT(80, truth, 2, 0)
 {
 	static _Alignas(64) unsigned char target[256];
-	struct side *s = atomic_side();
+	struct side *s = atomic_side(0);
 	struct region r = target_region(s, target, sizeof target);
 	for (enum way how = PLAIN; how < WAYS && me.is_client; how++)
 		EACH_TYPE(type)
@@ -353,7 +354,8 @@ STATEMENT(81, order, 2, 0)
 	static _Alignas(64) uint64_t target;
 	static uint64_t old[N], value[N];
 	static struct fi_context2 context;
-	struct side *s = atomic_side();
+	struct side *s = atomic_side(
+		FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW);
 	struct region r = target_region(s, &target, 8);
 	unsigned under_way = 0;
 	for (unsigned i = 0; i < N && me.is_client; i++) { /* write i, fetch, write.. */

@@ -136,6 +136,8 @@ static void open_domain(struct side *s, struct how how)
 {
 	struct fi_info *hints = hints_of(how.caps);
 	hints->tx_attr->op_flags = how.op_flags;
+	hints->tx_attr->msg_order |= how.order;
+	hints->rx_attr->msg_order |= how.order;
 	hints->domain_attr->threading = how.threading;
 	hints->domain_attr->av_type = how.av_type;
 	s->info = info_of(hints);

@@ -70,6 +70,7 @@ struct how {
 	uint64_t caps;
 	uint64_t selective; /* FI_SELECTIVE_COMPLETION, or 0 */
 	uint64_t op_flags;  /* of sends and RMA */
+	uint64_t order;     /* of operations, beside that of messages */
 	size_t queue;       /* least number of entries */
 	enum fi_wait_obj wait;
 	enum fi_av_type av_type;

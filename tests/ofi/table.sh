@@ -25,6 +25,9 @@ domain that are started by hand; then, as a check of the tests, libfabric's own 
 does not claim or have; it says why when it runs. Tests that run in ctest do a part of the rounds that the
 checklist names; `SUITE_SHARE=1` does all of them (`ofi_messages_whole`, `ofi_rma_whole`, `ofi_atomics_whole`).
 
+Statements without *ok* wait for a part that the provider does not have yet (`HAS_RMA` and its kin in
+`tests/ofi/frame.h`); OFI.92 runs on three hosts (`hosts_ofi`, `hosts_ofi_messages`).
+
 `tests/ofi/table.sh` writes the table from the results of `ctest -L ofi`. The test `ofi_table` fails if
 the table is out of date, or if a test fails.
 
