@@ -291,38 +291,45 @@ enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
  */
 bool p3_evq_may_get(struct p3_evq_rx *q, uint32_t thread);
 
+/* The place of a queue's next event. */
+struct p3_evq_next {
+	const struct p3_event_record *rec;
+	uint64_t head;
+};
+
 /*
- * The common case of p3_evq_get, in two steps.  p3_evq_look returns the record of the
- * owner's next event, or NULL: then use p3_evq_get.  The caller reads the words of the
- * record, each once by p3_acquire (EVQ.2), and calls p3_evq_took.  This takes the event
- * and returns true if all these words belong to this event.  Between the two steps the
- * caller must not leave by longjmp or end the thread: a thread that revokes the ownership
- * would wait for p3_evq_took for ever.
+ * The common case of p3_evq_get, in two steps.  p3_evq_look returns true if the owner's
+ * next event is there; else use p3_evq_get.  *next_out is the place of the next event,
+ * also if it is not there; rec is NULL if the thread does not own the queue, or the queue
+ * has ended.  The caller reads the words of the record, each once by p3_acquire (EVQ.2),
+ * and calls p3_evq_took.  This takes the event and returns true if all these words belong
+ * to this event.  Between the two steps the caller must not leave by longjmp or end the
+ * thread: a thread that revokes the ownership would wait for p3_evq_took for ever.
  */
-static inline struct p3_event_record *p3_evq_look(
-	struct p3_evq_rx *q, uint64_t name, uint32_t thread, uint64_t *head_out)
+static inline bool p3_evq_look(
+	struct p3_evq_rx *q, uint64_t name, uint32_t thread, struct p3_evq_next *next_out)
 {
+	*next_out = (struct p3_evq_next){NULL, 0};
 	if (p3_unlikely(!p3_owner_begin(&q->owner, thread)))
-		return NULL;
+		return false;
 	if (p3_likely(p3_acquire(&q->name) == name)) {           /* EVQ.5, after shared */
 		struct p3_evq_ring *ring = p3_acquire(&q->ring); /* EVQ.5 */
 		uint64_t head = p3_get(&ring->head);
-		struct p3_event_record *rec =
+		const struct p3_event_record *rec =
 			p3_get(&ring->rec) + (head & p3_get(&ring->mask));
-		*head_out = head;
+		*next_out = (struct p3_evq_next){rec, head};
 		if (p3_likely(p3_acquire(&rec->sequence) == head + 1)) /* EVQ.1 */
-			return rec;
+			return true;
 	}
 	p3_owner_leave(&q->owner);
-	return NULL;
+	return false;
 }
 
-static inline bool p3_evq_took(
-	struct p3_evq_rx *q, struct p3_event_record *rec, uint64_t head)
+static inline bool p3_evq_took(struct p3_evq_rx *q, const struct p3_evq_next *next)
 {
-	bool taken = p3_get(&rec->sequence) == head + 1;
+	bool taken = p3_get(&next->rec->sequence) == next->head + 1;
 	if (p3_likely(taken))
-		p3_release(&p3_get(&q->ring)->head, head + 1); /* EVQ.3 */
+		p3_release(&p3_get(&q->ring)->head, next->head + 1); /* EVQ.3 */
 	p3_owner_leave(&q->owner);
 	return taken;
 }
@@ -330,12 +337,6 @@ static inline bool p3_evq_took(
 /* Read the oldest event without taking it. */
 enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EVQ_WORDS],
 	uint64_t *sequence_out);
-
-/* The place of a queue's next event. */
-struct p3_evq_next {
-	const struct p3_event_record *rec;
-	uint64_t head;
-};
 
 /*
  * Find the place of the next event of a queue, which may have ended.  *name_at is a word

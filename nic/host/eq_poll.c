@@ -309,13 +309,13 @@ static P3_RARE int eq_end_shown(struct p3_nic *n, const struct p3_eq *eq,
 /* Copy an event that the owner of its queue has found, and take it.  Return false if the
  * firmware has overwritten it meanwhile. */
 static P3_HOT bool eq_take_found(struct p3_eq *eq, uint64_t handle,
-	struct p3_event_record *rec, uint64_t head, ptl_event_t *event_out,
+	const struct p3_evq_next *next, ptl_event_t *event_out,
 	ptl_eq_handler_t *handler_out)
 {
-	p3_event_from_record(&rec->words, head + 1, handle, event_out);
+	p3_event_from_record(&next->rec->words, next->head + 1, handle, event_out);
 	*handler_out =
 		p3_get(&eq->handler); /* the queue lives until the event is taken */
-	return p3_likely(p3_evq_took(&eq->rx, rec, head));
+	return p3_likely(p3_evq_took(&eq->rx, next));
 }
 
 /* End a call that has taken the event behind head.  This is the last that a caller does,
@@ -334,20 +334,18 @@ static P3_HOT int eq_end_found(struct p3_nic *n, struct p3_eq *eq, uint64_t head
 static P3_HOT int eq_take_first(struct p3_nic *n, uint32_t start, const uint64_t *handles,
 	uint32_t nq, ptl_event_t *event_out, int *which_out)
 {
-	uint64_t head;
-	struct p3_event_record *rec;
+	struct p3_evq_next next;
 	ptl_eq_handler_t handler;
 	uint32_t q = start;
 	for (uint32_t left = nq; left; left--, q = q + 1 < nq ? q + 1 : 0) {
 		struct p3_eq *eq = p3_eq_place(n, handles[q]);
 		if (p3_eq_is_empty(eq, handles[q]))
 			continue;
-		rec = p3_evq_look(&eq->rx, handles[q], p3_self.number, &head);
-		if (!rec ||
-			!eq_take_found(eq, handles[q], rec, head, event_out, &handler))
+		if (!p3_evq_look(&eq->rx, handles[q], p3_self.number, &next) ||
+			!eq_take_found(eq, handles[q], &next, event_out, &handler))
 			return -1;
 		*which_out = (int)q; /* before the handler runs */
-		return eq_end_found(n, eq, head, event_out, handler);
+		return eq_end_found(n, eq, next.head, event_out, handler);
 	}
 	return -1;
 }
@@ -442,13 +440,12 @@ static __attribute__((noinline)) int eq_poll_one(
 static P3_HOT int eq_take_or_poll(
 	struct p3_nic *n, uint64_t handle, uint64_t ns, ptl_event_t *event_out)
 {
-	uint64_t head;
+	struct p3_evq_next next;
 	ptl_eq_handler_t handler;
 	struct p3_eq *eq = p3_eq_place(n, handle);
-	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, p3_self.number, &head);
-	if (p3_likely(rec != NULL) &&
-		eq_take_found(eq, handle, rec, head, event_out, &handler))
-		return eq_end_found(n, eq, head, event_out, handler);
+	if (p3_likely(p3_evq_look(&eq->rx, handle, p3_self.number, &next)) &&
+		eq_take_found(eq, handle, &next, event_out, &handler))
+		return eq_end_found(n, eq, next.head, event_out, handler);
 	return eq_poll_one(n, handle, ns, event_out);
 }
 
@@ -495,19 +492,26 @@ static P3_HOT void eq_pass_until_come(struct p3_nic *n, const struct p3_evq_next
 	p3_lease_leave_here(n);
 }
 
-/* Inside of a call: wait for an event after a first look that has found none.  Where
- * nodes share CPUs, the node's turn brings it. */
-P3_PATH
-static __attribute__((noinline)) int eq_wait_for(
-	struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
+/* Find the place of the next event of a queue that this thread does not own.  Return
+ * false if it may be there, or the queue has ended. */
+static inline bool eq_expect(
+	const struct p3_nic *n, uint64_t handle, struct p3_evq_next *next_out)
 {
-	struct p3_evq_next next;
-	struct p3_eq *eq = p3_eq_place(n, handle);
-	if (p3_unlikely(p3_self.inside != 1 ||
-			!p3_evq_expect(&eq->rx, &eq->o.name, handle, &next) ||
-			p3_evq_is_come(&next)))
+	const struct p3_eq *eq = p3_eq_place(n, handle);
+	return p3_evq_expect(&eq->rx, &eq->o.name, handle, next_out) &&
+	       !p3_evq_is_come(next_out);
+}
+
+/* Inside of a call: wait for an event after a first look that has found none; next is
+ * what it gave.  Where nodes share CPUs, the node's turn brings the event. */
+P3_PATH
+static __attribute__((noinline)) int eq_wait_for(struct p3_nic *n, uint64_t handle,
+	ptl_event_t *event_out, struct p3_evq_next next)
+{
+	if (p3_unlikely(p3_self.inside != 1) ||
+		(p3_unlikely(!next.rec) && !eq_expect(n, handle, &next)))
 		return eq_take_or_poll(n, handle, UINT64_MAX, event_out);
-	p3_call_attend(n, eq->o.ni);
+	p3_call_attend(n, p3_handle_ni(handle));
 	if (p3_unlikely(!n->brief && !n->idle.spin_ns))
 		p3_wait_in_turn(n);
 	else if (p3_likely(p3_lease_enter_to_pass(n)))
@@ -527,15 +531,14 @@ static __attribute__((noinline)) int eq_get_on(
 P3_PATH
 int p3_nic_eq_wait(struct p3_nic *n, uint64_t handle, ptl_event_t *event_out)
 {
-	uint64_t head;
+	struct p3_evq_next next;
 	ptl_eq_handler_t handler;
 	struct p3_eq *eq = p3_eq_place(n, handle);
 	p3_call_begin();
-	struct p3_event_record *rec = p3_evq_look(&eq->rx, handle, p3_self.number, &head);
-	if (p3_likely(rec != NULL) &&
-		eq_take_found(eq, handle, rec, head, event_out, &handler))
-		return eq_end_found(n, eq, head, event_out, handler);
-	return eq_wait_for(n, handle, event_out);
+	if (p3_likely(p3_evq_look(&eq->rx, handle, p3_self.number, &next)) &&
+		eq_take_found(eq, handle, &next, event_out, &handler))
+		return eq_end_found(n, eq, next.head, event_out, handler);
+	return eq_wait_for(n, handle, event_out, next);
 }
 
 P3_PATH

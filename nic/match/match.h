@@ -25,6 +25,12 @@ static inline uint64_t p3_match_initiator(const struct p3_peer *p, uint32_t flag
 	return p3_pair(p->pid[flags & P3_F_NI1 ? 1 : 0], p->nid);
 }
 
+/* Return the initiator of the usual request. */
+static inline uint64_t p3_match_usual(const struct p3_peer *p)
+{
+	return p3_pair(p->usual_pid, p->nid);
+}
+
 /* Return the interface that has this pid, or NULL. */
 static inline struct p3_ni *p3_match_interface(struct p3_nic *n, uint32_t pid)
 {

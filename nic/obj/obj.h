@@ -128,6 +128,12 @@ static inline void p3_record_set_initiator(struct p3_event_words *rec, uint32_t 
 	p3_record_set_halves(rec, P3_EW_JID, pt_index, jid);
 }
 
+/* Mark the descriptor's last event, which did not fail. */
+static inline void p3_record_set_unlinked(struct p3_event_words *rec)
+{
+	p3_release_high(&rec->w[P3_EW_FAIL], 1u << P3_EW_UNLINKED); /* EVQ.2 */
+}
+
 /* Copy a record whose kind is not set, and set the kind, the failure, and the mark of
  * the descriptor's last event. */
 static inline void p3_record_copy(struct p3_event_words *to,

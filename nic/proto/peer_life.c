@@ -40,6 +40,7 @@ static void peer_reset_in(struct p3_peer *p, const struct p3_lane *lane)
 {
 	p3_ring_rx_init(&p->req_in, lane->req_in, P3_BASE_CELLS, &p->mine->req_credit[0],
 		P3_REQ_USUAL);
+	p3_peer_expect_usual(p);
 	p3_ring_pay_late(&p->req_in); /* each visit ends with p3_ring_give() */
 	p3_ring_rx_init(&p->rsp_in, lane->rsp_in, P3_BASE_CELLS, &p->mine->rsp_credit[0],
 		P3_RSP_USUAL);
@@ -61,6 +62,7 @@ static void peer_know(struct p3_peer *p, const struct p3_peer_info *info)
 {
 	p->nid = info->nid;
 	memcpy(p->pid, info->pid, sizeof p->pid);
+	p3_peer_expect_usual(p);
 	p->uid = info->uid;
 	p->jid = info->jid;
 	p->os_pid = info->os_pid;
@@ -164,6 +166,7 @@ int p3_peer_pids(struct p3_nic *n, struct p3_cmd *c)
 	for (int i = 0; i < P3_JOB_NIS; i++)
 		if (c->peer->pid[i] != P3_JOB_NO_PID)
 			p->pid[i] = c->peer->pid[i];
+	p3_peer_expect_usual(p);
 	p3_ids_renew(n);
 	peer_readdress(n);
 	n->posted = P3_NEWS_ALL;

@@ -73,6 +73,13 @@ int p3_ids_list(struct p3_nic *n, struct p3_cmd *c);
 /* Return the peer that has this nid, or in a domain this id, or NULL. */
 struct p3_peer *p3_peer_find(struct p3_nic *n, ptl_process_id_t who);
 
+/* Note the pid of the peer's interface that sends the usual requests. */
+static inline void p3_peer_expect_usual(struct p3_peer *p)
+{
+	uint32_t flags = p3_word0_flags(p->req_in.usual);
+	p->usual_pid = p->pid[flags & P3_F_NI1 ? 1 : 0];
+}
+
 /* Return true if an interface of the peer has this pid. */
 static inline bool p3_peer_has_pid(const struct p3_peer *p, ptl_pid_t pid)
 {

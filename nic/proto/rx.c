@@ -104,7 +104,8 @@ static P3_RARE bool rx_control_cell(
 	}
 	FAULT_POINT("ring.entering_requests");
 	p3_ring_rx_init(&p->req_in, (struct p3_cell *)(p->base + off),
-		n->layout.req_cells, &p->mine->req_credit[1], P3_REQ_USUAL);
+		n->layout.req_cells, &p->mine->req_credit[1],
+		p->req_in.usual >> 32 << 32);
 	return true;
 }
 
@@ -281,16 +282,18 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
 /*
  * A request is plain if all of this is true:
  *
- *	word 0		that of the most frequent message (P3_REQ_USUAL), or other in the
- *			flag P3_F_ACK, in the number of cells, or in being a get
+ *	word 0		that of the most frequent message (P3_REQ_USUAL, with the flag
+ *			P3_F_NI1 of the last request), or other in the flag P3_F_ACK, in
+ *			the number of cells, or in being a get
  *	node		n->odd has none of the bits below
  *	peer		p->odd is 0, its interface has a pid, no response of it is there
  *	target		n->acl_cache has interface and portal: the access list admits all
  *			processes of the peer's owner there
  *	match list	it has no index
  *	descriptor	that of the first entry that matches: no START events, but END
- *			events; infinite threshold, no iovec; there is room, and behind
- *			it room for max_size bytes
+ *			events; no iovec; there is room, and behind it room for max_size
+ *			bytes; infinite threshold, or, for a put, one that counts, unless
+ *			an operation under way delays the automatic unlink
  *	queue		none, or a living one with room
  *	get		at most P3_RSP_INLINE bytes, which the request has reserved room
  *			for; the response ring is open, or can be opened
@@ -321,7 +324,7 @@ struct rx_fast {
  * them. */
 static P3_HOT bool rx_fast_may_come(const struct p3_nic *n, struct p3_peer *p)
 {
-	return !(n->odd & UNUSUAL) && !p->odd && p->pid[0] != P3_JOB_NO_PID &&
+	return !(n->odd & UNUSUAL) && !p->odd && p->usual_pid != P3_JOB_NO_PID &&
 	       !p3_peer_has_response(p);
 }
 
@@ -365,7 +368,7 @@ static P3_HOT bool rx_fast_find(
 {
 	r->bits = p3_format_get(c, P3_REQUEST_BITS);
 	struct p3_md *md = r->md =
-		rx_fast_match(r->acl->list, r->bits, p3_match_initiator(p, 0));
+		rx_fast_match(r->acl->list, r->bits, p3_match_usual(p));
 	if (p3_unlikely(!md) || p3_unlikely(md->odd & odd))
 		return false;
 	bool remote = md->sink.options & PTL_MD_MANAGE_REMOTE;
@@ -403,6 +406,17 @@ static P3_HOT void rx_fast_account(
 	p3_count(&n->count[P3_C_RECEIVED_BYTES], bytes);
 }
 
+/* Write an event of a request. */
+static P3_HOT void rx_fast_describe(struct p3_event_words *rec, const struct p3_peer *p,
+	const struct rx_fast *r, uint64_t hdr, uint32_t link, ptl_event_kind_t kind)
+{
+	p3_record_set_request(rec, r->bits, r->length, r->length, r->offset, hdr);
+	p3_record_set_md(rec, r->md, link);
+	p3_record_set_ids(
+		rec, kind, p3_match_usual(p), r->acl->owner, p3_acl_cache_portal(r->acl));
+	FAULT_POINT("event.written");
+}
+
 /*
  * Write the event of a request, if it has one.  This comes before its bytes are copied,
  * since fewer values must be kept then: a reader looks at the record only after
@@ -417,11 +431,7 @@ static P3_HOT struct p3_event_record *rx_fast_write_event(struct p3_nic *n,
 		return NULL;
 	struct p3_event_record *e = p3_evq_next(&r->eq->tx);
 	FAULT_POINT("event.begun");
-	p3_record_set_request(&e->words, r->bits, r->length, r->length, r->offset, hdr);
-	p3_record_set_md(&e->words, r->md, link);
-	p3_record_set_ids(&e->words, kind, p3_match_initiator(p, 0), r->acl->owner,
-		p3_acl_cache_portal(r->acl));
-	FAULT_POINT("event.written");
+	rx_fast_describe(&e->words, p, r, hdr, link, kind);
 	return e;
 }
 
@@ -496,6 +506,52 @@ static P3_HOT bool rx_fast_responded(struct p3_nic *n, struct p3_peer *p)
 	return true;
 }
 
+/* Post the last event of an exhausted descriptor, written in e or NULL, and unlink the
+ * descriptor before that: a program that has seen the event finds the room free. */
+static P3_HOT void rx_fast_unlink(struct p3_nic *n, struct p3_peer *p,
+	const struct rx_fast *r, struct p3_event_record *e, uint64_t hdr)
+{
+	if (p3_unlikely(e && !p3_md_unlinks_silently(r->md))) {
+		uint32_t link = n->next_link - 1;
+		rx_fast_post(n, r, e, PTL_EVENT_PUT_END);
+		e = p3_event_begin(r->eq);
+		rx_fast_describe(&e->words, p, r, hdr, link, PTL_EVENT_UNLINK);
+	}
+	if (p3_likely(e != NULL))
+		p3_record_set_unlinked(&e->words);
+	p3_me_drop_md(n, r->md);
+	rx_fast_post(n, r, e, PTL_EVENT_UNLINK);
+}
+
+/* Take a put for a descriptor that is plain but for its threshold.  This function is not
+ * P3_PATH, as the calls that post receives. */
+static __attribute__((noinline)) bool rx_fast_put_counted(struct p3_nic *n,
+	struct p3_peer *p, const struct p3_cell *c, uint32_t k, uint64_t len,
+	uint32_t pending)
+{
+	uint64_t target = p3_acl_cache_key(p3_format_get(c, P3_REQUEST_PID));
+	struct rx_fast r = {.acl = p3_acl_cache_at(n, target), .length = len};
+	uint32_t odd =
+		(ODD ^ P3_ODD_THRESHOLD) | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
+	if (p3_unlikely(!rx_fast_find(p, c, odd, &r) ||
+			(r.md->words.threshold == 1 && r.md->pending)))
+		return rx_take_any(n, p);
+	P3_PROBE3(match, r.bits, len, true);
+	uint64_t hdr = p3_format_get(c, P3_REQUEST_HDR);
+	p3_match_threshold(r.md);
+	struct p3_event_record *e = rx_fast_write_event(n, p, &r, hdr, PTL_EVENT_PUT_END);
+	rx_fast_deposit(n, c, &r, k);
+	rx_fast_account(n, &r, len);
+	if (p3_likely(r.md->exhausted && r.md->unlink))
+		rx_fast_unlink(n, p, &r, e, hdr);
+	else
+		rx_fast_post(n, &r, e, PTL_EVENT_PUT_END);
+	if (pending)
+		rx_fast_acknowledge(n, p, pending, len);
+	P3_PROBE2(deliver, P3_REQ_PUT, len);
+	return pending ? rx_fast_responded(n, p) : rx_fast_taken(p, k);
+}
+
 /* Take a put of k cells with len bytes, whose pending is 0 if it wants no
  * acknowledgement. */
 static P3_HOT bool rx_fast_put(struct p3_nic *n, struct p3_peer *p,
@@ -509,7 +565,9 @@ static P3_HOT bool rx_fast_put(struct p3_nic *n, struct p3_peer *p,
 		return rx_fast_take_unknown(n, p, target);
 	uint32_t odd = ODD | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
 	if (p3_unlikely(!rx_fast_find(p, c, odd, &r)))
-		return rx_take_any(n, p);
+		return r.md && (r.md->odd & P3_ODD_THRESHOLD)
+			       ? rx_fast_put_counted(n, p, c, k, len, pending)
+			       : rx_take_any(n, p);
 	P3_PROBE3(match, r.bits, len, true);
 	uint64_t hdr = p3_format_get(c, P3_REQUEST_HDR);
 	struct p3_event_record *e = rx_fast_write_event(n, p, &r, hdr, PTL_EVENT_PUT_END);
@@ -627,6 +685,15 @@ static __attribute__((noinline)) bool rx_fast_take_cci(
 	return p3_cci_msg_take(n, p, c, w1, k) || rx_take_any(n, p);
 }
 
+/* Take a request of the peer's other interface, and expect more of them. */
+static __attribute__((noinline)) bool rx_take_of_other_interface(
+	struct p3_nic *n, struct p3_peer *p)
+{
+	p->req_in.usual ^= p3_word0(0, P3_F_NI1, 0);
+	p3_peer_expect_usual(p);
+	return rx_take_any(n, p);
+}
+
 P3_PATH
 bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 {
@@ -655,5 +722,7 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		return rx_fast_take_longer(n, p, p3_word0_ncells(w0));
 	if (!((other ^ cci) << 16))
 		return rx_fast_take_cci(n, p, p3_word0_ncells(w0));
+	if (!(uint32_t)other && (p3_word0_flags(other) & P3_F_NI1))
+		return rx_take_of_other_interface(n, p);
 	return rx_take_any(n, p);
 }

@@ -93,6 +93,7 @@ struct p3_peer {
 	};
 	/* second line: identity of the peer, and requests to it */
 	uint32_t nid;
+	uint32_t usual_pid; /* that of the interface which req_in.usual names */
 	uint32_t pid[P3_JOB_NIS];
 	uint32_t uid, jid;
 	bool touched;     /* in n->touched */
@@ -102,7 +103,6 @@ struct p3_peer {
 			   * visits that empty the lane: see P3_DEEPEST in pass.c */
 	uint32_t rsp_cap; /* cells of the response ring that this node may reserve */
 	uint32_t quiet;   /* looks of p3_peer_cool without news */
-	uint32_t nsent, nanswered;
 	struct p3_link queue;       /* pendings not sent yet */
 	struct p3_peer_entry *mine; /* this node's words to the peer */
 	/* third line: used by each request sent */
@@ -121,9 +121,10 @@ struct p3_peer {
 	const struct p3_wire *wire; /* never changes while the NIC runs */
 	uint32_t index;
 	uint32_t os_pid;
-	bool cma_off;      /* cross-memory reads from it do not work */
-	bool rsp_full;     /* as req_full, for responses */
-	bool blocked;      /* in n->blocked: its send queue waits for room */
+	bool cma_off;              /* cross-memory reads from it do not work */
+	bool rsp_full;             /* as req_full, for responses */
+	bool blocked;              /* in n->blocked: its send queue waits for room */
+	uint32_t nsent, nanswered; /* before its rings are full ones */
 	uint32_t waits;    /* name of the message that the trace shows as waiting */
 	uint32_t told;     /* a bit for each p3_why that was logged about its requests, */
 	uint32_t told_own; /* and about this node's requests to it */

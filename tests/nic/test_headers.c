@@ -150,13 +150,20 @@ static bool is_whole_atomic(const uint64_t w[8])
 	       (!fetch || ((uint32_t)w[2] && p3_reply_room(length) <= w[1] >> 48));
 }
 
+/* Return the pid of the interface that a request is from. */
+static uint32_t sender_of(const uint64_t w[8])
+{
+	return r.p->pid[w[0] >> 40 & P3_F_NI1 ? 1 : 0];
+}
+
 static enum fate fate_of_request(const uint64_t w[8], unsigned flip, uint64_t *length)
 {
 	uint32_t kind = w[0] >> 32 & 0xff, cells = (uint32_t)(w[0] >> 48);
 	bool atomic = is_atomic(w) && kind != P3_REQ_GET;
 	uint32_t left = r.p->req_in.n - (uint32_t)(r.p->req_in.pos & (r.p->req_in.n - 1));
 	*length = kind == P3_REQ_GET ? w[6] : atomic ? w[2] >> 32 & 0xffff : w[2] >> 32;
-	if (flip < 32 || w[0] >> 40 & P3_F_NI1) /* an interface that is not open */
+	if (flip < 32 ||
+		sender_of(w) == P3_JOB_NO_PID) /* an interface that is not open */
 		return STAYS;
 	if (kind == P3_REQ_PAD)
 		return cells == left ? PADDED : BAD;
@@ -237,7 +244,7 @@ static enum fate request(const struct p3_request *q, unsigned flip)
 		CHECK_EQ(ev.offset, w[5]);
 		CHECK_EQ(ev.rlength, length);
 		CHECK_EQ(ev.mlength, length);
-		CHECK_EQ(ev.initiator.pid, r.p->pid[0]);
+		CHECK_EQ(ev.initiator.pid, sender_of(w));
 	}
 	meet_again(&r.p->req_out, &r.p->req_in);
 	return fate;
@@ -308,8 +315,10 @@ NODES_CASE(circumstances_of_the_peer, 1)
 	CHECK_EQ(request(&q, AS_IS), DELIVERED); /* from here on the target is known */
 	write_message(&r.p->req_out, in, &c, w0, AS_IS, w);
 	r.p->pid[0] = P3_JOB_NO_PID;
+	p3_peer_expect_usual(r.p);
 	check_changes(STAYS, p3_rx_take(r.n, r.p), 0, false, AS_IS);
 	r.p->pid[0] = pid;
+	p3_peer_expect_usual(r.p);
 	r.p->behind = true;
 	check_changes(STAYS, p3_rx_take(r.n, r.p), 0, false, AS_IS);
 	r.p->behind = false;
@@ -320,6 +329,69 @@ NODES_CASE(circumstances_of_the_peer, 1)
 	check_changes(DROPPED, p3_rx_take(r.n, r.p), 0, false, AS_IS);
 	r.p->uid--;
 	CHECK_EQ(request(&q, AS_IS), DELIVERED);
+	stop();
+}
+
+/* The fast checks follow the interface that sends: the events name the right one. */
+NODES_CASE(interfaces_take_turns, 1)
+{
+	start(ni, true);
+	r.p->pid[1] = r.p->pid[0] + 1;
+	for (unsigned i = 0; i < 24; i++) {
+		bool second = i / 3 % 2, ack = i % 4 == 1;
+		struct p3_request q = request_of(
+			i % 4 == 3 ? P3_REQ_GET : P3_REQ_PUT, ack, i % 8 == 2 ? 100 : 8);
+		q.flags |= second ? P3_F_NI1 : 0;
+		CHECK_EQ(request(&q, AS_IS), DELIVERED);
+		CHECK_EQ(r.p->usual_pid, r.p->pid[second]);
+	}
+	r.p->pid[1] = P3_JOB_NO_PID;
+	p3_peer_expect_usual(r.p);
+	stop();
+}
+
+/* Puts that use a threshold up: the last one unlinks descriptor and entry. */
+NODES_CASE(thresholds_are_used_up, 1)
+{
+	start(ni, true);
+	for (int left = 1; left < 4; left++) {
+		ptl_handle_md_t md = p3_get(&r.md->o.name);
+		uint32_t mds = r.n->table[P3_T_MD].live, mes = r.n->table[P3_T_ME].live;
+		const struct p3_request q = request_of(P3_REQ_PUT, left == 2, 8);
+		ptl_event_t end = {0};
+		r.md->words.threshold = left;
+		r.md->odd |= P3_ODD_THRESHOLD;
+		r.md->unlink = left < 3;
+		p3_me_place(r.n, r.md->me)->unlink = true;
+		for (int i = left; i-- > 0;) {
+			struct p3_cell c = {0};
+			uint64_t w[8], w0 = p3_pack_eager(&c, &q);
+			write_message(&r.p->req_out, &r.p->req_in, &c, w0, AS_IS, w);
+			bool last = !i && left < 3;
+			CHECK(p3_rx_take(r.n, r.p));
+			check_response(w, DELIVERED, 8);
+			check_bytes(AT, p3_request_eager_bytes(&c), 8);
+			end = expect(r.eq, PTL_EVENT_PUT_END);
+			CHECK_EQ(end.md.threshold, i);
+			CHECK_EQ(end.md_handle, md);
+			CHECK(!end.unlinked);
+			CHECK_EQ(r.queue->tx.tail - r.before[2], 1 + last);
+			CHECK_EQ(p3_md_named(r.n, md) == NULL, last);
+		}
+		CHECK_EQ(mds - r.n->table[P3_T_MD].live, left < 3);
+		CHECK_EQ(mes - r.n->table[P3_T_ME].live, left < 3);
+		if (left == 3) {
+			CHECK(r.md->odd & P3_ODD_INACTIVE);
+			break;
+		}
+		ptl_event_t gone = expect(r.eq, PTL_EVENT_UNLINK);
+		CHECK(gone.unlinked);
+		CHECK_EQ(gone.link, end.link);
+		CHECK_EQ(gone.md_handle, md);
+		CHECK_EQ(gone.hdr_data, end.hdr_data);
+		stop();
+		start(ni, true);
+	}
 	stop();
 }
 

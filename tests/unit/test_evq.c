@@ -557,26 +557,34 @@ CASE(evq_owner_who_ends_its_queue_has_successors)
 	rig_free(r);
 }
 
-static struct p3_event_record *look(struct rig *r, uint32_t thread, uint64_t *head_out)
+static bool look(struct rig *r, uint32_t thread, struct p3_evq_next *next_out)
 {
-	return p3_evq_look(&r->rx, P3_EVQ_FIRST, thread, head_out);
+	return p3_evq_look(&r->rx, P3_EVQ_FIRST, thread, next_out);
 }
 
 /* The short way is the owner's, and there is none before the first get. */
 CASE(evq_owner_takes_an_event_after_a_look)
 {
-	uint64_t head = 0;
+	struct p3_evq_next next;
 	struct rig *r = rig_new(4);
 	post(r, 3);
-	assert_null(look(r, ME, &head));
+	assert_false(look(r, ME, &next));
+	assert_null(next.rec);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
-	assert_null(look(r, OTHER, &head));
-	struct p3_event_record *rec = look(r, ME, &head);
-	assert_non_null(rec);
-	assert_int_equal(p3_get(&rec->sequence), FIRST + 1);
-	assert_true(p3_evq_took(&r->rx, rec, head));
+	assert_false(look(r, OTHER, &next));
+	assert_null(next.rec);
+	assert_true(look(r, ME, &next));
+	assert_int_equal(next.head, FIRST);
+	assert_int_equal(p3_get(&next.rec->sequence), FIRST + 1);
+	assert_true(p3_evq_took(&r->rx, &next));
 	get(r, ME, P3_EVQ_EVENT, FIRST + 2);
-	assert_null(look(r, ME, &head));
+	assert_false(look(r, ME, &next));
+	assert_false(p3_get(&r->rx.owner.inside));
+	assert_non_null(next.rec); /* the place of the event that comes next */
+	assert_false(p3_evq_is_come(&next));
+	post(r, 1);
+	assert_true(p3_evq_is_come(&next));
+	get(r, ME, P3_EVQ_EVENT, FIRST + 3);
 	assert_empty(r, ME);
 	rig_free(r);
 }

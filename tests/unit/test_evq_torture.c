@@ -135,16 +135,15 @@ static bool at_end(struct reader *r)
 static enum p3_evq_got get(
 	struct reader *r, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
-	uint64_t head;
-	struct p3_event_record *rec = p3_evq_look(r->rx, P3_EVQ_FIRST, r->thread, &head);
-	if (!rec)
+	struct p3_evq_next next;
+	if (!p3_evq_look(r->rx, P3_EVQ_FIRST, r->thread, &next))
 		return p3_evq_get(r->rx, P3_EVQ_FIRST, r->thread, w, sequence_out);
 	unsigned i = 0;
 	for (; i + 1 < P3_EVQ_WORDS; i += 2)
-		p3_acquire_pair(&w[i], &rec->w[i]); /* EVQ.2 */
-	w[i] = p3_acquire(&rec->w[i]);
-	*sequence_out = head + 1;
-	return p3_evq_took(r->rx, rec, head) ? P3_EVQ_EVENT : P3_EVQ_EMPTY;
+		p3_acquire_pair(&w[i], &next.rec->w[i]); /* EVQ.2 */
+	w[i] = p3_acquire(&next.rec->w[i]);
+	*sequence_out = next.head + 1;
+	return p3_evq_took(r->rx, &next) ? P3_EVQ_EVENT : P3_EVQ_EMPTY;
 }
 
 static void *run_reader(void *arg)
