@@ -182,14 +182,15 @@ int PtlXInject(ptl_handle_ni_t ni_handle, const void *start, ptl_size_t length,
  * cost a little more, a few nanoseconds each.
  *
  * The library owns the descriptor: do not read, write or close it.  PtlEQFree, and the
- * end of the interface, make it readable and close it.  If the program has closed it, it
- * wakes no thread any more, and the next call gives another one.  exec closes it; a
- * forked child has it open, and must not use it.
+ * end of the interface, make it readable and close it.  If the program has closed it, the
+ * library touches no file that gets its number, and the next call gives another one.
+ * exec closes it; a forked child has it open, and must not use it.
  *
  * PTL_EQ_INVALID	eq_handle is no live queue
- * PTL_NO_SPACE		no descriptor: the process or the machine has the most open files,
- *			or 1,024 queues and CCI endpoints of this process have one.  Also
- *			in a signal handler that has interrupted the library
+ * PTL_NO_SPACE		no descriptor, of which the library needs two: the process or the
+ *			machine has the most open files, or 1,024 queues and CCI endpoints
+ *			of this process have one.  Also in a signal handler that has
+ *			interrupted the library
  * PTL_SEGV		fd is NULL
  *
  * Any thread; does not block.
@@ -210,8 +211,7 @@ int PtlXEQDescriptor(ptl_handle_eq_t eq_handle, int *fd);
  * PTL_EQ_IN_USE	events wait, or another thread is about to make the descriptor
  *			readable: call PtlEQGet
  * PTL_EQ_INVALID	eq_handle is no live queue
- * PTL_FAIL		the queue has no descriptor, or an event has come while the number
- *			named another file: call PtlXEQDescriptor
+ * PTL_FAIL		the queue has no descriptor: call PtlXEQDescriptor
  *
  * Any thread, several at a time, and signal handlers; does not block.
  */

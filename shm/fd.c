@@ -54,36 +54,18 @@ static uint64_t fd_event_number(int fd)
 #define EVENTS    24
 #define EVENT(id) ((id) & ((UINT64_C(1) << EVENTS) - 1))
 
-/* Return the id of a file but for the eventfd's number, and if the file may be one. */
-static p3_fd_id fd_inode(int fd, bool *event_out)
+p3_fd_id p3_fd_file(int fd)
 {
 	struct stat st;
 	int saved = errno;
 	bool is = fd >= 0 && fstat(fd, &st) == 0;
+	uint64_t event = is && !(st.st_mode & S_IFMT) ? fd_event_number(fd) : 0;
 	errno = saved;
-	*event_out = is && !(st.st_mode & S_IFMT);
 	if (!is)
 		return 0;
 	/* Inodes of one device differ; the factor keeps devices apart. */
 	uint64_t file = st.st_ino + st.st_dev * UINT64_C(0x9e3779b97f4a7c15);
-	return (file << 1 | 1) << EVENTS;
-}
-
-p3_fd_id p3_fd_file(int fd)
-{
-	bool event;
-	int saved = errno;
-	p3_fd_id id = fd_inode(fd, &event);
-	if (event)
-		id |= EVENT(fd_event_number(fd));
-	errno = saved;
-	return id;
-}
-
-bool p3_fd_may_be(int fd, p3_fd_id id)
-{
-	bool event;
-	return id && fd_inode(fd, &event) >> EVENTS == id >> EVENTS;
+	return ((file << 1 | 1) << EVENTS) | EVENT(event);
 }
 
 bool p3_fd_is(int fd, p3_fd_id id)

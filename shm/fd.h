@@ -29,9 +29,6 @@ int p3_fd_high(int fd);
 typedef uint64_t p3_fd_id; /* made of device, inode and eventfd; 0: no file */
 p3_fd_id p3_fd_file(int fd);
 bool p3_fd_is(int fd, p3_fd_id id);
-/* Return false if the descriptor names another file, unless both are eventfds or the
- * like.  This costs one system call. */
-bool p3_fd_may_be(int fd, p3_fd_id id);
 
 /*
  * Add one to an eventfd; set a non-blocking one to 0; close a descriptor.  None of them

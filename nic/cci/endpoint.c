@@ -256,7 +256,7 @@ struct p3_cci_handle *p3_cci_handle_of(cci_endpoint_t *endpoint)
 
 int p3_cci_handle_fd(cci_endpoint_t *endpoint)
 {
-	return cci_endpoint_own(endpoint)->handle.evfd->fd;
+	return cci_endpoint_own(endpoint)->handle.evfd->shown;
 }
 
 /* ---- connections ---- */

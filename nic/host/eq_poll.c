@@ -117,8 +117,7 @@ int p3_nic_eq_arm(struct p3_nic *n, uint64_t handle)
 	if (!p3_eq_is_empty(eq, handle))
 		return eq_arm_in_vain(n, handle);
 	if (!p3_evfd_settle(n, e, handle, P3_EVFD_ARMED))
-		return p3_get(&e->state) == P3_EVFD_LOST ? PTL_FAIL
-							 : eq_arm_in_vain(n, handle);
+		return eq_arm_in_vain(n, handle);
 	FAULT_POINT("queue.armed");
 	p3_fence(); /* EVFD.1 */
 	if (!p3_eq_is_empty(eq, handle)) {

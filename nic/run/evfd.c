@@ -5,6 +5,7 @@
 #include "shm/fault.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -58,10 +59,7 @@ void p3_evfd_turn(struct p3_nic *n, struct p3_evfd *e, enum p3_evfd_state next)
 static void evfd_drain(struct p3_nic *n, struct p3_evfd *e, enum p3_evfd_state next)
 {
 	FAULT_POINT("evfd.draining");
-	if (p3_unlikely(!p3_fd_may_be(e->fd, e->file)))
-		next = P3_EVFD_LOST;
-	else
-		p3_fd_drain(e->fd);
+	p3_fd_drain(e->fd);
 	if (next == P3_EVFD_ARMED)
 		p3_add32(&n->parked, 1);
 	p3_release(&e->state, next); /* EVFD.2 */
@@ -96,10 +94,8 @@ void p3_evfd_signal(struct p3_nic *n, struct p3_evfd *e)
 			return;
 	}
 	FAULT_POINT("evfd.signalling");
-	bool ours = p3_fd_may_be(e->fd, e->file);
-	if (p3_likely(ours))
-		p3_fd_signal(e->fd);
-	p3_release(&e->state, ours ? P3_EVFD_SIGNALLED : P3_EVFD_LOST); /* EVFD.2 */
+	p3_fd_signal(e->fd);
+	p3_release(&e->state, P3_EVFD_SIGNALLED); /* EVFD.2 */
 }
 
 /* Return true if the owner is a queue that certainly has no event. */
@@ -151,14 +147,34 @@ static struct p3_evfd *evfd_slots(struct p3_nic *n)
 	return all;
 }
 
-/* With the file: make an eventfd that is readable. */
+/* With the file: close it. */
+static void evfd_end(struct p3_evfd *e)
+{
+	p3_fd_close_own(e->shown, e->file);
+	p3_fd_close_own(e->fd, e->file);
+	e->fd = e->shown = -1;
+	e->file = 0;
+}
+
+/* With the file, which may be closed: make an eventfd that is readable, and the number
+ * for the program. */
 static bool evfd_make(struct p3_evfd *e)
 {
 	int saved = errno;
-	e->fd = p3_fd_high(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
-	e->file = p3_fd_file(e->fd);
+	if (!p3_fd_is(e->fd, e->file)) {
+		e->fd = p3_fd_high(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		e->file = p3_fd_file(e->fd);
+		e->shown = -1;
+	}
+	if (e->fd >= 0 && !p3_fd_is(e->shown, e->file))
+		e->shown = p3_fd_high(fcntl(e->fd, F_DUPFD_CLOEXEC, 0));
+	bool made = e->shown >= 0;
+	if (made)
+		p3_fd_signal(e->fd);
+	else
+		evfd_end(e);
 	errno = saved;
-	return e->fd >= 0;
+	return made;
 }
 
 static void evfd_count_ends(struct p3_nic *n, uint32_t ends)
@@ -196,28 +212,21 @@ void p3_evfd_adopt(struct p3_nic *n)
 
 int p3_evfd_renew(struct p3_nic *n, struct p3_evfd *e, uint64_t owner)
 {
+	int fd = -1;
 	evfd_seize(n, e);
-	bool is = p3_get(&e->owner) == owner, there = p3_fd_is(e->fd, e->file);
-	if (there)
-		p3_fd_signal(e->fd);
-	else if (is)
-		there = evfd_make(e);
-	int fd = is && there ? e->fd : -1;
-	uint32_t next = !p3_get(&e->owner) ? P3_EVFD_FREE
-			: there            ? P3_EVFD_SIGNALLED
-					   : P3_EVFD_LOST;
-	p3_release(&e->state, next); /* EVFD.2 */
+	uint64_t has = p3_get(&e->owner);
+	if (has && evfd_make(e) && has == owner)
+		fd = e->shown;
+	p3_release(&e->state, has ? P3_EVFD_SIGNALLED : P3_EVFD_FREE); /* EVFD.2 */
 	return fd;
 }
 
 void p3_evfd_close(struct p3_nic *n, struct p3_evfd *e)
 {
 	evfd_seize(n, e);
-	if (p3_fd_may_be(e->fd, e->file))
+	if (p3_fd_is(e->fd, e->file))
 		p3_fd_signal(e->fd);
-	p3_fd_close_own(e->fd, e->file);
-	e->fd = -1;
-	e->file = 0;
+	evfd_end(e);
 	p3_set(&e->owner, 0);
 	p3_add32(&n->evfds, (uint32_t)-1);
 	p3_release(&e->state, P3_EVFD_FREE); /* EVFD.2 */

@@ -18,7 +18,6 @@
  *	SIGNALLING	a thread is about to write the eventfd
  *	SIGNALLED	the eventfd is readable
  *	DRAINING	a thread is about to read the eventfd, to make it, or to close it
- *	LOST		the program has closed the eventfd: no thread uses that number
  *
  * The thread that has set SIGNALLING or DRAINING is the only one that changes it, and the
  * only one that uses the file.  So in the state SIGNALLED, and in no other of the rest,
@@ -56,15 +55,15 @@ enum p3_evfd_state {
 	P3_EVFD_ARMED,
 	P3_EVFD_SIGNALLING,
 	P3_EVFD_SIGNALLED,
-	P3_EVFD_DRAINING,
-	P3_EVFD_LOST
+	P3_EVFD_DRAINING
 };
 
 struct p3_evfd {
 	p3_a32 state; /* p3_evfd_state */
 	p3_a32 news;  /* those that arm it */
 	p3_a64 owner;
-	int fd;
+	int fd;    /* of the library alone, */
+	int shown; /* and the number that the program has, and may close by mistake */
 	p3_fd_id file;
 };
 
@@ -89,8 +88,8 @@ int p3_evfd_renew(struct p3_nic *n, struct p3_evfd *e, uint64_t owner);
 
 /*
  * The owner's queue was seen empty: make the descriptor unreadable, and its state ARMED
- * or IDLE.  Return false if it is in another state, since another thread uses it, or the
- * program has closed it, or the slot has another owner.
+ * or IDLE.  Return false if it is in another state, since another thread uses it, or if
+ * the slot has another owner.
  */
 bool p3_evfd_settle(
 	struct p3_nic *n, struct p3_evfd *e, uint64_t owner, enum p3_evfd_state next);
