@@ -38,13 +38,15 @@ static bool is_nic_cpus(const char *text)
 	return strcmp(text, "auto") == 0 || p3_cpulist_parse(text, &set);
 }
 
-/* Return true for auto, off, or a name of a provider as libfabric writes it, but not that
- * of the one that is made of this library. */
+/*
+ * Return true for auto, off, or a name of a provider as libfabric writes it.  The
+ * provider portals is this library, which would wait for itself.
+ */
 static bool is_fabric(const char *text)
 {
 	size_t n = strlen(text);
-	bool own = strncmp(text, "portals", 7) == 0 && (n == 7 || text[7] == ';');
-	return n && n < 48 && !own &&
+	bool is_this = strcspn(text, ";") == 7 && strncmp(text, "portals", 7) == 0;
+	return n && n < 48 && !is_this &&
 	       strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_;-") == n;
 }
 
@@ -192,8 +194,8 @@ static const struct p3_conf_row rows[P3_CONF_ROWS] = {
 		.kind = P3_CONF_FORM,
 		.range = "auto, off, tcp ...",
 		.usual = "auto",
-		.expected = "auto, off, or another provider than portals as fi_info "
-			    "shows it, as in tcp;ofi_rxm",
+		.expected = "auto, off, or a provider as fi_info shows it, as in "
+			    "tcp;ofi_rxm, but not portals, which is this library",
 		.help = "libfabric's provider between the hosts of a job, as rank 0 sets "
 			"it; auto: sockets of libportals; off: a job of several hosts is "
 			"refused",

@@ -299,7 +299,8 @@ static double value_of(const struct peer_test *t, uint64_t x, double ns)
 {
 	if (!strcmp(t->name, "stream"))
 		return (double)x * 1e3 * t->parts / ns;
-	return strcmp(t->name, "rate") ? ns / t->parts : t->parts * 1e3 / ns;
+	bool is_rate = !strcmp(t->name, "rate") || !strcmp(t->name, "faa");
+	return is_rate ? t->parts * 1e3 / ns : ns / t->parts;
 }
 
 static double measure(

@@ -24,6 +24,8 @@
  *	balls_one	the same if the threads of a rank look into one queue
  *	posted		ns, half a round trip of x bytes; each round posts its receive
  *	step		ns, step x of such a round without bytes, see enum peer_step
+ *	overlap		ns, the wait for a message of x bytes behind 10 ms of computing
+ *	faa		10^6 fetching additions a second, windows of 64
  */
 #ifndef BENCH_COMPARE_PEER_H
 #define BENCH_COMPARE_PEER_H

@@ -15,6 +15,7 @@ from figures.run import Failed, Mpi, have, job, output, peer_lines, served
 
 ALL = ["latency", "stream", "rate", "match", "alltoall", "eqget", "eqpoll", "ack", "get", "am", "queues",
        "threads"]
+PROVIDED = ["latency", "stream", "rate", "match", "overlap", "faa"]  # over libfabric's provider portals
 BUSY = ["latency", "rate", "ack", "get", "am"]  # which have 8 bytes, and make sense beside busy siblings
 BY_SHARED_HEAP = 16384  # shorter messages go through the lane, from any buffers
 LIMIT = 600
@@ -238,6 +239,49 @@ class Libfabric:
             yield self.name, "latency", size, run.pingpong_us(turn.served(command, [*command, "127.0.0.1"])) * 1000
 
 
+class Provider:
+    """libfabric's provider portals, by the same programs beside that of shared memory, and beside Open MPI's
+    own transport (vader)."""
+    name, tests, lacks = "provider", PROVIDED, ""
+    TRANSPORTS = {"mpi_portals": {"OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": "ofi", "OMPI_MCA_btl": "self,ofi",
+                                  "OMPI_MCA_mtl_ofi_provider_include": "portals",
+                                  "OMPI_MCA_btl_ofi_provider_include": "portals"},
+                  "mpi_vader": {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader"}}
+
+    def __init__(self):
+        self.mpi = Mpi("openmpi")
+
+    @staticmethod
+    def environment(turn):
+        return {"FI_PROVIDER_PATH": str(turn.bin.parent / "lib/libfabric")}
+
+    def missing(self):
+        if not self.mpi.is_there():
+            return "provider: " + self.mpi.missing()
+        return Libfabric().missing()
+
+    def build(self, turn):
+        library = pathlib.Path(self.environment(turn)["FI_PROVIDER_PATH"], "libportals-fi.so")
+        if not library.exists():
+            run.die(run.NOT_THERE, f"provider: {library} is not there; expected a build beside libfabric's headers "
+                                   "(Debian: libfabric-dev)")
+        self.program = self.mpi.build_peer(turn.work)
+
+    def rows(self, turn):
+        start, env = self.mpi.start(2, turn.quick)
+        wanted = turn.want(*PROVIDED)
+        for who, more in self.TRANSPORTS.items():
+            yield from peer_lines([*start, self.program, who, turn.scale()], wanted,
+                                  env={**self.environment(turn), **env, "OMPI_MCA_osc": "rdma", **more},
+                                  cpus=turn.here(), limit=LIMIT)
+        for size in turn.want("latency").get("latency", []):
+            for provider in ("portals", "shm"):
+                command = ["fi_pingpong", "-p", provider, "-e", "rdm", "-m", "tagged", "-I", turn.iterations(size),
+                           "-S", size]
+                said = turn.served(command, [*command, "127.0.0.1"], self.environment(turn))
+                yield "fi_" + provider, "latency", size, run.pingpong_us(said) * 1000
+
+
 class Netpipe:
     """NetPIPE over Open MPI."""
     name, tests, lacks = "netpipe", ["latency", "stream"], ""
@@ -276,4 +320,4 @@ class Raw:
 
 PEERS = {"openmpi": lambda: PeerMpi("openmpi"), "mpich": lambda: PeerMpi("mpich"),
          "ucx": lambda: Ucx("ucx", "posix,self"), "ucx-sysv": lambda: Ucx("ucx-sysv", "sysv,self"),
-         "libfabric": Libfabric, "netpipe": Netpipe}
+         "libfabric": Libfabric, "provider": Provider, "netpipe": Netpipe}

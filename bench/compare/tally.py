@@ -6,7 +6,7 @@ after the other, so only values of one slot are divided by one another.  The rat
 "ours" relative to the other, for times and rates alike: above 1 "ours" is faster.  The figure beside
 ours_heap ("ours" from the shared heap) is its speed relative to raw_memcpy, in half round trips
 relative to "ours".  old_heap and old_random (of an older build) have ours_heap and ours_random as
-their partners.
+their partners; mpi_vader and fi_shm have mpi_portals and fi_portals, which ran before them.
 
 An acceptance line has one ratio of each round: of the medians of both sides over the slots of the round
 that have both.
@@ -17,7 +17,9 @@ from figures.stats import median, paired, spread
 TESTS = {"latency": ("ns", "bytes"), "match": ("ns", "list"), "stream": ("MB/s", "bytes"),
          "rate": ("M/s", "bytes"), "alltoall": ("M/s", "nodes"), "eqget": ("ns", "queues"),
          "eqpoll": ("ns", "queues"), "ack": ("ns", "bytes"), "get": ("ns", "bytes"), "am": ("ns", "bytes"),
-         "queues": ("ns", "queues"), "threads": ("M/s", "threads")}
+         "queues": ("ns", "queues"), "threads": ("M/s", "threads"), "overlap": ("ns", "bytes"),
+         "faa": ("M/s", "bytes")}
+PARTNERS = {"mpi_vader": "mpi_portals", "fi_shm": "fi_portals"}
 # The named ratios by which a build of libportals is accepted.
 ACCEPTED = [
     ("8 B half round trip / Open MPI", "latency", 8, "openmpi"),
@@ -55,7 +57,7 @@ def ratios_of(samples, test, x, who):
     if who == "ours_heap":
         partner = "ours" if about(test)[0] == "ns" else "raw_memcpy"
         return spread(paired(mine, samples.get((test, x, partner), {}), lambda a, b: speedup(test, a, b)))
-    partner = "ours_" + who[4:] if who.startswith("old_") else "ours"
+    partner = PARTNERS.get(who, "ours_" + who[4:] if who.startswith("old_") else "ours")
     return spread(paired(mine, samples.get((test, x, partner), {}), lambda a, b: speedup(test, b, a)))
 
 

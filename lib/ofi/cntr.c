@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cntr.c - counters, and the queues whose events they count */
+/*
+ * cntr.c - counters
+ *
+ * A counter counts when an event is handled, so whoever reads it handles the events of
+ * its queues first: those of the endpoints that it is bound to, and its own one of what
+ * peers do.  Of the latter also lost events count: the queue tells their number.
+ */
 #include "prov.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+enum {
+	CNTR_STEPS = 256, /* events of a queue that one look handles at most */
+	CNTR_QUEUES = 2 * OFI_ENDPOINTS + 1
+};
 
 int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue)
 {
@@ -22,4 +34,179 @@ void ofi_cntr_unwatch(struct ofi_cntr *cntr, struct ofi_queue *queue)
 			cntr->queues[i] = cntr->queues[--cntr->nqueues];
 			return;
 		}
+}
+
+/* Handle events with the domain entered. */
+static void cntr_look(struct ofi_cntr *cntr)
+{
+	for (int i = 0; i < cntr->nqueues; i++)
+		for (int n = 0; n < CNTR_STEPS && ofi_queue_step(cntr->queues[i]); n++)
+			;
+	if (cntr->has_remote) {
+		for (int n = 0; n < CNTR_STEPS && ofi_queue_step(&cntr->remote); n++)
+			;
+		__atomic_add_fetch(&cntr->value, cntr->remote.lost, __ATOMIC_RELEASE);
+		cntr->remote.lost = 0;
+	}
+	ofi_progress(cntr->domain, false);
+}
+
+static uint64_t cntr_get(struct fid_cntr *fid, bool errors)
+{
+	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
+	if (ofi_enter(cntr->domain) == 0) {
+		cntr_look(cntr);
+		ofi_leave(cntr->domain);
+	}
+	return __atomic_load_n(errors ? &cntr->errors : &cntr->value, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t cntr_read(struct fid_cntr *fid)
+{
+	return cntr_get(fid, false);
+}
+
+static uint64_t cntr_readerr(struct fid_cntr *fid)
+{
+	return cntr_get(fid, true);
+}
+
+/* Change one of the numbers, and wake who waits for it. */
+static int cntr_change(struct fid_cntr *fid, bool errors, bool adds, uint64_t by)
+{
+	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
+	uint64_t *at = errors ? &cntr->errors : &cntr->value;
+	int rc = ofi_enter(cntr->domain);
+	if (rc)
+		return rc;
+	__atomic_store_n(at, by + (adds ? *at : 0), __ATOMIC_RELEASE);
+	for (int i = 0; i < cntr->nqueues; i++)
+		ofi_queue_wake(cntr->queues[i]);
+	ofi_leave(cntr->domain);
+	return 0;
+}
+
+static int cntr_add(struct fid_cntr *fid, uint64_t value)
+{
+	return cntr_change(fid, false, true, value);
+}
+
+static int cntr_set(struct fid_cntr *fid, uint64_t value)
+{
+	return cntr_change(fid, false, false, value);
+}
+
+static int cntr_adderr(struct fid_cntr *fid, uint64_t value)
+{
+	return cntr_change(fid, true, true, value);
+}
+
+static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
+{
+	return cntr_change(fid, true, false, value);
+}
+
+/* Sleep until an event, or for some time, with the domain entered. */
+static void cntr_sleep(struct ofi_cntr *cntr, int timeout)
+{
+	struct ofi_queue *queues[CNTR_QUEUES];
+	int n = 0;
+	while (n < cntr->nqueues && n < CNTR_QUEUES - 1) {
+		queues[n] = cntr->queues[n];
+		n++;
+	}
+	if (cntr->has_remote)
+		queues[n++] = &cntr->remote;
+	if (n) {
+		(void)ofi_sleep(cntr->domain, queues, n, timeout);
+		return;
+	}
+	ofi_leave(cntr->domain); /* only the program counts */
+	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	(void)ofi_enter(cntr->domain);
+}
+
+static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
+{
+	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
+	uint64_t end = ofi_now() + (uint64_t)timeout;
+	int rc = ofi_enter(cntr->domain);
+	if (rc)
+		return rc;
+	uint64_t errors = __atomic_load_n(&cntr->errors, __ATOMIC_ACQUIRE);
+	for (;;) {
+		cntr_look(cntr);
+		uint64_t now = ofi_now();
+		if (__atomic_load_n(&cntr->value, __ATOMIC_ACQUIRE) >= threshold)
+			break;
+		if (__atomic_load_n(&cntr->errors, __ATOMIC_ACQUIRE) != errors)
+			rc = -FI_EAVAIL;
+		else if (timeout >= 0 && now >= end)
+			rc = -FI_ETIMEDOUT;
+		if (rc)
+			break;
+		cntr_sleep(cntr, timeout < 0 ? -1 : (int)(end - now));
+	}
+	ofi_leave(cntr->domain);
+	return rc;
+}
+
+static int cntr_close(struct fid *fid)
+{
+	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid.fid);
+	int rc = ofi_enter(cntr->domain);
+	if (rc)
+		return rc;
+	bool held = ofi_is_held(&cntr->refs);
+	if (!held && cntr->has_remote)
+		ofi_queue_close(&cntr->remote);
+	ofi_leave(cntr->domain);
+	if (held)
+		return -FI_EBUSY;
+	ofi_let_go(&cntr->domain->refs);
+	free(cntr->queues);
+	free(cntr);
+	return 0;
+}
+
+static struct fi_ops cntr_fid_ops = {
+	.size = sizeof cntr_fid_ops,
+	.close = cntr_close,
+	.bind = ofi_no_bind,
+	.control = ofi_no_control,
+	.ops_open = ofi_no_ops_open,
+	.tostr = ofi_no_tostr,
+	.ops_set = ofi_no_ops_set,
+};
+static struct fi_ops_cntr cntr_ops = {
+	.size = sizeof cntr_ops,
+	.read = cntr_read,
+	.add = cntr_add,
+	.set = cntr_set,
+	.wait = cntr_wait,
+	.readerr = cntr_readerr,
+	.adderr = cntr_adderr,
+	.seterr = cntr_seterr,
+};
+
+int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
+	struct fid_cntr **cntr, void *context)
+{
+	if (!cntr || (attr && attr->events != FI_CNTR_EVENTS_COMP))
+		return -FI_EINVAL;
+	if (attr && attr->flags)
+		return -FI_EBADFLAGS;
+	if (attr && attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC &&
+		attr->wait_obj != FI_WAIT_YIELD)
+		return -FI_ENOSYS;
+	struct ofi_cntr *made = calloc(1, sizeof *made);
+	if (!made)
+		return -FI_ENOMEM;
+	made->domain = container_of(domain, struct ofi_domain, fid);
+	made->fid.fid = (struct fid){FI_CLASS_CNTR, context, &cntr_fid_ops};
+	made->fid.ops = &cntr_ops;
+	made->wait = attr ? attr->wait_obj : FI_WAIT_UNSPEC;
+	ofi_hold(&made->domain->refs);
+	*cntr = &made->fid;
+	return 0;
 }

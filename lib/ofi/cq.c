@@ -118,10 +118,11 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 	for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
 		if (!ofi_queue_step(&cq->queue))
 			break;
-	if (cq->remote) {
-		while (cq->out_left && ofi_queue_step(cq->remote))
+	struct ofi_queue *data = ofi_mrs_data(cq->domain);
+	if (data) {
+		while (cq->out_left && ofi_queue_step(data))
 			;
-		cq->broken |= cq->remote->lost != 0;
+		cq->broken |= data->lost != 0;
 	}
 	ofi_progress(cq->domain, false);
 	size_t got = count - cq->out_left;
@@ -181,7 +182,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	fi_addr_t *source, const void *cond, int timeout)
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
-	struct ofi_queue *queues[2] = {&cq->queue, cq->remote};
+	struct ofi_queue *queues[2] = {&cq->queue};
 	uint64_t end = ofi_now() + (uint64_t)timeout;
 	(void)cond; /* a hint only */
 	if (!buf && count)
@@ -193,7 +194,8 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 		uint64_t now = ofi_now();
 		if (timeout >= 0 && now >= end)
 			break;
-		ofi_sleep(cq->domain, queues, cq->remote ? 2 : 1,
+		queues[1] = ofi_mrs_data(cq->domain);
+		ofi_sleep(cq->domain, queues, queues[1] ? 2 : 1,
 			timeout < 0 ? -1 : (int)(end - now));
 	}
 	if (rc == -FI_EAGAIN)
@@ -247,9 +249,6 @@ static int cq_close(struct fid *fid)
 		free(error);
 	}
 	ofi_queue_close(&cq->queue);
-	if (cq->remote)
-		ofi_queue_close(cq->remote);
-	free(cq->remote);
 	ofi_let_go(&cq->domain->refs);
 	free(cq->ring);
 	free(cq);

@@ -138,6 +138,7 @@ static int domain_close(struct fid *fid)
 		return -FI_EOPBADSTATE;
 	if (ofi_is_held(&domain->refs))
 		return -FI_EBUSY;
+	ofi_mrs_close(domain);
 	node_leave(domain->number);
 	ofi_let_go(&domain->fabric->refs);
 	if (domain->eq)
@@ -175,7 +176,7 @@ static struct fi_ops_domain domain_ops = {
 	.cq_open = ofi_cq_open,
 	.endpoint = ofi_ep_open,
 	.scalable_ep = ofi_no_scalable_ep,
-	.cntr_open = ofi_no_cntr_open,
+	.cntr_open = ofi_cntr_open,
 	.poll_open = ofi_no_poll_open,
 	.stx_ctx = ofi_no_stx_ctx,
 	.srx_ctx = ofi_no_srx_ctx,
@@ -201,13 +202,18 @@ int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 	if (!made)
 		return -FI_ENOMEM;
 	int rc = node_join(&made->number, pid);
+	if (!rc) {
+		rc = ofi_mrs_open(made);
+		if (rc)
+			node_leave(made->number);
+	}
 	if (rc) {
 		free(made);
 		return rc;
 	}
 	made->fid.fid = (struct fid){FI_CLASS_DOMAIN, context, &domain_fid_ops};
 	made->fid.ops = &domain_ops;
-	made->fid.mr = &ofi_no_mr;
+	made->fid.mr = &ofi_mr_ops;
 	made->fabric = container_of(fabric, struct ofi_fabric, fid);
 	made->safe = info->domain_attr->threading != FI_THREAD_DOMAIN;
 	pthread_mutex_init(&made->lock, NULL);

@@ -53,6 +53,19 @@ static int ep_bind_cntr(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags
 	return 0;
 }
 
+/* What peers do to the regions of the domain is counted from now on. */
+static int ep_bind_remote(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags)
+{
+	int rc = ofi_enter(ep->domain);
+	if (rc)
+		return rc;
+	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) && cntr->domain == ep->domain)
+		rc = ofi_mrs_count(ep->domain, cntr, flags);
+	rc = rc ? rc : ep_bind_cntr(ep, cntr, flags);
+	ofi_leave(ep->domain);
+	return rc;
+}
+
 static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
@@ -64,7 +77,7 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	case FI_CLASS_CQ:
 		return ep_bind_cq(ep, container_of(bfid, struct ofi_cq, fid.fid), flags);
 	case FI_CLASS_CNTR:
-		return ep_bind_cntr(
+		return ep_bind_remote(
 			ep, container_of(bfid, struct ofi_cntr, fid.fid), flags);
 	case FI_CLASS_AV:
 		if (ep->av)
@@ -268,6 +281,7 @@ static void ep_unbind(struct ofi_ep *ep)
 			continue;
 		ofi_cntr_unwatch(ep->cntrs[i], ep->tx);
 		ofi_cntr_unwatch(ep->cntrs[i], ep->rx);
+		ofi_mrs_uncount(ep->domain, ep->cntrs[i]);
 		ofi_let_go(&ep->cntrs[i]->refs);
 	}
 	for (int i = 0; i < 2; i++) {
@@ -352,7 +366,7 @@ int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 	made->fid.cm = &ep_cm;
 	made->fid.msg = &ofi_msg_ops;
 	made->fid.tagged = &ofi_tagged_ops;
-	made->fid.rma = &ofi_no_rma;
+	made->fid.rma = &ofi_rma_ops;
 	made->fid.atomic = &ofi_no_atomic;
 	made->domain = container_of(domain, struct ofi_domain, fid);
 	made->source = (uint64_t)made->number << OFI_SOURCE_SHIFT;

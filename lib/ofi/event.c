@@ -458,7 +458,7 @@ void ofi_progress(struct ofi_domain *domain, bool urgent)
 }
 
 /* Before threads sleep in a queue, one event must tell where their numbers begin. */
-static bool queue_start(struct ofi_queue *queue)
+bool ofi_queue_start(struct ofi_queue *queue)
 {
 	if (OFI_LIKELY(queue->started))
 		return true;
@@ -496,7 +496,7 @@ bool ofi_sleep(struct ofi_domain *domain, struct ofi_queue *const *queues, int c
 	if (count > SLEEP_QUEUES)
 		count = SLEEP_QUEUES;
 	for (int i = 0; i < count; i++) {
-		if (!queue_start(queues[i]))
+		if (!ofi_queue_start(queues[i]))
 			return false;
 		eqs[i] = queues[i]->eq;
 	}

@@ -42,8 +42,6 @@ NO(int, ofi_no_query_atomic, struct fid_domain *domain, enum fi_datatype type,
 	enum fi_op op, struct fi_atomic_attr *attr, uint64_t flags)
 NO(int, ofi_no_query_collective, struct fid_domain *domain, enum fi_collective_op op,
 	struct fi_collective_attr *attr, uint64_t flags)
-NO(int, ofi_no_cntr_open, struct fid_domain *domain, struct fi_cntr_attr *attr,
-	struct fid_cntr **cntr, void *context)
 
 NO(int, ofi_no_insertsym, struct fid_av *av, const char *node, size_t nodecnt,
 	const char *service, size_t svccnt, fi_addr_t *addr, uint64_t flags,
@@ -68,14 +66,6 @@ NO(static int, no_reject, struct fid_pep *pep, fid_t handle, const void *param,
 NO(static int, no_shutdown, struct fid_ep *ep, uint64_t flags)
 NO(static int, no_join, struct fid_ep *ep, const void *addr, uint64_t flags,
 	struct fid_mc **mc, void *context)
-
-NO(static int, no_reg, struct fid *fid, const void *buf, size_t len, uint64_t access,
-	uint64_t offset, uint64_t key, uint64_t flags, struct fid_mr **mr, void *context)
-NO(static int, no_regv, struct fid *fid, const struct iovec *iov, size_t count,
-	uint64_t access, uint64_t offset, uint64_t key, uint64_t flags,
-	struct fid_mr **mr, void *context)
-NO(static int, no_regattr, struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
-	struct fid_mr **mr)
 
 NO(static ssize_t, no_recv, struct fid_ep *ep, void *buf, size_t len, void *desc,
 	fi_addr_t addr, void *context)
@@ -115,22 +105,6 @@ NO(static ssize_t, no_tsenddata, struct fid_ep *ep, const void *buf, size_t len,
 NO(static ssize_t, no_tinjectdata, struct fid_ep *ep, const void *buf, size_t len,
 	uint64_t data, fi_addr_t addr, uint64_t tag)
 
-NO(static ssize_t, no_read, struct fid_ep *ep, void *buf, size_t len, void *desc,
-	fi_addr_t src, uint64_t addr, uint64_t key, void *context)
-NO(static ssize_t, no_readv, struct fid_ep *ep, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t src, uint64_t addr, uint64_t key, void *context)
-NO(static ssize_t, no_rmamsg, struct fid_ep *ep, const struct fi_msg_rma *msg,
-	uint64_t flags)
-NO(static ssize_t, no_write, struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
-NO(static ssize_t, no_inject_write, struct fid_ep *ep, const void *buf, size_t len,
-	fi_addr_t dest, uint64_t addr, uint64_t key)
-NO(static ssize_t, no_writedata, struct fid_ep *ep, const void *buf, size_t len,
-	void *desc, uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key,
-	void *context)
-NO(static ssize_t, no_inject_writedata, struct fid_ep *ep, const void *buf, size_t len,
-	uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key)
-
 NO(static ssize_t, no_amo, struct fid_ep *ep, const void *buf, size_t count, void *desc,
 	fi_addr_t dest, uint64_t addr, uint64_t key, enum fi_datatype type, enum fi_op op,
 	void *context)
@@ -168,14 +142,11 @@ NO(static int, no_valid, struct fid_ep *ep, enum fi_datatype type, enum fi_op op
 
 struct fi_ops_cm ofi_no_cm = {sizeof ofi_no_cm, no_setname, NULL, no_getpeer, no_connect,
 	no_listen, no_accept, no_reject, no_shutdown, no_join};
-struct fi_ops_mr ofi_no_mr = {sizeof ofi_no_mr, no_reg, no_regv, no_regattr};
 struct fi_ops_msg ofi_no_msg = {sizeof ofi_no_msg, no_recv, no_recvv, no_recvmsg, no_send,
 	no_sendv, no_sendmsg, no_inject, no_senddata, no_injectdata};
 struct fi_ops_tagged ofi_no_tagged = {sizeof ofi_no_tagged, no_trecv, no_trecvv,
 	no_trecvmsg, no_tsend, no_tsendv, no_tsendmsg, no_tinject, no_tsenddata,
 	no_tinjectdata};
-struct fi_ops_rma ofi_no_rma = {sizeof ofi_no_rma, no_read, no_readv, no_rmamsg, no_write,
-	no_readv, no_rmamsg, no_inject_write, no_writedata, no_inject_writedata};
 struct fi_ops_atomic ofi_no_atomic = {sizeof ofi_no_atomic, no_amo, no_amov, no_amomsg,
 	no_inject_amo, no_fetch, no_fetchv, no_fetchmsg, no_compare, no_comparev,
 	no_comparemsg, no_valid, no_valid, no_valid};

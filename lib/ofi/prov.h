@@ -223,8 +223,7 @@ struct ofi_cq {
 	size_t ring_room, ring_head, ring_used;
 	STAILQ_HEAD(, ofi_error) errors;
 	bool signalled;
-	bool broken;              /* completions were lost */
-	struct ofi_queue *remote; /* completions of peers' operations, or NULL */
+	bool broken; /* completions were lost */
 };
 
 /* Queues whose events a counter counts. */
@@ -236,7 +235,8 @@ struct ofi_cntr {
 	enum fi_wait_obj wait;
 	struct ofi_queue **queues; /* of the endpoints that it is bound to */
 	int nqueues;
-	struct ofi_queue *remote; /* FI_RMA_EVENT of regions, or NULL */
+	struct ofi_queue remote; /* of what peers do (mr.c), if has_remote */
+	bool has_remote;
 };
 
 struct ofi_eq {
@@ -357,13 +357,22 @@ struct ofi_req {
 			int pieces;    /* late messages on their way into it */
 			struct ofi_req *whole; /* a late message's buffer for many */
 		} rx;
-		struct {            /* tx.c */
-			void *copy; /* of an injected message that is exposed, or NULL */
+		struct {                        /* tx.c */
+			struct ofi_chunk *copy; /* of an injected message, or NULL */
 		} tx;
-		struct { /* RMA, atomics: parts of one operation that are under way */
+		struct { /* rma.c, atomic.c: a part of an operation */
+			struct ofi_req
+				*whole; /* the first part; the next three are its */
+			int parts;      /* that are under way */
+			int err;
+			struct ofi_chunk *copy; /* of injected bytes, or NULL */
+			char *here;
 			size_t len;
-			int parts;
-			void *copy;
+			uint64_t there, key;
+			size_t size; /* bytes of an element of an atomic operation */
+			struct fi_ioc results[OFI_IOVS];
+			size_t result_count;
+			char operands[64], fetched[64];
 		} rma;
 	};
 };
@@ -382,9 +391,10 @@ extern struct ofi_settings ofi_settings;
 int ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 	const struct fi_info *hints, struct fi_info **info);
 
-#define OFI_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND)
+#define OFI_TX_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RMA | FI_READ | FI_WRITE)
 #define OFI_RX_CAPS                                                                      \
-	(FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
+	(FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |   \
+		FI_RMA | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_RMA_EVENT)
 #define OFI_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define OFI_TX_FLAGS                                                                     \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |         \
@@ -416,10 +426,6 @@ int ofi_no_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum f
 	struct fi_atomic_attr *attr, uint64_t flags);
 int ofi_no_query_collective(struct fid_domain *domain, enum fi_collective_op op,
 	struct fi_collective_attr *attr, uint64_t flags);
-int ofi_no_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
-	struct fid_cntr **cntr, void *context);
-extern struct fi_ops_mr ofi_no_mr;
-extern struct fi_ops_rma ofi_no_rma;
 extern struct fi_ops_atomic ofi_no_atomic;
 extern struct fi_ops_msg ofi_no_msg;
 extern struct fi_ops_tagged ofi_no_tagged;
@@ -538,6 +544,8 @@ int ofi_error(int ptl);
 /* Make a queue for count events; with OFI_EVENTS also what sends and gets need. */
 int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count);
 void ofi_queue_close(struct ofi_queue *queue);
+/* See that it is known with which number the events begin.  Return false if it is not. */
+bool ofi_queue_start(struct ofi_queue *queue);
 /* Take one event and give it to its sink.  Return false if there is none. */
 bool ofi_queue_step(struct ofi_queue *queue);
 /* Now and then, or at once if urgent, look at late messages, at what waits for them, and
@@ -622,6 +630,12 @@ ssize_t ofi_trecvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size
 	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context);
 ssize_t ofi_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags);
 
+/* A copy of injected bytes, OFI_INJECT at most; NULL: no memory.  The caller frees it. */
+struct ofi_chunk {
+	char bytes[OFI_INJECT];
+};
+struct ofi_chunk *ofi_copy(const struct iovec *iov, size_t count);
+
 /* Make a list, kind OFI_MSG or OFI_TAGGED, that takes messages from now on. */
 int ofi_list_open(struct ofi_list *list, struct ofi_ep *ep, int kind);
 /* Remove the posted receives.  Return false if messages still come into some. */
@@ -635,6 +649,23 @@ void ofi_late_close(struct ofi_list *list);
 bool ofi_late_drain(struct ofi_list *list);
 /* The message, which is in no list of messages any more, is over. */
 void ofi_late_free(struct ofi_list *list, struct ofi_late *late);
+
+/* ---- mr.c, rma.c, atomic.c ---- */
+
+extern struct fi_ops_mr ofi_mr_ops;
+extern struct fi_ops_rma ofi_rma_ops;
+
+/* Make the part of a domain for regions. */
+int ofi_mrs_open(struct ofi_domain *domain);
+void ofi_mrs_close(struct ofi_domain *domain);
+/* The queue of completions with data, for all endpoints of the domain, or NULL. */
+struct ofi_queue *ofi_mrs_data(struct ofi_domain *domain);
+/* From now on, and no longer, a counter counts what peers do to all regions; flags are
+ * FI_REMOTE_READ and FI_REMOTE_WRITE. */
+int ofi_mrs_count(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags);
+void ofi_mrs_uncount(struct ofi_domain *domain, struct ofi_cntr *cntr);
+/* An event of a part of an operation. */
+void ofi_rma_event(struct ofi_sink *sink, const ptl_event_t *event);
 
 #pragma GCC visibility pop
 

@@ -25,6 +25,25 @@ struct tx_call {
 	bool silent; /* fi_inject and its kin */
 };
 
+/* ---- copies ---- */
+
+static void tx_gather(char *to, const struct iovec *iov, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (iov[i].iov_len)
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+		to += iov[i].iov_len;
+	}
+}
+
+struct ofi_chunk *ofi_copy(const struct iovec *iov, size_t count)
+{
+	struct ofi_chunk *chunk = malloc(sizeof *chunk);
+	if (chunk)
+		tx_gather(chunk->bytes, iov, count);
+	return chunk;
+}
+
 /* ---- ends ---- */
 
 /* Free the request, of which nothing is under way. */
@@ -176,15 +195,6 @@ static inline int tx_short(struct ofi_req *req, const struct tx_place *place,
 	return 0;
 }
 
-static void tx_gather(char *to, const struct tx_call *call)
-{
-	for (size_t i = 0; i < call->count; i++) {
-		if (call->iov[i].iov_len)
-			memcpy(to, call->iov[i].iov_base, call->iov[i].iov_len);
-		to += call->iov[i].iov_len;
-	}
-}
-
 /* Send bytes that may change when the call returns, when the message is over. */
 static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
 	const struct tx_place *place, const struct tx_call *call, size_t len)
@@ -192,7 +202,7 @@ static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
 	char gathered[OFI_INJECT];
 	const void *bytes = call->iov ? call->iov->iov_base : NULL;
 	if (OFI_UNLIKELY(call->count > 1)) {
-		tx_gather(gathered, call);
+		tx_gather(gathered, call->iov, call->count);
 		bytes = gathered;
 	}
 	int rc = PtlXInject(ofi_node.ni, bytes, len, place->peer, place->index,
@@ -216,12 +226,12 @@ static inline int tx_send(struct ofi_req *req, const struct tx_place *place,
 	if (OFI_LIKELY(!(call->flags & FI_DELIVERY_COMPLETE))) {
 		if (OFI_LIKELY(len <= ofi_settings.eager))
 			return tx_short(req, place, call->iov, call->count, len);
-	} else if (call->flags & FI_INJECT && len) {
-		req->tx.copy = malloc(len);
+	} else if (call->flags & FI_INJECT) {
+		req->tx.copy = ofi_copy(call->iov, call->count);
 		if (!req->tx.copy)
-			return -FI_ENOMEM;
-		tx_gather(req->tx.copy, call);
-		return tx_long(req, place, &(struct iovec){req->tx.copy, len}, 1, len);
+			return -FI_EAGAIN;
+		return tx_long(
+			req, place, &(struct iovec){req->tx.copy->bytes, len}, 1, len);
 	}
 	return tx_long(req, place, call->iov, call->count, len);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Conformance of CCI: connections. */
 #include "frame.h"
-#include "leaks.h"
+#include "../support/leaks.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* Conformance of CCI: init, finalize, configuration, devices, names. */
 #include "frame.h"
 #include "../headers/cci_layout.h"
-#include "leaks.h"
+#include "../support/leaks.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Conformance of CCI: remote memory access. */
 #include "frame.h"
-#include "leaks.h"
+#include "../support/leaks.h"
 
 #include <portals3.h>
 #include <portals3x.h>

@@ -19,7 +19,7 @@ codes, options and events are shortened: RNR is `CCI_ERR_RNR`, RECV is `CCI_EVEN
 The columns are settings: `PTL3_MODE=lease` and `PTL3_MODE=dedicated` on two CPUs; lease on one CPU,
 with all processes of the test; and processes of a domain that are started by hand, without yod. *skip* marks a test that means nothing in a setting, and
 says why when it runs. A W marks a statement that the specification supports weakly only: its test may fail.
-Tests that run in ctest do a part of the rounds that the checklist names; `CCI_SHARE=1` does all of them.
+Tests that run in ctest do a part of the rounds that the checklist names; `SUITE_SHARE=1` does all of them.
 
 `tests/cci/table.sh` writes the table from the results of `ctest -L cci`. The test `cci_table`
 fails if the table is out of date, or if a test without W fails.

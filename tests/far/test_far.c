@@ -7,7 +7,6 @@
 #include "nic/cases.h"
 
 #include "far/loop.h"
-#include "lib/node/node.h"
 #include "nic/far/link.h"
 #include "nic/run/lease.h"
 #include "support/hold.h"
@@ -17,11 +16,6 @@
 
 #define PT  5
 #define LEN 3000u
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 static uint64_t counter(enum p3_counter c)
 {

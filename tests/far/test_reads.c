@@ -7,7 +7,6 @@
 #include "nic/cases.h"
 
 #include "far/loop.h"
-#include "lib/node/node.h"
 #include "nic/far/reads.h"
 #include "nic/run/lease.h"
 #include "support/hold.h"
@@ -22,11 +21,6 @@
 #define LEN     (1u << 20)
 #define MOST    (64u << 20)
 #define SLOW_MS 5u /* for half a fetch */
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 static uint64_t fetched(struct p3_nic *n)
 {

@@ -10,7 +10,7 @@ shift
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 export PTL3_HUGEPAGES=off HOSTS_OPTIONS=--keep-going
-CCI_BY=$here/$by.sh CCI_SHARE=${CCI_SHARE:-100} "$@" 2>"$log"
+SUITE_BY=$here/$by.sh SUITE_SHARE=${SUITE_SHARE:-100} "$@" 2>"$log"
 status=$?
 grep -v ' info nic: ' "$log"
 "$here/far.sh" "$log" || exit 1

@@ -6,7 +6,6 @@
 #include "nic/run/lease.h"
 #include "cases.h"
 
-#include "lib/node/node.h"
 #include "support/hold.h"
 #include "support/pools.h"
 
@@ -15,11 +14,6 @@
 #include <signal.h>
 
 enum { PT = 6, TRIES = 200, ROOM = 4096, FAR = 32, BITS = 0x12345678, STORM_MS = 1000 };
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 static void expect_full(void)
 {

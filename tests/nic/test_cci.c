@@ -7,7 +7,6 @@
 #include "nic/cci.h"
 
 #include "lib/cci/cci.h"
-#include "lib/node/node.h"
 #include "nic/cci/internal.h"
 #include "nic/obj/state.h"
 #include "nic/run/lease.h"
@@ -22,11 +21,6 @@
 #include <unistd.h>
 
 #define SERVICE 5000
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 static cci_endpoint_t *open_with(uint32_t service, int fd)
 {

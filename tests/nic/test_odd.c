@@ -9,7 +9,6 @@
 #include "nic/run/lease.h"
 #include "nic/cases.h"
 
-#include "lib/node/node.h"
 #include "support/hold.h"
 
 #define PT 3
@@ -17,11 +16,6 @@
 /* the bits that come and go */
 #define CHANGING                                                                         \
 	(P3_ODD_BLOCKED | P3_ODD_PULLS | P3_ODD_SOURCES | P3_ODD_HUNGRY | P3_ODD_BAD)
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 static uint32_t changing(void)
 {

@@ -8,17 +8,11 @@
 #include "nic/xfer/movers.h"
 #include "nic/cases.h"
 
-#include "lib/node/node.h"
 #include "support/hold.h"
 
 #define PT 3
 
 enum { WANTED = 1, OTHER };
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 static void stand_still(void)
 {

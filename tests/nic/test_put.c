@@ -6,17 +6,11 @@
 #include "nic/run/lease.h"
 #include "cases.h"
 
-#include "lib/node/node.h"
 #include "support/hold.h"
 
 #include <sched.h>
 
 enum { PT = 6, TRIES = 200, ROOM = 4096 };
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 /* ---- all lengths ---- */
 

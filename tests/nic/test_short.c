@@ -9,7 +9,6 @@
 #include "nic/xfer/xfer.h"
 #include "cases.h"
 
-#include "lib/node/node.h"
 #include "shm/why.h"
 #include "support/asleep.h"
 #include "support/hold.h"
@@ -37,11 +36,6 @@ static void run_with_gate(unsigned nodes, nodes_fn *fn)
 		run_with_gate(nodes, name##_node);                                       \
 	}                                                                                \
 	static void name##_node(NODE_ARGS)
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 /* Wait until all nodes are there and node 1 stands still. */
 static void still(unsigned rank)

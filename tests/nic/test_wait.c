@@ -8,7 +8,6 @@
 #include "nic/run/lease.h"
 #include "nic/cases.h"
 
-#include "lib/node/node.h"
 #include "support/hold.h"
 
 #include <pthread.h>
@@ -19,11 +18,6 @@
 #define PT 3
 
 enum { SHORT = 8, LONG = 1 << 20 };
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 static uint64_t counter(enum p3_counter c)
 {

@@ -8,7 +8,6 @@
  */
 #include "nic/cases.h"
 
-#include "lib/node/node.h"
 #include "support/hold.h"
 #include "support/memory.h"
 #include "support/pools.h"
@@ -22,11 +21,6 @@
 enum { WANTED = 1, UNWANTED, PING, LONG_PUT, GET, ROUND };
 
 /* ---- functions for all cases ---- */
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 static void stand_still(void)
 {

@@ -4,10 +4,17 @@
 #ifndef P3_SUPPORT_HOLD_H
 #define P3_SUPPORT_HOLD_H
 
+#include "lib/node/node.h"
 #include "nic/run/lease.h"
 #include "support/nodes.h"
 
 #include <sched.h>
+
+/* Return the NIC of this process. */
+static inline struct p3_nic *nic(void)
+{
+	return p3_nic(p3_node());
+}
 
 /* Hold the lease until p3_lease_leave. */
 static inline void nic_hold(struct p3_nic *n)

@@ -32,6 +32,20 @@ CASE(remote_shell_has_a_name)
 	assert_false(p3_conf_value(p3_conf_row(P3_CONF_RSH), " \t ", &v));
 }
 
+/* OFI.93: the provider over this library would wait for itself. */
+CASE(fabric_is_another_provider)
+{
+	uint64_t v;
+	const struct p3_conf_row *fabric = p3_conf_row(P3_CONF_FABRIC);
+	static const char *const names[] = {
+		"tcp", "tcp;ofi_rxm", "p", "portals2", "psm3"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		assert_true(p3_conf_value(fabric, names[i], &v));
+	assert_false(p3_conf_value(fabric, "portals", &v));
+	assert_false(p3_conf_value(fabric, "portals;ofi_rxm", &v));
+	assert_non_null(strstr(fabric->expected, "not portals"));
+}
+
 CASE(defaults_are_values)
 {
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {

@@ -7,7 +7,6 @@
 #include "nic/run/lease.h"
 #include "nic/cases.h"
 
-#include "lib/node/node.h"
 #include "nic/far/link.h"
 #include "support/deny.h"
 #include "support/hold.h"
@@ -24,11 +23,6 @@
 #define SOME       3u                     /* rings that are no coincidence */
 #define RINGS      P3_C_WIRE_RINGS
 #define NAPS       P3_C_WIRE_NAPS
-
-static struct p3_nic *nic(void)
-{
-	return p3_nic(p3_node());
-}
 
 static uint64_t counter(enum p3_counter c)
 {

@@ -11,6 +11,8 @@
  *		word of a message names the function that its receiver shall run
  *	eqget, eqpoll	testing receives whose messages never come
  *	queues	waiting for any of several receives; the message is that of the last one
+ *	overlap	a receive is posted, the rank computes without a call, and waits
+ *	faa	MPI_Fetch_and_op with a flush for each window
  *
  * For bench/gasnetfigures, with "figures" as WHO, it has the curves of MPI in the figures
  * that gasnetperf measures, and prints the lines of gasnetperf --lines: figure, way,
@@ -36,6 +38,7 @@
 enum { TAG = 1, TAG_BACK = 2, TAG_AM = 3, TAG_OTHERS = 100, TAG_QUEUES = 200 };
 enum { SLOT_BYTES = 64 << 10, LARGEST = 16 << 20, MOST_REQUESTS = 64 };
 static const double alltoall_ns = 2e9, match_ns = 5e8; /* rough upper limits */
+static const double work_ns = 1e7;
 
 static int rank, size;
 static __thread MPI_Comm comm;
@@ -260,6 +263,43 @@ static double alltoall(uint64_t nodes, bool quick)
 	return messages * (double)n * 1e3 / ns;
 }
 
+/* ---- a message that comes while its receiver computes ---- */
+
+static void work(double ns)
+{
+	for (double end = bench_now_ns() + ns; bench_now_ns() < end;)
+		;
+}
+
+static double wait_behind_work(uint64_t bytes, uint64_t round)
+{
+	MPI_Request request;
+	MPI_Irecv(rx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request);
+	meet();
+	work(work_ns);
+	double t = bench_now_ns();
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	t = bench_now_ns() - t;
+	peer_check(rx, bytes, round);
+	return t;
+}
+
+static double overlap(uint64_t bytes, bool quick)
+{
+	double ns[PEER_BATCHES] = {0};
+	uint64_t rounds = quick ? 3 : PEER_BATCHES;
+	for (uint64_t i = 0; i < rounds; i++)
+		if (rank == 0) {
+			ns[i] = wait_behind_work(bytes, i);
+		} else {
+			peer_stamp(tx, bytes, i);
+			meet();
+			work(work_ns / 10); /* the receiver has left the barrier */
+			send(tx, bytes, TAG);
+		}
+	return bench_stat_of(ns, rounds).p50;
+}
+
 /* ---- acknowledged puts, gets ---- */
 
 static void answered(uint64_t bytes, uint64_t round)
@@ -334,6 +374,52 @@ static void close_get(uint64_t bytes)
 	meet(); /* makes progress for windows that need it */
 	MPI_Win_unlock_all(window_of_get);
 	MPI_Win_free(&window_of_get);
+}
+
+/* ---- fetching additions to one word of the peer ---- */
+
+static MPI_Win window_of_sum;
+static uint64_t sum, added; /* memory of an allocated window is shared: no messages */
+
+static void open_sum(uint64_t bytes)
+{
+	(void)bytes;
+	MPI_Win_create(&sum, PEER_WORD, 1, MPI_INFO_NULL, comm, &window_of_sum);
+	MPI_Win_lock_all(0, window_of_sum);
+	sum = added = 0;
+	MPI_Win_sync(window_of_sum);
+	meet();
+}
+
+static void add_window(uint64_t bytes, uint64_t round)
+{
+	static const uint64_t one = 1;
+	uint64_t old[PEER_WINDOW];
+	(void)bytes, (void)round;
+	if (rank)
+		return;
+	for (int i = 0; i < PEER_WINDOW; i++)
+		MPI_Fetch_and_op(
+			&one, &old[i], MPI_UINT64_T, 1, 0, MPI_SUM, window_of_sum);
+	MPI_Win_flush(1, window_of_sum);
+	added += PEER_WINDOW;
+	for (int i = 0; i < PEER_WINDOW; i++)
+		if (old[i] >= added)
+			peer_die("faa: an old value of %llu; expected less than %llu",
+				(unsigned long long)old[i], (unsigned long long)added);
+}
+
+static void close_sum(uint64_t bytes)
+{
+	(void)bytes;
+	meet(); /* makes progress for windows that need it */
+	MPI_Bcast(&added, 1, MPI_UINT64_T, 0, comm);
+	MPI_Win_sync(window_of_sum);
+	if (rank && sum != added)
+		peer_die("faa: a sum of %llu; expected %llu", (unsigned long long)sum,
+			(unsigned long long)added);
+	MPI_Win_unlock_all(window_of_sum);
+	MPI_Win_free(&window_of_sum);
 }
 
 /* ---- active messages ---- */
@@ -520,6 +606,7 @@ PEER_ROUNDS(gets, fetch)
 PEER_ROUNDS(tests_of_one, test_one)
 PEER_ROUNDS(tests_of_any, test_any)
 PEER_ROUNDS(queue_pings, queues)
+PEER_ROUNDS(additions, add_window)
 
 static const struct peer_test tests[] = {
 	{"latency", ping_pongs, 2, 0, PEER_ANY, NULL, NULL, NULL, NULL},
@@ -537,6 +624,9 @@ static const struct peer_test tests[] = {
 	{"queues", queue_pings, 2, 1, MOST_REQUESTS, open_queues, close_queues, NULL,
 		NULL},
 	{"threads", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, threads},
+	{"overlap", NULL, 0, PEER_WORD, PEER_ANY, NULL, NULL, NULL, overlap},
+	{"faa", additions, PEER_WINDOW, PEER_WORD, PEER_WORD, open_sum, close_sum, NULL,
+		NULL},
 	{"posted", posted_pings, 2, 0, PEER_ANY, post_first, NULL, NULL, NULL},
 	{"step", posted_pings, 1, 0, PEER_STEPS - 1, post_first, NULL, NULL, NULL},
 	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},

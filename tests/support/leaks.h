@@ -4,10 +4,10 @@
  *
  * Any test includes it, and compares two looks; it has no state.
  */
-#ifndef P3_TESTS_CCI_LEAKS_H
-#define P3_TESTS_CCI_LEAKS_H
+#ifndef P3_TESTS_LEAKS_H
+#define P3_TESTS_LEAKS_H
 
-#include "../support/descriptors.h"
+#include "descriptors.h"
 
 #include <stdio.h>
 

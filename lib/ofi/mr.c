@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr.c - memory regions: entries that peers put to and get from
+ *
+ * The domain's index for RMA, and that for RMA with data:
+ *
+ *	gets | puts, and exchanges | ... | refuse	puts with data | ... | refuse
+ *
+ * A region has an entry for gets before that for puts, so that each kind may have the
+ * queue of its counter.  The last entry of an index takes no bytes of what no region
+ * accepts (a wrong key, range or right): then the initiator's ACK or REPLY has a length
+ * of 0, which is an error.  Its offset is its own, as it would refuse those of requests.
+ */
+#include "prov.h"
+
+#include <sched.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	MR_CLOSE_MS = 1000,
+	MR_COUNTED = 4096,    /* events of a counter; lost ones are counted, too */
+	MR_WITH_DATA = 65536, /* completions with data that no read has taken */
+	MR_GET = 0,           /* entries of a region */
+	MR_PUT = 1,
+	MR_DATA = 2,
+	MR_ENTRIES = 3
+};
+
+struct ofi_mr {
+	struct fid_mr fid;
+	struct ofi_domain *domain;
+	struct ofi_cntr *cntrs[2]; /* MR_GET and MR_PUT; NULL: those of the domain */
+	uint64_t access;
+	struct iovec iov[OFI_IOVS];
+	size_t count;
+	ptl_handle_me_t me[MR_ENTRIES]; /* PTL_INVALID_HANDLE: the access is not given */
+	ptl_handle_md_t md[MR_ENTRIES];
+	LIST_ENTRY(ofi_mr) next;
+};
+
+/* The regions of a domain. */
+struct ofi_mrs {
+	void *by_key; /* tsearch() */
+	LIST_HEAD(, ofi_mr) all;
+	struct ofi_cntr *cntrs[2];
+	struct ofi_queue
+		data; /* completions with data, once there is a region for them */
+	bool has_data;
+	ptl_handle_me_t refuse[2]; /* the last entries */
+};
+
+static ptl_pt_index_t mr_index(const struct ofi_domain *domain, int entry)
+{
+	return (ptl_pt_index_t)(OFI_PT_RMA + 2 * domain->number + (entry == MR_DATA));
+}
+
+/* ---- events ---- */
+
+static void remote_event(struct ofi_sink *sink, const ptl_event_t *event)
+{
+	struct ofi_queue *queue = container_of(sink, struct ofi_queue, sink);
+	ofi_cntr_count(container_of(queue, struct ofi_cntr, remote),
+		event->ni_fail_type != PTL_NI_OK);
+}
+
+/* A put with data: its endpoint's completion queue tells it. */
+static void data_event(struct ofi_sink *sink, const ptl_event_t *event)
+{
+	struct ofi_queue *queue = container_of(sink, struct ofi_queue, sink);
+	unsigned to = (unsigned)event->hdr_data & (OFI_ENDPOINTS - 1);
+	unsigned from = (unsigned)event->hdr_data >> 8 & (OFI_ENDPOINTS - 1);
+	struct fi_cq_err_entry e = {
+		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+		.len = event->mlength,
+		.data = event->hdr_data >> OFI_DATA_SHIFT,
+		.err = event->ni_fail_type == PTL_NI_OK ? 0 : FI_ECONNABORTED,
+		.prov_errno = (int)event->ni_fail_type,
+	};
+	struct ofi_ep *ep;
+	LIST_FOREACH(ep, &queue->domain->eps, next)
+	if (ep->number == to && ep->rx_cq)
+		ofi_cq_add(ep->rx_cq, &e,
+			ep->caps & FI_SOURCE ? ofi_av_find(ep->av, event->initiator, from)
+					     : FI_ADDR_NOTAVAIL);
+}
+
+struct ofi_queue *ofi_mrs_data(struct ofi_domain *domain)
+{
+	return domain->mrs->has_data ? &domain->mrs->data : NULL;
+}
+
+/* ---- entries ---- */
+
+/* The counter of an entry of a region, or NULL. */
+static struct ofi_cntr *mr_cntr(const struct ofi_mr *mr, int entry)
+{
+	if (entry == MR_DATA)
+		entry = MR_PUT;
+	return mr->cntrs[entry] ? mr->cntrs[entry] : mr->domain->mrs->cntrs[entry];
+}
+
+static ptl_md_t mr_describe(struct ofi_mr *mr, int entry)
+{
+	struct ofi_cntr *cntr = mr_cntr(mr, entry);
+	struct ofi_queue *queue = entry == MR_DATA ? &mr->domain->mrs->data
+				  : cntr           ? &cntr->remote
+						   : NULL;
+	ptl_md_t md = {
+		.start = mr->iov[0].iov_base,
+		.length = mr->iov[0].iov_len,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = queue ? &queue->sink : NULL,
+		.eq_handle = queue ? queue->eq : PTL_EQ_NONE,
+	};
+	if (mr->count != 1) {
+		md.start = mr->iov;
+		md.length = mr->count;
+		md.options |= PTL_MD_IOVEC;
+	}
+	if (entry != MR_GET)
+		md.options |= PTL_MD_OP_PUT;
+	if (entry == MR_GET || (entry == MR_PUT && mr->access & FI_REMOTE_READ))
+		md.options |= PTL_MD_OP_GET;
+	return md;
+}
+
+static int mr_post(struct ofi_mr *mr, int entry)
+{
+	return PtlMEMDAttach(ofi_node.ni, mr_index(mr->domain, entry),
+		(ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, mr->fid.key, 0, PTL_RETAIN,
+		PTL_INS_BEFORE, mr_describe(mr, entry), PTL_RETAIN, &mr->me[entry],
+		&mr->md[entry]);
+}
+
+/* Remove the entries.  Return false if transfers still use one. */
+static bool mr_withdraw(struct ofi_mr *mr)
+{
+	uint64_t end = ofi_now() + MR_CLOSE_MS;
+	for (int i = 0; i < MR_ENTRIES; i++) {
+		while (mr->me[i] != PTL_INVALID_HANDLE &&
+			PtlMEUnlink(mr->me[i]) == PTL_ME_IN_USE) {
+			if (ofi_now() >= end)
+				return false;
+			ofi_leave(mr->domain);
+			sched_yield();
+			(void)ofi_enter(mr->domain);
+		}
+		mr->me[i] = PTL_INVALID_HANDLE;
+	}
+	return true;
+}
+
+/* Let the entries of gets, or those of puts, post to their counter from now on. */
+static int mr_recount(struct ofi_mr *mr, int entry)
+{
+	if (mr->me[entry] == PTL_INVALID_HANDLE)
+		return 0;
+	ptl_md_t md = mr_describe(mr, entry);
+	return ofi_error(PtlMDUpdate(mr->md[entry], NULL, &md, PTL_EQ_NONE));
+}
+
+/* ---- counters ---- */
+
+/* Make the queue of a counter for what peers do. */
+static int mr_open_remote(struct ofi_cntr *cntr)
+{
+	int rc = cntr->has_remote
+			 ? 0
+			 : ofi_queue_open(&cntr->remote, cntr->domain, MR_COUNTED);
+	if (!rc && !cntr->has_remote) {
+		ofi_queue_start(&cntr->remote); /* lost events are counted, too */
+		cntr->remote.sink.event = remote_event;
+	}
+	cntr->has_remote |= !rc;
+	return rc;
+}
+
+int ofi_mrs_count(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags)
+{
+	static const uint64_t kinds[2] = {FI_REMOTE_READ, FI_REMOTE_WRITE};
+	struct ofi_mrs *mrs = domain->mrs;
+	struct ofi_mr *mr;
+	int rc = mr_open_remote(cntr);
+	for (int i = 0; i < 2 && !rc; i++) {
+		if (!(flags & kinds[i]) || mrs->cntrs[i] == cntr)
+			continue;
+		if (mrs->cntrs[i])
+			return -FI_ENOSYS; /* regions are those of all endpoints */
+		mrs->cntrs[i] = cntr;
+		LIST_FOREACH(mr, &mrs->all, next)
+		rc = rc ? rc : mr_recount(mr, i);
+	}
+	return rc;
+}
+
+void ofi_mrs_uncount(struct ofi_domain *domain, struct ofi_cntr *cntr)
+{
+	struct ofi_mr *mr;
+	for (int i = 0; i < 2; i++) {
+		if (domain->mrs->cntrs[i] != cntr)
+			continue;
+		domain->mrs->cntrs[i] = NULL;
+		LIST_FOREACH(mr, &domain->mrs->all, next)
+		(void)mr_recount(mr, i);
+	}
+}
+
+static int mr_bind_cntr(struct ofi_mr *mr, struct ofi_cntr *cntr, uint64_t flags)
+{
+	static const uint64_t kinds[2] = {FI_REMOTE_READ, FI_REMOTE_WRITE};
+	if (cntr->domain != mr->domain || !(flags & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
+		return -FI_EINVAL;
+	if (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE))
+		return -FI_EBADFLAGS;
+	for (int i = 0; i < 2; i++)
+		if (flags & kinds[i] && mr->cntrs[i])
+			return -FI_EINVAL;
+	int rc = mr_open_remote(cntr);
+	for (int i = 0; i < 2 && !rc; i++) {
+		if (!(flags & kinds[i]))
+			continue;
+		mr->cntrs[i] = cntr;
+		ofi_hold(&cntr->refs);
+		rc = mr_recount(mr, i);
+	}
+	return rc;
+}
+
+/* ---- regions ---- */
+
+static int mr_compare(const void *a, const void *b)
+{
+	uint64_t x = ((const struct ofi_mr *)a)->fid.key;
+	uint64_t y = ((const struct ofi_mr *)b)->fid.key;
+	return x < y ? -1 : x > y;
+}
+
+static int mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct ofi_mr *mr = container_of(fid, struct ofi_mr, fid.fid);
+	if (!bfid)
+		return -FI_EINVAL;
+	if (bfid->fclass == FI_CLASS_EP)
+		return 0; /* a region serves all endpoints of its domain */
+	if (bfid->fclass != FI_CLASS_CNTR)
+		return -FI_EINVAL;
+	int rc = ofi_enter(mr->domain);
+	if (rc)
+		return rc;
+	rc = mr_bind_cntr(mr, container_of(bfid, struct ofi_cntr, fid.fid), flags);
+	ofi_leave(mr->domain);
+	return rc;
+}
+
+/* A region is enabled when it is made. */
+static int mr_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid;
+	(void)arg;
+	return command == FI_ENABLE ? 0 : -FI_ENOSYS;
+}
+
+static int mr_close(struct fid *fid)
+{
+	struct ofi_mr *mr = container_of(fid, struct ofi_mr, fid.fid);
+	struct ofi_domain *domain = mr->domain;
+	int rc = ofi_enter(domain);
+	if (rc)
+		return rc;
+	bool free_now = mr_withdraw(mr);
+	if (free_now) {
+		tdelete(mr, &domain->mrs->by_key, mr_compare);
+		LIST_REMOVE(mr, next);
+	}
+	ofi_leave(domain);
+	if (!free_now)
+		return -FI_EBUSY;
+	for (int i = 0; i < 2; i++)
+		if (mr->cntrs[i])
+			ofi_let_go(&mr->cntrs[i]->refs);
+	ofi_let_go(&domain->refs);
+	free(mr);
+	return 0;
+}
+
+static struct fi_ops mr_fid_ops = {
+	.size = sizeof mr_fid_ops,
+	.close = mr_close,
+	.bind = mr_bind,
+	.control = mr_control,
+	.ops_open = ofi_no_ops_open,
+	.tostr = ofi_no_tostr,
+	.ops_set = ofi_no_ops_set,
+};
+
+static int mr_open_data(struct ofi_domain *domain)
+{
+	struct ofi_mrs *mrs = domain->mrs;
+	int rc = mrs->has_data ? 0 : ofi_queue_open(&mrs->data, domain, MR_WITH_DATA);
+	if (!rc && !mrs->has_data) {
+		ofi_queue_start(&mrs->data);
+		mrs->data.sink.event = data_event;
+		mrs->has_data = true;
+	}
+	return rc;
+}
+
+/* Enter a region into its domain's list, with its entries.  The domain is entered. */
+static int mr_add(struct ofi_mr *mr)
+{
+	struct ofi_mrs *mrs = mr->domain->mrs;
+	struct ofi_mr **found = tsearch(mr, &mrs->by_key, mr_compare);
+	if (!found)
+		return -FI_ENOMEM;
+	if (*found != mr)
+		return -FI_ENOKEY;
+	int rc = mr->access & FI_REMOTE_WRITE ? mr_open_data(mr->domain) : 0;
+	if (!rc && mr->access & FI_REMOTE_WRITE)
+		rc = ofi_error(mr_post(mr, MR_DATA));
+	if (!rc && mr->access & FI_REMOTE_WRITE)
+		rc = ofi_error(mr_post(mr, MR_PUT));
+	if (!rc && mr->access & FI_REMOTE_READ)
+		rc = ofi_error(mr_post(mr, MR_GET));
+	if (rc) {
+		tdelete(mr, &mrs->by_key, mr_compare);
+		(void)mr_withdraw(mr);
+		return rc == -FI_EAGAIN ? -FI_ENOMEM : rc;
+	}
+	LIST_INSERT_HEAD(&mrs->all, mr, next);
+	return 0;
+}
+
+static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+	struct fid_mr **mr)
+{
+	const uint64_t access =
+		FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+	if (!fid || fid->fclass != FI_CLASS_DOMAIN || !attr || !mr || !attr->iov_count ||
+		!attr->mr_iov || attr->offset || attr->access & ~access)
+		return -FI_EINVAL;
+	if (attr->iov_count > OFI_IOVS)
+		return -FI_EINVAL;
+	if (flags & ~FI_RMA_EVENT)
+		return -FI_EBADFLAGS;
+	struct ofi_mr *made = calloc(1, sizeof *made);
+	if (!made)
+		return -FI_ENOMEM;
+	made->domain = container_of(fid, struct ofi_domain, fid.fid);
+	made->access = attr->access;
+	made->count = attr->iov_count;
+	memcpy(made->iov, attr->mr_iov, attr->iov_count * sizeof *attr->mr_iov);
+	for (int i = 0; i < MR_ENTRIES; i++)
+		made->me[i] = PTL_INVALID_HANDLE;
+	made->fid.fid = (struct fid){FI_CLASS_MR, attr->context, &mr_fid_ops};
+	made->fid.key = attr->requested_key;
+	int rc = ofi_enter(made->domain);
+	if (!rc) {
+		rc = mr_add(made);
+		ofi_leave(made->domain);
+	}
+	if (rc) {
+		free(made);
+		return rc;
+	}
+	ofi_hold(&made->domain->refs);
+	*mr = &made->fid;
+	return 0;
+}
+
+static int mr_regv(struct fid *fid, const struct iovec *iov, size_t count,
+	uint64_t access, uint64_t offset, uint64_t key, uint64_t flags,
+	struct fid_mr **mr, void *context)
+{
+	struct fi_mr_attr attr = {
+		.mr_iov = iov,
+		.iov_count = count,
+		.access = access,
+		.offset = offset,
+		.requested_key = key,
+		.context = context,
+	};
+	return mr_regattr(fid, &attr, flags, mr);
+}
+
+static int mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
+	uint64_t offset, uint64_t key, uint64_t flags, struct fid_mr **mr, void *context)
+{
+	struct iovec iov = {(void *)(uintptr_t)buf, len};
+	return mr_regv(fid, &iov, 1, access, offset, key, flags, mr, context);
+}
+
+struct fi_ops_mr ofi_mr_ops = {sizeof ofi_mr_ops, mr_reg, mr_regv, mr_regattr};
+
+/* ---- the domain ---- */
+
+/* Make the last entry of an index. */
+static int mr_refuse(struct ofi_domain *domain, int entry)
+{
+	ptl_handle_me_t *me = &domain->mrs->refuse[entry == MR_DATA];
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE,
+		.eq_handle = PTL_EQ_NONE,
+	};
+	return ofi_error(PtlMEMDAttach(ofi_node.ni, mr_index(domain, entry),
+		(ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, 0, ~0ull, PTL_RETAIN,
+		PTL_INS_AFTER, md, PTL_RETAIN, me, NULL));
+}
+
+int ofi_mrs_open(struct ofi_domain *domain)
+{
+	domain->mrs = calloc(1, sizeof *domain->mrs);
+	if (!domain->mrs)
+		return -FI_ENOMEM;
+	domain->mrs->refuse[0] = domain->mrs->refuse[1] = PTL_INVALID_HANDLE;
+	int rc = mr_refuse(domain, MR_PUT);
+	rc = rc ? rc : mr_refuse(domain, MR_DATA);
+	if (rc)
+		ofi_mrs_close(domain);
+	return rc;
+}
+
+/* All regions are closed. */
+void ofi_mrs_close(struct ofi_domain *domain)
+{
+	for (int i = 0; i < 2; i++)
+		if (domain->mrs->refuse[i] != PTL_INVALID_HANDLE)
+			PtlMEUnlink(domain->mrs->refuse[i]);
+	if (domain->mrs->has_data)
+		ofi_queue_close(&domain->mrs->data);
+	free(domain->mrs);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rma.c - reading and writing the regions of peers
+ *
+ * A part of an operation is a piece of memory here and a piece of a region there; each is
+ * a put with ACK, or a get.  Parts are requests; the first of them stands for the whole
+ * operation, and completes it when the last part is over.
+ */
+#include "prov.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An operation as its call describes it. */
+struct rma_call {
+	const struct iovec *iov;
+	size_t count;
+	const struct fi_rma_iov *there;
+	size_t there_count;
+	fi_addr_t addr;
+	void *context;
+	uint64_t data;
+	uint64_t flags; /* FI_READ or FI_WRITE, and those of the call */
+	bool silent;    /* fi_inject_write and its kin */
+};
+
+enum { RMA_PARTS = 2 * OFI_IOVS };
+
+/* ---- ends ---- */
+
+/* A part is over. */
+static void rma_end(struct ofi_req *part, int err, ptl_ni_fail_t fail)
+{
+	struct ofi_req *whole = part->rma.whole;
+	if (err && !whole->rma.err) {
+		whole->rma.err = err;
+		whole->prov_errno = (int)fail;
+	}
+	part->err = err;
+	part->ep->under_way--;
+	if (part != whole)
+		ofi_req_free(part);
+	if (--whole->rma.parts)
+		return;
+	struct fi_cq_err_entry e = {
+		.err = whole->rma.err,
+		.prov_errno = whole->prov_errno,
+	};
+	ofi_complete(whole, whole->ep->tx_cq, &e, FI_ADDR_NOTAVAIL);
+	if (whole->rma.copy)
+		free(whole->rma.copy);
+	ofi_req_free(whole);
+}
+
+void ofi_rma_event(struct ofi_sink *sink, const ptl_event_t *event)
+{
+	struct ofi_req *part = container_of(sink, struct ofi_req, sink);
+	int err = event->ni_fail_type != PTL_NI_OK ? FI_ECONNABORTED : 0;
+	bool sent = event->type == PTL_EVENT_SEND_END;
+	part->sent |= sent;
+	part->ended |= !sent;
+	if (!sent && !err && event->mlength != part->rma.len)
+		err = FI_EACCES; /* the region's index refuses */
+	if (err || (part->sent && part->ended))
+		rma_end(part, err, event->ni_fail_type);
+}
+
+/* ---- beginnings ---- */
+
+static size_t rma_length(const struct rma_call *call)
+{
+	size_t here = 0, there = 0;
+	for (size_t i = 0; i < call->count; i++)
+		here += call->iov[i].iov_len;
+	for (size_t i = 0; i < call->there_count; i++)
+		there += call->there[i].len;
+	return here == there ? here : SIZE_MAX;
+}
+
+/* Make a part of an operation, or return NULL: there is no room now. */
+static struct ofi_req *rma_part(struct ofi_ep *ep, char *from, size_t len,
+	const struct fi_rma_iov *there, size_t there_at)
+{
+	struct ofi_req *part = ofi_req_new(ep);
+	if (!part)
+		return NULL;
+	if (!ofi_op_borrow(ep->tx, part)) {
+		ofi_req_free(part);
+		return NULL;
+	}
+	part->sink.event = ofi_rma_event;
+	part->rma.err = 0;
+	part->rma.copy = NULL;
+	part->rma.here = len ? from : NULL;
+	part->rma.len = len;
+	part->rma.there = there->addr + there_at;
+	part->rma.key = there->key;
+	return part;
+}
+
+/* Make all parts.  Return their number; 0: there is no room now. */
+static int rma_split(struct ofi_ep *ep, const struct rma_call *call, size_t length,
+	struct ofi_req *part[RMA_PARTS])
+{
+	size_t i = 0, k = 0, here_at = 0, there_at = 0, done = 0;
+	int n = 0;
+	do {
+		while (i + 1 < call->count && here_at == call->iov[i].iov_len) {
+			here_at = 0;
+			i++;
+		}
+		while (k + 1 < call->there_count && there_at == call->there[k].len) {
+			there_at = 0;
+			k++;
+		}
+		size_t here = call->count ? call->iov[i].iov_len - here_at : 0;
+		size_t there = call->there[k].len - there_at;
+		size_t len = here < there ? here : there;
+		char *from = len ? (char *)call->iov[i].iov_base + here_at : NULL;
+		part[n] = rma_part(ep, from, len, &call->there[k], there_at);
+		if (!part[n]) {
+			while (n)
+				ofi_req_free(part[--n]);
+			return 0;
+		}
+		n++;
+		here_at += len;
+		there_at += len;
+		done += len;
+	} while (done < length);
+	return n;
+}
+
+/* Let Portals do a part; a code of it. */
+static int rma_go(struct ofi_req *part, const struct ofi_peer *peer, bool reads,
+	bool has_data, uint64_t data)
+{
+	ptl_pt_index_t index = (ptl_pt_index_t)(OFI_PT_RMA + 2 * peer->domain);
+	ptl_size_t from = part->rma.here ? ofi_offset(part->rma.here) : 0;
+	if (reads)
+		return PtlGetRegion(part->op->md, from, part->rma.len, peer->id, index,
+			ofi_node.ac, part->rma.key, part->rma.there);
+	return PtlPutRegion(part->op->md, from, part->rma.len, PTL_ACK_REQ, peer->id,
+		index + has_data, ofi_node.ac, part->rma.key, part->rma.there,
+		data << OFI_DATA_SHIFT | part->ep->number << 8 | peer->endpoint);
+}
+
+/* Begin an operation with the domain entered. */
+static ssize_t rma_begin(struct ofi_ep *ep, const struct rma_call *call, size_t length)
+{
+	struct ofi_req *part[RMA_PARTS];
+	bool reads = call->flags & FI_READ, has_data = call->flags & FI_REMOTE_CQ_DATA;
+	const struct ofi_peer *peer = ofi_av_peer(ep->av, call->addr);
+	if (OFI_UNLIKELY(!peer))
+		return -FI_EINVAL;
+	int n = rma_split(ep, call, length, part);
+	if (OFI_UNLIKELY(!n))
+		return -FI_EAGAIN;
+	struct ofi_req *whole = part[0];
+	whole->context = call->context;
+	whole->flags = FI_RMA | (reads ? FI_READ : FI_WRITE);
+	whole->cntr = reads ? OFI_CNTR_READ : OFI_CNTR_WRITE;
+	whole->silent =
+		call->silent || (ep->tx_selective && !(call->flags & FI_COMPLETION));
+	whole->rma.parts = n;
+	if (call->flags & FI_INJECT && length) {
+		whole->rma.copy = ofi_copy(call->iov, call->count);
+		if (!whole->rma.copy) {
+			while (n)
+				ofi_req_free(part[--n]);
+			return -FI_EAGAIN;
+		}
+	}
+	ep->under_way += n;
+	char *copy = whole->rma.copy ? whole->rma.copy->bytes : NULL;
+	for (int i = 0, rc; i < n; i++) {
+		part[i]->rma.whole = whole;
+		if (copy) {
+			part[i]->rma.here = copy;
+			copy += part[i]->rma.len;
+		}
+		/* The completion goes to the last part, if its data shall come once. */
+		rc = rma_go(part[i], peer, reads, has_data && i == n - 1, call->data);
+		if (OFI_UNLIKELY(rc != PTL_OK))
+			rma_end(part[i], -ofi_error(rc), PTL_NI_FAIL);
+	}
+	return 0;
+}
+
+static ssize_t rma_call(struct fid_ep *fid, const struct rma_call *call)
+{
+	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid);
+	uint64_t kind = call->flags & FI_READ ? FI_READ : FI_WRITE;
+	const uint64_t known = kind | OFI_TX_FLAGS | FI_MORE |
+			       (kind == FI_WRITE ? FI_REMOTE_CQ_DATA : 0);
+	if (OFI_UNLIKELY(!ep->enabled || !ep->tx))
+		return -FI_EOPBADSTATE;
+	if (OFI_UNLIKELY(!(ep->caps & kind) || (call->count && !call->iov) ||
+			 !call->there || !call->there_count || call->count > OFI_IOVS ||
+			 call->there_count > OFI_IOVS))
+		return -FI_EINVAL;
+	if (OFI_UNLIKELY(call->flags & ~known))
+		return -FI_EBADFLAGS;
+	size_t length = rma_length(call);
+	if (OFI_UNLIKELY(length > OFI_MAX_MSG ||
+			 (call->flags & FI_INJECT && length > OFI_INJECT)))
+		return -FI_EINVAL;
+	ssize_t rc = ofi_enter(ep->domain);
+	if (OFI_UNLIKELY(rc))
+		return rc;
+	rc = rma_begin(ep, call, length);
+	ofi_leave(ep->domain);
+	return rc;
+}
+
+/* ---- calls ---- */
+
+/* A call with one piece of memory. */
+static ssize_t rma_one(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t addr,
+	uint64_t there, uint64_t key, uint64_t data, uint64_t flags, void *context,
+	bool silent)
+{
+	const struct iovec iov = {(void *)(uintptr_t)buf, len};
+	const struct fi_rma_iov rma_iov = {there, len, key};
+	if (OFI_UNLIKELY(!buf && len))
+		return -FI_EINVAL;
+	return rma_call(fid, &(struct rma_call){
+				     .iov = &iov,
+				     .count = 1,
+				     .there = &rma_iov,
+				     .there_count = 1,
+				     .addr = addr,
+				     .context = context,
+				     .data = data,
+				     .flags = flags,
+				     .silent = silent,
+			     });
+}
+
+static uint64_t rma_flags(const struct fid_ep *fid)
+{
+	return container_of(fid, const struct ofi_ep, fid)->tx_flags;
+}
+
+static ssize_t rma_vector(struct fid_ep *fid, const struct iovec *iov, size_t count,
+	fi_addr_t addr, uint64_t there, uint64_t key, uint64_t flags, void *context)
+{
+	struct fi_rma_iov rma_iov = {there, 0, key};
+	if (count > OFI_IOVS || (count && !iov))
+		return -FI_EINVAL;
+	for (size_t i = 0; i < count; i++)
+		rma_iov.len += iov[i].iov_len;
+	return rma_call(fid, &(struct rma_call){
+				     .iov = iov,
+				     .count = count,
+				     .there = &rma_iov,
+				     .there_count = 1,
+				     .addr = addr,
+				     .context = context,
+				     .flags = flags,
+			     });
+}
+
+static ssize_t rma_message(
+	struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	if (!msg)
+		return -FI_EINVAL;
+	return rma_call(fid, &(struct rma_call){
+				     .iov = msg->msg_iov,
+				     .count = msg->iov_count,
+				     .there = msg->rma_iov,
+				     .there_count = msg->rma_iov_count,
+				     .addr = msg->addr,
+				     .context = msg->context,
+				     .data = msg->data,
+				     .flags = flags,
+			     });
+}
+
+static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc,
+	fi_addr_t addr, uint64_t there, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_one(fid, buf, len, addr, there, key, 0,
+		FI_READ | (rma_flags(fid) & ~FI_INJECT), context, false);
+}
+
+static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc,
+	size_t count, fi_addr_t addr, uint64_t there, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_vector(fid, iov, count, addr, there, key,
+		FI_READ | (rma_flags(fid) & ~FI_INJECT), context);
+}
+
+static ssize_t rma_readmsg(
+	struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	if (flags & FI_INJECT)
+		return -FI_EBADFLAGS;
+	return rma_message(fid, msg, FI_READ | flags);
+}
+
+static ssize_t rma_write(struct fid_ep *fid, const void *buf, size_t len, void *desc,
+	fi_addr_t addr, uint64_t there, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_one(fid, buf, len, addr, there, key, 0, FI_WRITE | rma_flags(fid),
+		context, false);
+}
+
+static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc,
+	size_t count, fi_addr_t addr, uint64_t there, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_vector(
+		fid, iov, count, addr, there, key, FI_WRITE | rma_flags(fid), context);
+}
+
+static ssize_t rma_writemsg(
+	struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return rma_message(fid, msg, FI_WRITE | flags);
+}
+
+static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t addr,
+	uint64_t there, uint64_t key)
+{
+	return rma_one(
+		fid, buf, len, addr, there, key, 0, FI_WRITE | FI_INJECT, NULL, true);
+}
+
+static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t len, void *desc,
+	uint64_t data, fi_addr_t addr, uint64_t there, uint64_t key, void *context)
+{
+	(void)desc;
+	return rma_one(fid, buf, len, addr, there, key, data,
+		FI_WRITE | FI_REMOTE_CQ_DATA | rma_flags(fid), context, false);
+}
+
+static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t len,
+	uint64_t data, fi_addr_t addr, uint64_t there, uint64_t key)
+{
+	return rma_one(fid, buf, len, addr, there, key, data,
+		FI_WRITE | FI_INJECT | FI_REMOTE_CQ_DATA, NULL, true);
+}
+
+struct fi_ops_rma ofi_rma_ops = {sizeof ofi_rma_ops, rma_read, rma_readv, rma_readmsg,
+	rma_write, rma_writev, rma_writemsg, rma_inject, rma_writedata, rma_injectdata};

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Conformance of the libfabric provider: threads, deaths, sleep, starters, hosts. */
+#include "../support/asleep.h"
+#include "../support/leaks.h"
+#include "frame.h"
+
+#include <malloc.h>
+#include <poll.h>
+#include <portals3.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct side *plain_side(void)
+{
+	return side_open((struct how){.caps = FI_TAGGED});
+}
+
+/* ---- 82: threads ---- */
+
+enum { THREADS = 4 };
+
+static struct {
+	struct side *s;
+	uint32_t n; /* messages of each thread */
+	_Atomic uint32_t sent, got;
+	_Atomic uint64_t sum;
+} shared_side;
+
+/* Take what is there, whichever thread's it is. */
+static void take_some(void)
+{
+	struct fi_cq_tagged_entry e[8];
+	ssize_t n = fi_cq_read(shared_side.s->rx, e, 8);
+	CHECK(n > 0 || n == -FI_EAGAIN);
+	for (ssize_t i = 0; i < n; i++) {
+		if (e[i].flags & FI_RECV) {
+			CHECK(*(uint32_t *)e[i].op_context == e[i].tag);
+			shared_side.sum += e[i].tag;
+			shared_side.got++;
+		} else {
+			shared_side.sent++;
+		}
+	}
+}
+
+static void thread_of_many(void *arg)
+{
+	uint32_t first = (uint32_t)(uintptr_t)arg * shared_side.n;
+	uint32_t *from = malloc(2 * shared_side.n * sizeof *from);
+	uint32_t *to = from + shared_side.n;
+	struct fid_ep *ep = shared_side.s->ep;
+	fi_addr_t peer = shared_side.s->at[1 - me.rank];
+	struct patience p = patience_begin();
+	for (uint32_t i = 0; i < shared_side.n; i++) {
+		from[i] = first + i;
+		while (fi_trecv(ep, &to[i], 4, NULL, peer, from[i], 0, &to[i]) != 0)
+			take_some();
+		while (fi_tsend(ep, &from[i], 4, NULL, peer, from[i], &from[i]) != 0)
+			take_some();
+		take_some();
+	}
+	while (shared_side.got < THREADS * shared_side.n ||
+		shared_side.sent < THREADS * shared_side.n) {
+		take_some();
+		look_at(__FILE__, __LINE__, &p, "all messages of all threads");
+	}
+}
+
+STATEMENT(82, threads, 2, 0)
+{
+	not_over("tcp;ofi_rxm", "its threads race");
+	uint32_t n = (uint32_t)many(20000), all = THREADS * n;
+	struct thread *t[THREADS];
+	shared_side.s = side_open((struct how){
+		.caps = FI_TAGGED | FI_DIRECTED_RECV, .threading = FI_THREAD_SAFE});
+	shared_side.n = n;
+	for (unsigned i = 0; i < THREADS; i++)
+		t[i] = thread_start(thread_of_many, CONTEXT(i));
+	for (unsigned i = 0; i < THREADS; i++)
+		thread_join(t[i]);
+	CHECK_EQ(shared_side.sent, all);
+	CHECK_EQ(shared_side.got, all);
+	CHECK_EQ(shared_side.sum, (uint64_t)all * (all - 1) / 2);
+	barrier();
+}
+
+/* ---- 83: without calls ---- */
+
+STATEMENT(83, computing_receiver, 2, 0)
+{
+	only_portals("others make no progress without calls");
+	enum { LEN = 1000000 };
+	static struct fi_context2 context;
+	struct side *s = plain_side();
+	if (me.is_client) {
+		unsigned char *bytes = sent_bytes(83);
+		hear(1);
+		deliver(s, 1, bytes, LEN, 1);
+		set_word(0, 1);
+		barrier();
+		return;
+	}
+	recv_from(s, true, FI_ADDR_UNSPEC, shared(), LEN, 1, &context);
+	say();
+	while (!word(0))
+		compute_ms(1);
+	CHECK_BYTES(shared(), LEN, 83);
+	(void)TAKE(s, &context);
+	barrier();
+}
+
+/* ---- 84 to 86: deaths and stops ---- */
+
+/* Fail if the time since then is above this many seconds on a quiet machine; a loaded one
+ * gets ten times more. */
+static void check_within(uint64_t began_ms, unsigned seconds)
+{
+	uint64_t ms = now_ms() - began_ms;
+	if (ms > seconds * UINT64_C(10000))
+		check_failed(__FILE__, __LINE__, "it took %u ms", (unsigned)ms);
+}
+
+/* Start an operation on a peer that is dead, and expect an error. */
+static void fails_soon(struct side *s, unsigned kind, unsigned char *at)
+{
+	static struct fi_context2 context;
+	uint64_t began = now_ms();
+	struct region r = told_region(1, 1);
+	ssize_t rc;
+	do {
+		rc = kind == 0   ? fi_tsend(s->ep, at, 8, NULL, s->at[1], 1, &context)
+		     : kind == 1 ? fi_tsend(s->ep, at, LONG, NULL, s->at[1], 1, &context)
+		     : kind == 2
+			     ? fi_write(s->ep, at, 8, NULL, s->at[1], 0, r.key, &context)
+			     : fi_read(s->ep, at, LONG, NULL, s->at[1], 0, r.key,
+				       &context);
+		if (rc == -FI_EAGAIN)
+			pump(s);
+	} while (rc == -FI_EAGAIN);
+	if (rc == 0)
+		(void)TAKE_ERR(s, &context, FI_ECONNABORTED);
+	check_within(began, 1);
+}
+
+STATEMENT(84, killed_peer, 3, 0)
+{
+	only_portals("others wait for ever");
+	static unsigned char bytes[LONG];
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	if (me.is_server) {
+		struct region r =
+			region_open(s, bytes, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, 1);
+		tell_region(&r);
+		send_now(s, 0, NULL, 0, 1);
+		for (;;)
+			pause();
+	}
+	if (me.is_client) {
+		(void)recv_now(s, NULL, 0, 1);
+		(void)told_region(1, 1);
+		signal_rank(1, SIGKILL);
+		say();
+		for (unsigned kind = 0; kind < 4; kind++)
+			fails_soon(s, kind, bytes);
+	}
+	hear(1);
+	for (unsigned i = 0; i < 100; i++) { /* the others go on */
+		size_t len = i & 1 ? 8 : 100000;
+		if (me.is_client)
+			send_now(s, 2, bytes, len, 2);
+		else
+			CHECK_EQ(recv_now(s, bytes, LONG, 2).e.len, len);
+	}
+	if (me.is_client)
+		hear(2);
+	else
+		say();
+}
+
+STATEMENT(85, killed_receiver, 2, 0)
+{
+	only_portals("others wait for ever");
+	static struct fi_context2 context;
+	static unsigned char bytes[LONG];
+	struct side *s = plain_side();
+	barrier();
+	if (me.is_server) {
+		await_late(s, 1);
+		say();
+		for (;;)
+			pause();
+	}
+	send_to(s, true, 1, bytes, LONG, 1, &context);
+	while (word(31) == 0) { /* the message is there, and nobody receives it */
+		hear(1);
+		set_word(31, 1);
+	}
+	signal_rank(1, SIGKILL);
+	uint64_t began = now_ms();
+	(void)TAKE_ERR(s, &context, FI_ECONNABORTED);
+	check_within(began, 3);
+}
+
+STATEMENT(86, stopped_peer, 2, 0)
+{
+	static struct fi_context2 contexts[3];
+	static unsigned char bytes[LONG], got[LONG];
+	only_portals("others make no progress without calls");
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	if (me.is_server) {
+		struct region r = region_open(s, got, LONG, FI_REMOTE_WRITE, 1);
+		tell_region(&r);
+		barrier();
+		CHECK_EQ(recv_now(s, got, LONG, 1).e.len, 8);
+		CHECK_EQ(recv_now(s, got, LONG, 2).e.len, LONG);
+		barrier();
+		CLOSE(r.mr);
+		return;
+	}
+	struct region r = told_region(1, 1);
+	barrier();
+	signal_rank(1, SIGSTOP);
+	send_to(s, true, 1, bytes, 8, 1, &contexts[0]);
+	send_to(s, true, 1, bytes, LONG, 2, &contexts[1]);
+	TRY(s, fi_write(s->ep, bytes, 1000, NULL, s->at[1], 0, r.key, &contexts[2]));
+	for (struct patience p = patience_ms(200); !patience_is_over(&p);)
+		pump(s);
+	for (unsigned i = 0; i < s->early_n; i++) /* only the short message may be over */
+		CHECK(s->early[i].err == 0 && s->early[i].e.op_context == &contexts[0]);
+	signal_rank(1, SIGCONT);
+	for (unsigned i = 0; i < 3; i++)
+		(void)TAKE(s, &contexts[i]);
+	barrier();
+}
+
+/* ---- 87: fork ---- */
+
+/* What a child may not do. */
+static int child_tries(struct side *s)
+{
+	static uint32_t value;
+	struct fi_cq_tagged_entry e;
+	struct fid_ep *ep = NULL;
+	const ssize_t rc[] = {fi_tsend(s->ep, &value, 4, NULL, s->at[0], 1, NULL),
+		fi_tinject(s->ep, &value, 4, s->at[0], 1),
+		fi_trecv(s->ep, &value, 4, NULL, FI_ADDR_UNSPEC, 1, 0, NULL),
+		fi_cq_read(s->rx, &e, 1), fi_endpoint(s->domain, s->info, &ep, NULL)};
+	for (int i = 0; i < 5; i++)
+		if (rc[i] != -FI_EOPBADSTATE)
+			return i + 1;
+	return 0;
+}
+
+STATEMENT(87, fork, 2, 0)
+{
+	only_portals("others work in two processes at once");
+	static uint32_t value;
+	struct side *s = plain_side();
+	for (unsigned i = 0; i < 5; i++) {
+		int status;
+		pid_t pid = fork();
+		CHECK(pid >= 0);
+		if (pid == 0) {
+			int code = child_tries(s);
+			(void)fi_close(&s->ep->fid);
+			exit(code);
+		}
+		CHECK(waitpid(pid, &status, 0) == pid);
+		CHECK_EQ(status, 0);
+		if (me.is_client)
+			send_now(s, 1, &value, 4, 1);
+		else
+			(void)recv_now(s, &value, 4, 1);
+		barrier();
+	}
+}
+
+/* ---- 88: the descriptor ---- */
+
+static bool is_readable(int fd, int ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	return poll(&p, 1, ms) == 1;
+}
+
+STATEMENT(88, descriptor, 2, 0)
+{
+	static struct fi_context2 context;
+	static uint32_t value;
+	not_over("shm", "it has no descriptors");
+	not_over("tcp;ofi_rxm", "its descriptor wakes for other reasons, too");
+	struct side *s = side_open((struct how){.caps = FI_TAGGED, .wait = FI_WAIT_FD});
+	struct fid *fids[] = {&s->rx->fid};
+	int fd = -1;
+	OK(fi_control(&s->rx->fid, FI_GETWAIT, &fd));
+	CHECK(fd >= 0);
+	for (unsigned i = 0; i < 50; i++) {
+		if (me.is_client) {
+			hear(i + 1);
+			send_now(s, 1, &value, 4, 1);
+			barrier();
+			continue;
+		}
+		recv_from(s, true, FI_ADDR_UNSPEC, &value, 4, 1, &context);
+		int rc = fi_trywait(s->fabric, fids, 1);
+		CHECK_EQ(rc, 0);
+		CHECK(!is_readable(fd, i ? 0 : 20));
+		say();
+		CHECK(is_readable(fd, -1));
+		if (i & 1) /* whoever looks first is told that entries wait */
+			FAILS(fi_trywait(s->fabric, fids, 1), -FI_EAGAIN);
+		CHECK(is_readable(fd, 0));
+		(void)TAKE(s, &context);
+		barrier();
+	}
+}
+
+/* ---- 89: a peer with any headers ---- */
+
+static void put_anything(ptl_handle_md_t md, ptl_process_id_t to, uint64_t seed)
+{
+	uint64_t x = mix(seed), y = mix(x);
+	static const ptl_pt_index_t places[] = {0, 1, 8, 9, 64, 65};
+	ptl_pt_index_t at = x & 1 ? places[x / 2 % 6] : (ptl_pt_index_t)(x / 2 % 256);
+	ptl_match_bits_t bits = y & 3 ? y & UINT64_C(0xc100000000000003) : mix(y);
+	ptl_hdr_data_t data = y & 4 ? mix(y + 1) : mix(y + 1) % 70;
+	ptl_size_t len = x & 64 ? mix(y + 2) % 64 : mix(y + 2) % 20000;
+	if (x % 5 == 0)
+		(void)PtlGetRegion(md, 0, len, to, at, 0, bits, mix(y + 3) % 5000);
+	else
+		(void)PtlPutRegion(md, 0, len, x & 32 ? PTL_ACK_REQ : PTL_NOACK_REQ, to,
+			at, 0, bits, x & 16 ? 0 : mix(y + 3), data);
+}
+
+/* Attack the process whose name is told, by Portals calls alone. */
+static void attack(void)
+{
+	static unsigned char bytes[20000];
+	int n;
+	ptl_handle_ni_t ni;
+	ptl_handle_md_t handle;
+	ptl_process_id_t to;
+	ptl_md_t md = {.start = bytes,
+		.length = sizeof bytes,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE,
+		.eq_handle = PTL_EQ_NONE};
+	CHECK_EQ(PtlInit(&n), PTL_OK);
+	CHECK_EQ(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &ni), PTL_OK);
+	CHECK_EQ(PtlMDBind(ni, md, PTL_RETAIN, &handle), PTL_OK);
+	const unsigned char *name = told(0, 0);
+	memcpy(&to.nid, name + 8, sizeof to.nid);
+	memcpy(&to.pid, name + 12, sizeof to.pid);
+	for (uint64_t i = 0; !word(0) || i < 20000; i++) {
+		put_anything(handle, to, i);
+		ptl_sr_value_t dropped;
+		(void)PtlNIStatus(
+			ni, PTL_SR_DROP_COUNT, &dropped); /* and make progress */
+	}
+	(void)PtlNIFini(ni);
+}
+
+STATEMENT(89, any_header, 3, 0)
+{
+	only_portals("it is about Portals' headers");
+	enum { N = 300 };
+	static unsigned char bytes[LONG], target[64];
+	if (me.rank == 2) {
+		attack();
+		barrier();
+		return;
+	}
+	struct side *s = side_open((struct how){
+		.caps = FI_TAGGED | FI_MSG | FI_RMA | FI_DIRECTED_RECV, .alone = true});
+	tell_name(s->ep);
+	s->at[0] = address(s, 0, 0);
+	s->at[1] = address(s, 1, 0);
+	struct region r = region_open(s, target, 64, FI_REMOTE_READ, 77);
+	for (unsigned i = 0; i < N; i++) { /* what comes from rank 1 is not disturbed */
+		static struct fi_context2 context;
+		size_t len = i % 3 ? 100 : LONG;
+		if (me.is_server) {
+			fill(bytes, len, i);
+			send_now(s, 0, bytes, len, 0xabcdef0000 + i);
+			continue;
+		}
+		recv_from(s, true, s->at[1], bytes, LONG, 0xabcdef0000 + i, &context);
+		CHECK_EQ(TAKE(s, &context).e.len, len);
+		CHECK_BYTES(bytes, len, i);
+	}
+	CHECK_ALL(target, 64, 0);
+	set_word(0, 1);
+	barrier();
+	CLOSE(r.mr);
+}
+
+/* ---- 90 to 92: starters, hosts ---- */
+
+/* Run a script of this folder; its status is the result, and 77 that it is left out. */
+static void run_script(const char *name)
+{
+	char command[1000];
+	const char *sources = getenv("OFI_SOURCES");
+	only_portals("it is about one provider");
+	if (!sources)
+		skip("OFI_SOURCES does not name the folder of the scripts");
+	(void)unsetenv("PTL3_DOMAIN");
+	(void)unsetenv("PTL3_YOD_FD");
+	snprintf(command, sizeof command, "'%s/%s' >&2", sources, name);
+	int status = system(command);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip("a program that it needs is not installed");
+	CHECK_EQ(status, 0);
+}
+
+STATEMENT(90, starters, 1, 0)
+{
+	run_script("meet.sh");
+}
+
+STATEMENT(91, spawn, 1, 0)
+{
+	run_script("mpi.sh spawn");
+}
+
+STATEMENT(92, hosts, 3, 0)
+{
+	only_portals("it is about one provider");
+	const char *by = getenv("SUITE_BY");
+	if (!by || by[0] != '/')
+		skip("tests/hosts runs this one on three hosts");
+	static unsigned char bytes[LONG], got[LONG];
+	static struct fi_context2 sent, received;
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_DIRECTED_RECV});
+	unsigned next = (me.rank + 1) % 3, last = (me.rank + 2) % 3;
+	for (unsigned i = 0; i < 60; i++) {
+		size_t len = i % 3 == 2 ? LONG : i % 3 * 100;
+		fill(bytes, len, i);
+		recv_from(s, true, s->at[last], got, LONG, i, &received);
+		send_to(s, true, next, bytes, len, i, &sent);
+		CHECK_EQ(TAKE(s, &received).e.len, len);
+		CHECK_BYTES(got, len, i);
+		(void)TAKE(s, &sent);
+	}
+	barrier();
+}
+
+STATEMENT(93, no_recursion, 1, 0)
+{
+	struct fi_info *info = NULL, *hints = hints_of(FI_TAGGED);
+	char text[4096], command[4300], path[4096];
+	only_portals("it is about one provider");
+	OK(fi_getinfo(API, NULL, NULL, 0, hints, &info));
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+	CHECK(n > 0);
+	path[n] = 0;
+	snprintf(command, sizeof command,
+		"env -u PTL3_YOD_FD -u SUITE_ROOM PTL3_FABRIC=portals '%s' -sz 2 '%s' "
+		"--nothing 2>&1",
+		getenv("P3_YOD"), path);
+	FILE *f = popen(command, "re");
+	CHECK(f);
+	n = (ssize_t)fread(text, 1, sizeof text - 1, f);
+	text[n] = 0;
+	CHECK(pclose(f) != 0);
+	CHECK(strstr(text, "PTL3_FABRIC") && strstr(text, "portals"));
+}
+
+/* ---- 94 to 96: ends ---- */
+
+STATEMENT(94, close_then_exit, 2, 0)
+{
+	static struct fi_context2 contexts[40];
+	only_portals("others lose what is under way");
+	struct side *s = plain_side();
+	if (me.is_client) {
+		for (uint32_t i = 0; i < 40; i++) {
+			uint32_t *bytes = suite_alloc(8192);
+			*bytes = i;
+			if (i & 1)
+				TRY(s, fi_tinject(s->ep, bytes, 1000, s->at[1], i));
+			else
+				send_to(s, true, 1, bytes, i % 4 ? 8192 : 8, i,
+					&contexts[i]);
+		}
+		CLOSE(s->ep);
+		may_die(0);
+		exit(0);
+	}
+	await_end(0);
+	for (uint32_t i = 0; i < 40; i++) {
+		uint32_t got[2048];
+		(void)recv_now(s, got, sizeof got, i);
+		CHECK_EQ(got[0], i);
+	}
+}
+
+static uint64_t cpu_us(void)
+{
+	struct rusage u;
+	CHECK(getrusage(RUSAGE_SELF, &u) == 0);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+STATEMENT(95, idle, 2, 0)
+{
+	only_portals("others look again and again");
+	struct fi_cq_tagged_entry e;
+	struct side *s =
+		side_open((struct how){.caps = FI_TAGGED, .wait = FI_WAIT_UNSPEC});
+	barrier();
+	FAILS(fi_cq_sread(s->rx, &e, 1, NULL, 50), -FI_EAGAIN);
+	uint64_t before = cpu_us(), began = now_ms();
+	FAILS(fi_cq_sread(s->rx, &e, 1, NULL, 400), -FI_EAGAIN);
+	uint64_t used = cpu_us() - before, ms = now_ms() - began;
+	if (used > ms * 1000 / 20) /* a twentieth of a CPU */
+		check_failed(__FILE__, __LINE__, "%u us of CPU time in %u ms",
+			(unsigned)used, (unsigned)ms);
+	barrier();
+}
+
+/* Open all, use it, close all. */
+static void one_life(void)
+{
+	static struct fi_context2 contexts[2];
+	static unsigned char bytes[LONG], target[64];
+	struct side *s = side_open((struct how){
+		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_MULTI_RECV,
+		.alone = true});
+	s->at[0] = address_of(s, s->ep);
+	struct region r = region_open(s, target, 64, FI_REMOTE_READ | FI_REMOTE_WRITE, 1);
+	for (unsigned i = 0; i < 10; i++) {
+		recv_from(s, true, FI_ADDR_UNSPEC, bytes, LONG, i, &contexts[1]);
+		send_to(s, true, 0, bytes, i & 1 ? LONG : 8, i, &contexts[0]);
+		(void)TAKE(s, &contexts[0]);
+		(void)TAKE(s, &contexts[1]);
+	}
+	send_now(s, 0, bytes, 100, 5); /* never received */
+	recv_from(
+		s, true, FI_ADDR_UNSPEC, bytes, LONG, 77, &contexts[1]); /* never sent */
+	TRY(s, fi_write(s->ep, bytes, 64, NULL, s->at[0], r.base, r.key, &contexts[0]));
+	(void)TAKE(s, &contexts[0]);
+	CLOSE(r.mr);
+	side_close(s);
+}
+
+STATEMENT(96, no_leak, 1, 0)
+{
+	only_portals("others leak");
+	for (unsigned i = 0; i < 3; i++)
+		one_life();
+	struct leaks before = leaks_now();
+	size_t heap = mallinfo2().uordblks;
+	for (unsigned i = 0; i < 20; i++)
+		one_life();
+	size_t heap_after = mallinfo2().uordblks;
+	struct leaks after = leaks_after(&before);
+	CHECK_EQ(after.descriptors, before.descriptors);
+	CHECK_EQ(after.threads, before.threads);
+	CHECK(after.mappings <= before.mappings + 2);
+	CHECK(after.kib <= before.kib + 1024);
+	if (heap_after > heap + 4096)
+		check_failed(__FILE__, __LINE__, "the heap grows from %zu to %zu bytes",
+			heap, heap_after);
+}
