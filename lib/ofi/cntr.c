@@ -45,7 +45,7 @@ static void cntr_look(struct ofi_cntr *cntr)
 	if (cntr->has_remote) {
 		for (int n = 0; n < CNTR_STEPS && ofi_queue_step(&cntr->remote); n++)
 			;
-		__atomic_add_fetch(&cntr->value, cntr->remote.lost, __ATOMIC_RELEASE);
+		cntr->value += cntr->remote.lost;
 		cntr->remote.lost = 0;
 	}
 	ofi_progress(cntr->domain, false);
@@ -54,11 +54,12 @@ static void cntr_look(struct ofi_cntr *cntr)
 static uint64_t cntr_get(struct fid_cntr *fid, bool errors)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
-	if (ofi_enter(cntr->domain) == 0) {
-		cntr_look(cntr);
-		ofi_leave(cntr->domain);
-	}
-	return __atomic_load_n(errors ? &cntr->errors : &cntr->value, __ATOMIC_ACQUIRE);
+	if (ofi_enter(cntr->domain))
+		return 0;
+	cntr_look(cntr);
+	uint64_t value = errors ? cntr->errors : cntr->value;
+	ofi_leave(cntr->domain);
+	return value;
 }
 
 static uint64_t cntr_read(struct fid_cntr *fid)
@@ -79,7 +80,7 @@ static int cntr_change(struct fid_cntr *fid, bool errors, bool adds, uint64_t by
 	int rc = ofi_enter(cntr->domain);
 	if (rc)
 		return rc;
-	__atomic_store_n(at, by + (adds ? *at : 0), __ATOMIC_RELEASE);
+	*at = by + (adds ? *at : 0);
 	for (int i = 0; i < cntr->nqueues; i++)
 		ofi_queue_wake(cntr->queues[i]);
 	ofi_leave(cntr->domain);
@@ -133,13 +134,13 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	int rc = ofi_enter(cntr->domain);
 	if (rc)
 		return rc;
-	uint64_t errors = __atomic_load_n(&cntr->errors, __ATOMIC_ACQUIRE);
+	uint64_t errors = cntr->errors;
 	for (;;) {
 		cntr_look(cntr);
 		uint64_t now = ofi_now();
-		if (__atomic_load_n(&cntr->value, __ATOMIC_ACQUIRE) >= threshold)
+		if (cntr->value >= threshold)
 			break;
-		if (__atomic_load_n(&cntr->errors, __ATOMIC_ACQUIRE) != errors)
+		if (cntr->errors != errors)
 			rc = -FI_EAVAIL;
 		else if (timeout >= 0 && now >= end)
 			rc = -FI_ETIMEDOUT;

@@ -118,7 +118,7 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 	for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
 		if (!ofi_queue_step(&cq->queue))
 			break;
-	struct ofi_queue *data = ofi_mrs_data(cq->domain);
+	struct ofi_queue *data = cq->domain->data;
 	if (data) {
 		while (cq->out_left && ofi_queue_step(data))
 			;
@@ -194,7 +194,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 		uint64_t now = ofi_now();
 		if (timeout >= 0 && now >= end)
 			break;
-		queues[1] = ofi_mrs_data(cq->domain);
+		queues[1] = cq->domain->data;
 		ofi_sleep(cq->domain, queues, queues[1] ? 2 : 1,
 			timeout < 0 ? -1 : (int)(end - now));
 	}

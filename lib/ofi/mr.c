@@ -86,11 +86,6 @@ static void data_event(struct ofi_sink *sink, const ptl_event_t *event)
 					     : FI_ADDR_NOTAVAIL);
 }
 
-struct ofi_queue *ofi_mrs_data(struct ofi_domain *domain)
-{
-	return domain->mrs->has_data ? &domain->mrs->data : NULL;
-}
-
 /* ---- entries ---- */
 
 /* The counter of an entry of a region, or NULL. */
@@ -304,6 +299,7 @@ static int mr_open_data(struct ofi_domain *domain)
 		ofi_queue_start(&mrs->data);
 		mrs->data.sink.event = data_event;
 		mrs->has_data = true;
+		domain->data = &mrs->data;
 	}
 	return rc;
 }

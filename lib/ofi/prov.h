@@ -174,6 +174,7 @@ struct ofi_domain {
 	struct ofi_reqs asks;    /* questions to those peers, without answer so far */
 	int waiting;         /* receives that wait for credits, an op, or late messages */
 	struct ofi_mrs *mrs; /* regions */
+	struct ofi_queue *data; /* completions with data, of all endpoints, or NULL */
 };
 
 struct ofi_peer {
@@ -360,7 +361,7 @@ struct ofi_req {
 		struct {                        /* tx.c */
 			struct ofi_chunk *copy; /* of an injected message, or NULL */
 		} tx;
-		struct { /* rma.c, atomic.c: a part of an operation */
+		struct { /* rma.c: a part of an operation */
 			struct ofi_req
 				*whole; /* the first part; the next three are its */
 			int parts;      /* that are under way */
@@ -650,7 +651,7 @@ bool ofi_late_drain(struct ofi_list *list);
 /* The message, which is in no list of messages any more, is over. */
 void ofi_late_free(struct ofi_list *list, struct ofi_late *late);
 
-/* ---- mr.c, rma.c, atomic.c ---- */
+/* ---- mr.c, rma.c ---- */
 
 extern struct fi_ops_mr ofi_mr_ops;
 extern struct fi_ops_rma ofi_rma_ops;
@@ -658,8 +659,6 @@ extern struct fi_ops_rma ofi_rma_ops;
 /* Make the part of a domain for regions. */
 int ofi_mrs_open(struct ofi_domain *domain);
 void ofi_mrs_close(struct ofi_domain *domain);
-/* The queue of completions with data, for all endpoints of the domain, or NULL. */
-struct ofi_queue *ofi_mrs_data(struct ofi_domain *domain);
 /* From now on, and no longer, a counter counts what peers do to all regions; flags are
  * FI_REMOTE_READ and FI_REMOTE_WRITE. */
 int ofi_mrs_count(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags);
