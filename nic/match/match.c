@@ -96,9 +96,7 @@ static inline bool tuple_has_earlier(const struct p3_tuple *t, const struct p3_m
 	return !best || p3_label_before(t->first, best->label);
 }
 
-/* Search a long list.  The arguments are words, not a struct, so that the caller can
- * keep the request in registers. */
-static __attribute__((noinline)) struct p3_md *index_search(const struct p3_ni *ni,
+__attribute__((noinline)) struct p3_md *p3_match_search(const struct p3_ni *ni,
 	uint32_t pt_index, uint8_t kind, uint64_t bits, uint64_t who, uint64_t length,
 	uint64_t remote_offset)
 {
@@ -131,8 +129,8 @@ static inline bool match_any(
 	const struct p3_portal *list = &ni->portal[ask->pt_index];
 	if (p3_likely(!list->indexed))
 		return match_walk(list, ask, hit_out);
-	struct p3_md *md = index_search(ni, ask->pt_index, ask->kind, ask->bits, ask->who,
-		ask->length, ask->remote_offset);
+	struct p3_md *md = p3_match_search(ni, ask->pt_index, ask->kind, ask->bits,
+		ask->who, ask->length, ask->remote_offset);
 	return md && match_md(md, ask, hit_out);
 }
 

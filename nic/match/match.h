@@ -104,6 +104,11 @@ bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit 
  * of accelerated mode calls can be inlined there. */
 P3_RARE bool p3_match_on_host(
 	struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out);
+/* Search a list that has an index, and return the descriptor that accepts a request, or
+ * NULL.  The arguments are words, not a struct, so that the caller can keep the request
+ * in registers. */
+struct p3_md *p3_match_search(const struct p3_ni *ni, uint32_t pt_index, uint8_t kind,
+	uint64_t bits, uint64_t who, uint64_t length, uint64_t remote_offset);
 /* Return true if the access control list admits the request. */
 bool p3_match_allows(const struct p3_ni *ni, const struct p3_ask *ask);
 

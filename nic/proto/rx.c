@@ -289,7 +289,7 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
  *	peer		p->odd is 0, its interface has a pid, no response of it is there
  *	target		n->acl_cache has interface and portal: the access list admits all
  *			processes of the peer's owner there
- *	match list	it has no index
+ *	match list	it has no index, or, for a put, it is not a long one
  *	descriptor	that of the first entry that matches: no START events, but END
  *			events; no iovec; there is room, and behind it room for max_size
  *			bytes; infinite threshold, or, for a put, one that counts, unless
@@ -361,14 +361,11 @@ static P3_HOT bool rx_fast_leaves_room(const struct rx_fast *r, bool remote)
 	return remote || md->region.size - r->offset - r->length >= md->words.max_size;
 }
 
-/* Find the descriptor of a request; odd: bits of enum p3_md_odd that it must not have.
- * Return false if it is not plain. */
-static P3_HOT bool rx_fast_find(
-	const struct p3_peer *p, const struct p3_cell *c, uint32_t odd, struct rx_fast *r)
+/* Return true if the descriptor of a request, which may be NULL, is plain; odd: bits of
+ * enum p3_md_odd that it must not have. */
+static P3_HOT bool rx_fast_fits(const struct p3_cell *c, uint32_t odd, struct rx_fast *r)
 {
-	r->bits = p3_format_get(c, P3_REQUEST_BITS);
-	struct p3_md *md = r->md =
-		rx_fast_match(r->acl->list, r->bits, p3_match_usual(p));
+	struct p3_md *md = r->md;
 	if (p3_unlikely(!md) || p3_unlikely(md->odd & odd))
 		return false;
 	bool remote = md->sink.options & PTL_MD_MANAGE_REMOTE;
@@ -379,6 +376,26 @@ static P3_HOT bool rx_fast_find(
 	       (p3_likely(!(md->odd & P3_ODD_MAX_SIZE)) ||
 		       rx_fast_leaves_room(r, remote)) &&
 	       rx_fast_has_event_room(r);
+}
+
+/* Find the descriptor of a request.  Return false if it is not plain. */
+static P3_HOT bool rx_fast_find(
+	const struct p3_peer *p, const struct p3_cell *c, uint32_t odd, struct rx_fast *r)
+{
+	r->bits = p3_format_get(c, P3_REQUEST_BITS);
+	r->md = rx_fast_match(r->acl->list, r->bits, p3_match_usual(p));
+	return rx_fast_fits(c, odd, r);
+}
+
+/* Do the same where the list has an index. */
+static P3_HOT bool rx_fast_search(
+	const struct p3_peer *p, const struct p3_cell *c, uint32_t odd, struct rx_fast *r)
+{
+	r->bits = p3_format_get(c, P3_REQUEST_BITS);
+	r->md = p3_match_search(r->acl->ni, p3_acl_cache_portal(r->acl), P3_REQ_PUT,
+		r->bits, p3_match_usual(p), r->length,
+		p3_format_get(c, P3_REQUEST_OFFSET));
+	return rx_fast_fits(c, odd, r);
 }
 
 /* ---- delivery ---- */
@@ -523,9 +540,9 @@ static P3_HOT void rx_fast_unlink(struct p3_nic *n, struct p3_peer *p,
 	rx_fast_post(n, r, e, PTL_EVENT_UNLINK);
 }
 
-/* Take a put for a descriptor that is plain but for its threshold.  This function is not
- * P3_PATH, as the calls that post receives. */
-static __attribute__((noinline)) bool rx_fast_put_counted(struct p3_nic *n,
+/* Take a put that is plain but for an index of its list, or a threshold.  This function
+ * is not P3_PATH, as the calls that post receives. */
+static __attribute__((noinline)) bool rx_fast_put_posted(struct p3_nic *n,
 	struct p3_peer *p, const struct p3_cell *c, uint32_t k, uint64_t len,
 	uint32_t pending)
 {
@@ -533,8 +550,9 @@ static __attribute__((noinline)) bool rx_fast_put_counted(struct p3_nic *n,
 	struct rx_fast r = {.acl = p3_acl_cache_at(n, target), .length = len};
 	uint32_t odd =
 		(ODD ^ P3_ODD_THRESHOLD) | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
-	if (p3_unlikely(!rx_fast_find(p, c, odd, &r) ||
-			(r.md->words.threshold == 1 && r.md->pending)))
+	bool plain = r.acl->list->indexed ? rx_fast_search(p, c, odd, &r)
+					  : rx_fast_find(p, c, odd, &r);
+	if (p3_unlikely(!plain || (r.md->words.threshold == 1 && r.md->pending)))
 		return rx_take_any(n, p);
 	P3_PROBE3(match, r.bits, len, true);
 	uint64_t hdr = p3_format_get(c, P3_REQUEST_HDR);
@@ -552,6 +570,13 @@ static __attribute__((noinline)) bool rx_fast_put_counted(struct p3_nic *n,
 	return pending ? rx_fast_responded(n, p) : rx_fast_taken(p, k);
 }
 
+/* Return true if rx_fast_put_posted() may take a put for which the fast checks fail.
+ * rx_take_any() prefetches for long lists. */
+static P3_HOT bool rx_fast_is_posted(const struct p3_nic *n, const struct rx_fast *r)
+{
+	return r->md ? r->md->odd & P3_ODD_THRESHOLD : r->acl->list->indexed && !n->nlong;
+}
+
 /* Take a put of k cells with len bytes, whose pending is 0 if it wants no
  * acknowledgement. */
 static P3_HOT bool rx_fast_put(struct p3_nic *n, struct p3_peer *p,
@@ -565,8 +590,8 @@ static P3_HOT bool rx_fast_put(struct p3_nic *n, struct p3_peer *p,
 		return rx_fast_take_unknown(n, p, target);
 	uint32_t odd = ODD | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
 	if (p3_unlikely(!rx_fast_find(p, c, odd, &r)))
-		return r.md && (r.md->odd & P3_ODD_THRESHOLD)
-			       ? rx_fast_put_counted(n, p, c, k, len, pending)
+		return rx_fast_is_posted(n, &r)
+			       ? rx_fast_put_posted(n, p, c, k, len, pending)
 			       : rx_take_any(n, p);
 	P3_PROBE3(match, r.bits, len, true);
 	uint64_t hdr = p3_format_get(c, P3_REQUEST_HDR);
