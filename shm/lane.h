@@ -14,9 +14,12 @@
  * the producer publishes a header at p it stores 0 in word 0 of cell p + k (it owns one
  * cell more than it fills), so that old payload there can never look like a header; the
  * consumer looks at no other cell.  If the next message may have one cell, the producer
- * clears the word behind that one as soon as this message is published.  In a base ring
- * the producer knows the cells with old payload, and clears no others.  The first cell of
- * a lap never has any, so a message that ends there may fill a base ring.
+ * clears the word behind that one as soon as this message is published.  A header of an
+ * earlier lap has another validity word, so it need not be cleared: in a base ring the
+ * producer knows the cells with old payload, and clears no others; in a full ring it
+ * clears none while its messages have the length, more than one cell, of all those of a
+ * whole lap (p3_ring_is_clean()).  The first cell of a lap never has payload, so a
+ * message that ends there may fill a base ring.
  *
  * Only the lease holder of the producing node calls the producer functions, and only
  * that of the consuming node the consumer functions; the two sides may call at the same
@@ -47,14 +50,17 @@ struct p3_ring_tx {
 	uint64_t pos;   /* next header */
 	uint64_t until; /* a message that ends there at most has room; 0: shut */
 	union {
-		uint64_t
-			cleared; /* full ring: word 0 is known to be 0 at this position */
-		uint8_t dirty;   /* base ring: a bit for each cell from pos on: its word 0
-				   * may be payload; never set for the first cell */
+		struct {                  /* full ring, low halves of positions: */
+			uint32_t cleared; /* behind pos: word 0 is 0 there */
+			uint32_t clean;   /* these two: see p3_ring_is_clean() */
+		};
+		uint8_t dirty; /* base ring: a bit for each cell from pos on: its word 0
+				* may be payload; never set for the first cell */
 	};
 	struct p3_cell *next; /* open: the cell at pos, */
 	uint32_t valid;       /* and the validity word of a header there */
-	uint32_t n;           /* cells, a power of two */
+	uint16_t n;           /* cells, a power of two */
+	uint16_t step;        /* full ring: cells of the last longer message */
 	/* the rest */
 	struct p3_cell *cells;
 	const p3_a64 *credit; /* the consumer's, in its segment */
@@ -110,11 +116,12 @@ static inline void p3_ring_tx_init(
 {
 	r->cells = r->next = cells;
 	r->credit = credit;
-	r->n = n;
+	r->n = (uint16_t)n;
 	r->log2n = p3_log2(n);
 	r->pos = r->seen = p3_ring_start(n);
+	r->step = 0;
 	if (n > P3_BASE_CELLS)
-		r->cleared = r->pos;
+		r->cleared = (uint32_t)r->pos;
 	else
 		r->dirty = 0xfe;
 	r->until = 0;
@@ -250,10 +257,11 @@ static inline void p3_cells_soon(const struct p3_cell *c, uint32_t k)
  */
 static inline void p3_ring_clear_ahead(struct p3_ring_tx *r)
 {
+	r->cleared = (uint32_t)r->pos - 1; /* not pos: p3_ring_is_clean() */
 	if (p3_unlikely(!p3_ring_fits(r, 1)))
 		return;
 	p3_set(&p3_cell_at(r->cells, r->pos + 1, r->n)->w[0], 0);
-	r->cleared = r->pos + 1;
+	r->cleared = (uint32_t)r->pos + 1;
 }
 
 /* Prefetch the lines that a stream of messages of k cells will clear and fill. */
@@ -289,14 +297,74 @@ static P3_HOT void p3_ring_clear_dirty(struct p3_ring_tx *r, uint32_t k)
 	r->dirty = then;
 }
 
-/* Clear the word behind the message of k cells that was filled at the current position,
- * if it may look like a header. */
-static P3_HOT void p3_ring_clear_behind(struct p3_ring_tx *r, uint32_t k)
+/*
+ * Return true if the cell behind the message of k cells, two or more, that was filled at
+ * the current position of a full ring had a header a lap before.  That is so if messages
+ * of k cells lay one behind the other in the whole lap before, and have since: each lap
+ * begins with a header.  The end of a lap that was too short for another one may be a pad
+ * or a shorter message.
+ *
+ * r->step is the length of the last message of more than one cell.  Since this length
+ * came up, a lap is over at r->clean.  Behind such a message r->cleared is its end, and
+ * behind one of one cell it is not.
+ */
+static P3_HOT bool p3_ring_is_clean(const struct p3_ring_tx *r, uint32_t k)
 {
-	if (r->n <= P3_BASE_CELLS)
+	uint32_t pos = (uint32_t)r->pos;
+	return p3_likely(k == r->step && pos == r->cleared) &&
+	       p3_likely((int32_t)(pos + k - r->clean) >= 0);
+}
+
+/* Clear in a full ring the word behind the message of k cells that was filled at the
+ * current position, unless it is 0 or of a header. */
+static P3_HOT void p3_ring_clear_full(struct p3_ring_tx *r, uint32_t k)
+{
+	uint32_t pos = (uint32_t)r->pos;
+	if (k == 1 ? p3_likely(r->cleared == pos + 1) : p3_ring_is_clean(r, k))
+		return;
+	if (k != 1 && (k != r->step || pos != r->cleared)) {
+		r->step = (uint16_t)k;
+		r->clean = pos + r->n;
+	}
+	p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
+}
+
+/* Note that a lap of a full ring ends with the message of k cells at the current
+ * position: see p3_ring_is_clean().  The word behind it is of a header. */
+static P3_HOT void p3_ring_end_lap(struct p3_ring_tx *r, uint32_t k)
+{
+	uint32_t pos = (uint32_t)r->pos, end = pos + k;
+	if (k > r->step || pos != r->cleared || (int32_t)(r->clean - end) > 0)
+		r->clean = end + r->n;
+	r->cleared = end;
+}
+
+/* Clear the word behind the message of k cells that was filled at the current position,
+ * if it may look like a header.  Return true if the ring is full, and goes on there. */
+static __attribute__((noinline, unused)) bool p3_ring_clear_behind(
+	struct p3_ring_tx *r, uint32_t k)
+{
+	if (r->n <= P3_BASE_CELLS) {
 		p3_ring_clear_dirty(r, k);
-	else if (p3_unlikely(r->cleared != r->pos + k))
-		p3_set(&p3_cell_at(r->cells, r->pos + k, r->n)->w[0], 0);
+		return false;
+	}
+	bool ends = !((r->pos + k) & (r->n - 1u));
+	if (ends)
+		p3_ring_end_lap(r, k);
+	else
+		p3_ring_clear_full(r, k);
+	return !ends;
+}
+
+/* Do behind the message of k cells that was published in a full ring what can wait until
+ * then: the current position is the next one. */
+static P3_HOT void p3_ring_look_ahead(struct p3_ring_tx *r, uint32_t k)
+{
+	if (k == 1)
+		p3_ring_clear_ahead(r);
+	else
+		r->cleared = (uint32_t)r->pos;
+	p3_ring_own_ahead(r, k);
 }
 
 /* Publish the message of k cells that was filled at the current position.  This shuts the
@@ -305,17 +373,14 @@ static P3_HOT void p3_ring_publish(struct p3_ring_tx *r, uint64_t word0, uint32_
 {
 	struct p3_cell *c = p3_cell_at(r->cells, r->pos, r->n);
 	FAULT_POINT("lane.filled");
-	p3_ring_clear_behind(r, k);
+	bool full = p3_ring_clear_behind(r, k);
 	word0 |= p3_ring_valid(r->pos, r->log2n);
 	r->pos += k;
 	p3_ring_shut(r);
 	FAULT_POINT("lane.cleared");
 	p3_release(&c->w[0], word0); /* LANE.1: nothing after this may touch the cells */
-	if (r->n > P3_BASE_CELLS) {
-		if (k == 1)
-			p3_ring_clear_ahead(r);
-		p3_ring_own_ahead(r, k);
-	}
+	if (full)
+		p3_ring_look_ahead(r, k);
 	FAULT_POINT("lane.published");
 }
 
@@ -445,16 +510,14 @@ static P3_HOT void p3_ring_run_full(struct p3_ring_tx *r, uint64_t word0, uint32
 	struct p3_cell *c = r->next;
 	uint64_t end = r->pos + k;
 	FAULT_POINT("lane.filled");
-	if (p3_unlikely(r->cleared != end))
-		p3_set(&c[k].w[0], 0);
+	p3_ring_clear_full(r, k);
 	r->pos = end;
 	r->next = c + k;
 	FAULT_POINT("lane.cleared");
 	p3_release(&c->w[0], word0 | r->valid); /* LANE.1: as in p3_ring_publish */
-	if (k == 1) {
+	if (k == 1)
 		p3_set(&c[2].w[0], 0);
-		r->cleared = end + 1;
-	}
+	r->cleared = (uint32_t)end + (k == 1);
 	p3_own_soon(&c[k + 6]);
 	FAULT_POINT("lane.published");
 	if (k == 1)
@@ -463,11 +526,21 @@ static P3_HOT void p3_ring_run_full(struct p3_ring_tx *r, uint64_t word0, uint32
 	p3_ring_run_more(r, k);
 }
 
+/* The same with more than one cell: it is one function for all callers. */
+P3_PATH
+static __attribute__((noinline, unused)) void p3_ring_run_longer(
+	struct p3_ring_tx *r, uint64_t word0, uint32_t k)
+{
+	p3_ring_run_full(r, word0, k);
+}
+
 /* Do as p3_ring_publish() with a message of k cells in an open ring, which stays open. */
 static P3_HOT void p3_ring_run(struct p3_ring_tx *r, uint64_t word0, uint32_t k)
 {
-	if (r->n > P3_BASE_CELLS)
-		p3_ring_run_full(r, word0, k);
+	if (r->n > P3_BASE_CELLS && k == 1)
+		p3_ring_run_full(r, word0, 1);
+	else if (r->n > P3_BASE_CELLS)
+		p3_ring_run_longer(r, word0, k);
 	else
 		p3_ring_run_base(r, word0, k);
 }

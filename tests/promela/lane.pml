@@ -9,6 +9,10 @@
  * cells.  Word 0 of a second cell is payload, and looks like a header of this lap or of
  * the next.  Credit is given at once, as by p3_ring_take_now.
  *
+ * Rules of a full ring: the producer clears a word of payload behind a message of two
+ * cells unless all messages of a lap and since had two (CLEAN_1); a lap that did not begin
+ * with them, or ends with another one, does not count (CLEAN_2).
+ *
  * With BASE (lanebase.pml) the ring is a base ring: the producer clears no word that had
  * a header, and a message that ends at the end of a lap may fill the ring.
  */
@@ -22,6 +26,8 @@
 #define LANE_1_p3_ring_peek_at    2
 #define LANE_2_p3_ring_take    3
 #define LANE_2_p3_ring_see     4
+#define CLEAN_1_p3_ring_clear_full 5
+#define CLEAN_2_p3_ring_end_lap    6
 
 /* Words: word 0 of each cell, and the credit.  Data: the other words of each cell. */
 #define PROCS  2
@@ -98,27 +104,59 @@ inline p3_ring_publish(kind, k)
 	tx_pos = POS(tx_pos + k)
 }
 #else
+#define BEHIND(a, b) (POS((a) - (b)) < 8) /* a is b, or comes behind it */
+
 inline p3_ring_clear_ahead()
 {
 	if
 	:: FITS(1) ->
 		p3_set(AT(tx_pos + 1), 0);
 		cleared = POS(tx_pos + 1)
-	:: else
+	:: else -> cleared = POS(tx_pos - 1)
 	fi
+}
+
+inline p3_ring_clear_full(k)
+{
+	if
+	:: k == 1 && cleared == POS(tx_pos + 1)
+	:: k != 1 && k == step && tx_pos == cleared && BEHIND(tx_pos + k, clean)
+	:: else ->
+		if
+		:: k != 1 && (k != step || tx_pos != cleared) &&
+			(WITHOUT != CLEAN_1_p3_ring_clear_full || !step) ->
+			step = k;
+			clean = POS(tx_pos + CELLS)
+		:: else
+		fi;
+		p3_set(AT(tx_pos + k), 0)
+	fi
+}
+
+inline p3_ring_end_lap(k)
+{
+	if
+	:: (k > step || tx_pos != cleared || !BEHIND(tx_pos + k, clean)) &&
+		WITHOUT != CLEAN_2_p3_ring_end_lap ->
+		clean = POS(tx_pos + k + CELLS)
+	:: else
+	fi;
+	cleared = POS(tx_pos + k)
 }
 
 inline p3_ring_publish(kind, k)
 {
+	bool ends = AT(tx_pos + k) == 0;
 	if
-	:: cleared != POS(tx_pos + k) -> p3_set(AT(tx_pos + k), 0)
-	:: else
+	:: ends -> p3_ring_end_lap(k)
+	:: else -> p3_ring_clear_full(k)
 	fi;
 	p3_release(AT(tx_pos), WORD0(kind, k) | VALID(tx_pos), LANE_1_p3_ring_publish);
 	tx_pos = POS(tx_pos + k);
 	if
-	:: k == 1 -> p3_ring_clear_ahead()
-	:: else -> cleared = tx_pos /* none: positions do not wrap in the program */
+	:: ends
+	:: !ends && k == 1 -> p3_ring_clear_ahead()
+	:: else -> cleared = tx_pos
 	fi
 }
 #endif
@@ -153,7 +191,7 @@ active proctype producer()
 #ifdef BASE
 	byte dirty = 14;
 #else
-	byte cleared = START;
+	byte cleared = START, clean, step;
 #endif
 	d_step {
 		mem[CREDIT] = START;

@@ -209,21 +209,27 @@ CASE(lane_keeps_order_across_the_wrap_with_a_lagging_consumer)
 	}
 }
 
+static void pass_imitations(struct rig *r, uint32_t k, int laps)
+{
+	uint64_t w0 = 0;
+	assert_true(p3_ring_room(&r->tx, k));
+	send_like(r, k, 0, laps);
+	assert_non_null(peek_message(r, &w0));
+	assert_int_equal(p3_word0_ncells(w0), k);
+	p3_ring_take(&r->rx, k);
+	assert_empty(r);
+}
+
 /* The payload looks like headers of this lap, the last and the next two. */
 CASE(lane_never_takes_payload_for_a_header)
 {
 	for (EACH_SIZE(i)) {
 		for (int laps = -1; laps <= 2; laps++) {
 			struct rig *r = rig_new(sizes[i]);
-			uint64_t seed = (uint64_t)(laps + 10), w0 = 0;
+			uint64_t seed = (uint64_t)(laps + 10);
 			while (r->tx.pos < p3_ring_start(r->tx.n) + 6ull * r->tx.n) {
 				uint32_t k = 1 + dice(&seed, p3_ring_most(r->tx.n));
-				assert_true(p3_ring_room(&r->tx, k));
-				send_like(r, k, 0, laps);
-				assert_non_null(peek_message(r, &w0));
-				assert_int_equal(p3_word0_ncells(w0), k);
-				p3_ring_take(&r->rx, k);
-				assert_empty(r);
+				pass_imitations(r, k, laps);
 			}
 			free(r);
 		}
@@ -248,6 +254,40 @@ CASE(lane_never_takes_payload_for_a_header_behind_others)
 		}
 		assert_empty(r);
 	}
+	free(r);
+}
+
+/* Several messages of one length follow each other, for up to two laps. */
+CASE(lane_never_takes_payload_for_a_header_behind_equal_ones)
+{
+	for (EACH_SIZE(i)) {
+		for (int laps = -1; laps <= 2; laps++) {
+			struct rig *r = rig_new(sizes[i]);
+			uint32_t n = r->tx.n, k = 1, left = 0, sent = 0;
+			uint64_t seed = (uint64_t)(laps + 10);
+			for (; sent < 5000; sent++, left--) {
+				if (!left) {
+					k = 1 + dice(&seed, n < 64 ? n / 4 : 4);
+					left = 1 + dice(&seed, dice(&seed, 2)
+								       ? 3
+								       : 2 * n / k);
+				}
+				pass_imitations(r, k, laps);
+			}
+			free(r);
+		}
+	}
+}
+
+/* The last message of a lap is longer than all others. */
+CASE(lane_never_takes_payload_for_a_header_behind_a_longer_one)
+{
+	struct rig *r = rig_new(16);
+	for (uint32_t i = 0; i < 16 + 6; i++)
+		pass_imitations(r, 2, 1);
+	pass_imitations(r, 4, 1);
+	for (uint32_t i = 0; i < 16; i++)
+		pass_imitations(r, 2, 1);
 	free(r);
 }
 
@@ -359,19 +399,21 @@ static p3_a64 *word0(struct rig *r, uint64_t pos)
 	return &p3_cell_at(r->cells, pos, r->tx.n)->w[0];
 }
 
-/* The cell behind the message is zeroed, and mostly also that behind the next message,
- * for the case that it has one cell. */
+/* The cell behind the message is zeroed, unless a lap begins there, and mostly also that
+ * behind the next message, for the case that it has one cell. */
 CASE(lane_zeroes_the_cell_after_a_message_before_it_is_valid)
 {
 	struct rig *r = rig_new(16);
 	uint32_t ahead = 0;
 	for (uint32_t i = 0; i < 64; i++) {
 		uint32_t k = i % 3 ? 1 : 2;
-		if (k == 2)
+		bool ends = (r->tx.pos + k) % 16 == 0;
+		if (k == 2 && !ends)
 			p3_set(word0(r, r->tx.pos + k), UINT64_MAX);
 		p3_set(word0(r, r->tx.pos + k + 1), UINT64_MAX);
 		send(r, k, i);
-		assert_int_equal(p3_get(word0(r, r->tx.pos)), 0);
+		if (!ends)
+			assert_int_equal(p3_get(word0(r, r->tx.pos)), 0);
 		ahead += p3_get(word0(r, r->tx.pos + 1)) == 0;
 		receive(r, k, i);
 	}
@@ -491,23 +533,33 @@ CASE(lane_carried_takes_what_an_open_ring_sends)
 }
 
 /* Where all messages are of one length, no message writes to the cell behind it: a header
- * of the lap before is there. */
+ * of the lap before is there.  In a full ring this begins when a lap is full of them, and
+ * is so for messages of two cells or more. */
+static void leave_the_next_header_alone(uint32_t n, uint32_t k)
+{
+	struct rig *r = rig_new(n);
+	if (n > P3_BASE_CELLS)
+		send(r, 1, 0), receive(r, 1, 0);
+	for (uint32_t i = 0; i < 5 * n; i += k) {
+		p3_a64 *next = word0(r, r->tx.pos + k);
+		uint64_t before = p3_get(next);
+		bool pads = p3_ring_pad(&r->tx, k);
+		send(r, k, i);
+		if (i >= (n > P3_BASE_CELLS ? 2 * n : n) && !pads)
+			assert_int_equal(p3_get(next), before);
+		receive(r, k, i);
+		assert_empty(r);
+	}
+	free(r);
+}
+
 CASE(lane_leaves_the_next_header_alone)
 {
-	for (uint32_t k = 1; k <= 2; k++) {
-		struct rig *r = rig_new(P3_BASE_CELLS);
-		for (uint32_t i = 0; i < 5 * P3_BASE_CELLS; i += k) {
-			struct p3_cell *next =
-				p3_cell_at(r->cells, r->tx.pos + k, P3_BASE_CELLS);
-			uint64_t before = p3_get(&next->w[0]);
-			send(r, k, i);
-			if (i >= P3_BASE_CELLS)
-				assert_int_equal(p3_get(&next->w[0]), before);
-			receive(r, k, i);
-			assert_empty(r);
-		}
-		free(r);
-	}
+	for (uint32_t k = 1; k <= 2; k++)
+		leave_the_next_header_alone(P3_BASE_CELLS, k);
+	for (EACH_SIZE(i))
+		for (uint32_t k = 2; sizes[i] > P3_BASE_CELLS && k <= 4; k++)
+			leave_the_next_header_alone(sizes[i], k);
 }
 
 /* Credit that is owed but not written never stops the producer of the largest message. */
