@@ -185,8 +185,8 @@ static void deliver_deposit(
 	struct p3_nic *n, const struct p3_incoming *r, const struct p3_placed *t)
 {
 	const struct p3_span *s = &t->span;
-	p3_region_write(
-		&s->region, s->offset, p3_request_eager_bytes(r->cell), t->mlength);
+	p3_region_write(&s->region, s->offset,
+		p3_request_eager_bytes(r->cell, r->ask.length), t->mlength);
 	if (r->ask.kind == P3_REQ_GETPUT) {
 		FAULT_POINT("swap.written");
 		p3_xfer_swapped(n);

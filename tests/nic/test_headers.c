@@ -200,7 +200,7 @@ static enum fate request(const struct p3_request *q, unsigned flip)
 	if (fate != DELIVERED || get)
 		check_bytes(0, c, 0);
 	else
-		check_bytes(w[5], p3_request_eager_bytes(c), length);
+		check_bytes(w[5], p3_request_eager_bytes(c, length), length);
 	if (fate == DELIVERED) {
 		ptl_event_t ev =
 			expect(r.eq, get ? PTL_EVENT_GET_END : PTL_EVENT_PUT_END);

@@ -98,8 +98,10 @@ static void check_eager(uint32_t kind)
 	p3_pack_data(&c, r.data);
 	assert_taken(&c, p3_pack_eager(&c, &r), &r);
 	assert_field(&c, P3_EAGER_LENGTH, r.length);
-	assert_memory_equal(p3_request_eager_bytes(&c), r.data, P3_REQ_INLINE);
-	assert_ptr_equal(p3_request_eager_bytes(&c) + P3_REQ_INLINE, &c + 1);
+	assert_memory_equal(
+		p3_request_eager_bytes(&c, P3_REQ_INLINE + 1), r.data, P3_REQ_INLINE);
+	assert_ptr_equal(
+		p3_request_eager_bytes(&c, P3_REQ_INLINE + 1) + P3_REQ_INLINE, &c + 1);
 }
 
 CASE(format_keeps_a_put_and_an_exchange)
