@@ -166,7 +166,8 @@ struct p3_nic {
 	uint64_t window_ns;             /* no window is taken back before this time */
 	uint32_t window_free;           /* a bit for each free window */
 	uint32_t windows;               /* windows carved */
-	struct p3_pace pace[2][64];     /* of puts and gets, by log2 of the length */
+	struct p3_pace pace[3][64];     /* of puts and gets that are pulled, and of puts
+					 * that are sent, by log2 of the length */
 	struct p3_slices slices;        /* length of cross-memory reads */
 	uint64_t moved;                 /* bytes of all slices that counted */
 	struct p3_bounds swapper_wants; /* while the exchange waits no other transfer

@@ -436,6 +436,32 @@ static inline void p3_own_soon(const void *p)
 #endif
 }
 
+/*
+ * Copy bytes that only another CPU will read, by stores that go past this CPU's caches.
+ * An ordinary store fetches the line from the cache of the CPU that read its former
+ * content, and that CPU fetches the line back.  `to` is aligned to a cell.  These stores
+ * are not in order with others on x86, so a fence ends the copy: what the thread stores
+ * later is behind it, as in an ordinary copy.
+ */
+static inline void p3_copy_past(char *to, const char *from, uint64_t len)
+{
+#if defined(__x86_64__) && !defined(P3_TSAN) && !defined(P3_VALGRIND)
+	for (; len >= P3_CELL; to += P3_CELL, from += P3_CELL, len -= P3_CELL) {
+		const p3_two_anywhere *v = (const p3_two_anywhere *)from;
+		p3_two a = v[0], b = v[1], c = v[2], d = v[3];
+		__asm__ __volatile__("movntdq %1, (%0)\n\tmovntdq %2, 16(%0)\n\t"
+				     "movntdq %3, 32(%0)\n\tmovntdq %4, 48(%0)"
+				     :
+				     : "r"(to), "x"(a), "x"(b), "x"(c), "x"(d)
+				     : "memory");
+	}
+	__builtin_memcpy(to, from, len);
+	__builtin_ia32_sfence();
+#else
+	__builtin_memcpy(to, from, len);
+#endif
+}
+
 /* Pause for one turn of a spin loop, so that the core's other hardware thread runs. */
 static inline void p3_relax(void)
 {

@@ -8,7 +8,8 @@
  * consumer's: every byte has one writer.  A pair of nodes has two rings, requests and
  * responses, so that a request that must wait never holds up a response.
  *
- * A message is k contiguous cells, k at most a quarter of the ring.  Only the first
+ * A message is k contiguous cells, k at most a quarter of the ring, in a full ring one
+ * more: its header is beside a quarter of bytes.  Only the first
  * cell of a message, its header, has a validity word: the low half of word 0 holds (lap
  * << 1 | 1), never 0, lap being the number of times that the ring went round.  Before
  * the producer publishes a header at p it stores 0 in word 0 of cell p + k (it owns one
@@ -107,7 +108,7 @@ static inline struct p3_cell *p3_cell_at(struct p3_cell *cells, uint64_t pos, ui
 /* Return the largest number of cells of one message. */
 static inline uint32_t p3_ring_most(uint32_t n)
 {
-	return n / 4;
+	return n / 4 + (n > P3_BASE_CELLS);
 }
 
 /* Set up the producer's side: an empty ring whose first header is not valid. */

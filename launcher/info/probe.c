@@ -97,11 +97,12 @@ json_t *p3_info_movers(void)
 		json_sprintf("where the bytes lie in a shared heap; puts above %u bytes",
 			P3_EAGER_MOST_HEAP),
 		"cma",
-		json_sprintf("puts above %u bytes; slices of %u to %u KiB, of the length "
+		json_sprintf("puts above %u bytes, or above %u where copies took less "
+			     "time lately; slices of %u to %u KiB, of the length "
 			     "that took the least time lately, up to %u us each "
 			     "(ptlstat: slice_bytes)",
-			P3_SHORT_MOST, P3_SLICE_LEAST >> 10, P3_SLICE_MOST >> 10,
-			P3_SLICE_NS / 1000),
+			P3_EAGER_MOST, P3_EAGER_MOST_PAST, P3_SLICE_LEAST >> 10,
+			P3_SLICE_MOST >> 10, P3_SLICE_NS / 1000),
 		"window",
 		json_string("instead of cma where that took clearly less time lately, or "
 			    "where cma is not allowed"));

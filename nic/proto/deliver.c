@@ -233,8 +233,8 @@ static void deliver_deposit(
 	struct p3_nic *n, const struct p3_incoming *r, const struct p3_placed *t)
 {
 	const struct p3_span *s = &t->span;
-	p3_region_write(
-		&s->region, s->offset, p3_request_eager_bytes(r->cell), t->mlength);
+	p3_region_write(&s->region, s->offset,
+		p3_request_eager_bytes(r->cell, r->ask.length), t->mlength);
 	if (!p3_list_empty(&n->pulls))
 		p3_xfer_wrote(n, &s->region, s->offset, t->mlength);
 	FAULT_POINT("put.deposited");
@@ -247,8 +247,8 @@ static __attribute__((noinline)) void deliver_exchange(struct p3_nic *n,
 	const struct p3_ask *ask = &r->ask;
 	const struct p3_span *s = &t->span;
 	char operands[P3_ATOMIC_MOST], old[P3_ATOMIC_MOST];
-	memcpy(operands, p3_request_eager_bytes(r->cell),
-		p3_atomic_sent(ask->what, ask->length));
+	uint64_t sent = p3_atomic_sent(ask->what, ask->length);
+	memcpy(operands, p3_request_eager_bytes(r->cell, sent), sent);
 	p3_atomic_do(ask->what, &s->region, s->offset, t->mlength, operands,
 		operands + ask->length, old);
 	FAULT_POINT("swap.written");

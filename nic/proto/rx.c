@@ -470,11 +470,11 @@ static P3_HOT void rx_fast_deposit(const struct p3_nic *n, const struct p3_cell 
 {
 	char *to = p3_region_address(r->md->region.start, r->offset);
 	if (p3_likely(k == 1 && r->length == 8))
-		memcpy(to, p3_request_eager_bytes(c), 8);
+		memcpy(to, p3_request_eager_bytes(c, 8), 8);
 	else if (k == 1 || (n->crowded && r->length <= P3_FEW))
-		p3_region_copy_few(to, p3_request_eager_bytes(c), r->length);
+		p3_region_copy_few(to, p3_request_eager_bytes(c, P3_FEW), r->length);
 	else
-		memcpy(to, p3_request_eager_bytes(c), r->length);
+		memcpy(to, p3_request_eager_bytes(c, r->length), r->length);
 	FAULT_POINT("put.deposited");
 }
 

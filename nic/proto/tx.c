@@ -18,6 +18,7 @@ struct tx_need {
 	uint32_t cells;
 	uint32_t rsp;
 	bool slot; /* long: the target pulls the bytes */
+	bool past; /* the bytes are copied by p3_copy_past() */
 };
 
 static bool tx_is_long_put(
@@ -43,8 +44,11 @@ static struct tx_need tx_need_of(
 	need.slot = t->kind == P3_REQ_PUT && tx_is_long_put(n, p, t);
 	need.rsp =
 		t->kind == P3_REQ_GETPUT ? p3_reply_room(len) : need.slot || t->move.ack;
-	if (!need.slot)
-		need.cells = p3_request_cells(p3_atomic_sent(t->move.what, len));
+	if (need.slot)
+		return need;
+	need.cells = p3_request_cells(p3_atomic_sent(t->move.what, len));
+	need.past = len > P3_EAGER_APART && !t->send.region.iov &&
+		    p->index != n->conf.node && p3_pace_copies_past(n, len);
 	return need;
 }
 
@@ -72,13 +76,25 @@ static struct p3_cell *tx_begin(
 	return p3_ring_begin(&p->req_out, need->cells);
 }
 
-/* Write the bytes into the message, before its header (p3_pack_request()). */
-static void tx_fill_data(
+/* Not inline: otherwise its loop would be on the path of each message. */
+static __attribute__((noinline)) void tx_copy_past(
 	struct p3_cell *c, const struct p3_region *r, uint64_t offset, uint64_t length)
 {
+	p3_copy_past(p3_request_eager_bytes(c, length),
+		p3_region_address(r->start, offset), length);
+}
+
+/* Write the bytes into the message, before its header (p3_pack_request()). */
+static void tx_fill_data(struct p3_cell *c, const struct p3_region *r, uint64_t offset,
+	uint64_t length, bool past)
+{
 	uint64_t d[2] = {0, 0};
+	if (past) {
+		tx_copy_past(c, r, offset, length);
+		return;
+	}
 	if (length > P3_REQ_INLINE) {
-		p3_region_read(r, offset, p3_request_eager_bytes(c), length);
+		p3_region_read(r, offset, p3_request_eager_bytes(c, length), length);
 		return;
 	}
 	p3_region_read(r, offset, d, length);
@@ -106,7 +122,7 @@ static void tx_publish(struct p3_nic *n, struct p3_peer *p, const struct p3_pend
 	P3_TRACE(send, n, p, p3_request_name(t->kind, t->move.what), sent);
 	p3_ring_publish(&p->req_out, word0, need->cells);
 	FAULT_POINT("request.published");
-	if (need->cells > 1)
+	if (need->cells > 1 && !need->past)
 		p3_ring_own_more(&p->req_out, need->cells);
 	p->rsp_used += need->rsp;
 	if (p3_unlikely(!p->hot))
@@ -126,7 +142,7 @@ static void tx_publish(struct p3_nic *n, struct p3_peer *p, const struct p3_pend
 
 /* Fill in a request; return its word 0. */
 static uint64_t tx_fill(
-	struct p3_cell *c, const struct p3_pending *t, struct p3_request *r)
+	struct p3_cell *c, const struct p3_pending *t, struct p3_request *r, bool past)
 {
 	r->xfer = t->xfer ? p3_xfer_name(t->xfer) : 0;
 	if (t->kind == P3_REQ_GET)
@@ -135,8 +151,8 @@ static uint64_t tx_fill(
 		r->flags |= tx_place_of(t, &r->place);
 		return p3_pack_long(c, r);
 	}
-	tx_fill_data(
-		c, &t->send.region, t->send.offset, p3_atomic_sent(r->what, r->length));
+	tx_fill_data(c, &t->send.region, t->send.offset,
+		p3_atomic_sent(r->what, r->length), past);
 	return r->what ? p3_pack_atomic(c, r) : p3_pack_eager(c, r);
 }
 
@@ -163,7 +179,9 @@ static void tx_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending
 		.length = m->length,
 		.what = m->what};
 	struct p3_cell *c = tx_begin(n, p, need);
-	tx_publish(n, p, t, tx_fill(c, t, &r), need);
+	tx_publish(n, p, t, tx_fill(c, t, &r, need->past), need);
+	if (t->kind == P3_REQ_PUT && m->length > P3_EAGER_APART)
+		p3_pace_sent(n, m->length);
 }
 
 /* ---- requests that leave at once ---- */
@@ -354,8 +372,8 @@ static bool tx_put_unrecorded(
 	return true;
 }
 
-/* Put what fails a fast check. */
-P3_PATH
+/* Put what fails a fast check.  Such puts are long, or rare, so the function is not
+ * P3_PATH. */
 static __attribute__((noinline)) int tx_put_any(struct p3_nic *n, const struct p3_cmd *c)
 {
 	struct p3_pending t;

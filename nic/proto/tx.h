@@ -115,7 +115,7 @@ static P3_HOT bool tx_put_if_open(struct p3_nic *n, struct p3_peer *p,
 		if (p3_unlikely(!tx_is_open(p, 2)))
 			return false;
 		FAULT_POINT("lane.begun");
-		p3_region_copy_few(p3_request_eager_bytes(r->next), from, length);
+		p3_region_copy_few(p3_request_eager_bytes(r->next, P3_FEW), from, length);
 		tx_send_put(r, m, id, md->o.ni, length, 2);
 		p3_count(&n->count[P3_C_PUT_EAGER], 1);
 		return true;
@@ -124,7 +124,8 @@ static P3_HOT bool tx_put_if_open(struct p3_nic *n, struct p3_peer *p,
 	if (p3_unlikely(cells > p3_ring_most(r->n) || !tx_is_open(p, cells)))
 		return false;
 	FAULT_POINT("lane.begun");
-	memcpy(p3_request_eager_bytes(r->next), from, length);
+	/* p3_tx_put_now() sends no more than P3_EAGER_APART. */
+	memcpy(p3_request_eager_bytes(r->next, P3_EAGER_APART), from, length);
 	tx_send_put(r, m, id, md->o.ni, length, cells);
 	p3_count(&n->count[P3_C_PUT_EAGER], 1);
 	return true;

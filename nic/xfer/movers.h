@@ -54,8 +54,8 @@ bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull);
  * that takes turns with others would look slow, and one with a window, which takes the
  * others' time, would look fast. */
 uint64_t p3_pace_share(uint64_t took, uint64_t length, uint64_t moved);
-/* Let a duration count in the mean of the mover that began the transfer. */
-void p3_pace_learn(struct p3_pace *pace, enum p3_mover began, uint64_t took);
+/* Let a duration count in the mean of its way. */
+void p3_pace_learn(struct p3_pace *pace, bool other, uint64_t took);
 /* If the transfer was timed, let its duration count in the mean of the mover that began
  * it. */
 void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull);

@@ -1,37 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The choice of the faster mover, and of a slice's length, by times of transfers. */
+/* The choice of the faster mover, of the way of a copy, and of a slice's length, by times
+ * of transfers. */
 #include "nic/xfer/movers.h"
+
+/* ---- the faster one of two ways ---- */
+
+#define P3_LEARN   2u  /* runs by either way in turn at first, */
+#define P3_EXPLORE 64u /* then one run in 64 by the way that seems slower */
+
+/* Return true if a run goes the other way, which must be faster by margin / 32: at first
+ * either in turn, then the faster one, and now and then the slower one.  The first times
+ * of a way may be those of a disturbed machine, so it is tried again soon. */
+static bool pace_prefers_other(const struct p3_pace *pace, uint32_t run, uint64_t margin)
+{
+	bool faster = pace->other_ns < pace->usual_ns - pace->usual_ns * margin / 32;
+	bool explores = run < P3_EXPLORE ? (run & (run - 1)) == 0 : run % P3_EXPLORE == 0;
+	return run < P3_LEARN ? run % 2 == 0 : faster != explores;
+}
+
+void p3_pace_learn(struct p3_pace *pace, bool other, uint64_t took)
+{
+	uint64_t *mean = other ? &pace->other_ns : &pace->usual_ns;
+	if (took < *mean / 4 || !*mean)
+		*mean = took;
+	else if (took < *mean)
+		*mean = (*mean + took) / 2;
+	else /* limit the step: a thread may have been preempted */
+		*mean += (took < 4 * *mean ? took - *mean : 3 * *mean) / 8;
+}
 
 /* ---- window or cross-memory read ---- */
 
 /* number of transfers in a run, which one mover moves: each mover leaves its own data in
  * the caches */
-#define P3_RUN     8u
-#define P3_LEARN   2u  /* runs by either mover in turn at first, */
-#define P3_EXPLORE 64u /* then one run in 64 by the mover that seems slower */
+#define P3_RUN 8u
 
 static struct p3_pace *pace_of(struct p3_nic *n, const struct p3_pull *pull)
 {
 	return &n->pace[pull->get != NULL][63 - __builtin_clzll(pull->length)];
 }
 
-/*
- * Return true if the pull's run uses windows, false if it uses cma: at first each in
- * turn, then the faster one, and now and then the slower one.  The first times of either
- * mover may be those of a disturbed machine, so it is tried again soon.
- *
- * A window also takes time of the peer's CPU, which could read for the peer's own
+/* A window also takes time of the peer's CPU, which could read for the peer's own
  * transfers, and fills the peer's cache.  So both nodes gain by a window only if it is
  * faster by 3/32 of the time of a read.  Where one node's put follows the other's, and
- * each is read at once, twice as much is needed.
- */
-static bool pace_prefers_bulk(const struct p3_pace *pace, const struct p3_pull *pull)
+ * each is read at once, twice as much is needed. */
+static uint64_t pace_margin(const struct p3_pull *pull)
 {
-	uint32_t run = pace->turns / P3_RUN;
-	uint64_t margin = pull->length <= P3_LONE_MOST && !pull->get ? 6 : 3;
-	bool faster = pace->bulk_ns < pace->cma_ns - pace->cma_ns * margin / 32;
-	bool explores = run < P3_EXPLORE ? (run & (run - 1)) == 0 : run % P3_EXPLORE == 0;
-	return run < P3_LEARN ? run % 2 == 0 : faster != explores;
+	return pull->length <= P3_LONE_MOST && !pull->get ? 6 : 3;
 }
 
 /* Return true if a transfer is timed.  Those in the first half of a run are not, since
@@ -47,12 +62,13 @@ bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull);
 	if (pace->turns % P3_RUN == 0)
-		pace->bulk = pace_prefers_bulk(pace, pull);
-	pull->began = pace->bulk ? P3_MOVE_BULK : P3_MOVE_CMA;
+		pace->other =
+			pace_prefers_other(pace, pace->turns / P3_RUN, pace_margin(pull));
+	pull->began = pace->other ? P3_MOVE_BULK : P3_MOVE_CMA;
 	pull->began_ns = pace_counts(pace, pull->length) ? p3_now_ns() : 0;
 	pull->began_moved = n->moved;
 	pace->turns++;
-	return pace->bulk;
+	return pace->other;
 }
 
 uint64_t p3_pace_share(uint64_t took, uint64_t length, uint64_t moved)
@@ -60,24 +76,54 @@ uint64_t p3_pace_share(uint64_t took, uint64_t length, uint64_t moved)
 	return moved > length ? took * (length / 64 + 1) / (moved / 64 + 1) + 1 : took;
 }
 
-void p3_pace_learn(struct p3_pace *pace, enum p3_mover began, uint64_t took)
-{
-	uint64_t *mean = began == P3_MOVE_BULK ? &pace->bulk_ns : &pace->cma_ns;
-	if (took < *mean / 4 || !*mean)
-		*mean = took;
-	else if (took < *mean)
-		*mean = (*mean + took) / 2;
-	else /* limit the step: a thread may have been preempted */
-		*mean += (took < 4 * *mean ? took - *mean : 3 * *mean) / 8;
-}
-
 void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull)
 {
 	if (!pull->began_ns)
 		return;
 	uint64_t took = p3_now_ns() - pull->began_ns + 1;
-	p3_pace_learn(pace_of(n, pull), pull->began,
+	p3_pace_learn(pace_of(n, pull), pull->began == P3_MOVE_BULK,
 		p3_pace_share(took, pull->length, n->moved - pull->began_moved));
+}
+
+/* ---- the way of a copy into the lane ---- */
+
+/* Puts in a run, of which the second half is timed.  A program that sends many puts and
+ * then waits for all of them should wait within that half. */
+#define P3_COPY_RUN    256u
+#define P3_COPY_MARGIN 1u
+
+static uint32_t pace_class_of_copy(uint64_t length)
+{
+	return 63 - (uint32_t)__builtin_clzll(length);
+}
+
+bool p3_pace_copies_past(const struct p3_nic *n, uint64_t length)
+{
+	/* Nodes that share a CPU share its caches, too, and a wire reads what it sends.
+	 * PTL3_MOVER=read asks for reads of all that the target would read. */
+	return n->pace[2][pace_class_of_copy(length)].other && !n->crowded && !n->wired &&
+	       length <= (n->conf.bulk ? P3_EAGER_MOST_PAST : P3_EAGER_MOST);
+}
+
+/* The time of half a run is that of all that its messages cost either node, and of what
+ * the programs do between them, which both ways have in common. */
+__attribute__((noinline)) void p3_pace_sent(struct p3_nic *n, uint64_t length)
+{
+	struct p3_pace *pace = &n->pace[2][pace_class_of_copy(length)];
+	uint32_t at = ++pace->turns % P3_COPY_RUN;
+	if (p3_likely(at && at != P3_COPY_RUN / 2))
+		return;
+	uint64_t now = p3_now_ns();
+	if (!at) {
+		uint64_t took = now - pace->began_ns + 1;
+		uint64_t *mean = pace->other ? &pace->other_ns : &pace->usual_ns;
+		if (took < *mean)
+			*mean = took; /* the mean may be that of another pattern */
+		p3_pace_learn(pace, pace->other, took);
+		pace->other = pace_prefers_other(
+			pace, pace->turns / P3_COPY_RUN, P3_COPY_MARGIN);
+	}
+	pace->began_ns = now;
 }
 
 /* ---- the length of cross-memory reads ---- */

@@ -96,7 +96,7 @@ bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
 	uint32_t reads = p3_get(&p->theirs->reads);
 	if (!at || p->index == n->conf.node)
 		return false;
-	if (len > P3_EAGER_MOST && (reads & P3_READS_CMA))
+	if (len > P3_EAGER_MOST && (reads & P3_READS_CMA) && !p3_pace_copies_past(n, len))
 		return true;
 	return (reads & P3_READS_HEAP) && xfer_heap_word(n, at, len);
 }

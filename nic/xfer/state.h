@@ -78,11 +78,13 @@ struct p3_pull {
 	struct p3_edge front, back;
 };
 
-/* Recent durations of transfers of similar length, 0: unknown. */
+/* Recent durations of transfers of similar length by two ways, 0: unknown.  The other way
+ * of a pull is a window, that of a put is to copy past the cache. */
 struct p3_pace {
-	uint64_t bulk_ns, cma_ns;
+	uint64_t usual_ns, other_ns;
+	uint64_t began_ns; /* puts: when the timed half of the run began */
 	uint32_t turns;
-	bool bulk; /* this run uses a window */
+	bool other; /* this run goes the other way */
 };
 
 #define P3_SLICE_LENGTHS 4u

@@ -98,10 +98,21 @@ static inline uint64_t p3_xfer_name(const struct p3_xfer_slot *x)
  * (docs/design/movers.md).  The caller asks only for a put with SEND_END, which tells the
  * program when the bytes may change; the call of a put without SEND_END must copy them.
  */
-#define P3_EAGER_MOST_HEAP 1536u
+#define P3_EAGER_MOST_HEAP P3_EAGER_APART
 #define P3_EAGER_MOST      P3_SHORT_MOST
+#define P3_EAGER_MOST_PAST 16384u /* copied by p3_copy_past() */
 bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
 	const struct p3_region *r, uint64_t off, uint64_t len);
+
+/*
+ * Return true if the bytes of a put, more than P3_EAGER_APART, go through the lane,
+ * copied by p3_copy_past(), because messages of about this length took less time lately
+ * when they did.  Otherwise they go as they would without that function: copied by
+ * ordinary stores up to P3_EAGER_MOST, longer ones read by the target.
+ */
+bool p3_pace_copies_past(const struct p3_nic *n, uint64_t length);
+/* Note that a put of this length, more than P3_EAGER_APART, has been sent. */
+void p3_pace_sent(struct p3_nic *n, uint64_t length);
 
 /*
  * XFER.6: the bytes of a slot change, or the slot loses its window.  The reader notices,

@@ -234,7 +234,7 @@ static enum fate request(const struct p3_request *q, unsigned flip)
 	else if (is_atomic(w)) /* test_nic_atomic has the bytes of each operation */
 		check_bytes(w[5], r.at + GUARD + w[5], length);
 	else
-		check_bytes(w[5], p3_request_eager_bytes(c), length);
+		check_bytes(w[5], p3_request_eager_bytes(c, length), length);
 	if (fate == DELIVERED) {
 		ptl_event_t ev = expect(r.eq, get      ? PTL_EVENT_GET_END
 					      : getput ? PTL_EVENT_GETPUT_END
@@ -370,7 +370,7 @@ NODES_CASE(thresholds_are_used_up, 1)
 			bool last = !i && left < 3;
 			CHECK(p3_rx_take(r.n, r.p));
 			check_response(w, DELIVERED, 8);
-			check_bytes(AT, p3_request_eager_bytes(&c), 8);
+			check_bytes(AT, p3_request_eager_bytes(&c, 8), 8);
 			end = expect(r.eq, PTL_EVENT_PUT_END);
 			CHECK_EQ(end.md.threshold, i);
 			CHECK_EQ(end.md_handle, md);

@@ -150,6 +150,7 @@ CASE(without_a_heap_all_works)
 
 enum how {
 	AS_USUAL,
+	PAST,         /* the source copies past its caches, as if that had been faster */
 	NOBODY_HEARS, /* the sending descriptor's events are off: no SEND_END */
 	UNREADABLE,   /* the target can neither see the heap nor read memory */
 	UNSEEN        /* it cannot see the heap, and the source offers only that */
@@ -167,6 +168,9 @@ static const struct step {
 	{false, P3_EAGER_MOST, false, AS_USUAL},
 	{false, P3_EAGER_MOST + 1, true, AS_USUAL},
 	{false, 15000, true, AS_USUAL},
+	{false, P3_EAGER_APART + 1, false, PAST},
+	{false, 4095, false, PAST},
+	{false, P3_EAGER_MOST_PAST, false, PAST},
 	{true, 15000, false, NOBODY_HEARS},
 	{false, 15000, false, NOBODY_HEARS},
 	{true, 15000, false, UNREADABLE},
@@ -183,6 +187,12 @@ static ptlx_stats_t moved(ptl_handle_ni_t ni)
 	return st;
 }
 
+/* Let this node's puts of a length be copied past its caches, or not. */
+static void set_past(size_t len, bool past)
+{
+	p3_nic(p3_node())->pace[2][63 - __builtin_clzll(len)].other = past;
+}
+
 /* Check the mover: bytes of a heap are copied from there, others are read if allowed. */
 static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
 {
@@ -193,9 +203,12 @@ static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
 	if (n->conf.base_lanes_only || n->wired)
 		return;
 	bool seen = s->in_heap && s->how != UNSEEN,
-	     read = n->conf.cma || s->how == UNSEEN;
-	CHECK_EQ(direct, seen && s->is_long ? s->len : 0);
-	CHECK_EQ(other, !seen && s->is_long && read ? s->len : 0);
+	     read = n->conf.cma || s->how == UNSEEN,
+	     refused = s->how == PAST && s->len > P3_EAGER_MOST &&
+		       (n->crowded || !n->conf.bulk),
+	     is_long = s->is_long || refused;
+	CHECK_EQ(direct, seen && is_long ? s->len : 0);
+	CHECK_EQ(other, !seen && is_long && read ? s->len : 0);
 }
 
 /* Send requests until the pair uses its full ring: the steps do not fit the base ring. */
@@ -223,6 +236,7 @@ static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 		uint32_t options = hears ? PTL_MD_EVENT_START_DISABLE : MD_QUIET;
 		ptl_handle_md_t md = bind_md(ni, md_of(src, steps[i].len, options, eq));
 		sync_nodes();
+		set_past(steps[i].len, steps[i].how == PAST);
 		CHECK_OK(put_to(ni, md, 1, PT_IN, i, PTL_NO_ACK_REQ));
 		if (hears)
 			expect(eq, PTL_EVENT_SEND_END);

@@ -98,8 +98,10 @@ CASE(format_keeps_a_put)
 	p3_pack_data(&c, data);
 	assert_taken(&c, p3_pack_eager(&c, &r), &r);
 	assert_field(&c, P3_EAGER_LENGTH, r.length);
-	assert_memory_equal(p3_request_eager_bytes(&c), data, P3_REQ_INLINE);
-	assert_ptr_equal(p3_request_eager_bytes(&c) + P3_REQ_INLINE, &c + 1);
+	assert_memory_equal(
+		p3_request_eager_bytes(&c, P3_REQ_INLINE + 1), data, P3_REQ_INLINE);
+	assert_ptr_equal(
+		p3_request_eager_bytes(&c, P3_REQ_INLINE + 1) + P3_REQ_INLINE, &c + 1);
 }
 
 static void check_atomic(uint32_t kind)
@@ -112,7 +114,7 @@ static void check_atomic(uint32_t kind)
 	assert_taken(&c, p3_pack_atomic(&c, &r), &r);
 	assert_field(&c, P3_ATOMIC_LENGTH, r.length);
 	assert_field(&c, P3_ATOMIC_WHAT, r.what);
-	assert_memory_equal(p3_request_eager_bytes(&c), data, P3_REQ_INLINE);
+	assert_memory_equal(p3_request_eager_bytes(&c, 8), data, P3_REQ_INLINE);
 }
 
 CASE(format_keeps_atomic_operations)

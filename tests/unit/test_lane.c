@@ -659,9 +659,9 @@ CASE(lane_cell_counts_out_of_range_are_not_sane)
 {
 	struct rig *r = rig_new(16);
 	assert_true(p3_ring_sane(&r->rx, KIND, 1));
-	assert_true(p3_ring_sane(&r->rx, KIND, 4));
+	assert_true(p3_ring_sane(&r->rx, KIND, 5));
 	assert_false(p3_ring_sane(&r->rx, KIND, 0));
-	assert_false(p3_ring_sane(&r->rx, KIND, 5));
+	assert_false(p3_ring_sane(&r->rx, KIND, 6));
 	assert_false(p3_ring_sane(&r->rx, KIND, 16));
 	assert_false(p3_ring_sane(&r->rx, KIND, 0xffff));
 	assert_false(p3_ring_sane(&r->rx, P3_KIND_PAD, 0));
@@ -674,6 +674,22 @@ CASE(lane_cell_counts_out_of_range_are_not_sane)
 	assert_false(p3_ring_sane(&r->rx, P3_KIND_PAD, 2));
 	assert_false(p3_ring_sane(&r->rx, P3_KIND_PAD, 4));
 	free(r);
+}
+
+CASE(a_copy_past_the_cache_is_exact)
+{
+	enum { MOST = 5 * P3_CELL };
+	static _Alignas(P3_CELL) char to[MOST + 1];
+	char from[MOST + 16];
+	for (unsigned i = 0; i < sizeof from; i++)
+		from[i] = (char)(i * 7 + 1);
+	for (unsigned len = 0; len <= MOST; len++)
+		for (unsigned at = 0; at < 16; at += 5) {
+			memset(to, '#', sizeof to);
+			p3_copy_past(to, from + at, len);
+			assert_memory_equal(to, from + at, len);
+			assert_int_equal(to[len], '#');
+		}
 }
 
 int main(void)

@@ -199,7 +199,7 @@ static unsigned transfer(struct p3_pending *get, uint64_t bulk_ns, uint64_t cma_
 		bool bulk = p3_xfer_pick(nic, &pull);
 		assert_int_equal(pull.began, bulk ? P3_MOVE_BULK : P3_MOVE_CMA);
 		if (pull.began_ns)
-			p3_pace_learn(&nic->pace[get != NULL][20], pull.began,
+			p3_pace_learn(&nic->pace[get != NULL][20], bulk,
 				bulk ? bulk_ns : cma_ns);
 		by_window += bulk && i >= TRANSFERS / 2;
 	}
