@@ -558,7 +558,7 @@ static const struct script script[] = {
 	{1, 5210, P3_TRACE_FW, P3_TRACE_DELIVER, 2, P3_TRACE_IN, MSG, 8},
 	{1, 5220, P3_TRACE_FW, P3_TRACE_GIVEN, 1, P3_TRACE_NOBODY, 0, 0},
 	{1, 5300, P3_TRACE_HOST, P3_TRACE_TAKEN, 3, P3_TRACE_NOBODY, 1, 2ull << 32 | 9},
-	{0, 4500, P3_TRACE_HOST, P3_TRACE_COMMAND, 16, 1, 1, 8},
+	{0, 4500, P3_TRACE_HOST, P3_TRACE_COMMAND, P3_OP_PUT, 1, 1, 8},
 	{0, 4510, P3_TRACE_FW, P3_TRACE_LEASE, 1, P3_TRACE_NOBODY, 0, 0},
 	{0, 4560, P3_TRACE_FW, P3_TRACE_SEND, 2, 1, MSG, 1ull << 32 | 8},
 	{0, 4590, P3_TRACE_FW, P3_TRACE_EVENT, 9, 1, MSG, 1ull << 32 | 1},
@@ -570,7 +570,7 @@ static const char golden[] =
 	"# node 0: prog, pid 4711, died, 4+1 records written\n"
 	"#    time us: node: value: code function+offset (since the record before it) "
 	"what\n"
-	"       4.500: 0:  16: 00000000 ?+0000 host 1 command put node 1 8 B\n"
+	"       4.500: 0:  17: 00000000 ?+0000 host 1 command put node 1 8 B\n"
 	"       4.510: 0:   1: 00000000 ?+0000 lease host\n"
 	"       4.560: 0:   2: 00000000 ?+0000 (50 ns) send put to 1 #5 8 B\n"
 	"       4.590: 0:   9: 00000000 ?+0000 (30 ns) event SEND_END to 1 #5 queue 1.1\n"
