@@ -7,6 +7,9 @@
 set(P3_PACKAGES runtime=libportals${PROJECT_VERSION_MAJOR} tools=portals-tools
   development=libportals-dev gasnet=libgasnet-portals${GASNET_SOVERSION}
   gasnet_development=libgasnet-portals-dev)
+if(P3_OFI)
+  list(APPEND P3_PACKAGES libfabric=libfabric-portals)
+endif()
 set(P3_CHANGES ${CMAKE_BINARY_DIR}/changelog.Debian)
 string(TIMESTAMP P3_CHANGE_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)
 configure_file(cmake/deb/changelog.in ${P3_CHANGES} @ONLY)
@@ -32,6 +35,9 @@ p3_install_pages(${P3_MAN_PACKED})
 set(CPACK_GENERATOR DEB)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL runtime tools development gasnet gasnet_development)
+if(P3_OFI)
+  list(APPEND CPACK_COMPONENTS_ALL libfabric)
+endif()
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PACKAGE_CONTACT "the libportals authors <libportals@localhost>")
@@ -80,6 +86,9 @@ set(CPACK_DEBIAN_GASNET_DEVELOPMENT_PACKAGE_SUGGESTS portals-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS
   "libportals${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBFABRIC_PACKAGE_DEPENDS
+  "libportals${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS libjemalloc2)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS libportals-dev) # the documents
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
@@ -95,6 +104,9 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Portals 3.3 message passing (launcher and
 ${P3_ABOUT}")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Portals 3.3 message passing (development)
 ${P3_ABOUT}")
+set(CPACK_COMPONENT_LIBFABRIC_DESCRIPTION "libfabric's provider portals
+ Programs of libfabric, such as Open MPI by its mtl/ofi, use the network of
+ libportals: matching in the network interface, and progress without calls.")
 set(GASNET_ABOUT "GASNet-1 is the network of languages with a partitioned global address space:
  active messages, and puts and gets between the memories of the processes of a
  job, here by libportals, on one machine or on several.")

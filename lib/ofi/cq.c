@@ -7,9 +7,12 @@
  */
 #include "prov.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 enum { CQ_STEPS = 256 }; /* events that one read handles at most */
 
@@ -234,7 +237,66 @@ static const char *cq_strerror(
 	return buf;
 }
 
+/* ---- a descriptor ---- */
+
+static int cq_watch(struct ofi_cq *cq, struct ofi_queue *queue)
+{
+	int fd;
+	struct epoll_event event = {.events = EPOLLIN};
+	if (PtlXEQDescriptor(queue->eq, &fd) != PTL_OK)
+		return -FI_EMFILE;
+	return epoll_ctl(cq->set, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+/* Return true if no event waits, and the next one makes the descriptor readable. */
+static bool cq_arm(struct ofi_queue *queue)
+{
+	queue->armed = true;
+	return PtlXEQArm(queue->eq) == PTL_OK;
+}
+
+int ofi_cq_trywait(struct ofi_cq *cq)
+{
+	struct ofi_domain *domain = cq->domain;
+	if (cq->set < 0)
+		return -FI_EINVAL;
+	int rc = ofi_enter(domain);
+	if (rc)
+		return rc;
+	if (domain->data && !cq->knows_data) {
+		rc = cq_watch(cq, domain->data);
+		cq->knows_data = !rc;
+	}
+	/* Receives that wait for late messages make progress by reads only. */
+	if (!rc && (cq->ring_used || !STAILQ_EMPTY(&cq->errors) || cq->broken ||
+			   cq->signalled || domain->waiting || !cq_arm(&cq->queue) ||
+			   (domain->data && !cq_arm(domain->data))))
+		rc = -FI_EAGAIN;
+	ofi_leave(domain);
+	return rc;
+}
+
+static int cq_control(struct fid *fid, int command, void *arg)
+{
+	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid.fid);
+	if (command != FI_GETWAIT || cq->set < 0)
+		return -FI_ENOSYS;
+	if (!arg)
+		return -FI_EINVAL;
+	*(int *)arg = cq->set;
+	return 0;
+}
+
 /* ---- life ---- */
+
+static void cq_free(struct ofi_cq *cq)
+{
+	ofi_queue_close(&cq->queue);
+	if (cq->set >= 0)
+		close(cq->set);
+	free(cq->ring);
+	free(cq);
+}
 
 static int cq_close(struct fid *fid)
 {
@@ -248,10 +310,8 @@ static int cq_close(struct fid *fid)
 		STAILQ_REMOVE_HEAD(&cq->errors, next);
 		free(error);
 	}
-	ofi_queue_close(&cq->queue);
 	ofi_let_go(&cq->domain->refs);
-	free(cq->ring);
-	free(cq);
+	cq_free(cq);
 	return 0;
 }
 
@@ -259,7 +319,7 @@ static struct fi_ops cq_fid_ops = {
 	.size = sizeof cq_fid_ops,
 	.close = cq_close,
 	.bind = ofi_no_bind,
-	.control = ofi_no_control,
+	.control = cq_control,
 	.ops_open = ofi_no_ops_open,
 	.tostr = ofi_no_tostr,
 	.ops_set = ofi_no_ops_set,
@@ -301,15 +361,24 @@ int ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	if (attr->flags & ~FI_AFFINITY)
 		return -FI_EBADFLAGS;
 	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC &&
-		attr->wait_obj != FI_WAIT_YIELD)
+		attr->wait_obj != FI_WAIT_YIELD && attr->wait_obj != FI_WAIT_FD)
 		return -FI_ENOSYS;
 	struct ofi_cq *made = calloc(1, sizeof *made);
 	if (!made)
 		return -FI_ENOMEM;
 	made->domain = container_of(domain, struct ofi_domain, fid);
+	made->set = -1;
 	int rc = ofi_queue_open(&made->queue, made->domain, OFI_EVENTS);
 	if (rc) {
 		free(made);
+		return rc;
+	}
+	if (attr->wait_obj == FI_WAIT_FD) {
+		made->set = epoll_create1(EPOLL_CLOEXEC);
+		rc = made->set < 0 ? -errno : cq_watch(made, &made->queue);
+	}
+	if (rc) {
+		cq_free(made);
 		return rc;
 	}
 	made->fid.fid = (struct fid){FI_CLASS_CQ, context, &cq_fid_ops};

@@ -24,7 +24,7 @@ enum {
 };
 
 enum {
-	SLEEP_TURN_MS = 100,  /* between two looks at late messages */
+	SLEEP_TURN_MS = 400,  /* between two looks at late messages */
 	SLEEP_WAITING_MS = 2, /* the same while receives wait for them */
 	SLEEP_QUEUES = 2 * OFI_ENDPOINTS + 2,
 	PROGRESS_TURNS = 16, /* reads between two looks at late messages */
@@ -294,7 +294,7 @@ static int queue_ping(struct ofi_queue *queue)
 
 void ofi_queue_wake(struct ofi_queue *queue)
 {
-	if (!queue->sleepers || queue->waking)
+	if ((!queue->sleepers && !queue->armed) || queue->waking)
 		return;
 	queue->waking = queue_ping(queue) == PTL_OK;
 }

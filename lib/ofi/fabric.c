@@ -14,11 +14,17 @@ static int fabric_close(struct fid *fid)
 	return 0;
 }
 
-/* Whether the program may sleep on a descriptor of these objects: no object has one. */
+/* Whether the program may sleep on the descriptors of these objects. */
 static int fabric_trywait(struct fid_fabric *fid, struct fid **fids, int count)
 {
 	(void)fid;
-	return fids && count > 0 ? -FI_ENOSYS : -FI_EINVAL;
+	int rc = fids && count > 0 ? 0 : -FI_EINVAL;
+	for (int i = 0; i < count && !rc; i++)
+		rc = fids[i] && fids[i]->fclass == FI_CLASS_CQ
+			     ? ofi_cq_trywait(
+				       container_of(fids[i], struct ofi_cq, fid.fid))
+			     : -FI_EINVAL;
+	return rc;
 }
 
 static int fabric_domain2(struct fid_fabric *fabric, struct fi_info *info,

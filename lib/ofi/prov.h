@@ -153,6 +153,7 @@ struct ofi_queue {
 	struct ofi_op **all_ops;
 	int ops_made;
 	bool waking; /* a message to itself is on its way (ofi_queue_wake) */
+	bool armed;  /* the program may sleep on a descriptor */
 };
 
 TAILQ_HEAD(ofi_reqs, ofi_req);
@@ -216,8 +217,10 @@ struct ofi_cq {
 	int refs;
 	enum fi_cq_format format;
 	enum fi_wait_obj wait;
-	size_t stride; /* bytes of an entry of this format */
-	char *out;     /* the array of the call that reads the queue now */
+	int set; /* FI_WAIT_FD: an epoll set of the descriptors of its queues, or -1 */
+	bool knows_data; /* that of the domain's queue is in there */
+	size_t stride;   /* bytes of an entry of this format */
+	char *out;       /* the array of the call that reads the queue now */
 	fi_addr_t *out_source;
 	size_t out_left;
 	struct ofi_entry *ring;
@@ -591,6 +594,8 @@ void ofi_complete(struct ofi_req *req, struct ofi_cq *cq, struct fi_cq_err_entry
 
 int ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 	void *context);
+/* Prepare to sleep on the descriptor of a queue: 0, or -FI_EAGAIN: read it. */
+int ofi_cq_trywait(struct ofi_cq *cq);
 /* Write a completion, or an error if e->err. */
 void ofi_cq_add(struct ofi_cq *cq, const struct fi_cq_err_entry *e, fi_addr_t source);
 

@@ -124,7 +124,7 @@ static P3_HOT bool tx_put_if_open(struct p3_nic *n, struct p3_peer *p,
 	if (p3_unlikely(cells > p3_ring_most(r->n) || !tx_is_open(p, cells)))
 		return false;
 	FAULT_POINT("lane.begun");
-	/* p3_tx_put_now() sends no more than P3_EAGER_APART. */
+	/* There are no more bytes than P3_EAGER_APART. */
 	memcpy(p3_request_eager_bytes(r->next, P3_EAGER_APART), from, length);
 	tx_send_put(r, m, id, md->o.ni, length, cells);
 	p3_count(&n->count[P3_C_PUT_EAGER], 1);
@@ -175,7 +175,7 @@ static P3_HOT bool p3_tx_put_now(struct p3_nic *n, uint64_t handle,
 	return true;
 }
 
-/* Put bytes at once that no descriptor has, at most P3_SHORT_MOST, or return false.
+/* Put bytes at once that no descriptor has, at most P3_EAGER_APART, or return false.
  * There are no events.  Return the target. */
 static P3_HOT bool p3_tx_put_bytes_now(struct p3_nic *n, uint32_t ni, const void *bytes,
 	const struct p3_move *m, struct p3_peer **to_out)
@@ -186,7 +186,8 @@ static P3_HOT bool p3_tx_put_bytes_now(struct p3_nic *n, uint32_t ni, const void
 	md.o.ni = ni;
 	md.region.start = (char *)(uintptr_t)bytes;
 	struct p3_peer *p = *to_out = p3_ids_peer(n, id);
-	if (p3_unlikely(!tx_put_if_open(n, p, m, id, &md, 0, m->length)))
+	if (p3_unlikely(m->length > P3_EAGER_APART ||
+			!tx_put_if_open(n, p, m, id, &md, 0, m->length)))
 		return false;
 	tx_count(n, &n->ni[ni], m->length);
 	return true;

@@ -41,10 +41,11 @@ static bool on_loop(void)
 
 /* ---- the bytes ---- */
 
-static const size_t lengths[] = {P3_FETCH_LEAST - 1, P3_FETCH_LEAST, 100001, 262144, LEN,
-	LEN + 1, 3 * LEN + 12345};
+/* A put of P3_FETCH_LEAST fits the lane. */
+static const size_t lengths[] = {P3_FETCH_LEAST - 1, P3_FETCH_LEAST + 1, 100001, 262144,
+	LEN, LEN + 1, 3 * LEN + 12345};
 
-/* Return the bytes of all lengths from P3_FETCH_LEAST on. */
+/* Return the bytes of all lengths that are read remotely. */
 static uint64_t all_lengths(void)
 {
 	uint64_t sum = 0;

@@ -506,8 +506,10 @@ STATEMENT(64, counters, 2, 0)
 	CLOSE(r.mr);
 	CLOSE(s->ep);
 	s->ep = NULL;
-	for (unsigned i = 0; i < COUNTERS; i++)
+	for (unsigned i = 0; i < COUNTERS; i++) {
 		CLOSE(c[i]);
+		s->counters[i] = NULL;
+	}
 }
 
 STATEMENT(65, wait_for_counters, 2, 0)

@@ -54,22 +54,6 @@ void not_over(const char *name, const char *reason)
 		skip(reason);
 }
 
-void needs(bool part)
-{
-	if (over_portals() && !part)
-		skip("the provider does not have this part yet");
-}
-
-bool has_rma(void)
-{
-	return !over_portals() || HAS_RMA;
-}
-
-uint64_t caps_now(uint64_t caps)
-{
-	return has_rma() ? caps : caps & ~(FI_RMA | FI_ATOMIC | FI_RMA_EVENT);
-}
-
 struct fi_info *hints_of(uint64_t caps)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -86,8 +70,6 @@ struct fi_info *hints_of(uint64_t caps)
 struct fi_info *info_of(struct fi_info *hints)
 {
 	struct fi_info *info = NULL;
-	if (hints->caps != caps_now(hints->caps))
-		needs(HAS_RMA);
 	int rc = fi_getinfo(API, NULL, NULL, 0, hints, &info);
 	if (rc == -FI_ENODATA && !over_portals())
 		skip("the provider does not claim the ability");
@@ -122,12 +104,12 @@ static void open_counters(struct side *s, struct fid_cntr **counters)
 		FI_SEND, FI_RECV, FI_READ, FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE};
 	struct fi_cntr_attr attr = {
 		.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC};
-	needs(HAS_COUNTERS);
 	for (unsigned i = 0; i < COUNTERS; i++) {
 		counters[i] = NULL;
 		if (i >= C_REMOTE_READ && !(s->info->caps & FI_RMA_EVENT))
 			continue;
 		OK(fi_cntr_open(s->domain, &attr, &counters[i], NULL));
+		s->counters[i] = counters[i];
 		OK(fi_ep_bind(s->ep, &counters[i]->fid, flags[i]));
 	}
 }
@@ -195,6 +177,9 @@ void side_close(struct side *s)
 		(void)fi_close(&s->tx->fid);
 		if (s->rx != s->tx)
 			(void)fi_close(&s->rx->fid);
+		for (unsigned i = 0; i < COUNTERS; i++)
+			if (s->counters[i])
+				(void)fi_close(&s->counters[i]->fid);
 		(void)fi_close(&s->domain->fid);
 		(void)fi_close(&s->fabric->fid);
 	}

@@ -50,14 +50,6 @@ void only_portals(const char *reason);
 /* Leave the statement out over this provider. */
 void not_over(const char *name, const char *reason);
 
-/* Parts that portals is to have: 0 while it has not. */
-enum { HAS_RMA = 0, HAS_COUNTERS = 0, HAS_DESCRIPTORS = 0 };
-/* Leave the statement out if portals does not have the part. */
-void needs(bool part);
-/* Return true if regions work, and capabilities without those that portals lacks. */
-bool has_rma(void);
-uint64_t caps_now(uint64_t caps);
-
 /* Return hints of a program that needs these capabilities and no mode. */
 struct fi_info *hints_of(uint64_t caps);
 /* Return what fi_getinfo has for the hints, which are freed; if the provider is another
@@ -96,8 +88,9 @@ struct side {
 	struct fid_av *av;
 	struct fid_cq *tx, *rx; /* often the same */
 	struct fid_ep *ep;
-	fi_addr_t at[PEERS_MOST]; /* of each rank's endpoint */
-	struct done *early;       /* taken from the queues, and not yet by the test */
+	fi_addr_t at[PEERS_MOST];            /* of each rank's endpoint */
+	struct fid_cntr *counters[COUNTERS]; /* NULL: not open */
+	struct done *early; /* taken from the queues, and not yet by the test */
 	unsigned early_n, early_most;
 };
 

@@ -177,7 +177,7 @@ static void refuse_hints(const char *what, struct fi_info *hints)
 
 #define REFUSED(setting)                                                                 \
 	do {                                                                             \
-		struct fi_info *h = hints_of(caps_now(FI_TAGGED | FI_MSG | FI_RMA));     \
+		struct fi_info *h = hints_of(FI_TAGGED | FI_MSG | FI_RMA);               \
 		setting;                                                                 \
 		refuse_hints(#setting, h);                                               \
 	} while (0)
@@ -224,7 +224,7 @@ STATEMENT(7, as_hinted, 1, 0)
 			FI_THREAD_SAFE, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION};
 		static const int modes[] = {0,
 			FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, FI_MR_LOCAL};
-		struct fi_info *hints = hints_of(caps_now(FI_TAGGED | FI_RMA));
+		struct fi_info *hints = hints_of(FI_TAGGED | FI_RMA);
 		enum fi_threading thread = threads[i % 3];
 		enum fi_progress progress =
 			i / 3 % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
@@ -253,7 +253,7 @@ STATEMENT(8, no_hints, 1, 0)
 	OK(fi_getinfo(API, NULL, NULL, 0, NULL, &info));
 	CHECK(info && !info->next);
 	CHECK(strcmp(info->fabric_attr->prov_name, "portals") == 0);
-	uint64_t least = caps_now(FI_MSG | FI_TAGGED | FI_RMA);
+	uint64_t least = FI_MSG | FI_TAGGED | FI_RMA;
 	CHECK_EQ(info->caps & least, least);
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
@@ -268,17 +268,17 @@ STATEMENT(9, versions, 1, 0)
 {
 	only_portals("others serve other versions");
 	for (unsigned minor = 0; minor <= 17; minor++) {
-		struct fi_info *hints = hints_of(caps_now(FI_TAGGED | FI_RMA));
+		struct fi_info *hints = hints_of(FI_TAGGED | FI_RMA);
 		hints->domain_attr->mr_mode = minor < 5 ? FI_MR_SCALABLE : 0;
 		CHECK_EQ(infos(FI_VERSION(1, minor), hints), 1);
-		hints = hints_of(caps_now(FI_TAGGED | FI_RMA));
+		hints = hints_of(FI_TAGGED | FI_RMA);
 		hints->domain_attr->mr_mode = FI_MR_UNSPEC;
 		CHECK_EQ(infos(FI_VERSION(1, minor), hints), 1);
 	}
-	struct fi_info *hints = hints_of(caps_now(FI_TAGGED | FI_RMA));
+	struct fi_info *hints = hints_of(FI_TAGGED | FI_RMA);
 	hints->domain_attr->mr_mode = FI_MR_BASIC;
 	CHECK_EQ(infos(FI_VERSION(1, 4), hints), -FI_ENODATA);
-	hints = hints_of(caps_now(FI_TAGGED | FI_RMA));
+	hints = hints_of(FI_TAGGED | FI_RMA);
 	hints->domain_attr->mr_mode = FI_MR_BASIC | FI_MR_SCALABLE;
 	CHECK_EQ(infos(FI_VERSION(1, 4), hints), 1);
 }
@@ -300,7 +300,7 @@ static struct fi_info *hints_of_openmpi(void)
 
 static struct fi_info *hints_of_rma(uint64_t caps)
 {
-	struct fi_info *h = hints_of(caps_now(caps | FI_MSG));
+	struct fi_info *h = hints_of(caps | FI_MSG);
 	h->domain_attr->mr_mode = basic;
 	h->domain_attr->resource_mgmt = FI_RM_UNSPEC;
 	h->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
@@ -311,14 +311,12 @@ static struct fi_info *hints_of_mpich(void)
 {
 	uint64_t rma = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE |
 		       FI_ATOMIC;
-	struct fi_info *h =
-		hints_of(FI_TAGGED | FI_DIRECTED_RECV | FI_MSG | FI_MULTI_RECV | FI_SEND |
-			 FI_RECV | (has_rma() ? rma : 0));
+	struct fi_info *h = hints_of(FI_TAGGED | FI_DIRECTED_RECV | FI_MSG |
+				     FI_MULTI_RECV | FI_SEND | FI_RECV | (rma));
 	h->mode = FI_CONTEXT | FI_CONTEXT2 | FI_ASYNC_IOV | FI_RX_CQ_DATA;
 	h->ep_attr->mem_tag_format = 0x00E000007FFFFFFF;
 	h->tx_attr->msg_order = h->rx_attr->msg_order =
-		FI_ORDER_SAS |
-		(has_rma() ? FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_WAW : 0);
+		FI_ORDER_SAS | (FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_WAW);
 	h->tx_attr->op_flags = FI_COMPLETION;
 	h->domain_attr->threading = FI_THREAD_DOMAIN;
 	h->domain_attr->control_progress = FI_PROGRESS_MANUAL;
@@ -353,7 +351,7 @@ STATEMENT(10, clients, 1, 0)
 STATEMENT(11, no_mode, 1, 0)
 {
 	not_over("tcp;ofi_rxm", "it likes to receive into its buffers");
-	struct fi_info *hints = hints_of(caps_now(FI_TAGGED | FI_RMA));
+	struct fi_info *hints = hints_of(FI_TAGGED | FI_RMA);
 	hints->mode = UINT64_MAX >> 1;
 	struct fi_info *info = info_of(hints);
 	CHECK_EQ(info->mode, 0);
@@ -382,7 +380,6 @@ static void check_table(int line, const void *table, size_t size)
 
 STATEMENT(12, no_function_is_missing, 1, 0)
 {
-	needs(HAS_RMA && HAS_COUNTERS);
 	only_portals("others have gaps");
 	struct fid_cntr *c[COUNTERS];
 	struct side *s = side_open((struct how){
@@ -470,9 +467,8 @@ STATEMENT(13, limits, 1, 0)
 
 STATEMENT(14, order_of_closing, 1, 0)
 {
-	needs(HAS_RMA && HAS_COUNTERS);
 	only_portals("others close what is used");
-	struct fi_info *info = info_of(hints_of(caps_now(FI_TAGGED | FI_RMA)));
+	struct fi_info *info = info_of(hints_of(FI_TAGGED | FI_RMA));
 	for (unsigned order = 0; order < 24; order++) {
 		struct fid_fabric *fabric;
 		struct fid_domain *domain;

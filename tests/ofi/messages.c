@@ -646,12 +646,9 @@ static void pass_the_flood(struct side *s)
 	static unsigned char bytes[LONG];
 	struct fi_context2 context;
 	fill(bytes, LONG, 41);
-	if (has_rma()) {
-		struct region r = told_region(0, 1);
-		TRY(s, fi_write(s->ep, bytes, 1000, NULL, s->at[0], r.base, r.key,
-			       &context));
-		(void)TAKE(s, &context);
-	}
+	struct region r = told_region(0, 1);
+	TRY(s, fi_write(s->ep, bytes, 1000, NULL, s->at[0], r.base, r.key, &context));
+	(void)TAKE(s, &context);
 	deliver(s, 0, bytes, 100, UINT64_C(1) << 40);
 	deliver(s, 0, bytes, LONG, UINT64_C(1) << 41);
 }
@@ -663,7 +660,7 @@ STATEMENT(41, others_pass_a_flood, 3, 0)
 	static struct fi_context2 contexts[2];
 	const uint32_t n = (uint32_t)many(40000);
 	const size_t len = 2000;
-	struct side *s = side_open((struct how){.caps = caps_now(FI_TAGGED | FI_RMA)});
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
 	if (!me.is_client)
 		barrier();
 	if (me.rank == 1)
@@ -675,25 +672,21 @@ STATEMENT(41, others_pass_a_flood, 3, 0)
 	}
 	if (me.is_client) {
 		struct region r = {0};
-		if (has_rma()) {
-			r = region_open(s, target, sizeof target,
-				FI_REMOTE_WRITE | FI_REMOTE_READ, 1);
-			tell_region(&r);
-		}
+		r = region_open(
+			s, target, sizeof target, FI_REMOTE_WRITE | FI_REMOTE_READ, 1);
+		tell_region(&r);
 		recv_from(s, true, FI_ADDR_UNSPEC, one, 100, UINT64_C(1) << 40, contexts);
 		recv_from(s, true, FI_ADDR_UNSPEC, two, LONG, UINT64_C(1) << 41,
 			contexts + 1);
 		barrier();
 		hear(1);
-		if (has_rma())
-			CHECK_BYTES(target, sizeof target, 41);
+		CHECK_BYTES(target, sizeof target, 41);
 		CHECK_BYTES(one, sizeof one, 41);
 		CHECK_BYTES(two, sizeof two, 41);
 		(void)TAKE(s, &contexts[0]);
 		(void)TAKE(s, &contexts[1]);
 		receive_flood(s, n, len);
-		if (has_rma())
-			CLOSE(r.mr);
+		CLOSE(r.mr);
 	}
 	barrier();
 }

@@ -8,8 +8,8 @@
 suite=ofi count=96 prefix=OFI. file=conformance-ofi keeps=1
 columns="lease dedicated by_hand shm rxm"
 bad="FAIL none -" some="skip"
-# Parts that the provider is to have (frame.h), and three hosts (tests/hosts).
-later="12 14 64 69 70 74 75 76 88 92"
+# Three hosts (tests/hosts).
+later="92"
 
 preface() {
 	cat <<'END'
@@ -25,8 +25,7 @@ domain that are started by hand; then, as a check of the tests, libfabric's own 
 does not claim or have; it says why when it runs. Tests that run in ctest do a part of the rounds that the
 checklist names; `SUITE_SHARE=1` does all of them (`ofi_messages_whole`, `ofi_rma_whole`, `ofi_atomics_whole`).
 
-Statements without *ok* wait for a part that the provider does not have yet (`HAS_RMA` and its kin in
-`tests/ofi/frame.h`); OFI.92 runs on three hosts (`hosts_ofi`, `hosts_ofi_messages`).
+OFI.92 runs on three hosts (`hosts_ofi`, `hosts_ofi_messages`).
 
 `tests/ofi/table.sh` writes the table from the results of `ctest -L ofi`. The test `ofi_table` fails if
 the table is out of date, or if a test fails.

@@ -36,6 +36,8 @@ check_library() {
 	ldd /usr/bin/portalperf | grep -q "libportals.so.0 => /" || fail "no library is found"
 	ptlstat >/dev/null || fail "ptlstat does not run"
 	[ -f /usr/share/zsh/vendor-completions/_yod ] || fail "zsh does not find _yod"
+	! command -v fi_info >/dev/null || fi_info -p portals | grep -q '^provider: portals' ||
+		fail "libfabric does not find the provider portals"
 	PTL3_HUGEPAGES=off yod -sz 2 portalperf --quick --sizes 8 >/dev/null ||
 		fail "portalperf does not run"
 }
@@ -67,13 +69,13 @@ check_removed() {
 	for file in $(cat /files); do
 		[ -d "$file" ] || [ ! -e "$file" ] || fail "left behind: $file"
 	done
-	dpkg -l 'libportals*' 'libgasnet-portals*' portals-tools 2>/dev/null | grep -q '^[^un+|D=]' &&
+	dpkg -l 'libportals*' 'libgasnet-portals*' libfabric-portals portals-tools 2>/dev/null | grep -q '^[^un+|D=]' &&
 		fail "dpkg still knows them"
 	! ldconfig -p | grep -e libportals -e libgasnet
 }
 
 inside() {
-	packages='libgasnet-portals-dev libgasnet-portals1 libportals-dev portals-tools libportals0'
+	packages='libfabric-portals libgasnet-portals-dev libgasnet-portals1 libportals-dev portals-tools libportals0'
 	export DEBIAN_FRONTEND=noninteractive
 	if [ "$base" = / ]; then
 		quietly dpkg -i /debs/*.deb
@@ -98,7 +100,7 @@ make_packages() {
 	quietly cmake --preset deb
 	quietly cmake --build --preset deb
 	quietly cpack --preset deb
-	[ "$(ls "$build"/*.deb | wc -l)" = 5 ] || fail "not five packages"
+	[ "$(ls "$build"/*.deb | wc -l)" = 6 ] || fail "not six packages"
 }
 
 # The packages have no mail address, and CPack calls ldconfig beside the trigger.
