@@ -29,6 +29,9 @@ add_custom_command(OUTPUT packed.stamp
   COMMAND ${CMAKE_COMMAND} -E touch packed.stamp
   DEPENDS ${P3_MAN_MADE} ${P3_CHANGES} VERBATIM)
 add_custom_target(packed ALL DEPENDS packed.stamp)
+if(P3_OFI)
+  add_dependencies(packed portals_fi)
+endif()
 install(DIRECTORY ${P3_MAN_PACKED}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
 p3_install_pages(${P3_MAN_PACKED})
 
