@@ -46,9 +46,9 @@ static bool is_valid(
 		    : op == FI_MAX                   ? (a > b ? a : b)                   \
 		    : op == FI_SUM                   ? (T)(a + b)                        \
 		    : op == FI_PROD                  ? (T)(a * b)                        \
-		    : op == FI_LOR                   ? (T)(a || b)                       \
-		    : op == FI_LAND                  ? (T)(a && b)                       \
-		    : op == FI_LXOR                  ? (T)((a && !b) || (!a && b))       \
+		    : op == FI_LOR                   ? (T)(a != 0 || b != 0)             \
+		    : op == FI_LAND                  ? (T)(a != 0 && b != 0)             \
+		    : op == FI_LXOR                  ? (T)((a != 0) != (b != 0))         \
 		    : swaps || op == FI_ATOMIC_WRITE ? b                                 \
 						     : a;                                \
 		memcpy(result, &r, sizeof r);                                            \
