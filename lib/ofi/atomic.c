@@ -34,6 +34,7 @@ struct atomic_call {
 	enum fi_op op;
 	void *context;
 	uint64_t flags; /* FI_FETCH_ATOMIC, FI_COMPARE_ATOMIC, and those of the call */
+	bool silent;    /* fi_inject_atomic */
 };
 
 /* Return the most elements of an operation, or 0: there is no such one. */
@@ -135,12 +136,14 @@ static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 	req->context = call->context;
 	req->flags = FI_ATOMIC | (fetches ? FI_READ : FI_WRITE);
 	req->cntr = fetches ? OFI_CNTR_READ : OFI_CNTR_WRITE;
-	req->silent = (ep->tx_selective || call->flags & FI_INJECT) &&
-		      !(call->flags & FI_COMPLETION);
+	req->silent =
+		call->silent || (ep->tx_selective && !(call->flags & FI_COMPLETION));
 	req->rma.whole = req;
 	req->rma.parts = 1;
 	req->rma.err = 0;
 	req->rma.copy = NULL;
+	req->rma.over = false;
+	req->peer = peer->id;
 	req->rma.size = size;
 	req->rma.len = call->elements * size;
 	req->rma.result_count = call->result_count;
@@ -162,6 +165,8 @@ static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 		return ofi_error(rc);
 	}
 	ep->under_way++;
+	if (!fetches)
+		ofi_watch(req); /* no ACK comes of a peer that dies */
 	return 0;
 }
 
@@ -206,6 +211,8 @@ static ssize_t atomic_call(struct fid_ep *fid, const struct atomic_call *call)
 	const struct ofi_peer *peer = ofi_av_peer(ep->av, call->addr);
 	size_t bytes = kind == FI_COMPARE_ATOMIC ? ATOMIC_BYTES / 2 : ATOMIC_BYTES;
 	rc = peer ? atomic_begin(ep, call, bytes / most, peer) : -FI_EINVAL;
+	if (OFI_UNLIKELY(rc == -FI_EAGAIN))
+		ofi_tx_full(ep);
 	ofi_leave(ep->domain);
 	return rc;
 }
@@ -220,7 +227,7 @@ static uint64_t atomic_flags(const struct fid_ep *fid)
 /* The calls with a message, of all kinds. */
 static ssize_t atomic_message(struct fid_ep *fid, const struct fi_msg_atomic *msg,
 	const struct fi_ioc *compare, size_t compare_count, struct fi_ioc *results,
-	size_t result_count, uint64_t flags)
+	size_t result_count, uint64_t flags, bool silent)
 {
 	if (!msg || msg->rma_iov_count != 1 || !msg->rma_iov)
 		return -FI_EINVAL;
@@ -239,13 +246,14 @@ static ssize_t atomic_message(struct fid_ep *fid, const struct fi_msg_atomic *ms
 					.op = msg->op,
 					.context = msg->context,
 					.flags = flags,
+					.silent = silent,
 				});
 }
 
 static ssize_t atomic_writemsg(
 	struct fid_ep *fid, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	return atomic_message(fid, msg, NULL, 0, NULL, 0, flags);
+	return atomic_message(fid, msg, NULL, 0, NULL, 0, flags, false);
 }
 
 static ssize_t atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
@@ -274,7 +282,7 @@ static ssize_t atomic_inject(struct fid_ep *fid, const void *buf, size_t count,
 	const struct fi_ioc ioc = {(void *)(uintptr_t)buf, count};
 	const struct fi_rma_ioc at = {there, count, key};
 	const struct fi_msg_atomic msg = {&ioc, NULL, 1, addr, &at, 1, type, op, NULL, 0};
-	return atomic_writemsg(fid, &msg, FI_INJECT);
+	return atomic_message(fid, &msg, NULL, 0, NULL, 0, FI_INJECT, true);
 }
 
 static ssize_t atomic_fetchmsg(struct fid_ep *fid, const struct fi_msg_atomic *msg,
@@ -282,7 +290,7 @@ static ssize_t atomic_fetchmsg(struct fid_ep *fid, const struct fi_msg_atomic *m
 {
 	(void)result_desc;
 	return atomic_message(
-		fid, msg, NULL, 0, results, result_count, FI_FETCH_ATOMIC | flags);
+		fid, msg, NULL, 0, results, result_count, FI_FETCH_ATOMIC | flags, false);
 }
 
 static ssize_t atomic_fetchv(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
@@ -315,7 +323,7 @@ static ssize_t atomic_comparemsg(struct fid_ep *fid, const struct fi_msg_atomic 
 	(void)compare_desc;
 	(void)result_desc;
 	return atomic_message(fid, msg, compare, compare_count, results, result_count,
-		FI_COMPARE_ATOMIC | flags);
+		FI_COMPARE_ATOMIC | flags, false);
 }
 
 static ssize_t atomic_comparev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,

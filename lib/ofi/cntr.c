@@ -13,7 +13,7 @@
 
 enum {
 	CNTR_STEPS = 256, /* events of a queue that one look handles at most */
-	CNTR_QUEUES = 2 * OFI_ENDPOINTS + 1
+	CNTR_QUEUES = 2 * OFI_ENDPOINTS + 2
 };
 
 int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue)
@@ -47,6 +47,9 @@ static void cntr_look(struct ofi_cntr *cntr)
 			;
 		cntr->value += cntr->remote.lost;
 		cntr->remote.lost = 0;
+		for (int n = 0; cntr->domain->data && n < CNTR_STEPS; n++)
+			if (!ofi_queue_step(cntr->domain->data))
+				break;
 	}
 	ofi_progress(cntr->domain, false);
 }
@@ -112,12 +115,14 @@ static void cntr_sleep(struct ofi_cntr *cntr, int timeout)
 {
 	struct ofi_queue *queues[CNTR_QUEUES];
 	int n = 0;
-	while (n < cntr->nqueues && n < CNTR_QUEUES - 1) {
+	while (n < cntr->nqueues && n < CNTR_QUEUES - 2) {
 		queues[n] = cntr->queues[n];
 		n++;
 	}
 	if (cntr->has_remote)
 		queues[n++] = &cntr->remote;
+	if (cntr->has_remote && cntr->domain->data)
+		queues[n++] = cntr->domain->data;
 	if (n) {
 		(void)ofi_sleep(cntr->domain, queues, n, timeout);
 		return;

@@ -12,9 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { CQ_STEPS = 256 }; /* events that one read handles at most */
+enum {
+	CQ_STEPS = 256,        /* events that one read handles at most */
+	CQ_TURN_NS = 400000000 /* a program sleeps on a descriptor for so long */
+};
 
 /* ---- writing ---- */
 
@@ -102,6 +106,16 @@ void ofi_complete(
 
 /* ---- reading ---- */
 
+/* Return true if completions with data come here. */
+static bool cq_takes_data(const struct ofi_cq *cq)
+{
+	const struct ofi_ep *ep;
+	LIST_FOREACH(ep, &cq->domain->eps, next)
+	if (ep->rx_cq == cq)
+		return true;
+	return false;
+}
+
 /* Read with the domain entered. */
 static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
@@ -125,8 +139,11 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 	if (data) {
 		while (cq->out_left && ofi_queue_step(data))
 			;
-		cq->broken |= data->lost != 0;
+		if (OFI_UNLIKELY(data->lost != 0))
+			cq->broken |= cq_takes_data(cq);
 	}
+	cq->broken |= cq->queue.lost != 0;
+	cq->queue.armed = false;
 	ofi_progress(cq->domain, false);
 	size_t got = count - cq->out_left;
 	cq->out_left = 0;
@@ -165,6 +182,9 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	int rc = ofi_enter(cq->domain);
 	if (rc)
 		return rc;
+	/* Programs that are told to try again may look for errors only. */
+	if (STAILQ_EMPTY(&cq->errors))
+		(void)cq_take(cq, NULL, 0, NULL);
 	struct ofi_error *error = STAILQ_FIRST(&cq->errors);
 	if (error)
 		STAILQ_REMOVE_HEAD(&cq->errors, next);
@@ -248,6 +268,24 @@ static int cq_watch(struct ofi_cq *cq, struct ofi_queue *queue)
 	return epoll_ctl(cq->set, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
+/* Set the timer, which wakes a program that late messages or deaths of peers wait for. */
+static int cq_wind(struct ofi_cq *cq)
+{
+	const struct itimerspec turn = {.it_value.tv_nsec = CQ_TURN_NS};
+	return timerfd_settime(cq->timer, 0, &turn, NULL) ? -errno : 0;
+}
+
+static int cq_open_set(struct ofi_cq *cq)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	cq->set = epoll_create1(EPOLL_CLOEXEC);
+	cq->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (cq->set < 0 || cq->timer < 0 ||
+		epoll_ctl(cq->set, EPOLL_CTL_ADD, cq->timer, &event))
+		return -errno;
+	return cq_watch(cq, &cq->queue);
+}
+
 /* Return true if no event waits, and the next one makes the descriptor readable. */
 static bool cq_arm(struct ofi_queue *queue)
 {
@@ -267,9 +305,14 @@ int ofi_cq_trywait(struct ofi_cq *cq)
 		rc = cq_watch(cq, domain->data);
 		cq->knows_data = !rc;
 	}
+	ofi_progress(domain, true);
+	if (!rc)
+		rc = cq_wind(cq);
+	bool signalled = cq->signalled;
+	cq->signalled = false;
 	/* Receives that wait for late messages make progress by reads only. */
 	if (!rc && (cq->ring_used || !STAILQ_EMPTY(&cq->errors) || cq->broken ||
-			   cq->signalled || domain->waiting || !cq_arm(&cq->queue) ||
+			   signalled || domain->waiting || !cq_arm(&cq->queue) ||
 			   (domain->data && !cq_arm(domain->data))))
 		rc = -FI_EAGAIN;
 	ofi_leave(domain);
@@ -294,6 +337,8 @@ static void cq_free(struct ofi_cq *cq)
 	ofi_queue_close(&cq->queue);
 	if (cq->set >= 0)
 		close(cq->set);
+	if (cq->timer >= 0)
+		close(cq->timer);
 	free(cq->ring);
 	free(cq);
 }
@@ -367,16 +412,14 @@ int ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	if (!made)
 		return -FI_ENOMEM;
 	made->domain = container_of(domain, struct ofi_domain, fid);
-	made->set = -1;
+	made->set = made->timer = -1;
 	int rc = ofi_queue_open(&made->queue, made->domain, OFI_EVENTS);
 	if (rc) {
 		free(made);
 		return rc;
 	}
-	if (attr->wait_obj == FI_WAIT_FD) {
-		made->set = epoll_create1(EPOLL_CLOEXEC);
-		rc = made->set < 0 ? -errno : cq_watch(made, &made->queue);
-	}
+	if (attr->wait_obj == FI_WAIT_FD)
+		rc = cq_open_set(made);
 	if (rc) {
 		cq_free(made);
 		return rc;

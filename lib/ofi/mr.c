@@ -79,10 +79,16 @@ static void data_event(struct ofi_sink *sink, const ptl_event_t *event)
 	};
 	struct ofi_ep *ep;
 	LIST_FOREACH(ep, &queue->domain->eps, next)
-	if (ep->number == to && ep->rx_cq)
-		ofi_cq_add(ep->rx_cq, &e,
-			ep->caps & FI_SOURCE ? ofi_av_find(ep->av, event->initiator, from)
-					     : FI_ADDR_NOTAVAIL);
+	{
+		if (ep->number != to)
+			continue;
+		fi_addr_t source = FI_ADDR_NOTAVAIL;
+		if (ep->caps & FI_SOURCE)
+			source = ofi_av_find(ep->av, event->initiator, from);
+		ofi_cntr_count(ep->cntrs[OFI_CNTR_REMOTE_WRITE], e.err);
+		if (ep->rx_cq)
+			ofi_cq_add(ep->rx_cq, &e, source);
+	}
 }
 
 /* ---- entries ---- */
@@ -298,6 +304,12 @@ static int mr_open_data(struct ofi_domain *domain)
 		(void)ofi_queue_start(&mrs->data);
 		mrs->data.sink.event = data_event;
 		domain->data = &mrs->data;
+		struct ofi_ep *ep;
+		LIST_FOREACH(ep, &domain->eps, next) /* who sleeps must look there, too */
+		{
+			if (ep->rx_cq)
+				ofi_queue_wake(&ep->rx_cq->queue);
+		}
 	}
 	return rc;
 }

@@ -217,7 +217,8 @@ struct ofi_cq {
 	int refs;
 	enum fi_cq_format format;
 	enum fi_wait_obj wait;
-	int set; /* FI_WAIT_FD: an epoll set of the descriptors of its queues, or -1 */
+	int set;   /* FI_WAIT_FD: an epoll set of the descriptors of its queues, or -1 */
+	int timer; /* in there, or -1 */
 	bool knows_data; /* that of the domain's queue is in there */
 	size_t stride;   /* bytes of an entry of this format */
 	char *out;       /* the array of the call that reads the queue now */
@@ -369,6 +370,7 @@ struct ofi_req {
 				*whole; /* the first part; the next three are its */
 			int parts;      /* that are under way */
 			int err;
+			bool over;  /* this part */
 			char *copy; /* of injected bytes, or NULL */
 			char *here;
 			size_t len;
@@ -654,6 +656,8 @@ void ofi_late_free(struct ofi_list *list, struct ofi_late *late);
 
 /* ---- mr.c, rma.c, atomic.c ---- */
 
+/* Handle all events of an endpoint that has no room for an operation. */
+void ofi_tx_full(struct ofi_ep *ep);
 extern struct fi_ops_mr ofi_mr_ops;
 extern struct fi_ops_rma ofi_rma_ops;
 extern struct fi_ops_atomic ofi_atomic_ops;

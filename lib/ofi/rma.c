@@ -37,6 +37,7 @@ static void rma_end(struct ofi_req *part, int err, ptl_ni_fail_t fail)
 		whole->prov_errno = (int)fail;
 	}
 	part->err = err;
+	part->rma.over = true;
 	part->ep->under_way--;
 	if (part != whole)
 		ofi_req_free(part);
@@ -55,6 +56,8 @@ void ofi_rma_event(struct ofi_sink *sink, const ptl_event_t *event)
 {
 	struct ofi_req *part = container_of(sink, struct ofi_req, sink);
 	int err = event->ni_fail_type != PTL_NI_OK ? FI_ECONNABORTED : 0;
+	if (OFI_UNLIKELY(part->rma.over))
+		return; /* it waits for other parts */
 	bool sent = event->type == PTL_EVENT_SEND_END;
 	part->sent |= sent;
 	part->ended |= !sent;
@@ -89,6 +92,7 @@ static struct ofi_req *rma_part(struct ofi_ep *ep, char *from, size_t len,
 	}
 	part->sink.event = ofi_rma_event;
 	part->rma.err = 0;
+	part->rma.over = false;
 	part->rma.copy = NULL;
 	part->rma.here = len ? from : NULL;
 	part->rma.len = len;
@@ -174,15 +178,27 @@ static ssize_t rma_begin(struct ofi_ep *ep, const struct rma_call *call, size_t 
 	char *copy = whole->rma.copy;
 	for (int i = 0, rc; i < n; i++) {
 		part[i]->rma.whole = whole;
+		part[i]->peer = peer->id;
 		if (copy) {
 			memcpy(copy, part[i]->rma.here, part[i]->rma.len);
 			part[i]->rma.here = copy;
 			copy += part[i]->rma.len;
 		}
-		/* The completion goes to the last part, if its data shall come once. */
+		/* The data come once, with the last part. */
 		rc = rma_go(part[i], peer, reads, has_data && i == n - 1, call->data);
-		if (OFI_UNLIKELY(rc != PTL_OK))
-			rma_end(part[i], -ofi_error(rc), PTL_NI_FAIL);
+		if (OFI_LIKELY(rc == PTL_OK && !reads))
+			ofi_watch(part[i]); /* no ACK comes of a peer that dies */
+		if (OFI_LIKELY(rc == PTL_OK))
+			continue;
+		if (i > 0) {
+			rma_end(part[i], FI_EIO, PTL_NI_FAIL);
+			continue;
+		}
+		ep->under_way -= n;
+		free(whole->rma.copy);
+		while (n)
+			ofi_req_free(part[--n]);
+		return ofi_error(rc);
 	}
 	return 0;
 }
@@ -195,20 +211,29 @@ static ssize_t rma_call(struct fid_ep *fid, const struct rma_call *call)
 			       (kind == FI_WRITE ? FI_REMOTE_CQ_DATA : 0);
 	if (OFI_UNLIKELY(!ep->enabled || !ep->tx))
 		return -FI_EOPBADSTATE;
-	if (OFI_UNLIKELY(!(ep->caps & kind) || (call->count && !call->iov) ||
-			 !call->there || !call->there_count || call->count > OFI_IOVS ||
+	if (OFI_UNLIKELY(!(ep->caps & kind)))
+		return -FI_EOPNOTSUPP;
+	if (OFI_UNLIKELY((call->count && !call->iov) || !call->there ||
+			 !call->there_count || call->count > OFI_IOVS ||
 			 call->there_count > OFI_IOVS))
 		return -FI_EINVAL;
 	if (OFI_UNLIKELY(call->flags & ~known))
 		return -FI_EBADFLAGS;
+	for (size_t i = 0; i < call->count; i++)
+		if (OFI_UNLIKELY(!call->iov[i].iov_base && call->iov[i].iov_len))
+			return -FI_EINVAL;
 	size_t length = rma_length(call);
-	if (OFI_UNLIKELY(length > OFI_MAX_MSG ||
+	if (OFI_UNLIKELY(length == SIZE_MAX ||
 			 (call->flags & FI_INJECT && length > OFI_INJECT)))
 		return -FI_EINVAL;
+	if (OFI_UNLIKELY(length > OFI_MAX_MSG))
+		return -FI_EMSGSIZE;
 	ssize_t rc = ofi_enter(ep->domain);
 	if (OFI_UNLIKELY(rc))
 		return rc;
 	rc = rma_begin(ep, call, length);
+	if (OFI_UNLIKELY(rc == -FI_EAGAIN))
+		ofi_tx_full(ep);
 	ofi_leave(ep->domain);
 	return rc;
 }

@@ -227,7 +227,7 @@ static inline int tx_send(struct ofi_req *req, const struct tx_place *place,
 }
 
 /* No credits are left, perhaps since nobody reads the queue.  Read it. */
-static OFI_RARE void tx_full(struct ofi_ep *ep)
+OFI_RARE void ofi_tx_full(struct ofi_ep *ep)
 {
 	while (ofi_queue_step(ep->tx))
 		;
@@ -299,7 +299,7 @@ static inline ssize_t tx_begin(struct fid_ep *fid, int kind, const struct tx_cal
 		return rc;
 	rc = tx_enter(ep, kind, call, len);
 	if (OFI_UNLIKELY(rc == -FI_EAGAIN))
-		tx_full(ep);
+		ofi_tx_full(ep);
 	ofi_leave(ep->domain);
 	return rc;
 }

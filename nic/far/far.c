@@ -270,7 +270,8 @@ static void far_send_all(struct p3_nic *n, uint64_t now, bool hurry)
 			continue;
 		far_deactivate(w, i);
 		p3_mirror_peer(l->carry.peer, now); /* passes do so for hot peers only */
-		p3_peer_rest(n, l->carry.peer);
+		if (!l->carry.peer->kept)
+			p3_peer_rest(n, l->carry.peer);
 	}
 }
 

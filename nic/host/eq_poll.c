@@ -116,14 +116,18 @@ int p3_nic_eq_arm(struct p3_nic *n, uint64_t handle)
 	p3_call_attend(n, p3_handle_ni(handle));
 	if (!p3_eq_is_empty(eq, handle))
 		return eq_arm_in_vain(n, handle);
-	if (!p3_evfd_settle(n, e, handle, P3_EVFD_ARMED))
-		return eq_arm_in_vain(n, handle);
+	/* A signal handler must not wait for what this thread does to the file. */
+	p3_call_begin();
+	bool armed = p3_evfd_settle(n, e, handle, P3_EVFD_ARMED);
 	FAULT_POINT("queue.armed");
 	p3_fence(); /* EVFD.1 */
-	if (!p3_eq_is_empty(eq, handle)) {
+	if (armed && !p3_eq_is_empty(eq, handle)) {
 		p3_evfd_signal(n, e);
-		return eq_arm_in_vain(n, handle);
+		armed = false;
 	}
+	p3_call_end(n);
+	if (!armed)
+		return eq_arm_in_vain(n, handle);
 	p3_count(&n->brief_looks, 1); /* the look that has found the queue empty */
 	return PTL_OK;
 }

@@ -168,7 +168,7 @@ static void eq_retire(struct p3_nic *n, struct p3_eq *dead, uint64_t life)
 	for (struct p3_eq *eq = dead; eq; eq = eq->next_dead) {
 		last = eq;
 		uint32_t evfd = p3_exchange32(&eq->evfd, 0);
-		if (p3_unlikely(evfd))
+		if (p3_unlikely(evfd) && life == p3_get(&n->life))
 			p3_evfd_close(n, p3_evfd_numbered(n, evfd));
 		p3_evq_retire(&eq->rx, p3_self_number());
 		p3_host_ring_free(n, eq->tx.ring, eq->tx.rec, eq->n, life);

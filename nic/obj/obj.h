@@ -380,8 +380,6 @@ int p3_me_make_with_md(struct p3_nic *n, uint64_t ni_handle, const struct p3_cmd
  * NULL. */
 int p3_me_give_md(struct p3_nic *n, uint64_t handle, const ptl_md_t *what,
 	struct p3_iov *iov, bool unlink, struct p3_md **md_out);
-/* Take an entry off its list and free it; its descriptor must be gone. */
-void p3_me_remove(struct p3_nic *n, struct p3_me *me);
 /* Free an entry and its descriptor, which has no operation under way. */
 void p3_me_drop(struct p3_nic *n, struct p3_me *me);
 /* Take a descriptor off its entry and free it; free the entry, too, if it is to be

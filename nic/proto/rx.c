@@ -544,10 +544,9 @@ static P3_HOT void rx_fast_unlink(struct p3_nic *n, struct p3_peer *p,
  * is not P3_PATH, as the calls that post receives. */
 static __attribute__((noinline)) bool rx_fast_put_posted(struct p3_nic *n,
 	struct p3_peer *p, const struct p3_cell *c, uint32_t k, uint64_t len,
-	uint32_t pending)
+	uint32_t pending, const struct p3_acl_target *acl)
 {
-	uint64_t target = p3_acl_cache_key(p3_format_get(c, P3_REQUEST_PID));
-	struct rx_fast r = {.acl = p3_acl_cache_at(n, target), .length = len};
+	struct rx_fast r = {.acl = acl, .length = len}; /* checked, and read once */
 	uint32_t odd =
 		(ODD ^ P3_ODD_THRESHOLD) | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
 	bool plain = r.acl->list->indexed ? rx_fast_search(p, c, odd, &r)
@@ -591,7 +590,7 @@ static P3_HOT bool rx_fast_put(struct p3_nic *n, struct p3_peer *p,
 	uint32_t odd = ODD | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
 	if (p3_unlikely(!rx_fast_find(p, c, odd, &r)))
 		return rx_fast_is_posted(n, &r)
-			       ? rx_fast_put_posted(n, p, c, k, len, pending)
+			       ? rx_fast_put_posted(n, p, c, k, len, pending, r.acl)
 			       : rx_take_any(n, p);
 	P3_PROBE3(match, r.bits, len, true);
 	uint64_t hdr = p3_format_get(c, P3_REQUEST_HDR);

@@ -49,10 +49,10 @@ static void take_some(void)
 
 #define AGAIN(call)                                                                      \
 	do {                                                                             \
-		ssize_t rc_;                                                             \
-		while ((rc_ = (call)) == -FI_EAGAIN)                                     \
+		ssize_t again_;                                                          \
+		while ((again_ = (call)) == -FI_EAGAIN)                                  \
 			take_some();                                                     \
-		OK(rc_);                                                                 \
+		OK(again_);                                                              \
 	} while (0)
 
 static void thread_of_many(void *arg)
