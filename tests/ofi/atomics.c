@@ -27,8 +27,9 @@ static bool is_valid(
 
 /* ---- what the CPU makes of it ---- */
 
-/* Combine the old value with the operand as op says; MSWAP and CSWAP compare. */
-#define COMBINE_REAL(T)                                                                  \
+/* Combine the old value with the operand as op says; MSWAP and CSWAP compare.  Sums and
+ * products are those of W, which wraps round. */
+#define COMBINE_REAL(T, W)                                                               \
 	static void combine_##T(enum fi_op op, void *result, const void *old,            \
 		const void *operand, const void *compare)                                \
 	{                                                                                \
@@ -44,8 +45,8 @@ static bool is_valid(
 						 : op == FI_CSWAP_GT && c > a;           \
 		r = op == FI_MIN                     ? (a < b ? a : b)                   \
 		    : op == FI_MAX                   ? (a > b ? a : b)                   \
-		    : op == FI_SUM                   ? (T)(a + b)                        \
-		    : op == FI_PROD                  ? (T)(a * b)                        \
+		    : op == FI_SUM                   ? (T)((W)a + (W)b)                  \
+		    : op == FI_PROD                  ? (T)((W)a * (W)b)                  \
 		    : op == FI_LOR                   ? (T)(a != 0 || b != 0)             \
 		    : op == FI_LAND                  ? (T)(a != 0 && b != 0)             \
 		    : op == FI_LXOR                  ? (T)((a != 0) != (b != 0))         \
@@ -55,17 +56,17 @@ static bool is_valid(
 	}
 
 typedef long double long_double;
-COMBINE_REAL(int8_t)
-COMBINE_REAL(uint8_t)
-COMBINE_REAL(int16_t)
-COMBINE_REAL(uint16_t)
-COMBINE_REAL(int32_t)
-COMBINE_REAL(uint32_t)
-COMBINE_REAL(int64_t)
-COMBINE_REAL(uint64_t)
-COMBINE_REAL(float)
-COMBINE_REAL(double)
-COMBINE_REAL(long_double)
+COMBINE_REAL(int8_t, uint64_t)
+COMBINE_REAL(uint8_t, uint64_t)
+COMBINE_REAL(int16_t, uint64_t)
+COMBINE_REAL(uint16_t, uint64_t)
+COMBINE_REAL(int32_t, uint64_t)
+COMBINE_REAL(uint32_t, uint64_t)
+COMBINE_REAL(int64_t, uint64_t)
+COMBINE_REAL(uint64_t, uint64_t)
+COMBINE_REAL(float, float)
+COMBINE_REAL(double, double)
+COMBINE_REAL(long_double, long_double)
 
 /* Bitwise operations are the same for each width. */
 static void combine_bits(enum fi_op op, unsigned char *result, const unsigned char *old,

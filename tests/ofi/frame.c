@@ -48,6 +48,13 @@ void only_portals(const char *reason)
 		skip(reason);
 }
 
+void only_plain(void)
+{
+#ifdef OFI_SANITIZED
+	skip("other programs cannot load a provider with a sanitizer");
+#endif
+}
+
 void not_over(const char *name, const char *reason)
 {
 	if (strcmp(provider(), name) == 0)

@@ -47,6 +47,9 @@ const char *provider(void);
 bool over_portals(void);
 /* Leave the statement out over other providers than portals. */
 void only_portals(const char *reason);
+/* Leave the statement out in builds with a sanitizer, whose run-time other programs that
+ * would load the provider do not have. */
+void only_plain(void);
 /* Leave the statement out over this provider. */
 void not_over(const char *name, const char *reason);
 

@@ -39,6 +39,7 @@ static const char *provider_path(void)
 static void need(const char *program)
 {
 	char command[100];
+	only_plain();
 	snprintf(command, sizeof command, "command -v %s", program);
 	if (!printed(command))
 		skip("a program is not installed: fi_info is in libfabric-bin");

@@ -426,6 +426,7 @@ static void run_script(const char *name)
 	char command[1000];
 	const char *sources = getenv("OFI_SOURCES");
 	only_portals("it is about one provider");
+	only_plain();
 	if (!sources)
 		skip("OFI_SOURCES does not name the folder of the scripts");
 	(void)unsetenv("PTL3_DOMAIN");

@@ -266,7 +266,7 @@ static void pieces_of(
 	for (unsigned i = 0; i < n; i++) {
 		size_t piece = i == n - 1 ? len : mix(seed + i) % (len / 2 + 1);
 		iov[i] = (struct iovec){at, piece};
-		at += piece;
+		at = at ? at + piece : NULL; /* or only lengths are wanted */
 		len -= piece;
 	}
 }
