@@ -53,15 +53,46 @@ static int ep_bind_cntr(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags
 	return 0;
 }
 
+/* What the counter counts for the endpoint of what peers do. */
+static uint64_t ep_remote(const struct ofi_ep *ep, const struct ofi_cntr *cntr)
+{
+	return (ep->cntrs[OFI_CNTR_REMOTE_READ] == cntr ? FI_REMOTE_READ : 0) |
+	       (ep->cntrs[OFI_CNTR_REMOTE_WRITE] == cntr ? FI_REMOTE_WRITE : 0);
+}
+
+/* The counter counts it no longer, unless for an endpoint that is left. */
+static void ep_uncount(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags)
+{
+	struct ofi_ep *ep;
+	uint64_t left = 0;
+	LIST_FOREACH(ep, &domain->made, made)
+	left |= ep_remote(ep, cntr);
+	if (!(flags & ~left))
+		return;
+	ofi_mrs_uncount(domain, cntr);
+	if (left)
+		(void)ofi_mrs_count(domain, cntr, left);
+}
+
 /* What peers do to the regions of the domain is counted from now on. */
 static int ep_bind_remote(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags)
 {
+	const uint64_t remote = flags & (FI_REMOTE_READ | FI_REMOTE_WRITE);
+	struct ofi_cntr *before[OFI_CNTRS];
+	memcpy(before, ep->cntrs, sizeof before);
 	int rc = ofi_enter(ep->domain);
 	if (rc)
 		return rc;
-	if (flags & (FI_REMOTE_READ | FI_REMOTE_WRITE) && cntr->domain == ep->domain)
+	rc = ep_bind_cntr(ep, cntr, flags);
+	if (!rc && remote)
 		rc = ofi_mrs_count(ep->domain, cntr, flags);
-	rc = rc ? rc : ep_bind_cntr(ep, cntr, flags);
+	for (int i = 0; i < OFI_CNTRS && rc; i++)
+		if (ep->cntrs[i] != before[i]) {
+			ep->cntrs[i] = before[i];
+			ofi_let_go(&cntr->refs);
+		}
+	if (rc && cntr->domain == ep->domain)
+		ep_uncount(ep->domain, cntr, remote);
 	ofi_leave(ep->domain);
 	return rc;
 }
@@ -124,17 +155,19 @@ static int ep_queue(struct ofi_ep *ep, struct ofi_cq *cq, int direction, uint64_
 	return rc;
 }
 
+/* Have the counters look at the queues: at both, or at none if there is no memory. */
 static int ep_watch(struct ofi_ep *ep)
 {
-	int rc = 0;
-	for (int i = 0; i < OFI_CNTRS && !rc; i++) {
-		if (!ep->cntrs[i])
-			continue;
-		if (ep->tx)
-			rc = ofi_cntr_watch(ep->cntrs[i], ep->tx);
-		if (ep->rx && !rc)
-			rc = ofi_cntr_watch(ep->cntrs[i], ep->rx);
-	}
+	struct ofi_queue *queues[2] = {ep->tx, ep->rx};
+	int rc = 0, n = 0;
+	for (; n < 2 * OFI_CNTRS && !rc; n++)
+		if (ep->cntrs[n / 2] && queues[n % 2])
+			rc = ofi_cntr_watch(ep->cntrs[n / 2], queues[n % 2]);
+	if (!rc)
+		return 0;
+	for (n--; n-- > 0;)
+		if (ep->cntrs[n / 2] && queues[n % 2])
+			ofi_cntr_unwatch(ep->cntrs[n / 2], queues[n % 2]);
 	return rc;
 }
 
@@ -149,8 +182,6 @@ static int ep_enable(struct ofi_ep *ep)
 		rc = ep_queue(ep, ep->tx_cq, 0, FI_SEND | FI_READ | FI_WRITE, &ep->tx);
 	if (!rc && !ep->rx)
 		rc = ep_queue(ep, ep->rx_cq, 1, FI_RECV, &ep->rx);
-	if (!rc)
-		rc = ep_watch(ep);
 	const uint64_t kinds[OFI_LISTS] = {FI_MSG, FI_TAGGED};
 	for (int i = 0; i < OFI_LISTS && !rc; i++) {
 		if (!(ep->caps & kinds[i] && ep->caps & FI_RECV))
@@ -158,6 +189,8 @@ static int ep_enable(struct ofi_ep *ep)
 		else if (!ep->lists[i].ep)
 			rc = ofi_list_open(&ep->lists[i], ep, i);
 	}
+	if (!rc)
+		rc = ep_watch(ep);
 	if (rc)
 		return rc; /* the program closes the endpoint, or tries again */
 	LIST_INSERT_HEAD(&ep->domain->eps, ep, next);
@@ -243,6 +276,18 @@ static int ep_getname(fid_t fid, void *addr, size_t *len)
 
 /* ---- closing ---- */
 
+/* With all receives withdrawn, take no more messages, and handle all events that name
+ * something of the endpoint.  Return false if there may be more. */
+static bool ep_quiet(struct ofi_ep *ep)
+{
+	bool quiet = true;
+	for (int i = 0; i < OFI_LISTS; i++) {
+		ofi_messages_wait(ep->number, i, false);
+		quiet &= !ep->lists[i].ep || ofi_late_withdraw(&ep->lists[i]);
+	}
+	return quiet && (!ep->rx || ofi_queue_fence(ep->rx));
+}
+
 /* Wait until Portals has ended all operations of the endpoint; receives that no message
  * has taken, and bytes that nobody has fetched, are withdrawn. */
 static bool ep_settle(struct ofi_ep *ep)
@@ -265,7 +310,7 @@ static bool ep_settle(struct ofi_ep *ep)
 				req->withdraw(req);
 		}
 		ofi_watch_end(ep);
-		if (!busy && !ep->under_way)
+		if (!busy && !ep->under_way && ep_quiet(ep))
 			return true;
 		if (ofi_now() >= end)
 			return false;
@@ -279,16 +324,20 @@ static void ep_unbind(struct ofi_ep *ep)
 	for (int i = 0; i < OFI_CNTRS; i++) {
 		if (!ep->cntrs[i])
 			continue;
-		ofi_cntr_unwatch(ep->cntrs[i], ep->tx);
-		ofi_cntr_unwatch(ep->cntrs[i], ep->rx);
-		ofi_mrs_uncount(ep->domain, ep->cntrs[i]);
+		if (ep->enabled) {
+			ofi_cntr_unwatch(ep->cntrs[i], ep->tx);
+			ofi_cntr_unwatch(ep->cntrs[i], ep->rx);
+		}
+		ep_uncount(ep->domain, ep->cntrs[i], ep_remote(ep, ep->cntrs[i]));
 		ofi_let_go(&ep->cntrs[i]->refs);
 	}
 	for (int i = 0; i < 2; i++) {
 		if (cqs[i])
 			ofi_let_go(&cqs[i]->refs);
-		if (ep->own[i].domain)
-			ofi_queue_close(&ep->own[i]);
+		if (!ep->own[i].domain)
+			continue;
+		ofi_queue_quiet(&ep->own[i]);
+		ofi_queue_close(&ep->own[i]);
 	}
 	if (ep->av)
 		ofi_let_go(&ep->av->refs);
@@ -307,13 +356,12 @@ static int ep_close(struct fid *fid)
 		ofi_leave(domain);
 		return -FI_EBUSY;
 	}
+	LIST_REMOVE(ep, made);
 	if (ep->enabled)
 		LIST_REMOVE(ep, next);
-	for (int i = 0; i < OFI_LISTS; i++) {
+	for (int i = 0; i < OFI_LISTS; i++)
 		if (ep->lists[i].ep)
 			ofi_list_close(&ep->lists[i]);
-		ofi_messages_wait(ep->number, i, false);
-	}
 	ep_unbind(ep);
 	ofi_endpoint_number_free(ep->number);
 	ofi_leave(domain);
@@ -354,7 +402,14 @@ int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 	struct ofi_ep *made = calloc(1, sizeof *made);
 	if (!made)
 		return -FI_ENOMEM;
-	int rc = ofi_endpoint_number(&made->number);
+	made->domain = container_of(domain, struct ofi_domain, fid);
+	int rc = ofi_enter(made->domain);
+	if (!rc) {
+		rc = ofi_endpoint_number(&made->number);
+		if (!rc)
+			LIST_INSERT_HEAD(&made->domain->made, made, made);
+		ofi_leave(made->domain);
+	}
 	if (rc) {
 		free(made);
 		return rc;
@@ -368,7 +423,6 @@ int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 	made->fid.tagged = &ofi_tagged_ops;
 	made->fid.rma = &ofi_rma_ops;
 	made->fid.atomic = &ofi_atomic_ops;
-	made->domain = container_of(domain, struct ofi_domain, fid);
 	made->source = (uint64_t)made->number << OFI_SOURCE_SHIFT;
 	made->caps = info->caps;
 	made->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;

@@ -28,7 +28,8 @@ enum {
 	SLEEP_WAITING_MS = 2, /* the same while receives wait for them */
 	SLEEP_QUEUES = 2 * OFI_ENDPOINTS + 2,
 	PROGRESS_TURNS = 16, /* reads between two looks at late messages */
-	PROGRESS_OTHERS = 256
+	PROGRESS_OTHERS = 256,
+	FENCE_MS = 10000
 };
 
 uint64_t ofi_now(void)
@@ -137,7 +138,7 @@ void ofi_req_free(struct ofi_req *req)
 		TAILQ_REMOVE(&domain->watched, req, watch);
 	req->serial = (req->serial & ~generation) | ((req->serial + step) & generation);
 	req->ep = NULL;
-	TAILQ_INSERT_HEAD(&domain->free, req, link);
+	TAILQ_INSERT_TAIL(&domain->free, req, link); /* so serial numbers return late */
 }
 
 void ofi_reqs_free(struct ofi_domain *domain)
@@ -242,10 +243,12 @@ static void queue_event(struct ofi_sink *sink, const ptl_event_t *event)
 {
 	struct ofi_queue *queue = container_of(sink, struct ofi_queue, sink);
 	struct ofi_req *req = ofi_req_find(queue->domain, (uint32_t)event->hdr_data);
-	if (OFI_LIKELY(req != NULL))
+	if (OFI_LIKELY(req != NULL)) {
 		req->sink.event(&req->sink, event);
-	else
-		queue->waking = false; /* the message of ofi_queue_wake() */
+	} else if ((uint32_t)event->hdr_data == UINT32_MAX) { /* of queue_ping() */
+		queue->waking = false;
+		queue->pings_seen++;
+	}
 }
 
 int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned count)
@@ -288,8 +291,10 @@ void ofi_queue_close(struct ofi_queue *queue)
 /* Have a SEND_END without a request put into the queue. */
 static int queue_ping(struct ofi_queue *queue)
 {
-	return PtlPutRegion(queue->md, 0, 0, PTL_NO_ACK_REQ, ofi_node.id, OFI_PT_SYSTEM,
+	int rc = PtlPutRegion(queue->md, 0, 0, PTL_NO_ACK_REQ, ofi_node.id, OFI_PT_SYSTEM,
 		ofi_node.ac, 0, 0, UINT32_MAX);
+	queue->pings += rc == PTL_OK;
+	return rc;
 }
 
 void ofi_queue_wake(struct ofi_queue *queue)
@@ -297,6 +302,21 @@ void ofi_queue_wake(struct ofi_queue *queue)
 	if ((!queue->sleepers && !queue->armed) || queue->waking)
 		return;
 	queue->waking = queue_ping(queue) == PTL_OK;
+}
+
+static void queue_let_others(struct ofi_queue *queue)
+{
+	ofi_leave(queue->domain);
+	sched_yield();
+	(void)ofi_enter(queue->domain);
+}
+
+void ofi_queue_quiet(struct ofi_queue *queue)
+{
+	while (queue->sleepers) {
+		ofi_queue_wake(queue);
+		queue_let_others(queue);
+	}
 }
 
 /* Handle an event whose turn it is, and those that have waited for it. */
@@ -316,6 +336,21 @@ static void queue_handle(struct ofi_queue *queue, const ptl_event_t *event)
 	}
 }
 
+/* This event comes next, as those before it were lost, or others have taken them
+ * (sleep_handle): the one that waits, if it is among them, is handled now. */
+static OFI_RARE void queue_skip(struct ofi_queue *queue, const ptl_event_t *event)
+{
+	queue->lost += event->sequence - queue->read - 1;
+	queue->read = event->sequence - 1;
+	if (!queue->has_early || (int32_t)(queue->early.sequence - event->sequence) >= 0)
+		return;
+	ptl_event_t early = queue->early;
+	struct ofi_sink *sink = early.md.user_ptr;
+	queue->has_early = false;
+	queue->lost--;
+	sink->event(sink, &early);
+}
+
 bool ofi_queue_step(struct ofi_queue *queue)
 {
 	ptl_event_t event;
@@ -325,7 +360,7 @@ bool ofi_queue_step(struct ofi_queue *queue)
 	if (rc != PTL_OK && rc != PTL_EQ_DROPPED)
 		return false;
 	if (OFI_UNLIKELY(rc == PTL_EQ_DROPPED)) {
-		queue->lost += event.sequence - queue->read - 1;
+		queue_skip(queue, &event);
 	} else if (OFI_UNLIKELY(event.sequence != queue->read + 1 && queue->sleepers)) {
 		queue->early = event;
 		queue->has_early = true;
@@ -333,6 +368,29 @@ bool ofi_queue_step(struct ofi_queue *queue)
 	}
 	queue_handle(queue, &event);
 	return true;
+}
+
+/* Without sleepers nobody but the lock's holder has an event; with some, an event that
+ * comes last is handled last. */
+bool ofi_queue_fence(struct ofi_queue *queue)
+{
+	uint64_t end = ofi_now() + FENCE_MS;
+	unsigned pings = 0;
+	bool pinged = false;
+	for (;;) {
+		while (ofi_queue_step(queue))
+			;
+		if (!queue->sleepers || (pinged && (int)(queue->pings_seen - pings) >= 0))
+			return true;
+		if (ofi_now() >= end)
+			return false;
+		if (!pinged && queue_ping(queue) == PTL_OK) {
+			pinged = true;
+			pings = queue->pings;
+		}
+		queue_let_others(queue);
+		PtlProgress(queue->eq, 0);
+	}
 }
 
 /* ---- progress ---- */
@@ -473,15 +531,17 @@ bool ofi_queue_start(struct ofi_queue *queue)
 /* Take the event of a sleeper, in its turn. */
 static void sleep_handle(struct ofi_queue *queue, int rc, const ptl_event_t *event)
 {
-	struct ofi_domain *domain = queue->domain;
+	struct ofi_sink *sink = event->md.user_ptr;
+	while (rc == PTL_OK && (int32_t)(event->sequence - queue->read) > 1)
+		queue_let_others(queue);
+	if ((int32_t)(event->sequence - queue->read) <= 0) {
+		/* Another has taken it for lost, and gone on behind it. */
+		queue->lost--;
+		sink->event(sink, event);
+		return;
+	}
 	if (rc == PTL_EQ_DROPPED)
-		queue->lost += event->sequence - queue->read - 1;
-	else
-		while (event->sequence != queue->read + 1) {
-			ofi_leave(domain);
-			sched_yield();
-			(void)ofi_enter(domain);
-		}
+		queue_skip(queue, event);
 	queue_handle(queue, event);
 }
 

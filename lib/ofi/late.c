@@ -25,7 +25,8 @@ enum {
 	LATE_EVENTS = 16384, /* two for each message that an entry may take */
 	LATE_REST_TAKES = 512,
 	LATE_BLOCK_TAKES = (LATE_EVENTS / 2 - LATE_RESTS * LATE_REST_TAKES) / LATE_BLOCKS,
-	LATE_LONGEST = 8192 /* bytes of a message in a block */
+	LATE_LONGEST = 8192, /* bytes of a message in a block */
+	LATE_REFUSE_MS = 1000
 };
 
 /* An entry for late messages; one of the rest has no bytes. */
@@ -83,7 +84,7 @@ static void block_empty(struct ofi_block *block)
 
 static void list_refill(struct ofi_list *list)
 {
-	for (int i = 0; i < LATE_ENTRIES; i++) {
+	for (int i = 0; i < LATE_ENTRIES && !list->closing; i++) {
 		struct ofi_block *block = &list->blocks[i];
 		if (block->posted)
 			continue;
@@ -110,7 +111,8 @@ void ofi_late_free(struct ofi_list *list, struct ofi_late *late)
 	struct ofi_block *block = late->block;
 	if (block) {
 		LIST_REMOVE(late, in_block);
-		if (OFI_UNLIKELY(!block->posted) && LIST_EMPTY(&block->lates))
+		if (OFI_UNLIKELY(!block->posted) && LIST_EMPTY(&block->lates) &&
+			!list->closing)
 			block_post(block);
 	} else if (!(late->bits & OFI_EXPOSED)) {
 		free(late->bytes);
@@ -198,6 +200,7 @@ static int list_mark(struct ofi_list *list, ptl_handle_me_t *me)
 int ofi_late_open(struct ofi_list *list)
 {
 	list->mark = list->rest = PTL_INVALID_HANDLE;
+	list->closing = false;
 	list->memory = MAP_FAILED;
 	TAILQ_INIT(&list->arrived);
 	TAILQ_INIT(&list->arriving);
@@ -225,13 +228,26 @@ int ofi_late_open(struct ofi_list *list)
 		LIST_INIT(&block->lates);
 		rc = block_post(block);
 	}
-	if (rc)
+	if (rc) {
+		while (!ofi_late_withdraw(list))
+			sched_yield(); /* a message comes into an entry */
 		ofi_late_close(list);
+	}
 	return rc;
 }
 
-/* Nobody receives what has come: the senders of exposed messages are told by a get of no
- * bytes, whose answer nobody needs. */
+/* Tell the sender of an exposed message that nobody receives it, by a get of no bytes,
+ * whose answer nobody needs. */
+static void late_refuse(struct ofi_list *list, ptl_handle_md_t md, struct ofi_late *late)
+{
+	uint64_t end = ofi_now() + LATE_REFUSE_MS;
+	while (PtlGet(md, late->from, OFI_PT_EXPOSED, ofi_node.ac, (uint32_t)late->hdr,
+		       0) == PTL_NO_SPACE &&
+		ofi_now() < end)
+		PtlProgress(list->late.eq, 0);
+}
+
+/* Nobody receives what has come. */
 static void late_free_all(struct ofi_list *list)
 {
 	struct ofi_lates *all[] = {&list->arrived, &list->claimed};
@@ -245,8 +261,7 @@ static void late_free_all(struct ofi_list *list)
 		while ((late = TAILQ_FIRST(all[i]))) {
 			TAILQ_REMOVE(all[i], late, next);
 			if (late->bits & OFI_EXPOSED && tells)
-				PtlGet(md, late->from, OFI_PT_EXPOSED, ofi_node.ac,
-					(uint32_t)late->hdr, 0);
+				late_refuse(list, md, late);
 			else if (!late->block && !(late->bits & OFI_EXPOSED))
 				free(late->bytes);
 			free(late);
@@ -260,20 +275,30 @@ static void late_free_all(struct ofi_list *list)
 	}
 }
 
+bool ofi_late_withdraw(struct ofi_list *list)
+{
+	bool posted = false;
+	list->closing = true;
+	for (int i = 0; list->blocks && i < LATE_ENTRIES; i++) {
+		struct ofi_block *block = &list->blocks[i];
+		if (block->posted && PtlMEUnlink(block->me) == PTL_OK)
+			block->posted = false;
+	}
+	/* The events are there, also those of entries that had just taken their last. */
+	ofi_late_drain(list);
+	for (int i = 0; list->blocks && i < LATE_ENTRIES; i++)
+		posted |= list->blocks[i].posted;
+	return !posted && TAILQ_EMPTY(&list->arriving);
+}
+
 void ofi_late_close(struct ofi_list *list)
 {
-	for (int i = 0; list->blocks && i < LATE_ENTRIES; i++) {
-		/* A message that comes into it keeps the entry for a moment. */
-		while (list->blocks[i].posted &&
-			PtlMEUnlink(list->blocks[i].me) == PTL_ME_IN_USE)
-			sched_yield();
-	}
 	if (list->mark != PTL_INVALID_HANDLE)
 		PtlMEUnlink(list->mark);
 	if (list->rest != PTL_INVALID_HANDLE)
 		PtlMEUnlink(list->rest);
-	ofi_queue_close(&list->late);
 	late_free_all(list);
+	ofi_queue_close(&list->late);
 	if (list->memory != MAP_FAILED)
 		munmap(list->memory, ofi_settings.unexpected);
 	free(list->blocks);

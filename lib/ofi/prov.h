@@ -152,8 +152,9 @@ struct ofi_queue {
 	struct ofi_op *ops; /* free ones */
 	struct ofi_op **all_ops;
 	int ops_made;
-	bool waking; /* a message to itself is on its way (ofi_queue_wake) */
-	bool armed;  /* the program may sleep on a descriptor */
+	unsigned pings, pings_seen; /* messages to itself, and their events */
+	bool waking;                /* one is on its way (ofi_queue_wake) */
+	bool armed;                 /* the program may sleep on a descriptor */
 };
 
 TAILQ_HEAD(ofi_reqs, ofi_req);
@@ -166,9 +167,10 @@ struct ofi_domain {
 	bool safe; /* take the lock */
 	int refs;
 	unsigned number;
-	unsigned reads; /* ofi_progress */
-	LIST_HEAD(, ofi_ep) eps;
-	struct ofi_req **chunks; /* requests; their serial numbers name their places */
+	unsigned reads;           /* ofi_progress */
+	LIST_HEAD(, ofi_ep) eps;  /* that are enabled */
+	LIST_HEAD(, ofi_ep) made; /* all */
+	struct ofi_req **chunks;  /* requests; their serial numbers name their places */
 	uint32_t nchunks;
 	struct ofi_reqs free;
 	struct ofi_reqs watched; /* whose peers may die in silence, oldest first */
@@ -284,7 +286,8 @@ struct ofi_list {
 	ptl_handle_me_t rest;  /* behind the blocks */
 	struct ofi_queue late; /* events of late messages */
 	struct ofi_block *blocks;
-	int full; /* blocks that are not posted */
+	int full;     /* blocks that are not posted */
+	bool closing; /* none is posted again */
 	void *memory;
 	struct ofi_late *free;
 	struct ofi_lates arrived; /* that no receive has taken, in the order of arrival */
@@ -319,7 +322,7 @@ struct ofi_ep {
 	size_t min_multi_recv;
 	int under_way; /* requests of sends and RMA that Portals still works on */
 	struct ofi_list lists[OFI_LISTS];
-	LIST_ENTRY(ofi_ep) next; /* of the domain */
+	LIST_ENTRY(ofi_ep) next, made; /* of the domain */
 };
 
 /*
@@ -554,6 +557,11 @@ void ofi_queue_close(struct ofi_queue *queue);
 bool ofi_queue_start(struct ofi_queue *queue);
 /* Take one event and give it to its sink.  Return false if there is none. */
 bool ofi_queue_step(struct ofi_queue *queue);
+/* Handle all events that are in the queue now; the lock may be free for moments.  False:
+ * a thread has one of them, and does not come. */
+bool ofi_queue_fence(struct ofi_queue *queue);
+/* Wait until no thread sleeps in the queue; the lock is free for moments. */
+void ofi_queue_quiet(struct ofi_queue *queue);
 /* Now and then, or at once if urgent, look at late messages, at what waits for them, and
  * at silent peers. */
 void ofi_progress(struct ofi_domain *domain, bool urgent);
@@ -644,10 +652,13 @@ ssize_t ofi_trecvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_
 int ofi_list_open(struct ofi_list *list, struct ofi_ep *ep, int kind);
 /* Remove the posted receives.  Return false if messages still come into some. */
 bool ofi_list_withdraw(struct ofi_list *list);
+/* After that and ofi_late_withdraw(), with no event left in ep->rx. */
 void ofi_list_close(struct ofi_list *list);
 
 /* The part of a list for late messages. */
 int ofi_late_open(struct ofi_list *list);
+/* Take no more messages.  Return false if some still come. */
+bool ofi_late_withdraw(struct ofi_list *list);
 void ofi_late_close(struct ofi_list *list);
 /* Handle all events of late messages.  Return false if there were none. */
 bool ofi_late_drain(struct ofi_list *list);

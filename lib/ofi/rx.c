@@ -66,21 +66,31 @@ static inline void rx_complete(struct ofi_req *req, const struct rx_message *m)
 	ofi_complete(req, req->ep->rx_cq, &e, source);
 }
 
-/* Complete a receive without a message, and forget it. */
-static void rx_fail(struct ofi_req *req, int err)
-{
-	struct fi_cq_err_entry e = {.err = err, .buf = req->rx.iov[0].iov_base};
-	ofi_complete(req, req->ep->rx_cq, &e, FI_ADDR_NOTAVAIL);
-	ofi_req_free(req);
-}
-
-/* ---- posting ---- */
-
 static void rx_credits(struct ofi_req *req, int count)
 {
 	req->rx.credits -= count;
 	req->ep->rx->posted += count;
 }
+
+/* Forget a receive, which is in no list and which no event names any more.  A buffer for
+ * many messages goes with the last piece that is on its way into it. */
+static void rx_end(struct ofi_req *req)
+{
+	req->rx.over = true;
+	rx_credits(req, req->rx.credits);
+	if (!req->rx.pieces)
+		ofi_req_free(req);
+}
+
+/* Complete a receive without a message, and forget it. */
+static void rx_fail(struct ofi_req *req, int err)
+{
+	struct fi_cq_err_entry e = {.err = err, .buf = req->rx.iov[0].iov_base};
+	ofi_complete(req, req->ep->rx_cq, &e, FI_ADDR_NOTAVAIL);
+	rx_end(req);
+}
+
+/* ---- posting ---- */
 
 /* Post the receive; a code of Portals.  PTL_MD_NO_UPDATE: a late message arrives. */
 static inline int rx_post(struct ofi_list *list, struct ofi_req *req)
@@ -163,11 +173,20 @@ static size_t rx_scatter(
 	return done;
 }
 
+/* A piece is over.  Return true if its buffer for many messages goes with it. */
+static bool rx_leave_whole(struct ofi_req *req)
+{
+	struct ofi_req *whole = req->rx.whole;
+	if (!whole || --whole->rx.pieces || !whole->rx.over)
+		return false;
+	ofi_req_free(whole);
+	return true;
+}
+
 /* A late message is in its buffer, or has gone. */
 static void rx_late_done(struct ofi_req *req, size_t placed, ptl_ni_fail_t fail)
 {
 	struct ofi_late *late = req->rx.late;
-	struct ofi_req *whole = req->rx.whole;
 	struct rx_message m = {
 		.bits = late->bits,
 		.hdr = late->hdr,
@@ -176,11 +195,8 @@ static void rx_late_done(struct ofi_req *req, size_t placed, ptl_ni_fail_t fail)
 		.placed = placed,
 		.buf = req->rx.iov[0].iov_base,
 		.fail = fail,
+		.flags = rx_leave_whole(req) ? FI_MULTI_RECV : 0,
 	};
-	if (whole && !--whole->rx.pieces && whole->rx.over) {
-		m.flags = FI_MULTI_RECV;
-		ofi_req_free(whole);
-	}
 	if (!req->rx.discards)
 		rx_complete(req, &m);
 	ofi_late_free(req->rx.list, late);
@@ -327,6 +343,12 @@ static bool rx_take_arrived(struct ofi_list *list, struct ofi_req *req)
 	return false;
 }
 
+static void rx_wait_no_more(struct ofi_reqs *reqs, struct ofi_req *req)
+{
+	TAILQ_REMOVE(reqs, req, link);
+	req->ep->domain->waiting--;
+}
+
 /* A message begins to arrive: the first receive that waits for it takes it. */
 static void rx_offer(struct ofi_list *list, struct ofi_late *late)
 {
@@ -336,16 +358,19 @@ static void rx_offer(struct ofi_list *list, struct ofi_late *late)
 		break;
 	if (!req)
 		return;
-	if (!req->rx.multi ||
-		req->rx.iov[0].iov_len - late->len < req->ep->min_multi_recv) {
-		TAILQ_REMOVE(&list->waiting, req, link);
-		req->ep->domain->waiting--;
-	}
+	bool last = !req->rx.multi ||
+		    req->rx.iov[0].iov_len - late->len < req->ep->min_multi_recv;
+	if (last)
+		rx_wait_no_more(&list->waiting, req);
 	TAILQ_REMOVE(&list->arrived, late, next);
-	if (!req->rx.multi)
+	if (!req->rx.multi) {
 		rx_take(req, late);
-	else if (!rx_take_piece(req, late))
+	} else if (!rx_take_piece(req, late)) {
+		TAILQ_INSERT_TAIL(&list->arrived, late, next);
+		if (!last)
+			rx_wait_no_more(&list->waiting, req);
 		rx_fail(req, FI_ENOMEM);
+	}
 }
 
 /* ---- the list ---- */
@@ -359,6 +384,11 @@ static void list_flush(struct ofi_list *list)
 		int rc = rx_post(list, req);
 		if (rc == PTL_OK) {
 			req->ep->domain->waiting--;
+			continue;
+		}
+		if (rc != PTL_MD_NO_UPDATE && ofi_error(rc) != -FI_EAGAIN) {
+			req->ep->domain->waiting--;
+			rx_fail(req, -ofi_error(rc)); /* it will never be accepted */
 			continue;
 		}
 		TAILQ_INSERT_HEAD(&list->waiting, req, link);
@@ -428,11 +458,11 @@ bool ofi_list_withdraw(struct ofi_list *list)
 	struct ofi_req *req, *next;
 	for (int i = 0; i < 2; i++) {
 		while ((req = TAILQ_FIRST(wait[i]))) {
-			TAILQ_REMOVE(wait[i], req, link);
-			req->ep->domain->waiting--;
-			if (req->rx.late)
-				ofi_late_free(list, req->rx.late);
-			ofi_req_free(req);
+			rx_wait_no_more(wait[i], req);
+			if (req->rx.late) /* its sender is told as the list closes */
+				TAILQ_INSERT_TAIL(&list->arrived, req->rx.late, next);
+			(void)rx_leave_whole(req);
+			rx_end(req);
 		}
 	}
 	for (req = TAILQ_FIRST(&list->posted); req; req = next) {
@@ -441,7 +471,6 @@ bool ofi_list_withdraw(struct ofi_list *list)
 			continue; /* a message is in it */
 		TAILQ_REMOVE(&list->posted, req, link);
 		TAILQ_INSERT_TAIL(&list->canceled, req, link);
-		rx_credits(req, req->rx.credits);
 	}
 	return TAILQ_EMPTY(&list->posted) && TAILQ_EMPTY(&list->arriving);
 }
@@ -451,7 +480,7 @@ void ofi_list_close(struct ofi_list *list)
 	struct ofi_req *req;
 	while ((req = TAILQ_FIRST(&list->canceled))) {
 		TAILQ_REMOVE(&list->canceled, req, link);
-		ofi_req_free(req);
+		rx_end(req);
 	}
 	ofi_late_close(list);
 	list->settle = NULL;
@@ -479,9 +508,14 @@ static inline int rx_check(
 		return ep->enabled ? -FI_EOPNOTSUPP : -FI_EOPBADSTATE;
 	if (OFI_UNLIKELY(call->count > OFI_IOVS || (!call->iov && call->count)))
 		return -FI_EINVAL;
-	for (size_t i = 0; i < call->count; i++)
+	size_t room = OFI_MAX_MSG;
+	for (size_t i = 0; i < call->count; i++) {
 		if (OFI_UNLIKELY(!call->iov[i].iov_base && call->iov[i].iov_len))
 			return -FI_EINVAL;
+		if (OFI_UNLIKELY(call->iov[i].iov_len > room))
+			return -FI_EMSGSIZE;
+		room -= call->iov[i].iov_len;
+	}
 	if (OFI_UNLIKELY(call->tag & ~call->ignore & ~OFI_TAG_MASK))
 		return -FI_EINVAL;
 	return 0;
@@ -747,8 +781,7 @@ static int rx_cancel(struct ofi_list *list, void *context)
 {
 	struct ofi_req *req = rx_find_context(&list->waiting, context);
 	if (req) {
-		TAILQ_REMOVE(&list->waiting, req, link);
-		req->ep->domain->waiting--;
+		rx_wait_no_more(&list->waiting, req);
 		rx_fail(req, FI_ECANCELED);
 		return 0;
 	}
@@ -758,14 +791,14 @@ static int rx_cancel(struct ofi_list *list, void *context)
 	if (PtlMEUnlink(req->me) != PTL_OK)
 		return 0; /* a message is in it */
 	TAILQ_REMOVE(&list->posted, req, link);
-	rx_credits(req, req->rx.credits);
-	if (!req->rx.multi) {
-		rx_fail(req, FI_ECANCELED);
-		return 0;
+	if (req->rx.multi) {
+		/* Messages that are in the buffer complete first. */
+		TAILQ_INSERT_TAIL(&list->canceled, req, link);
+		if (!ofi_queue_fence(req->ep->rx))
+			return 0; /* the endpoint's end frees it */
+		TAILQ_REMOVE(&list->canceled, req, link);
 	}
-	struct fi_cq_err_entry e = {.err = FI_ECANCELED, .buf = req->rx.iov[0].iov_base};
-	ofi_complete(req, req->ep->rx_cq, &e, FI_ADDR_NOTAVAIL);
-	TAILQ_INSERT_TAIL(&list->canceled, req, link);
+	rx_fail(req, FI_ECANCELED);
 	return 0;
 }
 
