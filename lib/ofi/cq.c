@@ -119,7 +119,7 @@ static bool cq_takes_data(const struct ofi_cq *cq)
 /* Read with the domain entered. */
 static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
-	if (OFI_UNLIKELY(!STAILQ_EMPTY(&cq->errors)))
+	if (OFI_UNLIKELY(!STAILQ_EMPTY(&cq->errors)) && !cq->ring_used)
 		return -FI_EAVAIL;
 	if (OFI_UNLIKELY(cq->broken))
 		return -FI_EOVERRUN;
@@ -351,6 +351,9 @@ static int cq_close(struct fid *fid)
 		return -FI_EOPBADSTATE;
 	if (ofi_is_held(&cq->refs))
 		return -FI_EBUSY;
+	(void)ofi_enter(cq->domain); /* a counter may sleep in the queue */
+	ofi_queue_quiet(&cq->queue);
+	ofi_leave(cq->domain);
 	while ((error = STAILQ_FIRST(&cq->errors))) {
 		STAILQ_REMOVE_HEAD(&cq->errors, next);
 		free(error);
