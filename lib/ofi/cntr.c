@@ -2,9 +2,10 @@
 /*
  * cntr.c - counters
  *
- * A counter counts when an event is handled, so whoever reads it handles the events of
- * its queues first: those of the endpoints that it is bound to, and its own one of what
- * peers do.  Of the latter also lost events count: the queue tells their number.
+ * A counter counts when an event is handled.  So a read of the counter first handles the
+ * events of its queues: those of the endpoints that it is bound to, and its own queue of
+ * remote reads and writes.  Events that the latter has lost count, too: the queue tells
+ * their number.
  */
 #include "prov.h"
 
@@ -75,7 +76,7 @@ static uint64_t cntr_readerr(struct fid_cntr *fid)
 	return cntr_get(fid, true);
 }
 
-/* Change one of the numbers, and wake who waits for it. */
+/* Change one of the two numbers, and wake the threads that wait for the counter. */
 static int cntr_change(struct fid_cntr *fid, bool errors, bool adds, uint64_t by)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);

@@ -20,8 +20,9 @@ static void node_fork_child(void)
 	ofi_node.forked = ofi_node.domains != 0;
 }
 
-/* An entry that accepts all, and moves no bytes.  Who asks that of index 0 knows that
- * this process lives; that of index 1 answers who comes too late for exposed bytes. */
+/* Make an entry that accepts each request and moves no bytes.  On index 0 its answer
+ * tells the initiator that this process lives; on index 1 it answers the receiver of a
+ * long message whose exposed bytes are gone. */
 static int node_answer(ptl_handle_ni_t ni, ptl_pt_index_t index)
 {
 	ptl_handle_me_t me;

@@ -53,28 +53,26 @@ static int ep_bind_cntr(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags
 	return 0;
 }
 
-/* What the counter counts for the endpoint of what peers do. */
+/* Return the kinds of remote operations that the counter counts for the endpoint. */
 static uint64_t ep_remote(const struct ofi_ep *ep, const struct ofi_cntr *cntr)
 {
 	return (ep->cntrs[OFI_CNTR_REMOTE_READ] == cntr ? FI_REMOTE_READ : 0) |
 	       (ep->cntrs[OFI_CNTR_REMOTE_WRITE] == cntr ? FI_REMOTE_WRITE : 0);
 }
 
-/* The counter counts it no longer, unless for an endpoint that is left. */
+/* Let the counter no longer count these remote operations, unless it does so for another
+ * endpoint of the domain. */
 static void ep_uncount(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags)
 {
 	struct ofi_ep *ep;
 	uint64_t left = 0;
 	LIST_FOREACH(ep, &domain->made, made)
 	left |= ep_remote(ep, cntr);
-	if (!(flags & ~left))
-		return;
-	ofi_mrs_uncount(domain, cntr);
-	if (left)
-		(void)ofi_mrs_count(domain, cntr, left);
+	ofi_mrs_uncount(domain, cntr, flags & ~left);
 }
 
-/* What peers do to the regions of the domain is counted from now on. */
+/* Bind a counter; from now on it counts remote operations on the regions of the domain,
+ * if the flags say so. */
 static int ep_bind_remote(struct ofi_ep *ep, struct ofi_cntr *cntr, uint64_t flags)
 {
 	const uint64_t remote = flags & (FI_REMOTE_READ | FI_REMOTE_WRITE);

@@ -4,9 +4,10 @@
  *
  * Events of a queue are handled in their order.  A thread that sleeps takes its event
  * without the lock; so a reader may find that an earlier event is on its way to being
- * handled.  Then the reader leaves its own event in the queue (early), and who handles
- * the missing one goes on with it.  Queues of late messages are read under the lock only:
- * PtlMEMDPost would take an event for handled that has only been taken.
+ * handled.  Then the reader leaves its own event in the queue (early), and the thread
+ * that handles the missing event goes on with it.  Queues of late messages are read
+ * under the lock only: PtlMEMDPost would take an event for handled that has only been
+ * taken.
  */
 #include "prov.h"
 
@@ -484,9 +485,9 @@ static void progress_lists(struct ofi_domain *domain)
 }
 
 /*
- * A message that waits for one domain also holds up those behind it for others, so who
- * reads any queue goes on with all domains: those that nobody is in, and that the program
- * does not keep to one thread.
+ * A message that waits for one domain also holds up those behind it for others, so a
+ * read of any queue goes on with all domains that no other thread is in, and that the
+ * program does not keep to one thread.
  */
 static OFI_SLOW void progress_others(struct ofi_domain *domain)
 {

@@ -164,17 +164,29 @@ static int mr_recount(struct ofi_mr *mr, int entry)
 
 /* ---- counters ---- */
 
-/* Make the queue of a counter for what peers do. */
+/* Open a queue whose lost events count, and give it a sink.  Its first event must have
+ * told its number before, since the sink would take that event for one of a peer. */
+static int mr_open_queue(struct ofi_queue *queue, struct ofi_domain *domain,
+	unsigned count, void (*event)(struct ofi_sink *, const ptl_event_t *))
+{
+	int rc = ofi_queue_open(queue, domain, count);
+	if (rc)
+		return rc;
+	if (!ofi_queue_start(queue)) {
+		ofi_queue_close(queue);
+		return -FI_ENOMEM;
+	}
+	queue->sink.event = event;
+	return 0;
+}
+
+/* Make the queue of a counter for remote operations. */
 static int mr_open_remote(struct ofi_cntr *cntr)
 {
-	int rc = cntr->has_remote
-			 ? 0
-			 : ofi_queue_open(&cntr->remote, cntr->domain, MR_COUNTED);
-	if (!rc && !cntr->has_remote) {
-		(void)ofi_queue_start(&cntr->remote); /* lost events are counted, too */
-		cntr->remote.sink.event = remote_event;
-	}
-	cntr->has_remote |= !rc;
+	if (cntr->has_remote)
+		return 0;
+	int rc = mr_open_queue(&cntr->remote, cntr->domain, MR_COUNTED, remote_event);
+	cntr->has_remote = !rc;
 	return rc;
 }
 
@@ -196,11 +208,12 @@ int ofi_mrs_count(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t fla
 	return rc;
 }
 
-void ofi_mrs_uncount(struct ofi_domain *domain, struct ofi_cntr *cntr)
+void ofi_mrs_uncount(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags)
 {
+	static const uint64_t kinds[2] = {FI_REMOTE_READ, FI_REMOTE_WRITE};
 	struct ofi_mr *mr;
 	for (int i = 0; i < 2; i++) {
-		if (domain->mrs->cntrs[i] != cntr)
+		if (!(flags & kinds[i]) || domain->mrs->cntrs[i] != cntr)
 			continue;
 		domain->mrs->cntrs[i] = NULL;
 		LIST_FOREACH(mr, &domain->mrs->all, next)
@@ -296,22 +309,23 @@ static struct fi_ops mr_fid_ops = {
 	.ops_set = ofi_no_ops_set,
 };
 
+/* Make the queue of completions with data.  Threads that sleep must look there, too. */
 static int mr_open_data(struct ofi_domain *domain)
 {
 	struct ofi_mrs *mrs = domain->mrs;
-	int rc = domain->data ? 0 : ofi_queue_open(&mrs->data, domain, MR_WITH_DATA);
-	if (!rc && !domain->data) {
-		(void)ofi_queue_start(&mrs->data);
-		mrs->data.sink.event = data_event;
-		domain->data = &mrs->data;
-		struct ofi_ep *ep;
-		LIST_FOREACH(ep, &domain->eps, next) /* who sleeps must look there, too */
-		{
-			if (ep->rx_cq)
-				ofi_queue_wake(&ep->rx_cq->queue);
-		}
+	struct ofi_ep *ep;
+	if (domain->data)
+		return 0;
+	int rc = mr_open_queue(&mrs->data, domain, MR_WITH_DATA, data_event);
+	if (rc)
+		return rc;
+	domain->data = &mrs->data;
+	LIST_FOREACH(ep, &domain->eps, next)
+	{
+		if (ep->rx_cq)
+			ofi_queue_wake(&ep->rx_cq->queue);
 	}
-	return rc;
+	return 0;
 }
 
 /* Enter a region into its domain's list, with its entries.  The domain is entered. */

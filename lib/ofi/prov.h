@@ -6,8 +6,8 @@
  * which all domains share (ofi_node); endpoints and domains have numbers in it.
  *
  * Events.  A queue of Portals (struct ofi_queue) belongs to a completion queue, a
- * counter, or a list of late messages.  The user_ptr of each descriptor names a sink; who
- * reads an event calls the sink's function.  Sinks are
+ * counter, or a list of late messages.  The user_ptr of each descriptor names a sink;
+ * the reader of an event calls the function of its sink.  Sinks are
  *	a request	its own entries: a posted receive, the exposed bytes of a send
  *	an op		a whole-space descriptor that one request borrows
  *	a block		unexpected messages (late.c)
@@ -117,7 +117,7 @@ struct ofi_fabric {
 	int refs;
 };
 
-/* What the user_ptr of a descriptor names. */
+/* The receiver of the events of a descriptor, whose user_ptr names it. */
 struct ofi_sink {
 	void (*event)(struct ofi_sink *sink, const ptl_event_t *event);
 };
@@ -135,7 +135,7 @@ struct ofi_op {
 	struct ofi_op *next;
 };
 
-/* A queue of Portals, and what may put events there. */
+/* A queue of Portals, and the descriptors that may put events there. */
 struct ofi_queue {
 	struct ofi_sink sink; /* of md */
 	struct ofi_domain *domain;
@@ -242,7 +242,7 @@ struct ofi_cntr {
 	enum fi_wait_obj wait;
 	struct ofi_queue **queues; /* of the endpoints that it is bound to */
 	int nqueues;
-	struct ofi_queue remote; /* of what peers do (mr.c), if has_remote */
+	struct ofi_queue remote; /* of remote operations (mr.c), if has_remote */
 	bool has_remote;
 };
 
@@ -565,7 +565,7 @@ void ofi_queue_quiet(struct ofi_queue *queue);
 /* Now and then, or at once if urgent, look at late messages, at what waits for them, and
  * at silent peers. */
 void ofi_progress(struct ofi_domain *domain, bool urgent);
-/* Wake who sleeps in the queue, if anybody does. */
+/* Wake the threads that sleep in the queue, or on its descriptor. */
 void ofi_queue_wake(struct ofi_queue *queue);
 /*
  * Sleep until an event of one of the queues has been handled, for timeout ms at most
@@ -678,10 +678,10 @@ int ofi_query_atomic(struct fid_domain *domain, enum fi_datatype type, enum fi_o
 /* Make the part of a domain for regions. */
 int ofi_mrs_open(struct ofi_domain *domain);
 void ofi_mrs_close(struct ofi_domain *domain);
-/* From now on, and no longer, a counter counts what peers do to all regions; flags are
- * FI_REMOTE_READ and FI_REMOTE_WRITE. */
+/* Let a counter count the reads and writes of peers in all regions of the domain, or no
+ * longer; flags are FI_REMOTE_READ and FI_REMOTE_WRITE. */
 int ofi_mrs_count(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags);
-void ofi_mrs_uncount(struct ofi_domain *domain, struct ofi_cntr *cntr);
+void ofi_mrs_uncount(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags);
 /* An event of a part of an operation. */
 void ofi_rma_event(struct ofi_sink *sink, const ptl_event_t *event);
 

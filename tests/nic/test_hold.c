@@ -218,12 +218,17 @@ static struct comer comer_new(ptl_handle_ni_t ni)
 	return c;
 }
 
+/* Bind 8 bytes whose operations post no events. */
+static ptl_handle_md_t bind_word(ptl_handle_ni_t ni)
+{
+	return bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+}
+
 /* No thread of the target is in the library when the bytes come */
 NODES_CASE(entry_of_any_way_takes_what_waits, 2)
 {
 	if (rank == 0) {
-		ptl_handle_md_t md =
-			bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+		ptl_handle_md_t md = bind_word(ni);
 		sync_nodes();
 		for (unsigned i = 0; i < COMERS; i++)
 			CHECK_OK(put_to(ni, md, 1, PT, i, PTL_NO_ACK_REQ));
@@ -328,8 +333,7 @@ NODES_CASE(requests_of_others_go_on, 3)
 		CHECK_OK(PtlXPTHold(ni, PT, 1));
 	sync_nodes();
 	if (rank == 0) {
-		ptl_handle_md_t md =
-			bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+		ptl_handle_md_t md = bind_word(ni);
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
 		CHECK_OK(put_to(ni, md, 1, OPEN_PT, 2, PTL_NO_ACK_REQ));
 	}
@@ -386,8 +390,7 @@ NODES_CASE(hold_that_ends_drops_what_waits, 2)
 	}
 	sync_nodes();
 	if (rank == 0) {
-		ptl_handle_md_t md =
-			bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+		ptl_handle_md_t md = bind_word(ni);
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
 		CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_NO_ACK_REQ));
 	} else {
@@ -410,8 +413,7 @@ NODES_CASE(refused_requests_do_not_wait, 2)
 	}
 	sync_nodes();
 	if (rank == 0) {
-		ptl_handle_md_t md =
-			bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+		ptl_handle_md_t md = bind_word(ni);
 		CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 1, 1, 0, 0));
 		CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), OPEN_PT, 0, 1, 0, 0));
 		CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 2, 1, 0, 0));
