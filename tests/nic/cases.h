@@ -25,8 +25,20 @@
 	}                                                                                \
 	static void name##_node(NODE_ARGS)
 
-/* Avoid warnings about arguments that another function ignores. */
-#define UNUSED_ARGS ((void)rank, (void)size, (void)ni, (void)arg)
+/* The same with nodes that call node_ni() themselves. */
+#define HAND_CASE(name, nodes)                                                           \
+	static nodes_fn name##_node;                                                     \
+	CASE(name)                                                                       \
+	{                                                                                \
+		run_by_hand(nodes, name##_node, NULL);                                   \
+	}                                                                                \
+	static void name##_node(NODE_ARGS)
+
+static inline void run_by_hand(unsigned nodes, nodes_fn *fn, void *arg)
+{
+	const struct nodes_opt opt = {.no_ni = true};
+	run_nodes_opt(nodes, fn, arg, &opt);
+}
 
 static inline ptl_sr_value_t status_of(ptl_handle_ni_t ni, ptl_sr_index_t i)
 {

@@ -328,9 +328,8 @@ NODES_CASE(data_movement_answers_bad_arguments, 1)
 }
 
 /* Tables have memory for 1,024 objects, and get more up to the limits. */
-static void growth_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void growth_node(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	enum { MANY = 2100 };
 	static ptl_handle_any_t md[MANY], me[MANY], eq[MANY];
 	const ptl_md_t what = md_of(node_alloc(64), 64, MD_ANY, PTL_EQ_NONE);

@@ -146,9 +146,8 @@ static void match_on(const char *side, size_t inlined)
 	setenv("PTL3_MATCH", host ? text : side, 1);
 }
 
-static void count_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void count_node(NODE_ARGS)
 {
-	(void)size;
 	const struct job *job = arg;
 	struct place p = place_of(rank, ni);
 	sync_nodes();
@@ -405,9 +404,8 @@ static void lie_to(struct p3_nic *n, const struct place *p, enum change how)
 	CHECK_OK(PtlMDUnlink(p->md));
 }
 
-static void changed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void changed_node(NODE_ARGS)
 {
-	(void)size;
 	const enum change *how = arg;
 	struct p3_nic *n = p3_nic(p3_node());
 	struct place p = place_of(rank, ni);

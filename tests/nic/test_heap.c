@@ -78,11 +78,10 @@ static void take_all_sizes(ptl_handle_ni_t ni, unsigned char *dst, ptl_handle_eq
 	}
 }
 
-static void put_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void put_node(NODE_ARGS)
 {
 	const struct ends *e = arg;
 	ptl_handle_eq_t eq = eq_new(ni, 64);
-	(void)size;
 	if (rank == 0)
 		put_all_sizes(ni, e->from(MOST), eq);
 	else
@@ -93,12 +92,11 @@ static void put_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg
 		CHECK_EQ(direct_bytes(ni), 0);
 }
 
-static void get_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void get_node(NODE_ARGS)
 {
 	const struct ends *e = arg;
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	unsigned char *at = rank ? e->from(MOST) : e->to(MOST + GUARD);
-	(void)size;
 	if (rank == 1) {
 		fill_pattern(at, MOST, 7);
 		post_md(ni, PT_OUT, 0, md_of(at, MOST, MD_ANY | MD_QUIET, PTL_EQ_NONE));
@@ -483,9 +481,8 @@ static void replace_heap(const void *block)
 	close(other);
 }
 
-static void replaced_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void replaced_node(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	unsigned char *bytes = shared(LONG);
 	if (rank == 0)
 		replace_heap(bytes);

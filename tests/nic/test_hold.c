@@ -10,16 +10,6 @@
 #define OPEN_PT 10 /* an index that holds nothing */
 #define LONG    100000u
 
-static const struct nodes_opt by_hand = {.no_ni = true};
-
-#define HAND_CASE(name, nodes)                                                           \
-	static nodes_fn name##_node;                                                     \
-	CASE(name)                                                                       \
-	{                                                                                \
-		run_nodes_opt(nodes, name##_node, NULL, &by_hand);                       \
-	}                                                                                \
-	static void name##_node(NODE_ARGS)
-
 static uint64_t kept_of(ptl_handle_ni_t ni)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
@@ -489,7 +479,7 @@ HAND_CASE(requests_of_a_node_that_has_left_wait_on, 2)
 }
 
 /* A target that dies, and one that closes its interface, keep nobody */
-static void target_ends(unsigned rank, ptl_handle_ni_t ni, struct gate *gate, bool dies)
+static void target_ends(unsigned rank, ptl_handle_ni_t ni, bool dies)
 {
 	ptl_handle_eq_t out = eq_new(ni, 64);
 	ptl_handle_md_t md = bind_md(ni, quiet_md(node_alloc(LONG), LONG, out));
@@ -499,7 +489,7 @@ static void target_ends(unsigned rank, ptl_handle_ni_t ni, struct gate *gate, bo
 	if (rank == 0) {
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
 		CHECK_OK(get_from(ni, md, 1, PT, 1));
-		gate_wait(gate);
+		meet_nodes();
 		int rc;
 		struct patience p = patience_begin();
 		while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && !patience_is_over(&p))
@@ -509,35 +499,21 @@ static void target_ends(unsigned rank, ptl_handle_ni_t ni, struct gate *gate, bo
 		return;
 	}
 	await_kept(ni, 1);
-	gate_wait(gate);
+	meet_nodes();
 	if (dies)
 		node_die();
 	else
 		CHECK_OK(PtlNIFini(ni));
 }
 
-static void target_dies(NODE_ARGS)
+NODES_CASE(killed_target_keeps_no_initiator, 2)
 {
-	target_ends(rank, ni, arg, true);
+	target_ends(rank, ni, true);
 }
 
-static void target_leaves(NODE_ARGS)
+HAND_CASE(target_that_leaves_keeps_no_initiator, 2)
 {
-	target_ends(rank, node_ni(), arg, false);
-}
-
-CASE(killed_target_keeps_no_initiator)
-{
-	struct gate *gate = gate_new(2);
-	run_nodes(2, target_dies, gate);
-	gate_free(gate);
-}
-
-CASE(target_that_leaves_keeps_no_initiator)
-{
-	struct gate *gate = gate_new(2);
-	run_nodes_opt(2, target_leaves, gate, &by_hand);
-	gate_free(gate);
+	target_ends(rank, node_ni(), false);
 }
 
 /* ---- puts of bytes ---- */

@@ -19,16 +19,6 @@
 
 #define PT 11
 
-static const struct nodes_opt by_hand = {.no_ni = true};
-
-#define HAND_CASE(name, nodes)                                                           \
-	static nodes_fn name##_node;                                                     \
-	CASE(name)                                                                       \
-	{                                                                                \
-		run_nodes_opt(nodes, name##_node, NULL, &by_hand);                       \
-	}                                                                                \
-	static void name##_node(NODE_ARGS)
-
 /* ---- incarnations ---- */
 
 static void exchange(ptl_handle_ni_t ni, unsigned rank, unsigned size, unsigned round)
@@ -975,9 +965,8 @@ HAND_CASE(gauge_of_held_messages_follows_them, 2)
  * yet to join.  The puts outlive their interfaces: PtlNIFini of the last one waits for
  * them, and each arrives with the id of its own interface.
  */
-static void close_two(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void close_two(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	enum { EACH = 3 };
 	static ptl_process_id_t id[2];
 	static pid_t leaver;
@@ -1020,7 +1009,7 @@ static void close_two(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 CASE(held_puts_outlive_both_interfaces)
 {
 	for (unsigned first = 0; first < 2; first++)
-		run_nodes_opt(2, close_two, &first, &by_hand);
+		run_by_hand(2, close_two, &first);
 }
 
 /* Only the first p3_nic_peer_down() returns the peer's mappings.  Its caller unmaps them,
@@ -1101,9 +1090,8 @@ HAND_CASE(messages_that_wait_are_bounded_and_stay_in_order, 2)
 
 /* P3.3 5.6: a message to a finalised interface is discarded, which is no failure; under
  * PTL3_ABSENT=drop also one to an interface that does not exist yet. */
-static void discarded_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void discarded_node(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	const bool *before = arg;
 	if (rank) {
 		sync_nodes();
@@ -1132,14 +1120,14 @@ static void discarded_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, voi
 CASE(message_to_a_finalised_peer_is_no_failure)
 {
 	bool before = false;
-	run_nodes_opt(2, discarded_node, &before, &by_hand);
+	run_by_hand(2, discarded_node, &before);
 }
 
 CASE(message_to_an_absent_peer_is_dropped_on_request)
 {
 	bool before = true;
 	setenv("PTL3_ABSENT", "drop", 1);
-	run_nodes_opt(2, discarded_node, &before, &by_hand);
+	run_by_hand(2, discarded_node, &before);
 	unsetenv("PTL3_ABSENT");
 }
 
@@ -1148,7 +1136,6 @@ CASE(message_to_an_absent_peer_is_dropped_on_request)
 /* Rank 0 puts this number of words to rank 1 before that comes, and unlinks the
  * descriptor at once.  Rank 1 attaches its entry after that. */
 struct early {
-	struct gate *gate;
 	unsigned words;
 	bool expected; /* rank 0 expects rank 1; else it unlinks when rank 1 is there */
 };
@@ -1187,30 +1174,29 @@ static void put_words_early(ptl_handle_ni_t ni, const struct early *e)
 			md, 8 * i, 8, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0, 1, 8 * i, 0));
 	}
 	if (!e->expected) {
-		gate_wait(e->gate);
+		meet_nodes();
 		wait_until_live(p3_nic(p3_node()), 1);
 	}
 	CHECK_OK(PtlMDUnlink(md));
 	memset(from, 0, 8 * e->words);
 	if (e->expected)
-		gate_wait(e->gate);
+		meet_nodes();
 	count_events(eq, PTL_EVENT_SEND_END, e->words, false);
 }
 
-static void early_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void early_node(NODE_ARGS)
 {
 	const struct early *e = arg;
-	(void)size;
 	if (rank == 0) {
 		ni = node_ni();
 		put_words_early(ni, e);
-		gate_wait(e->gate);
-		gate_wait(e->gate);
+		meet_nodes();
+		meet_nodes();
 		return;
 	}
-	gate_wait(e->gate);
+	meet_nodes();
 	ni = node_ni();
-	gate_wait(e->gate);
+	meet_nodes();
 	ptl_handle_eq_t eq = eq_new(ni, e->words);
 	uint64_t *to = (uint64_t *)node_alloc(8 * e->words);
 	post_md(ni, PT, 1,
@@ -1220,14 +1206,13 @@ static void early_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 		expect(eq, PTL_EVENT_PUT_END);
 		CHECK_EQ(to[i], i + 1);
 	}
-	gate_wait(e->gate);
+	meet_nodes();
 }
 
 static void run_early(unsigned words, bool expected)
 {
-	struct early e = {.gate = gate_new(2), .words = words, .expected = expected};
-	run_nodes_opt(2, early_node, &e, &by_hand);
-	gate_free(e.gate);
+	struct early e = {words, expected};
+	run_by_hand(2, early_node, &e);
 }
 
 /* The target is announced, and its segment is about to be mapped */
@@ -1271,27 +1256,25 @@ static void await_puts(ptl_handle_eq_t eq, unsigned n)
 
 /* A message that comes before the program has attached its entry waits for the entry; a
  * message that comes after the program has looked for an event does not */
-static void settle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+HAND_CASE(message_waits_for_an_interface_to_settle, 2)
 {
-	UNUSED_ARGS;
-	struct gate *gate = arg;
 	ptl_event_t ev;
 	ni = node_ni();
 	ptl_handle_eq_t eq = eq_new(ni, 64);
-	gate_wait(gate);
+	meet_nodes();
 	if (rank == 0) {
 		ptl_handle_md_t md = bind_md(ni, md_of(node_alloc(8), 8, 0, eq));
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
 		count_events(eq, PTL_EVENT_SEND_END, 1, false);
-		gate_wait(gate);
+		meet_nodes();
 		count_events(eq, PTL_EVENT_ACK, 1, false);
-		gate_wait(gate);
+		meet_nodes();
 		CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_ACK_REQ));
 		count_events(eq, PTL_EVENT_SEND_END, 1, false);
-		gate_wait(gate);
+		meet_nodes();
 		return;
 	}
-	gate_wait(gate);
+	meet_nodes();
 	wait_for_passes();
 	CHECK_EQ(drops_of(ni), 0);
 	me_last(ni, PT, 9, 0, PTL_RETAIN); /* another one, without a descriptor */
@@ -1301,41 +1284,32 @@ static void settle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	expect(eq, PTL_EVENT_PUT_START);
 	expect(eq, PTL_EVENT_PUT_END);
 	CHECK_RC(PtlEQGet(eq, &ev), PTL_EQ_EMPTY);
-	gate_wait(gate);
+	meet_nodes();
 	run_for_drops(ni, 1);
-	gate_wait(gate);
-}
-
-CASE(message_waits_for_an_interface_to_settle)
-{
-	struct gate *gate = gate_new(2);
-	run_nodes_opt(2, settle_node, gate, &by_hand);
-	gate_free(gate);
+	meet_nodes();
 }
 
 /* Messages of several lengths, more than the lane has room for, wait for an interface to
  * settle; each arrives once and in its order */
-static void settle_many_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+HAND_CASE(many_messages_wait_for_an_interface_to_settle, 2)
 {
-	UNUSED_ARGS;
 	enum { COUNT = 300, ROOM = 9000 };
 	static const ptl_size_t len[] = {8, 700, ROOM};
-	struct gate *gate = arg;
 	unsigned char *bytes = rank == 0 ? node_pattern((size_t)COUNT * ROOM, SETTLE)
 					 : node_alloc((size_t)COUNT * ROOM);
 	ni = node_ni();
 	ptl_handle_eq_t eq = eq_new(ni, 2 * COUNT);
 	ptl_md_t all = md_of(bytes, (size_t)COUNT * ROOM, MD_ANY, eq);
-	gate_wait(gate);
+	meet_nodes();
 	if (rank == 0) {
 		ptl_handle_md_t md = bind_md(ni, all);
 		for (unsigned i = 0; i < COUNT; i++)
 			CHECK_OK(PtlPutRegion(md, i * ROOM, len[i % 3], PTL_NOACK_REQ,
 				id_of(ni, 1), PT, 0, 1, i * ROOM, i));
-		gate_wait(gate);
+		meet_nodes();
 		count_events(eq, PTL_EVENT_SEND_END, COUNT, false);
 	} else {
-		gate_wait(gate);
+		meet_nodes();
 		wait_for_passes();
 		CHECK_EQ(drops_of(ni), 0);
 		post_md(ni, PT, 1, all);
@@ -1345,14 +1319,7 @@ static void settle_many_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, v
 		expect_empty(eq);
 		CHECK_EQ(drops_of(ni), 0);
 	}
-	gate_wait(gate);
-}
-
-CASE(many_messages_wait_for_an_interface_to_settle)
-{
-	struct gate *gate = gate_new(2);
-	run_nodes_opt(2, settle_many_node, gate, &by_hand);
-	gate_free(gate);
+	meet_nodes();
 }
 
 /* Make a node's interface look as if it was opened this time ago. */
@@ -1365,12 +1332,10 @@ static void be_old(struct p3_nic *n, unsigned seconds)
 
 /* While a program attaches no entry and looks for no event, messages to it wait: five
  * seconds after PtlNIInit they still do, after ten the target drops them */
-static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+HAND_CASE(interface_settles_by_itself, 2)
 {
-	UNUSED_ARGS;
-	struct gate *gate = arg;
 	ni = node_ni();
-	gate_wait(gate);
+	meet_nodes();
 	if (rank == 0) {
 		ptl_handle_eq_t eq = eq_new(ni, 64);
 		ptl_handle_md_t md = bind_md(ni, md_of(node_alloc(8), 8, 0, eq));
@@ -1385,14 +1350,7 @@ static void idle_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 		be_old(p3_nic(p3_node()), 10);
 		run_for_drops(ni, 1);
 	}
-	gate_wait(gate);
-}
-
-CASE(interface_settles_by_itself)
-{
-	struct gate *gate = gate_new(2);
-	run_nodes_opt(2, idle_node, gate, &by_hand);
-	gate_free(gate);
+	meet_nodes();
 }
 
 /* ---- unknown targets ---- */
@@ -1478,11 +1436,6 @@ NODES_CASE(message_to_a_foreign_pid_ends, 2)
 
 /* ---- death ---- */
 
-struct doomed {
-	struct gate *all;
-	struct gate *dead;
-};
-
 static bool ends(const ptl_event_t *ev)
 {
 	return ev->type == PTL_EVENT_SEND_END || ev->type == PTL_EVENT_REPLY_END ||
@@ -1506,10 +1459,8 @@ static void drain_all(ptl_handle_eq_t eq, unsigned starts_due, bool *failed)
 }
 
 /* A node dies with operations of either side pending, short, long, and not yet sent */
-static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void death_node(NODE_ARGS)
 {
-	UNUSED_ARGS;
-	struct doomed *d = arg;
 	const size_t len = 30 << 20;
 	unsigned char *buf = node_alloc(len);
 	ptl_handle_eq_t eq = eq_new(ni, 1024), in = eq_new(ni, 1024);
@@ -1521,7 +1472,9 @@ static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 		CHECK_OK(get_from(ni, md, 1, PT, 1));
 		(void)next_event(in);
 		node_die();
-		gate_wait(d->dead);
+		meet_nodes();
+		meet_nodes();
+		meet_nodes();
 		return;
 	}
 	for (unsigned i = 0; i < 10; i++) {
@@ -1540,12 +1493,12 @@ static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 	while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && !patience_is_over(&p))
 		sleep_ms(1);
 	CHECK_EQ(rc, PTL_OK);
-	gate_wait(d->dead);
+	meet_nodes();
 	/* the others go on, and messages to the dead node fail at once */
 	ptl_handle_eq_t after = eq_new(ni, 64), there = eq_new(ni, 64);
 	post_md(ni, PT, 7, md_of(buf, 100, MD_ANY, there));
 	md = bind_md(ni, md_of(buf, 100, 0, after));
-	gate_wait(d->all);
+	meet_nodes();
 	CHECK_OK(put_to(ni, md, 1 - rank, PT, 7, PTL_ACK_REQ));
 	expect(after, PTL_EVENT_SEND_START);
 	expect(after, PTL_EVENT_SEND_END);
@@ -1559,17 +1512,13 @@ static void death_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *a
 	expect(after, PTL_EVENT_REPLY_START);
 	CHECK(next_event(after).ni_fail_type != PTL_NI_OK);
 	CHECK_RC(PtlXBarrier(), PTL_FAIL);
-	gate_wait(d->all);
+	meet_nodes();
 }
 
 CASE(death_ends_what_is_pending_with_the_dead)
 {
-	for (unsigned i = 0; i < rounds(4); i++) {
-		struct doomed d = {gate_new(2), gate_new(3)};
-		run_nodes(3, death_node, &d);
-		gate_free(d.all);
-		gate_free(d.dead);
-	}
+	for (unsigned i = 0; i < rounds(4); i++)
+		run_nodes(3, death_node, NULL);
 }
 
 /* ---- queues that are freed while their interface closes ---- */

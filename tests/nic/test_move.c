@@ -376,11 +376,9 @@ NODES_CASE(short_put_overtakes_a_long_one, 2)
 }
 
 /* Keep TURNS gets under way, and count those that do not end in their turn. */
-static void gets_take_turns_node(
-	unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void gets_take_turns_node(NODE_ARGS)
 {
 	enum { TURNS = 16, LONG = 100000, GETS = 400 };
-	UNUSED_ARGS;
 	ptl_handle_eq_t eq = eq_new(ni, 2 * TURNS);
 	ptl_handle_md_t md[TURNS];
 	if (rank == 1)
@@ -588,11 +586,10 @@ static void be_quick(ptl_handle_ni_t ni, unsigned round)
 	provide(round);
 }
 
-static void slow_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void slow_node(NODE_ARGS)
 {
 	static void (*const act[])(ptl_handle_ni_t, unsigned) = {
 		receive_slowly, send_slowly, be_quick};
-	(void)size;
 	act[rank](ni, *(unsigned *)arg);
 }
 

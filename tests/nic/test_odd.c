@@ -160,9 +160,8 @@ NODES_CASE(a_hungry_command_is_odd, 1)
 	check_usual();
 }
 
-static void ignore_peer_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void ignore_peer_node(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	sync_nodes();
 	if (rank == 0) {
 		nic_hold(nic());

@@ -264,9 +264,8 @@ static void swap_and_stop(unsigned rank, ptl_handle_ni_t ni)
 	CHECK_PATTERN(bytes + 8, 8, HUGE - 8, NEW);
 }
 
-static void stopped_reader(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void stopped_reader(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	swap_and_stop(rank, ni);
 }
 
@@ -354,9 +353,8 @@ static void send_to_readers(ptl_handle_ni_t ni, unsigned char *bytes)
 		(void)expect(eq, PTL_EVENT_SEND_END);
 }
 
-static void windows_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void windows_node(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	unsigned char *bytes = node_pattern(HUGE, rank ? 0 : NEW);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	if (rank)
@@ -486,9 +484,8 @@ static void receive(ptl_handle_eq_t eq, const unsigned char *bytes)
 	CHECK_PATTERN(bytes + 8, 8, HUGE - 8, NEW);
 }
 
-static void stopped_source(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void stopped_source(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	unsigned char *bytes = node_pattern(HUGE, rank ? NEW : OLD);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	if (rank == 0) {
@@ -554,9 +551,8 @@ static void swap_beside_liar(ptl_handle_ni_t ni)
 	p3_set(&over, 1);
 }
 
-static void liar(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void liar(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	unsigned char *bytes = node_pattern(HUGE, rank ? 0 : NEW);
 	if (rank == 1)
 		post_md(ni, PT, 0, md_of(bytes, HUGE, MD_ANY | MD_QUIET, PTL_EQ_NONE));

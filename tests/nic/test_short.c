@@ -18,38 +18,19 @@ enum { PT = 6, MOST = P3_SHORT_MOST, PER_TARGET = P3_COPIES_LEN / 4 };
 static const size_t lengths[] = {0, 8, 80, 81, 128, 1000, 2000, 2001, 4049, MOST};
 #define LENGTHS (sizeof lengths / sizeof *lengths)
 
-/* A barrier between the nodes of a case without the library, whose barrier waits for
- * messages that have not left. */
-static struct gate *gate;
-
-static void run_with_gate(unsigned nodes, nodes_fn *fn)
-{
-	gate = gate_new(nodes);
-	run_nodes(nodes, fn, NULL);
-	gate_free(gate);
-}
-
-#define GATE_CASE(name, nodes)                                                           \
-	static nodes_fn name##_node;                                                     \
-	CASE(name)                                                                       \
-	{                                                                                \
-		run_with_gate(nodes, name##_node);                                       \
-	}                                                                                \
-	static void name##_node(NODE_ARGS)
-
 /* Wait until all nodes are there and node 1 stands still. */
 static void still(unsigned rank)
 {
 	sync_nodes();
-	gate_wait(gate);
+	meet_nodes();
 	if (rank == 1)
 		nic_hold(nic());
-	gate_wait(gate);
+	meet_nodes();
 }
 
 static void go_on(unsigned rank)
 {
-	gate_wait(gate);
+	meet_nodes();
 	if (rank == 1)
 		p3_lease_leave(nic());
 }
@@ -129,25 +110,25 @@ static void short_puts(unsigned rank, ptl_handle_ni_t ni, unsigned n)
 	CHECK_EQ(nic()->peer[!rank].copied, 0);
 }
 
-GATE_CASE(the_first_put_is_over_whatever_its_length, 2)
+NODES_CASE(the_first_put_is_over_whatever_its_length, 2)
 {
 	short_puts(rank, ni, LENGTHS);
 }
 
-GATE_CASE(puts_into_a_full_lane_are_over, 2)
+NODES_CASE(puts_into_a_full_lane_are_over, 2)
 {
 	short_puts(rank, ni, 40 * LENGTHS);
 }
 
 /* With more than 16 nodes the full lanes are shorter. */
-GATE_CASE(puts_are_over_with_many_nodes, NODES_MAX)
+NODES_CASE(puts_are_over_with_many_nodes, NODES_MAX)
 {
 	short_puts(rank, ni, rank < 2 ? LENGTHS : 0);
 }
 
 /* The descriptor to send from has its SEND_END when PtlGetPut returns; the one to get
  * into waits for the reply. */
-GATE_CASE(an_exchange_into_a_full_lane_has_sent, 2)
+NODES_CASE(an_exchange_into_a_full_lane_has_sent, 2)
 {
 	enum { TIMES = 2000 };
 	uint64_t *at = (uint64_t *)node_alloc(8), *in = (uint64_t *)node_alloc(8);
@@ -189,7 +170,7 @@ static unsigned use_up(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *at
 
 /* One target uses up its share: messages to others still end at once, those to that
  * target when it goes on. */
-GATE_CASE(one_target_does_not_use_up_all, 3)
+NODES_CASE(one_target_does_not_use_up_all, 3)
 {
 	unsigned char *at = node_alloc(MOST);
 	ptl_handle_eq_t eq = eq_new(ni, 4096);
@@ -212,7 +193,7 @@ GATE_CASE(one_target_does_not_use_up_all, 3)
 }
 
 /* P3.3 3.13: PUT_STARTs come in the order in which SEND_STARTs were seen here */
-GATE_CASE(starts_have_one_order_on_both_sides, 2)
+NODES_CASE(starts_have_one_order_on_both_sides, 2)
 {
 	enum { N = 400, LONG = 40000 };
 	unsigned char *at = node_alloc(LONG);
@@ -236,10 +217,10 @@ GATE_CASE(starts_have_one_order_on_both_sides, 2)
 	sync_nodes();
 }
 
-static pid_t leaver; /* thread of rank 0; the gate orders it */
+static pid_t leaver; /* thread of rank 0; the meeting orders it */
 
 /* A message that has SEND_END when its sender leaves arrives. */
-GATE_CASE(the_last_puts_before_fini_arrive, 2)
+NODES_CASE(the_last_puts_before_fini_arrive, 2)
 {
 	enum { N = 10 * LENGTHS };
 	size_t all = bytes_of(N);
@@ -251,11 +232,11 @@ GATE_CASE(the_last_puts_before_fini_arrive, 2)
 	if (rank == 0) {
 		send_and_forget(ni, eq, N);
 		leaver = gettid();
-		gate_wait(gate);
+		meet_nodes();
 		CHECK_OK(PtlNIFini(ni));
 		return;
 	}
-	gate_wait(gate);
+	meet_nodes();
 	CHECK(await_thread_state(leaver, 'S')); /* inside PtlNIFini */
 	p3_lease_leave(nic());
 	arrive(eq, at, N);
@@ -273,7 +254,7 @@ static struct p3_cmd put_of(ptl_handle_ni_t ni, ptl_handle_md_t md, size_t lengt
 }
 
 /* Send while the target is expected, as it is until its segment is mapped. */
-GATE_CASE(a_put_is_not_over_before_its_target_is_mapped, 2)
+NODES_CASE(a_put_is_not_over_before_its_target_is_mapped, 2)
 {
 	unsigned char *at = node_alloc(MOST);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
@@ -328,9 +309,8 @@ static void take_back_ids(void)
 
 /* The put has had its SEND_END when its copy cannot be read, so no event tells: the
  * initiator's log and control block do. */
-static void not_read_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void not_read_node(NODE_ARGS)
 {
-	UNUSED_ARGS;
 	unsigned char *at = node_alloc(MOST);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	if (rank == 1)
@@ -361,7 +341,7 @@ CASE(a_copy_that_is_not_read)
 	char *was = getenv("PTL3_LANES");
 	char *kept = was ? strdup(was) : NULL;
 	setenv("PTL3_LANES", "base", 1); /* the put does not fit the lane */
-	run_with_gate(2, not_read_node);
+	run_nodes(2, not_read_node, NULL);
 	if (kept)
 		setenv("PTL3_LANES", kept, 1);
 	else

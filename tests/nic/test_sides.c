@@ -169,9 +169,8 @@ static void read_long(
 	CHECK_EQ(ev.ni_fail_type, s->fails ? PTL_NI_FAIL : PTL_NI_OK);
 }
 
-static void sides_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+static void sides_node(NODE_ARGS)
 {
-	(void)size;
 	play_fn **play = arg;
 	unsigned char *bytes = node_pattern(LONG, rank ? NEW : OLD);
 	ptl_handle_eq_t eq = eq_new(ni, 64);

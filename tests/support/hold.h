@@ -26,15 +26,23 @@ static inline void nic_hold(struct p3_nic *n)
 	}
 }
 
-/* Hold the lease, and meet the other thread at the gate, until that thread's call has
- * been posted. */
-static inline void nic_hold_until_posted(struct p3_nic *n, struct gate *gate)
+static inline void hold_until_posted(void *held)
 {
-	nic_hold(n);
-	gate_wait(gate);
-	while (!p3_mbx_any(n->mailbox))
+	nic_hold(nic());
+	p3_release((p3_a32 *)held, 1);
+	while (!p3_mbx_any(nic()->mailbox))
 		sched_yield();
-	p3_lease_leave(n);
+	p3_lease_leave(nic());
+}
+
+/* Return a thread that holds the lease until a call of this node has been posted. */
+static inline struct side *nic_held_until_posted(p3_a32 *held)
+{
+	p3_set(held, 0);
+	struct side *other = side_start(hold_until_posted, held);
+	while (!p3_acquire(held))
+		sched_yield();
+	return other;
 }
 
 #endif

@@ -58,6 +58,11 @@ struct member {
 	p3_a32 line;          /* and line */
 };
 
+struct gate {
+	unsigned n;
+	p3_a32 come;
+};
+
 struct run {
 	unsigned n;
 	nodes_fn *fn;
@@ -65,6 +70,7 @@ struct run {
 	struct nodes_opt opt;
 	p3_a32 ended; /* nodes whose function has returned */
 	p3_a32 met;   /* barriers: the checkers do not see an order through a socket */
+	struct gate all;
 	struct member member[NODES_MAX];
 };
 
@@ -269,14 +275,7 @@ void check_zero(const char *file, int line, const void *at, size_t len)
 	}
 }
 
-/* ---- time ---- */
-
 /* ---- threads ---- */
-
-struct gate {
-	unsigned n;
-	p3_a32 come;
-};
 
 struct gate *gate_new(unsigned n)
 {
@@ -295,6 +294,11 @@ void gate_wait(struct gate *g)
 			check_failed(__FILE__, __LINE__, "not all can come to the gate");
 		sleep_ms(1);
 	}
+}
+
+void meet_nodes(void)
+{
+	gate_wait(&self->run->all);
 }
 
 void gate_free(struct gate *g)
@@ -509,7 +513,7 @@ void run_nodes_opt(unsigned n, nodes_fn *fn, void *arg, const struct nodes_opt *
 	struct run *run = calloc(1, sizeof *run);
 	int sock[NODES_MAX];
 	far = placed_on_hosts();
-	run->n = n;
+	run->n = run->all.n = n;
 	run->fn = fn;
 	run->arg = arg;
 	run->opt = opt ? *opt : none;

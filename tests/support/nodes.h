@@ -74,6 +74,8 @@ void check_zero(const char *file, int line, const void *at, size_t len);
 
 /* Wait for all nodes; fail the test if a node is gone. */
 void sync_nodes(void);
+/* Do so without the library, whose barrier waits for messages that have not left. */
+void meet_nodes(void);
 /* A barrier among n threads of one or several nodes, without the library. */
 struct gate;
 struct gate *gate_new(unsigned n);

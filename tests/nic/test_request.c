@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Acknowledged puts and gets: all lengths, unusual descriptors and arguments, targets
- * that answer late or never, threads and signal handlers. */
+/* Puts, acknowledged puts and gets: all lengths, unusual descriptors and arguments, lanes
+ * that are full, targets that answer late or never, threads and signal handlers. */
 #include "nic/obj/state.h"
 #include "nic/proto/state.h"
 #include "nic/run/lease.h"
@@ -13,7 +13,9 @@
 #include <sched.h>
 #include <signal.h>
 
-enum { PT = 6, TRIES = 200, ROOM = 4096, FAR = 32, BITS = 0x12345678, STORM_MS = 1000 };
+enum { PT = 6, TRIES = 200, ROOM = 4096, FAR = 32, STORM_MS = 1000, INLINE = 16 };
+enum kind { PUT, ACKED, GET, KINDS };
+static const uint64_t BITS = 0x1234567890abcdef;
 
 static void expect_full(void)
 {
@@ -28,56 +30,65 @@ static void expect_full(void)
 
 /* ---- all lengths ---- */
 
-static struct gate *gate; /* of two threads, without the library */
-
-static void run_with_gate(unsigned nodes, nodes_fn *fn)
-{
-	gate = gate_new(2);
-	run_nodes(nodes, fn, NULL);
-	gate_free(gate);
-}
-
-static void hold_for_a_while(void *arg)
-{
-	(void)arg;
-	nic_hold_until_posted(nic(), gate);
-}
-
 /* One request of rank 0 to itself. */
 struct call {
 	ptl_handle_ni_t ni;
 	ptl_handle_md_t md;
 	size_t offset, length;
-	bool get;
+	enum kind kind;
 	bool whole; /* by PtlPut or PtlGet, else by the call with a region */
+	uint64_t hdr;
 };
 
-static int ask_now(const struct call *c)
+static int request(const struct call *c, ptl_process_id_t to)
 {
-	ptl_process_id_t to = id_of(c->ni, 0);
-	if (c->get)
+	ptl_ack_req_t ack = c->kind == ACKED ? PTL_ACK_REQ : PTL_NO_ACK_REQ;
+	if (c->kind == GET)
 		return c->whole ? PtlGet(c->md, to, PT, 0, BITS, FAR)
 				: PtlGetRegion(c->md, c->offset, c->length, to, PT, 0,
 					  BITS, FAR);
-	return c->whole ? PtlPut(c->md, PTL_ACK_REQ, to, PT, 0, BITS, FAR, 77)
-			: PtlPutRegion(c->md, c->offset, c->length, PTL_ACK_REQ, to, PT,
-				  0, BITS, FAR, 77);
+	return c->whole ? PtlPut(c->md, ack, to, PT, 0, BITS, FAR, c->hdr)
+			: PtlPutRegion(c->md, c->offset, c->length, ack, to, PT, 0, BITS,
+				  FAR, c->hdr);
 }
 
-/* Ask, and check the registers.  posted: another thread has the lease, so the request
- * is a command. */
-static void ask(const struct call *c, bool posted)
+/* Return true if a lane has room for a put of this length: else its target pulls it. */
+static bool fits_lane(size_t length)
 {
+	return !nic()->conf.base_lanes_only ||
+	       p3_request_cells(length) <= p3_ring_most(P3_BASE_CELLS);
+}
+
+static ptlx_stats_t stats_of(ptl_handle_ni_t ni)
+{
+	ptlx_stats_t s = {.struct_size = sizeof s};
+	CHECK_OK(PtlXStats(ni, &s));
+	return s;
+}
+
+/* Request, and check registers and statistics.  posted: another thread has the lease, so
+ * the request is a command. */
+static void request_once(const struct call *c, bool posted)
+{
+	static p3_a32 held;
+	ptlx_stats_t before = stats_of(c->ni);
 	int64_t count = status_of(c->ni, PTL_SR_SEND_COUNT);
 	int64_t bytes = status_of(c->ni, PTL_SR_SEND_LENGTH);
-	struct side *other = posted ? side_start(hold_for_a_while, NULL) : NULL;
-	if (posted)
-		gate_wait(gate);
-	CHECK_OK(ask_now(c));
+	struct side *other = posted ? nic_held_until_posted(&held) : NULL;
+	CHECK_OK(request(c, id_of(c->ni, 0)));
 	if (posted)
 		side_join(other);
 	CHECK_EQ(status_of(c->ni, PTL_SR_SEND_COUNT) - count, 1);
-	CHECK_EQ(status_of(c->ni, PTL_SR_SEND_LENGTH) - bytes, c->get ? 0 : c->length);
+	CHECK_EQ(status_of(c->ni, PTL_SR_SEND_LENGTH) - bytes,
+		c->kind == GET ? 0 : c->length);
+	if (c->kind != PUT)
+		return;
+	ptlx_stats_t after = stats_of(c->ni);
+	CHECK_EQ(after.puts_eager - before.puts_eager,
+		c->length > INLINE && fits_lane(c->length));
+	CHECK_EQ(after.puts_inline - before.puts_inline, c->length <= INLINE);
+	CHECK_EQ(after.msgs_sent - before.msgs_sent, 1);
+	CHECK_EQ(after.bytes_sent - before.bytes_sent, c->length);
 }
 
 static void check_event(ptl_handle_eq_t eq, ptl_event_kind_t kind, const struct call *c,
@@ -92,12 +103,15 @@ static void check_event(ptl_handle_eq_t eq, ptl_event_kind_t kind, const struct 
 	CHECK_EQ(ev.pt_index, PT);
 	CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
 	CHECK_EQ(ev.md.threshold, PTL_MD_THRESH_INF);
+	if (kind == PTL_EVENT_SEND_END || kind == PTL_EVENT_PUT_END)
+		CHECK_EQ(ev.hdr_data, c->hdr);
 }
 
 /* The same request again and again, to all places of the ring. */
-static void ask_again(
-	ptl_handle_ni_t ni, bool is_get, size_t length, bool whole, bool posted)
+static void request_again(
+	ptl_handle_ni_t ni, enum kind kind, size_t length, bool whole, bool posted)
 {
+	bool get = kind == GET;
 	unsigned char *here = node_alloc(ROOM), *there = node_alloc(ROOM);
 	ptl_handle_eq_t own = eq_new(ni, 8), came = eq_new(ni, 8);
 	ptl_handle_md_t target = post_md(ni, PT, BITS,
@@ -106,45 +120,44 @@ static void ask_again(
 	struct call c = {.ni = ni,
 		.offset = whole ? 0 : 3,
 		.length = length,
-		.get = is_get,
+		.kind = kind,
 		.whole = whole};
-	unsigned char *from = is_get ? there : here, *to = is_get ? here : there;
-	size_t at = is_get ? c.offset : FAR, of = is_get ? FAR : c.offset;
-	size_t most = is_get ? size : ROOM;
+	unsigned char *from = get ? there : here, *to = get ? here : there;
+	size_t at = get ? c.offset : FAR, of = get ? FAR : c.offset;
+	size_t most = get ? size : ROOM;
 	c.md = bind_md(ni, md_of(here, size, PTL_MD_EVENT_START_DISABLE, own));
-	for (unsigned i = 0; i < (posted ? 4 : rounds(TRIES)); i++) {
+	for (c.hdr = 0; c.hdr < (posted ? 4 : rounds(TRIES)); c.hdr++) {
 		memset(to, 0, most);
-		fill_pattern(from, is_get ? ROOM : size, i);
-		ask(&c, posted);
-		if (!is_get)
+		fill_pattern(from, get ? ROOM : size, (unsigned)c.hdr);
+		request_once(&c, posted);
+		if (!get)
 			check_event(own, PTL_EVENT_SEND_END, &c, here, c.offset);
-		check_event(came, is_get ? PTL_EVENT_GET_END : PTL_EVENT_PUT_END, &c,
-			there, FAR);
-		check_event(
-			own, is_get ? PTL_EVENT_REPLY_END : PTL_EVENT_ACK, &c, here, FAR);
+		check_event(came, get ? PTL_EVENT_GET_END : PTL_EVENT_PUT_END, &c, there,
+			FAR);
+		if (kind != PUT)
+			check_event(own, get ? PTL_EVENT_REPLY_END : PTL_EVENT_ACK, &c,
+				here, FAR);
 		CHECK_ZERO(to, at);
-		CHECK_PATTERN(to + at, of, length, i);
+		CHECK_PATTERN(to + at, of, length, (unsigned)c.hdr);
 		CHECK_ZERO(to + at + length, most - at - length);
 	}
 	expect_empty(own);
 	CHECK_OK(PtlMDUnlink(c.md));
 	CHECK_OK(PtlMDUnlink(target));
+	CHECK_OK(PtlEQFree(own));
+	CHECK_OK(PtlEQFree(came));
 }
 
-static void lengths_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+NODES_CASE(requests_of_each_length_have_their_events, 1)
 {
-	UNUSED_ARGS;
-	static const size_t lengths[] = {0, 1, 3, 7, 8, 9, 15, 16, 17, 39, 40, 41, 100};
+	static const size_t lengths[] = {0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 32, 33, 39,
+		40, 41, 64, 80, 81, 100, 144, 145, 1000, 1024, 1535, 1536};
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-		for (unsigned how = 0; how < 8; how++)
-			ask_again(ni, how & 1, lengths[i], how & 2, how & 4);
+		for (unsigned how = 0; how < 4 * KINDS; how++)
+			if (how % KINDS == PUT || lengths[i] <= 100)
+				request_again(ni, how % KINDS, lengths[i],
+					how / KINDS & 1, how / KINDS & 2);
 	expect_full();
-}
-
-static void requests_of_each_length_have_their_events(void **state)
-{
-	(void)state;
-	run_with_gate(1, lengths_node);
 }
 
 /* ---- unusual descriptors and arguments ---- */
@@ -162,6 +175,11 @@ static ptl_md_t sink(void *at, size_t len, ptl_handle_eq_t eq)
 static int acked(ptl_handle_md_t md, ptl_size_t length, ptl_process_id_t to)
 {
 	return PtlPutRegion(md, 0, length, PTL_ACK_REQ, to, PT, 0, BITS, 0, 5);
+}
+
+static int put(ptl_handle_md_t md, ptl_size_t length, ptl_process_id_t to)
+{
+	return PtlPutRegion(md, 0, length, PTL_NO_ACK_REQ, to, PT, 0, BITS, 0, 5);
 }
 
 static int get(ptl_handle_md_t md, ptl_size_t length, ptl_process_id_t to)
@@ -186,7 +204,6 @@ static void open_ring(ptl_handle_ni_t ni, unsigned rank)
 
 NODES_CASE(unusual_descriptors_have_their_events, 1)
 {
-	UNUSED_ARGS;
 	unsigned char *at = node_pattern(ROOM, 3), *there = node_pattern(ROOM, 4);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_process_id_t self = id_of(ni, 0);
@@ -198,6 +215,9 @@ NODES_CASE(unusual_descriptors_have_their_events, 1)
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_START).hdr_data, 5);
 	(void)expect(eq, PTL_EVENT_SEND_END);
 	(void)expect(eq, PTL_EVENT_ACK);
+	CHECK_OK(put(md, 8, self));
+	CHECK_EQ(expect(eq, PTL_EVENT_SEND_START).hdr_data, 5);
+	(void)expect(eq, PTL_EVENT_SEND_END);
 	CHECK_OK(get(md, 8, self)); /* START events are the reply's concern */
 	(void)expect(eq, PTL_EVENT_REPLY_START);
 	(void)expect(eq, PTL_EVENT_REPLY_END);
@@ -210,8 +230,16 @@ NODES_CASE(unusual_descriptors_have_their_events, 1)
 	CHECK_OK(acked(md, 8, self)); /* an ACK needs a queue */
 
 	ptl_md_t d = source(at, 8, eq);
-	d.threshold = 3;
+	d.threshold = 1;
 	CHECK_OK(PtlMDBind(ni, d, PTL_UNLINK, &md));
+	CHECK_OK(put(md, 8, self));
+	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).md.threshold, 0);
+	(void)expect(eq, PTL_EVENT_UNLINK);
+	CHECK_RC(put(md, 8, self), PTL_MD_INVALID);
+	d.threshold = 4;
+	CHECK_OK(PtlMDBind(ni, d, PTL_UNLINK, &md));
+	CHECK_OK(put(md, 8, self));
+	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).md.threshold, 3);
 	CHECK_OK(acked(md, 8, self));
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).md.threshold, 2);
 	CHECK_EQ(expect(eq, PTL_EVENT_ACK).md.threshold, 1);
@@ -219,6 +247,7 @@ NODES_CASE(unusual_descriptors_have_their_events, 1)
 	CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).md.threshold, 0);
 	(void)expect(eq, PTL_EVENT_UNLINK);
 	CHECK_RC(get(md, 8, self), PTL_MD_INVALID);
+	CHECK_RC(put(md, 8, self), PTL_MD_INVALID);
 
 	ptl_md_iovec_t pieces[2] = {{at, 3}, {at + 100, 5}};
 	d = source(pieces, 2, eq);
@@ -229,39 +258,180 @@ NODES_CASE(unusual_descriptors_have_their_events, 1)
 	CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).mlength, 8);
 	CHECK_PATTERN(at, 0, 3, 9);
 	CHECK_PATTERN(at + 100, 3, 5, 9);
+	memset(there, 0, 8);
+	CHECK_OK(put(md, 8, self));
+	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).mlength, 8);
+	CHECK_OK(get(bind_md(ni, source(at + 200, 8, eq)), 8, self)); /* behind the put */
+	CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).mlength, 8);
+	CHECK_PATTERN(there, 0, 8, 9);
 	expect_empty(eq);
 	expect_full();
 }
 
 NODES_CASE(unusual_arguments_are_checked, 1)
 {
-	UNUSED_ARGS;
+	static int (*const calls[])(ptl_handle_md_t, ptl_size_t, ptl_process_id_t) = {
+		put, acked, get};
+	static const size_t lengths[] = {1537, 17, 41};
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_process_id_t self = id_of(ni, 0), any = {self.nid, PTL_PID_ANY};
-	ptl_process_id_t other = {self.nid, self.pid + 3};
+	ptl_process_id_t self = id_of(ni, 0), other = {self.nid, self.pid + 3};
+	const ptl_process_id_t any[] = {{self.nid, PTL_PID_ANY}, {PTL_NID_ANY, self.pid}};
 	ptl_handle_md_t md = bind_md(ni, source(node_alloc(ROOM), ROOM, eq));
 	post_md(ni, PT, BITS,
 		md_of(node_alloc(ROOM), ROOM, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	open_ring(ni, 0);
-	CHECK_RC(acked(md, ROOM + 1, self), PTL_MD_ILLEGAL);
-	CHECK_RC(acked(md, P3_WHOLE, self), PTL_MD_ILLEGAL);
-	CHECK_RC(get(md, ROOM + 1, self), PTL_MD_ILLEGAL);
-	CHECK_RC(get(md, P3_WHOLE, self), PTL_MD_ILLEGAL);
-	CHECK_RC(acked(md + (1u << 24), 8, self), PTL_MD_INVALID);
-	CHECK_RC(get(eq, 8, self), PTL_MD_INVALID);
-	CHECK_RC(acked(md, 8, any), PTL_PROCESS_INVALID);
-	CHECK_RC(get(md, 8, any), PTL_PROCESS_INVALID);
-	CHECK_OK(acked(md, 17, self));
-	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).mlength, 17);
-	CHECK_EQ(expect(eq, PTL_EVENT_ACK).mlength, 17);
-	CHECK_OK(get(md, 41, self));
-	CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).mlength, 41);
-	CHECK_OK(get(md, 8, other));
-	CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_FAIL);
-	CHECK_OK(acked(md, 8, other));
-	CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_FAIL);
+	for (enum kind k = 0; k < KINDS; k++) {
+		CHECK_RC(calls[k](md, ROOM + 1, self), PTL_MD_ILLEGAL);
+		CHECK_RC(calls[k](md, P3_WHOLE, self), PTL_MD_ILLEGAL);
+		CHECK_RC(calls[k](md + (1u << 24), 8, self), PTL_MD_INVALID);
+		CHECK_RC(calls[k](eq, 8, self), PTL_MD_INVALID);
+		for (unsigned i = 0; i < 2; i++)
+			CHECK_RC(calls[k](md, 8, any[i]), PTL_PROCESS_INVALID);
+		CHECK_OK(calls[k](md, lengths[k], self));
+		if (k != GET)
+			CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).mlength, lengths[k]);
+		if (k != PUT)
+			CHECK_EQ(next_event(eq).mlength, lengths[k]);
+		CHECK_OK(calls[k](md, 8, other));
+		CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_FAIL);
+	}
+	uint64_t drops = drops_of(ni);
+	CHECK_OK(PtlPutRegion(
+		md, 0, 8, PTL_NO_ACK_REQ, self, 0x10000 + PT, 0, BITS, 0, 5));
+	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).pt_index, 0x10000 + PT);
+	run_for_drops(ni, drops + 1);
 	expect_empty(eq);
 	expect_full();
+}
+
+/* ---- the lane ---- */
+
+/* Puts of all lengths to a node that takes them when it likes: none is lost, and all are
+ * in order, through several laps of the ring and while it is full.  The bytes of a window
+ * have places of their own, since the target looks at them while later ones come. */
+NODES_CASE(puts_of_all_lengths_come_in_order, 2)
+{
+	enum { MOST = 200, WINDOW = 32 };
+	unsigned n = rounds(20000);
+	unsigned char *at = node_pattern(MOST, 9);
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	ptl_handle_md_t md = bind_md(ni, source(at, MOST, PTL_EQ_NONE));
+	if (rank == 1)
+		post_md(ni, PT, 1,
+			md_of(node_alloc(WINDOW * MOST), WINDOW * MOST,
+				MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	for (unsigned i = 0; i < n && rank == 0; i++) {
+		ptl_ack_req_t ack = i % 97 ? PTL_NO_ACK_REQ : PTL_ACK_REQ;
+		CHECK_OK(PtlPutRegion(md, 0, i * i % MOST, ack, id_of(ni, 1), PT, 0, 1,
+			i % WINDOW * MOST, i));
+		if (i % WINDOW == WINDOW - 1)
+			sync_nodes();
+	}
+	for (unsigned i = 0; i < n && rank == 1; i++) {
+		ptl_event_t ev = next_event(eq);
+		CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
+		CHECK_EQ(ev.hdr_data, i);
+		CHECK_EQ(ev.mlength, i * i % MOST);
+		CHECK_EQ(ev.offset, i % WINDOW * MOST);
+		CHECK_PATTERN((char *)ev.md.start + ev.offset, 0, ev.mlength, 9);
+		if (i % WINDOW == WINDOW - 1)
+			sync_nodes();
+	}
+	sync_nodes();
+}
+
+/* The kind of message number i in a run of many. */
+typedef enum kind kinds_fn(unsigned i);
+
+static enum kind all_puts(unsigned i)
+{
+	(void)i;
+	return PUT;
+}
+
+static enum kind some_acked(unsigned i)
+{
+	return i > 700 && i % 5 == 0 ? ACKED : PUT;
+}
+
+static enum kind all_answered(unsigned i)
+{
+	return i % 3 ? ACKED : GET;
+}
+
+static void take_requests(ptl_handle_eq_t eq, kinds_fn *kind_of, unsigned i, unsigned to)
+{
+	for (; i < to; i++) {
+		bool get = kind_of(i) == GET;
+		ptl_event_t ev = expect(eq, get ? PTL_EVENT_GET_END : PTL_EVENT_PUT_END);
+		CHECK(get || ev.hdr_data == i);
+	}
+}
+
+/* Take a SEND_END of each put, and the answers in the order of their requests. */
+static void take_answers(ptl_handle_eq_t eq, kinds_fn *kind_of, unsigned n)
+{
+	unsigned puts = 0, next = 0;
+	for (unsigned i = 0; i < n; i++)
+		puts += kind_of(i) != GET;
+	for (;;) {
+		while (next < n && kind_of(next) == PUT)
+			next++;
+		if (next == n && !puts)
+			return;
+		ptl_event_t ev = next_event(eq);
+		if (ev.type == PTL_EVENT_SEND_END) {
+			puts--;
+			continue;
+		}
+		CHECK_EQ(ev.type,
+			kind_of(next) == GET ? PTL_EVENT_REPLY_END : PTL_EVENT_ACK);
+		next++;
+	}
+}
+
+/* Request while the target takes nothing.  Before that it has taken part of a lap, so that
+ * its credit is not the end of the ring. */
+static void to_a_still_target(NODE_ARGS)
+{
+	enum { PART = 700, N = 3700 };
+	kinds_fn *kind_of = *(kinds_fn **)arg;
+	ptl_handle_eq_t eq = eq_new(ni, 4 * N), came = eq_new(ni, 2 * N);
+	struct call c = {.md = bind_md(ni, source(node_alloc(8), 8, eq)), .length = 8};
+	if (rank == 1)
+		post_md(ni, PT, BITS, sink(node_alloc(FAR + 8), FAR + 8, came));
+	sync_nodes();
+	for (unsigned i = 0; i < N; i++) {
+		if (i == PART && rank == 1) {
+			take_requests(came, kind_of, 0, PART);
+			nic_hold(nic());
+		}
+		if (i == PART)
+			meet_nodes();
+		c.kind = kind_of(i);
+		c.hdr = i;
+		if (rank == 0)
+			CHECK_OK(request(&c, id_of(ni, 1)));
+	}
+	meet_nodes();
+	if (rank == 1) {
+		p3_lease_leave(nic());
+		take_requests(came, kind_of, PART, N);
+	} else {
+		take_answers(eq, kind_of, N);
+		expect_full();
+	}
+	sync_nodes();
+}
+
+/* Requests fill the ring, and the room for responses, and no more; all are answered in
+ * order, and none overtakes those that wait: also while the request ring has room. */
+CASE(requests_fill_the_ring_and_no_more)
+{
+	kinds_fn *const runs[] = {all_puts, some_acked, all_answered};
+	for (unsigned i = 0; i < 3; i++)
+		run_nodes(2, to_a_still_target, (void *)&runs[i]);
 }
 
 /* ---- a target that answers late, or never ---- */
@@ -281,7 +451,7 @@ static void meet_a_still_target(unsigned rank, ptl_handle_ni_t ni)
 	sync_nodes();
 	if (rank == 1)
 		nic_hold(nic());
-	gate_wait(gate);
+	meet_nodes();
 }
 
 /* Request without waiting for answers. */
@@ -296,20 +466,20 @@ static void ask_often(ptl_handle_ni_t ni, ptl_handle_md_t puts, ptl_handle_md_t 
 	p3_lease_leave(nic());
 }
 
-static void dead_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
+/* Each get fails once, no put is acknowledged, and no pending is left. */
+NODES_CASE(requests_end_with_their_target, 2)
 {
-	UNUSED_ARGS;
 	unsigned sent = 0, failed = 0;
 	ptl_handle_eq_t eq = eq_new(ni, 1024);
 	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
-		gate_wait(gate);
+		meet_nodes();
 		node_die_holding();
 		return;
 	}
 	ask_often(ni, md, md);
-	gate_wait(gate);
+	meet_nodes();
 	while (sent < ASKED || failed < ASKED) {
 		ptl_event_t ev = next_event(eq);
 		sent += ev.type == PTL_EVENT_SEND_END;
@@ -322,25 +492,20 @@ static void dead_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *ar
 	expect_full();
 	CHECK_OK(get(md, 8, id_of(ni, 1)));
 	CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_FAIL);
+	CHECK_OK(put(md, 8, id_of(ni, 1)));
+	CHECK_EQ(next_event(eq).ni_fail_type, PTL_NI_FAIL);
 }
 
-/* Each get fails once, no put is acknowledged, and no pending is left. */
-static void requests_end_with_their_target(void **state)
+/* Answers for descriptors that were unlinked meanwhile are dropped, and touch nothing. */
+NODES_CASE(answers_for_unlinked_descriptors_are_dropped, 2)
 {
-	(void)state;
-	run_with_gate(2, dead_node);
-}
-
-static void unlinked_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
-{
-	UNUSED_ARGS;
 	unsigned char *at = node_alloc(8);
 	ptl_handle_eq_t eq = eq_new(ni, 1024);
 	ptl_handle_md_t puts = bind_md(ni, source(node_alloc(8), 8, eq));
 	ptl_handle_md_t gets = bind_md(ni, source(at, 8, eq));
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
-		gate_wait(gate);
+		meet_nodes();
 		p3_lease_leave(nic());
 		sync_nodes();
 		return;
@@ -350,7 +515,7 @@ static void unlinked_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void
 	CHECK_OK(PtlMDUnlink(puts));
 	CHECK_OK(PtlMDUnlink(gets));
 	ptl_handle_md_t next = bind_md(ni, source(at, 8, eq)); /* perhaps in its place */
-	gate_wait(gate);
+	meet_nodes();
 	run_for_drops(ni, drops + 2 * ASKED);
 	for (unsigned i = 0; i < ASKED; i++)
 		(void)expect(eq, PTL_EVENT_SEND_END);
@@ -362,23 +527,17 @@ static void unlinked_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void
 	sync_nodes();
 }
 
-/* Answers for descriptors that were unlinked meanwhile are dropped, and touch nothing. */
-static void answers_for_unlinked_descriptors_are_dropped(void **state)
+/* The answers for an interface that was closed meanwhile go nowhere; those for the other
+ * one come. */
+NODES_CASE(answers_for_a_closed_interface_go_nowhere, 2)
 {
-	(void)state;
-	run_with_gate(2, unlinked_node);
-}
-
-static void closed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
-{
-	UNUSED_ARGS;
 	unsigned char *at = node_alloc(8);
 	ptl_handle_ni_t second = PTL_INVALID_HANDLE;
 	ptl_handle_eq_t eq = eq_new(ni, 1024);
 	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
-		gate_wait(gate);
+		meet_nodes();
 		p3_lease_leave(nic());
 		sync_nodes();
 		return;
@@ -390,7 +549,7 @@ static void closed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	CHECK_OK(acked(md, 8, id_of(ni, 1)));
 	CHECK_OK(PtlNIFini(second));
 	CHECK_OK(get(md, 8, id_of(ni, 1)));
-	gate_wait(gate);
+	meet_nodes();
 	(void)expect(eq, PTL_EVENT_SEND_END);
 	(void)expect(eq, PTL_EVENT_ACK);
 	(void)expect(eq, PTL_EVENT_REPLY_END);
@@ -400,62 +559,9 @@ static void closed_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *
 	sync_nodes();
 }
 
-/* The answers for an interface that was closed meanwhile go nowhere; those for the other
- * one come. */
-static void answers_for_a_closed_interface_go_nowhere(void **state)
+/* Without a free pending a call returns PTL_NO_SPACE; answers make room. */
+NODES_CASE(pendings_run_out, 2)
 {
-	(void)state;
-	run_with_gate(2, closed_node);
-}
-
-static void full_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
-{
-	UNUSED_ARGS;
-	enum { N = 3700 };
-	ptl_handle_eq_t eq = eq_new(ni, 4 * N), came = eq_new(ni, 4 * N);
-	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
-	if (rank == 1)
-		post_md(ni, PT + 1, BITS, sink(node_alloc(8), 8, came));
-	meet_a_still_target(rank, ni);
-	for (unsigned i = 0; i < N && rank == 0; i++)
-		CHECK_OK(
-			i % 3 ? PtlPutRegion(md, 0, 8, PTL_ACK_REQ, id_of(ni, 1), PT + 1,
-					0, BITS, 0, i)
-			      : PtlGetRegion(md, 0, 8, id_of(ni, 1), PT + 1, 0, BITS, 0));
-	gate_wait(gate);
-	if (rank == 1)
-		p3_lease_leave(nic());
-	for (unsigned i = 0; i < N && rank == 1; i++) {
-		ptl_event_t ev = next_event(came);
-		CHECK_EQ(ev.type, i % 3 ? PTL_EVENT_PUT_END : PTL_EVENT_GET_END);
-		CHECK(i % 3 == 0 || ev.hdr_data == i);
-	}
-	unsigned sent = 0, answered = 0;
-	while (rank == 0 && (answered < N || sent < N - (N + 2) / 3)) {
-		ptl_event_t ev = next_event(eq);
-		if (ev.type == PTL_EVENT_SEND_END) {
-			sent++;
-			continue;
-		}
-		CHECK_EQ(ev.type, answered % 3 ? PTL_EVENT_ACK : PTL_EVENT_REPLY_END);
-		answered++;
-	}
-	if (rank == 0)
-		expect_full();
-	sync_nodes();
-}
-
-/* Requests fill the ring, and the room for responses, and no more; all are answered in
- * order, and none overtakes those that wait. */
-static void requests_fill_the_ring_and_no_more(void **state)
-{
-	(void)state;
-	run_with_gate(2, full_node);
-}
-
-static void limited_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
-{
-	UNUSED_ARGS;
 	uint32_t most = P3_TABLE_EACH, asked = 0;
 	ptl_handle_eq_t eq = eq_new(ni, 4096);
 	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
@@ -464,7 +570,7 @@ static void limited_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	p3_lease_leave(nic());
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
-		gate_wait(gate);
+		meet_nodes();
 		p3_lease_leave(nic());
 		sync_nodes();
 		return;
@@ -475,7 +581,7 @@ static void limited_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	CHECK_EQ(rc, PTL_NO_SPACE);
 	CHECK_EQ(asked, most);
 	CHECK_RC(acked(md, 8, id_of(ni, 1)), PTL_NO_SPACE);
-	gate_wait(gate);
+	meet_nodes();
 	for (uint32_t i = 0; i < asked; i++)
 		(void)expect(eq, PTL_EVENT_REPLY_END);
 	CHECK_OK(acked(md, 8, id_of(ni, 1)));
@@ -484,13 +590,6 @@ static void limited_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void 
 	expect_empty(eq);
 	expect_full();
 	sync_nodes();
-}
-
-/* Without a free pending a call returns PTL_NO_SPACE; answers make room. */
-static void pendings_run_out(void **state)
-{
-	(void)state;
-	run_with_gate(2, limited_node);
 }
 
 /* ---- other threads, signal handlers ---- */
@@ -523,7 +622,6 @@ static void ask_and_wait(void *arg)
 
 NODES_CASE(threads_ask_at_the_same_time, 2)
 {
-	UNUSED_ARGS;
 	post_md(ni, PT, BITS,
 		md_of(node_alloc(ROOM), ROOM, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();
@@ -537,30 +635,6 @@ NODES_CASE(threads_ask_at_the_same_time, 2)
 	sync_nodes();
 	expect_full();
 	sync_nodes();
-}
-
-static void held_node(unsigned rank, unsigned size, ptl_handle_ni_t ni, void *arg)
-{
-	UNUSED_ARGS;
-	ptl_handle_eq_t eq = eq_new(ni, 64);
-	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
-	post_md(ni, PT, BITS, md_of(node_alloc(8), 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
-	for (unsigned i = 0; i < 20; i++) {
-		struct side *other = side_start(hold_for_a_while, NULL);
-		gate_wait(gate);
-		CHECK_OK(i % 2 ? get(md, 8, id_of(ni, 0)) : acked(md, 8, id_of(ni, 0)));
-		side_join(other);
-		if (i % 2 == 0)
-			(void)expect(eq, PTL_EVENT_SEND_END);
-		(void)expect(eq, i % 2 ? PTL_EVENT_REPLY_END : PTL_EVENT_ACK);
-	}
-}
-
-/* While another thread has the lease, the request is a command in the mailbox. */
-static void a_request_without_the_lease_is_posted(void **state)
-{
-	(void)state;
-	run_with_gate(1, held_node);
 }
 
 static struct {
@@ -612,7 +686,6 @@ static void ask_in_a_storm(ptl_handle_ni_t ni, ptl_handle_eq_t eq, ptl_handle_md
 
 NODES_CASE(handlers_interrupt_requests, 1)
 {
-	UNUSED_ARGS;
 	struct sigaction act = {.sa_handler = handler}, before;
 	pthread_t self = pthread_self(), other;
 	ptl_handle_eq_t eq = eq_new(ni, 64), theirs = eq_new(ni, 1 << 15);
@@ -640,22 +713,4 @@ NODES_CASE(handlers_interrupt_requests, 1)
 	CHECK(seen[0] == puts && seen[1] == puts && seen[2] == gets);
 	expect_empty(theirs);
 	expect_full();
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(requests_of_each_length_have_their_events),
-		cmocka_unit_test(unusual_descriptors_have_their_events),
-		cmocka_unit_test(unusual_arguments_are_checked),
-		cmocka_unit_test(requests_end_with_their_target),
-		cmocka_unit_test(answers_for_unlinked_descriptors_are_dropped),
-		cmocka_unit_test(answers_for_a_closed_interface_go_nowhere),
-		cmocka_unit_test(requests_fill_the_ring_and_no_more),
-		cmocka_unit_test(pendings_run_out),
-		cmocka_unit_test(threads_ask_at_the_same_time),
-		cmocka_unit_test(a_request_without_the_lease_is_posted),
-		cmocka_unit_test(handlers_interrupt_requests),
-	};
-	return RUN_CASES(cases);
 }
