@@ -5,12 +5,11 @@
 # letter.  usage: yod_errors.sh [--print] [case...]; --print writes the table as yod
 # does it today, for a change of messages that is meant.
 #
-#	case: NAME
+#	case: STATUS NAME
 #	needs: root		or it is skipped
 #	run: commands of bash	$yod, $node (yod_node), $shim (for LD_PRELOAD), $cpu (one
 #				that may be used), $here (a remote shell that stays here;
 #				PTL3_RSH names it), in an empty directory
-#	status: N
 #	out: line of stdout	in this order
 #	err: line of stderr
 #
@@ -43,43 +42,45 @@ perform() { # commands: prints them and what came of them
 	run timeout "${P3_LIMIT:-3000}" bash -c "$1" </dev/null
 	cd - >/dev/null || exit 1
 	echo "run: $1"
-	echo "status: $status"
 	plain "$dir/out" | sed 's/^/out: /'
 	plain "$dir/err" | sed 's/^/err: /'
 }
 
 # The lines of a case behind its name.
-check() { # name, needs, wanted
+check() { # name, needs, wanted status, wanted lines
 	local got
 	[ -z "$only" ] || [[ " $only " == *" $1 "* ]] || return
 	if [ "$2" = root ] && [ "$(id -u)" != 0 ]; then
 		echo "skipped: $1 needs root"
 		return
 	fi
-	perform "$(sed -n 's/^run: //p' <<<"$3")" >"$dir/got"
+	perform "$(sed -n 's/^run: //p' <<<"$4")" >"$dir/got"
 	got=$(<"$dir/got")
 	cases=$((cases + 1))
 	if [ "$print" ]; then
-		printf 'case: %s\n%s%s\n\n' "$1" "${2:+needs: $2$'\n'}" "$got"
-	elif [ "$got" != "$3" ]; then
-		fail "$1: expected (<) and got (>):"
-		diff <(echo "$3") <(echo "$got") | sed 's/^/     /'
+		printf 'case: %s %s\n%s%s\n\n' $status "$1" "${2:+needs: $2$'\n'}" "$got"
+	elif [ "$status $got" != "$3 $4" ]; then
+		fail "$1: expected (<) and got (>), with status $3 and $status:"
+		diff <(echo "$4") <(echo "$got") | sed 's/^/     /'
 	fi
 	nothing_left >&2
 }
 
 read_table() {
-	local line name='' needs='' lines=''
+	local line name='' needs='' wanted='' lines=''
 	while IFS= read -r line || [ -n "$line" ]; do
 		case $line in
 		'#'*) [ -z "$print" ] || echo "$line" ;;
-		'case: '*) name=${line#case: } needs='' lines='' ;;
+		'case: '*)
+			read -r wanted name <<<"${line#case: }"
+			needs='' lines=''
+			;;
 		'needs: '*) needs=${line#needs: } ;;
-		'') [ -z "$name" ] || check "$name" "$needs" "$lines"; name= ;;
+		'') [ -z "$name" ] || check "$name" "$needs" "$wanted" "$lines"; name= ;;
 		*) lines+=${lines:+$'\n'}$line ;;
 		esac
 	done <"$table"
-	[ -z "$name" ] || check "$name" "$needs" "$lines"
+	[ -z "$name" ] || check "$name" "$needs" "$wanted" "$lines"
 }
 read_table
 [ -z "$print" ] || exit 0
