@@ -146,6 +146,17 @@ static void match_on(const char *side, size_t inlined)
 	setenv("PTL3_MATCH", host ? text : side, 1);
 }
 
+/* A run of two nodes whose messages the host matches. */
+#define HOST_CASE(name, side)                                                            \
+	static nodes_fn name##_node;                                                     \
+	CASE(name)                                                                       \
+	{                                                                                \
+		match_on(side, 12);                                                      \
+		run_nodes(2, name##_node, NULL);                                         \
+		unsetenv("PTL3_MATCH");                                                  \
+	}                                                                                \
+	static void name##_node(NODE_ARGS)
+
 static void count_node(NODE_ARGS)
 {
 	const struct job *job = arg;
@@ -167,45 +178,39 @@ static void run(struct job job)
 	unsetenv("PTL3_MATCH");
 }
 
-static void entries_of_messages_with_12_bytes_inline(void **state)
+CASE(entries_of_messages_with_12_bytes_inline)
 {
-	(void)state;
 	run((struct job){"host", 12, {true, true}});
 }
 
-static void entries_of_messages_with_no_bytes_inline(void **state)
+CASE(entries_of_messages_with_no_bytes_inline)
 {
-	(void)state;
 	run((struct job){"host", 0, {true, true}});
 }
 
-static void entries_of_messages_with_32_bytes_inline(void **state)
+CASE(entries_of_messages_with_32_bytes_inline)
 {
-	(void)state;
 	run((struct job){"host", 32, {true, true}});
 }
 
-static void entries_of_a_generic_target(void **state)
+CASE(entries_of_a_generic_target)
 {
-	(void)state;
 	run((struct job){"host:1", 12, {false, true}});
 }
 
-static void entries_of_a_generic_initiator(void **state)
+CASE(entries_of_a_generic_initiator)
 {
-	(void)state;
 	run((struct job){"host:0", 12, {true, false}});
 }
 
-static void no_entries_in_accelerated_mode(void **state)
+CASE(no_entries_in_accelerated_mode)
 {
-	(void)state;
 	run((struct job){"firmware", 12, {false, false}});
 }
 
 /* A program that only looks finds each event once its operation is complete at the other
  * end: a look waits until the host has handled all entries. */
-NODES_CASE(looks_find_events_of_complete_operations, 2)
+HOST_CASE(looks_find_events_of_complete_operations, "host")
 {
 	struct place p = place_of(rank, ni);
 	ptl_event_t ev;
@@ -221,13 +226,6 @@ NODES_CASE(looks_find_events_of_complete_operations, 2)
 		}
 		sync_nodes();
 	}
-}
-
-static void looks_find_events_of_complete_operations_in_generic_mode(void **state)
-{
-	match_on("host", 12);
-	looks_find_events_of_complete_operations(state);
-	unsetenv("PTL3_MATCH");
 }
 
 /* Put once, as the NIC thread would execute the command of a program's thread. */
@@ -252,7 +250,7 @@ static void warm_up(const struct place *p, ptl_process_id_t to)
 
 /* The queue has room for 512 events.  The host, which needs the lease, cannot
  * run before more of them are there. */
-NODES_CASE(full_queue_loses_nothing, 2)
+HOST_CASE(full_queue_loses_nothing, "host")
 {
 	enum { MANY = 300 };
 	struct p3_nic *n = p3_nic(p3_node());
@@ -282,24 +280,15 @@ NODES_CASE(full_queue_loses_nothing, 2)
 	sync_nodes();
 }
 
-static void full_queue_loses_nothing_in_generic_mode(void **state)
-{
-	match_on("host", 12);
-	full_queue_loses_nothing(state);
-	unsetenv("PTL3_MATCH");
-}
-
 /* ---- the lease at chosen places of a request's way ---- */
-
-static struct gate *gate;
 
 /* At node 1, with the lease: let node 0 put 1000 bytes, and take them up to the host's
  * command. */
 static void take_up_to_receive(struct p3_nic *n)
 {
 	nic_hold(n);
-	gate_wait(gate); /* node 0 puts now */
-	gate_wait(gate);
+	meet_nodes(); /* node 0 puts now */
+	meet_nodes();
 	for (unsigned i = 0; i < 10; i++)
 		(void)p3_pass_run(n);
 	CHECK_EQ(n->generic->upper[0].state, P3_UPPER_ASKED);
@@ -309,10 +298,10 @@ static void take_up_to_receive(struct p3_nic *n)
 
 static void put_for_node_1(const struct place *p, ptl_process_id_t to)
 {
-	gate_wait(gate);
+	meet_nodes();
 	CHECK_OK(PtlPutRegion(p->md, 0, 1000, PTL_NO_ACK_REQ, to, PT, 0, 0, 0, 0));
-	gate_wait(gate);
-	gate_wait(gate);
+	meet_nodes();
+	meet_nodes();
 }
 
 /* With the lease, post a receive before the entry `mark` unless a message has come. */
@@ -330,7 +319,7 @@ static int post_receive(struct p3_nic *n, const struct place *p, ptl_handle_me_t
 
 /* The firmware has moved the bytes of a message, and its event is on the way to the host
  * when a receive is to be posted. */
-NODES_CASE(receive_is_posted_behind_staged_events, 2)
+HOST_CASE(receive_is_posted_behind_staged_events, "host:1")
 {
 	struct place p = place_of(rank, ni);
 	ptl_process_id_t to = id_of(ni, 1);
@@ -349,16 +338,7 @@ NODES_CASE(receive_is_posted_behind_staged_events, 2)
 	p3_lease_leave(n);
 	CHECK_EQ(rc, PTL_MD_NO_UPDATE);
 	take(p.eq, PTL_EVENT_PUT_END);
-	gate_wait(gate);
-}
-
-static void receive_is_posted_behind_staged_events_in_generic_mode(void **state)
-{
-	gate = gate_new(2);
-	match_on("host:1", 12);
-	receive_is_posted_behind_staged_events(state);
-	unsetenv("PTL3_MATCH");
-	gate_free(gate);
+	meet_nodes();
 }
 
 /* ---- a peer that changes its request while the host has it ---- */
@@ -415,39 +395,18 @@ static void changed_node(NODE_ARGS)
 	sync_nodes();
 	if (rank == 1) {
 		lie_to(n, &p, *how);
-		gate_wait(gate);
+		meet_nodes();
 		return;
 	}
 	put_for_node_1(&p, to);
 }
 
-static void requests_that_change_end_their_peer(void **state)
+CASE(requests_that_change_end_their_peer)
 {
-	(void)state;
 	for (enum change how = 0; how < CHANGES; how++) {
-		gate = gate_new(2);
 		match_on("host:1", 12);
 		run_nodes_opt(
 			2, changed_node, &how, &(struct nodes_opt){.bad_headers = true});
 		unsetenv("PTL3_MATCH");
-		gate_free(gate);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest cases[] = {
-		cmocka_unit_test(entries_of_messages_with_12_bytes_inline),
-		cmocka_unit_test(entries_of_messages_with_no_bytes_inline),
-		cmocka_unit_test(entries_of_messages_with_32_bytes_inline),
-		cmocka_unit_test(entries_of_a_generic_target),
-		cmocka_unit_test(entries_of_a_generic_initiator),
-		cmocka_unit_test(no_entries_in_accelerated_mode),
-		cmocka_unit_test(
-			looks_find_events_of_complete_operations_in_generic_mode),
-		cmocka_unit_test(full_queue_loses_nothing_in_generic_mode),
-		cmocka_unit_test(receive_is_posted_behind_staged_events_in_generic_mode),
-		cmocka_unit_test(requests_that_change_end_their_peer),
-	};
-	return RUN_CASES(cases);
 }

@@ -195,9 +195,8 @@ static void run(play_fn *play, bool cma)
 
 #define SIDES_CASE(name, cma)                                                            \
 	static play_fn name##_play;                                                      \
-	static void name(void **state)                                                   \
+	CASE(name)                                                                       \
 	{                                                                                \
-		(void)state;                                                             \
 		run(name##_play, cma);                                                   \
 	}                                                                                \
 	static void name##_play(struct stage *s)
@@ -486,23 +485,5 @@ int main(void)
 	held = gate_new(2);
 	ready = gate_new(2);
 	over = gate_new(2);
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(change_around_kept_bytes_fails_the_put),
-		cmocka_unit_test(change_behind_kept_bytes_is_carried),
-		cmocka_unit_test(old_change_around_kept_bytes_fails_the_put),
-		cmocka_unit_test(change_before_the_window_fails_the_put),
-		cmocka_unit_test(kept_bytes_stay_when_a_window_goes_on),
-		cmocka_unit_test(change_over_an_older_one_carries_both),
-		cmocka_unit_test(change_over_one_that_was_seen_carries_both),
-		cmocka_unit_test(change_with_holes_tears_no_older_one),
-		cmocka_unit_test(change_over_one_of_many_carries_both),
-		cmocka_unit_test(exchange_is_before_bytes_that_no_other_put_wrote),
-		cmocka_unit_test(exchange_misses_no_short_put),
-		cmocka_unit_test(exchange_without_a_place_waits_two_seconds),
-		cmocka_unit_test(exchange_misses_no_reply),
-		cmocka_unit_test(exchange_misses_no_put_before_the_edge),
-		cmocka_unit_test(exchange_misses_no_other_long_put),
-		cmocka_unit_test(exchange_misses_no_earlier_exchange),
-	};
-	return RUN_CASES(tests);
+	return cases_run();
 }

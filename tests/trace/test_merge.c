@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The clocks of several hosts: estimates, and the order of causes and effects. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "launcher/tools/options.h"
 #include "launcher/tracedump/tracedump.h"
+#include "support/cases.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +110,7 @@ static void assert_right(const struct world *w, uint32_t host)
 	assert_in_range(llabs(f->ahead - (w->ahead[host] - w->ahead[0])), 0, f->error);
 }
 
-static void test_answers(void **state)
+CASE(test_answers)
 {
 	static struct world w;
 	(void)state;
@@ -129,7 +126,7 @@ static void test_answers(void **state)
 	assert_int_equal(w.file[1].moved + w.file[2].moved, 0);
 }
 
-static void test_one_direction(void **state)
+CASE(test_one_direction)
 {
 	static struct world w;
 	(void)state;
@@ -145,7 +142,7 @@ static void test_one_direction(void **state)
 
 /* A clock that drifts by more than the latency in the time of the trace: no offset is
  * right for all messages. */
-static void test_drift(void **state)
+CASE(test_drift)
 {
 	static struct world w;
 	(void)state;
@@ -164,7 +161,7 @@ static void test_drift(void **state)
 }
 
 /* Two lives of a node use a name twice: that name tells nothing. */
-static void test_names_of_two_lives(void **state)
+CASE(test_names_of_two_lives)
 {
 	static struct world w;
 	(void)state;
@@ -177,15 +174,4 @@ static void test_names_of_two_lives(void **state)
 	assert_right(&w, 1);
 	assert_int_equal(w.file[1].moved, 0);
 	assert_int_equal(w.event[0].ns, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_one_direction),
-		cmocka_unit_test(test_drift),
-		cmocka_unit_test(test_names_of_two_lives),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

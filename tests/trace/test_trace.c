@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rings of records, reading them, and tracedump's results. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
 
 #include "launcher/tracedump/tracedump.h"
 #include "nic/proto/format.h"
 #include "nic/state.h"
 #include "shm/conf.h"
 #include "shm/park.h"
+#include "support/cases.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -90,9 +87,8 @@ static struct p3_trace_taken *read_region(void *region)
 	return t;
 }
 
-static void ring_keeps_the_last_records_in_order(void **state)
+CASE(ring_keeps_the_last_records_in_order)
 {
-	(void)state;
 	void *region = new_region(0);
 	for (uint64_t n = 0; n < 1000; n++) {
 		struct p3_trace_taken *t = read_region(region);
@@ -107,9 +103,8 @@ static void ring_keeps_the_last_records_in_order(void **state)
 	free(region);
 }
 
-static void ring_of_a_writer_that_died_in_a_record_lacks_that_one(void **state)
+CASE(ring_of_a_writer_that_died_in_a_record_lacks_that_one)
 {
-	(void)state;
 	void *region = new_region(0);
 	for (uint64_t n = 0; n < 100; n++)
 		write_one(region, n);
@@ -125,9 +120,8 @@ static void ring_of_a_writer_that_died_in_a_record_lacks_that_one(void **state)
 }
 
 /* A program may overwrite the header of its own trace: its writers stay in their ring. */
-static void hosts_stay_in_their_ring_with_a_bad_header(void **state)
+CASE(hosts_stay_in_their_ring_with_a_bad_header)
 {
-	(void)state;
 	void *region = new_region(0);
 	header_of(region)->records = P3_TRACE_MOST;
 	p3_set(&header_of(region)->head[P3_TRACE_HOST], RECORDS / 2 * 1001 + 5);
@@ -137,9 +131,8 @@ static void hosts_stay_in_their_ring_with_a_bad_header(void **state)
 	free(region);
 }
 
-static void ring_of_hosts_goes_round_one_that_is_stuck(void **state)
+CASE(ring_of_hosts_goes_round_one_that_is_stuck)
 {
-	(void)state;
 	void *region = new_region(0);
 	struct p3_trace_record *r = p3_trace_at(region, RECORDS, P3_TRACE_HOST);
 	for (uint64_t n = 0; n < 5; n++)
@@ -198,9 +191,8 @@ static uint64_t look_at_all(void *region)
 	return n;
 }
 
-static void reader_of_a_live_ring_sees_no_torn_record(void **state)
+CASE(reader_of_a_live_ring_sees_no_torn_record)
 {
-	(void)state;
 	struct torture x = {.region = new_region(0)};
 	pthread_t fw, host[3];
 	assert_int_equal(pthread_create(&fw, NULL, write_records, &x), 0);
@@ -221,9 +213,8 @@ static void reader_of_a_live_ring_sees_no_torn_record(void **state)
 }
 
 /* The clock is the one that the header names, whose readings never go back. */
-static void ticks_are_those_of_the_clock(void **state)
+CASE(ticks_are_those_of_the_clock)
 {
-	(void)state;
 	uint64_t before = p3_now_ns(), ticks = p3_trace_ticks(P3_TRACE_MONOTONIC);
 	assert_in_range(ticks, before, p3_now_ns());
 #if defined(__x86_64__)
@@ -235,9 +226,8 @@ static void ticks_are_those_of_the_clock(void **state)
 #endif
 }
 
-static void record_costs(void **state)
+CASE(record_costs)
 {
-	(void)state;
 	enum { TURNS = 1000000 };
 	void *region = new_region(0);
 	uint64_t w[4], began = p3_now_ns(), between;
@@ -422,9 +412,8 @@ static void fill_regions(void *region[CORE_NODES])
 	}
 }
 
-static void core_has_the_traces_of_its_nodes(void **state)
+CASE(core_has_the_traces_of_its_nodes)
 {
-	(void)state;
 	void *region[CORE_NODES];
 	struct td_trace t;
 	fill_regions(region);
@@ -468,9 +457,8 @@ static void spoil_core(uint64_t *seed)
 		assert_int_equal(truncate(path, (off_t)(random_word(seed) % 9000)), 0);
 }
 
-static void anything_in_a_core_is_read(void **state)
+CASE(anything_in_a_core_is_read)
 {
-	(void)state;
 	uint64_t seed = 20261122, tried = 0, sound = 0, end = p3_now_ns() + 300000000;
 	for (; tried < 30 || p3_now_ns() < end; tried++) {
 		void *region[CORE_NODES];
@@ -491,9 +479,8 @@ static void anything_in_a_core_is_read(void **state)
 	unlink(path);
 }
 
-static void anything_in_a_ring_is_read_and_shown(void **state)
+CASE(anything_in_a_ring_is_read_and_shown)
 {
-	(void)state;
 	uint64_t seed = 20261121, tried = 0, end = p3_now_ns() + 600000000;
 	void *a = new_region(0), *b = new_region(1);
 	for (; p3_now_ns() < end; tried++) {
@@ -517,9 +504,8 @@ static void anything_in_a_ring_is_read_and_shown(void **state)
 	unlink(path);
 }
 
-static void what_is_no_region_is_refused(void **state)
+CASE(what_is_no_region_is_refused)
 {
-	(void)state;
 	char *region = new_region(0);
 	struct p3_trace_header *h = header_of(region);
 	assert_null(p3_trace_read(region, P3_PAGE - 1));
@@ -655,9 +641,8 @@ static char *text_of(const struct td_trace *t, const struct td_filter *f)
 static const struct td_filter everything = {
 	.since = INT64_MIN, .until = INT64_MAX, .peer = -1, .message = TD_NONE};
 
-static void two_rings_are_merged_by_time(void **state)
+CASE(two_rings_are_merged_by_time)
 {
-	(void)state;
 	struct td_trace t;
 	load_golden(&t);
 	char *text = text_of(&t, &everything);
@@ -677,9 +662,8 @@ static unsigned lines_of(const struct td_trace *t, struct td_filter f)
 	return n;
 }
 
-static void filters_take_what_they_name(void **state)
+CASE(filters_take_what_they_name)
 {
-	(void)state;
 	struct td_trace t;
 	struct td_filter f = everything;
 	load_golden(&t);
@@ -702,9 +686,8 @@ static void filters_take_what_they_name(void **state)
 	td_code_end();
 }
 
-static void a_message_is_found_at_both_ends(void **state)
+CASE(a_message_is_found_at_both_ends)
 {
-	(void)state;
 	struct td_trace t;
 	struct td_stop stop[TD_STOPS];
 	load_golden(&t);
@@ -728,9 +711,8 @@ static void a_message_is_found_at_both_ends(void **state)
 
 /* ---- names and settings ---- */
 
-static void names_are_those_of_the_code(void **state)
+CASE(names_are_those_of_the_code)
 {
-	(void)state;
 	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_PUT), "put");
 	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_EQ_RECLAIM), "eq_reclaim");
 	assert_string_equal(td_value(P3_TRACE_COMMAND, P3_OP_PEER_DOWN), "peer_down");
@@ -755,9 +737,8 @@ static void names_are_those_of_the_code(void **state)
 	assert_string_equal(td_point(255), "?");
 }
 
-static void sizes_are_records_or_bytes(void **state)
+CASE(sizes_are_records_or_bytes)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		uint32_t records;
@@ -775,27 +756,4 @@ static void sizes_are_records_or_bytes(void **state)
 		assert_false(p3_conf_trace(bad[i], &n));
 	assert_true(p3_trace_len(32768) < P3_HUGE);
 	assert_int_equal(p3_trace_len(0), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ring_keeps_the_last_records_in_order),
-		cmocka_unit_test(ring_of_a_writer_that_died_in_a_record_lacks_that_one),
-		cmocka_unit_test(ring_of_hosts_goes_round_one_that_is_stuck),
-		cmocka_unit_test(hosts_stay_in_their_ring_with_a_bad_header),
-		cmocka_unit_test(reader_of_a_live_ring_sees_no_torn_record),
-		cmocka_unit_test(ticks_are_those_of_the_clock),
-		cmocka_unit_test(record_costs),
-		cmocka_unit_test(anything_in_a_ring_is_read_and_shown),
-		cmocka_unit_test(core_has_the_traces_of_its_nodes),
-		cmocka_unit_test(anything_in_a_core_is_read),
-		cmocka_unit_test(what_is_no_region_is_refused),
-		cmocka_unit_test(two_rings_are_merged_by_time),
-		cmocka_unit_test(filters_take_what_they_name),
-		cmocka_unit_test(a_message_is_found_at_both_ends),
-		cmocka_unit_test(names_are_those_of_the_code),
-		cmocka_unit_test(sizes_are_records_or_bytes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,17 +3,14 @@
  * Each part that PTL3_ABLATE lists is really left out, and is there otherwise.  This
  * program is compiled with P3_ABLATION, so that lane.h and index.c ask for the parts.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "nic/match/match.h"
 #include "shm/lane.h"
+#include "support/cases.h"
 
 enum { CELLS = 64, ENTRIES = 40 };
 
@@ -47,9 +44,8 @@ static void take(struct rig *r)
 }
 
 /* With its copy the producer does not look at a credit that makes no sense. */
-static void producer_keeps_a_copy_of_the_credit(void **state)
+CASE(producer_keeps_a_copy_of_the_credit)
 {
-	(void)state;
 	static struct rig r;
 	for (int without = 0; without < 2; without++) {
 		rig_init(&r, without ? 1u << P3_SHADOWS : 0);
@@ -62,9 +58,8 @@ static void producer_keeps_a_copy_of_the_credit(void **state)
 	}
 }
 
-static void consumer_writes_the_credit_once_for_many(void **state)
+CASE(consumer_writes_the_credit_once_for_many)
 {
-	(void)state;
 	static struct rig r;
 	for (int without = 0; without < 2; without++) {
 		unsigned written = 0;
@@ -87,9 +82,8 @@ static void *zeroed(size_t n, size_t size)
 	return memset(at, 0, len);
 }
 
-static void long_lists_have_an_index(void **state)
+CASE(long_lists_have_an_index)
 {
-	(void)state;
 	for (int without = 0; without < 2; without++) {
 		struct p3_ni *ni = zeroed(1, sizeof *ni);
 		struct p3_me *me = zeroed(ENTRIES, sizeof *me);
@@ -108,14 +102,4 @@ static void long_lists_have_an_index(void **state)
 		free(me);
 		free(ni);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(producer_keeps_a_copy_of_the_credit),
-		cmocka_unit_test(consumer_writes_the_credit_once_for_many),
-		cmocka_unit_test(long_lists_have_an_index),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,9 @@
 /*
  * Looking at a job: yod's half in a forked process, nodes and lookers in this one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +26,7 @@
 #include "shm/layout.h"
 #include "support/descriptors.h"
 #include "support/patience.h"
+#include "support/cases.h"
 
 #define NODES  4
 #define SEG    UINT64_C(8192)
@@ -225,7 +223,7 @@ static void published(struct p3_look *look, uint32_t i, const char *text)
 
 /* ---- cases ---- */
 
-static void look_tells_of_each_node_what_became_of_it(void **state)
+CASE_IN(look_tells_of_each_node_what_became_of_it, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_look *look = look_at(w);
@@ -254,7 +252,7 @@ static void look_tells_of_each_node_what_became_of_it(void **state)
 	p3_look_close(look);
 }
 
-static void look_reads_segments_of_the_living_and_of_the_dead(void **state)
+CASE_IN(look_reads_segments_of_the_living_and_of_the_dead, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_look *look = look_at(w);
@@ -300,7 +298,7 @@ static void live_and_die(struct world *w, uint32_t i, uint64_t incarnation)
 }
 
 /* A dead node's memory may be the hugepages that its rank's next program needs. */
-static void next_program_leaves_remains_of_the_dead(void **state)
+CASE_IN(next_program_leaves_remains_of_the_dead, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_look *look = look_at(w);
@@ -324,7 +322,7 @@ static void next_program_leaves_remains_of_the_dead(void **state)
 }
 
 /* A looker that looked all the time still has that segment mapped. */
-static void only_the_last_remains_are_kept(void **state)
+CASE_IN(only_the_last_remains_are_kept, setup, teardown)
 {
 	enum { LIVES = 200 };
 	struct world *w = *state;
@@ -349,7 +347,7 @@ static void only_the_last_remains_are_kept(void **state)
 	p3_look_close(look);
 }
 
-static void look_sees_who_waits_in_the_barrier(void **state)
+CASE_IN(look_sees_who_waits_in_the_barrier, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_look *look = look_at(w);
@@ -394,7 +392,7 @@ static void look_is_answered(struct world *w, uint32_t joined)
 }
 
 /* The lookers send as many questions as fit, and read nothing. */
-static void stopped_lookers_hold_up_nobody(void **state)
+CASE_IN(stopped_lookers_hold_up_nobody, setup, teardown)
 {
 	struct world *w = *state;
 	enum { MANY = 3 * P3_ATTACH_CLIENTS };
@@ -424,7 +422,7 @@ static bool is_hung_up_on(int sock)
 	return poll(&p, 1, 600000) > 0 && recv(sock, any, sizeof any, 0) <= 0;
 }
 
-static void look_that_makes_no_sense_is_hung_up_on(void **state)
+CASE_IN(look_that_makes_no_sense_is_hung_up_on, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_attach_msg bad[] = {question(P3_ATTACH_NODE, 0),
@@ -445,7 +443,7 @@ static void look_that_makes_no_sense_is_hung_up_on(void **state)
 }
 
 /* A looker cannot write through the descriptors that it gets. */
-static void segments_are_handed_out_read_only(void **state)
+CASE_IN(segments_are_handed_out_read_only, setup, teardown)
 {
 	struct world *w = *state;
 	p3_look_close(look_at(w));
@@ -494,7 +492,7 @@ static int as_stranger(struct world *w)
 	return recv(sock, &m, sizeof m, 0) == 0 ? 0 : 4;
 }
 
-static void look_of_another_user_is_refused(void **state)
+CASE_IN(look_of_another_user_is_refused, setup, teardown)
 {
 	struct world *w = *state;
 	int status;
@@ -510,7 +508,7 @@ static void look_of_another_user_is_refused(void **state)
 
 /* Another user has the name that the user's yod would have: a looker must not trust
  * it. */
-static void look_does_not_believe_a_name(void **state)
+CASE_IN(look_does_not_believe_a_name, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_look *look;
@@ -542,7 +540,7 @@ static void look_does_not_believe_a_name(void **state)
 	(void)w;
 }
 
-static void look_ends_with_yod(void **state)
+CASE_IN(look_ends_with_yod, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_look *look = look_at(w), *other;
@@ -553,7 +551,7 @@ static void look_ends_with_yod(void **state)
 	p3_look_close(look);
 }
 
-static void look_gives_up_on_a_stopped_yod(void **state)
+CASE_IN(look_gives_up_on_a_stopped_yod, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_look *look = look_at(w);
@@ -573,7 +571,7 @@ static void count_job(void *arg, uint32_t uid, uint32_t jid)
 }
 
 /* Accepted connections have the listener's name, too. */
-static void job_is_listed_once(void **state)
+CASE_IN(job_is_listed_once, setup, teardown)
 {
 	struct world *w = *state;
 	struct count c = {w->jid, 0};
@@ -581,26 +579,4 @@ static void job_is_listed_once(void **state)
 	p3_look_jobs(count_job, &c);
 	assert_int_equal(c.seen, 1);
 	p3_look_close(look);
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(look_tells_of_each_node_what_became_of_it),
-		CASE(look_reads_segments_of_the_living_and_of_the_dead),
-		CASE(next_program_leaves_remains_of_the_dead),
-		CASE(only_the_last_remains_are_kept),
-		CASE(look_sees_who_waits_in_the_barrier),
-		CASE(stopped_lookers_hold_up_nobody),
-		CASE(look_that_makes_no_sense_is_hung_up_on),
-		CASE(segments_are_handed_out_read_only),
-		CASE(look_of_another_user_is_refused),
-		CASE(look_does_not_believe_a_name),
-		CASE(look_ends_with_yod),
-		CASE(look_gives_up_on_a_stopped_yod),
-		CASE(job_is_listed_once),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,6 @@
 #include <signal.h>
 
 #include "shm/lane.h"
-#include "unit/pair.h"
 #include "unit/torture.h"
 #include "support/cases.h"
 

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop of yod, and the streams that it serves. */
 #include "launcher/yod/remote.h"
+#include "support/cases.h"
 
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static struct p3_loop loop;
 
@@ -43,7 +40,7 @@ static void open_end(struct end *e)
 	assert_int_equal(p3_loop_watch(&loop, &e->at, EPOLLIN), 0);
 }
 
-static void ended_watch_is_not_called(void **state)
+CASE(ended_watch_is_not_called)
 {
 	struct end a, b;
 	(void)state;
@@ -81,7 +78,7 @@ static void on_time(void *arg)
 		p3_loop_at(&loop, &a->next->timer, p3_now_ms() + a->in_ms);
 }
 
-static void timers_go_off_in_order(void **state)
+CASE(timers_go_off_in_order)
 {
 	struct alarm a = {.name = 'a'}, b = {.name = 'b'}, c = {.name = 'c'};
 	int64_t now = p3_now_ms();
@@ -122,7 +119,7 @@ static void on_moved(struct p3_drain *d, size_t n, int err)
 		p3_drain_close(d);
 }
 
-static void drain_keeps_what_its_reader_does_not_take(void **state)
+CASE(drain_keeps_what_its_reader_does_not_take)
 {
 	static char bytes[P3_STREAM_ROOM], got[P3_STREAM_ROOM];
 	struct p3_drain d = {.to.fd = -1, .moved = on_moved};
@@ -154,7 +151,7 @@ static void no_move(void *arg, uint32_t i, size_t n)
 }
 
 /* The end of a stream may be told twice, while its last bytes wait for their reader. */
-static void output_without_newline_is_written(void **state)
+CASE(output_without_newline_is_written)
 {
 	struct p3_output_conf conf = {.loop = &loop, .ranks = 1, .moved = no_move};
 	int ends[2];
@@ -193,9 +190,5 @@ static int close_loop(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(ended_watch_is_not_called),
-		cmocka_unit_test(timers_go_off_in_order),
-		cmocka_unit_test(drain_keeps_what_its_reader_does_not_take),
-		cmocka_unit_test(output_without_newline_is_written)};
-	return cmocka_run_group_tests(tests, open_loop, close_loop);
+	return cases_run_in(open_loop, close_loop);
 }

@@ -2,11 +2,8 @@
 /* The table of the other nodes (lib/node/member.h), with a NIC that only notes what it is
  * told. */
 #include "lib/node/member.h"
+#include "support/cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <string.h>
 
@@ -101,9 +98,8 @@ static struct p3_member *birth(bool lost)
 
 /* ---- cases: births ---- */
 
-static void a_birth_attaches_the_member(void **state)
+CASE_IN(a_birth_attaches_the_member, set_up, tear_down)
 {
-	(void)state;
 	const struct p3_member *b = birth(false);
 	expect_told("up");
 	assert_int_equal(as.node, 1);
@@ -116,17 +112,15 @@ static void a_birth_attaches_the_member(void **state)
 	assert_false(p3_members_wait(&node));
 }
 
-static void another_birth_gives_the_ids_of_an_attached_member(void **state)
+CASE_IN(another_birth_gives_the_ids_of_an_attached_member, set_up, tear_down)
 {
-	(void)state;
 	up = -EEXIST;
 	assert_false(birth(false)->missing);
 	expect_told("up pids");
 }
 
-static void a_member_without_room_is_expected_and_comes_later(void **state)
+CASE_IN(a_member_without_room_is_expected_and_comes_later, set_up, tear_down)
 {
-	(void)state;
 	up = -ENOMEM;
 	assert_true(birth(false)->missing);
 	expect_told("up expect");
@@ -137,26 +131,23 @@ static void a_member_without_room_is_expected_and_comes_later(void **state)
 	assert_false(p3_members_wait(&node));
 }
 
-static void a_member_whose_descriptors_are_lost_is_expected(void **state)
+CASE_IN(a_member_whose_descriptors_are_lost_is_expected, set_up, tear_down)
 {
-	(void)state;
 	assert_true(birth(true)->missing);
 	expect_told("expect");
 	assert_int_equal(as.published, -1);
 }
 
-static void a_member_that_cannot_be_attached_counts_as_dead(void **state)
+CASE_IN(a_member_that_cannot_be_attached_counts_as_dead, set_up, tear_down)
 {
-	(void)state;
 	up = -EPROTO;
 	assert_false(birth(false)->missing);
 	expect_told("up expect down");
 	assert_int_equal(as.end, P3_PEER_DIED);
 }
 
-static void a_member_that_is_leaving_is_left_alone(void **state)
+CASE_IN(a_member_that_is_leaving_is_left_alone, set_up, tear_down)
 {
-	(void)state;
 	up = -ESTALE;
 	assert_false(birth(false)->missing);
 	expect_told("up");
@@ -164,9 +155,8 @@ static void a_member_that_is_leaving_is_left_alone(void **state)
 
 /* ---- cases: ends ---- */
 
-static void an_end_waits_until_all_messages_are_taken(void **state)
+CASE_IN(an_end_waits_until_all_messages_are_taken, set_up, tear_down)
 {
-	(void)state;
 	struct p3_member *b = birth(false);
 	down = false;
 	p3_member_end(b, P3_PEER_LEFT);
@@ -184,18 +174,16 @@ static void an_end_waits_until_all_messages_are_taken(void **state)
 	expect_told("");
 }
 
-static void an_end_discards_messages_when_it_must_be_over(void **state)
+CASE_IN(an_end_discards_messages_when_it_must_be_over, set_up, tear_down)
 {
-	(void)state;
 	down = false;
 	p3_member_end(birth(false), P3_PEER_DIED);
 	assert_true(p3_member_remove(&node, NULL, 1, true));
 	assert_true(as.now);
 }
 
-static void the_first_end_counts(void **state)
+CASE_IN(the_first_end_counts, set_up, tear_down)
 {
-	(void)state;
 	struct p3_member *b = birth(false);
 	p3_member_end(b, P3_PEER_LEFT);
 	p3_member_end(b, P3_PEER_DIED);
@@ -203,9 +191,8 @@ static void the_first_end_counts(void **state)
 	assert_int_equal(as.end, P3_PEER_LEFT);
 }
 
-static void an_ending_member_is_not_asked_for(void **state)
+CASE_IN(an_ending_member_is_not_asked_for, set_up, tear_down)
 {
-	(void)state;
 	struct p3_member *b = birth(true);
 	b->apart = true;
 	p3_member_end(b, P3_PEER_DIED);
@@ -215,9 +202,8 @@ static void an_ending_member_is_not_asked_for(void **state)
 
 /* ---- cases: packets ---- */
 
-static void ranks_of_other_jobs_are_none(void **state)
+CASE_IN(ranks_of_other_jobs_are_none, set_up, tear_down)
 {
-	(void)state;
 	struct p3_job_msg m = {.op = P3_JOB_DIED, .jid = 5, .rank = 2, .heap_len = 1};
 	struct p3_peer_info info = p3_member_info(&node, &m, NULL);
 	assert_int_equal(info.rank, 2);
@@ -228,9 +214,8 @@ static void ranks_of_other_jobs_are_none(void **state)
 	assert_int_equal(p3_member_info(&node, &m, NULL).rank, P3_JOB_NO_RANK);
 }
 
-static void a_packet_has_the_index_and_the_capacity(void **state)
+CASE_IN(a_packet_has_the_index_and_the_capacity, set_up, tear_down)
 {
-	(void)state;
 	struct p3_job_msg m = p3_member_message(&node, P3_JOB_LEAVE);
 	assert_int_equal(m.node, 3);
 	assert_int_equal(m.size, NODES);
@@ -239,25 +224,4 @@ static void a_packet_has_the_index_and_the_capacity(void **state)
 	node.launched = true;
 	node.rank = 1;
 	assert_int_equal(p3_member_message(&node, P3_JOB_LEAVE).rank, 1);
-}
-
-#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(a_birth_attaches_the_member),
-		CASE(another_birth_gives_the_ids_of_an_attached_member),
-		CASE(a_member_without_room_is_expected_and_comes_later),
-		CASE(a_member_whose_descriptors_are_lost_is_expected),
-		CASE(a_member_that_cannot_be_attached_counts_as_dead),
-		CASE(a_member_that_is_leaving_is_left_alone),
-		CASE(an_end_waits_until_all_messages_are_taken),
-		CASE(an_end_discards_messages_when_it_must_be_over),
-		CASE(the_first_end_counts),
-		CASE(an_ending_member_is_not_asked_for),
-		CASE(ranks_of_other_jobs_are_none),
-		CASE(a_packet_has_the_index_and_the_capacity),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,9 @@
  * The rendezvous, driven through socketpairs by nodes that live in this test.  Only the
  * cases about deadlines sleep; settle() runs the server until it is idle.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +29,7 @@
 #include "support/patience.h"
 #include "shm/job.h"
 #include "shm/layout.h"
+#include "support/cases.h"
 
 #define NODES  4
 #define LAYOUT UINT64_C(0xabcdef)
@@ -303,7 +301,7 @@ static void job_of(struct world *w, uint32_t n)
 
 /* ---- cases: births ---- */
 
-static void rdv_welcomes_with_rank_and_job(void **state)
+CASE_IN(rdv_welcomes_with_rank_and_job, setup, teardown)
 {
 	struct world *w = *state;
 	hello(w, 2);
@@ -318,7 +316,7 @@ static void rdv_welcomes_with_rank_and_job(void **state)
 }
 
 /* All nodes get one file, which cannot be shortened. */
-static void rdv_hands_all_nodes_the_same_sleepers(void **state)
+CASE_IN(rdv_hands_all_nodes_the_same_sleepers, setup, teardown)
 {
 	struct world *w = *state;
 	struct stat st[2];
@@ -335,7 +333,7 @@ static void rdv_hands_all_nodes_the_same_sleepers(void **state)
 	assert_int_equal(st[0].st_size, p3_sleepers_len(NODES));
 }
 
-static void rdv_tells_all_of_a_birth_then_joined(void **state)
+CASE_IN(rdv_tells_all_of_a_birth_then_joined, setup, teardown)
 {
 	struct world *w = *state;
 	hello(w, 0);
@@ -367,7 +365,7 @@ static void rdv_tells_all_of_a_birth_then_joined(void **state)
 	assert_int_equal(count_joined(w), 2);
 }
 
-static void rdv_hands_on_published_doorbell_and_heap(void **state)
+CASE_IN(rdv_hands_on_published_doorbell_and_heap, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_job_packet g;
@@ -385,7 +383,7 @@ static void rdv_hands_on_published_doorbell_and_heap(void **state)
 	p3_job_close(&g);
 }
 
-static void rdv_tells_all_of_new_pids(void **state)
+CASE_IN(rdv_tells_all_of_new_pids, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -400,7 +398,7 @@ static void rdv_tells_all_of_new_pids(void **state)
 
 /* ---- cases: ends ---- */
 
-static void rdv_says_left_to_all_joined(void **state)
+CASE_IN(rdv_says_left_to_all_joined, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 3);
@@ -415,7 +413,7 @@ static void rdv_says_left_to_all_joined(void **state)
 	assert_true(p3_rdv_may_reap(w->rdv, 1));
 }
 
-static void rdv_lets_a_node_join_again(void **state)
+CASE_IN(rdv_lets_a_node_join_again, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -429,7 +427,7 @@ static void rdv_lets_a_node_join_again(void **state)
 	expect(w, 1, P3_JOB_JOINED);
 }
 
-static void rdv_tells_a_leaver_nothing_more(void **state)
+CASE_IN(rdv_tells_a_leaver_nothing_more, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 3);
@@ -440,7 +438,7 @@ static void rdv_tells_a_leaver_nothing_more(void **state)
 	expect_silence(w, 0);
 }
 
-static void rdv_says_died_on_end_of_file(void **state)
+CASE_IN(rdv_says_died_on_end_of_file, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 3);
@@ -451,7 +449,7 @@ static void rdv_says_died_on_end_of_file(void **state)
 	assert_int_equal(count_joined(w), 2);
 }
 
-static void rdv_reads_leave_before_end_of_file(void **state)
+CASE_IN(rdv_reads_leave_before_end_of_file, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_job_msg m = {
@@ -468,7 +466,7 @@ static void rdv_reads_leave_before_end_of_file(void **state)
 	expect_silence(w, 0);
 }
 
-static void rdv_reaps_when_all_have_dropped(void **state)
+CASE_IN(rdv_reaps_when_all_have_dropped, setup_with_fates, teardown)
 {
 	struct world *w = *state;
 	struct p3_job_msg m = {.op = P3_JOB_DROPPED, .node = 2, .incarnation = 3};
@@ -487,7 +485,7 @@ static void rdv_reaps_when_all_have_dropped(void **state)
 	assert_true(p3_rdv_may_reap(w->rdv, 2));
 }
 
-static void rdv_reaps_when_nobody_is_left(void **state)
+CASE_IN(rdv_reaps_when_nobody_is_left, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 3);
@@ -500,7 +498,7 @@ static void rdv_reaps_when_nobody_is_left(void **state)
 	assert_true(p3_rdv_may_reap(w->rdv, 0));
 }
 
-static void rdv_reaps_in_spite_of_a_stopped_survivor(void **state)
+CASE_IN(rdv_reaps_in_spite_of_a_stopped_survivor, setup_with_fates, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -511,7 +509,7 @@ static void rdv_reaps_in_spite_of_a_stopped_survivor(void **state)
 	assert_true(p3_rdv_may_reap(w->rdv, 1));
 }
 
-static void rdv_shows_status_0_as_left_and_tells_peers_died(void **state)
+CASE_IN(rdv_shows_status_0_as_left_and_tells_peers_died, setup_with_fates, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -530,7 +528,7 @@ static void rdv_shows_status_0_as_left_and_tells_peers_died(void **state)
 }
 
 /* Ranks that have never joined and end before the question, and after it. */
-static void rdv_tells_watchers_of_ranks_that_end(void **state)
+CASE_IN(rdv_tells_watchers_of_ranks_that_end, setup, teardown)
 {
 	struct world *w = *state;
 	const struct p3_job_msg watch[] = {{.op = P3_JOB_WATCH, .incarnation = 1},
@@ -562,7 +560,7 @@ static void rdv_tells_watchers_of_ranks_that_end(void **state)
 	expect_silence(w, 0);
 }
 
-static void rdv_waits_for_the_fate_and_says_died(void **state)
+CASE_IN(rdv_waits_for_the_fate_and_says_died, setup_with_fates, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -573,7 +571,7 @@ static void rdv_waits_for_the_fate_and_says_died(void **state)
 	expect_silence(w, 0);
 }
 
-static void rdv_says_died_when_no_fate_comes(void **state)
+CASE_IN(rdv_says_died_when_no_fate_comes, setup_with_fates, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -589,7 +587,7 @@ static void rdv_says_died_when_no_fate_comes(void **state)
 
 /* ---- cases: barrier ---- */
 
-static void rdv_releases_when_all_wait(void **state)
+CASE_IN(rdv_releases_when_all_wait, setup, teardown)
 {
 	struct world *w = *state;
 	for (uint32_t i = 0; i < NODES; i++) {
@@ -606,7 +604,7 @@ static void rdv_releases_when_all_wait(void **state)
 	}
 }
 
-static void rdv_fails_the_barrier_when_a_node_ends(void **state)
+CASE_IN(rdv_fails_the_barrier_when_a_node_ends, setup, teardown)
 {
 	struct world *w = *state;
 	for (uint32_t i = 0; i < 2; i++) {
@@ -626,7 +624,7 @@ static void rdv_fails_the_barrier_when_a_node_ends(void **state)
 	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).ended, 3);
 }
 
-static void rdv_fails_the_barrier_when_a_waiter_ends(void **state)
+CASE_IN(rdv_fails_the_barrier_when_a_waiter_ends, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -645,7 +643,7 @@ static void rdv_fails_the_barrier_when_a_waiter_ends(void **state)
 /* ---- cases: misbehavior ---- */
 
 /* A node of another layout is refused, also if it comes first; the others may join. */
-static void rdv_refuses_another_layout(void **state)
+CASE_IN(rdv_refuses_another_layout, setup, teardown)
 {
 	struct world *w = *state;
 	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_HELLO, .layout = 0x999});
@@ -667,7 +665,7 @@ static void rdv_refuses_another_layout(void **state)
 	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).status, EPIPE);
 }
 
-static void rdv_cuts_off_garbage(void **state)
+CASE_IN(rdv_cuts_off_garbage, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC ^ 1, .op = P3_JOB_BARRIER};
@@ -688,7 +686,7 @@ static void rdv_cuts_off_garbage(void **state)
 	assert_non_null(strstr(w->said, words));
 }
 
-static void rdv_cuts_off_an_empty_packet(void **state)
+CASE_IN(rdv_cuts_off_an_empty_packet, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -698,7 +696,7 @@ static void rdv_cuts_off_an_empty_packet(void **state)
 	expect_about(w, 0, P3_JOB_DIED, 1, 2);
 }
 
-static void rdv_cuts_off_unknown_and_foreign_operations(void **state)
+CASE_IN(rdv_cuts_off_unknown_and_foreign_operations, setup, teardown)
 {
 	static const enum p3_job_op bad[] = {0, P3_JOB_WELCOME, P3_JOB_BORN, P3_JOB_OPS};
 	struct world *w = *state;
@@ -708,7 +706,7 @@ static void rdv_cuts_off_unknown_and_foreign_operations(void **state)
 	}
 }
 
-static void rdv_cuts_off_what_comes_out_of_turn(void **state)
+CASE_IN(rdv_cuts_off_what_comes_out_of_turn, setup, teardown)
 {
 	struct world *w = *state;
 	say(w, 0, P3_JOB_BARRIER);
@@ -724,7 +722,7 @@ static void rdv_cuts_off_what_comes_out_of_turn(void **state)
 	expect_cut_off(w, 3);
 }
 
-static void rdv_cuts_off_a_wrong_number_of_descriptors(void **state)
+CASE_IN(rdv_cuts_off_a_wrong_number_of_descriptors, setup, teardown)
 {
 	struct world *w = *state;
 	for (uint32_t i = 0; i < 3; i++) {
@@ -740,7 +738,7 @@ static void rdv_cuts_off_a_wrong_number_of_descriptors(void **state)
 	expect_cut_off(w, 3);
 }
 
-static void rdv_cuts_off_too_many_descriptors(void **state)
+CASE_IN(rdv_cuts_off_too_many_descriptors, setup, teardown)
 {
 	struct world *w = *state;
 	enum { MANY = 9 };
@@ -772,7 +770,7 @@ static void rdv_cuts_off_too_many_descriptors(void **state)
 	}
 }
 
-static void rdv_cuts_off_a_segment_shorter_than_told(void **state)
+CASE_IN(rdv_cuts_off_a_segment_shorter_than_told, setup, teardown)
 {
 	struct world *w = *state;
 	int fds[P3_JOB_FDS];
@@ -790,7 +788,7 @@ static void rdv_cuts_off_a_segment_shorter_than_told(void **state)
 	expect_cut_off(w, 0);
 }
 
-static void rdv_cuts_off_a_drop_of_no_node(void **state)
+CASE_IN(rdv_cuts_off_a_drop_of_no_node, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 1);
@@ -805,7 +803,7 @@ static void say_again(struct world *w, uint32_t i, uint32_t about, uint64_t inca
 			.op = P3_JOB_AGAIN, .node = about, .incarnation = incarnation});
 }
 
-static void rdv_tells_a_birth_again(void **state)
+CASE_IN(rdv_tells_a_birth_again, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -830,7 +828,7 @@ static void ask(struct world *w, uint32_t i, uint32_t round)
 			.op = P3_JOB_ASK, .incarnation = i + 1, .round = round});
 }
 
-static void rdv_answers_behind_all_it_had_to_tell(void **state)
+CASE_IN(rdv_answers_behind_all_it_had_to_tell, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -845,7 +843,7 @@ static void rdv_answers_behind_all_it_had_to_tell(void **state)
 	expect_silence(w, 0); /* another life's */
 }
 
-static void rdv_ignores_a_forked_child(void **state)
+CASE_IN(rdv_ignores_a_forked_child, setup, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -888,7 +886,7 @@ static pid_t program(struct world *w, uint32_t i, uint64_t incarnation, bool sta
 	_exit(0);
 }
 
-static void rdv_sees_a_wrapped_program_die(void **state)
+CASE_IN(rdv_sees_a_wrapped_program_die, setup, teardown)
 {
 	struct world *w = *state;
 	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -911,7 +909,7 @@ static void rdv_sees_a_wrapped_program_die(void **state)
 }
 
 /* A process that has ended or is ending has a status, however late that comes. */
-static void rdv_waits_for_the_fate_of_a_process_that_ends(void **state)
+CASE_IN(rdv_waits_for_the_fate_of_a_process_that_ends, setup_with_fates_soon, teardown)
 {
 	struct world *w = *state;
 	siginfo_t info;
@@ -952,7 +950,7 @@ static void *pause_for_ever(void *arg)
 }
 
 /* A process whose first thread has ended, while another one lives, is not ending. */
-static void rdv_tells_the_end_of_a_thread_from_that_of_a_process(void **state)
+CASE_IN(rdv_tells_the_end_of_a_thread_from_that_of_a_process, setup, teardown)
 {
 	siginfo_t info;
 	pthread_t other;
@@ -973,7 +971,7 @@ static void rdv_tells_the_end_of_a_thread_from_that_of_a_process(void **state)
 	(void)state;
 }
 
-static void rdv_lets_a_wrappers_next_program_take_over(void **state)
+CASE_IN(rdv_lets_a_wrappers_next_program_take_over, setup_with_fates, teardown)
 {
 	struct world *w = *state;
 	int status;
@@ -1001,7 +999,7 @@ static void cycle(struct world *w, uint32_t i, uint64_t incarnation)
 	skip_all(w, i);
 }
 
-static void rdv_bounds_the_queue_of_one_that_never_reads(void **state)
+CASE_IN(rdv_bounds_the_queue_of_one_that_never_reads, setup, teardown)
 {
 	struct world *w = *state;
 	hello(w, 0);
@@ -1032,7 +1030,7 @@ static void rdv_bounds_the_queue_of_one_that_never_reads(void **state)
 	assert_int_equal(count_queued(w, 0), 0);
 }
 
-static void rdv_cuts_off_one_that_asks_and_never_reads(void **state)
+CASE_IN(rdv_cuts_off_one_that_asks_and_never_reads, setup, teardown)
 {
 	struct world *w = *state;
 	struct p3_job_msg m = {
@@ -1050,7 +1048,7 @@ static void rdv_cuts_off_one_that_asks_and_never_reads(void **state)
 }
 
 /* Descriptors in flight are limited per user: a sleeping node must not miss a birth. */
-static void rdv_outlasts_too_many_descriptors_in_flight(void **state)
+CASE_IN(rdv_outlasts_too_many_descriptors_in_flight, setup, teardown)
 {
 	struct world *w = *state;
 	struct rlimit was, low = {64, 64};
@@ -1093,7 +1091,7 @@ static void expect_fds(struct world *w, uint32_t i, enum p3_job_op op, uint32_t 
 	p3_job_close(&g);
 }
 
-static void rdv_tells_of_births_apart_without_descriptors(void **state)
+CASE_IN(rdv_tells_of_births_apart_without_descriptors, setup_apart, teardown)
 {
 	struct world *w = *state;
 	for (uint32_t i = 0; i < 2; i++) {
@@ -1111,7 +1109,7 @@ static void rdv_tells_of_births_apart_without_descriptors(void **state)
 	expect_silence(w, 1);
 }
 
-static void rdv_introduces_both_once(void **state)
+CASE_IN(rdv_introduces_both_once, setup_apart, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 3);
@@ -1128,7 +1126,7 @@ static void rdv_introduces_both_once(void **state)
 }
 
 /* The introduction of an earlier life does not count for a new one. */
-static void rdv_introduces_a_new_life_anew(void **state)
+CASE_IN(rdv_introduces_a_new_life_anew, setup_apart, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -1146,7 +1144,7 @@ static void rdv_introduces_a_new_life_anew(void **state)
 }
 
 /* A node hears once, late, of the births of nodes 1 and 2, and of nothing else. */
-static void rdv_tells_of_births_late_and_once(void **state)
+CASE_IN(rdv_tells_of_births_late_and_once, setup_large, teardown)
 {
 	struct world *w = *state;
 	for (uint32_t i = 0; i < 3; i++) {
@@ -1166,7 +1164,7 @@ static void rdv_tells_of_births_late_and_once(void **state)
 }
 
 /* Any other packet to a node comes behind the births before it. */
-static void rdv_tells_of_births_before_all_else(void **state)
+CASE_IN(rdv_tells_of_births_before_all_else, setup_large, teardown)
 {
 	struct world *w = *state;
 	for (uint32_t i = 0; i < 3; i++) {
@@ -1239,12 +1237,12 @@ static void end_after_introduction(struct world *w, bool leaves)
 	expect_silence(w, 0);
 }
 
-static void rdv_introduces_one_that_has_left_since(void **state)
+CASE_IN(rdv_introduces_one_that_has_left_since, setup_apart, teardown)
 {
 	end_after_introduction(*state, true);
 }
 
-static void rdv_introduces_one_that_has_died_since(void **state)
+CASE_IN(rdv_introduces_one_that_has_died_since, setup_apart, teardown)
 {
 	end_after_introduction(*state, false);
 }
@@ -1277,7 +1275,7 @@ static void leave(struct world *w, uint32_t i, uint64_t incarnation)
 }
 
 /* The first birth of node 2 waits for node 0 when node 2 talks to that, and ends. */
-static void rdv_introduces_one_whose_birth_was_not_read(void **state)
+CASE_IN(rdv_introduces_one_whose_birth_was_not_read, setup_apart, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 2);
@@ -1296,7 +1294,7 @@ static void rdv_introduces_one_whose_birth_was_not_read(void **state)
 
 /* Node 2 lives anew before node 0 has read of its first life: it reads of both, and of
  * no third that has ended. */
-static void rdv_keeps_an_ended_life_behind_a_new_one(void **state)
+CASE_IN(rdv_keeps_an_ended_life_behind_a_new_one, setup_apart, teardown)
 {
 	struct world *w = *state;
 	job_of(w, 3);
@@ -1321,7 +1319,7 @@ static void rdv_keeps_an_ended_life_behind_a_new_one(void **state)
 
 /* ---- cases: adding ---- */
 
-static void rdv_takes_a_socket_once(void **state)
+CASE_IN(rdv_takes_a_socket_once, setup, teardown)
 {
 	struct world *w = *state;
 	int pair[2];
@@ -1334,73 +1332,10 @@ static void rdv_takes_a_socket_once(void **state)
 	close(pair[1]);
 }
 
-static void job_send_refuses_too_many_descriptors(void **state)
+CASE_IN(job_send_refuses_too_many_descriptors, setup, teardown)
 {
 	struct world *w = *state;
 	int fds[P3_JOB_FDS + 1] = {0};
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC};
 	assert_int_equal(p3_job_send(w->sock[0], &m, fds, P3_JOB_FDS + 1), -EINVAL);
-}
-
-#define CASE(f)       cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define CASE_APART(f) cmocka_unit_test_setup_teardown(f, setup_apart, teardown)
-#define CASE_LARGE(f) cmocka_unit_test_setup_teardown(f, setup_large, teardown)
-#define CASE_FATES(f) cmocka_unit_test_setup_teardown(f, setup_with_fates, teardown)
-#define CASE_SOON(f)  cmocka_unit_test_setup_teardown(f, setup_with_fates_soon, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CASE(rdv_welcomes_with_rank_and_job),
-		CASE(rdv_tells_all_of_a_birth_then_joined),
-		CASE(rdv_hands_all_nodes_the_same_sleepers),
-		CASE(rdv_hands_on_published_doorbell_and_heap),
-		CASE(rdv_tells_all_of_new_pids),
-		CASE(rdv_says_left_to_all_joined),
-		CASE(rdv_lets_a_node_join_again),
-		CASE(rdv_tells_a_leaver_nothing_more),
-		CASE(rdv_says_died_on_end_of_file),
-		CASE(rdv_tells_watchers_of_ranks_that_end),
-		CASE(rdv_reads_leave_before_end_of_file),
-		CASE_FATES(rdv_reaps_when_all_have_dropped),
-		CASE(rdv_reaps_when_nobody_is_left),
-		CASE_FATES(rdv_reaps_in_spite_of_a_stopped_survivor),
-		CASE_FATES(rdv_shows_status_0_as_left_and_tells_peers_died),
-		CASE_FATES(rdv_waits_for_the_fate_and_says_died),
-		CASE_FATES(rdv_says_died_when_no_fate_comes),
-		CASE(rdv_releases_when_all_wait),
-		CASE(rdv_fails_the_barrier_when_a_node_ends),
-		CASE(rdv_fails_the_barrier_when_a_waiter_ends),
-		CASE(rdv_refuses_another_layout),
-		CASE(rdv_cuts_off_garbage),
-		CASE(rdv_cuts_off_an_empty_packet),
-		CASE(rdv_cuts_off_unknown_and_foreign_operations),
-		CASE(rdv_cuts_off_what_comes_out_of_turn),
-		CASE(rdv_cuts_off_a_wrong_number_of_descriptors),
-		CASE(rdv_cuts_off_too_many_descriptors),
-		CASE(rdv_cuts_off_a_segment_shorter_than_told),
-		CASE(rdv_cuts_off_a_drop_of_no_node),
-		CASE(rdv_tells_a_birth_again),
-		CASE(rdv_answers_behind_all_it_had_to_tell),
-		CASE(rdv_ignores_a_forked_child),
-		CASE(rdv_sees_a_wrapped_program_die),
-		CASE_SOON(rdv_waits_for_the_fate_of_a_process_that_ends),
-		CASE(rdv_tells_the_end_of_a_thread_from_that_of_a_process),
-		CASE_FATES(rdv_lets_a_wrappers_next_program_take_over),
-		CASE(rdv_bounds_the_queue_of_one_that_never_reads),
-		CASE(rdv_cuts_off_one_that_asks_and_never_reads),
-		CASE(rdv_outlasts_too_many_descriptors_in_flight),
-		CASE_APART(rdv_tells_of_births_apart_without_descriptors),
-		CASE_LARGE(rdv_tells_of_births_late_and_once),
-		CASE_LARGE(rdv_tells_of_births_before_all_else),
-		CASE_APART(rdv_introduces_both_once),
-		CASE_APART(rdv_introduces_a_new_life_anew),
-		CASE_APART(rdv_introduces_one_that_has_left_since),
-		CASE_APART(rdv_introduces_one_that_has_died_since),
-		CASE_APART(rdv_introduces_one_whose_birth_was_not_read),
-		CASE_APART(rdv_keeps_an_ended_life_behind_a_new_one),
-		CASE(rdv_takes_a_socket_once),
-		CASE(job_send_refuses_too_many_descriptors),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

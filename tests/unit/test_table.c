@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of objects: only the handle of a living object finds it, and a table that the
  * address space has no room for is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
 #include "nic/obj/state.h"
 #include "nic/proto/proto.h"
+#include "support/cases.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,9 +46,8 @@ static struct thing *thing_new(struct p3_table *t, uint32_t ni)
 	return x;
 }
 
-static void handle_finds_its_object_while_that_lives(void **state)
+CASE(handle_finds_its_object_while_that_lives)
 {
-	(void)state;
 	struct p3_table t = new_table();
 	for (uint32_t i = 0; i < 3 * P3_TABLE_EACH; i++) {
 		struct thing *x = thing_new(&t, i % 2);
@@ -82,9 +78,8 @@ static void assert_dead(const struct p3_table *t, const struct p3_object *o, uin
 	}
 }
 
-static void no_value_finds_a_dead_object(void **state)
+CASE(no_value_finds_a_dead_object)
 {
-	(void)state;
 	struct p3_table t = new_table();
 	struct p3_object *o = p3_table_at(&t, 0);
 	assert_dead(&t, o, p3_obj_next_name(o)); /* it has never lived */
@@ -99,9 +94,8 @@ static void no_value_finds_a_dead_object(void **state)
 }
 
 /* Where no chunk is yet, the table is read as zeros. */
-static void no_value_finds_an_object_beyond_the_last(void **state)
+CASE(no_value_finds_an_object_beyond_the_last)
 {
-	(void)state;
 	struct p3_table t = new_table();
 	struct thing *x = thing_new(&t, 0);
 	uint64_t h = p3_get(&x->o.name);
@@ -113,9 +107,8 @@ static void no_value_finds_an_object_beyond_the_last(void **state)
 	p3_table_unreserve(&t);
 }
 
-static void place_gets_another_name_in_each_life(void **state)
+CASE(place_gets_another_name_in_each_life)
 {
-	(void)state;
 	struct p3_table t = new_table();
 	uint64_t before[P3_TABLE_EACH] = {0};
 	for (unsigned i = 0; i < 20 * P3_TABLE_EACH; i++) {
@@ -131,9 +124,8 @@ static void place_gets_another_name_in_each_life(void **state)
 }
 
 /* The last generation is followed by the first, and changes no other part of the name. */
-static void generations_wrap_within_their_bits(void **state)
+CASE(generations_wrap_within_their_bits)
 {
-	(void)state;
 	struct p3_table t = new_table();
 	struct p3_object *o = p3_table_alloc(&t);
 	uint32_t index = p3_obj_index(o);
@@ -145,9 +137,8 @@ static void generations_wrap_within_their_bits(void **state)
 	p3_table_unreserve(&t);
 }
 
-static void table_grows_to_its_end(void **state)
+CASE(table_grows_to_its_end)
 {
-	(void)state;
 	struct p3_table t = new_table();
 	uint32_t n = 0;
 	struct thing *x, *last = NULL;
@@ -160,9 +151,8 @@ static void table_grows_to_its_end(void **state)
 	p3_table_unreserve(&t);
 }
 
-static void table_without_address_space_is_refused(void **state)
+CASE(table_without_address_space_is_refused)
 {
-	(void)state;
 	struct p3_table t;
 	struct rlimit was, none = {0};
 	assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
@@ -188,9 +178,8 @@ static uint64_t data_bytes(void)
 }
 
 /* A limit of the memory that can be written does not count what no object uses. */
-static void table_takes_no_memory_for_its_range(void **state)
+CASE(table_takes_no_memory_for_its_range)
 {
-	(void)state;
 	struct p3_table t;
 	struct rlimit was, few;
 	assert_int_equal(getrlimit(RLIMIT_DATA, &was), 0);
@@ -205,9 +194,8 @@ static void table_takes_no_memory_for_its_range(void **state)
 }
 
 /* Requests of an initiator name its pendings; 0 names none. */
-static void pendings_have_a_name_in_each_generation(void **state)
+CASE(pendings_have_a_name_in_each_generation)
 {
-	(void)state;
 	static struct p3_pending t;
 	for (uint64_t gen = 0; gen < 1 << 14; gen++) {
 		p3_set(&t.o.name, gen << P3_HANDLE_INDEX_BITS);
@@ -217,9 +205,8 @@ static void pendings_have_a_name_in_each_generation(void **state)
 }
 
 /* A peer may send any name, also while all memory for pendings is in use. */
-static void no_name_finds_a_pending_beyond_the_last(void **state)
+CASE(no_name_finds_a_pending_beyond_the_last)
 {
-	(void)state;
 	static struct p3_nic n;
 	static struct p3_peer p;
 	static struct p3_pending room[P3_TABLE_EACH];
@@ -231,21 +218,4 @@ static void no_name_finds_a_pending_beyond_the_last(void **state)
 		assert_non_null(p3_table_alloc(t));
 	for (uint32_t name = 0; name <= P3_PENDING_INDEX; name++)
 		assert_null(p3_pending_named(&n, &p, name));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handle_finds_its_object_while_that_lives),
-		cmocka_unit_test(no_value_finds_a_dead_object),
-		cmocka_unit_test(no_value_finds_an_object_beyond_the_last),
-		cmocka_unit_test(place_gets_another_name_in_each_life),
-		cmocka_unit_test(generations_wrap_within_their_bits),
-		cmocka_unit_test(pendings_have_a_name_in_each_generation),
-		cmocka_unit_test(no_name_finds_a_pending_beyond_the_last),
-		cmocka_unit_test(table_grows_to_its_end),
-		cmocka_unit_test(table_without_address_space_is_refused),
-		cmocka_unit_test(table_takes_no_memory_for_its_range),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
