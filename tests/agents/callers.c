@@ -24,7 +24,7 @@ static void begin(void)
 	int rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &mp.ni);
 	const char *rank = getenv("PTL_MY_RID");
 	while (rc != PTL_OK && rank && strcmp(rank, "0") != 0)
-		pause(); /* rank 0 hears of it while this process lives, and ends the job */
+		pause(); /* rank 0 hears of it meanwhile, and ends the job */
 	mp_check(rc == PTL_OK, "PtlNIInit: %s", PtlErrorStr((unsigned)rc));
 	mp_ok(PtlGetRank(mp.ni, &mp.rank, &mp.size));
 	mp_ok(PtlGetRankId(mp.ni, 0, &mp.id[0]));

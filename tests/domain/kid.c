@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Members as child processes of a test. */
-#include "kid.h"
+#include "member.h"
 
 #include <signal.h>
 #include <fcntl.h>

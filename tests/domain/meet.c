@@ -6,7 +6,7 @@
  *	meet member PID		one that obeys orders
  *	meet churner PID HOW	one of scene churn
  */
-#include "kid.h"
+#include "member.h"
 #include "../support/asleep.h"
 
 #include <portals3x.h>

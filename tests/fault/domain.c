@@ -11,7 +11,7 @@
  * at the last time.  Then all that stay lose the victim, and reach each other and its
  * successor; when they have left nothing is there any more.
  */
-#include "domain/kid.h"
+#include "domain/member.h"
 
 #include <errno.h>
 #include <portals3.h>

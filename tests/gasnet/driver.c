@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The part of the frame that starts jobs and looks at their ends, and that of scenes. */
 #include "gn.h"
-#include "frame.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The frame of GASNet's conformance suite: checks, results, nodes, data. */
 #include "gn.h"
-#include "frame.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

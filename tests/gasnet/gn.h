@@ -236,4 +236,14 @@ void gn_mark(void);
 /* End this scene on all nodes in an orderly way. */
 _Noreturn void gn_scene_done(void);
 
+/* ---- calls between the files of the frame (gn.c, driver.c); not for statements ---- */
+
+void gn_know_nodes(void);
+void gn_attach(uintptr_t segment);
+void gn_driver_init(void);
+/* End the job that a failed test has left behind. */
+void gn_driver_reset(void);
+/* Run the scene that the arguments name, as a node of a driver's job. */
+_Noreturn void gn_run_scene(int argc, char **argv);
+
 #endif

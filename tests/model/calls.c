@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The functions of Portals that programs of the model call: orders to the node. */
-#include "model/remote.h"
+#include "model/orders.h"
 
 #include <string.h>
 

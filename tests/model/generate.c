@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A generator of random programs. */
-#include "model/generate.h"
+#include "model/model.h"
 
 #define BIT_VALUES 4u
 #define OPENING    10u /* first operations of each node */

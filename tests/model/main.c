@@ -4,11 +4,8 @@
  *
  * A disagreement is shrunk to a few operations and printed with both results.
  */
-#include "model/generate.h"
+#include "model/model.h"
 #include "model/play.h"
-#include "model/race.h"
-#include "model/show.h"
-#include "model/shrink.h"
 
 #include <getopt.h>
 #include <inttypes.h>

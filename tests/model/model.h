@@ -21,6 +21,7 @@
 #define P3_TESTS_MODEL_H
 
 #include "portals3.h"
+#include "support/random.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -268,5 +269,28 @@ struct m_eq *m_md_eq(const struct m_md *md); /* NULL unless it lives */
 /* Return the position of the oldest unread event that was not lost. */
 uint64_t m_eq_oldest(const struct m_eq *eq);
 bool m_event_before(const struct m_event *a, const struct m_event *b);
+
+/* generate.c: the next operation of a random program, given the state of the model */
+struct generator {
+	uint64_t state;
+	unsigned nodes;
+	unsigned made;
+	/* Properties of this program, in percent. */
+	unsigned longs;  /* lengths that do not travel in one piece */
+	unsigned faults; /* bad handles and arguments */
+	unsigned bursts;
+	unsigned iovecs;
+	unsigned events; /* events taken from queues; the others may be lost */
+};
+
+void generate_begin(struct generator *g, uint64_t seed);
+struct m_op generate_op(struct generator *g, const struct model *m);
+
+/* show.c: operations and events as text for people */
+const char *show_kind(const struct m_op *op);
+void show_op(char *text, size_t len, const struct m_op *op);
+void show_event(char *text, size_t len, const ptl_event_t *ev);
+void show_expected(char *text, size_t len, const struct m_event *ev,
+	const ptl_process_id_t *initiator, ptl_handle_md_t md);
 
 #endif

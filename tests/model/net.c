@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes of one process that are driven by one thread. */
 #include "model/net.h"
-#include "model/rest.h"
 
 #include "far/placed.h"
 #include "lib/node/node.h"

@@ -53,4 +53,11 @@ void net_wrote(const struct net *net, unsigned node, const void *at, size_t len)
 /* The program is about to read a node's arena. */
 void net_read(const struct net *net, unsigned node);
 
+/* rest.c: make passes of a node, and see whether it rests */
+struct p3_nic;
+
+/* Make one pass.  Return true if the node has no work and no operations under way, and
+ * other hosts have all that it has written.  asked is 0 at the first look. */
+bool rest_look(struct p3_nic *nic, uint32_t *asked);
+
 #endif

@@ -135,4 +135,9 @@ static inline bool order_read(int sock, void *to, size_t len)
 	return true;
 }
 
+/* remote.c: calls of Portals that another process makes */
+/* Let the node of the last net_enter() of this thread carry an order out.  End the
+ * program if the node's process has ended or hangs. */
+void remote_ask(const struct order *o, struct answer *answer_out);
+
 #endif

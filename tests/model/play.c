@@ -2,7 +2,7 @@
 /* Running a program by library and model, and comparing. */
 #include "model/play.h"
 
-#include "model/show.h"
+#include "model/model.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -69,4 +69,27 @@ void play_model(struct play *p, const struct m_op *op, int rc, const ptl_event_t
 /* Restart the model and the record of the library's answers. */
 void play_restart(struct play *p);
 
+/* shrink.c: finds the smallest part of a program that still shows a disagreement */
+struct shrink {
+	struct play *play;
+	unsigned nodes;
+	bool fresh; /* use new nodes each time */
+};
+
+/* Carry out a whole program; return true if library and model agree. */
+bool replay(const struct shrink *s, const struct m_op *ops, unsigned n);
+/* Drop operations in place; return the number of the remaining ones. */
+unsigned shrink(const struct shrink *s, struct m_op *ops, unsigned n);
+
+/*
+ * race.c: short scenes in which threads and nodes meet, again and again
+ *
+ * More than one outcome is right.  Each scene enumerates the orders in which the atomic
+ * steps may have taken place, keeping the order of each pair of nodes, and the
+ * library's result must be the outcome of one of them.
+ */
+/* Run every scene this number of times, at most ns altogether.  Return false if one
+ * failed. */
+bool race(uint64_t seed, unsigned rounds, uint64_t ns);
+
 #endif

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Races: threads of a scene, and the search for an order that explains the outcome. */
-#include "model/race.h"
-
-#include "model/generate.h"
 #include "model/play.h"
+
+#include "model/model.h"
 #include "model/scene.h"
-#include "model/show.h"
 
 #include <inttypes.h>
 #include <sched.h>

@@ -7,7 +7,7 @@
  * for it to settle, and by its own means at any other time.
  */
 #include "model/net.h"
-#include "model/remote.h"
+#include "model/orders.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rest of a node. */
-#include "model/rest.h"
+#include "model/net.h"
 
 #include "nic/generic/upper.h"
 #include "nic/obj/state.h"

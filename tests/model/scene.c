@@ -2,7 +2,7 @@
 /* The scenes of races. */
 #include "model/scene.h"
 
-#include "model/generate.h"
+#include "model/model.h"
 
 #define TARGET 0u
 #define SOURCE 1u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations and events as text. */
-#include "model/show.h"
+#include "model/model.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

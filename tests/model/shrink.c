@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shrinking a failing program. */
-#include "model/shrink.h"
+#include "model/play.h"
 
 #include <string.h>
 

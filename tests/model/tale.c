@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Races whose possible outcomes are listed here, not computed by the model. */
-#include "model/generate.h"
+#include "model/model.h"
 #include "model/scene.h"
 #include "support/patience.h"
 

@@ -10,7 +10,6 @@
 #include "lib/node/node.h"
 #include "model/net.h"
 #include "model/orders.h"
-#include "model/rest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

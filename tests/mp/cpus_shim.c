@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cpus_shim - LD_PRELOAD: a kernel for 4,096 CPUs, for many_cpus.sh
+ * cpus_shim - LD_PRELOAD: a kernel for 4,096 CPUs, for many_cpus in jobs.sh
  *
  * As such a kernel does, sched_getaffinity() fails with EINVAL if the caller's set has
  * room for fewer CPUs.

@@ -391,8 +391,8 @@ static void take_answers(ptl_handle_eq_t eq, kinds_fn *kind_of, unsigned n)
 	}
 }
 
-/* Request while the target takes nothing.  Before that it has taken part of a lap, so that
- * its credit is not the end of the ring. */
+/* Request while the target takes nothing.  Before that it has taken part of a lap, so
+ * that its credit is not the end of the ring. */
 static void to_a_still_target(NODE_ARGS)
 {
 	enum { PART = 700, N = 3700 };

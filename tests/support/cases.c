@@ -30,3 +30,9 @@ int cases_run(void)
 {
 	return cases_run_in(NULL, NULL);
 }
+
+/* The main() of programs that have no other. */
+__attribute__((weak)) int main(void)
+{
+	return cases_run();
+}

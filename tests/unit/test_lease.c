@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The rules of lease.h, one thread at a time; then the lease, and the lease with the
- * mailbox, of several threads.  Posters follow the rule of lease.h to the letter: a poster
- * tries the lease once and then only waits.  If the fences of LEASE.2 and MBX.4, full ones
- * or a light one and a heavy one, let one command slip through, its poster waits for ever.
+ * mailbox, of several threads.  Posters follow the rule of lease.h to the letter: a
+ * poster tries the lease once and then only waits.  If the fences of LEASE.2 and MBX.4,
+ * full ones or a light one and a heavy one, let one command slip through, its poster
+ * waits for ever.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* C11, cci.h before anything else, and with it the Portals headers. */
+/* C99 and C11, cci.h before anything else, and with it the Portals headers. */
 #include "cci_layout.h"
 
 #include <portals3.h>
