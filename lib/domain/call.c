@@ -5,6 +5,7 @@
  */
 #include "lib/domain/internal.h"
 #include "shm/conf.h"
+#include "shm/fault.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
@@ -448,6 +449,7 @@ static int call_finish_dialing(struct p3_call *c)
 		return why ? -why : -EPIPE;
 	c->state = P3_CALL_CALLING;
 	int rc = call_greet(c, HELLO, c->nonce[0], (struct p3_mac_key){{0}});
+	FAULT_POINT("remote.hello_sent");
 	return rc ? rc : -EAGAIN;
 }
 
@@ -463,6 +465,7 @@ int p3_call_go_on(struct p3_call *c)
 		memcpy(c->nonce[0], c->in.nonce, sizeof c->nonce[0]);
 		c->state = P3_CALL_ANSWERED;
 		rc = call_greet(c, ANSWER, c->nonce[1], call_hash(c, PROOF_OF_CALLED));
+		FAULT_POINT("remote.answer_sent");
 		if (rc)
 			return rc;
 	}
@@ -476,6 +479,7 @@ int p3_call_go_on(struct p3_call *c)
 		memcpy(c->nonce[1], c->in.nonce, sizeof c->nonce[1]);
 		rc = call_check(c, PROOF_OF_CALLED);
 		rc = rc ? rc : call_greet(c, PROOF, NULL, call_hash(c, PROOF_OF_CALLER));
+		FAULT_POINT("remote.proof_sent");
 	}
 	if (!rc)
 		c->state = P3_CALL_OPEN;

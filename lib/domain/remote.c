@@ -350,6 +350,7 @@ static void remote_give(
 	r->leaves = false;
 	r->begun = true;
 	p3_stream_give(m->node->modex->streams, r->rank, c);
+	FAULT_POINT("remote.given");
 	if (first)
 		remote_send_born(m, r);
 }
@@ -375,6 +376,7 @@ static void remote_on_left(struct p3_mesh *m, struct p3_remote *r, int why)
 	uint64_t now = p3_now_ns();
 	p3_remote_close_connection(&r->up);
 	r->next.fd = -1;
+	FAULT_POINT("remote.left");
 	if (why == -ECONNRESET || (why == -EPIPE && !r->leaves))
 		r->alive_ns = now; /* its host has said so */
 	if (now - r->up_ns > STALE_NS)
