@@ -285,14 +285,25 @@ void p3_tcp_keep(int fd)
 	(void)tcp_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
 }
 
-uint32_t p3_tcp_silence_ms(int fd)
+/* Read what the kernel knows of a connection; zeros if it is none. */
+static struct tcp_info tcp_info_of(int fd)
 {
 	struct tcp_info info;
 	socklen_t len = sizeof info;
 	memset(&info, 0, sizeof info);
-	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len)
-		       ? 0
-		       : info.tcpi_last_ack_recv;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		memset(&info, 0, sizeof info);
+	return info;
+}
+
+uint32_t p3_tcp_silence_ms(int fd)
+{
+	return tcp_info_of(fd).tcpi_last_ack_recv;
+}
+
+bool p3_tcp_is_confirmed(int fd)
+{
+	return !tcp_info_of(fd).tcpi_unacked;
 }
 
 static int tcp_socket(const struct p3_card *card)
