@@ -103,7 +103,8 @@ int p3_streams_fd(const struct p3_endpoint *e);
 /* Send one packet over a connection that was not given to the streams.  Return 0 or
  * -errno. */
 int p3_stream_say(const struct p3_connection *c, const struct p3_job_msg *msg);
-/* Receive it.  Return 0, -EAGAIN, or another -errno: there is none. */
+/* Read the first packet of such a connection, and leave it in the socket.  Return 0,
+ * -EAGAIN, or another -errno: there is none. */
 int p3_stream_hear(const struct p3_connection *c, struct p3_job_msg *msg_out);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "lib/domain/internal.h"
 #include "shm/conf.h"
+#include "shm/fault.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/park.h"
@@ -284,14 +285,25 @@ void p3_tcp_keep(int fd)
 	(void)tcp_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 0);
 }
 
-uint32_t p3_tcp_silence_ms(int fd)
+/* Read what the kernel knows of a connection; zeros if it is none. */
+static struct tcp_info tcp_info_of(int fd)
 {
 	struct tcp_info info;
 	socklen_t len = sizeof info;
 	memset(&info, 0, sizeof info);
-	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len)
-		       ? 0
-		       : info.tcpi_last_ack_recv;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len))
+		memset(&info, 0, sizeof info);
+	return info;
+}
+
+uint32_t p3_tcp_silence_ms(int fd)
+{
+	return tcp_info_of(fd).tcpi_last_ack_recv;
+}
+
+bool p3_tcp_is_confirmed(int fd)
+{
+	return !tcp_info_of(fd).tcpi_unacked;
 }
 
 static int tcp_socket(const struct p3_card *card)
@@ -448,6 +460,7 @@ static int call_finish_dialing(struct p3_call *c)
 		return why ? -why : -EPIPE;
 	c->state = P3_CALL_CALLING;
 	int rc = call_greet(c, HELLO, c->nonce[0], (struct p3_mac_key){{0}});
+	FAULT_POINT("remote.hello_sent");
 	return rc ? rc : -EAGAIN;
 }
 
@@ -463,6 +476,7 @@ int p3_call_go_on(struct p3_call *c)
 		memcpy(c->nonce[0], c->in.nonce, sizeof c->nonce[0]);
 		c->state = P3_CALL_ANSWERED;
 		rc = call_greet(c, ANSWER, c->nonce[1], call_hash(c, PROOF_OF_CALLED));
+		FAULT_POINT("remote.answer_sent");
 		if (rc)
 			return rc;
 	}
@@ -476,6 +490,7 @@ int p3_call_go_on(struct p3_call *c)
 		memcpy(c->nonce[1], c->in.nonce, sizeof c->nonce[1]);
 		rc = call_check(c, PROOF_OF_CALLED);
 		rc = rc ? rc : call_greet(c, PROOF, NULL, call_hash(c, PROOF_OF_CALLER));
+		FAULT_POINT("remote.proof_sent");
 	}
 	if (!rc)
 		c->state = P3_CALL_OPEN;

@@ -87,6 +87,8 @@ void p3_tcp_keep(int fd);
 /* Return the milliseconds since the other host last acknowledged data or a keepalive on a
  * connection that was made with a timeout_s; it then does so each second. */
 uint32_t p3_tcp_silence_ms(int fd);
+/* Return true if the other host has acknowledged all bytes of a connection. */
+bool p3_tcp_is_confirmed(int fd);
 
 /* Write family, port and address to the card. */
 void p3_tcp_take_address(struct p3_card *card, const struct sockaddr *from);
@@ -197,6 +199,9 @@ struct p3_remote {
 	bool said_host;         /* of a leader: a line has told of its host's silence */
 	bool said_unanswered;   /* a line has told of a call that it does not answer */
 	bool is_probe;          /* call is a probe (remote.c) */
+	bool in_vain;           /* it has answered no call for DIAL_NS */
+	bool took_call;         /* since the last connection: its host took a call, */
+	bool has_called;        /* and a call of it has come */
 	uint32_t pids_acked;    /* last pids_sent that it has acknowledged by TOLD */
 	uint64_t await_call_ns; /* time since which its call is awaited */
 	uint64_t alive_ns;      /* without a connection: last time it was seen alive */

@@ -12,7 +12,9 @@
  * that breaks is no end (docs/design/wire-between-hosts.md).  The caller calls again, and
  * packets go on where they were.  Meanwhile the called looks for the caller by a probe: a
  * call in the other direction.  The caller closes a probe when both ends are
- * authenticated, or answers it by DROPPED if it treats the called as ended.
+ * authenticated, or answers it by DROPPED if it treats the called as ended.  If its own
+ * calls are in vain, since a firewall lets through connections of one direction only, it
+ * gives the probe to its streams, whose first packet tells the called so.
  *
  *	no connection --call or probe refused--> ended
  *		      --call answered----------> connected
@@ -22,8 +24,9 @@
  * on the connection.  It tells less while the other process is stopped and has no room
  * for bytes, and it cannot tell whether a firewall has forgotten the connection.  So
  * after QUIET_MS of silence a process calls or probes beside its connection.  If the
- * other host completes that call, it lives, and if the process answers, the new
- * connection replaces the old one.
+ * other host confirms the first bytes of that call, it lives, and if the process answers,
+ * the new connection replaces the old one.  A call that is only taken shows nothing: all
+ * that follows may be lost.
  */
 #include "lib/domain/internal.h"
 #include "shm/fault.h"
@@ -106,6 +109,10 @@ static void remote_say_why_ended(
 {
 	const struct p3_modex *w = m->node->modex;
 	bool begun = r->begun, *said = &w->remote[w->leader[r->rank]].said_host;
+	const char *out = r->took_call ? "it takes calls, and then nothing comes from it"
+				       : "it does not answer calls";
+	const char *in = r->has_called ? "its own calls come, and get no answer"
+				       : "none of its calls comes";
 	char at[P3_TCP_TEXT];
 	p3_tcp_print_address(&w->card[r->rank], at);
 	if (why == -ETIMEDOUT || (why == -ECONNREFUSED && !begun)) {
@@ -114,14 +121,15 @@ static void remote_say_why_ended(
 				"call: " SEE_FIREWALL,
 				r->rank, at);
 		else if (!*said && !begun)
-			p3_warn("rank %u (%s) has not answered the first "
-				"call: " SEE_FIREWALL,
-				r->rank, at);
+			p3_warn("rank %u (%s) has not answered the first call (%s; %s): "
+				SEE_FIREWALL,
+				r->rank, at, out, in);
 		else if (!*said)
-			p3_warn("the host of rank %u (%s) is silent for %u s: operations "
-				"with its ranks fail; a network that comes back later "
-				"does not undo this (PTL3_FAR_TIMEOUT)",
-				r->rank, at, w->timeout_s);
+			p3_warn("the host of rank %u (%s) is silent for %u s (%s; %s): "
+				"operations with its ranks fail; a network that comes "
+				"back later does not undo this (PTL3_FAR_TIMEOUT, and "
+				"the firewall between the hosts)",
+				r->rank, at, w->timeout_s, out, in);
 		*said = true;
 	} else if (why == -EACCES || why == -EPROTO) {
 		p3_warn("rank %u (%s) sent what is no packet of this job; operations "
@@ -347,9 +355,10 @@ static void remote_give(
 	p3_tcp_keep(c->fd);
 	r->up = *c;
 	r->up_ns = r->alive_ns = p3_now_ns();
-	r->leaves = false;
+	r->leaves = r->in_vain = r->took_call = r->has_called = false;
 	r->begun = true;
 	p3_stream_give(m->node->modex->streams, r->rank, c);
+	FAULT_POINT("remote.given");
 	if (first)
 		remote_send_born(m, r);
 }
@@ -375,6 +384,7 @@ static void remote_on_left(struct p3_mesh *m, struct p3_remote *r, int why)
 	uint64_t now = p3_now_ns();
 	p3_remote_close_connection(&r->up);
 	r->next.fd = -1;
+	FAULT_POINT("remote.left");
 	if (why == -ECONNRESET || (why == -EPIPE && !r->leaves))
 		r->alive_ns = now; /* its host has said so */
 	if (now - r->up_ns > STALE_NS)
@@ -407,19 +417,19 @@ static void remote_go_on(struct p3_mesh *m, struct p3_remote *r)
 	int rc = -EAGAIN;
 	if (before == P3_CALL_OPEN) {
 		/* A probe whose ends are authenticated: the other end closes it now, or
-		 * says DROPPED. */
+		 * says DROPPED, or uses it. */
 		c = p3_call_connection(&r->call);
 		rc = p3_stream_hear(&c, &msg);
 		if (!rc && msg.op == P3_JOB_DROPPED) {
 			remote_end(m, r, -EPIPE);
 			return;
 		}
-		rc = rc ? rc : -EPIPE;
+		r->is_probe = rc || msg.op != P3_JOB_TAKEN;
+		rc = rc || !r->is_probe ? rc : -EPIPE;
 	} else if (before != P3_CALL_NONE) {
 		rc = p3_call_go_on(&r->call);
 	}
-	if (before == P3_CALL_DIALING && r->call.state > before)
-		r->alive_ns = p3_now_ns(); /* the kernel of its host has answered */
+	r->took_call |= before == P3_CALL_DIALING && r->call.state > before;
 	if (rc == 0 && !r->is_probe) {
 		c = p3_mesh_take_call(m, &r->call);
 		remote_use(m, r, &c);
@@ -444,12 +454,13 @@ static bool caller_is_first(bool *said, const struct p3_card *at, char from[P3_T
 	return first;
 }
 
-/* Return true while ranks of the job may be among slow callers: not all have made their
- * first connection. */
+/* Return true while ranks of the job may be among slow callers: not all have a connection
+ * that works. */
 static bool caller_may_be_rank(const struct p3_modex *w)
 {
 	for (uint32_t i = 0; i < w->size; i++)
-		if (p3_modex_is_far(w, i) && !w->remote[i].ended && !w->remote[i].begun)
+		if (p3_modex_is_far(w, i) && !w->remote[i].ended &&
+			(!remote_is_up(&w->remote[i]) || w->remote[i].is_quiet))
 			return true;
 	return false;
 }
@@ -490,27 +501,41 @@ static void caller_say_crowd(struct p3_modex *w, const struct p3_card *at)
 
 /* ---- callers ---- */
 
+/* Return the rank that a caller claims to be, if it is one of the caller's host. */
+static struct p3_remote *caller_claims(const struct p3_mesh *m, const struct p3_unauth *s)
+{
+	struct p3_remote *r = remote_of(m, p3_call_other(&s->call));
+	bool right = r && p3_tcp_is_same_host(&s->from, &m->node->modex->card[r->rank]);
+	return right ? r : NULL;
+}
+
+/* Return true if a later call has been authenticated for the rank of this one. */
+static bool caller_is_replaced(const struct p3_mesh *m, const struct p3_unauth *s)
+{
+	const struct p3_remote *r = caller_claims(m, s);
+	return r && s->call.since_ns < r->up_ns;
+}
+
 /* Use an authenticated connection for the rank of its caller, in place of an earlier one:
  * a rank calls anew when that has broken, which this node may not have noticed. */
 static void caller_adopt(struct p3_mesh *m, struct p3_unauth *s)
 {
-	struct p3_remote *r = remote_of(m, p3_call_other(&s->call));
+	struct p3_remote *r = caller_claims(m, s);
 	struct p3_connection c = p3_mesh_take_call(m, &s->call);
-	bool right = r && p3_tcp_is_same_host(&s->from, &m->node->modex->card[r->rank]);
-	if (right && r->ended) { /* tell it that this node treats it as ended */
+	if (r && r->ended) { /* tell it that this node treats it as ended */
 		struct p3_job_msg msg = p3_member_message(m->node, P3_JOB_DROPPED);
 		(void)p3_stream_say(&c, &msg);
 	}
-	if (!right || r->ended || remote_is_called(m, r)) {
+	if (!r || r->ended || (remote_is_called(m, r) && !r->in_vain)) {
 		p3_remote_close_connection(&c);
 		/* A probe: the called rank has lost its connection, so leave it here,
 		 * too. */
-		if (right && !r->ended && remote_is_up(r) &&
+		if (r && !r->ended && remote_is_up(r) &&
 			p3_now_ns() - r->up_ns >= STALE_NS)
 			remote_leave(r);
 		return;
 	}
-	p3_mesh_close_call(m, &r->call); /* a probe */
+	p3_mesh_close_call(m, &r->call); /* a probe, or a call in vain */
 	r->is_probe = false;
 	FAULT_POINT("remote.welcomed");
 	remote_use(m, r, &c);
@@ -519,6 +544,9 @@ static void caller_adopt(struct p3_mesh *m, struct p3_unauth *s)
 static void caller_receive(struct p3_mesh *m, struct p3_unauth *s)
 {
 	int rc = p3_call_go_on(&s->call);
+	struct p3_remote *r = caller_claims(m, s);
+	if (r)
+		r->has_called = true;
 	if (rc == 0)
 		caller_adopt(m, s);
 	else if (rc == -EACCES)
@@ -547,9 +575,10 @@ static void caller_close_slow(struct p3_mesh *m, uint64_t ns)
 		if (now - s->call.since_ns <= ns)
 			continue;
 		caller_receive(m, s);
-		if (s->call.state != P3_CALL_NONE && ns == P3_AUTH_NS)
+		bool says = s->call.state != P3_CALL_NONE && !caller_is_replaced(m, s);
+		if (says && ns == P3_AUTH_NS)
 			caller_say_mute(w, &s->from);
-		else if (s->call.state != P3_CALL_NONE)
+		else if (says)
 			caller_say_crowd(w, &s->from);
 		p3_mesh_close_call(m, &s->call);
 	}
@@ -667,13 +696,20 @@ void p3_mesh_begin_remotes(struct p3_mesh *m)
 	remote_take_news(m); /* of the time without an interface */
 }
 
+/* Return true if the other host has confirmed the bytes of the call. */
+static bool remote_is_call_heard(const struct p3_remote *r)
+{
+	return r->call.state > P3_CALL_DIALING &&
+	       p3_tcp_is_confirmed((int)p3_get(&r->call.fd));
+}
+
 /* Return the milliseconds since a process's host was last heard of. */
 static uint64_t remote_silence_ms(const struct p3_remote *r)
 {
 	uint64_t ms = (p3_now_ns() - r->alive_ns) / 1000000;
 	if (r->up.fd >= 0)
 		ms = remote_least(ms, p3_tcp_silence_ms(r->up.fd));
-	if (r->call.state > P3_CALL_DIALING)
+	if (remote_is_call_heard(r))
 		ms = remote_least(ms, p3_tcp_silence_ms((int)p3_get(&r->call.fd)));
 	return ms;
 }
@@ -697,7 +733,10 @@ static void remote_end_call(struct p3_mesh *m, struct p3_remote *r, uint64_t now
 {
 	uint64_t age = now - r->call.since_ns;
 	uint64_t late = m->node->modex->timeout_s * UINT64_C(1000000000);
-	if (r->call.state == P3_CALL_CALLING && r->begun && late && age > late)
+	bool unanswered = r->call.state == P3_CALL_DIALING || r->call.state == P3_CALL_CALLING;
+	r->in_vain |= unanswered && age > DIAL_NS;
+	if (r->call.state == P3_CALL_CALLING && r->begun && late && age > late &&
+		remote_is_call_heard(r))
 		remote_say_unanswered(m, r);
 	if (r->call.state == P3_CALL_DIALING && r->begun && age > DIAL_NS)
 		remote_disconnect(m, r);
@@ -713,6 +752,7 @@ static void remote_call_again(struct p3_mesh *m, struct p3_remote *r, uint64_t n
 	r->is_quiet = remote_is_quiet(m->node->modex, r);
 	remote_end_call(m, r, now);
 	bool has_none = r->up.fd < 0 || r->is_quiet;
+	r->in_vain &= has_none;
 	if (!has_none || r->call.state != P3_CALL_NONE || now < r->retry_ns)
 		return;
 	if (remote_is_called(m, r)) {

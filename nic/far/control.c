@@ -93,7 +93,7 @@ int p3_stream_hear(const struct p3_connection *c, struct p3_job_msg *msg_out)
 	struct p3_mac mac;
 	struct p3_control_record r; /* which its sender sent in one piece */
 	p3_mac_begin(&mac, &c->key[1]);
-	ssize_t n = recv(c->fd, &r, sizeof r, MSG_DONTWAIT);
+	ssize_t n = recv(c->fd, &r, sizeof r, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0)
 		return -errno;
 	if (n != (ssize_t)sizeof r ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Records of authenticated connections. */
 #include "nic/far/records.h"
+#include "shm/fault.h"
 
 #include <errno.h>
 #include <string.h>
@@ -346,6 +347,18 @@ static long record_refuse_read(struct p3_records *c)
 	return -EINTR; /* as if the call had sent nothing */
 }
 
+/* The peer may have a part of a record or of a slice, or what it has not confirmed. */
+static void record_note_sent(const struct p3_records *c)
+{
+	if (c->slice)
+		FAULT_POINT("remote.slice_half_sent");
+	if (c->sent)
+		FAULT_POINT("remote.record_half_sent");
+	if (!c->slice && !c->sent)
+		FAULT_POINT("remote.records_sent");
+	(void)c;
+}
+
 /* Send once.  Return the number of bytes, or -errno. */
 static long record_send_some(
 	struct p3_record_pool *pool, struct p3_records *c, bool *all_out)
@@ -370,6 +383,7 @@ static long record_send_some(
 			record_begin_slice(pool, c);
 		rest = record_take_off_slice(c, rest);
 	}
+	record_note_sent(c);
 	return sent;
 }
 
@@ -522,6 +536,7 @@ static int record_end_control(struct p3_record_pool *pool, struct p3_records *c)
 	int rc = p3_control_take(c->control);
 	if (rc == 1)
 		p3_inbox_put(&pool->inbox, c->node, 0, &in->packet);
+	FAULT_POINT("remote.packet_taken");
 	return rc < 0 ? rc : 0;
 }
 
@@ -541,9 +556,11 @@ static int record_end_record(
 			.what = P3_FAR_RECEIVED, .buffer = c->filling, .len = len};
 		c->filling = NULL;
 		pool->came++;
+		FAULT_POINT("remote.frame_taken");
 		break;
 	case P3_RECORD_BYTES:
 		c->have += len;
+		FAULT_POINT("remote.slice_taken");
 		if (c->have == record_first_read(c)->len)
 			record_end_read(pool, c, false);
 		break;
@@ -551,6 +568,7 @@ static int record_end_record(
 		if (!record_is_authentic(c, &c->asked.head.is, sizeof c->asked.ask))
 			return -EPROTO;
 		c->asks[(c->ask + c->nasks++) % P3_RECORD_READS] = c->asked.ask;
+		FAULT_POINT("remote.ask_taken");
 		break;
 	case P3_RECORD_CONTROL:
 		return record_end_control(pool, c);
@@ -630,6 +648,8 @@ static int record_receive_some(
 	pool->bytes += (uint64_t)n;
 	c->read += (uint64_t)n;
 	uint32_t k = (uint32_t)n < direct ? (uint32_t)n : direct;
+	if (c->left > k)
+		FAULT_POINT("remote.record_half_taken");
 	int rc = k ? record_place(pool, c, b, k) : 0;
 	if (!rc && (uint32_t)n > k) {
 		pool->from = c;

@@ -19,6 +19,7 @@
 #include "nic/far/endpoint.h"
 #include "nic/far/records.h"
 #include "shm/atomics.h"
+#include "shm/fault.h"
 #include "shm/park.h"
 
 #include <errno.h>
@@ -135,6 +136,7 @@ static void stream_lose(struct p3_endpoint *e, struct peer *p, int why)
 	}
 	p3_records_end(&e->pool, &p->records);
 	p3_control_close(&p->control);
+	FAULT_POINT("remote.left_untold");
 	p3_inbox_put(&e->pool.inbox, p->node, why, NULL);
 }
 
@@ -173,6 +175,7 @@ static void stream_take_up(struct p3_endpoint *e, struct peer *p)
 	e->up++;
 	p3_records_begin(&p->records, &p->given);
 	p3_control_open(&p->control);
+	FAULT_POINT("remote.taken_up");
 	int rc = stream_watch(e, EPOLL_CTL_ADD, p, 0);
 	if (rc)
 		stream_lose(e, p, rc);
@@ -189,6 +192,7 @@ static bool stream_is_looking(const struct p3_endpoint *e)
 static void stream_begin_look(struct p3_endpoint *e)
 {
 	e->looks = p3_get(&e->look);
+	FAULT_POINT("remote.look_begun");
 	for (uint32_t i = 0; i < e->nnodes; i++) {
 		struct peer *p = &e->peer[i];
 		int bytes = 0;
@@ -491,6 +495,7 @@ static void stream_close_end(struct p3_endpoint *e)
 		if (e->peer[i].up && !p3_records_leave(&e->peer[i].records))
 			stream_lose(e, &e->peer[i], -ECONNABORTED);
 	p3_records_close(&e->pool);
+	FAULT_POINT("remote.nic_left");
 	stream_tell_news(e);
 }
 

@@ -212,6 +212,20 @@ static bool wait_is_tended(struct p3_nic *n)
 	return p3_get(&n->watcher) && !p3_mbx_any(n->mailbox); /* MBX.4 */
 }
 
+/* Count what a time-out has found though no thread has told of it: an event, or a message
+ * while no thread tends the node. */
+static void wait_count_late(
+	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
+{
+	bool found = ready(arg);
+	if (!found && !wait_is_tended(n) && p3_get(n->asleep) == P3_AWAKE) {
+		w->held = p3_lease_enter(n, P3_LEASE_HOST);
+		found = w->held && p3_pass_run(n);
+	}
+	if (found)
+		p3_count(&n->count[P3_C_PARK_LATE], 1);
+}
+
 /* Sleep while another thread runs the firmware, or watches the doorbell, until it wakes
  * this one: for news, or to tend the node unless this thread naps. */
 static bool wait_sleep_for_news(
@@ -223,9 +237,12 @@ static bool wait_sleep_for_news(
 	FAULT_POINT("park.for_news");
 	if ((!naps && !wait_is_tended(n)) || ready(arg) || p3_get(&n->closing))
 		return true;
-	return p3_futex_wait(&n->news, seen,
-		wait_sleep_ns(w, naps ? P3_SAFETY_NS : w->safety_ns),
+	uint64_t ns = wait_sleep_ns(w, naps ? P3_SAFETY_NS : w->safety_ns);
+	bool woken = p3_futex_wait(&n->news, seen, ns,
 		naps ? w->news : w->news | P3_NEWS_TENDING, false);
+	if (!woken && ns == w->safety_ns && p3_get(&n->news) == seen)
+		wait_count_late(n, w, ready, arg);
+	return woken;
 }
 
 /* Count this thread among those that are parked, or take it from there. */

@@ -55,7 +55,7 @@ break_all() { # pid seconds file
 # Let switch.c take the place of the kernel's bridge; $switch is its process.
 begin_switch() {
 	local i ports=()
-	for i in 1 2 3; do
+	for i in $(seq "$(wc -w <<<"$HOSTS")"); do
 		ip -n "${HOST_PREFIX}sw" link set "p$i" nomaster || exit 1
 		ports+=("p$i")
 	done

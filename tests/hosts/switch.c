@@ -7,8 +7,16 @@
  * Settings are loss, double and reorder (percent of the frames), delay (ms) and seed, as
  * in loss=2,delay=50.  At SIGUSR1 a hole opens, as in a firewall that forgets
  * connections: with hole=1 all frames of TCP connections that began before are lost, with
- * hole=2 those that come from the second interface.  At SIGTERM it prints what it has
- * done.
+ * hole=2 those that come from the second interface.  With open=1 it is there at once.  Of
+ * connections that begin later these are lost:
+ *
+ *	answers=1	answers to SYN that come from the second interface
+ *	answers=2	those that go to it, too
+ *	replies=1	what comes from it behind its answers to SYN
+ *	replies=2	what comes from it behind SYN, and behind its answers to SYN
+ *	ports=N		SYN to other ports than 100 N to 100 N + 99
+ *
+ * At SIGTERM it prints what it has done.
  *
  * The kernel hands over frames of up to 64 KiB whose checksums are not computed yet.
  * The header of PACKET_VNET_HDR says so, and goes on with the frame.
@@ -52,7 +60,19 @@ static struct {
 	unsigned port;
 } known[KNOWN];
 
-enum setting { LOSS, DOUBLE, REORDER, DELAY, HOLE, SEED, SETTINGS };
+enum setting {
+	LOSS,
+	DOUBLE,
+	REORDER,
+	DELAY,
+	HOLE,
+	ANSWERS,
+	REPLIES,
+	HUNDREDS,
+	OPEN,
+	SEED,
+	SETTINGS
+};
 static unsigned setting[SETTINGS], nknown, nport;
 static struct pollfd port[PORTS];
 static TAILQ_HEAD(queue, frame) queue = TAILQ_HEAD_INITIALIZER(queue);
@@ -190,6 +210,19 @@ static bool is_known(const struct flow *f)
 	return false;
 }
 
+/* Return true if a frame of a later connection is lost; back: it goes to the caller. */
+static bool is_filtered(
+	const struct ethhdr *head, const struct tcphdr *tcp, bool back, unsigned from)
+{
+	bool second = from == 1, to_second = port_of(head->h_dest) == 1;
+	if (tcp->syn && tcp->ack)
+		return (setting[ANSWERS] && second) ||
+		       (setting[ANSWERS] == 2 && to_second);
+	if (tcp->syn)
+		return setting[HUNDREDS] && ntohs(tcp->dest) / 100 != setting[HUNDREDS];
+	return second && (setting[REPLIES] == 2 || (setting[REPLIES] == 1 && back));
+}
+
 /* Return true if the frame falls into the hole. */
 static bool falls(const unsigned char *bytes, ssize_t len, unsigned from)
 {
@@ -203,7 +236,9 @@ static bool falls(const unsigned char *bytes, ssize_t len, unsigned from)
 	struct flow back = {{ip->daddr, ip->saddr}, {tcp->dest, tcp->source}};
 	if (tcp->syn && !tcp->ack && !is_known(&f) && nflow < FLOWS)
 		flows[nflow++] = f;
-	bool yes = !is_known(&f) && !is_known(&back) && (setting[HOLE] == 1 || from == 1);
+	bool yes = is_known(&f) || is_known(&back)
+			   ? is_filtered(head, tcp, is_known(&back), from)
+			   : setting[HOLE] == 1 || from == 1;
 	swallowed += yes;
 	return yes;
 }
@@ -244,21 +279,23 @@ static void turn(void)
 
 static void take_settings(char *text)
 {
-	char *const names[] = {
-		"loss", "double", "reorder", "delay", "hole", "seed", NULL};
+	char *const names[] = {"loss", "double", "reorder", "delay", "hole", "answers",
+		"replies", "ports", "open", "seed", NULL};
 	char *value;
 	while (*text) {
 		char *word = text;
 		int which = getsubopt(&text, names, &value);
 		if (which < 0 || !value) {
 			fprintf(stderr,
-				"switch: %s: expected loss, double, reorder, delay, hole "
-				"or seed, and a number, as in loss=2\n",
+				"switch: %s: expected loss, double, reorder, delay, hole, "
+				"answers, replies, ports, open or seed, and a number, as "
+				"in loss=2\n",
 				word);
 			exit(2);
 		}
 		setting[which] = (unsigned)strtoul(value, NULL, 10);
 	}
+	hole = setting[OPEN] != 0;
 	srandom(setting[SEED]);
 }
 

@@ -10,7 +10,8 @@
  * that the caller has died.
  *
  * A break is noticed by one end or by both.  What was sent before it may come or not; what
- * is sent later does not.  The last connection does not break.
+ * is sent later does not.  The last connection does not break.  A probe that the caller
+ * keeps, as its own calls are in vain, is a call here: the caller uses it first.
  */
 #ifndef WITHOUT
 #define WITHOUT 0
