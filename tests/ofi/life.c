@@ -493,10 +493,69 @@ STATEMENT(93, no_recursion, 1, 0)
 
 /* ---- 94 to 96: ends ---- */
 
+enum { STALLED = 10 };
+
+/* An endpoint is closed while receives wait for a descriptor to fetch their messages,
+ * since exposed messages of its own have all of them: the senders' operations end. */
+static void close_stalled(void)
+{
+	static struct fi_context2 contexts[STALLED], other;
+	static unsigned char bytes[10000], got[STALLED][sizeof bytes];
+	struct side *s = plain_side();
+	for (unsigned i = 0; i < STALLED && me.is_client; i++)
+		send_to(s, true, 1, bytes, sizeof bytes, i, &contexts[i]);
+	settle(s, 77, 0, 1);
+	if (me.is_client) {
+		barrier();
+		for (unsigned i = 0; i < STALLED; i++)
+			(void)NEXT(s);
+		barrier();
+		return;
+	}
+	ssize_t rc;
+	while (!(rc = fi_tsend(s->ep, bytes, sizeof bytes, NULL, s->at[0], 5, &other)))
+		;
+	CHECK_RC((int)rc, -FI_EAGAIN);
+	for (unsigned i = 0; i < STALLED; i++)
+		recv_from(s, true, FI_ADDR_UNSPEC, got[i], sizeof bytes, i, &contexts[i]);
+	SILENCE(s, 2);
+	CLOSE(s->ep);
+	s->ep = NULL;
+	barrier();
+	barrier();
+}
+
+/* An endpoint is closed while its target has no room: it waits, and nothing is lost. */
+static void close_held(void)
+{
+	enum { N = 1600 }; /* 1,024 of them fill the blocks of the target */
+	static struct fi_context2 context;
+	static unsigned char bytes[8192];
+	struct side *s = plain_side();
+	if (me.is_client) {
+		for (unsigned i = 0; i < N; i++)
+			send_to(s, true, 1, bytes, sizeof bytes, i, &context);
+		pump(s);
+		CHECK(s->early_n < N);
+		say();
+		CLOSE(s->ep);
+		s->ep = NULL;
+		barrier();
+		return;
+	}
+	hear(1); /* without a call, so there is no room */
+	CHECK(await_thread_state(pid_of(0), 'S'));
+	for (unsigned i = 0; i < N; i++)
+		CHECK_EQ(recv_now(s, bytes, sizeof bytes, i).e.len, sizeof bytes);
+	barrier();
+}
+
 STATEMENT(94, close_then_exit, 2, ALONE)
 {
 	static struct fi_context2 contexts[40];
 	only_portals("others lose what is under way");
+	close_stalled();
+	close_held();
 	struct side *s = plain_side();
 	if (me.is_client) {
 		for (uint32_t i = 0; i < 40; i++) {
