@@ -162,7 +162,7 @@ static int queue_bind(struct ofi_queue *queue, struct ofi_sink *sink, ptl_md_t m
 	ptl_handle_md_t *handle)
 {
 	md.threshold = PTL_MD_THRESH_INF;
-	md.options |= PTL_MD_EVENT_START_DISABLE;
+	md.options |= PTL_MD_EVENT_START_DISABLE | PTLX_MD_REPLY_ALWAYS;
 	md.user_ptr = sink;
 	md.eq_handle = queue->eq;
 	return PtlMDBind(ofi_node.ni, md, PTL_RETAIN, handle);

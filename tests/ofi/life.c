@@ -550,10 +550,48 @@ static void close_held(void)
 	barrier();
 }
 
+/* A peer closes its interface and lives on: what it cannot answer any more fails. */
+static void close_interface(void)
+{
+	static struct fi_context2 contexts[4];
+	static unsigned char bytes[LONG], target[64];
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	struct region r = region_open(
+		s, target, sizeof target, FI_REMOTE_READ | FI_REMOTE_WRITE, 1);
+	unsigned nth = tales_told();
+	tell_region(&r);
+	struct region there = told_region(1, nth);
+	if (me.is_server) {
+		send_to(s, true, 0, bytes, LONG, 1, &contexts[0]);
+		barrier(); /* rank 0 has the message */
+		CLOSE(r.mr);
+		side_close(s);
+		barrier();
+		barrier();
+		return;
+	}
+	await_late(s, 1);
+	barrier();
+	barrier();
+	recv_from(s, true, FI_ADDR_UNSPEC, bytes, LONG, 1, &contexts[0]);
+	(void)TAKE_ERR(s, &contexts[0], FI_ECONNABORTED);
+	send_to(s, true, 1, bytes, LONG, 1, &contexts[1]);
+	(void)TAKE_ERR(s, &contexts[1], FI_ECONNABORTED);
+	TRY(s, fi_write(s->ep, bytes, 8, NULL, s->at[1], there.base, there.key,
+		       &contexts[2]));
+	(void)TAKE_ERR(s, &contexts[2], FI_ECONNABORTED);
+	TRY(s, fi_read(s->ep, bytes, LONG, NULL, s->at[1], there.base, there.key,
+		       &contexts[3]));
+	(void)TAKE_ERR(s, &contexts[3], FI_ECONNABORTED);
+	barrier();
+	CLOSE(r.mr);
+}
+
 STATEMENT(94, close_then_exit, 2, ALONE)
 {
 	static struct fi_context2 contexts[40];
 	only_portals("others lose what is under way");
+	close_interface();
 	close_stalled();
 	close_held();
 	struct side *s = plain_side();
