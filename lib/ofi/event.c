@@ -441,6 +441,7 @@ static void watch_ask(struct ofi_req *req)
 		ofi_req_free(ask);
 		return;
 	}
+	FAULT_POINT("ofi.asked");
 	req->ep->under_way++;
 	TAILQ_INSERT_TAIL(&domain->asks, ask, link);
 }
