@@ -448,6 +448,40 @@ STATEMENT(91, spawn, 1, 0)
 	run_script("mpi.sh spawn");
 }
 
+/* Each rank writes and reads the memory of the next one; wrong keys and ranges fail there
+ * and change nothing. */
+static void remote_memory(struct side *s, unsigned next)
+{
+	static unsigned char target[LONG], bytes[LONG], got[LONG];
+	static const size_t sizes[] = {0, 1, 8, 8192, 8193, LONG - 9};
+	static struct fi_context2 context;
+	struct region r = region_open(
+		s, target, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, me.rank + 1);
+	unsigned nth = tales_told();
+	tell_region(&r);
+	struct region there = told_region(next, nth);
+	fi_addr_t to = s->at[next];
+	for (unsigned i = 0; i < 6; i++) {
+		fill(bytes, sizes[i], 68 + i);
+		TRY(s, fi_write(
+			       s->ep, bytes, sizes[i], NULL, to, 9, there.key, &context));
+		(void)TAKE(s, &context);
+		TRY(s, fi_write(s->ep, target, 8, NULL, to, LONG - 7, there.key,
+			       &context));
+		(void)TAKE_ERR(s, &context, FI_EACCES);
+		TRY(s, fi_read(s->ep, got, sizes[i], NULL, to, 9, 99, &context));
+		(void)TAKE_ERR(s, &context, sizes[i] ? FI_EACCES : 0);
+		TRY(s, fi_read(s->ep, got, sizes[i], NULL, to, 9, there.key, &context));
+		(void)TAKE(s, &context);
+		CHECK_BYTES(got, sizes[i], 68 + i);
+	}
+	barrier();
+	CHECK_BYTES(target + 9, LONG - 9, 68 + 5);
+	CHECK_ALL(target, 9, 0);
+	barrier();
+	CLOSE(r.mr);
+}
+
 STATEMENT(92, hosts, 3, ALONE)
 {
 	only_portals("it is about one provider");
@@ -456,7 +490,8 @@ STATEMENT(92, hosts, 3, ALONE)
 		skip("tests/hosts runs this one on three hosts");
 	static unsigned char bytes[LONG], got[LONG];
 	static struct fi_context2 sent, received;
-	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_DIRECTED_RECV});
+	struct side *s =
+		side_open((struct how){.caps = FI_TAGGED | FI_DIRECTED_RECV | FI_RMA});
 	unsigned next = (me.rank + 1) % 3, last = (me.rank + 2) % 3;
 	for (unsigned i = 0; i < 60; i++) {
 		size_t len = i % 3 == 2 ? LONG : i % 3 * 100;
@@ -468,6 +503,7 @@ STATEMENT(92, hosts, 3, ALONE)
 		(void)TAKE(s, &sent);
 	}
 	barrier();
+	remote_memory(s, next);
 }
 
 STATEMENT(93, no_recursion, 1, 0)
