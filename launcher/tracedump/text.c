@@ -220,6 +220,8 @@ static int text_say_detail(const struct td_event *ev, char *text, size_t size)
 	case P3_TRACE_SEND:
 		return snprintf(text, size, " %u B", (unsigned)d);
 	case P3_TRACE_COMMAND:
+		if (!strcmp(td_value(ev->e.point, ev->e.value), "me_attach"))
+			return snprintf(text, size, " bits %" PRIx64, d);
 		if (ev->e.peer == P3_TRACE_NOBODY)
 			return snprintf(text, size, " %" PRIx64, d);
 		return d == UINT64_MAX ? snprintf(text, size, " all")

@@ -164,6 +164,7 @@ static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 		ofi_req_free(req);
 		return ofi_error(rc);
 	}
+	FAULT_POINT("ofi.atomic_sent");
 	ep->under_way++;
 	if (!fetches)
 		ofi_watch(req); /* no ACK comes of a peer that dies */

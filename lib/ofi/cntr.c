@@ -6,15 +6,19 @@
  * events of its queues: those of the endpoints that it is bound to, and its own queue of
  * remote reads and writes.  Events that the latter has lost count, too: the queue tells
  * their number.
+ *
+ * A thread that waits sleeps in all these queues, and in one more, news.  It takes most
+ * events itself; where another thread has counted, or no event has, a message to itself
+ * in news wakes it.
  */
 #include "prov.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum {
 	CNTR_STEPS = 256, /* events of a queue that one look handles at most */
-	CNTR_QUEUES = 2 * OFI_ENDPOINTS + 2
+	CNTR_QUEUES = 2 * OFI_ENDPOINTS + 3,
+	CNTR_NEWS = 8 /* events; there is one at a time, and that of its start */
 };
 
 int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue)
@@ -48,6 +52,7 @@ static void cntr_look(struct ofi_cntr *cntr)
 			;
 		cntr->value += cntr->remote.lost;
 		cntr->remote.lost = 0;
+		ofi_cntr_wake(cntr);
 		for (int n = 0; cntr->domain->data && n < CNTR_STEPS; n++)
 			if (!ofi_queue_step(cntr->domain->data))
 				break;
@@ -76,7 +81,23 @@ static uint64_t cntr_readerr(struct fid_cntr *fid)
 	return cntr_get(fid, true);
 }
 
-/* Change one of the two numbers, and wake the threads that wait for the counter. */
+static bool cntr_is_over(const struct ofi_cntr *cntr, const struct ofi_waiter *waiter)
+{
+	return cntr->value >= waiter->threshold || cntr->errors != waiter->errors;
+}
+
+/* A thread whose wait goes on may take the message: it calls this again. */
+void ofi_cntr_wake(struct ofi_cntr *cntr)
+{
+	struct ofi_waiter *waiter;
+	LIST_FOREACH(waiter, &cntr->waiters, next)
+	if (cntr_is_over(cntr, waiter)) {
+		ofi_queue_wake(&cntr->news);
+		return;
+	}
+}
+
+/* Change one of the two numbers. */
 static int cntr_change(struct fid_cntr *fid, bool errors, bool adds, uint64_t by)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
@@ -85,8 +106,7 @@ static int cntr_change(struct fid_cntr *fid, bool errors, bool adds, uint64_t by
 	if (rc)
 		return rc;
 	*at = by + (adds ? *at : 0);
-	for (int i = 0; i < cntr->nqueues; i++)
-		ofi_queue_wake(cntr->queues[i]);
+	ofi_cntr_wake(cntr);
 	ofi_leave(cntr->domain);
 	return 0;
 }
@@ -114,23 +134,15 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
 /* Sleep until an event, or for some time, with the domain entered. */
 static void cntr_sleep(struct ofi_cntr *cntr, int timeout)
 {
-	struct ofi_queue *queues[CNTR_QUEUES];
-	int n = 0;
-	while (n < cntr->nqueues && n < CNTR_QUEUES - 2) {
-		queues[n] = cntr->queues[n];
-		n++;
-	}
+	struct ofi_queue *queues[CNTR_QUEUES] = {&cntr->news};
+	int n = 1;
+	for (int i = 0; i < cntr->nqueues && n < CNTR_QUEUES - 2; i++)
+		queues[n++] = cntr->queues[i];
 	if (cntr->has_remote)
 		queues[n++] = &cntr->remote;
 	if (cntr->has_remote && cntr->domain->data)
 		queues[n++] = cntr->domain->data;
-	if (n) {
-		(void)ofi_sleep(cntr->domain, queues, n, timeout);
-		return;
-	}
-	ofi_leave(cntr->domain); /* only the program counts */
-	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	(void)ofi_enter(cntr->domain);
+	(void)ofi_sleep(cntr->domain, queues, n, timeout);
 }
 
 static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
@@ -140,20 +152,24 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	int rc = ofi_enter(cntr->domain);
 	if (rc)
 		return rc;
-	uint64_t errors = cntr->errors;
+	struct ofi_waiter waiter = {.threshold = threshold, .errors = cntr->errors};
+	LIST_INSERT_HEAD(&cntr->waiters, &waiter, next);
 	for (;;) {
 		cntr_look(cntr);
 		uint64_t now = ofi_now();
-		if (cntr->value >= threshold)
+		if (cntr_is_over(cntr, &waiter)) {
+			rc = cntr->value >= threshold ? 0 : -FI_EAVAIL;
 			break;
-		if (cntr->errors != errors)
-			rc = -FI_EAVAIL;
-		else if (timeout >= 0 && now >= end)
+		}
+		if (timeout >= 0 && now >= end) {
 			rc = -FI_ETIMEDOUT;
-		if (rc)
 			break;
+		}
+		ofi_cntr_wake(cntr);
 		cntr_sleep(cntr, timeout < 0 ? -1 : (int)(end - now));
 	}
+	LIST_REMOVE(&waiter, next);
+	ofi_cntr_wake(cntr);
 	ofi_leave(cntr->domain);
 	return rc;
 }
@@ -164,9 +180,11 @@ static int cntr_close(struct fid *fid)
 	int rc = ofi_enter(cntr->domain);
 	if (rc)
 		return rc;
-	bool held = ofi_is_held(&cntr->refs);
+	bool held = ofi_is_held(&cntr->refs) || !LIST_EMPTY(&cntr->waiters);
 	if (!held && cntr->has_remote)
 		ofi_queue_close(&cntr->remote);
+	if (!held)
+		ofi_queue_close(&cntr->news);
 	ofi_leave(cntr->domain);
 	if (held)
 		return -FI_EBUSY;
@@ -210,6 +228,12 @@ int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 	if (!made)
 		return -FI_ENOMEM;
 	made->domain = container_of(domain, struct ofi_domain, fid);
+	int rc = ofi_queue_open(&made->news, made->domain, CNTR_NEWS);
+	if (rc) {
+		free(made);
+		return rc;
+	}
+	LIST_INIT(&made->waiters);
 	made->fid.fid = (struct fid){FI_CLASS_CNTR, context, &cntr_fid_ops};
 	made->fid.ops = &cntr_ops;
 	made->wait = attr ? attr->wait_obj : FI_WAIT_UNSPEC;

@@ -213,6 +213,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	ssize_t rc = ofi_enter(cq->domain);
 	if (rc)
 		return rc;
+	cq->readers++;
 	while ((rc = cq_take(cq, buf, count, source)) == -FI_EAGAIN && !cq->signalled) {
 		uint64_t now = ofi_now();
 		if (timeout >= 0 && now >= end)
@@ -223,6 +224,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	}
 	if (rc == -FI_EAGAIN)
 		cq->signalled = false;
+	cq->readers--;
 	ofi_leave(cq->domain);
 	return rc;
 }
@@ -349,11 +351,13 @@ static int cq_close(struct fid *fid)
 	struct ofi_error *error;
 	if (ofi_node.forked)
 		return -FI_EOPBADSTATE;
-	if (ofi_is_held(&cq->refs))
-		return -FI_EBUSY;
-	(void)ofi_enter(cq->domain); /* a counter may sleep in the queue */
-	ofi_queue_quiet(&cq->queue);
+	(void)ofi_enter(cq->domain);
+	bool held = ofi_is_held(&cq->refs) || cq->readers;
+	if (!held) /* a counter may sleep in the queue */
+		ofi_queue_quiet(&cq->queue);
 	ofi_leave(cq->domain);
+	if (held)
+		return -FI_EBUSY;
 	while ((error = STAILQ_FIRST(&cq->errors))) {
 		STAILQ_REMOVE_HEAD(&cq->errors, next);
 		free(error);

@@ -67,6 +67,7 @@ static int node_open(ptl_pid_t pid)
 	ofi_starts = false;
 	if (rc != PTL_OK)
 		return ofi_error(rc); /* PTL_IFACE_DUP: the interface is the program's */
+	FAULT_POINT("ofi.interface_open");
 	rc = PtlGetId(ofi_node.ni, &ofi_node.id);
 	if (rc == PTL_OK)
 		rc = node_answer(ofi_node.ni, OFI_PT_SYSTEM);
@@ -105,6 +106,7 @@ static void node_leave(unsigned number)
 	pthread_mutex_lock(&ofi_node.lock);
 	ofi_node.domains &= ~(1u << number);
 	ofi_node.open[number] = NULL;
+	FAULT_POINT("ofi.domain_closing");
 	if (!ofi_node.domains)
 		PtlNIFini(ofi_node.ni);
 	pthread_mutex_unlock(&ofi_node.lock);

@@ -191,6 +191,7 @@ static int ep_enable(struct ofi_ep *ep)
 		rc = ep_watch(ep);
 	if (rc)
 		return rc; /* the program closes the endpoint, or tries again */
+	FAULT_POINT("ofi.lists_open");
 	LIST_INSERT_HEAD(&ep->domain->eps, ep, next);
 	ep->enabled = true;
 	return 0;
@@ -354,12 +355,14 @@ static int ep_close(struct fid *fid)
 		ofi_leave(domain);
 		return -FI_EBUSY;
 	}
+	FAULT_POINT("ofi.endpoint_quiet");
 	LIST_REMOVE(ep, made);
 	if (ep->enabled)
 		LIST_REMOVE(ep, next);
 	for (int i = 0; i < OFI_LISTS; i++)
 		if (ep->lists[i].ep)
 			ofi_list_close(&ep->lists[i]);
+	FAULT_POINT("ofi.endpoint_half_closed");
 	ep_unbind(ep);
 	ofi_endpoint_number_free(ep->number);
 	ofi_leave(domain);

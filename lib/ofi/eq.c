@@ -92,10 +92,12 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 		}
 	}
 	pthread_mutex_lock(&eq->lock);
+	eq->readers++;
 	while ((rc = eq_take(eq, event, buf, len, flags)) == -FI_EAGAIN && timeout &&
 		late != ETIMEDOUT)
 		late = timeout < 0 ? pthread_cond_wait(&eq->news, &eq->lock)
 				   : pthread_cond_timedwait(&eq->news, &eq->lock, &end);
+	eq->readers--;
 	pthread_mutex_unlock(&eq->lock);
 	return rc;
 }
@@ -131,7 +133,10 @@ static int eq_close(struct fid *fid)
 {
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid.fid);
 	struct ofi_eq_entry *entry;
-	if (ofi_is_held(&eq->refs))
+	pthread_mutex_lock(&eq->lock);
+	bool read = eq->readers != 0;
+	pthread_mutex_unlock(&eq->lock);
+	if (read || ofi_is_held(&eq->refs))
 		return -FI_EBUSY;
 	while ((entry = STAILQ_FIRST(&eq->entries))) {
 		STAILQ_REMOVE_HEAD(&eq->entries, next);

@@ -27,7 +27,7 @@ enum {
 enum {
 	SLEEP_TURN_MS = 400,  /* between two looks at late messages */
 	SLEEP_WAITING_MS = 2, /* the same while receives wait for them */
-	SLEEP_QUEUES = 2 * OFI_ENDPOINTS + 2,
+	SLEEP_QUEUES = 2 * OFI_ENDPOINTS + 3,
 	PROGRESS_TURNS = 16, /* reads between two looks at late messages */
 	PROGRESS_OTHERS = 256,
 	FENCE_MS = 10000
@@ -162,7 +162,7 @@ static int queue_bind(struct ofi_queue *queue, struct ofi_sink *sink, ptl_md_t m
 	ptl_handle_md_t *handle)
 {
 	md.threshold = PTL_MD_THRESH_INF;
-	md.options |= PTL_MD_EVENT_START_DISABLE;
+	md.options |= PTL_MD_EVENT_START_DISABLE | PTLX_MD_REPLY_ALWAYS;
 	md.user_ptr = sink;
 	md.eq_handle = queue->eq;
 	return PtlMDBind(ofi_node.ni, md, PTL_RETAIN, handle);
@@ -300,7 +300,7 @@ static int queue_ping(struct ofi_queue *queue)
 
 void ofi_queue_wake(struct ofi_queue *queue)
 {
-	if ((!queue->sleepers && !queue->armed) || queue->waking)
+	if ((!queue->asleep && !queue->armed) || queue->waking)
 		return;
 	queue->waking = queue_ping(queue) == PTL_OK;
 }
@@ -441,6 +441,7 @@ static void watch_ask(struct ofi_req *req)
 		ofi_req_free(ask);
 		return;
 	}
+	FAULT_POINT("ofi.asked");
 	req->ep->under_way++;
 	TAILQ_INSERT_TAIL(&domain->asks, ask, link);
 }
@@ -561,11 +562,15 @@ bool ofi_sleep(struct ofi_domain *domain, struct ofi_queue *const *queues, int c
 			return false;
 		eqs[i] = queues[i]->eq;
 	}
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
 		queues[i]->sleepers++;
+		queues[i]->asleep++;
+	}
 	ofi_leave(domain);
 	int rc = PtlEQPoll(eqs, count, (ptl_time_t)turn, &event, &which);
 	(void)ofi_enter(domain);
+	for (int i = 0; i < count; i++)
+		queues[i]->asleep--;
 	bool got = rc == PTL_OK || rc == PTL_EQ_DROPPED;
 	if (got)
 		sleep_handle(queues[which], rc, &event);

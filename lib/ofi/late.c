@@ -145,6 +145,7 @@ static void late_start(struct ofi_block *block, const ptl_event_t *event)
 		late->ready = true; /* nothing of it comes here */
 	}
 	TAILQ_INSERT_TAIL(&list->arrived, late, next);
+	FAULT_POINT("ofi.late");
 	list->offer(list, late);
 }
 
@@ -175,6 +176,7 @@ static void late_event(struct ofi_sink *sink, const ptl_event_t *event)
 	if (OFI_LIKELY(!event->unlinked))
 		return;
 	block->posted = false;
+	FAULT_POINT("ofi.block_full");
 	list->full += block->bytes != NULL;
 	list_refill(list);
 }
@@ -245,6 +247,7 @@ static void late_refuse(struct ofi_list *list, ptl_handle_md_t md, struct ofi_la
 		       0) == PTL_NO_SPACE &&
 		ofi_now() < end)
 		PtlProgress(list->late.eq, 0);
+	FAULT_POINT("ofi.refused");
 }
 
 /* Nobody receives what has come. */

@@ -149,6 +149,7 @@ static bool mr_withdraw(struct ofi_mr *mr)
 			(void)ofi_enter(mr->domain);
 		}
 		mr->me[i] = PTL_INVALID_HANDLE;
+		FAULT_POINT("ofi.region_closing");
 	}
 	return true;
 }
@@ -340,6 +341,7 @@ static int mr_add(struct ofi_mr *mr)
 	int rc = mr->access & FI_REMOTE_WRITE ? mr_open_data(mr->domain) : 0;
 	if (!rc && mr->access & FI_REMOTE_WRITE)
 		rc = ofi_error(mr_post(mr, MR_DATA));
+	FAULT_POINT("ofi.region_half");
 	if (!rc && mr->access & FI_REMOTE_WRITE)
 		rc = ofi_error(mr_post(mr, MR_PUT));
 	if (!rc && mr->access & FI_REMOTE_READ)

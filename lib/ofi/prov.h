@@ -46,6 +46,12 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+/* tests/fault compiles these files with points (shm/fault.h) where another process can see
+ * a step half done. */
+#ifndef FAULT_POINT
+#define FAULT_POINT(text) ((void)0)
+#endif
+
 #pragma GCC visibility push(hidden)
 
 #define OFI_NAME        "portals"
@@ -143,6 +149,7 @@ struct ofi_queue {
 	ptl_seq_t read; /* sequence of the event that was handled last */
 	bool started;   /* read is known */
 	int sleepers;   /* threads that may have taken an event */
+	int asleep;     /* those of them that are in PtlEQPoll */
 	bool has_early;
 	ptl_event_t early;
 	uint64_t lost; /* events that the queue had no room for */
@@ -231,6 +238,13 @@ struct ofi_cq {
 	STAILQ_HEAD(, ofi_error) errors;
 	bool signalled;
 	bool broken; /* completions were lost */
+	int readers; /* threads in fi_cq_sread */
+};
+
+/* A thread that waits for a counter. */
+struct ofi_waiter {
+	uint64_t threshold, errors;
+	LIST_ENTRY(ofi_waiter) next;
 };
 
 /* Queues whose events a counter counts. */
@@ -244,6 +258,8 @@ struct ofi_cntr {
 	int nqueues;
 	struct ofi_queue remote; /* of remote operations (mr.c), if has_remote */
 	bool has_remote;
+	struct ofi_queue news; /* wakes the threads that wait, whatever counts */
+	LIST_HEAD(, ofi_waiter) waiters;
 };
 
 struct ofi_eq {
@@ -253,6 +269,7 @@ struct ofi_eq {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	bool may_write; /* the program */
+	int readers;    /* threads in fi_eq_sread */
 	STAILQ_HEAD(, ofi_eq_entry) entries;
 };
 
@@ -615,11 +632,17 @@ int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue);
 void ofi_cntr_unwatch(struct ofi_cntr *cntr, struct ofi_queue *queue);
 
+/* Wake a thread that sleeps although what it waits for has been counted. */
+void ofi_cntr_wake(struct ofi_cntr *cntr);
+
 /* Count an operation, in the entered domain. */
 static inline void ofi_cntr_count(struct ofi_cntr *cntr, int err)
 {
-	if (cntr)
-		++*(err ? &cntr->errors : &cntr->value);
+	if (!cntr)
+		return;
+	++*(err ? &cntr->errors : &cntr->value);
+	if (OFI_UNLIKELY(cntr->news.asleep))
+		ofi_cntr_wake(cntr);
 }
 
 int ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,

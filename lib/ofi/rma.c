@@ -186,6 +186,7 @@ static ssize_t rma_begin(struct ofi_ep *ep, const struct rma_call *call, size_t 
 		}
 		/* The data come once, with the last part. */
 		rc = rma_go(part[i], peer, reads, has_data && i == n - 1, call->data);
+		FAULT_POINT("ofi.rma_sent");
 		if (OFI_LIKELY(rc == PTL_OK && !reads))
 			ofi_watch(part[i]); /* no ACK comes of a peer that dies */
 		if (OFI_LIKELY(rc == PTL_OK))

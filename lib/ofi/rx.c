@@ -121,6 +121,7 @@ static inline int rx_post(struct ofi_list *list, struct ofi_req *req)
 		req->rx.ignore, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &req->me,
 		NULL, list->late.eq);
 	if (OFI_LIKELY(rc == PTL_OK)) {
+		FAULT_POINT("ofi.posted");
 		rx_credits(req, -md.threshold);
 		TAILQ_INSERT_TAIL(&list->posted, req, link);
 	}
@@ -209,6 +210,7 @@ static void rx_fetch_event(struct ofi_sink *sink, const ptl_event_t *event)
 	struct ofi_req *req = container_of(sink, struct ofi_req, sink);
 	if (event->ni_fail_type == PTL_NI_OK && event->type != PTL_EVENT_REPLY_END)
 		return;
+	FAULT_POINT("ofi.fetched");
 	req->ep->under_way--;
 	req->err = event->ni_fail_type != PTL_NI_OK ? FI_ECONNABORTED : 0;
 	if (event->mlength < req->rx.len && !req->err) {
@@ -236,6 +238,7 @@ static bool rx_fetch(struct ofi_req *req)
 	ptl_size_t offset = len && one ? ofi_offset(req->rx.iov[0].iov_base) : 0;
 	int rc = PtlGetRegion(req->op->md, offset, len, late->from, OFI_PT_EXPOSED,
 		ofi_node.ac, (uint32_t)late->hdr, 0);
+	FAULT_POINT("ofi.fetching");
 	req->ep->under_way += rc == PTL_OK;
 	if (rc == PTL_NO_SPACE) {
 		ofi_op_return(req);

@@ -96,6 +96,7 @@ static void tx_withdraw(struct ofi_req *req)
 {
 	if (!req->sent || req->ended || PtlMEUnlink(req->me) != PTL_OK)
 		return;
+	FAULT_POINT("ofi.withdrawn");
 	req->err = FI_ECANCELED; /* so a late ACK finds another descriptor */
 	req->ep->under_way--;
 	tx_free(req);
@@ -143,6 +144,7 @@ static OFI_SLOW int tx_long(struct ofi_req *req, const struct tx_place *place,
 	int rc = tx_expose(req, iov, count);
 	if (rc != PTL_OK)
 		return ofi_error(rc);
+	FAULT_POINT("ofi.exposed");
 	rc = PtlPutRegion(req->op->md, one && len ? ofi_offset(iov->iov_base) : 0, len,
 		PTL_ACK_REQ, place->peer, place->index, ofi_node.ac,
 		place->bits | OFI_EXPOSED, 0, place->hdr);
@@ -150,6 +152,7 @@ static OFI_SLOW int tx_long(struct ofi_req *req, const struct tx_place *place,
 		PtlMEUnlink(req->me);
 		return ofi_error(rc);
 	}
+	FAULT_POINT("ofi.long_sent");
 	ofi_watch(req);
 	return 0;
 }
@@ -172,6 +175,7 @@ static inline int tx_short(struct ofi_req *req, const struct tx_place *place,
 		place->hdr);
 	if (OFI_UNLIKELY(rc != PTL_OK))
 		return ofi_error(rc);
+	FAULT_POINT("ofi.sent");
 	queue->sends--;
 	return 0;
 }
@@ -199,6 +203,7 @@ static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
 		ofi_node.ac, place->bits, 0, place->hdr);
 	if (OFI_UNLIKELY(rc != PTL_OK))
 		return ofi_error(rc);
+	FAULT_POINT("ofi.injected");
 	ofi_cntr_count(ep->cntrs[OFI_CNTR_SEND], 0);
 	if (OFI_UNLIKELY(!call->silent && ep->tx_cq &&
 			 (!ep->tx_selective || call->flags & FI_COMPLETION)))

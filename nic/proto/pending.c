@@ -282,6 +282,13 @@ void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3
 	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
 }
 
+P3_RARE void p3_pending_dropped(struct p3_nic *n, struct p3_pending *t)
+{
+	if (t->kind != P3_REQ_PUT && t->md && p3_pending_md_lives(t) &&
+		t->md->sink.options & PTLX_MD_REPLY_ALWAYS)
+		p3_pending_reply_fails(n, &t->move, t->md, t->peer);
+}
+
 void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
 	struct p3_pending *t = pull->get;
@@ -309,6 +316,8 @@ void p3_pending_fail(struct p3_nic *n, struct p3_pending *t, bool died)
 		p3_pending_end(n, t, fail);
 	else if (t->kind != P3_REQ_PUT && died && p3_pending_md_lives(t))
 		p3_pending_reply_fails(n, &t->move, t->md, t->peer);
+	if (!died)
+		p3_pending_dropped(n, t);
 	p3_pending_free(n, t);
 }
 

@@ -315,6 +315,9 @@ static inline void p3_pending_describe_answer(const struct p3_move *m,
  * unknown. */
 void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
 	const struct p3_peer *p);
+/* End the reply of a get that the target has dropped, if its descriptor wants to know
+ * (PTLX_MD_REPLY_ALWAYS). */
+void p3_pending_dropped(struct p3_nic *n, struct p3_pending *t);
 /* End a long get: its last byte has come, or never will. */
 void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 /* End a pending whose response will not come.  The events say that it failed if the

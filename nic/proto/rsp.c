@@ -112,6 +112,7 @@ static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t
 	case P3_RSP_NONE:
 		if (put && t->is_long)
 			return false;
+		p3_pending_dropped(n, t);
 		break;
 	case P3_RSP_ACK:
 		if (!put || t->is_long || !t->move.ack)

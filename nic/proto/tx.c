@@ -324,9 +324,10 @@ static P3_RARE void tx_end_nowhere(struct p3_nic *n, struct p3_peer *p, uint32_t
 	bool failure)
 {
 	p3_why_nowhere(n, p, kind, m);
+	bool told = kind != P3_REQ_PUT && md->sink.options & PTLX_MD_REPLY_ALWAYS;
 	if (source)
 		tx_send_nowhere(n, m, source, offset, failure);
-	else if (failure)
+	if (source ? told && !failure : told || failure)
 		p3_pending_reply_fails(n, m, md, p);
 }
 

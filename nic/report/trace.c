@@ -156,7 +156,9 @@ void p3_trace_command(struct p3_nic *n, struct p3_cmd *c)
 	bool moves = c->op == P3_OP_PUT || c->op == P3_OP_GET || c->op == P3_OP_GETPUT;
 	uint32_t target =
 		moves && !n->ids && index < n->conf.nnodes ? index : P3_TRACE_NOBODY;
-	uint64_t what = target == P3_TRACE_NOBODY ? c->handle : c->move.length;
+	uint64_t what = c->op == P3_OP_ME_ATTACH    ? c->me.bits
+			: target == P3_TRACE_NOBODY ? c->handle
+						    : c->move.length;
 	c->trace = 1 + (uint32_t)trace_write_host(
 			       n, HERE, P3_TRACE_COMMAND, c->op, target, what);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fault_cci - a server and a client of CCI, one of which may die or stop at any point
- * (tests/fault/cci.py)
+ * (tests/fault/pair.py)
  *
  *	fault_cci server		prints its URI
  *	fault_cci client URI

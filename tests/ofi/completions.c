@@ -372,9 +372,16 @@ STATEMENT(61, sleep, 2, 0)
 	uint64_t began = now_ms();
 	FAILS(fi_cq_sread(s->rx, &sleeper.e, 1, NULL, 60), -FI_EAGAIN);
 	CHECK(now_ms() - began >= 59);
+	struct fid_cq *bound = s->rx;
+	s->rx = queue_open(s->domain, FI_CQ_FORMAT_TAGGED, FI_WAIT_UNSPEC, 0);
 	t = start_sleeper(s, -1);
+	if (over_portals()) /* others crash */
+		FAILS(fi_close(&s->rx->fid), -FI_EBUSY);
+	CHECK(!sleeper.done);
 	OK(fi_cq_signal(s->rx));
 	thread_join(t);
+	CLOSE(s->rx);
+	s->rx = bound;
 	CHECK(sleeper.rc == -FI_EAGAIN || sleeper.rc == -FI_ECANCELED ||
 		sleeper.rc == -FI_EINTR);
 	barrier();
@@ -472,6 +479,50 @@ static void count_transfers(struct side *s, struct fid_cntr **c, unsigned n)
 		CHECK_EQ(fi_cntr_readerr(c[i]), 0);
 }
 
+/* Write to rank 1 and see that the counter has n more. */
+static void count_one(struct side *s, struct region there, struct fid_cntr *c, uint64_t n)
+{
+	static struct fi_context2 context;
+	static uint64_t value;
+	if (me.is_client) {
+		TRY(s, fi_write(
+			       s->ep, &value, 8, NULL, s->at[1], 0, there.key, &context));
+		(void)TAKE(s, &context);
+	}
+	barrier();
+	if (me.is_server)
+		await_count(s, c, n);
+	barrier();
+}
+
+/* Two endpoints share a counter of what peers write; one of them is closed. */
+static void share_counter(void)
+{
+	static unsigned char target[64];
+	struct side *s =
+		side_open((struct how){.caps = FI_TAGGED | FI_RMA | FI_RMA_EVENT});
+	struct fid_ep *ep[2] = {NULL, NULL};
+	struct fid_cntr *c = NULL;
+	OK(fi_cntr_open(s->domain, NULL, &c, NULL));
+	for (unsigned i = 0; i < 2; i++) {
+		OK(fi_endpoint(s->domain, s->info, &ep[i], NULL));
+		OK(fi_ep_bind(ep[i], &s->av->fid, 0));
+		OK(fi_ep_bind(ep[i], &s->rx->fid, FI_TRANSMIT | FI_RECV));
+		OK(fi_ep_bind(ep[i], &c->fid, FI_REMOTE_WRITE));
+		OK(fi_enable(ep[i]));
+	}
+	struct region r = region_open(s, target, sizeof target, FI_REMOTE_WRITE, 9);
+	unsigned nth = tales_told();
+	tell_region(&r);
+	struct region there = told_region(1, nth);
+	count_one(s, there, c, 1);
+	CLOSE(ep[0]);
+	count_one(s, there, c, 2);
+	CLOSE(ep[1]);
+	CLOSE(r.mr);
+	CLOSE(c);
+}
+
 STATEMENT(64, counters, 2, 0)
 {
 	enum { N = 100 };
@@ -510,6 +561,109 @@ STATEMENT(64, counters, 2, 0)
 		CLOSE(c[i]);
 		s->counters[i] = NULL;
 	}
+	share_counter();
+}
+
+static struct {
+	struct fid_cntr *c;
+	uint64_t threshold;
+	_Atomic int tid;
+	_Atomic int done;
+	int rc;
+} waiters[2];
+
+static void sleep_in_wait(void *arg)
+{
+	unsigned i = (unsigned)(uintptr_t)arg;
+	waiters[i].tid = (int)syscall(SYS_gettid);
+	waiters[i].rc = fi_cntr_wait(waiters[i].c, waiters[i].threshold, -1);
+	waiters[i].done = 1;
+}
+
+/* Start a thread that waits for a value, and wait until it sleeps. */
+static struct thread *start_waiter(unsigned i, struct fid_cntr *c, uint64_t threshold)
+{
+	waiters[i].c = c;
+	waiters[i].threshold = threshold;
+	waiters[i].tid = waiters[i].done = 0;
+	struct thread *t = thread_start(sleep_in_wait, CONTEXT(i));
+	AWAIT(waiters[i].tid != 0);
+	CHECK(await_thread_state(waiters[i].tid, 'S'));
+	CHECK(!waiters[i].done);
+	return t;
+}
+
+static int control[2]; /* a pipe */
+
+static void sleep_in_pipe(void *arg)
+{
+	char byte;
+	*(_Atomic int *)arg = (int)syscall(SYS_gettid);
+	CHECK_EQ(read(control[0], &byte, 1), 1);
+}
+
+/* Return the time in ms that it takes to wake a thread on this machine, now. */
+static uint64_t wake_by_pipe(void)
+{
+	_Atomic int tid = 0;
+	struct thread *t = thread_start(sleep_in_pipe, (void *)&tid);
+	AWAIT(tid != 0);
+	CHECK(await_thread_state(tid, 'S'));
+	uint64_t began = now_ms();
+	CHECK_EQ(write(control[1], "", 1), 1);
+	thread_join(t);
+	return now_ms() - began;
+}
+
+/* Counts without an event for a thread that sleeps: by the program, of injected messages,
+ * of a counter that is bound to nothing, to an endpoint, to a region.  The thread looks
+ * by itself after 400 ms, which would take 32 s in all, and 8 s for one kind. */
+static void wake_waiters(struct side *s, struct fid_cntr *c)
+{
+	enum { N = 40 };
+	static unsigned char target[8];
+	struct fid_cntr *of_region = NULL, *of_nothing = NULL;
+	struct fid_mr *mr = NULL;
+	OK(fi_cntr_open(s->domain, NULL, &of_nothing, NULL));
+	OK(fi_cntr_open(s->domain, NULL, &of_region, NULL));
+	OK(fi_mr_reg(
+		s->domain, target, 8, FI_REMOTE_WRITE, 0, 65, FI_RMA_EVENT, &mr, NULL));
+	OK(fi_mr_bind(mr, &of_region->fid, FI_REMOTE_WRITE));
+	OK(fi_mr_enable(mr));
+	struct fid_cntr *all[] = {of_nothing, of_region, c, c};
+	uint64_t counted = 0, by_pipe = 0;
+	CHECK(pipe(control) == 0);
+	for (unsigned i = 0; i < N; i++) {
+		by_pipe += wake_by_pipe();
+		struct fid_cntr *which = all[i % 4];
+		uint64_t now = fi_cntr_read(which);
+		struct thread *far = start_waiter(1, which, now + 2);
+		struct thread *near = start_waiter(0, which, now + 1);
+		for (unsigned n = 0; n < 2; n++) {
+			counted -= now_ms();
+			if (i % 4 == 3)
+				TRY(s, fi_tinject(s->ep, target, 1, s->at[me.rank], 65));
+			else
+				OK(fi_cntr_add(which, 1));
+			thread_join(n ? far : near);
+			CHECK_EQ(waiters[1 - n].done, n);
+			counted += now_ms();
+		}
+	}
+	if (counted > 5000 + 20 * by_pipe)
+		check_failed(__FILE__, __LINE__, "the threads slept for %u ms",
+			(unsigned)counted);
+	(void)close(control[0]);
+	(void)close(control[1]);
+	struct thread *t = start_waiter(0, of_nothing, 1000000);
+	FAILS(fi_close(&of_nothing->fid), -FI_EBUSY);
+	CHECK(!waiters[0].done);
+	OK(fi_cntr_adderr(of_nothing, 1));
+	thread_join(t);
+	CHECK_EQ(waiters[0].rc, -FI_EAVAIL);
+	CLOSE(of_nothing);
+	CLOSE(mr);
+	CLOSE(of_region);
 }
 
 STATEMENT(65, wait_for_counters, 2, 0)
@@ -518,7 +672,10 @@ STATEMENT(65, wait_for_counters, 2, 0)
 	static struct fi_context2 contexts[3];
 	static uint32_t value;
 	not_over("shm", "it waits for no counter");
-	struct side *s = side_open((struct how){.caps = FI_TAGGED, .counters = c});
+	struct side *s = side_open((struct how){
+		.caps = FI_TAGGED | (over_portals() ? FI_RMA | FI_RMA_EVENT : 0),
+		.threading = over_portals() ? FI_THREAD_SAFE : FI_THREAD_UNSPEC,
+		.counters = c});
 	if (me.is_client) {
 		for (unsigned i = 0; i < 3; i++) {
 			hear(i + 1);
@@ -544,6 +701,8 @@ STATEMENT(65, wait_for_counters, 2, 0)
 	FAILS(fi_cntr_wait(c[C_RECV], 3, -1), -FI_EAVAIL);
 	CHECK_EQ(fi_cntr_readerr(c[C_RECV]), 1);
 	CHECK_EQ(fi_cntr_read(c[C_RECV]), 2);
+	if (over_portals())
+		wake_waiters(s, c[C_SEND]);
 	barrier();
 }
 
@@ -576,6 +735,8 @@ static void write_event(void *arg)
 	(void)arg;
 	struct fi_eq_entry e = {.context = CONTEXT(2)};
 	CHECK(await_thread_state(getpid(), 'S'));
+	if (over_portals()) /* others crash */
+		FAILS(fi_close(&events->fid), -FI_EBUSY);
 	CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &e, sizeof e, 0), sizeof e);
 }
 

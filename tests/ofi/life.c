@@ -448,6 +448,40 @@ STATEMENT(91, spawn, 1, 0)
 	run_script("mpi.sh spawn");
 }
 
+/* Each rank writes and reads the memory of the next one; wrong keys and ranges fail there
+ * and change nothing. */
+static void remote_memory(struct side *s, unsigned next)
+{
+	static unsigned char target[LONG], bytes[LONG], got[LONG];
+	static const size_t sizes[] = {0, 1, 8, 8192, 8193, LONG - 9};
+	static struct fi_context2 context;
+	struct region r = region_open(
+		s, target, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, me.rank + 1);
+	unsigned nth = tales_told();
+	tell_region(&r);
+	struct region there = told_region(next, nth);
+	fi_addr_t to = s->at[next];
+	for (unsigned i = 0; i < 6; i++) {
+		fill(bytes, sizes[i], 68 + i);
+		TRY(s, fi_write(
+			       s->ep, bytes, sizes[i], NULL, to, 9, there.key, &context));
+		(void)TAKE(s, &context);
+		TRY(s, fi_write(s->ep, target, 8, NULL, to, LONG - 7, there.key,
+			       &context));
+		(void)TAKE_ERR(s, &context, FI_EACCES);
+		TRY(s, fi_read(s->ep, got, sizes[i], NULL, to, 9, 99, &context));
+		(void)TAKE_ERR(s, &context, sizes[i] ? FI_EACCES : 0);
+		TRY(s, fi_read(s->ep, got, sizes[i], NULL, to, 9, there.key, &context));
+		(void)TAKE(s, &context);
+		CHECK_BYTES(got, sizes[i], 68 + i);
+	}
+	barrier();
+	CHECK_BYTES(target + 9, LONG - 9, 68 + 5);
+	CHECK_ALL(target, 9, 0);
+	barrier();
+	CLOSE(r.mr);
+}
+
 STATEMENT(92, hosts, 3, ALONE)
 {
 	only_portals("it is about one provider");
@@ -456,7 +490,8 @@ STATEMENT(92, hosts, 3, ALONE)
 		skip("tests/hosts runs this one on three hosts");
 	static unsigned char bytes[LONG], got[LONG];
 	static struct fi_context2 sent, received;
-	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_DIRECTED_RECV});
+	struct side *s =
+		side_open((struct how){.caps = FI_TAGGED | FI_DIRECTED_RECV | FI_RMA});
 	unsigned next = (me.rank + 1) % 3, last = (me.rank + 2) % 3;
 	for (unsigned i = 0; i < 60; i++) {
 		size_t len = i % 3 == 2 ? LONG : i % 3 * 100;
@@ -468,6 +503,7 @@ STATEMENT(92, hosts, 3, ALONE)
 		(void)TAKE(s, &sent);
 	}
 	barrier();
+	remote_memory(s, next);
 }
 
 STATEMENT(93, no_recursion, 1, 0)
@@ -493,10 +529,107 @@ STATEMENT(93, no_recursion, 1, 0)
 
 /* ---- 94 to 96: ends ---- */
 
+enum { STALLED = 10 };
+
+/* An endpoint is closed while receives wait for a descriptor to fetch their messages,
+ * since exposed messages of its own have all of them: the senders' operations end. */
+static void close_stalled(void)
+{
+	static struct fi_context2 contexts[STALLED], other;
+	static unsigned char bytes[10000], got[STALLED][sizeof bytes];
+	struct side *s = plain_side();
+	for (unsigned i = 0; i < STALLED && me.is_client; i++)
+		send_to(s, true, 1, bytes, sizeof bytes, i, &contexts[i]);
+	settle(s, 77, 0, 1);
+	if (me.is_client) {
+		barrier();
+		for (unsigned i = 0; i < STALLED; i++)
+			(void)NEXT(s);
+		barrier();
+		return;
+	}
+	ssize_t rc;
+	while (!(rc = fi_tsend(s->ep, bytes, sizeof bytes, NULL, s->at[0], 5, &other)))
+		;
+	CHECK_RC((int)rc, -FI_EAGAIN);
+	for (unsigned i = 0; i < STALLED; i++)
+		recv_from(s, true, FI_ADDR_UNSPEC, got[i], sizeof bytes, i, &contexts[i]);
+	SILENCE(s, 2);
+	CLOSE(s->ep);
+	s->ep = NULL;
+	barrier();
+	barrier();
+}
+
+/* An endpoint is closed while its target has no room: it waits, and nothing is lost. */
+static void close_held(void)
+{
+	enum { N = 1600 }; /* 1,024 of them fill the blocks of the target */
+	static struct fi_context2 context;
+	static unsigned char bytes[8192];
+	struct side *s = plain_side();
+	if (me.is_client) {
+		for (unsigned i = 0; i < N; i++)
+			send_to(s, true, 1, bytes, sizeof bytes, i, &context);
+		pump(s);
+		CHECK(s->early_n < N);
+		say();
+		CLOSE(s->ep);
+		s->ep = NULL;
+		barrier();
+		return;
+	}
+	hear(1); /* without a call, so there is no room */
+	CHECK(await_thread_state(pid_of(0), 'S'));
+	for (unsigned i = 0; i < N; i++)
+		CHECK_EQ(recv_now(s, bytes, sizeof bytes, i).e.len, sizeof bytes);
+	barrier();
+}
+
+/* A peer closes its interface and lives on: what it cannot answer any more fails. */
+static void close_interface(void)
+{
+	static struct fi_context2 contexts[4];
+	static unsigned char bytes[LONG], target[64];
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	struct region r = region_open(
+		s, target, sizeof target, FI_REMOTE_READ | FI_REMOTE_WRITE, 1);
+	unsigned nth = tales_told();
+	tell_region(&r);
+	struct region there = told_region(1, nth);
+	if (me.is_server) {
+		send_to(s, true, 0, bytes, LONG, 1, &contexts[0]);
+		barrier(); /* rank 0 has the message */
+		CLOSE(r.mr);
+		side_close(s);
+		barrier();
+		barrier();
+		return;
+	}
+	await_late(s, 1);
+	barrier();
+	barrier();
+	recv_from(s, true, FI_ADDR_UNSPEC, bytes, LONG, 1, &contexts[0]);
+	(void)TAKE_ERR(s, &contexts[0], FI_ECONNABORTED);
+	send_to(s, true, 1, bytes, LONG, 1, &contexts[1]);
+	(void)TAKE_ERR(s, &contexts[1], FI_ECONNABORTED);
+	TRY(s, fi_write(s->ep, bytes, 8, NULL, s->at[1], there.base, there.key,
+		       &contexts[2]));
+	(void)TAKE_ERR(s, &contexts[2], FI_ECONNABORTED);
+	TRY(s, fi_read(s->ep, bytes, LONG, NULL, s->at[1], there.base, there.key,
+		       &contexts[3]));
+	(void)TAKE_ERR(s, &contexts[3], FI_ECONNABORTED);
+	barrier();
+	CLOSE(r.mr);
+}
+
 STATEMENT(94, close_then_exit, 2, ALONE)
 {
 	static struct fi_context2 contexts[40];
 	only_portals("others lose what is under way");
+	close_interface();
+	close_stalled();
+	close_held();
 	struct side *s = plain_side();
 	if (me.is_client) {
 		for (uint32_t i = 0; i < 40; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mpi - an MPI program over mtl/ofi: messages of all sizes, probes, cancel, persistent
- * requests, collectives, threads; with the argument "spawn", MPI_Comm_spawn
+ * requests, collectives, threads; with the argument "spawn", MPI_Comm_spawn; with "hang"
+ * a receive of another tag than rank 0 has sent
  *
  * mpi.sh compiles and starts it.
  */
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST = 1 << 20, THREADS = 3, ROUNDS = 200 };
 
@@ -194,6 +196,17 @@ static void spawn(char *program)
 	talk(children);
 }
 
+/* Rank 1 waits for tag 43 of rank 0, which sends tag 42. */
+static void hang(void)
+{
+	printf("rank %d is process %d\n", rank, (int)getpid());
+	fflush(stdout);
+	if (rank == 0)
+		MPI_Send(out, 4, MPI_BYTE, 1, 42, MPI_COMM_WORLD);
+	else if (rank == 1)
+		MPI_Recv(in, 4, MPI_BYTE, 0, 43, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
 	int level;
@@ -209,6 +222,8 @@ int main(int argc, char **argv)
 		talk(parent);
 	} else if (argc > 1 && strcmp(argv[1], "spawn") == 0) {
 		spawn(argv[0]);
+	} else if (argc > 1 && strcmp(argv[1], "hang") == 0) {
+		hang();
 	} else {
 		messages();
 		probes();

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi.sh [spawn]: an MPI program (mpi.c) over Open MPI's mtl/ofi and the provider portals.
+# mpi.sh [spawn | hang]: an MPI program (mpi.c) over Open MPI's mtl/ofi and the provider portals.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../support/shell.sh"
@@ -9,9 +9,35 @@ mpicc -O1 -o "$dir/mpi" "$here/mpi.c" -lpthread || die "mpi.c does not compile"
 unset PTL3_DOMAIN FI_PROVIDER
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=false
 nodes=3
-[ "$*" != spawn ] || nodes=2
-run_marked timeout "${P3_LIMIT:-1000}" mpirun -n $nodes --oversubscribe --mca pml cm --mca mtl ofi \
-	--mca mtl_ofi_provider_include portals --mca btl self -x FI_PROVIDER_PATH "$dir/mpi" "$@"
+[ $# = 0 ] || nodes=2
+job=(timeout "${P3_LIMIT:-1000}" mpirun -n $nodes --oversubscribe --mca pml cm --mca mtl ofi
+	--mca mtl_ofi_provider_include portals --mca btl self -x FI_PROVIDER_PATH)
+
+# As docs/libfabric.md tells: the trace of a job that hangs names the ranks and the tags.
+traced() { # lines of the trace, which contain a text
+	"${P3_BIN:?}/tracedump" --at "$1" --job "$waiting" >"$dir/trace" 2>"$dir/err" &&
+		grep -q "$2" "$dir/trace"
+}
+
+hangs() {
+	waiting=$(sed -n 's/^rank 1 is process //p' "$dir/out")
+	[ -n "$waiting" ] && traced me_attach ' 1: .* me_attach bits 2b$' &&
+		traced match ' 1: .* match hit from 0 .* bits 400000000000002a$'
+}
+
+if [ "$*" = hang ]; then
+	start_marked "${job[@]}" -x PTL3_TRACE=32768 "$dir/mpi" hang
+	patiently hangs || die "the trace does not name tag 43, and tag 42 of rank 0: $(tail -5 "$dir/trace")"
+	"$P3_BIN/ptlstat" why "$waiting" >"$dir/why" || die "ptlstat why does not know the job"
+	grep -q "no node waits for long; 2 of 2 nodes are alive" "$dir/why" || die "$(cat "$dir/why")"
+	"$P3_BIN/tracedump" --json --output "$dir/json" --job "$waiting" || die "no trace for Perfetto"
+	grep -q '"traceEvents"' "$dir/json" || die "the trace for Perfetto has no events"
+	kill "$pid"
+	wait "$pid"
+	nothing_left || exit 1
+	exit 0
+fi
+run_marked "${job[@]}" "$dir/mpi" "$@"
 # shellcheck disable=SC2154
 [ "$status" = 0 ] || die "mpirun ends with $status"
 [ "$(cat "$dir/out")" = "all is well" ] || die "it says something else"

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A server and a client of CCI, one of which dies or stops at each point named cci.*
+"""A server and a client, one of which dies or stops at each point of an interface
 
-cci.py FAULT_CCI [--action kill|stop] [--every K] [--only PART]
+pair.py PROGRAM INTERFACE [--action kill|stop] [--every K] [--only PART]
+
+PROGRAM is fault_cci or fault_ofi; the points of an INTERFACE, cci or ofi, are named cci.*
+or ofi.*.
 
 Each point strikes in the server and in the client. The other process must come to its
 end by itself; after a stop both must.
@@ -16,22 +19,24 @@ import threading
 import time
 
 # Points that a run reaches by chance only, with the reason.
-NEVER = {"cci.withdrawn": "a peer must read a WRITE at the moment of its deregistration"}
+NEVER = {"cci.withdrawn": "a peer must read a WRITE at the moment of its deregistration",
+         "ofi.asked": "a peer must be silent for a second"}
 
 
 def options():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
+    parser.add_argument("interface")
     parser.add_argument("--action", default="kill", choices=["kill", "stop"])
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--only", default="")
     return parser.parse_args()
 
 
-def points_of(program):
+def points_of(program, interface):
     env = dict(os.environ, PTL3_FAULT="list")
     out = subprocess.run([program, "server"], env=env, capture_output=True, text=True)
-    return sorted({line for line in out.stdout.split() if line.startswith("cci.")})
+    return sorted({line for line in out.stdout.split() if line.startswith(interface + ".")})
 
 
 def start(program, arguments, fault):
@@ -103,7 +108,7 @@ class Run:
 
 def main():
     o = options()
-    points = points_of(o.program)
+    points = points_of(o.program, o.interface)
     if not points:
         print("skipped: a build without points (P3_FAULTS)")
         return 77
@@ -120,7 +125,7 @@ def main():
         if not struck and point not in NEVER and o.action == "kill":
             print(f"{point} is not reached")
             failures += 1
-    print(f"# tried: {strikes} deaths or stops at {len(points)} points of CCI")
+    print(f"# tried: {strikes} deaths or stops at {len(points)} points of {o.interface}")
     return 1 if failures else 0
 
 
