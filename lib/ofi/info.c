@@ -38,6 +38,9 @@ static struct fi_ep_attr info_ep = {
 	.protocol = OFI_PROTOCOL,
 	.protocol_version = 1,
 	.max_msg_size = OFI_MAX_MSG,
+	.max_order_raw_size = OFI_ATOMIC,
+	.max_order_war_size = OFI_ATOMIC,
+	.max_order_waw_size = OFI_ATOMIC,
 	.mem_tag_format = OFI_TAG_FORMAT,
 	.tx_ctx_cnt = 1,
 	.rx_ctx_cnt = 1,
@@ -118,9 +121,12 @@ static int info_check_ep(const struct fi_ep_attr *hint)
 		return REFUSE("the protocol is older\n");
 	if (hint->max_msg_size > OFI_MAX_MSG)
 		return REFUSE("messages have at most %zu bytes\n", OFI_MAX_MSG);
-	if (hint->msg_prefix_size || hint->max_order_raw_size ||
-		hint->max_order_war_size || hint->max_order_waw_size)
-		return REFUSE("no prefix, and no order of data\n");
+	if (hint->msg_prefix_size)
+		return REFUSE("messages have no prefix\n");
+	if (hint->max_order_raw_size > OFI_ATOMIC ||
+		hint->max_order_war_size > OFI_ATOMIC ||
+		hint->max_order_waw_size > OFI_ATOMIC)
+		return REFUSE("data of more than %d bytes have no order\n", OFI_ATOMIC);
 	if (hint->mem_tag_format >> OFI_SOURCE_SHIFT)
 		return REFUSE("tags have %d bits\n", OFI_SOURCE_SHIFT);
 	if (hint->tx_ctx_cnt > 1 || hint->rx_ctx_cnt > 1)

@@ -355,6 +355,19 @@ static int mr_add(struct ofi_mr *mr)
 	return 0;
 }
 
+/* A region of all memory begins at address 0, where no descriptor may begin.  Make its
+ * offsets addresses nevertheless, but for the first. */
+static void mr_all_memory(struct ofi_mr *mr)
+{
+	size_t len = mr->iov[0].iov_len;
+	if (mr->count != 1 || mr->iov[0].iov_base || !len)
+		return;
+	mr->iov[0] = (struct iovec){(void *)1, 1};
+	mr->iov[1] = (struct iovec){
+		(void *)1, (len < OFI_SPACE_END ? len : OFI_SPACE_END) - 1};
+	mr->count = 2;
+}
+
 static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
 	struct fid_mr **mr)
 {
@@ -374,6 +387,7 @@ static int mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t f
 	made->access = attr->access;
 	made->count = attr->iov_count;
 	memcpy(made->iov, attr->mr_iov, attr->iov_count * sizeof *attr->mr_iov);
+	mr_all_memory(made);
 	for (int i = 0; i < MR_ENTRIES; i++)
 		made->me[i] = PTL_INVALID_HANDLE;
 	made->fid.fid = (struct fid){FI_CLASS_MR, attr->context, &mr_fid_ops};

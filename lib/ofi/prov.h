@@ -85,6 +85,7 @@ enum {
 	OFI_ENDPOINTS = 64,
 	OFI_IOVS = 8,
 	OFI_INJECT = 1536,
+	OFI_ATOMIC = 64, /* bytes of an atomic operation, at most */
 	OFI_ENTRIES = 131072,
 	OFI_EVENTS = 8192, /* of a queue: the sum of the next three, the last thrice */
 	OFI_POSTED = 4096,
@@ -398,7 +399,7 @@ struct ofi_req {
 			size_t size; /* bytes of an element of an atomic operation */
 			struct fi_ioc results[OFI_IOVS];
 			size_t result_count;
-			char operands[64], fetched[64];
+			char operands[OFI_ATOMIC], fetched[OFI_ATOMIC];
 		} rma;
 	};
 };

@@ -349,24 +349,32 @@ STATEMENT(80, truth, 2, 0)
 		CLOSE(r.mr);
 }
 
+/* As many elements at once as the provider says to keep in order. */
 STATEMENT(81, order, 2, 0)
 {
-	enum { N = 2000, WINDOW = 32 };
-	static _Alignas(64) uint64_t target;
-	static uint64_t old[N], value[N];
+	enum { N = 2000, WINDOW = 32, MOST = 8 };
+	static _Alignas(64) uint64_t target[MOST];
+	static uint64_t old[N][MOST], value[N][MOST];
 	static struct fi_context2 context;
 	not_over("shm", "it does not keep the order that it claims");
 	struct side *s = atomic_side(
 		FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW);
-	struct region r = target_region(s, &target, 8);
+	const struct fi_ep_attr *attr = s->info->ep_attr;
+	size_t n = attr->max_order_raw_size / sizeof target[0];
+	if (over_portals())
+		CHECK(n == MOST && attr->max_order_war_size == sizeof target &&
+			attr->max_order_waw_size == sizeof target);
+	n = n < 1 ? 1 : n > MOST ? MOST : n;
+	struct region r = target_region(s, target, sizeof target);
 	unsigned under_way = 0;
 	for (unsigned i = 0; i < N && me.is_client; i++) { /* write i, fetch, write.. */
-		value[i] = i + 1;
+		for (unsigned k = 0; k < n; k++)
+			value[i][k] = i + 1;
 		if (i % 2 == 0)
-			TRY(s, fi_atomic(s->ep, &value[i], 1, NULL, s->at[1], r.base,
+			TRY(s, fi_atomic(s->ep, value[i], n, NULL, s->at[1], r.base,
 				       r.key, FI_UINT64, FI_ATOMIC_WRITE, &context));
 		else
-			TRY(s, fi_fetch_atomic(s->ep, &value[i], 1, NULL, &old[i], NULL,
+			TRY(s, fi_fetch_atomic(s->ep, value[i], n, NULL, old[i], NULL,
 				       s->at[1], r.base, r.key, FI_UINT64, FI_SUM,
 				       &context));
 		for (under_way++; under_way > WINDOW; under_way--)
@@ -375,10 +383,12 @@ STATEMENT(81, order, 2, 0)
 	for (; under_way > 0; under_way--)
 		(void)TAKE(s, &context);
 	for (unsigned i = 1; i < N && me.is_client; i += 2)
-		CHECK_EQ(old[i], i); /* what the write before has written */
+		for (unsigned k = 0; k < n; k++)
+			CHECK_EQ(old[i][k], i); /* what the write before has written */
 	barrier();
 	if (me.is_server) {
-		CHECK_EQ(target, 2 * N - 1);
+		for (unsigned k = 0; k < n; k++)
+			CHECK_EQ(target[k], 2 * N - 1);
 		CLOSE(r.mr);
 	}
 }

@@ -205,8 +205,8 @@ STATEMENT(6, what_cannot_be_met, 1, ALONE)
 	REFUSED(h->tx_attr->rma_iov_limit = 9);
 	REFUSED(h->tx_attr->op_flags = FI_COMMIT_COMPLETE);
 	REFUSED(h->ep_attr->max_msg_size = (size_t)1 << 41);
-	REFUSED(h->ep_attr->max_order_waw_size = 1);
-	REFUSED(h->ep_attr->max_order_raw_size = 1);
+	REFUSED(h->ep_attr->max_order_waw_size = 65);
+	REFUSED(h->ep_attr->max_order_raw_size = 65);
 	REFUSED(h->ep_attr->tx_ctx_cnt = 2);
 	REFUSED(h->ep_attr->rx_ctx_cnt = 2);
 	REFUSED(h->ep_attr->msg_prefix_size = 1);

@@ -67,7 +67,7 @@ static void three_gibibytes(struct side *s)
 	unsigned char *at = mmap(NULL, len, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	CHECK(at != MAP_FAILED);
-	struct region r = region_at_server(s, at, len, ALL, 3, 1);
+	struct region r = region_at_server(s, at, len, ALL, 3, over_portals() ? 3 : 1);
 	if (me.is_client) {
 		for (size_t i = 0; i < len; i += piece)
 			fill(at + i, piece, i / piece);
@@ -82,13 +82,48 @@ static void three_gibibytes(struct side *s)
 	CHECK(munmap(at, len) == 0);
 }
 
+/* A region of all memory: its offsets are addresses. */
+static void all_memory(struct side *s)
+{
+	static unsigned char target[LONG], bytes[LONG];
+	static _Alignas(8) uint64_t sum;
+	struct region r = {0};
+	if (me.is_server) {
+		r = region_open(s, NULL, SIZE_MAX, ALL, 2);
+		struct region places[] = {r, r};
+		places[0].base += (uintptr_t)target;
+		places[1].base += (uintptr_t)&sum;
+		tell_region(&places[0]);
+		tell_region(&places[1]);
+	} else {
+		struct fi_context2 context;
+		const uint64_t five = 5;
+		r = told_region(1, 2);
+		fill(bytes, LONG, 1);
+		write_now(s, bytes, LONG, r, 0);
+		memset(bytes, 0, LONG);
+		read_now(s, bytes, LONG, r, 0);
+		CHECK_BYTES(bytes, LONG, 1);
+		r = told_region(1, 3);
+		TRY(s, fi_atomic(s->ep, &five, 1, NULL, s->at[1], r.base, r.key,
+			       FI_UINT64, FI_SUM, &context));
+		(void)TAKE(s, &context);
+	}
+	barrier();
+	if (me.is_server) {
+		CHECK_BYTES(target, LONG, 1);
+		CHECK_EQ(sum, 5);
+		CLOSE(r.mr);
+	}
+}
+
 STATEMENT(68, lengths, 2, 0)
 {
 	static const size_t sizes[] = {0, 1, 7, 8, 64, 4095, 8192, 8193, 100000, LONG};
 	static const size_t offsets[] = {0, 1, 63, 4096, 12345};
 	enum { MOST = LONG + 12345 };
 	static unsigned char target[MOST], from[LONG], to[LONG];
-	struct side *s = rma_side(0);
+	struct side *s = rma_side(over_portals() ? FI_ATOMIC : 0);
 	memset(target, 0xee, MOST);
 	struct region r = region_at_server(s, target, MOST, ALL, 1, 0);
 	for (unsigned i = 0; i < 50; i++) {
@@ -111,6 +146,8 @@ STATEMENT(68, lengths, 2, 0)
 		barrier();
 	}
 	server_closes(r);
+	if (over_portals())
+		all_memory(s);
 	if (many(1000) == 1000)
 		three_gibibytes(s);
 }
