@@ -60,6 +60,12 @@ static void cntr_look(struct ofi_cntr *cntr)
 	ofi_progress(cntr->domain, false);
 }
 
+uint64_t ofi_cntr_counted(struct ofi_cntr *cntr)
+{
+	cntr_look(cntr);
+	return cntr->value + cntr->errors - cntr->given;
+}
+
 static uint64_t cntr_get(struct fid_cntr *fid, bool errors)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid);
@@ -105,6 +111,7 @@ static int cntr_change(struct fid_cntr *fid, bool errors, bool adds, uint64_t by
 	int rc = ofi_enter(cntr->domain);
 	if (rc)
 		return rc;
+	cntr->given += by - (adds ? 0 : *at);
 	*at = by + (adds ? *at : 0);
 	ofi_cntr_wake(cntr);
 	ofi_leave(cntr->domain);
@@ -174,6 +181,12 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	return rc;
 }
 
+static int cntr_control(struct fid *fid, int command, void *arg)
+{
+	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid.fid);
+	return ofi_wait_control(cntr->wait, -1, command, arg);
+}
+
 static int cntr_close(struct fid *fid)
 {
 	struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid.fid);
@@ -198,7 +211,7 @@ static struct fi_ops cntr_fid_ops = {
 	.size = sizeof cntr_fid_ops,
 	.close = cntr_close,
 	.bind = ofi_no_bind,
-	.control = ofi_no_control,
+	.control = cntr_control,
 	.ops_open = ofi_no_ops_open,
 	.tostr = ofi_no_tostr,
 	.ops_set = ofi_no_ops_set,

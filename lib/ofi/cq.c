@@ -137,8 +137,9 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 			break;
 	struct ofi_queue *data = cq->domain->data;
 	if (data) {
-		while (cq->out_left && ofi_queue_step(data))
-			;
+		for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
+			if (!ofi_queue_step(data))
+				break;
 		if (OFI_UNLIKELY(data->lost != 0))
 			cq->broken |= cq_takes_data(cq);
 	}
@@ -152,6 +153,13 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 	if (OFI_UNLIKELY(!STAILQ_EMPTY(&cq->errors)))
 		return -FI_EAVAIL;
 	return cq->ring_used && !count ? 0 : -FI_EAGAIN;
+}
+
+bool ofi_cq_peek(struct ofi_cq *cq)
+{
+	if (!cq->ring_used) /* else each look would take more events into the ring */
+		(void)cq_take(cq, NULL, 0, NULL);
+	return cq->ring_used || !STAILQ_EMPTY(&cq->errors) || cq->broken;
 }
 
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source)
@@ -324,12 +332,7 @@ int ofi_cq_trywait(struct ofi_cq *cq)
 static int cq_control(struct fid *fid, int command, void *arg)
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid.fid);
-	if (command != FI_GETWAIT || cq->set < 0)
-		return -FI_ENOSYS;
-	if (!arg)
-		return -FI_EINVAL;
-	*(int *)arg = cq->set;
-	return 0;
+	return ofi_wait_control(cq->wait, cq->set, command, arg);
 }
 
 /* ---- life ---- */

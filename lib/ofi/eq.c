@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 struct ofi_eq_entry {
 	uint32_t event;
@@ -16,6 +18,14 @@ struct ofi_eq_entry {
 	STAILQ_ENTRY(ofi_eq_entry) next;
 	char bytes[];
 };
+
+/* Make the descriptor readable, or not; the lock is held. */
+static void eq_show(struct ofi_eq *eq, bool on)
+{
+	eventfd_t value;
+	if (eq->fd >= 0)
+		(void)(on ? eventfd_write(eq->fd, 1) : eventfd_read(eq->fd, &value));
+}
 
 static int eq_put(struct ofi_eq *eq, uint32_t event, const void *buf, size_t len)
 {
@@ -26,6 +36,8 @@ static int eq_put(struct ofi_eq *eq, uint32_t event, const void *buf, size_t len
 	entry->len = len;
 	memcpy(entry->bytes, buf, len);
 	pthread_mutex_lock(&eq->lock);
+	if (STAILQ_EMPTY(&eq->entries))
+		eq_show(eq, true);
 	STAILQ_INSERT_TAIL(&eq->entries, entry, next);
 	pthread_cond_signal(&eq->news);
 	pthread_mutex_unlock(&eq->lock);
@@ -67,6 +79,8 @@ static ssize_t eq_take(
 	if (!(flags & FI_PEEK)) {
 		STAILQ_REMOVE_HEAD(&eq->entries, next);
 		free(entry);
+		if (STAILQ_EMPTY(&eq->entries))
+			eq_show(eq, false);
 	}
 	return got;
 }
@@ -129,6 +143,22 @@ static const char *eq_strerror(
 	return buf;
 }
 
+int ofi_eq_trywait(struct ofi_eq *eq)
+{
+	if (eq->fd < 0)
+		return -FI_EINVAL;
+	pthread_mutex_lock(&eq->lock);
+	int rc = STAILQ_EMPTY(&eq->entries) ? 0 : -FI_EAGAIN;
+	pthread_mutex_unlock(&eq->lock);
+	return rc;
+}
+
+static int eq_control(struct fid *fid, int command, void *arg)
+{
+	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid.fid);
+	return ofi_wait_control(eq->wait, eq->fd, command, arg);
+}
+
 static int eq_close(struct fid *fid)
 {
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid.fid);
@@ -142,6 +172,8 @@ static int eq_close(struct fid *fid)
 		STAILQ_REMOVE_HEAD(&eq->entries, next);
 		free(entry);
 	}
+	if (eq->fd >= 0)
+		close(eq->fd);
 	ofi_let_go(&eq->fabric->refs);
 	pthread_cond_destroy(&eq->news);
 	pthread_mutex_destroy(&eq->lock);
@@ -153,7 +185,7 @@ static struct fi_ops eq_fid_ops = {
 	.size = sizeof eq_fid_ops,
 	.close = eq_close,
 	.bind = ofi_no_bind,
-	.control = ofi_no_control,
+	.control = eq_control,
 	.ops_open = ofi_no_ops_open,
 	.tostr = ofi_no_tostr,
 	.ops_set = ofi_no_ops_set,
@@ -176,11 +208,21 @@ int ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
 	if (attr->flags & ~(FI_WRITE | FI_AFFINITY))
 		return -FI_EBADFLAGS;
 	if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC &&
-		attr->wait_obj != FI_WAIT_YIELD)
+		attr->wait_obj != FI_WAIT_YIELD && attr->wait_obj != FI_WAIT_FD)
 		return -FI_ENOSYS;
 	struct ofi_eq *made = calloc(1, sizeof *made);
 	if (!made)
 		return -FI_ENOMEM;
+	made->wait = attr->wait_obj;
+	made->fd = -1;
+	if (made->wait == FI_WAIT_FD) {
+		made->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (made->fd < 0) {
+			int rc = -errno;
+			free(made);
+			return rc;
+		}
+	}
 	made->fid.fid = (struct fid){FI_CLASS_EQ, context, &eq_fid_ops};
 	made->fid.ops = &eq_ops;
 	made->fabric = container_of(fabric, struct ofi_fabric, fid);

@@ -14,16 +14,35 @@ static int fabric_close(struct fid *fid)
 	return 0;
 }
 
+int ofi_wait_control(enum fi_wait_obj wait, int fd, int command, void *arg)
+{
+	if (command != FI_GETWAITOBJ && (command != FI_GETWAIT || fd < 0))
+		return -FI_ENOSYS;
+	if (!arg)
+		return -FI_EINVAL;
+	if (command == FI_GETWAITOBJ)
+		*(enum fi_wait_obj *)arg = wait;
+	else
+		*(int *)arg = fd;
+	return 0;
+}
+
+static int fabric_trywait_one(struct fid *fid)
+{
+	if (fid && fid->fclass == FI_CLASS_CQ)
+		return ofi_cq_trywait(container_of(fid, struct ofi_cq, fid.fid));
+	if (fid && fid->fclass == FI_CLASS_EQ)
+		return ofi_eq_trywait(container_of(fid, struct ofi_eq, fid.fid));
+	return -FI_EINVAL;
+}
+
 /* Whether the program may sleep on the descriptors of these objects. */
 static int fabric_trywait(struct fid_fabric *fid, struct fid **fids, int count)
 {
 	(void)fid;
 	int rc = fids && count > 0 ? 0 : -FI_EINVAL;
 	for (int i = 0; i < count && !rc; i++)
-		rc = fids[i] && fids[i]->fclass == FI_CLASS_CQ
-			     ? ofi_cq_trywait(
-				       container_of(fids[i], struct ofi_cq, fid.fid))
-			     : -FI_EINVAL;
+		rc = fabric_trywait_one(fids[i]);
 	return rc;
 }
 

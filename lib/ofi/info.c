@@ -288,6 +288,12 @@ static int info_addresses(const char *node, const char *service, uint64_t flags,
 	if (!rc && hints && hints->dest_addr && !info->dest_addr)
 		rc = info_address(hints->dest_addr, hints->dest_addrlen, &info->dest_addr,
 			&info->dest_addrlen);
+	if (!rc && !info->src_addr) { /* this host, and any process id */
+		rc = ofi_name_parse(NULL, NULL, &name);
+		if (!rc)
+			rc = info_address(
+				&name, sizeof name, &info->src_addr, &info->src_addrlen);
+	}
 	return rc;
 }
 

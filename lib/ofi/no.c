@@ -32,8 +32,6 @@ NO(int, ofi_no_wait_open, struct fid_fabric *fabric, struct fi_wait_attr *attr,
 
 NO(int, ofi_no_scalable_ep, struct fid_domain *domain, struct fi_info *info,
 	struct fid_ep **sep, void *context)
-NO(int, ofi_no_poll_open, struct fid_domain *domain, struct fi_poll_attr *attr,
-	struct fid_poll **poll)
 NO(int, ofi_no_stx_ctx, struct fid_domain *domain, struct fi_tx_attr *attr,
 	struct fid_stx **stx, void *context)
 NO(int, ofi_no_srx_ctx, struct fid_domain *domain, struct fi_rx_attr *attr,

@@ -254,6 +254,7 @@ struct ofi_cntr {
 	struct ofi_domain *domain;
 	int refs;
 	uint64_t value, errors;
+	uint64_t given; /* of their sum: what the program has added, or set */
 	enum fi_wait_obj wait;
 	struct ofi_queue **queues; /* of the endpoints that it is bound to */
 	int nqueues;
@@ -270,7 +271,9 @@ struct ofi_eq {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	bool may_write; /* the program */
-	int readers;    /* threads in fi_eq_sread */
+	int readers; /* threads in fi_eq_sread */
+	enum fi_wait_obj wait;
+	int fd; /* FI_WAIT_FD: an eventfd, not 0 while there are entries; or -1 */
 	STAILQ_HEAD(, ofi_eq_entry) entries;
 };
 
@@ -446,8 +449,6 @@ int ofi_no_wait_open(
 	struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **wait);
 int ofi_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
 	struct fid_ep **sep, void *context);
-int ofi_no_poll_open(
-	struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **poll);
 int ofi_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr,
 	struct fid_stx **stx, void *context);
 int ofi_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr,
@@ -564,7 +565,7 @@ static inline const struct ofi_peer *ofi_av_peer(const struct ofi_av *av, fi_add
 	return &av->peers[addr];
 }
 
-/* ---- event.c, cq.c, cntr.c, eq.c ---- */
+/* ---- event.c, cq.c, cntr.c, poll.c, eq.c ---- */
 
 /* Return the FI_E* code, negative, of a code of Portals. */
 int ofi_error(int ptl);
@@ -624,6 +625,8 @@ int ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	void *context);
 /* Prepare to sleep on the descriptor of a queue: 0, or -FI_EAGAIN: read it. */
 int ofi_cq_trywait(struct ofi_cq *cq);
+/* Make progress, and return true if the queue is not empty; the domain is entered. */
+bool ofi_cq_peek(struct ofi_cq *cq);
 /* Write a completion, or an error if e->err. */
 void ofi_cq_add(struct ofi_cq *cq, const struct fi_cq_err_entry *e, fi_addr_t source);
 
@@ -635,6 +638,9 @@ void ofi_cntr_unwatch(struct ofi_cntr *cntr, struct ofi_queue *queue);
 
 /* Wake a thread that sleeps although what it waits for has been counted. */
 void ofi_cntr_wake(struct ofi_cntr *cntr);
+/* Make progress, and return the operations that have been counted, good and bad ones,
+ * without what the program itself has added; the domain is entered. */
+uint64_t ofi_cntr_counted(struct ofi_cntr *cntr);
 
 /* Count an operation, in the entered domain. */
 static inline void ofi_cntr_count(struct ofi_cntr *cntr, int err)
@@ -646,8 +652,16 @@ static inline void ofi_cntr_count(struct ofi_cntr *cntr, int err)
 		ofi_cntr_wake(cntr);
 }
 
+/* Open a poll set (poll.c). */
+int ofi_poll_open(
+	struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **poll);
+
 int ofi_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
 	void *context);
+/* The same as ofi_cq_trywait. */
+int ofi_eq_trywait(struct ofi_eq *eq);
+/* fi_control of an object with this kind of wait object, and its descriptor or -1. */
+int ofi_wait_control(enum fi_wait_obj wait, int fd, int command, void *arg);
 /* Tell of the insertion of count names into an address vector.  0 or -FI_ENOMEM. */
 int ofi_eq_av(struct ofi_eq *eq, struct fid *fid, void *context, uint64_t count);
 

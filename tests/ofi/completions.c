@@ -3,6 +3,8 @@
 #include "../support/asleep.h"
 #include "frame.h"
 
+#include <poll.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 
 /* Send a message to itself, for which it has posted a receive; leave both completions. */
@@ -740,21 +742,44 @@ static void write_event(void *arg)
 	CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &e, sizeof e, 0), sizeof e);
 }
 
+/* Check the queue's descriptor, and that a program is told not to sleep on it. */
+static void check_readable(struct side *s, bool is)
+{
+	struct fid *fids[] = {&events->fid};
+	enum fi_wait_obj kind = FI_WAIT_NONE;
+	struct pollfd p = {.fd = -1, .events = POLLIN};
+	OK(fi_control(&events->fid, FI_GETWAIT, &p.fd));
+	CHECK_EQ(poll(&p, 1, 0), is);
+	FAILS(fi_trywait(s->fabric, fids, 1), is ? -FI_EAGAIN : 0);
+	if (!over_portals())
+		return;
+	OK(fi_control(&events->fid, FI_GETWAITOBJ, &kind));
+	CHECK_EQ(kind, FI_WAIT_FD);
+}
+
 STATEMENT(67, events, 1, 0)
 {
 	not_over("shm", "its fi_eq_sread does not wake");
 	struct side *s = side_open((struct how){.caps = FI_TAGGED});
 	struct fi_eq_attr attr = {
-		.size = 4, .flags = FI_WRITE, .wait_obj = FI_WAIT_UNSPEC};
+		.size = 4, .flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
 	struct fi_eq_entry e = {.context = CONTEXT(1), .data = 11}, got = {0};
 	struct fi_eq_err_entry error = {0};
 	uint32_t event = 0;
 	OK(fi_eq_open(s->fabric, &attr, &events, NULL));
 	FAILS(fi_eq_read(events, &event, &got, sizeof got, 0), -FI_EAGAIN);
 	FAILS(fi_eq_readerr(events, &error, 0), -FI_EAGAIN);
-	CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &e, sizeof e, 0), sizeof e);
-	CHECK_EQ(fi_eq_read(events, &event, &got, sizeof got, FI_PEEK), sizeof e);
-	CHECK_EQ(fi_eq_read(events, &event, &got, sizeof got, 0), sizeof e);
+	for (unsigned i = 0; i < 2; i++) {
+		check_readable(s, false);
+		CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &e, sizeof e, 0), sizeof e);
+		CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &e, sizeof e, 0), sizeof e);
+		check_readable(s, true);
+		CHECK_EQ(fi_eq_read(events, &event, &got, sizeof got, FI_PEEK), sizeof e);
+		CHECK_EQ(fi_eq_read(events, &event, &got, sizeof got, 0), sizeof e);
+		if (over_portals()) /* that of others tells of the first entry */
+			check_readable(s, true);
+		CHECK_EQ(fi_eq_read(events, &event, &got, sizeof got, 0), sizeof e);
+	}
 	CHECK_EQ(event, FI_NOTIFY);
 	CHECK(got.context == CONTEXT(1) && got.data == 11);
 	uint64_t began = now_ms();
@@ -766,4 +791,114 @@ STATEMENT(67, events, 1, 0)
 	thread_join(t);
 	CHECK(fi_eq_strerror(events, 0, NULL, NULL, 0) != NULL);
 	CLOSE(events);
+}
+
+/* ---- 97: poll sets ---- */
+
+static struct fid_poll *set;
+static atomic_bool polled_enough;
+
+/* Return a bit for each context that a poll has told. */
+static unsigned polled(void)
+{
+	void *news[8];
+	unsigned bits = 0;
+	int n = fi_poll(set, news, 8);
+	CHECK(n >= 0 && n <= 4);
+	for (int i = 0; i < n; i++)
+		bits |= 1u << (uintptr_t)news[i];
+	return bits;
+}
+
+static void poll_on(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&polled_enough))
+		(void)polled();
+}
+
+/* A member, and one that comes and goes while another thread polls, stay open. */
+static void check_members(struct side *s)
+{
+	struct fid_cq *cq = queue_open(s->domain, FI_CQ_FORMAT_MSG, FI_WAIT_NONE, 0);
+	struct fid_cntr *cntr;
+	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
+	OK(fi_cntr_open(s->domain, &attr, &cntr, NULL));
+	OK(fi_poll_add(set, &cntr->fid, 0));
+	struct thread *t = thread_start(poll_on, NULL);
+	for (unsigned i = 0; i < 1000; i++) {
+		OK(fi_poll_add(set, &cq->fid, 0));
+		OK(fi_poll_del(set, &cq->fid, 0));
+	}
+	atomic_store(&polled_enough, true);
+	thread_join(t);
+	OK(fi_poll_add(set, &cq->fid, 0));
+	if (over_portals()) { /* others close members */
+		FAILS(fi_close(&cq->fid), -FI_EBUSY);
+		FAILS(fi_close(&cntr->fid), -FI_EBUSY);
+		FAILS(fi_poll_add(set, &cq->fid, 0), -FI_EALREADY);
+		FAILS(fi_poll_add(set, &s->ep->fid, 0), -FI_EINVAL);
+	}
+	OK(fi_poll_del(set, &cq->fid, 0));
+	OK(fi_poll_del(set, &cntr->fid, 0));
+	if (over_portals())
+		FAILS(fi_poll_del(set, &cq->fid, 0), -FI_EINVAL);
+	CLOSE(cq);
+	CLOSE(cntr);
+}
+
+/* The bytes that a write to itself brings are told as the queue of receives. */
+static void check_data(struct side *s)
+{
+	static struct fi_context2 c;
+	static uint64_t from = 97, to;
+	struct region r = region_open(s, &to, 8, FI_REMOTE_WRITE, 1);
+	TRY(s, fi_writedata(s->ep, &from, 8, NULL, 5, s->at[me.rank], r.base, r.key, &c));
+	POLL((polled() & 4u) != 0);
+	(void)TAKE(s, &c);
+	CHECK_EQ(NEXT(s).e.data, 5);
+	CHECK_EQ(to, 97);
+	CHECK_EQ(polled() & 6u, 0);
+	CLOSE(r.mr);
+}
+
+STATEMENT(97, poll_sets, 1, 0)
+{
+	static struct fid_cntr *c[COUNTERS];
+	static struct fi_context2 sent, got;
+	not_over("shm", "its counters do not wait");
+	struct side *s = side_open((struct how){
+		.caps = FI_TAGGED | FI_RMA, .two_queues = true, .counters = c});
+	struct fid *members[] = {
+		&s->tx->fid, &s->rx->fid, &c[C_SEND]->fid, &c[C_RECV]->fid};
+	void *one;
+	unsigned bits = 0;
+	OK(fi_poll_open(s->domain, &(struct fi_poll_attr){0}, &set));
+	for (unsigned i = 0; i < 4; i++) {
+		members[i]->context = CONTEXT(i + 1);
+		OK(fi_poll_add(set, members[i], 0));
+	}
+	if (over_portals()) /* others close it */
+		FAILS(fi_close(&set->fid), -FI_EBUSY);
+	CHECK_EQ(polled(), 0);
+	pass_one(s, 1, &sent, &got);
+	POLL((bits |= polled()) == 30);
+	CHECK_EQ(polled(), 6); /* the queues are not empty; the counters told all */
+	CHECK_EQ(fi_poll(set, &one, 1), 1);
+	CHECK_EQ(fi_poll(set, &one, 0), 0);
+	(void)TAKE(s, &sent);
+	(void)TAKE(s, &got);
+	CHECK_EQ(polled(), 0);
+	if (over_portals()) { /* what the program adds is no news */
+		OK(fi_cntr_add(c[C_SEND], 5));
+		OK(fi_cntr_set(c[C_RECV], 0));
+		OK(fi_cntr_adderr(c[C_RECV], 1));
+		CHECK_EQ(polled(), 0);
+	}
+	check_data(s);
+	check_members(s);
+	for (unsigned i = 0; i < 4; i++)
+		OK(fi_poll_del(set, members[i], 0));
+	CHECK_EQ(polled(), 0);
+	CLOSE(set);
 }

@@ -256,6 +256,7 @@ STATEMENT(8, no_hints, 1, 0)
 	CHECK(strcmp(info->fabric_attr->prov_name, "portals") == 0);
 	uint64_t least = FI_MSG | FI_TAGGED | FI_RMA;
 	CHECK_EQ(info->caps & least, least);
+	CHECK(info->src_addr && info->src_addrlen == 16);
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	OK(fi_fabric(info->fabric_attr, &fabric, NULL));
@@ -390,8 +391,10 @@ STATEMENT(12, no_function_is_missing, 1, 0)
 	static char bytes[8];
 	OK(fi_eq_open(s->fabric, &attr, &eq, NULL));
 	struct region r = region_open(s, bytes, 8, FI_REMOTE_READ, 1);
+	struct fid_poll *set;
+	OK(fi_poll_open(s->domain, &(struct fi_poll_attr){0}, &set));
 	struct fid *const fids[] = {&s->fabric->fid, &s->domain->fid, &s->av->fid,
-		&s->tx->fid, &s->ep->fid, &c[0]->fid, &eq->fid, &r.mr->fid};
+		&s->tx->fid, &s->ep->fid, &c[0]->fid, &eq->fid, &r.mr->fid, &set->fid};
 	for (unsigned i = 0; i < sizeof fids / sizeof fids[0]; i++)
 		TABLE(fids[i]->ops);
 	TABLE(s->fabric->ops);
@@ -401,6 +404,7 @@ STATEMENT(12, no_function_is_missing, 1, 0)
 	TABLE(s->tx->ops);
 	TABLE(c[0]->ops);
 	TABLE(eq->ops);
+	TABLE(set->ops);
 	TABLE(s->ep->ops);
 	TABLE(s->ep->cm);
 	TABLE(s->ep->msg);
@@ -420,6 +424,7 @@ STATEMENT(12, no_function_is_missing, 1, 0)
 	FAILS(fi_accept(s->ep, NULL, 0), -FI_ENOSYS);
 	FAILS(fi_shutdown(s->ep, 0), -FI_ENOSYS);
 	FAILS(fi_getpeer(s->ep, bytes, &(size_t){8}), -FI_ENOSYS);
+	CLOSE(set);
 	CLOSE(r.mr);
 	CLOSE(eq);
 }
