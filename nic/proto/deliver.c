@@ -161,6 +161,7 @@ static bool deliver_put_long(struct p3_nic *n, struct p3_peer *p,
 	pull->length = hit->mlength;
 	pull->ack = deliver_wants_ack(n, p, r, md);
 	pull->peer_pending = r->pending;
+	pull->ahead = n->conf.bulk && r->flags & P3_F_AHEAD;
 	pull->over = deliver_put_pulled;
 	deliver_accept(n, p, r, hit, &pull->span.rec);
 	p3_span_begin(&pull->span, md, hit->offset);

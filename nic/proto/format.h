@@ -58,6 +58,9 @@ enum p3_rsp_kind {
  * length has more bits than the header has for it.
  *
  * P3_F_ATOMIC: the bytes of a put or getput are operands of an atomic operation.
+ *
+ * P3_F_AHEAD: the initiator copies the bytes of a long put into a window unasked, those of
+ * one put after the other, so the target should read them there, in the same order.
  */
 enum {
 	P3_F_ACK = 1,
@@ -66,7 +69,8 @@ enum {
 	P3_F_HEAP = 8,
 	P3_F_ADDR = 16,
 	P3_F_COPIED = 32,
-	P3_F_ATOMIC = 64
+	P3_F_ATOMIC = 64,
+	P3_F_AHEAD = 128
 };
 
 /* ---- fields ---- */

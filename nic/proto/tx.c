@@ -164,7 +164,8 @@ static void tx_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending
 	const struct p3_move *m = &t->move;
 	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
 			 (t->ni ? P3_F_NI1 : 0u) | (m->what ? P3_F_ATOMIC : 0u) |
-			 (t->is_long && t->copy ? P3_F_COPIED : 0u);
+			 (t->is_long && t->copy ? P3_F_COPIED : 0u) |
+			 (t->xfer && t->xfer->ahead ? P3_F_AHEAD : 0u);
 	struct p3_request r = {.kind = t->kind,
 		.flags = flags,
 		.ncells = need->cells,
@@ -299,8 +300,12 @@ static __attribute__((noinline)) int tx_admit(struct p3_nic *n, struct p3_peer *
 	p->nqueued++;
 	uint64_t name = p3_get(&t->o.name);
 	p3_tx_push(n, p);
-	if (p3_get(&t->o.name) == name && t->state == P3_PEND_QUEUED)
+	if (p3_get(&t->o.name) != name)
+		return PTL_OK;
+	if (t->state == P3_PEND_QUEUED)
 		p3_pending_copy_out(n, t);
+	else if (t->xfer && t->xfer->ahead)
+		p3_xfer_send_ahead(n, t->xfer, P3_AHEAD_MOST);
 	return PTL_OK;
 }
 
@@ -613,6 +618,9 @@ static bool tx_send_one(struct p3_nic *n, struct p3_peer *p, struct p3_pending *
 		t->xfer->span.offset = t->send.offset;
 		t->xfer->length = t->move.length;
 		p3_xfer_publish(n, t->xfer);
+		t->xfer->ahead = !t->copy && p3_xfer_may_go_ahead(n, t->xfer);
+		if (t->xfer->ahead)
+			p3_xfer_send_ahead(n, t->xfer, P3_AHEAD_FIRST);
 	}
 	P3_TRACE(focus, n, (struct p3_topic){p->index, 0}, t->command);
 	t->rsp_cells = need.rsp;

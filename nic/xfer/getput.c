@@ -205,7 +205,8 @@ static bool swap_is_pulled_here(struct p3_nic *n, const struct p3_xfer_slot *x)
  */
 static bool swap_has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
-	if (x->serving || x->produced || x->again)
+	if (x->serving || x->again ||
+		(x->produced && p3_acquire(&x->peer->theirs->bulk_slot) == p3_xfer_name(x)))
 		return true;
 	return x->peer->index == n->conf.node
 		       ? swap_is_pulled_here(n, x)
@@ -231,7 +232,7 @@ static void swap_offer_anew(struct p3_nic *n)
 {
 	p3_list_each(it, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(it, struct p3_xfer_slot, link);
-		if (x->swapped && (x->offered || swap_has_begun(n, x)))
+		if (x->swapped && (x->offered || x->ahead || swap_has_begun(n, x)))
 			p3_xfer_begin_change(x, x->change);
 	}
 	p3_fence(); /* XFER.6: before the bytes change */

@@ -415,6 +415,8 @@ enum p3_moved p3_xfer_move_cma(struct p3_nic *n, struct p3_pull *pull)
 
 /* ---- windows ---- */
 
+#define P3_SOON_NS 2000u
+
 void p3_xfer_leave_window(struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
@@ -507,6 +509,18 @@ static enum p3_moved window_move_tail(struct p3_nic *n, struct p3_pull *pull)
 	return P3_MOVED;
 }
 
+/* Return true if the source sends ahead, and the last piece came so short a time ago that
+ * the next one will come before a read would end. */
+static bool window_comes_soon(struct p3_pull *pull)
+{
+	if (!pull->ahead)
+		return false;
+	uint64_t now = p3_now_ns();
+	if (!pull->moved_ns)
+		pull->moved_ns = now;
+	return now - pull->moved_ns < P3_SOON_NS;
+}
+
 enum p3_moved p3_xfer_move_window(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
@@ -517,7 +531,8 @@ enum p3_moved p3_xfer_move_window(struct p3_nic *n, struct p3_pull *pull)
 	if (good != P3_MOVED)
 		return good;
 	if (produced <= pull->done)
-		return window_move_tail(n, pull);
+		return window_comes_soon(pull) ? P3_MOVED_NOTHING
+					       : window_move_tail(n, pull);
 	if (produced > pull->length || !window_is_valid(n, p, window))
 		return P3_MOVE_FAILED;
 	if (produced > pull->end)

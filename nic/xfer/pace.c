@@ -87,43 +87,57 @@ void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull)
 
 /* ---- the way of a copy into the lane ---- */
 
-/* Puts in a run, of which the second half is timed.  A program that sends many puts and
- * then waits for all of them should wait within that half. */
-#define P3_COPY_RUN    256u
 #define P3_COPY_MARGIN 1u
 
 static uint32_t pace_class_of_copy(uint64_t length)
 {
-	return 63 - (uint32_t)__builtin_clzll(length);
+	return 63 - (uint32_t)__builtin_clzll(length - 1);
+}
+
+static bool pace_is_past(const struct p3_nic *n, uint64_t length)
+{
+	/* A wire reads what it sends.  PTL3_MOVER=read asks for reads of all that the
+	 * target would read. */
+	return n->pace[2][pace_class_of_copy(length)].other && !n->wired &&
+	       (n->conf.bulk || length <= P3_EAGER_MOST);
+}
+
+bool p3_pace_goes_ahead(const struct p3_nic *n, uint64_t length)
+{
+	return length > P3_EAGER_MOST_PAST && pace_is_past(n, length);
 }
 
 bool p3_pace_copies_past(const struct p3_nic *n, uint64_t length)
 {
-	/* Nodes that share a CPU share its caches, too, and a wire reads what it sends.
-	 * PTL3_MOVER=read asks for reads of all that the target would read. */
-	return n->pace[2][pace_class_of_copy(length)].other && !n->crowded && !n->wired &&
-	       length <= (n->conf.bulk ? P3_EAGER_MOST_PAST : P3_EAGER_MOST);
+	return length <= P3_EAGER_MOST_PAST && pace_is_past(n, length);
 }
 
 /* The time of half a run is that of all that its messages cost either node, and of what
  * the programs do between them, which both ways have in common. */
-__attribute__((noinline)) void p3_pace_sent(struct p3_nic *n, uint64_t length)
+void p3_pace_halve(struct p3_pace *pace, uint32_t run, uint64_t now)
 {
-	struct p3_pace *pace = &n->pace[2][pace_class_of_copy(length)];
-	uint32_t at = ++pace->turns % P3_COPY_RUN;
-	if (p3_likely(at && at != P3_COPY_RUN / 2))
-		return;
-	uint64_t now = p3_now_ns();
-	if (!at) {
+	if (pace->turns % run == 0) {
 		uint64_t took = now - pace->began_ns + 1;
 		uint64_t *mean = pace->other ? &pace->other_ns : &pace->usual_ns;
 		if (took < *mean)
 			*mean = took; /* the mean may be that of another pattern */
+		else if (took > 2 * *mean && *mean) /* one preempted run changes little: */
+			took = 2 * *mean;           /* the other way is tried rarely */
 		p3_pace_learn(pace, pace->other, took);
-		pace->other = pace_prefers_other(
-			pace, pace->turns / P3_COPY_RUN, P3_COPY_MARGIN);
+		pace->other =
+			pace_prefers_other(pace, pace->turns / run, P3_COPY_MARGIN);
 	}
 	pace->began_ns = now;
+}
+
+__attribute__((noinline)) void p3_pace_sent(struct p3_nic *n, uint64_t length)
+{
+	struct p3_pace *pace = &n->pace[2][pace_class_of_copy(length)];
+	uint32_t run = length > P3_EAGER_MOST_PAST ? P3_LONG_COPY_RUN : P3_COPY_RUN;
+	if (p3_likely(++pace->turns % (run / 2)))
+		return;
+	if (!n->crowded) /* nodes that share a CPU share its caches, too */
+		p3_pace_halve(pace, run, p3_now_ns());
 }
 
 /* ---- the length of cross-memory reads ---- */

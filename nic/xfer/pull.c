@@ -52,9 +52,9 @@ static enum p3_moved pull_choose(struct p3_nic *n, struct p3_pull *pull)
 		pull->mover = P3_MOVE_DIRECT;
 	else if (!cma && p3_xfer_may_fetch(pull))
 		pull->mover = P3_MOVE_FETCH;
-	else if (bulk && (!cma || p3_xfer_pick(n, pull)))
+	else if (bulk && (!cma || pull->ahead || p3_xfer_pick(n, pull)))
 		chosen = p3_xfer_enter_window(n, pull);
-	else if (cma)
+	else if (cma && (turn || !pull->ahead)) /* sources send ahead in order */
 		pull->mover = P3_MOVE_CMA;
 	if (pull->mover != P3_MOVE_START)
 		p3_list_del(&pull->bulk_link);
@@ -107,6 +107,8 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 /* If nothing has moved for P3_STALL_NS, change the mover, or kick the owner's NIC. */
 static enum p3_moved pull_unstall(struct p3_nic *n, struct p3_pull *pull)
 {
+	if (pull->mover == P3_MOVE_START && pull->ahead)
+		return P3_MOVED_NOTHING; /* another transfer of the peer goes first */
 	uint64_t now = p3_now_ns();
 	if (!pull->moved_ns)
 		pull->moved_ns = now;

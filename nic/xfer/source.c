@@ -59,7 +59,8 @@ struct p3_xfer_slot *p3_xfer_alloc(
 		return NULL;
 	x->in_use = true;
 	x->peer = p;
-	x->releasing = x->serving = x->swapped = x->agreed = x->offered = false;
+	x->releasing = x->serving = x->swapped = x->agreed = x->offered = x->ahead =
+		false;
 	x->span.md = NULL;
 	x->peer_id = x->cci = 0;
 	x->abandoned = 0;
@@ -232,6 +233,7 @@ void p3_xfer_end_change(struct p3_xfer_slot *x)
 
 #define P3_LOOKS  16u /* one pass in 16 looks for a requested window */
 #define P3_PIECES 8u  /* least number of pieces of a transfer through a window */
+#define P3_AHEAD_PIECE 8192u /* longest piece that comes ahead */
 /* time for which a reader keeps its window when other transfers need one */
 #define P3_LEND_NS 20000000u
 
@@ -264,6 +266,7 @@ static P3_RARE bool window_take_back(struct p3_nic *n)
 	p3_xfer_log_change(oldest);
 	p3_xfer_end_change(oldest);
 	window_free(n, oldest);
+	oldest->ahead = false;
 	p3_list_del(&oldest->link);
 	p3_list_add(&n->sources, &oldest->link);
 	p3_looks_add(n, oldest->peer);
@@ -305,30 +308,24 @@ static bool window_copy(const struct p3_xfer_slot *x, char *to, uint64_t len)
 		if (got >= 0 || got == -EFAULT)
 			return got == (ssize_t)len;
 	}
-	p3_region_read(r, off, to, len);
+	if (x->ahead && (uintptr_t)to % P3_CELL == 0)
+		p3_copy_past(to, p3_region_at(r, off, &piece), len);
+	else
+		p3_region_read(r, off, to, len);
 	return true;
 }
 
-static void window_fill(struct p3_nic *n, struct p3_xfer_slot *x)
+/* Fill the transfer's window up to byte want, as far as there is room behind byte read,
+ * and this pass may copy. */
+static void window_put(
+	struct p3_nic *n, struct p3_xfer_slot *x, uint64_t want, uint64_t read)
 {
-	const struct p3_peer_entry *theirs = x->peer->theirs;
-	uint64_t again = p3_acquire(&theirs->bulk_again); /* XFER.6 */
-	uint64_t want = p3_get(&theirs->bulk_want);
-	uint64_t read = p3_acquire(&theirs->bulk_read); /* XFER.2 */
-	if (want > x->length)
-		want = x->length;
-	if (again != x->again || read > want)
-		return;
-	if (!x->agreed || x->produced < read)
-		x->produced = read;
-	x->agreed = true;
-	if (x->produced >= want || (x->window == P3_NONE && !window_take(n, x)))
-		return;
 	char *window = (char *)n->published.base + n->window_off[x->window];
 	/* A short transfer has short pieces, so that owner and reader copy at the same
 	 * time. */
 	uint64_t most = x->length / P3_PIECES / P3_PAGE * P3_PAGE;
-	most = most < P3_PAGE ? P3_PAGE : most > P3_CHUNK_LEN ? P3_CHUNK_LEN : most;
+	uint64_t longest = x->ahead ? P3_AHEAD_PIECE : P3_CHUNK_LEN;
+	most = most < P3_PAGE ? P3_PAGE : most > longest ? longest : most;
 	while (x->produced < want && n->bytes < P3_SLICE_LEAST &&
 		x->produced - read + P3_CHUNK_LEN <= P3_WINDOW_LEN) {
 		/* want is the reader's word and may change: stay inside the chunk */
@@ -350,6 +347,60 @@ static void window_fill(struct p3_nic *n, struct p3_xfer_slot *x)
 		n->worked = true;
 	}
 	p3_looks_add(n, x->peer);
+}
+
+/* Return true if a window is free, and another one stays so for a reader that needs it. */
+static bool window_is_spare(const struct p3_nic *n)
+{
+	uint32_t unused = P3_WINDOWS - n->windows;
+	return (uint32_t)__builtin_popcount(n->window_free) + unused > 1;
+}
+
+/* Fill a window up to byte want before the reader asks, unless the bytes have changed
+ * since the publication: then the reader has to say where it continues. */
+static void window_fill_ahead(struct p3_nic *n, struct p3_xfer_slot *x, uint64_t want)
+{
+	if (want > x->length)
+		want = x->length;
+	if (x->again || x->produced >= want ||
+		(x->window == P3_NONE && !(window_is_spare(n) && window_take(n, x))))
+		return;
+	x->agreed = true;
+	window_put(n, x, want, 0);
+}
+
+void p3_xfer_send_ahead(struct p3_nic *n, struct p3_xfer_slot *x, uint64_t most)
+{
+	uint64_t counted = n->bytes; /* that of the pass is not the limit of a call */
+	n->bytes = 0;
+	window_fill_ahead(n, x, most);
+	n->bytes = counted;
+	FAULT_POINT("window.ahead");
+}
+
+bool p3_xfer_may_go_ahead(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	bool heap = p3_get(&x->pub->heap) &&
+		    (p3_get(&x->peer->theirs->reads) & P3_READS_HEAP);
+	return p3_get(&x->pub->addr) && !heap && x->peer->index != n->conf.node &&
+	       p3_pace_goes_ahead(n, x->length);
+}
+
+static void window_fill(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	const struct p3_peer_entry *theirs = x->peer->theirs;
+	uint64_t again = p3_acquire(&theirs->bulk_again); /* XFER.6 */
+	uint64_t want = p3_get(&theirs->bulk_want);
+	uint64_t read = p3_acquire(&theirs->bulk_read); /* XFER.2 */
+	if (want > x->length)
+		want = x->length;
+	if (again != x->again || read > want)
+		return;
+	if (!x->agreed || x->produced < read)
+		x->produced = read;
+	x->agreed = true;
+	if (x->produced < want && (x->window != P3_NONE || window_take(n, x)))
+		window_put(n, x, want, read);
 }
 
 /* ---- served gets ---- */
@@ -415,10 +466,14 @@ static void source_look_after(struct p3_nic *n, struct p3_xfer_slot *x)
 		(p3_get(&x->peer->theirs->reads) & P3_READS_HEAP) &&
 		++x->looks % P3_LOOKS)
 		return;
-	if (p3_acquire(&x->peer->theirs->bulk_slot) != p3_xfer_name(x)) /* XFER.4 */
+	if (p3_acquire(&x->peer->theirs->bulk_slot) == p3_xfer_name(x)) { /* XFER.4 */
+		if (p3_peer_has_acked(x->peer))
+			window_fill(n, x);
+	} else if (x->ahead) {
+		window_fill_ahead(n, x, P3_AHEAD_MOST);
+	} else {
 		window_free(n, x);
-	else if (p3_peer_has_acked(x->peer))
-		window_fill(n, x);
+	}
 }
 
 void p3_source_look(struct p3_nic *n)

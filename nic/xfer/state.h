@@ -57,6 +57,7 @@ struct p3_pull {
 			 * XFER.5 */
 	bool dedicated; /* the peer's own pull, not one of the pool */
 	bool first;     /* the peer's next request waits for the pull's end */
+	bool ahead;     /* the source puts bytes into a window unasked */
 	bool mixed;     /* another pull may write the same bytes */
 	bool in_use;
 	/* ends the put, the get or the RMA operation: all bytes are read, or never will
@@ -124,6 +125,7 @@ struct p3_xfer_slot {
 	bool agreed;            /* the reader has told where it continues in the window */
 	bool offered;           /* the wire lets the peer fetch the bytes: the reader may
 				 * have begun, see wire.h */
+	bool ahead;             /* bytes come into a window before the reader asks */
 	bool absent;            /* bytes were not in memory at publication: only this
 				 * process reads them */
 	struct p3_range change; /* bytes of the exchange */

@@ -76,6 +76,15 @@ struct p3_xfer_slot *p3_xfer_alloc(
 	struct p3_nic *n, struct p3_peer *p, enum p3_xfer_class class);
 /* Let the peer read the bytes of x->span. */
 void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x);
+/* Return true if the bytes of a published put should be copied into a window before the
+ * reader asks: they are in one piece and in memory, the reader does not see them in a heap,
+ * and puts of about this length took less time lately when they were. */
+bool p3_xfer_may_go_ahead(struct p3_nic *n, struct p3_xfer_slot *x);
+/* Do so with the first bytes, at most `most`, if a window can be had.  Set x->ahead first;
+ * the passes go on with the bytes up to P3_AHEAD_MOST. */
+#define P3_AHEAD_FIRST 8192u  /* bytes before the request */
+#define P3_AHEAD_MOST  65536u /* bytes before the reader has asked */
+void p3_xfer_send_ahead(struct p3_nic *n, struct p3_xfer_slot *x, uint64_t most);
 void p3_xfer_free(struct p3_nic *n, struct p3_xfer_slot *x);
 /* Tell the target of an own get or READ that its bytes are no longer needed.  The slot
  * stays in use until the target has seen that. */
@@ -111,6 +120,9 @@ bool p3_xfer_is_faster(const struct p3_nic *n, const struct p3_peer *p,
  * ordinary stores up to P3_EAGER_MOST, longer ones read by the target.
  */
 bool p3_pace_copies_past(const struct p3_nic *n, uint64_t length);
+/* Return true if longer puts are copied by p3_copy_past() into a window before their
+ * reader asks, for the same reason. */
+bool p3_pace_goes_ahead(const struct p3_nic *n, uint64_t length);
 /* Note that a put of this length, more than P3_EAGER_APART, has been sent. */
 void p3_pace_sent(struct p3_nic *n, uint64_t length);
 

@@ -154,6 +154,8 @@ enum how {
 	UNSEEN        /* it cannot see the heap, and the source offers only that */
 };
 
+enum { FARTHEST = 300001 }; /* longer than a window */
+
 static const struct step {
 	bool in_heap;
 	size_t len;
@@ -169,6 +171,8 @@ static const struct step {
 	{false, P3_EAGER_APART + 1, false, PAST},
 	{false, 4095, false, PAST},
 	{false, P3_EAGER_MOST_PAST, false, PAST},
+	{false, P3_EAGER_MOST_PAST + 1, true, PAST},
+	{false, FARTHEST, true, PAST},
 	{true, 15000, false, NOBODY_HEARS},
 	{false, 15000, false, NOBODY_HEARS},
 	{true, 15000, false, UNREADABLE},
@@ -188,7 +192,7 @@ static ptlx_stats_t moved(ptl_handle_ni_t ni)
 /* Let this node's puts of a length be copied past its caches, or not. */
 static void set_past(size_t len, bool past)
 {
-	p3_nic(p3_node())->pace[2][63 - __builtin_clzll(len)].other = past;
+	p3_nic(p3_node())->pace[2][63 - __builtin_clzll(len - 1)].other = past;
 }
 
 /* Check the mover: bytes of a heap are copied from there, others are read if allowed. */
@@ -202,10 +206,11 @@ static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
 		return;
 	bool seen = s->in_heap && s->how != UNSEEN,
 	     read = n->conf.cma || s->how == UNSEEN,
-	     refused = s->how == PAST && s->len > P3_EAGER_MOST &&
-		       (n->crowded || !n->conf.bulk),
+	     refused = s->how == PAST && s->len > P3_EAGER_MOST && !n->conf.bulk,
 	     is_long = s->is_long || refused;
 	CHECK_EQ(direct, seen && is_long ? s->len : 0);
+	if (s->how == PAST && s->len > P3_EAGER_MOST_PAST && n->conf.bulk)
+		CHECK(is.moved_bulk_bytes - was.moved_bulk_bytes >= P3_AHEAD_FIRST);
 	CHECK_EQ(other, !seen && is_long && read ? s->len : 0);
 }
 
@@ -257,7 +262,7 @@ static const char *set_view(const char *base)
 
 static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 {
-	static unsigned char dst[20000 + GUARD];
+	static unsigned char dst[FARTHEST + GUARD];
 	struct p3_peer *source = &p3_nic(p3_node())->peer[0];
 	post_md(ni, PT_IN, STEPS, md_of(dst, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();

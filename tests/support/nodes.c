@@ -415,11 +415,21 @@ void node_die_holding(void)
 	(void)shutdown(self->sock, SHUT_RDWR);
 }
 
+/* Let a node's puts go past its caches, as if that had been faster by far. */
+static void send_ahead(struct p3_nic *n)
+{
+	for (uint32_t i = 0; i < 64; i++)
+		n->pace[2][i] = (struct p3_pace){
+			.usual_ns = UINT64_C(1) << 50, .other_ns = 1, .other = true};
+}
+
 ptl_handle_ni_t node_ni(void)
 {
 	ptl_ni_limits_t actual;
 	CHECK_OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, self->run->opt.limits, &actual,
 		&self->ni));
+	if (getenv("P3_TEST_AHEAD"))
+		send_ahead(p3_nic(self->node));
 	return self->ni;
 }
 

@@ -8,6 +8,7 @@
 #define KIB       UINT64_C(1024)
 #define SLICES    3000u /* a change must be learnt within these */
 #define TRANSFERS 1200u
+#define RUNS      800u /* of copies; a change must be learnt within half of them */
 
 /* ---- lengths of slices ---- */
 
@@ -231,4 +232,52 @@ CASE(pace_counts_the_bytes_of_other_transfers)
 	/* a minute for 16 GiB */
 	assert_in_range(p3_pace_share(UINT64_C(60000000000), KIB << 24, KIB << 25),
 		UINT64_C(29990000000), UINT64_C(30010000000));
+}
+
+/* ---- copies past the cache ---- */
+
+/* Let runs of puts take these times for a put, the usual way and past the cache; noise: every
+ * 50th half of a run takes four times as long.  Return the number of runs past the cache in
+ * the last half. */
+static unsigned copy(struct p3_pace *pace, uint64_t usual_ns, uint64_t past_ns, bool noise)
+{
+	static uint64_t now = 1000;
+	unsigned past = 0;
+	for (unsigned half = 0; half < 2 * RUNS; half++) {
+		bool other = pace->other;
+		uint64_t took = P3_COPY_RUN / 2 * (other ? past_ns : usual_ns);
+		now += noise && half % 50 == 49 ? 4 * took : took;
+		pace->turns += P3_COPY_RUN / 2;
+		p3_pace_halve(pace, P3_COPY_RUN, now);
+		past += half % 2 && other && half >= RUNS;
+		if (half % 2 == 0) /* a run goes one way */
+			assert_int_equal(pace->other, other);
+	}
+	return past;
+}
+
+CASE(copies_go_past_the_cache_where_that_is_faster)
+{
+	const unsigned all = RUNS / 2;
+	for (int noise = 0; noise < 2; noise++) {
+		struct p3_pace pace = {0};
+		assert_in_range(copy(&pace, 700, 900, noise), 0, all / 16);
+		assert_in_range(copy(&pace, 2400, 900, noise), all - all / 16, all);
+		assert_in_range(copy(&pace, 700, 900, noise), 0, all / 16);
+		/* a gain that is too small to tell */
+		if (!noise)
+			assert_in_range(copy(&pace, 900, 890, noise), 0, all / 16);
+	}
+}
+
+CASE(the_first_run_of_copies_is_usual_and_soon_one_goes_past)
+{
+	struct p3_pace pace = {0};
+	unsigned runs = 0;
+	assert_false(pace.other);
+	for (; runs < 5 && !pace.other; runs++) {
+		pace.turns += P3_COPY_RUN;
+		p3_pace_halve(&pace, P3_COPY_RUN, 1000 * (runs + 1));
+	}
+	assert_in_range(runs, 1, 4);
 }
