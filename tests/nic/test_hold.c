@@ -144,8 +144,8 @@ NODES_CASE(own_requests_wait_for_their_entries, 1)
 	take_answers(eq);
 }
 
-/* Ask node 1 for bytes that no entry has, then for some that one has: with the option each
- * request has its event, else only the last one. */
+/* Ask node 1 for bytes that no entry has, then for some that one has: with the option
+ * each request has its event, else only the last one. */
 static void ask_in_vain(ptl_handle_ni_t ni, bool is_told)
 {
 	static const size_t lengths[] = {0, 8, 700, LONG};
