@@ -46,8 +46,8 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
-/* tests/fault compiles these files with points (shm/fault.h) where another process can see
- * a step half done. */
+/* tests/fault compiles these files with points (shm/fault.h) where another process can
+ * see a step half done. */
 #ifndef FAULT_POINT
 #define FAULT_POINT(text) ((void)0)
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fault_ofi - a server and a client of the libfabric provider, one of which may die at any
- * point (tests/fault/pair.py)
+ * fault_ofi - a server and a client of the libfabric provider, one of which may die at
+ * any point (tests/fault/pair.py)
  *
  *	fault_ofi server		prints its name in hex
  *	fault_ofi client NAME
@@ -9,9 +9,9 @@
  * Both send short and long messages, for receives that are posted and that come later,
  * more of them than the peer has room for, write, read and change the peer's memory, and
  * open and close endpoints and regions.  The one that survives must get a completion for
- * each operation that it has begun, with success or as of a dead peer, within its patience;
- * what it has opened can be closed then, and it ends with status 0.  A server whose
- * standard input ends before a client has come ends, too: its client has died.
+ * each operation that it has begun, with success or as of a dead peer, within its
+ * patience.  What it has opened can be closed then, and it ends with status 0.  A server
+ * whose standard input ends before a client has come ends, too: its client has died.
  *
  * The provider is part of this program, so that its points are in the list of the
  * library's.  libfabric gives the functions that any provider calls.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PtlXPTHold: requests that wait in their lane for an entry.  PtlXInject: puts of bytes
- * that need no descriptor. */
+/* PtlXPTHold: requests that wait in their lane for an entry.  PTLX_MD_REPLY_ALWAYS: gets
+ * that find none.  PtlXInject: puts of bytes that need no descriptor. */
 #include "lib/node/node.h"
 #include "nic/cases.h"
 
@@ -132,6 +132,42 @@ NODES_CASE(own_requests_wait_for_their_entries, 1)
 	send_requests(ni, 0, eq);
 	take_requests(ni, in);
 	take_answers(eq);
+}
+
+/* Ask node 1 for bytes that no entry has, then for some that one has: with the option
+ * each request has its event, else only the last one. */
+static void ask_in_vain(ptl_handle_ni_t ni, bool is_told)
+{
+	static const size_t lengths[] = {0, 8, 700, LONG};
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	ptl_md_t md = quiet_md(node_alloc(LONG), LONG, eq);
+	md.options |= is_told ? PTLX_MD_REPLY_ALWAYS : 0;
+	ptl_handle_md_t get = bind_md(ni, md);
+	for (unsigned i = 0; i < 4; i++) {
+		CHECK_OK(
+			PtlGetRegion(get, 0, lengths[i], id_of(ni, 1), OPEN_PT, 0, 2, 0));
+		if (!is_told)
+			continue;
+		ptl_event_t ev = next_event(eq);
+		CHECK_EQ(ev.type, PTL_EVENT_REPLY_END);
+		CHECK_EQ(ev.ni_fail_type, PTL_NI_FAIL);
+		CHECK_EQ(ev.mlength, 0);
+	}
+	CHECK_OK(PtlGetRegion(get, 0, 8, id_of(ni, 1), OPEN_PT, 0, 1, 0));
+	CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).mlength, 8);
+	expect_empty(eq);
+}
+
+NODES_CASE(initiator_of_a_dropped_get_is_told, 2)
+{
+	if (rank == 1)
+		post_md(ni, OPEN_PT, 1, quiet_md(node_alloc(8), 8, PTL_EQ_NONE));
+	sync_nodes();
+	if (rank == 0) {
+		ask_in_vain(ni, false);
+		ask_in_vain(ni, true);
+	}
+	sync_nodes();
 }
 
 /* ---- ways in which an entry comes ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two readers of one queue of the libfabric provider (lib/ofi/event.c), and events that it
- * has lost: what another thread does is done inside PtlEQPoll, or where a thread gives way,
- * while the domain is free.
+ * Two readers of one queue of the libfabric provider (lib/ofi/event.c), and events that
+ * it has lost: another thread acts inside PtlEQPoll, or where a thread gives way, while
+ * the domain is free.
  */
 #include "lib/ofi/prov.h"
 
