@@ -169,11 +169,12 @@ static int mr_split(struct ofi_mr *mr)
 /* Let the entries of gets, or those of puts, post to their counter from now on. */
 static int mr_recount(struct ofi_mr *mr, int entry)
 {
-	int rc = mr_split(mr);
-	if (rc != PTL_OK || mr->me[entry] == PTL_INVALID_HANDLE)
-		return ofi_error(rc);
-	ptl_md_t md = mr_describe(mr, entry);
-	return ofi_error(PtlMDUpdate(mr->md[entry], NULL, &md, PTL_EQ_NONE));
+	int rc = mr_split(mr), updated = PTL_OK;
+	if (mr->me[entry] != PTL_INVALID_HANDLE) {
+		ptl_md_t md = mr_describe(mr, entry);
+		updated = PtlMDUpdate(mr->md[entry], NULL, &md, PTL_EQ_NONE);
+	}
+	return ofi_error(rc != PTL_OK ? rc : updated);
 }
 
 /* ---- counters ---- */
