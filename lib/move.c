@@ -208,9 +208,13 @@ int PtlXAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 		.what = known ? (uint8_t)P3_ATOMIC(op, type) : UINT8_MAX,
 		.put_handle = put_md_handle,
 		.put_offset = put_local_offset};
+	uint64_t handle = plain ? put_md_handle : get_md_handle;
+	if (p3_likely(op != PTLX_READ && (pt_index | ac_index) <= 0xffff) &&
+		p3_likely(p3_nic_atomic(nic, handle, &m, !plain)))
+		return PTL_OK;
 	return move_do(nic,
 		plain             ? P3_OP_PUT
 		: op == PTLX_READ ? P3_OP_GET
 				  : P3_OP_GETPUT,
-		plain ? put_md_handle : get_md_handle, m);
+		handle, m);
 }

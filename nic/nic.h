@@ -454,6 +454,9 @@ bool p3_nic_inject(struct p3_nic *nic, uint64_t ni_handle, const void *bytes,
 /* Do the same with a put that wants an ACK, and with a get. */
 bool p3_nic_put_acked(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
 bool p3_nic_get(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
+/* Do the same with an atomic operation: a put, or an exchange. */
+bool p3_nic_atomic(
+	struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move, bool fetch);
 
 /*
  * Do as p3_nic_do() does with ME_ATTACH, ME_UNLINK, MD_ATTACH, MD_BIND and MD_UNLINK, if

@@ -2,9 +2,10 @@
 /*
  * atomic.c - atomic operations on the regions of peers
  *
- * An operation is one request of Portals (PtlXAtomic).  Its operands are copied into the
- * request, and what it fetches comes there, too, so the elements of its vectors need no
- * descriptors.
+ * An operation is one request of Portals (PtlXAtomic).  If its operands are in pieces, or
+ * may change when the call returns, they are copied into the request.  What it fetches
+ * comes there, too, if it goes to pieces: so the elements of vectors need no descriptors.
+ * An operation that fetches has one event, its REPLY_END.
  */
 #include "prov.h"
 
@@ -112,11 +113,41 @@ static void atomic_copy(
 	}
 }
 
+/* Return the place of the operands, and of those to compare with behind them. */
+static const char *atomic_operands(struct ofi_req *req, const struct atomic_call *call)
+{
+	size_t size = req->rma.size;
+	if (call->operand_count == 1 && !call->compare_count &&
+		!(call->flags & FI_INJECT) && call->op != FI_ATOMIC_READ)
+		return call->operands->addr;
+	if (call->op != FI_ATOMIC_READ)
+		atomic_copy(req->rma.operands, call->operands, call->operand_count, size,
+			false);
+	atomic_copy(req->rma.operands + req->rma.len, call->compare, call->compare_count,
+		size, false);
+	return req->rma.operands;
+}
+
+/* Return the place for what the operation fetches.  It is scattered afterwards, unless
+ * result_count is 0. */
+static char *atomic_results(struct ofi_req *req, const struct atomic_call *call)
+{
+	req->rma.result_count = call->result_count;
+	if (call->result_count == 1) {
+		req->rma.result_count = 0;
+		return call->results->addr;
+	}
+	if (call->result_count)
+		memcpy(req->rma.results, call->results,
+			call->result_count * sizeof *call->results);
+	return req->rma.fetched;
+}
+
 static void atomic_event(struct ofi_sink *sink, const ptl_event_t *event)
 {
 	struct ofi_req *req = container_of(sink, struct ofi_req, sink);
-	if (event->type == PTL_EVENT_REPLY_END && event->ni_fail_type == PTL_NI_OK &&
-		event->mlength == req->rma.len)
+	if (OFI_UNLIKELY(req->rma.result_count) && event->type == PTL_EVENT_REPLY_END &&
+		event->ni_fail_type == PTL_NI_OK && event->mlength == req->rma.len)
 		atomic_copy(req->rma.fetched, req->rma.results, req->rma.result_count,
 			req->rma.size, true);
 	ofi_rma_event(sink, event);
@@ -146,28 +177,22 @@ static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 	req->peer = peer->id;
 	req->rma.size = size;
 	req->rma.len = call->elements * size;
-	req->rma.result_count = call->result_count;
-	if (call->result_count)
-		memcpy(req->rma.results, call->results,
-			call->result_count * sizeof *call->results);
-	if (call->op != FI_ATOMIC_READ)
-		atomic_copy(req->rma.operands, call->operands, call->operand_count, size,
-			false);
-	atomic_copy(req->rma.operands + req->rma.len, call->compare, call->compare_count,
-		size, false);
-	int rc = PtlXAtomic(fetches ? req->op->md : PTL_INVALID_HANDLE,
-		ofi_offset(req->rma.fetched), req->op->md, ofi_offset(req->rma.operands),
-		req->rma.len, (ptlx_op_t)call->op, (ptlx_type_t)call->type, PTL_ACK_REQ,
-		peer->id, (ptl_pt_index_t)(OFI_PT_RMA + 2 * peer->domain), ofi_node.ac,
-		call->key, call->there, ep->number << 8 | peer->endpoint);
+	const char *from = atomic_operands(req, call);
+	char *to = atomic_results(req, call);
+	ptl_handle_md_t md = req->op->md;
+	req->sent = fetches && call->op != FI_ATOMIC_READ; /* it has no SEND_END */
+	int rc = PtlXAtomic(fetches ? md : PTL_INVALID_HANDLE, ofi_offset(to),
+		req->sent ? ofi_node.quiet : md, ofi_offset(from), req->rma.len,
+		(ptlx_op_t)call->op, (ptlx_type_t)call->type, PTL_ACK_REQ, peer->id,
+		(ptl_pt_index_t)(OFI_PT_RMA + 2 * peer->domain), ofi_node.ac, call->key,
+		call->there, ep->number << 8 | peer->endpoint);
 	if (OFI_UNLIKELY(rc != PTL_OK)) {
 		ofi_req_free(req);
 		return ofi_error(rc);
 	}
 	FAULT_POINT("ofi.atomic_sent");
 	ep->under_way++;
-	if (!fetches)
-		ofi_watch(req); /* no ACK comes of a peer that dies */
+	ofi_watch(req); /* no ACK, and no answer, may come of a peer that dies */
 	return 0;
 }
 

@@ -116,6 +116,26 @@ static bool cq_takes_data(const struct ofi_cq *cq)
 	return false;
 }
 
+/*
+ * Handle the events that are there, as far as there is room for completions.  A read that
+ * follows one without a completion ends with its first completion: most likely there is
+ * no other one, and a look for it runs the firmware, while the program could answer.
+ */
+static inline void cq_step(struct ofi_cq *cq, size_t count)
+{
+	struct ofi_queue *data = cq->domain->data;
+	for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
+		if (!ofi_queue_step(&cq->queue) || (cq->out_left < count && !cq->busy))
+			break;
+	if (OFI_LIKELY(!data) || (cq->out_left < count && !cq->busy))
+		return;
+	for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
+		if (!ofi_queue_step(data))
+			break;
+	if (OFI_UNLIKELY(data->lost != 0))
+		cq->broken |= cq_takes_data(cq);
+}
+
 /* Read with the domain entered. */
 static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
@@ -132,22 +152,13 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 		cq->ring_used--;
 		cq_write(cq, &entry->e, entry->source);
 	}
-	for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
-		if (!ofi_queue_step(&cq->queue))
-			break;
-	struct ofi_queue *data = cq->domain->data;
-	if (data) {
-		for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
-			if (!ofi_queue_step(data))
-				break;
-		if (OFI_UNLIKELY(data->lost != 0))
-			cq->broken |= cq_takes_data(cq);
-	}
+	cq_step(cq, count);
 	cq->broken |= cq->queue.lost != 0;
 	cq->queue.armed = false;
 	ofi_progress(cq->domain, false);
 	size_t got = count - cq->out_left;
 	cq->out_left = 0;
+	cq->busy = got != 0;
 	if (got)
 		return (ssize_t)got;
 	if (OFI_UNLIKELY(!STAILQ_EMPTY(&cq->errors)))

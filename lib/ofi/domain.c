@@ -37,6 +37,19 @@ static int node_answer(ptl_handle_ni_t ni, ptl_pt_index_t index)
 		PTL_RETAIN, &me, NULL);
 }
 
+/* Make the descriptor of the whole space that posts no events. */
+static int node_bind_quiet(void)
+{
+	return PtlMDBind(ofi_node.ni,
+		(ptl_md_t){
+			.start = (void *)OFI_SPACE_BASE,
+			.length = OFI_SPACE_END - OFI_SPACE_BASE,
+			.threshold = PTL_MD_THRESH_INF,
+			.eq_handle = PTL_EQ_NONE,
+		},
+		PTL_RETAIN, &ofi_node.quiet);
+}
+
 void ofi_messages_wait(unsigned endpoint, int kind, bool on)
 {
 	(void)PtlXPTHold(ofi_node.ni,
@@ -73,6 +86,8 @@ static int node_open(ptl_pid_t pid)
 		rc = node_answer(ofi_node.ni, OFI_PT_SYSTEM);
 	if (rc == PTL_OK)
 		rc = node_answer(ofi_node.ni, OFI_PT_EXPOSED);
+	if (rc == PTL_OK)
+		rc = node_bind_quiet();
 	if (rc != PTL_OK)
 		PtlNIFini(ofi_node.ni);
 	/* Who asks for a service sends before the endpoint is there. */

@@ -28,8 +28,8 @@ enum {
 	SLEEP_TURN_MS = 400,  /* between two looks at late messages */
 	SLEEP_WAITING_MS = 2, /* the same while receives wait for them */
 	SLEEP_QUEUES = 2 * OFI_ENDPOINTS + 3,
-	PROGRESS_TURNS = 16, /* reads between two looks at late messages */
-	PROGRESS_OTHERS = 256,
+	PROGRESS_OTHERS = 256, /* reads between two looks at other domains */
+	WATCH_PERIODS = 3,
 	FENCE_MS = 10000
 };
 
@@ -460,16 +460,22 @@ void ofi_watch_end(struct ofi_ep *ep)
 
 void ofi_watch(struct ofi_req *req)
 {
-	req->due = ofi_now() + OFI_NOTICE_MS;
+	req->due = req->ep->domain->period + WATCH_PERIODS;
 	req->is_watched = true;
 	TAILQ_INSERT_TAIL(&req->ep->domain->watched, req, watch);
 }
 
+/* A period ends here, when its time is over: so a request needs no clock, and the first
+ * period of one that is watched may be short. */
 static void watch_all(struct ofi_domain *domain)
 {
 	uint64_t now = ofi_now();
 	struct ofi_req *req = TAILQ_FIRST(&domain->watched);
-	if (now < req->due)
+	if (now >= domain->period_ends) {
+		domain->period++;
+		domain->period_ends = now + OFI_PERIOD_MS;
+	}
+	if ((int)(domain->period - req->due) < 0)
 		return;
 	TAILQ_REMOVE(&domain->watched, req, watch);
 	ofi_watch(req);
@@ -505,11 +511,8 @@ static OFI_SLOW void progress_others(struct ofi_domain *domain)
 	pthread_mutex_unlock(&ofi_node.lock);
 }
 
-void ofi_progress(struct ofi_domain *domain, bool urgent)
+void ofi_progress_now(struct ofi_domain *domain, bool urgent)
 {
-	domain->reads++;
-	if (OFI_LIKELY(!urgent && !domain->waiting && domain->reads % PROGRESS_TURNS))
-		return;
 	progress_lists(domain);
 	if (!TAILQ_EMPTY(&domain->watched))
 		watch_all(domain);

@@ -4,13 +4,14 @@
  *
  * The domain's index for RMA, and that for RMA with data:
  *
- *	gets | puts, and exchanges | ... | refuse
+ *	gets | puts, exchanges, gets | ... | refuse
  *	puts with data | ... | refuse
  *
- * A region has an entry for gets before that for puts, so that each kind may have the
- * queue of its counter.  The last entry of an index takes no bytes of what no region
- * accepts (a wrong key, range or right): then the initiator's ACK or REPLY has a length
- * of 0, which is an error.  Its offset is its own, as it would refuse those of requests.
+ * A region has an entry for puts and exchanges, which takes gets, too, if they have the
+ * same counter or none.  Otherwise gets have an entry before that one, with the queue of
+ * their counter.  The last entry of an index takes no bytes of what no region accepts (a
+ * wrong key, range or right): then the initiator's ACK or REPLY has a length of 0, which
+ * is an error.  Its offset is its own, as it would refuse those of requests.
  */
 #include "prov.h"
 
@@ -154,13 +155,27 @@ static bool mr_withdraw(struct ofi_mr *mr)
 	return true;
 }
 
+/* Give gets an entry of their own, if that of puts does not do for them; a code of
+ * Portals. */
+static int mr_split(struct ofi_mr *mr)
+{
+	bool shares = mr->access & FI_REMOTE_WRITE &&
+		      mr_cntr(mr, MR_GET) == mr_cntr(mr, MR_PUT);
+	if (!(mr->access & FI_REMOTE_READ) || shares ||
+		mr->me[MR_GET] != PTL_INVALID_HANDLE)
+		return PTL_OK;
+	return mr_post(mr, MR_GET);
+}
+
 /* Let the entries of gets, or those of puts, post to their counter from now on. */
 static int mr_recount(struct ofi_mr *mr, int entry)
 {
-	if (mr->me[entry] == PTL_INVALID_HANDLE)
-		return 0;
-	ptl_md_t md = mr_describe(mr, entry);
-	return ofi_error(PtlMDUpdate(mr->md[entry], NULL, &md, PTL_EQ_NONE));
+	int rc = mr_split(mr), updated = PTL_OK;
+	if (mr->me[entry] != PTL_INVALID_HANDLE) {
+		ptl_md_t md = mr_describe(mr, entry);
+		updated = PtlMDUpdate(mr->md[entry], NULL, &md, PTL_EQ_NONE);
+	}
+	return ofi_error(rc != PTL_OK ? rc : updated);
 }
 
 /* ---- counters ---- */
@@ -344,8 +359,8 @@ static int mr_add(struct ofi_mr *mr)
 	FAULT_POINT("ofi.region_half");
 	if (!rc && mr->access & FI_REMOTE_WRITE)
 		rc = ofi_error(mr_post(mr, MR_PUT));
-	if (!rc && mr->access & FI_REMOTE_READ)
-		rc = ofi_error(mr_post(mr, MR_GET));
+	if (!rc)
+		rc = ofi_error(mr_split(mr));
 	if (rc) {
 		tdelete(mr, &mrs->by_key, mr_compare);
 		(void)mr_withdraw(mr);

@@ -91,7 +91,8 @@ enum {
 	OFI_POSTED = 4096,
 	OFI_SENDS = 1024,
 	OFI_OPS = 1024,
-	OFI_NOTICE_MS = 1000 /* between two looks whether a silent peer lives */
+	OFI_TURNS = 64,     /* reads between two looks at late messages */
+	OFI_PERIOD_MS = 500 /* three between two looks whether a silent peer lives */
 };
 
 /* Kinds of a list, and of the counters of an endpoint. */
@@ -182,7 +183,9 @@ struct ofi_domain {
 	uint32_t nchunks;
 	struct ofi_reqs free;
 	struct ofi_reqs watched; /* whose peers may die in silence, oldest first */
-	struct ofi_reqs asks;    /* questions to those peers, without answer so far */
+	unsigned period;         /* number, and end in ms (ofi_watch) */
+	uint64_t period_ends;
+	struct ofi_reqs asks; /* questions to those peers, without answer so far */
 	int waiting;         /* receives that wait for credits, an op, or late messages */
 	struct ofi_mrs *mrs; /* regions */
 	struct ofi_queue *data; /* completions with data of all endpoints, or NULL */
@@ -239,6 +242,7 @@ struct ofi_cq {
 	STAILQ_HEAD(, ofi_error) errors;
 	bool signalled;
 	bool broken; /* completions were lost */
+	bool busy;   /* the last read had a completion */
 	int readers; /* threads in fi_cq_sread */
 };
 
@@ -365,7 +369,7 @@ struct ofi_req {
 	int prov_errno;
 	ptl_handle_me_t me; /* of a posted receive, or of exposed bytes */
 	struct ofi_op *op;
-	uint64_t due; /* ms; when to look whether the peer lives */
+	unsigned due; /* period in which to look whether the peer lives */
 	ptl_process_id_t peer;
 	void (*withdraw)(
 		struct ofi_req *req); /* end it, as the endpoint is closed, or NULL */
@@ -483,7 +487,8 @@ struct ofi_node {
 	bool forked; /* this process is a child of the one that opened the interface */
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
-	ptl_ac_index_t ac; /* of all requests */
+	ptl_ac_index_t ac;     /* of all requests */
+	ptl_handle_md_t quiet; /* whole space, without events: operands of exchanges */
 };
 extern struct ofi_node ofi_node;
 extern _Thread_local bool ofi_starts; /* this thread is inside PtlNIInit */
@@ -581,9 +586,16 @@ bool ofi_queue_step(struct ofi_queue *queue);
 bool ofi_queue_fence(struct ofi_queue *queue);
 /* Wait until no thread sleeps in the queue; the lock is free for moments. */
 void ofi_queue_quiet(struct ofi_queue *queue);
-/* Now and then, or at once if urgent, look at late messages, at what waits for them, and
- * at silent peers. */
-void ofi_progress(struct ofi_domain *domain, bool urgent);
+/* Look at late messages, at what waits for them, and at silent peers. */
+void ofi_progress_now(struct ofi_domain *domain, bool urgent);
+/* Do so now and then, or at once if urgent. */
+static inline void ofi_progress(struct ofi_domain *domain, bool urgent)
+{
+	domain->reads++;
+	if (OFI_UNLIKELY(urgent || domain->waiting || domain->reads % OFI_TURNS == 0))
+		ofi_progress_now(domain, urgent);
+}
+
 /* Wake the threads that sleep in the queue, or on its descriptor. */
 void ofi_queue_wake(struct ofi_queue *queue);
 /*
@@ -608,8 +620,8 @@ bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iove
 	size_t count);
 /* Give it back; nothing was begun. */
 void ofi_op_return(struct ofi_req *req);
-/* From now on look each second whether req->peer lives; if not, the sink gets a SEND_END
- * or REPLY_END with ni_fail_type. */
+/* From now on look every second or two whether req->peer lives; if not, the sink gets a
+ * SEND_END or REPLY_END with ni_fail_type. */
 void ofi_watch(struct ofi_req *req);
 void ofi_watch_end(struct ofi_ep *ep); /* forget the answers that are to come */
 

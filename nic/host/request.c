@@ -63,3 +63,15 @@ bool p3_nic_get(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
 {
 	return req_ask(n, handle, m, P3_REQ_GET);
 }
+
+bool p3_nic_atomic(struct p3_nic *n, uint64_t handle, const struct p3_move *m, bool fetch)
+{
+	struct p3_peer *p;
+	uint32_t posted;
+	if (p3_unlikely(!p3_trylease_enter(n)))
+		return false;
+	if (p3_unlikely(!p3_tx_atomic_now(
+		    n, handle, m, fetch ? P3_REQ_GETPUT : P3_REQ_PUT, &p, &posted)))
+		return p3_trylease_turn_back(n);
+	return req_leave(n, p, posted);
+}

@@ -346,6 +346,13 @@ static inline void p3_pack_data(struct p3_cell *c, const uint64_t data[2])
 	p3_set(&c->w[p3_field_word(P3_EAGER_DATA) + 1], data[1]);
 }
 
+/* Read these bytes. */
+static inline void p3_unpack_data(const struct p3_cell *c, uint64_t data[2])
+{
+	data[0] = p3_get(&c->w[p3_field_word(P3_EAGER_DATA)]);
+	data[1] = p3_get(&c->w[p3_field_word(P3_EAGER_DATA) + 1]);
+}
+
 /* Pack a put whose bytes the message carries.  The bytes are filled in before. */
 static inline uint64_t p3_pack_eager(struct p3_cell *c, const struct p3_request *r)
 {

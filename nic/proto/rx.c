@@ -284,7 +284,7 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
  *
  *	word 0		that of the most frequent message (P3_REQ_USUAL, with the flag
  *			P3_F_NI1 of the last request), or other in the flag P3_F_ACK, in
- *			the number of cells, or in being a get
+ *			the number of cells, or in being a get, or an atomic operation
  *	node		n->odd has none of the bits below
  *	peer		p->odd is 0, its interface has a pid, no response of it is there
  *	target		n->acl_cache has interface and portal: the access list admits all
@@ -297,6 +297,8 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
  *	queue		none, or a living one with room
  *	get		at most P3_RSP_INLINE bytes, which the request has reserved room
  *			for; the response ring is open, or can be opened
+ *	atomic		not that of PtlGetPut, operands for whole elements in one cell,
+ *	operation	and no long transfer has begun here; if it fetches, as for a get
  *
  * Each test comes before the first change.  When one fails, rx_take_any() begins anew: it
  * loads the words of the cell again, and ignores those that were loaded here
@@ -690,6 +692,82 @@ static P3_HOT void rx_fast_expect_to_answer(
 		p3_ring_own_soon(r, 0);
 }
 
+/* Do an atomic operation whose operands lie in the header. */
+static P3_HOT void rx_fast_change(
+	const struct p3_cell *c, const struct rx_fast *r, uint32_t what, uint64_t old[2])
+{
+	uint64_t operands[2];
+	p3_unpack_data(c, operands);
+	p3_atomic_do(what, &r->md->region, r->offset, r->length, (const char *)operands,
+		(const char *)operands + r->length, (char *)old);
+	FAULT_POINT("swap.written");
+}
+
+/* Return the former bytes of an atomic operation. */
+static P3_HOT void rx_fast_reply_old(struct p3_nic *n, struct p3_peer *p,
+	const uint64_t old[2], uint64_t length, uint32_t pending)
+{
+	const struct p3_answer a = {.pending = pending, .mlength = length};
+	struct p3_cell *c = p->rsp_out.next;
+	uint64_t word0 = p3_pack_reply(c, &a);
+	memcpy(p3_reply_bytes(c), old, 2 * sizeof old[0]);
+	FAULT_POINT("reply.filled");
+	p3_rsp_run(n, p, word0);
+	FAULT_POINT("reply.published");
+}
+
+/* Return true if the header of an atomic operation of one cell is valid and plain, and
+ * no transfer may use the bytes (p3_getput_may_go()). */
+static P3_HOT bool rx_fast_may_change(
+	const struct p3_nic *n, const struct p3_peer *p, uint32_t what, uint64_t length)
+{
+	return p3_atomic_is_valid(what) && p3_atomic_op(what) != PTLX_READ &&
+	       p3_atomic_sent(what, length) <= P3_REQ_INLINE &&
+	       !(length & (p3_atomic_size(what) - 1)) && !p->swap_ns &&
+	       p3_list_empty(&n->sources) && p3_list_empty(&n->pulls);
+}
+
+/* An atomic operation whose operands fit its header.  This function is not P3_PATH, as
+ * few programs have such operations. */
+static __attribute__((noinline)) bool rx_fast_take_atomic(
+	struct p3_nic *n, struct p3_peer *p, bool fetch, bool ack)
+{
+	const struct p3_cell *c = p->req_in.next;
+	uint64_t w = p3_format_get(c, P3_REQUEST_PENDING), old[2] = {0, 0};
+	uint64_t to = p3_format_get(c, P3_REQUEST_PID), target = p3_acl_cache_key(to);
+	uint32_t pending = (uint32_t)p3_field_of(P3_REQUEST_PENDING, w);
+	uint32_t what = (uint32_t)p3_field_of(P3_ATOMIC_WHAT, w);
+	struct rx_fast r = {.acl = p3_acl_cache_at(n, target),
+		.length = p3_field_of(P3_ATOMIC_LENGTH, w)};
+	bool asks = fetch || ack;
+	rx_fast_expect_to_answer(p, asks ? &p->rsp_out : &p->req_out);
+	if (p3_unlikely(
+		    !rx_fast_may_change(n, p, what, r.length) || (pending != 0) != asks ||
+		    (fetch &&
+			    (!p3_field_of(P3_REQUEST_ROOM, to) || !p3_rsp_may_run(p))) ||
+		    !rx_fast_may_come(n, p)))
+		return rx_take_any(n, p);
+	if (p3_unlikely(!p3_acl_cache_has(r.acl, target, p3_pair(p->jid, p->uid))))
+		return rx_fast_take_unknown(n, p, target);
+	uint32_t odd =
+		ODD | P3_ODD_PUT | (fetch ? P3_ODD_GET : 0u) | (ack ? P3_ODD_ACK : 0u);
+	if (p3_unlikely(!rx_fast_find(p, c, odd, &r)))
+		return rx_take_any(n, p);
+	P3_PROBE3(match, r.bits, r.length, true);
+	ptl_event_kind_t kind = fetch ? PTL_EVENT_GETPUT_END : PTL_EVENT_PUT_END;
+	struct p3_event_record *e =
+		rx_fast_write_event(n, p, &r, p3_format_get(c, P3_REQUEST_HDR), kind);
+	rx_fast_change(c, &r, what, old);
+	if (fetch)
+		rx_fast_reply_old(n, p, old, r.length, pending);
+	rx_fast_account(n, &r, r.length);
+	rx_fast_post(n, &r, e, kind);
+	if (ack)
+		rx_fast_acknowledge(n, p, pending, r.length);
+	P3_PROBE2(deliver, fetch ? P3_REQ_GETPUT : P3_REQ_PUT, r.length);
+	return asks ? rx_fast_responded(n, p) : rx_fast_taken(p, 1);
+}
+
 /* A message of CCI that is not in parts, of k cells.  This function is not P3_PATH, nor
  * are CCI's others. */
 static __attribute__((noinline)) bool rx_fast_take_cci(
@@ -724,7 +802,9 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 	const struct p3_cell *c = p->req_in.next;
 	const uint64_t ack = p3_word0(0, P3_F_ACK, 0),
 		       get = p3_word0(P3_REQ_PUT ^ P3_REQ_GET, 0, 0),
-		       cci = p3_word0(P3_REQ_PUT ^ P3_REQ_CCI_MSG, 0, 0);
+		       cci = p3_word0(P3_REQ_PUT ^ P3_REQ_CCI_MSG, 0, 0),
+		       atomic = p3_word0(0, P3_F_ATOMIC, 0),
+		       fetch = p3_word0(P3_REQ_PUT ^ P3_REQ_GETPUT, 0, 0);
 	uint64_t w0 = p3_acquire(&c->w[0]); /* LANE.1 */
 	uint64_t other = w0 ^ p->req_in.usual;
 	p3_ring_ask_at(&p->req_in, P3_RING_AHEAD);
@@ -746,6 +826,10 @@ bool p3_rx_take(struct p3_nic *n, struct p3_peer *p)
 		return rx_fast_take_longer(n, p, p3_word0_ncells(w0));
 	if (!((other ^ cci) << 16))
 		return rx_fast_take_cci(n, p, p3_word0_ncells(w0));
+	if (other == atomic || other == (atomic | ack))
+		return rx_fast_take_atomic(n, p, false, other != atomic);
+	if (other == (atomic | fetch))
+		return rx_fast_take_atomic(n, p, true, false);
 	if (!(uint32_t)other && (p3_word0_flags(other) & P3_F_NI1))
 		return rx_take_of_other_interface(n, p);
 	return rx_take_any(n, p);

@@ -2,12 +2,12 @@
 /*
  * tx - requests that leave their node at once, inlined into calls and commands
  *
- * The lease holder calls p3_tx_put_now() and p3_tx_ask_now(), unless n->odd has a bit of
- * P3_TX_ODD.  They send a request if the descriptor is plain, the bytes are few, and the
+ * The lease holder calls p3_tx_put_now(), p3_tx_ask_now() and p3_tx_atomic_now(), unless
+ * n->odd has a bit of P3_TX_ODD.  They send a request if the descriptor is plain, the bytes are few, and the
  * request ring is open for them (p3_ring_open()).  A request with a response, that is a
  * get or a put that wants an acknowledgement, has one cell in each direction, and there
  * is room for the response, and a free pending.  If a check fails, they return false,
- * having done nothing, and the caller executes the command (p3_tx_put(), p3_tx_get()),
+ * having done nothing, and the caller executes the command (p3_tx_put() and its kin),
  * whose tail sends the request, or keeps it as a pending.
  *
  * The caller looks whether the peer sleeps, and posts the news (LEASE.2, PARK.1).
@@ -284,6 +284,97 @@ static P3_HOT bool p3_tx_ask_now(struct p3_nic *n, uint64_t handle,
 	tx_send_asked(p, t, m);
 	tx_count(n, p3_ni_of(n, &md->o), get ? 0 : length);
 	*posted_out = get ? 0 : tx_post_asked(n, t);
+	return true;
+}
+
+/* ---- atomic operations ---- */
+
+/* Return true if the operation exists and changes bytes, and if these are whole elements,
+ * and not too many for the interface. */
+static P3_HOT bool tx_is_atomic(
+	const struct p3_ni *ni, const struct p3_move *m, uint64_t sent)
+{
+	return p3_likely(p3_atomic_is_valid(m->what) &&
+			 p3_atomic_op(m->what) != PTLX_READ) &&
+	       p3_likely(sent <= (uint64_t)ni->limits.max_getput_md &&
+			 !(m->length & (p3_atomic_size(m->what) - 1)));
+}
+
+/* Fill in the operands. */
+static P3_HOT void tx_fill_operands(
+	struct p3_cell *c, const struct p3_region *r, uint64_t offset, uint64_t length)
+{
+	uint64_t d[2] = {0, 0};
+	if (p3_likely(length == sizeof d[0]))
+		memcpy(d, p3_region_address(r->start, offset), sizeof d[0]);
+	else
+		p3_region_read(r, offset, d, length);
+	p3_pack_data(c, d);
+}
+
+/* Send an operation.  t is NULL if it wants no response. */
+static P3_HOT void tx_send_atomic(struct p3_peer *p, const struct p3_pending *t,
+	const struct p3_move *m, uint32_t kind, uint32_t ni)
+{
+	struct p3_cell *c = p->req_out.next;
+	bool ack = t && kind == P3_REQ_PUT;
+	const struct p3_request q = {.kind = kind,
+		.flags = P3_F_ATOMIC | (ack ? P3_F_ACK : 0u),
+		.ncells = 1,
+		.pid = (uint16_t)m->target.pid,
+		.portal = m->pt_index,
+		.access = m->ac_index,
+		.room = t != NULL,
+		.pending = t ? p3_pending_name(t) : 0,
+		.bits = m->bits,
+		.hdr = m->hdr,
+		.offset = m->remote_offset,
+		.length = m->length,
+		.what = m->what};
+	uint64_t word0 = p3_pack_atomic(c, &q);
+	_Static_assert(P3_JOB_NIS == 2, "the interface is the flag");
+	word0 |= p3_field_in(P3_HEADER_FLAGS, (uint64_t)ni * P3_F_NI1);
+	FAULT_POINT("request.filled");
+	p3_ring_run(&p->req_out, word0, 1);
+	p->rsp_used += t != NULL;
+	FAULT_POINT("request.published");
+	FAULT_POINT("request.sent");
+}
+
+/* Send an atomic operation at once: a put, or an exchange, whose former bytes the
+ * descriptor `handle` takes.  Return the target and the news, or false. */
+static P3_HOT bool p3_tx_atomic_now(struct p3_nic *n, uint64_t handle,
+	const struct p3_move *m, uint32_t kind, struct p3_peer **to_out,
+	uint32_t *posted_out)
+{
+	bool fetch = kind == P3_REQ_GETPUT, asks = fetch || m->ack;
+	uint64_t sent = p3_atomic_sent(m->what, m->length), length = m->length, id;
+	uint64_t to = m->offset, from = fetch ? m->put_offset : to;
+	memcpy(&id, &m->target, sizeof id);
+	struct p3_md *source = tx_find_md(n, fetch ? m->put_handle : handle,
+		P3_ODD_STARTS, asks && !fetch, 0, &from, &sent);
+	struct p3_md *md =
+		fetch ? tx_find_md(n, handle, 0, false, 0, &to, &length) : source;
+	if (p3_unlikely(!source || !md || source->o.ni != md->o.ni))
+		return false;
+	struct p3_ni *ni = p3_ni_of(n, &md->o);
+	struct p3_peer *p = *to_out = p3_ids_peer(n, id);
+	if (p3_unlikely(!tx_is_atomic(ni, m, sent) || !tx_is_open(p, 1) ||
+			(asks && p->rsp_used >= p->rsp_cap)))
+		return false;
+	struct p3_pending *t = asks ? p3_pending_take(n, p, kind, md) : NULL;
+	if (p3_unlikely(asks && !t))
+		return false;
+	if (asks)
+		tx_keep(t, m, kind, to, length);
+	else
+		p3_count(&n->count[P3_C_PUT_INLINE], 1);
+	FAULT_POINT("request.admitted");
+	FAULT_POINT("lane.begun");
+	tx_fill_operands(p->req_out.next, &source->region, from, sent);
+	tx_send_atomic(p, t, m, kind, md->o.ni);
+	tx_count(n, ni, length);
+	*posted_out = tx_post_put(n, ni, m, source, from, length);
 	return true;
 }
 

@@ -172,6 +172,15 @@ static void atomic_give_modes(uint32_t modes)
 #endif
 }
 
+/* Copy a value.  Most have eight bytes. */
+static inline void atomic_copy(void *to, const void *from, uint32_t size)
+{
+	if (p3_likely(size == sizeof(uint64_t)))
+		memcpy(to, from, sizeof(uint64_t));
+	else
+		memcpy(to, from, size);
+}
+
 void p3_atomic_do(uint32_t what, const struct p3_region *r, uint64_t off, uint64_t length,
 	const char *operand, const char *compare, char *old_out)
 {
@@ -187,10 +196,11 @@ void p3_atomic_do(uint32_t what, const struct p3_region *r, uint64_t off, uint64
 	uint32_t modes = real ? atomic_take_modes() : 0;
 	for (uint64_t i = 0; i < length; i += size) {
 		uint64_t value = 0, other = 0, old;
-		memcpy(&value, operand + i, size);
-		memcpy(&other, two ? compare + i : operand + i, size);
+		atomic_copy(&value, operand + i, size);
+		if (two)
+			atomic_copy(&other, compare + i, size);
 		old = atomic_change(what, r, off + i, value, other);
-		memcpy(old_out + i, &old, size);
+		atomic_copy(old_out + i, &old, size);
 	}
 	if (real)
 		atomic_give_modes(modes);
