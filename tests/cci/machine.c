@@ -2,7 +2,6 @@
 /* Conformance of CCI: neighbors, robustness, the machine. */
 #include "frame.h"
 #include "../support/leaks.h"
-#include "stream.h"
 
 #include <portals3.h>
 #include <portals3x.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Conformance of CCI: messages. */
 #include "frame.h"
-#include "stream.h"
 
 #include <portals3.h>
 

@@ -9,7 +9,7 @@
  * that the model does not allow, the program is made smaller as long as it fails, and
  * printed.
  */
-#include "play.h"
+#include "model.h"
 #include "../support/patience.h"
 
 #include <getopt.h>

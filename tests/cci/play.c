@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A process of a model run. */
-#include "play.h"
+#include "model.h"
 #include "../support/patience.h"
 
 #include <cci.h>

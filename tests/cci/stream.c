@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Streams of checked messages. */
-#include "stream.h"
+#include "frame.h"
 
 #include <stdlib.h>
 #include <string.h>

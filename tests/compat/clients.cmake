@@ -19,7 +19,7 @@ endforeach()
 # compat_client(kind name nodes options-of-job.h...): one test under yod
 function(compat_client kind name nodes)
   p3_add_test(compat_${kind}_${name} compat
-    ${CMAKE_CURRENT_SOURCE_DIR}/client.sh ${kind} ${nodes} ${P3_JOB_LIMIT} "${COMPAT_${kind}_work}" ${ARGN})
+    ${CMAKE_CURRENT_SOURCE_DIR}/client.sh yod ${kind} ${nodes} "${COMPAT_${kind}_work}" ${ARGN})
   set_property(TEST compat_${kind}_${name} APPEND PROPERTY ENVIRONMENT
     "COMPAT_BIN=${CMAKE_CURRENT_BINARY_DIR}")
 endfunction()
@@ -38,7 +38,7 @@ endif()
 function(compat_by_hand starter kind processes)
   set(name compat_${kind}_${starter}_${processes})
   p3_add_test(${name} compat
-    ${CMAKE_CURRENT_SOURCE_DIR}/by_hand.sh ${starter} ${kind} ${processes} "${COMPAT_${kind}_work}" ${ARGN})
+    ${CMAKE_CURRENT_SOURCE_DIR}/client.sh ${starter} ${kind} ${processes} "${COMPAT_${kind}_work}" ${ARGN})
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "COMPAT_BIN=${CMAKE_CURRENT_BINARY_DIR}")
   p3_dev_shm(${name}) # a domain's files
 endfunction()

@@ -29,7 +29,7 @@ static struct ends ends(void)
 	return e;
 }
 
-static void offer(struct ends *e, ptl_pt_index_t pt)
+static void offer_ends(struct ends *e, ptl_pt_index_t pt)
 {
 	(void)attach_all(
 		pt, spec_md(e->bytes, LENGTH, PUT_GET | PTL_MD_MANAGE_REMOTE, e->eq_b));
@@ -138,7 +138,7 @@ static void request_with_last_entry(struct ends *e)
 {
 	ptl_ac_index_t most = (ptl_ac_index_t)spec.limits.max_ac_index;
 	if (spec.is_b) {
-		offer(e, SPEC_PT);
+		offer_ends(e, SPEC_PT);
 		CHECK_OK(PtlACEntry(
 			spec.ni, most, spec_any(), PTL_UID_ANY, PTL_JID_ANY, SPEC_PT));
 	}
@@ -159,7 +159,7 @@ STATEMENT(159, portal_index_bounds)
 			PTL_PT_INDEX_INVALID);
 	struct ends e = ends(); /* entry 0 is unchanged */
 	if (spec.is_b)
-		offer(&e, most);
+		offer_ends(&e, most);
 	try_through(&e, most, 0, true);
 	request_with_last_entry(&e);
 }
@@ -169,7 +169,7 @@ STATEMENT(160, entry_0_admits_the_same_user_everywhere)
 	struct ends e = ends();
 	ptl_pt_index_t most = (ptl_pt_index_t)spec.limits.max_pt_index;
 	for (ptl_pt_index_t pt = 0; spec.is_b && pt <= most; pt++)
-		offer(&e, pt);
+		offer_ends(&e, pt);
 	spec_barrier();
 	for (ptl_pt_index_t pt = 0; pt <= most; pt++) {
 		if (spec.is_a) {
@@ -196,7 +196,7 @@ STATEMENT(161, another_uid_is_rejected)
 	ptl_uid_t uid = own_uid();
 	const ptl_uid_t other[] = {uid + 1, uid ^ 0x10000u};
 	if (spec.is_b)
-		offer(&e, SPEC_PT);
+		offer_ends(&e, SPEC_PT);
 	for (int i = 0; i < 2; i++) {
 		admit(spec_any(), other[i], PTL_JID_ANY, PTL_PT_INDEX_ANY);
 		try_through(&e, SPEC_PT, entry, false);
@@ -216,7 +216,7 @@ STATEMENT(162, another_nid_pid_or_jid_is_rejected)
 	ptl_process_id_t both = {nid.nid, pid.pid};
 	const ptl_process_id_t wrong[] = {nid, pid, nid_any_pid, pid_any_nid, both};
 	if (spec.is_b)
-		offer(&e, SPEC_PT);
+		offer_ends(&e, SPEC_PT);
 	for (int i = 0; i < 5; i++) {
 		admit(wrong[i], PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY);
 		try_through(&e, SPEC_PT, entry, false);
@@ -231,7 +231,7 @@ STATEMENT(163, an_entry_for_one_portal_rejects_others)
 {
 	struct ends e = ends();
 	for (ptl_pt_index_t pt = SPEC_PT - 1; spec.is_b && pt <= SPEC_PT + 1; pt++)
-		offer(&e, pt);
+		offer_ends(&e, pt);
 	admit(spec_any(), PTL_UID_ANY, PTL_JID_ANY, SPEC_PT);
 	try_through(&e, SPEC_PT - 1, entry, false);
 	try_through(&e, SPEC_PT + 1, entry, false);
@@ -243,7 +243,7 @@ STATEMENT(164, wildcards_accept)
 {
 	struct ends e = ends();
 	if (spec.is_b)
-		offer(&e, SPEC_PT);
+		offer_ends(&e, SPEC_PT);
 	for (unsigned way = 0; way < 32; way++) {
 		ptl_process_id_t id = {way & 1 ? PTL_NID_ANY : spec.a.nid,
 			way & 2 ? PTL_PID_ANY : spec.a.pid};
@@ -269,7 +269,7 @@ STATEMENT(165, an_entry_beyond_the_table_drops)
 	ptl_ac_index_t most = (ptl_ac_index_t)spec.limits.max_ac_index;
 	const ptl_ac_index_t beyond[] = {most + 1, 256, 65536, INT32_MAX, UINT32_MAX};
 	if (spec.is_b) {
-		offer(&e, SPEC_PT);
+		offer_ends(&e, SPEC_PT);
 		for (ptl_ac_index_t i = 0; i <= most; i++)
 			CHECK_OK(PtlACEntry(spec.ni, i, spec_any(), PTL_UID_ANY,
 				PTL_JID_ANY, PTL_PT_INDEX_ANY));
@@ -326,7 +326,7 @@ STATEMENT(167, acks_and_replies_are_not_checked)
 	struct ends e = ends();
 	close_table();
 	if (spec.is_b)
-		offer(&e, SPEC_PT);
+		offer_ends(&e, SPEC_PT);
 	for (int i = 0; i < 5; i++)
 		try_through(&e, SPEC_PT, (ptl_ac_index_t)spec.limits.max_ac_index, true);
 	CHECK_EQ(spec_drops(), 0);
@@ -337,7 +337,7 @@ STATEMENT(168, a_change_holds_for_later_requests)
 	enum { ROUNDS = 300 };
 	struct ends e = ends();
 	if (spec.is_b)
-		offer(&e, SPEC_PT);
+		offer_ends(&e, SPEC_PT);
 	uint64_t drops = 0;
 	for (int i = 0; i < ROUNDS; i++) {
 		bool open = mix((uint64_t)i) & 1;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Statements 86 to 114: PtlMDAttach, PtlMDBind, PtlMDUnlink. */
-#include "takers.h"
-#include "long_put.h"
+#include "fields.h"
 
 #include <limits.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Statements 265 to 267: extensions. */
-#include "takers.h"
+#include "fields.h"
 
 #include <string.h>
 

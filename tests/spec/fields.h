@@ -193,4 +193,187 @@ static inline int try_put_region(ptl_handle_md_t md, ptl_size_t offset, ptl_size
 	return rc;
 }
 
+/*
+ * takers - finds the one of B's match entries that takes A's next put
+ *
+ *	struct takers t = takers();
+ *	if (spec.is_b)
+ *		offer(&t, some_entry, 'x', 1);
+ *	EXPECT_TAKERS(&t, SPEC_BITS, "x-");
+ *
+ * Descriptors are named by a letter, their user_ptr; '-' means that B drops the put.
+ * All nodes call the checks, since A sends and B looks.
+ */
+
+enum { TAKERS_LENGTH = 8 };
+
+struct takers {
+	ptl_pt_index_t pt;
+	ptl_handle_eq_t eq; /* of B: gets PUT_END and UNLINK of the offered descriptors */
+	ptl_handle_md_t put; /* of A: the source of the puts */
+	unsigned char *bytes;
+};
+
+static inline struct takers takers(void)
+{
+	struct takers t = {.pt = SPEC_PT, .bytes = suite_alloc(TAKERS_LENGTH)};
+	t.eq = spec_eq(256);
+	t.put = spec_bind(spec_md(t.bytes, TAKERS_LENGTH, 0, PTL_EQ_NONE), PTL_RETAIN);
+	return t;
+}
+
+static inline ptl_md_t takers_md(const struct takers *t, char name, int threshold)
+{
+	static char names[128];
+	ptl_md_t md = spec_md(t->bytes, TAKERS_LENGTH,
+		PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE, t->eq);
+	md.user_ptr = &names[(unsigned char)name % sizeof names];
+	*(char *)md.user_ptr = name;
+	md.threshold = threshold;
+	return md;
+}
+
+/* Attach a descriptor for this number of puts that never unlinks by itself. */
+static inline ptl_handle_md_t offer(
+	const struct takers *t, ptl_handle_me_t me, char name, int threshold)
+{
+	ptl_handle_md_t md;
+	CHECK_OK(PtlMDAttach(me, takers_md(t, name, threshold), PTL_RETAIN, &md));
+	return md;
+}
+
+/* B: return the name in the event of the put, or '-'. */
+static inline char takers_look(const struct takers *t, uint64_t drops)
+{
+	for (struct patience p = patience_begin(); !patience_is_over(&p);) {
+		ptl_event_t ev;
+		ptl_handle_eq_t eq = t->eq;
+		int which, rc = PtlEQPoll(&eq, 1, 2, &ev, &which);
+		if (rc == PTL_OK && ev.type == PTL_EVENT_PUT_END)
+			return *(char *)ev.md.user_ptr;
+		if (rc != PTL_OK)
+			CHECK_RC(rc, PTL_EQ_EMPTY);
+		if (spec_drops() > drops)
+			return '-';
+	}
+	return '?';
+}
+
+static inline char takers_next(const struct takers *t, ptl_match_bits_t bits)
+{
+	char name = 0;
+	uint64_t drops = spec.is_b ? spec_drops() : 0;
+	spec_barrier();
+	if (spec.is_a)
+		CHECK_OK(PtlPut(t->put, PTL_NO_ACK_REQ, spec.b, t->pt, 0, bits, 0, 0));
+	if (spec.is_b)
+		name = takers_look(t, drops);
+	spec_barrier();
+	return name;
+}
+
+static inline void takers_expect(const char *file, int line, const struct takers *t,
+	ptl_match_bits_t bits, const char *names)
+{
+	for (size_t i = 0; names[i]; i++) {
+		char name = takers_next(t, bits);
+		if (spec.is_b && name != names[i])
+			check_failed(file, line, "put %zu is taken by %c, not %c", i,
+				name, names[i]);
+	}
+}
+#define EXPECT_TAKERS(t, bits, names) takers_expect(__FILE__, __LINE__, t, bits, names)
+
+/*
+ * long_put - the result of a call while a long put arrives
+ *
+ * A sends megabytes into untouched memory of B.  As soon as B reads PUT_START it makes
+ * a call that must be refused until the put has ended: so it returns PTL_MD_IN_USE, or
+ * PTL_OK and PUT_END can be read.  A machine that moves all bytes in one step never
+ * shows the former; there are some tries, and a note if none of them was refused.
+ */
+
+enum { LONG_PUT_LENGTH = 24 << 20, LONG_PUT_TRIES = 3, LONG_PUT_STRIDE = 4099 };
+
+struct long_put {
+	ptl_handle_eq_t eq; /* B */
+	ptl_handle_me_t me;
+	ptl_handle_md_t md;
+	unsigned char *bytes;
+};
+
+/* Fill a byte in each page, and both ends. */
+static inline void long_put_fill(unsigned char *bytes, unsigned seed)
+{
+	for (size_t i = 0; i < LONG_PUT_LENGTH; i += LONG_PUT_STRIDE)
+		bytes[i] = byte_of(seed, i);
+	bytes[LONG_PUT_LENGTH - 1] = byte_of(seed, 1);
+}
+
+static inline void long_put_check(const unsigned char *bytes, unsigned seed)
+{
+	for (size_t i = 0; i < LONG_PUT_LENGTH; i += LONG_PUT_STRIDE)
+		CHECK_EQ(bytes[i], byte_of(seed, i));
+	CHECK_EQ(bytes[LONG_PUT_LENGTH - 1], byte_of(seed, 1));
+}
+
+static inline struct long_put long_put_target(void)
+{
+	struct long_put p = {.eq = spec_eq(16), .me = spec_me(SPEC_BITS)};
+	p.bytes = suite_alloc(LONG_PUT_LENGTH);
+	CHECK_OK(PtlMDAttach(p.me, spec_md(p.bytes, LONG_PUT_LENGTH, PTL_MD_OP_PUT, p.eq),
+		PTL_RETAIN, &p.md));
+	return p;
+}
+
+/* B: return true if the call was refused.  In the end the call is done. */
+static inline bool long_put_watch(struct long_put *p, int (*call)(struct long_put *p))
+{
+	ptl_event_t ev;
+	(void)EXPECT(p->eq, PTL_EVENT_PUT_START);
+	int rc = call(p);
+	if (rc == PTL_OK) {
+		CHECK_OK(PtlEQGet(p->eq, &ev));
+		CHECK_EQ(ev.type, PTL_EVENT_PUT_END);
+		return false;
+	}
+	CHECK_RC(rc, PTL_MD_IN_USE);
+	ev = EXPECT(p->eq, PTL_EVENT_PUT_END);
+	CHECK_EQ(ev.mlength, LONG_PUT_LENGTH);
+	CHECK_EQ(ev.md_handle, p->md);
+	CHECK_OK(call(p));
+	return true;
+}
+
+static inline bool long_put_once(unsigned seed, int (*call)(struct long_put *p))
+{
+	struct long_put p = {0};
+	bool refused = false;
+	if (spec.is_b)
+		p = long_put_target();
+	spec_barrier();
+	if (spec.is_a) {
+		unsigned char *from = suite_alloc(LONG_PUT_LENGTH);
+		long_put_fill(from, seed);
+		spec_put(spec_bind(spec_md(from, LONG_PUT_LENGTH, 0, PTL_EQ_NONE),
+				 PTL_RETAIN),
+			PTL_NO_ACK_REQ, SPEC_BITS);
+	}
+	if (spec.is_b) {
+		refused = long_put_watch(&p, call);
+		long_put_check(p.bytes, seed);
+		SILENCE(p.eq);
+	}
+	return spec_told(refused);
+}
+
+static inline void long_put_try(int (*call)(struct long_put *p))
+{
+	for (unsigned i = 0; i < LONG_PUT_TRIES; i++)
+		if (long_put_once(i, call))
+			return;
+	if (spec.is_b)
+		spec_note("not observed: the put was over when its START was read");
+}
+
 #endif

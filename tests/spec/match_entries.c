@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Statements 60 to 85: PtlMEAttach, PtlMEAttachAny, PtlMEInsert, PtlMEUnlink. */
-#include "takers.h"
-#include "long_put.h"
+#include "fields.h"
 
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The attacks of a hostile node on memory that it can write. */
-#include "stress/attack.h"
+#include "stress/hostile.h"
 #include "nic/cci/state.h"
-#include "stress/honest_cci.h"
 #include "lib/node/node.h"
 #include "mp/mp.h"
 #include "nic/obj/state.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages of CCI between honest nodes. */
-#include "stress/honest_cci.h"
+#include "stress/hostile.h"
 #include "mp/mp.h"
 #include "shm/atomics.h"
 #include "support/patience.h"

@@ -20,8 +20,7 @@
  * jobs, and one honest rank.
  */
 #include "shm/atomics.h"
-#include "stress/attack.h"
-#include "stress/honest_cci.h"
+#include "stress/hostile.h"
 #include "stress/streams.h"
 #include "support/descriptors.h"
 #include "support/patience.h"

@@ -4,7 +4,7 @@
 #include "shm/job.h"
 #include "shm/layout.h"
 #include "shm/seg.h"
-#include "stress/attack.h"
+#include "stress/hostile.h"
 #include "support/patience.h"
 
 #include <errno.h>
