@@ -251,6 +251,14 @@ struct p3_modex {
 bool p3_modex_is_of_job(const struct p3_modex *w, const struct p3_card *from);
 /* Say once, when first connections take long, which ranks this one waits for. */
 void p3_modex_say_unmet(struct p3_modex *w, uint64_t now);
+/* Print a line, once for a rank, about a call that its host has completed, and that the
+ * rank does not answer: it is stopped, or has ended, and another program has its port. */
+void p3_remote_say_unanswered(const struct p3_modex *w, struct p3_remote *r);
+/* Print a line if a process is treated as ended for another reason than its end: once for
+ * a host, about its silence or a refused first call (the process may have ended, or a
+ * firewall may refuse calls). */
+void p3_remote_say_why_ended(
+	const struct p3_modex *w, const struct p3_remote *r, int why);
 /* Close a connection's descriptor, if there is one, unless the program has closed it. */
 void p3_remote_close_connection(struct p3_connection *c);
 /* Close the connections with a remote process, or that are being made. */

@@ -310,6 +310,59 @@ int p3_modex_enter(struct p3_node *node)
 	return 0;
 }
 
+/* ---- lines about remote processes ---- */
+
+#define SEE_FIREWALL                                                                     \
+	"operations with it fail (see PTL3_FABRIC_NET, and the firewall between the "    \
+	"hosts)"
+
+void p3_remote_say_unanswered(const struct p3_modex *w, struct p3_remote *r)
+{
+	char at[P3_TCP_TEXT];
+	p3_tcp_print_address(&w->card[r->rank], at);
+	if (!r->said_unanswered)
+		p3_warn("rank %u (%s) has not answered a call for %u s: messages for it "
+			"wait (see whether it is stopped, or another program has its "
+			"port)",
+			r->rank, at, w->timeout_s);
+	r->said_unanswered = true;
+}
+
+void p3_remote_say_why_ended(const struct p3_modex *w, const struct p3_remote *r, int why)
+{
+	bool begun = r->begun, *said = &w->remote[w->leader[r->rank]].said_host;
+	const char *out = r->took_call ? "it takes calls, and then nothing comes from it"
+				       : "it does not answer calls";
+	const char *in = r->has_called ? "its own calls come, and get no answer"
+				       : "none of its calls comes";
+	char at[P3_TCP_TEXT];
+	p3_tcp_print_address(&w->card[r->rank], at);
+	if (why == -ETIMEDOUT || (why == -ECONNREFUSED && !begun)) {
+		if (!*said && why != -ETIMEDOUT)
+			p3_warn("rank %u (%s) has ended, or its host refuses the first "
+				"call: " SEE_FIREWALL,
+				r->rank, at);
+		else if (!*said && !begun)
+			p3_warn("rank %u (%s) has not answered the first call (%s; "
+				"%s): " SEE_FIREWALL,
+				r->rank, at, out, in);
+		else if (!*said)
+			p3_warn("the host of rank %u (%s) is silent for %u s (%s; %s): "
+				"operations with its ranks fail; a network that comes "
+				"back later does not undo this (PTL3_FAR_TIMEOUT, and "
+				"the firewall between the hosts)",
+				r->rank, at, w->timeout_s, out, in);
+		*said = true;
+	} else if (why == -EACCES || why == -EPROTO) {
+		p3_warn("rank %u (%s) sent what is no packet of this job; operations "
+			"with it fail (see which program listens at that port)",
+			r->rank, at);
+	} else if (why != -EPIPE && why != -ECONNREFUSED) {
+		p3_warn("rank %u (%s) cannot be reached: %s; " SEE_FIREWALL, r->rank, at,
+			strerror(-why));
+	}
+}
+
 /* ---- first connections that take long ---- */
 
 static const char *modex_state_of(const struct p3_modex *w, const struct p3_remote *r)

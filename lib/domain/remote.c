@@ -80,67 +80,6 @@ static bool remote_is_called(const struct p3_mesh *m, const struct p3_remote *r)
 	return m->node->rank > r->rank;
 }
 
-/* ---- printing lines ---- */
-
-#define SEE_FIREWALL                                                                     \
-	"operations with it fail (see PTL3_FABRIC_NET, and the firewall between the "    \
-	"hosts)"
-
-/* Print a line, once for a rank, about a call that its host has completed, and that the
- * rank does not answer: it is stopped, or has ended, and another program has its port. */
-static void remote_say_unanswered(const struct p3_mesh *m, struct p3_remote *r)
-{
-	const struct p3_modex *w = m->node->modex;
-	char at[P3_TCP_TEXT];
-	p3_tcp_print_address(&w->card[r->rank], at);
-	if (!r->said_unanswered)
-		p3_warn("rank %u (%s) has not answered a call for %u s: messages for it "
-			"wait (see whether it is stopped, or another program has its "
-			"port)",
-			r->rank, at, w->timeout_s);
-	r->said_unanswered = true;
-}
-
-/* Print a line if a process is treated as ended for another reason than its end: once for
- * a host, about its silence or a refused first call (the process may have ended, or a
- * firewall may refuse calls). */
-static void remote_say_why_ended(
-	const struct p3_mesh *m, const struct p3_remote *r, int why)
-{
-	const struct p3_modex *w = m->node->modex;
-	bool begun = r->begun, *said = &w->remote[w->leader[r->rank]].said_host;
-	const char *out = r->took_call ? "it takes calls, and then nothing comes from it"
-				       : "it does not answer calls";
-	const char *in = r->has_called ? "its own calls come, and get no answer"
-				       : "none of its calls comes";
-	char at[P3_TCP_TEXT];
-	p3_tcp_print_address(&w->card[r->rank], at);
-	if (why == -ETIMEDOUT || (why == -ECONNREFUSED && !begun)) {
-		if (!*said && why != -ETIMEDOUT)
-			p3_warn("rank %u (%s) has ended, or its host refuses the first "
-				"call: " SEE_FIREWALL,
-				r->rank, at);
-		else if (!*said && !begun)
-			p3_warn("rank %u (%s) has not answered the first call (%s; %s): "
-				SEE_FIREWALL,
-				r->rank, at, out, in);
-		else if (!*said)
-			p3_warn("the host of rank %u (%s) is silent for %u s (%s; %s): "
-				"operations with its ranks fail; a network that comes "
-				"back later does not undo this (PTL3_FAR_TIMEOUT, and "
-				"the firewall between the hosts)",
-				r->rank, at, w->timeout_s, out, in);
-		*said = true;
-	} else if (why == -EACCES || why == -EPROTO) {
-		p3_warn("rank %u (%s) sent what is no packet of this job; operations "
-			"with it fail (see which program listens at that port)",
-			r->rank, at);
-	} else if (why != -EPIPE && why != -ECONNREFUSED) {
-		p3_warn("rank %u (%s) cannot be reached: %s; " SEE_FIREWALL, r->rank, at,
-			strerror(-why));
-	}
-}
-
 /* ---- births ---- */
 
 static struct p3_peer_info remote_info(const struct p3_mesh *m, const struct p3_remote *r)
@@ -216,7 +155,7 @@ static void remote_end(struct p3_mesh *m, struct p3_remote *r, int why)
 	p3_mesh_close_call(m, &r->call);
 	remote_leave(r);
 	r->is_probe = false;
-	remote_say_why_ended(m, r, why);
+	p3_remote_say_why_ended(m->node->modex, r, why);
 	bool had_left = r->state_known && !r->is_born;
 	r->ended = true;
 	r->is_born = false;
@@ -733,11 +672,12 @@ static void remote_end_call(struct p3_mesh *m, struct p3_remote *r, uint64_t now
 {
 	uint64_t age = now - r->call.since_ns;
 	uint64_t late = m->node->modex->timeout_s * UINT64_C(1000000000);
-	bool unanswered = r->call.state == P3_CALL_DIALING || r->call.state == P3_CALL_CALLING;
+	bool unanswered =
+		r->call.state == P3_CALL_DIALING || r->call.state == P3_CALL_CALLING;
 	r->in_vain |= unanswered && age > DIAL_NS;
 	if (r->call.state == P3_CALL_CALLING && r->begun && late && age > late &&
 		remote_is_call_heard(r))
-		remote_say_unanswered(m, r);
+		p3_remote_say_unanswered(m->node->modex, r);
 	if (r->call.state == P3_CALL_DIALING && r->begun && age > DIAL_NS)
 		remote_disconnect(m, r);
 	else if (r->call.state != P3_CALL_NONE && remote_is_up(r) && !r->is_quiet &&

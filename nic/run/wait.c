@@ -238,8 +238,8 @@ static bool wait_sleep_for_news(
 	if ((!naps && !wait_is_tended(n)) || ready(arg) || p3_get(&n->closing))
 		return true;
 	uint64_t ns = wait_sleep_ns(w, naps ? P3_SAFETY_NS : w->safety_ns);
-	bool woken = p3_futex_wait(&n->news, seen, ns,
-		naps ? w->news : w->news | P3_NEWS_TENDING, false);
+	bool woken = p3_futex_wait(
+		&n->news, seen, ns, naps ? w->news : w->news | P3_NEWS_TENDING, false);
 	if (!woken && ns == w->safety_ns && p3_get(&n->news) == seen)
 		wait_count_late(n, w, ready, arg);
 	return woken;

@@ -287,9 +287,9 @@ static void take_settings(char *text)
 		int which = getsubopt(&text, names, &value);
 		if (which < 0 || !value) {
 			fprintf(stderr,
-				"switch: %s: expected loss, double, reorder, delay, hole, "
-				"answers, replies, ports, open or seed, and a number, as "
-				"in loss=2\n",
+				"switch: %s: expected loss, double, reorder, delay, "
+				"hole, answers, replies, ports, open or seed, and a "
+				"number, as in loss=2\n",
 				word);
 			exit(2);
 		}

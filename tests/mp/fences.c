@@ -277,10 +277,9 @@ static void judge(const char *scene, bool refused)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	mp_ok(PtlXStats(mp.ni, &st));
-	printf("rank %u %s: %llu rounds, %llu edges, worst %.3f ms, late %llu\n",
-		mp.rank, scene, (unsigned long long)at.rounds,
-		(unsigned long long)at.edges, (double)at.worst / 1e6,
-		(unsigned long long)st.park_late);
+	printf("rank %u %s: %llu rounds, %llu edges, worst %.3f ms, late %llu\n", mp.rank,
+		scene, (unsigned long long)at.rounds, (unsigned long long)at.edges,
+		(double)at.worst / 1e6, (unsigned long long)st.park_late);
 	mp_check(st.park_late == 0 || refused, "%s: %llu wakes were lost", scene,
 		(unsigned long long)st.park_late);
 	at.rounds = at.edges = at.worst = 0;

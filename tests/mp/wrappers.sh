@@ -55,13 +55,17 @@ shell() {
 	nothing_left
 }
 
-# Both ranks stop inside of the library; functions, arguments and lines are known.
+# Both ranks stop inside of the library; functions, arguments and lines are known.  gdb writes a
+# line in pieces, and the program's words would come between them, so they go to files.
 debugger() {
 	command -v gdb >/dev/null || skip "gdb is not installed"
 	gdb -batch -ex run --args true 2>&1 | grep -q 'exited normally' ||
 		skip "gdb cannot run a program here"
-	plays gdb 200 gdb -batch -ex 'set breakpoint pending on' -ex 'break p3_tx_put' \
-		-ex run -ex bt -ex 'info threads' -ex delete -ex continue --args
+	succeeds gdb "$P3_YOD" --tag -n 2 gdb -batch -ex 'set breakpoint pending on' -ex 'break p3_tx_put' \
+		-ex "set args 200 ${pin:+pin} >'$dir'/said.\$PTL_MY_RID" \
+		-ex run -ex bt -ex 'info threads' -ex delete -ex continue "$pingpong"
+	sed -Ei 's/^\[[01]\] //' "$dir/out" "$dir/err"
+	grep -q '^200 round trips' "$dir"/said.[01] || fail "gdb: the ranks say: $(cat "$dir"/said.*)"
 	[ "$(grep -c 'hit Breakpoint 1, p3_tx_put (n=0x[0-9a-f]*, c=0x' "$dir/out")" = 2 ] ||
 		fail "gdb: not both ranks stop: $(grep -v Thread "$dir/out" | head -20)"
 	says gdb '^#0 .*p3_tx_put \(n=0x.*/nic/proto/tx\.c:[0-9]+'

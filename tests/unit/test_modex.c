@@ -70,8 +70,11 @@ static void give_up(struct p3_node *n)
 	(void)n;
 }
 
-static const struct p3_modex_ops launcher = {
-	.host_name = host_name, .put = put, .fence = fence, .get = get, .give_up = give_up};
+static const struct p3_modex_ops launcher = {.host_name = host_name,
+	.put = put,
+	.fence = fence,
+	.get = get,
+	.give_up = give_up};
 
 /* ---- a rank ---- */
 
