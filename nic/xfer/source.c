@@ -266,7 +266,6 @@ static P3_RARE bool window_take_back(struct p3_nic *n)
 	p3_xfer_log_change(oldest);
 	p3_xfer_end_change(oldest);
 	window_free(n, oldest);
-	oldest->ahead = false;
 	p3_list_del(&oldest->link);
 	p3_list_add(&n->sources, &oldest->link);
 	p3_looks_add(n, oldest->peer);
