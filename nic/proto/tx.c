@@ -148,8 +148,8 @@ static uint64_t tx_fill(
 	if (t->kind == P3_REQ_GET)
 		return p3_pack_get(c, r);
 	if (t->is_long) {
-		r->flags |= tx_place_of(t, &r->place) |
-			    (t->xfer->ahead ? P3_F_AHEAD : 0u);
+		r->flags |=
+			tx_place_of(t, &r->place) | (t->xfer->ahead ? P3_F_AHEAD : 0u);
 		return p3_pack_long(c, r);
 	}
 	tx_fill_data(c, &t->send.region, t->send.offset,

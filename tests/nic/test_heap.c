@@ -211,7 +211,7 @@ static void check_mover(
 	if (n->conf.base_lanes_only || n->wired)
 		return;
 	bool seen = s->in_heap && s->how != UNSEEN,
-	     read = n->conf.cma || s->how == UNSEEN,
+	     read = n->conf.cma || s->how == UNSEEN || s->len > P3_EAGER_MOST_PAST,
 	     refused = s->how == PAST && s->len > P3_EAGER_MOST && !n->conf.bulk,
 	     is_long = s->is_long || refused;
 	CHECK_EQ(direct, seen && is_long ? takes : 0);
