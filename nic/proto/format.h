@@ -59,8 +59,8 @@ enum p3_rsp_kind {
  *
  * P3_F_ATOMIC: the bytes of a put or getput are operands of an atomic operation.
  *
- * P3_F_AHEAD: the initiator copies the bytes of a long put into a window unasked, those of
- * one put after the other, so the target should read them there, in the same order.
+ * P3_F_AHEAD: the initiator copies the bytes of a long put into a window unasked, those
+ * of one put after the other, so the target should read them there, in the same order.
  */
 enum {
 	P3_F_ACK = 1,

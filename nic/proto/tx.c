@@ -148,7 +148,8 @@ static uint64_t tx_fill(
 	if (t->kind == P3_REQ_GET)
 		return p3_pack_get(c, r);
 	if (t->is_long) {
-		r->flags |= tx_place_of(t, &r->place);
+		r->flags |=
+			tx_place_of(t, &r->place) | (t->xfer->ahead ? P3_F_AHEAD : 0u);
 		return p3_pack_long(c, r);
 	}
 	tx_fill_data(c, &t->send.region, t->send.offset,
@@ -164,8 +165,7 @@ static void tx_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending
 	const struct p3_move *m = &t->move;
 	uint32_t flags = (m->ack ? P3_F_ACK : 0u) | (t->is_long ? P3_F_LONG : 0u) |
 			 (t->ni ? P3_F_NI1 : 0u) | (m->what ? P3_F_ATOMIC : 0u) |
-			 (t->is_long && t->copy ? P3_F_COPIED : 0u) |
-			 (t->xfer && t->xfer->ahead ? P3_F_AHEAD : 0u);
+			 (t->is_long && t->copy ? P3_F_COPIED : 0u);
 	struct p3_request r = {.kind = t->kind,
 		.flags = flags,
 		.ncells = need->cells,
@@ -304,7 +304,7 @@ static __attribute__((noinline)) int tx_admit(struct p3_nic *n, struct p3_peer *
 		return PTL_OK;
 	if (t->state == P3_PEND_QUEUED)
 		p3_pending_copy_out(n, t);
-	else if (t->xfer && t->xfer->ahead)
+	else if (p3_unlikely(t->is_long) && t->xfer->ahead)
 		p3_xfer_send_ahead(n, t->xfer, P3_AHEAD_MOST);
 	return PTL_OK;
 }

@@ -205,9 +205,10 @@ static bool swap_is_pulled_here(struct p3_nic *n, const struct p3_xfer_slot *x)
  */
 static bool swap_has_begun(struct p3_nic *n, const struct p3_xfer_slot *x)
 {
-	if (x->serving || x->again ||
-		(x->produced && p3_acquire(&x->peer->theirs->bulk_slot) == p3_xfer_name(x)))
+	if (x->serving || (!x->ahead && (x->produced || x->again)))
 		return true;
+	if (x->ahead && p3_acquire(&x->peer->theirs->bulk_slot) == p3_xfer_name(x))
+		return true; /* XFER.4 */
 	return x->peer->index == n->conf.node
 		       ? swap_is_pulled_here(n, x)
 		       : p3_acquire(&x->peer->theirs->reading) != 0; /* XFER.5 */
@@ -227,7 +228,7 @@ static bool swap_is_still(const struct p3_nic *n, struct p3_peer *p)
 }
 
 /* Tell readers that have begun to read the marked sources which bytes change; and those
- * that may have begun although this node does not know it yet (offered). */
+ * that may have begun although this node does not know it yet (offered, ahead). */
 static void swap_offer_anew(struct p3_nic *n)
 {
 	p3_list_each(it, &n->sources) {

@@ -415,8 +415,6 @@ enum p3_moved p3_xfer_move_cma(struct p3_nic *n, struct p3_pull *pull)
 
 /* ---- windows ---- */
 
-#define P3_SOON_NS 2000u
-
 void p3_xfer_leave_window(struct p3_pull *pull)
 {
 	struct p3_peer *p = pull->peer;
@@ -509,7 +507,9 @@ static enum p3_moved window_move_tail(struct p3_nic *n, struct p3_pull *pull)
 	return P3_MOVED;
 }
 
-/* Return true if the source sends ahead, and the last piece came so short a time ago that
+#define P3_SOON_NS 2000u
+
+/* Return true if the source goes ahead, and the last piece came so short a time ago that
  * the next one will come before a read would end. */
 static bool window_comes_soon(struct p3_pull *pull)
 {
@@ -533,7 +533,8 @@ enum p3_moved p3_xfer_move_window(struct p3_nic *n, struct p3_pull *pull)
 	if (produced <= pull->done)
 		return window_comes_soon(pull) ? P3_MOVED_NOTHING
 					       : window_move_tail(n, pull);
-	if (produced > pull->length || !window_is_valid(n, p, window))
+	/* A source that goes ahead does not know how many bytes the target takes. */
+	if ((produced > pull->length && !pull->ahead) || !window_is_valid(n, p, window))
 		return P3_MOVE_FAILED;
 	if (produced > pull->end)
 		produced = pull->end;

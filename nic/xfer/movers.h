@@ -56,9 +56,9 @@ bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull);
 uint64_t p3_pace_share(uint64_t took, uint64_t length, uint64_t moved);
 /* Let a duration count in the mean of its way. */
 void p3_pace_learn(struct p3_pace *pace, bool other, uint64_t took);
-/* Puts in a run of one way, up to P3_EAGER_MOST_PAST and longer ones.  The second half of a
- * run is timed: a program that sends many puts and then waits for all of them should wait
- * within that half. */
+/* Puts in a run of one way, up to P3_EAGER_MOST_PAST and longer ones.  The second half of
+ * a run is timed: a program that sends many puts and then waits for all of them should
+ * wait within that half. */
 #define P3_COPY_RUN      256u
 #define P3_LONG_COPY_RUN 128u
 /* Note that at time now half a run of puts has been sent, by pace->turns, and choose the

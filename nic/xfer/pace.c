@@ -121,11 +121,10 @@ void p3_pace_halve(struct p3_pace *pace, uint32_t run, uint64_t now)
 		uint64_t *mean = pace->other ? &pace->other_ns : &pace->usual_ns;
 		if (took < *mean)
 			*mean = took; /* the mean may be that of another pattern */
-		else if (took > 2 * *mean && *mean) /* one preempted run changes little: */
-			took = 2 * *mean;           /* the other way is tried rarely */
+		else if (took > 2 * *mean && *mean)
+			took = 2 * *mean; /* a preempted run: the other way is rare */
 		p3_pace_learn(pace, pace->other, took);
-		pace->other =
-			pace_prefers_other(pace, pace->turns / run, P3_COPY_MARGIN);
+		pace->other = pace_prefers_other(pace, pace->turns / run, P3_COPY_MARGIN);
 	}
 	pace->began_ns = now;
 }

@@ -231,8 +231,8 @@ void p3_xfer_end_change(struct p3_xfer_slot *x)
 	p3_release(&x->pub->again, ++x->again); /* XFER.6 */
 }
 
-#define P3_LOOKS  16u /* one pass in 16 looks for a requested window */
-#define P3_PIECES 8u  /* least number of pieces of a transfer through a window */
+#define P3_LOOKS       16u   /* one pass in 16 looks for a requested window */
+#define P3_PIECES      8u    /* least number of pieces of a transfer through a window */
 #define P3_AHEAD_PIECE 8192u /* longest piece that comes ahead */
 /* time for which a reader keeps its window when other transfers need one */
 #define P3_LEND_NS 20000000u
@@ -266,7 +266,6 @@ static P3_RARE bool window_take_back(struct p3_nic *n)
 	p3_xfer_log_change(oldest);
 	p3_xfer_end_change(oldest);
 	window_free(n, oldest);
-	oldest->ahead = false;
 	p3_list_del(&oldest->link);
 	p3_list_add(&n->sources, &oldest->link);
 	p3_looks_add(n, oldest->peer);
@@ -349,7 +348,7 @@ static void window_put(
 	p3_looks_add(n, x->peer);
 }
 
-/* Return true if a window is free, and another one stays so for a reader that needs it. */
+/* Return true if a window is free, and another one stays so for a reader in need. */
 static bool window_is_spare(const struct p3_nic *n)
 {
 	uint32_t unused = P3_WINDOWS - n->windows;

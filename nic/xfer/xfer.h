@@ -77,11 +77,11 @@ struct p3_xfer_slot *p3_xfer_alloc(
 /* Let the peer read the bytes of x->span. */
 void p3_xfer_publish(struct p3_nic *n, struct p3_xfer_slot *x);
 /* Return true if the bytes of a published put should be copied into a window before the
- * reader asks: they are in one piece and in memory, the reader does not see them in a heap,
- * and puts of about this length took less time lately when they were. */
+ * reader asks: they are in one piece and in memory, the reader does not see them in a
+ * heap, and puts of about this length took less time lately when they were. */
 bool p3_xfer_may_go_ahead(struct p3_nic *n, struct p3_xfer_slot *x);
-/* Do so with the first bytes, at most `most`, if a window can be had.  Set x->ahead first;
- * the passes go on with the bytes up to P3_AHEAD_MOST. */
+/* Do so with the first bytes, at most `most`, if a window can be had.  Set x->ahead
+ * before; the passes go on with the bytes up to P3_AHEAD_MOST. */
 #define P3_AHEAD_FIRST 8192u  /* bytes before the request */
 #define P3_AHEAD_MOST  65536u /* bytes before the reader has asked */
 void p3_xfer_send_ahead(struct p3_nic *n, struct p3_xfer_slot *x, uint64_t most);

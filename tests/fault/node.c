@@ -649,6 +649,14 @@ static void report(void)
 	printf("fine %u\n", mp.rank);
 }
 
+/* Let every second rank copy puts past its caches, so that long ones go through windows
+ * unasked: as if that had been faster lately. */
+static void send_ahead(void)
+{
+	for (uint32_t i = 0; mp.rank % 2 && i < 64; i++)
+		p3_nic(p3_node())->pace[2][i].other = true;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t thread;
@@ -659,6 +667,7 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	mp_start();
 	mp_check(mp.size >= 4 && mp.size <= RANKS, "4 to 8 ranks, please");
+	send_ahead();
 	open_second();
 	open_all();
 	mp_check(!pthread_create(&thread, NULL, nag, NULL), "no thread");

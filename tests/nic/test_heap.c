@@ -149,12 +149,14 @@ CASE(without_a_heap_all_works)
 enum how {
 	AS_USUAL,
 	PAST,         /* the source copies past its caches, as if that had been faster */
+	CUT,          /* so does it, and the target takes only CUT_LEN bytes */
 	NOBODY_HEARS, /* the sending descriptor's events are off: no SEND_END */
 	UNREADABLE,   /* the target can neither see the heap nor read memory */
 	UNSEEN        /* it cannot see the heap, and the source offers only that */
 };
 
-enum { FARTHEST = 300001 }; /* longer than a window */
+/* Longer than a window; less than what goes ahead of it. */
+enum { FARTHEST = 300001, CUT_LEN = 10001 };
 
 static const struct step {
 	bool in_heap;
@@ -173,6 +175,7 @@ static const struct step {
 	{false, P3_EAGER_MOST_PAST, false, PAST},
 	{false, P3_EAGER_MOST_PAST + 1, true, PAST},
 	{false, FARTHEST, true, PAST},
+	{false, FARTHEST, true, CUT},
 	{true, 15000, false, NOBODY_HEARS},
 	{false, 15000, false, NOBODY_HEARS},
 	{true, 15000, false, UNREADABLE},
@@ -196,7 +199,8 @@ static void set_past(size_t len, bool past)
 }
 
 /* Check the mover: bytes of a heap are copied from there, others are read if allowed. */
-static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
+static void check_mover(
+	const struct step *s, size_t takes, ptlx_stats_t was, ptlx_stats_t is)
 {
 	const struct p3_nic *n = p3_nic(p3_node());
 	uint64_t direct = is.moved_direct_bytes - was.moved_direct_bytes;
@@ -205,13 +209,13 @@ static void check_mover(const struct step *s, ptlx_stats_t was, ptlx_stats_t is)
 	if (n->conf.base_lanes_only || n->wired)
 		return;
 	bool seen = s->in_heap && s->how != UNSEEN,
-	     read = n->conf.cma || s->how == UNSEEN,
+	     read = n->conf.cma || s->how == UNSEEN || s->len > P3_EAGER_MOST_PAST,
 	     refused = s->how == PAST && s->len > P3_EAGER_MOST && !n->conf.bulk,
 	     is_long = s->is_long || refused;
-	CHECK_EQ(direct, seen && is_long ? s->len : 0);
+	CHECK_EQ(direct, seen && is_long ? takes : 0);
 	if (s->how == PAST && s->len > P3_EAGER_MOST_PAST && n->conf.bulk)
 		CHECK(is.moved_bulk_bytes - was.moved_bulk_bytes >= P3_AHEAD_FIRST);
-	CHECK_EQ(other, !seen && is_long && read ? s->len : 0);
+	CHECK_EQ(other, !seen && is_long && read ? takes : 0);
 }
 
 /* Send requests until the pair uses its full ring: the steps do not fit the base ring. */
@@ -239,7 +243,7 @@ static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 		uint32_t options = hears ? PTL_MD_EVENT_START_DISABLE : MD_QUIET;
 		ptl_handle_md_t md = bind_md(ni, md_of(src, steps[i].len, options, eq));
 		sync_nodes();
-		set_past(steps[i].len, steps[i].how == PAST);
+		set_past(steps[i].len, steps[i].how == PAST || steps[i].how == CUT);
 		CHECK_OK(put_to(ni, md, 1, PT_IN, i, PTL_NO_ACK_REQ));
 		if (hears)
 			expect(eq, PTL_EVENT_SEND_END);
@@ -269,18 +273,21 @@ static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 	sync_nodes();
 	for (unsigned i = 0; i < STEPS; i++) {
 		memset(dst, 0, sizeof dst);
+		size_t takes = steps[i].how == CUT ? CUT_LEN : steps[i].len;
 		ptl_handle_md_t md = post_md(ni, PT_IN, i,
-			md_of(dst, steps[i].len,
-				PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq));
+			md_of(dst, takes,
+				PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE |
+					PTL_MD_TRUNCATE,
+				eq));
 		ptlx_stats_t was = moved(ni);
 		if (steps[i].how == UNREADABLE)
 			p3_set(&source->mine->reads, 0);
 		const char *view = steps[i].how == UNSEEN ? set_view(NULL) : NULL;
 		sync_nodes();
 		expect(eq, PTL_EVENT_PUT_END);
-		check_mover(&steps[i], was, moved(ni));
-		CHECK_PATTERN(dst, 0, steps[i].len, i);
-		CHECK_ZERO(dst + steps[i].len, GUARD);
+		check_mover(&steps[i], takes, was, moved(ni));
+		CHECK_PATTERN(dst, 0, takes, i);
+		CHECK_ZERO(dst + takes, GUARD);
 		if (steps[i].how == UNSEEN)
 			(void)set_view(view);
 		sync_nodes();

@@ -10,6 +10,9 @@
  * changes, of both bytes or of the window's owner; the log has room for all of them.
  * The window is a word: a reader may see it while it changes.
  *
+ * A source that goes ahead (P3_F_AHEAD) fills the window before it looks at the reader's
+ * words, while the bytes are those of the publication.
+ *
  * As in again.pml a store behind the source's fence carries the view, and a load before
  * the reader's fence adds it.  XFER.2 (produced and bulk_read) is complete, and so is the
  * fence of swap_offer_anew, which again.pml leaves out.  window_take_back makes the word even in one
@@ -66,6 +69,18 @@ inline window_fill()
 	done = 0
 }
 
+inline window_fill_ahead()
+{
+	if
+	:: produced == 0 -> /* it never goes round */
+		agreed = 1;
+		store(WINDOW, byte_is(0, version), fenced);
+		produced = 1;
+		p3_release(PRODUCED, 1, ALWAYS)
+	:: else
+	fi
+}
+
 inline begin_anew()
 {
 	produced = 0;
@@ -80,6 +95,7 @@ active proctype source()
 	do
 	:: over -> break
 	:: !over -> window_fill()
+	:: !over && again == 0 -> window_fill_ahead()
 	:: !over && again < 2 * CHANGES -> /* an exchange */
 		begin_anew();
 		log = log | BIT(again / 2);

@@ -236,10 +236,11 @@ CASE(pace_counts_the_bytes_of_other_transfers)
 
 /* ---- copies past the cache ---- */
 
-/* Let runs of puts take these times for a put, the usual way and past the cache; noise: every
- * 50th half of a run takes four times as long.  Return the number of runs past the cache in
- * the last half. */
-static unsigned copy(struct p3_pace *pace, uint64_t usual_ns, uint64_t past_ns, bool noise)
+/* Let runs of puts take these times for a put, the usual way and past the cache; noise:
+ * every 50th half of a run takes four times as long.  Return the number of runs past the
+ * cache in the last half. */
+static unsigned copy(
+	struct p3_pace *pace, uint64_t usual_ns, uint64_t past_ns, bool noise)
 {
 	static uint64_t now = 1000;
 	unsigned past = 0;
