@@ -3,12 +3,12 @@
  * tx - requests that leave their node at once, inlined into calls and commands
  *
  * The lease holder calls p3_tx_put_now(), p3_tx_ask_now() and p3_tx_atomic_now(), unless
- * n->odd has a bit of P3_TX_ODD.  They send a request if the descriptor is plain, the bytes are few, and the
- * request ring is open for them (p3_ring_open()).  A request with a response, that is a
- * get or a put that wants an acknowledgement, has one cell in each direction, and there
- * is room for the response, and a free pending.  If a check fails, they return false,
- * having done nothing, and the caller executes the command (p3_tx_put() and its kin),
- * whose tail sends the request, or keeps it as a pending.
+ * n->odd has a bit of P3_TX_ODD.  They send a request if the descriptor is plain, the
+ * bytes are few, and the request ring is open for them (p3_ring_open()).  A request with
+ * a response has one cell in each direction, and there is room for the response, and a
+ * free pending.  If a check fails, they return false, having done nothing, and the caller
+ * executes the command (p3_tx_put() and its kin), whose tail sends the request, or keeps
+ * it as a pending.
  *
  * The caller looks whether the peer sleeps, and posts the news (LEASE.2, PARK.1).
  */
