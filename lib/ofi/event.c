@@ -64,6 +64,19 @@ int ofi_error(int ptl)
 	}
 }
 
+int ofi_wait_control(enum fi_wait_obj wait, int fd, int command, void *arg)
+{
+	if (command != FI_GETWAITOBJ && (command != FI_GETWAIT || fd < 0))
+		return -FI_ENOSYS;
+	if (!arg)
+		return -FI_EINVAL;
+	if (command == FI_GETWAITOBJ)
+		*(enum fi_wait_obj *)arg = wait;
+	else
+		*(int *)arg = fd;
+	return 0;
+}
+
 /* ---- requests ---- */
 
 static OFI_RARE bool req_more(struct ofi_domain *domain)

@@ -14,19 +14,6 @@ static int fabric_close(struct fid *fid)
 	return 0;
 }
 
-int ofi_wait_control(enum fi_wait_obj wait, int fd, int command, void *arg)
-{
-	if (command != FI_GETWAITOBJ && (command != FI_GETWAIT || fd < 0))
-		return -FI_ENOSYS;
-	if (!arg)
-		return -FI_EINVAL;
-	if (command == FI_GETWAITOBJ)
-		*(enum fi_wait_obj *)arg = wait;
-	else
-		*(int *)arg = fd;
-	return 0;
-}
-
 static int fabric_trywait_one(struct fid *fid)
 {
 	if (fid && fid->fclass == FI_CLASS_CQ)

@@ -761,8 +761,7 @@ STATEMENT(67, events, 1, 0)
 {
 	not_over("shm", "its fi_eq_sread does not wake");
 	struct side *s = side_open((struct how){.caps = FI_TAGGED});
-	struct fi_eq_attr attr = {
-		.size = 4, .flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
+	struct fi_eq_attr attr = {.size = 4, .flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
 	struct fi_eq_entry e = {.context = CONTEXT(1), .data = 11}, got = {0};
 	struct fi_eq_err_entry error = {0};
 	uint32_t event = 0;
