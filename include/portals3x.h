@@ -226,6 +226,52 @@ int PtlXEQDescriptor(ptl_handle_eq_t eq_handle, int *fd);
  */
 int PtlXEQArm(ptl_handle_eq_t eq_handle);
 
+/* What a library that polls an event queue waits for; see PtlXWaitsFor. */
+typedef struct {
+	uint32_t struct_size;    /* sizeof(ptlx_wait_t) */
+	uint32_t silent_ms;      /* for how long the library has found nothing */
+	const char *library;     /* its name, of which the first 15 bytes are kept */
+	uint32_t receives;       /* receives that no message has taken, at least 1 */
+	uint32_t unexpected;     /* messages that no receive has taken */
+	ptl_process_id_t source; /* of the message that the oldest of these wants;
+				  * PTL_NID_ANY, PTL_PID_ANY: any */
+	ptl_match_bits_t tag;    /* of that message, as users of the library know it */
+	ptl_match_bits_t ignore; /* bits of the tag that do not count; ~0: any tag */
+	/* source, tag and bytes of one of the unexpected messages */
+	ptl_process_id_t from;
+	ptl_match_bits_t from_tag;
+	ptl_size_t length;
+} ptlx_wait_t;
+
+/*
+ * PtlXWaitsFor - tell tools what a library waits for
+ *
+ *	eq_handle	in	the event queue in which the library looks for events
+ *	wait		in	what it waits for, in place of what it told before; the
+ *				library copies it.  NULL: it waits no longer
+ *
+ * For libraries that look for events in a loop of their own, where no call of Portals
+ * waits: `ptlstat why` and `ptlstat --json` show the last wait of each queue.  It has no
+ * other effect.  Call it once the loop has found nothing for a second, say, then each
+ * second, since ptlstat shows how old a wait is; and with NULL when something has come.
+ * PtlEQFree and PtlNIFini take the wait of a queue back, too.  A process shows the waits
+ * of 16 queues.
+ *
+ *	ptlx_wait_t wait = { .struct_size = sizeof(wait), .library = "mine", ... };
+ *	PtlXWaitsFor(eq, &wait);
+ *
+ * PTL_NO_INIT		PtlInit has not succeeded, PtlFini has run, or this is a forked
+ *			child
+ * PTL_EQ_INVALID	eq_handle is no live queue
+ * PTL_NO_SPACE		16 other queues have waits
+ * PTL_SEGV		library is NULL
+ * PTL_FAIL		struct_size is smaller than that of the first version, so it was
+ *			not set
+ *
+ * Any thread, several at a time; the last call counts.  Does not block.
+ */
+int PtlXWaitsFor(ptl_handle_eq_t eq_handle, const ptlx_wait_t *wait);
+
 /*
  * PtlXVersion - the name and version of the library
  *

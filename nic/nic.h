@@ -22,6 +22,7 @@
 #include "shm/conf.h"
 #include "shm/cpuset.h"
 #include "shm/job.h"
+#include "shm/poll.h"
 #include "shm/seg.h"
 
 struct p3_nic;
@@ -235,7 +236,8 @@ enum p3_op {
 	P3_OP_LIST, /* ids of processes that may come */
 	P3_OP_CCI,  /* a call of CCI (nic/cci/host.c) */
 	P3_OP_PT_HOLD,
-	P3_OP_INJECT, /* handle: the NI */
+	P3_OP_INJECT,    /* handle: the NI */
+	P3_OP_WAITS_FOR, /* handle: the EQ */
 	P3_OPS
 };
 
@@ -405,6 +407,7 @@ struct p3_cmd {
 			uint32_t pt_index;
 			bool on;
 		} pt_hold;
+		struct p3_poll poll; /* but the queue and the slots; no time: take back */
 		struct {
 			char *text; /* out, ends with a zero byte */
 			size_t size;
@@ -497,6 +500,8 @@ int p3_nic_eq_free(struct p3_nic *nic, uint64_t handle);
 /* Get the descriptor of a queue, as PtlXEQDescriptor(); arm it, as PtlXEQArm(). */
 int p3_nic_eq_descriptor(struct p3_nic *nic, uint64_t handle, int *fd_out);
 int p3_nic_eq_arm(struct p3_nic *nic, uint64_t handle);
+/* Tell tools what a library waits for in a queue, as PtlXWaitsFor(). */
+int p3_nic_waits_for(struct p3_nic *nic, uint64_t handle, const ptlx_wait_t *wait);
 
 /* The program serves its interfaces from now on: mark them as settled
  * (nic/proto/proto.h). */

@@ -16,6 +16,7 @@
  *           | queues[64]      |  places of event queues in the host segment
  *           | cases[22]       |  the last request of each kind that came to nothing
  *           | endpoints[16]   |  gauges of CCI's endpoints
+ *           | polls[16]       |  what libraries wait for that poll (poll.h)
  *           +-----------------+
  *           | part[nnodes]    |  for each peer: the base lane to it, 8 request and 8
  *           |                 |  response cells; between them the words for this peer:
@@ -36,12 +37,13 @@
 #define P3_SHM_LAYOUT_H
 
 #include "shm/atomics.h"
+#include "shm/poll.h"
 #include "shm/why.h"
 
 #include <stddef.h>
 
 #define P3_SEG_MAGIC   0x33736f50u /* "Pos3" */
-#define P3_SEG_VERSION 17u
+#define P3_SEG_VERSION 18u
 #ifndef P3_MAX_NODES
 #define P3_MAX_NODES 1024u
 #endif
@@ -240,6 +242,7 @@ struct p3_cci_line {
 };
 
 #define P3_CCI_SHOWN 16u /* endpoints that have a line */
+#define P3_POLLS     16u /* event queues that have a struct p3_poll_line */
 
 /*
  * The last request that came to nothing for one reason: the words of a struct p3_case.
@@ -389,6 +392,7 @@ _Static_assert(sizeof(struct p3_peer_part) % P3_LINE == 0 &&
 _Static_assert(P3_PARTS * sizeof(struct p3_peer_part) <= P3_PAGE, "none lies on two");
 _Static_assert(sizeof(struct p3_xfer) == P3_LINE, "layout is part of the format");
 _Static_assert(sizeof(struct p3_wait_line) == P3_LINE, "one thread a line");
+_Static_assert(sizeof(struct p3_poll_line) == P3_LINE, "layout is part of the format");
 _Static_assert(sizeof(struct p3_queue_line) == 16, "layout is part of the format");
 _Static_assert(sizeof(struct p3_case_line) == P3_CELL, "layout is part of the format");
 _Static_assert(P3_G_CARVED < P3_G_MEMBARRIER && P3_G_SPIN < P3_COUNTERS, "all fit");
@@ -413,6 +417,7 @@ struct p3_layout {
 	uint64_t queues_off;
 	uint64_t cases_off;
 	uint64_t cci_off; /* lines of CCI's endpoints */
+	uint64_t polls_off;
 	uint64_t parts_off;
 	uint64_t xfers_off;
 	uint64_t ctl_len; /* end of the part that is reserved at creation */
@@ -441,8 +446,9 @@ static inline struct p3_layout p3_layout_of(uint32_t nnodes)
 	l.queues_off = l.waits_off + P3_WAITS * sizeof(struct p3_wait_line);
 	l.cases_off = l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line);
 	l.cci_off = l.cases_off + P3_WHYS * sizeof(struct p3_case_line);
+	l.polls_off = l.cci_off + P3_CCI_SHOWN * sizeof(struct p3_cci_line);
 	l.parts_off = p3_round_up(
-		l.cci_off + P3_CCI_SHOWN * sizeof(struct p3_cci_line), P3_PAGE);
+		l.polls_off + P3_POLLS * sizeof(struct p3_poll_line), P3_PAGE);
 	l.xfers_off = l.parts_off + (nnodes + P3_PARTS - 1) / P3_PARTS * P3_PAGE;
 	l.ctl_len = p3_round_up(l.xfers_off + l.nxfers * sizeof(struct p3_xfer), P3_PAGE);
 	uint64_t arena = nnodes * p3_full_lane_len(&l) + P3_WINDOWS * P3_WINDOW_LEN;

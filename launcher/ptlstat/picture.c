@@ -54,7 +54,9 @@ _Static_assert(
 		offsetof(struct ptl_wait, kind) == offsetof(struct p3_wait_line, kind) &&
 		sizeof(struct ptl_endpoint) == sizeof(struct p3_cci_line) &&
 		offsetof(struct ptl_endpoint, asked_since) ==
-			offsetof(struct p3_cci_line, asked_since),
+			offsetof(struct p3_cci_line, asked_since) &&
+		sizeof(struct ptl_poll) == sizeof(struct p3_poll_line) &&
+		offsetof(struct ptl_poll, is) == offsetof(struct p3_poll_line, w),
 	"words lie as in a segment");
 
 static const void *picture_published(
@@ -80,6 +82,16 @@ static bool picture_copy(const struct ptl_picture *p, uint32_t i, struct ptl_blo
 		if (!of->wait[k].tid || of->wait[k].kind > P3_WAIT_BARRIER)
 			of->wait[k].kind = 0;
 	return from;
+}
+
+/* Copy the waits of libraries again, each whole or not at all. */
+static void picture_read_polls(
+	const struct ptl_picture *p, uint32_t i, struct ptl_block *of)
+{
+	const struct p3_poll_line *line = picture_published(
+		p, i, offsetof(struct ptl_block, poll), sizeof of->poll);
+	for (uint32_t k = 0; line && k < P3_POLLS; k++)
+		(void)p3_poll_read(&line[k], &of->poll[k].is);
 }
 
 /* Return the reason why the words make no sense, or NULL. */
@@ -151,6 +163,9 @@ static void picture_take_node(const struct ptl_picture *p, uint32_t i)
 	if (!picture_is_all_there(n)) { /* it has left */
 		memset(n->of.wait, 0, sizeof n->of.wait);
 		memset(n->of.endpoint, 0, sizeof n->of.endpoint);
+		memset(n->of.poll, 0, sizeof n->of.poll);
+	} else if (!n->unseen) {
+		picture_read_polls(p, i, &n->of);
 	}
 	for (uint32_t k = 0; k < P3_QUEUES_SHOWN; k++)
 		if (!n->unseen && picture_is_all_there(n))

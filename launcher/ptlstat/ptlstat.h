@@ -52,6 +52,12 @@ struct ptl_endpoint {
 	uint64_t pad[2];
 };
 
+struct ptl_poll {
+	uint64_t version;
+	struct p3_poll is; /* eq 0: no wait */
+	uint64_t pad[2];
+};
+
 struct ptl_queue {
 	bool there;
 	uint32_t size;
@@ -76,6 +82,7 @@ struct ptl_node {
 		uint64_t queue[P3_QUEUES_SHOWN][2];
 		struct p3_case cases[P3_WHYS];
 		struct ptl_endpoint endpoint[P3_CCI_SHOWN];
+		struct ptl_poll poll[P3_POLLS];
 	} of;
 };
 
@@ -152,6 +159,26 @@ bool ptl_is_alive(const struct ptl_node *n);
 const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n);
 const char *ptl_mode_name(uint64_t mode);
 
+/* ---- polls.c: waits of libraries that poll (shm/poll.h) ---- */
+
+struct ptl_text;
+struct ptl_lines;
+/* The library's name, printable. */
+struct ptl_poll_name {
+	char s[P3_POLL_NAME];
+};
+struct ptl_poll_name ptl_poll_library(const struct p3_poll *poll);
+/* Return the oldest one of a node that runs and still polls, or NULL. */
+const struct p3_poll *ptl_oldest_poll(
+	const struct ptl_picture *p, const struct ptl_node *n);
+/* Return true if a library of node i waits for this one. */
+bool ptl_polls_for(const struct ptl_picture *p, uint32_t i, uint32_t to);
+/* Append it to the node's line. */
+void ptl_poll_describe(
+	const struct ptl_picture *p, const struct p3_poll *poll, struct ptl_text *t);
+/* Add a conclusion for each node whose library waits for a message. */
+void ptl_polls_blame(const struct ptl_picture *p, struct ptl_lines *l);
+
 /* ---- rows.c and jobs.c: rows of names and values, which the caller drops ---- */
 
 /* Return a job and its nodes; rates are from the first picture to the second. */
@@ -174,8 +201,6 @@ void ptl_table_jobs(const json_t *lists);
 
 /* ---- why.c and silence.c ---- */
 
-struct ptl_text;
-struct ptl_lines;
 /* Add two arrays of lines, "nodes" and "why", to an object. */
 void ptl_why(const struct ptl_picture *p, bool apart, json_t *o);
 /* Append a node's endpoints to its line. */

@@ -234,12 +234,55 @@ static json_t *rows_of_drops(const struct ptl_picture *p, const struct ptl_node 
 	return a;
 }
 
+static json_t *rows_of_process(const struct ptl_picture *p, uint32_t slot, uint64_t who)
+{
+	uint32_t rank = ptl_rank_of(p, slot);
+	return json_pack("{s:o, s:I, s:I}", "rank",
+		slot != UINT32_MAX && rank < p->size ? json_integer(rank) : json_null(),
+		"nid", N((uint32_t)who), "pid", N(who >> 32));
+}
+
+/* A tag may have 64 bits, more than JSON's integers. */
+static json_t *rows_of_bits(uint64_t bits)
+{
+	char text[20];
+	snprintf(text, sizeof text, "%#llx", (unsigned long long)bits);
+	return json_string(text);
+}
+
+static json_t *rows_of_poll(const struct ptl_picture *p, const struct p3_poll *poll)
+{
+	json_t *first = json_null();
+	if (poll->unexpected) {
+		first = rows_of_process(p, poll->from_node, poll->from);
+		json_object_set_new(first, "tag", rows_of_bits(poll->from_tag));
+		json_object_set_new(first, "bytes", json_integer(N(poll->length)));
+	}
+	return json_pack("{s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:I, s:I, s:o}", "library",
+		ptl_poll_library(poll).s, "queue", N(poll->eq & 0xffffff), "seconds",
+		ptl_seconds(p, poll->since_ns), "told", ptl_seconds(p, poll->told_ns),
+		"source", rows_of_process(p, poll->source_node, poll->source), "tag",
+		rows_of_bits(poll->tag), "ignore", rows_of_bits(poll->ignore), "receives",
+		N(poll->receives), "unexpected", N(poll->unexpected), "first", first);
+}
+
+/* The waits of libraries that poll. */
+static json_t *rows_of_polls(const struct ptl_picture *p, const struct ptl_node *n)
+{
+	json_t *a = json_array();
+	for (uint32_t k = 0; k < P3_POLLS; k++)
+		if (n->of.poll[k].is.eq)
+			json_array_append_new(a, rows_of_poll(p, &n->of.poll[k].is));
+	return a;
+}
+
 /* ---- nodes ---- */
 
 static void rows_does(
 	const struct ptl_picture *p, const struct ptl_node *n, char *text, size_t size)
 {
 	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	const struct p3_poll *poll = ptl_oldest_poll(p, n);
 	if (!ptl_is_alive(n) || ptl_is_stopped(n) || n->msg.state != P3_RDV_JOINED)
 		ptl_state_text(n, text, size);
 	else if (n->msg.barrier_n)
@@ -249,6 +292,8 @@ static void rows_does(
 			ptl_seconds(p, w->since_ns));
 	else if (w)
 		snprintf(text, size, "command %.1f s", ptl_seconds(p, w->since_ns));
+	else if (poll)
+		snprintf(text, size, "polls %.1f s", ptl_seconds(p, poll->since_ns));
 	else
 		snprintf(text, size, "%s", n->computes ? "runs" : "sleeps");
 }
@@ -262,15 +307,16 @@ static void rows_add_seen(
 	double silent;
 	json_t *far_peers = rows_of_far_peers(is, i, &silent);
 	json_t *seen = json_pack("{s:f, s:s, s:o, s:o, s:o, s:o, s:i, s:s?, s:f, s:o, "
-				 "s:o, s:o, s:o, s:o, s:o}",
+				 "s:o, s:o, s:o, s:o, s:o, s:o}",
 		"age", ptl_seconds(is, w[P3_G_NOW_NS]), "lease",
 		w[P3_G_LEASE] < 3 ? holders[w[P3_G_LEASE]] : "?", "counters",
 		rows_named(rows_counters, w), "rates", rates_all(r), "gauges",
 		rows_named(rows_gauges, w), "settings", rows_of_settings(w),
 		"nic_percent", rates_nic_share(r), "mover", rates_mover(r), "silent_ms",
 		silent * 1000, "waits", rows_of_waits(is, n), "queues", rows_of_queues(n),
-		"endpoints", rows_of_endpoints(is, n), "drops", rows_of_drops(is, n),
-		"peers", rows_of_peers(is, i), "far_peers", far_peers);
+		"endpoints", rows_of_endpoints(is, n), "polls", rows_of_polls(is, n),
+		"drops", rows_of_drops(is, n), "peers", rows_of_peers(is, i), "far_peers",
+		far_peers);
 	json_object_update(o, seen);
 	json_decref(seen);
 }

@@ -50,7 +50,7 @@ static bool why_is_waiting(const struct view *v, const struct ptl_node *n)
 {
 	if (!ptl_is_alive(n) || ptl_is_stopped(n))
 		return false;
-	return n->msg.barrier_n || why_long_wait(v, n);
+	return n->msg.barrier_n || why_long_wait(v, n) || ptl_oldest_poll(v->p, n);
 }
 
 static bool why_misses_barrier(const struct view *v, uint32_t from, uint32_t to)
@@ -68,7 +68,8 @@ static bool why_holds_sends(const struct view *v, uint32_t from, uint32_t to)
 static bool why_waits_for(const struct view *v, uint32_t from, uint32_t to)
 {
 	return from != to && v->waits[from] &&
-	       (why_misses_barrier(v, from, to) || why_holds_sends(v, from, to));
+	       (why_misses_barrier(v, from, to) || why_holds_sends(v, from, to) ||
+		       ptl_polls_for(v->p, from, to));
 }
 
 static bool why_waits_for_any(const struct view *v, uint32_t from)
@@ -159,6 +160,7 @@ static void why_add_state(
 {
 	char state[60];
 	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	const struct p3_poll *poll = n->msg.barrier_n ? NULL : ptl_oldest_poll(v->p, n);
 	ptl_state_text(n, state, sizeof state);
 	if (!ptl_is_alive(n) || ptl_is_stopped(n)) {
 		ptl_add(t, "%s", state);
@@ -173,10 +175,14 @@ static void why_add_state(
 						      : "has not called PtlInit");
 	} else if (w) {
 		why_add_wait(t, v, n, w);
-	} else {
+		if (poll)
+			ptl_add(t, "; ");
+	} else if (!poll) {
 		ptl_add(t, "%s", n->computes ? "runs" : "sleeps outside of Portals");
 		why_add_unread(t, n);
 	}
+	if (poll)
+		ptl_poll_describe(v->p, poll, t);
 }
 
 static void why_add_far_name(struct ptl_text *t, const struct ptl_far *f)
@@ -453,7 +459,7 @@ static void why_blame_silence(struct view *v)
 	for (uint32_t i = 0; i < v->p->size; i++) {
 		const struct ptl_node *n = &v->p->node[i];
 		if (!v->waits[i] || n->msg.barrier_n || why_waits_for_any(v, i) ||
-			why_blame_far(v, i))
+			ptl_oldest_poll(v->p, n) || why_blame_far(v, i))
 			continue;
 		if (!ptl_find_lost(v->p, i, &v->lines) && !why_waiters(v, i))
 			why_blame_nobody(v, i);
@@ -527,6 +533,7 @@ static void why_tell_that_all_is_well(struct view *v)
 static void why_conclude(struct view *v, bool any)
 {
 	ptl_cci_blame(v->p, LONG_S, &v->lines);
+	ptl_polls_blame(v->p, &v->lines);
 	any |= v->lines.conclusions != 0;
 	why_blame_ends_of_chains(v);
 	why_blame_far_barrier(v);

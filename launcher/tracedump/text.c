@@ -142,7 +142,7 @@ static const char *const ops[] = {"?", "ni_open", "ni_close", "ni_check", "ni_st
 	"whose", "ac_entry", "me_attach", "me_unlink", "md_attach", "md_bind",
 	"md_unlink", "md_update", "eq_alloc", "eq_free", "eq_watch", "eq_reclaim", "put",
 	"get", "getput", "dump", "grow", "peer_up", "peer_pids", "peer_down", "peer_told",
-	"peer_over", "held", "list", "cci", "pt_hold", "inject"};
+	"peer_over", "held", "list", "cci", "pt_hold", "inject", "waits_for"};
 static const char *const events[] = {"GET_START", "GET_END", "PUT_START", "PUT_END",
 	"GETPUT_START", "GETPUT_END", "REPLY_START", "REPLY_END", "SEND_START",
 	"SEND_END", "ACK", "UNLINK"};

@@ -17,6 +17,7 @@
 
 enum {
 	CQ_STEPS = 256,        /* events that one read handles at most */
+	CQ_EMPTY = 4096,       /* reads that find nothing, from one look to the next */
 	CQ_TURN_NS = 400000000 /* a program sleeps on a descriptor for so long */
 };
 
@@ -44,6 +45,7 @@ static OFI_RARE void cq_keep(
 		&cq->ring[(cq->ring_head + cq->ring_used++) & (cq->ring_room - 1)];
 	memcpy(&entry->e, e, sizeof entry->e);
 	entry->source = source;
+	ofi_silence_end(cq);
 	ofi_queue_wake(&cq->queue);
 }
 
@@ -58,6 +60,7 @@ static OFI_RARE void cq_fail(
 	error->e = *e;
 	error->source = source;
 	STAILQ_INSERT_TAIL(&cq->errors, error, next);
+	ofi_silence_end(cq);
 	ofi_queue_wake(&cq->queue);
 }
 
@@ -136,6 +139,14 @@ static inline void cq_step(struct ofi_cq *cq, size_t count)
 		cq->broken |= cq_takes_data(cq);
 }
 
+/* After a read in a queue that has lost events, or whose wait tools know. */
+static OFI_RARE void cq_seldom(struct ofi_cq *cq, bool got)
+{
+	cq->broken |= cq->queue.lost != 0;
+	if (got)
+		ofi_silence_end(cq);
+}
+
 /* Read with the domain entered. */
 static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
@@ -153,17 +164,24 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 		cq_write(cq, &entry->e, entry->source);
 	}
 	cq_step(cq, count);
-	cq->broken |= cq->queue.lost != 0;
 	cq->queue.armed = false;
 	ofi_progress(cq->domain, false);
 	size_t got = count - cq->out_left;
 	cq->out_left = 0;
 	cq->busy = got != 0;
-	if (got)
+	if (OFI_UNLIKELY(cq->queue.lost | cq->told))
+		cq_seldom(cq, got != 0);
+	if (got) {
+		cq->silent_since = 0;
 		return (ssize_t)got;
+	}
 	if (OFI_UNLIKELY(!STAILQ_EMPTY(&cq->errors)))
 		return -FI_EAVAIL;
-	return cq->ring_used && !count ? 0 : -FI_EAGAIN;
+	if (cq->ring_used && !count)
+		return 0;
+	if (OFI_UNLIKELY(++cq->empty % CQ_EMPTY == 0))
+		ofi_silence(cq);
+	return -FI_EAGAIN;
 }
 
 bool ofi_cq_peek(struct ofi_cq *cq)
@@ -238,6 +256,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 		if (timeout >= 0 && now >= end)
 			break;
 		queues[1] = cq->domain->data;
+		ofi_silence(cq);
 		ofi_sleep(cq->domain, queues, queues[1] ? 2 : 1,
 			timeout < 0 ? -1 : (int)(end - now));
 	}
@@ -327,6 +346,7 @@ int ofi_cq_trywait(struct ofi_cq *cq)
 		cq->knows_data = !rc;
 	}
 	ofi_progress(domain, true);
+	ofi_silence(cq);
 	if (!rc)
 		rc = cq_wind(cq);
 	bool signalled = cq->signalled;

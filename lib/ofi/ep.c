@@ -331,8 +331,10 @@ static void ep_unbind(struct ofi_ep *ep)
 		ofi_let_go(&ep->cntrs[i]->refs);
 	}
 	for (int i = 0; i < 2; i++) {
-		if (cqs[i])
+		if (cqs[i]) {
+			ofi_silence_end(cqs[i]); /* the receives are gone */
 			ofi_let_go(&cqs[i]->refs);
+		}
 		if (!ep->own[i].domain)
 			continue;
 		ofi_queue_quiet(&ep->own[i]);

@@ -244,6 +244,11 @@ struct ofi_cq {
 	bool broken; /* completions were lost */
 	bool busy;   /* the last read had a completion */
 	int readers; /* threads in fi_cq_sread */
+	/* silence.c: */
+	bool told;             /* tools know of a wait */
+	uint32_t empty;        /* reads that found nothing */
+	uint64_t silent_since; /* ms, roughly; 0: the last read found some */
+	uint64_t told_at;      /* ms */
 };
 
 /* A thread that waits for a counter. */
@@ -275,7 +280,7 @@ struct ofi_eq {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	bool may_write; /* the program */
-	int readers; /* threads in fi_eq_sread */
+	int readers;    /* threads in fi_eq_sread */
 	enum fi_wait_obj wait;
 	int fd; /* FI_WAIT_FD: an eventfd, not 0 while there are entries; or -1 */
 	STAILQ_HEAD(, ofi_eq_entry) entries;
@@ -570,7 +575,7 @@ static inline const struct ofi_peer *ofi_av_peer(const struct ofi_av *av, fi_add
 	return &av->peers[addr];
 }
 
-/* ---- event.c, cq.c, cntr.c, poll.c, eq.c ---- */
+/* ---- event.c, cq.c, silence.c, cntr.c, poll.c, eq.c ---- */
 
 /* Return the FI_E* code, negative, of a code of Portals. */
 int ofi_error(int ptl);
@@ -641,6 +646,12 @@ int ofi_cq_trywait(struct ofi_cq *cq);
 bool ofi_cq_peek(struct ofi_cq *cq);
 /* Write a completion, or an error if e->err. */
 void ofi_cq_add(struct ofi_cq *cq, const struct fi_cq_err_entry *e, fi_addr_t source);
+
+/* Nothing has come: if that lasts, tell tools what the receives of the queue wait for.
+ * The domain is entered, as for the next one. */
+void ofi_silence(struct ofi_cq *cq);
+/* Something has come, or nothing is waited for: take back what was told. */
+void ofi_silence_end(struct ofi_cq *cq);
 
 int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 	struct fid_cntr **cntr, void *context);

@@ -269,6 +269,18 @@ int PtlXEQArm(ptl_handle_eq_t eq_handle)
 	return p3_nic_eq_arm(nic, eq_handle);
 }
 
+/* ---- waits of libraries ---- */
+
+int PtlXWaitsFor(ptl_handle_eq_t eq_handle, const ptlx_wait_t *wait)
+{
+	P3_CALL(nic, PTL_EQ_INVALID);
+	if (wait && wait->struct_size < sizeof *wait)
+		return PTL_FAIL;
+	if (wait && !wait->library)
+		return PTL_SEGV;
+	return p3_nic_waits_for(nic, eq_handle, wait);
+}
+
 /* ---- statistics ---- */
 
 const char *PtlXVersion(void)

@@ -65,6 +65,7 @@ static int post_closed_code(const struct p3_cmd *c)
 		return c->flag == P3_DUMP_ME ? PTL_ME_INVALID : PTL_NI_INVALID;
 	case P3_OP_EQ_FREE:
 	case P3_OP_EQ_WATCH:
+	case P3_OP_WAITS_FOR:
 		return PTL_EQ_INVALID;
 	default:
 		return PTL_NI_INVALID;

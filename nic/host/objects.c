@@ -12,6 +12,7 @@
 #include "shm/fault.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- entries and descriptors ---- */
 
@@ -276,4 +277,28 @@ int p3_nic_eq_descriptor(struct p3_nic *n, uint64_t handle, int *fd_out)
 		return rc == PTL_OK ? PTL_NO_SPACE : rc;
 	*fd_out = fd;
 	return PTL_OK;
+}
+
+/* ---- waits of libraries ---- */
+
+int p3_nic_waits_for(struct p3_nic *n, uint64_t handle, const ptlx_wait_t *wait)
+{
+	struct p3_cmd c = {.op = P3_OP_WAITS_FOR, .handle = handle};
+	if (!wait)
+		return p3_nic_do(n, &c);
+	uint64_t now = p3_now_ns(), silent = (uint64_t)wait->silent_ms * 1000000;
+	c.poll = (struct p3_poll){
+		.told_ns = now,
+		.since_ns = silent < now ? now - silent : 1,
+		.source = p3_pair(wait->source.pid, wait->source.nid),
+		.tag = wait->tag,
+		.ignore = wait->ignore,
+		.receives = wait->receives,
+		.unexpected = wait->unexpected,
+		.from = p3_pair(wait->from.pid, wait->from.nid),
+		.from_tag = wait->from_tag,
+		.length = wait->length,
+	};
+	memcpy(c.poll.library, wait->library, strnlen(wait->library, P3_POLL_NAME - 1));
+	return p3_nic_do(n, &c);
 }

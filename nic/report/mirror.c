@@ -9,6 +9,7 @@
 #define P3_LOG_AREA P3_AREA_NIC
 #include "nic/cci/firmware.h"
 #include "nic/obj/obj.h"
+#include "nic/proto/proto.h"
 #include "nic/report/report.h"
 #include "nic/run/run.h"
 #include "shm/log.h"
@@ -139,6 +140,51 @@ static struct p3_queue_line *mirror_queue_line(struct p3_nic *n, const struct p3
 						      : NULL;
 }
 
+/* Return the line of the queue, which may just have been killed, or of NULL a free line.
+ * Return NULL if there is none. */
+static struct p3_poll_line *mirror_poll_line(struct p3_nic *n, const struct p3_eq *eq)
+{
+	char *base = n->published.base;
+	struct p3_poll_line *lines = (struct p3_poll_line *)(base + n->layout.polls_off);
+	for (uint32_t i = 0; i < P3_POLLS; i++) {
+		uint64_t shown = p3_get(&lines[i].w[0]);
+		if (eq ? shown && p3_handle_index(shown) == p3_obj_index(&eq->o) : !shown)
+			return &lines[i];
+	}
+	return NULL;
+}
+
+/* Return the slot of the peer with this pid:nid, or P3_NONE. */
+static uint32_t mirror_slot_of(struct p3_nic *n, uint64_t who)
+{
+	const ptl_process_id_t id = {(uint32_t)who, (uint32_t)(who >> 32)};
+	const struct p3_peer *p = p3_peer_find(n, id);
+	return p && p->index < n->conf.nnodes ? p->index : P3_NONE;
+}
+
+int p3_mirror_poll(struct p3_nic *n, struct p3_cmd *c)
+{
+	struct p3_poll poll = c->poll;
+	const struct p3_eq *eq = p3_eq_named(n, c->handle);
+	if (!eq)
+		return PTL_EQ_INVALID;
+	struct p3_poll_line *line = mirror_poll_line(n, eq);
+	if (!poll.told_ns) {
+		if (line)
+			p3_poll_write(line, &(struct p3_poll){0});
+		return PTL_OK;
+	}
+	if (!line)
+		line = mirror_poll_line(n, NULL);
+	if (!line)
+		return PTL_NO_SPACE;
+	poll.eq = c->handle;
+	poll.source_node = mirror_slot_of(n, poll.source);
+	poll.from_node = mirror_slot_of(n, poll.from);
+	p3_poll_write(line, &poll);
+	return PTL_OK;
+}
+
 void p3_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
 {
 	struct p3_queue_line *line = mirror_queue_line(n, eq);
@@ -152,8 +198,11 @@ void p3_mirror_queue(struct p3_nic *n, const struct p3_eq *eq)
 void p3_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq)
 {
 	struct p3_queue_line *line = mirror_queue_line(n, eq);
+	struct p3_poll_line *poll = mirror_poll_line(n, eq);
 	if (line)
 		p3_set(&line->at, 0);
+	if (poll)
+		p3_poll_write(poll, &(struct p3_poll){0});
 }
 
 /* ---- waits of threads ---- */

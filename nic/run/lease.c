@@ -73,20 +73,22 @@ static int cmd_grow(struct p3_nic *n, struct p3_cmd *c)
 	return PTL_OK;
 }
 
+#define CMD_BIT(op) (UINT64_C(1) << P3_OP_##op)
+_Static_assert(P3_OPS <= 64, "a word has a bit for each command");
+
 /* Commands that remove, change or read the objects, queues, counters and peers that
  * entries of the generic event queue are about: the host handles all entries before them.
  * PtlMEMDPost and PtlMDUpdate look whether a queue has an event. */
 #define P3_BEHIND_ENTRIES                                                                \
-	(1u << P3_OP_NI_CLOSE | 1u << P3_OP_ME_ATTACH | 1u << P3_OP_ME_UNLINK |          \
-		1u << P3_OP_MD_UNLINK | 1u << P3_OP_MD_UPDATE | 1u << P3_OP_EQ_FREE |    \
-		1u << P3_OP_NI_STATUS | 1u << P3_OP_PEER_DOWN)
-_Static_assert(P3_OPS <= 32, "a word has a bit for each command");
+	(CMD_BIT(NI_CLOSE) | CMD_BIT(ME_ATTACH) | CMD_BIT(ME_UNLINK) |                   \
+		CMD_BIT(MD_UNLINK) | CMD_BIT(MD_UPDATE) | CMD_BIT(EQ_FREE) |             \
+		CMD_BIT(NI_STATUS) | CMD_BIT(PEER_DOWN))
 
 /* Commands after which an entry may accept a request that none has accepted before, or
  * its index may keep it no longer. */
 #define P3_BEFORE_KEPT                                                                   \
-	(1u << P3_OP_NI_CLOSE | 1u << P3_OP_AC_ENTRY | 1u << P3_OP_ME_ATTACH |           \
-		1u << P3_OP_MD_ATTACH | 1u << P3_OP_MD_UPDATE | 1u << P3_OP_PT_HOLD)
+	(CMD_BIT(NI_CLOSE) | CMD_BIT(AC_ENTRY) | CMD_BIT(ME_ATTACH) |                    \
+		CMD_BIT(MD_ATTACH) | CMD_BIT(MD_UPDATE) | CMD_BIT(PT_HOLD))
 
 typedef int cmd_function(struct p3_nic *n, struct p3_cmd *c);
 
@@ -122,6 +124,7 @@ static cmd_function *const cmd_functions[P3_OPS] = {
 	[P3_OP_CCI] = p3_cci_command,
 	[P3_OP_PT_HOLD] = p3_ni_hold,
 	[P3_OP_INJECT] = p3_tx_inject,
+	[P3_OP_WAITS_FOR] = p3_mirror_poll,
 };
 
 /* Execute a command of a node whose host matches, or that keeps requests. */

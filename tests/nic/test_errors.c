@@ -364,6 +364,12 @@ NODES_CASE(extensions_answer_bad_arguments, 1)
 		IS_WRONG(PtlXInject(wrong[i], s.buf, 8, s.id, PT, 0, 1, 0, 0),
 			PTL_NI_INVALID);
 	}
+	ptlx_wait_t wait = {.struct_size = sizeof wait};
+	IS_WRONG(PtlXWaitsFor(s.eq, &wait), PTL_SEGV);
+	wait = (ptlx_wait_t){.library = "x"};
+	IS_WRONG(PtlXWaitsFor(s.eq, &wait), PTL_FAIL);
+	IS_WRONG(PtlXWaitsFor(ni, NULL), PTL_EQ_INVALID);
+	IS_WRONG(PtlXWaitsFor(PTL_EQ_NONE, NULL), PTL_EQ_INVALID);
 	IS_WRONG(PtlXPTHold(ni, 64, 1), PTL_PT_INDEX_INVALID);
 	IS_WRONG(PtlXPTHold(ni, UINT32_MAX, 0), PTL_PT_INDEX_INVALID);
 	CHECK_OK(PtlXPTHold(ni, 63, 1));
@@ -424,6 +430,7 @@ NODES_CASE(calls_answer_no_init_after_fini, 1)
 	IS_WRONG(PtlXBarrier(), PTL_NO_INIT);
 	IS_WRONG(PtlXStats(ni, &st), PTL_NO_INIT);
 	IS_WRONG(PtlXPTHold(ni, PT, 1), PTL_NO_INIT);
+	IS_WRONG(PtlXWaitsFor(s.eq, NULL), PTL_NO_INIT);
 	IS_WRONG(PtlXInject(ni, s.buf, 8, s.id, PT, 0, 1, 0, 0), PTL_NO_INIT);
 	PtlFini();
 }

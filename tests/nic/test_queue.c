@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event queues: order, overflow, several readers, polling, freeing. */
+/* Event queues: order, overflow, several readers, polling, freeing; waits in
+ * them that libraries tell. */
 #include "nic/cases.h"
 
 #include "lib/node/node.h"
+#include "nic/obj/obj.h"
 #include "support/hold.h"
 
 #include <sched.h>
+#include <string.h>
 
 #define PT 3
 
@@ -597,4 +600,92 @@ NODES_CASE(split_and_merged_rings_keep_their_readers_apart, 1)
 			CHECK_OK(PtlEQFree(p3_get(&c.handle[k])));
 	CHECK(queues_that_fit(ni, 1 << 13) >= 1);
 	p3_nic(p3_node())->host_seg[0].len = len;
+}
+
+/* ---- waits that a library tells ---- */
+
+/* Return the wait of a queue as tools see it; eq is 0 if there is none. */
+static struct p3_poll shown(ptl_handle_eq_t eq)
+{
+	const struct p3_poll_line *line =
+		(const void *)((const char *)nic()->published.base +
+			       nic()->layout.polls_off);
+	struct p3_poll poll = {.eq = 0};
+	for (unsigned i = 0; i < P3_POLLS; i++)
+		if (p3_poll_read(&line[i], &poll) && poll.eq == eq)
+			return poll;
+	return (struct p3_poll){.eq = 0};
+}
+
+/* A wait whose parts all follow from k. */
+static int tell(ptl_handle_eq_t eq, uint64_t k)
+{
+	char library[] = "the name of a library";
+	memset(library, 'a' + (int)(k % 26), sizeof library - 1);
+	ptlx_wait_t wait = {.struct_size = sizeof wait, .library = library};
+	wait.tag = wait.ignore = wait.from_tag = wait.length = k;
+	wait.receives = wait.unexpected = wait.from.nid = wait.source.pid = (uint32_t)k;
+	return PtlXWaitsFor(eq, &wait);
+}
+
+static void check_told(const struct p3_poll *poll)
+{
+	const uint64_t k = poll->tag;
+	CHECK(poll->ignore == k && poll->from_tag == k && poll->length == k);
+	CHECK(poll->receives == k && poll->unexpected == k && poll->since_ns);
+	CHECK((uint32_t)poll->from == k && poll->source >> 32 == k);
+	for (unsigned i = 0; i < P3_POLL_NAME - 1; i++)
+		CHECK_EQ(poll->library[i], 'a' + (int)(k % 26));
+}
+
+struct teller {
+	ptl_handle_eq_t eq;
+	p3_a32 got;
+};
+
+static void tell_often(void *arg)
+{
+	struct teller *t = arg;
+	for (uint64_t k = 0; k < rounds(5000) || !p3_get(&t->got); k++)
+		CHECK_OK(k % 3 ? tell(t->eq, k) : PtlXWaitsFor(t->eq, NULL));
+	p3_set(&t->got, UINT32_MAX);
+}
+
+NODES_CASE(tools_see_a_told_wait_whole, 1)
+{
+	struct teller t = {.eq = eq_new(ni, 4)};
+	struct side *other = side_start(tell_often, &t);
+	while (p3_get(&t.got) != UINT32_MAX) {
+		struct p3_poll poll = shown(t.eq);
+		uint32_t none = 0;
+		if (!poll.eq)
+			continue;
+		check_told(&poll);
+		(void)p3_cas32(&t.got, &none, 1);
+	}
+	side_join(other);
+}
+
+NODES_CASE(told_waits_end_with_their_queues, 1)
+{
+	ptl_handle_ni_t second;
+	ptl_handle_eq_t eq[P3_POLLS + 1];
+	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &second));
+	for (unsigned i = 0; i <= P3_POLLS; i++) {
+		eq[i] = eq_new(i ? ni : second, 4);
+		CHECK_RC(tell(eq[i], i), i < P3_POLLS ? PTL_OK : PTL_NO_SPACE);
+		CHECK_EQ(shown(eq[i]).tag, i % P3_POLLS);
+	}
+	CHECK_OK(tell(eq[1], 100));
+	CHECK_EQ(shown(eq[1]).tag, 100);
+	CHECK_OK(PtlNIFini(second));
+	CHECK(!shown(eq[0]).eq);
+	CHECK_RC(tell(eq[0], 1), PTL_EQ_INVALID);
+	CHECK_OK(tell(eq[P3_POLLS], 7));
+	CHECK_OK(PtlXWaitsFor(eq[1], NULL));
+	CHECK_OK(PtlXWaitsFor(eq[1], NULL));
+	CHECK(!shown(eq[1]).eq);
+	CHECK_OK(PtlEQFree(eq[2]));
+	CHECK(!shown(eq[2]).eq);
+	CHECK_EQ(shown(eq[P3_POLLS]).tag, 7);
 }

@@ -17,7 +17,9 @@ CASE(layout_parts_follow_each_other)
 			l.queues_off + P3_QUEUES_SHOWN * sizeof(struct p3_queue_line));
 		assert_int_equal(
 			l.cci_off, l.cases_off + P3_WHYS * sizeof(struct p3_case_line));
-		uint64_t lines = l.cci_off + P3_CCI_SHOWN * sizeof(struct p3_cci_line);
+		assert_int_equal(l.polls_off,
+			l.cci_off + P3_CCI_SHOWN * sizeof(struct p3_cci_line));
+		uint64_t lines = l.polls_off + P3_POLLS * sizeof(struct p3_poll_line);
 		assert_in_range(l.parts_off, lines, lines + P3_PAGE - 1);
 		uint64_t last = p3_part_off(&l, n - 1) + sizeof(struct p3_peer_part);
 		assert_in_range(l.xfers_off, last, last + P3_PAGE - 1);
