@@ -339,7 +339,7 @@ static int mr_open_data(struct ofi_domain *domain)
 	LIST_FOREACH(ep, &domain->eps, next)
 	{
 		if (ep->rx_cq)
-			ofi_queue_wake(&ep->rx_cq->queue);
+			ofi_queue_wake(&ep->rx_cq->news);
 	}
 	return 0;
 }
