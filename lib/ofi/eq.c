@@ -41,7 +41,7 @@ static int eq_put(struct ofi_eq *eq, uint32_t event, const void *buf, size_t len
 	if (STAILQ_EMPTY(&eq->entries))
 		eq_show(eq, true);
 	STAILQ_INSERT_TAIL(&eq->entries, entry, next);
-	pthread_cond_signal(&eq->news);
+	pthread_cond_broadcast(&eq->news); /* one that peeks leaves it to others */
 	pthread_mutex_unlock(&eq->lock);
 	return 0;
 }

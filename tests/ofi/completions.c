@@ -471,6 +471,42 @@ static void write_event(void *arg)
 	CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &e, sizeof e, 0), sizeof e);
 }
 
+static struct event_reader {
+	uint64_t flags;
+	_Atomic int tid;
+	_Atomic int done;
+} event_readers[2] = {{.flags = FI_PEEK}, {.flags = 0}};
+
+static void read_event(void *arg)
+{
+	struct event_reader *reader = arg;
+	struct fi_eq_entry e;
+	uint32_t event;
+	reader->tid = (int)syscall(SYS_gettid);
+	CHECK_EQ(fi_eq_sread(events, &event, &e, sizeof e, -1, reader->flags), sizeof e);
+	reader->done = 1;
+}
+
+/* One entry is for a thread that reads, behind one that peeks.  The latter may find that
+ * it has gone, and gets one more. */
+static void read_behind_peek(void)
+{
+	struct fi_eq_entry e = {.context = CONTEXT(3)};
+	struct thread *t[2];
+	uint32_t event;
+	for (unsigned i = 0; i < 2; i++) {
+		t[i] = thread_start(read_event, &event_readers[i]);
+		AWAIT(event_readers[i].tid != 0);
+		CHECK(await_thread_state(event_readers[i].tid, 'S'));
+	}
+	CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &e, sizeof e, 0), sizeof e);
+	AWAIT(event_readers[1].done);
+	thread_join(t[1]);
+	CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &e, sizeof e, 0), sizeof e);
+	thread_join(t[0]);
+	CHECK_EQ(fi_eq_read(events, &event, &e, sizeof e, 0), sizeof e);
+}
+
 /* Check the queue's descriptor, and that a program is told not to sleep on it. */
 static void check_readable(struct side *s, bool is)
 {
@@ -517,6 +553,8 @@ STATEMENT(67, events, 1, 0)
 	CHECK_EQ(fi_eq_sread(events, &event, &got, sizeof got, -1, 0), sizeof e);
 	CHECK(got.context == CONTEXT(2));
 	thread_join(t);
+	if (over_portals())
+		read_behind_peek();
 	CHECK(fi_eq_strerror(events, 0, NULL, NULL, 0) != NULL);
 	CLOSE(events);
 }
