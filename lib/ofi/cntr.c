@@ -17,8 +17,7 @@
 
 enum {
 	CNTR_STEPS = 256, /* events of a queue that one look handles at most */
-	CNTR_QUEUES = 2 * OFI_ENDPOINTS + 3,
-	CNTR_NEWS = 8 /* events; there is one at a time, and that of its start */
+	CNTR_QUEUES = 2 * OFI_ENDPOINTS + 3
 };
 
 int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue)
@@ -241,7 +240,7 @@ int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 	if (!made)
 		return -FI_ENOMEM;
 	made->domain = container_of(domain, struct ofi_domain, fid);
-	int rc = ofi_queue_open(&made->news, made->domain, CNTR_NEWS);
+	int rc = ofi_queue_open(&made->news, made->domain, OFI_NEWS);
 	if (rc) {
 		free(made);
 		return rc;

@@ -4,6 +4,11 @@
  *
  * A read goes from the event to the caller's array: while it runs, completions are
  * written there.  A completion that comes of another call waits in a ring.
+ *
+ * A thread that waits sleeps in the queue of events, and in one more, news: a message to
+ * itself there wakes it for what has no event any more.  Any look at the queue of events
+ * takes what is there, also that of another thread or of a counter; events of news are
+ * taken by threads that sleep, and before the program sleeps on the descriptor.
  */
 #include "prov.h"
 
@@ -46,7 +51,7 @@ static OFI_RARE void cq_keep(
 	memcpy(&entry->e, e, sizeof entry->e);
 	entry->source = source;
 	ofi_silence_end(cq);
-	ofi_queue_wake(&cq->queue);
+	ofi_queue_wake(&cq->news);
 }
 
 static OFI_RARE void cq_fail(
@@ -61,7 +66,7 @@ static OFI_RARE void cq_fail(
 	error->source = source;
 	STAILQ_INSERT_TAIL(&cq->errors, error, next);
 	ofi_silence_end(cq);
-	ofi_queue_wake(&cq->queue);
+	ofi_queue_wake(&cq->news);
 }
 
 /* The entries of all formats are beginnings of the longest. */
@@ -164,7 +169,6 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 		cq_write(cq, &entry->e, entry->source);
 	}
 	cq_step(cq, count);
-	cq->queue.armed = false;
 	ofi_progress(cq->domain, false);
 	size_t got = count - cq->out_left;
 	cq->out_left = 0;
@@ -184,11 +188,17 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 	return -FI_EAGAIN;
 }
 
+/* Return true if a read without any event would tell something. */
+static bool cq_has(const struct ofi_cq *cq)
+{
+	return cq->ring_used || !STAILQ_EMPTY(&cq->errors) || cq->broken;
+}
+
 bool ofi_cq_peek(struct ofi_cq *cq)
 {
 	if (!cq->ring_used) /* else each look would take more events into the ring */
 		(void)cq_take(cq, NULL, 0, NULL);
-	return cq->ring_used || !STAILQ_EMPTY(&cq->errors) || cq->broken;
+	return cq_has(cq);
 }
 
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source)
@@ -238,11 +248,19 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	return 1;
 }
 
+/* One message wakes one thread.  It may be another than that which has to wake, or leave
+ * completions for more: so each thread calls this before it sleeps, or leaves. */
+static void cq_wake_next(struct ofi_cq *cq)
+{
+	if (cq->signal_left || cq_has(cq))
+		ofi_queue_wake(&cq->news);
+}
+
 static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	fi_addr_t *source, const void *cond, int timeout)
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
-	struct ofi_queue *queues[2] = {&cq->queue};
+	struct ofi_queue *queues[3] = {&cq->queue, &cq->news};
 	uint64_t end = ofi_now() + (uint64_t)timeout;
 	(void)cond; /* a hint only */
 	if (!buf && count)
@@ -250,19 +268,25 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count,
 	ssize_t rc = ofi_enter(cq->domain);
 	if (rc)
 		return rc;
+	unsigned signals = cq->signals;
 	cq->readers++;
-	while ((rc = cq_take(cq, buf, count, source)) == -FI_EAGAIN && !cq->signalled) {
+	while ((rc = cq_take(cq, buf, count, source)) == -FI_EAGAIN && !cq->signalled &&
+		cq->signals == signals) {
 		uint64_t now = ofi_now();
 		if (timeout >= 0 && now >= end)
 			break;
-		queues[1] = cq->domain->data;
+		cq_wake_next(cq);
 		ofi_silence(cq);
-		ofi_sleep(cq->domain, queues, queues[1] ? 2 : 1,
+		queues[2] = cq->domain->data;
+		ofi_sleep(cq->domain, queues, queues[2] ? 3 : 2,
 			timeout < 0 ? -1 : (int)(end - now));
 	}
 	if (rc == -FI_EAGAIN)
 		cq->signalled = false;
+	if (cq->signals != signals)
+		cq->signal_left--;
 	cq->readers--;
+	cq_wake_next(cq);
 	ofi_leave(cq->domain);
 	return rc;
 }
@@ -279,8 +303,10 @@ static int cq_signal(struct fid_cq *fid)
 	int rc = ofi_enter(cq->domain);
 	if (rc)
 		return rc;
-	cq->signalled = true;
-	ofi_queue_wake(&cq->queue);
+	cq->signals++;
+	cq->signal_left = cq->readers;
+	cq->signalled |= !cq->readers || cq->news.armed;
+	ofi_queue_wake(&cq->news);
 	ofi_leave(cq->domain);
 	return 0;
 }
@@ -323,14 +349,24 @@ static int cq_open_set(struct ofi_cq *cq)
 	if (cq->set < 0 || cq->timer < 0 ||
 		epoll_ctl(cq->set, EPOLL_CTL_ADD, cq->timer, &event))
 		return -errno;
-	return cq_watch(cq, &cq->queue);
+	int rc = cq_watch(cq, &cq->queue);
+	return rc ? rc : cq_watch(cq, &cq->news);
 }
 
 /* Return true if no event waits, and the next one makes the descriptor readable. */
 static bool cq_arm(struct ofi_queue *queue)
 {
-	queue->armed = true;
 	return PtlXEQArm(queue->eq) == PTL_OK;
+}
+
+/* The same for news, whose events are over for the program; a thread that sleeps there
+ * takes its own.  From now on completions without an event put one there. */
+static bool cq_arm_news(struct ofi_cq *cq)
+{
+	cq->news.armed = true;
+	while (!cq->news.asleep && ofi_queue_step(&cq->news))
+		;
+	return cq_arm(&cq->news);
 }
 
 int ofi_cq_trywait(struct ofi_cq *cq)
@@ -352,9 +388,9 @@ int ofi_cq_trywait(struct ofi_cq *cq)
 	bool signalled = cq->signalled;
 	cq->signalled = false;
 	/* Receives that wait for late messages make progress by reads only. */
-	if (!rc && (cq->ring_used || !STAILQ_EMPTY(&cq->errors) || cq->broken ||
-			   signalled || domain->waiting || !cq_arm(&cq->queue) ||
-			   (domain->data && !cq_arm(domain->data))))
+	if (!rc &&
+		(cq_has(cq) || signalled || domain->waiting || !cq_arm_news(cq) ||
+			!cq_arm(&cq->queue) || (domain->data && !cq_arm(domain->data))))
 		rc = -FI_EAGAIN;
 	ofi_leave(domain);
 	return rc;
@@ -371,6 +407,7 @@ static int cq_control(struct fid *fid, int command, void *arg)
 static void cq_free(struct ofi_cq *cq)
 {
 	ofi_queue_close(&cq->queue);
+	ofi_queue_close(&cq->news);
 	if (cq->set >= 0)
 		close(cq->set);
 	if (cq->timer >= 0)
@@ -456,6 +493,12 @@ int ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	made->set = made->timer = -1;
 	int rc = ofi_queue_open(&made->queue, made->domain, OFI_EVENTS);
 	if (rc) {
+		free(made);
+		return rc;
+	}
+	rc = ofi_queue_open(&made->news, made->domain, OFI_NEWS);
+	if (rc) {
+		ofi_queue_close(&made->queue);
 		free(made);
 		return rc;
 	}

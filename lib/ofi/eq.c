@@ -29,6 +29,8 @@ static void eq_show(struct ofi_eq *eq, bool on)
 
 static int eq_put(struct ofi_eq *eq, uint32_t event, const void *buf, size_t len)
 {
+	if (ofi_node.forked) /* the descriptor is that of its parent */
+		return -FI_EOPBADSTATE;
 	struct ofi_eq_entry *entry = malloc(sizeof *entry + len);
 	if (!entry)
 		return -FI_ENOMEM;
@@ -39,7 +41,7 @@ static int eq_put(struct ofi_eq *eq, uint32_t event, const void *buf, size_t len
 	if (STAILQ_EMPTY(&eq->entries))
 		eq_show(eq, true);
 	STAILQ_INSERT_TAIL(&eq->entries, entry, next);
-	pthread_cond_signal(&eq->news);
+	pthread_cond_broadcast(&eq->news); /* one that peeks leaves it to others */
 	pthread_mutex_unlock(&eq->lock);
 	return 0;
 }
@@ -96,6 +98,8 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 		return -FI_EINVAL;
 	if (flags & ~FI_PEEK)
 		return -FI_EBADFLAGS;
+	if (ofi_node.forked)
+		return -FI_EOPBADSTATE;
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	if (timeout > 0) {
 		end.tv_sec += timeout / 1000;
@@ -147,6 +151,8 @@ int ofi_eq_trywait(struct ofi_eq *eq)
 {
 	if (eq->fd < 0)
 		return -FI_EINVAL;
+	if (ofi_node.forked)
+		return -FI_EOPBADSTATE;
 	pthread_mutex_lock(&eq->lock);
 	int rc = STAILQ_EMPTY(&eq->entries) ? 0 : -FI_EAGAIN;
 	pthread_mutex_unlock(&eq->lock);
@@ -163,6 +169,8 @@ static int eq_close(struct fid *fid)
 {
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid.fid);
 	struct ofi_eq_entry *entry;
+	if (ofi_node.forked)
+		return -FI_EOPBADSTATE;
 	pthread_mutex_lock(&eq->lock);
 	bool read = eq->readers != 0;
 	pthread_mutex_unlock(&eq->lock);

@@ -39,6 +39,7 @@ struct ofi_mr {
 	size_t count;
 	ptl_handle_me_t me[MR_ENTRIES]; /* PTL_INVALID_HANDLE: the access is not given */
 	ptl_handle_md_t md[MR_ENTRIES];
+	bool closing; /* an entry has been removed, and none is posted any more */
 	LIST_ENTRY(ofi_mr) next;
 };
 
@@ -136,11 +137,15 @@ static int mr_post(struct ofi_mr *mr, int entry)
 		&mr->md[entry]);
 }
 
-/* Remove the entries.  Return false if transfers still use one. */
+/* Remove the entries, that for gets last: that for puts may take gets, too.  Return false
+ * if transfers still use one; those before it stay away then, and the region is closing
+ * until it has none.  The lock is free for moments. */
 static bool mr_withdraw(struct ofi_mr *mr)
 {
+	static const int order[MR_ENTRIES] = {MR_PUT, MR_DATA, MR_GET};
 	uint64_t end = ofi_now() + MR_CLOSE_MS;
-	for (int i = 0; i < MR_ENTRIES; i++) {
+	for (int n = 0; n < MR_ENTRIES; n++) {
+		int i = order[n];
 		while (mr->me[i] != PTL_INVALID_HANDLE &&
 			PtlMEUnlink(mr->me[i]) == PTL_ME_IN_USE) {
 			if (ofi_now() >= end)
@@ -150,6 +155,7 @@ static bool mr_withdraw(struct ofi_mr *mr)
 			(void)ofi_enter(mr->domain);
 		}
 		mr->me[i] = PTL_INVALID_HANDLE;
+		mr->closing = true;
 		FAULT_POINT("ofi.region_closing");
 	}
 	return true;
@@ -161,7 +167,7 @@ static int mr_split(struct ofi_mr *mr)
 {
 	bool shares = mr->access & FI_REMOTE_WRITE &&
 		      mr_cntr(mr, MR_GET) == mr_cntr(mr, MR_PUT);
-	if (!(mr->access & FI_REMOTE_READ) || shares ||
+	if (!(mr->access & FI_REMOTE_READ) || shares || mr->closing ||
 		mr->me[MR_GET] != PTL_INVALID_HANDLE)
 		return PTL_OK;
 	return mr_post(mr, MR_GET);
@@ -339,7 +345,7 @@ static int mr_open_data(struct ofi_domain *domain)
 	LIST_FOREACH(ep, &domain->eps, next)
 	{
 		if (ep->rx_cq)
-			ofi_queue_wake(&ep->rx_cq->queue);
+			ofi_queue_wake(&ep->rx_cq->news);
 	}
 	return 0;
 }

@@ -91,8 +91,9 @@ enum {
 	OFI_POSTED = 4096,
 	OFI_SENDS = 1024,
 	OFI_OPS = 1024,
-	OFI_TURNS = 64,     /* reads between two looks at late messages */
-	OFI_PERIOD_MS = 500 /* three between two looks whether a silent peer lives */
+	OFI_TURNS = 64,      /* reads between two looks at late messages */
+	OFI_PERIOD_MS = 500, /* three between two looks whether a silent peer lives */
+	OFI_NEWS = 8 /* events of a queue of news: one at a time, and that of its start */
 };
 
 /* Kinds of a list, and of the counters of an endpoint. */
@@ -163,7 +164,7 @@ struct ofi_queue {
 	int ops_made;
 	unsigned pings, pings_seen; /* messages to itself, and their events */
 	bool waking;                /* one is on its way (ofi_queue_wake) */
-	bool armed;                 /* the program may sleep on a descriptor */
+	bool armed;                 /* the program sleeps on its descriptor at times */
 };
 
 TAILQ_HEAD(ofi_reqs, ofi_req);
@@ -240,10 +241,13 @@ struct ofi_cq {
 	struct ofi_entry *ring;
 	size_t ring_room, ring_head, ring_used;
 	STAILQ_HEAD(, ofi_error) errors;
-	bool signalled;
-	bool broken; /* completions were lost */
-	bool busy;   /* the last read had a completion */
-	int readers; /* threads in fi_cq_sread */
+	struct ofi_queue news; /* wakes sleepers for what lies in ring and errors */
+	bool signalled; /* by fi_cq_signal, when a thread may have been on its way here */
+	unsigned signals; /* their number */
+	int signal_left;  /* threads in fi_cq_sread that the last one has yet to end */
+	bool broken;      /* completions were lost */
+	bool busy;        /* the last read had a completion */
+	int readers;      /* threads in fi_cq_sread */
 	/* silence.c: */
 	bool told;             /* tools know of a wait */
 	uint32_t empty;        /* reads that found nothing */

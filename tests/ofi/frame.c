@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The frame of the conformance suite of the libfabric provider. */
+#include "../support/asleep.h"
 #include "frame.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 const struct suite suite = {.statements = 97,
 	.table = "docs/conformance-ofi.md",
@@ -455,6 +457,42 @@ void check_guarded_at(const char *file, int line, const unsigned char *at, size_
 	check_bytes_at(file, line, at, filled, seed);
 	check_all(file, line, at + filled, len - filled + GUARD, UNTOUCHED);
 	check_all(file, line, at - GUARD, GUARD, UNTOUCHED);
+}
+
+void pass_one(struct side *s, uint64_t tag, void *sent, void *got)
+{
+	static uint64_t from = 53, to;
+	TRY(s, fi_trecv(s->ep, &to, 8, NULL, FI_ADDR_UNSPEC, tag, 0, got));
+	TRY(s, fi_tsend(s->ep, &from, 8, NULL, s->at[me.rank], tag, sent));
+}
+
+static struct {
+	int pipe[2];
+	_Atomic int tid;
+} piped;
+
+static void sleep_in_pipe(void *arg)
+{
+	char byte;
+	(void)arg;
+	piped.tid = (int)syscall(SYS_gettid);
+	CHECK_EQ(read(piped.pipe[0], &byte, 1), 1);
+}
+
+uint64_t wake_by_pipe(void)
+{
+	piped.tid = 0;
+	CHECK(pipe(piped.pipe) == 0);
+	struct thread *t = thread_start(sleep_in_pipe, NULL);
+	AWAIT(piped.tid != 0);
+	CHECK(await_thread_state(piped.tid, 'S'));
+	uint64_t began = now_ms();
+	CHECK_EQ(write(piped.pipe[1], "", 1), 1);
+	thread_join(t);
+	uint64_t took = now_ms() - began;
+	(void)close(piped.pipe[0]);
+	(void)close(piped.pipe[1]);
+	return took;
 }
 
 struct region region_open(

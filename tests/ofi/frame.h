@@ -142,6 +142,8 @@ void recv_from(struct side *s, bool tagged, fi_addr_t from, void *at, size_t len
 void send_now(struct side *s, unsigned rank, const void *at, size_t len, uint64_t tag);
 /* Send so that the completion comes when the receiver has the bytes, and take it. */
 void deliver(struct side *s, unsigned rank, const void *at, size_t len, uint64_t tag);
+/* Send a message to itself, for which it has posted a receive; leave both completions. */
+void pass_one(struct side *s, uint64_t tag, void *sent, void *got);
 /* Receive with a tag from any source, and take the completion. */
 struct done recv_now(struct side *s, void *at, size_t len, uint64_t tag);
 /* Look for a message without a receive; return the completion. */
@@ -172,6 +174,9 @@ void check_guarded_at(const char *file, int line, const unsigned char *at, size_
 	size_t filled, uint64_t seed);
 #define CHECK_GUARDED(at, len, filled, seed)                                             \
 	check_guarded_at(__FILE__, __LINE__, at, len, filled, seed)
+
+/* Return the time in ms that it takes to wake a thread on this machine, now. */
+uint64_t wake_by_pipe(void);
 
 /* ---- regions ---- */
 

@@ -253,17 +253,28 @@ STATEMENT(86, stopped_peer, 2, ALONE)
 
 /* ---- 87: fork ---- */
 
+static bool is_readable(int fd, int ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	return poll(&p, 1, ms) == 1;
+}
+
 /* What a child may not do. */
-static int child_tries(struct side *s)
+static int child_tries(struct side *s, struct fid_eq *events)
 {
 	static uint32_t value;
 	struct fi_cq_tagged_entry e;
+	struct fi_eq_entry entry = {0};
+	uint32_t event;
 	struct fid_domain *domain = NULL;
 	const ssize_t rc[] = {fi_tsend(s->ep, &value, 4, NULL, s->at[0], 1, NULL),
 		fi_tinject(s->ep, &value, 4, s->at[0], 1),
 		fi_trecv(s->ep, &value, 4, NULL, FI_ADDR_UNSPEC, 1, 0, NULL),
-		fi_cq_read(s->rx, &e, 1), fi_domain(s->fabric, s->info, &domain, NULL)};
-	for (int i = 0; i < 5; i++)
+		fi_cq_read(s->rx, &e, 1), fi_domain(s->fabric, s->info, &domain, NULL),
+		fi_eq_write(events, FI_NOTIFY, &entry, sizeof entry, 0),
+		fi_eq_read(events, &event, &entry, sizeof entry, 0),
+		fi_close(&events->fid)};
+	for (int i = 0; i < (int)(sizeof rc / sizeof rc[0]); i++)
 		if (rc[i] != -FI_EOPBADSTATE)
 			return i + 1;
 	return 0;
@@ -274,32 +285,37 @@ STATEMENT(87, fork, 2, ALONE)
 	only_portals("others work in two processes at once");
 	static uint32_t value;
 	struct side *s = plain_side();
+	struct fi_eq_attr attr = {.flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
+	struct fi_eq_entry entry = {0};
+	struct fid_eq *events = NULL;
+	uint32_t event;
+	int fd = -1;
+	OK(fi_eq_open(s->fabric, &attr, &events, NULL));
+	OK(fi_control(&events->fid, FI_GETWAIT, &fd));
+	CHECK_EQ(fi_eq_write(events, FI_NOTIFY, &entry, sizeof entry, 0), sizeof entry);
 	for (unsigned i = 0; i < 5; i++) {
 		int status;
 		pid_t pid = fork();
 		CHECK(pid >= 0);
 		if (pid == 0) {
-			int code = child_tries(s);
+			int code = child_tries(s, events);
 			(void)fi_close(&s->ep->fid);
 			exit(code);
 		}
 		CHECK(waitpid(pid, &status, 0) == pid);
 		CHECK_EQ(status, 0);
+		CHECK(is_readable(fd, 0));
 		if (me.is_client)
 			send_now(s, 1, &value, 4, 1);
 		else
 			(void)recv_now(s, &value, 4, 1);
 		barrier();
 	}
+	CHECK_EQ(fi_eq_read(events, &event, &entry, sizeof entry, 0), sizeof entry);
+	CLOSE(events);
 }
 
 /* ---- 88: the descriptor ---- */
-
-static bool is_readable(int fd, int ms)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	return poll(&p, 1, ms) == 1;
-}
 
 STATEMENT(88, descriptor, 2, 0)
 {

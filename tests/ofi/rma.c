@@ -402,18 +402,50 @@ STATEMENT(74, remote_counters, 2, 0)
 
 /* ---- 75, 76: the target ---- */
 
+static struct {
+	struct side *s;
+	struct fid_cntr *cntr;
+	_Atomic int enough;
+} counting;
+
+/* Have gets counted apart, and no longer, again and again. */
+static void count_on(void *arg)
+{
+	(void)arg;
+	while (!counting.enough) {
+		struct fid_ep *ep = NULL;
+		OK(fi_endpoint(counting.s->domain, counting.s->info, &ep, NULL));
+		OK(fi_ep_bind(ep, &counting.cntr->fid, FI_REMOTE_READ));
+		CLOSE(ep);
+	}
+}
+
+/* Close a region while another thread makes entries for gets of all regions. */
+static void close_counted(struct side *s, struct fid_mr *mr)
+{
+	counting.s = s;
+	counting.enough = 0;
+	OK(fi_cntr_open(s->domain, NULL, &counting.cntr, NULL));
+	struct thread *t = thread_start(count_on, NULL);
+	CLOSE(mr);
+	counting.enough = 1;
+	thread_join(t);
+	CLOSE(counting.cntr);
+}
+
 STATEMENT(75, closed_region, 2, 0)
 {
 	enum { LEN = 1 << 20 };
 	static unsigned char target[LEN], bytes[LEN];
 	static struct fi_context2 context;
 	only_portals("others end otherwise");
-	struct side *s = rma_side(0);
+	struct side *s = side_open((struct how){
+		.caps = FI_RMA | FI_TAGGED | FI_RMA_EVENT, .threading = FI_THREAD_SAFE});
 	for (unsigned i = 0; i < 20; i++) {
 		struct region r = region_at_server(s, target, LEN, ALL, i, i);
 		if (me.is_server) {
 			hear(i + 1);
-			CLOSE(r.mr); /* in the middle of writes */
+			close_counted(s, r.mr); /* in the middle of writes */
 			memset(target, 0x11, LEN);
 			barrier();
 			CHECK_ALL(target, LEN, 0x11);
@@ -431,6 +463,8 @@ STATEMENT(75, closed_region, 2, 0)
 				say();
 		}
 		barrier();
+		TRY(s, fi_read(s->ep, bytes, 8, NULL, s->at[1], r.base, r.key, &context));
+		(void)TAKE_ERR(s, &context, FI_EACCES);
 		barrier();
 	}
 }

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Conformance of the libfabric provider: counters, threads that wait for them, poll sets. */
+#include "../support/asleep.h"
+#include "frame.h"
+
+#include <sys/syscall.h>
+
+/* ---- 64 to 66: counters ---- */
+
+static void await_count(struct side *s, struct fid_cntr *c, uint64_t n)
+{
+	struct patience p = patience_begin();
+	while (fi_cntr_read(c) < n) {
+		if (!over_portals())
+			pump(s);
+		look_at(__FILE__, __LINE__, &p, "a counter");
+	}
+	CHECK_EQ(fi_cntr_read(c), n);
+}
+
+static struct region counted_region(struct side *s, struct fid_cntr **counters)
+{
+	static unsigned char target[64];
+	struct region r = {0};
+	OK(fi_mr_reg(s->domain, target, sizeof target, FI_REMOTE_READ | FI_REMOTE_WRITE,
+		0, me.rank + 1, FI_RMA_EVENT, &r.mr, NULL));
+	OK(fi_mr_bind(r.mr, &counters[C_REMOTE_WRITE]->fid, FI_REMOTE_WRITE));
+	OK(fi_mr_bind(r.mr, &counters[C_REMOTE_READ]->fid, FI_REMOTE_READ));
+	OK(fi_mr_enable(r.mr));
+	r.key = fi_mr_key(r.mr);
+	tell_region(&r);
+	return r;
+}
+
+static void count_transfers(struct side *s, struct fid_cntr **c, unsigned n)
+{
+	static struct fi_context2 context;
+	static unsigned char bytes[64];
+	struct region there = told_region(1, 1);
+	for (unsigned i = 0; i < n && me.is_client; i++) {
+		send_to(s, true, 1, bytes, 8, 1, &context);
+		TRY(s, fi_write(s->ep, bytes, 8, NULL, s->at[1], 0, there.key, &context));
+		TRY(s, fi_read(s->ep, bytes, 8, NULL, s->at[1], 8, there.key, &context));
+	}
+	if (me.is_client) {
+		await_count(s, c[C_SEND], n);
+		await_count(s, c[C_WRITE], n);
+		await_count(s, c[C_READ], n);
+	} else {
+		await_count(s, c[C_RECV], n);
+		await_count(s, c[C_REMOTE_WRITE], n);
+		await_count(s, c[C_REMOTE_READ], n);
+	}
+	for (unsigned i = 0; i < COUNTERS; i++)
+		CHECK_EQ(fi_cntr_readerr(c[i]), 0);
+}
+
+/* Write to rank 1 and see that the counter has n more. */
+static void count_one(struct side *s, struct region there, struct fid_cntr *c, uint64_t n)
+{
+	static struct fi_context2 context;
+	static uint64_t value;
+	if (me.is_client) {
+		TRY(s, fi_write(
+			       s->ep, &value, 8, NULL, s->at[1], 0, there.key, &context));
+		(void)TAKE(s, &context);
+	}
+	barrier();
+	if (me.is_server)
+		await_count(s, c, n);
+	barrier();
+}
+
+/* Two endpoints share a counter of what peers write; one of them is closed. */
+static void share_counter(void)
+{
+	static unsigned char target[64];
+	struct side *s =
+		side_open((struct how){.caps = FI_TAGGED | FI_RMA | FI_RMA_EVENT});
+	struct fid_ep *ep[2] = {NULL, NULL};
+	struct fid_cntr *c = NULL;
+	OK(fi_cntr_open(s->domain, NULL, &c, NULL));
+	for (unsigned i = 0; i < 2; i++) {
+		OK(fi_endpoint(s->domain, s->info, &ep[i], NULL));
+		OK(fi_ep_bind(ep[i], &s->av->fid, 0));
+		OK(fi_ep_bind(ep[i], &s->rx->fid, FI_TRANSMIT | FI_RECV));
+		OK(fi_ep_bind(ep[i], &c->fid, FI_REMOTE_WRITE));
+		OK(fi_enable(ep[i]));
+	}
+	struct region r = region_open(s, target, sizeof target, FI_REMOTE_WRITE, 9);
+	unsigned nth = tales_told();
+	tell_region(&r);
+	struct region there = told_region(1, nth);
+	count_one(s, there, c, 1);
+	CLOSE(ep[0]);
+	count_one(s, there, c, 2);
+	CLOSE(ep[1]);
+	CLOSE(r.mr);
+	CLOSE(c);
+}
+
+STATEMENT(64, counters, 2, 0)
+{
+	enum { N = 100 };
+	static struct fid_cntr *c[COUNTERS];
+	static struct fi_context2 contexts[N];
+	static unsigned char bytes[N][8];
+	only_portals("others have no remote counters of regions");
+	struct side *s = side_open(
+		(struct how){.caps = FI_TAGGED | FI_RMA | FI_RMA_EVENT, .counters = c});
+	struct region r = counted_region(s, c);
+	for (unsigned i = 0; i < N && me.is_server; i++)
+		recv_from(s, true, FI_ADDR_UNSPEC, bytes[i], 8, 1, &contexts[i]);
+	barrier();
+	count_transfers(s, c, N);
+	barrier();
+	if (me.is_server) { /* one that is truncated */
+		recv_from(s, true, FI_ADDR_UNSPEC, bytes[0], 4, 1, &contexts[0]);
+		POLL(fi_cntr_readerr(c[C_RECV]) == 1);
+		CHECK_EQ(fi_cntr_read(c[C_RECV]), N);
+		OK(fi_cntr_add(c[C_RECV], 5));
+		CHECK_EQ(fi_cntr_read(c[C_RECV]), N + 5);
+		OK(fi_cntr_set(c[C_RECV], 3));
+		CHECK_EQ(fi_cntr_read(c[C_RECV]), 3);
+		OK(fi_cntr_adderr(c[C_RECV], 2));
+		CHECK_EQ(fi_cntr_readerr(c[C_RECV]), 3);
+		OK(fi_cntr_seterr(c[C_RECV], 0));
+		CHECK_EQ(fi_cntr_readerr(c[C_RECV]), 0);
+	} else {
+		send_to(s, true, 1, bytes[0], 8, 1, &contexts[0]);
+	}
+	barrier();
+	CLOSE(r.mr);
+	CLOSE(s->ep);
+	s->ep = NULL;
+	for (unsigned i = 0; i < COUNTERS; i++) {
+		CLOSE(c[i]);
+		s->counters[i] = NULL;
+	}
+	share_counter();
+}
+
+static struct {
+	struct fid_cntr *c;
+	uint64_t threshold;
+	_Atomic int tid;
+	_Atomic int done;
+	int rc;
+} waiters[2];
+
+static void sleep_in_wait(void *arg)
+{
+	unsigned i = (unsigned)(uintptr_t)arg;
+	waiters[i].tid = (int)syscall(SYS_gettid);
+	waiters[i].rc = fi_cntr_wait(waiters[i].c, waiters[i].threshold, -1);
+	waiters[i].done = 1;
+}
+
+/* Start a thread that waits for a value, and wait until it sleeps. */
+static struct thread *start_waiter(unsigned i, struct fid_cntr *c, uint64_t threshold)
+{
+	waiters[i].c = c;
+	waiters[i].threshold = threshold;
+	waiters[i].tid = waiters[i].done = 0;
+	struct thread *t = thread_start(sleep_in_wait, CONTEXT(i));
+	AWAIT(waiters[i].tid != 0);
+	CHECK(await_thread_state(waiters[i].tid, 'S'));
+	CHECK(!waiters[i].done);
+	return t;
+}
+
+/* Counts without an event for a thread that sleeps: by the program, of injected messages,
+ * of a counter that is bound to nothing, to an endpoint, to a region.  The thread looks
+ * by itself after 400 ms, which would take 32 s in all, and 8 s for one kind. */
+static void wake_waiters(struct side *s, struct fid_cntr *c)
+{
+	enum { N = 40 };
+	static unsigned char target[8];
+	struct fid_cntr *of_region = NULL, *of_nothing = NULL;
+	struct fid_mr *mr = NULL;
+	OK(fi_cntr_open(s->domain, NULL, &of_nothing, NULL));
+	OK(fi_cntr_open(s->domain, NULL, &of_region, NULL));
+	OK(fi_mr_reg(
+		s->domain, target, 8, FI_REMOTE_WRITE, 0, 65, FI_RMA_EVENT, &mr, NULL));
+	OK(fi_mr_bind(mr, &of_region->fid, FI_REMOTE_WRITE));
+	OK(fi_mr_enable(mr));
+	struct fid_cntr *all[] = {of_nothing, of_region, c, c};
+	uint64_t counted = 0, by_pipe = 0;
+	for (unsigned i = 0; i < N; i++) {
+		by_pipe += wake_by_pipe();
+		struct fid_cntr *which = all[i % 4];
+		uint64_t now = fi_cntr_read(which);
+		struct thread *far = start_waiter(1, which, now + 2);
+		struct thread *near = start_waiter(0, which, now + 1);
+		for (unsigned n = 0; n < 2; n++) {
+			counted -= now_ms();
+			if (i % 4 == 3)
+				TRY(s, fi_tinject(s->ep, target, 1, s->at[me.rank], 65));
+			else
+				OK(fi_cntr_add(which, 1));
+			thread_join(n ? far : near);
+			CHECK_EQ(waiters[1 - n].done, n);
+			counted += now_ms();
+		}
+	}
+	if (counted > 5000 + 20 * by_pipe)
+		check_failed(__FILE__, __LINE__, "the threads slept for %u ms",
+			(unsigned)counted);
+	struct thread *t = start_waiter(0, of_nothing, 1000000);
+	FAILS(fi_close(&of_nothing->fid), -FI_EBUSY);
+	CHECK(!waiters[0].done);
+	OK(fi_cntr_adderr(of_nothing, 1));
+	thread_join(t);
+	CHECK_EQ(waiters[0].rc, -FI_EAVAIL);
+	CLOSE(of_nothing);
+	CLOSE(mr);
+	CLOSE(of_region);
+}
+
+STATEMENT(65, wait_for_counters, 2, 0)
+{
+	static struct fid_cntr *c[COUNTERS];
+	static struct fi_context2 contexts[3];
+	static uint32_t value;
+	not_over("shm", "it waits for no counter");
+	struct side *s = side_open((struct how){
+		.caps = FI_TAGGED | (over_portals() ? FI_RMA | FI_RMA_EVENT : 0),
+		.threading = over_portals() ? FI_THREAD_SAFE : FI_THREAD_UNSPEC,
+		.counters = c});
+	if (me.is_client) {
+		for (unsigned i = 0; i < 3; i++) {
+			hear(i + 1);
+			send_to(s, true, 1, &value, i == 2 ? 4 : 0, 1, &contexts[i]);
+			if (i == 1)
+				OK(fi_cntr_wait(c[C_SEND], 2, -1));
+		}
+		barrier();
+		return;
+	}
+	for (unsigned i = 0; i < 3; i++) /* the last one is truncated */
+		recv_from(
+			s, true, FI_ADDR_UNSPEC, &value, i == 2 ? 1 : 4, 1, &contexts[i]);
+	uint64_t began = now_ms();
+	FAILS(fi_cntr_wait(c[C_RECV], 1, 60), -FI_ETIMEDOUT);
+	CHECK(now_ms() - began >= 59);
+	say();
+	say();
+	OK(fi_cntr_wait(c[C_RECV], 2, -1));
+	CHECK_EQ(fi_cntr_read(c[C_RECV]), 2);
+	OK(fi_cntr_wait(c[C_RECV], 1, 0));
+	say();
+	FAILS(fi_cntr_wait(c[C_RECV], 3, -1), -FI_EAVAIL);
+	CHECK_EQ(fi_cntr_readerr(c[C_RECV]), 1);
+	CHECK_EQ(fi_cntr_read(c[C_RECV]), 2);
+	if (over_portals())
+		wake_waiters(s, c[C_SEND]);
+	barrier();
+}
+
+STATEMENT(66, counter_and_queue, 1, 0)
+{
+	enum { N = 50 };
+	static struct fid_cntr *c[COUNTERS];
+	static struct fi_context2 sent[N], got[N];
+	struct side *s = side_open((struct how){.caps = FI_TAGGED, .counters = c});
+	for (unsigned i = 0; i < N; i++)
+		pass_one(s, 1, &sent[i], &got[i]);
+	for (unsigned i = 0; i < N; i++) {
+		(void)TAKE(s, &sent[i]);
+		(void)TAKE(s, &got[i]);
+	}
+	await_count(s, c[C_SEND], N);
+	await_count(s, c[C_RECV], N);
+	SILENCE(s, 2);
+	CHECK_EQ(fi_cntr_read(c[C_SEND]), N);
+	CHECK_EQ(fi_cntr_read(c[C_RECV]), N);
+}
+
+/* ---- 97: poll sets ---- */
+
+static struct fid_poll *set;
+static _Atomic int polled_enough;
+
+/* Return a bit for each context that a poll has told. */
+static unsigned polled(void)
+{
+	void *news[8];
+	unsigned bits = 0;
+	int n = fi_poll(set, news, 8);
+	CHECK(n >= 0 && n <= 4);
+	for (int i = 0; i < n; i++)
+		bits |= 1u << (uintptr_t)news[i];
+	return bits;
+}
+
+static void poll_on(void *arg)
+{
+	(void)arg;
+	while (!polled_enough)
+		(void)polled();
+}
+
+/* A member, and one that comes and goes while another thread polls, stay open. */
+static void check_members(struct side *s)
+{
+	struct fid_cq *cq = queue_open(s->domain, FI_CQ_FORMAT_MSG, FI_WAIT_NONE, 0);
+	struct fid_cntr *cntr;
+	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
+	OK(fi_cntr_open(s->domain, &attr, &cntr, NULL));
+	OK(fi_poll_add(set, &cntr->fid, 0));
+	struct thread *t = thread_start(poll_on, NULL);
+	for (unsigned i = 0; i < 1000; i++) {
+		OK(fi_poll_add(set, &cq->fid, 0));
+		OK(fi_poll_del(set, &cq->fid, 0));
+	}
+	polled_enough = 1;
+	thread_join(t);
+	OK(fi_poll_add(set, &cq->fid, 0));
+	if (over_portals()) { /* others close members */
+		FAILS(fi_close(&cq->fid), -FI_EBUSY);
+		FAILS(fi_close(&cntr->fid), -FI_EBUSY);
+		FAILS(fi_poll_add(set, &cq->fid, 0), -FI_EALREADY);
+		FAILS(fi_poll_add(set, &s->ep->fid, 0), -FI_EINVAL);
+	}
+	OK(fi_poll_del(set, &cq->fid, 0));
+	OK(fi_poll_del(set, &cntr->fid, 0));
+	if (over_portals())
+		FAILS(fi_poll_del(set, &cq->fid, 0), -FI_EINVAL);
+	CLOSE(cq);
+	CLOSE(cntr);
+}
+
+/* The bytes that a write to itself brings are told as the queue of receives. */
+static void check_data(struct side *s)
+{
+	static struct fi_context2 c;
+	static uint64_t from = 97, to;
+	struct region r = region_open(s, &to, 8, FI_REMOTE_WRITE, 1);
+	TRY(s, fi_writedata(s->ep, &from, 8, NULL, 5, s->at[me.rank], r.base, r.key, &c));
+	POLL((polled() & 4u) != 0);
+	(void)TAKE(s, &c);
+	CHECK_EQ(NEXT(s).e.data, 5);
+	CHECK_EQ(to, 97);
+	CHECK_EQ(polled() & 6u, 0);
+	CLOSE(r.mr);
+}
+
+STATEMENT(97, poll_sets, 1, 0)
+{
+	static struct fid_cntr *c[COUNTERS];
+	static struct fi_context2 sent, got;
+	not_over("shm", "its counters do not wait");
+	struct side *s = side_open((struct how){
+		.caps = FI_TAGGED | FI_RMA, .two_queues = true, .counters = c});
+	struct fid *members[] = {
+		&s->tx->fid, &s->rx->fid, &c[C_SEND]->fid, &c[C_RECV]->fid};
+	void *one;
+	unsigned bits = 0;
+	OK(fi_poll_open(s->domain, &(struct fi_poll_attr){0}, &set));
+	for (unsigned i = 0; i < 4; i++) {
+		members[i]->context = CONTEXT(i + 1);
+		OK(fi_poll_add(set, members[i], 0));
+	}
+	if (over_portals()) /* others close it */
+		FAILS(fi_close(&set->fid), -FI_EBUSY);
+	CHECK_EQ(polled(), 0);
+	pass_one(s, 1, &sent, &got);
+	POLL((bits |= polled()) == 30);
+	CHECK_EQ(polled(), 6); /* the queues are not empty; the counters told all */
+	CHECK_EQ(fi_poll(set, &one, 1), 1);
+	CHECK_EQ(fi_poll(set, &one, 0), 0);
+	(void)TAKE(s, &sent);
+	(void)TAKE(s, &got);
+	CHECK_EQ(polled(), 0);
+	if (over_portals()) { /* what the program adds is no news */
+		OK(fi_cntr_add(c[C_SEND], 5));
+		OK(fi_cntr_set(c[C_RECV], 0));
+		OK(fi_cntr_adderr(c[C_RECV], 1));
+		CHECK_EQ(polled(), 0);
+	}
+	check_data(s);
+	check_members(s);
+	for (unsigned i = 0; i < 4; i++)
+		OK(fi_poll_del(set, members[i], 0));
+	CHECK_EQ(polled(), 0);
+	CLOSE(set);
+}
