@@ -145,8 +145,14 @@ static bool fails(struct side *s, unsigned kind, unsigned char *at)
 		     : kind == 1 ? fi_tsend(s->ep, at, LONG, NULL, s->at[1], 1, &context)
 		     : kind == 2
 			     ? fi_write(s->ep, at, 8, NULL, s->at[1], 0, r.key, &context)
-			     : fi_read(s->ep, at, LONG, NULL, s->at[1], 0, r.key,
-				       &context);
+		     : kind == 3 ? fi_read(s->ep, at, LONG, NULL, s->at[1], 0, r.key,
+					   &context)
+		     : kind == 4
+			     ? fi_atomic(s->ep, at, 1, NULL, s->at[1], 0, r.key,
+				       FI_UINT64, FI_SUM, &context)
+			     : fi_fetch_atomic(s->ep, at, 1, NULL, at + 8, NULL, s->at[1],
+				       0, r.key, FI_UINT64,
+				       kind == 5 ? FI_SUM : FI_ATOMIC_READ, &context);
 		if (rc == -FI_EAGAIN)
 			pump(s);
 	} while (rc == -FI_EAGAIN);
@@ -162,7 +168,7 @@ STATEMENT(84, killed_peer, 3, ALONE)
 {
 	only_portals("others wait for ever");
 	static unsigned char bytes[LONG];
-	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA | FI_ATOMIC});
 	if (me.is_server) {
 		struct region r =
 			region_open(s, bytes, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, 1);
@@ -176,7 +182,7 @@ STATEMENT(84, killed_peer, 3, ALONE)
 
 		signal_rank(1, SIGKILL);
 		say();
-		for (unsigned kind = 0; kind < (4); kind++)
+		for (unsigned kind = 0; kind < 7; kind++)
 			for (uint64_t began = now_ms(); !fails(s, kind, bytes);)
 				check_within(began, 1);
 	}
