@@ -158,7 +158,7 @@ static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 {
 	bool fetches = call->flags & (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC);
 	struct ofi_req *req = ofi_req_new(ep);
-	if (!req || !ofi_op_borrow(ep->tx, req)) {
+	if (!req || !ofi_op_borrow(ep->tx, req, OFI_OF_PROGRAM)) {
 		if (req)
 			ofi_req_free(req);
 		return -FI_EAGAIN;

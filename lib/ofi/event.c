@@ -137,8 +137,8 @@ static void op_return(struct ofi_op *op, bool failed)
 		op->md = PTL_INVALID_HANDLE;
 	}
 	op->own = false;
-	op->next = op->queue->ops;
-	op->queue->ops = op;
+	op->next = op->pool->free;
+	op->pool->free = op;
 }
 
 void ofi_req_free(struct ofi_req *req)
@@ -186,23 +186,29 @@ static const ptl_md_t queue_space = {
 	.length = OFI_SPACE_END - OFI_SPACE_BASE,
 };
 
-/* Take an op whose descriptor may be missing. */
-static struct ofi_op *op_take(struct ofi_queue *queue)
+static OFI_RARE struct ofi_op *op_make(struct ofi_queue *queue, struct ofi_pool *pool)
 {
-	struct ofi_op *op = queue->ops;
-	if (OFI_LIKELY(op != NULL)) {
-		queue->ops = op->next;
-		return op;
-	}
-	if (queue->ops_made == OFI_OPS)
-		return NULL;
-	op = calloc(1, sizeof *op);
+	struct ofi_op *op = pool->left ? calloc(1, sizeof *op) : NULL;
 	if (!op)
 		return NULL;
-	queue->all_ops[queue->ops_made++] = op;
+	pool->left--;
+	op->made = queue->made;
+	queue->made = op;
 	op->sink.event = op_event;
 	op->queue = queue;
+	op->pool = pool;
 	op->md = PTL_INVALID_HANDLE;
+	return op;
+}
+
+/* Take an op whose descriptor may be missing. */
+static struct ofi_op *op_take(struct ofi_queue *queue, enum ofi_ops use)
+{
+	struct ofi_pool *pool = &queue->pools[use];
+	struct ofi_op *op = pool->free;
+	if (OFI_UNLIKELY(!op))
+		return op_make(queue, pool);
+	pool->free = op->next;
 	return op;
 }
 
@@ -220,16 +226,16 @@ static bool op_lend(struct ofi_op *op, struct ofi_req *req, const ptl_md_t *md)
 	return true;
 }
 
-bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req)
+bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req, enum ofi_ops use)
 {
-	struct ofi_op *op = op_take(queue);
+	struct ofi_op *op = op_take(queue, use);
 	return op && op_lend(op, req, &queue_space);
 }
 
 bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
-	size_t count)
+	size_t count, enum ofi_ops use)
 {
-	struct ofi_op *op = op_take(queue);
+	struct ofi_op *op = op_take(queue, use);
 	if (!op)
 		return false;
 	if (op->md != PTL_INVALID_HANDLE)
@@ -278,9 +284,10 @@ int ofi_queue_open(struct ofi_queue *queue, struct ofi_domain *domain, unsigned 
 	if (rc != PTL_OK)
 		return -FI_ENOMEM;
 	rc = queue_bind(queue, &queue->sink, queue_space, &queue->md);
-	if (rc == PTL_OK && count == OFI_EVENTS) {
-		queue->all_ops = calloc(OFI_OPS, sizeof(struct ofi_op *));
-		rc = queue->all_ops ? PTL_OK : PTL_NO_SPACE;
+	if (count == OFI_EVENTS) {
+		queue->pools[OFI_OF_PROGRAM].left = OFI_OPS;
+		queue->pools[OFI_OF_FETCH].left = OFI_FETCHES;
+		queue->pools[OFI_OF_QUESTION].left = OFI_QUESTIONS;
 	}
 	if (rc != PTL_OK) {
 		ofi_queue_close(queue);
@@ -293,12 +300,12 @@ void ofi_queue_close(struct ofi_queue *queue)
 {
 	if (queue->md != PTL_INVALID_HANDLE)
 		PtlMDUnlink(queue->md);
-	for (int i = 0; i < queue->ops_made; i++) {
-		if (queue->all_ops[i]->md != PTL_INVALID_HANDLE)
-			PtlMDUnlink(queue->all_ops[i]->md);
-		free(queue->all_ops[i]);
+	for (struct ofi_op *op = queue->made, *next; op; op = next) {
+		next = op->made;
+		if (op->md != PTL_INVALID_HANDLE)
+			PtlMDUnlink(op->md);
+		free(op);
 	}
-	free(queue->all_ops);
 	PtlEQFree(queue->eq);
 }
 
@@ -448,7 +455,7 @@ static void watch_ask(struct ofi_req *req)
 		return;
 	ask->sink.event = watch_event;
 	ask->peer = req->peer;
-	if (!ofi_op_borrow(req->op->queue, ask) ||
+	if (!ofi_op_borrow(req->op->queue, ask, OFI_OF_QUESTION) ||
 		PtlGetRegion(ask->op->md, 0, 0, req->peer, OFI_PT_SYSTEM, ofi_node.ac, 0,
 			0) != PTL_OK) {
 		ofi_req_free(ask);

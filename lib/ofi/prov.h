@@ -22,7 +22,9 @@
  * mutex of ofi_node comes first, or is only tried; that of an EQ comes last.
  *
  * Credits.  A queue never overflows, since each event that may come has its place:
- * OFI_POSTED for receives, OFI_SENDS for short sends, and three for each op.
+ * OFI_POSTED for receives, OFI_SENDS for short sends, two for each op of the program, and
+ * one for each op of the provider's own gets (enum ofi_ops).  Those gets have ops of
+ * their own: what the program has under way may end only by them.
  */
 #ifndef OFI_PROV_H
 #define OFI_PROV_H
@@ -87,10 +89,12 @@ enum {
 	OFI_INJECT = 1536,
 	OFI_ATOMIC = 64, /* bytes of an atomic operation, at most */
 	OFI_ENTRIES = 131072,
-	OFI_EVENTS = 8192, /* of a queue: the sum of the next three, the last thrice */
+	OFI_EVENTS = 8192, /* of a queue: the sum of what follows, OFI_OPS twice */
 	OFI_POSTED = 4096,
 	OFI_SENDS = 1024,
 	OFI_OPS = 1024,
+	OFI_FETCHES = 32,
+	OFI_QUESTIONS = 992,
 	OFI_TURNS = 64,      /* reads between two looks at late messages */
 	OFI_PERIOD_MS = 500, /* three between two looks whether a silent peer lives */
 	OFI_NEWS = 8 /* events of a queue of news: one at a time, and that of its start */
@@ -133,15 +137,27 @@ struct ofi_sink {
 
 struct ofi_req;
 
+/* Operations by the pool of their ops: those of the program, gets of the bytes of late
+ * messages, which use the program's ops while there are some, and gets that ask whether a
+ * peer lives. */
+enum ofi_ops { OFI_OF_PROGRAM, OFI_OF_FETCH, OFI_OF_QUESTION, OFI_POOLS };
+
+/* A pool of ops. */
+struct ofi_pool {
+	struct ofi_op *free;
+	int left; /* ops that may still be made */
+};
+
 /* A whole-space descriptor for operations whose events do not carry a serial number: puts
  * with ACK, and gets.  A request that needs the descriptor of an iovec has its own. */
 struct ofi_op {
 	struct ofi_sink sink;
 	struct ofi_queue *queue;
+	struct ofi_pool *pool;
 	struct ofi_req *req;
 	ptl_handle_md_t md;
 	bool own; /* md is of an iovec, and ends with the request */
-	struct ofi_op *next;
+	struct ofi_op *next, *made;
 };
 
 /* A queue of Portals, and the descriptors that may put events there. */
@@ -159,9 +175,8 @@ struct ofi_queue {
 	ptl_handle_md_t md;
 	int posted; /* credits that are left for receives, and for short sends */
 	int sends;
-	struct ofi_op *ops; /* free ones */
-	struct ofi_op **all_ops;
-	int ops_made;
+	struct ofi_pool pools[OFI_POOLS];
+	struct ofi_op *made;        /* all ops */
 	unsigned pings, pings_seen; /* messages to itself, and their events */
 	bool waking;                /* one is on its way (ofi_queue_wake) */
 	bool armed;                 /* the program sleeps on its descriptor at times */
@@ -621,12 +636,12 @@ struct ofi_req *ofi_req_new(struct ofi_ep *ep);
 void ofi_req_free(struct ofi_req *req); /* with its op, and out of the watched ones */
 void ofi_reqs_free(struct ofi_domain *domain); /* the memory of all */
 struct ofi_req *ofi_req_find(struct ofi_domain *domain, uint32_t serial); /* or NULL */
-/* Give the request a descriptor that posts to the queue, or return false: none is free.
- * Its events go to req->sink. */
-bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req);
+/* Give the request a descriptor that posts to the queue, or return false: none of this
+ * use is free.  Its events go to req->sink. */
+bool ofi_op_borrow(struct ofi_queue *queue, struct ofi_req *req, enum ofi_ops use);
 /* The same for count elements of an iovec. */
 bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iovec *iov,
-	size_t count);
+	size_t count, enum ofi_ops use);
 /* Give it back; nothing was begun. */
 void ofi_op_return(struct ofi_req *req);
 /* From now on look every second or two whether req->peer lives; if not, the sink gets a

@@ -86,7 +86,7 @@ static struct ofi_req *rma_part(struct ofi_ep *ep, char *from, size_t len,
 	struct ofi_req *part = ofi_req_new(ep);
 	if (!part)
 		return NULL;
-	if (!ofi_op_borrow(ep->tx, part)) {
+	if (!ofi_op_borrow(ep->tx, part, OFI_OF_PROGRAM)) {
 		ofi_req_free(part);
 		return NULL;
 	}

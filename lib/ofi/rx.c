@@ -221,6 +221,20 @@ static void rx_fetch_event(struct ofi_sink *sink, const ptl_event_t *event)
 	rx_late_done(req, req->err ? 0 : event->mlength, event->ni_fail_type);
 }
 
+/* Take an op for len bytes of a receive.  Exposed messages of the program itself, which
+ * may wait for this receive, may have all of its ops. */
+static bool rx_borrow(struct ofi_req *req, size_t len)
+{
+	static const enum ofi_ops uses[] = {OFI_OF_PROGRAM, OFI_OF_FETCH};
+	for (int i = 0; i < 2; i++)
+		if (req->rx.count == 1 || !len
+				? ofi_op_borrow(req->ep->rx, req, uses[i])
+				: ofi_op_bind(req->ep->rx, req, req->rx.iov,
+					  req->rx.count, uses[i]))
+			return true;
+	return false;
+}
+
 /* Ask for the bytes of an exposed message.  Return false if no op is free. */
 static bool rx_fetch(struct ofi_req *req)
 {
@@ -230,8 +244,7 @@ static bool rx_fetch(struct ofi_req *req)
 		room += req->rx.iov[i].iov_len;
 	size_t len = late->len < room ? late->len : room;
 	bool one = req->rx.count == 1;
-	if (!(one || !len ? ofi_op_borrow(req->ep->rx, req)
-			  : ofi_op_bind(req->ep->rx, req, req->rx.iov, req->rx.count)))
+	if (!rx_borrow(req, len))
 		return false;
 	req->sink.event = rx_fetch_event;
 	req->rx.len = len;

@@ -136,7 +136,8 @@ static OFI_SLOW int tx_long(struct ofi_req *req, const struct tx_place *place,
 {
 	struct ofi_queue *queue = req->ep->tx;
 	bool one = count <= 1;
-	if (!(one ? ofi_op_borrow(queue, req) : ofi_op_bind(queue, req, iov, count)))
+	if (!(one ? ofi_op_borrow(queue, req, OFI_OF_PROGRAM)
+		  : ofi_op_bind(queue, req, iov, count, OFI_OF_PROGRAM)))
 		return -FI_EAGAIN;
 	req->sink.event = tx_long_event;
 	req->withdraw = tx_withdraw;
@@ -165,7 +166,7 @@ static inline int tx_short(struct ofi_req *req, const struct tx_place *place,
 	if (OFI_UNLIKELY(!queue->sends))
 		return -FI_EAGAIN;
 	if (OFI_UNLIKELY(count > 1)) {
-		if (!ofi_op_bind(queue, req, iov, count))
+		if (!ofi_op_bind(queue, req, iov, count, OFI_OF_PROGRAM))
 			return -FI_EAGAIN;
 		md = req->op->md;
 	}

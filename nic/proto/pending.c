@@ -312,12 +312,13 @@ void p3_pending_fail(struct p3_nic *n, struct p3_pending *t, bool died)
 	}
 	if (p3_pending_is_held(n, t->peer))
 		p3_pending_start(n, t);
-	if (t->send.md)
+	bool is_sent = !t->send.md; /* its send has ended, or has no events */
+	if (!is_sent)
 		p3_pending_end(n, t, fail);
-	else if (t->kind != P3_REQ_PUT && died && p3_pending_md_lives(t))
-		p3_pending_reply_fails(n, &t->move, t->md, t->peer);
-	if (!died)
+	if (!is_sent || !died)
 		p3_pending_dropped(n, t);
+	else if (t->kind != P3_REQ_PUT && p3_pending_md_lives(t))
+		p3_pending_reply_fails(n, &t->move, t->md, t->peer);
 	p3_pending_free(n, t);
 }
 

@@ -552,6 +552,63 @@ HAND_CASE(target_that_leaves_keeps_no_initiator, 2)
 	target_ends(rank, node_ni(), false);
 }
 
+/* Fetch and add at node 1, which dies or is dead: the send fails, and with the option so
+ * does the reply */
+static void fetch_in_vain(ptl_handle_ni_t ni, ptl_handle_eq_t eq, bool is_told)
+{
+	ptl_md_t md = quiet_md(node_alloc(8), 8, eq);
+	md.options |= is_told ? PTLX_MD_REPLY_ALWAYS : 0;
+	ptl_handle_md_t get = bind_md(ni, md);
+	ptl_handle_md_t put = bind_md(ni, quiet_md(node_alloc(8), 8, eq));
+	CHECK_OK(PtlXAtomic(get, 0, put, 0, 8, PTLX_SUM, PTLX_UINT64, PTL_NO_ACK_REQ,
+		id_of(ni, 1), PT, 0, 1, 0, 0));
+}
+
+static void expect_failure(ptl_handle_eq_t eq, ptl_event_kind_t kind)
+{
+	ptl_event_t ev = next_event(eq);
+	CHECK_EQ(ev.type, kind);
+	CHECK_EQ(ev.ni_fail_type, PTL_NI_FAIL);
+	CHECK_EQ(ev.mlength, 0);
+}
+
+static void expect_fetch_failure(ptl_handle_eq_t eq, bool is_told)
+{
+	expect_failure(eq, PTL_EVENT_SEND_END);
+	if (is_told)
+		expect_failure(eq, PTL_EVENT_REPLY_END);
+}
+
+/* The first two wait behind bytes that use up lane and copies until node 1 dies; the
+ * others come later */
+NODES_CASE(initiator_of_a_fetch_from_the_dead_is_told, 2)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	unsigned char *bytes = node_alloc(8192);
+	if (rank == 1)
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+	sync_nodes();
+	if (rank == 1) {
+		await_kept(ni, 1);
+		meet_nodes();
+		node_die();
+		return;
+	}
+	for (size_t len = 8192; len; len /= 2)
+		while (PtlXInject(ni, bytes, len, id_of(ni, 1), PT, 0, 1, 0, 0) == PTL_OK)
+			;
+	fetch_in_vain(ni, eq, false);
+	fetch_in_vain(ni, eq, true);
+	meet_nodes();
+	expect_fetch_failure(eq, false);
+	expect_fetch_failure(eq, true);
+	for (unsigned told = 0; told < 2; told++) {
+		fetch_in_vain(ni, eq, told);
+		expect_fetch_failure(eq, told);
+	}
+	expect_empty(eq);
+}
+
 /* ---- puts of bytes ---- */
 
 /* Bytes may change as soon as the call returns, and come in order with other puts */

@@ -145,8 +145,14 @@ static bool fails(struct side *s, unsigned kind, unsigned char *at)
 		     : kind == 1 ? fi_tsend(s->ep, at, LONG, NULL, s->at[1], 1, &context)
 		     : kind == 2
 			     ? fi_write(s->ep, at, 8, NULL, s->at[1], 0, r.key, &context)
-			     : fi_read(s->ep, at, LONG, NULL, s->at[1], 0, r.key,
-				       &context);
+		     : kind == 3 ? fi_read(s->ep, at, LONG, NULL, s->at[1], 0, r.key,
+					   &context)
+		     : kind == 4
+			     ? fi_atomic(s->ep, at, 1, NULL, s->at[1], 0, r.key,
+				       FI_UINT64, FI_SUM, &context)
+			     : fi_fetch_atomic(s->ep, at, 1, NULL, at + 8, NULL, s->at[1],
+				       0, r.key, FI_UINT64,
+				       kind == 5 ? FI_SUM : FI_ATOMIC_READ, &context);
 		if (rc == -FI_EAGAIN)
 			pump(s);
 	} while (rc == -FI_EAGAIN);
@@ -162,7 +168,7 @@ STATEMENT(84, killed_peer, 3, ALONE)
 {
 	only_portals("others wait for ever");
 	static unsigned char bytes[LONG];
-	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA | FI_ATOMIC});
 	if (me.is_server) {
 		struct region r =
 			region_open(s, bytes, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, 1);
@@ -176,7 +182,7 @@ STATEMENT(84, killed_peer, 3, ALONE)
 
 		signal_rank(1, SIGKILL);
 		say();
-		for (unsigned kind = 0; kind < (4); kind++)
+		for (unsigned kind = 0; kind < 7; kind++)
 			for (uint64_t began = now_ms(); !fails(s, kind, bytes);)
 				check_within(began, 1);
 	}
@@ -194,12 +200,42 @@ STATEMENT(84, killed_peer, 3, ALONE)
 		say();
 }
 
+/* Write to rank 1, which is stopped, until no operation is left, and kill it: all writes
+ * end.  They are counted, and the long message before them has this context. */
+static void writes_to_the_stopped(struct side *s, void *context)
+{
+	static struct fi_context2 write;
+	static unsigned char bytes[8];
+	struct region r = told_region(1, 1);
+	unsigned n = 0, aborted = 0;
+	ssize_t rc;
+	signal_rank(1, SIGSTOP);
+	while (!(rc = fi_write(s->ep, bytes, sizeof bytes, NULL, s->at[1], 0, r.key,
+			 &write)))
+		n++;
+	CHECK_RC((int)rc, -FI_EAGAIN);
+	signal_rank(1, SIGKILL);
+	uint64_t began = now_ms();
+	for (unsigned i = 0; i <= n; i++) {
+		struct done d = NEXT(s);
+		CHECK(d.err == FI_ECONNABORTED ||
+			(d.err == 0 && d.e.op_context != context));
+		aborted += d.err != 0;
+	}
+	CHECK(aborted > 1);
+	check_within(began, 3);
+}
+
 STATEMENT(85, killed_receiver, 2, ALONE)
 {
 	only_portals("others wait for ever");
 	static struct fi_context2 context;
 	static unsigned char bytes[LONG];
-	struct side *s = plain_side();
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	if (me.is_server) {
+		struct region r = region_open(s, bytes, LONG, FI_REMOTE_WRITE, 1);
+		tell_region(&r);
+	}
 	barrier();
 	if (me.is_server) {
 		await_late(s, 1);
@@ -212,10 +248,7 @@ STATEMENT(85, killed_receiver, 2, ALONE)
 		hear(1);
 		set_word(31, 1);
 	}
-	signal_rank(1, SIGKILL);
-	uint64_t began = now_ms();
-	(void)TAKE_ERR(s, &context, FI_ECONNABORTED);
-	check_within(began, 3);
+	writes_to_the_stopped(s, &context);
 }
 
 STATEMENT(86, stopped_peer, 2, ALONE)
@@ -545,10 +578,39 @@ STATEMENT(93, no_recursion, 1, 0)
 
 /* ---- 94 to 96: ends ---- */
 
-enum { STALLED = 10 };
+/* As many long messages to oneself as there are operations, and then their receives. */
+static void receive_own(void)
+{
+	static struct fi_context2 sent, received;
+	static unsigned char bytes[10000], got[10000];
+	struct side *s = plain_side();
+	unsigned n = 0, left;
+	ssize_t rc;
+	while (!(rc = fi_tsend(
+			 s->ep, bytes, sizeof bytes, NULL, s->at[me.rank], 1, &sent)))
+		n++;
+	CHECK_RC((int)rc, -FI_EAGAIN);
+	for (left = 2 * n; n--;)
+		recv_from(s, true, FI_ADDR_UNSPEC, got, sizeof got, 1, &received);
+	while (left--)
+		CHECK_EQ(NEXT(s).err, 0);
+	side_close(s);
+	barrier();
+}
+
+enum { STALLED = 42 }; /* 32 of them are fetched at once */
+
+static void continue_client(void *arg)
+{
+	(void)arg;
+	/* pause: let the close begin, which withdraws the receives that wait */
+	usleep(20000);
+	signal_rank(0, SIGCONT);
+}
 
 /* An endpoint is closed while receives wait for a descriptor to fetch their messages,
- * since exposed messages of its own have all of them: the senders' operations end. */
+ * since exposed messages of its own, and fetches from a stopped peer, have all of them:
+ * the senders' operations end. */
 static void close_stalled(void)
 {
 	static struct fi_context2 contexts[STALLED], other;
@@ -568,10 +630,12 @@ static void close_stalled(void)
 	while (!(rc = fi_tsend(s->ep, bytes, sizeof bytes, NULL, s->at[0], 5, &other)))
 		;
 	CHECK_RC((int)rc, -FI_EAGAIN);
+	signal_rank(0, SIGSTOP);
 	for (unsigned i = 0; i < STALLED; i++)
 		recv_from(s, true, FI_ADDR_UNSPEC, got[i], sizeof bytes, i, &contexts[i]);
-	SILENCE(s, 2);
+	struct thread *t = thread_start(continue_client, NULL);
 	CLOSE(s->ep);
+	thread_join(t);
 	s->ep = NULL;
 	barrier();
 	barrier();
@@ -643,6 +707,7 @@ STATEMENT(94, close_then_exit, 2, ALONE)
 	static struct fi_context2 contexts[40];
 	only_portals("others lose what is under way");
 	close_interface();
+	receive_own();
 	close_stalled();
 	close_held();
 	struct side *s = plain_side();
