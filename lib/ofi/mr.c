@@ -216,6 +216,7 @@ static int mr_open_remote(struct ofi_cntr *cntr)
 		return 0;
 	int rc = mr_open_queue(&cntr->remote, cntr->domain, MR_COUNTED, remote_event);
 	cntr->has_remote = !rc;
+	ofi_queue_wake(&cntr->news); /* threads that wait must look there, too */
 	return rc;
 }
 
@@ -349,8 +350,11 @@ static int mr_open_data(struct ofi_domain *domain)
 	domain->data = &mrs->data;
 	LIST_FOREACH(ep, &domain->eps, next)
 	{
+		struct ofi_cntr *cntr = ep->cntrs[OFI_CNTR_REMOTE_WRITE];
 		if (ep->rx_cq)
 			ofi_queue_wake(&ep->rx_cq->news);
+		if (cntr)
+			ofi_queue_wake(&cntr->news);
 	}
 	return 0;
 }
