@@ -23,6 +23,7 @@
 enum {
 	CQ_STEPS = 256,        /* events that one read handles at most */
 	CQ_EMPTY = 4096,       /* reads that find nothing, from one look to the next */
+	CQ_DATA_TURNS = 16,    /* reads of which one begins with completions with data */
 	CQ_TURN_NS = 400000000 /* a program sleeps on a descriptor for so long */
 };
 
@@ -132,6 +133,10 @@ static bool cq_takes_data(const struct ofi_cq *cq)
 static inline void cq_step(struct ofi_cq *cq, size_t count)
 {
 	struct ofi_queue *data = cq->domain->data;
+	/* A read that ends with its first event would never come to these. */
+	if (OFI_UNLIKELY(data != NULL) && ++cq->reads % CQ_DATA_TURNS == 0 &&
+		(cq->out_left || !count))
+		(void)ofi_queue_step(data);
 	for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
 		if (!ofi_queue_step(&cq->queue) || (cq->out_left < count && !cq->busy))
 			break;

@@ -52,6 +52,9 @@ struct ofi_mrs {
 	ptl_handle_me_t refuse[2]; /* the last entries */
 };
 
+/* What the counters of MR_GET and MR_PUT count. */
+static const uint64_t mr_kinds[2] = {FI_REMOTE_READ, FI_REMOTE_WRITE};
+
 static ptl_pt_index_t mr_index(const struct ofi_domain *domain, int entry)
 {
 	return (ptl_pt_index_t)(OFI_PT_RMA + 2 * domain->number + (entry == MR_DATA));
@@ -173,15 +176,19 @@ static int mr_split(struct ofi_mr *mr)
 	return mr_post(mr, MR_GET);
 }
 
-/* Let the entries of gets, or those of puts, post to their counter from now on. */
-static int mr_recount(struct ofi_mr *mr, int entry)
+/* Let the entries of gets and those of puts post to their counters from now on; all that
+ * change at once are known before, as two that differ give gets an entry of their own. */
+static int mr_recount(struct ofi_mr *mr)
 {
-	int rc = mr_split(mr), updated = PTL_OK;
-	if (mr->me[entry] != PTL_INVALID_HANDLE) {
-		ptl_md_t md = mr_describe(mr, entry);
-		updated = PtlMDUpdate(mr->md[entry], NULL, &md, PTL_EQ_NONE);
+	int rc = mr_split(mr);
+	for (int i = MR_GET; i <= MR_PUT; i++) {
+		if (mr->me[i] == PTL_INVALID_HANDLE)
+			continue;
+		ptl_md_t md = mr_describe(mr, i);
+		int updated = PtlMDUpdate(mr->md[i], NULL, &md, PTL_EQ_NONE);
+		rc = rc != PTL_OK ? rc : updated;
 	}
-	return ofi_error(rc != PTL_OK ? rc : updated);
+	return ofi_error(rc);
 }
 
 /* ---- counters ---- */
@@ -209,59 +216,58 @@ static int mr_open_remote(struct ofi_cntr *cntr)
 		return 0;
 	int rc = mr_open_queue(&cntr->remote, cntr->domain, MR_COUNTED, remote_event);
 	cntr->has_remote = !rc;
+	ofi_queue_wake(&cntr->news); /* threads that wait must look there, too */
 	return rc;
 }
 
 int ofi_mrs_count(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags)
 {
-	static const uint64_t kinds[2] = {FI_REMOTE_READ, FI_REMOTE_WRITE};
 	struct ofi_mrs *mrs = domain->mrs;
 	struct ofi_mr *mr;
 	int rc = mr_open_remote(cntr);
-	for (int i = 0; i < 2 && !rc; i++) {
-		if (!(flags & kinds[i]) || mrs->cntrs[i] == cntr)
-			continue;
-		if (mrs->cntrs[i])
-			return -FI_ENOSYS; /* regions are those of all endpoints */
-		mrs->cntrs[i] = cntr;
-		LIST_FOREACH(mr, &mrs->all, next)
-		rc = rc ? rc : mr_recount(mr, i);
-	}
+	for (int i = 0; i < 2 && !rc; i++)
+		if (flags & mr_kinds[i] && mrs->cntrs[i] && mrs->cntrs[i] != cntr)
+			rc = -FI_ENOSYS; /* regions are those of all endpoints */
+	for (int i = 0; i < 2 && !rc; i++)
+		if (flags & mr_kinds[i])
+			mrs->cntrs[i] = cntr;
+	LIST_FOREACH(mr, &mrs->all, next)
+	rc = rc ? rc : mr_recount(mr);
 	return rc;
 }
 
 void ofi_mrs_uncount(struct ofi_domain *domain, struct ofi_cntr *cntr, uint64_t flags)
 {
-	static const uint64_t kinds[2] = {FI_REMOTE_READ, FI_REMOTE_WRITE};
 	struct ofi_mr *mr;
+	bool changes = false;
 	for (int i = 0; i < 2; i++) {
-		if (!(flags & kinds[i]) || domain->mrs->cntrs[i] != cntr)
+		if (!(flags & mr_kinds[i]) || domain->mrs->cntrs[i] != cntr)
 			continue;
 		domain->mrs->cntrs[i] = NULL;
-		LIST_FOREACH(mr, &domain->mrs->all, next)
-		(void)mr_recount(mr, i);
+		changes = true;
 	}
+	LIST_FOREACH(mr, &domain->mrs->all, next)
+	if (changes)
+		(void)mr_recount(mr);
 }
 
 static int mr_bind_cntr(struct ofi_mr *mr, struct ofi_cntr *cntr, uint64_t flags)
 {
-	static const uint64_t kinds[2] = {FI_REMOTE_READ, FI_REMOTE_WRITE};
 	if (cntr->domain != mr->domain || !(flags & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
 		return -FI_EINVAL;
 	if (flags & ~(FI_REMOTE_READ | FI_REMOTE_WRITE))
 		return -FI_EBADFLAGS;
 	for (int i = 0; i < 2; i++)
-		if (flags & kinds[i] && mr->cntrs[i])
+		if (flags & mr_kinds[i] && mr->cntrs[i])
 			return -FI_EINVAL;
 	int rc = mr_open_remote(cntr);
 	for (int i = 0; i < 2 && !rc; i++) {
-		if (!(flags & kinds[i]))
+		if (!(flags & mr_kinds[i]))
 			continue;
 		mr->cntrs[i] = cntr;
 		ofi_hold(&cntr->refs);
-		rc = mr_recount(mr, i);
 	}
-	return rc;
+	return rc ? rc : mr_recount(mr);
 }
 
 /* ---- regions ---- */
@@ -344,8 +350,11 @@ static int mr_open_data(struct ofi_domain *domain)
 	domain->data = &mrs->data;
 	LIST_FOREACH(ep, &domain->eps, next)
 	{
+		struct ofi_cntr *cntr = ep->cntrs[OFI_CNTR_REMOTE_WRITE];
 		if (ep->rx_cq)
 			ofi_queue_wake(&ep->rx_cq->news);
+		if (cntr)
+			ofi_queue_wake(&cntr->news);
 	}
 	return 0;
 }

@@ -260,6 +260,7 @@ struct ofi_cq {
 	bool signalled; /* by fi_cq_signal, when a thread may have been on its way here */
 	unsigned signals; /* their number */
 	int signal_left;  /* threads in fi_cq_sread that the last one has yet to end */
+	unsigned reads;   /* while there are completions with data */
 	bool broken;      /* completions were lost */
 	bool busy;        /* the last read had a completion */
 	int readers;      /* threads in fi_cq_sread */

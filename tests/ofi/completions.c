@@ -280,6 +280,30 @@ STATEMENT(59, small_queue, 2, 0)
 	SILENCE(s, 2);
 }
 
+/* Completions with data come although others wait at each read of one. */
+static void data_between(void)
+{
+	enum { N = 50 };
+	static struct fi_context2 sent, got, written;
+	static uint64_t value, target;
+	struct fi_cq_tagged_entry e;
+	unsigned at = 0;
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	struct region r = region_open(s, &target, 8, FI_REMOTE_WRITE, 60);
+	TRY(s, fi_writedata(s->ep, &value, 8, NULL, 7, s->at[me.rank], r.base, r.key,
+		       &written));
+	for (unsigned i = 0; i < N; i++)
+		pass_one(s, 1, &sent, &got);
+	for (unsigned i = 0; i < 2 * N + 2; i++) {
+		POLL(fi_cq_read(s->rx, &e, 1) == 1);
+		if (e.flags & FI_REMOTE_CQ_DATA)
+			at = i;
+	}
+	CHECK(at < N);
+	CLOSE(r.mr);
+	side_close(s);
+}
+
 STATEMENT(60, one_queue_for_all, 1, 0)
 {
 	enum { ENDS = 3 };
@@ -307,6 +331,8 @@ STATEMENT(60, one_queue_for_all, 1, 0)
 	SILENCE(s, 1);
 	CLOSE(ep[1]);
 	CLOSE(ep[2]);
+	if (over_portals())
+		data_between();
 }
 
 /* ---- 61: sleep ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Conformance of the libfabric provider: counters, threads that wait for them, poll sets. */
+/* Conformance of the libfabric provider: counters, waiting for them, poll sets. */
 #include "../support/asleep.h"
 #include "frame.h"
 
