@@ -495,11 +495,12 @@ static void watch_all(struct ofi_domain *domain)
 		domain->period++;
 		domain->period_ends = now + OFI_PERIOD_MS;
 	}
-	if ((int)(domain->period - req->due) < 0)
-		return;
-	TAILQ_REMOVE(&domain->watched, req, watch);
-	ofi_watch(req);
-	watch_ask(req);
+	for (; (int)(domain->period - req->due) >= 0;
+		req = TAILQ_FIRST(&domain->watched)) {
+		TAILQ_REMOVE(&domain->watched, req, watch);
+		ofi_watch(req); /* so it is not due */
+		watch_ask(req);
+	}
 }
 
 static void progress_lists(struct ofi_domain *domain)
