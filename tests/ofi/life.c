@@ -200,13 +200,33 @@ STATEMENT(84, killed_peer, 3, ALONE)
 		say();
 }
 
+/* Write through a queue of its own, which is not read, and wait for the ACK. */
+static struct fid_cq *write_unread(struct side *s, uint64_t key, void *context)
+{
+	static unsigned char bytes[8];
+	struct fid_cq *cq =
+		queue_open(s->domain, FI_CQ_FORMAT_TAGGED, FI_WAIT_NONE, 0);
+	struct fid_ep *ep = NULL;
+	OK(fi_endpoint(s->domain, s->info, &ep, NULL));
+	OK(fi_ep_bind(ep, &s->av->fid, 0));
+	OK(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(ep, &s->rx->fid, FI_RECV));
+	OK(fi_enable(ep));
+	TRY(s, fi_write(ep, bytes, sizeof bytes, NULL, s->at[1], 0, key, context));
+	TRY(s, fi_read(s->ep, bytes, sizeof bytes, NULL, s->at[1], 0, key, context));
+	(void)TAKE(s, context); /* its reply comes behind the ACK */
+	return cq;
+}
+
 /* Write to rank 1, which is stopped, until no operation is left, and kill it: all writes
- * end, and the long message before them, which has this context. */
+ * end, and the long message before them, which has this context; but not a write whose
+ * ACK has come. */
 static void writes_to_the_stopped(struct side *s, void *context)
 {
-	static struct fi_context2 write;
+	static struct fi_context2 write, unread;
 	static unsigned char bytes[8];
 	struct region r = told_region(1, 1);
+	struct fid_cq *cq = write_unread(s, r.key, &unread);
 	struct fi_cq_tagged_entry e;
 	unsigned n = 0;
 	ssize_t rc;
@@ -227,6 +247,7 @@ static void writes_to_the_stopped(struct side *s, void *context)
 			(d.err == 0 && d.e.op_context != context));
 	}
 	check_within(began, 3);
+	CHECK(fi_cq_read(cq, &e, 1) == 1 && e.op_context == &unread);
 }
 
 STATEMENT(85, killed_receiver, 2, ALONE)
