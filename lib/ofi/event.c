@@ -424,11 +424,12 @@ static void watch_asked(struct ofi_req *ask)
 	ofi_req_free(ask);
 }
 
-/* The answer. */
+/* The answer, which comes behind those of the requests in the same queue. */
 static void watch_event(struct ofi_sink *sink, const ptl_event_t *event)
 {
 	struct ofi_req *ask = container_of(sink, struct ofi_req, sink), *req, *next;
 	struct ofi_domain *domain = ask->ep->domain;
+	const struct ofi_queue *queue = ask->op->queue;
 	ptl_process_id_t peer = ask->peer;
 	if (event->type == PTL_EVENT_SEND_END && event->ni_fail_type == PTL_NI_OK)
 		return;
@@ -437,18 +438,20 @@ static void watch_event(struct ofi_sink *sink, const ptl_event_t *event)
 		return;
 	for (req = TAILQ_FIRST(&domain->watched); req; req = next) {
 		next = TAILQ_NEXT(req, watch);
-		if (req->peer.nid == peer.nid && req->peer.pid == peer.pid)
+		if (req->op->queue == queue && req->peer.nid == peer.nid &&
+			req->peer.pid == peer.pid)
 			req->sink.event(&req->sink, event);
 	}
 }
 
-/* Ask a peer for no bytes, unless it has yet to answer. */
+/* Ask a peer for no bytes, unless it has yet to answer in this queue. */
 static void watch_ask(struct ofi_req *req)
 {
 	struct ofi_domain *domain = req->ep->domain;
 	struct ofi_req *ask;
 	TAILQ_FOREACH(ask, &domain->asks, link)
-	if (ask->peer.nid == req->peer.nid && ask->peer.pid == req->peer.pid)
+	if (ask->op->queue == req->op->queue && ask->peer.nid == req->peer.nid &&
+		ask->peer.pid == req->peer.pid)
 		return;
 	ask = ofi_req_new(req->ep);
 	if (!ask)
@@ -495,11 +498,12 @@ static void watch_all(struct ofi_domain *domain)
 		domain->period++;
 		domain->period_ends = now + OFI_PERIOD_MS;
 	}
-	if ((int)(domain->period - req->due) < 0)
-		return;
-	TAILQ_REMOVE(&domain->watched, req, watch);
-	ofi_watch(req);
-	watch_ask(req);
+	for (; (int)(domain->period - req->due) >= 0;
+		req = TAILQ_FIRST(&domain->watched)) {
+		TAILQ_REMOVE(&domain->watched, req, watch);
+		ofi_watch(req); /* so it is not due */
+		watch_ask(req);
+	}
 }
 
 static void progress_lists(struct ofi_domain *domain)
