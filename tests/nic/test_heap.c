@@ -368,6 +368,38 @@ NODES_CASE(puts_that_go_ahead_pass_a_longer_transfer, 2)
 		CHECK_PATTERN(dst, 0, AHEAD_LEN, 3);
 }
 
+/* The only window stays free for a reader in need: node 1 makes no pass, so no request
+ * for a window has come.  There is no memory for more windows. */
+NODES_CASE(puts_do_not_go_ahead_into_the_last_window, 2)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	unsigned char *dst = plain(AHEAD_LEN), *src = node_pattern(AHEAD_LEN, 4);
+	if (rank == 1)
+		post_md(ni, PT_IN, 0,
+			md_of(dst, AHEAD_LEN, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	struct p3_nic *n = enter_nic();
+	if (rank == 0) {
+		n->arena_used = n->layout.seg_len;
+		p3_lease_leave(n);
+	}
+	sync_nodes();
+	if (rank == 0) {
+		ptl_md_t md = md_of(src, AHEAD_LEN, PTL_MD_EVENT_START_DISABLE, eq);
+		set_past(AHEAD_LEN, true);
+		CHECK_OK(put_to(ni, bind_md(ni, md), 1, PT_IN, 0, PTL_NO_ACK_REQ));
+		CHECK_EQ(n->windows, 1);
+		CHECK_EQ(n->window_free, 1);
+	}
+	sync_nodes();
+	if (rank == 1)
+		p3_lease_leave(n);
+	expect(eq, rank ? PTL_EVENT_PUT_END : PTL_EVENT_SEND_END);
+	if (rank == 1)
+		CHECK_PATTERN(dst, 0, AHEAD_LEN, 4);
+	sync_nodes();
+}
+
 /* ---- blocks ---- */
 
 NODES_CASE(blocks_of_a_heap_do_not_overlap, 2)
