@@ -561,8 +561,8 @@ NODES_CASE(a_length_whose_double_overflows_is_illegal, 2)
 	ptl_process_id_t to = id_of(ni, 1);
 	if (rank == 0) {
 		for (unsigned i = 0; i < 64; i++) {
-			CHECK_OK(ATOMIC(
-				none, 0, s.put, 0, 8, PTLX_CSWAP, PTLX_INT64, to));
+			CHECK_OK(
+				ATOMIC(none, 0, s.put, 0, 8, PTLX_CSWAP, PTLX_INT64, to));
 			(void)ended(PTLX_CSWAP, false);
 			CHECK_RC(ATOMIC(none, 0, s.put, 0, UINT64_MAX / 2 + 9, PTLX_CSWAP,
 					 PTLX_INT64, to),

@@ -351,7 +351,8 @@ NODES_CASE(puts_that_go_ahead_pass_a_longer_transfer, 2)
 	if (!n->conf.bulk || !n->conf.cma || n->wired)
 		return;
 	if (rank == 1)
-		post_md(ni, PT_IN, 0, md_of(dst, AHEAD_LEN, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT_IN, 0,
+			md_of(dst, AHEAD_LEN, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
 	for (unsigned i = 0; i < sizeof holders / sizeof *holders; i++) {
 		if (rank == 1)
 			hold_window(&holders[i]);
