@@ -164,6 +164,7 @@ struct p3_nic {
 	struct p3_pull *pull; /* the shared pool */
 	uint64_t window_off[P3_WINDOWS];
 	uint64_t window_ns;             /* no window is taken back before this time */
+	uint64_t reserve_ns;            /* nor memory reserved for one more */
 	uint32_t window_free;           /* a bit for each free window */
 	uint32_t windows;               /* windows carved */
 	struct p3_pace pace[3][64];     /* of puts and gets that are pulled, and of puts

@@ -397,8 +397,10 @@ bool p3_seg_is_resident(const void *at, uint64_t len)
 		uint64_t pages = (end - from + P3_PAGE - 1) / P3_PAGE;
 		if (pages > P3_PAGES_ASKED)
 			pages = P3_PAGES_ASKED;
-		if (syscall(SYS_mincore, from, pages * P3_PAGE, in_memory) != 0)
+		if (syscall(SYS_mincore, from, pages * P3_PAGE, in_memory) != 0) {
+			resident = errno != ENOMEM; /* ENOMEM: not mapped */
 			break;
+		}
 		unsigned char all = 1;
 		for (uint64_t i = 0; i < pages; i++)
 			all &= in_memory[i];

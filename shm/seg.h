@@ -119,8 +119,8 @@ int p3_seg_view(int fd, uint64_t len, void **base_out);
  */
 int p3_seg_reach(const void *at, uint64_t len);
 /* Return false if bytes of the program are known to be in memory that is not there: a
- * thread that reads them waits for a disk, a file server, or a userfaultfd.  Return true
- * for addresses without memory, too, which a read finds out at once. */
+ * thread that reads them waits for a disk, a file server, or a userfaultfd; or ends by a
+ * signal, where nothing is mapped. */
 bool p3_seg_is_resident(const void *at, uint64_t len);
 
 /*

@@ -296,7 +296,8 @@ static P3_HOT bool tx_is_atomic(
 {
 	return p3_likely(p3_atomic_is_valid(m->what) &&
 			 p3_atomic_op(m->what) != PTLX_READ) &&
-	       p3_likely(sent <= (uint64_t)ni->limits.max_getput_md &&
+	       p3_likely(m->length <= P3_REQ_INLINE && /* sent may have overflowed */
+			 sent <= (uint64_t)ni->limits.max_getput_md &&
 			 !(m->length & (p3_atomic_size(m->what) - 1)));
 }
 

@@ -284,7 +284,7 @@ static void nic_reset_state(struct p3_nic *n)
 	n->arena_used = n->layout.ctl_len + P3_WINDOW_LEN;
 	memset(n->pace, 0, sizeof n->pace);
 	n->swapper = NULL;
-	n->swapper_until = n->window_ns = 0;
+	n->swapper_until = n->window_ns = n->reserve_ns = 0;
 	p3_list_init(&n->pulls);
 	p3_list_init(&n->sources);
 	p3_cci_reset(n);

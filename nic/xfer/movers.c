@@ -501,6 +501,7 @@ static enum p3_moved window_move_tail(struct p3_nic *n, struct p3_pull *pull)
 	if (good != P3_MOVED)
 		return good;
 	pull->end -= piece;
+	pull->from_back = true;
 	p3_set(&pull->peer->mine->bulk_want, pull->end);
 	FAULT_POINT("window.tail_taken");
 	slice_count(n, pull, piece, &n->count[P3_C_CMA_BYTES]);
@@ -509,11 +510,11 @@ static enum p3_moved window_move_tail(struct p3_nic *n, struct p3_pull *pull)
 
 #define P3_SOON_NS 2000u
 
-/* Return true if the source goes ahead, and the last piece came so short a time ago that
- * the next one will come before a read would end. */
+/* Return true if the source goes ahead, and the last piece came from it so short a time
+ * ago that the next one will come before a read would end. */
 static bool window_comes_soon(struct p3_pull *pull)
 {
-	if (!pull->ahead)
+	if (!pull->ahead || pull->from_back)
 		return false;
 	uint64_t now = p3_now_ns();
 	if (!pull->moved_ns)
@@ -549,6 +550,7 @@ enum p3_moved p3_xfer_move_window(struct p3_nic *n, struct p3_pull *pull)
 		if ((good = slice_judge(n, pull)) != P3_MOVED)
 			return good;
 		pull->done += piece;
+		pull->from_back = false;
 		slice_count(n, pull, piece, &n->count[P3_C_BULK_BYTES]);
 		p3_release(&p->mine->bulk_read, pull->done); /* XFER.2 */
 		FAULT_POINT("window.read");

@@ -37,6 +37,17 @@ bool p3_xfer_sees_heap(const struct p3_pull *pull)
 	return pull->heap && pull->peer->heap.base;
 }
 
+#define P3_TURN_MOST 1048576u /* takes about P3_STALL_NS */
+
+/* Return true if the pull is not the next one at the peer's window, and should wait for
+ * its turn rather than read: the source sends ahead in the order of its puts, and only
+ * such puts, which are not long either, go first. */
+static bool pull_waits_in_turn(const struct p3_pull *pull)
+{
+	const struct p3_pull *now = pull->peer->bulk;
+	return pull->ahead && (!now || (now->ahead && now->length <= P3_TURN_MOST));
+}
+
 /* Choose a mover, or wait for a window, in the order of such pulls.  Return
  * P3_MOVE_FAILED if no mover can continue the transfer. */
 static enum p3_moved pull_choose(struct p3_nic *n, struct p3_pull *pull)
@@ -54,7 +65,7 @@ static enum p3_moved pull_choose(struct p3_nic *n, struct p3_pull *pull)
 		pull->mover = P3_MOVE_FETCH;
 	else if (bulk && (!cma || pull->ahead || p3_xfer_pick(n, pull)))
 		chosen = p3_xfer_enter_window(n, pull);
-	else if (cma && (turn || !pull->ahead)) /* sources send ahead in order */
+	else if (cma && (turn || !pull_waits_in_turn(pull)))
 		pull->mover = P3_MOVE_CMA;
 	if (pull->mover != P3_MOVE_START)
 		p3_list_del(&pull->bulk_link);
@@ -107,8 +118,11 @@ void p3_pull_end(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 /* If nothing has moved for P3_STALL_NS, change the mover, or kick the owner's NIC. */
 static enum p3_moved pull_unstall(struct p3_nic *n, struct p3_pull *pull)
 {
-	if (pull->mover == P3_MOVE_START && pull->ahead)
-		return P3_MOVED_NOTHING; /* another transfer of the peer goes first */
+	const struct p3_pull *first = pull->peer->bulk;
+	if (pull->mover == P3_MOVE_START && pull->ahead && first && !first->moved_ns) {
+		pull->moved_ns = 0; /* what goes first moves */
+		return P3_MOVED_NOTHING;
+	}
 	uint64_t now = p3_now_ns();
 	if (!pull->moved_ns)
 		pull->moved_ns = now;
@@ -117,8 +131,10 @@ static enum p3_moved pull_unstall(struct p3_nic *n, struct p3_pull *pull)
 	if (p3_xfer_may_cma(pull)) {
 		/* Keep the window: the kernel may refuse any later slice. */
 		enum p3_moved moved = p3_xfer_move_cma(n, pull);
-		if (moved == P3_MOVED)
+		if (moved == P3_MOVED) {
 			pull->mover = P3_MOVE_CMA;
+			p3_list_del(&pull->bulk_link);
+		}
 		if (moved != P3_MOVED_NOTHING || pull->mover != P3_MOVE_BULK)
 			return moved;
 	}

@@ -272,22 +272,48 @@ static P3_RARE bool window_take_back(struct p3_nic *n)
 	return true;
 }
 
-static bool window_take(struct p3_nic *n, struct p3_xfer_slot *x)
+/* Have one free window more, if there is memory for it.  Where there was none, ask the
+ * kernel again only after a while. */
+static P3_RARE bool window_reserve(struct p3_nic *n)
 {
-	if (!n->window_free && n->windows < P3_WINDOWS) {
-		uint64_t off;
-		if (p3_peer_reserve_arena(n, P3_WINDOW_LEN, P3_PAGE, &off)) {
-			n->window_free |= 1u << n->windows;
-			n->window_off[n->windows++] = off;
-		}
-	}
-	if (!n->window_free && !window_take_back(n))
+	uint64_t off, now = p3_now_ns();
+	if (n->windows == P3_WINDOWS || now < n->reserve_ns)
 		return false;
+	if (!p3_peer_reserve_arena(n, P3_WINDOW_LEN, P3_PAGE, &off)) {
+		n->reserve_ns = now + P3_LEND_NS;
+		return false;
+	}
+	n->window_free |= 1u << n->windows;
+	n->window_off[n->windows++] = off;
+	return true;
+}
+
+static void window_lend(struct p3_nic *n, struct p3_xfer_slot *x)
+{
 	x->window = (uint32_t)__builtin_ctz(n->window_free);
 	x->lent_ns = p3_now_ns();
 	n->window_free &= n->window_free - 1;
 	p3_set(&x->pub->window, n->window_off[x->window]);
 	FAULT_POINT("window.named");
+}
+
+/* Lend a window to a reader in need. */
+static bool window_take(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	if (!n->window_free && !window_reserve(n) && !window_take_back(n))
+		return false;
+	window_lend(n, x);
+	return true;
+}
+
+/* Lend a window to a put that goes ahead, if another one stays free for a reader in
+ * need. */
+static bool window_take_spare(struct p3_nic *n, struct p3_xfer_slot *x)
+{
+	while (!(n->window_free & (n->window_free - 1))) /* fewer than two */
+		if (!window_reserve(n))
+			return false;
+	window_lend(n, x);
 	return true;
 }
 
@@ -348,13 +374,6 @@ static void window_put(
 	p3_looks_add(n, x->peer);
 }
 
-/* Return true if a window is free, and another one stays so for a reader in need. */
-static bool window_is_spare(const struct p3_nic *n)
-{
-	uint32_t unused = P3_WINDOWS - n->windows;
-	return (uint32_t)__builtin_popcount(n->window_free) + unused > 1;
-}
-
 /* Fill a window up to byte want before the reader asks, unless the bytes have changed
  * since the publication: then the reader has to say where it continues. */
 static void window_fill_ahead(struct p3_nic *n, struct p3_xfer_slot *x, uint64_t want)
@@ -362,7 +381,7 @@ static void window_fill_ahead(struct p3_nic *n, struct p3_xfer_slot *x, uint64_t
 	if (want > x->length)
 		want = x->length;
 	if (x->again || x->produced >= want ||
-		(x->window == P3_NONE && !(window_is_spare(n) && window_take(n, x))))
+		(x->window == P3_NONE && !window_take_spare(n, x)))
 		return;
 	x->agreed = true;
 	window_put(n, x, want, 0);

@@ -58,6 +58,7 @@ struct p3_pull {
 	bool dedicated; /* the peer's own pull, not one of the pool */
 	bool first;     /* the peer's next request waits for the pull's end */
 	bool ahead;     /* the source puts bytes into a window unasked */
+	bool from_back; /* the last slice was read from the back: the source idles */
 	bool mixed;     /* another pull may write the same bytes */
 	bool in_use;
 	/* ends the put, the get or the RMA operation: all bytes are read, or never will

@@ -552,6 +552,27 @@ static void refuse_lengths(ptl_process_id_t me)
 		ATOMIC(s.get, 0, none, 0, 72, PTLX_READ, PTLX_INT64, me), PTL_MD_ILLEGAL);
 }
 
+/* Twice the length, as CSWAP sends, would be 16.  After some operations a call
+ * sends without a command. */
+NODES_CASE(a_length_whose_double_overflows_is_illegal, 2)
+{
+	const ptl_handle_md_t none = PTL_INVALID_HANDLE;
+	set_up(ni, rank, size);
+	ptl_process_id_t to = id_of(ni, 1);
+	if (rank == 0) {
+		for (unsigned i = 0; i < 64; i++) {
+			CHECK_OK(
+				ATOMIC(none, 0, s.put, 0, 8, PTLX_CSWAP, PTLX_INT64, to));
+			(void)ended(PTLX_CSWAP, false);
+			CHECK_RC(ATOMIC(none, 0, s.put, 0, UINT64_MAX / 2 + 9, PTLX_CSWAP,
+					 PTLX_INT64, to),
+				PTL_MD_ILLEGAL);
+		}
+		expect_empty(s.eq);
+	}
+	sync_nodes();
+}
+
 NODES_CASE(each_code_has_its_cause, 1)
 {
 	const ptl_handle_md_t none = PTL_INVALID_HANDLE;

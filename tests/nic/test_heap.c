@@ -304,6 +304,103 @@ NODES_CASE(what_fits_the_lane_goes_the_faster_way, 2)
 		take_steps(ni, eq);
 }
 
+/* ---- puts that go ahead, and windows that others have ---- */
+
+enum { AHEAD_PUTS = 40, AHEAD_LEN = P3_EAGER_MOST_PAST + 1000 };
+
+/* Return this node's NIC with its lease. */
+static struct p3_nic *enter_nic(void)
+{
+	struct p3_nic *nic = p3_nic(p3_node());
+	while (!p3_lease_enter(nic, P3_LEASE_HOST))
+		sched_yield();
+	return nic;
+}
+
+/* Let a transfer have the window of node 0 at this node. */
+static void hold_window(struct p3_pull *holder)
+{
+	struct p3_nic *nic = enter_nic();
+	nic->peer[0].bulk = holder;
+	p3_lease_leave(nic);
+}
+
+static void put_ahead(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
+{
+	unsigned char *src = node_pattern(AHEAD_LEN, 3);
+	ptl_handle_md_t md =
+		bind_md(ni, md_of(src, AHEAD_LEN, PTL_MD_EVENT_START_DISABLE, eq));
+	set_past(AHEAD_LEN, true);
+	for (unsigned i = 0; i < AHEAD_PUTS; i++)
+		CHECK_OK(put_to(ni, md, 1, PT_IN, 0, PTL_NO_ACK_REQ));
+	for (unsigned i = 0; i < AHEAD_PUTS; i++)
+		expect(eq, PTL_EVENT_SEND_END);
+	CHECK_OK(PtlMDUnlink(md));
+}
+
+/* They pass a transfer that does not go ahead, one that does and stands still, and one
+ * that is too long. */
+NODES_CASE(puts_that_go_ahead_pass_a_longer_transfer, 2)
+{
+	static struct p3_pull holders[] = {{.length = LONG},
+		{.length = LONG, .ahead = true, .moved_ns = 1},
+		{.length = LONG + 1, .ahead = true}};
+	ptl_handle_eq_t eq = eq_new(ni, 2 * AHEAD_PUTS);
+	const struct p3_nic *n = p3_nic(p3_node());
+	unsigned char *dst = plain(AHEAD_LEN);
+	if (!n->conf.bulk || !n->conf.cma || n->wired)
+		return;
+	if (rank == 1)
+		post_md(ni, PT_IN, 0,
+			md_of(dst, AHEAD_LEN, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	for (unsigned i = 0; i < sizeof holders / sizeof *holders; i++) {
+		if (rank == 1)
+			hold_window(&holders[i]);
+		sync_nodes();
+		if (rank == 0)
+			put_ahead(ni, eq);
+		for (unsigned k = 0; rank == 1 && k < AHEAD_PUTS; k++)
+			expect(eq, PTL_EVENT_PUT_END);
+		if (rank == 1)
+			hold_window(NULL);
+		sync_nodes();
+	}
+	if (rank == 1)
+		CHECK_PATTERN(dst, 0, AHEAD_LEN, 3);
+}
+
+/* The only window stays free for a reader in need: node 1 makes no pass, so no request
+ * for a window has come.  There is no memory for more windows. */
+NODES_CASE(puts_do_not_go_ahead_into_the_last_window, 2)
+{
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	unsigned char *dst = plain(AHEAD_LEN), *src = node_pattern(AHEAD_LEN, 4);
+	if (rank == 1)
+		post_md(ni, PT_IN, 0,
+			md_of(dst, AHEAD_LEN, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	struct p3_nic *n = enter_nic();
+	if (rank == 0) {
+		n->arena_used = n->layout.seg_len;
+		p3_lease_leave(n);
+	}
+	sync_nodes();
+	if (rank == 0) {
+		ptl_md_t md = md_of(src, AHEAD_LEN, PTL_MD_EVENT_START_DISABLE, eq);
+		set_past(AHEAD_LEN, true);
+		CHECK_OK(put_to(ni, bind_md(ni, md), 1, PT_IN, 0, PTL_NO_ACK_REQ));
+		CHECK_EQ(n->windows, 1);
+		CHECK_EQ(n->window_free, 1);
+	}
+	sync_nodes();
+	if (rank == 1)
+		p3_lease_leave(n);
+	expect(eq, rank ? PTL_EVENT_PUT_END : PTL_EVENT_SEND_END);
+	if (rank == 1)
+		CHECK_PATTERN(dst, 0, AHEAD_LEN, 4);
+	sync_nodes();
+}
+
 /* ---- blocks ---- */
 
 NODES_CASE(blocks_of_a_heap_do_not_overlap, 2)

@@ -607,15 +607,13 @@ CASE(slow_memory_delays_no_other_process)
 	munmap(slow.at, SLOW);
 }
 
-/* Memory without permission, of which no page was ever there, fails at once. */
-NODES_CASE(memory_without_permission_fails, 2)
+/* Have a put and a get of bytes that cannot be read fail at once. */
+static void fail_to_read(ptl_handle_ni_t ni, unsigned rank, void *none)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	void *none = mmap(NULL, SLOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ptl_md_t from = md_of(none, SLOW, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
 	ptl_md_t to = md_of(node_alloc(SLOW), SLOW, MD_ANY, PTL_EQ_NONE);
 	to.options |= PTL_MD_EVENT_START_DISABLE;
-	CHECK(none != MAP_FAILED);
 	post_md(ni, PT, 1, rank ? to : from);
 	sync_nodes();
 	if (!rank)
@@ -629,5 +627,19 @@ NODES_CASE(memory_without_permission_fails, 2)
 	while (ev.ni_fail_type == PTL_NI_OK)
 		ev = next_event(eq);
 	sync_nodes();
+}
+
+/* No page of it was ever there. */
+NODES_CASE(memory_without_permission_fails, 2)
+{
+	void *none = mmap(NULL, SLOW, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(none != MAP_FAILED);
+	fail_to_read(ni, rank, none);
 	CHECK_EQ(munmap(none, SLOW), 0);
+}
+
+/* The kernel maps nothing at the second page, unless a program asks for it. */
+NODES_CASE(memory_that_is_not_mapped_fails, 2)
+{
+	fail_to_read(ni, rank, (void *)(uintptr_t)4096);
 }
