@@ -494,8 +494,8 @@ static void send_and_leave(ptl_handle_ni_t ni)
 	CHECK_OK(PtlXInject(ni, NULL, 0, id_of(ni, 1), OPEN_PT, 0, 1, 0, 0));
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t word = i;
-		CHECK_OK(PtlXInject(
-			ni, &word, sizeof word, id_of(ni, 1), PT, 0, 1, 0, i));
+		CHECK_OK(
+			PtlXInject(ni, &word, sizeof word, id_of(ni, 1), PT, 0, 1, 0, i));
 	}
 	CHECK_OK(PtlNIFini(ni));
 }
