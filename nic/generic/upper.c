@@ -239,3 +239,11 @@ void p3_generic_handle(struct p3_nic *n)
 	}
 	n->staging = true;
 }
+
+bool p3_generic_answer(struct p3_nic *n, const struct p3_peer *p)
+{
+	if (!n->generic || n->generic->upper[p->index].state != P3_UPPER_ASKED)
+		return false;
+	p3_generic_handle(n);
+	return true;
+}

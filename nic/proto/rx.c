@@ -219,14 +219,17 @@ static __attribute__((noinline)) bool rx_take_any(struct p3_nic *n, struct p3_pe
 	return rx_done(n, p, &r);
 }
 
+/* A request that the host matches takes two turns: one asks the host, which answers at
+ * once, and one takes the request.  Until the host has answered it is unknown whether the
+ * request waits. */
 P3_RARE bool p3_rx_waits(struct p3_nic *n, struct p3_peer *p, bool left)
 {
 	uint64_t w0;
+	uint32_t most = 2 * (P3_BASE_CELLS + n->layout.req_cells);
 	if (p->wire->drain)
 		p->wire->drain(n, p);
-	for (uint32_t i = 0; i < n->layout.req_cells && !p->bad && p3_peer_is_ready(n, p);
-		i++)
-		if (!rx_take_any(n, p))
+	for (uint32_t i = 0; i < most && !p->bad && p3_peer_is_ready(n, p); i++)
+		if (!rx_take_any(n, p) && !p3_generic_answer(n, p))
 			break;
 	if (p->bad || !p3_peer_is_ready(n, p))
 		return false;

@@ -3,7 +3,9 @@
  * that find none.  PtlXInject: puts of bytes that need no descriptor. */
 #include "lib/node/node.h"
 #include "nic/cases.h"
+#include "nic/run/lease.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #define PT      9
@@ -485,32 +487,97 @@ NODES_CASE(killed_sender_takes_its_requests_along, 2)
 	expect_empty(in);
 }
 
+/* Put to an entry, then thrice to an index that keeps requests, and close the
+ * interface. */
+static void send_and_leave(ptl_handle_ni_t ni)
+{
+	CHECK_OK(PtlXInject(ni, NULL, 0, id_of(ni, 1), OPEN_PT, 0, 1, 0, 0));
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t word = i;
+		CHECK_OK(
+			PtlXInject(ni, &word, sizeof word, id_of(ni, 1), PT, 0, 1, 0, i));
+	}
+	CHECK_OK(PtlNIFini(ni));
+}
+
+/* Let puts to one index find an entry, and those to the other one wait. */
+static void prepare_for_the_leaver(ptl_handle_ni_t ni)
+{
+	post_md(ni, OPEN_PT, 1, quiet_md(node_alloc(8), 8, PTL_EQ_NONE));
+	CHECK_OK(PtlXPTHold(ni, PT, 1));
+}
+
+static void take_those_of_the_leaver(ptl_handle_ni_t ni, ptl_handle_eq_t in)
+{
+	uint64_t *at = (uint64_t *)node_alloc(8);
+	CHECK_EQ(drops_of(ni), 0);
+	post_md(ni, PT, 1, quiet_md(at, 8, in));
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, i);
+	CHECK_EQ(*at, 2);
+}
+
 /* A node that has closed its interface loses nothing that waits */
 HAND_CASE(requests_of_a_node_that_has_left_wait_on, 2)
 {
 	ni = node_ni();
 	ptl_handle_eq_t in = eq_new(ni, 64);
 	if (rank == 1)
-		CHECK_OK(PtlXPTHold(ni, PT, 1));
+		prepare_for_the_leaver(ni);
 	sync_nodes();
-	if (rank == 0) {
-		for (unsigned i = 0; i < 3; i++) {
-			uint64_t word = i;
-			CHECK_OK(PtlXInject(
-				ni, &word, sizeof word, id_of(ni, 1), PT, 0, 1, 0, i));
-		}
-		CHECK_OK(PtlNIFini(ni));
-	} else {
+	if (rank == 0)
+		send_and_leave(ni);
+	else
 		await_kept(ni, 1);
-	}
 	sync_nodes();
-	if (rank == 1) {
-		uint64_t *at = (uint64_t *)node_alloc(8);
-		post_md(ni, PT, 1, quiet_md(at, 8, in));
-		for (unsigned i = 0; i < 3; i++)
-			CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, i);
-		CHECK_EQ(*at, 2);
+	if (rank == 1)
+		take_those_of_the_leaver(ni, in);
+	sync_nodes();
+}
+
+/* Take the lease of a node whose host matches.  Return false on any other node, and on
+ * one that needs passes for the frames of a wire. */
+static bool take_lease_of_host(struct p3_nic *n)
+{
+	if (!n->generic || n->wired)
+		return false;
+	while (!p3_lease_enter_reserved(n, P3_LEASE_HOST))
+		sched_yield();
+	return true;
+}
+
+/* With the lease, and without a pass, which would look at the lanes, execute the commands
+ * that come, until one has found a request that waits; then give the lease up. */
+static void execute_commands_until_one_keeps(struct p3_nic *n)
+{
+	struct patience p = patience_begin();
+	while (!p3_nic_counter(n, P3_C_KEPT) && !patience_is_over(&p)) {
+		p3_command_take_posted(n);
+		p3_wake_hosts(n, P3_NEWS_ALL);
+		sched_yield();
 	}
+	p3_lease_leave(n);
+}
+
+/* The same where the command that reports the end is the first to see the requests */
+HAND_CASE(unseen_requests_of_a_node_that_has_left_wait_on, 2)
+{
+	ni = node_ni();
+	ptl_handle_eq_t in = eq_new(ni, 64);
+	if (rank == 1)
+		prepare_for_the_leaver(ni);
+	sync_nodes();
+	bool leased = rank == 1 && take_lease_of_host(p3_nic(p3_node()));
+	meet_nodes();
+	if (rank == 0)
+		send_and_leave(ni);
+	if (leased)
+		execute_commands_until_one_keeps(p3_nic(p3_node()));
+	if (rank == 1)
+		await_kept(ni, 1);
+	sync_nodes();
+	if (rank == 1)
+		take_those_of_the_leaver(ni, in);
 	sync_nodes();
 }
 
