@@ -175,7 +175,7 @@ struct ofi_queue {
 	int posted; /* credits that are left for receives, and for short sends */
 	int sends;
 	struct ofi_pool pools[OFI_POOLS];
-	struct ofi_op *made; /* all ops */
+	struct ofi_op *made;        /* all ops */
 	unsigned pings, pings_seen; /* messages to itself, and their events */
 	bool waking;                /* one is on its way (ofi_queue_wake) */
 	bool armed;                 /* the program may sleep on a descriptor */

@@ -147,12 +147,11 @@ static bool fails(struct side *s, unsigned kind, unsigned char *at)
 			     ? fi_write(s->ep, at, 8, NULL, s->at[1], 0, r.key, &context)
 		     : kind == 3 ? fi_read(s->ep, at, LONG, NULL, s->at[1], 0, r.key,
 					   &context)
-		     : kind == 4
-			     ? fi_atomic(s->ep, at, 1, NULL, s->at[1], 0, r.key,
-				       FI_UINT64, FI_SUM, &context)
-			     : fi_fetch_atomic(s->ep, at, 1, NULL, at + 8, NULL, s->at[1],
-				       0, r.key, FI_UINT64,
-				       kind == 5 ? FI_SUM : FI_ATOMIC_READ, &context);
+		     : kind == 4 ? fi_atomic(s->ep, at, 1, NULL, s->at[1], 0, r.key,
+					   FI_UINT64, FI_SUM, &context)
+				 : fi_fetch_atomic(s->ep, at, 1, NULL, at + 8, NULL,
+					   s->at[1], 0, r.key, FI_UINT64,
+					   kind == 5 ? FI_SUM : FI_ATOMIC_READ, &context);
 		if (rc == -FI_EAGAIN)
 			pump(s);
 	} while (rc == -FI_EAGAIN);
@@ -204,8 +203,7 @@ STATEMENT(84, killed_peer, 3, ALONE)
 static struct fid_cq *write_unread(struct side *s, uint64_t key, void *context)
 {
 	static unsigned char bytes[8];
-	struct fid_cq *cq =
-		queue_open(s->domain, FI_CQ_FORMAT_TAGGED, FI_WAIT_NONE, 0);
+	struct fid_cq *cq = queue_open(s->domain, FI_CQ_FORMAT_TAGGED, FI_WAIT_NONE, 0);
 	struct fid_ep *ep = NULL;
 	OK(fi_endpoint(s->domain, s->info, &ep, NULL));
 	OK(fi_ep_bind(ep, &s->av->fid, 0));
@@ -231,8 +229,8 @@ static void writes_to_the_stopped(struct side *s, void *context)
 	unsigned n = 0;
 	ssize_t rc;
 	signal_rank(1, SIGSTOP);
-	while (!(rc = fi_write(s->ep, bytes, sizeof bytes, NULL, s->at[1], 0, r.key,
-			 &write)))
+	while (!(rc = fi_write(
+			 s->ep, bytes, sizeof bytes, NULL, s->at[1], 0, r.key, &write)))
 		n++;
 	CHECK_RC((int)rc, -FI_EAGAIN);
 	signal_rank(1, SIGKILL);
