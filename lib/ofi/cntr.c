@@ -28,6 +28,7 @@ int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue)
 		return -FI_ENOMEM;
 	cntr->queues = queues;
 	queues[cntr->nqueues++] = queue;
+	ofi_queue_wake(&cntr->news); /* threads that wait do not know this queue yet */
 	return 0;
 }
 

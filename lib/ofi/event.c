@@ -431,7 +431,7 @@ static void watch_event(struct ofi_sink *sink, const ptl_event_t *event)
 	struct ofi_domain *domain = ask->ep->domain;
 	const struct ofi_queue *queue = ask->op->queue;
 	ptl_process_id_t peer = ask->peer;
-	if (event->type == PTL_EVENT_SEND_END && event->ni_fail_type == PTL_NI_OK)
+	if (event->type != PTL_EVENT_REPLY_END) /* it follows a failed SEND_END, too */
 		return;
 	watch_asked(ask);
 	if (event->ni_fail_type == PTL_NI_OK)

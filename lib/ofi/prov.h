@@ -22,9 +22,9 @@
  * mutex of ofi_node comes first, or is only tried; that of an EQ comes last.
  *
  * Credits.  A queue never overflows, since each event that may come has its place:
- * OFI_POSTED for receives, OFI_SENDS for short sends, two for each op of the program, and
- * one for each op of the provider's own gets (enum ofi_ops).  Those gets have ops of
- * their own: what the program has under way may end only by them.
+ * OFI_POSTED for receives, OFI_SENDS for short sends, and two for each op.  The provider's
+ * own gets (enum ofi_ops) have ops of their own: what the program has under way may end
+ * only by them.
  */
 #ifndef OFI_PROV_H
 #define OFI_PROV_H
@@ -89,16 +89,21 @@ enum {
 	OFI_INJECT = 1536,
 	OFI_ATOMIC = 64, /* bytes of an atomic operation, at most */
 	OFI_ENTRIES = 131072,
-	OFI_EVENTS = 8192, /* of a queue: the sum of what follows, OFI_OPS twice */
+	OFI_EVENTS = 8192, /* of a queue */
 	OFI_POSTED = 4096,
 	OFI_SENDS = 1024,
 	OFI_OPS = 1024,
 	OFI_FETCHES = 32,
-	OFI_QUESTIONS = 992,
+	OFI_QUESTIONS = 472,
 	OFI_TURNS = 64,      /* reads between two looks at late messages */
 	OFI_PERIOD_MS = 500, /* three between two looks whether a silent peer lives */
 	OFI_NEWS = 8 /* events of a queue of news: one at a time, and that of its start */
 };
+
+_Static_assert(
+	OFI_POSTED + OFI_SENDS + 2 * (OFI_OPS + OFI_FETCHES + OFI_QUESTIONS) + OFI_NEWS <
+		OFI_EVENTS,
+	"each event has its place, and those of messages of a queue to itself");
 
 /* Kinds of a list, and of the counters of an endpoint. */
 enum { OFI_MSG, OFI_TAGGED, OFI_LISTS };

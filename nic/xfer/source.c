@@ -276,8 +276,10 @@ static P3_RARE bool window_take_back(struct p3_nic *n)
  * kernel again only after a while. */
 static P3_RARE bool window_reserve(struct p3_nic *n)
 {
+	if (n->windows == P3_WINDOWS)
+		return false;
 	uint64_t off, now = p3_now_ns();
-	if (n->windows == P3_WINDOWS || now < n->reserve_ns)
+	if (now < n->reserve_ns)
 		return false;
 	if (!p3_peer_reserve_arena(n, P3_WINDOW_LEN, P3_PAGE, &off)) {
 		n->reserve_ns = now + P3_LEND_NS;
