@@ -22,9 +22,9 @@
  * mutex of ofi_node comes first, or is only tried; that of an EQ comes last.
  *
  * Credits.  A queue never overflows, since each event that may come has its place:
- * OFI_POSTED for receives, OFI_SENDS for short sends, and two for each op.  The provider's
- * own gets (enum ofi_ops) have ops of their own: what the program has under way may end
- * only by them.
+ * OFI_POSTED for receives, OFI_SENDS for short sends, and two for each op.  The gets of
+ * the provider itself (enum ofi_ops) have ops of their own: what the program has under
+ * way may end only by them.
  */
 #ifndef OFI_PROV_H
 #define OFI_PROV_H
