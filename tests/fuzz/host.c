@@ -919,6 +919,7 @@ void host_prepare(struct host_gift *g, struct input *in)
 		break;
 	case P3_OP_INJECT:
 		give_movement(c, in);
+		c->move.what = 0; /* a put, whose bytes are as many as it says */
 		c->bytes = g->text;
 		if (in_u8(in) & 1)
 			c->move.length %= sizeof g->text;
