@@ -69,10 +69,11 @@ static void send(struct fake *f, bool request)
 	struct p3_peer *p = rig_peer(f);
 	const struct p3_ring_rx *r = request ? &p->req_in : &p->rsp_in;
 	uint64_t *pos = request ? &f->req_pos : &f->rsp_pos;
+	if (m.ncells > CELLS_MOST)
+		m.ncells = CELLS_MOST; /* the header may have a larger number */
 	if (rig.far) {
 		uint64_t word0 = p3_word0(m.kind, m.flags, m.says);
-		far_message(f, request, m.w, word0,
-			m.ncells < CELLS_MOST ? m.ncells : CELLS_MOST);
+		far_message(f, request, m.w, word0, m.ncells);
 		return;
 	}
 	if (p->base != f->seg.base)
@@ -80,7 +81,7 @@ static void send(struct fake *f, bool request)
 	if (*pos - r->pos > r->n)
 		*pos = r->pos;
 	if (m.ncells > p3_ring_most(r->n))
-		m.ncells = p3_ring_most(r->n); /* the header may have a larger number */
+		m.ncells = p3_ring_most(r->n);
 	if (m.ncells > r->n - (uint32_t)(*pos & (r->n - 1)))
 		pad(f, r, pos);
 	if (*pos + m.ncells - r->pos >= r->n)
