@@ -17,17 +17,6 @@ enum { PT = 6, TRIES = 200, ROOM = 4096, FAR = 32, STORM_MS = 1000, INLINE = 16 
 enum kind { PUT, ACKED, GET, KINDS };
 static const uint64_t BITS = 0x1234567890abcdef;
 
-static void expect_full(void)
-{
-	struct patience p = patience_begin();
-	const char *what;
-	unsigned of;
-	while ((what = pools_left(nic(), &of)) && !patience_is_over(&p))
-		sleep_ms(1);
-	if (what)
-		check_failed(__FILE__, __LINE__, "%s is left of node %u", what, of);
-}
-
 /* ---- all lengths ---- */
 
 /* One request of rank 0 to itself. */
@@ -454,6 +443,14 @@ static void meet_a_still_target(unsigned rank, ptl_handle_ni_t ni)
 	meet_nodes();
 }
 
+/* Be that target once the initiator has asked: answer, and wait for the other's end. */
+static void answer_at_last(void)
+{
+	meet_nodes();
+	p3_lease_leave(nic());
+	sync_nodes();
+}
+
 /* Request without waiting for answers. */
 static void ask_often(ptl_handle_ni_t ni, ptl_handle_md_t puts, ptl_handle_md_t gets)
 {
@@ -505,9 +502,7 @@ NODES_CASE(answers_for_unlinked_descriptors_are_dropped, 2)
 	ptl_handle_md_t gets = bind_md(ni, source(at, 8, eq));
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
-		meet_nodes();
-		p3_lease_leave(nic());
-		sync_nodes();
+		answer_at_last();
 		return;
 	}
 	uint64_t drops = drops_of(ni);
@@ -537,9 +532,7 @@ NODES_CASE(answers_for_a_closed_interface_go_nowhere, 2)
 	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
-		meet_nodes();
-		p3_lease_leave(nic());
-		sync_nodes();
+		answer_at_last();
 		return;
 	}
 	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &second));
@@ -570,9 +563,7 @@ NODES_CASE(pendings_run_out, 2)
 	p3_lease_leave(nic());
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
-		meet_nodes();
-		p3_lease_leave(nic());
-		sync_nodes();
+		answer_at_last();
 		return;
 	}
 	int rc;

@@ -56,17 +56,6 @@ static int upwards(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void expect_full(void)
-{
-	struct patience p = patience_begin();
-	const char *what;
-	unsigned of;
-	while ((what = pools_left(nic(), &of)) && !patience_is_over(&p))
-		sleep_ms(1);
-	if (what)
-		check_failed(__FILE__, __LINE__, "%s is left of node %u", what, of);
-}
-
 /* Exchange ordinary traffic: each node with the next one, by all movers. */
 static void round_of_all(ptl_handle_ni_t ni, unsigned rank, unsigned size)
 {
