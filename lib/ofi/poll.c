@@ -11,7 +11,7 @@
 
 struct ofi_member {
 	struct fid *fid;  /* of a completion queue or counter */
-	uint64_t counted; /* of a counter: what the program has been told of */
+	uint64_t counted; /* of a counter: the operations that the program knows of */
 };
 
 struct ofi_poll {
@@ -21,20 +21,23 @@ struct ofi_poll {
 	int count;
 };
 
-/* Return the domain of a possible member, and its references; NULL: it cannot be one. */
-static struct ofi_domain *poll_domain(struct fid *fid, int **refs)
+/* Return 0 and the references of an object that may be a member, or -FI_E*. */
+static int poll_check(
+	const struct ofi_poll *set, struct fid *fid, uint64_t flags, int **refs)
 {
+	const struct ofi_domain *domain = NULL;
+	if (flags)
+		return -FI_EBADFLAGS;
 	if (fid && fid->fclass == FI_CLASS_CQ) {
 		struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid.fid);
 		*refs = &cq->refs;
-		return cq->domain;
-	}
-	if (fid && fid->fclass == FI_CLASS_CNTR) {
+		domain = cq->domain;
+	} else if (fid && fid->fclass == FI_CLASS_CNTR) {
 		struct ofi_cntr *cntr = container_of(fid, struct ofi_cntr, fid.fid);
 		*refs = &cntr->refs;
-		return cntr->domain;
+		domain = cntr->domain;
 	}
-	return NULL;
+	return domain == set->domain ? 0 : -FI_EINVAL;
 }
 
 /* Return the place of a member, or -1. */
@@ -63,12 +66,11 @@ static int poll_add(struct fid_poll *fid, struct fid *member, uint64_t flags)
 {
 	struct ofi_poll *set = container_of(fid, struct ofi_poll, fid);
 	int *refs = NULL;
-	if (flags)
-		return -FI_EBADFLAGS;
-	if (poll_domain(member, &refs) != set->domain)
-		return -FI_EINVAL;
+	int rc = poll_check(set, member, flags, &refs);
+	if (rc)
+		return rc;
 	ofi_hold(refs); /* its mutex comes before the domain's */
-	int rc = ofi_enter(set->domain);
+	rc = ofi_enter(set->domain);
 	if (!rc) {
 		rc = poll_insert(set, member);
 		ofi_leave(set->domain);
@@ -82,11 +84,9 @@ static int poll_del(struct fid_poll *fid, struct fid *member, uint64_t flags)
 {
 	struct ofi_poll *set = container_of(fid, struct ofi_poll, fid);
 	int *refs = NULL;
-	if (flags)
-		return -FI_EBADFLAGS;
-	if (poll_domain(member, &refs) != set->domain)
-		return -FI_EINVAL;
-	int rc = ofi_enter(set->domain);
+	int rc = poll_check(set, member, flags, &refs);
+	if (!rc)
+		rc = ofi_enter(set->domain);
 	if (rc)
 		return rc;
 	int i = poll_find(set, member);
@@ -99,7 +99,8 @@ static int poll_del(struct fid_poll *fid, struct fid *member, uint64_t flags)
 	return 0;
 }
 
-/* Make progress.  Return true if the member has news, with what it has counted. */
+/* Make progress.  Return true if the member has news, and the number of operations that
+ * it has counted. */
 static bool poll_look(const struct ofi_member *member, uint64_t *counted)
 {
 	*counted = member->counted;
