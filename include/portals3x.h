@@ -227,7 +227,7 @@ int PtlXEQDescriptor(ptl_handle_eq_t eq_handle, int *fd);
  */
 int PtlXEQArm(ptl_handle_eq_t eq_handle);
 
-/* What a library that polls an event queue waits for; see PtlXWaitsFor. */
+/* The wait of a library that polls an event queue; see PtlXWaitsFor. */
 typedef struct {
 	uint32_t struct_size;    /* sizeof(ptlx_wait_t) */
 	uint32_t silent_ms;      /* for how long the library has found nothing */
@@ -245,11 +245,11 @@ typedef struct {
 } ptlx_wait_t;
 
 /*
- * PtlXWaitsFor - tell tools what a library waits for
+ * PtlXWaitsFor - tell tools for which message a library waits
  *
  *	eq_handle	in	the event queue in which the library looks for events
- *	wait		in	what it waits for, in place of what it told before; the
- *				library copies it.  NULL: it waits no longer
+ *	wait		in	the wait, in place of the last one of this queue; it is
+ *				copied.  NULL: the library waits no longer
  *
  * For libraries that look for events in a loop of their own, where no call of Portals
  * waits: `ptlstat why` and `ptlstat --json` show the last wait of each queue.  It has no

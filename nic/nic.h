@@ -500,7 +500,7 @@ int p3_nic_eq_free(struct p3_nic *nic, uint64_t handle);
 /* Get the descriptor of a queue, as PtlXEQDescriptor(); arm it, as PtlXEQArm(). */
 int p3_nic_eq_descriptor(struct p3_nic *nic, uint64_t handle, int *fd_out);
 int p3_nic_eq_arm(struct p3_nic *nic, uint64_t handle);
-/* Tell tools what a library waits for in a queue, as PtlXWaitsFor(). */
+/* Tell tools the wait of a library in a queue, as PtlXWaitsFor(). */
 int p3_nic_waits_for(struct p3_nic *nic, uint64_t handle, const ptlx_wait_t *wait);
 
 /* The program serves its interfaces from now on: mark them as settled

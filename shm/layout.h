@@ -16,7 +16,7 @@
  *           | queues[64]      |  places of event queues in the host segment
  *           | cases[22]       |  the last request of each kind that came to nothing
  *           | endpoints[16]   |  gauges of CCI's endpoints
- *           | polls[16]       |  what libraries wait for that poll (poll.h)
+ *           | polls[16]       |  waits of libraries that poll event queues (poll.h)
  *           +-----------------+
  *           | part[nnodes]    |  for each peer: the base lane to it, 8 request and 8
  *           |                 |  response cells; between them the words for this peer:

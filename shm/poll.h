@@ -3,10 +3,10 @@
  * poll - waits that a library tells, which polls its event queues itself (PtlXWaitsFor)
  *
  * A library above Portals looks for events in a loop of its own, so no call of Portals
- * waits.  Once it has found nothing for a while, it tells what it waits for; the lease
- * holder writes that into a line of the published segment (layout.h), and ptlstat reads
- * it.  No node decides anything by these lines.  There is no other state, and a call does
- * not block.
+ * waits.  Once it has found nothing for a while, it tells its wait; the lease holder
+ * writes that into a line of the published segment (layout.h), and ptlstat reads it.  No
+ * node decides anything by these lines.  There is no other state, and a call does not
+ * block.
  *
  * Memory ordering:
  *	POLL.1	seqlock: the writer, one at a time (LEASE.1), makes version odd, then
@@ -25,7 +25,8 @@
 #define P3_POLL_NAME  16u /* bytes of a library's name, with a zero byte */
 #define P3_POLL_TRIES 64u /* of a reader, while the writer changes the line */
 
-/* What a library waits for, and what lies there instead. */
+/* The message that a library waits for, and one that has come but that no receive
+ * takes. */
 struct p3_poll {
 	uint64_t eq;       /* handle of the event queue that it polls; 0: no wait */
 	uint64_t told_ns;  /* when it told so last, */

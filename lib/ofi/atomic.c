@@ -3,8 +3,8 @@
  * atomic.c - atomic operations on the regions of peers
  *
  * An operation is one request of Portals (PtlXAtomic).  If its operands are in pieces, or
- * may change when the call returns, they are copied into the request.  What it fetches
- * comes there, too, if it goes to pieces: so the elements of vectors need no descriptors.
+ * may change when the call returns, they are copied into the request.  The former values
+ * come there, too, if they go to pieces: so elements of vectors need no descriptors.
  * An operation that fetches has one event, its REPLY_END.
  */
 #include "prov.h"
@@ -128,7 +128,7 @@ static const char *atomic_operands(struct ofi_req *req, const struct atomic_call
 	return req->rma.operands;
 }
 
-/* Return the place for what the operation fetches.  It is scattered afterwards, unless
+/* Return the place for the former values.  They are scattered afterwards, unless
  * result_count is 0. */
 static char *atomic_results(struct ofi_req *req, const struct atomic_call *call)
 {

@@ -92,7 +92,7 @@ static bool cntr_is_over(const struct ofi_cntr *cntr, const struct ofi_waiter *w
 	return cntr->value >= waiter->threshold || cntr->errors != waiter->errors;
 }
 
-/* A thread whose wait goes on may take the message: it calls this again. */
+/* A thread that goes on to wait may take the message: it calls this again. */
 void ofi_cntr_wake(struct ofi_cntr *cntr)
 {
 	struct ofi_waiter *waiter;

@@ -6,9 +6,9 @@
  * written there.  A completion that comes of another call waits in a ring.
  *
  * A thread that waits sleeps in the queue of events, and in one more, news: a message to
- * itself there wakes it for what has no event any more.  Any look at the queue of events
- * takes what is there, also that of another thread or of a counter; events of news are
- * taken by threads that sleep, and before the program sleeps on the descriptor.
+ * itself there wakes it for completions that have no event any more.  Any look at the
+ * queue of events takes them, also that of another thread or of a counter; events of news
+ * are taken by threads that sleep, and before the program sleeps on the descriptor.
  */
 #include "prov.h"
 

@@ -52,7 +52,7 @@ struct ofi_mrs {
 	ptl_handle_me_t refuse[2]; /* the last entries */
 };
 
-/* What the counters of MR_GET and MR_PUT count. */
+/* The kinds of operations that the counters of MR_GET and MR_PUT count. */
 static const uint64_t mr_kinds[2] = {FI_REMOTE_READ, FI_REMOTE_WRITE};
 
 static ptl_pt_index_t mr_index(const struct ofi_domain *domain, int entry)

@@ -261,7 +261,7 @@ struct ofi_cq {
 	struct ofi_entry *ring;
 	size_t ring_room, ring_head, ring_used;
 	STAILQ_HEAD(, ofi_error) errors;
-	struct ofi_queue news; /* wakes sleepers for what lies in ring and errors */
+	struct ofi_queue news; /* wakes sleepers for entries in ring and errors */
 	bool signalled; /* by fi_cq_signal, when a thread may have been on its way here */
 	unsigned signals; /* their number */
 	int signal_left;  /* threads in fi_cq_sread that the last one has yet to end */
@@ -288,7 +288,7 @@ struct ofi_cntr {
 	struct ofi_domain *domain;
 	int refs;
 	uint64_t value, errors;
-	uint64_t given; /* of their sum: what the program has added, or set */
+	uint64_t given; /* the part of their sum that the program has added, or set */
 	enum fi_wait_obj wait;
 	struct ofi_queue **queues; /* of the endpoints that it is bound to */
 	int nqueues;
@@ -616,7 +616,7 @@ bool ofi_queue_step(struct ofi_queue *queue);
 bool ofi_queue_fence(struct ofi_queue *queue);
 /* Wait until no thread sleeps in the queue; the lock is free for moments. */
 void ofi_queue_quiet(struct ofi_queue *queue);
-/* Look at late messages, at what waits for them, and at silent peers. */
+/* Look at late messages, at receives that wait for them, and at silent peers. */
 void ofi_progress_now(struct ofi_domain *domain, bool urgent);
 /* Do so now and then, or at once if urgent. */
 static inline void ofi_progress(struct ofi_domain *domain, bool urgent)
@@ -672,10 +672,10 @@ bool ofi_cq_peek(struct ofi_cq *cq);
 /* Write a completion, or an error if e->err. */
 void ofi_cq_add(struct ofi_cq *cq, const struct fi_cq_err_entry *e, fi_addr_t source);
 
-/* Nothing has come: if that lasts, tell tools what the receives of the queue wait for.
+/* Nothing has come: if that lasts, tell tools for which message a receive waits.
  * The domain is entered, as for the next one. */
 void ofi_silence(struct ofi_cq *cq);
-/* Something has come, or nothing is waited for: take back what was told. */
+/* Something has come, or no receive waits: take back the wait that was told. */
 void ofi_silence_end(struct ofi_cq *cq);
 
 int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
@@ -684,10 +684,10 @@ int ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 int ofi_cntr_watch(struct ofi_cntr *cntr, struct ofi_queue *queue);
 void ofi_cntr_unwatch(struct ofi_cntr *cntr, struct ofi_queue *queue);
 
-/* Wake a thread that sleeps although what it waits for has been counted. */
+/* Wake a thread that sleeps although the counter has reached its threshold. */
 void ofi_cntr_wake(struct ofi_cntr *cntr);
 /* Make progress, and return the operations that have been counted, good and bad ones,
- * without what the program itself has added; the domain is entered. */
+ * without those that the program itself has added; the domain is entered. */
 uint64_t ofi_cntr_counted(struct ofi_cntr *cntr);
 
 /* Count an operation, in the entered domain. */

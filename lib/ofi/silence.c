@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * silence.c - a completion queue that gives nothing, while receives wait: tell tools what
- * the oldest of them waits for, and what has come instead
+ * silence.c - a completion queue that gives nothing, while receives wait: tell tools the
+ * source and tag that the oldest of them wants, and those of a message that has come
  *
  * Only reads that find nothing come here, and only some of them (cq.c).
  */

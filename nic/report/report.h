@@ -42,8 +42,7 @@ struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wan
 /* (any) Give the line back.  Accept NULL. */
 void p3_mirror_waited(struct p3_wait_line *line);
 
-/* Command: show what a library waits for, or that it waits no longer, until its queue is
- * freed. */
+/* Command: show the wait of a library until its queue is freed, or take it back. */
 int p3_mirror_poll(struct p3_nic *n, struct p3_cmd *c);
 
 /* Command: write the match list, the entry or the event queues that c names into

@@ -212,8 +212,8 @@ static bool wait_is_tended(struct p3_nic *n)
 	return p3_get(&n->watcher) && !p3_mbx_any(n->mailbox); /* MBX.4 */
 }
 
-/* Count what a time-out has found though no thread has told of it: an event, or a message
- * while no thread tends the node. */
+/* Count a time-out behind which there is news although no thread has told of it: an
+ * event, or a message while no thread tends the node. */
 static void wait_count_late(
 	struct p3_nic *n, struct wait *w, bool (*ready)(void *), void *arg)
 {

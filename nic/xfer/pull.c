@@ -120,7 +120,7 @@ static enum p3_moved pull_unstall(struct p3_nic *n, struct p3_pull *pull)
 {
 	const struct p3_pull *first = pull->peer->bulk;
 	if (pull->mover == P3_MOVE_START && pull->ahead && first && !first->moved_ns) {
-		pull->moved_ns = 0; /* what goes first moves */
+		pull->moved_ns = 0; /* the pull in front moves */
 		return P3_MOVED_NOTHING;
 	}
 	uint64_t now = p3_now_ns();

@@ -12,8 +12,8 @@
  *
  *	answers=1	answers to SYN that come from the second interface
  *	answers=2	those that go to it, too
- *	replies=1	what comes from it behind its answers to SYN
- *	replies=2	what comes from it behind SYN, and behind its answers to SYN
+ *	replies=1	all that comes from it behind its answers to SYN
+ *	replies=2	all that comes from it behind SYN, and behind its answers to SYN
  *	ports=N		SYN to other ports than 100 N to 100 N + 99
  *
  * At SIGTERM it prints what it has done.

@@ -71,7 +71,7 @@ static void count_one(struct side *s, struct region there, struct fid_cntr *c, u
 	barrier();
 }
 
-/* Two endpoints share a counter of what peers write; one of them is closed. */
+/* Two endpoints share a counter of remote writes; one of them is closed. */
 static void share_counter(void)
 {
 	static unsigned char target[64];
@@ -372,7 +372,7 @@ STATEMENT(97, poll_sets, 1, 0)
 	(void)TAKE(s, &sent);
 	(void)TAKE(s, &got);
 	CHECK_EQ(polled(), 0);
-	if (over_portals()) { /* what the program adds is no news */
+	if (over_portals()) { /* numbers that the program adds are no news */
 		OK(fi_cntr_add(c[C_SEND], 5));
 		OK(fi_cntr_set(c[C_RECV], 0));
 		OK(fi_cntr_adderr(c[C_RECV], 1));

@@ -692,7 +692,7 @@ static void close_held(void)
 	barrier();
 }
 
-/* A peer closes its interface and lives on: what it cannot answer any more fails. */
+/* A peer closes its interface and lives on: operations that it cannot answer fail. */
 static void close_interface(void)
 {
 	static struct fi_context2 contexts[4];
