@@ -215,8 +215,8 @@ static P3_HOT int tx_left(struct p3_nic *n, struct p3_peer *p, uint32_t posted)
 	return PTL_OK;
 }
 
-/* Return true if a command's request may leave at once: nothing has to record it, send it
- * on, or go before it. */
+/* Return true if a command's request may leave at once: nothing has to record it, or go
+ * before it. */
 static P3_HOT bool tx_is_usual(const struct p3_nic *n, const struct p3_cmd *c)
 {
 	return p3_likely(
