@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROWS_MOST = 300 };
+enum { ROWS_MOST = 300, LOOKS_AWAKE = 1000 };
 
 /* State that the driver and the processes of a test share. */
 struct room {
@@ -78,6 +78,8 @@ void look_at(const char *file, int line, struct patience *p, const char *what)
 		ranks_progress();
 	if (patience_is_over(p))
 		check_failed(file, line, "this does not come: %s", what);
+	if (++p->looks > LOOKS_AWAKE)
+		sleep_us(50); /* pause: between two looks, for who brings it about */
 }
 
 bool on_one_cpu(void)
