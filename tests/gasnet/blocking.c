@@ -323,12 +323,11 @@ STATEMENT(84, source_equals_destination)
 
 /* ---- words do not tear ---- */
 
-enum { W_TEARING = 1 };
+enum { W_TEARING = 1, TEARS = 4000 };
 
 static void put_alternating(void)
 {
-	unsigned tears = getenv("GN_LONG") ? 20000 : 4000;
-	for (unsigned i = 0; i < tears; i++) {
+	for (unsigned i = 0; i < TEARS; i++) {
 		uint64_t v8 = i & 1 ? 0 : UINT64_MAX;
 		uint32_t v4 = (uint32_t)v8;
 		gasnet_put(gn.b, gn_at(gn.b, REMOTE), &v8, 8);
