@@ -3,6 +3,7 @@
  * requests that find none.  PtlXInject: puts of bytes that need no descriptor. */
 #include "lib/node/node.h"
 #include "nic/cases.h"
+#include "nic/generic/upper.h"
 #include "nic/run/lease.h"
 
 #include <sched.h>
@@ -615,6 +616,42 @@ HAND_CASE(unseen_requests_of_a_node_that_has_left_wait_on, 2)
 	sync_nodes();
 	if (rank == 1)
 		take_those_of_the_leaver(ni, in);
+	sync_nodes();
+}
+
+/* Wait until the host has put off the first request of node 0, and let the firmware not
+ * ask again by itself. */
+static void put_off_for_long(struct p3_nic *n)
+{
+	struct patience p = patience_begin();
+	for (bool off = false; !off && take_lease_of_host(n); sched_yield()) {
+		struct p3_upper *u = &n->generic->upper[0];
+		off = u->state == P3_UPPER_LATER || patience_is_over(&p);
+		u->again_ns = UINT64_MAX;
+		p3_lease_leave(n);
+	}
+}
+
+/* The same where the request has come before the program began, and so before its index
+ * kept requests */
+HAND_CASE(request_put_off_of_a_node_that_has_left_waits_on, 2)
+{
+	ni = node_ni();
+	ptl_handle_eq_t in = eq_new(ni, 64);
+	meet_nodes();
+	if (rank == 0) {
+		CHECK_OK(PtlXInject(ni, &rank, 4, id_of(ni, 1), PT, 0, 1, 0, 7));
+		meet_nodes();
+		CHECK_OK(PtlNIFini(ni));
+	} else {
+		put_off_for_long(p3_nic(p3_node()));
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+		expect_empty(in); /* the interface has settled */
+		meet_nodes();
+		await_kept(ni, 1);
+		post_md(ni, PT, 1, quiet_md(node_alloc(8), 8, in));
+		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, 7);
+	}
 	sync_nodes();
 }
 
