@@ -305,8 +305,8 @@ static bool ep_settle(struct ofi_ep *ep)
 			busy |= ep->lists[i].ep && !ofi_list_withdraw(&ep->lists[i]);
 		for (req = TAILQ_FIRST(&ep->domain->watched); req; req = next) {
 			next = TAILQ_NEXT(req, watch);
-			if (req->ep == ep && req->withdraw)
-				req->withdraw(req);
+			if (req->ep == ep)
+				ofi_tx_withdraw(req);
 		}
 		ofi_watch_end(ep);
 		if (!busy && !ep->under_way && ep_quiet(ep))
