@@ -177,15 +177,8 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-static struct fi_ops domain_fid_ops = {
-	.size = sizeof domain_fid_ops,
-	.close = domain_close,
-	.bind = domain_bind,
-	.control = ofi_no_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops domain_fid_ops =
+	OFI_FID_OPS(domain_close, domain_bind, ofi_no_control);
 static struct fi_ops_domain domain_ops = {
 	.size = sizeof domain_ops,
 	.av_open = ofi_av_open,

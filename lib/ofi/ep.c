@@ -373,15 +373,7 @@ static int ep_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops ep_fid_ops = {
-	.size = sizeof ep_fid_ops,
-	.close = ep_close,
-	.bind = ep_bind,
-	.control = ep_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops ep_fid_ops = OFI_FID_OPS(ep_close, ep_bind, ep_control);
 static struct fi_ops_ep ep_ops = {
 	.size = sizeof ep_ops,
 	.cancel = ofi_cancel,

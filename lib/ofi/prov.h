@@ -475,6 +475,13 @@ int ofi_no_ops_open(
 int ofi_no_tostr(const struct fid *fid, char *buf, size_t len);
 int ofi_no_ops_set(
 	struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
+/* The table that each object has: its close, bind and control, and nothing else. */
+#define OFI_FID_OPS(close_fn, bind_fn, control_fn)                                       \
+	{                                                                                \
+		.size = sizeof(struct fi_ops), .close = close_fn, .bind = bind_fn,       \
+		.control = control_fn, .ops_open = ofi_no_ops_open,                      \
+		.tostr = ofi_no_tostr, .ops_set = ofi_no_ops_set,                        \
+	}
 int ofi_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	struct fid_pep **pep, void *context);
 int ofi_no_wait_open(
@@ -487,8 +494,6 @@ int ofi_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr,
 	struct fid_ep **rx_ep, void *context);
 int ofi_no_query_collective(struct fid_domain *domain, enum fi_collective_op op,
 	struct fi_collective_attr *attr, uint64_t flags);
-extern struct fi_ops_msg ofi_no_msg;
-extern struct fi_ops_tagged ofi_no_tagged;
 int ofi_no_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
 	const char *service, size_t svccnt, fi_addr_t *addr, uint64_t flags,
 	void *context);
