@@ -586,6 +586,10 @@ int main(int argc, char **argv)
 		rank_main();
 	if (argc == 6 && strcmp(argv[1], "--helper") == 0)
 		helper_main(argv);
+	if (!by_hand() && !by_launcher() && !getenv("P3_YOD")) {
+		fprintf(stderr, "P3_YOD, the path of yod, is not set\n");
+		return 2;
+	}
 	if (!suite_plan(argc, argv, true))
 		return 2;
 	choose_room();
