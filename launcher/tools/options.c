@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,33 +40,32 @@ static const char *option_dashes(const struct p3_options *o, const struct p3_opt
 
 /* ---- help ---- */
 
-/* Print a row of --help, with the letter beside a long name. */
-static void option_show_row(const struct p3_options *o, const struct p3_option *row)
-{
-	char left[40];
-	const char *dashes = option_dashes(o, row), *arg = row->arg ? row->arg : "";
-	if (row->letter && dashes[1])
-		snprintf(left, sizeof left, "-%c, --%s %s", row->letter, row->name, arg);
-	else
-		snprintf(left, sizeof left, "%s%s %s", dashes, row->name, arg);
-	printf("  %-20s  ", left);
-	/* Later lines of a text begin below its first line. */
-	for (const char *at = row->help; *at; at += strcspn(at, "\n")) {
-		at += *at == '\n';
-		printf("%*s%.*s\n", at == row->help ? 0 : 24, "", (int)strcspn(at, "\n"),
-			at);
-	}
-}
-
 static int option_show_help(const struct p3_options *o)
 {
 	const struct p3_option *row;
 	puts(o->usage);
-	for (size_t i = 0; (row = option_row(o, i)); i++)
+	for (size_t i = 0; (row = option_row(o, i)); i++) {
+		char left[40];
 		if (!row->name)
 			printf("\n%s\n", row->help);
-		else if (row->help)
-			option_show_row(o, row);
+		if (!row->name || !row->help)
+			continue;
+		/* The letter stands beside a long name. */
+		const char *dashes = option_dashes(o, row),
+			   *arg = row->arg ? row->arg : "";
+		if (row->letter && dashes[1])
+			snprintf(left, sizeof left, "-%c, --%s %s", row->letter,
+				row->name, arg);
+		else
+			snprintf(left, sizeof left, "%s%s %s", dashes, row->name, arg);
+		printf("  %-20s  ", left);
+		/* Later lines of a text begin below its first line. */
+		for (const char *at = row->help; *at; at += strcspn(at, "\n")) {
+			at += *at == '\n';
+			printf("%*s%.*s\n", at == row->help ? 0 : 24, "",
+				(int)strcspn(at, "\n"), at);
+		}
+	}
 	printf("\n%s\n", o->after);
 	return 0;
 }
@@ -242,4 +242,24 @@ bool p3_option_real(const char *text, double least, double most, double *out)
 	char *end;
 	*out = strtod(text, &end);
 	return end != text && !*end && *out >= least && *out <= most;
+}
+
+/* ---- error lines, and the end of a program ---- */
+
+void p3_tool_say(const char *fmt, ...)
+{
+	va_list args;
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+int p3_tool_end(int status, int failed)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	p3_tool_say("cannot write to standard output; see df, and where it leads");
+	return status ? status : failed;
 }
