@@ -138,13 +138,9 @@ __attribute__((format(printf, 3, 4))) static json_t *probe_answer(
 /* Return the number in a file, or -1 if there is no such file or number. */
 static long probe_number_in(const char *file)
 {
-	long n = -1;
-	FILE *f = fopen(file, "re");
-	if (f && fscanf(f, "%ld", &n) != 1)
-		n = -1;
-	if (f)
-		fclose(f);
-	return n;
+	char line[40];
+	bool read = p3_line_read(line, sizeof line, "%s", file);
+	return read && *line >= '0' && *line <= '9' ? strtol(line, NULL, 10) : -1;
 }
 
 /* ---- cross-memory reads ---- */

@@ -572,19 +572,6 @@ static int look_take_member(struct p3_look *look, uint32_t i, uint32_t slot, uin
 	return 0;
 }
 
-/* Return true if the domain's name is that of a job of mpirun or the like.  In such a
- * domain a rank takes the slot of its own number, unless another job of the family has
- * taken that slot.  So node i of the look is slot i there, and a slot without a process
- * is shown as an absent node. */
-static bool look_is_launched(const char *name)
-{
-	static const char *const launchers[] = {"ompi-", "pmi-", "pmix-", "slurm-"};
-	for (size_t k = 0; k < sizeof launchers / sizeof launchers[0]; k++)
-		if (!strncmp(name, launchers[k], strlen(launchers[k])))
-			return true;
-	return false;
-}
-
 static int look_take_absent(struct p3_look *look, uint32_t from, uint32_t to)
 {
 	int rc = 0;
@@ -612,7 +599,14 @@ static void look_add_id(void *arg, uint32_t nid, uint32_t pid, uint32_t holder)
  * one. */
 static int look_take_all(struct p3_look *look)
 {
-	bool launched = look_is_launched(look->name);
+	/* In the domain of a job of mpirun or the like, a rank takes the slot of its
+	 * own number, unless another job of the family has taken that slot.  So node i
+	 * of the look is slot i there, and a slot without a process is shown as an
+	 * absent node. */
+	static const char *const launchers[] = {"ompi-", "pmi-", "pmix-", "slurm-"};
+	bool launched = false;
+	for (size_t k = 0; k < sizeof launchers / sizeof launchers[0]; k++)
+		launched |= !strncmp(look->name, launchers[k], strlen(launchers[k]));
 	uint32_t n = 0, slot = 0, holder;
 	int rc = 0;
 	for (; !rc && p3_domain_next_slot(&look->domain, &slot, &holder); slot++) {

@@ -242,33 +242,20 @@ static void forward_moved_output(void *arg, uint32_t i, size_t n)
 		p3_frames_send(&a->link[h].conn, f, NULL);
 }
 
-/* Return the number of ranks of which output is lost, and add them. */
-static uint32_t forward_count_lost(const struct p3_agents *a, struct p3_ranks *ranks)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < a->opt->size; i++)
-		if (a->rank[i].lost) {
-			p3_ranks_add(ranks, i);
-			n++;
-		}
-	return n;
-}
-
 /* Bytes that a file does not take are lost, and their rank goes on: as on one host, a
  * full disk is no reason to end it, and later bytes may find room.  Name the first such
  * file; p3_forward_say_lost() names the ranks of all. */
 static void forward_moved_to_file(struct p3_drain *d, size_t n, int err)
 {
 	struct p3_agents *a = d->arg;
-	struct p3_ranks ranks = {{{0}}};
 	uint32_t i = (uint32_t)(d - a->files);
 	if (err == EPIPE) {
 		p3_drain_close(d);
 		n = 0;
 	} else if (err) {
-		if (!forward_count_lost(a, &ranks))
+		if (!a->output_lost)
 			p3_outdir_say_lost(a->opt->output_dir, i / 2, (int)(i % 2), err);
-		a->rank[i / 2].lost = true;
+		a->output_lost = a->rank[i / 2].lost = true;
 	}
 	forward_moved_output(a, i, n);
 }
@@ -291,7 +278,12 @@ bool p3_forward_say_lost(const struct p3_agents *a)
 {
 	char text[200];
 	struct p3_ranks ranks = {{{0}}};
-	uint32_t n = forward_count_lost(a, &ranks);
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < a->opt->size; i++)
+		if (a->rank[i].lost) {
+			p3_ranks_add(&ranks, i);
+			n++;
+		}
 	p3_ranks_print(&ranks, text, sizeof text);
 	if (n > 1)
 		p3_say("--output-dir: the files of ranks %s in %s lack output", text,

@@ -68,8 +68,7 @@ struct answer {
 struct p3_answers {
 	struct p3_loop *loop;
 	struct p3_attach *attach;
-	void (*done)(
-		void *arg, uint64_t number, int status, const char *bytes, size_t len);
+	p3_answered *done;
 	void *arg;
 	struct answer ask[P3_ANSWERS_MOST];
 };
@@ -77,10 +76,8 @@ struct p3_answers {
 static void answer_on_ready(void *arg, uint32_t events);
 static void answer_on_late(void *arg);
 
-struct p3_answers *p3_answers_create(struct p3_loop *loop, struct p3_attach *attach,
-	void (*done)(
-		void *arg, uint64_t number, int status, const char *bytes, size_t len),
-	void *arg)
+struct p3_answers *p3_answers_create(
+	struct p3_loop *loop, struct p3_attach *attach, p3_answered *done, void *arg)
 {
 	struct p3_answers *a = calloc(1, sizeof *a);
 	if (!a)

@@ -181,12 +181,12 @@ bool p3_agent_has_output(const struct p3_agent *agent, const struct p3_taps *tap
 
 struct p3_answers;
 
-/* done gets the answer to a question of this number, with 0 or an errno.  Return NULL if
- * out of memory. */
-struct p3_answers *p3_answers_create(struct p3_loop *loop, struct p3_attach *attach,
-	void (*done)(
-		void *arg, uint64_t number, int status, const char *bytes, size_t len),
-	void *arg);
+/* It gets the answer to a question of this number, with 0 or an errno. */
+typedef void p3_answered(
+	void *arg, uint64_t number, int status, const char *bytes, size_t len);
+/* Return NULL if out of memory. */
+struct p3_answers *p3_answers_create(
+	struct p3_loop *loop, struct p3_attach *attach, p3_answered *done, void *arg);
 void p3_answers_destroy(struct p3_answers *a);
 /* Take a question. */
 void p3_answers_take(struct p3_answers *a, const struct p3_frame *ask);
@@ -330,6 +330,7 @@ struct p3_agents {
 	struct p3_drain *files;   /* of --output-dir, by stream; or NULL */
 	bool go_sent;             /* GO was sent to the agents: the nodes start */
 	bool trace_lost;          /* a trace file could not be written */
+	bool output_lost;         /* nor output of a rank */
 	uint64_t early_signals;   /* bits of the signals that came before GO */
 	int64_t why_at;           /* time to report the present barrier */
 	int64_t why_ms;           /* age at which a barrier is reported */
