@@ -1,6 +1,6 @@
 # The library for programs that run under valgrind: it has the same calls and the same
 # segments, but it announces its atomics to helgrind and drd, and its waiting loops let
-# other threads run.  yod chooses it (launcher/yod/yod.h).  Builds for another purpose
+# other threads run.  yod chooses it (launcher/yod/main.c).  Builds for another purpose
 # (sanitizers, faults) have none.
 include(CheckIncludeFile)
 check_include_file(valgrind/helgrind.h P3_HAVE_HELGRIND_H)

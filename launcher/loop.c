@@ -35,18 +35,6 @@ int p3_loop_watch(struct p3_loop *l, struct p3_loop_fd *f, uint32_t events)
 	return 0;
 }
 
-static void loop_call_ready(struct p3_loop *l, struct epoll_event *ev, int n)
-{
-	l->ready = ev;
-	l->ready_n = n;
-	for (int k = 0; k < n; k++) {
-		struct p3_loop_fd *f = ev[k].data.ptr;
-		if (f)
-			f->on(f->arg, ev[k].events);
-	}
-	l->ready_n = 0;
-}
-
 /* ---- timers ---- */
 
 static void loop_unlink(struct p3_loop *l, struct p3_loop_timer *t)
@@ -88,25 +76,25 @@ static struct p3_loop_timer *loop_first_timer(const struct p3_loop *l)
 	return first;
 }
 
-/* Call the timers that are due.  One that is set again meanwhile waits for the next run:
- * a timer that is always due holds up no other. */
-static void loop_call_timers(struct p3_loop *l)
-{
-	int64_t now = p3_now_ms();
-	for (struct p3_loop_timer *t; (t = loop_first_timer(l)) && t->at <= now;) {
-		loop_unlink(l, t);
-		t->on(t->arg);
-	}
-}
-
 void p3_loop_run(struct p3_loop *l, int64_t until)
 {
 	struct epoll_event ev[EVENTS];
 	l->turn++;
-	const struct p3_loop_timer *first = loop_first_timer(l);
-	int64_t now = p3_now_ms(), at = p3_earlier(until, first ? first->at : P3_NEVER);
+	struct p3_loop_timer *t = loop_first_timer(l);
+	int64_t now = p3_now_ms(), at = p3_earlier(until, t ? t->at : P3_NEVER);
 	int64_t ms = at <= now ? 0 : p3_earlier(at - now, WAIT_MS);
 	int n = epoll_wait(l->ep, ev, EVENTS, at == P3_NEVER ? -1 : (int)ms);
-	loop_call_ready(l, ev, n > 0 ? n : 0);
-	loop_call_timers(l);
+	l->ready = ev;
+	l->ready_n = n > 0 ? n : 0;
+	for (int k = 0; k < n; k++) {
+		struct p3_loop_fd *f = ev[k].data.ptr; /* NULL: its watch has ended */
+		if (f)
+			f->on(f->arg, ev[k].events);
+	}
+	l->ready_n = 0;
+	now = p3_now_ms();
+	while ((t = loop_first_timer(l)) && t->at <= now) {
+		loop_unlink(l, t);
+		t->on(t->arg);
+	}
 }

@@ -22,28 +22,23 @@ static const struct p3_options options = {.program = "utcp_nid",
 	.after = "status: 0, 1 the library cannot start, 2 usage.",
 	.say = p3_tool_say};
 
-static int show_nid(const char *device)
-{
-	unsigned nid;
-	int rc = p3tcp_my_nid(device, &nid);
-	if (rc == PTL_OK) {
-		printf("%u\n", nid);
-		return STATUS_OK;
-	}
-	p3_tool_say("the library cannot start (%s); see the line before this one, or yod "
-		    "--help-env",
-		PtlErrorStr((unsigned)rc));
-	return STATUS_FAILED;
-}
-
 int main(int argc, char **argv)
 {
-	int first, status = p3_options_read(&options, NULL, argc, argv, &first);
+	unsigned nid;
+	int rc, first, status = p3_options_read(&options, NULL, argc, argv, &first);
 	if (status == P3_OPTIONS_GO && argc - first > 1) {
 		p3_tool_say("'%s': not expected; see utcp_nid --help", argv[first + 1]);
 		status = P3_OPTIONS_USAGE;
 	}
-	if (status == P3_OPTIONS_GO)
-		status = show_nid(argv[first]);
+	if (status == P3_OPTIONS_GO && (rc = p3tcp_my_nid(argv[first], &nid)) != PTL_OK) {
+		p3_tool_say(
+			"the library cannot start (%s); see the line before this one, "
+			"or yod --help-env",
+			PtlErrorStr((unsigned)rc));
+		status = STATUS_FAILED;
+	} else if (status == P3_OPTIONS_GO) {
+		printf("%u\n", nid);
+		status = STATUS_OK;
+	}
 	return p3_tool_end(status, STATUS_FAILED);
 }

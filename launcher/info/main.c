@@ -3,83 +3,321 @@
  * portals-info - shows libportals' view of this machine: an interface's limits, ways to
  * move data, CPUs and NUMA nodes, and settings
  *
- *	main.c	the command line, the interface, text
- *	probe.c	the CPU, the rules by which bytes are moved, and a trial of each way
- *
  * All is gathered as JSON, and the text is made of that.
  */
-#include "launcher/info/info.h"
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/tools/options.h"
 #include "launcher/tools/rows.h"
-#include "launcher/yod/tools.h"
+#include "nic/proto/proto.h"
+#include "nic/xfer/movers.h"
 #include "portals3.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
 #include "shm/conf.h"
 #include "shm/cpuset.h"
+#include "shm/layout.h"
+#include "shm/seg.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <linux/membarrier.h>
+#include <linux/memfd.h>
 #include <numa.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef P3_VERSION
 #define P3_VERSION "unversioned"
 #endif
 
+#define PAGES "/sys/kernel/mm/hugepages/hugepages-2048kB/"
+#define YAMA  "/proc/sys/kernel/yama/ptrace_scope"
+
 enum { STATUS_OK, STATUS_FAILED };
 
-/* ---- the library and the machine ---- */
+/* ---- the CPU ---- */
 
-static json_t *info_library(void)
+/* The features of the CPU that memcpy, or the kernel's copy, chooses by. */
+static const char *const cpu_features[] = {"erms", "fsrm", "avx2", "avx512f"};
+
+/* Return the value of a line "name : value" of /proc/cpuinfo, or NULL. */
+static char *cpu_value_of(char *line, const char *name)
 {
-	Dl_info where = {.dli_fname = NULL};
-	const char *file =
-		dladdr((void *)(uintptr_t)PtlInit, &where) ? where.dli_fname : NULL;
-	return json_pack("{s:s, s:s?, s:s}", "version", PtlXVersion(), "file", file,
-		"tool", P3_VERSION);
+	size_t k = strlen(name);
+	char *colon = strchr(line, ':');
+	if (strncmp(line, name, k) || strspn(line + k, " \t") + line + k != colon)
+		return NULL;
+	line[strcspn(line, "\n")] = 0;
+	return colon + 1 + strspn(colon + 1, " ");
 }
 
-static json_t *info_machine(void)
+static void cpu_take_line(json_t *o, char *line)
 {
-	struct utsname u;
-	struct p3_cpuset set;
-	char list[P3_CPULIST_LEN];
-	bool known = uname(&u) == 0, listed = p3_cpuset_read(0, &set) == 0;
-	if (listed)
-		p3_cpulist_print(&set, list, sizeof list);
-	return json_pack("{s:s?, s:s?, s:s?, s:I}", "kernel", known ? u.release : NULL,
-		"architecture", known ? u.machine : NULL, "cpus", listed ? list : NULL,
-		"usable", P3_ROW_N(p3_cpus_usable()));
+	static const char *const names[][2] = {
+		{"vendor_id", "vendor"}, {"model name", "model_name"}};
+	static const char *const numbers[][2] = {
+		{"cpu family", "family"}, {"model", "model"}};
+	char *value, *next = NULL;
+	for (int i = 0; i < 2; i++) {
+		if ((value = cpu_value_of(line, names[i][0])))
+			json_object_set_new(o, names[i][1], json_string(value));
+		if ((value = cpu_value_of(line, numbers[i][0])))
+			json_object_set_new(
+				o, numbers[i][1], json_integer(strtoll(value, NULL, 10)));
+	}
+	if (!(value = cpu_value_of(line, "flags")))
+		return;
+	json_t *found = json_object_get(o, "features");
+	for (char *word = strtok_r(value, " ", &next); word;
+		word = strtok_r(NULL, " ", &next))
+		for (size_t i = 0; i < sizeof cpu_features / sizeof *cpu_features; i++)
+			if (!strcmp(word, cpu_features[i]))
+				json_array_append_new(found, json_string(word));
 }
 
-static void info_list_cpus(int node, char list[P3_CPULIST_LEN])
+/* Return {vendor, family, model, model_name, features, copy}: the CPU, and the copy loop
+ * in use with its reason.  A member that /proc/cpuinfo lacks is null. */
+static json_t *info_cpu(void)
 {
-	struct p3_cpuset set = {{0}};
-	struct bitmask *mask = numa_allocate_cpumask();
-	if (numa_node_to_cpus(node, mask) == 0)
-		for (unsigned i = 0; i < mask->size && i < P3_CPUS_MOST; i++)
-			if (numa_bitmask_isbitset(mask, i))
-				p3_cpuset_add(&set, i);
-	numa_free_cpumask(mask);
-	*list = '\0';
-	if (p3_cpuset_count(&set))
-		p3_cpulist_print(&set, list, P3_CPULIST_LEN);
+	char *line = NULL;
+	size_t room = 0;
+	json_t *o = json_pack("{s:n, s:n, s:n, s:n, s:[]}", "vendor", "family", "model",
+		"model_name", "features");
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	while (f && getline(&line, &room, f) > 0 && *line != '\n') /* the first CPU */
+		cpu_take_line(o, line);
+	free(line);
+	if (f)
+		fclose(f);
+	json_object_set_new(o, "copy",
+		json_sprintf("memcpy of libc %s, which chooses its loop by the CPU",
+			gnu_get_libc_version()));
+	return o;
 }
+
+/* Return the rule of each mover of long messages, by name. */
+static json_t *info_movers(void)
+{
+	return json_pack("{s:o, s:o, s:o}", "heap",
+		json_sprintf("where the bytes lie in a shared heap; puts above %u bytes",
+			P3_EAGER_MOST_HEAP),
+		"cma",
+		json_sprintf("puts above %u bytes, or above %u where copies took less "
+			     "time lately; slices of %u to %u KiB, of the length "
+			     "that took the least time lately, up to %u us each "
+			     "(ptlstat: slice_bytes)",
+			P3_EAGER_MOST, P3_EAGER_MOST_PAST, P3_SLICE_LEAST >> 10,
+			P3_SLICE_MOST >> 10, P3_SLICE_NS / 1000),
+		"window",
+		json_string("instead of cma where that took clearly less time lately, or "
+			    "where cma is not allowed"));
+}
+
+/* ---- probes ---- */
+
+__attribute__((format(printf, 3, 4))) static json_t *probe_answer(
+	const char *name, bool allowed, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	json_t *why = json_vsprintf(fmt, args);
+	va_end(args);
+	return json_pack("{s:s, s:b, s:o}", "name", name, "allowed", allowed, "why", why);
+}
+
+/* Return the number in a file, or -1 if there is no such file or number. */
+static long probe_number_in(const char *file)
+{
+	char line[40];
+	bool read = p3_line_read(line, sizeof line, "%s", file);
+	return read && *line >= '0' && *line <= '9' ? strtol(line, NULL, 10) : -1;
+}
+
+/* ---- cross-memory reads ---- */
+
+/* Try a read.  told: the target permits it to descendants of this process, by
+ * PR_SET_PTRACER, as yod's ranks do among each other. */
+static int probe_try_cma(bool told)
+{
+	static const int word = 4711;
+	int ready[2], got, status = 0;
+	char done;
+	if (pipe2(ready, O_CLOEXEC))
+		return errno;
+	pid_t target = fork();
+	if (!target) {
+		if (told)
+			(void)prctl(PR_SET_PTRACER, (unsigned long)getppid(), 0, 0, 0);
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (write(ready[1], "", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	int rc = target < 0 ? errno : read(ready[0], &done, 1) == 1 ? 0 : EPIPE;
+	pid_t reader = rc ? -1 : fork(); /* a sibling of the target */
+	if (!reader) {
+		struct iovec here = {&got, sizeof got};
+		struct iovec there = {(void *)(uintptr_t)&word, sizeof got};
+		ssize_t n = process_vm_readv(target, &here, 1, &there, 1, 0);
+		_exit(n == sizeof got ? 0 : n < 0 ? errno : EIO);
+	}
+	if (!rc)
+		rc = reader < 0 || waitpid(reader, &status, 0) < 0 ? errno
+		     : WIFEXITED(status)                           ? WEXITSTATUS(status)
+								   : EINTR;
+	close(ready[0]);
+	if (target > 0) {
+		kill(target, SIGKILL);
+		waitpid(target, NULL, 0);
+	}
+	return rc;
+}
+
+static json_t *probe_cma(void)
+{
+	long scope = probe_number_in(YAMA);
+	int rc = probe_try_cma(false);
+	if (!rc)
+		return probe_answer("cma", true, "process_vm_readv copies long messages");
+	if (rc == ENOSYS)
+		return probe_answer("cma", false,
+			"the kernel has no process_vm_readv "
+			"(CONFIG_CROSS_MEMORY_ATTACH)");
+	if (scope == 1 && !probe_try_cma(true))
+		return probe_answer("cma", true,
+			"among ranks of one yod; not among other processes, as " YAMA
+			" is 1");
+	if (scope > 0)
+		return probe_answer("cma", false,
+			"%s: " YAMA " is %ld; 0, or 1 under yod, allows it", strerror(rc),
+			scope);
+	return probe_answer("cma", false,
+		"%s: a filter of system calls, as containers have (Docker: --cap-add "
+		"SYS_PTRACE)",
+		strerror(rc));
+}
+
+/* ---- memory ---- */
+
+/* Try a sealed file that its owner can write, and that others can only read. */
+static json_t *probe_segments(void)
+{
+	void *own = MAP_FAILED;
+	int fd = memfd_create("portals-info", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int rc = fd < 0 || ftruncate(fd, P3_PAGE) ? errno : 0;
+	if (!rc) {
+		own = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		rc = own == MAP_FAILED ? errno : 0;
+	}
+	if (!rc &&
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE))
+		rc = errno;
+	if (own != MAP_FAILED)
+		munmap(own, P3_PAGE);
+	if (fd >= 0)
+		close(fd);
+	if (rc == EINVAL)
+		return probe_answer("segments", false,
+			"the kernel cannot seal memory against writing (Linux 5.1 can)");
+	if (rc)
+		return probe_answer("segments", false, "memfd_create: %s", strerror(rc));
+	return probe_answer("segments", true,
+		"shared segments and windows; the shared heap, for yod --shared-heap and "
+		"PtlXAlloc");
+}
+
+static json_t *probe_hugepages(void)
+{
+	long all = probe_number_in(PAGES "nr_hugepages");
+	long left = probe_number_in(PAGES "free_hugepages");
+	int fd = memfd_create("portals-info", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB);
+	int rc = fd < 0 || ftruncate(fd, (off_t)P3_HUGE) ||
+				 fallocate(fd, 0, 0, (off_t)P3_HUGE)
+			 ? errno
+			 : 0;
+	if (fd >= 0)
+		close(fd);
+	if (!rc)
+		return probe_answer("hugepages", true,
+			"%ld of %ld pages of 2 MiB are free (yod --plan says how many a "
+			"job wants)",
+			left, all);
+	if (all < 0)
+		return probe_answer("hugepages", false,
+			"the kernel has none of 2 MiB: %s", strerror(rc));
+	return probe_answer("hugepages", false,
+		"%s: %ld of %ld pages are free; echo 64 | sudo tee " PAGES "nr_hugepages",
+		strerror(rc), left, all);
+}
+
+/* ---- others ---- */
+
+static json_t *probe_membarrier(void)
+{
+	const long want = MEMBARRIER_CMD_GLOBAL_EXPEDITED |
+			  MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED |
+			  MEMBARRIER_CMD_PRIVATE_EXPEDITED |
+			  MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED;
+	long has = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+	if (has < 0)
+		return probe_answer("membarrier", false,
+			"%s: each message pays for a fence", strerror(errno));
+	if ((has & want) != want)
+		return probe_answer("membarrier", false,
+			"this kernel lacks expedited barriers (Linux 4.16 has them): "
+			"each message pays for a fence");
+	return probe_answer(
+		"membarrier", true, "sleepers are found without a fence in each message");
+}
+
+static json_t *probe_pidfd(void)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (fd < 0)
+		return probe_answer("pidfd", false,
+			"%s: the end of a process in a domain is seen within a second, "
+			"not at once",
+			strerror(errno));
+	close(fd);
+	return probe_answer("pidfd", true, "the end of a process is seen at once");
+}
+
+/* Try each way to move data.  Return an array of {name, allowed, why}. */
+static json_t *info_probe(void)
+{
+	return json_pack("[o, o, o, o, o]", probe_segments(), probe_cma(),
+		probe_hugepages(), probe_membarrier(), probe_pidfd());
+}
+
+/* ---- the machine ---- */
 
 static json_t *info_numa_nodes(void)
 {
 	json_t *a = json_array();
-	char list[P3_CPULIST_LEN];
 	for (int i = 0; numa_available() >= 0 && i <= numa_max_node(); i++) {
+		char list[P3_CPULIST_LEN] = "";
 		long long left = 0, size = numa_node_size64(i, &left);
 		if (size < 0)
 			continue;
-		info_list_cpus(i, list);
+		struct p3_cpuset set = {{0}};
+		struct bitmask *mask = numa_allocate_cpumask();
+		if (numa_node_to_cpus(i, mask) == 0)
+			for (unsigned k = 0; k < mask->size && k < P3_CPUS_MOST; k++)
+				if (numa_bitmask_isbitset(mask, k))
+					p3_cpuset_add(&set, k);
+		numa_free_cpumask(mask);
+		p3_cpulist_print(&set, list, sizeof list);
 		json_array_append_new(
 			a, json_pack("{s:i, s:s, s:I, s:I}", "node", i, "cpus", list,
 				   "bytes", P3_ROW_N(size), "free", P3_ROW_N(left)));
@@ -88,15 +326,6 @@ static json_t *info_numa_nodes(void)
 }
 
 /* ---- an interface ---- */
-
-static json_t *info_limits_of(const ptl_ni_limits_t *l)
-{
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I}", "max_mes",
-		l->max_mes, "max_mds", l->max_mds, "max_eqs", l->max_eqs, "max_ac_index",
-		l->max_ac_index, "max_pt_index", l->max_pt_index, "max_md_iovecs",
-		l->max_md_iovecs, "max_me_list", l->max_me_list, "max_getput_md",
-		P3_ROW_N(l->max_getput_md));
-}
 
 /* Copy the P3_COUNTERS words that this process's interface shows to tools.  Return false
  * if they are not known. */
@@ -122,18 +351,26 @@ static bool info_take_words(uint64_t *word_out)
 /* Open an interface, and close it when its limits and its words are known. */
 static json_t *info_interface(uint64_t *word_out, bool *known_out)
 {
-	ptl_ni_limits_t limits;
 	ptl_handle_ni_t ni;
+	ptl_ni_limits_t l;
 	int most, rc = PtlInit(&most);
 	if (rc == PTL_OK)
-		rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, &limits, &ni);
+		rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, &l, &ni);
 	bool opened = rc == PTL_OK || rc == PTL_IFACE_DUP;
 	bool known = *known_out = opened && info_take_words(word_out);
 	PtlFini();
+	json_t *limits =
+		opened ? json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I}", "max_mes",
+				 l.max_mes, "max_mds", l.max_mds, "max_eqs", l.max_eqs,
+				 "max_ac_index", l.max_ac_index, "max_pt_index",
+				 l.max_pt_index, "max_md_iovecs", l.max_md_iovecs,
+				 "max_me_list", l.max_me_list, "max_getput_md",
+				 P3_ROW_N(l.max_getput_md))
+		       : json_null();
 	return json_pack("{s:b, s:s?, s:o, s:i, s:s?, s:o}", "opened", opened, "error",
-		opened ? NULL : PtlErrorStr((unsigned)rc), "limits",
-		opened ? info_limits_of(&limits) : json_null(), "max_nodes", P3_MAX_NODES,
-		"mode", known ? ptl_mode_name(word_out[P3_G_MODE]) : NULL, "page_bytes",
+		opened ? NULL : PtlErrorStr((unsigned)rc), "limits", limits, "max_nodes",
+		P3_MAX_NODES, "mode", known ? ptl_mode_name(word_out[P3_G_MODE]) : NULL,
+		"page_bytes",
 		known ? json_integer(P3_ROW_N(word_out[P3_G_PAGE])) : json_null());
 }
 
@@ -158,38 +395,9 @@ static json_t *info_one_setting(enum p3_conf_id id, const char *set, const uint6
 		"default", row->usual, "wrong", p3_rows_text(right ? NULL : line));
 }
 
-static json_t *info_settings(char *const texts[P3_CONF_ROWS], const uint64_t *word)
-{
-	json_t *a = json_array();
-	for (int id = 0; id < P3_CONF_ROWS; id++)
-		if (texts[id] || !p3_conf_row((enum p3_conf_id)id)->internal)
-			json_array_append_new(a,
-				info_one_setting((enum p3_conf_id)id, texts[id], word));
-	return a;
-}
-
 static void info_hear_unknown(void *arg, const char *line)
 {
 	json_array_append_new(arg, p3_rows_text(line));
-}
-
-/* Copy the settings before this program changes some for itself. */
-static void info_keep_settings(char *texts[P3_CONF_ROWS])
-{
-	for (int id = 0; id < P3_CONF_ROWS; id++) {
-		const char *text = p3_conf_text((enum p3_conf_id)id);
-		texts[id] = text ? strdup(text) : NULL;
-	}
-}
-
-/* Keep out of domains; a rank of yod's stays one. */
-static void info_be_alone(void)
-{
-	setenv("PTL3_LOG", "error", 0);
-	if (getenv("PTL3_YOD_FD"))
-		return;
-	setenv("PTL3_DOMAIN", "none", 1);
-	setenv("PTL3_LAUNCHED", "off", 1);
 }
 
 static json_t *info_gather(bool *opened_out)
@@ -197,22 +405,47 @@ static json_t *info_gather(bool *opened_out)
 	char *texts[P3_CONF_ROWS];
 	uint64_t word[P3_COUNTERS];
 	bool known;
-	json_t *unknown = json_array();
+	Dl_info where = {.dli_fname = NULL};
+	(void)dladdr((void *)(uintptr_t)PtlInit, &where);
+	json_t *library = json_pack("{s:s, s:s?, s:s}", "version", PtlXVersion(), "file",
+		where.dli_fname, "tool", P3_VERSION);
+	struct utsname u;
+	struct p3_cpuset set;
+	char list[P3_CPULIST_LEN];
+	bool named = uname(&u) == 0, listed = p3_cpuset_read(0, &set) == 0;
+	if (listed)
+		p3_cpulist_print(&set, list, sizeof list);
+	json_t *machine = json_pack("{s:s?, s:s?, s:s?, s:I}", "kernel",
+		named ? u.release : NULL, "architecture", named ? u.machine : NULL,
+		"cpus", listed ? list : NULL, "usable", P3_ROW_N(p3_cpus_usable()));
+	json_t *settings = json_array(), *unknown = json_array();
 	p3_conf_unknown(environ, info_hear_unknown, unknown);
-	info_keep_settings(texts);
-	info_be_alone();
-	/* p3_info_probe() forks, so call it before info_interface() starts threads. */
-	json_t *machine = info_machine(), *allowed = p3_info_probe();
+	/* Copy the settings before this program changes some for itself. */
+	for (int id = 0; id < P3_CONF_ROWS; id++) {
+		const char *text = p3_conf_text((enum p3_conf_id)id);
+		texts[id] = text ? strdup(text) : NULL;
+	}
+	/* Keep out of domains; a rank of yod's stays one. */
+	setenv("PTL3_LOG", "error", 0);
+	if (!getenv("PTL3_YOD_FD")) {
+		setenv("PTL3_DOMAIN", "none", 1);
+		setenv("PTL3_LAUNCHED", "off", 1);
+	}
+	/* info_probe() forks, so call it before info_interface() starts threads. */
+	json_t *allowed = info_probe();
 	json_t *ni = info_interface(word, &known);
 	*opened_out = json_is_true(json_object_get(ni, "opened"));
-	json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "library",
-		info_library(), "machine", machine, "cpu", p3_info_cpu(), "movers",
-		p3_info_movers(), "numa", info_numa_nodes(), "allowed", allowed,
-		"interface", ni, "settings", info_settings(texts, known ? word : NULL),
-		"unknown", unknown);
-	for (int id = 0; id < P3_CONF_ROWS; id++)
+	for (int id = 0; id < P3_CONF_ROWS; id++) {
+		if (texts[id] || !p3_conf_row((enum p3_conf_id)id)->internal)
+			json_array_append_new(
+				settings, info_one_setting((enum p3_conf_id)id, texts[id],
+						  known ? word : NULL));
 		free(texts[id]);
-	return o;
+	}
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "library",
+		library, "machine", machine, "cpu", info_cpu(), "movers", info_movers(),
+		"numa", info_numa_nodes(), "allowed", allowed, "interface", ni,
+		"settings", settings, "unknown", unknown);
 }
 
 /* ---- text ---- */
@@ -281,15 +514,6 @@ static const struct p3_options info_options = {.program = "portals-info",
 	.n = sizeof info_rows / sizeof *info_rows,
 	.say = p3_tool_say};
 
-static int info_report(bool json)
-{
-	bool opened;
-	json_t *o = info_gather(&opened);
-	(json ? p3_rows_json : info_show)(o);
-	json_decref(o);
-	return opened ? STATUS_OK : STATUS_FAILED;
-}
-
 int main(int argc, char **argv)
 {
 	struct info_choice choice = {false};
@@ -298,7 +522,12 @@ int main(int argc, char **argv)
 		p3_tool_say("'%s': not expected; see portals-info --help", argv[first]);
 		status = P3_OPTIONS_USAGE;
 	}
-	if (status == P3_OPTIONS_GO)
-		status = info_report(choice.json);
+	if (status == P3_OPTIONS_GO) {
+		bool opened;
+		json_t *o = info_gather(&opened);
+		(choice.json ? p3_rows_json : info_show)(o);
+		json_decref(o);
+		status = opened ? STATUS_OK : STATUS_FAILED;
+	}
 	return p3_tool_end(status, STATUS_FAILED);
 }

@@ -84,16 +84,6 @@ static bool picture_copy(const struct ptl_picture *p, uint32_t i, struct ptl_blo
 	return from;
 }
 
-/* Copy the waits of libraries again, each whole or not at all. */
-static void picture_read_polls(
-	const struct ptl_picture *p, uint32_t i, struct ptl_block *of)
-{
-	const struct p3_poll_line *line = picture_published(
-		p, i, offsetof(struct ptl_block, poll), sizeof of->poll);
-	for (uint32_t k = 0; line && k < P3_POLLS; k++)
-		(void)p3_poll_read(&line[k], &of->poll[k].is);
-}
-
 /* Return the reason why the words make no sense, or NULL. */
 static const char *picture_check(const struct ptl_picture *p, uint32_t i, bool copied)
 {
@@ -116,21 +106,6 @@ static const char *picture_check(const struct ptl_picture *p, uint32_t i, bool c
 	if (picture_is_all_there(&p->node[i]) && !picture_published(p, i, 0, len))
 		return "its segment is too short";
 	return NULL;
-}
-
-/* Take a wait in a barrier out of the waits of a node's threads: a member of a domain
- * shows it among them.  Under yod the wait is in yod's table. */
-static void picture_move_barrier(struct ptl_node *n, uint64_t now)
-{
-	for (uint32_t k = 0; k < P3_WAITS; k++) {
-		struct ptl_wait *w = &n->of.wait[k];
-		if (w->kind != P3_WAIT_BARRIER)
-			continue;
-		w->kind = 0;
-		n->msg.barrier_n = 1;
-		n->msg.barrier_ms =
-			now > w->since_ns ? (uint32_t)((now - w->since_ns) / 1000000) : 0;
-	}
 }
 
 static void picture_read_queue(const struct ptl_picture *p, uint32_t i, uint32_t k)
@@ -165,12 +140,26 @@ static void picture_take_node(const struct ptl_picture *p, uint32_t i)
 		memset(n->of.endpoint, 0, sizeof n->of.endpoint);
 		memset(n->of.poll, 0, sizeof n->of.poll);
 	} else if (!n->unseen) {
-		picture_read_polls(p, i, &n->of);
-	}
-	for (uint32_t k = 0; k < P3_QUEUES_SHOWN; k++)
-		if (!n->unseen && picture_is_all_there(n))
+		/* Copy the waits of libraries again, each whole or not at all. */
+		const struct p3_poll_line *line = picture_published(
+			p, i, offsetof(struct ptl_block, poll), sizeof n->of.poll);
+		for (uint32_t k = 0; line && k < P3_POLLS; k++)
+			(void)p3_poll_read(&line[k], &n->of.poll[k].is);
+		for (uint32_t k = 0; k < P3_QUEUES_SHOWN; k++)
 			picture_read_queue(p, i, k);
-	picture_move_barrier(n, picture_now_ns());
+	}
+	/* Take a wait in a barrier out of the waits of the node's threads: a member of a
+	 * domain shows it among them.  Under yod the wait is in yod's table. */
+	uint64_t now = picture_now_ns();
+	for (uint32_t k = 0; k < P3_WAITS; k++) {
+		struct ptl_wait *w = &n->of.wait[k];
+		if (w->kind != P3_WAIT_BARRIER)
+			continue;
+		w->kind = 0;
+		n->msg.barrier_n = 1;
+		n->msg.barrier_ms =
+			now > w->since_ns ? (uint32_t)((now - w->since_ns) / 1000000) : 0;
+	}
 	picture_read_process(n);
 }
 
@@ -206,31 +195,10 @@ bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i)
 	       is && is->tid == was->tid && is->since_ns == was->since_ns;
 }
 
-/* Return true if no process outside the picture can send to these nodes: they are the
- * ranks of a job, and their tables have room for these ranks only. */
-static bool picture_is_whole(const struct ptl_picture *p)
-{
-	for (uint32_t i = 0; i < p->size; i++)
-		if (p->node[i].nnodes != p->size || (p->domain && p->node[i].unseen))
-			return false;
-	return true;
-}
-
-/* Forget the slots of nodes that cannot be seen: in a domain only a node's own segment
- * tells its slot. */
-static void picture_forget_slots(struct ptl_picture *p)
-{
-	bool domain = false;
-	for (uint32_t i = 0; i < p->size; i++)
-		domain |= !p->node[i].unseen && p->node[i].nnodes != p->size;
-	for (uint32_t i = 0; domain && i < p->size; i++)
-		if (p->node[i].unseen)
-			p->node[i].slot = UINT32_MAX;
-}
-
 int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 {
 	int rc = p3_look_again(look);
+	bool domain = false;
 	if (rc)
 		return rc;
 	const struct p3_attach_msg *job = p3_look_job(look);
@@ -239,15 +207,23 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 		.jid = job->jid,
 		.yod = job->os_pid,
 		.domain = p3_look_domain(look),
+		.whole = true,
 		.node = calloc(job->size, sizeof *p.node)};
 	if (!p.node)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p.size; i++) {
+		const struct ptl_node *n = &p.node[i];
 		picture_take_node(&p, i);
-		p.here += !ptl_is_far(&p.node[i]);
+		p.here += !ptl_is_far(n);
+		/* No process outside the picture can send to nodes that are the ranks
+		 * of a job, and whose tables have room for these ranks only. */
+		p.whole &= n->nnodes == p.size && !(p.domain && n->unseen);
+		domain |= !n->unseen && n->nnodes != p.size;
 	}
-	p.whole = picture_is_whole(&p);
-	picture_forget_slots(&p);
+	/* In a domain only a node's own segment tells its slot. */
+	for (uint32_t i = 0; domain && i < p.size; i++)
+		if (p.node[i].unseen)
+			p.node[i].slot = UINT32_MAX;
 	p.at_ns = picture_now_ns(); /* all words are older than this */
 	*out = p;
 	return 0;
@@ -280,13 +256,14 @@ static const struct p3_peer_entry *picture_entry(
 
 #define KIND_SWITCH 1 /* the lane goes on in the full ring */
 
-/* Count the messages from the target's credit on.  The validity word behind the last
- * message is not that of a header, so the count ends there. */
-static uint32_t picture_count_unread(
-	const struct p3_cell *cells, uint32_t n, uint64_t credit)
+/* Count the messages in a ring of n cells from the target's credit on.  The validity word
+ * behind the last message is not that of a header, so the count ends there. */
+static uint32_t picture_unread_of_ring(const struct ptl_picture *p, uint32_t from,
+	uint64_t off, uint32_t n, uint64_t credit)
 {
 	uint32_t messages = 0;
-	for (uint64_t pos = credit; cells && pos - credit < n;) {
+	const struct p3_cell *cells = picture_published(p, from, off, n * sizeof *cells);
+	for (uint64_t pos = credit; cells && off % P3_CELL == 0 && pos - credit < n;) {
 		uint64_t w0 = p3_get(&cells[pos & (n - 1)].w[0]);
 		uint32_t k = p3_word0_ncells(w0);
 		if ((uint32_t)w0 != p3_ring_valid(pos, p3_log2(n)) || !k)
@@ -295,13 +272,6 @@ static uint32_t picture_count_unread(
 		pos += k;
 	}
 	return messages;
-}
-
-static uint32_t picture_unread_of_ring(const struct ptl_picture *p, uint32_t from,
-	uint64_t off, uint32_t n, uint64_t credit)
-{
-	const struct p3_cell *cells = picture_published(p, from, off, n * sizeof *cells);
-	return off % P3_CELL ? 0 : picture_count_unread(cells, n, credit);
 }
 
 /* Count the unread messages of the full ring, once there is one, and of the base ring. */
@@ -388,17 +358,6 @@ bool ptl_is_alive(const struct ptl_node *n)
 	       n->msg.state != P3_RDV_DIED;
 }
 
-static void picture_end_text(const struct ptl_node *n, char *text, size_t size)
-{
-	int s = n->msg.status;
-	if (!n->msg.ended)
-		snprintf(text, size, "dead");
-	else if (WIFSIGNALED(s))
-		snprintf(text, size, "killed by signal %d", WTERMSIG(s));
-	else
-		snprintf(text, size, "exited with status %d", WEXITSTATUS(s));
-}
-
 const struct ptl_node *ptl_before(const struct ptl_picture *was, const struct ptl_node *n)
 {
 	for (uint32_t k = 0; k < was->size; k++)
@@ -413,10 +372,15 @@ void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 	static const char *const names[] = {[P3_RDV_NEVER_JOINED] = "not joined",
 		[P3_RDV_JOINED] = "joined",
 		[P3_RDV_LEFT] = "left"};
+	int status = n->msg.status;
 	if (ptl_is_far(n))
 		snprintf(text, size, "on another host");
-	else if (n->msg.state == P3_RDV_DIED || n->msg.ended)
-		picture_end_text(n, text, size);
+	else if (n->msg.ended && WIFSIGNALED(status))
+		snprintf(text, size, "killed by signal %d", WTERMSIG(status));
+	else if (n->msg.ended)
+		snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
+	else if (n->msg.state == P3_RDV_DIED)
+		snprintf(text, size, "dead");
 	else if (!ptl_process_of(n))
 		snprintf(text, size, "not there: no interface yet, or ended");
 	else if (n->state == 't')

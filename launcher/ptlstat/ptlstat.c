@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ptlstat's command line, and its loop. */
+/*
+ * ptlstat's command line and its loop; the list of jobs and domains, and the choice of
+ * one; the reports of other hosts; tables
+ */
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/tools/options.h"
 #include "launcher/tools/rows.h"
 #include "launcher/yod/frames.h"
+#include "shm/process.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -117,20 +123,373 @@ static int main_take_word(struct opt *opt, const char *word)
 	return P3_OPTIONS_GO;
 }
 
-/* ---- jobs ---- */
+/* ---- tables of nodes, settings and jobs, and the screen ---- */
 
-static int main_say_no_domain(const char *name, int rc)
+#define HOME          "\033[H"
+#define CLEAR         "\033[J"
+#define EOL           "\033[K"
+
+#define COLUMNS(list) list, sizeof list / sizeof *list
+
+static const struct p3_column table_nodes[] = {{"rank", 4, "rank", P3_PLAIN},
+	{"pid", 7, "pid", P3_PLAIN}, {"does", -18, "does", P3_CUT},
+	{"out/s", 5, "rates.sent", P3_BRIEF}, {"in/s", 5, "rates.received", P3_BRIEF},
+	{"outB/s", 7, "rates.sent_bytes", P3_BRIEF},
+	{"inB/s", 7, "rates.received_bytes", P3_BRIEF},
+	{"drops", 5, "counters.drops", P3_BRIEF},
+	{"denied", 6, "counters.permission_violations", P3_BRIEF},
+	{"trunc", 5, "counters.truncated", P3_BRIEF},
+	{"queue", 5, "gauges.queued", P3_PLAIN}, {"pend", 5, "gauges.pendings", P3_PLAIN},
+	{"recv", 4, "gauges.receives", P3_PLAIN},
+	{"hot", 5, "gauges.lanes_hot", P3_PLAIN},
+	{"peers", 5, "gauges.peers_alive", P3_PLAIN}, {"lease", 5, "lease", P3_PLAIN},
+	{"nic%", 4, "nic_percent", P3_PLAIN}, {"mover", -6, "mover", P3_PLAIN},
+	{"MEs", 5, "gauges.match_entries", P3_PLAIN},
+	{"MDs", 5, "gauges.memory_descriptors", P3_PLAIN},
+	{"EQs", 3, "gauges.event_queues", P3_PLAIN},
+	{"page", 4, "settings.page_bytes", P3_BYTES},
+	{"numa", 4, "settings.numa_node", P3_PLAIN},
+	/* where there are ranks on other hosts: */
+	{"fout/s", 7, "rates.far_frames_out", P3_BRIEF},
+	{"fin/s", 6, "rates.far_frames_in", P3_BRIEF},
+	{"resent", 6, "counters.far_frames_resent", P3_BRIEF},
+	{"breaks", 6, "counters.far_breaks", P3_BRIEF},
+	{"unack", 5, "gauges.far_frames_unacknowledged", P3_PLAIN},
+	{"credits", 7, "gauges.far_credits", P3_PLAIN},
+	{"silent", 6, "silent_ms", P3_BRIEF}};
+#define FAR_COLUMNS 7u
+
+static const struct p3_column table_jobs[] = {{"job", 10, "job", P3_PLAIN},
+	{"user", -10, "user", P3_CUT}, {"nodes", 6, "size", P3_PLAIN},
+	{"joined", 6, "joined", P3_PLAIN}, {"started", -12, "started", P3_CLOCK},
+	{"program", -29, "program|error", P3_CUT}};
+static const struct p3_column table_domains[] = {{"domain", -24, "name", P3_PLAIN},
+	{"user", -10, "user", P3_CUT}, {"nodes", 6, "members", P3_PLAIN},
+	{"started", -12, "started", P3_CLOCK}, {"program", -22, "program", P3_CUT}};
+static const struct p3_column table_conf[] = {{"node", 5, "node", P3_PLAIN},
+	{"setting", -19, "setting", P3_PLAIN}, {"set to", -16, "set", P3_PLAIN},
+	{"got", -1, "got", P3_PLAIN}};
+static const struct p3_column table_here[] = {{"setting", -18, "setting", P3_PLAIN},
+	{"here", -16, "here", P3_PLAIN}, {"usual", -1, "usual", P3_PLAIN}};
+
+struct screen {
+	bool on;
+	int rows, columns;
+};
+
+static void screen_put(const struct screen *s, char *line)
 {
-	if (rc == -ESRCH)
-		p3_tool_say("--domain: '%s' has no members of this user; ptlstat alone "
-			    "lists the domains that have",
-			name);
-	else if (rc == -EPIPE)
-		p3_tool_say("the domain %s has no members any more", name);
-	else
-		p3_tool_say("the domain %s cannot be looked at: %s", name, strerror(-rc));
-	return STATUS_NO_JOB;
+	if (s->on)
+		p3_rows_cut(line, (size_t)s->columns - 1);
+	printf("%s%s\n", line, s->on ? EOL : "");
 }
+
+static json_int_t table_number(const json_t *o, const char *name)
+{
+	return json_integer_value(json_object_get(o, name));
+}
+
+static void table_show_job(const json_t *job, bool on)
+{
+	const json_t *nodes = json_object_get(job, "nodes"), *node;
+	const char *domain = json_string_value(json_object_get(job, "domain"));
+	long long here = table_number(job, "here");
+	size_t i, columns = sizeof table_nodes / sizeof *table_nodes - FAR_COLUMNS;
+	char line[400];
+	struct winsize ws = {0};
+	struct screen s = {on, 24, 80};
+	if (on && ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 && ws.ws_row && ws.ws_col)
+		s = (struct screen){on, ws.ws_row, ws.ws_col};
+	json_array_foreach(nodes, i, node)
+		if (table_number(json_object_get(node, "gauges"), "far_peers"))
+			columns = sizeof table_nodes / sizeof *table_nodes;
+	if (s.on)
+		fputs(HOME, stdout);
+	int at = domain && *domain ? snprintf(line, sizeof line, "domain %s", domain)
+		 : domain          ? snprintf(line, sizeof line, "a process in no domain")
+				   : snprintf(line, sizeof line, "job %lld (yod %lld)",
+					     (long long)table_number(job, "job"),
+					     (long long)table_number(job, "yod"));
+	snprintf(line + at, sizeof line - (size_t)at,
+		": %lld nodes%s, %lld joined, %lld stopped; rates over %.2f s", here,
+		here < table_number(job, "size") ? " of this host" : "",
+		(long long)table_number(job, "joined"),
+		(long long)table_number(job, "stopped"),
+		json_real_value(json_object_get(job, "interval")));
+	screen_put(&s, line);
+	p3_rows_line(NULL, table_nodes, columns, line, sizeof line);
+	screen_put(&s, line);
+	json_array_foreach(nodes, i, node) {
+		bool full = s.on && (int)i + 4 > s.rows && i + 1 < json_array_size(nodes);
+		if (full)
+			snprintf(line, sizeof line, "  ... and %zu more",
+				json_array_size(nodes) - i);
+		else
+			p3_rows_line(node, table_nodes, columns, line, sizeof line);
+		screen_put(&s, line);
+		if (full)
+			break;
+	}
+	if (s.on)
+		fputs(CLEAR, stdout);
+}
+
+static void table_show_why(const json_t *job, bool brief)
+{
+	const json_t *lines = json_object_get(job, "nodes"), *line;
+	size_t i;
+	json_array_foreach(lines, i, line)
+		if (!brief)
+			puts(json_string_value(line));
+	if (!brief)
+		putchar('\n');
+	json_array_foreach(json_object_get(job, "why"), i, line)
+		puts(json_string_value(line));
+}
+
+static void table_show_jobs(const json_t *lists)
+{
+	const json_t *jobs = json_object_get(lists, "jobs");
+	const json_t *domains = json_object_get(lists, "domains");
+	if (json_array_size(jobs))
+		p3_rows_table(jobs, COLUMNS(table_jobs));
+	if (json_array_size(domains))
+		p3_rows_table(domains, COLUMNS(table_domains));
+	if (!json_array_size(jobs) && !json_array_size(domains))
+		puts("no jobs");
+}
+
+/* ---- processes ---- */
+
+#define PROGRAM_LEN 100
+
+struct origin {
+	char program[PROGRAM_LEN]; /* names of the programs, "" if none is known */
+	time_t started;            /* of yod, or of the oldest member; 0: not known */
+	uint32_t joined;           /* nodes that have joined */
+};
+
+/* Return the time at which a process started, in ticks since the machine did, or 0. */
+static uint64_t jobs_start_ticks(uint32_t pid)
+{
+	struct p3_stat stat;
+	return pid && p3_stat_read(pid, 0, &stat) ? stat.ticks : 0;
+}
+
+/* Append the name of a process's program, as its command line has it, without folders, to
+ * a list, unless the list has it or no room for it. */
+static void jobs_add_program(uint32_t pid, char list[PROGRAM_LEN])
+{
+	char path[40], word[4096], name[PROGRAM_LEN];
+	snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+	FILE *f = pid ? fopen(path, "re") : NULL;
+	size_t n = f ? fread(word, 1, sizeof word - 1, f) : 0, len = strlen(list);
+	if (f)
+		fclose(f);
+	word[n] = '\0';
+	const char *slash = strrchr(word, '/');
+	snprintf(name, sizeof name, "%.60s", slash ? slash + 1 : word);
+	n = strlen(name);
+	for (const char *at = list; n && *at && (at = strstr(at, name)); at += n)
+		if ((at == list || at[-1] == ' ') && (!at[n] || at[n] == ','))
+			return;
+	if (n && len + n + 3 <= PROGRAM_LEN)
+		snprintf(list + len, PROGRAM_LEN - len, "%s%s", len ? ", " : "", name);
+}
+
+static void jobs_origin_of(const struct p3_look *look, struct origin *out)
+{
+	const struct p3_attach_msg *job = p3_look_job(look);
+	uint64_t first = p3_look_domain(look) ? 0 : jobs_start_ticks(job->os_pid);
+	struct timespec up;
+	*out = (struct origin){.joined = 0};
+	for (uint32_t i = 0; i < job->size; i++) {
+		const struct p3_attach_msg *n = &p3_look_node(look, i)->msg;
+		uint32_t pid = n->os_pid ? n->os_pid : n->started_pid;
+		uint64_t ticks = p3_look_domain(look) ? jobs_start_ticks(pid) : 0;
+		out->joined += n->state == P3_RDV_JOINED;
+		if (!n->ended)
+			jobs_add_program(pid, out->program);
+		if (ticks && (!first || ticks < first))
+			first = ticks;
+	}
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	out->started = first ? time(NULL) - up.tv_sec +
+				       (time_t)(first / (uint64_t)sysconf(_SC_CLK_TCK))
+			     : 0;
+}
+
+/* ---- the list ---- */
+
+/* Return what is known of a job, or of a domain, after a look at it (rc 0). */
+static json_t *jobs_row(uint32_t uid, int rc, struct p3_look *look)
+{
+	const struct passwd *user = getpwuid(uid);
+	struct origin o;
+	json_t *row = json_pack("{s:I}", "uid", P3_ROW_N(uid));
+	json_object_set_new(
+		row, "user", user ? json_string(user->pw_name) : json_sprintf("%u", uid));
+	if (rc)
+		return row;
+	jobs_origin_of(look, &o);
+	json_object_set_new(row, "size", json_integer(p3_look_job(look)->size));
+	json_object_set_new(row, "joined", json_integer(o.joined));
+	json_object_set_new(row, "started", json_integer(P3_ROW_N(o.started)));
+	json_object_set_new(row, "program", p3_rows_text(o.program));
+	p3_look_close(look);
+	return row;
+}
+
+static void jobs_list_job(void *arg, uint32_t uid, uint32_t jid)
+{
+	struct p3_look *look;
+	int rc = p3_look_open(jid, &look);
+	json_t *row = jobs_row(uid, rc, look);
+	json_object_set_new(row, "job", json_integer(jid));
+	json_object_set_new(row, "answers", json_boolean(!rc));
+	if (rc)
+		json_object_set_new(row, "error",
+			json_string(rc == -ETIMEDOUT ? "its yod does not answer"
+						     : strerror(-rc)));
+	json_array_append_new(arg, row);
+}
+
+static void jobs_list_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+{
+	struct p3_look *look;
+	int rc = p3_look_open_domain(name, &look);
+	json_t *row = jobs_row(uid, rc, look);
+	json_object_set_new(row, "name", json_string(name));
+	json_object_set_new(row, "members", json_integer(members));
+	json_array_append_new(arg, row);
+}
+
+/* ---- the choice ---- */
+
+struct newest {
+	uint32_t n; /* jobs of this user, or of any if this user has none */
+	bool own;
+	uint32_t jid;
+	uint64_t ticks;
+};
+
+static void jobs_see_job(void *arg, uint32_t uid, uint32_t jid)
+{
+	struct newest *best = arg;
+	bool own = uid == getuid();
+	uint64_t ticks = jobs_start_ticks(jid);
+	if (own < best->own)
+		return;
+	if (own > best->own)
+		*best = (struct newest){.own = true};
+	best->n++;
+	if (ticks >= best->ticks) {
+		best->ticks = ticks;
+		best->jid = jid;
+	}
+}
+
+struct domains {
+	uint32_t n;
+	char *last;
+};
+
+static void jobs_count_domain(void *arg, uint32_t uid, const char *name, uint32_t members)
+{
+	struct domains *domains = arg;
+	(void)members;
+	if (uid == getuid() && !domains->n++)
+		snprintf(domains->last, P3_DOMAIN_NAMES + 1, "%s", name);
+}
+
+/* ---- reports of other hosts ---- */
+
+/* A report: the name of the host, with its zero byte, and the text. */
+struct report {
+	char *bytes;
+	size_t len;
+	int status;
+};
+
+struct reports {
+	struct report *of; /* indexed by host */
+	uint32_t n, got;   /* all, once the first has come; those that have come */
+};
+
+static int reports_take(struct reports *r, const struct p3_frame *f, const char *bytes)
+{
+	if (!r->of && f->number <= P3_MAX_NODES + 1) {
+		r->n = (uint32_t)f->number;
+		r->of = calloc(r->n + 1, sizeof *r->of);
+	}
+	if (f->op != P3_FRAME_REPORT || !r->of || f->node >= r->n || !f->len ||
+		!memchr(bytes, '\0', f->len) || r->of[f->node].bytes)
+		return -EPROTO;
+	struct report *o = &r->of[f->node];
+	o->bytes = malloc(f->len);
+	if (!o->bytes)
+		return -ENOMEM;
+	memcpy(o->bytes, bytes, f->len);
+	o->len = f->len;
+	o->status = f->value;
+	r->got++;
+	return 0;
+}
+
+static int reports_collect(struct p3_frames *c, struct reports *r, int ms)
+{
+	struct p3_frame f;
+	const char *bytes;
+	do {
+		int rc = p3_frames_next(c, &f, &bytes);
+		if (!rc)
+			rc = reports_take(r, &f, bytes);
+		else if (rc == -EAGAIN && (p3_frames_flush(c) || !p3_frames_wait(c, ms)))
+			rc = -EPIPE;
+		else if (rc == -EAGAIN && (rc = p3_frames_fill(c)) == -EAGAIN)
+			rc = -ETIMEDOUT;
+		if (rc)
+			return rc;
+	} while (!r->n || r->got < r->n);
+	return 0;
+}
+
+/* Print a report of each host of a job; the bits (p3_frame_ask) choose its subject and
+ * form.  Return 0 or -errno as p3_look_open(). */
+static int reports_of_hosts(uint32_t job, int bits, double interval)
+{
+	struct p3_frames conn;
+	struct reports r = {0};
+	int sock = p3_look_connect_hosts(job);
+	if (sock < 0)
+		return sock;
+	uint32_t ms = (uint32_t)(interval * 1000);
+	int rc = p3_frames_open(&conn, sock, sock);
+	if (!rc) {
+		struct p3_frame ask = {.op = P3_FRAME_ASK, .value = bits, .node = ms};
+		p3_frames_send(&conn, ask, NULL);
+		rc = reports_collect(&conn, &r, (int)ms + P3_QUERY_MS);
+		p3_frames_close(&conn);
+	}
+	close(sock);
+	for (uint32_t i = 0; !rc && i < r.n; i++) {
+		const char *host = r.of[i].bytes, *text = host + strlen(host) + 1;
+		if (!(bits & P3_ASK_JSON) && *host)
+			printf("host %s:\n", host);
+		if (r.of[i].status)
+			p3_tool_say("host %s: no report: %s", host,
+				r.of[i].status == EPIPE ? "its agent has ended"
+							: strerror(r.of[i].status));
+		fwrite(text, 1, r.of[i].len - (size_t)(text - host), stdout);
+		fflush(stdout);
+	}
+	for (uint32_t i = 0; r.of && i < r.n; i++)
+		free(r.of[i].bytes);
+	free(r.of);
+	return rc;
+}
+
+/* ---- jobs that cannot be looked at ---- */
 
 static int main_say_no_look(uint32_t job, int rc)
 {
@@ -156,14 +515,35 @@ static int main_say_no_look(uint32_t job, int rc)
 	return STATUS_NO_JOB;
 }
 
+static int main_say_no(const struct opt *opt, int rc)
+{
+	const char *name = opt->domain;
+	if (!name)
+		return main_say_no_look(opt->job, rc);
+	if (rc == -ESRCH)
+		p3_tool_say("--domain: '%s' has no members of this user; ptlstat alone "
+			    "lists the domains that have",
+			name);
+	else if (rc == -EPIPE)
+		p3_tool_say("the domain %s has no members any more", name);
+	else
+		p3_tool_say("the domain %s cannot be looked at: %s", name, strerror(-rc));
+	return STATUS_NO_JOB;
+}
+
 /* ---- looking ---- */
 
-static void main_pause_for(double seconds)
+/* Print rows of settings, and drop them. */
+static void main_print_conf(const struct opt *opt, json_t *rows)
 {
-	struct timespec t = {
-		(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-	while (nanosleep(&t, &t) && errno == EINTR)
-		;
+	bool of_nodes = json_object_get(json_array_get(rows, 0), "node");
+	if (opt->json)
+		p3_rows_json(rows);
+	else if (of_nodes)
+		p3_rows_table(rows, COLUMNS(table_conf));
+	else
+		p3_rows_table(rows, COLUMNS(table_here));
+	json_decref(rows);
 }
 
 static void main_show(const struct opt *opt, const struct ptl_picture *was,
@@ -173,7 +553,7 @@ static void main_show(const struct opt *opt, const struct ptl_picture *was,
 	if (opt->json)
 		p3_rows_json(job);
 	else
-		ptl_table_job(job, isatty(STDOUT_FILENO) && opt->count != 1);
+		table_show_job(job, isatty(STDOUT_FILENO) && opt->count != 1);
 	json_decref(job);
 	fflush(stdout);
 }
@@ -189,7 +569,10 @@ static int main_look_on(const struct opt *opt, struct p3_look *look)
 	if (!opt->json && isatty(STDOUT_FILENO) && opt->count != 1)
 		main_show(opt, &was, &was);
 	for (uint64_t n = 0; (!opt->count || n < opt->count) && !ferror(stdout); n++) {
-		main_pause_for(opt->interval);
+		struct timespec t = {.tv_sec = (time_t)opt->interval};
+		t.tv_nsec = (long)((opt->interval - (double)t.tv_sec) * 1e9);
+		while (nanosleep(&t, &t) && errno == EINTR)
+			;
 		rc = ptl_picture_take(look, &is);
 		if (rc)
 			break;
@@ -199,12 +582,6 @@ static int main_look_on(const struct opt *opt, struct p3_look *look)
 	}
 	ptl_picture_drop(&was);
 	return rc;
-}
-
-static void main_print_conf(const struct opt *opt, json_t *rows)
-{
-	(opt->json ? p3_rows_json : ptl_table_conf)(rows);
-	json_decref(rows);
 }
 
 static int main_look_once(const struct opt *opt, struct p3_look *look)
@@ -220,31 +597,19 @@ static int main_look_once(const struct opt *opt, struct p3_look *look)
 		if (opt->json)
 			p3_rows_json(job);
 		else
-			ptl_table_why(job, opt->brief);
+			table_show_why(job, opt->brief);
 		json_decref(job);
 	}
 	ptl_picture_drop(&p);
 	return 0;
 }
 
-static int main_say_no(const struct opt *opt, int rc)
-{
-	return opt->domain ? main_say_no_domain(opt->domain, rc)
-			   : main_say_no_look(opt->job, rc);
-}
-
-static int main_look_at(const struct opt *opt, struct p3_look **look_out)
-{
-	if (opt->look_at >= 0)
-		return p3_look_open_socket(opt->look_at, look_out);
-	return opt->domain ? p3_look_open_domain(opt->domain, look_out)
-			   : p3_look_open(opt->job, look_out);
-}
-
 static int main_look(struct opt *opt)
 {
 	struct p3_look *look;
-	int rc = main_look_at(opt, &look);
+	int rc = opt->look_at >= 0 ? p3_look_open_socket(opt->look_at, &look)
+		 : opt->domain     ? p3_look_open_domain(opt->domain, &look)
+				   : p3_look_open(opt->job, &look);
 	if (rc)
 		return main_say_no(opt, rc);
 	if (!opt->count && !isatty(STDOUT_FILENO))
@@ -252,18 +617,6 @@ static int main_look(struct opt *opt)
 	rc = opt->what == LOOK ? main_look_on(opt, look) : main_look_once(opt, look);
 	p3_look_close(look);
 	return rc ? main_say_no(opt, rc) : STATUS_OK;
-}
-
-static int main_say_no_hosts(uint32_t job, int rc)
-{
-	if (rc == -ESRCH)
-		p3_tool_say("--hosts: %u: no job of this user that yod --hosts runs "
-			    "from this host; expected the pid of such a yod (ranks of "
-			    "mpirun: ptlstat on each host)",
-			job);
-	else
-		return main_say_no_look(job, rc);
-	return STATUS_NO_JOB;
 }
 
 /* Show all hosts of a job. */
@@ -286,34 +639,42 @@ static int main_look_at_hosts(const struct opt *opt)
 		return P3_OPTIONS_USAGE;
 	}
 	for (uint64_t n = 0; n < count && !rc; n++)
-		rc = ptl_hosts(opt->job, bits, opt->interval);
-	return rc ? main_say_no_hosts(opt->job, rc) : STATUS_OK;
-}
-
-/* Choose the user's newest job, and name it if there are others. */
-static uint32_t main_choose_job(const struct opt *opt)
-{
-	uint32_t jobs, jid = ptl_newest_job(&jobs);
-	if (jobs > 1 && !opt->json)
-		printf("job %u, the newest of %u\n", jid, jobs);
-	return jid;
+		rc = reports_of_hosts(opt->job, bits, opt->interval);
+	if (rc != -ESRCH)
+		return rc ? main_say_no_look(opt->job, rc) : STATUS_OK;
+	p3_tool_say(
+		"--hosts: %u: no job of this user that yod --hosts runs from this host; "
+		"expected the pid of such a yod (ranks of mpirun: ptlstat on each host)",
+		opt->job);
+	return STATUS_NO_JOB;
 }
 
 static int main_perform(struct opt opt)
 {
 	static char domain[P3_DOMAIN_NAMES + 1];
+	struct newest newest = {.n = 0};
+	struct domains domains = {0, domain};
 	bool named = opt.job || opt.domain || opt.look_at >= 0;
 	if (opt.hosts)
 		return main_look_at_hosts(&opt);
 	if (!named && opt.what == LOOK) {
-		json_t *lists = ptl_rows_jobs();
-		(opt.json ? p3_rows_json : ptl_table_jobs)(lists);
+		json_t *lists = json_pack("{s:[], s:[]}", "jobs", "domains");
+		p3_look_jobs(jobs_list_job, json_object_get(lists, "jobs"));
+		p3_look_domains(jobs_list_domain, json_object_get(lists, "domains"));
+		(opt.json ? p3_rows_json : table_show_jobs)(lists);
 		json_decref(lists);
 		return STATUS_OK;
 	}
+	/* Take the user's newest job, and name it if there are others; or the only
+	 * domain. */
 	if (!named)
-		opt.job = main_choose_job(&opt);
-	if (!opt.job && !named && ptl_only_domain(domain))
+		p3_look_jobs(jobs_see_job, &newest);
+	if (newest.n > 1 && !opt.json)
+		printf("job %u, the newest of %u\n", newest.jid, newest.n);
+	opt.job = newest.n ? newest.jid : opt.job;
+	if (!opt.job && !named)
+		p3_look_domains(jobs_count_domain, &domains);
+	if (domains.n == 1)
 		opt.domain = domain;
 	if (named || opt.job || opt.domain)
 		return main_look(&opt);

@@ -19,14 +19,11 @@
 /*
  * ptlstat - the parts of the program ptlstat, which looks at a job from outside
  *
- *	ptlstat.c	the command line
- *	jobs.c		the list of jobs, the choice of one; the reports of other hosts
+ *	ptlstat.c	the command line, tables; jobs, and reports of other hosts
  *	picture.c	one picture of a job: from yod, /proc and the segments
  *	rows.c		rows of names and values, made of a picture: nodes, settings
- *	table.c		the columns of tables, and the screen
  *	why.c		the waits, and the processes that cause them
- *	lines.c		the lines that tell of these
- *	silence.c	the fate of messages that a node waits for; endpoints of CCI
+ *	silence.c	the fate of messages that a node waits for; CCI; lines
  *
  * The job wrote the content of its segments: no value of it is used as a bound.  The
  * program has one thread; its state is struct ptl_picture.
@@ -159,7 +156,7 @@ bool ptl_is_alive(const struct ptl_node *n);
 const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n);
 const char *ptl_mode_name(uint64_t mode);
 
-/* ---- polls.c: waits of libraries that poll (shm/poll.h) ---- */
+/* ---- why.c: waits of libraries that poll (shm/poll.h) ---- */
 
 struct ptl_text;
 struct ptl_lines;
@@ -171,15 +168,8 @@ struct ptl_poll_name ptl_poll_library(const struct p3_poll *poll);
 /* Return the oldest one of a node that runs and still polls, or NULL. */
 const struct p3_poll *ptl_oldest_poll(
 	const struct ptl_picture *p, const struct ptl_node *n);
-/* Return true if a library of node i waits for this one. */
-bool ptl_polls_for(const struct ptl_picture *p, uint32_t i, uint32_t to);
-/* Append it to the node's line. */
-void ptl_poll_describe(
-	const struct ptl_picture *p, const struct p3_poll *poll, struct ptl_text *t);
-/* Add a conclusion for each node whose library waits for a message. */
-void ptl_polls_blame(const struct ptl_picture *p, struct ptl_lines *l);
 
-/* ---- rows.c and jobs.c: rows of names and values, which the caller drops ---- */
+/* ---- rows.c: rows of names and values, which the caller drops ---- */
 
 /* Return a job and its nodes; rates are from the first picture to the second. */
 json_t *ptl_rows_job(const struct ptl_picture *was, const struct ptl_picture *is);
@@ -189,15 +179,6 @@ json_t *ptl_rows_why(const struct ptl_picture *p, bool apart);
 /* Return the settings of nodes, or those of this process. */
 json_t *ptl_rows_conf(const struct ptl_picture *p);
 json_t *ptl_rows_conf_here(void);
-/* Return the jobs and domains that this user may look at. */
-json_t *ptl_rows_jobs(void);
-
-/* ---- table.c: the same as text ---- */
-
-void ptl_table_job(const json_t *job, bool screen);
-void ptl_table_why(const json_t *job, bool brief);
-void ptl_table_conf(const json_t *rows);
-void ptl_table_jobs(const json_t *lists);
 
 /* ---- why.c and silence.c ---- */
 
@@ -223,20 +204,9 @@ enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i);
 uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i, struct ptl_lines *l);
 /* Return true if the node has dropped requests, or lost events. */
 bool ptl_has_drops(const struct ptl_node *n);
-/* Print a report of each host of a job; the bits (p3_frame_ask) choose its subject and
- * form.  Return 0 or -errno as p3_look_open(). */
-int ptl_hosts(uint32_t job, int bits, double interval);
 
 /* Return the value that a node with these words has in effect, or NULL. */
 const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30]);
-
-/* ---- the choice of a job if none is named ---- */
-
-/* Return the job of this user whose yod started last, and the number of the user's jobs.
- * If the user has none, root gets the newest job of all.  0: there is none. */
-uint32_t ptl_newest_job(uint32_t *jobs_out);
-/* Return true, with its name, if this user has one domain. */
-bool ptl_only_domain(char name[P3_DOMAIN_NAMES + 1]);
 
 /* A line of `ptlstat why`, put together piece by piece. */
 struct ptl_text {

@@ -75,14 +75,6 @@ static double rates_of(const struct rates *r, enum p3_counter c)
 	return r->seconds > 0 && (int64_t)d > 0 ? (double)d / r->seconds : 0;
 }
 
-static json_t *rates_all(const struct rates *r)
-{
-	json_t *o = json_object();
-	for (const struct rows_name *n = rows_counters; n->name; n++)
-		json_object_set_new(o, n->name, json_real(rates_of(r, n->word)));
-	return o;
-}
-
 /* Return the way in which most bytes come, or NULL. */
 static const char *rates_mover(const struct rates *r)
 {
@@ -102,23 +94,7 @@ static const char *rates_mover(const struct rates *r)
 	return rates_of(r, P3_C_PUT_INLINE) > 0 ? "inline" : NULL;
 }
 
-/* Return the percentage of all takes of the lease that were by the NIC thread. */
-static int rates_nic_share(const struct rates *r)
-{
-	double host = rates_of(r, P3_C_LEASE_HOST), nic = rates_of(r, P3_C_LEASE_NIC);
-	return host + nic > 0 ? (int)(100 * nic / (host + nic)) : 0;
-}
-
 /* ---- parts of a node ---- */
-
-static json_t *rows_of_settings(const uint64_t *word)
-{
-	json_t *o = rows_named(rows_settings, word);
-	json_object_set_new(o, "mode", json_string(ptl_mode_name(word[P3_G_MODE])));
-	json_object_set_new(o, "numa_node",
-		word[P3_G_NUMA] ? json_integer(N(word[P3_G_NUMA]) - 1) : json_null());
-	return o;
-}
 
 static json_t *rows_of_waits(const struct ptl_picture *p, const struct ptl_node *n)
 {
@@ -266,16 +242,6 @@ static json_t *rows_of_poll(const struct ptl_picture *p, const struct p3_poll *p
 		N(poll->receives), "unexpected", N(poll->unexpected), "first", first);
 }
 
-/* The waits of libraries that poll. */
-static json_t *rows_of_polls(const struct ptl_picture *p, const struct ptl_node *n)
-{
-	json_t *a = json_array();
-	for (uint32_t k = 0; k < P3_POLLS; k++)
-		if (n->of.poll[k].is.eq)
-			json_array_append_new(a, rows_of_poll(p, &n->of.poll[k].is));
-	return a;
-}
-
 /* ---- nodes ---- */
 
 static void rows_does(
@@ -304,19 +270,31 @@ static void rows_add_seen(
 	static const char *const holders[] = {"free", "host", "nic"};
 	const struct ptl_node *n = &is->node[i];
 	const uint64_t *w = n->of.word;
-	double silent;
+	double silent, host = rates_of(r, P3_C_LEASE_HOST);
+	double nic = rates_of(r, P3_C_LEASE_NIC); /* takes of the lease by its thread */
+	json_t *rates = json_object(), *polls = json_array();
+	json_t *settings = rows_named(rows_settings, w);
 	json_t *far_peers = rows_of_far_peers(is, i, &silent);
+	for (const struct rows_name *name = rows_counters; name->name; name++)
+		json_object_set_new(
+			rates, name->name, json_real(rates_of(r, name->word)));
+	for (uint32_t k = 0; k < P3_POLLS; k++)
+		if (n->of.poll[k].is.eq)
+			json_array_append_new(polls, rows_of_poll(is, &n->of.poll[k].is));
+	json_object_set_new(settings, "mode", json_string(ptl_mode_name(w[P3_G_MODE])));
+	json_object_set_new(settings, "numa_node",
+		w[P3_G_NUMA] ? json_integer(N(w[P3_G_NUMA]) - 1) : json_null());
 	json_t *seen = json_pack("{s:f, s:s, s:o, s:o, s:o, s:o, s:i, s:s?, s:f, s:o, "
 				 "s:o, s:o, s:o, s:o, s:o, s:o}",
 		"age", ptl_seconds(is, w[P3_G_NOW_NS]), "lease",
 		w[P3_G_LEASE] < 3 ? holders[w[P3_G_LEASE]] : "?", "counters",
-		rows_named(rows_counters, w), "rates", rates_all(r), "gauges",
-		rows_named(rows_gauges, w), "settings", rows_of_settings(w),
-		"nic_percent", rates_nic_share(r), "mover", rates_mover(r), "silent_ms",
-		silent * 1000, "waits", rows_of_waits(is, n), "queues", rows_of_queues(n),
-		"endpoints", rows_of_endpoints(is, n), "polls", rows_of_polls(is, n),
-		"drops", rows_of_drops(is, n), "peers", rows_of_peers(is, i), "far_peers",
-		far_peers);
+		rows_named(rows_counters, w), "rates", rates, "gauges",
+		rows_named(rows_gauges, w), "settings", settings, "nic_percent",
+		host + nic > 0 ? (int)(100 * nic / (host + nic)) : 0, "mover",
+		rates_mover(r), "silent_ms", silent * 1000, "waits", rows_of_waits(is, n),
+		"queues", rows_of_queues(n), "endpoints", rows_of_endpoints(is, n),
+		"polls", polls, "drops", rows_of_drops(is, n), "peers",
+		rows_of_peers(is, i), "far_peers", far_peers);
 	json_object_update(o, seen);
 	json_decref(seen);
 }
@@ -397,16 +375,6 @@ static char *conf_environment_of(const struct ptl_node *n, size_t *len_out)
 	return env;
 }
 
-/* Return the value of a name in an environment, or NULL. */
-static const char *conf_in_environment(const char *env, size_t len, const char *name)
-{
-	size_t n = strlen(name);
-	for (const char *at = env; at && at < env + len; at += strlen(at) + 1)
-		if (!strncmp(at, name, n) && at[n] == '=' && at[n + 1])
-			return at + n + 1;
-	return NULL;
-}
-
 static const char *conf_size_text(uint64_t bytes, char text[30])
 {
 	if (bytes && bytes % (1 << 30) == 0)
@@ -442,24 +410,19 @@ const char *ptl_conf_got(const uint64_t *w, enum p3_conf_id id, char text[30])
 	}
 }
 
-/* Return true if a node's values are those of the node before it: they are not shown
- * again. */
-static bool conf_is_as_before(const struct ptl_picture *p, uint32_t i)
-{
-	const struct ptl_node *n = &p->node[i];
-	if (!i || n->unseen || p->node[i - 1].unseen)
-		return false;
-	return !memcmp(&n->of.word[P3_G_MODE], &p->node[i - 1].of.word[P3_G_MODE],
-		(P3_G_SPIN + 1 - P3_G_MODE) * sizeof n->of.word[0]);
-}
-
 static void conf_add_node(json_t *rows, const struct ptl_node *n, uint32_t i)
 {
 	size_t len = 0;
 	char text[30], *env = conf_environment_of(n, &len);
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++) {
 		const struct p3_conf_row *row = p3_conf_row(id);
-		const char *set = conf_in_environment(env, len, row->name);
+		const char *set = NULL;
+		size_t name = strlen(row->name);
+		for (const char *at = env; at && at < env + len && !set;
+			at += strlen(at) + 1)
+			if (!strncmp(at, row->name, name) && at[name] == '=' &&
+				at[name + 1])
+				set = at + name + 1;
 		if (row->internal && !set)
 			continue;
 		const char *got = ptl_conf_got(n->of.word, id, text);
@@ -478,15 +441,20 @@ json_t *ptl_rows_conf(const struct ptl_picture *p)
 	json_t *rows = json_array();
 	char text[40];
 	for (uint32_t i = 0; i < p->size; i++) {
-		const char *instead = p->node[i].unseen;
-		snprintf(text, sizeof text, "as node %u", i - 1);
-		if (conf_is_as_before(p, i))
+		const struct ptl_node *n = &p->node[i];
+		const char *instead = n->unseen;
+		/* Values that are those of the node before are not shown again. */
+		if (i && !n->unseen && !n[-1].unseen &&
+			!memcmp(&n->of.word[P3_G_MODE], &n[-1].of.word[P3_G_MODE],
+				(P3_G_SPIN + 1 - P3_G_MODE) * sizeof n->of.word[0])) {
+			snprintf(text, sizeof text, "as node %u", i - 1);
 			instead = text;
+		}
 		if (instead)
 			json_array_append_new(rows, json_pack("{s:I, s:s}", "node", N(i),
 							    "setting", instead));
 		else
-			conf_add_node(rows, &p->node[i], i);
+			conf_add_node(rows, n, i);
 	}
 	return rows;
 }

@@ -1,9 +1,129 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The fate of the messages that could have made an event, when a node waits for one and
- * nothing is on its way; and endpoints of CCI whose program holds its peers up.
+ * nothing is on its way; endpoints of CCI whose program holds its peers up; and the lines
+ * that tell of these.
  */
 #include "launcher/ptlstat/ptlstat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lines: equal ones, but for their nodes and times, become one ---- */
+
+/* Return the rest of a text behind a time, which ends with the same mark. */
+static const char *lines_skip_time(const char *at)
+{
+	const char *end = *at == *PTL_TIME ? strchr(at + 1, *PTL_TIME) : NULL;
+	return end ? end + 1 : at;
+}
+
+/* Compare two texts without their times. */
+static bool lines_is_same(const char *a, const char *b)
+{
+	for (;;) {
+		const char *rest_a = lines_skip_time(a), *rest_b = lines_skip_time(b);
+		if ((rest_a == a) != (rest_b == b) || *rest_a != *rest_b)
+			return false;
+		if (!*rest_a)
+			return true;
+		a = rest_a + (rest_a == a);
+		b = rest_b + (rest_b == b);
+	}
+}
+
+/* Keep the shorter one of each two times of two texts that are equal otherwise. */
+static void lines_keep_least_times(char **text, const char *other)
+{
+	struct ptl_text t = {.n = 0};
+	for (const char *a = *text, *b = other; *a;) {
+		const char *rest_a = lines_skip_time(a), *rest_b = lines_skip_time(b);
+		bool less = rest_b > b && strtod(b + 1, NULL) < strtod(a + 1, NULL);
+		const char *from = less ? b : a, *rest = less ? rest_b : rest_a;
+		ptl_add(&t, "%.*s", rest > from ? (int)(rest - from) : 1, from);
+		a = rest_a + (rest_a == a);
+		b = rest_b + (rest_b == b);
+	}
+	char *least = strdup(t.s);
+	if (least)
+		free(*text);
+	*text = least ? least : *text;
+}
+
+void ptl_lines_add(struct ptl_lines *l, bool conclusion, uint32_t node, uint32_t pid,
+	const char *text)
+{
+	struct ptl_line *line = NULL;
+	for (uint32_t i = 0; i < l->n && !line && (conclusion || !l->apart); i++)
+		if (l->line[i].conclusion == conclusion &&
+			lines_is_same(l->line[i].text, text))
+			line = &l->line[i];
+	if (line) {
+		lines_keep_least_times(&line->text, text);
+	} else {
+		line = realloc(l->line, (l->n + 1) * sizeof *line);
+		l->line = line ? line : l->line;
+		char *copy = line ? strdup(text) : NULL;
+		line = copy ? &l->line[l->n++] : NULL;
+		if (line)
+			*line = (struct ptl_line){.conclusion = conclusion, .text = copy};
+	}
+	l->failed |= !line;
+	if (!line || p3_ranks_has(&line->nodes, node))
+		return;
+	p3_ranks_add(&line->nodes, node);
+	line->pid = line->n++ ? 0 : pid;
+}
+
+void ptl_lines_conclude(struct ptl_lines *l, uint32_t node, const char *fmt, ...)
+{
+	char text[sizeof((struct ptl_text *)0)->s];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	ptl_lines_add(l, true, node, 0, text);
+	l->conclusions++;
+}
+
+/* Return the text, with the line's node or nodes named so that a verb in the singular
+ * fits behind. */
+static json_t *lines_text(const struct ptl_line *line)
+{
+	struct ptl_text t = {.n = 0};
+	char ranks[200];
+	bool in_time = false;
+	p3_ranks_print(&line->nodes, ranks, sizeof ranks);
+	for (const char *at = line->text; *at; at++) {
+		in_time ^= *at == *PTL_TIME;
+		if (*at == *PTL_NODE) {
+			ptl_add(&t, line->n > 1 ? "each of nodes %s" : "node %s", ranks);
+			if (line->pid)
+				ptl_add(&t, " (pid %u)", line->pid);
+		} else if (*at != *PTL_TIME)
+			ptl_add(&t, "%c", *at);
+		else if (!in_time && line->n > 1)
+			ptl_add(&t, " or more");
+	}
+	return json_string(t.s);
+}
+
+void ptl_lines_tell(struct ptl_lines *l, json_t *o)
+{
+	json_t *nodes = json_array(), *why = json_array();
+	for (uint32_t i = 0; i < l->n; i++) {
+		json_array_append_new(
+			l->line[i].conclusion ? why : nodes, lines_text(&l->line[i]));
+		free(l->line[i].text);
+	}
+	if (l->failed)
+		json_array_append_new(why, json_string("out of memory"));
+	free(l->line);
+	json_object_set_new(o, "nodes", nodes);
+	json_object_set_new(o, "why", why);
+}
+
+/* ---- silence ---- */
 
 struct search {
 	const struct ptl_picture *p;
@@ -107,61 +227,51 @@ static void silence_find_remains(struct search *s, uint32_t at)
 	}
 }
 
-static const char *silence_target_name(
-	const struct search *s, const struct p3_case *c, char name[40])
-{
-	snprintf(name, 40, "nid %u, pid %u", (uint32_t)c->who, (uint32_t)(c->who >> 32));
-	uint32_t k = ptl_rank_of(s->p, c->node);
-	if (k < s->p->size)
-		snprintf(name, 40, "node %u", k);
-	return name;
-}
-
 /* Report requests of the waiting node that came to nothing or were answered too late. */
 static void silence_find_own(struct search *s, uint32_t why, const char *what)
 {
 	struct ptl_text t = {.n = 0};
 	char about[100], reason[260], name[40];
 	const struct p3_case *c = ptl_case_of(silence_waiter(s), why);
+	uint32_t k = ptl_rank_of(s->p, c->node);
 	if (!c->count)
 		return;
+	if (k < s->p->size)
+		snprintf(name, sizeof name, "node %u", k);
+	else
+		snprintf(name, sizeof name, "nid %u, pid %u", (uint32_t)c->who,
+			(uint32_t)(c->who >> 32));
 	p3_case_text(c, about, sizeof about);
 	p3_why_text(why, c, reason, sizeof reason);
 	ptl_add(&t, "%llu request%s of " PTL_NODE " %s, the last one %s for %s: %s",
-		(unsigned long long)c->count, ptl_plural(c->count), what, about,
-		silence_target_name(s, c, name), reason);
+		(unsigned long long)c->count, ptl_plural(c->count), what, about, name,
+		reason);
 	silence_found(s, s->i, &t);
-}
-
-static bool silence_waits_on(const struct ptl_wait *w, uint32_t queue)
-{
-	for (uint32_t k = 0; k < w->n && k < P3_WAIT_HANDLES; k++)
-		if ((w->handle[k] & 0xffffff) == queue)
-			return true;
-	return w->n > P3_WAIT_HANDLES;
 }
 
 static void silence_find_in_queue(struct search *s, const struct ptl_wait *w, uint32_t k)
 {
 	const struct ptl_queue *q = &silence_waiter(s)->queue[k];
 	uint64_t unread = ptl_unread_events(q);
+	bool waits = w->n > P3_WAIT_HANDLES;
 	struct ptl_text t = {.n = 0};
 	if (!q->there)
 		return;
-	if (q->lost) {
+	for (uint32_t i = 0; i < w->n && i < P3_WAIT_HANDLES; i++)
+		waits |= (w->handle[i] & 0xffffff) == k;
+	if (q->lost)
 		ptl_add(&t,
 			"EQ %u of " PTL_NODE
 			" has lost %llu event%s: it holds %u, which is too few (PtlEQGet "
 			"says so once, PTL_EQ_DROPPED; PtlEQAlloc of a larger one helps)",
 			k, (unsigned long long)q->lost, ptl_plural(q->lost), q->size);
-		silence_found(s, s->i, &t);
-	} else if (unread && !silence_waits_on(w, k)) {
+	else if (unread && !waits)
 		ptl_add(&t,
 			"%llu event%s lie unread in EQ %u of " PTL_NODE
 			", which waits on another queue",
 			(unsigned long long)unread, ptl_plural(unread), k);
+	if (t.n)
 		silence_found(s, s->i, &t);
-	}
 }
 
 uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i, struct ptl_lines *l)
@@ -193,26 +303,6 @@ static bool silence_is_unknown(const struct ptl_node *n)
 	       (w && w->kind == P3_WAIT_COMMAND);
 }
 
-/* Return true if a message is on its way from one node to the other, or not answered. */
-static bool silence_is_under_way(const struct ptl_picture *p, uint32_t from, uint32_t to)
-{
-	struct ptl_pair pair = ptl_pair_of(p, from, to);
-	return pair.queued || pair.out || pair.unread;
-}
-
-/* Return true if it is certain that no message is on its way to node i or from it.  This
- * is never certain while other members of the domain, outside the picture, can send. */
-static bool silence_is_quiet(const struct ptl_picture *p, uint32_t i)
-{
-	if (!p->whole)
-		return false;
-	for (uint32_t k = 0; k < p->size; k++)
-		if (silence_is_unknown(&p->node[k]) || silence_is_under_way(p, k, i) ||
-			silence_is_under_way(p, i, k))
-			return false;
-	return true;
-}
-
 bool ptl_has_drops(const struct ptl_node *n)
 {
 	return n->of.word[P3_C_DROPS] || n->of.word[P3_C_BAD_HEADERS] ||
@@ -223,12 +313,21 @@ enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
 {
 	const struct ptl_node *n = &p->node[i];
 	const struct ptl_wait *w = ptl_oldest_wait(n);
+	/* It is certain that no message is on its way to the node or from it.  This is
+	 * never certain while other members of the domain, outside the picture, can
+	 * send. */
+	bool quiet = p->whole;
 	if (ptl_find_lost(p, i, NULL))
 		return PTL_LOST;
 	if (!w || w->kind != P3_WAIT_EVENT || n->of.word[P3_G_PULLS])
 		return PTL_UNKNOWN;
+	for (uint32_t k = 0; k < p->size && quiet; k++) {
+		struct ptl_pair to = ptl_pair_of(p, k, i), from = ptl_pair_of(p, i, k);
+		quiet = !silence_is_unknown(&p->node[k]) && !to.queued && !to.out &&
+			!to.unread && !from.queued && !from.out && !from.unread;
+	}
 	/* A message that left its lane since the picture was taken has been received. */
-	if (!silence_is_quiet(p, i) || !ptl_is_as_pictured(p, i))
+	if (!quiet || !ptl_is_as_pictured(p, i))
 		return PTL_UNKNOWN;
 	if (n->of.word[P3_C_RECEIVED] != w->received)
 		return PTL_NO_EVENT;
@@ -259,31 +358,25 @@ void ptl_cci_describe(const struct ptl_node *n, struct ptl_text *t)
 			(unsigned long long)w[P3_C_CCI_DROPS]);
 }
 
-/* Tell of an endpoint whose buffers are all in use. */
-static void cci_tell_full(const struct ptl_picture *p, uint32_t i,
-	const struct ptl_endpoint *e, struct ptl_lines *l)
-{
-	char unread[60];
-	snprintf(unread, sizeof unread, "%llu event%s wait for cci_get_event",
-		(unsigned long long)e->unread, ptl_plural(e->unread));
-	ptl_lines_conclude(l, i,
-		PTL_NODE " holds all receive buffers of endpoint %u (%u) since " PTL_TIME
-			 "%.1f s" PTL_TIME ": %s",
-		(unsigned)e->number, (unsigned)e->buffers, ptl_seconds(p, e->full_since),
-		e->unread ? unread
-			  : "its program has taken the events, and has yet to return "
-			    "them (cci_return_event)");
-}
-
 void ptl_cci_blame(const struct ptl_picture *p, double least_s, struct ptl_lines *l)
 {
 	for (uint32_t at = 0; at < p->size * P3_CCI_SHOWN; at++) {
 		uint32_t i = at / P3_CCI_SHOWN;
 		const struct ptl_endpoint *e = &p->node[i].of.endpoint[at % P3_CCI_SHOWN];
+		char unread[60];
 		if (!e->number || p->node[i].unseen || !ptl_is_alive(&p->node[i]))
 			continue;
+		snprintf(unread, sizeof unread, "%llu event%s wait for cci_get_event",
+			(unsigned long long)e->unread, ptl_plural(e->unread));
 		if (ptl_seconds(p, e->full_since) >= least_s)
-			cci_tell_full(p, i, e, l);
+			ptl_lines_conclude(l, i,
+				PTL_NODE " holds all receive buffers of endpoint %u (%u) "
+					 "since " PTL_TIME "%.1f s" PTL_TIME ": %s",
+				(unsigned)e->number, (unsigned)e->buffers,
+				ptl_seconds(p, e->full_since),
+				e->unread ? unread
+					  : "its program has taken the events, and has "
+					    "yet to return them (cci_return_event)");
 		if (ptl_seconds(p, e->asked_since) >= least_s)
 			ptl_lines_conclude(l, i,
 				PTL_NODE ": %u connect request%s not answered at "

@@ -10,10 +10,112 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- waits ---- */
-
 #define LONG_S   0.3 /* shorter waits are normal */
 #define SILENT_S 3   /* a host that runs is heard each second, and looked at as often */
+#define STALE_S  10  /* a library that still polls has told its wait again by then */
+
+/* ---- libraries that poll their event queues ---- */
+
+struct ptl_poll_name ptl_poll_library(const struct p3_poll *poll)
+{
+	struct ptl_poll_name name;
+	memcpy(name.s, poll->library, sizeof name.s);
+	for (char *c = name.s; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return name;
+}
+
+const struct p3_poll *ptl_oldest_poll(
+	const struct ptl_picture *p, const struct ptl_node *n)
+{
+	const struct p3_poll *oldest = NULL;
+	if (n->unseen || !ptl_is_alive(n) || ptl_is_stopped(n))
+		return NULL;
+	for (uint32_t k = 0; k < P3_POLLS; k++) {
+		const struct p3_poll *poll = &n->of.poll[k].is;
+		if (poll->eq && ptl_seconds(p, poll->told_ns) < STALE_S &&
+			(!oldest || poll->since_ns < oldest->since_ns))
+			oldest = poll;
+	}
+	return oldest;
+}
+
+/* Return true if a library of node i waits for this one. */
+static bool poll_is_for(const struct ptl_picture *p, uint32_t i, uint32_t to)
+{
+	const struct p3_poll *poll = ptl_oldest_poll(p, &p->node[i]);
+	return poll && poll->source_node != UINT32_MAX &&
+	       ptl_rank_of(p, poll->source_node) == to;
+}
+
+static void poll_add_process(
+	const struct ptl_picture *p, uint32_t slot, uint64_t who, struct ptl_text *t)
+{
+	uint32_t rank = slot == UINT32_MAX ? p->size : ptl_rank_of(p, slot);
+	uint32_t nid = (uint32_t)who, pid = (uint32_t)(who >> 32);
+	if (rank < p->size)
+		ptl_add(t, " from node %u", rank);
+	else if (nid == UINT32_MAX && pid == UINT32_MAX)
+		ptl_add(t, " from any node");
+	else
+		ptl_add(t, " from nid %u, pid %u", nid, pid);
+}
+
+static void poll_add_message(
+	const struct ptl_picture *p, const struct p3_poll *poll, struct ptl_text *t)
+{
+	ptl_add(t, "waits by %s for a message", ptl_poll_library(poll).s);
+	poll_add_process(p, poll->source_node, poll->source, t);
+	if (poll->ignore == UINT64_MAX)
+		ptl_add(t, " with any tag");
+	else
+		ptl_add(t, " with tag %#llx", (unsigned long long)poll->tag);
+	if (poll->ignore && poll->ignore != UINT64_MAX)
+		ptl_add(t, " (bits %#llx do not count)",
+			(unsigned long long)poll->ignore);
+}
+
+/* Append it to the node's line. */
+static void poll_describe(
+	const struct ptl_picture *p, const struct p3_poll *poll, struct ptl_text *t)
+{
+	poll_add_message(p, poll, t);
+	ptl_add(t, " since " PTL_TIME "%.1f s" PTL_TIME, ptl_seconds(p, poll->since_ns));
+	if (poll->receives > 1)
+		ptl_add(t, ", the oldest of %u receives", poll->receives);
+	if (!poll->unexpected)
+		return;
+	ptl_add(t, "; has unexpected");
+	poll_add_process(p, poll->from_node, poll->from, t);
+	ptl_add(t, ": tag %#llx, %llu bytes", (unsigned long long)poll->from_tag,
+		(unsigned long long)poll->length);
+	if (poll->unexpected > 1)
+		ptl_add(t, ", and %u more", poll->unexpected - 1);
+}
+
+/* Add a conclusion for each node whose library waits for a message. */
+static void polls_blame(const struct ptl_picture *p, struct ptl_lines *l)
+{
+	for (uint32_t i = 0; i < p->size; i++) {
+		const struct p3_poll *poll = ptl_oldest_poll(p, &p->node[i]);
+		struct ptl_text t = {.n = 0};
+		if (!poll)
+			continue;
+		ptl_add(&t, PTL_NODE " ");
+		poll_add_message(p, poll, &t);
+		ptl_add(&t, ", which has not come");
+		if (poll->unexpected) {
+			ptl_add(&t, "; what came");
+			poll_add_process(p, poll->from_node, poll->from, &t);
+			ptl_add(&t, " has tag %#llx, and no receive takes it",
+				(unsigned long long)poll->from_tag);
+		}
+		ptl_lines_conclude(l, i, "%s", t.s);
+	}
+}
+
+/* ---- waits ---- */
 
 struct view {
 	const struct ptl_picture *p;
@@ -46,30 +148,21 @@ static const struct ptl_wait *why_long_wait(
 	return w && ptl_seconds(v->p, w->since_ns) >= LONG_S ? w : NULL;
 }
 
-static bool why_is_waiting(const struct view *v, const struct ptl_node *n)
-{
-	if (!ptl_is_alive(n) || ptl_is_stopped(n))
-		return false;
-	return n->msg.barrier_n || why_long_wait(v, n) || ptl_oldest_poll(v->p, n);
-}
-
 static bool why_misses_barrier(const struct view *v, uint32_t from, uint32_t to)
 {
 	const struct ptl_node *n = &v->p->node[to];
 	return v->p->node[from].msg.barrier_n && !n->msg.barrier_n && !ptl_is_far(n);
 }
 
-static bool why_holds_sends(const struct view *v, uint32_t from, uint32_t to)
-{
-	return ptl_seconds(v->p, why_pair(v, from, to)->since_ns) >= LONG_S &&
-	       !why_is_over(&v->p->node[to]) && !ptl_is_far(&v->p->node[to]);
-}
-
 static bool why_waits_for(const struct view *v, uint32_t from, uint32_t to)
 {
-	return from != to && v->waits[from] &&
-	       (why_misses_barrier(v, from, to) || why_holds_sends(v, from, to) ||
-		       ptl_polls_for(v->p, from, to));
+	const struct ptl_node *n = &v->p->node[to];
+	if (from == to || !v->waits[from])
+		return false;
+	bool holds_sends = ptl_seconds(v->p, why_pair(v, from, to)->since_ns) >= LONG_S &&
+			   !why_is_over(n) && !ptl_is_far(n);
+	return holds_sends || why_misses_barrier(v, from, to) ||
+	       poll_is_for(v->p, from, to);
 }
 
 static bool why_waits_for_any(const struct view *v, uint32_t from)
@@ -95,7 +188,10 @@ static struct view why_view_of(const struct ptl_picture *p)
 		.pair = calloc((size_t)p->size * p->size, sizeof *v.pair),
 		.waits = calloc(p->size, sizeof *v.waits)};
 	for (uint32_t i = 0; v.pair && v.waits && i < p->size; i++) {
-		v.waits[i] = why_is_waiting(&v, &p->node[i]);
+		const struct ptl_node *n = &p->node[i];
+		v.waits[i] = ptl_is_alive(n) && !ptl_is_stopped(n) &&
+			     (n->msg.barrier_n || why_long_wait(&v, n) ||
+				     ptl_oldest_poll(p, n));
 		for (uint32_t to = 0; to < p->size; to++)
 			v.pair[(size_t)i * p->size + to] = ptl_pair_of(p, i, to);
 	}
@@ -104,70 +200,52 @@ static struct view why_view_of(const struct ptl_picture *p)
 
 /* ---- a line for each node ---- */
 
-static void why_add_queues(
-	struct ptl_text *t, const struct ptl_node *n, const struct ptl_wait *w)
-{
-	uint64_t unread = 0;
-	for (uint32_t k = 0; k < w->n && k < P3_WAIT_HANDLES; k++) {
-		uint32_t q = (uint32_t)w->handle[k] & 0xffffff;
-		ptl_add(t, "%s%u", k ? ", " : w->n > 1 ? " on EQs " : " on EQ ", q);
-		if (q < P3_QUEUES_SHOWN && n->queue[q].there)
-			unread += ptl_unread_events(&n->queue[q]);
-	}
-	if (w->n > P3_WAIT_HANDLES)
-		ptl_add(t, ", ...");
-	ptl_add(t, " with %llu events unread", (unsigned long long)unread);
-}
-
 static void why_add_wait(struct ptl_text *t, const struct view *v,
 	const struct ptl_node *n, const struct ptl_wait *w)
 {
+	bool poll = w->n > 1 || w->deadline_ns != UINT64_MAX;
+	uint64_t unread = 0;
 	if (w->kind == P3_WAIT_COMMAND) {
 		ptl_add(t, "waits for the NIC to execute a call (operation %u)",
 			(unsigned)w->handle[0]);
 	} else {
-		bool poll = w->n > 1 || w->deadline_ns != UINT64_MAX;
 		ptl_add(t, "waits in %s", poll ? "PtlEQPoll" : "PtlEQWait");
-		why_add_queues(t, n, w);
+		for (uint32_t k = 0; k < w->n && k < P3_WAIT_HANDLES; k++) {
+			uint32_t q = (uint32_t)w->handle[k] & 0xffffff;
+			ptl_add(t, "%s%u",
+				k          ? ", "
+				: w->n > 1 ? " on EQs "
+					   : " on EQ ",
+				q);
+			if (q < P3_QUEUES_SHOWN && n->queue[q].there)
+				unread += ptl_unread_events(&n->queue[q]);
+		}
+		ptl_add(t, "%s with %llu events unread",
+			w->n > P3_WAIT_HANDLES ? ", ..." : "",
+			(unsigned long long)unread);
 	}
 	why_add_since(t, ptl_seconds(v->p, w->since_ns));
-}
-
-static void why_add_unread(struct ptl_text *t, const struct ptl_node *n)
-{
-	uint64_t all = 0;
-	for (uint32_t k = 0; k < P3_QUEUES_SHOWN; k++)
-		if (n->queue[k].there)
-			all += ptl_unread_events(&n->queue[k]);
-	if (all)
-		ptl_add(t, ", %llu events unread", (unsigned long long)all);
-}
-
-static void why_add_missing(struct ptl_text *t, const struct view *v)
-{
-	struct p3_ranks missing = {{0}};
-	char ranks[100] = "";
-	for (uint32_t i = 0; i < v->p->size; i++)
-		if (!v->p->node[i].msg.barrier_n && !ptl_is_far(&v->p->node[i]))
-			p3_ranks_add(&missing, i);
-	p3_ranks_print(&missing, ranks, sizeof ranks);
-	if (*ranks)
-		ptl_add(t, "; has not come: %s", ranks);
 }
 
 static void why_add_state(
 	struct ptl_text *t, const struct view *v, const struct ptl_node *n)
 {
-	char state[60];
+	char state[60], ranks[100] = "";
 	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
 	const struct p3_poll *poll = n->msg.barrier_n ? NULL : ptl_oldest_poll(v->p, n);
 	ptl_state_text(n, state, sizeof state);
 	if (!ptl_is_alive(n) || ptl_is_stopped(n)) {
 		ptl_add(t, "%s", state);
 	} else if (n->msg.barrier_n) {
+		struct p3_ranks missing = {{{0}}};
 		ptl_add(t, "waits in PtlXBarrier");
 		why_add_since(t, n->msg.barrier_ms / 1e3);
-		why_add_missing(t, v);
+		for (uint32_t i = 0; i < v->p->size; i++)
+			if (!v->p->node[i].msg.barrier_n && !ptl_is_far(&v->p->node[i]))
+				p3_ranks_add(&missing, i);
+		p3_ranks_print(&missing, ranks, sizeof ranks);
+		if (*ranks)
+			ptl_add(t, "; has not come: %s", ranks);
 	} else if (n->msg.state != P3_RDV_JOINED) {
 		ptl_add(t, "%s, %s", state,
 			n->msg.inited                 ? "has called PtlInit"
@@ -178,16 +256,21 @@ static void why_add_state(
 		if (poll)
 			ptl_add(t, "; ");
 	} else if (!poll) {
+		uint64_t all = 0;
+		for (uint32_t k = 0; k < P3_QUEUES_SHOWN; k++)
+			if (n->queue[k].there)
+				all += ptl_unread_events(&n->queue[k]);
 		ptl_add(t, "%s", n->computes ? "runs" : "sleeps outside of Portals");
-		why_add_unread(t, n);
+		if (all)
+			ptl_add(t, ", %llu events unread", (unsigned long long)all);
 	}
 	if (poll)
-		ptl_poll_describe(v->p, poll, t);
+		poll_describe(v->p, poll, t);
 }
 
-static void why_add_far_name(struct ptl_text *t, const struct ptl_far *f)
+static void why_add_far(struct ptl_text *t, const char *what, const struct ptl_far *f)
 {
-	ptl_add(t, "node %u on %s", f->slot, f->host ? f->host : "another host");
+	ptl_add(t, "%s node %u on %s", what, f->slot, f->host ? f->host : "another host");
 }
 
 static void why_add_silence(struct ptl_text *t, const struct ptl_far *f)
@@ -202,8 +285,7 @@ static void why_add_far_pairs(struct ptl_text *t, const struct view *v, uint32_t
 	for (uint32_t slot = 0; slot < v->p->node[i].nnodes; slot++) {
 		if (!ptl_far_of(v->p, i, slot, &f) || (!f.pair.queued && !f.pair.out))
 			continue;
-		ptl_add(t, "; for ");
-		why_add_far_name(t, &f);
+		why_add_far(t, "; for", &f);
 		ptl_add(t, ": %u queued, %u unanswered", f.pair.queued, f.pair.out);
 		if (f.pair.since_ns) {
 			ptl_add(t, ", nothing taken");
@@ -271,7 +353,7 @@ static void why_describe(struct view *v, uint32_t i)
 static void why_add_who_waits(
 	struct ptl_text *t, const struct view *v, uint32_t to, uint32_t n)
 {
-	struct p3_ranks waiting = {{0}};
+	struct p3_ranks waiting = {{{0}}};
 	char ranks[100];
 	uint32_t k = 0;
 	ptl_add(t, n == 1 ? "; 1 node waits for it: " : "; %u nodes wait for it: ", n);
@@ -288,28 +370,6 @@ static void why_add_who_waits(
 		ptl_add(t, "%s", ranks);
 }
 
-static void why_add_what_lies_there(struct ptl_text *t, const struct view *v, uint32_t to)
-{
-	uint64_t lane = 0, queued = 0;
-	for (uint32_t i = 0; i < v->p->size; i++) {
-		lane += why_pair(v, i, to)->unread;
-		queued += why_pair(v, i, to)->queued;
-	}
-	if (lane || queued)
-		ptl_add(t,
-			"; %llu message%s lie in its lanes, %llu more are queued for it",
-			(unsigned long long)lane, ptl_plural(lane),
-			(unsigned long long)queued);
-}
-
-static bool why_is_missed(const struct view *v, uint32_t to)
-{
-	for (uint32_t i = 0; i < v->p->size; i++)
-		if (why_misses_barrier(v, i, to))
-			return true;
-	return false;
-}
-
 static const char *why_silence_text(const struct view *v, uint32_t i)
 {
 	switch (ptl_silence_of(v->p, i)) {
@@ -324,25 +384,11 @@ static const char *why_silence_text(const struct view *v, uint32_t i)
 	}
 }
 
-/* Name a portal index of a node that keeps requests, if there is one. */
-static void why_add_keeping(struct ptl_text *t, const struct view *v, uint32_t to)
-{
-	uint32_t i = 0;
-	while (i < v->p->size && !why_pair(v, i, to)->kept_at)
-		i++;
-	if (i == v->p->size)
-		return;
-	const struct ptl_pair *pr = why_pair(v, i, to);
-	ptl_add(t,
-		", and holds messages back at portal index %u of its pid %u "
-		"(PtlXPTHold), where no match entry accepts the first one of node %u",
-		pr->kept_at - 1, pr->kept_pid, i);
-}
-
 static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	const struct ptl_node *n = &v->p->node[i];
 	char state[60];
+	uint32_t k = 0;
 	ptl_state_text(n, state, sizeof state);
 	if (n->state == 'T')
 		ptl_add(t, "is stopped (SIGSTOP; kill -CONT %u lets it go on)",
@@ -358,8 +404,17 @@ static void why_add_culprit(struct ptl_text *t, const struct view *v, uint32_t i
 	else
 		ptl_add(t, n->computes ? "computes outside of Portals"
 				       : "sleeps outside of Portals");
-	why_add_keeping(t, v, i);
-	if (why_is_missed(v, i))
+	while (k < v->p->size && !why_pair(v, k, i)->kept_at)
+		k++;
+	if (k < v->p->size)
+		ptl_add(t,
+			", and holds messages back at portal index %u of its pid %u "
+			"(PtlXPTHold), where no match entry accepts the first one of "
+			"node %u",
+			why_pair(v, k, i)->kept_at - 1, why_pair(v, k, i)->kept_pid, k);
+	for (k = 0; k < v->p->size && !why_misses_barrier(v, k, i); k++)
+		;
+	if (k < v->p->size)
 		ptl_add(t, ", and has not come to the barrier");
 }
 
@@ -367,14 +422,24 @@ static void why_blame_ends_of_chains(struct view *v)
 {
 	for (uint32_t to = 0; to < v->p->size; to++) {
 		uint32_t n = why_waiters(v, to);
-		if (n && !why_waits_for_any(v, to)) {
-			struct ptl_text t = {.n = 0};
-			ptl_add(&t, PTL_NODE " ");
-			why_add_culprit(&t, v, to);
-			why_add_who_waits(&t, v, to, n);
-			why_add_what_lies_there(&t, v, to);
-			ptl_lines_conclude(&v->lines, to, "%s", t.s);
+		struct ptl_text t = {.n = 0};
+		uint64_t lane = 0, queued = 0;
+		if (!n || why_waits_for_any(v, to))
+			continue;
+		ptl_add(&t, PTL_NODE " ");
+		why_add_culprit(&t, v, to);
+		why_add_who_waits(&t, v, to, n);
+		for (uint32_t i = 0; i < v->p->size; i++) {
+			lane += why_pair(v, i, to)->unread;
+			queued += why_pair(v, i, to)->queued;
 		}
+		if (lane || queued)
+			ptl_add(&t,
+				"; %llu message%s lie in its lanes, %llu more are queued "
+				"for it",
+				(unsigned long long)lane, ptl_plural(lane),
+				(unsigned long long)queued);
+		ptl_lines_conclude(&v->lines, to, "%s", t.s);
 	}
 }
 
@@ -434,24 +499,11 @@ static bool why_blame_far(struct view *v, uint32_t i)
 		if (!ptl_far_of(v->p, i, slot, &f) ||
 			ptl_seconds(v->p, f.pair.since_ns) < LONG_S)
 			continue;
-		ptl_add(&t, PTL_NODE " waits for an answer of ");
-		why_add_far_name(&t, &f);
+		why_add_far(&t, PTL_NODE " waits for an answer of", &f);
 		why_add_silence(&t, &f);
 		ptl_lines_conclude(&v->lines, i, "%s", t.s);
 	}
 	return v->lines.conclusions > before;
-}
-
-/* Tell of a barrier that all nodes of this host have reached. */
-static void why_blame_far_barrier(struct view *v)
-{
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < v->p->size; i++)
-		n += v->p->node[i].msg.barrier_n != 0;
-	if (n != v->p->here || n == v->p->size)
-		return;
-	ptl_lines_conclude(&v->lines, 0,
-		"all nodes of this host wait in PtlXBarrier for nodes on other hosts");
 }
 
 static void why_blame_silence(struct view *v)
@@ -463,20 +515,6 @@ static void why_blame_silence(struct view *v)
 			continue;
 		if (!ptl_find_lost(v->p, i, &v->lines) && !why_waiters(v, i))
 			why_blame_nobody(v, i);
-	}
-}
-
-/* Name the dead nodes, whose messages will not come. */
-static void why_tell_of_the_dead(struct view *v)
-{
-	for (uint32_t i = 0; i < v->p->size; i++) {
-		char state[60];
-		if (v->p->node[i].msg.state != P3_RDV_DIED)
-			continue;
-		ptl_state_text(&v->p->node[i], state, sizeof state);
-		ptl_lines_conclude(&v->lines, i,
-			PTL_NODE " is dead (%s): its further messages will not come",
-			state);
 	}
 }
 
@@ -519,32 +557,40 @@ static void why_tell_of_the_stopped(struct view *v)
 	}
 }
 
-static void why_tell_that_all_is_well(struct view *v)
-{
-	uint32_t alive = 0;
-	for (uint32_t i = 0; i < v->p->size; i++)
-		alive += ptl_is_alive(&v->p->node[i]);
-	ptl_lines_conclude(&v->lines, 0,
-		"no node waits for long; %u of %u nodes%s are alive", alive, v->p->here,
-		v->p->here < v->p->size ? " of this host" : "");
-}
-
 /* Name the causes of waits, if there are any. */
 static void why_conclude(struct view *v, bool any)
 {
-	ptl_cci_blame(v->p, LONG_S, &v->lines);
-	ptl_polls_blame(v->p, &v->lines);
+	const struct ptl_picture *p = v->p;
+	uint32_t alive = 0, in_barrier = 0;
+	for (uint32_t i = 0; i < p->size; i++) {
+		alive += ptl_is_alive(&p->node[i]);
+		in_barrier += p->node[i].msg.barrier_n != 0;
+	}
+	ptl_cci_blame(p, LONG_S, &v->lines);
+	polls_blame(p, &v->lines);
 	any |= v->lines.conclusions != 0;
 	why_blame_ends_of_chains(v);
-	why_blame_far_barrier(v);
+	if (in_barrier == p->here && in_barrier < p->size)
+		ptl_lines_conclude(&v->lines, 0,
+			"all nodes of this host wait in PtlXBarrier for nodes on other "
+			"hosts");
 	why_blame_silence(v);
 	if (any && !v->lines.conclusions)
 		why_blame_circle(v);
 	why_tell_of_the_stopped(v);
-	if (any)
-		why_tell_of_the_dead(v);
+	for (uint32_t i = 0; i < p->size && any; i++) {
+		char state[60];
+		ptl_state_text(&p->node[i], state, sizeof state);
+		if (p->node[i].msg.state == P3_RDV_DIED)
+			ptl_lines_conclude(&v->lines, i,
+				PTL_NODE " is dead (%s): its further messages will not "
+					 "come",
+				state);
+	}
 	if (!any)
-		why_tell_that_all_is_well(v);
+		ptl_lines_conclude(&v->lines, 0,
+			"no node waits for long; %u of %u nodes%s are alive", alive,
+			p->here, p->here < p->size ? " of this host" : "");
 }
 
 void ptl_why(const struct ptl_picture *p, bool apart, json_t *o)

@@ -37,6 +37,36 @@ struct p3_attach {
 	struct client client[P3_ATTACH_CLIENTS];
 };
 
+/* ---- services ---- */
+
+bool p3_service_is_for(int sock)
+{
+	struct ucred cred;
+	socklen_t len = sizeof cred;
+	return !getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) &&
+	       (cred.uid == getuid() || cred.uid == 0);
+}
+
+int p3_service_open(struct p3_loop *loop, struct p3_loop_fd *f, int type,
+	const char *service, uint32_t jid, int names)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	const size_t room = sizeof at.sun_path - 1;
+	int rc = -EADDRINUSE;
+	f->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (f->fd < 0)
+		return -errno;
+	for (int k = 0; k < names && rc == -EADDRINUSE; k++) {
+		int n = snprintf(at.sun_path + 1, room, k ? "%s/%u/%u.%d" : "%s/%u/%u",
+			service, getuid(), jid, k);
+		size_t len = offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n;
+		rc = bind(f->fd, (struct sockaddr *)&at, (socklen_t)len) ? -errno : 0;
+	}
+	if (!rc && listen(f->fd, BACKLOG))
+		rc = -errno;
+	return rc ? rc : p3_loop_watch(loop, f, EPOLLIN);
+}
+
 /* ---- clients ---- */
 
 static void attach_serve(void *arg, uint32_t events);
@@ -64,15 +94,6 @@ static struct client *attach_place(struct p3_attach *a)
 	return oldest;
 }
 
-static bool attach_may_look(int sock)
-{
-	struct ucred cred;
-	socklen_t len = sizeof cred;
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return false;
-	return cred.uid == getuid() || cred.uid == 0;
-}
-
 void p3_attach_admit(struct p3_attach *a, int sock)
 {
 	int size = SNDBUF;
@@ -95,7 +116,7 @@ static void attach_accept_some(void *arg, uint32_t events)
 			accept4(a->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (sock < 0)
 			return;
-		if (attach_may_look(sock))
+		if (p3_service_is_for(sock))
 			p3_attach_admit(a, sock);
 		else {
 			struct p3_attach_msg m = {.magic = P3_ATTACH_MAGIC,
@@ -109,54 +130,10 @@ static void attach_accept_some(void *arg, uint32_t events)
 
 /* ---- answers ---- */
 
-static struct p3_attach_msg attach_message(
-	const struct p3_attach *a, enum p3_attach_op op)
-{
-	return (struct p3_attach_msg){.magic = P3_ATTACH_MAGIC,
-		.op = op,
-		.size = a->conf.size,
-		.jid = a->conf.jid,
-		.uid = getuid()};
-}
-
-static struct p3_attach_msg attach_message_node(
-	const struct p3_attach *a, uint32_t i, const struct p3_rdv_view *v)
-{
-	struct p3_attach_msg m = attach_message(a, P3_ATTACH_NODE);
-	m.node = i;
-	m.nid = v->nid;
-	memcpy(m.pid, v->pid, sizeof m.pid);
-	m.os_pid = v->os_pid;
-	m.started_pid = a->conf.started_pid(a->conf.arg, i);
-	m.state = v->state;
-	m.inited = v->inited;
-	m.ended = v->ended;
-	m.status = v->status;
-	m.barrier_n = v->barrier_n;
-	m.barrier_ms = v->barrier_n ? (uint32_t)(p3_now_ms() - v->barrier_since) : 0;
-	m.incarnation = v->incarnation;
-	m.layout = v->layout;
-	m.remains = v->published >= 0 && v->host < 0;
-	m.seg_len = v->seg_len;
-	return m;
-}
-
 static int attach_transmit(const struct client *c, const struct p3_attach_msg *m,
 	const int *fds, unsigned nfds)
 {
 	return p3_packet_send(c->sock, MSG_DONTWAIT, m, sizeof *m, fds, nfds);
-}
-
-static int attach_send_part_of_look(const struct p3_attach *a, const struct client *c)
-{
-	struct p3_attach_msg m = attach_message(a, P3_ATTACH_JOB);
-	m.os_pid = (uint32_t)getpid();
-	if (c->next) {
-		struct p3_rdv_view v;
-		p3_rdv_show(a->conf.rdv, c->next - 1, &v);
-		m = attach_message_node(a, c->next - 1, &v);
-	}
-	return attach_transmit(c, &m, NULL, 0);
 }
 
 /* Send one or two descriptors, or none if there is none. */
@@ -175,28 +152,26 @@ static int attach_send_fds(
 	return attach_transmit(c, m, NULL, 0);
 }
 
-static int attach_send_segments(const struct p3_attach *a, const struct client *c)
-{
-	struct p3_rdv_view v;
-	p3_rdv_show(a->conf.rdv, c->next, &v);
-	struct p3_attach_msg m = attach_message_node(a, c->next, &v);
-	m.op = P3_ATTACH_SEGMENTS;
-	return attach_send_fds(c, &m, (const int[P3_ATTACH_FDS]){v.published, v.host});
-}
-
 static int attach_send_next(const struct p3_attach *a, const struct client *c)
 {
-	struct p3_attach_msg m;
-	switch (c->op) {
-	case P3_ATTACH_LOOK:
-		return attach_send_part_of_look(a, c);
-	case P3_ATTACH_HOSTS:
-		m = attach_message(a, P3_ATTACH_HOSTS);
-		return attach_send_fds(
-			c, &m, (const int[P3_ATTACH_FDS]){a->conf.hosts, -1});
-	default:
-		return attach_send_segments(a, c);
-	}
+	struct p3_attach_msg m = {.magic = P3_ATTACH_MAGIC,
+		.op = c->op == P3_ATTACH_HOSTS ? P3_ATTACH_HOSTS : P3_ATTACH_JOB,
+		.size = a->conf.size,
+		.jid = a->conf.jid,
+		.uid = getuid()};
+	uint32_t i = c->op == P3_ATTACH_LOOK ? c->next - 1 : c->next;
+	int fds[P3_ATTACH_FDS] = {a->conf.hosts, -1};
+	if (c->op == P3_ATTACH_HOSTS)
+		return attach_send_fds(c, &m, fds);
+	m.os_pid = (uint32_t)getpid();
+	if (c->op == P3_ATTACH_LOOK && !c->next)
+		return attach_transmit(c, &m, NULL, 0);
+	p3_rdv_show(a->conf.rdv, i, &m, fds);
+	m.started_pid = a->conf.started_pid(a->conf.arg, i);
+	if (c->op == P3_ATTACH_LOOK)
+		return attach_transmit(c, &m, NULL, 0);
+	m.op = P3_ATTACH_SEGMENTS;
+	return attach_send_fds(c, &m, fds);
 }
 
 static int attach_answer(struct p3_attach *a, struct client *c)
@@ -211,14 +186,6 @@ static int attach_answer(struct p3_attach *a, struct client *c)
 	return rc == -EAGAIN || rc == -ENOBUFS ? 0 : rc;
 }
 
-static bool attach_is_question(const struct p3_attach *a, const struct p3_attach_msg *m)
-{
-	if (m->magic != P3_ATTACH_MAGIC)
-		return false;
-	return m->op == P3_ATTACH_LOOK || m->op == P3_ATTACH_HOSTS ||
-	       (m->op == P3_ATTACH_SEGMENTS && m->node < a->conf.size);
-}
-
 /* Read a question.  The kernel closes descriptors in it, since the buffer has no room
  * for them. */
 static int attach_take_question(struct p3_attach *a, struct client *c)
@@ -227,7 +194,9 @@ static int attach_take_question(struct p3_attach *a, struct client *c)
 	ssize_t n = recv(c->sock, &m, sizeof m, MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (n != sizeof m || !attach_is_question(a, &m))
+	bool asks = m.op == P3_ATTACH_LOOK || m.op == P3_ATTACH_HOSTS ||
+		    (m.op == P3_ATTACH_SEGMENTS && m.node < a->conf.size);
+	if (n != sizeof m || m.magic != P3_ATTACH_MAGIC || !asks)
 		return -EPROTO;
 	c->asked = true;
 	c->op = m.op;
@@ -256,38 +225,6 @@ static void attach_serve(void *arg, uint32_t events)
 
 /* ---- yod's side ---- */
 
-static int attach_bind_name(int sock, uint32_t jid)
-{
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	char *name = at.sun_path + 1;
-	size_t room = sizeof at.sun_path - 1;
-	for (int k = 0; k < NAMES; k++) {
-		int n = snprintf(name, room, "portals3/%u/%u", getuid(), jid);
-		if (k)
-			n += snprintf(name + n, room - (size_t)n, ".%d", k);
-		socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-					    (size_t)n);
-		if (bind(sock, (struct sockaddr *)&at, len) == 0)
-			return 0;
-		if (errno != EADDRINUSE)
-			return -errno;
-	}
-	return -EADDRINUSE;
-}
-
-static int attach_open(struct p3_attach *a)
-{
-	int type = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
-	int sock = socket(AF_UNIX, type, 0);
-	a->listener = (struct p3_loop_fd){.fd = sock, .on = attach_accept_some, .arg = a};
-	if (sock < 0)
-		return -errno;
-	int rc = attach_bind_name(sock, a->conf.jid);
-	if (!rc && listen(sock, BACKLOG))
-		rc = -errno;
-	return rc ? rc : p3_loop_watch(a->conf.loop, &a->listener, EPOLLIN);
-}
-
 int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out)
 {
 	struct p3_attach *a = calloc(1, sizeof *a);
@@ -296,7 +233,9 @@ int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attac
 	a->conf = *conf;
 	for (uint32_t k = 0; k < P3_ATTACH_CLIENTS; k++)
 		a->client[k].sock = -1;
-	int rc = attach_open(a);
+	a->listener = (struct p3_loop_fd){.on = attach_accept_some, .arg = a};
+	int rc = p3_service_open(
+		conf->loop, &a->listener, SOCK_SEQPACKET, "portals3", conf->jid, NAMES);
 	if (rc)
 		p3_attach_destroy(a);
 	else

@@ -1,17 +1,336 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Membership: nodes that join, the barrier and the cards, nodes that end. */
+/*
+ * The table's bits and view, the sending and queueing of packets to nodes; membership:
+ * nodes that join, the barrier and the cards, nodes that end.
+ */
 #include "launcher/rdv/table.h"
 #include "shm/fault.h"
-#include "shm/seg.h"
 #include "shm/layout.h"
+#include "shm/seg.h"
 #include "shm/trace.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+void p3_rdv_close_fds(int *fds, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++) {
+		p3_close(fds[k]);
+		fds[k] = -1;
+	}
+}
+
+bool p3_rdv_has_met(const struct p3_rdv_node *n, uint32_t about)
+{
+	return n->met[about / 64] >> about % 64 & 1;
+}
+
+void p3_rdv_set_met(struct p3_rdv_node *n, uint32_t about, bool met)
+{
+	uint64_t bit = UINT64_C(1) << about % 64;
+	n->met[about / 64] = met ? n->met[about / 64] | bit : n->met[about / 64] & ~bit;
+}
+
+/* Copy the descriptors that a birth of the node carries. */
+static void rdv_copy_fds_of(const struct p3_rdv_node *born, int fds_out[3])
+{
+	fds_out[0] = born->fds[FD_PUBLISHED];
+	fds_out[1] = born->fds[FD_DOORBELL];
+	fds_out[2] = born->heap_len ? born->fds[FD_HEAP] : -1;
+}
+
+void p3_rdv_owe_no_more(struct p3_rdv_node *dead, uint32_t by)
+{
+	uint64_t bit = UINT64_C(1) << by % 64;
+	if (!(dead->owed[by / 64] & bit))
+		return;
+	dead->owed[by / 64] &= ~bit;
+	dead->owed_n--;
+}
+
+void p3_rdv_owe_nothing(struct p3_rdv *r, struct p3_rdv_node *dead)
+{
+	memset(dead->owed, 0, (r->conf.size + 63) / 64 * sizeof *dead->owed);
+	dead->owed_n = 0;
+	dead->reap_at = P3_NEVER;
+}
+
+/* yod waits for nothing from node i. */
+static void rdv_node_owes_nobody(struct p3_rdv *r, uint32_t i)
+{
+	for (uint32_t d = 0; d < r->conf.size; d++)
+		p3_rdv_owe_no_more(&r->node[d], i);
+}
+
+bool p3_rdv_is_part(const struct p3_rdv *r)
+{
+	return r->conf.here > 0;
+}
+
+bool p3_rdv_on_hosts(const struct p3_rdv *r)
+{
+	return p3_rdv_is_part(r) && r->conf.hosts >= 0;
+}
+
+bool p3_rdv_listens(const struct p3_rdv_node *n)
+{
+	return n->state == NODE_JOINED && n->sock >= 0;
+}
+
+bool p3_rdv_may_reap(const struct p3_rdv *r, uint32_t i)
+{
+	return i >= r->conf.size || !r->node[i].owed_n;
+}
+
+uint32_t p3_rdv_barrier(const struct p3_rdv *r, int64_t *since_out)
+{
+	*since_out = r->barrier_since;
+	return r->waits_n;
+}
+
+void p3_rdv_show(const struct p3_rdv *r, uint32_t i, struct p3_attach_msg *out,
+	int fds_out[P3_ATTACH_FDS])
+{
+	const struct p3_rdv_node *n = &r->node[i];
+	bool elsewhere = r->conf.here && i - r->conf.first >= r->conf.here;
+	*out = (struct p3_attach_msg){.magic = P3_ATTACH_MAGIC,
+		.op = P3_ATTACH_NODE,
+		.node = i,
+		.size = r->conf.size,
+		.jid = r->conf.jid,
+		.uid = getuid(),
+		.nid = r->conf.nid_base + i,
+		.pid = {n->pid[0], n->pid[1]},
+		.os_pid = n->owner,
+		.state = elsewhere ? P3_RDV_ELSEWHERE : n->was,
+		.inited = n->state == NODE_KNOWN || n->state == NODE_JOINED,
+		.ended = n->ended,
+		.status = n->status,
+		.barrier_n = n->waits ? r->waits_n : 0,
+		.barrier_ms = n->waits ? (uint32_t)(p3_now_ms() - n->waits_since) : 0,
+		.remains = n->fds[FD_PUBLISHED] >= 0 && n->fds[FD_HOST] < 0,
+		.incarnation = n->incarnation,
+		.layout = r->conf.layout,
+		.seg_len = n->seg_len};
+	if (fds_out)
+		memcpy(fds_out, (const int[]){n->fds[FD_PUBLISHED], n->fds[FD_HOST]},
+			P3_ATTACH_FDS * sizeof *fds_out);
+}
+
+/* ---- queues ---- */
+
+/* Keep copies of a peer's descriptors (-1: it has none) with the packet, because the
+ * table is about to close them.  Return 0, or -errno with none kept. */
+static int outq_keep_fds(struct p3_out *o, const int fds[3])
+{
+	for (unsigned k = 0; k < 3; k++) {
+		if (fds[k] < 0)
+			continue;
+		o->fds[k] = fcntl(fds[k], F_DUPFD_CLOEXEC, 0);
+		if (o->fds[k] < 0) {
+			int rc = -errno;
+			p3_rdv_close_fds(o->fds, 3);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+static void outq_unlink_at(struct p3_outq *q, struct p3_out **at)
+{
+	struct p3_out *o = *at;
+	*at = o->next;
+	if (q->end == &o->next)
+		q->end = at;
+	q->n--;
+	p3_rdv_close_fds(o->fds, 3);
+	free(o);
+}
+
+static struct p3_out **outq_place_of(
+	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m)
+{
+	for (struct p3_out **at = &q->first; *at; at = &(*at)->next) {
+		const struct p3_job_msg *have = &(*at)->msg;
+		if (have->op == op && have->node == m->node &&
+			have->incarnation == m->incarnation)
+			return at;
+	}
+	return NULL;
+}
+
+/* Return the packet of this operation about m's node and incarnation, or NULL. */
+static struct p3_out *outq_find(
+	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m)
+{
+	struct p3_out **at = outq_place_of(q, op, m);
+	return at ? *at : NULL;
+}
+
+/* Return true if the end of any incarnation of the peer is in the queue. */
+static bool outq_has_end(const struct p3_outq *q, uint32_t peer)
+{
+	for (const struct p3_out *o = q->first; o; o = o->next)
+		if (o->msg.node == peer &&
+			(o->msg.op == P3_JOB_LEFT || o->msg.op == P3_JOB_DIED))
+			return true;
+	return false;
+}
+
+void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m)
+{
+	struct p3_out **at = outq_place_of(q, op, m);
+	if (at)
+		outq_unlink_at(q, at);
+}
+
+/* Remove all births, ends and pid changes of peers, and JOINED; answers to the node's
+ * other requests stay. */
+static void outq_drop_news(struct p3_outq *q)
+{
+	static const uint32_t news = 1u << P3_JOB_BORN | 1u << P3_JOB_JOINED |
+				     1u << P3_JOB_PIDS | 1u << P3_JOB_DIED |
+				     1u << P3_JOB_LEFT | 1u << P3_JOB_TOLD |
+				     1u << P3_JOB_OVER;
+	struct p3_out **at = &q->first;
+	while (*at)
+		if (news >> (*at)->msg.op & 1)
+			outq_unlink_at(q, at);
+		else
+			at = &(*at)->next;
+}
+
+static void outq_clear(struct p3_outq *q)
+{
+	while (q->first)
+		outq_unlink_at(q, &q->first);
+}
+
+/* ---- sending ---- */
+
+/* time until a send that lacked memory, or room for descriptors in flight, is tried
+ * again: no event tells when there is room */
+#define RETRY_MS     10
+#define QUEUE_MAX(n) (4 * (size_t)(n) + 64)
+
+__attribute__((format(printf, 2, 3))) void p3_rdv_tell(
+	struct p3_rdv *r, const char *fmt, ...)
+{
+	char line[700];
+	va_list args;
+
+	if (!r->conf.say)
+		return;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	r->conf.say(r->conf.say_arg, line);
+}
+
+struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i)
+{
+	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
+		.op = op,
+		.node = i,
+		.incarnation = r->node[i].incarnation};
+	return m;
+}
+
+/* Send a packet with its descriptors.  kept holds the copies of them that a queued BORN
+ * has; if it is NULL or has none, send the born node's own. */
+static int rdv_transmit(struct p3_rdv *r, struct p3_rdv_node *to,
+	const struct p3_job_msg *m, const int *kept)
+{
+	const struct p3_rdv_node *born = &r->node[m->node];
+	int fds[3] = {r->sleepers, -1, -1};
+	unsigned n = 0;
+	if (m->op == P3_JOB_BORN) {
+		bool copies = kept && kept[0] >= 0;
+		rdv_copy_fds_of(born, fds);
+		if (copies || p3_rdv_has_met(to, m->node))
+			n = m->heap_len ? 3 : 2;
+		return p3_job_send(to->sock, m, copies ? kept : fds, n);
+	}
+	if (m->op == P3_JOB_CARDS) {
+		fds[0] = r->cards;
+		n = !m->status && r->cards >= 0;
+	} else if (m->op == P3_JOB_WELCOME) {
+		fds[0] = p3_rdv_on_hosts(r) ? r->conf.hosts : r->sleepers;
+		n = fds[0] >= 0;
+	}
+	return p3_job_send(to->sock, m, fds, n);
+}
+
+/* Return true if the packet must be sent later, or false if it was sent or can never be
+ * sent. */
+static bool rdv_must_wait(struct p3_rdv *r, struct p3_rdv_node *to, int rc)
+{
+	if (rc == -ETOOMANYREFS || rc == -ENOMEM || rc == -ENOBUFS) {
+		to->retry = true;
+		p3_loop_before(r->conf.loop, &r->timer, p3_now_ms() + RETRY_MS);
+		return true;
+	}
+	return rc == -EAGAIN;
+}
+
+static void rdv_want_writes(struct p3_rdv *r, uint32_t i, bool on)
+{
+	(void)p3_loop_watch(
+		r->conf.loop, &r->node[i].on_sock, on ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void p3_rdv_flush(struct p3_rdv *r, uint32_t i)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->sock < 0)
+		return;
+	n->retry = false;
+	while (n->out.first) {
+		if (rdv_must_wait(r, n,
+			    rdv_transmit(r, n, &n->out.first->msg, n->out.first->fds)))
+			break;
+		outq_unlink_at(&n->out, &n->out.first);
+	}
+	rdv_want_writes(r, i, n->out.first && !n->retry);
+}
+
+void p3_rdv_post(struct p3_rdv *r, uint32_t i, const struct p3_job_msg *m)
+{
+	struct p3_rdv_node *n = &r->node[i];
+	if (n->sock < 0)
+		return;
+	if (!n->out.first && !rdv_must_wait(r, n, rdv_transmit(r, n, m, NULL)))
+		return;
+	struct p3_out *o = n->out.n < QUEUE_MAX(r->conf.size) ? malloc(sizeof *o) : NULL;
+	if (!o) {
+		/* Its queue is too long.  Only shut its socket down: closing it here,
+		 * inside a broadcast, would begin another one.  The next step sees the
+		 * end of file. */
+		p3_rdv_tell(r,
+			"rank %u: does not read what it asks for (%u packets queued); "
+			"cut off",
+			i, r->node[i].out.n);
+		outq_clear(&r->node[i].out);
+		shutdown(r->node[i].sock, SHUT_RDWR);
+		return;
+	}
+	*o = (struct p3_out){.msg = *m, .fds = {-1, -1, -1}};
+	*n->out.end = o;
+	n->out.end = &o->next;
+	n->out.n++;
+	rdv_want_writes(r, i, !n->retry);
+}
+
+/* ---- nodes that join ---- */
 
 /* births in a job of n nodes are told after this time, several at once */
 #define TELL_MS(n) ((n) < 1000 ? (n) / 10 : 100)
@@ -41,23 +360,23 @@ void p3_rdv_post_introduction(struct p3_rdv *r, uint32_t to, uint32_t about)
 {
 	struct p3_job_msg m = p3_rdv_message_born(r, about);
 	p3_rdv_set_met(&r->node[to], about, true);
-	struct p3_out *o = p3_outq_find(&r->node[to].out, P3_JOB_BORN, &m);
+	struct p3_out *o = outq_find(&r->node[to].out, P3_JOB_BORN, &m);
 	if (o) { /* the queued birth carries the descriptors now */
 		o->news |= !o->again;
 		o->again = true;
 		return;
 	}
 	p3_rdv_post(r, to, &m);
-	o = p3_outq_find(&r->node[to].out, P3_JOB_BORN, &m);
+	o = outq_find(&r->node[to].out, P3_JOB_BORN, &m);
 	if (o)
 		o->again = true;
 }
 
 void p3_rdv_post_pids(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 {
-	struct p3_out *o = p3_outq_find(&r->node[to].out, P3_JOB_BORN, m);
+	struct p3_out *o = outq_find(&r->node[to].out, P3_JOB_BORN, m);
 	if (!o)
-		o = p3_outq_find(&r->node[to].out, P3_JOB_PIDS, m);
+		o = outq_find(&r->node[to].out, P3_JOB_PIDS, m);
 	if (!o) {
 		p3_rdv_post(r, to, m);
 		return;
@@ -146,20 +465,14 @@ void p3_rdv_release(struct p3_rdv *r, int status, uint32_t ended)
 
 /* ---- cards ---- */
 
-static int rdv_make_cards_file(const void *bytes, size_t len)
-{
-	int fd = memfd_create("p3-cards", MFD_CLOEXEC);
-	if (fd < 0 || write(fd, bytes, len) == (ssize_t)len)
-		return fd;
-	close(fd);
-	return -1;
-}
-
 void p3_rdv_cards(struct p3_rdv *r, int status, uint32_t ended, const void *cards,
 	size_t len, size_t each)
 {
 	p3_rdv_close_fds(&r->cards, 1);
-	r->cards = status ? -1 : rdv_make_cards_file(cards, len);
+	if (!status)
+		r->cards = memfd_create("p3-cards", MFD_CLOEXEC);
+	if (r->cards >= 0 && write(r->cards, cards, len) != (ssize_t)len)
+		p3_rdv_close_fds(&r->cards, 1);
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_job_msg m = p3_rdv_message(r, P3_JOB_CARDS, i);
 		if (!r->node[i].awaits_cards)
@@ -197,19 +510,6 @@ static int remains_copy(int to, int from, uint64_t off, uint64_t len)
 	return 0;
 }
 
-/* Return the length of the trace as its owner tells it, if the file has room for it;
- * else 0. */
-static uint64_t remains_trace_len(int published, uint64_t off, uint64_t size)
-{
-	struct p3_trace_header h;
-	if (size <= off || pread(published, &h, sizeof h, (off_t)off) != sizeof h)
-		return 0;
-	if (h.magic != P3_TRACE_MAGIC || h.records > P3_TRACE_MOST)
-		return 0;
-	uint64_t len = p3_trace_len(h.records);
-	return len <= size - off ? len : 0;
-}
-
 static int remains_fill(
 	int to, int published, const struct p3_layout *l, uint64_t trace, uint64_t size)
 {
@@ -228,14 +528,20 @@ static int remains_fill(
 int p3_remains_make(int published)
 {
 	struct stat st;
+	struct p3_trace_header h;
 	uint32_t nnodes = p3_trace_nodes(published);
 	if (!nnodes)
 		return -EPROTO;
 	if (fstat(published, &st))
 		return -errno;
 	struct p3_layout l = p3_layout_of(nnodes);
-	uint64_t size = (uint64_t)st.st_size;
-	uint64_t trace = remains_trace_len(published, l.seg_len, size);
+	uint64_t size = (uint64_t)st.st_size, trace = 0;
+	/* The trace has the length that its owner tells, if the file has room for it. */
+	if (size > l.seg_len &&
+		pread(published, &h, sizeof h, (off_t)l.seg_len) == sizeof h &&
+		h.magic == P3_TRACE_MAGIC && h.records <= P3_TRACE_MOST)
+		trace = p3_trace_len(h.records);
+	trace = trace <= size - l.seg_len ? trace : 0;
 	int fd = trace > COPIES_MOST
 			 ? fcntl(published, F_DUPFD_CLOEXEC, 0)
 			 : memfd_create("p3-remains", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -252,36 +558,28 @@ int p3_remains_make(int published)
 
 #define ENDING_MS 5000 /* longest time that a process may take to end in the kernel */
 
-/* Keep copies of the ended peer's descriptors with the introduction o in a node's queue:
- * the node needs them to read the peer's last messages.  Return false if o is no
- * introduction, on an error, or if the end of an earlier life of the peer is queued:
- * introductions of a peer that lives and ends many times would fill the queue. */
-static bool rdv_keep_introduction(
-	struct p3_rdv *r, uint32_t to, struct p3_out *o, uint32_t peer)
+/* Tell one node of an end.  If the birth is still queued for it, remove the birth,
+ * send no end and return false, except for a birth that introduces the ended node:
+ * keep copies of that one's descriptors with it, which the node needs to read the
+ * peer's last messages.  If the end of an earlier life of the peer is queued, keep
+ * none: introductions of a peer that lives and ends many times would fill the queue. */
+static bool rdv_post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
 {
-	int fds[3];
-	if (!o->again || p3_outq_has_end(&r->node[to].out, peer))
-		return false;
-	p3_rdv_copy_fds_of(&r->node[peer], fds);
-	int rc = p3_outq_keep_fds(o, fds);
+	struct p3_rdv_node *n = &r->node[to];
+	struct p3_out *birth = outq_find(&n->out, P3_JOB_BORN, m);
+	int fds[3], rc = -ENOENT;
+	if (birth && birth->again && !outq_has_end(&n->out, m->node)) {
+		rdv_copy_fds_of(&r->node[m->node], fds);
+		rc = outq_keep_fds(birth, fds);
+	}
 	if (rc == -EMFILE || rc == -ENFILE)
 		p3_rdv_tell(r,
 			"rank %u: yod has no descriptors left for the memory of rank %u, "
 			"which has ended; its last messages are lost; raise ulimit -Hn, "
 			"or use fewer nodes",
-			to, peer);
-	return rc == 0;
-}
-
-/* Tell one node of an end.  If the birth is still queued for it, remove the birth, send
- * no end and return false, except for a birth that introduces the ended node. */
-static bool rdv_post_end(struct p3_rdv *r, uint32_t to, const struct p3_job_msg *m)
-{
-	struct p3_rdv_node *n = &r->node[to];
-	struct p3_out *birth = p3_outq_find(&n->out, P3_JOB_BORN, m);
-	bool kept = birth && rdv_keep_introduction(r, to, birth, m->node);
-	bool heard = !birth || kept || (birth->again && !birth->news);
-	if (birth && !kept)
+			to, m->node);
+	bool heard = !birth || !rc || (birth->again && !birth->news);
+	if (birth && rc)
 		p3_outq_drop(&n->out, P3_JOB_BORN, m);
 	p3_outq_drop(&n->out, P3_JOB_PIDS, m);
 	if (heard)
@@ -298,8 +596,10 @@ static void rdv_broadcast_end(
 	for (uint32_t to = 0; to < r->conf.size; to++) {
 		if (to == i || !p3_rdv_listens(&r->node[to]))
 			continue;
-		if (rdv_post_end(r, to, &m) && owed && p3_rdv_has_met(&r->node[to], i))
-			p3_rdv_owe(&r->node[i], to);
+		if (rdv_post_end(r, to, &m) && owed && p3_rdv_has_met(&r->node[to], i)) {
+			r->node[i].owed[to / 64] |= UINT64_C(1) << to % 64;
+			r->node[i].owed_n++;
+		}
 		FAULT_POINT("yod.end_half_told");
 	}
 	if (!r->node[i].owed_n)
@@ -384,8 +684,8 @@ void p3_rdv_sock_close(struct p3_rdv *r, uint32_t i)
 	close(n->sock);
 	n->sock = -1;
 	n->retry = false;
-	p3_outq_clear(&n->out);
-	p3_rdv_node_owes_nobody(r, i);
+	outq_clear(&n->out);
+	rdv_node_owes_nobody(r, i);
 }
 
 void p3_rdv_unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, bool owed)
@@ -394,9 +694,9 @@ void p3_rdv_unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 	p3_rdv_tell_births(r);
 	n->state = NODE_KNOWN;
 	n->fate_at = P3_NEVER;
-	p3_outq_drop_news(&n->out);
+	outq_drop_news(&n->out);
 	n->watches = false;
-	p3_rdv_node_owes_nobody(r, i);
+	rdv_node_owes_nobody(r, i);
 	rdv_broadcast_end(r, i, owed ? P3_JOB_DIED : P3_JOB_LEFT, status, owed);
 	n->was = op == P3_JOB_DIED ? P3_RDV_DIED : P3_RDV_LEFT;
 	if (r->conf.over)
@@ -428,8 +728,7 @@ void p3_rdv_node_over(struct p3_rdv *r, uint32_t i)
 	p3_rdv_barrier_look(r);
 }
 
-/* End a node that died, and fail the barrier. */
-static void rdv_node_died(struct p3_rdv *r, uint32_t i, int status)
+void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status)
 {
 	if (r->node[i].state == NODE_JOINED) {
 		p3_rdv_unjoin(r, i, P3_JOB_DIED, status, true);
@@ -449,7 +748,7 @@ void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i)
 		return;
 	}
 	if (!r->conf.eof_ms) {
-		rdv_node_died(r, i, 0);
+		p3_rdv_node_died(r, i, 0);
 		return;
 	}
 	if (n->fate_at != P3_NEVER)
@@ -459,21 +758,10 @@ void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i)
 	p3_loop_before(r->conf.loop, &r->timer, n->fate_at);
 }
 
-void p3_rdv_node_late(struct p3_rdv *r, uint32_t i)
-{
-	struct p3_rdv_node *n = &r->node[i];
-	int64_t now = p3_now_ms();
-	if (n->fate_by > now && r->conf.ends &&
-		r->conf.ends(r->conf.ends_arg, i, n->owner))
-		n->fate_at = now + r->conf.eof_ms;
-	else
-		rdv_node_died(r, i, 0);
-}
-
 void p3_rdv_cut_off(struct p3_rdv *r, uint32_t i)
 {
 	p3_rdv_sock_close(r, i);
-	rdv_node_died(r, i, 0);
+	p3_rdv_node_died(r, i, 0);
 }
 
 void p3_rdv_breach(struct p3_rdv *r, uint32_t i, const char *what)

@@ -25,32 +25,23 @@
 
 #define LIBOF_LEN     256
 
-static bool libof_in_maps(uint32_t os_pid, char *path)
-{
-	char name[32], line[MAPS_LINE_LEN], *at = NULL;
-	snprintf(name, sizeof name, "/proc/%u/maps", os_pid);
-	FILE *f = fopen(name, "re");
-	if (!f)
-		return false;
-	while (!at && fgets(line, sizeof line, f))
-		at = strstr(line, "/libportals.so") ? strchr(line, '/') : NULL;
-	fclose(f);
-	if (!at)
-		return false;
-	at[strcspn(at, "\n")] = 0;
-	snprintf(path, LIBOF_LEN, "%s", at);
-	return true;
-}
-
 /* Return the path of the process' libportals; that of its program, if it is linked in;
  * or "?". */
 static const char *libof(uint32_t os_pid, char path[LIBOF_LEN])
 {
-	char name[32];
+	char name[32], line[MAPS_LINE_LEN], *at = NULL;
 	if (!os_pid)
 		return "?";
-	if (libof_in_maps(os_pid, path))
+	snprintf(name, sizeof name, "/proc/%u/maps", os_pid);
+	FILE *f = fopen(name, "re");
+	while (f && !at && fgets(line, sizeof line, f))
+		at = strstr(line, "/libportals.so") ? strchr(line, '/') : NULL;
+	if (f)
+		fclose(f);
+	if (at) {
+		snprintf(path, LIBOF_LEN, "%.*s", (int)strcspn(at, "\n"), at);
 		return path;
+	}
 	snprintf(name, sizeof name, "/proc/%u/exe", os_pid);
 	ssize_t n = readlink(name, path, LIBOF_LEN - 1);
 	if (n <= 0)
@@ -89,23 +80,7 @@ static void rdv_refuse(struct p3_rdv *r, uint32_t i, int err)
 	p3_rdv_barrier_look(r);
 }
 
-/* Compare a node's layout with yod's, and not with that of another node: a rank with
- * another library must not make the others fail. */
-static bool rdv_same_layout(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
-{
-	char its[LIBOF_LEN];
-	if (p->msg.layout == r->conf.layout)
-		return true;
-	if (!r->node[i].refused)
-		p3_rdv_tell(r,
-			"rank %u: layout %016" PRIx64
-			" of its libportals (%s) is not %016" PRIx64
-			", that of this yod; run it with the libportals of this yod",
-			i, p->msg.layout, libof(p->from.os_pid, its), r->conf.layout);
-	return false;
-}
-
-static void rdv_on_hello(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
+static void rdv_on_hello(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->state == NODE_JOINED) {
@@ -121,7 +96,18 @@ static void rdv_on_hello(struct p3_rdv *r, uint32_t i, const struct p3_job_packe
 		rdv_refuse(r, i, EPERM);
 		return;
 	}
-	if (!rdv_same_layout(r, i, p)) {
+	/* Compare the layout with yod's, and not with that of another node: a rank with
+	 * another library must not make the others fail. */
+	if (p->msg.layout != r->conf.layout) {
+		char its[LIBOF_LEN];
+		if (!n->refused)
+			p3_rdv_tell(r,
+				"rank %u: layout %016" PRIx64
+				" of its libportals (%s) is not %016" PRIx64
+				", that of this yod; run it with the libportals of this "
+				"yod",
+				i, p->msg.layout, libof(p->from.os_pid, its),
+				r->conf.layout);
 		rdv_refuse(r, i, EPROTO);
 		return;
 	}
@@ -192,7 +178,7 @@ static void rdv_on_join(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 	p3_rdv_post(r, i, &m);
 }
 
-static void rdv_on_pids(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
+static void rdv_on_pids(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->state != NODE_JOINED) {
@@ -210,7 +196,7 @@ static void rdv_on_pids(struct p3_rdv *r, uint32_t i, const struct p3_job_packet
 		}
 }
 
-static void rdv_on_leave(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
+static void rdv_on_leave(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->state != NODE_JOINED || p->msg.incarnation != n->incarnation) {
@@ -223,7 +209,7 @@ static void rdv_on_leave(struct p3_rdv *r, uint32_t i, const struct p3_job_packe
 	p3_rdv_post(r, i, &m);
 }
 
-static void rdv_on_dropped(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
+static void rdv_on_dropped(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	if (p->msg.node >= r->conf.size) {
 		p3_rdv_breach(r, i, "drops a node that the job does not have");
@@ -236,7 +222,7 @@ static void rdv_on_dropped(struct p3_rdv *r, uint32_t i, const struct p3_job_pac
 /* Send a birth with its descriptors to a node that had no room for it, or that wants to
  * send to the peer, unless that incarnation has ended.  The peer must take the node's
  * messages, so it gets the node's descriptors, too. */
-static void rdv_on_again(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
+static void rdv_on_again(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	uint32_t about = p->msg.node;
 	if (about >= r->conf.size) {
@@ -256,7 +242,7 @@ static void rdv_on_again(struct p3_rdv *r, uint32_t i, const struct p3_job_packe
 
 /* Answer an ASK with TOLD, behind the births before it.  Drop a queued answer to an
  * earlier ASK, since only the last one counts. */
-static void rdv_on_ask(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
+static void rdv_on_ask(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	struct p3_job_msg m = p3_rdv_message(r, P3_JOB_TOLD, i);
 	m.incarnation = p->msg.incarnation;
@@ -269,7 +255,7 @@ static void rdv_on_ask(struct p3_rdv *r, uint32_t i, const struct p3_job_packet 
 	p3_rdv_post(r, i, &m);
 }
 
-static void rdv_on_watch(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
+static void rdv_on_watch(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	struct p3_rdv_node *n = &r->node[i];
 	if (!p3_rdv_listens(n) || n->incarnation != p->msg.incarnation || n->watches)
@@ -280,8 +266,9 @@ static void rdv_on_watch(struct p3_rdv *r, uint32_t i, const struct p3_job_packe
 			p3_rdv_post_over(r, i, k);
 }
 
-static void rdv_on_barrier(struct p3_rdv *r, uint32_t i)
+static void rdv_on_barrier(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
+	(void)p;
 	struct p3_rdv_node *n = &r->node[i];
 	if ((n->state != NODE_KNOWN && n->state != NODE_JOINED) || n->waits) {
 		p3_rdv_breach(r, i, "enters the barrier out of turn");
@@ -294,7 +281,7 @@ static void rdv_on_barrier(struct p3_rdv *r, uint32_t i)
 	p3_rdv_barrier_look(r);
 }
 
-static void rdv_on_card(struct p3_rdv *r, uint32_t i, const struct p3_job_packet *p)
+static void rdv_on_card(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
 	char card[P3_JOB_CARD_LEN];
 	struct p3_rdv_node *n = &r->node[i];
@@ -345,62 +332,29 @@ static bool rdv_is_from_another(
 
 static void rdv_dispatch(struct p3_rdv *r, uint32_t i, struct p3_job_packet *p)
 {
+	static void (*const on[])(struct p3_rdv *, uint32_t, struct p3_job_packet *) = {
+		[P3_JOB_HELLO] = rdv_on_hello,
+		[P3_JOB_JOIN] = rdv_on_join,
+		[P3_JOB_PIDS] = rdv_on_pids,
+		[P3_JOB_LEAVE] = rdv_on_leave,
+		[P3_JOB_DROPPED] = rdv_on_dropped,
+		[P3_JOB_BARRIER] = rdv_on_barrier,
+		[P3_JOB_AGAIN] = rdv_on_again,
+		[P3_JOB_ASK] = rdv_on_ask,
+		[P3_JOB_WATCH] = rdv_on_watch,
+		[P3_JOB_CARD] = rdv_on_card,
+	};
 	unsigned join = p->msg.heap_len ? P3_JOB_FDS : P3_JOB_FDS - 1;
 	bool card = p->msg.op == P3_JOB_CARD && !p->msg.status;
 	unsigned want = p->msg.op == P3_JOB_JOIN ? join : card;
-	if (p->nfds != want) {
+	if (p->nfds != want)
 		p3_rdv_breach(r, i, "sends a wrong number of descriptors");
+	else if (rdv_is_from_another(r, i, p))
 		return;
-	}
-	if (rdv_is_from_another(r, i, p))
-		return;
-	switch (p->msg.op) {
-	case P3_JOB_HELLO:
-		rdv_on_hello(r, i, p);
-		return;
-	case P3_JOB_JOIN:
-		rdv_on_join(r, i, p);
-		return;
-	case P3_JOB_PIDS:
-		rdv_on_pids(r, i, p);
-		return;
-	case P3_JOB_LEAVE:
-		rdv_on_leave(r, i, p);
-		return;
-	case P3_JOB_DROPPED:
-		rdv_on_dropped(r, i, p);
-		return;
-	case P3_JOB_BARRIER:
-		rdv_on_barrier(r, i);
-		return;
-	case P3_JOB_AGAIN:
-		rdv_on_again(r, i, p);
-		return;
-	case P3_JOB_ASK:
-		rdv_on_ask(r, i, p);
-		return;
-	case P3_JOB_WATCH:
-		rdv_on_watch(r, i, p);
-		return;
-	case P3_JOB_CARD:
-		rdv_on_card(r, i, p);
-		return;
-	}
-	p3_rdv_breach(r, i, "sends a packet that nodes do not send");
-}
-
-/* Find the sender.  If SO_PASSCRED was not set when the packet was sent, take the process
- * that made the socket. */
-static void rdv_know_sender(int sock, struct p3_job_packet *p)
-{
-	struct ucred cred;
-	socklen_t len = sizeof cred;
-	if (p->from.os_pid || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return;
-	if (p->from.uid == UINT32_MAX || p->from.uid == 65534) {
-		p->from.os_pid = (uint32_t)cred.pid;
-		p->from.uid = cred.uid;
-	}
+	else if (p->msg.op < sizeof on / sizeof on[0] && on[p->msg.op])
+		on[p->msg.op](r, i, p);
+	else
+		p3_rdv_breach(r, i, "sends a packet that nodes do not send");
 }
 
 /* Take one packet.  Return false if there is no more for now, or the socket is gone. */
@@ -436,7 +390,16 @@ static bool rdv_take_packet(struct p3_rdv *r, uint32_t i)
 		p3_rdv_node_lost(r, i);
 		return false;
 	}
-	rdv_know_sender(n->sock, &p);
+	/* If SO_PASSCRED was not set when the packet was sent, take the process that made
+	 * the socket for the sender. */
+	struct ucred cred;
+	socklen_t len = sizeof cred;
+	if (!p.from.os_pid &&
+		!getsockopt(n->sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) &&
+		(p.from.uid == UINT32_MAX || p.from.uid == 65534)) {
+		p.from.os_pid = (uint32_t)cred.pid;
+		p.from.uid = cred.uid;
+	}
 	rdv_dispatch(r, i, &p);
 	p3_job_close(&p);
 	return n->sock >= 0;
@@ -450,33 +413,11 @@ static void rdv_read_sock(struct p3_rdv *r, uint32_t i, unsigned most)
 			return;
 }
 
-/* ---- the file of sleepers ---- */
+/* ---- the loop ---- */
 
 #define SLEEPERS_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* Make the file for nnodes nodes, with its size sealed and its memory reserved.  Return
- * a descriptor (close-on-exec), or -errno. */
-static int sleepers_make(uint32_t nnodes)
-{
-	struct rlimit most;
-	uint64_t len = p3_sleepers_len(nnodes);
-	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
-	if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur < len)
-		return -EFBIG;
-	int fd = memfd_create("p3-sleepers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0)
-		return -errno;
-	if (!ftruncate(fd, (off_t)len) && !fallocate(fd, 0, 0, (off_t)len) &&
-		!fcntl(fd, F_ADD_SEALS, SLEEPERS_SEALS))
-		return fd;
-	int rc = -errno;
-	close(fd);
-	return rc;
-}
-
-/* ---- the loop ---- */
-
-#define PACKETS 64 /* packets taken from a node before the next node's turn */
+#define PACKETS        64 /* packets taken from a node before the next node's turn */
 
 /* Read the packets that a process sent before it ended, since a LEAVE among them counts;
  * then note its end. */
@@ -512,8 +453,12 @@ static void rdv_on_timer(void *arg)
 	p3_loop_before(r->conf.loop, &r->timer, r->tell_at);
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_rdv_node *n = &r->node[i];
-		if (n->fate_at <= now)
-			p3_rdv_node_late(r, i);
+		/* The node has died, unless it is ending still. */
+		if (n->fate_at <= now && n->fate_by > now && r->conf.ends &&
+			r->conf.ends(r->conf.ends_arg, i, n->owner))
+			n->fate_at = now + r->conf.eof_ms;
+		else if (n->fate_at <= now)
+			p3_rdv_node_died(r, i, 0);
 		if (n->reap_at <= now)
 			p3_rdv_owe_nothing(r, n);
 		if (n->retry)
@@ -524,22 +469,31 @@ static void rdv_on_timer(void *arg)
 			p3_earlier(r->node[i].fate_at, r->node[i].reap_at));
 }
 
-/* Make the file of sleepers (shm/layout.h).  Without it each node sleeps on a word of its
- * own doorbell, and a sender's look at these words takes longer. */
+/* Make the file of sleepers (shm/layout.h), with its size sealed and its memory reserved.
+ * Without it each node sleeps on a word of its own doorbell, and a sender's look at these
+ * words takes longer. */
 static void rdv_make_sleepers(struct p3_rdv *r)
 {
+	struct rlimit most;
+	uint64_t len = p3_sleepers_len(r->conf.size);
 	r->sleepers = r->cards = -1;
 	if (r->conf.in_domain)
 		return;
-	int fd = sleepers_make(r->conf.size);
-	if (fd < 0)
-		p3_rdv_tell(r,
-			"no memory for the words that nodes sleep on (%s): each has its "
-			"own, which costs some speed; check the limits of open files "
-			"(ulimit -n)",
-			strerror(-fd));
-	else
-		r->sleepers = fd;
+	/* Over the limit the kernel would send SIGXFSZ, which ends yod. */
+	errno = EFBIG;
+	if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur >= len)
+		r->sleepers =
+			memfd_create("p3-sleepers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (r->sleepers >= 0 && !ftruncate(r->sleepers, (off_t)len) &&
+		!fallocate(r->sleepers, 0, 0, (off_t)len) &&
+		!fcntl(r->sleepers, F_ADD_SEALS, SLEEPERS_SEALS))
+		return;
+	p3_rdv_tell(r,
+		"no memory for the words that nodes sleep on (%s): each has its own, "
+		"which "
+		"costs some speed; check the limits of open files (ulimit -n)",
+		strerror(errno));
+	p3_rdv_close_fds(&r->sleepers, 1);
 }
 
 struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
@@ -571,7 +525,7 @@ struct p3_rdv *p3_rdv_create(const struct p3_rdv_conf *conf)
 			.reap_at = P3_NEVER,
 			.owed = r->bits + 2 * i * words,
 			.met = r->bits + (2 * i + 1) * words};
-		p3_outq_init(&n->out);
+		n->out.end = &n->out.first;
 	}
 
 	r->tell_at = P3_NEVER;
@@ -597,31 +551,24 @@ void p3_rdv_destroy(struct p3_rdv *r)
 	free(r);
 }
 
-static int rdv_prepare_sock(int sock)
+int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
 {
 	struct ucred cred;
 	socklen_t len = sizeof cred;
-	int on = 1;
-	int flags = fcntl(sock, F_GETFL);
-	if (flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK))
-		return -errno;
-	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
-		getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return -errno;
-	return cred.uid == geteuid() ? 0 : -EPERM;
-}
-
-int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
-{
+	int on = 1, flags = fcntl(sock, F_GETFL);
 	if (i >= r->conf.size)
 		return -EINVAL;
 	struct p3_rdv_node *n = &r->node[i];
 	if (n->sock >= 0 || n->state == NODE_JOINED)
 		return -EBUSY;
-	int rc = rdv_prepare_sock(sock);
+	if (flags < 0 || fcntl(sock, F_SETFL, flags | O_NONBLOCK) ||
+		setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) ||
+		getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -errno;
 	n->on_sock.fd = sock;
-	if (!rc)
-		rc = p3_loop_watch(r->conf.loop, &n->on_sock, EPOLLIN);
+	int rc = cred.uid != geteuid()
+			 ? -EPERM
+			 : p3_loop_watch(r->conf.loop, &n->on_sock, EPOLLIN);
 	if (rc)
 		return rc;
 	p3_rdv_set_back(r, i);

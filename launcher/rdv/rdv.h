@@ -136,26 +136,6 @@ enum p3_rdv_state {
 	P3_RDV_ELSEWHERE /* its host is another one */
 };
 
-/* The table's entry of a node; the descriptors stay rdv's, -1: none. */
-struct p3_rdv_view {
-	enum p3_rdv_state state;
-	bool inited;           /* its process has said HELLO, and still runs */
-	bool ended;            /* p3_rdv_ended() was called */
-	int status;            /* with this status */
-	uint32_t barrier_n;    /* number of nodes in the barrier that it waits in; 0: it
-			     * does not */
-	int64_t barrier_since; /* p3_now_ms() */
-	uint32_t os_pid;       /* process that said HELLO last, 0: none */
-	uint32_t nid;
-	uint32_t pid[2];      /* as in a BORN */
-	uint64_t incarnation; /* the last incarnation, 0: none */
-	uint64_t layout;
-	uint64_t seg_len;
-	int published, host;
-};
-
-void p3_rdv_show(const struct p3_rdv *rdv, uint32_t node, struct p3_rdv_view *view_out);
-
 /*
  * attach - yod's side of looking at a job: the service for ptlstat and other lookers
  *
@@ -230,6 +210,11 @@ struct p3_attach_msg {
 
 _Static_assert(sizeof(struct p3_attach_msg) == 96, "the packet is a format");
 
+/* Describe a node, but for started_pid, as in a P3_ATTACH_NODE.  fds_out, if not NULL,
+ * gets its published and its host segment, which stay rdv's; -1: none. */
+void p3_rdv_show(const struct p3_rdv *rdv, uint32_t node, struct p3_attach_msg *out,
+	int fds_out[P3_ATTACH_FDS]);
+
 struct p3_attach;
 
 struct p3_attach_conf {
@@ -241,6 +226,14 @@ struct p3_attach_conf {
 	uint32_t (*started_pid)(void *arg, uint32_t node);
 	void *arg;
 };
+
+/* Listen at the abstract socket "SERVICE/UID/JOB" (with ".1" and so on behind it where
+ * that is taken, up to this number of names), and watch it by f, whose functions are set.
+ * Return 0 or -errno. */
+int p3_service_open(struct p3_loop *loop, struct p3_loop_fd *f, int type,
+	const char *service, uint32_t jid, int names);
+/* Return true if the client at the other end is yod's own user, or root. */
+bool p3_service_is_for(int sock);
 
 /* Open the service.  Return 0, or -errno: no process can look at the job. */
 int p3_attach_create(const struct p3_attach_conf *conf, struct p3_attach **attach_out);

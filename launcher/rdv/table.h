@@ -5,8 +5,8 @@
  * Only the files of launcher/rdv/, and their test, include it.  One thread calls all
  * functions (rdv.h).  A file calls files above it in this list only:
  *
- *	transport.c	bits of pairs of nodes, the view for lookers; queues, sending
- *	members.c	nodes that join and that end, the barrier, and cards
+ *	members.c	bits of pairs of nodes, the view for lookers; queues, sending;
+ *			nodes that join and that end, the barrier, and cards
  *	rdv.c		the packets of nodes, the loop, and the functions that yod calls
  */
 #ifndef P3_LAUNCHER_RDV_TABLE_H
@@ -43,20 +43,8 @@ struct p3_outq {
 	uint32_t n;
 };
 
-void p3_outq_init(struct p3_outq *q);
-/* Keep copies of a peer's descriptors (-1: it has none) with the packet, because the
- * table is about to close them.  Return 0, or -errno with none kept. */
-int p3_outq_keep_fds(struct p3_out *o, const int fds[3]);
-/* Return the packet of this operation about m's node and incarnation, or NULL. */
-struct p3_out *p3_outq_find(
-	struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
+/* Drop the packet of this operation about m's node and incarnation, if there is one. */
 void p3_outq_drop(struct p3_outq *q, enum p3_job_op op, const struct p3_job_msg *m);
-/* Return true if the end of any incarnation of the peer is in the queue. */
-bool p3_outq_has_end(const struct p3_outq *q, uint32_t peer);
-/* Remove all births, ends and pid changes of peers, and JOINED; answers to the node's
- * other requests stay. */
-void p3_outq_drop_news(struct p3_outq *q);
-void p3_outq_clear(struct p3_outq *q);
 
 #define PACKETS_LAST 4096 /* packets taken from a node at its end */
 
@@ -115,19 +103,17 @@ struct p3_rdv {
 	struct p3_rdv_node node[];
 };
 
-/* ---- transport.c ---- */
+/* ---- members.c: bits, packets ---- */
 
 /* Close these descriptors and set them to -1. */
 void p3_rdv_close_fds(int *fds, unsigned n);
 /* Return true, or note, that a BORN of the node `about` to n has descriptors. */
 bool p3_rdv_has_met(const struct p3_rdv_node *n, uint32_t about);
 void p3_rdv_set_met(struct p3_rdv_node *n, uint32_t about, bool met);
-/* Note that yod waits for the DROPPED of a survivor about a dead node; that it no longer
- * does; that it waits for no survivor; that it waits for nothing from node i. */
-void p3_rdv_owe(struct p3_rdv_node *dead, uint32_t by);
+/* Note that yod no longer waits for the DROPPED of a survivor about a dead node; that it
+ * waits for no survivor. */
 void p3_rdv_owe_no_more(struct p3_rdv_node *dead, uint32_t by);
 void p3_rdv_owe_nothing(struct p3_rdv *r, struct p3_rdv_node *dead);
-void p3_rdv_node_owes_nobody(struct p3_rdv *r, uint32_t i);
 /* Return true if another process decides about barriers (in an agent); if the job is on
  * several hosts, and not just on another one. */
 bool p3_rdv_is_part(const struct p3_rdv *r);
@@ -139,8 +125,6 @@ __attribute__((format(printf, 2, 3))) void p3_rdv_tell(
 	struct p3_rdv *r, const char *fmt, ...);
 /* Return a packet about node i, without what only some packets say. */
 struct p3_job_msg p3_rdv_message(const struct p3_rdv *r, enum p3_job_op op, uint32_t i);
-/* Copy the descriptors that a birth of the node carries. */
-void p3_rdv_copy_fds_of(const struct p3_rdv_node *born, int fds_out[3]);
 /* Send queued packets while the socket takes them. */
 void p3_rdv_flush(struct p3_rdv *r, uint32_t i);
 /* Send a packet to a node, or queue it while its socket is full.  A send that fails for
@@ -195,8 +179,8 @@ void p3_rdv_node_over(struct p3_rdv *r, uint32_t i);
 /* Note the end of the process or of its socket.  A joined node has died eof_ms later,
  * unless p3_rdv_ended() tells its status before. */
 void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i);
-/* That time is over: the node has died, unless it is ending still. */
-void p3_rdv_node_late(struct p3_rdv *r, uint32_t i);
+/* End a node that died, and fail the barrier. */
+void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status);
 /* Close the socket of a node, which counts as its death. */
 void p3_rdv_cut_off(struct p3_rdv *r, uint32_t i);
 /* Cut off a node that broke the protocol, with a line that says how. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,33 +40,32 @@ static const char *option_dashes(const struct p3_options *o, const struct p3_opt
 
 /* ---- help ---- */
 
-/* Print a row of --help, with the letter beside a long name. */
-static void option_show_row(const struct p3_options *o, const struct p3_option *row)
-{
-	char left[40];
-	const char *dashes = option_dashes(o, row), *arg = row->arg ? row->arg : "";
-	if (row->letter && dashes[1])
-		snprintf(left, sizeof left, "-%c, --%s %s", row->letter, row->name, arg);
-	else
-		snprintf(left, sizeof left, "%s%s %s", dashes, row->name, arg);
-	printf("  %-20s  ", left);
-	/* Later lines of a text begin below its first line. */
-	for (const char *at = row->help; *at; at += strcspn(at, "\n")) {
-		at += *at == '\n';
-		printf("%*s%.*s\n", at == row->help ? 0 : 24, "", (int)strcspn(at, "\n"),
-			at);
-	}
-}
-
 static int option_show_help(const struct p3_options *o)
 {
 	const struct p3_option *row;
 	puts(o->usage);
-	for (size_t i = 0; (row = option_row(o, i)); i++)
+	for (size_t i = 0; (row = option_row(o, i)); i++) {
+		char left[40];
 		if (!row->name)
 			printf("\n%s\n", row->help);
-		else if (row->help)
-			option_show_row(o, row);
+		if (!row->name || !row->help)
+			continue;
+		/* The letter stands beside a long name. */
+		const char *dashes = option_dashes(o, row),
+			   *arg = row->arg ? row->arg : "";
+		if (row->letter && dashes[1])
+			snprintf(left, sizeof left, "-%c, --%s %s", row->letter,
+				row->name, arg);
+		else
+			snprintf(left, sizeof left, "%s%s %s", dashes, row->name, arg);
+		printf("  %-20s  ", left);
+		/* Later lines of a text begin below its first line. */
+		for (const char *at = row->help; *at; at += strcspn(at, "\n")) {
+			at += *at == '\n';
+			printf("%*s%.*s\n", at == row->help ? 0 : 24, "",
+				(int)strcspn(at, "\n"), at);
+		}
+	}
 	printf("\n%s\n", o->after);
 	return 0;
 }
@@ -144,44 +144,12 @@ static int option_refuse(const struct p3_options *o, int c, const char *word)
 
 /* ---- parsing ---- */
 
-/* The table in getopt's form. */
-struct option_forms {
-	char letters[2 + 2 * OPTIONS_MOST + 1];
-	struct option longs[OPTIONS_MOST + 1];
-};
-
-static void option_fill_forms(const struct p3_options *o, struct option_forms *f)
-{
-	char *at = stpcpy(f->letters, o->ends ? "+:" : ":");
-	struct option *to = f->longs;
-	const struct p3_option *row;
-	for (size_t i = 0; i < OPTIONS_MOST && (row = option_row(o, i)); i++) {
-		int has = row->arg ? required_argument : no_argument;
-		if (row->name)
-			*to++ = (struct option){row->name, has, NULL, ROW_BASE + (int)i};
-		if (row->letter) {
-			*at++ = row->letter;
-			at = stpcpy(at, has ? ":" : "");
-		}
-	}
-	*at = 0;
-	*to = (struct option){NULL, 0, NULL, 0};
-}
-
-static const struct p3_option *option_found(const struct p3_options *o, int c)
-{
-	const struct p3_option *row;
-	if (c >= ROW_BASE)
-		return option_row(o, (size_t)(c - ROW_BASE));
-	for (size_t i = 0; (row = option_row(o, i)); i++)
-		if (row->letter && row->letter == c)
-			return row;
-	return NULL;
-}
-
 static int option_take(const struct p3_options *o, void *to, int c, const char *word)
 {
-	const struct p3_option *row = option_found(o, c);
+	const struct p3_option *row =
+		option_row(o, c < ROW_BASE ? 0 : (size_t)(c - ROW_BASE));
+	for (size_t i = 0; row && c < ROW_BASE && row->letter != c; i++)
+		row = option_row(o, i);
 	char name[P3_CONF_NAME_LEN + 1];
 	if (!row)
 		return option_refuse(o, c, word);
@@ -209,15 +177,29 @@ static int option_take(const struct p3_options *o, void *to, int c, const char *
 int p3_options_read(
 	const struct p3_options *o, void *to, int argc, char **argv, int *first_out)
 {
-	struct option_forms f;
+	char letters[2 + 2 * OPTIONS_MOST + 1]; /* the table in getopt's form */
+	struct option longs[OPTIONS_MOST + 1], *to_long = longs;
+	const struct p3_option *row;
+	char *letter = stpcpy(letters, o->ends ? "+:" : ":");
 	int rc = P3_OPTIONS_GO;
-	option_fill_forms(o, &f);
+	for (size_t i = 0; i < OPTIONS_MOST && (row = option_row(o, i)); i++) {
+		int has = row->arg ? required_argument : no_argument;
+		if (row->name)
+			*to_long++ =
+				(struct option){row->name, has, NULL, ROW_BASE + (int)i};
+		if (row->letter) {
+			*letter++ = row->letter;
+			letter = stpcpy(letter, has ? ":" : "");
+		}
+	}
+	*letter = 0;
+	*to_long = (struct option){NULL, 0, NULL, 0};
 	opterr = 0;
 	optind = 0; /* start from the beginning */
 	while (rc == P3_OPTIONS_GO) {
 		int at = optind ? optind : 1;
-		int c = o->ends ? getopt_long_only(argc, argv, f.letters, f.longs, NULL)
-				: getopt_long(argc, argv, f.letters, f.longs, NULL);
+		int c = o->ends ? getopt_long_only(argc, argv, letters, longs, NULL)
+				: getopt_long(argc, argv, letters, longs, NULL);
 		if (c < 0)
 			break;
 		/* getopt has moved words behind the options: look back for the one that
@@ -242,4 +224,24 @@ bool p3_option_real(const char *text, double least, double most, double *out)
 	char *end;
 	*out = strtod(text, &end);
 	return end != text && !*end && *out >= least && *out <= most;
+}
+
+/* ---- error lines, and the end of a program ---- */
+
+void p3_tool_say(const char *fmt, ...)
+{
+	va_list args;
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+int p3_tool_end(int status, int failed)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	p3_tool_say("cannot write to standard output; see df, and where it leads");
+	return status ? status : failed;
 }

@@ -2,9 +2,9 @@
 /*
  * tools - what the programs of launcher/ have in common
  *
- *	options.c	the table of options: parsing, --help, --version, errors
+ *	options.c	the table of options: parsing, --help, --version, errors; error
+ *			lines, and the end of a program
  *	rows.c		rows of names and values, as JSON and as tables
- *	say.c		error lines, and the end of a program
  *
  * A program has one table of options, from which --help is made; the completions of bash
  * and zsh read that.  --help and --version are in no table, since all programs have them.
@@ -17,15 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- say.c ---- */
-
 /* Print one line to stderr behind the program's name: thing, value, expectation. */
 __attribute__((format(printf, 1, 2))) void p3_tool_say(const char *fmt, ...);
 /* Return the status of a program that has printed to standard output; failed if not all
  * of its output could be written, of which an error line tells. */
 int p3_tool_end(int status, int failed);
-
-/* ---- options.c ---- */
 
 enum { P3_OPTIONS_GO = -1, P3_OPTIONS_USAGE = 2 };
 

@@ -69,27 +69,12 @@ static uint32_t flow_found(
 	return at ? (*at)->value : TD_NONE;
 }
 
-static uint32_t flow_new_message(struct finder *f, const struct td_message *m)
-{
-	struct td_trace *t = f->t;
-	if (t->nmessages == f->room) {
-		f->room = 2 * f->room + 64;
-		void *more = realloc(t->message, f->room * sizeof *t->message);
-		if (!more) {
-			f->full = true;
-			return TD_NONE;
-		}
-		t->message = more;
-	}
-	t->message[t->nmessages] = *m;
-	return t->nmessages++;
-}
-
 /* Return the message that a record is about; a send begins one, unless times tell
  * nothing. */
 static uint32_t flow_message_of(struct finder *f, const struct td_event *ev)
 {
 	bool in = ev->e.in;
+	struct td_trace *t = f->t;
 	struct td_message m = {.from = in ? ev->e.peer : ev->e.node,
 		.to = in ? ev->e.node : ev->e.peer,
 		.name = ev->e.which};
@@ -100,9 +85,18 @@ static uint32_t flow_message_of(struct finder *f, const struct td_event *ev)
 	uint32_t *at = flow_place(f, FLOW_NAME, (uint32_t)m.from << 16 | m.to, m.name);
 	if (!at)
 		return TD_NONE;
-	if (*at == TD_NONE || (ev->e.point == P3_TRACE_SEND && !f->apart))
-		*at = flow_new_message(f, &m);
-	return *at;
+	if (*at != TD_NONE && (ev->e.point != P3_TRACE_SEND || f->apart))
+		return *at;
+	if (t->nmessages == f->room) {
+		f->room = 2 * f->room + 64;
+		void *more = realloc(t->message, f->room * sizeof *t->message);
+		f->full |= !more;
+		if (!more)
+			return *at = TD_NONE;
+		t->message = more;
+	}
+	t->message[t->nmessages] = m;
+	return *at = t->nmessages++;
 }
 
 /* Note the record as one on the message's way: the first of its point, but the last
@@ -132,18 +126,6 @@ static void flow_note_way(struct finder *f, struct td_message *m, uint32_t i)
 			flow_found(f, FLOW_COMMAND, ev->block, ev->e.detail >> 32);
 }
 
-/* Note an event that a host thread took, at the message that had made it. */
-static void flow_note_taken(struct finder *f, uint32_t i)
-{
-	struct td_event *ev = &f->t->event[i];
-	uint32_t posted = flow_found(f, FLOW_POSTED, ev->block, ev->e.detail);
-	if (posted == TD_NONE)
-		return;
-	ev->message = f->t->event[posted].message;
-	if (ev->message != TD_NONE && f->t->event[posted].e.in)
-		f->t->message[ev->message].way[TD_TAKEN] = i;
-}
-
 static void flow_note(struct finder *f, uint32_t i)
 {
 	struct td_event *ev = &f->t->event[i];
@@ -165,8 +147,15 @@ static void flow_note(struct finder *f, uint32_t i)
 	ev->message = ev->after = TD_NONE;
 	if (ev->e.point == P3_TRACE_COMMAND)
 		flow_put(f, FLOW_COMMAND, ev->block, ev->e.number + 1u, i);
-	if (ev->e.point == P3_TRACE_TAKEN)
-		flow_note_taken(f, i);
+	uint32_t posted = ev->e.point == P3_TRACE_TAKEN
+				  ? flow_found(f, FLOW_POSTED, ev->block, ev->e.detail)
+				  : TD_NONE;
+	if (posted == TD_NONE)
+		return;
+	/* A host thread took an event: note it at the message that had made it. */
+	ev->message = f->t->event[posted].message;
+	if (ev->message != TD_NONE && f->t->event[posted].e.in)
+		f->t->message[ev->message].way[TD_TAKEN] = i;
 }
 
 int td_find_messages(struct td_trace *t, bool apart)
@@ -247,14 +236,6 @@ static void slice_end_lease(const struct slicer *s, struct block_state *b, int64
 	b->take = TD_NONE;
 }
 
-static void slice_end_request(const struct slicer *s, struct block_state *b, uint32_t i)
-{
-	const struct td_event *ev = &s->t->event[i];
-	if (b->take != TD_NONE && s->t->event[b->take].message == ev->message)
-		slice_show(s, i, "request", s->t->event[b->take].ns, ev->ns, 1);
-	b->take = TD_NONE;
-}
-
 static void slice_firmware(const struct slicer *s, struct block_state *b, uint32_t i)
 {
 	const struct td_event *ev = &s->t->event[i];
@@ -264,8 +245,11 @@ static void slice_firmware(const struct slicer *s, struct block_state *b, uint32
 		b->lease = ev->ns;
 		b->lease_event = i;
 	}
-	if (ev->e.point == P3_TRACE_DELIVER || ev->e.point == P3_TRACE_WAIT)
-		slice_end_request(s, b, i);
+	if (ev->e.point == P3_TRACE_DELIVER || ev->e.point == P3_TRACE_WAIT) {
+		if (b->take != TD_NONE && s->t->event[b->take].message == ev->message)
+			slice_show(s, i, "request", s->t->event[b->take].ns, ev->ns, 1);
+		b->take = TD_NONE;
+	}
 	if (ev->e.point == P3_TRACE_GIVEN)
 		slice_end_lease(s, b, ev->ns);
 	else if (ev->e.point != P3_TRACE_LEASE)
@@ -299,15 +283,6 @@ void td_each_slice(const struct td_trace *t, const struct td_filter *f,
 
 /* ---- arrows ---- */
 
-/* Return the time at which the slice of a firmware's record begins. */
-static int64_t slice_begin_of(const struct td_trace *t, const struct td_event *ev)
-{
-	if (ev->e.ring == P3_TRACE_HOST || ev->e.point == P3_TRACE_TAKE ||
-		ev->before == TD_NONE)
-		return ev->ns;
-	return t->event[ev->before].ns;
-}
-
 unsigned td_stops(const struct td_trace *t, const struct td_filter *f,
 	const struct td_message *m, struct td_stop out[TD_STOPS])
 {
@@ -320,7 +295,10 @@ unsigned td_stops(const struct td_trace *t, const struct td_filter *f,
 			at_stop == TD_NONE ? NULL : &t->event[at_stop];
 		if (!ev || !td_shows(t, f, ev))
 			continue;
-		int64_t at = slice_begin_of(t, ev);
+		/* the time at which the slice of a firmware's record begins */
+		bool after = ev->e.ring != P3_TRACE_HOST &&
+			     ev->e.point != P3_TRACE_TAKE && ev->before != TD_NONE;
+		int64_t at = after ? t->event[ev->before].ns : ev->ns;
 		if (n && at < out[n - 1].ns)
 			at = p3_earlier(out[n - 1].ns, ev->ns);
 		out[n++] = (struct td_stop){at_stop, ev->e.node, slice_thread_of(ev), at};

@@ -42,15 +42,6 @@ static void js_name_track(struct writer *w, const char *what, uint32_t node,
 			  "pid", N(node), "tid", N(thread), "args", "name", is));
 }
 
-static void js_name_thread(struct writer *w, const struct td_event *ev)
-{
-	char text[32];
-	bool nic = (ev->e.point == P3_TRACE_PARK || ev->e.point == P3_TRACE_WAKE) &&
-		   ev->e.value;
-	snprintf(text, sizeof text, nic ? "NIC thread" : "host thread %u", ev->e.which);
-	js_name_track(w, "thread_name", ev->e.node, ev->e.which, text);
-}
-
 static void js_name_tracks(struct writer *w)
 {
 	char text[64];
@@ -60,10 +51,17 @@ static void js_name_tracks(struct writer *w)
 		js_name_track(w, "process_name", b->node, 0, text);
 		js_name_track(w, "thread_name", b->node, 0, "firmware");
 	}
-	for (uint32_t i = 0; i < w->t->nevents; i++)
-		if (w->t->event[i].e.ring == P3_TRACE_HOST &&
-			w->t->event[i].after == TD_NONE)
-			js_name_thread(w, &w->t->event[i]); /* the thread's last record */
+	for (uint32_t i = 0; i < w->t->nevents; i++) {
+		const struct td_event *ev = &w->t->event[i];
+		bool nic =
+			(ev->e.point == P3_TRACE_PARK || ev->e.point == P3_TRACE_WAKE) &&
+			ev->e.value;
+		snprintf(text, sizeof text, nic ? "NIC thread" : "host thread %u",
+			ev->e.which);
+		if (ev->e.ring == P3_TRACE_HOST && ev->after == TD_NONE)
+			js_name_track(w, "thread_name", ev->e.node, ev->e.which,
+				text); /* the thread's last record */
+	}
 }
 
 /* ---- slices ---- */
@@ -83,46 +81,22 @@ static json_t *js_args_of(const struct td_trace *t, const struct td_event *ev)
 	return json_pack("{s:s, s:s, s:s}", "what", words, "at", at, "message", message);
 }
 
-static void js_name_slice(
-	const struct td_slice *s, const struct td_event *ev, char *text, size_t size)
-{
-	const char *value = td_value(ev->e.point, ev->e.value);
-	bool ours = ev->e.point != P3_TRACE_DELIVER && ev->e.point != P3_TRACE_WAIT;
-	const char *verb = ours || strcmp(s->name, "request") ? s->name : value;
-	if (ev->e.ring == P3_TRACE_FW && ev->e.peer != P3_TRACE_NOBODY && verb == value)
-		snprintf(text, size, "%s from %u", value, ev->e.peer);
-	else
-		snprintf(text, size, "%s%s%s", s->name, *value ? " " : "", value);
-}
-
 static void js_show_slice(void *arg, const struct td_slice *s)
 {
 	char name[64];
 	struct writer *w = arg;
 	const struct td_event *ev = &w->t->event[s->event];
-	js_name_slice(s, ev, name, sizeof name);
+	const char *value = td_value(ev->e.point, ev->e.value);
+	bool ours = ev->e.point != P3_TRACE_DELIVER && ev->e.point != P3_TRACE_WAIT;
+	bool request = !ours && !strcmp(s->name, "request");
+	if (ev->e.ring == P3_TRACE_FW && ev->e.peer != P3_TRACE_NOBODY && request)
+		snprintf(name, sizeof name, "%s from %u", value, ev->e.peer);
+	else
+		snprintf(name, sizeof name, "%s%s%s", s->name, *value ? " " : "", value);
 	js_put(w, json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:s, s:o}", "ph", "X", "name",
 			  name, "pid", N(s->node), "tid", N(s->thread), "ts",
 			  js_us(s->from), "dur", js_us(s->to - s->from), "cat",
 			  td_point(ev->e.point), "args", js_args_of(w->t, ev)));
-}
-
-/* ---- flows ---- */
-
-static void js_show_flow(struct writer *w, uint32_t i)
-{
-	struct td_stop stop[TD_STOPS];
-	unsigned n = td_stops(w->t, w->f, &w->t->message[i], stop);
-	for (unsigned k = 0; k < n && n > 1; k++) {
-		const char *ph = !k ? "s" : k + 1 < n ? "t" : "f";
-		json_t *o = json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:I}", "ph", ph,
-			"name", "message", "pid", N(stop[k].node), "tid",
-			N(stop[k].thread), "ts", js_us(stop[k].ns), "cat", "message",
-			"id", N(i));
-		if (*ph == 'f')
-			json_object_set_new(o, "bp", json_string("e"));
-		js_put(w, o);
-	}
 }
 
 /* ---- long transfers ---- */
@@ -174,8 +148,18 @@ int td_json(const struct td_trace *t, const struct td_filter *f, FILE *out)
 		t->jid, t->size);
 	js_name_tracks(&w);
 	td_each_slice(t, f, js_show_slice, &w);
-	for (uint32_t i = 0; i < t->nmessages; i++)
-		js_show_flow(&w, i);
+	for (uint32_t i = 0; i < t->nmessages; i++) {
+		struct td_stop stop[TD_STOPS];
+		unsigned n = td_stops(t, f, &t->message[i], stop);
+		for (unsigned k = 0; k < n && n > 1; k++) {
+			const char *ph = !k ? "s" : k + 1 < n ? "t" : "f";
+			js_put(&w, json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:I, s:s*}",
+					   "ph", ph, "name", "message", "pid",
+					   N(stop[k].node), "tid", N(stop[k].thread),
+					   "ts", js_us(stop[k].ns), "cat", "message",
+					   "id", N(i), "bp", *ph == 'f' ? "e" : NULL));
+		}
+	}
 	js_show_transfers(&w);
 	fputs("\n]}\n", out);
 	return w.failed ? -1 : 0;

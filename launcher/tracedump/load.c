@@ -60,45 +60,7 @@ static bool core_read_at(const struct core *c, uint64_t at, void *to, uint64_t l
 	return !len;
 }
 
-static int core_take_mappings(struct core *c, Elf *elf)
-{
-	size_t n;
-	GElf_Phdr p;
-	if (elf_getphdrnum(elf, &n) || n > MAPPINGS)
-		return core_say(c, -EPROTO, "its mappings make no sense");
-	c->map = calloc(n + 1, sizeof *c->map);
-	if (!c->map)
-		return core_say(c, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < n; i++)
-		if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && p.p_filesz)
-			c->map[c->n++] =
-				(struct mapping){p.p_vaddr, p.p_offset, p.p_filesz};
-	return 0;
-}
-
-static int core_open_core(struct core *c)
-{
-	GElf_Ehdr h;
-	elf_version(EV_CURRENT);
-	Elf *elf = elf_begin(c->fd, ELF_C_READ, NULL);
-	int rc = 0;
-	if (!elf || !gelf_getehdr(elf, &h) || h.e_type != ET_CORE)
-		rc = core_say(c, -EPROTO, "an ELF file, but no core");
-	if (!rc)
-		rc = core_take_mappings(c, elf);
-	elf_end(elf);
-	return rc;
-}
-
 /* ---- nodes ---- */
-
-static bool core_is_node(const struct core *c, const struct mapping *m)
-{
-	struct p3_seg_header h;
-	return m->len >= sizeof h && core_read_at(c, m->at, &h, sizeof h) &&
-	       h.magic == P3_SEG_MAGIC && h.self == m->at && h.nnodes &&
-	       h.nnodes <= P3_MAX_NODES && h.node < h.nnodes;
-}
 
 /* Bytes of a segment in a core, and the memory into which they are read. */
 struct core_seg {
@@ -116,41 +78,31 @@ static const void *core_bytes(void *arg, uint64_t off, uint64_t len)
 									  : NULL;
 }
 
-/* Take the trace behind a segment whose header this mapping has.  Return NULL if the
- * segment has no trace, or the trace is not in this core. */
-static struct p3_trace_taken *core_take_trace(
-	const struct core *c, const struct mapping *m)
-{
-	struct core_seg s = {.c = c, .at = m->at};
-	struct p3_trace_taken *taken = p3_trace_find(core_bytes, &s);
-	free(s.bytes);
-	return taken;
-}
-
 /* A core has hugepages only if its process' core filter includes them. */
 #define NO_NODE                                                                          \
 	"no node's memory is in this core, or it lay in hugepages, which "               \
 	"/proc/PID/coredump_filter leaves out by default (0x73 has them)"
 
-static int core_each_node(const struct core *c,
-	int (*found)(void *arg, const struct p3_trace_taken *taken), void *arg)
+/* Set the mappings of a core. */
+static int core_open_core(struct core *c)
 {
-	unsigned nodes = 0, traces = 0;
+	GElf_Ehdr h;
+	GElf_Phdr p;
+	size_t n;
+	elf_version(EV_CURRENT);
+	Elf *elf = elf_begin(c->fd, ELF_C_READ, NULL);
 	int rc = 0;
-	for (size_t i = 0; i < c->n && !rc; i++) {
-		if (!core_is_node(c, &c->map[i]))
-			continue;
-		nodes++;
-		struct p3_trace_taken *taken = core_take_trace(c, &c->map[i]);
-		traces += taken != NULL;
-		rc = taken ? found(arg, taken) : 0;
-		free(taken);
-	}
-	if (!rc && !nodes)
-		rc = core_say(c, -ENODATA, NO_NODE);
-	else if (!rc && !traces)
-		rc = core_say(
-			c, -ENODATA, "its node was not traced, or the core is cut off");
+	if (!elf || !gelf_getehdr(elf, &h) || h.e_type != ET_CORE)
+		rc = core_say(c, -EPROTO, "an ELF file, but no core");
+	else if (elf_getphdrnum(elf, &n) || n > MAPPINGS)
+		rc = core_say(c, -EPROTO, "its mappings make no sense");
+	else if (!(c->map = calloc(n + 1, sizeof *c->map)))
+		rc = core_say(c, -ENOMEM, "out of memory");
+	for (size_t i = 0; !rc && i < n; i++)
+		if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && p.p_filesz)
+			c->map[c->n++] =
+				(struct mapping){p.p_vaddr, p.p_offset, p.p_filesz};
+	elf_end(elf);
 	return rc;
 }
 
@@ -159,8 +111,28 @@ int td_core_each(const char *path, int fd,
 {
 	struct core c = {.path = path, .fd = fd};
 	int rc = core_open_core(&c);
-	if (!rc)
-		rc = core_each_node(&c, found, arg);
+	unsigned nodes = 0, traces = 0;
+	for (size_t i = 0; i < c.n && !rc; i++) {
+		const struct mapping *m = &c.map[i];
+		struct p3_seg_header h;
+		if (m->len < sizeof h || !core_read_at(&c, m->at, &h, sizeof h) ||
+			h.magic != P3_SEG_MAGIC || h.self != m->at || !h.nnodes ||
+			h.nnodes > P3_MAX_NODES || h.node >= h.nnodes)
+			continue;
+		nodes++;
+		/* The trace is behind the segment whose header this mapping has. */
+		struct core_seg s = {.c = &c, .at = m->at};
+		struct p3_trace_taken *taken = p3_trace_find(core_bytes, &s);
+		free(s.bytes);
+		traces += taken != NULL;
+		rc = taken ? found(arg, taken) : 0;
+		free(taken);
+	}
+	if (!rc && !nodes)
+		rc = core_say(&c, -ENODATA, NO_NODE);
+	else if (!rc && !traces)
+		rc = core_say(
+			&c, -ENODATA, "its node was not traced, or the core is cut off");
 	free(c.map);
 	return rc;
 }
@@ -249,13 +221,174 @@ static int load_add_block(struct td_trace *t, const struct p3_trace_taken *taken
 	return 0;
 }
 
-/* In a domain, records name peers by slots.  Return the rank of one. */
-static uint32_t load_rank_in(const struct td_trace *t, uint32_t slot)
+/*
+ * The clocks of several hosts.  A message is taken after it was sent, and its answer
+ * comes after it was given.  With the clock of the one host ahead by d, the smallest
+ * difference of such times in the one direction is an upper limit of d, and in the other
+ * direction a lower one.  The estimate is in the middle, and its error half of the rest.
+ */
+
+#define NO_LIMIT INT64_MAX
+#define TURNS    100 /* of the enforcement; each one moves records on by one message */
+
+/* Two records on different hosts, of which the second is later. */
+struct step {
+	uint32_t first, second;
+};
+
+struct merge {
+	struct td_trace *t;
+	struct step *step;
+	uint32_t nsteps;
+	int64_t *least; /* of two files: smallest difference of a step from i to j */
+};
+
+static uint32_t merge_file_of(const struct td_trace *t, uint32_t event)
 {
-	for (uint32_t i = t->nblocks; i-- > 0;)
-		if (t->block[i].header.node == slot)
-			return t->block[i].node;
-	return P3_TRACE_NOBODY; /* a process of another job */
+	return t->block[t->event[event].block].file;
+}
+
+static void merge_add_step(struct merge *m, uint32_t first, uint32_t second)
+{
+	if (first != TD_NONE && second != TD_NONE &&
+		merge_file_of(m->t, first) != merge_file_of(m->t, second))
+		m->step[m->nsteps++] = (struct step){first, second};
+}
+
+static int64_t *merge_least(const struct merge *m, uint32_t from, uint32_t to)
+{
+	return &m->least[from * m->t->nfiles + to];
+}
+
+/* Estimate how far clock j is ahead of clock i.  Return the error, TD_ERROR_UNKNOWN with
+ * messages in one direction only, or -1 without any. */
+static int64_t merge_estimate(
+	const struct merge *m, uint32_t i, uint32_t j, int64_t *ahead_out)
+{
+	int64_t up = *merge_least(m, i, j), down = *merge_least(m, j, i);
+	*ahead_out = 0;
+	if (up == NO_LIMIT && down == NO_LIMIT)
+		return -1;
+	if (up == NO_LIMIT || down == NO_LIMIT) {
+		*ahead_out = down == NO_LIMIT ? up : -down;
+		return TD_ERROR_UNKNOWN;
+	}
+	*ahead_out = (up - down) / 2;
+	return llabs(up + down) / 2;
+}
+
+/* Find the file that can be estimated best from those that are known. */
+static bool merge_find_next(const struct merge *m, uint32_t *file_out)
+{
+	struct td_file *file = m->t->file;
+	int64_t best = -1, ahead;
+	struct td_file got = {.path = NULL};
+	for (uint32_t k = 0; k < m->t->nfiles * m->t->nfiles; k++) {
+		uint32_t i = k / m->t->nfiles, j = k % m->t->nfiles;
+		int64_t error = file[i].known && !file[j].known
+					? merge_estimate(m, i, j, &ahead)
+					: -1;
+		if (error < 0 || (best >= 0 && error >= best))
+			continue;
+		best = error;
+		*file_out = j;
+		got.ahead = file[i].ahead + ahead;
+		got.error = file[i].error == TD_ERROR_UNKNOWN || error == TD_ERROR_UNKNOWN
+				    ? TD_ERROR_UNKNOWN
+				    : file[i].error + error;
+	}
+	if (best < 0)
+		return false;
+	file[*file_out].known = true;
+	file[*file_out].ahead = got.ahead;
+	file[*file_out].error = got.error;
+	return true;
+}
+
+static void merge_move(struct td_trace *t, uint32_t i, int64_t to, int64_t *was)
+{
+	struct td_file *f = &t->file[merge_file_of(t, i)];
+	f->moved += t->event[i].ns == was[i];
+	t->event[i].ns = to;
+	if (to - was[i] > f->moved_most)
+		f->moved_most = to - was[i];
+}
+
+/* Move records that are before those that must precede them.  Return false if none is. */
+static bool merge_move_steps(const struct merge *m, int64_t *was)
+{
+	bool any = false;
+	for (uint32_t i = 0; i < m->nsteps; i++) {
+		const struct step *s = &m->step[i];
+		int64_t least_ns = m->t->event[s->first].ns + 1;
+		if (m->t->event[s->second].ns >= least_ns)
+			continue;
+		merge_move(m->t, s->second, least_ns, was);
+		any = true;
+	}
+	return any;
+}
+
+/* Keep the order of each node's own records; t->event is in order of the old times. */
+static void merge_keep_order(struct td_trace *t, int64_t *last, int64_t *was)
+{
+	for (uint32_t b = 0; b < t->nblocks; b++)
+		last[b] = INT64_MIN;
+	for (uint32_t i = 0; i < t->nevents; i++) {
+		int64_t *at = &last[t->event[i].block];
+		if (t->event[i].ns < *at)
+			merge_move(t, i, *at, was);
+		*at = t->event[i].ns;
+	}
+}
+
+int td_merge(struct td_trace *t)
+{
+	int rc = td_find_messages(t, true);
+	uint32_t next, pairs = t->nfiles * t->nfiles;
+	struct merge m = {.t = t,
+		.step = calloc(2 * (size_t)t->nmessages + 1, sizeof *m.step),
+		.least = calloc(pairs, sizeof *m.least)};
+	int64_t *last = calloc(t->nblocks + 1, sizeof *last), first = 0;
+	int64_t *was = calloc(t->nevents + 1, sizeof *was);
+	bool room = m.step && m.least && last && was;
+	/* A name that was sent twice, by two lives of a node, does not tell which records
+	 * belong together. */
+	for (uint32_t i = 0; !rc && room && i < t->nmessages; i++) {
+		const struct td_message *msg = &t->message[i];
+		if (msg->way[TD_SEND] == TD_NONE || msg->several & 1u << TD_SEND)
+			continue;
+		merge_add_step(&m, msg->way[TD_SEND], msg->way[TD_TAKE]);
+		if (!(msg->several & (1u << TD_ANSWER | 1u << TD_ANSWERED)))
+			merge_add_step(&m, msg->way[TD_ANSWER], msg->way[TD_ANSWERED]);
+	}
+	for (uint32_t i = 0; room && i < pairs; i++)
+		m.least[i] = NO_LIMIT;
+	for (uint32_t i = 0; i < m.nsteps; i++) {
+		const struct step *s = &m.step[i];
+		int64_t ns = t->event[s->second].ns - t->event[s->first].ns;
+		int64_t *at = merge_least(
+			&m, merge_file_of(t, s->first), merge_file_of(t, s->second));
+		*at = ns < *at ? ns : *at;
+	}
+	t->file[0].known = true;
+	while (!rc && room && merge_find_next(&m, &next))
+		;
+	for (uint32_t i = 0; !rc && room && i < t->nevents; i++)
+		was[i] = t->event[i].ns -= t->file[merge_file_of(t, i)].ahead;
+	for (int turn = 0; !rc && room && turn < TURNS && merge_move_steps(&m, was);
+		turn++)
+		merge_keep_order(t, last, was);
+	/* Let no time be before the begin, which is that of the first file. */
+	for (uint32_t i = 0; i < t->nevents; i++)
+		first = t->event[i].ns < first ? t->event[i].ns : first;
+	for (uint32_t i = 0; i < t->nevents; i++)
+		t->event[i].ns -= first;
+	free(m.step);
+	free(m.least);
+	free(last);
+	free(was);
+	return rc ? rc : room ? 0 : load_no_memory();
 }
 
 /* ---- order ---- */
@@ -301,11 +434,17 @@ static int load_in_order(struct td_trace *t, const struct scale *s)
 		if (load_has_time(t, &t->event[i], s))
 			t->event[n++] = t->event[i];
 	t->nevents = n;
+	/* In a domain, records name peers by slots: set the ranks of these. */
 	for (uint32_t i = 0; i < t->nevents; i++) {
 		struct td_event *ev = &t->event[i];
-		if (t->block[ev->block].header.nnodes != t->size &&
-			ev->e.peer != P3_TRACE_NOBODY)
-			ev->e.peer = (uint16_t)load_rank_in(t, ev->e.peer);
+		uint32_t slot = ev->e.peer;
+		if (t->block[ev->block].header.nnodes == t->size ||
+			slot == P3_TRACE_NOBODY)
+			continue;
+		ev->e.peer = P3_TRACE_NOBODY; /* a process of another job */
+		for (uint32_t k = 0; k < t->nblocks; k++)
+			if (t->block[k].header.node == slot)
+				ev->e.peer = (uint16_t)t->block[k].node;
 	}
 	qsort(t->event, t->nevents, sizeof *t->event, load_by_time);
 	if (t->nfiles > 1) {
@@ -322,20 +461,8 @@ static double load_pace(struct p3_trace_look a, struct p3_trace_look b)
 	return (double)(b.ns - a.ns) / (double)(b.ticks - a.ticks);
 }
 
-/* Return the earliest begin of a node that the clock's range allows, or `now`. */
-static struct p3_trace_look load_first_look(
-	const struct td_trace *t, struct p3_trace_look now, double ns_per_tick)
-{
-	struct p3_trace_look first = now;
-	for (uint32_t i = 0; i < t->nblocks; i++) {
-		uint64_t ticks = t->block[i].header.ticks;
-		if (ticks < first.ticks &&
-			(double)(now.ticks - ticks) * ns_per_tick < (double)now.ns)
-			first = (struct p3_trace_look){ticks, t->block[i].header.ns};
-	}
-	return first;
-}
-
+/* Return the clock's rate, and the earliest begin of a node that its range allows, or
+ * now. */
 static struct scale load_measure(
 	const struct td_trace *t, uint32_t clock, struct p3_trace_look before)
 {
@@ -346,7 +473,14 @@ static struct scale load_measure(
 		now = p3_trace_look_now(clock);
 	}
 	double ns_per_tick = load_pace(before, now);
-	return (struct scale){load_first_look(t, now, ns_per_tick), ns_per_tick};
+	struct p3_trace_look first = now;
+	for (uint32_t i = 0; i < t->nblocks; i++) {
+		uint64_t ticks = t->block[i].header.ticks;
+		if (ticks < first.ticks &&
+			(double)(now.ticks - ticks) * ns_per_tick < (double)now.ns)
+			first = (struct p3_trace_look){ticks, t->block[i].header.ns};
+	}
+	return (struct scale){first, ns_per_tick};
 }
 
 /* ---- a file ---- */
@@ -420,21 +554,16 @@ static int load_read_file(
 
 /* ---- a core ---- */
 
-static struct p3_trace_look load_last_look(const struct p3_trace_taken *taken)
+static int load_add_dumped(void *arg, const struct p3_trace_taken *taken)
 {
+	struct td_trace *t = arg;
 	struct p3_trace_look last = {taken->header.ticks, taken->header.ns};
 	for (uint32_t i = 0; i < taken->n; i++)
 		if (taken->entry[i].ticks > last.ticks)
 			last.ticks = taken->entry[i].ticks;
-	return last;
-}
-
-static int load_add_dumped(void *arg, const struct p3_trace_taken *taken)
-{
-	struct td_trace *t = arg;
 	t->size = taken->header.nnodes;
-	return load_add_block(t, taken, taken->header.node, P3_TRACE_DUMPED,
-		load_last_look(taken), taken->entry);
+	return load_add_block(
+		t, taken, taken->header.node, P3_TRACE_DUMPED, last, taken->entry);
 }
 
 /* Read a core.  It has one reading of the clock, so this machine's clock provides the
@@ -456,39 +585,26 @@ static int load_read_core(
 	return 0;
 }
 
-/* Return true for an ELF file.  Look at one byte only, which can be put back into a
- * pipe. */
-static bool load_is_elf(FILE *in)
-{
-	int c = getc(in);
-	(void)ungetc(c, in);
-	return c == ELFMAG0;
-}
-
-static FILE *load_open_file(const char *path)
-{
-	struct stat st;
-	FILE *in = fopen(path, "re");
-	if (in && !fstat(fileno(in), &st) && !S_ISDIR(st.st_mode))
-		return in;
-	p3_tool_say("'%s': %s; expected a file of yod --trace, or a node's core", path,
-		in ? "a directory" : strerror(errno));
-	if (in)
-		fclose(in);
-	return NULL;
-}
-
 /* Read a file, or a core if it is the only one. */
 static int load_read_one(const char *path, struct td_trace *t, struct scale *s, bool only)
 {
-	FILE *in = load_open_file(path);
-	if (!in)
-		return -ENOENT;
-	bool elf = load_is_elf(in);
-	int rc = elf && only ? load_read_core(fileno(in), path, t, s)
-		 : elf ? load_bad_file(path, "a core, which has no clock of its host")
-		       : load_read_file(in, path, t, s);
-	fclose(in);
+	struct stat st;
+	FILE *in = fopen(path, "re");
+	int rc = -ENOENT;
+	if (in && !fstat(fileno(in), &st) && !S_ISDIR(st.st_mode)) {
+		/* Look at one byte only, which can be put back into a pipe. */
+		int c = getc(in);
+		(void)ungetc(c, in);
+		bool elf = c == ELFMAG0;
+		rc = elf && only ? load_read_core(fileno(in), path, t, s)
+		     : elf ? load_bad_file(path, "a core, which has no clock of its host")
+			   : load_read_file(in, path, t, s);
+	} else {
+		p3_tool_say("'%s': %s; expected a file of yod --trace, or a node's core",
+			path, in ? "a directory" : strerror(errno));
+	}
+	if (in)
+		fclose(in);
 	return rc;
 }
 
@@ -507,24 +623,6 @@ int td_load_files(char *const *paths, uint32_t n, struct td_trace *trace_out)
 }
 
 /* ---- a job ---- */
-
-static enum p3_trace_fate load_fate_of(const struct p3_look_node *n)
-{
-	return n->msg.state == P3_RDV_JOINED ? P3_TRACE_RUNS
-	       : n->msg.state == P3_RDV_DIED ? P3_TRACE_DIED
-					     : P3_TRACE_LEFT;
-}
-
-static int load_add_node(struct td_trace *t, struct p3_look *look, uint32_t i)
-{
-	struct p3_trace_taken *taken = p3_look_node_trace(look, i);
-	if (!taken)
-		return 0;
-	int rc = load_add_block(t, taken, i, load_fate_of(p3_look_node(look, i)),
-		p3_trace_look_now(taken->header.clock), taken->entry);
-	free(taken);
-	return rc;
-}
 
 static int load_no_job(uint32_t pid, int rc)
 {
@@ -545,8 +643,17 @@ static int load_read_job(struct td_trace *t, struct p3_look *look)
 		return load_no_job(t->jid, rc);
 	if (t->size > P3_MAX_NODES)
 		return load_no_job(t->jid, -EPROTO);
-	for (uint32_t i = 0; !rc && i < t->size; i++)
-		rc = load_add_node(t, look, i);
+	for (uint32_t i = 0; !rc && i < t->size; i++) {
+		uint32_t state = p3_look_node(look, i)->msg.state;
+		struct p3_trace_taken *taken = p3_look_node_trace(look, i);
+		if (taken)
+			rc = load_add_block(t, taken, i,
+				state == P3_RDV_JOINED ? P3_TRACE_RUNS
+				: state == P3_RDV_DIED ? P3_TRACE_DIED
+						       : P3_TRACE_LEFT,
+				p3_trace_look_now(taken->header.clock), taken->entry);
+		free(taken);
+	}
 	struct scale s = load_measure(t, clock, before);
 	if (!rc && !t->nblocks) {
 		p3_tool_say("job %u has no trace; expected one that was started with yod "

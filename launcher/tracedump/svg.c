@@ -100,21 +100,6 @@ static void svg_span(struct picture *p)
 
 /* ---- drawing ---- */
 
-static void svg_draw_rows(const struct picture *p)
-{
-	for (uint32_t i = 0; i < P3_MAX_NODES; i++) {
-		int y = svg_y_of(p, i, 1);
-		if (p->row[i] >= 0)
-			fprintf(p->out,
-				"<rect x=\"0\" y=\"%d\" width=\"%.0f\" height=\"%d\" "
-				"fill=\"%s\"/>\n"
-				"<text x=\"6\" y=\"%d\">node %u host</text>\n"
-				"<text x=\"6\" y=\"%d\">node %u NIC</text>\n",
-				y, WIDTH, 2 * ROW, p->row[i] % 2 ? "#f4f4f4" : "#fafafa",
-				y + 24, i, y + ROW + 24, i);
-	}
-}
-
 /* Draw the axis: its labels have four digits at most, and the first has their unit. */
 static void svg_draw_times(const struct picture *p)
 {
@@ -203,22 +188,6 @@ static void svg_draw_arrows(const struct picture *p, const struct td_message *m)
 	}
 }
 
-static void svg_draw_legend(const struct picture *p)
-{
-	double x = LEFT;
-	int y = TOP + 2 * ROW * p->rows + 8;
-	for (unsigned i = 0; i < P3_TRACE_POINTS_N; i++)
-		if (colours[i]) {
-			fprintf(p->out,
-				"<rect x=\"%.0f\" y=\"%d\" width=\"10\" height=\"10\" "
-				"fill=\"%s\"/>\n<text x=\"%.0f\" y=\"%d\">%s</text>\n",
-				x, y, colours[i], x + 14, y + 9, td_point(i));
-			x += 80;
-		}
-	fprintf(p->out, "<text x=\"%.0f\" y=\"%d\">begins at %.3f us</text>\n",
-		WIDTH - 29 * LETTER, y + 9, (double)p->from / 1e3);
-}
-
 int td_svg(const struct td_trace *t, const struct td_filter *asked, FILE *out)
 {
 	struct td_filter filter = *asked, *f = &filter;
@@ -236,13 +205,36 @@ int td_svg(const struct td_trace *t, const struct td_filter *asked, FILE *out)
 		"fill=\"#c03030\"/></marker></defs>\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
 		WIDTH, TOP + 2 * ROW * p.rows + 24);
-	svg_draw_rows(&p);
+	for (uint32_t i = 0; i < P3_MAX_NODES; i++) {
+		int y = svg_y_of(&p, i, 1);
+		if (p.row[i] >= 0)
+			fprintf(out,
+				"<rect x=\"0\" y=\"%d\" width=\"%.0f\" height=\"%d\" "
+				"fill=\"%s\"/>\n"
+				"<text x=\"6\" y=\"%d\">node %u host</text>\n"
+				"<text x=\"6\" y=\"%d\">node %u NIC</text>\n",
+				y, WIDTH, 2 * ROW, p.row[i] % 2 ? "#f4f4f4" : "#fafafa",
+				y + 24, i, y + ROW + 24, i);
+	}
 	svg_draw_times(&p);
 	td_each_slice(t, f, svg_draw_slice, &p);
 	for (uint32_t i = 0; i < t->nmessages; i++)
 		svg_draw_arrows(&p, &t->message[i]);
 	td_each_slice(t, f, svg_draw_name, &p);
-	svg_draw_legend(&p);
+	/* the legend */
+	double x = LEFT;
+	int y = TOP + 2 * ROW * p.rows + 8;
+	for (unsigned i = 0; i < P3_TRACE_POINTS_N; i++) {
+		if (!colours[i])
+			continue;
+		fprintf(out,
+			"<rect x=\"%.0f\" y=\"%d\" width=\"10\" height=\"10\" "
+			"fill=\"%s\"/>\n<text x=\"%.0f\" y=\"%d\">%s</text>\n",
+			x, y, colours[i], x + 14, y + 9, td_point(i));
+		x += 80;
+	}
+	fprintf(out, "<text x=\"%.0f\" y=\"%d\">begins at %.3f us</text>\n",
+		WIDTH - 29 * LETTER, y + 9, (double)p.from / 1e3);
 	fputs("</svg>\n", out);
 	free(p.named);
 	return 0;

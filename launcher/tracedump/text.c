@@ -37,48 +37,30 @@ static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = dwfl_standard_find_debuginfo,
 	.section_address = dwfl_offline_section_address};
 
-/* Open a file whose name comes from a trace, so it may be anything: refuse pipes and
- * devices. */
-static int code_open_file(const char *path)
-{
-	struct stat st;
-	int fd = *path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
-	if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-static bool code_is_same_build(Dwfl_Module *m, const struct p3_trace_header *h)
-{
-	const unsigned char *bits;
-	GElf_Addr at;
-	int n = dwfl_module_build_id(m, &bits, &at);
-	return n > 0 && (uint32_t)n == h->build_len && !memcmp(bits, h->build, (size_t)n);
-}
-
-/* Load an object.  After success the descriptor belongs to elfutils. */
-static Dwfl_Module *code_report(struct object *o, int fd)
-{
-	const char *path = o->header.object;
-	dwfl_report_begin(o->dwfl);
-	Dwfl_Module *m = dwfl_report_offline(o->dwfl, path, path, fd);
-	if (!m)
-		close(fd);
-	dwfl_report_end(o->dwfl, NULL, NULL);
-	return m;
-}
-
+/* Load an object.  Its name comes from a trace, so it may be anything: refuse pipes and
+ * devices.  After success the descriptor belongs to elfutils. */
 static void code_open_object(struct object *o)
 {
 	const char *path = o->header.object;
-	int fd = code_open_file(path);
-	o->dwfl = fd < 0 ? NULL : dwfl_begin(&callbacks);
-	Dwfl_Module *m = o->dwfl ? code_report(o, fd) : NULL;
+	const unsigned char *bits;
+	struct stat st;
+	GElf_Addr at;
+	Dwfl_Module *m = NULL;
+	int fd = *path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	bool file = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	o->dwfl = file ? dwfl_begin(&callbacks) : NULL;
+	if (o->dwfl) {
+		dwfl_report_begin(o->dwfl);
+		m = dwfl_report_offline(o->dwfl, path, path, fd);
+		dwfl_report_end(o->dwfl, NULL, NULL);
+	}
+	if (!m && fd >= 0)
+		close(fd);
+	int n = m ? dwfl_module_build_id(m, &bits, &at) : 0;
 	if (!m)
 		p3_tool_say("'%s': no such ELF file: functions have no names", path);
-	else if (!code_is_same_build(m, &o->header))
+	else if (n <= 0 || (uint32_t)n != o->header.build_len ||
+		 memcmp(bits, o->header.build, (size_t)n) != 0)
 		p3_tool_say(
 			"'%s' is not the build that was traced: functions have no names",
 			path);
@@ -100,27 +82,23 @@ static const struct object *code_object_of(const struct p3_trace_header *h)
 	return o;
 }
 
-/* Look up an address.  It is the return address of a call, so the byte before it is
- * looked up. */
-static struct td_code code_look_up(const struct object *o, uint32_t code)
-{
-	GElf_Off off = 0;
-	GElf_Sym sym;
-	const char *name = NULL;
-	if (o && o->module && code)
-		name = dwfl_module_addrinfo(
-			o->module, code - 1u + o->bias, &off, &sym, NULL, NULL, NULL);
-	return name ? (struct td_code){name, (uint32_t)off + 1}
-		    : (struct td_code){"?", code};
-}
-
 struct td_code td_code_of(const struct td_trace *t, const struct td_event *ev)
 {
 	const struct object *o = code_object_of(&t->block[ev->block].header);
+	struct td_code is = {"?", ev->e.code};
+	GElf_Off off = 0;
+	GElf_Sym sym;
 	for (unsigned i = 0; i < nplaces; i++)
 		if (places[i].object == o && places[i].code == ev->e.code)
 			return places[i].is;
-	struct td_code is = code_look_up(o, ev->e.code);
+	/* It is the return address of a call, so look up the byte before it. */
+	const char *name =
+		o && o->module && ev->e.code
+			? dwfl_module_addrinfo(o->module, ev->e.code - 1u + o->bias, &off,
+				  &sym, NULL, NULL, NULL)
+			: NULL;
+	if (name)
+		is = (struct td_code){name, (uint32_t)off + 1};
 	if (nplaces < PLACES)
 		places[nplaces++] = (struct place){o, ev->e.code, is};
 	return is;
@@ -133,8 +111,6 @@ void td_code_end(void)
 			dwfl_end(objects[i].dwfl);
 	nobjects = nplaces = 0;
 }
-
-/* ---- names ---- */
 
 /* ---- names; tests/trace compares them with the code's own ---- */
 
@@ -261,21 +237,15 @@ bool td_shows_node(const struct td_filter *f, uint32_t node)
 	return !f->some || p3_ranks_has(&f->nodes, node);
 }
 
-static bool text_is_at(
-	const struct td_trace *t, const struct td_event *ev, const char *at)
-{
-	return !strcmp(td_point(ev->e.point), at) ||
-	       !strcmp(td_value(ev->e.point, ev->e.value), at) ||
-	       !strcmp(td_code_of(t, ev).function, at);
-}
-
 bool td_shows(
 	const struct td_trace *t, const struct td_filter *f, const struct td_event *ev)
 {
 	return ev->ns >= f->since && ev->ns <= f->until && td_shows_node(f, ev->e.node) &&
 	       (f->peer < 0 || ev->e.peer == f->peer) &&
 	       (f->message == TD_NONE || ev->message == f->message) &&
-	       (!f->at || text_is_at(t, ev, f->at));
+	       (!f->at || !strcmp(td_point(ev->e.point), f->at) ||
+		       !strcmp(td_value(ev->e.point, ev->e.value), f->at) ||
+		       !strcmp(td_code_of(t, ev).function, f->at));
 }
 
 /* ---- lines ---- */

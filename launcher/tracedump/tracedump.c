@@ -8,8 +8,6 @@
 #include <string.h>
 
 struct opt {
-	char *const *files;
-	uint32_t nfiles;
 	uint32_t job;
 	bool json, svg;
 	const char *output;
@@ -99,22 +97,6 @@ static const struct p3_options main_options = {.program = "tracedump",
 	.n = sizeof main_rows / sizeof *main_rows,
 	.say = p3_tool_say};
 
-/* Parse the command line.  Return P3_OPTIONS_GO or the exit status. */
-static int main_parse(int argc, char **argv, struct opt *o)
-{
-	int first, rc = p3_options_read(&main_options, o, argc, argv, &first);
-	if (rc != P3_OPTIONS_GO)
-		return rc;
-	o->files = &argv[first];
-	o->nfiles = (uint32_t)(argc - first);
-	if (!o->nfiles == !o->job || o->nfiles > P3_MAX_NODES) {
-		p3_tool_say("expected a file, or --job and a number; see tracedump "
-			    "--help");
-		return P3_OPTIONS_USAGE;
-	}
-	return P3_OPTIONS_GO;
-}
-
 /* Find the message of --message, as in "0-1:17": the last one of that name. */
 static int main_find_message(const struct td_trace *t, struct opt *o)
 {
@@ -135,19 +117,16 @@ static int main_find_message(const struct td_trace *t, struct opt *o)
 		       : main_bad("--message", o->message, "one that the trace has");
 }
 
-static int main_write_to(const struct td_trace *t, const struct opt *o, FILE *out)
-{
-	if (!o->json && !o->svg)
-		td_text(t, &o->filter, out);
-	return o->svg    ? td_svg(t, &o->filter, out)
-	       : o->json ? td_json(t, &o->filter, out)
-			 : 0;
-}
-
 static int main_show(const struct td_trace *t, const struct opt *o)
 {
 	FILE *out = o->output ? fopen(o->output, "we") : stdout;
-	int rc = out ? main_write_to(t, o, out) : -1;
+	int rc = out ? 0 : -1;
+	if (out && o->svg)
+		rc = td_svg(t, &o->filter, out);
+	else if (out && o->json)
+		rc = td_json(t, &o->filter, out);
+	else if (out)
+		td_text(t, &o->filter, out);
 	if (out && (fflush(out) || ferror(out)))
 		rc = -1;
 	if (rc)
@@ -165,10 +144,16 @@ int main(int argc, char **argv)
 				.until = INT64_MAX,
 				.peer = -1,
 				.message = TD_NONE}};
-	int status = main_parse(argc, argv, &o);
+	int first, status = p3_options_read(&main_options, &o, argc, argv, &first);
 	if (status != P3_OPTIONS_GO)
 		return status;
-	if (o.job ? td_load_job(o.job, &t) : td_load_files(o.files, o.nfiles, &t))
+	uint32_t n = (uint32_t)(argc - first);
+	if (!n == !o.job || n > P3_MAX_NODES) {
+		p3_tool_say("expected a file, or --job and a number; see tracedump "
+			    "--help");
+		return P3_OPTIONS_USAGE;
+	}
+	if (o.job ? td_load_job(o.job, &t) : td_load_files(&argv[first], n, &t))
 		return 1;
 	status = main_find_message(&t, &o);
 	if (status == P3_OPTIONS_GO)

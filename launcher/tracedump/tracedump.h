@@ -12,8 +12,7 @@
  * tracedump - the parts of the program tracedump
  *
  *	tracedump.c	command line
- *	load.c		traces from a file, a core or a job: one clock, one list
- *	merge.c		traces of several hosts: their clocks
+ *	load.c		traces from files, a core or a job: one clock, one list
  *	flow.c		the records about one message; slices of time, and the messages'
  *			arrows between them
  *	text.c		functions, by elfutils; names; lines, as of the SeaStar's tool
@@ -102,15 +101,9 @@ struct td_trace {
 int td_load_files(char *const *paths, uint32_t n, struct td_trace *trace_out);
 int td_load_job(uint32_t pid, struct td_trace *trace_out);
 void td_free(struct td_trace *trace);
-
-/* ---- merge.c ---- */
-
-/* Align the clocks of the files, by records that are in order of their own times.  Return
- * 0, or an error after a line. */
+/* Align the clocks of the files, by records that are in order of their own times. */
 int td_merge(struct td_trace *trace);
-
-/* ---- load.c: calls found for each node of a core; returns likewise ---- */
-
+/* Call found for each node of a core. */
 int td_core_each(const char *path, int fd,
 	int (*found)(void *arg, const struct p3_trace_taken *taken), void *arg);
 

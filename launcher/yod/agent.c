@@ -15,42 +15,6 @@
 
 #define LAST_MS 10000 /* time for yod to take some of the last frames */
 
-struct p3_agent {
-	struct p3_spec spec;
-	char *bytes; /* of the order */
-	struct p3_frames conn;
-	char domain[P3_DOMAIN_NAMES + 1];
-	char address[INET6_ADDRSTRLEN];
-	bool cut;                /* the connection is broken */
-	struct p3_taps *taps;    /* the nodes' output */
-	struct p3_drain input;   /* the pipe of rank 0 */
-	struct p3_backlog trace; /* that yod has no room for yet */
-	uint64_t trace_room;
-	/* takes the frames for run.c */
-	void (*take)(void *arg, const struct p3_frame *f, const char *bytes);
-	void *arg;
-};
-
-const struct p3_spec *p3_agent_spec(const struct p3_agent *a)
-{
-	return &a->spec;
-}
-
-const struct p3_host *p3_agent_host(const struct p3_agent *a)
-{
-	return &a->spec.opt.hosts.host[a->spec.host];
-}
-
-const char *p3_agent_domain(const struct p3_agent *a)
-{
-	return a->spec.opt.hosts.n > 1 ? a->domain : NULL;
-}
-
-const char *p3_agent_address(const struct p3_agent *a)
-{
-	return a->address;
-}
-
 void p3_agent_tell(struct p3_agent *a, struct p3_frame f, const void *bytes)
 {
 	if (!a->cut)
@@ -140,29 +104,25 @@ static size_t agent_left(const struct p3_agent *a)
 	return p3_frames_owes(&a->conn) + p3_backlog_len(&a->trace);
 }
 
-/* Take what comes while the last frames are sent: only room for traces matters then. */
-static int agent_take_room(struct p3_agent *a)
-{
-	struct p3_frame f;
-	const char *bytes;
-	int rc = p3_frames_fill(&a->conn);
-	while (!p3_frames_next(&a->conn, &f, &bytes))
-		if (f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)
-			agent_add_trace_room(a, f.number);
-	return rc == -EAGAIN ? 0 : rc;
-}
-
-/* Send all frames, as long as yod takes any. */
+/* Send all frames, as long as yod takes any.  Of what comes meanwhile, only room for
+ * traces matters. */
 static void agent_send_last(struct p3_agent *a)
 {
 	int64_t end = p3_now_ms() + LAST_MS;
 	size_t before = agent_left(a), owes;
 	while (!p3_frames_flush(&a->conn) && (owes = agent_left(a)) &&
 		p3_now_ms() < end) {
+		struct p3_frame f;
+		const char *bytes;
 		if (owes < before)
 			end = p3_now_ms() + LAST_MS;
 		before = owes;
-		if (!p3_frames_wait(&a->conn, 100) || agent_take_room(a))
+		int rc =
+			p3_frames_wait(&a->conn, 100) ? p3_frames_fill(&a->conn) : -EPIPE;
+		while (!p3_frames_next(&a->conn, &f, &bytes))
+			if (f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)
+				agent_add_trace_room(a, f.number);
+		if (rc && rc != -EAGAIN)
 			return;
 	}
 }
@@ -174,11 +134,11 @@ void p3_agent_refuse(struct p3_agent *a, int status)
 	agent_send_last(a);
 }
 
-static int agent_say_no_yod(const struct p3_agent *a, int rc)
+static void agent_say_no_yod(const struct p3_agent *a, int rc)
 {
 	/* With another version, yod says it, when it has read HELLO. */
 	if (rc == -EPROTONOSUPPORT || rc == -ECONNRESET)
-		return P3_STATUS_YOD;
+		return;
 	if (rc == -ETIMEDOUT)
 		p3_say("--agent: standard input has %s for %g s (PTL3_FAR_TIMEOUT); "
 		       "expected a yod's order: see that yod and the remote shell have "
@@ -189,24 +149,6 @@ static int agent_say_no_yod(const struct p3_agent *a, int rc)
 	else
 		p3_say("--agent: standard input has no order of a yod; expected that yod "
 		       "--hosts starts the agent");
-	return P3_STATUS_YOD;
-}
-
-/* Read the order, which stays in memory for ever.  Return 0, or the exit status. */
-static int agent_read_order(struct p3_agent *a)
-{
-	struct p3_frame f;
-	const char *bytes;
-	p3_frames_begin_beat(&a->conn);
-	int rc = agent_await(a, &f, &bytes);
-	if (rc || f.op != P3_FRAME_ORDER)
-		return agent_say_no_yod(a, rc);
-	a->bytes = malloc(f.len + 1);
-	if (a->bytes)
-		memcpy(a->bytes, bytes, f.len);
-	return a->bytes && p3_spec_unpack(a->bytes, f.len, &a->spec)
-		       ? 0
-		       : agent_say_no_yod(a, 0);
 }
 
 /* Take yod's environment, umask and directory.  Return 0 or the exit status. */
@@ -220,8 +162,10 @@ static int agent_take_environment(struct p3_agent *a)
 		a->address[0] = '\0';
 	environ = o->env;
 	umask(o->mask);
-	p3_say_on(p3_agent_host(a)->name);
-	snprintf(a->domain, sizeof a->domain, "yod-%u-%.12s-%u", o->jid, o->tag, o->host);
+	a->host = &o->opt.hosts.host[o->host];
+	a->domain = o->opt.hosts.n > 1 ? a->name : NULL;
+	p3_say_on(a->host->name);
+	snprintf(a->name, sizeof a->name, "yod-%u-%.12s-%u", o->jid, o->tag, o->host);
 	if (!chdir(o->dir))
 		return 0;
 	p3_say("directory '%s': %s; expected the directory in which yod was started, on "
@@ -235,15 +179,20 @@ struct p3_agent *p3_agent_connect(int *status_out)
 {
 	static struct p3_agent agent;
 	struct p3_agent *a = &agent;
+	struct p3_frame f = {.op = P3_FRAME_HELLO, .number = P3_LAYOUT_WORD};
+	const char *bytes;
 	*status_out = P3_STATUS_YOD;
 	if (p3_frames_open(&a->conn, STDIN_FILENO, STDOUT_FILENO))
 		return NULL;
 	a->input.to.fd = -1;
 	a->trace_room = P3_STREAM_ROOM;
-	p3_agent_tell(a,
-		(struct p3_frame){.op = P3_FRAME_HELLO, .number = P3_LAYOUT_WORD}, NULL);
-	*status_out = agent_read_order(a);
-	if (*status_out) {
+	p3_agent_tell(a, f, NULL);
+	p3_frames_begin_beat(&a->conn);
+	int rc = agent_await(a, &f, &bytes);
+	if (!rc && f.op == P3_FRAME_ORDER && (a->bytes = malloc(f.len + 1)))
+		memcpy(a->bytes, bytes, f.len); /* it stays in memory for ever */
+	if (!a->bytes || !p3_spec_unpack(a->bytes, f.len, &a->spec)) {
+		agent_say_no_yod(a, rc);
 		agent_send_last(a);
 		return NULL;
 	}
@@ -269,38 +218,11 @@ void p3_agent_clean(void *agent)
 	struct p3_agent *a = agent;
 	struct p3_domain d;
 	struct p3_domain_why why;
-	if (p3_agent_domain(a) && !p3_domain_open(&d, P3_DOMAIN_BASE, a->domain, &why))
+	if (a->domain && !p3_domain_open(&d, P3_DOMAIN_BASE, a->domain, &why))
 		p3_domain_leave(&d);
 }
 
 /* ---- the loop ---- */
-
-/* Give up the connection to yod, which has ended. */
-static void agent_cut(struct p3_agent *a)
-{
-	if (a->cut)
-		return;
-	a->cut = true;
-	p3_frames_close(&a->conn);
-	a->take(a->arg, NULL, NULL);
-}
-
-static void agent_take_frame(
-	struct p3_agent *a, const struct p3_frame *f, const char *bytes)
-{
-	uint32_t i = 2 * f->node + (f->value == 1);
-	bool stream = f->value == 0 || f->value == 1;
-	if (f->op == P3_FRAME_ROOM && f->value == P3_FRAMES_TRACE)
-		agent_add_trace_room(a, f->number);
-	else if (f->op == P3_FRAME_ROOM && stream)
-		(void)p3_taps_room(a->taps, i, f->number);
-	else if (f->op == P3_FRAME_NO_OUTPUT && stream)
-		p3_taps_close(a->taps, i);
-	else if (f->op == P3_FRAME_INPUT)
-		(void)p3_drain_take(&a->input, bytes, f->len);
-	else
-		a->take(a->arg, f, bytes);
-}
 
 static void agent_on_frames(void *arg, int why)
 {
@@ -308,12 +230,27 @@ static void agent_on_frames(void *arg, int why)
 	struct p3_frame f;
 	const char *bytes;
 	int rc = 0;
-	while (!a->cut && !(rc = p3_frames_next(&a->conn, &f, &bytes)))
-		agent_take_frame(a, &f, bytes);
+	while (!a->cut && !(rc = p3_frames_next(&a->conn, &f, &bytes))) {
+		uint32_t i = 2 * f.node + (f.value == 1);
+		bool stream = f.value == 0 || f.value == 1;
+		if (f.op == P3_FRAME_ROOM && f.value == P3_FRAMES_TRACE)
+			agent_add_trace_room(a, f.number);
+		else if (f.op == P3_FRAME_ROOM && stream)
+			(void)p3_taps_room(a->taps, i, f.number);
+		else if (f.op == P3_FRAME_NO_OUTPUT && stream)
+			p3_taps_close(a->taps, i);
+		else if (f.op == P3_FRAME_INPUT)
+			(void)p3_drain_take(&a->input, bytes, f.len);
+		else
+			a->take(a->arg, &f, bytes);
+	}
 	if (rc == -EPROTO)
 		agent_say_garbage(a);
-	if (why || (rc && rc != -EAGAIN))
-		agent_cut(a);
+	if ((!why && (!rc || rc == -EAGAIN)) || a->cut)
+		return;
+	a->cut = true; /* give up the connection to yod, which has ended */
+	p3_frames_close(&a->conn);
+	a->take(a->arg, NULL, NULL);
 }
 
 /* ---- output and input ---- */
@@ -343,18 +280,6 @@ static void agent_moved_input(struct p3_drain *d, size_t n, int err)
 		p3_drain_close(d);
 }
 
-/* Make the pipe for the input of rank 0, and set its read end. */
-static int agent_open_input(struct p3_agent *a, struct p3_loop *loop, int *stdin_out)
-{
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC))
-		return -errno;
-	*stdin_out = ends[0];
-	a->input.moved = agent_moved_input;
-	a->input.arg = a;
-	return p3_drain_open(&a->input, loop, ends[1]);
-}
-
 int p3_agent_open(struct p3_agent *a, struct p3_loop *loop, struct p3_taps **taps_out,
 	int *stdin_out,
 	void (*order)(void *arg, const struct p3_frame *f, const char *bytes), void *arg)
@@ -363,16 +288,22 @@ int p3_agent_open(struct p3_agent *a, struct p3_loop *loop, struct p3_taps **tap
 		.take = agent_take_output,
 		.idle = agent_idle_output,
 		.arg = a};
-	int rc = 0;
+	int rc = 0, ends[2];
 	a->take = order;
 	a->arg = arg;
 	*taps_out = a->taps = p3_taps_create(loop, &conf);
 	if (!a->taps)
 		return -ENOMEM;
-	if (p3_agent_host(a)->first == 0)
-		rc = agent_open_input(a, loop, stdin_out);
-	else if ((*stdin_out = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+	a->input.moved = agent_moved_input;
+	a->input.arg = a;
+	if (a->host->first)
+		*stdin_out = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	else
+		*stdin_out = pipe2(ends, O_CLOEXEC) ? -1 : ends[0];
+	if (*stdin_out < 0)
 		rc = -errno;
+	else if (!a->host->first)
+		rc = p3_drain_open(&a->input, loop, ends[1]);
 	p3_frames_begin_beat(&a->conn);
 	return rc ? rc : p3_frames_attach(&a->conn, loop, agent_on_frames, a);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages to the agents of all hosts: signals, barriers, cards, ends, trace files. */
+/*
+ * What concerns all hosts: signals, barriers, cards, ends, trace files; standard streams,
+ * which are rank 0's input and the output of all
+ */
 #include "launcher/yod/remote.h"
 #include "launcher/loop.h"
 #include "shm/job.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +24,9 @@ void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *byte
 
 /* ---- signals ---- */
 
-static uint64_t agents_signal_bit(int sig)
+void p3_agents_signal(void *agents, int sig)
 {
-	return 1ull << sig;
-}
-
-void p3_agents_signal(struct p3_agents *a, int sig)
-{
+	struct p3_agents *a = agents;
 	if (a->go_sent) {
 		p3_agents_tell_all(
 			a, (struct p3_frame){.op = P3_FRAME_SIGNAL, .value = sig}, NULL);
@@ -35,16 +35,16 @@ void p3_agents_signal(struct p3_agents *a, int sig)
 	/* Keep it for nodes that are yet to start.  A stop and its end undo each
 	 * other. */
 	if (sig == SIGTSTP)
-		a->early_signals &= ~agents_signal_bit(SIGCONT);
+		a->early_signals &= ~(1ull << SIGCONT);
 	if (sig == SIGCONT)
-		a->early_signals &= ~agents_signal_bit(SIGTSTP);
-	a->early_signals |= agents_signal_bit(sig);
+		a->early_signals &= ~(1ull << SIGTSTP);
+	a->early_signals |= 1ull << sig;
 }
 
 void p3_agents_pass_signals(struct p3_agents *a)
 {
 	for (int sig = 1; sig < 64; sig++)
-		if (a->early_signals & agents_signal_bit(sig))
+		if (a->early_signals >> sig & 1)
 			p3_agents_signal(a, sig);
 	a->early_signals = 0;
 }
@@ -108,25 +108,23 @@ void p3_agents_say_barrier(struct p3_agents *a)
 /* Answer if all cards have come, or if one can never come. */
 static void agents_see_to_cards(struct p3_agents *a)
 {
+	struct p3_frame f = {.op = P3_FRAME_CARDS};
 	if (!a->cards_n)
 		return;
 	if (a->cards_n == a->opt->size) {
-		struct p3_frame f = {.op = P3_FRAME_CARDS,
-			.number = a->card_len,
-			.len = a->card_len * a->opt->size};
+		f.number = a->card_len;
+		f.len = a->card_len * a->opt->size;
 		p3_agents_tell_all(a, f, a->cards);
 		a->cards_n = 0;
 		for (uint32_t i = 0; i < a->opt->size; i++)
 			a->rank[i].carded = false;
 		return;
 	}
-	for (uint32_t i = 0; i < a->opt->size; i++)
-		if (a->rank[i].gone && !a->rank[i].carded) {
-			struct p3_frame f = {
-				.op = P3_FRAME_CARDS, .value = EPIPE, .node = i};
-			p3_agents_tell_all(a, f, NULL);
-			return;
-		}
+	while (f.node < a->opt->size && (!a->rank[f.node].gone || a->rank[f.node].carded))
+		f.node++;
+	f.value = EPIPE;
+	if (f.node < a->opt->size)
+		p3_agents_tell_all(a, f, NULL);
 }
 
 bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, size_t len)
@@ -155,28 +153,23 @@ void p3_agents_on_gone(struct p3_agents *a, uint32_t rank)
 
 /* ---- trace files ---- */
 
-/* Open "job.c1.trace" for job.trace and the host c1. */
-static int agents_trace_open(struct p3_agents *a, uint32_t host)
-{
-	char *name;
-	const char *path = a->opt->trace, *slash = strrchr(path, '/');
-	const char *dot = strrchr(slash ? slash + 1 : path, '.');
-	int stem = dot ? (int)(dot - path) : (int)strlen(path);
-	if (asprintf(&name, "%.*s.%s%s", stem, path, a->hosts->host[host].name,
-		    path + stem) < 0)
-		return -ENOMEM;
-	int fd = p3_tracefile_open(name);
-	free(name);
-	a->link[host].trace = fd;
-	return fd < 0 ? fd : 0;
-}
-
+/* The file is "job.c1.trace" for job.trace and the host c1. */
 int p3_agents_open_traces(struct p3_agents *a)
 {
-	int rc = 0;
-	for (uint32_t h = 0; a->opt->trace && h < a->hosts->n && !rc; h++)
-		rc = agents_trace_open(a, h);
-	return rc;
+	const char *path = a->opt->trace, *slash = path ? strrchr(path, '/') : NULL;
+	const char *dot = path ? strrchr(slash ? slash + 1 : path, '.') : NULL;
+	for (uint32_t h = 0; path && h < a->hosts->n; h++) {
+		int stem = dot ? (int)(dot - path) : (int)strlen(path);
+		char *name;
+		if (asprintf(&name, "%.*s.%s%s", stem, path, a->hosts->host[h].name,
+			    path + stem) < 0)
+			return -ENOMEM;
+		int fd = a->link[h].trace = p3_tracefile_open(name);
+		free(name);
+		if (fd < 0)
+			return fd;
+	}
+	return 0;
 }
 
 static void agents_trace_close(struct p3_agents *a, uint32_t host)
@@ -186,12 +179,14 @@ static void agents_trace_close(struct p3_agents *a, uint32_t host)
 	a->link[host].trace = -1;
 }
 
-static void agents_trace_append(
-	struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
+bool p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
 {
-	int fd = a->link[host].trace;
-	while (len && fd >= 0) {
-		ssize_t n = write(fd, bytes, len);
+	struct p3_frame f = {
+		.op = P3_FRAME_ROOM, .value = P3_FRAMES_TRACE, .number = len};
+	if (len > P3_STREAM_ROOM)
+		return false;
+	while (len && a->link[host].trace >= 0) {
+		ssize_t n = write(a->link[host].trace, bytes, len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
@@ -200,20 +195,11 @@ static void agents_trace_append(
 				a->hosts->host[host].name, strerror(errno));
 			a->trace_lost = true;
 			agents_trace_close(a, host);
-			return;
+			break;
 		}
 		bytes += n;
 		len -= (size_t)n;
 	}
-}
-
-bool p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
-{
-	struct p3_frame f = {
-		.op = P3_FRAME_ROOM, .value = P3_FRAMES_TRACE, .number = len};
-	if (len > P3_STREAM_ROOM)
-		return false;
-	agents_trace_append(a, host, bytes, len);
 	p3_frames_send(&a->link[host].conn, f, NULL);
 	return true;
 }
@@ -223,4 +209,126 @@ bool p3_agents_close_traces(struct p3_agents *a)
 	for (uint32_t h = 0; h < a->hosts->n; h++)
 		agents_trace_close(a, h);
 	return !a->trace_lost;
+}
+
+/* ---- input; rank 0 is on the first host ---- */
+
+static void forward_take_input(void *arg, uint32_t i, const char *bytes, size_t len)
+{
+	struct p3_agents *a = arg;
+	struct p3_frame f = {.op = P3_FRAME_INPUT, .node = i, .len = len};
+	if (!a->link[0].closed)
+		p3_frames_send(&a->link[0].conn, f, bytes);
+}
+
+int p3_forward_begin_input(struct p3_agents *a)
+{
+	int fd = fcntl(a->stdin_fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : p3_taps_add(a->input, 0, fd);
+}
+
+/* ---- output ---- */
+
+/* Tell an agent that n bytes of a stream were handed on, or that it has no reader. */
+static void forward_moved_output(void *arg, uint32_t i, size_t n)
+{
+	struct p3_agents *a = arg;
+	uint32_t h = (uint32_t)(p3_hosts_of(a->hosts, i / 2) - a->hosts->host);
+	struct p3_frame f = {.op = n ? P3_FRAME_ROOM : P3_FRAME_NO_OUTPUT,
+		.node = i / 2,
+		.value = (int32_t)(i % 2),
+		.number = n};
+	if (!a->link[h].closed)
+		p3_frames_send(&a->link[h].conn, f, NULL);
+}
+
+/* Bytes that a file does not take are lost, and their rank goes on: as on one host, a
+ * full disk is no reason to end it, and later bytes may find room.  Name the first such
+ * file; p3_forward_say_lost() names the ranks of all. */
+static void forward_moved_to_file(struct p3_drain *d, size_t n, int err)
+{
+	struct p3_agents *a = d->arg;
+	uint32_t i = (uint32_t)(d - a->files);
+	if (err == EPIPE) {
+		p3_drain_close(d);
+		n = 0;
+	} else if (err) {
+		if (!a->output_lost)
+			p3_outdir_say_lost(a->opt->output_dir, i / 2, (int)(i % 2), err);
+		a->output_lost = a->rank[i / 2].lost = true;
+	}
+	forward_moved_output(a, i, n);
+}
+
+bool p3_forward_take(struct p3_agents *a, uint32_t i, const char *bytes, size_t len)
+{
+	return a->files ? p3_drain_take(&a->files[i], bytes, len)
+			: p3_output_take(a->c.output, i, bytes, len);
+}
+
+bool p3_forward_owes(const struct p3_agents *a)
+{
+	for (uint32_t i = 0; a->files && i < 2 * a->opt->size; i++)
+		if (a->files[i].to.fd >= 0 && p3_backlog_len(&a->files[i].bytes))
+			return true;
+	return false;
+}
+
+bool p3_forward_say_lost(const struct p3_agents *a)
+{
+	char text[200];
+	struct p3_ranks ranks = {{{0}}};
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < a->opt->size; i++)
+		if (a->rank[i].lost) {
+			p3_ranks_add(&ranks, i);
+			n++;
+		}
+	p3_ranks_print(&ranks, text, sizeof text);
+	if (n > 1)
+		p3_say("--output-dir: the files of ranks %s in %s lack output", text,
+			a->opt->output_dir);
+	return !n;
+}
+
+int p3_forward_open(struct p3_agents *a)
+{
+	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
+	bool files = a->opt->output_dir_fd >= 0;
+	struct p3_output_conf conf = {.loop = &a->c.loop,
+		.ranks = files ? 0 : a->opt->size,
+		.plain = !a->opt->tag,
+		.remote = true,
+		.moved = forward_moved_output,
+		.arg = a};
+	struct p3_taps_conf input = {.n = 1, .take = forward_take_input, .arg = a};
+	a->c.output = p3_output_create(&conf, to);
+	a->input = p3_taps_create(&a->c.loop, &input);
+	if (!a->c.output || !a->input)
+		return -errno;
+	if (files && !(a->files = calloc(2 * a->opt->size, sizeof *a->files)))
+		return -ENOMEM;
+	for (uint32_t i = 0; files && i < 2 * a->opt->size; i++)
+		a->files[i] = (struct p3_drain){
+			.to.fd = -1, .moved = forward_moved_to_file, .arg = a};
+	int rc = 0;
+	for (uint32_t i = 0; i < 2 * a->opt->size && !rc; i++) {
+		if (a->opt->only && !p3_ranks_has(&a->opt->only_ranks, i / 2))
+			continue;
+		int fd = files ? p3_outdir_file(
+					 a->opt->output_dir_fd, i / 2, (int)(i % 2), 0)
+			       : -1;
+		rc = !files   ? p3_output_add(a->c.output, i)
+		     : fd < 0 ? fd
+			      : p3_drain_open(&a->files[i], &a->c.loop, fd);
+	}
+	return rc;
+}
+
+void p3_forward_close(struct p3_agents *a)
+{
+	p3_taps_destroy(a->input);
+	for (uint32_t i = 0; a->files && i < 2 * a->opt->size; i++)
+		p3_drain_close(&a->files[i]);
+	free(a->files);
 }

@@ -78,16 +78,6 @@ static void control_end_by_signal(struct p3_control *c, int sig)
 		c->ops->ask(c->arg, sig);
 }
 
-/* Note a stop or its end.  The time-out does not count the time between them. */
-static void control_note_stop(struct p3_control *c, bool stops)
-{
-	if (stops && c->stopped_at)
-		return;
-	if (!stops && c->stopped_at && c->timeout_at != P3_NEVER)
-		c->timeout_at += p3_now_ms() - c->stopped_at;
-	c->stopped_at = stops ? p3_now_ms() : 0;
-}
-
 void p3_control_on_signal(struct p3_control *c, int sig)
 {
 	if (sig == SIGCHLD)
@@ -95,8 +85,11 @@ void p3_control_on_signal(struct p3_control *c, int sig)
 	else if (p3_signals_ends(sig))
 		control_end_by_signal(c, sig);
 	else {
-		if (sig == SIGTSTP || sig == SIGCONT)
-			control_note_stop(c, sig == SIGTSTP);
+		/* The time-out does not count the time between a stop and its end. */
+		if (sig == SIGCONT && c->stopped_at && c->timeout_at != P3_NEVER)
+			c->timeout_at += p3_now_ms() - c->stopped_at;
+		if (sig == SIGCONT || (sig == SIGTSTP && !c->stopped_at))
+			c->stopped_at = sig == SIGTSTP ? p3_now_ms() : 0;
 		c->ops->signal(c->arg, sig);
 	}
 }

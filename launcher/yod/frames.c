@@ -228,39 +228,29 @@ int p3_frames_fill(struct p3_frames *c)
 	return n > 0 ? 0 : (int)n;
 }
 
-/* Judge the first word, which all versions have.  Return 0 or -errno. */
-static int frames_judge(const struct p3_frames *c, uint32_t *magic_out)
-{
-	size_t len = p3_backlog_len(&c->got);
-	size_t n = len < sizeof *magic_out ? len : sizeof *magic_out;
-	uint32_t magic = P3_FRAMES_MAGIC;
-	memcpy(&magic, p3_backlog_bytes(&c->got), n);
-	*magic_out = magic;
-	if (magic == P3_FRAMES_MAGIC)
-		return 0;
-	if ((magic & ~VERSION) != (P3_FRAMES_MAGIC & ~VERSION))
-		return -EPROTO;
-	return n < sizeof magic ? -EAGAIN : -EPROTONOSUPPORT;
-}
-
 static int frames_next(
 	struct p3_frames *c, struct p3_frame *f_out, const char **bytes_out)
 {
-	struct p3_frame f;
-	if (!p3_backlog_len(&c->got))
+	size_t len = p3_backlog_len(&c->got);
+	struct p3_frame f = {.magic = P3_FRAMES_MAGIC};
+	if (!len)
 		return -EAGAIN;
-	int rc = frames_judge(c, &f_out->magic);
-	if (rc)
-		return rc;
-	if (p3_backlog_len(&c->got) < sizeof f)
+	const char *bytes = p3_backlog_bytes(&c->got);
+	/* Judge the first word, which all versions have, or what there is of it. */
+	memcpy(&f, bytes, len < sizeof f ? len : sizeof f);
+	f_out->magic = f.magic;
+	if ((f.magic & ~VERSION) != (P3_FRAMES_MAGIC & ~VERSION))
+		return -EPROTO;
+	if (f.magic != P3_FRAMES_MAGIC)
+		return len < sizeof f.magic ? -EAGAIN : -EPROTONOSUPPORT;
+	if (len < sizeof f)
 		return -EAGAIN;
-	memcpy(&f, p3_backlog_bytes(&c->got), sizeof f);
 	if (!f.op || f.op >= P3_FRAME_OPS || f.len > P3_FRAMES_LONG)
 		return -EPROTO;
-	if (p3_backlog_len(&c->got) < sizeof f + f.len)
+	if (len < sizeof f + f.len)
 		return -EAGAIN;
 	*f_out = f;
-	*bytes_out = p3_backlog_bytes(&c->got) + sizeof f;
+	*bytes_out = bytes + sizeof f;
 	p3_backlog_take(&c->got, sizeof f + f.len);
 	return 0;
 }

@@ -27,39 +27,22 @@
  * the terminal.
  */
 struct tty {
-	int fd; /* -1: no terminal */
+	int fd; /* the first of 0 to 2 that is a terminal, or -1 */
 	struct termios was;
 };
-
-/* Save the settings of the terminal on standard input, or else on standard output or
- * error. */
-static struct tty tty_keep(void)
-{
-	struct tty tty = {.fd = -1};
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && tty.fd < 0; fd++)
-		if (!tcgetattr(fd, &tty.was))
-			tty.fd = fd;
-	return tty;
-}
-
-static bool tty_is_as_it_was(const struct tty *tty)
-{
-	struct termios now;
-	const struct termios *was = &tty->was;
-	if (tcgetattr(tty->fd, &now))
-		return true;
-	return now.c_iflag == was->c_iflag && now.c_oflag == was->c_oflag &&
-	       now.c_cflag == was->c_cflag && now.c_lflag == was->c_lflag &&
-	       !memcmp(now.c_cc, was->c_cc, sizeof now.c_cc);
-}
 
 /* Restore the settings if this process is in the foreground and they differ.  SIGTTOU
  * must be blocked or ignored. */
 static void tty_restore(const struct tty *tty)
 {
-	if (tty->fd < 0 || tcgetpgrp(tty->fd) != getpgrp() || tty_is_as_it_was(tty))
+	struct termios now;
+	const struct termios *was = &tty->was;
+	if (tty->fd < 0 || tcgetpgrp(tty->fd) != getpgrp() || tcgetattr(tty->fd, &now))
 		return;
-	(void)tcsetattr(tty->fd, TCSADRAIN, &tty->was);
+	if (now.c_iflag != was->c_iflag || now.c_oflag != was->c_oflag ||
+		now.c_cflag != was->c_cflag || now.c_lflag != was->c_lflag ||
+		memcmp(now.c_cc, was->c_cc, sizeof now.c_cc) != 0)
+		(void)tcsetattr(tty->fd, TCSADRAIN, was);
 }
 
 /*
@@ -77,8 +60,9 @@ struct input {
 };
 
 /* Read the terminal when the pipe has taken what was read before. */
-static void input_watch(struct input *in)
+static void input_watch(void *arg)
 {
+	struct input *in = arg;
 	bool wanted = in->to.to.fd >= 0 && !p3_backlog_len(&in->to.bytes);
 	if (in->from.fd >= 0 && !in->again.linked)
 		(void)p3_loop_watch(in->loop, &in->from, wanted ? EPOLLIN : 0);
@@ -90,11 +74,6 @@ static void input_on_moved(struct p3_drain *to, size_t n, int err)
 	if (err)
 		p3_drain_close(to);
 	input_watch(to->arg);
-}
-
-static void input_on_again(void *arg)
-{
-	input_watch(arg);
 }
 
 static void input_on_ready(void *arg, uint32_t events)
@@ -121,7 +100,7 @@ static int input_open(struct input *in, struct p3_loop *loop, int *stdin_out)
 	int ends[2];
 	*in = (struct input){.loop = loop,
 		.from = {.fd = -1, .on = input_on_ready, .arg = in},
-		.again = {.on = input_on_again, .arg = in},
+		.again = {.on = input_watch, .arg = in},
 		.to = {.to.fd = -1, .moved = input_on_moved, .arg = in}};
 	*stdin_out = STDIN_FILENO;
 	if (!isatty(STDIN_FILENO))
@@ -135,34 +114,6 @@ static int input_open(struct input *in, struct p3_loop *loop, int *stdin_out)
 
 /* ---- the guard ---- */
 
-/* Reap orphans.  Return true when yod itself has ended. */
-static bool guard_yod_ended(pid_t yod, int *status_out)
-{
-	pid_t pid;
-	while ((pid = p3_reap_any()) > 0) {
-		if (pid == yod)
-			return p3_reap_fate(yod, status_out);
-		p3_reap_take(pid);
-	}
-	return false;
-}
-
-/* Pass a signal on to yod.  yod stops the groups of a stopped job; this process stops
- * too, so that the shell sees the stop.  A yod that another process has stopped acts on
- * no signal before SIGCONT.  SIGCONT goes in front of a signal that ends the job, not
- * behind it: yod might be ending by then, and LeakSanitizer, which stops yod to examine
- * it, would wait for ever for a stop that SIGCONT has undone. */
-static void guard_hand_signal_on(pid_t yod, int sig)
-{
-	if (sig == SIGCHLD)
-		return;
-	if (p3_signals_ends(sig))
-		kill(yod, SIGCONT);
-	kill(yod, sig);
-	if (sig == SIGTSTP)
-		raise(SIGSTOP);
-}
-
 struct guard_ends {
 	pid_t yod;
 	int alive[2];
@@ -172,43 +123,46 @@ struct guard_ends {
 	struct tty tty; /* as it was before the first node could change it */
 };
 
+/* Pass signals on to yod.  yod stops the groups of a stopped job; this process stops
+ * too, so that the shell sees the stop.  A yod that another process has stopped acts on
+ * no signal before SIGCONT.  SIGCONT goes in front of a signal that ends the job, not
+ * behind it: yod might be ending by then, and LeakSanitizer, which stops yod to examine
+ * it, would wait for ever for a stop that SIGCONT has undone. */
 static void guard_on_signals(void *arg, uint32_t events)
 {
 	struct guard_ends *e = arg;
 	int sig;
 	(void)events;
-	while ((sig = p3_signals_next(e->signals.fd)))
-		guard_hand_signal_on(e->yod, sig);
-}
-
-static int guard_watch(struct guard_ends *e)
-{
-	int status;
-	(void)p3_loop_watch(&e->loop, &e->signals, EPOLLIN);
-	input_watch(&e->in);
-	while (!guard_yod_ended(e->yod, &status))
-		p3_loop_run(&e->loop, P3_NEVER);
-	return status;
-}
-
-/* Reap children that end by themselves, for ms at most. */
-static void guard_let_end(int ms)
-{
-	int64_t end = p3_now_ms() + ms;
-	pid_t pid;
-	while (ms && (pid = p3_reap_any()) >= 0 && p3_now_ms() < end)
-		if (pid)
-			p3_reap_take(pid);
-		else
-			usleep(GRACE_TURN_US);
+	while ((sig = p3_signals_next(e->signals.fd))) {
+		if (sig == SIGCHLD)
+			continue;
+		if (p3_signals_ends(sig))
+			kill(e->yod, SIGCONT);
+		kill(e->yod, sig);
+		if (sig == SIGTSTP)
+			raise(SIGSTOP);
+	}
 }
 
 static _Noreturn void guard_run(struct guard_ends *e, const struct p3_guard_duty *duty)
 {
 	static const int to[2] = {STDOUT_FILENO, STDERR_FILENO};
+	bool ended = false;
+	int status = 0, tries = 0;
+	pid_t pid;
 	p3_say_by(NULL, NULL);
 	FAULT_POINT("yod.guard_began");
-	int status = guard_watch(e);
+	(void)p3_loop_watch(&e->loop, &e->signals, EPOLLIN);
+	input_watch(&e->in);
+	for (;;) { /* reap orphans, until yod itself has ended */
+		while (!ended && (pid = p3_reap_any()) > 0)
+			if (!(ended = pid == e->yod))
+				p3_reap_take(pid);
+		if (ended)
+			break;
+		p3_loop_run(&e->loop, P3_NEVER);
+	}
+	(void)p3_reap_fate(e->yod, &status);
 	FAULT_POINT("yod.guard_unswept");
 	/* A reader that does not read must not keep this process from the sweep: lines
 	 * wait for p3_output_close(). */
@@ -218,8 +172,13 @@ static _Noreturn void guard_run(struct guard_ends *e, const struct p3_guard_duty
 		p3_say("the launcher (pid %d) was killed by signal %d (%s); ending the "
 		       "job",
 			(int)e->yod, WTERMSIG(status), strsignal(WTERMSIG(status)));
-	guard_let_end(duty->grace_ms);
-	int tries = 0;
+	/* Reap children that end by themselves. */
+	int64_t end = p3_now_ms() + duty->grace_ms;
+	while (duty->grace_ms && (pid = p3_reap_any()) >= 0 && p3_now_ms() < end)
+		if (pid)
+			p3_reap_take(pid);
+		else
+			usleep(GRACE_TURN_US);
 	while (tries < SWEEP_TRIES && !p3_reap_sweep(SWEEP_MS))
 		tries++;
 	if (tries == SWEEP_TRIES)
@@ -253,7 +212,10 @@ int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out)
 	int rc = guard_open_ends(&e, &g);
 	if (rc)
 		return rc;
-	e.tty = tty_keep();
+	e.tty.fd = -1;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && e.tty.fd < 0; fd++)
+		if (!tcgetattr(fd, &e.tty.was))
+			e.tty.fd = fd;
 	pid_t yod = fork();
 	if (yod < 0)
 		return -errno;

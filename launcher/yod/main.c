@@ -7,25 +7,16 @@
  * of --output-dir and --trace.
  */
 #include "launcher/yod/remote.h"
+#include "shm/heap.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Open missing standard descriptors: else a socket of yod could become a node's stdout.
- * Output to a missing stdout fails nevertheless: it would be lost without a word. */
-static int main_open_missing_standard_fds(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-		int how = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", how) < 0)
-			return -errno;
-	}
-	return 0;
-}
 
 static int main_say_cannot(const char *what, int rc, const char *remedy)
 {
@@ -33,22 +24,73 @@ static int main_say_cannot(const char *what, int rc, const char *remedy)
 	return P3_STATUS_YOD;
 }
 
-/* Place n nodes on this host's CPUs. */
-static int main_place_nodes(
-	const struct p3_opt *opt, uint32_t n, struct p3_place *place_out)
+/*
+ * valgrind - the library for nodes that run under valgrind
+ *
+ * Helgrind and drd take C11 atomics for races; a second libportals, in a folder beside
+ * the usual one (cmake/valgrind.cmake), announces them.  Both have the same layout: one
+ * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes
+ * before RUNPATH and /etc/ld.so.conf.  This does not work for a program with an RPATH
+ * (--disable-new-dtags) or one that is linked with libportals.a; the library then says
+ * by itself that it is the wrong one (lib/job/job.c).
+ */
+
+#define VALGRIND         "valgrind"
+#define VALGRIND_BETWEEN " \t\n;&|(){}`'\"<>"
+
+#ifndef P3_VALGRIND_DIR /* relative to yod's folder */
+#define P3_VALGRIND_DIR "../lib/portals/valgrind"
+#endif
+#ifndef P3_SONAME
+#define P3_SONAME "libportals.so.0"
+#endif
+
+/* Return true if valgrind is the program, or a word in a wrapper's arguments: env
+ * valgrind ..., sh -c '... /usr/bin/valgrind ...'. */
+static bool valgrind_is_in(char *const *argv)
 {
-	struct p3_place_machine here;
-	*place_out = (struct p3_place){.cpus = p3_cpus_usable()};
-	if (opt->place.bind == P3_BIND_NONE)
-		return 0;
-	int rc = p3_place_here(&here);
-	if (rc)
-		return main_say_cannot("cannot read the CPUs that yod may use", rc,
-			"do without --bind and -VN");
-	return p3_place_make(&here, &opt->place, n, place_out);
+	const size_t n = strlen(VALGRIND);
+	for (; *argv; argv++)
+		for (const char *text = *argv; *text;) {
+			size_t len = strcspn(text, VALGRIND_BETWEEN);
+			/* a word that is "valgrind", or a path that ends so */
+			if (len >= n && !memcmp(text + len - n, VALGRIND, n) &&
+				(len == n || text[len - n - 1] == '/'))
+				return true;
+			text += len;
+			text += strspn(text, VALGRIND_BETWEEN);
+		}
+	return false;
 }
 
-/* Choose the folder of the library that announces its atomics (yod.h) for each
+/* Print a line that names the folder, and return its path in malloc()ed memory; or
+ * return NULL after an error line. */
+static const char *valgrind_folder(void)
+{
+	char *dir = p3_own_path(P3_VALGRIND_DIR), *file = NULL;
+	char *shorter = dir ? realpath(dir, NULL) : NULL;
+	if (shorter) {
+		free(dir);
+		dir = shorter;
+	}
+	bool there =
+		dir && asprintf(&file, "%s/" P3_SONAME, dir) >= 0 && !access(file, R_OK);
+	if (there)
+		p3_say("valgrind: nodes use %s, which tells it about atomics "
+		       "(--valgrind off: they do not)",
+			file);
+	else
+		p3_say("valgrind: no %s in %s; expected the one that tells helgrind "
+		       "about atomics: it is built where valgrind's headers are "
+		       "installed",
+			P3_SONAME, dir ? dir : "lib/portals/valgrind");
+	free(file);
+	if (!there)
+		free(dir);
+	return there ? dir : NULL;
+}
+
+/* Choose the folder of the library that announces its atomics for each
  * program that runs under valgrind, or for all programs with --valgrind=on.  Return
  * false, after an error line, if that option is set and the library does not exist. */
 static bool main_choose_libraries(struct p3_opt *opt)
@@ -58,28 +100,50 @@ static bool main_choose_libraries(struct p3_opt *opt)
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
 		bool watched = opt->valgrind == P3_VALGRIND_ON ||
 			       (opt->valgrind == P3_VALGRIND_AUTO &&
-				       p3_valgrind_is_in(opt->prog[i].argv));
+				       valgrind_is_in(opt->prog[i].argv));
 		if (!watched)
 			continue;
 		if (!looked)
-			dir = p3_valgrind_folder();
+			dir = valgrind_folder();
 		looked = true;
 		opt->prog[i].lib_dir = dir;
 	}
 	return dir || opt->valgrind != P3_VALGRIND_ON;
 }
 
+/* Return true if the loader finds the allocator that --shared-heap preloads into nodes;
+ * else print a line. */
+static bool main_finds_preload(void)
+{
+	if (dlopen(P3_HEAP_JEMALLOC, RTLD_LAZY | RTLD_LOCAL))
+		return true;
+	const char *why = dlerror();
+	/* The loader found the library but has no thread storage left for it: programs
+	 * that start with the library have it. */
+	if (strstr(why, "static TLS"))
+		return true;
+	p3_say("--shared-heap: %s; install the package libjemalloc2", why);
+	return false;
+}
+
 /* Check what n nodes need on this host.  Return P3_OPT_RUN, or the exit status. */
 static int main_check(const struct p3_opt *opt, uint32_t n, struct p3_place *place_out)
 {
-	for (uint32_t i = 0; i < opt->prog_n; i++) {
-		int rc = p3_prog_check(&opt->prog[i]);
-		if (rc)
+	struct p3_place_machine here;
+	int rc;
+	for (uint32_t i = 0; i < opt->prog_n; i++)
+		if ((rc = p3_prog_check(&opt->prog[i])))
 			return rc;
+	*place_out = (struct p3_place){.cpus = p3_cpus_usable()};
+	if (opt->place.bind != P3_BIND_NONE) {
+		rc = p3_place_here(&here);
+		if (rc)
+			return main_say_cannot("cannot read the CPUs that yod may use",
+				rc, "do without --bind and -VN");
+		if (p3_place_make(&here, &opt->place, n, place_out))
+			return P3_STATUS_YOD;
 	}
-	if (main_place_nodes(opt, n, place_out))
-		return P3_STATUS_YOD;
-	return opt->shared_heap && !p3_preload_is_there() ? P3_STATUS_YOD : P3_OPT_RUN;
+	return opt->shared_heap && !main_finds_preload() ? P3_STATUS_YOD : P3_OPT_RUN;
 }
 
 /* Return the exit status of a run that only printed (--help, --plan), or P3_STATUS_YOD if
@@ -100,29 +164,6 @@ static int main_say_no_agent(int rc)
 		"cannot start the agent", rc, "see ulimit -u and ulimit -n");
 }
 
-/* Wait until the job is to start.  Return P3_OPT_RUN, or the exit status. */
-static int main_prepare_agent(
-	struct p3_agent *agent, struct p3_opt *opt, struct p3_place *place_out)
-{
-	const struct p3_host *host = p3_agent_host(agent);
-	opt->domain = p3_agent_domain(agent);
-	int rc = main_check(opt, host->size, place_out);
-	int moved =
-		rc == P3_OPT_RUN && place_out->bound
-			? p3_place_shift(place_out, host->first, host->size, opt->size)
-			: 0;
-	if (moved)
-		rc = main_say_no_agent(moved);
-	if (rc == P3_OPT_RUN && (!p3_plan_check_fds(opt, host->size, true) ||
-					!main_choose_libraries(opt)))
-		rc = P3_STATUS_YOD;
-	if (rc != P3_OPT_RUN)
-		p3_agent_refuse(agent, rc);
-	else if (!p3_agent_await_go(agent))
-		rc = P3_STATUS_YOD;
-	return rc;
-}
-
 /* Run the part of a job that is on this host, for the yod that has started this one. */
 static int main_be_agent(void)
 {
@@ -137,8 +178,22 @@ static int main_be_agent(void)
 	struct p3_agent *agent = p3_agent_connect(&rc);
 	if (!agent)
 		return rc;
-	opt = p3_agent_spec(agent)->opt;
-	rc = main_prepare_agent(agent, &opt, &place);
+	const struct p3_host *host = agent->host;
+	opt = agent->spec.opt;
+	opt.domain = agent->domain;
+	rc = main_check(&opt, host->size, &place);
+	int moved = rc == P3_OPT_RUN && place.bound
+			    ? p3_place_shift(&place, host->first, host->size, opt.size)
+			    : 0;
+	if (moved)
+		rc = main_say_no_agent(moved);
+	if (rc == P3_OPT_RUN && (!p3_plan_check_fds(&opt, host->size, true) ||
+					!main_choose_libraries(&opt)))
+		rc = P3_STATUS_YOD;
+	if (rc != P3_OPT_RUN)
+		p3_agent_refuse(agent, rc);
+	else if (!p3_agent_await_go(agent))
+		rc = P3_STATUS_YOD;
 	if (rc != P3_OPT_RUN)
 		return rc;
 	struct p3_guard_duty duty = {.last = p3_agent_clean, .arg = agent};
@@ -148,8 +203,7 @@ static int main_be_agent(void)
 		p3_agent_refuse(agent, rc);
 		return rc;
 	}
-	return p3_run_job(
-		&opt, &place, p3_agent_spec(agent)->jid, &guard, signals, agent);
+	return p3_run_job(&opt, &place, agent->spec.jid, &guard, signals, agent);
 }
 
 /* ---- yod ---- */
@@ -181,10 +235,16 @@ int main(int argc, char **argv)
 	static struct p3_place place;
 	struct p3_guard guard;
 	struct p3_guard_duty duty = {.grace_ms = 0};
-	int rc = main_open_missing_standard_fds();
-	if (rc)
-		return main_say_cannot("cannot open /dev/null", rc,
-			"see ulimit -n, and ls -l /dev/null");
+	int rc;
+	/* Open missing standard descriptors: else a socket of yod could become a
+	 * node's stdout.  Output to a missing stdout fails nevertheless: it would be
+	 * lost without a word. */
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		int how = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", how) < 0)
+			return main_say_cannot("cannot open /dev/null", -errno,
+				"see ulimit -n, and ls -l /dev/null");
+	}
 	if (argc == 2 && !strcmp(argv[1], P3_AGENT_OPTION))
 		return main_be_agent();
 	rc = p3_opt_parse(argc, argv, &opt);

@@ -16,6 +16,7 @@
 #define SECONDS_MOST  1e9
 #define KILL_AFTER_MS 5000
 #define WHY_AFTER_MS  10000
+#define LOADFILE_MOST (16u << 20)
 
 /* Return the program whose options are being read. */
 static struct p3_prog *opt_now(struct p3_opt *opt)
@@ -72,43 +73,28 @@ static int opt_set_dir(void *to, const char *name, const char *value)
 
 /* ---- environment ---- */
 
-static bool opt_is_name(const char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (!(text[i] == '_' || (text[i] >= 'A' && text[i] <= 'Z') ||
-			    (text[i] >= 'a' && text[i] <= 'z') ||
-			    (i && text[i] >= '0' && text[i] <= '9')))
-			return false;
-	return len > 0;
-}
-
-static bool opt_is_ours(const char *text, size_t len)
-{
-	static const char *const ours[] = {
-		"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP", "PTL_IFACE", P3_JOB_ENV};
-	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-		if (strlen(ours[i]) == len && !strncmp(ours[i], text, len))
-			return true;
-	return false;
-}
-
 /* Take NAME=VALUE, or NAME alone: nodes inherit that variable from yod without this
  * option, so only check that it is set. */
 static int opt_set_env(void *to, const char *name, const char *value)
 {
+	static const char *const ours[] = {
+		"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP", "PTL_IFACE", P3_JOB_ENV};
+	static const char letters[] =
+		"0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	struct p3_opt *opt = to;
 	size_t len = strcspn(value, "=");
-	if (!opt_is_name(value, len)) {
+	if (!len || strspn(value, letters) != len || (*value >= '0' && *value <= '9')) {
 		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in --env "
 		       "OMP_NUM_THREADS=2",
 			name, value);
 		return P3_OPT_USAGE;
 	}
-	if (opt_is_ours(value, len)) {
-		p3_say("%s: %.*s is yod's to set; expected another variable", name,
-			(int)len, value);
-		return P3_OPT_USAGE;
-	}
+	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+		if (strlen(ours[i]) == len && !strncmp(ours[i], value, len)) {
+			p3_say("%s: %.*s is yod's to set; expected another variable",
+				name, (int)len, value);
+			return P3_OPT_USAGE;
+		}
 	if (value[len])
 		return p3_prog_env_add(opt_now(opt), value) ? opt_say_no_memory()
 							    : P3_OPT_RUN;
@@ -172,24 +158,21 @@ static int opt_set_only_rank(void *to, const char *name, const char *value)
 	return P3_OPT_USAGE;
 }
 
-/* Read seconds, not below least, as milliseconds, or print an error line. */
-static int opt_read_seconds(
-	const char *name, const char *value, double least, int64_t *ms_out)
+/* Read a time as milliseconds. */
+static int opt_set_seconds(void *to, const char *name, const char *value)
 {
-	double s;
+	struct p3_opt *opt = to;
+	bool timeout = !strcmp(name, "--timeout"), kill = !strcmp(name, "--kill-after");
+	double s, least = timeout ? 0.001 : 0;
 	if (!p3_option_real(value, least, SECONDS_MOST, &s)) {
 		p3_say("%s: '%s' is no time; expected seconds, %g to %.0f, as in %s 60",
 			name, value, least, SECONDS_MOST, name);
 		return P3_OPT_USAGE;
 	}
-	*ms_out = (int64_t)(s * 1000);
+	*(timeout      ? &opt->timeout_ms
+		: kill ? &opt->kill_after_ms
+		       : &opt->why_after_ms) = (int64_t)(s * 1000);
 	return P3_OPT_RUN;
-}
-
-static int opt_set_timeout(void *to, const char *name, const char *value)
-{
-	struct p3_opt *opt = to;
-	return opt_read_seconds(name, value, 0.001, &opt->timeout_ms);
 }
 
 static int opt_set_nid_base(void *to, const char *name, const char *value)
@@ -203,18 +186,6 @@ static int opt_set_nid_base(void *to, const char *name, const char *value)
 	p3_say("%s: '%s' is no node id of rank 0; expected 0 to %u, as in %s 0", name,
 		value, P3_OPT_NID_BASE_MOST, name);
 	return P3_OPT_USAGE;
-}
-
-static int opt_set_kill_after(void *to, const char *name, const char *value)
-{
-	struct p3_opt *opt = to;
-	return opt_read_seconds(name, value, 0, &opt->kill_after_ms);
-}
-
-static int opt_set_why_after(void *to, const char *name, const char *value)
-{
-	struct p3_opt *opt = to;
-	return opt_read_seconds(name, value, 0, &opt->why_after_ms);
 }
 
 static int opt_set_mode(void *to, const char *name, const char *value)
@@ -320,11 +291,11 @@ static const struct p3_option opt_rows[] = {
 	{.help = "the job:"},
 	{"keep-going", 0, NULL, "a failing node does not end the others", AT(keep_going)},
 	{"timeout", 0, "SEC", "end the job after SEC seconds, status 124",
-		.set = opt_set_timeout},
+		.set = opt_set_seconds},
 	{"kill-after", 0, "SEC", "kill nodes that SIGTERM has not ended in SEC s (5)",
-		.set = opt_set_kill_after},
+		.set = opt_set_seconds},
 	{"why-after", 0, "SEC", "explain a barrier that lasts for SEC s (10); 0: never",
-		.set = opt_set_why_after},
+		.set = opt_set_seconds},
 	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park",
 		.set = opt_set_mode},
 	{"domain", 0, "NAME", "nodes also meet the other processes of this domain",
@@ -480,6 +451,31 @@ static int opt_take_programs(struct p3_opt *opt, int argc, char **argv)
 
 /* ---- load files ---- */
 
+/* Return the text of a load file, ended by a zero byte, or NULL after an error line. */
+static char *opt_read_load(const char *name)
+{
+	FILE *f = fopen(name, "re");
+	char *text = f ? malloc(LOADFILE_MOST + 1) : NULL;
+	size_t len = text ? fread(text, 1, LOADFILE_MOST + 1, f) : 0;
+	bool read = text && !ferror(f);
+	if (!read)
+		p3_say("-F: '%s': %s; expected a text file with a line for each program, "
+		       "as in: -sz 2 ./prog arguments",
+			name, strerror(errno));
+	if (f)
+		fclose(f);
+	if (read) {
+		text[len < LOADFILE_MOST ? len : LOADFILE_MOST] = 0;
+		if (strlen(text) == len)
+			return text;
+		p3_say("-F: '%s' is no text (it has a zero byte, or more than %u MiB); "
+		       "expected a line for each program, as in: -sz 2 ./prog arguments",
+			name, LOADFILE_MOST >> 20);
+	}
+	free(text);
+	return NULL;
+}
+
 static int opt_take_line(struct p3_opt *opt, const struct p3_prog *base, uint32_t line,
 	int argc, char **argv)
 {
@@ -499,37 +495,33 @@ static int opt_take_line(struct p3_opt *opt, const struct p3_prog *base, uint32_
 	return rc;
 }
 
-static int opt_say_bad_lines(const struct p3_opt *opt, int err, uint32_t line)
-{
-	if (err == -ENOMEM)
-		return opt_say_no_memory();
-	if (err == -EINVAL)
-		p3_say("%s:%u: a quote is not closed; expected another ' or \"",
-			opt->load, line);
-	else
-		p3_say("-F: '%s' has no programs; expected a line for each, as in: -sz 2 "
-		       "./prog arguments",
-			opt->load);
-	return P3_OPT_USAGE;
-}
-
 static int opt_take_lines(struct p3_opt *opt, const struct p3_prog *base, char *text)
 {
 	struct p3_words words = {text, 1};
+	int argc, rc = P3_OPT_RUN;
+	uint32_t line = 1;
+	char **argv;
 	opt->prog_n = 0;
-	for (;;) {
-		char **argv;
-		int argc;
-		uint32_t line = 1;
-		int rc = p3_words_next(&words, 1, &argv, &argc, &line);
-		if (rc == -ENOENT && opt->prog_n)
-			return P3_OPT_RUN;
-		if (rc)
-			return opt_say_bad_lines(opt, rc, line);
-		rc = opt_take_line(opt, base, line, argc, argv);
-		if (rc != P3_OPT_RUN)
-			return rc;
+	while (rc == P3_OPT_RUN) {
+		int got = p3_words_next(&words, 1, &argv, &argc, &line);
+		if (got == -ENOENT && opt->prog_n)
+			break;
+		if (!got) {
+			rc = opt_take_line(opt, base, line, argc, argv);
+			continue;
+		}
+		if (got == -ENOMEM)
+			return opt_say_no_memory();
+		if (got == -EINVAL)
+			p3_say("%s:%u: a quote is not closed; expected another ' or \"",
+				opt->load, line);
+		else
+			p3_say("-F: '%s' has no programs; expected a line for each, as "
+			       "in: -sz 2 ./prog arguments",
+				opt->load);
+		return P3_OPT_USAGE;
 	}
+	return rc;
 }
 
 /* Read a load file.  The program of each line has the directory and the environment of
@@ -543,7 +535,7 @@ static int opt_take_load(struct p3_opt *opt)
 			opt->load);
 		return P3_OPT_USAGE;
 	}
-	char *text = p3_loadfile_read(opt->load);
+	char *text = opt_read_load(opt->load);
 	if (!text)
 		return P3_OPT_USAGE;
 	const struct p3_prog base = *first;
@@ -554,9 +546,12 @@ static int opt_take_load(struct p3_opt *opt)
 
 /* ---- all of it ---- */
 
-static int opt_number_ranks(struct p3_opt *opt)
+/* Number the ranks of all programs and place them on hosts, and refuse options that do
+ * not go with them. */
+static int opt_check_all(struct p3_opt *opt)
 {
 	uint64_t n = 0;
+	uint32_t last = opt->only ? p3_ranks_last(&opt->only_ranks) : 0;
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
 		opt->prog[i].first = (uint32_t)n;
 		n += opt->prog[i].size;
@@ -569,12 +564,6 @@ static int opt_number_ranks(struct p3_opt *opt)
 	opt->size = (uint32_t)n;
 	if (opt->place.per_unit && opt->place.bind == P3_BIND_NONE)
 		opt->place.bind = P3_BIND_CORE;
-	return P3_OPT_RUN;
-}
-
-static int opt_check_output(const struct p3_opt *opt)
-{
-	uint32_t last = opt->only ? p3_ranks_last(&opt->only_ranks) : 0;
 	if (last >= opt->size) {
 		p3_say("--only-rank: %u is no rank of this job; expected 0 to %u", last,
 			opt->size - 1);
@@ -585,20 +574,13 @@ static int opt_check_output(const struct p3_opt *opt)
 		       "without --output-dir");
 		return P3_OPT_USAGE;
 	}
-	return P3_OPT_RUN;
-}
-
-/* Refuse the options that jobs on several hosts cannot have, and place the ranks. */
-static int opt_check_hosts(struct p3_opt *opt)
-{
-	if (!opt->hosts.n)
-		return P3_OPT_RUN;
-	if (opt->domain) {
+	if (opt->hosts.n && opt->domain) {
 		p3_say("--domain: not for a job on several hosts; expected without %s",
 			opt->hosts_of);
 		return P3_OPT_USAGE;
 	}
-	return p3_hosts_place(&opt->hosts, opt->size) ? P3_OPT_USAGE : P3_OPT_RUN;
+	return opt->hosts.n && p3_hosts_place(&opt->hosts, opt->size) ? P3_OPT_USAGE
+								      : P3_OPT_RUN;
 }
 
 int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
@@ -613,11 +595,7 @@ int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 		rc = opt.load ? opt_take_load(&opt) : opt_check_prog(opt_now(&opt));
 	p3_say_at(NULL);
 	if (rc == P3_OPT_RUN)
-		rc = opt_number_ranks(&opt);
-	if (rc == P3_OPT_RUN)
-		rc = opt_check_output(&opt);
-	if (rc == P3_OPT_RUN)
-		rc = opt_check_hosts(&opt);
+		rc = opt_check_all(&opt);
 	*opt_out = opt;
 	return rc;
 }

@@ -29,17 +29,12 @@ static const char *outdir_name_of(char name[OUTDIR_NAME_LEN], uint32_t rank, int
 	return name;
 }
 
-static int outdir_open_file(int dir_fd, uint32_t rank, int which, int more)
+int p3_outdir_file(int dir_fd, uint32_t rank, int which, int more)
 {
 	char name[OUTDIR_NAME_LEN];
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | more;
 	int fd = openat(dir_fd, outdir_name_of(name, rank, which), flags, 0666);
 	return fd < 0 ? -errno : fd;
-}
-
-int p3_outdir_file(int dir_fd, uint32_t rank, int which)
-{
-	return outdir_open_file(dir_fd, rank, which, 0);
 }
 
 void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err)
@@ -50,26 +45,9 @@ void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err)
 		dir, outdir_name_of(name, rank, which), strerror(err));
 }
 
-/* Empty the files now, so that errors appear before anything runs. */
-static int outdir_empty_files(int dir_fd, const char *dir, uint32_t rank)
-{
-	char name[OUTDIR_NAME_LEN];
-	for (int which = 0; which < 2; which++) {
-		int fd = outdir_open_file(dir_fd, rank, which, O_TRUNC | O_NONBLOCK);
-		if (fd < 0) {
-			p3_say("--output-dir: cannot write %s/%s: %s; expected a file "
-			       "that you may write, or none; remove it, or name another "
-			       "folder",
-				dir, outdir_name_of(name, rank, which), strerror(-fd));
-			return fd;
-		}
-		close(fd);
-	}
-	return 0;
-}
-
 int p3_outdir_open(const char *dir, uint32_t size)
 {
+	char name[OUTDIR_NAME_LEN];
 	int made = mkdir(dir, 0777) && errno != EEXIST ? -errno : 0;
 	int fd = made ? made : open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
@@ -78,11 +56,20 @@ int p3_outdir_open(const char *dir, uint32_t size)
 			dir, made ? "made" : "opened", strerror(made ? -made : errno));
 		return -1;
 	}
-	for (uint32_t i = 0; i < size; i++)
-		if (outdir_empty_files(fd, dir, i)) {
+	/* Empty the files now, so that errors appear before anything runs. */
+	for (uint32_t i = 0; i < 2 * size; i++) {
+		int which = (int)(i % 2);
+		int file = p3_outdir_file(fd, i / 2, which, O_TRUNC | O_NONBLOCK);
+		if (file < 0) {
+			p3_say("--output-dir: cannot write %s/%s: %s; expected a file "
+			       "that you may write, or none; remove it, or name another "
+			       "folder",
+				dir, outdir_name_of(name, i / 2, which), strerror(-file));
 			close(fd);
 			return -1;
 		}
+		close(file);
+	}
 	return fd;
 }
 
@@ -142,32 +129,25 @@ static int sink_write_all(const struct sink *sink)
 	return 0;
 }
 
-static bool sink_await_work(struct sink *sink)
-{
-	pthread_mutex_lock(&sink->lock);
-	while (!sink->full && !sink->quit)
-		pthread_cond_wait(&sink->wake, &sink->lock);
-	bool work = sink->full;
-	pthread_mutex_unlock(&sink->lock);
-	return work;
-}
-
-static void sink_report(struct sink *sink, int err)
-{
-	uint64_t one = 1;
-	pthread_mutex_lock(&sink->lock);
-	sink->full = false;
-	sink->thread_err = err;
-	pthread_mutex_unlock(&sink->lock);
-	ssize_t n = write(sink->done.fd, &one, sizeof one);
-	(void)n;
-}
-
 static void *sink_run(void *arg)
 {
 	struct sink *sink = arg;
-	while (sink_await_work(sink))
-		sink_report(sink, sink_write_all(sink));
+	uint64_t one = 1;
+	pthread_mutex_lock(&sink->lock);
+	for (;;) {
+		while (!sink->full && !sink->quit)
+			pthread_cond_wait(&sink->wake, &sink->lock);
+		if (!sink->full)
+			break;
+		pthread_mutex_unlock(&sink->lock);
+		int err = sink_write_all(sink);
+		pthread_mutex_lock(&sink->lock);
+		sink->full = false;
+		sink->thread_err = err;
+		ssize_t n = write(sink->done.fd, &one, sizeof one);
+		(void)n;
+	}
+	pthread_mutex_unlock(&sink->lock);
 	return NULL;
 }
 
@@ -261,44 +241,32 @@ static void port_append(struct sink *k, const char *data, uint32_t len)
 	k->len += len;
 }
 
-static void port_emit(
-	struct port *p, uint32_t i, const char *data, uint32_t len, bool plain)
-{
-	if (p->open != i && !plain) {
-		char tag[TAG_LEN + 1];
-		int n = snprintf(tag, sizeof tag, "%s[%u] ",
-			p->open == NO_STREAM ? "" : "\n", i / 2);
-		port_append(&p->sink, tag, (uint32_t)n);
-	}
-	port_append(&p->sink, data, len);
-	p->open = data[len - 1] == '\n' ? NO_STREAM : i;
-}
-
-/* Return the number of bytes that may be sent now: a line or a piece of one. */
-static uint32_t stream_piece(const struct port *p, const struct stream *s, uint32_t i)
-{
-	uint32_t len = (uint32_t)p3_backlog_len(&s->bytes);
-	const char *at = p3_backlog_bytes(&s->bytes);
-	const char *newline = len ? memchr(at, '\n', len) : NULL;
-	if (newline)
-		return (uint32_t)(newline - at) + 1;
-	return s->push || p->holder == i || len == P3_STREAM_ROOM ? len : 0;
-}
-
 /* Add a stream's lines.  Return false if the sink is full. */
 static bool port_compose_stream(struct p3_output *o, struct port *p, uint32_t i)
 {
 	struct stream *s = &o->stream[i];
 	uint32_t len, n = 0;
 	bool room = true;
-	while ((len = stream_piece(p, s, i))) {
+	while ((len = (uint32_t)p3_backlog_len(&s->bytes))) {
+		/* a line or a piece of one */
 		const char *at = p3_backlog_bytes(&s->bytes);
+		const char *newline = memchr(at, '\n', len);
+		if (newline)
+			len = (uint32_t)(newline - at) + 1;
+		else if (!s->push && p->holder != i && len < P3_STREAM_ROOM)
+			break;
 		room = p->sink.len + TAG_LEN + 1 + len <= SINK_ROOM;
 		if (!room)
 			break;
-		bool whole = at[len - 1] == '\n';
-		port_emit(p, i, at, len, o->conf.plain);
-		p->holder = whole || s->push ? NO_STREAM : i;
+		if (p->open != i && !o->conf.plain) {
+			char tag[TAG_LEN + 1];
+			int k = snprintf(tag, sizeof tag, "%s[%u] ",
+				p->open == NO_STREAM ? "" : "\n", i / 2);
+			port_append(&p->sink, tag, (uint32_t)k);
+		}
+		port_append(&p->sink, at, len);
+		p->open = newline ? NO_STREAM : i;
+		p->holder = newline || s->push ? NO_STREAM : i;
 		p3_backlog_take(&s->bytes, len);
 		n += len;
 	}
@@ -317,20 +285,6 @@ static struct port *output_own_port(struct p3_output *o)
 	return &o->port[o->ports - 1];
 }
 
-/* Add the number of lines that were left out, once half of the room is free again. */
-static void output_tell_left_out(struct p3_output *o)
-{
-	char line[120];
-	if (!o->left_out || p3_backlog_len(&o->own) > OWN_ROOM / 2)
-		return;
-	int n = snprintf(line, sizeof line,
-		"yod: %u lines of yod are missing here: the reader of standard error "
-		"paused\n",
-		o->left_out);
-	if (p3_backlog_add(&o->own, line, (size_t)n))
-		o->left_out = 0;
-}
-
 /* Add yod's own lines, as if they were those of one more rank: each whole and at the
  * beginning of a line.  Nodes without pipes write to the same file, so one write has
  * PIPE_BUF bytes at most, which the kernel does not mix with those of others.  Return
@@ -339,6 +293,7 @@ static bool port_compose_own(struct p3_output *o, struct port *p)
 {
 	size_t most = o->conf.ranks ? SINK_ROOM : PIPE_BUF, len;
 	uint32_t own = 2 * o->conf.ranks;
+	char left_out[120];
 	while ((len = p3_backlog_len(&o->own))) {
 		const char *line = p3_backlog_bytes(&o->own);
 		const char *newline = memchr(line, '\n', len);
@@ -351,7 +306,16 @@ static bool port_compose_own(struct p3_output *o, struct port *p)
 		port_append(&p->sink, line, (uint32_t)len);
 		p->open = line[len - 1] == '\n' ? NO_STREAM : own;
 		p3_backlog_take(&o->own, len);
-		output_tell_left_out(o);
+		/* Once half of the room is free again, add the number of lines that were
+		 * left out. */
+		if (!o->left_out || p3_backlog_len(&o->own) > OWN_ROOM / 2)
+			continue;
+		int n = snprintf(left_out, sizeof left_out,
+			"yod: %u lines of yod are missing here: the reader of standard "
+			"error paused\n",
+			o->left_out);
+		if (p3_backlog_add(&o->own, left_out, (size_t)n))
+			o->left_out = 0;
 	}
 	return true;
 }
@@ -386,14 +350,17 @@ static void port_pump(struct p3_output *o, struct port *p)
 		sink_send(&p->sink);
 }
 
-/* ---- a reader that has gone ---- */
-
-static void port_break(struct p3_output *o, struct port *p)
+/* Take a written buffer back, and fill it again; or give up a reader that has gone. */
+static void port_on_done(void *arg, uint32_t events)
 {
-	if (p->sink.err != EPIPE)
+	struct port *p = arg;
+	struct p3_output *o = p->output;
+	(void)events;
+	sink_collect(&p->sink);
+	if (p->sink.err && p->sink.err != EPIPE)
 		p3_say("cannot write output: %s; the rest of it is lost",
 			strerror(p->sink.err));
-	for (uint32_t i = 0; i < 2 * o->conf.ranks; i++) {
+	for (uint32_t i = 0; p->sink.err && i < 2 * o->conf.ranks; i++) {
 		struct stream *s = &o->stream[i];
 		if (&o->port[s->port] != p || !s->taken)
 			continue;
@@ -404,19 +371,9 @@ static void port_break(struct p3_output *o, struct port *p)
 		if (tell)
 			o->conf.moved(o->conf.arg, i, 0);
 	}
-	if (p == output_own_port(o))
+	if (p->sink.err && p == output_own_port(o))
 		p3_backlog_free(&o->own);
-}
-
-/* Take a written buffer back, and fill it again. */
-static void port_on_done(void *arg, uint32_t events)
-{
-	struct port *p = arg;
-	(void)events;
-	sink_collect(&p->sink);
-	if (p->sink.err)
-		port_break(p->output, p);
-	port_pump(p->output, p);
+	port_pump(o, p);
 }
 
 /* ---- yod's own lines ---- */
@@ -437,22 +394,6 @@ static void output_say(void *output, const char *lines, size_t len)
 }
 
 /* ---- creation and end ---- */
-
-static int output_access_of(int fd)
-{
-	return fcntl(fd, F_GETFL) & O_ACCMODE;
-}
-
-/* Return true if both descriptors are of one file, as in `yod ... 2>&1`.  They then get
- * one sink, so that no line is torn.  A stdout that was closed is /dev/null without the
- * right to write (main.c); stderr may be /dev/null, too. */
-static bool output_same_file(int a, int b)
-{
-	struct stat sa, sb;
-	if (fstat(a, &sa) || fstat(b, &sb) || output_access_of(a) != output_access_of(b))
-		return false;
-	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
 
 static int port_open(struct p3_output *o, int fd)
 {
@@ -483,11 +424,18 @@ struct p3_output *p3_output_create(const struct p3_output_conf *conf, const int 
 {
 	struct p3_output *o =
 		calloc(1, sizeof *o + 2 * (size_t)conf->ranks * sizeof o->stream[0]);
+	struct stat a, b;
 	if (!o)
 		return NULL;
 	o->conf = *conf;
+	/* Two descriptors of one file, as in `yod ... 2>&1`, get one sink, so that no
+	 * line is torn.  A stdout that was closed is /dev/null without the right to
+	 * write (main.c); stderr may be /dev/null, too. */
+	bool same = !fstat(to[0], &a) && !fstat(to[1], &b) && a.st_dev == b.st_dev &&
+		    a.st_ino == b.st_ino &&
+		    !((fcntl(to[0], F_GETFL) ^ fcntl(to[1], F_GETFL)) & O_ACCMODE);
 	int rc = conf->ranks ? port_open(o, to[0]) : 0;
-	if (!rc && (!conf->ranks || !output_same_file(to[0], to[1])))
+	if (!rc && (!conf->ranks || !same))
 		rc = port_open(o, to[1]);
 	if (!rc) {
 		p3_say_by(output_say, o);

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- places ---- */
-
 #define SAID_LEN 200 /* longest list in a message */
 
 struct units {
@@ -85,54 +83,6 @@ static int place_find_units(const char *root, enum p3_bind bind,
 	return 0;
 }
 
-/* ---- nodes ---- */
-
-static bool place_fits(const struct p3_place_machine *here,
-	const struct p3_place_want *want, const struct units *u, uint32_t size)
-{
-	uint32_t n = want->bind == P3_BIND_NUMA ? u->n : p3_cpus_fewer(u->n, here->quota);
-	if (!want->per_unit || size <= (uint64_t)n * want->per_unit)
-		return true;
-	const char *units = want->bind == P3_BIND_NUMA   ? "NUMA nodes"
-			    : want->bind == P3_BIND_LIST ? "CPUs of --bind"
-							 : "cores";
-	p3_say("-VN: %u nodes, %u on each, do not fit on the %u %s that the job may use "
-	       "(affinity, cgroup quota); expected -VN %u or more, or fewer nodes",
-		size, want->per_unit, n, units, (size + n - 1) / n);
-	return false;
-}
-
-/* ---- NIC threads ---- */
-
-/* Take a spare CPU in the node's NUMA node.  Return false if that has no spare CPU. */
-static bool place_take_spare(const char *root, const struct p3_cpuset *node,
-	struct p3_cpuset *spare, struct p3_cpuset *nic_out)
-{
-	if (!p3_cpuset_count(spare))
-		return false;
-	struct p3_cpuset near = place_numa_of(root, p3_cpuset_first(node));
-	p3_cpuset_keep(&near, spare);
-	uint32_t cpu = p3_cpuset_first(&near);
-	if (cpu == P3_CPUS_MOST)
-		return false;
-	*nic_out = p3_cpuset_of(cpu);
-	p3_cpuset_remove(spare, nic_out);
-	return true;
-}
-
-static void place_nics(
-	const char *root, enum p3_bind bind, struct p3_place *p, uint32_t size)
-{
-	struct p3_cpuset spare = p->job;
-	for (uint32_t i = 0; i < size; i++)
-		p3_cpuset_remove(&spare, &p->node[i]);
-	for (uint32_t i = 0; i < size; i++)
-		if (bind == P3_BIND_NUMA)
-			p->nic[i] = p->node[i];
-		else if (!place_take_spare(root, &p->node[i], &spare, &p->nic[i]))
-			p->nic[i] = p->job;
-}
-
 /* ---- all of it ---- */
 
 /* Choose the job's CPUs.  Return -EINVAL if the list has a CPU that yod may not use. */
@@ -161,15 +111,41 @@ static int place_bind_all(const struct p3_place_machine *here,
 	const struct p3_place_want *want, const struct units *u, uint32_t size,
 	struct p3_place *p)
 {
-	if (!place_fits(here, want, u, size))
+	const enum p3_bind bind = want->bind;
+	uint32_t n = bind == P3_BIND_NUMA ? u->n : p3_cpus_fewer(u->n, here->quota);
+	if (want->per_unit && size > (uint64_t)n * want->per_unit) {
+		p3_say("-VN: %u nodes, %u on each, do not fit on the %u %s that the job "
+		       "may use (affinity, cgroup quota); expected -VN %u or more, or "
+		       "fewer nodes",
+			size, want->per_unit, n,
+			bind == P3_BIND_NUMA   ? "NUMA nodes"
+			: bind == P3_BIND_LIST ? "CPUs of --bind"
+					       : "cores",
+			(size + n - 1) / n);
 		return -ERANGE;
+	}
 	p->node = calloc(size, sizeof *p->node);
 	p->nic = calloc(size, sizeof *p->nic);
 	if (!p->node || !p->nic)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < size; i++)
+	struct p3_cpuset spare = p->job;
+	for (uint32_t i = 0; i < size; i++) {
 		p->node[i] = u->cpus[(want->per_unit ? i / want->per_unit : i) % u->n];
-	place_nics(here->root, want->bind, p, size);
+		p3_cpuset_remove(&spare, &p->node[i]);
+	}
+	/* A NIC thread has a spare CPU of its node's NUMA node, if that has one. */
+	for (uint32_t i = 0; i < size; i++) {
+		struct p3_cpuset near = {{0}};
+		p->nic[i] = bind == P3_BIND_NUMA ? p->node[i] : p->job;
+		if (bind != P3_BIND_NUMA && p3_cpuset_count(&spare))
+			near = place_numa_of(here->root, p3_cpuset_first(&p->node[i]));
+		p3_cpuset_keep(&near, &spare);
+		uint32_t cpu = p3_cpuset_first(&near);
+		if (cpu == P3_CPUS_MOST)
+			continue;
+		p->nic[i] = p3_cpuset_of(cpu);
+		p3_cpuset_remove(&spare, &p->nic[i]);
+	}
 	return 0;
 }
 

@@ -74,33 +74,22 @@ static uint64_t plan_read_number(const char *file, const char *key)
 	return n;
 }
 
-/* Return the memory that the cgroup (v2, or v1) leaves. */
-static uint64_t plan_cgroup_memory(void)
+/* Return the memory that the machine, and the cgroup (v2, or v1), leave. */
+static uint64_t plan_free_memory(void)
 {
 	static const char *const files[][2] = {
 		{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
 		{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
 			"/sys/fs/cgroup/memory/memory.usage_in_bytes"}};
-	for (size_t i = 0; i < 2; i++) {
+	uint64_t kib = plan_read_number("/proc/meminfo", "MemAvailable:");
+	uint64_t bytes = kib == UNKNOWN ? kib : kib << 10, left = UNKNOWN;
+	for (size_t i = 0; i < 2 && left == UNKNOWN; i++) {
 		uint64_t most = plan_read_number(files[i][0], "");
 		uint64_t used = plan_read_number(files[i][1], "");
 		if (most != UNKNOWN && used != UNKNOWN)
-			return most > used ? most - used : 0;
+			left = most > used ? most - used : 0;
 	}
-	return UNKNOWN;
-}
-
-static uint64_t plan_free_memory(void)
-{
-	uint64_t kib = plan_read_number("/proc/meminfo", "MemAvailable:");
-	uint64_t bytes = kib == UNKNOWN ? kib : kib << 10, most = plan_cgroup_memory();
-	return bytes < most ? bytes : most;
-}
-
-static uint64_t plan_free_hugepages(void)
-{
-	uint64_t n = plan_read_number(HUGEPAGES "free_hugepages", "");
-	return n == UNKNOWN ? 0 : n;
+	return bytes < left ? bytes : left;
 }
 
 /* Return a limit of this process: the hard limit of open files, since yod raises the soft
@@ -150,40 +139,29 @@ static uint64_t plan_setting(const struct p3_prog *prog, enum p3_conf_id id)
 	return value;
 }
 
-/* Return the number of records of a program's trace.  --trace does not change a value of
- * the program's own environment. */
-static uint32_t plan_trace_of(const struct p3_opt *opt, const struct p3_prog *prog)
-{
-	const char *name = p3_conf_row(P3_CONF_TRACE)->name;
-	const char *text = p3_prog_getenv(prog, name);
-	uint32_t records;
-	if (text == getenv(name))
-		return p3_spawn_trace_records(opt->trace != NULL);
-	(void)p3_conf_trace(text, &records);
-	return records;
-}
-
-static uint64_t plan_heap_of(const struct p3_opt *opt, const struct p3_prog *prog)
-{
-	if (opt->size == 1)
-		return 0;
-	if (opt->shared_heap && !p3_settings_text(prog, P3_CONF_HEAP))
-		return (uint64_t)1 << 30;
-	return plan_setting(prog, P3_CONF_HEAP);
-}
-
 /* Compute a part.  Programs that insist on hugepages get them, the others if there are
  * enough for all. */
 static struct part plan_part_of(const struct plan *p, uint32_t i)
 {
-	const struct p3_prog *prog = &p->opt->prog[i];
-	struct part part = {.prog = prog,
-		.pages = plan_setting(prog, P3_CONF_HUGEPAGES),
-		.heap = plan_heap_of(p->opt, prog),
-		.trace = plan_trace_of(p->opt, prog)};
+	const struct p3_opt *opt = p->opt;
+	const struct p3_prog *prog = &opt->prog[i];
+	struct part part = {.prog = prog, .pages = plan_setting(prog, P3_CONF_HUGEPAGES)};
+	if (opt->shared_heap && !p3_settings_text(prog, P3_CONF_HEAP))
+		part.heap = (uint64_t)1 << 30;
+	else
+		part.heap = plan_setting(prog, P3_CONF_HEAP);
+	if (opt->size == 1)
+		part.heap = 0;
+	/* --trace does not change a value of the program's own environment. */
+	const char *name = p3_conf_row(P3_CONF_TRACE)->name;
+	const char *text = p3_prog_getenv(prog, name);
+	if (text == getenv(name))
+		part.trace = p3_spawn_trace_records(opt->trace != NULL);
+	else
+		(void)p3_conf_trace(text, &part.trace);
 	part.huge = part.pages == HUGE_ON ||
 		    (part.pages == HUGE_AUTO && p->wanted <= p->free_huge);
-	part.node = p3_footprint_of(p->opt->size, part.huge, part.trace);
+	part.node = p3_footprint_of(opt->size, part.huge, part.trace);
 	return part;
 }
 
@@ -191,11 +169,12 @@ static struct plan plan_make(const struct p3_opt *opt, const struct p3_place *pl
 {
 	struct plan p = {.opt = opt,
 		.place = place,
-		.free_huge = plan_free_hugepages(),
 		.free = plan_free_memory(),
 		.most = (uint64_t)opt->size * opt->size * P3_PAIR_KERNEL,
 		.alike = true};
 	bool late = p3_conf_attach_late(p3_conf_text(P3_CONF_ATTACH), opt->size);
+	uint64_t pages = plan_read_number(HUGEPAGES "free_hugepages", "");
+	p.free_huge = pages == UNKNOWN ? 0 : pages;
 	p.kernel = late ? (uint64_t)opt->size * P3_PAIR_KERNEL : p.most;
 	struct part part, first = plan_part_of(&p, 0);
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
@@ -283,20 +262,6 @@ static void plan_print_memory(const struct plan *p)
 	}
 }
 
-/* Print the numbers of M = S * Ssize + P * Psize: sources and pendings are the parts of a
- * node's memory that grow with the job and with its operations. */
-static void plan_print_formula(const struct plan *p)
-{
-	uint32_t nodes = p->opt->size;
-	printf("sources       each node %" PRIu32 " of %" PRIu64
-	       " bytes, and %s more for each with a\n              full lane; %u bytes "
-	       "in private memory\n",
-		nodes, p3_footprint_source(), plan_size_of(p3_footprint_lane(nodes)).text,
-		P3_SOURCE_PRIVATE);
-	printf("pendings      each node up to %" PRIu64 " of %u bytes, %u at a time\n",
-		P3_PENDING_LIMIT / P3_PENDING_LEN, P3_PENDING_LEN, P3_PENDING_CHUNK);
-}
-
 static void plan_print_hugepages(const struct plan *p)
 {
 	static const char *const words[] = {"auto", "on", "off"};
@@ -330,39 +295,7 @@ static void plan_print_cpus(const struct plan *p)
 	}
 }
 
-static void plan_print_descriptors(const struct plan *p)
-{
-	uint64_t most = plan_limit(RLIMIT_NOFILE);
-	printf("descriptors   each node %d, yod %" PRIu64, P3_NODE_FDS - (p->heap == 0),
-		p3_plan_yod_fds(p->opt, p->opt->size, false));
-	if (most != UNKNOWN)
-		printf("; %" PRIu64 " allowed", most);
-	printf("\n");
-}
-
 /* ---- reasons why it cannot run ---- */
-
-static void plan_check_memory(struct plan *p)
-{
-	uint64_t need = p->ordinary + p->kernel;
-	if (p->free == UNKNOWN || need <= p->free)
-		return;
-	p->failed = true;
-	p3_say("plan: %s needed, %s free (memory, cgroup limit): use fewer nodes, or "
-	       "free memory",
-		plan_size_of(need).text, plan_size_of(p->free).text);
-}
-
-static void plan_check_hugepages(struct plan *p)
-{
-	uint64_t need = p->hugepages;
-	if (need <= p->free_huge)
-		return;
-	p->failed = true;
-	p3_say("plan: PTL3_HUGEPAGES is on, %" PRIu64 " hugepages needed, %" PRIu64
-	       " free: echo %" PRIu64 " | sudo tee " NR_HUGEPAGES ", or set it to auto",
-		need, p->free_huge, need);
-}
 
 static void plan_check_bytes(
 	struct plan *p, int which, uint64_t need, const char *what, const char *by)
@@ -407,21 +340,52 @@ int p3_plan_print_hosts(const struct p3_opt *opt)
 	return 0;
 }
 
+/* Print the reasons why the job cannot run, if there are any. */
+static void plan_check(struct plan *p)
+{
+	uint64_t need = p->ordinary + p->kernel;
+	if (p->free != UNKNOWN && need > p->free) {
+		p->failed = true;
+		p3_say("plan: %s needed, %s free (memory, cgroup limit): use fewer "
+		       "nodes, or free memory",
+			plan_size_of(need).text, plan_size_of(p->free).text);
+	}
+	if (p->hugepages > p->free_huge) {
+		p->failed = true;
+		p3_say("plan: PTL3_HUGEPAGES is on, %" PRIu64
+		       " hugepages needed, %" PRIu64 " free: echo %" PRIu64
+		       " | sudo tee " NR_HUGEPAGES ", or set it to auto",
+			p->hugepages, p->free_huge, p->hugepages);
+	}
+	p->failed |= !p3_plan_check_fds(p->opt, p->opt->size, false);
+	plan_check_bytes(p, RLIMIT_FSIZE, P3_HOST_LEN, "size of a file", "ulimit -f");
+	plan_check_bytes(p, RLIMIT_AS, P3_HOST_LEN + p->heap + p->grown, "address space",
+		"ulimit -v");
+}
+
 int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place)
 {
 	struct plan p = plan_make(opt, place);
+	uint64_t fds = plan_limit(RLIMIT_NOFILE);
 	plan_print_programs(opt);
 	plan_print_memory(&p);
-	plan_print_formula(&p);
+	/* The numbers of M = S * Ssize + P * Psize: sources and pendings are the parts
+	 * of a node's memory that grow with the job and with its operations. */
+	printf("sources       each node %" PRIu32 " of %" PRIu64
+	       " bytes, and %s more for each with a\n              full lane; %u bytes "
+	       "in private memory\n",
+		opt->size, p3_footprint_source(),
+		plan_size_of(p3_footprint_lane(opt->size)).text, P3_SOURCE_PRIVATE);
+	printf("pendings      each node up to %" PRIu64 " of %u bytes, %u at a time\n",
+		P3_PENDING_LIMIT / P3_PENDING_LEN, P3_PENDING_LEN, P3_PENDING_CHUNK);
 	plan_print_hugepages(&p);
 	plan_print_cpus(&p);
-	plan_print_descriptors(&p);
+	printf("descriptors   each node %d, yod %" PRIu64, P3_NODE_FDS - (p.heap == 0),
+		p3_plan_yod_fds(opt, opt->size, false));
+	if (fds != UNKNOWN)
+		printf("; %" PRIu64 " allowed", fds);
+	printf("\n");
 	fflush(stdout);
-	plan_check_memory(&p);
-	plan_check_hugepages(&p);
-	p.failed |= !p3_plan_check_fds(p.opt, p.opt->size, false);
-	plan_check_bytes(&p, RLIMIT_FSIZE, P3_HOST_LEN, "size of a file", "ulimit -f");
-	plan_check_bytes(&p, RLIMIT_AS, P3_HOST_LEN + p.heap + p.grown, "address space",
-		"ulimit -v");
+	plan_check(&p);
 	return p.failed ? P3_STATUS_YOD : 0;
 }

@@ -15,23 +15,15 @@
 
 #define REPORT_WORDS 16
 
-/* Run ptlstat with reset signals, since yod blocks some and ignores others.  It has an
- * output for both streams, and as 3 a socket to look through (--look-at), or -1. */
-static int report_run(char *const *argv, int out, int look, pid_t *pid_out)
-{
-	sigset_t none, all;
-	sigemptyset(&none);
-	sigfillset(&all);
-	return p3_spawn_tool(
-		argv, (const int[]){-1, out, out, look}, &none, &all, false, pid_out);
-}
-
-/* Let ptlstat answer a question of yod about the job that is served at the other end of
- * the socket, and write it to out.  Return 0, or -errno after an error line. */
+/* Let ptlstat answer a question of yod about the job that is served at the other end
+ * of the socket, which is its descriptor 3, and write it to out.  Its signals are
+ * reset, since yod blocks some and ignores others.  Return 0, or -errno after an error
+ * line. */
 static int report_answer(const struct p3_frame *ask, int out, int look)
 {
 	char *path = p3_own_path("ptlstat"), seconds[20], *argv[REPORT_WORDS] = {path};
 	pid_t pid; /* the main loop reaps all children */
+	sigset_t none, all;
 	/* the words of ptlstat that the question means */
 	static char why[] = "why", conf[] = "conf", json[] = "--json",
 		    brief[] = "--brief", interval[] = "-i", count[] = "-c", one[] = "1",
@@ -48,7 +40,11 @@ static int report_answer(const struct p3_frame *ask, int out, int look)
 	if (bits & (P3_ASK_WHY | P3_ASK_CONF))
 		argv[n++] = bits & P3_ASK_WHY ? why : conf;
 	argv[n] = NULL;
-	int rc = path ? report_run(argv, out, look, &pid) : -errno;
+	sigemptyset(&none);
+	sigfillset(&all);
+	int rc = path ? p3_spawn_tool(argv, (const int[]){-1, out, out, look}, &none,
+				&all, false, &pid)
+		      : -errno;
 	if (rc)
 		p3_say("'%s' cannot say what the job waits for: %s; expected ptlstat in "
 		       "yod's directory",
@@ -72,8 +68,7 @@ struct answer {
 struct p3_answers {
 	struct p3_loop *loop;
 	struct p3_attach *attach;
-	void (*done)(
-		void *arg, uint64_t number, int status, const char *bytes, size_t len);
+	p3_answered *done;
 	void *arg;
 	struct answer ask[P3_ANSWERS_MOST];
 };
@@ -81,10 +76,8 @@ struct p3_answers {
 static void answer_on_ready(void *arg, uint32_t events);
 static void answer_on_late(void *arg);
 
-struct p3_answers *p3_answers_create(struct p3_loop *loop, struct p3_attach *attach,
-	void (*done)(
-		void *arg, uint64_t number, int status, const char *bytes, size_t len),
-	void *arg)
+struct p3_answers *p3_answers_create(
+	struct p3_loop *loop, struct p3_attach *attach, p3_answered *done, void *arg)
 {
 	struct p3_answers *a = calloc(1, sizeof *a);
 	if (!a)
@@ -171,22 +164,16 @@ static int answers_start(struct p3_answers *a, const struct p3_frame *f, int *fr
 	return rc;
 }
 
-static struct answer *answers_free_place(struct p3_answers *a)
-{
-	for (uint32_t i = 0; i < P3_ANSWERS_MOST; i++)
-		if (a->ask[i].from.fd < 0)
-			return &a->ask[i];
-	return NULL;
-}
-
 void p3_answers_take(struct p3_answers *a, const struct p3_frame *f)
 {
-	struct answer *q = answers_free_place(a);
-	int rc = q ? answers_start(a, f, &q->from.fd) : -EBUSY;
+	struct answer *q = a->ask, *end = a->ask + P3_ANSWERS_MOST;
+	while (q < end && q->from.fd >= 0)
+		q++;
+	int rc = q < end ? answers_start(a, f, &q->from.fd) : -EBUSY;
 	if (!rc)
 		rc = p3_loop_watch(a->loop, &q->from, EPOLLIN);
 	if (rc) {
-		if (q)
+		if (q < end)
 			answer_clear(q);
 		a->done(a->arg, f->number, -rc, NULL, 0);
 		return;
@@ -197,7 +184,6 @@ void p3_answers_take(struct p3_answers *a, const struct p3_frame *f)
 
 /* ---- questions to all agents ---- */
 
-#define QUERY_BACKLOG  8
 #define QUERY_OWN      0    /* the place of yod's own question */
 #define QUERY_MORE_MS  1000 /* for the way there and back */
 #define QUERY_TEXT_LEN 400
@@ -239,78 +225,58 @@ static void query_hang_up(struct asker *k)
 
 /* ---- answers ---- */
 
-/* Tell which hosts' ranks have not all come to the barrier in which others wait. */
-static size_t query_barrier_text(const struct p3_query *q, char *text, size_t size)
-{
-	char late[QUERY_TEXT_LEN / 2];
-	uint32_t n = p3_agents_name_late(q->agents, late, sizeof late);
-	if (!n || n == query_hosts_of(q))
-		return 0;
-	return (size_t)snprintf(text, size,
-		"ranks wait in PtlXBarrier for those of these hosts, which have not all "
-		"come: %s\n",
-		late);
-}
-
-static void query_print_own(const struct p3_query *q, uint32_t host, int32_t status,
-	const char *text, size_t len)
-{
-	const char *name =
-		host < query_hosts_of(q) ? q->agents->hosts->host[host].name : NULL;
-	if (status)
-		p3_say("host %s: no report: %s", name, strerror(status));
-	else if (len && name)
-		p3_say("host %s:", name);
-	p3_say_lines(text, len);
-}
-
-/* Send a report to ptlstat. */
-static void query_send_on(struct p3_query *q, struct asker *k, uint32_t host,
+/* Print the report of a host, or of yod itself, or send it to ptlstat. */
+static void query_hand_on(struct p3_query *q, struct asker *k, uint32_t host,
 	int32_t status, const char *text, size_t len)
 {
-	const char *name =
-		host < query_hosts_of(q) ? q->agents->hosts->host[host].name : "";
-	size_t n = strlen(name) + 1;
-	char *bytes = malloc(n + len);
+	uint32_t hosts = query_hosts_of(q);
+	const char *name = host < hosts ? q->agents->hosts->host[host].name : "";
+	if (k == &q->asker[QUERY_OWN]) {
+		if (status)
+			p3_say("host %s: no report: %s", name, strerror(status));
+		else if (len && *name)
+			p3_say("host %s:", name);
+		p3_say_lines(text, len);
+		return;
+	}
+	struct p3_frame f = {.op = P3_FRAME_REPORT,
+		.node = host,
+		.value = status,
+		.number = hosts + 1,
+		.len = strlen(name) + 1 + len};
+	char *bytes = malloc(f.len);
 	if (!bytes) {
 		query_hang_up(k);
 		return;
 	}
-	memcpy(bytes, name, n);
+	char *at = stpcpy(bytes, name) + 1;
 	if (len)
-		memcpy(bytes + n, text, len);
-	struct p3_frame f = {.op = P3_FRAME_REPORT,
-		.node = host,
-		.value = status,
-		.number = query_hosts_of(q) + 1,
-		.len = n + len};
+		memcpy(at, text, len);
 	p3_frames_send(&k->conn, f, bytes);
 	free(bytes);
-}
-
-static void query_hand_on(struct p3_query *q, struct asker *k, uint32_t host,
-	int32_t status, const char *text, size_t len)
-{
-	if (k == &q->asker[QUERY_OWN])
-		query_print_own(q, host, status, text, len);
-	else
-		query_send_on(q, k, host, status, text, len);
 }
 
 /* Hand on a host's report, and after the last one what yod itself knows. */
 static void query_on_report(struct p3_query *q, struct asker *k, uint32_t host,
 	int32_t status, const char *bytes, size_t len)
 {
-	char text[QUERY_TEXT_LEN] = "";
+	char text[QUERY_TEXT_LEN] = "", late[QUERY_TEXT_LEN / 2];
+	size_t n = 0;
 	if (!k->number || !k->waits[host])
 		return;
 	k->waits[host] = false;
 	query_hand_on(q, k, host, status, bytes, len);
 	if (--k->left || !k->number)
 		return;
-	size_t n = k->bits & P3_ASK_WHY && !(k->bits & P3_ASK_JSON)
-			   ? query_barrier_text(q, text, sizeof text)
-			   : 0;
+	/* Tell which hosts' ranks have not all come to the barrier in which others
+	 * wait. */
+	uint32_t late_n = p3_agents_name_late(q->agents, late, sizeof late);
+	if (k->bits & P3_ASK_WHY && !(k->bits & P3_ASK_JSON) && late_n &&
+		late_n < query_hosts_of(q))
+		n = (size_t)snprintf(text, sizeof text,
+			"ranks wait in PtlXBarrier for those of these hosts, which have "
+			"not all come: %s\n",
+			late);
 	query_hand_on(q, k, query_hosts_of(q), 0, text, n);
 	k->number = 0;
 	p3_loop_at(&q->agents->c.loop, &k->late, P3_NEVER);
@@ -361,37 +327,16 @@ static void query_ask(struct p3_query *q, struct asker *k, int32_t bits, uint32_
 			query_on_report(q, k, h, EPIPE, NULL, 0);
 }
 
-void p3_query_begin_own(struct p3_query *q)
+bool p3_query_begin_own(struct p3_query *q)
 {
+	struct asker *k = &q->asker[QUERY_OWN];
 	bool brief = q->agents->opt->size > P3_REPORT_NODES;
-	if (!q->asker[QUERY_OWN].number)
-		query_ask(q, &q->asker[QUERY_OWN],
-			P3_ASK_WHY | (brief ? P3_ASK_BRIEF : 0), 0);
-}
-
-bool p3_query_has_own(const struct p3_query *q)
-{
-	return q->asker[QUERY_OWN].number != 0;
+	if (!k->number)
+		query_ask(q, k, P3_ASK_WHY | (brief ? P3_ASK_BRIEF : 0), 0);
+	return k->number != 0;
 }
 
 /* ---- clients ---- */
-
-static bool query_may_ask(int sock)
-{
-	struct ucred cred;
-	socklen_t len = sizeof cred;
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len))
-		return false;
-	return cred.uid == getuid() || cred.uid == 0;
-}
-
-static struct asker *query_free_place(struct p3_query *q)
-{
-	for (uint32_t i = QUERY_OWN + 1; i < P3_QUERY_MOST; i++)
-		if (q->asker[i].sock < 0)
-			return &q->asker[i];
-	return NULL;
-}
 
 static void asker_on_frames(void *arg, int rc)
 {
@@ -411,10 +356,13 @@ static void asker_on_frames(void *arg, int rc)
 static void query_admit(void *arg, uint32_t events)
 {
 	struct p3_query *q = arg;
+	struct asker *k = &q->asker[QUERY_OWN + 1], *end = q->asker + P3_QUERY_MOST;
 	(void)events;
 	int sock = accept4(q->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct asker *k = sock >= 0 && query_may_ask(sock) ? query_free_place(q) : NULL;
-	if (k && !p3_frames_open(&k->conn, sock, sock)) {
+	while (k < end && k->sock >= 0)
+		k++;
+	if (sock >= 0 && p3_service_is_for(sock) && k < end &&
+		!p3_frames_open(&k->conn, sock, sock)) {
 		k->sock = sock;
 		if (p3_frames_attach(&k->conn, &q->agents->c.loop, asker_on_frames, k))
 			query_hang_up(k);
@@ -423,22 +371,6 @@ static void query_admit(void *arg, uint32_t events)
 }
 
 /* ---- the service ---- */
-
-static int query_open_service(struct p3_query *q)
-{
-	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	q->listener = (struct p3_loop_fd){.fd = sock, .on = query_admit, .arg = q};
-	if (sock < 0)
-		return -errno;
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "portals3-hosts/%u/%u",
-		getuid(), q->agents->jid);
-	size_t len = offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n;
-	if (bind(sock, (struct sockaddr *)&at, (socklen_t)len) ||
-		listen(sock, QUERY_BACKLOG))
-		return -errno;
-	return p3_loop_watch(&q->agents->c.loop, &q->listener, EPOLLIN);
-}
 
 int p3_query_create(struct p3_agents *agents, struct p3_query **query_out)
 {
@@ -455,7 +387,9 @@ int p3_query_create(struct p3_agents *agents, struct p3_query **query_out)
 			.sock = -1,
 			.late = {.on = asker_on_late, .arg = &q->asker[i]},
 			.waits = waits + i * agents->hosts->n};
-	int rc = query_open_service(q);
+	q->listener = (struct p3_loop_fd){.on = query_admit, .arg = q};
+	int rc = p3_service_open(&agents->c.loop, &q->listener, SOCK_STREAM,
+		"portals3-hosts", agents->jid, 1);
 	if (rc)
 		p3_query_destroy(q);
 	else

@@ -54,23 +54,18 @@ int p3_signals_fd(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static const int signals_ending[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
-
 bool p3_signals_ends(int sig)
 {
-	for (size_t i = 0; i < sizeof signals_ending / sizeof signals_ending[0]; i++)
-		if (signals_ending[i] == sig)
-			return true;
-	return false;
+	return sig == SIGINT || sig == SIGTERM || sig == SIGQUIT || sig == SIGHUP;
 }
 
 int p3_signals_end_fd(void)
 {
 	sigset_t set;
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof signals_ending / sizeof signals_ending[0]; i++)
-		if (sigismember(&signals_taken, signals_ending[i]))
-			sigaddset(&set, signals_ending[i]);
+	for (int sig = 1; sig < NSIG; sig++)
+		if (p3_signals_ends(sig) && sigismember(&signals_taken, sig) == 1)
+			sigaddset(&set, sig);
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }
@@ -100,19 +95,14 @@ void p3_signals_give_back(const struct p3_signals *was)
 #define EXITING       0x4u /* a flag of the kernel, PF_EXITING */
 #define KILLED        (1ul << (SIGKILL - 1))
 
-static int reap_wait_status(const siginfo_t *info)
-{
-	if (info->si_code == CLD_EXITED)
-		return (info->si_status & 0xff) << 8;
-	return info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
-}
-
 bool p3_reap_fate(pid_t pid, int *status_out)
 {
 	siginfo_t info = {.si_pid = 0};
 	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
 		return false;
-	*status_out = reap_wait_status(&info);
+	*status_out = info.si_code == CLD_EXITED
+			      ? (info.si_status & 0xff) << 8
+			      : info.si_status | (info.si_code == CLD_DUMPED ? 0x80 : 0);
 	return true;
 }
 
@@ -148,27 +138,22 @@ pid_t p3_reap_any(void)
 	return info.si_pid;
 }
 
-/* Return true if a thread has ended, is ending in the kernel, or is about to, since its
- * process ends. */
-static bool reap_has_ended(const struct p3_stat *s)
-{
-	return s->state == 'Z' || s->flags & EXITING || s->signals & KILLED;
-}
-
 bool p3_reap_is_ending(pid_t pid)
 {
 	char name[40];
-	struct p3_stat stat;
+	struct p3_stat s;
 	struct dirent *e;
 	bool lives = false;
 	snprintf(name, sizeof name, "/proc/%d/task", (int)pid);
 	DIR *threads = opendir(name);
 	if (!threads)
 		return false;
+	/* A thread may have ended, be ending in the kernel, or be about to, since its
+	 * process ends. */
 	while (!lives && (e = readdir(threads)))
 		lives = isdigit((unsigned char)e->d_name[0]) &&
-			p3_stat_read((uint32_t)pid, (uint32_t)atoi(e->d_name), &stat) &&
-			!reap_has_ended(&stat);
+			p3_stat_read((uint32_t)pid, (uint32_t)atoi(e->d_name), &s) &&
+			s.state != 'Z' && !(s.flags & EXITING) && !(s.signals & KILLED);
 	closedir(threads);
 	return !lives;
 }
@@ -215,66 +200,31 @@ bool p3_reap_sweep(int ms)
 #define CRASH_NAME_LEN 200
 #define COMM_LEN       15 /* bytes of a process's name */
 
-/* Return true if the signal tells of an error in the program itself. */
-static bool crash_is_crash(int sig)
-{
-	static const int crashes[] = {
-		SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-	for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
-		if (crashes[i] == sig)
-			return true;
-	return false;
-}
-
-/* Append the text that the kernel puts in place of %c; "*" for a time, a thread and the
- * like, so that a shell finds the file. */
-static size_t crash_expand(char *at, size_t room, char c, const char *argv0, pid_t pid)
-{
-	const char *slash = strrchr(argv0, '/');
-	int most = c == 'e' ? COMM_LEN : CRASH_NAME_LEN / 2 - 1;
-	if (c == 'p')
-		return (size_t)snprintf(at, room, "%d", (int)pid);
-	if (c == 'e' || c == 'f')
-		return (size_t)snprintf(
-			at, room, "%.*s", most, slash ? slash + 1 : argv0);
-	return (size_t)snprintf(at, room, c == '%' ? "%%" : "*");
-}
-
-/* Write the name of the core file that a pattern of the kernel (core(5)) gives. */
+/* Write the name of the core file that a pattern of the kernel (core(5)) gives; with "*"
+ * for a time, a thread and the like, so that a shell finds the file. */
 static void crash_name_core(
 	const char *pattern, const char *argv0, pid_t pid, char core[CRASH_NAME_LEN])
 {
 	char uses[CRASH_NAME_LEN];
+	const char *slash = strrchr(argv0, '/'), *name = slash ? slash + 1 : argv0;
 	size_t n = 0;
 	bool has_pid = strstr(pattern, "%p");
 	for (const char *at = pattern; *at && n < CRASH_NAME_LEN / 2; at++) {
-		if (*at == '%' && at[1])
-			n += crash_expand(
-				core + n, CRASH_NAME_LEN - n, *++at, argv0, pid);
-		else
+		const size_t room = CRASH_NAME_LEN - n;
+		if (*at != '%' || !at[1])
 			core[n++] = *at;
+		else if (*++at == 'p')
+			n += (size_t)snprintf(core + n, room, "%d", (int)pid);
+		else if (*at == 'e' || *at == 'f')
+			n += (size_t)snprintf(core + n, room, "%.*s",
+				*at == 'e' ? COMM_LEN : CRASH_NAME_LEN / 2 - 1, name);
+		else
+			core[n++] = *at == '%' ? '%' : '*';
 	}
 	core[n] = '\0';
 	(void)p3_line_read(uses, sizeof uses, CORE_USES_PID);
 	if (!has_pid && *uses == '1')
 		snprintf(core + n, CRASH_NAME_LEN - n, ".%d", (int)pid);
-}
-
-static void crash_say_no_core(uint32_t rank, bool agent, const char *pattern)
-{
-	struct rlimit most;
-	bool allowed = !getrlimit(RLIMIT_CORE, &most) && most.rlim_cur;
-	if (allowed)
-		p3_say("rank %u: no core file, although ulimit -c allows one here; see "
-		       "that the kernel can write it to its place, which is '%s' "
-		       "(kernel.core_pattern)",
-			rank, pattern);
-	else
-		p3_say("rank %u: no core file: %s, and gdb then shows where it crashed",
-			rank,
-			agent ? "raise the limit of core files on this host "
-				"(limits.conf(5))"
-			      : "give `ulimit -c unlimited` in the shell before yod");
 }
 
 /* Print the line for a rank that has left a core. */
@@ -301,13 +251,27 @@ static void crash_say_core(
 bool p3_crash_say(
 	const struct p3_prog *prog, uint32_t rank, pid_t pid, int status, bool agent)
 {
+	/* the signals that tell of an error in the program itself */
+	static const uint64_t crashes =
+		1ull << SIGSEGV | 1ull << SIGBUS | 1ull << SIGFPE | 1ull << SIGILL |
+		1ull << SIGABRT | 1ull << SIGTRAP | 1ull << SIGSYS;
 	char pattern[CRASH_NAME_LEN];
-	if (!WIFSIGNALED(status) || !crash_is_crash(WTERMSIG(status)))
+	struct rlimit most;
+	if (!WIFSIGNALED(status) || !(crashes >> WTERMSIG(status) & 1))
 		return false;
 	(void)p3_line_read(pattern, sizeof pattern, CORE_PATTERN);
 	if (WCOREDUMP(status))
 		crash_say_core(prog, rank, pid, pattern);
+	else if (!getrlimit(RLIMIT_CORE, &most) && most.rlim_cur)
+		p3_say("rank %u: no core file, although ulimit -c allows one here; see "
+		       "that the kernel can write it to its place, which is '%s' "
+		       "(kernel.core_pattern)",
+			rank, pattern);
 	else
-		crash_say_no_core(rank, agent, pattern);
+		p3_say("rank %u: no core file: %s, and gdb then shows where it crashed",
+			rank,
+			agent ? "raise the limit of core files on this host "
+				"(limits.conf(5))"
+			      : "give `ulimit -c unlimited` in the shell before yod");
 	return true;
 }

@@ -9,7 +9,9 @@
 
 #include "launcher/yod/yod.h"
 #include "launcher/rdv/rdv.h"
+#include "shm/domain.h"
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,10 +63,6 @@ struct p3_rsh_started {
 	int to, from; /* its standard input and output */
 };
 
-/* Split the program's words.  Return 0, or -errno after a line. */
-int p3_rsh_parse(const char *text, struct p3_rsh *rsh_out);
-void p3_rsh_free(struct p3_rsh *rsh);
-
 /*
  * drain - bytes of frames on their way to a descriptor: rank 0's input, or a file
  *
@@ -110,19 +108,30 @@ void p3_drain_close(struct p3_drain *d);
 
 #define P3_AGENT_OPTION "--agent" /* the only word of its command line */
 
-struct p3_agent;
+/* The first members are for other files, too. */
+struct p3_agent {
+	struct p3_spec spec;
+	const struct p3_host *host; /* this one */
+	/* the domain where the nodes of this host meet, or NULL: the job has one host,
+	 * and they need none */
+	const char *domain;
+	/* of this host, as the remote shell has used it, or "" if it does not tell */
+	char address[INET6_ADDRSTRLEN];
+	char *bytes; /* of the order */
+	struct p3_frames conn;
+	char name[P3_DOMAIN_NAMES + 1]; /* of the domain */
+	bool cut;                       /* the connection is broken */
+	struct p3_taps *taps;           /* the nodes' output */
+	struct p3_drain input;          /* the pipe of rank 0 */
+	struct p3_backlog trace;        /* that yod has no room for yet */
+	uint64_t trace_room;
+	void (*take)(void *arg, const struct p3_frame *f, const char *bytes);
+	void *arg;
+};
 
 /* Take yod's order, environment and directory.  Return the agent, or NULL with the exit
  * status. */
 struct p3_agent *p3_agent_connect(int *status_out);
-const struct p3_spec *p3_agent_spec(const struct p3_agent *agent);
-const struct p3_host *p3_agent_host(const struct p3_agent *agent);
-/* Return the name of the domain where the nodes of this host meet, or NULL: the job has
- * one host, and they need none. */
-const char *p3_agent_domain(const struct p3_agent *agent);
-/* Return the address of this host that the remote shell has used, or "" if it does not
- * tell. */
-const char *p3_agent_address(const struct p3_agent *agent);
 /* Tell yod that the job cannot start, and the exit status for that. */
 void p3_agent_refuse(struct p3_agent *agent, int status);
 /* Report this host as ready.  Return true when all hosts are ready, or false if the job
@@ -172,12 +181,12 @@ bool p3_agent_has_output(const struct p3_agent *agent, const struct p3_taps *tap
 
 struct p3_answers;
 
-/* done gets the answer to a question of this number, with 0 or an errno.  Return NULL if
- * out of memory. */
-struct p3_answers *p3_answers_create(struct p3_loop *loop, struct p3_attach *attach,
-	void (*done)(
-		void *arg, uint64_t number, int status, const char *bytes, size_t len),
-	void *arg);
+/* It gets the answer to a question of this number, with 0 or an errno. */
+typedef void p3_answered(
+	void *arg, uint64_t number, int status, const char *bytes, size_t len);
+/* Return NULL if out of memory. */
+struct p3_answers *p3_answers_create(
+	struct p3_loop *loop, struct p3_attach *attach, p3_answered *done, void *arg);
 void p3_answers_destroy(struct p3_answers *a);
 /* Take a question. */
 void p3_answers_take(struct p3_answers *a, const struct p3_frame *ask);
@@ -209,10 +218,9 @@ struct p3_query;
 /* Open the service.  Return 0 or -errno. */
 int p3_query_create(struct p3_agents *agents, struct p3_query **query_out);
 void p3_query_destroy(struct p3_query *query);
-/* Ask what the job waits for, and print the answers. */
-void p3_query_begin_own(struct p3_query *query);
-/* Return true while answers are yet to come. */
-bool p3_query_has_own(const struct p3_query *query);
+/* Ask what the job waits for, and print the answers.  Return true if some are yet to
+ * come. */
+bool p3_query_begin_own(struct p3_query *query);
 /* Take the report of a host; note that there will be none. */
 void p3_query_take(struct p3_query *query, uint32_t host, const struct p3_frame *f,
 	const char *bytes);
@@ -249,11 +257,10 @@ int p3_agents_run(const struct p3_opt *opt, uint32_t jid, const struct p3_guard 
 /*
  * The state of a job on several hosts, for the files that work on it:
  *
- *	agents.c	starting, the loop, signals, the end
- *	uplink.c	frames of agents, and agents that are lost
+ *	agents.c	starting, frames of agents, lost agents, the loop, the end
  *	query.c		questions to all agents
- *	forward.c	standard input and output
- *	collectives.c	barriers, ends of ranks and cards, which concern all hosts; traces
+ *	collectives.c	barriers, ends of ranks and cards, which concern all hosts;
+ *			traces; standard input and output
  *
  * A file calls only files below it in this list.
  */
@@ -323,6 +330,7 @@ struct p3_agents {
 	struct p3_drain *files;   /* of --output-dir, by stream; or NULL */
 	bool go_sent;             /* GO was sent to the agents: the nodes start */
 	bool trace_lost;          /* a trace file could not be written */
+	bool output_lost;         /* nor output of a rank */
 	uint64_t early_signals;   /* bits of the signals that came before GO */
 	int64_t why_at;           /* time to report the present barrier */
 	int64_t why_ms;           /* age at which a barrier is reported */
@@ -349,7 +357,7 @@ bool p3_agents_close_traces(struct p3_agents *a);
 /* Send a frame to all agents. */
 void p3_agents_tell_all(struct p3_agents *a, struct p3_frame f, const void *bytes);
 /* Send a signal to all nodes, once they are to start. */
-void p3_agents_signal(struct p3_agents *a, int sig);
+void p3_agents_signal(void *agents, int sig);
 /* Send the signals that came before the nodes were to start. */
 void p3_agents_pass_signals(struct p3_agents *a);
 void p3_agents_on_barrier(struct p3_agents *a, uint32_t host, uint64_t round);
@@ -363,8 +371,6 @@ void p3_agents_release(struct p3_agents *a, int status, uint32_t ended);
 void p3_agents_on_gone(struct p3_agents *a, uint32_t rank);
 /* Process a card.  Return false if its length is wrong. */
 bool p3_agents_on_card(struct p3_agents *a, uint32_t rank, const char *card, size_t len);
-
-/* ---- forward.c ---- */
 
 /* Open yod's output, the files of --output-dir, and the way of input.  Return 0 or
  * -errno. */
@@ -380,22 +386,5 @@ bool p3_forward_owes(const struct p3_agents *a);
 bool p3_forward_say_lost(const struct p3_agents *a);
 /* Close all but yod's output. */
 void p3_forward_close(struct p3_agents *a);
-
-/* ---- uplink.c ---- */
-
-/* End the job: as after a failure, or now. */
-void p3_agents_end(struct p3_agents *a, bool now);
-/* Start the agents of further hosts, P3_AGENTS_STARTS at a time, and send them their
- * orders.  Return 0 or -errno after a line. */
-int p3_uplink_start_more(struct p3_agents *a);
-/* Name a host whose agent has not answered, if it is time, and let another one start. */
-void p3_uplink_see_wait(struct p3_agents *a, uint32_t host);
-/* Close the connection: the agent ends its nodes. */
-void p3_uplink_cut(struct p3_agents *a, uint32_t host);
-/* Note the end of a remote shell. */
-void p3_uplink_exited(struct p3_agents *a, uint32_t host, int status);
-/* Return true if the remote shell and its connection have ended.  If that is too early,
- * print a line, once. */
-bool p3_uplink_is_over(struct p3_agents *a, uint32_t host);
 
 #endif

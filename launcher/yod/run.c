@@ -39,7 +39,7 @@ struct run {
 	struct p3_control c;
 	const struct p3_opt *opt;
 	struct p3_domain domain; /* the domain of opt, for its nids */
-	uint32_t nid_base, jid;
+	uint32_t nid_base;
 	const struct p3_place *place;
 	struct p3_agent *agent; /* NULL: this is yod itself */
 	uint32_t first, here_n; /* the ranks on this host */
@@ -61,12 +61,6 @@ struct run {
 	bool crash_said;
 	struct rank rank[];
 };
-
-static void run_say_line(void *arg, const char *line)
-{
-	(void)arg;
-	p3_say("%s", line);
-}
 
 /* ---- signalling ---- */
 
@@ -110,7 +104,7 @@ static void run_end_job(struct run *r)
 static void run_say_slow(struct run *r)
 {
 	char text[100];
-	struct p3_ranks slow = {{0}};
+	struct p3_ranks slow = {{{0}}};
 	r->slow_at = P3_NEVER;
 	for (uint32_t i = 0; i < r->opt->size; i++)
 		if (r->rank[i].life == RUNS)
@@ -164,9 +158,9 @@ static void run_next_stage(struct run *r)
 
 static bool run_has_portals(const struct run *r)
 {
-	struct p3_rdv_view v;
+	struct p3_attach_msg v;
 	for (uint32_t i = 0; i < r->opt->size; i++) {
-		p3_rdv_show(r->rdv, i, &v);
+		p3_rdv_show(r->rdv, i, &v, NULL);
 		if (v.inited || v.incarnation)
 			return true;
 	}
@@ -210,15 +204,6 @@ static int64_t run_barrier_at(const struct run *r)
 	uint32_t n = p3_rdv_barrier(r->rdv, &since);
 	bool wanted = r->opt->why_after_ms && r->c.stage == P3_GOING && !r->reporting;
 	return n && wanted && since != r->reported_since ? since + r->why_ms : P3_NEVER;
-}
-
-static void run_report_barrier(struct run *r)
-{
-	uint32_t n = p3_rdv_barrier(r->rdv, &r->reported_since);
-	p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s (--why-after)",
-		n, r->opt->size, (double)r->why_ms / 1000);
-	r->why_ms *= 2;
-	(void)run_report(r);
 }
 
 /* ---- fates ---- */
@@ -305,21 +290,17 @@ static void run_reap_nodes(struct run *r)
 	}
 }
 
-static bool run_is_node(const struct run *r, pid_t pid)
-{
-	for (uint32_t i = 0; i < r->opt->size; i++)
-		if (r->rank[i].life != REAPED && r->rank[i].pid == pid)
-			return true;
-	return false;
-}
-
 /* Reap orphans, unless an ended node is not reaped yet: p3_reap_any() might return that
  * node each time. */
 static void run_reap_orphans(struct run *r)
 {
 	pid_t pid;
-	while (!r->ended_n && (pid = p3_reap_any()) > 0 && !run_is_node(r, pid))
+	while (!r->ended_n && (pid = p3_reap_any()) > 0) {
+		for (uint32_t i = 0; i < r->opt->size; i++)
+			if (r->rank[i].life != REAPED && r->rank[i].pid == pid)
+				return;
 		p3_reap_take(pid);
+	}
 }
 
 /* ---- events ---- */
@@ -342,8 +323,14 @@ static void run_on_deadlines(struct run *r)
 		run_say_slow(r);
 	if (r->c.stage_at <= now)
 		run_next_stage(r);
-	if (!r->c.stopped_at && run_barrier_at(r) <= now)
-		run_report_barrier(r);
+	if (!r->c.stopped_at && run_barrier_at(r) <= now) {
+		uint32_t n = p3_rdv_barrier(r->rdv, &r->reported_since);
+		p3_say("%u of %u ranks wait in PtlXBarrier, the first for %.3g s "
+		       "(--why-after)",
+			n, r->opt->size, (double)r->why_ms / 1000);
+		r->why_ms *= 2;
+		(void)run_report(r);
+	}
 	p3_control_see_timeout(&r->c);
 }
 
@@ -361,18 +348,16 @@ static int64_t run_next_deadline(const struct run *r)
 	return at;
 }
 
-/* Return true if output is left of a job whose nodes have all ended. */
-static bool run_output_left(struct run *r)
-{
-	bool left = r->agent      ? p3_agent_has_output(r->agent, r->taps)
-		    : r->c.output ? !p3_output_is_done(r->c.output)
-				  : false;
-	return p3_control_waits_for_output(&r->c, left);
-}
-
 static void run_loop(struct run *r)
 {
-	while (run_nodes_left(r) || run_output_left(r) || r->reporting) {
+	for (;;) {
+		/* Output may be left of a job whose nodes have all ended. */
+		bool left = r->agent      ? p3_agent_has_output(r->agent, r->taps)
+			    : r->c.output ? !p3_output_is_done(r->c.output)
+					  : false;
+		if (!run_nodes_left(r) && !p3_control_waits_for_output(&r->c, left) &&
+			!r->reporting)
+			return;
 		p3_loop_run(&r->c.loop, run_next_deadline(r));
 		run_on_deadlines(r);
 		run_reap_nodes(r);
@@ -533,13 +518,6 @@ static void run_pass_news_on(
 	p3_agent_tell(r->agent, f, card);
 }
 
-/* End the job: the connection is broken, since yod or the remote shell has ended. */
-static void run_on_yod_lost(struct run *r)
-{
-	p3_control_decide(&r->c, 128 + SIGKILL);
-	p3_control_kill(&r->c);
-}
-
 static void run_on_question(struct run *r, const struct p3_frame *f)
 {
 	struct p3_frame none = {.op = P3_FRAME_REPORT, .number = f->number};
@@ -555,7 +533,9 @@ static void run_on_order(void *arg, const struct p3_frame *f, const char *bytes)
 {
 	struct run *r = arg;
 	if (!f) {
-		run_on_yod_lost(r);
+		/* The connection is broken, since yod or the remote shell has ended. */
+		p3_control_decide(&r->c, 128 + SIGKILL);
+		p3_control_kill(&r->c);
 		return;
 	}
 	switch (f->op) {
@@ -593,9 +573,8 @@ static int run_make_hosts_file(const struct p3_hosts *hosts, const struct p3_age
 		const struct p3_host *host = &hosts->host[i];
 		struct p3_job_host h = {host->first, host->size, "", ""};
 		snprintf(h.name, sizeof h.name, "%s", host->name);
-		if (host->first == p3_agent_host(agent)->first)
-			snprintf(h.address, sizeof h.address, "%s",
-				p3_agent_address(agent));
+		if (host->first == agent->host->first)
+			snprintf(h.address, sizeof h.address, "%s", agent->address);
 		ok = write(fd, &h, sizeof h) == sizeof h;
 	}
 	if (!ok && fd >= 0)
@@ -632,7 +611,7 @@ static int run_open_parts(struct run *r, uint32_t jid)
 		.eof_ms = EOF_MS,
 		.ends = run_is_ending,
 		.ends_arg = r,
-		.say = run_say_line,
+		.say = p3_say_line,
 		.over = run_take_trace,
 		.over_arg = r,
 		.joined = r->opt->stats ? p3_stats_joined : NULL};
@@ -736,19 +715,6 @@ static ssize_t run_send_trace(void *arg, const void *bytes, size_t len)
 	return p3_agent_trace(r->agent, bytes, len) ? (ssize_t)len : -1;
 }
 
-static bool run_open_trace(struct run *r, uint32_t jid)
-{
-	const char *path = r->opt->trace;
-	uint32_t size = r->opt->size;
-	int rc = 0;
-	if (path && r->agent)
-		rc = p3_tracefile_create_there(
-			path, size, jid, run_send_trace, r, &r->trace);
-	else if (path)
-		rc = p3_tracefile_create(path, size, jid, &r->trace);
-	return !rc;
-}
-
 /* Send yod the statistics, and close the connection. */
 static void run_end_agent(struct run *r)
 {
@@ -775,10 +741,9 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->opt = opt;
 	r->c = (struct p3_control){
 		.opt = opt, .ops = &run_ops, .arg = r, .agent = agent != NULL};
-	r->jid = jid;
 	r->agent = agent;
-	r->first = agent ? p3_agent_host(agent)->first : 0;
-	r->here_n = agent ? p3_agent_host(agent)->size : opt->size;
+	r->first = agent ? agent->host->first : 0;
+	r->here_n = agent ? agent->host->size : opt->size;
 	r->stdin_fd = guard->stdin_fd;
 	r->hosts_fd = -1;
 	r->why_ms = opt->why_after_ms;
@@ -787,7 +752,8 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	p3_domain_none(&r->domain);
 	r->place = place;
 	r->slow_at = P3_NEVER;
-	if (!run_open_trace(r, jid)) {
+	if (opt->trace && p3_tracefile_create(opt->trace, opt->size, jid,
+				  agent ? run_send_trace : NULL, r, &r->trace)) {
 		free(r);
 		return P3_STATUS_YOD;
 	}

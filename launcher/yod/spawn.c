@@ -8,7 +8,6 @@
 #include "shm/job.h"
 #include "shm/trace.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,92 +20,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-bool p3_preload_is_there(void)
-{
-	if (dlopen(P3_HEAP_JEMALLOC, RTLD_LAZY | RTLD_LOCAL))
-		return true;
-	const char *why = dlerror();
-	/* The loader found the library but has no thread storage left for it: programs
-	 * that start with the library have it. */
-	if (strstr(why, "static TLS"))
-		return true;
-	p3_say("--shared-heap: %s; install the package libjemalloc2", why);
-	return false;
-}
-
-/* ---- the library for valgrind ---- */
-
-#define VALGRIND         "valgrind"
-#define VALGRIND_BETWEEN " \t\n;&|(){}`'\"<>"
-
-#ifndef P3_VALGRIND_DIR /* relative to yod's folder */
-#define P3_VALGRIND_DIR "../lib/portals/valgrind"
-#endif
-#ifndef P3_SONAME
-#define P3_SONAME "libportals.so.0"
-#endif
-
-static bool valgrind_is_in_text(const char *text)
-{
-	size_t n = strlen(VALGRIND);
-	while (*text) {
-		size_t len = strcspn(text, VALGRIND_BETWEEN);
-		/* a word that is "valgrind", or a path that ends so */
-		if (len >= n && !memcmp(text + len - n, VALGRIND, n) &&
-			(len == n || text[len - n - 1] == '/'))
-			return true;
-		text += len;
-		text += strspn(text, VALGRIND_BETWEEN);
-	}
-	return false;
-}
-
-bool p3_valgrind_is_in(char *const *argv)
-{
-	for (; *argv; argv++)
-		if (valgrind_is_in_text(*argv))
-			return true;
-	return false;
-}
-
-static char *valgrind_folder(void)
-{
-	char *dir = p3_own_path(P3_VALGRIND_DIR),
-	     *shorter = dir ? realpath(dir, NULL) : NULL;
-	if (!shorter)
-		return dir;
-	free(dir);
-	return shorter;
-}
-
-static bool valgrind_has_library(const char *dir)
-{
-	char *file;
-	if (asprintf(&file, "%s/" P3_SONAME, dir) < 0)
-		return false;
-	bool has = !access(file, R_OK);
-	free(file);
-	return has;
-}
-
-const char *p3_valgrind_folder(void)
-{
-	char *dir = valgrind_folder();
-	if (dir && valgrind_has_library(dir)) {
-		p3_say("valgrind: nodes use %s/%s, which tells it about atomics "
-		       "(--valgrind off: they do not)",
-			dir, P3_SONAME);
-		return dir;
-	}
-	p3_say("valgrind: no %s in %s; expected the one that tells helgrind about "
-	       "atomics: it is built where valgrind's headers are installed",
-		P3_SONAME, dir ? dir : "lib/portals/valgrind");
-	free(dir);
-	return NULL;
-}
-
-/* ---- nodes ---- */
 
 #define SOCKET_FD_MIN  100 /* above the descriptors that shell scripts redirect */
 #define NUMBER_LEN     12
@@ -325,7 +238,7 @@ static int spawn_open_stream(const struct p3_spawn_conf *conf, uint32_t rank,
 		return fd < 0 ? -errno : fd;
 	}
 	if (conf->output_dir_fd >= 0)
-		return p3_outdir_file(conf->output_dir_fd, rank, which);
+		return p3_outdir_file(conf->output_dir_fd, rank, which, 0);
 	return e->out[which][1];
 }
 

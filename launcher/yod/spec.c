@@ -76,22 +76,19 @@ static int prog_find_in_path(int dir, const char *name, const char *path)
 	}
 }
 
-static int prog_say_no_dir(const struct p3_prog *prog)
-{
-	p3_say_at(prog->place);
-	p3_say("--wdir: '%s': %s; expected a directory that may be entered", prog->dir,
-		strerror(errno));
-	p3_say_at(NULL);
-	return P3_STATUS_NO_FILE;
-}
-
 int p3_prog_check(const struct p3_prog *prog)
 {
 	int dir = AT_FDCWD;
 	if (prog->dir) {
 		dir = open(prog->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (dir < 0 || faccessat(dir, ".", X_OK, AT_EACCESS))
-			return prog_say_no_dir(prog);
+		if (dir < 0 || faccessat(dir, ".", X_OK, AT_EACCESS)) {
+			p3_say_at(prog->place);
+			p3_say("--wdir: '%s': %s; expected a directory that may be "
+			       "entered",
+				prog->dir, strerror(errno));
+			p3_say_at(NULL);
+			return P3_STATUS_NO_FILE;
+		}
 	}
 	const char *name = prog->argv[0], *path = p3_prog_getenv(prog, "PATH");
 	int err = strchr(name, '/')
@@ -121,12 +118,6 @@ int p3_prog_say_cannot(const struct p3_prog *prog, int err)
 
 #define SETTINGS_LINE_LEN 480
 
-static void settings_say_line(void *arg, const char *line)
-{
-	(void)arg;
-	p3_say("%s", line);
-}
-
 const char *p3_settings_text(const struct p3_prog *prog, int conf_id)
 {
 	const char *text =
@@ -134,26 +125,23 @@ const char *p3_settings_text(const struct p3_prog *prog, int conf_id)
 	return text && *text ? text : NULL;
 }
 
-/* Check a list of CPUs.  Reject a list without any CPU that this job may use. */
-static int settings_check_nic_cpus(const char *text)
-{
-	struct p3_cpuset set;
-	if (!p3_conf_nic_cpus(text, &set) || p3_place_is_possible(&set))
-		return 0;
-	p3_say("%s is '%.64s'; expected CPUs that this job may use (see taskset -p, "
-	       "cpuset cgroups); unset it for the default",
-		P3_CONF_NIC_CPUS_ENV, text);
-	return -EINVAL;
-}
-
 static int settings_check_row(enum p3_conf_id id, const char *text)
 {
 	char line[SETTINGS_LINE_LEN];
 	uint64_t value;
-	if (p3_conf_value(p3_conf_row(id), text, &value))
-		return id == P3_CONF_NIC_CPUS ? settings_check_nic_cpus(text) : 0;
-	p3_conf_complain(p3_conf_row(id), text, line, sizeof line);
-	settings_say_line(NULL, line);
+	struct p3_cpuset set;
+	if (!p3_conf_value(p3_conf_row(id), text, &value)) {
+		p3_conf_complain(p3_conf_row(id), text, line, sizeof line);
+		p3_say("%s", line);
+		return -EINVAL;
+	}
+	/* Reject a list of CPUs without any that this job may use. */
+	if (id != P3_CONF_NIC_CPUS || !p3_conf_nic_cpus(text, &set) ||
+		p3_place_is_possible(&set))
+		return 0;
+	p3_say("%s is '%.64s'; expected CPUs that this job may use (see taskset -p, "
+	       "cpuset cgroups); unset it for the default",
+		P3_CONF_NIC_CPUS_ENV, text);
 	return -EINVAL;
 }
 
@@ -180,7 +168,7 @@ int p3_settings_check(const struct p3_opt *opt)
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
 		if (settings_check_row(id, p3_conf_text(id)))
 			rc = -EINVAL;
-	p3_conf_unknown(environ, settings_say_line, NULL);
+	p3_conf_unknown(environ, p3_say_line, NULL);
 	for (uint32_t i = 0; i < opt->prog_n; i++) {
 		const struct p3_prog *prog = &opt->prog[i];
 		p3_say_at(prog->place);
@@ -188,8 +176,8 @@ int p3_settings_check(const struct p3_opt *opt)
 			if (settings_check_pair(prog->env[k]))
 				rc = -EINVAL;
 		if (prog->env_n)
-			p3_conf_unknown((char *const *)(uintptr_t)prog->env,
-				settings_say_line, NULL);
+			p3_conf_unknown(
+				(char *const *)(uintptr_t)prog->env, p3_say_line, NULL);
 		p3_say_at(NULL);
 	}
 	return rc;
@@ -200,17 +188,6 @@ int p3_settings_check(const struct p3_opt *opt)
 #define HOSTS_MOST     P3_MAX_NODES
 #define HOSTS_LINE_LEN 400
 #define HOSTS_BLANKS   " \t\r\n"
-
-/* ---- one host ---- */
-
-static bool hosts_is_name(const char *name)
-{
-	size_t len = strlen(name);
-	for (size_t i = 0; i < len; i++)
-		if (!isalnum((unsigned char)name[i]) && !strchr("-_.:@%+", name[i]))
-			return false;
-	return len && len <= P3_HOST_NAMES && *name != '-';
-}
 
 static bool hosts_take_slots(const char *text, uint32_t *slots_out)
 {
@@ -224,8 +201,8 @@ static bool hosts_take_slots(const char *text, uint32_t *slots_out)
 static bool hosts_split(char *text, char **name_out, uint32_t *slots_out)
 {
 	char *close = *text == '[' ? strchr(text, ']') : NULL;
-	char *colon = strchr(close ? close : text, ':');
-	*name_out = text + (close != NULL);
+	char *colon = strchr(close ? close : text, ':'), *name = text + (close != NULL);
+	*name_out = name;
 	*slots_out = 0;
 	if (close && close[1] && close + 1 != colon)
 		return false;
@@ -235,26 +212,22 @@ static bool hosts_split(char *text, char **name_out, uint32_t *slots_out)
 		*colon = '\0';
 	if (close)
 		*close = '\0';
-	return hosts_is_name(*name_out);
-}
-
-static bool hosts_is_there(const struct p3_hosts *h, const char *name)
-{
-	for (uint32_t i = 0; i < h->n; i++)
-		if (!strcmp(h->host[i].name, name))
-			return true;
-	return false;
+	size_t len = strlen(name), i = 0;
+	while (isalnum((unsigned char)name[i]) || (name[i] && strchr("-_.:@%+", name[i])))
+		i++;
+	return len && i == len && len <= P3_HOST_NAMES && *name != '-';
 }
 
 static int hosts_add(
 	struct p3_hosts *h, const char *option, const char *name, uint32_t slots)
 {
-	if (hosts_is_there(h, name)) {
-		p3_say("%s: host '%s' is there twice; expected once, with all its slots, "
-		       "as in %s:4",
-			option, name, name);
-		return -EINVAL;
-	}
+	for (uint32_t i = 0; i < h->n; i++)
+		if (!strcmp(h->host[i].name, name)) {
+			p3_say("%s: host '%s' is there twice; expected once, with all "
+			       "its slots, as in %s:4",
+				option, name, name);
+			return -EINVAL;
+		}
 	if (h->n == HOSTS_MOST) {
 		p3_say("%s: '%s' is host number %u; expected %u hosts at most", option,
 			name, h->n + 1, (unsigned)HOSTS_MOST);
@@ -270,16 +243,6 @@ static int hosts_add(
 	return 0;
 }
 
-/* ---- a list ---- */
-
-static int hosts_say_bad_word(const char *word)
-{
-	p3_say("--hosts: '%.100s' is no host; expected names, each with its number of "
-	       "slots or without, as in --hosts c1:4,c2:2",
-		word);
-	return -EINVAL;
-}
-
 int p3_hosts_parse(const char *list, struct p3_hosts *hosts_out)
 {
 	struct p3_hosts h = {0};
@@ -289,23 +252,18 @@ int p3_hosts_parse(const char *list, struct p3_hosts *hosts_out)
 		char *name, said[P3_HOST_NAMES + 40];
 		uint32_t slots;
 		snprintf(said, sizeof said, "%s", word);
-		rc = hosts_split(word, &name, &slots)
-			     ? hosts_add(&h, "--hosts", name, slots)
-			     : hosts_say_bad_word(said);
+		if (hosts_split(word, &name, &slots)) {
+			rc = hosts_add(&h, "--hosts", name, slots);
+			continue;
+		}
+		p3_say("--hosts: '%.100s' is no host; expected names, each with its "
+		       "number of slots or without, as in --hosts c1:4,c2:2",
+			said);
+		rc = -EINVAL;
 	}
 	free(copy);
 	*hosts_out = h;
 	return rc;
-}
-
-/* ---- a file ---- */
-
-static int hosts_say_bad_line(const char *file, uint32_t line, const char *text)
-{
-	p3_say("--hostfile: %s:%u: '%.100s' is no host; expected a name in each line, "
-	       "with its number of slots or without, as in c1:4 or c1 slots=4",
-		file, line, text);
-	return -EINVAL;
 }
 
 /* Take a line.  It is changed, and has no newline. */
@@ -325,30 +283,21 @@ static int hosts_take_line(
 	if (!*text)
 		return 0;
 	bool has_more = !strncmp(rest, "slots=", 6) && hosts_take_slots(rest + 6, &more);
-	if (!hosts_split(text, &name, &slots) || (*rest && (!has_more || slots)))
-		return hosts_say_bad_line(file, line, said);
-	return hosts_add(h, "--hostfile", name, slots ? slots : more);
-}
-
-static int hosts_take_lines(struct p3_hosts *h, const char *file, FILE *f)
-{
-	char *text = NULL;
-	size_t size = 0;
-	int rc = 0;
-	for (uint32_t line = 1; !rc && getline(&text, &size, f) > 0; line++) {
-		text[strcspn(text, "\n")] = '\0';
-		rc = hosts_take_line(h, file, line, text);
+	if (!hosts_split(text, &name, &slots) || (*rest && (!has_more || slots))) {
+		p3_say("--hostfile: %s:%u: '%.100s' is no host; expected a name in each "
+		       "line, with its number of slots or without, as in c1:4 or c1 "
+		       "slots=4",
+			file, line, said);
+		return -EINVAL;
 	}
-	free(text);
-	if (rc || h->n)
-		return rc;
-	p3_say("--hostfile: '%s' has no hosts; expected a name in each line, as in c1:4",
-		file);
-	return -EINVAL;
+	return hosts_add(h, "--hostfile", name, slots ? slots : more);
 }
 
 int p3_hosts_read(const char *file, struct p3_hosts *hosts_out)
 {
+	char *text = NULL;
+	size_t size = 0;
+	int rc = 0;
 	*hosts_out = (struct p3_hosts){0};
 	FILE *f = fopen(file, "re");
 	if (!f) {
@@ -357,12 +306,18 @@ int p3_hosts_read(const char *file, struct p3_hosts *hosts_out)
 			file, strerror(errno));
 		return -EINVAL;
 	}
-	int rc = hosts_take_lines(hosts_out, file, f);
+	for (uint32_t line = 1; !rc && getline(&text, &size, f) > 0; line++) {
+		text[strcspn(text, "\n")] = '\0';
+		rc = hosts_take_line(hosts_out, file, line, text);
+	}
+	free(text);
 	fclose(f);
-	return rc;
+	if (rc || hosts_out->n)
+		return rc;
+	p3_say("--hostfile: '%s' has no hosts; expected a name in each line, as in c1:4",
+		file);
+	return -EINVAL;
 }
-
-/* ---- placement ---- */
 
 static uint64_t hosts_count_slots(const struct p3_hosts *h)
 {
@@ -523,7 +478,7 @@ static void spec_options(struct codec *c, struct p3_opt *opt)
 	spec_u32(c, &opt->size, P3_OPT_SIZE_MAX);
 	spec_bool(c, &opt->keep_going);
 	spec_bool(c, &opt->only);
-	spec_bytes(c, &opt->only_ranks, sizeof opt->only_ranks);
+	spec_bytes(c, &opt->only_ranks, P3_RANKS_MOST / 8);
 	spec_u32(c, &opt->nid_base, P3_OPT_NID_BASE_MOST);
 	spec_bool(c, &opt->shared_heap);
 	spec_bool(c, &opt->line_buffered);

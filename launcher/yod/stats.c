@@ -63,22 +63,17 @@ void p3_stats_started(struct p3_stats *s, uint32_t rank)
 
 /* ---- counters ---- */
 
-static bool stats_is_segment(int fd)
-{
-	struct p3_seg_header h;
-	return pread(fd, &h, sizeof h, 0) == sizeof h && h.magic == P3_SEG_MAGIC &&
-	       h.layout == P3_LAYOUT_WORD;
-}
-
 /* Add the counters of a life that has ended, or is about to end. */
 static void stats_take_counters(struct p3_stats *s, struct stats_node *n)
 {
 	uint64_t now[P3_COUNTERS];
+	struct p3_seg_header h;
 	struct p3_layout l = p3_layout_of(s->size < P3_MAX_NODES ? s->size : 1);
 	if (n->published < 0)
 		return;
 	bool ok =
-		stats_is_segment(n->published) &&
+		pread(n->published, &h, sizeof h, 0) == sizeof h &&
+		h.magic == P3_SEG_MAGIC && h.layout == P3_LAYOUT_WORD &&
 		pread(n->published, now, sizeof now, (off_t)l.counters_off) == sizeof now;
 	close(n->published);
 	n->published = -1;
@@ -97,31 +92,22 @@ void p3_stats_joined(void *stats, uint32_t rank, int published)
 	n->lost |= n->published < 0;
 }
 
-/* ---- the process ---- */
-
-static int64_t stats_ms_of(const struct timeval *t)
-{
-	return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
-}
-
-/* Return the CPU time of a child; libc's waitid() does not return it. */
-static int64_t stats_cpu_ms_of(pid_t pid)
-{
-	siginfo_t info;
-	struct rusage ru = {.ru_utime = {0, 0}};
-	if (syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, &ru))
-		return 0;
-	return stats_ms_of(&ru.ru_utime) + stats_ms_of(&ru.ru_stime);
-}
-
 void p3_stats_ended(struct p3_stats *s, uint32_t rank, pid_t pid, int wait_status)
 {
 	struct stats_node *n = &s->node[rank];
+	siginfo_t info;
+	struct rusage ru = {.ru_utime = {0, 0}};
 	stats_take_counters(s, n);
 	n->ended = true;
 	n->status = wait_status;
 	n->ran_ms = p3_now_ms() - n->began_ms;
-	n->cpu_ms = stats_cpu_ms_of(pid);
+	/* libc's waitid() does not return the CPU time */
+	if (!syscall(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, &ru)) {
+		n->cpu_ms =
+			(int64_t)ru.ru_utime.tv_sec * 1000 + ru.ru_utime.tv_usec / 1000;
+		n->cpu_ms +=
+			(int64_t)ru.ru_stime.tv_sec * 1000 + ru.ru_stime.tv_usec / 1000;
+	}
 }
 
 /* ---- agents ---- */
@@ -160,25 +146,10 @@ static void stats_print_node(
 		end);
 }
 
-static void stats_describe_end(const struct stats_node *n, char text[FATE_LEN * 2])
-{
-	char fate[FATE_LEN];
-	if (!n->ended)
-		snprintf(fate, sizeof fate, "%s", n->began_ms ? "left behind" : "unborn");
-	else if (WIFSIGNALED(n->status))
-		snprintf(fate, sizeof fate, "signal %d", WTERMSIG(n->status));
-	else
-		snprintf(fate, sizeof fate, "status %d", WEXITSTATUS(n->status));
-	snprintf(text, FATE_LEN * 2, "%s%s", fate,
-		!n->joined ? ", never joined"
-		: n->lost  ? ", not all counted"
-			   : "");
-}
-
 void p3_stats_print(const struct p3_stats *s)
 {
 	struct stats_node all = {.published = -1};
-	char end[FATE_LEN * 2], rank[12];
+	char fate[FATE_LEN], end[FATE_LEN * 2], rank[12];
 	p3_say("%5s %11s %14s %11s %14s %9s %9s %10s %10s %13s %13s %13s %6s %9s %6s %9s "
 	       "%9s  %s",
 		"rank", "sent", "bytes", "received", "bytes", "dropped", "truncated",
@@ -186,7 +157,17 @@ void p3_stats_print(const struct p3_stats *s)
 		"wakes", "late", "wall-s", "cpu-s", "end");
 	for (uint32_t i = 0; i < s->size; i++) {
 		const struct stats_node *n = &s->node[i];
-		stats_describe_end(n, end);
+		bool killed = WIFSIGNALED(n->status);
+		if (n->ended)
+			snprintf(fate, sizeof fate, killed ? "signal %d" : "status %d",
+				killed ? WTERMSIG(n->status) : WEXITSTATUS(n->status));
+		snprintf(end, sizeof end, "%s%s",
+			n->ended      ? fate
+			: n->began_ms ? "left behind"
+				      : "unborn",
+			!n->joined ? ", never joined"
+			: n->lost  ? ", not all counted"
+				   : "");
 		snprintf(rank, sizeof rank, "%u", i);
 		stats_print_node(rank, n, end);
 		for (unsigned c = 0; c < P3_COUNTERS; c++)
@@ -242,14 +223,19 @@ int p3_tracefile_open(const char *path)
 	return fd < 0 ? tracefile_say_cannot(path, -errno) : fd;
 }
 
-/* Make the state of a file, and write its header.  Return 0, or -ENOMEM after a line. */
-static int tracefile_begin(struct p3_tracefile made, uint32_t size, uint32_t jid,
+int p3_tracefile_create(const char *path, uint32_t size, uint32_t jid,
+	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
 	struct p3_tracefile **file_out)
 {
+	int fd = send ? -1 : p3_tracefile_open(path);
+	if (!send && fd < 0)
+		return fd;
 	struct p3_tracefile *f = malloc(sizeof *f);
-	if (!f)
-		return tracefile_say_cannot(made.path, -ENOMEM);
-	*f = made;
+	if (!f) {
+		p3_close(fd);
+		return tracefile_say_cannot(path, -ENOMEM);
+	}
+	*f = (struct p3_tracefile){.path = path, .fd = fd, .send = send, .arg = arg};
 	uint32_t clock = p3_trace_clock();
 	struct p3_tracefile_header h = {.magic = P3_TRACEFILE_MAGIC,
 		.version = P3_TRACE_VERSION,
@@ -260,27 +246,6 @@ static int tracefile_begin(struct p3_tracefile made, uint32_t size, uint32_t jid
 	tracefile_put(f, &h, sizeof h);
 	*file_out = f;
 	return 0;
-}
-
-int p3_tracefile_create(
-	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out)
-{
-	int fd = p3_tracefile_open(path);
-	if (fd < 0)
-		return fd;
-	int rc = tracefile_begin(
-		(struct p3_tracefile){.path = path, .fd = fd}, size, jid, file_out);
-	if (rc)
-		close(fd);
-	return rc;
-}
-
-int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
-	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
-	struct p3_tracefile **file_out)
-{
-	struct p3_tracefile made = {.path = path, .fd = -1, .send = send, .arg = arg};
-	return tracefile_begin(made, size, jid, file_out);
 }
 
 void p3_tracefile_add(

@@ -71,6 +71,12 @@ void p3_say(const char *fmt, ...)
 	errno = saved;
 }
 
+void p3_say_line(void *arg, const char *line)
+{
+	(void)arg;
+	p3_say("%s", line);
+}
+
 /* ---- files ---- */
 
 bool p3_line_read(char *line, size_t size, const char *path_fmt, ...)
@@ -122,70 +128,27 @@ static bool words_skip_escaped_newline(struct p3_words *w)
 	return true;
 }
 
-/* Skip one blank, or a backslash with a newline. */
-static bool words_skip_blank(struct p3_words *w)
-{
-	if (*w->at != ' ' && *w->at != '\t' && *w->at != '\r')
-		return words_skip_escaped_newline(w);
-	words_take(w);
-	return true;
-}
-
-/* Skip to the next word.  Return false if the line ends before one. */
-static bool words_find_word(struct p3_words *w)
-{
-	while (words_skip_blank(w))
-		;
-	if (*w->at == '#')
-		w->at += strcspn(w->at, "\n");
-	return *w->at && *w->at != '\n';
-}
-
-static char *words_take_single(struct p3_words *w, char *to)
-{
-	words_take(w);
-	while (*w->at && *w->at != '\'')
-		*to++ = words_take(w);
-	return *w->at ? words_take(w), to : NULL;
-}
-
-static char *words_take_double(struct p3_words *w, char *to)
-{
-	words_take(w);
-	while (*w->at && *w->at != '"') {
-		if (words_skip_escaped_newline(w))
-			continue;
-		if (*w->at == '\\' && w->at[1] && strchr("\"\\$`", w->at[1]))
-			words_take(w);
-		*to++ = words_take(w);
-	}
-	return *w->at ? words_take(w), to : NULL;
-}
-
-static char *words_take_bare(struct p3_words *w, char *to)
-{
-	if (words_skip_escaped_newline(w))
-		return to;
-	if (*w->at == '\\' && w->at[1])
-		words_take(w);
-	*to++ = words_take(w);
-	return to;
-}
-
 /* Read a word.  Return its end, or NULL if a quote is not closed.  The zero that ends the
  * word may overwrite the next character, so the caller reads that character before it
  * writes the zero. */
 static char *words_read_word(struct p3_words *w, char *to)
 {
-	while (to && *w->at && !strchr(" \t\r\n", *w->at)) {
-		if (*w->at == '\'')
-			to = words_take_single(w, to);
-		else if (*w->at == '"')
-			to = words_take_double(w, to);
-		else
-			to = words_take_bare(w, to);
+	char quote = '\0'; /* the one that is open */
+	while (*w->at && (quote || !strchr(" \t\r\n", *w->at))) {
+		if (quote != '\'' && words_skip_escaped_newline(w))
+			continue;
+		if (quote ? *w->at == quote : strchr("'\"", *w->at) != NULL) {
+			quote = quote ? '\0' : *w->at;
+			words_take(w);
+			continue;
+		}
+		/* In "..." a backslash quotes few characters, in '...' none. */
+		const char *quoted = strchr("\"\\$`", w->at[1]);
+		if (*w->at == '\\' && w->at[1] && (!quote || (quote == '"' && quoted)))
+			words_take(w);
+		*to++ = words_take(w);
 	}
-	return to;
+	return quote ? NULL : to;
 }
 
 static int words_append(char ***argv, int n, char *word)
@@ -204,7 +167,14 @@ static int words_append(char ***argv, int n, char *word)
 static int words_read_line(struct p3_words *w, char ***argv, int *argc)
 {
 	int rc = 0;
-	while (!rc && words_find_word(w)) {
+	for (;;) {
+		while (words_skip_escaped_newline(w) ||
+			(*w->at && strchr(" \t\r", *w->at) && words_take(w)))
+			;
+		if (*w->at == '#')
+			w->at += strcspn(w->at, "\n");
+		if (rc || !*w->at || *w->at == '\n')
+			break;
 		char *word = w->at, *end = words_read_word(w, word);
 		if (!end)
 			return -EINVAL;
@@ -245,124 +215,36 @@ int p3_words_next(struct p3_words *w, uint32_t head_n, char ***argv_out, int *ar
 	return 0;
 }
 
-/* ---- load files ---- */
-
-#define LOADFILE_MOST (16u << 20)
-
-/* Read a file, at most LEN_MAX + 1 bytes.  Return NULL with errno on failure. */
-static char *loadfile_read_all(FILE *f, size_t *len_out)
-{
-	char *text = malloc(LOADFILE_MOST + 1);
-	if (!text)
-		return NULL;
-	size_t len = fread(text, 1, LOADFILE_MOST + 1, f);
-	if (ferror(f)) {
-		free(text);
-		return NULL;
-	}
-	*len_out = len;
-	return text;
-}
-
-char *p3_loadfile_read(const char *name)
-{
-	size_t len = 0;
-	FILE *f = fopen(name, "re");
-	char *text = f ? loadfile_read_all(f, &len) : NULL;
-	if (!text)
-		p3_say("-F: '%s': %s; expected a text file with a line for each program, "
-		       "as in: -sz 2 ./prog arguments",
-			name, strerror(errno));
-	if (f)
-		fclose(f);
-	if (!text)
-		return NULL;
-	text[len < LOADFILE_MOST ? len : LOADFILE_MOST] = 0;
-	if (strlen(text) == len)
-		return text;
-	p3_say("-F: '%s' is no text (it has a zero byte, or more than %u MiB); expected "
-	       "a line for each program, as in: -sz 2 ./prog arguments",
-		name, LOADFILE_MOST >> 20);
-	free(text);
-	return NULL;
-}
-
 /* ---- sets of ranks ---- */
 
-/* Read a number: digits only, no sign, no blank. */
-static bool ranks_take_number(const char **at, uint32_t *out)
+uint32_t p3_ranks_last(const struct p3_ranks *r)
 {
-	uint32_t n = 0;
-	if (**at < '0' || **at > '9')
-		return false;
-	for (; **at >= '0' && **at <= '9'; ++*at) {
-		n = 10 * n + (uint32_t)(**at - '0');
-		if (n >= P3_RANKS_MOST)
-			return false;
-	}
-	*out = n;
-	return true;
-}
-
-void p3_ranks_add(struct p3_ranks *r, uint32_t rank)
-{
-	r->bits[rank / 64] |= UINT64_C(1) << rank % 64;
-}
-
-static bool ranks_take_range(const char **at, struct p3_ranks *r)
-{
-	uint32_t first, last;
-	if (!ranks_take_number(at, &first))
-		return false;
-	last = first;
-	if (**at == '-' && (++*at, !ranks_take_number(at, &last)))
-		return false;
-	for (uint32_t i = first; i <= last; i++)
-		p3_ranks_add(r, i);
-	return first <= last;
+	uint32_t i = P3_CPUS_MOST - 1;
+	while (i && !p3_cpuset_has(&r->set, i))
+		i--;
+	return i;
 }
 
 bool p3_ranks_parse(const char *text, struct p3_ranks *ranks_out)
 {
-	struct p3_ranks r = {{0}};
-	do
-		if (!ranks_take_range(&text, &r))
-			return false;
-	while (*text == ',' && text++);
+	struct p3_ranks r;
+	if (strchr(text, '\n') || !p3_cpulist_parse(text, &r.set) ||
+		p3_ranks_last(&r) >= P3_RANKS_MOST)
+		return false;
 	*ranks_out = r;
-	return !*text;
-}
-
-bool p3_ranks_has(const struct p3_ranks *r, uint32_t rank)
-{
-	return rank < P3_RANKS_MOST && r->bits[rank / 64] >> rank % 64 & 1;
-}
-
-uint32_t p3_ranks_last(const struct p3_ranks *r)
-{
-	uint32_t i = P3_RANKS_MOST - 1;
-	while (i && !p3_ranks_has(r, i))
-		i--;
-	return i;
+	return true;
 }
 
 void p3_ranks_print(const struct p3_ranks *r, char *text, size_t size)
 {
 	static const char more[] = ",...";
-	size_t n = 0;
-	for (uint32_t i = 0; i < P3_RANKS_MOST; i++) {
-		char row[24];
-		uint32_t last = i;
-		if (!p3_ranks_has(r, i))
-			continue;
-		while (p3_ranks_has(r, last + 1))
-			last++;
-		int len = snprintf(row, sizeof row, last > i ? "%s%u-%u" : "%s%u",
-			n ? "," : "", i, last);
-		bool fits = n + (size_t)len + sizeof more <= size;
-		n += (size_t)snprintf(text + n, size - n, "%s", fits ? row : more);
-		if (!fits)
-			return;
-		i = last;
+	char all[P3_CPULIST_LEN];
+	p3_cpulist_print(&r->set, all, sizeof all);
+	size_t n = size - sizeof more;
+	if (strlen(all) > n) {
+		while (n && all[n] != ',')
+			n--;
+		strcpy(all + n, more);
 	}
+	strcpy(text, all);
 }

@@ -3,6 +3,7 @@
 #ifndef P3_LAUNCHER_YOD_TOOLS_H
 #define P3_LAUNCHER_YOD_TOOLS_H
 
+#include "shm/cpuset.h"
 #include "shm/layout.h"
 #include "shm/trace.h"
 
@@ -20,19 +21,29 @@
 #define P3_RANKS_MOST P3_MAX_NODES
 
 struct p3_ranks {
-	uint64_t bits[P3_RANKS_MOST / 64];
+	struct p3_cpuset set; /* of numbers, which are ranks here */
 };
+
+_Static_assert(P3_RANKS_MOST <= P3_CPUS_MOST, "a set has room for all ranks");
 
 /* Parse a list such as 0,2-3.  Return false if the text is no such list, or names a
  * rank that is not below P3_RANKS_MOST. */
 bool p3_ranks_parse(const char *text, struct p3_ranks *ranks_out);
-bool p3_ranks_has(const struct p3_ranks *ranks, uint32_t rank);
 /* Return the greatest rank; the set is not empty after p3_ranks_parse(). */
 uint32_t p3_ranks_last(const struct p3_ranks *ranks);
-void p3_ranks_add(struct p3_ranks *ranks, uint32_t rank);
 /* Print the ranks as p3_ranks_parse() reads them; a rest that does not fit becomes
  * "...". */
 void p3_ranks_print(const struct p3_ranks *ranks, char *text, size_t size);
+
+static inline bool p3_ranks_has(const struct p3_ranks *r, uint32_t rank)
+{
+	return rank < P3_RANKS_MOST && p3_cpuset_has(&r->set, rank);
+}
+
+static inline void p3_ranks_add(struct p3_ranks *r, uint32_t rank)
+{
+	p3_cpuset_add(&r->set, rank);
+}
 
 /*
  * files - texts from files, and the place of this program
@@ -98,11 +109,9 @@ struct p3_tracefile;
 
 /* Make or empty a file.  Return its descriptor, or -errno after an error line. */
 int p3_tracefile_open(const char *path);
-/* Begin a file.  Return 0, or -errno after an error line. */
-int p3_tracefile_create(
-	const char *path, uint32_t size, uint32_t jid, struct p3_tracefile **file_out);
-/* The same for a file on another host: its bytes go to send, which acts as write(). */
-int p3_tracefile_create_there(const char *path, uint32_t size, uint32_t jid,
+/* Begin a file.  send, which acts as write(), gets the bytes of one on another host;
+ * else it is NULL.  Return 0, or -errno after an error line. */
+int p3_tracefile_create(const char *path, uint32_t size, uint32_t jid,
 	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
 	struct p3_tracefile **file_out);
 /* Append the trace of a published segment, if it has one; report an error once. */

@@ -34,6 +34,8 @@
 
 /* Print one line, made as by printf(), with "yod: " before it. */
 void p3_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same for functions that tell a line; arg is not used. */
+void p3_say_line(void *arg, const char *line);
 /* Print lines that have been made elsewhere, each with its newline. */
 void p3_say_lines(const char *lines, size_t len);
 /* Hand each line, with its newline, to this function instead of printing it; NULL:
@@ -69,9 +71,6 @@ struct p3_words {
  * from *line_out on; or -ENOMEM. */
 int p3_words_next(struct p3_words *words, uint32_t head_n, char ***argv_out,
 	int *argc_out, uint32_t *line_out);
-/* Return the text of a load file (-F), ended by a zero byte, or NULL after an error
- * line. */
-char *p3_loadfile_read(const char *name);
 
 /*
  * prog - the programs of a job, and the ranks that run them
@@ -160,29 +159,6 @@ int p3_place_shift(struct p3_place *place, uint32_t first, uint32_t n, uint32_t 
 void p3_place_free(struct p3_place *place);
 
 /*
- * valgrind - the library for nodes that run under valgrind
- *
- * Helgrind and drd take C11 atomics for races; a second libportals, in a folder beside
- * the usual one (cmake/valgrind.cmake), announces them.  Both have the same layout: one
- * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes
- * before RUNPATH and /etc/ld.so.conf.  This does not work for a program with an RPATH
- * (--disable-new-dtags) or one that is linked with libportals.a; the library then says
- * by itself that it is the wrong one (lib/job/job.c).
- */
-
-enum p3_valgrind { P3_VALGRIND_AUTO, P3_VALGRIND_ON, P3_VALGRIND_OFF };
-
-/* Return true if valgrind is the program, or a word in a wrapper's arguments: env
- * valgrind ..., sh -c '... /usr/bin/valgrind ...'. */
-bool p3_valgrind_is_in(char *const *argv);
-/* Print a line that names the folder, and return its path in malloc()ed memory; or
- * return NULL after an error line. */
-const char *p3_valgrind_folder(void);
-/* Return true if the loader finds the allocator that --shared-heap preloads into nodes;
- * else print a line. */
-bool p3_preload_is_there(void);
-
-/*
  * hosts - the hosts of a job, and the ranks of each
  *
  *	--hosts c1,c2		the ranks in even blocks
@@ -226,6 +202,8 @@ const struct p3_host *p3_hosts_of(const struct p3_hosts *hosts, uint32_t rank);
  * Options end at the first word that is no option: the program.  One table in opt.c
  * makes the parser and --help; a new option is a row there and a member here.
  */
+
+enum p3_valgrind { P3_VALGRIND_AUTO, P3_VALGRIND_ON, P3_VALGRIND_OFF };
 
 #define P3_OPT_SIZE_MAX ((int)P3_MAX_NODES)
 
@@ -454,9 +432,9 @@ int p3_spawn_node(const struct p3_spawn_conf *conf, const struct p3_prog *prog,
 int p3_outdir_open(const char *dir, uint32_t size);
 /* Print that a file of the folder lacks bytes of its rank, which goes on. */
 void p3_outdir_say_lost(const char *dir, uint32_t rank, int which, int err);
-/* Open a rank's file; which is 0 for stdout, 1 for stderr.  Return a descriptor or
- * -errno. */
-int p3_outdir_file(int dir_fd, uint32_t rank, int which);
+/* Open a rank's file; which is 0 for stdout, 1 for stderr; more: flags of open().
+ * Return a descriptor or -errno. */
+int p3_outdir_file(int dir_fd, uint32_t rank, int which, int more);
 
 /*
  * taps - descriptors that are read while there is room for their bytes

@@ -518,8 +518,8 @@ CASE_IN(rdv_shows_status_0_as_left_and_tells_peers_died, setup_with_fates, teard
 	expect_silence(w, 0);
 	p3_rdv_ended(w->rdv, 1, 0);
 	expect_about(w, 0, P3_JOB_DIED, 1, 2);
-	struct p3_rdv_view view;
-	p3_rdv_show(w->rdv, 1, &view);
+	struct p3_attach_msg view;
+	p3_rdv_show(w->rdv, 1, &view, NULL);
 	assert_int_equal(view.state, P3_RDV_LEFT);
 	assert_false(p3_rdv_may_reap(w->rdv, 1));
 	say_msg(w, 0,
