@@ -5,8 +5,7 @@
  *	measure.h	clock and percentiles, also for programs without libportals
  *	bench_opt.c	options, by a table
  *	bench_node.c	start, barrier, leave; descriptors, events, results to rank 0
- *	bench_report.c	warnings, table, JSON
- *	bench_error.c	lines of errors, and calls and events that fail
+ *	bench_report.c	lines of errors, warnings, table, JSON
  *
  * A program calls bench_options, bench_begin, then bench_row on rank 0 for
  * each result, and bench_finish.  Wrong data are counted with bench_wrong; they make the
@@ -19,6 +18,7 @@
 
 #include <portals3.h>
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -35,7 +35,7 @@ struct bench {
 	bool quick, no_pin;
 	/* of some programs */
 	bool starts;      /* descriptors have START events, too */
-	const char *json; /* file, "-" for stdout, or NULL */
+	const char *json; /* name of a file, "-" for stdout, or NULL */
 	/* identity of this rank */
 	ptl_handle_ni_t ni;
 	unsigned rank, size;
@@ -43,7 +43,7 @@ struct bench {
 	int *cpu;       /* CPU of each rank */
 	uint64_t errors;
 	/* rank 0: the report */
-	FILE *table;
+	FILE *table, *json_file;
 	json_t *document, *rows, *warnings;
 	char columns[600];      /* of the previous row */
 	uint64_t stolen, ticks; /* ticks of all CPUs, at bench_begin */
@@ -64,6 +64,9 @@ int bench_end(struct bench *b);
 /* Do that, and leave. */
 _Noreturn void bench_finish(struct bench *b);
 _Noreturn void bench_leave(int status);
+/* All ranks: leave with status 2; rank 0 prints the line "program: ...". */
+_Noreturn void bench_refuse(const struct bench *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void bench_barrier(void);
 
 void *bench_allocate(uint64_t length);
@@ -81,7 +84,7 @@ ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
 /* All ranks: put length bytes of each into all[rank] at rank 0; others pass NULL. */
 void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all);
 
-/* ---- bench_error.c ---- */
+/* ---- errors, in bench_report.c ---- */
 
 /* Name the program and the rank in all lines from here on. */
 void bench_name_errors(const char *name, unsigned rank);
@@ -111,7 +114,7 @@ struct bench_watch {
 
 /* Restart the counts; the queue must be empty. */
 void bench_watch_reset(struct bench_watch *w, int may_lose);
-void bench_watch_odd(struct bench_watch *w, int rc); /* bench_error.c */
+void bench_watch_odd(struct bench_watch *w, int rc);
 /* Check that the counts are exactly as expected and the queue is empty; else count an
  * error. */
 void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
@@ -158,9 +161,8 @@ static inline void bench_await(
 
 struct bench_option {
 	const char *name;
-	const char *arg; /* NULL: no argument */
-	const char *help;
-	const char *expect; /* for the error message when set returns false */
+	const char *arg;  /* NULL: no argument */
+	const char *help; /* --help adds the values that the setter takes */
 	bool (*set)(void *to, const char *value);
 	void *to;
 };
@@ -174,7 +176,7 @@ enum { BENCH_LIST = 512 };
 struct bench_list {
 	uint64_t at[BENCH_LIST];
 	unsigned n;
-	uint64_t most;
+	uint64_t least, most;
 };
 
 /* Set a list that is empty. */
@@ -219,22 +221,20 @@ struct bench_cell {
 	int digits; /* decimals; 0: a whole number */
 };
 
-#define BENCH_TEXT(name, text)                                                           \
-	{                                                                                \
-		name, text, 0, 0                                                         \
-	}
-#define BENCH_COUNT(name, number)                                                        \
-	{                                                                                \
-		name, NULL, (double)(number), 0                                          \
-	}
-#define BENCH_REAL(name, number, digits)                                                 \
-	{                                                                                \
-		name, NULL, number, digits                                               \
-	}
+/* clang-format off */
+#define BENCH_TEXT(name, text) {name, text, 0, 0}
+#define BENCH_COUNT(name, number) {name, NULL, (double)(number), 0}
+#define BENCH_REAL(name, number, digits) {name, NULL, number, digits}
+/* clang-format on */
+/* Percentiles of a struct bench_stat, whose values are divided to be in a unit. */
+#define BENCH_PERCENTILES(s, unit, divisor, digits)                                      \
+	BENCH_REAL("p50_" unit, (s).p50 / (divisor), digits),                            \
+		BENCH_REAL("p90_" unit, (s).p90 / (divisor), digits),                    \
+		BENCH_REAL("p99_" unit, (s).p99 / (divisor), digits)
+
 /* Rank 0: print a line of the table, with its head if the names are new, and of the
  * JSON. */
-#define BENCH_ROW(b, ...)                                                                \
-	bench_row(b, (const struct bench_cell[]){__VA_ARGS__, {NULL, NULL, 0, 0}})
+#define BENCH_ROW(b, ...) bench_row(b, (const struct bench_cell[]){__VA_ARGS__, {0}})
 
 void bench_row(struct bench *b, const struct bench_cell *cells);
 /* Put rows into another array of the JSON from here on. */
@@ -244,7 +244,7 @@ void bench_note(struct bench *b, const char *fmt, ...)
 void bench_warn(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Called by bench_node.c on rank 0 only. */
+/* Called by bench_node.c on rank 0 only; end returns false if the JSON is not written. */
 void bench_report_begin(struct bench *b);
 bool bench_report_end(struct bench *b);
 

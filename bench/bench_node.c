@@ -7,6 +7,7 @@
 #include <portals3x.h>
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,15 +47,24 @@ void bench_start(struct bench *b)
 		b->cpu[i] = cpus_nth(&cpus, i);
 }
 
+void bench_refuse(const struct bench *b, const char *fmt, ...)
+{
+	char line[500];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	if (b->rank == 0)
+		fprintf(stderr, "%s: %s\n", b->program, line);
+	bench_leave(2);
+}
+
 void bench_want_ranks(const struct bench *b, unsigned least, unsigned most)
 {
-	if (b->size >= least && b->size <= most)
-		return;
-	if (b->rank == 0)
-		fprintf(stderr, "%s: %u rank%s; expected %u%s; use yod -sz %u\n",
-			b->program, b->size, b->size == 1 ? "" : "s", least,
-			most > least ? " or more" : "", least);
-	bench_leave(2);
+	if (b->size < least || b->size > most)
+		bench_refuse(b, "%u rank%s; expected %u%s; use yod -sz %u", b->size,
+			b->size == 1 ? "" : "s", least, most > least ? " or more" : "",
+			least);
 }
 
 void bench_begin(struct bench *b)
@@ -92,17 +102,20 @@ void bench_finish(struct bench *b)
 
 /* ---- memory and descriptors ---- */
 
+static void *cleared(void *p, uint64_t length)
+{
+	if (!p)
+		bench_die(1,
+			"no memory for %" PRIu64 " bytes of buffers; expected that they "
+			"fit; use smaller sizes or fewer ranks",
+			length);
+	return memset(p, 0, length);
+}
+
 void *bench_allocate(uint64_t length)
 {
 	uint64_t whole = (length + 4095) / 4096 * 4096;
-	void *p = aligned_alloc(4096, whole ? whole : 4096);
-	if (!p)
-		bench_die(1,
-			"no memory for %llu bytes of buffers; expected that they fit; "
-			"use smaller sizes or fewer ranks",
-			(unsigned long long)length);
-	memset(p, 0, length);
-	return p;
+	return cleared(aligned_alloc(4096, whole ? whole : 4096), length);
 }
 
 /* Allocate page-aligned memory; blocks of PtlXAlloc are aligned to a cache line. */
@@ -110,13 +123,8 @@ void *bench_allocate_shared(uint64_t length)
 {
 	void *block;
 	if (PtlXAlloc(length + 4096, &block) != PTL_OK)
-		bench_die(1,
-			"no memory for %llu bytes of buffers; expected that they fit; "
-			"use smaller sizes",
-			(unsigned long long)length);
-	char *at = (char *)(((uintptr_t)block + 4095) / 4096 * 4096);
-	memset(at, 0, length);
-	return at;
+		return cleared(NULL, length);
+	return cleared((void *)(((uintptr_t)block + 4095) / 4096 * 4096), length);
 }
 
 ptl_process_id_t bench_id(const struct bench *b, unsigned rank)
@@ -136,22 +144,24 @@ ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count)
 	return eq;
 }
 
-static unsigned without_starts(const struct bench *b)
+/* A descriptor that is not used up. */
+static ptl_md_t region(const struct bench *b, void *start, uint64_t length,
+	unsigned options, ptl_handle_eq_t eq)
 {
-	return b->starts ? 0 : PTL_MD_EVENT_START_DISABLE;
+	return (ptl_md_t){.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = options | (b->starts ? 0 : PTL_MD_EVENT_START_DISABLE),
+		.eq_handle = eq};
 }
 
 ptl_handle_md_t bench_bind(
 	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq)
 {
-	ptl_handle_md_t handle;
-	ptl_md_t md = {.start = start,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = without_starts(b),
-		.eq_handle = eq};
-	bench_check(PtlMDBind(b->ni, md, PTL_RETAIN, &handle), "PtlMDBind");
-	return handle;
+	ptl_handle_md_t md;
+	int rc = PtlMDBind(b->ni, region(b, start, length, 0, eq), PTL_RETAIN, &md);
+	bench_check(rc, "PtlMDBind");
+	return md;
 }
 
 ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
@@ -160,45 +170,34 @@ ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
 {
 	ptl_handle_me_t me;
 	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = start,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = op | PTL_MD_MANAGE_REMOTE | without_starts(b),
-		.eq_handle = eq};
-	int rc = PtlMEAttach(
-		b->ni, portal, anyone, bits, 0, PTL_UNLINK, PTL_INS_AFTER, &me);
-	bench_check(rc, "PtlMEAttach");
+	ptl_md_t md = region(b, start, length, op | PTL_MD_MANAGE_REMOTE, eq);
+	bench_check(PtlMEAttach(b->ni, portal, anyone, bits, 0, PTL_UNLINK, PTL_INS_AFTER,
+			    &me),
+		"PtlMEAttach");
 	bench_check(PtlMDAttach(me, md, PTL_RETAIN, NULL), "PtlMDAttach");
 	return me;
 }
 
-static void send_part(const struct bench *b, const void *mine, uint64_t length)
-{
-	struct bench_watch w = {.eq = bench_queue(b, 8), .may_lose = BENCH_LOSE_NONE};
-	ptl_handle_md_t md = bench_bind(b, (void *)(uintptr_t)mine, length, w.eq);
-	bench_check(PtlPut(md, PTL_NO_ACK_REQ, bench_id(b, 0), PORTAL_GATHER, 0,
-			    BENCH_BITS, b->rank * length, 0),
-		"PtlPut");
-	bench_await(&w, PTL_EVENT_SEND_END, 1);
-	bench_check(PtlMDUnlink(md), "PtlMDUnlink");
-	bench_check(PtlEQFree(w.eq), "PtlEQFree");
-}
-
 void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all)
 {
-	if (b->rank) {
-		bench_barrier();
-		send_part(b, mine, length);
-		return;
-	}
 	struct bench_watch w = {
 		.eq = bench_queue(b, b->size + 8), .may_lose = BENCH_LOSE_NONE};
-	ptl_handle_me_t me = bench_post(
-		b, PORTAL_GATHER, BENCH_BITS, PTL_MD_OP_PUT, all, b->size * length, w.eq);
-	bench_barrier();
-	memcpy(all, mine, length);
-	bench_await(&w, PTL_EVENT_PUT_END, b->size - 1);
-	bench_check(PtlMEUnlink(me), "PtlMEUnlink");
+	if (b->rank) {
+		bench_barrier();
+		ptl_handle_md_t md = bench_bind(b, (void *)(uintptr_t)mine, length, w.eq);
+		bench_check(PtlPut(md, PTL_NO_ACK_REQ, bench_id(b, 0), PORTAL_GATHER, 0,
+				    BENCH_BITS, b->rank * length, 0),
+			"PtlPut");
+		bench_await(&w, PTL_EVENT_SEND_END, 1);
+		bench_check(PtlMDUnlink(md), "PtlMDUnlink");
+	} else {
+		ptl_handle_me_t me = bench_post(b, PORTAL_GATHER, BENCH_BITS,
+			PTL_MD_OP_PUT, all, b->size * length, w.eq);
+		bench_barrier();
+		memcpy(all, mine, length);
+		bench_await(&w, PTL_EVENT_PUT_END, b->size - 1);
+		bench_check(PtlMEUnlink(me), "PtlMEUnlink");
+	}
 	bench_check(PtlEQFree(w.eq), "PtlEQFree");
 }
 
@@ -218,8 +217,7 @@ void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
 			;
 	if (w->seen[kind] != count)
 		bench_wrong(b,
-			"%s: %llu events %s; expected %llu; the library loses or "
-			"invents events",
-			test, (unsigned long long)w->seen[kind], PtlEventKindStr(kind),
-			(unsigned long long)count);
+			"%s: %" PRIu64 " events %s; expected %" PRIu64
+			"; the library loses or invents events",
+			test, w->seen[kind], PtlEventKindStr(kind), count);
 }

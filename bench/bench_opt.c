@@ -4,11 +4,10 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTIONS = 32, FIRST = 256 }; /* FIRST: getopt's value of the first row */
+enum { OPTIONS = 32, FIRST = 256, LINE = 400 }; /* FIRST: getopt's value of row 0 */
 
 struct table {
 	struct bench_option row[OPTIONS];
@@ -28,7 +27,7 @@ bool bench_set_text(void *to, const char *value)
 }
 
 /* Parse a whole number with an optional K, M or G behind it. */
-static const char *parse(const char *s, uint64_t most, uint64_t *n_out)
+static const char *parse(const char *s, uint64_t least, uint64_t most, uint64_t *n_out)
 {
 	char *end;
 	errno = 0;
@@ -37,21 +36,21 @@ static const char *parse(const char *s, uint64_t most, uint64_t *n_out)
 	if (end == s || *s < '0' || *s > '9' || errno || n > most >> shift)
 		return NULL;
 	*n_out = (uint64_t)n << shift;
-	return end + (shift != 0);
+	return *n_out < least ? NULL : end + (shift != 0);
 }
 
 bool bench_set_number(void *to, const char *value)
 {
 	struct bench_number *n = to;
-	const char *end = parse(value, n->most, &n->value);
-	return end && !*end && n->value >= n->least;
+	const char *end = parse(value, n->least, n->most, &n->value);
+	return end && !*end;
 }
 
 bool bench_set_list(void *to, const char *value)
 {
 	struct bench_list *list = to;
 	for (list->n = 0; list->n < BENCH_LIST;) {
-		value = parse(value, list->most, &list->at[list->n++]);
+		value = parse(value, list->least, list->most, &list->at[list->n++]);
 		if (!value || (*value && *value != ','))
 			return false;
 		if (!*value++)
@@ -76,22 +75,19 @@ uint64_t bench_largest(const struct bench_list *list, uint64_t least)
 	return largest;
 }
 
-static bool add_word(struct bench_words *w, const char *word, size_t length)
-{
-	for (unsigned i = 0; i < w->n; i++)
-		if (strlen(w->name[i]) == length && !strncmp(word, w->name[i], length))
-			return w->on[i] = true;
-	return false;
-}
-
 bool bench_set_words(void *to, const char *value)
 {
-	for (;; value++) {
-		size_t length = strcspn(value, ",");
-		if (!add_word(to, value, length))
+	const struct bench_words *w = to;
+	for (size_t length;; value += length + 1) {
+		unsigned i = 0;
+		length = strcspn(value, ",");
+		while (i < w->n && (strlen(w->name[i]) != length ||
+					   strncmp(value, w->name[i], length) != 0))
+			i++;
+		if (i == w->n)
 			return false;
-		value += length;
-		if (!*value)
+		w->on[i] = true;
+		if (!value[length])
 			return true;
 	}
 }
@@ -105,27 +101,23 @@ void bench_all_words(struct bench_words *w)
 		w->on[i] = true;
 }
 
-static void add(struct table *t, const struct bench_option *row)
+/* Write the values that an option takes; nothing for a flag, and for text. */
+static void print_values(const struct bench_option *row, char text[LINE])
 {
-	for (; row->name && t->n < OPTIONS; row++)
-		t->row[t->n++] = *row;
-}
-
-/* Add the common options; --help is the row without a setter. */
-static void add_common(struct table *t, struct bench *b)
-{
-	const struct bench_option rows[] = {
-		{"quick", NULL,
-			"little work: tests that results are right, not the speed", NULL,
-			bench_set_flag, &b->quick},
-		{"json", "FILE",
-			"write the results as JSON, too; - is stdout (table to stderr)",
-			"a file, or -", bench_set_text, &b->json},
-		{"no-pin", NULL, "leave the ranks where the scheduler puts them", NULL,
-			bench_set_flag, &b->no_pin},
-		{"help", NULL, "print this", NULL, NULL, NULL},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
-	add(t, rows);
+	text[0] = '\0';
+	if (row->set == bench_set_number) {
+		const struct bench_number *n = row->to;
+		snprintf(text, LINE, "%" PRIu64 " to %" PRIu64, n->least, n->most);
+	} else if (row->set == bench_set_list) {
+		const struct bench_list *n = row->to;
+		snprintf(text, LINE, "%" PRIu64 " to %" PRIu64 ", as in 8,64K", n->least,
+			n->most);
+	} else if (row->set == bench_set_words) {
+		const struct bench_words *w = row->to;
+		int at = snprintf(text, LINE, "some of %s", w->name[0]);
+		for (unsigned i = 1; i < w->n; i++)
+			at += snprintf(text + at, LINE - (size_t)at, ",%s", w->name[i]);
+	}
 }
 
 /* Print a text whose lines begin at a column and end before the 80th. */
@@ -143,13 +135,15 @@ static void print_wrapped(const char *text, int column)
 
 static void print_help(const struct bench *b, const struct table *t)
 {
+	char left[40], values[LINE], text[2 * LINE + 4];
 	printf("%s\n", b->about);
-	for (unsigned i = 0; i < t->n; i++) {
-		char left[40];
-		const struct bench_option *row = &t->row[i];
+	for (const struct bench_option *row = t->row; row < t->row + t->n; row++) {
 		snprintf(left, sizeof left, "--%s %s", row->name,
 			row->arg ? row->arg : "");
-		print_wrapped(row->help, printf("  %-17s ", left));
+		print_values(row, values);
+		snprintf(text, sizeof text, "%s%s%s%s", row->help, values[0] ? " (" : "",
+			values, values[0] ? ")" : "");
+		print_wrapped(text, printf("  %-17s ", left));
 	}
 	printf("\nstatus: 0, 1 wrong data or no JSON, 2 usage.\n");
 }
@@ -167,71 +161,61 @@ static bool is_another_rank(void)
 	return false;
 }
 
-/* The complaint about the command line; rank 0 prints it when all ranks have started. */
-struct complaint {
-	char line[400];
-};
-
-__attribute__((format(printf, 2, 3))) static bool complain(
-	struct complaint *c, const char *fmt, ...)
+/* Set the options.  Write a complaint if the command line is wrong. */
+static void read_all(const struct bench *b, const struct table *t, int argc, char **argv,
+	char wrong[LINE])
 {
-	va_list args;
-	va_start(args, fmt);
-	vsnprintf(c->line, sizeof c->line, fmt, args);
-	va_end(args);
-	return false;
-}
-
-static bool complain_word(struct complaint *c, const char *word)
-{
-	return complain(c,
-		"'%.60s': not an option, or its value is missing; expected one of those "
-		"that --help lists",
-		word);
-}
-
-_Noreturn static void help(const struct bench *b, const struct table *t)
-{
-	if (!is_another_rank())
-		print_help(b, t);
-	exit(fflush(stdout) || ferror(stdout));
-}
-
-/* Return false with a complaint if the command line is wrong. */
-static bool read_all(const struct bench *b, const struct table *t, int argc, char **argv,
-	struct complaint *complaint_out)
-{
-	struct option longs[OPTIONS + 1];
+	static const char stranger[] = "'%.60s': not an option, or its value is missing; "
+				       "expected one of those that --help lists";
+	struct option longs[OPTIONS + 1] = {{0}};
+	char values[LINE];
 	int c;
 	for (unsigned i = 0; i < t->n; i++)
 		longs[i] = (struct option){
 			t->row[i].name, t->row[i].arg != NULL, NULL, FIRST + (int)i};
-	longs[t->n] = (struct option){NULL, 0, NULL, 0};
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+:", longs, NULL)) != -1) {
-		if (c < FIRST)
-			return complain_word(complaint_out, argv[optind - 1]);
 		const struct bench_option *row = &t->row[c - FIRST];
-		if (!row->set)
-			help(b, t);
-		if (!row->set(row->to, optarg))
-			return complain(complaint_out, "--%s: '%.60s'; expected %s",
-				row->name, optarg, row->expect);
+		if (c < FIRST) {
+			snprintf(wrong, LINE, stranger, argv[optind - 1]);
+			return;
+		}
+		if (!row->set) { /* --help */
+			if (!is_another_rank())
+				print_help(b, t);
+			exit(fflush(stdout) || ferror(stdout));
+		}
+		if (!row->set(row->to, optarg)) {
+			print_values(row, values);
+			snprintf(wrong, LINE, "--%.40s: '%.60s'; expected %.200s",
+				row->name, optarg, values[0] ? values : "a text");
+			return;
+		}
 	}
-	return optind == argc || complain_word(complaint_out, argv[optind]);
+	if (optind != argc)
+		snprintf(wrong, LINE, stranger, argv[optind]);
 }
 
 void bench_options(struct bench *b, const struct bench_option *own, int argc, char **argv)
 {
+	const struct bench_option common[] = {
+		{"quick", NULL,
+			"little work: tests that results are right, not the speed",
+			bench_set_flag, &b->quick},
+		{"json", "FILE",
+			"write the results as JSON, too; - is stdout (table to stderr)",
+			bench_set_text, &b->json},
+		{"no-pin", NULL, "leave the ranks where the scheduler puts them",
+			bench_set_flag, &b->no_pin},
+		{"help", NULL, "print this", NULL, NULL}};
 	struct table t = {.n = 0};
-	struct complaint wrong;
-	add(&t, own);
-	add_common(&t, b);
-	bool right = read_all(b, &t, argc, argv, &wrong);
+	char wrong[LINE] = "";
+	for (; own->name && t.n < OPTIONS - sizeof common / sizeof *common; own++)
+		t.row[t.n++] = *own;
+	memcpy(&t.row[t.n], common, sizeof common);
+	t.n += sizeof common / sizeof *common;
+	read_all(b, &t, argc, argv, wrong);
 	bench_start(b);
-	if (right)
-		return;
-	if (b->rank == 0)
-		fprintf(stderr, "%s: %s\n", b->program, wrong.line);
-	bench_leave(2);
+	if (wrong[0])
+		bench_refuse(b, "%s", wrong);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report: warnings, table, JSON. */
+/* The report: lines of errors, warnings, table, JSON. */
 #include "bench.h"
 
 #include <portals3x.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,78 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WIDTH = 10 };
+/* ---- errors ---- */
+
+enum { ERRORS_SHOWN = 3, WIDTH = 10 };
+
+static const char *program = "bench";
+static unsigned own_rank;
+
+void bench_name_errors(const char *name, unsigned rank)
+{
+	program = name;
+	own_rank = rank;
+}
+
+__attribute__((format(printf, 1, 0))) static void say(const char *fmt, va_list args)
+{
+	char line[400];
+	vsnprintf(line, sizeof line, fmt, args);
+	fprintf(stderr, "%s: rank %u: %s\n", program, own_rank, line);
+}
+
+void bench_die(int status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	say(fmt, args);
+	va_end(args);
+	exit(status);
+}
+
+void bench_wrong(struct bench *b, const char *fmt, ...)
+{
+	va_list args;
+	if (b->errors++ >= ERRORS_SHOWN)
+		return;
+	va_start(args, fmt);
+	say(fmt, args);
+	va_end(args);
+}
+
+void bench_check(int rc, const char *what)
+{
+	if (rc != PTL_OK)
+		bench_die(1, "%s answers %s, expected PTL_OK; see portals3.h", what,
+			PtlErrorStr((unsigned)rc));
+}
+
+/*
+ * Process a failure, or an event after a gap in the sequence.  The NIC serves gets and
+ * acknowledged puts also while the target's program is off its CPU, so the target's queue
+ * may overflow.  It then loses only events of the kind may_lose, and their number follows
+ * from sequence.
+ */
+void bench_watch_odd(struct bench_watch *w, int rc)
+{
+	if (rc == PTL_EQ_DROPPED && w->may_lose != BENCH_LOSE_NONE) {
+		w->seen[w->may_lose] += (ptl_seq_t)(w->last.sequence - w->sequence - 1);
+		rc = PTL_OK;
+	}
+	bench_check(rc, "waiting for an event");
+	if (w->last.ni_fail_type != PTL_NI_OK)
+		bench_die(1,
+			"%s with ni_fail_type %u, expected PTL_NI_OK; is the peer gone?",
+			PtlEventKindStr(w->last.type), w->last.ni_fail_type);
+}
 
 /* ---- turns ---- */
 
-static double median_of_copy(const double *a, const double *b, uint64_t n)
+double bench_ratio(const double *a, const double *b, uint64_t n)
 {
 	double *copy = malloc(n * sizeof *copy);
 	if (!copy)
-		bench_die(1, "no memory for %llu samples; use fewer",
-			(unsigned long long)n);
+		bench_die(1, "no memory for %" PRIu64 " samples; use fewer", n);
 	for (uint64_t i = 0; i < n; i++)
 		copy[i] = b ? a[i] / b[i] : a[i];
 	double median = bench_stat_of(copy, n).p50;
@@ -31,12 +94,7 @@ static double median_of_copy(const double *a, const double *b, uint64_t n)
 
 double bench_median(const double *sample, uint64_t n)
 {
-	return median_of_copy(sample, NULL, n);
-}
-
-double bench_ratio(const double *a, const double *b, uint64_t n)
-{
-	return median_of_copy(a, b, n);
+	return bench_ratio(sample, NULL, n);
 }
 
 /* ---- warnings ---- */
@@ -52,53 +110,43 @@ void bench_warn(struct bench *b, const char *fmt, ...)
 	json_array_append_new(b->warnings, json_string(line));
 }
 
-/* Return the least number of other threads that run or want to, of some looks, and the
- * load average. */
-static int least_others(double *load_out)
-{
-	int least = 0, others;
-	for (int i = 0; i < 5; i++) {
-		FILE *f = fopen("/proc/loadavg", "re");
-		if (!f)
-			return 0;
-		int n = fscanf(f, "%lf %*f %*f %d/", load_out, &others);
-		fclose(f);
-		if (n != 2)
-			return 0;
-		least = i && least < others - 1 ? least : others - 1;
-		usleep(2000);
-	}
-	return least;
-}
-
 /* Read the ticks of all CPUs since boot, and those that the hypervisor took. */
 static void read_ticks(uint64_t *stolen_out, uint64_t *ticks_out)
 {
 	unsigned long long v[8] = {0};
 	FILE *f = fopen("/proc/stat", "re");
-	*stolen_out = *ticks_out = 0;
-	if (!f)
-		return;
-	if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2],
-		    &v[3], &v[4], &v[5], &v[6], &v[7]) == 8)
-		*stolen_out = v[7];
+	if (f && fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1],
+			 &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 8)
+		v[7] = 0;
+	if (f)
+		fclose(f);
+	*stolen_out = v[7];
+	*ticks_out = 0;
 	for (int i = 0; i < 8; i++)
 		*ticks_out += v[i];
-	fclose(f);
 }
 
 static void warn_before(struct bench *b)
 {
 	double load = 0;
-	int others = least_others(&load);
+	int least = INT_MAX,
+	    threads = 1; /* that run or want to; the least of some looks */
+	for (int i = 0; i < 5; i++) {
+		FILE *f = fopen("/proc/loadavg", "re");
+		if (f && fscanf(f, "%lf %*f %*f %d/", &load, &threads) == 2)
+			least = threads < least ? threads : least;
+		if (f)
+			fclose(f);
+		usleep(2000);
+	}
 	if (b->no_pin)
 		bench_warn(b, "ranks are not pinned: figures depend on where they run; "
 			      "leave out --no-pin");
-	if (others > 0 || load > b->ncpus)
+	if ((least > 1 && least < INT_MAX) || load > b->ncpus)
 		bench_warn(b,
 			"the machine is busy: %d other runnable threads, load average "
 			"%.2f; expected 0 and at most %u; wait until it is quiet",
-			others, load, b->ncpus);
+			least - 1, load, b->ncpus);
 	if (b->size > b->ncpus)
 		bench_warn(b,
 			"%u ranks on %u CPUs: they take turns, and figures are those of "
@@ -111,9 +159,8 @@ static void warn_after(struct bench *b)
 {
 	uint64_t stolen, ticks;
 	read_ticks(&stolen, &ticks);
-	double part = ticks > b->ticks ? 100.0 * (double)(stolen - b->stolen) /
-						 (double)(ticks - b->ticks)
-				       : 0;
+	double part = 100.0 * (double)(stolen - b->stolen) /
+		      (double)(ticks > b->ticks ? ticks - b->ticks : 1);
 	if (part >= 0.5)
 		bench_warn(b,
 			"the host took %.1f %% of the CPUs' time meanwhile (steal); "
@@ -133,41 +180,28 @@ static void print_head(const struct bench *b)
 		b->legend ? b->legend : "");
 }
 
-static int width_of(const struct bench_cell *c)
-{
-	int n = (int)strlen(c->name);
-	return n > WIDTH ? n : WIDTH;
-}
-
-static void print_columns(struct bench *b, const struct bench_cell *c)
-{
-	char line[sizeof b->columns];
-	size_t n = 0;
-	for (line[0] = '\0'; c->name && n < sizeof line; c++)
-		n += (size_t)snprintf(
-			line + n, sizeof line - n, "%*s ", width_of(c), c->name);
-	if (!strcmp(line, b->columns))
-		return;
-	strcpy(b->columns, line);
-	fprintf(b->table, "\n%s\n", line);
-}
-
-static json_t *print_cell(FILE *table, const struct bench_cell *c)
-{
-	if (c->text) {
-		fprintf(table, "%*s ", width_of(c), c->text);
-		return json_string(c->text);
-	}
-	fprintf(table, "%*.*f ", width_of(c), c->digits, c->number);
-	return c->digits ? json_real(c->number) : json_integer((json_int_t)c->number);
-}
-
 void bench_row(struct bench *b, const struct bench_cell *cells)
 {
+	char names[sizeof b->columns] = "";
+	size_t n = 0;
 	json_t *row = json_object();
-	print_columns(b, cells);
-	for (; cells->name; cells++)
-		json_object_set_new(row, cells->name, print_cell(b->table, cells));
+	for (const struct bench_cell *c = cells; c->name && n < sizeof names; c++)
+		n += (size_t)snprintf(
+			names + n, sizeof names - n, "%*s ", WIDTH, c->name);
+	if (strcmp(names, b->columns) != 0)
+		fprintf(b->table, "\n%s\n", names);
+	strcpy(b->columns, names);
+	for (const struct bench_cell *c = cells; c->name; c++) {
+		int width = (int)strlen(c->name) > WIDTH ? (int)strlen(c->name) : WIDTH;
+		if (c->text)
+			fprintf(b->table, "%*s ", width, c->text);
+		else
+			fprintf(b->table, "%*.*f ", width, c->digits, c->number);
+		json_object_set_new(row, c->name,
+			c->text     ? json_string(c->text)
+			: c->digits ? json_real(c->number)
+				    : json_integer((json_int_t)c->number));
+	}
 	fputc('\n', b->table);
 	fflush(b->table);
 	json_array_append_new(b->rows, row);
@@ -190,6 +224,12 @@ void bench_note(struct bench *b, const char *fmt, ...)
 
 /* ---- JSON ---- */
 
+static void say_no_json(const struct bench *b)
+{
+	fprintf(stderr, "%s: --json %s: cannot be written: %s; expected a file, or -\n",
+		b->program, b->json, strerror(errno));
+}
+
 static json_t *new_document(const struct bench *b)
 {
 	struct utsname u;
@@ -206,29 +246,16 @@ static json_t *new_document(const struct bench *b)
 		!b->no_pin, "quick", b->quick, "warnings", b->warnings);
 }
 
-static void say_no_json(const struct bench *b)
-{
-	fprintf(stderr, "%s: --json %s: cannot be written: %s; expected a file, or -\n",
-		b->program, b->json, strerror(errno));
-}
-
 /* End the program before it measures if the file for JSON cannot be written. */
-static void try_json(const struct bench *b)
+void bench_report_begin(struct bench *b)
 {
-	if (!b->json || !strcmp(b->json, "-"))
-		return;
-	FILE *f = fopen(b->json, "ae");
-	if (!f) {
+	bool is_file = b->json && strcmp(b->json, "-") != 0;
+	b->table = b->json && !is_file ? stderr : stdout;
+	b->json_file = is_file ? fopen(b->json, "we") : stdout;
+	if (!b->json_file) {
 		say_no_json(b);
 		exit(2);
 	}
-	fclose(f);
-}
-
-void bench_report_begin(struct bench *b)
-{
-	try_json(b);
-	b->table = b->json && !strcmp(b->json, "-") ? stderr : stdout;
 	b->warnings = json_array();
 	b->document = new_document(b);
 	bench_section(b, "results");
@@ -236,31 +263,24 @@ void bench_report_begin(struct bench *b)
 	print_head(b);
 }
 
-static bool write_json(const struct bench *b)
-{
-	FILE *f = strcmp(b->json, "-") ? fopen(b->json, "we") : stdout;
-	int rc =
-		!f || json_dumpf(b->document, f, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
-	if (f)
-		rc |= fputc('\n', f) == EOF || (f == stdout ? fflush(f) : fclose(f));
-	if (rc)
-		say_no_json(b);
-	return !rc;
-}
-
 bool bench_report_end(struct bench *b)
 {
+	const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(6);
+	FILE *f = b->json_file;
 	warn_after(b);
 	json_object_set_new(b->document, "errors", json_integer((json_int_t)b->errors));
 	if (b->errors)
-		fprintf(stderr, "%s: %llu errors in data or events; expected 0\n",
-			b->program, (unsigned long long)b->errors);
+		fprintf(stderr, "%s: %" PRIu64 " errors in data or events; expected 0\n",
+			b->program, b->errors);
 	else
 		fprintf(b->table,
 			"\ndata and events: all that were checked were right\n");
 	bool ok = fflush(b->table) == 0;
-	if (b->json)
-		ok &= write_json(b);
+	if (b->json && (json_dumpf(b->document, f, flags) | (fputc('\n', f) == EOF) |
+			       (f == stdout ? fflush(f) : fclose(f)))) {
+		say_no_json(b);
+		ok = false;
+	}
 	json_decref(b->document);
 	json_decref(b->warnings);
 	return ok;

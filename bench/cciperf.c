@@ -7,69 +7,349 @@
  * Each test takes turns between the ways of CCI, the corresponding puts or gets of
  * Portals in the same processes, and the raw hand-over of a cache line: a turn is a
  * batch of rounds of each.  A ratio is the median of those of the turns.
+ *
+ * Ranks 0 and 1 have an endpoint each, and a connection of each attribute; a second
+ * pair of endpoints has OS handles.  The content of messages is that of perf.h: the loops
+ * of both stamp and check the same words.
  */
-#include "cci_node.h"
+#include "perf.h"
 
-enum { MOST_TURNS = 200, MOST_WAYS = 6, BLOCKING_BYTES = 8 };
+#include <cci.h>
+#include <poll.h>
+#include <stdlib.h>
+
+enum {
+	MOST_TURNS = 200,
+	MOST_WAYS = 6,
+	BLOCKING_BYTES = 8,
+	URI_BYTES = 128,
+	IDLERS = 99
+};
 enum test { IDLE, LATENCY, COMPLETION, STREAM, RMA, HANDLE, TESTS };
+enum { UU, RO, RU, CONNECTIONS };
 
 static const char *const test_name[TESTS] = {
 	"idle", "latency", "completion", "stream", "rma", "os_handle"};
+
+struct end {
+	cci_endpoint_t *ep;
+	cci_os_handle_t fd; /* -1: none */
+	cci_connection_t *conn[CONNECTIONS];
+	uint64_t sent, got; /* events since the loop began */
+};
 
 static struct program {
 	struct bench b;
 	bool test[TESTS];
 	struct bench_list sizes, rma_sizes;
 	struct bench_number window, turns;
-	bool idles;               /* the connections of the test idle are there */
-	struct perf_node n, copy; /* copy: CCI's */
-	struct cci_node c;
-	struct perf_page *page;
+	bool idles, yields;       /* idles: the connections of the test idle are there */
+	struct perf_node n, copy; /* copy: CCI's, which counts its messages */
+	struct end polled, blocking;
+	cci_rma_handle_t *tx, *rx; /* this rank's memory */
+	struct cci_rma_handle peer_rx;
+	struct hand *hand;
 	double sample[MOST_WAYS][MOST_TURNS]; /* ns of a message, or operation */
 } program = {.sizes = {.most = 4096},
-	.rma_sizes = {.most = 1 << 30},
+	.rma_sizes = {.least = 1, .most = 1 << 30},
 	.window = {64, 1, 1024},
 	.turns = {30, 1, MOST_TURNS}};
 
-/* ---- the ways that take turns ---- */
+static void check(int status, const char *what)
+{
+	if (status != CCI_SUCCESS)
+		bench_die(1, "%s: %s", what, cci_strerror(NULL, (cci_status_t)status));
+}
 
-/* A way runs rounds; of is a way of CCI, a flag, or whether CCI is there. */
+static void give_back(cci_event_t *event)
+{
+	check(cci_return_event(event), "cci_return_event");
+}
+
+/* ---- connections ---- */
+
+static cci_event_t *await_event(struct end *e, cci_event_type_t type)
+{
+	cci_event_t *event;
+	while (cci_get_event(e->ep, &event) != CCI_SUCCESS)
+		sched_yield();
+	if (event->type != type)
+		bench_die(1, "set-up: %s came; expected %s",
+			cci_event_type_str(event->type), cci_event_type_str(type));
+	return event;
+}
+
+static cci_connection_t *accept_one(struct end *e)
+{
+	cci_event_t *event = await_event(e, CCI_EVENT_CONNECT_REQUEST);
+	check(cci_accept(event, NULL), "cci_accept");
+	give_back(event);
+	event = await_event(e, CCI_EVENT_ACCEPT);
+	check((int)event->accept.status, "accept");
+	cci_connection_t *conn = event->accept.connection;
+	give_back(event);
+	return conn;
+}
+
+static cci_connection_t *connect_one(struct end *e, const char *uri, unsigned way)
+{
+	static const cci_conn_attribute_t attribute[CONNECTIONS] = {
+		CCI_CONN_ATTR_UU, CCI_CONN_ATTR_RO, CCI_CONN_ATTR_RU};
+	check(cci_connect(e->ep, uri, NULL, 0, attribute[way], NULL, 0, NULL),
+		"cci_connect");
+	cci_event_t *event = await_event(e, CCI_EVENT_CONNECT);
+	check((int)event->connect.status, "connect");
+	cci_connection_t *conn = event->connect.connection;
+	give_back(event);
+	return conn;
+}
+
+/* Between perf_begin and perf_end: make an endpoint, and connect in each way, several
+ * times; the end keeps the last connections.  The first rank gives its URI to the other
+ * one, a word at a time. */
+static void open_end(struct perf_node *n, struct end *e, bool blocking, unsigned times)
+{
+	uint64_t uri[URI_BYTES / 8] = {0};
+	e->fd = -1;
+	check(cci_create_endpoint(NULL, 0, &e->ep, blocking ? &e->fd : NULL),
+		"cci_create_endpoint");
+	if (n->first) {
+		char *mine;
+		check(cci_get_opt(e->ep, CCI_OPT_ENDPT_URI, &mine), "cci_get_opt");
+		snprintf((char *)uri, sizeof uri, "%s", mine);
+		free(mine);
+	}
+	for (unsigned i = 0; i < URI_BYTES / 8; i++)
+		uri[i] = perf_agree(n, uri[i]);
+	for (unsigned i = 0; i < times * CONNECTIONS; i++)
+		e->conn[i % CONNECTIONS] =
+			n->first ? accept_one(e)
+				 : connect_one(e, (const char *)uri, i % CONNECTIONS);
+}
+
+static void start_cci(void)
+{
+	uint32_t caps;
+	check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
+}
+
+/* Make endpoints and connections, register the memory of the node's messages, and
+ * exchange the handles. */
+static void open_cci(struct program *p)
+{
+	struct end *e = &p->polled;
+	int both = CCI_FLAG_READ | CCI_FLAG_WRITE;
+	uint64_t tx = p->n.largest + PERF_SHIFTS * 64, rx = perf_rx_bytes(&p->n);
+	start_cci();
+	open_end(&p->n, e, false, 1);
+	open_end(&p->n, &p->blocking, true, 1);
+	check(cci_rma_register(e->ep, p->n.tx, tx, both, &p->tx), "cci_rma_register");
+	check(cci_rma_register(e->ep, p->n.rx, rx, both, &p->rx), "cci_rma_register");
+	check(cci_send(e->conn[RO], p->rx, sizeof *p->rx, NULL, CCI_FLAG_SILENT),
+		"cci_send");
+	cci_event_t *event = await_event(e, CCI_EVENT_RECV);
+	memcpy(&p->peer_rx, event->recv.ptr, sizeof p->peer_rx);
+	give_back(event);
+}
+
+/* ---- events ---- */
+
+static void took(struct program *p, struct end *e, cci_event_t *event)
+{
+	struct perf_node *n = &p->copy;
+	if (__builtin_expect(event->type == CCI_EVENT_RECV, 1)) {
+		e->got++;
+		if (event->recv.len && event->recv.len == n->length)
+			perf_check_stamp(n, event->recv.ptr, n->b->rank ^ 1);
+	} else if (event->type == CCI_EVENT_SEND) {
+		e->sent++;
+		if (__builtin_expect(event->send.status != CCI_SUCCESS, 0))
+			check((int)event->send.status, "send");
+	} else
+		bench_die(1, "%s came; expected SEND or RECV",
+			cci_event_type_str(event->type));
+	give_back(event);
+}
+
+static inline void take(struct program *p, struct end *e)
+{
+	cci_event_t *event;
+	if (cci_get_event(e->ep, &event) == CCI_SUCCESS)
+		took(p, e, event);
+	else if (p->yields)
+		sched_yield();
+}
+
+/* Wait for so many events.  An endpoint with an OS handle sleeps on it. */
+static inline void await(struct program *p, struct end *e, uint64_t sent, uint64_t got)
+{
+	struct pollfd readable = {.fd = e->fd, .events = POLLIN};
+	while (e->sent < sent || e->got < got) {
+		if (e->fd >= 0)
+			(void)poll(&readable, 1, -1);
+		take(p, e);
+	}
+}
+
+/* ---- messages: both ranks run the same rounds ---- */
+
+static void send(struct program *p, struct end *e, int way, uint64_t len, int flags)
+{
+	char *tx = p->copy.tx;
+	int status = cci_send(e->conn[way], tx, (uint32_t)len, NULL, flags);
+	while (__builtin_expect(status == CCI_ENOBUFS, 0)) {
+		take(p, e);
+		status = cci_send(e->conn[way], tx, (uint32_t)len, NULL, flags);
+	}
+	check(status, "cci_send");
+}
+
+static void both_ways(struct program *p, struct end *e, int way, uint64_t count)
+{
+	struct perf_node *n = &p->copy;
+	e->sent = e->got = 0;
+	for (uint64_t i = 1; i <= count; i++, n->message++) {
+		if (!n->first)
+			await(p, e, i - 1, i);
+		perf_stamp(n);
+		send(p, e, way, n->length, 0);
+		await(p, e, i, i);
+	}
+}
+
+static void ping_pong(struct program *p, int way, uint64_t count)
+{
+	both_ways(p, &p->polled, way, count);
+}
+
+static void blocking(struct program *p, int way, uint64_t count)
+{
+	both_ways(p, &p->blocking, way, count);
+}
+
+/* The first rank sends a message and waits for its SEND event. */
+static void complete(struct program *p, int way, uint64_t count)
+{
+	struct perf_node *n = &p->copy;
+	struct end *e = &p->polled;
+	e->sent = e->got = 0;
+	for (uint64_t i = 1; i <= count; i++, n->message++)
+		if (n->first) {
+			perf_stamp(n);
+			send(p, e, way, n->length, 0);
+			await(p, e, i, 0);
+		} else
+			await(p, e, 0, i);
+}
+
+/* Tell that all of a round is here; nothing is to wait for. */
+static void answer(struct program *p)
+{
+	send(p, &p->polled, RO, 0, CCI_FLAG_SILENT);
+}
+
+/* Windows of messages one way; a message of 0 bytes comes back for each. */
+static void windows(struct program *p, int way, uint64_t count)
+{
+	struct perf_node *n = &p->copy;
+	struct end *e = &p->polled;
+	e->sent = e->got = 0;
+	for (uint64_t i = 1; i <= count; i++, n->message++)
+		if (n->first) {
+			perf_stamp(n);
+			for (unsigned k = 0; k < n->window; k++)
+				send(p, e, way, n->length, 0);
+			await(p, e, i * n->window, i);
+		} else {
+			await(p, e, 0, i * n->window);
+			answer(p);
+		}
+}
+
+/* ---- RMA ---- */
+
+static void start_rma(struct program *p, uint32_t msg_len, uint64_t offset, int flags)
+{
+	struct perf_node *n = &p->copy;
+	int status;
+	while ((status = cci_rma(p->polled.conn[RO], msg_len ? n->tx : NULL, msg_len,
+			p->tx, 0, &p->peer_rx, offset, n->length, NULL, flags)) ==
+		CCI_ENOBUFS)
+		take(p, &p->polled);
+	check(status, "cci_rma");
+}
+
+/* The target's program takes no part, but polls as that of a put does.  A word at the
+ * beginning of its rx is what the first rank reads. */
+static void be_target(struct program *p, int flag, uint64_t count)
+{
+	struct perf_node *n = &p->copy;
+	uint64_t word = perf_word(n->message, 7);
+	if (flag == CCI_FLAG_READ)
+		memcpy(n->rx, &word, sizeof word);
+	answer(p); /* its memory is ready */
+	await(p, &p->polled, 0, 1);
+	n->message += count - 1;
+	if (flag == CCI_FLAG_WRITE && n->length)
+		perf_check_stamp(n, n->rx, n->b->rank ^ 1);
+	n->message++;
+	answer(p); /* others may write its memory now */
+}
+
+/* The first rank writes to, or reads from, the other's memory, one RMA at a time. */
+static void rma(struct program *p, int flag, uint64_t count)
+{
+	struct perf_node *n = &p->copy;
+	struct end *e = &p->polled;
+	uint64_t word = perf_word(n->message, 7);
+	e->sent = e->got = 0;
+	if (!n->first) {
+		be_target(p, flag, count);
+		return;
+	}
+	await(p, e, 0, 1);
+	for (uint64_t i = 1; i <= count; i++, n->message++) {
+		if (flag == CCI_FLAG_WRITE)
+			perf_stamp(n);
+		start_rma(p, 0, 0, flag);
+		await(p, e, i, 0);
+	}
+	if (flag == CCI_FLAG_READ && n->length >= PERF_WORD)
+		perf_check_word(n, *(uint64_t *)n->tx, word, 0);
+	answer(p);
+	await(p, e, count, 2);
+}
+
+/* Windows of WRITEs; the last one brings a message, and a message comes back. */
+static void rma_windows(struct program *p, int way, uint64_t count)
+{
+	struct perf_node *n = &p->copy;
+	struct end *e = &p->polled;
+	(void)way;
+	e->sent = e->got = 0;
+	for (uint64_t i = 1; i <= count; i++, n->message++) {
+		if (!n->first) {
+			await(p, e, 0, i);
+			perf_check_stamp(n, n->rx, n->b->rank ^ 1);
+			answer(p);
+			continue;
+		}
+		perf_stamp(n);
+		for (unsigned k = 1; k < n->window; k++)
+			start_rma(p, 0, k % n->slots * n->pitch, CCI_FLAG_WRITE);
+		start_rma(p, 8, 0, CCI_FLAG_WRITE | CCI_FLAG_FENCE);
+		await(p, e, i * n->window, i);
+	}
+}
+
+/* ---- the ways beside CCI ---- */
+
+/* A way runs rounds; of is a connection of CCI, a flag, or whether CCI is there. */
 struct way {
 	void (*run)(struct program *p, int of, uint64_t count);
 	int of;
 	void (*before)(struct program *p, int of); /* a batch; NULL: nothing to do */
 };
-
-static void ping_pong(struct program *p, int of, uint64_t count)
-{
-	cci_ping_pong(&p->c, &p->c.polled, (enum cci_way)of, count);
-}
-
-static void blocking(struct program *p, int of, uint64_t count)
-{
-	cci_ping_pong(&p->c, &p->c.blocking, (enum cci_way)of, count);
-}
-
-static void complete(struct program *p, int of, uint64_t count)
-{
-	cci_complete(&p->c, (enum cci_way)of, count);
-}
-
-static void windows(struct program *p, int of, uint64_t count)
-{
-	cci_windows(&p->c, (enum cci_way)of, count);
-}
-
-static void rma(struct program *p, int of, uint64_t count)
-{
-	cci_rma_rounds(&p->c, of, count);
-}
-
-static void rma_windows(struct program *p, int of, uint64_t count)
-{
-	(void)of;
-	cci_rma_windows(&p->c, count);
-}
 
 /* The test of perf.h that has begun. */
 static void portals(struct program *p, int of, uint64_t count)
@@ -98,16 +378,19 @@ static void put_acked(struct program *p, int of, uint64_t count)
 static void raw(struct program *p, int of, uint64_t count)
 {
 	(void)of;
-	perf_page_bounce(p->page, p->n.first, count, p->n.w.yields);
+	perf_hand_over(p->hand, &p->n, count);
 }
 
 /* Open or close the idle endpoints beside Portals, and meet. */
 static void with_cci(struct program *p, int there)
 {
-	if (there && !p->idles)
-		cci_idle_open(&p->n);
-	else if (!there && p->idles)
-		cci_idle_close();
+	static struct end idle;
+	if (there && !p->idles) {
+		start_cci();
+		open_end(&p->n, &idle, false, IDLERS / CONNECTIONS);
+	} else if (!there && p->idles) {
+		check(cci_finalize(), "cci_finalize");
+	}
 	p->idles = there;
 	(void)perf_both(&p->n, true);
 }
@@ -187,22 +470,22 @@ static void idle(struct program *p)
 			    : run(p, PERF_PUT, 8, ways, 2, 2, 1))
 			BENCH_ROW(&p->b, BENCH_TEXT("test", "idle"),
 				BENCH_TEXT("of", streams ? "puts" : "put"),
-				BENCH_COUNT("connections", CCI_IDLE),
+				BENCH_COUNT("connections", IDLERS),
 				BENCH_REAL("without_ns", median(p, 0), 1),
 				BENCH_REAL("with_ns", median(p, 1), 1),
 				BENCH_REAL("with_per_without", ratio(p, 1, 0), 3));
 	}
 	if (p->idles)
-		cci_idle_close();
+		check(cci_finalize(), "cci_finalize");
 	p->idles = false;
 }
 
 static void latency(struct program *p, uint64_t bytes)
 {
-	static const struct way ways[] = {{ping_pong, CCI_WAY_UU, NULL},
-		{ping_pong, CCI_WAY_RO, NULL}, {ping_pong, CCI_WAY_RU, NULL},
-		{portals, 0, NULL}, {put_acked, 0, NULL}, {raw, 0, NULL}};
-	if (!run(p, PERF_PUT, bytes, ways, p->page ? 6 : 5, 2, 1))
+	static const struct way ways[] = {{ping_pong, UU, NULL}, {ping_pong, RO, NULL},
+		{ping_pong, RU, NULL}, {portals, 0, NULL}, {put_acked, 0, NULL},
+		{raw, 0, NULL}};
+	if (!run(p, PERF_PUT, bytes, ways, p->hand ? 6 : 5, 2, 1))
 		return;
 	BENCH_ROW(&p->b, BENCH_TEXT("test", "latency"), BENCH_COUNT("bytes", bytes),
 		BENCH_REAL("uu_ns", median(p, 0), 1),
@@ -210,7 +493,7 @@ static void latency(struct program *p, uint64_t bytes)
 		BENCH_REAL("ru_ns", median(p, 2), 1),
 		BENCH_REAL("put_ns", median(p, 3), 1),
 		BENCH_REAL("put_ack_ns", median(p, 4), 1),
-		BENCH_REAL("raw_ns", p->page ? median(p, 5) : 0, 1),
+		BENCH_REAL("raw_ns", p->hand ? median(p, 5) : 0, 1),
 		BENCH_REAL("uu_per_put", ratio(p, 0, 3), 3),
 		BENCH_REAL("ro_per_ack", ratio(p, 1, 4), 3),
 		BENCH_REAL("ru_per_ack", ratio(p, 2, 4), 3));
@@ -218,8 +501,8 @@ static void latency(struct program *p, uint64_t bytes)
 
 static void completion(struct program *p, uint64_t bytes)
 {
-	static const struct way ways[] = {{complete, CCI_WAY_RO, NULL},
-		{complete, CCI_WAY_RU, NULL}, {portals, 0, NULL}};
+	static const struct way ways[] = {
+		{complete, RO, NULL}, {complete, RU, NULL}, {portals, 0, NULL}};
 	if (run(p, PERF_ACK, bytes, ways, 3, 1, 1))
 		BENCH_ROW(&p->b, BENCH_TEXT("test", "completion"),
 			BENCH_COUNT("bytes", bytes), BENCH_REAL("ro_ns", median(p, 0), 1),
@@ -231,9 +514,8 @@ static void completion(struct program *p, uint64_t bytes)
 
 static void stream(struct program *p, uint64_t bytes)
 {
-	static const struct way ways[] = {{windows, CCI_WAY_UU, NULL},
-		{windows, CCI_WAY_RO, NULL}, {windows, CCI_WAY_RU, NULL},
-		{portals, 0, NULL}};
+	static const struct way ways[] = {{windows, UU, NULL}, {windows, RO, NULL},
+		{windows, RU, NULL}, {portals, 0, NULL}};
 	if (!run_windows(p, bytes, ways, 4))
 		return;
 	BENCH_ROW(&p->b, BENCH_TEXT("test", "stream"), BENCH_COUNT("bytes", bytes),
@@ -276,7 +558,7 @@ static void rma_tests(struct program *p, uint64_t bytes)
 
 static void os_handle(struct program *p)
 {
-	static const struct way ways[] = {{blocking, CCI_WAY_RO, NULL}};
+	static const struct way ways[] = {{blocking, RO, NULL}};
 	if (!run(p, PERF_PUT, BLOCKING_BYTES, ways, 1, 2, 10))
 		return;
 	struct bench_stat s = bench_stat_of(p->sample[0], p->turns.value);
@@ -319,23 +601,18 @@ static void parse(struct program *p, int argc, char **argv)
 {
 	struct bench_words tests = {test_name, TESTS, p->test};
 	const struct bench_option rows[] = {
-		{"test", "LIST",
-			"of idle, latency, completion, stream, rma, os_handle; default "
-			"all",
-			"idle, latency, completion, stream, rma, os_handle, or several, "
-			"as in latency,rma",
-			bench_set_words, &tests},
-		{"sizes", "LIST", "of message sizes; default 0 to 4096",
-			"bytes, 0 to 4096, as in 8,64,1K", bench_set_list, &p->sizes},
-		{"rma", "LIST", "of RMA sizes; default 8 to 1M",
-			"bytes, 1 to 1024M, as in 4K,1M", bench_set_list, &p->rma_sizes},
-		{"window", "N", "messages before an answer; default 64",
-			"messages, 1 to 1024", bench_set_number, &p->window},
+		{"test", "LIST", "default all", bench_set_words, &tests},
+		{"sizes", "LIST", "message sizes; default 0 to 4096", bench_set_list,
+			&p->sizes},
+		{"rma", "LIST", "RMA sizes; default 8 to 1M", bench_set_list,
+			&p->rma_sizes},
+		{"window", "N", "messages before an answer; default 64", bench_set_number,
+			&p->window},
 		{"turns", "N", "batches of each kind in a test; default 30",
-			"turns, 1 to 200", bench_set_number, &p->turns},
-		{"yield", NULL, "sched_yield where nothing is there", NULL,
-			bench_set_flag, &p->c.yields},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
+			bench_set_number, &p->turns},
+		{"yield", NULL, "sched_yield where nothing is there", bench_set_flag,
+			&p->yields},
+		{0}};
 	bench_options(&p->b, rows, argc, argv);
 	bench_all_words(&tests);
 	bench_default_list(
@@ -346,37 +623,26 @@ static void parse(struct program *p, int argc, char **argv)
 		p->turns.value = 3;
 }
 
-static void open_node(struct program *p)
-{
-	p->n.b = &p->b;
-	p->n.largest = bench_largest(&p->rma_sizes, bench_largest(&p->sizes, 8));
-	p->n.window = (unsigned)p->window.value;
-	p->n.w.yields = p->c.yields;
-	p->c.p = &p->copy;
-	perf_open(&p->n);
-}
-
-static void begin(struct program *p)
-{
-	perf_begin(&p->n, PERF_PUT, 8);
-	p->copy = p->n;
-	cci_node_open(&p->c);
-	p->page = perf_page_share(&p->n);
-	perf_full_rounds(&p->n);
-	perf_end(&p->n);
-}
-
 int main(int argc, char **argv)
 {
 	struct program *p = &program;
 	p->b = (struct bench){.program = "cciperf", .about = about, .legend = legend};
 	parse(p, argc, argv);
 	bench_want_ranks(&p->b, 2, 2);
-	open_node(p);
+	p->n.b = &p->b;
+	p->n.largest = bench_largest(&p->rma_sizes, bench_largest(&p->sizes, 8));
+	p->n.window = (unsigned)p->window.value;
+	p->n.w.yields = p->yields;
+	perf_open(&p->n);
 	bench_begin(&p->b);
 	if (p->test[IDLE])
 		idle(p);
-	begin(p);
+	perf_begin(&p->n, PERF_PUT, 8);
+	p->copy = p->n;
+	open_cci(p);
+	p->hand = perf_hand_share(&p->n);
+	perf_full_rounds(&p->n);
+	perf_end(&p->n);
 	run_sizes(p, LATENCY, &p->sizes, latency);
 	run_sizes(p, COMPLETION, &p->sizes, completion);
 	run_sizes(p, STREAM, &p->sizes, stream);
@@ -384,6 +650,8 @@ int main(int argc, char **argv)
 	if (p->test[HANDLE])
 		os_handle(p);
 	bench_barrier();
-	cci_node_close(&p->c);
+	check(cci_destroy_endpoint(p->polled.ep), "cci_destroy_endpoint");
+	check(cci_destroy_endpoint(p->blocking.ep), "cci_destroy_endpoint");
+	check(cci_finalize(), "cci_finalize");
 	bench_finish(&p->b);
 }

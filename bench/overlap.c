@@ -104,35 +104,13 @@ static void target_round(struct program *p, enum way way, uint64_t round)
 	uint64_t first = words[0], last = words[p->length / 8 - 1];
 	if (first != round || last != round)
 		bench_wrong(&p->b,
-			"round %llu of %llu bytes: first word %llu, last %llu; expected "
-			"the round; the library damages data",
-			(unsigned long long)round, (unsigned long long)p->length,
-			(unsigned long long)first, (unsigned long long)last);
-}
-
-static void run_rounds(struct program *p, enum way way)
-{
-	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
-	bench_barrier();
-	for (uint64_t i = 0; i < p->rounds.value; i++)
-		if (p->b.rank == 0)
-			source_round(p, way, i);
-		else
-			target_round(p, way, i);
-	bench_barrier();
-	bench_expect(&p->b, &p->w, way_name[way], PTL_EVENT_PUT_END, p->rounds.value);
+			"round %" PRIu64 " of %" PRIu64 " bytes: first word %" PRIu64
+			", last %" PRIu64
+			"; expected the round; the library damages data",
+			round, p->length, first, last);
 }
 
 /* ---- results ---- */
-
-/* Return the hidden part: 0 if the work took longer by the time of a message, 1 if it
- * took no longer. */
-static double hidden(const struct program *p, unsigned side, const struct part *worker)
-{
-	double more = worker->work.p50 - worker->alone_ns;
-	double part = 1 - more / p->waits_ns[side];
-	return part < 0 ? 0 : part > 1 ? 1 : part;
-}
 
 /* Print a row.  side is the rank that measured: rank 0 until the ACK, rank 1 until
  * PUT_END. */
@@ -142,22 +120,32 @@ static void print(struct program *p, enum way way, unsigned side, const struct p
 	const struct part *worker = &all[way == TARGET];
 	if (way == WAITS)
 		p->waits_ns[side] = m->p50;
+	/* 0 if the work took longer by the time of a message, 1 if it took no longer */
+	double more = worker->work.p50 - worker->alone_ns;
+	double hidden = 1 - more / p->waits_ns[side];
+	hidden = way == WAITS || hidden < 0 ? 0 : hidden > 1 ? 1 : hidden;
 	BENCH_ROW(&p->b, BENCH_COUNT("bytes", p->length),
 		BENCH_TEXT("computes", way_name[way]),
 		BENCH_TEXT("until", side ? "PUT_END" : "ACK"),
-		BENCH_COUNT("rounds", m->n), BENCH_REAL("p50_us", m->p50 / 1e3, 1),
-		BENCH_REAL("p90_us", m->p90 / 1e3, 1),
-		BENCH_REAL("p99_us", m->p99 / 1e3, 1),
+		BENCH_COUNT("rounds", m->n), BENCH_PERCENTILES(*m, "us", 1e3, 1),
 		BENCH_REAL("max_us", m->max / 1e3, 1),
 		BENCH_REAL("ratio", m->p50 / p->waits_ns[side], 2),
 		BENCH_REAL("work_us", way == WAITS ? 0 : worker->work.p50 / 1e3, 1),
-		BENCH_REAL("hidden", way == WAITS ? 0 : hidden(p, side, worker), 2));
+		BENCH_REAL("hidden", hidden, 2));
 }
 
 static void run(struct program *p, enum way way)
 {
 	struct part all[2], mine = {.alone_ns = p->alone_ns};
-	run_rounds(p, way);
+	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
+	bench_barrier();
+	for (uint64_t i = 0; i < p->rounds.value; i++)
+		if (p->b.rank == 0)
+			source_round(p, way, i);
+		else
+			target_round(p, way, i);
+	bench_barrier();
+	bench_expect(&p->b, &p->w, way_name[way], PTL_EVENT_PUT_END, p->rounds.value);
 	mine.message = bench_stat_of(p->sample, p->rounds.value);
 	mine.work = bench_stat_of(p->work, p->rounds.value);
 	bench_gather(&p->b, &mine, sizeof mine, p->b.rank ? NULL : all);
@@ -192,17 +180,16 @@ static const char legend[] =
 static void parse(struct program *p, int argc, char **argv)
 {
 	const struct bench_option rows[] = {
-		{"sizes", "LIST", "in bytes, with K or M; default 8,64K,1M,16M",
-			"bytes, 0 to 1024M, as in 8,1M", bench_set_list, &p->sizes},
-		{"rounds", "N", "for each line; default 100", "rounds, 1 to 100000",
-			bench_set_number, &p->rounds},
+		{"sizes", "LIST", "in bytes; default 8,64K,1M,16M", bench_set_list,
+			&p->sizes},
+		{"rounds", "N", "for each line; default 100", bench_set_number,
+			&p->rounds},
 		{"work", "US", "that a node computes in each round; default 10000",
-			"microseconds, 10 to 10000000", bench_set_number, &p->work_us},
+			bench_set_number, &p->work_us},
 		{"delay", "US",
-			"from the target's word that it is ready to the put; default "
-			"500",
-			"microseconds, 0 to 1000000", bench_set_number, &p->delay_us},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
+			"from the target's word that it is ready to the put; default 500",
+			bench_set_number, &p->delay_us},
+		{0}};
 	static const uint64_t sizes[] = {8, 64 << 10, 1 << 20, 16 << 20};
 	bench_options(&p->b, rows, argc, argv);
 	bench_want_ranks(&p->b, 2, 2);

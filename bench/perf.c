@@ -3,8 +3,6 @@
 #include "perf.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,27 +38,21 @@ static void guard(char *at)
 	memset(at, 0xa5, PERF_GUARD);
 }
 
-static bool is_guarded(const char *at)
-{
-	char want[PERF_GUARD];
-	guard(want);
-	return !memcmp(at, want, PERF_GUARD);
-}
-
 void perf_check_all(struct perf_node *n, const char *rx, uint64_t first, uint64_t seed)
 {
+	char want[PERF_GUARD];
 	uint64_t at = differs_at(rx, n->length, first, seed);
-	if (at < n->length || !is_guarded(rx + n->length))
+	guard(want);
+	if (at < n->length || memcmp(rx + n->length, want, PERF_GUARD) != 0)
 		perf_wrong(n, at);
 }
 
 void perf_wrong(struct perf_node *n, uint64_t at)
 {
 	bench_wrong(n->b,
-		"%s of %llu bytes, message %llu: wrong byte at %llu; expected what was "
-		"sent; the library damages data",
-		perf_test_name[n->test], (unsigned long long)n->length,
-		(unsigned long long)n->message, (unsigned long long)at);
+		"%s of %" PRIu64 " bytes, message %" PRIu64 ": wrong byte at %" PRIu64
+		"; expected what was sent; the library damages data",
+		perf_test_name[n->test], n->length, n->message, at);
 }
 
 /* ---- puts, notes, and the number of messages of some rounds ---- */
@@ -89,17 +81,29 @@ void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
 	bench_check(rc, "PtlPut");
 }
 
-/* Send the value from the first rank to the other one, and return it.  Do not count the
- * event of the note, so that messages still start at 0. */
-uint64_t perf_agree(struct perf_node *n, uint64_t value)
+/* Return what a note tells.  Its event does not count, so that messages still start at
+ * 0. */
+static uint64_t told(struct perf_node *n)
 {
-	if (n->first) {
-		perf_tell(n, n->peer, value);
-		return value;
-	}
 	bench_await(&n->w, PTL_EVENT_PUT_END, n->w.seen[PTL_EVENT_PUT_END] + 1);
 	n->w.seen[PTL_EVENT_PUT_END]--;
 	return n->w.last.hdr_data;
+}
+
+uint64_t perf_agree(struct perf_node *n, uint64_t value)
+{
+	if (!n->first)
+		return told(n);
+	perf_tell(n, n->peer, value);
+	return value;
+}
+
+bool perf_both(struct perf_node *n, bool mine)
+{
+	if (n->first)
+		return told(n) && mine;
+	perf_tell(n, n->peer, mine);
+	return mine;
 }
 
 uint64_t perf_messages(const struct perf_node *n, uint64_t count)
@@ -110,94 +114,50 @@ uint64_t perf_messages(const struct perf_node *n, uint64_t count)
 
 /* ---- the raw hand-over of a cache line between two CPUs ---- */
 
-/* One writer per pair of cache lines. */
-struct perf_page {
-	_Alignas(128) _Atomic uint64_t ping; /* first rank */
-	_Alignas(128) _Atomic uint64_t pong; /* second rank */
-};
-
-static struct perf_page *map(int fd)
+static struct hand *map(int fd)
 {
-	void *at = mmap(NULL, sizeof(struct perf_page), PROT_READ | PROT_WRITE,
-		MAP_SHARED, fd, 0);
+	void *at = mmap(
+		NULL, sizeof(struct hand), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return at == MAP_FAILED ? NULL : at;
 }
 
-void perf_page_close(struct perf_page *p)
+void perf_hand_close(struct hand *h)
 {
-	if (p)
-		munmap(p, sizeof *p);
+	if (h)
+		munmap(h, sizeof *h);
 }
 
-/* Return whether both ranks of the pair have it, at the first one.  As in perf_agree, the
- * event of the note does not count. */
-bool perf_both(struct perf_node *n, bool mine)
+struct hand *perf_hand_share(struct perf_node *n)
 {
-	if (!n->first) {
-		perf_tell(n, n->peer, mine);
-		return mine;
-	}
-	bench_await(&n->w, PTL_EVENT_PUT_END, n->w.seen[PTL_EVENT_PUT_END] + 1);
-	n->w.seen[PTL_EVENT_PUT_END]--;
-	return mine && n->w.last.hdr_data;
-}
-
-struct perf_page *perf_page_share(struct perf_node *n)
-{
-	struct perf_page *p = NULL;
+	struct hand *h = NULL;
 	char name[64];
 	int fd = -1;
 	if (n->first) {
 		fd = memfd_create("portalperf-raw", MFD_CLOEXEC);
-		if (fd >= 0 && !ftruncate(fd, sizeof *p))
-			p = map(fd);
+		if (fd >= 0 && !ftruncate(fd, sizeof *h))
+			h = map(fd);
 	}
-	uint64_t at = perf_agree(n, p ? (uint64_t)getpid() << 32 | (unsigned)fd : 0);
+	uint64_t at = perf_agree(n, h ? (uint64_t)getpid() << 32 | (unsigned)fd : 0);
 	if (!n->first && at) {
 		snprintf(name, sizeof name, "/proc/%u/fd/%u", (unsigned)(at >> 32),
 			(unsigned)at);
 		fd = open(name, O_RDWR | O_CLOEXEC);
-		p = fd < 0 ? NULL : map(fd);
+		h = fd < 0 ? NULL : map(fd);
 	}
-	bool both = perf_both(n, p != NULL);
-	if (n->first && p && !both) {
-		perf_page_close(p);
-		p = NULL;
+	if (!perf_both(n, h != NULL) && n->first) {
+		perf_hand_close(h);
+		h = NULL;
 	}
 	if (fd >= 0)
 		close(fd);
-	return p;
+	return h;
 }
 
-/* Wait for a value.  The yield is for a CPU that both ranks share, or that is taken
- * away. */
-static inline void await_word(_Atomic uint64_t *word, uint64_t value, bool yields)
+void perf_hand_over(struct hand *h, const struct perf_node *n, uint64_t count)
 {
-	for (unsigned turn = 1; atomic_load_explicit(word, memory_order_acquire) != value;
-		turn++) {
-#if defined(__x86_64__) || defined(__i386__)
-		if (!yields)
-			__builtin_ia32_pause();
-#elif defined(__aarch64__)
-		if (!yields)
-			__asm__ volatile("yield");
-#endif
-		if (yields || turn % (1 << 14) == 0)
-			sched_yield();
-	}
-}
-
-void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds, bool yields)
-{
-	_Atomic uint64_t *mine = first ? &p->ping : &p->pong;
-	uint64_t value = atomic_load_explicit(mine, memory_order_relaxed);
-	for (uint64_t end = value + rounds; value++ < end;) {
-		if (!first)
-			await_word(&p->ping, value, yields);
-		atomic_store_explicit(mine, value, memory_order_release);
-		if (first)
-			await_word(&p->pong, value, yields);
-	}
+	_Atomic uint64_t *mine = n->first ? &h->ping : &h->pong;
+	uint64_t done = atomic_load_explicit(mine, memory_order_relaxed);
+	hand_over(h, n->first, done, count, n->w.yields);
 }
 
 /* ---- put, get, ack and bidir: one message at a time ---- */
@@ -348,11 +308,10 @@ static void check_window(
 		perf_check_stamp(n, rx + i * n->pitch, sender);
 	if (hdr_sum != want)
 		bench_wrong(n->b,
-			"%s of %llu bytes, window %llu: numbers in hdr_data add up to "
-			"%llu; expected %llu; messages are lost, or come twice",
-			perf_test_name[n->test], (unsigned long long)n->length,
-			(unsigned long long)n->message, (unsigned long long)hdr_sum,
-			(unsigned long long)want);
+			"%s of %" PRIu64 " bytes, window %" PRIu64 ": numbers in "
+			"hdr_data add up to %" PRIu64 "; expected %" PRIu64
+			"; messages are lost, or come twice",
+			perf_test_name[n->test], n->length, n->message, hdr_sum, want);
 }
 
 static inline void take_window(struct perf_node *n)
@@ -391,21 +350,16 @@ static void take_from_any(struct perf_node *n)
 	perf_tell(n, bench_id(n->b, rank), 0);
 }
 
-static void take_from_all(struct perf_node *n, uint64_t count)
-{
-	uint64_t windows = n->told + count;
-	for (uint64_t i = perf_messages(n, count); i; i--)
-		take_from_any(n);
-	n->message = n->told = windows;
-}
-
 /* ---- */
 
 static void stream_rounds(struct perf_node *n, uint64_t count)
 {
 	uint64_t base = base_of(n, n->b->rank), end = n->message + count;
-	if (n->test == PERF_NTO1 && !n->first)
-		take_from_all(n, count);
+	if (n->test == PERF_NTO1 && !n->first) {
+		for (uint64_t i = perf_messages(n, count); i; i--)
+			take_from_any(n); /* counts the windows of a sender in message */
+		n->message = end = n->told += count;
+	}
 	for (; n->message < end; n->message++)
 		if (n->first)
 			send_window(n, base);
@@ -497,17 +451,6 @@ void perf_rounds(struct perf_node *n, uint64_t count)
 		pair_rounds(n, count);
 }
 
-/* Restore the bytes that the timed gets expect. */
-static void restore_source(struct perf_node *n)
-{
-	if (n->first) {
-		bench_await(&n->w, PTL_EVENT_PUT_END, ++n->told);
-		return;
-	}
-	perf_fill(n->tx, n->length + PERF_SHIFTS * 64, 0);
-	perf_tell(n, n->peer, 0);
-}
-
 void perf_full_rounds(struct perf_node *n)
 {
 	if (n->test == PERF_NTO1)
@@ -517,8 +460,12 @@ void perf_full_rounds(struct perf_node *n)
 	n->full = false;
 	if (n->test == PERF_NTO1)
 		bench_barrier();
-	if (n->test == PERF_GET)
-		restore_source(n);
+	if (n->test == PERF_GET && n->first) {
+		bench_await(&n->w, PTL_EVENT_PUT_END, ++n->told);
+	} else if (n->test == PERF_GET) { /* restore what the timed gets expect */
+		perf_fill(n->tx, n->length + PERF_SHIFTS * 64, 0);
+		perf_tell(n, n->peer, 0);
+	}
 }
 
 /* ---- setting up ---- */

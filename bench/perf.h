@@ -18,6 +18,7 @@
 #define BENCH_PERF_H
 
 #include "bench.h"
+#include "hand.h"
 
 #include <string.h>
 
@@ -95,16 +96,14 @@ bool perf_both(struct perf_node *n, bool mine);
 
 /* ---- the raw hand-over of a cache line ---- */
 
-struct perf_page; /* two cache lines that a pair of ranks shares */
-
-/* Share a page within a pair, through /proc.  Return NULL at both ranks if one of them
+/* Share a line within a pair, through /proc.  Return NULL at both ranks if one of them
  * cannot. */
-struct perf_page *perf_page_share(struct perf_node *n);
-void perf_page_close(struct perf_page *p);
+struct hand *perf_hand_share(struct perf_node *n);
+void perf_hand_close(struct hand *h);
 
-/* Run round trips; the first rank hands over first; both ranks call it.  yields: call
- * sched_yield after each look that finds nothing. */
-void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds, bool yields);
+/* Run round trips; both ranks call it.  With yields in the watch, call sched_yield after
+ * each look that finds nothing. */
+void perf_hand_over(struct hand *h, const struct perf_node *n, uint64_t count);
 
 /* ---- the words of a message ---- */
 

@@ -197,9 +197,7 @@ static void print(struct program *p, const struct work *alone, const struct work
 			(double)with->interrupts / (double)p->messages.value, 2),
 		BENCH_REAL("work", with->cpu_ns / alone->cpu_ns, 3),
 		BENCH_REAL("wall", with->wall_ns / alone->wall_ns, 3),
-		BENCH_REAL("p50_us", message->p50 / 1e3, 1),
-		BENCH_REAL("p90_us", message->p90 / 1e3, 1),
-		BENCH_REAL("p99_us", message->p99 / 1e3, 1),
+		BENCH_PERCENTILES(*message, "us", 1e3, 1),
 		BENCH_REAL("max_us", message->max / 1e3, 1));
 }
 
@@ -256,23 +254,21 @@ static const char legend[] =
 static void parse(struct program *p, int argc, char **argv)
 {
 	const struct bench_option rows[] = {
-		{"messages", "N", "from all senders; default 4000",
-			"messages, 1 to 1000000", bench_set_number, &p->messages},
-		{"bytes", "N", "of a message; default 8", "bytes, 8 to 64",
-			bench_set_number, &p->bytes},
-		{"pause", "US",
-			"between messages, all senders taken together; default 200",
-			"microseconds, 0 to 1000000", bench_set_number, &p->pause_us},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
+		{"messages", "N", "from all senders; default 4000", bench_set_number,
+			&p->messages},
+		{"bytes", "N", "of a message; default 8", bench_set_number, &p->bytes},
+		{"pause", "US", "between messages of all senders together; default 200",
+			bench_set_number, &p->pause_us},
+		{0}};
 	bench_options(&p->b, rows, argc, argv);
 	p->senders = p->b.size > 1 ? p->b.size - 1 : 1;
 	if (p->b.quick)
 		p->messages.value = p->senders * 3;
 	if (p->messages.value < p->senders)
 		bench_die(2,
-			"--messages is %llu; expected one or more for each of %u "
+			"--messages is %" PRIu64 "; expected one or more for each of %u "
 			"senders; raise it",
-			(unsigned long long)p->messages.value, p->senders);
+			p->messages.value, p->senders);
 }
 
 int main(int argc, char **argv)

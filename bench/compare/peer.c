@@ -174,35 +174,11 @@ static void count_up(_Atomic unsigned *count, unsigned nodes)
 		sched_yield();
 }
 
-static void open_node(const struct peer_test *t, unsigned nodes, uint64_t x)
-{
-	peer_pin(peer_rank);
-	if (t->open)
-		t->open(x);
-	count_up(&job->ready, nodes);
-}
-
-/* A node that is done waits to be killed: its checks count, too. */
-static _Noreturn void be_child(const struct peer_test *t, unsigned nodes, uint64_t x,
-	uint64_t rounds, pid_t parent)
-{
-	expect_children(false);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	open_node(t, nodes, x);
-	t->rounds(x, 0, rounds);
-	if (t->close)
-		t->close(x);
-	atomic_fetch_add_explicit(&job->done, 1, memory_order_acq_rel);
-	for (;;)
-		pause();
-}
-
 double peer_job(
 	const struct peer_test *t, unsigned nodes, uint64_t x, const struct peer_plan *p)
 {
 	pid_t parent = getpid();
+	double ns = 0;
 	job = job ? job : peer_share(sizeof *job);
 	memset(job, 0, sizeof *job);
 	fflush(stdout);
@@ -213,14 +189,28 @@ double peer_job(
 		if (peer_child[i] < 0)
 			peer_die("fork: %s", strerror(errno));
 		if (!peer_child[i])
-			be_child(t, nodes, x, peer_plan_rounds(p), parent);
+			break;
+		peer_rank = 0;
 	}
-	peer_rank = 0;
-	open_node(t, nodes, x);
-	double ns = peer_timed(p, t->rounds, x);
+	if (peer_rank) {
+		expect_children(false);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+	}
+	peer_pin(peer_rank);
+	if (t->open)
+		t->open(x);
+	count_up(&job->ready, nodes);
+	if (peer_rank)
+		t->rounds(x, 0, peer_plan_rounds(p));
+	else
+		ns = peer_timed(p, t->rounds, x);
 	if (t->close)
 		t->close(x);
 	count_up(&job->done, nodes);
+	while (peer_rank) /* until it is killed: its checks count, too */
+		pause();
 	expect_children(false);
 	for (unsigned i = 1; i < nodes; i++) {
 		kill(peer_child[i], SIGKILL);
@@ -324,16 +314,6 @@ static double measure(
 	return value_of(t, x, ns);
 }
 
-static bool fits(const struct peer *peer, const struct peer_test *t, uint64_t x)
-{
-	if (x >= t->least && x <= t->most)
-		return true;
-	if (!peer->partial)
-		peer_die("%s=%llu: expected %llu to %llu", t->name, (unsigned long long)x,
-			(unsigned long long)t->least, (unsigned long long)t->most);
-	return false;
-}
-
 static void run_test(const struct peer *peer, const char *name, uint64_t x, bool quick)
 {
 	bool known = false;
@@ -341,18 +321,21 @@ static void run_test(const struct peer *peer, const char *name, uint64_t x, bool
 		if (strcmp(name, t->name) != 0)
 			continue;
 		known = true;
-		if (!fits(peer, t, x))
-			continue;
+		if (x < t->least || x > t->most) {
+			if (peer->partial)
+				continue;
+			peer_die("%s=%" PRIu64 ": expected %" PRIu64 " to %" PRIu64, name,
+				x, t->least, t->most);
+		}
 		if (peer->before)
 			peer->before(x);
 		double value = measure(peer, t, x, quick);
 		if (peer_rank == 0 && peer->print)
 			peer->print(t, x, value);
-		else if (peer_rank == 0) {
-			printf("%s\t%s\t%llu\t%.6g\n", t->who ? t->who : own_name, name,
-				(unsigned long long)x, value);
-			fflush(stdout);
-		}
+		else if (peer_rank == 0)
+			printf("%s\t%s\t%" PRIu64 "\t%.6g\n", t->who ? t->who : own_name,
+				name, x, value);
+		fflush(stdout);
 		if (peer->after)
 			peer->after();
 	}
@@ -410,7 +393,7 @@ void peer_check(const char *at, uint64_t bytes, uint64_t round)
 	if (bytes >= PEER_WORD &&
 		(memcmp(at, &round, sizeof round) ||
 			memcmp(at + bytes - sizeof round, &round, sizeof round)))
-		peer_die(
-			"message %llu of %llu bytes: wrong bytes; expected what was sent",
-			(unsigned long long)round, (unsigned long long)bytes);
+		peer_die("message %" PRIu64 " of %" PRIu64
+			 " bytes: wrong bytes; expected what was sent",
+			round, bytes);
 }

@@ -57,8 +57,8 @@ PICKS = {
     "portalperf": [("latency", "bytes", "p50_ns", "test", "put"), ("stream", "bytes", "MB_per_s", "test", "stream"),
                    ("rate", "bytes", "Mmsg_per_s", "test", "rate"), ("ack", "bytes", "p50_ns", "test", "ack"),
                    ("get", "bytes", "p50_ns", "test", "get")],
-    "cmdperf": [("eqget", 1, "p50_ns", "calls", "EQGet, empty"),
-                ("eqpoll", 3, "p50_ns", "calls", "EQPoll of 3, empty")],
+    "cmdperf": [("eqget", 1, "p50_ns", "calls", "PtlEQGet, empty"),
+                ("eqpoll", 3, "p50_ns", "calls", "PtlEQPoll of three empty queues, timeout 0")],
     "matchperf": [("match", "depth", "p50_ns", None, None)],
     "oversub": [("alltoall", "nodes", "Mmsg_per_s", None, None)]}
 PERF = {"latency": "put", "stream": "stream", "rate": "rate", "ack": "ack", "get": "get"}

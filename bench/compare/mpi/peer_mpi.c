@@ -56,8 +56,7 @@ static void receive(void *at, uint64_t bytes, int tag)
 	MPI_Recv(at, (int)bytes, MPI_BYTE, rank ^ 1, tag, comm, &status);
 	MPI_Get_count(&status, MPI_BYTE, &got);
 	if ((uint64_t)got != bytes)
-		peer_die("a message of %d bytes; expected %llu", got,
-			(unsigned long long)bytes);
+		peer_die("a message of %d bytes; expected %" PRIu64, got, bytes);
 }
 
 static void allocate(uint64_t largest)
@@ -125,12 +124,8 @@ static void take_answer(uint64_t bytes, uint64_t round)
 	peer_check(rx, bytes, round);
 }
 
-static void posted(uint64_t bytes, uint64_t round)
-{
-	static const struct peer_calls calls = {
-		.post = post, .send = start, .sent = sent, .take = take_answer};
-	peer_posted(&calls, bytes, round);
-}
+PEER_ROUNDS_OF(posted_pings, peer_posted, .post = post, .send = start, .sent = sent,
+	.take = take_answer)
 
 static void post_first(uint64_t bytes)
 {
@@ -141,52 +136,30 @@ static void post_first(uint64_t bytes)
 
 /* ---- stream and rate ---- */
 
-static uint64_t slots_of(uint64_t bytes)
-{
-	uint64_t fit = SLOT_BYTES / (bytes + 128);
-	return fit < 2 ? 2 : fit < PEER_WINDOW ? fit : PEER_WINDOW;
-}
-
-static void send_window(uint64_t bytes, uint64_t round)
+static void window(uint64_t bytes, uint64_t round)
 {
 	MPI_Request request[PEER_WINDOW];
-	peer_stamp(tx, bytes, round);
-	for (int i = 0; i < PEER_WINDOW; i++)
-		MPI_Isend(tx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request[i]);
-	MPI_Waitall(PEER_WINDOW, request, MPI_STATUSES_IGNORE);
-	receive(rx, 0, TAG_BACK);
-}
-
-static void take_window(uint64_t bytes, uint64_t round)
-{
-	MPI_Request request[PEER_WINDOW];
-	uint64_t slots = slots_of(bytes), pitch = (bytes + 127) / 128 * 128;
+	uint64_t slots = SLOT_BYTES / (bytes + 128), pitch = (bytes + 127) / 128 * 128;
+	slots = slots < 2 ? 2 : slots < PEER_WINDOW ? slots : PEER_WINDOW;
+	if (rank == 0)
+		peer_stamp(tx, bytes, round);
 	for (uint64_t i = 0; i < PEER_WINDOW; i++)
-		MPI_Irecv(rx + i % slots * pitch, (int)bytes, MPI_BYTE, 0, TAG, comm,
-			&request[i]);
+		if (rank == 0)
+			MPI_Isend(tx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request[i]);
+		else
+			MPI_Irecv(rx + i % slots * pitch, (int)bytes, MPI_BYTE, 0, TAG,
+				comm, &request[i]);
 	MPI_Waitall(PEER_WINDOW, request, MPI_STATUSES_IGNORE);
+	if (rank == 0) {
+		receive(rx, 0, TAG_BACK);
+		return;
+	}
 	for (uint64_t i = 0; i < slots; i++)
 		peer_check(rx + i * pitch, bytes, round);
 	send(tx, 0, TAG_BACK);
 }
 
-static void window(uint64_t bytes, uint64_t round)
-{
-	if (rank == 0)
-		send_window(bytes, round);
-	else
-		take_window(bytes, round);
-}
-
 /* ---- match: receives without messages come before those of the windows ---- */
-
-static MPI_Request *post_others(uint64_t depth)
-{
-	MPI_Request *others = peer_allocate(depth * sizeof *others);
-	for (uint64_t i = 0; i < depth; i++)
-		MPI_Irecv(rx, 0, MPI_BYTE, 0, TAG_OTHERS, comm, &others[i]);
-	return others;
-}
 
 /* Send the messages of receives to the same number of the peer's, and end them all. */
 static void end_receives(MPI_Request *request, uint64_t sends, uint64_t receives,
@@ -209,8 +182,10 @@ static bool go_on(bool more)
 static double match(uint64_t depth, bool quick)
 {
 	double ns[PEER_BATCHES], end = bench_now_ns() + match_ns;
-	MPI_Request *others = rank ? post_others(depth) : NULL;
+	MPI_Request *others = peer_allocate(depth * sizeof *others);
 	uint64_t n = 0, most = quick ? 3 : PEER_BATCHES;
+	for (uint64_t i = 0; rank && i < depth; i++)
+		MPI_Irecv(rx, 0, MPI_BYTE, 0, TAG_OTHERS, comm, &others[i]);
 	meet();
 	while (go_on(n < most && (n < 3 || bench_now_ns() < end))) {
 		double t = bench_now_ns();
@@ -249,8 +224,7 @@ static double alltoall(uint64_t nodes, bool quick)
 	double ns = 0, end = bench_now_ns() + alltoall_ns;
 	double messages = (double)each * size * (size - 1);
 	if (nodes != (uint64_t)size)
-		peer_die("%d ranks; expected %llu; see mpirun", size,
-			(unsigned long long)nodes);
+		peer_die("%d ranks; expected %" PRIu64 "; see mpirun", size, nodes);
 	all_round(round++, request);
 	while (go_on(n < most && (n < 3 || bench_now_ns() < end))) {
 		double t = bench_now_ns();
@@ -271,26 +245,20 @@ static void work(double ns)
 		;
 }
 
-static double wait_behind_work(uint64_t bytes, uint64_t round)
-{
-	MPI_Request request;
-	MPI_Irecv(rx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request);
-	meet();
-	work(work_ns);
-	double t = bench_now_ns();
-	MPI_Wait(&request, MPI_STATUS_IGNORE);
-	t = bench_now_ns() - t;
-	peer_check(rx, bytes, round);
-	return t;
-}
-
 static double overlap(uint64_t bytes, bool quick)
 {
 	double ns[PEER_BATCHES] = {0};
 	uint64_t rounds = quick ? 3 : PEER_BATCHES;
 	for (uint64_t i = 0; i < rounds; i++)
 		if (rank == 0) {
-			ns[i] = wait_behind_work(bytes, i);
+			MPI_Request request;
+			MPI_Irecv(rx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request);
+			meet();
+			work(work_ns);
+			double t = bench_now_ns();
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+			ns[i] = bench_now_ns() - t;
+			peer_check(rx, bytes, i);
 		} else {
 			peer_stamp(tx, bytes, i);
 			meet();
@@ -335,8 +303,7 @@ static void put_by_messages(uint64_t bytes, uint64_t round)
 	receive(place, sizeof h + bytes, TAG);
 	memcpy(&h, place, sizeof h);
 	if (h.handler != 1)
-		peer_die(
-			"amput: handler %llu; expected 1", (unsigned long long)h.handler);
+		peer_die("amput: handler %" PRIu64 "; expected 1", h.handler);
 	memcpy(rx + h.offset, place + sizeof h, h.bytes);
 	peer_check(rx, bytes, round);
 	send(tx, 0, TAG_BACK);
@@ -405,8 +372,9 @@ static void add_window(uint64_t bytes, uint64_t round)
 	added += PEER_WINDOW;
 	for (int i = 0; i < PEER_WINDOW; i++)
 		if (old[i] >= added)
-			peer_die("faa: an old value of %llu; expected less than %llu",
-				(unsigned long long)old[i], (unsigned long long)added);
+			peer_die("faa: an old value of %" PRIu64
+				 "; expected less than %" PRIu64,
+				old[i], added);
 }
 
 static void close_sum(uint64_t bytes)
@@ -416,8 +384,7 @@ static void close_sum(uint64_t bytes)
 	MPI_Bcast(&added, 1, MPI_UINT64_T, 0, comm);
 	MPI_Win_sync(window_of_sum);
 	if (rank && sum != added)
-		peer_die("faa: a sum of %llu; expected %llu", (unsigned long long)sum,
-			(unsigned long long)added);
+		peer_die("faa: a sum of %" PRIu64 "; expected %" PRIu64, sum, added);
 	MPI_Win_unlock_all(window_of_sum);
 	MPI_Win_free(&window_of_sum);
 }
@@ -444,15 +411,13 @@ static void am_request(unsigned function, const void *bytes)
 
 static void am_poll(void)
 {
-	static void (*const functions[AM_FUNCTIONS])(const char *) = {
-		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
 	uint64_t slot = ring.next % RING, function;
 	int here;
 	MPI_Test(&ring.in[slot], &here, MPI_STATUS_IGNORE);
 	if (!here)
 		return;
 	memcpy(&function, ring.taken[slot], sizeof function);
-	functions[function](ring.taken[slot] + PEER_WORD);
+	am_functions[function](ring.taken[slot] + PEER_WORD);
 	ring.next++;
 	MPI_Start(&ring.in[slot]);
 }
@@ -542,12 +507,7 @@ static void take_queue(uint64_t count, uint64_t round)
 	post_queue(which);
 }
 
-static void queues(uint64_t count, uint64_t round)
-{
-	static const struct peer_calls calls = {
-		.send = send_to_queue, .take = take_queue};
-	peer_ping_pong(&calls, count, round);
-}
+PEER_ROUNDS_OF(queue_pings, peer_ping_pong, .send = send_to_queue, .take = take_queue)
 
 static void open_queues(uint64_t count)
 {
@@ -598,47 +558,45 @@ static double threads(uint64_t count, bool quick)
 /* ---- */
 
 PEER_ROUNDS(ping_pongs, ping_pong)
-PEER_ROUNDS(posted_pings, posted)
 PEER_ROUNDS(windows, window)
 PEER_ROUNDS(acked, answered)
 PEER_ROUNDS(puts_by_messages, put_by_messages)
 PEER_ROUNDS(gets, fetch)
 PEER_ROUNDS(tests_of_one, test_one)
 PEER_ROUNDS(tests_of_any, test_any)
-PEER_ROUNDS(queue_pings, queues)
 PEER_ROUNDS(additions, add_window)
 
 static const struct peer_test tests[] = {
-	{"latency", ping_pongs, 2, 0, PEER_ANY, NULL, NULL, NULL, NULL},
-	{"stream", windows, PEER_WINDOW, 0, PEER_ANY, NULL, NULL, NULL, NULL},
-	{"rate", windows, PEER_WINDOW, 0, PEER_ANY, NULL, NULL, NULL, NULL},
-	{"match", NULL, 0, 0, PEER_ANY, NULL, NULL, NULL, match},
-	{"alltoall", NULL, 0, 0, PEER_ANY, NULL, NULL, NULL, alltoall},
-	{"ack", acked, 1, 0, PEER_ANY, NULL, NULL, NULL, NULL},
-	{"get", gets, 1, PEER_WORD, STEP, open_get, close_get, NULL, NULL},
-	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_ring, close_ring, NULL, NULL},
-	{"eqget", tests_of_one, 1, 1, MOST_REQUESTS, open_requests, close_requests, NULL,
+	{"latency", NULL, 0, PEER_ANY, 2, ping_pongs, NULL, NULL, NULL},
+	{"stream", NULL, 0, PEER_ANY, PEER_WINDOW, windows, NULL, NULL, NULL},
+	{"rate", NULL, 0, PEER_ANY, PEER_WINDOW, windows, NULL, NULL, NULL},
+	{"match", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, match},
+	{"alltoall", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, alltoall},
+	{"ack", NULL, 0, PEER_ANY, 1, acked, NULL, NULL, NULL},
+	{"get", NULL, PEER_WORD, STEP, 1, gets, open_get, close_get, NULL},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_ring, close_ring, NULL},
+	{"eqget", NULL, 1, MOST_REQUESTS, 1, tests_of_one, open_requests, close_requests,
 		NULL},
-	{"eqpoll", tests_of_any, 1, 1, MOST_REQUESTS, open_requests, close_requests, NULL,
+	{"eqpoll", NULL, 1, MOST_REQUESTS, 1, tests_of_any, open_requests, close_requests,
 		NULL},
-	{"queues", queue_pings, 2, 1, MOST_REQUESTS, open_queues, close_queues, NULL,
+	{"queues", NULL, 1, MOST_REQUESTS, 2, queue_pings, open_queues, close_queues,
 		NULL},
-	{"threads", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, threads},
-	{"overlap", NULL, 0, PEER_WORD, PEER_ANY, NULL, NULL, NULL, overlap},
-	{"faa", additions, PEER_WINDOW, PEER_WORD, PEER_WORD, open_sum, close_sum, NULL,
+	{"threads", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, threads},
+	{"overlap", NULL, PEER_WORD, PEER_ANY, 0, NULL, NULL, NULL, overlap},
+	{"faa", NULL, PEER_WORD, PEER_WORD, PEER_WINDOW, additions, open_sum, close_sum,
 		NULL},
-	{"posted", posted_pings, 2, 0, PEER_ANY, post_first, NULL, NULL, NULL},
-	{"step", posted_pings, 1, 0, PEER_STEPS - 1, post_first, NULL, NULL, NULL},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, post_first, NULL, NULL},
+	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, post_first, NULL, NULL},
+	{0},
 };
 
 /* The name of the peer is that of figure and way. */
 static const struct peer_test figures[] = {
-	{"ack", acked, 1, 0, LARGEST, NULL, NULL, "2\tpingack", NULL},
-	{"amput", puts_by_messages, 1, 0, LARGEST, NULL, NULL, "2\tamput", NULL},
-	{"bw", windows, PEER_WINDOW, 0, LARGEST, NULL, NULL, "3\tbw", NULL},
-	{"pingpong", ping_pongs, 1, 0, LARGEST, NULL, NULL, "4\tpingpong", NULL},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	{"ack", "2\tpingack", 0, LARGEST, 1, acked, NULL, NULL, NULL},
+	{"amput", "2\tamput", 0, LARGEST, 1, puts_by_messages, NULL, NULL, NULL},
+	{"bw", "3\tbw", 0, LARGEST, PEER_WINDOW, windows, NULL, NULL, NULL},
+	{"pingpong", "4\tpingpong", 0, LARGEST, 1, ping_pongs, NULL, NULL, NULL},
+	{0},
 };
 
 /* Plan the operations of a batch as gasnetperf has them. */
@@ -657,9 +615,8 @@ static struct peer_plan plan_of_figure(
 
 static void print_figure(const struct peer_test *t, uint64_t bytes, double p50)
 {
-	printf("%s\t%llu\t%.1f\t%.1f\t0\n", t->who, (unsigned long long)bytes, p50,
+	printf("%s\t%" PRIu64 "\t%.1f\t%.1f\t0\n", t->who, bytes, p50,
 		peer_p99 / t->parts);
-	fflush(stdout);
 }
 
 static void before(uint64_t x)
@@ -673,13 +630,6 @@ static void after(void)
 {
 	release();
 	free(place);
-}
-
-static unsigned rank_by_environment(void)
-{
-	const char *r = getenv("OMPI_COMM_WORLD_RANK");
-	r = r ? r : getenv("PMI_RANK");
-	return r ? (unsigned)atoi(r) : 0;
 }
 
 /* Threads make every call slower, so no other pattern has them. */
@@ -700,7 +650,9 @@ int main(int argc, char **argv)
 	struct peer peer = {
 		.tests = tests, .named = true, .before = before, .after = after};
 	peer_program = "peer_mpi";
-	peer_pin(rank_by_environment());
+	const char *number = getenv("OMPI_COMM_WORLD_RANK");
+	number = number ? number : getenv("PMI_RANK");
+	peer_pin(number ? (unsigned)atoi(number) : 0);
 	start_mpi(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer_portals - patterns with libportals that no other program of bench/ has
+ * peer_portals - patterns of peer.h with libportals that no other program of bench/ has
  *
  *	yod -sz 2 peer_portals WHO quick|full test=list ...
- *
- *	am	round trip of an active message of x bytes
- *	queues	half a round trip of 8 bytes, with the events in the last of x queues
- *		that PtlEQPoll reads
- *	threads	messages of 8 bytes from x threads to as many; windows of 64 as in rate
- *	balls	half a round trip of 8 bytes, of each of x threads at a time
- *	balls_one	the same, where all threads of a rank read one queue, and the one
- *		that takes a message answers it
- *	posted	half a round trip of x bytes, see peer.h: a match entry and a descriptor
- *		for one message, posted before it is sent
- *	step	step x of such a round
  *
  * Active messages: as in examples/active.c, they lie one behind the other in blocks
  * whose descriptors manage their offsets; a full block is unlinked, the next one takes
  * over, and the full one goes to the end of the list.  Requests, replies and SEND_ENDs
  * have a queue each, and a poll looks into all three once, as the progress call of such a
- * layer does.
+ * layer does.  A posted receive is a match entry and a descriptor for one message.
  */
 #include "../../bench.h"
 #include "../am.h"
@@ -32,6 +21,7 @@ enum { MOST_QUEUES = 16 };
 
 static struct bench b = {.program = "peer_portals"};
 static ptl_process_id_t other;
+static const ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 
 /* Put bytes of a descriptor without an ACK. */
 static void put(ptl_handle_md_t md, uint64_t at, uint64_t bytes, ptl_pt_index_t portal,
@@ -74,7 +64,6 @@ static void am_request(unsigned function, const void *bytes)
 
 static void add_block(struct block *k)
 {
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 	ptl_md_t md = {.start = k->start,
 		.length = BLOCK_MESSAGES * am.bytes,
 		.threshold = PTL_MD_THRESH_INF,
@@ -91,21 +80,18 @@ static void add_block(struct block *k)
 /* Run the function of a message, free the slot of a sent one, or renew a full block. */
 static void handle(const ptl_event_t *ev)
 {
-	static void (*const functions[AM_FUNCTIONS])(const char *) = {
-		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
 	if (ev->ni_fail_type != PTL_NI_OK)
 		peer_die("%s with ni_fail_type %u; expected PTL_NI_OK; is the peer gone?",
 			PtlEventKindStr(ev->type), ev->ni_fail_type);
 	if (ev->type == PTL_EVENT_PUT_END && ev->mlength == am.bytes)
-		functions[ev->hdr_data]((char *)ev->md.start + ev->offset);
+		am_functions[ev->hdr_data]((char *)ev->md.start + ev->offset);
 	else if (ev->type == PTL_EVENT_SEND_END)
 		layer.gone++;
 	else if (ev->type == PTL_EVENT_UNLINK)
 		add_block(ev->md.user_ptr);
 	else
-		peer_die("%s of %llu bytes; expected PUT_END of %llu",
-			PtlEventKindStr(ev->type), (unsigned long long)ev->mlength,
-			(unsigned long long)am.bytes);
+		peer_die("%s of %" PRIu64 " bytes; expected PUT_END of %" PRIu64,
+			PtlEventKindStr(ev->type), (uint64_t)ev->mlength, am.bytes);
 }
 
 static bool poll(void)
@@ -213,18 +199,13 @@ static void take_queue(uint64_t count, uint64_t round)
 	if (__builtin_expect(rc != PTL_OK, 0))
 		bench_check(rc, "PtlEQPoll");
 	if (which != last || ev.type != PTL_EVENT_PUT_END || ev.hdr_data != round)
-		peer_die("%s %llu in queue %d; expected PUT_END %llu in queue %d",
-			PtlEventKindStr(ev.type), (unsigned long long)ev.hdr_data, which,
-			(unsigned long long)round, last);
+		peer_die("%s %" PRIu64 " in queue %d; expected PUT_END %" PRIu64
+			 " in queue %d",
+			PtlEventKindStr(ev.type), ev.hdr_data, which, round, last);
 	peer_check(quiet.rx, PEER_WORD, round);
 }
 
-static void ping_queue(uint64_t count, uint64_t round)
-{
-	static const struct peer_calls calls = {
-		.send = send_to_queue, .take = take_queue};
-	peer_ping_pong(&calls, count, round);
-}
+PEER_ROUNDS_OF(queue_pings, peer_ping_pong, .send = send_to_queue, .take = take_queue)
 
 static void open_queues(uint64_t count)
 {
@@ -285,12 +266,8 @@ static void take_step(uint64_t bytes, uint64_t round)
 	peer_check(steps.rx, bytes, round);
 }
 
-static void ping_posted(uint64_t bytes, uint64_t round)
-{
-	static const struct peer_calls calls = {
-		.post = post, .send = send_step, .sent = sent_step, .take = take_step};
-	peer_posted(&calls, bytes, round);
-}
+PEER_ROUNDS_OF(posted_pings, peer_posted, .post = post, .send = send_step,
+	.sent = sent_step, .take = take_step)
 
 static void open_steps(uint64_t bytes)
 {
@@ -411,18 +388,15 @@ static double balls_one(uint64_t count, bool quick)
 
 /* ---- */
 
-PEER_ROUNDS(queue_pings, ping_queue)
-PEER_ROUNDS(posted_pings, ping_posted)
-
 static const struct peer_test tests[] = {
-	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_layer, close_layer, NULL, NULL},
-	{"queues", queue_pings, 2, 1, MOST_QUEUES, open_queues, close_queues, NULL, NULL},
-	{"threads", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, threads},
-	{"balls", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, balls},
-	{"balls_one", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, balls_one},
-	{"posted", posted_pings, 2, 0, PEER_ANY, open_steps, close_steps, NULL, NULL},
-	{"step", posted_pings, 1, 0, PEER_STEPS - 1, open_steps, close_steps, NULL, NULL},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_layer, close_layer, NULL},
+	{"queues", NULL, 1, MOST_QUEUES, 2, queue_pings, open_queues, close_queues, NULL},
+	{"threads", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, threads},
+	{"balls", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, balls},
+	{"balls_one", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, balls_one},
+	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, open_steps, close_steps, NULL},
+	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, open_steps, close_steps, NULL},
+	{0},
 };
 
 int main(int argc, char **argv)

@@ -148,17 +148,15 @@ static ucs_status_t received(void *function, const void *header, size_t header_l
 {
 	(void)header, (void)header_length;
 	if (bytes != am.bytes || param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
-		peer_die("an active message of %zu bytes; expected %llu, and no "
-			 "rendezvous",
-			bytes, (unsigned long long)am.bytes);
+		peer_die("an active message of %zu bytes; expected %" PRIu64
+			 ", and no rendezvous",
+			bytes, am.bytes);
 	(*(void (*const *)(const char *))function)(data);
 	return UCS_OK;
 }
 
 static void handle_messages(void)
 {
-	static void (*const functions[AM_FUNCTIONS])(const char *) = {
-		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
 	for (unsigned i = 0; i < AM_FUNCTIONS; i++) {
 		ucp_am_handler_param_t param = {
 			.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
@@ -166,7 +164,7 @@ static void handle_messages(void)
 				      UCP_AM_HANDLER_PARAM_FIELD_ARG,
 			.id = i,
 			.cb = received,
-			.arg = (void *)&functions[i]};
+			.arg = (void *)&am_functions[i]};
 		check(ucp_worker_set_am_recv_handler(worker, &param),
 			"ucp_worker_set_am_recv_handler");
 	}
@@ -278,11 +276,11 @@ static void before(uint64_t x)
 }
 
 static const struct peer_test tests[] = {
-	{"ack", puts_of, 1, PEER_WORD, STEP, open_rank, close_puts, NULL, NULL},
-	{"get", gets_of, 1, PEER_WORD, STEP, open_gets, close_rank, NULL, NULL},
-	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_rank, close_rank, NULL, NULL},
-	{"eqget", looks, 1, 1, 1, open_rank, close_rank, NULL, NULL},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	{"ack", NULL, PEER_WORD, STEP, 1, puts_of, open_rank, close_puts, NULL},
+	{"get", NULL, PEER_WORD, STEP, 1, gets_of, open_gets, close_rank, NULL},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_rank, close_rank, NULL},
+	{"eqget", NULL, 1, 1, 1, looks, open_rank, close_rank, NULL},
+	{0},
 };
 
 int main(int argc, char **argv)
