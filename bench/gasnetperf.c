@@ -198,17 +198,6 @@ static void fill(struct node *n)
 	perf_fill(n->outside, n->bytes, n->seed);
 }
 
-static void check_content(struct node *n, const struct way *way)
-{
-	for (uint64_t i = 0; i < n->bytes; i += PERF_WORD) {
-		uint64_t want = perf_word(i / PERF_WORD, n->seed), left = n->bytes - i;
-		if (memcmp(n->to + i, &want, left < PERF_WORD ? left : PERF_WORD) == 0)
-			continue;
-		wrong(n, way->name, i);
-		return;
-	}
-}
-
 /* ---- active messages ---- */
 
 static void await_reply(struct node *n)
@@ -350,15 +339,6 @@ static void tell(struct node *n, enum side side)
 		put_ping(n, n->note);
 }
 
-static void await_note(struct node *n, enum side side)
-{
-	n->noted += side == GASNET;
-	if (side == GASNET)
-		GASNET_BLOCKUNTIL(n->notes == n->noted);
-	else
-		await_ping(n);
-}
-
 /* Rank 0 says that the batch is over, and waits until rank 1 has checked its data. */
 static void meet(struct node *n, const struct way *way)
 {
@@ -366,9 +346,16 @@ static void meet(struct node *n, const struct way *way)
 		return;
 	if (n->first)
 		tell(n, way->side);
-	await_note(n, way->side);
-	if (way->lands == AT_BOTH || (way->lands == AT_TARGET && !n->first))
-		check_content(n, way);
+	if (way->side == GASNET) {
+		n->noted++;
+		GASNET_BLOCKUNTIL(n->notes == n->noted);
+	} else {
+		await_ping(n);
+	}
+	bool lands = way->lands == AT_BOTH || (way->lands == AT_TARGET && !n->first);
+	uint64_t at = lands ? perf_differs_at(n->to, n->bytes, 0, n->seed) : n->bytes;
+	if (at < n->bytes)
+		wrong(n, way->name, at);
 	if (!n->first)
 		tell(n, way->side);
 }
@@ -396,35 +383,36 @@ struct figure {
 	uint64_t size[SIZES]; /* those by default, up to a zero behind the first */
 };
 
-enum { SMALL, LARGE, MEDIUM, OUTSIDE, FIGURES };
+enum { FIGURES = 4 };
+#define LARGE                                                                            \
+	{                                                                                \
+		1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10,        \
+			128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20                \
+	}
 
 static const char *const figure_name[FIGURES] = {"2", "3", "4", "5"};
 
 static const struct figure figures[FIGURES] = {
-	[SMALL] = {"2", "put_per_bare",
+	{"2", "put_per_bare",
 		{{&way_put, "put_us", "put_p99_us", US},
 			{&way_bare_put, "bare_us", "bare_p99_us", US},
 			{&way_short, "short_us", "short_p99_us", US}},
 		false, 1, LARGEST, {1, 2, 4, 8, 16, 17, 32, 64, 128, 256, 512, 1024}},
-	[LARGE] = {"3", "per_bare",
+	{"3", "per_bare",
 		{{&way_put_nb, "put_MB_per_s", "put_p99_MB", MIB},
 			{&way_bare_put_nb, "bare_MB_per_s", "bare_p99_MB", MIB},
 			{&way_copy, "memcpy_MB_per_s", "memcpy_p99_MB", MIB}},
-		true, 1, LARGEST,
-		{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10,
-			128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20}},
-	[MEDIUM] = {"4", "medium_per_two",
+		true, 1, LARGEST, LARGE},
+	{"4", "medium_per_two",
 		{{&way_medium, "medium_us", "medium_p99_us", US},
 			{&way_bare_ping, "two_bare_us", "two_p99_us", US}},
 		false, 0, gasnet_AMMaxMedium(),
 		{0, 1, 2, 4, 8, 16, 17, 32, 64, 128, 256, 512, 1024,
 			gasnet_AMMaxMedium()}},
-	[OUTSIDE] = {"5", "put_per_bind",
+	{"5", "put_per_bind",
 		{{&way_put_outside, "put_MB_per_s", "put_p99_MB", MIB},
 			{&way_bind, "bind_ns", "bind_p99_ns", NS}},
-		false, 1, LARGEST,
-		{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10,
-			128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20}},
+		false, 1, LARGEST, LARGE},
 };
 
 struct program {
@@ -586,17 +574,6 @@ static const char legend[] =
 	"is\n"
 	"2^20 bytes.  Ratios: of times, in figure 3 of bandwidths.\n";
 
-static uint64_t largest(const struct program *p)
-{
-	uint64_t size[BENCH_LIST], most = GASNET_PAGESIZE;
-	for (unsigned k = 0; k < FIGURES; k++) {
-		unsigned n = p->figure[k] ? sizes_of(p, &figures[k], size) : 0;
-		for (unsigned i = 0; i < n; i++)
-			most = size[i] > most ? size[i] : most;
-	}
-	return most;
-}
-
 static void options(struct program *p, int argc, char **argv)
 {
 	struct bench_words words = {figure_name, FIGURES, p->figure};
@@ -625,18 +602,23 @@ static void options(struct program *p, int argc, char **argv)
 		p->turns.value = 2;
 }
 
-/* All ranks leave if a figure that is named has none of the sizes. */
-static void check_sizes(struct program *p)
+/* Return the largest size.  All ranks leave if a figure that is named has none of the
+ * sizes. */
+static uint64_t check_sizes(struct program *p)
 {
-	uint64_t size[BENCH_LIST];
+	uint64_t size[BENCH_LIST], most = GASNET_PAGESIZE;
 	for (unsigned k = 0; k < FIGURES; k++) {
 		const struct figure *f = &figures[k];
-		if (p->named && p->figure[k] && !sizes_of(p, f, size))
+		unsigned n = p->figure[k] ? sizes_of(p, f, size) : 0;
+		for (unsigned i = 0; i < n; i++)
+			most = size[i] > most ? size[i] : most;
+		if (p->named && p->figure[k] && !n)
 			bench_refuse(&p->b,
 				"--sizes: %" PRIu64 " with --figure %s; expected %" PRIu64
 				" to %" PRIu64 "; give a size there, or other figures",
 				p->sizes.at[0], f->name, f->least, f->most);
 	}
+	return most;
 }
 
 int main(int argc, char **argv)
@@ -646,12 +628,11 @@ int main(int argc, char **argv)
 		.b = {.program = "gasnetperf", .about = about, .legend = legend}};
 	options(&p, argc, argv);
 	bench_want_ranks(&p.b, 2, 2);
-	check_sizes(&p);
 	if (p.lines && p.b.rank == 0 && !(p.out = fopen(p.lines, "we")))
 		bench_die(2, "--lines: '%s' cannot be written: %s; expected a file",
 			p.lines, strerror(errno));
 	p.n.b = &p.b;
-	p.n.largest = largest(&p);
+	p.n.largest = check_sizes(&p);
 	p.n.window = (unsigned)p.window.value;
 	open_node(
 		&p.n); /* before bench_begin pins this thread: the conduit counts CPUs */

@@ -9,11 +9,8 @@
  * not two: the receiver has two sets of slots.  bench/series runs this program with 2, 4,
  * 8 ... nodes.
  *
- * With --memory the figures are from /proc/self when the interface is open (idle), and
- * again after a round (talked).  Pss divides a shared page among the processes that map
- * it, so the sum over all nodes is the memory of the job; Rss counts the page in each.
- * Segments are the mappings of memory files: their sizes are of address space, used or
- * not.
+ * With --memory the figures are from /proc/self.  Pss divides a shared page among the
+ * processes that map it, so the sum over all nodes is the memory of the job.
  */
 #include "bench.h"
 

@@ -19,8 +19,7 @@ void perf_fill(char *at, uint64_t length, uint64_t seed)
 	}
 }
 
-/* Return the position of the first wrong byte, or length. */
-static uint64_t differs_at(const char *at, uint64_t length, uint64_t first, uint64_t seed)
+uint64_t perf_differs_at(const char *at, uint64_t length, uint64_t first, uint64_t seed)
 {
 	for (uint64_t i = 0; i < length; i++) {
 		uint64_t w = perf_word(first + i / PERF_WORD, seed);
@@ -41,7 +40,7 @@ static void guard(char *at)
 void perf_check_all(struct perf_node *n, const char *rx, uint64_t first, uint64_t seed)
 {
 	char want[PERF_GUARD];
-	uint64_t at = differs_at(rx, n->length, first, seed);
+	uint64_t at = perf_differs_at(rx, n->length, first, seed);
 	guard(want);
 	if (at < n->length || memcmp(rx + n->length, want, PERF_GUARD) != 0)
 		perf_wrong(n, at);
@@ -192,22 +191,8 @@ static inline void exchange(struct perf_node *n)
 	perf_check_stamp(n, n->rx + slot, n->b->rank ^ 1);
 }
 
-/* Check the bytes of a get.  Each get starts a little further on, so each one fetches
+/* Get, and check the bytes.  Each get starts a little further on, so each one fetches
  * other bytes. */
-static inline void check_got(struct perf_node *n, uint64_t first, uint64_t seed)
-{
-	const uint64_t *rx = (const uint64_t *)n->rx;
-	uint64_t w = perf_word(first, seed);
-	if (n->full)
-		perf_check_all(n, n->rx, first, seed);
-	else if (n->length >= PERF_WORD) {
-		perf_check_word(n, rx[0], w, 0);
-		perf_check_word(n, rx[perf_last(n)],
-			perf_word(first + perf_last(n), seed), perf_last(n));
-	} else if (memcmp(rx, &w, n->length))
-		perf_wrong(n, 0);
-}
-
 static inline void fetch(struct perf_node *n)
 {
 	uint64_t at = n->message % PERF_SHIFTS * 64, seed = n->full ? n->message : 0;
@@ -217,7 +202,15 @@ static inline void fetch(struct perf_node *n)
 	if (__builtin_expect(rc != PTL_OK, 0))
 		bench_check(rc, "PtlGet");
 	bench_await(&n->w, PTL_EVENT_REPLY_END, n->message + 1);
-	check_got(n, at / PERF_WORD, seed);
+	const uint64_t *rx = (const uint64_t *)n->rx;
+	uint64_t first = at / PERF_WORD, w = perf_word(first, seed), last = perf_last(n);
+	if (n->full)
+		perf_check_all(n, n->rx, first, seed);
+	else if (n->length >= PERF_WORD) {
+		perf_check_word(n, rx[0], w, 0);
+		perf_check_word(n, rx[last], perf_word(first + last, seed), last);
+	} else if (memcmp(rx, &w, n->length))
+		perf_wrong(n, 0);
 }
 
 static inline void serve(struct perf_node *n)
@@ -376,24 +369,6 @@ static uint64_t pitch_of(uint64_t length)
 	return (length + PERF_GUARD + 127) / 128 * 128;
 }
 
-static void start_test(struct perf_node *n)
-{
-	bool target = n->test == PERF_NTO1, get = n->test == PERF_GET;
-	uint64_t sets = target && n->b->rank == 0 ? n->b->size : 1;
-	bool events = !n->silent || !perf_is_stream(n->test);
-	n->peer = bench_id(n->b, target ? 0 : n->b->rank ^ 1);
-	n->first = target ? n->b->rank != 0 : n->b->rank % 2 == 0;
-	for (uint64_t i = 0; i < n->slots * sets; i++)
-		guard(n->rx + i * n->pitch + n->length);
-	memset(n->sender, 0, n->b->size * sizeof *n->sender);
-	n->out = bench_bind(
-		n->b, get ? n->rx : n->tx, n->length, events ? n->w.eq : PTL_EQ_NONE);
-	bench_watch_reset(&n->w, n->first              ? BENCH_LOSE_NONE
-				 : get                 ? PTL_EVENT_GET_END
-				 : n->test == PERF_ACK ? PTL_EVENT_PUT_END
-						       : BENCH_LOSE_NONE);
-}
-
 /* A window has at least two slots.  Together they have at most SLOT_BYTES, unless two
  * slots are longer. */
 void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length)
@@ -406,8 +381,22 @@ void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length)
 	n->slots = n->slots < 2 ? 2 : n->slots;
 	n->message = n->told = 0;
 	n->active = test == PERF_NTO1 ? n->b->size > 1 : n->paired;
-	if (n->active)
-		start_test(n);
+	if (n->active) {
+		bool target = n->test == PERF_NTO1, get = n->test == PERF_GET;
+		bool events = !n->silent || !perf_is_stream(n->test);
+		uint64_t sets = target && n->b->rank == 0 ? n->b->size : 1;
+		n->peer = bench_id(n->b, target ? 0 : n->b->rank ^ 1);
+		n->first = target ? n->b->rank != 0 : n->b->rank % 2 == 0;
+		for (uint64_t i = 0; i < n->slots * sets; i++)
+			guard(n->rx + i * n->pitch + n->length);
+		memset(n->sender, 0, n->b->size * sizeof *n->sender);
+		n->out = bench_bind(n->b, get ? n->rx : n->tx, n->length,
+			events ? n->w.eq : PTL_EQ_NONE);
+		bench_watch_reset(&n->w, n->first              ? BENCH_LOSE_NONE
+					 : get                 ? PTL_EVENT_GET_END
+					 : n->test == PERF_ACK ? PTL_EVENT_PUT_END
+							       : BENCH_LOSE_NONE);
+	}
 	bench_barrier();
 }
 
@@ -416,9 +405,11 @@ static void expect(struct perf_node *n, ptl_event_kind_t kind, uint64_t count)
 	bench_expect(n->b, &n->w, perf_test_name[n->test], kind, count);
 }
 
-static void expect_events(struct perf_node *n)
+void perf_end(struct perf_node *n)
 {
 	uint64_t all = n->message;
+	if (!n->active)
+		return;
 	if (n->test == PERF_GET) {
 		expect(n, n->first ? PTL_EVENT_REPLY_END : PTL_EVENT_GET_END, all);
 	} else if (n->test == PERF_ACK) {
@@ -433,13 +424,6 @@ static void expect_events(struct perf_node *n)
 		expect(n, PTL_EVENT_PUT_END, all);
 		expect(n, PTL_EVENT_SEND_END, all);
 	}
-}
-
-void perf_end(struct perf_node *n)
-{
-	if (!n->active)
-		return;
-	expect_events(n);
 	bench_check(PtlMDUnlink(n->out), "PtlMDUnlink");
 }
 

@@ -116,6 +116,9 @@ static inline uint64_t perf_word(uint64_t k, uint64_t seed)
 }
 
 void perf_fill(char *at, uint64_t length, uint64_t seed);
+/* Return the position of the first byte that is not of word number first and those behind
+ * it, or length. */
+uint64_t perf_differs_at(const char *at, uint64_t length, uint64_t first, uint64_t seed);
 /* Check the whole message, whose first word is number first, and the bytes behind it;
  * count an error. */
 void perf_check_all(struct perf_node *n, const char *rx, uint64_t first, uint64_t seed);

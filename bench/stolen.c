@@ -6,13 +6,9 @@
  *
  * Rank 0 computes, and makes no call to the library until all messages have come: it sees
  * them in its memory.  Meanwhile the other ranks (with one rank, a thread of rank 0) put
- * messages to it, each when the one before was acknowledged and a pause is over.
- *
- *	nic	CPU time of rank 0's NIC thread, for each message
- *	kernel	the same of the thread that stands for the kernel in generic mode
- *	work	CPU time of a piece of the work, against that without messages: the price
- *		of lost lines of the cache
- *	wall	the same by the clock on the wall, which other threads' turns lengthen
+ * messages to it, each when the one before was acknowledged and a pause is over.  The
+ * price of lost lines of the cache is in the CPU time of the work; other threads' turns
+ * are in its time by the clock.
  */
 #include "bench.h"
 #include "portals3x.h"
@@ -99,15 +95,6 @@ static void compute(struct program *p)
 	p->work[0] = x;
 }
 
-static void calibrate(struct program *p)
-{
-	p->loops = 1000000;
-	double t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	compute(p);
-	t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
-	p->loops = (uint64_t)((double)p->loops * PIECE_NS / t) + 1;
-}
-
 static uint64_t count_of(const struct program *p, unsigned sender)
 {
 	uint64_t all = p->messages.value;
@@ -170,12 +157,12 @@ static void send_all(struct sender *s)
 
 static struct sender sender_of(struct program *p, unsigned number)
 {
-	struct sender s = {.p = p,
+	uint64_t count = count_of(p, number);
+	return (struct sender){.p = p,
 		.w = {.eq = bench_queue(&p->b, 64), .may_lose = BENCH_LOSE_NONE},
 		.number = number,
-		.count = count_of(p, number)};
-	s.sample = bench_allocate(s.count * sizeof *s.sample);
-	return s;
+		.count = count,
+		.sample = bench_allocate(count * sizeof(double))};
 }
 
 static void *send_to_oneself(void *arg)
@@ -186,21 +173,6 @@ static void *send_to_oneself(void *arg)
 
 /* ---- results ---- */
 
-static void print(struct program *p, const struct work *alone, const struct work *with,
-	const struct bench_stat *message)
-{
-	BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size),
-		BENCH_COUNT("messages", p->messages.value),
-		BENCH_REAL("nic_ns", with->nic_ns / (double)p->messages.value, 0),
-		BENCH_REAL("kernel_ns", with->kernel_ns / (double)p->messages.value, 0),
-		BENCH_REAL("interrupts",
-			(double)with->interrupts / (double)p->messages.value, 2),
-		BENCH_REAL("work", with->cpu_ns / alone->cpu_ns, 3),
-		BENCH_REAL("wall", with->wall_ns / alone->wall_ns, 3),
-		BENCH_PERCENTILES(*message, "us", 1e3, 1),
-		BENCH_REAL("max_us", message->max / 1e3, 1));
-}
-
 static void run_target(struct program *p)
 {
 	enum { QUICK = 20, USUAL = 4000 };
@@ -209,7 +181,11 @@ static void run_target(struct program *p)
 	pthread_t thread;
 	if (is_alone)
 		own = sender_of(p, 0);
-	calibrate(p);
+	p->loops = 1000000;
+	double t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	compute(p);
+	t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
+	p->loops = (uint64_t)((double)p->loops * PIECE_NS / t) + 1;
 	bench_barrier();
 	struct work alone = measure(p, p->b.quick ? QUICK : USUAL);
 	bench_barrier();
@@ -224,7 +200,16 @@ static void run_target(struct program *p)
 	while (p->w.seen[PTL_EVENT_PUT_END] < p->messages.value && bench_try(&p->w))
 		;
 	bench_expect(&p->b, &p->w, "put", PTL_EVENT_PUT_END, p->messages.value);
-	print(p, &alone, &with, &all[!is_alone]);
+	double messages = (double)p->messages.value;
+	BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size),
+		BENCH_COUNT("messages", p->messages.value),
+		BENCH_REAL("nic_ns", with.nic_ns / messages, 0),
+		BENCH_REAL("kernel_ns", with.kernel_ns / messages, 0),
+		BENCH_REAL("interrupts", (double)with.interrupts / messages, 2),
+		BENCH_REAL("work", with.cpu_ns / alone.cpu_ns, 3),
+		BENCH_REAL("wall", with.wall_ns / alone.wall_ns, 3),
+		BENCH_PERCENTILES(all[!is_alone], "us", 1e3, 1),
+		BENCH_REAL("max_us", all[!is_alone].max / 1e3, 1));
 	free(all);
 }
 

@@ -154,7 +154,8 @@ struct side {
 	char *tx, *rx;
 };
 
-/* Open a side for messages to a portal; without a portal its user posts entries. */
+/* Open a side for messages to a portal; without a portal its user posts entries, and its
+ * note is a descriptor of the bytes without a queue. */
 static void open_side(struct side *s, uint64_t bytes, ptl_pt_index_t portal)
 {
 	*s = (struct side){.tx = bench_allocate(bytes), .rx = bench_allocate(bytes)};
@@ -180,7 +181,7 @@ static void close_side(struct side *s, bool posted)
 
 /* ---- a ping-pong through the last of several queues ---- */
 
-static struct side quiet; /* its note is a descriptor of a word without a queue */
+static struct side quiet;
 static ptl_handle_eq_t queue[MOST_QUEUES];
 static ptl_handle_me_t queue_me[MOST_QUEUES];
 
@@ -334,7 +335,7 @@ static bool one_queue;
 
 static void throw(uint64_t ball, uint64_t hops)
 {
-	put(of_thread[ball].out, 0, PEER_WORD, PORTAL_THREADS + (ptl_pt_index_t)ball, 0,
+	put(of_thread[ball].note, 0, PEER_WORD, PORTAL_THREADS + (ptl_pt_index_t)ball, 0,
 		hops);
 }
 
@@ -353,11 +354,7 @@ static void catch_ball(unsigned thread, uint64_t round)
 static void open_ball(unsigned thread)
 {
 	struct side *s = &of_thread[thread];
-	*s = (struct side){
-		.tx = bench_allocate(PEER_WORD), .rx = bench_allocate(PEER_WORD)};
-	s->w.eq = bench_queue(&b, 4 * PEER_THREADS);
-	s->out = bench_bind(&b, s->tx, PEER_WORD, PTL_EQ_NONE);
-	s->note = bench_bind(&b, NULL, 0, PTL_EQ_NONE);
+	open_side(s, PEER_WORD, 0);
 	s->me = bench_post(&b, PORTAL_THREADS + thread, BENCH_BITS, PTL_MD_OP_PUT, s->rx,
 		PEER_WORD, of_thread[one_queue ? 0 : thread].w.eq);
 	peer_stamp(s->tx, PEER_WORD, thread);
