@@ -72,6 +72,16 @@ void bench_barrier(void);
 void *bench_allocate(uint64_t length);
 ptl_process_id_t bench_id(const struct bench *b, unsigned rank);
 ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count);
+/* Return a descriptor that is not used up. */
+static inline ptl_md_t bench_region(const struct bench *b, void *start, uint64_t length,
+	unsigned options, ptl_handle_eq_t eq)
+{
+	return (ptl_md_t){.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = options | (b->starts ? 0 : PTL_MD_EVENT_START_DISABLE),
+		.eq_handle = eq};
+}
 /* Bind a descriptor for this node only: no START events, no threshold. */
 ptl_handle_md_t bench_bind(
 	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq);
@@ -96,6 +106,7 @@ void bench_wrong(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* End the program unless rc is PTL_OK. */
 void bench_check(int rc, const char *what);
+#define BENCH_DO(function, ...) bench_check(function(__VA_ARGS__), #function)
 
 /* ---- events ---- */
 

@@ -17,7 +17,7 @@ enum { PORTAL_GATHER = 60 };
 
 void bench_barrier(void)
 {
-	bench_check(PtlXBarrier(), "PtlXBarrier");
+	BENCH_DO(PtlXBarrier);
 }
 
 void bench_leave(int status)
@@ -32,7 +32,7 @@ void bench_start(struct bench *b)
 {
 	int most, rc;
 	bench_name_errors(b->program, 0);
-	bench_check(PtlInit(&most), "PtlInit");
+	BENCH_DO(PtlInit, &most);
 	rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, b->desired, NULL, &b->ni);
 	bench_check(rc, "PtlNIInit");
 	if (PtlGetRank(b->ni, &b->rank, &b->size) != PTL_OK)
@@ -131,35 +131,24 @@ ptl_process_id_t bench_id(const struct bench *b, unsigned rank)
 {
 	ptl_process_id_t id;
 	if (b->size == 1)
-		bench_check(PtlGetId(b->ni, &id), "PtlGetId");
+		BENCH_DO(PtlGetId, b->ni, &id);
 	else
-		bench_check(PtlGetRankId(b->ni, rank, &id), "PtlGetRankId");
+		BENCH_DO(PtlGetRankId, b->ni, rank, &id);
 	return id;
 }
 
 ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count)
 {
 	ptl_handle_eq_t eq;
-	bench_check(PtlEQAlloc(b->ni, count, PTL_EQ_HANDLER_NONE, &eq), "PtlEQAlloc");
+	BENCH_DO(PtlEQAlloc, b->ni, count, PTL_EQ_HANDLER_NONE, &eq);
 	return eq;
-}
-
-/* A descriptor that is not used up. */
-static ptl_md_t region(const struct bench *b, void *start, uint64_t length,
-	unsigned options, ptl_handle_eq_t eq)
-{
-	return (ptl_md_t){.start = start,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = options | (b->starts ? 0 : PTL_MD_EVENT_START_DISABLE),
-		.eq_handle = eq};
 }
 
 ptl_handle_md_t bench_bind(
 	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq)
 {
 	ptl_handle_md_t md;
-	int rc = PtlMDBind(b->ni, region(b, start, length, 0, eq), PTL_RETAIN, &md);
+	int rc = PtlMDBind(b->ni, bench_region(b, start, length, 0, eq), PTL_RETAIN, &md);
 	bench_check(rc, "PtlMDBind");
 	return md;
 }
@@ -170,11 +159,10 @@ ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
 {
 	ptl_handle_me_t me;
 	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = region(b, start, length, op | PTL_MD_MANAGE_REMOTE, eq);
-	bench_check(PtlMEAttach(b->ni, portal, anyone, bits, 0, PTL_UNLINK, PTL_INS_AFTER,
-			    &me),
-		"PtlMEAttach");
-	bench_check(PtlMDAttach(me, md, PTL_RETAIN, NULL), "PtlMDAttach");
+	ptl_md_t md = bench_region(b, start, length, op | PTL_MD_MANAGE_REMOTE, eq);
+	BENCH_DO(PtlMEAttach, b->ni, portal, anyone, bits, 0, PTL_UNLINK, PTL_INS_AFTER,
+		&me);
+	BENCH_DO(PtlMDAttach, me, md, PTL_RETAIN, NULL);
 	return me;
 }
 
@@ -185,20 +173,19 @@ void bench_gather(const struct bench *b, const void *mine, uint64_t length, void
 	if (b->rank) {
 		bench_barrier();
 		ptl_handle_md_t md = bench_bind(b, (void *)(uintptr_t)mine, length, w.eq);
-		bench_check(PtlPut(md, PTL_NO_ACK_REQ, bench_id(b, 0), PORTAL_GATHER, 0,
-				    BENCH_BITS, b->rank * length, 0),
-			"PtlPut");
+		BENCH_DO(PtlPut, md, PTL_NO_ACK_REQ, bench_id(b, 0), PORTAL_GATHER, 0,
+			BENCH_BITS, b->rank * length, 0);
 		bench_await(&w, PTL_EVENT_SEND_END, 1);
-		bench_check(PtlMDUnlink(md), "PtlMDUnlink");
+		BENCH_DO(PtlMDUnlink, md);
 	} else {
 		ptl_handle_me_t me = bench_post(b, PORTAL_GATHER, BENCH_BITS,
 			PTL_MD_OP_PUT, all, b->size * length, w.eq);
 		bench_barrier();
 		memcpy(all, mine, length);
 		bench_await(&w, PTL_EVENT_PUT_END, b->size - 1);
-		bench_check(PtlMEUnlink(me), "PtlMEUnlink");
+		BENCH_DO(PtlMEUnlink, me);
 	}
-	bench_check(PtlEQFree(w.eq), "PtlEQFree");
+	BENCH_DO(PtlEQFree, w.eq);
 }
 
 /* ---- events ---- */

@@ -155,30 +155,7 @@ static void warn_before(struct bench *b)
 	read_ticks(&b->stolen, &b->ticks);
 }
 
-static void warn_after(struct bench *b)
-{
-	uint64_t stolen, ticks;
-	read_ticks(&stolen, &ticks);
-	double part = 100.0 * (double)(stolen - b->stolen) /
-		      (double)(ticks > b->ticks ? ticks - b->ticks : 1);
-	if (part >= 0.5)
-		bench_warn(b,
-			"the host took %.1f %% of the CPUs' time meanwhile (steal); "
-			"expected less than 0.5; compare ratios of one run only",
-			part);
-}
-
 /* ---- table ---- */
-
-static void print_head(const struct bench *b)
-{
-	fprintf(b->table, "%s, %s: %u ranks", b->program, PtlXVersion(), b->size);
-	fprintf(b->table, b->no_pin ? ", not pinned" : ", on CPUs");
-	for (unsigned i = 0; !b->no_pin && i < b->size; i++)
-		fprintf(b->table, " %d", b->cpu[i]);
-	fprintf(b->table, "%s\n%s", b->quick ? "; --quick: no measurement" : "",
-		b->legend ? b->legend : "");
-}
 
 void bench_row(struct bench *b, const struct bench_cell *cells)
 {
@@ -230,25 +207,13 @@ static void say_no_json(const struct bench *b)
 		b->program, b->json, strerror(errno));
 }
 
-static json_t *new_document(const struct bench *b)
+/* End the program before it measures if the file for JSON cannot be written. */
+void bench_report_begin(struct bench *b)
 {
 	struct utsname u;
 	char date[32];
 	time_t t = time(NULL);
 	json_t *cpus = json_array();
-	for (unsigned i = 0; !b->no_pin && i < b->size; i++)
-		json_array_append_new(cpus, json_integer(b->cpu[i]));
-	uname(&u);
-	strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&t));
-	return json_pack("{s:s s:s s:s s:s s:s s:i s:o s:b s:b s:O}", "program",
-		b->program, "library", PtlXVersion(), "host", u.nodename, "kernel",
-		u.release, "date", date, "ranks", (int)b->size, "cpus", cpus, "pinned",
-		!b->no_pin, "quick", b->quick, "warnings", b->warnings);
-}
-
-/* End the program before it measures if the file for JSON cannot be written. */
-void bench_report_begin(struct bench *b)
-{
 	bool is_file = b->json && strcmp(b->json, "-") != 0;
 	b->table = b->json && !is_file ? stderr : stdout;
 	b->json_file = is_file ? fopen(b->json, "we") : stdout;
@@ -257,17 +222,37 @@ void bench_report_begin(struct bench *b)
 		exit(2);
 	}
 	b->warnings = json_array();
-	b->document = new_document(b);
+	for (unsigned i = 0; !b->no_pin && i < b->size; i++)
+		json_array_append_new(cpus, json_integer(b->cpu[i]));
+	uname(&u);
+	strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&t));
+	b->document = json_pack("{s:s s:s s:s s:s s:s s:i s:o s:b s:b s:O}", "program",
+		b->program, "library", PtlXVersion(), "host", u.nodename, "kernel",
+		u.release, "date", date, "ranks", (int)b->size, "cpus", cpus, "pinned",
+		!b->no_pin, "quick", b->quick, "warnings", b->warnings);
 	bench_section(b, "results");
 	warn_before(b);
-	print_head(b);
+	fprintf(b->table, "%s, %s: %u ranks", b->program, PtlXVersion(), b->size);
+	fprintf(b->table, b->no_pin ? ", not pinned" : ", on CPUs");
+	for (unsigned i = 0; !b->no_pin && i < b->size; i++)
+		fprintf(b->table, " %d", b->cpu[i]);
+	fprintf(b->table, "%s\n%s", b->quick ? "; --quick: no measurement" : "",
+		b->legend ? b->legend : "");
 }
 
 bool bench_report_end(struct bench *b)
 {
 	const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(6);
+	uint64_t stolen, ticks;
 	FILE *f = b->json_file;
-	warn_after(b);
+	read_ticks(&stolen, &ticks);
+	double part = 100.0 * (double)(stolen - b->stolen) /
+		      (double)(ticks > b->ticks ? ticks - b->ticks : 1);
+	if (part >= 0.5)
+		bench_warn(b,
+			"the host took %.1f %% of the CPUs' time meanwhile (steal); "
+			"expected less than 0.5; compare ratios of one run only",
+			part);
 	json_object_set_new(b->document, "errors", json_integer((json_int_t)b->errors));
 	if (b->errors)
 		fprintf(stderr, "%s: %" PRIu64 " errors in data or events; expected 0\n",

@@ -61,9 +61,11 @@ static void check(int status, const char *what)
 		bench_die(1, "%s: %s", what, cci_strerror(NULL, (cci_status_t)status));
 }
 
+#define CCI_DO(function, ...) check(function(__VA_ARGS__), #function)
+
 static void give_back(cci_event_t *event)
 {
-	check(cci_return_event(event), "cci_return_event");
+	CCI_DO(cci_return_event, event);
 }
 
 /* ---- connections ---- */
@@ -82,7 +84,7 @@ static cci_event_t *await_event(struct end *e, cci_event_type_t type)
 static cci_connection_t *accept_one(struct end *e)
 {
 	cci_event_t *event = await_event(e, CCI_EVENT_CONNECT_REQUEST);
-	check(cci_accept(event, NULL), "cci_accept");
+	CCI_DO(cci_accept, event, NULL);
 	give_back(event);
 	event = await_event(e, CCI_EVENT_ACCEPT);
 	check((int)event->accept.status, "accept");
@@ -95,8 +97,7 @@ static cci_connection_t *connect_one(struct end *e, const char *uri, unsigned wa
 {
 	static const cci_conn_attribute_t attribute[CONNECTIONS] = {
 		CCI_CONN_ATTR_UU, CCI_CONN_ATTR_RO, CCI_CONN_ATTR_RU};
-	check(cci_connect(e->ep, uri, NULL, 0, attribute[way], NULL, 0, NULL),
-		"cci_connect");
+	CCI_DO(cci_connect, e->ep, uri, NULL, 0, attribute[way], NULL, 0, NULL);
 	cci_event_t *event = await_event(e, CCI_EVENT_CONNECT);
 	check((int)event->connect.status, "connect");
 	cci_connection_t *conn = event->connect.connection;
@@ -111,11 +112,10 @@ static void open_end(struct perf_node *n, struct end *e, bool blocking, unsigned
 {
 	uint64_t uri[URI_BYTES / 8] = {0};
 	e->fd = -1;
-	check(cci_create_endpoint(NULL, 0, &e->ep, blocking ? &e->fd : NULL),
-		"cci_create_endpoint");
+	CCI_DO(cci_create_endpoint, NULL, 0, &e->ep, blocking ? &e->fd : NULL);
 	if (n->first) {
 		char *mine;
-		check(cci_get_opt(e->ep, CCI_OPT_ENDPT_URI, &mine), "cci_get_opt");
+		CCI_DO(cci_get_opt, e->ep, CCI_OPT_ENDPT_URI, &mine);
 		snprintf((char *)uri, sizeof uri, "%s", mine);
 		free(mine);
 	}
@@ -130,7 +130,7 @@ static void open_end(struct perf_node *n, struct end *e, bool blocking, unsigned
 static void start_cci(void)
 {
 	uint32_t caps;
-	check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
+	CCI_DO(cci_init, CCI_ABI_VERSION, 0, &caps);
 }
 
 /* Make endpoints and connections, register the memory of the node's messages, and
@@ -143,10 +143,9 @@ static void open_cci(struct program *p)
 	start_cci();
 	open_end(&p->n, e, false, 1);
 	open_end(&p->n, &p->blocking, true, 1);
-	check(cci_rma_register(e->ep, p->n.tx, tx, both, &p->tx), "cci_rma_register");
-	check(cci_rma_register(e->ep, p->n.rx, rx, both, &p->rx), "cci_rma_register");
-	check(cci_send(e->conn[RO], p->rx, sizeof *p->rx, NULL, CCI_FLAG_SILENT),
-		"cci_send");
+	CCI_DO(cci_rma_register, e->ep, p->n.tx, tx, both, &p->tx);
+	CCI_DO(cci_rma_register, e->ep, p->n.rx, rx, both, &p->rx);
+	CCI_DO(cci_send, e->conn[RO], p->rx, sizeof *p->rx, NULL, CCI_FLAG_SILENT);
 	cci_event_t *event = await_event(e, CCI_EVENT_RECV);
 	memcpy(&p->peer_rx, event->recv.ptr, sizeof p->peer_rx);
 	give_back(event);
@@ -389,7 +388,7 @@ static void with_cci(struct program *p, int there)
 		start_cci();
 		open_end(&p->n, &idle, false, IDLERS / CONNECTIONS);
 	} else if (!there && p->idles) {
-		check(cci_finalize(), "cci_finalize");
+		CCI_DO(cci_finalize);
 	}
 	p->idles = there;
 	(void)perf_both(&p->n, true);
@@ -476,7 +475,7 @@ static void idle(struct program *p)
 				BENCH_REAL("with_per_without", ratio(p, 1, 0), 3));
 	}
 	if (p->idles)
-		check(cci_finalize(), "cci_finalize");
+		CCI_DO(cci_finalize);
 	p->idles = false;
 }
 
@@ -650,8 +649,8 @@ int main(int argc, char **argv)
 	if (p->test[HANDLE])
 		os_handle(p);
 	bench_barrier();
-	check(cci_destroy_endpoint(p->polled.ep), "cci_destroy_endpoint");
-	check(cci_destroy_endpoint(p->blocking.ep), "cci_destroy_endpoint");
-	check(cci_finalize(), "cci_finalize");
+	CCI_DO(cci_destroy_endpoint, p->polled.ep);
+	CCI_DO(cci_destroy_endpoint, p->blocking.ep);
+	CCI_DO(cci_finalize);
 	bench_finish(&p->b);
 }

@@ -172,17 +172,12 @@ static ptl_handle_me_t attach_both(struct program *p, ptl_match_bits_t bits)
 	return me;
 }
 
-static void unlink_all(struct program *p, uint64_t rounds)
-{
-	for (uint64_t i = 0; i < rounds; i++)
-		works(p, PtlMEUnlink(p->entry[i]));
-}
-
 static void run_attach_all(struct program *p, uint64_t rounds)
 {
 	for (uint64_t i = 0; i < rounds; i++)
 		p->entry[i] = attach_both(p, i);
-	unlink_all(p, rounds);
+	while (rounds--)
+		works(p, PtlMEUnlink(p->entry[rounds]));
 }
 
 static void run_attach_once(struct program *p, uint64_t rounds)
@@ -191,7 +186,8 @@ static void run_attach_once(struct program *p, uint64_t rounds)
 		works(p, PtlMEMDAttach(p->b.ni, PORTAL, anyone, i, 0, PTL_UNLINK,
 				 PTL_INS_AFTER, p->region, PTL_UNLINK, &p->entry[i],
 				 NULL));
-	unlink_all(p, rounds);
+	while (rounds--)
+		works(p, PtlMEUnlink(p->entry[rounds]));
 }
 
 /* Attach an entry at the end of the list, and unlink the oldest. */
@@ -244,64 +240,60 @@ static void fill_queue(struct program *p)
 /* ---- rows ---- */
 
 /* The objects that the calls of a row use: none, standing receives, a descriptor with or
- * without an event queue, the latter on PTL_IFACE_SS, or an unreliable or a reliable
- * connection of CCI. */
-enum needs { NOTHING, STANDING, QUEUE, QUIET, QUIET_SS, UU, RO };
+ * without an event queue, the latter with a full queue or on PTL_IFACE_SS, or an
+ * unreliable or a reliable connection of CCI. */
+enum needs { NOTHING, STANDING, QUEUE, QUIET, FULL, QUIET_SS, UU, RO };
 
 static const struct row {
 	const char *title; /* its line in the tables of times and of instructions */
 	const char *name;  /* if it is counted; or NULL */
 	void (*run)(struct program *p, uint64_t rounds);
+	enum needs needs;
 	uint64_t length; /* length of a message, or 0 */
 	unsigned kinds;  /* sum over the events of a round */
-	enum needs needs;
-	void (*before_batch)(struct program *p); /* not timed */
 } rows[] = {
 #define PUT_EVENTS (PTL_EVENT_SEND_END + PTL_EVENT_PUT_END)
 #define CCI_EVENTS (CCI_EVENT_SEND + CCI_EVENT_RECV)
-	{"MEAttach+MDAttach+MEUnlink", NULL, run_attach_all, 0, 0, NOTHING, NULL},
-	{"MEMDAttach+MEUnlink", NULL, run_attach_once, 0, 0, NOTHING, NULL},
-	{"posted stream", NULL, run_posted, 0, 0, STANDING, NULL},
-	{"MDUpdate, look", NULL, run_look, 0, 0, QUEUE, NULL},
-	{"MDUpdate, if empty", NULL, run_update, 0, 0, QUEUE, NULL},
-	{"EQAlloc+EQFree", NULL, run_queues, 0, 0, NOTHING, NULL},
-	{"EQGet, full", NULL, run_get_full, 0, PTL_EVENT_PUT_END, QUIET, fill_queue},
-	{"EQWait, full", NULL, run_wait_full, 0, PTL_EVENT_PUT_END, QUIET, fill_queue},
-	{"PtlEQGet, empty", "eqget", run_eqget, 0, 0, NOTHING, NULL},
-	{"PtlEQPoll of three empty queues, timeout 0", "eqpoll", run_eqpoll, 0, 0,
-		NOTHING, NULL},
-	{"PtlPutRegion 8 B + SEND_END + PUT_END taken", "put8", run_put, 8, PUT_EVENTS,
-		QUEUE, NULL},
-	{"the same, no queue at the source", "put8-quiet", run_put_quiet, 8,
-		PTL_EVENT_PUT_END, QUIET, NULL},
-	{"PtlXInject 8 B + PUT_END taken", "inject8", run_inject, 8, PTL_EVENT_PUT_END,
-		QUIET, NULL},
-	{"PtlPut in its place, both events", "put8-whole", run_put_whole, 8, PUT_EVENTS,
-		QUEUE, NULL},
-	{"64 B, both events", "put64", run_put, 64, PUT_EVENTS, QUEUE, NULL},
-	{"1 KiB, both events", "put1k", run_put, 1024, PUT_EVENTS, QUEUE, NULL},
-	{"8 B with ACK, three events", "put8-ack", run_put_ack, 8,
-		PUT_EVENTS + PTL_EVENT_ACK, QUEUE, NULL},
-	{"PtlGetRegion 8 B, two events", "get8", run_get, 8,
-		PTL_EVENT_GET_END + PTL_EVENT_REPLY_END, QUEUE, NULL},
-	{"PtlXAtomic 8 B, plain, two events", "atomic8", run_atomic, 8, PUT_EVENTS, QUEUE,
-		NULL},
-	{"PtlXAtomic 8 B, fetch, three events", "fetch8", run_fetch, 8,
-		PTL_EVENT_SEND_END + PTL_EVENT_GETPUT_END + PTL_EVENT_REPLY_END, QUEUE,
-		NULL},
-	{"PtlMEAttach + PtlMDAttach + PtlMDUnlink", "attach", run_attach, 0, 0, NOTHING,
-		NULL},
-	{"PtlMEMDPost + PtlMEUnlink", "post", run_post, 0, 0, QUIET_SS, NULL},
-	{"PTL_IFACE_SS: 8 B, no queue at the source", "put8-ss", run_put_quiet, 8,
-		PTL_EVENT_PUT_END, QUIET_SS, NULL},
-	{"PtlMEMDPost and the same", "post-put8", run_post_put, 8, PTL_EVENT_PUT_END,
-		QUIET_SS, NULL},
-	{"PtlMDBind + PtlMDUnlink", "bind", run_bind, 0, 0, NOTHING, NULL},
-	{"cci_get_event, empty", "cci-event", run_cci_event, 0, 0, UU, NULL},
-	{"cci_send UU 8 B, SEND and RECV taken and returned", "cci-uu8", run_cci_send, 8,
-		CCI_EVENTS, UU, NULL},
-	{"cci_send RO 8 B, SEND and RECV", "cci-ro8", run_cci_send, 8, CCI_EVENTS, RO,
-		NULL},
+	{"MEAttach+MDAttach+MEUnlink", NULL, run_attach_all, NOTHING, 0, 0},
+	{"MEMDAttach+MEUnlink", NULL, run_attach_once, NOTHING, 0, 0},
+	{"posted stream", NULL, run_posted, STANDING, 0, 0},
+	{"MDUpdate, look", NULL, run_look, QUEUE, 0, 0},
+	{"MDUpdate, if empty", NULL, run_update, QUEUE, 0, 0},
+	{"EQAlloc+EQFree", NULL, run_queues, NOTHING, 0, 0},
+	{"EQGet, full", NULL, run_get_full, FULL, 0, PTL_EVENT_PUT_END},
+	{"EQWait, full", NULL, run_wait_full, FULL, 0, PTL_EVENT_PUT_END},
+	{"PtlEQGet, empty", "eqget", run_eqget, NOTHING, 0, 0},
+	{"PtlEQPoll of three empty queues, timeout 0", "eqpoll", run_eqpoll, NOTHING, 0,
+		0},
+	{"PtlPutRegion 8 B + SEND_END + PUT_END taken", "put8", run_put, QUEUE, 8,
+		PUT_EVENTS},
+	{"the same, no queue at the source", "put8-quiet", run_put_quiet, QUIET, 8,
+		PTL_EVENT_PUT_END},
+	{"PtlXInject 8 B + PUT_END taken", "inject8", run_inject, QUIET, 8,
+		PTL_EVENT_PUT_END},
+	{"PtlPut in its place, both events", "put8-whole", run_put_whole, QUEUE, 8,
+		PUT_EVENTS},
+	{"64 B, both events", "put64", run_put, QUEUE, 64, PUT_EVENTS},
+	{"1 KiB, both events", "put1k", run_put, QUEUE, 1024, PUT_EVENTS},
+	{"8 B with ACK, three events", "put8-ack", run_put_ack, QUEUE, 8,
+		PUT_EVENTS + PTL_EVENT_ACK},
+	{"PtlGetRegion 8 B, two events", "get8", run_get, QUEUE, 8,
+		PTL_EVENT_GET_END + PTL_EVENT_REPLY_END},
+	{"PtlXAtomic 8 B, plain, two events", "atomic8", run_atomic, QUEUE, 8,
+		PUT_EVENTS},
+	{"PtlXAtomic 8 B, fetch, three events", "fetch8", run_fetch, QUEUE, 8,
+		PTL_EVENT_SEND_END + PTL_EVENT_GETPUT_END + PTL_EVENT_REPLY_END},
+	{"PtlMEAttach + PtlMDAttach + PtlMDUnlink", "attach", run_attach, NOTHING, 0, 0},
+	{"PtlMEMDPost + PtlMEUnlink", "post", run_post, QUIET_SS, 0, 0},
+	{"PTL_IFACE_SS: 8 B, no queue at the source", "put8-ss", run_put_quiet, QUIET_SS,
+		8, PTL_EVENT_PUT_END},
+	{"PtlMEMDPost and the same", "post-put8", run_post_put, QUIET_SS, 8,
+		PTL_EVENT_PUT_END},
+	{"PtlMDBind + PtlMDUnlink", "bind", run_bind, NOTHING, 0, 0},
+	{"cci_get_event, empty", "cci-event", run_cci_event, UU, 0, 0},
+	{"cci_send UU 8 B, SEND and RECV taken and returned", "cci-uu8", run_cci_send, UU,
+		8, CCI_EVENTS},
+	{"cci_send RO 8 B, SEND and RECV", "cci-ro8", run_cci_send, RO, 8, CCI_EVENTS},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -345,12 +337,8 @@ static void open_row(struct program *p, const struct row *row)
 {
 	p->kinds = p->fails = 0;
 	p->length = row->length;
-	p->region = (ptl_md_t){.start = p->there,
-		.length = p->length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options =
-			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-		.eq_handle = p->eq};
+	p->region = bench_region(
+		&p->b, p->there, p->length, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, p->eq);
 	for (unsigned i = 0; i < MOST; i++) {
 		p->here[i] = (char)(1 + i % 100);
 		p->there[i] = (char)(101 + i % 100);
@@ -367,10 +355,9 @@ static void open_row(struct program *p, const struct row *row)
 	if (row->needs == QUIET_SS) { /* until close_row */
 		p->usual_ni = p->b.ni;
 		p->usual_eq = p->eq;
-		bench_check(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, p->b.desired, NULL,
-				    &p->b.ni),
-			"PtlNIInit");
-		bench_check(PtlGetId(p->b.ni, &p->self), "PtlGetId");
+		BENCH_DO(PtlNIInit, PTL_IFACE_SS, PTL_PID_ANY, p->b.desired, NULL,
+			&p->b.ni);
+		BENCH_DO(PtlGetId, p->b.ni, &p->self);
 		p->eq = bench_queue(&p->b, SLOTS);
 		p->late = bench_queue(&p->b, SLOTS);
 	}
@@ -405,15 +392,15 @@ static void close_row(struct program *p, const struct row *row)
 		bench_die(1, "%s: cci_finalize failed", row->title);
 	if (row->needs == STANDING) {
 		for (uint64_t i = 0; i < p->standing.value; i++)
-			bench_check(PtlMEUnlink(p->posted[i]), "PtlMEUnlink");
+			BENCH_DO(PtlMEUnlink, p->posted[i]);
 		free(p->posted);
 	}
 	if (row->needs < QUEUE || row->needs > QUIET_SS)
 		return;
-	bench_check(PtlMDUnlink(p->md), "PtlMDUnlink");
-	bench_check(PtlMEUnlink(p->me), "PtlMEUnlink");
+	BENCH_DO(PtlMDUnlink, p->md);
+	BENCH_DO(PtlMEUnlink, p->me);
 	if (row->needs == QUIET_SS) {
-		bench_check(PtlNIFini(p->b.ni), "PtlNIFini");
+		BENCH_DO(PtlNIFini, p->b.ni);
 		p->b.ni = p->usual_ni;
 		p->eq = p->usual_eq;
 		p->self = bench_id(&p->b, p->b.rank);
@@ -424,8 +411,8 @@ static void close_row(struct program *p, const struct row *row)
 
 static double time_batch(struct program *p, const struct row *row)
 {
-	if (row->before_batch)
-		row->before_batch(p);
+	if (row->needs == FULL)
+		fill_queue(p);
 	double begin = bench_now_ns();
 	row->run(p, BATCH);
 	return (bench_now_ns() - begin) / BATCH;

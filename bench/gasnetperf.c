@@ -168,12 +168,9 @@ static void begin(struct node *n, const char *what, uint64_t bytes)
 	n->what = what;
 	n->bytes = bytes;
 	/* as the conduit does for its short puts, ask for no SEND_END */
-	ptl_md_t quiet = {.start = n->from,
-		.length = bytes,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE,
-		.eq_handle = n->acks.eq};
-	bench_check(PtlMDBind(n->b->ni, quiet, PTL_RETAIN, &n->out), "PtlMDBind");
+	ptl_md_t quiet =
+		bench_region(n->b, n->from, bytes, PTL_MD_EVENT_END_DISABLE, n->acks.eq);
+	BENCH_DO(PtlMDBind, n->b->ni, quiet, PTL_RETAIN, &n->out);
 	n->stream = bench_bind(n->b, n->from, bytes, n->acks.eq);
 	n->ping = bench_bind(n->b, n->first ? n->from : n->to, bytes, PTL_EQ_NONE);
 	bench_barrier();
@@ -182,9 +179,9 @@ static void begin(struct node *n, const char *what, uint64_t bytes)
 static void end(struct node *n)
 {
 	bench_barrier();
-	bench_check(PtlMDUnlink(n->out), "PtlMDUnlink");
-	bench_check(PtlMDUnlink(n->stream), "PtlMDUnlink");
-	bench_check(PtlMDUnlink(n->ping), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, n->out);
+	BENCH_DO(PtlMDUnlink, n->stream);
+	BENCH_DO(PtlMDUnlink, n->ping);
 }
 
 /* ---- data ---- */
@@ -274,9 +271,8 @@ static void bare_put_nb(struct node *n)
 
 static void put_ping(struct node *n, ptl_handle_md_t md)
 {
-	bench_check(
-		PtlPut(md, PTL_NO_ACK_REQ, n->peer_id, PORTAL_PING, 0, BENCH_BITS, 0, 0),
-		"PtlPut");
+	BENCH_DO(
+		PtlPut, md, PTL_NO_ACK_REQ, n->peer_id, PORTAL_PING, 0, BENCH_BITS, 0, 0);
 }
 
 static void await_ping(struct node *n)
@@ -307,7 +303,7 @@ static void copy(struct node *n)
 static void bind(struct node *n)
 {
 	ptl_handle_md_t md = bench_bind(n->b, n->outside, n->bytes, n->acks.eq);
-	bench_check(PtlMDUnlink(md), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, md);
 }
 
 /* ---- the ways ---- */

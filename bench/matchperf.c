@@ -63,13 +63,9 @@ static ptl_handle_me_t post(struct program *p, ptl_pt_index_t portal,
 	ptl_process_id_t from = {PTL_NID_ANY, PTL_PID_ANY};
 	if (p->kind >= MIXED && number % 2 && number < p->depth)
 		from = p->peer;
-	ptl_md_t md = {.start = &p->byte,
-		.length = 1,
-		.threshold = PTL_MD_THRESH_INF,
-		.options =
-			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-		.user_ptr = (void *)(uintptr_t)number,
-		.eq_handle = p->w.eq};
+	ptl_md_t md = bench_region(
+		&p->b, &p->byte, 1, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, p->w.eq);
+	md.user_ptr = (void *)(uintptr_t)number;
 	int rc = PtlMEMDAttach(p->b.ni, portal, from, bits, ignore, PTL_UNLINK,
 		PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL);
 	if (rc != PTL_OK)
@@ -173,19 +169,6 @@ static void drive(struct program *p)
 
 /* ---- */
 
-static void run_hit(struct program *p, enum hit hit)
-{
-	p->hit = hit;
-	p->random = 0x2545f4914f6cdd1d;
-	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
-	bench_barrier();
-	if (p->b.rank == 0)
-		drive(p);
-	else
-		serve(p);
-	bench_barrier();
-}
-
 /* Rank 1 has the list of this kind and length meanwhile. */
 static void run(struct program *p, enum kind kind, uint64_t depth)
 {
@@ -203,15 +186,25 @@ static void run(struct program *p, enum kind kind, uint64_t depth)
 			post(p, PORTAL_DEEP, 0, ~(ptl_match_bits_t)0, p->depth);
 		entry[entries++] = post(p, PORTAL_BASE, 0, mask_of(p->kind, 0), 0);
 	}
-	for (int hit = 0; hit < HITS; hit++)
-		if (p->hits[hit])
-			run_hit(p, (enum hit)hit);
+	for (int hit = 0; hit < HITS; hit++) {
+		if (!p->hits[hit])
+			continue;
+		p->hit = (enum hit)hit;
+		p->random = 0x2545f4914f6cdd1d;
+		bench_watch_reset(&p->w, BENCH_LOSE_NONE);
+		bench_barrier();
+		if (p->b.rank == 0)
+			drive(p);
+		else
+			serve(p);
+		bench_barrier();
+	}
 	bench_gather(&p->b, &attach_ns, sizeof attach_ns, p->b.rank ? NULL : ns);
 	if (p->b.rank == 0 && depth >= 1000)
 		bench_note(&p->b, "posting %" PRIu64 " %s entries: %.1f ns each", depth,
 			kind_name[p->kind], ns[1]);
 	while (entries)
-		bench_check(PtlMEUnlink(entry[--entries]), "PtlMEUnlink");
+		BENCH_DO(PtlMEUnlink, entry[--entries]);
 	free(entry);
 }
 

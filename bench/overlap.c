@@ -77,9 +77,8 @@ static void source_round(struct program *p, enum way way, uint64_t round)
 
 static void target_round(struct program *p, enum way way, uint64_t round)
 {
-	bench_check(PtlPut(p->empty, PTL_NO_ACK_REQ, p->peer, PORTAL_TALK, 0, BENCH_BITS,
-			    0, 0),
-		"PtlPut");
+	BENCH_DO(PtlPut, p->empty, PTL_NO_ACK_REQ, p->peer, PORTAL_TALK, 0, BENCH_BITS, 0,
+		0);
 	if (way == TARGET)
 		p->work[round] = compute(p);
 	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);
@@ -146,7 +145,7 @@ static void run_size(struct program *p, uint64_t bytes)
 	p->out = bench_bind(&p->b, p->memory, p->length, p->w.eq);
 	for (int way = 0; way < WAYS; way++)
 		run(p, (enum way)way);
-	bench_check(PtlMDUnlink(p->out), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, p->out);
 }
 
 /* ---- */

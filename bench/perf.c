@@ -424,7 +424,7 @@ void perf_end(struct perf_node *n)
 		expect(n, PTL_EVENT_PUT_END, all);
 		expect(n, PTL_EVENT_SEND_END, all);
 	}
-	bench_check(PtlMDUnlink(n->out), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, n->out);
 }
 
 void perf_rounds(struct perf_node *n, uint64_t count)

@@ -114,7 +114,7 @@ static struct work measure(struct program *p, uint64_t pieces)
 {
 	struct work k = {0};
 	ptlx_stats_t before = {.struct_size = sizeof before}, after = before;
-	bench_check(PtlXStats(p->b.ni, &before), "PtlXStats");
+	BENCH_DO(PtlXStats, p->b.ni, &before);
 	double nic = cpu_of(NIC_THREAD), kernel = cpu_of(KERNEL_THREAD);
 	double own = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = bench_now_ns();
 	do {
@@ -125,7 +125,7 @@ static struct work measure(struct program *p, uint64_t pieces)
 	k.wall_ns = (bench_now_ns() - wall) / (double)k.pieces;
 	k.nic_ns = cpu_of(NIC_THREAD) - nic;
 	k.kernel_ns = cpu_of(KERNEL_THREAD) - kernel;
-	bench_check(PtlXStats(p->b.ni, &after), "PtlXStats");
+	BENCH_DO(PtlXStats, p->b.ni, &after);
 	k.interrupts = after.interrupts - before.interrupts; /* 0 in accelerated mode */
 	k.cpu_ns = own / (double)k.pieces;
 	return k;
@@ -152,7 +152,7 @@ static void send_all(struct sender *s)
 		s->sample[i] = bench_now_ns() - t;
 		bench_await(&s->w, PTL_EVENT_SEND_END, i + 1);
 	}
-	bench_check(PtlMDUnlink(md), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, md);
 }
 
 static struct sender sender_of(struct program *p, unsigned number)

@@ -82,18 +82,15 @@ class Portals:
     lacks = ""
 
     def __init__(self, old=None):
-        self.name = "old" if old else "ours"
-        self.old, self.library = old, self.library_of(old) if old else None
-
-    @staticmethod
-    def library_of(old):
-        """Return the folder of the library: beside the programs, or one folder up."""
+        self.name, self.old = "old" if old else "ours", old
+        if not old:
+            return
         if not os.access(old / "yod", os.X_OK):
             run.die(run.NOT_THERE, "--old: no yod there; expected the bin folder of a build")
-        for folder in (old, old / "../lib", old / ".."):
-            if (folder / "libportals.so.0").exists():
-                return folder.resolve()
-        run.die(run.NOT_THERE, f"--old: no libportals.so.0 in or beside {old}; expected a build's bin folder")
+        there = [folder for folder in (old, old / "../lib", old / "..") if (folder / "libportals.so.0").exists()]
+        if not there:
+            run.die(run.NOT_THERE, f"--old: no libportals.so.0 in or beside {old}; expected a build's bin folder")
+        self.library = there[0].resolve()  # beside the programs, or one folder up
 
     def missing(self):
         return ""
@@ -122,17 +119,6 @@ class Portals:
         return self.bench(turn, name, 2, "portalperf", "--no-raw", "--test", joined(PERF[t] for t in tests),
                           "--sizes", joined(sizes), *words)
 
-    def in_heap(self, turn):
-        yield from self.perf(turn, self.name + "_heap", turn.want("stream"), turn.x["stream"], "--heap")
-        yield from self.perf(turn, self.name + "_heap", turn.want("latency"),
-                             [size for size in turn.x["latency"] if size >= BY_SHARED_HEAP], "--heap")
-
-    def match(self, turn):
-        for depths in turn.want("match").values():
-            for hit, name in (("end", self.name), ("random", self.name + "_random")):
-                yield from self.bench(turn, name, 2, "matchperf", "--depth", joined(depths), "--list", "exact",
-                                      "--hit", hit)
-
     def rows(self, turn):
         yield from self.perf(turn, self.name, turn.want("latency", "stream", "rate"), turn.x["latency"])
         yield from self.perf(turn, self.name, turn.want("ack", "get"), [8])
@@ -142,8 +128,13 @@ class Portals:
         yield from peer_lines([(self.old or turn.bin) / "yod", "-sz", 2, turn.bin / "peer_portals", self.name,
                                turn.scale()], turn.want("am", "queues", "threads"), env=self.environment(),
                               cpus=turn.here(), limit=LIMIT)
-        yield from self.in_heap(turn)
-        yield from self.match(turn)
+        yield from self.perf(turn, self.name + "_heap", turn.want("stream"), turn.x["stream"], "--heap")
+        yield from self.perf(turn, self.name + "_heap", turn.want("latency"),
+                             [size for size in turn.x["latency"] if size >= BY_SHARED_HEAP], "--heap")
+        for depths in turn.want("match").values():
+            for hit, name in (("end", self.name), ("random", self.name + "_random")):
+                yield from self.bench(turn, name, 2, "matchperf", "--depth", joined(depths), "--list", "exact",
+                                      "--hit", hit)
         for nodes in turn.want("alltoall").get("alltoall", []):
             yield from self.bench(turn, self.name, nodes, "oversub")
 

@@ -35,10 +35,8 @@ def reach(lab):
     return 131072 if lab.quick else 2097152
 
 
-# ---- portalperf --sweep
-
 def one_pipe(lab, test, env):
-    """Run portalperf once.  Return {bytes: ns}."""
+    """Run portalperf --sweep once.  Return {bytes: ns}."""
     options = ["--sweep", "--test", TESTS[test], "--upper", reach(lab), "--perturbation", "0", "--time", "30"]
     return {row["bytes"]: row["p50_ns"] for row in lab.job("portalperf", options, env)}
 
@@ -67,14 +65,6 @@ def points_of(text, number):
             for total, mbits, _ in rows]
 
 
-def one_range(lab, program, words, env):
-    """Run NetPIPE over a range of sizes.  Return its lines."""
-    with tempfile.NamedTemporaryFile(suffix=".out") as out:
-        command = [*lab.two_nodes("--bind", "core"), program, "-p", "0", "-o", out.name, *words]
-        lab.run("NPportals", command, env)
-        return pathlib.Path(out.name).read_text(encoding="utf-8")
-
-
 def one_netpipe(lab, program, test, side):
     """Run NetPIPE once: it reports the best of its three trials.  Return {bytes: ns}; the sizes are
     those of portalperf."""
@@ -82,9 +72,11 @@ def one_netpipe(lab, program, test, side):
     ranges = (1, SMALL), (SMALL, reach(lab))
     times = STREAM if test == "streaming put" else 1
     for (low, high), many in zip(ranges, MANY[side]):
-        words = ["-l", low, "-u", high, "-n", FEW if lab.quick else times * many, *OF_NETPIPE[test]]
-        text = one_range(lab, program, words, SIDES[side])
-        points = {**dict(points_of(text, ways(test))), **points}
+        with tempfile.NamedTemporaryFile(suffix=".out") as out:
+            lab.run("NPportals", [*lab.two_nodes("--bind", "core"), program, "-p", "0", "-o", out.name, "-l", low,
+                                  "-u", high, "-n", FEW if lab.quick else times * many, *OF_NETPIPE[test]],
+                    SIDES[side])
+            points = {**dict(points_of(pathlib.Path(out.name).read_text(encoding="utf-8"), ways(test))), **points}
     return dict(sorted(points.items()))
 
 
@@ -229,7 +221,6 @@ def measure(lab, program):
 def figures(lab):
     program, reason = build(lab)
     measured = measure(lab, program)
-    for side in SIDES:
-        yield latency(measured, side, note(reason))
-    for side in SIDES:
-        yield rates(streams(measured), side, note(reason))
+    for draw, of in ((latency, measured), (rates, streams(measured))):
+        for side in SIDES:
+            yield draw(of, side, note(reason))

@@ -9,15 +9,10 @@ from figures.lab import ACCELERATED, Curve, Figure, Table, bandwidth, microsecon
 from peers import OPEN_MPI, PORTALS, Peers
 
 PAPER = "3: A NIC-offload implementation of Portals for Quadrics QsNet"
-NEEDS = ["peer_portals", "portalperf", "overlap", "tracedump"]
 INLINE = 16  # bytes in the first cell of a message, shm/lane.h
 EQUAL = 0.2  # bandwidths meet within this part
 SMALL = [0, 1, 8, 16, 17, 32, 33, 64, 128, 256, 288, 289, 512, 1024]
 LARGE = [64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304]
-TITLES = {"paper3-table1": "Steps of a ping-pong at its initiator",
-          "paper3-table2": "Steps of a message in the firmware",
-          "paper3-fig3": "Latency of short messages beside Open MPI",
-          "paper3-fig4": "Bandwidth of a ping-pong beside Open MPI"}
 # Step, the paper's microseconds for Portals and for Tports, the step's number in
 # bench/compare/peer.h, and its name in steps.py.
 INITIATOR = [("Post receive for pong", 6.4, 1.7, 1, steps.POST), ("Send ping", 2.2, 1.0, 2, steps.SEND),
@@ -63,7 +58,7 @@ def initiator(peers, trace):
             for name, portals, tports, x, traced in INITIATOR]
     rows.append(["Total", *(total(column) for column in list(zip(*rows))[1:])])
     return Table(
-        "paper3-table1", TITLES["paper3-table1"], PAPER,
+        "paper3-table1", "Steps of a ping-pong at its initiator", PAPER,
         ["On QsNet a round takes the initiator 36.1 microseconds with Portals and 11.3 with Tports, because "
          "posting a receive takes two calls, and an event is larger than Tports' word.",
          "Here a look at the clock before and after each step gives its time, less the time of a look. A "
@@ -77,18 +72,14 @@ def initiator(peers, trace):
 
 # ---- Table 2 ----
 
-def one_overlap(lab):
-    """Return the microseconds until a put's ACK comes, while its target computes, and those of the
-    computation."""
-    rounds = "5" if lab.quick else "50"
-    rows = lab.job("overlap", ["--sizes", "8", "--rounds", rounds], ACCELERATED)
-    row = next(row for row in rows if row["computes"] == "target")
-    return {column: row[column] for column in ("p50_us", "work_us")}
-
-
 def offload(lab):
-    """Ask whether a put is matched while its target computes without a call to the library."""
-    seen = lab.turns({"overlap": lambda: one_overlap(lab)})["overlap"]
+    """Ask whether a put is matched while its target computes without a call to the library: compare the
+    microseconds until its ACK comes with those of the computation."""
+    def once():
+        rows = lab.job("overlap", ["--sizes", "8", "--rounds", "5" if lab.quick else "50"], ACCELERATED)
+        return next({column: row[column] for column in ("p50_us", "work_us")} for row in rows
+                    if row["computes"] == "target")
+    seen = lab.turns({"overlap": once})["overlap"]
     return under("The firmware matches and acknowledges a put while the target's host computes",
                  seen["p50_us"] / seen["work_us"], 1,
                  f"the ACK comes after {seen['p50_us']:.1f} microseconds, the computation ends after "
@@ -123,7 +114,7 @@ def unlinking(slices):
 
 def firmware(lab, slices):
     return Table(
-        "paper3-table2", TITLES["paper3-table2"], PAPER,
+        "paper3-table2", "Steps of a message in the firmware", PAPER,
         ["On QsNet the NIC's thread needs 4.8 microseconds for an empty message with Portals, 1.4 with "
          "Tports; the largest differences are in matching and in unlinking the buffer, which writes over "
          "PCI.",
@@ -160,7 +151,7 @@ def latency(peers, measured):
         verdicts.append(slower("Portals has the higher latency at each size, beside Open MPI here", ours,
                                theirs))
     return Figure(
-        "paper3-fig3", TITLES["paper3-fig3"], PAPER,
+        "paper3-fig3", "Latency of short messages beside Open MPI", PAPER,
         ["On QsNet Portals has about 15 microseconds more than Tports at each size, a jump behind 32 "
          "bytes, which go with the header, and one behind 288 bytes, where long messages begin. A round "
          "posts its receive."],
@@ -197,7 +188,7 @@ def throughput(peers, posted):
     if OPEN_MPI in streams:
         verdicts += meet(ours, streams[OPEN_MPI])
     return Figure(
-        "paper3-fig4", TITLES["paper3-fig4"], PAPER,
+        "paper3-fig4", "Bandwidth of a ping-pong beside Open MPI", PAPER,
         ["On QsNet Tports has more bandwidth than Portals until an asymptote at about 307 MB/s. The "
          "bandwidth is the size divided by half of a round."],
         "bytes", "MB/s", [Curve(f"{side}, receive posted", points, side == PORTALS)

@@ -7,13 +7,9 @@ from figures.lab import ACCELERATED, GENERIC, Curve, Figure, microseconds
 from figures.stats import by_rounds
 
 PAPER = "4: SeaStar Unchained: multiplying the performance of the Cray SeaStar network"
-NEEDS = ["cciperf", "portalperf"]
 SIZES = [0, 8, 12, 13, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096]
 INLINE = 12  # bytes that go with the header in generic mode, by default
 UU, RO, ACCEL, GEN = "CCI, UU", "CCI, RO", "Portals, accelerated", "Portals, generic"
-TITLES = {"paper4-fig2": "Latency of CCI and Portals",
-          "paper4-fig3": "Streaming bandwidth of CCI and Portals",
-          "paper4-fig4": "Streaming message rate of CCI and Portals"}
 WAYS = {UU: "uu", RO: "ro", ACCEL: "put"}  # in the columns of cciperf
 SMALL = 8  # bytes, where the paper says small messages
 FLAT, EQUAL = 1.15, 0.9
@@ -69,7 +65,7 @@ def reliable(ns):
 def latency_figure(ns):
     grown = at(ns[UU], 512) / at(ns[UU], 0)
     return Figure(
-        "paper4-fig2", TITLES["paper4-fig2"], PAPER,
+        "paper4-fig2", "Latency of CCI and Portals", PAPER,
         ["On SeaStar messages of 0 bytes take 2.83 (UU) and 2.99 microseconds (RO), 30 to 50 % of the "
          "time of generic Portals; UU stays below 3 up to 512 bytes; at 4 KB they take 4.99 and 5.26. "
          "By another sentence of the paper, the ACK of RO adds about 800 ns until the bytes hide it.",
@@ -105,7 +101,7 @@ def bandwidth_figure(rate):
     streams = {way: [(size, million * size) for size, million in points if size]
                for way, points in rate.items()}
     return Figure(
-        "paper4-fig3", TITLES["paper4-fig3"], PAPER,
+        "paper4-fig3", "Streaming bandwidth of CCI and Portals", PAPER,
         ["On SeaStar UU begins to run out of bandwidth at 2 KB, and ends at 2 GB/s with the largest "
          "message; for small messages it has almost 7 times the bandwidth of generic Portals."],
         "bytes", "MB/s", curves(streams), [small_ahead(streams), runs_out(streams[UU])])
@@ -127,7 +123,7 @@ def rate_verdicts(rate):
 
 def rate_figure(rate):
     return Figure(
-        "paper4-fig4", TITLES["paper4-fig4"], PAPER,
+        "paper4-fig4", "Streaming message rate of CCI and Portals", PAPER,
         ["On SeaStar UU sends over one million messages a second up to 1 KB, one each 960 ns, six times "
          "as many as generic Portals, and slightly under 500,000 near the largest size; RO sends over "
          "640,000 a second, and is lower than UU until the largest size."],

@@ -4,15 +4,11 @@
  *
  *	peer_mpi WHO quick|full test=list ...
  *
- *	ack	a message that the receiver answers with an empty one: the nearest to a
- *		put with an ACK
- *	get	MPI_Get with a flush, from a window that MPI has allocated
- *	am	a ring of persistent receives, of which a poll tests the oldest; the first
- *		word of a message names the function that its receiver shall run
- *	eqget, eqpoll	testing receives whose messages never come
- *	queues	waiting for any of several receives; the message is that of the last one
- *	overlap	a receive is posted, the rank computes without a call, and waits
- *	faa	MPI_Fetch_and_op with a flush for each window
+ * An ack is an empty message: the nearest to a put with an ACK.  A get is MPI_Get with a
+ * flush, from a window that MPI has allocated.  Active messages go to a ring of
+ * persistent receives, of which a poll tests the oldest; the first word of a message names
+ * the function that its receiver shall run.  eqget and eqpoll test receives whose
+ * messages never come.  A window of faa is MPI_Fetch_and_op and a flush.
  *
  * For bench/gasnetfigures, with "figures" as WHO, it has the curves of MPI in the figures
  * that gasnetperf measures, and prints the lines of gasnetperf --lines: figure, way,
@@ -448,43 +444,9 @@ static void close_ring(uint64_t bytes)
 	meet();
 }
 
-/* ---- receives whose messages do not come, and the last of several receives ---- */
+/* ---- several receives: the last one ends, or none ---- */
 
 static MPI_Request request[MOST_REQUESTS];
-
-static void nothing_came(int here)
-{
-	if (here)
-		peer_die("a receive without a message has ended; expected that it waits");
-}
-
-static void test_one(uint64_t count, uint64_t round)
-{
-	int here;
-	(void)count, (void)round;
-	MPI_Test(request, &here, MPI_STATUS_IGNORE);
-	nothing_came(here);
-}
-
-static void test_any(uint64_t count, uint64_t round)
-{
-	int here, which;
-	(void)round;
-	MPI_Testany((int)count, request, &which, &here, MPI_STATUS_IGNORE);
-	nothing_came(here);
-}
-
-static void open_requests(uint64_t count)
-{
-	for (uint64_t i = 0; i < count; i++)
-		MPI_Irecv(rx, 0, MPI_BYTE, rank ^ 1, TAG_OTHERS, comm, &request[i]);
-	meet();
-}
-
-static void close_requests(uint64_t count)
-{
-	end_receives(request, count, count, 0, TAG_OTHERS, 0);
-}
 
 static void post_queue(int i)
 {
@@ -519,6 +481,19 @@ static void open_queues(uint64_t count)
 static void close_queues(uint64_t count)
 {
 	end_receives(request, count, count, PEER_WORD, TAG_QUEUES, 1);
+}
+
+/* Test receives whose messages do not come: one, or all of them. */
+static void test_queues(uint64_t count, uint64_t round)
+{
+	int here, which;
+	(void)round;
+	if (count == 1)
+		MPI_Test(request, &here, MPI_STATUS_IGNORE);
+	else
+		MPI_Testany((int)count, request, &which, &here, MPI_STATUS_IGNORE);
+	if (here)
+		peer_die("a receive without a message has ended; expected that it waits");
 }
 
 /* ---- threads: each has a communicator and memory of its own ---- */
@@ -562,8 +537,7 @@ PEER_ROUNDS(windows, window)
 PEER_ROUNDS(acked, answered)
 PEER_ROUNDS(puts_by_messages, put_by_messages)
 PEER_ROUNDS(gets, fetch)
-PEER_ROUNDS(tests_of_one, test_one)
-PEER_ROUNDS(tests_of_any, test_any)
+PEER_ROUNDS(looks, test_queues)
 PEER_ROUNDS(additions, add_window)
 
 static const struct peer_test tests[] = {
@@ -575,10 +549,8 @@ static const struct peer_test tests[] = {
 	{"ack", NULL, 0, PEER_ANY, 1, acked, NULL, NULL, NULL},
 	{"get", NULL, PEER_WORD, STEP, 1, gets, open_get, close_get, NULL},
 	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_ring, close_ring, NULL},
-	{"eqget", NULL, 1, MOST_REQUESTS, 1, tests_of_one, open_requests, close_requests,
-		NULL},
-	{"eqpoll", NULL, 1, MOST_REQUESTS, 1, tests_of_any, open_requests, close_requests,
-		NULL},
+	{"eqget", NULL, 1, 1, 1, looks, open_queues, close_queues, NULL},
+	{"eqpoll", NULL, 2, MOST_REQUESTS, 1, looks, open_queues, close_queues, NULL},
 	{"queues", NULL, 1, MOST_REQUESTS, 2, queue_pings, open_queues, close_queues,
 		NULL},
 	{"threads", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, threads},

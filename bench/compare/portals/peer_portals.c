@@ -64,36 +64,16 @@ static void am_request(unsigned function, const void *bytes)
 
 static void add_block(struct block *k)
 {
-	ptl_md_t md = {.start = k->start,
-		.length = BLOCK_MESSAGES * am.bytes,
-		.threshold = PTL_MD_THRESH_INF,
-		.max_size = am.bytes,
-		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE,
-		.user_ptr = k,
-		.eq_handle = layer.eq[k->portal]};
-	bench_check(PtlMEAttach(b.ni, PORTAL_AM + k->portal, anyone, BENCH_BITS, 0,
-			    PTL_UNLINK, PTL_INS_AFTER, &k->me),
-		"PtlMEAttach");
-	bench_check(PtlMDAttach(k->me, md, PTL_UNLINK, NULL), "PtlMDAttach");
+	ptl_md_t md = bench_region(&b, k->start, BLOCK_MESSAGES * am.bytes,
+		PTL_MD_OP_PUT | PTL_MD_MAX_SIZE, layer.eq[k->portal]);
+	md.max_size = am.bytes;
+	md.user_ptr = k;
+	BENCH_DO(PtlMEAttach, b.ni, PORTAL_AM + k->portal, anyone, BENCH_BITS, 0,
+		PTL_UNLINK, PTL_INS_AFTER, &k->me);
+	BENCH_DO(PtlMDAttach, k->me, md, PTL_UNLINK, NULL);
 }
 
 /* Run the function of a message, free the slot of a sent one, or renew a full block. */
-static void handle(const ptl_event_t *ev)
-{
-	if (ev->ni_fail_type != PTL_NI_OK)
-		peer_die("%s with ni_fail_type %u; expected PTL_NI_OK; is the peer gone?",
-			PtlEventKindStr(ev->type), ev->ni_fail_type);
-	if (ev->type == PTL_EVENT_PUT_END && ev->mlength == am.bytes)
-		am_functions[ev->hdr_data]((char *)ev->md.start + ev->offset);
-	else if (ev->type == PTL_EVENT_SEND_END)
-		layer.gone++;
-	else if (ev->type == PTL_EVENT_UNLINK)
-		add_block(ev->md.user_ptr);
-	else
-		peer_die("%s of %" PRIu64 " bytes; expected PUT_END of %" PRIu64,
-			PtlEventKindStr(ev->type), (uint64_t)ev->mlength, am.bytes);
-}
-
 static bool poll(void)
 {
 	ptl_event_t ev;
@@ -102,7 +82,18 @@ static bool poll(void)
 		return false;
 	if (rc != PTL_OK)
 		bench_check(rc, "PtlEQPoll");
-	handle(&ev);
+	if (ev.ni_fail_type != PTL_NI_OK)
+		peer_die("%s with ni_fail_type %u; expected PTL_NI_OK; is the peer gone?",
+			PtlEventKindStr(ev.type), ev.ni_fail_type);
+	if (ev.type == PTL_EVENT_PUT_END && ev.mlength == am.bytes)
+		am_functions[ev.hdr_data]((char *)ev.md.start + ev.offset);
+	else if (ev.type == PTL_EVENT_SEND_END)
+		layer.gone++;
+	else if (ev.type == PTL_EVENT_UNLINK)
+		add_block(ev.md.user_ptr);
+	else
+		peer_die("%s of %" PRIu64 " bytes; expected PUT_END of %" PRIu64,
+			PtlEventKindStr(ev.type), (uint64_t)ev.mlength, am.bytes);
 	return true;
 }
 
@@ -136,12 +127,12 @@ static void close_layer(uint64_t bytes)
 	while (poll()) /* a last UNLINK renews a block */
 		;
 	for (unsigned i = 0; i < sizeof layer.block / sizeof layer.block[0]; i++) {
-		bench_check(PtlMEUnlink(layer.block[i].me), "PtlMEUnlink");
+		BENCH_DO(PtlMEUnlink, layer.block[i].me);
 		free(layer.block[i].start);
 	}
-	bench_check(PtlMDUnlink(layer.out), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, layer.out);
 	for (unsigned q = 0; q < LAYER_QUEUES; q++)
-		bench_check(PtlEQFree(layer.eq[q]), "PtlEQFree");
+		BENCH_DO(PtlEQFree, layer.eq[q]);
 	free(layer.tx);
 }
 
@@ -170,11 +161,11 @@ static void open_side(struct side *s, uint64_t bytes, ptl_pt_index_t portal)
 
 static void close_side(struct side *s, bool posted)
 {
-	bench_check(PtlMDUnlink(s->out), "PtlMDUnlink");
-	bench_check(PtlMDUnlink(s->note), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, s->out);
+	BENCH_DO(PtlMDUnlink, s->note);
 	if (posted)
-		bench_check(PtlMEUnlink(s->me), "PtlMEUnlink");
-	bench_check(PtlEQFree(s->w.eq), "PtlEQFree");
+		BENCH_DO(PtlMEUnlink, s->me);
+	BENCH_DO(PtlEQFree, s->w.eq);
 	free(s->tx);
 	free(s->rx);
 }
@@ -223,8 +214,8 @@ static void close_queues(uint64_t count)
 {
 	bench_barrier();
 	for (unsigned i = 0; i < count; i++) {
-		bench_check(PtlMEUnlink(queue_me[i]), "PtlMEUnlink");
-		bench_check(PtlEQFree(queue[i]), "PtlEQFree");
+		BENCH_DO(PtlMEUnlink, queue_me[i]);
+		BENCH_DO(PtlEQFree, queue[i]);
 	}
 	close_side(&quiet, false);
 }
@@ -237,15 +228,11 @@ static struct bench_watch came;
 static void post(uint64_t bytes)
 {
 	ptl_handle_me_t me;
-	ptl_md_t md = {.start = steps.rx,
-		.length = bytes,
-		.threshold = 1,
-		.options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE,
-		.eq_handle = came.eq};
-	bench_check(PtlMEAttach(b.ni, PORTAL_STEPS, other, BENCH_BITS, 0, PTL_UNLINK,
-			    PTL_INS_AFTER, &me),
-		"PtlMEAttach");
-	bench_check(PtlMDAttach(me, md, PTL_UNLINK, NULL), "PtlMDAttach");
+	ptl_md_t md = bench_region(&b, steps.rx, bytes, PTL_MD_OP_PUT, came.eq);
+	md.threshold = 1;
+	BENCH_DO(PtlMEAttach, b.ni, PORTAL_STEPS, other, BENCH_BITS, 0, PTL_UNLINK,
+		PTL_INS_AFTER, &me);
+	BENCH_DO(PtlMDAttach, me, md, PTL_UNLINK, NULL);
 }
 
 static void send_step(uint64_t bytes, uint64_t round)
@@ -284,7 +271,7 @@ static void close_steps(uint64_t x)
 {
 	(void)x;
 	bench_barrier();
-	bench_check(PtlEQFree(came.eq), "PtlEQFree");
+	BENCH_DO(PtlEQFree, came.eq);
 	close_side(&steps, false);
 }
 
@@ -343,7 +330,7 @@ static void catch_ball(unsigned thread, uint64_t round)
 {
 	ptl_event_t ev;
 	(void)round;
-	bench_check(PtlEQWait(of_thread[one_queue ? 0 : thread].w.eq, &ev), "PtlEQWait");
+	BENCH_DO(PtlEQWait, of_thread[one_queue ? 0 : thread].w.eq, &ev);
 	uint64_t ball = ev.pt_index - PORTAL_THREADS;
 	peer_check(of_thread[ball].rx, PEER_WORD, ball);
 	if (ev.hdr_data > 1)

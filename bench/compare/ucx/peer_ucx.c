@@ -48,6 +48,8 @@ static void check(ucs_status_t status, const char *call)
 			ucs_status_string(status));
 }
 
+#define UCX_DO(function, ...) check(function(__VA_ARGS__), #function)
+
 /* Make progress, and yield the CPU now and then. */
 static void progress(void)
 {
@@ -69,6 +71,8 @@ static void wait_for(ucs_status_ptr_t request, const char *call)
 	ucp_request_free(request);
 }
 
+#define UCX_WAIT(function, ...) wait_for(function(__VA_ARGS__), #function)
+
 /* Wait until both ranks are at this stage, and make progress for the other one. */
 static void meet(void)
 {
@@ -83,17 +87,17 @@ static void meet(void)
 static void put_at(uint64_t at, uint64_t bytes, uint64_t number)
 {
 	peer_stamp(word, bytes, number);
-	wait_for(ucp_put_nbx(ep, word, bytes, address + at, rkey, &plain), "ucp_put_nbx");
+	UCX_WAIT(ucp_put_nbx, ep, word, bytes, address + at, rkey, &plain);
 }
 
 static void get_from(uint64_t at, uint64_t bytes)
 {
-	wait_for(ucp_get_nbx(ep, word, bytes, address + at, rkey, &plain), "ucp_get_nbx");
+	UCX_WAIT(ucp_get_nbx, ep, word, bytes, address + at, rkey, &plain);
 }
 
 static void flush(void)
 {
-	wait_for(ucp_ep_flush_nbx(ep, &plain), "ucp_ep_flush_nbx");
+	UCX_WAIT(ucp_ep_flush_nbx, ep, &plain);
 }
 
 static void puts_of(uint64_t bytes, uint64_t done, uint64_t count)
@@ -165,8 +169,7 @@ static void handle_messages(void)
 			.id = i,
 			.cb = received,
 			.arg = (void *)&am_functions[i]};
-		check(ucp_worker_set_am_recv_handler(worker, &param),
-			"ucp_worker_set_am_recv_handler");
+		UCX_DO(ucp_worker_set_am_recv_handler, worker, &param);
 	}
 }
 
@@ -179,10 +182,10 @@ static void open_worker(void)
 	ucp_worker_params_t single = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
 		.thread_mode = UCS_THREAD_MODE_SINGLE};
 	ucp_config_t *config;
-	check(ucp_config_read(NULL, NULL, &config), "ucp_config_read");
-	check(ucp_init(&params, config, &context), "ucp_init");
+	UCX_DO(ucp_config_read, NULL, NULL, &config);
+	UCX_DO(ucp_init, &params, config, &context);
 	ucp_config_release(config);
-	check(ucp_worker_create(context, &single, &worker), "ucp_worker_create");
+	UCX_DO(ucp_worker_create, context, &single, &worker);
 }
 
 static void map_memory(void)
@@ -192,8 +195,8 @@ static void map_memory(void)
 		.length = MEMORY,
 		.flags = UCP_MEM_MAP_ALLOCATE};
 	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
-	check(ucp_mem_map(context, &params, &memory), "ucp_mem_map");
-	check(ucp_mem_query(memory, &attr), "ucp_mem_query");
+	UCX_DO(ucp_mem_map, context, &params, &memory);
+	UCX_DO(ucp_mem_query, memory, &attr);
 	bytes_of_memory = attr.address;
 	memset(bytes_of_memory, 0, MEMORY);
 }
@@ -209,11 +212,10 @@ static void tell_names(struct name *mine)
 {
 	ucp_address_t *at;
 	void *key;
-	check(ucp_worker_get_address(worker, &at, &mine->worker_bytes),
-		"ucp_worker_get_address");
+	UCX_DO(ucp_worker_get_address, worker, &at, &mine->worker_bytes);
 	copy_name(mine->worker, at, mine->worker_bytes, "worker address");
 	ucp_worker_release_address(worker, at);
-	check(ucp_rkey_pack(context, memory, &key, &mine->rkey_bytes), "ucp_rkey_pack");
+	UCX_DO(ucp_rkey_pack, context, memory, &key, &mine->rkey_bytes);
 	copy_name(mine->rkey, key, mine->rkey_bytes, "remote key");
 	ucp_rkey_buffer_release(key);
 	mine->address = (uint64_t)bytes_of_memory;
@@ -230,8 +232,8 @@ static void open_rank(uint64_t x)
 	meet();
 	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
 		.address = (const ucp_address_t *)other->worker};
-	check(ucp_ep_create(worker, &params, &ep), "ucp_ep_create");
-	check(ucp_ep_rkey_unpack(ep, other->rkey, &rkey), "ucp_ep_rkey_unpack");
+	UCX_DO(ucp_ep_create, worker, &params, &ep);
+	UCX_DO(ucp_ep_rkey_unpack, ep, other->rkey, &rkey);
 	address = other->address;
 	flush();
 	meet();
@@ -242,9 +244,9 @@ static void close_rank(uint64_t x)
 	(void)x;
 	meet();
 	ucp_rkey_destroy(rkey);
-	wait_for(ucp_ep_close_nbx(ep, &plain), "ucp_ep_close_nbx");
+	UCX_WAIT(ucp_ep_close_nbx, ep, &plain);
 	meet();
-	check(ucp_mem_unmap(context, memory), "ucp_mem_unmap");
+	UCX_DO(ucp_mem_unmap, context, memory);
 	ucp_worker_destroy(worker);
 	ucp_cleanup(context);
 }

@@ -75,6 +75,8 @@ static void check(int rc, const char *what)
 		die(1, "%s: %s", what, PtlErrorStr((unsigned)rc));
 }
 
+#define DO(function, ...) check(function(__VA_ARGS__), #function)
+
 /* ---- events ---- */
 
 static void tell(ptl_match_bits_t kind, uint64_t what)
@@ -132,7 +134,7 @@ static void data_came(const ptl_event_t *ev)
 static void take(void)
 {
 	ptl_event_t ev;
-	check(PtlEQWait(np.eq, &ev), "PtlEQWait");
+	DO(PtlEQWait, np.eq, &ev);
 	if (ev.ni_fail_type != PTL_NI_OK)
 		die(1, "%s failed: the peer has ended", PtlEventKindStr(ev.type));
 	if (ev.type == PTL_EVENT_SEND_END || ev.type == PTL_EVENT_REPLY_END)
@@ -171,9 +173,8 @@ static ptl_md_t region(void *start, ptl_size_t length, unsigned options)
 static ptl_handle_me_t entry(ptl_pt_index_t portal)
 {
 	ptl_handle_me_t me;
-	check(PtlMEAttach(np.ni, portal, np.peer, 0, ~(ptl_match_bits_t)0, PTL_RETAIN,
-		      PTL_INS_AFTER, &me),
-		"PtlMEAttach");
+	DO(PtlMEAttach, np.ni, portal, np.peer, 0, ~(ptl_match_bits_t)0, PTL_RETAIN,
+		PTL_INS_AFTER, &me);
 	return me;
 }
 
@@ -181,8 +182,8 @@ static void close_buffers(void)
 {
 	if (!np.open)
 		return;
-	check(PtlMDUnlink(np.in), "PtlMDUnlink");
-	check(PtlMDUnlink(np.out), "PtlMDUnlink");
+	DO(PtlMDUnlink, np.in);
+	DO(PtlMDUnlink, np.out);
 	np.open = false;
 }
 
@@ -218,16 +219,14 @@ static void put(const ArgStruct *p, ptl_size_t at)
 {
 	uint64_t hdr = (uint64_t)np.started << 32 | np.came;
 	np.told = np.came;
-	check(PtlPutRegion(np.out, at, (ptl_size_t)p->bufflen, PTL_NO_ACK_REQ, np.peer,
-		      PORTAL_DATA, 0, 0, at + np.shift, hdr),
-		"PtlPutRegion");
+	DO(PtlPutRegion, np.out, at, (ptl_size_t)p->bufflen, PTL_NO_ACK_REQ, np.peer,
+		PORTAL_DATA, 0, 0, at + np.shift, hdr);
 }
 
 static void get(const ArgStruct *p, ptl_size_t at)
 {
-	check(PtlGetRegion(np.out, at, (ptl_size_t)p->bufflen, np.peer, PORTAL_DATA, 0, 0,
-		      at + np.shift),
-		"PtlGetRegion");
+	DO(PtlGetRegion, np.out, at, (ptl_size_t)p->bufflen, np.peer, PORTAL_DATA, 0, 0,
+		at + np.shift);
 }
 
 static void start(const ArgStruct *p)
@@ -280,16 +279,16 @@ void Setup(ArgStruct *p)
 {
 	int most;
 	unsigned rank, size;
-	check(PtlInit(&most), "PtlInit");
-	check(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &np.ni), "PtlNIInit");
-	check(PtlGetRank(np.ni, &rank, &size), "PtlGetRank");
+	DO(PtlInit, &most);
+	DO(PtlNIInit, PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &np.ni);
+	DO(PtlGetRank, np.ni, &rank, &size);
 	check_job(p, rank, size);
-	check(PtlGetRankId(np.ni, 1 - rank, &np.peer), "PtlGetRankId");
-	check(PtlEQAlloc(np.ni, EVENTS, PTL_EQ_HANDLER_NONE, &np.eq), "PtlEQAlloc");
+	DO(PtlGetRankId, np.ni, 1 - rank, &np.peer);
+	DO(PtlEQAlloc, np.ni, EVENTS, PTL_EQ_HANDLER_NONE, &np.eq);
 	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE);
-	check(PtlMDAttach(entry(PORTAL_NOTES), md, PTL_RETAIN, NULL), "PtlMDAttach");
+	DO(PtlMDAttach, entry(PORTAL_NOTES), md, PTL_RETAIN, NULL);
 	md.eq_handle = PTL_EQ_NONE;
-	check(PtlMDBind(np.ni, md, PTL_RETAIN, &np.nothing), "PtlMDBind");
+	DO(PtlMDBind, np.ni, md, PTL_RETAIN, &np.nothing);
 	np.data = entry(PORTAL_DATA);
 	p->tr = rank == 0;
 	p->rcv = rank == 1;
@@ -300,10 +299,8 @@ void AfterAlignmentInit(ArgStruct *p)
 {
 	unsigned ops = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE;
 	close_buffers();
-	check(PtlMDAttach(np.data, region(p->r_buff, room(p), ops), PTL_RETAIN, &np.in),
-		"PtlMDAttach");
-	check(PtlMDBind(np.ni, region(p->s_buff, room(p), 0), PTL_RETAIN, &np.out),
-		"PtlMDBind");
+	DO(PtlMDAttach, np.data, region(p->r_buff, room(p), ops), PTL_RETAIN, &np.in);
+	DO(PtlMDBind, np.ni, region(p->s_buff, room(p), 0), PTL_RETAIN, &np.out);
 	np.shift = is_first(p) ? 0 : (ptl_size_t)(p->roffset - p->soffset);
 	np.open = true;
 }
@@ -381,6 +378,6 @@ void CleanUp(ArgStruct *p)
 {
 	Sync(p);
 	close_buffers();
-	check(PtlNIFini(np.ni), "PtlNIFini");
+	DO(PtlNIFini, np.ni);
 	PtlFini();
 }
