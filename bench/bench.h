@@ -224,7 +224,8 @@ double bench_median(const double *sample, uint64_t n);
 /* Return the median of the quotients of two ways that took n turns. */
 double bench_ratio(const double *a, const double *b, uint64_t n);
 
-/* A column: name is also the key in JSON, and contains the unit. */
+/* A column: name is also the key in JSON, without blanks that make the column wider, and
+ * contains the unit. */
 struct bench_cell {
 	const char *name;
 	const char *text; /* NULL: it is a number */

@@ -159,7 +159,7 @@ static void warn_before(struct bench *b)
 
 void bench_row(struct bench *b, const struct bench_cell *cells)
 {
-	char names[sizeof b->columns] = "";
+	char names[sizeof b->columns] = "", key[40];
 	size_t n = 0;
 	json_t *row = json_object();
 	for (const struct bench_cell *c = cells; c->name && n < sizeof names; c++)
@@ -174,7 +174,8 @@ void bench_row(struct bench *b, const struct bench_cell *cells)
 			fprintf(b->table, "%*s ", width, c->text);
 		else
 			fprintf(b->table, "%*.*f ", width, c->digits, c->number);
-		json_object_set_new(row, c->name,
+		sscanf(c->name, "%39s", key);
+		json_object_set_new(row, key,
 			c->text     ? json_string(c->text)
 			: c->digits ? json_real(c->number)
 				    : json_integer((json_int_t)c->number));

@@ -226,43 +226,41 @@ static void blocking(struct program *p, int way, uint64_t count)
 	both_ways(p, &p->blocking, way, count);
 }
 
-/* The first rank sends a message and waits for its SEND event. */
-static void complete(struct program *p, int way, uint64_t count)
-{
-	struct perf_node *n = &p->copy;
-	struct end *e = &p->polled;
-	e->sent = e->got = 0;
-	for (uint64_t i = 1; i <= count; i++, n->message++)
-		if (n->first) {
-			perf_stamp(n);
-			send(p, e, way, n->length, 0);
-			await(p, e, i, 0);
-		} else
-			await(p, e, 0, i);
-}
-
 /* Tell that all of a round is here; nothing is to wait for. */
 static void answer(struct program *p)
 {
 	send(p, &p->polled, RO, 0, CCI_FLAG_SILENT);
 }
 
-/* Windows of messages one way; a message of 0 bytes comes back for each. */
-static void windows(struct program *p, int way, uint64_t count)
+/* Rounds of some messages one way, each to its SEND event; a message of 0 bytes comes
+ * back for each round if it is a window. */
+static void one_way(struct program *p, int way, uint64_t count, unsigned messages)
 {
 	struct perf_node *n = &p->copy;
 	struct end *e = &p->polled;
+	bool window = messages > 1;
 	e->sent = e->got = 0;
 	for (uint64_t i = 1; i <= count; i++, n->message++)
 		if (n->first) {
 			perf_stamp(n);
-			for (unsigned k = 0; k < n->window; k++)
+			for (unsigned k = 0; k < messages; k++)
 				send(p, e, way, n->length, 0);
-			await(p, e, i * n->window, i);
+			await(p, e, i * messages, window ? i : 0);
 		} else {
-			await(p, e, 0, i * n->window);
-			answer(p);
+			await(p, e, 0, i * messages);
+			if (window)
+				answer(p);
 		}
+}
+
+static void complete(struct program *p, int way, uint64_t count)
+{
+	one_way(p, way, count, 1);
+}
+
+static void windows(struct program *p, int way, uint64_t count)
+{
+	one_way(p, way, count, p->n.window);
 }
 
 /* ---- RMA ---- */
@@ -343,13 +341,6 @@ static void rma_windows(struct program *p, int way, uint64_t count)
 
 /* ---- the ways beside CCI ---- */
 
-/* A way runs rounds; of is a connection of CCI, a flag, or whether CCI is there. */
-struct way {
-	void (*run)(struct program *p, int of, uint64_t count);
-	int of;
-	void (*before)(struct program *p, int of); /* a batch; NULL: nothing to do */
-};
-
 /* The test of perf.h that has begun. */
 static void portals(struct program *p, int of, uint64_t count)
 {
@@ -394,7 +385,45 @@ static void with_cci(struct program *p, int there)
 	(void)perf_both(&p->n, true);
 }
 
-/* ---- turns ---- */
+/* ---- tests ---- */
+
+/* A test of CCI beside one of perf.h.  A way runs rounds; of is a connection of CCI, a
+ * flag, or whether CCI is there.  Its times are compared with those of another way. */
+static const struct plan {
+	enum test test;
+	enum perf_test perf;
+	struct way {
+		const char *name;
+		void (*run)(struct program *p, int of, uint64_t count);
+		int of, beside;                            /* beside: -1: none */
+		void (*before)(struct program *p, int of); /* a batch; or NULL */
+	} way[MOST_WAYS];
+} plans[] = {
+	{IDLE, PERF_PUT,
+		{{"put, no CCI", portals, 0, -1, with_cci},
+			{"put, idle CCI", portals, 1, 0, with_cci}}},
+	{IDLE, PERF_STREAM,
+		{{"puts, no CCI", portals, 0, -1, with_cci},
+			{"puts, idle CCI", portals, 1, 0, with_cci}}},
+	{LATENCY, PERF_PUT,
+		{{"UU", ping_pong, UU, 3, NULL}, {"RO", ping_pong, RO, 4, NULL},
+			{"RU", ping_pong, RU, 4, NULL}, {"put", portals, 0, -1, NULL},
+			{"put+ACK", put_acked, 0, -1, NULL}, {"raw", raw, 0, -1, NULL}}},
+	{COMPLETION, PERF_ACK,
+		{{"RO", complete, RO, 2, NULL}, {"RU", complete, RU, 2, NULL},
+			{"put to ACK", portals, 0, -1, NULL}}},
+	{STREAM, PERF_STREAM,
+		{{"UU", windows, UU, 3, NULL}, {"RO", windows, RO, 3, NULL},
+			{"RU", windows, RU, 3, NULL}, {"puts", portals, 0, -1, NULL}}},
+	{RMA, PERF_ACK,
+		{{"write", rma, CCI_FLAG_WRITE, 1, NULL},
+			{"put to ACK", portals, 0, -1, NULL}}},
+	{RMA, PERF_GET,
+		{{"read", rma, CCI_FLAG_READ, 1, NULL}, {"get", portals, 0, -1, NULL}}},
+	{RMA, PERF_STREAM,
+		{{"writes", rma_windows, 0, 1, NULL}, {"puts", portals, 0, -1, NULL}}},
+	{HANDLE, PERF_PUT, {{"RO, sleeping", blocking, RO, -1, NULL}}},
+};
 
 /* The order rotates, so that a slow drift does not show in the ratios. */
 static void take_turns(
@@ -415,162 +444,75 @@ static void take_turns(
 }
 
 /* Return the rounds of a batch: some 1 ms of them. */
-static uint64_t rounds_of(const struct program *p, uint64_t bytes, uint64_t cost)
+static uint64_t rounds_of(
+	const struct program *p, const struct plan *plan, uint64_t bytes)
 {
 	uint64_t rounds = p->b.quick          ? 20
 			  : bytes <= 1 << 10  ? 2000
 			  : bytes <= 16 << 10 ? 500
 			  : bytes <= 64 << 10 ? 100
 					      : 10;
+	uint64_t cost = plan->perf == PERF_STREAM ? p->n.window / 4 + 1
+			: plan->test == HANDLE    ? 10
+						  : 1;
 	return rounds / cost ? rounds / cost : 1;
 }
 
-/* Run the turns of a test of CCI beside one of Portals.  A round of some cost has this
- * number of parts.  Return true at rank 0, which has the samples. */
-static bool run(struct program *p, enum perf_test test, uint64_t bytes,
-	const struct way *way, unsigned n, uint64_t parts, uint64_t cost)
+static void print_way(
+	struct program *p, const struct plan *plan, unsigned k, double ratio)
+{
+	double bytes = (double)p->n.length;
+	struct bench_stat s = bench_stat_of(p->sample[k], p->turns.value);
+	BENCH_ROW(&p->b, BENCH_TEXT("test", test_name[plan->test]),
+		BENCH_TEXT("           way", plan->way[k].name),
+		BENCH_COUNT("bytes", bytes), BENCH_REAL("p50_ns", s.p50, 1),
+		BENCH_REAL("p90_ns", s.p90, 1), BENCH_REAL("min_ns", s.min, 1),
+		BENCH_REAL("Mmsg_per_s", 1e3 / s.p50, 3),
+		BENCH_REAL("MB_per_s", bytes * 1e3 / s.p50, 1),
+		BENCH_REAL("ratio", ratio, 3));
+}
+
+/* Run the turns of a test; rank 0 prints a row for each way. */
+static void run(struct program *p, const struct plan *plan, uint64_t bytes)
 {
 	uint64_t counted = p->copy.message;
-	perf_begin(&p->n, test, bytes);
-	if (p->n.active) {
-		perf_full_rounds(&p->n);
-		p->copy = p->n;
-		p->copy.message = counted;
-		take_turns(p, way, n, rounds_of(p, bytes, cost), (double)parts);
-		perf_full_rounds(&p->n);
-	}
+	double ratio[MOST_WAYS];
+	unsigned n = 0;
+	while (n < MOST_WAYS && plan->way[n].run && (plan->way[n].run != raw || p->hand))
+		n++;
+	perf_begin(&p->n, plan->perf, bytes);
+	perf_full_rounds(&p->n);
+	p->copy = p->n;
+	p->copy.message = counted;
+	/* a round trip of a ping-pong has two messages */
+	take_turns(p, plan->way, n, rounds_of(p, plan, bytes),
+		(double)perf_messages(&p->n, 1) * (plan->perf == PERF_PUT ? 2 : 1));
+	perf_full_rounds(&p->n);
 	perf_end(&p->n);
-	return p->b.rank == 0;
-}
-
-static bool run_windows(
-	struct program *p, uint64_t bytes, const struct way *way, unsigned n)
-{
-	return run(p, PERF_STREAM, bytes, way, n, p->n.window, p->n.window / 4 + 1);
-}
-
-static double median(const struct program *p, unsigned way)
-{
-	return bench_median(p->sample[way], p->turns.value);
-}
-
-static double ratio(const struct program *p, unsigned a, unsigned b)
-{
-	return bench_ratio(p->sample[a], p->sample[b], p->turns.value);
-}
-
-/* ---- tests ---- */
-
-static void idle(struct program *p)
-{
-	static const struct way ways[] = {{portals, 0, with_cci}, {portals, 1, with_cci}};
-	for (unsigned streams = 0; streams < 2; streams++) {
-		if (streams ? run_windows(p, 8, ways, 2)
-			    : run(p, PERF_PUT, 8, ways, 2, 2, 1))
-			BENCH_ROW(&p->b, BENCH_TEXT("test", "idle"),
-				BENCH_TEXT("of", streams ? "puts" : "put"),
-				BENCH_COUNT("connections", IDLERS),
-				BENCH_REAL("without_ns", median(p, 0), 1),
-				BENCH_REAL("with_ns", median(p, 1), 1),
-				BENCH_REAL("with_per_without", ratio(p, 1, 0), 3));
+	for (unsigned k = 0; k < n; k++) {
+		int beside = plan->way[k].beside;
+		ratio[k] = bench_ratio(p->sample[k],
+			p->sample[beside < 0 ? (int)k : beside], p->turns.value);
 	}
-	if (p->idles)
-		CCI_DO(cci_finalize);
-	p->idles = false;
+	for (unsigned k = 0; k < n && p->b.rank == 0; k++)
+		print_way(p, plan, k, ratio[k]);
 }
 
-static void latency(struct program *p, uint64_t bytes)
+/* Run the tests that need CCI while the process has it, or those that do not. */
+static void run_all(struct program *p, bool idle)
 {
-	static const struct way ways[] = {{ping_pong, UU, NULL}, {ping_pong, RO, NULL},
-		{ping_pong, RU, NULL}, {portals, 0, NULL}, {put_acked, 0, NULL},
-		{raw, 0, NULL}};
-	if (!run(p, PERF_PUT, bytes, ways, p->hand ? 6 : 5, 2, 1))
-		return;
-	BENCH_ROW(&p->b, BENCH_TEXT("test", "latency"), BENCH_COUNT("bytes", bytes),
-		BENCH_REAL("uu_ns", median(p, 0), 1),
-		BENCH_REAL("ro_ns", median(p, 1), 1),
-		BENCH_REAL("ru_ns", median(p, 2), 1),
-		BENCH_REAL("put_ns", median(p, 3), 1),
-		BENCH_REAL("put_ack_ns", median(p, 4), 1),
-		BENCH_REAL("raw_ns", p->hand ? median(p, 5) : 0, 1),
-		BENCH_REAL("uu_per_put", ratio(p, 0, 3), 3),
-		BENCH_REAL("ro_per_ack", ratio(p, 1, 4), 3),
-		BENCH_REAL("ru_per_ack", ratio(p, 2, 4), 3));
-}
-
-static void completion(struct program *p, uint64_t bytes)
-{
-	static const struct way ways[] = {
-		{complete, RO, NULL}, {complete, RU, NULL}, {portals, 0, NULL}};
-	if (run(p, PERF_ACK, bytes, ways, 3, 1, 1))
-		BENCH_ROW(&p->b, BENCH_TEXT("test", "completion"),
-			BENCH_COUNT("bytes", bytes), BENCH_REAL("ro_ns", median(p, 0), 1),
-			BENCH_REAL("ru_ns", median(p, 1), 1),
-			BENCH_REAL("put_ack_ns", median(p, 2), 1),
-			BENCH_REAL("ro_per_ack", ratio(p, 0, 2), 3),
-			BENCH_REAL("ru_per_ack", ratio(p, 1, 2), 3));
-}
-
-static void stream(struct program *p, uint64_t bytes)
-{
-	static const struct way ways[] = {{windows, UU, NULL}, {windows, RO, NULL},
-		{windows, RU, NULL}, {portals, 0, NULL}};
-	if (!run_windows(p, bytes, ways, 4))
-		return;
-	BENCH_ROW(&p->b, BENCH_TEXT("test", "stream"), BENCH_COUNT("bytes", bytes),
-		BENCH_REAL("uu_Mmsg_per_s", 1e3 / median(p, 0), 3),
-		BENCH_REAL("ro_Mmsg_per_s", 1e3 / median(p, 1), 3),
-		BENCH_REAL("ru_Mmsg_per_s", 1e3 / median(p, 2), 3),
-		BENCH_REAL("put_Mmsg_per_s", 1e3 / median(p, 3), 3),
-		BENCH_REAL("uu_MB_per_s", 1e3 / median(p, 0) * (double)bytes, 1),
-		BENCH_REAL("uu_per_put", ratio(p, 3, 0), 3),
-		BENCH_REAL("ro_per_put", ratio(p, 3, 1), 3),
-		BENCH_REAL("ro_per_uu", ratio(p, 0, 1), 3));
-}
-
-static void print_rma(
-	struct program *p, const char *test, uint64_t bytes, const char *beside)
-{
-	double ours = median(p, 0), other = median(p, 1);
-	BENCH_ROW(&p->b, BENCH_TEXT("test", test), BENCH_TEXT("beside", beside),
-		BENCH_COUNT("bytes", bytes), BENCH_REAL("rma_ns", ours, 1),
-		BENCH_REAL("portals_ns", other, 1),
-		BENCH_REAL("rma_MB_per_s", (double)bytes * 1e3 / ours, 1),
-		BENCH_REAL("portals_MB_per_s", (double)bytes * 1e3 / other, 1),
-		BENCH_REAL("bandwidth_ratio", ratio(p, 1, 0), 3));
-}
-
-static void rma_tests(struct program *p, uint64_t bytes)
-{
-	static const struct way writes[] = {
-		{rma, CCI_FLAG_WRITE, NULL}, {portals, 0, NULL}};
-	static const struct way reads[] = {
-		{rma, CCI_FLAG_READ, NULL}, {portals, 0, NULL}};
-	static const struct way streams[] = {{rma_windows, 0, NULL}, {portals, 0, NULL}};
-	if (run(p, PERF_ACK, bytes, writes, 2, 1, 1))
-		print_rma(p, "write", bytes, "put to ACK");
-	if (run(p, PERF_GET, bytes, reads, 2, 1, 1))
-		print_rma(p, "read", bytes, "get");
-	if (run_windows(p, bytes, streams, 2))
-		print_rma(p, "writes", bytes, "puts");
-}
-
-static void os_handle(struct program *p)
-{
-	static const struct way ways[] = {{blocking, RO, NULL}};
-	if (!run(p, PERF_PUT, BLOCKING_BYTES, ways, 1, 2, 10))
-		return;
-	struct bench_stat s = bench_stat_of(p->sample[0], p->turns.value);
-	BENCH_ROW(&p->b, BENCH_TEXT("test", "os_handle"),
-		BENCH_COUNT("bytes", BLOCKING_BYTES), BENCH_REAL("p50_ns", s.p50, 1),
-		BENCH_REAL("p90_ns", s.p90, 1), BENCH_REAL("min_ns", s.min, 1));
-}
-
-static void run_sizes(struct program *p, enum test test, const struct bench_list *sizes,
-	void (*one)(struct program *p, uint64_t bytes))
-{
-	for (unsigned i = 0; p->test[test] && i < sizes->n; i++)
-		one(p, sizes->at[i]);
+	static const uint64_t eight[] = {BLOCKING_BYTES};
+	for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+		enum test test = plans[i].test;
+		struct bench_list sizes = test == RMA ? p->rma_sizes : p->sizes;
+		if (test == IDLE || test == HANDLE) {
+			sizes.n = 0;
+			bench_default_list(&sizes, eight, 1);
+		}
+		for (unsigned k = 0; k < sizes.n; k++)
+			if (p->test[test] && (test == IDLE) == idle)
+				run(p, &plans[i], sizes.at[k]);
+	}
 }
 
 /* ---- */
@@ -588,9 +530,10 @@ static const char legend[] =
 	"write, read one RMA to its SEND event, beside a put to its ACK, and a get\n"
 	"writes      --window RMA writes one way, beside as many puts\n"
 	"os_handle   ping-pong of RO, both ranks sleep in poll(): half a round trip\n"
-	"Medians of the turns.  Ratios above 1: in latency Portals is faster, in rates "
-	"and "
-	"bandwidth CCI.\n";
+	"Times of a message, in turns.  ratio: of the way's time to that of put, "
+	"put+ACK, "
+	"put to ACK,\n"
+	"puts, or get; to no CCI.\n";
 
 static const uint64_t default_sizes[] = {
 	0, 8, 32, 33, 64, 128, 256, 512, 1024, 2048, 4096};
@@ -634,20 +577,16 @@ int main(int argc, char **argv)
 	p->n.w.yields = p->yields;
 	perf_open(&p->n);
 	bench_begin(&p->b);
-	if (p->test[IDLE])
-		idle(p);
+	run_all(p, true);
+	if (p->idles)
+		CCI_DO(cci_finalize);
 	perf_begin(&p->n, PERF_PUT, 8);
 	p->copy = p->n;
 	open_cci(p);
 	p->hand = perf_hand_share(&p->n);
 	perf_full_rounds(&p->n);
 	perf_end(&p->n);
-	run_sizes(p, LATENCY, &p->sizes, latency);
-	run_sizes(p, COMPLETION, &p->sizes, completion);
-	run_sizes(p, STREAM, &p->sizes, stream);
-	run_sizes(p, RMA, &p->rma_sizes, rma_tests);
-	if (p->test[HANDLE])
-		os_handle(p);
+	run_all(p, false);
 	bench_barrier();
 	CCI_DO(cci_destroy_endpoint, p->polled.ep);
 	CCI_DO(cci_destroy_endpoint, p->blocking.ep);

@@ -18,29 +18,83 @@
 
 #include <gasnet.h>
 
-#include <errno.h>
 #include <stdlib.h>
 
-enum { MOST_TURNS = 100, MOST_SINGLE = 128, MOST_WAYS = 3, MOST_CELLS = 12, SIZES = 14 };
+enum { MOST_TURNS = 100, MOST_SINGLE = 128, MOST_WAYS = 3, SIZES = 14, FIGURES = 4 };
 enum { LARGEST = 16 << 20, UNDER_WAY = 4096, QUEUE = 4096 };
 /* The conduit has 38 and 39, and bench_node.c has 60. */
 enum { PORTAL_PUT = 8, PORTAL_PING = 9 };
 /* Handlers: a note, requests that are answered with no bytes or with theirs, answers. */
 enum { HANDLERS = 5, NOTE = 200, REPLY_SHORT, REPLY_MEDIUM, ECHO_SHORT, ECHO_MEDIUM };
 
-struct node {
-	struct bench *b;
+/* The ways to move a message, and facts about them. */
+enum way {
+	NONE,
+	PUT,
+	PUT_BULK,
+	PUT_NB,
+	AM_SHORT,
+	AM_MEDIUM,
+	BARE_PUT,
+	BARE_PUTS,
+	BARE_PINGS,
+	COPY,
+	BIND,
+	WAYS
+};
+
+static const struct {
+	const char *name;
+	enum side { GASNET, BARE, ALONE } side; /* rank 1 polls, or does nothing */
+	enum lands { NOWHERE, AT_TARGET, AT_BOTH } lands; /* to be checked */
+	bool streams; /* operations are complete when the batch is */
+} facts[WAYS] = {
+	[PUT] = {"put", GASNET, AT_TARGET, false},
+	[PUT_BULK] = {"put_bulk", GASNET, AT_TARGET, false},
+	[PUT_NB] = {"put_nb_bulk", GASNET, AT_TARGET, true},
+	[AM_SHORT] = {"am_short", GASNET, NOWHERE, false},
+	[AM_MEDIUM] = {"am_medium", GASNET, NOWHERE, false},
+	[BARE_PUT] = {"bare_put_ack", BARE, AT_TARGET, false},
+	[BARE_PUTS] = {"bare_puts", BARE, AT_TARGET, true},
+	[BARE_PINGS] = {"two_bare_puts", BARE, AT_BOTH, false},
+	[COPY] = {"memcpy", ALONE, NOWHERE, false},
+	[BIND] = {"bind_unlink", ALONE, NOWHERE, false},
+};
+
+#define LARGE                                                                            \
+	{                                                                                \
+		1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10,        \
+			128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20                \
+	}
+
+static const char *const figure_name[FIGURES] = {"2", "3", "4", "5"};
+
+static const struct figure {
+	enum way way[MOST_WAYS]; /* the first one is compared with the others */
+	uint64_t least, most;    /* sizes that it can have */
+	uint64_t size[SIZES];    /* those by default, up to a zero behind the first */
+} figures[FIGURES] = {
+	{{PUT, BARE_PUT, AM_SHORT}, 1, LARGEST,
+		{1, 2, 4, 8, 16, 17, 32, 64, 128, 256, 512, 1024}},
+	{{PUT_NB, BARE_PUTS, COPY}, 1, LARGEST, LARGE},
+	{{AM_MEDIUM, BARE_PINGS}, 0, gasnet_AMMaxMedium(),
+		{0, 1, 2, 4, 8, 16, 17, 32, 64, 128, 256, 512, 1024,
+			gasnet_AMMaxMedium()}},
+	{{PUT_BULK, BIND}, 1, LARGEST, LARGE},
+};
+
+static struct program {
+	struct bench b;
+	bool figure[FIGURES], named; /* named: by --figure */
+	struct bench_list sizes;
+	struct bench_number window, turns; /* window: bare puts without their ACK */
 	bool first;
 	gasnet_node_t peer;
 	ptl_process_id_t peer_id;
-	uint64_t largest;          /* longest message */
-	unsigned window;           /* bare puts without their ACK */
 	char *from, *to, *outside; /* memory of this rank */
 	char *there;               /* to of the peer */
-	/* the test */
-	const char *what;
-	uint64_t bytes;
-	uint64_t seed; /* of the content, another one for each batch */
+	uint64_t bytes;            /* of the test */
+	uint64_t seed;             /* of the content, another one for each batch */
 	/* GASNet */
 	gasnet_handle_t handle[UNDER_WAY];
 	size_t under_way;
@@ -53,19 +107,14 @@ struct node {
 	ptl_handle_md_t ping;   /* bytes of from, or at rank 1 of to, without events */
 	ptl_handle_md_t note;
 	uint64_t acked; /* puts so far whose ACK is awaited */
-};
-
-/* A way to move a message.  Rank 0 runs op again and again, and sync at the end. */
-struct way {
-	const char *name;
-	enum side { GASNET, BARE, ALONE } side; /* rank 1 polls, or nothing */
-	void (*op)(struct node *n);
-	void (*sync)(struct node *n);  /* NULL: each op is complete when it returns */
-	void (*serve)(struct node *n); /* rank 1, for each op; NULL: nothing to do */
-	enum lands { NOWHERE, AT_TARGET, AT_BOTH } lands; /* to be checked */
-};
-
-static struct node *served; /* node that the handlers serve */
+	/* a way of the test: ns of an operation in each batch, and of single ones */
+	struct runner {
+		double batch[MOST_TURNS], single[MOST_TURNS * MOST_SINGLE];
+		uint64_t singles;
+	} runner[MOST_WAYS];
+} program = {.sizes = {.most = LARGEST},
+	.window = {64, 1, 1024},
+	.turns = {20, 1, MOST_TURNS}};
 
 static void check(int rc, const char *what)
 {
@@ -77,18 +126,18 @@ static void check(int rc, const char *what)
 /* ---- handlers of active messages ---- */
 
 /* Count an error, and print it. */
-static void wrong(struct node *n, const char *way, uint64_t at)
+static void wrong(struct program *p, const char *what, uint64_t at)
 {
-	bench_wrong(n->b,
-		"%s, %s of %" PRIu64 " bytes: wrong byte at %" PRIu64
+	bench_wrong(&p->b,
+		"%s of %" PRIu64 " bytes: wrong byte at %" PRIu64
 		"; expected what was sent; the library damages data",
-		n->what, way, n->bytes, at);
+		what, p->bytes, at);
 }
 
 static void note(gasnet_token_t token)
 {
 	(void)token;
-	served->notes++;
+	program.notes++;
 }
 
 static void echo_short(gasnet_token_t token)
@@ -104,19 +153,18 @@ static void echo_medium(gasnet_token_t token, void *buf, size_t nbytes)
 static void reply_short(gasnet_token_t token)
 {
 	(void)token;
-	served->replies++;
+	program.replies++;
 }
 
 /* Check the length and the last byte: a copy would cost as much as the message. */
 static void reply_medium(gasnet_token_t token, void *buf, size_t nbytes)
 {
 	const char *got = buf;
-	(void)token;
-	if (nbytes != served->bytes)
-		wrong(served, "length of a reply", nbytes);
-	else if (nbytes && got[nbytes - 1] != served->from[nbytes - 1])
-		wrong(served, "reply", nbytes - 1);
-	served->replies++;
+	if (nbytes != program.bytes)
+		wrong(&program, "length of a reply", nbytes);
+	else if (nbytes && got[nbytes - 1] != program.from[nbytes - 1])
+		wrong(&program, "reply", nbytes - 1);
+	reply_short(token);
 }
 
 static gasnet_handlerentry_t handler[HANDLERS] = {{NOTE, note}, {ECHO_SHORT, echo_short},
@@ -126,11 +174,11 @@ static gasnet_handlerentry_t handler[HANDLERS] = {{NOTE, note}, {ECHO_SHORT, ech
 /* ---- set-up ---- */
 
 /* A segment has two halves: from, and to. */
-static void open_gasnet(struct node *n)
+static void open_node(struct program *p, uint64_t largest)
 {
 	gasnet_seginfo_t segment[2];
 	uint64_t half =
-		(n->largest + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE * GASNET_PAGESIZE;
+		(largest + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE * GASNET_PAGESIZE;
 #ifdef GASNET_SEGMENT_EVERYTHING
 	bench_die(77,
 		"GASNet's segments are EVERYTHING; expected FAST or LARGE; build with "
@@ -139,406 +187,223 @@ static void open_gasnet(struct node *n)
 	check(gasnet_init(NULL, NULL), "gasnet_init");
 	check(gasnet_attach(handler, HANDLERS, 2 * half, 0), "gasnet_attach");
 	check(gasnet_getSegmentInfo(segment, 2), "gasnet_getSegmentInfo");
-	n->peer = gasnet_mynode() ^ 1;
-	n->from = segment[n->peer ^ 1].addr;
-	n->to = n->from + half;
-	n->there = (char *)segment[n->peer].addr + half;
-	n->outside = bench_allocate(n->largest);
-}
-
-static void open_node(struct node *n)
-{
-	n->first = n->b->rank == 0;
-	served = n;
-	open_gasnet(n);
-	n->peer_id = bench_id(n->b, n->b->rank ^ 1);
-	n->acks.eq = bench_queue(n->b, QUEUE);
-	n->pings.eq = bench_queue(n->b, QUEUE);
-	n->acks.may_lose = n->pings.may_lose = BENCH_LOSE_NONE;
-	n->acks.poll = n->pings.poll = true;
-	bench_post(n->b, PORTAL_PUT, BENCH_BITS, PTL_MD_OP_PUT, n->to, n->largest,
+	p->first = p->b.rank == 0;
+	p->peer = gasnet_mynode() ^ 1;
+	p->from = segment[p->peer ^ 1].addr;
+	p->to = p->from + half;
+	p->there = (char *)segment[p->peer].addr + half;
+	p->outside = bench_allocate(largest);
+	p->peer_id = bench_id(&p->b, p->b.rank ^ 1);
+	p->acks.eq = bench_queue(&p->b, QUEUE);
+	p->pings.eq = bench_queue(&p->b, QUEUE);
+	p->acks.may_lose = p->pings.may_lose = BENCH_LOSE_NONE;
+	p->acks.poll = p->pings.poll = true;
+	bench_post(&p->b, PORTAL_PUT, BENCH_BITS, PTL_MD_OP_PUT, p->to, largest,
 		PTL_EQ_NONE);
-	bench_post(n->b, PORTAL_PING, BENCH_BITS, PTL_MD_OP_PUT, n->to, n->largest,
-		n->pings.eq);
-	n->note = bench_bind(n->b, NULL, 0, PTL_EQ_NONE);
+	bench_post(&p->b, PORTAL_PING, BENCH_BITS, PTL_MD_OP_PUT, p->to, largest,
+		p->pings.eq);
+	p->note = bench_bind(&p->b, NULL, 0, PTL_EQ_NONE);
 }
 
-static void begin(struct node *n, const char *what, uint64_t bytes)
-{
-	n->what = what;
-	n->bytes = bytes;
-	/* as the conduit does for its short puts, ask for no SEND_END */
-	ptl_md_t quiet =
-		bench_region(n->b, n->from, bytes, PTL_MD_EVENT_END_DISABLE, n->acks.eq);
-	BENCH_DO(PtlMDBind, n->b->ni, quiet, PTL_RETAIN, &n->out);
-	n->stream = bench_bind(n->b, n->from, bytes, n->acks.eq);
-	n->ping = bench_bind(n->b, n->first ? n->from : n->to, bytes, PTL_EQ_NONE);
-	bench_barrier();
-}
+/* ---- one operation ---- */
 
-static void end(struct node *n)
-{
-	bench_barrier();
-	BENCH_DO(PtlMDUnlink, n->out);
-	BENCH_DO(PtlMDUnlink, n->stream);
-	BENCH_DO(PtlMDUnlink, n->ping);
-}
-
-/* ---- data ---- */
-
-static void fill(struct node *n)
-{
-	n->seed++;
-	if (!n->first)
-		return;
-	perf_fill(n->from, n->bytes, n->seed);
-	perf_fill(n->outside, n->bytes, n->seed);
-}
-
-/* ---- active messages ---- */
-
-static void await_reply(struct node *n)
-{
-	n->replied++;
-	GASNET_BLOCKUNTIL(n->replies == n->replied);
-}
-
-static void am_short(struct node *n)
-{
-	gasnet_AMRequestShort0(n->peer, ECHO_SHORT);
-	await_reply(n);
-}
-
-static void am_medium(struct node *n)
-{
-	gasnet_AMRequestMedium0(n->peer, ECHO_MEDIUM, n->from, n->bytes);
-	await_reply(n);
-}
-
-/* ---- puts of GASNet ---- */
-
-static void put(struct node *n)
-{
-	gasnet_put(n->peer, n->there, n->from, n->bytes);
-}
-
-static void put_outside(struct node *n)
-{
-	gasnet_put_bulk(n->peer, n->there, n->outside, n->bytes);
-}
-
-static void put_nb(struct node *n)
-{
-	n->handle[n->under_way++] =
-		gasnet_put_nb_bulk(n->peer, n->there, n->from, n->bytes);
-}
-
-static void sync_puts(struct node *n)
-{
-	gasnet_wait_syncnb_all(n->handle, n->under_way);
-	n->under_way = 0;
-}
-
-/* ---- bare Portals ---- */
-
-static void start_put(struct node *n, ptl_handle_md_t md)
+static void start_put(struct program *p, ptl_handle_md_t md)
 {
 	int rc;
-	while ((rc = PtlPut(md, PTL_ACK_REQ, n->peer_id, PORTAL_PUT, 0, BENCH_BITS, 0,
+	while ((rc = PtlPut(md, PTL_ACK_REQ, p->peer_id, PORTAL_PUT, 0, BENCH_BITS, 0,
 			0)) == PTL_NO_SPACE)
-		bench_try(&n->acks); /* advances the operations that wait */
+		bench_try(&p->acks); /* advances the operations that wait */
 	bench_check(rc, "PtlPut");
-	n->acked++;
+	p->acked++;
 }
 
-static void sync_acks(struct node *n)
-{
-	bench_await(&n->acks, PTL_EVENT_ACK, n->acked);
-}
-
-static void bare_put(struct node *n)
-{
-	start_put(n, n->out);
-	sync_acks(n);
-}
-
-static void bare_put_nb(struct node *n)
-{
-	if (n->acked >= n->window)
-		bench_await(&n->acks, PTL_EVENT_ACK, n->acked - n->window + 1);
-	start_put(n, n->stream);
-}
-
-static void put_ping(struct node *n, ptl_handle_md_t md)
+static void put_ping(struct program *p, ptl_handle_md_t md)
 {
 	BENCH_DO(
-		PtlPut, md, PTL_NO_ACK_REQ, n->peer_id, PORTAL_PING, 0, BENCH_BITS, 0, 0);
+		PtlPut, md, PTL_NO_ACK_REQ, p->peer_id, PORTAL_PING, 0, BENCH_BITS, 0, 0);
 }
 
-static void await_ping(struct node *n)
+static void await_ping(struct program *p)
 {
-	bench_await(&n->pings, PTL_EVENT_PUT_END, n->pings.seen[PTL_EVENT_PUT_END] + 1);
+	bench_await(&p->pings, PTL_EVENT_PUT_END, p->pings.seen[PTL_EVENT_PUT_END] + 1);
 }
 
-static void bare_ping(struct node *n)
+static void await_reply(struct program *p)
 {
-	put_ping(n, n->ping);
-	await_ping(n);
+	p->replied++;
+	GASNET_BLOCKUNTIL(p->replies == p->replied);
 }
 
-static void bare_pong(struct node *n)
+/* Rank 0 does this again and again, and synchronizes at the end. */
+static inline void operate(struct program *p, enum way way)
 {
-	await_ping(n);
-	put_ping(n, n->ping);
-}
-
-/* ---- one node alone ---- */
-
-static void copy(struct node *n)
-{
-	memcpy(n->to, n->from, n->bytes);
-	__asm__ volatile("" ::: "memory");
-}
-
-static void bind(struct node *n)
-{
-	ptl_handle_md_t md = bench_bind(n->b, n->outside, n->bytes, n->acks.eq);
-	BENCH_DO(PtlMDUnlink, md);
-}
-
-/* ---- the ways ---- */
-
-static const struct way way_put = {"put", GASNET, put, NULL, NULL, AT_TARGET};
-static const struct way way_put_outside = {
-	"put_bulk", GASNET, put_outside, NULL, NULL, AT_TARGET};
-static const struct way way_put_nb = {
-	"put_nb_bulk", GASNET, put_nb, sync_puts, NULL, AT_TARGET};
-static const struct way way_short = {"am_short", GASNET, am_short, NULL, NULL, NOWHERE};
-static const struct way way_medium = {
-	"am_medium", GASNET, am_medium, NULL, NULL, NOWHERE};
-static const struct way way_bare_put = {
-	"bare_put_ack", BARE, bare_put, NULL, NULL, AT_TARGET};
-static const struct way way_bare_put_nb = {
-	"bare_puts", BARE, bare_put_nb, sync_acks, NULL, AT_TARGET};
-static const struct way way_bare_ping = {
-	"two_bare_puts", BARE, bare_ping, NULL, bare_pong, AT_BOTH};
-static const struct way way_copy = {"memcpy", ALONE, copy, NULL, NULL, NOWHERE};
-static const struct way way_bind = {"bind_unlink", ALONE, bind, NULL, NULL, NOWHERE};
-
-/* ---- behind a batch ---- */
-
-static void tell(struct node *n, enum side side)
-{
-	if (side == GASNET)
-		gasnet_AMRequestShort0(n->peer, NOTE);
-	else
-		put_ping(n, n->note);
-}
-
-/* Rank 0 says that the batch is over, and waits until rank 1 has checked its data. */
-static void meet(struct node *n, const struct way *way)
-{
-	if (way->side == ALONE)
-		return;
-	if (n->first)
-		tell(n, way->side);
-	if (way->side == GASNET) {
-		n->noted++;
-		GASNET_BLOCKUNTIL(n->notes == n->noted);
-	} else {
-		await_ping(n);
+	switch (way) {
+	case PUT:
+		gasnet_put(p->peer, p->there, p->from, p->bytes);
+		break;
+	case PUT_BULK:
+		gasnet_put_bulk(p->peer, p->there, p->outside, p->bytes);
+		break;
+	case PUT_NB:
+		p->handle[p->under_way++] =
+			gasnet_put_nb_bulk(p->peer, p->there, p->from, p->bytes);
+		break;
+	case AM_SHORT:
+		gasnet_AMRequestShort0(p->peer, ECHO_SHORT);
+		await_reply(p);
+		break;
+	case AM_MEDIUM:
+		gasnet_AMRequestMedium0(p->peer, ECHO_MEDIUM, p->from, p->bytes);
+		await_reply(p);
+		break;
+	case BARE_PUT:
+		start_put(p, p->out);
+		bench_await(&p->acks, PTL_EVENT_ACK, p->acked);
+		break;
+	case BARE_PUTS:
+		if (p->acked >= p->window.value)
+			bench_await(
+				&p->acks, PTL_EVENT_ACK, p->acked - p->window.value + 1);
+		start_put(p, p->stream);
+		break;
+	case BARE_PINGS:
+		put_ping(p, p->ping);
+		await_ping(p);
+		break;
+	case COPY:
+		memcpy(p->to, p->from, p->bytes);
+		__asm__ volatile("" ::: "memory");
+		break;
+	default: /* BIND */
+		BENCH_DO(
+			PtlMDUnlink, bench_bind(&p->b, p->outside, p->bytes, p->acks.eq));
 	}
-	bool lands = way->lands == AT_BOTH || (way->lands == AT_TARGET && !n->first);
-	uint64_t at = lands ? perf_differs_at(n->to, n->bytes, 0, n->seed) : n->bytes;
-	if (at < n->bytes)
-		wrong(n, way->name, at);
-	if (!n->first)
-		tell(n, way->side);
 }
 
-/* One way of a test: ns of an operation in each batch, and of single ones. */
-struct runner {
-	const struct way *way;
-	double batch[MOST_TURNS], single[MOST_TURNS * MOST_SINGLE];
-	uint64_t singles;
-};
-
-/* How a figure shows a way. */
-struct curve {
-	const struct way *way;
-	const char *value, *p99; /* names of its columns */
-	enum { US, NS, MIB } unit;
-};
-
-/* The first curve is compared with the second one. */
-struct figure {
-	const char *name, *ratio;
-	struct curve curve[MOST_WAYS];
-	bool streams;
-	uint64_t least, most; /* sizes that it can have */
-	uint64_t size[SIZES]; /* those by default, up to a zero behind the first */
-};
-
-enum { FIGURES = 4 };
-#define LARGE                                                                            \
-	{                                                                                \
-		1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10,        \
-			128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20                \
-	}
-
-static const char *const figure_name[FIGURES] = {"2", "3", "4", "5"};
-
-static const struct figure figures[FIGURES] = {
-	{"2", "put_per_bare",
-		{{&way_put, "put_us", "put_p99_us", US},
-			{&way_bare_put, "bare_us", "bare_p99_us", US},
-			{&way_short, "short_us", "short_p99_us", US}},
-		false, 1, LARGEST, {1, 2, 4, 8, 16, 17, 32, 64, 128, 256, 512, 1024}},
-	{"3", "per_bare",
-		{{&way_put_nb, "put_MB_per_s", "put_p99_MB", MIB},
-			{&way_bare_put_nb, "bare_MB_per_s", "bare_p99_MB", MIB},
-			{&way_copy, "memcpy_MB_per_s", "memcpy_p99_MB", MIB}},
-		true, 1, LARGEST, LARGE},
-	{"4", "medium_per_two",
-		{{&way_medium, "medium_us", "medium_p99_us", US},
-			{&way_bare_ping, "two_bare_us", "two_p99_us", US}},
-		false, 0, gasnet_AMMaxMedium(),
-		{0, 1, 2, 4, 8, 16, 17, 32, 64, 128, 256, 512, 1024,
-			gasnet_AMMaxMedium()}},
-	{"5", "put_per_bind",
-		{{&way_put_outside, "put_MB_per_s", "put_p99_MB", MIB},
-			{&way_bind, "bind_ns", "bind_p99_ns", NS}},
-		false, 1, LARGEST, LARGE},
-};
-
-struct program {
-	struct bench b;
-	struct node n;
-	bool figure[FIGURES], named; /* named: by --figure */
-	struct bench_list sizes;
-	struct bench_number window, turns;
-	const char *lines; /* name of a file, or NULL */
-	FILE *out;
-	struct runner runner[MOST_WAYS];
-};
+static void repeat(struct program *p, enum way way, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		operate(p, way);
+	if (way == PUT_NB)
+		gasnet_wait_syncnb_all(p->handle, p->under_way);
+	else if (way == BARE_PUTS)
+		bench_await(&p->acks, PTL_EVENT_ACK, p->acked);
+	p->under_way = 0;
+}
 
 /* ---- turns ---- */
 
-static void repeat(struct program *p, const struct way *way, uint64_t count)
+static void tell(struct program *p, enum side side)
 {
-	for (uint64_t i = 0; i < count; i++)
-		way->op(&p->n);
-	if (way->sync)
-		way->sync(&p->n);
+	if (side == GASNET)
+		gasnet_AMRequestShort0(p->peer, NOTE);
+	else
+		put_ping(p, p->note);
 }
 
-static void one_turn(struct program *p, struct runner *r, uint64_t turn, uint64_t count)
+/* Rank 0 says that the batch is over, and waits until rank 1 has checked its data. */
+static void meet(struct program *p, enum way way)
 {
-	const struct way *way = r->way;
-	uint64_t some = count / 4 + 1;
-	uint64_t singles = way->sync ? 0 : some < MOST_SINGLE ? some : MOST_SINGLE;
-	fill(&p->n);
-	if (p->n.first) {
-		repeat(p, way, count / 16 + 1); /* warm */
+	enum side side = facts[way].side;
+	bool lands = facts[way].lands == AT_BOTH ||
+		     (facts[way].lands == AT_TARGET && !p->first);
+	if (side == ALONE)
+		return;
+	if (p->first)
+		tell(p, side);
+	if (side == GASNET) {
+		p->noted++;
+		GASNET_BLOCKUNTIL(p->notes == p->noted);
+	} else {
+		await_ping(p);
+	}
+	uint64_t at = lands ? perf_differs_at(p->to, p->bytes, 0, p->seed) : p->bytes;
+	if (at < p->bytes)
+		wrong(p, facts[way].name, at);
+	if (!p->first)
+		tell(p, side);
+}
+
+static void one_turn(struct program *p, const struct figure *f, unsigned k, uint64_t turn,
+	uint64_t count)
+{
+	struct runner *r = &p->runner[k];
+	enum way way = f->way[k];
+	uint64_t warm = count / 16 + 1, some = count / 4 + 1;
+	uint64_t singles = facts[way].streams   ? 0
+			   : some < MOST_SINGLE ? some
+						: MOST_SINGLE;
+	p->seed++;
+	if (p->first) {
+		perf_fill(p->from, p->bytes, p->seed);
+		perf_fill(p->outside, p->bytes, p->seed);
+		repeat(p, way, warm);
 		double t = bench_now_ns();
 		repeat(p, way, count);
 		r->batch[turn] = (bench_now_ns() - t) / (double)count;
 		for (uint64_t i = 0; i < singles; i++) {
 			t = bench_now_ns();
-			way->op(&p->n);
+			operate(p, way);
 			r->single[r->singles++] = bench_now_ns() - t;
 		}
-	} else if (way->serve) {
-		for (uint64_t i = 0; i < count / 16 + 1 + count + singles; i++)
-			way->serve(&p->n);
 	}
-	meet(&p->n, way);
-}
-
-static unsigned ways_of(const struct figure *f)
-{
-	unsigned n = 0;
-	while (n < MOST_WAYS && f->curve[n].way)
-		n++;
-	return n;
-}
-
-/* Return the operations of a batch: 1 to 5 ms of them. */
-static uint64_t count_of(const struct program *p, const struct figure *f, uint64_t bytes)
-{
-	uint64_t count = ((uint64_t)16 << 20) / (bytes ? bytes : 1);
-	if (p->b.quick)
-		return 16;
-	if (!f->streams)
-		count /= 4;
-	return count > 1000 ? 1000 : count < 16 ? 16 : count;
-}
-
-/* The order rotates, so that a slow drift does not show in the ratios. */
-static void take_turns(struct program *p, const struct figure *f, uint64_t bytes)
-{
-	unsigned ways = ways_of(f);
-	uint64_t count = count_of(p, f, bytes);
-	for (unsigned k = 0; k < ways; k++) {
-		p->runner[k].way = f->curve[k].way;
-		p->runner[k].singles = 0;
-		one_turn(p, &p->runner[k], 0, count / 4 + 1); /* warm */
-		p->runner[k].singles = 0;
+	for (uint64_t i = warm + count + singles; !p->first && way == BARE_PINGS && i;
+		i--) {
+		await_ping(p);
+		put_ping(p, p->ping);
 	}
-	for (uint64_t i = 0; i < p->turns.value; i++)
-		for (unsigned k = 0; k < ways; k++)
-			one_turn(p, &p->runner[(k + i) % ways], i, count);
+	meet(p, way);
 }
 
-/* ---- results ---- */
-
-static double in_unit(const struct curve *c, uint64_t bytes, double ns)
-{
-	return c->unit == US   ? ns / 1e3
-	       : c->unit == NS ? ns
-			       : (double)bytes / ns * 1e9 / (1 << 20);
-}
-
-/* Print the row and the lines of a size.  Where no single operations are timed, p99 is
- * that of the batches.  A ratio is that of the first way's time to another one's. */
-static void show(struct program *p, const struct figure *f, uint64_t bytes)
-{
-	struct bench_cell cells[MOST_CELLS] = {
-		BENCH_TEXT("figure", f->name), BENCH_COUNT("bytes", bytes)};
-	unsigned ways = ways_of(f), n = 2;
-	uint64_t turns = p->turns.value;
-	double ratio[MOST_WAYS];
-	for (unsigned k = 0; k < ways; k++)
-		ratio[k] = bench_ratio(p->runner[0].batch, p->runner[k].batch, turns);
-	for (unsigned k = 0; k < ways; k++) {
-		const struct curve *c = &f->curve[k];
-		struct runner *r = &p->runner[k];
-		struct bench_stat s = bench_stat_of(r->batch, turns);
-		double p99 =
-			r->singles ? bench_stat_of(r->single, r->singles).p99 : s.p99;
-		int digits = c->unit == US ? 3 : 1;
-		cells[n++] = (struct bench_cell)BENCH_REAL(
-			c->value, in_unit(c, bytes, s.p50), digits);
-		cells[n++] = (struct bench_cell)BENCH_REAL(
-			c->p99, in_unit(c, bytes, p99), digits);
-		if (p->out)
-			fprintf(p->out, "%s\t%s\t%llu\t%.1f\t%.1f\t%.4f\n", f->name,
-				c->way->name, (unsigned long long)bytes, s.p50, p99,
-				ratio[k]);
-	}
-	cells[n++] = (struct bench_cell)BENCH_REAL(
-		f->ratio, f->streams ? 1 / ratio[1] : ratio[1], 3);
-	bench_row(&p->b, cells);
-}
-
+/* Run the turns of a figure at one size; rank 0 prints a row for each way.  Where no
+ * single operations are timed, p99 is that of the batches. */
 static void test(struct program *p, const struct figure *f, uint64_t bytes)
 {
-	begin(&p->n, f->curve[0].way->name, bytes);
-	take_turns(p, f, bytes);
-	end(&p->n);
-	if (p->b.rank == 0)
-		show(p, f, bytes);
+	bool streams = facts[f->way[0]].streams;
+	unsigned ways = f->way[2] ? 3 : 2;
+	/* operations of a batch: 1 to 5 ms of them */
+	uint64_t count = ((uint64_t)(streams ? 16 : 4) << 20) / (bytes ? bytes : 1);
+	count = p->b.quick || count < 16 ? 16 : count > 1000 ? 1000 : count;
+	/* as the conduit does for its short puts, ask for no SEND_END */
+	ptl_md_t quiet =
+		bench_region(&p->b, p->from, bytes, PTL_MD_EVENT_END_DISABLE, p->acks.eq);
+	BENCH_DO(PtlMDBind, p->b.ni, quiet, PTL_RETAIN, &p->out);
+	p->stream = bench_bind(&p->b, p->from, bytes, p->acks.eq);
+	p->ping = bench_bind(&p->b, p->first ? p->from : p->to, bytes, PTL_EQ_NONE);
+	p->bytes = bytes;
+	bench_barrier();
+	for (unsigned k = 0; k < ways; k++) {
+		one_turn(p, f, k, 0, count / 4 + 1); /* warm */
+		p->runner[k].singles = 0;
+	}
+	/* the order rotates, so that a slow drift does not show in the ratios */
+	for (uint64_t i = 0; i < p->turns.value; i++)
+		for (unsigned k = 0; k < ways; k++)
+			one_turn(p, f, (unsigned)(k + i) % ways, i, count);
+	bench_barrier();
+	BENCH_DO(PtlMDUnlink, p->out);
+	BENCH_DO(PtlMDUnlink, p->stream);
+	BENCH_DO(PtlMDUnlink, p->ping);
+	double ratio[MOST_WAYS];
+	for (unsigned k = 0; k < ways; k++)
+		ratio[k] = bench_ratio(
+			p->runner[0].batch, p->runner[k].batch, p->turns.value);
+	for (unsigned k = 0; k < ways && p->first; k++) {
+		struct runner *r = &p->runner[k];
+		struct bench_stat s = bench_stat_of(r->batch, p->turns.value);
+		double p99 =
+			r->singles ? bench_stat_of(r->single, r->singles).p99 : s.p99;
+		BENCH_ROW(&p->b, BENCH_TEXT("figure", figure_name[f - figures]),
+			BENCH_TEXT("          way", facts[f->way[k]].name),
+			BENCH_COUNT("bytes", bytes), BENCH_REAL("p50_ns", s.p50, 1),
+			BENCH_REAL("p99_ns", p99, 1),
+			BENCH_REAL(
+				"MB_per_s", (double)bytes / s.p50 * 1e9 / (1 << 20), 1),
+			BENCH_REAL("ratio", ratio[k], 4));
+	}
 }
+
+/* ---- options ---- */
 
 /* Store the sizes of a figure: those of --sizes that it can have, or its own. */
 static unsigned sizes_of(const struct program *p, const struct figure *f, uint64_t *size)
@@ -551,8 +416,6 @@ static unsigned sizes_of(const struct program *p, const struct figure *f, uint64
 		size[n++] = f->size[i];
 	return n;
 }
-
-/* ---- options ---- */
 
 static const char about[] =
 	"usage: yod -sz 2 gasnetperf [options]\n"
@@ -568,14 +431,11 @@ static const char legend[] =
 	"figure 5  a blocking put_bulk from outside of the segment, bind and unlink\n"
 	"Medians of the turns, and p99 of single operations (figure 3: of turns).  MB "
 	"is\n"
-	"2^20 bytes.  Ratios: of times, in figure 3 of bandwidths.\n";
+	"2^20 bytes.  ratio: of the first way's time to that of this way.\n";
 
 static void options(struct program *p, int argc, char **argv)
 {
 	struct bench_words words = {figure_name, FIGURES, p->figure};
-	p->sizes.most = LARGEST;
-	p->window = (struct bench_number){64, 1, 1024};
-	p->turns = (struct bench_number){20, 1, MOST_TURNS};
 	const struct bench_option rows[] = {
 		{"figure", "LIST", "default all", bench_set_words, &words},
 		{"sizes", "LIST",
@@ -586,9 +446,6 @@ static void options(struct program *p, int argc, char **argv)
 			bench_set_number, &p->window},
 		{"turns", "N", "batches of each way in a test; default 20",
 			bench_set_number, &p->turns},
-		{"lines", "FILE",
-			"also write figure, way, bytes, ns of p50, of p99, and ratio",
-			bench_set_text, &p->lines},
 		{0}};
 	bench_options(&p->b, rows, argc, argv);
 	for (unsigned k = 0; k < FIGURES; k++)
@@ -596,6 +453,7 @@ static void options(struct program *p, int argc, char **argv)
 	bench_all_words(&words);
 	if (p->b.quick)
 		p->turns.value = 2;
+	bench_want_ranks(&p->b, 2, 2);
 }
 
 /* Return the largest size.  All ranks leave if a figure that is named has none of the
@@ -612,37 +470,26 @@ static uint64_t check_sizes(struct program *p)
 			bench_refuse(&p->b,
 				"--sizes: %" PRIu64 " with --figure %s; expected %" PRIu64
 				" to %" PRIu64 "; give a size there, or other figures",
-				p->sizes.at[0], f->name, f->least, f->most);
+				p->sizes.at[0], figure_name[k], f->least, f->most);
 	}
 	return most;
 }
 
 int main(int argc, char **argv)
 {
+	struct program *p = &program;
 	uint64_t size[BENCH_LIST];
-	static struct program p = {
-		.b = {.program = "gasnetperf", .about = about, .legend = legend}};
-	options(&p, argc, argv);
-	bench_want_ranks(&p.b, 2, 2);
-	if (p.lines && p.b.rank == 0 && !(p.out = fopen(p.lines, "we")))
-		bench_die(2, "--lines: '%s' cannot be written: %s; expected a file",
-			p.lines, strerror(errno));
-	p.n.b = &p.b;
-	p.n.largest = check_sizes(&p);
-	p.n.window = (unsigned)p.window.value;
-	open_node(
-		&p.n); /* before bench_begin pins this thread: the conduit counts CPUs */
-	bench_begin(&p.b);
-	for (unsigned k = 0; k < FIGURES; k++)
-		for (unsigned i = 0, n = sizes_of(&p, &figures[k], size);
-			p.figure[k] && i < n; i++)
-			test(&p, &figures[k], size[i]);
-	int status = bench_end(&p.b);
-	if (p.out && (ferror(p.out) | fclose(p.out))) {
-		fprintf(stderr, "gasnetperf: --lines: '%s' cannot be written: %s\n",
-			p.lines, strerror(errno));
-		status = 1;
+	p->b = (struct bench){.program = "gasnetperf", .about = about, .legend = legend};
+	options(p, argc, argv);
+	/* before bench_begin pins this thread: the conduit counts CPUs */
+	open_node(p, check_sizes(p));
+	bench_begin(&p->b);
+	for (unsigned k = 0; k < FIGURES; k++) {
+		unsigned n = p->figure[k] ? sizes_of(p, &figures[k], size) : 0;
+		for (unsigned i = 0; i < n; i++)
+			test(p, &figures[k], size[i]);
 	}
+	int status = bench_end(&p->b);
 	bench_barrier();
 	gasnet_exit(status); /* closes the network, too */
 }

@@ -249,24 +249,10 @@ static void *be_thread(void *arg)
 	return NULL;
 }
 
-/* Return the time from the first thread's start to the last one's end. */
-static double run_threads(unsigned count)
-{
-	double begin = 0, end = 0;
-	for (unsigned i = 0; i < count; i++)
-		if (pthread_create(&thread[i].id, NULL, be_thread, &thread[i]) != 0)
-			peer_die("no thread %u; expected that %u can be made", i, count);
-	for (unsigned i = 0; i < count; i++) {
-		pthread_join(thread[i].id, NULL);
-		begin = i && begin < thread[i].begin ? begin : thread[i].begin;
-		end = end > thread[i].end ? end : thread[i].end;
-	}
-	return end - begin;
-}
-
 double peer_threads_run(
 	const struct peer_threads *t, uint64_t count, const struct peer_plan *p)
 {
+	double begin = 0, end = 0; /* the first thread's start, and the last one's end */
 	threads_plan = *p;
 	peer_last_round = peer_plan_rounds(p) - 1;
 	pthread_barrier_init(&threads_start, NULL, (unsigned)count);
@@ -275,43 +261,45 @@ double peer_threads_run(
 		t->open(i);
 	}
 	t->meet();
-	double ns = run_threads((unsigned)count);
+	for (unsigned i = 0; i < count; i++)
+		if (pthread_create(&thread[i].id, NULL, be_thread, &thread[i]) != 0)
+			peer_die("no thread %u; expected that %" PRIu64 " can be made", i,
+				count);
+	for (unsigned i = 0; i < count; i++) {
+		pthread_join(thread[i].id, NULL);
+		begin = i && begin < thread[i].begin ? begin : thread[i].begin;
+		end = end > thread[i].end ? end : thread[i].end;
+	}
 	t->meet();
 	for (unsigned i = 0; i < count; i++)
 		t->close(i);
 	pthread_barrier_destroy(&threads_start);
-	return ns / (double)(p->batches * p->each);
+	return (end - begin) / (double)(p->batches * p->each);
 }
 
 /* ---- tests and arguments ---- */
 
-static double value_of(const struct peer_test *t, uint64_t x, double ns)
-{
-	if (!strcmp(t->name, "stream"))
-		return (double)x * 1e3 * t->parts / ns;
-	bool is_rate = !strcmp(t->name, "rate") || !strcmp(t->name, "faa");
-	return is_rate ? t->parts * 1e3 / ns : ns / t->parts;
-}
-
 static double measure(
 	const struct peer *peer, const struct peer_test *t, uint64_t x, bool quick)
 {
-	struct peer_plan p = peer_plan_of(quick, t->parts == PEER_WINDOW, x);
+	struct peer_plan p = peer->plan ? peer->plan(t, x, quick)
+					: peer_plan_of(quick, t->parts == PEER_WINDOW, x);
 	bool step = !strcmp(t->name, "step");
-	if (peer->plan)
-		p = peer->plan(t, x, quick);
 	double ns;
 	if (t->run)
 		return t->run(x, quick);
 	peer_last_round = peer_plan_rounds(&p) - 1;
-	if (peer->forks)
-		return value_of(t, x, peer_job(t, 2, x, &p));
-	if (t->open)
+	if (t->open && !peer->forks)
 		t->open(step ? 0 : x);
-	ns = step ? step_of(&p, t->rounds, x) : peer_timed(&p, t->rounds, x);
-	if (t->close)
+	ns = peer->forks ? peer_job(t, 2, x, &p)
+	     : step      ? step_of(&p, t->rounds, x)
+			 : peer_timed(&p, t->rounds, x);
+	if (t->close && !peer->forks)
 		t->close(x);
-	return value_of(t, x, ns);
+	if (!strcmp(t->name, "stream"))
+		return (double)x * 1e3 * t->parts / ns;
+	bool is_rate = !strcmp(t->name, "rate") || !strcmp(t->name, "faa");
+	return is_rate ? t->parts * 1e3 / ns : ns / t->parts;
 }
 
 static void run_test(const struct peer *peer, const char *name, uint64_t x, bool quick)

@@ -70,7 +70,6 @@ def joined(values):
 
 def picked(who, program, rows):
     """Return rows of who, test, x, value; texts of a row may have blanks behind them."""
-    rows = [{key.rstrip(): value for key, value in row.items()} for row in rows]
     return [(who, test, row.get(x, x), row[value]) for row in rows for test, x, value, key, text in PICKS[program]
             if not key or row[key].rstrip() == text]
 
@@ -173,10 +172,7 @@ class Ucx:
 
     def __init__(self, name, transport):
         self.name, self.env = name, {"UCX_TLS": transport}
-        source = "#include <ucp/api/ucp.h>\nint main(void) { return 0; }\n"
-        self.api = have("cc") and subprocess.run(
-            ["cc", "-x", "c", "-", "-o", "/dev/null", "-lucp", "-lucs"], input=source, text=True,
-            stderr=subprocess.DEVNULL, check=False).returncode == 0
+        self.api = run.compiles("cc", "ucp/api/ucp.h", "return 0;", "-lucp", "-lucs")
         self.tests = [*self.PERF, *(self.API if self.api else [])]
         self.lacks = "" if self.api else (f"{joined(self.API)} of ucx and ucx-sysv: no headers of UCX, or no "
                                           "compiler; Debian: apt-get install libucx-dev gcc")
@@ -188,11 +184,7 @@ class Ucx:
     def build(self, turn):
         self.program = turn.work / "peer_ucx"
         if self.api and not self.program.exists():
-            try:
-                output(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O3", run.BENCH / "compare/peer.c",
-                        *sorted((run.BENCH / "compare/ucx").glob("*.c")), "-o", self.program, "-lucp", "-lucs"])
-            except Failed as why:
-                run.die(1, why)
+            run.build(self.program, "cc", (run.BENCH / "compare/ucx").glob("*.c"), "-lucp", "-lucs")
 
     def perftest(self, turn, test, size):
         name, column, factor = self.PERF[test]

@@ -156,14 +156,11 @@ def parts(lab):
 
 # ---- the match list ----
 
-def one_depth(lab, env):
-    """Run matchperf once.  Return {depth: ns}."""
-    options = ["--list", "exact", "--hit", "end", "--depth", ",".join(map(str, DEPTHS))]
-    return {row["depth"]: row["p50_ns"] for row in lab.job("matchperf", options, env)}
-
-
 def depth(lab):
-    seen = lab.turns({side: partial(one_depth, lab, env)
+    def once(env):
+        options = ["--list", "exact", "--hit", "end", "--depth", ",".join(map(str, DEPTHS))]
+        return {row["depth"]: row["p50_ns"] for row in lab.job("matchperf", options, env)}
+    seen = lab.turns({side: partial(once, env)
                       for side, env in sides(lab, {"indexed": [], "walked": ["index"]}).items()})
     curves = {side: list(ns.items()) for side, ns in seen.items()}
     last, first = DEPTHS[-1], DEPTHS[0]

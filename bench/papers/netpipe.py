@@ -80,14 +80,6 @@ def one_netpipe(lab, program, test, side):
     return dict(sorted(points.items()))
 
 
-def note(reason):
-    if not reason:
-        return ("NetPIPE itself reports the best of three trials, and sends from the buffer into which "
-                "it receives; portalperf reports the median of seven trials. Both run in turns, and the "
-                "medians of the rounds are shown.")
-    return f"NetPIPE itself is not among the curves ({reason})."
-
-
 # ---- the figures
 
 def ways(test):
@@ -118,24 +110,17 @@ def gain(of, side):
 
 def steps(side, name, of):
     """Return the verdicts on puts of 12 and 16 bytes; 24 take a second cell in each mode."""
+    judge, a = (has_step, "a") if side == "generic" else (has_no_step, "no")
     for test, words, way in (("put", "A put has", ""), (BIDIR, "Bidirectional puts have", " each way")):
-        if side == "generic":
-            yield has_step(f"{words} a step behind {INLINE} bytes{way}{name}", of[side, test], INLINE)
-        else:
-            yield has_no_step(f"{words} no step behind {INLINE} bytes{way}{name}", of[side, test], INLINE)
-
-
-def dominated(name, of):
-    """Return the verdict on the streams of generic mode."""
-    here, there = gain(of, "generic"), gain(of, "accelerated")
-    return under("Interrupts dominate a stream: it gains less than in accelerated mode, at 8 "
-                 f"bytes{name}", here / there, 1, f"{here:.2f} and {there:.2f} times as fast as a ping-pong")
+        yield judge(f"{words} {a} step behind {INLINE} bytes{way}{name}", of[side, test], INLINE)
 
 
 def latency_verdicts(side, name, of):
     yield from steps(side, name, of)
     if side == "generic":
-        yield dominated(name, of)
+        here, there = gain(of, "generic"), gain(of, "accelerated")
+        yield under("Interrupts dominate a stream: it gains less than in accelerated mode, at 8 bytes" + name,
+                    here / there, 1, f"{here:.2f} and {there:.2f} times as fast as a ping-pong")
         return
     stream = of[side, "streaming put"]
     small = between(1, SMALL, stream)
@@ -159,12 +144,8 @@ def latency(measured, side, notes):
         each(measured, lambda name, of: latency_verdicts(side, name, of)))
 
 
-def peak(points):
-    return by_rounds(lambda curve: max(mb for _, mb in curve), points)
-
-
 def twice(side, name, of):
-    one, both = (peak(of[side, test]) for test in ("put", BIDIR))
+    one, both = (by_rounds(lambda curve: max(mb for _, mb in curve), of[side, test]) for test in ("put", BIDIR))
     return within(f"Bidirectional puts deliver twice the bandwidth, within 20 %{name}", both / one / 2, 0.2,
                   f"{both / one:.2f} times {one:.0f} MB/s, in the peaks")
 
@@ -175,13 +156,6 @@ def halves(of, side):
             for test in ("put", BIDIR)]
 
 
-def fewer(name, of):
-    """Return the verdicts on half of the peak in both modes."""
-    for less, more, word in zip(halves(of, "accelerated"), halves(of, "generic"), ("a put", BIDIR + "s")):
-        yield under(f"Half of the peak of {word} needs fewer bytes than in generic mode{name}", less / more,
-                    1, f"{size_text(less)} and {size_text(more)}")
-
-
 def bandwidth_verdicts(side, name, of):
     yield twice(side, name, of)
     one, both = halves(of, side)
@@ -190,7 +164,9 @@ def bandwidth_verdicts(side, name, of):
     yield ahead(f"A put has more bandwidth than a get, 1 to 100 KiB{name}", of[side, "put"], of[side, "get"],
                 between(*MEDIUM, of[side, "get"]))
     if side == "accelerated":
-        yield from fewer(name, of)
+        for less, more, word in zip(halves(of, side), halves(of, "generic"), ("a put", BIDIR + "s")):
+            yield under(f"Half of the peak of {word} needs fewer bytes than in generic mode{name}", less / more, 1,
+                        f"{size_text(less)} and {size_text(more)}")
 
 
 def rates(measured, side, notes):
@@ -220,7 +196,10 @@ def measure(lab, program):
 
 def figures(lab):
     program, reason = build(lab)
+    note = (f"NetPIPE itself is not among the curves ({reason})." if reason else
+            "NetPIPE itself reports the best of three trials, and sends from the buffer into which it receives; "
+            "portalperf reports the median of seven trials. Both run in turns, and the medians of the rounds are shown.")
     measured = measure(lab, program)
     for draw, of in ((latency, measured), (rates, streams(measured))):
         for side in SIDES:
-            yield draw(of, side, note(reason))
+            yield draw(of, side, note)

@@ -136,16 +136,6 @@ def interrupts(lab, sides):
                        seen[n, n], seen[n, n + 1])
 
 
-def payload_verdicts(measured):
-    for n in INLINE[1:]:
-        yield has_step(f"Generic mode has a step behind {n} bytes with {n} bytes inline, from {n} to {n + 1} "
-                       "bytes", measured[inline(n)], n)
-    for n in (12, 32):
-        yield has_no_step(f"Accelerated mode has no step behind {n} bytes, from {n} to {n + 1} bytes",
-                          measured["accelerated"], n)
-    yield saved(measured[inline(0)], measured[inline(12)])
-
-
 def payload(lab):
     sides = {inline(n): {"PTL3_MATCH": f"host/inline={n}"} for n in INLINE}
     sides["accelerated"] = ACCELERATED
@@ -159,7 +149,11 @@ def payload(lab):
          "its own."],
         "bytes", "microseconds",
         [Curve(side, microseconds(points), side == "accelerated") for side, points in measured.items()],
-        [*payload_verdicts(measured), *interrupts(lab, sides)],
+        [*(has_step(f"Generic mode has a step behind {n} bytes with {n} bytes inline, from {n} to {n + 1} bytes",
+                    measured[inline(n)], n) for n in INLINE[1:]),
+         *(has_no_step(f"Accelerated mode has no step behind {n} bytes, from {n} to {n + 1} bytes",
+                       measured["accelerated"], n) for n in (12, 32)),
+         saved(measured[inline(0)], measured[inline(12)]), *interrupts(lab, sides)],
         notes=[f"From {OWN_CELL} to {OWN_CELL + 1} bytes accelerated mode takes {own:.2f} times the time."])
 
 

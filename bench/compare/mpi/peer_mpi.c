@@ -11,15 +11,11 @@
  * messages never come.  A window of faa is MPI_Fetch_and_op and a flush.
  *
  * For bench/gasnetfigures, with "figures" as WHO, it has the curves of MPI in the figures
- * that gasnetperf measures, and prints the lines of gasnetperf --lines: figure, way,
- * bytes, ns of the median of the batches, ns of p99 of single operations, 0.
- *
- *	ack	figure 2: Ping-Ack, bytes out and none back: the least that a put over
- *		MPI can cost
- *	amput	figure 2: a put by messages: a header and the bytes, which the target
- *		copies to their place, and none back
- *	bw	figure 3: 64 MPI_Isend under way, and an answer, as osu_bw does
- *	pingpong	figure 4: bytes there and back
+ * that gasnetperf measures: figure 2, Ping-Ack, the least that a put over MPI can cost, and
+ * a put by messages (amput), a header and the bytes, which the target copies to their
+ * place; figure 3, 64 MPI_Isend under way and an answer, as osu_bw does; figure 4, bytes
+ * there and back.  It prints lines of figure, way, bytes, ns of the median of the batches,
+ * ns of p99 of single operations, 0.
  *
  * comm, tx and rx belong to the thread: each thread of the pattern threads has its own.
  */

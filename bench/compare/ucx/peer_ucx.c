@@ -4,10 +4,8 @@
  *
  *	peer_ucx WHO quick|full test=list ...
  *
- *	ack	ns	ucp_put_nbx of x bytes, and ucp_ep_flush_nbx
- *	get	ns	ucp_get_nbx of x bytes
- *	am	ns	an active message (ucp_am_send_nbx), and its reply
- *	eqget	ns	ucp_worker_progress where nothing is to be done
+ * ack is ucp_put_nbx and ucp_ep_flush_nbx, get ucp_get_nbx, am ucp_am_send_nbx with a
+ * reply, and eqget ucp_worker_progress where nothing is to be done.
  *
  * The other rank makes progress meanwhile.  UCX allocates the memory of put and get, so
  * that its shared memory reaches it.
@@ -181,24 +179,20 @@ static void open_worker(void)
 		.features = UCP_FEATURE_RMA | UCP_FEATURE_AM};
 	ucp_worker_params_t single = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
 		.thread_mode = UCS_THREAD_MODE_SINGLE};
+	ucp_mem_map_params_t map = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+						  UCP_MEM_MAP_PARAM_FIELD_FLAGS,
+		.length = MEMORY,
+		.flags = UCP_MEM_MAP_ALLOCATE};
+	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
 	ucp_config_t *config;
 	UCX_DO(ucp_config_read, NULL, NULL, &config);
 	UCX_DO(ucp_init, &params, config, &context);
 	ucp_config_release(config);
 	UCX_DO(ucp_worker_create, context, &single, &worker);
-}
-
-static void map_memory(void)
-{
-	ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-						     UCP_MEM_MAP_PARAM_FIELD_FLAGS,
-		.length = MEMORY,
-		.flags = UCP_MEM_MAP_ALLOCATE};
-	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
-	UCX_DO(ucp_mem_map, context, &params, &memory);
+	UCX_DO(ucp_mem_map, context, &map, &memory);
 	UCX_DO(ucp_mem_query, memory, &attr);
+	memset(attr.address, 0, MEMORY);
 	bytes_of_memory = attr.address;
-	memset(bytes_of_memory, 0, MEMORY);
 }
 
 static void copy_name(char to[NAME], const void *from, size_t bytes, const char *what)
@@ -225,7 +219,6 @@ static void open_rank(uint64_t x)
 {
 	struct name *other = &names[!peer_rank];
 	open_worker();
-	map_memory();
 	am_open(x);
 	handle_messages();
 	tell_names(&names[peer_rank]);
