@@ -2,11 +2,6 @@
 /*
  * bench - the common functions of the benchmark programs
  *
- *	measure.h	clock and percentiles, also for programs without libportals
- *	bench_opt.c	options, by a table
- *	bench_node.c	start, barrier, leave; descriptors, events, results to rank 0
- *	bench_report.c	lines of errors, warnings, table, JSON
- *
  * A program calls bench_options, bench_begin, then bench_row on rank 0 for
  * each result, and bench_finish.  Wrong data are counted with bench_wrong; they make the
  * status 1.  All ranks must come to bench_finish.
@@ -49,7 +44,7 @@ struct bench {
 	uint64_t stolen, ticks; /* ticks of all CPUs, at bench_begin */
 };
 
-/* ---- bench_node.c ---- */
+/* ---- a program ---- */
 
 /* Open the interface, and find the ranks and the CPUs; bench_options calls it. */
 void bench_start(struct bench *b);
@@ -94,10 +89,8 @@ ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
 /* All ranks: put length bytes of each into all[rank] at rank 0; others pass NULL. */
 void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all);
 
-/* ---- errors, in bench_report.c ---- */
+/* ---- errors ---- */
 
-/* Name the program and the rank in all lines from here on. */
-void bench_name_errors(const char *name, unsigned rank);
 /* Print one line "program: rank N: ..." and exit. */
 _Noreturn void bench_die(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -168,7 +161,7 @@ static inline void bench_await(
 		bench_take(w);
 }
 
-/* ---- bench_opt.c ---- */
+/* ---- options ---- */
 
 struct bench_option {
 	const char *name;
@@ -217,7 +210,7 @@ void bench_all_words(struct bench_words *w);        /* if none is chosen */
 void bench_options(
 	struct bench *b, const struct bench_option *own, int argc, char **argv);
 
-/* ---- bench_report.c ---- */
+/* ---- results ---- */
 
 /* Return the median of samples that stay in their order. */
 double bench_median(const double *sample, uint64_t n);
@@ -255,9 +248,5 @@ void bench_note(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void bench_warn(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/* Called by bench_node.c on rank 0 only; end returns false if the JSON is not written. */
-void bench_report_begin(struct bench *b);
-bool bench_report_end(struct bench *b);
 
 #endif

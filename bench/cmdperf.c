@@ -16,8 +16,10 @@
 #include "bench.h"
 
 #include <cci.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <gnu/libc-version.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <portals3x.h>
 #include <stdarg.h>
@@ -34,7 +36,7 @@ static struct program {
 	struct bench b;
 	struct bench_number batches, standing, rounds;
 	const char *calls, *count; /* text of the lines to run; row to count; or NULL */
-	bool names, builder;
+	bool names;
 	ptl_process_id_t self;
 	ptl_handle_eq_t eq, empty[POLLED];
 	ptl_handle_md_t md;       /* the source of puts, the landing place of gets */
@@ -311,12 +313,10 @@ static void open_cci(struct program *p, cci_conn_attribute_t attribute)
 {
 	uint32_t caps;
 	char *uri = NULL;
-	if (cci_init(CCI_ABI_VERSION, 0, &caps) != CCI_SUCCESS ||
-		cci_create_endpoint(NULL, 0, &p->endpoint, NULL) != CCI_SUCCESS ||
-		cci_get_opt(p->endpoint, CCI_OPT_ENDPT_URI, &uri) != CCI_SUCCESS ||
-		cci_connect(p->endpoint, uri, NULL, 0, attribute, NULL, 0, NULL) !=
-			CCI_SUCCESS)
-		bench_die(1, "CCI did not start");
+	works(p, cci_init(CCI_ABI_VERSION, 0, &caps));
+	works(p, cci_create_endpoint(NULL, 0, &p->endpoint, NULL));
+	works(p, cci_get_opt(p->endpoint, CCI_OPT_ENDPT_URI, &uri));
+	works(p, cci_connect(p->endpoint, uri, NULL, 0, attribute, NULL, 0, NULL));
 	free(uri);
 	p->connection = NULL;
 	for (unsigned i = 0; i < TRIES; i++) {
@@ -329,8 +329,8 @@ static void open_cci(struct program *p, cci_conn_attribute_t attribute)
 			p->connection = ev->connect.connection;
 		(void)cci_return_event(ev);
 	}
-	if (!p->connection)
-		bench_die(1, "no connection to the endpoint itself");
+	if (p->fails || !p->connection)
+		bench_die(1, "no connection of CCI to the endpoint itself");
 }
 
 static void open_row(struct program *p, const struct row *row)
@@ -455,48 +455,33 @@ static _Atomic uint32_t is_still, nheld;
 static uint64_t syscalls;       /* of the main thread */
 static _Thread_local int known; /* 0: unknown, 1: the main thread, 2: another one */
 
-struct six {
-	long a[6];
-};
-
-static long enter(long number, const struct six *s)
-{
-	register long r10 __asm__("r10") = s->a[3];
-	register long r8 __asm__("r8") = s->a[4];
-	register long r9 __asm__("r9") = s->a[5];
-	long rc;
-	__asm__ volatile("syscall"
-			 : "=a"(rc)
-			 : "a"(number), "D"(s->a[0]), "S"(s->a[1]), "d"(s->a[2]),
-			 "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return rc;
-}
+static long (*libc_syscall)(long number, ...);
 
 static void wait_while(_Atomic uint32_t *word, uint32_t value)
 {
-	struct six s = {{(long)word, FUTEX_WAIT_PRIVATE, value}};
 	while (atomic_load(word) == value)
-		(void)enter(SYS_futex, &s);
+		(void)libc_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL);
 }
 
 static void wake(_Atomic uint32_t *word)
 {
-	struct six s = {{(long)word, FUTEX_WAKE_PRIVATE, 0x7fffffff}};
-	(void)enter(SYS_futex, &s);
+	(void)libc_syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 /* Replace libc's function for this program and the libraries that it has loaded.  As that
  * one does, it takes six arguments, also where its caller has passed fewer. */
 __attribute__((no_sanitize("address"))) long syscall(long number, ...)
 {
-	struct six s;
+	long a[6];
 	va_list args;
 	va_start(args, number);
 	for (int i = 0; i < 6; i++)
-		s.a[i] = va_arg(args, long);
+		a[i] = va_arg(args, long);
 	va_end(args);
-	long rc = enter(number, &s);
+	if (!libc_syscall)
+		libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	long rc = libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	int why = errno;
 	if (!known)
 		known = getpid() == gettid() ? 1 : 2;
 	if (known == 1)
@@ -507,10 +492,7 @@ __attribute__((no_sanitize("address"))) long syscall(long number, ...)
 		wait_while(&is_still, 1);
 		atomic_fetch_sub(&nheld, 1);
 	}
-	if (rc < 0 && rc > -4096) {
-		errno = (int)-rc;
-		return -1;
-	}
+	errno = why;
 	return rc;
 }
 
@@ -608,10 +590,10 @@ static void parse(struct program *p, int argc, char **argv)
 			set_count, p},
 		{"rounds", "N", "of --count; default 10000", bench_set_number,
 			&p->rounds},
-		{"names", NULL, "print names and titles of the rows of --count",
+		{"names", NULL,
+			"print compiler and C library, then names and titles of the rows "
+			"of --count",
 			bench_set_flag, &p->names},
-		{"builder", NULL, "print compiler and C library", bench_set_flag,
-			&p->builder},
 		{0}};
 	p->b.desired = &much;
 	bench_options(&p->b, options, argc, argv);
@@ -632,14 +614,14 @@ int main(int argc, char **argv)
 	struct program *p = &program;
 	p->b = (struct bench){.program = "cmdperf", .about = about, .legend = legend};
 	parse(p, argc, argv);
-	for (unsigned i = 0; p->names && i < ROWS; i++)
-		if (rows[i].name)
-			printf("%s\t%s\n", rows[i].name, rows[i].title);
-	if (p->builder)
+	if (p->names) {
 		printf("gcc %d.%d.%d, glibc %s\n", __GNUC__, __GNUC_MINOR__,
 			__GNUC_PATCHLEVEL__, gnu_get_libc_version());
-	if (p->names || p->builder)
+		for (unsigned i = 0; i < ROWS; i++)
+			if (rows[i].name)
+				printf("%s\t%s\n", rows[i].name, rows[i].title);
 		bench_leave(0);
+	}
 	p->self = bench_id(&p->b, p->b.rank);
 	p->eq = bench_queue(&p->b, SLOTS);
 	for (unsigned i = 0; i < POLLED; i++)

@@ -22,7 +22,7 @@
 
 enum { MOST_TURNS = 100, MOST_SINGLE = 128, MOST_WAYS = 3, SIZES = 14, FIGURES = 4 };
 enum { LARGEST = 16 << 20, UNDER_WAY = 4096, QUEUE = 4096 };
-/* The conduit has 38 and 39, and bench_node.c has 60. */
+/* The conduit has 38 and 39, and bench.c has 60. */
 enum { PORTAL_PUT = 8, PORTAL_PING = 9 };
 /* Handlers: a note, requests that are answered with no bytes or with theirs, answers. */
 enum { HANDLERS = 5, NOTE = 200, REPLY_SHORT, REPLY_MEDIUM, ECHO_SHORT, ECHO_MEDIUM };

@@ -9,7 +9,6 @@
  * poll, by a word that the other thread polls.  Times are half of a round trip.
  */
 #include "bench.h"
-#include "cpus.h"
 
 #include <errno.h>
 #include <linux/futex.h>

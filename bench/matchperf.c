@@ -80,23 +80,15 @@ static ptl_handle_me_t post(struct program *p, ptl_pt_index_t portal,
  * numbers. */
 static uint64_t number_of(struct program *p, ptl_pt_index_t portal)
 {
-	if (portal == PORTAL_BASE)
+	if (portal == PORTAL_BASE || p->hit == HEAD)
 		return 0;
-	switch (p->hit) {
-	case HEAD:
-		return 0;
-	case MIDDLE:
-		return p->depth / 2;
-	case TAIL:
-		return p->depth - 1;
-	case RANDOM:
+	if (p->hit == RANDOM) {
 		p->random ^= p->random << 13;
 		p->random ^= p->random >> 7;
 		p->random ^= p->random << 17;
 		return p->random % p->depth;
-	default:
-		return p->depth;
 	}
+	return p->hit == MIDDLE ? p->depth / 2 : p->depth - (p->hit == TAIL);
 }
 
 /* ---- windows ---- */
@@ -221,27 +213,6 @@ static const char legend[] =
 	"unexpected: matches none of the list, and goes to the entry behind it that "
 	"takes all.\n";
 
-static void parse(struct program *p, int argc, char **argv)
-{
-	struct bench_words lists = {kind_name, KINDS, p->list};
-	struct bench_words hits = {hit_name, HITS, p->hits};
-	const struct bench_option rows[] = {
-		{"depth", "LIST", "list lengths; default 1,10,100 to 100000",
-			bench_set_list, &p->depths},
-		{"list", "LIST", "kinds of lists; default all", bench_set_words, &lists},
-		{"hit", "LIST", "places of the hit; default all", bench_set_words, &hits},
-		{"time", "MS", "for each line, at most, about; default 300",
-			bench_set_number, &p->budget_ms},
-		{0}};
-	static const uint64_t quick[] = {1, 10, 1000},
-			      all[] = {1, 10, 100, 1000, 10000, 100000};
-	bench_options(&p->b, rows, argc, argv);
-	bench_all_words(&lists);
-	bench_all_words(&hits);
-	bench_want_ranks(&p->b, 2, 2);
-	bench_default_list(&p->depths, p->b.quick ? quick : all, p->b.quick ? 3 : 6);
-}
-
 int main(int argc, char **argv)
 {
 	static struct program p = {
@@ -251,7 +222,23 @@ int main(int argc, char **argv)
 	ptl_ni_limits_t much = {
 		.max_mes = 1 << 17, .max_mds = 1 << 17, .max_me_list = 1 << 17};
 	p.b.desired = &much;
-	parse(&p, argc, argv);
+	struct bench_words lists = {kind_name, KINDS, p.list};
+	struct bench_words hits = {hit_name, HITS, p.hits};
+	const struct bench_option rows[] = {
+		{"depth", "LIST", "list lengths; default 1,10,100 to 100000",
+			bench_set_list, &p.depths},
+		{"list", "LIST", "kinds of lists; default all", bench_set_words, &lists},
+		{"hit", "LIST", "places of the hit; default all", bench_set_words, &hits},
+		{"time", "MS", "for each line, at most, about; default 300",
+			bench_set_number, &p.budget_ms},
+		{0}};
+	static const uint64_t quick[] = {1, 10, 1000},
+			      all[] = {1, 10, 100, 1000, 10000, 100000};
+	bench_options(&p.b, rows, argc, argv);
+	bench_all_words(&lists);
+	bench_all_words(&hits);
+	bench_want_ranks(&p.b, 2, 2);
+	bench_default_list(&p.depths, p.b.quick ? quick : all, p.b.quick ? 3 : 6);
 	p.peer = bench_id(&p.b, p.b.rank ^ 1);
 	p.w.eq = bench_queue(&p.b, 1024);
 	p.empty = bench_bind(&p.b, NULL, 0, PTL_EQ_NONE);

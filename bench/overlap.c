@@ -160,28 +160,6 @@ static const char legend[] =
 	"message;\n"
 	"hidden: part of the message's time that the work did not take longer for.\n";
 
-static void parse(struct program *p, int argc, char **argv)
-{
-	const struct bench_option rows[] = {
-		{"sizes", "LIST", "in bytes; default 8,64K,1M,16M", bench_set_list,
-			&p->sizes},
-		{"rounds", "N", "for each line; default 100", bench_set_number,
-			&p->rounds},
-		{"work", "US", "that a node computes in each round; default 10000",
-			bench_set_number, &p->work_us},
-		{"delay", "US",
-			"from the target's word that it is ready to the put; default 500",
-			bench_set_number, &p->delay_us},
-		{0}};
-	static const uint64_t sizes[] = {8, 64 << 10, 1 << 20, 16 << 20};
-	bench_options(&p->b, rows, argc, argv);
-	bench_want_ranks(&p->b, 2, 2);
-	bench_default_list(&p->sizes, sizes, p->b.quick ? 3 : 4);
-	p->largest = bench_largest(&p->sizes, 0);
-	if (p->b.quick)
-		p->rounds.value = 3;
-}
-
 int main(int argc, char **argv)
 {
 	static struct program p = {
@@ -191,7 +169,24 @@ int main(int argc, char **argv)
 		.work_us = {10000, 10, 10000000},
 		.delay_us = {500, 0, 1000000}};
 	double ns[TRIALS];
-	parse(&p, argc, argv);
+	const struct bench_option rows[] = {
+		{"sizes", "LIST", "in bytes; default 8,64K,1M,16M", bench_set_list,
+			&p.sizes},
+		{"rounds", "N", "for each line; default 100", bench_set_number,
+			&p.rounds},
+		{"work", "US", "that a node computes in each round; default 10000",
+			bench_set_number, &p.work_us},
+		{"delay", "US",
+			"from the target's word that it is ready to the put; default 500",
+			bench_set_number, &p.delay_us},
+		{0}};
+	static const uint64_t sizes[] = {8, 64 << 10, 1 << 20, 16 << 20};
+	bench_options(&p.b, rows, argc, argv);
+	bench_want_ranks(&p.b, 2, 2);
+	bench_default_list(&p.sizes, sizes, p.b.quick ? 3 : 4);
+	p.largest = bench_largest(&p.sizes, 0);
+	if (p.b.quick)
+		p.rounds.value = 3;
 	p.memory = bench_allocate(p.largest + 8);
 	p.sample = bench_allocate(p.rounds.value * sizeof *p.sample);
 	p.work = bench_allocate(p.rounds.value * sizeof *p.work);

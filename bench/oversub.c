@@ -219,26 +219,6 @@ static const char legend[] =
 	"mapped, writable and not, in address space.  huge: hugetlb pages, which rss and "
 	"pss leave out.\n";
 
-static void parse(struct program *p, int argc, char **argv)
-{
-	const struct bench_option rows[] = {
-		{"bytes", "N", "of a message; default 64 (--memory: 4096)",
-			bench_set_number, &p->bytes},
-		{"memory", NULL, "show the memory of a node, idle and after a round",
-			bench_set_flag, &p->memory},
-		{"rounds", "N", "default: 4000000 messages in all", bench_set_number,
-			&p->rounds},
-		{"no-send-end", NULL, "descriptors without SEND_END events",
-			bench_set_flag, &p->silent},
-		{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", bench_set_flag,
-			&p->w.poll},
-		{0}};
-	bench_options(&p->b, rows, argc, argv);
-	bench_want_ranks(&p->b, 2, UINT32_MAX);
-	if (!p->bytes.value)
-		p->bytes.value = p->memory ? 4096 : 64;
-}
-
 static void open_node(struct program *p)
 {
 	p->words = p->bytes.value / 8;
@@ -263,7 +243,22 @@ int main(int argc, char **argv)
 		.b = {.program = "oversub", .about = about, .legend = legend},
 		.bytes = {0, 8, MOST_BYTES},
 		.rounds = {0, 1, 1000000000}};
-	parse(&p, argc, argv);
+	const struct bench_option rows[] = {
+		{"bytes", "N", "of a message; default 64 (--memory: 4096)",
+			bench_set_number, &p.bytes},
+		{"memory", NULL, "show the memory of a node, idle and after a round",
+			bench_set_flag, &p.memory},
+		{"rounds", "N", "default: 4000000 messages in all", bench_set_number,
+			&p.rounds},
+		{"no-send-end", NULL, "descriptors without SEND_END events",
+			bench_set_flag, &p.silent},
+		{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", bench_set_flag,
+			&p.w.poll},
+		{0}};
+	bench_options(&p.b, rows, argc, argv);
+	bench_want_ranks(&p.b, 2, UINT32_MAX);
+	if (!p.bytes.value)
+		p.bytes.value = p.memory ? 4096 : 64;
 	open_node(&p);
 	bench_begin(&p.b);
 	if (p.memory) {

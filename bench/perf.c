@@ -73,7 +73,8 @@ void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr)
 	put(n, PTL_ACK_REQ, 0, hdr);
 }
 
-void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
+/* Put a note, an empty message. */
+static void tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
 {
 	int rc = PtlPut(
 		n->note, PTL_NO_ACK_REQ, whom, PERF_PORTAL_PUT, 0, BENCH_BITS, 0, what);
@@ -93,7 +94,7 @@ uint64_t perf_agree(struct perf_node *n, uint64_t value)
 {
 	if (!n->first)
 		return told(n);
-	perf_tell(n, n->peer, value);
+	tell(n, n->peer, value);
 	return value;
 }
 
@@ -101,7 +102,7 @@ bool perf_both(struct perf_node *n, bool mine)
 {
 	if (n->first)
 		return told(n) && mine;
-	perf_tell(n, n->peer, mine);
+	tell(n, n->peer, mine);
 	return mine;
 }
 
@@ -217,7 +218,7 @@ static inline void serve(struct perf_node *n)
 {
 	if (n->full) {
 		perf_fill(n->tx, n->length + PERF_SHIFTS * 64, n->message);
-		perf_tell(n, n->peer, 0);
+		tell(n, n->peer, 0);
 	}
 	bench_await(&n->w, PTL_EVENT_GET_END, n->message + 1);
 }
@@ -243,7 +244,7 @@ static inline void take_acked(struct perf_node *n)
 	perf_check_word(n, n->w.last.hdr_data, n->w.seen[PTL_EVENT_PUT_END] - 1, 0);
 	if (n->full) {
 		perf_check_all(n, n->rx, 0, perf_stamp_of(n, n->b->rank ^ 1));
-		perf_tell(n, n->peer, 0);
+		tell(n, n->peer, 0);
 	}
 }
 
@@ -315,7 +316,7 @@ static inline void take_window(struct perf_node *n)
 		sum += n->w.last.hdr_data & mask;
 	}
 	check_window(n, n->rx, n->b->rank ^ 1, sum);
-	perf_tell(n, n->peer, 0);
+	tell(n, n->peer, 0);
 }
 
 /* ---- nto1 ---- */
@@ -340,7 +341,7 @@ static void take_from_any(struct perf_node *n)
 	n->message = s->messages / n->window - 1;
 	check_window(n, n->rx + base_of(n, rank), rank, s->hdr_sum);
 	s->hdr_sum = 0;
-	perf_tell(n, bench_id(n->b, rank), 0);
+	tell(n, bench_id(n->b, rank), 0);
 }
 
 /* ---- */
@@ -448,7 +449,7 @@ void perf_full_rounds(struct perf_node *n)
 		bench_await(&n->w, PTL_EVENT_PUT_END, ++n->told);
 	} else if (n->test == PERF_GET) { /* restore what the timed gets expect */
 		perf_fill(n->tx, n->length + PERF_SHIFTS * 64, 0);
-		perf_tell(n, n->peer, 0);
+		tell(n, n->peer, 0);
 	}
 }
 

@@ -18,20 +18,14 @@
 #define BENCH_PERF_H
 
 #include "bench.h"
-#include "hand.h"
 
 #include <string.h>
 
+/* clang-format off */
 enum perf_test {
-	PERF_PUT,
-	PERF_GET,
-	PERF_ACK,
-	PERF_BIDIR,
-	PERF_STREAM,
-	PERF_RATE,
-	PERF_NTO1,
-	PERF_TESTS
+	PERF_PUT, PERF_GET, PERF_ACK, PERF_BIDIR, PERF_STREAM, PERF_RATE, PERF_NTO1, PERF_TESTS
 };
+/* clang-format on */
 
 extern const char *const perf_test_name[PERF_TESTS];
 
@@ -85,8 +79,6 @@ static inline bool perf_is_stream(enum perf_test test)
 }
 
 void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr);
-/* Put a note, an empty message. */
-void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what);
 /* Agree within a pair, before messages or between rounds: return the first rank's
  * value. */
 uint64_t perf_agree(struct perf_node *n, uint64_t value);

@@ -110,51 +110,39 @@ static void measure(struct program *p, struct result *r)
 	free(sample);
 }
 
-static void print(struct program *p, unsigned rank, const struct result *r)
-{
-	char ranks[24];
-	unsigned other = p->n.test == PERF_NTO1 ? p->b.size - 1 : rank + 1;
-	double bytes = (double)p->n.length * (p->n.test == PERF_BIDIR ? 2 : 1);
-	snprintf(ranks, sizeof ranks, "%u-%u", rank, other);
-	BENCH_ROW(&p->b, BENCH_TEXT("test", perf_test_name[p->n.test]),
-		BENCH_TEXT("ranks", ranks), BENCH_COUNT("bytes", p->n.length),
-		BENCH_COUNT("rounds", r->rounds), BENCH_COUNT("samples", r->ns.n),
-		BENCH_PERCENTILES(r->ns, "ns", 1, 1),
-		BENCH_REAL("p99.9_ns", r->ns.p999, 1), BENCH_REAL("max_ns", r->ns.max, 1),
-		BENCH_REAL("min_ns", r->ns.min, 1),
-		BENCH_REAL("MB_per_s", bytes * 1e3 / r->ns.p50, 1),
-		BENCH_REAL("Mmsg_per_s", 1e3 / r->ns.p50, 3));
-}
-
 static void run(struct program *p, enum perf_test test, uint64_t length)
 {
+	char ranks[24];
 	struct result mine = {0};
+	double bytes = (double)length * (test == PERF_BIDIR ? 2 : 1);
 	perf_begin(&p->n, test, length);
 	if (p->n.active)
 		measure(p, &mine);
 	perf_end(&p->n);
 	bench_gather(&p->b, &mine, sizeof mine, p->all);
-	for (unsigned i = 0; p->all && i < p->b.size; i++)
-		if (p->all[i].valid)
-			print(p, i, &p->all[i]);
+	for (unsigned i = 0; p->all && i < p->b.size; i++) {
+		struct bench_stat s = p->all[i].ns;
+		if (!p->all[i].valid)
+			continue;
+		snprintf(ranks, sizeof ranks, "%u-%u", i,
+			test == PERF_NTO1 ? p->b.size - 1 : i + 1);
+		BENCH_ROW(&p->b, BENCH_TEXT("test", perf_test_name[test]),
+			BENCH_TEXT("ranks", ranks), BENCH_COUNT("bytes", length),
+			BENCH_COUNT("rounds", p->all[i].rounds),
+			BENCH_COUNT("samples", s.n), BENCH_PERCENTILES(s, "ns", 1, 1),
+			BENCH_REAL("p99.9_ns", s.p999, 1), BENCH_REAL("max_ns", s.max, 1),
+			BENCH_REAL("min_ns", s.min, 1),
+			BENCH_REAL("MB_per_s", bytes * 1e3 / s.p50, 1),
+			BENCH_REAL("Mmsg_per_s", 1e3 / s.p50, 3));
+	}
 }
 
 /*
  * ---- a sweep, as NetPIPE does it ----
  *
  * Sizes are powers of two, the middles between them, and each with a few bytes less and
- * more.  Rank 0 chooses for each size the number of messages that fill the time, by the
- * time at the previous size, and tells rank 1.
+ * more.  Rank 0 chooses for each size the number of messages, and tells rank 1.
  */
-
-static uint64_t choose(const struct program *p, uint64_t bytes)
-{
-	double grown = bytes > p->last ? (double)bytes / (double)(p->last + 256) : 1;
-	double ns = p->last_ns * (grown > 1 ? grown : 1);
-	double n = (double)p->budget_ms.value * 1e6 / TRIALS / (ns > 1 ? ns : 1);
-	uint64_t most = p->b.quick ? 3 : MOST_REPEATS;
-	return n < 1 ? 1 : n > (double)most ? most : (uint64_t)n;
-}
 
 static void print_trials(struct program *p, uint64_t rounds, const struct bench_stat *ns)
 {
@@ -183,7 +171,15 @@ static void sweep_size(struct program *p, enum perf_test test, uint64_t bytes)
 		return;
 	perf_begin(&p->n, test, bytes);
 	if (p->n.active) {
-		uint64_t rounds = perf_agree(&p->n, choose(p, bytes));
+		/* so many that they fill the time, by the time at the previous size */
+		double grown = (double)bytes / (double)(p->last + 256);
+		double one = p->last_ns * (grown > 1 ? grown : 1);
+		double n =
+			(double)p->budget_ms.value * 1e6 / TRIALS / (one > 1 ? one : 1);
+		uint64_t most = p->b.quick ? 3 : MOST_REPEATS;
+		uint64_t rounds = perf_agree(&p->n, n < 1              ? 1
+						    : n > (double)most ? most
+								       : (uint64_t)n);
 		perf_full_rounds(&p->n);
 		perf_rounds(&p->n, 1);
 		for (unsigned i = 0; i < trials; i++)
@@ -219,13 +215,6 @@ static void run_sweep(struct program *p)
 
 /* ---- raw hand-over and 8-byte puts in turns ---- */
 
-static double timed_hand(struct program *p, struct hand *hand, uint64_t count)
-{
-	double t = bench_now_ns();
-	perf_hand_over(hand, &p->n, count);
-	return (bench_now_ns() - t) / (double)count / 2;
-}
-
 /* Time hand-overs and puts in turns.  Alternate their order, so that a slow drift does
  * not show in the ratios. */
 static void take_turns(struct program *p, struct hand *hand, struct raw_result *r)
@@ -241,7 +230,9 @@ static void take_turns(struct program *p, struct hand *hand, struct raw_result *
 	for (uint64_t i = 0; i < plan.batches; i++) {
 		if (i % 2)
 			puts[i] = timed(&p->n, plan.each) / 2;
-		raw[i] = timed_hand(p, hand, plan.each);
+		double t = bench_now_ns();
+		perf_hand_over(hand, &p->n, plan.each);
+		raw[i] = (bench_now_ns() - t) / (double)plan.each / 2;
 		if (i % 2 == 0)
 			puts[i] = timed(&p->n, plan.each) / 2;
 		ratio[i] = puts[i] / raw[i];
@@ -254,28 +245,9 @@ static void take_turns(struct program *p, struct hand *hand, struct raw_result *
 		.ratio = bench_stat_of(ratio, plan.batches)};
 }
 
-static void print_raw(struct program *p, unsigned rank, const struct raw_result *r)
-{
-	char ranks[24];
-	snprintf(ranks, sizeof ranks, "%u-%u", rank, rank + 1);
-	if (!r->valid) {
-		bench_note(&p->b,
-			"raw hand-over left out: ranks %s cannot share a page through "
-			"/proc/<pid>/fd",
-			ranks);
-		return;
-	}
-	BENCH_ROW(&p->b, BENCH_TEXT("ranks", ranks), BENCH_COUNT("pairs", r->put.n),
-		BENCH_COUNT("round_trips", r->each),
-		BENCH_REAL("put_8_ns", r->put.p50, 1),
-		BENCH_REAL("raw_ns", r->raw.p50, 1),
-		BENCH_REAL("ratio_median", r->ratio.p50, 2),
-		BENCH_REAL("ratio_p10", r->ratio.p10, 2),
-		BENCH_REAL("ratio_p90", r->ratio.p90, 2));
-}
-
 static void run_raw(struct program *p)
 {
+	char ranks[24];
 	struct raw_result mine = {0};
 	struct raw_result *all =
 		p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *all);
@@ -289,9 +261,24 @@ static void run_raw(struct program *p)
 	}
 	perf_end(&p->n);
 	bench_gather(&p->b, &mine, sizeof mine, all);
-	for (unsigned i = 0; all && i < p->b.size; i++)
-		if (all[i].tried)
-			print_raw(p, i, &all[i]);
+	for (unsigned i = 0; all && i < p->b.size; i++) {
+		const struct raw_result *r = &all[i];
+		snprintf(ranks, sizeof ranks, "%u-%u", i, i + 1);
+		if (r->tried && !r->valid)
+			bench_note(&p->b,
+				"raw hand-over left out: ranks %s cannot share a page "
+				"through /proc/<pid>/fd",
+				ranks);
+		if (r->valid)
+			BENCH_ROW(&p->b, BENCH_TEXT("ranks", ranks),
+				BENCH_COUNT("pairs", r->put.n),
+				BENCH_COUNT("round_trips", r->each),
+				BENCH_REAL("put_8_ns", r->put.p50, 1),
+				BENCH_REAL("raw_ns", r->raw.p50, 1),
+				BENCH_REAL("ratio_median", r->ratio.p50, 2),
+				BENCH_REAL("ratio_p10", r->ratio.p10, 2),
+				BENCH_REAL("ratio_p90", r->ratio.p90, 2));
+	}
 	free(all);
 }
 

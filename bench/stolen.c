@@ -236,26 +236,6 @@ static const char legend[] =
 	"the\n"
 	"same by the clock.  p50 ...: from PtlPut to the ACK, at rank 1.\n";
 
-static void parse(struct program *p, int argc, char **argv)
-{
-	const struct bench_option rows[] = {
-		{"messages", "N", "from all senders; default 4000", bench_set_number,
-			&p->messages},
-		{"bytes", "N", "of a message; default 8", bench_set_number, &p->bytes},
-		{"pause", "US", "between messages of all senders together; default 200",
-			bench_set_number, &p->pause_us},
-		{0}};
-	bench_options(&p->b, rows, argc, argv);
-	p->senders = p->b.size > 1 ? p->b.size - 1 : 1;
-	if (p->b.quick)
-		p->messages.value = p->senders * 3;
-	if (p->messages.value < p->senders)
-		bench_die(2,
-			"--messages is %" PRIu64 "; expected one or more for each of %u "
-			"senders; raise it",
-			p->messages.value, p->senders);
-}
-
 int main(int argc, char **argv)
 {
 	static struct program p = {
@@ -264,7 +244,22 @@ int main(int argc, char **argv)
 		.bytes = {WORD, WORD, SLOT},
 		.pause_us = {200, 0, 1000000},
 		.w = {.may_lose = BENCH_LOSE_NONE}};
-	parse(&p, argc, argv);
+	const struct bench_option rows[] = {
+		{"messages", "N", "from all senders; default 4000", bench_set_number,
+			&p.messages},
+		{"bytes", "N", "of a message; default 8", bench_set_number, &p.bytes},
+		{"pause", "US", "between messages of all senders together; default 200",
+			bench_set_number, &p.pause_us},
+		{0}};
+	bench_options(&p.b, rows, argc, argv);
+	p.senders = p.b.size > 1 ? p.b.size - 1 : 1;
+	if (p.b.quick)
+		p.messages.value = p.senders * 3;
+	if (p.messages.value < p.senders)
+		bench_die(2,
+			"--messages is %" PRIu64 "; expected one or more for each of %u "
+			"senders; raise it",
+			p.messages.value, p.senders);
 	if (p.b.rank == 0) {
 		void *memory = bench_allocate(p.senders * SLOT);
 		p.work = bench_allocate(WORKED * sizeof *p.work);

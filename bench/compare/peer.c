@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The common functions of the programs of bench/compare. */
 #include "peer.h"
-#include "../cpus.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Paper 3: a NIC that matches, Portals beside the vendor's own messages; here beside Open MPI."""
+import pathlib
+import tempfile
 from functools import partial
 
 import steps
+from figures import run
 from figures.judge import (Verdict, at, half_bandwidth, has_step, of_all, over, ratios, reaches, size_text, under,
                    within)
-from figures.lab import ACCELERATED, Curve, Figure, Table, bandwidth, microseconds
-from peers import OPEN_MPI, PORTALS, Peers
+from figures.lab import ACCELERATED, Curve, Figure, Table, bandwidth, curves, microseconds
 
 PAPER = "3: A NIC-offload implementation of Portals for Quadrics QsNet"
 INLINE = 16  # bytes in the first cell of a message, shm/lane.h
@@ -19,6 +21,43 @@ INITIATOR = [("Post receive for pong", 6.4, 1.7, 1, steps.POST), ("Send ping", 2
              ("Wait for send to complete", 2.8, 0.1, 3, steps.SENT),
              ("Wait for pong to arrive", 24.7, 8.5, 4, steps.ANSWER)]
 CLOCK = 0
+PORTALS, OPEN_MPI = "Portals", "Open MPI"
+
+
+class Peers:
+    """The two sides of a comparison; missing is a sentence if Open MPI is not there."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.scale = "quick" if lab.quick else "full"
+        self.work = tempfile.TemporaryDirectory()
+        self.sides = {PORTALS: ([*lab.two_nodes(), lab.bin / "peer_portals", "ours", self.scale], {})}
+        mpi = run.Mpi("openmpi")
+        self.missing = "" if mpi.is_there() else \
+            f"The comparison with Open MPI is missing: {mpi.missing().partition(': ')[2]}."
+        if not self.missing:
+            start, env = mpi.start(2, lab.quick)  # a test has no CPU for itself
+            program = mpi.build_peer(pathlib.Path(self.work.name))
+            self.sides[OPEN_MPI] = [*start, program, mpi.name, self.scale], env
+
+    def notes(self):
+        """Return the notes of a figure that compares both sides."""
+        return [self.missing] if self.missing else []
+
+    def once(self, side, tests):
+        """Run tests, {test: values of x}, once on a side.  Return {(test, x): ns}."""
+        command, env = self.sides[side]
+        try:
+            rows = run.peer_lines(command, tests, env={**ACCELERATED, **env})
+        except run.Failed as why:
+            run.die(1, why)
+        return {(test, x): value for _, test, x, value in rows}
+
+    def measure(self, tests, others=None):
+        """Run tests on each side, and others, {name: function as of Lab.turns}, in turns.  Return
+        {side or name: {test: [(x, ns)]}}."""
+        ways = {side: partial(self.once, side, tests) for side in self.sides}
+        return {side: curves(values) for side, values in self.lab.turns({**ways, **(others or {})}).items()}
 
 
 # ---- Table 1 ----
@@ -114,14 +153,14 @@ def firmware(lab, slices):
 
 def latency(peers, measured):
     ours, perf = measured[PORTALS]["posted"], measured["portalperf"]
-    curves = [Curve("Portals put, receive posted", microseconds(ours), True),
-              Curve("Portals put", microseconds(perf["put"])),
-              Curve("Portals get", microseconds(perf["get"]))]
+    drawn = [Curve("Portals put, receive posted", microseconds(ours), True),
+             Curve("Portals put", microseconds(perf["put"])),
+             Curve("Portals get", microseconds(perf["get"]))]
     verdicts = [has_step(f"A put takes longer behind the {INLINE} bytes that go with the header", ours,
                          INLINE)]
     if OPEN_MPI in measured:
         theirs = measured[OPEN_MPI]["posted"]
-        curves.append(Curve("Open MPI, receive posted", microseconds(theirs)))
+        drawn.append(Curve("Open MPI, receive posted", microseconds(theirs)))
         found = list(ratios(ours, theirs).values())
         verdicts.append(of_all("Portals has the higher latency at each size, beside Open MPI here", found, lambda x: x > 1,
                                f"at {sum(ratio > 1 for ratio in found)} of {len(found)} sizes; Portals takes "
@@ -131,7 +170,7 @@ def latency(peers, measured):
         ["On QsNet Portals has about 15 microseconds more than Tports at each size, a jump behind 32 "
          "bytes, which go with the header, and one behind 288 bytes, where long messages begin. A round "
          "posts its receive."],
-        "bytes", "microseconds", curves, verdicts, notes=peers.notes())
+        "bytes", "microseconds", drawn, verdicts, notes=peers.notes())
 
 
 def behind(ours, theirs):

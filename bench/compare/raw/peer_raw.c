@@ -13,7 +13,6 @@
  *			raw_memcpy	copied by one CPU, within a process
  *			raw_cma		process_vm_readv
  */
-#include "../../hand.h"
 #include "../peer.h"
 
 #include <errno.h>

@@ -15,7 +15,6 @@
  * SEND_END, no access control, no counters, and peers are trusted: the remaining cost
  * is the limit of a library of this design.
  */
-#include "../../hand.h"
 #include "../am.h"
 #include "../peer.h"
 
