@@ -73,23 +73,16 @@ void bench_watch_odd(struct bench_watch *w, int rc)
 			PtlEventKindStr(w->last.type), w->last.ni_fail_type);
 }
 
-/* ---- turns ---- */
-
 double bench_ratio(const double *a, const double *b, uint64_t n)
 {
 	double *copy = malloc(n * sizeof *copy);
 	if (!copy)
 		bench_die(1, "no memory for %" PRIu64 " samples; use fewer", n);
 	for (uint64_t i = 0; i < n; i++)
-		copy[i] = b ? a[i] / b[i] : a[i];
+		copy[i] = a[i] / b[i];
 	double median = bench_stat_of(copy, n).p50;
 	free(copy);
 	return median;
-}
-
-double bench_median(const double *sample, uint64_t n)
-{
-	return bench_ratio(sample, NULL, n);
 }
 
 /* ---- warnings ---- */
@@ -581,19 +574,6 @@ static void print_values(const struct bench_option *row, char text[LINE])
 	}
 }
 
-/* Print a text whose lines begin at a column and end before the 80th. */
-static void print_wrapped(const char *text, int column)
-{
-	for (int at = column; *text;) {
-		int n = (int)strcspn(text, " ");
-		if (at > column && at + 1 + n > 79)
-			at = printf("\n%*s", column, "") - 1;
-		at += printf("%s%.*s", at > column ? " " : "", n, text);
-		text += n + (text[n] == ' ');
-	}
-	printf("\n");
-}
-
 static void print_help(const struct bench *b, const struct table *t)
 {
 	char left[40], values[LINE], text[2 * LINE + 4];
@@ -604,7 +584,15 @@ static void print_help(const struct bench *b, const struct table *t)
 		print_values(row, values);
 		snprintf(text, sizeof text, "%s%s%s%s", row->help, values[0] ? " (" : "",
 			values, values[0] ? ")" : "");
-		print_wrapped(text, printf("  %-17s ", left));
+		/* lines of the text begin at this column and end before the 80th */
+		int column = printf("  %-17s ", left), at = column, n;
+		for (const char *word = text; *word; word += n + (word[n] == ' ')) {
+			n = (int)strcspn(word, " ");
+			if (at > column && at + 1 + n > 79)
+				at = printf("\n%*s", column, "") - 1;
+			at += printf("%s%.*s", at > column ? " " : "", n, word);
+		}
+		printf("\n");
 	}
 	printf("\nstatus: 0, 1 wrong data or no JSON, 2 usage.\n");
 }

@@ -212,8 +212,6 @@ void bench_options(
 
 /* ---- results ---- */
 
-/* Return the median of samples that stay in their order. */
-double bench_median(const double *sample, uint64_t n);
 /* Return the median of the quotients of two ways that took n turns. */
 double bench_ratio(const double *a, const double *b, uint64_t n);
 

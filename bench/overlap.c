@@ -138,16 +138,6 @@ static void run(struct program *p, enum way way)
 		print(p, way, 1, all);
 }
 
-static void run_size(struct program *p, uint64_t bytes)
-{
-	p->length = (bytes + 7) / 8 * 8;
-	p->length = p->length ? p->length : 8;
-	p->out = bench_bind(&p->b, p->memory, p->length, p->w.eq);
-	for (int way = 0; way < WAYS; way++)
-		run(p, (enum way)way);
-	BENCH_DO(PtlMDUnlink, p->out);
-}
-
 /* ---- */
 
 static const char about[] =
@@ -203,7 +193,13 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < TRIALS; i++)
 		ns[i] = compute(&p);
 	p.alone_ns = bench_stat_of(ns, TRIALS).p50;
-	for (unsigned i = 0; i < p.sizes.n; i++)
-		run_size(&p, p.sizes.at[i]);
+	for (unsigned i = 0; i < p.sizes.n; i++) {
+		p.length = (p.sizes.at[i] + 7) / 8 * 8;
+		p.length = p.length ? p.length : 8;
+		p.out = bench_bind(&p.b, p.memory, p.length, p.w.eq);
+		for (int way = 0; way < WAYS; way++)
+			run(&p, (enum way)way);
+		BENCH_DO(PtlMDUnlink, p.out);
+	}
 	bench_finish(&p.b);
 }

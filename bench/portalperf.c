@@ -308,26 +308,6 @@ static const char legend[] =
 	"REPLY_END "
 	"taken.\n";
 
-/* With START events, the other tests count events, or find the number of lost ones, as if
- * all were of one kind.  A sweep has one test. */
-static void check_tests(struct program *p)
-{
-	unsigned n = 0;
-	for (unsigned i = 0; i < PERF_TESTS; i++) {
-		n += p->test[i];
-		if (p->b.starts && p->test[i] && i != PERF_PUT && i != PERF_BIDIR)
-			bench_die(2,
-				"--starts: --test has %s; expected put, bidir or both; "
-				"leave %s out",
-				perf_test_name[i], perf_test_name[i]);
-	}
-	p->test[PERF_PUT] |= n == 0;
-	if (p->sweep && (n > 1 || p->test[PERF_RATE] || p->test[PERF_NTO1]))
-		bench_die(2,
-			"--sweep: --test has rate, nto1 or several; expected put, get, "
-			"ack, bidir or stream; name one of them");
-}
-
 static struct bench_words tests = {perf_test_name, PERF_TESTS, program.test};
 static const struct bench_option options[] = {
 	{"test", "LIST", "default all; --sweep: one of them, default put",
@@ -370,15 +350,26 @@ static const struct bench_option options[] = {
 		bench_set_number, &program.busy},
 	{0}};
 
+/* With START events, the other tests count events, or find the number of lost ones, as if
+ * all were of one kind.  A sweep has one test. */
 static void parse(struct program *p, int argc, char **argv)
 {
+	unsigned n = 0;
 	bench_options(&p->b, options, argc, argv);
-	if (p->sweep)
-		check_tests(p);
-	else
-		bench_all_words(&tests);
-	if (p->b.starts)
-		check_tests(p);
+	for (unsigned i = 0; i < PERF_TESTS; i++) {
+		n += p->test[i];
+		if (p->b.starts && p->test[i] && i != PERF_PUT && i != PERF_BIDIR)
+			bench_die(2,
+				"--starts: --test has %s; expected put, bidir or both; "
+				"leave %s out",
+				perf_test_name[i], perf_test_name[i]);
+	}
+	if (p->sweep && (n > 1 || p->test[PERF_RATE] || p->test[PERF_NTO1]))
+		bench_die(2,
+			"--sweep: --test has rate, nto1 or several; expected put, get, "
+			"ack, bidir or stream; name one of them");
+	p->test[PERF_PUT] |= n == 0 && (p->sweep || p->b.starts);
+	bench_all_words(&tests);
 	bench_default_list(
 		&p->sizes, default_sizes, sizeof default_sizes / sizeof default_sizes[0]);
 }

@@ -53,31 +53,28 @@ struct sender {
 	double *sample;
 };
 
-/* Read the first line of a file of a thread of this process.  Return false if there is
- * none. */
-static bool read_line(const char *thread, const char *file, char *line, int size)
-{
-	char path[300];
-	snprintf(path, sizeof path, "/proc/self/task/%s/%s", thread, file);
-	FILE *f = fopen(path, "r");
-	bool there = f && fgets(line, size, f);
-	if (f)
-		(void)fclose(f);
-	return there;
-}
-
 /* Return the CPU time of this process's threads whose names begin so.  (The clock of
  * another thread can be read by its pthread_t only, which the library keeps.) */
 static double cpu_of(const char *name)
 {
-	char line[100];
+	static const char *const file[] = {"comm", "schedstat"};
+	char path[300], line[2][100];
 	double sum = 0;
 	DIR *dir = opendir("/proc/self/task");
-	for (struct dirent *d; dir && (d = readdir(dir));)
-		if (read_line(d->d_name, "comm", line, sizeof line) &&
-			strncmp(line, name, strlen(name)) == 0 &&
-			read_line(d->d_name, "schedstat", line, sizeof line))
-			sum += strtod(line, NULL);
+	for (struct dirent *d; dir && (d = readdir(dir));) {
+		for (int i = 0; i < 2; i++) {
+			line[i][0] = '\0';
+			snprintf(path, sizeof path, "/proc/self/task/%s/%s", d->d_name,
+				file[i]);
+			FILE *f = fopen(path, "r");
+			if (f && !fgets(line[i], sizeof line[i], f))
+				line[i][0] = '\0';
+			if (f)
+				(void)fclose(f);
+		}
+		if (strncmp(line[0], name, strlen(name)) == 0)
+			sum += strtod(line[1], NULL);
+	}
 	if (dir)
 		(void)closedir(dir);
 	return sum;
@@ -213,16 +210,6 @@ static void run_target(struct program *p)
 	free(all);
 }
 
-static void run_sender(struct program *p)
-{
-	struct sender s = sender_of(p, p->b.rank - 1);
-	bench_barrier();
-	bench_barrier();
-	send_all(&s);
-	struct bench_stat mine = bench_stat_of(s.sample, s.count);
-	bench_gather(&p->b, &mine, sizeof mine, NULL);
-}
-
 /* ---- */
 
 static const char about[] =
@@ -269,9 +256,15 @@ int main(int argc, char **argv)
 			p.senders * SLOT, p.w.eq);
 	}
 	bench_begin(&p.b);
-	if (p.b.rank == 0)
+	if (p.b.rank) {
+		struct sender s = sender_of(&p, p.b.rank - 1);
+		bench_barrier();
+		bench_barrier();
+		send_all(&s);
+		struct bench_stat mine = bench_stat_of(s.sample, s.count);
+		bench_gather(&p.b, &mine, sizeof mine, NULL);
+	} else {
 		run_target(&p);
-	else
-		run_sender(&p);
+	}
 	bench_finish(&p.b);
 }

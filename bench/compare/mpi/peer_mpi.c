@@ -302,7 +302,7 @@ static void put_by_messages(uint64_t bytes, uint64_t round)
 }
 
 enum { SHIFTS = 16, STEP = 64 };
-static MPI_Win window_of_get;
+static MPI_Win win; /* of gets, or of additions */
 
 /* Each get begins a step further on, and brings the number of its step. */
 static void fetch(uint64_t bytes, uint64_t round)
@@ -311,42 +311,41 @@ static void fetch(uint64_t bytes, uint64_t round)
 	if (rank)
 		return;
 	MPI_Get(rx, (int)bytes, MPI_BYTE, 1, (MPI_Aint)(shift * STEP), (int)bytes,
-		MPI_BYTE, window_of_get);
-	MPI_Win_flush(1, window_of_get);
+		MPI_BYTE, win);
+	MPI_Win_flush(1, win);
 	peer_check(rx, bytes, shift);
 }
 
 static void open_get(uint64_t bytes)
 {
 	char *memory;
-	MPI_Win_allocate(SHIFTS * STEP, 1, MPI_INFO_NULL, comm, &memory, &window_of_get);
-	MPI_Win_lock_all(0, window_of_get);
+	MPI_Win_allocate(SHIFTS * STEP, 1, MPI_INFO_NULL, comm, &memory, &win);
+	MPI_Win_lock_all(0, win);
 	for (uint64_t i = 0; i < SHIFTS; i++)
 		peer_stamp(memory + i * STEP, bytes, i);
-	MPI_Win_sync(window_of_get);
+	MPI_Win_sync(win);
 	meet();
 }
 
-static void close_get(uint64_t bytes)
+static void close_win(uint64_t bytes)
 {
 	(void)bytes;
 	meet(); /* makes progress for windows that need it */
-	MPI_Win_unlock_all(window_of_get);
-	MPI_Win_free(&window_of_get);
+	MPI_Win_unlock_all(win);
+	MPI_Win_free(&win);
 }
 
 /* ---- fetching additions to one word of the peer ---- */
 
-static MPI_Win window_of_sum;
 static uint64_t sum, added; /* memory of an allocated window is shared: no messages */
 
 static void open_sum(uint64_t bytes)
 {
 	(void)bytes;
-	MPI_Win_create(&sum, PEER_WORD, 1, MPI_INFO_NULL, comm, &window_of_sum);
-	MPI_Win_lock_all(0, window_of_sum);
+	MPI_Win_create(&sum, PEER_WORD, 1, MPI_INFO_NULL, comm, &win);
+	MPI_Win_lock_all(0, win);
 	sum = added = 0;
-	MPI_Win_sync(window_of_sum);
+	MPI_Win_sync(win);
 	meet();
 }
 
@@ -358,9 +357,8 @@ static void add_window(uint64_t bytes, uint64_t round)
 	if (rank)
 		return;
 	for (int i = 0; i < PEER_WINDOW; i++)
-		MPI_Fetch_and_op(
-			&one, &old[i], MPI_UINT64_T, 1, 0, MPI_SUM, window_of_sum);
-	MPI_Win_flush(1, window_of_sum);
+		MPI_Fetch_and_op(&one, &old[i], MPI_UINT64_T, 1, 0, MPI_SUM, win);
+	MPI_Win_flush(1, win);
 	added += PEER_WINDOW;
 	for (int i = 0; i < PEER_WINDOW; i++)
 		if (old[i] >= added)
@@ -371,14 +369,12 @@ static void add_window(uint64_t bytes, uint64_t round)
 
 static void close_sum(uint64_t bytes)
 {
-	(void)bytes;
-	meet(); /* makes progress for windows that need it */
+	meet();
 	MPI_Bcast(&added, 1, MPI_UINT64_T, 0, comm);
-	MPI_Win_sync(window_of_sum);
+	MPI_Win_sync(win);
 	if (rank && sum != added)
 		peer_die("faa: a sum of %" PRIu64 "; expected %" PRIu64, sum, added);
-	MPI_Win_unlock_all(window_of_sum);
-	MPI_Win_free(&window_of_sum);
+	close_win(bytes);
 }
 
 /* ---- active messages ---- */
@@ -543,7 +539,7 @@ static const struct peer_test tests[] = {
 	{"match", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, match},
 	{"alltoall", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, alltoall},
 	{"ack", NULL, 0, PEER_ANY, 1, acked, NULL, NULL, NULL},
-	{"get", NULL, PEER_WORD, STEP, 1, gets, open_get, close_get, NULL},
+	{"get", NULL, PEER_WORD, STEP, 1, gets, open_get, close_win, NULL},
 	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_ring, close_ring, NULL},
 	{"eqget", NULL, 1, 1, 1, looks, open_queues, close_queues, NULL},
 	{"eqpoll", NULL, 2, MOST_REQUESTS, 1, looks, open_queues, close_queues, NULL},
@@ -600,19 +596,6 @@ static void after(void)
 	free(place);
 }
 
-/* Threads make every call slower, so no other pattern has them. */
-static void start_mpi(int *argc, char ***argv)
-{
-	int level = MPI_THREAD_SINGLE, got;
-	for (int i = 1; i < *argc; i++)
-		if (!strncmp((*argv)[i], "threads=", 8))
-			level = MPI_THREAD_MULTIPLE;
-	MPI_Init_thread(argc, argv, level, &got);
-	if (got < level)
-		peer_die("this MPI has no threads; expected MPI_THREAD_MULTIPLE");
-	comm = MPI_COMM_WORLD;
-}
-
 int main(int argc, char **argv)
 {
 	struct peer peer = {
@@ -621,7 +604,15 @@ int main(int argc, char **argv)
 	const char *number = getenv("OMPI_COMM_WORLD_RANK");
 	number = number ? number : getenv("PMI_RANK");
 	peer_pin(number ? (unsigned)atoi(number) : 0);
-	start_mpi(&argc, &argv);
+	/* threads make every call slower, so no other pattern has them */
+	int level = MPI_THREAD_SINGLE, got;
+	for (int i = 1; i < argc; i++)
+		if (!strncmp(argv[i], "threads=", 8))
+			level = MPI_THREAD_MULTIPLE;
+	MPI_Init_thread(&argc, &argv, level, &got);
+	if (got < level)
+		peer_die("this MPI has no threads; expected MPI_THREAD_MULTIPLE");
+	comm = MPI_COMM_WORLD;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	peer_rank = (unsigned)rank;

@@ -170,16 +170,17 @@ static void close_side(struct side *s, bool posted)
 	free(s->rx);
 }
 
+static struct side one; /* of a pattern without threads */
+
 /* ---- a ping-pong through the last of several queues ---- */
 
-static struct side quiet;
 static ptl_handle_eq_t queue[MOST_QUEUES];
 static ptl_handle_me_t queue_me[MOST_QUEUES];
 
 static void send_to_queue(uint64_t count, uint64_t round)
 {
-	peer_stamp(quiet.tx, PEER_WORD, round);
-	put(quiet.note, 0, PEER_WORD, (ptl_pt_index_t)(PORTAL_QUEUES + count - 1), 0,
+	peer_stamp(one.tx, PEER_WORD, round);
+	put(one.note, 0, PEER_WORD, (ptl_pt_index_t)(PORTAL_QUEUES + count - 1), 0,
 		round);
 }
 
@@ -194,18 +195,18 @@ static void take_queue(uint64_t count, uint64_t round)
 		peer_die("%s %" PRIu64 " in queue %d; expected PUT_END %" PRIu64
 			 " in queue %d",
 			PtlEventKindStr(ev.type), ev.hdr_data, which, round, last);
-	peer_check(quiet.rx, PEER_WORD, round);
+	peer_check(one.rx, PEER_WORD, round);
 }
 
 PEER_ROUNDS_OF(queue_pings, peer_ping_pong, .send = send_to_queue, .take = take_queue)
 
 static void open_queues(uint64_t count)
 {
-	open_side(&quiet, PEER_WORD, 0);
+	open_side(&one, PEER_WORD, 0);
 	for (unsigned i = 0; i < count; i++) {
 		queue[i] = bench_queue(&b, 64);
 		queue_me[i] = bench_post(&b, PORTAL_QUEUES + i, BENCH_BITS, PTL_MD_OP_PUT,
-			quiet.rx, PEER_WORD, queue[i]);
+			one.rx, PEER_WORD, queue[i]);
 	}
 	bench_barrier();
 }
@@ -217,18 +218,17 @@ static void close_queues(uint64_t count)
 		BENCH_DO(PtlMEUnlink, queue_me[i]);
 		BENCH_DO(PtlEQFree, queue[i]);
 	}
-	close_side(&quiet, false);
+	close_side(&one, false);
 }
 
 /* ---- a ping-pong that posts an entry for each message ---- */
 
-static struct side steps;
 static struct bench_watch came;
 
 static void post(uint64_t bytes)
 {
 	ptl_handle_me_t me;
-	ptl_md_t md = bench_region(&b, steps.rx, bytes, PTL_MD_OP_PUT, came.eq);
+	ptl_md_t md = bench_region(&b, one.rx, bytes, PTL_MD_OP_PUT, came.eq);
 	md.threshold = 1;
 	BENCH_DO(PtlMEAttach, b.ni, PORTAL_STEPS, other, BENCH_BITS, 0, PTL_UNLINK,
 		PTL_INS_AFTER, &me);
@@ -237,13 +237,13 @@ static void post(uint64_t bytes)
 
 static void send_step(uint64_t bytes, uint64_t round)
 {
-	peer_stamp(steps.tx, bytes, round);
-	put(steps.out, 0, bytes, PORTAL_STEPS, 0, round);
+	peer_stamp(one.tx, bytes, round);
+	put(one.out, 0, bytes, PORTAL_STEPS, 0, round);
 }
 
 static void sent_step(uint64_t round)
 {
-	bench_await(&steps.w, PTL_EVENT_SEND_END, round + 1);
+	bench_await(&one.w, PTL_EVENT_SEND_END, round + 1);
 }
 
 /* The entry is used up, which an event of its own tells. */
@@ -251,7 +251,7 @@ static void take_step(uint64_t bytes, uint64_t round)
 {
 	bench_await(&came, PTL_EVENT_PUT_END, round + 1);
 	bench_await(&came, PTL_EVENT_UNLINK, round + 1);
-	peer_check(steps.rx, bytes, round);
+	peer_check(one.rx, bytes, round);
 }
 
 PEER_ROUNDS_OF(posted_pings, peer_posted, .post = post, .send = send_step,
@@ -259,7 +259,7 @@ PEER_ROUNDS_OF(posted_pings, peer_posted, .post = post, .send = send_step,
 
 static void open_steps(uint64_t bytes)
 {
-	open_side(&steps, bytes, 0);
+	open_side(&one, bytes, 0);
 	came = (struct bench_watch){
 		.eq = bench_queue(&b, 64), .may_lose = BENCH_LOSE_NONE};
 	if (peer_rank == 1)
@@ -272,7 +272,7 @@ static void close_steps(uint64_t x)
 	(void)x;
 	bench_barrier();
 	BENCH_DO(PtlEQFree, came.eq);
-	close_side(&steps, false);
+	close_side(&one, false);
 }
 
 /* ---- threads, each with a side; windows are those of portalperf's rate ---- */
@@ -359,15 +359,15 @@ static double balls(uint64_t count, bool quick)
 	static const struct peer_threads calls = {
 		open_ball, close_thread, bench_barrier, throw_first, NULL, catch_ball};
 	struct peer_plan p = peer_plan_of(quick, false, PEER_WORD);
-	return peer_threads_run(&calls, count, &p) / 2;
+	double ns = peer_threads_run(&calls, count, &p) / 2;
+	one_queue = false;
+	return ns;
 }
 
 static double balls_one(uint64_t count, bool quick)
 {
 	one_queue = true;
-	double ns = balls(count, quick);
-	one_queue = false;
-	return ns;
+	return balls(count, quick);
 }
 
 /* ---- */
