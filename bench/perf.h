@@ -23,7 +23,8 @@
 
 /* clang-format off */
 enum perf_test {
-	PERF_PUT, PERF_GET, PERF_ACK, PERF_BIDIR, PERF_STREAM, PERF_RATE, PERF_NTO1, PERF_TESTS
+	PERF_PUT, PERF_GET, PERF_ACK, PERF_BIDIR, PERF_STREAM, PERF_RATE, PERF_NTO1,
+	PERF_TESTS
 };
 /* clang-format on */
 

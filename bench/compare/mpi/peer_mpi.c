@@ -6,16 +6,16 @@
  *
  * An ack is an empty message: the nearest to a put with an ACK.  A get is MPI_Get with a
  * flush, from a window that MPI has allocated.  Active messages go to a ring of
- * persistent receives, of which a poll tests the oldest; the first word of a message names
- * the function that its receiver shall run.  eqget and eqpoll test receives whose
+ * persistent receives, of which a poll tests the oldest; the first word of a message
+ * names the function that its receiver shall run.  eqget and eqpoll test receives whose
  * messages never come.  A window of faa is MPI_Fetch_and_op and a flush.
  *
  * For bench/gasnetfigures, with "figures" as WHO, it has the curves of MPI in the figures
- * that gasnetperf measures: figure 2, Ping-Ack, the least that a put over MPI can cost, and
- * a put by messages (amput), a header and the bytes, which the target copies to their
+ * that gasnetperf measures: figure 2, Ping-Ack, the least that a put over MPI can cost,
+ * and a put by messages (amput), a header and the bytes, which the target copies to their
  * place; figure 3, 64 MPI_Isend under way and an answer, as osu_bw does; figure 4, bytes
- * there and back.  It prints lines of figure, way, bytes, ns of the median of the batches,
- * ns of p99 of single operations, 0.
+ * there and back.  It prints lines of figure, way, bytes, ns of the median of the
+ * batches, ns of p99 of single operations, 0.
  *
  * comm, tx and rx belong to the thread: each thread of the pattern threads has its own.
  */
