@@ -162,22 +162,19 @@ void perf_hand_over(struct hand *h, const struct perf_node *n, uint64_t count)
 
 /* ---- put, get, ack and bidir: one message at a time ---- */
 
-static inline void ping(struct perf_node *n)
+static inline void ping_pong(struct perf_node *n, bool first)
 {
+	if (!first) {
+		bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
+		perf_check_stamp(n, n->rx, n->b->rank ^ 1);
+	}
 	perf_stamp(n);
 	put(n, PTL_NO_ACK_REQ, 0, 0);
-	bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
+	if (first)
+		bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
 	bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
-	perf_check_stamp(n, n->rx, n->b->rank ^ 1);
-}
-
-static inline void pong(struct perf_node *n)
-{
-	bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
-	perf_check_stamp(n, n->rx, n->b->rank ^ 1);
-	perf_stamp(n);
-	put(n, PTL_NO_ACK_REQ, 0, 0);
-	bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
+	if (first)
+		perf_check_stamp(n, n->rx, n->b->rank ^ 1);
 }
 
 /* Exchange messages.  The peer can be one message ahead, not two: slots are used in
@@ -248,27 +245,26 @@ static inline void take_acked(struct perf_node *n)
 	}
 }
 
-#define REPEAT(n, end, what)                                                             \
-	for (; (n)->message < (end); (n)->message++)                                     \
-	what(n)
-
 static void pair_rounds(struct perf_node *n, uint64_t count)
 {
+#define REPEAT(what)                                                                     \
+	for (; n->message < end; n->message++)                                           \
+	what
 	uint64_t end = n->message + count;
 	if (n->test == PERF_BIDIR)
-		REPEAT(n, end, exchange);
+		REPEAT(exchange(n));
 	else if (n->test == PERF_PUT && n->first)
-		REPEAT(n, end, ping);
+		REPEAT(ping_pong(n, true));
 	else if (n->test == PERF_PUT)
-		REPEAT(n, end, pong);
+		REPEAT(ping_pong(n, false));
 	else if (n->test == PERF_ACK && n->first)
-		REPEAT(n, end, put_acked);
+		REPEAT(put_acked(n));
 	else if (n->test == PERF_ACK)
-		REPEAT(n, end, take_acked);
+		REPEAT(take_acked(n));
 	else if (n->first)
-		REPEAT(n, end, fetch);
+		REPEAT(fetch(n));
 	else
-		REPEAT(n, end, serve);
+		REPEAT(serve(n));
 }
 
 /*

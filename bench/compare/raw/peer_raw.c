@@ -44,33 +44,32 @@ static void line(uint64_t bytes, uint64_t done, uint64_t count)
 	hand_over(&shared->hand, !peer_rank, done, count, false);
 }
 
-static void ring_message(uint64_t i)
-{
-	struct cell *c = &shared->cell[i % CELLS];
-	_Atomic uint64_t *taken = &shared->hand.pong;
-	if (!peer_rank) {
-		if (i >= CELLS)
-			hand_await(taken, (i - CELLS) / CREDIT * CREDIT + CREDIT, false);
-		c->data[0] = i;
-		hand_publish(&c->valid, i + 1);
-		return;
-	}
-	hand_await(&c->valid, i + 1, false);
-	if (c->data[0] != i)
-		peer_die("cell %" PRIu64 ": wrong bytes; expected what was sent", i);
-	if ((i + 1) % CREDIT == 0)
-		hand_publish(taken, i + 1);
-}
-
 /* Rounds are windows of 64; the sender waits until the last message of a batch has been
  * taken. */
 static void ring(uint64_t bytes, uint64_t done, uint64_t count)
 {
+	_Atomic uint64_t *taken = &shared->hand.pong;
+	uint64_t end = (done + count) * PEER_WINDOW;
 	(void)bytes;
-	for (uint64_t i = done * PEER_WINDOW; i < (done + count) * PEER_WINDOW; i++)
-		ring_message(i);
+	for (uint64_t i = done * PEER_WINDOW; i < end; i++) {
+		struct cell *c = &shared->cell[i % CELLS];
+		if (!peer_rank) {
+			if (i >= CELLS)
+				hand_await(taken, (i - CELLS) / CREDIT * CREDIT + CREDIT,
+					false);
+			c->data[0] = i;
+			hand_publish(&c->valid, i + 1);
+			continue;
+		}
+		hand_await(&c->valid, i + 1, false);
+		if (c->data[0] != i)
+			peer_die("cell %" PRIu64 ": wrong bytes; expected what was sent",
+				i);
+		if ((i + 1) % CREDIT == 0)
+			hand_publish(taken, i + 1);
+	}
 	if (!peer_rank)
-		hand_await(&shared->hand.pong, (done + count) * PEER_WINDOW, false);
+		hand_await(taken, end, false);
 }
 
 static void pipe_chunk(uint64_t k, uint64_t at, uint64_t bytes)
