@@ -515,8 +515,6 @@ static void run_all(struct program *p, bool idle)
 	}
 }
 
-/* ---- */
-
 static const char about[] =
 	"usage: yod -sz 2 cciperf [options]\n"
 	"Latency, rate and bandwidth of CCI between ranks 0 and 1, beside Portals.\n";

@@ -551,8 +551,6 @@ static void count_row(struct program *p, const struct row *row)
 	bench_leave(0);
 }
 
-/* ---- */
-
 static const char about[] =
 	"usage: yod -sz 1 cmdperf [options]\n"
 	"Cost of the calls that post, unlink, update and read, and of messages to "

@@ -159,8 +159,6 @@ static void drive(struct program *p)
 		BENCH_REAL("ratio_p90", r.p90, 2));
 }
 
-/* ---- */
-
 /* Rank 1 has the list of this kind and length meanwhile. */
 static void run(struct program *p, enum kind kind, uint64_t depth)
 {

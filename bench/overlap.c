@@ -138,8 +138,6 @@ static void run(struct program *p, enum way way)
 		print(p, way, 1, all);
 }
 
-/* ---- */
-
 static const char about[] =
 	"usage: yod -sz 2 overlap [options]\n"
 	"Puts into a node that computes, and from one, against puts with both waiting.\n";

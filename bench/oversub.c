@@ -104,8 +104,6 @@ static void run_rounds(struct program *p, uint64_t count)
 		run_round(p);
 }
 
-/* ---- */
-
 static void measure(struct program *p)
 {
 	uint64_t usual = p->b.quick ? 20 : bench_all_rounds(p->b.size);

@@ -340,8 +340,6 @@ static void take_from_any(struct perf_node *n)
 	tell(n, bench_id(n->b, rank), 0);
 }
 
-/* ---- */
-
 static void stream_rounds(struct perf_node *n, uint64_t count)
 {
 	uint64_t base = base_of(n, n->b->rank), end = n->message + count;

@@ -374,8 +374,6 @@ static void parse(struct program *p, int argc, char **argv)
 		&p->sizes, default_sizes, sizeof default_sizes / sizeof default_sizes[0]);
 }
 
-/* ---- */
-
 /* Start, at rank 0 before it is pinned, processes that compete for the job's CPUs until
  * rank 0 ends. */
 static void keep_busy(const struct program *p)

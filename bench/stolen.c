@@ -210,8 +210,6 @@ static void run_target(struct program *p)
 	free(all);
 }
 
-/* ---- */
-
 static const char about[] =
 	"usage: yod -sz N stolen [options]\n"
 	"CPU time that messages take from rank 0, which computes without a call.\n";

@@ -164,69 +164,76 @@ static void end_receives(MPI_Request *request, uint64_t sends, uint64_t receives
 	meet();
 }
 
-static bool go_on(bool more)
+/* Time batches of rounds, at least three, until rank 0 says that the time is over.
+ * Return their number. */
+static uint64_t time_batches(peer_rounds *rounds, uint64_t each, double limit_ns,
+	bool quick, double ns[PEER_BATCHES])
 {
-	int flag = more;
-	MPI_Bcast(&flag, 1, MPI_INT, 0, comm);
-	return flag;
+	uint64_t n = 0, most = quick ? 3 : PEER_BATCHES;
+	double end = bench_now_ns() + limit_ns;
+	for (;; n++) {
+		int more = n < most && (n < 3 || bench_now_ns() < end);
+		MPI_Bcast(&more, 1, MPI_INT, 0, comm);
+		if (!more)
+			return n;
+		double t = bench_now_ns();
+		rounds(0, 1 + n * each, each);
+		ns[n] = (bench_now_ns() - t) / (double)each;
+	}
 }
+
+PEER_ROUNDS(windows, window)
 
 static double match(uint64_t depth, bool quick)
 {
-	double ns[PEER_BATCHES], end = bench_now_ns() + match_ns;
+	double ns[PEER_BATCHES];
 	MPI_Request *others = peer_allocate(depth * sizeof *others);
-	uint64_t n = 0, most = quick ? 3 : PEER_BATCHES;
 	for (uint64_t i = 0; rank && i < depth; i++)
 		MPI_Irecv(rx, 0, MPI_BYTE, 0, TAG_OTHERS, comm, &others[i]);
 	meet();
-	while (go_on(n < most && (n < 3 || bench_now_ns() < end))) {
-		double t = bench_now_ns();
-		window(0, n);
-		ns[n++] = (bench_now_ns() - t) / PEER_WINDOW;
-	}
+	uint64_t n = time_batches(windows, 1, match_ns, quick, ns);
 	end_receives(others, rank ? 0 : depth, rank ? depth : 0, 0, TAG_OTHERS, 0);
 	free(others);
-	return bench_stat_of(ns, n).p50;
+	return bench_stat_of(ns, n).p50 / PEER_WINDOW;
 }
 
 /* ---- all to all ---- */
 
-static void all_round(uint64_t round, MPI_Request *request)
+static MPI_Request *of_all; /* a receive and a message for each other rank */
+
+static void all_round(uint64_t x, uint64_t round)
 {
 	int n = 0;
+	(void)x;
 	peer_stamp(tx, PEER_BYTES, round);
 	for (int i = 1; i < size; i++) {
 		int from = (rank + size - i) % size;
 		MPI_Irecv(rx + from * PEER_BYTES, PEER_BYTES, MPI_BYTE, from, TAG, comm,
-			&request[n++]);
+			&of_all[n++]);
 	}
 	for (int i = 1; i < size; i++)
 		MPI_Isend(tx, PEER_BYTES, MPI_BYTE, (rank + i) % size, TAG, comm,
-			&request[n++]);
-	MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
+			&of_all[n++]);
+	MPI_Waitall(n, of_all, MPI_STATUSES_IGNORE);
 	for (int i = 0; i < size; i++)
 		if (i != rank)
 			peer_check(rx + i * PEER_BYTES, PEER_BYTES, round);
 }
 
+PEER_ROUNDS(all_rounds, all_round)
+
 static double alltoall(uint64_t nodes, bool quick)
 {
-	MPI_Request *request = peer_allocate(2 * (size_t)size * sizeof *request);
-	uint64_t n = 0, round = 0, each = quick ? 2 : 20, most = quick ? 3 : PEER_BATCHES;
-	double ns = 0, end = bench_now_ns() + alltoall_ns;
-	double messages = (double)each * size * (size - 1);
+	double ns[PEER_BATCHES], sum = 0;
 	if (nodes != (uint64_t)size)
 		peer_die("%d ranks; expected %" PRIu64 "; see mpirun", size, nodes);
-	all_round(round++, request);
-	while (go_on(n < most && (n < 3 || bench_now_ns() < end))) {
-		double t = bench_now_ns();
-		for (uint64_t i = 0; i < each; i++)
-			all_round(round++, request);
-		ns += bench_now_ns() - t;
-		n++;
-	}
-	free(request);
-	return messages * (double)n * 1e3 / ns;
+	of_all = peer_allocate(2 * (size_t)size * sizeof *of_all);
+	all_round(0, 0);
+	uint64_t n = time_batches(all_rounds, quick ? 2 : 20, alltoall_ns, quick, ns);
+	for (uint64_t i = 0; i < n; i++)
+		sum += ns[i];
+	free(of_all);
+	return (double)(size * (size - 1)) * (double)n * 1e3 / sum;
 }
 
 /* ---- a message that comes while its receiver computes ---- */
@@ -522,10 +529,7 @@ static double threads(uint64_t count, bool quick)
 	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
 }
 
-/* ---- */
-
 PEER_ROUNDS(ping_pongs, ping_pong)
-PEER_ROUNDS(windows, window)
 PEER_ROUNDS(acked, answered)
 PEER_ROUNDS(puts_by_messages, put_by_messages)
 PEER_ROUNDS(gets, fetch)

@@ -370,8 +370,6 @@ static double balls_one(uint64_t count, bool quick)
 	return balls(count, quick);
 }
 
-/* ---- */
-
 static const struct peer_test tests[] = {
 	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_layer, close_layer, NULL},
 	{"queues", NULL, 1, MOST_QUEUES, 2, queue_pings, open_queues, close_queues, NULL},

@@ -131,8 +131,6 @@ static void cma(uint64_t bytes, uint64_t done, uint64_t count)
 		peer_check(to, bytes, 0);
 }
 
-/* ---- */
-
 static void before(uint64_t bytes)
 {
 	memset(shared, 0, sizeof *shared);
