@@ -3,7 +3,7 @@
  * cmdperf - the cost of the calls of a node alone: their time, or their instructions
  *
  *	yod -sz 1 cmdperf [options]
- *	cmdperf --count ROW --rounds N
+ *	cmdperf --count ROWS --rounds N
  *
  * Each line is one call, a pair of calls that makes and removes an object, or a message
  * to oneself with its events; the time is that of one of them, from batches.  Several
@@ -35,7 +35,7 @@ enum { WARM = 1000, PROBE = 16, TRIES = 1000 };
 static struct program {
 	struct bench b;
 	struct bench_number batches, standing, rounds;
-	const char *calls, *count; /* text of the lines to run; row to count; or NULL */
+	const char *calls, *count; /* text of the lines to run; rows to count; or NULL */
 	bool names;
 	ptl_process_id_t self;
 	ptl_handle_eq_t eq, empty[POLLED];
@@ -300,10 +300,20 @@ static const struct row {
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
+/* The list's words have commas between them. */
+static bool is_listed(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+	for (const char *at = list; (at = strstr(at, word)); at += n)
+		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
+			return true;
+	return false;
+}
+
 static bool is_wanted(const struct program *p, const struct row *row)
 {
 	if (p->count)
-		return row->name && !strcmp(row->name, p->count);
+		return row->name && is_listed(p->count, row->name);
 	return !p->calls || strstr(row->title, p->calls);
 }
 
@@ -548,7 +558,7 @@ static void count_row(struct program *p, const struct row *row)
 	count_calls(p, row, p->rounds.value);
 	still_end();
 	check_row(p, row, before + p->rounds.value);
-	bench_leave(0);
+	close_row(p, row);
 }
 
 static const char about[] =
@@ -582,8 +592,8 @@ static void parse(struct program *p, int argc, char **argv)
 			bench_set_number, &p->standing},
 		{"calls", "TEXT", "only the lines that contain it; default all",
 			bench_set_text, &p->calls},
-		{"count", "ROW",
-			"make its calls under callgrind, which counts count_calls; see "
+		{"count", "ROWS",
+			"make their calls under callgrind, which counts count_calls; see "
 			"bench/instructions",
 			set_count, p},
 		{"rounds", "N", "of --count; default 10000", bench_set_number,
@@ -599,7 +609,7 @@ static void parse(struct program *p, int argc, char **argv)
 	for (unsigned i = 0; i < ROWS; i++)
 		wanted += is_wanted(p, &rows[i]);
 	if (!wanted && p->count)
-		bench_refuse(&p->b, "--count: '%s'; expected a row of --names", p->count);
+		bench_refuse(&p->b, "--count: '%s'; expected rows of --names", p->count);
 	if (!wanted)
 		bench_refuse(&p->b, "--calls: '%s'; expected text of a line, as in EQGet",
 			p->calls);
@@ -627,6 +637,8 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; p->count && i < ROWS; i++)
 		if (is_wanted(p, &rows[i]))
 			count_row(p, &rows[i]);
+	if (p->count)
+		bench_leave(0);
 	bench_begin(&p->b);
 	double *sample = bench_allocate(p->batches.value * sizeof *sample);
 	for (unsigned i = 0; i < ROWS; i++)

@@ -174,7 +174,6 @@ static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 	req->rma.err = 0;
 	req->rma.copy = NULL;
 	req->rma.over = false;
-	req->peer = peer->id;
 	req->rma.size = size;
 	req->rma.len = call->elements * size;
 	const char *from = atomic_operands(req, call);
@@ -192,7 +191,6 @@ static ssize_t atomic_begin(struct ofi_ep *ep, const struct atomic_call *call,
 	}
 	FAULT_POINT("ofi.atomic_sent");
 	ep->under_way++;
-	ofi_watch(req); /* no ACK, and no answer, may come of a peer that dies */
 	return 0;
 }
 

@@ -233,15 +233,7 @@ static int av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-static struct fi_ops av_fid_ops = {
-	.size = sizeof av_fid_ops,
-	.close = av_close,
-	.bind = av_bind,
-	.control = ofi_no_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops av_fid_ops = OFI_FID_OPS(av_close, av_bind, ofi_no_control);
 static struct fi_ops_av av_ops = {
 	.size = sizeof av_ops,
 	.insert = av_insert,

@@ -207,15 +207,7 @@ static int cntr_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cntr_fid_ops = {
-	.size = sizeof cntr_fid_ops,
-	.close = cntr_close,
-	.bind = ofi_no_bind,
-	.control = cntr_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops cntr_fid_ops = OFI_FID_OPS(cntr_close, ofi_no_bind, cntr_control);
 static struct fi_ops_cntr cntr_ops = {
 	.size = sizeof cntr_ops,
 	.read = cntr_read,

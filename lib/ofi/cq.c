@@ -443,15 +443,7 @@ static int cq_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops cq_fid_ops = {
-	.size = sizeof cq_fid_ops,
-	.close = cq_close,
-	.bind = ofi_no_bind,
-	.control = cq_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops cq_fid_ops = OFI_FID_OPS(cq_close, ofi_no_bind, cq_control);
 static struct fi_ops_cq cq_ops = {
 	.size = sizeof cq_ops,
 	.read = cq_read,

@@ -20,14 +20,14 @@ static void node_fork_child(void)
 	ofi_node.forked = ofi_node.domains != 0;
 }
 
-/* Make an entry that accepts each request and moves no bytes.  On index 0 its answer
- * tells the initiator that this process lives; on index 1 it answers the receiver of a
- * long message whose exposed bytes are gone. */
-static int node_answer(ptl_handle_ni_t ni, ptl_pt_index_t index)
+/* Make the entry of index 0, which accepts each request and moves no bytes: its answer
+ * tells the initiator that this process lives. */
+static int node_answer(void)
 {
 	ptl_handle_me_t me;
-	return PtlMEMDAttach(ni, index, (ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, 0,
-		~0ull, PTL_RETAIN, PTL_INS_AFTER,
+	return PtlMEMDAttach(ofi_node.ni, OFI_PT_SYSTEM,
+		(ptl_process_id_t){PTL_NID_ANY, PTL_PID_ANY}, 0, ~0ull, PTL_RETAIN,
+		PTL_INS_AFTER,
 		(ptl_md_t){
 			.threshold = PTL_MD_THRESH_INF,
 			.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE |
@@ -83,9 +83,7 @@ static int node_open(ptl_pid_t pid)
 	FAULT_POINT("ofi.interface_open");
 	rc = PtlGetId(ofi_node.ni, &ofi_node.id);
 	if (rc == PTL_OK)
-		rc = node_answer(ofi_node.ni, OFI_PT_SYSTEM);
-	if (rc == PTL_OK)
-		rc = node_answer(ofi_node.ni, OFI_PT_EXPOSED);
+		rc = node_answer();
 	if (rc == PTL_OK)
 		rc = node_bind_quiet();
 	if (rc != PTL_OK)
@@ -179,15 +177,8 @@ static int domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-static struct fi_ops domain_fid_ops = {
-	.size = sizeof domain_fid_ops,
-	.close = domain_close,
-	.bind = domain_bind,
-	.control = ofi_no_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops domain_fid_ops =
+	OFI_FID_OPS(domain_close, domain_bind, ofi_no_control);
 static struct fi_ops_domain domain_ops = {
 	.size = sizeof domain_ops,
 	.av_open = ofi_av_open,

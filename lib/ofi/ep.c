@@ -305,8 +305,8 @@ static bool ep_settle(struct ofi_ep *ep)
 			busy |= ep->lists[i].ep && !ofi_list_withdraw(&ep->lists[i]);
 		for (req = TAILQ_FIRST(&ep->domain->watched); req; req = next) {
 			next = TAILQ_NEXT(req, watch);
-			if (req->ep == ep && req->withdraw)
-				req->withdraw(req);
+			if (req->ep == ep)
+				ofi_tx_withdraw(req);
 		}
 		ofi_watch_end(ep);
 		if (!busy && !ep->under_way && ep_quiet(ep))
@@ -373,15 +373,7 @@ static int ep_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops ep_fid_ops = {
-	.size = sizeof ep_fid_ops,
-	.close = ep_close,
-	.bind = ep_bind,
-	.control = ep_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops ep_fid_ops = OFI_FID_OPS(ep_close, ep_bind, ep_control);
 static struct fi_ops_ep ep_ops = {
 	.size = sizeof ep_ops,
 	.cancel = ofi_cancel,

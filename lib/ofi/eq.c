@@ -189,15 +189,7 @@ static int eq_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops eq_fid_ops = {
-	.size = sizeof eq_fid_ops,
-	.close = eq_close,
-	.bind = ofi_no_bind,
-	.control = eq_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops eq_fid_ops = OFI_FID_OPS(eq_close, ofi_no_bind, eq_control);
 static struct fi_ops_eq eq_ops = {
 	.size = sizeof eq_ops,
 	.read = eq_read,

@@ -39,15 +39,8 @@ static int fabric_domain2(struct fid_fabric *fabric, struct fi_info *info,
 	return flags ? -FI_EBADFLAGS : ofi_domain_open(fabric, info, domain, context);
 }
 
-static struct fi_ops fabric_fid_ops = {
-	.size = sizeof fabric_fid_ops,
-	.close = fabric_close,
-	.bind = ofi_no_bind,
-	.control = ofi_no_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops fabric_fid_ops =
+	OFI_FID_OPS(fabric_close, ofi_no_bind, ofi_no_control);
 static struct fi_ops_fabric fabric_ops = {
 	.size = sizeof fabric_ops,
 	.domain = ofi_domain_open,

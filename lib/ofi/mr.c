@@ -327,15 +327,7 @@ static int mr_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops mr_fid_ops = {
-	.size = sizeof mr_fid_ops,
-	.close = mr_close,
-	.bind = mr_bind,
-	.control = mr_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops mr_fid_ops = OFI_FID_OPS(mr_close, mr_bind, mr_control);
 
 /* Make the queue of completions with data.  Threads that sleep must look there, too. */
 static int mr_open_data(struct ofi_domain *domain)

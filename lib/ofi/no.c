@@ -63,50 +63,7 @@ NO(static int, no_shutdown, struct fid_ep *ep, uint64_t flags)
 NO(static int, no_join, struct fid_ep *ep, const void *addr, uint64_t flags,
 	struct fid_mc **mc, void *context)
 
-NO(static ssize_t, no_recv, struct fid_ep *ep, void *buf, size_t len, void *desc,
-	fi_addr_t addr, void *context)
-NO(static ssize_t, no_recvv, struct fid_ep *ep, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t addr, void *context)
-NO(static ssize_t, no_recvmsg, struct fid_ep *ep, const struct fi_msg *msg,
-	uint64_t flags)
-NO(static ssize_t, no_send, struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	fi_addr_t addr, void *context)
-NO(static ssize_t, no_sendv, struct fid_ep *ep, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t addr, void *context)
-NO(static ssize_t, no_sendmsg, struct fid_ep *ep, const struct fi_msg *msg,
-	uint64_t flags)
-NO(static ssize_t, no_inject, struct fid_ep *ep, const void *buf, size_t len,
-	fi_addr_t addr)
-NO(static ssize_t, no_senddata, struct fid_ep *ep, const void *buf, size_t len,
-	void *desc, uint64_t data, fi_addr_t addr, void *context)
-NO(static ssize_t, no_injectdata, struct fid_ep *ep, const void *buf, size_t len,
-	uint64_t data, fi_addr_t addr)
-
-NO(static ssize_t, no_trecv, struct fid_ep *ep, void *buf, size_t len, void *desc,
-	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
-NO(static ssize_t, no_trecvv, struct fid_ep *ep, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
-NO(static ssize_t, no_trecvmsg, struct fid_ep *ep, const struct fi_msg_tagged *msg,
-	uint64_t flags)
-NO(static ssize_t, no_tsend, struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	fi_addr_t addr, uint64_t tag, void *context)
-NO(static ssize_t, no_tsendv, struct fid_ep *ep, const struct iovec *iov, void **desc,
-	size_t count, fi_addr_t addr, uint64_t tag, void *context)
-NO(static ssize_t, no_tsendmsg, struct fid_ep *ep, const struct fi_msg_tagged *msg,
-	uint64_t flags)
-NO(static ssize_t, no_tinject, struct fid_ep *ep, const void *buf, size_t len,
-	fi_addr_t addr, uint64_t tag)
-NO(static ssize_t, no_tsenddata, struct fid_ep *ep, const void *buf, size_t len,
-	void *desc, uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
-NO(static ssize_t, no_tinjectdata, struct fid_ep *ep, const void *buf, size_t len,
-	uint64_t data, fi_addr_t addr, uint64_t tag)
-
 /* clang-format on */
 
 struct fi_ops_cm ofi_no_cm = {sizeof ofi_no_cm, no_setname, NULL, no_getpeer, no_connect,
 	no_listen, no_accept, no_reject, no_shutdown, no_join};
-struct fi_ops_msg ofi_no_msg = {sizeof ofi_no_msg, no_recv, no_recvv, no_recvmsg, no_send,
-	no_sendv, no_sendmsg, no_inject, no_senddata, no_injectdata};
-struct fi_ops_tagged ofi_no_tagged = {sizeof ofi_no_tagged, no_trecv, no_trecvv,
-	no_trecvmsg, no_tsend, no_tsendv, no_tsendmsg, no_tinject, no_tsenddata,
-	no_tinjectdata};

@@ -148,15 +148,7 @@ static int poll_close(struct fid *fid)
 	return 0;
 }
 
-static struct fi_ops poll_fid_ops = {
-	.size = sizeof poll_fid_ops,
-	.close = poll_close,
-	.bind = ofi_no_bind,
-	.control = ofi_no_control,
-	.ops_open = ofi_no_ops_open,
-	.tostr = ofi_no_tostr,
-	.ops_set = ofi_no_ops_set,
-};
+static struct fi_ops poll_fid_ops = OFI_FID_OPS(poll_close, ofi_no_bind, ofi_no_control);
 static struct fi_ops_poll poll_ops = {
 	.size = sizeof poll_ops,
 	.poll = poll_poll,

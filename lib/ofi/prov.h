@@ -75,7 +75,7 @@
 
 /* Portal indexes. */
 enum {
-	OFI_PT_SYSTEM = 0, /* gets to see whether the process lives; refuses nothing */
+	OFI_PT_SYSTEM = 0, /* questions whether the process lives, and its own wakes */
 	OFI_PT_EXPOSED = 1,
 	OFI_PT_RMA = 8,       /* + 2 * domain; one more: RMA with data */
 	OFI_PT_MESSAGES = 64, /* + 2 * endpoint; one more: tagged messages */
@@ -203,7 +203,7 @@ struct ofi_domain {
 	struct ofi_req **chunks;  /* requests; their serial numbers name their places */
 	uint32_t nchunks;
 	struct ofi_reqs free;
-	struct ofi_reqs watched; /* whose peers may die in silence, oldest first */
+	struct ofi_reqs watched; /* exposed messages, whose peers may die in silence */
 	unsigned period;         /* number, and end in ms (ofi_watch) */
 	uint64_t period_ends;
 	struct ofi_reqs asks; /* questions to those peers, without answer so far */
@@ -401,9 +401,7 @@ struct ofi_req {
 	struct ofi_op *op;
 	unsigned due; /* period in which to look whether the peer lives */
 	ptl_process_id_t peer;
-	void (*withdraw)(
-		struct ofi_req *req); /* end it, as the endpoint is closed, or NULL */
-	TAILQ_ENTRY(ofi_req) link;    /* free, posted, waiting, stalled */
+	TAILQ_ENTRY(ofi_req) link; /* free, posted, waiting, stalled */
 	TAILQ_ENTRY(ofi_req) watch;
 	union {
 		struct { /* rx.c, late.c */
@@ -477,6 +475,13 @@ int ofi_no_ops_open(
 int ofi_no_tostr(const struct fid *fid, char *buf, size_t len);
 int ofi_no_ops_set(
 	struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
+/* The table that each object has: its close, bind and control, and nothing else. */
+#define OFI_FID_OPS(close_fn, bind_fn, control_fn)                                       \
+	{                                                                                \
+		.size = sizeof(struct fi_ops), .close = close_fn, .bind = bind_fn,       \
+		.control = control_fn, .ops_open = ofi_no_ops_open,                      \
+		.tostr = ofi_no_tostr, .ops_set = ofi_no_ops_set,                        \
+	}
 int ofi_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info,
 	struct fid_pep **pep, void *context);
 int ofi_no_wait_open(
@@ -489,8 +494,6 @@ int ofi_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr,
 	struct fid_ep **rx_ep, void *context);
 int ofi_no_query_collective(struct fid_domain *domain, enum fi_collective_op op,
 	struct fi_collective_attr *attr, uint64_t flags);
-extern struct fi_ops_msg ofi_no_msg;
-extern struct fi_ops_tagged ofi_no_tagged;
 int ofi_no_insertsym(struct fid_av *av, const char *node, size_t nodecnt,
 	const char *service, size_t svccnt, fi_addr_t *addr, uint64_t flags,
 	void *context);
@@ -650,8 +653,8 @@ bool ofi_op_bind(struct ofi_queue *queue, struct ofi_req *req, const struct iove
 	size_t count, enum ofi_ops use);
 /* Give it back; nothing was begun. */
 void ofi_op_return(struct ofi_req *req);
-/* From now on look every second or two whether req->peer lives; if not, the sink gets a
- * SEND_END or REPLY_END with ni_fail_type. */
+/* From now on look every second or two whether the peer lives that may still fetch the
+ * bytes of an exposed message; if not, the sink gets an event with ni_fail_type. */
 void ofi_watch(struct ofi_req *req);
 void ofi_watch_end(struct ofi_ep *ep); /* forget the answers that are to come */
 
@@ -755,6 +758,8 @@ void ofi_late_free(struct ofi_list *list, struct ofi_late *late);
 
 /* Handle all events of an endpoint that has no room for an operation. */
 void ofi_tx_full(struct ofi_ep *ep);
+/* End an exposed message whose bytes nobody fetches now, as the endpoint is closed. */
+void ofi_tx_withdraw(struct ofi_req *req);
 extern struct fi_ops_mr ofi_mr_ops;
 extern struct fi_ops_rma ofi_rma_ops;
 extern struct fi_ops_atomic ofi_atomic_ops;

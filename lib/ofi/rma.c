@@ -178,7 +178,6 @@ static ssize_t rma_begin(struct ofi_ep *ep, const struct rma_call *call, size_t 
 	char *copy = whole->rma.copy;
 	for (int i = 0, rc; i < n; i++) {
 		part[i]->rma.whole = whole;
-		part[i]->peer = peer->id;
 		if (copy) {
 			memcpy(copy, part[i]->rma.here, part[i]->rma.len);
 			part[i]->rma.here = copy;
@@ -187,8 +186,6 @@ static ssize_t rma_begin(struct ofi_ep *ep, const struct rma_call *call, size_t 
 		/* The data come once, with the last part. */
 		rc = rma_go(part[i], peer, reads, has_data && i == n - 1, call->data);
 		FAULT_POINT("ofi.rma_sent");
-		if (OFI_LIKELY(rc == PTL_OK && !reads))
-			ofi_watch(part[i]); /* no ACK comes of a peer that dies */
 		if (OFI_LIKELY(rc == PTL_OK))
 			continue;
 		if (i > 0) {

@@ -212,13 +212,11 @@ static void rx_fetch_event(struct ofi_sink *sink, const ptl_event_t *event)
 		return;
 	FAULT_POINT("ofi.fetched");
 	req->ep->under_way--;
-	req->err = event->ni_fail_type != PTL_NI_OK ? FI_ECONNABORTED : 0;
-	if (event->mlength < req->rx.len && !req->err) {
-		/* The sender has withdrawn it. */
-		rx_late_done(req, 0, PTL_NI_FAIL);
-		return;
-	}
-	rx_late_done(req, req->err ? 0 : event->mlength, event->ni_fail_type);
+	/* The sender may have withdrawn it, or have less than its header says. */
+	ptl_ni_fail_t fail =
+		event->mlength < req->rx.len ? PTL_NI_FAIL : event->ni_fail_type;
+	req->err = fail != PTL_NI_OK ? FI_ECONNABORTED : 0;
+	rx_late_done(req, req->err ? 0 : event->mlength, fail);
 }
 
 /* Take an op for len bytes of a receive.  Exposed messages of the program itself, which

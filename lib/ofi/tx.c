@@ -92,7 +92,7 @@ static void tx_long_event(struct ofi_sink *sink, const ptl_event_t *event)
 }
 
 /* The endpoint is closed: nobody can fetch the bytes any more. */
-static void tx_withdraw(struct ofi_req *req)
+void ofi_tx_withdraw(struct ofi_req *req)
 {
 	if (!req->sent || req->ended || PtlMEUnlink(req->me) != PTL_OK)
 		return;
@@ -140,7 +140,6 @@ static OFI_SLOW int tx_long(struct ofi_req *req, const struct tx_place *place,
 		  : ofi_op_bind(queue, req, iov, count, OFI_OF_PROGRAM)))
 		return -FI_EAGAIN;
 	req->sink.event = tx_long_event;
-	req->withdraw = tx_withdraw;
 	req->peer = place->peer;
 	int rc = tx_expose(req, iov, count);
 	if (rc != PTL_OK)

@@ -222,6 +222,10 @@ void p3_far_link_sent(struct p3_far_link *l, struct p3_far_buffer *b, bool faile
 void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 {
 	struct p3_carry *c = &l->carry;
+	if (!l->lost_at && p3_carry_is_still(n, c)) {
+		l->stuck = 0;
+		return; /* as in most passes of a wait */
+	}
 	if (!l->orphans)
 		p3_carry_capture(n, c);
 	else
@@ -279,8 +283,9 @@ bool p3_far_link_take(
 	struct p3_gbn *g = &l->carry.gbn;
 	uint32_t before = g->base;
 	uint64_t bad = g->bad_sums;
-	bool next = p3_gbn_take(g, f, len, l->carry.now);
-	if (g->bad_sums != bad)
+	bool next = p3_gbn_take(g, f, len, l->carry.now), intact = g->bad_sums == bad;
+	p3_carry_count(n, &l->carry);
+	if (!intact)
 		return true;
 	l->came++;
 	p3_count(&n->count[P3_C_FAR_IN], 1);

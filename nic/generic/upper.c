@@ -240,6 +240,12 @@ void p3_generic_handle(struct p3_nic *n)
 	n->staging = true;
 }
 
+void p3_generic_hurry(struct p3_nic *n, const struct p3_peer *p)
+{
+	if (n->generic)
+		n->generic->upper[p->index].again_ns = 0;
+}
+
 bool p3_generic_answer(struct p3_nic *n, const struct p3_peer *p)
 {
 	if (!n->generic || n->generic->upper[p->index].state != P3_UPPER_ASKED)

@@ -61,6 +61,9 @@ P3_RARE bool p3_generic_reply_waits(
 	struct p3_nic *n, struct p3_peer *p, const struct p3_cell *c, uint64_t w0);
 /* Return true if the host has done all for the request at the head of the lane. */
 P3_RARE bool p3_generic_is_done(const struct p3_nic *n, const struct p3_peer *p);
+/* Let the firmware ask again at once about a request that the host has put off: its index
+ * may keep it by now. */
+P3_RARE void p3_generic_hurry(struct p3_nic *n, const struct p3_peer *p);
 /* If the host has yet to match the request at the head of the lane of a peer that ends,
  * let it handle all entries now.  Return false if it has not been asked. */
 P3_RARE bool p3_generic_answer(struct p3_nic *n, const struct p3_peer *p);

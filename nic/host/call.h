@@ -83,7 +83,7 @@ bool p3_call_pass(struct p3_nic *n);
 /* Give the lease back, having done nothing.  Return false. */
 static P3_RARE bool p3_trylease_turn_back(struct p3_nic *n)
 {
-	p3_lease_leave(n);
+	p3_lease_give_alone(n, 0);
 	p3_call_end(n);
 	return false;
 }

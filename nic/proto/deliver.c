@@ -18,12 +18,10 @@
 void p3_deliver_discard(
 	struct p3_nic *n, struct p3_peer *p, struct p3_ni *ni, struct p3_incoming r)
 {
-	bool long_put = r.ask.kind == P3_REQ_PUT && (r.flags & P3_F_LONG);
 	p3_rsp_drop(n, ni, r.ask.length);
 	p3_why_dropped(n, p, ni, r.ask);
 	if (r.pending)
-		p3_rsp_send_brief(
-			n, p, r.pending, long_put ? P3_RSP_DONE : P3_RSP_NONE, 0);
+		p3_rsp_send_brief(n, p, r.pending, P3_RSP_NONE, 0);
 }
 
 bool p3_deliver_settles(struct p3_nic *n, struct p3_ni *ni)
@@ -283,7 +281,7 @@ static void deliver_finish(struct p3_nic *n, struct p3_peer *p,
 	p3_span_end(n, s, deliver_end_of(kind), PTL_NI_OK);
 	if (kind == P3_REQ_PUT && r->pending)
 		p3_rsp_send_brief(
-			n, p, r->pending, t->ack ? P3_RSP_ACK : P3_RSP_NONE, t->mlength);
+			n, p, r->pending, t->ack ? P3_RSP_ACK : P3_RSP_DONE, t->mlength);
 }
 
 /* Return true if an atomic operation may be done now, on the elements that fit whole.

@@ -39,9 +39,9 @@ enum p3_req_kind {
 enum p3_rsp_kind {
 	P3_RSP_PAD = P3_KIND_PAD,
 	P3_RSP_SWITCH,
-	P3_RSP_NONE,       /* request dropped, or no ACK: only ends the reservation */
+	P3_RSP_NONE,       /* request dropped */
 	P3_RSP_ACK,        /* eager put accepted */
-	P3_RSP_DONE,       /* long put read: SEND_END, and ACK if flagged */
+	P3_RSP_DONE,       /* put over: SEND_END of a long one, and ACK if flagged */
 	P3_RSP_REPLY,      /* carries the data */
 	P3_RSP_REPLY_LONG, /* data are to be pulled */
 	P3_RSP_CCI         /* any answer of CCI */

@@ -270,23 +270,31 @@ void p3_pending_free(struct p3_nic *n, struct p3_pending *t)
 
 /* ---- ends ---- */
 
-void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
-	const struct p3_peer *p)
+bool p3_pending_is_told(uint32_t kind, const struct p3_move *m, const struct p3_md *md)
 {
+	return md->sink.options & PTLX_MD_REPLY_ALWAYS && (kind != P3_REQ_PUT || m->ack);
+}
+
+void p3_pending_answer_fails(struct p3_nic *n, uint32_t kind, const struct p3_move *m,
+	struct p3_md *md, const struct p3_peer *p)
+{
+	bool put = kind == P3_REQ_PUT;
 	struct p3_event_words rec;
 	const struct p3_answerer by = {
 		m->target, p ? p->uid : PTL_UID_ANY, p ? p->jid : PTL_JID_ANY};
 	p3_match_threshold(md);
 	p3_pending_describe_answer(m, md, &by, 0, n->next_link++, 0, &rec);
-	p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
-	p3_event_ends(n, md, &md->sink, &rec, PTL_EVENT_REPLY_END, PTL_NI_FAIL);
+	if (!put)
+		p3_event_write(n, &md->sink, &rec, PTL_EVENT_REPLY_START, PTL_NI_OK);
+	p3_event_ends(n, md, &md->sink, &rec, put ? PTL_EVENT_ACK : PTL_EVENT_REPLY_END,
+		PTL_NI_FAIL);
 }
 
-P3_RARE void p3_pending_dropped(struct p3_nic *n, struct p3_pending *t)
+P3_RARE void p3_pending_unanswered(struct p3_nic *n, struct p3_pending *t, bool always)
 {
-	if (t->kind != P3_REQ_PUT && t->md && p3_pending_md_lives(t) &&
-		t->md->sink.options & PTLX_MD_REPLY_ALWAYS)
-		p3_pending_reply_fails(n, &t->move, t->md, t->peer);
+	if (t->md && p3_pending_md_lives(t) &&
+		(always || p3_pending_is_told(t->kind, &t->move, t->md)))
+		p3_pending_answer_fails(n, t->kind, &t->move, t->md, t->peer);
 }
 
 void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
@@ -315,10 +323,7 @@ void p3_pending_fail(struct p3_nic *n, struct p3_pending *t, bool died)
 	bool is_sent = !t->send.md; /* its send has ended, or has no events */
 	if (!is_sent)
 		p3_pending_end(n, t, fail);
-	if (!is_sent || !died)
-		p3_pending_dropped(n, t);
-	else if (t->kind != P3_REQ_PUT && p3_pending_md_lives(t))
-		p3_pending_reply_fails(n, &t->move, t->md, t->peer);
+	p3_pending_unanswered(n, t, is_sent && died && t->kind != P3_REQ_PUT);
 	p3_pending_free(n, t);
 }
 

@@ -311,13 +311,15 @@ static inline void p3_pending_describe_answer(const struct p3_move *m,
 	p3_record_set_initiator(rec, kind, by->id, by->uid, by->jid, m->pt_index);
 }
 
-/* Fail a get whose reply will never come.  p is its target, or NULL if that is
- * unknown. */
-void p3_pending_reply_fails(struct p3_nic *n, const struct p3_move *m, struct p3_md *md,
-	const struct p3_peer *p);
-/* End the reply of a get that the target has dropped, if its descriptor wants to know
+/* Return true if the descriptor of a request wants to know that no answer will come
  * (PTLX_MD_REPLY_ALWAYS). */
-void p3_pending_dropped(struct p3_nic *n, struct p3_pending *t);
+bool p3_pending_is_told(uint32_t kind, const struct p3_move *m, const struct p3_md *md);
+/* Fail the ACK or REPLY of a request.  p is its target, or NULL if that is unknown. */
+void p3_pending_answer_fails(struct p3_nic *n, uint32_t kind, const struct p3_move *m,
+	struct p3_md *md, const struct p3_peer *p);
+/* Do so for a pending whose target has dropped it, or has ended, if its descriptor wants
+ * to know, or always. */
+void p3_pending_unanswered(struct p3_nic *n, struct p3_pending *t, bool always);
 /* End a long get: its last byte has come, or never will. */
 void p3_pending_end_get(struct p3_nic *n, struct p3_pull *pull, uint32_t fail);
 /* End a pending whose response will not come.  The events say that it failed if the

@@ -105,14 +105,14 @@ static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t
 {
 	uint32_t status = a->status ? PTL_NI_FAIL : PTL_NI_OK;
 	uint64_t mlength = a->mlength;
-	bool put = t->kind == P3_REQ_PUT; /* a put, which is answered by ACK or DONE */
+	bool put = t->kind == P3_REQ_PUT;
 	if (mlength > t->move.length)
 		return false;
 	switch (a->kind) {
 	case P3_RSP_NONE:
-		if (put && t->is_long)
-			return false;
-		p3_pending_dropped(n, t);
+		if (t->send.md) /* of a long put */
+			p3_pending_end(n, t, PTL_NI_OK);
+		p3_pending_unanswered(n, t, false);
 		break;
 	case P3_RSP_ACK:
 		if (!put || t->is_long || !t->move.ack)
@@ -120,13 +120,15 @@ static bool rsp_handle(struct p3_nic *n, struct p3_peer *p, struct p3_pending *t
 		rsp_got_ack(n, p, t, mlength);
 		break;
 	case P3_RSP_DONE:
-		if (!put || !t->is_long)
+		if (!put)
 			return false;
 		if (t->send.md)
 			p3_pending_end(n, t, status);
 		else if (p3_unlikely(status && t->copy))
 			p3_why_failed(n, t);
-		if ((a->flags & P3_F_ACK) && t->move.ack && !status)
+		if (p3_unlikely(status))
+			p3_pending_unanswered(n, t, false);
+		else if ((a->flags & P3_F_ACK) && t->move.ack)
 			rsp_got_ack(n, p, t, mlength);
 		break;
 	case P3_RSP_REPLY:

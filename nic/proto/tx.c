@@ -215,8 +215,8 @@ static P3_HOT int tx_left(struct p3_nic *n, struct p3_peer *p, uint32_t posted)
 	return PTL_OK;
 }
 
-/* Return true if a command's request may leave at once: nothing has to record it, send it
- * on, or go before it. */
+/* Return true if a command's request may leave at once: nothing has to record it, or go
+ * before it. */
 static P3_HOT bool tx_is_usual(const struct p3_nic *n, const struct p3_cmd *c)
 {
 	return p3_likely(
@@ -329,13 +329,13 @@ static P3_RARE void tx_end_nowhere(struct p3_nic *n, struct p3_peer *p, uint32_t
 	bool failure)
 {
 	p3_why_nowhere(n, p, kind, m);
-	bool told = kind != P3_REQ_PUT && md->sink.options & PTLX_MD_REPLY_ALWAYS;
+	bool told = p3_pending_is_told(kind, m, md);
 	uint64_t name = p3_get(&md->o.name);
 	if (source)
 		tx_send_nowhere(n, m, source, offset, failure);
 	/* The end of the send may have unlinked the descriptor. */
 	if ((told && p3_get(&md->o.name) == name) || (failure && !source))
-		p3_pending_reply_fails(n, m, md, p);
+		p3_pending_answer_fails(n, kind, m, md, p);
 }
 
 /* Send or keep a request that has been checked, or end it at once.  The arguments are

@@ -22,9 +22,9 @@
 
 #include <string.h>
 
-/* The trace records requests, a wire is told of them, those that are blocked go first,
- * and the host posts their events. */
-#define P3_TX_ODD (P3_ODD_TRACED | P3_ODD_WIRED | P3_ODD_BLOCKED | P3_ODD_GENERIC)
+/* The trace records requests, those that are blocked go first, and the host posts their
+ * events. */
+#define P3_TX_ODD (P3_ODD_TRACED | P3_ODD_BLOCKED | P3_ODD_GENERIC)
 
 /* ---- puts without an acknowledgement ---- */
 

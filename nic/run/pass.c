@@ -341,9 +341,10 @@ static P3_HOT void pass_begin(struct p3_nic *n)
 static P3_HOT bool pass_finish(struct p3_nic *n)
 {
 	/* That the hot lanes are many is no more to do than to poll them; the bit that
-	 * says so is cleared when they have become few. */
-	if (p3_unlikely(n->odd != 0) &&
-		(n->odd != P3_ODD_LANES || p3_unlikely(n->nhot <= n->few)))
+	 * says so is cleared when they have become few.  Wires were polled before. */
+	const uint32_t odd = n->odd & ~(uint32_t)P3_ODD_WIRED;
+	if (p3_unlikely(odd != 0) &&
+		(odd != P3_ODD_LANES || p3_unlikely(n->nhot <= n->few)))
 		pass_do_odd(n);
 	if (p3_unlikely(n->crowded))
 		p3_set(&n->emptied, pass_has_emptied(n));

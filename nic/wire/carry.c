@@ -7,6 +7,7 @@
 #include "shm/seg.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -91,6 +92,12 @@ static bool carry_store(struct p3_carry *c, uint64_t at, const void *bytes, uint
 	return to != NULL;
 }
 
+/* Return true if the peer knows the entry, or need not know it yet. */
+static bool carry_is_shown(const struct p3_carry *c)
+{
+	return c->silent || memcmp(&c->mine, &c->shown, sizeof c->mine) == 0;
+}
+
 /* Return true if more of the entry than credits has changed since it was sent.  Its
  * gauges are never written. */
 static bool carry_is_urgent(const struct p3_carry *c)
@@ -129,13 +136,17 @@ static bool carry_may_wait(struct p3_carry *c)
 	       !carry_is_urgent(c);
 }
 
-/* Store the words of the entry that have changed, from the first to the last one. */
+/* Store the words of the entry that have changed, from the first to the last one: mostly
+ * credits, which come first. */
 static bool carry_store_changes(struct p3_nic *n, struct p3_carry *c)
 {
+	const size_t credits = offsetof(struct p3_peer_entry, bulk_slot);
+	const char *mine = (const char *)&c->mine, *shown = (const char *)&c->shown;
 	uint64_t now[sizeof c->mine / 8], was[sizeof c->mine / 8];
-	size_t from = 0, to = sizeof now / 8;
-	memcpy(now, &c->mine, sizeof now);
-	memcpy(was, &c->shown, sizeof was);
+	bool others = memcmp(mine + credits, shown + credits, sizeof now - credits) != 0;
+	size_t from = 0, to = (others ? sizeof now : credits) / 8;
+	memcpy(now, mine, 8 * to);
+	memcpy(was, shown, 8 * to);
 	while (now[from] == was[from])
 		from++;
 	while (now[to - 1] == was[to - 1])
@@ -143,7 +154,7 @@ static bool carry_store_changes(struct p3_nic *n, struct p3_carry *c)
 	if (!carry_store(c, p3_entry_off(&n->layout, c->peer->index) + 8 * from,
 		    now + from, 8 * (to - from)))
 		return false;
-	memcpy(&c->shown, now, sizeof now);
+	memcpy((char *)&c->shown + 8 * from, now + from, 8 * (to - from));
 	c->lazy_since = 0;
 	return true;
 }
@@ -226,6 +237,15 @@ static bool carry_capture_slot(
 	return carry_capture_offer(n, c, s, &now) &&
 	       (!ours || x->window == P3_NONE || carry_capture_window(n, c, s, &now)) &&
 	       carry_show_slot(n, c, s, &now);
+}
+
+/* Return true if the peer has no slot. */
+static bool carry_has_no_slots(const struct p3_nic *n, const struct p3_carry *c)
+{
+	const struct p3_peer *p = c->peer;
+	return !c->nslots && !p->nxfer[0] && !p->nxfer[1] &&
+	       !carry_is_for(&n->xfer[p->index], c) &&
+	       !carry_is_for(&n->xfer[n->layout.nxfers / 2 + p->index], c);
 }
 
 /* Remember a slot from now on, if it is the peer's. */
@@ -313,6 +333,13 @@ void p3_carry_capture(struct p3_nic *n, struct p3_carry *c)
 	c->hurries = false;
 }
 
+bool p3_carry_is_still(const struct p3_nic *n, struct p3_carry *c)
+{
+	return c->all_captured && !c->hurries && !c->lazy_since &&
+	       !carry_has_messages(c) && carry_has_no_slots(n, c) && carry_is_shown(c) &&
+	       p3_gbn_due(&c->gbn) > c->now;
+}
+
 uint64_t p3_carry_due(const struct p3_carry *c)
 {
 	return c->lazy_since ? c->lazy_since + c->lazy_ns : UINT64_MAX;
@@ -326,10 +353,9 @@ static bool carry_is_given(const struct p3_carry_half *h)
 
 bool p3_carry_is_quiet(const struct p3_carry *c)
 {
-	return c->all_captured && !c->lazy_since && !c->nslots &&
-	       carry_is_given(&c->req) && carry_is_given(&c->rsp) &&
-	       (c->silent || memcmp(&c->mine, &c->shown, sizeof c->mine) == 0) &&
-	       !p3_gbn_waits(&c->gbn) && p3_gbn_due(&c->gbn) == UINT64_MAX;
+	return !p3_gbn_waits(&c->gbn) && c->all_captured && !c->lazy_since &&
+	       !c->nslots && carry_is_given(&c->req) && carry_is_given(&c->rsp) &&
+	       carry_is_shown(c) && p3_gbn_due(&c->gbn) == UINT64_MAX;
 }
 
 /* ---- apply: the peer's writes ---- */

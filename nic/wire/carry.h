@@ -110,6 +110,8 @@ void p3_carry_reset(struct p3_nic *n, struct p3_carry *c, struct p3_peer *p,
 /* Make frames of all that this node has written for the peer, as far as the queue has
  * room. */
 void p3_carry_capture(struct p3_nic *n, struct p3_carry *c);
+/* Return true if a capture would find nothing, and no frame is due. */
+bool p3_carry_is_still(const struct p3_nic *n, struct p3_carry *c);
 /* Do what a frame says.  Return false if it cannot be right. */
 bool p3_carry_apply(struct p3_nic *n, struct p3_carry *c, const struct p3_frame *f);
 

@@ -169,6 +169,7 @@ void silence_at(const char *file, int line, cci_endpoint_t *ep, unsigned ms)
 		if (event)
 			check_failed(
 				file, line, "an event comes with %s", check_code(rc));
+		sleep_us(50);
 	} while (now_ns() < end);
 }
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define LEN    (32u << 20) /* more than sockets take */
+#define LEN    (16u << 20) /* more than sockets take */
 #define LATER  600000u     /* ms */
 #define READS  3u
 #define ROUNDS 12u

@@ -323,7 +323,7 @@ STATEMENT(84, source_equals_destination)
 
 /* ---- words do not tear ---- */
 
-enum { W_TEARING = 1, TEARS = 20000 };
+enum { W_TEARING = 1, TEARS = 4000 };
 
 static void put_alternating(void)
 {

@@ -373,7 +373,8 @@ static void on_quit_hang(int number_of_signal)
 {
 	(void)number_of_signal;
 	gn_job->word[gn.rank]++;
-	spin();
+	for (;;)
+		pause();
 }
 
 /* Arguments: the activity of the nodes; a node that exits, or -1; the handler; 1 if it is

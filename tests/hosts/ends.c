@@ -113,9 +113,12 @@ static ptl_ni_fail_t get_once(void)
 static bool get_until_end(const char *file, unsigned ms)
 {
 	uint64_t end = now_ms() + ms;
-	while (ms ? now_ms() < end : !read_word(file, "enough"))
+	while (ms ? now_ms() < end : !read_word(file, "enough")) {
 		if (get_once() != PTL_NI_OK)
 			return true;
+		if (!ms)
+			sleep_ms(20); /* pause: between two looks */
+	}
 	return false;
 }
 

@@ -19,12 +19,12 @@ for host in $HOSTS; do
 done
 n=$(($(wc -w <<<"$HOSTS") * each))
 begin_switch "$1" "$2" "$dir/switch"
-"$here/run.sh" -b yod -n $n -p $each -x PTL3_FAR_TIMEOUT=$timeout "$3" 4 "$dir/v" >"$dir/out" 2>&1 &
+"$here/run.sh" -b yod -n $n -p $each -x PTL3_FAR_TIMEOUT=$timeout "$3" 3 "$dir/v" >"$dir/out" 2>&1 &
 run=$!
 until_there $run "$dir/v.begun"
 sleep 1 # pause: of traffic, as behind the hole
 kill -USR1 $switch
-sleep 5
+sleep 2 # pause: of traffic, as before
 echo 1 >"$dir/v.enough"
 status=0
 wait $run || status=1

@@ -6,10 +6,11 @@
  *
  * Each rank puts numbered messages of many lengths to all others.  The receiver checks
  * that each comes once, in order and with the right bytes, and answers; a sender has at
- * most WINDOW messages to a rank without an answer.  A second thread of each rank passes
- * barriers all the time.  Rank 0 writes a word to FILE.begun when the traffic begins.  It
- * goes on until FILE.enough is there, however long that takes.  A rank prints how much it
- * has done, and the longest time without any event.
+ * most WINDOW messages to a rank without an answer, and in runs of a few seconds pauses
+ * behind them.  A second thread of each rank passes barriers all the time.  Rank 0
+ * writes a word to FILE.begun when the traffic begins.  It goes on until FILE.enough is
+ * there, however long that takes.  A rank prints how much it has done, and the longest
+ * time without any event.
  */
 #include "../mp/mp.h"
 
@@ -18,7 +19,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { WINDOW = 4, SLOT = 128 << 10, ANSWERS = 1 << 12, PACE_MS = 20, STALL_MS = 50000 };
+enum { WINDOW = 4, SLOT = 128 << 10, ANSWERS = 1 << 12, STALL_MS = 50000 };
+enum { PACE_MS = 20, PACED_S = 4 };
 #define LAST UINT64_MAX
 
 static struct pair {
@@ -158,6 +160,8 @@ static void go_on(const char *path)
 		for (unsigned i = 1; i < mp.size; i++)
 			send_to((mp.rank + i) % mp.size);
 		take_all();
+		if (seconds <= PACED_S)
+			sleep_ms(PACE_MS); /* pause: of traffic */
 	}
 	while (!finish())
 		take_all();

@@ -6,6 +6,7 @@ garbage, greetings with wrong proofs and records behind them, all that was said 
 more, connections that say nothing, and floods of them.  Fail if a port says more than one
 greeting.  Print how many connections there were.
 """
+import errno
 import os
 import random
 import resource
@@ -28,7 +29,7 @@ said = []  # what strangers have said
 
 
 def dial(source, to):
-    """Return a connection, or None if the rank turns it away at once."""
+    """Return a connection, or None if the rank turns it away at once, or no port is free."""
     global calls
     calls += 1
     s = socket.socket()
@@ -36,8 +37,10 @@ def dial(source, to):
     try:
         s.bind((source, 0))
         s.connect(to)
-    except (ConnectionError, TimeoutError):
+    except OSError as why:
         s.close()
+        if not isinstance(why, (ConnectionError, TimeoutError)) and why.errno != errno.EADDRINUSE:
+            raise
         return None
     return s
 

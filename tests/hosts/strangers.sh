@@ -37,11 +37,12 @@ are_as_before() {
 		END { exit differs || attacked > most + 1024 }'
 }
 
-status=0
 [ ${#ports[@]} -eq 2 ] || {
+	cat "$dir/out"
 	echo "the two ranks of host 1 listen at ${#ports[@]} ports"
-	status=1
+	exit 1
 }
+status=0
 measure >"$dir/before"
 ip -n "${HOST_PREFIX}3" address add 10.213.77.200/24 dev eth0
 cp "$here/stranger.py" "$here/../support/patience.py" "$dir" # which another user may read

@@ -7,7 +7,7 @@
 
 static uint32_t below(struct generator *g, uint32_t n)
 {
-	return n ? (uint32_t)(random_next(&g->state) % n) : 0;
+	return (uint32_t)((random_next(&g->state) >> 32) * n >> 32);
 }
 
 static bool percent(struct generator *g, unsigned p)

@@ -80,10 +80,12 @@ static void adapt(struct gap *g, bool slept)
 		g->ns = g->most;
 }
 
-static void spin_until(uint64_t ns)
+/* Sleep but for the last millisecond, which is exact. */
+static void stay_until(uint64_t ns)
 {
-	while (now_ns() < ns)
-		;
+	for (uint64_t now; (now = now_ns()) < ns;)
+		if (ns - now >= 2000000)
+			sleep_ms((unsigned)((ns - now) / 1000000 - 1)); /* pause: so */
 }
 
 /* Wait outside the library, and with the CPU free for NIC threads. */
@@ -120,7 +122,7 @@ static void say(unsigned which, uint64_t word)
 static void two_shots(struct gap *g, uint64_t number)
 {
 	say(0, number);
-	spin_until(now_ns() + g->ns);
+	stay_until(now_ns() + g->ns);
 	uint64_t before = wakes();
 	say(1, number);
 	adapt(g, wakes() != before);
@@ -175,10 +177,8 @@ static void *wait_for_second(void *arg)
 
 static void wait_for_first(void)
 {
-	for (uint64_t now; (now = answer_next(0)) != 0;) {
-		sleep_ms(OUTSIDE_NS / 1000000 - 1);
-		spin_until(now + OUTSIDE_NS);
-	}
+	for (uint64_t now; (now = answer_next(0)) != 0;)
+		stay_until(now + OUTSIDE_NS);
 }
 
 static void ask(unsigned bits, uint64_t hdr)
@@ -195,7 +195,7 @@ static void ask_often(uint64_t ms, bool both)
 	for (unsigned i = 0; now_ns() < end; i++) {
 		uint64_t old = at.heard[0];
 		bool second = both && i % 3 == 2, late = i % 4 == 3;
-		spin_until(began + OUTSIDE_NS + (late ? g.most : g.ns));
+		stay_until(began + OUTSIDE_NS + (late ? g.most : g.ns));
 		ask(second ? SECOND : FIRST, now_ns());
 		uint64_t now = compute_while(0, old);
 		began = second ? began + OUTSIDE_NS : now;

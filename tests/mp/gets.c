@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BITS = 1, NOBODYS = 2, LONGEST = 200000, FLIGHT = 64 };
 
@@ -66,7 +65,6 @@ static void drop_many(uint64_t count)
 /* Sleeps between the looks give the CPU to the other rank. */
 static void wait_for_drops(uint64_t count)
 {
-	const struct timespec nap = {.tv_nsec = 10000};
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	struct patience p = patience_begin();
 	ptl_event_t ev;
@@ -77,7 +75,7 @@ static void wait_for_drops(uint64_t count)
 		mp_ok(PtlXStats(mp.ni, &st));
 		mp_check(!patience_is_over(&p), "%llu of %llu drops are counted",
 			(unsigned long long)st.drops, (unsigned long long)count);
-		(void)nanosleep(&nap, NULL);
+		sleep_ms(1);
 	} while (st.drops < count);
 	mp_check(st.drops == count, "too many drops");
 }

@@ -368,6 +368,7 @@ static void talk(void)
 	for (;;) {
 		mp_ok(PtlPut(md, PTL_NOACK_REQ, mp.id[next], MP_PORTAL, 0, BITS, 0, 0));
 		mp_ok(PtlEQWait(eq, &ev));
+		sleep_ms(2); /* pause: between two words */
 	}
 }
 

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LENGTH = 700000, ROUNDS = 60, CHILDREN = 15, THREADS = 3, BLOCKS = 200 };
+enum { LENGTH = 700000, ROUNDS = 30, CHILDREN = 15, THREADS = 3, BLOCKS = 200 };
 /* A sanitizer's malloc may be locked for ever in a child of a program with threads. */
 #ifdef P3_SANITIZED
 #define FORKED_CHURN 0

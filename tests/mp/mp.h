@@ -22,7 +22,7 @@
 
 #define MP_PORTAL  4
 #define MP_MOST    256u       /* ranks */
-#define MP_PATTERN (4u << 20) /* bytes of the pattern that data are cut from */
+#define MP_PATTERN (9u << 18) /* bytes of the pattern that data are cut from */
 #define MP_LONGEST (2u << 20) /* of one message */
 
 struct mp {

@@ -30,9 +30,9 @@ export cpu here PTL3_RSH=$here LC_ALL=C
 unset PTL3_MODE PTL3_HUGEPAGES
 cases=0
 
-plain() { # file: without what differs from run to run
+plain() { # file, word: its lines behind the word, without what differs from run to run
 	sed -E "s#$dir/cwd#DIR#g; s#$MP_BIN/##g; s#${P3_YOD%/bin/yod}/#BUILD/#g; s#$here#HERE#g; s/\(pid [0-9]+/(pid PID/g
-		s/process [0-9]+/process PID/g; s/some of $cpu /some of CPU /" "$1" | tr -d '\0'
+		s/process [0-9]+/process PID/g; s/some of $cpu /some of CPU /; s/\x00//g; s/^/$2: /" "$1"
 }
 
 perform() { # commands: prints them and what came of them
@@ -42,8 +42,8 @@ perform() { # commands: prints them and what came of them
 	run timeout "${P3_LIMIT:-3000}" bash -c "$1" </dev/null
 	cd - >/dev/null || exit 1
 	echo "run: $1"
-	plain "$dir/out" | sed 's/^/out: /'
-	plain "$dir/err" | sed 's/^/err: /'
+	plain "$dir/out" out
+	plain "$dir/err" err
 }
 
 # The lines of a case behind its name.

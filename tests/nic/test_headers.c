@@ -195,8 +195,8 @@ static void check_response(const uint64_t w[8], enum fate fate, uint64_t length)
 	bool cci = (w[0] >> 32 & 0xff) > P3_REQ_GETPUT;
 	if (fate == DELIVERED && (w[0] >> 32 & 0xff) != P3_REQ_PUT)
 		want = P3_RSP_REPLY;
-	else if (fate == DELIVERED && w[0] >> 40 & P3_F_ACK)
-		want = P3_RSP_ACK;
+	else if (fate == DELIVERED)
+		want = w[0] >> 40 & P3_F_ACK ? P3_RSP_ACK : P3_RSP_DONE;
 	while ((c = p3_ring_peek(&r.p->rsp_in, &w0))) {
 		if (p3_word0_kind(w0) != P3_RSP_PAD) {
 			came = p3_word0_kind(w0);
@@ -433,7 +433,7 @@ static enum fate fate_of_response(
 		return BAD;
 	if (kind == P3_RSP_PAD)
 		return PADDED;
-	if (a->asked == P3_REQ_PUT && kind == P3_RSP_NONE)
+	if (a->asked == P3_REQ_PUT && (kind == P3_RSP_NONE || kind == P3_RSP_DONE))
 		return ENDED;
 	return kind == a->kind && (kind == P3_RSP_ACK || w[0] >> 48 == 1) ? a->fate : BAD;
 }
@@ -485,7 +485,7 @@ static const struct row misfit[] = {
 	{P3_REQ_GET, P3_RSP_ACK, 8, SENT, BAD},
 	{P3_REQ_GETPUT, P3_RSP_ACK, 8, SENT, BAD},
 	{P3_REQ_PUT, P3_RSP_REPLY, 8, SENT, BAD},
-	{P3_REQ_PUT, P3_RSP_DONE, 8, SENT, BAD},
+	{P3_REQ_PUT, P3_RSP_DONE, 8, SENT, ENDED},
 	{P3_REQ_GET, P3_RSP_REPLY_LONG, 8, SENT, BAD},
 	{P3_REQ_PUT, P3_RSP_ACK, ASKED + 1, SENT, BAD},
 	{P3_REQ_GET, P3_RSP_REPLY, ASKED + 1, SENT, BAD},

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PtlXPTHold: requests that wait in their lane for an entry.  PTLX_MD_REPLY_ALWAYS: gets
- * that find none.  PtlXInject: puts of bytes that need no descriptor. */
+/* PtlXPTHold: requests that wait in their lane for an entry.  PTLX_MD_REPLY_ALWAYS:
+ * requests that find none.  PtlXInject: puts of bytes that need no descriptor. */
 #include "lib/node/node.h"
 #include "nic/cases.h"
+#include "nic/generic/upper.h"
 #include "nic/run/lease.h"
 
 #include <sched.h>
@@ -136,38 +137,72 @@ NODES_CASE(own_requests_wait_for_their_entries, 1)
 	take_answers(eq);
 }
 
+static void expect_failure(ptl_handle_eq_t eq, ptl_event_kind_t kind)
+{
+	ptl_event_t ev = next_event(eq);
+	CHECK_EQ(ev.type, kind);
+	CHECK_EQ(ev.ni_fail_type, PTL_NI_FAIL);
+	CHECK_EQ(ev.mlength, 0);
+}
+
+static ptl_handle_md_t bind_told(
+	ptl_handle_ni_t ni, size_t len, ptl_handle_eq_t eq, bool is_told)
+{
+	ptl_md_t md = quiet_md(node_alloc(len), len, eq);
+	md.options |= is_told ? PTLX_MD_REPLY_ALWAYS : 0;
+	return bind_md(ni, md);
+}
+
+static const size_t lengths[] = {0, 8, 700, LONG};
+
 /* Ask node 1 for bytes that no entry has, then for some that one has: with the option
  * each request has its event, else only the last one. */
 static void ask_in_vain(ptl_handle_ni_t ni, bool is_told)
 {
-	static const size_t lengths[] = {0, 8, 700, LONG};
 	ptl_handle_eq_t eq = eq_new(ni, 64);
-	ptl_md_t md = quiet_md(node_alloc(LONG), LONG, eq);
-	md.options |= is_told ? PTLX_MD_REPLY_ALWAYS : 0;
-	ptl_handle_md_t get = bind_md(ni, md);
+	ptl_handle_md_t get = bind_told(ni, LONG, eq, is_told);
 	for (unsigned i = 0; i < 4; i++) {
 		CHECK_OK(
 			PtlGetRegion(get, 0, lengths[i], id_of(ni, 1), OPEN_PT, 0, 2, 0));
-		if (!is_told)
-			continue;
-		ptl_event_t ev = next_event(eq);
-		CHECK_EQ(ev.type, PTL_EVENT_REPLY_END);
-		CHECK_EQ(ev.ni_fail_type, PTL_NI_FAIL);
-		CHECK_EQ(ev.mlength, 0);
+		if (is_told)
+			expect_failure(eq, PTL_EVENT_REPLY_END);
 	}
 	CHECK_OK(PtlGetRegion(get, 0, 8, id_of(ni, 1), OPEN_PT, 0, 1, 0));
 	CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).mlength, 8);
 	expect_empty(eq);
 }
 
-NODES_CASE(initiator_of_a_dropped_get_is_told, 2)
+/* The same with puts; one entry takes them, and sends no ACK. */
+static void put_in_vain(ptl_handle_ni_t ni, bool is_told)
 {
-	if (rank == 1)
+	ptl_handle_eq_t eq = eq_new(ni, 64);
+	ptl_handle_md_t put = bind_told(ni, LONG, eq, is_told);
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned silent = 0; silent < 2; silent++) {
+			CHECK_OK(PtlPutRegion(put, 0, lengths[i], PTL_ACK_REQ,
+				id_of(ni, 1), OPEN_PT, 0, silent ? 3 : 2, 0, 0));
+			CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).mlength, lengths[i]);
+			if (is_told && !silent)
+				expect_failure(eq, PTL_EVENT_ACK);
+		}
+	CHECK_OK(PtlPutRegion(put, 0, 8, PTL_ACK_REQ, id_of(ni, 1), OPEN_PT, 0, 1, 0, 0));
+	expect(eq, PTL_EVENT_SEND_END);
+	CHECK_EQ(expect(eq, PTL_EVENT_ACK).mlength, 8);
+	expect_empty(eq);
+}
+
+NODES_CASE(initiator_of_a_dropped_request_is_told, 2)
+{
+	ptl_md_t silent = quiet_md(node_alloc(LONG), LONG, PTL_EQ_NONE);
+	silent.options |= PTL_MD_ACK_DISABLE;
+	if (rank == 1) {
 		post_md(ni, OPEN_PT, 1, quiet_md(node_alloc(8), 8, PTL_EQ_NONE));
+		post_md(ni, OPEN_PT, 3, silent);
+	}
 	sync_nodes();
-	if (rank == 0) {
-		ask_in_vain(ni, false);
-		ask_in_vain(ni, true);
+	for (unsigned told = 0; told < 2 && rank == 0; told++) {
+		ask_in_vain(ni, told);
+		put_in_vain(ni, told);
 	}
 	sync_nodes();
 }
@@ -418,9 +453,12 @@ NODES_CASE(hold_that_ends_drops_what_waits, 2)
 	}
 	sync_nodes();
 	if (rank == 0) {
-		ptl_handle_md_t md = bind_word(ni);
-		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_NO_ACK_REQ));
+		ptl_handle_md_t md = bind_told(ni, 8, in, true);
+		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
 		CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_NO_ACK_REQ));
+		expect(in, PTL_EVENT_SEND_END);
+		expect(in, PTL_EVENT_SEND_END);
+		expect_failure(in, PTL_EVENT_ACK);
 	} else {
 		await_kept(ni, 1);
 		CHECK_OK(PtlXPTHold(ni, PT, 0));
@@ -581,18 +619,62 @@ HAND_CASE(unseen_requests_of_a_node_that_has_left_wait_on, 2)
 	sync_nodes();
 }
 
-/* A target that dies, and one that closes its interface, keep nobody */
+/* Wait until the host has put off the first request of node 0, and let the firmware not
+ * ask again by itself. */
+static void put_off_for_long(struct p3_nic *n)
+{
+	struct patience p = patience_begin();
+	for (bool off = false; !off && take_lease_of_host(n); sched_yield()) {
+		struct p3_upper *u = &n->generic->upper[0];
+		off = u->state == P3_UPPER_LATER || patience_is_over(&p);
+		u->again_ns = UINT64_MAX;
+		p3_lease_leave(n);
+	}
+}
+
+/* The same where the request has come before the program began, and so before its index
+ * kept requests */
+HAND_CASE(request_put_off_of_a_node_that_has_left_waits_on, 2)
+{
+	ni = node_ni();
+	ptl_handle_eq_t in = eq_new(ni, 64);
+	meet_nodes();
+	if (rank == 0) {
+		CHECK_OK(PtlXInject(ni, &rank, 4, id_of(ni, 1), PT, 0, 1, 0, 7));
+		meet_nodes();
+		CHECK_OK(PtlNIFini(ni));
+	} else {
+		put_off_for_long(p3_nic(p3_node()));
+		CHECK_OK(PtlXPTHold(ni, PT, 1));
+		expect_empty(in); /* the interface has settled */
+		meet_nodes();
+		await_kept(ni, 1);
+		post_md(ni, PT, 1, quiet_md(node_alloc(8), 8, in));
+		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, 7);
+	}
+	sync_nodes();
+}
+
+/* A target that dies, and one that closes its interface, keep nobody, and who wants to
+ * know is told */
 static void target_ends(unsigned rank, ptl_handle_ni_t ni, bool dies)
 {
 	ptl_handle_eq_t out = eq_new(ni, 64);
-	ptl_handle_md_t md = bind_md(ni, quiet_md(node_alloc(LONG), LONG, out));
+	ptl_handle_md_t md = bind_told(ni, LONG, out, true);
 	if (rank == 1)
 		CHECK_OK(PtlXPTHold(ni, PT, 1));
 	sync_nodes();
 	if (rank == 0) {
+		CHECK_OK(PtlPutRegion(
+			md, 0, 8, PTL_ACK_REQ, id_of(ni, 1), PT, 0, 1, 0, 0));
 		CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
 		CHECK_OK(get_from(ni, md, 1, PT, 1));
+		CHECK_EQ(expect(out, PTL_EVENT_SEND_END).mlength, 8);
 		meet_nodes();
+		expect_failure(out, PTL_EVENT_ACK);
+		CHECK_EQ(next_event(out).type, PTL_EVENT_SEND_END);
+		expect_failure(out, PTL_EVENT_ACK);
+		expect_failure(out, PTL_EVENT_REPLY_END);
 		int rc;
 		struct patience p = patience_begin();
 		while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && !patience_is_over(&p))
@@ -619,36 +701,31 @@ HAND_CASE(target_that_leaves_keeps_no_initiator, 2)
 	target_ends(rank, node_ni(), false);
 }
 
-/* Fetch and add at node 1, which dies or is dead: the send fails, and with the option so
- * does the reply */
-static void fetch_in_vain(ptl_handle_ni_t ni, ptl_handle_eq_t eq, bool is_told)
+/* Fetch and add, and add, at node 1, which dies or is dead: the sends fail, and with the
+ * option so do the reply and the ACK */
+static void add_in_vain(ptl_handle_ni_t ni, ptl_handle_eq_t eq, bool is_told)
 {
-	ptl_md_t md = quiet_md(node_alloc(8), 8, eq);
-	md.options |= is_told ? PTLX_MD_REPLY_ALWAYS : 0;
-	ptl_handle_md_t get = bind_md(ni, md);
-	ptl_handle_md_t put = bind_md(ni, quiet_md(node_alloc(8), 8, eq));
+	ptl_handle_md_t get = bind_told(ni, 8, eq, is_told);
+	ptl_handle_md_t put = bind_told(ni, 8, eq, is_told);
 	CHECK_OK(PtlXAtomic(get, 0, put, 0, 8, PTLX_SUM, PTLX_UINT64, PTL_NO_ACK_REQ,
 		id_of(ni, 1), PT, 0, 1, 0, 0));
+	CHECK_OK(PtlXAtomic(PTL_INVALID_HANDLE, 0, put, 0, 8, PTLX_SUM, PTLX_UINT64,
+		PTL_ACK_REQ, id_of(ni, 1), PT, 0, 1, 0, 0));
 }
 
-static void expect_failure(ptl_handle_eq_t eq, ptl_event_kind_t kind)
-{
-	ptl_event_t ev = next_event(eq);
-	CHECK_EQ(ev.type, kind);
-	CHECK_EQ(ev.ni_fail_type, PTL_NI_FAIL);
-	CHECK_EQ(ev.mlength, 0);
-}
-
-static void expect_fetch_failure(ptl_handle_eq_t eq, bool is_told)
+static void expect_failures(ptl_handle_eq_t eq, bool is_told)
 {
 	expect_failure(eq, PTL_EVENT_SEND_END);
 	if (is_told)
 		expect_failure(eq, PTL_EVENT_REPLY_END);
+	expect_failure(eq, PTL_EVENT_SEND_END);
+	if (is_told)
+		expect_failure(eq, PTL_EVENT_ACK);
 }
 
-/* The first two wait behind bytes that use up lane and copies until node 1 dies; the
+/* The first ones wait behind bytes that use up lane and copies until node 1 dies; the
  * others come later */
-NODES_CASE(initiator_of_a_fetch_from_the_dead_is_told, 2)
+NODES_CASE(initiator_of_operations_at_the_dead_is_told, 2)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	unsigned char *bytes = node_alloc(8192);
@@ -664,14 +741,14 @@ NODES_CASE(initiator_of_a_fetch_from_the_dead_is_told, 2)
 	for (size_t len = 8192; len; len /= 2)
 		while (PtlXInject(ni, bytes, len, id_of(ni, 1), PT, 0, 1, 0, 0) == PTL_OK)
 			;
-	fetch_in_vain(ni, eq, false);
-	fetch_in_vain(ni, eq, true);
+	add_in_vain(ni, eq, false);
+	add_in_vain(ni, eq, true);
 	meet_nodes();
-	expect_fetch_failure(eq, false);
-	expect_fetch_failure(eq, true);
+	expect_failures(eq, false);
+	expect_failures(eq, true);
 	for (unsigned told = 0; told < 2; told++) {
-		fetch_in_vain(ni, eq, told);
-		expect_fetch_failure(eq, told);
+		add_in_vain(ni, eq, told);
+		expect_failures(eq, told);
 	}
 	expect_empty(eq);
 }

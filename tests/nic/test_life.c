@@ -348,6 +348,7 @@ HAND_CASE(fini_ends_the_polls_of_other_threads, 1)
 		side_join(side[i]);
 }
 
+#define TRAP_FLAG  0x100
 #define STEPS_MOST 500u
 #define STRIDE     5u /* fewer instructions than a look has between its loads */
 
@@ -375,12 +376,14 @@ static bool is_waited_for(void)
 	return false;
 }
 
-static void at_step(int sig)
+static void at_step(int sig, siginfo_t *info, void *context)
 {
-	(void)sig;
+	ucontext_t *at = context;
+	(void)sig, (void)info;
 	bool lost = ++walk.step > walk.place + STEPS_MOST; /* it waits for an event */
-	if (p3_get(&walk.stopped) || walk.step < walk.place || (!lost && is_waited_for()))
+	if (walk.step < walk.place || (!lost && is_waited_for()))
 		return;
+	at->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 	walk.place = walk.step;
 	p3_set(&walk.stopped, lost ? 2 : 1);
 	while (!lost && !p3_get(&walk.go))
@@ -390,7 +393,8 @@ static void at_step(int sig)
 static void set_trap_flag(bool on)
 {
 	uint64_t flags = __builtin_ia32_readeflags_u64();
-	__builtin_ia32_writeeflags_u64(on ? flags | 0x100 : flags & ~UINT64_C(0x100));
+	__builtin_ia32_writeeflags_u64(
+		on ? flags | TRAP_FLAG : flags & ~(uint64_t)TRAP_FLAG);
 }
 
 static void look_by_steps(void *arg)
@@ -434,7 +438,7 @@ static bool end_at_place(bool again, unsigned life)
 /* The same at many instructions of each look, and also with a next interface. */
 HAND_CASE(fini_may_come_at_any_place_of_a_poll, 1)
 {
-	struct sigaction step = {.sa_handler = at_step}, was;
+	struct sigaction step = {.sa_sigaction = at_step, .sa_flags = SA_SIGINFO}, was;
 	CHECK(sigaction(SIGTRAP, &step, &was) == 0);
 	for (unsigned i = 0; i < 2 * TIMED; i++) {
 		walk.look = i / 2;

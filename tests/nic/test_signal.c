@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-enum { PT = 4, SIGNALS = 20000, STORM_MS = 1500, MOST = 1 << 30 };
+enum { PT = 4, SIGNALS = 20000, STORM_MS = 600, MOST = 1 << 30 };
 
 static struct {
 	ptl_handle_ni_t ni;

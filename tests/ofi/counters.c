@@ -71,22 +71,30 @@ static void count_one(struct side *s, struct region there, struct fid_cntr *c, u
 	barrier();
 }
 
+/* Open an endpoint with a counter of remote operations. */
+static struct fid_ep *counted_endpoint(
+	struct side *s, struct fid_cntr *c, uint64_t operations)
+{
+	struct fid_ep *ep = NULL;
+	OK(fi_endpoint(s->domain, s->info, &ep, NULL));
+	OK(fi_ep_bind(ep, &s->av->fid, 0));
+	OK(fi_ep_bind(ep, &s->rx->fid, FI_TRANSMIT | FI_RECV));
+	OK(fi_ep_bind(ep, &c->fid, operations));
+	OK(fi_enable(ep));
+	return ep;
+}
+
 /* Two endpoints share a counter of remote writes; one of them is closed. */
 static void share_counter(void)
 {
 	static unsigned char target[64];
 	struct side *s =
 		side_open((struct how){.caps = FI_TAGGED | FI_RMA | FI_RMA_EVENT});
-	struct fid_ep *ep[2] = {NULL, NULL};
+	struct fid_ep *ep[2];
 	struct fid_cntr *c = NULL;
 	OK(fi_cntr_open(s->domain, NULL, &c, NULL));
-	for (unsigned i = 0; i < 2; i++) {
-		OK(fi_endpoint(s->domain, s->info, &ep[i], NULL));
-		OK(fi_ep_bind(ep[i], &s->av->fid, 0));
-		OK(fi_ep_bind(ep[i], &s->rx->fid, FI_TRANSMIT | FI_RECV));
-		OK(fi_ep_bind(ep[i], &c->fid, FI_REMOTE_WRITE));
-		OK(fi_enable(ep[i]));
-	}
+	for (unsigned i = 0; i < 2; i++)
+		ep[i] = counted_endpoint(s, c, FI_REMOTE_WRITE);
 	struct region r = region_open(s, target, sizeof target, FI_REMOTE_WRITE, 9);
 	unsigned nth = tales_told();
 	tell_region(&r);
@@ -97,6 +105,76 @@ static void share_counter(void)
 	CLOSE(ep[1]);
 	CLOSE(r.mr);
 	CLOSE(c);
+}
+
+/* The counters of rank 1: of writes, of reads, of the writes to its first region. */
+struct split {
+	struct side *s;
+	struct fid_cntr *c[3];
+	struct region there[2];
+};
+
+/* Write to a region of rank 1, or read it, and see what its counters have then. */
+static void count_split(const struct split *x, bool writes, unsigned region, uint64_t all,
+	uint64_t reads, uint64_t first)
+{
+	static struct fi_context2 context;
+	static uint64_t value;
+	const struct region *r = &x->there[region];
+	struct fid_ep *ep = x->s->ep;
+	fi_addr_t to = x->s->at[1];
+	if (me.is_client && writes)
+		TRY(x->s, fi_write(ep, &value, 8, NULL, to, 0, r->key, &context));
+	else if (me.is_client)
+		TRY(x->s, fi_read(ep, &value, 8, NULL, to, 0, r->key, &context));
+	if (me.is_client)
+		(void)TAKE(x->s, &context);
+	barrier();
+	CHECK_EQ(fi_cntr_read(x->c[0]), me.is_server ? all : 0);
+	CHECK_EQ(fi_cntr_read(x->c[1]), me.is_server ? reads : 0);
+	CHECK_EQ(fi_cntr_read(x->c[2]), me.is_server ? first : 0);
+	barrier();
+}
+
+/* Two endpoints have counters of their own, and so has a region; a second counter of the
+ * same kind is refused, and changes nothing. */
+static void split_counters(void)
+{
+	static unsigned char target[2][64];
+	struct split x = {
+		.s = side_open((struct how){.caps = FI_TAGGED | FI_RMA | FI_RMA_EVENT})};
+	struct fid_ep *writes, *reads, *refused = NULL;
+	struct region r[2];
+	for (unsigned i = 0; i < 3; i++)
+		OK(fi_cntr_open(x.s->domain, NULL, &x.c[i], NULL));
+	writes = counted_endpoint(x.s, x.c[0], FI_REMOTE_WRITE);
+	reads = counted_endpoint(x.s, x.c[1], FI_REMOTE_READ);
+	OK(fi_endpoint(x.s->domain, x.s->info, &refused, NULL));
+	FAILS(fi_ep_bind(refused, &x.c[2]->fid, FI_REMOTE_WRITE), -FI_ENOSYS);
+	CLOSE(refused);
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned nth = tales_told();
+		r[i] = region_open(x.s, target[i], sizeof target[i],
+			FI_REMOTE_READ | FI_REMOTE_WRITE, 9 + i);
+		tell_region(&r[i]);
+		x.there[i] = told_region(1, nth);
+	}
+	OK(fi_mr_bind(r[0].mr, &x.c[2]->fid, FI_REMOTE_WRITE));
+	barrier();
+	count_split(&x, true, 0, 0, 0, 1);
+	count_split(&x, true, 1, 1, 0, 1);
+	count_split(&x, false, 0, 1, 1, 1);
+	count_split(&x, false, 1, 1, 2, 1);
+	CLOSE(writes);
+	count_split(&x, true, 0, 1, 2, 2);
+	count_split(&x, true, 1, 1, 2, 2);
+	count_split(&x, false, 1, 1, 3, 2);
+	CLOSE(reads);
+	count_split(&x, false, 0, 1, 3, 2);
+	for (unsigned i = 0; i < 2; i++)
+		CLOSE(r[i].mr);
+	for (unsigned i = 0; i < 3; i++)
+		CLOSE(x.c[i]);
 }
 
 STATEMENT(64, counters, 2, 0)
@@ -138,21 +216,28 @@ STATEMENT(64, counters, 2, 0)
 		s->counters[i] = NULL;
 	}
 	share_counter();
+	split_counters();
 }
 
 static struct {
-	struct fid_cntr *c;
+	struct fid_cntr *c; /* NULL: the thread waits for an entry of cq */
+	struct fid_cq *cq;
 	uint64_t threshold;
 	_Atomic int tid;
 	_Atomic int done;
 	int rc;
+	struct fi_cq_tagged_entry e;
 } waiters[2];
 
 static void sleep_in_wait(void *arg)
 {
 	unsigned i = (unsigned)(uintptr_t)arg;
 	waiters[i].tid = (int)syscall(SYS_gettid);
-	waiters[i].rc = fi_cntr_wait(waiters[i].c, waiters[i].threshold, -1);
+	if (waiters[i].c)
+		waiters[i].rc = fi_cntr_wait(waiters[i].c, waiters[i].threshold, -1);
+	else
+		waiters[i].rc =
+			(int)fi_cq_sread(waiters[i].cq, &waiters[i].e, 1, NULL, -1);
 	waiters[i].done = 1;
 }
 
@@ -217,6 +302,58 @@ static void wake_waiters(struct side *s, struct fid_cntr *c)
 	CLOSE(of_region);
 }
 
+/* Writes of rank 0 wake a thread of rank 1 that waits for the counter of a region or of
+ * an endpoint, or, with data, for a completion.  It looks by itself after 400 ms: 9 s in
+ * all. */
+static void wake_by_writes(struct side *s, struct fid_cntr *of_endpoint, unsigned said)
+{
+	enum { N = 24 };
+	static struct fi_context2 context;
+	static uint64_t target[2], value;
+	struct fid_cntr *c[] = {NULL, of_endpoint, NULL};
+	struct region r[2], there[2];
+	uint64_t slept = 0, by_pipe = 0;
+	OK(fi_cntr_open(s->domain, NULL, &c[0], NULL));
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned nth = tales_told();
+		r[i] = region_open(s, &target[i], 8, FI_REMOTE_WRITE, 66 + i);
+		tell_region(&r[i]);
+		there[i] = told_region(1, nth);
+	}
+	OK(fi_mr_bind(r[0].mr, &c[0]->fid, FI_REMOTE_WRITE));
+	waiters[0].cq = s->rx;
+	pump(s); /* what the messages before have left */
+	for (unsigned i = 0; i < N && me.is_server; i++) {
+		struct fid_cntr *which = c[i % 3];
+		by_pipe += wake_by_pipe();
+		struct thread *t =
+			start_waiter(0, which, which ? fi_cntr_read(which) + 1 : 0);
+		slept -= now_ms();
+		say();
+		thread_join(t);
+		slept += now_ms();
+		CHECK_EQ(waiters[0].rc, which ? 0 : 1);
+		CHECK(which || waiters[0].e.data == i);
+	}
+	for (unsigned i = 0; i < N && me.is_client; i++) {
+		uint64_t key = there[i % 3 != 0].key;
+		hear(said + i + 1);
+		if (c[i % 3])
+			TRY(s, fi_write(s->ep, &value, 8, NULL, s->at[1], 0, key,
+				       &context));
+		else
+			TRY(s, fi_writedata(s->ep, &value, 8, NULL, i, s->at[1], 0, key,
+				       &context));
+		(void)TAKE(s, &context);
+	}
+	if (slept > 3000 + 20 * by_pipe)
+		check_failed(__FILE__, __LINE__, "the threads slept for %u ms",
+			(unsigned)slept);
+	for (unsigned i = 0; i < 2; i++)
+		CLOSE(r[i].mr);
+	CLOSE(c[0]);
+}
+
 STATEMENT(65, wait_for_counters, 2, 0)
 {
 	static struct fid_cntr *c[COUNTERS];
@@ -226,6 +363,7 @@ STATEMENT(65, wait_for_counters, 2, 0)
 	struct side *s = side_open((struct how){
 		.caps = FI_TAGGED | (over_portals() ? FI_RMA | FI_RMA_EVENT : 0),
 		.threading = over_portals() ? FI_THREAD_SAFE : FI_THREAD_UNSPEC,
+		.wait = over_portals() ? FI_WAIT_UNSPEC : FI_WAIT_NONE,
 		.counters = c});
 	if (me.is_client) {
 		for (unsigned i = 0; i < 3; i++) {
@@ -234,6 +372,8 @@ STATEMENT(65, wait_for_counters, 2, 0)
 			if (i == 1)
 				OK(fi_cntr_wait(c[C_SEND], 2, -1));
 		}
+		if (over_portals())
+			wake_by_writes(s, c[C_REMOTE_WRITE], 3);
 		barrier();
 		return;
 	}
@@ -252,8 +392,10 @@ STATEMENT(65, wait_for_counters, 2, 0)
 	FAILS(fi_cntr_wait(c[C_RECV], 3, -1), -FI_EAVAIL);
 	CHECK_EQ(fi_cntr_readerr(c[C_RECV]), 1);
 	CHECK_EQ(fi_cntr_read(c[C_RECV]), 2);
-	if (over_portals())
+	if (over_portals()) {
+		wake_by_writes(s, c[C_REMOTE_WRITE], 3);
 		wake_waiters(s, c[C_SEND]);
+	}
 	barrier();
 }
 

@@ -82,6 +82,9 @@ struct fi_info *info_of(struct fi_info *hints)
 	int rc = fi_getinfo(API, NULL, NULL, 0, hints, &info);
 	if (rc == -FI_ENODATA && !over_portals())
 		skip("the provider does not claim the ability");
+	if (rc == -FI_ENODATA && !getenv("FI_PROVIDER_PATH"))
+		check_failed(__FILE__, __LINE__,
+			"FI_PROVIDER_PATH, the folder of the provider, is not set");
 	if (rc != 0)
 		check_failed(__FILE__, __LINE__, "fi_getinfo gives %s for %s",
 			check_code(rc), fi_tostr(&hints->caps, FI_TYPE_CAPS));

@@ -692,12 +692,18 @@ static void close_held(void)
 	barrier();
 }
 
-/* A peer closes its interface and lives on: operations that it cannot answer fail. */
-static void close_interface(void)
+/* A peer closes its endpoint, its domain, or with the last one its interface, and lives
+ * on: operations that it cannot answer fail. */
+enum closed { ENDPOINT, DOMAIN_OF_TWO, INTERFACE };
+
+static void close_peer(enum closed what)
 {
-	static struct fi_context2 contexts[4];
-	static unsigned char bytes[LONG], got[LONG], target[64];
-	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	const int err = what == ENDPOINT ? FI_EACCES : FI_ECONNABORTED; /* of regions */
+	static struct fi_context2 contexts[5];
+	static unsigned char bytes[LONG], got[LONG];
+	static _Alignas(8) unsigned char target[64];
+	struct side *other = what == INTERFACE ? NULL : plain_side();
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA | FI_ATOMIC});
 	struct region r = region_open(
 		s, target, sizeof target, FI_REMOTE_READ | FI_REMOTE_WRITE, 1);
 	unsigned nth = tales_told();
@@ -707,32 +713,43 @@ static void close_interface(void)
 		send_to(s, true, 0, bytes, LONG, 1, &contexts[0]);
 		barrier(); /* rank 0 has the message */
 		CLOSE(r.mr);
-		side_close(s);
+		if (what == ENDPOINT) {
+			CLOSE(s->ep);
+			s->ep = NULL;
+		} else {
+			side_close(s);
+		}
+		barrier();
+	} else {
+		await_late(s, 1);
 		barrier();
 		barrier();
-		return;
+		recv_from(s, true, FI_ADDR_UNSPEC, bytes, LONG, 1, &contexts[0]);
+		(void)TAKE_ERR(s, &contexts[0], FI_ECONNABORTED);
+		send_to(s, true, 1, bytes, LONG, 1, &contexts[1]);
+		TRY(s, fi_write(s->ep, bytes, 8, NULL, s->at[1], there.base, there.key,
+			       &contexts[2]));
+		TRY(s, fi_read(s->ep, got, LONG, NULL, s->at[1], there.base, there.key,
+			       &contexts[3]));
+		TRY(s, fi_atomic(s->ep, bytes, 1, NULL, s->at[1], there.base, there.key,
+			       FI_UINT64, FI_SUM, &contexts[4]));
+		for (unsigned i = 1; i < 5; i++)
+			(void)TAKE_ERR(s, &contexts[i], i == 1 ? FI_ECONNABORTED : err);
+		CLOSE(r.mr);
 	}
-	await_late(s, 1);
 	barrier();
-	barrier();
-	recv_from(s, true, FI_ADDR_UNSPEC, bytes, LONG, 1, &contexts[0]);
-	(void)TAKE_ERR(s, &contexts[0], FI_ECONNABORTED);
-	send_to(s, true, 1, bytes, LONG, 1, &contexts[1]);
-	TRY(s, fi_write(s->ep, bytes, 8, NULL, s->at[1], there.base, there.key,
-		       &contexts[2]));
-	TRY(s, fi_read(s->ep, got, LONG, NULL, s->at[1], there.base, there.key,
-		       &contexts[3]));
-	for (unsigned i = 1; i < 4; i++)
-		(void)TAKE_ERR(s, &contexts[i], FI_ECONNABORTED);
-	barrier();
-	CLOSE(r.mr);
+	if (me.is_client || what == ENDPOINT)
+		side_close(s);
+	if (other)
+		side_close(other);
 }
 
 STATEMENT(94, close_then_exit, 2, ALONE)
 {
 	static struct fi_context2 contexts[40];
 	only_portals("others lose what is under way");
-	close_interface();
+	for (enum closed what = ENDPOINT; what <= INTERFACE; what++)
+		close_peer(what);
 	receive_own();
 	close_stalled();
 	close_held();

@@ -40,6 +40,7 @@
 #define SHARED   (2 * SIZE + 3)
 #define WORDS    (2 * SIZE + 4)
 #define DATA     SIZE
+#define WEAK     (ALL & ~BIT(RETURNED)) /* no process only looks at it */
 #include "weak.inc"
 
 /* A word: lap and item.  0: nothing was stored here yet. */

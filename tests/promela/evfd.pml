@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The descriptor of an event queue, or of a CCI endpoint (nic/run/evfd.c).  THREADS of the
+ * The descriptor of an event queue, or of a CCI endpoint (nic/run/evfd.c).  Threads of the
  * program sleep in poll() on the eventfd, take one event each time, arm the descriptor,
  * and sleep again; the firmware posts events and makes the eventfd readable.  The threads
  * behave as those of a program with a queue (PtlXEQArm), or, with endpoint, as those in
@@ -10,19 +10,18 @@
  * readable in state ARMED, in which no thread reads it, so that poll() would return at
  * once for ever.
  *
- * Bounds: THREADS, POSTS events.  The order of the queue is that of cciq.pml; here it is
- * the number of events posted and that of events taken.  The program never counts as one
- * that polls: that is ccidle.pml.
+ * Bounds: one thread and two events, or two threads and one event (two with LARGE).  The
+ * order of the queue is that of cciq.pml; here it is the number of events posted and that
+ * of events taken.  The program never counts as one that polls: that is ccidle.pml.
  *
  * The kernel's lock of the eventfd orders its writes and reads; a poll() that sees the
  * counter orders nothing.  weak.inc has no store that comes late for an operation that
  * reads and writes at once, so without EVFD.2 the state's store stands before the other.
  */
-#ifndef POSTS
-#define POSTS 2
-#endif
-#ifndef THREADS
-#define THREADS 2
+#ifdef LARGE
+#define POSTS(threads) 2
+#else
+#define POSTS(threads) (3 - threads)
 #endif
 
 #define EVFD_1_p3_nic_eq_arm 1 /* the fence of the thread that arms */
@@ -30,7 +29,7 @@
 #define EVFD_2_p3_evfd_signal 3
 #define EVFD_2_evfd_drain 4
 
-#define PROCS  (THREADS + 1)
+#define PROCS  3 /* the firmware, and threads */
 #define POSTED 0 /* events in the queue so far */
 #define TAKEN  1
 #define STATE  2
@@ -38,6 +37,7 @@
 #define FD     4 /* the eventfd: 1 while its counter is not 0 */
 #define WORDS  5
 #define DATA   0
+#define WEAK   (ALL & ~BIT(FD)) /* no process only looks at it */
 #include "weak.inc"
 
 #define ARMED      0 /* so it begins */
@@ -50,7 +50,7 @@
 
 #define p3_fd_signal() p3_rmw(FD, 1, ALWAYS, ALWAYS)
 
-bool endpoint;
+byte posts;
 
 /* In y: the state before.  That a failed change raises PARKED for a moment costs time
  * only, so it is one step. */
@@ -178,23 +178,32 @@ inline take()
 active proctype nic()
 {
 	byte x, y;
-	if
-	:: endpoint = true
-	:: true
-	fi;
+	bool endpoint;
+	atomic {
+		if
+		:: endpoint = true
+		:: true
+		fi;
+		run program(endpoint);
+		if
+		:: run program(endpoint); posts = POSTS(2)
+		:: posts = POSTS(1)
+		fi;
+		endpoint = false
+	}
 	do
-	:: mem[POSTED] < POSTS -> post()
+	:: mem[POSTED] < posts -> post()
 	:: else -> break
 	od
 }
 
-active [THREADS] proctype program()
+proctype program(bool endpoint)
 {
 	byte x, y;
 	do
-	:: mem[TAKEN] == POSTS -> break
+	:: mem[TAKEN] == posts -> break
 	:: atomic {
-		mem[FD] == 1 && mem[TAKEN] < POSTS -> /* poll() returns */
+		mem[FD] == 1 && mem[TAKEN] < posts -> /* poll() returns */
 		assert(mem[STATE] != ARMED)
 	   };
 		if

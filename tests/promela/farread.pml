@@ -63,11 +63,9 @@ inline cut(i)
 
 active proctype source()
 {
-	byte version;
 	do
 	:: changes < CHANGES && id == OURS && !over ->
 		changes++;
-		version++;
 		if
 		:: HAS(READ_1_swap_offer_anew) || again ->
 			again++;
@@ -75,8 +73,8 @@ active proctype source()
 			any = 1
 		:: else
 		fi;
-		bytes[0] = version;
-		bytes[1] = version;
+		bytes[0] = changes;
+		bytes[1] = changes;
 		again = again + again % 2
 	:: id == OURS ->
 		id = 0; /* taken back */
@@ -142,12 +140,24 @@ active [2] proctype medium()
 	od
 }
 
+/* What is dropped or taken counts no more. */
+inline forget(i)
+{
+	got[i] = 0;
+	found_id[i] = 0;
+	found_again[i] = 0
+}
+
 /* Drop what does not count yet. */
 inline let_go()
 {
 	(!under_way(0) && !under_way(1));
-	state[0] = NONE;
-	state[1] = NONE
+	atomic {
+		state[0] = NONE;
+		state[1] = NONE;
+		forget(0);
+		forget(1)
+	}
 }
 
 active proctype target()
@@ -179,7 +189,7 @@ active proctype target()
 		if
 		:: found_again[done] == known || !HAS(FAR_2_judge_again) ->
 			has[done] = got[done];
-			state[done] = NONE;
+			atomic { state[done] = NONE; forget(done) }
 			done++
 		:: else ->
 			if

@@ -13,7 +13,8 @@
  * The numbers that only advise (needs of the past, limits of an epoch, zero_reply) are
  * free choices here, so the model allows more than the code does.
  *
- * Bounds: MIN is 2, requests take 1 or 2, and a holder has two of them out at most.
+ * Bounds: MIN is 2, requests take 1 or 2, and a holder has two of them out at most, the
+ * second one (but for LARGE) one.
  */
 #define HOLDERS 2
 #define MIN     2
@@ -22,7 +23,11 @@
 #define MOST    4 /* of one loan */
 #define TOTAL   (HOLDERS * SHARE + BANK)
 #define EXTRA   1
-#define OUT     2
+#ifdef LARGE
+#define OUT(x)  2
+#else
+#define OUT(x)  (2 - x)
+#endif
 
 #ifndef WITHOUT
 #define WITHOUT 0
@@ -34,8 +39,8 @@
 #define CREDIT_5_credits_back  5 /* free them at the reply, not when the request is sent */
 #define CREDIT_6_credits_take  6 /* wait for enough of them */
 
-chan request[HOLDERS] = [OUT + 2] of { byte, byte }; /* credits, wanted */
-chan reply[HOLDERS] = [OUT + 2] of { byte, byte };   /* credits, lent */
+chan request[HOLDERS] = [4] of { byte, byte }; /* credits, wanted */
+chan reply[HOLDERS] = [4] of { byte, byte };   /* credits, lent */
 chan revoke[HOLDERS] = [2] of { bit };
 chan give_back[HOLDERS] = [2] of { byte };
 
@@ -59,13 +64,21 @@ inline check()
 	assert(len(revoke[x]) + len(give_back[x]) <= 1)
 }
 
+inline choose(n) /* the credits of the next request */
+{
+	if
+	:: n = 1
+	:: n = 2
+	fi
+}
+
 proctype holder(byte x)
 {
 	byte n, want, got, more;
+	choose(n);
 	do
-	:: atomic { n == 0 -> if :: n = 1 :: n = 2 fi }
 	:: atomic { /* gasneti_credits_take */
-		n && out[x] < OUT &&
+		out[x] < OUT(x) &&
 		(send[x] >= in_use[x] + n || WITHOUT == CREDIT_6_credits_take) ->
 		in_use[x] = in_use[x] + n;
 		unanswered[x] = unanswered[x] + n;
@@ -75,12 +88,12 @@ proctype holder(byte x)
 		:: WITHOUT == CREDIT_5_credits_back -> in_use[x] = in_use[x] - n
 		:: else
 		fi;
-		n = 0;
+		choose(n);
 		want = 0;
 		check()
 	}
 	:: atomic { /* stalled */
-		n && !want && send[x] < in_use[x] + n ->
+		!want && send[x] < in_use[x] + n ->
 		want = in_use[x] + n - send[x];
 		if :: want > EXTRA -> want = EXTRA :: else fi
 	}

@@ -29,8 +29,9 @@
 #define TICKET_3_make_queues   3 /* a queue of its own for requests */
 #define TICKET_4_request_try   4 /* take the credit and the chunk, or neither */
 
-/* The last mistake shows with two requests; without it they have 8,465,177 states. */
-#ifndef EACH
+#ifdef LARGE
+#define EACH 2
+#else /* one mistake shows with two */
 #define EACH (WITHOUT == TICKET_3_make_queues -> 2 : 1)
 #endif
 
@@ -76,7 +77,9 @@ inline safe_event(kind, from)
 		chunks[me]++;
 		answered[me]++
 	:: kind == SENT -> replies[me]++
-	fi
+	fi;
+	kind = 0;
+	node = 0
 }
 
 /* Run a request's handler, whose reply waits for a chunk with SAFE polls alone. */
@@ -85,23 +88,25 @@ inline serve(from)
 	assert(!in_handler);
 	in_handler = true;
 	asker = from;
+	kind = 0;
+	node = 0;
 	do
 	:: atomic { replies[me] -> replies[me]--; sent[me]++; break }
 	:: atomic { safe[me]?kind, node -> safe_event(kind, node) }
 	:: atomic {
 		WITHOUT == TICKET_3_make_queues && am[me]?[REPLY, node] ->
-		am[me]?REPLY, node; safe_event(REPLY, node)
+		am[me]?kind, node; safe_event(kind, node)
 	}
 	:: atomic {
 		WITHOUT == TICKET_3_make_queues && am[me]?[SENT, node] ->
-		am[me]?SENT, node; safe_event(SENT, node)
+		am[me]?kind, node; safe_event(kind, node)
 	}
 	:: atomic {
 		WITHOUT == TICKET_2_reply_chunk && am[me]?[REQUEST, node] ->
 		assert(!in_handler)
 	}
 	od;
-	atomic { post(asker, REPLY, me); in_handler = false }
+	atomic { post(asker, REPLY, me); in_handler = false; asker = 0 }
 }
 
 proctype program(byte me)

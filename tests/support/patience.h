@@ -22,12 +22,13 @@
 
 struct patience {
 	uint64_t end_ns;
+	uint32_t looks; /* for who counts them */
 };
 
 /* For a time that matters itself: how long something goes on. */
 static inline struct patience patience_ms(uint64_t ms)
 {
-	return (struct patience){now_ns() + ms * 1000000u};
+	return (struct patience){.end_ns = now_ns() + ms * 1000000u};
 }
 
 /* For a wait around other waits: their limit, and so their message, comes first. */
@@ -35,7 +36,7 @@ static inline struct patience patience_times(unsigned n)
 {
 	const char *s = getenv("P3_WAIT");
 	return s ? patience_ms(n * strtoull(s, NULL, 10) * 1000u)
-		 : (struct patience){UINT64_MAX};
+		 : (struct patience){.end_ns = UINT64_MAX};
 }
 
 static inline struct patience patience_begin(void)

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROWS_MOST = 300 };
+enum { ROWS_MOST = 300, LOOKS_AWAKE = 1000 };
 
 /* State that the driver and the processes of a test share. */
 struct room {
@@ -78,6 +78,8 @@ void look_at(const char *file, int line, struct patience *p, const char *what)
 		ranks_progress();
 	if (patience_is_over(p))
 		check_failed(file, line, "this does not come: %s", what);
+	if (++p->looks > LOOKS_AWAKE)
+		sleep_us(50); /* pause: between two looks, for who brings it about */
 }
 
 bool on_one_cpu(void)
@@ -584,6 +586,10 @@ int main(int argc, char **argv)
 		rank_main();
 	if (argc == 6 && strcmp(argv[1], "--helper") == 0)
 		helper_main(argv);
+	if (!by_hand() && !by_launcher() && !getenv("P3_YOD")) {
+		fprintf(stderr, "P3_YOD, the path of yod, is not set\n");
+		return 2;
+	}
 	if (!suite_plan(argc, argv, true))
 		return 2;
 	choose_room();

@@ -28,7 +28,7 @@
 uint64_t torture_ns(unsigned parts)
 {
 	const char *text = getenv("P3_TORTURE_MS");
-	uint64_t ms = text ? strtoull(text, NULL, 10) : 1000;
+	uint64_t ms = text ? strtoull(text, NULL, 10) : 500;
 	return ms * 1000000 / parts;
 }
 

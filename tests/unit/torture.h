@@ -37,7 +37,7 @@ static inline bool side_check(struct verdict *v, bool ok, const char *why, uint6
 /* Fail the test with the reason if the side failed. */
 void assert_side_is_well(const char *side, const struct verdict *v);
 
-/* Return a part of P3_TORTURE_MS milliseconds (1000 if not set), in nanoseconds. */
+/* Return a part of P3_TORTURE_MS milliseconds (500 if not set), in nanoseconds. */
 uint64_t torture_ns(unsigned parts);
 
 static inline uint32_t dice(uint64_t *seed, uint32_t sides)
