@@ -2,12 +2,6 @@
 /*
  * bench - the common functions of the benchmark programs
  *
- *	measure.h	clock and percentiles, also for programs without libportals
- *	bench_opt.c	options, by a table
- *	bench_node.c	start, barrier, leave; descriptors, events, results to rank 0
- *	bench_report.c	warnings, table, JSON
- *	bench_error.c	lines of errors, and calls and events that fail
- *
  * A program calls bench_options, bench_begin, then bench_row on rank 0 for
  * each result, and bench_finish.  Wrong data are counted with bench_wrong; they make the
  * status 1.  All ranks must come to bench_finish.
@@ -19,6 +13,7 @@
 
 #include <portals3.h>
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -35,7 +30,7 @@ struct bench {
 	bool quick, no_pin;
 	/* of some programs */
 	bool starts;      /* descriptors have START events, too */
-	const char *json; /* file, "-" for stdout, or NULL */
+	const char *json; /* name of a file, "-" for stdout, or NULL */
 	/* identity of this rank */
 	ptl_handle_ni_t ni;
 	unsigned rank, size;
@@ -43,13 +38,13 @@ struct bench {
 	int *cpu;       /* CPU of each rank */
 	uint64_t errors;
 	/* rank 0: the report */
-	FILE *table;
+	FILE *table, *json_file;
 	json_t *document, *rows, *warnings;
 	char columns[600];      /* of the previous row */
 	uint64_t stolen, ticks; /* ticks of all CPUs, at bench_begin */
 };
 
-/* ---- bench_node.c ---- */
+/* ---- a program ---- */
 
 /* Open the interface, and find the ranks and the CPUs; bench_options calls it. */
 void bench_start(struct bench *b);
@@ -64,11 +59,24 @@ int bench_end(struct bench *b);
 /* Do that, and leave. */
 _Noreturn void bench_finish(struct bench *b);
 _Noreturn void bench_leave(int status);
+/* All ranks: leave with status 2; rank 0 prints the line "program: ...". */
+_Noreturn void bench_refuse(const struct bench *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void bench_barrier(void);
 
 void *bench_allocate(uint64_t length);
 ptl_process_id_t bench_id(const struct bench *b, unsigned rank);
 ptl_handle_eq_t bench_queue(const struct bench *b, uint64_t count);
+/* Return a descriptor that is not used up. */
+static inline ptl_md_t bench_region(const struct bench *b, void *start, uint64_t length,
+	unsigned options, ptl_handle_eq_t eq)
+{
+	return (ptl_md_t){.start = start,
+		.length = length,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = options | (b->starts ? 0 : PTL_MD_EVENT_START_DISABLE),
+		.eq_handle = eq};
+}
 /* Bind a descriptor for this node only: no START events, no threshold. */
 ptl_handle_md_t bench_bind(
 	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq);
@@ -81,10 +89,8 @@ ptl_handle_me_t bench_post(const struct bench *b, ptl_pt_index_t portal,
 /* All ranks: put length bytes of each into all[rank] at rank 0; others pass NULL. */
 void bench_gather(const struct bench *b, const void *mine, uint64_t length, void *all);
 
-/* ---- bench_error.c ---- */
+/* ---- errors ---- */
 
-/* Name the program and the rank in all lines from here on. */
-void bench_name_errors(const char *name, unsigned rank);
 /* Print one line "program: rank N: ..." and exit. */
 _Noreturn void bench_die(int status, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -93,6 +99,7 @@ void bench_wrong(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* End the program unless rc is PTL_OK. */
 void bench_check(int rc, const char *what);
+#define BENCH_DO(function, ...) bench_check(function(__VA_ARGS__), #function)
 
 /* ---- events ---- */
 
@@ -111,7 +118,7 @@ struct bench_watch {
 
 /* Restart the counts; the queue must be empty. */
 void bench_watch_reset(struct bench_watch *w, int may_lose);
-void bench_watch_odd(struct bench_watch *w, int rc); /* bench_error.c */
+void bench_watch_odd(struct bench_watch *w, int rc);
 /* Check that the counts are exactly as expected and the queue is empty; else count an
  * error. */
 void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
@@ -154,13 +161,12 @@ static inline void bench_await(
 		bench_take(w);
 }
 
-/* ---- bench_opt.c ---- */
+/* ---- options ---- */
 
 struct bench_option {
 	const char *name;
-	const char *arg; /* NULL: no argument */
-	const char *help;
-	const char *expect; /* for the error message when set returns false */
+	const char *arg;  /* NULL: no argument */
+	const char *help; /* --help adds the values that the setter takes */
 	bool (*set)(void *to, const char *value);
 	void *to;
 };
@@ -174,7 +180,7 @@ enum { BENCH_LIST = 512 };
 struct bench_list {
 	uint64_t at[BENCH_LIST];
 	unsigned n;
-	uint64_t most;
+	uint64_t least, most;
 };
 
 /* Set a list that is empty. */
@@ -204,14 +210,13 @@ void bench_all_words(struct bench_words *w);        /* if none is chosen */
 void bench_options(
 	struct bench *b, const struct bench_option *own, int argc, char **argv);
 
-/* ---- bench_report.c ---- */
+/* ---- results ---- */
 
-/* Return the median of samples that stay in their order. */
-double bench_median(const double *sample, uint64_t n);
 /* Return the median of the quotients of two ways that took n turns. */
 double bench_ratio(const double *a, const double *b, uint64_t n);
 
-/* A column: name is also the key in JSON, and contains the unit. */
+/* A column: name is also the key in JSON, without blanks that make the column wider, and
+ * contains the unit. */
 struct bench_cell {
 	const char *name;
 	const char *text; /* NULL: it is a number */
@@ -219,22 +224,20 @@ struct bench_cell {
 	int digits; /* decimals; 0: a whole number */
 };
 
-#define BENCH_TEXT(name, text)                                                           \
-	{                                                                                \
-		name, text, 0, 0                                                         \
-	}
-#define BENCH_COUNT(name, number)                                                        \
-	{                                                                                \
-		name, NULL, (double)(number), 0                                          \
-	}
-#define BENCH_REAL(name, number, digits)                                                 \
-	{                                                                                \
-		name, NULL, number, digits                                               \
-	}
+/* clang-format off */
+#define BENCH_TEXT(name, text) {name, text, 0, 0}
+#define BENCH_COUNT(name, number) {name, NULL, (double)(number), 0}
+#define BENCH_REAL(name, number, digits) {name, NULL, number, digits}
+/* clang-format on */
+/* Percentiles of a struct bench_stat, whose values are divided to be in a unit. */
+#define BENCH_PERCENTILES(s, unit, divisor, digits)                                      \
+	BENCH_REAL("p50_" unit, (s).p50 / (divisor), digits),                            \
+		BENCH_REAL("p90_" unit, (s).p90 / (divisor), digits),                    \
+		BENCH_REAL("p99_" unit, (s).p99 / (divisor), digits)
+
 /* Rank 0: print a line of the table, with its head if the names are new, and of the
  * JSON. */
-#define BENCH_ROW(b, ...)                                                                \
-	bench_row(b, (const struct bench_cell[]){__VA_ARGS__, {NULL, NULL, 0, 0}})
+#define BENCH_ROW(b, ...) bench_row(b, (const struct bench_cell[]){__VA_ARGS__, {0}})
 
 void bench_row(struct bench *b, const struct bench_cell *cells);
 /* Put rows into another array of the JSON from here on. */
@@ -243,9 +246,5 @@ void bench_note(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void bench_warn(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/* Called by bench_node.c on rank 0 only. */
-void bench_report_begin(struct bench *b);
-bool bench_report_end(struct bench *b);
 
 #endif

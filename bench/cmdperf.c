@@ -14,13 +14,20 @@
  * and rings.  The kinds of the events are added up in the loop, and checked behind it.
  */
 #include "bench.h"
-#include "still.h"
 
 #include <cci.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <gnu/libc-version.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <portals3x.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { PORTAL = 4, BATCH = 64, POLLED = 3, SLOTS = 256, MOST = 4096 };
 enum { WARM = 1000, PROBE = 16, TRIES = 1000 };
@@ -29,7 +36,7 @@ static struct program {
 	struct bench b;
 	struct bench_number batches, standing, rounds;
 	const char *calls, *count; /* text of the lines to run; rows to count; or NULL */
-	bool names, builder;
+	bool names;
 	ptl_process_id_t self;
 	ptl_handle_eq_t eq, empty[POLLED];
 	ptl_handle_md_t md;       /* the source of puts, the landing place of gets */
@@ -37,6 +44,7 @@ static struct program {
 	ptl_handle_ni_t usual_ni; /* while a row uses PTL_IFACE_SS */
 	ptl_handle_eq_t usual_eq, late; /* late: the test queue of PtlMEMDPost */
 	uint64_t length;
+	ptl_md_t region;       /* of the target: puts to there */
 	uint64_t kinds, fails; /* sums over the events */
 	cci_endpoint_t *endpoint;
 	cci_connection_t *connection; /* to the endpoint itself */
@@ -52,128 +60,48 @@ static struct program {
 
 /* ---- loops that are timed or counted ---- */
 
+/* Define the rounds of a row. */
+#define ROUNDS(name, ...)                                                                \
+	static void name(struct program *p, uint64_t rounds)                             \
+	{                                                                                \
+		while (rounds--) {                                                       \
+			__VA_ARGS__;                                                     \
+		}                                                                        \
+	}
+
+static const ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
+
+/* Count a call of Portals or CCI that fails. */
+static inline void works(struct program *p, int rc)
+{
+	p->fails += rc != 0;
+}
+
 static inline void take(struct program *p)
 {
 	ptl_event_t ev;
-	p->fails += PtlEQWait(p->eq, &ev) != PTL_OK;
+	works(p, PtlEQWait(p->eq, &ev));
 	p->fails += ev.ni_fail_type;
 	p->kinds += ev.type;
 }
 
 static inline void put(struct program *p, ptl_ack_req_t ack)
 {
-	p->fails += PtlPutRegion(p->md, 0, p->length, ack, p->self, PORTAL, 0, BENCH_BITS,
-			    0, 0) != PTL_OK;
-}
-
-static void run_eqget(struct program *p, uint64_t rounds)
-{
-	ptl_event_t ev;
-	while (rounds--)
-		p->fails += PtlEQGet(p->eq, &ev) != PTL_EQ_EMPTY;
-}
-
-static void run_eqpoll(struct program *p, uint64_t rounds)
-{
-	ptl_event_t ev;
-	int which;
-	while (rounds--)
-		p->fails += PtlEQPoll(p->empty, POLLED, 0, &ev, &which) != PTL_EQ_EMPTY;
-}
-
-static void run_put(struct program *p, uint64_t rounds)
-{
-	while (rounds--) {
-		put(p, PTL_NO_ACK_REQ);
-		take(p);
-		take(p);
-	}
-}
-
-static void run_put_whole(struct program *p, uint64_t rounds)
-{
-	while (rounds--) {
-		p->fails += PtlPut(p->md, PTL_NO_ACK_REQ, p->self, PORTAL, 0, BENCH_BITS,
-				    0, 0) != PTL_OK;
-		take(p);
-		take(p);
-	}
-}
-
-static void run_put_quiet(struct program *p, uint64_t rounds)
-{
-	while (rounds--) {
-		put(p, PTL_NO_ACK_REQ);
-		take(p);
-	}
-}
-
-static void run_inject(struct program *p, uint64_t rounds)
-{
-	while (rounds--) {
-		p->fails += PtlXInject(p->b.ni, p->here, p->length, p->self, PORTAL, 0,
-				    BENCH_BITS, 0, 0) != PTL_OK;
-		take(p);
-	}
-}
-
-static void run_put_ack(struct program *p, uint64_t rounds)
-{
-	while (rounds--) {
-		put(p, PTL_ACK_REQ);
-		take(p);
-		take(p);
-		take(p);
-	}
-}
-
-static void run_get(struct program *p, uint64_t rounds)
-{
-	while (rounds--) {
-		p->fails += PtlGetRegion(p->md, 0, p->length, p->self, PORTAL, 0,
-				    BENCH_BITS, 0) != PTL_OK;
-		take(p);
-		take(p);
-	}
+	works(p, PtlPutRegion(
+			 p->md, 0, p->length, ack, p->self, PORTAL, 0, BENCH_BITS, 0, 0));
 }
 
 static inline void operate(struct program *p, ptl_handle_md_t get, ptlx_op_t op)
 {
-	p->fails +=
-		PtlXAtomic(get, 0, p->md, 0, p->length, op, PTLX_UINT64, PTL_NO_ACK_REQ,
-			p->self, PORTAL, 0, BENCH_BITS, 0, 0) != PTL_OK;
+	works(p, PtlXAtomic(get, 0, p->md, 0, p->length, op, PTLX_UINT64, PTL_NO_ACK_REQ,
+			 p->self, PORTAL, 0, BENCH_BITS, 0, 0));
 	take(p);
 	take(p);
-}
-
-static void run_atomic(struct program *p, uint64_t rounds)
-{
-	while (rounds--)
-		operate(p, PTL_INVALID_HANDLE, PTLX_WRITE);
-}
-
-static void run_fetch(struct program *p, uint64_t rounds)
-{
-	while (rounds--) {
-		operate(p, p->md, PTLX_MAX);
-		take(p);
-	}
-}
-
-static ptl_md_t md_of(struct program *p)
-{
-	return (ptl_md_t){.start = p->there,
-		.length = p->length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options =
-			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-		.eq_handle = p->eq};
 }
 
 /* Post a receive for one message before the last entry. */
 static inline ptl_handle_me_t post(struct program *p)
 {
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 	const ptl_md_t md = {.start = p->there,
 		.length = p->length,
 		.threshold = 1,
@@ -181,55 +109,9 @@ static inline ptl_handle_me_t post(struct program *p)
 		.user_ptr = p,
 		.eq_handle = p->eq};
 	ptl_handle_me_t me = PTL_INVALID_HANDLE;
-	p->fails += PtlMEMDPost(p->b.ni, p->me, anyone, BENCH_BITS, 0, PTL_UNLINK,
-			    PTL_INS_BEFORE, md, PTL_UNLINK, &me, NULL, p->late) != PTL_OK;
+	works(p, PtlMEMDPost(p->b.ni, p->me, anyone, BENCH_BITS, 0, PTL_UNLINK,
+			 PTL_INS_BEFORE, md, PTL_UNLINK, &me, NULL, p->late));
 	return me;
-}
-
-static void run_post(struct program *p, uint64_t rounds)
-{
-	while (rounds--)
-		p->fails += PtlMEUnlink(post(p)) != PTL_OK;
-}
-
-static void run_post_put(struct program *p, uint64_t rounds)
-{
-	while (rounds--) {
-		(void)post(p);
-		put(p, PTL_NO_ACK_REQ);
-		take(p);
-	}
-}
-
-static void run_attach(struct program *p, uint64_t rounds)
-{
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = md_of(p);
-	ptl_handle_me_t me;
-	ptl_handle_md_t handle;
-	while (rounds--) {
-		p->fails += PtlMEAttach(p->b.ni, PORTAL, anyone, BENCH_BITS, 0,
-				    PTL_UNLINK, PTL_INS_AFTER, &me) != PTL_OK;
-		p->fails += PtlMDAttach(me, md, PTL_UNLINK, &handle) != PTL_OK;
-		p->fails += PtlMDUnlink(handle) != PTL_OK;
-	}
-}
-
-static void run_bind(struct program *p, uint64_t rounds)
-{
-	ptl_md_t md = md_of(p);
-	ptl_handle_md_t handle;
-	while (rounds--) {
-		p->fails += PtlMDBind(p->b.ni, md, PTL_UNLINK, &handle) != PTL_OK;
-		p->fails += PtlMDUnlink(handle) != PTL_OK;
-	}
-}
-
-static void run_cci_event(struct program *p, uint64_t rounds)
-{
-	cci_event_t *ev;
-	while (rounds--)
-		p->fails += cci_get_event(p->endpoint, &ev) != CCI_EAGAIN;
 }
 
 static inline void take_cci(struct program *p)
@@ -240,56 +122,74 @@ static inline void take_cci(struct program *p)
 	if (ev->type == CCI_EVENT_RECV)
 		memcpy(p->there, ev->recv.ptr, ev->recv.len);
 	else
-		p->fails += ev->send.status != CCI_SUCCESS;
+		works(p, (int)ev->send.status);
 	p->kinds += ev->type;
-	p->fails += cci_return_event(ev) != CCI_SUCCESS;
+	works(p, cci_return_event(ev));
 }
 
-static void run_cci_send(struct program *p, uint64_t rounds)
-{
-	while (rounds--) {
-		p->fails += cci_send(p->connection, p->here, (uint32_t)p->length, NULL,
-				    0) != CCI_SUCCESS;
-		take_cci(p);
-		take_cci(p);
-	}
-}
+ROUNDS(run_eqget, ptl_event_t ev; p->fails += PtlEQGet(p->eq, &ev) != PTL_EQ_EMPTY)
+ROUNDS(run_eqpoll, ptl_event_t ev; int which;
+	p->fails += PtlEQPoll(p->empty, POLLED, 0, &ev, &which) != PTL_EQ_EMPTY)
+ROUNDS(run_put, put(p, PTL_NO_ACK_REQ); take(p); take(p))
+ROUNDS(run_put_whole,
+	works(p, PtlPut(p->md, PTL_NO_ACK_REQ, p->self, PORTAL, 0, BENCH_BITS, 0, 0));
+	take(p); take(p))
+ROUNDS(run_put_quiet, put(p, PTL_NO_ACK_REQ); take(p))
+ROUNDS(run_inject, works(p, PtlXInject(p->b.ni, p->here, p->length, p->self, PORTAL, 0,
+				    BENCH_BITS, 0, 0));
+	take(p))
+ROUNDS(run_put_ack, put(p, PTL_ACK_REQ); take(p); take(p); take(p))
+ROUNDS(run_get,
+	works(p, PtlGetRegion(p->md, 0, p->length, p->self, PORTAL, 0, BENCH_BITS, 0));
+	take(p); take(p))
+ROUNDS(run_atomic, operate(p, PTL_INVALID_HANDLE, PTLX_WRITE))
+ROUNDS(run_fetch, operate(p, p->md, PTLX_MAX); take(p))
+ROUNDS(run_post, works(p, PtlMEUnlink(post(p))))
+ROUNDS(run_post_put, (void)post(p); put(p, PTL_NO_ACK_REQ); take(p))
+ROUNDS(run_attach, ptl_handle_me_t me; ptl_handle_md_t md;
+	works(p, PtlMEAttach(p->b.ni, PORTAL, anyone, BENCH_BITS, 0, PTL_UNLINK,
+			 PTL_INS_AFTER, &me));
+	works(p, PtlMDAttach(me, p->region, PTL_UNLINK, &md)); works(p, PtlMDUnlink(md)))
+ROUNDS(run_bind, ptl_handle_md_t md;
+	works(p, PtlMDBind(p->b.ni, p->region, PTL_UNLINK, &md));
+	works(p, PtlMDUnlink(md)))
+ROUNDS(run_cci_event, cci_event_t *ev;
+	p->fails += cci_get_event(p->endpoint, &ev) != CCI_EAGAIN)
+ROUNDS(run_cci_send,
+	works(p, cci_send(p->connection, p->here, (uint32_t)p->length, NULL, 0));
+	take_cci(p); take_cci(p))
 
 /* ---- loops that are timed only, with BATCH objects at a time ---- */
+
+ROUNDS(run_wait_full, take(p))
+ROUNDS(run_look, ptl_md_t old; works(p, PtlMDUpdate(p->md, &old, NULL, PTL_EQ_NONE)))
+ROUNDS(run_update, works(p, PtlMDUpdate(p->md, NULL, &p->region, p->eq)))
 
 static ptl_handle_me_t attach_both(struct program *p, ptl_match_bits_t bits)
 {
 	ptl_handle_me_t me;
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	bench_check(PtlMEAttach(p->b.ni, PORTAL, anyone, bits, 0, PTL_UNLINK,
-			    PTL_INS_AFTER, &me),
-		"PtlMEAttach");
-	bench_check(PtlMDAttach(me, md_of(p), PTL_UNLINK, NULL), "PtlMDAttach");
+	works(p, PtlMEAttach(p->b.ni, PORTAL, anyone, bits, 0, PTL_UNLINK, PTL_INS_AFTER,
+			 &me));
+	works(p, PtlMDAttach(me, p->region, PTL_UNLINK, NULL));
 	return me;
-}
-
-static void unlink_all(struct program *p, uint64_t rounds)
-{
-	for (uint64_t i = 0; i < rounds; i++)
-		bench_check(PtlMEUnlink(p->entry[i]), "PtlMEUnlink");
 }
 
 static void run_attach_all(struct program *p, uint64_t rounds)
 {
 	for (uint64_t i = 0; i < rounds; i++)
 		p->entry[i] = attach_both(p, i);
-	unlink_all(p, rounds);
+	while (rounds--)
+		works(p, PtlMEUnlink(p->entry[rounds]));
 }
 
 static void run_attach_once(struct program *p, uint64_t rounds)
 {
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 	for (uint64_t i = 0; i < rounds; i++)
-		bench_check(
-			PtlMEMDAttach(p->b.ni, PORTAL, anyone, i, 0, PTL_UNLINK,
-				PTL_INS_AFTER, md_of(p), PTL_UNLINK, &p->entry[i], NULL),
-			"PtlMEMDAttach");
-	unlink_all(p, rounds);
+		works(p, PtlMEMDAttach(p->b.ni, PORTAL, anyone, i, 0, PTL_UNLINK,
+				 PTL_INS_AFTER, p->region, PTL_UNLINK, &p->entry[i],
+				 NULL));
+	while (rounds--)
+		works(p, PtlMEUnlink(p->entry[rounds]));
 }
 
 /* Attach an entry at the end of the list, and unlink the oldest. */
@@ -298,7 +198,7 @@ static void run_posted(struct program *p, uint64_t rounds)
 	while (rounds--) {
 		ptl_handle_me_t *oldest = &p->posted[p->head++ % p->standing.value];
 		ptl_handle_me_t me = attach_both(p, p->head);
-		bench_check(PtlMEUnlink(*oldest), "PtlMEUnlink");
+		works(p, PtlMEUnlink(*oldest));
 		*oldest = me;
 	}
 }
@@ -308,42 +208,21 @@ static void run_queues(struct program *p, uint64_t rounds)
 	for (uint64_t i = 0; i < rounds; i++)
 		p->queue[i] = bench_queue(&p->b, 64);
 	for (uint64_t i = 0; i < rounds; i++)
-		bench_check(PtlEQFree(p->queue[i]), "PtlEQFree");
+		works(p, PtlEQFree(p->queue[i]));
 }
 
 static void run_get_full(struct program *p, uint64_t rounds)
 {
 	ptl_event_t ev;
 	for (uint64_t i = 0; i < rounds; i++) {
-		bench_check(PtlEQGet(p->eq, &ev), "PtlEQGet");
+		works(p, PtlEQGet(p->eq, &ev));
 		p->kinds += ev.type;
 		if (ev.hdr_data != i)
 			bench_wrong(&p->b,
-				"event %llu has hdr_data %llu; expected %llu; events are "
-				"out of order",
-				(unsigned long long)i, (unsigned long long)ev.hdr_data,
-				(unsigned long long)i);
+				"event %" PRIu64 " has hdr_data %" PRIu64
+				"; expected %" PRIu64 "; events are out of order",
+				i, ev.hdr_data, i);
 	}
-}
-
-static void run_wait_full(struct program *p, uint64_t rounds)
-{
-	while (rounds--)
-		take(p);
-}
-
-static void run_look(struct program *p, uint64_t rounds)
-{
-	ptl_md_t old;
-	while (rounds--)
-		bench_check(PtlMDUpdate(p->md, &old, NULL, PTL_EQ_NONE), "PtlMDUpdate");
-}
-
-static void run_update(struct program *p, uint64_t rounds)
-{
-	ptl_md_t new = md_of(p);
-	while (rounds--)
-		bench_check(PtlMDUpdate(p->md, NULL, &new, p->eq), "PtlMDUpdate");
 }
 
 /* Put BATCH messages to oneself.  All have arrived when all events are counted. */
@@ -352,9 +231,8 @@ static void fill_queue(struct program *p)
 	ptl_sr_value_t before, now = 0;
 	PtlNIStatus(p->b.ni, PTL_SR_RECV_COUNT, &before);
 	for (unsigned i = 0; i < BATCH; i++)
-		bench_check(PtlPut(p->md, PTL_NO_ACK_REQ, p->self, PORTAL, 0, BENCH_BITS,
-				    0, i),
-			"PtlPut");
+		works(p, PtlPut(p->md, PTL_NO_ACK_REQ, p->self, PORTAL, 0, BENCH_BITS, 0,
+				 i));
 	while (now - before < BATCH) {
 		PtlProgress(p->b.ni, 0);
 		bench_check(PtlNIStatus(p->b.ni, PTL_SR_RECV_COUNT, &now), "NIStatus");
@@ -364,74 +242,60 @@ static void fill_queue(struct program *p)
 /* ---- rows ---- */
 
 /* The objects that the calls of a row use: none, standing receives, a descriptor with or
- * without an event queue, the latter on PTL_IFACE_SS, or an unreliable or a reliable
- * connection of CCI. */
-enum needs { NOTHING, STANDING, QUEUE, QUIET, QUIET_SS, UU, RO };
+ * without an event queue, the latter with a full queue or on PTL_IFACE_SS, or an
+ * unreliable or a reliable connection of CCI. */
+enum needs { NOTHING, STANDING, QUEUE, QUIET, FULL, QUIET_SS, UU, RO };
 
 static const struct row {
-	const char *call;         /* its line in the table of times */
-	const char *name, *title; /* if it is counted; or NULL */
+	const char *title; /* its line in the tables of times and of instructions */
+	const char *name;  /* if it is counted; or NULL */
 	void (*run)(struct program *p, uint64_t rounds);
+	enum needs needs;
 	uint64_t length; /* length of a message, or 0 */
 	unsigned kinds;  /* sum over the events of a round */
-	enum needs needs;
-	void (*before_batch)(struct program *p); /* not timed */
 } rows[] = {
 #define PUT_EVENTS (PTL_EVENT_SEND_END + PTL_EVENT_PUT_END)
 #define CCI_EVENTS (CCI_EVENT_SEND + CCI_EVENT_RECV)
-	{"MEAttach+MDAttach+MEUnlink", NULL, NULL, run_attach_all, 0, 0, NOTHING, NULL},
-	{"MEMDAttach+MEUnlink", NULL, NULL, run_attach_once, 0, 0, NOTHING, NULL},
-	{"posted stream", NULL, NULL, run_posted, 0, 0, STANDING, NULL},
-	{"MDUpdate, look", NULL, NULL, run_look, 0, 0, QUEUE, NULL},
-	{"MDUpdate, if empty", NULL, NULL, run_update, 0, 0, QUEUE, NULL},
-	{"EQAlloc+EQFree", NULL, NULL, run_queues, 0, 0, NOTHING, NULL},
-	{"EQGet, full", NULL, NULL, run_get_full, 0, PTL_EVENT_PUT_END, QUIET,
-		fill_queue},
-	{"EQWait, full", NULL, NULL, run_wait_full, 0, PTL_EVENT_PUT_END, QUIET,
-		fill_queue},
-	{"EQGet, empty", "eqget", "PtlEQGet, empty", run_eqget, 0, 0, NOTHING, NULL},
-	{"EQPoll of 3, empty", "eqpoll", "PtlEQPoll of three empty queues, timeout 0",
-		run_eqpoll, 0, 0, NOTHING, NULL},
-	{"put 8 B, 2 events", "put8", "PtlPutRegion 8 B + SEND_END + PUT_END taken",
-		run_put, 8, PUT_EVENTS, QUEUE, NULL},
-	{"put 8 B, 1 event", "put8-quiet", "the same, no queue at the source",
-		run_put_quiet, 8, PTL_EVENT_PUT_END, QUIET, NULL},
-	{"PtlXInject 8 B, 1 event", "inject8", "PtlXInject 8 B + PUT_END taken",
-		run_inject, 8, PTL_EVENT_PUT_END, QUIET, NULL},
-	{"PtlPut 8 B, 2 events", "put8-whole", "PtlPut in its place, both events",
-		run_put_whole, 8, PUT_EVENTS, QUEUE, NULL},
-	{"put 64 B, 2 events", "put64", "64 B, both events", run_put, 64, PUT_EVENTS,
-		QUEUE, NULL},
-	{"put 1 KiB, 2 events", "put1k", "1 KiB, both events", run_put, 1024, PUT_EVENTS,
-		QUEUE, NULL},
-	{"put 8 B, ACK, 3 events", "put8-ack", "8 B with ACK, three events", run_put_ack,
-		8, PUT_EVENTS + PTL_EVENT_ACK, QUEUE, NULL},
-	{"get 8 B, 2 events", "get8", "PtlGetRegion 8 B, two events", run_get, 8,
-		PTL_EVENT_GET_END + PTL_EVENT_REPLY_END, QUEUE, NULL},
-	{"PtlXAtomic 8 B, 2 events", "atomic8", "PtlXAtomic 8 B, plain, two events",
-		run_atomic, 8, PUT_EVENTS, QUEUE, NULL},
-	{"PtlXAtomic 8 B, 3 events", "fetch8", "PtlXAtomic 8 B, fetch, three events",
-		run_fetch, 8,
-		PTL_EVENT_SEND_END + PTL_EVENT_GETPUT_END + PTL_EVENT_REPLY_END, QUEUE,
-		NULL},
-	{"MEAttach+MDAttach+MDUnlink", "attach",
-		"PtlMEAttach + PtlMDAttach + PtlMDUnlink", run_attach, 0, 0, NOTHING,
-		NULL},
-	{"MEMDPost+MEUnlink", "post", "PtlMEMDPost + PtlMEUnlink", run_post, 0, 0,
-		QUIET_SS, NULL},
-	{"put 8 B, PTL_IFACE_SS", "put8-ss", "PTL_IFACE_SS: 8 B, no queue at the source",
-		run_put_quiet, 8, PTL_EVENT_PUT_END, QUIET_SS, NULL},
-	{"MEMDPost, put 8 B", "post-put8", "PtlMEMDPost and the same", run_post_put, 8,
-		PTL_EVENT_PUT_END, QUIET_SS, NULL},
-	{"MDBind+MDUnlink", "bind", "PtlMDBind + PtlMDUnlink", run_bind, 0, 0, NOTHING,
-		NULL},
-	{"cci_get_event, empty", "cci-event", "cci_get_event, empty", run_cci_event, 0, 0,
-		UU, NULL},
-	{"cci_send UU 8 B, 2 events", "cci-uu8",
-		"cci_send UU 8 B, SEND and RECV taken and returned", run_cci_send, 8,
-		CCI_EVENTS, UU, NULL},
-	{"cci_send RO 8 B, 2 events", "cci-ro8", "cci_send RO 8 B, SEND and RECV",
-		run_cci_send, 8, CCI_EVENTS, RO, NULL},
+	{"MEAttach+MDAttach+MEUnlink", NULL, run_attach_all, NOTHING, 0, 0},
+	{"MEMDAttach+MEUnlink", NULL, run_attach_once, NOTHING, 0, 0},
+	{"posted stream", NULL, run_posted, STANDING, 0, 0},
+	{"MDUpdate, look", NULL, run_look, QUEUE, 0, 0},
+	{"MDUpdate, if empty", NULL, run_update, QUEUE, 0, 0},
+	{"EQAlloc+EQFree", NULL, run_queues, NOTHING, 0, 0},
+	{"EQGet, full", NULL, run_get_full, FULL, 0, PTL_EVENT_PUT_END},
+	{"EQWait, full", NULL, run_wait_full, FULL, 0, PTL_EVENT_PUT_END},
+	{"PtlEQGet, empty", "eqget", run_eqget, NOTHING, 0, 0},
+	{"PtlEQPoll of three empty queues, timeout 0", "eqpoll", run_eqpoll, NOTHING, 0,
+		0},
+	{"PtlPutRegion 8 B + SEND_END + PUT_END taken", "put8", run_put, QUEUE, 8,
+		PUT_EVENTS},
+	{"the same, no queue at the source", "put8-quiet", run_put_quiet, QUIET, 8,
+		PTL_EVENT_PUT_END},
+	{"PtlXInject 8 B + PUT_END taken", "inject8", run_inject, QUIET, 8,
+		PTL_EVENT_PUT_END},
+	{"PtlPut in its place, both events", "put8-whole", run_put_whole, QUEUE, 8,
+		PUT_EVENTS},
+	{"64 B, both events", "put64", run_put, QUEUE, 64, PUT_EVENTS},
+	{"1 KiB, both events", "put1k", run_put, QUEUE, 1024, PUT_EVENTS},
+	{"8 B with ACK, three events", "put8-ack", run_put_ack, QUEUE, 8,
+		PUT_EVENTS + PTL_EVENT_ACK},
+	{"PtlGetRegion 8 B, two events", "get8", run_get, QUEUE, 8,
+		PTL_EVENT_GET_END + PTL_EVENT_REPLY_END},
+	{"PtlXAtomic 8 B, plain, two events", "atomic8", run_atomic, QUEUE, 8,
+		PUT_EVENTS},
+	{"PtlXAtomic 8 B, fetch, three events", "fetch8", run_fetch, QUEUE, 8,
+		PTL_EVENT_SEND_END + PTL_EVENT_GETPUT_END + PTL_EVENT_REPLY_END},
+	{"PtlMEAttach + PtlMDAttach + PtlMDUnlink", "attach", run_attach, NOTHING, 0, 0},
+	{"PtlMEMDPost + PtlMEUnlink", "post", run_post, QUIET_SS, 0, 0},
+	{"PTL_IFACE_SS: 8 B, no queue at the source", "put8-ss", run_put_quiet, QUIET_SS,
+		8, PTL_EVENT_PUT_END},
+	{"PtlMEMDPost and the same", "post-put8", run_post_put, QUIET_SS, 8,
+		PTL_EVENT_PUT_END},
+	{"PtlMDBind + PtlMDUnlink", "bind", run_bind, NOTHING, 0, 0},
+	{"cci_get_event, empty", "cci-event", run_cci_event, UU, 0, 0},
+	{"cci_send UU 8 B, SEND and RECV taken and returned", "cci-uu8", run_cci_send, UU,
+		8, CCI_EVENTS},
+	{"cci_send RO 8 B, SEND and RECV", "cci-ro8", run_cci_send, RO, 8, CCI_EVENTS},
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -450,7 +314,7 @@ static bool is_wanted(const struct program *p, const struct row *row)
 {
 	if (p->count)
 		return row->name && is_listed(p->count, row->name);
-	return !p->calls || strstr(row->call, p->calls);
+	return !p->calls || strstr(row->title, p->calls);
 }
 
 /* ---- what a row needs ---- */
@@ -459,12 +323,10 @@ static void open_cci(struct program *p, cci_conn_attribute_t attribute)
 {
 	uint32_t caps;
 	char *uri = NULL;
-	if (cci_init(CCI_ABI_VERSION, 0, &caps) != CCI_SUCCESS ||
-		cci_create_endpoint(NULL, 0, &p->endpoint, NULL) != CCI_SUCCESS ||
-		cci_get_opt(p->endpoint, CCI_OPT_ENDPT_URI, &uri) != CCI_SUCCESS ||
-		cci_connect(p->endpoint, uri, NULL, 0, attribute, NULL, 0, NULL) !=
-			CCI_SUCCESS)
-		bench_die(1, "CCI did not start");
+	works(p, cci_init(CCI_ABI_VERSION, 0, &caps));
+	works(p, cci_create_endpoint(NULL, 0, &p->endpoint, NULL));
+	works(p, cci_get_opt(p->endpoint, CCI_OPT_ENDPT_URI, &uri));
+	works(p, cci_connect(p->endpoint, uri, NULL, 0, attribute, NULL, 0, NULL));
 	free(uri);
 	p->connection = NULL;
 	for (unsigned i = 0; i < TRIES; i++) {
@@ -477,34 +339,16 @@ static void open_cci(struct program *p, cci_conn_attribute_t attribute)
 			p->connection = ev->connect.connection;
 		(void)cci_return_event(ev);
 	}
-	if (!p->connection)
-		bench_die(1, "no connection to the endpoint itself");
-}
-
-/* Use PTL_IFACE_SS until close_ss(). */
-static void open_ss(struct program *p)
-{
-	p->usual_ni = p->b.ni;
-	p->usual_eq = p->eq;
-	bench_check(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, p->b.desired, NULL, &p->b.ni),
-		"PtlNIInit");
-	bench_check(PtlGetId(p->b.ni, &p->self), "PtlGetId");
-	p->eq = bench_queue(&p->b, SLOTS);
-	p->late = bench_queue(&p->b, SLOTS);
-}
-
-static void close_ss(struct program *p)
-{
-	bench_check(PtlNIFini(p->b.ni), "PtlNIFini");
-	p->b.ni = p->usual_ni;
-	p->eq = p->usual_eq;
-	p->self = bench_id(&p->b, p->b.rank);
+	if (p->fails || !p->connection)
+		bench_die(1, "no connection of CCI to the endpoint itself");
 }
 
 static void open_row(struct program *p, const struct row *row)
 {
 	p->kinds = p->fails = 0;
 	p->length = row->length;
+	p->region = bench_region(
+		&p->b, p->there, p->length, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, p->eq);
 	for (unsigned i = 0; i < MOST; i++) {
 		p->here[i] = (char)(1 + i % 100);
 		p->there[i] = (char)(101 + i % 100);
@@ -518,8 +362,15 @@ static void open_row(struct program *p, const struct row *row)
 	}
 	if (row->needs < QUEUE || row->needs > QUIET_SS)
 		return;
-	if (row->needs == QUIET_SS)
-		open_ss(p);
+	if (row->needs == QUIET_SS) { /* until close_row */
+		p->usual_ni = p->b.ni;
+		p->usual_eq = p->eq;
+		BENCH_DO(PtlNIInit, PTL_IFACE_SS, PTL_PID_ANY, p->b.desired, NULL,
+			&p->b.ni);
+		BENCH_DO(PtlGetId, p->b.ni, &p->self);
+		p->eq = bench_queue(&p->b, SLOTS);
+		p->late = bench_queue(&p->b, SLOTS);
+	}
 	p->md = bench_bind(
 		&p->b, p->here, row->length, row->needs == QUEUE ? p->eq : PTL_EQ_NONE);
 	p->me = bench_post(&p->b, PORTAL, BENCH_BITS, PTL_MD_OP_PUT | PTL_MD_OP_GET,
@@ -532,42 +383,46 @@ static void check_row(struct program *p, const struct row *row, uint64_t rounds)
 	ptl_event_t ev;
 	if (p->fails || p->kinds != row->kinds * rounds)
 		bench_die(1,
-			"%s: %llu calls or events failed, and the kinds of the events "
-			"add up to %llu; expected none, and %llu",
-			row->call, (unsigned long long)p->fails,
-			(unsigned long long)p->kinds,
-			(unsigned long long)(row->kinds * rounds));
+			"%s: %" PRIu64 " calls or events failed, and the kinds of the "
+			"events add up to %" PRIu64 "; expected none, and %" PRIu64,
+			row->title, p->fails, p->kinds, row->kinds * rounds);
 	if (PtlEQGet(p->eq, &ev) != PTL_EQ_EMPTY)
-		bench_die(1, "%s: an event is left; expected an empty queue", row->call);
+		bench_die(1, "%s: an event is left; expected an empty queue", row->title);
 	if (memcmp(p->here, p->there, row->length) ||
 		p->here[row->length] == p->there[row->length])
-		bench_die(1, "%s: wrong bytes; expected %llu that are equal, and no more",
-			row->call, (unsigned long long)row->length);
+		bench_die(1,
+			"%s: wrong bytes; expected %" PRIu64 " that are equal, and no "
+			"more",
+			row->title, row->length);
 }
 
 static void close_row(struct program *p, const struct row *row)
 {
 	if (row->needs >= UU && cci_finalize() != CCI_SUCCESS)
-		bench_die(1, "%s: cci_finalize failed", row->call);
+		bench_die(1, "%s: cci_finalize failed", row->title);
 	if (row->needs == STANDING) {
 		for (uint64_t i = 0; i < p->standing.value; i++)
-			bench_check(PtlMEUnlink(p->posted[i]), "PtlMEUnlink");
+			BENCH_DO(PtlMEUnlink, p->posted[i]);
 		free(p->posted);
 	}
 	if (row->needs < QUEUE || row->needs > QUIET_SS)
 		return;
-	bench_check(PtlMDUnlink(p->md), "PtlMDUnlink");
-	bench_check(PtlMEUnlink(p->me), "PtlMEUnlink");
-	if (row->needs == QUIET_SS)
-		close_ss(p);
+	BENCH_DO(PtlMDUnlink, p->md);
+	BENCH_DO(PtlMEUnlink, p->me);
+	if (row->needs == QUIET_SS) {
+		BENCH_DO(PtlNIFini, p->b.ni);
+		p->b.ni = p->usual_ni;
+		p->eq = p->usual_eq;
+		p->self = bench_id(&p->b, p->b.rank);
+	}
 }
 
 /* ---- times ---- */
 
 static double time_batch(struct program *p, const struct row *row)
 {
-	if (row->before_batch)
-		row->before_batch(p);
+	if (row->needs == FULL)
+		fill_queue(p);
 	double begin = bench_now_ns();
 	row->run(p, BATCH);
 	return (bench_now_ns() - begin) / BATCH;
@@ -575,7 +430,7 @@ static double time_batch(struct program *p, const struct row *row)
 
 static void time_row(struct program *p, const struct row *row, double *sample)
 {
-	char what[32];
+	char what[64];
 	uint64_t batches = p->batches.value, warm = batches / 10 + 1;
 	open_row(p, row);
 	bench_barrier();
@@ -586,14 +441,82 @@ static void time_row(struct program *p, const struct row *row, double *sample)
 	check_row(p, row, (warm + batches) * BATCH);
 	close_row(p, row);
 	struct bench_stat s = bench_stat_of(sample, batches);
-	snprintf(what, sizeof what, "%-26s", row->call);
+	snprintf(what, sizeof what, "%-50s", row->title);
 	if (p->b.rank == 0)
-		BENCH_ROW(&p->b, BENCH_TEXT("calls                     ", what),
-			BENCH_COUNT("samples", s.n), BENCH_REAL("p50_ns", s.p50, 1),
-			BENCH_REAL("p90_ns", s.p90, 1), BENCH_REAL("p99_ns", s.p99, 1),
+		BENCH_ROW(&p->b,
+			BENCH_TEXT("calls                                             ",
+				what),
+			BENCH_COUNT("samples", s.n), BENCH_PERCENTILES(s, "ns", 1, 1),
 			BENCH_REAL("max_ns", s.max, 1), BENCH_REAL("min_ns", s.min, 1),
 			BENCH_REAL("M_per_s", 1e3 / s.p50, 3));
 	bench_barrier();
+}
+
+/*
+ * ---- the library's threads are held while the main thread is counted ----
+ *
+ * A NIC thread that sleeps between two ticks would wake by the clock, take the lease, and
+ * do work that the main thread then does not do.  The library sleeps with this program's
+ * syscall(): a thread that wakes while the program is still goes to sleep again at once,
+ * until still_end().
+ */
+
+static _Atomic uint32_t is_still, nheld;
+static uint64_t syscalls;       /* of the main thread */
+static _Thread_local int known; /* 0: unknown, 1: the main thread, 2: another one */
+
+static long (*libc_syscall)(long number, ...);
+
+static void wait_while(_Atomic uint32_t *word, uint32_t value)
+{
+	while (atomic_load(word) == value)
+		(void)libc_syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL);
+}
+
+static void wake(_Atomic uint32_t *word)
+{
+	(void)libc_syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+/* Replace libc's function for this program and the libraries that it has loaded.  As that
+ * one does, it takes six arguments, also where its caller has passed fewer. */
+__attribute__((no_sanitize("address"))) long syscall(long number, ...)
+{
+	long a[6];
+	va_list args;
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(args, long);
+	va_end(args);
+	if (!libc_syscall)
+		libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	long rc = libc_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+	int why = errno;
+	if (!known)
+		known = getpid() == gettid() ? 1 : 2;
+	if (known == 1)
+		syscalls++;
+	else if (number == SYS_futex && atomic_load(&is_still)) {
+		atomic_fetch_add(&nheld, 1);
+		wake(&nheld);
+		wait_while(&is_still, 1);
+		atomic_fetch_sub(&nheld, 1);
+	}
+	errno = why;
+	return rc;
+}
+
+/* Return when a thread of the library is held.  There must be one. */
+static void still_begin(void)
+{
+	atomic_store(&is_still, 1);
+	wait_while(&nheld, 0);
+}
+
+static void still_end(void)
+{
+	atomic_store(&is_still, 0);
+	wake(&is_still);
 }
 
 /* ---- instructions ---- */
@@ -608,10 +531,10 @@ static uint64_t warm(struct program *p, const struct row *row)
 	for (unsigned i = 0; i < TRIES; i++) {
 		row->run(p, WARM);
 		still_begin();
-		uint64_t calls = still_syscalls();
+		uint64_t before = syscalls;
 		row->run(p, PROBE);
 		rounds += WARM + PROBE;
-		if (calls == still_syscalls())
+		if (before == syscalls)
 			return rounds;
 		still_end();
 	}
@@ -638,8 +561,6 @@ static void count_row(struct program *p, const struct row *row)
 	close_row(p, row);
 }
 
-/* ---- */
-
 static const char about[] =
 	"usage: yod -sz 1 cmdperf [options]\n"
 	"Cost of the calls that post, unlink, update and read, and of messages to "
@@ -649,22 +570,6 @@ static const char legend[] =
 	"Time of one line's calls, by batches of 64.  Posted stream: attach an entry and "
 	"its descriptor\n"
 	"at the end of a list of --standing receives, unlink the oldest.\n";
-
-static void want_lines(const struct program *p)
-{
-	for (unsigned i = 0; i < ROWS; i++)
-		if (is_wanted(p, &rows[i]))
-			return;
-	if (p->b.rank == 0 && p->count)
-		fprintf(stderr, "cmdperf: --count: '%s'; expected rows of --names\n",
-			p->count);
-	else if (p->b.rank == 0)
-		fprintf(stderr,
-			"cmdperf: --calls: '%s'; expected text of a line, as in "
-			"EQGet\n",
-			p->calls);
-	bench_leave(2);
-}
 
 /* Counts are those of a node with the usual limits. */
 static bool set_count(void *to, const char *value)
@@ -681,40 +586,35 @@ static void parse(struct program *p, int argc, char **argv)
 		.max_me_list = 1 << 17,
 		.max_eqs = 256};
 	const struct bench_option options[] = {
-		{"batches", "N", "of 64, for each line; default 2000",
-			"batches, 1 to 65536", bench_set_number, &p->batches},
+		{"batches", "N", "of 64, for each line; default 2000", bench_set_number,
+			&p->batches},
 		{"standing", "N", "receives on the list of the posted stream; default 64",
-			"entries, 1 to 100000", bench_set_number, &p->standing},
+			bench_set_number, &p->standing},
 		{"calls", "TEXT", "only the lines that contain it; default all",
-			"text of a line", bench_set_text, &p->calls},
+			bench_set_text, &p->calls},
 		{"count", "ROWS",
 			"make their calls under callgrind, which counts count_calls; see "
 			"bench/instructions",
-			"rows of --names, with commas between", set_count, p},
-		{"rounds", "N", "of --count; default 10000", "rounds, 1 to 1000000000",
-			bench_set_number, &p->rounds},
-		{"names", NULL, "print names and titles of the rows of --count", NULL,
+			set_count, p},
+		{"rounds", "N", "of --count; default 10000", bench_set_number,
+			&p->rounds},
+		{"names", NULL,
+			"print compiler and C library, then names and titles of the rows "
+			"of --count",
 			bench_set_flag, &p->names},
-		{"builder", NULL, "print compiler and C library", NULL, bench_set_flag,
-			&p->builder},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
+		{0}};
 	p->b.desired = &much;
 	bench_options(&p->b, options, argc, argv);
-	want_lines(p);
+	unsigned wanted = 0;
+	for (unsigned i = 0; i < ROWS; i++)
+		wanted += is_wanted(p, &rows[i]);
+	if (!wanted && p->count)
+		bench_refuse(&p->b, "--count: '%s'; expected rows of --names", p->count);
+	if (!wanted)
+		bench_refuse(&p->b, "--calls: '%s'; expected text of a line, as in EQGet",
+			p->calls);
 	if (p->b.quick && p->batches.value > 20)
 		p->batches.value = 20;
-}
-
-static void print_facts(const struct program *p)
-{
-	for (unsigned i = 0; p->names && i < ROWS; i++)
-		if (rows[i].name)
-			printf("%s\t%s\n", rows[i].name, rows[i].title);
-	if (p->builder)
-		printf("gcc %d.%d.%d, glibc %s\n", __GNUC__, __GNUC_MINOR__,
-			__GNUC_PATCHLEVEL__, gnu_get_libc_version());
-	if (p->names || p->builder)
-		bench_leave(0);
 }
 
 int main(int argc, char **argv)
@@ -722,7 +622,14 @@ int main(int argc, char **argv)
 	struct program *p = &program;
 	p->b = (struct bench){.program = "cmdperf", .about = about, .legend = legend};
 	parse(p, argc, argv);
-	print_facts(p);
+	if (p->names) {
+		printf("gcc %d.%d.%d, glibc %s\n", __GNUC__, __GNUC_MINOR__,
+			__GNUC_PATCHLEVEL__, gnu_get_libc_version());
+		for (unsigned i = 0; i < ROWS; i++)
+			if (rows[i].name)
+				printf("%s\t%s\n", rows[i].name, rows[i].title);
+		bench_leave(0);
+	}
 	p->self = bench_id(&p->b, p->b.rank);
 	p->eq = bench_queue(&p->b, SLOTS);
 	for (unsigned i = 0; i < POLLED; i++)

@@ -9,7 +9,6 @@
  * poll, by a word that the other thread polls.  Times are half of a round trip.
  */
 #include "bench.h"
-#include "cpus.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -112,8 +111,7 @@ static void run(struct program *p, enum way way, int cpu)
 	struct bench_stat s = bench_stat_of(p->sample, p->rounds.value);
 	BENCH_ROW(&p->b, BENCH_TEXT("way", way_name[p->way]),
 		BENCH_TEXT("CPUs", p->cpu[0] == p->cpu[1] ? "one" : "two"),
-		BENCH_COUNT("rounds", s.n), BENCH_REAL("p50_ns", s.p50, 0),
-		BENCH_REAL("p90_ns", s.p90, 0), BENCH_REAL("p99_ns", s.p99, 0),
+		BENCH_COUNT("rounds", s.n), BENCH_PERCENTILES(s, "ns", 1, 0),
 		BENCH_REAL("max_ns", s.max, 0),
 		BENCH_REAL("cpu_ns", (t + p->other_cpu) / (double)s.n / 2, 0));
 }
@@ -132,9 +130,9 @@ int main(int argc, char **argv)
 		.b = {.program = "interrupts", .about = about, .legend = legend},
 		.rounds = {20000, 1, 10000000}};
 	const struct bench_option rows[] = {
-		{"rounds", "N", "for each line; default 20000", "rounds, 1 to 10000000",
-			bench_set_number, &p.rounds},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
+		{"rounds", "N", "for each line; default 20000", bench_set_number,
+			&p.rounds},
+		{0}};
 	struct cpus cpus;
 	bench_options(&p.b, rows, argc, argv);
 	if (p.b.quick)

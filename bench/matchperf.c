@@ -43,9 +43,6 @@ struct program {
 	enum kind kind;
 	enum hit hit;
 	uint64_t depth, random;
-	ptl_handle_me_t *entry; /* rank 1: entries of the long list */
-	ptl_handle_me_t one, last;
-	double attach_ns; /* time to attach an entry, at rank 1 */
 	char byte;
 };
 
@@ -59,77 +56,39 @@ static ptl_match_bits_t mask_of(enum kind kind, uint64_t i)
 	return kind == WILD ? mask[1] : mask[i / 2 % used[kind]];
 }
 
-static ptl_process_id_t source_of(const struct program *p, uint64_t i)
-{
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	return p->kind >= MIXED && i % 2 ? p->peer : anyone;
-}
-
 static ptl_handle_me_t post(struct program *p, ptl_pt_index_t portal,
-	ptl_process_id_t from, ptl_match_bits_t bits, ptl_match_bits_t ignore,
-	uint64_t number)
+	ptl_match_bits_t bits, ptl_match_bits_t ignore, uint64_t number)
 {
 	ptl_handle_me_t me;
-	ptl_md_t md = {.start = &p->byte,
-		.length = 1,
-		.threshold = PTL_MD_THRESH_INF,
-		.options =
-			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-		.user_ptr = (void *)(uintptr_t)number,
-		.eq_handle = p->w.eq};
+	ptl_process_id_t from = {PTL_NID_ANY, PTL_PID_ANY};
+	if (p->kind >= MIXED && number % 2 && number < p->depth)
+		from = p->peer;
+	ptl_md_t md = bench_region(
+		&p->b, &p->byte, 1, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, p->w.eq);
+	md.user_ptr = (void *)(uintptr_t)number;
 	int rc = PtlMEMDAttach(p->b.ni, portal, from, bits, ignore, PTL_UNLINK,
 		PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL);
 	if (rc != PTL_OK)
 		bench_die(1,
-			"entry %llu: PtlMEMDAttach answers %s, expected PTL_OK; use a "
-			"smaller --depth",
-			(unsigned long long)number, PtlErrorStr((unsigned)rc));
+			"entry %" PRIu64 ": PtlMEMDAttach answers %s, expected PTL_OK; "
+			"use a smaller --depth",
+			number, PtlErrorStr((unsigned)rc));
 	return me;
-}
-
-static void build(struct program *p)
-{
-	double t = bench_now_ns();
-	p->entry = bench_allocate(p->depth * sizeof *p->entry);
-	for (uint64_t i = 0; i < p->depth; i++)
-		p->entry[i] = post(p, PORTAL_DEEP, source_of(p, i), i << NUMBER_SHIFT,
-			mask_of(p->kind, i), i);
-	p->attach_ns = (bench_now_ns() - t) / (double)p->depth;
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	p->last = post(p, PORTAL_DEEP, anyone, 0, ~(ptl_match_bits_t)0, p->depth);
-	p->one = post(p, PORTAL_BASE, source_of(p, 0), 0, mask_of(p->kind, 0), 0);
-}
-
-static void tear_down(struct program *p)
-{
-	for (uint64_t i = 0; i < p->depth; i++)
-		bench_check(PtlMEUnlink(p->entry[i]), "PtlMEUnlink");
-	bench_check(PtlMEUnlink(p->last), "PtlMEUnlink");
-	bench_check(PtlMEUnlink(p->one), "PtlMEUnlink");
-	free(p->entry);
 }
 
 /* Return the number of the entry for the next message.  Both ranks compute the same
  * numbers. */
 static uint64_t number_of(struct program *p, ptl_pt_index_t portal)
 {
-	if (portal == PORTAL_BASE)
+	if (portal == PORTAL_BASE || p->hit == HEAD)
 		return 0;
-	switch (p->hit) {
-	case HEAD:
-		return 0;
-	case MIDDLE:
-		return p->depth / 2;
-	case TAIL:
-		return p->depth - 1;
-	case RANDOM:
+	if (p->hit == RANDOM) {
 		p->random ^= p->random << 13;
 		p->random ^= p->random >> 7;
 		p->random ^= p->random << 17;
 		return p->random % p->depth;
-	default:
-		return p->depth;
 	}
+	return p->hit == MIDDLE ? p->depth / 2 : p->depth - (p->hit == TAIL);
 }
 
 /* ---- windows ---- */
@@ -157,26 +116,21 @@ static double send_window(struct program *p, ptl_pt_index_t portal)
 	return (bench_now_ns() - t) / WINDOW;
 }
 
-static void check_message(struct program *p)
-{
-	const ptl_event_t *ev = &p->w.last;
-	uint64_t want = number_of(p, ev->pt_index);
-	if (ev->hdr_data == want && (uintptr_t)ev->md.user_ptr == want)
-		return;
-	bench_wrong(&p->b,
-		"message for entry %llu (hdr_data %llu) was taken by entry %llu; "
-		"expected %llu; matching is wrong",
-		(unsigned long long)want, (unsigned long long)ev->hdr_data,
-		(unsigned long long)(uintptr_t)ev->md.user_ptr, (unsigned long long)want);
-}
-
 static void serve(struct program *p)
 {
 	for (uint64_t n = 0;;) {
+		const ptl_event_t *ev = &p->w.last;
 		bench_take(&p->w);
-		if (p->w.last.pt_index == PORTAL_TALK)
+		if (ev->pt_index == PORTAL_TALK)
 			return;
-		check_message(p);
+		uint64_t want = number_of(p, ev->pt_index);
+		uint64_t entry = (uintptr_t)ev->md.user_ptr;
+		if (ev->hdr_data != want || entry != want)
+			bench_wrong(&p->b,
+				"message for entry %" PRIu64 " (hdr_data %" PRIu64
+				") was taken by entry %" PRIu64 "; expected %" PRIu64
+				"; matching is wrong",
+				want, ev->hdr_data, entry, want);
 		if (++n % WINDOW == 0)
 			put(p, PORTAL_TALK, BENCH_BITS, TALK_WINDOW);
 	}
@@ -205,37 +159,43 @@ static void drive(struct program *p)
 		BENCH_REAL("ratio_p90", r.p90, 2));
 }
 
-/* ---- */
-
-static void run_hit(struct program *p, enum hit hit)
-{
-	p->hit = hit;
-	p->random = 0x2545f4914f6cdd1d;
-	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
-	bench_barrier();
-	if (p->b.rank == 0)
-		drive(p);
-	else
-		serve(p);
-	bench_barrier();
-}
-
+/* Rank 1 has the list of this kind and length meanwhile. */
 static void run(struct program *p, enum kind kind, uint64_t depth)
 {
-	double ns[2];
+	double t = bench_now_ns(), attach_ns, ns[2];
+	ptl_handle_me_t *entry = bench_allocate((depth + 2) * sizeof *entry);
+	uint64_t entries = p->b.rank == 1 ? depth : 0;
 	p->kind = kind;
 	p->depth = depth;
-	if (p->b.rank == 1)
-		build(p);
-	for (int hit = 0; hit < HITS; hit++)
-		if (p->hits[hit])
-			run_hit(p, (enum hit)hit);
-	bench_gather(&p->b, &p->attach_ns, sizeof p->attach_ns, p->b.rank ? NULL : ns);
-	if (p->b.rank == 0 && p->depth >= 1000)
-		bench_note(&p->b, "posting %llu %s entries: %.1f ns each",
-			(unsigned long long)p->depth, kind_name[p->kind], ns[1]);
-	if (p->b.rank == 1)
-		tear_down(p);
+	for (uint64_t i = 0; i < entries; i++)
+		entry[i] =
+			post(p, PORTAL_DEEP, i << NUMBER_SHIFT, mask_of(p->kind, i), i);
+	attach_ns = (bench_now_ns() - t) / (double)depth;
+	if (entries) {
+		entry[entries++] =
+			post(p, PORTAL_DEEP, 0, ~(ptl_match_bits_t)0, p->depth);
+		entry[entries++] = post(p, PORTAL_BASE, 0, mask_of(p->kind, 0), 0);
+	}
+	for (int hit = 0; hit < HITS; hit++) {
+		if (!p->hits[hit])
+			continue;
+		p->hit = (enum hit)hit;
+		p->random = 0x2545f4914f6cdd1d;
+		bench_watch_reset(&p->w, BENCH_LOSE_NONE);
+		bench_barrier();
+		if (p->b.rank == 0)
+			drive(p);
+		else
+			serve(p);
+		bench_barrier();
+	}
+	bench_gather(&p->b, &attach_ns, sizeof attach_ns, p->b.rank ? NULL : ns);
+	if (p->b.rank == 0 && depth >= 1000)
+		bench_note(&p->b, "posting %" PRIu64 " %s entries: %.1f ns each", depth,
+			kind_name[p->kind], ns[1]);
+	while (entries)
+		BENCH_DO(PtlMEUnlink, entry[--entries]);
+	free(entry);
 }
 
 static const char about[] =
@@ -251,50 +211,32 @@ static const char legend[] =
 	"unexpected: matches none of the list, and goes to the entry behind it that "
 	"takes all.\n";
 
-static void parse(struct program *p, int argc, char **argv)
-{
-	struct bench_words lists = {kind_name, KINDS, p->list};
-	struct bench_words hits = {hit_name, HITS, p->hits};
-	const struct bench_option rows[] = {
-		{"depth", "LIST", "of list lengths; default 1,10,100 to 100000",
-			"entries, 1 to 131000, as in 1,100,10000", bench_set_list,
-			&p->depths},
-		{"list", "LIST", "of exact, wild, mixed, many; default all",
-			"exact, wild, mixed, many, or several, as in exact,wild",
-			bench_set_words, &lists},
-		{"hit", "LIST", "of head, middle, end, random, unexpected; default all",
-			"head, middle, end, random, unexpected, or several, as in "
-			"head,end",
-			bench_set_words, &hits},
-		{"time", "MS", "for each line, at most, about; default 300",
-			"milliseconds, 1 to 100000", bench_set_number, &p->budget_ms},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
-	static const uint64_t quick[] = {1, 10, 1000},
-			      all[] = {1, 10, 100, 1000, 10000, 100000};
-	bench_options(&p->b, rows, argc, argv);
-	bench_all_words(&lists);
-	bench_all_words(&hits);
-	bench_want_ranks(&p->b, 2, 2);
-	for (unsigned i = 0; i < p->depths.n; i++)
-		if (p->depths.at[i] == 0) {
-			if (p->b.rank == 0)
-				fprintf(stderr, "matchperf: --depth: 0; expected 1 to "
-						"131000\n");
-			bench_leave(2);
-		}
-	bench_default_list(&p->depths, p->b.quick ? quick : all, p->b.quick ? 3 : 6);
-}
-
 int main(int argc, char **argv)
 {
 	static struct program p = {
 		.b = {.program = "matchperf", .about = about, .legend = legend},
-		.depths = {.most = MOST_DEPTH},
+		.depths = {.least = 1, .most = MOST_DEPTH},
 		.budget_ms = {300, 1, 100000}};
 	ptl_ni_limits_t much = {
 		.max_mes = 1 << 17, .max_mds = 1 << 17, .max_me_list = 1 << 17};
 	p.b.desired = &much;
-	parse(&p, argc, argv);
+	struct bench_words lists = {kind_name, KINDS, p.list};
+	struct bench_words hits = {hit_name, HITS, p.hits};
+	const struct bench_option rows[] = {
+		{"depth", "LIST", "list lengths; default 1,10,100 to 100000",
+			bench_set_list, &p.depths},
+		{"list", "LIST", "kinds of lists; default all", bench_set_words, &lists},
+		{"hit", "LIST", "places of the hit; default all", bench_set_words, &hits},
+		{"time", "MS", "for each line, at most, about; default 300",
+			bench_set_number, &p.budget_ms},
+		{0}};
+	static const uint64_t quick[] = {1, 10, 1000},
+			      all[] = {1, 10, 100, 1000, 10000, 100000};
+	bench_options(&p.b, rows, argc, argv);
+	bench_all_words(&lists);
+	bench_all_words(&hits);
+	bench_want_ranks(&p.b, 2, 2);
+	bench_default_list(&p.depths, p.b.quick ? quick : all, p.b.quick ? 3 : 6);
 	p.peer = bench_id(&p.b, p.b.rank ^ 1);
 	p.w.eq = bench_queue(&p.b, 1024);
 	p.empty = bench_bind(&p.b, NULL, 0, PTL_EQ_NONE);

@@ -9,15 +9,12 @@
  *	target	rank 1 computes, with no call to the library
  *	source	rank 0 computes after PtlPut, while rank 1 waits
  * Times are from PtlPut to the ACK, and, but with target, to PUT_END at rank 1: both read
- * the same clock.
- *
- * The hidden part: each rank knows the time of its work without a message.  The
- * additional time of the work with a message, divided by the time of a message while both
- * ranks wait, is the part that is not hidden.
+ * the same clock.  Each rank knows the time of its work without a message.
  */
 #include "bench.h"
 
 enum { PORTAL_DATA = 4, PORTAL_TALK = 5, MOST_BYTES = 1 << 30, MOST_ROUNDS = 100000 };
+enum { TRIALS = 5 };
 enum way { WAITS, TARGET, SOURCE, WAYS };
 
 static const char *const way_name[WAYS] = {"neither", "target", "source"};
@@ -55,19 +52,6 @@ static double compute(struct program *p)
 	return bench_now_ns() - t;
 }
 
-/* Find the number of loops that takes --work, and its time. */
-static void calibrate(struct program *p)
-{
-	enum { TRIALS = 5 };
-	double ns[TRIALS];
-	p->loops = 1000000;
-	p->loops = (uint64_t)((double)p->loops * (double)p->work_us.value * 1e3 /
-			      compute(p));
-	for (unsigned i = 0; i < TRIALS; i++)
-		ns[i] = compute(p);
-	p->alone_ns = bench_stat_of(ns, TRIALS).p50;
-}
-
 /* ---- messages ---- */
 
 /* Send a message from rank 0, when the target has said that it is ready and has had time
@@ -93,9 +77,8 @@ static void source_round(struct program *p, enum way way, uint64_t round)
 
 static void target_round(struct program *p, enum way way, uint64_t round)
 {
-	bench_check(PtlPut(p->empty, PTL_NO_ACK_REQ, p->peer, PORTAL_TALK, 0, BENCH_BITS,
-			    0, 0),
-		"PtlPut");
+	BENCH_DO(PtlPut, p->empty, PTL_NO_ACK_REQ, p->peer, PORTAL_TALK, 0, BENCH_BITS, 0,
+		0);
 	if (way == TARGET)
 		p->work[round] = compute(p);
 	bench_await(&p->w, PTL_EVENT_PUT_END, round + 1);
@@ -104,35 +87,13 @@ static void target_round(struct program *p, enum way way, uint64_t round)
 	uint64_t first = words[0], last = words[p->length / 8 - 1];
 	if (first != round || last != round)
 		bench_wrong(&p->b,
-			"round %llu of %llu bytes: first word %llu, last %llu; expected "
-			"the round; the library damages data",
-			(unsigned long long)round, (unsigned long long)p->length,
-			(unsigned long long)first, (unsigned long long)last);
-}
-
-static void run_rounds(struct program *p, enum way way)
-{
-	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
-	bench_barrier();
-	for (uint64_t i = 0; i < p->rounds.value; i++)
-		if (p->b.rank == 0)
-			source_round(p, way, i);
-		else
-			target_round(p, way, i);
-	bench_barrier();
-	bench_expect(&p->b, &p->w, way_name[way], PTL_EVENT_PUT_END, p->rounds.value);
+			"round %" PRIu64 " of %" PRIu64 " bytes: first word %" PRIu64
+			", last %" PRIu64
+			"; expected the round; the library damages data",
+			round, p->length, first, last);
 }
 
 /* ---- results ---- */
-
-/* Return the hidden part: 0 if the work took longer by the time of a message, 1 if it
- * took no longer. */
-static double hidden(const struct program *p, unsigned side, const struct part *worker)
-{
-	double more = worker->work.p50 - worker->alone_ns;
-	double part = 1 - more / p->waits_ns[side];
-	return part < 0 ? 0 : part > 1 ? 1 : part;
-}
 
 /* Print a row.  side is the rank that measured: rank 0 until the ACK, rank 1 until
  * PUT_END. */
@@ -142,22 +103,32 @@ static void print(struct program *p, enum way way, unsigned side, const struct p
 	const struct part *worker = &all[way == TARGET];
 	if (way == WAITS)
 		p->waits_ns[side] = m->p50;
+	/* 0 if the work took longer by the time of a message, 1 if it took no longer */
+	double more = worker->work.p50 - worker->alone_ns;
+	double hidden = 1 - more / p->waits_ns[side];
+	hidden = way == WAITS || hidden < 0 ? 0 : hidden > 1 ? 1 : hidden;
 	BENCH_ROW(&p->b, BENCH_COUNT("bytes", p->length),
 		BENCH_TEXT("computes", way_name[way]),
 		BENCH_TEXT("until", side ? "PUT_END" : "ACK"),
-		BENCH_COUNT("rounds", m->n), BENCH_REAL("p50_us", m->p50 / 1e3, 1),
-		BENCH_REAL("p90_us", m->p90 / 1e3, 1),
-		BENCH_REAL("p99_us", m->p99 / 1e3, 1),
+		BENCH_COUNT("rounds", m->n), BENCH_PERCENTILES(*m, "us", 1e3, 1),
 		BENCH_REAL("max_us", m->max / 1e3, 1),
 		BENCH_REAL("ratio", m->p50 / p->waits_ns[side], 2),
 		BENCH_REAL("work_us", way == WAITS ? 0 : worker->work.p50 / 1e3, 1),
-		BENCH_REAL("hidden", way == WAITS ? 0 : hidden(p, side, worker), 2));
+		BENCH_REAL("hidden", hidden, 2));
 }
 
 static void run(struct program *p, enum way way)
 {
 	struct part all[2], mine = {.alone_ns = p->alone_ns};
-	run_rounds(p, way);
+	bench_watch_reset(&p->w, BENCH_LOSE_NONE);
+	bench_barrier();
+	for (uint64_t i = 0; i < p->rounds.value; i++)
+		if (p->b.rank == 0)
+			source_round(p, way, i);
+		else
+			target_round(p, way, i);
+	bench_barrier();
+	bench_expect(&p->b, &p->w, way_name[way], PTL_EVENT_PUT_END, p->rounds.value);
 	mine.message = bench_stat_of(p->sample, p->rounds.value);
 	mine.work = bench_stat_of(p->work, p->rounds.value);
 	bench_gather(&p->b, &mine, sizeof mine, p->b.rank ? NULL : all);
@@ -166,18 +137,6 @@ static void run(struct program *p, enum way way)
 	if (p->b.rank == 0 && way != TARGET)
 		print(p, way, 1, all);
 }
-
-static void run_size(struct program *p, uint64_t bytes)
-{
-	p->length = (bytes + 7) / 8 * 8;
-	p->length = p->length ? p->length : 8;
-	p->out = bench_bind(&p->b, p->memory, p->length, p->w.eq);
-	for (int way = 0; way < WAYS; way++)
-		run(p, (enum way)way);
-	bench_check(PtlMDUnlink(p->out), "PtlMDUnlink");
-}
-
-/* ---- */
 
 static const char about[] =
 	"usage: yod -sz 2 overlap [options]\n"
@@ -189,29 +148,6 @@ static const char legend[] =
 	"message;\n"
 	"hidden: part of the message's time that the work did not take longer for.\n";
 
-static void parse(struct program *p, int argc, char **argv)
-{
-	const struct bench_option rows[] = {
-		{"sizes", "LIST", "in bytes, with K or M; default 8,64K,1M,16M",
-			"bytes, 0 to 1024M, as in 8,1M", bench_set_list, &p->sizes},
-		{"rounds", "N", "for each line; default 100", "rounds, 1 to 100000",
-			bench_set_number, &p->rounds},
-		{"work", "US", "that a node computes in each round; default 10000",
-			"microseconds, 10 to 10000000", bench_set_number, &p->work_us},
-		{"delay", "US",
-			"from the target's word that it is ready to the put; default "
-			"500",
-			"microseconds, 0 to 1000000", bench_set_number, &p->delay_us},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
-	static const uint64_t sizes[] = {8, 64 << 10, 1 << 20, 16 << 20};
-	bench_options(&p->b, rows, argc, argv);
-	bench_want_ranks(&p->b, 2, 2);
-	bench_default_list(&p->sizes, sizes, p->b.quick ? 3 : 4);
-	p->largest = bench_largest(&p->sizes, 0);
-	if (p->b.quick)
-		p->rounds.value = 3;
-}
-
 int main(int argc, char **argv)
 {
 	static struct program p = {
@@ -220,7 +156,25 @@ int main(int argc, char **argv)
 		.rounds = {100, 1, MOST_ROUNDS},
 		.work_us = {10000, 10, 10000000},
 		.delay_us = {500, 0, 1000000}};
-	parse(&p, argc, argv);
+	double ns[TRIALS];
+	const struct bench_option rows[] = {
+		{"sizes", "LIST", "in bytes; default 8,64K,1M,16M", bench_set_list,
+			&p.sizes},
+		{"rounds", "N", "for each line; default 100", bench_set_number,
+			&p.rounds},
+		{"work", "US", "that a node computes in each round; default 10000",
+			bench_set_number, &p.work_us},
+		{"delay", "US",
+			"from the target's word that it is ready to the put; default 500",
+			bench_set_number, &p.delay_us},
+		{0}};
+	static const uint64_t sizes[] = {8, 64 << 10, 1 << 20, 16 << 20};
+	bench_options(&p.b, rows, argc, argv);
+	bench_want_ranks(&p.b, 2, 2);
+	bench_default_list(&p.sizes, sizes, p.b.quick ? 3 : 4);
+	p.largest = bench_largest(&p.sizes, 0);
+	if (p.b.quick)
+		p.rounds.value = 3;
 	p.memory = bench_allocate(p.largest + 8);
 	p.sample = bench_allocate(p.rounds.value * sizeof *p.sample);
 	p.work = bench_allocate(p.rounds.value * sizeof *p.work);
@@ -231,8 +185,19 @@ int main(int argc, char **argv)
 	bench_post(&p.b, PORTAL_DATA, BENCH_BITS, PTL_MD_OP_PUT, p.memory, p.largest + 8,
 		p.w.eq);
 	bench_begin(&p.b);
-	calibrate(&p);
-	for (unsigned i = 0; i < p.sizes.n; i++)
-		run_size(&p, p.sizes.at[i]);
+	p.loops = 1000000; /* so many that they take --work */
+	p.loops =
+		(uint64_t)((double)p.loops * (double)p.work_us.value * 1e3 / compute(&p));
+	for (unsigned i = 0; i < TRIALS; i++)
+		ns[i] = compute(&p);
+	p.alone_ns = bench_stat_of(ns, TRIALS).p50;
+	for (unsigned i = 0; i < p.sizes.n; i++) {
+		p.length = (p.sizes.at[i] + 7) / 8 * 8;
+		p.length = p.length ? p.length : 8;
+		p.out = bench_bind(&p.b, p.memory, p.length, p.w.eq);
+		for (int way = 0; way < WAYS; way++)
+			run(&p, (enum way)way);
+		BENCH_DO(PtlMDUnlink, p.out);
+	}
 	bench_finish(&p.b);
 }

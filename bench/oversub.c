@@ -9,11 +9,8 @@
  * not two: the receiver has two sets of slots.  bench/series runs this program with 2, 4,
  * 8 ... nodes.
  *
- * With --memory the figures are from /proc/self when the interface is open (idle), and
- * again after a round (talked).  Pss divides a shared page among the processes that map
- * it, so the sum over all nodes is the memory of the job; Rss counts the page in each.
- * Segments are the mappings of memory files: their sizes are of address space, used or
- * not.
+ * With --memory the figures are from /proc/self.  Pss divides a shared page among the
+ * processes that map it, so the sum over all nodes is the memory of the job.
  */
 #include "bench.h"
 
@@ -21,17 +18,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORTAL = 4, MOST_BYTES = 64 << 10, MOST_SAMPLES = 200, FIELDS = 6 };
+enum { PORTAL = 4, MOST_BYTES = 64 << 10, MOST_SAMPLES = 200 };
 
-static const char *const field_name[FIELDS] = {"Rss", "Pss", "Shared_Dirty",
-	"Private_Clean", "Private_Dirty", "Private_Hugetlb"};
+/* Values of /proc/self/smaps_rollup, and of the mappings of memory files: the size of
+ * those that are mapped writable, and of the others. */
+enum { RSS, PSS, PRIVATE, PRIVATE_HUGE, SHARED_HUGE, USAGES };
+enum { OWN_MAP = USAGES, PEER_MAP, SEGMENTS, MAPS, FIELDS };
 
-/* Memory of a node. */
+static const char *const usage[USAGES] = {
+	"Rss:", "Pss:", "Private_Dirty:", "Private_Hugetlb:", "Shared_Hugetlb:"};
+
+/* Memory of a node: KiB, and numbers of mappings. */
 struct memory {
-	uint64_t kib[FIELDS];
-	uint64_t hugetlb_kib;        /* Shared_Hugetlb: not in Rss */
-	uint64_t own_kib, peers_kib; /* mapped writable, and read-only */
-	uint64_t segments, maps;
+	uint64_t of[FIELDS];
 };
 
 struct program {
@@ -70,7 +69,7 @@ static void put(struct program *p, unsigned to)
 	bench_check(rc, "PtlPut");
 }
 
-static void send_all(struct program *p)
+static void run_round(struct program *p)
 {
 	/* Even and odd rounds have a message each: the messages of the round that all
 	 * others have begun show that the message of the round before has arrived
@@ -79,10 +78,6 @@ static void send_all(struct program *p)
 	tx[0] = tx[p->words - 1] = stamp_of(p->round, p->b.rank);
 	for (unsigned i = 1; i < p->b.size; i++)
 		put(p, (p->b.rank + i) % p->b.size);
-}
-
-static void await_all(struct program *p)
-{
 	uint64_t others = p->b.size - 1, *there = &p->there[p->round & 1];
 	uint64_t sent = p->silent ? 0 : (p->round + 1) * others;
 	while (*there < others || p->w.seen[PTL_EVENT_SEND_END] < sent) {
@@ -91,34 +86,23 @@ static void await_all(struct program *p)
 			p->there[p->w.last.hdr_data & 1]++;
 	}
 	*there -= others;
-}
-
-static void check_all(struct program *p)
-{
 	for (unsigned i = 0; i < p->b.size; i++) {
 		const uint64_t *slot = slot_of(p, p->round, i);
-		uint64_t want = stamp_of(p->round, i);
-		if (i != p->b.rank && (slot[0] != want || slot[p->words - 1] != want))
+		uint64_t want = stamp_of(p->round, i), last = slot[p->words - 1];
+		if (i != p->b.rank && (slot[0] != want || last != want))
 			bench_wrong(&p->b,
-				"round %llu, from rank %u: words %llx and %llx; expected "
-				"%llx; the library damages data",
-				(unsigned long long)p->round, i,
-				(unsigned long long)slot[0],
-				(unsigned long long)slot[p->words - 1],
-				(unsigned long long)want);
+				"round %" PRIu64 ", from rank %u: words %" PRIx64
+				" and %" PRIx64 "; expected %" PRIx64
+				"; the library damages data",
+				p->round, i, slot[0], last, want);
 	}
 }
 
 static void run_rounds(struct program *p, uint64_t count)
 {
-	for (uint64_t end = p->round + count; p->round < end; p->round++) {
-		send_all(p);
-		await_all(p);
-		check_all(p);
-	}
+	for (uint64_t end = p->round + count; p->round < end; p->round++)
+		run_round(p);
 }
-
-/* ---- */
 
 static void measure(struct program *p)
 {
@@ -151,83 +135,71 @@ static void measure(struct program *p)
 
 /* ---- memory, from /proc ---- */
 
-static void read_usage(const char *line, struct memory *s)
+static FILE *open_file(const char *name)
 {
-	char name[40];
-	unsigned long long kib;
-	if (sscanf(line, "%39[^:]: %llu kB", name, &kib) != 2)
-		return;
-	for (int i = 0; i < FIELDS; i++)
-		if (!strcmp(name, field_name[i]))
-			s->kib[i] = kib;
-	if (!strcmp(name, "Shared_Hugetlb"))
-		s->hugetlb_kib = kib;
-}
-
-static void read_map(const char *line, struct memory *s)
-{
-	unsigned long long from, to;
-	char mode[8];
-	s->maps++;
-	if (sscanf(line, "%llx-%llx %7s", &from, &to, mode) != 3 ||
-		!strstr(line, "/memfd:"))
-		return;
-	s->segments++;
-	*(mode[1] == 'w' ? &s->own_kib : &s->peers_kib) += (to - from) >> 10;
-}
-
-static void read_lines(const char *name,
-	void (*read_line)(const char *line, struct memory *s), struct memory *s)
-{
-	char line[400];
 	FILE *f = fopen(name, "re");
 	if (!f)
 		bench_die(1, "%s: %s; expected a kernel with smaps_rollup (4.14)", name,
 			strerror(errno));
+	return f;
+}
+
+static void read_memory(struct memory *m)
+{
+	char line[400], mode[8];
+	unsigned long long from, to;
+	FILE *f = open_file("/proc/self/smaps_rollup");
 	while (fgets(line, sizeof line, f))
-		read_line(line, s);
+		for (int i = 0; i < USAGES; i++)
+			if (!strncmp(line, usage[i], strlen(usage[i])))
+				m->of[i] = strtoull(line + strlen(usage[i]), NULL, 10);
+	fclose(f);
+	for (f = open_file("/proc/self/maps"); fgets(line, sizeof line, f);) {
+		m->of[MAPS]++;
+		if (sscanf(line, "%llx-%llx %7s", &from, &to, mode) != 3 ||
+			!strstr(line, "/memfd:"))
+			continue;
+		m->of[SEGMENTS]++;
+		m->of[mode[1] == 'w' ? OWN_MAP : PEER_MAP] += (to - from) >> 10;
+	}
 	fclose(f);
 }
 
-static struct bench_stat over_ranks(const struct program *p, size_t offset)
+static struct bench_stat over_ranks(const struct program *p, unsigned field)
 {
 	double *v = bench_allocate(p->b.size * sizeof *v);
 	for (unsigned i = 0; i < p->b.size; i++)
-		v[i] = (double)*(uint64_t *)((char *)&p->all[i] + offset);
+		v[i] = (double)p->all[i].of[field];
 	struct bench_stat s = bench_stat_of(v, p->b.size);
 	free(v);
 	return s;
 }
 
-#define OVER(member) over_ranks(p, offsetof(struct memory, member))
-
-static void print_memory(struct program *p, const char *when)
-{
-	struct bench_stat rss = OVER(kib[0]), pss = OVER(kib[1]);
-	double sum = 0;
-	for (unsigned i = 0; i < p->b.size; i++)
-		sum += (double)p->all[i].kib[1];
-	BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size), BENCH_TEXT("when", when),
-		BENCH_COUNT("rss_KiB", rss.p50), BENCH_COUNT("pss_KiB", pss.p50),
-		BENCH_COUNT("pss_max_KiB", pss.max), BENCH_COUNT("pss_sum_KiB", sum),
-		BENCH_COUNT("private_KiB", OVER(kib[4]).p50),
-		BENCH_COUNT("huge_KiB", OVER(kib[5]).p50 + OVER(hugetlb_kib).p50),
-		BENCH_COUNT("own_map_KiB", OVER(own_kib).p50),
-		BENCH_COUNT("peer_map_KiB", OVER(peers_kib).p50),
-		BENCH_COUNT("segments", OVER(segments).p50),
-		BENCH_COUNT("maps", OVER(maps).p50));
-}
-
 static void look(struct program *p, const char *when)
 {
-	struct memory mine = {.segments = 0};
+	struct memory mine = {{0}};
+	struct bench_stat s[FIELDS];
+	double sum = 0;
 	bench_barrier();
-	read_lines("/proc/self/smaps_rollup", read_usage, &mine);
-	read_lines("/proc/self/maps", read_map, &mine);
+	read_memory(&mine);
 	bench_barrier();
 	bench_gather(&p->b, &mine, sizeof mine, p->all);
-	if (p->b.rank == 0)
-		print_memory(p, when);
+	for (unsigned i = 0; p->all && i < FIELDS; i++)
+		s[i] = over_ranks(p, i);
+	for (unsigned i = 0; p->all && i < p->b.size; i++)
+		sum += (double)p->all[i].of[PSS];
+	if (p->all)
+		BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size),
+			BENCH_TEXT("when", when), BENCH_COUNT("rss_KiB", s[RSS].p50),
+			BENCH_COUNT("pss_KiB", s[PSS].p50),
+			BENCH_COUNT("pss_max_KiB", s[PSS].max),
+			BENCH_COUNT("pss_sum_KiB", sum),
+			BENCH_COUNT("private_KiB", s[PRIVATE].p50),
+			BENCH_COUNT("huge_KiB", s[PRIVATE_HUGE].p50 + s[SHARED_HUGE].p50),
+			BENCH_COUNT("own_map_KiB", s[OWN_MAP].p50),
+			BENCH_COUNT("peer_map_KiB", s[PEER_MAP].p50),
+			BENCH_COUNT("segments", s[SEGMENTS].p50),
+			BENCH_COUNT("maps", s[MAPS].p50));
 	bench_barrier();
 }
 
@@ -244,26 +216,6 @@ static const char legend[] =
 	"peer_map: segments\n"
 	"mapped, writable and not, in address space.  huge: hugetlb pages, which rss and "
 	"pss leave out.\n";
-
-static void parse(struct program *p, int argc, char **argv)
-{
-	const struct bench_option rows[] = {
-		{"bytes", "N", "of a message; default 64 (--memory: 4096)",
-			"bytes, 8 to 65536", bench_set_number, &p->bytes},
-		{"memory", NULL, "show the memory of a node, idle and after a round",
-			NULL, bench_set_flag, &p->memory},
-		{"rounds", "N", "default: 4000000 messages in all",
-			"rounds, 1 to 1000000000", bench_set_number, &p->rounds},
-		{"no-send-end", NULL, "descriptors without SEND_END events", NULL,
-			bench_set_flag, &p->silent},
-		{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", NULL,
-			bench_set_flag, &p->w.poll},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
-	bench_options(&p->b, rows, argc, argv);
-	bench_want_ranks(&p->b, 2, UINT32_MAX);
-	if (!p->bytes.value)
-		p->bytes.value = p->memory ? 4096 : 64;
-}
 
 static void open_node(struct program *p)
 {
@@ -289,7 +241,22 @@ int main(int argc, char **argv)
 		.b = {.program = "oversub", .about = about, .legend = legend},
 		.bytes = {0, 8, MOST_BYTES},
 		.rounds = {0, 1, 1000000000}};
-	parse(&p, argc, argv);
+	const struct bench_option rows[] = {
+		{"bytes", "N", "of a message; default 64 (--memory: 4096)",
+			bench_set_number, &p.bytes},
+		{"memory", NULL, "show the memory of a node, idle and after a round",
+			bench_set_flag, &p.memory},
+		{"rounds", "N", "default: 4000000 messages in all", bench_set_number,
+			&p.rounds},
+		{"no-send-end", NULL, "descriptors without SEND_END events",
+			bench_set_flag, &p.silent},
+		{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", bench_set_flag,
+			&p.w.poll},
+		{0}};
+	bench_options(&p.b, rows, argc, argv);
+	bench_want_ranks(&p.b, 2, UINT32_MAX);
+	if (!p.bytes.value)
+		p.bytes.value = p.memory ? 4096 : 64;
 	open_node(&p);
 	bench_begin(&p.b);
 	if (p.memory) {

@@ -3,8 +3,6 @@
 #include "perf.h"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,8 +19,7 @@ void perf_fill(char *at, uint64_t length, uint64_t seed)
 	}
 }
 
-/* Return the position of the first wrong byte, or length. */
-static uint64_t differs_at(const char *at, uint64_t length, uint64_t first, uint64_t seed)
+uint64_t perf_differs_at(const char *at, uint64_t length, uint64_t first, uint64_t seed)
 {
 	for (uint64_t i = 0; i < length; i++) {
 		uint64_t w = perf_word(first + i / PERF_WORD, seed);
@@ -40,27 +37,21 @@ static void guard(char *at)
 	memset(at, 0xa5, PERF_GUARD);
 }
 
-static bool is_guarded(const char *at)
-{
-	char want[PERF_GUARD];
-	guard(want);
-	return !memcmp(at, want, PERF_GUARD);
-}
-
 void perf_check_all(struct perf_node *n, const char *rx, uint64_t first, uint64_t seed)
 {
-	uint64_t at = differs_at(rx, n->length, first, seed);
-	if (at < n->length || !is_guarded(rx + n->length))
+	char want[PERF_GUARD];
+	uint64_t at = perf_differs_at(rx, n->length, first, seed);
+	guard(want);
+	if (at < n->length || memcmp(rx + n->length, want, PERF_GUARD) != 0)
 		perf_wrong(n, at);
 }
 
 void perf_wrong(struct perf_node *n, uint64_t at)
 {
 	bench_wrong(n->b,
-		"%s of %llu bytes, message %llu: wrong byte at %llu; expected what was "
-		"sent; the library damages data",
-		perf_test_name[n->test], (unsigned long long)n->length,
-		(unsigned long long)n->message, (unsigned long long)at);
+		"%s of %" PRIu64 " bytes, message %" PRIu64 ": wrong byte at %" PRIu64
+		"; expected what was sent; the library damages data",
+		perf_test_name[n->test], n->length, n->message, at);
 }
 
 /* ---- puts, notes, and the number of messages of some rounds ---- */
@@ -82,24 +73,37 @@ void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr)
 	put(n, PTL_ACK_REQ, 0, hdr);
 }
 
-void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
+/* Put a note, an empty message. */
+static void tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
 {
 	int rc = PtlPut(
 		n->note, PTL_NO_ACK_REQ, whom, PERF_PORTAL_PUT, 0, BENCH_BITS, 0, what);
 	bench_check(rc, "PtlPut");
 }
 
-/* Send the value from the first rank to the other one, and return it.  Do not count the
- * event of the note, so that messages still start at 0. */
-uint64_t perf_agree(struct perf_node *n, uint64_t value)
+/* Return what a note tells.  Its event does not count, so that messages still start at
+ * 0. */
+static uint64_t told(struct perf_node *n)
 {
-	if (n->first) {
-		perf_tell(n, n->peer, value);
-		return value;
-	}
 	bench_await(&n->w, PTL_EVENT_PUT_END, n->w.seen[PTL_EVENT_PUT_END] + 1);
 	n->w.seen[PTL_EVENT_PUT_END]--;
 	return n->w.last.hdr_data;
+}
+
+uint64_t perf_agree(struct perf_node *n, uint64_t value)
+{
+	if (!n->first)
+		return told(n);
+	tell(n, n->peer, value);
+	return value;
+}
+
+bool perf_both(struct perf_node *n, bool mine)
+{
+	if (n->first)
+		return told(n) && mine;
+	tell(n, n->peer, mine);
+	return mine;
 }
 
 uint64_t perf_messages(const struct perf_node *n, uint64_t count)
@@ -110,114 +114,67 @@ uint64_t perf_messages(const struct perf_node *n, uint64_t count)
 
 /* ---- the raw hand-over of a cache line between two CPUs ---- */
 
-/* One writer per pair of cache lines. */
-struct perf_page {
-	_Alignas(128) _Atomic uint64_t ping; /* first rank */
-	_Alignas(128) _Atomic uint64_t pong; /* second rank */
-};
-
-static struct perf_page *map(int fd)
+static struct hand *map(int fd)
 {
-	void *at = mmap(NULL, sizeof(struct perf_page), PROT_READ | PROT_WRITE,
-		MAP_SHARED, fd, 0);
+	void *at = mmap(
+		NULL, sizeof(struct hand), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return at == MAP_FAILED ? NULL : at;
 }
 
-void perf_page_close(struct perf_page *p)
+void perf_hand_close(struct hand *h)
 {
-	if (p)
-		munmap(p, sizeof *p);
+	if (h)
+		munmap(h, sizeof *h);
 }
 
-/* Return whether both ranks of the pair have it, at the first one.  As in perf_agree, the
- * event of the note does not count. */
-bool perf_both(struct perf_node *n, bool mine)
+struct hand *perf_hand_share(struct perf_node *n)
 {
-	if (!n->first) {
-		perf_tell(n, n->peer, mine);
-		return mine;
-	}
-	bench_await(&n->w, PTL_EVENT_PUT_END, n->w.seen[PTL_EVENT_PUT_END] + 1);
-	n->w.seen[PTL_EVENT_PUT_END]--;
-	return mine && n->w.last.hdr_data;
-}
-
-struct perf_page *perf_page_share(struct perf_node *n)
-{
-	struct perf_page *p = NULL;
+	struct hand *h = NULL;
 	char name[64];
 	int fd = -1;
 	if (n->first) {
 		fd = memfd_create("portalperf-raw", MFD_CLOEXEC);
-		if (fd >= 0 && !ftruncate(fd, sizeof *p))
-			p = map(fd);
+		if (fd >= 0 && !ftruncate(fd, sizeof *h))
+			h = map(fd);
 	}
-	uint64_t at = perf_agree(n, p ? (uint64_t)getpid() << 32 | (unsigned)fd : 0);
+	uint64_t at = perf_agree(n, h ? (uint64_t)getpid() << 32 | (unsigned)fd : 0);
 	if (!n->first && at) {
 		snprintf(name, sizeof name, "/proc/%u/fd/%u", (unsigned)(at >> 32),
 			(unsigned)at);
 		fd = open(name, O_RDWR | O_CLOEXEC);
-		p = fd < 0 ? NULL : map(fd);
+		h = fd < 0 ? NULL : map(fd);
 	}
-	bool both = perf_both(n, p != NULL);
-	if (n->first && p && !both) {
-		perf_page_close(p);
-		p = NULL;
+	if (!perf_both(n, h != NULL) && n->first) {
+		perf_hand_close(h);
+		h = NULL;
 	}
 	if (fd >= 0)
 		close(fd);
-	return p;
+	return h;
 }
 
-/* Wait for a value.  The yield is for a CPU that both ranks share, or that is taken
- * away. */
-static inline void await_word(_Atomic uint64_t *word, uint64_t value, bool yields)
+void perf_hand_over(struct hand *h, const struct perf_node *n, uint64_t count)
 {
-	for (unsigned turn = 1; atomic_load_explicit(word, memory_order_acquire) != value;
-		turn++) {
-#if defined(__x86_64__) || defined(__i386__)
-		if (!yields)
-			__builtin_ia32_pause();
-#elif defined(__aarch64__)
-		if (!yields)
-			__asm__ volatile("yield");
-#endif
-		if (yields || turn % (1 << 14) == 0)
-			sched_yield();
-	}
-}
-
-void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds, bool yields)
-{
-	_Atomic uint64_t *mine = first ? &p->ping : &p->pong;
-	uint64_t value = atomic_load_explicit(mine, memory_order_relaxed);
-	for (uint64_t end = value + rounds; value++ < end;) {
-		if (!first)
-			await_word(&p->ping, value, yields);
-		atomic_store_explicit(mine, value, memory_order_release);
-		if (first)
-			await_word(&p->pong, value, yields);
-	}
+	_Atomic uint64_t *mine = n->first ? &h->ping : &h->pong;
+	uint64_t done = atomic_load_explicit(mine, memory_order_relaxed);
+	hand_over(h, n->first, done, count, n->w.yields);
 }
 
 /* ---- put, get, ack and bidir: one message at a time ---- */
 
-static inline void ping(struct perf_node *n)
+static inline void ping_pong(struct perf_node *n, bool first)
 {
+	if (!first) {
+		bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
+		perf_check_stamp(n, n->rx, n->b->rank ^ 1);
+	}
 	perf_stamp(n);
 	put(n, PTL_NO_ACK_REQ, 0, 0);
-	bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
+	if (first)
+		bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
 	bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
-	perf_check_stamp(n, n->rx, n->b->rank ^ 1);
-}
-
-static inline void pong(struct perf_node *n)
-{
-	bench_await(&n->w, PTL_EVENT_PUT_END, n->message + 1);
-	perf_check_stamp(n, n->rx, n->b->rank ^ 1);
-	perf_stamp(n);
-	put(n, PTL_NO_ACK_REQ, 0, 0);
-	bench_await(&n->w, PTL_EVENT_SEND_END, n->message + 1);
+	if (first)
+		perf_check_stamp(n, n->rx, n->b->rank ^ 1);
 }
 
 /* Exchange messages.  The peer can be one message ahead, not two: slots are used in
@@ -232,22 +189,8 @@ static inline void exchange(struct perf_node *n)
 	perf_check_stamp(n, n->rx + slot, n->b->rank ^ 1);
 }
 
-/* Check the bytes of a get.  Each get starts a little further on, so each one fetches
+/* Get, and check the bytes.  Each get starts a little further on, so each one fetches
  * other bytes. */
-static inline void check_got(struct perf_node *n, uint64_t first, uint64_t seed)
-{
-	const uint64_t *rx = (const uint64_t *)n->rx;
-	uint64_t w = perf_word(first, seed);
-	if (n->full)
-		perf_check_all(n, n->rx, first, seed);
-	else if (n->length >= PERF_WORD) {
-		perf_check_word(n, rx[0], w, 0);
-		perf_check_word(n, rx[perf_last(n)],
-			perf_word(first + perf_last(n), seed), perf_last(n));
-	} else if (memcmp(rx, &w, n->length))
-		perf_wrong(n, 0);
-}
-
 static inline void fetch(struct perf_node *n)
 {
 	uint64_t at = n->message % PERF_SHIFTS * 64, seed = n->full ? n->message : 0;
@@ -257,14 +200,22 @@ static inline void fetch(struct perf_node *n)
 	if (__builtin_expect(rc != PTL_OK, 0))
 		bench_check(rc, "PtlGet");
 	bench_await(&n->w, PTL_EVENT_REPLY_END, n->message + 1);
-	check_got(n, at / PERF_WORD, seed);
+	const uint64_t *rx = (const uint64_t *)n->rx;
+	uint64_t first = at / PERF_WORD, w = perf_word(first, seed), last = perf_last(n);
+	if (n->full)
+		perf_check_all(n, n->rx, first, seed);
+	else if (n->length >= PERF_WORD) {
+		perf_check_word(n, rx[0], w, 0);
+		perf_check_word(n, rx[last], perf_word(first + last, seed), last);
+	} else if (memcmp(rx, &w, n->length))
+		perf_wrong(n, 0);
 }
 
 static inline void serve(struct perf_node *n)
 {
 	if (n->full) {
 		perf_fill(n->tx, n->length + PERF_SHIFTS * 64, n->message);
-		perf_tell(n, n->peer, 0);
+		tell(n, n->peer, 0);
 	}
 	bench_await(&n->w, PTL_EVENT_GET_END, n->message + 1);
 }
@@ -290,31 +241,30 @@ static inline void take_acked(struct perf_node *n)
 	perf_check_word(n, n->w.last.hdr_data, n->w.seen[PTL_EVENT_PUT_END] - 1, 0);
 	if (n->full) {
 		perf_check_all(n, n->rx, 0, perf_stamp_of(n, n->b->rank ^ 1));
-		perf_tell(n, n->peer, 0);
+		tell(n, n->peer, 0);
 	}
 }
 
-#define REPEAT(n, end, what)                                                             \
-	for (; (n)->message < (end); (n)->message++)                                     \
-	what(n)
-
 static void pair_rounds(struct perf_node *n, uint64_t count)
 {
+#define REPEAT(what)                                                                     \
+	for (; n->message < end; n->message++)                                           \
+	what
 	uint64_t end = n->message + count;
 	if (n->test == PERF_BIDIR)
-		REPEAT(n, end, exchange);
+		REPEAT(exchange(n));
 	else if (n->test == PERF_PUT && n->first)
-		REPEAT(n, end, ping);
+		REPEAT(ping_pong(n, true));
 	else if (n->test == PERF_PUT)
-		REPEAT(n, end, pong);
+		REPEAT(ping_pong(n, false));
 	else if (n->test == PERF_ACK && n->first)
-		REPEAT(n, end, put_acked);
+		REPEAT(put_acked(n));
 	else if (n->test == PERF_ACK)
-		REPEAT(n, end, take_acked);
+		REPEAT(take_acked(n));
 	else if (n->first)
-		REPEAT(n, end, fetch);
+		REPEAT(fetch(n));
 	else
-		REPEAT(n, end, serve);
+		REPEAT(serve(n));
 }
 
 /*
@@ -348,11 +298,10 @@ static void check_window(
 		perf_check_stamp(n, rx + i * n->pitch, sender);
 	if (hdr_sum != want)
 		bench_wrong(n->b,
-			"%s of %llu bytes, window %llu: numbers in hdr_data add up to "
-			"%llu; expected %llu; messages are lost, or come twice",
-			perf_test_name[n->test], (unsigned long long)n->length,
-			(unsigned long long)n->message, (unsigned long long)hdr_sum,
-			(unsigned long long)want);
+			"%s of %" PRIu64 " bytes, window %" PRIu64 ": numbers in "
+			"hdr_data add up to %" PRIu64 "; expected %" PRIu64
+			"; messages are lost, or come twice",
+			perf_test_name[n->test], n->length, n->message, hdr_sum, want);
 }
 
 static inline void take_window(struct perf_node *n)
@@ -363,7 +312,7 @@ static inline void take_window(struct perf_node *n)
 		sum += n->w.last.hdr_data & mask;
 	}
 	check_window(n, n->rx, n->b->rank ^ 1, sum);
-	perf_tell(n, n->peer, 0);
+	tell(n, n->peer, 0);
 }
 
 /* ---- nto1 ---- */
@@ -388,24 +337,17 @@ static void take_from_any(struct perf_node *n)
 	n->message = s->messages / n->window - 1;
 	check_window(n, n->rx + base_of(n, rank), rank, s->hdr_sum);
 	s->hdr_sum = 0;
-	perf_tell(n, bench_id(n->b, rank), 0);
+	tell(n, bench_id(n->b, rank), 0);
 }
-
-static void take_from_all(struct perf_node *n, uint64_t count)
-{
-	uint64_t windows = n->told + count;
-	for (uint64_t i = perf_messages(n, count); i; i--)
-		take_from_any(n);
-	n->message = n->told = windows;
-}
-
-/* ---- */
 
 static void stream_rounds(struct perf_node *n, uint64_t count)
 {
 	uint64_t base = base_of(n, n->b->rank), end = n->message + count;
-	if (n->test == PERF_NTO1 && !n->first)
-		take_from_all(n, count);
+	if (n->test == PERF_NTO1 && !n->first) {
+		for (uint64_t i = perf_messages(n, count); i; i--)
+			take_from_any(n); /* counts the windows of a sender in message */
+		n->message = end = n->told += count;
+	}
 	for (; n->message < end; n->message++)
 		if (n->first)
 			send_window(n, base);
@@ -422,24 +364,6 @@ static uint64_t pitch_of(uint64_t length)
 	return (length + PERF_GUARD + 127) / 128 * 128;
 }
 
-static void start_test(struct perf_node *n)
-{
-	bool target = n->test == PERF_NTO1, get = n->test == PERF_GET;
-	uint64_t sets = target && n->b->rank == 0 ? n->b->size : 1;
-	bool events = !n->silent || !perf_is_stream(n->test);
-	n->peer = bench_id(n->b, target ? 0 : n->b->rank ^ 1);
-	n->first = target ? n->b->rank != 0 : n->b->rank % 2 == 0;
-	for (uint64_t i = 0; i < n->slots * sets; i++)
-		guard(n->rx + i * n->pitch + n->length);
-	memset(n->sender, 0, n->b->size * sizeof *n->sender);
-	n->out = bench_bind(
-		n->b, get ? n->rx : n->tx, n->length, events ? n->w.eq : PTL_EQ_NONE);
-	bench_watch_reset(&n->w, n->first              ? BENCH_LOSE_NONE
-				 : get                 ? PTL_EVENT_GET_END
-				 : n->test == PERF_ACK ? PTL_EVENT_PUT_END
-						       : BENCH_LOSE_NONE);
-}
-
 /* A window has at least two slots.  Together they have at most SLOT_BYTES, unless two
  * slots are longer. */
 void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length)
@@ -452,8 +376,22 @@ void perf_begin(struct perf_node *n, enum perf_test test, uint64_t length)
 	n->slots = n->slots < 2 ? 2 : n->slots;
 	n->message = n->told = 0;
 	n->active = test == PERF_NTO1 ? n->b->size > 1 : n->paired;
-	if (n->active)
-		start_test(n);
+	if (n->active) {
+		bool target = n->test == PERF_NTO1, get = n->test == PERF_GET;
+		bool events = !n->silent || !perf_is_stream(n->test);
+		uint64_t sets = target && n->b->rank == 0 ? n->b->size : 1;
+		n->peer = bench_id(n->b, target ? 0 : n->b->rank ^ 1);
+		n->first = target ? n->b->rank != 0 : n->b->rank % 2 == 0;
+		for (uint64_t i = 0; i < n->slots * sets; i++)
+			guard(n->rx + i * n->pitch + n->length);
+		memset(n->sender, 0, n->b->size * sizeof *n->sender);
+		n->out = bench_bind(n->b, get ? n->rx : n->tx, n->length,
+			events ? n->w.eq : PTL_EQ_NONE);
+		bench_watch_reset(&n->w, n->first              ? BENCH_LOSE_NONE
+					 : get                 ? PTL_EVENT_GET_END
+					 : n->test == PERF_ACK ? PTL_EVENT_PUT_END
+							       : BENCH_LOSE_NONE);
+	}
 	bench_barrier();
 }
 
@@ -462,9 +400,11 @@ static void expect(struct perf_node *n, ptl_event_kind_t kind, uint64_t count)
 	bench_expect(n->b, &n->w, perf_test_name[n->test], kind, count);
 }
 
-static void expect_events(struct perf_node *n)
+void perf_end(struct perf_node *n)
 {
 	uint64_t all = n->message;
+	if (!n->active)
+		return;
 	if (n->test == PERF_GET) {
 		expect(n, n->first ? PTL_EVENT_REPLY_END : PTL_EVENT_GET_END, all);
 	} else if (n->test == PERF_ACK) {
@@ -479,14 +419,7 @@ static void expect_events(struct perf_node *n)
 		expect(n, PTL_EVENT_PUT_END, all);
 		expect(n, PTL_EVENT_SEND_END, all);
 	}
-}
-
-void perf_end(struct perf_node *n)
-{
-	if (!n->active)
-		return;
-	expect_events(n);
-	bench_check(PtlMDUnlink(n->out), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, n->out);
 }
 
 void perf_rounds(struct perf_node *n, uint64_t count)
@@ -495,17 +428,6 @@ void perf_rounds(struct perf_node *n, uint64_t count)
 		stream_rounds(n, count);
 	else
 		pair_rounds(n, count);
-}
-
-/* Restore the bytes that the timed gets expect. */
-static void restore_source(struct perf_node *n)
-{
-	if (n->first) {
-		bench_await(&n->w, PTL_EVENT_PUT_END, ++n->told);
-		return;
-	}
-	perf_fill(n->tx, n->length + PERF_SHIFTS * 64, 0);
-	perf_tell(n, n->peer, 0);
 }
 
 void perf_full_rounds(struct perf_node *n)
@@ -517,8 +439,12 @@ void perf_full_rounds(struct perf_node *n)
 	n->full = false;
 	if (n->test == PERF_NTO1)
 		bench_barrier();
-	if (n->test == PERF_GET)
-		restore_source(n);
+	if (n->test == PERF_GET && n->first) {
+		bench_await(&n->w, PTL_EVENT_PUT_END, ++n->told);
+	} else if (n->test == PERF_GET) { /* restore what the timed gets expect */
+		perf_fill(n->tx, n->length + PERF_SHIFTS * 64, 0);
+		tell(n, n->peer, 0);
+	}
 }
 
 /* ---- setting up ---- */

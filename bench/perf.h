@@ -21,16 +21,12 @@
 
 #include <string.h>
 
+/* clang-format off */
 enum perf_test {
-	PERF_PUT,
-	PERF_GET,
-	PERF_ACK,
-	PERF_BIDIR,
-	PERF_STREAM,
-	PERF_RATE,
-	PERF_NTO1,
+	PERF_PUT, PERF_GET, PERF_ACK, PERF_BIDIR, PERF_STREAM, PERF_RATE, PERF_NTO1,
 	PERF_TESTS
 };
+/* clang-format on */
 
 extern const char *const perf_test_name[PERF_TESTS];
 
@@ -84,8 +80,6 @@ static inline bool perf_is_stream(enum perf_test test)
 }
 
 void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr);
-/* Put a note, an empty message. */
-void perf_tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what);
 /* Agree within a pair, before messages or between rounds: return the first rank's
  * value. */
 uint64_t perf_agree(struct perf_node *n, uint64_t value);
@@ -95,16 +89,14 @@ bool perf_both(struct perf_node *n, bool mine);
 
 /* ---- the raw hand-over of a cache line ---- */
 
-struct perf_page; /* two cache lines that a pair of ranks shares */
-
-/* Share a page within a pair, through /proc.  Return NULL at both ranks if one of them
+/* Share a line within a pair, through /proc.  Return NULL at both ranks if one of them
  * cannot. */
-struct perf_page *perf_page_share(struct perf_node *n);
-void perf_page_close(struct perf_page *p);
+struct hand *perf_hand_share(struct perf_node *n);
+void perf_hand_close(struct hand *h);
 
-/* Run round trips; the first rank hands over first; both ranks call it.  yields: call
- * sched_yield after each look that finds nothing. */
-void perf_page_bounce(struct perf_page *p, bool first, uint64_t rounds, bool yields);
+/* Run round trips; both ranks call it.  With yields in the watch, call sched_yield after
+ * each look that finds nothing. */
+void perf_hand_over(struct hand *h, const struct perf_node *n, uint64_t count);
 
 /* ---- the words of a message ---- */
 
@@ -117,6 +109,9 @@ static inline uint64_t perf_word(uint64_t k, uint64_t seed)
 }
 
 void perf_fill(char *at, uint64_t length, uint64_t seed);
+/* Return the position of the first byte that is not of word number first and those behind
+ * it, or length. */
+uint64_t perf_differs_at(const char *at, uint64_t length, uint64_t first, uint64_t seed);
 /* Check the whole message, whose first word is number first, and the bytes behind it;
  * count an error. */
 void perf_check_all(struct perf_node *n, const char *rx, uint64_t first, uint64_t seed);

@@ -26,9 +26,8 @@ struct result {
 
 struct raw_result {
 	bool tried, valid;
-	uint64_t pairs, each;
+	uint64_t each;
 	struct bench_stat put, raw, ratio;
-	double put_mean, raw_mean;
 };
 
 static struct program {
@@ -99,10 +98,7 @@ static void measure(struct program *p, struct result *r)
 	struct plan plan = plan_of(p, n->test, n->length);
 	/* a round trip of a ping-pong has two messages */
 	double messages = (double)perf_messages(n, 1) * (n->test == PERF_PUT ? 2 : 1);
-	double *sample = malloc(plan.batches * sizeof *sample);
-	if (!sample)
-		bench_die(1, "no memory for %llu samples; use fewer --iters",
-			(unsigned long long)plan.batches);
+	double *sample = bench_allocate(plan.batches * sizeof *sample);
 	perf_full_rounds(n);
 	perf_rounds(n, plan.warm);
 	for (uint64_t i = 0; i < plan.batches; i++)
@@ -114,61 +110,39 @@ static void measure(struct program *p, struct result *r)
 	free(sample);
 }
 
-static void print(struct program *p, unsigned rank, const struct result *r)
-{
-	char ranks[24];
-	unsigned other = p->n.test == PERF_NTO1 ? p->b.size - 1 : rank + 1;
-	double bytes = (double)p->n.length * (p->n.test == PERF_BIDIR ? 2 : 1);
-	snprintf(ranks, sizeof ranks, "%u-%u", rank, other);
-	BENCH_ROW(&p->b, BENCH_TEXT("test", perf_test_name[p->n.test]),
-		BENCH_TEXT("ranks", ranks), BENCH_COUNT("bytes", p->n.length),
-		BENCH_COUNT("rounds", r->rounds), BENCH_COUNT("samples", r->ns.n),
-		BENCH_REAL("p50_ns", r->ns.p50, 1), BENCH_REAL("p90_ns", r->ns.p90, 1),
-		BENCH_REAL("p99_ns", r->ns.p99, 1), BENCH_REAL("p99.9_ns", r->ns.p999, 1),
-		BENCH_REAL("max_ns", r->ns.max, 1), BENCH_REAL("min_ns", r->ns.min, 1),
-		BENCH_REAL("MB_per_s", bytes * 1e3 / r->ns.p50, 1),
-		BENCH_REAL("Mmsg_per_s", 1e3 / r->ns.p50, 3));
-}
-
 static void run(struct program *p, enum perf_test test, uint64_t length)
 {
+	char ranks[24];
 	struct result mine = {0};
+	double bytes = (double)length * (test == PERF_BIDIR ? 2 : 1);
 	perf_begin(&p->n, test, length);
 	if (p->n.active)
 		measure(p, &mine);
 	perf_end(&p->n);
 	bench_gather(&p->b, &mine, sizeof mine, p->all);
-	for (unsigned i = 0; p->all && i < p->b.size; i++)
-		if (p->all[i].valid)
-			print(p, i, &p->all[i]);
-}
-
-static void run_tests(struct program *p)
-{
-	for (unsigned t = 0; t < PERF_TESTS; t++)
-		for (unsigned i = 0; p->test[t] && i < p->sizes.n; i++)
-			if (t != PERF_RATE)
-				run(p, (enum perf_test)t, p->sizes.at[i]);
-			else if (i == 0)
-				run(p, PERF_RATE, PERF_RATE_BYTES);
+	for (unsigned i = 0; p->all && i < p->b.size; i++) {
+		struct bench_stat s = p->all[i].ns;
+		if (!p->all[i].valid)
+			continue;
+		snprintf(ranks, sizeof ranks, "%u-%u", i,
+			test == PERF_NTO1 ? p->b.size - 1 : i + 1);
+		BENCH_ROW(&p->b, BENCH_TEXT("test", perf_test_name[test]),
+			BENCH_TEXT("ranks", ranks), BENCH_COUNT("bytes", length),
+			BENCH_COUNT("rounds", p->all[i].rounds),
+			BENCH_COUNT("samples", s.n), BENCH_PERCENTILES(s, "ns", 1, 1),
+			BENCH_REAL("p99.9_ns", s.p999, 1), BENCH_REAL("max_ns", s.max, 1),
+			BENCH_REAL("min_ns", s.min, 1),
+			BENCH_REAL("MB_per_s", bytes * 1e3 / s.p50, 1),
+			BENCH_REAL("Mmsg_per_s", 1e3 / s.p50, 3));
+	}
 }
 
 /*
  * ---- a sweep, as NetPIPE does it ----
  *
  * Sizes are powers of two, the middles between them, and each with a few bytes less and
- * more.  Rank 0 chooses for each size the number of messages that fill the time, by the
- * time at the previous size, and tells rank 1.
+ * more.  Rank 0 chooses for each size the number of messages, and tells rank 1.
  */
-
-static uint64_t choose(const struct program *p, uint64_t bytes)
-{
-	double grown = bytes > p->last ? (double)bytes / (double)(p->last + 256) : 1;
-	double ns = p->last_ns * (grown > 1 ? grown : 1);
-	double n = (double)p->budget_ms.value * 1e6 / TRIALS / (ns > 1 ? ns : 1);
-	uint64_t most = p->b.quick ? 3 : MOST_REPEATS;
-	return n < 1 ? 1 : n > (double)most ? most : (uint64_t)n;
-}
 
 static void print_trials(struct program *p, uint64_t rounds, const struct bench_stat *ns)
 {
@@ -197,7 +171,15 @@ static void sweep_size(struct program *p, enum perf_test test, uint64_t bytes)
 		return;
 	perf_begin(&p->n, test, bytes);
 	if (p->n.active) {
-		uint64_t rounds = perf_agree(&p->n, choose(p, bytes));
+		/* so many that they fill the time, by the time at the previous size */
+		double grown = (double)bytes / (double)(p->last + 256);
+		double one = p->last_ns * (grown > 1 ? grown : 1);
+		double n =
+			(double)p->budget_ms.value * 1e6 / TRIALS / (one > 1 ? one : 1);
+		uint64_t most = p->b.quick ? 3 : MOST_REPEATS;
+		uint64_t rounds = perf_agree(&p->n, n < 1              ? 1
+						    : n > (double)most ? most
+								       : (uint64_t)n);
 		perf_full_rounds(&p->n);
 		perf_rounds(&p->n, 1);
 		for (unsigned i = 0; i < trials; i++)
@@ -219,39 +201,23 @@ static void run_sweep(struct program *p)
 	while (!p->test[test])
 		test++;
 	for (uint64_t power = 1; power <= p->upper.value; power *= 2)
-		for (uint64_t bytes = power;
-			bytes<2 * power; bytes += power> 1 ? power / 2 : 1) {
-			if (bytes > 2 * d)
-				sweep_size(p, (enum perf_test)test, bytes - d);
+		for (unsigned half = 2; half < (power > 1 ? 4 : 3); half++) {
+			uint64_t bytes = power * half / 2;
+			uint64_t less = bytes > 2 * d ? d : 0;
+			sweep_size(p, (enum perf_test)test, bytes - less);
 			sweep_size(p, (enum perf_test)test, bytes);
-			if (bytes > 2 * d)
-				sweep_size(p, (enum perf_test)test, bytes + d);
+			sweep_size(p, (enum perf_test)test, bytes + less);
 		}
 	if (p->b.rank == 0)
-		bench_note(&p->b, "\nmost: %.1f MB/s, at %llu bytes", p->best_mb,
-			(unsigned long long)p->best_at);
+		bench_note(&p->b, "\nmost: %.1f MB/s, at %" PRIu64 " bytes", p->best_mb,
+			p->best_at);
 }
 
 /* ---- raw hand-over and 8-byte puts in turns ---- */
 
-static double timed_bounce(struct program *p, struct perf_page *page, uint64_t count)
-{
-	double t = bench_now_ns();
-	perf_page_bounce(page, p->n.first, count, p->n.w.yields);
-	return (bench_now_ns() - t) / (double)count / 2;
-}
-
-static double mean(const double *sample, uint64_t n)
-{
-	double sum = 0;
-	for (uint64_t i = 0; i < n; i++)
-		sum += sample[i];
-	return sum / (double)n;
-}
-
 /* Time hand-overs and puts in turns.  Alternate their order, so that a slow drift does
  * not show in the ratios. */
-static void take_turns(struct program *p, struct perf_page *page, struct raw_result *r)
+static void take_turns(struct program *p, struct hand *hand, struct raw_result *r)
 {
 	struct plan plan = {2000, RAW_BATCHES, 2000};
 	double raw[RAW_BATCHES], puts[RAW_BATCHES], ratio[RAW_BATCHES];
@@ -260,79 +226,60 @@ static void take_turns(struct program *p, struct perf_page *page, struct raw_res
 	else if (p->iters.value)
 		plan = (struct plan){10, RAW_BATCHES, p->iters.value / RAW_BATCHES + 1};
 	perf_rounds(&p->n, plan.warm);
-	perf_page_bounce(page, p->n.first, plan.warm, p->n.w.yields);
+	perf_hand_over(hand, &p->n, plan.warm);
 	for (uint64_t i = 0; i < plan.batches; i++) {
 		if (i % 2)
 			puts[i] = timed(&p->n, plan.each) / 2;
-		raw[i] = timed_bounce(p, page, plan.each);
+		double t = bench_now_ns();
+		perf_hand_over(hand, &p->n, plan.each);
+		raw[i] = (bench_now_ns() - t) / (double)plan.each / 2;
 		if (i % 2 == 0)
 			puts[i] = timed(&p->n, plan.each) / 2;
 		ratio[i] = puts[i] / raw[i];
 	}
 	*r = (struct raw_result){.tried = p->n.first,
 		.valid = p->n.first,
-		.pairs = plan.batches,
 		.each = plan.each,
-		.put_mean = mean(puts, plan.batches),
-		.raw_mean = mean(raw, plan.batches)};
-	r->put = bench_stat_of(puts, plan.batches);
-	r->raw = bench_stat_of(raw, plan.batches);
-	r->ratio = bench_stat_of(ratio, plan.batches);
+		.put = bench_stat_of(puts, plan.batches),
+		.raw = bench_stat_of(raw, plan.batches),
+		.ratio = bench_stat_of(ratio, plan.batches)};
 }
 
-static void print_raw(struct program *p, unsigned rank, const struct raw_result *r)
+static void run_raw(struct program *p)
 {
 	char ranks[24];
-	snprintf(ranks, sizeof ranks, "%u-%u", rank, rank + 1);
-	if (!r->valid) {
-		bench_note(&p->b,
-			"raw hand-over left out: ranks %s cannot share a page through "
-			"/proc/<pid>/fd",
-			ranks);
-		return;
-	}
-	BENCH_ROW(&p->b, BENCH_TEXT("ranks", ranks), BENCH_COUNT("pairs", r->pairs),
-		BENCH_COUNT("round_trips", r->each),
-		BENCH_REAL("put_8_ns", r->put.p50, 1),
-		BENCH_REAL("raw_ns", r->raw.p50, 1),
-		BENCH_REAL("put_8_mean_ns", r->put_mean, 1),
-		BENCH_REAL("raw_mean_ns", r->raw_mean, 1),
-		BENCH_REAL("ratio_median", r->ratio.p50, 2),
-		BENCH_REAL("ratio_p10", r->ratio.p10, 2),
-		BENCH_REAL("ratio_p90", r->ratio.p90, 2));
-}
-
-static void compare_raw(struct program *p)
-{
 	struct raw_result mine = {0};
 	struct raw_result *all =
 		p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *all);
 	perf_begin(&p->n, PERF_PUT, 8);
 	if (p->n.active) {
-		struct perf_page *page = perf_page_share(&p->n);
+		struct hand *hand = perf_hand_share(&p->n);
 		mine.tried = p->n.first;
-		if (page)
-			take_turns(p, page, &mine);
-		perf_page_close(page);
+		if (hand)
+			take_turns(p, hand, &mine);
+		perf_hand_close(hand);
 	}
 	perf_end(&p->n);
 	bench_gather(&p->b, &mine, sizeof mine, all);
-	for (unsigned i = 0; all && i < p->b.size; i++)
-		if (all[i].tried)
-			print_raw(p, i, &all[i]);
+	for (unsigned i = 0; all && i < p->b.size; i++) {
+		const struct raw_result *r = &all[i];
+		snprintf(ranks, sizeof ranks, "%u-%u", i, i + 1);
+		if (r->tried && !r->valid)
+			bench_note(&p->b,
+				"raw hand-over left out: ranks %s cannot share a page "
+				"through /proc/<pid>/fd",
+				ranks);
+		if (r->valid)
+			BENCH_ROW(&p->b, BENCH_TEXT("ranks", ranks),
+				BENCH_COUNT("pairs", r->put.n),
+				BENCH_COUNT("round_trips", r->each),
+				BENCH_REAL("put_8_ns", r->put.p50, 1),
+				BENCH_REAL("raw_ns", r->raw.p50, 1),
+				BENCH_REAL("ratio_median", r->ratio.p50, 2),
+				BENCH_REAL("ratio_p10", r->ratio.p10, 2),
+				BENCH_REAL("ratio_p90", r->ratio.p90, 2));
+	}
 	free(all);
-}
-
-static void run_raw(struct program *p)
-{
-	if (p->b.rank == 0)
-		bench_section(&p->b, "raw");
-	if (p->no_raw)
-		return;
-	if (p->b.size <= p->b.ncpus || p->n.w.yields)
-		compare_raw(p);
-	else if (p->b.rank == 0)
-		bench_note(&p->b, "raw hand-over left out: it needs a CPU for each rank");
 }
 
 /* ---- options ---- */
@@ -361,11 +308,54 @@ static const char legend[] =
 	"REPLY_END "
 	"taken.\n";
 
+static struct bench_words tests = {perf_test_name, PERF_TESTS, program.test};
+static const struct bench_option options[] = {
+	{"test", "LIST", "default all; --sweep: one of them, default put",
+		bench_set_words, &tests},
+	{"sizes", "LIST", "message sizes in bytes; default 0 to 4M", bench_set_list,
+		&program.sizes},
+	{"iters", "N",
+		"rounds for each size; default 20000 to 1K, 5000 to 64K, 1000 to 1M, 200 "
+		"above",
+		bench_set_number, &program.iters},
+	{"window", "N", "stream, rate, nto1: messages before an answer; default 64",
+		bench_set_number, &program.window},
+	{"each", NULL, "time each round, not batches of them: true tails", bench_set_flag,
+		&program.each},
+	{"sweep", NULL,
+		"sizes as NetPIPE has them: powers of two, the middles between them, "
+		"each also some bytes less and more; no raw hand-over",
+		bench_set_flag, &program.sweep},
+	{"upper", "N", "--sweep: largest size; default 4M", bench_set_number,
+		&program.upper},
+	{"perturbation", "N", "--sweep: bytes less and more of each size; default 3",
+		bench_set_number, &program.perturbation},
+	{"time", "MS", "--sweep: for each size, about; default 100", bench_set_number,
+		&program.budget_ms},
+	{"no-send-end", NULL, "stream, rate, nto1: descriptors without SEND_END events",
+		bench_set_flag, &program.n.silent},
+	{"starts", NULL, "put, bidir: descriptors with START events, too", bench_set_flag,
+		&program.b.starts},
+	{"heap", NULL, "buffers from PtlXAlloc: in the shared heap", bench_set_flag,
+		&program.n.heap},
+	{"no-raw", NULL, "leave out the comparison with a raw cache line hand-over",
+		bench_set_flag, &program.no_raw},
+	{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", bench_set_flag,
+		&program.n.w.poll},
+	{"yield", NULL,
+		"wait with PtlEQGet, and sched_yield where nothing is there; raw "
+		"likewise",
+		bench_set_flag, &program.n.w.yields},
+	{"busy", "N", "number of processes beside the job that never sleep",
+		bench_set_number, &program.busy},
+	{0}};
+
 /* With START events, the other tests count events, or find the number of lost ones, as if
  * all were of one kind.  A sweep has one test. */
-static void check_tests(struct program *p)
+static void parse(struct program *p, int argc, char **argv)
 {
 	unsigned n = 0;
+	bench_options(&p->b, options, argc, argv);
 	for (unsigned i = 0; i < PERF_TESTS; i++) {
 		n += p->test[i];
 		if (p->b.starts && p->test[i] && i != PERF_PUT && i != PERF_BIDIR)
@@ -374,99 +364,32 @@ static void check_tests(struct program *p)
 				"leave %s out",
 				perf_test_name[i], perf_test_name[i]);
 	}
-	p->test[PERF_PUT] |= n == 0;
 	if (p->sweep && (n > 1 || p->test[PERF_RATE] || p->test[PERF_NTO1]))
 		bench_die(2,
 			"--sweep: --test has rate, nto1 or several; expected put, get, "
 			"ack, bidir or stream; name one of them");
-}
-
-static struct bench_words tests = {perf_test_name, PERF_TESTS, program.test};
-static bool raw;
-static const struct bench_option options[] = {
-	{"test", "LIST",
-		"of put, get, ack, bidir, stream, rate, nto1; default all "
-		"(--sweep: one of them, default put)",
-		"put, get, ack, bidir, stream, rate, nto1, or several, as in "
-		"put,get",
-		bench_set_words, &tests},
-	{"sizes", "LIST", "of message sizes in bytes, with K or M; default 0 to 4M",
-		"bytes, 0 to 1024M, as in 8,64K,1M", bench_set_list, &program.sizes},
-	{"iters", "N",
-		"rounds for each size; default 20000 to 1K, 5000 to 64K, 1000 to "
-		"1M, 200 above",
-		"rounds, 1 to 1000000000", bench_set_number, &program.iters},
-	{"window", "N", "stream, rate, nto1: messages before an answer; default 64",
-		"messages, 1 to 4096", bench_set_number, &program.window},
-	{"each", NULL, "time each round, not batches of them: true tails", NULL,
-		bench_set_flag, &program.each},
-	{"sweep", NULL,
-		"sizes as NetPIPE has them: powers of two, the middles between "
-		"them, each also some bytes less and more; no raw hand-over",
-		NULL, bench_set_flag, &program.sweep},
-	{"upper", "N", "--sweep: largest size; default 4M", "bytes, 1 to 1024M",
-		bench_set_number, &program.upper},
-	{"perturbation", "N", "--sweep: bytes less and more of each size; default 3",
-		"bytes, 0 to 64", bench_set_number, &program.perturbation},
-	{"time", "MS", "--sweep: for each size, about; default 100",
-		"milliseconds, 1 to 100000", bench_set_number, &program.budget_ms},
-	{"no-send-end", NULL, "stream, rate, nto1: descriptors without SEND_END events",
-		NULL, bench_set_flag, &program.n.silent},
-	{"starts", NULL, "put, bidir: descriptors with START events, too", NULL,
-		bench_set_flag, &program.b.starts},
-	{"heap", NULL, "buffers from PtlXAlloc: in the shared heap", NULL, bench_set_flag,
-		&program.n.heap},
-	{"raw", NULL, "compare with a raw cache line hand-over: the default", NULL,
-		bench_set_flag, &raw},
-	{"no-raw", NULL, "leave that out", NULL, bench_set_flag, &program.no_raw},
-	{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", NULL, bench_set_flag,
-		&program.n.w.poll},
-	{"yield", NULL,
-		"wait with PtlEQGet, and sched_yield where nothing is there; raw "
-		"likewise",
-		NULL, bench_set_flag, &program.n.w.yields},
-	{"busy", "N", "number of processes beside the job that never sleep",
-		"processes, 0 to 1024", bench_set_number, &program.busy},
-	{NULL, NULL, NULL, NULL, NULL, NULL}};
-
-static void parse(struct program *p, int argc, char **argv)
-{
-	bench_options(&p->b, options, argc, argv);
-	if (p->sweep)
-		check_tests(p);
-	else
-		bench_all_words(&tests);
-	if (p->b.starts)
-		check_tests(p);
+	p->test[PERF_PUT] |= n == 0 && (p->sweep || p->b.starts);
+	bench_all_words(&tests);
 	bench_default_list(
 		&p->sizes, default_sizes, sizeof default_sizes / sizeof default_sizes[0]);
-}
-
-/* ---- */
-
-static _Noreturn void burn(pid_t parent)
-{
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (volatile unsigned turn = 0; getppid() == parent; turn = turn)
-		for (unsigned i = 0; i < 1u << 20; i++)
-			turn = turn + 1;
-	_exit(0);
 }
 
 /* Start, at rank 0 before it is pinned, processes that compete for the job's CPUs until
  * rank 0 ends. */
 static void keep_busy(const struct program *p)
 {
-	pid_t self = getpid();
-	for (uint64_t i = 0; p->b.rank == 0 && i < p->busy.value; i++)
-		switch (fork()) {
-		case 0:
-			burn(self);
-		case -1:
-			bench_die(1, "fork: %s; use a smaller --busy", strerror(errno));
-		default:
-			break;
-		}
+	pid_t self = getpid(), child = 1;
+	for (uint64_t i = 0; p->b.rank == 0 && child > 0 && i < p->busy.value; i++)
+		child = fork();
+	if (child < 0)
+		bench_die(1, "fork: %s; use a smaller --busy", strerror(errno));
+	if (child)
+		return;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (volatile unsigned turn = 0; getppid() == self; turn = turn)
+		for (unsigned i = 0; i < 1u << 20; i++)
+			turn = turn + 1;
+	_exit(0);
 }
 
 int main(int argc, char **argv)
@@ -483,12 +406,21 @@ int main(int argc, char **argv)
 	perf_open(&p->n);
 	keep_busy(p);
 	bench_begin(&p->b);
-	if (p->sweep) {
+	if (p->sweep)
 		run_sweep(p);
-	} else {
-		run_tests(p);
+	for (unsigned t = 0; t < PERF_TESTS && !p->sweep; t++)
+		for (unsigned i = 0; p->test[t] && i < p->sizes.n; i++)
+			if (t != PERF_RATE)
+				run(p, (enum perf_test)t, p->sizes.at[i]);
+			else if (i == 0)
+				run(p, PERF_RATE, PERF_RATE_BYTES);
+	if (p->b.rank == 0 && !p->sweep)
+		bench_section(&p->b, "raw");
+	if (p->sweep || p->no_raw)
+		bench_finish(&p->b);
+	if (p->b.size <= p->b.ncpus || p->n.w.yields)
 		run_raw(p);
-	}
-	free(p->all);
+	else if (p->b.rank == 0)
+		bench_note(&p->b, "raw hand-over left out: it needs a CPU for each rank");
 	bench_finish(&p->b);
 }

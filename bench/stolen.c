@@ -6,13 +6,9 @@
  *
  * Rank 0 computes, and makes no call to the library until all messages have come: it sees
  * them in its memory.  Meanwhile the other ranks (with one rank, a thread of rank 0) put
- * messages to it, each when the one before was acknowledged and a pause is over.
- *
- *	nic	CPU time of rank 0's NIC thread, for each message
- *	kernel	the same of the thread that stands for the kernel in generic mode
- *	work	CPU time of a piece of the work, against that without messages: the price
- *		of lost lines of the cache
- *	wall	the same by the clock on the wall, which other threads' turns lengthen
+ * messages to it, each when the one before was acknowledged and a pause is over.  The
+ * price of lost lines of the cache is in the CPU time of the work; other threads' turns
+ * are in its time by the clock.
  */
 #include "bench.h"
 #include "portals3x.h"
@@ -57,31 +53,28 @@ struct sender {
 	double *sample;
 };
 
-/* Read the first line of a file of a thread of this process.  Return false if there is
- * none. */
-static bool read_line(const char *thread, const char *file, char *line, int size)
-{
-	char path[300];
-	snprintf(path, sizeof path, "/proc/self/task/%s/%s", thread, file);
-	FILE *f = fopen(path, "r");
-	bool there = f && fgets(line, size, f);
-	if (f)
-		(void)fclose(f);
-	return there;
-}
-
 /* Return the CPU time of this process's threads whose names begin so.  (The clock of
  * another thread can be read by its pthread_t only, which the library keeps.) */
 static double cpu_of(const char *name)
 {
-	char line[100];
+	static const char *const file[] = {"comm", "schedstat"};
+	char path[300], line[2][100];
 	double sum = 0;
 	DIR *dir = opendir("/proc/self/task");
-	for (struct dirent *d; dir && (d = readdir(dir));)
-		if (read_line(d->d_name, "comm", line, sizeof line) &&
-			strncmp(line, name, strlen(name)) == 0 &&
-			read_line(d->d_name, "schedstat", line, sizeof line))
-			sum += strtod(line, NULL);
+	for (struct dirent *d; dir && (d = readdir(dir));) {
+		for (int i = 0; i < 2; i++) {
+			line[i][0] = '\0';
+			snprintf(path, sizeof path, "/proc/self/task/%s/%s", d->d_name,
+				file[i]);
+			FILE *f = fopen(path, "r");
+			if (f && !fgets(line[i], sizeof line[i], f))
+				line[i][0] = '\0';
+			if (f)
+				(void)fclose(f);
+		}
+		if (strncmp(line[0], name, strlen(name)) == 0)
+			sum += strtod(line[1], NULL);
+	}
 	if (dir)
 		(void)closedir(dir);
 	return sum;
@@ -97,15 +90,6 @@ static void compute(struct program *p)
 		p->work[x >> 48] += x;
 	}
 	p->work[0] = x;
-}
-
-static void calibrate(struct program *p)
-{
-	p->loops = 1000000;
-	double t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	compute(p);
-	t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
-	p->loops = (uint64_t)((double)p->loops * PIECE_NS / t) + 1;
 }
 
 static uint64_t count_of(const struct program *p, unsigned sender)
@@ -127,7 +111,7 @@ static struct work measure(struct program *p, uint64_t pieces)
 {
 	struct work k = {0};
 	ptlx_stats_t before = {.struct_size = sizeof before}, after = before;
-	bench_check(PtlXStats(p->b.ni, &before), "PtlXStats");
+	BENCH_DO(PtlXStats, p->b.ni, &before);
 	double nic = cpu_of(NIC_THREAD), kernel = cpu_of(KERNEL_THREAD);
 	double own = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = bench_now_ns();
 	do {
@@ -138,7 +122,7 @@ static struct work measure(struct program *p, uint64_t pieces)
 	k.wall_ns = (bench_now_ns() - wall) / (double)k.pieces;
 	k.nic_ns = cpu_of(NIC_THREAD) - nic;
 	k.kernel_ns = cpu_of(KERNEL_THREAD) - kernel;
-	bench_check(PtlXStats(p->b.ni, &after), "PtlXStats");
+	BENCH_DO(PtlXStats, p->b.ni, &after);
 	k.interrupts = after.interrupts - before.interrupts; /* 0 in accelerated mode */
 	k.cpu_ns = own / (double)k.pieces;
 	return k;
@@ -165,17 +149,17 @@ static void send_all(struct sender *s)
 		s->sample[i] = bench_now_ns() - t;
 		bench_await(&s->w, PTL_EVENT_SEND_END, i + 1);
 	}
-	bench_check(PtlMDUnlink(md), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, md);
 }
 
 static struct sender sender_of(struct program *p, unsigned number)
 {
-	struct sender s = {.p = p,
+	uint64_t count = count_of(p, number);
+	return (struct sender){.p = p,
 		.w = {.eq = bench_queue(&p->b, 64), .may_lose = BENCH_LOSE_NONE},
 		.number = number,
-		.count = count_of(p, number)};
-	s.sample = bench_allocate(s.count * sizeof *s.sample);
-	return s;
+		.count = count,
+		.sample = bench_allocate(count * sizeof(double))};
 }
 
 static void *send_to_oneself(void *arg)
@@ -186,23 +170,6 @@ static void *send_to_oneself(void *arg)
 
 /* ---- results ---- */
 
-static void print(struct program *p, const struct work *alone, const struct work *with,
-	const struct bench_stat *message)
-{
-	BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size),
-		BENCH_COUNT("messages", p->messages.value),
-		BENCH_REAL("nic_ns", with->nic_ns / (double)p->messages.value, 0),
-		BENCH_REAL("kernel_ns", with->kernel_ns / (double)p->messages.value, 0),
-		BENCH_REAL("interrupts",
-			(double)with->interrupts / (double)p->messages.value, 2),
-		BENCH_REAL("work", with->cpu_ns / alone->cpu_ns, 3),
-		BENCH_REAL("wall", with->wall_ns / alone->wall_ns, 3),
-		BENCH_REAL("p50_us", message->p50 / 1e3, 1),
-		BENCH_REAL("p90_us", message->p90 / 1e3, 1),
-		BENCH_REAL("p99_us", message->p99 / 1e3, 1),
-		BENCH_REAL("max_us", message->max / 1e3, 1));
-}
-
 static void run_target(struct program *p)
 {
 	enum { QUICK = 20, USUAL = 4000 };
@@ -211,7 +178,11 @@ static void run_target(struct program *p)
 	pthread_t thread;
 	if (is_alone)
 		own = sender_of(p, 0);
-	calibrate(p);
+	p->loops = 1000000;
+	double t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	compute(p);
+	t = bench_clock_ns(CLOCK_THREAD_CPUTIME_ID) - t;
+	p->loops = (uint64_t)((double)p->loops * PIECE_NS / t) + 1;
 	bench_barrier();
 	struct work alone = measure(p, p->b.quick ? QUICK : USUAL);
 	bench_barrier();
@@ -226,21 +197,18 @@ static void run_target(struct program *p)
 	while (p->w.seen[PTL_EVENT_PUT_END] < p->messages.value && bench_try(&p->w))
 		;
 	bench_expect(&p->b, &p->w, "put", PTL_EVENT_PUT_END, p->messages.value);
-	print(p, &alone, &with, &all[!is_alone]);
+	double messages = (double)p->messages.value;
+	BENCH_ROW(&p->b, BENCH_COUNT("nodes", p->b.size),
+		BENCH_COUNT("messages", p->messages.value),
+		BENCH_REAL("nic_ns", with.nic_ns / messages, 0),
+		BENCH_REAL("kernel_ns", with.kernel_ns / messages, 0),
+		BENCH_REAL("interrupts", (double)with.interrupts / messages, 2),
+		BENCH_REAL("work", with.cpu_ns / alone.cpu_ns, 3),
+		BENCH_REAL("wall", with.wall_ns / alone.wall_ns, 3),
+		BENCH_PERCENTILES(all[!is_alone], "us", 1e3, 1),
+		BENCH_REAL("max_us", all[!is_alone].max / 1e3, 1));
 	free(all);
 }
-
-static void run_sender(struct program *p)
-{
-	struct sender s = sender_of(p, p->b.rank - 1);
-	bench_barrier();
-	bench_barrier();
-	send_all(&s);
-	struct bench_stat mine = bench_stat_of(s.sample, s.count);
-	bench_gather(&p->b, &mine, sizeof mine, NULL);
-}
-
-/* ---- */
 
 static const char about[] =
 	"usage: yod -sz N stolen [options]\n"
@@ -253,28 +221,6 @@ static const char legend[] =
 	"the\n"
 	"same by the clock.  p50 ...: from PtlPut to the ACK, at rank 1.\n";
 
-static void parse(struct program *p, int argc, char **argv)
-{
-	const struct bench_option rows[] = {
-		{"messages", "N", "from all senders; default 4000",
-			"messages, 1 to 1000000", bench_set_number, &p->messages},
-		{"bytes", "N", "of a message; default 8", "bytes, 8 to 64",
-			bench_set_number, &p->bytes},
-		{"pause", "US",
-			"between messages, all senders taken together; default 200",
-			"microseconds, 0 to 1000000", bench_set_number, &p->pause_us},
-		{NULL, NULL, NULL, NULL, NULL, NULL}};
-	bench_options(&p->b, rows, argc, argv);
-	p->senders = p->b.size > 1 ? p->b.size - 1 : 1;
-	if (p->b.quick)
-		p->messages.value = p->senders * 3;
-	if (p->messages.value < p->senders)
-		bench_die(2,
-			"--messages is %llu; expected one or more for each of %u "
-			"senders; raise it",
-			(unsigned long long)p->messages.value, p->senders);
-}
-
 int main(int argc, char **argv)
 {
 	static struct program p = {
@@ -283,7 +229,22 @@ int main(int argc, char **argv)
 		.bytes = {WORD, WORD, SLOT},
 		.pause_us = {200, 0, 1000000},
 		.w = {.may_lose = BENCH_LOSE_NONE}};
-	parse(&p, argc, argv);
+	const struct bench_option rows[] = {
+		{"messages", "N", "from all senders; default 4000", bench_set_number,
+			&p.messages},
+		{"bytes", "N", "of a message; default 8", bench_set_number, &p.bytes},
+		{"pause", "US", "between messages of all senders together; default 200",
+			bench_set_number, &p.pause_us},
+		{0}};
+	bench_options(&p.b, rows, argc, argv);
+	p.senders = p.b.size > 1 ? p.b.size - 1 : 1;
+	if (p.b.quick)
+		p.messages.value = p.senders * 3;
+	if (p.messages.value < p.senders)
+		bench_die(2,
+			"--messages is %" PRIu64 "; expected one or more for each of %u "
+			"senders; raise it",
+			p.messages.value, p.senders);
 	if (p.b.rank == 0) {
 		void *memory = bench_allocate(p.senders * SLOT);
 		p.work = bench_allocate(WORKED * sizeof *p.work);
@@ -293,9 +254,15 @@ int main(int argc, char **argv)
 			p.senders * SLOT, p.w.eq);
 	}
 	bench_begin(&p.b);
-	if (p.b.rank == 0)
+	if (p.b.rank) {
+		struct sender s = sender_of(&p, p.b.rank - 1);
+		bench_barrier();
+		bench_barrier();
+		send_all(&s);
+		struct bench_stat mine = bench_stat_of(s.sample, s.count);
+		bench_gather(&p.b, &mine, sizeof mine, NULL);
+	} else {
 		run_target(&p);
-	else
-		run_sender(&p);
+	}
 	bench_finish(&p.b);
 }

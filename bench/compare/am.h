@@ -32,6 +32,9 @@ static void am_on_done(const char *bytes)
 	peer_check(bytes, am.bytes, am.done++);
 }
 
+static void (*const am_functions[AM_FUNCTIONS])(const char *) = {
+	[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
+
 static void am_open(uint64_t bytes)
 {
 	am.bytes = bytes;

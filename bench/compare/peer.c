@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The common functions of the programs of bench/compare. */
 #include "peer.h"
-#include "../cpus.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -174,35 +173,11 @@ static void count_up(_Atomic unsigned *count, unsigned nodes)
 		sched_yield();
 }
 
-static void open_node(const struct peer_test *t, unsigned nodes, uint64_t x)
-{
-	peer_pin(peer_rank);
-	if (t->open)
-		t->open(x);
-	count_up(&job->ready, nodes);
-}
-
-/* A node that is done waits to be killed: its checks count, too. */
-static _Noreturn void be_child(const struct peer_test *t, unsigned nodes, uint64_t x,
-	uint64_t rounds, pid_t parent)
-{
-	expect_children(false);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	open_node(t, nodes, x);
-	t->rounds(x, 0, rounds);
-	if (t->close)
-		t->close(x);
-	atomic_fetch_add_explicit(&job->done, 1, memory_order_acq_rel);
-	for (;;)
-		pause();
-}
-
 double peer_job(
 	const struct peer_test *t, unsigned nodes, uint64_t x, const struct peer_plan *p)
 {
 	pid_t parent = getpid();
+	double ns = 0;
 	job = job ? job : peer_share(sizeof *job);
 	memset(job, 0, sizeof *job);
 	fflush(stdout);
@@ -213,14 +188,28 @@ double peer_job(
 		if (peer_child[i] < 0)
 			peer_die("fork: %s", strerror(errno));
 		if (!peer_child[i])
-			be_child(t, nodes, x, peer_plan_rounds(p), parent);
+			break;
+		peer_rank = 0;
 	}
-	peer_rank = 0;
-	open_node(t, nodes, x);
-	double ns = peer_timed(p, t->rounds, x);
+	if (peer_rank) {
+		expect_children(false);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+	}
+	peer_pin(peer_rank);
+	if (t->open)
+		t->open(x);
+	count_up(&job->ready, nodes);
+	if (peer_rank)
+		t->rounds(x, 0, peer_plan_rounds(p));
+	else
+		ns = peer_timed(p, t->rounds, x);
 	if (t->close)
 		t->close(x);
 	count_up(&job->done, nodes);
+	while (peer_rank) /* until it is killed: its checks count, too */
+		pause();
 	expect_children(false);
 	for (unsigned i = 1; i < nodes; i++) {
 		kill(peer_child[i], SIGKILL);
@@ -259,24 +248,10 @@ static void *be_thread(void *arg)
 	return NULL;
 }
 
-/* Return the time from the first thread's start to the last one's end. */
-static double run_threads(unsigned count)
-{
-	double begin = 0, end = 0;
-	for (unsigned i = 0; i < count; i++)
-		if (pthread_create(&thread[i].id, NULL, be_thread, &thread[i]) != 0)
-			peer_die("no thread %u; expected that %u can be made", i, count);
-	for (unsigned i = 0; i < count; i++) {
-		pthread_join(thread[i].id, NULL);
-		begin = i && begin < thread[i].begin ? begin : thread[i].begin;
-		end = end > thread[i].end ? end : thread[i].end;
-	}
-	return end - begin;
-}
-
 double peer_threads_run(
 	const struct peer_threads *t, uint64_t count, const struct peer_plan *p)
 {
+	double begin = 0, end = 0; /* the first thread's start, and the last one's end */
 	threads_plan = *p;
 	peer_last_round = peer_plan_rounds(p) - 1;
 	pthread_barrier_init(&threads_start, NULL, (unsigned)count);
@@ -285,53 +260,45 @@ double peer_threads_run(
 		t->open(i);
 	}
 	t->meet();
-	double ns = run_threads((unsigned)count);
+	for (unsigned i = 0; i < count; i++)
+		if (pthread_create(&thread[i].id, NULL, be_thread, &thread[i]) != 0)
+			peer_die("no thread %u; expected that %" PRIu64 " can be made", i,
+				count);
+	for (unsigned i = 0; i < count; i++) {
+		pthread_join(thread[i].id, NULL);
+		begin = i && begin < thread[i].begin ? begin : thread[i].begin;
+		end = end > thread[i].end ? end : thread[i].end;
+	}
 	t->meet();
 	for (unsigned i = 0; i < count; i++)
 		t->close(i);
 	pthread_barrier_destroy(&threads_start);
-	return ns / (double)(p->batches * p->each);
+	return (end - begin) / (double)(p->batches * p->each);
 }
 
 /* ---- tests and arguments ---- */
 
-static double value_of(const struct peer_test *t, uint64_t x, double ns)
-{
-	if (!strcmp(t->name, "stream"))
-		return (double)x * 1e3 * t->parts / ns;
-	bool is_rate = !strcmp(t->name, "rate") || !strcmp(t->name, "faa");
-	return is_rate ? t->parts * 1e3 / ns : ns / t->parts;
-}
-
 static double measure(
 	const struct peer *peer, const struct peer_test *t, uint64_t x, bool quick)
 {
-	struct peer_plan p = peer_plan_of(quick, t->parts == PEER_WINDOW, x);
+	struct peer_plan p = peer->plan ? peer->plan(t, x, quick)
+					: peer_plan_of(quick, t->parts == PEER_WINDOW, x);
 	bool step = !strcmp(t->name, "step");
-	if (peer->plan)
-		p = peer->plan(t, x, quick);
 	double ns;
 	if (t->run)
 		return t->run(x, quick);
 	peer_last_round = peer_plan_rounds(&p) - 1;
-	if (peer->forks)
-		return value_of(t, x, peer_job(t, 2, x, &p));
-	if (t->open)
+	if (t->open && !peer->forks)
 		t->open(step ? 0 : x);
-	ns = step ? step_of(&p, t->rounds, x) : peer_timed(&p, t->rounds, x);
-	if (t->close)
+	ns = peer->forks ? peer_job(t, 2, x, &p)
+	     : step      ? step_of(&p, t->rounds, x)
+			 : peer_timed(&p, t->rounds, x);
+	if (t->close && !peer->forks)
 		t->close(x);
-	return value_of(t, x, ns);
-}
-
-static bool fits(const struct peer *peer, const struct peer_test *t, uint64_t x)
-{
-	if (x >= t->least && x <= t->most)
-		return true;
-	if (!peer->partial)
-		peer_die("%s=%llu: expected %llu to %llu", t->name, (unsigned long long)x,
-			(unsigned long long)t->least, (unsigned long long)t->most);
-	return false;
+	if (!strcmp(t->name, "stream"))
+		return (double)x * 1e3 * t->parts / ns;
+	bool is_rate = !strcmp(t->name, "rate") || !strcmp(t->name, "faa");
+	return is_rate ? t->parts * 1e3 / ns : ns / t->parts;
 }
 
 static void run_test(const struct peer *peer, const char *name, uint64_t x, bool quick)
@@ -341,18 +308,21 @@ static void run_test(const struct peer *peer, const char *name, uint64_t x, bool
 		if (strcmp(name, t->name) != 0)
 			continue;
 		known = true;
-		if (!fits(peer, t, x))
-			continue;
+		if (x < t->least || x > t->most) {
+			if (peer->partial)
+				continue;
+			peer_die("%s=%" PRIu64 ": expected %" PRIu64 " to %" PRIu64, name,
+				x, t->least, t->most);
+		}
 		if (peer->before)
 			peer->before(x);
 		double value = measure(peer, t, x, quick);
 		if (peer_rank == 0 && peer->print)
 			peer->print(t, x, value);
-		else if (peer_rank == 0) {
-			printf("%s\t%s\t%llu\t%.6g\n", t->who ? t->who : own_name, name,
-				(unsigned long long)x, value);
-			fflush(stdout);
-		}
+		else if (peer_rank == 0)
+			printf("%s\t%s\t%" PRIu64 "\t%.6g\n", t->who ? t->who : own_name,
+				name, x, value);
+		fflush(stdout);
 		if (peer->after)
 			peer->after();
 	}
@@ -410,7 +380,7 @@ void peer_check(const char *at, uint64_t bytes, uint64_t round)
 	if (bytes >= PEER_WORD &&
 		(memcmp(at, &round, sizeof round) ||
 			memcmp(at + bytes - sizeof round, &round, sizeof round)))
-		peer_die(
-			"message %llu of %llu bytes: wrong bytes; expected what was sent",
-			(unsigned long long)round, (unsigned long long)bytes);
+		peer_die("message %" PRIu64 " of %" PRIu64
+			 " bytes: wrong bytes; expected what was sent",
+			round, bytes);
 }

@@ -32,6 +32,7 @@
 
 #include "../measure.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -56,12 +57,11 @@ typedef void peer_rounds(uint64_t x, uint64_t done, uint64_t count);
 
 /* A pattern that a peer has.  Its functions are called by all ranks. */
 struct peer_test {
-	const char *name;
-	peer_rounds *rounds;
+	const char *name, *who; /* who: NULL: the name that is an argument */
+	uint64_t least, most;   /* x */
 	unsigned parts; /* of a round, in the value; PEER_WINDOW if rounds are windows */
-	uint64_t least, most;                           /* x */
+	peer_rounds *rounds;
 	void (*open)(uint64_t x), (*close)(uint64_t x); /* or NULL */
-	const char *who;                       /* NULL: the name that is an argument */
 	double (*run)(uint64_t x, bool quick); /* in place of rounds: return the value */
 };
 
@@ -153,6 +153,24 @@ struct peer_calls {
 
 #define PEER_PATTERN static inline __attribute__((always_inline))
 
+/* Define the counted rounds of a pattern, whose one round is a function of x and its
+ * number. */
+#define PEER_ROUNDS(name, one)                                                           \
+	static void name(uint64_t x, uint64_t done, uint64_t count)                      \
+	{                                                                                \
+		for (uint64_t round = done; round < done + count; round++)               \
+			one(x, round);                                                   \
+	}
+
+/* Define those of a pattern that is made of calls: fields of struct peer_calls. */
+#define PEER_ROUNDS_OF(name, pattern, ...)                                               \
+	static void name##_one(uint64_t x, uint64_t round)                               \
+	{                                                                                \
+		static const struct peer_calls calls = {__VA_ARGS__};                    \
+		pattern(&calls, x, round);                                               \
+	}                                                                                \
+	PEER_ROUNDS(name, name##_one)
+
 PEER_PATTERN void peer_ping_pong(
 	const struct peer_calls *c, uint64_t bytes, uint64_t round)
 {
@@ -186,14 +204,5 @@ PEER_PATTERN void peer_posted(const struct peer_calls *c, uint64_t bytes, uint64
 	c->take(bytes, round);
 	peer_step(PEER_STEPS);
 }
-
-/* Define the counted rounds of a pattern, whose one round is a function of x and its
- * number. */
-#define PEER_ROUNDS(name, one)                                                           \
-	static void name(uint64_t x, uint64_t done, uint64_t count)                      \
-	{                                                                                \
-		for (uint64_t round = done; round < done + count; round++)               \
-			one(x, round);                                                   \
-	}
 
 #endif

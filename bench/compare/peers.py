@@ -57,8 +57,8 @@ PICKS = {
     "portalperf": [("latency", "bytes", "p50_ns", "test", "put"), ("stream", "bytes", "MB_per_s", "test", "stream"),
                    ("rate", "bytes", "Mmsg_per_s", "test", "rate"), ("ack", "bytes", "p50_ns", "test", "ack"),
                    ("get", "bytes", "p50_ns", "test", "get")],
-    "cmdperf": [("eqget", 1, "p50_ns", "calls", "EQGet, empty"),
-                ("eqpoll", 3, "p50_ns", "calls", "EQPoll of 3, empty")],
+    "cmdperf": [("eqget", 1, "p50_ns", "calls", "PtlEQGet, empty"),
+                ("eqpoll", 3, "p50_ns", "calls", "PtlEQPoll of three empty queues, timeout 0")],
     "matchperf": [("match", "depth", "p50_ns", None, None)],
     "oversub": [("alltoall", "nodes", "Mmsg_per_s", None, None)]}
 PERF = {"latency": "put", "stream": "stream", "rate": "rate", "ack": "ack", "get": "get"}
@@ -70,7 +70,6 @@ def joined(values):
 
 def picked(who, program, rows):
     """Return rows of who, test, x, value; texts of a row may have blanks behind them."""
-    rows = [{key.rstrip(): value for key, value in row.items()} for row in rows]
     return [(who, test, row.get(x, x), row[value]) for row in rows for test, x, value, key, text in PICKS[program]
             if not key or row[key].rstrip() == text]
 
@@ -82,18 +81,15 @@ class Portals:
     lacks = ""
 
     def __init__(self, old=None):
-        self.name = "old" if old else "ours"
-        self.old, self.library = old, self.library_of(old) if old else None
-
-    @staticmethod
-    def library_of(old):
-        """Return the folder of the library: beside the programs, or one folder up."""
+        self.name, self.old = "old" if old else "ours", old
+        if not old:
+            return
         if not os.access(old / "yod", os.X_OK):
             run.die(run.NOT_THERE, "--old: no yod there; expected the bin folder of a build")
-        for folder in (old, old / "../lib", old / ".."):
-            if (folder / "libportals.so.0").exists():
-                return folder.resolve()
-        run.die(run.NOT_THERE, f"--old: no libportals.so.0 in or beside {old}; expected a build's bin folder")
+        there = [folder for folder in (old, old / "../lib", old / "..") if (folder / "libportals.so.0").exists()]
+        if not there:
+            run.die(run.NOT_THERE, f"--old: no libportals.so.0 in or beside {old}; expected a build's bin folder")
+        self.library = there[0].resolve()  # beside the programs, or one folder up
 
     def missing(self):
         return ""
@@ -122,17 +118,6 @@ class Portals:
         return self.bench(turn, name, 2, "portalperf", "--no-raw", "--test", joined(PERF[t] for t in tests),
                           "--sizes", joined(sizes), *words)
 
-    def in_heap(self, turn):
-        yield from self.perf(turn, self.name + "_heap", turn.want("stream"), turn.x["stream"], "--heap")
-        yield from self.perf(turn, self.name + "_heap", turn.want("latency"),
-                             [size for size in turn.x["latency"] if size >= BY_SHARED_HEAP], "--heap")
-
-    def match(self, turn):
-        for depths in turn.want("match").values():
-            for hit, name in (("end", self.name), ("random", self.name + "_random")):
-                yield from self.bench(turn, name, 2, "matchperf", "--depth", joined(depths), "--list", "exact",
-                                      "--hit", hit)
-
     def rows(self, turn):
         yield from self.perf(turn, self.name, turn.want("latency", "stream", "rate"), turn.x["latency"])
         yield from self.perf(turn, self.name, turn.want("ack", "get"), [8])
@@ -142,8 +127,13 @@ class Portals:
         yield from peer_lines([(self.old or turn.bin) / "yod", "-sz", 2, turn.bin / "peer_portals", self.name,
                                turn.scale()], turn.want("am", "queues", "threads"), env=self.environment(),
                               cpus=turn.here(), limit=LIMIT)
-        yield from self.in_heap(turn)
-        yield from self.match(turn)
+        yield from self.perf(turn, self.name + "_heap", turn.want("stream"), turn.x["stream"], "--heap")
+        yield from self.perf(turn, self.name + "_heap", turn.want("latency"),
+                             [size for size in turn.x["latency"] if size >= BY_SHARED_HEAP], "--heap")
+        for depths in turn.want("match").values():
+            for hit, name in (("end", self.name), ("random", self.name + "_random")):
+                yield from self.bench(turn, name, 2, "matchperf", "--depth", joined(depths), "--list", "exact",
+                                      "--hit", hit)
         for nodes in turn.want("alltoall").get("alltoall", []):
             yield from self.bench(turn, self.name, nodes, "oversub")
 
@@ -182,10 +172,7 @@ class Ucx:
 
     def __init__(self, name, transport):
         self.name, self.env = name, {"UCX_TLS": transport}
-        source = "#include <ucp/api/ucp.h>\nint main(void) { return 0; }\n"
-        self.api = have("cc") and subprocess.run(
-            ["cc", "-x", "c", "-", "-o", "/dev/null", "-lucp", "-lucs"], input=source, text=True,
-            stderr=subprocess.DEVNULL, check=False).returncode == 0
+        self.api = run.compiles("cc", "ucp/api/ucp.h", "return 0;", "-lucp", "-lucs")
         self.tests = [*self.PERF, *(self.API if self.api else [])]
         self.lacks = "" if self.api else (f"{joined(self.API)} of ucx and ucx-sysv: no headers of UCX, or no "
                                           "compiler; Debian: apt-get install libucx-dev gcc")
@@ -197,11 +184,7 @@ class Ucx:
     def build(self, turn):
         self.program = turn.work / "peer_ucx"
         if self.api and not self.program.exists():
-            try:
-                output(["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O3", run.BENCH / "compare/peer.c",
-                        *sorted((run.BENCH / "compare/ucx").glob("*.c")), "-o", self.program, "-lucp", "-lucs"])
-            except Failed as why:
-                run.die(1, why)
+            run.build(self.program, "cc", (run.BENCH / "compare/ucx").glob("*.c"), "-lucp", "-lucs")
 
     def perftest(self, turn, test, size):
         name, column, factor = self.PERF[test]

@@ -80,25 +80,14 @@ def print_rows(rows):
               f"{value.p90:>10.4g}" + (f" {ratio.median:>8.2f} {ratio.p10:>8.2f} {ratio.p90:>8.2f}" if ratio else ""))
 
 
-def row_json(test, x, who, value, ratio):
-    row = {"test": test, "x": x, "who": who, "samples": value.n, "unit": about(test)[0],
-           "median": value.median, "p10": value.p10, "p90": value.p90}
-    if ratio:
-        row |= {"pairs": ratio.n, "ratio_median": ratio.median, "ratio_p10": ratio.p10, "ratio_p90": ratio.p90}
-    return row
-
-
-def by_round(mine, others):
-    """Return the medians of both sides in each round, over the slots that both have."""
-    rounds = {}
-    for turn in mine.keys() & others.keys():
-        rounds.setdefault(turn[0], []).append((mine[turn], others[turn]))
-    return [tuple(map(median, zip(*pairs))) for _, pairs in sorted(rounds.items())]
-
-
 def accept(samples, name, test, x, who):
-    """Print an acceptance line, and return it."""
-    rounds = by_round(samples.get((test, x, "ours"), {}), samples.get((test, x, who), {}))
+    """Print an acceptance line, and return it: of the medians of both sides in each round, over the slots that both
+    have."""
+    mine, others = (samples.get((test, x, side), {}) for side in ("ours", who))
+    slots = {}
+    for turn in mine.keys() & others.keys():
+        slots.setdefault(turn[0], []).append((mine[turn], others[turn]))
+    rounds = [tuple(map(median, zip(*pairs))) for _, pairs in sorted(slots.items())]
     line = {"name": name, "test": test, "x": x, "who": who, "rounds": len(rounds)}
     if not rounds:
         print(f"{name:<35} not measured: {who}, {test} {x}")
@@ -113,11 +102,17 @@ def accept(samples, name, test, x, who):
 
 def tally(samples, note, left_out):
     """Print the table, and return the document of compare.json."""
-    rows = rows_of(samples)
+    rows, results = rows_of(samples), []
     print_rows(rows)
+    for test, x, who, value, ratio in rows:
+        results.append({"test": test, "x": x, "who": who, "samples": value.n, "unit": about(test)[0],
+                        "median": value.median, "p10": value.p10, "p90": value.p90})
+        if ratio:
+            results[-1] |= {"pairs": ratio.n, "ratio_median": ratio.median, "ratio_p10": ratio.p10,
+                            "ratio_p90": ratio.p90}
     print("".join(f"\nleft out: {line}" for line in left_out))
     print(ACCEPTANCE)
-    return {"program": "compare", "setting": note, "results": [row_json(*row) for row in rows],
+    return {"program": "compare", "setting": note, "results": results,
             "left_out": left_out, "acceptance": [accept(samples, *line) for line in ACCEPTED]}
 
 

@@ -42,26 +42,22 @@ def style(curve, number):
     return f"lc rgb '{library_colour(curve.name) or OWN[number % len(OWN)]}' lw 1 pt {number + 1}"
 
 
+def prefixed(number, base):
+    """Return the text of a number with K or M."""
+    return next((f"{number // unit}{name}" for unit, name in ((base * base, "M"), (base, "K")) if number >= unit),
+                f"{number:g}")
+
+
 def powers_of_two(xs):
     """Return labels of powers of two, few enough not to overlap."""
-    every = 4 if max(xs) / min(xs) > 1024 else 2
-    size, words = 1, []
-    while size <= max(xs) * 2:
-        if size >= min(xs) / 2:
-            text = f"{size >> 20}M" if size >= 1 << 20 else f"{size >> 10}K" if size >= 1024 else size
-            words.append(f"'{text}' {size}")
-        size *= every
-    return ", ".join(map(str, words))
+    every = 2 if max(xs) / min(xs) > 1024 else 1
+    sizes = (1 << power for power in range(0, 64, every))
+    return ", ".join(f"'{prefixed(size, 1024)}' {size}" for size in sizes if min(xs) / 2 <= size <= max(xs) * 2)
 
 
 def decades(low, high):
     """Return labels of the powers of ten: 0.1, 1, 10, 100, 1K ..."""
-    words = []
-    for power in range(low, high + 1):
-        text = f"{10 ** (power - 6)}M" if power >= 6 else f"{10 ** (power - 3)}K" if power >= 3 else \
-            f"{10.0 ** power:g}"
-        words.append(f"'{text}' 1e{power}")
-    return ", ".join(words)
+    return ", ".join(f"'{prefixed(10 ** power, 1000)}' 1e{power}" for power in range(low, high + 1))
 
 
 def powers_of_ten(values):

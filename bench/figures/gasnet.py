@@ -17,6 +17,7 @@ FIGURES = {2: (SMALL, 1, 16 << 20, "Figure 2: small transfer latency", "us", Fal
            5: (LARGE, 1, 16 << 20, "Figure 5: local sides", "MB/s (2^20)", True)}
 RATES = 3, 5
 OF_MPI = {"ack": 2, "amput": 2, "bw": 3, "pingpong": 4}  # the tests of peer_mpi, and their figures
+COLUMNS = ["figure", "way", "bytes", "p50_ns", "p99_ns", "ratio"]  # of gasnetperf
 # What gasnetperf runs in a round: mark of its curves, figures, variable.
 OURS = [("", [2, 3, 4], {"GASNET_PORTAL_SEGMENT": "heap"}), ("mmap_", [3], {"GASNET_PORTAL_SEGMENT": "mmap"}),
         *((f"{side}_", [5], {"GASNET_PORTAL_LOCAL": side}) for side in ("firehose", "tmpmd", "bounce", "all"))]
@@ -37,11 +38,10 @@ class Samples:
     def __init__(self):
         self.p50, self.p99, self.own, self.lines = {}, {}, {}, []
 
-    def keep(self, number, mark, lines):
-        """Keep lines of gasnetperf, with the mark before the names of the curves."""
-        for line in lines.splitlines():
-            figure, curve, size, *values = line.split("\t")
-            self.lines.append("\t".join([str(number), figure, mark + curve, size, *values]) + "\n")
+    def keep(self, number, mark, rows):
+        """Keep rows of figure, curve, bytes and values, with the mark before the names of the curves."""
+        for figure, curve, size, *values in rows:
+            self.lines.append("\t".join(map(str, [number, figure, mark + curve, size, *values])) + "\n")
             for table, value in zip((self.p50, self.p99, self.own), values):
                 collect(table, (int(figure), mark + curve, int(size)), number, float(value))
 
@@ -83,6 +83,7 @@ class Rounds:
         self.sizes_of, self.sizes, self.left_out = sizes_of, sizes, []
         self.samples, self.failed, self.mpis = Samples(), False, []
         self.limit = 60 if quick else 600
+        self.env = {"PTL3_HUGEPAGES": os.environ.get("PTL3_HUGEPAGES", "off")}
         for mpi in (Mpi(name) for name in MPIS if name in only):
             if mpi.is_there():
                 mpi.program = mpi.build_peer(self.work)
@@ -91,24 +92,14 @@ class Rounds:
                 self.left_out.append(mpi.missing())
                 say(f"left out: {mpi.missing()}")
 
-    def run(self, number, mark, command, env, lines=None):
-        env = {"PTL3_HUGEPAGES": os.environ.get("PTL3_HUGEPAGES", "off"), **env}
-        try:
-            said = run.output(command, env, limit=self.limit)[0]
-            self.samples.keep(number, mark, lines.read_text() if lines else said)
-        except Failed as why:
-            say(f"{why}; expected that it runs")
-            self.failed = True
-
     def ours(self, number):
-        lines = self.work / "lines"
+        sizes = ["--sizes", ",".join(map(str, self.sizes))] if self.sizes else []
         for mark, figures, env in OURS:
             chosen = ",".join(str(figure) for figure in figures if figure in self.sizes_of)
-            sizes = ["--sizes", ",".join(map(str, self.sizes))] if self.sizes else []
             if chosen:
-                self.run(number, mark, [self.folder / "yod", "-sz", 2, self.folder / "gasnetperf",
-                                        *["--quick"] * self.quick, "--figure", chosen, *sizes, "--lines", lines],
-                         env, lines)
+                words = [*["--quick"] * self.quick, "--figure", chosen, *sizes]
+                found = run.job(self.folder, 2, "gasnetperf", words, {**self.env, **env}, limit=self.limit)["results"]
+                self.samples.keep(number, mark, [[row[key] for key in COLUMNS] for row in found])
 
     def theirs(self, number):
         for mpi in self.mpis:
@@ -116,14 +107,18 @@ class Rounds:
                      for test, figure in OF_MPI.items() if figure in self.sizes_of]
             start, env = mpi.start(2, self.quick)  # a test has no CPU for itself
             if tests:
-                self.run(number, mpi.name + "_", [*start, mpi.program, "figures", "quick" if self.quick else "full",
-                                                   *tests],
-                         env)
+                said = run.output([*start, mpi.program, "figures", "quick" if self.quick else "full", *tests],
+                                  {**self.env, **env}, limit=self.limit)[0]
+                self.samples.keep(number, mpi.name + "_", [line.split("\t") for line in said.splitlines()])
 
     def measure(self, rounds):
         """Every second round the MPIs go first."""
         for number in range(1, rounds + 1):
             for side in (self.ours, self.theirs) if number % 2 else (self.theirs, self.ours):
-                side(number)
+                try:
+                    side(number)
+                except Failed as why:
+                    say(f"{why}; expected that it runs")
+                    self.failed = True
             if rounds > 1:
                 say(f"round {number} of {rounds}")

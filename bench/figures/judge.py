@@ -41,14 +41,14 @@ def number(value):
     return f"{value:.3g}" if abs(value) >= 0.01 else f"{value:.4f}"
 
 
-def spread(value):
+def rounds_text(value):
     """Return text about the rounds of a value that is not resolved."""
     return f"rounds from {number(min(value.rounds))} to {number(max(value.rounds))}"
 
 
 def verdict(question, value, test, data):
     holds = decide(value, test)
-    return Verdict(question, holds, f"{data}; {spread(value)}" if holds is None else data)
+    return Verdict(question, holds, f"{data}; {rounds_text(value)}" if holds is None else data)
 
 
 def of_all(question, values, test, data):
@@ -56,7 +56,7 @@ def of_all(question, values, test, data):
     answers = [decide(value, test) for value in values]
     holds = every(answers)
     if holds is None:
-        data += f"; one has {spread(list(values)[answers.index(None)])}"
+        data += f"; one has {rounds_text(list(values)[answers.index(None)])}"
     return Verdict(question, holds, data)
 
 
@@ -116,39 +116,30 @@ def step(points, inline, count=1):
     return (sum(above) / len(above)) / (sum(below) / len(below)) if below and above else 1.0
 
 
-def has_step(question, points, inline):
+def has_step(question, points, inline, bar=over):
     jump = step(points, inline)
-    return over(question, jump, STEP, f"{jump:.2f} times the time")
+    return bar(question, jump, STEP, f"{jump:.2f} times the time")
 
 
-def has_no_step(question, points, inline):
-    jump = step(points, inline)
-    return under(question, jump, STEP, f"{jump:.2f} times the time")
-
-
-def plain_half(points):
-    half = max(y for _, y in points) / 2
-    before = None
-    for x, y in points:
-        if y >= half:
-            if not before:
-                return x
-            x0, y0 = before
-            return x0 + (x - x0) * (half - y0) / (y - y0)
-        before = (x, y)
-    return points[-1][0]
+has_no_step = partial(has_step, bar=under)
 
 
 def half_bandwidth(points):
     """Return the length at which a curve of bandwidth reaches half of its peak."""
-    return by_rounds(plain_half, points)
+    def half_of(curve):
+        half = max(y for _, y in curve) / 2
+        before = None
+        for x, y in curve:
+            if y >= half:
+                x0, y0 = before or (x, 0)
+                return x0 + (x - x0) * (half - y0) / (y - y0)
+            before = (x, y)
+    return by_rounds(half_of, points)
 
 
 def falls_off(points, most):
     """Return the bandwidth at the length most, against the peak up to there."""
-    def against_peak(curve):
-        return at(curve, most) / max(y for x, y in curve if x <= most)
-    return by_rounds(against_peak, points)
+    return by_rounds(lambda curve: at(curve, most) / max(y for x, y in curve if x <= most), points)
 
 
 def size_text(size):

@@ -18,11 +18,15 @@ GENERIC = {"PTL3_MATCH": "host"}
 
 
 @dataclasses.dataclass
-class Figure:
+class Item:
     name: str
     title: str
     paper: str
     told: list  # sentences with the figures in the paper's text
+
+
+@dataclasses.dataclass
+class Figure(Item):
     xlabel: str
     ylabel: str
     curves: list
@@ -31,22 +35,13 @@ class Figure:
 
 
 @dataclasses.dataclass
-class Table:
+class Table(Item):
     """A table of the paper with our rows or columns beside it.  A cell is text, a number, or
     None for a value that is not known; the header has the units."""
-    name: str
-    title: str
-    paper: str
-    told: list  # sentences with the figures in the paper's text
     header: list
     rows: list
     verdicts: list
     notes: list = dataclasses.field(default_factory=list)  # as those of a Figure
-
-
-def absent(name, title, paper, told, note):
-    """Return what stands on the page in place of a figure that cannot be measured."""
-    return Table(name, title, paper, told, [], [], [], [note])
 
 
 class Lab:
@@ -56,11 +51,6 @@ class Lab:
         self.bin = pathlib.Path(bin_dir)
         self.quick = quick
         self.rounds = 1 if quick else rounds
-
-    def lacks(self, *programs):
-        """Return a sentence that names the programs which are not there, or ""."""
-        names = [name for name in programs if not (self.bin / name).exists()]
-        return f"{self.bin} has no {' and no '.join(names)}: build the preset release." if names else ""
 
     def run(self, name, command, env):
         """Return what a command said, on standard output and standard error.  It is called
@@ -89,9 +79,13 @@ class Lab:
                 seen.setdefault(key, []).append(value)
         return seen
 
+    def values(self, ways):
+        """Call each of {name: function that returns a value} in turns, in each round.  Return
+        {name: Measured}."""
+        return medians(self.each_round(lambda: {name: measure() for name, measure in ways.items()}))
+
     def turns(self, ways):
-        """Call each of {name: function that returns {key: value}} in turns, in each round.  Return
-        {name: {key: Measured}}."""
+        """Do so with functions that return {key: value}.  Return {name: {key: Measured}}."""
         seen = self.each_round(lambda: {(name, key): value for name, measure in ways.items()
                                         for key, value in measure().items()})
         values = {name: {} for name in ways}

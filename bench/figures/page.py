@@ -5,16 +5,13 @@ An item of a page is a Figure or a Table.
 """
 import html
 
-from figures import chart
 from figures.lab import Figure, Table
 from figures.stats import Measured
 
+TITLE = "The papers' figures, repeated"
+MARKS = {"h1": ("# {}", "<h1>{}</h1>"), "h2": ("## {}", "<h2>{}</h2>"), "p": ("{}", "<p>{}</p>"),
+         "fold": ("{}:", "<details><summary>{}</summary>"), "end": ("", "</details>")}
 ANSWERS = {True: "yes", False: "NO", None: "unclear"}  # unclear: the rounds do not agree
-
-
-def draw(figure, out):
-    """Draw the Figure as OUT/NAME.svg.  A point at 0 bytes is left to the table of the page."""
-    chart.draw(out / f"{figure.name}.svg", figure.title, figure.xlabel, figure.ylabel, figure.curves)
 
 
 def answer(verdict):
@@ -40,79 +37,52 @@ def table(item):
         [[cell(value) for value in (x, *(ys.get(x) for ys in points))] for x in xs]
 
 
-def told(item):
-    return " ".join([f"Paper {item.paper}.", *item.told, *item.notes])
-
-
-def answers(item):
-    """Return the rows that have the verdicts."""
-    return [["the shape that the paper claims, or that we ask for", "here"],
-            *([v.question, answer(v)] for v in item.verdicts)]
-
-
-def markdown_rows(rows):
-    """Return the lines of a table; one that has a header alone is left out."""
-    if len(rows) == 1:
-        return []
-    text = ["| " + " | ".join(row) + " |" for row in rows]
-    return [text[0], "|--|" + "--:|" * (len(rows[0]) - 1), *text[1:], ""]
+def blocks(items, head):
+    """Return the parts of a page, in order: kind, and text or rows or the Figure."""
+    yield "h1", TITLE
+    yield "p", head
+    for item in items:
+        yield "h2", item.title
+        yield "p", " ".join([f"Paper {item.paper}.", *item.told, *item.notes])
+        if isinstance(item, Figure):
+            yield "picture", item
+        yield "rows", [["the shape that the paper claims, or that we ask for", "here"],
+                       *([v.question, answer(v)] for v in item.verdicts)]
+        if isinstance(item, Figure):
+            yield "fold", item.ylabel
+        yield "rows", table(item)
+        if isinstance(item, Figure):
+            yield "end", ""
 
 
 def markdown(items, head):
-    text = ["# The papers' figures, repeated", "", head, ""]
-    for item in items:
-        text += [f"## {item.title}", "", told(item), ""]
-        if isinstance(item, Figure):
-            text += [f"![{item.title}]({item.name}.svg)", ""]
-        text += markdown_rows(answers(item))
-        if isinstance(item, Figure):
-            text += [f"{item.ylabel}:", ""]
-        text += markdown_rows(table(item))
+    text = []
+    for kind, part in blocks(items, head):
+        if kind == "picture":
+            text += [f"![{part.title}]({part.name}.svg)", ""]
+        elif kind != "rows":
+            text += [MARKS[kind][0].format(part), ""] * (kind != "end")
+        elif len(part) > 1:  # one that has a header alone is left out
+            lines = ["| " + " | ".join(row) + " |" for row in part]
+            text += [lines[0], "|--|" + "--:|" * (len(part[0]) - 1), *lines[1:], ""]
     return "\n".join(text)
-
-
-def cells(tag, row):
-    return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in row) + "</tr>"
-
-
-def html_rows(rows):
-    """Return the lines of a table; one that has a header alone is left out."""
-    if len(rows) == 1:
-        return []
-    return ["<table>", cells("th", rows[0]), *[cells("td", row) for row in rows[1:]], "</table>"]
-
-
-def values(item):
-    """Return the table of an item: that of a Figure, which has a picture, is folded."""
-    text = html_rows(table(item))
-    if isinstance(item, Table):
-        return text
-    return [f"<details><summary>{html.escape(item.ylabel)}</summary>", *text, "</details>"]
-
-
-def picture(item, out):
-    if isinstance(item, Table):
-        return []
-    svg = (out / f"{item.name}.svg").read_text(encoding="utf-8")
-    return [svg[svg.index("<svg"):]]
 
 
 def page(items, head, out):
     """Return the page with all pictures inside."""
-    text = ["<!doctype html><meta charset=utf-8><title>The papers' figures, repeated</title>",
+    text = [f"<!doctype html><meta charset=utf-8><title>{TITLE}</title>",
             "<style>body{font-family:sans-serif;max-width:900px;margin:auto}td,th{padding:0 .6em;"
-            "text-align:right}td:first-child{text-align:left}</style>",
-            f"<h1>The papers' figures, repeated</h1><p>{html.escape(head)}</p>"]
-    for item in items:
-        text += [f"<h2>{html.escape(item.title)}</h2>", f"<p>{html.escape(told(item))}</p>",
-                 *picture(item, out), *html_rows(answers(item)), *values(item)]
+            "text-align:right}td:first-child{text-align:left}</style>"]
+    for kind, part in blocks(items, head):
+        if kind == "picture":
+            svg = (out / f"{part.name}.svg").read_text(encoding="utf-8")
+            text.append(svg[svg.index("<svg"):])
+        elif kind != "rows":
+            text.append(MARKS[kind][1].format(html.escape(part)))
+        elif len(part) > 1:
+            text += ["<table>", *("<tr>" + "".join(f"<td>{html.escape(word)}</td>" for word in row) + "</tr>"
+                                  for row in part), "</table>"]
     return "\n".join(text)
-
-
-def values_of_rounds(item):
-    """Return {curve: {x: values of the rounds}} of a Figure."""
-    return {curve.name: {x: y.rounds for x, y in curve.points if isinstance(y, Measured)}
-            for curve in item.curves}
 
 
 def data(item):
@@ -123,4 +93,5 @@ def data(item):
     if isinstance(item, Table):
         return {**about, "header": item.header, "rows": item.rows}
     return {**about, "x": item.xlabel, "y": item.ylabel,
-            "curves": {curve.name: curve.points for curve in item.curves}, "rounds": values_of_rounds(item)}
+            "curves": {curve.name: curve.points for curve in item.curves}, "rounds": {curve.name: {x: y.rounds for x, y in curve.points if isinstance(y, Measured)}
+                       for curve in item.curves}}

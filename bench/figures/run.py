@@ -219,6 +219,24 @@ def pingpong_us(said):
     return float(next(line.split() for line in said.splitlines() if line[:1].isdigit())[6])
 
 
+def compiles(compiler, header, body, *libraries):
+    """Does a program compile that includes this header?"""
+    source = f"#include <{header}>\nint main(void) {{ {body} }}\n"
+    return have(compiler) and subprocess.run([compiler, "-x", "c", "-", "-o", "/dev/null", *libraries], input=source,
+                                             text=True, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def build(program, compiler, sources, *libraries):
+    """Build a program of compare/peer.h, and return its name; end if that fails."""
+    words = [compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O3", BENCH / "compare/peer.c", *sorted(sources), "-o", program,
+             *libraries]
+    try:
+        output(words, name=f"{compiler}, which builds {program}")
+    except Failed as why:
+        die(1, why)
+    return program
+
+
 class Mpi:
     """An MPI: openmpi or mpich."""
     PACKAGES = {"openmpi": "openmpi-bin libopenmpi-dev", "mpich": "mpich libmpich-dev"}
@@ -230,26 +248,14 @@ class Mpi:
 
     def is_there(self):
         """Can a program be built with it?"""
-        source = "#include <mpi.h>\nint main(void) { return MPI_Finalize(); }\n"
-        return have(f"mpicc.{self.name}", f"mpirun.{self.name}") and subprocess.run(
-            [f"mpicc.{self.name}", "-x", "c", "-", "-o", "/dev/null"], input=source, text=True,
-            stderr=subprocess.DEVNULL, check=False).returncode == 0
+        return have(f"mpirun.{self.name}") and compiles(f"mpicc.{self.name}", "mpi.h", "return MPI_Finalize();")
 
     def missing(self):
         return f"{self.name}: it is not there, or incomplete; Debian: apt-get install {self.package}"
 
-    def compile(self, program, *sources):
-        """Build a program, and return its name."""
-        words = [f"mpicc.{self.name}", "-std=gnu11", "-D_GNU_SOURCE", "-O3", BENCH / "compare/peer.c", *sources,
-                 "-o", program, "-lpthread"]
-        try:
-            output(words, name=f"{words[0]}, which builds {sources[0]}")
-        except Failed as why:
-            die(1, why)
-        return program
-
     def build_peer(self, folder):
-        return self.compile(folder / f"peer_mpi.{self.name}", *sorted((BENCH / "compare/mpi").glob("*.c")))
+        return build(folder / f"peer_mpi.{self.name}", f"mpicc.{self.name}", (BENCH / "compare/mpi").glob("*.c"),
+                     "-lpthread")
 
     def label(self, nodes):
         """MPICH with the device ch4 does not yield with any setting (4.0.2): with more nodes than CPUs its

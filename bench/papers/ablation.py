@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Parts of the machine left out: paper 2, Figure 5 and section 5.3, and long match lists."""
+import pathlib
+import re
 from functools import partial
 
 from figures.judge import at, at_most, least, over, reaches, size_text, under, within
@@ -24,13 +26,9 @@ INDEXES = {WHOLE: [], "no copy of the credit": ["shadows"], "credit written each
            "neither": ["shadows", "credits"]}
 
 
-def library(lab):
-    return lab.bin.parent / "ablation"
-
-
 def sides(lab, named):
     """Return the environments of these sides, which leave out parts of the same library."""
-    return {name: {**ACCELERATED, "LD_LIBRARY_PATH": str(library(lab)),
+    return {name: {**ACCELERATED, "LD_LIBRARY_PATH": str(lab.bin.parent / "ablation"),
                    "PTL3_ABLATE": ",".join(parts) or "none"} for name, parts in named.items()}
 
 
@@ -126,18 +124,6 @@ def measurable(lab):
             "stream of 8 bytes", SAVES, stream(GENERIC), stream(GENERIC, "batches")]}
 
 
-def free_hugepages():
-    with open("/proc/meminfo", encoding="utf-8") as f:
-        return int(next(line for line in f if line.startswith("HugePages_Free")).split()[1])
-
-
-def cases(lab):
-    """Return the parts that this machine can measure, and the names of the others."""
-    parts = measurable(lab)
-    lacking = [] if free_hugepages() >= PAGES_OF_A_JOB else [HUGEPAGES]
-    return {part: case for part, case in parts.items() if part not in lacking}, lacking
-
-
 def useful(part, kind, ratio):
     """Return the verdict on a part, by its time with / without."""
     data = f"{ratio:.2f} times the time that it takes without"
@@ -146,45 +132,35 @@ def useful(part, kind, ratio):
     return under(f"A message takes longer without {part}", ratio, 1, data)
 
 
-def acknowledged(lab):
-    """Return {"": ns} from a PtlPut to its ACK."""
-    return {"": one(lab, "ack", ACCELERATED)}
-
-
-def part_rows(measured, ack, lacking):
-    rows = [[part, test, *ways, ways[0] / ways[1]] for part, (test, _, ways) in measured.items()]
-    rows += [[part, "put of 64 KiB", None, None, None] for part in lacking]
-    return rows + [["ACK: from PtlPut to the ACK and SEND_END", "put of 8 bytes", ack, None, None]]
-
-
 def parts(lab):
-    there, lacking = cases(lab)
-    ways = {(part, number): partial(lambda measure: {"": measure()}, measure)
-            for part, (_, _, *both) in there.items() for number, measure in enumerate(both)}
-    seen = lab.turns({**ways, "ACK": partial(acknowledged, lab)})
-    measured = {part: (test, kind, [seen[part, number][""] for number in (0, 1)])
-                for part, (test, kind, *_) in there.items()}
-    notes = [f"This machine has fewer than {PAGES_OF_A_JOB} free hugepages, so their row is empty."] * \
-        bool(lacking)
+    there, lacking = measurable(lab), []
+    free = re.search(r"HugePages_Free: +(\d+)", pathlib.Path("/proc/meminfo").read_text(encoding="utf-8"))
+    if int(free[1]) < PAGES_OF_A_JOB:
+        del there[HUGEPAGES]
+        lacking = [HUGEPAGES]
+    seen = lab.values({"ACK": lambda: one(lab, "ack", ACCELERATED),
+                       **{(part, number): measure for part, (_, _, *both) in there.items()
+                          for number, measure in enumerate(both)}})
+    rows = [[part, test, seen[part, 0], seen[part, 1], seen[part, 0] / seen[part, 1]]
+            for part, (test, *_) in there.items()]
     return Table(
         "parts", TITLES["parts"], PAPER,
         ["The parts that a message can do without, one by one. An ACK has no ratio: no test sends the same "
          "messages without it."],
         ["part", "test", "with it, ns", "without it, ns", "with / without"],
-        part_rows(measured, seen["ACK"][""], lacking),
-        [useful(part, kind, ns[0] / ns[1]) for part, (_, kind, ns) in measured.items()], notes)
+        [*rows, *([part, "put of 64 KiB", None, None, None] for part in lacking),
+         ["ACK: from PtlPut to the ACK and SEND_END", "put of 8 bytes", seen["ACK"], None, None]],
+        [useful(part, there[part][1], ratio) for part, *_, ratio in rows],
+        [f"This machine has fewer than {PAGES_OF_A_JOB} free hugepages, so their row is empty."] * bool(lacking))
 
 
 # ---- the match list ----
 
-def one_depth(lab, env):
-    """Run matchperf once.  Return {depth: ns}."""
-    options = ["--list", "exact", "--hit", "end", "--depth", ",".join(map(str, DEPTHS))]
-    return {row["depth"]: row["p50_ns"] for row in lab.job("matchperf", options, env)}
-
-
 def depth(lab):
-    seen = lab.turns({side: partial(one_depth, lab, env)
+    def once(env):
+        options = ["--list", "exact", "--hit", "end", "--depth", ",".join(map(str, DEPTHS))]
+        return {row["depth"]: row["p50_ns"] for row in lab.job("matchperf", options, env)}
+    seen = lab.turns({side: partial(once, env)
                       for side, env in sides(lab, {"indexed": [], "walked": ["index"]}).items()})
     curves = {side: list(ns.items()) for side, ns in seen.items()}
     last, first = DEPTHS[-1], DEPTHS[0]
@@ -201,10 +177,9 @@ def depth(lab):
                  worse["indexed"], 2, f"{worse['indexed']:.2f} times")])
 
 
-def lacks(lab):
-    return "" if library(lab).is_dir() else (
-        f"{library(lab)} has no library that can leave out parts: configure with -DP3_ABLATION=ON and build.")
-
-
 def figures(lab):
-    return (measure(lab) for measure in (latency, throughput, shadows, parts, depth))
+    library = lab.bin.parent / "ablation"
+    if library.is_dir():
+        return (measure(lab) for measure in (latency, throughput, shadows, parts, depth))
+    lack = f"{library} has no library that can leave out parts: configure with -DP3_ABLATION=ON and build."
+    return (Table(name, title, PAPER, [], [], [], [], [lack]) for name, title in TITLES.items())

@@ -7,24 +7,15 @@ from figures.lab import ACCELERATED, Table
 from figures.stats import Measured, rounds_of
 
 PAPER = "1: Implementation and performance of Portals 3.3 on the Cray XT3"
-NEEDS = ["interrupts", "overlap", "stolen"]
 SIDES = {"accelerated": ACCELERATED,
          **{f"generic, {how}": {"PTL3_MATCH": f"host/{how}"} for how in ("futex", "signal", "poll")}}
 NODES = (1, 2, 16)
 GENERIC_SIDE = "generic, futex"
-TITLES = {"interrupts": "The price of an interrupt", "bypass": "A put to a node that computes",
-          "stolen": "CPU time that messages take from a node that computes"}
 
 
 # ---- the price of an interrupt ----
 
 DEAR = 2  # times the time of a hand-over that needs no interrupt, or more
-
-
-def prices(lab):
-    """Run interrupts once.  Return {(way, CPUs, column): ns}."""
-    return {(row["way"], row["CPUs"], column): row[column] for row in lab.job("interrupts", [], {}, 1)
-            for column in ("p50_ns", "p99_ns", "cpu_ns")}
 
 
 def dear(ns, ways):
@@ -39,45 +30,40 @@ def dear(ns, ways):
                           f"{here:.0f} and {free:.0f} ns, {here / free:.1f} times")
 
 
-def sleeping(ns, ways):
-    """Return the verdict on an interrupt of a CPU that sleeps, where there are two."""
-    if ("futex", "two") in ways:
-        one, two = (ns["futex", cpus, "p50_ns"] for cpus in ("one", "two"))
-        yield over("To wake a thread on another CPU, which sleeps, takes longer than on the same one",
-                   two / one, 1, f"{two:.0f} and {one:.0f} ns")
-
-
 def interrupts(lab):
-    ns = lab.turns({"": partial(prices, lab)})[""]
+    ns = lab.turns({"": lambda: {(row["way"], row["CPUs"], column): row[column] for row in
+                                 lab.job("interrupts", [], {}, 1) for column in ("p50_ns", "p99_ns", "cpu_ns")}})[""]
     ways = dict.fromkeys((way, cpus) for way, cpus, _ in ns)
     rows = [[way, cpus, *(ns[way, cpus, column] for column in ("p50_ns", "p99_ns", "cpu_ns"))]
             for way, cpus in ways]
+    sleeping = []
+    if ("futex", "two") in ways:
+        one, two = (ns["futex", cpus, "p50_ns"] for cpus in ("one", "two"))
+        sleeping = [over("To wake a thread on another CPU, which sleeps, takes longer than on the same one",
+                         two / one, 1, f"{two:.0f} and {one:.0f} ns")]
     return Table(
-        "interrupts", TITLES["interrupts"], PAPER,
+        "interrupts", "The price of an interrupt", PAPER,
         ["On the Cray XT3 an interrupt is very costly: at least 2 microseconds, where an empty trap into the "
          "kernel costs 75 ns and a put 4.89 microseconds. Here two threads interrupt each other in turns, "
          "without a message; poll has no interrupt: the other thread polls a word."],
         ["way", "CPUs", "median, ns", "p99, ns", "CPU time of both threads, ns"], rows,
-        [*dear(ns, ways), *sleeping(ns, ways)])
+        [*dear(ns, ways), *sleeping])
 
 
 # ---- bypass ----
 
-def overlaps(lab, env):
-    """Run overlap once.  Return {(bytes, column): value} of a target that computes."""
-    options = ["--sizes", "8,64K", "--rounds", "100", "--work", "2000"]
-    return {(row["bytes"], column): row[column] for row in lab.job("overlap", options, env)
-            if row["computes"] == "target" for column in ("p50_us", "ratio", "work_us", "hidden")}
-
-
 def bypass(lab):
-    seen = lab.turns({side: partial(overlaps, lab, env) for side, env in SIDES.items()})
+    def once(env):
+        rows = lab.job("overlap", ["--sizes", "8,64K", "--rounds", "100", "--work", "2000"], env)
+        return {(row["bytes"], column): row[column] for row in rows if row["computes"] == "target"
+                for column in ("p50_us", "work_us", "hidden")}
+    seen = lab.turns({side: partial(once, env) for side, env in SIDES.items()})
     rows = [[side, size, *(seen[side][size, column] for column in ("p50_us", "work_us", "hidden"))]
             for side in SIDES for size in (8, 65536)]
     spare = {(row[0], row[1]): row[3] / row[2] for row in rows}
     mine, other = seen["accelerated"][8, "p50_us"], seen[GENERIC_SIDE][8, "p50_us"]
     return Table(
-        "bypass", TITLES["bypass"], PAPER,
+        "bypass", "A put to a node that computes", PAPER,
         ["Portals delivers a message without a call of the target's program: in accelerated mode the NIC "
          "does it alone, in generic mode the kernel of the target matches."],
         ["side", "bytes", "from PtlPut to ACK, microseconds", "the target's work, microseconds",
@@ -92,12 +78,6 @@ def bypass(lab):
 # ---- stolen time ----
 
 COLUMNS = ("nic_ns", "kernel_ns", "interrupts", "work", "wall", "p50_us", "p99_us")
-
-
-def thefts(lab, nodes, env):
-    """Run stolen once.  Return {column: value}."""
-    row = lab.job("stolen", [], env, nodes)[0]
-    return {column: row[column] for column in COLUMNS}
 
 
 def of_both(row):
@@ -118,12 +98,14 @@ def frees(nodes, accelerated, generic):
 
 
 def stolen(lab):
-    seen = lab.turns({(nodes, side): partial(thefts, lab, nodes, env)
-                      for nodes in NODES for side, env in SIDES.items()})
+    def once(nodes, env):
+        row = lab.job("stolen", [], env, nodes)[0]
+        return {column: row[column] for column in COLUMNS}
+    seen = lab.turns({(nodes, side): partial(once, nodes, env) for nodes in NODES for side, env in SIDES.items()})
     rows = [[nodes, side, *(seen[nodes, side][column] for column in COLUMNS)]
             for nodes in NODES for side in SIDES]
     return Table(
-        "stolen", TITLES["stolen"], PAPER,
+        "stolen", "CPU time that messages take from a node that computes", PAPER,
         ["Matching in the NIC frees the host: in generic mode each message takes time from the host's "
          "CPU, for its interrupts and for matching. Here the NIC is a thread of the host, which takes CPU "
          "time, too, so both threads count. Accelerated mode has no thread of the kernel. Work is the CPU "
@@ -136,6 +118,4 @@ def stolen(lab):
 
 
 def figures(lab):
-    yield interrupts(lab)
-    yield bypass(lab)
-    yield stolen(lab)
+    return (measure(lab) for measure in (interrupts, bypass, stolen))

@@ -35,10 +35,8 @@ def reach(lab):
     return 131072 if lab.quick else 2097152
 
 
-# ---- portalperf --sweep
-
 def one_pipe(lab, test, env):
-    """Run portalperf once.  Return {bytes: ns}."""
+    """Run portalperf --sweep once.  Return {bytes: ns}."""
     options = ["--sweep", "--test", TESTS[test], "--upper", reach(lab), "--perturbation", "0", "--time", "30"]
     return {row["bytes"]: row["p50_ns"] for row in lab.job("portalperf", options, env)}
 
@@ -67,14 +65,6 @@ def points_of(text, number):
             for total, mbits, _ in rows]
 
 
-def one_range(lab, program, words, env):
-    """Run NetPIPE over a range of sizes.  Return its lines."""
-    with tempfile.NamedTemporaryFile(suffix=".out") as out:
-        command = [*lab.two_nodes("--bind", "core"), program, "-p", "0", "-o", out.name, *words]
-        lab.run("NPportals", command, env)
-        return pathlib.Path(out.name).read_text(encoding="utf-8")
-
-
 def one_netpipe(lab, program, test, side):
     """Run NetPIPE once: it reports the best of its three trials.  Return {bytes: ns}; the sizes are
     those of portalperf."""
@@ -82,18 +72,12 @@ def one_netpipe(lab, program, test, side):
     ranges = (1, SMALL), (SMALL, reach(lab))
     times = STREAM if test == "streaming put" else 1
     for (low, high), many in zip(ranges, MANY[side]):
-        words = ["-l", low, "-u", high, "-n", FEW if lab.quick else times * many, *OF_NETPIPE[test]]
-        text = one_range(lab, program, words, SIDES[side])
-        points = {**dict(points_of(text, ways(test))), **points}
+        with tempfile.NamedTemporaryFile(suffix=".out") as out:
+            lab.run("NPportals", [*lab.two_nodes("--bind", "core"), program, "-p", "0", "-o", out.name, "-l", low,
+                                  "-u", high, "-n", FEW if lab.quick else times * many, *OF_NETPIPE[test]],
+                    SIDES[side])
+            points = {**dict(points_of(pathlib.Path(out.name).read_text(encoding="utf-8"), ways(test))), **points}
     return dict(sorted(points.items()))
-
-
-def note(reason):
-    if not reason:
-        return ("NetPIPE itself reports the best of three trials, and sends from the buffer into which "
-                "it receives; portalperf reports the median of seven trials. Both run in turns, and the "
-                "medians of the rounds are shown.")
-    return f"NetPIPE itself is not among the curves ({reason})."
 
 
 # ---- the figures
@@ -126,24 +110,17 @@ def gain(of, side):
 
 def steps(side, name, of):
     """Return the verdicts on puts of 12 and 16 bytes; 24 take a second cell in each mode."""
+    judge, a = (has_step, "a") if side == "generic" else (has_no_step, "no")
     for test, words, way in (("put", "A put has", ""), (BIDIR, "Bidirectional puts have", " each way")):
-        if side == "generic":
-            yield has_step(f"{words} a step behind {INLINE} bytes{way}{name}", of[side, test], INLINE)
-        else:
-            yield has_no_step(f"{words} no step behind {INLINE} bytes{way}{name}", of[side, test], INLINE)
-
-
-def dominated(name, of):
-    """Return the verdict on the streams of generic mode."""
-    here, there = gain(of, "generic"), gain(of, "accelerated")
-    return under("Interrupts dominate a stream: it gains less than in accelerated mode, at 8 "
-                 f"bytes{name}", here / there, 1, f"{here:.2f} and {there:.2f} times as fast as a ping-pong")
+        yield judge(f"{words} {a} step behind {INLINE} bytes{way}{name}", of[side, test], INLINE)
 
 
 def latency_verdicts(side, name, of):
     yield from steps(side, name, of)
     if side == "generic":
-        yield dominated(name, of)
+        here, there = gain(of, "generic"), gain(of, "accelerated")
+        yield under("Interrupts dominate a stream: it gains less than in accelerated mode, at 8 bytes" + name,
+                    here / there, 1, f"{here:.2f} and {there:.2f} times as fast as a ping-pong")
         return
     stream = of[side, "streaming put"]
     small = between(1, SMALL, stream)
@@ -167,12 +144,8 @@ def latency(measured, side, notes):
         each(measured, lambda name, of: latency_verdicts(side, name, of)))
 
 
-def peak(points):
-    return by_rounds(lambda curve: max(mb for _, mb in curve), points)
-
-
 def twice(side, name, of):
-    one, both = (peak(of[side, test]) for test in ("put", BIDIR))
+    one, both = (by_rounds(lambda curve: max(mb for _, mb in curve), of[side, test]) for test in ("put", BIDIR))
     return within(f"Bidirectional puts deliver twice the bandwidth, within 20 %{name}", both / one / 2, 0.2,
                   f"{both / one:.2f} times {one:.0f} MB/s, in the peaks")
 
@@ -183,13 +156,6 @@ def halves(of, side):
             for test in ("put", BIDIR)]
 
 
-def fewer(name, of):
-    """Return the verdicts on half of the peak in both modes."""
-    for less, more, word in zip(halves(of, "accelerated"), halves(of, "generic"), ("a put", BIDIR + "s")):
-        yield under(f"Half of the peak of {word} needs fewer bytes than in generic mode{name}", less / more,
-                    1, f"{size_text(less)} and {size_text(more)}")
-
-
 def bandwidth_verdicts(side, name, of):
     yield twice(side, name, of)
     one, both = halves(of, side)
@@ -198,7 +164,9 @@ def bandwidth_verdicts(side, name, of):
     yield ahead(f"A put has more bandwidth than a get, 1 to 100 KiB{name}", of[side, "put"], of[side, "get"],
                 between(*MEDIUM, of[side, "get"]))
     if side == "accelerated":
-        yield from fewer(name, of)
+        for less, more, word in zip(halves(of, side), halves(of, "generic"), ("a put", BIDIR + "s")):
+            yield under(f"Half of the peak of {word} needs fewer bytes than in generic mode{name}", less / more, 1,
+                        f"{size_text(less)} and {size_text(more)}")
 
 
 def rates(measured, side, notes):
@@ -228,8 +196,10 @@ def measure(lab, program):
 
 def figures(lab):
     program, reason = build(lab)
+    note = (f"NetPIPE itself is not among the curves ({reason})." if reason else
+            "NetPIPE itself reports the best of three trials, and sends from the buffer into which it receives; "
+            "portalperf reports the median of seven trials. Both run in turns, and the medians of the rounds are shown.")
     measured = measure(lab, program)
-    for side in SIDES:
-        yield latency(measured, side, note(reason))
-    for side in SIDES:
-        yield rates(streams(measured), side, note(reason))
+    for draw, of in ((latency, measured), (rates, streams(measured))):
+        for side in SIDES:
+            yield draw(of, side, note)

@@ -7,7 +7,7 @@ from functools import partial
 
 import steps
 from figures.judge import Verdict, at, at_most, has_no_step, has_step, over, step, verdict
-from figures.lab import ACCELERATED, Curve, Figure, Table, absent, microseconds
+from figures.lab import ACCELERATED, Curve, Figure, Table, microseconds
 
 PAPER = "2: SeaStar interconnect: C firmware for Portals"
 INLINE = (0, 12, 16, 32)
@@ -21,19 +21,14 @@ RECORD = re.compile(r" *([\d.]+): +(\d+): +(\S+): \w+ ([^ .]+)\S*?(\+\w+)? \((?:
 CHEAP = 0.1  # of a message's time
 
 
-def dump(lab, file, *options):
-    """Return the records of a trace: microseconds, node, value, function, offset, ns, meaning."""
-    text, _ = lab.run("tracedump", [lab.bin / "tracedump", *options, file], {})
-    return [m.groups() for m in map(RECORD.match, text.splitlines()) if m]
-
-
 def one_message(lab):
-    """Return the records of one message from the middle of a ping-pong."""
+    """Return the records of one message from the middle of a ping-pong: microseconds, node, value, function,
+    offset, ns, meaning."""
     with tempfile.TemporaryDirectory() as work:
         file = pathlib.Path(work, "trace")
-        events = steps.traced(lab, file)
-        numbers = [steps.message(e) for e in events if e["name"] == "deliver put" and e["pid"] == 1]
-        return dump(lab, file, "--message", numbers[len(numbers) // 2])
+        numbers = [steps.message(e) for e in steps.traced(lab, file) if e["name"] == "deliver put" and e["pid"] == 1]
+        text, _ = lab.run("tracedump", [lab.bin / "tracedump", "--message", numbers[len(numbers) // 2], file], {})
+    return [m.groups() for m in map(RECORD.match, text.splitlines()) if m]
 
 
 def receipt(rows):
@@ -120,12 +115,6 @@ def saved(none, some):
                 f"{less / 1000:.1f} of {at(none, 8) / 1000:.1f} microseconds are saved")
 
 
-def interrupts_once(lab, size, env):
-    """Return the interrupts for a message of this size at its target."""
-    options = ["--bytes", size, "--messages", 1000]
-    return {"": lab.job("stolen", options, env)[0]["interrupts"]}
-
-
 def one_more(question, some, more):
     """Return the verdict that messages have one interrupt more on the second side."""
     return verdict(question, more - some, lambda count: 0.9 <= count <= 1.1,
@@ -136,23 +125,15 @@ def interrupts(lab, sides):
     """Return the verdicts on the interrupts of the target: payload in the header saves one, and the
     step lies at its size."""
     cases = {(n, size) for n in INLINE[1:] for size in (n, n + 1)} | {(0, 8), (12, 8)}
-    seen = lab.turns({case: partial(interrupts_once, lab, case[1], sides[inline(case[0])])
-                      for case in sorted(cases)})
+
+    def count(n, size):
+        return lab.job("stolen", ["--bytes", size, "--messages", 1000], sides[inline(n)])[0]["interrupts"]
+    seen = lab.values({case: partial(count, *case) for case in sorted(cases)})
     yield one_more("Payload in the header saves one interrupt of the target, at 8 bytes",
-                   seen[12, 8][""], seen[0, 8][""])
+                   seen[12, 8], seen[0, 8])
     for n in INLINE[1:]:
         yield one_more(f"With {n} bytes inline {n + 1} bytes take one interrupt more than {n}",
-                       seen[n, n][""], seen[n, n + 1][""])
-
-
-def payload_verdicts(measured):
-    for n in INLINE[1:]:
-        yield has_step(f"Generic mode has a step behind {n} bytes with {n} bytes inline, from {n} to {n + 1} "
-                       "bytes", measured[inline(n)], n)
-    for n in (12, 32):
-        yield has_no_step(f"Accelerated mode has no step behind {n} bytes, from {n} to {n + 1} bytes",
-                          measured["accelerated"], n)
-    yield saved(measured[inline(0)], measured[inline(12)])
+                       seen[n, n], seen[n, n + 1])
 
 
 def payload(lab):
@@ -168,12 +149,15 @@ def payload(lab):
          "its own."],
         "bytes", "microseconds",
         [Curve(side, microseconds(points), side == "accelerated") for side, points in measured.items()],
-        [*payload_verdicts(measured), *interrupts(lab, sides)],
+        [*(has_step(f"Generic mode has a step behind {n} bytes with {n} bytes inline, from {n} to {n + 1} bytes",
+                    measured[inline(n)], n) for n in INLINE[1:]),
+         *(has_no_step(f"Accelerated mode has no step behind {n} bytes, from {n} to {n + 1} bytes",
+                       measured["accelerated"], n) for n in (12, 32)),
+         saved(measured[inline(0)], measured[inline(12)]), *interrupts(lab, sides)],
         notes=[f"From {OWN_CELL} to {OWN_CELL + 1} bytes accelerated mode takes {own:.2f} times the time."])
 
 
 def figures(lab):
-    lack = lab.lacks("peer_portals", "tracedump")
-    yield absent("paper2-fig2", "The trace of one message", PAPER, [], lack) if lack else trace(lab)
+    yield trace(lab)
     yield memory(lab)
     yield payload(lab)

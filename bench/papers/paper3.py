@@ -1,43 +1,66 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Paper 3: a NIC that matches, Portals beside the vendor's own messages; here beside Open MPI."""
+import pathlib
+import tempfile
 from functools import partial
 
 import steps
+from figures import run
 from figures.judge import (Verdict, at, half_bandwidth, has_step, of_all, over, ratios, reaches, size_text, under,
                    within)
-from figures.lab import ACCELERATED, Curve, Figure, Table, bandwidth, microseconds
-from peers import OPEN_MPI, PORTALS, Peers
+from figures.lab import ACCELERATED, Curve, Figure, Table, bandwidth, curves, microseconds
 
 PAPER = "3: A NIC-offload implementation of Portals for Quadrics QsNet"
-NEEDS = ["peer_portals", "portalperf", "overlap", "tracedump"]
 INLINE = 16  # bytes in the first cell of a message, shm/lane.h
 EQUAL = 0.2  # bandwidths meet within this part
 SMALL = [0, 1, 8, 16, 17, 32, 33, 64, 128, 256, 288, 289, 512, 1024]
 LARGE = [64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304]
-TITLES = {"paper3-table1": "Steps of a ping-pong at its initiator",
-          "paper3-table2": "Steps of a message in the firmware",
-          "paper3-fig3": "Latency of short messages beside Open MPI",
-          "paper3-fig4": "Bandwidth of a ping-pong beside Open MPI"}
 # Step, the paper's microseconds for Portals and for Tports, the step's number in
 # bench/compare/peer.h, and its name in steps.py.
 INITIATOR = [("Post receive for pong", 6.4, 1.7, 1, steps.POST), ("Send ping", 2.2, 1.0, 2, steps.SEND),
              ("Wait for send to complete", 2.8, 0.1, 3, steps.SENT),
              ("Wait for pong to arrive", 24.7, 8.5, 4, steps.ANSWER)]
 CLOCK = 0
+PORTALS, OPEN_MPI = "Portals", "Open MPI"
 
 
-def total(values):
-    return None if None in values else sum(values)
+class Peers:
+    """The two sides of a comparison; missing is a sentence if Open MPI is not there."""
+
+    def __init__(self, lab):
+        self.lab = lab
+        self.scale = "quick" if lab.quick else "full"
+        self.work = tempfile.TemporaryDirectory()
+        self.sides = {PORTALS: ([*lab.two_nodes(), lab.bin / "peer_portals", "ours", self.scale], {})}
+        mpi = run.Mpi("openmpi")
+        self.missing = "" if mpi.is_there() else \
+            f"The comparison with Open MPI is missing: {mpi.missing().partition(': ')[2]}."
+        if not self.missing:
+            start, env = mpi.start(2, lab.quick)  # a test has no CPU for itself
+            program = mpi.build_peer(pathlib.Path(self.work.name))
+            self.sides[OPEN_MPI] = [*start, program, mpi.name, self.scale], env
+
+    def notes(self):
+        """Return the notes of a figure that compares both sides."""
+        return [self.missing] if self.missing else []
+
+    def once(self, side, tests):
+        """Run tests, {test: values of x}, once on a side.  Return {(test, x): ns}."""
+        command, env = self.sides[side]
+        try:
+            rows = run.peer_lines(command, tests, env={**ACCELERATED, **env})
+        except run.Failed as why:
+            run.die(1, why)
+        return {(test, x): value for _, test, x, value in rows}
+
+    def measure(self, tests, others=None):
+        """Run tests on each side, and others, {name: function as of Lab.turns}, in turns.  Return
+        {side or name: {test: [(x, ns)]}}."""
+        ways = {side: partial(self.once, side, tests) for side in self.sides}
+        return {side: curves(values) for side, values in self.lab.turns({**ways, **(others or {})}).items()}
 
 
 # ---- Table 1 ----
-
-def clocked(peers):
-    """Return {side: {step: microseconds}} by looks at the clock, without the time of a look."""
-    measured = peers.measure({"step": [CLOCK, *(row[3] for row in INITIATOR)]})
-    return {side: {x: (ns - at(tests["step"], CLOCK)) / 1000 for x, ns in tests["step"]}
-            for side, tests in measured.items()}
-
 
 def dearer(clock):
     """Return the verdict on each step's cost beside the competitor's, if that is there."""
@@ -50,20 +73,17 @@ def dearer(clock):
                    [ours - theirs for ours, theirs in both.values()], lambda x: x > 0, data)]
 
 
-def longest(clock):
-    wait, whole = clock[PORTALS][INITIATOR[-1][3]], sum(clock[PORTALS][row[3]] for row in INITIATOR)
-    return over("The initiator spends most of a round, more than half, in its wait for the pong",
-                wait / whole, 0.5, f"{wait:.3f} of {whole:.3f} microseconds")
-
-
 def initiator(peers, trace):
-    clock = clocked(peers)
+    # microseconds by looks at the clock, without the time of a look
+    clock = {side: {x: (ns - at(tests["step"], CLOCK)) / 1000 for x, ns in tests["step"]} for side, tests in
+             peers.measure({"step": [CLOCK, *(row[3] for row in INITIATOR)]}).items()}
     sides = [side for side in (PORTALS, OPEN_MPI) if side in clock]
     rows = [[name, *(clock[side][x] for side in sides), trace[traced], portals, tports]
             for name, portals, tports, x, traced in INITIATOR]
-    rows.append(["Total", *(total(column) for column in list(zip(*rows))[1:])])
+    wait, whole = clock[PORTALS][INITIATOR[-1][3]], sum(clock[PORTALS][row[3]] for row in INITIATOR)
+    rows.append(["Total", *(None if None in column else sum(column) for column in list(zip(*rows))[1:])])
     return Table(
-        "paper3-table1", TITLES["paper3-table1"], PAPER,
+        "paper3-table1", "Steps of a ping-pong at its initiator", PAPER,
         ["On QsNet a round takes the initiator 36.1 microseconds with Portals and 11.3 with Tports, because "
          "posting a receive takes two calls, and an event is larger than Tports' word.",
          "Here a look at the clock before and after each step gives its time, less the time of a look. A "
@@ -72,23 +92,21 @@ def initiator(peers, trace):
         ["step", *(f"{side} here by the clock, microseconds" for side in sides),
          "Portals here by the trace, microseconds", "Portals on QsNet, microseconds",
          "Tports on QsNet, microseconds"],
-        rows, [*dearer(clock), longest(clock)], peers.notes())
+        rows,
+        [*dearer(clock), over("The initiator spends most of a round, more than half, in its wait for the pong",
+                              wait / whole, 0.5, f"{wait:.3f} of {whole:.3f} microseconds")], peers.notes())
 
 
 # ---- Table 2 ----
 
-def one_overlap(lab):
-    """Return the microseconds until a put's ACK comes, while its target computes, and those of the
-    computation."""
-    rounds = "5" if lab.quick else "50"
-    rows = lab.job("overlap", ["--sizes", "8", "--rounds", rounds], ACCELERATED)
-    row = next(row for row in rows if row["computes"] == "target")
-    return {column: row[column] for column in ("p50_us", "work_us")}
-
-
 def offload(lab):
-    """Ask whether a put is matched while its target computes without a call to the library."""
-    seen = lab.turns({"overlap": lambda: one_overlap(lab)})["overlap"]
+    """Ask whether a put is matched while its target computes without a call to the library: compare the
+    microseconds until its ACK comes with those of the computation."""
+    def once():
+        rows = lab.job("overlap", ["--sizes", "8", "--rounds", "5" if lab.quick else "50"], ACCELERATED)
+        return next({column: row[column] for column in ("p50_us", "work_us")} for row in rows
+                    if row["computes"] == "target")
+    seen = lab.turns({"overlap": once})["overlap"]
     return under("The firmware matches and acknowledges a put while the target's host computes",
                  seen["p50_us"] / seen["work_us"], 1,
                  f"the ACK comes after {seen['p50_us']:.1f} microseconds, the computation ends after "
@@ -102,18 +120,6 @@ def with_total(rows):
     return rows + [[name, sum(row[1] for row in rows if row[1] is not None), 4.8, 1.4]]
 
 
-def firmware_rows(slices):
-    """Return rows of step, our time, and the paper's for Portals and Tports.  Where the trace has one
-    slice for two steps of the paper, their sum stands beside it."""
-    return with_total([
-        ["Take lock", None, 0.2, 0.1],
-        ["Inspect header (0.4; 0.1) and match (1.4; 0.3)", slices[steps.MATCH], 0.4 + 1.4, 0.1 + 0.3],
-        ["Housekeeping (0.7; 0.2) and write completion event (0.7; 0.5)", slices[steps.EVENT],
-         0.7 + 0.7, 0.2 + 0.5],
-        ["Unlink matched buffer", slices[steps.UNLINK] + slices[steps.DELIVER], 1.3, 0.1],
-        ["Drop lock", slices[steps.LEAVE], 0.1, 0.1]])
-
-
 def unlinking(slices):
     """Return the verdict on the step that the paper finds dear, by slices with one record each."""
     match, unlink = slices[steps.MATCH], slices[steps.UNLINK]
@@ -123,7 +129,7 @@ def unlinking(slices):
 
 def firmware(lab, slices):
     return Table(
-        "paper3-table2", TITLES["paper3-table2"], PAPER,
+        "paper3-table2", "Steps of a message in the firmware", PAPER,
         ["On QsNet the NIC's thread needs 4.8 microseconds for an empty message with Portals, 1.4 with "
          "Tports; the largest differences are in matching and in unlinking the buffer, which writes over "
          "PCI.",
@@ -133,38 +139,38 @@ def firmware(lab, slices):
          "step contains one. The trace of one message, of paper 2, tells the cost of a record."],
         ["step (the paper's microseconds where two are in one)", "Portals here by the trace, microseconds",
          "Portals on QsNet, microseconds", "Tports on QsNet, microseconds"],
-        firmware_rows(slices), [offload(lab), unlinking(slices)])
+        # Where the trace has one slice for two steps of the paper, their sum stands beside it.
+        with_total([
+            ["Take lock", None, 0.2, 0.1],
+            ["Inspect header (0.4; 0.1) and match (1.4; 0.3)", slices[steps.MATCH], 0.4 + 1.4, 0.1 + 0.3],
+            ["Housekeeping (0.7; 0.2) and write completion event (0.7; 0.5)", slices[steps.EVENT],
+             0.7 + 0.7, 0.2 + 0.5],
+            ["Unlink matched buffer", slices[steps.UNLINK] + slices[steps.DELIVER], 1.3, 0.1],
+            ["Drop lock", slices[steps.LEAVE], 0.1, 0.1]]), [offload(lab), unlinking(slices)])
 
 
 # ---- Figures 3 and 4 ----
 
-def slower(question, ours, theirs):
-    """Return the verdict that ours takes longer at each size."""
-    found = ratios(ours, theirs)
-    count = sum(ratio > 1 for ratio in found.values())
-    return of_all(question, found.values(), lambda x: x > 1,
-                  f"at {count} of {len(found)} sizes; Portals takes {min(found.values()):.2f} to "
-                  f"{max(found.values()):.2f} of its time")
-
-
 def latency(peers, measured):
     ours, perf = measured[PORTALS]["posted"], measured["portalperf"]
-    curves = [Curve("Portals put, receive posted", microseconds(ours), True),
-              Curve("Portals put", microseconds(perf["put"])),
-              Curve("Portals get", microseconds(perf["get"]))]
+    drawn = [Curve("Portals put, receive posted", microseconds(ours), True),
+             Curve("Portals put", microseconds(perf["put"])),
+             Curve("Portals get", microseconds(perf["get"]))]
     verdicts = [has_step(f"A put takes longer behind the {INLINE} bytes that go with the header", ours,
                          INLINE)]
     if OPEN_MPI in measured:
         theirs = measured[OPEN_MPI]["posted"]
-        curves.append(Curve("Open MPI, receive posted", microseconds(theirs)))
-        verdicts.append(slower("Portals has the higher latency at each size, beside Open MPI here", ours,
-                               theirs))
+        drawn.append(Curve("Open MPI, receive posted", microseconds(theirs)))
+        found = list(ratios(ours, theirs).values())
+        verdicts.append(of_all("Portals has the higher latency at each size, beside Open MPI here", found, lambda x: x > 1,
+                               f"at {sum(ratio > 1 for ratio in found)} of {len(found)} sizes; Portals takes "
+                               f"{min(found):.2f} to {max(found):.2f} of its time"))
     return Figure(
-        "paper3-fig3", TITLES["paper3-fig3"], PAPER,
+        "paper3-fig3", "Latency of short messages beside Open MPI", PAPER,
         ["On QsNet Portals has about 15 microseconds more than Tports at each size, a jump behind 32 "
          "bytes, which go with the header, and one behind 288 bytes, where long messages begin. A round "
          "posts its receive."],
-        "bytes", "microseconds", curves, verdicts, notes=peers.notes())
+        "bytes", "microseconds", drawn, verdicts, notes=peers.notes())
 
 
 def behind(ours, theirs):
@@ -197,7 +203,7 @@ def throughput(peers, posted):
     if OPEN_MPI in streams:
         verdicts += meet(ours, streams[OPEN_MPI])
     return Figure(
-        "paper3-fig4", TITLES["paper3-fig4"], PAPER,
+        "paper3-fig4", "Bandwidth of a ping-pong beside Open MPI", PAPER,
         ["On QsNet Tports has more bandwidth than Portals until an asymptote at about 307 MB/s. The "
          "bandwidth is the size divided by half of a round."],
         "bytes", "MB/s", [Curve(f"{side}, receive posted", points, side == PORTALS)

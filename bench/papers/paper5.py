@@ -9,10 +9,6 @@ from figures.lab import Curve, Figure, microseconds
 from figures.stats import Measured
 
 PAPER = "5: Porting GASNet to Portals: PGAS language support for the Cray XT"
-NEEDS = ["gasnetperf"]
-TITLES = {"paper5-fig2": "Latency of blocking puts of GASNet", "paper5-fig3": "Bandwidth of GASNet's puts",
-          "paper5-fig4": "Round trip of GASNet's active messages",
-          "paper5-fig5": "Blocking puts of GASNet from outside of the segment"}
 INLINE = 16
 MIB = 1 << 20
 EQUAL = 0.95
@@ -71,7 +67,7 @@ def inline(points):
 
 def latency(points, notes):
     return Figure(
-        "paper5-fig2", TITLES["paper5-fig2"], PAPER,
+        "paper5-fig2", "Latency of blocking puts of GASNet", PAPER,
         ["On a Cray XT4 a blocking put over Portals takes about half of the time of one over MPI up to "
          "16 bytes, which go in the packet of the header, and less than MPI Ping-Ack, the least that MPI "
          "could need.",
@@ -89,7 +85,7 @@ def latency(points, notes):
 
 def large(points, notes):
     return Figure(
-        "paper5-fig3", TITLES["paper5-fig3"], PAPER,
+        "paper5-fig3", "Bandwidth of GASNet's puts", PAPER,
         ["On a Cray XT4 non-blocking puts over Portals have about twice the bandwidth of those over MPI "
          "at each size, and meet or exceed MPI's own osu_bw.",
          "Here osu_bw's pattern stands for MPI, since the GASNet here has no conduit over MPI. The claim of "
@@ -102,7 +98,7 @@ def large(points, notes):
 def active(points, put, notes):
     jumps = step(points["am_medium"], INLINE), step(put, INLINE)
     return Figure(
-        "paper5-fig4", TITLES["paper5-fig4"], PAPER,
+        "paper5-fig4", "Round trip of GASNet's active messages", PAPER,
         ["On a Cray XT4 the round trip of an AM Medium over Portals takes about half of the time of one "
          "over MPI up to 16 bytes; the jump behind 16 bytes is larger than that of a put, since bytes go "
          "both ways.",
@@ -120,7 +116,7 @@ def sides(points):
              for size, ratio in ratios(points["tmpmd_put_bulk"], points["firehose_put_bulk"]).items()}
     last = max(gains)
     return Figure(
-        "paper5-fig5", TITLES["paper5-fig5"], PAPER,
+        "paper5-fig5", "Blocking puts of GASNet from outside of the segment", PAPER,
         ["On a Cray XT4 Firehose, which keeps descriptors, has at each size at least the bandwidth of "
          "TMPMD, which makes one for each put: 8.5 % more at 8 KB, the most, and 3.5 % more in the end."],
         "bytes", "MB/s (2^20)", curves("5", points, rates),

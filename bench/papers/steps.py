@@ -5,11 +5,11 @@ A trace has records of the initiator, node 0, and of the firmware of its target,
 are in microseconds.
 """
 import collections
-import dataclasses
 import json
 import pathlib
 import sys
 import tempfile
+from functools import partial
 
 from figures.lab import ACCELERATED
 from figures.stats import Measured, median
@@ -19,13 +19,18 @@ MATCH, EVENT, UNLINK, DELIVER = SLICES = "match hit", "event PUT_END", "event UN
 LEAVE = "end of the lease"
 
 
+def ping_pong(lab, *options):
+    """Return the ns of an empty message in a ping-pong."""
+    text, _ = lab.run("peer_portals", [*lab.two_nodes(*options), lab.bin / "peer_portals", "ours",
+                                       "quick" if lab.quick else "full", "posted=0"], ACCELERATED)
+    return float(text.split()[-1])
+
+
 def traced(lab, file=None):
-    """Trace a ping-pong of empty messages, in this file if it is named.  Return the events."""
-    scale = "quick" if lab.quick else "full"
+    """Trace a ping-pong, in this file if it is named.  Return the events."""
     with tempfile.TemporaryDirectory() as work:
         trace = file or pathlib.Path(work, "trace")
-        lab.run("peer_portals", [*lab.two_nodes("--trace", trace), lab.bin / "peer_portals", "ours", scale,
-                                 "posted=0"], ACCELERATED)
+        ping_pong(lab, "--trace", trace)
         text, _ = lab.run("tracedump", [lab.bin / "tracedump", "--json", trace], {})
     return sorted((e for e in json.loads(text)["traceEvents"] if e["ph"] == "X"), key=lambda e: e["ts"])
 
@@ -70,37 +75,19 @@ def firmware(events):
     return {name: median(found[name]) for name in SLICES}
 
 
-@dataclasses.dataclass
-class Price:
-    """The time of a message in a ping-pong, in ns: without and with a trace, and for each record."""
-    bare: float
-    traced: float
-    each: float
-    records: float  # of a message, of both nodes
-
-
-def ping_pong(lab, *options):
-    """Return the ns of an empty message in a ping-pong."""
-    scale = "quick" if lab.quick else "full"
-    text, _ = lab.run("peer_portals", [*lab.two_nodes(*options), lab.bin / "peer_portals", "ours", scale,
-                                       "posted=0"], ACCELERATED)
-    return float(text.split()[-1])
-
-
-def records_of_a_message(lab, file):
-    """Return how many records the trace has for each message, those of the leases included."""
-    text, _ = lab.run("tracedump", [lab.bin / "tracedump", file], {})
-    return len(text.splitlines()) / text.count("deliver put")
+Price = collections.namedtuple("Price", "bare traced each records")
 
 
 def price(lab):
-    """Measure the cost of a record: ping-pongs with and without a trace, in turns."""
+    """Measure the cost of a record by ping-pongs with and without a trace, in turns.  Return the ns of a message
+    without and with it, those of each record, and the records of a message, of both nodes and their leases."""
     with tempfile.TemporaryDirectory() as work:
         file = pathlib.Path(work, "trace")
-        seen = lab.turns({"bare": lambda: {0: ping_pong(lab)},
-                          "traced": lambda: {0: ping_pong(lab, "--trace", file)}})
-        records = records_of_a_message(lab, file)
-    bare, with_trace = seen["bare"][0], seen["traced"][0]
+        ways = {"bare": [], "traced": ["--trace", file]}
+        bare, with_trace = lab.values({way: partial(ping_pong, lab, *options)
+                                       for way, options in ways.items()}).values()
+        text, _ = lab.run("tracedump", [lab.bin / "tracedump", file], {})
+    records = len(text.splitlines()) / text.count("deliver put")
     return Price(bare, with_trace, (with_trace - bare) / records, records)
 
 

@@ -4,26 +4,18 @@
  *
  *	peer_mpi WHO quick|full test=list ...
  *
- *	ack	a message that the receiver answers with an empty one: the nearest to a
- *		put with an ACK
- *	get	MPI_Get with a flush, from a window that MPI has allocated
- *	am	a ring of persistent receives, of which a poll tests the oldest; the first
- *		word of a message names the function that its receiver shall run
- *	eqget, eqpoll	testing receives whose messages never come
- *	queues	waiting for any of several receives; the message is that of the last one
- *	overlap	a receive is posted, the rank computes without a call, and waits
- *	faa	MPI_Fetch_and_op with a flush for each window
+ * An ack is an empty message: the nearest to a put with an ACK.  A get is MPI_Get with a
+ * flush, from a window that MPI has allocated.  Active messages go to a ring of
+ * persistent receives, of which a poll tests the oldest; the first word of a message
+ * names the function that its receiver shall run.  eqget and eqpoll test receives whose
+ * messages never come.  A window of faa is MPI_Fetch_and_op and a flush.
  *
  * For bench/gasnetfigures, with "figures" as WHO, it has the curves of MPI in the figures
- * that gasnetperf measures, and prints the lines of gasnetperf --lines: figure, way,
- * bytes, ns of the median of the batches, ns of p99 of single operations, 0.
- *
- *	ack	figure 2: Ping-Ack, bytes out and none back: the least that a put over
- *		MPI can cost
- *	amput	figure 2: a put by messages: a header and the bytes, which the target
- *		copies to their place, and none back
- *	bw	figure 3: 64 MPI_Isend under way, and an answer, as osu_bw does
- *	pingpong	figure 4: bytes there and back
+ * that gasnetperf measures: figure 2, Ping-Ack, the least that a put over MPI can cost,
+ * and a put by messages (amput), a header and the bytes, which the target copies to their
+ * place; figure 3, 64 MPI_Isend under way and an answer, as osu_bw does; figure 4, bytes
+ * there and back.  It prints lines of figure, way, bytes, ns of the median of the
+ * batches, ns of p99 of single operations, 0.
  *
  * comm, tx and rx belong to the thread: each thread of the pattern threads has its own.
  */
@@ -56,8 +48,7 @@ static void receive(void *at, uint64_t bytes, int tag)
 	MPI_Recv(at, (int)bytes, MPI_BYTE, rank ^ 1, tag, comm, &status);
 	MPI_Get_count(&status, MPI_BYTE, &got);
 	if ((uint64_t)got != bytes)
-		peer_die("a message of %d bytes; expected %llu", got,
-			(unsigned long long)bytes);
+		peer_die("a message of %d bytes; expected %" PRIu64, got, bytes);
 }
 
 static void allocate(uint64_t largest)
@@ -125,12 +116,8 @@ static void take_answer(uint64_t bytes, uint64_t round)
 	peer_check(rx, bytes, round);
 }
 
-static void posted(uint64_t bytes, uint64_t round)
-{
-	static const struct peer_calls calls = {
-		.post = post, .send = start, .sent = sent, .take = take_answer};
-	peer_posted(&calls, bytes, round);
-}
+PEER_ROUNDS_OF(posted_pings, peer_posted, .post = post, .send = start, .sent = sent,
+	.take = take_answer)
 
 static void post_first(uint64_t bytes)
 {
@@ -141,52 +128,30 @@ static void post_first(uint64_t bytes)
 
 /* ---- stream and rate ---- */
 
-static uint64_t slots_of(uint64_t bytes)
-{
-	uint64_t fit = SLOT_BYTES / (bytes + 128);
-	return fit < 2 ? 2 : fit < PEER_WINDOW ? fit : PEER_WINDOW;
-}
-
-static void send_window(uint64_t bytes, uint64_t round)
+static void window(uint64_t bytes, uint64_t round)
 {
 	MPI_Request request[PEER_WINDOW];
-	peer_stamp(tx, bytes, round);
-	for (int i = 0; i < PEER_WINDOW; i++)
-		MPI_Isend(tx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request[i]);
-	MPI_Waitall(PEER_WINDOW, request, MPI_STATUSES_IGNORE);
-	receive(rx, 0, TAG_BACK);
-}
-
-static void take_window(uint64_t bytes, uint64_t round)
-{
-	MPI_Request request[PEER_WINDOW];
-	uint64_t slots = slots_of(bytes), pitch = (bytes + 127) / 128 * 128;
+	uint64_t slots = SLOT_BYTES / (bytes + 128), pitch = (bytes + 127) / 128 * 128;
+	slots = slots < 2 ? 2 : slots < PEER_WINDOW ? slots : PEER_WINDOW;
+	if (rank == 0)
+		peer_stamp(tx, bytes, round);
 	for (uint64_t i = 0; i < PEER_WINDOW; i++)
-		MPI_Irecv(rx + i % slots * pitch, (int)bytes, MPI_BYTE, 0, TAG, comm,
-			&request[i]);
+		if (rank == 0)
+			MPI_Isend(tx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request[i]);
+		else
+			MPI_Irecv(rx + i % slots * pitch, (int)bytes, MPI_BYTE, 0, TAG,
+				comm, &request[i]);
 	MPI_Waitall(PEER_WINDOW, request, MPI_STATUSES_IGNORE);
+	if (rank == 0) {
+		receive(rx, 0, TAG_BACK);
+		return;
+	}
 	for (uint64_t i = 0; i < slots; i++)
 		peer_check(rx + i * pitch, bytes, round);
 	send(tx, 0, TAG_BACK);
 }
 
-static void window(uint64_t bytes, uint64_t round)
-{
-	if (rank == 0)
-		send_window(bytes, round);
-	else
-		take_window(bytes, round);
-}
-
 /* ---- match: receives without messages come before those of the windows ---- */
-
-static MPI_Request *post_others(uint64_t depth)
-{
-	MPI_Request *others = peer_allocate(depth * sizeof *others);
-	for (uint64_t i = 0; i < depth; i++)
-		MPI_Irecv(rx, 0, MPI_BYTE, 0, TAG_OTHERS, comm, &others[i]);
-	return others;
-}
 
 /* Send the messages of receives to the same number of the peer's, and end them all. */
 static void end_receives(MPI_Request *request, uint64_t sends, uint64_t receives,
@@ -199,68 +164,76 @@ static void end_receives(MPI_Request *request, uint64_t sends, uint64_t receives
 	meet();
 }
 
-static bool go_on(bool more)
+/* Time batches of rounds, at least three, until rank 0 says that the time is over.
+ * Return their number. */
+static uint64_t time_batches(peer_rounds *rounds, uint64_t each, double limit_ns,
+	bool quick, double ns[PEER_BATCHES])
 {
-	int flag = more;
-	MPI_Bcast(&flag, 1, MPI_INT, 0, comm);
-	return flag;
+	uint64_t n = 0, most = quick ? 3 : PEER_BATCHES;
+	double end = bench_now_ns() + limit_ns;
+	for (;; n++) {
+		int more = n < most && (n < 3 || bench_now_ns() < end);
+		MPI_Bcast(&more, 1, MPI_INT, 0, comm);
+		if (!more)
+			return n;
+		double t = bench_now_ns();
+		rounds(0, 1 + n * each, each);
+		ns[n] = (bench_now_ns() - t) / (double)each;
+	}
 }
+
+PEER_ROUNDS(windows, window)
 
 static double match(uint64_t depth, bool quick)
 {
-	double ns[PEER_BATCHES], end = bench_now_ns() + match_ns;
-	MPI_Request *others = rank ? post_others(depth) : NULL;
-	uint64_t n = 0, most = quick ? 3 : PEER_BATCHES;
+	double ns[PEER_BATCHES];
+	MPI_Request *others = peer_allocate(depth * sizeof *others);
+	for (uint64_t i = 0; rank && i < depth; i++)
+		MPI_Irecv(rx, 0, MPI_BYTE, 0, TAG_OTHERS, comm, &others[i]);
 	meet();
-	while (go_on(n < most && (n < 3 || bench_now_ns() < end))) {
-		double t = bench_now_ns();
-		window(0, n);
-		ns[n++] = (bench_now_ns() - t) / PEER_WINDOW;
-	}
+	uint64_t n = time_batches(windows, 1, match_ns, quick, ns);
 	end_receives(others, rank ? 0 : depth, rank ? depth : 0, 0, TAG_OTHERS, 0);
 	free(others);
-	return bench_stat_of(ns, n).p50;
+	return bench_stat_of(ns, n).p50 / PEER_WINDOW;
 }
 
 /* ---- all to all ---- */
 
-static void all_round(uint64_t round, MPI_Request *request)
+static MPI_Request *of_all; /* a receive and a message for each other rank */
+
+static void all_round(uint64_t x, uint64_t round)
 {
 	int n = 0;
+	(void)x;
 	peer_stamp(tx, PEER_BYTES, round);
 	for (int i = 1; i < size; i++) {
 		int from = (rank + size - i) % size;
 		MPI_Irecv(rx + from * PEER_BYTES, PEER_BYTES, MPI_BYTE, from, TAG, comm,
-			&request[n++]);
+			&of_all[n++]);
 	}
 	for (int i = 1; i < size; i++)
 		MPI_Isend(tx, PEER_BYTES, MPI_BYTE, (rank + i) % size, TAG, comm,
-			&request[n++]);
-	MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
+			&of_all[n++]);
+	MPI_Waitall(n, of_all, MPI_STATUSES_IGNORE);
 	for (int i = 0; i < size; i++)
 		if (i != rank)
 			peer_check(rx + i * PEER_BYTES, PEER_BYTES, round);
 }
 
+PEER_ROUNDS(all_rounds, all_round)
+
 static double alltoall(uint64_t nodes, bool quick)
 {
-	MPI_Request *request = peer_allocate(2 * (size_t)size * sizeof *request);
-	uint64_t n = 0, round = 0, each = quick ? 2 : 20, most = quick ? 3 : PEER_BATCHES;
-	double ns = 0, end = bench_now_ns() + alltoall_ns;
-	double messages = (double)each * size * (size - 1);
+	double ns[PEER_BATCHES], sum = 0;
 	if (nodes != (uint64_t)size)
-		peer_die("%d ranks; expected %llu; see mpirun", size,
-			(unsigned long long)nodes);
-	all_round(round++, request);
-	while (go_on(n < most && (n < 3 || bench_now_ns() < end))) {
-		double t = bench_now_ns();
-		for (uint64_t i = 0; i < each; i++)
-			all_round(round++, request);
-		ns += bench_now_ns() - t;
-		n++;
-	}
-	free(request);
-	return messages * (double)n * 1e3 / ns;
+		peer_die("%d ranks; expected %" PRIu64 "; see mpirun", size, nodes);
+	of_all = peer_allocate(2 * (size_t)size * sizeof *of_all);
+	all_round(0, 0);
+	uint64_t n = time_batches(all_rounds, quick ? 2 : 20, alltoall_ns, quick, ns);
+	for (uint64_t i = 0; i < n; i++)
+		sum += ns[i];
+	free(of_all);
+	return (double)(size * (size - 1)) * (double)n * 1e3 / sum;
 }
 
 /* ---- a message that comes while its receiver computes ---- */
@@ -271,26 +244,20 @@ static void work(double ns)
 		;
 }
 
-static double wait_behind_work(uint64_t bytes, uint64_t round)
-{
-	MPI_Request request;
-	MPI_Irecv(rx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request);
-	meet();
-	work(work_ns);
-	double t = bench_now_ns();
-	MPI_Wait(&request, MPI_STATUS_IGNORE);
-	t = bench_now_ns() - t;
-	peer_check(rx, bytes, round);
-	return t;
-}
-
 static double overlap(uint64_t bytes, bool quick)
 {
 	double ns[PEER_BATCHES] = {0};
 	uint64_t rounds = quick ? 3 : PEER_BATCHES;
 	for (uint64_t i = 0; i < rounds; i++)
 		if (rank == 0) {
-			ns[i] = wait_behind_work(bytes, i);
+			MPI_Request request;
+			MPI_Irecv(rx, (int)bytes, MPI_BYTE, 1, TAG, comm, &request);
+			meet();
+			work(work_ns);
+			double t = bench_now_ns();
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+			ns[i] = bench_now_ns() - t;
+			peer_check(rx, bytes, i);
 		} else {
 			peer_stamp(tx, bytes, i);
 			meet();
@@ -335,15 +302,14 @@ static void put_by_messages(uint64_t bytes, uint64_t round)
 	receive(place, sizeof h + bytes, TAG);
 	memcpy(&h, place, sizeof h);
 	if (h.handler != 1)
-		peer_die(
-			"amput: handler %llu; expected 1", (unsigned long long)h.handler);
+		peer_die("amput: handler %" PRIu64 "; expected 1", h.handler);
 	memcpy(rx + h.offset, place + sizeof h, h.bytes);
 	peer_check(rx, bytes, round);
 	send(tx, 0, TAG_BACK);
 }
 
 enum { SHIFTS = 16, STEP = 64 };
-static MPI_Win window_of_get;
+static MPI_Win win; /* of gets, or of additions */
 
 /* Each get begins a step further on, and brings the number of its step. */
 static void fetch(uint64_t bytes, uint64_t round)
@@ -352,42 +318,41 @@ static void fetch(uint64_t bytes, uint64_t round)
 	if (rank)
 		return;
 	MPI_Get(rx, (int)bytes, MPI_BYTE, 1, (MPI_Aint)(shift * STEP), (int)bytes,
-		MPI_BYTE, window_of_get);
-	MPI_Win_flush(1, window_of_get);
+		MPI_BYTE, win);
+	MPI_Win_flush(1, win);
 	peer_check(rx, bytes, shift);
 }
 
 static void open_get(uint64_t bytes)
 {
 	char *memory;
-	MPI_Win_allocate(SHIFTS * STEP, 1, MPI_INFO_NULL, comm, &memory, &window_of_get);
-	MPI_Win_lock_all(0, window_of_get);
+	MPI_Win_allocate(SHIFTS * STEP, 1, MPI_INFO_NULL, comm, &memory, &win);
+	MPI_Win_lock_all(0, win);
 	for (uint64_t i = 0; i < SHIFTS; i++)
 		peer_stamp(memory + i * STEP, bytes, i);
-	MPI_Win_sync(window_of_get);
+	MPI_Win_sync(win);
 	meet();
 }
 
-static void close_get(uint64_t bytes)
+static void close_win(uint64_t bytes)
 {
 	(void)bytes;
 	meet(); /* makes progress for windows that need it */
-	MPI_Win_unlock_all(window_of_get);
-	MPI_Win_free(&window_of_get);
+	MPI_Win_unlock_all(win);
+	MPI_Win_free(&win);
 }
 
 /* ---- fetching additions to one word of the peer ---- */
 
-static MPI_Win window_of_sum;
 static uint64_t sum, added; /* memory of an allocated window is shared: no messages */
 
 static void open_sum(uint64_t bytes)
 {
 	(void)bytes;
-	MPI_Win_create(&sum, PEER_WORD, 1, MPI_INFO_NULL, comm, &window_of_sum);
-	MPI_Win_lock_all(0, window_of_sum);
+	MPI_Win_create(&sum, PEER_WORD, 1, MPI_INFO_NULL, comm, &win);
+	MPI_Win_lock_all(0, win);
 	sum = added = 0;
-	MPI_Win_sync(window_of_sum);
+	MPI_Win_sync(win);
 	meet();
 }
 
@@ -399,27 +364,24 @@ static void add_window(uint64_t bytes, uint64_t round)
 	if (rank)
 		return;
 	for (int i = 0; i < PEER_WINDOW; i++)
-		MPI_Fetch_and_op(
-			&one, &old[i], MPI_UINT64_T, 1, 0, MPI_SUM, window_of_sum);
-	MPI_Win_flush(1, window_of_sum);
+		MPI_Fetch_and_op(&one, &old[i], MPI_UINT64_T, 1, 0, MPI_SUM, win);
+	MPI_Win_flush(1, win);
 	added += PEER_WINDOW;
 	for (int i = 0; i < PEER_WINDOW; i++)
 		if (old[i] >= added)
-			peer_die("faa: an old value of %llu; expected less than %llu",
-				(unsigned long long)old[i], (unsigned long long)added);
+			peer_die("faa: an old value of %" PRIu64
+				 "; expected less than %" PRIu64,
+				old[i], added);
 }
 
 static void close_sum(uint64_t bytes)
 {
-	(void)bytes;
-	meet(); /* makes progress for windows that need it */
+	meet();
 	MPI_Bcast(&added, 1, MPI_UINT64_T, 0, comm);
-	MPI_Win_sync(window_of_sum);
+	MPI_Win_sync(win);
 	if (rank && sum != added)
-		peer_die("faa: a sum of %llu; expected %llu", (unsigned long long)sum,
-			(unsigned long long)added);
-	MPI_Win_unlock_all(window_of_sum);
-	MPI_Win_free(&window_of_sum);
+		peer_die("faa: a sum of %" PRIu64 "; expected %" PRIu64, sum, added);
+	close_win(bytes);
 }
 
 /* ---- active messages ---- */
@@ -444,15 +406,13 @@ static void am_request(unsigned function, const void *bytes)
 
 static void am_poll(void)
 {
-	static void (*const functions[AM_FUNCTIONS])(const char *) = {
-		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
 	uint64_t slot = ring.next % RING, function;
 	int here;
 	MPI_Test(&ring.in[slot], &here, MPI_STATUS_IGNORE);
 	if (!here)
 		return;
 	memcpy(&function, ring.taken[slot], sizeof function);
-	functions[function](ring.taken[slot] + PEER_WORD);
+	am_functions[function](ring.taken[slot] + PEER_WORD);
 	ring.next++;
 	MPI_Start(&ring.in[slot]);
 }
@@ -483,43 +443,9 @@ static void close_ring(uint64_t bytes)
 	meet();
 }
 
-/* ---- receives whose messages do not come, and the last of several receives ---- */
+/* ---- several receives: the last one ends, or none ---- */
 
 static MPI_Request request[MOST_REQUESTS];
-
-static void nothing_came(int here)
-{
-	if (here)
-		peer_die("a receive without a message has ended; expected that it waits");
-}
-
-static void test_one(uint64_t count, uint64_t round)
-{
-	int here;
-	(void)count, (void)round;
-	MPI_Test(request, &here, MPI_STATUS_IGNORE);
-	nothing_came(here);
-}
-
-static void test_any(uint64_t count, uint64_t round)
-{
-	int here, which;
-	(void)round;
-	MPI_Testany((int)count, request, &which, &here, MPI_STATUS_IGNORE);
-	nothing_came(here);
-}
-
-static void open_requests(uint64_t count)
-{
-	for (uint64_t i = 0; i < count; i++)
-		MPI_Irecv(rx, 0, MPI_BYTE, rank ^ 1, TAG_OTHERS, comm, &request[i]);
-	meet();
-}
-
-static void close_requests(uint64_t count)
-{
-	end_receives(request, count, count, 0, TAG_OTHERS, 0);
-}
 
 static void post_queue(int i)
 {
@@ -542,12 +468,7 @@ static void take_queue(uint64_t count, uint64_t round)
 	post_queue(which);
 }
 
-static void queues(uint64_t count, uint64_t round)
-{
-	static const struct peer_calls calls = {
-		.send = send_to_queue, .take = take_queue};
-	peer_ping_pong(&calls, count, round);
-}
+PEER_ROUNDS_OF(queue_pings, peer_ping_pong, .send = send_to_queue, .take = take_queue)
 
 static void open_queues(uint64_t count)
 {
@@ -559,6 +480,19 @@ static void open_queues(uint64_t count)
 static void close_queues(uint64_t count)
 {
 	end_receives(request, count, count, PEER_WORD, TAG_QUEUES, 1);
+}
+
+/* Test receives whose messages do not come: one, or all of them. */
+static void test_queues(uint64_t count, uint64_t round)
+{
+	int here, which;
+	(void)round;
+	if (count == 1)
+		MPI_Test(request, &here, MPI_STATUS_IGNORE);
+	else
+		MPI_Testany((int)count, request, &which, &here, MPI_STATUS_IGNORE);
+	if (here)
+		peer_die("a receive without a message has ended; expected that it waits");
 }
 
 /* ---- threads: each has a communicator and memory of its own ---- */
@@ -595,50 +529,42 @@ static double threads(uint64_t count, bool quick)
 	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
 }
 
-/* ---- */
-
 PEER_ROUNDS(ping_pongs, ping_pong)
-PEER_ROUNDS(posted_pings, posted)
-PEER_ROUNDS(windows, window)
 PEER_ROUNDS(acked, answered)
 PEER_ROUNDS(puts_by_messages, put_by_messages)
 PEER_ROUNDS(gets, fetch)
-PEER_ROUNDS(tests_of_one, test_one)
-PEER_ROUNDS(tests_of_any, test_any)
-PEER_ROUNDS(queue_pings, queues)
+PEER_ROUNDS(looks, test_queues)
 PEER_ROUNDS(additions, add_window)
 
 static const struct peer_test tests[] = {
-	{"latency", ping_pongs, 2, 0, PEER_ANY, NULL, NULL, NULL, NULL},
-	{"stream", windows, PEER_WINDOW, 0, PEER_ANY, NULL, NULL, NULL, NULL},
-	{"rate", windows, PEER_WINDOW, 0, PEER_ANY, NULL, NULL, NULL, NULL},
-	{"match", NULL, 0, 0, PEER_ANY, NULL, NULL, NULL, match},
-	{"alltoall", NULL, 0, 0, PEER_ANY, NULL, NULL, NULL, alltoall},
-	{"ack", acked, 1, 0, PEER_ANY, NULL, NULL, NULL, NULL},
-	{"get", gets, 1, PEER_WORD, STEP, open_get, close_get, NULL, NULL},
-	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_ring, close_ring, NULL, NULL},
-	{"eqget", tests_of_one, 1, 1, MOST_REQUESTS, open_requests, close_requests, NULL,
+	{"latency", NULL, 0, PEER_ANY, 2, ping_pongs, NULL, NULL, NULL},
+	{"stream", NULL, 0, PEER_ANY, PEER_WINDOW, windows, NULL, NULL, NULL},
+	{"rate", NULL, 0, PEER_ANY, PEER_WINDOW, windows, NULL, NULL, NULL},
+	{"match", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, match},
+	{"alltoall", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, alltoall},
+	{"ack", NULL, 0, PEER_ANY, 1, acked, NULL, NULL, NULL},
+	{"get", NULL, PEER_WORD, STEP, 1, gets, open_get, close_win, NULL},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_ring, close_ring, NULL},
+	{"eqget", NULL, 1, 1, 1, looks, open_queues, close_queues, NULL},
+	{"eqpoll", NULL, 2, MOST_REQUESTS, 1, looks, open_queues, close_queues, NULL},
+	{"queues", NULL, 1, MOST_REQUESTS, 2, queue_pings, open_queues, close_queues,
 		NULL},
-	{"eqpoll", tests_of_any, 1, 1, MOST_REQUESTS, open_requests, close_requests, NULL,
+	{"threads", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, threads},
+	{"overlap", NULL, PEER_WORD, PEER_ANY, 0, NULL, NULL, NULL, overlap},
+	{"faa", NULL, PEER_WORD, PEER_WORD, PEER_WINDOW, additions, open_sum, close_sum,
 		NULL},
-	{"queues", queue_pings, 2, 1, MOST_REQUESTS, open_queues, close_queues, NULL,
-		NULL},
-	{"threads", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, threads},
-	{"overlap", NULL, 0, PEER_WORD, PEER_ANY, NULL, NULL, NULL, overlap},
-	{"faa", additions, PEER_WINDOW, PEER_WORD, PEER_WORD, open_sum, close_sum, NULL,
-		NULL},
-	{"posted", posted_pings, 2, 0, PEER_ANY, post_first, NULL, NULL, NULL},
-	{"step", posted_pings, 1, 0, PEER_STEPS - 1, post_first, NULL, NULL, NULL},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, post_first, NULL, NULL},
+	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, post_first, NULL, NULL},
+	{0},
 };
 
 /* The name of the peer is that of figure and way. */
 static const struct peer_test figures[] = {
-	{"ack", acked, 1, 0, LARGEST, NULL, NULL, "2\tpingack", NULL},
-	{"amput", puts_by_messages, 1, 0, LARGEST, NULL, NULL, "2\tamput", NULL},
-	{"bw", windows, PEER_WINDOW, 0, LARGEST, NULL, NULL, "3\tbw", NULL},
-	{"pingpong", ping_pongs, 1, 0, LARGEST, NULL, NULL, "4\tpingpong", NULL},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	{"ack", "2\tpingack", 0, LARGEST, 1, acked, NULL, NULL, NULL},
+	{"amput", "2\tamput", 0, LARGEST, 1, puts_by_messages, NULL, NULL, NULL},
+	{"bw", "3\tbw", 0, LARGEST, PEER_WINDOW, windows, NULL, NULL, NULL},
+	{"pingpong", "4\tpingpong", 0, LARGEST, 1, ping_pongs, NULL, NULL, NULL},
+	{0},
 };
 
 /* Plan the operations of a batch as gasnetperf has them. */
@@ -657,9 +583,8 @@ static struct peer_plan plan_of_figure(
 
 static void print_figure(const struct peer_test *t, uint64_t bytes, double p50)
 {
-	printf("%s\t%llu\t%.1f\t%.1f\t0\n", t->who, (unsigned long long)bytes, p50,
+	printf("%s\t%" PRIu64 "\t%.1f\t%.1f\t0\n", t->who, bytes, p50,
 		peer_p99 / t->parts);
-	fflush(stdout);
 }
 
 static void before(uint64_t x)
@@ -675,33 +600,23 @@ static void after(void)
 	free(place);
 }
 
-static unsigned rank_by_environment(void)
-{
-	const char *r = getenv("OMPI_COMM_WORLD_RANK");
-	r = r ? r : getenv("PMI_RANK");
-	return r ? (unsigned)atoi(r) : 0;
-}
-
-/* Threads make every call slower, so no other pattern has them. */
-static void start_mpi(int *argc, char ***argv)
-{
-	int level = MPI_THREAD_SINGLE, got;
-	for (int i = 1; i < *argc; i++)
-		if (!strncmp((*argv)[i], "threads=", 8))
-			level = MPI_THREAD_MULTIPLE;
-	MPI_Init_thread(argc, argv, level, &got);
-	if (got < level)
-		peer_die("this MPI has no threads; expected MPI_THREAD_MULTIPLE");
-	comm = MPI_COMM_WORLD;
-}
-
 int main(int argc, char **argv)
 {
 	struct peer peer = {
 		.tests = tests, .named = true, .before = before, .after = after};
 	peer_program = "peer_mpi";
-	peer_pin(rank_by_environment());
-	start_mpi(&argc, &argv);
+	const char *number = getenv("OMPI_COMM_WORLD_RANK");
+	number = number ? number : getenv("PMI_RANK");
+	peer_pin(number ? (unsigned)atoi(number) : 0);
+	/* threads make every call slower, so no other pattern has them */
+	int level = MPI_THREAD_SINGLE, got;
+	for (int i = 1; i < argc; i++)
+		if (!strncmp(argv[i], "threads=", 8))
+			level = MPI_THREAD_MULTIPLE;
+	MPI_Init_thread(&argc, &argv, level, &got);
+	if (got < level)
+		peer_die("this MPI has no threads; expected MPI_THREAD_MULTIPLE");
+	comm = MPI_COMM_WORLD;
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	peer_rank = (unsigned)rank;

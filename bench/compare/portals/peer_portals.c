@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * peer_portals - patterns with libportals that no other program of bench/ has
+ * peer_portals - patterns of peer.h with libportals that no other program of bench/ has
  *
  *	yod -sz 2 peer_portals WHO quick|full test=list ...
- *
- *	am	round trip of an active message of x bytes
- *	queues	half a round trip of 8 bytes, with the events in the last of x queues
- *		that PtlEQPoll reads
- *	threads	messages of 8 bytes from x threads to as many; windows of 64 as in rate
- *	balls	half a round trip of 8 bytes, of each of x threads at a time
- *	balls_one	the same, where all threads of a rank read one queue, and the one
- *		that takes a message answers it
- *	posted	half a round trip of x bytes, see peer.h: a match entry and a descriptor
- *		for one message, posted before it is sent
- *	step	step x of such a round
  *
  * Active messages: as in examples/active.c, they lie one behind the other in blocks
  * whose descriptors manage their offsets; a full block is unlinked, the next one takes
  * over, and the full one goes to the end of the list.  Requests, replies and SEND_ENDs
  * have a queue each, and a poll looks into all three once, as the progress call of such a
- * layer does.
+ * layer does.  A posted receive is a match entry and a descriptor for one message.
  */
 #include "../../bench.h"
 #include "../am.h"
@@ -32,6 +21,7 @@ enum { MOST_QUEUES = 16 };
 
 static struct bench b = {.program = "peer_portals"};
 static ptl_process_id_t other;
+static const ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 
 /* Put bytes of a descriptor without an ACK. */
 static void put(ptl_handle_md_t md, uint64_t at, uint64_t bytes, ptl_pt_index_t portal,
@@ -74,40 +64,16 @@ static void am_request(unsigned function, const void *bytes)
 
 static void add_block(struct block *k)
 {
-	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = k->start,
-		.length = BLOCK_MESSAGES * am.bytes,
-		.threshold = PTL_MD_THRESH_INF,
-		.max_size = am.bytes,
-		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE,
-		.user_ptr = k,
-		.eq_handle = layer.eq[k->portal]};
-	bench_check(PtlMEAttach(b.ni, PORTAL_AM + k->portal, anyone, BENCH_BITS, 0,
-			    PTL_UNLINK, PTL_INS_AFTER, &k->me),
-		"PtlMEAttach");
-	bench_check(PtlMDAttach(k->me, md, PTL_UNLINK, NULL), "PtlMDAttach");
+	ptl_md_t md = bench_region(&b, k->start, BLOCK_MESSAGES * am.bytes,
+		PTL_MD_OP_PUT | PTL_MD_MAX_SIZE, layer.eq[k->portal]);
+	md.max_size = am.bytes;
+	md.user_ptr = k;
+	BENCH_DO(PtlMEAttach, b.ni, PORTAL_AM + k->portal, anyone, BENCH_BITS, 0,
+		PTL_UNLINK, PTL_INS_AFTER, &k->me);
+	BENCH_DO(PtlMDAttach, k->me, md, PTL_UNLINK, NULL);
 }
 
 /* Run the function of a message, free the slot of a sent one, or renew a full block. */
-static void handle(const ptl_event_t *ev)
-{
-	static void (*const functions[AM_FUNCTIONS])(const char *) = {
-		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
-	if (ev->ni_fail_type != PTL_NI_OK)
-		peer_die("%s with ni_fail_type %u; expected PTL_NI_OK; is the peer gone?",
-			PtlEventKindStr(ev->type), ev->ni_fail_type);
-	if (ev->type == PTL_EVENT_PUT_END && ev->mlength == am.bytes)
-		functions[ev->hdr_data]((char *)ev->md.start + ev->offset);
-	else if (ev->type == PTL_EVENT_SEND_END)
-		layer.gone++;
-	else if (ev->type == PTL_EVENT_UNLINK)
-		add_block(ev->md.user_ptr);
-	else
-		peer_die("%s of %llu bytes; expected PUT_END of %llu",
-			PtlEventKindStr(ev->type), (unsigned long long)ev->mlength,
-			(unsigned long long)am.bytes);
-}
-
 static bool poll(void)
 {
 	ptl_event_t ev;
@@ -116,7 +82,18 @@ static bool poll(void)
 		return false;
 	if (rc != PTL_OK)
 		bench_check(rc, "PtlEQPoll");
-	handle(&ev);
+	if (ev.ni_fail_type != PTL_NI_OK)
+		peer_die("%s with ni_fail_type %u; expected PTL_NI_OK; is the peer gone?",
+			PtlEventKindStr(ev.type), ev.ni_fail_type);
+	if (ev.type == PTL_EVENT_PUT_END && ev.mlength == am.bytes)
+		am_functions[ev.hdr_data]((char *)ev.md.start + ev.offset);
+	else if (ev.type == PTL_EVENT_SEND_END)
+		layer.gone++;
+	else if (ev.type == PTL_EVENT_UNLINK)
+		add_block(ev.md.user_ptr);
+	else
+		peer_die("%s of %" PRIu64 " bytes; expected PUT_END of %" PRIu64,
+			PtlEventKindStr(ev.type), (uint64_t)ev.mlength, am.bytes);
 	return true;
 }
 
@@ -150,12 +127,12 @@ static void close_layer(uint64_t bytes)
 	while (poll()) /* a last UNLINK renews a block */
 		;
 	for (unsigned i = 0; i < sizeof layer.block / sizeof layer.block[0]; i++) {
-		bench_check(PtlMEUnlink(layer.block[i].me), "PtlMEUnlink");
+		BENCH_DO(PtlMEUnlink, layer.block[i].me);
 		free(layer.block[i].start);
 	}
-	bench_check(PtlMDUnlink(layer.out), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, layer.out);
 	for (unsigned q = 0; q < LAYER_QUEUES; q++)
-		bench_check(PtlEQFree(layer.eq[q]), "PtlEQFree");
+		BENCH_DO(PtlEQFree, layer.eq[q]);
 	free(layer.tx);
 }
 
@@ -168,7 +145,8 @@ struct side {
 	char *tx, *rx;
 };
 
-/* Open a side for messages to a portal; without a portal its user posts entries. */
+/* Open a side for messages to a portal; without a portal its user posts entries, and its
+ * note is a descriptor of the bytes without a queue. */
 static void open_side(struct side *s, uint64_t bytes, ptl_pt_index_t portal)
 {
 	*s = (struct side){.tx = bench_allocate(bytes), .rx = bench_allocate(bytes)};
@@ -183,25 +161,26 @@ static void open_side(struct side *s, uint64_t bytes, ptl_pt_index_t portal)
 
 static void close_side(struct side *s, bool posted)
 {
-	bench_check(PtlMDUnlink(s->out), "PtlMDUnlink");
-	bench_check(PtlMDUnlink(s->note), "PtlMDUnlink");
+	BENCH_DO(PtlMDUnlink, s->out);
+	BENCH_DO(PtlMDUnlink, s->note);
 	if (posted)
-		bench_check(PtlMEUnlink(s->me), "PtlMEUnlink");
-	bench_check(PtlEQFree(s->w.eq), "PtlEQFree");
+		BENCH_DO(PtlMEUnlink, s->me);
+	BENCH_DO(PtlEQFree, s->w.eq);
 	free(s->tx);
 	free(s->rx);
 }
 
+static struct side one; /* of a pattern without threads */
+
 /* ---- a ping-pong through the last of several queues ---- */
 
-static struct side quiet; /* its note is a descriptor of a word without a queue */
 static ptl_handle_eq_t queue[MOST_QUEUES];
 static ptl_handle_me_t queue_me[MOST_QUEUES];
 
 static void send_to_queue(uint64_t count, uint64_t round)
 {
-	peer_stamp(quiet.tx, PEER_WORD, round);
-	put(quiet.note, 0, PEER_WORD, (ptl_pt_index_t)(PORTAL_QUEUES + count - 1), 0,
+	peer_stamp(one.tx, PEER_WORD, round);
+	put(one.note, 0, PEER_WORD, (ptl_pt_index_t)(PORTAL_QUEUES + count - 1), 0,
 		round);
 }
 
@@ -213,26 +192,21 @@ static void take_queue(uint64_t count, uint64_t round)
 	if (__builtin_expect(rc != PTL_OK, 0))
 		bench_check(rc, "PtlEQPoll");
 	if (which != last || ev.type != PTL_EVENT_PUT_END || ev.hdr_data != round)
-		peer_die("%s %llu in queue %d; expected PUT_END %llu in queue %d",
-			PtlEventKindStr(ev.type), (unsigned long long)ev.hdr_data, which,
-			(unsigned long long)round, last);
-	peer_check(quiet.rx, PEER_WORD, round);
+		peer_die("%s %" PRIu64 " in queue %d; expected PUT_END %" PRIu64
+			 " in queue %d",
+			PtlEventKindStr(ev.type), ev.hdr_data, which, round, last);
+	peer_check(one.rx, PEER_WORD, round);
 }
 
-static void ping_queue(uint64_t count, uint64_t round)
-{
-	static const struct peer_calls calls = {
-		.send = send_to_queue, .take = take_queue};
-	peer_ping_pong(&calls, count, round);
-}
+PEER_ROUNDS_OF(queue_pings, peer_ping_pong, .send = send_to_queue, .take = take_queue)
 
 static void open_queues(uint64_t count)
 {
-	open_side(&quiet, PEER_WORD, 0);
+	open_side(&one, PEER_WORD, 0);
 	for (unsigned i = 0; i < count; i++) {
 		queue[i] = bench_queue(&b, 64);
 		queue_me[i] = bench_post(&b, PORTAL_QUEUES + i, BENCH_BITS, PTL_MD_OP_PUT,
-			quiet.rx, PEER_WORD, queue[i]);
+			one.rx, PEER_WORD, queue[i]);
 	}
 	bench_barrier();
 }
@@ -241,40 +215,35 @@ static void close_queues(uint64_t count)
 {
 	bench_barrier();
 	for (unsigned i = 0; i < count; i++) {
-		bench_check(PtlMEUnlink(queue_me[i]), "PtlMEUnlink");
-		bench_check(PtlEQFree(queue[i]), "PtlEQFree");
+		BENCH_DO(PtlMEUnlink, queue_me[i]);
+		BENCH_DO(PtlEQFree, queue[i]);
 	}
-	close_side(&quiet, false);
+	close_side(&one, false);
 }
 
 /* ---- a ping-pong that posts an entry for each message ---- */
 
-static struct side steps;
 static struct bench_watch came;
 
 static void post(uint64_t bytes)
 {
 	ptl_handle_me_t me;
-	ptl_md_t md = {.start = steps.rx,
-		.length = bytes,
-		.threshold = 1,
-		.options = PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE,
-		.eq_handle = came.eq};
-	bench_check(PtlMEAttach(b.ni, PORTAL_STEPS, other, BENCH_BITS, 0, PTL_UNLINK,
-			    PTL_INS_AFTER, &me),
-		"PtlMEAttach");
-	bench_check(PtlMDAttach(me, md, PTL_UNLINK, NULL), "PtlMDAttach");
+	ptl_md_t md = bench_region(&b, one.rx, bytes, PTL_MD_OP_PUT, came.eq);
+	md.threshold = 1;
+	BENCH_DO(PtlMEAttach, b.ni, PORTAL_STEPS, other, BENCH_BITS, 0, PTL_UNLINK,
+		PTL_INS_AFTER, &me);
+	BENCH_DO(PtlMDAttach, me, md, PTL_UNLINK, NULL);
 }
 
 static void send_step(uint64_t bytes, uint64_t round)
 {
-	peer_stamp(steps.tx, bytes, round);
-	put(steps.out, 0, bytes, PORTAL_STEPS, 0, round);
+	peer_stamp(one.tx, bytes, round);
+	put(one.out, 0, bytes, PORTAL_STEPS, 0, round);
 }
 
 static void sent_step(uint64_t round)
 {
-	bench_await(&steps.w, PTL_EVENT_SEND_END, round + 1);
+	bench_await(&one.w, PTL_EVENT_SEND_END, round + 1);
 }
 
 /* The entry is used up, which an event of its own tells. */
@@ -282,19 +251,15 @@ static void take_step(uint64_t bytes, uint64_t round)
 {
 	bench_await(&came, PTL_EVENT_PUT_END, round + 1);
 	bench_await(&came, PTL_EVENT_UNLINK, round + 1);
-	peer_check(steps.rx, bytes, round);
+	peer_check(one.rx, bytes, round);
 }
 
-static void ping_posted(uint64_t bytes, uint64_t round)
-{
-	static const struct peer_calls calls = {
-		.post = post, .send = send_step, .sent = sent_step, .take = take_step};
-	peer_posted(&calls, bytes, round);
-}
+PEER_ROUNDS_OF(posted_pings, peer_posted, .post = post, .send = send_step,
+	.sent = sent_step, .take = take_step)
 
 static void open_steps(uint64_t bytes)
 {
-	open_side(&steps, bytes, 0);
+	open_side(&one, bytes, 0);
 	came = (struct bench_watch){
 		.eq = bench_queue(&b, 64), .may_lose = BENCH_LOSE_NONE};
 	if (peer_rank == 1)
@@ -306,8 +271,8 @@ static void close_steps(uint64_t x)
 {
 	(void)x;
 	bench_barrier();
-	bench_check(PtlEQFree(came.eq), "PtlEQFree");
-	close_side(&steps, false);
+	BENCH_DO(PtlEQFree, came.eq);
+	close_side(&one, false);
 }
 
 /* ---- threads, each with a side; windows are those of portalperf's rate ---- */
@@ -357,7 +322,7 @@ static bool one_queue;
 
 static void throw(uint64_t ball, uint64_t hops)
 {
-	put(of_thread[ball].out, 0, PEER_WORD, PORTAL_THREADS + (ptl_pt_index_t)ball, 0,
+	put(of_thread[ball].note, 0, PEER_WORD, PORTAL_THREADS + (ptl_pt_index_t)ball, 0,
 		hops);
 }
 
@@ -365,7 +330,7 @@ static void catch_ball(unsigned thread, uint64_t round)
 {
 	ptl_event_t ev;
 	(void)round;
-	bench_check(PtlEQWait(of_thread[one_queue ? 0 : thread].w.eq, &ev), "PtlEQWait");
+	BENCH_DO(PtlEQWait, of_thread[one_queue ? 0 : thread].w.eq, &ev);
 	uint64_t ball = ev.pt_index - PORTAL_THREADS;
 	peer_check(of_thread[ball].rx, PEER_WORD, ball);
 	if (ev.hdr_data > 1)
@@ -376,11 +341,7 @@ static void catch_ball(unsigned thread, uint64_t round)
 static void open_ball(unsigned thread)
 {
 	struct side *s = &of_thread[thread];
-	*s = (struct side){
-		.tx = bench_allocate(PEER_WORD), .rx = bench_allocate(PEER_WORD)};
-	s->w.eq = bench_queue(&b, 4 * PEER_THREADS);
-	s->out = bench_bind(&b, s->tx, PEER_WORD, PTL_EQ_NONE);
-	s->note = bench_bind(&b, NULL, 0, PTL_EQ_NONE);
+	open_side(s, PEER_WORD, 0);
 	s->me = bench_post(&b, PORTAL_THREADS + thread, BENCH_BITS, PTL_MD_OP_PUT, s->rx,
 		PEER_WORD, of_thread[one_queue ? 0 : thread].w.eq);
 	peer_stamp(s->tx, PEER_WORD, thread);
@@ -398,31 +359,26 @@ static double balls(uint64_t count, bool quick)
 	static const struct peer_threads calls = {
 		open_ball, close_thread, bench_barrier, throw_first, NULL, catch_ball};
 	struct peer_plan p = peer_plan_of(quick, false, PEER_WORD);
-	return peer_threads_run(&calls, count, &p) / 2;
+	double ns = peer_threads_run(&calls, count, &p) / 2;
+	one_queue = false;
+	return ns;
 }
 
 static double balls_one(uint64_t count, bool quick)
 {
 	one_queue = true;
-	double ns = balls(count, quick);
-	one_queue = false;
-	return ns;
+	return balls(count, quick);
 }
 
-/* ---- */
-
-PEER_ROUNDS(queue_pings, ping_queue)
-PEER_ROUNDS(posted_pings, ping_posted)
-
 static const struct peer_test tests[] = {
-	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_layer, close_layer, NULL, NULL},
-	{"queues", queue_pings, 2, 1, MOST_QUEUES, open_queues, close_queues, NULL, NULL},
-	{"threads", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, threads},
-	{"balls", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, balls},
-	{"balls_one", NULL, 0, 1, PEER_THREADS, NULL, NULL, NULL, balls_one},
-	{"posted", posted_pings, 2, 0, PEER_ANY, open_steps, close_steps, NULL, NULL},
-	{"step", posted_pings, 1, 0, PEER_STEPS - 1, open_steps, close_steps, NULL, NULL},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_layer, close_layer, NULL},
+	{"queues", NULL, 1, MOST_QUEUES, 2, queue_pings, open_queues, close_queues, NULL},
+	{"threads", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, threads},
+	{"balls", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, balls},
+	{"balls_one", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, balls_one},
+	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, open_steps, close_steps, NULL},
+	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, open_steps, close_steps, NULL},
+	{0},
 };
 
 int main(int argc, char **argv)

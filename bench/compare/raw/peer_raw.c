@@ -16,8 +16,6 @@
 #include "../peer.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -31,93 +29,62 @@ struct cell {
 
 /* The shared memory; each pair of lines, and all cells, have one writer. */
 static struct shared {
-	_Alignas(128) _Atomic uint64_t ping;
-	_Alignas(128) _Atomic uint64_t pong;
+	struct hand hand;
 	_Alignas(128) struct cell cell[CELLS];
 	_Alignas(4096) char window[CHUNKS * CHUNK];
 } * shared;
 
 static char *from, *to; /* private to each process, at the same addresses */
 
-/* Wait for a value.  The yield is for a CPU that another process has taken. */
-static inline void await(_Atomic uint64_t *word, uint64_t least)
-{
-	for (unsigned turn = 1; atomic_load_explicit(word, memory_order_acquire) < least;
-		turn++) {
-#if defined(__x86_64__) || defined(__i386__)
-		__builtin_ia32_pause();
-#endif
-		if (turn % (1 << 14) == 0)
-			sched_yield();
-	}
-}
-
-static inline void publish(_Atomic uint64_t *word, uint64_t value)
-{
-	atomic_store_explicit(word, value, memory_order_release);
-}
-
 /* ---- rounds ---- */
 
 static void line(uint64_t bytes, uint64_t done, uint64_t count)
 {
 	(void)bytes;
-	for (uint64_t i = done + 1; i <= done + count; i++) {
-		if (peer_rank)
-			await(&shared->ping, i);
-		publish(peer_rank ? &shared->pong : &shared->ping, i);
-		if (!peer_rank)
-			await(&shared->pong, i);
-	}
-}
-
-static void ring_send(uint64_t i)
-{
-	struct cell *c = &shared->cell[i % CELLS];
-	if (i >= CELLS)
-		await(&shared->pong, (i - CELLS) / CREDIT * CREDIT + CREDIT);
-	c->data[0] = i;
-	publish(&c->valid, i + 1);
-}
-
-static void ring_take(uint64_t i)
-{
-	struct cell *c = &shared->cell[i % CELLS];
-	await(&c->valid, i + 1);
-	if (c->data[0] != i)
-		peer_die("cell %llu: wrong bytes; expected what was sent",
-			(unsigned long long)i);
-	if ((i + 1) % CREDIT == 0)
-		publish(&shared->pong, i + 1);
+	hand_over(&shared->hand, !peer_rank, done, count, false);
 }
 
 /* Rounds are windows of 64; the sender waits until the last message of a batch has been
  * taken. */
 static void ring(uint64_t bytes, uint64_t done, uint64_t count)
 {
+	_Atomic uint64_t *taken = &shared->hand.pong;
+	uint64_t end = (done + count) * PEER_WINDOW;
 	(void)bytes;
-	for (uint64_t i = done * PEER_WINDOW; i < (done + count) * PEER_WINDOW; i++)
-		if (peer_rank)
-			ring_take(i);
-		else
-			ring_send(i);
+	for (uint64_t i = done * PEER_WINDOW; i < end; i++) {
+		struct cell *c = &shared->cell[i % CELLS];
+		if (!peer_rank) {
+			if (i >= CELLS)
+				hand_await(taken, (i - CELLS) / CREDIT * CREDIT + CREDIT,
+					false);
+			c->data[0] = i;
+			hand_publish(&c->valid, i + 1);
+			continue;
+		}
+		hand_await(&c->valid, i + 1, false);
+		if (c->data[0] != i)
+			peer_die("cell %" PRIu64 ": wrong bytes; expected what was sent",
+				i);
+		if ((i + 1) % CREDIT == 0)
+			hand_publish(taken, i + 1);
+	}
 	if (!peer_rank)
-		await(&shared->pong, (done + count) * PEER_WINDOW);
+		hand_await(taken, end, false);
 }
 
 static void pipe_chunk(uint64_t k, uint64_t at, uint64_t bytes)
 {
 	char *window = shared->window + k % CHUNKS * CHUNK;
 	if (peer_rank) {
-		await(&shared->ping, k + 1);
+		hand_await(&shared->hand.ping, k + 1, false);
 		memcpy(to + at, window, bytes);
-		publish(&shared->pong, k + 1);
+		hand_publish(&shared->hand.pong, k + 1);
 		return;
 	}
 	if (k >= CHUNKS)
-		await(&shared->pong, k + 1 - CHUNKS);
+		hand_await(&shared->hand.pong, k + 1 - CHUNKS, false);
 	memcpy(window, from + at, bytes);
-	publish(&shared->ping, k + 1);
+	hand_publish(&shared->hand.ping, k + 1);
 }
 
 static void pipe_rounds(uint64_t bytes, uint64_t done, uint64_t count)
@@ -135,7 +102,7 @@ static void pipe_rounds(uint64_t bytes, uint64_t done, uint64_t count)
 			peer_check(to, bytes, i);
 	}
 	if (!peer_rank)
-		await(&shared->pong, end * chunks);
+		hand_await(&shared->hand.pong, end * chunks, false);
 }
 
 /* Copy; rank 1 only lends its memory. */
@@ -156,16 +123,13 @@ static void cma(uint64_t bytes, uint64_t done, uint64_t count)
 	for (uint64_t i = 0; i < count && !peer_rank; i++) {
 		ssize_t n = process_vm_readv(peer_child[1], &local, 1, &remote, 1, 0);
 		if (n != (ssize_t)bytes)
-			peer_die("process_vm_readv: %s; expected %llu bytes; is ptrace "
-				 "of children allowed?",
-				n < 0 ? strerror(errno) : "short",
-				(unsigned long long)bytes);
+			peer_die("process_vm_readv: %s; expected %" PRIu64
+				 " bytes; is ptrace of children allowed?",
+				n < 0 ? strerror(errno) : "short", bytes);
 	}
 	if (!peer_rank && count)
 		peer_check(to, bytes, 0);
 }
-
-/* ---- */
 
 static void before(uint64_t bytes)
 {
@@ -190,15 +154,15 @@ static void after(void)
 }
 
 static const struct peer_test tests[] = {
-	{"latency", cma, 1, 0, PEER_ANY, touch, NULL, "raw_cma", NULL},
-	{"latency", line, 2, PEER_WORD, PEER_WORD, touch, NULL, "raw_line", NULL},
-	{"stream", pipe_rounds, PEER_WINDOW, 0, PEER_ANY, touch, NULL, "raw_pipe", NULL},
-	{"stream", copy, 1, 0, PEER_ANY, touch, NULL, "raw_memcpy", NULL},
-	{"stream", cma, 1, 0, PEER_ANY, touch, NULL, "raw_cma", NULL},
-	{"rate", ring, PEER_WINDOW, 0, PEER_ANY, touch, NULL, "raw_ring", NULL},
-	{"ack", line, 1, 0, PEER_ANY, touch, NULL, "raw_line", NULL},
-	{"get", line, 1, 0, PEER_ANY, touch, NULL, "raw_line", NULL},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	{"latency", "raw_cma", 0, PEER_ANY, 1, cma, touch, NULL, NULL},
+	{"latency", "raw_line", PEER_WORD, PEER_WORD, 2, line, touch, NULL, NULL},
+	{"stream", "raw_pipe", 0, PEER_ANY, PEER_WINDOW, pipe_rounds, touch, NULL, NULL},
+	{"stream", "raw_memcpy", 0, PEER_ANY, 1, copy, touch, NULL, NULL},
+	{"stream", "raw_cma", 0, PEER_ANY, 1, cma, touch, NULL, NULL},
+	{"rate", "raw_ring", 0, PEER_ANY, PEER_WINDOW, ring, touch, NULL, NULL},
+	{"ack", "raw_line", 0, PEER_ANY, 1, line, touch, NULL, NULL},
+	{"get", "raw_line", 0, PEER_ANY, 1, line, touch, NULL, NULL},
+	{0},
 };
 
 int main(int argc, char **argv)

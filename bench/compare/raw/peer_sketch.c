@@ -4,12 +4,7 @@
  *
  *	peer_sketch quick|full test=list ...
  *
- *	latency, rate	raw_sketch	8 bytes in the header's cell, two nodes
- *	alltoall	raw_sketch	64 bytes in a cell of their own, x nodes
- *	ack, get	raw_sketch	8 bytes there, or back, and an event at both ends
- *	am		raw_sketch	8 or 64 bytes there and back, by functions that
- *					the messages name
- *	eqget		raw_sketch	a look into an empty queue, with a pass
+ * Messages of 8 bytes lie in the header's cell, those of 64 in a cell of their own.
  *
  * A node is a process with a lane from each other one (cells of a line, valid by their
  * last word, credit given back lazily), a list of two match entries, a ring of event
@@ -24,8 +19,6 @@
 #include "../peer.h"
 
 #include <linux/futex.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -136,16 +129,6 @@ static void lease_give(void)
 	atomic_store_explicit(&node.lease, 0, memory_order_release);
 }
 
-static void spin(void)
-{
-	static unsigned turn;
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#endif
-	if (++turn % (1 << 14) == 0)
-		sched_yield();
-}
-
 /* ---- sleep ---- */
 
 static _Atomic uint32_t *asleep_of(unsigned rank)
@@ -157,11 +140,11 @@ static _Atomic uint32_t *asleep_of(unsigned rank)
  * of the two sees the other's store. */
 static void wake(unsigned rank)
 {
+	_Atomic uint32_t *asleep = asleep_of(rank);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(asleep_of(rank), memory_order_relaxed) ||
-		!atomic_exchange_explicit(asleep_of(rank), 0, memory_order_acq_rel))
-		return;
-	syscall(SYS_futex, asleep_of(rank), FUTEX_WAKE, 1, NULL, NULL, 0);
+	if (atomic_load_explicit(asleep, memory_order_relaxed) &&
+		atomic_exchange_explicit(asleep, 0, memory_order_acq_rel))
+		syscall(SYS_futex, asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 static bool pass(void);
@@ -184,7 +167,13 @@ static struct cell *cell_of(struct lane *l, uint64_t number)
 	return &l->cell[number & (cells - 1)];
 }
 
-static void await_credit(struct link *p)
+/*
+ * Write a header, and the data into it, or into the cell behind it.  There they never
+ * look like a valid header: they end with a round's number, so 0 lies where the cell
+ * would have its validity word.
+ */
+static void send_cell(struct link *p, uint32_t kind, const char *tx, unsigned bytes,
+	uint64_t hdr_data, uint64_t offset)
 {
 	while (p->tx + 2 > p->credit) {
 		p->credit = cells +
@@ -192,29 +181,11 @@ static void await_credit(struct link *p)
 		if (p->tx + 2 > p->credit)
 			sched_yield();
 	}
-}
-
-/*
- * Write the data into the header, or into the cell behind it.  There they never look
- * like a valid header: they end with a round's number, so 0 lies where the cell would
- * have its validity word.  Return the number of cells.
- */
-static unsigned write_data(struct link *p, struct cell *c, const char *tx, unsigned bytes)
-{
-	if (bytes <= PEER_WORD) {
-		memcpy(c->data, tx, PEER_WORD);
-		return 1;
-	}
-	memcpy(cell_of(p->out, p->tx + 1), tx, PEER_BYTES);
-	return 2;
-}
-
-static void send_cell(struct link *p, uint32_t kind, const char *tx, unsigned bytes,
-	uint64_t hdr_data, uint64_t offset)
-{
-	await_credit(p);
 	struct cell *c = cell_of(p->out, p->tx);
-	unsigned used = write_data(p, c, tx, bytes);
+	if (bytes <= PEER_WORD)
+		memcpy(c->data, tx, PEER_WORD);
+	else
+		memcpy(cell_of(p->out, p->tx + 1), tx, PEER_BYTES);
 	c->bits = MATCH;
 	c->hdr_data = hdr_data;
 	c->offset = offset;
@@ -222,7 +193,7 @@ static void send_cell(struct link *p, uint32_t kind, const char *tx, unsigned by
 	c->kind = kind;
 	c->initiator = peer_rank;
 	atomic_store_explicit(&c->valid, (uint32_t)p->tx + 1, memory_order_release);
-	p->tx += used;
+	p->tx += bytes <= PEER_WORD ? 1 : 2;
 }
 
 /* Begin an operation: a put, or a get. */
@@ -284,17 +255,6 @@ static void serve(struct link *p, const struct cell *c)
 	post_event(c, e);
 }
 
-static void deliver(struct link *p, const struct cell *c)
-{
-	if (c->kind != ACK && c->kind != REPLY) {
-		serve(p, c);
-		return;
-	}
-	if (c->kind == REPLY)
-		memcpy(node.got, c->data, PEER_WORD);
-	post_event(c, &node.entry[1]); /* the descriptor is known: no match */
-}
-
 static bool take_message(struct link *p)
 {
 	struct cell *c = cell_of(p->in, p->rx);
@@ -302,7 +262,12 @@ static bool take_message(struct link *p)
 		return false;
 	if (nodes == 2)
 		__builtin_prefetch(cell_of(p->in, p->rx + AHEAD_RX));
-	deliver(p, c);
+	if (c->kind == REPLY)
+		memcpy(node.got, c->data, PEER_WORD);
+	if (c->kind == ACK || c->kind == REPLY)
+		post_event(c, &node.entry[1]); /* the descriptor is known: no match */
+	else
+		serve(p, c);
 	uint64_t before = p->rx;
 	p->rx += c->length <= PEER_WORD ? 1 : 2;
 	if ((before ^ p->rx) & (cells / 4))
@@ -350,6 +315,7 @@ static bool take_event(void)
 /* Wait for an event; a node that shares its CPU yields, and sleeps after long. */
 static void await_event(void)
 {
+	static unsigned turn;
 	unsigned empty = 0;
 	if (take_event())
 		return;
@@ -358,7 +324,7 @@ static void await_event(void)
 		if (pass())
 			empty = 0;
 		else if (!crowded)
-			spin();
+			hand_pause(++turn, false);
 		else if (++empty > YIELDS)
 			sleep_until_woken();
 		else
@@ -396,18 +362,13 @@ static void put_word(uint64_t bytes, uint64_t round)
 		slot_of(round, peer_rank));
 }
 
-static void ping_pong(uint64_t bytes, uint64_t round)
-{
-	static const struct peer_calls calls = {.send = put_word, .take = await_word};
-	peer_ping_pong(&calls, bytes, round);
-}
+PEER_ROUNDS_OF(ping_pongs, peer_ping_pong, .send = put_word, .take = await_word)
 
 static void await_one(uint64_t round)
 {
 	await_messages(round, 1);
 	if (node.last != round)
-		peer_die("event %llu; expected %llu", (unsigned long long)node.last,
-			(unsigned long long)round);
+		peer_die("event %" PRIu64 "; expected %" PRIu64, node.last, round);
 }
 
 /* Put and wait for the ACK; the other node takes the put's event. */
@@ -457,11 +418,9 @@ static void am_request(unsigned function, const void *bytes)
 
 static void am_poll(void)
 {
-	static void (*const functions[AM_FUNCTIONS])(const char *) = {
-		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
 	uint64_t round = peer_rank ? am.served : am.done;
 	await_messages(round, 1);
-	functions[node.last >> FUNCTION_SHIFT](node.rx + slot_of(round, !peer_rank));
+	am_functions[node.last >> FUNCTION_SHIFT](node.rx + slot_of(round, !peer_rank));
 }
 
 static void window(uint64_t bytes, uint64_t round)
@@ -493,7 +452,6 @@ static void all_to_all(uint64_t x, uint64_t round)
 			peer_check(node.rx + slot_of(round, i), PEER_BYTES, round);
 }
 
-PEER_ROUNDS(ping_pongs, ping_pong)
 PEER_ROUNDS(windows, window)
 PEER_ROUNDS(acked_puts, put_acked)
 PEER_ROUNDS(gets, get_word)
@@ -564,19 +522,19 @@ static double all(uint64_t size, bool quick)
 	return (double)(size * (size - 1)) * 1e3 / peer_job(&t, nodes, size, &p);
 }
 
-#define PAIR(name, rounds, parts, least, most)                                           \
+#define PAIR(name, least, most, parts, rounds)                                           \
 	{                                                                                \
-		name, rounds, parts, least, most, open_node, NULL, "raw_sketch", NULL    \
+		name, "raw_sketch", least, most, parts, rounds, open_node, NULL, NULL    \
 	}
 static const struct peer_test tests[] = {
-	PAIR("latency", ping_pongs, 2, PEER_WORD, PEER_WORD),
-	PAIR("rate", windows, PEER_WINDOW, PEER_WORD, PEER_WORD),
-	PAIR("ack", acked_puts, 1, PEER_WORD, PEER_WORD),
-	PAIR("get", gets, 1, PEER_WORD, PEER_WORD),
-	PAIR("eqget", looks, 1, 1, 1),
-	PAIR("am", am_rounds, 1, PEER_WORD, PEER_BYTES),
-	{"alltoall", NULL, 0, 2, NODES, NULL, NULL, "raw_sketch", all},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	PAIR("latency", PEER_WORD, PEER_WORD, 2, ping_pongs),
+	PAIR("rate", PEER_WORD, PEER_WORD, PEER_WINDOW, windows),
+	PAIR("ack", PEER_WORD, PEER_WORD, 1, acked_puts),
+	PAIR("get", PEER_WORD, PEER_WORD, 1, gets),
+	PAIR("eqget", 1, 1, 1, looks),
+	PAIR("am", PEER_WORD, PEER_BYTES, 1, am_rounds),
+	{"alltoall", "raw_sketch", 2, NODES, 0, NULL, NULL, NULL, all},
+	{0},
 };
 
 int main(int argc, char **argv)

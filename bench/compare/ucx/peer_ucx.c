@@ -4,10 +4,8 @@
  *
  *	peer_ucx WHO quick|full test=list ...
  *
- *	ack	ns	ucp_put_nbx of x bytes, and ucp_ep_flush_nbx
- *	get	ns	ucp_get_nbx of x bytes
- *	am	ns	an active message (ucp_am_send_nbx), and its reply
- *	eqget	ns	ucp_worker_progress where nothing is to be done
+ * ack is ucp_put_nbx and ucp_ep_flush_nbx, get ucp_get_nbx, am ucp_am_send_nbx with a
+ * reply, and eqget ucp_worker_progress where nothing is to be done.
  *
  * The other rank makes progress meanwhile.  UCX allocates the memory of put and get, so
  * that its shared memory reaches it.
@@ -48,6 +46,8 @@ static void check(ucs_status_t status, const char *call)
 			ucs_status_string(status));
 }
 
+#define UCX_DO(function, ...) check(function(__VA_ARGS__), #function)
+
 /* Make progress, and yield the CPU now and then. */
 static void progress(void)
 {
@@ -69,6 +69,8 @@ static void wait_for(ucs_status_ptr_t request, const char *call)
 	ucp_request_free(request);
 }
 
+#define UCX_WAIT(function, ...) wait_for(function(__VA_ARGS__), #function)
+
 /* Wait until both ranks are at this stage, and make progress for the other one. */
 static void meet(void)
 {
@@ -83,17 +85,17 @@ static void meet(void)
 static void put_at(uint64_t at, uint64_t bytes, uint64_t number)
 {
 	peer_stamp(word, bytes, number);
-	wait_for(ucp_put_nbx(ep, word, bytes, address + at, rkey, &plain), "ucp_put_nbx");
+	UCX_WAIT(ucp_put_nbx, ep, word, bytes, address + at, rkey, &plain);
 }
 
 static void get_from(uint64_t at, uint64_t bytes)
 {
-	wait_for(ucp_get_nbx(ep, word, bytes, address + at, rkey, &plain), "ucp_get_nbx");
+	UCX_WAIT(ucp_get_nbx, ep, word, bytes, address + at, rkey, &plain);
 }
 
 static void flush(void)
 {
-	wait_for(ucp_ep_flush_nbx(ep, &plain), "ucp_ep_flush_nbx");
+	UCX_WAIT(ucp_ep_flush_nbx, ep, &plain);
 }
 
 static void puts_of(uint64_t bytes, uint64_t done, uint64_t count)
@@ -148,17 +150,15 @@ static ucs_status_t received(void *function, const void *header, size_t header_l
 {
 	(void)header, (void)header_length;
 	if (bytes != am.bytes || param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
-		peer_die("an active message of %zu bytes; expected %llu, and no "
-			 "rendezvous",
-			bytes, (unsigned long long)am.bytes);
+		peer_die("an active message of %zu bytes; expected %" PRIu64
+			 ", and no rendezvous",
+			bytes, am.bytes);
 	(*(void (*const *)(const char *))function)(data);
 	return UCS_OK;
 }
 
 static void handle_messages(void)
 {
-	static void (*const functions[AM_FUNCTIONS])(const char *) = {
-		[AM_ECHO] = am_on_echo, [AM_DONE] = am_on_done};
 	for (unsigned i = 0; i < AM_FUNCTIONS; i++) {
 		ucp_am_handler_param_t param = {
 			.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
@@ -166,9 +166,8 @@ static void handle_messages(void)
 				      UCP_AM_HANDLER_PARAM_FIELD_ARG,
 			.id = i,
 			.cb = received,
-			.arg = (void *)&functions[i]};
-		check(ucp_worker_set_am_recv_handler(worker, &param),
-			"ucp_worker_set_am_recv_handler");
+			.arg = (void *)&am_functions[i]};
+		UCX_DO(ucp_worker_set_am_recv_handler, worker, &param);
 	}
 }
 
@@ -180,24 +179,20 @@ static void open_worker(void)
 		.features = UCP_FEATURE_RMA | UCP_FEATURE_AM};
 	ucp_worker_params_t single = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
 		.thread_mode = UCS_THREAD_MODE_SINGLE};
-	ucp_config_t *config;
-	check(ucp_config_read(NULL, NULL, &config), "ucp_config_read");
-	check(ucp_init(&params, config, &context), "ucp_init");
-	ucp_config_release(config);
-	check(ucp_worker_create(context, &single, &worker), "ucp_worker_create");
-}
-
-static void map_memory(void)
-{
-	ucp_mem_map_params_t params = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-						     UCP_MEM_MAP_PARAM_FIELD_FLAGS,
+	ucp_mem_map_params_t map = {.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+						  UCP_MEM_MAP_PARAM_FIELD_FLAGS,
 		.length = MEMORY,
 		.flags = UCP_MEM_MAP_ALLOCATE};
 	ucp_mem_attr_t attr = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
-	check(ucp_mem_map(context, &params, &memory), "ucp_mem_map");
-	check(ucp_mem_query(memory, &attr), "ucp_mem_query");
+	ucp_config_t *config;
+	UCX_DO(ucp_config_read, NULL, NULL, &config);
+	UCX_DO(ucp_init, &params, config, &context);
+	ucp_config_release(config);
+	UCX_DO(ucp_worker_create, context, &single, &worker);
+	UCX_DO(ucp_mem_map, context, &map, &memory);
+	UCX_DO(ucp_mem_query, memory, &attr);
+	memset(attr.address, 0, MEMORY);
 	bytes_of_memory = attr.address;
-	memset(bytes_of_memory, 0, MEMORY);
 }
 
 static void copy_name(char to[NAME], const void *from, size_t bytes, const char *what)
@@ -211,11 +206,10 @@ static void tell_names(struct name *mine)
 {
 	ucp_address_t *at;
 	void *key;
-	check(ucp_worker_get_address(worker, &at, &mine->worker_bytes),
-		"ucp_worker_get_address");
+	UCX_DO(ucp_worker_get_address, worker, &at, &mine->worker_bytes);
 	copy_name(mine->worker, at, mine->worker_bytes, "worker address");
 	ucp_worker_release_address(worker, at);
-	check(ucp_rkey_pack(context, memory, &key, &mine->rkey_bytes), "ucp_rkey_pack");
+	UCX_DO(ucp_rkey_pack, context, memory, &key, &mine->rkey_bytes);
 	copy_name(mine->rkey, key, mine->rkey_bytes, "remote key");
 	ucp_rkey_buffer_release(key);
 	mine->address = (uint64_t)bytes_of_memory;
@@ -225,15 +219,14 @@ static void open_rank(uint64_t x)
 {
 	struct name *other = &names[!peer_rank];
 	open_worker();
-	map_memory();
 	am_open(x);
 	handle_messages();
 	tell_names(&names[peer_rank]);
 	meet();
 	ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
 		.address = (const ucp_address_t *)other->worker};
-	check(ucp_ep_create(worker, &params, &ep), "ucp_ep_create");
-	check(ucp_ep_rkey_unpack(ep, other->rkey, &rkey), "ucp_ep_rkey_unpack");
+	UCX_DO(ucp_ep_create, worker, &params, &ep);
+	UCX_DO(ucp_ep_rkey_unpack, ep, other->rkey, &rkey);
 	address = other->address;
 	flush();
 	meet();
@@ -244,9 +237,9 @@ static void close_rank(uint64_t x)
 	(void)x;
 	meet();
 	ucp_rkey_destroy(rkey);
-	wait_for(ucp_ep_close_nbx(ep, &plain), "ucp_ep_close_nbx");
+	UCX_WAIT(ucp_ep_close_nbx, ep, &plain);
 	meet();
-	check(ucp_mem_unmap(context, memory), "ucp_mem_unmap");
+	UCX_DO(ucp_mem_unmap, context, memory);
 	ucp_worker_destroy(worker);
 	ucp_cleanup(context);
 }
@@ -278,11 +271,11 @@ static void before(uint64_t x)
 }
 
 static const struct peer_test tests[] = {
-	{"ack", puts_of, 1, PEER_WORD, STEP, open_rank, close_puts, NULL, NULL},
-	{"get", gets_of, 1, PEER_WORD, STEP, open_gets, close_rank, NULL, NULL},
-	{"am", am_rounds, 1, PEER_WORD, PEER_BYTES, open_rank, close_rank, NULL, NULL},
-	{"eqget", looks, 1, 1, 1, open_rank, close_rank, NULL, NULL},
-	{NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL},
+	{"ack", NULL, PEER_WORD, STEP, 1, puts_of, open_rank, close_puts, NULL},
+	{"get", NULL, PEER_WORD, STEP, 1, gets_of, open_gets, close_rank, NULL},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_rank, close_rank, NULL},
+	{"eqget", NULL, 1, 1, 1, looks, open_rank, close_rank, NULL},
+	{0},
 };
 
 int main(int argc, char **argv)

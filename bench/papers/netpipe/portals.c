@@ -55,10 +55,8 @@ static struct {
 	bool has_value;
 } np;
 
-static _Noreturn void die(int status, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void die(int status, const char *fmt, ...)
+__attribute__((format(printf, 2, 3), noreturn)) static void die(
+	int status, const char *fmt, ...)
 {
 	va_list args;
 	fputs("NPportals: ", stderr);
@@ -75,19 +73,9 @@ static void check(int rc, const char *what)
 		die(1, "%s: %s", what, PtlErrorStr((unsigned)rc));
 }
 
+#define DO(function, ...) check(function(__VA_ARGS__), #function)
+
 /* ---- events ---- */
-
-static void tell(ptl_match_bits_t kind, uint64_t what)
-{
-	check(PtlPut(np.nothing, PTL_NO_ACK_REQ, np.peer, PORTAL_NOTES, 0, kind, 0, what),
-		"PtlPut of a note");
-}
-
-static void tell_count(void)
-{
-	np.told = np.came;
-	tell(NOTE_COUNT, np.came);
-}
 
 static void peer_has_seen(uint32_t count)
 {
@@ -95,52 +83,47 @@ static void peer_has_seen(uint32_t count)
 		np.seen = count;
 }
 
-static void note(const ptl_event_t *ev)
+static void tell(ptl_match_bits_t kind, uint64_t what)
 {
-	if (ev->match_bits == NOTE_COUNT) {
-		peer_has_seen((uint32_t)ev->hdr_data);
-		return;
-	}
-	np.value = ev->hdr_data;
-	np.has_value = true;
+	check(PtlPut(np.nothing, PTL_NO_ACK_REQ, np.peer, PORTAL_NOTES, 0, kind, 0, what),
+		"PtlPut of a note");
 }
 
 /* The header data of a put are its number, and the count of this rank's operations.
  * PUT_ENDs of long messages can overtake each other, so Sync checks the sum. */
-static void put_came(const ptl_event_t *ev)
-{
-	np.odd += (uint32_t)(ev->hdr_data >> 32) - np.came;
-	peer_has_seen((uint32_t)ev->hdr_data);
-	np.came++;
-}
-
 static void data_came(const ptl_event_t *ev)
 {
 	if (ev->mlength != ev->rlength)
 		die(1, "%s of %llu bytes; expected %llu; the peer has another buffer",
 			PtlEventKindStr(ev->type), (unsigned long long)ev->mlength,
 			(unsigned long long)ev->rlength);
-	if (ev->type == PTL_EVENT_PUT_END)
-		put_came(ev);
-	else
-		np.came++;
-	if (np.came - np.told >= WINDOW / 2)
-		tell_count();
+	if (ev->type == PTL_EVENT_PUT_END) {
+		np.odd += (uint32_t)(ev->hdr_data >> 32) - np.came;
+		peer_has_seen((uint32_t)ev->hdr_data);
+	}
+	if (++np.came - np.told >= WINDOW / 2) {
+		np.told = np.came;
+		tell(NOTE_COUNT, np.came);
+	}
 }
 
 /* Wait for one event. */
 static void take(void)
 {
 	ptl_event_t ev;
-	check(PtlEQWait(np.eq, &ev), "PtlEQWait");
+	DO(PtlEQWait, np.eq, &ev);
 	if (ev.ni_fail_type != PTL_NI_OK)
 		die(1, "%s failed: the peer has ended", PtlEventKindStr(ev.type));
 	if (ev.type == PTL_EVENT_SEND_END || ev.type == PTL_EVENT_REPLY_END)
 		np.ended++;
-	else if (ev.pt_index == PORTAL_NOTES)
-		note(&ev);
-	else
+	else if (ev.pt_index != PORTAL_NOTES)
 		data_came(&ev);
+	else if (ev.match_bits == NOTE_COUNT)
+		peer_has_seen((uint32_t)ev.hdr_data);
+	else {
+		np.value = ev.hdr_data;
+		np.has_value = true;
+	}
 }
 
 static void drain(void)
@@ -171,9 +154,8 @@ static ptl_md_t region(void *start, ptl_size_t length, unsigned options)
 static ptl_handle_me_t entry(ptl_pt_index_t portal)
 {
 	ptl_handle_me_t me;
-	check(PtlMEAttach(np.ni, portal, np.peer, 0, ~(ptl_match_bits_t)0, PTL_RETAIN,
-		      PTL_INS_AFTER, &me),
-		"PtlMEAttach");
+	DO(PtlMEAttach, np.ni, portal, np.peer, 0, ~(ptl_match_bits_t)0, PTL_RETAIN,
+		PTL_INS_AFTER, &me);
 	return me;
 }
 
@@ -181,66 +163,29 @@ static void close_buffers(void)
 {
 	if (!np.open)
 		return;
-	check(PtlMDUnlink(np.in), "PtlMDUnlink");
-	check(PtlMDUnlink(np.out), "PtlMDUnlink");
+	DO(PtlMDUnlink, np.in);
+	DO(PtlMDUnlink, np.out);
 	np.open = false;
 }
 
-/* NetPIPE's first messages go through a buffer that it does not align and whose
- * offsets are 0. */
-static bool is_first(const ArgStruct *p)
-{
-	return p->r_buff == p->r_buff_orig;
-}
-
-static ptl_size_t room(const ArgStruct *p)
-{
-	if (is_first(p))
-		return (ptl_size_t)p->bufflen;
-	return (ptl_size_t)(p->cache ? p->bufflen : MEMSIZE) +
-	       (ptl_size_t)MAX(p->soffset, p->roffset);
-}
-
 /* ---- one message ---- */
-
-/* Return whether this rank starts gets: both ranks do with -2. */
-static bool gets(const ArgStruct *p)
-{
-	return p->tr || p->bidir;
-}
-
-static bool is_stream(const ArgStruct *p)
-{
-	return p->reset_conn != 0; /* netpipe.c sets it for -s */
-}
-
-static void put(const ArgStruct *p, ptl_size_t at)
-{
-	uint64_t hdr = (uint64_t)np.started << 32 | np.came;
-	np.told = np.came;
-	check(PtlPutRegion(np.out, at, (ptl_size_t)p->bufflen, PTL_NO_ACK_REQ, np.peer,
-		      PORTAL_DATA, 0, 0, at + np.shift, hdr),
-		"PtlPutRegion");
-}
-
-static void get(const ArgStruct *p, ptl_size_t at)
-{
-	check(PtlGetRegion(np.out, at, (ptl_size_t)p->bufflen, np.peer, PORTAL_DATA, 0, 0,
-		      at + np.shift),
-		"PtlGetRegion");
-}
 
 static void start(const ArgStruct *p)
 {
 	ptl_size_t at = (ptl_size_t)(p->s_ptr - p->s_buff);
 	while (np.started - np.seen >= WINDOW || np.started - np.ended >= WINDOW)
 		take();
-	if (p->prot.use_get)
-		get(p, at);
-	else
-		put(p, at);
+	if (p->prot.use_get) {
+		DO(PtlGetRegion, np.out, at, (ptl_size_t)p->bufflen, np.peer, PORTAL_DATA,
+			0, 0, at + np.shift);
+	} else {
+		np.told = np.came;
+		DO(PtlPutRegion, np.out, at, (ptl_size_t)p->bufflen, PTL_NO_ACK_REQ,
+			np.peer, PORTAL_DATA, 0, 0, at + np.shift,
+			(uint64_t)np.started << 32 | np.came);
+	}
 	np.started++;
-	if (!is_stream(p))
+	if (!p->reset_conn) /* netpipe.c sets it for -s */
 		drain();
 }
 
@@ -262,49 +207,49 @@ void Init(ArgStruct *p, int *argc, char ***argv)
 	p->source_node = 0;
 }
 
-/* Rank 0 speaks first: the first rank that leaves ends the job. */
-static void check_job(const ArgStruct *p, unsigned rank, unsigned size)
-{
-	if (size == 2 && !p->prot.no_fence)
-		return;
-	if (rank == 0 && size != 2)
-		die(2, "%u rank%s; expected 2; use yod -sz 2 NPportals", size,
-			size == 1 ? "" : "s");
-	if (rank == 0)
-		die(2, "-f; expected no -f, which is for MPI-2 only; leave it out");
-	cnos_barrier();
-	exit(2);
-}
-
 void Setup(ArgStruct *p)
 {
 	int most;
 	unsigned rank, size;
-	check(PtlInit(&most), "PtlInit");
-	check(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &np.ni), "PtlNIInit");
-	check(PtlGetRank(np.ni, &rank, &size), "PtlGetRank");
-	check_job(p, rank, size);
-	check(PtlGetRankId(np.ni, 1 - rank, &np.peer), "PtlGetRankId");
-	check(PtlEQAlloc(np.ni, EVENTS, PTL_EQ_HANDLER_NONE, &np.eq), "PtlEQAlloc");
+	DO(PtlInit, &most);
+	DO(PtlNIInit, PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &np.ni);
+	DO(PtlGetRank, np.ni, &rank, &size);
+	/* rank 0 speaks first: the first rank that leaves ends the job */
+	bool fence = p->prot.no_fence;
+	if (rank == 0 && size != 2)
+		die(2, "%u rank%s; expected 2; use yod -sz 2 NPportals", size,
+			size == 1 ? "" : "s");
+	if (rank == 0 && fence)
+		die(2, "-f; expected no -f, which is for MPI-2 only; leave it out");
+	if (size != 2 || fence) {
+		cnos_barrier();
+		exit(2);
+	}
+	DO(PtlGetRankId, np.ni, 1 - rank, &np.peer);
+	DO(PtlEQAlloc, np.ni, EVENTS, PTL_EQ_HANDLER_NONE, &np.eq);
 	ptl_md_t md = region(NULL, 0, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE);
-	check(PtlMDAttach(entry(PORTAL_NOTES), md, PTL_RETAIN, NULL), "PtlMDAttach");
+	DO(PtlMDAttach, entry(PORTAL_NOTES), md, PTL_RETAIN, NULL);
 	md.eq_handle = PTL_EQ_NONE;
-	check(PtlMDBind(np.ni, md, PTL_RETAIN, &np.nothing), "PtlMDBind");
+	DO(PtlMDBind, np.ni, md, PTL_RETAIN, &np.nothing);
 	np.data = entry(PORTAL_DATA);
 	p->tr = rank == 0;
 	p->rcv = rank == 1;
 	Sync(p);
 }
 
+/* NetPIPE's first messages go through a buffer that it does not align and whose offsets
+ * are 0. */
 void AfterAlignmentInit(ArgStruct *p)
 {
 	unsigned ops = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE;
+	bool first = p->r_buff == p->r_buff_orig;
+	ptl_size_t room = (ptl_size_t)(first || p->cache ? p->bufflen : MEMSIZE);
+	if (!first)
+		room += (ptl_size_t)MAX(p->soffset, p->roffset);
 	close_buffers();
-	check(PtlMDAttach(np.data, region(p->r_buff, room(p), ops), PTL_RETAIN, &np.in),
-		"PtlMDAttach");
-	check(PtlMDBind(np.ni, region(p->s_buff, room(p), 0), PTL_RETAIN, &np.out),
-		"PtlMDBind");
-	np.shift = is_first(p) ? 0 : (ptl_size_t)(p->roffset - p->soffset);
+	DO(PtlMDAttach, np.data, region(p->r_buff, room, ops), PTL_RETAIN, &np.in);
+	DO(PtlMDBind, np.ni, region(p->s_buff, room, 0), PTL_RETAIN, &np.out);
+	np.shift = first ? 0 : (ptl_size_t)(p->roffset - p->soffset);
 	np.open = true;
 }
 
@@ -329,7 +274,7 @@ void PrepareToReceive(ArgStruct *p)
 
 void SendData(ArgStruct *p)
 {
-	if (p->prot.use_get && !gets(p))
+	if (p->prot.use_get && !p->tr && !p->bidir)
 		await_peer();
 	else
 		start(p);
@@ -381,6 +326,6 @@ void CleanUp(ArgStruct *p)
 {
 	Sync(p);
 	close_buffers();
-	check(PtlNIFini(np.ni), "PtlNIFini");
+	DO(PtlNIFini, np.ni);
 	PtlFini();
 }
