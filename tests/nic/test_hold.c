@@ -458,9 +458,11 @@ NODES_CASE(hold_that_ends_drops_what_waits, 2)
 		CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_NO_ACK_REQ));
 		expect(in, PTL_EVENT_SEND_END);
 		expect(in, PTL_EVENT_SEND_END);
+		sync_nodes(); /* the ACK comes behind both */
 		expect_failure(in, PTL_EVENT_ACK);
 	} else {
 		await_kept(ni, 1);
+		sync_nodes();
 		CHECK_OK(PtlXPTHold(ni, PT, 0));
 		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).match_bits, 2);
 		CHECK_EQ(drops_of(ni), 1);
