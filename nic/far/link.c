@@ -223,7 +223,7 @@ void p3_far_link_send(struct p3_nic *n, struct p3_far_link *l)
 {
 	struct p3_carry *c = &l->carry;
 	if (!l->lost_at && p3_carry_is_still(n, c)) {
-		l->stuck = 0;
+		l->stuck = l->waits = 0;
 		return; /* as in most passes of a wait */
 	}
 	if (!l->orphans)

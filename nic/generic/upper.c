@@ -140,7 +140,7 @@ void p3_generic_forget(struct p3_nic *n, uint32_t ni)
 		const struct p3_md *md = u->placed.span.md;
 		if (u->state != P3_UPPER_RECEIVE || (ni != P3_JOB_NIS && md->o.ni != ni))
 			continue;
-		/* The initiator gets no more than the room for its response back. */
+		/* The initiator is told as of a drop. */
 		p3_span_forget(&u->placed.span);
 		if (u->r.pending && n->peer[i].state == P3_LIVE)
 			p3_rsp_send_brief(n, &n->peer[i], u->r.pending, P3_RSP_NONE, 0);

@@ -127,10 +127,10 @@ static void deliver_place_pull(
 		pull->addr = p3_get(&src->addr);
 }
 
-/* The pull of a long put has ended. */
+/* The pull of a long put has ended, or the interface of its descriptor has closed. */
 static void deliver_put_pulled(struct p3_nic *n, struct p3_pull *pull, uint32_t fail)
 {
-	const struct p3_answer a = {.kind = P3_RSP_DONE,
+	const struct p3_answer a = {.kind = pull->span.md ? P3_RSP_DONE : P3_RSP_NONE,
 		.flags = pull->ack && !fail ? P3_F_ACK : 0,
 		.pending = pull->peer_pending,
 		.status = fail,

@@ -272,7 +272,8 @@ void p3_pending_free(struct p3_nic *n, struct p3_pending *t)
 
 bool p3_pending_is_told(uint32_t kind, const struct p3_move *m, const struct p3_md *md)
 {
-	return md->sink.options & PTLX_MD_REPLY_ALWAYS && (kind != P3_REQ_PUT || m->ack);
+	return md->sink.options & PTLX_MD_REPLY_ALWAYS &&
+	       (kind != P3_REQ_PUT || (m->ack && p3_eq_of_sink(&md->sink)));
 }
 
 void p3_pending_answer_fails(struct p3_nic *n, uint32_t kind, const struct p3_move *m,

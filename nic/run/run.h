@@ -68,9 +68,9 @@ static inline uint32_t p3_self_number(void)
  *
  * The code that makes something unusual sets its bit by p3_odd_set().  No code clears
  * bits but the pass: as long as a bit is set, its last step is p3_odd_settle(), which
- * looks at the lists and flags themselves.  A pass leaves that step out if the only bit
- * is LANES, and the lanes are many.  So a bit may be set for one pass too long, which
- * costs time only; a bit is never missing, which would leave work undone.
+ * looks at the lists and flags themselves.  A pass leaves that step out if the only bits
+ * are WIRED, and LANES while the lanes are many.  So a bit may be set for one pass too
+ * long, which costs time only; a bit is never missing, which would leave work undone.
  */
 enum p3_odd {
 	P3_ODD_TRACED = 1u << 0,

@@ -197,7 +197,7 @@ void p3_xfer_forget(struct p3_nic *n, uint32_t ni)
 		pull->ack = false;
 		if (pull->get)
 			pull->get->md = NULL;
-		p3_pull_end(n, pull, PTL_NI_OK); /* this end is no failure for the peer */
+		p3_pull_end(n, pull, PTL_NI_OK); /* a put ends as one that is dropped */
 	}
 	p3_list_each(src, &n->sources) {
 		struct p3_xfer_slot *x = p3_item(src, struct p3_xfer_slot, link);

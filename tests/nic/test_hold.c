@@ -207,6 +207,31 @@ NODES_CASE(initiator_of_a_dropped_request_is_told, 2)
 	sync_nodes();
 }
 
+/* A put whose bytes are under way when its target closes the interface, but keeps another
+ * one, has its ACK: a failed one, or a good one if the last byte came first. */
+NODES_CASE(initiator_is_told_of_an_interface_that_closes, 2)
+{
+	const size_t len = 64u << 20;
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	if (rank == 1) {
+		ptl_handle_ni_t other;
+		CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &other));
+		post_md(ni, OPEN_PT, 1, md_of(node_alloc(len), len, MD_ANY, eq));
+		sync_nodes();
+		expect(eq, PTL_EVENT_PUT_START);
+		CHECK_OK(PtlNIFini(ni));
+		meet_nodes();
+		CHECK_OK(PtlNIFini(other));
+		return;
+	}
+	ptl_handle_md_t put = bind_told(ni, len, eq, true);
+	sync_nodes();
+	CHECK_OK(PtlPut(put, PTL_ACK_REQ, id_of(ni, 1), OPEN_PT, 0, 1, 0, 0));
+	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).mlength, len);
+	CHECK_EQ(next_event(eq).type, PTL_EVENT_ACK);
+	meet_nodes();
+}
+
 /* ---- ways in which an entry comes ---- */
 
 struct comer {
