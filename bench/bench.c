@@ -624,11 +624,11 @@ static void read_all(const struct bench *b, const struct table *t, int argc, cha
 			t->row[i].name, t->row[i].arg != NULL, NULL, FIRST + (int)i};
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+:", longs, NULL)) != -1) {
-		const struct bench_option *row = &t->row[c - FIRST];
 		if (c < FIRST) {
 			snprintf(wrong, LINE, stranger, argv[optind - 1]);
 			return;
 		}
+		const struct bench_option *row = &t->row[c - FIRST];
 		if (!row->set) { /* --help */
 			if (!is_another_rank())
 				print_help(b, t);
