@@ -166,10 +166,12 @@ static void split_counters(void)
 	count_split(&x, false, 0, 1, 1, 1);
 	count_split(&x, false, 1, 1, 2, 1);
 	CLOSE(writes);
+	barrier();
 	count_split(&x, true, 0, 1, 2, 2);
 	count_split(&x, true, 1, 1, 2, 2);
 	count_split(&x, false, 1, 1, 3, 2);
 	CLOSE(reads);
+	barrier();
 	count_split(&x, false, 0, 1, 3, 2);
 	for (unsigned i = 0; i < 2; i++)
 		CLOSE(r[i].mr);
