@@ -130,9 +130,9 @@ static void count_split(const struct split *x, bool writes, unsigned region, uin
 	if (me.is_client)
 		(void)TAKE(x->s, &context);
 	barrier();
-	CHECK_EQ(fi_cntr_read(x->c[0]), me.is_server ? all : 0);
-	CHECK_EQ(fi_cntr_read(x->c[1]), me.is_server ? reads : 0);
-	CHECK_EQ(fi_cntr_read(x->c[2]), me.is_server ? first : 0);
+	await_count(x->s, x->c[0], me.is_server ? all : 0);
+	await_count(x->s, x->c[1], me.is_server ? reads : 0);
+	await_count(x->s, x->c[2], me.is_server ? first : 0);
 	barrier();
 }
 
