@@ -680,7 +680,11 @@ static void close_held(void)
 		pump(s);
 		CHECK(s->early_n < N);
 		say();
-		CLOSE(s->ep);
+		struct patience p = patience_begin();
+		int rc;
+		while ((rc = fi_close(&s->ep->fid)) == -FI_EBUSY && !patience_is_over(&p))
+			; /* each call waits for some seconds */
+		CHECK_RC(rc, 0);
 		s->ep = NULL;
 		barrier();
 		return;
