@@ -8,7 +8,6 @@
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/tools/options.h"
 #include "launcher/tools/rows.h"
-#include "nic/proto/proto.h"
 #include "nic/xfer/movers.h"
 #include "portals3.h"
 #include "portals3_runtime.h"

@@ -74,7 +74,7 @@ EOF
 	allow launcher '(launcher|shm)(/[a-z]+)+\.h'
 	without=
 	# portals-info opens an interface, and tells the limits of the movers.
-	allow launcher/info "(launcher|shm)(/[a-z]+)+\.h|nic/(proto|xfer)/[a-z]+\.h|$public"
+	allow launcher/info "(launcher|shm)(/[a-z]+)+\.h|nic/xfer/movers\.h|$public"
 	allow include '(\.\./)*(p3rt/|p3api/|p3/)?[a-z0-9_]+\.h' # other names
 	allow examples "$public" own
 	allow bench "$public" own
