@@ -121,11 +121,11 @@ int PtlXPTHold(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, int on);
 /*
  * An option of a descriptor for requests that want an answer, beside those of portals3.h:
  * the initiator is told that the target has dropped the request, has closed its interface
- * or has died.  The operation then ends with REPLY_START and REPLY_END, or that of a put
- * with ACK, with ni_fail_type other than PTL_NI_OK and mlength 0.  SEND_START and
- * SEND_END, of gets on PTL_IFACE_SS, tell of a failure, too, if the request has not left.
- * Without the option a get has these events only after the target's death, and a put has
- * no ACK (P3.3 chapter 4).
+ * or has died.  A request that wants bytes back then has REPLY_START and REPLY_END, and
+ * one that wants an ACK has the ACK, with ni_fail_type other than PTL_NI_OK and mlength
+ * 0.  SEND_START and SEND_END, of gets on PTL_IFACE_SS, tell of a failure, too, if the
+ * request has not left.  Without the option a get has these events only after the
+ * target's death, and a put has no ACK (P3.3 chapter 4).
  */
 #define PTLX_MD_REPLY_ALWAYS 0x10000u
 

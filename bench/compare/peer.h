@@ -57,7 +57,7 @@ typedef void peer_rounds(uint64_t x, uint64_t done, uint64_t count);
 
 /* A pattern that a peer has.  Its functions are called by all ranks. */
 struct peer_test {
-	const char *name, *who; /* who: NULL: the name that is an argument */
+	const char *name, *who; /* who: the peer's name, or NULL: it is an argument */
 	uint64_t least, most;   /* x */
 	unsigned parts; /* of a round, in the value; PEER_WINDOW if rounds are windows */
 	peer_rounds *rounds;

@@ -370,7 +370,7 @@ static int look_map_node(struct p3_look *look, uint32_t i)
 	return rc;
 }
 
-/* Ask for the job and all its nodes again, and map what is new.  Return 0 or -errno. */
+/* Ask for the job and all its nodes again, and map the new ones.  Return 0 or -errno. */
 static int look_ask_yod(struct p3_look *look)
 {
 	struct parcel p;

@@ -321,7 +321,7 @@ static void jobs_origin_of(const struct p3_look *look, struct origin *out)
 
 /* ---- the list ---- */
 
-/* Return what is known of a job, or of a domain, after a look at it (rc 0). */
+/* Return the picture of a job, or of a domain, after a look at it (rc 0). */
 static json_t *jobs_row(uint32_t uid, int rc, struct p3_look *look)
 {
 	const struct passwd *user = getpwuid(uid);

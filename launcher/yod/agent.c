@@ -104,8 +104,8 @@ static size_t agent_left(const struct p3_agent *a)
 	return p3_frames_owes(&a->conn) + p3_backlog_len(&a->trace);
 }
 
-/* Send all frames, as long as yod takes any.  Of what comes meanwhile, only room for
- * traces matters. */
+/* Send all frames, as long as yod takes any.  Of the frames that come meanwhile, only
+ * those that give room for traces matter. */
 static void agent_send_last(struct p3_agent *a)
 {
 	int64_t end = p3_now_ms() + LAST_MS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What concerns all hosts: signals, barriers, cards, ends, trace files; standard streams,
- * which are rank 0's input and the output of all
+ * Services of yod for the ranks of all hosts: signals, barriers, cards, news of ends,
+ * trace files, the input of rank 0, and the output of all ranks
  */
 #include "launcher/yod/remote.h"
 #include "launcher/loop.h"

@@ -682,8 +682,8 @@ HAND_CASE(request_put_off_of_a_node_that_has_left_waits_on, 2)
 	sync_nodes();
 }
 
-/* A target that dies, and one that closes its interface, keep nobody, and who wants to
- * know is told */
+/* A target that dies or closes its interface ends the requests that it has kept: their
+ * initiators have an event for each, if their descriptors have the option */
 static void target_ends(unsigned rank, ptl_handle_ni_t ni, bool dies)
 {
 	ptl_handle_eq_t out = eq_new(ni, 64);

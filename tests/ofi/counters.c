@@ -324,7 +324,7 @@ static void wake_by_writes(struct side *s, struct fid_cntr *of_endpoint, unsigne
 	}
 	OK(fi_mr_bind(r[0].mr, &c[0]->fid, FI_REMOTE_WRITE));
 	waiters[0].cq = s->rx;
-	pump(s); /* what the messages before have left */
+	pump(s); /* completions of the messages before */
 	for (unsigned i = 0; i < N && me.is_server; i++) {
 		struct fid_cntr *which = c[i % 3];
 		by_pipe += wake_by_pipe();

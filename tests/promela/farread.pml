@@ -140,7 +140,7 @@ active [2] proctype medium()
 	od
 }
 
-/* What is dropped or taken counts no more. */
+/* Forget a read that was dropped or taken, so that equal states are one. */
 inline forget(i)
 {
 	got[i] = 0;

@@ -22,7 +22,7 @@
 
 struct patience {
 	uint64_t end_ns;
-	uint32_t looks; /* for who counts them */
+	uint32_t looks; /* so far; only look_at() counts them (ranks.c) */
 };
 
 /* For a time that matters itself: how long something goes on. */

@@ -79,7 +79,7 @@ void look_at(const char *file, int line, struct patience *p, const char *what)
 	if (patience_is_over(p))
 		check_failed(file, line, "this does not come: %s", what);
 	if (++p->looks > LOOKS_AWAKE)
-		sleep_us(50); /* pause: between two looks, for who brings it about */
+		sleep_us(50); /* pause: between two looks, so that others run */
 }
 
 bool on_one_cpu(void)
