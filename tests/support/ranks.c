@@ -541,9 +541,11 @@ static unsigned run_rows(const struct statement *const *rows, unsigned n)
 static const struct statement *rows[ROWS_MOST];
 static unsigned rows_n;
 
+/* On several hosts each has a job of its own: a process of a job there can use the library
+ * only once all of its processes begin to, and a statement may need fewer than others. */
 static void run(const struct statement *s)
 {
-	if (suite.together && !(s->flags & (DOMAIN | ALONE)))
+	if (suite.together && !by_launcher() && !(s->flags & (DOMAIN | ALONE)))
 		rows[rows_n++] = s;
 	else
 		(void)run_rows(&s, 1);

@@ -7,9 +7,9 @@
  * 0 is mostly the client, rank 1 the server.  They share a room, memory through which
  * they meet and tell each other addresses; it is no part of the library under test.
  *
- * In a suite whose statements run together (struct suite) the same processes run one
- * statement after the other, except those with a flag; a statement that needs fewer
- * processes has the first ones.
+ * In a suite whose statements run together (struct suite) the same processes of one host
+ * run one statement after the other, except those with a flag; a statement that needs
+ * fewer processes has the first ones.
  *
  * A failed check prints one line, and all processes of this test end.  The program goes
  * on with the next statement, and prints the results as TAP lines (support/suite.h).
