@@ -714,6 +714,7 @@ void p3_rdv_unjoin(struct p3_rdv *r, uint32_t i, enum p3_job_op op, int status, 
 void p3_rdv_node_over(struct p3_rdv *r, uint32_t i)
 {
 	struct p3_rdv_node *n = &r->node[i];
+	n->fate_at = P3_NEVER;
 	if (n->state == NODE_GONE)
 		return;
 	p3_rdv_owner_forget(r, n);
@@ -743,15 +744,12 @@ void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status)
 void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i)
 {
 	struct p3_rdv_node *n = &r->node[i];
-	if (n->state != NODE_JOINED) {
-		p3_rdv_node_over(r, i);
-		return;
-	}
-	if (!r->conf.eof_ms) {
+	bool goes_on = n->state != NODE_JOINED && n->sock >= 0;
+	if (!r->conf.eof_ms || goes_on) {
 		p3_rdv_node_died(r, i, 0);
 		return;
 	}
-	if (n->fate_at != P3_NEVER)
+	if (n->fate_at != P3_NEVER || n->state == NODE_GONE)
 		return;
 	n->fate_at = p3_now_ms() + r->conf.eof_ms;
 	n->fate_by = n->fate_at + ENDING_MS;

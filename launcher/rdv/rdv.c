@@ -454,8 +454,9 @@ static void rdv_on_timer(void *arg)
 	for (uint32_t i = 0; i < r->conf.size; i++) {
 		struct p3_rdv_node *n = &r->node[i];
 		/* The node has died, unless it is ending still. */
+		uint32_t who = n->state == NODE_JOINED ? n->owner : 0;
 		if (n->fate_at <= now && n->fate_by > now && r->conf.ends &&
-			r->conf.ends(r->conf.ends_arg, i, n->owner))
+			r->conf.ends(r->conf.ends_arg, i, who))
 			n->fate_at = now + r->conf.eof_ms;
 		else if (n->fate_at <= now)
 			p3_rdv_node_died(r, i, 0);
@@ -573,6 +574,7 @@ int p3_rdv_add(struct p3_rdv *r, uint32_t i, int sock)
 		return rc;
 	p3_rdv_set_back(r, i);
 	n->state = NODE_NEW;
+	n->fate_at = P3_NEVER;
 	n->ended = false;
 	n->sock = sock;
 	return 0;

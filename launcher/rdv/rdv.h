@@ -25,10 +25,12 @@
  *	any --end of the process--> NEW, or GONE without a socket
  *	any --end of file, breach of the protocol, p3_rdv_ended()--> GONE
  *
- * When the socket of a JOINED node closes, the rendezvous waits up to eof_ms for
- * p3_rdv_ended() to tell how the process ended, for tools (below), and longer while
- * conf.ends says that this will come: with status 0 the node has left, else, and without
- * a status (exec), it has died.  The peers get DIED in both cases.  A process that ends
+ * When the socket of a node closes, the rendezvous waits up to eof_ms for p3_rdv_ended()
+ * to tell how the process ended, and longer while conf.ends says that this will come: a
+ * joined node has left with status 0, for tools (below), and else, and without a status
+ * (exec), it has died.  The peers get DIED in both cases.  Nobody hears of an end before
+ * its status has come, so that yod knows the first failure before another rank fails
+ * because of it.  A process that ends
  * while a wrapper script still holds the socket leaves the node NEW: the script's next
  * program may say HELLO.
  *
@@ -71,8 +73,8 @@ struct p3_rdv_conf {
 			  * here */
 	bool apart;      /* nodes get each other's descriptors when they first talk */
 	uint32_t eof_ms; /* 0: p3_rdv_ended() is never called; an end of file is death */
-	/* NULL, or return true if the process that is the node is ending, and
-	 * p3_rdv_ended() will tell its status. */
+	/* NULL, or return true if the process that is the node, or with os_pid 0 the one
+	 * that was started, is ending, and p3_rdv_ended() will tell its status. */
 	bool (*ends)(void *arg, uint32_t node, uint32_t os_pid);
 	void *ends_arg;
 	void (*say)(void *arg, const char *line); /* prints a line for users; or NULL */

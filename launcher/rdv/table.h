@@ -74,7 +74,7 @@ struct p3_rdv_node {
 	uint64_t heap_len;
 	uint32_t pid[P3_JOB_NIS];
 	int fds[P3_JOB_FDS];
-	int64_t fate_at; /* JOINED with its socket closed: it is dead at this time */
+	int64_t fate_at; /* its socket has closed: it is dead at this time */
 	int64_t fate_by; /* or at this time, if it is ending */
 	int64_t reap_at; /* time at which yod waits for no DROPPED any more */
 	uint64_t *owed;  /* a bit for each node whose DROPPED yod waits for */
@@ -176,8 +176,8 @@ void p3_rdv_unjoin(
 /* Note that the node's process has ended.  A wrapper that still holds the socket may
  * start another one, so the node is gone only with its socket. */
 void p3_rdv_node_over(struct p3_rdv *r, uint32_t i);
-/* Note the end of the process or of its socket.  A joined node has died eof_ms later,
- * unless p3_rdv_ended() tells its status before. */
+/* Note the end of the process or of its socket.  The node is over eof_ms later, unless
+ * p3_rdv_ended() tells its status before. */
 void p3_rdv_node_lost(struct p3_rdv *r, uint32_t i);
 /* End a node that died, and fail the barrier. */
 void p3_rdv_node_died(struct p3_rdv *r, uint32_t i, int status);

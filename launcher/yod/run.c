@@ -227,22 +227,24 @@ static void run_node_failed(struct run *r, uint32_t i, int status)
 		run_end_job(r);
 }
 
+/* An agent tells yod of the end before the rendezvous tells others, and both on one
+ * connection: yod hears of the failures that it causes later. */
 static void run_node_ended(struct run *r, uint32_t i, int status)
 {
 	FAULT_POINT("yod.end_seen");
 	r->rank[i].life = ENDED;
 	r->runs_n--;
 	r->ended_n++;
-	p3_rdv_ended(r->rdv, i, status);
-	FAULT_POINT("yod.end_told");
-	if (r->c.stats)
-		p3_stats_ended(r->c.stats, i, r->rank[i].pid, status);
 	p3_taps_ended(r->taps, i);
 	if (r->agent)
 		p3_agent_tell(r->agent,
 			(struct p3_frame){
 				.op = P3_FRAME_ENDED, .node = i, .value = status},
 			NULL);
+	p3_rdv_ended(r->rdv, i, status);
+	FAULT_POINT("yod.end_told");
+	if (r->c.stats)
+		p3_stats_ended(r->c.stats, i, r->rank[i].pid, status);
 	if (status)
 		run_node_failed(r, i, status);
 }
@@ -491,7 +493,8 @@ static int run_enter_domain(struct run *r)
 static bool run_is_ending(void *arg, uint32_t i, uint32_t os_pid)
 {
 	const struct run *r = arg;
-	return (uint32_t)r->rank[i].pid == os_pid && p3_reap_is_ending(r->rank[i].pid);
+	bool started = !os_pid || (uint32_t)r->rank[i].pid == os_pid;
+	return started && p3_reap_is_ending(r->rank[i].pid);
 }
 
 static void run_take_trace(void *arg, uint32_t i, int published, bool died)

@@ -389,6 +389,20 @@ case_status() {
 	nothing_left
 }
 
+# An agent tells the end of a rank before others can fail because of it, so yod hears of the
+# first failure first.
+case_first_failure() {
+	printf '#!/bin/sh\nFRAMES_ENDS="%s/ends.$1" exec "%s/frames.py" "%s/local.sh" "$@"\n' "$dir" "$here" "$here" >"$dir/rsh"
+	chmod +x "$dir/rsh"
+	run --rsh "$dir/rsh" --hosts a,b --keep-going -sz 4 sh -c 'exit 5'
+	same status 5 $status
+	for host in a b; do
+		same "ends of $host, and those told before their status" "2 0" \
+			"$(awk '{ told[$0] } $1 == "GONE" { n++; early += !("ENDED " $2 in told) } END { print n + 0, early + 0 }' "$dir/ends.$host")"
+	done
+	nothing_left
+}
+
 case_signals() {
 	local sig
 	for sig in INT TERM HUP QUIT; do

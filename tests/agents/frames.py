@@ -6,6 +6,7 @@ usage: frames.py local.sh host line
 
 FRAMES_TRACED  file for the bytes of traces that were sent, and of those that were under
                way at most
+FRAMES_ENDS    file for the frames of the agent about ends of ranks, in their order
 FRAMES_SAY     number of lines that the agent says behind its first frame; when yod has
                taken them, FRAMES_SAID is made
 """
@@ -27,6 +28,7 @@ TRACE_STREAM = 2
 
 lock = threading.Lock()
 sent = granted = most = 0
+ends = []
 
 
 def read_all(fd, n):
@@ -76,7 +78,8 @@ def to_agent(fd):
 def to_yod(fd):
     global sent, most
     first = True
-    for (magic, op, _, _, _, length), data in frames(fd):
+    for (magic, op, node, _, _, length), data in frames(fd):
+        ends.extend(f"{name} {node}" for name in ("ENDED", "GONE") if op == OP[name])
         with lock:
             sent += length if op == OP["TRACE"] else 0
             most = max(most, sent - granted)
@@ -96,4 +99,7 @@ with subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIP
 if "FRAMES_TRACED" in os.environ:
     with open(os.environ["FRAMES_TRACED"], "w", encoding="utf-8") as f:
         print(sent, most, file=f)
+if "FRAMES_ENDS" in os.environ:
+    with open(os.environ["FRAMES_ENDS"], "w", encoding="utf-8") as f:
+        print(*ends, sep="\n", file=f)
 os._exit(0)

@@ -40,6 +40,7 @@ struct world {
 	struct p3_loop loop;
 	struct p3_rdv *rdv;
 	int sock[NODES];
+	pid_t started; /* the process that yod has started, of each node */
 	char said[2000];
 	int open_before;
 };
@@ -113,8 +114,9 @@ static void wire(struct world *w, uint32_t i)
 
 static bool is_ending(void *arg, uint32_t node, uint32_t os_pid)
 {
-	(void)arg, (void)node;
-	return p3_reap_is_ending((pid_t)os_pid);
+	const struct world *w = arg;
+	(void)node;
+	return p3_reap_is_ending(os_pid ? (pid_t)os_pid : w->started);
 }
 
 static struct world *world_of(uint32_t size, uint32_t eof_ms, bool apart)
@@ -130,6 +132,7 @@ static struct world *world_of(uint32_t size, uint32_t eof_ms, bool apart)
 		.cpus = 2,
 		.eof_ms = eof_ms,
 		.ends = is_ending,
+		.ends_arg = w,
 		.say = hear,
 		.say_arg = w};
 	assert_int_equal(p3_loop_open(&w->loop), 0);
@@ -929,6 +932,33 @@ CASE_IN(rdv_waits_for_the_fate_of_a_process_that_ends, setup_with_fates_soon, te
 	p3_rdv_ended(w->rdv, 1, SIGKILL);
 	assert_int_equal(expect(w, 0, P3_JOB_DIED).status, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Others hear of the end of a node that never joined when its status is known, or when
+ * its process goes on without its socket. */
+CASE_IN(rdv_waits_for_the_fate_of_a_rank_that_never_joins, setup_with_fates_soon,
+	teardown)
+{
+	struct world *w = *state;
+	siginfo_t info;
+	hello(w, 0);
+	skip_all(w, 0);
+	say(w, 0, P3_JOB_BARRIER);
+	w->started = fork();
+	if (!w->started)
+		_exit(5);
+	assert_int_equal(
+		waitid(P_PID, (id_t)w->started, &info, WEXITED | WNOWAIT), 0);
+	hang_up(w, 3);
+	settle_for(w, 100);
+	expect_silence(w, 0);
+	p3_rdv_ended(w->rdv, 3, 5 << 8);
+	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).ended, 3);
+	assert_int_equal(waitpid(w->started, NULL, 0), w->started);
+	w->started = getpid();
+	hang_up(w, 2);
+	while (w->rdv->node[2].state != NODE_GONE)
+		p3_loop_run(&w->loop, p3_now_ms() + 5);
 }
 
 static bool first_thread_has_ended(pid_t pid)
