@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define EOF_MS      1000 /* from the end of a remote shell's output to its own end */
-#define AGAIN_MS    1000
+#define LOOK_MS     1000 /* between looks at ending agents */
 #define SWEEP_MS    5000
 #define FDS_OF_RANK 2
 #define FDS_OF_HOST 4
@@ -116,6 +116,13 @@ static const char *uplink_name_of(const struct p3_agents *a, uint32_t host)
 
 static void uplink_cut(struct p3_agents *a, uint32_t host);
 
+/* Enter a stage in which agents have so much time to end. */
+static void agents_enter(struct p3_agents *a, enum p3_stage stage, int64_t ms)
+{
+	a->slow_ms = ms;
+	p3_control_enter(&a->c, stage, LOOK_MS);
+}
+
 /* End the job: as after a failure, or now. */
 static void agents_end(void *arg, bool now)
 {
@@ -123,7 +130,7 @@ static void agents_end(void *arg, bool now)
 	enum p3_frame_op op = now ? P3_FRAME_KILL : P3_FRAME_END;
 	int64_t slow_ms = P3_AGENTS_SLOW_MS + (now ? 0 : a->opt->kill_after_ms);
 	if (a->c.stage == P3_GOING || now)
-		p3_control_enter(&a->c, now ? P3_KILLED : P3_TERMED,
+		agents_enter(a, now ? P3_KILLED : P3_TERMED,
 			a->go_sent ? slow_ms : P3_AGENTS_SHELL_MS);
 	if (a->go_sent)
 		p3_agents_tell_all(a, (struct p3_frame){.op = op}, NULL);
@@ -520,7 +527,7 @@ static void agents_ask(void *arg, int sig)
 		agents_end(a, true);
 		return;
 	}
-	p3_control_enter(&a->c, P3_ASKED, P3_AGENTS_SLOW_MS + a->opt->kill_after_ms);
+	agents_enter(a, P3_ASKED, P3_AGENTS_SLOW_MS + a->opt->kill_after_ms);
 	p3_agents_signal(a, sig);
 }
 
@@ -549,13 +556,13 @@ static void agents_fail_start(struct p3_agents *a)
 	agents_end(a, true);
 }
 
-/* Give up agents that do not end although they were told to.  Look twice: if yod itself
- * was stopped, they have not had the time that the clock shows. */
+/* Give up agents that do not end although they were told to.  Count looks, since a yod
+ * that was stopped, with its agents, has not given them the time that the clock shows. */
 static void agents_on_slow(struct p3_agents *a)
 {
-	a->c.stage_at = a->slow ? P3_NEVER : p3_now_ms() + AGAIN_MS;
-	a->slow = !a->slow;
-	if (a->slow)
+	a->slow_ms -= LOOK_MS;
+	a->c.stage_at = a->slow_ms > 0 ? p3_now_ms() + LOOK_MS : P3_NEVER;
+	if (a->slow_ms > 0)
 		return;
 	for (uint32_t h = 0; h < a->hosts->n; h++) {
 		struct p3_uplink *l = &a->link[h];

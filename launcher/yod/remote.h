@@ -325,7 +325,7 @@ struct p3_agents {
 	char *self;          /* path of yod, on each host */
 	struct p3_rsh rsh;
 	int stdin_fd;             /* standard input for rank 0 */
-	bool slow;                /* agents had not ended at the first stage_at */
+	int64_t slow_ms;          /* that agents still have to end */
 	struct p3_taps *input;    /* from stdin_fd to the agent of rank 0 */
 	struct p3_drain *files;   /* of --output-dir, by stream; or NULL */
 	bool go_sent;             /* GO was sent to the agents: the nodes start */
