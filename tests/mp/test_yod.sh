@@ -120,17 +120,6 @@ case_stdin() {
 	same "without descriptors" 4 $?
 }
 
-case_terminal_input() {
-	command -v script >/dev/null || return 0
-	new_mark
-	(sleep 1; printf 'typed\n'; sleep 1; printf '\004') | YOD_TEST_MARK=$mark \
-		timeout "${P3_LIMIT:-3000}" script -qec "$yod -sz 2 sh -c 'echo got \$PTL_MY_RID \$(cat)'" \
-		/dev/null >"$dir/out" 2>"$dir/err"
-	same "rank 0 read" 1 "$(tr -d '\r' <"$dir/out" | grep -cx 'got 0 typed')"
-	same "rank 1 read" 1 "$(tr -d '\r' <"$dir/out" | grep -cx 'got 1')"
-	nothing_left
-}
-
 # A node has those that yod was started with.  The program that starts the test may make it
 # ignore signals, as posix_spawn() does with two of the C library.
 case_signal_dispositions() {

@@ -7,8 +7,8 @@
 #
 #	case: STATUS NAME
 #	needs: root		or it is skipped
-#	run: commands of bash	$yod, $node (yod_node), $shim (for LD_PRELOAD), $cpu (one
-#				that may be used), $here (a remote shell that stays here;
+#	run: commands of bash	$yod, $node (yod_node), $tty (yod_tty), $shim (for
+#				LD_PRELOAD), $cpu (one that may be used), $here (a remote shell that stays here;
 #				PTL3_RSH names it), in an empty directory
 #	out: line of stdout	in this order
 #	err: line of stderr
@@ -23,7 +23,7 @@ print=
 only="$*"
 table=$(dirname "$(readlink -f "$0")")/yod_errors.txt
 . "$(dirname "$0")/mp.sh"
-export yod=$P3_YOD node=$MP_BIN/yod_node shim=$MP_BIN/libyod_shim.so
+export yod=$P3_YOD node=$MP_BIN/yod_node tty=$MP_BIN/yod_tty shim=$MP_BIN/libyod_shim.so
 cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
 here=$(dirname "$table")/../agents/local.sh
 export cpu here PTL3_RSH=$here LC_ALL=C

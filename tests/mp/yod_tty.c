@@ -4,10 +4,10 @@
  *
  *	yod_tty STEP... -- program arguments
  *
- * await:TEXT waits until the text has appeared (behind the text awaited before), 20 s
- * at most; type:TEXT, in which ^C is that key; nap:MS; size:ROWS.  Then it waits for
- * the end of the program, 20 s at most.  It prints the terminal's output; the status is
- * the program's, or 99 if a step failed.
+ * await:TEXT waits until the text has appeared (behind the text awaited before);
+ * type:TEXT, in which ^C is that key; nap:MS; size:ROWS.  Then it waits for the end of
+ * the program.  It prints the terminal's output; the status is the program's, or 99 if
+ * a step failed.
  */
 #include "../support/patience.h"
 
