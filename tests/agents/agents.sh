@@ -379,7 +379,7 @@ case_frames_at_once() {
 # ---- ends ----
 
 case_status() {
-	run --hosts a,b -sz 2 sh -c '[ $PTL_MY_RID = 0 ] || kill -9 $$; sleep 30'
+	run --hosts a,b -sz 2 sh -c '[ $PTL_MY_RID = 0 ] || kill -9 $$; sleep 3000'
 	same status 137 $status
 	says '^yod: rank 1 \(pid [0-9]+ on b\) killed by signal 9 \(Killed\); ending the job$'
 	run --hosts a,b,c -sz 3 --keep-going sh -c \

@@ -17,11 +17,11 @@ case_exit_status() {
 	run -sz 3 sh -c 'exit 0'
 	same status 0 $status
 	same stderr "" "$(cat "$dir/err")"
-	run -sz 4 sh -c '[ $PTL_MY_RID != 2 ] || exit 3; sleep 30'
+	run -sz 4 sh -c '[ $PTL_MY_RID != 2 ] || exit 3; sleep 3000'
 	same status 3 $status
 	says '^yod: rank 2 \(pid [0-9]+\) exited with status 3; ending the job$'
 	nothing_left
-	run -sz 2 sh -c '[ $PTL_MY_RID = 1 ] || kill -9 $$; sleep 30'
+	run -sz 2 sh -c '[ $PTL_MY_RID = 1 ] || kill -9 $$; sleep 3000'
 	same status 137 $status
 	says '^yod: rank 0 \(pid [0-9]+\) killed by signal 9 \(Killed\); ending the job$'
 	run -sz 2 sh -c 'ulimit -c 0; kill -SEGV $$'
@@ -204,7 +204,7 @@ case_second_interrupt() {
 
 case_timeout() {
 	local took
-	run --timeout 1 -sz 2 sleep 30
+	run --timeout 1 -sz 2 sleep 3000
 	same status 124 $status
 	says '^yod: timeout: the job has run for 1 s \(--timeout\); ending the job$'
 	nothing_left
@@ -246,14 +246,17 @@ none_is_stopped() {
 	[[ $(states) != *T* ]]
 }
 
+# Return true once all are stopped.
+stops() {
+	has_lines 2 && kill -TSTP "$pid" 2>/dev/null
+	all_are_stopped
+}
+
 case_stop_and_continue() {
 	# A shell that is stopped between vfork and exec would be in state D.
-	start -sz 2 --timeout 5 sh -c 'echo $$; exec sleep 3000'
-	await_lines 2
-	kill -TSTP $pid
-	patiently all_are_stopped || fail "not all are stopped: $(states)"
+	start_in_time stops -sz 2 sh -c 'echo $$; exec sleep 3000'
 	# pause: longer than the time-out, which does not count this time
-	sleep 6
+	sleep $((in_time + 1))
 	same "states when stopped" TTT "$(states)"
 	kill -CONT $pid
 	patiently none_is_stopped || fail "some are stopped: $(states)"

@@ -32,14 +32,30 @@ run() { # yod's arguments; status in $status
 	run_marked "$yod" "$@"
 }
 
-# Print what a run has written to stderr, but for the lines about a remote shell that takes
-# long: beside much load each may.
+# Print what a run has written to stderr, but for the lines about a remote shell, or ranks
+# that end, which take long: beside much load each may.
 err_but_waits() {
-	grep -v 'has not started an agent for .* yod waits' "$dir/err"
+	grep -Ev 'has not started an agent for .* yod waits|SIGTERM has not ended' "$dir/err"
 }
 
 start() { # in the background; its pid in $pid
 	start_marked "$yod" "$@"
+}
+
+# As start, with a --timeout that is over only after a condition holds, however slow the
+# machine is.
+start_in_time() { # condition, yod's arguments; seconds of the time-out in $in_time
+	for ((in_time = 2; in_time < P3_WAIT; in_time *= 2)); do
+		start --timeout $in_time "${@:2}"
+		until "$1" || has_timed_out; do sleep 0.05; done
+		has_timed_out || return 0
+		ends
+	done
+	fail "the time-out is always over before: $1"
+}
+
+has_timed_out() {
+	grep -q '^yod: timeout: ' "$dir/err"
 }
 
 # As start, but stderr is a full pipe, which is read from resume_pager on.
