@@ -541,8 +541,8 @@ static unsigned run_rows(const struct statement *const *rows, unsigned n)
 static const struct statement *rows[ROWS_MOST];
 static unsigned rows_n;
 
-/* On several hosts each has a job of its own: a process of a job there can use the library
- * only once all of its processes begin to, and a statement may need fewer than others. */
+/* On several hosts each has a job of its own: a process there can use the library only
+ * once all processes of its job begin to, and a statement may need fewer than others. */
 static void run(const struct statement *s)
 {
 	if (suite.together && !by_launcher() && !(s->flags & (DOMAIN | ALONE)))

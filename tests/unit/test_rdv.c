@@ -947,8 +947,7 @@ CASE_IN(rdv_waits_for_the_fate_of_a_rank_that_never_joins, setup_with_fates_soon
 	w->started = fork();
 	if (!w->started)
 		_exit(5);
-	assert_int_equal(
-		waitid(P_PID, (id_t)w->started, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(waitid(P_PID, (id_t)w->started, &info, WEXITED | WNOWAIT), 0);
 	hang_up(w, 3);
 	settle_for(w, 100);
 	expect_silence(w, 0);
