@@ -180,10 +180,13 @@ NODES_CASE(other_queues_do_not_disturb, 1)
 NODES_CASE(lost_events_make_the_descriptor_readable, 1)
 {
 	struct self s = self_new(ni, rank);
+	ptl_handle_eq_t behind = target(ni, 2, 8);
 	ptl_event_t ev;
 	CHECK_EQ(arm(s.eq), 0);
 	for (unsigned i = 0; i < 50; i++)
 		put_self(&s);
+	CHECK_OK(put_to(ni, s.md, rank, PT, 2, PTL_NO_ACK_REQ));
+	expect(behind, PTL_EVENT_PUT_END); /* the queue gets no event any more */
 	CHECK(is_readable(s.fd, HANGS_MS));
 	while (PtlEQGet(s.eq, &ev) != PTL_EQ_DROPPED)
 		CHECK(ev.type == PTL_EVENT_PUT_END);
