@@ -43,8 +43,7 @@ static int descriptor_of(ptl_handle_eq_t eq)
 static ptl_handle_eq_t target(ptl_handle_ni_t ni, ptl_match_bits_t bits, ptl_size_t n)
 {
 	ptl_handle_eq_t eq = eq_new(ni, n);
-	post_md(ni, PT, bits,
-		md_of(node_alloc(64), 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	post_md(ni, PT, bits, sink_md(node_alloc(64), 64, eq));
 	return eq;
 }
 

@@ -121,7 +121,7 @@ static void read_own(ptl_handle_ni_t ni, ptl_handle_md_t src)
 {
 	ptl_event_t ev;
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_md_t d = md_of(NULL, 0, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t d = sink_md(NULL, 0, eq);
 	ptl_handle_md_t md = post_md(ni, PT, 2, d);
 	p3_set(&storm.mine, eq);
 	int rc = PTL_OK;
