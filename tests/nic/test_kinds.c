@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The two kinds of interface, the document's and Cray's, in one process at once: their
- * differences, and that there are no others.  PTL3_PERSONALITY makes both of one kind.
+ * differences; spec_*_2_cray shows that there are no others.  PTL3_PERSONALITY makes both
+ * of one kind.
  */
 #include "cases.h"
 
@@ -340,28 +341,6 @@ BOTH_CASE(quiet_descriptors_go_silently_on_cray, 1)
 		CHECK(expect(eq, PTL_EVENT_UNLINK).unlinked);
 	expect_empty(eq);
 	CHECK_OK(PtlMDUnlink(src));
-}
-
-/* ---- no differences ---- */
-
-BOTH_CASE(exchange_is_the_same_on_both, 1)
-{
-	uint64_t *there = (uint64_t *)node_alloc(8), *mine = (uint64_t *)node_alloc(8);
-	ptl_handle_eq_t eq = eq_new(s->ni, 16);
-	*there = 5;
-	*mine = 6;
-	ptl_md_t d = md_of(there, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE);
-	ptl_handle_md_t target = post_md(s->ni, PT, 1, d);
-	ptl_handle_md_t md = bind_counted(s, md_of(mine, 8, 0, eq), 2, PTL_RETAIN);
-	CHECK_OK(PtlGetPut(md, md, s->peer, PT, 0, 1, 0, 0));
-	(void)not_last(eq, PTL_EVENT_SEND_START);
-	CHECK_EQ(not_last(eq, PTL_EVENT_SEND_END).mlength, 8);
-	(void)not_last(eq, PTL_EVENT_REPLY_START);
-	CHECK_EQ(not_last(eq, PTL_EVENT_REPLY_END).md.threshold, 0);
-	expect_empty(eq);
-	CHECK(*there == 6 && *mine == 5);
-	CHECK_OK(PtlMDUnlink(md));
-	CHECK_OK(PtlMDUnlink(target));
 }
 
 /* ---- targets that do not exist ---- */

@@ -463,38 +463,6 @@ WINDOWS_CASE(gets_find_windows_of_any_length, take_by_get, 1)
 WINDOWS_CASE(polls_find_windows_of_any_length, take_by_poll, QUEUES)
 WINDOWS_CASE(long_polls_find_windows_of_any_length, take_by_long_poll, QUEUES)
 
-/* ---- polls of lists that are not valid ---- */
-
-/* A queue that is not valid is told although another one has an event, which stays. */
-NODES_CASE(polls_check_all_queues_first, 1)
-{
-	ptl_event_t ev;
-	int which = -1;
-	struct self s = self_of(ni, rank);
-	ptl_handle_eq_t freed = eq_new(ni, 8);
-	CHECK_OK(PtlEQFree(freed));
-	put_to_self(&s);
-	put_to_self(&s);
-	wait_for_kind(&s, PTL_EVENT_SEND_END); /* so this thread has read the queue */
-	ptl_handle_eq_t lists[][QUEUES] = {{s.eq, freed, s.eq}, {freed, s.eq, s.eq},
-		{s.eq, s.eq, PTL_EQ_NONE}, {s.md, s.eq, s.eq}};
-	for (unsigned i = 0; i < sizeof lists / sizeof *lists; i++) {
-		CHECK_RC(PtlEQPoll(lists[i], QUEUES, 0, &ev, &which), PTL_EQ_INVALID);
-		CHECK_RC(PtlEQPoll(lists[i], QUEUES, 1, &ev, &which), PTL_EQ_INVALID);
-	}
-	CHECK_EQ(which, -1);
-	/* The NIC thread may deliver the first put before it sends the second one. */
-	unsigned sent = 0, put = 0;
-	for (unsigned i = 0; i < 3; i++) {
-		CHECK_OK(PtlEQWait(s.eq, &ev));
-		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
-		sent += ev.type == PTL_EVENT_SEND_END;
-		put += ev.type == PTL_EVENT_PUT_END;
-	}
-	CHECK_EQ(sent, 1);
-	CHECK_EQ(put, 2);
-}
-
 /* ---- other threads want the CPU ---- */
 
 enum { HOLD_NS = 10000, COMPUTE_NS = 5000000 };
