@@ -184,7 +184,7 @@ STATEMENT(9, sections_without_transport, 1, 0)
 
 STATEMENT(10, pairs_of_a_section, 1, 0)
 {
-	configure("[d]\n  transport =   @ # the name\nas=4711\nsubnet   =   17\n"
+	configure("[d]\n  transport =   @ # the name\nas=4711#text\nsubnet   =   17\n"
 		  "# a comment\n\nno pair\nrouter = a b c\npriority = 10\ndefault = 1\n");
 	static const char *const want[] = {
 		"as=4711", "subnet=17", "router=a", "priority=10", "default=1"};
