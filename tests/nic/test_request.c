@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Puts, acknowledged puts and gets: all lengths, unusual descriptors and arguments, lanes
- * that are full, targets that answer late or never, threads and signal handlers. */
+ * that are full, targets that answer late or never, threads. */
 #include "nic/obj/state.h"
 #include "nic/proto/state.h"
 #include "nic/run/lease.h"
@@ -9,11 +9,7 @@
 #include "support/hold.h"
 #include "support/pools.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-
-enum { PT = 6, TRIES = 200, ROOM = 4096, FAR = 32, STORM_MS = 1000, INLINE = 16 };
+enum { PT = 6, TRIES = 200, ROOM = 4096, FAR = 32, INLINE = 16 };
 enum kind { PUT, ACKED, GET, KINDS };
 static const uint64_t BITS = 0x1234567890abcdef;
 
@@ -564,7 +560,7 @@ NODES_CASE(pendings_run_out, 2)
 	sync_nodes();
 }
 
-/* ---- other threads, signal handlers ---- */
+/* ---- other threads ---- */
 
 struct asker {
 	ptl_handle_ni_t ni;
@@ -607,82 +603,4 @@ NODES_CASE(threads_ask_at_the_same_time, 2)
 	sync_nodes();
 	expect_full();
 	sync_nodes();
-}
-
-static struct {
-	ptl_handle_md_t md;
-	ptl_process_id_t self;
-	p3_a32 handled, put, got, wrong, stop;
-} storm;
-
-static void count(int rc, p3_a32 *ok)
-{
-	if (rc == PTL_OK)
-		p3_add32(ok, 1);
-	else if (rc != PTL_NO_SPACE)
-		p3_add32(&storm.wrong, 1);
-}
-
-static void handler(int number)
-{
-	(void)number;
-	count(acked(storm.md, 8, storm.self), &storm.put);
-	count(get(storm.md, 8, storm.self), &storm.got);
-	p3_add32(&storm.handled, 1);
-}
-
-/* Send one signal after another, each when the last one was handled. */
-static void *thunder(void *arg)
-{
-	uint64_t until = now_ms() + STORM_MS;
-	for (uint32_t i = 0; i < rounds(5000) && now_ms() < until; i++) {
-		(void)pthread_kill(*(pthread_t *)arg, SIGUSR1);
-		while (p3_get(&storm.handled) <= i)
-			sched_yield();
-	}
-	p3_set(&storm.stop, 1);
-	return NULL;
-}
-
-static void ask_in_a_storm(ptl_handle_ni_t ni, ptl_handle_eq_t eq, ptl_handle_md_t md)
-{
-	ptl_process_id_t self = id_of(ni, 0);
-	while (!p3_get(&storm.stop)) {
-		CHECK_OK(acked(md, 8, self));
-		(void)expect(eq, PTL_EVENT_SEND_END);
-		(void)expect(eq, PTL_EVENT_ACK);
-		CHECK_OK(get(md, 8, self));
-		(void)expect(eq, PTL_EVENT_REPLY_END);
-	}
-}
-
-NODES_CASE(handlers_interrupt_requests, 1)
-{
-	struct sigaction act = {.sa_handler = handler}, before;
-	pthread_t self = pthread_self(), other;
-	ptl_handle_eq_t eq = eq_new(ni, 64), theirs = eq_new(ni, 1 << 15);
-	ptl_handle_md_t md = bind_md(ni, source_md(node_alloc(8), 8, eq));
-	post_md(ni, PT, BITS, md_of(node_alloc(8), 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
-	memset(&storm, 0, sizeof storm);
-	storm.self = id_of(ni, 0);
-	storm.md = bind_md(ni, source_md(node_alloc(8), 8, theirs));
-	CHECK(sigaction(SIGUSR1, &act, &before) == 0);
-	CHECK(pthread_create(&other, NULL, thunder, &self) == 0);
-	ask_in_a_storm(ni, eq, md);
-	CHECK(pthread_join(other, NULL) == 0);
-	CHECK(sigaction(SIGUSR1, &before, NULL) == 0);
-	CHECK_EQ(p3_get(&storm.wrong), 0);
-	CHECK(p3_get(&storm.put) > 0 && p3_get(&storm.got) > 0);
-	uint32_t seen[3] = {0, 0, 0}, puts = p3_get(&storm.put),
-		 gets = p3_get(&storm.got);
-	while (seen[0] < puts || seen[1] < puts || seen[2] < gets) {
-		ptl_event_t ev = next_event(theirs);
-		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
-		seen[ev.type == PTL_EVENT_SEND_END ? 0
-			: ev.type == PTL_EVENT_ACK ? 1
-						   : 2]++;
-	}
-	CHECK(seen[0] == puts && seen[1] == puts && seen[2] == gets);
-	expect_empty(theirs);
-	expect_full();
 }
