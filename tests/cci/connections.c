@@ -43,8 +43,7 @@ static void send_text(struct side s, const char *text)
 
 STATEMENT(29, connect_and_accept, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	EACH_ATTRIBUTE(a)
 	{
 		const void *context = CONTEXT(0xdeadbeef00 + (unsigned)a + 2 * me.rank);
@@ -83,8 +82,7 @@ static void check_payload(cci_event_t *request, uint32_t length)
 
 STATEMENT(30, payload, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	EACH_ATTRIBUTE(a)
 	for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
 		uint32_t length = payloads[i];
@@ -108,8 +106,7 @@ STATEMENT(30, payload, 2, 0)
 STATEMENT(31, payload_too_long, 1, 0)
 {
 	char bytes[1025] = "";
-	up();
-	cci_endpoint_t *ep = endpoint(), *other = endpoint();
+	cci_endpoint_t *ep = first_endpoint(), *other = endpoint();
 	EACH_ATTRIBUTE(a)
 	{
 		CHECK_RC(cci_connect(ep, uri_of(other), bytes, 1025, a, NULL, 0, NULL),
@@ -126,8 +123,7 @@ STATEMENT(31, payload_too_long, 1, 0)
 
 STATEMENT(32, arguments_are_copied, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	if (me.is_client) {
 		char payload[1024], uri[128];
 		fill(payload, sizeof payload, 77);
@@ -151,8 +147,7 @@ STATEMENT(32, arguments_are_copied, 2, 0)
 
 STATEMENT(33, attribute_of_the_client, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	EACH_ATTRIBUTE(a)
 	{
 		if (me.is_client) {
@@ -171,8 +166,7 @@ STATEMENT(33, attribute_of_the_client, 2, 0)
 
 STATEMENT(34, reject, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	EACH_ATTRIBUTE(a)
 	{
 		if (me.is_client) {
@@ -195,8 +189,7 @@ STATEMENT(34, reject, 2, 0)
 
 STATEMENT(35, decide_twice, 1, 0)
 {
-	up();
-	cci_endpoint_t *a = endpoint(), *b = endpoint();
+	cci_endpoint_t *a = first_endpoint(), *b = endpoint();
 	ask(a, uri_of(b), CCI_CONN_ATTR_RO, CONTEXT(1));
 	cci_event_t *request = EXPECT(b, CCI_EVENT_CONNECT_REQUEST);
 	OK(cci_accept(request, CONTEXT(2)));
@@ -227,8 +220,7 @@ STATEMENT(35, decide_twice, 1, 0)
 
 STATEMENT(36, return_undecided, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	EACH_ATTRIBUTE(a)
 	{
 		if (me.is_client) {
@@ -251,8 +243,7 @@ STATEMENT(36, return_undecided, 2, 0)
 
 STATEMENT(37, return_request_late, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	for (int i = 0; i < 20; i++) {
 		if (me.is_client) {
 			(void)connect_to(ep, told_uri(1, 0), CCI_CONN_ATTR_RO, NULL);
@@ -275,8 +266,7 @@ STATEMENT(37, return_request_late, 2, 0)
 HELPER(tell_and_end)
 {
 	(void)argument;
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	OK(cci_destroy_endpoint(ep));
 	if (argument[0] == 'k')
 		raise(SIGKILL);
@@ -313,8 +303,7 @@ static const char *other_number(const char *uri, unsigned number)
 
 STATEMENT(38, no_endpoint_there, 2, DOMAIN)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	if (me.is_server) {
 		cci_endpoint_t *gone = endpoint();
 		OK(cci_destroy_endpoint(gone));
@@ -341,8 +330,7 @@ STATEMENT(38, no_endpoint_there, 2, DOMAIN)
 
 STATEMENT(39, connect_times_out, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	EACH_ATTRIBUTE(a)
 	{
 		if (me.is_client) {
@@ -380,8 +368,7 @@ STATEMENT(39, connect_times_out, 2, 0)
 
 STATEMENT(40, attributes_and_limits_that_are_none, 1, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint(), *other = endpoint();
+	cci_endpoint_t *ep = first_endpoint(), *other = endpoint();
 	const char *uri = uri_of(other);
 	struct timeval past = {-1, 0};
 	CHECK_RC(cci_connect(ep, uri, NULL, 0, CCI_CONN_ATTR_UU_MC_TX, NULL, 0, NULL),
@@ -399,8 +386,7 @@ STATEMENT(40, attributes_and_limits_that_are_none, 1, 0)
 STATEMENT(41, uris_that_are_none, 1, 0)
 {
 	static char wrong[10][256], huge[10001];
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	const char *uri = uri_of(ep), *rest = strstr(uri, "://") + 3;
 	int scheme = (int)(rest - uri);
 	memset(huge, 'a', sizeof huge - 1);
@@ -428,8 +414,7 @@ STATEMENT(41, uris_that_are_none, 1, 0)
 
 STATEMENT(42, a_thousand_connects, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	unsigned connected = 0;
 	if (me.is_server) {
 		unsigned requests = 0;
@@ -550,8 +535,7 @@ STATEMENT(44, two_between_a_pair, 2, 0)
 
 STATEMENT(45, both_connect, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	for (unsigned i = 0; i < many(200); i++) {
 		cci_connection_t *mine = NULL, *theirs = NULL;
 		ask(ep, told_uri(1 - me.rank, 0), CCI_CONN_ATTR_RO, CONTEXT(1));
@@ -576,8 +560,7 @@ STATEMENT(45, both_connect, 2, 0)
 
 STATEMENT(46, client_sends_first, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	for (unsigned i = 0; i < many(600); i++) {
 		cci_conn_attribute_t a = (cci_conn_attribute_t)(i % 3);
 		if (me.is_client) {
@@ -597,8 +580,7 @@ STATEMENT(46, client_sends_first, 2, 0)
 
 STATEMENT(47, server_sends_first, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	for (unsigned i = 0; i < many(600); i++) {
 		cci_conn_attribute_t a = (cci_conn_attribute_t)(i % 3);
 		if (me.is_client) {
@@ -748,13 +730,7 @@ STATEMENT(52, disconnect_with_messages, 2, 0)
 			check_message(s.ep, other, "new");
 			SILENCE(s.ep, 5);
 			barrier();
-			cci_event_t **held = calloc(n, sizeof *held);
-			CHECK(held);
-			for (uint32_t i = 0; i < n; i++)
-				held[i] = EXPECT(s.ep, CCI_EVENT_RECV);
-			for (uint32_t i = 0; i < n; i++)
-				RETURN(held[i]);
-			free(held);
+			return_all(hold_all(s.ep, n), n);
 		}
 		barrier();
 	}
@@ -762,8 +738,7 @@ STATEMENT(52, disconnect_with_messages, 2, 0)
 
 STATEMENT(53, many_rounds, 2, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	unsigned long rounds = many(10000);
 	struct leaks before = leaks_now();
 	for (unsigned i = 0; i < rounds; i++) {
@@ -809,8 +784,7 @@ HELPER(late_client)
 {
 	(void)argument;
 	signal_rank(0, SIGSTOP);
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	ask(ep, told_uri(0, 0), CCI_CONN_ATTR_RO, NULL);
 	SILENCE(ep, 500);
 	signal_rank(0, SIGCONT);
@@ -820,8 +794,7 @@ HELPER(late_client)
 
 STATEMENT(54, server_comes_late, 1, DOMAIN)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	int pid = spawn("late_server", NULL, NULL);
 	/* The first tries go to an endpoint that is not there yet. */
 	const char *uri = other_number(told_uri(0, 0), 5400);

@@ -134,8 +134,7 @@ STATEMENT(24, services_that_are_none, 1, 0)
 STATEMENT(25, uri, 1, 0)
 {
 	char start[80], *first = NULL, *second = NULL;
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	OK(cci_get_opt((cci_opt_handle_t *)ep, CCI_OPT_ENDPT_URI, &first));
 	OK(cci_get_opt((cci_opt_handle_t *)ep, CCI_OPT_ENDPT_URI, &second));
 	CHECK(first && second && first != second && strcmp(first, second) == 0);

@@ -166,6 +166,7 @@ STATEMENT(9, sections_without_transport, 1, 0)
 {
 	configure("text = before\n[first]\ntransport = @\n[bare]\nmtu = 9\n"
 		  "[twice]\ntransport = @\ntransport = @\n"
+		  "[comment]\n#transport = @\n"
 		  "[foreign]\ntransport = quadrics\n[last]\ntransport=@\n");
 	CHECK_EQ(count(devices()), 2);
 	CHECK(strcmp(devices()[0]->name, "first") == 0 ||
@@ -176,11 +177,14 @@ STATEMENT(9, sections_without_transport, 1, 0)
 	down();
 	configure("[foreign]\ntransport = quadrics\n");
 	CHECK_EQ(count(devices()), 0);
+	down();
+	configure("");
+	CHECK_EQ(count(devices()), 0);
 }
 
 STATEMENT(10, pairs_of_a_section, 1, 0)
 {
-	configure("[d]\n  transport =   @ # the name\nas=4711\nsubnet   =   17\n"
+	configure("[d]\n  transport =   @ # the name\nas=4711#text\nsubnet   =   17\n"
 		  "# a comment\n\nno pair\nrouter = a b c\npriority = 10\ndefault = 1\n");
 	static const char *const want[] = {
 		"as=4711", "subnet=17", "router=a", "priority=10", "default=1"};
@@ -197,13 +201,15 @@ STATEMENT(10, pairs_of_a_section, 1, 0)
 
 STATEMENT(11, order_of_devices, 1, 0)
 {
-	static const char *const order[] = {"def", "top", "illegal", "low", "zero"};
-	configure("[zero]\ntransport=@\npriority=0\n[low]\ntransport=@\npriority=20\n"
+	static const char *const order[] = {
+		"def", "top", "usual", "illegal", "low", "zero", "down"};
+	configure("[down]\ntransport=@\nup=0\ndefault=1\n[usual]\ntransport=@\n"
+		  "[zero]\ntransport=@\npriority=0\n[low]\ntransport=@\npriority=20\n"
 		  "[def]\ntransport=@\npriority=1\ndefault=1\n"
 		  "[illegal]\ntransport=@\npriority=101\n"
 		  "[top]\ntransport=@\npriority=100\n");
-	CHECK_EQ(count(devices()), 5);
-	for (unsigned i = 0; i < 5; i++)
+	CHECK_EQ(count(devices()), 7);
+	for (unsigned i = 0; i < 7; i++)
 		if (strcmp(devices()[i]->name, order[i]) != 0)
 			check_failed(__FILE__, __LINE__, "device %u is '%s', not '%s'", i,
 				devices()[i]->name, order[i]);

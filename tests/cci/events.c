@@ -8,8 +8,7 @@
 
 STATEMENT(55, idle, 1, 0)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	for (int i = 0; i < 100; i++) {
 		cci_event_t *event = (cci_event_t *)&event;
 		CHECK_RC(cci_get_event(ep, &event), CCI_EAGAIN);
@@ -55,19 +54,14 @@ STATEMENT(56, all_buffers_lent, 2, 0)
 		send_numbers(s, 0, n);
 		return;
 	}
-	cci_event_t **held = calloc(n, sizeof *held), *event = (cci_event_t *)&held;
-	CHECK(held);
-	for (uint32_t i = 0; i < n; i++)
-		held[i] = EXPECT(s.ep, CCI_EVENT_RECV);
+	cci_event_t **held = hold_all(s.ep, n), *event = (cci_event_t *)&held;
 	CHECK_RC(cci_get_event(s.ep, &event), CCI_ENOBUFS);
 	CHECK(!event);
 	RETURN(held[n / 2]);
 	CHECK_RC(cci_get_event(s.ep, &event), CCI_EAGAIN);
 	CHECK(!event);
-	for (uint32_t i = 0; i < n; i++)
-		if (i != n / 2)
-			RETURN(held[i]);
-	free(held);
+	held[n / 2] = held[n - 1];
+	return_all(held, n - 1);
 }
 
 /* Hold events, and return them in another order. */
@@ -242,8 +236,7 @@ STATEMENT(61, alignment, 2, 0)
 STATEMENT(62, events_of_nothing, 1, 0)
 {
 	cci_event_t *event = NULL;
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	CHECK_RC(cci_get_event(NULL, &event), CCI_EINVAL);
 	CHECK_RC(cci_get_event(ep, NULL), CCI_EINVAL);
 	CHECK_RC(cci_return_event(NULL), CCI_EINVAL);

@@ -103,6 +103,12 @@ cci_endpoint_t *endpoint(void)
 	return endpoint_fd(NULL);
 }
 
+cci_endpoint_t *first_endpoint(void)
+{
+	up();
+	return endpoint();
+}
+
 cci_event_t *next_at(const char *file, int line, cci_endpoint_t *ep)
 {
 	cci_event_t *event = NULL;
@@ -113,6 +119,22 @@ cci_event_t *next_at(const char *file, int line, cci_endpoint_t *ep)
 	if (rc != CCI_SUCCESS || !event)
 		check_failed(file, line, "cci_get_event gives %s", check_code(rc));
 	return event;
+}
+
+cci_event_t **hold_all(cci_endpoint_t *ep, uint32_t n)
+{
+	cci_event_t **held = calloc(n, sizeof *held);
+	CHECK(held);
+	for (uint32_t i = 0; i < n; i++)
+		held[i] = EXPECT(ep, CCI_EVENT_RECV);
+	return held;
+}
+
+void return_all(cci_event_t **held, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		RETURN(held[i]);
+	free(held);
 }
 
 int status_of(cci_event_t *event)

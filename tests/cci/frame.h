@@ -20,6 +20,8 @@ void down(void); /* cci_finalize */
  * as this rank's next one. */
 cci_endpoint_t *endpoint(void);
 cci_endpoint_t *endpoint_fd(int *fd);
+/* Call up() and endpoint(). */
+cci_endpoint_t *first_endpoint(void);
 /* Return a URI of an endpoint, for ever. */
 const char *uri_of(cci_endpoint_t *ep);
 /* Return the nth URI that a rank has told; wait for it.  The last 16 are kept. */
@@ -45,6 +47,9 @@ void sent_at(const char *file, int line, cci_endpoint_t *ep, const void *context
 /* Check that there is no event now, nor within ms. */
 void silence_at(const char *file, int line, cci_endpoint_t *ep, unsigned ms);
 #define SILENCE(ep, ms) silence_at(__FILE__, __LINE__, ep, ms)
+/* Take n messages and hold their buffers; return all of them to the library. */
+cci_event_t **hold_all(cci_endpoint_t *ep, uint32_t n);
+void return_all(cci_event_t **held, uint32_t n);
 /* Return the status of a SEND, CONNECT or ACCEPT, and CCI_SUCCESS for other events. */
 int status_of(cci_event_t *event);
 

@@ -254,8 +254,7 @@ STATEMENT(68, polling_with_a_handle, 1, DOMAIN)
 {
 	if (on_one_cpu())
 		skip("on one CPU a poller gives the CPU away, by a system call");
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	unsigned long n = many(100000) + 1000;
 	set_word(2, n);
 	/* Peers take a poller without a CPU for one that sleeps, and ring for it. */

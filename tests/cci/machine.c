@@ -211,8 +211,7 @@ STATEMENT(128, bad_peer, 2, DOMAIN)
 
 HELPER(abroad)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	(void)argument;
 	hear(1);
 	SILENCE(ep, 5);
@@ -221,8 +220,7 @@ HELPER(abroad)
 STATEMENT(129, two_domains, 1, DOMAIN)
 {
 	char name[64];
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	snprintf(name, sizeof name, "cci_abroad.%d", (int)getpid());
 	int pid = spawn("abroad", NULL, name);
 	int rc =
@@ -445,8 +443,7 @@ STATEMENT(132, sixteen_processes, ALL, 0)
 	unsigned each = (unsigned)many(1000);
 	if (each < 200)
 		each = 200; /* fewer take about as long as a turn of the CPU */
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	portals_open();
 	tell_ids();
 	connect_all(ep);
@@ -584,8 +581,7 @@ HELPER(victim)
 	static unsigned char bytes[300000];
 	cci_rma_handle_t *h;
 	(void)argument;
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	OK(cci_rma_register(ep, bytes, sizeof bytes, CCI_FLAG_READ | CCI_FLAG_WRITE, &h));
 	memcpy(shared(), h, sizeof *h);
 	cci_connection_t *conn = accept_one(ep, NULL);
@@ -651,8 +647,7 @@ static void outlive(cci_endpoint_t *ep, unsigned nth, int pid, bool stop)
 
 STATEMENT(135, deaths_and_stops, 1, DOMAIN)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	for (unsigned i = 0; i < many(200); i++) {
 		int status, pid = spawn("victim", NULL, NULL);
 		outlive(ep, i + 1, pid, i % 3 == 2);
@@ -688,8 +683,7 @@ STATEMENT(136, memory_of_a_connection, CLIENTS + 1, 0)
 	const char *fabric = getenv("PTL3_FABRIC");
 	if (fabric && strstr(fabric, "rxm"))
 		skip("the pools of libfabric's rxm grow meanwhile, under load by 17 MiB");
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	barrier();
 	if (me.rank == 1) {
 		accept_many(ep, CLIENTS * FIRST);

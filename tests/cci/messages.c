@@ -137,22 +137,6 @@ STATEMENT(77, unreliable_stream, 2, 0)
 
 /* ---- the receiver holds all buffers ---- */
 
-static cci_event_t **hold_all(struct side s, uint32_t n)
-{
-	cci_event_t **held = calloc(n, sizeof *held);
-	CHECK(held);
-	for (uint32_t i = 0; i < n; i++)
-		held[i] = EXPECT(s.ep, CCI_EVENT_RECV);
-	return held;
-}
-
-static void return_all(cci_event_t **held, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		RETURN(held[i]);
-	free(held);
-}
-
 /* Send n empty messages and take their events, the server's buffers to fill. */
 static void fill_receiver(struct side s, uint32_t n)
 {
@@ -539,7 +523,6 @@ STATEMENT(88, sixteen_threads, 2, 0)
 
 /* ---- receiver not ready ---- */
 
-/* The receiver holds all buffers for a while; then all messages arrive. */
 /* A receiver that is slower than its sender frees buffers while messages behind a refused
  * one arrive: they must not overtake it. */
 static void run_short(struct side s)
@@ -563,6 +546,7 @@ static void run_short(struct side s)
 	barrier();
 }
 
+/* The receiver holds all buffers for a while; then all messages arrive. */
 static void hold_and_go_on(cci_conn_attribute_t a)
 {
 	uint32_t n;
@@ -588,7 +572,7 @@ static void hold_and_go_on(cci_conn_attribute_t a)
 			run_short(s);
 		return;
 	}
-	cci_event_t **held = hold_all(s, n), *event;
+	cci_event_t **held = hold_all(s.ep, n), *event;
 	barrier();
 	/* pause: the time for which the receiver is not ready */
 	sleep_us(many(1000) < 1000 ? 200000 : 1000000);
@@ -651,7 +635,7 @@ static void not_ready_for_too_long(cci_conn_attribute_t a)
 		barrier();
 		return;
 	}
-	cci_event_t **held = hold_all(s, n);
+	cci_event_t **held = hold_all(s.ep, n);
 	TAKE(other, CCI_EVENT_RECV);
 	TAKE(other, CCI_EVENT_RECV);
 	barrier();
@@ -764,7 +748,7 @@ STATEMENT(93, only_its_own_senders_wait, 2, 0)
 			SENT(full.ep, CONTEXT(i));
 		return;
 	}
-	cci_event_t **held = hold_all(full, n);
+	cci_event_t **held = hold_all(full.ep, n);
 	for (unsigned i = 0; i < rounds; i++) {
 		cci_event_t *event = EXPECT(other.ep, CCI_EVENT_RECV);
 		CHECK(memcmp(event->recv.ptr, &i, sizeof i) == 0);
@@ -832,8 +816,7 @@ STATEMENT(94, killed_with_sends, 2, 0)
 
 HELPER(leaves_on_bye)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	cci_connection_t *conn = accept_one(ep, NULL);
 	cci_event_t *event = EXPECT(ep, CCI_EVENT_RECV);
 	CHECK(conn && event->recv.len == 3);
@@ -844,8 +827,7 @@ HELPER(leaves_on_bye)
 
 STATEMENT(95, bye, 1, DOMAIN)
 {
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	unsigned nth = 1;
 	for (unsigned long i = 0; i < many(400); i++) {
 		int pid = spawn("leaves_on_bye", i % 2 ? "d" : "", NULL);

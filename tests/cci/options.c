@@ -130,9 +130,7 @@ STATEMENT(124, count_of_buffers, 2, 0)
 		barrier();
 		cci_event_t *event;
 		CHECK_RC(cci_get_event(s.ep, &event), CCI_ENOBUFS);
-		for (uint32_t i = 0; i < n; i++)
-			RETURN(held[i]);
-		free(held);
+		return_all(held, n);
 		barrier();
 	}
 }

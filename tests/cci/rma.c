@@ -28,16 +28,15 @@ static cci_rma_handle_t *region(cci_endpoint_t *ep, void *at, size_t length, int
 	return h;
 }
 
-/* The server tells a handle; the client gets it. */
-static void tell_handle(unsigned slot, cci_rma_handle_t *h)
-{
-	memcpy(shared() + slot * sizeof *h, h, sizeof *h);
-}
-
-static handle told_handle(unsigned slot)
+/* Return the server's handle, on both sides; there is a barrier in between. */
+static handle handle_of_server(unsigned slot, cci_rma_handle_t *own)
 {
 	handle h;
-	memcpy(&h, shared() + slot * sizeof h, sizeof h);
+	unsigned char *at = shared() + slot * sizeof h;
+	if (me.is_server)
+		memcpy(at, own, sizeof h);
+	barrier();
+	memcpy(&h, at, sizeof h);
 	return h;
 }
 
@@ -85,10 +84,7 @@ static void one_length(struct side s, size_t length, unsigned n, bool write)
 	unsigned char *bytes = memory(whole);
 	cci_rma_handle_t *h =
 		region(s.ep, bytes + GUARD, length + 16, CCI_FLAG_READ | CCI_FLAG_WRITE);
-	if (me.is_server)
-		tell_handle(0, h);
-	barrier();
-	handle remote = told_handle(0);
+	handle remote = handle_of_server(0, h);
 	for (unsigned lo = 0; lo < OFFSETS; lo++)
 		for (unsigned ro = 0; ro < OFFSETS; ro++) {
 			size_t at = GUARD + offsets[me.is_client ? lo : ro];
@@ -125,12 +121,9 @@ static void one_huge(struct side s, bool write)
 	size_t length = huge();
 	unsigned char *bytes = memory(length);
 	cci_rma_handle_t *h = region(s.ep, bytes, length, CCI_FLAG_READ | CCI_FLAG_WRITE);
-	if (me.is_server)
-		tell_handle(0, h);
 	if (write == me.is_client)
 		fill(bytes, length, 5);
-	barrier();
-	handle remote = told_handle(0);
+	handle remote = handle_of_server(0, h);
 	if (me.is_client)
 		CHECK_EQ(rma(s, h, 0, &remote, 0, length,
 				 write ? CCI_FLAG_WRITE : CCI_FLAG_READ),
@@ -175,14 +168,11 @@ static struct plain plain_with(cci_conn_attribute_t a, int rights)
 	struct plain p = {.s = meet(a)};
 	memset(target, 0x11, sizeof target);
 	memset(local_bytes, 0x22, sizeof local_bytes);
-	if (me.is_server) {
+	if (me.is_server)
 		p.own = region(p.s.ep, target, LENGTH, rights);
-		tell_handle(0, p.own);
-	} else {
+	else
 		p.local = region(p.s.ep, local_bytes, LENGTH, 0);
-	}
-	barrier();
-	p.remote = told_handle(0);
+	p.remote = handle_of_server(0, p.own);
 	return p;
 }
 
@@ -282,10 +272,7 @@ STATEMENT(101, other_endpoints, 2, 0)
 	cci_endpoint_t *other = endpoint();
 	cci_rma_handle_t *h =
 		region(other, local_bytes, LENGTH, CCI_FLAG_READ | CCI_FLAG_WRITE);
-	if (me.is_server)
-		tell_handle(1, h);
-	barrier();
-	handle foreign = told_handle(1);
+	handle foreign = handle_of_server(1, h);
 	if (me.is_client) {
 		CHECK_RC(cci_rma(p.s.conn, NULL, 0, h, 0, &p.remote, 0, 8, NULL,
 				 CCI_FLAG_WRITE),
@@ -463,10 +450,7 @@ STATEMENT(108, order_of_messages, 2, 0)
 	static unsigned char large[MIB];
 	struct side s = meet(CCI_CONN_ATTR_RO);
 	cci_rma_handle_t *h = region(s.ep, large, MIB, CCI_FLAG_WRITE);
-	if (me.is_server)
-		tell_handle(0, h);
-	barrier();
-	handle remote = told_handle(0);
+	handle remote = handle_of_server(0, h);
 	for (unsigned i = 0; i < many(1000); i++) {
 		if (me.is_server) {
 			check_letter(s.ep, 'A', 40);
@@ -532,10 +516,7 @@ STATEMENT(109, fence, 2, 0)
 		set_word(5, 0);
 		cci_rma_handle_t *h =
 			region(s.ep, &fenced, sizeof fenced, CCI_FLAG_WRITE);
-		if (me.is_server)
-			tell_handle(0, h);
-		barrier();
-		handle remote = told_handle(0);
+		handle remote = handle_of_server(0, h);
 		for (uint64_t i = 1; i <= many(2000); i++) {
 			if (me.is_client) {
 				write_fenced(s, h, &remote, i);
@@ -554,10 +535,7 @@ STATEMENT(110, fence_and_messages, 2, WEAK)
 	struct plain p = plain_with(CCI_CONN_ATTR_RU, CCI_FLAG_WRITE);
 	static unsigned char large[32 * MIB];
 	cci_rma_handle_t *h = region(p.s.ep, large, sizeof large, CCI_FLAG_WRITE);
-	if (me.is_server)
-		tell_handle(1, h);
-	barrier();
-	handle remote = told_handle(1);
+	handle remote = handle_of_server(1, h);
 	if (me.is_server) {
 		TAKE(p.s.ep, CCI_EVENT_RECV);
 		return;
@@ -636,10 +614,7 @@ static void deregister_early(bool at_target)
 	struct side s = meet(CCI_CONN_ATTR_RO);
 	cci_rma_handle_t *h = region(s.ep, bytes, length, CCI_FLAG_WRITE);
 	memset(bytes, me.is_client ? 0x22 : 0, length);
-	if (me.is_server)
-		tell_handle(0, h);
-	barrier();
-	handle remote = told_handle(0);
+	handle remote = handle_of_server(0, h);
 	_Atomic unsigned char *seen = (_Atomic unsigned char *)bytes;
 	if (me.is_client) {
 		OK(cci_rma(s.conn, "never", 5, h, 0, &remote, 0, length, CONTEXT(1),
@@ -710,10 +685,7 @@ static void deregister_often(bool at_client)
 		memset(bytes, owns ? 0x22 : 0, OWNED);
 		cci_rma_handle_t *h = region(
 			s.ep, bytes, OWNED, at_client ? CCI_FLAG_WRITE : CCI_FLAG_READ);
-		if (me.is_server)
-			tell_handle(0, h);
-		barrier();
-		handle remote = told_handle(0);
+		handle remote = handle_of_server(0, h);
 		if (me.is_client)
 			OK(cci_rma(s.conn, NULL, 0, h, 0, &remote, 0, OWNED, CONTEXT(1),
 				at_client ? CCI_FLAG_WRITE : CCI_FLAG_READ));
@@ -737,10 +709,7 @@ static void fail_before_another(void)
 	cci_connection_t *other = meet_again(p.s.ep, uris_told() - 1, CCI_CONN_ATTR_RU);
 	static unsigned char failing[LENGTH], large[8 * MIB];
 	cci_rma_handle_t *l = region(p.s.ep, large, sizeof large, CCI_FLAG_WRITE);
-	if (me.is_server)
-		tell_handle(1, l);
-	barrier();
-	handle remote = told_handle(1);
+	handle remote = handle_of_server(1, l);
 	for (unsigned i = 0; i < 20; i++) {
 		if (me.is_client) {
 			memset(failing, 0x22, LENGTH);
@@ -783,11 +752,8 @@ static struct mortal mortal(void)
 	m.s = meet(CCI_CONN_ATTR_RU);
 	m.local = region(m.s.ep, bytes, m.length, CCI_FLAG_WRITE);
 	memset(bytes, me.is_client ? 0x22 : 0, m.length);
-	if (me.is_server)
-		tell_handle(0, m.local);
 	may_die(1);
-	barrier();
-	m.remote = told_handle(0);
+	m.remote = handle_of_server(0, m.local);
 	_Atomic unsigned char *seen = (_Atomic unsigned char *)bytes;
 	if (me.is_server)
 		POLL(seen[0] || seen[m.length / 2] || seen[m.length - 1]);
@@ -914,8 +880,7 @@ STATEMENT(117, register_nothing, 1, 0)
 {
 	static char bytes[8];
 	cci_rma_handle_t *h;
-	up();
-	cci_endpoint_t *ep = endpoint();
+	cci_endpoint_t *ep = first_endpoint();
 	CHECK_RC(cci_rma_register(ep, bytes, 0, CCI_FLAG_READ, &h), CCI_EINVAL);
 	CHECK_RC(cci_rma_register(ep, NULL, 8, CCI_FLAG_READ, &h), CCI_EINVAL);
 	CHECK_RC(cci_rma_register(NULL, bytes, 8, CCI_FLAG_READ, &h), CCI_EINVAL);
@@ -1022,10 +987,7 @@ STATEMENT(120, short_message_overtakes, 2, 0)
 	cci_connection_t *second = meet_again(s.ep, 0, CCI_CONN_ATTR_RO);
 	cci_rma_handle_t *h = region(s.ep, bytes, length, CCI_FLAG_WRITE);
 	memset(bytes, 0x22, length);
-	if (me.is_server)
-		tell_handle(0, h);
-	barrier();
-	handle remote = told_handle(0);
+	handle remote = handle_of_server(0, h);
 	/* A client that loses its CPU between both calls may find the write done, so the
 	 * message has some chances. */
 	enum { CHANCES = 20 };
@@ -1045,10 +1007,7 @@ STATEMENT(120, short_message_overtakes, 2, 0)
 static void to_and_fro(struct side s, unsigned char *bytes, size_t length, bool touched)
 {
 	cci_rma_handle_t *h = region(s.ep, bytes, length, CCI_FLAG_READ | CCI_FLAG_WRITE);
-	if (me.is_server)
-		tell_handle(0, h);
-	barrier();
-	handle remote = told_handle(0);
+	handle remote = handle_of_server(0, h);
 	if (me.is_client && touched)
 		fill(bytes, length, 121);
 	if (me.is_client && !touched)

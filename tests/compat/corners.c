@@ -253,56 +253,6 @@ static void any_memory_will_do(void)
 
 /* ---- odd descriptors ---- */
 
-/* Threshold 0: it accepts nothing, stays, and accepts when it is updated. */
-static void inactive_is_kept(void)
-{
-	uint64_t word = 5, in[2] = {0, 0};
-	ptl_md_t md = descriptor(&in[0], 8, PTL_MD_OP_PUT);
-	md.threshold = 0;
-	ptl_handle_md_t first = attach(md);
-	ptl_handle_md_t second = attach(descriptor(&in[1], 8, PTL_MD_OP_PUT));
-	ptl_handle_md_t own = bind(descriptor(&word, 8, 0));
-	meet();
-	put(own, 0);
-	(void)put_is_over();
-	CHECK(expect(came, PTL_EVENT_PUT_END).md_handle == second && in[1] == 5);
-	md.threshold = 1;
-	meet();
-	OK(PtlMDUpdate(first, NULL, &md, came));
-	meet();
-	put(own, 0);
-	(void)put_is_over();
-	CHECK(expect(came, PTL_EVENT_PUT_END).md_handle == first && in[0] == 5);
-	OK(PtlMDUnlink(own));
-	nothing_more();
-	OK(PtlMDUnlink(first));
-	OK(PtlMDUnlink(second));
-}
-
-/* A remainder of exactly max_size is still room. */
-static void max_size_is_strict(void)
-{
-	uint64_t word = 6, in[4] = {0};
-	ptl_md_t md = descriptor(in, sizeof in, PTL_MD_OP_PUT | PTL_MD_MAX_SIZE);
-	md.max_size = 24;
-	ptl_handle_md_t filled = attach(md);
-	ptl_handle_md_t rest =
-		attach(descriptor(NULL, 0, PTL_MD_OP_PUT | PTL_MD_TRUNCATE));
-	ptl_handle_md_t own = bind(descriptor(&word, 8, 0));
-	meet();
-	for (int i = 0; i < 3; i++) {
-		put(own, 0);
-		ptl_event_t ack = put_is_over(), ev = expect(came, PTL_EVENT_PUT_END);
-		CHECK(ev.md_handle == (i < 2 ? filled : rest) && ev.rlength == 8);
-		CHECK(ev.mlength == (i < 2 ? 8 : 0) && ack.mlength == ev.mlength);
-	}
-	CHECK(in[0] == 6 && in[1] == 6 && in[2] == 0);
-	OK(PtlMDUnlink(own));
-	nothing_more();
-	OK(PtlMDUnlink(filled));
-	OK(PtlMDUnlink(rest));
-}
-
 /* A descriptor of an entry sends, too, and is bound with bits that sending ignores. */
 static void both_ends_at_once(void)
 {
@@ -458,9 +408,8 @@ static void all_of_it(void)
 {
 	static void (*const cases[])(void) = {limits_are_enough, entries_are_there,
 		queues_are_there, descriptor_of_64_gib, any_memory_will_do,
-		inactive_is_kept, max_size_is_strict, both_ends_at_once,
-		nothing_of_nothing, mark_in_the_list, unlinked_at_its_last_event,
-		served_in_a_barrier};
+		both_ends_at_once, nothing_of_nothing, mark_in_the_list,
+		unlinked_at_its_last_event, served_in_a_barrier};
 	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		bits = (i + 1) * 1000;
 		cases[i]();

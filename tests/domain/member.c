@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A member of a domain that obeys orders. */
 #include "member.h"
+#include "../support/random.h"
 #include "../support/sweep.h"
 
 #include <portals3.h>
@@ -58,13 +59,6 @@ static void ok(int rc, const char *what)
 }
 
 /* ---- bytes that follow from a seed ---- */
-
-static uint64_t mix(uint64_t x)
-{
-	x ^= x >> 31;
-	x *= 0x7fb5d329728ea185u;
-	return x ^ x >> 27;
-}
 
 static void fill(char *at, size_t n, uint64_t seed)
 {

@@ -142,13 +142,11 @@ static void end(void)
 /* Bind n words for one operation with this number of events. */
 static ptl_handle_md_t bind_words(uint64_t *words, unsigned n, int events)
 {
-	ptl_md_t md = {.start = words,
-		.length = (ptl_size_t)n * 8,
-		.threshold = events,
-		.options = PTL_MD_EVENT_START_DISABLE,
-		.user_ptr = words,
-		.eq_handle = me.eq};
 	ptl_handle_md_t h;
+	ptl_md_t md =
+		mp_region(words, (ptl_size_t)n * 8, PTL_MD_EVENT_START_DISABLE, me.eq);
+	md.threshold = events;
+	md.user_ptr = words;
 	mp_ok(PtlMDBind(mp.ni, md, PTL_UNLINK, &h));
 	return h;
 }
@@ -177,24 +175,30 @@ static void take(const ptl_event_t *ev)
 			FAIL("word %u of %u from rank %u is wrong", i, n, from);
 }
 
-/* Wait for this number of puts and acknowledgements. */
-static void take_all(unsigned puts, unsigned acks)
+/* Wait for this number of puts, acknowledgements and replies, and check each. */
+static void take_events(unsigned puts, unsigned acks, unsigned replies,
+	void (*check)(const ptl_event_t *ev))
 {
 	struct patience p = patience_begin();
-	while (puts || acks) {
+	while (puts || acks || replies) {
 		ptl_event_t ev;
-		int which;
-		int rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
+		int which, rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
 		if (rc == PTL_EQ_EMPTY && patience_is_over(&p))
-			FAIL("%u messages and %u acknowledgements are missing", puts,
-				acks);
+			FAIL("%u puts, %u acknowledgements and %u replies are missing",
+				puts, acks, replies);
 		if (rc == PTL_EQ_EMPTY)
 			continue;
 		mp_ok(rc);
-		take(&ev);
+		check(&ev);
 		puts -= ev.type == PTL_EVENT_PUT_END;
 		acks -= ev.type == PTL_EVENT_ACK;
+		replies -= ev.type == PTL_EVENT_REPLY_END;
 	}
+}
+
+static void take_all(unsigned puts, unsigned acks)
+{
+	take_events(puts, acks, 0, take);
 }
 
 static void all_to_all(void)
@@ -368,13 +372,18 @@ static void again(void)
 	break_off();
 }
 
+static void touch(const char *path)
+{
+	FILE *f = fopen(path, "we");
+	if (!f || fclose(f))
+		FAIL("%s cannot be made", path);
+}
+
 static void make_file(const char *name, const char *end)
 {
 	char path[300];
 	snprintf(path, sizeof path, "%s.%s", name, end);
-	FILE *f = fopen(path, "we");
-	if (!f || fclose(f))
-		FAIL("%s cannot be made", path);
+	touch(path);
 }
 
 static void await_file(const char *name, const char *end)
@@ -503,9 +512,7 @@ static void gather(const char *dir, unsigned round, const struct kin *kin, unsig
 	char name[400];
 	struct patience p = patience_times(2);
 	snprintf(name, sizeof name, "%s/r%u.%u.%u", dir, round, own_job(), mp.rank);
-	FILE *f = fopen(name, "we");
-	if (!f || fclose(f))
-		FAIL("%s cannot be made", name);
+	touch(name);
 	for (unsigned i = 0; i < n; i++)
 		while (!kin[i].gone && !is_there(dir, round, kin[i])) {
 			if (patience_is_over(&p))
@@ -525,26 +532,11 @@ static void send_kin(struct kin to, struct kin own, unsigned round, unsigned n)
 		(ptl_size_t)row(own) * LONG * 8, n));
 }
 
-/* Wait for this number of puts, acknowledgements and replies, none of which fails. */
-static void take_kin(unsigned puts, unsigned acks, unsigned replies)
+static void is_no_failure(const ptl_event_t *ev)
 {
-	struct patience p = patience_begin();
-	while (puts || acks || replies) {
-		ptl_event_t ev;
-		int which, rc = PtlEQPoll(&me.eq, 1, 100, &ev, &which);
-		if (rc == PTL_EQ_EMPTY && patience_is_over(&p))
-			FAIL("%u puts, %u acknowledgements and %u replies are missing",
-				puts, acks, replies);
-		if (rc == PTL_EQ_EMPTY)
-			continue;
-		mp_ok(rc);
-		if (ev.ni_fail_type != PTL_NI_OK)
-			FAIL("event %d with %u,%u fails", (int)ev.type, ev.initiator.nid,
-				ev.initiator.pid);
-		puts -= ev.type == PTL_EVENT_PUT_END;
-		acks -= ev.type == PTL_EVENT_ACK;
-		replies -= ev.type == PTL_EVENT_REPLY_END;
-	}
+	if (ev->ni_fail_type != PTL_NI_OK)
+		FAIL("event %d with %u,%u fails", (int)ev->type, ev->initiator.nid,
+			ev->initiator.pid);
 }
 
 static void check_row(struct kin from, struct kin own, unsigned round, unsigned n)
@@ -563,7 +555,7 @@ static void get_row(struct kin of, struct kin third, unsigned round)
 	memset(words, 0, WORDS * 8);
 	ptl_handle_md_t h = bind_words(words, WORDS, 1);
 	mp_ok(PtlGet(h, kin_id(of), MP_PORTAL, 0, 0, (ptl_size_t)row(third) * LONG * 8));
-	take_kin(0, 0, 1);
+	take_events(0, 0, 1, is_no_failure);
 	for (unsigned i = 0; i < WORDS; i++)
 		if (words[i] != word(row(third), row(of), i) + round)
 			FAIL("round %u: a get from rank %u of job %u is wrong", round,
@@ -616,7 +608,7 @@ static void meet_kin(const char *dir, unsigned round, const char *text)
 				gone++;
 			else
 				send_kin(kin[i], own, round, words[k]);
-		take_kin(n - gone, n - gone, 0);
+		take_events(n - gone, n - gone, 0, is_no_failure);
 		for (unsigned i = 0; i < n; i++)
 			if (!kin[i].gone)
 				check_row(kin[i], own, round, words[k]);
@@ -678,9 +670,7 @@ static void together(const char *go)
 	char name[300];
 	open_portal(PTL_PID_ANY);
 	snprintf(name, sizeof name, "%s.%d", go, (int)getpid());
-	FILE *f = fopen(name, "we");
-	if (!f || fclose(f))
-		FAIL("%s cannot be made", name);
+	touch(name);
 	while (access(go, F_OK))
 		usleep(10000);
 }

@@ -48,18 +48,26 @@ static void add_md(struct order *o, const ptl_md_t *md)
 
 /* ---- match entries ---- */
 
-int PtlMEAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t id,
+/* An entry, with its place: an interface or another entry. */
+static struct order entry(enum order_call call, uint64_t place, ptl_process_id_t id,
 	ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_unlink_t unlink,
-	ptl_ins_pos_t position, ptl_handle_me_t *me)
+	ptl_ins_pos_t position)
 {
-	struct order o = {.call = ORDER_ME_ATTACH,
-		.handle = {ni},
-		.pt = pt,
+	return (struct order){.call = call,
+		.handle = {place},
 		.id = id,
 		.bits = bits,
 		.ignore = ignore,
 		.me_unlink = unlink,
 		.position = position};
+}
+
+int PtlMEAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t id,
+	ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_unlink_t unlink,
+	ptl_ins_pos_t position, ptl_handle_me_t *me)
+{
+	struct order o = entry(ORDER_ME_ATTACH, ni, id, bits, ignore, unlink, position);
+	o.pt = pt;
 	return ask_handle(&o, me);
 }
 
@@ -67,12 +75,7 @@ int PtlMEAttachAny(ptl_handle_ni_t ni, ptl_pt_index_t *pt, ptl_process_id_t id,
 	ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_unlink_t unlink,
 	ptl_handle_me_t *me)
 {
-	struct order o = {.call = ORDER_ME_ATTACH_ANY,
-		.handle = {ni},
-		.id = id,
-		.bits = bits,
-		.ignore = ignore,
-		.me_unlink = unlink};
+	struct order o = entry(ORDER_ME_ATTACH_ANY, ni, id, bits, ignore, unlink, 0);
 	struct answer a;
 	remote_ask(&o, &a);
 	if (a.rc == PTL_OK) {
@@ -86,13 +89,7 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t id, ptl_match_bits_t bits
 	ptl_match_bits_t ignore, ptl_unlink_t unlink, ptl_ins_pos_t position,
 	ptl_handle_me_t *me)
 {
-	struct order o = {.call = ORDER_ME_INSERT,
-		.handle = {base},
-		.id = id,
-		.bits = bits,
-		.ignore = ignore,
-		.me_unlink = unlink,
-		.position = position};
+	struct order o = entry(ORDER_ME_INSERT, base, id, bits, ignore, unlink, position);
 	return ask_handle(&o, me);
 }
 
@@ -142,13 +139,17 @@ int PtlMDUpdate(ptl_handle_md_t md, ptl_md_t *old, ptl_md_t *new_md, ptl_handle_
 	return a.rc;
 }
 
-static int ask_two(const struct order *o, ptl_handle_me_t *me, ptl_handle_md_t *md)
+/* Ask for an entry with a descriptor. */
+static int ask_two(struct order *o, const ptl_md_t *md, ptl_unlink_t md_unlink,
+	ptl_handle_me_t *me_out, ptl_handle_md_t *md_out)
 {
 	struct answer a;
+	o->md_unlink = md_unlink;
+	add_md(o, md);
 	remote_ask(o, &a);
 	if (a.rc == PTL_OK) {
-		*me = a.handle[0];
-		*md = a.handle[1];
+		*me_out = a.handle[0];
+		*md_out = a.handle[1];
 	}
 	return a.rc;
 }
@@ -158,17 +159,10 @@ int PtlMEMDAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t id,
 	ptl_ins_pos_t position, ptl_md_t md, ptl_unlink_t md_unlink,
 	ptl_handle_me_t *me_out, ptl_handle_md_t *md_out)
 {
-	struct order o = {.call = ORDER_MEMD_ATTACH,
-		.handle = {ni},
-		.pt = pt,
-		.id = id,
-		.bits = bits,
-		.ignore = ignore,
-		.me_unlink = me_unlink,
-		.md_unlink = md_unlink,
-		.position = position};
-	add_md(&o, &md);
-	return ask_two(&o, me_out, md_out);
+	struct order o =
+		entry(ORDER_MEMD_ATTACH, ni, id, bits, ignore, me_unlink, position);
+	o.pt = pt;
+	return ask_two(&o, &md, md_unlink, me_out, md_out);
 }
 
 int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t id, ptl_match_bits_t bits,
@@ -176,16 +170,9 @@ int PtlMEMDInsert(ptl_handle_me_t base, ptl_process_id_t id, ptl_match_bits_t bi
 	ptl_md_t md, ptl_unlink_t md_unlink, ptl_handle_me_t *me_out,
 	ptl_handle_md_t *md_out)
 {
-	struct order o = {.call = ORDER_MEMD_INSERT,
-		.handle = {base},
-		.id = id,
-		.bits = bits,
-		.ignore = ignore,
-		.me_unlink = me_unlink,
-		.md_unlink = md_unlink,
-		.position = position};
-	add_md(&o, &md);
-	return ask_two(&o, me_out, md_out);
+	struct order o =
+		entry(ORDER_MEMD_INSERT, base, id, bits, ignore, me_unlink, position);
+	return ask_two(&o, &md, md_unlink, me_out, md_out);
 }
 
 int PtlMEMDPost(ptl_handle_ni_t ni, ptl_handle_me_t base, ptl_process_id_t id,
@@ -193,77 +180,64 @@ int PtlMEMDPost(ptl_handle_ni_t ni, ptl_handle_me_t base, ptl_process_id_t id,
 	ptl_ins_pos_t position, ptl_md_t md, ptl_unlink_t md_unlink,
 	ptl_handle_me_t *me_out, ptl_handle_md_t *md_out, ptl_handle_eq_t test)
 {
-	struct order o = {.call = ORDER_MEMD_POST,
-		.handle = {ni, base, test},
-		.id = id,
-		.bits = bits,
-		.ignore = ignore,
-		.me_unlink = me_unlink,
-		.md_unlink = md_unlink,
-		.position = position};
-	add_md(&o, &md);
-	return ask_two(&o, me_out, md_out);
+	struct order o =
+		entry(ORDER_MEMD_POST, ni, id, bits, ignore, me_unlink, position);
+	o.handle[1] = base;
+	o.handle[2] = test;
+	return ask_two(&o, &md, md_unlink, me_out, md_out);
 }
 
 /* ---- operations ---- */
+
+static struct order move(enum order_call call, ptl_handle_md_t md, ptl_process_id_t id,
+	ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t bits, ptl_size_t remote)
+{
+	return (struct order){.call = call,
+		.handle = {md},
+		.id = id,
+		.pt = pt,
+		.ac = ac,
+		.bits = bits,
+		.remote_offset = remote};
+}
 
 int PtlPutRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length,
 	ptl_ack_req_t ack, ptl_process_id_t id, ptl_pt_index_t pt, ptl_ac_index_t ac,
 	ptl_match_bits_t bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr)
 {
-	return ask(&(struct order){.call = ORDER_PUT_REGION,
-		.handle = {md},
-		.local_offset = local_offset,
-		.length = length,
-		.ack = ack,
-		.id = id,
-		.pt = pt,
-		.ac = ac,
-		.bits = bits,
-		.remote_offset = remote_offset,
-		.hdr = hdr});
+	struct order o = move(ORDER_PUT_REGION, md, id, pt, ac, bits, remote_offset);
+	o.local_offset = local_offset;
+	o.length = length;
+	o.ack = ack;
+	o.hdr = hdr;
+	return ask(&o);
 }
 
 int PtlPut(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_process_id_t id, ptl_pt_index_t pt,
 	ptl_ac_index_t ac, ptl_match_bits_t bits, ptl_size_t remote_offset,
 	ptl_hdr_data_t hdr)
 {
-	return ask(&(struct order){.call = ORDER_PUT,
-		.handle = {md},
-		.ack = ack,
-		.id = id,
-		.pt = pt,
-		.ac = ac,
-		.bits = bits,
-		.remote_offset = remote_offset,
-		.hdr = hdr});
+	struct order o = move(ORDER_PUT, md, id, pt, ac, bits, remote_offset);
+	o.ack = ack;
+	o.hdr = hdr;
+	return ask(&o);
 }
 
 int PtlGetRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length,
 	ptl_process_id_t id, ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t bits,
 	ptl_size_t remote_offset)
 {
-	return ask(&(struct order){.call = ORDER_GET_REGION,
-		.handle = {md},
-		.local_offset = local_offset,
-		.length = length,
-		.id = id,
-		.pt = pt,
-		.ac = ac,
-		.bits = bits,
-		.remote_offset = remote_offset});
+	struct order o = move(ORDER_GET_REGION, md, id, pt, ac, bits, remote_offset);
+	o.local_offset = local_offset;
+	o.length = length;
+	return ask(&o);
 }
 
 int PtlGet(ptl_handle_md_t md, ptl_process_id_t id, ptl_pt_index_t pt, ptl_ac_index_t ac,
 	ptl_match_bits_t bits, ptl_size_t remote_offset)
 {
-	return ask(&(struct order){.call = ORDER_GET,
-		.handle = {md},
-		.id = id,
-		.pt = pt,
-		.ac = ac,
-		.bits = bits,
-		.remote_offset = remote_offset});
+	struct order o = move(ORDER_GET, md, id, pt, ac, bits, remote_offset);
+	return ask(&o);
 }
 
 int PtlGetPutRegion(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md_t put_md,
@@ -271,31 +245,24 @@ int PtlGetPutRegion(ptl_handle_md_t get_md, ptl_size_t get_offset, ptl_handle_md
 	ptl_ac_index_t ac, ptl_match_bits_t bits, ptl_size_t remote_offset,
 	ptl_hdr_data_t hdr)
 {
-	return ask(&(struct order){.call = ORDER_GETPUT_REGION,
-		.handle = {get_md, put_md},
-		.local_offset = get_offset,
-		.local_offset2 = put_offset,
-		.length = length,
-		.id = id,
-		.pt = pt,
-		.ac = ac,
-		.bits = bits,
-		.remote_offset = remote_offset,
-		.hdr = hdr});
+	struct order o =
+		move(ORDER_GETPUT_REGION, get_md, id, pt, ac, bits, remote_offset);
+	o.handle[1] = put_md;
+	o.local_offset = get_offset;
+	o.local_offset2 = put_offset;
+	o.length = length;
+	o.hdr = hdr;
+	return ask(&o);
 }
 
 int PtlGetPut(ptl_handle_md_t get_md, ptl_handle_md_t put_md, ptl_process_id_t id,
 	ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t bits,
 	ptl_size_t remote_offset, ptl_hdr_data_t hdr)
 {
-	return ask(&(struct order){.call = ORDER_GETPUT,
-		.handle = {get_md, put_md},
-		.id = id,
-		.pt = pt,
-		.ac = ac,
-		.bits = bits,
-		.remote_offset = remote_offset,
-		.hdr = hdr});
+	struct order o = move(ORDER_GETPUT, get_md, id, pt, ac, bits, remote_offset);
+	o.handle[1] = put_md;
+	o.hdr = hdr;
+	return ask(&o);
 }
 
 /* ---- queues ---- */

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#define OPTIONS 0x7ffu
-
 /* ---- arguments ---- */
 
 struct m_eq *m_eq(struct model *m, unsigned node, struct m_ref r)

@@ -35,8 +35,7 @@
 #define M_ACS     8u
 #define M_IOVS    6u
 #define M_POLLS   3u
-#define M_RING    512u /* largest queue and largest batch together */
-#define M_EQ_MOST 256u
+#define M_RING    512u          /* largest queue and largest batch together */
 #define M_ARENA   (512u * 1024) /* NET_ARENA */
 #define M_TOUCHES 256u
 #define M_CAUSES  4096u

@@ -47,7 +47,4 @@ static inline ptl_sr_value_t status_of(ptl_handle_ni_t ni, ptl_sr_index_t i)
 	return v;
 }
 
-#define RUN_CASES(cases)                                                                 \
-	(cmocka_run_group_tests(cases, NULL, NULL) + nodes_missed_faults())
-
 #endif

@@ -204,9 +204,8 @@ static void set_up(ptl_handle_ni_t ni, unsigned rank, unsigned size)
 		s.eq = eq_new(ni, 1024);
 		s.got = node_alloc(ROOM);
 		s.sent = node_alloc(ROOM);
-		s.get = bind_md(ni, md_of(s.got, ROOM, PTL_MD_EVENT_START_DISABLE, s.eq));
-		s.put = bind_md(
-			ni, md_of(s.sent, ROOM, PTL_MD_EVENT_START_DISABLE, s.eq));
+		s.get = bind_md(ni, source_md(s.got, ROOM, s.eq));
+		s.put = bind_md(ni, source_md(s.sent, ROOM, s.eq));
 	}
 	sync_nodes();
 }
@@ -358,8 +357,7 @@ NODES_CASE(sums_of_four_nodes_are_exact, 4)
 	unsigned char *old = node_alloc(8);
 	ptl_md_t from = md_of(node_alloc(8), 8, MD_QUIET, eq);
 	memcpy(from.start, &one, 8);
-	ptl_handle_md_t put = bind_md(ni, from),
-			get = bind_md(ni, md_of(old, 8, PTL_MD_EVENT_START_DISABLE, eq));
+	ptl_handle_md_t put = bind_md(ni, from), get = bind_md(ni, source_md(old, 8, eq));
 	uint64_t last = 0, now;
 	set_up(ni, rank, size);
 	for (unsigned i = 0; i < n; i++) {
@@ -398,7 +396,7 @@ NODES_CASE(events_are_those_of_put_getput_and_get, 1)
 		{PTLX_READ, true, PTL_EVENT_GET_END}};
 	set_up(ni, rank, size);
 	ptl_handle_eq_t eq = eq_new(ni, 16);
-	ptl_md_t d = md_of(s.at, ROOM, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t d = sink_md(s.at, ROOM, eq);
 	d.threshold = 5;
 	post_md(ni, PT + 2, 0x5e, d);
 	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {

@@ -111,23 +111,22 @@ static int send_one(cci_connection_t *conn, const void *at, uint32_t len, int fl
 	return rc;
 }
 
-/* ---- payloads ---- */
-
-static const uint32_t payloads[] = {0, 1, 24, 25, 96, 1023, 1024};
-
-NODES_CASE(payloads_of_requests_arrive, 2)
+/* Open an endpoint and connect it to the other node's. */
+static cci_endpoint_t *meet(
+	unsigned rank, cci_conn_attribute_t attribute, cci_connection_t **conn_out)
 {
-	unsigned char *data = node_pattern(CCI_CONN_REQ_LEN, 7);
 	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
 	sync_nodes();
-	for (unsigned i = 0; i < sizeof payloads / sizeof *payloads; i++) {
-		if (rank == 0)
-			(void)accepted(ep, payloads[i], 7);
-		else
-			(void)connected(ep, 0, CCI_CONN_ATTR_RO, data, payloads[i]);
-	}
-	sync_nodes();
-	p3_cci_endpoint_destroy(ep);
+	*conn_out = rank == 0 ? accepted(ep, 0, 0) : connected(ep, 0, attribute, NULL, 0);
+	return ep;
+}
+
+/* Send some bytes, and take the event. */
+static void tell(
+	cci_endpoint_t *ep, cci_connection_t *conn, const void *bytes, uint32_t len)
+{
+	CHECK_EQ(send_one(conn, bytes, len, 0), CCI_SUCCESS);
+	give(next(ep, CCI_EVENT_SEND));
 }
 
 /* ---- messages of all lengths ---- */
@@ -147,10 +146,8 @@ static void check_message(cci_endpoint_t *ep, cci_connection_t *conn, uint32_t l
 
 static void exchange(unsigned rank, cci_conn_attribute_t attribute)
 {
-	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
-	sync_nodes();
-	cci_connection_t *conn =
-		rank == 0 ? accepted(ep, 0, 0) : connected(ep, 0, attribute, NULL, 0);
+	cci_connection_t *conn;
+	cci_endpoint_t *ep = meet(rank, attribute, &conn);
 	for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 		unsigned char *at = node_pattern(P3_CCI_MTU, lengths[i]);
 		if (rank == 0)
@@ -243,27 +240,6 @@ NODES_CASE(refused_messages_come_again_in_order, 2)
 	p3_cci_endpoint_destroy(ep);
 }
 
-NODES_CASE(a_receiver_without_room_ends_in_rnr, 2)
-{
-	uint64_t x = 0;
-	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
-	set_number(ep,
-		rank == 0 ? CCI_OPT_ENDPT_RECV_BUF_COUNT : CCI_OPT_ENDPT_SEND_TIMEOUT,
-		rank == 0 ? 1 : 100000);
-	sync_nodes();
-	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
-					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
-	for (unsigned i = 0; rank == 1 && i < 3; i++)
-		CHECK_EQ(send_one(conn, &x, 8, 0), CCI_SUCCESS);
-	for (unsigned i = 0; rank == 1 && i < 3; i++) {
-		cci_event_t *e = next(ep, CCI_EVENT_SEND);
-		CHECK_EQ(e->send.status, i ? CCI_ERR_RNR : CCI_SUCCESS);
-		give(e);
-	}
-	sync_nodes();
-	p3_cci_endpoint_destroy(ep);
-}
-
 /* ---- RMA ---- */
 
 static const uint64_t areas[] = {1, 8, 40, 41, 1000, 1024, 1025, 4096, 100000, 1 << 20};
@@ -276,8 +252,7 @@ static void be_target(cci_endpoint_t *ep, cci_connection_t *conn)
 	cci_rma_handle_t *h;
 	CHECK_EQ(p3_cci_rma_register(ep, at, len, CCI_FLAG_READ | CCI_FLAG_WRITE, &h),
 		CCI_SUCCESS);
-	CHECK_EQ(send_one(conn, h, sizeof *h, 0), CCI_SUCCESS);
-	give(next(ep, CCI_EVENT_SEND));
+	tell(ep, conn, h, sizeof *h);
 	for (unsigned i = 0; i < sizeof areas / sizeof *areas; i++) {
 		cci_event_t *e = next(ep, CCI_EVENT_RECV);
 		CHECK_EQ(e->recv.len, 3);
@@ -287,20 +262,16 @@ static void be_target(cci_endpoint_t *ep, cci_connection_t *conn)
 		memset(at, 0, len);
 		fill_pattern(at + 7, areas[i], 50 + i);
 		give(e);
-		CHECK_EQ(send_one(conn, "go", 2, 0), CCI_SUCCESS);
-		give(next(ep, CCI_EVENT_SEND));
+		tell(ep, conn, "go", 2);
 		give(next(ep, CCI_EVENT_RECV)); /* the read is over */
 		memset(at, 0, len);
-		CHECK_EQ(send_one(conn, "go", 2, 0), CCI_SUCCESS);
-		give(next(ep, CCI_EVENT_SEND));
+		tell(ep, conn, "go", 2);
 	}
-	cci_event_t *e = next(ep, CCI_EVENT_RECV);
-	give(e);
+	give(next(ep, CCI_EVENT_RECV));
 	struct cci_rma_handle copy = *h;
 	CHECK_EQ(p3_cci_rma_deregister(ep, &copy), CCI_SUCCESS);
 	CHECK_EQ(p3_cci_rma_deregister(ep, &copy), CCI_EINVAL);
-	CHECK_EQ(send_one(conn, "go", 2, 0), CCI_SUCCESS);
-	give(next(ep, CCI_EVENT_SEND));
+	tell(ep, conn, "go", 2);
 	give(next(ep, CCI_EVENT_RECV));
 }
 
@@ -345,22 +316,18 @@ static void be_initiator(cci_endpoint_t *ep, cci_connection_t *conn)
 	r.remote_offset = len;
 	r.data_len = 1;
 	rma(ep, conn, r, CCI_ERR_RMA_HANDLE); /* outside of the region: no message */
-	CHECK_EQ(send_one(conn, "x", 1, 0), CCI_SUCCESS);
-	give(next(ep, CCI_EVENT_SEND));
+	tell(ep, conn, "x", 1);
 	give(next(ep, CCI_EVENT_RECV));
 	r.remote_offset = 0;
 	r.data_len = 100000;
 	rma(ep, conn, r, CCI_ERR_RMA_HANDLE); /* deregistered */
-	CHECK_EQ(send_one(conn, "y", 1, 0), CCI_SUCCESS);
-	give(next(ep, CCI_EVENT_SEND));
+	tell(ep, conn, "y", 1);
 }
 
 NODES_CASE(remote_memory_is_written_and_read, 2)
 {
-	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
-	sync_nodes();
-	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
-					   : connected(ep, 0, CCI_CONN_ATTR_RO, NULL, 0);
+	cci_connection_t *conn;
+	cci_endpoint_t *ep = meet(rank, CCI_CONN_ATTR_RO, &conn);
 	if (rank == 0)
 		be_target(ep, conn);
 	else
@@ -413,8 +380,7 @@ static void offer_memory(cci_endpoint_t *ep, cci_connection_t *conn, unsigned ch
 	cci_rma_handle_t *h;
 	CHECK_EQ(p3_cci_rma_register(ep, at, LONG, CCI_FLAG_READ | CCI_FLAG_WRITE, &h),
 		CCI_SUCCESS);
-	CHECK_EQ(send_one(conn, h, sizeof *h, 0), CCI_SUCCESS);
-	give(next(ep, CCI_EVENT_SEND));
+	tell(ep, conn, h, sizeof *h);
 }
 
 static struct p3_cci_rma read_of_offer(cci_endpoint_t *ep, unsigned char *at)
@@ -592,15 +558,12 @@ NODES_CASE(time_without_progress_ends_an_rma, 2)
 	cci_event_t *e;
 	if (nic()->wired) /* such a wire sends frames with the lease only */
 		return;
-	cci_endpoint_t *ep = open_at(rank == 0 ? SERVICE : 0);
-	sync_nodes();
-	cci_connection_t *conn = rank == 0 ? accepted(ep, 0, 0)
-					   : connected(ep, 0, CCI_CONN_ATTR_RU, NULL, 0);
+	cci_connection_t *conn;
+	cci_endpoint_t *ep = meet(rank, CCI_CONN_ATTR_RU, &conn);
 	CHECK_EQ(p3_cci_rma_register(ep, at[rank], sizeof at[0], CCI_FLAG_WRITE, &h),
 		CCI_SUCCESS);
 	if (rank == 0) {
-		CHECK_EQ(send_one(conn, h, sizeof *h, 0), CCI_SUCCESS);
-		give(next(ep, CCI_EVENT_SEND));
+		tell(ep, conn, h, sizeof *h);
 		CHECK(p3_cci_call(nic(), be_slow, NULL));
 	} else {
 		struct p3_cci_rma r = {.local = *h,

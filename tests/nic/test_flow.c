@@ -39,8 +39,7 @@ NODES_CASE(drops_are_counted_and_give_room_back, 2)
 			CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).mlength, len[i]);
 		}
 		CHECK_OK(put_to(ni, put, 1, PT, 1, PTL_ACK_REQ));
-		expect(sent, PTL_EVENT_SEND_START);
-		expect(sent, PTL_EVENT_SEND_END);
+		expect_pair(sent, PTL_EVENT_SEND_START);
 		expect(sent, PTL_EVENT_ACK);
 		expect_empty(sent);
 	}
@@ -51,13 +50,20 @@ NODES_CASE(drops_are_counted_and_give_room_back, 2)
 
 /* ---- back-pressure ---- */
 
-static void flood(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigned n)
+/* So many operations of this length. */
+struct load {
+	size_t len;
+	unsigned n;
+};
+
+static void flood(NODE_ARGS)
 {
+	const size_t len = ((const struct load *)arg)->len;
+	const unsigned n = rounds(((const struct load *)arg)->n);
 	ptl_handle_eq_t eq = eq_new(ni, 4 * n);
 	unsigned char *buf = node_alloc(len);
 	if (rank == 1)
-		post_md(ni, PT, 1,
-			md_of(buf, len, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, 1, sink_md(buf, len, eq));
 	sync_nodes();
 	if (rank == 0) {
 		ptl_handle_md_t md = bind_md(ni, md_of(buf, len, 0, eq));
@@ -76,19 +82,11 @@ static void flood(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigned n)
 
 /* P3.3 2: progress needs no call by the target; a source that is too fast is held back,
  * and no message is lost */
-NODES_CASE(flood_arrives_at_an_idle_host_short, 2)
+CASE(flood_arrives_at_an_idle_host)
 {
-	flood(ni, rank, 8, rounds(20000));
-}
-
-NODES_CASE(flood_arrives_at_an_idle_host_medium, 2)
-{
-	flood(ni, rank, 3000, rounds(4000));
-}
-
-NODES_CASE(flood_arrives_at_an_idle_host_long, 2)
-{
-	flood(ni, rank, 50000, rounds(500));
+	struct load loads[] = {{8, 20000}, {3000, 4000}, {50000, 500}};
+	for (unsigned i = 0; i < 3; i++)
+		run_nodes(2, flood, &loads[i]);
 }
 
 /* All nodes flood all */
@@ -98,9 +96,8 @@ NODES_CASE(flood_of_all_by_all_arrives, 4)
 	static const size_t len[] = {8, 1200, 20000};
 	ptl_handle_eq_t in = eq_new(ni, 8192), out = eq_new(ni, 16384);
 	unsigned char *buf = node_alloc(20000), *src = node_alloc(20000);
-	post_md(ni, PT, 1, md_of(buf, 20000, MD_ANY | PTL_MD_EVENT_START_DISABLE, in));
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(src, 20000, PTL_MD_EVENT_START_DISABLE, out));
+	post_md(ni, PT, 1, sink_md(buf, 20000, in));
+	ptl_handle_md_t md = bind_md(ni, source_md(src, 20000, out));
 	sync_nodes();
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned to = 0; to < size; to++)
@@ -119,8 +116,10 @@ NODES_CASE(flood_of_all_by_all_arrives, 4)
 
 /* Every class of message has its own room: two nodes that long-get from each other do
  * not stop, however narrow the lanes (registered with PTL3_LANES=base, too) */
-static void get_both_ways(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigned n)
+static void get_both_ways(NODE_ARGS)
 {
+	const size_t len = ((const struct load *)arg)->len;
+	const unsigned n = rounds(((const struct load *)arg)->n);
 	ptl_handle_eq_t eq = eq_new(ni, 4096), in = eq_new(ni, 4096);
 	unsigned char *from = node_pattern(len, rank), *to = node_alloc(len);
 	post_md(ni, PT, 1, md_of(from, len, MD_ANY, in));
@@ -138,14 +137,11 @@ static void get_both_ways(ptl_handle_ni_t ni, unsigned rank, size_t len, unsigne
 	sync_nodes();
 }
 
-NODES_CASE(long_gets_cross_many_at_once, 2)
+CASE(long_gets_cross)
 {
-	get_both_ways(ni, rank, 30000, rounds(400));
-}
-
-NODES_CASE(long_gets_cross_very_long, 2)
-{
-	get_both_ways(ni, rank, 3000001, rounds(8));
+	struct load loads[] = {{30000, 400}, {3000001, 8}};
+	for (unsigned i = 0; i < 2; i++)
+		run_nodes(2, get_both_ways, &loads[i]);
 }
 
 /* P3.3 3.10: PTL_MD_IN_USE between START and END, PTL_OK once the END can be read */
@@ -204,42 +200,4 @@ NODES_CASE(unlink_says_in_use_during_long_puts, 2)
 NODES_CASE(unlink_says_in_use_during_long_gets, 2)
 {
 	unlink_while_moving(ni, rank, false);
-}
-
-/* A get's descriptor is unlinked: the reply is dropped and counted, its room is freed */
-NODES_CASE(reply_to_an_unlinked_descriptor_is_dropped, 2)
-{
-	static const size_t len[] = {8, 3000, 200000};
-	unsigned n = rounds(300), served = 0;
-	unsigned char *buf = node_alloc(200000);
-	ptl_handle_eq_t eq = eq_new(ni, 64), in = eq_new(ni, 4096);
-	if (rank == 1)
-		post_md(ni, PT, 1, md_of(buf, 200000, MD_ANY, in));
-	sync_nodes();
-	for (unsigned i = 0; rank == 0 && i < n; i++) {
-		ptl_handle_md_t md = bind_md(ni, md_of(buf, len[i % 3], 0, eq));
-		CHECK_OK(get_from(ni, md, 1, PT, 1));
-		ptl_event_t ev;
-		if (PtlMDUnlink(md) == PTL_OK) {
-			while (PtlEQGet(eq, &ev) != PTL_EQ_EMPTY)
-				;
-			continue;
-		}
-		expect(eq, PTL_EVENT_REPLY_START); /* the reply was quicker */
-		expect(eq, PTL_EVENT_REPLY_END);
-		CHECK_OK(PtlMDUnlink(md));
-	}
-	if (rank == 0) {
-		ptl_handle_md_t md = bind_md(ni, md_of(buf, 100, 0, eq));
-		CHECK_OK(get_from(ni, md, 1, PT, 1));
-		expect(eq, PTL_EVENT_REPLY_START);
-		expect(eq, PTL_EVENT_REPLY_END);
-		expect_empty(eq);
-	}
-	while (rank == 1 && served < 2 * (n + 1)) {
-		ptl_event_t ev = next_event(in);
-		CHECK(ev.type == PTL_EVENT_GET_START || ev.type == PTL_EVENT_GET_END);
-		served++;
-	}
-	sync_nodes();
 }

@@ -44,7 +44,7 @@ static void start(ptl_handle_ni_t ni, bool target)
 	r.p = &r.n->peer[r.n->conf.node];
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	post_md(ni, PT + 1, 0, md_of(r.at, ROOM, MD_ANY | MD_QUIET, PTL_EQ_NONE));
-	ptl_handle_md_t md = bind_md(ni, md_of(r.at, 8, PTL_MD_EVENT_START_DISABLE, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(r.at, 8, eq));
 	for (int i = 0; i < 40; i++) {
 		CHECK_OK(put_to(ni, md, 0, PT + 1, 0, PTL_ACK_REQ));
 		(void)expect(eq, PTL_EVENT_SEND_END);
@@ -52,7 +52,7 @@ static void start(ptl_handle_ni_t ni, bool target)
 	}
 	CHECK_OK(PtlMDUnlink(md));
 	r.eq = eq_new(ni, 16);
-	ptl_md_t d = md_of(r.at + GUARD, ROOM, PTL_MD_EVENT_START_DISABLE, r.eq);
+	ptl_md_t d = source_md(r.at + GUARD, ROOM, r.eq);
 	if (target)
 		d.options |= PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE;
 	md = target ? post_md(ni, PT, BITS, d) : bind_md(ni, d);

@@ -5,11 +5,9 @@
  */
 #include "cases.h"
 
-#include "lib/node/node.h"
-#include "nic/run/lease.h"
 #include "nic/xfer/xfer.h"
+#include "support/hold.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -32,9 +30,7 @@ static unsigned char *plain(size_t len)
 
 static uint64_t direct_bytes(ptl_handle_ni_t ni)
 {
-	ptlx_stats_t st = {.struct_size = sizeof st};
-	CHECK_OK(PtlXStats(ni, &st));
-	return st.moved_direct_bytes;
+	return stats_of(ni).moved_direct_bytes;
 }
 
 /* ---- sizes ---- */
@@ -54,8 +50,7 @@ static void put_all_sizes(ptl_handle_ni_t ni, unsigned char *src, ptl_handle_eq_
 		ptl_handle_md_t md = bind_md(ni, md_of(src, sizes[i], 0, eq));
 		sync_nodes();
 		CHECK_OK(put_to(ni, md, 1, PT_IN, i, PTL_ACK_REQ));
-		expect(eq, PTL_EVENT_SEND_START);
-		expect(eq, PTL_EVENT_SEND_END);
+		expect_pair(eq, PTL_EVENT_SEND_START);
 		expect(eq, PTL_EVENT_ACK);
 		CHECK_OK(PtlMDUnlink(md));
 		sync_nodes();
@@ -69,8 +64,7 @@ static void take_all_sizes(ptl_handle_ni_t ni, unsigned char *dst, ptl_handle_eq
 		ptl_handle_md_t md =
 			post_md(ni, PT_IN, i, md_of(dst, sizes[i], PTL_MD_OP_PUT, eq));
 		sync_nodes();
-		expect(eq, PTL_EVENT_PUT_START);
-		expect(eq, PTL_EVENT_PUT_END);
+		expect_pair(eq, PTL_EVENT_PUT_START);
 		CHECK_PATTERN(dst, 0, sizes[i], i);
 		CHECK_ZERO(dst + sizes[i], GUARD);
 		sync_nodes();
@@ -106,8 +100,7 @@ static void get_node(NODE_ARGS)
 		memset(at, 0, MOST + GUARD);
 		ptl_handle_md_t md = bind_md(ni, md_of(at, sizes[i], 0, eq));
 		CHECK_OK(get_from(ni, md, 1, PT_OUT, 0));
-		expect(eq, PTL_EVENT_REPLY_START);
-		expect(eq, PTL_EVENT_REPLY_END);
+		expect_pair(eq, PTL_EVENT_REPLY_START);
 		CHECK_PATTERN(at, 0, sizes[i], 7);
 		CHECK_ZERO(at + sizes[i], GUARD);
 		CHECK_OK(PtlMDUnlink(md));
@@ -185,24 +178,17 @@ static const struct step {
 };
 enum { STEPS = sizeof steps / sizeof *steps };
 
-static ptlx_stats_t moved(ptl_handle_ni_t ni)
-{
-	ptlx_stats_t st = {.struct_size = sizeof st};
-	CHECK_OK(PtlXStats(ni, &st));
-	return st;
-}
-
 /* Let this node's puts of a length be copied past its caches, or not. */
 static void set_past(size_t len, bool past)
 {
-	p3_nic(p3_node())->pace[2][63 - __builtin_clzll(len - 1)].other = past;
+	nic()->pace[2][63 - __builtin_clzll(len - 1)].other = past;
 }
 
 /* Check the mover: bytes of a heap are copied from there, others are read if allowed. */
 static void check_mover(
 	const struct step *s, size_t takes, ptlx_stats_t was, ptlx_stats_t is)
 {
-	const struct p3_nic *n = p3_nic(p3_node());
+	const struct p3_nic *n = nic();
 	uint64_t direct = is.moved_direct_bytes - was.moved_direct_bytes;
 	uint64_t other = is.moved_cma_bytes - was.moved_cma_bytes + is.moved_bulk_bytes -
 			 was.moved_bulk_bytes;
@@ -255,19 +241,17 @@ static void put_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 
 static const char *set_view(const char *base)
 {
-	struct p3_nic *nic = p3_nic(p3_node());
-	while (!p3_lease_enter(nic, P3_LEASE_HOST))
-		sched_yield();
-	const char *was = nic->peer[0].heap.base;
-	nic->peer[0].heap.base = base;
-	p3_lease_leave(nic);
+	nic_hold(nic());
+	const char *was = nic()->peer[0].heap.base;
+	nic()->peer[0].heap.base = base;
+	p3_lease_leave(nic());
 	return was;
 }
 
 static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 {
 	static unsigned char dst[FARTHEST + GUARD];
-	struct p3_peer *source = &p3_nic(p3_node())->peer[0];
+	struct p3_peer *source = &nic()->peer[0];
 	post_md(ni, PT_IN, STEPS, md_of(dst, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();
 	sync_nodes();
@@ -279,13 +263,13 @@ static void take_steps(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 				PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE |
 					PTL_MD_TRUNCATE,
 				eq));
-		ptlx_stats_t was = moved(ni);
+		ptlx_stats_t was = stats_of(ni);
 		if (steps[i].how == UNREADABLE)
 			p3_set(&source->mine->reads, 0);
 		const char *view = steps[i].how == UNSEEN ? set_view(NULL) : NULL;
 		sync_nodes();
 		expect(eq, PTL_EVENT_PUT_END);
-		check_mover(&steps[i], takes, was, moved(ni));
+		check_mover(&steps[i], takes, was, stats_of(ni));
 		CHECK_PATTERN(dst, 0, takes, i);
 		CHECK_ZERO(dst + takes, GUARD);
 		if (steps[i].how == UNSEEN)
@@ -308,28 +292,18 @@ NODES_CASE(what_fits_the_lane_goes_the_faster_way, 2)
 
 enum { AHEAD_PUTS = 40, AHEAD_LEN = P3_EAGER_MOST_PAST + 1000 };
 
-/* Return this node's NIC with its lease. */
-static struct p3_nic *enter_nic(void)
-{
-	struct p3_nic *nic = p3_nic(p3_node());
-	while (!p3_lease_enter(nic, P3_LEASE_HOST))
-		sched_yield();
-	return nic;
-}
-
 /* Let a transfer have the window of node 0 at this node. */
 static void hold_window(struct p3_pull *holder)
 {
-	struct p3_nic *nic = enter_nic();
-	nic->peer[0].bulk = holder;
-	p3_lease_leave(nic);
+	nic_hold(nic());
+	nic()->peer[0].bulk = holder;
+	p3_lease_leave(nic());
 }
 
 static void put_ahead(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 {
 	unsigned char *src = node_pattern(AHEAD_LEN, 3);
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(src, AHEAD_LEN, PTL_MD_EVENT_START_DISABLE, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(src, AHEAD_LEN, eq));
 	set_past(AHEAD_LEN, true);
 	for (unsigned i = 0; i < AHEAD_PUTS; i++)
 		CHECK_OK(put_to(ni, md, 1, PT_IN, 0, PTL_NO_ACK_REQ));
@@ -346,13 +320,12 @@ NODES_CASE(puts_that_go_ahead_pass_a_longer_transfer, 2)
 		{.length = LONG, .ahead = true, .moved_ns = 1},
 		{.length = LONG + 1, .ahead = true}};
 	ptl_handle_eq_t eq = eq_new(ni, 2 * AHEAD_PUTS);
-	const struct p3_nic *n = p3_nic(p3_node());
+	const struct p3_nic *n = nic();
 	unsigned char *dst = plain(AHEAD_LEN);
 	if (!n->conf.bulk || !n->conf.cma || n->wired)
 		return;
 	if (rank == 1)
-		post_md(ni, PT_IN, 0,
-			md_of(dst, AHEAD_LEN, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT_IN, 0, sink_md(dst, AHEAD_LEN, eq));
 	for (unsigned i = 0; i < sizeof holders / sizeof *holders; i++) {
 		if (rank == 1)
 			hold_window(&holders[i]);
@@ -376,17 +349,17 @@ NODES_CASE(puts_do_not_go_ahead_into_the_last_window, 2)
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	unsigned char *dst = plain(AHEAD_LEN), *src = node_pattern(AHEAD_LEN, 4);
 	if (rank == 1)
-		post_md(ni, PT_IN, 0,
-			md_of(dst, AHEAD_LEN, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT_IN, 0, sink_md(dst, AHEAD_LEN, eq));
 	sync_nodes();
-	struct p3_nic *n = enter_nic();
+	struct p3_nic *n = nic();
+	nic_hold(n);
 	if (rank == 0) {
 		n->arena_used = n->layout.seg_len;
 		p3_lease_leave(n);
 	}
 	sync_nodes();
 	if (rank == 0) {
-		ptl_md_t md = md_of(src, AHEAD_LEN, PTL_MD_EVENT_START_DISABLE, eq);
+		ptl_md_t md = source_md(src, AHEAD_LEN, eq);
 		set_past(AHEAD_LEN, true);
 		CHECK_OK(put_to(ni, bind_md(ni, md), 1, PT_IN, 0, PTL_NO_ACK_REQ));
 		CHECK_EQ(n->windows, 1);
@@ -458,9 +431,8 @@ static void put_and_compare(ptl_handle_ni_t ni, unsigned rank, unsigned char *fr
 			md_of(to, len, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq));
 	sync_nodes();
 	if (rank == 0)
-		CHECK_OK(put_to(ni,
-			bind_md(ni, md_of(from, len, PTL_MD_EVENT_START_DISABLE, eq)), 1,
-			PT_IN, 0, PTL_NO_ACK_REQ));
+		CHECK_OK(put_to(ni, bind_md(ni, source_md(from, len, eq)), 1, PT_IN, 0,
+			PTL_NO_ACK_REQ));
 	expect(eq, rank ? PTL_EVENT_PUT_END : PTL_EVENT_SEND_END);
 	sync_nodes();
 }
@@ -504,12 +476,10 @@ NODES_CASE(bytes_never_touched_are_zero, 2)
 /* Set this reader's length of the heap; return the former one. */
 static uint64_t set_view_len(uint64_t len)
 {
-	struct p3_nic *nic = p3_nic(p3_node());
-	while (!p3_lease_enter(nic, P3_LEASE_HOST))
-		sched_yield();
-	uint64_t was = nic->peer[0].heap.len;
-	nic->peer[0].heap.len = len;
-	p3_lease_leave(nic);
+	nic_hold(nic());
+	uint64_t was = nic()->peer[0].heap.len;
+	nic()->peer[0].heap.len = len;
+	p3_lease_leave(nic());
 	return was;
 }
 
@@ -522,7 +492,7 @@ static void offer_beyond(unsigned rank, ptl_handle_ni_t ni, bool get)
 	unsigned char *at = rank ? plain(LONG) : shared(LONG);
 	unsigned options = MD_ANY | PTL_MD_EVENT_START_DISABLE;
 	post_md(ni, PT_IN, 0, md_of(at, LONG, options, rank ? eq : PTL_EQ_NONE));
-	ptl_handle_md_t md = bind_md(ni, md_of(at, LONG, PTL_MD_EVENT_START_DISABLE, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(at, LONG, eq));
 	sync_nodes();
 	if (rank == 1)
 		was = set_view_len(P3_PAGE);
@@ -604,11 +574,9 @@ static void replaced_node(NODE_ARGS)
 	if (rank == 0) {
 		ptl_handle_md_t md = bind_md(ni, md_of(bytes, LONG, 0, eq));
 		CHECK_OK(put_to(ni, md, 1, PT_IN, 0, PTL_NO_ACK_REQ));
-		expect(eq, PTL_EVENT_SEND_START);
-		expect(eq, PTL_EVENT_SEND_END);
+		expect_pair(eq, PTL_EVENT_SEND_START);
 	} else {
-		expect(eq, PTL_EVENT_PUT_START);
-		expect(eq, PTL_EVENT_PUT_END);
+		expect_pair(eq, PTL_EVENT_PUT_START);
 		CHECK_PATTERN(bytes, 0, LONG, 0);
 	}
 	sync_nodes();
@@ -616,8 +584,7 @@ static void replaced_node(NODE_ARGS)
 
 CASE(foreign_file_is_not_sent_as_the_heap)
 {
-	const struct nodes_opt by_hand = {.no_ni = true};
-	run_nodes_opt(2, replaced_node, NULL, &by_hand);
+	run_by_hand(2, replaced_node, NULL);
 }
 
 /* ---- bytes that go away in the middle ---- */

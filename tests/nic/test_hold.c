@@ -13,27 +13,15 @@
 #define OPEN_PT 10 /* an index that holds nothing */
 #define LONG    100000u
 
-static uint64_t kept_of(ptl_handle_ni_t ni)
-{
-	ptlx_stats_t st = {.struct_size = sizeof st};
-	CHECK_OK(PtlXStats(ni, &st));
-	return st.kept;
-}
-
 /* Wait until the node has kept this number of requests; it makes no call that looks for
  * messages. */
 static void await_kept(ptl_handle_ni_t ni, uint64_t n)
 {
 	struct patience p = patience_begin();
-	while (kept_of(ni) < n && !patience_is_over(&p))
+	while (stats_of(ni).kept < n && !patience_is_over(&p))
 		/* pause: between two looks */
 		usleep(500);
-	CHECK_EQ(kept_of(ni), n);
-}
-
-static ptl_md_t quiet_md(void *start, size_t len, ptl_handle_eq_t eq)
-{
-	return md_of(start, len, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	CHECK_EQ(stats_of(ni).kept, n);
 }
 
 /* Take START and END of n puts, which match in the order of their header data.  A long
@@ -65,8 +53,8 @@ static const struct request {
 static void send_requests(ptl_handle_ni_t ni, unsigned to, ptl_handle_eq_t eq)
 {
 	unsigned char *src = node_pattern(LONG, 1), *dst = node_alloc(LONG);
-	ptl_handle_md_t put = bind_md(ni, quiet_md(src, LONG, eq));
-	ptl_handle_md_t get = bind_md(ni, quiet_md(dst, LONG, eq));
+	ptl_handle_md_t put = bind_md(ni, sink_md(src, LONG, eq));
+	ptl_handle_md_t get = bind_md(ni, sink_md(dst, LONG, eq));
 	for (unsigned i = 0; i < REQUESTS; i++) {
 		size_t len = requests[i].len;
 		if (requests[i].kind == PTL_EVENT_PUT_END)
@@ -103,7 +91,7 @@ static void take_requests(ptl_handle_ni_t ni, ptl_handle_eq_t in)
 	for (unsigned i = 0; i < REQUESTS; i++) {
 		await_kept(ni, i + 1);
 		expect_empty(in);
-		post_md(ni, PT, i, quiet_md(buf, LONG, in));
+		post_md(ni, PT, i, sink_md(buf, LONG, in));
 		ptl_event_t ev = expect(in, requests[i].kind);
 		CHECK_EQ(ev.mlength, requests[i].len);
 		CHECK_EQ(ev.match_bits, i);
@@ -148,7 +136,7 @@ static void expect_failure(ptl_handle_eq_t eq, ptl_event_kind_t kind)
 static ptl_handle_md_t bind_told(
 	ptl_handle_ni_t ni, size_t len, ptl_handle_eq_t eq, bool is_told)
 {
-	ptl_md_t md = quiet_md(node_alloc(len), len, eq);
+	ptl_md_t md = sink_md(node_alloc(len), len, eq);
 	md.options |= is_told ? PTLX_MD_REPLY_ALWAYS : 0;
 	return bind_md(ni, md);
 }
@@ -193,10 +181,10 @@ static void put_in_vain(ptl_handle_ni_t ni, bool is_told)
 
 NODES_CASE(initiator_of_a_dropped_request_is_told, 2)
 {
-	ptl_md_t silent = quiet_md(node_alloc(LONG), LONG, PTL_EQ_NONE);
+	ptl_md_t silent = sink_md(node_alloc(LONG), LONG, PTL_EQ_NONE);
 	silent.options |= PTL_MD_ACK_DISABLE;
 	if (rank == 1) {
-		post_md(ni, OPEN_PT, 1, quiet_md(node_alloc(8), 8, PTL_EQ_NONE));
+		post_md(ni, OPEN_PT, 1, sink_md(node_alloc(8), 8, PTL_EQ_NONE));
 		post_md(ni, OPEN_PT, 3, silent);
 	}
 	sync_nodes();
@@ -247,7 +235,7 @@ typedef void comer_fn(const struct comer *c, ptl_match_bits_t bits);
 
 static void come_by_attach(const struct comer *c, ptl_match_bits_t bits)
 {
-	post_md(c->ni, PT, bits, quiet_md(c->buf, 8, c->eq));
+	post_md(c->ni, PT, bits, sink_md(c->buf, 8, c->eq));
 }
 
 static void come_by_insert(const struct comer *c, ptl_match_bits_t bits)
@@ -256,7 +244,7 @@ static void come_by_insert(const struct comer *c, ptl_match_bits_t bits)
 	ptl_handle_md_t md;
 	CHECK_OK(PtlMEInsert(
 		c->wrong, anybody(), bits, 0, PTL_RETAIN, PTL_INS_BEFORE, &me));
-	CHECK_OK(PtlMDAttach(me, quiet_md(c->buf, 8, c->eq), PTL_RETAIN, &md));
+	CHECK_OK(PtlMDAttach(me, sink_md(c->buf, 8, c->eq), PTL_RETAIN, &md));
 }
 
 static void come_by_both_in_one(const struct comer *c, ptl_match_bits_t bits)
@@ -264,7 +252,7 @@ static void come_by_both_in_one(const struct comer *c, ptl_match_bits_t bits)
 	ptl_handle_me_t me;
 	ptl_handle_md_t md;
 	CHECK_OK(PtlMEMDInsert(c->wrong, anybody(), bits, 0, PTL_RETAIN, PTL_INS_AFTER,
-		quiet_md(c->buf, 8, c->eq), PTL_RETAIN, &me, &md));
+		sink_md(c->buf, 8, c->eq), PTL_RETAIN, &me, &md));
 }
 
 static void come_by_post(const struct comer *c, ptl_match_bits_t bits)
@@ -272,20 +260,20 @@ static void come_by_post(const struct comer *c, ptl_match_bits_t bits)
 	ptl_handle_me_t me;
 	ptl_handle_md_t md;
 	CHECK_OK(PtlMEMDPost(c->ni, c->wrong, anybody(), bits, 0, PTL_RETAIN,
-		PTL_INS_BEFORE, quiet_md(c->buf, 8, c->eq), PTL_RETAIN, &me, &md, c->eq));
+		PTL_INS_BEFORE, sink_md(c->buf, 8, c->eq), PTL_RETAIN, &me, &md, c->eq));
 }
 
 static void come_by_new_threshold(const struct comer *c, ptl_match_bits_t bits)
 {
 	(void)bits;
-	ptl_md_t md = quiet_md(c->buf, 8, c->eq);
+	ptl_md_t md = sink_md(c->buf, 8, c->eq);
 	CHECK_OK(PtlMDUpdate(c->used, NULL, &md, PTL_EQ_NONE));
 }
 
 static void come_by_new_options(const struct comer *c, ptl_match_bits_t bits)
 {
 	(void)bits;
-	ptl_md_t md = quiet_md(c->buf, 8, c->eq);
+	ptl_md_t md = sink_md(c->buf, 8, c->eq);
 	CHECK_OK(PtlMDUpdate(c->deaf, NULL, &md, PTL_EQ_NONE));
 }
 
@@ -298,7 +286,7 @@ static struct comer comer_new(ptl_handle_ni_t ni)
 {
 	struct comer c = {.ni = ni, .eq = eq_new(ni, 64), .buf = node_alloc(8)};
 	c.wrong = me_last(ni, PT, 1000, 0, PTL_RETAIN);
-	ptl_md_t used = quiet_md(c.buf, 8, c.eq), deaf = used;
+	ptl_md_t used = sink_md(c.buf, 8, c.eq), deaf = used;
 	used.threshold = 0;
 	deaf.options &= ~(unsigned)PTL_MD_OP_PUT;
 	c.used = post_md(ni, PT, 4, used);
@@ -352,14 +340,11 @@ static void await_nic_asleep(void)
  * for messages. */
 static void await_received(ptl_handle_ni_t ni, uint64_t n)
 {
-	ptlx_stats_t st = {.struct_size = sizeof st};
 	struct patience p = patience_begin();
-	do {
+	while (stats_of(ni).msgs_received < n && !patience_is_over(&p))
 		/* pause: between two looks */
 		usleep(100);
-		CHECK_OK(PtlXStats(ni, &st));
-	} while (st.msgs_received < n && !patience_is_over(&p));
-	CHECK_EQ(st.msgs_received, n);
+	CHECK_EQ(stats_of(ni).msgs_received, n);
 }
 
 /* The call that brings the entry takes some of the messages behind the one that waits.
@@ -368,7 +353,6 @@ NODES_CASE(messages_behind_wake_the_nic_thread, 2)
 {
 	enum { BEHIND = 200 };
 	unsigned char *buf = node_alloc(BEHIND);
-	ptlx_stats_t st = {.struct_size = sizeof st};
 	if (rank == 1)
 		CHECK_OK(PtlXPTHold(ni, PT, 1));
 	for (unsigned round = 0; round < rounds(5); round++) {
@@ -382,15 +366,14 @@ NODES_CASE(messages_behind_wake_the_nic_thread, 2)
 		} else {
 			await_kept(ni, round + 1);
 			await_nic_asleep();
-			post_md(ni, PT, round, quiet_md(buf, BEHIND, PTL_EQ_NONE));
+			post_md(ni, PT, round, sink_md(buf, BEHIND, PTL_EQ_NONE));
 			await_received(ni, (round + 1) * BEHIND);
 		}
 		sync_nodes();
 	}
-	CHECK_OK(PtlXStats(ni, &st));
-	CHECK_EQ(st.drops, 0);
+	CHECK_EQ(drops_of(ni), 0);
 	if (rank == 1 && !getenv("P3_FAR"))
-		CHECK_EQ(st.park_late, 0);
+		CHECK_EQ(stats_of(ni).park_late, 0);
 }
 
 /* ---- others go on ---- */
@@ -398,7 +381,7 @@ NODES_CASE(messages_behind_wake_the_nic_thread, 2)
 static void use_window(ptl_handle_ni_t ni, unsigned to, unsigned n)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 64);
-	ptl_handle_md_t md = bind_md(ni, quiet_md(node_alloc(LONG), LONG, eq));
+	ptl_handle_md_t md = bind_md(ni, sink_md(node_alloc(LONG), LONG, eq));
 	for (unsigned i = 0; i < n; i++) {
 		size_t len = i % 3 ? 8 : LONG;
 		CHECK_OK(PtlPutRegion(
@@ -415,8 +398,8 @@ static void use_window(ptl_handle_ni_t ni, unsigned to, unsigned n)
 NODES_CASE(requests_of_others_go_on, 3)
 {
 	ptl_handle_eq_t in = eq_new(ni, 64);
-	post_md(ni, OPEN_PT, 1, quiet_md(node_alloc(LONG), LONG, PTL_EQ_NONE));
-	post_md(ni, OPEN_PT, 2, quiet_md(node_alloc(8), 8, in));
+	post_md(ni, OPEN_PT, 1, sink_md(node_alloc(LONG), LONG, PTL_EQ_NONE));
+	post_md(ni, OPEN_PT, 2, sink_md(node_alloc(8), 8, in));
 	if (rank == 1)
 		CHECK_OK(PtlXPTHold(ni, PT, 1));
 	sync_nodes();
@@ -435,8 +418,8 @@ NODES_CASE(requests_of_others_go_on, 3)
 	sync_nodes();
 	if (rank == 1) {
 		expect_empty(in);
-		CHECK_EQ(kept_of(ni), 1);
-		post_md(ni, PT, 1, quiet_md(node_alloc(8), 8, in));
+		CHECK_EQ(stats_of(ni).kept, 1);
+		post_md(ni, PT, 1, sink_md(node_alloc(8), 8, in));
 		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).pt_index, PT);
 		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).pt_index, OPEN_PT);
 	}
@@ -450,13 +433,13 @@ NODES_CASE(flood_both_ways_ends_without_loss, 2)
 	static const size_t len[] = {8, 2000, 8, 20000, 300};
 	ptl_handle_eq_t in = eq_new(ni, 4 * n), out = eq_new(ni, 4 * n);
 	unsigned char *buf = node_alloc(20000), *src = node_pattern(20000, rank);
-	ptl_handle_md_t md = bind_md(ni, quiet_md(src, 20000, out));
+	ptl_handle_md_t md = bind_md(ni, sink_md(src, 20000, out));
 	CHECK_OK(PtlXPTHold(ni, PT, 1));
 	sync_nodes();
 	for (unsigned i = 0; i < n; i++)
 		CHECK_OK(PtlPutRegion(md, 0, len[i % 5], PTL_NO_ACK_REQ,
 			id_of(ni, 1 - rank), PT, 0, 1, 0, i));
-	CHECK_EQ(kept_of(ni) <= 1, true);
+	CHECK_EQ(stats_of(ni).kept <= 1, true);
 	post_md(ni, PT, 1, md_of(buf, 20000, MD_ANY, in));
 	expect_puts_in_order(in, n);
 	for (unsigned i = 0; i < n; i++)
@@ -473,7 +456,7 @@ NODES_CASE(hold_that_ends_drops_what_waits, 2)
 {
 	ptl_handle_eq_t in = eq_new(ni, 64);
 	if (rank == 1) {
-		post_md(ni, PT, 2, quiet_md(node_alloc(8), 8, in));
+		post_md(ni, PT, 2, sink_md(node_alloc(8), 8, in));
 		CHECK_OK(PtlXPTHold(ni, PT, 7));
 	}
 	sync_nodes();
@@ -524,10 +507,10 @@ NODES_CASE(refused_requests_do_not_wait, 2)
 NODES_CASE(killed_sender_takes_its_requests_along, 2)
 {
 	ptl_handle_eq_t in = eq_new(ni, 64), out = eq_new(ni, 64);
-	ptl_handle_md_t md = bind_md(ni, quiet_md(node_alloc(LONG), LONG, out));
+	ptl_handle_md_t md = bind_md(ni, sink_md(node_alloc(LONG), LONG, out));
 	if (rank == 1) {
 		CHECK_OK(PtlXPTHold(ni, PT, 1));
-		post_md(ni, OPEN_PT, 2, quiet_md(node_alloc(8), 8, in));
+		post_md(ni, OPEN_PT, 2, sink_md(node_alloc(8), 8, in));
 	}
 	sync_nodes();
 	if (rank == 0) {
@@ -548,7 +531,7 @@ NODES_CASE(killed_sender_takes_its_requests_along, 2)
 	ptl_event_t ev = next_event(out);
 	CHECK_EQ(ev.type, PTL_EVENT_REPLY_END);
 	CHECK(ev.ni_fail_type != PTL_NI_OK);
-	post_md(ni, PT, 1, quiet_md(node_alloc(LONG), LONG, in));
+	post_md(ni, PT, 1, sink_md(node_alloc(LONG), LONG, in));
 	expect_empty(in);
 }
 
@@ -568,7 +551,7 @@ static void send_and_leave(ptl_handle_ni_t ni)
 /* Let puts to one index find an entry, and those to the other one wait. */
 static void prepare_for_the_leaver(ptl_handle_ni_t ni)
 {
-	post_md(ni, OPEN_PT, 1, quiet_md(node_alloc(8), 8, PTL_EQ_NONE));
+	post_md(ni, OPEN_PT, 1, sink_md(node_alloc(8), 8, PTL_EQ_NONE));
 	CHECK_OK(PtlXPTHold(ni, PT, 1));
 }
 
@@ -576,7 +559,7 @@ static void take_those_of_the_leaver(ptl_handle_ni_t ni, ptl_handle_eq_t in)
 {
 	uint64_t *at = (uint64_t *)node_alloc(8);
 	CHECK_EQ(drops_of(ni), 0);
-	post_md(ni, PT, 1, quiet_md(at, 8, in));
+	post_md(ni, PT, 1, sink_md(at, 8, in));
 	for (unsigned i = 0; i < 3; i++)
 		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, i);
 	CHECK_EQ(*at, 2);
@@ -676,7 +659,7 @@ HAND_CASE(request_put_off_of_a_node_that_has_left_waits_on, 2)
 		expect_empty(in); /* the interface has settled */
 		meet_nodes();
 		await_kept(ni, 1);
-		post_md(ni, PT, 1, quiet_md(node_alloc(8), 8, in));
+		post_md(ni, PT, 1, sink_md(node_alloc(8), 8, in));
 		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, 7);
 	}
 	sync_nodes();
@@ -702,12 +685,7 @@ static void target_ends(unsigned rank, ptl_handle_ni_t ni, bool dies)
 		CHECK_EQ(next_event(out).type, PTL_EVENT_SEND_END);
 		expect_failure(out, PTL_EVENT_ACK);
 		expect_failure(out, PTL_EVENT_REPLY_END);
-		int rc;
-		struct patience p = patience_begin();
-		while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && !patience_is_over(&p))
-			/* pause: between two looks */
-			usleep(500);
-		CHECK_EQ(rc, PTL_OK);
+		unlink_at_last(md);
 		return;
 	}
 	await_kept(ni, 1);
@@ -790,7 +768,7 @@ NODES_CASE(injected_bytes_are_those_of_the_call, 2)
 	const unsigned n = rounds(2000);
 	ptl_handle_eq_t in = eq_new(ni, 8192);
 	unsigned char *src = node_alloc(8192), *buf = node_alloc(8192);
-	post_md(ni, PT, 3, quiet_md(buf, 8192, in));
+	post_md(ni, PT, 3, sink_md(buf, 8192, in));
 	post_md(ni, PT, 4, md_of(buf, 8192, MD_ANY, in));
 	ptl_handle_md_t md = bind_md(ni, md_of(src, 8192, MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();
@@ -874,7 +852,7 @@ HAND_CASE(injected_bytes_wait_for_a_node_to_come, 2)
 	if (rank == 1) {
 		ni = node_ni();
 		ptl_handle_eq_t in = eq_new(ni, 8);
-		post_md(ni, PT, 1, quiet_md(at, 8, in));
+		post_md(ni, PT, 1, sink_md(at, 8, in));
 		CHECK_EQ(expect(in, PTL_EVENT_PUT_END).hdr_data, 7);
 		CHECK_EQ(*at, 5);
 		CHECK_OK(PtlNIFini(ni));

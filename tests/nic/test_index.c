@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Long match lists, compared with the list as an array: entries come and go at all
- * places, and each message must find the first entry of the array that it matches.
+ * Long match lists: gaps between entries that are used up, and requests that are looked
+ * at ahead.  unit/test_match_list compares lists and their index with an array.
  */
 #include "cases.h"
 
@@ -9,156 +9,7 @@
 #include "nic/match/match.h"
 #include "nic/run/lease.h"
 
-enum { PT = 5, MOST = 400, TUPLES = 3, ROUNDS = 4000 };
-
-struct entry {
-	ptl_handle_me_t me;
-	uint64_t name; /* user_ptr of its descriptor */
-	ptl_match_bits_t bits, ignore;
-	ptl_process_id_t id;
-	bool takes; /* has a descriptor that accepts the message */
-};
-
-struct list {
-	ptl_handle_ni_t ni;
-	ptl_handle_eq_t eq;
-	ptl_handle_md_t md; /* descriptor to send from */
-	ptl_process_id_t self;
-	struct entry at[MOST];
-	unsigned n;
-	uint64_t names;
-	uint64_t seed;
-	unsigned tuples; /* kinds of ignore bits */
-};
-
-static unsigned dice(struct list *l, unsigned sides)
-{
-	l->seed = l->seed * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)(l->seed >> 33) % sides;
-}
-
-static ptl_process_id_t some_id(struct list *l)
-{
-	ptl_process_id_t id = l->self;
-	if (dice(l, 2))
-		id.nid = PTL_NID_ANY;
-	if (dice(l, 2))
-		id.pid = PTL_PID_ANY;
-	if (dice(l, 16) == 0)
-		id.pid = l->self.pid + 1; /* never matches */
-	return id;
-}
-
-static struct entry new_entry(struct list *l)
-{
-	struct entry e = {.name = ++l->names,
-		.bits = dice(l, 64),
-		.ignore = (ptl_match_bits_t)dice(l, l->tuples) * 5,
-		.id = l->tuples > TUPLES || dice(l, 4) == 0 ? some_id(l) : anybody(),
-		.takes = dice(l, 8) != 0};
-	return e;
-}
-
-static void give_md(struct list *l, struct entry *e)
-{
-	ptl_md_t md = md_of(NULL, 0, e->takes ? PTL_MD_OP_PUT : PTL_MD_OP_GET, l->eq);
-	ptl_handle_md_t handle;
-	md.options |= PTL_MD_EVENT_START_DISABLE;
-	md.user_ptr = (void *)(uintptr_t)e->name;
-	CHECK_OK(PtlMDAttach(e->me, md, PTL_RETAIN, &handle));
-}
-
-static void insert(struct list *l)
-{
-	struct entry e = new_entry(l);
-	unsigned at = dice(l, l->n + 1);
-	ptl_ins_pos_t position = dice(l, 2) ? PTL_INS_AFTER : PTL_INS_BEFORE;
-	if (dice(l, 2))
-		at = position == PTL_INS_AFTER ? l->n : 0;
-	if (at == 0 || at == l->n)
-		CHECK_OK(PtlMEAttach(l->ni, PT, e.id, e.bits, e.ignore, PTL_RETAIN,
-			at ? PTL_INS_AFTER : position, &e.me));
-	else
-		CHECK_OK(PtlMEInsert(l->at[position == PTL_INS_AFTER ? at - 1 : at].me,
-			e.id, e.bits, e.ignore, PTL_RETAIN, position, &e.me));
-	if (at == 0 && position == PTL_INS_AFTER)
-		at = l->n; /* of an empty list, or its end */
-	memmove(&l->at[at + 1], &l->at[at], (l->n - at) * sizeof e);
-	give_md(l, &e);
-	l->at[at] = e;
-	l->n++;
-}
-
-static void remove_one(struct list *l)
-{
-	unsigned at = dice(l, l->n);
-	CHECK_OK(PtlMEUnlink(l->at[at].me));
-	l->n--;
-	memmove(&l->at[at], &l->at[at + 1], (l->n - at) * sizeof l->at[0]);
-}
-
-static uint64_t expected(const struct list *l, ptl_match_bits_t bits)
-{
-	for (unsigned i = 0; i < l->n; i++) {
-		const struct entry *e = &l->at[i];
-		if (e->takes && ((bits ^ e->bits) & ~e->ignore) == 0 &&
-			(e->id.nid == PTL_NID_ANY || e->id.nid == l->self.nid) &&
-			(e->id.pid == PTL_PID_ANY || e->id.pid == l->self.pid))
-			return e->name;
-	}
-	return 0;
-}
-
-static void send_one(struct list *l)
-{
-	ptl_match_bits_t bits = dice(l, 64);
-	uint64_t want = expected(l, bits), drops = drops_of(l->ni);
-	ptl_event_t ev;
-	CHECK_OK(PtlPut(l->md, PTL_NO_ACK_REQ, l->self, PT, 0, bits, 0, 0));
-	if (!want) {
-		run_for_drops(l->ni, drops + 1);
-		CHECK_RC(PtlEQGet(l->eq, &ev), PTL_EQ_EMPTY);
-		return;
-	}
-	ev = expect(l->eq, PTL_EVENT_PUT_END);
-	CHECK_EQ((uintptr_t)ev.md.user_ptr, want);
-}
-
-static void churn(struct list *l, unsigned size, unsigned turns)
-{
-	for (unsigned i = 0; i < turns; i++) {
-		bool grow = l->n < size ? dice(l, 4) != 0 : dice(l, 4) == 0;
-		if (grow && l->n < MOST)
-			insert(l);
-		else if (l->n)
-			remove_one(l);
-		send_one(l);
-	}
-}
-
-static void run_list(ptl_handle_ni_t ni, unsigned tuples, uint64_t seed)
-{
-	struct list *l = (struct list *)node_alloc(sizeof *l);
-	*l = (struct list){.ni = ni, .seed = seed, .tuples = tuples};
-	l->eq = eq_new(ni, 64);
-	l->md = bind_md(ni, md_of(NULL, 0, 0, PTL_EQ_NONE));
-	CHECK_OK(PtlGetId(ni, &l->self));
-	static const unsigned sizes[] = {2, 20, 10, 300, 3, 40, 0};
-	for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-		churn(l, sizes[i], rounds(ROUNDS) / 7);
-	while (l->n)
-		remove_one(l);
-}
-
-NODES_CASE(long_lists_match_as_they_are_ordered, 1)
-{
-	run_list(ni, TUPLES, 1);
-}
-
-NODES_CASE(lists_with_too_many_ways_to_look_do_too, 1)
-{
-	run_list(ni, 40, 2);
-}
+enum { PT = 5 };
 
 /* Put every new entry directly behind the first one, or before the last one. */
 static void fill_gap(ptl_handle_ni_t ni, ptl_ins_pos_t position, ptl_handle_eq_t eq,
@@ -221,7 +72,7 @@ static void post_long_list(
 	ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned char *to, ptl_handle_me_t *me)
 {
 	for (unsigned i = 0; i < LONG; i++) {
-		ptl_md_t md = md_of(to, BYTES, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+		ptl_md_t md = sink_md(to, BYTES, eq);
 		md.user_ptr = (void *)(uintptr_t)i;
 		CHECK_OK(PtlMEMDAttach(ni, PT, anybody(), (ptl_match_bits_t)i << 8, 255,
 			PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &me[i], NULL));

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The two kinds of interface, the document's and Cray's, in one process at once: their
- * differences, and that there are no others.  PTL3_PERSONALITY makes both of one kind.
+ * differences; spec_*_2_cray shows that there are no others.  PTL3_PERSONALITY makes both
+ * of one kind.
  */
 #include "cases.h"
-
-#include <unistd.h>
 
 enum { PT = 4, SHORT = 8, EAGER = 3000, LONG = 400000, AT = 16 };
 static const size_t lengths[] = {SHORT, EAGER, LONG};
@@ -156,16 +155,6 @@ static void get_of(const struct side_of *s, size_t len)
 	CHECK_OK(PtlEQFree(eq));
 }
 
-/* Unlink the target's descriptor, which is in use until the release of the last get
- * comes. */
-static void unlink_when_over(ptl_handle_md_t md)
-{
-	int rc;
-	for (unsigned i = 0; (rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && i < 5000; i++)
-		usleep(1000);
-	CHECK_OK(rc);
-}
-
 BOTH_CASE(get_gives_reply_and_on_cray_send_before_it, 2)
 {
 	unsigned char *from = node_pattern(LONG, 7);
@@ -177,7 +166,7 @@ BOTH_CASE(get_gives_reply_and_on_cray_send_before_it, 2)
 		get_of(s, lengths[i]);
 	sync_nodes();
 	if (rank == 1)
-		unlink_when_over(there);
+		unlink_at_last(there); /* in use until the last get is released */
 }
 
 /* Programs of the Cray XT rely on this: threshold 2 and PTL_UNLINK is one get. */
@@ -204,7 +193,7 @@ BOTH_CASE(get_uses_up_two_units_on_cray, 1)
 		used_up_by_get(s, lengths[i], 0);
 		used_up_by_get(s, lengths[i], AUTO);
 	}
-	unlink_when_over(there);
+	unlink_at_last(there);
 }
 
 /* Threshold 1 and PTL_UNLINK: gone with SEND_END; the reply is discarded, as an ACK
@@ -217,7 +206,7 @@ BOTH_CASE(reply_to_a_descriptor_that_is_gone_is_discarded, 1)
 		uint64_t drops = drops_of(s->ni);
 		ptl_handle_eq_t eq = eq_new(s->ni, 16);
 		unsigned char *to = node_alloc(lengths[i]);
-		d = md_of(to, lengths[i], PTL_MD_EVENT_START_DISABLE, eq);
+		d = source_md(to, lengths[i], eq);
 		ptl_handle_md_t md = bind_counted(s, d, 1, PTL_UNLINK);
 		CHECK_OK(PtlGet(md, s->peer, PT, 0, 1, 0));
 		then_gone(s, eq, PTL_EVENT_SEND_END, d.options);
@@ -226,7 +215,7 @@ BOTH_CASE(reply_to_a_descriptor_that_is_gone_is_discarded, 1)
 		CHECK_ZERO(to, lengths[i]);
 		CHECK_OK(PtlEQFree(eq));
 	}
-	unlink_when_over(there);
+	unlink_at_last(there);
 }
 
 /* Get until a request waits for room.  On Cray's interface its SEND events are still to
@@ -265,7 +254,7 @@ BOTH_CASE(send_of_a_waiting_get_is_owed, 1)
 	CHECK_EQ(sends, s->cray ? gets : 0);
 	CHECK_OK(PtlMDUpdate(md, NULL, &d, eq)); /* nothing is owed any more */
 	CHECK_OK(PtlMDUnlink(md));
-	unlink_when_over(there);
+	unlink_at_last(there);
 }
 
 /* ---- automatic unlinks ---- */
@@ -328,10 +317,7 @@ static void last_of_two(const struct side_of *s, unsigned options)
 	CHECK_OK(PtlMDUpdate(looker, NULL, &probe, eq));
 	CHECK_OK(PtlMDUnlink(looker));
 	CHECK_PATTERN(d.start, 0, LONG, 7);
-	int rc;
-	while ((rc = PtlMDUnlink(from)) == PTL_MD_IN_USE)
-		;
-	CHECK_OK(rc);
+	unlink_at_last(from);
 }
 
 BOTH_CASE(last_of_two_ends_says_it, 1)
@@ -355,28 +341,6 @@ BOTH_CASE(quiet_descriptors_go_silently_on_cray, 1)
 		CHECK(expect(eq, PTL_EVENT_UNLINK).unlinked);
 	expect_empty(eq);
 	CHECK_OK(PtlMDUnlink(src));
-}
-
-/* ---- no differences ---- */
-
-BOTH_CASE(exchange_is_the_same_on_both, 1)
-{
-	uint64_t *there = (uint64_t *)node_alloc(8), *mine = (uint64_t *)node_alloc(8);
-	ptl_handle_eq_t eq = eq_new(s->ni, 16);
-	*there = 5;
-	*mine = 6;
-	ptl_md_t d = md_of(there, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE);
-	ptl_handle_md_t target = post_md(s->ni, PT, 1, d);
-	ptl_handle_md_t md = bind_counted(s, md_of(mine, 8, 0, eq), 2, PTL_RETAIN);
-	CHECK_OK(PtlGetPut(md, md, s->peer, PT, 0, 1, 0, 0));
-	(void)not_last(eq, PTL_EVENT_SEND_START);
-	CHECK_EQ(not_last(eq, PTL_EVENT_SEND_END).mlength, 8);
-	(void)not_last(eq, PTL_EVENT_REPLY_START);
-	CHECK_EQ(not_last(eq, PTL_EVENT_REPLY_END).md.threshold, 0);
-	expect_empty(eq);
-	CHECK(*there == 6 && *mine == 5);
-	CHECK_OK(PtlMDUnlink(md));
-	CHECK_OK(PtlMDUnlink(target));
 }
 
 /* ---- targets that do not exist ---- */

@@ -28,8 +28,7 @@ static void exchange(ptl_handle_ni_t ni, unsigned rank, unsigned size, unsigned 
 	ptl_handle_eq_t in = eq_new(ni, 64), out = eq_new(ni, 64);
 	unsigned char *buf = node_alloc(size * n);
 	unsigned char *src = node_pattern(n, rank);
-	post_md(ni, PT, round,
-		md_of(buf, size * n, MD_ANY | PTL_MD_EVENT_START_DISABLE, in));
+	post_md(ni, PT, round, sink_md(buf, size * n, in));
 	ptl_handle_md_t md = bind_md(ni, md_of(src, n, 0, out));
 	sync_nodes();
 	for (unsigned to = 0; to < size; to++)
@@ -116,8 +115,7 @@ HAND_CASE(put_of_one_who_leaves_at_once_arrives, 2)
 	if (rank) {
 		ni = node_ni();
 		eq = eq_new(ni, 8);
-		post_md(ni, PT, 0,
-			md_of(node_alloc(8), 8, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, 0, sink_md(node_alloc(8), 8, eq));
 	}
 	for (unsigned round = 0; round < rounds(200); round++) {
 		if (rank == 0)
@@ -665,14 +663,8 @@ HAND_CASE(fini_in_mid_transfer_touches_nothing_after, 2)
 			continue;
 		}
 		/* its operations end, well or badly: all can be unlinked */
-		int rc;
-		struct patience p = patience_begin();
-		while ((rc = PtlMDUnlink(put)) == PTL_MD_IN_USE && !patience_is_over(&p))
-			sleep_ms(1);
-		CHECK_EQ(rc, PTL_OK);
-		while ((rc = PtlMDUnlink(get)) == PTL_MD_IN_USE && !patience_is_over(&p))
-			sleep_ms(1);
-		CHECK_EQ(rc, PTL_OK);
+		unlink_at_last(put);
+		unlink_at_last(get);
 		sync_nodes();
 		CHECK_OK(PtlNIFini(ni));
 		CHECK_EQ(munmap(in, 2 * len), 0);
@@ -771,8 +763,7 @@ HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
 	post_md(ni, PT, 1, md_of(node_alloc(8), 8, MD_ANY, in));
 	if (rank == 2) {
 		sync_nodes();
-		expect(in, PTL_EVENT_PUT_START);
-		expect(in, PTL_EVENT_PUT_END);
+		expect_pair(in, PTL_EVENT_PUT_START);
 		while (put_to(ni, bind_md(ni, md_of(node_alloc(8), 8, 0, PTL_EQ_NONE)), 0,
 			       PT, 1, PTL_NOACK_REQ) != PTL_OK)
 			;
@@ -789,8 +780,7 @@ HAND_CASE(message_to_a_peer_that_ends_before_it_joins_fails, 3)
 	unlink_all(&t);
 	CHECK_OK(put_to(ni, md, 1, PT, 1, PTL_ACK_REQ));
 	count_events(live, PTL_EVENT_SEND_END, 1, true);
-	expect(in, PTL_EVENT_PUT_START);
-	expect(in, PTL_EVENT_PUT_END);
+	expect_pair(in, PTL_EVENT_PUT_START);
 }
 
 /* A rank joins and leaves before this node joins, and does not come back: messages to it
@@ -999,8 +989,7 @@ static void close_two(NODE_ARGS)
 	ni = node_ni();
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	for (unsigned i = 0; i < 2; i++)
-		post_md(ni, PT, i,
-			md_of(node_alloc(8), 8, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, i, sink_md(node_alloc(8), 8, eq));
 	for (unsigned i = 0; i < 2 * EACH; i++) {
 		ptl_event_t ev = expect(eq, PTL_EVENT_PUT_END);
 		CHECK_EQ(ev.match_bits, i % 2);
@@ -1084,8 +1073,7 @@ HAND_CASE(messages_that_wait_are_bounded_and_stay_in_order, 2)
 	post_md(ni, PT, 0,
 		md_of(got, 8 * (size_t)most, PTL_MD_OP_PUT | MD_QUIET, PTL_EQ_NONE));
 	post_md(ni, PT, 1, md_of(node_alloc(8), 8, MD_ANY, last));
-	expect(last, PTL_EVENT_PUT_START);
-	expect(last, PTL_EVENT_PUT_END);
+	expect_pair(last, PTL_EVENT_PUT_START);
 	for (unsigned i = 0; i < n; i++)
 		CHECK_EQ(got[i], i + 1);
 	CHECK_EQ(drops_of(ni), 0);
@@ -1112,8 +1100,7 @@ static void discarded_node(NODE_ARGS)
 	sync_nodes();
 	try_all(&t, ni, id_of(ni, 1), eq, got);
 	for (unsigned i = 0; i < LENGTHS; i++) {
-		expect(eq, PTL_EVENT_SEND_START);
-		expect(eq, PTL_EVENT_SEND_END);
+		expect_pair(eq, PTL_EVENT_SEND_START);
 	}
 	expect_empty(eq);
 	expect_empty(got);
@@ -1168,8 +1155,7 @@ static void put_words_early(ptl_handle_ni_t ni, const struct early *e)
 {
 	ptl_handle_eq_t eq = eq_new(ni, e->words);
 	uint64_t *from = (uint64_t *)node_alloc(8 * e->words);
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(from, 8 * e->words, PTL_MD_EVENT_START_DISABLE, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(from, 8 * e->words, eq));
 	if (e->expected)
 		expect_rank_1(ni);
 	for (unsigned i = 0; i < e->words; i++) {
@@ -1285,8 +1271,7 @@ HAND_CASE(message_waits_for_an_interface_to_settle, 2)
 	wait_for_passes();
 	CHECK_EQ(drops_of(ni), 0);
 	post_md(ni, PT, 1, md_of(node_alloc(8), 8, MD_ANY, eq));
-	expect(eq, PTL_EVENT_PUT_START);
-	expect(eq, PTL_EVENT_PUT_END);
+	expect_pair(eq, PTL_EVENT_PUT_START);
 	CHECK_RC(PtlEQGet(eq, &ev), PTL_EQ_EMPTY);
 	meet_nodes();
 	run_for_drops(ni, 1);
@@ -1487,16 +1472,13 @@ static void death_node(NODE_ARGS)
 	}
 	bool failed = false;
 	drain_all(eq, 20, &failed);
-	int rc;
 	struct patience p = patience_begin();
 	while (!failed && !patience_is_over(&p)) { /* all had ended before it died */
 		CHECK_OK(put_to(ni, md, 2, PT, 1, PTL_ACK_REQ));
 		drain_all(eq, 1, &failed);
 	}
 	CHECK(failed);
-	while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && !patience_is_over(&p))
-		sleep_ms(1);
-	CHECK_EQ(rc, PTL_OK);
+	unlink_at_last(md);
 	meet_nodes();
 	/* the others go on, and messages to the dead node fail at once */
 	ptl_handle_eq_t after = eq_new(ni, 64), there = eq_new(ni, 64);
@@ -1504,11 +1486,9 @@ static void death_node(NODE_ARGS)
 	md = bind_md(ni, md_of(buf, 100, 0, after));
 	meet_nodes();
 	CHECK_OK(put_to(ni, md, 1 - rank, PT, 7, PTL_ACK_REQ));
-	expect(after, PTL_EVENT_SEND_START);
-	expect(after, PTL_EVENT_SEND_END);
+	expect_pair(after, PTL_EVENT_SEND_START);
 	expect(after, PTL_EVENT_ACK);
-	expect(there, PTL_EVENT_PUT_START);
-	expect(there, PTL_EVENT_PUT_END);
+	expect_pair(there, PTL_EVENT_PUT_START);
 	CHECK_OK(put_to(ni, md, 2, PT, 7, PTL_ACK_REQ));
 	expect(after, PTL_EVENT_SEND_START);
 	CHECK(next_event(after).ni_fail_type != PTL_NI_OK);

@@ -48,7 +48,7 @@ NODES_CASE(answers_leave_nobody_restless, 2)
 	if (rank == 1)
 		post_md(ni, PT, WANTED, md_of(at, 8, MD_ANY, PTL_EQ_NONE));
 	else
-		md = bind_md(ni, md_of(at, 8, PTL_MD_EVENT_START_DISABLE, eq));
+		md = bind_md(ni, source_md(at, 8, eq));
 	for (unsigned i = 0; i < 16; i++) {
 		sync_nodes();
 		if (rank == 0) {
@@ -73,8 +73,7 @@ NODES_CASE(a_message_taken_is_given_back, 2)
 	bool restless = false;
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
 	if (rank == 1)
-		post_md(ni, PT, WANTED,
-			md_of(at, 8, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, WANTED, sink_md(at, 8, eq));
 	else
 		md = bind_md(ni, md_of(at, 8, MD_QUIET, PTL_EQ_NONE));
 	for (unsigned i = 0; i < 32; i++) {
@@ -376,10 +375,9 @@ NODES_CASE(a_long_put_is_odd_at_both_ends, 2)
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_handle_md_t md = PTL_INVALID_HANDLE;
 	if (rank == 1)
-		post_md(ni, PT, 1,
-			md_of(at, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, 1, sink_md(at, LONG, eq));
 	else
-		md = bind_md(ni, md_of(at, LONG, PTL_MD_EVENT_START_DISABLE, eq));
+		md = bind_md(ni, source_md(at, LONG, eq));
 	check_usual();
 	sync_nodes(); /* births need the lease */
 	if (rank == 1)
@@ -412,7 +410,7 @@ NODES_CASE(an_ended_get_is_odd_until_its_target_knows, 2)
 	if (rank == 1)
 		post_md(ni, PT, 1, md_of(at, LONG, PTL_MD_OP_GET, PTL_EQ_NONE));
 	else
-		md = bind_md(ni, md_of(at, LONG, PTL_MD_EVENT_START_DISABLE, eq));
+		md = bind_md(ni, source_md(at, LONG, eq));
 	sync_nodes();
 	if (rank == 1)
 		nic_hold(nic());

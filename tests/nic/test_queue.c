@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event queues: order, overflow, several readers, polling, freeing; waits in
+/* Event queues: overflow under readers, several readers, polling, freeing; waits in
  * them that libraries tell. */
 #include "nic/cases.h"
 
@@ -12,83 +12,7 @@
 
 #define PT 3
 
-/* ---- order ---- */
-
-/* P3.3 3.11.2: SEND_START, SEND_END, then ACK, for each put, whatever its length */
-NODES_CASE(send_end_comes_before_ack, 2)
-{
-	unsigned n = rounds(300);
-	ptl_handle_eq_t eq = eq_new(ni, 2048);
-	unsigned char *buf = node_alloc(100000);
-	if (rank == 1)
-		post_md(ni, PT, 1, md_of(buf, 100000, MD_ANY, PTL_EQ_NONE));
-	sync_nodes();
-	if (rank == 0) {
-		unsigned *state = (unsigned *)(void *)node_alloc(n * sizeof *state);
-		ptl_handle_md_t md = bind_md(ni, md_of(buf, 100000, 0, eq));
-		for (unsigned i = 0; i < n; i++)
-			CHECK_OK(PtlPutRegion(md, 0, i % 7 ? i : 100000, PTL_ACK_REQ,
-				id_of(ni, 1), PT, 0, 1, i, i));
-		for (unsigned i = 0; i < 3 * n; i++) {
-			ptl_event_t ev = next_event(eq);
-			bool ack = ev.type == PTL_EVENT_ACK;
-			uint64_t who =
-				ack ? ev.offset : ev.hdr_data; /* remote offset i */
-			CHECK(who < n);
-			static const unsigned order[] = {
-				PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, PTL_EVENT_ACK};
-			CHECK(state[who] < 3);
-			CHECK_EQ(ev.type, order[state[who]]);
-			state[who]++;
-		}
-	}
-	sync_nodes();
-}
-
 /* ---- overflow ---- */
-
-/* P3.3 3.11: the oldest are overwritten; DROPPED comes once, with the first survivor,
- * and the survivors come in order */
-NODES_CASE(overflow_is_told_once_at_the_gap, 2)
-{
-	unsigned char *buf = node_alloc(64);
-	ptl_handle_eq_t eq = eq_new(ni, 16);
-	ptl_handle_eq_t last = eq_new(ni, 4);
-	if (rank == 1) {
-		post_md(ni, PT, 1,
-			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
-		post_md(ni, PT, 2,
-			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, last));
-	}
-	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
-	ptl_seq_t next = 0;
-	for (unsigned round = 0; round < 5; round++) {
-		unsigned n = (unsigned[]){40, 10, 16, 17, 1000}[round];
-		sync_nodes();
-		if (rank == 0) {
-			for (unsigned i = 0; i < n; i++)
-				CHECK_OK(PtlPut(md, PTL_NO_ACK_REQ, id_of(ni, 1), PT, 0,
-					1, 0, i));
-			CHECK_OK(put_to(ni, md, 1, PT, 2, PTL_NO_ACK_REQ));
-			continue;
-		}
-		expect(last, PTL_EVENT_PUT_END);
-		unsigned first = n > 16 ? n - 16 : 0;
-		for (unsigned i = first; i < n; i++) {
-			ptl_event_t ev;
-			int rc = PtlEQGet(eq, &ev);
-			CHECK_EQ(rc, i == first && first ? PTL_EQ_DROPPED : PTL_OK);
-			CHECK_EQ(ev.hdr_data, i);
-			if (i == first)
-				CHECK(!next || ev.sequence == (ptl_seq_t)(next + first));
-			else
-				CHECK_EQ(ev.sequence, next);
-			next = ev.sequence + 1;
-		}
-		expect_empty(eq);
-	}
-	sync_nodes();
-}
 
 struct lapped {
 	ptl_handle_eq_t eq;
@@ -135,8 +59,7 @@ static void overflow_while_reading(ptl_handle_ni_t ni, unsigned rank, unsigned n
 	p3_a32 done = 0;
 	struct lapped l[2] = {{.eq = eq_new(ni, 4), .n = rounds(50000), .done = &done}};
 	if (rank == 1)
-		post_md(ni, PT, 1,
-			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, l[0].eq));
+		post_md(ni, PT, 1, sink_md(buf, 64, l[0].eq));
 	l[0].alone = nreaders == 1;
 	l[1] = l[0];
 	sync_nodes();
@@ -193,8 +116,7 @@ static void wait_while_messages_come(
 	struct side *side[2];
 	p3_set(&left, readers);
 	if (rank == 1)
-		post_md(ni, PT, 1,
-			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, f.eq));
+		post_md(ni, PT, 1, sink_md(buf, 64, f.eq));
 	sync_nodes();
 	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
 	for (unsigned i = 0; rank == 0 && p3_get(&left); i++) {
@@ -256,8 +178,7 @@ static void several_readers(ptl_handle_ni_t ni, unsigned rank, unsigned nreaders
 	struct readers r = {.eq = eq_new(ni, 8192), .n = n, .left = n};
 	r.seen = node_alloc(n);
 	if (rank == 1)
-		post_md(ni, PT, 1,
-			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, r.eq));
+		post_md(ni, PT, 1, sink_md(buf, 64, r.eq));
 	sync_nodes();
 	if (rank == 0) {
 		ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
@@ -292,14 +213,9 @@ NODES_CASE(each_event_goes_to_one_of_three_readers, 2)
 
 static void wait_for_messages(ptl_handle_ni_t ni, uint64_t n)
 {
-	ptlx_stats_t st = {.struct_size = sizeof st};
-	for (;;) {
-		CHECK_OK(PtlXStats(ni, &st));
-		if (st.msgs_received >= n)
-			return;
+	while (stats_of(ni).msgs_received < n)
 		/* pause: between two looks at the counter */
 		sleep_ms(1);
-	}
 }
 
 /* The list may lie in a larger array of queues that have events, too. */
@@ -313,8 +229,7 @@ NODES_CASE(poll_takes_no_event_of_a_queue_behind_its_list, 1)
 	int which;
 	for (unsigned i = 0; i <= LIST; i++) {
 		eq[i] = eq_new(ni, 8);
-		post_md(ni, PT, i,
-			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[i]));
+		post_md(ni, PT, i, sink_md(buf, 64, eq[i]));
 	}
 	for (unsigned i = 1; i <= 16; i++) {
 		CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
@@ -354,8 +269,7 @@ NODES_CASE(memory_of_large_queues_is_given_back, 1)
 		CHECK_OK(PtlEQFree(eq[0]));
 		CHECK(shared_kib() - before < KIB + KIB / 2);
 		CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
-		expect(eq[1], PTL_EVENT_SEND_START);
-		expect(eq[1], PTL_EVENT_SEND_END);
+		expect_pair(eq[1], PTL_EVENT_SEND_START);
 		CHECK_OK(PtlMDUnlink(md));
 		CHECK_OK(PtlEQFree(eq[1]));
 		CHECK(shared_kib() - before < KIB / 2);
@@ -394,9 +308,7 @@ NODES_CASE(polls_of_other_queues_starve_no_queue, 1)
 	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, MD_QUIET, PTL_EQ_NONE));
 	for (unsigned i = 0; i < 2 * SETS; i++) {
 		eq[i / 2][i % 2] = eq_new(ni, 2 * TURNS);
-		post_md(ni, PT, i,
-			md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE,
-				eq[i / 2][i % 2]));
+		post_md(ni, PT, i, sink_md(buf, 64, eq[i / 2][i % 2]));
 	}
 	for (unsigned sets = 1; sets <= SETS; sets++)
 		poll_sets(ni, eq, md, sets);
@@ -498,7 +410,7 @@ NODES_CASE(freed_queues_serve_every_size, 2)
 	unsigned char *buf = node_alloc(64);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	post_md(ni, PT, 1, md_of(buf, 64, MD_ANY, PTL_EQ_NONE));
-	ptl_handle_md_t md = bind_md(ni, md_of(buf, 8, PTL_MD_EVENT_START_DISABLE, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(buf, 8, eq));
 	sync_nodes();
 	if (rank == 0) {
 		uint64_t len = limit_host();
@@ -557,7 +469,7 @@ static void make_queue(struct churn *c, ptl_handle_ni_t ni, ptl_handle_md_t md,
 	static const ptl_size_t sizes[] = {1, 32, 33, 200, 1000, 600, 64, 2};
 	ptl_handle_eq_t eq;
 	CHECK_OK(PtlEQAlloc(ni, sizes[number * 5 / 3 % 8], PTL_EQ_HANDLER_NONE, &eq));
-	ptl_md_t in = md_of(buf, 64, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t in = sink_md(buf, 64, eq);
 	in.threshold = 3;
 	ptl_handle_me_t me = me_last(ni, PT, number, 0, PTL_UNLINK);
 	CHECK_OK(PtlMDAttach(me, in, PTL_UNLINK, NULL));

@@ -44,8 +44,7 @@ static void end(pid_t pid)
 static void put_new_bytes(ptl_handle_ni_t ni, unsigned char *bytes)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(bytes, LONG, PTL_MD_EVENT_START_DISABLE, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(bytes, LONG, eq));
 	CHECK_OK(put_to(ni, md, 1, PT, 0, PTL_ACK_REQ));
 	(void)expect(eq, PTL_EVENT_SEND_END);
 	(void)expect(eq, PTL_EVENT_ACK);
@@ -70,7 +69,7 @@ NODES_CASE(bytes_of_another_process_do_not_count, 2)
 {
 	unsigned char *bytes = node_pattern(LONG, rank ? 0 : OLD);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_md_t md = md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t md = sink_md(bytes, LONG, eq);
 	post_md(ni, PT, 0, md);
 	if (rank == 0)
 		sleeper = fork_sleeper();
@@ -91,7 +90,7 @@ NODES_CASE(transfer_goes_on_without_the_process_id, 2)
 {
 	unsigned char *bytes = node_pattern(LONG, rank ? 0 : NEW);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_md_t md = md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t md = sink_md(bytes, LONG, eq);
 	post_md(ni, PT, 0, md);
 	sync_nodes(); /* before, since a new birth brings the true id */
 	if (rank == 1)
@@ -179,7 +178,7 @@ static struct swaps make_swaps(ptl_handle_ni_t ni, unsigned with)
 	struct swaps s = {.ni = ni, .eq = eq_new(ni, 8), .got = node_alloc(8)};
 	unsigned char *put = node_alloc(8);
 	fill_pattern(put, 8, with);
-	s.get = bind_md(ni, md_of(s.got, 8, PTL_MD_EVENT_START_DISABLE, s.eq));
+	s.get = bind_md(ni, source_md(s.got, 8, s.eq));
 	s.out = bind_md(ni, md_of(put, 8, MD_QUIET, PTL_EQ_NONE));
 	return s;
 }
@@ -212,9 +211,8 @@ static void send_to_reader(ptl_handle_ni_t ni, unsigned char *bytes)
 	post_md(ni, PT_SWAP, 0, md_of(bytes, HUGE, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();
 	gate_wait(stopped);
-	CHECK_OK(put_to(ni,
-		bind_md(ni, md_of(bytes, HUGE, PTL_MD_EVENT_START_DISABLE, eq)), 1, PT, 0,
-		PTL_ACK_REQ));
+	CHECK_OK(put_to(
+		ni, bind_md(ni, source_md(bytes, HUGE, eq)), 1, PT, 0, PTL_ACK_REQ));
 	gate_wait(begun);
 	gate_wait(swapped); /* its NIC's thread does the exchange */
 	(void)expect(eq, PTL_EVENT_SEND_END);
@@ -244,7 +242,7 @@ static void swap_and_stop(unsigned rank, ptl_handle_ni_t ni)
 {
 	unsigned char *bytes = node_pattern(HUGE, rank ? 0 : NEW);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_md_t md = md_of(bytes, HUGE, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t md = sink_md(bytes, HUGE, eq);
 	post_md(ni, PT, 0, md);
 	if (rank == 0)
 		send_to_reader(ni, bytes);
@@ -341,9 +339,9 @@ static void read_after_others(ptl_handle_ni_t ni, ptl_handle_eq_t eq)
 static void send_to_readers(ptl_handle_ni_t ni, unsigned char *bytes)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 64), go = eq_new(ni, 8);
-	ptl_md_t d = md_of(bytes, HUGE, PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t d = source_md(bytes, HUGE, eq);
 	ptl_handle_md_t md = bind_md(ni, d);
-	post_md(ni, PT, 7, md_of(NULL, 0, MD_ANY | PTL_MD_EVENT_START_DISABLE, go));
+	post_md(ni, PT, 7, sink_md(NULL, 0, go));
 	sync_nodes();
 	for (unsigned r = 1; r <= STOPPED; r++)
 		CHECK_OK(put_to(ni, md, r, PT, 0, PTL_NO_ACK_REQ));
@@ -358,8 +356,7 @@ static void windows_node(NODE_ARGS)
 	unsigned char *bytes = node_pattern(HUGE, rank ? 0 : NEW);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	if (rank)
-		post_md(ni, PT, 0,
-			md_of(bytes, HUGE, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, 0, sink_md(bytes, HUGE, eq));
 	sync_nodes();
 	if (rank == 0)
 		send_to_readers(ni, bytes);
@@ -385,7 +382,7 @@ static void send_and_stop(ptl_handle_ni_t ni, unsigned char *bytes)
 {
 	struct p3_nic *n = p3_nic(p3_node());
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_md_t d = md_of(bytes, HUGE, PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t d = source_md(bytes, HUGE, eq);
 	ptl_handle_md_t md = bind_md(ni, d);
 	sync_nodes();
 	CHECK_OK(put_to(ni, md, 0, PT, 0, PTL_NO_ACK_REQ));
@@ -489,8 +486,7 @@ static void stopped_source(NODE_ARGS)
 	unsigned char *bytes = node_pattern(HUGE, rank ? NEW : OLD);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	if (rank == 0) {
-		post_md(ni, PT, 0,
-			md_of(bytes, HUGE, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, 0, sink_md(bytes, HUGE, eq));
 		post_md(ni, PT_SWAP, 0,
 			md_of(bytes, HUGE, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	}
@@ -531,7 +527,7 @@ static void lie(void)
 static void send_to_liar(ptl_handle_ni_t ni, unsigned char *bytes)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_md_t d = md_of(bytes, HUGE, PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t d = source_md(bytes, HUGE, eq);
 	post_md(ni, PT_SWAP, 0, md_of(bytes, HUGE, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	sync_nodes();
 	CHECK_OK(put_to(ni, bind_md(ni, d), 1, PT, 0, PTL_NO_ACK_REQ));

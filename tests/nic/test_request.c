@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Puts, acknowledged puts and gets: all lengths, unusual descriptors and arguments, lanes
- * that are full, targets that answer late or never, threads and signal handlers. */
+ * that are full, targets that answer late or never, threads. */
 #include "nic/obj/state.h"
 #include "nic/proto/state.h"
 #include "nic/run/lease.h"
@@ -9,11 +9,7 @@
 #include "support/hold.h"
 #include "support/pools.h"
 
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-
-enum { PT = 6, TRIES = 200, ROOM = 4096, FAR = 32, STORM_MS = 1000, INLINE = 16 };
+enum { PT = 6, TRIES = 200, ROOM = 4096, FAR = 32, INLINE = 16 };
 enum kind { PUT, ACKED, GET, KINDS };
 static const uint64_t BITS = 0x1234567890abcdef;
 
@@ -46,13 +42,6 @@ static bool fits_lane(size_t length)
 {
 	return !nic()->conf.base_lanes_only ||
 	       p3_request_cells(length) <= p3_ring_most(P3_BASE_CELLS);
-}
-
-static ptlx_stats_t stats_of(ptl_handle_ni_t ni)
-{
-	ptlx_stats_t s = {.struct_size = sizeof s};
-	CHECK_OK(PtlXStats(ni, &s));
-	return s;
 }
 
 /* Request, and check registers and statistics.  posted: another thread has the lease, so
@@ -103,8 +92,7 @@ static void request_again(
 	bool get = kind == GET;
 	unsigned char *here = node_alloc(ROOM), *there = node_alloc(ROOM);
 	ptl_handle_eq_t own = eq_new(ni, 8), came = eq_new(ni, 8);
-	ptl_handle_md_t target = post_md(ni, PT, BITS,
-		md_of(there, ROOM, MD_ANY | PTL_MD_EVENT_START_DISABLE, came));
+	ptl_handle_md_t target = post_md(ni, PT, BITS, sink_md(there, ROOM, came));
 	size_t size = whole ? length : ROOM;
 	struct call c = {.ni = ni,
 		.offset = whole ? 0 : 3,
@@ -114,7 +102,7 @@ static void request_again(
 	unsigned char *from = get ? there : here, *to = get ? here : there;
 	size_t at = get ? c.offset : FAR, of = get ? FAR : c.offset;
 	size_t most = get ? size : ROOM;
-	c.md = bind_md(ni, md_of(here, size, PTL_MD_EVENT_START_DISABLE, own));
+	c.md = bind_md(ni, source_md(here, size, own));
 	for (c.hdr = 0; c.hdr < (posted ? 4 : rounds(TRIES)); c.hdr++) {
 		memset(to, 0, most);
 		fill_pattern(from, get ? ROOM : size, (unsigned)c.hdr);
@@ -151,16 +139,6 @@ NODES_CASE(requests_of_each_length_have_their_events, 1)
 
 /* ---- unusual descriptors and arguments ---- */
 
-static ptl_md_t source(void *at, size_t len, ptl_handle_eq_t eq)
-{
-	return md_of(at, len, PTL_MD_EVENT_START_DISABLE, eq);
-}
-
-static ptl_md_t sink(void *at, size_t len, ptl_handle_eq_t eq)
-{
-	return md_of(at, len, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
-}
-
 static int acked(ptl_handle_md_t md, ptl_size_t length, ptl_process_id_t to)
 {
 	return PtlPutRegion(md, 0, length, PTL_ACK_REQ, to, PT, 0, BITS, 0, 5);
@@ -180,7 +158,7 @@ static int get(ptl_handle_md_t md, ptl_size_t length, ptl_process_id_t to)
 static void open_ring(ptl_handle_ni_t ni, unsigned rank)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(node_alloc(8), 8, eq));
 	for (unsigned i = 0; i < 50 * TRIES; i++) {
 		CHECK_OK(acked(md, 8, id_of(ni, rank)));
 		(void)expect(eq, PTL_EVENT_SEND_END);
@@ -208,17 +186,16 @@ NODES_CASE(unusual_descriptors_have_their_events, 1)
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_START).hdr_data, 5);
 	(void)expect(eq, PTL_EVENT_SEND_END);
 	CHECK_OK(get(md, 8, self)); /* START events are the reply's concern */
-	(void)expect(eq, PTL_EVENT_REPLY_START);
-	(void)expect(eq, PTL_EVENT_REPLY_END);
+	expect_pair(eq, PTL_EVENT_REPLY_START);
 
 	md = bind_md(ni, md_of(at, 8, MD_QUIET, eq));
 	CHECK_OK(acked(md, 8, self));
 	(void)expect(eq, PTL_EVENT_ACK);
 
-	md = bind_md(ni, source(at, 8, PTL_EQ_NONE));
+	md = bind_md(ni, source_md(at, 8, PTL_EQ_NONE));
 	CHECK_OK(acked(md, 8, self)); /* an ACK needs a queue */
 
-	ptl_md_t d = source(at, 8, eq);
+	ptl_md_t d = source_md(at, 8, eq);
 	d.threshold = 1;
 	CHECK_OK(PtlMDBind(ni, d, PTL_UNLINK, &md));
 	CHECK_OK(put(md, 8, self));
@@ -239,7 +216,7 @@ NODES_CASE(unusual_descriptors_have_their_events, 1)
 	CHECK_RC(put(md, 8, self), PTL_MD_INVALID);
 
 	ptl_md_iovec_t pieces[2] = {{at, 3}, {at + 100, 5}};
-	d = source(pieces, 2, eq);
+	d = source_md(pieces, 2, eq);
 	d.options |= PTL_MD_IOVEC;
 	md = bind_md(ni, d);
 	fill_pattern(there, 8, 9);
@@ -250,7 +227,8 @@ NODES_CASE(unusual_descriptors_have_their_events, 1)
 	memset(there, 0, 8);
 	CHECK_OK(put(md, 8, self));
 	CHECK_EQ(expect(eq, PTL_EVENT_SEND_END).mlength, 8);
-	CHECK_OK(get(bind_md(ni, source(at + 200, 8, eq)), 8, self)); /* behind the put */
+	CHECK_OK(get(
+		bind_md(ni, source_md(at + 200, 8, eq)), 8, self)); /* behind the put */
 	CHECK_EQ(expect(eq, PTL_EVENT_REPLY_END).mlength, 8);
 	CHECK_PATTERN(there, 0, 8, 9);
 	expect_empty(eq);
@@ -265,7 +243,7 @@ NODES_CASE(unusual_arguments_are_checked, 1)
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	ptl_process_id_t self = id_of(ni, 0), other = {self.nid, self.pid + 3};
 	const ptl_process_id_t any[] = {{self.nid, PTL_PID_ANY}, {PTL_NID_ANY, self.pid}};
-	ptl_handle_md_t md = bind_md(ni, source(node_alloc(ROOM), ROOM, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(node_alloc(ROOM), ROOM, eq));
 	post_md(ni, PT, BITS,
 		md_of(node_alloc(ROOM), ROOM, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	open_ring(ni, 0);
@@ -304,11 +282,9 @@ NODES_CASE(puts_of_all_lengths_come_in_order, 2)
 	unsigned n = rounds(20000);
 	unsigned char *at = node_pattern(MOST, 9);
 	ptl_handle_eq_t eq = eq_new(ni, 64);
-	ptl_handle_md_t md = bind_md(ni, source(at, MOST, PTL_EQ_NONE));
+	ptl_handle_md_t md = bind_md(ni, source_md(at, MOST, PTL_EQ_NONE));
 	if (rank == 1)
-		post_md(ni, PT, 1,
-			md_of(node_alloc(WINDOW * MOST), WINDOW * MOST,
-				MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, 1, sink_md(node_alloc(WINDOW * MOST), WINDOW * MOST, eq));
 	sync_nodes();
 	for (unsigned i = 0; i < n && rank == 0; i++) {
 		ptl_ack_req_t ack = i % 97 ? PTL_NO_ACK_REQ : PTL_ACK_REQ;
@@ -387,9 +363,9 @@ static void to_a_still_target(NODE_ARGS)
 	enum { PART = 700, N = 3700 };
 	kinds_fn *kind_of = *(kinds_fn **)arg;
 	ptl_handle_eq_t eq = eq_new(ni, 4 * N), came = eq_new(ni, 2 * N);
-	struct call c = {.md = bind_md(ni, source(node_alloc(8), 8, eq)), .length = 8};
+	struct call c = {.md = bind_md(ni, source_md(node_alloc(8), 8, eq)), .length = 8};
 	if (rank == 1)
-		post_md(ni, PT, BITS, sink(node_alloc(FAR + 8), FAR + 8, came));
+		post_md(ni, PT, BITS, sink_md(node_alloc(FAR + 8), FAR + 8, came));
 	sync_nodes();
 	for (unsigned i = 0; i < N; i++) {
 		if (i == PART && rank == 1) {
@@ -468,7 +444,7 @@ NODES_CASE(requests_end_with_their_target, 2)
 {
 	unsigned sent = 0, failed = 0;
 	ptl_handle_eq_t eq = eq_new(ni, 1024);
-	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(node_alloc(8), 8, eq));
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
 		meet_nodes();
@@ -498,8 +474,8 @@ NODES_CASE(answers_for_unlinked_descriptors_are_dropped, 2)
 {
 	unsigned char *at = node_alloc(8);
 	ptl_handle_eq_t eq = eq_new(ni, 1024);
-	ptl_handle_md_t puts = bind_md(ni, source(node_alloc(8), 8, eq));
-	ptl_handle_md_t gets = bind_md(ni, source(at, 8, eq));
+	ptl_handle_md_t puts = bind_md(ni, source_md(node_alloc(8), 8, eq));
+	ptl_handle_md_t gets = bind_md(ni, source_md(at, 8, eq));
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
 		answer_at_last();
@@ -509,7 +485,8 @@ NODES_CASE(answers_for_unlinked_descriptors_are_dropped, 2)
 	ask_often(ni, puts, gets);
 	CHECK_OK(PtlMDUnlink(puts));
 	CHECK_OK(PtlMDUnlink(gets));
-	ptl_handle_md_t next = bind_md(ni, source(at, 8, eq)); /* perhaps in its place */
+	ptl_handle_md_t next =
+		bind_md(ni, source_md(at, 8, eq)); /* perhaps in its place */
 	meet_nodes();
 	run_for_drops(ni, drops + 2 * ASKED);
 	for (unsigned i = 0; i < ASKED; i++)
@@ -529,14 +506,14 @@ NODES_CASE(answers_for_a_closed_interface_go_nowhere, 2)
 	unsigned char *at = node_alloc(8);
 	ptl_handle_ni_t second = PTL_INVALID_HANDLE;
 	ptl_handle_eq_t eq = eq_new(ni, 1024);
-	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(node_alloc(8), 8, eq));
 	meet_a_still_target(rank, ni);
 	if (rank == 1) {
 		answer_at_last();
 		return;
 	}
 	CHECK_OK(PtlNIInit(PTL_IFACE_SS, PTL_PID_ANY, NULL, NULL, &second));
-	ptl_md_t d = source(at, 8, eq_new(second, 1024));
+	ptl_md_t d = source_md(at, 8, eq_new(second, 1024));
 	ptl_handle_md_t closed = bind_md(second, d);
 	ask_often(ni, closed, closed);
 	CHECK_OK(acked(md, 8, id_of(ni, 1)));
@@ -557,7 +534,7 @@ NODES_CASE(pendings_run_out, 2)
 {
 	uint32_t most = P3_TABLE_EACH, asked = 0;
 	ptl_handle_eq_t eq = eq_new(ni, 4096);
-	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(node_alloc(8), 8, eq));
 	nic_hold(nic());
 	nic()->conf.pending_limit = most * sizeof(struct p3_pending);
 	p3_lease_leave(nic());
@@ -583,7 +560,7 @@ NODES_CASE(pendings_run_out, 2)
 	sync_nodes();
 }
 
-/* ---- other threads, signal handlers ---- */
+/* ---- other threads ---- */
 
 struct asker {
 	ptl_handle_ni_t ni;
@@ -596,7 +573,7 @@ static void ask_and_wait(void *arg)
 	const struct asker *a = arg;
 	unsigned char *at = node_alloc(16);
 	ptl_handle_eq_t eq = eq_new(a->ni, 8);
-	ptl_handle_md_t md = bind_md(a->ni, source(at, 16, eq));
+	ptl_handle_md_t md = bind_md(a->ni, source_md(at, 16, eq));
 	ptl_process_id_t to = id_of(a->ni, a->target);
 	for (unsigned i = 0; i < rounds(3000); i++) {
 		fill_pattern(at, 8, i + a->seed);
@@ -626,82 +603,4 @@ NODES_CASE(threads_ask_at_the_same_time, 2)
 	sync_nodes();
 	expect_full();
 	sync_nodes();
-}
-
-static struct {
-	ptl_handle_md_t md;
-	ptl_process_id_t self;
-	p3_a32 handled, put, got, wrong, stop;
-} storm;
-
-static void count(int rc, p3_a32 *ok)
-{
-	if (rc == PTL_OK)
-		p3_add32(ok, 1);
-	else if (rc != PTL_NO_SPACE)
-		p3_add32(&storm.wrong, 1);
-}
-
-static void handler(int number)
-{
-	(void)number;
-	count(acked(storm.md, 8, storm.self), &storm.put);
-	count(get(storm.md, 8, storm.self), &storm.got);
-	p3_add32(&storm.handled, 1);
-}
-
-/* Send one signal after another, each when the last one was handled. */
-static void *thunder(void *arg)
-{
-	uint64_t until = now_ms() + STORM_MS;
-	for (uint32_t i = 0; i < rounds(5000) && now_ms() < until; i++) {
-		(void)pthread_kill(*(pthread_t *)arg, SIGUSR1);
-		while (p3_get(&storm.handled) <= i)
-			sched_yield();
-	}
-	p3_set(&storm.stop, 1);
-	return NULL;
-}
-
-static void ask_in_a_storm(ptl_handle_ni_t ni, ptl_handle_eq_t eq, ptl_handle_md_t md)
-{
-	ptl_process_id_t self = id_of(ni, 0);
-	while (!p3_get(&storm.stop)) {
-		CHECK_OK(acked(md, 8, self));
-		(void)expect(eq, PTL_EVENT_SEND_END);
-		(void)expect(eq, PTL_EVENT_ACK);
-		CHECK_OK(get(md, 8, self));
-		(void)expect(eq, PTL_EVENT_REPLY_END);
-	}
-}
-
-NODES_CASE(handlers_interrupt_requests, 1)
-{
-	struct sigaction act = {.sa_handler = handler}, before;
-	pthread_t self = pthread_self(), other;
-	ptl_handle_eq_t eq = eq_new(ni, 64), theirs = eq_new(ni, 1 << 15);
-	ptl_handle_md_t md = bind_md(ni, source(node_alloc(8), 8, eq));
-	post_md(ni, PT, BITS, md_of(node_alloc(8), 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
-	memset(&storm, 0, sizeof storm);
-	storm.self = id_of(ni, 0);
-	storm.md = bind_md(ni, source(node_alloc(8), 8, theirs));
-	CHECK(sigaction(SIGUSR1, &act, &before) == 0);
-	CHECK(pthread_create(&other, NULL, thunder, &self) == 0);
-	ask_in_a_storm(ni, eq, md);
-	CHECK(pthread_join(other, NULL) == 0);
-	CHECK(sigaction(SIGUSR1, &before, NULL) == 0);
-	CHECK_EQ(p3_get(&storm.wrong), 0);
-	CHECK(p3_get(&storm.put) > 0 && p3_get(&storm.got) > 0);
-	uint32_t seen[3] = {0, 0, 0}, puts = p3_get(&storm.put),
-		 gets = p3_get(&storm.got);
-	while (seen[0] < puts || seen[1] < puts || seen[2] < gets) {
-		ptl_event_t ev = next_event(theirs);
-		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
-		seen[ev.type == PTL_EVENT_SEND_END ? 0
-			: ev.type == PTL_EVENT_ACK ? 1
-						   : 2]++;
-	}
-	CHECK(seen[0] == puts && seen[1] == puts && seen[2] == gets);
-	expect_empty(theirs);
-	expect_full();
 }

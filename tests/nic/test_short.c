@@ -136,7 +136,7 @@ NODES_CASE(an_exchange_into_a_full_lane_has_sent, 2)
 	ptl_handle_eq_t sent = eq_new(ni, 8), got = eq_new(ni, TIMES);
 	if (rank == 1)
 		post_md(ni, PT, 1, md_of(at, 8, MD_ANY | MD_QUIET, PTL_EQ_NONE));
-	ptl_md_t d = md_of(in, 8, PTL_MD_EVENT_START_DISABLE, got);
+	ptl_md_t d = source_md(in, 8, got);
 	ptl_handle_md_t get = bind_md(ni, d);
 	still(rank);
 	for (unsigned i = 0; i < TIMES && rank == 0; i++) {
@@ -263,8 +263,7 @@ NODES_CASE(a_put_is_not_over_before_its_target_is_mapped, 2)
 		post_md(ni, PT, 1, md_of(at, MOST, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	struct p3_cmd c = put_of(ni, md, MOST);
 	CHECK_OK(put_to(ni, md, rank, 0, 0, PTL_NOACK_REQ)); /* memory for c, too */
-	expect(eq, PTL_EVENT_SEND_START);
-	expect(eq, PTL_EVENT_SEND_END);
+	expect_pair(eq, PTL_EVENT_SEND_START);
 	still(rank);
 	if (rank == 0) {
 		struct p3_peer *p = &nic()->peer[1];
@@ -280,8 +279,7 @@ NODES_CASE(a_put_is_not_over_before_its_target_is_mapped, 2)
 	}
 	go_on(rank);
 	if (rank == 0) {
-		expect(eq, PTL_EVENT_SEND_START);
-		expect(eq, PTL_EVENT_SEND_END);
+		expect_pair(eq, PTL_EVENT_SEND_START);
 	}
 	sync_nodes();
 }
@@ -314,8 +312,7 @@ static void not_read_node(NODE_ARGS)
 	unsigned char *at = node_alloc(MOST);
 	ptl_handle_eq_t eq = eq_new(ni, 8);
 	if (rank == 1)
-		post_md(ni, PT, 1,
-			md_of(at, MOST, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, 1, sink_md(at, MOST, eq));
 	still(rank);
 	if (rank == 0) {
 		ptl_handle_md_t md = bind_md(ni, md_of(at, MOST, 0, eq));

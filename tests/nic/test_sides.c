@@ -123,7 +123,7 @@ static void send_long(ptl_handle_ni_t ni, unsigned char *bytes)
 {
 	struct p3_nic *n = p3_nic(p3_node());
 	ptl_handle_eq_t eq = eq_new(ni, 64);
-	ptl_md_t d = md_of(bytes, LONG, PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t d = source_md(bytes, LONG, eq);
 	ptl_handle_md_t md = bind_md(ni, d);
 	stage.all = bind_md(ni, md_of(bytes, LONG, MD_QUIET, PTL_EQ_NONE));
 	gate_wait(held);
@@ -143,7 +143,7 @@ static void send_long(ptl_handle_ni_t ni, unsigned char *bytes)
 static void get_some(ptl_handle_ni_t ni)
 {
 	ptl_handle_eq_t eq = eq_new(ni, 8);
-	ptl_md_t d = md_of(node_alloc(8), 8, PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t d = source_md(node_alloc(8), 8, eq);
 	CHECK_OK(PtlGet(bind_md(ni, d), stage.id[1], PT_QUIET, 0, 0, 0));
 	(void)expect(eq, PTL_EVENT_REPLY_END);
 }
@@ -174,7 +174,7 @@ static void sides_node(NODE_ARGS)
 	play_fn **play = arg;
 	unsigned char *bytes = node_pattern(LONG, rank ? NEW : OLD);
 	ptl_handle_eq_t eq = eq_new(ni, 64);
-	post_md(ni, PT, 0, md_of(bytes, LONG, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	post_md(ni, PT, 0, sink_md(bytes, LONG, eq));
 	post_md(ni, PT_QUIET, 0, md_of(bytes, LONG, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	stage.id[rank] = id_of(ni, rank);
 	sync_nodes();

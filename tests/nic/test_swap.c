@@ -25,9 +25,9 @@ static struct bytes make_bytes(ptl_handle_ni_t ni)
 		.eq = eq_new(ni, 256)};
 	post_md(ni, PT_X, 0, md_of(b.x, LONG, MD_ANY | MD_QUIET, PTL_EQ_NONE));
 	post_md(ni, PT_Y, 0, md_of(b.y, LONG, MD_ANY | MD_QUIET, PTL_EQ_NONE));
-	b.get = bind_md(ni, md_of(b.got, 8, PTL_MD_EVENT_START_DISABLE, b.eq));
+	b.get = bind_md(ni, source_md(b.got, 8, b.eq));
 	b.put = bind_md(ni, md_of(b.sent, 8, MD_QUIET, PTL_EQ_NONE));
-	b.all = bind_md(ni, md_of(b.x, LONG, PTL_MD_EVENT_START_DISABLE, b.eq));
+	b.all = bind_md(ni, source_md(b.x, LONG, b.eq));
 	return b;
 }
 
@@ -82,8 +82,7 @@ NODES_CASE(put_never_carries_half_an_exchange, 2)
 	struct bytes b = make_bytes(ni);
 	unsigned char *in = node_alloc(64);
 	ptl_handle_md_t put = bind_md(ni, md_of(in, 64, MD_QUIET, PTL_EQ_NONE));
-	ptl_handle_md_t get =
-		bind_md(ni, md_of(node_alloc(64), 64, PTL_MD_EVENT_START_DISABLE, b.eq));
+	ptl_handle_md_t get = bind_md(ni, source_md(node_alloc(64), 64, b.eq));
 	const size_t where = 32768 - 32; /* across the border of two slices */
 	sync_nodes();
 	for (unsigned i = 0; i < rounds(MANY); i++) {
@@ -142,7 +141,7 @@ static void read_freed(void *arg)
 
 static void post_and_take(ptl_handle_ni_t ni, ptl_handle_eq_t eq, unsigned n)
 {
-	ptl_md_t d = md_of(NULL, 0, PTL_MD_EVENT_START_DISABLE, eq);
+	ptl_md_t d = source_md(NULL, 0, eq);
 	ptl_handle_md_t md = bind_md(ni, d);
 	for (unsigned i = 0; i < n; i++)
 		CHECK_OK(put_to(ni, md, 0, PT_X, 99, PTL_NO_ACK_REQ));

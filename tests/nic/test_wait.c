@@ -42,8 +42,8 @@ static struct self self_of(ptl_handle_ni_t ni, uint32_t rank)
 {
 	char *at = (char *)node_alloc(SHORT);
 	struct self s = {.ni = ni, .eq = eq_new(ni, 64), .rank = rank};
-	s.md = bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, s.eq));
-	post_md(ni, PT, 0, md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, s.eq));
+	s.md = bind_md(ni, source_md(at, SHORT, s.eq));
+	post_md(ni, PT, 0, sink_md(at, SHORT, s.eq));
 	return s;
 }
 
@@ -260,9 +260,8 @@ NODES_CASE(a_poll_finds_what_lies_in_a_lane, 2)
 {
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq = eq_new(ni, 16);
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, eq));
-	post_md(ni, PT, 0, md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	ptl_handle_md_t md = bind_md(ni, source_md(at, SHORT, eq));
+	post_md(ni, PT, 0, sink_md(at, SHORT, eq));
 	for (unsigned i = 0; i < 32 && !is_dedicated(); i++) {
 		sync_nodes();
 		if (rank == 1)
@@ -288,11 +287,9 @@ NODES_CASE(a_poll_finds_what_lies_behind_others, 2)
 {
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq[2] = {eq_new(ni, 16), eq_new(ni, 16)};
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE));
+	ptl_handle_md_t md = bind_md(ni, source_md(at, SHORT, PTL_EQ_NONE));
 	for (unsigned k = 0; k < 2; k++)
-		post_md(ni, PT, k,
-			md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[k]));
+		post_md(ni, PT, k, sink_md(at, SHORT, eq[k]));
 	for (unsigned i = 0; i < 32 && !is_dedicated(); i++) {
 		unsigned others = i / 2 % 4;
 		sync_nodes();
@@ -336,9 +333,8 @@ NODES_CASE(polls_find_all_that_comes, 2)
 	ptl_handle_md_t md[2];
 	for (unsigned i = 0; i < 2; i++) {
 		const size_t len = i ? LONG : SHORT;
-		post_md(ni, PT, i,
-			md_of(at, len, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
-		md[i] = bind_md(ni, md_of(at, len, PTL_MD_EVENT_START_DISABLE, eq));
+		post_md(ni, PT, i, sink_md(at, len, eq));
+		md[i] = bind_md(ni, source_md(at, len, eq));
 	}
 	sync_nodes();
 	for (unsigned i = 0; i < rounds(400); i++) {
@@ -397,8 +393,7 @@ NODES_CASE(polls_wake_a_thread_that_waits, 2)
 	ptl_handle_eq_t eq = eq_new(ni, 16);
 	ptl_handle_md_t md = bind_md(ni, md_of(NULL, 0, MD_QUIET, PTL_EQ_NONE));
 	if (rank == 1) {
-		post_md(ni, PT, 0,
-			md_of(NULL, 0, MD_ANY | PTL_MD_EVENT_START_DISABLE, w.eq));
+		post_md(ni, PT, 0, sink_md(NULL, 0, w.eq));
 		other = side_start(wait_often, &w);
 	}
 	for (unsigned i = 0; i < rounds(200); i++) {
@@ -440,12 +435,10 @@ static void exchange_windows(
 {
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq[QUEUES];
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE));
+	ptl_handle_md_t md = bind_md(ni, source_md(at, SHORT, PTL_EQ_NONE));
 	for (unsigned q = 0; q < QUEUES; q++) {
 		eq[q] = eq_new(ni, 64);
-		post_md(ni, PT, q,
-			md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[q]));
+		post_md(ni, PT, q, sink_md(at, SHORT, eq[q]));
 	}
 	sync_nodes();
 	for (unsigned i = 0; i < rounds(400); i++) {
@@ -469,38 +462,6 @@ WINDOWS_CASE(waits_find_windows_of_any_length, take_by_wait, 1)
 WINDOWS_CASE(gets_find_windows_of_any_length, take_by_get, 1)
 WINDOWS_CASE(polls_find_windows_of_any_length, take_by_poll, QUEUES)
 WINDOWS_CASE(long_polls_find_windows_of_any_length, take_by_long_poll, QUEUES)
-
-/* ---- polls of lists that are not valid ---- */
-
-/* A queue that is not valid is told although another one has an event, which stays. */
-NODES_CASE(polls_check_all_queues_first, 1)
-{
-	ptl_event_t ev;
-	int which = -1;
-	struct self s = self_of(ni, rank);
-	ptl_handle_eq_t freed = eq_new(ni, 8);
-	CHECK_OK(PtlEQFree(freed));
-	put_to_self(&s);
-	put_to_self(&s);
-	wait_for_kind(&s, PTL_EVENT_SEND_END); /* so this thread has read the queue */
-	ptl_handle_eq_t lists[][QUEUES] = {{s.eq, freed, s.eq}, {freed, s.eq, s.eq},
-		{s.eq, s.eq, PTL_EQ_NONE}, {s.md, s.eq, s.eq}};
-	for (unsigned i = 0; i < sizeof lists / sizeof *lists; i++) {
-		CHECK_RC(PtlEQPoll(lists[i], QUEUES, 0, &ev, &which), PTL_EQ_INVALID);
-		CHECK_RC(PtlEQPoll(lists[i], QUEUES, 1, &ev, &which), PTL_EQ_INVALID);
-	}
-	CHECK_EQ(which, -1);
-	/* The NIC thread may deliver the first put before it sends the second one. */
-	unsigned sent = 0, put = 0;
-	for (unsigned i = 0; i < 3; i++) {
-		CHECK_OK(PtlEQWait(s.eq, &ev));
-		CHECK_EQ(ev.ni_fail_type, PTL_NI_OK);
-		sent += ev.type == PTL_EVENT_SEND_END;
-		put += ev.type == PTL_EVENT_PUT_END;
-	}
-	CHECK_EQ(sent, 1);
-	CHECK_EQ(put, 2);
-}
 
 /* ---- other threads want the CPU ---- */
 
@@ -656,8 +617,7 @@ static void answer_beside_silent_threads(
 	char *at = (char *)node_alloc(SHORT);
 	for (unsigned i = 0; i < SILENT; i++) {
 		s[i].eq = eq_new(ni, 8);
-		post_md(ni, PT, 1 + i,
-			md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, s[i].eq));
+		post_md(ni, PT, 1 + i, sink_md(at, SHORT, s[i].eq));
 		side[i] = side_start(wait_for_the_end, &s[i]);
 	}
 	while (p3_get(&nic()->parked) < SILENT)
@@ -681,7 +641,7 @@ NODES_CASE(a_message_wakes_the_threads_that_it_concerns, 2)
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq = eq_new(ni, 64);
 	ptl_handle_md_t md = bind_md(ni, md_of(at, SHORT, MD_QUIET, PTL_EQ_NONE));
-	post_md(ni, PT, 0, md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	post_md(ni, PT, 0, sink_md(at, SHORT, eq));
 	if (rank == 1)
 		answer_beside_silent_threads(ni, md, eq);
 	else
@@ -784,13 +744,12 @@ NODES_CASE(a_put_wakes_the_threads_that_wait_for_its_end, 2)
 	ptl_handle_eq_t eq[QUEUES];
 	for (unsigned i = 0; i < QUEUES; i++)
 		eq[i] = eq_new(ni, 2 * QUEUES * MESSAGES);
-	post_md(ni, PT, 0, md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq[0]));
+	post_md(ni, PT, 0, sink_md(at, SHORT, eq[0]));
 	sync_nodes();
 	for (unsigned i = 0; i < 2 * QUEUES * MESSAGES && rank == 1; i++)
 		expect(eq[0], PTL_EVENT_PUT_END);
 	for (unsigned i = 0; i < QUEUES && rank == 0; i++) {
-		ptl_handle_md_t md =
-			bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, eq[i]));
+		ptl_handle_md_t md = bind_md(ni, source_md(at, SHORT, eq[i]));
 		unsigned woken = 0, with_ack = 0;
 		for (unsigned k = 0; k < MESSAGES; k++) {
 			woken += put_wakes(ni, md, eq[i], PTL_NOACK_REQ);
@@ -821,10 +780,8 @@ NODES_CASE(polls_name_the_queue_before_its_handler, 1)
 	char *at = (char *)node_alloc(SHORT);
 	ptl_handle_eq_t eq[2] = {eq_new(ni, 8)};
 	CHECK_OK(PtlEQAlloc(ni, 8, note_which, &eq[1]));
-	ptl_handle_md_t md =
-		bind_md(ni, md_of(at, SHORT, PTL_MD_EVENT_START_DISABLE, eq[1]));
-	post_md(ni, PT, 0,
-		md_of(at, SHORT, MD_ANY | PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE));
+	ptl_handle_md_t md = bind_md(ni, source_md(at, SHORT, eq[1]));
+	post_md(ni, PT, 0, sink_md(at, SHORT, PTL_EQ_NONE));
 	for (unsigned i = 0; i < 32; i++) {
 		which_now = which_seen = -1;
 		CHECK_OK(put_to(ni, md, rank, PT, 0, PTL_NOACK_REQ));

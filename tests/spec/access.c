@@ -31,8 +31,7 @@ static struct ends ends(void)
 
 static void offer_ends(struct ends *e, ptl_pt_index_t pt)
 {
-	(void)attach_all(
-		pt, spec_md(e->bytes, LENGTH, PUT_GET | PTL_MD_MANAGE_REMOTE, e->eq_b));
+	(void)attach_all(pt, spec_md(e->bytes, LENGTH, PUT_GET_AT, e->eq_b));
 }
 
 static void allow(ptl_process_id_t id, ptl_uid_t uid, ptl_jid_t jid, ptl_pt_index_t pt)
@@ -283,7 +282,7 @@ STATEMENT(165, an_entry_beyond_the_table_drops)
 STATEMENT(166, a_rejected_request_leaves_no_trace)
 {
 	struct ends e = ends();
-	ptl_md_t md = spec_md(e.bytes, LENGTH, PUT_GET | PTL_MD_MANAGE_REMOTE, e.eq_b);
+	ptl_md_t md = spec_md(e.bytes, LENGTH, PUT_GET_AT, e.eq_b);
 	ptl_handle_md_t target = PTL_INVALID_HANDLE;
 	if (spec.is_b) {
 		target = attach_all(SPEC_PT, with_threshold(md, 3));

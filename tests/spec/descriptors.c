@@ -318,9 +318,7 @@ STATEMENT(99, no_operation_allowed)
 	unsigned char *b = suite_alloc(8);
 	ptl_handle_eq_t eq = spec_eq(16), sent = spec_eq(16);
 	fill_bytes(b, 8, 3);
-	if (spec.is_b)
-		(void)spec_target(SPEC_BITS, spec_md(b, 8, 0, eq));
-	spec_barrier();
+	offer_at_b(SPEC_BITS, spec_md(b, 8, 0, eq));
 	if (spec.is_a) {
 		unsigned char *from = suite_alloc(8);
 		request_each(spec_bind(
@@ -558,9 +556,7 @@ STATEMENT(110, unlink_at_the_end)
 		for (ptl_match_bits_t bits = 1; spec.is_b && bits <= 3; bits++)
 			(void)spec_target(
 				bits, spec_md(bytes, length,
-					      PTL_MD_OP_PUT | PTL_MD_OP_GET |
-						      PTL_MD_EVENT_START_DISABLE,
-					      eq));
+					      PUT_GET | PTL_MD_EVENT_START_DISABLE, eq));
 		spec_barrier();
 		if (spec.is_a && !spec.is_b)
 			unlink_at_ends_of_a(from, length);
@@ -649,19 +645,14 @@ static void unlink_and_wait(bool (*late)(void))
 	unsigned char *bytes = suite_alloc(END_LENGTH);
 	memset(bytes, 1, END_LENGTH);
 	if (spec.is_b && !spec.is_a)
-		(void)spec_target(SPEC_BITS,
-			spec_md(bytes, END_LENGTH,
-				PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
-				PTL_EQ_NONE));
+		(void)spec_target(
+			SPEC_BITS, spec_md(bytes, END_LENGTH, PUT_GET_AT, PTL_EQ_NONE));
 	spec_barrier();
 	for (int i = 0; spec.is_a && i < LATE_TRIES && !seen; i++) {
 		fresh_a();
 		if (spec.is_b)
-			(void)spec_target(
-				SPEC_BITS, spec_md(bytes, END_LENGTH,
-						   PTL_MD_OP_PUT | PTL_MD_OP_GET |
-							   PTL_MD_MANAGE_REMOTE,
-						   PTL_EQ_NONE));
+			(void)spec_target(SPEC_BITS,
+				spec_md(bytes, END_LENGTH, PUT_GET_AT, PTL_EQ_NONE));
 		seen = late();
 	}
 	if (spec.is_a && !seen)
@@ -699,10 +690,9 @@ STATEMENT(114, memory_is_left_alone)
 	ptl_handle_eq_t eq = spec_eq(1024);
 	ptl_handle_md_t md = 0;
 	if (spec.is_b)
-		md = spec_target(SPEC_BITS, spec_md(bytes, STREAM_LENGTH,
-						    PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
-							    PTL_MD_EVENT_START_DISABLE,
-						    eq));
+		md = spec_target(
+			SPEC_BITS, spec_md(bytes, STREAM_LENGTH,
+					   PUT_AT | PTL_MD_EVENT_START_DISABLE, eq));
 	spec_barrier();
 	if (spec.is_a) {
 		unsigned char *from = suite_alloc(STREAM_LENGTH);

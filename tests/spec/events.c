@@ -7,18 +7,6 @@
 
 enum { ROOM = 4096, MIB = 1 << 20, MOST_EVENTS = 4096 };
 
-static unsigned char *pattern(ptl_size_t length, unsigned seed)
-{
-	unsigned char *bytes = suite_alloc(length + 1);
-	fill_bytes(bytes, length, seed);
-	return bytes;
-}
-
-static ptl_handle_md_t source(ptl_size_t length, ptl_handle_eq_t eq)
-{
-	return spec_bind(spec_md(pattern(length, 1), length, 0, eq), PTL_RETAIN);
-}
-
 /* ---- 155 - 157: handlers ---- */
 
 static void nap(void)
@@ -93,8 +81,7 @@ static void deposit_five(ptl_handle_md_t md, uint64_t seed)
 
 static ptl_handle_md_t five_setup(ptl_handle_eq_t eq)
 {
-	(void)spec_target(SPEC_BITS,
-		spec_md(suite_alloc(200), 200, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq));
+	(void)spec_target(SPEC_BITS, spec_md(suite_alloc(200), 200, PUT_AT, eq));
 	ptl_md_t md = spec_md(pattern(100, 1), 100, 0, eq);
 	md.threshold = 102;
 	return spec_bind(md, PTL_RETAIN);
@@ -183,7 +170,7 @@ static ptl_size_t many_length(unsigned i)
 /* Start MANY puts, gets and getputs at the same time, distinguished by match bits. */
 static void start_many(ptl_handle_eq_t eq)
 {
-	ptl_handle_md_t put = source(MIB, eq);
+	ptl_handle_md_t put = source(MIB, 1, eq);
 	ptl_handle_md_t get =
 		spec_bind(spec_md(suite_alloc(MIB), MIB, 0, eq), PTL_RETAIN);
 	for (unsigned i = 0; i < MANY; i++) {
@@ -247,10 +234,7 @@ static void take_many(ptl_handle_eq_t eq, unsigned events)
 
 static void offer_many(ptl_handle_eq_t eq)
 {
-	if (spec.is_b)
-		(void)attach_all(SPEC_PT, spec_md(suite_alloc(MIB), MIB,
-						  PUT_GET | PTL_MD_MANAGE_REMOTE, eq));
-	spec_barrier();
+	offer_all_at_b(spec_md(suite_alloc(MIB), MIB, PUT_GET_AT, eq));
 }
 
 STATEMENT(232, links)
@@ -304,10 +288,9 @@ static struct special special(void)
 		spec_md(bytes, 1000, PTL_MD_OP_GET | PTL_MD_TRUNCATE, s.eq_a), 50);
 	s.get = with_threshold(
 		spec_md(bytes + ROOM, 1001, PTL_MD_ACK_DISABLE, s.eq_a), 60);
-	s.target = with_threshold(spec_md(bytes + 2 * ROOM, 3000,
-					  PUT_GET | PTL_MD_MANAGE_REMOTE |
-						  PTL_MD_TRUNCATE | PTL_MD_MAX_SIZE,
-					  s.eq_b),
+	s.target = with_threshold(
+		spec_md(bytes + 2 * ROOM, 3000,
+			PUT_GET_AT | PTL_MD_TRUNCATE | PTL_MD_MAX_SIZE, s.eq_b),
 		70);
 	s.put.user_ptr = bytes + 1;
 	s.get.user_ptr = bytes + 2;
@@ -425,7 +408,7 @@ STATEMENT(236, the_handle_in_the_event)
 	ptl_handle_eq_t eq_a = spec_eq(1024), eq_b = spec_eq(1024);
 	ptl_handle_md_t at_a[MDS], at_b[MDS];
 	for (unsigned i = 0; i < MDS; i++) {
-		at_a[i] = source(i, eq_a);
+		at_a[i] = source(i, 1, eq_a);
 		if (spec.is_b)
 			at_b[i] = spec_target(
 				i, spec_md(suite_alloc(MDS), MDS, PTL_MD_OP_PUT, eq_b));
@@ -449,14 +432,11 @@ STATEMENT(236, the_handle_in_the_event)
 STATEMENT(237, no_more_moved_than_asked_for)
 {
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
-	ptl_handle_md_t put = source(ROOM, eq_a);
+	ptl_handle_md_t put = source(ROOM, 1, eq_a);
 	ptl_handle_md_t get =
 		spec_bind(spec_md(suite_alloc(ROOM), ROOM, 0, eq_a), PTL_RETAIN);
-	if (spec.is_b)
-		(void)attach_all(SPEC_PT,
-			spec_md(suite_alloc(100), 100,
-				PUT_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE, eq_b));
-	spec_barrier();
+	offer_all_at_b(
+		spec_md(suite_alloc(100), 100, PUT_GET_AT | PTL_MD_TRUNCATE, eq_b));
 	for (ptl_size_t i = 0; i <= 100; i += 5) {
 		ptl_size_t left = 100 - i;
 		for (int k = 0; spec.is_a && k < 7; k++) {
@@ -504,12 +484,7 @@ static void ack_of(ptl_handle_eq_t eq, ptl_handle_md_t put, ptl_md_t md,
 
 static void offer_a_thousand(unsigned char *bytes)
 {
-	if (spec.is_b)
-		(void)attach_all(
-			SPEC_PT, spec_md(bytes, 1000,
-					 PUT_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE,
-					 PTL_EQ_NONE));
-	spec_barrier();
+	offer_all_at_b(spec_md(bytes, 1000, PUT_GET_AT | PTL_MD_TRUNCATE, PTL_EQ_NONE));
 }
 
 STATEMENT(238, what_an_ack_says)
@@ -618,9 +593,7 @@ static void all_kinds(unsigned options, ptl_size_t length)
 	if (spec.is_b)
 		target = spec_target(length + options,
 			with_threshold(
-				spec_md(at_b, length,
-					options | PUT_GET | PTL_MD_MANAGE_REMOTE, eq_b),
-				10));
+				spec_md(at_b, length, options | PUT_GET_AT, eq_b), 10));
 	for (int i = 0; i < 3; i++) {
 		spec_barrier();
 		if (spec.is_a && i == 0)
@@ -772,7 +745,7 @@ STATEMENT(244, at_unlink_the_entry_is_free)
 	ptl_md_t md = with_threshold(
 		spec_md(suite_alloc(LENGTH), LENGTH, PTL_MD_OP_PUT, eq_b), 1);
 	ptl_handle_me_t me = PTL_INVALID_HANDLE;
-	ptl_handle_md_t handle = PTL_INVALID_HANDLE, put = source(LENGTH, PTL_EQ_NONE);
+	ptl_handle_md_t handle = PTL_INVALID_HANDLE, put = source(LENGTH, 1, PTL_EQ_NONE);
 	if (spec.is_b)
 		handle = attach_flags(SPEC_BITS, md, PTL_RETAIN, PTL_UNLINK, &me);
 	for (unsigned i = 0; i < ROUNDS; i++) {
@@ -797,7 +770,7 @@ STATEMENT(245, the_entry_goes_too)
 {
 	enum { ROUNDS = 100 };
 	ptl_handle_eq_t eq_b = spec_eq(64);
-	ptl_handle_md_t put = source(5000, PTL_EQ_NONE), handle = PTL_INVALID_HANDLE;
+	ptl_handle_md_t put = source(5000, 1, PTL_EQ_NONE), handle = PTL_INVALID_HANDLE;
 	ptl_handle_me_t me = PTL_INVALID_HANDLE, other;
 	ptl_md_t md =
 		with_threshold(spec_md(suite_alloc(5000), 5000, PTL_MD_OP_PUT, eq_b), 1);
@@ -838,7 +811,7 @@ static void two_overlapping(ptl_size_t first, ptl_size_t second, ptl_match_bits_
 			PTL_RETAIN, PTL_UNLINK, NULL);
 	ptl_handle_md_t put = PTL_INVALID_HANDLE;
 	if (spec.is_a)
-		put = source(first > second ? first : second, PTL_EQ_NONE);
+		put = source(first > second ? first : second, 1, PTL_EQ_NONE);
 	spec_barrier();
 	for (int i = 0; spec.is_a && i < 2; i++)
 		CHECK_OK(try_put_region(put, 0, i ? second : first, PTL_NO_ACK_REQ,
@@ -875,7 +848,7 @@ STATEMENT(247, success_in_all_events)
 	offer_many(eq_b);
 	if (spec.is_a) {
 		start_many(eq_a);
-		spec_put(source(10, eq_a), PTL_ACK_REQ, 1);
+		spec_put(source(10, 1, eq_a), PTL_ACK_REQ, 1);
 		ptl_md_t once = with_threshold(spec_md(NULL, 0, 0, eq_a), 1);
 		spec_put(spec_bind(once, PTL_UNLINK), PTL_NO_ACK_REQ, 1);
 	}
@@ -907,7 +880,7 @@ STATEMENT(248, a_descriptor_without_queue)
 	ptl_handle_eq_t eq = spec_eq(64); /* without a descriptor */
 	unsigned char *at_b = suite_alloc(ROOM), *got = suite_alloc(100);
 	ptl_handle_md_t target = PTL_INVALID_HANDLE, put = target, get = target;
-	ptl_md_t md = spec_md(at_b, ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE);
+	ptl_md_t md = spec_md(at_b, ROOM, PUT_GET_AT, PTL_EQ_NONE);
 	if (spec.is_b)
 		target = attach_flags(
 			SPEC_BITS, with_threshold(md, 4), PTL_UNLINK, PTL_UNLINK, NULL);
@@ -948,8 +921,7 @@ STATEMENT(249, both_roles)
 	for (unsigned i = 0; i < 6; i++) {
 		ptl_size_t length = i * i * 9000;
 		ptl_md_t here = spec_md(pattern(length, 1), length, 0, eq);
-		ptl_md_t there = spec_md(suite_alloc(length + 1), length,
-			PUT_GET | PTL_MD_MANAGE_REMOTE, eq);
+		ptl_md_t there = spec_md(suite_alloc(length + 1), length, PUT_GET_AT, eq);
 		ptl_handle_md_t md = spec_bind(here, PTL_RETAIN);
 		ptl_handle_md_t target = spec_target(i, there);
 		unsigned seen[PTL_EVENT_UNLINK + 1] = {0};
@@ -980,7 +952,7 @@ STATEMENT(250, a_put_start_is_complete)
 	ptl_handle_eq_t eq_b = spec_eq(64);
 	ptl_md_t md = spec_md(suite_alloc(8 * MIB), 8 * MIB,
 		PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_MAX_SIZE, eq_b);
-	ptl_handle_md_t target = PTL_INVALID_HANDLE, put = source(MIB, PTL_EQ_NONE);
+	ptl_handle_md_t target = PTL_INVALID_HANDLE, put = source(MIB, 1, PTL_EQ_NONE);
 	md.user_ptr = &eq_b;
 	md.max_size = 5;
 	md.threshold = 60;

@@ -132,6 +132,23 @@ static inline bool same_md(const ptl_md_t *x, const ptl_md_t *y)
 }
 
 #define PUT_GET (PTL_MD_OP_PUT | PTL_MD_OP_GET)
+/* The initiator names the place. */
+#define PUT_AT     (PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE)
+#define PUT_GET_AT (PUT_GET | PTL_MD_MANAGE_REMOTE)
+
+/* Return bytes of this pattern. */
+static inline unsigned char *pattern(ptl_size_t length, unsigned seed)
+{
+	unsigned char *bytes = suite_alloc(length + 1);
+	fill_bytes(bytes, length, seed);
+	return bytes;
+}
+
+/* Bind them, to send them. */
+static inline ptl_handle_md_t source(ptl_size_t length, unsigned seed, ptl_handle_eq_t eq)
+{
+	return spec_bind(spec_md(pattern(length, seed), length, 0, eq), PTL_RETAIN);
+}
 
 static inline ptl_md_t with_threshold(ptl_md_t md, int threshold)
 {
@@ -163,6 +180,21 @@ static inline ptl_handle_md_t attach_all(ptl_pt_index_t pt, ptl_md_t md)
 		PTL_INS_AFTER, &me));
 	CHECK_OK(PtlMDAttach(me, md, PTL_RETAIN, &handle));
 	return handle;
+}
+
+/* Let B attach a descriptor that takes these bits, or all of them, and all nodes wait. */
+static inline void offer_at_b(ptl_match_bits_t bits, ptl_md_t md)
+{
+	if (spec.is_b)
+		(void)spec_target(bits, md);
+	spec_barrier();
+}
+
+static inline void offer_all_at_b(ptl_md_t md)
+{
+	if (spec.is_b)
+		(void)attach_all(SPEC_PT, md);
+	spec_barrier();
 }
 
 static inline ptl_md_t query(ptl_handle_md_t handle)
@@ -225,8 +257,8 @@ static inline struct takers takers(void)
 static inline ptl_md_t takers_md(const struct takers *t, char name, int threshold)
 {
 	static char names[128];
-	ptl_md_t md = spec_md(t->bytes, TAKERS_LENGTH,
-		PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE, t->eq);
+	ptl_md_t md = spec_md(
+		t->bytes, TAKERS_LENGTH, PUT_AT | PTL_MD_EVENT_START_DISABLE, t->eq);
 	md.user_ptr = &names[(unsigned char)name % sizeof names];
 	*(char *)md.user_ptr = name;
 	md.threshold = threshold;

@@ -6,13 +6,6 @@
 
 enum { ROOM = 4096, MIB = 1 << 20 };
 
-static unsigned char *pattern(ptl_size_t length, unsigned seed)
-{
-	unsigned char *bytes = suite_alloc(length + 1);
-	fill_bytes(bytes, length, seed);
-	return bytes;
-}
-
 static ptl_size_t most(void)
 {
 	return (ptl_size_t)spec.limits.max_getput_md;
@@ -44,8 +37,7 @@ static ptl_handle_md_t vessel(unsigned char *bytes, ptl_handle_eq_t eq)
 {
 	if (!spec.is_b)
 		return PTL_INVALID_HANDLE;
-	return spec_target(
-		SPEC_BITS, spec_md(bytes, ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE, eq));
+	return spec_target(SPEC_BITS, spec_md(bytes, ROOM, PUT_GET_AT, eq));
 }
 
 /* Exchange: length bytes at offset of B go to A's get region, A's pattern goes there. */
@@ -144,9 +136,8 @@ STATEMENT(200, old_bytes_come_and_new_ones_go)
 static void events_of_swap(ptl_size_t length, ptl_handle_eq_t put_eq,
 	ptl_handle_eq_t get_eq, ptl_handle_eq_t eq_b)
 {
-	ptl_md_t at_b = with_threshold(
-		spec_md(suite_alloc(ROOM), ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE, eq_b),
-		9);
+	ptl_md_t at_b =
+		with_threshold(spec_md(suite_alloc(ROOM), ROOM, PUT_GET_AT, eq_b), 9);
 	ptl_handle_md_t target = PTL_INVALID_HANDLE;
 	if (spec.is_b)
 		target = spec_target(length, at_b);
@@ -197,11 +188,8 @@ STATEMENT(202, target_must_allow_put_and_get)
 	ptl_handle_eq_t eq_a = spec_eq(16), eq_b = spec_eq(16);
 	unsigned char *at_b = pattern(ROOM, 1), *got = suite_alloc(8);
 	for (uint64_t i = 0; i < 3; i++) {
-		if (spec.is_b)
-			(void)spec_target(SPEC_BITS,
-				spec_md(at_b, ROOM, options[i] | PTL_MD_MANAGE_REMOTE,
-					eq_b));
-		spec_barrier();
+		offer_at_b(SPEC_BITS,
+			spec_md(at_b, ROOM, options[i] | PTL_MD_MANAGE_REMOTE, eq_b));
 		if (spec.is_a) {
 			swap(bind(got, 8, eq_a), bind(pattern(8, 2), 8, eq_a), 0);
 			(void)EXPECT_PAIR(eq_a, PTL_EVENT_SEND_START);
@@ -385,11 +373,9 @@ static void tokens(void)
 	struct player *player = suite_alloc(here * sizeof *player);
 	struct thread *thread[PLAYERS];
 	if (spec.is_b) {
-		(void)spec_target(SPEC_BITS,
-			spec_md(word, 8, PUT_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
-		(void)spec_target(RESULT_BITS,
-			spec_md(result, 8 * players, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
-				PTL_EQ_NONE));
+		(void)spec_target(SPEC_BITS, spec_md(word, 8, PUT_GET_AT, PTL_EQ_NONE));
+		(void)spec_target(
+			RESULT_BITS, spec_md(result, 8 * players, PUT_AT, PTL_EQ_NONE));
 	}
 	for (unsigned i = 0; i < here; i++)
 		equip(&player[i], spec.rank * here + i, SWAPS / players);
@@ -434,9 +420,8 @@ static ptl_size_t mark_at(int round, int k)
 static void contest_setup(struct contest *c)
 {
 	if (spec.is_b)
-		(void)spec_target(
-			SPEC_BITS, spec_md(suite_alloc(LONG), LONG,
-					   PUT_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
+		(void)spec_target(SPEC_BITS,
+			spec_md(suite_alloc(LONG), LONG, PUT_GET_AT, PTL_EQ_NONE));
 	if (spec.is_a) {
 		c->put_eq = spec_eq(64);
 		c->brought = suite_alloc(LONG);

@@ -7,18 +7,6 @@
 
 enum { MIB = 1 << 20, KB100 = 100000 };
 
-static unsigned char *pattern(ptl_size_t length, unsigned seed)
-{
-	unsigned char *bytes = suite_alloc(length + 1);
-	fill_bytes(bytes, length, seed);
-	return bytes;
-}
-
-static ptl_handle_md_t source(ptl_size_t length, ptl_handle_eq_t eq)
-{
-	return spec_bind(spec_md(pattern(length, 1), length, 0, eq), PTL_RETAIN);
-}
-
 static void spin(uint64_t turns)
 {
 	for (volatile uint64_t i = 0; i < turns; i++)
@@ -83,7 +71,7 @@ STATEMENT(251, puts_start_in_call_order)
 		at_b = suite_alloc(LENGTH);
 		(void)attach_all(SPEC_PT, spec_md(at_b, LENGTH, PTL_MD_OP_PUT, eq));
 	}
-	ptl_handle_md_t put = source(KB100 + PUTS, sent);
+	ptl_handle_md_t put = source(KB100 + PUTS, 1, sent);
 	spec_barrier();
 	for (uint64_t i = 0; spec.is_a && i < PUTS; i++)
 		CHECK_OK(try_put_region(put, i, mixed_length(i), PTL_NO_ACK_REQ, spec.b,
@@ -138,15 +126,14 @@ static void offer_portals(ptl_handle_eq_t eq)
 {
 	unsigned char *at_b = spec.is_b ? suite_alloc(2 * MIB) : NULL;
 	for (ptl_pt_index_t pt = 0; spec.is_b && pt < 16; pt++)
-		(void)attach_all(
-			pt, spec_md(at_b, 2 * MIB, PUT_GET | PTL_MD_MANAGE_REMOTE, eq));
+		(void)attach_all(pt, spec_md(at_b, 2 * MIB, PUT_GET_AT, eq));
 	spec_barrier();
 }
 
 STATEMENT(252, order_holds_across_portals)
 {
 	ptl_handle_eq_t eq = spec_eq(4 * PUTS);
-	ptl_handle_md_t put = source(KB100, PTL_EQ_NONE);
+	ptl_handle_md_t put = source(KB100, 1, PTL_EQ_NONE);
 	offer_portals(eq);
 	for (uint64_t i = 0; spec.is_a && i < PUTS; i++)
 		CHECK_OK(try_put_region(put, 0, mixed_length(i), PTL_NO_ACK_REQ, spec.b,
@@ -176,8 +163,8 @@ static void request(ptl_handle_md_t put, ptl_handle_md_t get, uint64_t i)
 STATEMENT(253, order_holds_across_kinds)
 {
 	ptl_handle_eq_t eq = spec_eq(4 * PUTS);
-	ptl_handle_md_t put = source(KB100, PTL_EQ_NONE),
-			get = source(KB100, PTL_EQ_NONE);
+	ptl_handle_md_t put = source(KB100, 1, PTL_EQ_NONE),
+			get = source(KB100, 1, PTL_EQ_NONE);
 	offer_portals(eq);
 	for (uint64_t i = 0; spec.is_a && i < PUTS; i++)
 		request(put, get, i);
@@ -192,7 +179,7 @@ STATEMENT(254, the_long_one_matches_first)
 {
 	enum { ROUNDS = 60 };
 	ptl_handle_eq_t eq = spec_eq(8 * ROUNDS);
-	ptl_handle_md_t put = source(MIB, PTL_EQ_NONE), md[2 * ROUNDS];
+	ptl_handle_md_t put = source(MIB, 1, PTL_EQ_NONE), md[2 * ROUNDS];
 	unsigned char *at_b = suite_alloc(MIB);
 	for (int i = 0; spec.is_b && i < 2 * ROUNDS; i++)
 		md[i] = attach_flags(SPEC_BITS,
@@ -218,8 +205,8 @@ STATEMENT(255, the_flag_starts_behind_the_data)
 	enum { ROUNDS = 300, FLAG = 1, DATA = 2 };
 	ptl_handle_eq_t eq = spec_eq(8 * ROUNDS);
 	unsigned char *at_b = suite_alloc(KB100);
-	ptl_handle_md_t put = source(KB100, PTL_EQ_NONE);
-	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
+	ptl_handle_md_t put = source(KB100, 1, PTL_EQ_NONE);
+	unsigned options = PUT_AT;
 	if (spec.is_b) {
 		(void)spec_target(FLAG, spec_md(at_b, 8, options, eq));
 		(void)spec_target(DATA, spec_md(at_b, KB100, options, eq));
@@ -254,12 +241,9 @@ struct away {
 static struct away away_setup(ptl_handle_eq_t eq_b, unsigned char *at_b)
 {
 	struct away w = {.eq = spec_eq(64), .got = suite_alloc(MIB)};
-	w.put = source(MIB, w.eq);
+	w.put = source(MIB, 1, w.eq);
 	w.get = spec_bind(spec_md(w.got, MIB, 0, w.eq), PTL_RETAIN);
-	if (spec.is_b)
-		(void)spec_target(SPEC_BITS,
-			spec_md(at_b, MIB, PUT_GET | PTL_MD_MANAGE_REMOTE, eq_b));
-	spec_barrier();
+	offer_at_b(SPEC_BITS, spec_md(at_b, MIB, PUT_GET_AT, eq_b));
 	return w;
 }
 
@@ -404,14 +388,10 @@ STATEMENT(258, eight_threads_put)
 {
 	ptl_handle_eq_t eq = spec_eq(2 * THREADS * EACH);
 	struct caller caller[THREADS];
-	ptl_handle_md_t shared = source(KB100, PTL_EQ_NONE);
-	if (spec.is_b)
-		(void)attach_all(
-			SPEC_PT, spec_md(suite_alloc(KB100), KB100,
-					 PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq));
-	spec_barrier();
+	ptl_handle_md_t shared = source(KB100, 1, PTL_EQ_NONE);
+	offer_all_at_b(spec_md(suite_alloc(KB100), KB100, PUT_AT, eq));
 	for (unsigned i = 0; spec.is_a && i < THREADS; i++)
-		caller[i] = (struct caller){i, shared, source(KB100, PTL_EQ_NONE)};
+		caller[i] = (struct caller){i, shared, source(KB100, 1, PTL_EQ_NONE)};
 	struct thread *thread[THREADS];
 	for (unsigned i = 0; spec.is_a && i < THREADS; i++)
 		thread[i] = thread_start(call_often, &caller[i]);
@@ -454,7 +434,7 @@ static void change_list(void *arg)
 
 static void traffic(ptl_handle_eq_t eq)
 {
-	ptl_handle_md_t put = source(1000, eq);
+	ptl_handle_md_t put = source(1000, 1, eq);
 	for (uint64_t i = 0; i < TRAFFIC; i++) {
 		bool ack = i % 64 == 63;
 		CHECK_OK(try_put_region(put, 0, i % 1000,
@@ -470,7 +450,7 @@ static void traffic(ptl_handle_eq_t eq)
 STATEMENT(259, nothing_is_lost_while_the_list_changes)
 {
 	ptl_handle_eq_t eq = spec_eq(1024);
-	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
+	unsigned options = PUT_AT;
 	ptl_handle_me_t *me = suite_alloc(PERSISTENT * sizeof *me);
 	ptl_handle_md_t md[PERSISTENT];
 	unsigned char *at_b = suite_alloc(1000);
@@ -526,7 +506,7 @@ static void fire(void *arg)
 static void unlink_once(unsigned char *at_b, unsigned round, unsigned *refusals)
 {
 	ptl_handle_me_t me;
-	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
+	unsigned options = PUT_AT;
 	ptl_md_t md = spec_md(at_b, SHELLS, options, PTL_EQ_NONE);
 	ptl_handle_md_t handle = attach_flags(SPEC_BITS, md, PTL_RETAIN, PTL_RETAIN, &me);
 	if (round % 8 == 7)
@@ -554,7 +534,7 @@ STATEMENT(260, no_write_behind_an_unlink)
 	unsigned refusals = 0;
 	quiet = false;
 	if (spec.is_a)
-		b.put = source(SHELLS, b.eq);
+		b.put = source(SHELLS, 1, b.eq);
 	unsigned char *at_b = spec.is_b ? suite_alloc(SHELLS) : NULL;
 	spec_barrier();
 	struct thread *thread = spec.is_a ? thread_start(fire, &b) : NULL;
@@ -615,7 +595,7 @@ STATEMENT(261, a_waiting_thread_is_not_disturbed)
 {
 	struct waiter w = {.eq = spec_eq(16)};
 	ptl_handle_eq_t busy = spec_eq(64);
-	ptl_handle_md_t put = source(8, PTL_EQ_NONE);
+	ptl_handle_md_t put = source(8, 1, PTL_EQ_NONE);
 	(void)spec_target(SPEC_BITS,
 		spec_md(NULL, 0,
 			PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE,
@@ -745,9 +725,7 @@ STATEMENT(263, a_million_messages)
 	if (spec.is_b) {
 		word = suite_alloc(MILLION * sizeof *word);
 		md = spec_target(SPEC_BITS,
-			with_threshold(spec_md(word, MILLION * 8,
-					       PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
-					       PTL_EQ_NONE),
+			with_threshold(spec_md(word, MILLION * 8, PUT_AT, PTL_EQ_NONE),
 				MILLION));
 		(void)spec_target(
 			1, spec_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE,
@@ -789,9 +767,7 @@ static struct half half(ptl_handle_ni_t ni, unsigned seed)
 		return h;
 	CHECK_OK(PtlMEAttach(
 		ni, SPEC_PT, spec_any(), SPEC_BITS, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
-	CHECK_OK(PtlMDAttach(me,
-		spec_md(h.at_b, 100, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, h.eq_b),
-		PTL_RETAIN, NULL));
+	CHECK_OK(PtlMDAttach(me, spec_md(h.at_b, 100, PUT_AT, h.eq_b), PTL_RETAIN, NULL));
 	return h;
 }
 

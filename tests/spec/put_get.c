@@ -11,19 +11,6 @@ enum { KIB = 1 << 10, MIB = 1 << 20, ROOM = 4096 };
 static const ptl_size_t some_lengths[] = {0, 1, 13, 100, 4096, 20001, MIB, 3 * MIB + 7};
 enum { SOME = sizeof some_lengths / sizeof some_lengths[0] };
 
-/* Return bytes of pattern seed. */
-static unsigned char *pattern(ptl_size_t length, unsigned seed)
-{
-	unsigned char *bytes = suite_alloc(length + 1);
-	fill_bytes(bytes, length, seed);
-	return bytes;
-}
-
-static ptl_handle_md_t source(ptl_size_t length, unsigned seed, ptl_handle_eq_t eq)
-{
-	return spec_bind(spec_md(pattern(length, seed), length, 0, eq), PTL_RETAIN);
-}
-
 STATEMENT(169, bad_descriptor_or_target)
 {
 	ptl_handle_eq_t eq = spec_eq(16);
@@ -158,8 +145,7 @@ static void move(ptl_size_t length, int from, int to, ptl_match_bits_t bits)
 	ptl_handle_md_t at_b = PTL_INVALID_HANDLE, at_a = PTL_INVALID_HANDLE;
 	if (spec.is_b) {
 		b = region(to, length);
-		at_b = spec_target(
-			bits, region_md(&b, PUT_GET | PTL_MD_MANAGE_REMOTE, eq_b));
+		at_b = spec_target(bits, region_md(&b, PUT_GET_AT, eq_b));
 	}
 	if (spec.is_a) {
 		a = region(from, length);
@@ -298,8 +284,7 @@ static void huge_setup(ptl_handle_eq_t eq_a, ptl_handle_eq_t eq_b, unsigned char
 	if (spec.is_b) {
 		*at_b = huge_map();
 		(void)spec_target(
-			SPEC_BITS, spec_md(*at_b, HUGE_LENGTH,
-					   PUT_GET | PTL_MD_MANAGE_REMOTE, eq_b));
+			SPEC_BITS, spec_md(*at_b, HUGE_LENGTH, PUT_GET_AT, eq_b));
 	}
 }
 
@@ -395,7 +380,7 @@ static void answer_comes_after_send_end(ptl_size_t length, ptl_match_bits_t bits
 {
 	ptl_handle_eq_t eq = spec_eq(64);
 	unsigned char *room = suite_alloc(length);
-	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
+	unsigned options = PUT_AT;
 	if (spec.is_a)
 		(void)spec_target(bits, spec_md(room, length, options, eq));
 	if (spec.is_b && !spec.is_a)
@@ -458,11 +443,7 @@ STATEMENT(172, one_ack_if_asked_for)
 {
 	enum { COUNT = 200, LENGTH = COUNT * 78 };
 	ptl_handle_eq_t eq = spec_eq(4 * COUNT);
-	if (spec.is_b)
-		(void)attach_all(SPEC_PT,
-			spec_md(suite_alloc(LENGTH), LENGTH,
-				PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
-	spec_barrier();
+	offer_all_at_b(spec_md(suite_alloc(LENGTH), LENGTH, PUT_AT, PTL_EQ_NONE));
 	if (!spec.is_a)
 		return;
 	acks_of_many(eq, source(LENGTH, 1, eq), COUNT);
@@ -475,11 +456,8 @@ STATEMENT(172, one_ack_if_asked_for)
 STATEMENT(173, ack_disable_at_the_target)
 {
 	ptl_handle_eq_t eq_a = spec_eq(16), eq_b = spec_eq(16);
-	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_ACK_DISABLE;
-	if (spec.is_b)
-		(void)spec_target(
-			SPEC_BITS, spec_md(suite_alloc(MIB), MIB, options, eq_b));
-	spec_barrier();
+	unsigned options = PUT_AT | PTL_MD_ACK_DISABLE;
+	offer_at_b(SPEC_BITS, spec_md(suite_alloc(MIB), MIB, options, eq_b));
 	static const ptl_size_t lengths[] = {0, 8, 3000, MIB};
 	for (int i = 0; i < 4; i++) {
 		if (spec.is_a) {
@@ -497,11 +475,7 @@ STATEMENT(173, ack_disable_at_the_target)
 STATEMENT(174, no_ack_for_a_descriptor_without_queue)
 {
 	ptl_handle_eq_t eq_a = spec_eq(16), eq_b = spec_eq(16);
-	if (spec.is_b)
-		(void)spec_target(
-			SPEC_BITS, spec_md(suite_alloc(ROOM), ROOM,
-					   PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq_b));
-	spec_barrier();
+	offer_at_b(SPEC_BITS, spec_md(suite_alloc(ROOM), ROOM, PUT_AT, eq_b));
 	if (spec.is_a) {
 		ptl_handle_md_t md = source(100, 3, PTL_EQ_NONE);
 		for (int i = 0; i < 3; i++)
@@ -518,11 +492,8 @@ STATEMENT(174, no_ack_for_a_descriptor_without_queue)
 
 static void sink(ptl_handle_eq_t eq)
 {
-	if (spec.is_b)
-		(void)spec_target(SPEC_BITS,
-			spec_md(suite_alloc(ROOM), ROOM,
-				PUT_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE, eq));
-	spec_barrier();
+	offer_at_b(SPEC_BITS,
+		spec_md(suite_alloc(ROOM), ROOM, PUT_GET_AT | PTL_MD_TRUNCATE, eq));
 }
 
 static ptl_md_t md_at_a(int threshold, ptl_handle_eq_t eq)
@@ -622,9 +593,7 @@ static void reuse(ptl_size_t length, ptl_match_bits_t bits)
 {
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
 	unsigned char *to = spec.is_b ? suite_alloc(4 * length + 1) : NULL;
-	if (spec.is_b)
-		(void)spec_target(bits, spec_md(to, 4 * length, PTL_MD_OP_PUT, eq_b));
-	spec_barrier();
+	offer_at_b(bits, spec_md(to, 4 * length, PTL_MD_OP_PUT, eq_b));
 	if (spec.is_a) {
 		unsigned char *from = suite_alloc(length + 1);
 		ptl_handle_md_t md =
@@ -683,8 +652,7 @@ STATEMENT(181, the_event_at_the_target_equals_the_call)
 	enum { CALLS = 128, LENGTH = CALLS * 40 };
 	ptl_handle_eq_t eq_a = spec_eq(4 * CALLS), eq_b = spec_eq(4 * CALLS);
 	ptl_pt_index_t most = (ptl_pt_index_t)spec.limits.max_pt_index;
-	ptl_md_t md = spec_md(
-		suite_alloc(LENGTH), LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq_b);
+	ptl_md_t md = spec_md(suite_alloc(LENGTH), LENGTH, PUT_AT, eq_b);
 	ptl_handle_md_t *at = suite_alloc((most + 1) * sizeof *at);
 	for (ptl_pt_index_t pt = 0; spec.is_b && pt <= most; pt++)
 		at[pt] = attach_all(pt, md);
@@ -709,10 +677,7 @@ STATEMENT(182, put_region_sends_just_the_region)
 	enum { LENGTH = 300000, CALLS = 100 };
 	ptl_handle_eq_t eq_a = spec_eq(16), eq_b = spec_eq(16);
 	unsigned char *to = suite_alloc(LENGTH);
-	if (spec.is_b)
-		(void)spec_target(SPEC_BITS,
-			spec_md(to, LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq_b));
-	spec_barrier();
+	offer_at_b(SPEC_BITS, spec_md(to, LENGTH, PUT_AT, eq_b));
 	ptl_handle_md_t md = source(LENGTH, 4, eq_a);
 	for (uint64_t i = 0; i < CALLS; i++) {
 		ptl_size_t offset = mix(i) % LENGTH;
@@ -795,10 +760,7 @@ STATEMENT(184, put_region_crosses_elements)
 	enum { LENGTH = 50 };
 	ptl_handle_eq_t eq_a = spec_eq(64), eq_b = spec_eq(64);
 	unsigned char *to = suite_alloc(LENGTH), *from = pattern(200, 2);
-	if (spec.is_b)
-		(void)spec_target(SPEC_BITS,
-			spec_md(to, LENGTH, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq_b));
-	spec_barrier();
+	offer_at_b(SPEC_BITS, spec_md(to, LENGTH, PUT_AT, eq_b));
 	ptl_md_iovec_t iov[] = {{from + 100, 13}, {from + 60, 1}, {NULL, 0}, {from, 20},
 		{from + 180, 16}}; /* 50 */
 	unsigned char want[LENGTH], *at = want;
@@ -829,8 +791,7 @@ STATEMENT(185, sending_leaves_the_local_offset_alone)
 	unsigned char *bytes = pattern(ROOM, 1), *sunk = suite_alloc(ROOM);
 	ptl_handle_md_t md = spec_target(
 		SPEC_BITS, spec_md(bytes, ROOM, PTL_MD_OP_PUT | PTL_MD_MAX_SIZE, both));
-	(void)spec_target(1,
-		spec_md(sunk, ROOM, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
+	(void)spec_target(1, spec_md(sunk, ROOM, PUT_AT, PTL_EQ_NONE));
 	ptl_handle_md_t other = source(100, 2, eq);
 	spec_barrier();
 	/* B sends from the descriptor that it receives in, also in between. */

@@ -210,12 +210,10 @@ STATEMENT(212, a_refusal_leads_to_the_next_entry)
 	(void)at_b(SPEC_BITS, md_of(&w, ROOM, 0));
 	(void)at_b(SPEC_BITS, with_threshold(md_of(&w, ROOM, PUT_GET), 0));
 	(void)at_b(SPEC_BITS, md_of(&w, 99, PTL_MD_OP_PUT)); /* too short */
-	(void)at_b(SPEC_BITS, md_of(&w, 99,
-				      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE |
-					      PTL_MD_TRUNCATE)); /* offset behind its
+	(void)at_b(
+		SPEC_BITS, md_of(&w, 99, PUT_AT | PTL_MD_TRUNCATE)); /* offset behind its
 								  * end */
-	ptl_handle_md_t willing =
-		at_b(SPEC_BITS, md_of(&w, ROOM, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE));
+	ptl_handle_md_t willing = at_b(SPEC_BITS, md_of(&w, ROOM, PUT_AT));
 	ptl_event_t end = put_taken(&w, SPEC_BITS, 100, 100);
 	if (spec.is_b) {
 		CHECK_EQ(end.md_handle, willing);
@@ -310,7 +308,7 @@ STATEMENT(216, the_local_offset_appends)
 STATEMENT(217, remote_offsets)
 {
 	struct bench w = bench();
-	ptl_md_t md = md_of(&w, ROOM, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE);
+	ptl_md_t md = md_of(&w, ROOM, PUT_AT);
 	(void)at_b(SPEC_BITS, md);
 	for (ptl_size_t i = 0; i < 40; i++) {
 		ptl_size_t offset = mix(i / 2) % 3000, length = 1000 - 10 * i;
@@ -328,7 +326,7 @@ STATEMENT(217, remote_offsets)
 STATEMENT(218, remote_offset_at_the_end)
 {
 	struct bench w = bench();
-	unsigned options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
+	unsigned options = PUT_AT;
 	(void)at_b(1, md_of(&w, 1000, options));
 	(void)at_b(2, md_of(&w, 1000, options | PTL_MD_TRUNCATE));
 	for (ptl_match_bits_t bits = 1; bits <= 2; bits++) {
@@ -612,7 +610,7 @@ STATEMENT(229, portal_index_out_of_range)
 	const ptl_pt_index_t beyond[] = {most + 1, most + 2, 256, 65536 + most, INT32_MAX,
 		(ptl_pt_index_t)1 << 31, PTL_PT_INDEX_ANY};
 	if (spec.is_b)
-		(void)attach_all(most, md_of(&w, ROOM, PUT_GET | PTL_MD_MANAGE_REMOTE));
+		(void)attach_all(most, md_of(&w, ROOM, PUT_GET_AT));
 	uint64_t drops = 0;
 	spec_barrier();
 	for (int i = 0; i < 7; i++)

@@ -562,10 +562,8 @@ static void race_setup(struct race *r)
 		suite_alloc(LONGEST), LONGEST, PTL_MD_OP_PUT | r->options, r->expected);
 	r->receive.threshold = 0;
 	r->posted = spec_target(DATA_BITS, r->receive);
-	(void)spec_target(
-		DATA_BITS, spec_md(suite_alloc(LONGEST), LONGEST,
-				   PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | r->options,
-				   r->unexpected));
+	(void)spec_target(DATA_BITS, spec_md(suite_alloc(LONGEST), LONGEST,
+					     PUT_AT | r->options, r->unexpected));
 	r->go_ahead = spec_bind(spec_md(NULL, 0, 0, PTL_EQ_NONE), PTL_RETAIN);
 }
 

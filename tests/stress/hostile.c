@@ -129,12 +129,9 @@ static void allow(ptl_ac_index_t index, unsigned rank, ptl_uid_t uid, ptl_jid_t 
 static void forbid(ptl_match_bits_t bits)
 {
 	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = deal.forbidden,
-		.length = PREY,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE |
-			   PTL_MD_MANAGE_REMOTE,
-		.eq_handle = deal.forbidden_eq};
+	ptl_md_t md = mp_region(deal.forbidden, PREY,
+		PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE,
+		deal.forbidden_eq);
 	ptl_handle_me_t me;
 	mp_ok(PtlMEMDAttach(mp.ni, FORBIDDEN_PORTAL, anyone, bits, ~UINT64_C(0),
 		PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL));

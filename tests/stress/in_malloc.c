@@ -183,11 +183,7 @@ static void make_queues(void)
 static void make_entries(void)
 {
 	ptl_process_id_t any = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = mine.word,
-		.length = 8,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT,
-		.eq_handle = mine.grown[0]};
+	ptl_md_t md = mp_region(mine.word, 8, PTL_MD_OP_PUT, mine.grown[0]);
 	ptl_handle_me_t me = mine.me;
 	ptl_handle_md_t mdh;
 	for (int i = 0; i < ENTRIES; i++) {

@@ -175,12 +175,9 @@ static void *gusts(void *arg)
 static ptl_handle_me_t spread_flicker(void)
 {
 	ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
-	ptl_md_t md = {.start = flicker,
-		.length = sizeof flicker,
-		.threshold = PTL_MD_THRESH_INF,
-		.options =
-			PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-		.eq_handle = flicker_eq};
+	ptl_md_t md = mp_region(flicker, sizeof flicker,
+		PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+		flicker_eq);
 	ptl_handle_me_t me;
 	mp_ok(PtlMEMDAttach(mp.ni, MP_PORTAL, anyone, FLICKER, 0, PTL_RETAIN,
 		PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL));

@@ -191,42 +191,30 @@ static bool take(unsigned char *at, const unsigned char *want, size_t len)
 
 /* ---- own operations ---- */
 
+static ptl_handle_md_t bind_md(struct stream *s, ptl_md_t md, ptl_unlink_t unlink)
+{
+	ptl_handle_md_t handle;
+	md.user_ptr = s;
+	mp_ok(PtlMDBind(mp.ni, md, unlink, &handle));
+	return handle;
+}
+
 static ptl_handle_md_t bind(struct stream *s, void *at, ptl_size_t length)
 {
-	ptl_md_t md = {.start = at,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.user_ptr = s,
-		.eq_handle = s ? eq : PTL_EQ_NONE};
-	ptl_handle_md_t handle;
-	mp_ok(PtlMDBind(mp.ni, md, PTL_RETAIN, &handle));
-	return handle;
+	return bind_md(s, mp_region(at, length, 0, s ? eq : PTL_EQ_NONE), PTL_RETAIN);
 }
 
 static ptl_handle_md_t bind_parts(struct stream *s, struct parts *p)
 {
-	ptl_md_t md = {.start = p->v,
-		.length = PIECES,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_IOVEC,
-		.user_ptr = s,
-		.eq_handle = eq};
-	ptl_handle_md_t handle;
-	mp_ok(PtlMDBind(mp.ni, md, PTL_RETAIN, &handle));
-	return handle;
+	return bind_md(s, mp_region(p->v, PIECES, PTL_MD_IOVEC, eq), PTL_RETAIN);
 }
 
 /* Bind a descriptor that unlinks itself after SEND and ACK. */
 static ptl_handle_md_t bind_once(struct stream *s)
 {
-	ptl_md_t md = {.start = mp_pattern,
-		.length = MP_PATTERN,
-		.threshold = 2,
-		.user_ptr = s,
-		.eq_handle = eq};
-	ptl_handle_md_t handle;
-	mp_ok(PtlMDBind(mp.ni, md, PTL_UNLINK, &handle));
-	return handle;
+	ptl_md_t md = mp_region(mp_pattern, MP_PATTERN, 0, eq);
+	md.threshold = 2;
+	return bind_md(s, md, PTL_UNLINK);
 }
 
 static void start_swap(struct stream *s, ptl_size_t len)
@@ -374,11 +362,8 @@ static void say(unsigned to, unsigned bits, uint64_t word)
 
 static ptl_md_t inlet_md(struct inlet *in, enum stream_kind kind)
 {
-	ptl_md_t md = {.start = in->at,
-		.length = kind == S_CUT ? CUT_AT : ROOM,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
-		.eq_handle = eq};
+	ptl_md_t md = mp_region(in->at, kind == S_CUT ? CUT_AT : ROOM,
+		PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq);
 	if (kind == S_CUT)
 		md.options |= PTL_MD_TRUNCATE;
 	if (kind == S_ONCE) {
@@ -656,11 +641,7 @@ static void listen_to(
 	unsigned from, unsigned bits, void *at, ptl_size_t length, unsigned options)
 {
 	ptl_handle_me_t me;
-	ptl_md_t md = {.start = at,
-		.length = length,
-		.threshold = PTL_MD_THRESH_INF,
-		.options = options | PTL_MD_MANAGE_REMOTE,
-		.eq_handle = eq};
+	ptl_md_t md = mp_region(at, length, options | PTL_MD_MANAGE_REMOTE, eq);
 	mp_ok(PtlMEMDAttach(mp.ni, MP_PORTAL, mp.id[from], bits, 0, PTL_RETAIN,
 		PTL_INS_AFTER, md, PTL_RETAIN, &me, NULL));
 }

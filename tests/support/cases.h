@@ -32,4 +32,13 @@ int cases_run(void);
 
 #define CASE(name) CASE_IN(name, NULL, NULL)
 
+/* A case whose setup leaves a world in *state, which its function gets. */
+#define CASE_OF(argument, name, setup, teardown)                                         \
+	static void name##_in(argument);                                                 \
+	CASE_IN(name, setup, teardown)                                                   \
+	{                                                                                \
+		name##_in(*state);                                                       \
+	}                                                                                \
+	static void name##_in(argument)
+
 #endif

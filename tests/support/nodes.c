@@ -595,6 +595,25 @@ ptl_md_t md_of(void *start, size_t len, unsigned options, ptl_handle_eq_t eq)
 		.eq_handle = eq};
 }
 
+ptl_md_t source_md(void *start, size_t len, ptl_handle_eq_t eq)
+{
+	return md_of(start, len, PTL_MD_EVENT_START_DISABLE, eq);
+}
+
+ptl_md_t sink_md(void *start, size_t len, ptl_handle_eq_t eq)
+{
+	return md_of(start, len, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq);
+}
+
+void unlink_at_last(ptl_handle_md_t md)
+{
+	int rc;
+	struct patience p = patience_begin();
+	while ((rc = PtlMDUnlink(md)) == PTL_MD_IN_USE && !patience_is_over(&p))
+		sleep_ms(1);
+	CHECK_OK(rc);
+}
+
 ptl_handle_md_t bind_md(ptl_handle_ni_t ni, ptl_md_t md)
 {
 	ptl_handle_md_t h;
@@ -660,6 +679,17 @@ ptl_event_t expect_at(
 	return ev;
 }
 
+ptl_event_t expect_pair_at(
+	const char *file, int line, ptl_handle_eq_t eq, ptl_event_kind_t start)
+{
+	ptl_seq_t link = expect_at(file, line, eq, start).link;
+	ptl_event_t end = expect_at(file, line, eq, start + 1);
+	if (end.link != link)
+		check_failed(file, line, "%s is not that of the START before it",
+			PtlEventKindStr(end.type));
+	return end;
+}
+
 void expect_empty_at(const char *file, int line, ptl_handle_eq_t eq)
 {
 	ptl_event_t ev;
@@ -671,11 +701,16 @@ void expect_empty_at(const char *file, int line, ptl_handle_eq_t eq)
 		rc == PTL_OK ? PtlEventKindStr(ev.type) : "", PtlErrorStr((unsigned)rc));
 }
 
-uint64_t drops_of(ptl_handle_ni_t ni)
+ptlx_stats_t stats_of(ptl_handle_ni_t ni)
 {
 	ptlx_stats_t st = {.struct_size = sizeof st};
 	CHECK_OK(PtlXStats(ni, &st));
-	return st.drops;
+	return st;
+}
+
+uint64_t drops_of(ptl_handle_ni_t ni)
+{
+	return stats_of(ni).drops;
 }
 
 void run_for_drops(ptl_handle_ni_t ni, uint64_t drops)

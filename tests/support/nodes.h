@@ -102,6 +102,7 @@ ptl_handle_ni_t node_ni(void);
 
 void run_for_drops(ptl_handle_ni_t ni, uint64_t drops); /* until that number of drops
 							 * is counted */
+ptlx_stats_t stats_of(ptl_handle_ni_t ni);
 uint64_t drops_of(ptl_handle_ni_t ni);
 
 /* ---- Portals calls in one line ---- */
@@ -113,7 +114,12 @@ ptl_process_id_t id_of(ptl_handle_ni_t ni, unsigned rank);
 ptl_process_id_t anybody(void);
 ptl_handle_eq_t eq_new(ptl_handle_ni_t ni, ptl_size_t n);
 ptl_md_t md_of(void *start, size_t len, unsigned options, ptl_handle_eq_t eq);
+/* A source, and a target of each operation, which have END events only. */
+ptl_md_t source_md(void *start, size_t len, ptl_handle_eq_t eq);
+ptl_md_t sink_md(void *start, size_t len, ptl_handle_eq_t eq);
 ptl_handle_md_t bind_md(ptl_handle_ni_t ni, ptl_md_t md);
+/* Unlink a descriptor once no operation uses it any more. */
+void unlink_at_last(ptl_handle_md_t md);
 ptl_handle_me_t me_last(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_match_bits_t bits,
 	ptl_match_bits_t ignore, ptl_unlink_t unlink);
 /* Append an entry with this descriptor, both retained. */
@@ -131,6 +137,10 @@ ptl_event_t next_event_at(const char *file, int line, ptl_handle_eq_t eq);
 ptl_event_t expect_at(
 	const char *file, int line, ptl_handle_eq_t eq, ptl_event_kind_t kind);
 #define expect(eq, kind) expect_at(__FILE__, __LINE__, eq, kind)
+/* Expect a START of this kind and its END.  Return the END. */
+ptl_event_t expect_pair_at(
+	const char *file, int line, ptl_handle_eq_t eq, ptl_event_kind_t start);
+#define expect_pair(eq, start) expect_pair_at(__FILE__, __LINE__, eq, start)
 /* Check that the queue is empty. */
 void expect_empty_at(const char *file, int line, ptl_handle_eq_t eq);
 #define expect_empty(eq) expect_empty_at(__FILE__, __LINE__, eq)

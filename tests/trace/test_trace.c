@@ -9,6 +9,7 @@
 #include "shm/conf.h"
 #include "shm/park.h"
 #include "support/cases.h"
+#include "support/random.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -250,21 +251,13 @@ CASE(record_costs)
 
 /* ---- invalid regions ---- */
 
-static uint64_t random_word(uint64_t *seed)
-{
-	*seed += UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t x = (*seed ^ *seed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 /* Write anywhere, or into often read words: the header, heads, points and messages. */
 static void scribble(void *region, uint64_t *seed)
 {
 	uint64_t *w = region, n = p3_trace_len(RECORDS) / 8;
-	uint64_t what = random_word(seed) % 4, times = random_word(seed) % 200;
+	uint64_t what = random_next(seed) % 4, times = random_next(seed) % 200;
 	for (uint64_t i = 0; i < times; i++) {
-		uint64_t at = random_word(seed) % n, is = random_word(seed);
+		uint64_t at = random_next(seed) % n, is = random_next(seed);
 		if (what == 0)
 			at %= sizeof(struct p3_trace_header) / 8;
 		else if (at < P3_PAGE / 8)
@@ -274,7 +267,7 @@ static void scribble(void *region, uint64_t *seed)
 		w[at % n] = is;
 	}
 	if (what == 3)
-		w[offsetof(struct p3_trace_header, head) / 8] = random_word(seed) % 300;
+		w[offsetof(struct p3_trace_header, head) / 8] = random_next(seed) % 300;
 }
 
 static void put_block(FILE *out, uint32_t node, const struct p3_trace_taken *t)
@@ -304,15 +297,16 @@ static FILE *new_file(void)
 	return out;
 }
 
+static const struct td_filter everything = {
+	.since = INT64_MIN, .until = INT64_MAX, .peer = -1, .message = TD_NONE};
+
 static void dump_everything(const struct td_trace *t)
 {
-	const struct td_filter all = {
-		.since = INT64_MIN, .until = INT64_MAX, .peer = -1, .message = TD_NONE};
 	FILE *out = fopen("/dev/null", "w");
 	assert_non_null(out);
-	td_text(t, &all, out);
-	assert_int_equal(td_json(t, &all, out), 0);
-	assert_int_equal(td_svg(t, &all, out), 0);
+	td_text(t, &everything, out);
+	assert_int_equal(td_json(t, &everything, out), 0);
+	assert_int_equal(td_svg(t, &everything, out), 0);
 	fclose(out);
 }
 
@@ -328,14 +322,14 @@ static void dump_regions(void *a, void *b, uint64_t *seed)
 	if (tb)
 		put_block(out, 1, tb);
 	long len = ftell(out);
-	for (uint64_t i = random_word(seed) % 5 ? 0 : 20; i--;) {
-		uint64_t word = random_word(seed);
-		fseek(out, (long)(random_word(seed) % (uint64_t)len), SEEK_SET);
+	for (uint64_t i = random_next(seed) % 5 ? 0 : 20; i--;) {
+		uint64_t word = random_next(seed);
+		fseek(out, (long)(random_next(seed) % (uint64_t)len), SEEK_SET);
 		fwrite(&word, 1 + word % 8, 1, out);
 	}
 	fclose(out);
-	if (random_word(seed) % 5 == 0)
-		assert_int_equal(truncate(path, (off_t)(random_word(seed) % 9000)), 0);
+	if (random_next(seed) % 5 == 0)
+		assert_int_equal(truncate(path, (off_t)(random_next(seed) % 9000)), 0);
 	if (td_load_files(paths, 1, &t) == 0) {
 		dump_everything(&t);
 		td_free(&t);
@@ -445,16 +439,16 @@ static void spoil_core(uint64_t *seed)
 	struct test_core c;
 	FILE *f = fopen(path, "r+");
 	assert_int_equal(fread(&c, sizeof c, 1, f), 1);
-	for (uint64_t i = random_word(seed) % 6; i--;) {
-		uint64_t at = random_word(seed) % (sizeof c / 8),
-			 word = random_word(seed);
+	for (uint64_t i = random_next(seed) % 6; i--;) {
+		uint64_t at = random_next(seed) % (sizeof c / 8),
+			 word = random_next(seed);
 		((uint64_t *)&c)[at] = word >> (word % 64);
 	}
 	rewind(f);
 	fwrite(&c, sizeof c, 1, f);
 	fclose(f);
-	if (random_word(seed) % 5 == 0)
-		assert_int_equal(truncate(path, (off_t)(random_word(seed) % 9000)), 0);
+	if (random_next(seed) % 5 == 0)
+		assert_int_equal(truncate(path, (off_t)(random_next(seed) % 9000)), 0);
 }
 
 CASE(anything_in_a_core_is_read)
@@ -482,13 +476,9 @@ CASE(anything_in_a_core_is_read)
 CASE(anything_in_a_ring_is_read_and_shown)
 {
 	uint64_t seed = 20261121, tried = 0, end = p3_now_ns() + 600000000;
-	void *a = new_region(0), *b = new_region(1);
 	for (; p3_now_ns() < end; tried++) {
-		void *region[2] = {new_region(0), new_region(1)};
-		for (uint64_t i = 0; i < 80; i++) {
-			write_one(region[i % 2], i / 2);
-			(void)write_host(region[i % 2], i);
-		}
+		void *region[2];
+		fill_regions(region);
 		for (int k = 0; k < 2; k++)
 			if (tried % 3 != (uint64_t)k)
 				scribble(region[k], &seed);
@@ -499,8 +489,6 @@ CASE(anything_in_a_ring_is_read_and_shown)
 	td_code_end();
 	print_message("# tried: %llu pairs of rings with anything in them\n",
 		(unsigned long long)tried);
-	free(a);
-	free(b);
 	unlink(path);
 }
 
@@ -637,9 +625,6 @@ static char *text_of(const struct td_trace *t, const struct td_filter *f)
 	fclose(out);
 	return text;
 }
-
-static const struct td_filter everything = {
-	.since = INT64_MIN, .until = INT64_MAX, .peer = -1, .message = TD_NONE};
 
 CASE(two_rings_are_merged_by_time)
 {

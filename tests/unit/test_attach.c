@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -36,18 +35,8 @@ struct world {
 	pid_t yod;
 	uint32_t jid;
 	int sock[NODES];
-	int open_before;
+	unsigned open_before;
 };
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 /* ---- yod ---- */
 
@@ -88,7 +77,7 @@ static int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof *w);
 	int theirs[NODES];
-	w->open_before = open_fds();
+	w->open_before = descriptors_of("self");
 	for (int i = 0; i < NODES; i++) {
 		int pair[2];
 		assert_int_equal(
@@ -118,10 +107,12 @@ static int teardown(void **state)
 	for (int i = 0; i < NODES; i++)
 		if (w->sock[i] >= 0)
 			close(w->sock[i]);
-	assert_int_equal(open_fds(), w->open_before);
+	assert_int_equal(descriptors_of("self"), w->open_before);
 	free(w);
 	return 0;
 }
+
+#define ATTACH_CASE(name) CASE_OF(struct world *w, name, setup, teardown)
 
 /* Look at the job; its name appears when yod has come that far. */
 static struct p3_look *look_at(struct world *w)
@@ -193,6 +184,12 @@ static void hello(struct world *w, uint32_t i)
 	hear(w, i, P3_JOB_WELCOME);
 }
 
+static void enter(struct world *w, uint32_t i, uint64_t incarnation, const char *text)
+{
+	hello(w, i);
+	join(w, i, incarnation, text);
+}
+
 static void leave(struct world *w, uint32_t i, uint64_t incarnation)
 {
 	say(w, i, P3_JOB_LEAVE, incarnation, NULL);
@@ -223,9 +220,8 @@ static void published(struct p3_look *look, uint32_t i, const char *text)
 
 /* ---- cases ---- */
 
-CASE_IN(look_tells_of_each_node_what_became_of_it, setup, teardown)
+ATTACH_CASE(look_tells_of_each_node_what_became_of_it)
 {
-	struct world *w = *state;
 	struct p3_look *look = look_at(w);
 	assert_int_equal(p3_look_job(look)->size, NODES);
 	assert_int_equal(p3_look_job(look)->jid, w->jid);
@@ -252,9 +248,8 @@ CASE_IN(look_tells_of_each_node_what_became_of_it, setup, teardown)
 	p3_look_close(look);
 }
 
-CASE_IN(look_reads_segments_of_the_living_and_of_the_dead, setup, teardown)
+ATTACH_CASE(look_reads_segments_of_the_living_and_of_the_dead)
 {
-	struct world *w = *state;
 	struct p3_look *look = look_at(w);
 	hello(w, 0);
 	hello(w, 1);
@@ -289,8 +284,7 @@ static void live_and_die(struct world *w, uint32_t i, uint64_t incarnation)
 	int status;
 	pid_t pid = fork();
 	if (!pid) {
-		hello(w, i);
-		join(w, i, incarnation, "first");
+		enter(w, i, incarnation, "first");
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -298,9 +292,8 @@ static void live_and_die(struct world *w, uint32_t i, uint64_t incarnation)
 }
 
 /* A dead node's memory may be the hugepages that its rank's next program needs. */
-CASE_IN(next_program_leaves_remains_of_the_dead, setup, teardown)
+ATTACH_CASE(next_program_leaves_remains_of_the_dead)
 {
-	struct world *w = *state;
 	struct p3_look *look = look_at(w);
 	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (self < 0)
@@ -322,10 +315,9 @@ CASE_IN(next_program_leaves_remains_of_the_dead, setup, teardown)
 }
 
 /* A looker that looked all the time still has that segment mapped. */
-CASE_IN(only_the_last_remains_are_kept, setup, teardown)
+ATTACH_CASE(only_the_last_remains_are_kept)
 {
 	enum { LIVES = 200 };
-	struct world *w = *state;
 	struct p3_look *look = look_at(w);
 	unsigned before = 0;
 	char text[20], yod[20];
@@ -347,9 +339,8 @@ CASE_IN(only_the_last_remains_are_kept, setup, teardown)
 	p3_look_close(look);
 }
 
-CASE_IN(look_sees_who_waits_in_the_barrier, setup, teardown)
+ATTACH_CASE(look_sees_who_waits_in_the_barrier)
 {
-	struct world *w = *state;
 	struct p3_look *look = look_at(w);
 	for (uint32_t i = 0; i < 2; i++) {
 		hello(w, i);
@@ -367,13 +358,19 @@ CASE_IN(look_sees_who_waits_in_the_barrier, setup, teardown)
 
 /* ---- misbehaving lookers ---- */
 
+/* Write the address of a user's job; return its length. */
+static socklen_t address_of(uint32_t uid, uint32_t jid, struct sockaddr_un *at)
+{
+	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
+	int n = snprintf(
+		at->sun_path + 1, sizeof at->sun_path - 1, "portals3/%u/%u", uid, jid);
+	return (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)n;
+}
+
 static int raw(const struct world *w)
 {
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int n = snprintf(at.sun_path + 1, sizeof at.sun_path - 1, "portals3/%u/%u",
-		getuid(), w->jid);
-	socklen_t len =
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) + (socklen_t)n;
+	struct sockaddr_un at;
+	socklen_t len = address_of(getuid(), w->jid, &at);
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(sock, (struct sockaddr *)&at, len), 0);
 	return sock;
@@ -392,14 +389,12 @@ static void look_is_answered(struct world *w, uint32_t joined)
 }
 
 /* The lookers send as many questions as fit, and read nothing. */
-CASE_IN(stopped_lookers_hold_up_nobody, setup, teardown)
+ATTACH_CASE(stopped_lookers_hold_up_nobody)
 {
-	struct world *w = *state;
 	enum { MANY = 3 * P3_ATTACH_CLIENTS };
 	int sock[MANY];
 	p3_look_close(look_at(w));
-	hello(w, 0);
-	join(w, 0, 5, "zero");
+	enter(w, 0, 5, "zero");
 	for (int k = 0; k < MANY; k++) {
 		struct p3_attach_msg m =
 			question(k % 2 ? P3_ATTACH_LOOK : P3_ATTACH_SEGMENTS, 0);
@@ -408,8 +403,7 @@ CASE_IN(stopped_lookers_hold_up_nobody, setup, teardown)
 			;
 		look_is_answered(w, 0);
 	}
-	hello(w, 1);
-	join(w, 1, 6, "one");
+	enter(w, 1, 6, "one");
 	look_is_answered(w, 1);
 	for (int k = 0; k < MANY; k++)
 		close(sock[k]);
@@ -422,14 +416,12 @@ static bool is_hung_up_on(int sock)
 	return poll(&p, 1, 600000) > 0 && recv(sock, any, sizeof any, 0) <= 0;
 }
 
-CASE_IN(look_that_makes_no_sense_is_hung_up_on, setup, teardown)
+ATTACH_CASE(look_that_makes_no_sense_is_hung_up_on)
 {
-	struct world *w = *state;
 	struct p3_attach_msg bad[] = {question(P3_ATTACH_NODE, 0),
 		question(P3_ATTACH_SEGMENTS, NODES), {.magic = 1, .op = P3_ATTACH_LOOK}};
 	p3_look_close(look_at(w));
-	hello(w, 0);
-	join(w, 0, 5, "zero");
+	enter(w, 0, 5, "zero");
 	for (size_t k = 0; k < 3 + sizeof bad[0]; k++) {
 		int sock = raw(w);
 		struct p3_attach_msg good = question(P3_ATTACH_LOOK, 0);
@@ -443,12 +435,10 @@ CASE_IN(look_that_makes_no_sense_is_hung_up_on, setup, teardown)
 }
 
 /* A looker cannot write through the descriptors that it gets. */
-CASE_IN(segments_are_handed_out_read_only, setup, teardown)
+ATTACH_CASE(segments_are_handed_out_read_only)
 {
-	struct world *w = *state;
 	p3_look_close(look_at(w));
-	hello(w, 0);
-	join(w, 0, 5, "zero");
+	enter(w, 0, 5, "zero");
 	int sock = raw(w), fds[2];
 	struct p3_attach_msg m = question(P3_ATTACH_SEGMENTS, 0);
 	char control[CMSG_SPACE(sizeof fds)];
@@ -480,11 +470,10 @@ static int as_stranger(struct world *w)
 	close(sock);
 	if (setresuid(65534, 65534, 65534) || p3_look_open(w->jid, &look) != -EPERM)
 		return 1;
-	struct sockaddr_un at = {.sun_family = AF_UNIX};
-	int n = snprintf(at.sun_path + 1, 60, "portals3/0/%u", w->jid);
+	struct sockaddr_un at;
+	socklen_t len = address_of(0, w->jid, &at);
 	sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	if (connect(sock, (struct sockaddr *)&at,
-		    (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)n))
+	if (connect(sock, (struct sockaddr *)&at, len))
 		return 2;
 	if (recv(sock, &m, sizeof m, 0) != sizeof m || m.op != P3_ATTACH_REFUSED)
 		return 3;
@@ -492,9 +481,8 @@ static int as_stranger(struct world *w)
 	return recv(sock, &m, sizeof m, 0) == 0 ? 0 : 4;
 }
 
-CASE_IN(look_of_another_user_is_refused, setup, teardown)
+ATTACH_CASE(look_of_another_user_is_refused)
 {
-	struct world *w = *state;
 	int status;
 	if (getuid() != 0)
 		skip(); /* only root can become another user */
@@ -508,9 +496,8 @@ CASE_IN(look_of_another_user_is_refused, setup, teardown)
 
 /* Another user has the name that the user's yod would have: a looker must not trust
  * it. */
-CASE_IN(look_does_not_believe_a_name, setup, teardown)
+ATTACH_CASE(look_does_not_believe_a_name)
 {
-	struct world *w = *state;
 	struct p3_look *look;
 	int ready[2];
 	if (getuid() != 0)
@@ -518,14 +505,11 @@ CASE_IN(look_does_not_believe_a_name, setup, teardown)
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	pid_t pid = fork();
 	if (!pid) {
-		struct sockaddr_un at = {.sun_family = AF_UNIX};
-		int n = snprintf(at.sun_path + 1, 60, "portals3/0/%u", getpid());
+		struct sockaddr_un at;
+		socklen_t len = address_of(0, (uint32_t)getpid(), &at);
 		int sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 		if (setresuid(65534, 65534, 65534) ||
-			bind(sock, (struct sockaddr *)&at,
-				(socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 +
-					(socklen_t)n) ||
-			listen(sock, 5))
+			bind(sock, (struct sockaddr *)&at, len) || listen(sock, 5))
 			_exit(1);
 		close(ready[1]);
 		pause();
@@ -540,9 +524,8 @@ CASE_IN(look_does_not_believe_a_name, setup, teardown)
 	(void)w;
 }
 
-CASE_IN(look_ends_with_yod, setup, teardown)
+ATTACH_CASE(look_ends_with_yod)
 {
-	struct world *w = *state;
 	struct p3_look *look = look_at(w), *other;
 	kill(w->yod, SIGKILL);
 	waitpid(w->yod, NULL, 0);
@@ -551,9 +534,8 @@ CASE_IN(look_ends_with_yod, setup, teardown)
 	p3_look_close(look);
 }
 
-CASE_IN(look_gives_up_on_a_stopped_yod, setup, teardown)
+ATTACH_CASE(look_gives_up_on_a_stopped_yod)
 {
-	struct world *w = *state;
 	struct p3_look *look = look_at(w);
 	kill(w->yod, SIGSTOP);
 	assert_int_equal(p3_look_again(look), -ETIMEDOUT);
@@ -571,9 +553,8 @@ static void count_job(void *arg, uint32_t uid, uint32_t jid)
 }
 
 /* Accepted connections have the listener's name, too. */
-CASE_IN(job_is_listed_once, setup, teardown)
+ATTACH_CASE(job_is_listed_once)
 {
-	struct world *w = *state;
 	struct count c = {w->jid, 0};
 	struct p3_look *look = look_at(w);
 	p3_look_jobs(count_job, &c);

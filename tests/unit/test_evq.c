@@ -65,6 +65,29 @@ static void rig_free(struct rig *r)
 	free(r);
 }
 
+/* A case with a rig of n records, and one with a rig of each size. */
+#define RIG_CASE(name, n)                                                                \
+	static void name##_with(struct rig *r);                                          \
+	CASE(name)                                                                       \
+	{                                                                                \
+		struct rig *r = rig_new(n);                                              \
+		name##_with(r);                                                          \
+		rig_free(r);                                                             \
+	}                                                                                \
+	static void name##_with(struct rig *r)
+
+#define RIGS_CASE(name)                                                                  \
+	static void name##_with(struct rig *r);                                          \
+	CASE(name)                                                                       \
+	{                                                                                \
+		for (EACH_SIZE(i)) {                                                     \
+			struct rig *r = rig_new(sizes[i]);                               \
+			name##_with(r);                                                  \
+			rig_free(r);                                                     \
+		}                                                                        \
+	}                                                                                \
+	static void name##_with(struct rig *r)
+
 static uint64_t word_of(uint64_t sequence, unsigned i)
 {
 	return mix(sequence * 16 + i);
@@ -144,46 +167,36 @@ CASE(evq_words_move_in_pairs_and_halves)
 	}
 }
 
-CASE(evq_is_empty_at_first_whatever_the_memory_held)
+RIGS_CASE(evq_is_empty_at_first_whatever_the_memory_held)
 {
-	for (EACH_SIZE(i)) {
-		struct rig *r = rig_new(sizes[i]);
-		assert_true(is_empty(r));
-		assert_empty(r, ME);
-		post(r, 3 * sizes[i] + 7);
-		format(r, sizes[i], P3_EVQ_START);
-		assert_true(is_empty(r));
-		assert_empty(r, OTHER);
-		rig_free(r);
-	}
+	assert_true(is_empty(r));
+	assert_empty(r, ME);
+	post(r, 3 * r->tx.n + 7);
+	format(r, r->tx.n, P3_EVQ_START);
+	assert_true(is_empty(r));
+	assert_empty(r, OTHER);
 }
 
-CASE(evq_starts_five_below_the_32_bit_wrap)
+RIG_CASE(evq_starts_five_below_the_32_bit_wrap, 64)
 {
-	struct rig *r = rig_new(64);
 	post(r, 12);
 	for (uint64_t i = 0; i < 12; i++)
 		get(r, ME, P3_EVQ_EVENT, FIRST + i);
 	assert_int_equal((uint32_t)(FIRST + 4), 0);
 	assert_empty(r, ME);
-	rig_free(r);
 }
 
-CASE(evq_holds_n_unread_events)
+RIGS_CASE(evq_holds_n_unread_events)
 {
-	for (EACH_SIZE(i)) {
-		struct rig *r = rig_new(sizes[i]);
-		uint64_t seq = FIRST;
-		for (unsigned round = 0; round < 9; round++) {
-			post(r, sizes[i]);
-			for (uint32_t j = 0; j < sizes[i]; j++) {
-				assert_false(is_empty(r));
-				get(r, ME, P3_EVQ_EVENT, seq++);
-			}
-			assert_true(is_empty(r));
-			assert_empty(r, ME);
+	uint64_t seq = FIRST;
+	for (unsigned round = 0; round < 9; round++) {
+		post(r, r->tx.n);
+		for (uint32_t j = 0; j < r->tx.n; j++) {
+			assert_false(is_empty(r));
+			get(r, ME, P3_EVQ_EVENT, seq++);
 		}
-		rig_free(r);
+		assert_true(is_empty(r));
+		assert_empty(r, ME);
 	}
 }
 
@@ -206,9 +219,8 @@ CASE(evq_says_lost_once_and_gives_all_survivors)
 	}
 }
 
-CASE(evq_says_lost_at_the_gap_not_before)
+RIG_CASE(evq_says_lost_at_the_gap_not_before, 4)
 {
-	struct rig *r = rig_new(4);
 	post(r, 4);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
 	get(r, ME, P3_EVQ_EVENT, FIRST + 1);
@@ -217,7 +229,6 @@ CASE(evq_says_lost_at_the_gap_not_before)
 	get(r, ME, P3_EVQ_EVENT, FIRST + 4);
 	post(r, 2);
 	get(r, ME, P3_EVQ_EVENT, FIRST + 5);
-	rig_free(r);
 }
 
 static enum p3_evq_got model_next(struct rig *r, uint64_t *sequence)
@@ -263,9 +274,8 @@ CASE(evq_agrees_with_its_model)
 	}
 }
 
-CASE(evq_peek_takes_nothing)
+RIG_CASE(evq_peek_takes_nothing, 2)
 {
-	struct rig *r = rig_new(2);
 	post(r, 2);
 	peek(r, P3_EVQ_EVENT, FIRST);
 	peek(r, P3_EVQ_EVENT, FIRST);
@@ -276,7 +286,6 @@ CASE(evq_peek_takes_nothing)
 	peek(r, P3_EVQ_EVENT, FIRST + 2);
 	get(r, ME, P3_EVQ_EVENT, FIRST + 2);
 	assert_empty(r, ME);
-	rig_free(r);
 }
 
 CASE(evq_shows_nothing_of_an_event_being_written)
@@ -318,9 +327,8 @@ CASE(evq_skips_an_event_being_overwritten)
 	}
 }
 
-CASE(evq_of_one_is_empty_while_its_event_is_overwritten)
+RIG_CASE(evq_of_one_is_empty_while_its_event_is_overwritten, 1)
 {
-	struct rig *r = rig_new(1);
 	post(r, 1);
 	struct p3_event_record *rec = begin(r, 7);
 	assert_empty(r, ME);
@@ -328,28 +336,22 @@ CASE(evq_of_one_is_empty_while_its_event_is_overwritten)
 	p3_evq_commit(&r->tx, rec);
 	get(r, ME, P3_EVQ_LOST, FIRST + 1);
 	assert_empty(r, ME);
-	rig_free(r);
 }
 
 /* The tail of an event is visible before its sequence: the event is not there yet. */
-CASE(evq_is_empty_between_tail_and_sequence)
+RIGS_CASE(evq_is_empty_between_tail_and_sequence)
 {
-	for (EACH_SIZE(i)) {
-		struct rig *r = rig_new(sizes[i]);
-		for (uint64_t seq = FIRST; seq < FIRST + 9; seq++) {
-			begin(r, P3_EVQ_WORDS);
-			p3_set(&r->ring->tail, r->tx.tail + 1);
-			assert_empty(r, ME);
-			post(r, 1);
-			get(r, ME, P3_EVQ_EVENT, seq);
-		}
-		rig_free(r);
+	for (uint64_t seq = FIRST; seq < FIRST + 9; seq++) {
+		begin(r, P3_EVQ_WORDS);
+		p3_set(&r->ring->tail, r->tx.tail + 1);
+		assert_empty(r, ME);
+		post(r, 1);
+		get(r, ME, P3_EVQ_EVENT, seq);
 	}
 }
 
-CASE(evq_second_reader_ends_the_first_ones_privilege)
+RIG_CASE(evq_second_reader_ends_the_first_ones_privilege, 64)
 {
-	struct rig *r = rig_new(64);
 	post(r, 40);
 	for (uint64_t i = 0; i < 10; i++)
 		get(r, ME, P3_EVQ_EVENT, FIRST + i);
@@ -362,7 +364,6 @@ CASE(evq_second_reader_ends_the_first_ones_privilege)
 	assert_int_equal(p3_get(&r->rx.owner.inside), 0);
 	assert_empty(r, ME);
 	assert_empty(r, OTHER);
-	rig_free(r);
 }
 
 struct other {
@@ -405,10 +406,9 @@ CASE(evq_second_reader_waits_until_the_owner_is_outside)
 }
 
 /* A handler that gets an event interrupts the owner inside a get. */
-CASE(evq_nested_read_of_the_owner_is_empty)
+RIG_CASE(evq_nested_read_of_the_owner_is_empty, 4)
 {
 	uint64_t w[P3_EVQ_WORDS], seq = 77;
-	struct rig *r = rig_new(4);
 	post(r, 2);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
 	p3_set(&r->rx.owner.inside, 1);
@@ -418,21 +418,18 @@ CASE(evq_nested_read_of_the_owner_is_empty)
 	peek(r, P3_EVQ_EVENT, FIRST + 1);
 	p3_set(&r->rx.owner.inside, 0);
 	get(r, ME, P3_EVQ_EVENT, FIRST + 1);
-	rig_free(r);
 }
 
 /* Setting up a queue, which is done with the lease, takes the same time for each n. */
-CASE(format_touches_no_record)
+RIG_CASE(format_touches_no_record, 4)
 {
 	const uint32_t n = 1u << 20;
-	struct rig *r = rig_new(4);
 	void *none = mmap(
 		NULL, p3_evq_bytes(n), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(none, MAP_FAILED);
 	p3_set(&r->ring->rec, (struct p3_event_record *)none);
 	p3_evq_format(r->ring, n, P3_EVQ_START, &r->tx, &r->rx);
 	munmap(none, p3_evq_bytes(n));
-	rig_free(r);
 }
 
 static void renew(struct rig *r, uint32_t by)
@@ -443,9 +440,8 @@ static void renew(struct rig *r, uint32_t by)
 
 /* A reader is stopped before it moves the head until the same memory has a queue of
  * another life: that queue has none of its numbers. */
-CASE(evq_heads_of_lives_differ)
+RIG_CASE(evq_heads_of_lives_differ, 4)
 {
-	struct rig *r = rig_new(4);
 	post(r, 3);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
 	uint64_t was = p3_get(&r->ring->head);
@@ -461,7 +457,6 @@ CASE(evq_heads_of_lives_differ)
 		}
 		was = p3_get(&r->ring->head) - 3;
 	}
-	rig_free(r);
 }
 
 /* A reader is stopped before its compare-and-swap until the records of its ended queue
@@ -488,10 +483,9 @@ CASE(evq_late_reader_takes_nothing_from_records_of_another_ring)
 
 /* A reader is stopped in the middle of its look until its queue has ended and the
  * records hold words that no queue would write: the look must end. */
-CASE(evq_late_reader_does_not_look_for_ever)
+RIG_CASE(evq_late_reader_does_not_look_for_ever, 4)
 {
 	pthread_t thread;
-	struct rig *r = rig_new(4);
 	struct other o = {.rig = r};
 	post(r, 2);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
@@ -504,13 +498,11 @@ CASE(evq_late_reader_does_not_look_for_ever)
 	p3_evq_retire(&r->rx, ME);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(o.got, P3_EVQ_EMPTY);
-	rig_free(r);
 }
 
 /* The owner is stopped before it leaves an ended queue, and clears inside much later. */
-CASE(evq_owner_who_may_still_come_is_the_last_one)
+RIG_CASE(evq_owner_who_may_still_come_is_the_last_one, 4)
 {
-	struct rig *r = rig_new(4);
 	post(r, 1);
 	get(r, OTHER, P3_EVQ_EVENT, FIRST);
 	renew(r, ME);
@@ -526,13 +518,11 @@ CASE(evq_owner_who_may_still_come_is_the_last_one)
 		renew(r, ME);
 		p3_set(&r->rx.owner.inside, 1);
 	}
-	rig_free(r);
 }
 
 /* The second reader is stopped before it sets shared. */
-CASE(evq_owner_of_a_shared_queue_is_the_last_one)
+RIG_CASE(evq_owner_of_a_shared_queue_is_the_last_one, 4)
 {
-	struct rig *r = rig_new(4);
 	post(r, 2);
 	get(r, ME, P3_EVQ_EVENT, FIRST);
 	get(r, OTHER, P3_EVQ_EVENT, FIRST + 1);
@@ -541,12 +531,10 @@ CASE(evq_owner_of_a_shared_queue_is_the_last_one)
 	get(r, ME, P3_EVQ_EVENT, r->tx.tail);
 	assert_int_equal(p3_get(&r->rx.owner.thread), P3_EVQ_NOBODY);
 	assert_int_equal(p3_get(&r->rx.owner.shared), 2);
-	rig_free(r);
 }
 
-CASE(evq_owner_who_ends_its_queue_has_successors)
+RIG_CASE(evq_owner_who_ends_its_queue_has_successors, 4)
 {
-	struct rig *r = rig_new(4);
 	post(r, 1);
 	get(r, OTHER, P3_EVQ_EVENT, FIRST);
 	renew(r, OTHER);
@@ -554,7 +542,6 @@ CASE(evq_owner_who_ends_its_queue_has_successors)
 	get(r, ME, P3_EVQ_EVENT, r->tx.tail);
 	assert_int_equal(p3_get(&r->rx.owner.thread), ME);
 	assert_int_equal(p3_get(&r->rx.owner.shared), 0);
-	rig_free(r);
 }
 
 static bool look(struct rig *r, uint32_t thread, struct p3_evq_next *next_out)
@@ -563,10 +550,9 @@ static bool look(struct rig *r, uint32_t thread, struct p3_evq_next *next_out)
 }
 
 /* The short way is the owner's, and there is none before the first get. */
-CASE(evq_owner_takes_an_event_after_a_look)
+RIG_CASE(evq_owner_takes_an_event_after_a_look, 4)
 {
 	struct p3_evq_next next;
-	struct rig *r = rig_new(4);
 	post(r, 3);
 	assert_false(look(r, ME, &next));
 	assert_null(next.rec);
@@ -586,7 +572,6 @@ CASE(evq_owner_takes_an_event_after_a_look)
 	assert_true(p3_evq_is_come(&next));
 	get(r, ME, P3_EVQ_EVENT, FIRST + 3);
 	assert_empty(r, ME);
-	rig_free(r);
 }
 
 CASE(evq_has_one_line_for_each_writer)

@@ -24,30 +24,34 @@
 
 #define LEN ((uint64_t)32 << 20)
 
-static bool find_calls(struct p3_heap_calls *calls)
+static struct p3_heap_calls calls;
+
+static void find_calls(void)
 {
 	void *lib = dlopen("libjemalloc.so.2", RTLD_NOW | RTLD_NODELETE), *fn[3];
 	if (!lib) {
 		print_message("skipped: %s\n", dlerror());
-		return false;
+		skip();
 	}
 	fn[0] = dlsym(lib, "mallctl");
 	fn[1] = dlsym(lib, "mallocx");
 	fn[2] = dlsym(lib, "dallocx");
-	memcpy(calls, fn, sizeof *calls);
-	return true;
+	memcpy(&calls, fn, sizeof calls);
+}
+
+static struct p3_heap *heap_of(uint64_t len)
+{
+	struct p3_heap *h;
+	find_calls();
+	assert_int_equal(p3_heap_create(len, P3_HUGE_OFF, &h), 0);
+	if (!p3_heap_is_armed(h))
+		assert_int_equal(p3_heap_arm(h, &calls), 0);
+	return h;
 }
 
 static struct p3_heap *heap_new(void)
 {
-	static struct p3_heap_calls calls;
-	struct p3_heap *h;
-	if (!find_calls(&calls))
-		skip();
-	assert_int_equal(p3_heap_create(LEN, P3_HUGE_OFF, &h), 0);
-	if (!p3_heap_is_armed(h))
-		assert_int_equal(p3_heap_arm(h, &calls), 0);
-	return h;
+	return heap_of(LEN);
 }
 
 static uint64_t used_kib(const struct p3_heap *h)
@@ -114,13 +118,8 @@ CASE(freed_neighbours_merge)
 /* Freed memory is used before memory that was never used. */
 CASE(free_memory_is_used_first)
 {
-	static struct p3_heap_calls calls;
-	struct p3_heap *h;
+	struct p3_heap *h = heap_of(48 << 20);
 	void *block[100];
-	if (!find_calls(&calls))
-		skip();
-	assert_int_equal(p3_heap_create(48 << 20, P3_HUGE_OFF, &h), 0);
-	assert_int_equal(p3_heap_arm(h, &calls), 0);
 	for (unsigned round = 0; round < 50; round++) {
 		for (unsigned i = 0; i < 100; i++)
 			assert_non_null(block[i] = p3_heap_alloc(h, 1 + i * 977));
@@ -134,13 +133,8 @@ CASE(free_memory_is_used_first)
 /* Half of it was in use, the other half never: a long block spans both. */
 CASE(used_and_unused_memory_merge)
 {
-	struct p3_heap *h;
+	struct p3_heap *h = heap_of(24 << 20);
 	void *block[16];
-	static struct p3_heap_calls calls;
-	if (!find_calls(&calls))
-		skip();
-	assert_int_equal(p3_heap_create(24 << 20, P3_HUGE_OFF, &h), 0);
-	assert_int_equal(p3_heap_arm(h, &calls), 0);
 	for (unsigned i = 0; i < 12; i++)
 		assert_non_null(block[i] = p3_heap_alloc(h, 1 << 20));
 	assert_true(used_kib(h) <= 13 << 10);
@@ -301,30 +295,25 @@ CASE(grandchild_has_its_own_copy)
 }
 
 /* Return the arena of the heap's blocks. */
-static unsigned arena_of(struct p3_heap *h, const struct p3_heap_calls *calls)
+static unsigned arena_of(struct p3_heap *h)
 {
 	unsigned arena = 0;
 	size_t len = sizeof arena;
 	void *block = p3_heap_alloc(h, 100);
 	assert_non_null(block);
 	assert_int_equal(
-		calls->mallctl("arenas.lookup", &arena, &len, &block, sizeof block), 0);
+		calls.mallctl("arenas.lookup", &arena, &len, &block, sizeof block), 0);
 	p3_heap_free(h, block);
 	return arena;
 }
 
 CASE(blocks_are_aligned_as_asked)
 {
-	static struct p3_heap_calls calls;
 	size_t align = 8 << 20;
-	struct p3_heap *h;
+	struct p3_heap *h = heap_of(20 << 20);
 	void *block;
 	unsigned n = 0;
-	if (!find_calls(&calls))
-		skip();
-	assert_int_equal(p3_heap_create(20 << 20, P3_HUGE_OFF, &h), 0);
-	assert_int_equal(p3_heap_arm(h, &calls), 0);
-	int flags = MALLOCX_ARENA(arena_of(h, &calls)) | MALLOCX_TCACHE_NONE;
+	int flags = MALLOCX_ARENA(arena_of(h)) | MALLOCX_TCACHE_NONE;
 	while ((block = calls.mallocx(4096, flags | MALLOCX_ALIGN(align)))) {
 		assert_true(p3_heap_has(h, block));
 		assert_int_equal((uintptr_t)block % align, 0);

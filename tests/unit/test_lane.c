@@ -36,6 +36,29 @@ static struct rig *rig_new(uint32_t n)
 	return r;
 }
 
+/* A case with a rig of n cells, and one with a rig of each size. */
+#define RIG_CASE(name, n)                                                                \
+	static void name##_with(struct rig *r);                                          \
+	CASE(name)                                                                       \
+	{                                                                                \
+		struct rig *r = rig_new(n);                                              \
+		name##_with(r);                                                          \
+		free(r);                                                                 \
+	}                                                                                \
+	static void name##_with(struct rig *r)
+
+#define RIGS_CASE(name)                                                                  \
+	static void name##_with(struct rig *r);                                          \
+	CASE(name)                                                                       \
+	{                                                                                \
+		for (EACH_SIZE(i)) {                                                     \
+			struct rig *r = rig_new(sizes[i]);                               \
+			name##_with(r);                                                  \
+			free(r);                                                         \
+		}                                                                        \
+	}                                                                                \
+	static void name##_with(struct rig *r)
+
 /* Return the word that would be a header at this cell this number of laps after pos. */
 static uint64_t imitation(const struct rig *r, uint64_t pos, int laps)
 {
@@ -147,9 +170,8 @@ CASE(lane_validity_is_odd_and_new_in_each_lap)
 	}
 }
 
-CASE(lane_is_empty_at_first_whatever_the_memory_held)
+RIG_CASE(lane_is_empty_at_first_whatever_the_memory_held, 64)
 {
-	struct rig *r = rig_new(64);
 	for (uint32_t i = 0; i < 64; i++)
 		p3_set(&r->cells[i].w[0], imitation(r, r->rx.pos, 0));
 	p3_ring_tx_init(&r->tx, r->cells, 64, &r->credit);
@@ -157,56 +179,45 @@ CASE(lane_is_empty_at_first_whatever_the_memory_held)
 	send(r, 1, 3);
 	receive(r, 1, 3);
 	assert_empty(r);
-	free(r);
 }
 
-CASE(lane_is_empty_over_zero_pages_in_every_lap)
+RIG_CASE(lane_is_empty_over_zero_pages_in_every_lap, 8)
 {
-	struct rig *r = rig_new(8);
 	memset(r->cells, 0, sizeof r->cells);
 	for (int i = 0; i < 5 * 8; i++) {
 		assert_empty(r);
 		p3_ring_take(&r->rx, 1);
 	}
-	free(r);
 }
 
-CASE(lane_delivers_every_size_at_every_offset)
+RIGS_CASE(lane_delivers_every_size_at_every_offset)
 {
-	for (EACH_SIZE(i)) {
-		struct rig *r = rig_new(sizes[i]);
-		for (uint32_t k = 1; k <= p3_ring_most(r->tx.n); k++) {
-			for (uint32_t cells = 0; cells < r->tx.n + k; cells += k) {
-				send(r, k, cells);
-				receive(r, k, cells);
-				assert_empty(r);
-			}
+	for (uint32_t k = 1; k <= p3_ring_most(r->tx.n); k++) {
+		for (uint32_t cells = 0; cells < r->tx.n + k; cells += k) {
+			send(r, k, cells);
+			receive(r, k, cells);
+			assert_empty(r);
 		}
-		assert_true(r->tx.pos - p3_ring_start(r->tx.n) > r->tx.n);
-		assert_int_equal(r->tx.pos, r->rx.pos);
-		free(r);
 	}
+	assert_true(r->tx.pos - p3_ring_start(r->tx.n) > r->tx.n);
+	assert_int_equal(r->tx.pos, r->rx.pos);
 }
 
-CASE(lane_keeps_order_across_the_wrap_with_a_lagging_consumer)
+RIGS_CASE(lane_keeps_order_across_the_wrap_with_a_lagging_consumer)
 {
-	for (EACH_SIZE(i)) {
-		struct rig *r = rig_new(sizes[i]);
-		uint32_t most = p3_ring_most(r->tx.n);
-		uint64_t sent = 0, got = 0;
-		while (r->rx.pos < p3_ring_start(r->tx.n) + 5ull * r->tx.n) {
-			uint32_t k = 1 + (uint32_t)(mix(sent) % most);
-			while (!p3_ring_room(&r->tx, k)) {
-				receive(r, 1 + (uint32_t)(mix(got) % most), got << 8);
-				got++;
-			}
-			send(r, k, sent++ << 8);
-		}
-		for (; got < sent; got++)
+	uint32_t most = p3_ring_most(r->tx.n);
+	uint64_t sent = 0, got = 0;
+	while (r->rx.pos < p3_ring_start(r->tx.n) + 5ull * r->tx.n) {
+		uint32_t k = 1 + (uint32_t)(mix(sent) % most);
+		while (!p3_ring_room(&r->tx, k)) {
 			receive(r, 1 + (uint32_t)(mix(got) % most), got << 8);
-		assert_empty(r);
-		free(r);
+			got++;
+		}
+		send(r, k, sent++ << 8);
 	}
+	for (; got < sent; got++)
+		receive(r, 1 + (uint32_t)(mix(got) % most), got << 8);
+	assert_empty(r);
 }
 
 static void pass_imitations(struct rig *r, uint32_t k, int laps)
@@ -237,9 +248,8 @@ CASE(lane_never_takes_payload_for_a_header)
 }
 
 /* There are several messages in the ring: k cells, then 1 cell, so headers wander. */
-CASE(lane_never_takes_payload_for_a_header_behind_others)
+RIG_CASE(lane_never_takes_payload_for_a_header_behind_others, 16)
 {
-	struct rig *r = rig_new(16);
 	uint64_t w0 = 0, seed = 1;
 	while (r->tx.pos < p3_ring_start(16) + 16 * 40) {
 		uint32_t k[3], sent = 0;
@@ -254,7 +264,6 @@ CASE(lane_never_takes_payload_for_a_header_behind_others)
 		}
 		assert_empty(r);
 	}
-	free(r);
 }
 
 /* Several messages of one length follow each other, for up to two laps. */
@@ -280,20 +289,17 @@ CASE(lane_never_takes_payload_for_a_header_behind_equal_ones)
 }
 
 /* The last message of a lap is longer than all others. */
-CASE(lane_never_takes_payload_for_a_header_behind_a_longer_one)
+RIG_CASE(lane_never_takes_payload_for_a_header_behind_a_longer_one, 16)
 {
-	struct rig *r = rig_new(16);
 	for (uint32_t i = 0; i < 16 + 6; i++)
 		pass_imitations(r, 2, 1);
 	pass_imitations(r, 4, 1);
 	for (uint32_t i = 0; i < 16; i++)
 		pass_imitations(r, 2, 1);
-	free(r);
 }
 
-CASE(lane_shows_nothing_of_an_unpublished_message)
+RIG_CASE(lane_shows_nothing_of_an_unpublished_message, 16)
 {
-	struct rig *r = rig_new(16);
 	for (int i = 0; i < 100; i++) {
 		assert_true(p3_ring_room(&r->tx, 4));
 		struct p3_cell *c = begin(r, 4);
@@ -307,13 +313,11 @@ CASE(lane_shows_nothing_of_an_unpublished_message)
 		assert_non_null(peek_message(r, &w0));
 		p3_ring_take(&r->rx, 4);
 	}
-	free(r);
 }
 
 /* The word of the next header holds another lap's value or half a value. */
-CASE(lane_takes_the_validity_of_this_lap_only)
+RIG_CASE(lane_takes_the_validity_of_this_lap_only, 16)
 {
-	struct rig *r = rig_new(16);
 	for (uint32_t i = 0; i < 40; i++) {
 		p3_a64 *word = &p3_cell_at(r->cells, r->rx.pos, 16)->w[0];
 		uint64_t w0 = 0, valid = imitation(r, r->rx.pos, 0);
@@ -331,7 +335,6 @@ CASE(lane_takes_the_validity_of_this_lap_only)
 		assert_int_equal(w0, valid);
 		p3_ring_take(&r->rx, 1);
 	}
-	free(r);
 }
 
 CASE(lane_pads_the_end_when_a_message_does_not_fit)
@@ -356,9 +359,8 @@ CASE(lane_pads_the_end_when_a_message_does_not_fit)
 	}
 }
 
-CASE(lane_counts_the_pad_as_used)
+RIG_CASE(lane_counts_the_pad_as_used, 16)
 {
-	struct rig *r = rig_new(16);
 	for (uint32_t i = 0; i < 13; i++)
 		send(r, 1, i);
 	for (uint32_t i = 0; i < 4; i++)
@@ -374,24 +376,19 @@ CASE(lane_counts_the_pad_as_used)
 	for (uint32_t i = 6; i < 13; i++)
 		receive(r, 1, i);
 	receive(r, 4, 13);
-	free(r);
 }
 
-CASE(lane_has_no_room_when_full_and_keeps_one_cell)
+RIGS_CASE(lane_has_no_room_when_full_and_keeps_one_cell)
 {
-	for (EACH_SIZE(i)) {
-		struct rig *r = rig_new(sizes[i]);
-		uint32_t n = r->tx.n, sent = 0;
-		while (p3_ring_room(&r->tx, 1))
-			send(r, 1, 1000 + sent++);
-		assert_int_equal(sent, n - 1);
-		assert_int_equal(p3_get(&r->cells[n - 1].w[0]), 0);
-		for (uint32_t m = 0; m < sent; m++)
-			receive(r, 1, 1000 + m);
-		assert_empty(r);
-		assert_true(p3_ring_room(&r->tx, p3_ring_most(n)));
-		free(r);
-	}
+	uint32_t n = r->tx.n, sent = 0;
+	while (p3_ring_room(&r->tx, 1))
+		send(r, 1, 1000 + sent++);
+	assert_int_equal(sent, n - 1);
+	assert_int_equal(p3_get(&r->cells[n - 1].w[0]), 0);
+	for (uint32_t m = 0; m < sent; m++)
+		receive(r, 1, 1000 + m);
+	assert_empty(r);
+	assert_true(p3_ring_room(&r->tx, p3_ring_most(n)));
 }
 
 static p3_a64 *word0(struct rig *r, uint64_t pos)
@@ -401,9 +398,8 @@ static p3_a64 *word0(struct rig *r, uint64_t pos)
 
 /* The cell behind the message is zeroed, unless a lap begins there, and mostly also that
  * behind the next message, for the case that it has one cell. */
-CASE(lane_zeroes_the_cell_after_a_message_before_it_is_valid)
+RIG_CASE(lane_zeroes_the_cell_after_a_message_before_it_is_valid, 16)
 {
-	struct rig *r = rig_new(16);
 	uint32_t ahead = 0;
 	for (uint32_t i = 0; i < 64; i++) {
 		uint32_t k = i % 3 ? 1 : 2;
@@ -418,24 +414,20 @@ CASE(lane_zeroes_the_cell_after_a_message_before_it_is_valid)
 		receive(r, k, i);
 	}
 	assert_true(ahead > 32);
-	free(r);
 }
 
 /* No cell that the consumer has not read is zeroed ahead. */
-CASE(lane_zeroes_no_cell_that_is_not_read)
+RIG_CASE(lane_zeroes_no_cell_that_is_not_read, 16)
 {
-	struct rig *r = rig_new(16);
 	for (uint32_t i = 0; i < 15; i++)
 		send(r, 1, i);
 	assert_int_not_equal(p3_get(word0(r, r->tx.pos + 1)), 0);
 	for (uint32_t i = 0; i < 15; i++)
 		receive(r, 1, i);
-	free(r);
 }
 
-CASE(lane_credit_is_written_once_an_eighth_is_owed)
+RIG_CASE(lane_credit_is_written_once_an_eighth_is_owed, 64)
 {
-	struct rig *r = rig_new(64);
 	uint64_t start = p3_ring_start(64);
 	for (uint32_t i = 1; i <= 16; i++) {
 		send(r, 1, i);
@@ -445,7 +437,6 @@ CASE(lane_credit_is_written_once_an_eighth_is_owed)
 	send(r, 1, 5);
 	p3_ring_take_now(&r->rx, 1);
 	assert_int_equal(p3_get(&r->credit), start + 17);
-	free(r);
 }
 
 /* Return the credit after this number of messages of one cell through a base ring that
@@ -476,9 +467,8 @@ CASE(lane_late_credit_is_written_at_each_half_and_when_given)
 
 /* A base ring takes messages of one cell and of two, lap after lap, without the general
  * functions; but none while the ring is shut or full, or over its end. */
-CASE(lane_opens_again_at_its_end)
+RIG_CASE(lane_opens_again_at_its_end, P3_BASE_CELLS)
 {
-	struct rig *r = rig_new(P3_BASE_CELLS);
 	assert_false(p3_ring_reopen(&r->tx, 2)); /* shut */
 	p3_ring_open(&r->tx);
 	for (uint32_t i = 0; i < P3_BASE_CELLS - 1; i++) {
@@ -504,7 +494,6 @@ CASE(lane_opens_again_at_its_end)
 	for (uint32_t i = 0; i < 4; i++)
 		receive(r, 2, i);
 	assert_empty(r);
-	free(r);
 }
 
 /* A wire carries the messages of an open ring that is full to a ring of the same length
@@ -563,23 +552,18 @@ CASE(lane_leaves_the_next_header_alone)
 }
 
 /* Credit that is owed but not written never stops the producer of the largest message. */
-CASE(lane_lazy_credit_leaves_room_for_the_largest)
+RIGS_CASE(lane_lazy_credit_leaves_room_for_the_largest)
 {
-	for (EACH_SIZE(i)) {
-		struct rig *r = rig_new(sizes[i]);
-		uint32_t n = r->tx.n, most = p3_ring_most(n);
-		for (uint32_t j = 0; j < 3 * n; j++) {
-			assert_true(p3_ring_room(&r->tx, most));
-			send(r, 1, j);
-			receive(r, 1, j);
-		}
-		free(r);
+	uint32_t n = r->tx.n, most = p3_ring_most(n);
+	for (uint32_t j = 0; j < 3 * n; j++) {
+		assert_true(p3_ring_room(&r->tx, most));
+		send(r, 1, j);
+		receive(r, 1, j);
 	}
 }
 
-CASE(lane_looks_at_the_credit_only_when_it_must)
+RIG_CASE(lane_looks_at_the_credit_only_when_it_must, 64)
 {
-	struct rig *r = rig_new(64);
 	for (uint32_t i = 0; i < 16; i++) {
 		send(r, 1, i);
 		receive(r, 1, i);
@@ -590,7 +574,6 @@ CASE(lane_looks_at_the_credit_only_when_it_must)
 		send(r, 1, 0);
 	assert_int_equal(r->tx.pos, p3_ring_start(64) + 64);
 	assert_int_equal(r->tx.seen, p3_ring_start(64) + 16);
-	free(r);
 }
 
 static void lie(struct rig *r, uint64_t credit)
@@ -619,28 +602,23 @@ static void lie_much(struct rig *r)
 	}
 }
 
-CASE(lane_lying_credit_makes_no_room)
+RIGS_CASE(lane_lying_credit_makes_no_room)
 {
-	for (EACH_SIZE(i)) {
-		struct rig *r = rig_new(sizes[i]);
-		uint32_t sent = 0;
-		for (; p3_ring_room(&r->tx, 1); sent++)
-			send(r, 1, sent);
-		lie_much(r);
-		for (uint32_t got = 0; got < sent; got++)
-			receive(r, 1, got);
-		p3_ring_take_now(&r->rx, 0); /* the credit is true again */
-		assert_true(p3_ring_room(&r->tx, p3_ring_most(r->tx.n)));
-		while (p3_ring_room(&r->tx, 1))
-			send(r, 1, 0);
-		lie_much(r);
-		free(r);
-	}
+	uint32_t sent = 0;
+	for (; p3_ring_room(&r->tx, 1); sent++)
+		send(r, 1, sent);
+	lie_much(r);
+	for (uint32_t got = 0; got < sent; got++)
+		receive(r, 1, got);
+	p3_ring_take_now(&r->rx, 0); /* the credit is true again */
+	assert_true(p3_ring_room(&r->tx, p3_ring_most(r->tx.n)));
+	while (p3_ring_room(&r->tx, 1))
+		send(r, 1, 0);
+	lie_much(r);
 }
 
-CASE(lane_credit_does_not_go_back)
+RIG_CASE(lane_credit_does_not_go_back, 8)
 {
-	struct rig *r = rig_new(8);
 	for (int i = 0; i < 7; i++)
 		send(r, 1, 0);
 	p3_set(&r->credit, r->tx.pos - 3);
@@ -652,12 +630,10 @@ CASE(lane_credit_does_not_go_back)
 	send(r, 1, 0);
 	lie(r, p3_ring_start(8) + 1);
 	lie(r, r->tx.seen - 1);
-	free(r);
 }
 
-CASE(lane_cell_counts_out_of_range_are_not_sane)
+RIG_CASE(lane_cell_counts_out_of_range_are_not_sane, 16)
 {
-	struct rig *r = rig_new(16);
 	assert_true(p3_ring_sane(&r->rx, KIND, 1));
 	assert_true(p3_ring_sane(&r->rx, KIND, 5));
 	assert_false(p3_ring_sane(&r->rx, KIND, 0));
@@ -673,7 +649,6 @@ CASE(lane_cell_counts_out_of_range_are_not_sane)
 	assert_true(p3_ring_sane(&r->rx, P3_KIND_PAD, 3));
 	assert_false(p3_ring_sane(&r->rx, P3_KIND_PAD, 2));
 	assert_false(p3_ring_sane(&r->rx, P3_KIND_PAD, 4));
-	free(r);
 }
 
 CASE(a_copy_past_the_cache_is_exact)

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,6 +25,7 @@
 #include "launcher/loop.h"
 #include "launcher/rdv/table.h"
 #include "launcher/yod/yod.h"
+#include "support/descriptors.h"
 #include "support/patience.h"
 #include "shm/job.h"
 #include "shm/layout.h"
@@ -42,7 +42,7 @@ struct world {
 	int sock[NODES];
 	pid_t started; /* the process that yod has started, of each node */
 	char said[2000];
-	int open_before;
+	unsigned open_before;
 };
 
 static uint32_t count_joined(const struct world *w)
@@ -57,16 +57,6 @@ static uint32_t count_joined(const struct world *w)
 static uint32_t count_queued(const struct world *w, uint32_t i)
 {
 	return w->rdv->node[i].out.n;
-}
-
-static int open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static void hear(void *arg, const char *line)
@@ -119,18 +109,24 @@ static bool is_ending(void *arg, uint32_t node, uint32_t os_pid)
 	return p3_reap_is_ending(os_pid ? (pid_t)os_pid : w->started);
 }
 
-static struct world *world_of(uint32_t size, uint32_t eof_ms, bool apart)
+/* What differs between the jobs of the cases. */
+struct setting {
+	uint32_t size, eof_ms;
+	bool apart;
+};
+
+static struct world *world_new(struct setting of)
 {
 	struct world *w = calloc(1, sizeof *w);
-	w->open_before = open_fds();
+	w->open_before = descriptors_of("self");
 	struct p3_rdv_conf conf = {.loop = &w->loop,
-		.size = size,
-		.apart = apart,
+		.size = of.size,
+		.apart = of.apart,
 		.layout = LAYOUT,
 		.nid_base = 10,
 		.jid = 77,
 		.cpus = 2,
-		.eof_ms = eof_ms,
+		.eof_ms = of.eof_ms,
 		.ends = is_ending,
 		.ends_arg = w,
 		.say = hear,
@@ -143,11 +139,6 @@ static struct world *world_of(uint32_t size, uint32_t eof_ms, bool apart)
 	return w;
 }
 
-static struct world *world_new(uint32_t eof_ms, bool apart)
-{
-	return world_of(NODES, eof_ms, apart);
-}
-
 static void hang_up(struct world *w, uint32_t i)
 {
 	if (w->sock[i] >= 0)
@@ -155,35 +146,10 @@ static void hang_up(struct world *w, uint32_t i)
 	w->sock[i] = -1;
 }
 
-static int setup(void **state)
+static void die(struct world *w, uint32_t i)
 {
-	*state = world_new(0, false);
-	return 0;
-}
-
-/* So large that yod tells of several births at once; the others never come. */
-static int setup_large(void **state)
-{
-	*state = world_of(1000, 0, true);
-	return 0;
-}
-
-static int setup_apart(void **state)
-{
-	*state = world_new(0, true);
-	return 0;
-}
-
-static int setup_with_fates(void **state)
-{
-	*state = world_new(1000, false);
-	return 0;
-}
-
-static int setup_with_fates_soon(void **state)
-{
-	*state = world_new(10, false);
-	return 0;
+	hang_up(w, i);
+	settle(w);
 }
 
 static int teardown(void **state)
@@ -193,10 +159,26 @@ static int teardown(void **state)
 	p3_loop_close(&w->loop);
 	for (uint32_t i = 0; i < NODES; i++)
 		hang_up(w, i);
-	int left = open_fds() - w->open_before;
+	unsigned left = descriptors_of("self") - w->open_before;
 	free(w);
 	return left != 0;
 }
+
+/* A case with a job of its own: RDV_CASE(name, settings) { ... } */
+#define RDV_CASE(name, ...)                                                              \
+	static int name##_job(void **state)                                              \
+	{                                                                                \
+		*state = world_new((struct setting){__VA_ARGS__});                       \
+		return 0;                                                                \
+	}                                                                                \
+	CASE_OF(struct world *w, name, name##_job, teardown)
+
+#define PLAIN NODES, 0, false
+#define APART NODES, 0, true
+/* So large that yod tells of several births at once; the others never come. */
+#define LARGE      1000, 0, true
+#define FATES      NODES, 1000, false
+#define FATES_SOON NODES, 10, false
 
 /* ---- a node's side ---- */
 
@@ -210,6 +192,25 @@ static void say_msg(struct world *w, uint32_t i, struct p3_job_msg m)
 static void say(struct world *w, uint32_t i, enum p3_job_op op)
 {
 	say_msg(w, i, (struct p3_job_msg){.op = op});
+}
+
+static void leave(struct world *w, uint32_t i, uint64_t incarnation)
+{
+	say_msg(w, i,
+		(struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = incarnation});
+}
+
+static void watch(struct world *w, uint32_t i, uint64_t incarnation)
+{
+	say_msg(w, i,
+		(struct p3_job_msg){.op = P3_JOB_WATCH, .incarnation = incarnation});
+}
+
+static void say_again(struct world *w, uint32_t i, uint32_t about, uint64_t incarnation)
+{
+	say_msg(w, i,
+		(struct p3_job_msg){
+			.op = P3_JOB_AGAIN, .node = about, .incarnation = incarnation});
 }
 
 static bool hear_any(struct world *w, uint32_t i, struct p3_job_packet *g)
@@ -291,22 +292,25 @@ static void join(struct world *w, uint32_t i, uint64_t incarnation)
 	join_with(w, i, incarnation, P3_JOB_FDS);
 }
 
+static void enter(struct world *w, uint32_t i, uint64_t incarnation)
+{
+	hello(w, i);
+	join(w, i, incarnation);
+}
+
 /* Let nodes 0..n-1 join as incarnations 1..n, and read all packets. */
 static void job_of(struct world *w, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		hello(w, i);
-		join(w, i, i + 1);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		enter(w, i, i + 1);
 	for (uint32_t i = 0; i < n; i++)
 		skip_all(w, i);
 }
 
 /* ---- cases: births ---- */
 
-CASE_IN(rdv_welcomes_with_rank_and_job, setup, teardown)
+RDV_CASE(rdv_welcomes_with_rank_and_job, PLAIN)
 {
-	struct world *w = *state;
 	hello(w, 2);
 	struct p3_job_msg m = expect(w, 2, P3_JOB_WELCOME);
 	assert_int_equal(m.node, 2);
@@ -319,9 +323,8 @@ CASE_IN(rdv_welcomes_with_rank_and_job, setup, teardown)
 }
 
 /* All nodes get one file, which cannot be shortened. */
-CASE_IN(rdv_hands_all_nodes_the_same_sleepers, setup, teardown)
+RDV_CASE(rdv_hands_all_nodes_the_same_sleepers, PLAIN)
 {
-	struct world *w = *state;
 	struct stat st[2];
 	for (uint32_t i = 0; i < 2; i++) {
 		struct p3_job_packet g;
@@ -336,17 +339,14 @@ CASE_IN(rdv_hands_all_nodes_the_same_sleepers, setup, teardown)
 	assert_int_equal(st[0].st_size, p3_sleepers_len(NODES));
 }
 
-CASE_IN(rdv_tells_all_of_a_birth_then_joined, setup, teardown)
+RDV_CASE(rdv_tells_all_of_a_birth_then_joined, PLAIN)
 {
-	struct world *w = *state;
-	hello(w, 0);
-	join(w, 0, 5);
+	enter(w, 0, 5);
 	expect(w, 0, P3_JOB_WELCOME);
 	expect_about(w, 0, P3_JOB_BORN, 0, 5);
 	expect(w, 0, P3_JOB_JOINED);
 
-	hello(w, 3);
-	join(w, 3, 6);
+	enter(w, 3, 6);
 	expect(w, 3, P3_JOB_WELCOME);
 	expect_about(w, 3, P3_JOB_BORN, 0, 5);
 	struct p3_job_msg m = expect(w, 3, P3_JOB_BORN);
@@ -368,13 +368,11 @@ CASE_IN(rdv_tells_all_of_a_birth_then_joined, setup, teardown)
 	assert_int_equal(count_joined(w), 2);
 }
 
-CASE_IN(rdv_hands_on_published_doorbell_and_heap, setup, teardown)
+RDV_CASE(rdv_hands_on_published_doorbell_and_heap, PLAIN)
 {
-	struct world *w = *state;
 	struct p3_job_packet g;
 	struct stat st;
-	hello(w, 1);
-	join(w, 1, 9);
+	enter(w, 1, 9);
 	expect(w, 1, P3_JOB_WELCOME);
 	assert_true(hear_any(w, 1, &g));
 	assert_int_equal(g.nfds, 3);
@@ -386,9 +384,8 @@ CASE_IN(rdv_hands_on_published_doorbell_and_heap, setup, teardown)
 	p3_job_close(&g);
 }
 
-CASE_IN(rdv_tells_all_of_new_pids, setup, teardown)
+RDV_CASE(rdv_tells_all_of_new_pids, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 2);
 	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_PIDS, .pid = {7, 8}});
 	for (uint32_t i = 0; i < 2; i++) {
@@ -401,26 +398,23 @@ CASE_IN(rdv_tells_all_of_new_pids, setup, teardown)
 
 /* ---- cases: ends ---- */
 
-CASE_IN(rdv_says_left_to_all_joined, setup, teardown)
+RDV_CASE(rdv_says_left_to_all_joined, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 3);
-	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 2});
+	leave(w, 1, 2);
 	for (uint32_t i = 0; i < 3; i++) {
 		expect_about(w, i, P3_JOB_LEFT, 1, 2);
 		expect_silence(w, i);
 	}
-	hang_up(w, 1);
-	settle(w);
+	die(w, 1);
 	expect_silence(w, 0);
 	assert_true(p3_rdv_may_reap(w->rdv, 1));
 }
 
-CASE_IN(rdv_lets_a_node_join_again, setup, teardown)
+RDV_CASE(rdv_lets_a_node_join_again, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 2);
-	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 2});
+	leave(w, 1, 2);
 	join(w, 1, 22);
 	expect_about(w, 0, P3_JOB_LEFT, 1, 2);
 	expect_about(w, 0, P3_JOB_BORN, 1, 22);
@@ -430,36 +424,30 @@ CASE_IN(rdv_lets_a_node_join_again, setup, teardown)
 	expect(w, 1, P3_JOB_JOINED);
 }
 
-CASE_IN(rdv_tells_a_leaver_nothing_more, setup, teardown)
+RDV_CASE(rdv_tells_a_leaver_nothing_more, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 3);
-	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 1});
-	hang_up(w, 1);
-	settle(w);
+	leave(w, 0, 1);
+	die(w, 1);
 	expect_about(w, 0, P3_JOB_LEFT, 0, 1);
 	expect_silence(w, 0);
 }
 
-CASE_IN(rdv_says_died_on_end_of_file, setup, teardown)
+RDV_CASE(rdv_says_died_on_end_of_file, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 3);
-	hang_up(w, 2);
-	settle(w);
+	die(w, 2);
 	expect_about(w, 0, P3_JOB_DIED, 2, 3);
 	expect_about(w, 1, P3_JOB_DIED, 2, 3);
 	assert_int_equal(count_joined(w), 2);
 }
 
-CASE_IN(rdv_reads_leave_before_end_of_file, setup, teardown)
+RDV_CASE(rdv_reads_leave_before_end_of_file, PLAIN)
 {
-	struct world *w = *state;
 	struct p3_job_msg m = {
 		.magic = P3_JOB_MAGIC, .op = P3_JOB_LEAVE, .incarnation = 2};
 	for (uint32_t i = 0; i < 2; i++) {
-		hello(w, i);
-		join(w, i, i + 1);
+		enter(w, i, i + 1);
 	}
 	skip_all(w, 0);
 	p3_job_send(w->sock[1], &m, NULL, 0);
@@ -469,9 +457,8 @@ CASE_IN(rdv_reads_leave_before_end_of_file, setup, teardown)
 	expect_silence(w, 0);
 }
 
-CASE_IN(rdv_reaps_when_all_have_dropped, setup_with_fates, teardown)
+RDV_CASE(rdv_reaps_when_all_have_dropped, FATES)
 {
-	struct world *w = *state;
 	struct p3_job_msg m = {.op = P3_JOB_DROPPED, .node = 2, .incarnation = 3};
 	job_of(w, 3);
 	p3_rdv_ended(w->rdv, 2, 9);
@@ -488,22 +475,19 @@ CASE_IN(rdv_reaps_when_all_have_dropped, setup_with_fates, teardown)
 	assert_true(p3_rdv_may_reap(w->rdv, 2));
 }
 
-CASE_IN(rdv_reaps_when_nobody_is_left, setup, teardown)
+RDV_CASE(rdv_reaps_when_nobody_is_left, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 3);
 	p3_rdv_ended(w->rdv, 2, 9);
-	hang_up(w, 0);
-	settle(w);
+	die(w, 0);
 	assert_false(p3_rdv_may_reap(w->rdv, 2));
-	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 2});
+	leave(w, 1, 2);
 	assert_true(p3_rdv_may_reap(w->rdv, 2));
 	assert_true(p3_rdv_may_reap(w->rdv, 0));
 }
 
-CASE_IN(rdv_reaps_in_spite_of_a_stopped_survivor, setup_with_fates, teardown)
+RDV_CASE(rdv_reaps_in_spite_of_a_stopped_survivor, FATES)
 {
-	struct world *w = *state;
 	job_of(w, 2);
 	p3_rdv_ended(w->rdv, 1, 9);
 	settle_for(w, P3_JOB_REAP_MS / 2);
@@ -512,12 +496,10 @@ CASE_IN(rdv_reaps_in_spite_of_a_stopped_survivor, setup_with_fates, teardown)
 	assert_true(p3_rdv_may_reap(w->rdv, 1));
 }
 
-CASE_IN(rdv_shows_status_0_as_left_and_tells_peers_died, setup_with_fates, teardown)
+RDV_CASE(rdv_shows_status_0_as_left_and_tells_peers_died, FATES)
 {
-	struct world *w = *state;
 	job_of(w, 2);
-	hang_up(w, 1);
-	settle(w);
+	die(w, 1);
 	expect_silence(w, 0);
 	p3_rdv_ended(w->rdv, 1, 0);
 	expect_about(w, 0, P3_JOB_DIED, 1, 2);
@@ -531,52 +513,44 @@ CASE_IN(rdv_shows_status_0_as_left_and_tells_peers_died, setup_with_fates, teard
 }
 
 /* Ranks that have never joined and end before the question, and after it. */
-CASE_IN(rdv_tells_watchers_of_ranks_that_end, setup, teardown)
+RDV_CASE(rdv_tells_watchers_of_ranks_that_end, PLAIN)
 {
-	struct world *w = *state;
-	const struct p3_job_msg watch[] = {{.op = P3_JOB_WATCH, .incarnation = 1},
-		{.op = P3_JOB_WATCH, .incarnation = 2}};
 	job_of(w, 2);
-	hang_up(w, 2);
-	settle(w);
+	die(w, 2);
 	expect_silence(w, 0);
-	say_msg(w, 0, watch[0]);
+	watch(w, 0, 1);
 	assert_int_equal(expect(w, 0, P3_JOB_OVER).node, 2);
-	hang_up(w, 3);
-	settle(w);
+	die(w, 3);
 	assert_int_equal(expect(w, 0, P3_JOB_OVER).node, 3);
-	say_msg(w, 0, watch[0]);
-	say_msg(w, 1, watch[0]); /* with another node's incarnation */
+	watch(w, 0, 1);
+	watch(w, 1, 1); /* with another node's incarnation */
 	expect_silence(w, 0);
 	expect_silence(w, 1);
-	say_msg(w, 1, watch[1]);
+	watch(w, 1, 2);
 	assert_int_equal(expect(w, 1, P3_JOB_OVER).node, 2);
 	assert_int_equal(expect(w, 1, P3_JOB_OVER).node, 3);
-	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 1});
+	leave(w, 0, 1);
 	skip_all(w, 0);
 	skip_all(w, 1);
 	join(w, 0, 10);
 	skip_all(w, 0);
-	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_WATCH, .incarnation = 10});
+	watch(w, 0, 10);
 	assert_int_equal(expect(w, 0, P3_JOB_OVER).node, 2);
 	assert_int_equal(expect(w, 0, P3_JOB_OVER).node, 3);
 	expect_silence(w, 0);
 }
 
-CASE_IN(rdv_waits_for_the_fate_and_says_died, setup_with_fates, teardown)
+RDV_CASE(rdv_waits_for_the_fate_and_says_died, FATES)
 {
-	struct world *w = *state;
 	job_of(w, 2);
-	hang_up(w, 1);
-	settle(w);
+	die(w, 1);
 	p3_rdv_ended(w->rdv, 1, 3 << 8);
 	assert_int_equal(expect(w, 0, P3_JOB_DIED).status, 3 << 8);
 	expect_silence(w, 0);
 }
 
-CASE_IN(rdv_says_died_when_no_fate_comes, setup_with_fates, teardown)
+RDV_CASE(rdv_says_died_when_no_fate_comes, FATES)
 {
-	struct world *w = *state;
 	job_of(w, 2);
 	hang_up(w, 1);
 	settle_for(w, 100);
@@ -590,9 +564,8 @@ CASE_IN(rdv_says_died_when_no_fate_comes, setup_with_fates, teardown)
 
 /* ---- cases: barrier ---- */
 
-CASE_IN(rdv_releases_when_all_wait, setup, teardown)
+RDV_CASE(rdv_releases_when_all_wait, PLAIN)
 {
-	struct world *w = *state;
 	for (uint32_t i = 0; i < NODES; i++) {
 		hello(w, i);
 		skip_all(w, i);
@@ -607,17 +580,15 @@ CASE_IN(rdv_releases_when_all_wait, setup, teardown)
 	}
 }
 
-CASE_IN(rdv_fails_the_barrier_when_a_node_ends, setup, teardown)
+RDV_CASE(rdv_fails_the_barrier_when_a_node_ends, PLAIN)
 {
-	struct world *w = *state;
 	for (uint32_t i = 0; i < 2; i++) {
 		hello(w, i);
 		skip_all(w, i);
 		say(w, i, P3_JOB_BARRIER);
 		expect_silence(w, i);
 	}
-	hang_up(w, 3);
-	settle(w);
+	die(w, 3);
 	for (uint32_t i = 0; i < 2; i++) {
 		struct p3_job_msg m = expect(w, i, P3_JOB_RELEASED);
 		assert_int_equal(m.status, EPIPE);
@@ -627,14 +598,12 @@ CASE_IN(rdv_fails_the_barrier_when_a_node_ends, setup, teardown)
 	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).ended, 3);
 }
 
-CASE_IN(rdv_fails_the_barrier_when_a_waiter_ends, setup, teardown)
+RDV_CASE(rdv_fails_the_barrier_when_a_waiter_ends, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 2);
 	say(w, 0, P3_JOB_BARRIER);
 	say(w, 1, P3_JOB_BARRIER);
-	hang_up(w, 1);
-	settle(w);
+	die(w, 1);
 	skip_all(w, 1);
 	struct p3_job_packet g;
 	unsigned released = 0;
@@ -646,9 +615,8 @@ CASE_IN(rdv_fails_the_barrier_when_a_waiter_ends, setup, teardown)
 /* ---- cases: misbehavior ---- */
 
 /* A node of another layout is refused, also if it comes first; the others may join. */
-CASE_IN(rdv_refuses_another_layout, setup, teardown)
+RDV_CASE(rdv_refuses_another_layout, PLAIN)
 {
-	struct world *w = *state;
 	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_HELLO, .layout = 0x999});
 	struct p3_job_msg m = expect(w, 1, P3_JOB_REFUSED);
 	assert_int_equal(m.layout, LAYOUT);
@@ -658,8 +626,7 @@ CASE_IN(rdv_refuses_another_layout, setup, teardown)
 	w->said[0] = 0;
 	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_HELLO, .layout = 0x999});
 	expect(w, 1, P3_JOB_REFUSED);
-	hello(w, 0);
-	join(w, 0, 5);
+	enter(w, 0, 5);
 	expect(w, 0, P3_JOB_WELCOME);
 	expect_about(w, 0, P3_JOB_BORN, 0, 5);
 	expect(w, 0, P3_JOB_JOINED);
@@ -668,9 +635,8 @@ CASE_IN(rdv_refuses_another_layout, setup, teardown)
 	assert_int_equal(expect(w, 0, P3_JOB_RELEASED).status, EPIPE);
 }
 
-CASE_IN(rdv_cuts_off_garbage, setup, teardown)
+RDV_CASE(rdv_cuts_off_garbage, PLAIN)
 {
-	struct world *w = *state;
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC ^ 1, .op = P3_JOB_BARRIER};
 	job_of(w, 4);
 	send(w->sock[1], "rubbish", 7, 0);
@@ -689,9 +655,8 @@ CASE_IN(rdv_cuts_off_garbage, setup, teardown)
 	assert_non_null(strstr(w->said, words));
 }
 
-CASE_IN(rdv_cuts_off_an_empty_packet, setup, teardown)
+RDV_CASE(rdv_cuts_off_an_empty_packet, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 2);
 	send(w->sock[1], "", 0, 0);
 	settle(w);
@@ -699,35 +664,31 @@ CASE_IN(rdv_cuts_off_an_empty_packet, setup, teardown)
 	expect_about(w, 0, P3_JOB_DIED, 1, 2);
 }
 
-CASE_IN(rdv_cuts_off_unknown_and_foreign_operations, setup, teardown)
+RDV_CASE(rdv_cuts_off_unknown_and_foreign_operations, PLAIN)
 {
 	static const enum p3_job_op bad[] = {0, P3_JOB_WELCOME, P3_JOB_BORN, P3_JOB_OPS};
-	struct world *w = *state;
 	for (uint32_t i = 0; i < 4; i++) {
 		say(w, i, bad[i]);
 		expect_cut_off(w, i);
 	}
 }
 
-CASE_IN(rdv_cuts_off_what_comes_out_of_turn, setup, teardown)
+RDV_CASE(rdv_cuts_off_what_comes_out_of_turn, PLAIN)
 {
-	struct world *w = *state;
 	say(w, 0, P3_JOB_BARRIER);
 	expect_cut_off(w, 0);
 	join(w, 1, 1);
 	expect_cut_off(w, 1);
 	hello(w, 2);
-	say_msg(w, 2, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 1});
+	leave(w, 2, 1);
 	expect_cut_off(w, 2);
-	hello(w, 3);
-	join(w, 3, 4);
+	enter(w, 3, 4);
 	join(w, 3, 5);
 	expect_cut_off(w, 3);
 }
 
-CASE_IN(rdv_cuts_off_a_wrong_number_of_descriptors, setup, teardown)
+RDV_CASE(rdv_cuts_off_a_wrong_number_of_descriptors, PLAIN)
 {
-	struct world *w = *state;
 	for (uint32_t i = 0; i < 3; i++) {
 		hello(w, i);
 		join_with(w, i, 1, i);
@@ -741,9 +702,8 @@ CASE_IN(rdv_cuts_off_a_wrong_number_of_descriptors, setup, teardown)
 	expect_cut_off(w, 3);
 }
 
-CASE_IN(rdv_cuts_off_too_many_descriptors, setup, teardown)
+RDV_CASE(rdv_cuts_off_too_many_descriptors, PLAIN)
 {
-	struct world *w = *state;
 	enum { MANY = 9 };
 	union {
 		struct cmsghdr align;
@@ -765,17 +725,16 @@ CASE_IN(rdv_cuts_off_too_many_descriptors, setup, teardown)
 		c->cmsg_len = CMSG_LEN(many * sizeof(int));
 		memset(CMSG_DATA(c), 0, many * sizeof(int));
 		hello(w, i);
-		int before = open_fds();
+		unsigned before = descriptors_of("self");
 		assert_true(sendmsg(w->sock[i], &hdr, 0) > 0);
 		settle(w);
-		assert_int_equal(open_fds(), before - 1); /* its socket */
+		assert_int_equal(descriptors_of("self"), before - 1); /* its socket */
 		expect_cut_off(w, i);
 	}
 }
 
-CASE_IN(rdv_cuts_off_a_segment_shorter_than_told, setup, teardown)
+RDV_CASE(rdv_cuts_off_a_segment_shorter_than_told, PLAIN)
 {
-	struct world *w = *state;
 	int fds[P3_JOB_FDS];
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC,
 		.op = P3_JOB_JOIN,
@@ -791,32 +750,22 @@ CASE_IN(rdv_cuts_off_a_segment_shorter_than_told, setup, teardown)
 	expect_cut_off(w, 0);
 }
 
-CASE_IN(rdv_cuts_off_a_drop_of_no_node, setup, teardown)
+RDV_CASE(rdv_cuts_off_a_drop_of_no_node, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 1);
 	say_msg(w, 0, (struct p3_job_msg){.op = P3_JOB_DROPPED, .node = NODES});
 	expect_cut_off(w, 0);
 }
 
-static void say_again(struct world *w, uint32_t i, uint32_t about, uint64_t incarnation)
+RDV_CASE(rdv_tells_a_birth_again, PLAIN)
 {
-	say_msg(w, i,
-		(struct p3_job_msg){
-			.op = P3_JOB_AGAIN, .node = about, .incarnation = incarnation});
-}
-
-CASE_IN(rdv_tells_a_birth_again, setup, teardown)
-{
-	struct world *w = *state;
 	job_of(w, 2);
 	say_again(w, 0, 1, 2);
 	expect_about(w, 0, P3_JOB_BORN, 1, 2);
 	expect_silence(w, 1);
 	say_again(w, 0, 1, 77); /* of another life */
 	expect_silence(w, 0);
-	hang_up(w, 1);
-	settle(w);
+	die(w, 1);
 	expect_about(w, 0, P3_JOB_DIED, 1, 2);
 	say_again(w, 0, 1, 2); /* this life has ended */
 	expect_silence(w, 0);
@@ -831,12 +780,10 @@ static void ask(struct world *w, uint32_t i, uint32_t round)
 			.op = P3_JOB_ASK, .incarnation = i + 1, .round = round});
 }
 
-CASE_IN(rdv_answers_behind_all_it_had_to_tell, setup, teardown)
+RDV_CASE(rdv_answers_behind_all_it_had_to_tell, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 2);
-	hang_up(w, 1);
-	settle(w);
+	die(w, 1);
 	ask(w, 0, 7);
 	expect_about(w, 0, P3_JOB_DIED, 1, 2);
 	struct p3_job_msg m = expect(w, 0, P3_JOB_TOLD);
@@ -846,9 +793,8 @@ CASE_IN(rdv_answers_behind_all_it_had_to_tell, setup, teardown)
 	expect_silence(w, 0); /* another life's */
 }
 
-CASE_IN(rdv_ignores_a_forked_child, setup, teardown)
+RDV_CASE(rdv_ignores_a_forked_child, PLAIN)
 {
-	struct world *w = *state;
 	job_of(w, 2);
 	pid_t pid = fork();
 	if (!pid) {
@@ -889,15 +835,13 @@ static pid_t program(struct world *w, uint32_t i, uint64_t incarnation, bool sta
 	_exit(0);
 }
 
-CASE_IN(rdv_sees_a_wrapped_program_die, setup, teardown)
+RDV_CASE(rdv_sees_a_wrapped_program_die, PLAIN)
 {
-	struct world *w = *state;
 	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (self < 0)
 		skip(); /* without pidfds (valgrind) only the wrapper's end is noticed */
 	close(self);
-	hello(w, 0);
-	join(w, 0, 1);
+	enter(w, 0, 1);
 	skip_all(w, 0);
 	for (uint64_t run = 2; run < 4; run++) {
 		pid_t pid = program(w, 1, run, true);
@@ -912,12 +856,10 @@ CASE_IN(rdv_sees_a_wrapped_program_die, setup, teardown)
 }
 
 /* A process that has ended or is ending has a status, however late that comes. */
-CASE_IN(rdv_waits_for_the_fate_of_a_process_that_ends, setup_with_fates_soon, teardown)
+RDV_CASE(rdv_waits_for_the_fate_of_a_process_that_ends, FATES_SOON)
 {
-	struct world *w = *state;
 	siginfo_t info;
-	hello(w, 0);
-	join(w, 0, 1);
+	enter(w, 0, 1);
 	pid_t pid = program(w, 1, 2, true);
 	skip_all(w, 0);
 	settle_until_heard(w, 0);
@@ -979,7 +921,7 @@ static void *pause_for_ever(void *arg)
 }
 
 /* A process whose first thread has ended, while another one lives, is not ending. */
-CASE_IN(rdv_tells_the_end_of_a_thread_from_that_of_a_process, setup, teardown)
+RDV_CASE(rdv_tells_the_end_of_a_thread_from_that_of_a_process, PLAIN)
 {
 	siginfo_t info;
 	pthread_t other;
@@ -997,15 +939,13 @@ CASE_IN(rdv_tells_the_end_of_a_thread_from_that_of_a_process, setup, teardown)
 	assert_true(p3_reap_is_ending(pid));
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_true(lives);
-	(void)state;
+	(void)w;
 }
 
-CASE_IN(rdv_lets_a_wrappers_next_program_take_over, setup_with_fates, teardown)
+RDV_CASE(rdv_lets_a_wrappers_next_program_take_over, FATES)
 {
-	struct world *w = *state;
 	int status;
-	hello(w, 0);
-	join(w, 0, 1);
+	enter(w, 0, 1);
 	skip_all(w, 0);
 	say(w, 0, P3_JOB_BARRIER);
 	for (uint64_t run = 2; run < 4; run++)
@@ -1023,16 +963,13 @@ static void cycle(struct world *w, uint32_t i, uint64_t incarnation)
 	join(w, i, incarnation);
 	say_msg(w, i, (struct p3_job_msg){.op = P3_JOB_PIDS, .pid = {1, 2}});
 	say_msg(w, i, (struct p3_job_msg){.op = P3_JOB_PIDS, .pid = {3, 4}});
-	say_msg(w, i,
-		(struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = incarnation});
+	leave(w, i, incarnation);
 	skip_all(w, i);
 }
 
-CASE_IN(rdv_bounds_the_queue_of_one_that_never_reads, setup, teardown)
+RDV_CASE(rdv_bounds_the_queue_of_one_that_never_reads, PLAIN)
 {
-	struct world *w = *state;
-	hello(w, 0);
-	join(w, 0, 1);
+	enter(w, 0, 1);
 	hello(w, 1);
 	for (uint64_t k = 0; k < 2000; k++) {
 		cycle(w, 1, 100 + k);
@@ -1059,9 +996,8 @@ CASE_IN(rdv_bounds_the_queue_of_one_that_never_reads, setup, teardown)
 	assert_int_equal(count_queued(w, 0), 0);
 }
 
-CASE_IN(rdv_cuts_off_one_that_asks_and_never_reads, setup, teardown)
+RDV_CASE(rdv_cuts_off_one_that_asks_and_never_reads, PLAIN)
 {
-	struct world *w = *state;
 	struct p3_job_msg m = {
 		.magic = P3_JOB_MAGIC, .op = P3_JOB_HELLO, .layout = LAYOUT};
 	int rc = 0;
@@ -1077,16 +1013,14 @@ CASE_IN(rdv_cuts_off_one_that_asks_and_never_reads, setup, teardown)
 }
 
 /* Descriptors in flight are limited per user: a sleeping node must not miss a birth. */
-CASE_IN(rdv_outlasts_too_many_descriptors_in_flight, setup, teardown)
+RDV_CASE(rdv_outlasts_too_many_descriptors_in_flight, PLAIN)
 {
-	struct world *w = *state;
 	struct rlimit was, low = {64, 64};
 	if (geteuid() == 0)
 		skip(); /* root has no such limit */
 	getrlimit(RLIMIT_NOFILE, &was);
 	low.rlim_max = was.rlim_max;
-	hello(w, 0);
-	join(w, 0, 1);
+	enter(w, 0, 1);
 	hello(w, 1);
 	setrlimit(RLIMIT_NOFILE, &low);
 	for (uint64_t k = 0; k < 40; k++)
@@ -1120,9 +1054,8 @@ static void expect_fds(struct world *w, uint32_t i, enum p3_job_op op, uint32_t 
 	p3_job_close(&g);
 }
 
-CASE_IN(rdv_tells_of_births_apart_without_descriptors, setup_apart, teardown)
+RDV_CASE(rdv_tells_of_births_apart_without_descriptors, APART)
 {
-	struct world *w = *state;
 	for (uint32_t i = 0; i < 2; i++) {
 		hello(w, i);
 		expect(w, i, P3_JOB_WELCOME);
@@ -1138,9 +1071,8 @@ CASE_IN(rdv_tells_of_births_apart_without_descriptors, setup_apart, teardown)
 	expect_silence(w, 1);
 }
 
-CASE_IN(rdv_introduces_both_once, setup_apart, teardown)
+RDV_CASE(rdv_introduces_both_once, APART)
 {
-	struct world *w = *state;
 	job_of(w, 3);
 	say_again(w, 0, 1, 2);
 	expect_fds(w, 0, P3_JOB_BORN, 1, 2, 3);
@@ -1155,12 +1087,11 @@ CASE_IN(rdv_introduces_both_once, setup_apart, teardown)
 }
 
 /* The introduction of an earlier life does not count for a new one. */
-CASE_IN(rdv_introduces_a_new_life_anew, setup_apart, teardown)
+RDV_CASE(rdv_introduces_a_new_life_anew, APART)
 {
-	struct world *w = *state;
 	job_of(w, 2);
 	say_again(w, 0, 1, 2);
-	say_msg(w, 1, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 2});
+	leave(w, 1, 2);
 	skip_all(w, 0);
 	skip_all(w, 1);
 	join(w, 1, 9);
@@ -1173,12 +1104,10 @@ CASE_IN(rdv_introduces_a_new_life_anew, setup_apart, teardown)
 }
 
 /* A node hears once, late, of the births of nodes 1 and 2, and of nothing else. */
-CASE_IN(rdv_tells_of_births_late_and_once, setup_large, teardown)
+RDV_CASE(rdv_tells_of_births_late_and_once, LARGE)
 {
-	struct world *w = *state;
 	for (uint32_t i = 0; i < 3; i++) {
-		hello(w, i);
-		join(w, i, i + 1);
+		enter(w, i, i + 1);
 	}
 	skip_all(w, 2);
 	expect(w, 0, P3_JOB_WELCOME);
@@ -1193,20 +1122,16 @@ CASE_IN(rdv_tells_of_births_late_and_once, setup_large, teardown)
 }
 
 /* Any other packet to a node comes behind the births before it. */
-CASE_IN(rdv_tells_of_births_before_all_else, setup_large, teardown)
+RDV_CASE(rdv_tells_of_births_before_all_else, LARGE)
 {
-	struct world *w = *state;
 	for (uint32_t i = 0; i < 3; i++) {
-		hello(w, i);
-		join(w, i, i + 1);
+		enter(w, i, i + 1);
 		skip_all(w, 0);
 	}
 	settle_for(w, 300);
 	skip_all(w, 0);
 	for (uint64_t k = 10; k < 13; k++) {
-		say_msg(w, 1,
-			(struct p3_job_msg){
-				.op = P3_JOB_LEAVE, .incarnation = k == 10 ? 2 : k - 1});
+		leave(w, 1, k == 10 ? 2 : k - 1);
 		join(w, 1, k);
 	}
 	say_msg(w, 0,
@@ -1243,10 +1168,9 @@ static void end_after_introduction(struct world *w, bool leaves)
 	expect_fds(w, 2, P3_JOB_BORN, 0, 1, 3);
 	assert_int_equal(count_queued(w, 0), 2);
 	if (leaves)
-		say_msg(w, 2, (struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = 3});
+		leave(w, 2, 3);
 	else
-		hang_up(w, 2);
-	settle(w);
+		die(w, 2);
 	assert_int_equal(count_queued(w, 0), 3);
 	while (!over && hear_any(w, 0, &g)) {
 		bool about = g.msg.node == 2;
@@ -1266,14 +1190,14 @@ static void end_after_introduction(struct world *w, bool leaves)
 	expect_silence(w, 0);
 }
 
-CASE_IN(rdv_introduces_one_that_has_left_since, setup_apart, teardown)
+RDV_CASE(rdv_introduces_one_that_has_left_since, APART)
 {
-	end_after_introduction(*state, true);
+	end_after_introduction(w, true);
 }
 
-CASE_IN(rdv_introduces_one_that_has_died_since, setup_apart, teardown)
+RDV_CASE(rdv_introduces_one_that_has_died_since, APART)
 {
-	end_after_introduction(*state, false);
+	end_after_introduction(w, false);
 }
 
 /* Hear what node 0 is told of a life of node 2: its birth with nfds descriptors,
@@ -1296,21 +1220,12 @@ static void hear_life(struct world *w, uint64_t incarnation, unsigned nfds, bool
 	assert_true(born && over == end);
 }
 
-static void leave(struct world *w, uint32_t i, uint64_t incarnation)
-{
-	say_msg(w, i,
-		(struct p3_job_msg){.op = P3_JOB_LEAVE, .incarnation = incarnation});
-	settle(w);
-}
-
 /* The first birth of node 2 waits for node 0 when node 2 talks to that, and ends. */
-CASE_IN(rdv_introduces_one_whose_birth_was_not_read, setup_apart, teardown)
+RDV_CASE(rdv_introduces_one_whose_birth_was_not_read, APART)
 {
-	struct world *w = *state;
 	job_of(w, 2);
 	fill_socket_of(w, 0, 1, 2);
-	hello(w, 2);
-	join(w, 2, 3);
+	enter(w, 2, 3);
 	settle_for(w, 300);
 	assert_int_equal(count_queued(w, 0), 2);
 	skip_all(w, 2);
@@ -1323,9 +1238,8 @@ CASE_IN(rdv_introduces_one_whose_birth_was_not_read, setup_apart, teardown)
 
 /* Node 2 lives anew before node 0 has read of its first life: it reads of both, and of
  * no third that has ended. */
-CASE_IN(rdv_keeps_an_ended_life_behind_a_new_one, setup_apart, teardown)
+RDV_CASE(rdv_keeps_an_ended_life_behind_a_new_one, APART)
 {
-	struct world *w = *state;
 	job_of(w, 3);
 	fill_socket_of(w, 0, 1, 2);
 	say_again(w, 2, 0, 1);
@@ -1348,22 +1262,19 @@ CASE_IN(rdv_keeps_an_ended_life_behind_a_new_one, setup_apart, teardown)
 
 /* ---- cases: adding ---- */
 
-CASE_IN(rdv_takes_a_socket_once, setup, teardown)
+RDV_CASE(rdv_takes_a_socket_once, PLAIN)
 {
-	struct world *w = *state;
 	int pair[2];
 	socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
 	assert_int_equal(p3_rdv_add(w->rdv, NODES, pair[0]), -EINVAL);
 	assert_int_equal(p3_rdv_add(w->rdv, 0, pair[0]), -EBUSY);
-	hang_up(w, 0);
-	settle(w);
+	die(w, 0);
 	assert_int_equal(p3_rdv_add(w->rdv, 0, pair[0]), 0);
 	close(pair[1]);
 }
 
-CASE_IN(job_send_refuses_too_many_descriptors, setup, teardown)
+RDV_CASE(job_send_refuses_too_many_descriptors, PLAIN)
 {
-	struct world *w = *state;
 	int fds[P3_JOB_FDS + 1] = {0};
 	struct p3_job_msg m = {.magic = P3_JOB_MAGIC};
 	assert_int_equal(p3_job_send(w->sock[0], &m, fds, P3_JOB_FDS + 1), -EINVAL);

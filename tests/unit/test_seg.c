@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/falloc.h>
 #include <signal.h>
@@ -19,6 +18,7 @@
 #include "shm/layout.h"
 #include "unit/torture.h"
 #include "support/cases.h"
+#include "support/descriptors.h"
 
 #define HUGE       ((uint64_t)P3_HUGE)
 #define PAGE       ((uint64_t)P3_PAGE)
@@ -61,16 +61,6 @@ static bool write_long(const char *path, long value)
 		return false;
 	bool ok = fprintf(f, "%ld\n", value) > 0;
 	return fclose(f) == 0 && ok;
-}
-
-static int count_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 /* Return a field of the mapping that holds base in smaps, in bytes; or its name. */
@@ -145,13 +135,13 @@ static void assert_no_huge(void)
 	assert_int_equal(number_in("/proc/self/status", "HugetlbPages"), 0);
 }
 
-static int open_fds;
+static unsigned open_fds;
 
 static int setup(void **state)
 {
 	(void)state;
 	first_nr_huge = read_long(NR_HUGE);
-	open_fds = count_fds();
+	open_fds = descriptors_of("self");
 	return 0;
 }
 
@@ -160,7 +150,7 @@ static int teardown(void **state)
 	(void)state;
 	if (raised && !write_long(NR_HUGE, first_nr_huge))
 		return -1;
-	return count_fds() == open_fds ? 0 : -1;
+	return descriptors_of("self") == open_fds ? 0 : -1;
 }
 
 /* ---- segments ---- */
@@ -218,11 +208,12 @@ CASE(seg_fails_and_leaves_nothing_when_huge_is_on)
 {
 	uint64_t len = too_long();
 	struct p3_seg seg = {.fd = 1234};
-	int fell_back, fds = count_fds();
+	int fell_back;
+	unsigned fds = descriptors_of("self");
 	int rc = p3_seg_create("p3-test", len, len, P3_HUGE_ON, &seg, &fell_back);
 	assert_int_equal(rc, -ENOSPC);
 	assert_int_equal(seg.fd, 1234);
-	assert_int_equal(count_fds(), fds);
+	assert_int_equal(descriptors_of("self"), fds);
 	assert_no_huge();
 }
 
@@ -444,10 +435,11 @@ static const char *map(int fd, uint64_t len)
 static void assert_not_mapped(int fd, uint64_t len, bool writable)
 {
 	void *base = &base;
-	int fds = count_fds();
+	unsigned fds = descriptors_of("self");
 	assert_int_equal(p3_seg_map(fd, len, writable, &base), -EPROTO);
 	assert_ptr_equal(base, &base);
-	assert_int_equal(count_fds(), fds); /* the descriptor stays the caller's */
+	assert_int_equal(
+		descriptors_of("self"), fds); /* the descriptor stays the caller's */
 }
 
 CASE(seg_map_shows_the_bytes_of_the_peer)
