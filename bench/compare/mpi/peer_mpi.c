@@ -10,12 +10,12 @@
  * names the function that its receiver shall run.  eqget and eqpoll test receives whose
  * messages never come.  A window of faa is MPI_Fetch_and_op and a flush.
  *
- * For bench/gasnetfigures, with "figures" as WHO, it has the curves of MPI in the figures
+ * For bench/papers/paper5.py, with "figures" as WHO, it has the curves of MPI in the figures
  * that gasnetperf measures: figure 2, Ping-Ack, the least that a put over MPI can cost,
  * and a put by messages (amput), a header and the bytes, which the target copies to their
  * place; figure 3, 64 MPI_Isend under way and an answer, as osu_bw does; figure 4, bytes
  * there and back.  It prints lines of figure, way, bytes, ns of the median of the
- * batches, ns of p99 of single operations, 0.
+ * batches, ns of p99 of single operations.
  *
  * comm, tx and rx belong to the thread: each thread of the pattern threads has its own.
  */
@@ -583,8 +583,7 @@ static struct peer_plan plan_of_figure(
 
 static void print_figure(const struct peer_test *t, uint64_t bytes, double p50)
 {
-	printf("%s\t%" PRIu64 "\t%.1f\t%.1f\t0\n", t->who, bytes, p50,
-		peer_p99 / t->parts);
+	printf("%s\t%" PRIu64 "\t%.1f\t%.1f\n", t->who, bytes, p50, peer_p99 / t->parts);
 }
 
 static void before(uint64_t x)
