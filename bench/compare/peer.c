@@ -248,12 +248,12 @@ static void *be_thread(void *arg)
 	return NULL;
 }
 
-double peer_threads_run(
+/* Run the windows of all threads, and return the time of one, in ns. */
+static double run_threads(
 	const struct peer_threads *t, uint64_t count, const struct peer_plan *p)
 {
 	double begin = 0, end = 0; /* the first thread's start, and the last one's end */
 	threads_plan = *p;
-	peer_last_round = peer_plan_rounds(p) - 1;
 	pthread_barrier_init(&threads_start, NULL, (unsigned)count);
 	for (unsigned i = 0; i < count; i++) {
 		thread[i].of = t;
@@ -282,7 +282,8 @@ static double measure(
 	const struct peer *peer, const struct peer_test *t, uint64_t x, bool quick)
 {
 	struct peer_plan p = peer->plan ? peer->plan(t, x, quick)
-					: peer_plan_of(quick, t->parts == PEER_WINDOW, x);
+					: peer_plan_of(quick, t->parts == PEER_WINDOW,
+						  t->threads ? PEER_WORD : x);
 	bool step = !strcmp(t->name, "step");
 	double ns;
 	if (t->run)
@@ -290,12 +291,13 @@ static double measure(
 	peer_last_round = peer_plan_rounds(&p) - 1;
 	if (t->open && !peer->forks)
 		t->open(step ? 0 : x);
-	ns = peer->forks ? peer_job(t, 2, x, &p)
-	     : step      ? step_of(&p, t->rounds, x)
-			 : peer_timed(&p, t->rounds, x);
+	ns = t->threads    ? run_threads(t->threads, x, &p)
+	     : peer->forks ? peer_job(t, 2, x, &p)
+	     : step        ? step_of(&p, t->rounds, x)
+			   : peer_timed(&p, t->rounds, x);
 	if (t->close && !peer->forks)
 		t->close(x);
-	if (!strcmp(t->name, "stream"))
+	if (!strcmp(t->name, "stream") || !strcmp(t->name, "threads"))
 		return (double)x * 1e3 * t->parts / ns;
 	bool is_rate = !strcmp(t->name, "rate") || !strcmp(t->name, "faa");
 	return is_rate ? t->parts * 1e3 / ns : ns / t->parts;

@@ -55,6 +55,13 @@ struct peer_plan {
 /* Run count rounds of a pattern, of which done have gone before. */
 typedef void peer_rounds(uint64_t x, uint64_t done, uint64_t count);
 
+struct peer_threads {
+	void (*open)(unsigned thread), (*close)(unsigned thread); /* main thread */
+	void (*meet)(void);                                       /* of the ranks */
+	void (*enter)(unsigned thread), (*leave)(void);  /* the thread, or NULL */
+	void (*window)(unsigned thread, uint64_t round); /* or another pattern */
+};
+
 /* A pattern that a peer has.  Its functions are called by all ranks. */
 struct peer_test {
 	const char *name, *who; /* who: the peer's name, or NULL: it is an argument */
@@ -63,6 +70,7 @@ struct peer_test {
 	peer_rounds *rounds;
 	void (*open)(uint64_t x), (*close)(uint64_t x); /* or NULL */
 	double (*run)(uint64_t x, bool quick); /* in place of rounds: return the value */
+	const struct peer_threads *threads;    /* in place of rounds: x of them */
 };
 
 struct peer {
@@ -119,19 +127,6 @@ extern pid_t peer_child[PEER_NODES]; /* indexed by rank */
  * ns. */
 double peer_job(
 	const struct peer_test *t, unsigned nodes, uint64_t x, const struct peer_plan *p);
-
-/* ---- threads ---- */
-
-struct peer_threads {
-	void (*open)(unsigned thread), (*close)(unsigned thread); /* main thread */
-	void (*meet)(void);                                       /* of the ranks */
-	void (*enter)(unsigned thread), (*leave)(void);  /* the thread, or NULL */
-	void (*window)(unsigned thread, uint64_t round); /* or another pattern */
-};
-
-/* Run the windows of all threads, and return the time of one, in ns. */
-double peer_threads_run(
-	const struct peer_threads *t, uint64_t count, const struct peer_plan *p);
 
 /* ---- data: the first and the last word of a message are the number of its round ---- */
 

@@ -10,11 +10,11 @@
  * names the function that its receiver shall run.  eqget and eqpoll test receives whose
  * messages never come.  A window of faa is MPI_Fetch_and_op and a flush.
  *
- * For bench/papers/paper5.py, with "figures" as WHO, it has the curves of MPI in the figures
- * that gasnetperf measures: figure 2, Ping-Ack, the least that a put over MPI can cost,
- * and a put by messages (amput), a header and the bytes, which the target copies to their
- * place; figure 3, 64 MPI_Isend under way and an answer, as osu_bw does; figure 4, bytes
- * there and back.  It prints lines of figure, way, bytes, ns of the median of the
+ * For bench/papers/paper5.py, with "figures" as WHO, it has the curves of MPI in the
+ * figures that gasnetperf measures: figure 2, Ping-Ack, the least that a put over MPI can
+ * cost, and a put by messages (amput), a header and the bytes, which the target copies to
+ * their place; figure 3, 64 MPI_Isend under way and an answer, as osu_bw does; figure 4,
+ * bytes there and back.  It prints lines of figure, way, bytes, ns of the median of the
  * batches, ns of p99 of single operations.
  *
  * comm, tx and rx belong to the thread: each thread of the pattern threads has its own.
@@ -521,13 +521,8 @@ static void thread_window(unsigned thread, uint64_t round)
 	window(PEER_WORD, round);
 }
 
-static double threads(uint64_t count, bool quick)
-{
-	static const struct peer_threads calls = {
-		open_thread, close_thread, meet, enter_thread, release, thread_window};
-	struct peer_plan p = peer_plan_of(quick, true, PEER_WORD);
-	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
-}
+static const struct peer_threads threads = {
+	open_thread, close_thread, meet, enter_thread, release, thread_window};
 
 PEER_ROUNDS(ping_pongs, ping_pong)
 PEER_ROUNDS(acked, answered)
@@ -537,33 +532,31 @@ PEER_ROUNDS(looks, test_queues)
 PEER_ROUNDS(additions, add_window)
 
 static const struct peer_test tests[] = {
-	{"latency", NULL, 0, PEER_ANY, 2, ping_pongs, NULL, NULL, NULL},
-	{"stream", NULL, 0, PEER_ANY, PEER_WINDOW, windows, NULL, NULL, NULL},
-	{"rate", NULL, 0, PEER_ANY, PEER_WINDOW, windows, NULL, NULL, NULL},
+	{"latency", NULL, 0, PEER_ANY, 2, ping_pongs},
+	{"stream", NULL, 0, PEER_ANY, PEER_WINDOW, windows},
+	{"rate", NULL, 0, PEER_ANY, PEER_WINDOW, windows},
 	{"match", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, match},
 	{"alltoall", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, alltoall},
-	{"ack", NULL, 0, PEER_ANY, 1, acked, NULL, NULL, NULL},
-	{"get", NULL, PEER_WORD, STEP, 1, gets, open_get, close_win, NULL},
-	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_ring, close_ring, NULL},
-	{"eqget", NULL, 1, 1, 1, looks, open_queues, close_queues, NULL},
-	{"eqpoll", NULL, 2, MOST_REQUESTS, 1, looks, open_queues, close_queues, NULL},
-	{"queues", NULL, 1, MOST_REQUESTS, 2, queue_pings, open_queues, close_queues,
-		NULL},
-	{"threads", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, threads},
+	{"ack", NULL, 0, PEER_ANY, 1, acked},
+	{"get", NULL, PEER_WORD, STEP, 1, gets, open_get, close_win},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_ring, close_ring},
+	{"eqget", NULL, 1, 1, 1, looks, open_queues, close_queues},
+	{"eqpoll", NULL, 2, MOST_REQUESTS, 1, looks, open_queues, close_queues},
+	{"queues", NULL, 1, MOST_REQUESTS, 2, queue_pings, open_queues, close_queues},
+	{"threads", NULL, 1, PEER_THREADS, PEER_WINDOW, .threads = &threads},
 	{"overlap", NULL, PEER_WORD, PEER_ANY, 0, NULL, NULL, NULL, overlap},
-	{"faa", NULL, PEER_WORD, PEER_WORD, PEER_WINDOW, additions, open_sum, close_sum,
-		NULL},
-	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, post_first, NULL, NULL},
-	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, post_first, NULL, NULL},
+	{"faa", NULL, PEER_WORD, PEER_WORD, PEER_WINDOW, additions, open_sum, close_sum},
+	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, post_first},
+	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, post_first},
 	{0},
 };
 
 /* The name of the peer is that of figure and way. */
 static const struct peer_test figures[] = {
-	{"ack", "2\tpingack", 0, LARGEST, 1, acked, NULL, NULL, NULL},
-	{"amput", "2\tamput", 0, LARGEST, 1, puts_by_messages, NULL, NULL, NULL},
-	{"bw", "3\tbw", 0, LARGEST, PEER_WINDOW, windows, NULL, NULL, NULL},
-	{"pingpong", "4\tpingpong", 0, LARGEST, 1, ping_pongs, NULL, NULL, NULL},
+	{"ack", "2\tpingack", 0, LARGEST, 1, acked},
+	{"amput", "2\tamput", 0, LARGEST, 1, puts_by_messages},
+	{"bw", "3\tbw", 0, LARGEST, PEER_WINDOW, windows},
+	{"pingpong", "4\tpingpong", 0, LARGEST, 1, ping_pongs},
 	{0},
 };
 

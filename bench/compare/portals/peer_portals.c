@@ -308,13 +308,8 @@ static void close_thread(unsigned thread)
 	close_side(&of_thread[thread], true);
 }
 
-static double threads(uint64_t count, bool quick)
-{
-	static const struct peer_threads calls = {
-		open_thread, close_thread, bench_barrier, NULL, NULL, window};
-	struct peer_plan p = peer_plan_of(quick, true, PEER_WORD);
-	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
-}
+static const struct peer_threads threads = {
+	open_thread, close_thread, bench_barrier, NULL, NULL, window};
 
 /* ---- threads that throw balls: hdr_data is the number of remaining throws ---- */
 
@@ -354,30 +349,24 @@ static void throw_first(unsigned thread)
 		throw(thread, 2 * (peer_last_round + 1));
 }
 
-static double balls(uint64_t count, bool quick)
-{
-	static const struct peer_threads calls = {
-		open_ball, close_thread, bench_barrier, throw_first, NULL, catch_ball};
-	struct peer_plan p = peer_plan_of(quick, false, PEER_WORD);
-	double ns = peer_threads_run(&calls, count, &p) / 2;
-	one_queue = false;
-	return ns;
-}
+static const struct peer_threads balls = {
+	open_ball, close_thread, bench_barrier, throw_first, NULL, catch_ball};
 
-static double balls_one(uint64_t count, bool quick)
+static void share_queue(uint64_t count)
 {
-	one_queue = true;
-	return balls(count, quick);
+	(void)count;
+	one_queue = !one_queue; /* before the test, and again behind it */
 }
 
 static const struct peer_test tests[] = {
-	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_layer, close_layer, NULL},
-	{"queues", NULL, 1, MOST_QUEUES, 2, queue_pings, open_queues, close_queues, NULL},
-	{"threads", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, threads},
-	{"balls", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, balls},
-	{"balls_one", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, balls_one},
-	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, open_steps, close_steps, NULL},
-	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, open_steps, close_steps, NULL},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_layer, close_layer},
+	{"queues", NULL, 1, MOST_QUEUES, 2, queue_pings, open_queues, close_queues},
+	{"threads", NULL, 1, PEER_THREADS, PEER_WINDOW, .threads = &threads},
+	{"balls", NULL, 1, PEER_THREADS, 2, .threads = &balls},
+	{"balls_one", NULL, 1, PEER_THREADS, 2, NULL, share_queue, share_queue,
+		.threads = &balls},
+	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, open_steps, close_steps},
+	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, open_steps, close_steps},
 	{0},
 };
 
