@@ -28,7 +28,7 @@ static int main_say_cannot(const char *what, int rc, const char *remedy)
  * valgrind - the library for nodes that run under valgrind
  *
  * Helgrind and drd take C11 atomics for races; a second libportals, in a folder beside
- * the usual one (cmake/valgrind.cmake), announces them.  Both have the same layout: one
+ * the usual one (cmake/variants.cmake), announces them.  Both have the same layout: one
  * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes
  * before RUNPATH and /etc/ld.so.conf.  This does not work for a program with an RPATH
  * (--disable-new-dtags) or one that is linked with libportals.a; the library then says

@@ -4,8 +4,7 @@
  * launcher; the start of the NIC with all facts about the job, and the NIC's calls back;
  * joining and leaving.
  */
-#include "lib/domain/mesh.h"
-#include "lib/job/launcher.h"
+#include "lib/job/job.h"
 #include "lib/node/conf.h"
 #include "lib/node/heap.h"
 #include "lib/node/member.h"

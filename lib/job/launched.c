@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rank that another launcher gave, from its variables. */
-#include "lib/job/launcher.h"
+#include "lib/job/job.h"
 #include "shm/conf.h"
 #include "shm/job.h"
 #include "shm/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The modex by PMIx. */
-#include "lib/job/launcher.h"
+#include "lib/job/job.h"
 #include "lib/node/call.h"
 #include "lib/node/node.h"
 #include "shm/atomics.h"

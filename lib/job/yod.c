@@ -8,7 +8,7 @@
  * At yod's end of file it kills this process.  This is the one case in which the library
  * ends a process: yod itself has been killed.
  */
-#include "lib/job/launcher.h"
+#include "lib/job/job.h"
 #include "lib/node/member.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
