@@ -6,9 +6,10 @@
  *	am.h	the rounds of active messages
  *	peer.c	arguments, times and results; processes and threads
  *
- * Arguments are "quick" or "full", then test=x,y,z.  x is a size in bytes if the table
- * does not say otherwise; the other tests ignore it.  For each x a line is printed: the
- * name of the peer, test, x, value, with tabs between them.
+ * Arguments are "quick", "full" or "tails", then test=x,y,z.  x is a size in bytes if
+ * the table does not say otherwise; the other tests ignore it.  For each x a line is
+ * printed: the name of the peer, test, x, value, with tabs between them; with tails also
+ * p99 of the rounds, in ns, of which some are timed one by one.
  *
  *	latency		ns, half a round trip
  *	stream		MB/s (10^6 bytes), windows of 64 one way, an empty message back
@@ -80,10 +81,6 @@ struct peer {
 	bool partial;                  /* leave an x out that no pattern has */
 	/* before each test, and before its fork; after it; or NULL */
 	void (*before)(uint64_t x), (*after)(void);
-	/* plan the rounds of a test; NULL: peer_plan_of */
-	struct peer_plan (*plan)(const struct peer_test *t, uint64_t x, bool quick);
-	/* print a result; NULL: the line that is described above */
-	void (*print)(const struct peer_test *t, uint64_t x, double value);
 };
 
 extern const char *peer_program; /* for error lines */
@@ -100,16 +97,6 @@ void *peer_share(size_t bytes);
 /* Pin this process to the rank-th available CPU, before a library knows the rank. */
 void peer_pin(unsigned rank);
 unsigned peer_cpus(void);
-
-/* Plan as many rounds as portalperf does; a window is a round of 64 messages. */
-struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes);
-static inline uint64_t peer_plan_rounds(const struct peer_plan *p)
-{
-	return p->warm + p->batches * (p->each + p->singles);
-}
-/* Time rounds in batches, and return the median of a round, in ns. */
-double peer_timed(const struct peer_plan *p, peer_rounds *rounds, uint64_t x);
-extern double peer_p99; /* of the rounds that peer_timed has timed one by one */
 
 /* Steps of a round at rank 0.  The first is a second look at the clock: the time of a
  * look, which each step contains. */

@@ -16,7 +16,9 @@ EQUAL = 0.95
 OURS = {"": ("2,3,4", {"GASNET_PORTAL_SEGMENT": "heap"}), "mmap_": ("3", {"GASNET_PORTAL_SEGMENT": "mmap"}),
         **{f"{side}_": ("5", {"GASNET_PORTAL_LOCAL": side}) for side in ("firehose", "tmpmd", "bounce", "all")}}
 MPIS = {"openmpi": "Open MPI", "mpich": "MPICH"}
-OF_MPI = {"ack": "2", "amput": "2", "bw": "3", "pingpong": "4"}  # the tests of peer_mpi, and their figures
+# The tests of peer_mpi: figure, curve, and the ns of a message, or of both of a round trip, from the value.
+OF_MPI = {"ack": ("2", "pingack", lambda size, ns: ns), "amput": ("2", "amput", lambda size, ns: ns),
+          "stream": ("3", "bw", lambda size, mb: size * 1e3 / mb), "latency": ("4", "pingpong", lambda size, ns: 2 * ns)}
 # Curves, and their names here; the first is ours.
 CURVES = {
     "2": {"put": "GASNet put", "bare_put_ack": "PtlPut with ACK", "am_short": "AM Short, there and back"},
@@ -39,13 +41,16 @@ def ours(lab, mark, figures, env):
 
 
 def theirs(lab, mpi, sizes):
-    """Run peer_mpi once, with the sizes that gasnetperf has had."""
+    """Run peer_mpi once, with the sizes that gasnetperf has had.  A stream has no p99."""
     start, env = mpi.start(2, lab.quick)  # a test has no CPU for itself
-    tests = [f"{test}={','.join(map(str, sizes[figure]))}" for test, figure in OF_MPI.items()]
-    text, _ = lab.run("peer_mpi", [*start, mpi.program, "figures", "quick" if lab.quick else "full", *tests], env)
-    rows = [line.split("\t") for line in text.splitlines()]
-    return {((figure, f"{mpi.name}_{way}", kind), int(size)): float(ns) for figure, way, size, *both in rows
-            for kind, ns in zip(("p50_ns", "p99_ns"), both)}
+    tests = [f"{test}={','.join(map(str, sizes[figure]))}" for test, (figure, *_) in OF_MPI.items()]
+    text, _ = lab.run("peer_mpi", [*start, mpi.program, mpi.name, "quick" if lab.quick else "tails", *tests], env)
+    found = {}
+    for _, test, size, *values in (line.split("\t") for line in text.splitlines()):
+        figure, way, ns = OF_MPI[test]
+        for kind, value in zip(("p50_ns", "p99_ns"), values[:1] if test == "stream" else values):
+            found[(figure, f"{mpi.name}_{way}", kind), int(size)] = ns(int(size), float(value))
+    return found
 
 
 def measure(lab):
