@@ -695,13 +695,11 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->first = agent ? agent->host->first : 0;
 	r->here_n = agent ? agent->host->size : opt->size;
 	r->stdin_fd = guard->stdin_fd;
-	r->hosts_fd = -1;
+	r->hosts_fd = r->end_fd = -1;
 	r->why_ms = opt->why_after_ms;
-	r->reported_since = P3_NEVER;
-	r->end_fd = -1;
+	r->reported_since = r->slow_at = P3_NEVER;
 	p3_domain_none(&r->domain);
 	r->place = place;
-	r->slow_at = P3_NEVER;
 	if (opt->trace && p3_tracefile_create(opt->trace, opt->size, jid,
 				  agent ? run_send_trace : NULL, r, &r->trace)) {
 		free(r);
@@ -720,8 +718,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		p3_say("some processes of the job do not end (see ps: state D?); left "
 		       "behind");
 	bool whole = p3_tracefile_close(r->trace);
-	if (r->c.output && p3_output_is_lost(r->c.output))
-		whole = false;
+	whole &= !r->c.output || !p3_output_is_lost(r->c.output);
 	if (agent) {
 		run_end_agent(r);
 	} else {
