@@ -47,11 +47,10 @@ void bench_wrong(struct bench *b, const char *fmt, ...)
 	va_end(args);
 }
 
-void bench_check(int rc, const char *what)
+void bench_fail(int rc, const char *what)
 {
-	if (rc != PTL_OK)
-		bench_die(1, "%s answers %s, expected PTL_OK; see portals3.h", what,
-			PtlErrorStr((unsigned)rc));
+	bench_die(1, "%s answers %s, expected PTL_OK; see portals3.h", what,
+		PtlErrorStr((unsigned)rc));
 }
 
 /*
@@ -87,7 +86,8 @@ double bench_ratio(const double *a, const double *b, uint64_t n)
 
 /* ---- warnings ---- */
 
-void bench_warn(struct bench *b, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void bench_warn(
+	struct bench *b, const char *fmt, ...)
 {
 	char line[300];
 	va_list args;
@@ -173,12 +173,6 @@ void bench_row(struct bench *b, const struct bench_cell *cells)
 	json_array_append_new(b->rows, row);
 }
 
-void bench_section(struct bench *b, const char *name)
-{
-	b->rows = json_array();
-	json_object_set_new(b->document, name, b->rows);
-}
-
 void bench_note(struct bench *b, const char *fmt, ...)
 {
 	va_list args;
@@ -219,7 +213,8 @@ static void report_begin(struct bench *b)
 		b->program, "library", PtlXVersion(), "host", u.nodename, "kernel",
 		u.release, "date", date, "ranks", (int)b->size, "cpus", cpus, "pinned",
 		!b->no_pin, "quick", b->quick, "warnings", b->warnings);
-	bench_section(b, "results");
+	b->rows = json_array();
+	json_object_set_new(b->document, "results", b->rows);
 	warn_before(b);
 	fprintf(b->table, "%s, %s: %u ranks", b->program, PtlXVersion(), b->size);
 	fprintf(b->table, b->no_pin ? ", not pinned" : ", on CPUs");
@@ -280,11 +275,10 @@ void bench_leave(int status)
 
 void bench_start(struct bench *b)
 {
-	int most, rc;
+	int most;
 	program = b->program;
 	BENCH_DO(PtlInit, &most);
-	rc = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, b->desired, NULL, &b->ni);
-	bench_check(rc, "PtlNIInit");
+	BENCH_DO(PtlNIInit, PTL_IFACE_DEFAULT, PTL_PID_ANY, b->desired, NULL, &b->ni);
 	if (PtlGetRank(b->ni, &b->rank, &b->size) != PTL_OK)
 		b->rank = 0, b->size = 1;
 	own_rank = b->rank;
@@ -398,8 +392,8 @@ ptl_handle_md_t bench_bind(
 	const struct bench *b, void *start, uint64_t length, ptl_handle_eq_t eq)
 {
 	ptl_handle_md_t md;
-	int rc = PtlMDBind(b->ni, bench_region(b, start, length, 0, eq), PTL_RETAIN, &md);
-	bench_check(rc, "PtlMDBind");
+	BENCH_DO(
+		PtlMDBind, b->ni, bench_region(b, start, length, 0, eq), PTL_RETAIN, &md);
 	return md;
 }
 

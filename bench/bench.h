@@ -97,8 +97,13 @@ _Noreturn void bench_die(int status, const char *fmt, ...)
 /* Count an error, and print the first few of this rank. */
 void bench_wrong(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+_Noreturn void bench_fail(int rc, const char *what);
 /* End the program unless rc is PTL_OK. */
-void bench_check(int rc, const char *what);
+static inline void bench_check(int rc, const char *what)
+{
+	if (__builtin_expect(rc != PTL_OK, 0))
+		bench_fail(rc, what);
+}
 #define BENCH_DO(function, ...) bench_check(function(__VA_ARGS__), #function)
 
 /* ---- events ---- */
@@ -240,11 +245,7 @@ struct bench_cell {
 #define BENCH_ROW(b, ...) bench_row(b, (const struct bench_cell[]){__VA_ARGS__, {0}})
 
 void bench_row(struct bench *b, const struct bench_cell *cells);
-/* Put rows into another array of the JSON from here on. */
-void bench_section(struct bench *b, const char *name);
 void bench_note(struct bench *b, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-void bench_warn(struct bench *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 #endif

@@ -407,7 +407,7 @@ static const struct plan {
 			{"puts, idle CCI", portals, 1, 0, with_cci}}},
 	{LATENCY, PERF_PUT,
 		{{"UU", ping_pong, UU, 3, NULL}, {"RO", ping_pong, RO, 4, NULL},
-			{"RU", ping_pong, RU, 4, NULL}, {"put", portals, 0, -1, NULL},
+			{"RU", ping_pong, RU, 4, NULL}, {"put", portals, 0, 5, NULL},
 			{"put+ACK", put_acked, 0, -1, NULL}, {"raw", raw, 0, -1, NULL}}},
 	{COMPLETION, PERF_ACK,
 		{{"RO", complete, RO, 2, NULL}, {"RU", complete, RU, 2, NULL},
@@ -490,9 +490,9 @@ static void run(struct program *p, const struct plan *plan, uint64_t bytes)
 	perf_full_rounds(&p->n);
 	perf_end(&p->n);
 	for (unsigned k = 0; k < n; k++) {
-		int beside = plan->way[k].beside;
-		ratio[k] = bench_ratio(p->sample[k],
-			p->sample[beside < 0 ? (int)k : beside], p->turns.value);
+		unsigned beside = (unsigned)plan->way[k].beside;
+		ratio[k] = bench_ratio(
+			p->sample[k], p->sample[beside < n ? beside : k], p->turns.value);
 	}
 	for (unsigned k = 0; k < n && p->b.rank == 0; k++)
 		print_way(p, plan, k, ratio[k]);
@@ -528,10 +528,11 @@ static const char legend[] =
 	"write, read one RMA to its SEND event, beside a put to its ACK, and a get\n"
 	"writes      --window RMA writes one way, beside as many puts\n"
 	"os_handle   ping-pong of RO, both ranks sleep in poll(): half a round trip\n"
+	"raw         the hand-over of a cache line between the CPUs, half a round trip\n"
 	"Times of a message, in turns.  ratio: of the way's time to that of put, "
 	"put+ACK, "
 	"put to ACK,\n"
-	"puts, or get; to no CCI.\n";
+	"puts, or get; of put to raw; to no CCI.\n";
 
 static const uint64_t default_sizes[] = {
 	0, 8, 32, 33, 64, 128, 256, 512, 1024, 2048, 4096};

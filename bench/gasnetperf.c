@@ -7,7 +7,7 @@
  * Each test is one of the figures of the paper on GASNet over Portals, at one size.  Its
  * ways take turns: a turn is a batch of operations of each, and then some that are timed
  * one by one.  A median is that of the batches, a p99 that of the single operations, a
- * ratio the median of those of the turns.  bench/gasnetfigures runs it beside MPI.
+ * ratio the median of those of the turns.  bench/papers/all runs it beside MPI.
  *
  * Rank 0 begins and keeps the time.  Both halves of a comparison use the same memory in
  * the same processes: bytes go from "from", in rank 0's segment, or from "outside", to
@@ -421,7 +421,7 @@ static const char about[] =
 	"usage: yod -sz 2 gasnetperf [options]\n"
 	"Latency and bandwidth of GASNet between ranks 0 and 1, beside bare Portals.\n"
 	"GASNET_PORTAL_SEGMENT and GASNET_PORTAL_LOCAL choose memory and local side;\n"
-	"bench/gasnetfigures runs all of them in turns with MPI, and draws the "
+	"bench/papers/all --only 5 runs all of them in turns with MPI, and draws the "
 	"figures.\n";
 
 static const char legend[] =

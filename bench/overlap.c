@@ -65,9 +65,8 @@ static void source_round(struct program *p, enum way way, uint64_t round)
 	uint64_t *words = (uint64_t *)p->memory;
 	words[0] = words[p->length / 8 - 1] = round;
 	double t = bench_now_ns(); /* goes with the message */
-	int rc = PtlPut(
-		p->out, PTL_ACK_REQ, p->peer, PORTAL_DATA, 0, BENCH_BITS, 0, (uint64_t)t);
-	bench_check(rc, "PtlPut");
+	BENCH_DO(PtlPut, p->out, PTL_ACK_REQ, p->peer, PORTAL_DATA, 0, BENCH_BITS, 0,
+		(uint64_t)t);
 	if (way == SOURCE)
 		p->work[round] = compute(p);
 	bench_await(&p->w, PTL_EVENT_ACK, round + 1);

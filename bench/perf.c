@@ -64,8 +64,7 @@ static inline void put(
 					 BENCH_BITS, remote, hdr)) == PTL_NO_SPACE,
 		0))
 		bench_try(&n->w); /* advances the operations that wait */
-	if (__builtin_expect(rc != PTL_OK, 0))
-		bench_check(rc, "PtlPut");
+	bench_check(rc, "PtlPut");
 }
 
 void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr)
@@ -76,9 +75,8 @@ void perf_put_for_ack(struct perf_node *n, ptl_hdr_data_t hdr)
 /* Put a note, an empty message. */
 static void tell(struct perf_node *n, ptl_process_id_t whom, ptl_hdr_data_t what)
 {
-	int rc = PtlPut(
-		n->note, PTL_NO_ACK_REQ, whom, PERF_PORTAL_PUT, 0, BENCH_BITS, 0, what);
-	bench_check(rc, "PtlPut");
+	BENCH_DO(PtlPut, n->note, PTL_NO_ACK_REQ, whom, PERF_PORTAL_PUT, 0, BENCH_BITS, 0,
+		what);
 }
 
 /* Return what a note tells.  Its event does not count, so that messages still start at
@@ -121,12 +119,6 @@ static struct hand *map(int fd)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-void perf_hand_close(struct hand *h)
-{
-	if (h)
-		munmap(h, sizeof *h);
-}
-
 struct hand *perf_hand_share(struct perf_node *n)
 {
 	struct hand *h = NULL;
@@ -144,8 +136,8 @@ struct hand *perf_hand_share(struct perf_node *n)
 		fd = open(name, O_RDWR | O_CLOEXEC);
 		h = fd < 0 ? NULL : map(fd);
 	}
-	if (!perf_both(n, h != NULL) && n->first) {
-		perf_hand_close(h);
+	if (!perf_both(n, h != NULL) && n->first && h) {
+		munmap(h, sizeof *h);
 		h = NULL;
 	}
 	if (fd >= 0)
@@ -196,9 +188,7 @@ static inline void fetch(struct perf_node *n)
 	uint64_t at = n->message % PERF_SHIFTS * 64, seed = n->full ? n->message : 0;
 	if (n->full)
 		bench_await(&n->w, PTL_EVENT_PUT_END, ++n->told);
-	int rc = PtlGet(n->out, n->peer, PERF_PORTAL_GET, 0, BENCH_BITS, at);
-	if (__builtin_expect(rc != PTL_OK, 0))
-		bench_check(rc, "PtlGet");
+	BENCH_DO(PtlGet, n->out, n->peer, PERF_PORTAL_GET, 0, BENCH_BITS, at);
 	bench_await(&n->w, PTL_EVENT_REPLY_END, n->message + 1);
 	const uint64_t *rx = (const uint64_t *)n->rx;
 	uint64_t first = at / PERF_WORD, w = perf_word(first, seed), last = perf_last(n);

@@ -92,7 +92,6 @@ bool perf_both(struct perf_node *n, bool mine);
 /* Share a line within a pair, through /proc.  Return NULL at both ranks if one of them
  * cannot. */
 struct hand *perf_hand_share(struct perf_node *n);
-void perf_hand_close(struct hand *h);
 
 /* Run round trips; both ranks call it.  With yields in the watch, call sched_yield after
  * each look that finds nothing. */

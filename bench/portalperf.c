@@ -15,19 +15,12 @@
 #include <unistd.h>
 
 enum { MOST_BYTES = 1 << 30, MOST_WINDOW = 4096, MOST_SAMPLES = 1 << 20, BATCHES = 1000 };
-enum { RAW_BATCHES = 50, TRIALS = 7, MOST_REPEATS = 1 << 20 };
 
 /* A rank's report to rank 0 after each test and size: times of a message. */
 struct result {
 	bool valid;
 	uint64_t rounds;
 	struct bench_stat ns;
-};
-
-struct raw_result {
-	bool tried, valid;
-	uint64_t each;
-	struct bench_stat put, raw, ratio;
 };
 
 static struct program {
@@ -37,21 +30,18 @@ static struct program {
 	struct bench_number iters;  /* 0: depends on the size */
 	struct bench_number window; /* messages */
 	struct bench_number busy;   /* processes beside the job that never sleep */
-	struct bench_number upper, perturbation, budget_ms; /* of a sweep */
-	bool no_raw, each, sweep;
+	struct bench_number upper, perturbation; /* of a sweep */
+	bool each, sweep;
 	struct perf_node n;
 	struct result *all; /* rank 0 */
-	/* the size before, in a sweep, and the best one */
-	uint64_t last, best_at;
-	double last_ns, best_mb; /* of a round; MB/s */
+	uint64_t best_at;   /* in a sweep: the size with the most MB/s */
+	double best_mb;
 } program = {.sizes = {.most = MOST_BYTES},
 	.iters = {0, 1, 1000000000},
 	.window = {64, 1, MOST_WINDOW},
 	.busy = {0, 0, 1024},
 	.upper = {4 << 20, 1, MOST_BYTES},
-	.perturbation = {3, 0, 64},
-	.budget_ms = {100, 1, 100000},
-	.last_ns = 1e4}; /* a guess, for the first size only */
+	.perturbation = {3, 0, 64}};
 
 /* ---- rounds ---- */
 
@@ -82,14 +72,6 @@ static struct plan plan_of(const struct program *p, enum perf_test t, uint64_t b
 		rounds / 10 > 1000 ? 1000 : rounds / 10 + 1, batches, rounds / batches};
 }
 
-/* Time rounds, and return the time of one in ns. */
-static double timed(struct perf_node *n, uint64_t count)
-{
-	double t = bench_now_ns();
-	perf_rounds(n, count);
-	return (bench_now_ns() - t) / (double)count;
-}
-
 /* ---- one test at one size ---- */
 
 static void measure(struct program *p, struct result *r)
@@ -101,8 +83,11 @@ static void measure(struct program *p, struct result *r)
 	double *sample = bench_allocate(plan.batches * sizeof *sample);
 	perf_full_rounds(n);
 	perf_rounds(n, plan.warm);
-	for (uint64_t i = 0; i < plan.batches; i++)
-		sample[i] = timed(n, plan.each) / messages;
+	for (uint64_t i = 0; i < plan.batches; i++) {
+		double t = bench_now_ns();
+		perf_rounds(n, plan.each);
+		sample[i] = (bench_now_ns() - t) / (double)plan.each / messages;
+	}
 	r->rounds = plan.batches * plan.each;
 	r->ns = bench_stat_of(sample, plan.batches);
 	r->valid = n->test == PERF_NTO1 ? p->b.rank == 0 : n->first;
@@ -122,8 +107,11 @@ static void run(struct program *p, enum perf_test test, uint64_t length)
 	bench_gather(&p->b, &mine, sizeof mine, p->all);
 	for (unsigned i = 0; p->all && i < p->b.size; i++) {
 		struct bench_stat s = p->all[i].ns;
+		double mb = bytes * 1e3 / s.p50;
 		if (!p->all[i].valid)
 			continue;
+		p->best_at = mb > p->best_mb ? length : p->best_at;
+		p->best_mb = mb > p->best_mb ? mb : p->best_mb;
 		snprintf(ranks, sizeof ranks, "%u-%u", i,
 			test == PERF_NTO1 ? p->b.size - 1 : i + 1);
 		BENCH_ROW(&p->b, BENCH_TEXT("test", perf_test_name[test]),
@@ -131,155 +119,9 @@ static void run(struct program *p, enum perf_test test, uint64_t length)
 			BENCH_COUNT("rounds", p->all[i].rounds),
 			BENCH_COUNT("samples", s.n), BENCH_PERCENTILES(s, "ns", 1, 1),
 			BENCH_REAL("p99.9_ns", s.p999, 1), BENCH_REAL("max_ns", s.max, 1),
-			BENCH_REAL("min_ns", s.min, 1),
-			BENCH_REAL("MB_per_s", bytes * 1e3 / s.p50, 1),
+			BENCH_REAL("min_ns", s.min, 1), BENCH_REAL("MB_per_s", mb, 1),
 			BENCH_REAL("Mmsg_per_s", 1e3 / s.p50, 3));
 	}
-}
-
-/*
- * ---- a sweep, as NetPIPE does it ----
- *
- * Sizes are powers of two, the middles between them, and each with a few bytes less and
- * more.  Rank 0 chooses for each size the number of messages, and tells rank 1.
- */
-
-static void print_trials(struct program *p, uint64_t rounds, const struct bench_stat *ns)
-{
-	enum perf_test test = p->n.test;
-	/* a ping-pong and bidir have messages both ways */
-	double messages = (double)perf_messages(&p->n, 1) *
-			  (test == PERF_PUT || test == PERF_BIDIR ? 2 : 1);
-	double bytes = (double)p->n.length * messages, mb = bytes * 1e3 / ns->p50;
-	double one = test == PERF_BIDIR ? 1 : messages;
-	if (mb > p->best_mb) {
-		p->best_mb = mb;
-		p->best_at = p->n.length;
-	}
-	BENCH_ROW(&p->b, BENCH_COUNT("bytes", p->n.length), BENCH_COUNT("rounds", rounds),
-		BENCH_COUNT("trials", ns->n), BENCH_REAL("p50_ns", ns->p50 / one, 1),
-		BENCH_REAL("min_ns", ns->min / one, 1),
-		BENCH_REAL("max_ns", ns->max / one, 1), BENCH_REAL("MB_per_s", mb, 1),
-		BENCH_REAL("best_MB_per_s", bytes * 1e3 / ns->min, 1));
-}
-
-static void sweep_size(struct program *p, enum perf_test test, uint64_t bytes)
-{
-	double ns[TRIALS];
-	unsigned trials = p->b.quick ? 2 : TRIALS;
-	if (bytes <= p->last || bytes > p->upper.value)
-		return;
-	perf_begin(&p->n, test, bytes);
-	if (p->n.active) {
-		/* so many that they fill the time, by the time at the previous size */
-		double grown = (double)bytes / (double)(p->last + 256);
-		double one = p->last_ns * (grown > 1 ? grown : 1);
-		double n =
-			(double)p->budget_ms.value * 1e6 / TRIALS / (one > 1 ? one : 1);
-		uint64_t most = p->b.quick ? 3 : MOST_REPEATS;
-		uint64_t rounds = perf_agree(&p->n, n < 1              ? 1
-						    : n > (double)most ? most
-								       : (uint64_t)n);
-		perf_full_rounds(&p->n);
-		perf_rounds(&p->n, 1);
-		for (unsigned i = 0; i < trials; i++)
-			ns[i] = timed(&p->n, rounds);
-		struct bench_stat s = bench_stat_of(ns, trials);
-		perf_full_rounds(&p->n);
-		p->last_ns = s.p50;
-		if (p->b.rank == 0)
-			print_trials(p, rounds, &s);
-	}
-	p->last = bytes;
-	perf_end(&p->n);
-}
-
-static void run_sweep(struct program *p)
-{
-	unsigned test = PERF_PUT;
-	uint64_t d = p->perturbation.value;
-	while (!p->test[test])
-		test++;
-	for (uint64_t power = 1; power <= p->upper.value; power *= 2)
-		for (unsigned half = 2; half < (power > 1 ? 4 : 3); half++) {
-			uint64_t bytes = power * half / 2;
-			uint64_t less = bytes > 2 * d ? d : 0;
-			sweep_size(p, (enum perf_test)test, bytes - less);
-			sweep_size(p, (enum perf_test)test, bytes);
-			sweep_size(p, (enum perf_test)test, bytes + less);
-		}
-	if (p->b.rank == 0)
-		bench_note(&p->b, "\nmost: %.1f MB/s, at %" PRIu64 " bytes", p->best_mb,
-			p->best_at);
-}
-
-/* ---- raw hand-over and 8-byte puts in turns ---- */
-
-/* Time hand-overs and puts in turns.  Alternate their order, so that a slow drift does
- * not show in the ratios. */
-static void take_turns(struct program *p, struct hand *hand, struct raw_result *r)
-{
-	struct plan plan = {2000, RAW_BATCHES, 2000};
-	double raw[RAW_BATCHES], puts[RAW_BATCHES], ratio[RAW_BATCHES];
-	if (p->b.quick)
-		plan = (struct plan){10, 2, 50};
-	else if (p->iters.value)
-		plan = (struct plan){10, RAW_BATCHES, p->iters.value / RAW_BATCHES + 1};
-	perf_rounds(&p->n, plan.warm);
-	perf_hand_over(hand, &p->n, plan.warm);
-	for (uint64_t i = 0; i < plan.batches; i++) {
-		if (i % 2)
-			puts[i] = timed(&p->n, plan.each) / 2;
-		double t = bench_now_ns();
-		perf_hand_over(hand, &p->n, plan.each);
-		raw[i] = (bench_now_ns() - t) / (double)plan.each / 2;
-		if (i % 2 == 0)
-			puts[i] = timed(&p->n, plan.each) / 2;
-		ratio[i] = puts[i] / raw[i];
-	}
-	*r = (struct raw_result){.tried = p->n.first,
-		.valid = p->n.first,
-		.each = plan.each,
-		.put = bench_stat_of(puts, plan.batches),
-		.raw = bench_stat_of(raw, plan.batches),
-		.ratio = bench_stat_of(ratio, plan.batches)};
-}
-
-static void run_raw(struct program *p)
-{
-	char ranks[24];
-	struct raw_result mine = {0};
-	struct raw_result *all =
-		p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *all);
-	perf_begin(&p->n, PERF_PUT, 8);
-	if (p->n.active) {
-		struct hand *hand = perf_hand_share(&p->n);
-		mine.tried = p->n.first;
-		if (hand)
-			take_turns(p, hand, &mine);
-		perf_hand_close(hand);
-	}
-	perf_end(&p->n);
-	bench_gather(&p->b, &mine, sizeof mine, all);
-	for (unsigned i = 0; all && i < p->b.size; i++) {
-		const struct raw_result *r = &all[i];
-		snprintf(ranks, sizeof ranks, "%u-%u", i, i + 1);
-		if (r->tried && !r->valid)
-			bench_note(&p->b,
-				"raw hand-over left out: ranks %s cannot share a page "
-				"through /proc/<pid>/fd",
-				ranks);
-		if (r->valid)
-			BENCH_ROW(&p->b, BENCH_TEXT("ranks", ranks),
-				BENCH_COUNT("pairs", r->put.n),
-				BENCH_COUNT("round_trips", r->each),
-				BENCH_REAL("put_8_ns", r->put.p50, 1),
-				BENCH_REAL("raw_ns", r->raw.p50, 1),
-				BENCH_REAL("ratio_median", r->ratio.p50, 2),
-				BENCH_REAL("ratio_p10", r->ratio.p10, 2),
-				BENCH_REAL("ratio_p90", r->ratio.p90, 2));
-	}
-	free(all);
 }
 
 /* ---- options ---- */
@@ -301,8 +143,8 @@ static const char legend[] =
 	"stream  --window messages one way, their events taken, an empty put back\n"
 	"rate    the same with 8 bytes\n"
 	"nto1    the same from all other ranks to rank 0\n"
-	"Time of one message, by batches of rounds (--each: by rounds; --sweep: by "
-	"trials).  MB/s: 10^6 bytes "
+	"Time of one message, by batches of rounds (--each: by rounds).  MB/s: 10^6 "
+	"bytes "
 	"in the median.\n"
 	"START events with --starts only, no ACK but in ack; SEND_END, PUT_END, GET_END, "
 	"REPLY_END "
@@ -310,8 +152,7 @@ static const char legend[] =
 
 static struct bench_words tests = {perf_test_name, PERF_TESTS, program.test};
 static const struct bench_option options[] = {
-	{"test", "LIST", "default all; --sweep: one of them, default put",
-		bench_set_words, &tests},
+	{"test", "LIST", "default all; --sweep: default put", bench_set_words, &tests},
 	{"sizes", "LIST", "message sizes in bytes; default 0 to 4M", bench_set_list,
 		&program.sizes},
 	{"iters", "N",
@@ -324,34 +165,46 @@ static const struct bench_option options[] = {
 		&program.each},
 	{"sweep", NULL,
 		"sizes as NetPIPE has them: powers of two, the middles between them, "
-		"each also some bytes less and more; no raw hand-over",
+		"each also some bytes less and more",
 		bench_set_flag, &program.sweep},
 	{"upper", "N", "--sweep: largest size; default 4M", bench_set_number,
 		&program.upper},
 	{"perturbation", "N", "--sweep: bytes less and more of each size; default 3",
 		bench_set_number, &program.perturbation},
-	{"time", "MS", "--sweep: for each size, about; default 100", bench_set_number,
-		&program.budget_ms},
 	{"no-send-end", NULL, "stream, rate, nto1: descriptors without SEND_END events",
 		bench_set_flag, &program.n.silent},
 	{"starts", NULL, "put, bidir: descriptors with START events, too", bench_set_flag,
 		&program.b.starts},
 	{"heap", NULL, "buffers from PtlXAlloc: in the shared heap", bench_set_flag,
 		&program.n.heap},
-	{"no-raw", NULL, "leave out the comparison with a raw cache line hand-over",
-		bench_set_flag, &program.no_raw},
 	{"poll", NULL, "wait with PtlEQPoll instead of PtlEQWait", bench_set_flag,
 		&program.n.w.poll},
-	{"yield", NULL,
-		"wait with PtlEQGet, and sched_yield where nothing is there; raw "
-		"likewise",
+	{"yield", NULL, "wait with PtlEQGet, and sched_yield where nothing is there",
 		bench_set_flag, &program.n.w.yields},
 	{"busy", "N", "number of processes beside the job that never sleep",
 		bench_set_number, &program.busy},
 	{0}};
 
+/* Set the sizes of NetPIPE: powers of two, the middles between them, and each with a few
+ * bytes less and more. */
+static void sweep(struct program *p)
+{
+	struct bench_list *l = &p->sizes;
+	uint64_t d = p->perturbation.value;
+	l->n = 0;
+	for (uint64_t power = 1; power <= p->upper.value; power *= 2)
+		for (uint64_t half = 2; half < (power > 1 ? 4 : 3); half++) {
+			uint64_t bytes = power * half / 2, less = bytes > 2 * d ? d : 0;
+			for (uint64_t at = bytes - less; at <= bytes + less;
+				at += less ? less : 1)
+				if (at <= p->upper.value &&
+					(!l->n || at > l->at[l->n - 1]))
+					l->at[l->n++] = at;
+		}
+}
+
 /* With START events, the other tests count events, or find the number of lost ones, as if
- * all were of one kind.  A sweep has one test. */
+ * all were of one kind. */
 static void parse(struct program *p, int argc, char **argv)
 {
 	unsigned n = 0;
@@ -364,10 +217,8 @@ static void parse(struct program *p, int argc, char **argv)
 				"leave %s out",
 				perf_test_name[i], perf_test_name[i]);
 	}
-	if (p->sweep && (n > 1 || p->test[PERF_RATE] || p->test[PERF_NTO1]))
-		bench_die(2,
-			"--sweep: --test has rate, nto1 or several; expected put, get, "
-			"ack, bidir or stream; name one of them");
+	if (p->sweep)
+		sweep(p);
 	p->test[PERF_PUT] |= n == 0 && (p->sweep || p->b.starts);
 	bench_all_words(&tests);
 	bench_default_list(
@@ -400,27 +251,19 @@ int main(int argc, char **argv)
 	bench_want_ranks(&p->b, 2, UINT32_MAX);
 	p->n.b = &p->b;
 	p->n.window = (unsigned)p->window.value;
-	p->n.largest =
-		p->sweep ? p->upper.value : bench_largest(&p->sizes, PERF_RATE_BYTES);
+	p->n.largest = bench_largest(&p->sizes, PERF_RATE_BYTES);
 	p->all = p->b.rank ? NULL : bench_allocate(p->b.size * sizeof *p->all);
 	perf_open(&p->n);
 	keep_busy(p);
 	bench_begin(&p->b);
-	if (p->sweep)
-		run_sweep(p);
-	for (unsigned t = 0; t < PERF_TESTS && !p->sweep; t++)
+	for (unsigned t = 0; t < PERF_TESTS; t++)
 		for (unsigned i = 0; p->test[t] && i < p->sizes.n; i++)
 			if (t != PERF_RATE)
 				run(p, (enum perf_test)t, p->sizes.at[i]);
 			else if (i == 0)
 				run(p, PERF_RATE, PERF_RATE_BYTES);
-	if (p->b.rank == 0 && !p->sweep)
-		bench_section(&p->b, "raw");
-	if (p->sweep || p->no_raw)
-		bench_finish(&p->b);
-	if (p->b.size <= p->b.ncpus || p->n.w.yields)
-		run_raw(p);
-	else if (p->b.rank == 0)
-		bench_note(&p->b, "raw hand-over left out: it needs a CPU for each rank");
+	if (p->b.rank == 0 && p->sweep)
+		bench_note(&p->b, "\nmost: %.1f MB/s, at %" PRIu64 " bytes", p->best_mb,
+			p->best_at);
 	bench_finish(&p->b);
 }

@@ -17,9 +17,10 @@
 
 const char *peer_program = "peer";
 static const char *own_name;
+static bool tails; /* p99 is wanted, too */
 unsigned peer_rank;
 uint64_t peer_last_round;
-double peer_p99;
+static double p99; /* of the rounds that timed() has timed one by one */
 pid_t peer_child[PEER_NODES];
 
 void peer_die(const char *fmt, ...)
@@ -79,16 +80,27 @@ void peer_pin(unsigned rank)
 
 /* ---- rounds ---- */
 
-struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes)
+/* Plan as many rounds as portalperf does; a window is a round of 64 messages. */
+static struct peer_plan plan_of(bool quick, bool windows, uint64_t bytes)
 {
 	uint64_t rounds = quick ? 20 : bench_usual_rounds(bytes);
 	rounds = windows ? rounds / 16 + 1 : rounds;
 	uint64_t batches = rounds < PEER_BATCHES ? rounds : PEER_BATCHES;
-	return (struct peer_plan){
-		.warm = rounds / 10 + 1, .batches = batches, .each = rounds / batches};
+	return (struct peer_plan){.warm = rounds / 10 + 1,
+		.batches = batches,
+		.each = rounds / batches,
+		.singles = !tails                   ? 0
+			   : rounds / batches < 128 ? rounds / batches
+						    : 128};
 }
 
-double peer_timed(const struct peer_plan *p, peer_rounds *rounds, uint64_t x)
+static uint64_t plan_rounds(const struct peer_plan *p)
+{
+	return p->warm + p->batches * (p->each + p->singles);
+}
+
+/* Time rounds in batches, and return the median of a round, in ns. */
+static double timed(const struct peer_plan *p, peer_rounds *rounds, uint64_t x)
 {
 	double ns[PEER_BATCHES];
 	double *single = peer_allocate(p->batches * p->singles * sizeof *single);
@@ -104,7 +116,7 @@ double peer_timed(const struct peer_plan *p, peer_rounds *rounds, uint64_t x)
 			single[n++] = bench_now_ns() - t;
 		}
 	}
-	peer_p99 = bench_stat_of(single, n).p99;
+	p99 = bench_stat_of(single, n).p99;
 	free(single);
 	return bench_stat_of(ns, p->batches).p50;
 }
@@ -121,7 +133,7 @@ void peer_step(enum peer_step step)
 /* Run rounds without bytes, and return the median of a step, in ns. */
 static double step_of(const struct peer_plan *p, peer_rounds *rounds, uint64_t step)
 {
-	uint64_t all = peer_plan_rounds(p), n = 0;
+	uint64_t all = plan_rounds(p), n = 0;
 	double *ns = peer_allocate(all * sizeof *ns);
 	looks = true;
 	for (uint64_t i = 0; i < all; i++) {
@@ -202,9 +214,9 @@ double peer_job(
 		t->open(x);
 	count_up(&job->ready, nodes);
 	if (peer_rank)
-		t->rounds(x, 0, peer_plan_rounds(p));
+		t->rounds(x, 0, plan_rounds(p));
 	else
-		ns = peer_timed(p, t->rounds, x);
+		ns = timed(p, t->rounds, x);
 	if (t->close)
 		t->close(x);
 	count_up(&job->done, nodes);
@@ -233,7 +245,7 @@ static void *be_thread(void *arg)
 {
 	struct thread *t = arg;
 	unsigned number = (unsigned)(t - thread);
-	uint64_t round = 0, rounds = peer_plan_rounds(&threads_plan);
+	uint64_t round = 0, rounds = plan_rounds(&threads_plan);
 	if (t->of->enter)
 		t->of->enter(number);
 	while (round < threads_plan.warm)
@@ -248,12 +260,12 @@ static void *be_thread(void *arg)
 	return NULL;
 }
 
-double peer_threads_run(
+/* Run the windows of all threads, and return the time of one, in ns. */
+static double run_threads(
 	const struct peer_threads *t, uint64_t count, const struct peer_plan *p)
 {
 	double begin = 0, end = 0; /* the first thread's start, and the last one's end */
 	threads_plan = *p;
-	peer_last_round = peer_plan_rounds(p) - 1;
 	pthread_barrier_init(&threads_start, NULL, (unsigned)count);
 	for (unsigned i = 0; i < count; i++) {
 		thread[i].of = t;
@@ -281,21 +293,22 @@ double peer_threads_run(
 static double measure(
 	const struct peer *peer, const struct peer_test *t, uint64_t x, bool quick)
 {
-	struct peer_plan p = peer->plan ? peer->plan(t, x, quick)
-					: peer_plan_of(quick, t->parts == PEER_WINDOW, x);
+	struct peer_plan p =
+		plan_of(quick, t->parts == PEER_WINDOW, t->threads ? PEER_WORD : x);
 	bool step = !strcmp(t->name, "step");
 	double ns;
 	if (t->run)
 		return t->run(x, quick);
-	peer_last_round = peer_plan_rounds(&p) - 1;
+	peer_last_round = plan_rounds(&p) - 1;
 	if (t->open && !peer->forks)
 		t->open(step ? 0 : x);
-	ns = peer->forks ? peer_job(t, 2, x, &p)
-	     : step      ? step_of(&p, t->rounds, x)
-			 : peer_timed(&p, t->rounds, x);
+	ns = t->threads    ? run_threads(t->threads, x, &p)
+	     : peer->forks ? peer_job(t, 2, x, &p)
+	     : step        ? step_of(&p, t->rounds, x)
+			   : timed(&p, t->rounds, x);
 	if (t->close && !peer->forks)
 		t->close(x);
-	if (!strcmp(t->name, "stream"))
+	if (!strcmp(t->name, "stream") || !strcmp(t->name, "threads"))
 		return (double)x * 1e3 * t->parts / ns;
 	bool is_rate = !strcmp(t->name, "rate") || !strcmp(t->name, "faa");
 	return is_rate ? t->parts * 1e3 / ns : ns / t->parts;
@@ -317,11 +330,13 @@ static void run_test(const struct peer *peer, const char *name, uint64_t x, bool
 		if (peer->before)
 			peer->before(x);
 		double value = measure(peer, t, x, quick);
-		if (peer_rank == 0 && peer->print)
-			peer->print(t, x, value);
-		else if (peer_rank == 0)
-			printf("%s\t%s\t%" PRIu64 "\t%.6g\n", t->who ? t->who : own_name,
+		if (peer_rank == 0)
+			printf("%s\t%s\t%" PRIu64 "\t%.6g", t->who ? t->who : own_name,
 				name, x, value);
+		if (peer_rank == 0 && tails)
+			printf("\t%.6g", p99 / (t->parts ? t->parts : 1));
+		if (peer_rank == 0)
+			putchar('\n');
 		fflush(stdout);
 		if (peer->after)
 			peer->after();
@@ -359,7 +374,9 @@ void peer_run(const struct peer *peer, int argc, char **argv)
 			peer_die("expected a name, quick or full, test=list");
 		own_name = argv[at++];
 	}
-	if (argc < at + 2 || (strcmp(argv[at], "quick") && strcmp(argv[at], "full")))
+	tails = argc > at && !strcmp(argv[at], "tails");
+	if (argc < at + 2 ||
+		(strcmp(argv[at], "quick") && strcmp(argv[at], "full") && !tails))
 		peer_die("expected quick or full, then test=list, as in latency=8,1024");
 	for (int i = at + 1; i < argc; i++)
 		run_list(peer, argv[i], argv[at][0] == 'q');

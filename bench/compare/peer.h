@@ -6,9 +6,10 @@
  *	am.h	the rounds of active messages
  *	peer.c	arguments, times and results; processes and threads
  *
- * Arguments are "quick" or "full", then test=x,y,z.  x is a size in bytes if the table
- * does not say otherwise; the other tests ignore it.  For each x a line is printed: the
- * name of the peer, test, x, value, with tabs between them.
+ * Arguments are "quick", "full" or "tails", then test=x,y,z.  x is a size in bytes if
+ * the table does not say otherwise; the other tests ignore it.  For each x a line is
+ * printed: the name of the peer, test, x, value, with tabs between them; with tails also
+ * p99 of the rounds, in ns, of which some are timed one by one.
  *
  *	latency		ns, half a round trip
  *	stream		MB/s (10^6 bytes), windows of 64 one way, an empty message back
@@ -55,6 +56,13 @@ struct peer_plan {
 /* Run count rounds of a pattern, of which done have gone before. */
 typedef void peer_rounds(uint64_t x, uint64_t done, uint64_t count);
 
+struct peer_threads {
+	void (*open)(unsigned thread), (*close)(unsigned thread); /* main thread */
+	void (*meet)(void);                                       /* of the ranks */
+	void (*enter)(unsigned thread), (*leave)(void);  /* the thread, or NULL */
+	void (*window)(unsigned thread, uint64_t round); /* or another pattern */
+};
+
 /* A pattern that a peer has.  Its functions are called by all ranks. */
 struct peer_test {
 	const char *name, *who; /* who: the peer's name, or NULL: it is an argument */
@@ -63,6 +71,7 @@ struct peer_test {
 	peer_rounds *rounds;
 	void (*open)(uint64_t x), (*close)(uint64_t x); /* or NULL */
 	double (*run)(uint64_t x, bool quick); /* in place of rounds: return the value */
+	const struct peer_threads *threads;    /* in place of rounds: x of them */
 };
 
 struct peer {
@@ -72,10 +81,6 @@ struct peer {
 	bool partial;                  /* leave an x out that no pattern has */
 	/* before each test, and before its fork; after it; or NULL */
 	void (*before)(uint64_t x), (*after)(void);
-	/* plan the rounds of a test; NULL: peer_plan_of */
-	struct peer_plan (*plan)(const struct peer_test *t, uint64_t x, bool quick);
-	/* print a result; NULL: the line that is described above */
-	void (*print)(const struct peer_test *t, uint64_t x, double value);
 };
 
 extern const char *peer_program; /* for error lines */
@@ -93,16 +98,6 @@ void *peer_share(size_t bytes);
 void peer_pin(unsigned rank);
 unsigned peer_cpus(void);
 
-/* Plan as many rounds as portalperf does; a window is a round of 64 messages. */
-struct peer_plan peer_plan_of(bool quick, bool windows, uint64_t bytes);
-static inline uint64_t peer_plan_rounds(const struct peer_plan *p)
-{
-	return p->warm + p->batches * (p->each + p->singles);
-}
-/* Time rounds in batches, and return the median of a round, in ns. */
-double peer_timed(const struct peer_plan *p, peer_rounds *rounds, uint64_t x);
-extern double peer_p99; /* of the rounds that peer_timed has timed one by one */
-
 /* Steps of a round at rank 0.  The first is a second look at the clock: the time of a
  * look, which each step contains. */
 enum peer_step { PEER_CLOCK, PEER_POST, PEER_SEND, PEER_SENT, PEER_ANSWER, PEER_STEPS };
@@ -119,19 +114,6 @@ extern pid_t peer_child[PEER_NODES]; /* indexed by rank */
  * ns. */
 double peer_job(
 	const struct peer_test *t, unsigned nodes, uint64_t x, const struct peer_plan *p);
-
-/* ---- threads ---- */
-
-struct peer_threads {
-	void (*open)(unsigned thread), (*close)(unsigned thread); /* main thread */
-	void (*meet)(void);                                       /* of the ranks */
-	void (*enter)(unsigned thread), (*leave)(void);  /* the thread, or NULL */
-	void (*window)(unsigned thread, uint64_t round); /* or another pattern */
-};
-
-/* Run the windows of all threads, and return the time of one, in ns. */
-double peer_threads_run(
-	const struct peer_threads *t, uint64_t count, const struct peer_plan *p);
 
 /* ---- data: the first and the last word of a message are the number of its round ---- */
 

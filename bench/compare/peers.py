@@ -115,7 +115,7 @@ class Portals:
     def perf(self, turn, name, tests, sizes, *words):
         if not tests or not sizes:
             return []
-        return self.bench(turn, name, 2, "portalperf", "--no-raw", "--test", joined(PERF[t] for t in tests),
+        return self.bench(turn, name, 2, "portalperf", "--test", joined(PERF[t] for t in tests),
                           "--sizes", joined(sizes), *words)
 
     def rows(self, turn):

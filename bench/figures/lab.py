@@ -95,7 +95,7 @@ class Lab:
 
     def perf_once(self, tests, sizes, env, iters=None):
         """Run portalperf once.  Return {(test, bytes): ns}."""
-        options = ["--no-raw", "--test", ",".join(tests), "--sizes", ",".join(map(str, sizes))]
+        options = ["--test", ",".join(tests), "--sizes", ",".join(map(str, sizes))]
         if iters:
             options += ["--iters", str(iters)]
         rows = self.job("portalperf", options, env)

@@ -129,7 +129,7 @@ def compare(folder, out, peers, *more):
 FIGURES = """paper1-fig3 paper1-fig4 paper1-fig5 paper1-fig6-accelerated paper1-fig6-generic
     paper1-fig7-accelerated paper1-fig7-generic paper2-fig6 paper3-fig3 paper3-fig4 paper4-fig2 paper4-fig3
     paper4-fig4 paper5-fig2 paper5-fig3 paper5-fig4 paper5-fig5""".split()
-TABLES = "interrupts bypass stolen paper2-fig2 paper2-memory paper3-table1 paper3-table2".split()
+TABLES = "interrupts bypass stolen paper2-fig2 paper2-memory paper3-table1 paper3-table2 paper5-p99".split()
 ANSWER = ": (?:yes|NO|unclear): "
 ABLATED_FIGURES = "paper2-fig5-latency paper2-fig5-bandwidth match-depth".split()
 ABLATED_TABLES = "paper2-shadows parts".split()

@@ -87,7 +87,7 @@ def shadows(lab):
 def one(lab, test, env, *options, size=8):
     """Return the median of one test and size."""
     iters = 2000 if env["PTL3_MATCH"] == "host" else 20000
-    words = ["--no-raw", "--test", test, "--sizes", size, "--iters", iters, *options]
+    words = ["--test", test, "--sizes", size, "--iters", iters, *options]
     return lab.job("portalperf", words, env)[0]["p50_ns"]
 
 

@@ -37,7 +37,7 @@ def reach(lab):
 
 def one_pipe(lab, test, env):
     """Run portalperf --sweep once.  Return {bytes: ns}."""
-    options = ["--sweep", "--test", TESTS[test], "--upper", reach(lab), "--perturbation", "0", "--time", "30"]
+    options = ["--sweep", "--test", TESTS[test], "--upper", reach(lab), "--perturbation", "0", "--iters", "1000"]
     return {row["bytes"]: row["p50_ns"] for row in lab.job("portalperf", options, env)}
 
 
@@ -198,7 +198,7 @@ def figures(lab):
     program, reason = build(lab)
     note = (f"NetPIPE itself is not among the curves ({reason})." if reason else
             "NetPIPE itself reports the best of three trials, and sends from the buffer into which it receives; "
-            "portalperf reports the median of seven trials. Both run in turns, and the medians of the rounds are shown.")
+            "portalperf reports the median of batches of rounds. Both run in turns, and the medians of the rounds are shown.")
     measured = measure(lab, program)
     for draw, of in ((latency, measured), (rates, streams(measured))):
         for side in SIDES:

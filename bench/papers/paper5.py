@@ -1,38 +1,92 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Paper 5, Figures 2 to 5: GASNet over Portals and over MPI, as gasnetfigures measures them."""
-import collections
+"""Paper 5, Figures 2 to 5: GASNet over Portals, by gasnetperf, and over MPI, by peer_mpi, in turns."""
+import pathlib
 import tempfile
+from functools import partial
 
-from figures import gasnet, run
-from figures.judge import has_step, least, over, ratios, size_text, step
-from figures.lab import Curve, Figure, microseconds
-from figures.stats import Measured
+from figures import run
+from figures.judge import at, at_most, between, has_step, least, over, ratios, size_text, step
+from figures.lab import Curve, Figure, Table, curves as by_key, microseconds
 
 PAPER = "5: Porting GASNet to Portals: PGAS language support for the Cray XT"
 INLINE = 16
 MIB = 1 << 20
 EQUAL = 0.95
-# Curves of gasnetfigures, and their names here; the first is ours.
+# What gasnetperf runs: mark of its curves, figures, environment.
+OURS = {"": ("2,3,4", {"GASNET_PORTAL_SEGMENT": "heap"}), "mmap_": ("3", {"GASNET_PORTAL_SEGMENT": "mmap"}),
+        **{f"{side}_": ("5", {"GASNET_PORTAL_LOCAL": side}) for side in ("firehose", "tmpmd", "bounce", "all")}}
+MPIS = {"openmpi": "Open MPI", "mpich": "MPICH"}
+# The tests of peer_mpi: figure, curve, and the ns of a message, or of both of a round trip, from the value.
+OF_MPI = {"ack": ("2", "pingack", lambda size, ns: ns), "amput": ("2", "amput", lambda size, ns: ns),
+          "stream": ("3", "bw", lambda size, mb: size * 1e3 / mb), "latency": ("4", "pingpong", lambda size, ns: 2 * ns)}
+# Curves, and their names here; the first is ours.
 CURVES = {
-    "2": {"put": "GASNet put", "bare_put_ack": "PtlPut with ACK", "openmpi_amput": "put by MPI messages",
-          "openmpi_pingack": "MPI Ping-Ack"},
-    "3": {"put_nb_bulk": "GASNet put", "bare_puts": "PtlPut", "openmpi_bw": "MPI, as osu_bw"},
-    "4": {"am_medium": "AM Medium", "two_bare_puts": "two PtlPuts", "openmpi_pingpong": "MPI ping-pong"},
-    "5": {"firehose_put_bulk": "Firehose", "tmpmd_put_bulk": "TMPMD", "bounce_put_bulk": "bounce buffers"},
+    "2": {"put": "GASNet put", "bare_put_ack": "PtlPut with ACK", "am_short": "AM Short, there and back"},
+    "3": {"put_nb_bulk": "GASNet put", "bare_puts": "PtlPut", "mmap_put_nb_bulk": "GASNet put, segment in mmap",
+          "mmap_bare_puts": "PtlPut, segment in mmap"},
+    "4": {"am_medium": "AM Medium", "two_bare_puts": "two PtlPuts"},
+    "5": {"firehose_put_bulk": "Firehose", "tmpmd_put_bulk": "TMPMD", "bounce_put_bulk": "bounce buffers",
+          "all_put_bulk": "one descriptor of all memory"},
 }
+for mpi, its in MPIS.items():
+    CURVES["2"] |= {f"{mpi}_amput": f"put by messages, {its}", f"{mpi}_pingack": f"Ping-Ack, {its}"}
+    CURVES["3"] |= {f"{mpi}_bw": f"osu_bw, {its}"}
+    CURVES["4"] |= {f"{mpi}_pingpong": f"ping-pong, {its}"}
+
+
+def ours(lab, mark, figures, env):
+    """Run gasnetperf once.  Return {((figure, curve, p50_ns or p99_ns), bytes): ns}."""
+    return {((row["figure"], mark + row["way"], kind), row["bytes"]): row[kind]
+            for row in lab.job("gasnetperf", ["--figure", figures], env) for kind in ("p50_ns", "p99_ns")}
+
+
+def theirs(lab, mpi, sizes):
+    """Run peer_mpi once, with the sizes that gasnetperf has had.  A stream has no p99."""
+    start, env = mpi.start(2, lab.quick)  # a test has no CPU for itself
+    tests = [f"{test}={','.join(map(str, sizes[figure]))}" for test, (figure, *_) in OF_MPI.items()]
+    text, _ = lab.run("peer_mpi", [*start, mpi.program, mpi.name, "quick" if lab.quick else "tails", *tests], env)
+    found = {}
+    for _, test, size, *values in (line.split("\t") for line in text.splitlines()):
+        figure, way, ns = OF_MPI[test]
+        for kind, value in zip(("p50_ns", "p99_ns"), values[:1] if test == "stream" else values):
+            found[(figure, f"{mpi.name}_{way}", kind), int(size)] = ns(int(size), float(value))
+    return found
 
 
 def measure(lab):
-    """Return {figure: {curve: [(bytes, ns)]}}, and notes about what is left out."""
+    """Return {(figure, curve, p50_ns or p99_ns): [(bytes, ns)]}, and notes about what is left out."""
+    mpis, sizes = [run.Mpi(name) for name in MPIS], {}
+    calls = {mark: partial(ours, lab, mark, *how) for mark, how in OURS.items()}
     with tempfile.TemporaryDirectory() as work:
-        rounds = gasnet.Rounds(lab.bin, work, lab.quick, ["openmpi"], gasnet.sizes_of())
-        rounds.measure(lab.rounds)
-    if rounds.failed:
-        run.die(1, "gasnetperf, or the MPI beside it, failed; expected that they run")
-    points = collections.defaultdict(lambda: collections.defaultdict(list))
-    for (figure, curve, size), values in sorted(rounds.samples.p50.items()):
-        points[str(figure)][curve].append((size, Measured(values.values())))
-    return points, [f"The comparison with Open MPI is missing: {line.partition(': ')[2]}." for line in rounds.left_out]
+        def note_sizes():
+            found = calls[""]()
+            for (figure, *_), size in found:
+                sizes.setdefault(figure, {})[size] = True
+            return found
+        there = [mpi for mpi in mpis if mpi.is_there()]
+        for mpi in there:
+            mpi.program = mpi.build_peer(pathlib.Path(work))
+        seen = lab.turns({**calls, "": note_sizes, **{mpi: partial(theirs, lab, mpi, sizes) for mpi in there}})
+    points = by_key({key: value for values in seen.values() for key, value in values.items()})
+    return points, [f"The comparison with {MPIS[mpi.name]} is missing: {mpi.missing().partition(': ')[2]}."
+                    for mpi in mpis if mpi not in there]
+
+
+def of_figure(points, figure):
+    """Return {curve: [(bytes, ns)]}, the medians."""
+    return {curve: values for (f, curve, kind), values in points.items() if (f, kind) == (figure, "p50_ns")}
+
+
+def tails(points):
+    """Return the table of p99 of single operations."""
+    rows = [[names[curve], size_text(size), ns] for figure, names in CURVES.items() if figure in "24"
+            for curve in names for size, ns in points.get((figure, curve, "p99_ns"), []) if size in (8, 16, 17, 1024)]
+    ratio = at(points["2", "put", "p99_ns"], 8) / at(points["2", "put", "p50_ns"], 8)
+    return Table("paper5-p99", "Tails of GASNet's operations", PAPER,
+                 ["The paper has no figures of tails: these are p99 of the operations of Figures 2 and 4."],
+                 ["operation", "size", "p99, ns"], rows,
+                 [at_most("A bar of ours: p99 of a put of 8 bytes is at most twice its median", ratio, 2,
+                          f"{ratio:.2f} times")])
 
 
 def curves(figure, points, convert):
@@ -79,11 +133,18 @@ def latency(points, notes):
                  compared(points, "openmpi_amput", "put", inline(points["put"])), 1.5),
          *beside("A put takes less time than MPI Ping-Ack at each size",
                  compared(points, "openmpi_pingack", "put"), 1),
+         *beside("A bar of ours: a put of 8 bytes takes at most 1.25 times as long as a bare PtlPut to its ACK",
+                 compared(points, "bare_put_ack", "put", [8]), 1 / 1.25, "The bare put"),
+         *beside("A bar of ours: a put of 8 bytes takes at most 0.6 of the time of Ping-Ack over Open MPI",
+                 compared(points, "openmpi_pingack", "put", [8]), 1 / 0.6, "Ping-Ack"),
          has_step("A put takes longer behind 16 bytes", points["put"], INLINE)],
         notes=notes)
 
 
 def large(points, notes):
+    bars = [(where, *bar) for where, mark in (("the heap", ""), ("mmap", "mmap_")) for bar in (
+        ("a stream of bare puts", f"{mark}bare_puts", f"{mark}put_nb_bulk", EQUAL),
+        ("osu_bw over Open MPI", "openmpi_bw", f"{mark}put_nb_bulk", 2))]
     return Figure(
         "paper5-fig3", "Bandwidth of GASNet's puts", PAPER,
         ["On a Cray XT4 non-blocking puts over Portals have about twice the bandwidth of those over MPI "
@@ -92,7 +153,11 @@ def large(points, notes):
          "twice the bandwidth is not asked for that reason."],
         "bytes", "MB/s (2^20)", curves("3", points, rates),
         [*beside("Puts meet or exceed the bandwidth of MPI at each size, within 5 %",
-                 compared(points, "openmpi_bw", "put_nb_bulk"), EQUAL)], notes=notes)
+                 compared(points, "openmpi_bw", "put_nb_bulk"), EQUAL),
+         *(v for where, other, messages, mine, bar in bars for v in beside(
+             f"A bar of ours: puts of 64 KiB to 1 MiB from a segment in {where} have {bar} times the bandwidth of {other}",
+             compared(points, messages, mine, between(65536, MIB, points[mine])), bar, other[:1].upper() + other[1:]))],
+        notes=notes)
 
 
 def active(points, put, notes):
@@ -107,6 +172,8 @@ def active(points, put, notes):
         "bytes", "microseconds", curves("4", points, microseconds),
         [*beside("The round trip takes less time than MPI's ping-pong up to 16 bytes",
                  compared(points, "openmpi_pingpong", "am_medium", inline(points["am_medium"])), 1),
+         *beside("A bar of ours: a round trip of 16 bytes takes at most 1.5 times as long as two bare puts",
+                 compared(points, "two_bare_puts", "am_medium", [16]), 1 / 1.5, "A pair of puts"),
          over("Behind 16 bytes the jump is larger than that of a put", jumps[0] / jumps[1], 1,
               f"{jumps[0]:.2f} and {jumps[1]:.2f} times the time")], notes=notes)
 
@@ -123,12 +190,15 @@ def sides(points):
         [*beside("Firehose has at least the bandwidth of TMPMD at each size, within 5 %",
                  compared(points, "tmpmd_put_bulk", "firehose_put_bulk"), EQUAL, "TMPMD"),
          over("The gain of Firehose is larger at 8 KiB than at the largest size", gains[8192] - gains[last],
-              0, f"{gains[8192]:.1f} % at 8 KiB, {gains[last]:.1f} % at {size_text(last)}")])
+              0, f"{gains[8192]:.1f} % at 8 KiB, {gains[last]:.1f} % at {size_text(last)}")],
+        notes=[f"To bind a descriptor of 8 KiB and to unlink it takes {at(points['all_bind_unlink'], 8192):.0f} ns."])
 
 
 def figures(lab):
     points, notes = measure(lab)
-    yield latency(points["2"], notes)
-    yield large(points["3"], notes)
-    yield active(points["4"], points["2"]["put"], notes)
-    yield sides(points["5"])
+    put = of_figure(points, "2")["put"]
+    yield latency(of_figure(points, "2"), notes)
+    yield large(of_figure(points, "3"), notes)
+    yield active(of_figure(points, "4"), put, notes)
+    yield sides(of_figure(points, "5"))
+    yield tails(points)

@@ -355,21 +355,6 @@ static int look_ask(struct p3_look *look, enum p3_attach_op ask, uint32_t node,
 	return errno == EAGAIN ? -ETIMEDOUT : -errno;
 }
 
-static int look_map_node(struct p3_look *look, uint32_t i)
-{
-	struct p3_look_node *n = &look->node[i];
-	struct parcel p;
-	look_unmap_stale(n);
-	if (n->mapped || !n->msg.incarnation)
-		return 0;
-	int rc = look_ask(look, P3_ATTACH_SEGMENTS, i, P3_ATTACH_SEGMENTS, &p);
-	if (rc)
-		return rc;
-	rc = look_map(n, p.fds, p.nfds, &p.msg);
-	look_drop_fds(&p);
-	return rc;
-}
-
 /* Ask for the job and all its nodes again, and map the new ones.  Return 0 or -errno. */
 static int look_ask_yod(struct p3_look *look)
 {
@@ -394,8 +379,17 @@ static int look_ask_yod(struct p3_look *look)
 		if (!rc)
 			look->node[i].msg = p.msg;
 	}
-	for (uint32_t i = 0; !rc && i < look->job.size; i++)
-		rc = look_map_node(look, i);
+	for (uint32_t i = 0; !rc && i < look->job.size; i++) {
+		struct p3_look_node *n = &look->node[i];
+		look_unmap_stale(n);
+		if (n->mapped || !n->msg.incarnation)
+			continue;
+		rc = look_ask(look, P3_ATTACH_SEGMENTS, i, P3_ATTACH_SEGMENTS, &p);
+		if (rc)
+			break;
+		rc = look_map(n, p.fds, p.nfds, &p.msg);
+		look_drop_fds(&p);
+	}
 	return rc;
 }
 
@@ -480,7 +474,7 @@ void p3_look_domains(
 	(void)look_each_domain(look_list_one, &l);
 }
 
-/* ---- segments of a process ---- */
+/* ---- members ---- */
 
 static bool look_is_target(int dir, const char *fd, const char *name)
 {
@@ -489,8 +483,6 @@ static bool look_is_target(int dir, const char *fd, const char *name)
 	size_t len = strlen(name);
 	return n > (ssize_t)len && !strncmp(target, name, len) && target[len] == ' ';
 }
-
-/* ---- members ---- */
 
 static struct p3_attach_msg look_message(const struct p3_look *look, enum p3_attach_op op)
 {
@@ -634,29 +626,23 @@ static int look_take_all(struct p3_look *look)
 	return rc;
 }
 
-static int look_ask_domain(struct p3_look *look)
-{
-	bool first = !look->job.size;
-	if (!look->alone)
-		return look_take_all(look);
-	look->job.size = 1;
-	int rc = look_take_member(look, 0, P3_DOMAIN_NO_SLOT, look->alone);
-	if (!rc && !look->node[0].mapped)
-		rc = first ? -ESRCH : -EPIPE;
-	return rc;
-}
-
 /* ---- opening ---- */
+
+/* Begin a look at processes of this user. */
+static void look_begin_domain(struct p3_look *look, uint32_t uid)
+{
+	look->of_domain = true;
+	look->job = (struct p3_attach_msg){.uid = uid};
+	look->job = look_message(look, P3_ATTACH_JOB);
+}
 
 static int look_enter(struct p3_look *look, uint32_t uid, const char *name)
 {
 	int rc = p3_domain_peek(&look->domain, P3_DOMAIN_BASE, uid, name);
 	if (rc)
 		return rc == -ENOENT || rc == -ENOTDIR ? -ESRCH : rc;
-	snprintf(look->name, sizeof look->name, "%s", name);
-	look->of_domain = true;
-	look->job = (struct p3_attach_msg){.uid = uid};
-	look->job = look_message(look, P3_ATTACH_JOB);
+	snprintf(look->name, sizeof look->name, "%.*s", P3_DOMAIN_NAMES, name);
+	look_begin_domain(look, uid);
 	return 0;
 }
 
@@ -688,7 +674,16 @@ static bool look_has_member(void *arg, uint32_t uid, const char *name)
 
 int p3_look_again(struct p3_look *look)
 {
-	return look->of_domain ? look_ask_domain(look) : look_ask_yod(look);
+	bool first = !look->job.size;
+	if (!look->of_domain)
+		return look_ask_yod(look);
+	if (!look->alone)
+		return look_take_all(look);
+	look->job.size = 1;
+	int rc = look_take_member(look, 0, P3_DOMAIN_NO_SLOT, look->alone);
+	if (!rc && !look->node[0].mapped)
+		rc = first ? -ESRCH : -EPIPE;
+	return rc;
 }
 
 static struct p3_look *look_create(int sock)
@@ -730,10 +725,8 @@ int p3_look_open(uint32_t pid, struct p3_look **look_out)
 	snprintf(path, sizeof path, "/proc/%u", pid);
 	if (stat(path, &st))
 		return look_begin(look, -ESRCH, look_out);
-	look->of_domain = true;
+	look_begin_domain(look, st.st_uid);
 	look->alone = pid;
-	look->job = (struct p3_attach_msg){.uid = st.st_uid};
-	look->job = look_message(look, P3_ATTACH_JOB);
 	return look_begin(look, 0, look_out);
 }
 

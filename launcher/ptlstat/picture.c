@@ -65,11 +65,6 @@ static const void *picture_published(
 	return p3_look_bytes(p->look, i, P3_LOOK_PUBLISHED, off, len);
 }
 
-static bool picture_is_all_there(const struct ptl_node *n)
-{
-	return !n->msg.remains;
-}
-
 /* Copy the words up to those for peers, each once: the node may change them at any time.
  * Return false if they cannot be mapped. */
 static bool picture_copy(const struct ptl_picture *p, uint32_t i, struct ptl_block *of)
@@ -103,7 +98,7 @@ static const char *picture_check(const struct ptl_picture *p, uint32_t i, bool c
 		h->incarnation != m->incarnation)
 		return "its segment makes no sense";
 	uint64_t len = p3_layout_of(h->nnodes).ctl_len;
-	if (picture_is_all_there(&p->node[i]) && !picture_published(p, i, 0, len))
+	if (!m->remains && !picture_published(p, i, 0, len))
 		return "its segment is too short";
 	return NULL;
 }
@@ -135,7 +130,7 @@ static void picture_take_node(const struct ptl_picture *p, uint32_t i)
 	n->unseen = picture_check(p, i, copied);
 	if (n->unseen)
 		memset(&n->of, 0, sizeof n->of);
-	if (!picture_is_all_there(n)) { /* it has left */
+	if (n->msg.remains) { /* it has left */
 		memset(n->of.wait, 0, sizeof n->of.wait);
 		memset(n->of.endpoint, 0, sizeof n->of.endpoint);
 		memset(n->of.poll, 0, sizeof n->of.poll);
@@ -242,7 +237,7 @@ static const struct p3_peer_entry *picture_entry_of(
 {
 	const struct ptl_node *n = &p->node[of];
 	const struct p3_peer_entry *e;
-	if (n->unseen || !picture_is_all_there(n) || slot >= n->nnodes)
+	if (n->unseen || n->msg.remains || slot >= n->nnodes)
 		return NULL;
 	struct p3_layout l = p3_layout_of(n->nnodes);
 	return picture_published(p, of, p3_entry_off(&l, slot), sizeof *e);

@@ -37,24 +37,25 @@ struct opt {
 
 /* ---- the command line ---- */
 
+/* Print an error line, and give the status for it. */
+#define MAIN_NO(...) (p3_tool_say(__VA_ARGS__), P3_OPTIONS_USAGE)
+
 static int main_take_interval(void *to, const char *name, const char *text)
 {
-	struct opt *opt = to;
-	if (p3_option_real(text, 0.01, 86400, &opt->interval))
-		return P3_OPTIONS_GO;
-	p3_tool_say("%s: '%s' is no time; expected seconds, 0.01 to 86400, as in -i 2",
-		name, text);
-	return P3_OPTIONS_USAGE;
+	return p3_option_real(text, 0.01, 86400, &((struct opt *)to)->interval)
+		       ? P3_OPTIONS_GO
+		       : MAIN_NO("%s: '%s' is no time; expected seconds, 0.01 to 86400, "
+				 "as in -i 2",
+				 name, text);
 }
 
 static int main_take_count(void *to, const char *name, const char *text)
 {
-	struct opt *opt = to;
-	if (p3_option_number(text, 1, INT64_MAX, &opt->count))
-		return P3_OPTIONS_GO;
-	p3_tool_say("%s: '%s' is no number of pictures; expected 1 or more, as in -c 5",
-		name, text);
-	return P3_OPTIONS_USAGE;
+	return p3_option_number(text, 1, INT64_MAX, &((struct opt *)to)->count)
+		       ? P3_OPTIONS_GO
+		       : MAIN_NO("%s: '%s' is no number of pictures; expected 1 or more, "
+				 "as in -c 5",
+				 name, text);
 }
 
 static int main_take_socket(void *to, const char *name, const char *text)
@@ -114,12 +115,11 @@ static int main_take_word(struct opt *opt, const char *word)
 		opt->what = CONF;
 	else if (!opt->job && p3_option_number(word, 1, INT32_MAX, &n))
 		opt->job = (uint32_t)n;
-	else {
-		p3_tool_say("'%s': not expected here; expected a job's number or a pid, "
-			    "or why, or conf; see ptlstat --help",
+	else
+		return MAIN_NO(
+			"'%s': not expected here; expected a job's number or a pid, "
+			"or why, or conf; see ptlstat --help",
 			word);
-		return P3_OPTIONS_USAGE;
-	}
 	return P3_OPTIONS_GO;
 }
 
@@ -236,13 +236,13 @@ static void table_show_job(const json_t *job, bool on)
 
 static void table_show_why(const json_t *job, bool brief)
 {
-	const json_t *lines = json_object_get(job, "nodes"), *line;
+	const json_t *line;
 	size_t i;
-	json_array_foreach(lines, i, line)
-		if (!brief)
+	if (!brief) {
+		json_array_foreach(json_object_get(job, "nodes"), i, line)
 			puts(json_string_value(line));
-	if (!brief)
 		putchar('\n');
+	}
 	json_array_foreach(json_object_get(job, "why"), i, line)
 		puts(json_string_value(line));
 }
@@ -506,12 +506,13 @@ static int main_say_no_look(uint32_t job, int rc)
 		{-EPROTO, "its yod is of another version; use the ptlstat that came with "
 			  "it"}};
 	_Static_assert(P3_LOOK_MS == 3000, "as the text says");
-	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-		if (reasons[i].rc == rc) {
-			p3_tool_say("%u: %s", job, reasons[i].text);
-			return STATUS_NO_JOB;
-		}
-	p3_tool_say("%u: cannot look at it: %s", job, strerror(-rc));
+	size_t i = 0, n = sizeof reasons / sizeof *reasons;
+	while (i < n && reasons[i].rc != rc)
+		i++;
+	if (i < n)
+		p3_tool_say("%u: %s", job, reasons[i].text);
+	else
+		p3_tool_say("%u: cannot look at it: %s", job, strerror(-rc));
 	return STATUS_NO_JOB;
 }
 
@@ -536,10 +537,9 @@ static int main_say_no(const struct opt *opt, int rc)
 /* Print rows of settings, and drop them. */
 static void main_print_conf(const struct opt *opt, json_t *rows)
 {
-	bool of_nodes = json_object_get(json_array_get(rows, 0), "node");
 	if (opt->json)
 		p3_rows_json(rows);
-	else if (of_nodes)
+	else if (json_object_get(json_array_get(rows, 0), "node"))
 		p3_rows_table(rows, COLUMNS(table_conf));
 	else
 		p3_rows_table(rows, COLUMNS(table_here));
@@ -628,16 +628,13 @@ static int main_look_at_hosts(const struct opt *opt)
 			   (opt->json ? P3_ASK_JSON : 0) |
 			   (opt->brief ? P3_ASK_BRIEF : 0);
 	uint64_t count = opt->what == LOOK && opt->count ? opt->count : 1;
-	if (!opt->job) {
-		p3_tool_say("--hosts: no job is named; expected the pid of its yod, as "
-			    "in ptlstat --hosts 4711");
-		return P3_OPTIONS_USAGE;
-	}
-	if (opt->interval * 1000 > P3_QUERY_RATE_MS) {
-		p3_tool_say("-i: %g s is too long for --hosts; expected %d at most",
+	if (!opt->job)
+		return MAIN_NO(
+			"--hosts: no job is named; expected the pid of its yod, as "
+			"in ptlstat --hosts 4711");
+	if (opt->interval * 1000 > P3_QUERY_RATE_MS)
+		return MAIN_NO("-i: %g s is too long for --hosts; expected %d at most",
 			opt->interval, P3_QUERY_RATE_MS / 1000);
-		return P3_OPTIONS_USAGE;
-	}
 	for (uint64_t n = 0; n < count && !rc; n++)
 		rc = reports_of_hosts(opt->job, bits, opt->interval);
 	if (rc != -ESRCH)
@@ -682,9 +679,8 @@ static int main_perform(struct opt opt)
 		main_print_conf(&opt, ptl_rows_conf_here());
 		return STATUS_OK;
 	}
-	p3_tool_say("why: this user has no job, and not just one domain; expected a "
-		    "pid, or --domain NAME, of those that ptlstat alone lists");
-	return P3_OPTIONS_USAGE;
+	return MAIN_NO("why: this user has no job, and not just one domain; expected a "
+		       "pid, or --domain NAME, of those that ptlstat alone lists");
 }
 
 int main(int argc, char **argv)

@@ -247,7 +247,7 @@ static json_t *rows_of_poll(const struct ptl_picture *p, const struct p3_poll *p
 static void rows_does(
 	const struct ptl_picture *p, const struct ptl_node *n, char *text, size_t size)
 {
-	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	const struct ptl_wait *w = ptl_oldest_wait(n);
 	const struct p3_poll *poll = ptl_oldest_poll(p, n);
 	if (!ptl_is_alive(n) || ptl_is_stopped(n) || n->msg.state != P3_RDV_JOINED)
 		ptl_state_text(n, text, size);

@@ -127,7 +127,8 @@ void ptl_lines_tell(struct ptl_lines *l, json_t *o)
 
 struct search {
 	const struct ptl_picture *p;
-	uint32_t i; /* the node that waits */
+	uint32_t i; /* the node that waits, */
+	const struct ptl_node *waiter;
 	struct ptl_lines *lines;
 	uint32_t found;
 };
@@ -138,11 +139,6 @@ static void silence_found(struct search *s, uint32_t node, const struct ptl_text
 	s->found++;
 	if (s->lines)
 		ptl_lines_conclude(s->lines, node, "%s", t->s);
-}
-
-static const struct ptl_node *silence_waiter(const struct search *s)
-{
-	return &s->p->node[s->i];
 }
 
 /* Add a reason for which requests came to nothing; if `known`, add the reason's last
@@ -169,7 +165,7 @@ static bool silence_is_between(
 static bool silence_awaits_event(const struct ptl_picture *p, uint32_t i)
 {
 	const struct ptl_node *n = &p->node[i];
-	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	const struct ptl_wait *w = ptl_oldest_wait(n);
 	return w && w->kind == P3_WAIT_EVENT && ptl_is_alive(n);
 }
 
@@ -219,7 +215,7 @@ static void silence_find_remains(struct search *s, uint32_t at)
 	for (uint32_t why = 1; why <= P3_WHY_ACK_DISABLED; why++) {
 		struct ptl_text t = {.n = 0};
 		if (n->unseen || !n->msg.remains ||
-			!silence_is_between(n, why, silence_waiter(s)))
+			!silence_is_between(n, why, s->waiter))
 			continue;
 		ptl_add(&t, "node %u, which is gone, dropped messages of " PTL_NODE, at);
 		silence_add_case(&t, why, ptl_case_of(n, why), true);
@@ -232,7 +228,7 @@ static void silence_find_own(struct search *s, uint32_t why, const char *what)
 {
 	struct ptl_text t = {.n = 0};
 	char about[100], reason[260], name[40];
-	const struct p3_case *c = ptl_case_of(silence_waiter(s), why);
+	const struct p3_case *c = ptl_case_of(s->waiter, why);
 	uint32_t k = ptl_rank_of(s->p, c->node);
 	if (!c->count)
 		return;
@@ -251,7 +247,7 @@ static void silence_find_own(struct search *s, uint32_t why, const char *what)
 
 static void silence_find_in_queue(struct search *s, const struct ptl_wait *w, uint32_t k)
 {
-	const struct ptl_queue *q = &silence_waiter(s)->queue[k];
+	const struct ptl_queue *q = &s->waiter->queue[k];
 	uint64_t unread = ptl_unread_events(q);
 	bool waits = w->n > P3_WAIT_HANDLES;
 	struct ptl_text t = {.n = 0};
@@ -276,7 +272,7 @@ static void silence_find_in_queue(struct search *s, const struct ptl_wait *w, ui
 
 uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i, struct ptl_lines *l)
 {
-	struct search s = {.p = p, .i = i, .lines = l};
+	struct search s = {.p = p, .i = i, .waiter = &p->node[i], .lines = l};
 	const struct ptl_wait *w = ptl_oldest_wait(&p->node[i]);
 	for (uint32_t k = 0; k < p->size; k++) {
 		silence_find_drops(&s, i, k);
@@ -296,7 +292,7 @@ uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i, struct ptl_lines
 /* Return true if the node may have sent, or begun to send, more than its words tell. */
 static bool silence_is_unknown(const struct ptl_node *n)
 {
-	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	const struct ptl_wait *w = ptl_oldest_wait(n);
 	if (n->unseen)
 		return n->msg.state != P3_RDV_NEVER_JOINED;
 	return ptl_is_stopped(n) || n->of.word[P3_G_HOSTS] ||

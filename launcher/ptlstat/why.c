@@ -41,14 +41,6 @@ const struct p3_poll *ptl_oldest_poll(
 	return oldest;
 }
 
-/* Return true if a library of node i waits for this one. */
-static bool poll_is_for(const struct ptl_picture *p, uint32_t i, uint32_t to)
-{
-	const struct p3_poll *poll = ptl_oldest_poll(p, &p->node[i]);
-	return poll && poll->source_node != UINT32_MAX &&
-	       ptl_rank_of(p, poll->source_node) == to;
-}
-
 static void poll_add_process(
 	const struct ptl_picture *p, uint32_t slot, uint64_t who, struct ptl_text *t)
 {
@@ -60,6 +52,11 @@ static void poll_add_process(
 		ptl_add(t, " from any node");
 	else
 		ptl_add(t, " from nid %u, pid %u", nid, pid);
+}
+
+static void why_add_since(struct ptl_text *t, double seconds)
+{
+	ptl_add(t, " since " PTL_TIME "%.1f s" PTL_TIME, seconds);
 }
 
 static void poll_add_message(
@@ -81,7 +78,7 @@ static void poll_describe(
 	const struct ptl_picture *p, const struct p3_poll *poll, struct ptl_text *t)
 {
 	poll_add_message(p, poll, t);
-	ptl_add(t, " since " PTL_TIME "%.1f s" PTL_TIME, ptl_seconds(p, poll->since_ns));
+	why_add_since(t, ptl_seconds(p, poll->since_ns));
 	if (poll->receives > 1)
 		ptl_add(t, ", the oldest of %u receives", poll->receives);
 	if (!poll->unexpected)
@@ -124,11 +121,6 @@ struct view {
 	struct ptl_lines lines;
 };
 
-static void why_add_since(struct ptl_text *t, double seconds)
-{
-	ptl_add(t, " since " PTL_TIME "%.1f s" PTL_TIME, seconds);
-}
-
 /* ---- conditions ---- */
 
 static const struct ptl_pair *why_pair(const struct view *v, uint32_t from, uint32_t to)
@@ -144,7 +136,7 @@ static bool why_is_over(const struct ptl_node *n)
 static const struct ptl_wait *why_long_wait(
 	const struct view *v, const struct ptl_node *n)
 {
-	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	const struct ptl_wait *w = ptl_oldest_wait(n);
 	return w && ptl_seconds(v->p, w->since_ns) >= LONG_S ? w : NULL;
 }
 
@@ -161,8 +153,11 @@ static bool why_waits_for(const struct view *v, uint32_t from, uint32_t to)
 		return false;
 	bool holds_sends = ptl_seconds(v->p, why_pair(v, from, to)->since_ns) >= LONG_S &&
 			   !why_is_over(n) && !ptl_is_far(n);
+	/* or a library of this one waits for the other */
+	const struct p3_poll *poll = ptl_oldest_poll(v->p, &v->p->node[from]);
 	return holds_sends || why_misses_barrier(v, from, to) ||
-	       poll_is_for(v->p, from, to);
+	       (poll && poll->source_node != UINT32_MAX &&
+		       ptl_rank_of(v->p, poll->source_node) == to);
 }
 
 static bool why_waits_for_any(const struct view *v, uint32_t from)
@@ -231,7 +226,7 @@ static void why_add_state(
 	struct ptl_text *t, const struct view *v, const struct ptl_node *n)
 {
 	char state[60], ranks[100] = "";
-	const struct ptl_wait *w = n->unseen ? NULL : ptl_oldest_wait(n);
+	const struct ptl_wait *w = ptl_oldest_wait(n);
 	const struct p3_poll *poll = n->msg.barrier_n ? NULL : ptl_oldest_poll(v->p, n);
 	ptl_state_text(n, state, sizeof state);
 	if (!ptl_is_alive(n) || ptl_is_stopped(n)) {
@@ -279,6 +274,16 @@ static void why_add_silence(struct ptl_text *t, const struct ptl_far *f)
 		ptl_add(t, ", host silent for " PTL_TIME "%.1f s" PTL_TIME, f->silent);
 }
 
+/* Add since when the target has taken nothing, if messages wait for it. */
+static void why_add_stall(
+	struct ptl_text *t, const struct view *v, const struct ptl_pair *pair)
+{
+	if (!pair->since_ns)
+		return;
+	ptl_add(t, ", nothing taken");
+	why_add_since(t, ptl_seconds(v->p, pair->since_ns));
+}
+
 static void why_add_far_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 {
 	struct ptl_far f;
@@ -287,10 +292,7 @@ static void why_add_far_pairs(struct ptl_text *t, const struct view *v, uint32_t
 			continue;
 		why_add_far(t, "; for", &f);
 		ptl_add(t, ": %u queued, %u unanswered", f.pair.queued, f.pair.out);
-		if (f.pair.since_ns) {
-			ptl_add(t, ", nothing taken");
-			why_add_since(t, ptl_seconds(v->p, f.pair.since_ns));
-		}
+		why_add_stall(t, v, &f.pair);
 		why_add_silence(t, &f);
 	}
 }
@@ -305,10 +307,7 @@ static void why_add_pairs(struct ptl_text *t, const struct view *v, uint32_t i)
 		ptl_add(t, "; for node %u: %u in its lane%s, %u queued, %u unanswered",
 			to, pr->unread, pr->cold ? " (which it does not poll)" : "",
 			pr->queued, pr->out);
-		if (pr->since_ns) {
-			ptl_add(t, ", nothing taken");
-			why_add_since(t, ptl_seconds(v->p, pr->since_ns));
-		}
+		why_add_stall(t, v, pr);
 		if (pr->kept_at)
 			ptl_add(t, ", the first one waits for a match entry");
 	}
@@ -544,19 +543,6 @@ static void why_blame_circle(struct view *v)
 	ptl_lines_conclude(&v->lines, 0, "%s", t.s);
 }
 
-/* Name the stopped nodes that no conclusion is about. */
-static void why_tell_of_the_stopped(struct view *v)
-{
-	for (uint32_t i = 0; i < v->p->size; i++) {
-		struct ptl_text t = {.n = 0};
-		if (!ptl_is_stopped(&v->p->node[i]) || why_waiters(v, i))
-			continue;
-		ptl_add(&t, PTL_NODE " ");
-		why_add_culprit(&t, v, i);
-		ptl_lines_conclude(&v->lines, i, "%s", t.s);
-	}
-}
-
 /* Name the causes of waits, if there are any. */
 static void why_conclude(struct view *v, bool any)
 {
@@ -577,7 +563,14 @@ static void why_conclude(struct view *v, bool any)
 	why_blame_silence(v);
 	if (any && !v->lines.conclusions)
 		why_blame_circle(v);
-	why_tell_of_the_stopped(v);
+	for (uint32_t i = 0; i < p->size; i++) { /* stopped, with no conclusion yet */
+		struct ptl_text t = {.n = 0};
+		if (!ptl_is_stopped(&p->node[i]) || why_waiters(v, i))
+			continue;
+		ptl_add(&t, PTL_NODE " ");
+		why_add_culprit(&t, v, i);
+		ptl_lines_conclude(&v->lines, i, "%s", t.s);
+	}
 	for (uint32_t i = 0; i < p->size && any; i++) {
 		char state[60];
 		ptl_state_text(&p->node[i], state, sizeof state);

@@ -44,15 +44,8 @@ ssize_t p3_backlog_write(struct p3_backlog *b, int fd)
 #define BEAT_MOST_MS  5000
 #define BEAT_AGAIN_MS 500
 
-void p3_beat_begin(struct p3_beat *b)
-{
-	uint32_t seconds = 0;
-	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
-	*b = (struct p3_beat){.timeout_ms = (int64_t)seconds * 1000};
-	p3_beat_heard(b);
-}
-
-void p3_beat_heard(struct p3_beat *b)
+/* Note that a frame has come. */
+static void beat_heard(struct p3_beat *b)
 {
 	b->late = false;
 	b->lost_at = p3_now_ms() + b->timeout_ms;
@@ -167,7 +160,10 @@ int p3_frames_attach(struct p3_frames *c, struct p3_loop *loop,
 
 void p3_frames_begin_beat(struct p3_frames *c)
 {
-	p3_beat_begin(&c->beat);
+	uint32_t seconds = 0;
+	(void)p3_conf_far_timeout(p3_conf_text(P3_CONF_FAR_TIMEOUT), &seconds);
+	c->beat = (struct p3_beat){.timeout_ms = (int64_t)seconds * 1000};
+	beat_heard(&c->beat);
 	if (c->loop)
 		p3_loop_at(c->loop, &c->turn, p3_beat_at(&c->beat));
 }
@@ -224,7 +220,7 @@ int p3_frames_fill(struct p3_frames *c)
 {
 	ssize_t n = p3_backlog_read(&c->got, c->in, READ_AT_ONCE);
 	if (n > 0)
-		p3_beat_heard(&c->beat);
+		beat_heard(&c->beat);
 	return n > 0 ? 0 : (int)n;
 }
 

@@ -110,10 +110,6 @@ struct p3_beat {
 	bool late;       /* the last check found silence */
 };
 
-/* Begin, by the setting. */
-void p3_beat_begin(struct p3_beat *b);
-/* Note that a frame has come. */
-void p3_beat_heard(struct p3_beat *b);
 /* Return true if a frame is to be sent now. */
 bool p3_beat_is_due(struct p3_beat *b);
 /* Return true if the other end is lost. */

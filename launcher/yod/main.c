@@ -7,6 +7,7 @@
  * of --output-dir and --trace.
  */
 #include "launcher/yod/remote.h"
+#include "launcher/tools/options.h"
 #include "shm/heap.h"
 
 #include <dlfcn.h>
@@ -28,7 +29,7 @@ static int main_say_cannot(const char *what, int rc, const char *remedy)
  * valgrind - the library for nodes that run under valgrind
  *
  * Helgrind and drd take C11 atomics for races; a second libportals, in a folder beside
- * the usual one (cmake/valgrind.cmake), announces them.  Both have the same layout: one
+ * the usual one (cmake/variants.cmake), announces them.  Both have the same layout: one
  * job may use both.  yod puts that folder in front of LD_LIBRARY_PATH, which comes
  * before RUNPATH and /etc/ld.so.conf.  This does not work for a program with an RPATH
  * (--disable-new-dtags) or one that is linked with libportals.a; the library then says
@@ -146,16 +147,6 @@ static int main_check(const struct p3_opt *opt, uint32_t n, struct p3_place *pla
 	return opt->shared_heap && !main_finds_preload() ? P3_STATUS_YOD : P3_OPT_RUN;
 }
 
-/* Return the exit status of a run that only printed (--help, --plan), or P3_STATUS_YOD if
- * the output is lost. */
-static int main_printed(int status)
-{
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	p3_say("cannot write to standard output; see df, and where it leads");
-	return status ? status : P3_STATUS_YOD;
-}
-
 /* ---- an agent ---- */
 
 static int main_say_no_agent(int rc)
@@ -217,8 +208,9 @@ static int main_prepare(struct p3_opt *opt, struct p3_place *place_out)
 	if (rc != P3_OPT_RUN)
 		return rc;
 	if (opt->plan)
-		return main_printed(opt->hosts.n ? p3_plan_print_hosts(opt)
-						 : p3_plan_print(opt, place_out));
+		return p3_tool_end(opt->hosts.n ? p3_plan_print_hosts(opt)
+						: p3_plan_print(opt, place_out),
+			P3_STATUS_YOD);
 	if (!opt->hosts.n && !p3_plan_check_fds(opt, opt->size, false))
 		return P3_STATUS_YOD;
 	opt->output_dir_fd =
@@ -249,7 +241,7 @@ int main(int argc, char **argv)
 		return main_be_agent();
 	rc = p3_opt_parse(argc, argv, &opt);
 	if (rc != P3_OPT_RUN)
-		return main_printed(rc);
+		return p3_tool_end(rc, P3_STATUS_YOD);
 	rc = main_prepare(&opt, &place);
 	if (rc != P3_OPT_RUN)
 		return rc;

@@ -18,6 +18,9 @@
 #define WHY_AFTER_MS  10000
 #define LOADFILE_MOST (16u << 20)
 
+/* Print an error line, and give the status for it. */
+#define OPT_NO(...) (p3_say(__VA_ARGS__), P3_OPT_USAGE)
+
 /* Return the program whose options are being read. */
 static struct p3_prog *opt_now(struct p3_opt *opt)
 {
@@ -26,9 +29,9 @@ static struct p3_prog *opt_now(struct p3_opt *opt)
 
 static int opt_say_no_memory(void)
 {
-	p3_say("out of memory for the command line; use fewer programs, or raise ulimit "
-	       "-v");
-	return P3_OPT_USAGE;
+	return OPT_NO(
+		"out of memory for the command line; use fewer programs, or raise ulimit "
+		"-v");
 }
 
 /* Parse a whole number from 1 to most. */
@@ -44,23 +47,21 @@ static int opt_set_size(void *to, const char *name, const char *value)
 {
 	struct p3_opt *opt = to;
 	/* getopt takes -np4 as -n with the value p4 */
-	if (!strcmp(name, "-n") && value[0] == 'p' && value[1]) {
-		p3_say("-n%s: a blank is missing; expected -np %s", value, value + 1);
-		return P3_OPT_USAGE;
-	}
+	if (!strcmp(name, "-n") && value[0] == 'p' && value[1])
+		return OPT_NO(
+			"-n%s: a blank is missing; expected -np %s", value, value + 1);
 	uint32_t before = opt_now(opt)->size;
 	bool good = opt_parse_count(value, P3_OPT_SIZE_MAX, &opt_now(opt)->size);
-	if (good && before && before != opt_now(opt)->size) {
-		p3_say("%s: '%s' contradicts %u, which was given before (-sz, -np and -n "
-		       "are the same); expected one of them",
+	if (good && before && before != opt_now(opt)->size)
+		return OPT_NO("%s: '%s' contradicts %u, which was given before (-sz, -np "
+			      "and -n "
+			      "are the same); expected one of them",
 			name, value, before);
-		return P3_OPT_USAGE;
-	}
 	if (good)
 		return P3_OPT_RUN;
-	p3_say("%s: '%s' is no number of nodes of a job; expected 1 to %d, as in -sz 4",
+	return OPT_NO(
+		"%s: '%s' is no number of nodes of a job; expected 1 to %d, as in -sz 4",
 		name, value, P3_OPT_SIZE_MAX);
-	return P3_OPT_USAGE;
 }
 
 static int opt_set_dir(void *to, const char *name, const char *value)
@@ -83,27 +84,25 @@ static int opt_set_env(void *to, const char *name, const char *value)
 		"0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	struct p3_opt *opt = to;
 	size_t len = strcspn(value, "=");
-	if (!len || strspn(value, letters) != len || (*value >= '0' && *value <= '9')) {
-		p3_say("%s: '%s' names no variable; expected NAME=VALUE, as in --env "
-		       "OMP_NUM_THREADS=2",
+	if (!len || strspn(value, letters) != len || (*value >= '0' && *value <= '9'))
+		return OPT_NO(
+			"%s: '%s' names no variable; expected NAME=VALUE, as in --env "
+			"OMP_NUM_THREADS=2",
 			name, value);
-		return P3_OPT_USAGE;
-	}
 	for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
-		if (strlen(ours[i]) == len && !strncmp(ours[i], value, len)) {
-			p3_say("%s: %.*s is yod's to set; expected another variable",
+		if (strlen(ours[i]) == len && !strncmp(ours[i], value, len))
+			return OPT_NO(
+				"%s: %.*s is yod's to set; expected another variable",
 				name, (int)len, value);
-			return P3_OPT_USAGE;
-		}
 	if (value[len])
 		return p3_prog_env_add(opt_now(opt), value) ? opt_say_no_memory()
 							    : P3_OPT_RUN;
 	if (getenv(value))
 		return P3_OPT_RUN;
-	p3_say("%s: %s is not set in yod's environment; expected %s=VALUE, or export it "
-	       "before",
+	return OPT_NO(
+		"%s: %s is not set in yod's environment; expected %s=VALUE, or export it "
+		"before",
 		name, value, value);
-	return P3_OPT_USAGE;
 }
 
 /* ---- placement ---- */
@@ -124,10 +123,10 @@ static int opt_set_bind(void *to, const char *name, const char *value)
 	opt->place.bind = (enum p3_bind)opt_word_of(words, P3_BIND_LIST, value);
 	if (opt->place.bind != P3_BIND_LIST || p3_cpulist_parse(value, &opt->place.list))
 		return P3_OPT_RUN;
-	p3_say("%s: '%s' is no placement; expected none, core, numa, or a list of CPUs "
-	       "as in --bind 0,2-3",
+	return OPT_NO(
+		"%s: '%s' is no placement; expected none, core, numa, or a list of CPUs "
+		"as in --bind 0,2-3",
 		name, value);
-	return P3_OPT_USAGE;
 }
 
 /* Parse -VN2, -VN 2 or -VN=2; getopt takes the first as -V with a value. */
@@ -138,10 +137,10 @@ static int opt_set_per_unit(void *to, const char *name, const char *value)
 	if (opt_parse_count(
 		    value + (*value == 'N'), P3_OPT_SIZE_MAX, &opt->place.per_unit))
 		return P3_OPT_RUN;
-	p3_say("-VN: '%s' is no number of nodes; expected 1 to %d for each core, as in "
-	       "-VN2",
+	return OPT_NO(
+		"-VN: '%s' is no number of nodes; expected 1 to %d for each core, as in "
+		"-VN2",
 		value + (*value == 'N'), P3_OPT_SIZE_MAX);
-	return P3_OPT_USAGE;
 }
 
 /* ---- the job ---- */
@@ -152,10 +151,9 @@ static int opt_set_only_rank(void *to, const char *name, const char *value)
 	opt->only = p3_ranks_parse(value, &opt->only_ranks);
 	if (opt->only)
 		return P3_OPT_RUN;
-	p3_say("%s: '%s' is no list of ranks; expected ranks and ranges, as in "
-	       "--only-rank 0,2-3",
+	return OPT_NO("%s: '%s' is no list of ranks; expected ranks and ranges, as in "
+		      "--only-rank 0,2-3",
 		name, value);
-	return P3_OPT_USAGE;
 }
 
 /* Read a time as milliseconds. */
@@ -164,11 +162,10 @@ static int opt_set_seconds(void *to, const char *name, const char *value)
 	struct p3_opt *opt = to;
 	bool timeout = !strcmp(name, "--timeout"), kill = !strcmp(name, "--kill-after");
 	double s, least = timeout ? 0.001 : 0;
-	if (!p3_option_real(value, least, SECONDS_MOST, &s)) {
-		p3_say("%s: '%s' is no time; expected seconds, %g to %.0f, as in %s 60",
+	if (!p3_option_real(value, least, SECONDS_MOST, &s))
+		return OPT_NO(
+			"%s: '%s' is no time; expected seconds, %g to %.0f, as in %s 60",
 			name, value, least, SECONDS_MOST, name);
-		return P3_OPT_USAGE;
-	}
 	*(timeout      ? &opt->timeout_ms
 		: kill ? &opt->kill_after_ms
 		       : &opt->why_after_ms) = (int64_t)(s * 1000);
@@ -183,9 +180,8 @@ static int opt_set_nid_base(void *to, const char *name, const char *value)
 		opt->nid_base = (uint32_t)nid;
 		return P3_OPT_RUN;
 	}
-	p3_say("%s: '%s' is no node id of rank 0; expected 0 to %u, as in %s 0", name,
-		value, P3_OPT_NID_BASE_MOST, name);
-	return P3_OPT_USAGE;
+	return OPT_NO("%s: '%s' is no node id of rank 0; expected 0 to %u, as in %s 0",
+		name, value, P3_OPT_NID_BASE_MOST, name);
 }
 
 static int opt_set_mode(void *to, const char *name, const char *value)
@@ -195,9 +191,8 @@ static int opt_set_mode(void *to, const char *name, const char *value)
 	opt->mode = value;
 	if (opt_word_of(known, 4, value) < 4)
 		return P3_OPT_RUN;
-	p3_say("%s: '%s' is no mode; expected auto, lease, dedicated or park", name,
-		value);
-	return P3_OPT_USAGE;
+	return OPT_NO("%s: '%s' is no mode; expected auto, lease, dedicated or park",
+		name, value);
 }
 
 static int opt_set_valgrind(void *to, const char *name, const char *value)
@@ -207,19 +202,17 @@ static int opt_set_valgrind(void *to, const char *name, const char *value)
 	opt->valgrind = (enum p3_valgrind)opt_word_of(words, 3, value);
 	if (opt->valgrind <= P3_VALGRIND_OFF)
 		return P3_OPT_RUN;
-	p3_say("%s: '%s' is no choice; expected auto, on or off", name, value);
-	return P3_OPT_USAGE;
+	return OPT_NO("%s: '%s' is no choice; expected auto, on or off", name, value);
 }
 
 static int opt_set_trace(void *to, const char *name, const char *value)
 {
 	struct p3_opt *opt = to;
-	if (!*value) {
-		p3_say("%s: '' is no file; expected where the nodes' traces go, as in "
-		       "--trace job.trace",
+	if (!*value)
+		return OPT_NO(
+			"%s: '' is no file; expected where the nodes' traces go, as in "
+			"--trace job.trace",
 			name);
-		return P3_OPT_USAGE;
-	}
 	opt->trace = value;
 	return P3_OPT_RUN;
 }
@@ -227,12 +220,11 @@ static int opt_set_trace(void *to, const char *name, const char *value)
 static int opt_set_domain(void *to, const char *name, const char *value)
 {
 	struct p3_opt *opt = to;
-	if (!p3_domain_is_name(value) || strcmp(value, P3_DOMAIN_NONE) == 0) {
-		p3_say("%s: '%.64s' is no name of a domain; expected letters, digits, "
-		       "'-', '_' and '.', %d at most, as in --domain default",
+	if (!p3_domain_is_name(value) || strcmp(value, P3_DOMAIN_NONE) == 0)
+		return OPT_NO(
+			"%s: '%.64s' is no name of a domain; expected letters, digits, "
+			"'-', '_' and '.', %d at most, as in --domain default",
 			name, value, P3_DOMAIN_NAMES);
-		return P3_OPT_USAGE;
-	}
 	opt->domain = value;
 	return P3_OPT_RUN;
 }
@@ -240,12 +232,11 @@ static int opt_set_domain(void *to, const char *name, const char *value)
 static int opt_set_hosts(void *to, const char *name, const char *value)
 {
 	struct p3_opt *opt = to;
-	if (opt->hosts_of) {
-		p3_say("%s: the hosts are given by %s already; expected one of --hosts "
-		       "and --hostfile, once",
+	if (opt->hosts_of)
+		return OPT_NO(
+			"%s: the hosts are given by %s already; expected one of --hosts "
+			"and --hostfile, once",
 			name, opt->hosts_of);
-		return P3_OPT_USAGE;
-	}
 	bool list = !strcmp(name, "--hosts");
 	opt->hosts_of = list ? "--hosts" : "--hostfile";
 	int rc = list ? p3_hosts_parse(value, &opt->hosts)
@@ -411,15 +402,12 @@ static int opt_start_prog(
 
 static int opt_check_prog(const struct p3_prog *prog)
 {
-	if (!prog->size) {
-		p3_say("-sz: missing; expected the number of nodes, as in yod -sz 4 "
-		       "./prog");
-		return P3_OPT_USAGE;
-	}
-	if (!prog->argv[0] || !*prog->argv[0]) {
-		p3_say("program: missing; expected as in yod -sz 4 ./prog");
-		return P3_OPT_USAGE;
-	}
+	if (!prog->size)
+		return OPT_NO(
+			"-sz: missing; expected the number of nodes, as in yod -sz 4 "
+			"./prog");
+	if (!prog->argv[0] || !*prog->argv[0])
+		return OPT_NO("program: missing; expected as in yod -sz 4 ./prog");
 	return P3_OPT_RUN;
 }
 
@@ -529,12 +517,11 @@ static int opt_take_lines(struct p3_opt *opt, const struct p3_prog *base, char *
 static int opt_take_load(struct p3_opt *opt)
 {
 	const struct p3_prog *first = &opt->prog[0];
-	if (opt->prog_n > 1 || first->size || first->argv[0]) {
-		p3_say("-F: '%s' has the programs and their numbers of nodes; expected "
-		       "no -sz and no program beside it",
+	if (opt->prog_n > 1 || first->size || first->argv[0])
+		return OPT_NO(
+			"-F: '%s' has the programs and their numbers of nodes; expected "
+			"no -sz and no program beside it",
 			opt->load);
-		return P3_OPT_USAGE;
-	}
 	char *text = opt_read_load(opt->load);
 	if (!text)
 		return P3_OPT_USAGE;
@@ -556,29 +543,24 @@ static int opt_check_all(struct p3_opt *opt)
 		opt->prog[i].first = (uint32_t)n;
 		n += opt->prog[i].size;
 	}
-	if (n > P3_OPT_SIZE_MAX) {
-		p3_say("-sz: the programs have %llu nodes in all; expected %d at most",
+	if (n > P3_OPT_SIZE_MAX)
+		return OPT_NO(
+			"-sz: the programs have %llu nodes in all; expected %d at most",
 			(unsigned long long)n, P3_OPT_SIZE_MAX);
-		return P3_OPT_USAGE;
-	}
 	opt->size = (uint32_t)n;
 	if (opt->place.per_unit && opt->place.bind == P3_BIND_NONE)
 		opt->place.bind = P3_BIND_CORE;
-	if (last >= opt->size) {
-		p3_say("--only-rank: %u is no rank of this job; expected 0 to %u", last,
-			opt->size - 1);
-		return P3_OPT_USAGE;
-	}
-	if (opt->tag && opt->output_dir) {
-		p3_say("--tag: the names of the files say whose they are; expected "
-		       "without --output-dir");
-		return P3_OPT_USAGE;
-	}
-	if (opt->hosts.n && opt->domain) {
-		p3_say("--domain: not for a job on several hosts; expected without %s",
+	if (last >= opt->size)
+		return OPT_NO("--only-rank: %u is no rank of this job; expected 0 to %u",
+			last, opt->size - 1);
+	if (opt->tag && opt->output_dir)
+		return OPT_NO(
+			"--tag: the names of the files say whose they are; expected "
+			"without --output-dir");
+	if (opt->hosts.n && opt->domain)
+		return OPT_NO(
+			"--domain: not for a job on several hosts; expected without %s",
 			opt->hosts_of);
-		return P3_OPT_USAGE;
-	}
 	return opt->hosts.n && p3_hosts_place(&opt->hosts, opt->size) ? P3_OPT_USAGE
 								      : P3_OPT_RUN;
 }

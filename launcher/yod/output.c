@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,33 +77,27 @@ int p3_outdir_open(const char *dir, uint32_t size)
 /*
  * sink - a thread that writes one buffer at a time to a descriptor that may block
  *
- *	owner: fill buf[0..len) --sink_send--> thread: write --done--> owner
+ *	owner: fill buf[0..len) --go--> thread: write, set result --done--> owner
  *
  * While a sink is busy the buffer is the thread's, else the owner's.  The owner is yod's
- * main thread (output.c): it calls all functions, and sink_send() only while the sink
- * is not busy.
+ * main thread: it calls all functions.
  */
 struct sink {
 	int fd;
 	struct p3_loop_fd done; /* an eventfd; readable: call sink_collect() */
-	bool busy;              /* (owner) */
-	bool runs;              /* (owner) */
-	int err; /* (owner) the errno that ended it; later output is dropped */
-	uint32_t len;
+	bool busy, runs;
+	int err;      /* the errno that ended it; later output is dropped */
+	uint32_t len; /* 0 at go: the thread ends */
 	char *buf;
+	int result; /* an errno */
 	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	bool full;      /* (lock) */
-	bool quit;      /* (lock) */
-	int thread_err; /* (lock) */
+	sem_t go;
 };
 
 static int sink_open(struct sink *sink, int fd)
 {
 	*sink = (struct sink){.fd = fd, .done.fd = -1};
-	pthread_mutex_init(&sink->lock, NULL);
-	pthread_cond_init(&sink->wake, NULL);
+	sem_init(&sink->go, 0, 0);
 	sink->buf = malloc(SINK_ROOM);
 	if (!sink->buf)
 		return -ENOMEM;
@@ -132,23 +127,14 @@ static int sink_write_all(const struct sink *sink)
 static void *sink_run(void *arg)
 {
 	struct sink *sink = arg;
-	uint64_t one = 1;
-	pthread_mutex_lock(&sink->lock);
 	for (;;) {
-		while (!sink->full && !sink->quit)
-			pthread_cond_wait(&sink->wake, &sink->lock);
-		if (!sink->full)
-			break;
-		pthread_mutex_unlock(&sink->lock);
-		int err = sink_write_all(sink);
-		pthread_mutex_lock(&sink->lock);
-		sink->full = false;
-		sink->thread_err = err;
-		ssize_t n = write(sink->done.fd, &one, sizeof one);
-		(void)n;
+		while (sem_wait(&sink->go))
+			;
+		if (!sink->len)
+			return NULL;
+		sink->result = sink_write_all(sink);
+		(void)eventfd_write(sink->done.fd, 1);
 	}
-	pthread_mutex_unlock(&sink->lock);
-	return NULL;
 }
 
 static int sink_start(struct sink *sink)
@@ -158,24 +144,13 @@ static int sink_start(struct sink *sink)
 	return -rc;
 }
 
-static void sink_send(struct sink *sink)
-{
-	sink->busy = true;
-	pthread_mutex_lock(&sink->lock);
-	sink->full = true;
-	pthread_cond_signal(&sink->wake);
-	pthread_mutex_unlock(&sink->lock);
-}
-
 /* Take the buffer back, empty, after done was readable. */
 static void sink_collect(struct sink *sink)
 {
-	uint64_t n;
-	if (read(sink->done.fd, &n, sizeof n) < 0)
+	eventfd_t n;
+	if (eventfd_read(sink->done.fd, &n))
 		return;
-	pthread_mutex_lock(&sink->lock);
-	sink->err = sink->thread_err;
-	pthread_mutex_unlock(&sink->lock);
+	sink->err = sink->result;
 	sink->len = 0;
 	sink->busy = false;
 }
@@ -184,12 +159,10 @@ static void sink_collect(struct sink *sink)
 static void sink_close(struct sink *sink)
 {
 	if (sink->runs) {
-		pthread_mutex_lock(&sink->lock);
-		sink->quit = true;
-		pthread_cond_signal(&sink->wake);
-		pthread_mutex_unlock(&sink->lock);
+		sem_post(&sink->go);
 		pthread_join(sink->thread, NULL);
 	}
+	sem_destroy(&sink->go);
 	p3_close(sink->done.fd);
 	free(sink->buf);
 }
@@ -346,8 +319,9 @@ static void port_pump(struct p3_output *o, struct port *p)
 	if (p->sink.busy || p->sink.err || !p->sink.runs)
 		return;
 	port_compose(o, p);
-	if (p->sink.len)
-		sink_send(&p->sink);
+	p->sink.busy = p->sink.len;
+	if (p->sink.busy)
+		sem_post(&p->sink.go);
 }
 
 /* Take a written buffer back, and fill it again; or give up a reader that has gone. */

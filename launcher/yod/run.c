@@ -66,8 +66,9 @@ struct run {
 
 /* Signal the process groups of all nodes that are not reaped.  The kernel does not reuse
  * a group's number before its leader is reaped, so no other process is hit. */
-static void run_signal_nodes(struct run *r, int sig)
+static void run_signal_nodes(void *arg, int sig)
 {
+	const struct run *r = arg;
 	for (uint32_t i = 0; i < r->opt->size; i++)
 		if (r->rank[i].life == RUNS || r->rank[i].life == ENDED)
 			kill(-r->rank[i].pid, sig);
@@ -213,20 +214,6 @@ static const struct p3_prog *run_prog_of(const struct run *r, uint32_t i)
 	return p3_prog_of(r->opt->prog, r->opt->prog_n, i);
 }
 
-/* An agent leaves all to yod but the line about a core, which is on this host. */
-static void run_node_failed(struct run *r, uint32_t i, int status)
-{
-	if (r->c.stage != P3_GOING)
-		return;
-	if (!r->agent)
-		p3_control_rank_failed(&r->c, i, r->rank[i].pid, NULL, status);
-	if (!r->crash_said)
-		r->crash_said = p3_crash_say(
-			run_prog_of(r, i), i, r->rank[i].pid, status, r->agent);
-	if (!r->agent && !r->opt->keep_going)
-		run_end_job(r);
-}
-
 /* An agent tells yod of the end before the rendezvous tells others, and both on one
  * connection: yod hears of the failures that it causes later. */
 static void run_node_ended(struct run *r, uint32_t i, int status)
@@ -245,8 +232,16 @@ static void run_node_ended(struct run *r, uint32_t i, int status)
 	FAULT_POINT("yod.end_told");
 	if (r->c.stats)
 		p3_stats_ended(r->c.stats, i, r->rank[i].pid, status);
-	if (status)
-		run_node_failed(r, i, status);
+	if (!status || r->c.stage != P3_GOING)
+		return;
+	/* An agent leaves all to yod but the line about a core, which is on this host. */
+	if (!r->agent)
+		p3_control_rank_failed(&r->c, i, r->rank[i].pid, NULL, status);
+	if (!r->crash_said)
+		r->crash_said = p3_crash_say(
+			run_prog_of(r, i), i, r->rank[i].pid, status, r->agent);
+	if (!r->agent && !r->opt->keep_going)
+		run_end_job(r);
 }
 
 /* Report a node that SIGTTIN or SIGTTOU has stopped: no node gets the terminal, so
@@ -307,12 +302,7 @@ static void run_reap_orphans(struct run *r)
 
 /* ---- events ---- */
 
-static void run_pass_signal(void *arg, int sig)
-{
-	run_signal_nodes(arg, sig);
-}
-
-static const struct p3_control_ops run_ops = {.signal = run_pass_signal,
+static const struct p3_control_ops run_ops = {.signal = run_signal_nodes,
 	.child = run_see_fates,
 	.ask = run_ask_job,
 	.end = run_end,
@@ -336,20 +326,6 @@ static void run_on_deadlines(struct run *r)
 	p3_control_see_timeout(&r->c);
 }
 
-static bool run_nodes_left(const struct run *r)
-{
-	return r->runs_n || r->ended_n;
-}
-
-static int64_t run_next_deadline(const struct run *r)
-{
-	int64_t at =
-		p3_earlier(r->c.stage_at, run_nodes_left(r) ? r->slow_at : r->c.drain_at);
-	if (!r->c.stopped_at)
-		at = p3_earlier(at, p3_earlier(r->c.timeout_at, run_barrier_at(r)));
-	return at;
-}
-
 static void run_loop(struct run *r)
 {
 	for (;;) {
@@ -357,10 +333,15 @@ static void run_loop(struct run *r)
 		bool left = r->agent      ? p3_agent_has_output(r->agent, r->taps)
 			    : r->c.output ? !p3_output_is_done(r->c.output)
 					  : false;
-		if (!run_nodes_left(r) && !p3_control_waits_for_output(&r->c, left) &&
-			!r->reporting)
+		bool nodes = r->runs_n || r->ended_n;
+		if (!nodes && !p3_control_waits_for_output(&r->c, left) && !r->reporting)
 			return;
-		p3_loop_run(&r->c.loop, run_next_deadline(r));
+		int64_t at =
+			p3_earlier(r->c.stage_at, nodes ? r->slow_at : r->c.drain_at);
+		if (!r->c.stopped_at)
+			at = p3_earlier(
+				at, p3_earlier(r->c.timeout_at, run_barrier_at(r)));
+		p3_loop_run(&r->c.loop, at);
 		run_on_deadlines(r);
 		run_reap_nodes(r);
 		run_reap_orphans(r);
@@ -408,18 +389,6 @@ static int run_open_output(struct run *r)
 
 /* ---- starting ---- */
 
-/* Report a failed start.  Return yod's exit status. */
-static int run_say_no_start(
-	const struct run *r, uint32_t i, int err, enum p3_spawn_fault fault)
-{
-	if (fault == P3_SPAWN_EXEC)
-		return p3_prog_say_cannot(run_prog_of(r, i), err);
-	p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or use "
-	       "fewer nodes",
-		i, strerror(err));
-	return P3_STATUS_YOD;
-}
-
 /* End a job that cannot start, and tell the yod of an agent. */
 static void run_fail_start(struct run *r, int status)
 {
@@ -461,14 +430,18 @@ static int run_start_one(struct run *r, const struct p3_spawn_conf *conf, uint32
 	struct p3_spawned s;
 	enum p3_spawn_fault fault = P3_SPAWN_PREPARE;
 	int rc = p3_spawn_node(conf, run_prog_of(r, i), i, &s, &fault);
-	bool runs = !rc || rc == -EINTR;
-	int rc2 = runs ? run_adopt(r, i, &s) : 0;
-	if (rc == -EINTR)
-		return rc;
-	if (!rc && !rc2)
-		return 0;
+	int rc2 = !rc || rc == -EINTR ? run_adopt(r, i, &s) : 0;
 	rc = rc ? rc : rc2;
-	run_fail_start(r, run_say_no_start(r, i, -rc, fault));
+	if (!rc || rc == -EINTR)
+		return rc;
+	int status = P3_STATUS_YOD;
+	if (fault == P3_SPAWN_EXEC)
+		status = p3_prog_say_cannot(run_prog_of(r, i), -rc);
+	else
+		p3_say("rank %u: cannot be started: %s; see ulimit -u and ulimit -n, or "
+		       "use fewer nodes",
+			i, strerror(-rc));
+	run_fail_start(r, status);
 	return rc;
 }
 
@@ -521,17 +494,6 @@ static void run_pass_news_on(
 	p3_agent_tell(r->agent, f, card);
 }
 
-static void run_on_question(struct run *r, const struct p3_frame *f)
-{
-	struct p3_frame none = {.op = P3_FRAME_REPORT, .number = f->number};
-	if (!r->answers)
-		none.value = ENOTSUP;
-	if (r->answers && (f->value & P3_ASK_ANY || run_has_portals(r)))
-		p3_answers_take(r->answers, f);
-	else
-		p3_agent_tell(r->agent, none, NULL);
-}
-
 static void run_on_order(void *arg, const struct p3_frame *f, const char *bytes)
 {
 	struct run *r = arg;
@@ -552,7 +514,10 @@ static void run_on_order(void *arg, const struct p3_frame *f, const char *bytes)
 		p3_control_kill(&r->c);
 		return;
 	case P3_FRAME_ASK:
-		run_on_question(r, f);
+		if (r->answers && (f->value & P3_ASK_ANY || run_has_portals(r)))
+			p3_answers_take(r->answers, f);
+		else
+			run_answered(r, f->number, r->answers ? 0 : ENOTSUP, NULL, 0);
 		return;
 	case P3_FRAME_RELEASED:
 		r->round = f->number + 1;
@@ -585,19 +550,6 @@ static int run_make_hosts_file(const struct p3_hosts *hosts, const struct p3_age
 	return ok ? fd : -ENOSPC;
 }
 
-/* Let the rendezvous serve this host's part of the job. */
-static int run_serve_part(struct run *r, struct p3_rdv_conf *conf)
-{
-	bool several = r->opt->hosts.n > 1;
-	conf->hosts = several ? run_make_hosts_file(&r->opt->hosts, r->agent) : -1;
-	conf->first = r->first;
-	conf->here = r->here_n;
-	conf->news = run_pass_news_on;
-	conf->news_arg = r;
-	r->hosts_fd = conf->hosts;
-	return several && conf->hosts < 0 ? conf->hosts : 0;
-}
-
 /* ---- starting ---- */
 
 static int run_open_parts(struct run *r, uint32_t jid)
@@ -618,10 +570,19 @@ static int run_open_parts(struct run *r, uint32_t jid)
 		.over = run_take_trace,
 		.over_arg = r,
 		.joined = r->opt->stats ? p3_stats_joined : NULL};
+	int rc = 0;
 	conf.joined_arg = r->c.stats;
-	int rc = r->agent ? run_serve_part(r, &conf) : 0;
-	if (rc)
-		return rc;
+	if (r->agent) { /* the rendezvous serves this host's part of the job */
+		if (r->opt->hosts.n > 1)
+			r->hosts_fd = run_make_hosts_file(&r->opt->hosts, r->agent);
+		if (r->hosts_fd == -ENOSPC)
+			return r->hosts_fd;
+		conf.hosts = r->hosts_fd;
+		conf.first = r->first;
+		conf.here = r->here_n;
+		conf.news = run_pass_news_on;
+		conf.news_arg = r;
+	}
 	r->rdv = p3_rdv_create(&conf);
 	if (!r->rdv)
 		return -errno;
@@ -701,17 +662,6 @@ static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
 	return r->c.output ? p3_output_start(r->c.output) : 0;
 }
 
-static void run_close_parts(struct run *r)
-{
-	p3_answers_destroy(r->answers);
-	p3_attach_destroy(r->attach);
-	p3_rdv_destroy(r->rdv);
-	p3_close(r->hosts_fd);
-	p3_taps_destroy(r->taps);
-	p3_close(r->end_fd);
-	p3_domain_leave(&r->domain);
-}
-
 static ssize_t run_send_trace(void *arg, const void *bytes, size_t len)
 {
 	struct run *r = arg;
@@ -748,13 +698,11 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->first = agent ? agent->host->first : 0;
 	r->here_n = agent ? agent->host->size : opt->size;
 	r->stdin_fd = guard->stdin_fd;
-	r->hosts_fd = -1;
+	r->hosts_fd = r->end_fd = -1;
 	r->why_ms = opt->why_after_ms;
-	r->reported_since = P3_NEVER;
-	r->end_fd = -1;
+	r->reported_since = r->slow_at = P3_NEVER;
 	p3_domain_none(&r->domain);
 	r->place = place;
-	r->slow_at = P3_NEVER;
 	if (opt->trace && p3_tracefile_create(opt->trace, opt->size, jid,
 				  agent ? run_send_trace : NULL, r, &r->trace)) {
 		free(r);
@@ -773,8 +721,7 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 		p3_say("some processes of the job do not end (see ps: state D?); left "
 		       "behind");
 	bool whole = p3_tracefile_close(r->trace);
-	if (r->c.output && p3_output_is_lost(r->c.output))
-		whole = false;
+	whole &= !r->c.output || !p3_output_is_lost(r->c.output);
 	if (agent) {
 		run_end_agent(r);
 	} else {
@@ -782,7 +729,13 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 			p3_stats_print(r->c.stats);
 		run_loop(r); /* until the lines are written, or a signal comes */
 	}
-	run_close_parts(r);
+	p3_answers_destroy(r->answers);
+	p3_attach_destroy(r->attach);
+	p3_rdv_destroy(r->rdv);
+	p3_close(r->hosts_fd);
+	p3_taps_destroy(r->taps);
+	p3_close(r->end_fd);
+	p3_domain_leave(&r->domain);
 	int status = p3_control_close(&r->c, whole);
 	free(r);
 	return status;

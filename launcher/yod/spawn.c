@@ -41,6 +41,11 @@ struct spawn_report {
 
 /* ---- environment ---- */
 
+static int spawn_set(const char *name, const char *value)
+{
+	return setenv(name, value, 1) ? -errno : 0;
+}
+
 static int spawn_set_map(const char *name, uint32_t n, uint32_t base)
 {
 	char *map = malloc((size_t)n * NUMBER_LEN);
@@ -50,23 +55,8 @@ static int spawn_set_map(const char *name, uint32_t n, uint32_t base)
 	for (uint32_t i = 0; i < n; i++)
 		len += (size_t)snprintf(
 			map + len, NUMBER_LEN, i ? ":%u" : "%u", base + i);
-	int rc = setenv(name, map, 1) ? -errno : 0;
+	int rc = spawn_set(name, map);
 	free(map);
-	return rc;
-}
-
-/* Add a tunable, unless the user has set it. */
-static int spawn_add_tunable(const char *name, const char *value)
-{
-	const char *was = getenv(TUNABLES);
-	char *text;
-	if (was && strstr(was, name))
-		return 0;
-	if (asprintf(&text, "%s%s%s=%s", was ? was : "", was && *was ? ":" : "", name,
-		    value) < 0)
-		return -ENOMEM;
-	int rc = setenv(TUNABLES, text, 1) ? -errno : 0;
-	free(text);
 	return rc;
 }
 
@@ -81,30 +71,26 @@ static bool spawn_takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 	       (place->bound && here > p3_cpuset_count(&place->node[rank]));
 }
 
-/* Put ours in front of the value that the user gave the variable. */
-static int spawn_set_in_front(const char *name, const char *ours, char between)
+/* Put ours in front of the value that the user gave the variable, or behind it. */
+static int spawn_join(const char *name, const char *ours, char between, bool behind)
 {
 	const char *was = getenv(name);
 	char *text;
 	if (!was || !*was)
-		return setenv(name, ours, 1) ? -errno : 0;
-	if (asprintf(&text, "%s%c%s", ours, between, was) < 0)
+		return spawn_set(name, ours);
+	if (asprintf(&text, "%s%c%s", behind ? was : ours, between, behind ? ours : was) <
+		0)
 		return -ENOMEM;
-	int rc = setenv(name, text, 1) ? -errno : 0;
+	int rc = spawn_set(name, text);
 	free(text);
 	return rc;
 }
 
-/* Preload the shared heap's allocator.  Of two words of MALLOC_CONF that conflict, the
- * later one counts, so a user's words stay behind ours. */
-static int spawn_set_shared_heap(void)
+/* Add a tunable, unless the user has set it. */
+static int spawn_add_tunable(const char *name, const char *ours)
 {
-	int rc = spawn_set_in_front("LD_PRELOAD", P3_HEAP_JEMALLOC, ':');
-	if (!rc)
-		rc = spawn_set_in_front("MALLOC_CONF", P3_HEAP_MALLOC_CONF, ',');
-	if (!rc && setenv(P3_HEAP_SHARED_ENV, "on", 1))
-		rc = -errno;
-	return rc;
+	const char *was = getenv(TUNABLES);
+	return was && strstr(was, name) ? 0 : spawn_join(TUNABLES, ours, ':', true);
 }
 
 uint32_t p3_spawn_trace_records(bool wanted)
@@ -122,28 +108,27 @@ static int spawn_set_trace(void)
 	if (!p3_conf_trace(p3_conf_text(P3_CONF_TRACE), &records) || records)
 		return 0;
 	snprintf(text, sizeof text, "%u", p3_spawn_trace_records(true));
-	return setenv(p3_conf_row(P3_CONF_TRACE)->name, text, 1) ? -errno : 0;
+	return spawn_set(p3_conf_row(P3_CONF_TRACE)->name, text);
 }
 
 /* Set the environment that all nodes share.  Remove a user's PTL3_LAUNCHED=off, which is
  * for other launchers: yod's nodes are ranks. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
+	const struct {
+		const char *name, *value;
+	} variable[] = {{"PTL_IFACE", "0"},
+		{p3_conf_row(P3_CONF_STDOUT)->name, conf->line_buffered ? "lines" : NULL},
+		{"PTL3_MODE", conf->mode}, {"PTL3_DOMAIN", conf->domain}};
 	unsetenv(p3_conf_row(P3_CONF_LAUNCHED)->name);
 	int rc = spawn_set_map("PTL_NIDMAP", conf->size, conf->nid_base);
 	if (!rc)
 		rc = spawn_set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);
-	if (!rc && setenv("PTL_IFACE", "0", 1))
-		rc = -errno;
 	if (!rc && conf->trace)
 		rc = spawn_set_trace();
-	if (!rc && conf->line_buffered &&
-		setenv(p3_conf_row(P3_CONF_STDOUT)->name, "lines", 1))
-		rc = -errno;
-	if (!rc && conf->mode && setenv("PTL3_MODE", conf->mode, 1))
-		rc = -errno;
-	if (!rc && conf->domain && setenv("PTL3_DOMAIN", conf->domain, 1))
-		rc = -errno;
+	for (size_t i = 0; i < sizeof variable / sizeof *variable && !rc; i++)
+		if (variable[i].value)
+			rc = spawn_set(variable[i].name, variable[i].value);
 	return rc;
 }
 
@@ -151,7 +136,7 @@ static int spawn_set_number(const char *name, uint32_t value)
 {
 	char text[NUMBER_LEN];
 	snprintf(text, sizeof text, "%u", value);
-	return setenv(name, text, 1) ? -errno : 0;
+	return spawn_set(name, text);
 }
 
 /* ---- the child, between fork and exec ---- */
@@ -167,16 +152,24 @@ static int spawn_set_environment(
 	 * needs 2.6 KiB; by default the C library keeps only 512 bytes for such
 	 * libraries.  The C library takes this storage from the stack of every thread,
 	 * and the smallest stack has 16 KiB: so set no more than necessary. */
-	int rc = spawn_add_tunable(STATIC_TLS, "4096");
+	int rc = spawn_add_tunable(STATIC_TLS, STATIC_TLS "=4096");
 	/* Disable the C library's restartable sequences for nodes that take turns on a
 	 * CPU: for a thread that has registered them, the kernel accesses the thread's
 	 * memory at the start of each turn, which takes some 100 ns of a turn of 4 us.  A
 	 * program that needs restartable sequences registers its own (rseq(2)). */
 	if (!rc && spawn_takes_turns(conf, rank))
-		rc = spawn_add_tunable(RSEQ, "0");
+		rc = spawn_add_tunable(RSEQ, RSEQ "=0");
 	if (!rc && prog->lib_dir)
-		rc = spawn_set_in_front("LD_LIBRARY_PATH", prog->lib_dir, ':');
-	return rc || !conf->shared_heap ? rc : spawn_set_shared_heap();
+		rc = spawn_join("LD_LIBRARY_PATH", prog->lib_dir, ':', false);
+	if (!conf->shared_heap)
+		return rc;
+	/* Preload the shared heap's allocator.  Of two words of MALLOC_CONF that
+	 * conflict, the later one counts, so a user's words stay behind ours. */
+	if (!rc)
+		rc = spawn_join("LD_PRELOAD", P3_HEAP_JEMALLOC, ':', false);
+	if (!rc)
+		rc = spawn_join("MALLOC_CONF", P3_HEAP_MALLOC_CONF, ',', false);
+	return rc ? rc : spawn_set(P3_HEAP_SHARED_ENV, "on");
 }
 
 /* Bind this process to the node's CPUs, and set the CPUs of the NIC thread, unless the
@@ -193,7 +186,7 @@ static int spawn_set_cpus(const struct p3_place *place, uint32_t rank)
 	if (p3_conf_nic_cpus(getenv(P3_CONF_NIC_CPUS_ENV), &said))
 		return 0;
 	p3_cpulist_print(&place->nic[rank], list, sizeof list);
-	return setenv(P3_CONF_NIC_CPUS_ENV, list, 1) ? -errno : 0;
+	return spawn_set(P3_CONF_NIC_CPUS_ENV, list);
 }
 
 static _Noreturn void spawn_fail(int report, int err, enum p3_spawn_fault fault)
@@ -310,8 +303,7 @@ static _Noreturn void spawn_child(const struct p3_spawn_conf *conf,
 
 static void spawn_close_end(int *fd)
 {
-	if (*fd >= 0)
-		close(*fd);
+	p3_close(*fd);
 	*fd = -1;
 }
 

@@ -47,14 +47,6 @@ static struct p3_mesh_verdict barrier_readiness(const struct p3_mesh *m)
 	return v;
 }
 
-static bool barrier_have_all_come(const struct p3_mesh *m, uint32_t round)
-{
-	for (uint32_t i = 0; i < m->node->size; i++)
-		if (i != m->node->rank && m->rank[i].come != round)
-			return false;
-	return true;
-}
-
 /* ---- rank 0, and the others ---- */
 
 /* Return the number of the barrier that this node is in, or 0. */
@@ -91,7 +83,10 @@ static void barrier_lead(struct p3_mesh *m)
 	struct p3_mesh_verdict now = barrier_readiness(m);
 	if (!m->broken.status && now.status == EPIPE)
 		barrier_break(m, done, now);
-	if (!round || (!m->broken.status && !barrier_have_all_come(m, round)))
+	bool all = true;
+	for (uint32_t i = 0; i < m->node->size; i++)
+		all &= i == m->node->rank || m->rank[i].come == round;
+	if (!round || (!m->broken.status && !all))
 		return;
 	if (!m->broken.status)
 		barrier_release(m, round, P3_MESH_GOOD);
@@ -157,25 +152,21 @@ static void barrier_on_entered(struct p3_mesh *m, const struct p3_job_msg *msg)
 	}
 }
 
-/* Note a release of the barrier that this node is in.  A release of another barrier must
- * not take its place in m->released, nor a later one of the same barrier: rank 0 answers
- * a packet that it gets after the release, and barriers may have failed since then. */
-static void barrier_on_released(struct p3_mesh *m, const struct p3_job_msg *msg)
-{
-	uint32_t done;
-	if (msg->status == EPIPE && !m->broken.status)
-		m->broken = (struct p3_mesh_verdict){EPIPE, msg->ended};
-	if (!m->released.round && msg->round == barrier_current_round(m, &done))
-		m->released = *msg;
-}
-
 void p3_mesh_on_barrier_packet(
 	struct p3_mesh *m, uint32_t rank, const struct p3_job_msg *msg)
 {
+	uint32_t done;
 	if (msg->op == P3_JOB_BARRIER && rank != P3_MESH_NONE && !p3_mesh_follows(m))
 		barrier_on_entered(m, msg);
-	else if (msg->op == P3_JOB_RELEASED && rank == 0)
-		barrier_on_released(m, msg);
+	if (msg->op != P3_JOB_RELEASED || rank != 0)
+		return;
+	if (msg->status == EPIPE && !m->broken.status)
+		m->broken = (struct p3_mesh_verdict){EPIPE, msg->ended};
+	/* Keep the release of the barrier that this node is in, not that of another one,
+	 * nor a later one: rank 0 answers a packet that it gets after the release, and
+	 * barriers may have failed since then. */
+	if (!m->released.round && msg->round == barrier_current_round(m, &done))
+		m->released = *msg;
 }
 
 /* ---- threads in the barrier ---- */

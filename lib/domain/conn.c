@@ -154,12 +154,6 @@ void p3_mesh_send_pids(struct p3_mesh *m, struct p3_mesh_conn *c)
 	m->rescan |= c->owes;
 }
 
-static bool conn_is_with(const struct p3_mesh_conn *c, uint32_t slot)
-{
-	return p3_mesh_talks(c) &&
-	       (c->slot == slot || (c->slot == P3_MESH_NONE && c->called == slot));
-}
-
 bool p3_mesh_send_to_remote(
 	struct p3_mesh *m, uint32_t rank, const struct p3_job_msg *msg)
 {
@@ -171,9 +165,12 @@ bool p3_mesh_send(struct p3_mesh *m, uint32_t slot, const struct p3_job_msg *msg
 	bool ok = true;
 	if (p3_mesh_is_far(m, slot))
 		return p3_mesh_send_to_remote(m, slot, msg);
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (conn_is_with(&m->conn[i], slot))
-			ok = !p3_job_send(p3_mesh_fd(&m->conn[i].fd), msg, NULL, 0) && ok;
+	for (uint32_t i = 0; i < m->nconn; i++) {
+		const struct p3_mesh_conn *c = &m->conn[i];
+		uint32_t with = c->slot == P3_MESH_NONE ? c->called : c->slot;
+		if (p3_mesh_talks(c) && with == slot)
+			ok &= !p3_job_send(p3_mesh_fd(&c->fd), msg, NULL, 0);
+	}
 	return ok;
 }
 

@@ -156,16 +156,6 @@ static void member_set_ids(struct p3_mesh *m, const struct p3_job_msg *msg)
 		p3_directory_set(&node->directory, rank, msg->nid, msg->pid);
 }
 
-static void member_watch_life(struct p3_mesh *m, uint32_t slot)
-{
-	struct p3_member *b = &m->node->member[slot];
-	p3_mesh_unwatch(m, &b->life); /* the member has left, and joins again */
-	int fd = p3_fd_high((int)syscall(SYS_pidfd_open, b->os_pid, 0));
-	p3_set(&b->life, (uint32_t)fd);
-	if (fd >= 0 && p3_mesh_watch(m, EPOLL_CTL_ADD, fd, P3_MESH_LIFE, slot) != 0)
-		p3_mesh_close(&b->life);
-}
-
 /* Remove ids from the packet that belong to another process.  The locks of a process
  * that has ended are free: its ids are believed unless another process has them now. */
 static void member_keep_own_ids(
@@ -250,23 +240,18 @@ static void member_on_born(
 		p3_member_attach(m->node, m->nic, &info, fds[0] < 0);
 	}
 	FAULT_POINT("meet.attached");
-	if (!known)
-		member_watch_life(m, msg->node);
+	if (!known) {
+		p3_mesh_unwatch(m, &b->life); /* the member has left, and joins again */
+		int fd = p3_fd_high((int)syscall(SYS_pidfd_open, b->os_pid, 0));
+		p3_set(&b->life, (uint32_t)fd);
+		if (fd >= 0 &&
+			p3_mesh_watch(m, EPOLL_CTL_ADD, fd, P3_MESH_LIFE, msg->node) != 0)
+			p3_mesh_close(&b->life);
+	}
 	c->awaited = false;
-	/* The pidfd of member_watch_life() may name a later process. */
+	/* This pidfd may name a later process. */
 	if (p3_domain_is_over(&m->place, msg->node, c->os_pid))
 		p3_mesh_on_process_end(m, msg->node);
-}
-
-static void member_on_pids(
-	struct p3_mesh *m, const struct p3_mesh_conn *c, struct p3_job_msg *msg)
-{
-	member_keep_own_ids(m, c, msg);
-	member_keep_own_rank(m, c, msg);
-	struct p3_peer_info info = p3_member_info(m->node, msg, NULL);
-	member_set_ids(m, msg);
-	p3_nic_peer_pids(m->nic, &info);
-	FAULT_POINT("meet.pids_taken");
 }
 
 /* ---- receiving ---- */
@@ -291,13 +276,6 @@ static void member_breach(struct p3_mesh *m, struct p3_mesh_conn *c, const char 
 	member_on_end_of_file(m, c);
 }
 
-static bool member_has_its_fds(const struct p3_job_packet *p, bool lost)
-{
-	if (p->msg.op != P3_JOB_BORN || lost)
-		return p->nfds == 0;
-	return p->nfds == 2 || p->nfds == 3;
-}
-
 static void member_on_first_packet(
 	struct p3_mesh *m, struct p3_mesh_conn *c, struct p3_job_packet *p)
 {
@@ -320,7 +298,8 @@ static void member_on_packet(
 {
 	struct p3_job_msg *msg = &p->msg;
 	bool known = c->slot == msg->node && c->incarnation == msg->incarnation;
-	if (!member_has_its_fds(p, lost))
+	bool fds = msg->op == P3_JOB_BORN && !lost;
+	if (fds ? p->nfds != 2 && p->nfds != 3 : p->nfds != 0)
 		member_breach(m, c, "sends a wrong number of descriptors");
 	else if (c->slot == P3_MESH_NONE)
 		member_on_first_packet(m, c, p);
@@ -330,38 +309,39 @@ static void member_on_packet(
 		member_on_born(m, c, msg, p->fds);
 	else if (msg->op == P3_JOB_AGAIN)
 		m->rescan |= p3_mesh_send_born(m, c) == -EAGAIN;
-	else if (msg->op == P3_JOB_PIDS && known)
-		member_on_pids(m, c, msg);
-	else if (msg->op == P3_JOB_LEAVE && known)
+	else if (msg->op == P3_JOB_PIDS && known) {
+		member_keep_own_ids(m, c, msg);
+		member_keep_own_rank(m, c, msg);
+		struct p3_peer_info info = p3_member_info(m->node, msg, NULL);
+		member_set_ids(m, msg);
+		p3_nic_peer_pids(m->nic, &info);
+		FAULT_POINT("meet.pids_taken");
+	} else if (msg->op == P3_JOB_LEAVE && known)
 		p3_mesh_end(m, c->slot, P3_PEER_LEFT);
 	else if (known)
 		p3_mesh_on_barrier_packet(m, m->node->member[c->slot].rank, msg);
-}
-
-static void member_on_other_version(
-	struct p3_mesh *m, struct p3_mesh_conn *c, uint32_t magic)
-{
-	char text[120];
-	snprintf(text, sizeof text,
-		"speaks version %u of the protocol of domains, this one version %u",
-		p3_job_version(magic), p3_job_version(P3_JOB_MAGIC));
-	member_refuse_joining(m, c);
-	member_send_born(m, c);
-	member_breach(m, c, text);
 }
 
 void p3_mesh_receive(struct p3_mesh *m, struct p3_mesh_conn *c)
 {
 	for (int i = 0; i < PACKETS && p3_mesh_fd(&c->fd) >= 0; i++) {
 		struct p3_job_packet p;
+		char text[120];
 		int rc = p3_job_recv(p3_mesh_fd(&c->fd), 0, &p);
 		if (rc == -EAGAIN)
 			return;
 		if (!rc || rc == -EMFILE)
 			member_on_packet(m, c, &p, rc != 0);
-		else if (rc == -EPROTONOSUPPORT)
-			member_on_other_version(m, c, p.msg.magic);
-		else if (rc == -EPROTO)
+		else if (rc == -EPROTONOSUPPORT) {
+			snprintf(text, sizeof text,
+				"speaks version %u of the protocol of domains, this one "
+				"version %u",
+				p3_job_version(p.msg.magic),
+				p3_job_version(P3_JOB_MAGIC));
+			member_refuse_joining(m, c);
+			member_send_born(m, c);
+			member_breach(m, c, text);
+		} else if (rc == -EPROTO)
 			member_breach(m, c, "sends what is no packet of a domain");
 		else
 			member_on_end_of_file(m, c);
@@ -405,11 +385,6 @@ static uint32_t conn_silent_candidate(const struct p3_mesh *m)
 	return pid;
 }
 
-static struct p3_mesh_conn *conn_older(struct p3_mesh_conn *a, struct p3_mesh_conn *b)
-{
-	return !a || b->since_ns < a->since_ns ? b : a;
-}
-
 /* Return the silent connection to close for want of room, or NULL: the oldest one of a
  * process that has more than half of them, and so not that of a newcomer that is about to
  * introduce itself; else the oldest of all. */
@@ -422,11 +397,11 @@ static struct p3_mesh_conn *conn_oldest_silent(struct p3_mesh *m)
 		if (!conn_is_silent(c))
 			continue;
 		all++;
-		oldest = conn_older(oldest, c);
-		if (c->os_pid != pid)
-			continue;
-		crowd++;
-		of_crowd = conn_older(of_crowd, c);
+		crowd += c->os_pid == pid;
+		if (!oldest || c->since_ns < oldest->since_ns)
+			oldest = c;
+		if (c->os_pid == pid && (!of_crowd || c->since_ns < of_crowd->since_ns))
+			of_crowd = c;
 	}
 	return 2 * crowd > all ? of_crowd : oldest;
 }
@@ -437,18 +412,6 @@ static struct p3_mesh_conn *conn_find_free(struct p3_mesh *m)
 		if (p3_mesh_fd(&m->conn[i].fd) < 0)
 			return &m->conn[i];
 	return NULL;
-}
-
-/* Return a free connection; close a silent one if there is none. */
-static struct p3_mesh_conn *conn_make_room(struct p3_mesh *m)
-{
-	struct p3_mesh_conn *c = conn_find_free(m), *silent;
-	while (!c && (silent = conn_oldest_silent(m))) {
-		conn_close_silent(m, silent,
-			"takes the last connection, and does not say who it is");
-		c = conn_find_free(m);
-	}
-	return c;
 }
 
 /* Set up a connection on fd.  If this node has called a member, introduce this node; a
@@ -485,7 +448,12 @@ static int accept_one(struct p3_mesh *m)
 	struct pollfd caller = {.fd = p3_mesh_fd(&m->listen), .events = POLLIN};
 	if (poll(&caller, 1, 0) <= 0)
 		return -EAGAIN;
-	struct p3_mesh_conn *c = conn_make_room(m);
+	struct p3_mesh_conn *c = conn_find_free(m), *silent;
+	while (!c && (silent = conn_oldest_silent(m))) {
+		conn_close_silent(m, silent,
+			"takes the last connection, and does not say who it is");
+		c = conn_find_free(m);
+	}
 	if (!c)
 		return -EMFILE;
 	int fd = p3_fd_high(accept4(caller.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));

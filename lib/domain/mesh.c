@@ -110,45 +110,19 @@ static int mesh_make_tables(struct p3_mesh *m)
 	return 0;
 }
 
-static void mesh_free(struct p3_mesh *m)
-{
-	pthread_cond_destroy(&m->changed);
-	pthread_mutex_destroy(&m->lock);
-	free(m->rank);
-	free(m->conn);
-	free(m);
-}
-
-static int mesh_take_rank(struct p3_mesh *m)
-{
-	uint32_t holder, rank = m->node->rank;
-	int rc = p3_domain_take_rank(&m->place, m->node->job, rank, &holder);
-	if (rc == -EADDRINUSE)
-		p3_error("rank %u of the job in the domain %s is process %u "
-			 "already; " P3_LAUNCHED_ONE,
-			rank, m->place.path, holder);
-	FAULT_POINT("meet.rank_taken");
-	return rc;
-}
-
-/* Return the number of slots that the job can have: the free ones and its own. */
-static uint32_t mesh_room_of_job(const struct p3_mesh *m)
-{
-	uint32_t used = p3_domain_count(&m->place, m->node->capacity), own = 0, holder;
-	for (uint32_t i = 0; i < m->node->size; i++)
-		own += p3_domain_has_rank(&m->place, m->node->job, i, &holder);
-	return used > own ? m->node->capacity - (used - own) : m->node->capacity;
-}
-
 /* Agree on the capacity of a family's domain, and see if the job fits in. */
 static int mesh_take_room(struct p3_mesh *m)
 {
 	struct p3_node *node = m->node;
-	uint32_t room = 0;
+	uint32_t room = 0, holder;
 	int rc = p3_domain_take_room(&m->place, node->capacity, &node->capacity);
-	/* Ranks that come or go between the counts of mesh_room_of_job() distort it. */
-	for (int i = 0; !rc && i < COUNTS; i++) {
-		room = mesh_room_of_job(m);
+	/* The job can have the free slots and its own.  Ranks that come or go between
+	 * these counts distort them. */
+	for (int k = 0; !rc && k < COUNTS; k++) {
+		uint32_t used = p3_domain_count(&m->place, node->capacity), own = 0;
+		for (uint32_t i = 0; i < node->size; i++)
+			own += p3_domain_has_rank(&m->place, node->job, i, &holder);
+		room = node->capacity - (used > own ? used - own : 0);
 		if (room >= node->size)
 			return 0;
 		usleep(1000);
@@ -179,40 +153,39 @@ static int mesh_take_slot(struct p3_mesh *m, int *fd_out)
 		       : rc;
 }
 
-/* Lock the node id, unless yod has started this node: then yod has locked it. */
-static int mesh_take_nid(struct p3_mesh *m)
-{
-	uint32_t holder, nid = m->node->nid;
-	if (m->node->sock >= 0)
-		return 0;
-	int rc = p3_domain_take_nid(&m->place, nid, &holder);
-	if (rc == -EADDRINUSE)
-		p3_error("node id %u belongs to a job that yod (process %u) runs in the "
-			 "domain %s; set PTL3_NID to another",
-			nid, holder, m->place.path);
-	return rc;
-}
-
 static int mesh_go_in(struct p3_mesh *m)
 {
 	struct p3_domain_why why;
-	int fd, rc = p3_domain_open(&m->place, P3_DOMAIN_BASE, m->node->domain, &why);
+	const struct p3_node *node = m->node;
+	uint32_t holder;
+	int fd, rc = p3_domain_open(&m->place, P3_DOMAIN_BASE, node->domain, &why);
 	if (rc) {
 		p3_error("%s", why.text);
 		return rc;
 	}
-	rc = mesh_take_nid(m);
+	if (node->sock < 0) /* else yod has locked the node id */
+		rc = p3_domain_take_nid(&m->place, node->nid, &holder);
+	if (rc == -EADDRINUSE)
+		p3_error("node id %u belongs to a job that yod (process %u) runs in the "
+			 "domain %s; set PTL3_NID to another",
+			node->nid, holder, m->place.path);
 	FAULT_POINT("meet.nid_taken");
-	if (!rc && m->node->launched)
-		rc = mesh_take_rank(m);
-	if (!rc && m->node->job)
+	if (!rc && node->launched) {
+		rc = p3_domain_take_rank(&m->place, node->job, node->rank, &holder);
+		if (rc == -EADDRINUSE)
+			p3_error("rank %u of the job in the domain %s is process %u "
+				 "already; " P3_LAUNCHED_ONE,
+				node->rank, m->place.path, holder);
+		FAULT_POINT("meet.rank_taken");
+	}
+	if (!rc && node->job)
 		rc = mesh_take_room(m);
 	if (!rc)
 		rc = mesh_take_slot(m, &fd);
 	if (rc == -EUSERS) {
 		p3_error("the domain %s is full: it has room for %u processes; end some, "
 			 "or set PTL3_DOMAIN_NODES to more for all in it",
-			m->place.path, m->node->capacity);
+			m->place.path, node->capacity);
 		return -ENOSPC;
 	}
 	if (rc == -EDQUOT) /* mesh_take_room() has reported it */
@@ -246,7 +219,11 @@ void p3_mesh_exit(struct p3_node *node)
 	p3_mesh_close(&m->listen);
 	p3_domain_leave(&m->place);
 	node->mesh = NULL;
-	mesh_free(m);
+	pthread_cond_destroy(&m->changed);
+	pthread_mutex_destroy(&m->lock);
+	free(m->rank);
+	free(m->conn);
+	free(m);
 }
 
 uint32_t p3_mesh_crew(const struct p3_node *node)
@@ -361,20 +338,15 @@ static void mesh_check(struct p3_mesh *m)
 			conn_check(m, &m->conn[i]);
 }
 
-static bool mesh_needs_retry(const struct p3_mesh *m)
-{
-	bool any = m->accept_paused || m->rescan || p3_mesh_sum_remotes(m).need_retry ||
-		   p3_members_wait(m->node);
-	for (uint32_t i = 0; i < m->nconn && !any; i++)
-		any = conn_owes_answer(&m->conn[i]);
-	return any;
-}
-
 /* Return the milliseconds until mesh_check() must run again: it runs every AGAIN_MS while
  * an action has to be repeated, else every CHECK_MS. */
 static int mesh_ms_until_check(const struct p3_mesh *m)
 {
-	uint64_t now = p3_now_ns(), ms = mesh_needs_retry(m) ? AGAIN_MS : CHECK_MS;
+	bool again = m->accept_paused || m->rescan || p3_mesh_sum_remotes(m).need_retry ||
+		     p3_members_wait(m->node);
+	for (uint32_t i = 0; i < m->nconn && !again; i++)
+		again = conn_owes_answer(&m->conn[i]);
+	uint64_t now = p3_now_ns(), ms = again ? AGAIN_MS : CHECK_MS;
 	uint64_t at = m->checked_ns + ms * 1000000;
 	if (m->pids_sent_ns && at > now + AGAIN_MS * 1000000)
 		at = now + AGAIN_MS * 1000000;
@@ -399,29 +371,6 @@ static void mesh_set_flag(struct p3_mesh *m, bool *flag, bool value)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* Send PIDS to all members, and let p3_mesh_pids() return. */
-static void mesh_send_pids(struct p3_mesh *m)
-{
-	for (uint32_t i = 0; i < m->nconn; i++)
-		if (p3_mesh_talks(&m->conn[i])) {
-			p3_mesh_send_pids(m, &m->conn[i]);
-			FAULT_POINT("meet.pids_half");
-		}
-	p3_mesh_send_pids_to_remotes(m);
-	m->pids_sent_ns = p3_now_ns();
-}
-
-/* Let p3_mesh_pids() return when the remote nodes know the ids.  One that is stopped
- * delays it by P3_SETTLE_NS at most. */
-static void mesh_check_pids_known(struct p3_mesh *m)
-{
-	if (!m->pids_sent_ns || (!p3_mesh_sum_remotes(m).know_pids &&
-					p3_now_ns() - m->pids_sent_ns < P3_SETTLE_NS))
-		return;
-	m->pids_sent_ns = 0;
-	mesh_set_flag(m, &m->new_pids, false);
-}
-
 static void mesh_on_wake(struct p3_mesh *m)
 {
 	uint64_t n;
@@ -432,8 +381,15 @@ static void mesh_on_wake(struct p3_mesh *m)
 	pthread_mutex_unlock(&m->lock);
 	if (mesh_serves_held(m))
 		p3_held_see_to(m->node, m->nic);
-	if (pids && !m->pids_sent_ns)
-		mesh_send_pids(m);
+	if (!pids || m->pids_sent_ns)
+		return;
+	for (uint32_t i = 0; i < m->nconn; i++)
+		if (p3_mesh_talks(&m->conn[i])) {
+			p3_mesh_send_pids(m, &m->conn[i]);
+			FAULT_POINT("meet.pids_half");
+		}
+	p3_mesh_send_pids_to_remotes(m);
+	m->pids_sent_ns = p3_now_ns();
 }
 
 /* Return true if the process of a pidfd has ended.  An event alone does not show that: it
@@ -452,7 +408,7 @@ static bool mesh_is_lost(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t wh
 		return p3_mesh_has_lost(m, mesh_table_fd(m, kind, which), kind, which);
 	if (kind == P3_MESH_REMOTE)
 		return p3_call_is_lost(&m->node->modex->remote[which].call);
-	return false; /* mesh_has_own_fds() checks the others */
+	return false; /* mesh_take_ready() checks the others */
 }
 
 static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t which)
@@ -488,21 +444,15 @@ static void mesh_on_event(struct p3_mesh *m, enum p3_mesh_watch kind, uint32_t w
 	}
 }
 
-/* Return true if the descriptors of the mesh still name its files. */
-static bool mesh_has_own_fds(struct p3_mesh *m)
-{
-	return p3_domain_holds(&m->place) &&
-	       p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0) &&
-	       (m->accept_paused || p3_mesh_watches(m, &m->listen, P3_MESH_LISTEN, 0));
-}
-
 /* Wait at most ms for events, and process them.  Return false if the program has closed
  * descriptors of the mesh. */
 static bool mesh_take_ready(struct p3_mesh *m, int ms)
 {
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(p3_mesh_fd(&m->ep), ev, EVENTS, ms);
-	if (!mesh_has_own_fds(m))
+	if (!p3_domain_holds(&m->place) ||
+		!p3_mesh_watches(m, &m->wake, P3_MESH_WAKE, 0) ||
+		(!m->accept_paused && !p3_mesh_watches(m, &m->listen, P3_MESH_LISTEN, 0)))
 		return false;
 	for (int i = 0; i < n; i++) {
 		enum p3_mesh_watch kind = (enum p3_mesh_watch)(ev[i].data.u64 >> 32);
@@ -544,16 +494,6 @@ static void mesh_receive_all(struct p3_mesh *m)
 	p3_mesh_receive_remotes(m);
 }
 
-/* Find the slots of living processes that have not introduced themselves. */
-static void mesh_list_coming(struct p3_mesh *m, uint64_t slots[P3_MAX_NODES / 64])
-{
-	(void)p3_domain_list(&m->place, slots);
-	for (uint32_t i = 0; i < m->node->capacity; i++)
-		if ((slots[i / 64] >> i % 64 & 1) &&
-			(m->node->member[i].incarnation || p3_domain_reap(&m->place, i)))
-			slots[i / 64] &= ~(UINT64_C(1) << i % 64);
-}
-
 /*
  * Answer the NIC's question.  A process id whose PtlNIInit has returned before the
  * question is in a packet that lies in a socket of this process by now (p3_mesh_pids), or
@@ -573,7 +513,12 @@ static void mesh_answer(struct p3_mesh *m)
 		return;
 	m->answered = question;
 	mesh_receive_all(m);
-	mesh_list_coming(m, coming);
+	/* the slots of living processes that have not introduced themselves */
+	(void)p3_domain_list(&m->place, coming);
+	for (uint32_t i = 0; i < m->node->capacity; i++)
+		if ((coming[i / 64] >> i % 64 & 1) &&
+			(m->node->member[i].incarnation || p3_domain_reap(&m->place, i)))
+			coming[i / 64] &= ~(UINT64_C(1) << i % 64);
 	p3_nic_peer_told(m->nic, question, coming);
 }
 
@@ -622,18 +567,6 @@ static void mesh_wait_for_stop(struct p3_mesh *m)
 
 /* ---- turns ---- */
 
-/* Leave the barrier that rank 0 has released.  First process the packets that the others
- * sent before they entered it, such as new process ids. */
-static void mesh_leave_barrier(struct p3_mesh *m)
-{
-	struct p3_job_msg released = m->released;
-	if (!p3_mesh_follows(m) || !released.round ||
-		!p3_mesh_has_news_of(m, &m->release_look))
-		return;
-	mesh_receive_all(m);
-	p3_mesh_leave_barrier(m, &released);
-}
-
 /* Return false if the program has closed descriptors of the mesh. */
 static bool mesh_turn(struct p3_mesh *m)
 {
@@ -649,25 +582,24 @@ static bool mesh_turn(struct p3_mesh *m)
 		m->checked_ns = p3_now_ns();
 	}
 	mesh_answer(m);
-	mesh_check_pids_known(m);
-	mesh_leave_barrier(m);
+	/* Let p3_mesh_pids() return when the remote nodes know the ids.  One that is
+	 * stopped delays it by P3_SETTLE_NS at most. */
+	if (m->pids_sent_ns && (p3_mesh_sum_remotes(m).know_pids ||
+				       p3_now_ns() - m->pids_sent_ns >= P3_SETTLE_NS)) {
+		m->pids_sent_ns = 0;
+		mesh_set_flag(m, &m->new_pids, false);
+	}
+	/* Leave the barrier that rank 0 has released.  First process the packets that the
+	 * others sent before they entered it, such as new process ids. */
+	struct p3_job_msg released = m->released;
+	if (p3_mesh_follows(m) && released.round &&
+		p3_mesh_has_news_of(m, &m->release_look)) {
+		mesh_receive_all(m);
+		p3_mesh_leave_barrier(m, &released);
+	}
 	p3_mesh_advance_barrier(m);
 	mesh_check_met(m);
 	return true;
-}
-
-/* Wait until all remote nodes have confirmed all packets, CONFIRM_NS at most.  A
- * connection that breaks now takes the last packets with it, such as the release of a
- * barrier, and then the other end takes the end of this process for a death in the
- * barrier. */
-static void mesh_await_confirmations(struct p3_mesh *m)
-{
-	uint64_t end = p3_now_ns() + CONFIRM_NS;
-	while (p3_mesh_remotes_owe_confirmations(m) && p3_now_ns() < end &&
-		!p3_mesh_has_lost_remotes(m)) {
-		p3_mesh_poll_remotes(m);
-		(void)poll(NULL, 0, 1); /* pause: between two looks */
-	}
 }
 
 static void mesh_send_leave(struct p3_mesh *m)
@@ -679,7 +611,15 @@ static void mesh_send_leave(struct p3_mesh *m)
 			FAULT_POINT("meet.leave_half");
 		}
 	p3_mesh_send_leave_to_remotes(m);
-	mesh_await_confirmations(m);
+	/* Wait until all remote nodes have confirmed all packets.  A connection that
+	 * breaks now takes the last ones with it, such as the release of a barrier, and
+	 * then the other end takes the end of this process for a death in the barrier. */
+	uint64_t end = p3_now_ns() + CONFIRM_NS;
+	while (p3_mesh_remotes_owe_confirmations(m) && p3_now_ns() < end &&
+		!p3_mesh_has_lost_remotes(m)) {
+		p3_mesh_poll_remotes(m);
+		(void)poll(NULL, 0, 1); /* pause: between two looks */
+	}
 }
 
 /* Run as the domain's thread, until p3_mesh_part(). */

@@ -4,8 +4,7 @@
  * launcher; the start of the NIC with all facts about the job, and the NIC's calls back;
  * joining and leaving.
  */
-#include "lib/domain/mesh.h"
-#include "lib/job/launcher.h"
+#include "lib/job/job.h"
 #include "lib/node/conf.h"
 #include "lib/node/heap.h"
 #include "lib/node/member.h"
@@ -30,15 +29,6 @@
 #else
 #define UNDER_VALGRIND 0
 #endif
-
-static void job_warn_under_valgrind(const struct p3_node *node)
-{
-	if (node->rank || !UNDER_VALGRIND)
-		return;
-	p3_warn("under valgrind with a libportals that does not talk to it: helgrind and "
-		"drd take its atomics for races; link with the shared library, without "
-		"an RPATH, and start it by yod (see docs/testing.md)");
-}
 
 /* Set the domain from the environment; the table of settings reports a wrong value. */
 static void job_set_domain(struct p3_node *node, bool any)
@@ -90,13 +80,6 @@ static int job_begin_without_yod(struct p3_node *node)
 	return job_take_launched_rank(node);
 }
 
-static uint32_t job_planned_nid(const struct p3_node *node, uint32_t rank)
-{
-	if (!node->launched)
-		return node->nid - node->rank + rank;
-	return node->modex ? p3_modex_nid(node->modex, rank) : node->nid;
-}
-
 /* Make the directory, with planned nids and default pids, before the ranks join. */
 static int job_make_directory(struct p3_node *node)
 {
@@ -106,7 +89,9 @@ static int job_make_directory(struct p3_node *node)
 	d->ranked = true;
 	d->rank = node->rank;
 	for (uint32_t i = 0; i < node->size; i++) {
-		p3_set(&d->member[i].nid, job_planned_nid(node, i));
+		p3_set(&d->member[i].nid, !node->launched ? node->nid - node->rank + i
+					  : node->modex   ? p3_modex_nid(node->modex, i)
+							  : node->nid);
 		for (uint32_t k = 0; k < P3_JOB_NIS; k++)
 			p3_set(&d->member[i].pid[k],
 				P3_JOB_PID_BASE + i + k * P3_JOB_PID_STEP);
@@ -135,7 +120,11 @@ int p3_job_begin(struct p3_node *node)
 	if (rc)
 		return rc;
 	p3_log_who(node->jid, node->nid);
-	job_warn_under_valgrind(node);
+	if (!node->rank && UNDER_VALGRIND)
+		p3_warn("under valgrind with a libportals that does not talk to it: "
+			"helgrind and drd take its atomics for races; link with the "
+			"shared library, without an RPATH, and start it by yod (see "
+			"docs/testing.md)");
 	if (node->sock >= 0)
 		rc = p3_job_start_life(node);
 	if (rc)
@@ -198,15 +187,6 @@ static bool job_nic_cpus(struct p3_node *node, struct p3_cpuset *set_out)
 	return p3_cpuset_read(yod.pid, set_out) == 0;
 }
 
-static uint64_t job_new_incarnation(void)
-{
-	uint64_t word = 0;
-	while (!word)
-		if (getrandom(&word, sizeof word, 0) < 0)
-			word = (uint64_t)(uintptr_t)&word ^ (uint64_t)clock();
-	return word;
-}
-
 /* Choose the calls that the NIC makes when it needs the job's other nodes. */
 static void job_set_calls(struct p3_node *node, uint32_t hold_s, struct p3_nic_conf *c)
 {
@@ -237,7 +217,10 @@ static void job_tell_domain(const struct p3_node *node, struct p3_nic_conf *c)
 /* Begin a life of the NIC in the job's state of the node. */
 static void job_begin_life(struct p3_node *node, const struct p3_conf *conf)
 {
-	node->incarnation = job_new_incarnation();
+	for (node->incarnation = 0; !node->incarnation;)
+		if (getrandom(&node->incarnation, sizeof node->incarnation, 0) < 0)
+			node->incarnation =
+				(uint64_t)(uintptr_t)&conf ^ (uint64_t)clock();
 	node->personality = conf->personality;
 	node->asked = 0;
 	p3_set(&node->question, 0);
@@ -305,16 +288,6 @@ static void job_know_self(struct p3_node *node, const struct p3_job_msg *m)
 	p3_directory_set(&node->directory, node->rank, node->nid, m->pid);
 }
 
-/* Join a job of one: the node is its own only peer. */
-static int job_join_alone(struct p3_node *node, struct p3_nic *nic)
-{
-	int rc = p3_member_attach_self(node, nic);
-	if (rc)
-		p3_error("the network interface cannot map its own memory: %s",
-			strerror(-rc));
-	return rc;
-}
-
 /* Return the capacity of the domain that a launched job needs: room for itself, and if it
  * may spawn jobs, for these, too. */
 static uint32_t job_wished_capacity(
@@ -360,11 +333,16 @@ void p3_job_exit(struct p3_node *node)
 
 int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 {
-	int met = node->mesh ? p3_mesh_join(node, nic) : 0;
-	if (met || (node->mesh && node->sock < 0))
-		return met;
-	if (node->sock < 0)
-		return job_join_alone(node, nic);
+	int rc = node->mesh ? p3_mesh_join(node, nic) : 0;
+	if (rc || (node->mesh && node->sock < 0))
+		return rc;
+	if (node->sock < 0) { /* a job of one: the node is its own only peer */
+		rc = p3_member_attach_self(node, nic);
+		if (rc)
+			p3_error("the network interface cannot map its own memory: %s",
+				strerror(-rc));
+		return rc;
+	}
 	struct p3_job_msg m = p3_job_message(node, P3_JOB_JOIN);
 	int fds[P3_JOB_FDS];
 	unsigned nfds = p3_nic_fds(nic, fds);
@@ -373,7 +351,7 @@ int p3_job_join(struct p3_node *node, struct p3_nic *nic)
 	node->joined = false;
 	job_know_self(node, &m);
 	FAULT_POINT("init.unjoined");
-	int rc = p3_job_send_to_yod(node, &m, fds, nfds);
+	rc = p3_job_send_to_yod(node, &m, fds, nfds);
 	FAULT_POINT("init.handed_over");
 	if (rc)
 		p3_error("the network interface cannot join the job: %s", strerror(-rc));
@@ -390,26 +368,23 @@ static bool job_yod_has_told(const struct p3_node *node, const struct p3_job_msg
 	return true;
 }
 
-/* Tell yod the new pids.  Wait until a packet of yod to this node has them: packets to
- * other nodes then have them, too.  In a domain do not wait: members tell each other. */
-static void job_tell_pids(struct p3_node *node, const struct p3_job_msg *m)
-{
-	memset(node->told_pid, 0xff, sizeof node->told_pid);
-	FAULT_POINT("pids.unsaid");
-	int rc = p3_job_send_to_yod(node, m, NULL, 0);
-	FAULT_POINT("pids.said");
-	while (!rc && !node->domain[0] && !node->yod_gone && !job_yod_has_told(node, m))
-		pthread_cond_wait(&node->changed, &node->life);
-}
-
 void p3_job_pids(struct p3_node *node)
 {
 	struct p3_job_msg m = p3_job_message(node, P3_JOB_PIDS);
 	job_know_self(node, &m);
 	if (node->mesh)
 		p3_mesh_pids(node);
-	if (node->sock >= 0)
-		job_tell_pids(node, &m);
+	if (node->sock >= 0) {
+		memset(node->told_pid, 0xff, sizeof node->told_pid);
+		FAULT_POINT("pids.unsaid");
+		int rc = p3_job_send_to_yod(node, &m, NULL, 0);
+		FAULT_POINT("pids.said");
+		/* Wait until a packet of yod to this node has them: packets to other
+		 * nodes then have them, too.  In a domain members tell each other. */
+		while (!rc && !node->domain[0] && !node->yod_gone &&
+			!job_yod_has_told(node, &m))
+			pthread_cond_wait(&node->changed, &node->life);
+	}
 	if (node->sock >= 0 || node->mesh)
 		return;
 	m = p3_member_message(node, P3_JOB_PIDS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rank that another launcher gave, from its variables. */
-#include "lib/job/launcher.h"
+#include "lib/job/job.h"
 #include "shm/conf.h"
 #include "shm/job.h"
 #include "shm/log.h"
@@ -158,13 +158,6 @@ static uint32_t launched_split_name(char *name)
 	return job;
 }
 
-/* Return the parent of a process, or 0. */
-static uint32_t launched_parent(uint32_t pid)
-{
-	struct p3_stat stat;
-	return p3_stat_read(pid, 0, &stat) ? stat.parent : 0;
-}
-
 /* Return the number behind --pgid in the command line of a hydra_pmi_proxy, plus 1, or 0
  * if the process is another program. */
 static uint32_t launched_hydra_job(uint32_t pid)
@@ -197,7 +190,8 @@ static uint32_t launched_read_family(
 		   *part = launched_text(l->part);
 	uint32_t by = job ? 0 : launched_starter(l),
 		 group = job ? 0 : launched_hydra_job(by);
-	uint32_t mpiexec = group ? launched_parent(by) : 0;
+	struct p3_stat stat;
+	uint32_t mpiexec = group && p3_stat_read(by, 0, &stat) ? stat.parent : 0;
 	if (job)
 		snprintf(name, len, "%s%s%s", job, part ? "." : "", part ? part : "");
 	else
@@ -226,36 +220,25 @@ static void launched_name_job(const struct launcher *l, struct p3_launched *out)
 
 /* ---- the hosts ---- */
 
-/* Print a line: a job on several hosts cannot start for lack of this remedy. */
-static int launched_say_several_hosts(
-	const char *name, uint32_t value, const char *remedy)
-{
-	p3_error(
-		"%s is %u, so the ranks are on several hosts; %s, start all ranks on one "
-		"host, " REMEDY,
-		name, value, remedy);
-	return -EINVAL;
-}
-
 /* The ranks are on several hosts, as this variable tells: see if PMIx can carry their
  * cards. */
 static int launched_take_spread(const char *name, uint32_t value, struct p3_launched *out)
 {
-	const char *fabric = p3_conf_text(P3_CONF_FABRIC);
+	const char *fabric = p3_conf_text(P3_CONF_FABRIC), *remedy = NULL;
 	if (fabric && strcmp(fabric, "off") == 0)
-		return launched_say_several_hosts(
-			name, value, "unset PTL3_FABRIC, which is 'off'");
-	if (!launched_text("PMIX_NAMESPACE") || !launched_text("PMIX_RANK"))
-		return launched_say_several_hosts(name, value,
-			launched_text("SLURM_PROCID")
-				? "start them by srun --mpi=pmix"
-				: "start them by mpirun of Open MPI, or by "
-				  "yod --hosts");
-	if (!p3_pmix)
-		return launched_say_several_hosts(
-			name, value, "build libportals with PMIx (Debian: libpmix-dev)");
-	out->spread = true;
-	return 0;
+		remedy = "unset PTL3_FABRIC, which is 'off'";
+	else if (!launched_text("PMIX_NAMESPACE") || !launched_text("PMIX_RANK"))
+		remedy = launched_text("SLURM_PROCID")
+				 ? "start them by srun --mpi=pmix"
+				 : "start them by mpirun of Open MPI, or by yod --hosts";
+	else if (!p3_pmix)
+		remedy = "build libportals with PMIx (Debian: libpmix-dev)";
+	out->spread = !remedy;
+	if (remedy)
+		p3_error("%s is %u, so the ranks are on several hosts; %s, start all "
+			 "ranks on one host, " REMEDY,
+			name, value, remedy);
+	return remedy ? -EINVAL : 0;
 }
 
 static int launched_check_hosts(const struct launcher *l, struct p3_launched *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The modex by PMIx. */
-#include "lib/job/launcher.h"
+#include "lib/job/job.h"
 #include "lib/node/call.h"
 #include "lib/node/node.h"
 #include "shm/atomics.h"
@@ -92,17 +92,9 @@ static void pmix_on_lost(size_t id, pmix_status_t status, const pmix_proc_t *sou
 		done(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, arg);
 }
 
-/* Let the end of the launcher end this process.  An older PMIx does not tell it. */
-static void pmix_watch_launcher(void)
-{
-	static pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
-	if (p3_dl_find(pmix.lib, "PMIx_Register_event_handler", &pmix.on_event))
-		(void)pmix.on_event(&lost, 1, NULL, 0, pmix_on_lost, NULL, NULL);
-	(void)p3_dl_find(pmix.lib, "PMIx_Query_info_nb", &pmix.query);
-}
-
 static int pmix_begin(void)
 {
+	static pmix_status_t lost = PMIX_ERR_LOST_CONNECTION;
 	int rc = pmix_load();
 	if (rc || p3_get(&pmix.process) == getpid())
 		return rc;
@@ -110,7 +102,10 @@ static int pmix_begin(void)
 	if (status != PMIX_SUCCESS)
 		return pmix_say("PMIx_Init", status);
 	p3_set(&pmix.process, getpid());
-	pmix_watch_launcher();
+	/* Let the end of the launcher end this process; older PMIx does not tell it. */
+	if (p3_dl_find(pmix.lib, "PMIx_Register_event_handler", &pmix.on_event))
+		(void)pmix.on_event(&lost, 1, NULL, 0, pmix_on_lost, NULL, NULL);
+	(void)p3_dl_find(pmix.lib, "PMIx_Query_info_nb", &pmix.query);
 	return 0;
 }
 
@@ -159,18 +154,6 @@ static void pmix_lead_peers(char *list, uint32_t size, uint32_t *leader)
 		}
 }
 
-static int pmix_find_own_host(const struct p3_node *node, uint32_t *leader)
-{
-	pmix_value_t *v;
-	pmix_status_t status = pmix_get_value(
-		PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, true, PMIX_STRING, &v);
-	if (status != PMIX_SUCCESS)
-		return pmix_say(PMIX_LOCAL_PEERS, status);
-	pmix_lead_peers(v->data.string, node->size, leader);
-	pmix_free_value(v);
-	return 0;
-}
-
 /* Return the name of a rank's host, which the caller frees, or NULL. */
 static char *pmix_name_of(uint32_t rank)
 {
@@ -183,10 +166,18 @@ static char *pmix_name_of(uint32_t rank)
 	return name;
 }
 
-/* Find the leader of a rank on another host by the name of that host. */
-static uint32_t pmix_leader_by_name(uint32_t rank, const uint32_t *leader)
+/* Find the leader of a rank on another host; by the name of that host, if the launcher
+ * does not tell it. */
+static uint32_t pmix_leader_of(uint32_t rank, const uint32_t *leader)
 {
+	pmix_value_t *v;
 	uint32_t found = rank;
+	if (pmix_get_value(rank, PMIX_LOCALLDR, true, PMIX_PROC_RANK, &v) ==
+		PMIX_SUCCESS) {
+		found = v->data.rank;
+		pmix_free_value(v);
+		return found <= rank ? found : rank;
+	}
 	char *name = pmix_name_of(rank);
 	for (uint32_t i = 0; name && i < rank && found == rank; i++) {
 		char *other = leader[i] == i ? pmix_name_of(i) : NULL;
@@ -198,28 +189,25 @@ static uint32_t pmix_leader_by_name(uint32_t rank, const uint32_t *leader)
 	return found;
 }
 
-/* Find the leader of a rank on another host. */
-static uint32_t pmix_leader_of(uint32_t rank, const uint32_t *leader)
-{
-	pmix_value_t *v;
-	if (pmix_get_value(rank, PMIX_LOCALLDR, true, PMIX_PROC_RANK, &v) != PMIX_SUCCESS)
-		return pmix_leader_by_name(rank, leader);
-	uint32_t found = v->data.rank;
-	pmix_free_value(v);
-	return found <= rank ? found : rank;
-}
-
 static int pmix_hosts(struct p3_node *node, uint32_t *leader_out)
 {
 	const uint32_t unknown = node->size;
+	pmix_value_t *v;
 	int rc = pmix_begin();
+	if (rc)
+		return rc;
 	for (uint32_t i = 0; i < node->size; i++)
 		leader_out[i] = unknown;
-	rc = rc ? rc : pmix_find_own_host(node, leader_out);
-	for (uint32_t i = 0; i < node->size && !rc; i++)
+	pmix_status_t status = pmix_get_value(
+		PMIX_RANK_WILDCARD, PMIX_LOCAL_PEERS, true, PMIX_STRING, &v);
+	if (status != PMIX_SUCCESS)
+		return pmix_say(PMIX_LOCAL_PEERS, status);
+	pmix_lead_peers(v->data.string, node->size, leader_out);
+	pmix_free_value(v);
+	for (uint32_t i = 0; i < node->size; i++)
 		if (leader_out[i] == unknown)
 			leader_out[i] = pmix_leader_of(i, leader_out);
-	return rc;
+	return 0;
 }
 
 static const char *pmix_host_name(struct p3_node *node, uint32_t rank)
@@ -272,24 +260,18 @@ static void pmix_on_fence(pmix_status_t status, void *arg)
  * those of a host on which all have ended.  Slurm answers no such question.
  */
 
-/* Return true if the process of a rank has ended.  Its state is UNDEF when it has ended,
- * but also for others whose state PMIx has no word for. */
-static bool pmix_has_ended(const pmix_proc_info_t *p)
-{
-	bool near = !p3_modex_is_far(waits.modex, p->proc.rank);
-	if (p->pid <= 0 || (p->state != PMIX_PROC_STATE_UNDEF &&
-				   p->state < PMIX_PROC_STATE_TERMINATED))
-		return false;
-	return !near || (kill(p->pid, 0) != 0 && errno == ESRCH);
-}
-
-/* Keep the first rank that has ended: others may have ended because of it. */
+/* Keep the first rank that has ended: others may have ended because of it.  The state of
+ * a process is UNDEF when it has ended, but also for others whose state PMIx has no word
+ * for. */
 static void pmix_look_at(const pmix_proc_info_t *p)
 {
-	if (!p || p->proc.rank >= waits.size || p3_get(&waits.ended) ||
-		strcmp(p->proc.nspace, pmix.self.nspace) != 0)
+	if (!p || p->proc.rank >= waits.size || p3_get(&waits.ended) || p->pid <= 0 ||
+		strcmp(p->proc.nspace, pmix.self.nspace) != 0 ||
+		(p->state != PMIX_PROC_STATE_UNDEF &&
+			p->state < PMIX_PROC_STATE_TERMINATED))
 		return;
-	if (pmix_has_ended(p))
+	if (p3_modex_is_far(waits.modex, p->proc.rank) ||
+		(kill(p->pid, 0) != 0 && errno == ESRCH))
 		p3_set(&waits.ended, 1 + p->proc.rank);
 }
 
@@ -364,18 +346,6 @@ static void pmix_await_fence(const struct p3_node *node)
 	}
 }
 
-static pmix_status_t pmix_begin_fence(const struct p3_node *node)
-{
-	pmix_info_t collect = {.value = {.type = PMIX_BOOL, .data = {.flag = true}}};
-	strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
-	p3_set(&waits.over, 0);
-	p3_set(&waits.ended, 0);
-	waits.modex = node->modex;
-	waits.size = node->size;
-	return pmix.fence(
-		NULL, 0, &collect, node->size <= COLLECTED, pmix_on_fence, NULL);
-}
-
 static int pmix_say_gone(uint32_t rank)
 {
 	p3_error("rank %u has ended before all ranks had called PtlNIInit; this rank "
@@ -386,11 +356,18 @@ static int pmix_say_gone(uint32_t rank)
 
 static int pmix_fence(struct p3_node *node)
 {
+	pmix_info_t collect = {.value = {.type = PMIX_BOOL, .data = {.flag = true}}};
+	strncpy(collect.key, PMIX_COLLECT_DATA, sizeof collect.key - 1);
 	if (sem_init(&waits.news, 0, 0) != 0)
 		return -errno;
 	struct p3_caller caller =
 		p3_caller_save(); /* the waits are no cancellation points */
-	pmix_status_t status = pmix_begin_fence(node);
+	p3_set(&waits.over, 0);
+	p3_set(&waits.ended, 0);
+	waits.modex = node->modex;
+	waits.size = node->size;
+	pmix_status_t status = pmix.fence(
+		NULL, 0, &collect, node->size <= COLLECTED, pmix_on_fence, NULL);
 	if (status == PMIX_SUCCESS)
 		pmix_await_fence(node);
 	else

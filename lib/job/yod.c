@@ -8,7 +8,7 @@
  * At yod's end of file it kills this process.  This is the one case in which the library
  * ends a process: yod itself has been killed.
  */
-#include "lib/job/launcher.h"
+#include "lib/job/job.h"
 #include "lib/node/member.h"
 #include "shm/fault.h"
 #include "shm/fd.h"
@@ -244,6 +244,8 @@ static int yod_modex_get(struct p3_node *node, uint32_t rank, struct p3_card *ca
 	return 0;
 }
 
+/* Read the cards of CARDS; fd stays the caller's, and is -1 without a file.  Return 0 or
+ * an errno. */
 static int yod_modex_read(struct p3_node *node, const struct p3_job_msg *m, int fd)
 {
 	struct p3_cards *c = node->cards;
@@ -256,17 +258,6 @@ static int yod_modex_read(struct p3_node *node, const struct p3_job_msg *m, int 
 	if (!c->card)
 		return ENOMEM;
 	return pread(fd, c->card, len, 0) == (ssize_t)len ? 0 : EPROTO;
-}
-
-/* Process CARDS of yod.  fd is its file or -1, and stays the caller's. */
-static void yod_modex_take(struct p3_node *node, const struct p3_job_msg *m, int fd)
-{
-	struct p3_cards *c = node->cards;
-	if (!c || c->came)
-		return;
-	c->status = yod_modex_read(node, m, fd);
-	c->ended = m->ended;
-	c->came = true;
 }
 
 static void yod_modex_end(struct p3_node *node)
@@ -329,17 +320,6 @@ static int yod_receive_next(int sock, struct p3_job_packet *p)
 	return p3_job_recv(sock, 0, p);
 }
 
-/* Receive the WELCOME, skipping news that an earlier program left unread. */
-static int yod_receive_welcome(int sock, struct p3_job_packet *p)
-{
-	int rc = yod_receive_next(sock, p);
-	while (!rc && p->msg.op != P3_JOB_WELCOME && p->msg.op != P3_JOB_REFUSED) {
-		p3_job_close(p);
-		rc = yod_receive_next(sock, p);
-	}
-	return rc;
-}
-
 /* Map the job's sleepers for as long as the node is there.  fd stays the caller's. */
 static int yod_map_sleepers(struct p3_node *node, uint32_t size, int fd)
 {
@@ -382,7 +362,11 @@ int p3_job_introduce(struct p3_node *node, bool *in_domain_out)
 	int rc = p3_job_send_to_yod(node, m, NULL, 0);
 	FAULT_POINT("init.said_hello");
 	if (!rc)
-		rc = yod_receive_welcome(node->sock, &p);
+		rc = yod_receive_next(node->sock, &p);
+	while (!rc && m->op != P3_JOB_WELCOME && m->op != P3_JOB_REFUSED) {
+		p3_job_close(&p); /* news that an earlier program left unread */
+		rc = yod_receive_next(node->sock, &p);
+	}
 	if (!rc && m->op == P3_JOB_REFUSED) {
 		p3_error("this library has layout %#llx, the launcher's %#llx; link and "
 			 "launch with the same libportals",
@@ -424,15 +408,6 @@ static bool yod_introduces(const struct p3_node *node)
 	return node->member && !node->mesh;
 }
 
-/* Return true if the NIC needs nodes that yod has not been asked for. */
-static bool yod_wants_any(struct p3_node *node)
-{
-	uint64_t any = 0;
-	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
-		any |= p3_get(&node->wanted[i]);
-	return any;
-}
-
 /* Ask yod to introduce the nodes that the NIC needs. */
 static void yod_meet_wanted(struct p3_node *node)
 {
@@ -451,15 +426,6 @@ static void yod_meet_wanted(struct p3_node *node)
 				p3_or64(&node->wanted[i], bits & -bits);
 		}
 	}
-}
-
-/* Ask yod once more for the nodes that could not be mapped: there may be room now. */
-static void yod_ask_again(struct p3_node *node)
-{
-	for (uint32_t i = 0; yod_introduces(node) && i < node->size; i++)
-		if (node->member[i].missing)
-			(void)yod_send_op(
-				node, P3_JOB_AGAIN, i, node->member[i].incarnation);
 }
 
 /* Enter the ids of a PIDS or BORN, and note those of this node: yod knows them.  A BORN
@@ -485,16 +451,6 @@ static bool yod_end_peer(struct p3_node *node, uint32_t who, bool now)
 	return true;
 }
 
-/* Drop the nodes that have ended and whose messages are all taken by now.  Return false
- * if some are left. */
-static bool yod_end_peers(struct p3_node *node)
-{
-	bool all = true;
-	for (uint32_t i = 0; yod_introduces(node) && i < node->size; i++)
-		all &= yod_end_peer(node, i, false);
-	return all;
-}
-
 /* Process a birth.  rc is the result of receiving the packet; after -EMFILE its
  * descriptors are lost. */
 static void yod_on_birth(struct p3_node *node, struct p3_nic *nic,
@@ -510,14 +466,6 @@ static void yod_on_birth(struct p3_node *node, struct p3_nic *nic,
 		p3_nic_peer_expect(nic, info);
 	else
 		p3_member_attach(node, nic, info, rc != 0);
-}
-
-static void yod_on_end(struct p3_node *node, const struct p3_job_msg *m)
-{
-	struct p3_member *b = &node->member[m->node];
-	b->incarnation = m->incarnation;
-	p3_member_end(b, m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT);
-	(void)yod_end_peer(node, m->node, false);
 }
 
 /* Drop all peers.  No more news of births and deaths will come, so present and later
@@ -536,31 +484,11 @@ static void yod_lose_peers(struct p3_node *node, struct p3_nic *nic)
 
 /* ---- packets of yod ---- */
 
-/*
- * Return true for a packet between this node's LEAVE and yod's LEFT for it: the packet is
- * for the incarnation that is over, and yod tells the next one everything anew.
- */
-static bool yod_is_stale(struct p3_node *node, const struct p3_job_msg *m)
-{
-	if (!node->leaving || m->op == P3_JOB_RELEASED)
-		return false;
-	if (m->op == P3_JOB_LEFT && m->node == node->rank)
-		node->leaving = false;
-	return true;
-}
-
-/* Return true if this node is in a domain, whose members send it such news themselves, so
- * that yod's packet must be ignored. */
-static bool yod_is_left_to_domain(const struct p3_node *node, const struct p3_job_msg *m)
-{
-	return node->domain[0] && m->op != P3_JOB_JOINED && m->op != P3_JOB_RELEASED &&
-	       m->op != P3_JOB_OVER && m->op != P3_JOB_CARDS;
-}
-
 /* Process a packet for the present incarnation of the node. */
 static void yod_on_news(struct p3_node *node, struct p3_nic *nic,
 	const struct p3_job_msg *m, struct p3_peer_info *info, int rc)
 {
+	struct p3_cards *cards = node->cards;
 	switch (m->op) {
 	case P3_JOB_BORN:
 		yod_take_ids(node, m);
@@ -586,7 +514,10 @@ static void yod_on_news(struct p3_node *node, struct p3_nic *nic,
 		break;
 	case P3_JOB_LEFT:
 	case P3_JOB_DIED:
-		yod_on_end(node, m);
+		node->member[m->node].incarnation = m->incarnation;
+		p3_member_end(&node->member[m->node],
+			m->op == P3_JOB_DIED ? P3_PEER_DIED : P3_PEER_LEFT);
+		(void)yod_end_peer(node, m->node, false);
 		break;
 	case P3_JOB_RELEASED:
 		node->barriers_done++;
@@ -594,7 +525,11 @@ static void yod_on_news(struct p3_node *node, struct p3_nic *nic,
 		node->barrier_ended = m->ended;
 		break;
 	case P3_JOB_CARDS:
-		yod_modex_take(node, m, info->published);
+		if (!cards || cards->came)
+			break;
+		cards->status = yod_modex_read(node, m, info->published);
+		cards->ended = m->ended;
+		cards->came = true;
 		break;
 	default:
 		break;
@@ -609,8 +544,16 @@ static void yod_on_packet(struct p3_node *node, const struct p3_job_packet *p, i
 	struct p3_peer_info info = p3_member_info(node, m, p->fds);
 	if (m->node >= node->size && m->op != P3_JOB_RELEASED && m->op != P3_JOB_JOINED)
 		return;
-	bool ignored = yod_is_stale(node, m) || yod_is_left_to_domain(node, m);
+	/* A packet between this node's LEAVE and yod's LEFT for it is for the incarnation
+	 * that is over; yod tells the next one everything anew.  In a domain the members
+	 * send most news themselves. */
+	bool stale = node->leaving && m->op != P3_JOB_RELEASED;
+	bool ignored = stale || (node->domain[0] && m->op != P3_JOB_JOINED &&
+					m->op != P3_JOB_RELEASED &&
+					m->op != P3_JOB_OVER && m->op != P3_JOB_CARDS);
 	bool end = m->op == P3_JOB_DIED || m->op == P3_JOB_LEFT;
+	if (stale && m->op == P3_JOB_LEFT && m->node == node->rank)
+		node->leaving = false;
 	if (m->op == P3_JOB_DIED && (ignored || !nic))
 		(void)yod_send_op(node, P3_JOB_DROPPED, m->node, m->incarnation);
 	if (ignored || (end && !nic))
@@ -621,30 +564,24 @@ static void yod_on_packet(struct p3_node *node, const struct p3_job_packet *p, i
 		pthread_cond_broadcast(&node->changed);
 }
 
-/* Take one message, if there is one.  Return 0, -EAGAIN if there is none, or -EPIPE if
- * yod is gone. */
-static int yod_receive_one(struct p3_node *node)
-{
-	struct p3_job_packet p;
-	int rc = p3_job_recv(node->sock, MSG_DONTWAIT, &p);
-	if (rc && rc != -EMFILE)
-		return rc == -EAGAIN || rc == -EPIPE ? rc : 0;
-	pthread_mutex_lock(&node->life);
-	yod_on_packet(node, &p, rc);
-	pthread_mutex_unlock(&node->life);
-	p3_job_close(&p);
-	return 0;
-}
-
 /* Receive and process packets of yod, a bounded number at a time, since in a large job
  * many come at once and the thread has other work, too.  Return false if yod has ended.
  * The caller does not hold node->life. */
 static bool life_receive(struct p3_node *node)
 {
-	int rc = 0;
-	for (int i = 0; i < RECEIVE_MOST && !rc && yod_has_lifeline(node); i++)
-		rc = yod_receive_one(node);
-	return rc != -EPIPE;
+	struct p3_job_packet p;
+	for (int i = 0; i < RECEIVE_MOST && yod_has_lifeline(node); i++) {
+		int rc = p3_job_recv(node->sock, MSG_DONTWAIT, &p);
+		if (rc == -EAGAIN || rc == -EPIPE)
+			return rc == -EAGAIN;
+		if (rc && rc != -EMFILE)
+			continue;
+		pthread_mutex_lock(&node->life);
+		yod_on_packet(node, &p, rc);
+		pthread_mutex_unlock(&node->life);
+		p3_job_close(&p);
+	}
+	return true;
 }
 
 /* ---- the end of yod, or of the lifeline ---- */
@@ -656,18 +593,6 @@ static void life_fail_waits(struct p3_node *node)
 	node->barrier_ended = P3_JOB_NO_RANK;
 	node->joined = node->yod_gone = true;
 	pthread_cond_broadcast(&node->changed);
-}
-
-/* Kill this process: yod is gone, and no other process would clean up.  In a node of a
- * test process, release the waiting threads with an error instead. */
-static void life_on_orphaned(struct p3_node *node)
-{
-	if (!node->harness)
-		(void)kill(getpid(), SIGKILL);
-	pthread_mutex_lock(&node->life);
-	node->barriers_done++;
-	life_fail_waits(node);
-	pthread_mutex_unlock(&node->life);
 }
 
 /*
@@ -757,8 +682,9 @@ static int life_poll_ms(struct p3_node *node, struct again *a)
 {
 	pthread_mutex_lock(&node->life);
 	bool any = (yod_introduces(node) && p3_members_wait(node)) ||
-		   life_has_question(node) || yod_wants_any(node) ||
-		   (node->held.at && !node->held.watches);
+		   life_has_question(node) || (node->held.at && !node->held.watches);
+	for (uint32_t i = 0; i < P3_MAX_NODES / 64; i++)
+		any |= p3_get(&node->wanted[i]) != 0;
 	int held = p3_held_patience(node, -1);
 	pthread_mutex_unlock(&node->life);
 	if (any && !a->at)
@@ -774,12 +700,17 @@ static void life_ask_if_due(struct p3_node *node, struct again *a)
 {
 	if (!a->at || p3_now_ns() < a->at)
 		return;
+	bool late = false;
 	pthread_mutex_lock(&node->life);
-	yod_ask_again(node);
 	yod_meet_wanted(node);
 	life_pass_question_on(node);
 	life_watch_ends(node);
-	bool late = !yod_end_peers(node);
+	for (uint32_t i = 0; yod_introduces(node) && i < node->size; i++) {
+		if (node->member[i].missing) /* there may be room to map it now */
+			(void)yod_send_op(
+				node, P3_JOB_AGAIN, i, node->member[i].incarnation);
+		late |= !yod_end_peer(node, i, false);
+	}
 	pthread_mutex_unlock(&node->life);
 	life_wait_again(a, late ? LATE_MS : 2 * a->ms);
 }
@@ -820,10 +751,17 @@ static void *life_main(void *arg)
 		if (p3_held_is_due(node))
 			life_serve_held(node);
 		pthread_mutex_unlock(&node->life);
-		if (on[0].revents && !life_receive(node)) {
-			life_on_orphaned(node);
-			return NULL;
-		}
+		if (!on[0].revents || life_receive(node))
+			continue;
+		/* Yod is gone, and no other process would clean up: kill this one.  In a
+		 * node of a test process, release the waiting threads instead. */
+		if (!node->harness)
+			(void)kill(getpid(), SIGKILL);
+		pthread_mutex_lock(&node->life);
+		node->barriers_done++;
+		life_fail_waits(node);
+		pthread_mutex_unlock(&node->life);
+		return NULL;
 	}
 	/* Wait, without packets of yod, until the node ends.  Repeat life_on_fds_lost(),
 	 * which answers the NIC's later questions: yod sends no TOLD for them. */

@@ -2,7 +2,7 @@
 /* The modex by PMIx (lib/job/pmix.c) beside a launcher that is played here:
  * --wrap leads the calls of dlopen and dlsym to this file. */
 
-#include "lib/job/launcher.h"
+#include "lib/job/job.h"
 #include "lib/node/node.h"
 #include "support/cases.h"
 

@@ -2,7 +2,7 @@
 /*
  * peer_mpi - the patterns of compare with MPI
  *
- *	peer_mpi WHO quick|full test=list ...
+ *	peer_mpi WHO quick|full|tails test=list ...
  *
  * An ack is an empty message: the nearest to a put with an ACK.  A get is MPI_Get with a
  * flush, from a window that MPI has allocated.  Active messages go to a ring of
@@ -10,12 +10,8 @@
  * names the function that its receiver shall run.  eqget and eqpoll test receives whose
  * messages never come.  A window of faa is MPI_Fetch_and_op and a flush.
  *
- * For bench/gasnetfigures, with "figures" as WHO, it has the curves of MPI in the figures
- * that gasnetperf measures: figure 2, Ping-Ack, the least that a put over MPI can cost,
- * and a put by messages (amput), a header and the bytes, which the target copies to their
- * place; figure 3, 64 MPI_Isend under way and an answer, as osu_bw does; figure 4, bytes
- * there and back.  It prints lines of figure, way, bytes, ns of the median of the
- * batches, ns of p99 of single operations, 0.
+ * amput, for bench/papers/paper5.py, is a put by messages: a header and the bytes, which
+ * the target copies to their place, and an answer.
  *
  * comm, tx and rx belong to the thread: each thread of the pattern threads has its own.
  */
@@ -28,7 +24,7 @@
 #include <string.h>
 
 enum { TAG = 1, TAG_BACK = 2, TAG_AM = 3, TAG_OTHERS = 100, TAG_QUEUES = 200 };
-enum { SLOT_BYTES = 64 << 10, LARGEST = 16 << 20, MOST_REQUESTS = 64 };
+enum { SLOT_BYTES = 64 << 10, MOST_REQUESTS = 64 };
 static const double alltoall_ns = 2e9, match_ns = 5e8; /* rough upper limits */
 static const double work_ns = 1e7;
 
@@ -521,13 +517,8 @@ static void thread_window(unsigned thread, uint64_t round)
 	window(PEER_WORD, round);
 }
 
-static double threads(uint64_t count, bool quick)
-{
-	static const struct peer_threads calls = {
-		open_thread, close_thread, meet, enter_thread, release, thread_window};
-	struct peer_plan p = peer_plan_of(quick, true, PEER_WORD);
-	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
-}
+static const struct peer_threads threads = {
+	open_thread, close_thread, meet, enter_thread, release, thread_window};
 
 PEER_ROUNDS(ping_pongs, ping_pong)
 PEER_ROUNDS(acked, answered)
@@ -537,55 +528,25 @@ PEER_ROUNDS(looks, test_queues)
 PEER_ROUNDS(additions, add_window)
 
 static const struct peer_test tests[] = {
-	{"latency", NULL, 0, PEER_ANY, 2, ping_pongs, NULL, NULL, NULL},
-	{"stream", NULL, 0, PEER_ANY, PEER_WINDOW, windows, NULL, NULL, NULL},
-	{"rate", NULL, 0, PEER_ANY, PEER_WINDOW, windows, NULL, NULL, NULL},
-	{"match", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, match},
-	{"alltoall", NULL, 0, PEER_ANY, 0, NULL, NULL, NULL, alltoall},
-	{"ack", NULL, 0, PEER_ANY, 1, acked, NULL, NULL, NULL},
-	{"get", NULL, PEER_WORD, STEP, 1, gets, open_get, close_win, NULL},
-	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_ring, close_ring, NULL},
-	{"eqget", NULL, 1, 1, 1, looks, open_queues, close_queues, NULL},
-	{"eqpoll", NULL, 2, MOST_REQUESTS, 1, looks, open_queues, close_queues, NULL},
-	{"queues", NULL, 1, MOST_REQUESTS, 2, queue_pings, open_queues, close_queues,
-		NULL},
-	{"threads", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, threads},
-	{"overlap", NULL, PEER_WORD, PEER_ANY, 0, NULL, NULL, NULL, overlap},
-	{"faa", NULL, PEER_WORD, PEER_WORD, PEER_WINDOW, additions, open_sum, close_sum,
-		NULL},
-	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, post_first, NULL, NULL},
-	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, post_first, NULL, NULL},
+	{"latency", NULL, 0, PEER_ANY, 2, ping_pongs},
+	{"stream", NULL, 0, PEER_ANY, PEER_WINDOW, windows},
+	{"rate", NULL, 0, PEER_ANY, PEER_WINDOW, windows},
+	{"match", NULL, 0, PEER_ANY, 0, .run = match},
+	{"alltoall", NULL, 0, PEER_ANY, 0, .run = alltoall},
+	{"ack", NULL, 0, PEER_ANY, 1, acked},
+	{"amput", NULL, 0, PEER_ANY, 1, puts_by_messages},
+	{"get", NULL, PEER_WORD, STEP, 1, gets, open_get, close_win},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_ring, close_ring},
+	{"eqget", NULL, 1, 1, 1, looks, open_queues, close_queues},
+	{"eqpoll", NULL, 2, MOST_REQUESTS, 1, looks, open_queues, close_queues},
+	{"queues", NULL, 1, MOST_REQUESTS, 2, queue_pings, open_queues, close_queues},
+	{"threads", NULL, 1, PEER_THREADS, PEER_WINDOW, .threads = &threads},
+	{"overlap", NULL, PEER_WORD, PEER_ANY, 0, .run = overlap},
+	{"faa", NULL, PEER_WORD, PEER_WORD, PEER_WINDOW, additions, open_sum, close_sum},
+	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, post_first},
+	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, post_first},
 	{0},
 };
-
-/* The name of the peer is that of figure and way. */
-static const struct peer_test figures[] = {
-	{"ack", "2\tpingack", 0, LARGEST, 1, acked, NULL, NULL, NULL},
-	{"amput", "2\tamput", 0, LARGEST, 1, puts_by_messages, NULL, NULL, NULL},
-	{"bw", "3\tbw", 0, LARGEST, PEER_WINDOW, windows, NULL, NULL, NULL},
-	{"pingpong", "4\tpingpong", 0, LARGEST, 1, ping_pongs, NULL, NULL, NULL},
-	{0},
-};
-
-/* Plan the operations of a batch as gasnetperf has them. */
-static struct peer_plan plan_of_figure(
-	const struct peer_test *t, uint64_t bytes, bool quick)
-{
-	uint64_t count = ((uint64_t)4 << 20) / (bytes ? bytes : 1);
-	uint64_t least = t->parts > 1 ? 1 : 16, most = t->parts > 1 ? 20 : 1000;
-	count = t->parts > 1 ? count / 16 : count;
-	count = quick ? 4 : count > most ? most : count < least ? least : count;
-	return (struct peer_plan){.warm = count / 4 + 1,
-		.batches = quick ? 2 : 20,
-		.each = count,
-		.singles = count / 4 + 1 < 128 ? count / 4 + 1 : 128};
-}
-
-static void print_figure(const struct peer_test *t, uint64_t bytes, double p50)
-{
-	printf("%s\t%" PRIu64 "\t%.1f\t%.1f\t0\n", t->who, bytes, p50,
-		peer_p99 / t->parts);
-}
 
 static void before(uint64_t x)
 {
@@ -602,7 +563,7 @@ static void after(void)
 
 int main(int argc, char **argv)
 {
-	struct peer peer = {
+	static const struct peer peer = {
 		.tests = tests, .named = true, .before = before, .after = after};
 	peer_program = "peer_mpi";
 	const char *number = getenv("OMPI_COMM_WORLD_RANK");
@@ -620,11 +581,6 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	peer_rank = (unsigned)rank;
-	if (argc > 1 && !strcmp(argv[1], "figures")) {
-		peer.tests = figures;
-		peer.plan = plan_of_figure;
-		peer.print = print_figure;
-	}
 	peer_run(&peer, argc, argv);
 	MPI_Finalize();
 	return 0;

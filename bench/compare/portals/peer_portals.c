@@ -27,10 +27,8 @@ static const ptl_process_id_t anyone = {PTL_NID_ANY, PTL_PID_ANY};
 static void put(ptl_handle_md_t md, uint64_t at, uint64_t bytes, ptl_pt_index_t portal,
 	uint64_t remote, ptl_hdr_data_t hdr)
 {
-	int rc = PtlPutRegion(
-		md, at, bytes, PTL_NO_ACK_REQ, other, portal, 0, BENCH_BITS, remote, hdr);
-	if (__builtin_expect(rc != PTL_OK, 0))
-		bench_check(rc, "PtlPutRegion");
+	BENCH_DO(PtlPutRegion, md, at, bytes, PTL_NO_ACK_REQ, other, portal, 0,
+		BENCH_BITS, remote, hdr);
 }
 
 /* ---- active messages ---- */
@@ -80,8 +78,7 @@ static bool poll(void)
 	int which, rc = PtlEQPoll(layer.eq, LAYER_QUEUES, 0, &ev, &which);
 	if (rc == PTL_EQ_EMPTY)
 		return false;
-	if (rc != PTL_OK)
-		bench_check(rc, "PtlEQPoll");
+	bench_check(rc, "PtlEQPoll");
 	if (ev.ni_fail_type != PTL_NI_OK)
 		peer_die("%s with ni_fail_type %u; expected PTL_NI_OK; is the peer gone?",
 			PtlEventKindStr(ev.type), ev.ni_fail_type);
@@ -188,9 +185,7 @@ static void take_queue(uint64_t count, uint64_t round)
 {
 	ptl_event_t ev;
 	int which, last = (int)count - 1;
-	int rc = PtlEQPoll(queue, (int)count, PTL_TIME_FOREVER, &ev, &which);
-	if (__builtin_expect(rc != PTL_OK, 0))
-		bench_check(rc, "PtlEQPoll");
+	BENCH_DO(PtlEQPoll, queue, (int)count, PTL_TIME_FOREVER, &ev, &which);
 	if (which != last || ev.type != PTL_EVENT_PUT_END || ev.hdr_data != round)
 		peer_die("%s %" PRIu64 " in queue %d; expected PUT_END %" PRIu64
 			 " in queue %d",
@@ -308,13 +303,8 @@ static void close_thread(unsigned thread)
 	close_side(&of_thread[thread], true);
 }
 
-static double threads(uint64_t count, bool quick)
-{
-	static const struct peer_threads calls = {
-		open_thread, close_thread, bench_barrier, NULL, NULL, window};
-	struct peer_plan p = peer_plan_of(quick, true, PEER_WORD);
-	return PEER_WINDOW * (double)count * 1e3 / peer_threads_run(&calls, count, &p);
-}
+static const struct peer_threads threads = {
+	open_thread, close_thread, bench_barrier, NULL, NULL, window};
 
 /* ---- threads that throw balls: hdr_data is the number of remaining throws ---- */
 
@@ -354,30 +344,28 @@ static void throw_first(unsigned thread)
 		throw(thread, 2 * (peer_last_round + 1));
 }
 
-static double balls(uint64_t count, bool quick)
-{
-	static const struct peer_threads calls = {
-		open_ball, close_thread, bench_barrier, throw_first, NULL, catch_ball};
-	struct peer_plan p = peer_plan_of(quick, false, PEER_WORD);
-	double ns = peer_threads_run(&calls, count, &p) / 2;
-	one_queue = false;
-	return ns;
-}
+static const struct peer_threads balls = {
+	open_ball, close_thread, bench_barrier, throw_first, NULL, catch_ball};
 
-static double balls_one(uint64_t count, bool quick)
+static void share_queue(uint64_t count)
 {
-	one_queue = true;
-	return balls(count, quick);
+	(void)count;
+	one_queue = !one_queue; /* before the test, and again behind it */
 }
 
 static const struct peer_test tests[] = {
-	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_layer, close_layer, NULL},
-	{"queues", NULL, 1, MOST_QUEUES, 2, queue_pings, open_queues, close_queues, NULL},
-	{"threads", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, threads},
-	{"balls", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, balls},
-	{"balls_one", NULL, 1, PEER_THREADS, 0, NULL, NULL, NULL, balls_one},
-	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, open_steps, close_steps, NULL},
-	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, open_steps, close_steps, NULL},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, .open = open_layer,
+		.close = close_layer},
+	{"queues", NULL, 1, MOST_QUEUES, 2, queue_pings, .open = open_queues,
+		.close = close_queues},
+	{"threads", NULL, 1, PEER_THREADS, PEER_WINDOW, .threads = &threads},
+	{"balls", NULL, 1, PEER_THREADS, 2, .threads = &balls},
+	{"balls_one", NULL, 1, PEER_THREADS, 2, .open = share_queue, .close = share_queue,
+		.threads = &balls},
+	{"posted", NULL, 0, PEER_ANY, 2, posted_pings, .open = open_steps,
+		.close = close_steps},
+	{"step", NULL, 0, PEER_STEPS - 1, 1, posted_pings, .open = open_steps,
+		.close = close_steps},
 	{0},
 };
 

@@ -154,14 +154,14 @@ static void after(void)
 }
 
 static const struct peer_test tests[] = {
-	{"latency", "raw_cma", 0, PEER_ANY, 1, cma, touch, NULL, NULL},
-	{"latency", "raw_line", PEER_WORD, PEER_WORD, 2, line, touch, NULL, NULL},
-	{"stream", "raw_pipe", 0, PEER_ANY, PEER_WINDOW, pipe_rounds, touch, NULL, NULL},
-	{"stream", "raw_memcpy", 0, PEER_ANY, 1, copy, touch, NULL, NULL},
-	{"stream", "raw_cma", 0, PEER_ANY, 1, cma, touch, NULL, NULL},
-	{"rate", "raw_ring", 0, PEER_ANY, PEER_WINDOW, ring, touch, NULL, NULL},
-	{"ack", "raw_line", 0, PEER_ANY, 1, line, touch, NULL, NULL},
-	{"get", "raw_line", 0, PEER_ANY, 1, line, touch, NULL, NULL},
+	{"latency", "raw_cma", 0, PEER_ANY, 1, cma, .open = touch},
+	{"latency", "raw_line", PEER_WORD, PEER_WORD, 2, line, .open = touch},
+	{"stream", "raw_pipe", 0, PEER_ANY, PEER_WINDOW, pipe_rounds, .open = touch},
+	{"stream", "raw_memcpy", 0, PEER_ANY, 1, copy, .open = touch},
+	{"stream", "raw_cma", 0, PEER_ANY, 1, cma, .open = touch},
+	{"rate", "raw_ring", 0, PEER_ANY, PEER_WINDOW, ring, .open = touch},
+	{"ack", "raw_line", 0, PEER_ANY, 1, line, .open = touch},
+	{"get", "raw_line", 0, PEER_ANY, 1, line, .open = touch},
 	{0},
 };
 

@@ -522,18 +522,15 @@ static double all(uint64_t size, bool quick)
 	return (double)(size * (size - 1)) * 1e3 / peer_job(&t, nodes, size, &p);
 }
 
-#define PAIR(name, least, most, parts, rounds)                                           \
-	{                                                                                \
-		name, "raw_sketch", least, most, parts, rounds, open_node, NULL, NULL    \
-	}
 static const struct peer_test tests[] = {
-	PAIR("latency", PEER_WORD, PEER_WORD, 2, ping_pongs),
-	PAIR("rate", PEER_WORD, PEER_WORD, PEER_WINDOW, windows),
-	PAIR("ack", PEER_WORD, PEER_WORD, 1, acked_puts),
-	PAIR("get", PEER_WORD, PEER_WORD, 1, gets),
-	PAIR("eqget", 1, 1, 1, looks),
-	PAIR("am", PEER_WORD, PEER_BYTES, 1, am_rounds),
-	{"alltoall", "raw_sketch", 2, NODES, 0, NULL, NULL, NULL, all},
+	{"latency", "raw_sketch", PEER_WORD, PEER_WORD, 2, ping_pongs, .open = open_node},
+	{"rate", "raw_sketch", PEER_WORD, PEER_WORD, PEER_WINDOW, windows,
+		.open = open_node},
+	{"ack", "raw_sketch", PEER_WORD, PEER_WORD, 1, acked_puts, .open = open_node},
+	{"get", "raw_sketch", PEER_WORD, PEER_WORD, 1, gets, .open = open_node},
+	{"eqget", "raw_sketch", 1, 1, 1, looks, .open = open_node},
+	{"am", "raw_sketch", PEER_WORD, PEER_BYTES, 1, am_rounds, .open = open_node},
+	{"alltoall", "raw_sketch", 2, NODES, .run = all},
 	{0},
 };
 

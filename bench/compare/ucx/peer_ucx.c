@@ -271,10 +271,10 @@ static void before(uint64_t x)
 }
 
 static const struct peer_test tests[] = {
-	{"ack", NULL, PEER_WORD, STEP, 1, puts_of, open_rank, close_puts, NULL},
-	{"get", NULL, PEER_WORD, STEP, 1, gets_of, open_gets, close_rank, NULL},
-	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_rank, close_rank, NULL},
-	{"eqget", NULL, 1, 1, 1, looks, open_rank, close_rank, NULL},
+	{"ack", NULL, PEER_WORD, STEP, 1, puts_of, open_rank, close_puts},
+	{"get", NULL, PEER_WORD, STEP, 1, gets_of, open_gets, close_rank},
+	{"am", NULL, PEER_WORD, PEER_BYTES, 1, am_rounds, open_rank, close_rank},
+	{"eqget", NULL, 1, 1, 1, looks, open_rank, close_rank},
 	{0},
 };
 
