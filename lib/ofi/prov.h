@@ -72,6 +72,8 @@
 #define OFI_SOURCE_MASK  (63ull << OFI_SOURCE_SHIFT)
 #define OFI_TAG_MASK     ((1ull << OFI_SOURCE_SHIFT) - 1)
 #define OFI_DATA_SHIFT   32
+/* Match bits of gets of exposed bytes: the serial number, and perhaps this. */
+#define OFI_REFUSED (1ull << 32) /* the receiver's endpoint is closed */
 
 /* Portal indexes. */
 enum {

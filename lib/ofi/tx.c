@@ -78,6 +78,10 @@ static void tx_long_event(struct ofi_sink *sink, const ptl_event_t *event)
 	case PTL_EVENT_GET_END:
 		req->ended = true;
 		req->me = PTL_INVALID_HANDLE;
+		if (OFI_UNLIKELY(event->match_bits & OFI_REFUSED)) {
+			req->err = FI_ECONNABORTED;
+			req->prov_errno = PTL_NI_FAIL;
+		}
 		break;
 	default:;
 	}
@@ -120,8 +124,8 @@ static int tx_expose(struct ofi_req *req, const struct iovec *iov, size_t count)
 		md.length = count;
 		md.options |= PTL_MD_IOVEC;
 	}
-	return PtlMEMDAttach(ofi_node.ni, OFI_PT_EXPOSED, req->peer, req->serial, 0,
-		PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &req->me, NULL);
+	return PtlMEMDAttach(ofi_node.ni, OFI_PT_EXPOSED, req->peer, req->serial,
+		OFI_REFUSED, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &req->me, NULL);
 }
 
 /* The place of a message: its target, index, bits and header data. */
