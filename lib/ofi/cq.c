@@ -214,7 +214,9 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	ssize_t rc = ofi_enter(cq->domain);
 	if (OFI_UNLIKELY(rc))
 		return rc;
-	rc = cq_take(cq, buf, count, source);
+	bool drained = cq->drained && !cq_has(cq);
+	rc = drained ? -FI_EAGAIN : cq_take(cq, buf, count, source);
+	cq->drained = rc > 0 && (size_t)rc < count;
 	ofi_leave(cq->domain);
 	return rc;
 }

@@ -267,9 +267,10 @@ struct ofi_cq {
 	bool signalled; /* by fi_cq_signal, when a thread may have been on its way here */
 	unsigned signals; /* their number */
 	int signal_left;  /* threads in fi_cq_sread that the last one has yet to end */
-	unsigned reads;   /* while there are completions with data */
+	unsigned reads;
 	bool broken;      /* completions were lost */
-	bool busy;        /* the last read had a completion */
+	bool busy;        /* the last read had a completion, */
+	bool drained;     /* and has left no other one that it saw */
 	int readers;      /* threads in fi_cq_sread */
 	/* silence.c: */
 	bool told;             /* tools know of a wait */
