@@ -2,11 +2,11 @@
 /*
  * tx.c - sending messages
  *
- * A short message goes at once, and SEND_END is its end.  The bytes of a long one, or of
+ * A message of few bytes is copied, and over when the call returns.  Another short one
+ * goes at once, and SEND_END is its end.  The bytes of a long one, or of
  * one that is to be delivered before it completes, are exposed on an index: for a receive
  * that is posted the target fetches them, and the ACK is the end; a receive that comes
- * late gets them, and GET_END is.  One of the two comes, never both.  A message that is
- * injected is over when the call returns.
+ * late gets them, and GET_END is.  One of the two comes, never both.
  */
 #include "prov.h"
 
@@ -193,7 +193,8 @@ static void tx_gather(char *to, const struct tx_call *call)
 	}
 }
 
-/* Send bytes that may change when the call returns, when the message is over. */
+/* Send few bytes, which may change when the call returns: the message is over then.  If
+ * the target is known to be dead, a message that is not injected fails. */
 static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
 	const struct tx_place *place, const struct tx_call *call, size_t len)
 {
@@ -205,12 +206,12 @@ static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
 	}
 	int rc = PtlXInject(ofi_node.ni, bytes, len, place->peer, place->index,
 		ofi_node.ac, place->bits, 0, place->hdr);
-	if (OFI_UNLIKELY(rc != PTL_OK))
+	if (OFI_UNLIKELY(rc != PTL_OK) && (rc != PTL_FAIL || !(call->flags & FI_INJECT)))
 		return ofi_error(rc);
 	FAULT_POINT("ofi.injected");
 	ofi_cntr_count(ep->cntrs[OFI_CNTR_SEND], 0);
-	if (OFI_UNLIKELY(!call->silent && ep->tx_cq &&
-			 (!ep->tx_selective || call->flags & FI_COMPLETION)))
+	if (!call->silent && ep->tx_cq &&
+		(!ep->tx_selective || call->flags & FI_COMPLETION))
 		ofi_cq_add(ep->tx_cq,
 			&(struct fi_cq_err_entry){
 				.op_context = call->context, .flags = FI_SEND | kind},
@@ -243,6 +244,17 @@ OFI_RARE void ofi_tx_full(struct ofi_ep *ep)
 	ofi_progress(ep->domain, true);
 }
 
+/* Return true if the message is to be over when the call returns, or may be: then the
+ * program must read its completions now and then. */
+static inline bool tx_is_copied(
+	const struct ofi_ep *ep, const struct tx_call *call, size_t len)
+{
+	if (OFI_UNLIKELY(call->flags & FI_DELIVERY_COMPLETE))
+		return false;
+	return call->flags & FI_INJECT ||
+	       (len <= OFI_INJECT && (!ep->tx_cq || ep->tx_cq->ring_used < OFI_SENDS));
+}
+
 /* Send to a peer with the domain entered. */
 static inline int tx_enter(
 	struct ofi_ep *ep, int kind, const struct tx_call *call, size_t len)
@@ -260,8 +272,11 @@ static inline int tx_enter(
 		place.bits |= OFI_HAS_DATA;
 		place.hdr = call->data << OFI_DATA_SHIFT;
 	}
-	if ((call->flags & (FI_INJECT | FI_DELIVERY_COMPLETE)) == FI_INJECT)
-		return tx_inject_now(ep, kinds[kind], &place, call, len);
+	if (OFI_LIKELY(tx_is_copied(ep, call, len))) {
+		int rc = tx_inject_now(ep, kinds[kind], &place, call, len);
+		if (OFI_LIKELY(!rc || call->flags & FI_INJECT))
+			return rc;
+	}
 	struct ofi_req *req = ofi_req_new(ep);
 	if (OFI_UNLIKELY(!req))
 		return -FI_EAGAIN;
