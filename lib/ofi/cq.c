@@ -246,7 +246,7 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	return rc;
 }
 
-static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
+static OFI_FAST ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
 {
 	return cq_readfrom(fid, buf, count, NULL);
 }

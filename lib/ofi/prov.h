@@ -62,6 +62,7 @@
 #define OFI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define OFI_RARE        __attribute__((cold, noinline))
 #define OFI_SLOW        __attribute__((noinline))
+#define OFI_FAST        __attribute__((flatten)) /* what it calls is part of it */
 #define OFI_MAX_MSG     ((size_t)1 << 40)
 #define OFI_TAG_FORMAT  0x00aaaaaaaaaaaaaaull
 

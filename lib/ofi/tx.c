@@ -345,14 +345,14 @@ static inline ssize_t tx_plain(struct fid_ep *ep, int kind, const void *buf, siz
 			tag, data, context, flags, silent});
 }
 
-static ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+static OFI_FAST ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 	fi_addr_t addr, uint64_t tag, void *context)
 {
 	(void)desc;
 	return tx_plain(ep, OFI_TAGGED, buf, len, 0, addr, tag, context, 0);
 }
 
-static ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+static OFI_FAST ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
 	uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
 {
 	(void)desc;
@@ -360,13 +360,13 @@ static ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void
 		ep, OFI_TAGGED, buf, len, data, addr, tag, context, FI_REMOTE_CQ_DATA);
 }
 
-static ssize_t tx_tinject(
+static OFI_FAST ssize_t tx_tinject(
 	struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr, uint64_t tag)
 {
 	return tx_plain(ep, OFI_TAGGED, buf, len, 0, addr, tag, NULL, FI_INJECT);
 }
 
-static ssize_t tx_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
+static OFI_FAST ssize_t tx_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
 	uint64_t data, fi_addr_t addr, uint64_t tag)
 {
 	return tx_plain(ep, OFI_TAGGED, buf, len, data, addr, tag, NULL,
