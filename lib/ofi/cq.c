@@ -178,6 +178,17 @@ static OFI_RARE void cq_seldom(struct ofi_cq *cq, bool got)
 		ofi_silence_end(cq);
 }
 
+/* Spend a moment between two looks of a program that waits: a look just when the peer
+ * writes its message takes the line away from it, and the message comes later. */
+static inline void cq_pause(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
 /* Read with the domain entered. */
 static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
@@ -197,6 +208,8 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 	ofi_progress(cq->domain, false);
 	size_t got = count - cq->out_left;
 	cq->out_left = 0;
+	if (!got && !cq->busy)
+		cq_pause();
 	cq->busy = got != 0;
 	if (OFI_UNLIKELY(cq->queue.lost | cq->told))
 		cq_seldom(cq, got != 0);
