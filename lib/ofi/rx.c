@@ -654,8 +654,8 @@ ssize_t ofi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 		});
 }
 
-OFI_FAST ssize_t ofi_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
-	uint64_t tag, uint64_t ignore, void *context)
+OFI_FAST ssize_t ofi_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc,
+	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
 {
 	(void)desc;
 	return rx_plain(

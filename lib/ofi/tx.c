@@ -345,15 +345,15 @@ static inline ssize_t tx_plain(struct fid_ep *ep, int kind, const void *buf, siz
 			tag, data, context, flags, silent});
 }
 
-static OFI_FAST ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	fi_addr_t addr, uint64_t tag, void *context)
+static OFI_FAST ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len,
+	void *desc, fi_addr_t addr, uint64_t tag, void *context)
 {
 	(void)desc;
 	return tx_plain(ep, OFI_TAGGED, buf, len, 0, addr, tag, context, 0);
 }
 
-static OFI_FAST ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
+static OFI_FAST ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len,
+	void *desc, uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
 {
 	(void)desc;
 	return tx_plain(
