@@ -150,13 +150,14 @@ int PtlXPTHold(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, int on);
  * Does what PtlPut does with PTL_NOACK_REQ, in the same order with other requests to the
  * target, but needs no memory descriptor, and posts no events at the initiator: the bytes
  * may change as soon as the call returns.  The target sees an ordinary put.  A message
- * that cannot be delivered is lost in silence.
+ * that cannot be delivered is lost in silence, if that is not known at once.
  *
  * PTL_NO_INIT		PtlInit has not succeeded, PtlFini has run, or this is a forked
  *			child
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PROCESS_INVALID	target has a wildcard
- * PTL_FAIL		length is larger than PTLX_INJECT_MOST
+ * PTL_FAIL		length is larger than PTLX_INJECT_MOST, or the target has died, or
+ *			closed its interface
  * PTL_SEGV		start is NULL, and length is not 0
  * PTL_NO_SPACE		no memory for the copy: the target has not taken earlier messages
  *			yet.  Call again, after PtlEQGet or PtlProgress.  Also in a

@@ -194,6 +194,9 @@ int PtlMEMDAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index,
 	P3_CALL(nic, PTL_NI_INVALID);
 	const struct p3_cmd_me me = me_of(PTL_INVALID_HANDLE, pt_index, match_id,
 		match_bits, ignore_bits, me_unlink_op, position);
+	if (p3_likely(p3_nic_memd_attach(nic, ni_handle, &me, &md,
+		    md_unlink_op == PTL_UNLINK, PTL_EQ_NONE, me_handle, md_handle)))
+		return PTL_OK;
 	return memd_attach(nic, ni_handle, &me, &md, md_unlink_op, PTL_EQ_NONE, me_handle,
 		md_handle);
 }

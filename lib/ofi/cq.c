@@ -23,36 +23,46 @@
 enum {
 	CQ_STEPS = 256,        /* events that one read handles at most */
 	CQ_EMPTY = 4096,       /* reads that find nothing, from one look to the next */
-	CQ_DATA_TURNS = 16,    /* reads of which one begins with completions with data */
+	CQ_DATA_TURNS = 16,    /* reads of which one begins with completions with data, */
+	CQ_EVENT_TURNS = 4,    /* and so many of which one begins with events */
 	CQ_TURN_NS = 400000000 /* a program sleeps on a descriptor for so long */
 };
 
 /* ---- writing ---- */
 
+/* Make the ring larger, or the queue broken. */
+static OFI_RARE void cq_grow(struct ofi_cq *cq)
+{
+	size_t room = cq->ring_room ? 2 * cq->ring_room : 256;
+	struct ofi_entry *ring = malloc(room * sizeof *ring);
+	cq->broken |= !ring;
+	if (!ring)
+		return;
+	for (size_t i = 0; i < cq->ring_used; i++)
+		ring[i] = cq->ring[(cq->ring_head + i) & (cq->ring_room - 1)];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->ring_head = 0;
+	cq->ring_room = room;
+}
+
 /* Keep a completion until it is read. */
-static OFI_RARE void cq_keep(
+static inline void cq_keep(
 	struct ofi_cq *cq, const struct fi_cq_err_entry *e, fi_addr_t source)
 {
-	if (cq->ring_used == cq->ring_room) {
-		size_t room = cq->ring_room ? 2 * cq->ring_room : 256;
-		struct ofi_entry *ring = malloc(room * sizeof *ring);
-		if (!ring) {
-			cq->broken = true;
-			return;
-		}
-		for (size_t i = 0; i < cq->ring_used; i++)
-			ring[i] = cq->ring[(cq->ring_head + i) & (cq->ring_room - 1)];
-		free(cq->ring);
-		cq->ring = ring;
-		cq->ring_head = 0;
-		cq->ring_room = room;
-	}
+	if (OFI_UNLIKELY(cq->ring_used == cq->ring_room))
+		cq_grow(cq);
+	if (OFI_UNLIKELY(cq->broken))
+		return;
 	struct ofi_entry *entry =
 		&cq->ring[(cq->ring_head + cq->ring_used++) & (cq->ring_room - 1)];
 	memcpy(&entry->e, e, sizeof entry->e);
 	entry->source = source;
-	ofi_silence_end(cq);
-	ofi_queue_wake(&cq->news);
+	cq->silent_since = 0;
+	if (OFI_UNLIKELY(cq->told))
+		ofi_silence_end(cq);
+	if (OFI_UNLIKELY(cq->news.asleep | cq->news.armed))
+		ofi_queue_wake(&cq->news);
 }
 
 static OFI_RARE void cq_fail(
@@ -134,7 +144,7 @@ static inline void cq_step(struct ofi_cq *cq, size_t count)
 {
 	struct ofi_queue *data = cq->domain->data;
 	/* A read that ends with its first event would never come to these. */
-	if (OFI_UNLIKELY(data != NULL) && ++cq->reads % CQ_DATA_TURNS == 0 &&
+	if (OFI_UNLIKELY(data != NULL) && cq->reads % CQ_DATA_TURNS == 0 &&
 		(cq->out_left || !count))
 		(void)ofi_queue_step(data);
 	for (int n = 0; n < CQ_STEPS && (cq->out_left || !count); n++)
@@ -149,12 +159,34 @@ static inline void cq_step(struct ofi_cq *cq, size_t count)
 		cq->broken |= cq_takes_data(cq);
 }
 
+/* Give the program what has been kept for it, as far as there is room. */
+static inline void cq_take_kept(struct ofi_cq *cq)
+{
+	while (cq->ring_used && cq->out_left) {
+		struct ofi_entry *entry = &cq->ring[cq->ring_head];
+		cq->ring_head = (cq->ring_head + 1) & (cq->ring_room - 1);
+		cq->ring_used--;
+		cq_write(cq, &entry->e, entry->source);
+	}
+}
+
 /* After a read in a queue that has lost events, or whose wait tools know. */
 static OFI_RARE void cq_seldom(struct ofi_cq *cq, bool got)
 {
 	cq->broken |= cq->queue.lost != 0;
 	if (got)
 		ofi_silence_end(cq);
+}
+
+/* Spend a moment between two looks of a program that waits: a look just when the peer
+ * writes its message takes the line away from it, and the message comes later. */
+static inline void cq_pause(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
 }
 
 /* Read with the domain entered. */
@@ -167,16 +199,17 @@ static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *so
 	cq->out = buf;
 	cq->out_source = source;
 	cq->out_left = count;
-	while (OFI_UNLIKELY(cq->ring_used) && cq->out_left) {
-		struct ofi_entry *entry = &cq->ring[cq->ring_head];
-		cq->ring_head = (cq->ring_head + 1) & (cq->ring_room - 1);
-		cq->ring_used--;
-		cq_write(cq, &entry->e, entry->source);
-	}
+	bool kept_first = ++cq->reads % CQ_EVENT_TURNS;
+	if (kept_first)
+		cq_take_kept(cq);
 	cq_step(cq, count);
+	if (!kept_first)
+		cq_take_kept(cq);
 	ofi_progress(cq->domain, false);
 	size_t got = count - cq->out_left;
 	cq->out_left = 0;
+	if (!got && !cq->busy)
+		cq_pause();
 	cq->busy = got != 0;
 	if (OFI_UNLIKELY(cq->queue.lost | cq->told))
 		cq_seldom(cq, got != 0);
@@ -206,6 +239,11 @@ bool ofi_cq_peek(struct ofi_cq *cq)
 	return cq_has(cq);
 }
 
+/*
+ * A program that reads until nothing is left has had all that was there: it most likely
+ * wants to go on with that, before a look for more, which runs the firmware.  So the read
+ * behind one that has not filled its array finds nothing.
+ */
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source)
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
@@ -214,12 +252,14 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	ssize_t rc = ofi_enter(cq->domain);
 	if (OFI_UNLIKELY(rc))
 		return rc;
-	rc = cq_take(cq, buf, count, source);
+	bool drained = cq->drained && !cq_has(cq);
+	rc = drained ? -FI_EAGAIN : cq_take(cq, buf, count, source);
+	cq->drained = rc > 0 && (size_t)rc < count;
 	ofi_leave(cq->domain);
 	return rc;
 }
 
-static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
+static OFI_FAST ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
 {
 	return cq_readfrom(fid, buf, count, NULL);
 }

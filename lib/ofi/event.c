@@ -148,11 +148,15 @@ void ofi_req_free(struct ofi_req *req)
 	const uint32_t generation = ((1u << REQ_GENERATION_BITS) - 1) << REQ_PLACE_BITS;
 	if (req->op)
 		op_return(req->op, req->err != 0);
-	if (req->is_watched)
-		TAILQ_REMOVE(&domain->watched, req, watch);
 	req->serial = (req->serial & ~generation) | ((req->serial + step) & generation);
 	req->ep = NULL;
-	TAILQ_INSERT_TAIL(&domain->free, req, link); /* so serial numbers return late */
+	if (OFI_UNLIKELY(req->is_watched)) {
+		TAILQ_REMOVE(&domain->watched, req, watch);
+		/* A peer knows the serial number, which so returns late. */
+		TAILQ_INSERT_TAIL(&domain->free, req, link);
+	} else {
+		TAILQ_INSERT_HEAD(&domain->free, req, link); /* near in the cache */
+	}
 }
 
 void ofi_reqs_free(struct ofi_domain *domain)

@@ -243,8 +243,8 @@ int ofi_late_open(struct ofi_list *list)
 static void late_refuse(struct ofi_list *list, ptl_handle_md_t md, struct ofi_late *late)
 {
 	uint64_t end = ofi_now() + LATE_REFUSE_MS;
-	while (PtlGet(md, late->from, OFI_PT_EXPOSED, ofi_node.ac, (uint32_t)late->hdr,
-		       0) == PTL_NO_SPACE &&
+	while (PtlGet(md, late->from, OFI_PT_EXPOSED, ofi_node.ac,
+		       (uint32_t)late->hdr | OFI_REFUSED, 0) == PTL_NO_SPACE &&
 		ofi_now() < end)
 		PtlProgress(list->late.eq, 0);
 	FAULT_POINT("ofi.refused");

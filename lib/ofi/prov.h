@@ -62,6 +62,7 @@
 #define OFI_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define OFI_RARE        __attribute__((cold, noinline))
 #define OFI_SLOW        __attribute__((noinline))
+#define OFI_FAST        __attribute__((flatten)) /* what it calls is part of it */
 #define OFI_MAX_MSG     ((size_t)1 << 40)
 #define OFI_TAG_FORMAT  0x00aaaaaaaaaaaaaaull
 
@@ -72,6 +73,8 @@
 #define OFI_SOURCE_MASK  (63ull << OFI_SOURCE_SHIFT)
 #define OFI_TAG_MASK     ((1ull << OFI_SOURCE_SHIFT) - 1)
 #define OFI_DATA_SHIFT   32
+/* Match bits of gets of exposed bytes: the serial number, and perhaps this. */
+#define OFI_REFUSED (1ull << 32) /* the receiver's endpoint is closed */
 
 /* Portal indexes. */
 enum {
@@ -265,10 +268,11 @@ struct ofi_cq {
 	bool signalled; /* by fi_cq_signal, when a thread may have been on its way here */
 	unsigned signals; /* their number */
 	int signal_left;  /* threads in fi_cq_sread that the last one has yet to end */
-	unsigned reads;   /* while there are completions with data */
-	bool broken;      /* completions were lost */
-	bool busy;        /* the last read had a completion */
-	int readers;      /* threads in fi_cq_sread */
+	unsigned reads;
+	bool broken;  /* completions were lost */
+	bool busy;    /* the last read had a completion, */
+	bool drained; /* and has left no other one that it saw */
+	int readers;  /* threads in fi_cq_sread */
 	/* silence.c: */
 	bool told;             /* tools know of a wait */
 	uint32_t empty;        /* reads that found nothing */

@@ -129,7 +129,7 @@ static inline int rx_post(struct ofi_list *list, struct ofi_req *req)
 }
 
 /* A message has come into a posted receive. */
-static void rx_event(struct ofi_sink *sink, const ptl_event_t *event)
+static OFI_FAST void rx_event(struct ofi_sink *sink, const ptl_event_t *event)
 {
 	struct ofi_req *req = container_of(sink, struct ofi_req, sink);
 	struct rx_message m = {
@@ -654,8 +654,8 @@ ssize_t ofi_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 		});
 }
 
-ssize_t ofi_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t addr,
-	uint64_t tag, uint64_t ignore, void *context)
+OFI_FAST ssize_t ofi_trecv(struct fid_ep *ep, void *buf, size_t len, void *desc,
+	fi_addr_t addr, uint64_t tag, uint64_t ignore, void *context)
 {
 	(void)desc;
 	return rx_plain(

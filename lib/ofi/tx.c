@@ -2,11 +2,11 @@
 /*
  * tx.c - sending messages
  *
- * A short message goes at once, and SEND_END is its end.  The bytes of a long one, or of
+ * A message of few bytes is copied, and over when the call returns.  Another short one
+ * goes at once, and SEND_END is its end.  The bytes of a long one, or of
  * one that is to be delivered before it completes, are exposed on an index: for a receive
  * that is posted the target fetches them, and the ACK is the end; a receive that comes
- * late gets them, and GET_END is.  One of the two comes, never both.  A message that is
- * injected is over when the call returns.
+ * late gets them, and GET_END is.  One of the two comes, never both.
  */
 #include "prov.h"
 
@@ -78,6 +78,10 @@ static void tx_long_event(struct ofi_sink *sink, const ptl_event_t *event)
 	case PTL_EVENT_GET_END:
 		req->ended = true;
 		req->me = PTL_INVALID_HANDLE;
+		if (OFI_UNLIKELY(event->match_bits & OFI_REFUSED)) {
+			req->err = FI_ECONNABORTED;
+			req->prov_errno = PTL_NI_FAIL;
+		}
 		break;
 	default:;
 	}
@@ -120,8 +124,8 @@ static int tx_expose(struct ofi_req *req, const struct iovec *iov, size_t count)
 		md.length = count;
 		md.options |= PTL_MD_IOVEC;
 	}
-	return PtlMEMDAttach(ofi_node.ni, OFI_PT_EXPOSED, req->peer, req->serial, 0,
-		PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &req->me, NULL);
+	return PtlMEMDAttach(ofi_node.ni, OFI_PT_EXPOSED, req->peer, req->serial,
+		OFI_REFUSED, PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &req->me, NULL);
 }
 
 /* The place of a message: its target, index, bits and header data. */
@@ -189,7 +193,8 @@ static void tx_gather(char *to, const struct tx_call *call)
 	}
 }
 
-/* Send bytes that may change when the call returns, when the message is over. */
+/* Send few bytes, which may change when the call returns: the message is over then.  If
+ * the target is known to be dead, a message that is not injected fails. */
 static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
 	const struct tx_place *place, const struct tx_call *call, size_t len)
 {
@@ -201,12 +206,12 @@ static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
 	}
 	int rc = PtlXInject(ofi_node.ni, bytes, len, place->peer, place->index,
 		ofi_node.ac, place->bits, 0, place->hdr);
-	if (OFI_UNLIKELY(rc != PTL_OK))
+	if (OFI_UNLIKELY(rc != PTL_OK) && (rc != PTL_FAIL || !(call->flags & FI_INJECT)))
 		return ofi_error(rc);
 	FAULT_POINT("ofi.injected");
 	ofi_cntr_count(ep->cntrs[OFI_CNTR_SEND], 0);
-	if (OFI_UNLIKELY(!call->silent && ep->tx_cq &&
-			 (!ep->tx_selective || call->flags & FI_COMPLETION)))
+	if (!call->silent && ep->tx_cq &&
+		(!ep->tx_selective || call->flags & FI_COMPLETION))
 		ofi_cq_add(ep->tx_cq,
 			&(struct fi_cq_err_entry){
 				.op_context = call->context, .flags = FI_SEND | kind},
@@ -239,6 +244,17 @@ OFI_RARE void ofi_tx_full(struct ofi_ep *ep)
 	ofi_progress(ep->domain, true);
 }
 
+/* Return true if the message is to be over when the call returns, or may be: then the
+ * program must read its completions now and then. */
+static inline bool tx_is_copied(
+	const struct ofi_ep *ep, const struct tx_call *call, size_t len)
+{
+	if (OFI_UNLIKELY(call->flags & FI_DELIVERY_COMPLETE))
+		return false;
+	return call->flags & FI_INJECT ||
+	       (len <= OFI_INJECT && (!ep->tx_cq || ep->tx_cq->ring_used < OFI_SENDS));
+}
+
 /* Send to a peer with the domain entered. */
 static inline int tx_enter(
 	struct ofi_ep *ep, int kind, const struct tx_call *call, size_t len)
@@ -256,8 +272,11 @@ static inline int tx_enter(
 		place.bits |= OFI_HAS_DATA;
 		place.hdr = call->data << OFI_DATA_SHIFT;
 	}
-	if ((call->flags & (FI_INJECT | FI_DELIVERY_COMPLETE)) == FI_INJECT)
-		return tx_inject_now(ep, kinds[kind], &place, call, len);
+	if (OFI_LIKELY(tx_is_copied(ep, call, len))) {
+		int rc = tx_inject_now(ep, kinds[kind], &place, call, len);
+		if (OFI_LIKELY(!rc || call->flags & FI_INJECT))
+			return rc;
+	}
 	struct ofi_req *req = ofi_req_new(ep);
 	if (OFI_UNLIKELY(!req))
 		return -FI_EAGAIN;
@@ -326,28 +345,28 @@ static inline ssize_t tx_plain(struct fid_ep *ep, int kind, const void *buf, siz
 			tag, data, context, flags, silent});
 }
 
-static ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	fi_addr_t addr, uint64_t tag, void *context)
+static OFI_FAST ssize_t tx_tsend(struct fid_ep *ep, const void *buf, size_t len,
+	void *desc, fi_addr_t addr, uint64_t tag, void *context)
 {
 	(void)desc;
 	return tx_plain(ep, OFI_TAGGED, buf, len, 0, addr, tag, context, 0);
 }
 
-static ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
-	uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
+static OFI_FAST ssize_t tx_tsenddata(struct fid_ep *ep, const void *buf, size_t len,
+	void *desc, uint64_t data, fi_addr_t addr, uint64_t tag, void *context)
 {
 	(void)desc;
 	return tx_plain(
 		ep, OFI_TAGGED, buf, len, data, addr, tag, context, FI_REMOTE_CQ_DATA);
 }
 
-static ssize_t tx_tinject(
+static OFI_FAST ssize_t tx_tinject(
 	struct fid_ep *ep, const void *buf, size_t len, fi_addr_t addr, uint64_t tag)
 {
 	return tx_plain(ep, OFI_TAGGED, buf, len, 0, addr, tag, NULL, FI_INJECT);
 }
 
-static ssize_t tx_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
+static OFI_FAST ssize_t tx_tinjectdata(struct fid_ep *ep, const void *buf, size_t len,
 	uint64_t data, fi_addr_t addr, uint64_t tag)
 {
 	return tx_plain(ep, OFI_TAGGED, buf, len, data, addr, tag, NULL,

@@ -12,13 +12,14 @@
  * A request is looked up once for each tuple, and the found entry with the smallest
  * label is the first in the list.  A list has at most P3_TUPLES tuples.  Entries of
  * further shapes are in one bucket of the list, "loose", which a search walks entry by
- * entry.  Short lists have no index.
+ * entry.  A list gets its index when a search has walked along many entries in vain, and
+ * labels with it: most lists are long since receives wait in the order of their messages.
  */
 #include "nic/match/match.h"
 
 #include "nic/proto/format.h"
 
-/* ---- requests ---- */
+/* ---- acceptance ---- */
 
 static inline bool acl_allows(const struct p3_ni *ni, const struct p3_ask *ask)
 {
@@ -66,15 +67,6 @@ static inline bool match_me(
 	       match_md(me->md, ask, hit_out);
 }
 
-static inline bool match_walk(
-	const struct p3_portal *list, const struct p3_ask *ask, struct p3_hit *hit_out)
-{
-	for (const struct p3_me *me = list->head; me; me = me->next)
-		if (p3_likely(match_me(me, ask, hit_out)))
-			return true;
-	return false;
-}
-
 /* Return the first matching entry of this tuple in a bucket, unless it is behind best. */
 static inline const struct p3_me *index_look_up(const struct p3_bucket *bucket,
 	uint32_t tuple, const struct p3_ask *ask, const struct p3_me *best)
@@ -120,30 +112,6 @@ __attribute__((noinline)) struct p3_md *p3_match_search(const struct p3_ni *ni,
 	return best ? best->md : NULL;
 }
 
-static inline bool match_any(
-	struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
-{
-	if (p3_unlikely(ask->pt_index > (uint32_t)ni->limits.max_pt_index ||
-			!acl_allows(ni, ask)))
-		return false;
-	const struct p3_portal *list = &ni->portal[ask->pt_index];
-	if (p3_likely(!list->indexed))
-		return match_walk(list, ask, hit_out);
-	struct p3_md *md = p3_match_search(ni, ask->pt_index, ask->kind, ask->bits,
-		ask->who, ask->length, ask->remote_offset);
-	return md && match_md(md, ask, hit_out);
-}
-
-bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
-{
-	return match_any(ni, ask, hit_out);
-}
-
-bool p3_match_on_host(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
-{
-	return match_any(ni, ask, hit_out);
-}
-
 /* ---- targets that the access list admits ---- */
 
 void p3_acl_cache_add(struct p3_nic *n, uint64_t target, uint64_t owner)
@@ -171,10 +139,8 @@ void p3_acl_cache_clear(struct p3_nic *n)
 
 /* ---- the index ---- */
 
-#ifndef P3_INDEX_FROM
-#define P3_INDEX_FROM 16u /* a list of this number of entries is indexed, */
-#endif
-#define P3_INDEX_TO (P3_INDEX_FROM / 4) /* until it has only this number */
+#define P3_INDEX_TO   (P3_INDEX_FROM / 2) /* an index is dropped with so few entries */
+#define P3_INDEX_MOST 256u /* a list of so many has one before it is searched */
 /* largest range of labels: differences have a sign */
 #define P3_SPAN_MOST ((uint64_t)1 << 62)
 #ifndef P3_STEP
@@ -259,56 +225,58 @@ static __attribute__((noinline)) void index_tear_down(
 
 /* ---- the list and its labels ---- */
 
-static P3_RARE void list_relabel(struct p3_portal *list)
+/* Label all entries, and leave room behind me, where entries most likely come next. */
+static P3_RARE void list_relabel(struct p3_portal *list, const struct p3_me *me)
 {
 	uint64_t label = 0;
-	for (struct p3_me *me = list->head; me; me = me->next)
-		me->label = label += P3_STEP;
+	for (struct p3_me *each = list->head; each; each = each->next) {
+		each->label = label += P3_STEP;
+		label += each == me ? P3_SPAN_MOST / 8 : 0;
+	}
 	for (uint32_t i = 0; i < P3_TUPLES; i++)
 		list->tuple[i].first = list->head->label;
 }
 
 /* Label an entry between its neighbours; if there is no label left, relabel the list. */
-static P3_HOT void list_label(struct p3_portal *list, struct p3_me *me)
+static void list_label(struct p3_portal *list, struct p3_me *me)
 {
-	if (!me->prev && !me->next)
-		me->label = 0;
-	else if (!me->next)
-		me->label = me->prev->label + P3_STEP;
-	else if (!me->prev)
-		me->label = me->next->label - P3_STEP;
-	else
-		me->label = me->prev->label + (me->next->label - me->prev->label) / 2;
-	bool full = me->prev && me->label == me->prev->label;
+	uint64_t step = P3_STEP;
+	if (me->prev && me->next && (me->next->label - me->prev->label) / 2 < step)
+		step = (me->next->label - me->prev->label) / 2;
+	me->label = me->prev ? me->prev->label + step : me->next->label - step;
 	/* Labels stay within fixed bounds around 0, since they are compared with a
 	 * tuple's first, too, which may be the label of a removed entry. */
-	if (full || me->label + P3_SPAN_MOST / 2 > P3_SPAN_MOST)
-		list_relabel(list);
+	if (!step || me->label + P3_SPAN_MOST / 2 > P3_SPAN_MOST)
+		list_relabel(list, me);
 }
 
-/* Do what the index needs after an insertion.  A new index takes the list in order, so
- * every entry goes behind those already in its bucket. */
-static __attribute__((noinline)) void index_inserted(
+/* Make an index of the list, in order, so that every entry goes behind those already in
+ * its bucket. */
+static P3_RARE void index_make(struct p3_ni *ni, struct p3_portal *list)
+{
+	list->indexed = true;
+	list_relabel(list, NULL);
+	for (struct p3_me *me = list->head; me; me = me->next)
+		index_add(ni, list, me, true);
+}
+
+/* Add an entry, which is in the list now, to the index. */
+static __attribute__((noinline)) void index_insert(
 	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
 {
-	if (list->indexed) {
-		index_add(ni, list, me, !me->next);
-		return;
-	}
-	list->indexed = true;
-	for (me = list->head; me; me = me->next)
-		index_add(ni, list, me, true);
+	list_label(list, me);
+	index_add(ni, list, me, !me->next);
 }
 
 /* Count an entry that is in the list now. */
 static P3_HOT void list_inserted(
 	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
 {
-	list_label(list, me);
 	list->n++;
-	if (p3_unlikely(
-		    list->indexed || (list->n == P3_INDEX_FROM && !p3_without(P3_INDEX))))
-		index_inserted(ni, list, me);
+	if (p3_unlikely(list->indexed))
+		index_insert(ni, list, me);
+	else if (p3_unlikely(list->n == P3_INDEX_MOST) && !p3_without(P3_INDEX))
+		index_make(ni, list);
 }
 
 P3_SPREAD
@@ -335,6 +303,48 @@ void p3_match_list_remove(struct p3_ni *ni, struct p3_me *me)
 	list->n--;
 	if (p3_unlikely(list->indexed && list->n == P3_INDEX_TO))
 		index_tear_down(ni, list);
+}
+
+/* ---- requests ---- */
+
+/* Search a list that has an index. */
+static inline bool match_by_index(
+	struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
+	struct p3_md *md = p3_match_search(ni, ask->pt_index, ask->kind, ask->bits,
+		ask->who, ask->length, ask->remote_offset);
+	return md && match_md(md, ask, hit_out);
+}
+
+static inline bool match_any(
+	struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
+	if (p3_unlikely(ask->pt_index > (uint32_t)ni->limits.max_pt_index ||
+			!acl_allows(ni, ask)))
+		return false;
+	struct p3_portal *list = &ni->portal[ask->pt_index];
+	if (p3_unlikely(list->indexed))
+		return match_by_index(ni, ask, hit_out);
+	uint32_t left = P3_INDEX_FROM;
+	for (const struct p3_me *me = list->head; me; me = me->next) {
+		if (p3_likely(match_me(me, ask, hit_out)))
+			return true;
+		if (p3_unlikely(!--left) && !p3_without(P3_INDEX)) {
+			index_make(ni, list);
+			return match_by_index(ni, ask, hit_out);
+		}
+	}
+	return false;
+}
+
+bool p3_match_request(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
+	return match_any(ni, ask, hit_out);
+}
+
+bool p3_match_on_host(struct p3_ni *ni, const struct p3_ask *ask, struct p3_hit *hit_out)
+{
+	return match_any(ni, ask, hit_out);
 }
 
 /* ---- prefetch for the requests behind the current one ---- */

@@ -11,6 +11,9 @@
 
 #include "nic/state.h"
 
+#ifndef P3_INDEX_FROM
+#define P3_INDEX_FROM 32u /* entries that a search of a list walks along */
+#endif
 #ifndef P3_LONG
 #define P3_LONG 1024u /* shorter lists fit the near cache */
 #endif

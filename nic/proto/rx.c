@@ -293,7 +293,8 @@ bool p3_rx_refuse(struct p3_nic *n, struct p3_peer *p)
  *	peer		p->odd is 0, its interface has a pid, no response of it is there
  *	target		n->acl_cache has interface and portal: the access list admits all
  *			processes of the peer's owner there
- *	match list	it has no index, or, for a put, it is not a long one
+ *	match list	the first of its entries matches, or one of few that are walked
+ *			along, or, for a put, its index finds one, and it is not long
  *	descriptor	that of the first entry that matches: no START events, but END
  *			events; no iovec; there is room, and behind it room for max_size
  *			bytes; infinite threshold, or, for a put, one that counts, unless
@@ -334,18 +335,20 @@ static P3_HOT bool rx_fast_may_come(const struct p3_nic *n, struct p3_peer *p)
 	       !p3_peer_has_response(p);
 }
 
-/* Return the descriptor of the first entry that matches, or NULL if there is none, or if
- * the list has an index. */
+/* Return the descriptor of the first entry that matches, or NULL if there is none among
+ * the first ones, or if another than the first is for an index to find. */
 static P3_HOT struct p3_md *rx_fast_match(
 	const struct p3_portal *list, uint64_t bits, uint64_t who)
 {
-	if (p3_unlikely(list->indexed))
-		return NULL;
-	for (const struct p3_me *me = list->head; me; me = me->next)
+	uint32_t left = P3_INDEX_FROM;
+	for (const struct p3_me *me = list->head; me; me = me->next) {
 		if (p3_likely(((bits ^ me->bits) & ~me->ignore) == 0) &&
 			p3_likely(me->md != NULL) &&
 			p3_likely(p3_want_matches(me->who, who)))
 			return me->md;
+		if (p3_unlikely(list->indexed) || !--left)
+			return NULL;
+	}
 	return NULL;
 }
 
@@ -555,8 +558,8 @@ static __attribute__((noinline)) bool rx_fast_put_posted(struct p3_nic *n,
 	struct rx_fast r = {.acl = acl, .length = len}; /* checked, and read once */
 	uint32_t odd =
 		(ODD ^ P3_ODD_THRESHOLD) | P3_ODD_PUT | (pending ? P3_ODD_ACK : 0u);
-	bool plain = r.acl->list->indexed ? rx_fast_search(p, c, odd, &r)
-					  : rx_fast_find(p, c, odd, &r);
+	bool plain = rx_fast_find(p, c, odd, &r) ||
+		     (r.acl->list->indexed && rx_fast_search(p, c, odd, &r));
 	if (p3_unlikely(!plain || (r.md->words.threshold == 1 && r.md->pending)))
 		return rx_take_any(n, p);
 	P3_PROBE3(match, r.bits, len, true);

@@ -448,7 +448,7 @@ static __attribute__((noinline)) int tx_put_bytes(
 	if (p3_likely(to != NULL))
 		return tx_admit_bytes(n, to, &t);
 	p3_why_nowhere(n, p, P3_REQ_PUT, m);
-	return PTL_OK;
+	return p3_peer_is_failure(p, m->target.pid) ? PTL_FAIL : PTL_OK;
 }
 
 int p3_tx_inject(struct p3_nic *n, struct p3_cmd *c)

@@ -703,7 +703,7 @@ enum closed { ENDPOINT, DOMAIN_OF_TWO, INTERFACE };
 static void close_peer(enum closed what)
 {
 	const int err = what == ENDPOINT ? FI_EACCES : FI_ECONNABORTED; /* of regions */
-	static struct fi_context2 contexts[5];
+	static struct fi_context2 contexts[6];
 	static unsigned char bytes[LONG], got[LONG];
 	static _Alignas(8) unsigned char target[64];
 	struct side *other = what == INTERFACE ? NULL : plain_side();
@@ -715,7 +715,8 @@ static void close_peer(enum closed what)
 	struct region there = told_region(1, nth);
 	if (me.is_server) {
 		send_to(s, true, 0, bytes, LONG, 1, &contexts[0]);
-		barrier(); /* rank 0 has the message */
+		await_late(s, 2);
+		barrier(); /* each has the other's message */
 		CLOSE(r.mr);
 		if (what == ENDPOINT) {
 			CLOSE(s->ep);
@@ -725,9 +726,11 @@ static void close_peer(enum closed what)
 		}
 		barrier();
 	} else {
+		send_to(s, true, 1, bytes, LONG, 2, &contexts[5]);
 		await_late(s, 1);
 		barrier();
 		barrier();
+		(void)TAKE_ERR(s, &contexts[5], FI_ECONNABORTED);
 		recv_from(s, true, FI_ADDR_UNSPEC, bytes, LONG, 1, &contexts[0]);
 		(void)TAKE_ERR(s, &contexts[0], FI_ECONNABORTED);
 		send_to(s, true, 1, bytes, LONG, 1, &contexts[1]);
@@ -748,12 +751,43 @@ static void close_peer(enum closed what)
 		side_close(other);
 }
 
+/* A write with data to an endpoint that is closed reaches the region of its domain, and
+ * nobody is told. */
+static void write_to_nobody(void)
+{
+	static struct fi_context2 context;
+	static uint64_t value = 7, target;
+	struct side *s = side_open((struct how){.caps = FI_TAGGED | FI_RMA});
+	struct region r = region_open(s, &target, sizeof target, FI_REMOTE_WRITE, 1);
+	unsigned nth = tales_told();
+	tell_region(&r);
+	struct region there = told_region(1, nth);
+	if (me.is_server) {
+		CLOSE(s->ep);
+		s->ep = NULL;
+		barrier();
+		barrier();
+		CHECK_EQ(target, value);
+		SILENCE(s, 2);
+	} else {
+		barrier();
+		TRY(s, fi_writedata(s->ep, &value, sizeof value, NULL, 5, s->at[1],
+			       there.base, there.key, &context));
+		(void)TAKE(s, &context);
+		barrier();
+	}
+	CLOSE(r.mr);
+	barrier();
+	side_close(s);
+}
+
 STATEMENT(94, close_then_exit, 2, ALONE)
 {
 	static struct fi_context2 contexts[40];
 	only_portals("others lose what is under way");
 	for (enum closed what = ENDPOINT; what <= INTERFACE; what++)
 		close_peer(what);
+	write_to_nobody();
 	receive_own();
 	close_stalled();
 	close_held();

@@ -12,7 +12,7 @@
 #include "shm/lane.h"
 #include "support/cases.h"
 
-enum { CELLS = 64, ENTRIES = 40 };
+enum { CELLS = 64, ENTRIES = 300 };
 
 struct rig {
 	struct p3_cell cells[CELLS];
