@@ -192,14 +192,14 @@ static inline void cq_pause(void)
 /* Read with the domain entered. */
 static ssize_t cq_take(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *source)
 {
-	if (OFI_UNLIKELY(!STAILQ_EMPTY(&cq->errors)) && !cq->ring_used)
+	bool kept_first = ++cq->reads % CQ_EVENT_TURNS;
+	if (OFI_UNLIKELY(!STAILQ_EMPTY(&cq->errors)) && (!cq->ring_used || !kept_first))
 		return -FI_EAVAIL;
 	if (OFI_UNLIKELY(cq->broken))
 		return -FI_EOVERRUN;
 	cq->out = buf;
 	cq->out_source = source;
 	cq->out_left = count;
-	bool kept_first = ++cq->reads % CQ_EVENT_TURNS;
 	if (kept_first)
 		cq_take_kept(cq);
 	cq_step(cq, count);

@@ -148,9 +148,10 @@ void ofi_req_free(struct ofi_req *req)
 	const uint32_t generation = ((1u << REQ_GENERATION_BITS) - 1) << REQ_PLACE_BITS;
 	if (req->op)
 		op_return(req->op, req->err != 0);
-	req->serial = (req->serial & ~generation) | ((req->serial + step) & generation);
 	req->ep = NULL;
 	if (OFI_UNLIKELY(req->is_watched)) {
+		req->serial =
+			(req->serial & ~generation) | ((req->serial + step) & generation);
 		TAILQ_REMOVE(&domain->watched, req, watch);
 		/* A peer knows the serial number, which so returns late. */
 		TAILQ_INSERT_TAIL(&domain->free, req, link);
