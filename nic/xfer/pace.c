@@ -5,17 +5,19 @@
 
 /* ---- the faster one of two ways ---- */
 
-#define P3_LEARN   2u  /* runs by either way in turn at first, */
-#define P3_EXPLORE 64u /* then one run in 64 by the way that seems slower */
+#define P3_LEARN   2u   /* a run by the usual way, then one by the other way */
+#define P3_AGAIN   16u  /* the run that tries the way that seemed slower again, */
+#define P3_EXPLORE 256u /* then one run in 256 does */
 
-/* Return true if a run goes the other way, which must be faster by margin / 32: at first
- * either in turn, then the faster one, and now and then the slower one.  The first times
- * of a way may be those of a disturbed machine, so it is tried again soon. */
+/* Return true if a run goes the other way, which must be faster by margin / 32: after the
+ * first two runs the faster one, and now and then the slower one.  The first times of a
+ * way may be those of a disturbed machine, so it is tried again soon. */
 static bool pace_prefers_other(const struct p3_pace *pace, uint32_t run, uint64_t margin)
 {
-	bool faster = pace->other_ns < pace->usual_ns - pace->usual_ns * margin / 32;
-	bool explores = run < P3_EXPLORE ? (run & (run - 1)) == 0 : run % P3_EXPLORE == 0;
-	return run < P3_LEARN ? run % 2 == 0 : faster != explores;
+	bool faster = pace->other_ns && pace->other_ns < pace->usual_ns -
+						pace->usual_ns * margin / 32;
+	bool explores = run == P3_AGAIN || run % P3_EXPLORE == 0;
+	return run < P3_LEARN ? run == 1 : faster != explores;
 }
 
 void p3_pace_learn(struct p3_pace *pace, bool other, uint64_t took)
@@ -113,20 +115,25 @@ bool p3_pace_copies_past(const struct p3_nic *n, uint64_t length)
 }
 
 /* The time of half a run is that of all that its messages cost either node, and of what
- * the programs do between them, which both ways have in common. */
+ * the programs do between them, which both ways have in common.  The first half tells
+ * less, since messages of the run before are under way in it; but a run that is slower
+ * than the other way even so ends there, so that a trial costs little. */
 void p3_pace_halve(struct p3_pace *pace, uint32_t run, uint64_t now)
 {
-	if (pace->turns % run == 0) {
-		uint64_t took = now - pace->began_ns + 1;
-		uint64_t *mean = pace->other ? &pace->other_ns : &pace->usual_ns;
-		if (took < *mean)
-			*mean = took; /* the mean may be that of another pattern */
-		else if (took > 2 * *mean && *mean)
-			took = 2 * *mean; /* a preempted run: the other way is rare */
-		p3_pace_learn(pace, pace->other, took);
-		pace->other = pace_prefers_other(pace, pace->turns / run, P3_COPY_MARGIN);
-	}
+	uint64_t took = now - pace->began_ns + 1;
+	uint32_t half = pace->turns % run;
+	uint64_t *mean = pace->other ? &pace->other_ns : &pace->usual_ns;
+	uint64_t rival = pace->other ? pace->usual_ns : pace->other_ns;
 	pace->began_ns = now;
+	if (half && (!rival || took < rival + rival / 4))
+		return;
+	pace->turns += half;
+	if (took < *mean)
+		*mean = took; /* the mean may be that of another pattern */
+	else if (took > 2 * *mean && *mean)
+		took = 2 * *mean; /* a preempted run: the other way is rare */
+	p3_pace_learn(pace, pace->other, took);
+	pace->other = pace_prefers_other(pace, pace->turns / run, P3_COPY_MARGIN);
 }
 
 __attribute__((noinline)) void p3_pace_sent(struct p3_nic *n, uint64_t length)
