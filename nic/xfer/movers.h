@@ -94,6 +94,12 @@ void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull);
 #define P3_CAUTION      16u      /* slices between two lone ones, at first */
 #define P3_CAUTION_MOST 4096u
 
+/* Return the greatest length of a slice that takes the rest of its transfer with it. */
+static inline uint64_t p3_slices_and_rest(uint64_t slice)
+{
+	return slice + slice / 2;
+}
+
 /* Forget all that was learnt. */
 void p3_slices_reset(struct p3_slices *s);
 /* Return the length of the next slice, whole pages. */

@@ -56,7 +56,7 @@ static uint64_t pace_margin(const struct p3_pull *pull)
  * only the last one of a run of short transfers is timed. */
 static bool pace_counts(const struct p3_pace *pace, uint64_t length)
 {
-	bool rarely = length < P3_SLICE_LEAST && pace->turns >= P3_LEARN * P3_RUN;
+	bool rarely = length <= P3_SLICE_LEAST && pace->turns >= P3_LEARN * P3_RUN;
 	return pace->turns % P3_RUN >= (rarely ? P3_RUN - 1 : P3_RUN / 2);
 }
 
