@@ -7,7 +7,7 @@
 
 #define KIB       UINT64_C(1024)
 #define SLICES    3000u /* a change must be learnt within these */
-#define TRANSFERS 8192u
+#define TRANSFERS 1200u
 #define RUNS      2048u /* of copies; a change must be learnt within half of them */
 
 /* ---- lengths of slices ---- */
@@ -280,10 +280,10 @@ CASE(trials_of_copies_are_soon_and_short)
 	unsigned past = 0;
 	for (unsigned half = 0; half < 20; half++) {
 		past += pace.other;
-		assert_int_equal(pace.other, half == 2);
+		assert_int_equal(pace.other, half == 2 || half == 7); /* runs 1 and 4 */
 		now += pace.other ? 2000 : 1000;
 		pace.turns += P3_COPY_RUN / 2;
 		p3_pace_halve(&pace, P3_COPY_RUN, now);
 	}
-	assert_int_equal(past, 1);
+	assert_int_equal(past, 2);
 }
