@@ -8,8 +8,7 @@
 /* Return true if a run goes the other way: the faster one if that is faster by margin /
  * 32, and in a run that explores the slower one.  The other way seems faster until it has
  * been timed. */
-static bool pace_prefers_other(
-	const struct p3_pace *pace, bool explores, uint64_t margin)
+static bool pace_prefers_other(const struct p3_pace *pace, bool explores, uint64_t margin)
 {
 	bool faster = pace->other_ns < pace->usual_ns - pace->usual_ns * margin / 32;
 	return faster != explores;
