@@ -182,7 +182,7 @@ static void tx_emit(struct p3_nic *n, struct p3_peer *p, const struct p3_pending
 	struct p3_cell *c = tx_begin(n, p, need);
 	tx_publish(n, p, t, tx_fill(c, t, &r, need->past), need);
 	if (t->kind == P3_REQ_PUT && m->length > P3_EAGER_APART)
-		p3_pace_sent(n, m->length);
+		p3_pace_sent(n, m->length, !p->nout);
 }
 
 /* ---- requests that leave at once ---- */

@@ -135,6 +135,24 @@ void p3_xfer_wrote(
 	}
 }
 
+/* Mark a new pull, which writes bytes within b, and the pulls that may write the same
+ * bytes.  Behind a pull whose bounds hold b all are marked: those that meet b met that
+ * pull, too, when the later one of them began. */
+static void pull_find_mixed(struct p3_nic *n, struct p3_pull *pull, struct p3_bounds b)
+{
+	p3_list_each(it, &n->pulls) {
+		struct p3_pull *other = p3_item(it, struct p3_pull, link);
+		const struct p3_span *s = &other->span;
+		if (!p3_region_bounds_meet(b, &s->region, s->offset, other->length))
+			continue;
+		pull->mixed = other->mixed = true;
+		struct p3_bounds o =
+			p3_region_bounds(&s->region, s->offset, other->length);
+		if (o.lo <= b.lo && b.hi <= o.hi)
+			break;
+	}
+}
+
 void p3_xfer_note_bytes(struct p3_nic *n, struct p3_pull *pull)
 {
 	const struct p3_span *span = &pull->span;
@@ -144,12 +162,7 @@ void p3_xfer_note_bytes(struct p3_nic *n, struct p3_pull *pull)
 		return;
 	}
 	if (p3_region_bounds_meet(n->pulled, &span->region, span->offset, pull->length))
-		p3_list_each(it, &n->pulls) { /* both may write the same bytes */
-			struct p3_pull *other = p3_item(it, struct p3_pull, link);
-			if (p3_region_bounds_meet(b, &other->span.region,
-				    other->span.offset, other->length))
-				pull->mixed = other->mixed = true;
-		}
+		pull_find_mixed(n, pull, b);
 	n->pulled.lo = b.lo < n->pulled.lo ? b.lo : n->pulled.lo;
 	n->pulled.hi = b.hi > n->pulled.hi ? b.hi : n->pulled.hi;
 }

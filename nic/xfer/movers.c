@@ -346,7 +346,7 @@ static bool cma_is_awaited(struct p3_nic *n)
 static void cma_learn(struct p3_nic *n, uint64_t len, uint64_t ns)
 {
 	uint64_t most = P3_SLICE_NS, usual = p3_slices_length(&n->slices);
-	if (len > usual + usual / 4) {
+	if (len > p3_slices_and_rest(usual)) {
 		most = P3_LONE_NS;
 		p3_slices_learn_lone(&n->slices, len, ns, cma_is_awaited(n));
 	} else {
@@ -363,7 +363,9 @@ static ssize_t cma_read(
 	struct p3_nic *n, const struct p3_pull *pull, uint64_t at, uint64_t len)
 {
 	struct iovec here[1 + P3_IOVECS];
-	uint64_t room = 0, start = len >= P3_SLICE_LEAST ? p3_now_ns() : 0;
+	/* A message of the least length has one slice, whatever its time tells. */
+	bool tells = len >= P3_SLICE_LEAST && pull->length > P3_SLICE_LEAST;
+	uint64_t room = 0, start = tells ? p3_now_ns() : 0;
 	unsigned k = p3_region_iovecs(
 		&pull->span.region, pull->span.offset + at, len, here + 1, P3_IOVECS);
 	for (unsigned i = 1; i <= k; i++)
@@ -386,7 +388,7 @@ static uint64_t cma_next_length(const struct p3_nic *n, const struct p3_pull *pu
 	uint64_t rest = pull->end - pull->done;
 	uint64_t slice =
 		lone ? p3_slices_lone_length(&n->slices) : p3_slices_length(&n->slices);
-	return rest > slice + slice / 4 ? slice : rest; /* include a small rest */
+	return rest > p3_slices_and_rest(slice) ? slice : rest;
 }
 
 enum p3_moved p3_xfer_move_cma(struct p3_nic *n, struct p3_pull *pull)

@@ -56,11 +56,14 @@ bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull);
 uint64_t p3_pace_share(uint64_t took, uint64_t length, uint64_t moved);
 /* Let a duration count in the mean of its way. */
 void p3_pace_learn(struct p3_pace *pace, bool other, uint64_t took);
-/* Puts in a run of one way, up to P3_EAGER_MOST_PAST and longer ones.  The second half of
- * a run is timed: a program that sends many puts and then waits for all of them should
- * wait within that half. */
+/* Turns in a run of one way, of puts up to P3_EAGER_MOST_PAST and of longer ones; powers
+ * of two.  A put is a turn.  The second half of a run is timed: a program that sends many
+ * puts and then waits for all of them should wait within that half.  A longer put that
+ * the program sends when no request is under way counts as P3_LONE_TURNS, since a program
+ * that waits for each of its puts needs no such long halves. */
 #define P3_COPY_RUN      256u
 #define P3_LONG_COPY_RUN 128u
+#define P3_LONE_TURNS    4u
 /* Note that at time now half a run of puts has been sent, by pace->turns, and choose the
  * way of the next run behind the second half. */
 void p3_pace_halve(struct p3_pace *pace, uint32_t run, uint64_t now);
@@ -93,6 +96,12 @@ void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull);
 #define P3_LONE_NS      100000u  /* and its longest duration */
 #define P3_CAUTION      16u      /* slices between two lone ones, at first */
 #define P3_CAUTION_MOST 4096u
+
+/* Return the greatest length of a slice that takes the rest of its transfer with it. */
+static inline uint64_t p3_slices_and_rest(uint64_t slice)
+{
+	return slice + slice / 2;
+}
 
 /* Forget all that was learnt. */
 void p3_slices_reset(struct p3_slices *s);

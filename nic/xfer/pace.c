@@ -5,17 +5,13 @@
 
 /* ---- the faster one of two ways ---- */
 
-#define P3_LEARN   2u  /* runs by either way in turn at first, */
-#define P3_EXPLORE 64u /* then one run in 64 by the way that seems slower */
-
-/* Return true if a run goes the other way, which must be faster by margin / 32: at first
- * either in turn, then the faster one, and now and then the slower one.  The first times
- * of a way may be those of a disturbed machine, so it is tried again soon. */
-static bool pace_prefers_other(const struct p3_pace *pace, uint32_t run, uint64_t margin)
+/* Return true if a run goes the other way: the faster one if that is faster by margin /
+ * 32, and in a run that explores the slower one.  The other way seems faster until it has
+ * been timed. */
+static bool pace_prefers_other(const struct p3_pace *pace, bool explores, uint64_t margin)
 {
 	bool faster = pace->other_ns < pace->usual_ns - pace->usual_ns * margin / 32;
-	bool explores = run < P3_EXPLORE ? (run & (run - 1)) == 0 : run % P3_EXPLORE == 0;
-	return run < P3_LEARN ? run % 2 == 0 : faster != explores;
+	return faster != explores;
 }
 
 void p3_pace_learn(struct p3_pace *pace, bool other, uint64_t took)
@@ -54,16 +50,23 @@ static uint64_t pace_margin(const struct p3_pull *pull)
  * only the last one of a run of short transfers is timed. */
 static bool pace_counts(const struct p3_pace *pace, uint64_t length)
 {
-	bool rarely = length < P3_SLICE_LEAST && pace->turns >= P3_LEARN * P3_RUN;
+	bool rarely = length <= P3_SLICE_LEAST && pace->turns >= 2 * P3_RUN;
 	return pace->turns % P3_RUN >= (rarely ? P3_RUN - 1 : P3_RUN / 2);
+}
+
+/* Run 0 goes by window, run 1 by reads.  The first times of a mover may be those of a
+ * disturbed machine, so the slower one is tried again soon. */
+static bool pace_explores(uint32_t run)
+{
+	return run < 64 ? run != 1 && (run & (run - 1)) == 0 : run % 64 == 0;
 }
 
 bool p3_xfer_pick(struct p3_nic *n, struct p3_pull *pull)
 {
 	struct p3_pace *pace = pace_of(n, pull);
 	if (pace->turns % P3_RUN == 0)
-		pace->other =
-			pace_prefers_other(pace, pace->turns / P3_RUN, pace_margin(pull));
+		pace->other = pace_prefers_other(
+			pace, pace_explores(pace->turns / P3_RUN), pace_margin(pull));
 	pull->began = pace->other ? P3_MOVE_BULK : P3_MOVE_CMA;
 	pull->began_ns = pace_counts(pace, pull->length) ? p3_now_ns() : 0;
 	pull->began_moved = n->moved;
@@ -87,7 +90,8 @@ void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull)
 
 /* ---- the way of a copy into the lane ---- */
 
-#define P3_COPY_MARGIN 1u
+#define P3_COPY_MARGIN  1u
+#define P3_COPY_EXPLORE 256u /* one run in 256 goes the slower way, and soon some do */
 
 static uint32_t pace_class_of_copy(uint64_t length)
 {
@@ -104,7 +108,8 @@ static bool pace_is_past(const struct p3_nic *n, uint64_t length)
 
 bool p3_pace_goes_ahead(const struct p3_nic *n, uint64_t length)
 {
-	return length > P3_EAGER_MOST_PAST && pace_is_past(n, length);
+	return length > P3_EAGER_MOST_PAST && length <= P3_LONE_MOST &&
+	       pace_is_past(n, length);
 }
 
 bool p3_pace_copies_past(const struct p3_nic *n, uint64_t length)
@@ -113,27 +118,38 @@ bool p3_pace_copies_past(const struct p3_nic *n, uint64_t length)
 }
 
 /* The time of half a run is that of all that its messages cost either node, and of what
- * the programs do between them, which both ways have in common. */
+ * the programs do between them, which both ways have in common.  The first half tells
+ * less, since messages of the run before are under way in it; but a run that is slower
+ * than the other way even so ends there, so that a trial costs little. */
 void p3_pace_halve(struct p3_pace *pace, uint32_t run, uint64_t now)
 {
-	if (pace->turns % run == 0) {
-		uint64_t took = now - pace->began_ns + 1;
-		uint64_t *mean = pace->other ? &pace->other_ns : &pace->usual_ns;
-		if (took < *mean)
-			*mean = took; /* the mean may be that of another pattern */
-		else if (took > 2 * *mean && *mean)
-			took = 2 * *mean; /* a preempted run: the other way is rare */
-		p3_pace_learn(pace, pace->other, took);
-		pace->other = pace_prefers_other(pace, pace->turns / run, P3_COPY_MARGIN);
-	}
+	uint64_t took = now - pace->began_ns + 1;
+	uint32_t half = pace->turns & run / 2;
+	uint64_t *mean = pace->other ? &pace->other_ns : &pace->usual_ns;
+	uint64_t rival = pace->other ? pace->usual_ns : pace->other_ns;
+	uint32_t next;
 	pace->began_ns = now;
+	if (half && (!rival || took < rival + rival / 4))
+		return;
+	pace->turns += half;
+	if (took < *mean)
+		*mean = took; /* the mean may be that of another pattern */
+	else if (took > 2 * *mean && *mean)
+		took = 2 * *mean; /* a preempted run: the other way is rare */
+	p3_pace_learn(pace, pace->other, took);
+	next = pace->turns / run;
+	pace->other = pace_prefers_other(pace,
+		next == 4 || next == 16 || next == 64 || next % P3_COPY_EXPLORE == 0,
+		P3_COPY_MARGIN);
 }
 
-__attribute__((noinline)) void p3_pace_sent(struct p3_nic *n, uint64_t length)
+__attribute__((noinline)) void p3_pace_sent(struct p3_nic *n, uint64_t length, bool lone)
 {
 	struct p3_pace *pace = &n->pace[2][pace_class_of_copy(length)];
-	uint32_t run = length > P3_EAGER_MOST_PAST ? P3_LONG_COPY_RUN : P3_COPY_RUN;
-	if (p3_likely(++pace->turns % (run / 2)))
+	bool copied = length <= P3_EAGER_MOST_PAST;
+	uint32_t run = copied ? P3_COPY_RUN : P3_LONG_COPY_RUN, was = pace->turns;
+	pace->turns += lone && !copied ? P3_LONE_TURNS : 1;
+	if (p3_likely(!((pace->turns ^ was) & run / 2)))
 		return;
 	if (!n->crowded) /* nodes that share a CPU share its caches, too */
 		p3_pace_halve(pace, run, p3_now_ns());

@@ -123,8 +123,9 @@ bool p3_pace_copies_past(const struct p3_nic *n, uint64_t length);
 /* Return true if longer puts are copied by p3_copy_past() into a window before their
  * reader asks, for the same reason. */
 bool p3_pace_goes_ahead(const struct p3_nic *n, uint64_t length);
-/* Note that a put of this length, more than P3_EAGER_APART, has been sent. */
-void p3_pace_sent(struct p3_nic *n, uint64_t length);
+/* Note that a put of this length, more than P3_EAGER_APART, has been sent.  lone: no
+ * request before it is under way to its target. */
+void p3_pace_sent(struct p3_nic *n, uint64_t length, bool lone);
 
 /*
  * XFER.6: the bytes of a slot change, or the slot loses its window.  The reader notices,
