@@ -878,10 +878,8 @@ RDV_CASE(rdv_waits_for_the_fate_of_a_process_that_ends, FATES_SOON)
 
 /* Others hear of the end of a node that never joined when its status is known, or when
  * its process goes on without its socket. */
-CASE_IN(rdv_waits_for_the_fate_of_a_rank_that_never_joins, setup_with_fates_soon,
-	teardown)
+RDV_CASE(rdv_waits_for_the_fate_of_a_rank_that_never_joins, FATES_SOON)
 {
-	struct world *w = *state;
 	siginfo_t info;
 	hello(w, 0);
 	skip_all(w, 0);
