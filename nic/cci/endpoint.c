@@ -180,15 +180,6 @@ static void cci_endpoint_free_destroyed(struct p3_nic *n)
 		cci_endpoint_unmap_all(list);
 }
 
-/* Give a new endpoint its OS handle.  Endpoints share the news with queues. */
-static bool cci_endpoint_open_handle(struct p3_cci_endpoint *ep)
-{
-	uint32_t news = 1u << (uintptr_t)ep / P3_PAGE % P3_NEWS_QUEUES;
-	ep->handle.evfd = p3_evfd_open(ep->nic, (uintptr_t)ep, news);
-	ep->news |= news;
-	return ep->handle.evfd != NULL;
-}
-
 static void cci_endpoint_close_handle(struct p3_cci_endpoint *ep)
 {
 	if (ep->handle.evfd)
@@ -202,7 +193,12 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 	cci_endpoint_free_destroyed(nic);
 	if (!c.ep)
 		return CCI_ENOMEM;
-	if (conf->with_handle && !cci_endpoint_open_handle(c.ep))
+	if (conf->with_handle) { /* endpoints share the news with queues */
+		uint32_t news = 1u << (uintptr_t)c.ep / P3_PAGE % P3_NEWS_QUEUES;
+		c.ep->handle.evfd = p3_evfd_open(nic, (uintptr_t)c.ep, news);
+		c.ep->news |= news;
+	}
+	if (conf->with_handle && !c.ep->handle.evfd)
 		c.rc = CCI_ENOMEM;
 	else
 		(void)p3_cci_call(nic, cci_endpoint_attach, &c);
@@ -276,7 +272,7 @@ int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 	return rc;
 }
 
-static int cci_decide(cci_event_t *event, void *context, bool accept)
+int p3_cci_decide(cci_event_t *event, void *context, bool accept)
 {
 	struct p3_cci_item *item = (struct p3_cci_item *)(uintptr_t)event;
 	struct p3_cci_decision d = {.request = (struct p3_cci_request *)item,
@@ -286,16 +282,6 @@ static int cci_decide(cci_event_t *event, void *context, bool accept)
 		return CCI_EINVAL;
 	return p3_cci_call_with_chunk(
 		item->ep->nic, p3_cci_setup_decide, &d, &d.chunk, P3_CCI_CONNS_LEN);
-}
-
-int p3_cci_accept(cci_event_t *request, void *context)
-{
-	return cci_decide(request, context, true);
-}
-
-int p3_cci_reject(cci_event_t *request)
-{
-	return cci_decide(request, NULL, false);
 }
 
 static void cci_conn_close_now(struct p3_nic *n, void *arg)
