@@ -166,18 +166,6 @@ void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 	p3_cci_tx_settle(n, tx);
 }
 
-/* End the operations at the front of the FIFO that are done. */
-static void cci_tx_end_done(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	while (!p3_list_empty(&conn->fifo)) {
-		struct p3_cci_tx *tx = p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
-		if (tx->state != P3_CCI_TX_DONE)
-			return;
-		p3_list_del(&tx->fifo);
-		p3_cci_tx_over(n, tx, tx->status);
-	}
-}
-
 void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	struct p3_cci_conn *conn = tx->item.conn;
@@ -199,7 +187,13 @@ void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 		return;
 	}
 	p3_cci_tx_over(n, tx, status);
-	cci_tx_end_done(n, conn);
+	while (!p3_list_empty(&conn->fifo)) { /* those behind it that are done */
+		tx = p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
+		if (tx->state != P3_CCI_TX_DONE)
+			return;
+		p3_list_del(&tx->fifo);
+		p3_cci_tx_over(n, tx, tx->status);
+	}
 }
 
 void p3_cci_conn_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)

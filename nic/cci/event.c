@@ -76,8 +76,7 @@ static void cci_gauge_endpoint(
 
 void p3_cci_gauges(struct p3_nic *n, uint64_t now)
 {
-	struct p3_cci_line *line =
-		(struct p3_cci_line *)((char *)n->published.base + n->layout.cci_off);
+	struct p3_cci_line *line = p3_published_at(n, n->layout.cci_off);
 	uint32_t k = 0;
 	n->cci.shown = n->cci.nendpoints != 0;
 	for (uint32_t i = 0; i < n->cci.ends && k < P3_CCI_SHOWN; i++)

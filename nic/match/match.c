@@ -66,15 +66,6 @@ static inline bool match_me(
 	       match_md(me->md, ask, hit_out);
 }
 
-static inline bool match_walk(
-	const struct p3_portal *list, const struct p3_ask *ask, struct p3_hit *hit_out)
-{
-	for (const struct p3_me *me = list->head; me; me = me->next)
-		if (p3_likely(match_me(me, ask, hit_out)))
-			return true;
-	return false;
-}
-
 /* Return the first matching entry of this tuple in a bucket, unless it is behind best. */
 static inline const struct p3_me *index_look_up(const struct p3_bucket *bucket,
 	uint32_t tuple, const struct p3_ask *ask, const struct p3_me *best)
@@ -89,11 +80,6 @@ static inline const struct p3_me *index_look_up(const struct p3_bucket *bucket,
 			return me;
 	}
 	return best;
-}
-
-static inline bool tuple_has_earlier(const struct p3_tuple *t, const struct p3_me *best)
-{
-	return !best || p3_label_before(t->first, best->label);
 }
 
 __attribute__((noinline)) struct p3_md *p3_match_search(const struct p3_ni *ni,
@@ -111,7 +97,7 @@ __attribute__((noinline)) struct p3_md *p3_match_search(const struct p3_ni *ni,
 	for (uint32_t left = list->used; left; left &= left - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(left);
 		const struct p3_tuple *t = &list->tuple[i];
-		if (tuple_has_earlier(t, best))
+		if (!best || p3_label_before(t->first, best->label))
 			best = index_look_up(p3_bucket_at(ni, t, pt_index, i, bits, who),
 				i, &ask, best);
 	}
@@ -127,8 +113,12 @@ static inline bool match_any(
 			!acl_allows(ni, ask)))
 		return false;
 	const struct p3_portal *list = &ni->portal[ask->pt_index];
-	if (p3_likely(!list->indexed))
-		return match_walk(list, ask, hit_out);
+	if (p3_likely(!list->indexed)) {
+		for (const struct p3_me *me = list->head; me; me = me->next)
+			if (p3_likely(match_me(me, ask, hit_out)))
+				return true;
+		return false;
+	}
 	struct p3_md *md = p3_match_search(ni, ask->pt_index, ask->kind, ask->bits,
 		ask->who, ask->length, ask->remote_offset);
 	return md && match_md(md, ask, hit_out);
@@ -300,17 +290,6 @@ static __attribute__((noinline)) void index_inserted(
 		index_add(ni, list, me, true);
 }
 
-/* Count an entry that is in the list now. */
-static P3_HOT void list_inserted(
-	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
-{
-	list_label(list, me);
-	list->n++;
-	if (p3_unlikely(
-		    list->indexed || (list->n == P3_INDEX_FROM && !p3_without(P3_INDEX))))
-		index_inserted(ni, list, me);
-}
-
 P3_SPREAD
 void p3_match_list_insert(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me,
 	struct p3_me *base, uint32_t position)
@@ -321,7 +300,11 @@ void p3_match_list_insert(struct p3_ni *ni, struct p3_portal *list, struct p3_me
 	me->next = next;
 	*(prev ? &prev->next : &list->head) = me;
 	*(next ? &next->prev : &list->tail) = me;
-	list_inserted(ni, list, me);
+	list_label(list, me);
+	list->n++;
+	if (p3_unlikely(
+		    list->indexed || (list->n == P3_INDEX_FROM && !p3_without(P3_INDEX))))
+		index_inserted(ni, list, me);
 }
 
 P3_SPREAD
