@@ -149,19 +149,25 @@ static bool cci_rx_take(
 
 /* ---- messages of one part ---- */
 
+/* Return the connection that a tag names, one that is dead, or NULL.  Most messages are
+ * of the connection of the one before. */
+static P3_HOT struct p3_cci_conn *cci_rx_conn(struct p3_nic *n, uint64_t tag)
+{
+	struct p3_cci_conn *conn = n->cci.last;
+	if (p3_likely(conn->tag == tag))
+		return conn;
+	conn = p3_cci_conn_named(n, tag);
+	if (p3_likely(conn != NULL))
+		n->cci.last = conn;
+	return conn;
+}
+
 /* Return the living connection of a message that it expects, or NULL.  The message wants
- * an answer if the attribute says so, and only then.  Most messages are of the connection
- * of the one before. */
+ * an answer if the attribute says so, and only then. */
 static P3_HOT struct p3_cci_conn *cci_rx_expecting(struct p3_nic *n,
 	const struct p3_peer *p, const struct p3_cell *c, uint64_t w1, uint64_t token)
 {
-	uint64_t tag = p3_format_get(c, P3_CCI_TAG);
-	struct p3_cci_conn *conn = n->cci.last;
-	if (p3_unlikely(conn->tag != tag)) {
-		conn = p3_cci_conn_named(n, tag);
-		if (p3_likely(conn != NULL))
-			n->cci.last = conn;
-	}
+	struct p3_cci_conn *conn = cci_rx_conn(n, p3_format_get(c, P3_CCI_TAG));
 	if (p3_unlikely(!conn || conn->peer != p || conn->state != P3_CCI_READY ||
 			conn->in_parts))
 		return NULL;

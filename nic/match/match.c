@@ -290,6 +290,17 @@ static __attribute__((noinline)) void index_inserted(
 		index_add(ni, list, me, true);
 }
 
+/* Count an entry that is in the list now. */
+static P3_HOT void list_inserted(
+	struct p3_ni *ni, struct p3_portal *list, struct p3_me *me)
+{
+	list_label(list, me);
+	list->n++;
+	if (p3_unlikely(
+		    list->indexed || (list->n == P3_INDEX_FROM && !p3_without(P3_INDEX))))
+		index_inserted(ni, list, me);
+}
+
 P3_SPREAD
 void p3_match_list_insert(struct p3_ni *ni, struct p3_portal *list, struct p3_me *me,
 	struct p3_me *base, uint32_t position)
@@ -300,11 +311,7 @@ void p3_match_list_insert(struct p3_ni *ni, struct p3_portal *list, struct p3_me
 	me->next = next;
 	*(prev ? &prev->next : &list->head) = me;
 	*(next ? &next->prev : &list->tail) = me;
-	list_label(list, me);
-	list->n++;
-	if (p3_unlikely(
-		    list->indexed || (list->n == P3_INDEX_FROM && !p3_without(P3_INDEX))))
-		index_inserted(ni, list, me);
+	list_inserted(ni, list, me);
 }
 
 P3_SPREAD

@@ -98,6 +98,14 @@ static P3_HOT bool md_is_legal(const ptl_md_t *md, uint32_t options)
 	       (md->start || !md->length);
 }
 
+/* Return true, with the region, if the descriptor has one piece, and a legal one. */
+static P3_HOT bool md_is_plain(const ptl_md_t *md, struct p3_region *out)
+{
+	*out = (struct p3_region){.start = md->start, .size = md->length};
+	return md_is_legal(md, md_known_options & ~(uint32_t)PTL_MD_IOVEC) &&
+	       !md_wraps(md->start, md->length);
+}
+
 static P3_HOT int md_queue(
 	const struct p3_nic *n, uint32_t ni, const ptl_md_t *md, struct p3_sink *sink_out)
 {
@@ -127,10 +135,7 @@ static __attribute__((noinline)) int md_understand_pieces(const struct p3_nic *n
 static P3_HOT int md_understand(const struct p3_nic *n, uint32_t ni, const ptl_md_t *md,
 	struct p3_iov *iov, struct p3_md_meaning *out)
 {
-	out->region = (struct p3_region){.start = md->start, .size = md->length};
-	if (p3_unlikely(
-		    !md_is_legal(md, md_known_options & ~(uint32_t)PTL_MD_IOVEC) ||
-		    md_wraps(md->start, md->length))) { /* more than one legal piece */
+	if (p3_unlikely(!md_is_plain(md, &out->region))) {
 		int rc = md_understand_pieces(n, ni, md, iov, &out->region);
 		if (rc != PTL_OK)
 			return rc;
