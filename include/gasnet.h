@@ -509,523 +509,168 @@ int gasnetc_AMReplyLong(gasnet_token_t token, gasnet_handler_t handler, void *so
 #define gasnet_AMReplyMedium      gasnetc_AMReplyMedium
 #define gasnet_AMReplyLong        gasnetc_AMReplyLong
 
-/* One argument of a message. */
-#define gasneti_arg(a)                  ((gasnet_handlerarg_t)(a))
+/* The arguments of a message, each cast.  Their number is a part of the name. */
+#define gasneti_args1(a)       ((gasnet_handlerarg_t)(a))
+#define gasneti_args2(a, ...)  gasneti_args1(a), gasneti_args1(__VA_ARGS__)
+#define gasneti_args3(a, ...)  gasneti_args1(a), gasneti_args2(__VA_ARGS__)
+#define gasneti_args4(a, ...)  gasneti_args1(a), gasneti_args3(__VA_ARGS__)
+#define gasneti_args5(a, ...)  gasneti_args1(a), gasneti_args4(__VA_ARGS__)
+#define gasneti_args6(a, ...)  gasneti_args1(a), gasneti_args5(__VA_ARGS__)
+#define gasneti_args7(a, ...)  gasneti_args1(a), gasneti_args6(__VA_ARGS__)
+#define gasneti_args8(a, ...)  gasneti_args1(a), gasneti_args7(__VA_ARGS__)
+#define gasneti_args9(a, ...)  gasneti_args1(a), gasneti_args8(__VA_ARGS__)
+#define gasneti_args10(a, ...) gasneti_args1(a), gasneti_args9(__VA_ARGS__)
+#define gasneti_args11(a, ...) gasneti_args1(a), gasneti_args10(__VA_ARGS__)
+#define gasneti_args12(a, ...) gasneti_args1(a), gasneti_args11(__VA_ARGS__)
+#define gasneti_args13(a, ...) gasneti_args1(a), gasneti_args12(__VA_ARGS__)
+#define gasneti_args14(a, ...) gasneti_args1(a), gasneti_args13(__VA_ARGS__)
+#define gasneti_args15(a, ...) gasneti_args1(a), gasneti_args14(__VA_ARGS__)
+#define gasneti_args16(a, ...) gasneti_args1(a), gasneti_args15(__VA_ARGS__)
 
+#define gasneti_AMRequestShort(M, dest, h, ...)                                          \
+	gasnetc_AMRequestShort(dest, h, M, gasneti_args##M(__VA_ARGS__))
 #define gasnet_AMRequestShort0(dest, h) gasnetc_AMRequestShort(dest, h, 0)
-#define gasnet_AMRequestShort1(dest, h, a0)                                              \
-	gasnetc_AMRequestShort(dest, h, 1, gasneti_arg(a0))
-#define gasnet_AMRequestShort2(dest, h, a0, a1)                                          \
-	gasnetc_AMRequestShort(dest, h, 2, gasneti_arg(a0), gasneti_arg(a1))
-#define gasnet_AMRequestShort3(dest, h, a0, a1, a2)                                      \
-	gasnetc_AMRequestShort(                                                          \
-		dest, h, 3, gasneti_arg(a0), gasneti_arg(a1), gasneti_arg(a2))
-#define gasnet_AMRequestShort4(dest, h, a0, a1, a2, a3)                                  \
-	gasnetc_AMRequestShort(dest, h, 4, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3))
-#define gasnet_AMRequestShort5(dest, h, a0, a1, a2, a3, a4)                              \
-	gasnetc_AMRequestShort(dest, h, 5, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
-#define gasnet_AMRequestShort6(dest, h, a0, a1, a2, a3, a4, a5)                          \
-	gasnetc_AMRequestShort(dest, h, 6, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
-#define gasnet_AMRequestShort7(dest, h, a0, a1, a2, a3, a4, a5, a6)                      \
-	gasnetc_AMRequestShort(dest, h, 7, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6))
-#define gasnet_AMRequestShort8(dest, h, a0, a1, a2, a3, a4, a5, a6, a7)                  \
-	gasnetc_AMRequestShort(dest, h, 8, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7))
-#define gasnet_AMRequestShort9(dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8)              \
-	gasnetc_AMRequestShort(dest, h, 9, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
-#define gasnet_AMRequestShort10(dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)         \
-	gasnetc_AMRequestShort(dest, h, 10, gasneti_arg(a0), gasneti_arg(a1),            \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
-#define gasnet_AMRequestShort11(dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)    \
-	gasnetc_AMRequestShort(dest, h, 11, gasneti_arg(a0), gasneti_arg(a1),            \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10))
-#define gasnet_AMRequestShort12(                                                         \
-	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)                       \
-	gasnetc_AMRequestShort(dest, h, 12, gasneti_arg(a0), gasneti_arg(a1),            \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11))
-#define gasnet_AMRequestShort13(                                                         \
-	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)                  \
-	gasnetc_AMRequestShort(dest, h, 13, gasneti_arg(a0), gasneti_arg(a1),            \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
-#define gasnet_AMRequestShort14(                                                         \
-	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13)             \
-	gasnetc_AMRequestShort(dest, h, 14, gasneti_arg(a0), gasneti_arg(a1),            \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
-#define gasnet_AMRequestShort15(                                                         \
-	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14)        \
-	gasnetc_AMRequestShort(dest, h, 15, gasneti_arg(a0), gasneti_arg(a1),            \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14))
-#define gasnet_AMRequestShort16(                                                         \
-	dest, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15)   \
-	gasnetc_AMRequestShort(dest, h, 16, gasneti_arg(a0), gasneti_arg(a1),            \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14), gasneti_arg(a15))
+#define gasnet_AMRequestShort1(...)     gasneti_AMRequestShort(1, __VA_ARGS__)
+#define gasnet_AMRequestShort2(...)     gasneti_AMRequestShort(2, __VA_ARGS__)
+#define gasnet_AMRequestShort3(...)     gasneti_AMRequestShort(3, __VA_ARGS__)
+#define gasnet_AMRequestShort4(...)     gasneti_AMRequestShort(4, __VA_ARGS__)
+#define gasnet_AMRequestShort5(...)     gasneti_AMRequestShort(5, __VA_ARGS__)
+#define gasnet_AMRequestShort6(...)     gasneti_AMRequestShort(6, __VA_ARGS__)
+#define gasnet_AMRequestShort7(...)     gasneti_AMRequestShort(7, __VA_ARGS__)
+#define gasnet_AMRequestShort8(...)     gasneti_AMRequestShort(8, __VA_ARGS__)
+#define gasnet_AMRequestShort9(...)     gasneti_AMRequestShort(9, __VA_ARGS__)
+#define gasnet_AMRequestShort10(...)    gasneti_AMRequestShort(10, __VA_ARGS__)
+#define gasnet_AMRequestShort11(...)    gasneti_AMRequestShort(11, __VA_ARGS__)
+#define gasnet_AMRequestShort12(...)    gasneti_AMRequestShort(12, __VA_ARGS__)
+#define gasnet_AMRequestShort13(...)    gasneti_AMRequestShort(13, __VA_ARGS__)
+#define gasnet_AMRequestShort14(...)    gasneti_AMRequestShort(14, __VA_ARGS__)
+#define gasnet_AMRequestShort15(...)    gasneti_AMRequestShort(15, __VA_ARGS__)
+#define gasnet_AMRequestShort16(...)    gasneti_AMRequestShort(16, __VA_ARGS__)
 
+#define gasneti_AMRequestMedium(M, dest, h, src, n, ...)                                 \
+	gasnetc_AMRequestMedium(dest, h, src, n, M, gasneti_args##M(__VA_ARGS__))
 #define gasnet_AMRequestMedium0(dest, h, src, n)                                         \
 	gasnetc_AMRequestMedium(dest, h, src, n, 0)
-#define gasnet_AMRequestMedium1(dest, h, src, n, a0)                                     \
-	gasnetc_AMRequestMedium(dest, h, src, n, 1, gasneti_arg(a0))
-#define gasnet_AMRequestMedium2(dest, h, src, n, a0, a1)                                 \
-	gasnetc_AMRequestMedium(dest, h, src, n, 2, gasneti_arg(a0), gasneti_arg(a1))
-#define gasnet_AMRequestMedium3(dest, h, src, n, a0, a1, a2)                             \
-	gasnetc_AMRequestMedium(                                                         \
-		dest, h, src, n, 3, gasneti_arg(a0), gasneti_arg(a1), gasneti_arg(a2))
-#define gasnet_AMRequestMedium4(dest, h, src, n, a0, a1, a2, a3)                         \
-	gasnetc_AMRequestMedium(dest, h, src, n, 4, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3))
-#define gasnet_AMRequestMedium5(dest, h, src, n, a0, a1, a2, a3, a4)                     \
-	gasnetc_AMRequestMedium(dest, h, src, n, 5, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
-#define gasnet_AMRequestMedium6(dest, h, src, n, a0, a1, a2, a3, a4, a5)                 \
-	gasnetc_AMRequestMedium(dest, h, src, n, 6, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
-#define gasnet_AMRequestMedium7(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6)             \
-	gasnetc_AMRequestMedium(dest, h, src, n, 7, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6))
-#define gasnet_AMRequestMedium8(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7)         \
-	gasnetc_AMRequestMedium(dest, h, src, n, 8, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7))
-#define gasnet_AMRequestMedium9(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8)     \
-	gasnetc_AMRequestMedium(dest, h, src, n, 9, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
-#define gasnet_AMRequestMedium10(                                                        \
-	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)                         \
-	gasnetc_AMRequestMedium(dest, h, src, n, 10, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
-#define gasnet_AMRequestMedium11(                                                        \
-	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)                    \
-	gasnetc_AMRequestMedium(dest, h, src, n, 11, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10))
-#define gasnet_AMRequestMedium12(                                                        \
-	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)               \
-	gasnetc_AMRequestMedium(dest, h, src, n, 12, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11))
-#define gasnet_AMRequestMedium13(                                                        \
-	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)          \
-	gasnetc_AMRequestMedium(dest, h, src, n, 13, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
-#define gasnet_AMRequestMedium14(                                                        \
-	dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13)     \
-	gasnetc_AMRequestMedium(dest, h, src, n, 14, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
-#define gasnet_AMRequestMedium15(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8,    \
-	a9, a10, a11, a12, a13, a14)                                                     \
-	gasnetc_AMRequestMedium(dest, h, src, n, 15, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14))
-#define gasnet_AMRequestMedium16(dest, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8,    \
-	a9, a10, a11, a12, a13, a14, a15)                                                \
-	gasnetc_AMRequestMedium(dest, h, src, n, 16, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14), gasneti_arg(a15))
+#define gasnet_AMRequestMedium1(...)  gasneti_AMRequestMedium(1, __VA_ARGS__)
+#define gasnet_AMRequestMedium2(...)  gasneti_AMRequestMedium(2, __VA_ARGS__)
+#define gasnet_AMRequestMedium3(...)  gasneti_AMRequestMedium(3, __VA_ARGS__)
+#define gasnet_AMRequestMedium4(...)  gasneti_AMRequestMedium(4, __VA_ARGS__)
+#define gasnet_AMRequestMedium5(...)  gasneti_AMRequestMedium(5, __VA_ARGS__)
+#define gasnet_AMRequestMedium6(...)  gasneti_AMRequestMedium(6, __VA_ARGS__)
+#define gasnet_AMRequestMedium7(...)  gasneti_AMRequestMedium(7, __VA_ARGS__)
+#define gasnet_AMRequestMedium8(...)  gasneti_AMRequestMedium(8, __VA_ARGS__)
+#define gasnet_AMRequestMedium9(...)  gasneti_AMRequestMedium(9, __VA_ARGS__)
+#define gasnet_AMRequestMedium10(...) gasneti_AMRequestMedium(10, __VA_ARGS__)
+#define gasnet_AMRequestMedium11(...) gasneti_AMRequestMedium(11, __VA_ARGS__)
+#define gasnet_AMRequestMedium12(...) gasneti_AMRequestMedium(12, __VA_ARGS__)
+#define gasnet_AMRequestMedium13(...) gasneti_AMRequestMedium(13, __VA_ARGS__)
+#define gasnet_AMRequestMedium14(...) gasneti_AMRequestMedium(14, __VA_ARGS__)
+#define gasnet_AMRequestMedium15(...) gasneti_AMRequestMedium(15, __VA_ARGS__)
+#define gasnet_AMRequestMedium16(...) gasneti_AMRequestMedium(16, __VA_ARGS__)
 
+#define gasneti_AMRequestLong(M, dest, h, src, n, to, ...)                               \
+	gasnetc_AMRequestLong(dest, h, src, n, to, M, gasneti_args##M(__VA_ARGS__))
 #define gasnet_AMRequestLong0(dest, h, src, n, to)                                       \
 	gasnetc_AMRequestLong(dest, h, src, n, to, 0)
-#define gasnet_AMRequestLong1(dest, h, src, n, to, a0)                                   \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 1, gasneti_arg(a0))
-#define gasnet_AMRequestLong2(dest, h, src, n, to, a0, a1)                               \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 2, gasneti_arg(a0), gasneti_arg(a1))
-#define gasnet_AMRequestLong3(dest, h, src, n, to, a0, a1, a2)                           \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 3, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2))
-#define gasnet_AMRequestLong4(dest, h, src, n, to, a0, a1, a2, a3)                       \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 4, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3))
-#define gasnet_AMRequestLong5(dest, h, src, n, to, a0, a1, a2, a3, a4)                   \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 5, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
-#define gasnet_AMRequestLong6(dest, h, src, n, to, a0, a1, a2, a3, a4, a5)               \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 6, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
-#define gasnet_AMRequestLong7(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6)           \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 7, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6))
-#define gasnet_AMRequestLong8(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7)       \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 8, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7))
-#define gasnet_AMRequestLong9(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8)   \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 9, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
-#define gasnet_AMRequestLong10(                                                          \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)                     \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 10, gasneti_arg(a0), gasneti_arg(a1), \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
-#define gasnet_AMRequestLong11(                                                          \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)                \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 11, gasneti_arg(a0), gasneti_arg(a1), \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10))
-#define gasnet_AMRequestLong12(                                                          \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)           \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 12, gasneti_arg(a0), gasneti_arg(a1), \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11))
-#define gasnet_AMRequestLong13(                                                          \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)      \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 13, gasneti_arg(a0), gasneti_arg(a1), \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
-#define gasnet_AMRequestLong14(                                                          \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13) \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 14, gasneti_arg(a0), gasneti_arg(a1), \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
-#define gasnet_AMRequestLong15(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,  \
-	a9, a10, a11, a12, a13, a14)                                                     \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 15, gasneti_arg(a0), gasneti_arg(a1), \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14))
-#define gasnet_AMRequestLong16(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,  \
-	a9, a10, a11, a12, a13, a14, a15)                                                \
-	gasnetc_AMRequestLong(dest, h, src, n, to, 16, gasneti_arg(a0), gasneti_arg(a1), \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14), gasneti_arg(a15))
+#define gasnet_AMRequestLong1(...)  gasneti_AMRequestLong(1, __VA_ARGS__)
+#define gasnet_AMRequestLong2(...)  gasneti_AMRequestLong(2, __VA_ARGS__)
+#define gasnet_AMRequestLong3(...)  gasneti_AMRequestLong(3, __VA_ARGS__)
+#define gasnet_AMRequestLong4(...)  gasneti_AMRequestLong(4, __VA_ARGS__)
+#define gasnet_AMRequestLong5(...)  gasneti_AMRequestLong(5, __VA_ARGS__)
+#define gasnet_AMRequestLong6(...)  gasneti_AMRequestLong(6, __VA_ARGS__)
+#define gasnet_AMRequestLong7(...)  gasneti_AMRequestLong(7, __VA_ARGS__)
+#define gasnet_AMRequestLong8(...)  gasneti_AMRequestLong(8, __VA_ARGS__)
+#define gasnet_AMRequestLong9(...)  gasneti_AMRequestLong(9, __VA_ARGS__)
+#define gasnet_AMRequestLong10(...) gasneti_AMRequestLong(10, __VA_ARGS__)
+#define gasnet_AMRequestLong11(...) gasneti_AMRequestLong(11, __VA_ARGS__)
+#define gasnet_AMRequestLong12(...) gasneti_AMRequestLong(12, __VA_ARGS__)
+#define gasnet_AMRequestLong13(...) gasneti_AMRequestLong(13, __VA_ARGS__)
+#define gasnet_AMRequestLong14(...) gasneti_AMRequestLong(14, __VA_ARGS__)
+#define gasnet_AMRequestLong15(...) gasneti_AMRequestLong(15, __VA_ARGS__)
+#define gasnet_AMRequestLong16(...) gasneti_AMRequestLong(16, __VA_ARGS__)
 
+#define gasneti_AMRequestLongAsync(M, dest, h, src, n, to, ...)                          \
+	gasnetc_AMRequestLongAsync(dest, h, src, n, to, M, gasneti_args##M(__VA_ARGS__))
 #define gasnet_AMRequestLongAsync0(dest, h, src, n, to)                                  \
 	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 0)
-#define gasnet_AMRequestLongAsync1(dest, h, src, n, to, a0)                              \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 1, gasneti_arg(a0))
-#define gasnet_AMRequestLongAsync2(dest, h, src, n, to, a0, a1)                          \
-	gasnetc_AMRequestLongAsync(                                                      \
-		dest, h, src, n, to, 2, gasneti_arg(a0), gasneti_arg(a1))
-#define gasnet_AMRequestLongAsync3(dest, h, src, n, to, a0, a1, a2)                      \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 3, gasneti_arg(a0),              \
-		gasneti_arg(a1), gasneti_arg(a2))
-#define gasnet_AMRequestLongAsync4(dest, h, src, n, to, a0, a1, a2, a3)                  \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 4, gasneti_arg(a0),              \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3))
-#define gasnet_AMRequestLongAsync5(dest, h, src, n, to, a0, a1, a2, a3, a4)              \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 5, gasneti_arg(a0),              \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
-#define gasnet_AMRequestLongAsync6(dest, h, src, n, to, a0, a1, a2, a3, a4, a5)          \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 6, gasneti_arg(a0),              \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5))
-#define gasnet_AMRequestLongAsync7(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6)      \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 7, gasneti_arg(a0),              \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6))
-#define gasnet_AMRequestLongAsync8(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7)  \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 8, gasneti_arg(a0),              \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7))
-#define gasnet_AMRequestLongAsync9(                                                      \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8)                         \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 9, gasneti_arg(a0),              \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
-#define gasnet_AMRequestLongAsync10(                                                     \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)                     \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 10, gasneti_arg(a0),             \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
-		gasneti_arg(a9))
-#define gasnet_AMRequestLongAsync11(                                                     \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)                \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 11, gasneti_arg(a0),             \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
-		gasneti_arg(a9), gasneti_arg(a10))
-#define gasnet_AMRequestLongAsync12(                                                     \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)           \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 12, gasneti_arg(a0),             \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
-		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11))
-#define gasnet_AMRequestLongAsync13(                                                     \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)      \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 13, gasneti_arg(a0),             \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
-		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
-#define gasnet_AMRequestLongAsync14(                                                     \
-	dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13) \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 14, gasneti_arg(a0),             \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
-		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12),   \
-		gasneti_arg(a13))
-#define gasnet_AMRequestLongAsync15(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, \
-	a8, a9, a10, a11, a12, a13, a14)                                                 \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 15, gasneti_arg(a0),             \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
-		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12),   \
-		gasneti_arg(a13), gasneti_arg(a14))
-#define gasnet_AMRequestLongAsync16(dest, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, \
-	a8, a9, a10, a11, a12, a13, a14, a15)                                            \
-	gasnetc_AMRequestLongAsync(dest, h, src, n, to, 16, gasneti_arg(a0),             \
-		gasneti_arg(a1), gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4),      \
-		gasneti_arg(a5), gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8),      \
-		gasneti_arg(a9), gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12),   \
-		gasneti_arg(a13), gasneti_arg(a14), gasneti_arg(a15))
+#define gasnet_AMRequestLongAsync1(...)  gasneti_AMRequestLongAsync(1, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync2(...)  gasneti_AMRequestLongAsync(2, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync3(...)  gasneti_AMRequestLongAsync(3, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync4(...)  gasneti_AMRequestLongAsync(4, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync5(...)  gasneti_AMRequestLongAsync(5, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync6(...)  gasneti_AMRequestLongAsync(6, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync7(...)  gasneti_AMRequestLongAsync(7, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync8(...)  gasneti_AMRequestLongAsync(8, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync9(...)  gasneti_AMRequestLongAsync(9, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync10(...) gasneti_AMRequestLongAsync(10, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync11(...) gasneti_AMRequestLongAsync(11, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync12(...) gasneti_AMRequestLongAsync(12, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync13(...) gasneti_AMRequestLongAsync(13, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync14(...) gasneti_AMRequestLongAsync(14, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync15(...) gasneti_AMRequestLongAsync(15, __VA_ARGS__)
+#define gasnet_AMRequestLongAsync16(...) gasneti_AMRequestLongAsync(16, __VA_ARGS__)
 
+#define gasneti_AMReplyShort(M, token, h, ...)                                           \
+	gasnetc_AMReplyShort(token, h, M, gasneti_args##M(__VA_ARGS__))
 #define gasnet_AMReplyShort0(token, h) gasnetc_AMReplyShort(token, h, 0)
-#define gasnet_AMReplyShort1(token, h, a0)                                               \
-	gasnetc_AMReplyShort(token, h, 1, gasneti_arg(a0))
-#define gasnet_AMReplyShort2(token, h, a0, a1)                                           \
-	gasnetc_AMReplyShort(token, h, 2, gasneti_arg(a0), gasneti_arg(a1))
-#define gasnet_AMReplyShort3(token, h, a0, a1, a2)                                       \
-	gasnetc_AMReplyShort(                                                            \
-		token, h, 3, gasneti_arg(a0), gasneti_arg(a1), gasneti_arg(a2))
-#define gasnet_AMReplyShort4(token, h, a0, a1, a2, a3)                                   \
-	gasnetc_AMReplyShort(token, h, 4, gasneti_arg(a0), gasneti_arg(a1),              \
-		gasneti_arg(a2), gasneti_arg(a3))
-#define gasnet_AMReplyShort5(token, h, a0, a1, a2, a3, a4)                               \
-	gasnetc_AMReplyShort(token, h, 5, gasneti_arg(a0), gasneti_arg(a1),              \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
-#define gasnet_AMReplyShort6(token, h, a0, a1, a2, a3, a4, a5)                           \
-	gasnetc_AMReplyShort(token, h, 6, gasneti_arg(a0), gasneti_arg(a1),              \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
-#define gasnet_AMReplyShort7(token, h, a0, a1, a2, a3, a4, a5, a6)                       \
-	gasnetc_AMReplyShort(token, h, 7, gasneti_arg(a0), gasneti_arg(a1),              \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6))
-#define gasnet_AMReplyShort8(token, h, a0, a1, a2, a3, a4, a5, a6, a7)                   \
-	gasnetc_AMReplyShort(token, h, 8, gasneti_arg(a0), gasneti_arg(a1),              \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7))
-#define gasnet_AMReplyShort9(token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8)               \
-	gasnetc_AMReplyShort(token, h, 9, gasneti_arg(a0), gasneti_arg(a1),              \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
-#define gasnet_AMReplyShort10(token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)          \
-	gasnetc_AMReplyShort(token, h, 10, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
-#define gasnet_AMReplyShort11(token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)     \
-	gasnetc_AMReplyShort(token, h, 11, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10))
-#define gasnet_AMReplyShort12(                                                           \
-	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)                      \
-	gasnetc_AMReplyShort(token, h, 12, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11))
-#define gasnet_AMReplyShort13(                                                           \
-	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)                 \
-	gasnetc_AMReplyShort(token, h, 13, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
-#define gasnet_AMReplyShort14(                                                           \
-	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13)            \
-	gasnetc_AMReplyShort(token, h, 14, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
-#define gasnet_AMReplyShort15(                                                           \
-	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14)       \
-	gasnetc_AMReplyShort(token, h, 15, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14))
-#define gasnet_AMReplyShort16(                                                           \
-	token, h, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15)  \
-	gasnetc_AMReplyShort(token, h, 16, gasneti_arg(a0), gasneti_arg(a1),             \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14), gasneti_arg(a15))
+#define gasnet_AMReplyShort1(...)      gasneti_AMReplyShort(1, __VA_ARGS__)
+#define gasnet_AMReplyShort2(...)      gasneti_AMReplyShort(2, __VA_ARGS__)
+#define gasnet_AMReplyShort3(...)      gasneti_AMReplyShort(3, __VA_ARGS__)
+#define gasnet_AMReplyShort4(...)      gasneti_AMReplyShort(4, __VA_ARGS__)
+#define gasnet_AMReplyShort5(...)      gasneti_AMReplyShort(5, __VA_ARGS__)
+#define gasnet_AMReplyShort6(...)      gasneti_AMReplyShort(6, __VA_ARGS__)
+#define gasnet_AMReplyShort7(...)      gasneti_AMReplyShort(7, __VA_ARGS__)
+#define gasnet_AMReplyShort8(...)      gasneti_AMReplyShort(8, __VA_ARGS__)
+#define gasnet_AMReplyShort9(...)      gasneti_AMReplyShort(9, __VA_ARGS__)
+#define gasnet_AMReplyShort10(...)     gasneti_AMReplyShort(10, __VA_ARGS__)
+#define gasnet_AMReplyShort11(...)     gasneti_AMReplyShort(11, __VA_ARGS__)
+#define gasnet_AMReplyShort12(...)     gasneti_AMReplyShort(12, __VA_ARGS__)
+#define gasnet_AMReplyShort13(...)     gasneti_AMReplyShort(13, __VA_ARGS__)
+#define gasnet_AMReplyShort14(...)     gasneti_AMReplyShort(14, __VA_ARGS__)
+#define gasnet_AMReplyShort15(...)     gasneti_AMReplyShort(15, __VA_ARGS__)
+#define gasnet_AMReplyShort16(...)     gasneti_AMReplyShort(16, __VA_ARGS__)
 
+#define gasneti_AMReplyMedium(M, token, h, src, n, ...)                                  \
+	gasnetc_AMReplyMedium(token, h, src, n, M, gasneti_args##M(__VA_ARGS__))
 #define gasnet_AMReplyMedium0(token, h, src, n) gasnetc_AMReplyMedium(token, h, src, n, 0)
-#define gasnet_AMReplyMedium1(token, h, src, n, a0)                                      \
-	gasnetc_AMReplyMedium(token, h, src, n, 1, gasneti_arg(a0))
-#define gasnet_AMReplyMedium2(token, h, src, n, a0, a1)                                  \
-	gasnetc_AMReplyMedium(token, h, src, n, 2, gasneti_arg(a0), gasneti_arg(a1))
-#define gasnet_AMReplyMedium3(token, h, src, n, a0, a1, a2)                              \
-	gasnetc_AMReplyMedium(                                                           \
-		token, h, src, n, 3, gasneti_arg(a0), gasneti_arg(a1), gasneti_arg(a2))
-#define gasnet_AMReplyMedium4(token, h, src, n, a0, a1, a2, a3)                          \
-	gasnetc_AMReplyMedium(token, h, src, n, 4, gasneti_arg(a0), gasneti_arg(a1),     \
-		gasneti_arg(a2), gasneti_arg(a3))
-#define gasnet_AMReplyMedium5(token, h, src, n, a0, a1, a2, a3, a4)                      \
-	gasnetc_AMReplyMedium(token, h, src, n, 5, gasneti_arg(a0), gasneti_arg(a1),     \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
-#define gasnet_AMReplyMedium6(token, h, src, n, a0, a1, a2, a3, a4, a5)                  \
-	gasnetc_AMReplyMedium(token, h, src, n, 6, gasneti_arg(a0), gasneti_arg(a1),     \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
-#define gasnet_AMReplyMedium7(token, h, src, n, a0, a1, a2, a3, a4, a5, a6)              \
-	gasnetc_AMReplyMedium(token, h, src, n, 7, gasneti_arg(a0), gasneti_arg(a1),     \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6))
-#define gasnet_AMReplyMedium8(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7)          \
-	gasnetc_AMReplyMedium(token, h, src, n, 8, gasneti_arg(a0), gasneti_arg(a1),     \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7))
-#define gasnet_AMReplyMedium9(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8)      \
-	gasnetc_AMReplyMedium(token, h, src, n, 9, gasneti_arg(a0), gasneti_arg(a1),     \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
-#define gasnet_AMReplyMedium10(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9) \
-	gasnetc_AMReplyMedium(token, h, src, n, 10, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
-#define gasnet_AMReplyMedium11(                                                          \
-	token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)                   \
-	gasnetc_AMReplyMedium(token, h, src, n, 11, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10))
-#define gasnet_AMReplyMedium12(                                                          \
-	token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)              \
-	gasnetc_AMReplyMedium(token, h, src, n, 12, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11))
-#define gasnet_AMReplyMedium13(                                                          \
-	token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)         \
-	gasnetc_AMReplyMedium(token, h, src, n, 13, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
-#define gasnet_AMReplyMedium14(                                                          \
-	token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13)    \
-	gasnetc_AMReplyMedium(token, h, src, n, 14, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
-#define gasnet_AMReplyMedium15(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, \
-	a10, a11, a12, a13, a14)                                                         \
-	gasnetc_AMReplyMedium(token, h, src, n, 15, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14))
-#define gasnet_AMReplyMedium16(token, h, src, n, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, \
-	a10, a11, a12, a13, a14, a15)                                                    \
-	gasnetc_AMReplyMedium(token, h, src, n, 16, gasneti_arg(a0), gasneti_arg(a1),    \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14), gasneti_arg(a15))
+#define gasnet_AMReplyMedium1(...)              gasneti_AMReplyMedium(1, __VA_ARGS__)
+#define gasnet_AMReplyMedium2(...)              gasneti_AMReplyMedium(2, __VA_ARGS__)
+#define gasnet_AMReplyMedium3(...)              gasneti_AMReplyMedium(3, __VA_ARGS__)
+#define gasnet_AMReplyMedium4(...)              gasneti_AMReplyMedium(4, __VA_ARGS__)
+#define gasnet_AMReplyMedium5(...)              gasneti_AMReplyMedium(5, __VA_ARGS__)
+#define gasnet_AMReplyMedium6(...)              gasneti_AMReplyMedium(6, __VA_ARGS__)
+#define gasnet_AMReplyMedium7(...)              gasneti_AMReplyMedium(7, __VA_ARGS__)
+#define gasnet_AMReplyMedium8(...)              gasneti_AMReplyMedium(8, __VA_ARGS__)
+#define gasnet_AMReplyMedium9(...)              gasneti_AMReplyMedium(9, __VA_ARGS__)
+#define gasnet_AMReplyMedium10(...)             gasneti_AMReplyMedium(10, __VA_ARGS__)
+#define gasnet_AMReplyMedium11(...)             gasneti_AMReplyMedium(11, __VA_ARGS__)
+#define gasnet_AMReplyMedium12(...)             gasneti_AMReplyMedium(12, __VA_ARGS__)
+#define gasnet_AMReplyMedium13(...)             gasneti_AMReplyMedium(13, __VA_ARGS__)
+#define gasnet_AMReplyMedium14(...)             gasneti_AMReplyMedium(14, __VA_ARGS__)
+#define gasnet_AMReplyMedium15(...)             gasneti_AMReplyMedium(15, __VA_ARGS__)
+#define gasnet_AMReplyMedium16(...)             gasneti_AMReplyMedium(16, __VA_ARGS__)
 
+#define gasneti_AMReplyLong(M, token, h, src, n, to, ...)                                \
+	gasnetc_AMReplyLong(token, h, src, n, to, M, gasneti_args##M(__VA_ARGS__))
 #define gasnet_AMReplyLong0(token, h, src, n, to)                                        \
 	gasnetc_AMReplyLong(token, h, src, n, to, 0)
-#define gasnet_AMReplyLong1(token, h, src, n, to, a0)                                    \
-	gasnetc_AMReplyLong(token, h, src, n, to, 1, gasneti_arg(a0))
-#define gasnet_AMReplyLong2(token, h, src, n, to, a0, a1)                                \
-	gasnetc_AMReplyLong(token, h, src, n, to, 2, gasneti_arg(a0), gasneti_arg(a1))
-#define gasnet_AMReplyLong3(token, h, src, n, to, a0, a1, a2)                            \
-	gasnetc_AMReplyLong(token, h, src, n, to, 3, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2))
-#define gasnet_AMReplyLong4(token, h, src, n, to, a0, a1, a2, a3)                        \
-	gasnetc_AMReplyLong(token, h, src, n, to, 4, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3))
-#define gasnet_AMReplyLong5(token, h, src, n, to, a0, a1, a2, a3, a4)                    \
-	gasnetc_AMReplyLong(token, h, src, n, to, 5, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4))
-#define gasnet_AMReplyLong6(token, h, src, n, to, a0, a1, a2, a3, a4, a5)                \
-	gasnetc_AMReplyLong(token, h, src, n, to, 6, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5))
-#define gasnet_AMReplyLong7(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6)            \
-	gasnetc_AMReplyLong(token, h, src, n, to, 7, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6))
-#define gasnet_AMReplyLong8(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7)        \
-	gasnetc_AMReplyLong(token, h, src, n, to, 8, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7))
-#define gasnet_AMReplyLong9(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8)    \
-	gasnetc_AMReplyLong(token, h, src, n, to, 9, gasneti_arg(a0), gasneti_arg(a1),   \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8))
-#define gasnet_AMReplyLong10(                                                            \
-	token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9)                    \
-	gasnetc_AMReplyLong(token, h, src, n, to, 10, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9))
-#define gasnet_AMReplyLong11(                                                            \
-	token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)               \
-	gasnetc_AMReplyLong(token, h, src, n, to, 11, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10))
-#define gasnet_AMReplyLong12(                                                            \
-	token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11)          \
-	gasnetc_AMReplyLong(token, h, src, n, to, 12, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11))
-#define gasnet_AMReplyLong13(                                                            \
-	token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12)     \
-	gasnetc_AMReplyLong(token, h, src, n, to, 13, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12))
-#define gasnet_AMReplyLong14(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,   \
-	a9, a10, a11, a12, a13)                                                          \
-	gasnetc_AMReplyLong(token, h, src, n, to, 14, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13))
-#define gasnet_AMReplyLong15(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,   \
-	a9, a10, a11, a12, a13, a14)                                                     \
-	gasnetc_AMReplyLong(token, h, src, n, to, 15, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14))
-#define gasnet_AMReplyLong16(token, h, src, n, to, a0, a1, a2, a3, a4, a5, a6, a7, a8,   \
-	a9, a10, a11, a12, a13, a14, a15)                                                \
-	gasnetc_AMReplyLong(token, h, src, n, to, 16, gasneti_arg(a0), gasneti_arg(a1),  \
-		gasneti_arg(a2), gasneti_arg(a3), gasneti_arg(a4), gasneti_arg(a5),      \
-		gasneti_arg(a6), gasneti_arg(a7), gasneti_arg(a8), gasneti_arg(a9),      \
-		gasneti_arg(a10), gasneti_arg(a11), gasneti_arg(a12), gasneti_arg(a13),  \
-		gasneti_arg(a14), gasneti_arg(a15))
+#define gasnet_AMReplyLong1(...)  gasneti_AMReplyLong(1, __VA_ARGS__)
+#define gasnet_AMReplyLong2(...)  gasneti_AMReplyLong(2, __VA_ARGS__)
+#define gasnet_AMReplyLong3(...)  gasneti_AMReplyLong(3, __VA_ARGS__)
+#define gasnet_AMReplyLong4(...)  gasneti_AMReplyLong(4, __VA_ARGS__)
+#define gasnet_AMReplyLong5(...)  gasneti_AMReplyLong(5, __VA_ARGS__)
+#define gasnet_AMReplyLong6(...)  gasneti_AMReplyLong(6, __VA_ARGS__)
+#define gasnet_AMReplyLong7(...)  gasneti_AMReplyLong(7, __VA_ARGS__)
+#define gasnet_AMReplyLong8(...)  gasneti_AMReplyLong(8, __VA_ARGS__)
+#define gasnet_AMReplyLong9(...)  gasneti_AMReplyLong(9, __VA_ARGS__)
+#define gasnet_AMReplyLong10(...) gasneti_AMReplyLong(10, __VA_ARGS__)
+#define gasnet_AMReplyLong11(...) gasneti_AMReplyLong(11, __VA_ARGS__)
+#define gasnet_AMReplyLong12(...) gasneti_AMReplyLong(12, __VA_ARGS__)
+#define gasnet_AMReplyLong13(...) gasneti_AMReplyLong(13, __VA_ARGS__)
+#define gasnet_AMReplyLong14(...) gasneti_AMReplyLong(14, __VA_ARGS__)
+#define gasnet_AMReplyLong15(...) gasneti_AMReplyLong(15, __VA_ARGS__)
+#define gasnet_AMReplyLong16(...) gasneti_AMReplyLong(16, __VA_ARGS__)
+
 /*
  * gasnet_AMPoll - serve the network, and run handlers			G 2.3.4
  *

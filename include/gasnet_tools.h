@@ -272,30 +272,16 @@ GASNETI_ATOMIC(atomic64, uint64_t)
 GASNETI_ATOMIC(strongatomic, uint64_t)
 GASNETI_ATOMIC(strongatomic32, uint32_t)
 GASNETI_ATOMIC(strongatomic64, uint64_t)
-#define gasnett_atomic_init(v)                                                           \
+#define gasneti_atomic_init(value_t, v)                                                  \
 	{                                                                                \
-		(uint64_t)(v)                                                            \
+		(value_t)(v)                                                             \
 	}
-#define gasnett_atomic32_init(v)                                                         \
-	{                                                                                \
-		(uint32_t)(v)                                                            \
-	}
-#define gasnett_atomic64_init(v)                                                         \
-	{                                                                                \
-		(uint64_t)(v)                                                            \
-	}
-#define gasnett_strongatomic_init(v)                                                     \
-	{                                                                                \
-		(uint64_t)(v)                                                            \
-	}
-#define gasnett_strongatomic32_init(v)                                                   \
-	{                                                                                \
-		(uint32_t)(v)                                                            \
-	}
-#define gasnett_strongatomic64_init(v)                                                   \
-	{                                                                                \
-		(uint64_t)(v)                                                            \
-	}
+#define gasnett_atomic_init(v)         gasneti_atomic_init(uint64_t, v)
+#define gasnett_atomic32_init(v)       gasneti_atomic_init(uint32_t, v)
+#define gasnett_atomic64_init(v)       gasneti_atomic_init(uint64_t, v)
+#define gasnett_strongatomic_init(v)   gasneti_atomic_init(uint64_t, v)
+#define gasnett_strongatomic32_init(v) gasneti_atomic_init(uint32_t, v)
+#define gasnett_strongatomic64_init(v) gasneti_atomic_init(uint64_t, v)
 typedef uint64_t gasnett_atomic_val_t;
 typedef int64_t gasnett_atomic_sval_t;
 typedef uint64_t gasnett_strongatomic_val_t;

@@ -4,7 +4,6 @@
 #include "lib/domain/mesh.h"
 #include "lib/node/call.h"
 #include "lib/node/heap.h"
-#include "lib/runtime/runtime.h"
 #include "shm/fd.h"
 #include "shm/log.h"
 #include "shm/seg.h"
@@ -151,13 +150,9 @@ static bool exit_is_joined(struct p3_node *node)
 	       (node->modex && !p3_fork_is_child(node));
 }
 
-/*
- * Wait for sent messages in a process that leaves by exit() or the end of main without
- * PtlNIFini or cci_finalize, or while another thread is inside one of them; _exit, exec
- * and signals do not come here.  All waits for absent targets together take at most
- * P3_AWAIT_S.  Then take leave of the launcher.
- */
-static __attribute__((destructor)) void exit_await_sends(void)
+/* Take leave of the launcher in a process that ends.  awaits: wait for sent messages
+ * before; all waits for absent targets together take at most P3_AWAIT_S. */
+static void exit_leave(bool awaits)
 {
 	struct p3_node *node = &p3_process;
 	uint64_t start = p3_now_ns();
@@ -165,7 +160,7 @@ static __attribute__((destructor)) void exit_await_sends(void)
 		return;
 	struct p3_caller caller = p3_caller_save();
 	if (exit_take_call(node, start)) {
-		if (p3_nic(node))
+		if (awaits && p3_nic(node))
 			p3_ni_await_sends(p3_nic(node), start);
 		p3_modex_exit(node);
 		pthread_mutex_unlock(&node->call);
@@ -173,19 +168,19 @@ static __attribute__((destructor)) void exit_await_sends(void)
 	p3_caller_restore(caller);
 }
 
-/* Take leave of the launcher in a process that leaves by quick_exit(), as by gasnet_exit.
- * Its sent messages are not waited for, as after _exit(). */
+/* A process leaves by exit() or the end of main without PtlNIFini or cci_finalize, or
+ * while another thread is inside one of them; _exit, exec and signals do not come
+ * here. */
+static __attribute__((destructor)) void exit_await_sends(void)
+{
+	exit_leave(true);
+}
+
+/* A process leaves by quick_exit(), as by gasnet_exit: as after _exit(), its sent
+ * messages are not waited for. */
 static void quick_exit_leave(void)
 {
-	struct p3_node *node = &p3_process;
-	if (!exit_is_joined(node) || p3_is_busy())
-		return;
-	struct p3_caller caller = p3_caller_save();
-	if (exit_take_call(node, p3_now_ns())) {
-		p3_modex_exit(node);
-		pthread_mutex_unlock(&node->call);
-	}
-	p3_caller_restore(caller);
+	exit_leave(false);
 }
 
 static __attribute__((constructor)) void quick_exit_set(void)

@@ -146,11 +146,13 @@ int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
 	return me_attach(nic, PTL_INVALID_HANDLE, &me, me_handle);
 }
 
-static __attribute__((noinline)) int me_unlink(ptl_handle_me_t me_handle)
+/* Execute a command that has a handle only. */
+static __attribute__((noinline)) int handle_unlink(
+	enum p3_op op, ptl_handle_any_t handle, int no_nic_code)
 {
-	P3_CALL(nic, PTL_ME_INVALID);
+	P3_CALL(nic, no_nic_code);
 	struct p3_cmd c;
-	p3_cmd_begin(&c, P3_OP_ME_UNLINK, me_handle);
+	p3_cmd_begin(&c, op, handle);
 	return p3_nic_do(nic, &c);
 }
 
@@ -159,7 +161,7 @@ int PtlMEUnlink(ptl_handle_me_t me_handle)
 	struct p3_nic *nic = p3_nic_ready(p3_node());
 	if (p3_likely(nic && p3_nic_me_unlink(nic, me_handle)))
 		return PTL_OK;
-	return me_unlink(me_handle);
+	return handle_unlink(P3_OP_ME_UNLINK, me_handle, PTL_ME_INVALID);
 }
 
 /* ---- entry and descriptor in one step ---- */
@@ -292,20 +294,12 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 	return md_bind(ni_handle, &md, unlink_op, md_handle);
 }
 
-static __attribute__((noinline)) int md_unlink(ptl_handle_md_t md_handle)
-{
-	P3_CALL(nic, PTL_MD_INVALID);
-	struct p3_cmd c;
-	p3_cmd_begin(&c, P3_OP_MD_UNLINK, md_handle);
-	return p3_nic_do(nic, &c);
-}
-
 int PtlMDUnlink(ptl_handle_md_t md_handle)
 {
 	struct p3_nic *nic = p3_nic_ready(p3_node());
 	if (p3_likely(nic && p3_nic_md_unlink(nic, md_handle)))
 		return PTL_OK;
-	return md_unlink(md_handle);
+	return handle_unlink(P3_OP_MD_UNLINK, md_handle, PTL_MD_INVALID);
 }
 
 int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,

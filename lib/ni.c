@@ -65,16 +65,11 @@ void p3_users_stop_nic(struct p3_node *node)
 
 #define P3_PID_MOST 65534u /* pids travel in 16 bits */
 
-/* The range of a desired limit, and its default. */
-struct limit_range {
-	int least, most, usual;
-};
-
-static int limit_fit(int desired, struct limit_range r)
+static int limit_fit(int desired, int least, int most, int usual)
 {
 	if (desired <= 0)
-		return r.usual;
-	return desired < r.least ? r.least : desired > r.most ? r.most : desired;
+		return usual;
+	return desired < least ? least : desired > most ? most : desired;
 }
 
 static ptl_ni_limits_t limits_agree(const ptl_ni_limits_t *desired)
@@ -82,23 +77,15 @@ static ptl_ni_limits_t limits_agree(const ptl_ni_limits_t *desired)
 	static const ptl_ni_limits_t none;
 	const ptl_ni_limits_t *d = desired ? desired : &none;
 	ptl_ni_limits_t l = {
-		.max_mes =
-			limit_fit(d->max_mes, (struct limit_range){1, 1 << 17, 1 << 16}),
-		.max_mds =
-			limit_fit(d->max_mds, (struct limit_range){1, 1 << 17, 1 << 16}),
-		.max_eqs =
-			limit_fit(d->max_eqs, (struct limit_range){1, 1 << 12, 1 << 8}),
-		.max_ac_index =
-			limit_fit(d->max_ac_index, (struct limit_range){1, 1023, 63}),
-		.max_pt_index =
-			limit_fit(d->max_pt_index, (struct limit_range){63, 1023, 63}),
-		.max_md_iovecs = limit_fit(
-			d->max_md_iovecs, (struct limit_range){16, 1 << 16, 1 << 10}),
-		.max_me_list = limit_fit(
-			d->max_me_list, (struct limit_range){1, 1 << 17, 1 << 16}),
+		.max_mes = limit_fit(d->max_mes, 1, 1 << 17, 1 << 16),
+		.max_mds = limit_fit(d->max_mds, 1, 1 << 17, 1 << 16),
+		.max_eqs = limit_fit(d->max_eqs, 1, 1 << 12, 1 << 8),
+		.max_ac_index = limit_fit(d->max_ac_index, 1, 1023, 63),
+		.max_pt_index = limit_fit(d->max_pt_index, 63, 1023, 63),
+		.max_md_iovecs = limit_fit(d->max_md_iovecs, 16, 1 << 16, 1 << 10),
+		.max_me_list = limit_fit(d->max_me_list, 1, 1 << 17, 1 << 16),
 		/* An exchange travels in one message, also in a base lane. */
-		.max_getput_md =
-			limit_fit(d->max_getput_md, (struct limit_range){8, 64, 64}),
+		.max_getput_md = limit_fit(d->max_getput_md, 8, 64, 64),
 	};
 	return l;
 }
@@ -313,44 +300,40 @@ int p3_ni_fini_all(struct p3_node *node)
 
 /* ---- ids ---- */
 
-int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id)
+/* Check a question about an interface whose answer goes to out. */
+static int ni_ask(struct p3_node *node, ptl_handle_ni_t ni_handle, const void *out)
 {
-	struct p3_node *node = p3_node();
-	if (!id)
+	if (!out)
 		return PTL_SEGV;
 	if (!p3_is_up(node))
 		return PTL_NO_INIT;
-	struct p3_lib_ni *ni = p3_node_find_ni(node, ni_handle);
-	if (!ni)
-		return PTL_NI_INVALID;
-	*id = (ptl_process_id_t){.nid = node->nid, .pid = p3_get(&ni->pid)};
-	return PTL_OK;
+	return p3_node_find_ni(node, ni_handle) ? PTL_OK : PTL_NI_INVALID;
+}
+
+int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id)
+{
+	struct p3_node *node = p3_node();
+	int rc = ni_ask(node, ni_handle, id);
+	if (rc == PTL_OK)
+		*id = (ptl_process_id_t){.nid = node->nid,
+			.pid = p3_get(&node->ni[p3_handle_ni(ni_handle)].pid)};
+	return rc;
 }
 
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid)
 {
-	struct p3_node *node = p3_node();
-	if (!uid)
-		return PTL_SEGV;
-	if (!p3_is_up(node))
-		return PTL_NO_INIT;
-	if (!p3_node_find_ni(node, ni_handle))
-		return PTL_NI_INVALID;
-	*uid = node->uid;
-	return PTL_OK;
+	int rc = ni_ask(p3_node(), ni_handle, uid);
+	if (rc == PTL_OK)
+		*uid = p3_node()->uid;
+	return rc;
 }
 
 int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid)
 {
-	struct p3_node *node = p3_node();
-	if (!jid)
-		return PTL_SEGV;
-	if (!p3_is_up(node))
-		return PTL_NO_INIT;
-	if (!p3_node_find_ni(node, ni_handle))
-		return PTL_NI_INVALID;
-	*jid = node->jid;
-	return PTL_OK;
+	int rc = ni_ask(p3_node(), ni_handle, jid);
+	if (rc == PTL_OK)
+		*jid = p3_node()->jid;
+	return rc;
 }
 
 /* ---- status ---- */
@@ -383,12 +366,9 @@ int PtlNIDist(
 	ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long *distance)
 {
 	struct p3_node *node = p3_node();
-	if (!distance)
-		return PTL_SEGV;
-	if (!p3_is_up(node))
-		return PTL_NO_INIT;
-	if (!p3_node_find_ni(node, ni_handle))
-		return PTL_NI_INVALID;
+	int rc = ni_ask(node, ni_handle, distance);
+	if (rc != PTL_OK)
+		return rc;
 	if (process.nid == PTL_NID_ANY || process.pid == PTL_PID_ANY)
 		return PTL_PROCESS_INVALID;
 	*distance = ni_is_near(node, process.nid) ? 0 : 1;

@@ -145,8 +145,7 @@ struct p3_cci_connect {
 int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c);
 /* Decide about a connect request.  Return CCI_SUCCESS, CCI_ENOMEM, or CCI_EINVAL if the
  * event is not a connect request, or was decided before. */
-int p3_cci_accept(cci_event_t *request, void *context);
-int p3_cci_reject(cci_event_t *request);
+int p3_cci_decide(cci_event_t *request, void *context, bool accept);
 /* Close a connection.  Its memory stays readable until all events that name it are
  * returned. */
 int p3_cci_disconnect(cci_connection_t *connection);

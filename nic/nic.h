@@ -623,8 +623,6 @@ void p3_nic_list(struct p3_nic *nic, struct p3_listed *listed);
 /* ---- looking from outside ---- */
 
 uint64_t p3_nic_counter(struct p3_nic *nic, enum p3_counter c);
-bool p3_nic_is_huge(struct p3_nic *nic);
-uint32_t p3_nic_peers_alive(struct p3_nic *nic);
 uint32_t p3_nic_job_alive(struct p3_nic *nic); /* those of the own job */
 
 #endif

@@ -15,8 +15,6 @@
 #define P3_NIC_STATE_H
 
 #include "nic/cci/state.h"
-#include "nic/generic/state.h"
-#include "nic/match/state.h"
 #include "nic/proto/state.h"
 #include "nic/run/evfd.h"
 #include "nic/wire/wire.h"
@@ -27,6 +25,72 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+
+/* ---- match/: buckets of long match lists that later requests need, and targets that the
+ * access list admits ---- */
+
+/* Buckets that later requests will be looked up in (match.c). */
+#define P3_PREFETCH 16u
+#define P3_STAGES   4u
+
+struct p3_prefetch {
+	uint32_t n;
+	const struct p3_bucket *bucket[P3_PREFETCH];
+};
+
+/*
+ * A target that plain requests lately had (nic/proto/rx.c): an interface and portal,
+ * with an access entry that admits all processes of this owner there.  It is forgotten
+ * when the interface is opened or closed, or its access list changes.
+ */
+struct p3_acl_target {
+	uint64_t target; /* as p3_acl_cache_key(); 0: none */
+	uint64_t owner;
+	struct p3_ni *ni;
+	const struct p3_portal *list;
+};
+
+#define P3_ACL_CACHE 4u /* a program sends to a few portals in turn */
+
+/* ---- generic/: the generic event queue, and the interrupt ---- */
+
+/* The kinds of entries of the generic event queue. */
+enum p3_generic_kind {
+	P3_GENERIC_HEADER, /* a request of a peer is to be matched */
+	P3_GENERIC_REPLY,  /* a reply of a peer is to be received */
+	P3_GENERIC_EVENT   /* an operation is complete: post this event of Portals */
+};
+
+struct p3_upper;
+
+struct p3_generic_event {
+	struct p3_event_record record; /* EVENT */
+	struct p3_eq *eq;              /* EVENT: the program's queue */
+	uint32_t event;                /* EVENT: ptl_event_kind_t */
+	uint32_t peer;                 /* HEADER, REPLY */
+	enum p3_generic_kind kind;
+};
+
+struct p3_generic {
+	struct p3_generic_event *entry; /* a ring of mask + 1 entries */
+	uint32_t mask;
+	uint32_t head, tail;
+	uint32_t inlined;       /* most bytes that go with a header */
+	uint32_t later;         /* upper pendings in state LATER */
+	struct p3_upper *upper; /* one for each peer */
+	uint32_t nupper;
+	/* the interrupt (any) */
+	enum p3_interrupt how;
+	pthread_t thread;
+	p3_a32 tid;
+	_Alignas(P3_LINE) p3_a64 staged; /* entries that the firmware has written, */
+	p3_a64 handled;                  /* and that the host has handled */
+	p3_a32 asleep;                   /* the host's thread sleeps until an interrupt */
+	p3_a32 wants;                    /* it waits for the lease */
+	p3_a32 stop;
+};
+
+/* ---- the NIC ---- */
 
 #define P3_TOUCHED 16u
 #define P3_ALL_HOT 64u /* up to this number of lanes it is best to poll all */
@@ -229,6 +293,12 @@ struct p3_nic {
 	/* ---- cci/: endpoints, timers ---- */
 	struct p3_cci cci;
 };
+
+/* (any) Return a place in the own published segment. */
+static inline void *p3_published_at(const struct p3_nic *n, uint64_t off)
+{
+	return (char *)n->published.base + off;
+}
 
 /* ---- handles ---- */
 

@@ -297,12 +297,17 @@ const char *p3_conf_text(enum p3_conf_id id)
 
 /* ---- values ---- */
 
+/* Return true if the first len bytes are this word. */
+static bool is_word(const char *text, size_t len, const char *word)
+{
+	return strlen(word) == len && memcmp(text, word, len) == 0;
+}
+
 static bool word_value(const char *words, const char *text, uint64_t *value_out)
 {
-	size_t len = strlen(text);
 	for (*value_out = 0; *words; ++*value_out) {
 		size_t n = strcspn(words, "|");
-		if (n == len && memcmp(words, text, n) == 0)
+		if (is_word(words, n, text))
 			return true;
 		words += n + (words[n] == '|');
 	}
@@ -358,15 +363,6 @@ bool p3_conf_value(const struct p3_conf_row *row, const char *text, uint64_t *va
 	}
 }
 
-/* Convert a list of ranks of this length. */
-static bool match_ranks(const char *text, size_t len, struct p3_cpuset *set_out)
-{
-	char *list = strndup(text, len);
-	bool good = list && p3_cpulist_parse(list, set_out);
-	free(list);
-	return good;
-}
-
 /* Convert "/WORD" of this length, with the slash. */
 static bool match_option(const char *text, size_t len, struct p3_conf_match *match)
 {
@@ -401,7 +397,10 @@ bool p3_conf_match(const char *text, uint32_t rank, struct p3_conf_match *match_
 	match_out->on_host = true;
 	if (*text == ':') {
 		size_t len = strcspn(++text, "/");
-		if (!match_ranks(text, len, &set))
+		char *ranks = strndup(text, len);
+		bool good = ranks && p3_cpulist_parse(ranks, &set);
+		free(ranks);
+		if (!good)
 			return false;
 		match_out->on_host = p3_cpuset_has(&set, rank);
 		text += len;
@@ -445,30 +444,31 @@ bool p3_conf_nid(const char *text, uint32_t *nid_out)
 	return *text >= '0' && *text <= '9' && !*end && fits;
 }
 
-bool p3_conf_absent(const char *text, uint32_t *seconds_out)
+/* Convert the word for 0, or seconds behind a prefix, or no text. */
+static bool seconds_value(const char *text, const char *zero, const char *prefix,
+	uint32_t usual, uint32_t *seconds_out)
 {
-	static const char hold[] = "hold:";
-	uint64_t value = P3_CONF_HOLD_S;
-	bool plain = !text || !*text || strcmp(text, "hold") == 0;
-	if (text && strcmp(text, "drop") == 0)
+	uint64_t value = usual;
+	size_t n = strlen(prefix);
+	if (text && strcmp(text, zero) == 0)
 		value = 0;
-	else if (!plain &&
-		 (strncmp(text, hold, sizeof hold - 1) != 0 ||
-			 !number_value(text + sizeof hold - 1, 1, SECONDS_MOST, &value)))
+	else if (text && *text &&
+		 (strncmp(text, prefix, n) != 0 ||
+			 !number_value(text + n, 1, SECONDS_MOST, &value)))
 		return false;
 	*seconds_out = (uint32_t)value;
 	return true;
 }
 
+bool p3_conf_absent(const char *text, uint32_t *seconds_out)
+{
+	const char *seconds = text && strcmp(text, "hold") == 0 ? NULL : text;
+	return seconds_value(seconds, "drop", "hold:", P3_CONF_HOLD_S, seconds_out);
+}
+
 bool p3_conf_far_timeout(const char *text, uint32_t *seconds_out)
 {
-	uint64_t value = P3_CONF_FAR_S;
-	if (text && strcmp(text, "never") == 0)
-		value = 0;
-	else if (text && *text && !number_value(text, 1, SECONDS_MOST, &value))
-		return false;
-	*seconds_out = (uint32_t)value;
-	return true;
+	return seconds_value(text, "never", "", P3_CONF_FAR_S, seconds_out);
 }
 
 /* Convert an address, "/" and a number of bits. */
@@ -581,90 +581,56 @@ const char *p3_conf_nearest(const char *name)
 	return best;
 }
 
-static bool is_name(const char *word, size_t len, const char *name)
-{
-	return strlen(name) == len && memcmp(word, name, len) == 0;
-}
-
 static bool is_known(const char *word, size_t len)
 {
 	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
-		if (is_name(word, len, rows[id].name))
+		if (is_word(word, len, rows[id].name))
 			return true;
 	for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
-		if (is_name(word, len, reserved[i]))
+		if (is_word(word, len, reserved[i]))
 			return true;
 	return false;
-}
-
-static void say_unknown(const char *word, size_t len, p3_conf_say *say, void *arg)
-{
-	char line[LINE_MAX_LEN], name[P3_CONF_NAME_LEN + 1];
-	snprintf(name, sizeof name, "%.*s", (int)len, word);
-	const char *near = p3_conf_nearest(name);
-	snprintf(line, sizeof line, "%s is no setting; %s%s%syod --help-env lists them",
-		name, near ? "did you mean " : "", near ? near : "", near ? "? " : "");
-	say(arg, line);
 }
 
 void p3_conf_unknown(char *const *env, p3_conf_say *say, void *arg)
 {
 	for (; *env; env++) {
+		char line[LINE_MAX_LEN], name[P3_CONF_NAME_LEN + 1];
 		size_t len = strcspn(*env, "=");
-		if (strncmp(*env, P3_CONF_PREFIX, sizeof P3_CONF_PREFIX - 1) == 0 &&
-			!is_known(*env, len))
-			say_unknown(*env, len, say, arg);
+		if (strncmp(*env, P3_CONF_PREFIX, sizeof P3_CONF_PREFIX - 1) != 0 ||
+			is_known(*env, len))
+			continue;
+		snprintf(name, sizeof name, "%.*s", (int)len, *env);
+		const char *near = p3_conf_nearest(name);
+		snprintf(line, sizeof line,
+			"%s is no setting; %s%s%syod --help-env lists them", name,
+			near ? "did you mean " : "", near ? near : "", near ? "? " : "");
+		say(arg, line);
 	}
 }
 
 /* ---- the table for people ---- */
 
-static void print_text(FILE *out, const struct p3_conf_row *row)
-{
-	char range[128];
-	spell_out(row->range, ", ", range, sizeof range);
-	fprintf(out, "%s (%s): %s\n    %s\n", row->name, row->usual, range, row->help);
-}
-
-static void print_markdown(FILE *out, const struct p3_conf_row *row)
-{
-	char range[128];
-	spell_out(row->range, "` `", range, sizeof range);
-	fprintf(out, "| `%s` | `%s` | `%s` | %s |\n", row->name, range, row->usual,
-		row->help);
-}
-
 void p3_conf_print(FILE *out, enum p3_conf_format format)
 {
-	if (format == P3_CONF_MARKDOWN)
+	const bool markdown = format == P3_CONF_MARKDOWN;
+	if (markdown)
 		fputs("| variable | values | default | |\n|---|---|---|---|\n", out);
-	for (enum p3_conf_id id = 0; id < P3_CONF_ROWS; id++)
-		if (rows[id].internal)
+	for (const struct p3_conf_row *row = rows; row < rows + P3_CONF_ROWS; row++) {
+		char range[128];
+		if (row->internal)
 			continue;
-		else if (format == P3_CONF_MARKDOWN)
-			print_markdown(out, &rows[id]);
+		spell_out(row->range, markdown ? "` `" : ", ", range, sizeof range);
+		if (markdown)
+			fprintf(out, "| `%s` | `%s` | `%s` | %s |\n", row->name, range,
+				row->usual, row->help);
 		else
-			print_text(out, &rows[id]);
+			fprintf(out, "%s (%s): %s\n    %s\n", row->name, row->usual,
+				range, row->help);
+	}
 }
 
 /* ---- the trace ---- */
-
-/* Return the records that fit into this memory. */
-static uint64_t records_in(uint64_t bytes)
-{
-	uint32_t n = P3_TRACE_MOST;
-	while (n >= P3_TRACE_LEAST && p3_trace_len(n) > bytes)
-		n /= 2;
-	return n;
-}
-
-static uint32_t up_to_power(uint64_t n)
-{
-	uint32_t p = P3_TRACE_LEAST;
-	while (p < n)
-		p *= 2;
-	return p;
-}
 
 bool p3_conf_trace(const char *text, uint32_t *records_out)
 {
@@ -674,11 +640,18 @@ bool p3_conf_trace(const char *text, uint32_t *records_out)
 		return true;
 	if (!p3_conf_size(text, 0, (uint64_t)1 << 30, &n))
 		return false;
-	bool bytes = strpbrk(text, "kKmMgG");
-	n = bytes ? records_in(n) : n;
+	if (strpbrk(text, "kKmMgG")) { /* the records that fit into these bytes */
+		uint64_t bytes = n;
+		for (n = P3_TRACE_MOST; n >= P3_TRACE_LEAST;) {
+			if (p3_trace_len((uint32_t)n) <= bytes)
+				break;
+			n /= 2;
+		}
+	}
 	if (n < P3_TRACE_LEAST || n > P3_TRACE_MOST)
 		return false;
-	*records_out = up_to_power(n);
+	for (*records_out = P3_TRACE_LEAST; *records_out < n;)
+		*records_out *= 2;
 	return true;
 }
 

@@ -53,6 +53,11 @@ static bool domain_ask(
 	return p3_domain_holds(d) && fcntl((int)p3_get(&d->locks), F_GETLK, l_out) == 0;
 }
 
+static uint32_t domain_os_pid(const struct flock *l)
+{
+	return l->l_pid > 0 ? (uint32_t)l->l_pid : 0;
+}
+
 /* Return true if another process certainly has such a lock. */
 static bool domain_in_the_way(
 	const struct p3_domain *d, short type, off_t at, off_t n, struct flock *l_out)
@@ -71,9 +76,8 @@ static int domain_take(struct p3_domain *d, short type, off_t at, uint32_t *os_p
 {
 	struct flock l;
 	int rc = domain_lock(d, type, at, 1);
-	bool known =
-		rc == -EAGAIN && domain_in_the_way(d, type, at, 1, &l) && l.l_pid > 0;
-	*os_pid_out = known ? (uint32_t)l.l_pid : 0;
+	bool known = rc == -EAGAIN && domain_in_the_way(d, type, at, 1, &l);
+	*os_pid_out = known ? domain_os_pid(&l) : 0;
 	return rc == -EAGAIN ? -EADDRINUSE : rc;
 }
 
@@ -234,17 +238,24 @@ static void domain_unlink_socket(const struct p3_domain *d, uint32_t slot)
 	(void)unlinkat((int)p3_get(&d->dir), name, 0);
 }
 
+/* Open a directory to read its names.  Return NULL and errno without one. */
+static DIR *domain_read_dir(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		close(fd);
+	return dir;
+}
+
 int p3_domain_list(const struct p3_domain *d, uint64_t slots_out[P3_MAX_NODES / 64])
 {
 	char *end;
 	memset(slots_out, 0, P3_MAX_NODES / 8);
 	if (!p3_domain_holds(d))
 		return -EBADF;
-	int fd = openat((int)p3_get(&d->dir), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = domain_read_dir((int)p3_get(&d->dir), ".");
 	int rc = dir ? 0 : -errno;
-	if (!dir && fd >= 0)
-		close(fd);
 	for (struct dirent *e; dir && (e = readdir(dir));)
 		if (*e->d_name >= '0' && *e->d_name <= '9') {
 			unsigned long slot = strtoul(e->d_name, &end, 10);
@@ -298,10 +309,7 @@ static void domain_sweep_others(const char *base, const char *own)
 {
 	char path[60];
 	snprintf(path, sizeof path, "%s/ptl3-%u", base, (unsigned)geteuid());
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir && fd >= 0)
-		close(fd);
+	DIR *dir = domain_read_dir(AT_FDCWD, path);
 	for (struct dirent *e; dir && (e = readdir(dir));)
 		if (p3_domain_is_name(e->d_name) && strcmp(e->d_name, own) != 0)
 			domain_sweep_one(dirfd(dir), path, e->d_name);
@@ -389,7 +397,7 @@ bool p3_domain_next_slot(const struct p3_domain *d, uint32_t *slot, uint32_t *os
 	struct flock l;
 	for (; *slot < P3_MAX_NODES; ++*slot)
 		if (domain_in_the_way(d, F_WRLCK, *slot, 1, &l)) {
-			*os_pid_out = l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
+			*os_pid_out = domain_os_pid(&l);
 			return true;
 		}
 	return false;
@@ -412,8 +420,7 @@ static void domain_find_ids(struct domain_id_search *s, off_t from, off_t to)
 		off_t end = l.l_len ? l.l_start + l.l_len : to;
 		for (off_t at = l.l_start; at < end && s->left; at++, s->left--)
 			s->found(s->arg, (uint32_t)((at - IDS) >> 16),
-				(uint32_t)(at - IDS) & 0xffff,
-				l.l_pid > 0 ? (uint32_t)l.l_pid : 0);
+				(uint32_t)(at - IDS) & 0xffff, domain_os_pid(&l));
 		domain_find_ids(s, from, l.l_start);
 		from = end;
 	}
@@ -552,7 +559,7 @@ bool p3_domain_has_rank(
 {
 	struct flock l;
 	bool has = domain_in_the_way(d, F_WRLCK, domain_rank_at(job, rank), 1, &l);
-	*os_pid_out = has && l.l_pid > 0 ? (uint32_t)l.l_pid : 0;
+	*os_pid_out = has ? domain_os_pid(&l) : 0;
 	return has;
 }
 
@@ -638,23 +645,19 @@ static bool domain_is_lost(const struct p3_domain *d, off_t at, uint32_t os_pid)
 	       (l.l_type == F_UNLCK || l.l_pid != (pid_t)os_pid);
 }
 
-static bool domain_is_anothers(const struct p3_domain *d, off_t at, uint32_t os_pid)
-{
-	struct flock l;
-	return domain_ask(d, F_WRLCK, at, 1, &l) && l.l_type != F_UNLCK &&
-	       l.l_pid != (pid_t)os_pid;
-}
-
 bool p3_domain_is_anothers(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)
 {
-	return domain_is_anothers(d, slot, os_pid);
+	struct flock l;
+	return domain_in_the_way(d, F_WRLCK, slot, 1, &l) && l.l_pid != (pid_t)os_pid;
 }
 
 bool p3_domain_is_anothers_id(
 	const struct p3_domain *d, uint32_t nid, uint32_t pid, uint32_t os_pid)
 {
+	struct flock l;
 	return pid >= P3_DOMAIN_PIDS ||
-	       domain_is_anothers(d, domain_id_at(nid, pid), os_pid);
+	       (domain_in_the_way(d, F_WRLCK, domain_id_at(nid, pid), 1, &l) &&
+		       l.l_pid != (pid_t)os_pid);
 }
 
 bool p3_domain_is_over(const struct p3_domain *d, uint32_t slot, uint32_t os_pid)

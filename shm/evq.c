@@ -98,27 +98,8 @@ static enum p3_evq_got evq_look_from(struct p3_evq_place at, uint64_t head,
 	}
 }
 
-enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EVQ_WORDS],
-	uint64_t *sequence_out)
-{
-	for (;;) {
-		struct p3_evq_place at = p3_evq_place(q);
-		uint64_t head = p3_acquire(&at.ring->head), found; /* EVQ.3 */
-		if (p3_acquire(&q->name) != name)
-			return P3_EVQ_EMPTY; /* EVQ.5: head may be the next queue's */
-		enum p3_evq_got got = evq_look_from(at, head, w, &found);
-		if (got == P3_EVQ_EMPTY)
-			return got;
-		/* EVQ.3: once another reader has taken the event, post rewrites its
-		 * record without marking it busy. */
-		if (p3_acquire(&at.ring->head) != head)
-			continue;
-		*sequence_out = found + 1;
-		return got;
-	}
-}
-
-static enum p3_evq_got evq_get_shared(struct p3_evq_rx *q, uint64_t name,
+/* Find the oldest event, and take it if takes is true, beside other readers. */
+static enum p3_evq_got evq_get_shared(struct p3_evq_rx *q, uint64_t name, bool takes,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
 	struct p3_evq_place at = p3_evq_place(q);
@@ -129,24 +110,20 @@ static enum p3_evq_got evq_get_shared(struct p3_evq_rx *q, uint64_t name,
 		enum p3_evq_got got = evq_look_from(at, head, w, &found);
 		if (got == P3_EVQ_EMPTY)
 			return got;
-		if (p3_cas64(&at.ring->head, &head, found + 1)) { /* EVQ.3 */
+		/* EVQ.3: once another reader has taken the event, post rewrites its
+		 * record without marking it busy. */
+		if (takes ? p3_cas64(&at.ring->head, &head, found + 1)
+			  : p3_acquire(&at.ring->head) == head) {
 			*sequence_out = found + 1;
 			return got;
 		}
 	}
 }
 
-static enum p3_evq_got evq_get_owned(
-	struct p3_evq_rx *q, uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
+enum p3_evq_got p3_evq_peek(struct p3_evq_rx *q, uint64_t name, uint64_t w[P3_EVQ_WORDS],
+	uint64_t *sequence_out)
 {
-	uint64_t found;
-	struct p3_evq_place at = p3_evq_place(q);
-	enum p3_evq_got got = evq_look_from(at, p3_get(&at.ring->head), w, &found);
-	if (got != P3_EVQ_EMPTY) {
-		p3_release(&at.ring->head, found + 1); /* EVQ.3 */
-		*sequence_out = found + 1;
-	}
-	return got;
+	return evq_get_shared(q, name, false, w, sequence_out);
 }
 
 /* ---- the owner of a queue ---- */
@@ -215,22 +192,29 @@ void p3_evq_retire(struct p3_evq_rx *q, uint32_t thread)
 enum p3_evq_got p3_evq_get(struct p3_evq_rx *q, uint64_t name, uint32_t thread,
 	uint64_t w[P3_EVQ_WORDS], uint64_t *sequence_out)
 {
+	uint64_t found;
 	if (!p3_owner_claim(&q->owner, thread)) {
 		/* This reader may be delayed until the place holds the next queue; `late`
 		 * then keeps that queue from having an owner. */
 		if (p3_acquire(&q->owner.shared) != 2)
 			p3_release(&q->late, 1); /* EVQ.6 */
 		p3_owner_revoke(&q->owner);
-		return evq_get_shared(q, name, w, sequence_out);
+		return evq_get_shared(q, name, true, w, sequence_out);
 	}
 	if (p3_get(&q->owner.inside))
 		return P3_EVQ_EMPTY; /* in a handler that interrupted this very thread */
 	p3_owner_enter(&q->owner);
 	enum p3_evq_got got = P3_EVQ_EMPTY;
-	if (p3_acquire(&q->owner.shared))
-		got = evq_get_shared(q, name, w, sequence_out);
-	else if (p3_get(&q->name) == name)
-		got = evq_get_owned(q, w, sequence_out);
+	if (p3_acquire(&q->owner.shared)) {
+		got = evq_get_shared(q, name, true, w, sequence_out);
+	} else if (p3_get(&q->name) == name) {
+		struct p3_evq_place at = p3_evq_place(q);
+		got = evq_look_from(at, p3_get(&at.ring->head), w, &found);
+		if (got != P3_EVQ_EMPTY) {
+			p3_release(&at.ring->head, found + 1); /* EVQ.3 */
+			*sequence_out = found + 1;
+		}
+	}
 	p3_owner_leave(&q->owner);
 	return got;
 }

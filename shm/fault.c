@@ -40,12 +40,6 @@ static _Noreturn void fault_refuse(const char *text, const char *why)
 
 /* ---- striking at a point ---- */
 
-/* Send a signal to this thread, which then does not execute another instruction. */
-static void fault_signal_here(int sig)
-{
-	(void)syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), sig);
-}
-
 static void fault_strike(void)
 {
 	char line[160];
@@ -57,12 +51,11 @@ static void fault_strike(void)
 		(long long)t.tv_sec, t.tv_nsec);
 	long rc = syscall(SYS_write, STDERR_FILENO, line, (size_t)n);
 	(void)rc;
-	if (fault_rule.action == KILL)
-		fault_signal_here(SIGKILL);
-	else if (fault_rule.action == STOP)
-		fault_signal_here(SIGSTOP);
-	else
+	if (fault_rule.action == EXIT)
 		_exit(1);
+	/* to this thread, which then does not execute another instruction */
+	(void)syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid),
+		fault_rule.action == KILL ? SIGKILL : SIGSTOP);
 }
 
 void p3_fault_reached(struct p3_fault *here)
@@ -91,15 +84,6 @@ static uint32_t fault_hits_of(const char *name)
 		if (!strcmp(f->name, name))
 			n += p3_get(&f->hits);
 	return n;
-}
-
-static _Noreturn void fault_list(void)
-{
-	for (const struct p3_fault *f = __start_p3_faults; f < __stop_p3_faults; f++)
-		if (fault_is_first(f))
-			puts(f->name);
-	fflush(stdout);
-	_exit(0);
 }
 
 static __attribute__((destructor)) void fault_say_counts(void)
@@ -190,8 +174,13 @@ static __attribute__((constructor)) void fault_read_environment(void)
 	char words[128];
 	if (!text || !*text)
 		return;
-	if (!strcmp(text, "list"))
-		fault_list();
+	if (!strcmp(text, "list")) {
+		for (struct p3_fault *f = __start_p3_faults; f < __stop_p3_faults; f++)
+			if (fault_is_first(f))
+				puts(f->name);
+		fflush(stdout);
+		_exit(0);
+	}
 	if (!strcmp(text, "count")) {
 		fault_rule.counting = fault_arm(NULL);
 		return;

@@ -167,7 +167,7 @@ enum p3_counter {
 	P3_G_HEAP,  /* bytes of the shared heap */
 	P3_G_SPIN,  /* time that idle threads spin, ns */
 
-	/* of CCI; the lease holder copies them with the gauges */
+	/* of CCI; the lease holder copies the gauges with the others */
 	P3_C_CCI_SENT = 64,
 	P3_C_CCI_RECEIVED,
 	P3_C_CCI_DROPS,    /* unreliable messages for which there was no buffer */

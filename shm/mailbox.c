@@ -37,8 +37,8 @@ void p3_mbx_free(struct p3_mailbox *m, uint32_t slot)
 	while (!p3_cas64(&m->free, &old, ((old >> 32) + 1) << 32 | slot)); /* MBX.3 */
 }
 
-static void mbx_push(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len,
-	uint32_t detached)
+void p3_mbx_post(
+	struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len, bool detached)
 {
 	struct p3_mbx_slot *s = p3_mbx_slot(m, slot);
 	memcpy(s->cmd, cmd, len);
@@ -50,17 +50,6 @@ static void mbx_push(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_
 		p3_set(&s->next, old);
 	while (!p3_cas32(&m->head, &old, slot)); /* MBX.1 */
 	FAULT_POINT("mailbox.pushed");
-}
-
-void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len)
-{
-	mbx_push(m, slot, cmd, len, 0);
-}
-
-void p3_mbx_post_detached(
-	struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len)
-{
-	mbx_push(m, slot, cmd, len, 1);
 }
 
 uint32_t p3_mbx_take_all(struct p3_mailbox *m)

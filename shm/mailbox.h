@@ -67,9 +67,8 @@ void p3_mbx_format(struct p3_mailbox *m);
 /* Allocate a slot.  Return its number, or P3_MBX_NONE when all are in use. */
 uint32_t p3_mbx_alloc(struct p3_mailbox *m);
 void p3_mbx_free(struct p3_mailbox *m, uint32_t slot);
-void p3_mbx_post(struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len);
-void p3_mbx_post_detached(
-	struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len);
+void p3_mbx_post(
+	struct p3_mailbox *m, uint32_t slot, const void *cmd, size_t len, bool detached);
 
 static inline struct p3_mbx_slot *p3_mbx_slot(struct p3_mailbox *m, uint32_t slot)
 {

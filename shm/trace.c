@@ -56,21 +56,17 @@ static void trace_take_build_id(struct p3_trace_header *h, const char *note, uin
 	}
 }
 
-static bool trace_object_holds(const struct dl_phdr_info *o, uintptr_t code)
-{
-	for (int i = 0; i < o->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &o->dlpi_phdr[i];
-		if (p->p_type == PT_LOAD && code - o->dlpi_addr - p->p_vaddr < p->p_memsz)
-			return true;
-	}
-	return false;
-}
-
 static int trace_take_object(struct dl_phdr_info *o, size_t size, void *arg)
 {
 	struct trace_search *s = arg;
+	bool holds = false;
 	(void)size;
-	if (!trace_object_holds(o, s->code))
+	for (int i = 0; i < o->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &o->dlpi_phdr[i];
+		holds |= p->p_type == PT_LOAD &&
+			 s->code - o->dlpi_addr - p->p_vaddr < p->p_memsz;
+	}
+	if (!holds)
 		return 0;
 	s->h->code = o->dlpi_addr;
 	char *path = realpath(*o->dlpi_name ? o->dlpi_name : "/proc/self/exe", NULL);
@@ -219,18 +215,13 @@ struct p3_trace_taken *p3_trace_find(p3_trace_bytes *bytes, void *arg)
 	return region ? p3_trace_read(region, len) : NULL;
 }
 
-/* Return true if the file is sealed: a descriptor from another process may be any
- * file. */
-static bool trace_is_sealed(int fd)
-{
-	int seals = fcntl(fd, F_GET_SEALS);
-	return seals >= 0 && seals & F_SEAL_SHRINK;
-}
-
 uint32_t p3_trace_nodes(int published)
 {
 	struct p3_seg_header h;
-	if (!trace_is_sealed(published) || pread(published, &h, sizeof h, 0) != sizeof h)
+	/* A descriptor from another process may be any file. */
+	int seals = fcntl(published, F_GET_SEALS);
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) ||
+		pread(published, &h, sizeof h, 0) != sizeof h)
 		return 0;
 	bool is_one = h.magic == P3_SEG_MAGIC && h.layout == P3_LAYOUT_WORD &&
 		      h.nnodes <= P3_MAX_NODES;

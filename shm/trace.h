@@ -60,10 +60,10 @@
 
 #include "shm/atomics.h"
 #include "shm/layout.h"
+#include "shm/park.h"
 
 #include <stddef.h>
 #include <sys/sdt.h>
-#include <time.h>
 
 #define P3_PROBE1(name, a)       DTRACE_PROBE1(libportals, name, a)
 #define P3_PROBE2(name, a, b)    DTRACE_PROBE2(libportals, name, a, b)
@@ -213,15 +213,13 @@ static inline uint32_t p3_trace_message(uint64_t cells, bool base)
 
 static inline uint64_t p3_trace_ticks(uint32_t clock)
 {
-	struct timespec t;
 #if defined(__x86_64__)
 	if (p3_likely(clock == P3_TRACE_TSC))
 		return __builtin_ia32_rdtsc();
 #else
 	(void)clock;
 #endif
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return p3_now_ns();
 }
 
 /* Return the better clock that this machine has. */

@@ -71,6 +71,9 @@ struct p3_cci_devices {
 int p3_cci_config_read(FILE *file, const char *transport, struct p3_cci_devices **out);
 void p3_cci_config_free(struct p3_cci_devices *devices);
 
+/* Convert the decimal number, of at most this value, from text to end. */
+bool p3_cci_parse_number(const char *text, const char *end, uint32_t most, uint32_t *out);
+
 /* Return the device that NULL means, or NULL. */
 const struct p3_cci_device *p3_cci_config_usual(const struct p3_cci_devices *devices);
 /* Return the device of the list that has this address, or NULL. */
@@ -101,6 +104,15 @@ static inline bool p3_cci_is_up(void)
 {
 	return p3_node_has_cci(p3_node());
 }
+
+/* Return from a call of CCI before cci_init, or with illegal arguments. */
+#define P3_CCI_CHECK(legal)                                                              \
+	do {                                                                             \
+		if (!p3_cci_is_up())                                                     \
+			return CCI_ERROR;                                                \
+		if (!(legal))                                                            \
+			return CCI_EINVAL;                                               \
+	} while (0)
 
 /* ---- endpoints ---- */
 

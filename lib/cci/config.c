@@ -43,17 +43,16 @@ static char *cci_conf_trim(char *text)
 	return text;
 }
 
-/* Convert a decimal number of at most this value. */
-static bool cci_conf_number(const char *text, uint32_t most, uint32_t *out)
+bool p3_cci_parse_number(const char *text, const char *end, uint32_t most, uint32_t *out)
 {
 	uint64_t n = 0;
-	for (const char *c = text; *c; c++) {
+	for (const char *c = text; c < end; c++) {
 		if (*c < '0' || *c > '9' || n > most)
 			return false;
 		n = n * 10 + (uint64_t)(*c - '0');
 	}
 	*out = (uint32_t)n;
-	return *text && n <= most;
+	return text < end && n <= most;
 }
 
 /* ---- devices ---- */
@@ -94,19 +93,20 @@ static void cci_device_apply(struct p3_cci_devices *all, struct p3_cci_device *d
 	const char *key, const char *value)
 {
 	uint32_t n;
+	const char *end = value + strlen(value);
 	if (strcmp(key, "transport") == 0) {
 		d->transports += strcmp(value, all->transport) == 0 ? 1 : 2;
 		d->pub.transport = all->transport;
 	} else if (strcmp(key, "mss") == 0 || strcmp(key, "mtu") == 0) {
-		if (cci_conf_number(value, UINT32_MAX - 1, &n))
+		if (p3_cci_parse_number(value, end, UINT32_MAX - 1, &n))
 			d->pub.max_send_size = n < P3_CCI_MTU_LEAST  ? P3_CCI_MTU_LEAST
 					       : n > P3_CCI_MTU_MOST ? P3_CCI_MTU_MOST
 								     : n;
 	} else if (strcmp(key, "priority") == 0) {
-		if (cci_conf_number(value, 100, &n))
+		if (p3_cci_parse_number(value, end, 100, &n))
 			d->priority = n;
 	} else if (strcmp(key, "port") == 0 || strcmp(key, "id") == 0) {
-		if (cci_conf_number(value, P3_CCI_SERVICE_MOST, &n))
+		if (p3_cci_parse_number(value, end, P3_CCI_SERVICE_MOST, &n))
 			d->service = n;
 	} else if (strcmp(key, "default") == 0) {
 		d->is_default = strcmp(value, "0") != 0;

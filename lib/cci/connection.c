@@ -47,10 +47,7 @@ int cci_connect(cci_endpoint_t *endpoint, const char *server_uri, const void *da
 		.context = (void *)(uintptr_t)context,
 		.timeout_ns = cci_connect_ns(timeout)};
 	(void)flags;
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!endpoint || !server_uri)
-		return CCI_EINVAL;
+	P3_CCI_CHECK(endpoint && server_uri);
 	int rc = cci_connect_check(data_ptr, data_len, attribute, timeout);
 	if (rc == CCI_SUCCESS)
 		rc = p3_cci_uri_parse(p3_node(), endpoint->device->transport, server_uri,
@@ -63,29 +60,26 @@ int cci_connect(cci_endpoint_t *endpoint, const char *server_uri, const void *da
 	return rc;
 }
 
+static int cci_decide(cci_event_t *conn_req, const void *context, bool accept)
+{
+	P3_CCI_CHECK(conn_req && conn_req->type == CCI_EVENT_CONNECT_REQUEST);
+	return p3_cci_decide(conn_req, (void *)(uintptr_t)context, accept);
+}
+
 int cci_accept(cci_event_t *conn_req, const void *context)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!conn_req || conn_req->type != CCI_EVENT_CONNECT_REQUEST)
-		return CCI_EINVAL;
-	return p3_cci_accept(conn_req, (void *)(uintptr_t)context);
+	return cci_decide(conn_req, context, true);
 }
 
 int cci_reject(cci_event_t *conn_req)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!conn_req || conn_req->type != CCI_EVENT_CONNECT_REQUEST)
-		return CCI_EINVAL;
-	return p3_cci_reject(conn_req);
+	return cci_decide(conn_req, NULL, false);
 }
 
 int cci_disconnect(cci_connection_t *connection)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	return connection ? p3_cci_disconnect(connection) : CCI_EINVAL;
+	P3_CCI_CHECK(connection);
+	return p3_cci_disconnect(connection);
 }
 
 /* ---- messages ---- */
@@ -123,10 +117,7 @@ static inline int cci_send_bytes(cci_connection_t *connection, const void *data,
 int cci_send(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	const void *context, int flags)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!connection || (!msg_ptr && msg_len))
-		return CCI_EINVAL;
+	P3_CCI_CHECK(connection && (msg_ptr || !msg_len));
 	return cci_send_bytes(connection, msg_ptr, 0, msg_len, context, flags);
 }
 
@@ -134,10 +125,7 @@ int cci_sendv(cci_connection_t *connection, const struct iovec *data, uint32_t i
 	const void *context, int flags)
 {
 	uint64_t len = 0;
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!connection || (!data && iovcnt))
-		return CCI_EINVAL;
+	P3_CCI_CHECK(connection && (data || !iovcnt));
 	for (uint32_t i = 0; i < iovcnt; i++) {
 		if (!data[i].iov_base && data[i].iov_len)
 			return CCI_EINVAL;
@@ -153,19 +141,13 @@ int cci_sendv(cci_connection_t *connection, const struct iovec *data, uint32_t i
 int cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int flags,
 	cci_rma_handle_t **rma_handle)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!endpoint || !start || !length || !rma_handle)
-		return CCI_EINVAL;
+	P3_CCI_CHECK(endpoint && start && length && rma_handle);
 	return p3_cci_rma_register(endpoint, start, length, flags, rma_handle);
 }
 
 int cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *rma_handle)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!endpoint || !rma_handle)
-		return CCI_EINVAL;
+	P3_CCI_CHECK(endpoint && rma_handle);
 	return p3_cci_rma_deregister(endpoint, rma_handle);
 }
 
@@ -186,10 +168,7 @@ int cci_rma(cci_connection_t *connection, const void *msg_ptr, uint32_t msg_len,
 	cci_rma_handle_t *remote_handle, uint64_t remote_offset, uint64_t data_len,
 	const void *context, int flags)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!connection || !local_handle || !remote_handle)
-		return CCI_EINVAL;
+	P3_CCI_CHECK(connection && local_handle && remote_handle);
 	const struct p3_cci_rma r = {.msg = msg_ptr,
 		.msg_len = msg_ptr ? msg_len : 0,
 		.local = *local_handle,
@@ -238,9 +217,8 @@ int cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event)
 
 int cci_return_event(cci_event_t *event)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	return event ? p3_cci_return_event(event) : CCI_EINVAL;
+	P3_CCI_CHECK(event);
+	return p3_cci_return_event(event);
 }
 
 /* ---- statuses ---- */

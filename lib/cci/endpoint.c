@@ -109,18 +109,8 @@ void p3_cci_uri_make(const struct p3_node *node, const char *transport, uint32_t
 /* Read a decimal number without leading zeros, up to end. */
 static bool cci_uri_number(const char *text, const char *end, uint32_t *out)
 {
-	uint64_t n = 0;
-	if (text == end || (*text == '0' && text + 1 != end))
-		return false;
-	for (; text < end; text++) {
-		if (*text < '0' || *text > '9')
-			return false;
-		n = n * 10 + (uint64_t)(*text - '0');
-		if (n > UINT32_MAX)
-			return false;
-	}
-	*out = (uint32_t)n;
-	return true;
+	return (*text != '0' || text + 1 == end) &&
+	       p3_cci_parse_number(text, end, UINT32_MAX, out);
 }
 
 /* Split what follows the scheme: PLACE/NODE/ENDPOINT. */
@@ -168,10 +158,7 @@ int p3_cci_uri_parse(const struct p3_node *node, const char *transport, const ch
 
 int cci_arm_os_handle(cci_endpoint_t *endpoint, int flags)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!endpoint || flags || !p3_cci_has_handle(endpoint))
-		return CCI_EINVAL;
+	P3_CCI_CHECK(endpoint && !flags && p3_cci_has_handle(endpoint));
 	p3_cci_handle_begin(endpoint);
 	return CCI_SUCCESS;
 }
@@ -199,17 +186,11 @@ static struct p3_cci_own *cci_own_unlist(
 static int cci_service_parse(const char *text, uint32_t *service_out)
 {
 	const char *slash = strchr(text, '/');
-	char *end;
 	if (slash)
 		text = slash + 1;
-	if (*text < '0' || *text > '9')
-		return CCI_EINVAL;
-	errno = 0;
-	unsigned long n = strtoul(text, &end, 10);
-	if (*end || errno || n < 1 || n > P3_CCI_SERVICE_MOST)
-		return CCI_EINVAL;
-	*service_out = (uint32_t)n;
-	return CCI_SUCCESS;
+	bool good = p3_cci_parse_number(
+		text, text + strlen(text), P3_CCI_SERVICE_MOST, service_out);
+	return good && *service_out ? CCI_SUCCESS : CCI_EINVAL;
 }
 
 static int cci_own_create(struct p3_node *node, const struct p3_cci_device *device,
@@ -311,10 +292,7 @@ static void cci_own_destroy(struct p3_cci_own *own)
 
 int cci_destroy_endpoint(cci_endpoint_t *endpoint)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!endpoint)
-		return CCI_EINVAL;
+	P3_CCI_CHECK(endpoint);
 	if (p3_is_busy())
 		return CCI_ERROR;
 	struct p3_caller caller = p3_caller_save();
@@ -358,19 +336,13 @@ static int cci_opt_get_uri(const void *endpoint, char **uri_out)
 
 int cci_set_opt(cci_opt_handle_t *handle, cci_opt_name_t name, const void *val)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!handle || !val)
-		return CCI_EINVAL;
+	P3_CCI_CHECK(handle && val);
 	return p3_cci_number(handle, name, true, (uint32_t *)(uintptr_t)val);
 }
 
 int cci_get_opt(cci_opt_handle_t *handle, cci_opt_name_t name, void *val)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!handle || !val)
-		return CCI_EINVAL;
+	P3_CCI_CHECK(handle && val);
 	switch (name) {
 	case CCI_OPT_ENDPT_URI:
 		return cci_opt_get_uri(handle, val);

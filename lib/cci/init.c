@@ -60,18 +60,6 @@ static int cci_begin(struct p3_node *node)
 	return 0;
 }
 
-/* Count one more cci_init.  The caller holds the lock node->call. */
-static int cci_init_more(struct p3_node *node, uint32_t flags)
-{
-	struct p3_cci_host *cci = node->cci;
-	if (flags)
-		return cci ? CCI_ERR_NOT_IMPLEMENTED : CCI_EINVAL;
-	int rc = cci ? 0 : cci_begin(node);
-	if (!rc)
-		node->cci->inits++;
-	return !rc ? CCI_SUCCESS : rc == -ENOMEM ? CCI_ENOMEM : CCI_ERROR;
-}
-
 int cci_init(uint32_t abi_ver, uint32_t flags, uint32_t *caps)
 {
 	struct p3_node *node = p3_node();
@@ -83,12 +71,18 @@ int cci_init(uint32_t abi_ver, uint32_t flags, uint32_t *caps)
 	p3_fork_settle(node);
 	p3_node_look_for_malloc();
 	pthread_mutex_lock(&node->call);
-	int rc = cci_init_more(node, flags);
+	bool known = node->cci;
+	int rc = known || flags ? 0 : cci_begin(node);
+	if (!rc && !flags)
+		node->cci->inits++;
 	pthread_mutex_unlock(&node->call);
 	p3_caller_restore(caller);
-	if (rc == CCI_SUCCESS)
-		*caps = 0;
-	return rc;
+	if (flags)
+		return known ? CCI_ERR_NOT_IMPLEMENTED : CCI_EINVAL;
+	if (rc)
+		return rc == -ENOMEM ? CCI_ENOMEM : CCI_ERROR;
+	*caps = 0;
+	return CCI_SUCCESS;
 }
 
 /* ---- finalize ---- */
@@ -114,9 +108,7 @@ static int cci_finalize_one(struct p3_node *node)
 int cci_finalize(void)
 {
 	struct p3_node *node = p3_node();
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (p3_is_busy())
+	if (!p3_cci_is_up() || p3_is_busy())
 		return CCI_ERROR;
 	struct p3_caller caller = p3_caller_save();
 	pthread_mutex_lock(&node->call);
@@ -130,10 +122,7 @@ int cci_finalize(void)
 
 int cci_get_devices(cci_device_t *const **devices)
 {
-	if (!p3_cci_is_up())
-		return CCI_ERROR;
-	if (!devices)
-		return CCI_EINVAL;
+	P3_CCI_CHECK(devices);
 	*devices = p3_node()->cci->devices->list;
 	return CCI_SUCCESS;
 }

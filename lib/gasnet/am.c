@@ -66,16 +66,9 @@ int gasnet_set_waitmode(int wait_mode)
 
 /* ---- requests and replies ---- */
 
-/* Send a request to another node, and serve everything while it lacks credits. */
-static void request_send(const struct gasneti_message *m)
-{
-	struct gasneti_request r;
-	if (!gasneti_request_begin(&r, m))
-		gasneti_wait_for(full, gasneti_request_try(&r, m, true));
-	gasneti_request_end(&r, m);
-}
-
-static GASNETI_HOT int request_from_call(struct gasneti_message *m)
+/* Send a request of a program, or to a handler of the library.  Serve everything while it
+ * lacks credits. */
+GASNETI_HOT int gasneti_am_send(struct gasneti_message *m)
 {
 	if (gasneti_unlikely(gasneti.state != GASNETI_ATTACHED))
 		return GASNET_ERR_NOT_INIT;
@@ -88,15 +81,12 @@ static GASNETI_HOT int request_from_call(struct gasneti_message *m)
 			.node = m->node, .request = true, .loopback = true};
 		gasneti_loopback(m, &token);
 	} else {
-		request_send(m);
+		struct gasneti_request r;
+		if (!gasneti_request_begin(&r, m))
+			gasneti_wait_for(full, gasneti_request_try(&r, m, true));
+		gasneti_request_end(&r, m);
 	}
 	return GASNET_OK;
-}
-
-/* Send a request to a handler of the library. */
-int gasneti_am_send(struct gasneti_message *m)
-{
-	return request_from_call(m);
 }
 
 /* Make the message of a call, whose last parameter is the number of its arguments. */
@@ -115,21 +105,21 @@ int gasneti_am_send(struct gasneti_message *m)
 int gasnetc_AMRequestShort(gasnet_node_t dest, gasnet_handler_t handler, int numargs, ...)
 {
 	AM_MESSAGE(m, dest, GASNETI_SHORT, NULL, 0, NULL);
-	return request_from_call(&m);
+	return gasneti_am_send(&m);
 }
 
 int gasnetc_AMRequestMedium(gasnet_node_t dest, gasnet_handler_t handler,
 	void *source_addr, size_t nbytes, int numargs, ...)
 {
 	AM_MESSAGE(m, dest, GASNETI_MEDIUM, source_addr, nbytes, NULL);
-	return request_from_call(&m);
+	return gasneti_am_send(&m);
 }
 
 int gasnetc_AMRequestLong(gasnet_node_t dest, gasnet_handler_t handler, void *source_addr,
 	size_t nbytes, void *dest_addr, int numargs, ...)
 {
 	AM_MESSAGE(m, dest, GASNETI_LONG, source_addr, nbytes, dest_addr);
-	return request_from_call(&m);
+	return gasneti_am_send(&m);
 }
 
 int gasnetc_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
@@ -137,7 +127,7 @@ int gasnetc_AMRequestLongAsync(gasnet_node_t dest, gasnet_handler_t handler,
 {
 	AM_MESSAGE(m, dest, GASNETI_LONG, source_addr, nbytes, dest_addr);
 	m.async = true;
-	return request_from_call(&m);
+	return gasneti_am_send(&m);
 }
 
 int gasnetc_AMReplyShort(gasnet_token_t token, gasnet_handler_t handler, int numargs, ...)

@@ -48,16 +48,16 @@ typedef gasnet_handlerarg_t arg_t;
 #define LIST_15(X) LIST_14(X), X(14)
 #define LIST_16(X) LIST_15(X), X(15)
 #define TYPE(i)    arg_t
-#define VALUE(i)   a[i]
+#define VALUE(i)   args[i]
 #define SHORT_CASE(n)                                                                    \
 	case n:                                                                          \
-		((void (*)(gasnet_token_t, LIST_##n(TYPE)))(f))(t, LIST_##n(VALUE));     \
-		return;
+		((void (*)(gasnet_token_t, LIST_##n(TYPE)))(f))(token, LIST_##n(VALUE)); \
+		break;
 #define MEDIUM_CASE(n)                                                                   \
 	case n:                                                                          \
 		((void (*)(gasnet_token_t, void *, size_t, LIST_##n(TYPE)))(f))(         \
-			t, buf, nbytes, LIST_##n(VALUE));                                \
-		return;
+			token, buf, nbytes, LIST_##n(VALUE));                            \
+		break;
 #define EACH_COUNT(CASE)                                                                 \
 	CASE(1)                                                                          \
 	CASE(2)                                                                          \
@@ -76,26 +76,6 @@ typedef gasnet_handlerarg_t arg_t;
 	CASE(15)                                                                         \
 	CASE(16)
 
-static void handler_call_short(
-	void (*f)(void), gasnet_token_t t, uint32_t numargs, const arg_t *a)
-{
-	switch (numargs) {
-		EACH_COUNT(SHORT_CASE)
-	default:
-		((void (*)(gasnet_token_t))(f))(t);
-	}
-}
-
-static void handler_call_medium(void (*f)(void), gasnet_token_t t, void *buf,
-	size_t nbytes, uint32_t numargs, const arg_t *a)
-{
-	switch (numargs) {
-		EACH_COUNT(MEDIUM_CASE)
-	default:
-		((void (*)(gasnet_token_t, void *, size_t))(f))(t, buf, nbytes);
-	}
-}
-
 /* Run the handler of a message.  buf and nbytes have no meaning for a Short. */
 GASNETI_HOT void gasneti_run_handler(struct gasneti_token *token, uint32_t category,
 	uint32_t handler, void *buf, size_t nbytes, uint32_t numargs, const arg_t *args)
@@ -109,9 +89,18 @@ GASNETI_HOT void gasneti_run_handler(struct gasneti_token *token, uint32_t categ
 			token->node, handler);
 	self->in_handler = token->request ? 1 : 2;
 	if (category == GASNETI_SHORT)
-		handler_call_short(f, token, numargs, args);
+		switch (numargs) {
+			EACH_COUNT(SHORT_CASE)
+		default:
+			((void (*)(gasnet_token_t))(f))(token);
+		}
 	else
-		handler_call_medium(f, token, buf, nbytes, numargs, args);
+		switch (numargs) {
+			EACH_COUNT(MEDIUM_CASE)
+		default:
+			((void (*)(gasnet_token_t, void *, size_t))(f))(
+				token, buf, nbytes);
+		}
 	self->in_handler = outer;
 #ifdef GASNET_DEBUG
 	if (self->held)
@@ -126,15 +115,6 @@ static void lid_free(struct gasneti_lid *lid)
 {
 	gasneti_add(&gasneti.stats.lids, UINT64_MAX);
 	free(lid);
-}
-
-static struct gasneti_lid *lid_new(void)
-{
-	struct gasneti_lid *lid = malloc(sizeof(*lid));
-	if (!lid)
-		gasneti_fatal("no memory for the record of a Long message");
-	gasneti_peak(&gasneti.stats.lid_high, gasneti_add(&gasneti.stats.lids, 1));
-	return lid;
 }
 
 /*
@@ -154,7 +134,9 @@ static struct gasneti_lid *lid_meet(struct gasneti_peer *peer, uint64_t key, boo
 	if (lid) {
 		*link = lid->next;
 	} else {
-		struct gasneti_lid *half = lid_new();
+		struct gasneti_lid *half = gasneti_alloc(1, sizeof(*half));
+		gasneti_peak(
+			&gasneti.stats.lid_high, gasneti_add(&gasneti.stats.lids, 1));
 		*half = *mine;
 		half->key = key;
 		half->has_header = header;
@@ -433,10 +415,10 @@ static void buffers_attach(void)
 	uint32_t fit = (BUFFER_BYTES - GASNETI_CHUNK) / GASNETI_CREDIT_BYTES;
 	gasneti.buffer_count =
 		(gasneti_credits_total() + fit - 1) / fit + gasneti.set.handlers + 1;
-	gasneti.buffers = calloc(gasneti.buffer_count, sizeof(*gasneti.buffers));
+	gasneti.buffers = gasneti_alloc(gasneti.buffer_count, sizeof(*gasneti.buffers));
 	char *memory = aligned_alloc(
 		GASNET_PAGESIZE, (size_t)gasneti.buffer_count * BUFFER_BYTES);
-	if (!gasneti.buffers || !memory)
+	if (!memory)
 		gasneti_fatal("no memory for %u request buffers", gasneti.buffer_count);
 	for (uint32_t i = 0; i < gasneti.buffer_count; i++) {
 		gasneti.buffers[i].memory = memory + (size_t)i * BUFFER_BYTES;

@@ -104,14 +104,6 @@ void gasneti_barrier_resend(void)
 	gasneti_unlock(&bar_lock);
 }
 
-static uint32_t bar_steps_of(uint32_t nodes)
-{
-	uint32_t steps = 0;
-	while (((uint64_t)1 << steps) < nodes)
-		steps++;
-	return steps;
-}
-
 void gasnet_barrier_notify(int id, int flags)
 {
 	gasneti_check_main("gasnet_barrier_notify");
@@ -120,8 +112,9 @@ void gasnet_barrier_notify(int id, int flags)
 	if (bar.notified)
 		gasneti_fatal("gasnet_barrier_notify twice without a wait between");
 	gasneti_lock(&bar_lock);
-	bar.step = 0;
-	bar.steps = bar_steps_of(gasneti.nodes);
+	bar.step = bar.steps = 0;
+	while (((uint64_t)1 << bar.steps) < gasneti.nodes)
+		bar.steps++;
 	bar.known = gasneti_barrier_value(id, flags);
 	bar.notified = true;
 	if (bar.steps)

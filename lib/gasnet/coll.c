@@ -89,62 +89,6 @@ void gasneti_coll_request(gasnet_token_t token, void *buf, size_t nbytes,
 	gasneti_unlock(&blocks_lock);
 }
 
-static void block_send_piece(uint32_t node, const struct block_key *key, char *data,
-	size_t offset, size_t n, size_t all)
-{
-	void *team = (void *)(uintptr_t)key->team;
-	void *off = (void *)(uintptr_t)offset, *total = (void *)(uintptr_t)all;
-	const struct gasneti_message m = {.node = node,
-		.handler = GASNETI_H_COLL,
-		.category = GASNETI_MEDIUM,
-		.src = data,
-		.nbytes = n,
-		.numargs = 8,
-		.args = {gasneti_high(team), gasneti_low(team),
-			(gasnet_handlerarg_t)key->sequence,
-			(gasnet_handlerarg_t)key->part, gasneti_high(off),
-			gasneti_low(off), gasneti_high(total), gasneti_low(total)}};
-	struct gasneti_request r;
-	if (!gasneti_request_begin(&r, &m))
-		gasneti_wait_for(am, gasneti_request_try(&r, &m, true));
-	gasneti_request_end(&r, &m);
-}
-
-/* Send a block.  Wait for credits, and serve messages meanwhile, but no collectives. */
-static void block_send(uint32_t node, struct block_key key, void *data, size_t nbytes)
-{
-	size_t offset = 0;
-	do {
-		size_t n = nbytes - offset;
-		if (n > GASNETI_MAX_MEDIUM)
-			n = GASNETI_MAX_MEDIUM;
-		char *piece = n ? (char *)data + offset : NULL;
-		block_send_piece(node, &key, piece, offset, n, nbytes);
-		offset += n;
-	} while (offset < nbytes);
-}
-
-/* Take a block out of the table and store its bytes; return false if it has not come. */
-static bool block_take(struct block_key key, void *data, size_t nbytes)
-{
-	gasneti_lock(&blocks_lock);
-	struct block **link = block_link(&key), *block = *link;
-	if (block && block->got == block->nbytes)
-		*link = block->next;
-	else
-		block = NULL;
-	gasneti_unlock(&blocks_lock);
-	if (!block)
-		return false;
-	if (block->nbytes != nbytes)
-		gasneti_fatal("a collective of %zu bytes here, of %zu bytes on node %u",
-			nbytes, block->nbytes, key.node);
-	if (nbytes)
-		memcpy(data, block->data, nbytes);
-	free(block);
-	return true;
-}
-
 /* ---- collectives ---- */
 
 enum kind { BROADCAST, SCATTER, GATHER, EXCHANGE, MEET };
@@ -182,17 +126,58 @@ static struct block_key coll_key(
 		.part = part};
 }
 
+/* Send a block.  Wait for credits, and serve messages meanwhile, but no collectives. */
 static void coll_send(
-	struct gasneti_coll *c, uint32_t rank, uint32_t part, void *data, size_t n)
+	struct gasneti_coll *c, uint32_t rank, uint32_t part, void *data, size_t nbytes)
 {
-	struct block_key key = coll_key(c, rank, part);
-	block_send(key.node, key, data, n);
+	const struct block_key key = coll_key(c, rank, part);
+	void *team = (void *)(uintptr_t)key.team, *total = (void *)(uintptr_t)nbytes;
+	size_t offset = 0;
+	do {
+		void *off = (void *)(uintptr_t)offset;
+		size_t n = nbytes - offset;
+		if (n > GASNETI_MAX_MEDIUM)
+			n = GASNETI_MAX_MEDIUM;
+		const struct gasneti_message m = {.node = key.node,
+			.handler = GASNETI_H_COLL,
+			.category = GASNETI_MEDIUM,
+			.src = n ? (char *)data + offset : NULL,
+			.nbytes = n,
+			.numargs = 8,
+			.args = {gasneti_high(team), gasneti_low(team),
+				(gasnet_handlerarg_t)key.sequence,
+				(gasnet_handlerarg_t)key.part, gasneti_high(off),
+				gasneti_low(off), gasneti_high(total),
+				gasneti_low(total)}};
+		struct gasneti_request r;
+		if (!gasneti_request_begin(&r, &m))
+			gasneti_wait_for(am, gasneti_request_try(&r, &m, true));
+		gasneti_request_end(&r, &m);
+		offset += n;
+	} while (offset < nbytes);
 }
 
+/* Take a block out of the table and store its bytes; return false if it has not come. */
 static bool coll_take(
-	struct gasneti_coll *c, uint32_t rank, uint32_t part, void *data, size_t n)
+	struct gasneti_coll *c, uint32_t rank, uint32_t part, void *data, size_t nbytes)
 {
-	return block_take(coll_key(c, rank, part), data, n);
+	const struct block_key key = coll_key(c, rank, part);
+	gasneti_lock(&blocks_lock);
+	struct block **link = block_link(&key), *block = *link;
+	if (block && block->got == block->nbytes)
+		*link = block->next;
+	else
+		block = NULL;
+	gasneti_unlock(&blocks_lock);
+	if (!block)
+		return false;
+	if (block->nbytes != nbytes)
+		gasneti_fatal("a collective of %zu bytes here, of %zu bytes on node %u",
+			nbytes, block->nbytes, key.node);
+	if (nbytes)
+		memcpy(data, block->data, nbytes);
+	free(block);
+	return true;
 }
 
 /* ---- meetings ---- */
@@ -246,11 +231,6 @@ static char *coll_dst(const struct gasneti_coll *c, uint32_t rank)
 	return c->dst + rank * c->nbytes;
 }
 
-static bool coll_is_root(const struct gasneti_coll *c)
-{
-	return c->team->rank == c->root;
-}
-
 /* A binomial tree: the parent's rank from the root is this one without its lowest bit. */
 static bool coll_broadcast(struct gasneti_coll *c)
 {
@@ -293,7 +273,7 @@ static bool coll_have_all(struct gasneti_coll *c)
 
 static bool coll_scatter(struct gasneti_coll *c)
 {
-	if (!coll_is_root(c))
+	if (c->team->rank != c->root)
 		return coll_take(c, c->root, DATA, c->dst, c->nbytes);
 	coll_send_all(c, c->dst);
 	return true;
@@ -301,7 +281,7 @@ static bool coll_scatter(struct gasneti_coll *c)
 
 static bool coll_gather(struct gasneti_coll *c)
 {
-	if (!coll_is_root(c)) {
+	if (c->team->rank != c->root) {
 		coll_send(c, c->root, DATA, c->src, c->nbytes);
 		return true;
 	}
@@ -318,28 +298,23 @@ static bool coll_exchange(struct gasneti_coll *c)
 	return coll_have_all(c);
 }
 
-static bool coll_have_moved(struct gasneti_coll *c)
+/* ---- progress ---- */
+
+static bool coll_stage_done(struct gasneti_coll *c)
 {
 	static bool (*const move[])(struct gasneti_coll *) = {
 		[BROADCAST] = coll_broadcast,
 		[SCATTER] = coll_scatter,
 		[GATHER] = coll_gather,
 		[EXCHANGE] = coll_exchange};
-	if (c->kind != MEET && !move[c->kind](c))
-		return false;
-	c->sent = false;
-	return true;
-}
-
-/* ---- progress ---- */
-
-static bool coll_stage_done(struct gasneti_coll *c)
-{
 	switch (c->stage) {
 	case IN:
 		return !(c->flags & GASNET_COLL_IN_ALLSYNC) || coll_have_met(c, IN_ROUND);
 	case MOVE:
-		return coll_have_moved(c);
+		if (c->kind != MEET && !move[c->kind](c))
+			return false;
+		c->sent = false;
+		return true;
 	default:
 		return !(c->flags & GASNET_COLL_OUT_ALLSYNC) ||
 		       coll_have_met(c, OUT_ROUND);
@@ -354,16 +329,6 @@ static struct gasneti_coll *coll_next(struct gasneti_coll *c)
 	return next;
 }
 
-static void coll_end(struct gasneti_coll *c)
-{
-	gasneti_lock(&coll_lock);
-	STAILQ_REMOVE(&coll_runs, c, gasneti_coll, next);
-	gasneti_set(&gasneti.collectives, gasneti.collectives - 1);
-	gasneti_unlock(&coll_lock);
-	gasneti_release(&c->complete, 1);
-	gasneti_wake();
-}
-
 /* Let all collectives of this node go on, unless a thread, or this one, does so now. */
 void gasneti_coll_advance(void)
 {
@@ -374,8 +339,14 @@ void gasneti_coll_advance(void)
 		next = coll_next(c);
 		while (c->stage != END && coll_stage_done(c))
 			c->stage++;
-		if (c->stage == END)
-			coll_end(c);
+		if (c->stage != END)
+			continue;
+		gasneti_lock(&coll_lock);
+		STAILQ_REMOVE(&coll_runs, c, gasneti_coll, next);
+		gasneti_set(&gasneti.collectives, gasneti.collectives - 1);
+		gasneti_unlock(&coll_lock);
+		gasneti_release(&c->complete, 1);
+		gasneti_wake();
 	}
 	gasneti_release(&coll_busy, 0);
 }
@@ -386,9 +357,7 @@ static gasnet_coll_handle_t coll_begin(const struct gasneti_coll *from)
 	if (from->root >= from->team->size)
 		gasneti_fatal("a collective with root %u in a team of %u", from->root,
 			from->team->size);
-	struct gasneti_coll *c = malloc(sizeof *c);
-	if (!c)
-		gasneti_fatal("no memory for a collective");
+	struct gasneti_coll *c = gasneti_alloc(1, sizeof *c);
 	*c = *from;
 	c->sequence = c->team->sequence++;
 	c->distance = 1;

@@ -88,36 +88,19 @@ static uint32_t setting_number(
 	return (uint32_t)setting_whole(name, by_default, least, most);
 }
 
-/* Return the index of a word in a list that NULL ends, or of its end. */
-static int setting_find_word(const char *const *words, const char *text)
-{
-	int index = 0;
-	while (words[index] && strcasecmp(words[index], text))
-		index++;
-	return index;
-}
-
-/* End the job: the setting is none of the words. */
-static void setting_wrong_word(
-	const char *name, const char *text, const char *const *words)
-{
-	char all[128] = "one of";
-	for (int i = 0; words[i]; i++) {
-		size_t used = strlen(all);
-		snprintf(all + used, sizeof(all) - used, " %s", words[i]);
-	}
-	setting_wrong(name, text, all);
-}
-
 /* Read a word of a list that NULL ends; return its index. */
 static int setting_choice(const char *name, const char *const *words, int by_default)
 {
 	const char *text = getenv(name);
 	int index = by_default;
 	if (text && *text) {
-		index = setting_find_word(words, text);
+		char all[128] = "one of"; /* the words before that of the text */
+		for (index = 0; words[index] && strcasecmp(words[index], text); index++) {
+			size_t used = strlen(all);
+			snprintf(all + used, sizeof(all) - used, " %s", words[index]);
+		}
 		if (!words[index])
-			setting_wrong_word(name, text, words);
+			setting_wrong(name, text, all);
 	}
 	setting_show(name, words[index], text && *text);
 	return index;
@@ -239,16 +222,6 @@ static uintptr_t core_max_local(void)
 #endif
 }
 
-/* Size the shared heap for the segment, unless the user has. */
-static void core_set_heap(void)
-{
-	char text[32];
-	uint64_t most = core_max_segment();
-	uint64_t heap = (most < HEAP_MOST ? most : HEAP_MOST) + HEAP_EXTRA;
-	snprintf(text, sizeof(text), "%lluM", (unsigned long long)(heap >> 20));
-	setenv("PTL3_HEAP", text, 0);
-}
-
 /* ---- the exchange at the start ---- */
 
 /* Meet all nodes; end with the job if a node has left or died. */
@@ -261,35 +234,12 @@ static int core_meet(void)
 	gasneti_fatal("a node died while the job started");
 }
 
-static void exchange_await_acks(uint32_t acks)
-{
-	ptl_event_t ev;
-	while (acks) {
-		int which, rc = PtlEQPoll(&gasneti.safe_eq, 1, 1000, &ev, &which);
-		if (rc == PTL_OK && ev.ni_fail_type != PTL_NI_OK)
-			gasneti_fatal("a node died while the job started");
-		if (rc == PTL_OK && ev.type == PTL_EVENT_ACK)
-			acks--;
-	}
-}
-
-/*
- * Take the events of the numbers of all other nodes.  They are there after the barrier,
- * which follows the ACKs.  That alone orders the bytes, too, but through other processes;
- * by the events the thread that wrote the bytes tells this one directly.
- */
-static void exchange_take_arrivals(void)
-{
-	ptl_event_t ev;
-	for (uint32_t i = 1; i < gasneti.nodes; i++)
-		gasneti_must(PtlEQGet(gasneti.sys_eq, &ev), "PtlEQGet");
-}
-
 /* Tell two numbers to all nodes; their numbers are in gasneti.table when it returns.  A
  * barrier must follow before the next exchange, which writes the table again. */
 static void core_exchange(uint64_t a, uint64_t b)
 {
 	uint64_t at = gasneti.me * sizeof(*gasneti.table);
+	ptl_event_t ev;
 	gasneti.table[gasneti.me][0] = a;
 	gasneti.table[gasneti.me][1] = b;
 	for (uint32_t i = 0; i < gasneti.nodes; i++)
@@ -299,9 +249,19 @@ static void core_exchange(uint64_t a, uint64_t b)
 					PTL_ACK_REQ, gasneti.peers[i].id, GASNETI_AM_PTE,
 					0, GASNETI_MD_TABLE, at, 0),
 				"PtlPutRegion");
-	exchange_await_acks(gasneti.nodes - 1);
+	for (uint32_t acks = gasneti.nodes - 1; acks;) {
+		int which, rc = PtlEQPoll(&gasneti.safe_eq, 1, 1000, &ev, &which);
+		if (rc == PTL_OK && ev.ni_fail_type != PTL_NI_OK)
+			gasneti_fatal("a node died while the job started");
+		if (rc == PTL_OK && ev.type == PTL_EVENT_ACK)
+			acks--;
+	}
 	core_meet();
-	exchange_take_arrivals();
+	/* The events of the others' numbers are there after the barrier, which follows
+	 * the ACKs.  That alone orders the bytes, too, but through other processes; by
+	 * the events the thread that wrote the bytes tells this one directly. */
+	for (uint32_t i = 1; i < gasneti.nodes; i++)
+		gasneti_must(PtlEQGet(gasneti.sys_eq, &ev), "PtlEQGet");
 }
 
 /* ---- gasnet_init ---- */
@@ -330,9 +290,7 @@ static void core_make_targets(void)
 {
 	size_t bytes = gasneti.nodes * sizeof(*gasneti.table);
 	unsigned empty = PTL_MD_TRUNCATE | PTL_MD_ACK_DISABLE;
-	gasneti.table = calloc(gasneti.nodes, sizeof(*gasneti.table));
-	if (!gasneti.table)
-		gasneti_fatal("no memory for the table of %u nodes", gasneti.nodes);
+	gasneti.table = gasneti_alloc(gasneti.nodes, sizeof(*gasneti.table));
 	gasneti_attach_target(
 		GASNETI_AM_PTE, GASNETI_MD_SYS, NULL, 0, empty, gasneti.sys_eq, NULL);
 	gasneti_attach_target(GASNETI_AM_PTE, GASNETI_MD_BARRIER, NULL, 0, empty,
@@ -374,9 +332,7 @@ static void ids_hash(void)
 	uint32_t size = 4;
 	while (size < 2 * gasneti.nodes)
 		size *= 2;
-	gasneti.hash = calloc(size, sizeof(*gasneti.hash));
-	if (!gasneti.hash)
-		gasneti_fatal("no memory for the table of nodes");
+	gasneti.hash = gasneti_alloc(size, sizeof(*gasneti.hash));
 	gasneti.hash_mask = size - 1;
 	for (uint32_t node = 0; node < gasneti.nodes; node++) {
 		uint32_t i = gasneti_hash_of(gasneti.peers[node].id);
@@ -388,9 +344,7 @@ static void ids_hash(void)
 
 static void ids_learn(void)
 {
-	gasneti.peers = calloc(gasneti.nodes, sizeof(*gasneti.peers));
-	if (!gasneti.peers)
-		gasneti_fatal("no memory for %u nodes", gasneti.nodes);
+	gasneti.peers = gasneti_alloc(gasneti.nodes, sizeof(*gasneti.peers));
 	for (uint32_t i = 0; i < gasneti.nodes; i++) {
 		static const gasneti_lock_t unlocked = GASNETI_UNLOCKED;
 		struct gasneti_peer *peer = &gasneti.peers[i];
@@ -451,9 +405,16 @@ static void core_learn_segments(void)
 
 int gasneti_core_init(void)
 {
+	char heap[32];
 	if (gasneti.state != GASNETI_FRESH)
 		return GASNET_ERR_NOT_INIT;
-	core_set_heap();
+	/* Size the shared heap for the segment, unless the user has. */
+	uint64_t most = core_max_segment();
+	snprintf(heap, sizeof(heap), "%lluM",
+		(unsigned long long)((most < HEAP_MOST ? most : HEAP_MOST) +
+				     HEAP_EXTRA) >>
+			20);
+	setenv("PTL3_HEAP", heap, 0);
 	int rc = core_open_network();
 	if (rc != GASNET_OK)
 		return rc;

@@ -80,11 +80,6 @@ static uint64_t exit_now(void)
 	return gasnett_ticks_now() / 1000000;
 }
 
-static void exit_wake_watcher(void)
-{
-	gasneti_futex_wake(&exit_state);
-}
-
 /* ---- messages ---- */
 
 /* Handle an event of EXIT_EQ; in any thread. */
@@ -99,7 +94,7 @@ void gasneti_exit_event(const ptl_event_t *ev)
 		if (ev->hdr_data & GIVEN)
 			gasneti_set(&exit_remote_given, true);
 		gasneti_release(&exit_remote, 1);
-		exit_wake_watcher();
+		gasneti_futex_wake(&exit_state);
 	} else if (ev->type == PTL_EVENT_ACK && to < gasneti.nodes) {
 		gasneti_set(&gasneti.peers[to].exit_acked, true);
 	} else if (ev->type == PTL_EVENT_SEND_END && ev->ni_fail_type != PTL_NI_OK &&
@@ -276,21 +271,8 @@ static void exit_by_signal(int signal)
 	raise(signal);
 }
 
-/* End the process, or let the thread in exit do so, for which the last resort waits.
- * mpirun takes a process that leaves by _exit for one that has failed. */
-static void exit_process(bool known)
-{
-	if (!known)
-		_exit(exit_code ? exit_code : 1);
-	if (gasneti_acquire(&exit_returns) && gasneti_acquire(&exit_flushed) == ALL) {
-		gasneti_release(&exit_all_told, 1);
-		for (;;)
-			pause();
-	}
-	quick_exit(exit_code);
-}
-
-/* Tell and hear all nodes, for a bounded time, and end the process. */
+/* Tell and hear all nodes, for a bounded time, and end the process, or let the thread in
+ * exit do so, for which the last resort waits. */
 static void exit_leave(void)
 {
 	bool follows = gasneti_acquire(&exit_remote);
@@ -301,7 +283,14 @@ static void exit_leave(void)
 	exit_await_flush();
 	if (exit_signal)
 		exit_by_signal(exit_signal);
-	exit_process(told || follows);
+	if (!told && !follows)
+		_exit(exit_code ? exit_code : 1);
+	if (gasneti_acquire(&exit_returns) && gasneti_acquire(&exit_flushed) == ALL) {
+		gasneti_release(&exit_all_told, 1);
+		for (;;)
+			pause();
+	}
+	quick_exit(exit_code); /* mpirun takes _exit() for a failure */
 }
 
 static const int signal_crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
@@ -324,7 +313,7 @@ static void exit_start(int with, int signal)
 	exit_signal = signal;
 	gasneti_release(&gasneti.leaving, 1);
 	gasneti_release(&exit_state, LEAVING);
-	exit_wake_watcher();
+	gasneti_futex_wake(&exit_state);
 }
 
 /* Flush the program's streams; return false if another thread holds a lock.  in_signal:
@@ -518,7 +507,7 @@ static void signal_on_term(int signal)
 			return; /* the handler runs already, or another thread leaves */
 		gasneti_set(&exit_term_code, 128 + signal);
 		gasneti_release(&exit_term, 1);
-		exit_wake_watcher();
+		gasneti_futex_wake(&exit_state);
 		raise(SIGQUIT);
 	}
 	exit_begin(128 + signal, 0, true);
@@ -733,6 +722,14 @@ void gasneti_fatal(const char *format, ...)
 	if (gasneti.state == GASNETI_FRESH)
 		abort();
 	exit_job(128 + 6, 6, false);
+}
+
+void *gasneti_alloc(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+	if (!p)
+		gasneti_fatal("no memory for %zu times %zu bytes", n, size);
+	return p;
 }
 
 void gasneti_portals_failed(const char *call, int rc)

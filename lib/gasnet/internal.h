@@ -316,6 +316,9 @@ void gasneti_portals_failed(const char *call, int rc) __attribute__((noreturn, c
 void gasneti_peer_died(uint32_t node) __attribute__((noreturn, cold));
 void gasneti_no_node(uint32_t node) __attribute__((noreturn, cold));
 
+/* Return n zeroed elements of this size; end the job without memory. */
+void *gasneti_alloc(size_t n, size_t size);
+
 /* End the job if a Portals call failed. */
 static inline void gasneti_must(int rc, const char *call)
 {

@@ -28,9 +28,7 @@ static void **bounce_to; /* destinations of gets, for each chunk */
 static void pool_init(struct gasneti_pool *pool, uint32_t count)
 {
 	*pool = (struct gasneti_pool){.lock = GASNETI_UNLOCKED};
-	pool->stack = malloc(count * sizeof(*pool->stack));
-	if (!pool->stack)
-		gasneti_fatal("no memory for a list of %u numbers", count);
+	pool->stack = gasneti_alloc(count, sizeof(*pool->stack));
 	while (pool->free < count) {
 		pool->stack[pool->free] = count - 1 - pool->free;
 		pool->free++;
@@ -144,12 +142,6 @@ bool gasneti_tmpmd_try(struct gasneti_local *local, void *addr, size_t nbytes)
 	return true;
 }
 
-static void tmpmd_back(uint32_t slot)
-{
-	gasneti_must(PtlMDUnlink(tmpmds[slot]), "PtlMDUnlink");
-	pool_back(&tmpmd_pool, slot);
-}
-
 /* ---- firehose ---- */
 
 /*
@@ -218,11 +210,8 @@ static void fh_bucket_set(uintptr_t page, uint32_t region)
 {
 	struct fh_bucket **link = fh_bucket_link(page), *bucket = *link;
 	if (!bucket) {
-		bucket = malloc(sizeof(*bucket));
-		if (!bucket)
-			gasneti_fatal("no memory for a firehose bucket");
+		bucket = gasneti_alloc(1, sizeof(*bucket));
 		bucket->page = page;
-		bucket->next = NULL;
 		*link = bucket;
 	}
 	bucket->region = region;
@@ -265,20 +254,8 @@ static void fh_destroy_dead(void)
 		}
 }
 
-/* A new region covers this one: it is not found any more. */
-static void fh_absorb(struct fh_region *r)
-{
-	uint32_t index = (uint32_t)(r - fh_table);
-	gasneti_count(&gasneti.stats.merges, 1);
-	r->redundant = true;
-	fh_buckets_clear(index);
-	if (!r->references) {
-		TAILQ_REMOVE(&fh_lru, r, idle);
-		fh_destroy(index);
-	}
-}
-
-/* Grow [*start, *end) by the regions that it meets or touches, within the limit. */
+/* Grow [*start, *end) by the regions that it meets or touches, within the limit.  The new
+ * region covers these: they are not found any more. */
 static void fh_coalesce(uintptr_t *start, uintptr_t *end)
 {
 	uintptr_t last = fh_page_of(*end);
@@ -293,7 +270,14 @@ static void fh_coalesce(uintptr_t *start, uintptr_t *end)
 			continue;
 		*start = from;
 		*end = to;
-		fh_absorb(r);
+		gasneti_count(&gasneti.stats.merges, 1);
+		r->redundant = true;
+		uint32_t index = (uint32_t)(r - fh_table);
+		fh_buckets_clear(index);
+		if (!r->references) {
+			TAILQ_REMOVE(&fh_lru, r, idle);
+			fh_destroy(index);
+		}
 	}
 }
 
@@ -344,17 +328,6 @@ static uint32_t fh_hit(uintptr_t addr, size_t nbytes)
 	return index;
 }
 
-/* Find the pages of a region over the bytes, which no region covers. */
-static void fh_miss(struct gasneti_fh_span *span, uintptr_t addr, size_t nbytes)
-{
-	span->start = addr & ~(uintptr_t)(GASNET_PAGESIZE - 1);
-	span->end =
-		(addr + nbytes + GASNET_PAGESIZE - 1) & ~(uintptr_t)(GASNET_PAGESIZE - 1);
-	gasneti_count(&gasneti.stats.misses, 1);
-	fh_destroy_dead();
-	fh_coalesce(&span->start, &span->end);
-}
-
 /*
  * Name nbytes, which fit a region, by a region.  Return false if there is no room for a
  * new one; the caller then tries again with the same span, which is {0} at first.
@@ -364,8 +337,14 @@ bool gasneti_firehose_try(struct gasneti_local *local, uintptr_t addr, size_t nb
 {
 	uint32_t index = FH_NONE;
 	gasneti_lock(&fh_lock);
-	if (!span->end && (index = fh_hit(addr, nbytes)) == FH_NONE)
-		fh_miss(span, addr, nbytes);
+	if (!span->end && (index = fh_hit(addr, nbytes)) == FH_NONE) {
+		span->start = addr / GASNET_PAGESIZE * GASNET_PAGESIZE;
+		span->end = (addr + nbytes + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE *
+			    GASNET_PAGESIZE;
+		gasneti_count(&gasneti.stats.misses, 1);
+		fh_destroy_dead();
+		fh_coalesce(&span->start, &span->end);
+	}
 	if (index == FH_NONE && fh_make_room(span->end - span->start))
 		index = fh_create(span->start, span->end);
 	if (index != FH_NONE) {
@@ -411,35 +390,31 @@ void gasneti_local_attach(void)
 		return;
 	bounce_md = gasneti_bind(gasneti.requests.memory,
 		(size_t)gasneti.requests.count * GASNETI_CHUNK, 0, gasneti.safe_eq);
-	bounce_to = calloc(gasneti.requests.count, sizeof(*bounce_to));
-	if (!bounce_to)
-		gasneti_fatal("no memory for bounce buffers");
-	uint32_t n = gasneti.set.tmpmds;
-	tmpmds = calloc(n, sizeof(*tmpmds));
-	if (!tmpmds)
-		gasneti_fatal("no memory for %u temporary descriptors", n);
-	pool_init(&tmpmd_pool, n);
+	bounce_to = gasneti_alloc(gasneti.requests.count, sizeof(*bounce_to));
+	tmpmds = gasneti_alloc(gasneti.set.tmpmds, sizeof(*tmpmds));
+	pool_init(&tmpmd_pool, gasneti.set.tmpmds);
 	size_t size = 1024;
 	while (size < gasneti.set.fh_bytes / GASNET_PAGESIZE)
 		size *= 2;
 	fh_mask = size - 1;
-	fh_table = calloc(gasneti.set.fh_regions, sizeof(*fh_table));
-	fh_buckets = calloc(size, sizeof(*fh_buckets));
-	if (!fh_table || !fh_buckets)
-		gasneti_fatal("no memory for the firehose tables");
+	fh_table = gasneti_alloc(gasneti.set.fh_regions, sizeof(*fh_table));
+	fh_buckets = gasneti_alloc(size, sizeof(*fh_buckets));
 }
 
 /* ---- what an operation gives back ---- */
 
 static GASNETI_RARE void local_release(uint64_t resource)
 {
-	if (resource >= GASNETI_FIREHOSE_RESOURCE)
+	uint32_t slot = (uint32_t)(resource - GASNETI_TMPMD_RESOURCE);
+	if (resource >= GASNETI_FIREHOSE_RESOURCE) {
 		fh_release((uint32_t)(resource - GASNETI_FIREHOSE_RESOURCE));
-	else if (resource >= GASNETI_TMPMD_RESOURCE)
-		tmpmd_back((uint32_t)(resource - GASNETI_TMPMD_RESOURCE));
-	else
+	} else if (resource >= GASNETI_TMPMD_RESOURCE) {
+		gasneti_must(PtlMDUnlink(tmpmds[slot]), "PtlMDUnlink");
+		pool_back(&tmpmd_pool, slot);
+	} else {
 		gasneti_chunk_back(&gasneti.requests,
 			(uint32_t)(resource - GASNETI_BOUNCE_RESOURCE));
+	}
 }
 
 /* Give back the resource that match bits name. */

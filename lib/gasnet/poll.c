@@ -180,14 +180,6 @@ GASNETI_HOT unsigned gasneti_poll_others(void)
 
 /* ---- sleeping ---- */
 
-static void wait_for_wake(const gasneti_wait_t *wait)
-{
-	struct timespec ts = {0, GASNETI_NAP_MS * 1000000L};
-	gasneti_seq_add(&gasneti.sleepers, 1);
-	gasneti_futex_wait(&gasneti.generation, wait->generation, &ts);
-	gasneti_seq_add(&gasneti.sleepers, UINT32_MAX);
-}
-
 /*
  * Return the time to sleep in the network, in ms.  Events end this sleep.  With threads,
  * other threads may wait for this one's return, so it is short, and shorter if this one
@@ -212,7 +204,10 @@ static ptl_time_t wait_nap_ms(const gasneti_wait_t *wait, bool am)
 bool gasneti_nap(gasneti_wait_t *wait, bool requests, ptl_event_t *ev)
 {
 	if (GASNETI_THREADS && !gasneti_cas(&gasneti.watcher, 0, 1)) {
-		wait_for_wake(wait);
+		struct timespec ts = {0, GASNETI_NAP_MS * 1000000L};
+		gasneti_seq_add(&gasneti.sleepers, 1);
+		gasneti_futex_wait(&gasneti.generation, wait->generation, &ts);
+		gasneti_seq_add(&gasneti.sleepers, UINT32_MAX);
 		return false;
 	}
 	bool am =

@@ -158,40 +158,6 @@ static int candidate_by_key(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : 1;
 }
 
-static void *team_alloc(size_t nbytes)
-{
-	void *p = malloc(nbytes);
-	if (!p)
-		gasneti_fatal("no memory for a team");
-	return p;
-}
-
-/* Keep the candidates of a color, in the order of their keys; return their number. */
-static uint32_t candidates_select(struct candidate *all, uint32_t n, uint32_t color)
-{
-	uint32_t members = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (all[i].color == color)
-			all[members++] = all[i];
-	qsort(all, members, sizeof *all, candidate_by_key);
-	return members;
-}
-
-static struct gasneti_team *team_from_candidates(
-	const struct candidate *members, uint32_t n)
-{
-	struct gasneti_team *team = team_alloc(sizeof *team);
-	*team = (struct gasneti_team){.id = members[0].id,
-		.size = n,
-		.members = team_alloc(n * sizeof *team->members)};
-	for (uint32_t i = 0; i < n; i++) {
-		team->members[i] = members[i].node;
-		if (members[i].node == gasneti.me)
-			team->rank = i;
-	}
-	return team;
-}
-
 gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t team,
 	gasnet_node_t mycolor, gasnet_node_t myrelrank, gasnet_seginfo_t *clientdata)
 {
@@ -202,11 +168,23 @@ gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t team,
 		.node = gasneti.me,
 		.rank = team->rank,
 		.id = (uint64_t)(gasneti.me + 1) << 32 | splits++};
-	struct candidate *all = team_alloc(team->size * sizeof *all);
+	struct candidate *all = gasneti_alloc(team->size, sizeof *all);
+	uint32_t n = 0;
 	gasnet_coll_gather_all(team, all, &mine, sizeof mine,
 		GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
-	struct gasneti_team *new =
-		team_from_candidates(all, candidates_select(all, team->size, mycolor));
+	for (uint32_t i = 0; i < team->size; i++)
+		if (all[i].color == mycolor)
+			all[n++] = all[i];
+	qsort(all, n, sizeof *all, candidate_by_key);
+	struct gasneti_team *new = gasneti_alloc(1, sizeof *new);
+	new->id = all[0].id;
+	new->size = n;
+	new->members = gasneti_alloc(n, sizeof *new->members);
+	for (uint32_t i = 0; i < n; i++) {
+		new->members[i] = all[i].node;
+		if (all[i].node == gasneti.me)
+			new->rank = i;
+	}
 	free(all);
 	return new;
 }

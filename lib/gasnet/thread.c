@@ -19,14 +19,6 @@ static uint64_t op_bits(const struct gasneti_thread *self, uint32_t index, uint1
 	       (uint64_t)(turn & 0x7fff) << GASNETI_GENERATION_SHIFT;
 }
 
-static void op_init(struct gasneti_thread *self, struct gasneti_op *op, uint32_t index)
-{
-	op->thread = self;
-	op->bits = op_bits(self, index, 0);
-	op->next = self->free;
-	self->free = op;
-}
-
 /* Add a chunk of operations to a thread's free list, if its table has room. */
 void gasneti_op_more(struct gasneti_thread *self)
 {
@@ -37,8 +29,12 @@ void gasneti_op_more(struct gasneti_thread *self)
 	if (!ops)
 		gasneti_fatal("no memory for operations; sync some of the %u", self->ops);
 	self->table[chunk] = ops;
-	for (uint32_t i = GASNETI_OPS_CHUNK; i-- > 0;)
-		op_init(self, &ops[i], self->ops + i);
+	for (uint32_t i = GASNETI_OPS_CHUNK; i-- > 0;) {
+		ops[i].thread = self;
+		ops[i].bits = op_bits(self, self->ops + i, 0);
+		ops[i].next = self->free;
+		self->free = &ops[i];
+	}
 	self->ops += GASNETI_OPS_CHUNK;
 }
 
@@ -75,15 +71,6 @@ struct gasneti_op *gasneti_op_of(uint64_t bits)
 	return &self->table[index / GASNETI_OPS_CHUNK][index % GASNETI_OPS_CHUNK];
 }
 
-static void thread_init(struct gasneti_thread *self, uint32_t index)
-{
-	self->index = index;
-	self->blocking = gasneti_op_begin(self);
-	self->implicit = gasneti_op_begin(self);
-	self->async = gasneti_op_begin(self);
-	self->current = self->implicit;
-}
-
 /* Return a record that no thread has, or NULL. */
 static struct gasneti_thread *thread_find(void)
 {
@@ -92,7 +79,10 @@ static struct gasneti_thread *thread_find(void)
 			struct gasneti_thread *self = calloc(1, sizeof(*self));
 			if (!self)
 				return NULL;
-			thread_init(self, i);
+			self->index = i;
+			self->blocking = gasneti_op_begin(self);
+			self->implicit = gasneti_op_begin(self);
+			self->async = gasneti_op_begin(self);
 			gasneti_release(&gasneti.threads[i], self);
 		}
 		if (!gasneti.threads[i]->in_use)
@@ -115,9 +105,8 @@ static void thread_end(void *record)
 
 void gasneti_threads_init(void)
 {
-	gasneti.threads = calloc(gasneti.set.max_threads, sizeof(*gasneti.threads));
-	if (!gasneti.threads)
-		gasneti_fatal("no memory for the table of threads");
+	gasneti.threads =
+		gasneti_alloc(gasneti.set.max_threads, sizeof(*gasneti.threads));
 #if GASNETI_THREADS
 	if (pthread_key_create(&thread_key, thread_end))
 		gasneti_fatal("no key for the ends of threads");

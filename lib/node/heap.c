@@ -29,13 +29,6 @@ void p3_node_look_for_malloc(void)
 		p3_set(&heap_program_mallctl, dlsym(RTLD_DEFAULT, "mallctl"));
 }
 
-static const char *heap_why_not(int rc)
-{
-	return rc == -ENXIO     ? "the program's malloc is not jemalloc's"
-	       : rc == -ENOTSUP ? "MALLOC_CONF leaves long blocks no arena of their own"
-				: strerror(-rc);
-}
-
 static void heap_serve_malloc(struct p3_node *node)
 {
 	struct p3_heap_calls calls = {0};
@@ -45,7 +38,10 @@ static void heap_serve_malloc(struct p3_node *node)
 	if (rc && node->rank == 0) /* one line a job */
 		p3_warn("malloc gives ordinary memory: %s; " P3_HEAP_SHARED_ENV
 			"=on is for programs under yod --shared-heap",
-			heap_why_not(rc));
+			rc == -ENXIO ? "the program's malloc is not jemalloc's"
+			: rc == -ENOTSUP
+				? "MALLOC_CONF leaves long blocks no arena of their own"
+				: strerror(-rc));
 }
 
 static void heap_make(struct p3_node *node)

@@ -46,14 +46,6 @@ bool p3_members_wait(const struct p3_node *node)
 	return false;
 }
 
-static bool members_miss_any(const struct p3_node *node)
-{
-	for (uint32_t i = 0; i < node->capacity; i++)
-		if (node->member[i].missing)
-			return true;
-	return false;
-}
-
 /* ---- packets ---- */
 
 struct p3_job_msg p3_member_message(struct p3_node *node, enum p3_job_op op)
@@ -130,7 +122,9 @@ static bool member_may_come(struct p3_nic *nic, struct p3_peer_info *info, int r
 void p3_member_attach(
 	struct p3_node *node, struct p3_nic *nic, struct p3_peer_info *info, bool lost)
 {
-	bool first = !members_miss_any(node);
+	bool first = true;
+	for (uint32_t i = 0; i < node->capacity; i++)
+		first &= !node->member[i].missing;
 	int rc = lost ? -EMFILE : p3_nic_peer_up(nic, info);
 	if (rc == -ESTALE) /* the member is leaving */
 		return;

@@ -143,29 +143,6 @@ static int named_say_map(ptl_handle_ni_t ni, const uint32_t *map, int size, bool
 
 /* ---- processes that may join later ---- */
 
-static void named_list_environment(
-	struct p3_listed *l, const char *nids, const char *pids)
-{
-	uint32_t *nid = NULL, *pid = NULL;
-	uint32_t n = named_parse_map(nids, &nid);
-	bool ok = n && named_parse_map(pids, &pid) == n;
-	for (uint32_t i = 0; ok && i < n; i++)
-		l->id[l->n++] = (uint64_t)pid[i] << 32 | nid[i];
-	free(nid);
-	free(pid);
-}
-
-static void named_list_table(struct p3_listed *l, const struct p3_directory *d)
-{
-	for (uint32_t i = 0; d && i < d->size; i++)
-		for (uint32_t k = 0; k < P3_JOB_NIS; k++) {
-			uint64_t pid = p3_get(&d->member[i].pid[k]);
-			uint32_t nid = p3_get(&d->member[i].nid);
-			if (pid != P3_UNKNOWN && nid != P3_UNKNOWN)
-				l->id[l->n++] = pid << 32 | nid;
-		}
-}
-
 void p3_named_list(struct p3_node *node, struct p3_nic *nic)
 {
 	const uint32_t most = P3_MAX_NODES * (P3_JOB_NIS + 1);
@@ -175,8 +152,21 @@ void p3_named_list(struct p3_node *node, struct p3_nic *nic)
 	if (!l)
 		return;
 	l->n = 0;
-	named_list_environment(l, getenv("PTL_NIDMAP"), getenv("PTL_PIDMAP"));
-	named_list_table(l, p3_directory_read(&named_table));
+	uint32_t *nids = NULL, *pids = NULL;
+	uint32_t n = named_parse_map(getenv("PTL_NIDMAP"), &nids);
+	bool ok = n && named_parse_map(getenv("PTL_PIDMAP"), &pids) == n;
+	for (uint32_t i = 0; ok && i < n; i++)
+		l->id[l->n++] = (uint64_t)pids[i] << 32 | nids[i];
+	free(nids);
+	free(pids);
+	const struct p3_directory *d = p3_directory_read(&named_table);
+	for (uint32_t i = 0; d && i < d->size; i++)
+		for (uint32_t k = 0; k < P3_JOB_NIS; k++) {
+			uint64_t pid = p3_get(&d->member[i].pid[k]);
+			uint32_t nid = p3_get(&d->member[i].nid);
+			if (pid != P3_UNKNOWN && nid != P3_UNKNOWN)
+				l->id[l->n++] = pid << 32 | nid;
+		}
 	p3_directory_done();
 	p3_nic_list(nic, l);
 }

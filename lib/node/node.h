@@ -232,11 +232,6 @@ static inline bool p3_is_up(struct p3_node *node)
 	return p3_likely(p3_acquire(&p3_ready(node)->up)); /* INIT.1 */
 }
 
-static inline bool p3_by_yod(struct p3_node *node)
-{
-	return p3_is_up(node) && node->sock >= 0;
-}
-
 /* Return true if a launcher gave this node its rank and size, so that the program may
  * not set them. */
 static inline bool p3_is_placed(struct p3_node *node)
@@ -329,5 +324,12 @@ const struct p3_directory *p3_named_read(struct p3_node *node);
 /* In a domain: tell the NIC the processes that the program has named, in PTL_NIDMAP and
  * PTL_PIDMAP or by a Set call. */
 void p3_named_list(struct p3_node *node, struct p3_nic *nic);
+
+/* ---- memory that calls have given to the program (lib/runtime/) ---- */
+
+/* Free the blocks of PtlXAlloc, or the maps of cnos_get_nidpid_map.  The caller is the
+ * only thread that uses the node, which has ended. */
+void p3_blocks_free(struct p3_node *node);
+void p3_cnos_free_maps(struct p3_node *node);
 
 #endif

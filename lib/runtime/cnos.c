@@ -5,7 +5,6 @@
 #include "lib/init.h"
 #include "lib/node/call.h"
 #include "lib/node/conf.h"
-#include "lib/runtime/runtime.h"
 #include "p3nal_tcp.h"
 #include "portals3_runtime.h"
 #include "portals3x.h"
@@ -44,7 +43,7 @@ int cnos_launcher(void)
 {
 	if (!cnos_begun(p3_node()))
 		return -1;
-	return p3_by_yod(p3_node()) ? CNOS_LAUNCHER_YOD : 0;
+	return p3_node()->sock >= 0 ? CNOS_LAUNCHER_YOD : 0;
 }
 
 /* ---- the map ---- */
@@ -86,31 +85,24 @@ void p3_cnos_free_maps(struct p3_node *node)
 
 /* Write the map.  Other threads may be reading: entries that are right are not
  * touched. */
-static cnos_nidpid_map_t *cnos_write_map(
-	struct p3_node *node, const uint32_t *nid, const uint32_t *pid, unsigned size)
-{
-	struct map *m = cnos_map_of(node, size);
-	for (unsigned i = 0; m && i < size; i++) {
-		if (m->at[i].nid != nid[i])
-			m->at[i].nid = nid[i];
-		if (m->at[i].pid != pid[i])
-			m->at[i].pid = pid[i];
-	}
-	return m ? m->at : NULL;
-}
-
 static cnos_nidpid_map_t *cnos_make_map(struct p3_node *node, unsigned size)
 {
 	uint32_t *ids = calloc(size, 2 * sizeof *ids);
-	cnos_nidpid_map_t *map = NULL;
+	struct map *m = NULL;
 	if (ids && PtlGetNIDMap(PTL_INVALID_HANDLE, ids, (int)size) == PTL_OK &&
 		PtlGetPIDMap(PTL_INVALID_HANDLE, ids + size, (int)size) == PTL_OK) {
 		pthread_mutex_lock(&maps_lock);
-		map = cnos_write_map(node, ids, ids + size, size);
+		m = cnos_map_of(node, size);
+		for (unsigned i = 0; m && i < size; i++) {
+			if (m->at[i].nid != ids[i])
+				m->at[i].nid = ids[i];
+			if (m->at[i].pid != ids[size + i])
+				m->at[i].pid = ids[size + i];
+		}
 		pthread_mutex_unlock(&maps_lock);
 	}
 	free(ids);
-	return map;
+	return m ? m->at : NULL;
 }
 
 int cnos_get_nidpid_map(cnos_nidpid_map_t **map)

@@ -8,7 +8,6 @@
 #include "lib/job/job.h"
 #include "lib/node/call.h"
 #include "lib/node/heap.h"
-#include "lib/runtime/runtime.h"
 #include "portals3x.h"
 #include "shm/fault.h"
 #include "shm/log.h"
@@ -28,19 +27,6 @@ static void barrier_say_ended(struct p3_node *node, uint32_t rank)
 			"follow fail; see that all ranks call PtlXBarrier equally often "
 			"before they end",
 			rank);
-}
-
-static int barrier_of_domain(struct p3_node *node)
-{
-	struct p3_caller caller = p3_caller_save();
-	struct p3_nic *nic = p3_nic(node);
-	if (nic)
-		(void)p3_nic_settle(nic, P3_SETTLE_NS, NULL);
-	uint32_t ended = P3_JOB_NO_RANK;
-	int rc = node->size > 1 ? p3_mesh_barrier(node, &ended) : 0;
-	barrier_say_ended(node, ended);
-	p3_caller_restore(caller);
-	return rc ? PTL_FAIL : PTL_OK;
 }
 
 /*
@@ -77,23 +63,16 @@ static int barrier_come(struct p3_node *node)
 	return rc;
 }
 
-static int barrier_of_yod(struct p3_node *node)
+static int barrier_of_yod(struct p3_node *node, uint32_t *ended_out)
 {
-	uint32_t ended = P3_JOB_NO_RANK;
 	int rc = PTL_NO_INIT; /* another thread may have called PtlFini */
-	struct p3_caller caller = p3_caller_save();
-	struct p3_nic *nic = p3_nic(node);
-	if (nic)
-		(void)p3_nic_settle(nic, P3_SETTLE_NS, NULL);
 	pthread_mutex_lock(&node->life);
 	if (p3_is_up(node))
 		rc = barrier_come(node) || barrier_await_release(node) ? PTL_FAIL
 								       : PTL_OK;
 	if (rc == PTL_FAIL && node->barrier_status)
-		ended = node->barrier_ended;
+		*ended_out = node->barrier_ended;
 	pthread_mutex_unlock(&node->life);
-	barrier_say_ended(node, ended);
-	p3_caller_restore(caller);
 	return rc;
 }
 
@@ -107,9 +86,20 @@ int PtlXBarrier(void)
 	struct p3_nic *nic = p3_nic(node);
 	if (nic)
 		p3_nic_attend(nic);
+	if (node->sock < 0 && !node->launched)
+		return PTL_OK;
+	struct p3_caller caller = p3_caller_save();
+	uint32_t ended = P3_JOB_NO_RANK;
+	int rc = PTL_OK;
+	if (nic)
+		(void)p3_nic_settle(nic, P3_SETTLE_NS, NULL);
 	if (node->sock >= 0)
-		return barrier_of_yod(node);
-	return node->launched ? barrier_of_domain(node) : PTL_OK;
+		rc = barrier_of_yod(node, &ended);
+	else if (node->size > 1)
+		rc = p3_mesh_barrier(node, &ended) ? PTL_FAIL : PTL_OK;
+	barrier_say_ended(node, ended);
+	p3_caller_restore(caller);
+	return rc;
 }
 
 /* ---- memory ---- */
@@ -308,9 +298,9 @@ static void stats_fill(struct p3_nic *nic, ptlx_stats_t *s)
 	s->wakes_sent = p3_nic_counter(nic, P3_C_WAKES);
 	s->park_late = p3_nic_counter(nic, P3_C_PARK_LATE);
 	s->cma_fallback = p3_nic_counter(nic, P3_C_CMA_FALLBACK);
-	s->peers_alive = p3_nic_peers_alive(nic);
+	s->peers_alive = (uint32_t)p3_nic_counter(nic, P3_G_ALIVE);
 	s->lanes_full = p3_nic_counter(nic, P3_C_QUEUED);
-	s->hugepages = p3_nic_is_huge(nic);
+	s->hugepages = p3_nic_counter(nic, P3_G_PAGE) == P3_HUGE;
 	s->bad_headers = p3_nic_counter(nic, P3_C_BAD_HEADERS);
 	s->moved_direct_bytes = p3_nic_counter(nic, P3_C_DIRECT_BYTES);
 	s->wire_resent = p3_nic_counter(nic, P3_C_FAR_RESENT);

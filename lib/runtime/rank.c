@@ -59,18 +59,6 @@ int PtlGetRank(ptl_handle_ni_t ni_handle, unsigned int *rank, unsigned int *size
 
 /* ---- ids and maps ---- */
 
-static int rank_id_in(
-	const struct p3_directory *d, uint32_t iface, uint32_t rank, ptl_process_id_t *id)
-{
-	if (!d)
-		return PTL_FAIL;
-	if (rank >= d->size)
-		return PTL_PROCESS_INVALID;
-	id->nid = p3_get(&d->member[rank].nid);
-	id->pid = p3_get(&d->member[rank].pid[iface]);
-	return PTL_OK;
-}
-
 /* Return the interface that speaks for the process: PTL_IFACE_SS if it is the only
  * one. */
 static uint32_t rank_iface(ptl_handle_ni_t ni)
@@ -90,13 +78,25 @@ int PtlGetRankId(ptl_handle_ni_t ni_handle, unsigned int rank, ptl_process_id_t 
 	int rc = rank_check_ni(ni_handle);
 	if (rc != PTL_OK)
 		return rc;
-	rc = rank_id_in(p3_named_read(p3_node()), rank_iface(ni_handle), rank, &found);
+	const struct p3_directory *d = p3_named_read(p3_node());
+	rc = !d ? PTL_FAIL : rank >= d->size ? PTL_PROCESS_INVALID : PTL_OK;
+	if (rc == PTL_OK) {
+		found.nid = p3_get(&d->member[rank].nid);
+		found.pid = p3_get(&d->member[rank].pid[rank_iface(ni_handle)]);
+		if (found.nid == P3_UNKNOWN || found.pid == P3_UNKNOWN)
+			rc = PTL_FAIL;
+	}
 	p3_directory_done();
-	if (rc == PTL_OK && (found.nid == P3_UNKNOWN || found.pid == P3_UNKNOWN))
-		rc = PTL_FAIL;
 	if (rc == PTL_OK)
 		*id = found;
 	return rc;
+}
+
+static uint32_t map_entry(
+	const struct p3_directory *d, uint32_t rank, uint32_t iface, bool pids)
+{
+	const struct p3_rank_ids *m = &d->member[rank];
+	return p3_get(pids ? &m->pid[iface] : &m->nid);
 }
 
 /* Compare with the launcher's map, which stays: setting the same values is allowed. */
@@ -107,11 +107,9 @@ static int map_agrees(
 		return PTL_PROCESS_INVALID;
 	const struct p3_directory *d = p3_directory_read(&node->directory);
 	int rc = PTL_OK;
-	for (uint32_t i = 0; d && i < d->size; i++) {
-		const struct p3_rank_ids *m = &d->member[i];
-		if (map[i] != p3_get(pids ? &m->pid[iface] : &m->nid))
+	for (uint32_t i = 0; d && i < d->size; i++)
+		if (map[i] != map_entry(d, i, iface, pids))
 			rc = PTL_FAIL;
-	}
 	p3_directory_done();
 	return rc;
 }
@@ -151,15 +149,11 @@ static int map_in(
 		return PTL_FAIL;
 	if (size < 1 || (uint32_t)size > d->size)
 		return PTL_PROCESS_INVALID;
-	for (int i = 0; i < size; i++) {
-		const struct p3_rank_ids *m = &d->member[i];
-		if (p3_get(pids ? &m->pid[iface] : &m->nid) == P3_UNKNOWN)
+	for (uint32_t i = 0; i < (uint32_t)size; i++)
+		if (map_entry(d, i, iface, pids) == P3_UNKNOWN)
 			return PTL_FAIL;
-	}
-	for (int i = 0; i < size; i++) {
-		const struct p3_rank_ids *m = &d->member[i];
-		map[i] = p3_get(pids ? &m->pid[iface] : &m->nid);
-	}
+	for (uint32_t i = 0; i < (uint32_t)size; i++)
+		map[i] = map_entry(d, i, iface, pids);
 	return PTL_OK;
 }
 

@@ -136,8 +136,10 @@ static P3_RARE void cci_desc_take_list_back(struct p3_nic *n, struct p3_cci_item
 void p3_cci_desc_drain_all(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
 	struct p3_cci_item *item;
-	while ((item = p3_cci_queue_drain(&ep->queue)) != NULL)
+	while ((item = p3_cci_queue_first_back(&ep->queue)) != NULL) {
+		ep->queue.back_head++;
 		cci_desc_take_back(n, item);
+	}
 	item = p3_cci_queue_take_returned(&ep->queue);
 	if (p3_unlikely(item != NULL))
 		cci_desc_take_list_back(n, item);
@@ -149,7 +151,8 @@ void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 {
 	tx->status = status;
 	tx->state = P3_CCI_TX_OVER;
-	p3_cci_tx_slot_free(tx);
+	if (tx->slot)
+		p3_cci_tx_slot_back(tx);
 	if (tx->is.awaited) {
 		n->posted |= P3_NEWS_RESULT;
 		p3_release(&tx->done, (uint32_t)status + 1); /* CCIQ.2 */
@@ -161,18 +164,6 @@ void p3_cci_tx_over(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 	}
 	tx->is.returned = true;
 	p3_cci_tx_settle(n, tx);
-}
-
-/* End the operations at the front of the FIFO that are done. */
-static void cci_tx_end_done(struct p3_nic *n, struct p3_cci_conn *conn)
-{
-	while (!p3_list_empty(&conn->fifo)) {
-		struct p3_cci_tx *tx = p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
-		if (tx->state != P3_CCI_TX_DONE)
-			return;
-		p3_list_del(&tx->fifo);
-		p3_cci_tx_over(n, tx, tx->status);
-	}
 }
 
 void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
@@ -196,7 +187,13 @@ void p3_cci_tx_end(struct p3_nic *n, struct p3_cci_tx *tx, cci_status_t status)
 		return;
 	}
 	p3_cci_tx_over(n, tx, status);
-	cci_tx_end_done(n, conn);
+	while (!p3_list_empty(&conn->fifo)) { /* those behind it that are done */
+		tx = p3_item(conn->fifo.next, struct p3_cci_tx, fifo);
+		if (tx->state != P3_CCI_TX_DONE)
+			return;
+		p3_list_del(&tx->fifo);
+		p3_cci_tx_over(n, tx, tx->status);
+	}
 }
 
 void p3_cci_conn_break(struct p3_nic *n, struct p3_cci_conn *conn, cci_status_t status)

@@ -16,11 +16,6 @@ _Static_assert(P3_CCI_RX_MOST + P3_CCI_TX_USUAL + P3_CCI_REQUESTS + 2 * CCI_CONN
 		       P3_CCI_ITEMS,
 	"the rings have a word for each item");
 
-static struct p3_cci_endpoint *cci_endpoint_own(cci_endpoint_t *endpoint)
-{
-	return (struct p3_cci_endpoint *)(uintptr_t)endpoint;
-}
-
 /* ---- memory ---- */
 
 /* Reserve the memory of an endpoint.  Only pages that messages use are ever touched. */
@@ -185,15 +180,6 @@ static void cci_endpoint_free_destroyed(struct p3_nic *n)
 		cci_endpoint_unmap_all(list);
 }
 
-/* Give a new endpoint its OS handle.  Endpoints share the news with queues. */
-static bool cci_endpoint_open_handle(struct p3_cci_endpoint *ep)
-{
-	uint32_t news = 1u << (uintptr_t)ep / P3_PAGE % P3_NEWS_QUEUES;
-	ep->handle.evfd = p3_evfd_open(ep->nic, (uintptr_t)ep, news);
-	ep->news |= news;
-	return ep->handle.evfd != NULL;
-}
-
 static void cci_endpoint_close_handle(struct p3_cci_endpoint *ep)
 {
 	if (ep->handle.evfd)
@@ -207,7 +193,12 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 	cci_endpoint_free_destroyed(nic);
 	if (!c.ep)
 		return CCI_ENOMEM;
-	if (conf->with_handle && !cci_endpoint_open_handle(c.ep))
+	if (conf->with_handle) { /* endpoints share the news with queues */
+		uint32_t news = 1u << (uintptr_t)c.ep / P3_PAGE % P3_NEWS_QUEUES;
+		c.ep->handle.evfd = p3_evfd_open(nic, (uintptr_t)c.ep, news);
+		c.ep->news |= news;
+	}
+	if (conf->with_handle && !c.ep->handle.evfd)
 		c.rc = CCI_ENOMEM;
 	else
 		(void)p3_cci_call(nic, cci_endpoint_attach, &c);
@@ -224,7 +215,7 @@ int p3_cci_endpoint_create(struct p3_nic *nic, const struct p3_cci_endpoint_conf
 
 void p3_cci_endpoint_destroy(cci_endpoint_t *endpoint)
 {
-	struct p3_cci_endpoint *ep = cci_endpoint_own(endpoint);
+	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
 	struct p3_nic *n = ep->nic;
 	if (!p3_cci_call(n, p3_cci_endpoint_end, ep))
 		return; /* in a signal handler that has interrupted a call: it stays */
@@ -246,65 +237,42 @@ void p3_cci_free_all(struct p3_nic *n)
 
 uint32_t p3_cci_endpoint_number(cci_endpoint_t *endpoint)
 {
-	return cci_endpoint_own(endpoint)->number;
+	return p3_cci_endpoint_own(endpoint)->number;
 }
 
 struct p3_cci_handle *p3_cci_handle_of(cci_endpoint_t *endpoint)
 {
-	return &cci_endpoint_own(endpoint)->handle;
+	return &p3_cci_endpoint_own(endpoint)->handle;
 }
 
 int p3_cci_handle_fd(cci_endpoint_t *endpoint)
 {
-	return cci_endpoint_own(endpoint)->handle.evfd->shown;
+	return p3_cci_endpoint_own(endpoint)->handle.evfd->shown;
 }
 
 /* ---- connections ---- */
 
-/* Return memory, or NULL.  The caller's errno does not change. */
-static void *cci_calloc(size_t len)
-{
-	int saved = errno;
-	void *at = calloc(1, len);
-	errno = saved;
-	return at;
-}
-
-/* Run a call, and bring it memory for connections when it says CCI_EAGAIN. */
-static int cci_call_with_chunk(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg),
-	void *arg, const int *rc, struct p3_cci_conn **chunk)
-{
-	bool done = p3_cci_call(n, run, arg);
-	while (done && *rc == CCI_EAGAIN) {
-		*chunk = cci_calloc(P3_CCI_CHUNK * sizeof **chunk);
-		if (!*chunk)
-			return CCI_ENOMEM;
-		done = p3_cci_call(n, run, arg);
-	}
-	free(*chunk);
-	return done ? *rc : CCI_ENOBUFS;
-}
-
 int p3_cci_connect(cci_endpoint_t *endpoint, const struct p3_cci_connect *c)
 {
-	struct p3_cci_endpoint *ep = cci_endpoint_own(endpoint);
+	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
 	struct p3_cci_dial d = {.ep = ep, .c = c};
 	if (c->node >= ep->nic->conf.nnodes)
 		return CCI_EADDRNOTAVAIL;
 	if (c->data_len) {
-		d.data = cci_calloc(sizeof *d.data + c->data_len);
+		d.data = p3_cci_calloc(sizeof *d.data + c->data_len);
 		if (!d.data)
 			return CCI_ENOMEM;
 		d.data->len = c->data_len;
 		memcpy(d.data->data, c->data, c->data_len);
 	}
-	int rc = cci_call_with_chunk(ep->nic, p3_cci_setup_connect, &d, &d.rc, &d.chunk);
+	int rc = p3_cci_call_with_chunk(
+		ep->nic, p3_cci_setup_connect, &d, &d.chunk, P3_CCI_CONNS_LEN);
 	free(d.data);
 	cci_blobs_free(d.garbage);
 	return rc;
 }
 
-static int cci_decide(cci_event_t *event, void *context, bool accept)
+int p3_cci_decide(cci_event_t *event, void *context, bool accept)
 {
 	struct p3_cci_item *item = (struct p3_cci_item *)(uintptr_t)event;
 	struct p3_cci_decision d = {.request = (struct p3_cci_request *)item,
@@ -312,18 +280,8 @@ static int cci_decide(cci_event_t *event, void *context, bool accept)
 		.accept = accept};
 	if (item->what != P3_CCI_REQUEST)
 		return CCI_EINVAL;
-	return cci_call_with_chunk(
-		item->ep->nic, p3_cci_setup_decide, &d, &d.rc, &d.chunk);
-}
-
-int p3_cci_accept(cci_event_t *request, void *context)
-{
-	return cci_decide(request, context, true);
-}
-
-int p3_cci_reject(cci_event_t *request)
-{
-	return cci_decide(request, NULL, false);
+	return p3_cci_call_with_chunk(
+		item->ep->nic, p3_cci_setup_decide, &d, &d.chunk, P3_CCI_CONNS_LEN);
 }
 
 static void cci_conn_close_now(struct p3_nic *n, void *arg)
@@ -343,7 +301,7 @@ static void cci_conn_close_now(struct p3_nic *n, void *arg)
 
 int p3_cci_disconnect(cci_connection_t *connection)
 {
-	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)connection;
+	struct p3_cci_conn *conn = p3_cci_conn_own(connection);
 	struct p3_nic *n = conn->ep->nic;
 	if (!p3_cci_call(n, cci_conn_close_now, conn))
 		return CCI_ENOBUFS;
@@ -353,108 +311,81 @@ int p3_cci_disconnect(cci_connection_t *connection)
 
 /* ---- options ---- */
 
-struct cci_option {
-	void *handle;
+/* An option that is a number: its word in the endpoint or the connection, and its
+ * values. */
+struct cci_option_row {
 	cci_opt_name_t name;
+	bool of_conn;
+	uint32_t word, least, most;
+};
+
+#define CCI_OF_ENDPOINT(word) false, offsetof(struct p3_cci_endpoint, word)
+#define CCI_OF_CONN(word)     true, offsetof(struct p3_cci_conn, word)
+
+static const struct cci_option_row cci_option_rows[] = {
+	{CCI_OPT_ENDPT_SEND_TIMEOUT, CCI_OF_ENDPOINT(timeout_us), 0, UINT32_MAX},
+	{CCI_OPT_ENDPT_RECV_BUF_COUNT, CCI_OF_ENDPOINT(rx_count), 1, P3_CCI_RX_MOST},
+	{CCI_OPT_ENDPT_SEND_BUF_COUNT, CCI_OF_ENDPOINT(tx_count), 1, P3_CCI_TX_USUAL},
+	{CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT, CCI_OF_ENDPOINT(alive_us), 0, UINT32_MAX},
+	{CCI_OPT_CONN_SEND_TIMEOUT, CCI_OF_CONN(timeout_us), 0, UINT32_MAX},
+	{CCI_OPT_CONN_KEEPALIVE_TIMEOUT, CCI_OF_CONN(alive_us), 0, UINT32_MAX}};
+
+struct cci_option {
+	const struct cci_option_row *row;
+	void *handle;
 	bool set;
 	uint32_t value;
 	int rc;
 };
-
-/* Set an option, whose word in the object is given, to a value that it can have. */
-static void cci_option_set(struct p3_nic *n, const struct cci_option *o, uint32_t *word)
-{
-	struct p3_cci_endpoint *ep = o->handle;
-	struct p3_cci_conn *conn = o->handle;
-	switch (o->name) {
-	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
-		p3_list_each(it, &ep->conns)
-			p3_cci_expire_set_alive(
-				n, p3_item(it, struct p3_cci_conn, of_ep), o->value);
-		break;
-	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
-		p3_cci_desc_drain(n, ep);
-		p3_cci_rx_set_count(ep, o->value);
-		return;
-	case CCI_OPT_CONN_SEND_TIMEOUT:
-		p3_cci_expire_set_timeout(
-			n, conn, o->value ? o->value : conn->ep->timeout_us);
-		return;
-	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
-		p3_cci_expire_set_alive(n, conn, o->value);
-		return;
-	default:
-		break;
-	}
-	*word = o->value;
-}
 
 static void cci_option_do(struct p3_nic *n, void *arg)
 {
 	struct cci_option *o = arg;
 	struct p3_cci_endpoint *ep = o->handle;
 	struct p3_cci_conn *conn = o->handle;
-	uint32_t *word, least = 0, most = UINT32_MAX;
-	switch (o->name) {
-	case CCI_OPT_ENDPT_SEND_TIMEOUT:
-		word = &ep->timeout_us;
-		break;
-	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
-		word = &ep->alive_us;
-		break;
-	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
-		word = &ep->rx_count;
-		least = 1;
-		most = P3_CCI_RX_MOST;
-		break;
-	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
-		word = &ep->tx_count;
-		least = 1;
-		most = P3_CCI_TX_USUAL;
-		break;
-	case CCI_OPT_CONN_SEND_TIMEOUT:
-		word = &conn->timeout_us;
-		break;
-	default:
-		word = &conn->alive_us;
-	}
+	uint32_t *word = (void *)((char *)o->handle + o->row->word);
 	o->rc = CCI_SUCCESS;
-	if (!o->set)
+	if (!o->set) {
 		o->value = *word;
-	else if (o->value >= least && o->value <= most)
-		cci_option_set(n, o, word);
-	else
+		return;
+	}
+	if (o->value < o->row->least || o->value > o->row->most) {
 		o->rc = CCI_ERANGE;
-}
-
-/* Return the NIC of the object that an option's name says the handle is; NULL: the option
- * is no number. */
-static struct p3_nic *cci_option_nic(const void *handle, cci_opt_name_t name)
-{
-	const struct p3_cci_endpoint *ep = handle;
-	const struct p3_cci_conn *conn = handle;
-	switch (name) {
-	case CCI_OPT_ENDPT_SEND_TIMEOUT:
+		return;
+	}
+	switch (o->row->name) {
 	case CCI_OPT_ENDPT_RECV_BUF_COUNT:
-	case CCI_OPT_ENDPT_SEND_BUF_COUNT:
-	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
-		return ep->nic;
+		p3_cci_desc_drain(n, ep);
+		p3_cci_rx_set_count(ep, o->value);
+		break;
 	case CCI_OPT_CONN_SEND_TIMEOUT:
+		p3_cci_expire_set_timeout(
+			n, conn, o->value ? o->value : conn->ep->timeout_us);
+		break;
 	case CCI_OPT_CONN_KEEPALIVE_TIMEOUT:
-		return conn->ep->nic;
+		p3_cci_expire_set_alive(n, conn, o->value);
+		break;
+	case CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT:
+		p3_list_each(it, &ep->conns)
+			p3_cci_expire_set_alive(
+				n, p3_item(it, struct p3_cci_conn, of_ep), o->value);
+		/* fallthrough */
 	default:
-		return NULL;
+		*word = o->value;
 	}
 }
 
 int p3_cci_number(const void *handle, cci_opt_name_t name, bool set, uint32_t *value)
 {
-	struct cci_option o = {
-		(void *)(uintptr_t)handle, name, set, set ? *value : 0, CCI_ENOBUFS};
-	struct p3_nic *n = cci_option_nic(handle, name);
-	if (!n)
-		return CCI_EINVAL;
-	(void)p3_cci_call(n, cci_option_do, &o);
+	struct cci_option o = {cci_option_rows, (void *)(uintptr_t)handle, set,
+		set ? *value : 0, CCI_ENOBUFS};
+	const struct p3_cci_endpoint *ep = handle;
+	while (o.row->name != name)
+		if (++o.row == cci_option_rows + sizeof cci_option_rows / sizeof *o.row)
+			return CCI_EINVAL;
+	if (o.row->of_conn)
+		ep = ((const struct p3_cci_conn *)handle)->ep;
+	(void)p3_cci_call(ep->nic, cci_option_do, &o);
 	if (!set && o.rc == CCI_SUCCESS)
 		*value = o.value;
 	return o.rc;

@@ -49,10 +49,6 @@ void p3_cci_event_remind(struct p3_nic *n)
 
 /* ---- gauges for tools ---- */
 
-_Static_assert(P3_C_CCI_RETRIES - P3_C_CCI_SENT == P3_CCI_C_RETRIES &&
-		       P3_CCI_C_RETRIES + 1 == P3_CCI_COUNTERS,
-	"one word for each counter");
-
 /* Store the time since which a condition holds. */
 static void cci_gauge_since(p3_a64 *word, bool holds, uint64_t now)
 {
@@ -80,8 +76,7 @@ static void cci_gauge_endpoint(
 
 void p3_cci_gauges(struct p3_nic *n, uint64_t now)
 {
-	struct p3_cci_line *line =
-		(struct p3_cci_line *)((char *)n->published.base + n->layout.cci_off);
+	struct p3_cci_line *line = p3_published_at(n, n->layout.cci_off);
 	uint32_t k = 0;
 	n->cci.shown = n->cci.nendpoints != 0;
 	for (uint32_t i = 0; i < n->cci.ends && k < P3_CCI_SHOWN; i++)
@@ -89,8 +84,6 @@ void p3_cci_gauges(struct p3_nic *n, uint64_t now)
 			cci_gauge_endpoint(n->cci.ep[i], &line[k++], now);
 	while (k < P3_CCI_SHOWN)
 		p3_set(&line[k++].number, 0);
-	for (uint32_t c = 0; c < P3_CCI_COUNTERS; c++)
-		p3_set(&n->count[P3_C_CCI_SENT + c], p3_get(&n->cci.count[c]));
 	p3_set(&n->count[P3_G_CCI_ENDPOINTS], n->cci.nendpoints);
 	p3_set(&n->count[P3_G_CCI_CONNECTIONS], n->cci.nconns);
 }

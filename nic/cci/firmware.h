@@ -18,13 +18,13 @@ void p3_cci_reset(struct p3_nic *n);
 void p3_cci_reset_peer(struct p3_peer *p);
 /* The peer is lost, and its state says so: end all that is under way with it. */
 void p3_cci_peer_down(struct p3_nic *n, struct p3_peer *p);
-/* Do the part of a pass that P3_ODD_CCI asks for: timers. */
-void p3_cci_work(struct p3_nic *n);
+/* Do the part of a pass that P3_ODD_CCI asks for: fire the timers that are due. */
+void p3_cci_timer_run(struct p3_nic *n);
 /* Free all endpoints.  The NIC has stopped, and the caller has the lease for ever. */
 void p3_cci_free_all(struct p3_nic *n);
 /* Execute a call of a host thread that came by the mailbox. */
 int p3_cci_command(struct p3_nic *n, struct p3_cmd *c);
-/* Show CCI's counters and endpoints in the control block, for tools, with the other
+/* Show CCI's gauges and endpoints in the control block, for tools, with the other
  * gauges (nic/report/mirror.c): in the lines of shm/layout.h, which decide nothing. */
 P3_RARE void p3_cci_gauges(struct p3_nic *n, uint64_t now);
 
@@ -43,14 +43,9 @@ static inline bool p3_cci_timer_is_due(const struct p3_nic *n)
 	return p3_unlikely(due != 0) && p3_now_ns() >= due;
 }
 
-/* Look for timers that are due: at a whole pass, or now. */
+/* Look for timers that are due: at a whole pass, if there are timers, or now. */
 void p3_cci_timer_look_late(struct p3_nic *n);
 void p3_cci_timer_look_now(struct p3_nic *n);
-static inline void p3_cci_timer_look(struct p3_nic *n)
-{
-	if (p3_unlikely(p3_get(&n->cci.due_ns) != 0))
-		p3_cci_timer_look_late(n);
-}
 
 /* (any) Return the time that a thread may sleep: ns, or less if a timer is due before. */
 uint64_t p3_cci_timer_nap(struct p3_nic *n, uint64_t ns);

@@ -5,7 +5,9 @@
 #include "nic/run/evfd.h"
 #include "nic/run/lease.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 
 int p3_cci_command(struct p3_nic *n, struct p3_cmd *c)
 {
@@ -20,6 +22,28 @@ bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), voi
 	c.cci.run = run;
 	c.cci.arg = arg;
 	return p3_nic_do(n, &c) == PTL_OK;
+}
+
+void *p3_cci_calloc(size_t len)
+{
+	int saved = errno;
+	void *at = calloc(1, len);
+	errno = saved;
+	return at;
+}
+
+int p3_cci_call_with_chunk(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg),
+	void *arg, struct p3_cci_chunk *c, size_t len)
+{
+	bool done = p3_cci_call(n, run, arg);
+	while (done && c->rc == CCI_EAGAIN) {
+		c->at = p3_cci_calloc(len);
+		if (!c->at)
+			return CCI_ENOMEM;
+		done = p3_cci_call(n, run, arg);
+	}
+	free(c->at);
+	return done ? c->rc : CCI_ENOBUFS;
 }
 
 /* ---- waits ---- */
@@ -85,14 +109,9 @@ int p3_cci_wait_for(struct p3_nic *n, struct p3_cci_tx *tx)
 #define CCI_POLLS   16u
 #define CCI_POLL_NS 20000u
 
-static struct p3_cci_endpoint *cci_endpoint_of(cci_endpoint_t *endpoint)
-{
-	return (struct p3_cci_endpoint *)(uintptr_t)endpoint;
-}
-
 void p3_cci_handle_enter_slowly(cci_endpoint_t *endpoint)
 {
-	struct p3_cci_endpoint *ep = cci_endpoint_of(endpoint);
+	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
 	p3_evfd_turn(ep->nic, ep->handle.evfd, P3_EVFD_IDLE);
 }
 
@@ -112,7 +131,7 @@ static void cci_handle_arm(struct p3_cci_endpoint *ep)
 
 void p3_cci_handle_leave_slowly(cci_endpoint_t *endpoint)
 {
-	struct p3_cci_endpoint *ep = cci_endpoint_of(endpoint);
+	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
 	struct p3_evfd *e = ep->handle.evfd;
 	bool poller = p3_get(&ep->handle.polls) >= CCI_POLLS;
 	if (poller) {
@@ -127,7 +146,7 @@ void p3_cci_handle_leave_slowly(cci_endpoint_t *endpoint)
 
 void p3_cci_handle_looked_slowly(cci_endpoint_t *endpoint, bool found)
 {
-	struct p3_cci_handle *h = &cci_endpoint_of(endpoint)->handle;
+	struct p3_cci_handle *h = &p3_cci_endpoint_own(endpoint)->handle;
 	if (found) {
 		p3_set(&h->looked_ns, 0);
 	} else { /* judge by the times of its looks if the program polls */
@@ -267,14 +286,6 @@ static void cci_poll(struct p3_nic *n, const struct p3_cci_endpoint *ep)
 	p3_lease_leave(n);
 }
 
-/* End a look that has found nothing, but a parked thread or a command. */
-static P3_RARE void cci_poll_end_left(
-	struct p3_nic *n, const struct p3_cci_endpoint *ep, struct p3_mailbox *mailbox)
-{
-	cci_poll_count_brief(n, ep, 1);
-	p3_lease_left(n, &n->never_asleep, &n->never_cold, NULL, 0, mailbox);
-}
-
 static void cci_drain_now(struct p3_nic *n, void *arg)
 {
 	p3_cci_desc_drain(n, arg);
@@ -295,9 +306,11 @@ static __attribute__((noinline)) int cci_poll_look_again(
 	} else {
 		if (p3_likely(peeked == P3_PEEK_NEWS))
 			cci_poll(n, ep);
-		else if (peeked == P3_PEEK_LEFT)
-			cci_poll_end_left(n, ep, mailbox);
-		else if (!cci_poll_sleeps(ep)) /* another thread runs the firmware */
+		else if (peeked == P3_PEEK_LEFT) { /* a parked thread, or a command */
+			cci_poll_count_brief(n, ep, 1);
+			p3_lease_left(
+				n, &n->never_asleep, &n->never_cold, NULL, 0, mailbox);
+		} else if (!cci_poll_sleeps(ep)) /* another thread runs the firmware */
 			p3_call_look_in_vain(n);
 		p3_call_end(n);
 		item = cci_event_take(ep);
@@ -319,7 +332,7 @@ static __attribute__((noinline)) int cci_poll_look_again(
 
 int p3_cci_get_event(cci_endpoint_t *endpoint, cci_event_t **event_out)
 {
-	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)endpoint;
+	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
 	*event_out = NULL;
 	if (p3_unlikely(p3_self.inside != 0))
 		return CCI_EAGAIN;

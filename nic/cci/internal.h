@@ -30,6 +30,17 @@
 #include "shm/fault.h"
 #include "shm/atomics.h"
 
+/* Return the endpoint or the connection of a program's pointer. */
+static inline struct p3_cci_endpoint *p3_cci_endpoint_own(const cci_endpoint_t *endpoint)
+{
+	return (struct p3_cci_endpoint *)(uintptr_t)endpoint;
+}
+
+static inline struct p3_cci_conn *p3_cci_conn_own(const cci_connection_t *connection)
+{
+	return (struct p3_cci_conn *)(uintptr_t)connection;
+}
+
 /* ---- the queue of an endpoint's events, and the way back of returned ones ----
  *
  *	firmware  --post-->  ring  --take-->  program
@@ -86,35 +97,12 @@ static inline p3_a64 *p3_cci_queue_place(p3_a64 *ring, uint64_t pos)
 
 /* The firmware. */
 
-static inline void p3_cci_queue_post(struct p3_cci_queue *q, struct p3_cci_item *item)
-{
-	uint64_t word = p3_cci_queue_word(q->tail, item);
-	p3_release(p3_cci_queue_place(q->ring, q->tail), word); /* CCIQ.1 */
-	q->tail++;
-}
-
 /* Return the next item of the ring back, and leave it there, or NULL. */
 static inline struct p3_cci_item *p3_cci_queue_first_back(const struct p3_cci_queue *q)
 {
 	uint64_t at = q->back_head;
 	uint64_t word = p3_acquire(p3_cci_queue_place(q->back, at)); /* CCIQ.3 */
 	return p3_cci_queue_item_in(at, word);
-}
-
-/* Take the next item of the ring back, or return NULL. */
-static inline struct p3_cci_item *p3_cci_queue_drain(struct p3_cci_queue *q)
-{
-	struct p3_cci_item *item = p3_cci_queue_first_back(q);
-	q->back_head += item != NULL;
-	return item;
-}
-
-/* Return true if the program has returned an item. */
-static inline bool p3_cci_queue_has_back(const struct p3_cci_queue *q)
-{
-	uint64_t at = q->back_head;
-	uint64_t word = p3_get(p3_cci_queue_place(q->back, at));
-	return p3_cci_queue_item_in(at, word) || p3_unlikely(p3_get(&q->returned) != 0);
 }
 
 /* Return the list of all items that threads other than the owner have returned. */
@@ -173,8 +161,11 @@ static inline void p3_cci_queue_give_back(
 static inline void p3_cci_event_post(struct p3_nic *n, struct p3_cci_item *item)
 {
 	struct p3_cci_endpoint *ep = item->ep;
+	struct p3_cci_queue *q = &ep->queue;
+	uint64_t word = p3_cci_queue_word(q->tail, item);
 	FAULT_POINT("cci.event_written");
-	p3_cci_queue_post(&ep->queue, item);
+	p3_release(p3_cci_queue_place(q->ring, q->tail), word); /* CCIQ.1 */
+	q->tail++;
 	FAULT_POINT("cci.event_posted");
 	n->posted |= ep->news;
 }
@@ -192,9 +183,6 @@ void p3_cci_timer_init(
 /* Start a timer, or start it anew: it fires once, ns after now. */
 void p3_cci_timer_start(struct p3_nic *n, struct p3_cci_timer *t, uint64_t ns);
 void p3_cci_timer_stop(struct p3_nic *n, struct p3_cci_timer *t);
-
-/* Fire the timers that are due. */
-void p3_cci_timer_run(struct p3_nic *n);
 
 /* ---- connections ----
  *
@@ -305,7 +293,10 @@ static inline void p3_cci_desc_push(struct p3_cci_item **list, struct p3_cci_ite
 void p3_cci_desc_drain_all(struct p3_nic *n, struct p3_cci_endpoint *ep);
 static inline void p3_cci_desc_drain(struct p3_nic *n, struct p3_cci_endpoint *ep)
 {
-	if (p3_cci_queue_has_back(&ep->queue))
+	const struct p3_cci_queue *q = &ep->queue;
+	uint64_t at = q->back_head;
+	uint64_t word = p3_get(p3_cci_queue_place(q->back, at));
+	if (p3_cci_queue_item_in(at, word) || p3_unlikely(p3_get(&q->returned) != 0))
 		p3_cci_desc_drain_all(n, ep);
 }
 
@@ -364,11 +355,6 @@ void p3_cci_tx_settle(struct p3_nic *n, struct p3_cci_tx *tx);
 /* Give the descriptor a slot for its message.  Return false if there is none. */
 bool p3_cci_tx_slot(struct p3_cci_tx *tx);
 P3_RARE void p3_cci_tx_slot_back(struct p3_cci_tx *tx);
-static inline void p3_cci_tx_slot_free(struct p3_cci_tx *tx)
-{
-	if (tx->slot)
-		p3_cci_tx_slot_back(tx);
-}
 
 /* Return the operation that an answer names, or NULL. */
 static inline struct p3_cci_tx *p3_cci_tx_named(const struct p3_nic *n, uint64_t token)
@@ -479,7 +465,7 @@ void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_
 static P3_HOT void p3_cci_msg_sent(
 	struct p3_nic *n, struct p3_cci_conn *conn, struct p3_cci_tx *tx)
 {
-	p3_count(&n->cci.count[P3_CCI_C_SENT], 1);
+	p3_count(&n->count[P3_C_CCI_SENT], 1);
 	if (!tx)
 		return;
 	P3_TRACE(keep, n, &tx->topic);
@@ -496,20 +482,14 @@ static inline void p3_cci_request_unlist(struct p3_cci_request *r)
 	r->state = r->returned ? P3_CCI_REQ_FREE : P3_CCI_REQ_OVER;
 }
 
-/* Note that the connection has messages to send. */
-static inline void p3_cci_sendq_add(struct p3_cci_conn *conn)
-{
-	if (p3_list_empty(&conn->work))
-		p3_list_add(&conn->peer->cci.work, &conn->work);
-}
-
 /* Send from the peer's lists, and put the marker into its queue if something is left. */
 void p3_cci_sendq_kick(struct p3_nic *n, struct p3_peer *p);
 
 /* Send from this connection's lists. */
 static inline void p3_cci_conn_kick(struct p3_nic *n, struct p3_cci_conn *conn)
 {
-	p3_cci_sendq_add(conn);
+	if (p3_list_empty(&conn->work))
+		p3_list_add(&conn->peer->cci.work, &conn->work);
 	p3_cci_sendq_kick(n, conn->peer);
 }
 
@@ -578,13 +558,20 @@ void p3_cci_expire_silence(struct p3_nic *n, struct p3_cci_conn *conn);
  * server has the request.
  */
 
+/* What a call says about memory for connections or regions, zeroed, which it may need. */
+struct p3_cci_chunk {
+	void *at; /* NULL: there is none, or the firmware has taken it */
+	int rc;   /* out; CCI_EAGAIN: it is needed */
+};
+
+#define P3_CCI_CONNS_LEN (P3_CCI_CHUNK * sizeof(struct p3_cci_conn))
+
 struct p3_cci_dial {
 	struct p3_cci_endpoint *ep;
 	const struct p3_cci_connect *c;
 	struct p3_cci_blob *data; /* NULL, or the payload: the firmware's after success */
-	struct p3_cci_conn *chunk;   /* memory for connections, or NULL; NULL after use */
+	struct p3_cci_chunk chunk;
 	struct p3_cci_blob *garbage; /* out: for the caller to free */
-	int rc;                      /* out; CCI_EAGAIN: a chunk is needed */
 };
 
 void p3_cci_setup_connect(struct p3_nic *n, void *dial);
@@ -606,8 +593,7 @@ struct p3_cci_decision {
 	struct p3_cci_request *request;
 	void *context;
 	bool accept;
-	struct p3_cci_conn *chunk;
-	int rc;
+	struct p3_cci_chunk chunk;
 };
 
 void p3_cci_setup_decide(struct p3_nic *n, void *decision);
@@ -729,6 +715,13 @@ void p3_cci_endpoint_end(struct p3_nic *n, void *arg);
  * interrupted a call of the library, or while the NIC closes.
  */
 bool p3_cci_call(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg), void *arg);
+
+/* Run a call, and bring it memory of this length when it says CCI_EAGAIN.  Return its
+ * status. */
+int p3_cci_call_with_chunk(struct p3_nic *n, void (*run)(struct p3_nic *n, void *arg),
+	void *arg, struct p3_cci_chunk *c, size_t len);
+/* Return zeroed memory, or NULL.  The caller's errno does not change. */
+void *p3_cci_calloc(size_t len);
 
 /*
  * Wait, without the lease, until no peer of this host reads a slice of memory that was

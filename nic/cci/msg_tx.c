@@ -114,47 +114,34 @@ struct cci_send {
 	int rc;               /* out */
 };
 
-/* Return true if no message waits before this one, at its connection or at its peer. */
-static P3_HOT bool cci_msg_is_next(const struct p3_cci_conn *conn)
+/* Return true if the message can leave now: none waits before it, at its connection or at
+ * its peer, and the request ring, which is open, has room for it in one part, and the
+ * response ring for its answer. */
+static P3_HOT bool cci_msg_may_leave(const struct cci_send *s, bool answered)
 {
-	const struct p3_peer *p = conn->peer;
+	const struct p3_cci_conn *conn = s->m.conn;
+	struct p3_peer *p = conn->peer;
 	return p3_likely(conn->state == P3_CCI_READY && p3_list_empty(&conn->wait)) &&
 	       p3_likely(p->state == P3_LIVE && p3_list_empty(&p->queue)) &&
-	       p3_likely(!p3_cci_sendq_waits(p));
-}
-
-/* Return true if there is room for the message and its answer; open: in a request ring
- * that is open. */
-static P3_HOT bool cci_msg_has_room(
-	struct p3_nic *n, const struct cci_send *s, bool open, bool answered)
-{
-	struct p3_peer *p = s->m.conn->peer;
-	if (p3_unlikely(s->cells > p3_cci_req_most_cells(p)))
-		return false;
-	if (!open)
-		return p3_cci_req_has_room(n, p, s->cells, answered);
-	return p3_likely(p3_ring_runs(&p->req_out, s->cells)) &&
+	       p3_likely(!p3_cci_sendq_waits(p)) &&
+	       p3_likely(s->cells <= p3_cci_req_most_cells(p)) &&
+	       (p3_likely(p3_ring_runs(&p->req_out, s->cells)) ||
+		       p3_ring_reopen(&p->req_out, s->cells)) &&
 	       (!answered || p3_likely(p->rsp_used < p->rsp_cap));
 }
 
 /* Fill the message's cells from the program's memory and publish them.  tx is its
  * operation if it is answered, or NULL. */
-static P3_HOT void cci_msg_publish(
-	struct p3_nic *n, const struct cci_send *s, bool open, const struct p3_cci_tx *tx)
+static P3_HOT void cci_msg_publish(const struct cci_send *s, const struct p3_cci_tx *tx)
 {
 	struct p3_peer *p = s->m.conn->peer;
-	struct p3_cell *c = open ? p->req_out.next : p3_cci_req_begin(n, p, s->cells);
+	struct p3_cell *c = p->req_out.next;
 	uint64_t word1 =
 		tx ? p3_field_in(P3_CCI_MSG_SEQ, tx->seq) | p3_field_in(P3_CCI_ROOM, 1)
 		   : 0;
 	cci_msg_gather(p3_format_bytes(c, P3_CCI_MSG_DATA), &s->m);
 	p3_cci_req_fill(c, word1 | p3_field_in(P3_CCI_MSG_LENGTH, s->m.len),
 		tx ? tx->token : 0, s->m.conn->peer_tag);
-	if (!open) {
-		P3_TRACE(send, n, p, P3_REQ_CCI_MSG, s->m.len);
-		p3_cci_req_publish(n, p, P3_REQ_CCI_MSG, 0, s->cells, tx != NULL);
-		return;
-	}
 	FAULT_POINT("cci.request_filled");
 	p3_ring_run(&p->req_out, p3_word0(P3_REQ_CCI_MSG, 0, s->cells), s->cells);
 	FAULT_POINT("cci.request_published");
@@ -165,20 +152,18 @@ static P3_HOT void cci_msg_publish(
 }
 
 /*
- * Send the message from the program's memory if it is the next one, in one part, and has
- * room.  Return false, with nothing done, if it must wait, or if a descriptor or a slot
- * is missing.  open: the request ring is to be open, so that p3_looks_add() and the rest
- * of p3_cci_req_publish() are not needed; there is no trace, and no thread waits for the
- * answer.
+ * Send the message from the program's memory.  Return false, with nothing done, if it
+ * must wait, or if a descriptor or a slot is missing, or if this thread is to wait for
+ * the answer.  In an open ring p3_looks_add() and the rest of p3_cci_req_publish() are
+ * not needed, and nothing is traced.
  */
-static P3_HOT bool cci_msg_send_now(struct p3_nic *n, struct cci_send *s, bool open)
+static P3_HOT bool cci_msg_send_now(struct p3_nic *n, const struct cci_send *s)
 {
 	struct p3_cci_conn *conn = s->m.conn;
 	const bool uu = conn->pub.attribute == CCI_CONN_ATTR_UU;
-	if (p3_unlikely(!cci_msg_is_next(conn)) ||
+	if (!cci_msg_may_leave(s, !uu) ||
 		(!uu && p3_unlikely(conn->held || conn->probing ||
-				    (open && s->flags & CCI_FLAG_BLOCKING))) ||
-		p3_unlikely(!cci_msg_has_room(n, s, open, !uu)))
+				    (s->flags & CCI_FLAG_BLOCKING))))
 		return false;
 	struct p3_cci_tx *tx;
 	if (!uu) {
@@ -190,9 +175,7 @@ static P3_HOT bool cci_msg_send_now(struct p3_nic *n, struct cci_send *s, bool o
 		tx->seq = conn->seq_out++;
 		tx->part = s->m.len;
 		p3_list_add(&conn->fifo, &tx->fifo);
-		if (!open && tx->is.awaited)
-			s->tx = tx;
-		cci_msg_publish(n, s, open, tx);
+		cci_msg_publish(s, tx);
 		p3_cci_msg_sent(n, conn, tx);
 		p3_cci_expire_watch(n, conn);
 		return true;
@@ -200,7 +183,7 @@ static P3_HOT bool cci_msg_send_now(struct p3_nic *n, struct cci_send *s, bool o
 	const bool silent = s->flags & (CCI_FLAG_SILENT | CCI_FLAG_BLOCKING);
 	if (!silent && p3_unlikely(!p3_cci_tx_is_free(n, conn->ep)))
 		return false;
-	cci_msg_publish(n, s, open, NULL);
+	cci_msg_publish(s, NULL);
 	p3_cci_msg_sent(n, conn, NULL);
 	if (!silent) {
 		tx = p3_cci_tx_take(conn);
@@ -210,16 +193,14 @@ static P3_HOT bool cci_msg_send_now(struct p3_nic *n, struct cci_send *s, bool o
 	return true;
 }
 
-/* Send the message, or keep it in its connection's list until there is room. */
+/* Keep the message in its connection's list, and send it from there as soon as there is
+ * room. */
 static void cci_msg_send(struct p3_nic *n, void *arg)
 {
 	struct cci_send *s = arg;
 	struct p3_cci_conn *conn = s->m.conn;
 	const bool uu = conn->pub.attribute == CCI_CONN_ATTR_UU;
 	struct p3_cci_tx *tx;
-	s->rc = CCI_SUCCESS;
-	if (cci_msg_send_now(n, s, false))
-		return;
 	/* No thread waits until an unreliable message has left. */
 	bool silent = uu && (s->flags & CCI_FLAG_BLOCKING);
 	s->rc = p3_cci_msg_new(n, &s->m, silent ? CCI_FLAG_SILENT : s->flags, &tx);
@@ -276,14 +257,14 @@ static __attribute__((noinline)) int cci_msg_send_slowly(struct p3_nic *held,
 int p3_cci_send(cci_connection_t *connection, const void *data, uint32_t pieces,
 	uint32_t len, void *context, int flags)
 {
-	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)connection;
+	struct p3_cci_conn *conn = p3_cci_conn_own(connection);
 	struct p3_nic *n = conn->ep->nic;
 	struct cci_send s = {.m = {conn, data, pieces, len, context},
 		.cells = p3_cci_cells(P3_CCI_MSG_HEAD, len),
 		.flags = flags};
 	if (p3_unlikely(!p3_trylease_enter(n)))
 		return cci_msg_send_slowly(NULL, conn, data, pieces, len, context, flags);
-	if (p3_unlikely(!cci_msg_send_now(n, &s, true)))
+	if (p3_unlikely(!cci_msg_send_now(n, &s)))
 		return cci_msg_send_slowly(n, conn, data, pieces, len, context, flags);
 	cci_msg_leave_to(n, conn->peer);
 	return CCI_SUCCESS;

@@ -28,11 +28,6 @@ void p3_cci_reset_peer(struct p3_peer *p)
 	p->cci_marker.peer = p;
 }
 
-void p3_cci_work(struct p3_nic *n)
-{
-	p3_cci_timer_run(n);
-}
-
 /* ---- lost peers ---- */
 
 /* No answer of the peer will come: operations that are over need not wait for it. */

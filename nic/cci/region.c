@@ -5,7 +5,6 @@
 #include "nic/wire/wire.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* Stop the reads of peers, and the pulls of this node, that use the region. */
@@ -79,26 +78,26 @@ struct cci_registration {
 	uint64_t length;
 	int flags;
 	uint64_t secret; /* random bits for the name, which is never 0 */
-	struct p3_cci_region *chunk;
+	struct p3_cci_chunk chunk;
 	struct p3_cci_region *region; /* out */
-	int rc;
 };
 
 static void cci_region_register_now(struct p3_nic *n, void *arg)
 {
 	struct cci_registration *r = arg;
 	struct p3_cci_endpoint *ep = r->ep;
-	if (!ep->region_free && r->chunk && ep->nregions < P3_CCI_REGIONS) {
+	struct p3_cci_region *chunk = r->chunk.at;
+	if (!ep->region_free && chunk && ep->nregions < P3_CCI_REGIONS) {
 		for (uint32_t i = P3_CCI_REGIONS_EACH; i-- > 0;) {
-			r->chunk[i].number = ep->nregions * P3_CCI_REGIONS_EACH + i;
-			r->chunk[i].next = ep->region_free;
-			ep->region_free = &r->chunk[i];
+			chunk[i].number = ep->nregions * P3_CCI_REGIONS_EACH + i;
+			chunk[i].next = ep->region_free;
+			ep->region_free = &chunk[i];
 		}
-		ep->region[ep->nregions++] = r->chunk;
-		r->chunk = NULL;
+		ep->region[ep->nregions++] = chunk;
+		r->chunk.at = NULL;
 	}
 	r->region = ep->region_free;
-	r->rc = r->region ? CCI_SUCCESS : r->chunk ? CCI_ENOMEM : CCI_EAGAIN;
+	r->chunk.rc = r->region ? CCI_SUCCESS : r->chunk.at ? CCI_ENOMEM : CCI_EAGAIN;
 	if (!r->region)
 		return;
 	ep->region_free = r->region->next;
@@ -115,28 +114,18 @@ static void cci_region_register_now(struct p3_nic *n, void *arg)
 int p3_cci_rma_register(cci_endpoint_t *endpoint, void *start, uint64_t length, int flags,
 	cci_rma_handle_t **handle_out)
 {
-	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)endpoint;
-	struct cci_registration r = {.ep = ep,
-		.start = start,
-		.length = length,
-		.flags = flags,
-		.rc = CCI_ENOBUFS};
+	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
+	struct cci_registration r = {
+		.ep = ep, .start = start, .length = length, .flags = flags};
 	int saved = errno;
 	if (getentropy(&r.secret, sizeof r.secret) != 0) /* the clock has to do */
 		r.secret = p3_now_ns() * UINT64_C(0x9e3779b97f4a7c15);
 	errno = saved;
-	(void)p3_cci_call(ep->nic, cci_region_register_now, &r);
-	if (r.rc == CCI_EAGAIN) {
-		r.chunk = calloc(P3_CCI_REGIONS_EACH, sizeof *r.chunk);
-		errno = saved;
-		r.rc = CCI_ENOMEM;
-		if (r.chunk)
-			(void)p3_cci_call(ep->nic, cci_region_register_now, &r);
-		free(r.chunk);
-	}
-	if (r.rc == CCI_SUCCESS)
+	int rc = p3_cci_call_with_chunk(ep->nic, cci_region_register_now, &r, &r.chunk,
+		P3_CCI_REGIONS_EACH * sizeof *r.region);
+	if (rc == CCI_SUCCESS)
 		*handle_out = &r.region->handle;
-	return r.rc;
+	return rc;
 }
 
 struct cci_deregistration {
@@ -173,7 +162,7 @@ static void cci_region_deregister_now(struct p3_nic *n, void *arg)
 
 int p3_cci_rma_deregister(cci_endpoint_t *endpoint, cci_rma_handle_t *handle)
 {
-	struct p3_cci_endpoint *ep = (struct p3_cci_endpoint *)(uintptr_t)endpoint;
+	struct p3_cci_endpoint *ep = p3_cci_endpoint_own(endpoint);
 	struct cci_deregistration d = {ep, *handle, CCI_ENOBUFS};
 	(void)p3_cci_call(ep->nic, cci_region_deregister_now, &d);
 	if (d.rc == CCI_SUCCESS)
@@ -232,7 +221,7 @@ static void cci_rma_now(struct p3_nic *n, void *arg)
 
 int p3_cci_rma(cci_connection_t *connection, const struct p3_cci_rma *rma)
 {
-	struct p3_cci_conn *conn = (struct p3_cci_conn *)(uintptr_t)connection;
+	struct p3_cci_conn *conn = p3_cci_conn_own(connection);
 	struct cci_rma_call o = {.conn = conn, .r = rma, .rc = CCI_ENOBUFS};
 	struct p3_nic *n = conn->ep->nic;
 	(void)p3_cci_call(n, cci_rma_now, &o);

@@ -34,7 +34,7 @@ static uint64_t cci_retry_delay_ns(struct p3_cci_conn *conn)
 void p3_cci_retry_refused(struct p3_nic *n, struct p3_cci_tx *tx)
 {
 	struct p3_cci_conn *conn = tx->item.conn;
-	p3_count(&n->cci.count[P3_CCI_C_RNR_GOT], 1);
+	p3_count(&n->count[P3_C_CCI_RNR_GOT], 1);
 	tx->state = P3_CCI_TX_WAITS;
 	tx->part = 0;
 	p3_list_add(&conn->back, &tx->wait);
@@ -55,7 +55,7 @@ void p3_cci_retry_resume(struct p3_nic *n, struct p3_cci_conn *conn)
 	if (conn->resumes)
 		return;
 	p3_cci_timer_stop(n, &conn->retry);
-	p3_count(&n->cci.count[P3_CCI_C_RETRIES], 1);
+	p3_count(&n->count[P3_C_CCI_RETRIES], 1);
 	/* Put the refused messages before those that were not sent yet.  The first of
 	 * those may have been sent in part: the receiver forgets that part when another
 	 * message begins. */
@@ -79,7 +79,7 @@ void p3_cci_retry_answered(struct p3_nic *n, struct p3_cci_conn *conn)
 
 void p3_cci_retry_connect(struct p3_nic *n, struct p3_cci_conn *conn)
 {
-	p3_count(&n->cci.count[P3_CCI_C_RNR_GOT], 1);
+	p3_count(&n->count[P3_C_CCI_RNR_GOT], 1);
 	conn->data_sent = 0;
 	p3_cci_timer_start(n, &conn->retry, cci_retry_delay_ns(conn));
 }

@@ -63,7 +63,7 @@ static P3_HOT void cci_rx_post(
 	rx->slot[len] = 0;
 	p3_cci_conn_ref(conn);
 	p3_cci_event_post(n, &rx->item);
-	p3_count(&n->cci.count[P3_CCI_C_RECEIVED], 1);
+	p3_count(&n->count[P3_C_CCI_RECEIVED], 1);
 }
 
 static void cci_rx_answer(struct p3_nic *n, struct p3_peer *p,
@@ -88,8 +88,7 @@ static bool cci_rx_deliver(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 		rx = p3_likely(turn) ? cci_rx_new(n, conn->ep) : NULL;
 		if (p3_unlikely(!rx)) { /* the message is refused */
 			bool uu = conn->pub.attribute == CCI_CONN_ATTR_UU;
-			p3_count(&n->cci.count[uu ? P3_CCI_C_DROPS : P3_CCI_C_RNR_SENT],
-				1);
+			p3_count(&n->count[uu ? P3_C_CCI_DROPS : P3_C_CCI_RNR_SENT], 1);
 			if (!uu) {
 				conn->refusing = true;
 				p3_cci_retry_starve(conn);
@@ -142,7 +141,7 @@ static bool cci_rx_take(
 	struct p3_cci_conn *conn = p3_cci_setup_used(n, p, p3_format_get(c, P3_CCI_TAG));
 	if (p3_likely(conn != NULL))
 		return cci_rx_deliver(n, p, conn, &m);
-	p3_count(&n->cci.count[P3_CCI_C_REFUSED], 1);
+	p3_count(&n->count[P3_C_CCI_REFUSED], 1);
 	if (m.last)
 		cci_rx_answer(n, p, &m, P3_CCI_REFUSED);
 	return true;

@@ -282,25 +282,19 @@ static enum cci_sent cci_sendq_conn(
 	return cci_sendq_rma(n, p, conn) ? CCI_SENT_ALL : CCI_SENT_WAITS;
 }
 
-static bool cci_sendq_reject(struct p3_nic *n, struct p3_peer *p)
-{
-	struct p3_cci_request *r =
-		p3_item(p->cci.rejects.next, struct p3_cci_request, todo);
-	if (!cci_sendq_cell(n, p, P3_REQ_CCI_DECIDE, 0, 0, 0, r->client, 0))
-		return false;
-	p3_cci_request_unlist(r);
-	return true;
-}
-
 /* A connection whose RMA operations wait goes behind the others, which need no transfer
  * slot; each has one turn. */
 __attribute__((noinline)) bool p3_cci_sendq_push(struct p3_nic *n, struct p3_peer *p)
 {
 	const struct p3_cci_conn *waits = NULL;
 	uint64_t pos = p->req_out.pos;
-	while (!p3_list_empty(&p->cci.rejects))
-		if (!cci_sendq_reject(n, p))
+	while (!p3_list_empty(&p->cci.rejects)) {
+		struct p3_cci_request *r =
+			p3_item(p->cci.rejects.next, struct p3_cci_request, todo);
+		if (!cci_sendq_cell(n, p, P3_REQ_CCI_DECIDE, 0, 0, 0, r->client, 0))
 			return p->req_out.pos != pos;
+		p3_cci_request_unlist(r);
+	}
 	while (!p3_list_empty(&p->cci.work)) {
 		struct p3_cci_conn *conn =
 			p3_item(p->cci.work.next, struct p3_cci_conn, work);

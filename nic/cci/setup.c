@@ -36,13 +36,13 @@ bool p3_cci_setup_told(struct p3_nic *n, const uint64_t *coming)
 
 /* Find a free connection, with the chunk if one is needed.  Return CCI_SUCCESS,
  * CCI_EAGAIN if a chunk is needed, or CCI_ENOBUFS. */
-static int cci_conn_find_free(struct p3_cci_endpoint *ep, struct p3_cci_conn **chunk)
+static int cci_conn_find_free(struct p3_cci_endpoint *ep, struct p3_cci_chunk *c)
 {
-	if (p3_list_empty(&ep->conns_free) && *chunk && p3_cci_conn_add(ep, *chunk))
-		*chunk = NULL;
+	if (p3_list_empty(&ep->conns_free) && c->at && p3_cci_conn_add(ep, c->at))
+		c->at = NULL;
 	if (!p3_list_empty(&ep->conns_free))
 		return CCI_SUCCESS;
-	return ep->nchunks < ep->chunks_most && !*chunk ? CCI_EAGAIN : CCI_ENOBUFS;
+	return ep->nchunks < ep->chunks_most && !c->at ? CCI_EAGAIN : CCI_ENOBUFS;
 }
 
 void p3_cci_setup_connect(struct p3_nic *n, void *dial)
@@ -55,8 +55,8 @@ void p3_cci_setup_connect(struct p3_nic *n, void *dial)
 		d->garbage = ep->garbage;
 		ep->garbage = NULL;
 	}
-	d->rc = cci_conn_find_free(ep, &d->chunk);
-	if (d->rc != CCI_SUCCESS)
+	d->chunk.rc = cci_conn_find_free(ep, &d->chunk);
+	if (d->chunk.rc != CCI_SUCCESS)
 		return;
 	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, &n->peer[c->node]);
 	p3_cci_expire_init(conn);
@@ -250,7 +250,7 @@ bool p3_cci_setup_take_request(
 	if (!m.last)
 		return true;
 	if (status == P3_CCI_RNR)
-		p3_count(&n->cci.count[P3_CCI_C_RNR_SENT], 1);
+		p3_count(&n->count[P3_C_CCI_RNR_SENT], 1);
 	p3_cci_rsp_send(n, p, P3_REQ_CCI_CONNECT, m.client, status, 0);
 	return true;
 }
@@ -276,18 +276,18 @@ void p3_cci_setup_decide(struct p3_nic *n, void *decision)
 	struct p3_cci_decision *d = decision;
 	struct p3_cci_request *r = d->request;
 	struct p3_cci_endpoint *ep = r->item.ep;
-	d->rc = CCI_EINVAL;
+	d->chunk.rc = CCI_EINVAL;
 	if (r->state != P3_CCI_REQ_OPEN)
 		return;
-	d->rc = CCI_SUCCESS;
+	d->chunk.rc = CCI_SUCCESS;
 	if (!d->accept) {
 		ep->nopen--;
 		p3_cci_setup_reject(n, r);
 		return;
 	}
 	p3_cci_desc_drain(n, ep);
-	d->rc = cci_conn_find_free(ep, &d->chunk);
-	if (d->rc != CCI_SUCCESS)
+	d->chunk.rc = cci_conn_find_free(ep, &d->chunk);
+	if (d->chunk.rc != CCI_SUCCESS)
 		return;
 	struct p3_peer *p = r->peer;
 	struct p3_cci_conn *conn = p3_cci_conn_new(n, ep, p);

@@ -315,18 +315,6 @@ struct p3_cci_peer {
 		*coming; /* the request of which parts are to come, or NULL */
 };
 
-/* Counters for tools. */
-enum p3_cci_counter {
-	P3_CCI_C_SENT,
-	P3_CCI_C_RECEIVED,
-	P3_CCI_C_DROPS,    /* unreliable messages for which there was no room */
-	P3_CCI_C_RNR_SENT, /* refusals */
-	P3_CCI_C_RNR_GOT,
-	P3_CCI_C_REFUSED, /* messages to no connection */
-	P3_CCI_C_RETRIES,
-	P3_CCI_COUNTERS
-};
-
 struct p3_cci {
 	struct p3_link soon, late; /* timers, by due_ns */
 	p3_a64 due_ns;             /* (any) of the first timer, or 0 */
@@ -342,7 +330,6 @@ struct p3_cci {
 	bool shown;                /* the control block has lines of endpoints */
 	uint32_t nendpoints, ends; /* endpoints, and places in ep that were ever used */
 	uint32_t nconns;
-	p3_a64 count[P3_CCI_COUNTERS];
 	struct p3_cci_endpoint *ep[P3_CCI_ENDPOINTS];
 };
 

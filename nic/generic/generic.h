@@ -45,9 +45,7 @@ P3_RARE void p3_generic_stage_header(
  * The firmware does it where the queue is full; there is at most one header of each kind
  * for each peer, so there is room then. */
 void p3_generic_post_events(struct p3_nic *n);
-/* Return the oldest header, or NULL; no event is in the queue.  The caller handles it,
- * and then drops it. */
-const struct p3_generic_event *p3_generic_oldest(const struct p3_generic *g);
+/* Drop the oldest entry, which has been handled. */
 void p3_generic_drop(struct p3_generic *g);
 
 /* ---- the interrupt: the line from the firmware to the host's thread (any) ---- */

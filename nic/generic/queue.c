@@ -26,10 +26,7 @@
 /* The signal of PTL3_MATCH=host/signal, the last real-time signal.  It is sent to the
  * host's thread alone, which blocks all signals and takes this one by sigtimedwait(), so
  * no handler of the program runs. */
-static int interrupt_signal(void)
-{
-	return SIGRTMAX;
-}
+#define INTERRUPT_SIGNAL SIGRTMAX
 
 static bool interrupt_is_due(const struct p3_generic *g)
 {
@@ -40,7 +37,7 @@ static bool interrupt_is_due(const struct p3_generic *g)
 static void interrupt_send(struct p3_generic *g)
 {
 	if (g->how == P3_INTERRUPT_SIGNAL)
-		(void)syscall(SYS_tgkill, getpid(), p3_get(&g->tid), interrupt_signal());
+		(void)syscall(SYS_tgkill, getpid(), p3_get(&g->tid), INTERRUPT_SIGNAL);
 	else
 		p3_futex_wake(&g->asleep, ~0u, false);
 }
@@ -68,7 +65,7 @@ static void interrupt_sleep_until_raised(struct p3_generic *g)
 			.tv_nsec = P3_SAFETY_NS % 1000000000u};
 		sigset_t line;
 		sigemptyset(&line);
-		sigaddset(&line, interrupt_signal());
+		sigaddset(&line, INTERRUPT_SIGNAL);
 		while (p3_get(&g->asleep) && sigtimedwait(&line, NULL, &most) > 0)
 			; /* else a signal of an earlier interrupt */
 	} else {
@@ -115,11 +112,6 @@ void p3_interrupt_stop(struct p3_generic *g)
 
 /* ---- the queue ---- */
 
-static uint32_t generic_count(const struct p3_generic *g)
-{
-	return g->tail - g->head;
-}
-
 static struct p3_generic_event *generic_at(const struct p3_generic *g, uint32_t i)
 {
 	return &g->entry[i & g->mask];
@@ -161,7 +153,7 @@ void p3_generic_post_events(struct p3_nic *n)
 static struct p3_generic_event *generic_next(struct p3_nic *n)
 {
 	struct p3_generic *g = n->generic;
-	if (p3_unlikely(generic_count(g) > g->mask)) {
+	if (p3_unlikely(g->tail - g->head > g->mask)) {
 		p3_count(&n->count[P3_C_GENERIC_FULL], 1);
 		p3_generic_post_events(n);
 	}
@@ -199,11 +191,6 @@ void p3_generic_stage_header(struct p3_nic *n, uint32_t peer, enum p3_generic_ki
 	e->kind = kind;
 	e->peer = peer;
 	generic_enter_entry(n);
-}
-
-const struct p3_generic_event *p3_generic_oldest(const struct p3_generic *g)
-{
-	return generic_count(g) ? generic_at(g, g->head) : NULL;
 }
 
 void p3_generic_drop(struct p3_generic *g)

@@ -224,12 +224,12 @@ static void upper_match(struct p3_nic *n, struct p3_peer *p)
 void p3_generic_handle(struct p3_nic *n)
 {
 	struct p3_generic *g = n->generic;
-	const struct p3_generic_event *e;
 	if (!g)
 		return;
 	n->staging = false;
-	p3_generic_post_events(n);
-	while ((e = p3_generic_oldest(g))) {
+	p3_generic_post_events(n); /* headers are left */
+	while (g->head != g->tail) {
+		const struct p3_generic_event *e = &g->entry[g->head & g->mask];
 		if (e->kind == P3_GENERIC_HEADER)
 			upper_match(n, &n->peer[e->peer]);
 		else

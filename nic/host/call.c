@@ -28,7 +28,7 @@ static int post_and_wait(struct p3_nic *n, struct p3_cmd *c)
 	while ((slot = p3_mbx_alloc(n->mailbox)) == P3_MBX_NONE)
 		sched_yield(); /* all slots are in use; an ended command frees its slot */
 	struct p3_mbx_slot *s = p3_mbx_slot(n->mailbox, slot);
-	p3_mbx_post(n->mailbox, slot, c, sizeof *c); /* MBX.4: sleep_for_news */
+	p3_mbx_post(n->mailbox, slot, c, sizeof *c, false); /* MBX.4: sleep_for_news */
 	if (p3_unlikely(n->generic != NULL)) {
 		p3_fence(); /* PARK.1: only the NIC thread executes commands */
 		if (p3_get(n->asleep) != P3_AWAKE)
@@ -99,7 +99,7 @@ static int post_from_handler(struct p3_nic *n, struct p3_cmd *c)
 		rc = PTL_NO_SPACE;
 		goto out;
 	}
-	p3_mbx_post_detached(n->mailbox, slot, c, sizeof *c);
+	p3_mbx_post(n->mailbox, slot, c, sizeof *c, true);
 	p3_self.left_behind = true;
 	/* The interrupted call may be about to sleep. */
 	p3_add32(&n->news, 1);

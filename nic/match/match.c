@@ -83,11 +83,6 @@ static inline const struct p3_me *index_look_up(const struct p3_bucket *bucket,
 	return best;
 }
 
-static inline bool tuple_has_earlier(const struct p3_tuple *t, const struct p3_me *best)
-{
-	return !best || p3_label_before(t->first, best->label);
-}
-
 __attribute__((noinline)) struct p3_md *p3_match_search(const struct p3_ni *ni,
 	uint32_t pt_index, uint8_t kind, uint64_t bits, uint64_t who, uint64_t length,
 	uint64_t remote_offset)
@@ -103,7 +98,7 @@ __attribute__((noinline)) struct p3_md *p3_match_search(const struct p3_ni *ni,
 	for (uint32_t left = list->used; left; left &= left - 1) {
 		uint32_t i = (uint32_t)__builtin_ctz(left);
 		const struct p3_tuple *t = &list->tuple[i];
-		if (tuple_has_earlier(t, best))
+		if (!best || p3_label_before(t->first, best->label))
 			best = index_look_up(p3_bucket_at(ni, t, pt_index, i, bits, who),
 				i, &ask, best);
 	}

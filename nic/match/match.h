@@ -140,11 +140,6 @@ static inline void p3_match_commit(struct p3_md *md, const struct p3_hit *hit)
 		p3_match_exhaust(md);
 }
 
-static inline bool p3_match_may_unlink(const struct p3_md *md)
-{
-	return p3_unlikely(md->exhausted && md->unlink);
-}
-
 /* ---- requests that lie behind the current one ---- */
 
 /* Prefetch for later requests, just before the current one, of ncells cells, is

@@ -52,7 +52,7 @@ int p3_eq_reclaim(struct p3_nic *n, struct p3_cmd *c)
 {
 	for (struct p3_eq *eq = c->eq.dead, *next; eq; eq = next) {
 		next = eq->next_dead;
-		p3_table_reclaim(&n->table[P3_T_EQ], &eq->o);
+		p3_table_link(&n->table[P3_T_EQ], &eq->o);
 	}
 	return PTL_OK;
 }

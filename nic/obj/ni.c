@@ -127,16 +127,10 @@ void p3_table_kill(struct p3_table *t, struct p3_object *o)
 }
 
 P3_SPREAD
-void p3_table_reclaim(struct p3_table *t, struct p3_object *o)
-{
-	p3_table_link(t, o);
-}
-
-P3_SPREAD
 void p3_table_release(struct p3_table *t, struct p3_object *o)
 {
 	p3_table_kill(t, o);
-	p3_table_reclaim(t, o);
+	p3_table_link(t, o);
 }
 
 /* ---- names ---- */

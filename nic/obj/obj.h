@@ -243,18 +243,13 @@ _Static_assert((int)P3_U_ME == (int)P3_T_ME && (int)P3_U_MD == (int)P3_T_MD &&
 		       (int)P3_U_EQ == (int)P3_T_EQ,
 	"one number for both");
 
-static P3_HOT uint32_t p3_obj_most(const struct p3_ni *ni, enum p3_table_id id)
-{
-	return (uint32_t)(id == P3_T_ME   ? ni->limits.max_mes
-			  : id == P3_T_MD ? ni->limits.max_mds
-					  : ni->limits.max_eqs);
-}
-
 /* Return PTL_OK if interface ni may have one more object, PTL_NO_SPACE, or the table
  * that must grow, as -(1 + id): call.c adds a chunk then and tries again. */
 static P3_HOT int p3_obj_room(const struct p3_nic *n, enum p3_table_id id, uint32_t ni)
 {
-	if (n->ni[ni].use[id].cur >= p3_obj_most(&n->ni[ni], id))
+	const ptl_ni_limits_t *l = &n->ni[ni].limits;
+	int most = id == P3_T_ME ? l->max_mes : id == P3_T_MD ? l->max_mds : l->max_eqs;
+	if (n->ni[ni].use[id].cur >= (uint32_t)most)
 		return PTL_NO_SPACE;
 	return p3_likely(p3_table_has_room(&n->table[id])) ? PTL_OK : -(1 + (int)id);
 }
@@ -461,7 +456,7 @@ static inline void p3_event_ends(struct p3_nic *n, struct p3_md *md,
 	const struct p3_sink *sink, const struct p3_event_words *rec,
 	ptl_event_kind_t kind, uint32_t fail)
 {
-	if (p3_match_may_unlink(md))
+	if (p3_unlikely(md->exhausted && md->unlink))
 		p3_event_unlinks(n, md, sink, rec, kind, fail);
 	else
 		p3_event_write(n, sink, rec, kind, fail);

@@ -264,10 +264,8 @@ static P3_HOT void p3_table_link(struct p3_table *t, struct p3_object *o)
 	t->free_tail = o;
 }
 
-/* Release an object in two steps: kill makes its handle invalid; reclaim makes its place
- * reusable. */
+/* Make the handle of an object invalid, whose place p3_table_link() makes reusable. */
 void p3_table_kill(struct p3_table *t, struct p3_object *o);
-void p3_table_reclaim(struct p3_table *t, struct p3_object *o);
 
 static inline uint32_t p3_obj_index(const struct p3_object *o)
 {

@@ -133,9 +133,7 @@ void p3_mirror_conf(struct p3_nic *n)
 
 static struct p3_queue_line *mirror_queue_line(struct p3_nic *n, const struct p3_eq *eq)
 {
-	char *base = n->published.base;
-	struct p3_queue_line *lines =
-		(struct p3_queue_line *)(base + n->layout.queues_off);
+	struct p3_queue_line *lines = p3_published_at(n, n->layout.queues_off);
 	return p3_obj_index(&eq->o) < P3_QUEUES_SHOWN ? &lines[p3_obj_index(&eq->o)]
 						      : NULL;
 }
@@ -144,8 +142,7 @@ static struct p3_queue_line *mirror_queue_line(struct p3_nic *n, const struct p3
  * Return NULL if there is none. */
 static struct p3_poll_line *mirror_poll_line(struct p3_nic *n, const struct p3_eq *eq)
 {
-	char *base = n->published.base;
-	struct p3_poll_line *lines = (struct p3_poll_line *)(base + n->layout.polls_off);
+	struct p3_poll_line *lines = p3_published_at(n, n->layout.polls_off);
 	for (uint32_t i = 0; i < P3_POLLS; i++) {
 		uint64_t shown = p3_get(&lines[i].w[0]);
 		if (eq ? shown && p3_handle_index(shown) == p3_obj_index(&eq->o) : !shown)
@@ -207,24 +204,17 @@ void p3_mirror_no_queue(struct p3_nic *n, const struct p3_eq *eq)
 
 /* ---- waits of threads ---- */
 
-static struct p3_wait_line *mirror_claim_line(struct p3_nic *n, uint32_t tid)
-{
-	char *base = n->published.base;
-	struct p3_wait_line *lines = (struct p3_wait_line *)(base + n->layout.waits_off);
-	for (uint32_t i = 0; i < P3_WAITS; i++) {
-		uint32_t none = 0;
-		if (!p3_get(&lines[i].tid) && p3_cas32(&lines[i].tid, &none, tid))
-			return &lines[i];
-	}
-	return NULL;
-}
-
 struct p3_wait_line *p3_mirror_wait(struct p3_nic *n, const struct p3_wants *wants,
 	uint64_t since_ns, uint64_t deadline_ns)
 {
-	struct p3_wait_line *line = mirror_claim_line(n, (uint32_t)syscall(SYS_gettid));
-	if (!line)
-		return NULL;
+	struct p3_wait_line *line = p3_published_at(n, n->layout.waits_off);
+	const struct p3_wait_line *end = line + P3_WAITS;
+	uint32_t none = 0, tid = (uint32_t)syscall(SYS_gettid);
+	while (p3_get(&line->tid) || !p3_cas32(&line->tid, &none, tid)) {
+		none = 0;
+		if (++line == end)
+			return NULL;
+	}
 	p3_set(&line->kind, wants->kind);
 	p3_set(&line->since_ns, since_ns);
 	p3_set(&line->deadline_ns, deadline_ns);

@@ -176,7 +176,7 @@ void p3_trace_start(struct p3_nic *n)
 {
 	const struct p3_nic_conf *c = &n->conf;
 	const struct p3_trace_who who = {c->node, c->nnodes, c->nid, c->incarnation};
-	char *region = (char *)n->published.base + n->layout.seg_len;
+	char *region = p3_published_at(n, n->layout.seg_len);
 	n->traced = NULL;
 	if (!c->trace)
 		return;

@@ -82,17 +82,8 @@ static int why_bits_between(const struct p3_case *c)
 	return __builtin_popcountll((c->bits ^ c->near) & ~c->mask);
 }
 
-/* Compare reasons, which are in the order of the tests: a later one is nearer to a
- * match. */
-static bool why_is_nearer(enum p3_why why, const struct p3_case *c, enum p3_why best,
-	const struct p3_case *best_case)
-{
-	if (why == P3_WHY_BITS && best == P3_WHY_BITS)
-		return why_bits_between(c) < why_bits_between(best_case);
-	return why > best;
-}
-
-/* Find the nearest match entry, among the first "most" entries of the list. */
+/* Find the nearest match entry, among the first "most" entries of the list.  Reasons are
+ * in the order of the tests: a later one is nearer to a match. */
 static enum p3_why why_list_lacks(const struct p3_portal *list, const struct p3_ask *ask,
 	uint32_t most, struct p3_case *c)
 {
@@ -104,7 +95,10 @@ static enum p3_why why_list_lacks(const struct p3_portal *list, const struct p3_
 		enum p3_why why = why_entry_lacks(me, ask, &one);
 		if (why == P3_WHY_NONE)
 			return P3_WHY_GONE; /* it matches: its initiator has ended */
-		if (why_is_nearer(why, &one, best, c)) {
+		bool nearer = why == P3_WHY_BITS && best == P3_WHY_BITS
+				      ? why_bits_between(&one) < why_bits_between(c)
+				      : why > best;
+		if (nearer) {
 			best = why;
 			*c = one;
 		}
@@ -137,9 +131,8 @@ static bool why_is_own(enum p3_why why)
 
 static void why_keep(struct p3_nic *n, enum p3_why why, struct p3_case *c)
 {
-	char *base = n->published.base;
-	struct p3_case_line *line =
-		(struct p3_case_line *)(base + n->layout.cases_off) + (why - 1);
+	struct p3_case_line *lines = p3_published_at(n, n->layout.cases_off);
+	struct p3_case_line *line = &lines[why - 1];
 	uint64_t w[P3_CASE_WORDS];
 	c->count = p3_get(&line->w[0]) + 1;
 	memcpy(w, c, sizeof w);
@@ -278,9 +271,7 @@ void P3_RARE p3_why_lost(struct p3_evq_tx *tx)
 /* Log the number of each reason that has more cases than the one that was logged. */
 void p3_why_sum(struct p3_nic *n)
 {
-	char *base = n->published.base;
-	const struct p3_case_line *line =
-		(const struct p3_case_line *)(base + n->layout.cases_off);
+	const struct p3_case_line *line = p3_published_at(n, n->layout.cases_off);
 	for (uint32_t why = 1; why < P3_WHY_END; why++) {
 		uint64_t count = p3_get(&line[why - 1].w[0]);
 		enum p3_log_area area = why_is_own(why)            ? P3_AREA_SEND

@@ -55,16 +55,6 @@ void p3_evfd_turn(struct p3_nic *n, struct p3_evfd *e, enum p3_evfd_state next)
 		(void)evfd_change(n, e, other, next);
 }
 
-/* With the file: make the eventfd unreadable, and give the file up. */
-static void evfd_drain(struct p3_nic *n, struct p3_evfd *e, enum p3_evfd_state next)
-{
-	FAULT_POINT("evfd.draining");
-	p3_fd_drain(e->fd);
-	if (next == P3_EVFD_ARMED)
-		p3_add32(&n->parked, 1);
-	p3_release(&e->state, next); /* EVFD.2 */
-}
-
 /* A write of the eventfd may have woken the caller in place of the thread that has
  * written: let that thread finish, or the descriptor stays readable for one more look. */
 bool p3_evfd_settle(
@@ -79,7 +69,11 @@ bool p3_evfd_settle(
 			p3_release(&e->state, P3_EVFD_SIGNALLED); /* EVFD.2 */
 			return false;
 		}
-		evfd_drain(n, e, next);
+		FAULT_POINT("evfd.draining");
+		p3_fd_drain(e->fd);
+		if (next == P3_EVFD_ARMED)
+			p3_add32(&n->parked, 1);
+		p3_release(&e->state, next); /* EVFD.2 */
 	}
 	return p3_get(&e->state) == next && p3_get(&e->owner) == owner;
 }
@@ -177,13 +171,6 @@ static bool evfd_make(struct p3_evfd *e)
 	return made;
 }
 
-static void evfd_count_ends(struct p3_nic *n, uint32_t ends)
-{
-	uint32_t was = p3_get(&n->evfd_ends);
-	while (was < ends && !p3_cas32(&n->evfd_ends, &was, ends))
-		;
-}
-
 struct p3_evfd *p3_evfd_open(struct p3_nic *n, uint64_t owner, uint32_t news)
 {
 	uint32_t i = 0;
@@ -199,7 +186,9 @@ struct p3_evfd *p3_evfd_open(struct p3_nic *n, uint64_t owner, uint32_t news)
 		p3_set(&e->owner, owner);
 		p3_set(&e->news, news);
 		p3_add32(&n->evfds, 1);
-		evfd_count_ends(n, i + 1);
+		uint32_t ends = p3_get(&n->evfd_ends);
+		while (ends < i + 1 && !p3_cas32(&n->evfd_ends, &ends, i + 1))
+			;
 	}
 	p3_release(&e->state, made ? P3_EVFD_SIGNALLED : P3_EVFD_FREE); /* EVFD.2 */
 	return made ? e : NULL;

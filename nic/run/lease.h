@@ -204,26 +204,17 @@ static P3_HOT bool p3_peek_has_emptied(struct p3_nic *n)
 	return true;
 }
 
-/* Return true if the lease holder has nothing to do, and this pass is not one that writes
- * the gauges for tools.  Count the pass then. */
-static P3_HOT bool p3_peek_is_idle(struct p3_nic *n, struct p3_mailbox *mailbox)
-{
-	if (p3_unlikely(n->odd || p3_mbx_any(mailbox) || !p3_peek_has_emptied(n)))
-		return false;
-	uint64_t passes = p3_get(&n->count[P3_C_PASSES]) + 1;
-	if (p3_unlikely(passes % P3_MIRROR_PASSES == 0))
-		return false;
-	p3_set(&n->count[P3_C_PASSES], passes);
-	return true;
-}
-
 static P3_HOT enum p3_peeked p3_peek(struct p3_nic *n, struct p3_mailbox **mailbox_out)
 {
 	if (p3_unlikely(!p3_lease_take(&n->lease, P3_LEASE_HOST)))
 		return P3_PEEK_BUSY;
 	struct p3_mailbox *mailbox = n->mailbox; /* still readable after the give */
-	if (p3_unlikely(!p3_peek_is_idle(n, mailbox)))
+	if (p3_unlikely(n->odd || p3_mbx_any(mailbox) || !p3_peek_has_emptied(n)))
 		return P3_PEEK_NEWS;
+	uint64_t passes = p3_get(&n->count[P3_C_PASSES]) + 1;
+	if (p3_unlikely(passes % P3_MIRROR_PASSES == 0)) /* this pass writes the gauges */
+		return P3_PEEK_NEWS;
+	p3_set(&n->count[P3_C_PASSES], passes);
 	p3_count(&n->count[P3_C_LEASE_HOST], 1);
 	p3_count(&n->drained, 1);
 	p3_set(&n->emptied, 0);
@@ -294,6 +285,10 @@ void p3_wait_in_turn(struct p3_nic *n);
  * way, a wire has frames to send and no thread that does it, or a peer has not taken a
  * message of this node yet, which no thread of a wire repeats. */
 bool p3_wait_is_restless(struct p3_nic *n);
+/* (any) Return the longest sleep: a short one of a restless thread, twice as long as its
+ * last one (*nap_ns, 0: it had none), and most_ns at most. */
+uint64_t p3_wait_longest_sleep(
+	bool restless, uint64_t safety_ns, uint64_t most_ns, uint64_t *nap_ns);
 /* Kick peers that have not looked at their messages from this node. */
 void p3_wait_kick_idle(struct p3_nic *n);
 

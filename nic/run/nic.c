@@ -79,7 +79,7 @@ static int nic_make_published(struct p3_nic *n)
 	h->node = n->conf.node;
 	h->fences = n->conf.membarrier;
 	h->self = (uintptr_t)h;
-	n->count = (p3_a64 *)((char *)n->published.base + n->layout.counters_off);
+	n->count = p3_published_at(n, n->layout.counters_off);
 	rc = p3_seg_seal(&n->published);
 	if (rc)
 		p3_seg_destroy(&n->published);
@@ -292,12 +292,11 @@ static void nic_reset_state(struct p3_nic *n)
 
 static void nic_init_peers(struct p3_nic *n)
 {
-	char *base = n->published.base;
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
 		struct p3_peer *p = &n->peer[i];
 		p->nic = n;
 		p->index = i;
-		p->mine = (struct p3_peer_entry *)(base + p3_entry_off(&n->layout, i));
+		p->mine = p3_published_at(n, p3_entry_off(&n->layout, i));
 		p->shown = p->mine;
 		p3_list_init(&p->queue);
 		p3_list_init(&p->outstanding);
@@ -365,7 +364,9 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 	rc = p3_generic_prepare(n);
 	if (rc)
 		goto unwire;
-	n->odd_life = p3_odd_of_life(n);
+	n->odd_life = (n->generic ? P3_ODD_GENERIC : 0u) |
+		      (n->traced ? P3_ODD_TRACED : 0u) | (n->wired ? P3_ODD_WIRED : 0u) |
+		      (n->conf.nnodes > P3_ALL_HOT ? P3_ODD_NODES : 0u);
 	p3_odd_settle(n);
 	p3_mirror_conf(n);
 	FAULT_POINT("init.formatted");
@@ -381,7 +382,6 @@ int p3_nic_start(const struct p3_nic_conf *conf, struct p3_nic **nic_out)
 		goto silence;
 	*nic_out = n;
 	return 0;
-
 silence:
 	p3_generic_stop(n);
 close: /* threads with handles of an earlier life may be in a call: answer them */
@@ -442,17 +442,9 @@ void p3_nic_forget(struct p3_nic *n)
 
 uint64_t p3_nic_counter(struct p3_nic *n, enum p3_counter c)
 {
-	return c == P3_C_DRAINED ? p3_get(&n->drained) : p3_get(&n->count[c]);
-}
-
-bool p3_nic_is_huge(struct p3_nic *n)
-{
-	return n->published.page == P3_HUGE;
-}
-
-uint32_t p3_nic_peers_alive(struct p3_nic *n)
-{
-	return p3_get(&n->alive);
+	return c == P3_C_DRAINED ? p3_get(&n->drained)
+	       : c == P3_G_ALIVE ? p3_get(&n->alive)
+				 : p3_get(&n->count[c]);
 }
 
 uint32_t p3_nic_job_alive(struct p3_nic *n)

@@ -318,7 +318,7 @@ static __attribute__((noinline)) void pass_do_odd(struct p3_nic *n)
 			p3_peer_cool(n);
 	}
 	if (p3_unlikely(n->odd & P3_ODD_CCI))
-		p3_cci_work(n);
+		p3_cci_timer_run(n);
 	p3_odd_settle(n);
 }
 
@@ -378,7 +378,8 @@ bool p3_pass_run(struct p3_nic *n)
 		pass_poll_many(n);
 	if (p3_unlikely(n->bytes >= P3_PASS_BYTES))
 		n->msgs = n->most; /* the pass was cut: transfers count bytes anew */
-	p3_cci_timer_look(n);
+	if (p3_unlikely(p3_get(&n->cci.due_ns) != 0))
+		p3_cci_timer_look_late(n);
 	return pass_finish(n);
 }
 

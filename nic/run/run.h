@@ -93,30 +93,16 @@ static inline void p3_odd_set(struct p3_nic *n, enum p3_odd bit)
 	n->odd |= bit;
 }
 
-/* Return the bits that the NIC has from its start to its stop. */
-static inline uint32_t p3_odd_of_life(const struct p3_nic *n)
-{
-	return (n->generic ? P3_ODD_GENERIC : 0u) | (n->traced ? P3_ODD_TRACED : 0u) |
-	       (n->wired ? P3_ODD_WIRED : 0u) |
-	       (n->conf.nnodes > P3_ALL_HOT ? P3_ODD_NODES : 0u);
-}
-
-/* Return the bits that must be set now. */
-static inline uint32_t p3_odd_now(const struct p3_nic *n)
-{
-	return n->odd_life | (n->nhot > n->few ? P3_ODD_LANES : 0u) |
-	       (p3_list_empty(&n->blocked) ? 0u : P3_ODD_BLOCKED) |
-	       (p3_list_empty(&n->pulls) ? 0u : P3_ODD_PULLS) |
-	       (p3_list_empty(&n->sources) ? 0u : P3_ODD_SOURCES) |
-	       (p3_get(&n->hungry) != P3_MBX_NONE ? P3_ODD_HUNGRY : 0u) |
-	       (n->some_bad ? P3_ODD_BAD : 0u) | (n->swapper ? P3_ODD_SWAPPER : 0u) |
-	       (n->nkept ? P3_ODD_KEPT : 0u);
-}
-
-/* Clear each bit whose cause is over. */
+/* Clear each bit whose cause is over: set those that must be set now. */
 static inline void p3_odd_settle(struct p3_nic *n)
 {
-	n->odd = p3_odd_now(n);
+	n->odd = n->odd_life | (n->nhot > n->few ? P3_ODD_LANES : 0u) |
+		 (p3_list_empty(&n->blocked) ? 0u : P3_ODD_BLOCKED) |
+		 (p3_list_empty(&n->pulls) ? 0u : P3_ODD_PULLS) |
+		 (p3_list_empty(&n->sources) ? 0u : P3_ODD_SOURCES) |
+		 (p3_get(&n->hungry) != P3_MBX_NONE ? P3_ODD_HUNGRY : 0u) |
+		 (n->some_bad ? P3_ODD_BAD : 0u) | (n->swapper ? P3_ODD_SWAPPER : 0u) |
+		 (n->nkept ? P3_ODD_KEPT : 0u);
 }
 
 /* ---- looks: deferred wake-ups ---- */

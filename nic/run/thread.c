@@ -207,40 +207,12 @@ static bool thread_disarm(struct p3_nic *n)
  * commands and the host's thread ring for it.
  */
 
-/* shortest and longest sleep while work waits for which no peer rings */
-#define P3_NAP_NS   100000u
-#define P3_NAP_MOST 2000000u
-
-static bool generic_enter(struct p3_nic *n)
-{
-	while (!p3_lease_enter_reserved(n, P3_LEASE_NIC)) {
-		if (p3_get(&n->stop))
-			return false;
-		sched_yield(); /* the host's thread handles entries */
-	}
-	return true;
-}
+#define P3_NAP_MOST 2000000u /* longest sleep while work waits for which no peer rings */
 
 static void generic_leave(struct p3_nic *n)
 {
 	p3_lease_leave(n);
 	p3_interrupt_raise(n);
-}
-
-/* Return the longest sleep: a short one while work waits for which no peer rings.
- * *nap_ns is the last short sleep, or 0. */
-static uint64_t generic_longest_sleep(
-	struct p3_nic *n, uint64_t safety_ns, uint64_t *nap_ns)
-{
-	if (!n->generic->later && !p3_wait_is_restless(n)) {
-		*nap_ns = 0;
-		return p3_cci_nap(n, safety_ns);
-	}
-	p3_wait_kick_idle(n);
-	*nap_ns = *nap_ns ? 2 * *nap_ns : P3_NAP_NS;
-	if (*nap_ns > P3_NAP_MOST)
-		*nap_ns = P3_NAP_MOST;
-	return p3_cci_nap(n, *nap_ns);
 }
 
 /* With the lease: arm the doorbell, look once more, give the lease up, and sleep.  Return
@@ -253,7 +225,11 @@ static bool generic_sleep_until_rung(
 	if (p3_get(&n->evfds))
 		p3_cci_event_remind(n);
 	p3_mirror_gauges(n, P3_LEASE_FREE);
-	uint64_t ns = generic_longest_sleep(n, safety_ns, nap_ns);
+	bool restless = n->generic->later || p3_wait_is_restless(n);
+	if (restless)
+		p3_wait_kick_idle(n);
+	uint64_t ns = p3_cci_nap(
+		n, p3_wait_longest_sleep(restless, safety_ns, P3_NAP_MOST, nap_ns));
 	generic_leave(n);
 	FAULT_POINT("nic.asleep");
 	bool woken = news || p3_futex_wait(n->asleep, word, ns, P3_ASLEEP_NIC, true);
@@ -267,8 +243,12 @@ static void thread_run_generic(struct p3_nic *n)
 	struct p3_waiter idle = {0};
 	uint32_t safety_ns = P3_SAFETY_NS;
 	uint64_t nap_ns = 0;
-	while (!p3_get(&n->stop) && generic_enter(n)) {
+	while (!p3_get(&n->stop)) {
 		enum p3_idle what = P3_IDLE_SPIN;
+		if (!p3_lease_enter_reserved(n, P3_LEASE_NIC)) {
+			sched_yield(); /* the host's thread handles entries */
+			continue;
+		}
 		if (p3_unlikely(p3_get(&n->evfds))) { /* once in a tick's time */
 			uint64_t now = p3_now_ns();
 			if (now - reminded_ns >= n->tick_ns) {

@@ -141,18 +141,13 @@ static uint64_t wait_sleep_ns(const struct wait *w, uint64_t most)
 	return left < most ? left : most;
 }
 
-/* Return the longest sleep: a short one while a message to or from a peer is on its
- * way. */
-static uint64_t wait_longest_sleep(struct p3_nic *n, struct wait *w)
+uint64_t p3_wait_longest_sleep(
+	bool restless, uint64_t safety_ns, uint64_t most_ns, uint64_t *nap_ns)
 {
-	if (!p3_wait_is_restless(n)) {
-		w->nap_ns = 0;
-		return w->safety_ns;
-	}
-	w->nap_ns = w->nap_ns ? 2 * w->nap_ns : P3_NAP_NS;
-	if (w->nap_ns > P3_NAP_MOST)
-		w->nap_ns = P3_NAP_MOST;
-	return w->nap_ns;
+	*nap_ns = !restless ? 0 : *nap_ns ? 2 * *nap_ns : P3_NAP_NS;
+	if (*nap_ns > most_ns)
+		*nap_ns = most_ns;
+	return restless ? *nap_ns : safety_ns;
 }
 
 /* Disarm the doorbell's word, which this thread has armed; arm it for the NIC thread if
@@ -188,7 +183,9 @@ static bool wait_sleep_as_watcher(
 	FAULT_POINT("park.armed");
 	p3_peer_sweep(n);
 	bool news = p3_pass_run(n) || ready(arg) || p3_get(&n->closing);
-	uint64_t ns = p3_cci_nap(n, wait_sleep_ns(w, wait_longest_sleep(n, w)));
+	uint64_t most = p3_wait_longest_sleep(
+		p3_wait_is_restless(n), w->safety_ns, P3_NAP_MOST, &w->nap_ns);
+	uint64_t ns = p3_cci_nap(n, wait_sleep_ns(w, most));
 	uint32_t rung = p3_get(&n->rung);
 	wait_let_go(n, w);
 	FAULT_POINT("park.asleep");
@@ -382,15 +379,6 @@ static bool wait_idle(struct p3_nic *n, struct wait *w, bool (*ready)(void *), v
 	return true;
 }
 
-/* Ring the NIC thread, when this thread leaves without the look that an armed doorbell
- * needs: the NIC thread does the look. */
-static void wait_ring_nic(struct p3_nic *n)
-{
-	uint32_t was = P3_ASLEEP_NIC;
-	if (p3_cas32(n->asleep, &was, P3_AWAKE))
-		p3_futex_wake(n->asleep, P3_ASLEEP_NIC, true);
-}
-
 /*
  * Return true if a wait is to begin with a yield of the CPU, because the last pass
  * emptied every lane and sent all replies: the next pass would find nothing while the
@@ -445,8 +433,11 @@ bool p3_wait_until(struct p3_nic *n, uint64_t ns, const struct p3_wants *wants,
 	p3_mirror_waited(w.line);
 	if (wait_is_hogged(n))
 		wait_learn(n, &w);
-	if (w.unlooked || p3_get(&n->closing))
-		wait_ring_nic(n);
+	/* If this thread leaves without the look that an armed doorbell needs, the NIC
+	 * thread does it. */
+	uint32_t was = P3_ASLEEP_NIC;
+	if ((w.unlooked || p3_get(&n->closing)) && p3_cas32(n->asleep, &was, P3_AWAKE))
+		p3_futex_wake(n->asleep, P3_ASLEEP_NIC, true);
 	p3_add32(&n->waiting, (uint32_t)-1);
 	return is_ready || ready(arg);
 }

@@ -213,17 +213,12 @@ bool p3_wire_thread_misses(struct p3_nic *n)
 
 /* ---- the wires ---- */
 
-static bool wires_are_far(const struct p3_nic *n, uint32_t node)
-{
-	const struct p3_far_conf *far = n->conf.far;
-	return far && far->host[node] != far->host[n->conf.node];
-}
-
 int p3_wires_start(struct p3_nic *n)
 {
+	const struct p3_far_conf *c = n->conf.far;
 	n->wired = false;
 	for (uint32_t i = 0; i < n->conf.nnodes; i++) {
-		bool far = wires_are_far(n, i);
+		bool far = c && c->host[i] != c->host[n->conf.node];
 		n->peer[i].wire = far ? &p3_wire_far : &p3_wire_shm;
 		n->wired |= far;
 	}

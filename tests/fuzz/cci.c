@@ -99,9 +99,11 @@ static void decide(const cci_event_t *ev, uint8_t how)
 	if (ev->type != CCI_EVENT_CONNECT_REQUEST)
 		return;
 	if (how & 0x40)
-		check(p3_cci_reject((cci_event_t *)ev), CCI_SUCCESS, "reject");
-	else if (p3_cci_accept((cci_event_t *)ev, NULL) != CCI_SUCCESS)
-		check(p3_cci_reject((cci_event_t *)ev), CCI_SUCCESS, "reject");
+		check(p3_cci_decide((cci_event_t *)ev, NULL, false), CCI_SUCCESS,
+			"reject");
+	else if (p3_cci_decide((cci_event_t *)ev, NULL, true) != CCI_SUCCESS)
+		check(p3_cci_decide((cci_event_t *)ev, NULL, false), CCI_SUCCESS,
+			"reject");
 }
 
 static void take_event(uint32_t k, uint8_t how)

@@ -79,7 +79,7 @@ static void post(struct input *in)
 	fill(&p->gift.cmd, in);
 	host_prepare(&p->gift, in);
 	p3_mbx_slot(m, slot)->result = UNTOUCHED;
-	p3_mbx_post(m, slot, &p->gift.cmd, sizeof p->gift.cmd);
+	p3_mbx_post(m, slot, &p->gift.cmd, sizeof p->gift.cmd, false);
 }
 
 /* Return true if a table must grow before this command, as in p3_nic_do(). */

@@ -50,7 +50,7 @@ static void node_up(struct net *net, unsigned i)
 static bool all_met(const struct net *net)
 {
 	for (unsigned i = 0; i < net->n; i++)
-		if (p3_nic_peers_alive(p3_nic(net->node[i])) != net->n)
+		if (p3_nic_counter(p3_nic(net->node[i]), P3_G_ALIVE) != net->n)
 			return false;
 	return true;
 }

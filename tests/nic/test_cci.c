@@ -90,8 +90,8 @@ static cci_connection_t *accepted(cci_endpoint_t *ep, uint32_t len, unsigned see
 		CHECK_EQ(((const char *)e->request.data_ptr)[len], 0);
 	}
 	CHECK_EQ(p3_cci_return_event(e), CCI_EINVAL); /* it is undecided */
-	CHECK_EQ(p3_cci_accept(e, (void *)(uintptr_t)ep), CCI_SUCCESS);
-	CHECK_EQ(p3_cci_accept(e, (void *)(uintptr_t)ep), CCI_EINVAL);
+	CHECK_EQ(p3_cci_decide(e, (void *)(uintptr_t)ep, true), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_decide(e, (void *)(uintptr_t)ep, true), CCI_EINVAL);
 	give(e);
 	e = next(ep, CCI_EVENT_ACCEPT);
 	CHECK_EQ(e->accept.status, CCI_SUCCESS);
@@ -657,7 +657,7 @@ static void take_in_handler(int number)
 static void *refuse(void *ep)
 {
 	cci_event_t *e = next(ep, CCI_EVENT_CONNECT_REQUEST);
-	CHECK_EQ(p3_cci_reject(e), CCI_SUCCESS);
+	CHECK_EQ(p3_cci_decide(e, NULL, false), CCI_SUCCESS);
 	give(e);
 	give(next(ep, CCI_EVENT_CONNECT));
 	return NULL;

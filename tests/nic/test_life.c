@@ -884,7 +884,7 @@ static void post_detached(
 	uint32_t slot = p3_mbx_alloc(n->mailbox);
 	CHECK(slot != P3_MBX_NONE);
 	p3_add32(&n->detached, 1);
-	p3_mbx_post_detached(n->mailbox, slot, &c, sizeof c);
+	p3_mbx_post(n->mailbox, slot, &c, sizeof c, true);
 }
 
 HAND_CASE(message_of_a_handler_that_cannot_be_held_fails, 2)

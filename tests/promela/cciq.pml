@@ -20,7 +20,7 @@
 #endif
 #define SIZE 2 /* of the rings, and number of items */
 
-#define CCIQ_1_p3_cci_queue_post             1
+#define CCIQ_1_p3_cci_event_post             1
 #define CCIQ_1_p3_cci_queue_take             2
 #define CCIQ_1_cci_queue_take_shared         3
 #define CCIQ_3_p3_cci_queue_give_back        4
@@ -61,7 +61,7 @@ inline p3_cci_queue_post(d)
 		access(d);
 		event[d] = tail;
 		assert(tail < SIZE || mem[HEAD] > tail - SIZE);
-		p3_release(RING(tail), WORD(tail, d), CCIQ_1_p3_cci_queue_post);
+		p3_release(RING(tail), WORD(tail, d), CCIQ_1_p3_cci_event_post);
 		tail++
 	}
 }

@@ -15,7 +15,7 @@
 #define COMMANDS 2
 #endif
 
-#define MBX_1_mbx_push        1
+#define MBX_1_p3_mbx_post     1
 #define MBX_1_p3_mbx_take_all 2
 #define MBX_2_p3_mbx_done     3
 #define MBX_2_p3_mbx_is_done  4
@@ -86,7 +86,7 @@ inline push(slot)
 	p3_get(HEAD, old);
 	do
 	:: p3_set(NEXT(slot), old);
-		p3_cas(HEAD, old, slot, got, 0, MBX_1_mbx_push);
+		p3_cas(HEAD, old, slot, got, 0, MBX_1_p3_mbx_post);
 		if
 		:: got == old -> break
 		:: else -> old = got

@@ -3,7 +3,6 @@
 #include "support/own_node.h"
 #include "lib/node/heap.h"
 #include "lib/node/node.h"
-#include "lib/runtime/runtime.h"
 #include "shm/fd.h"
 #include "shm/seg.h"
 

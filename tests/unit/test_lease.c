@@ -207,7 +207,7 @@ static bool post_and_wait(struct side *s, uint32_t slot, uint64_t *seed)
 	struct command c = {s->index, s->count};
 	struct spin spin = {0, 0};
 	dawdle(seed);
-	p3_mbx_post(&box, slot, &c, sizeof c);
+	p3_mbx_post(&box, slot, &c, sizeof c, false);
 	if (light)
 		p3_fence_heavy_here(); /* MBX.4 */
 	else

@@ -26,7 +26,7 @@ static uint32_t alloc(void)
 
 static void post(uint32_t slot, uint64_t number)
 {
-	p3_mbx_post(&box, slot, &number, sizeof number);
+	p3_mbx_post(&box, slot, &number, sizeof number, false);
 }
 
 static uint64_t number_in(uint32_t slot)
@@ -211,7 +211,7 @@ static bool post_one(struct poster *p, uint32_t i)
 			return false;
 	}
 	p->cmd[i] = (struct command){p->index, p->posted, mix(p->posted)};
-	p3_mbx_post(&box, p->slot[i], &p->cmd[i], sizeof p->cmd[i]);
+	p3_mbx_post(&box, p->slot[i], &p->cmd[i], sizeof p->cmd[i], false);
 	p->posted++;
 	return true;
 }
