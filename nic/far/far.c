@@ -44,9 +44,9 @@
 #define FRAMELESS_NS 200000u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
  * begins, or when they have BURST cells.  The first one goes at once, unless the last
- * burst had BURST_LEAST messages.  If that pass comes later than LATE_NS, the program does
- * not call the library after its bursts, and for NO_DEFER_NS, doubled each time up to
- * NO_DEFER_MOST, and halved by each pass in time, every message goes at once. */
+ * burst had BURST_LEAST messages.  If that pass comes later than LATE_NS, the program
+ * does not call the library after its bursts, and for NO_DEFER_NS, doubled each time up
+ * to NO_DEFER_MOST, and halved by each pass in time, every message goes at once. */
 #define BURST         64u
 #define BURST_LEAST   8u
 #define BURST_NS      3000u

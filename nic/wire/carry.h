@@ -16,9 +16,9 @@
  * messages of a ring.  A capture fills few frames with all new bytes: changes of this
  * node's entry and transfer slots, found by copies of those that were last sent; bytes
  * of windows; then the published messages, responses first, of which each cell has only
- * the words that differ from those of the cell before (a burst of short messages shall fit
- * into one packet of the network).  All frames of a pair have
- * one order, and a frame is applied whole, which gives guarantees B and C of wire.h.
+ * the words that differ from those of the cell before, so that a burst of short messages
+ * fits into one packet of the network.  All frames of a pair have one order, and a frame
+ * is applied whole, which gives guarantees B and C of wire.h.
  *
  * Credits and gauges may wait for lazy_ns for a frame that goes anyway, unless a quarter
  * of a ring's cells depends on them.
