@@ -31,6 +31,15 @@ static __attribute__((noinline)) int move_do(
  * over the stack arguments of this function, so the compiler would copy these first. */
 #define NO_TAIL_CALL() __asm__ __volatile__("")
 
+/* Put on a node with peers on other hosts, or by a command. */
+static P3_RARE int put_slowly(
+	struct p3_nic *nic, ptl_handle_md_t md_handle, const struct p3_move *m)
+{
+	if (!m->ack && m->pt_index <= 0xffff && p3_nic_put_wired(nic, md_handle, m))
+		return PTL_OK;
+	return move_do(nic, P3_OP_PUT, md_handle, *m);
+}
+
 /* Put in any case but that of put_at_once().  length may be P3_WHOLE. */
 P3_PATH
 static __attribute__((noinline)) int put_any(ptl_handle_md_t md_handle, ptl_size_t offset,
@@ -52,7 +61,7 @@ static __attribute__((noinline)) int put_any(ptl_handle_md_t md_handle, ptl_size
 		p3_likely((pt_index | ac_index) <= 0xffff) &&
 		p3_likely(p3_nic_put_acked(nic, md_handle, &m)))
 		return PTL_OK;
-	int rc = move_do(nic, P3_OP_PUT, md_handle, m);
+	int rc = put_slowly(nic, md_handle, &m);
 	NO_TAIL_CALL();
 	return rc;
 }

@@ -451,6 +451,8 @@ int p3_nic_do(struct p3_nic *nic, struct p3_cmd *cmd);
  * return false, having done nothing.  pt_index has 16 bits.
  */
 bool p3_nic_put(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
+/* Do the same on a node that has peers on other hosts; on others return false. */
+bool p3_nic_put_wired(struct p3_nic *nic, uint64_t md_handle, const struct p3_move *move);
 /* Do the same with INJECT, for at most PTLX_INJECT_MOST bytes. */
 bool p3_nic_inject(struct p3_nic *nic, uint64_t ni_handle, const void *bytes,
 	const struct p3_move *move);

@@ -38,16 +38,21 @@
  * looks. */
 #define STILL  64u
 #define RARELY 16u
+/* Passes that take messages which have come, before one looks for more of them. */
+#define BEHIND 4u
 /* Over a provider: time between two looks at the streams, which carry packets only. */
 #define FRAMELESS_NS 200000u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
- * begins, or when they have BURST cells.  If that pass comes later than LATE_NS, the
- * program does not call the library after its bursts, and for NO_DEFER_NS each message
- * goes at once. */
-#define BURST       56u
-#define BURST_NS    3000u
-#define LATE_NS     300000u
-#define NO_DEFER_NS 100000000u
+ * begins, or when they have BURST cells.  The first one goes at once, unless the last
+ * burst had BURST_LEAST messages.  If that pass comes later than LATE_NS, the program
+ * does not call the library after its bursts, and for NO_DEFER_NS, doubled each time up
+ * to NO_DEFER_MOST, and halved by each pass in time, every message goes at once. */
+#define BURST         64u
+#define BURST_LEAST   8u
+#define BURST_NS      3000u
+#define LATE_NS       300000u
+#define NO_DEFER_NS   1000000u
+#define NO_DEFER_MOST 100000000u
 
 struct wire {
 	struct p3_far far;
@@ -60,7 +65,9 @@ struct wire {
 	uint32_t *up;                        /* the nodes whose links are up */
 	struct p3_far_link **active;         /* links that have work, or soon will */
 	uint32_t nactive;
-	uint32_t empty; /* looks at the endpoint since the last one with events */
+	uint32_t behind;      /* passes since the last look for which messages waited */
+	uint32_t empty;       /* looks at the endpoint since the last one with events */
+	uint64_t no_defer_ns; /* the last such time */
 	uint64_t no_defer_until; /* flush defers no message before this time */
 	bool busy;         /* poll or flush runs: flush and drain inside it do nothing */
 	uint32_t settling; /* the call of p3_nic_settle whose goals are set */
@@ -126,6 +133,7 @@ static void far_take(struct p3_nic *n, const struct p3_far_event *ev, uint64_t n
 	l->carry.now = now;
 	n->worked = true;
 	far_activate(n, l);
+	l->carry.peer->deep = P3_DEEPEST; /* no other CPU writes to its lane */
 	if (!p3_far_link_take(n, l, f, ev->len))
 		p3_peer_ignore(n, l->carry.peer, "a frame that cannot be");
 }
@@ -253,14 +261,27 @@ static void far_send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 		p3_wake_self(n); /* no doorbell rings for a lost frame */
 }
 
+/* Learn from the time that messages of a burst have waited for this pass. */
+static void far_note_wait(struct wire *w, uint64_t waited, uint64_t now)
+{
+	if (waited <= LATE_NS) {
+		w->no_defer_ns /= 2;
+		return;
+	}
+	w->no_defer_ns = w->no_defer_ns ? 2 * w->no_defer_ns : NO_DEFER_NS;
+	if (w->no_defer_ns > NO_DEFER_MOST)
+		w->no_defer_ns = NO_DEFER_MOST;
+	w->no_defer_until = now + w->no_defer_ns;
+}
+
 /* Send on all active links.  Deactivate those without further work. */
 static void far_send_all(struct p3_nic *n, uint64_t now, bool hurry)
 {
 	struct wire *w = far_wire_of(n);
 	for (uint32_t i = w->nactive; i-- > 0;) {
 		struct p3_far_link *l = w->active[i];
-		if (l->waits && now - l->waits > LATE_NS)
-			w->no_defer_until = now + NO_DEFER_NS;
+		if (l->waits)
+			far_note_wait(w, now - l->waits, now);
 		if (hurry) {
 			l->carry.hurries = true;
 			p3_gbn_hurry(&l->carry.gbn);
@@ -282,9 +303,21 @@ static void far_push(const struct wire *w)
 		w->far.ops->push(w->far.ep);
 }
 
+/* Return true if this pass has messages to take that came before. */
+static bool far_is_behind(struct wire *w)
+{
+	bool any = false;
+	for (uint32_t i = 0; !any && i < w->nactive; i++)
+		any = p3_ring_any(&w->active[i]->carry.peer->req_in);
+	w->behind = any && w->behind < BEHIND ? w->behind + 1 : 0;
+	return w->behind != 0;
+}
+
 /* Return true if this pass shall look at the endpoint. */
 static bool far_looks_now(struct wire *w)
 {
+	if (far_is_behind(w))
+		return false;
 	return w->nactive || p3_far_reads_are_under_way(&w->far) || w->empty < STILL ||
 	       ++w->empty % RARELY == 0;
 }
@@ -310,7 +343,13 @@ static bool far_defers(const struct wire *w, struct p3_far_link *l, uint64_t now
 {
 	const struct p3_carry *c = &l->carry;
 	uint64_t cells = c->peer->req_out.pos - c->req.tap.pos;
-	if (now - l->flushed > BURST_NS || now < w->no_defer_until || cells >= BURST)
+	bool first = now - l->flushed > BURST_NS;
+	if (first) {
+		l->was_burst = l->in_row >= BURST_LEAST;
+		l->in_row = 0;
+	}
+	l->in_row++;
+	if ((first && !l->was_burst) || now < w->no_defer_until || cells >= BURST)
 		return false;
 	if (!l->waits)
 		l->waits = now;

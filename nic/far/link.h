@@ -103,6 +103,8 @@ struct p3_far_link {
 	uint64_t lost_at;   /* and are treated so at this time; 0: none */
 	uint64_t stuck;     /* time since which due frames could not be sent, or 0 */
 	uint64_t flushed;   /* time of the last flush */
+	uint32_t in_row;    /* messages within BURST_NS of each other (far.c) */
+	bool was_burst;     /* so many came in a row before these */
 	uint64_t waits;     /* time since which messages of a burst wait, or 0 */
 	uint64_t came;      /* frames that came with a valid sum */
 	bool offered;       /* bytes have been offered to the peer */

@@ -148,21 +148,24 @@ static void stream_watch_again(struct p3_endpoint *e, struct peer *p, uint32_t m
 		stream_lose(e, p, rc);
 }
 
-static void stream_cool(struct p3_endpoint *e, struct peer *p)
+/* Let the set watch a connection again.  Return false if the user has no more watches:
+ * then it stays hot. */
+static bool stream_cool(struct p3_endpoint *e, struct peer *p)
 {
-	stream_unheat(e, p);
 	int rc = p3_fd_is(p->fd, p->file) ? stream_watch(e, EPOLL_CTL_ADD, p, 0) : -EBADF;
+	if (rc == -ENOSPC || rc == -ENOMEM)
+		return false;
+	stream_unheat(e, p);
 	if (rc)
 		stream_lose(e, p, rc);
+	return true;
 }
 
 static void stream_heat(struct p3_endpoint *e, struct peer *p)
 {
 	p->misses = 0;
-	if (p->hot)
+	if (p->hot || (e->nhot == HOT && !stream_cool(e, e->hot[e->turn % HOT])))
 		return;
-	if (e->nhot == HOT)
-		stream_cool(e, e->hot[e->turn % HOT]);
 	e->hot[e->nhot++] = p;
 	p->hot = true;
 	(void)epoll_ctl(e->set, EPOLL_CTL_DEL, p->fd, NULL);
@@ -297,8 +300,8 @@ static void stream_receive(
 	p->misses = rc == -EAGAIN ? p->misses + e->nhot : 0;
 	if (rc != -EAGAIN)
 		stream_look_after(e, p, rc);
-	if (p->up && p->hot && p->misses >= COLD)
-		stream_cool(e, p);
+	if (p->up && p->hot && p->misses >= COLD && !stream_cool(e, p))
+		p->misses = 0;
 }
 
 /* Read a connection that the set has reported.  It becomes hot with a frame. */
@@ -309,7 +312,7 @@ static void stream_receive_cold(
 	stream_receive(e, p, b);
 	if (p->up && e->pool.came != came)
 		stream_heat(e, p);
-	else if (p->up && !p->hot)
+	if (p->up && !p->hot)
 		stream_watch_again(e, p, 0);
 }
 
@@ -400,13 +403,14 @@ static int stream_arm(struct p3_endpoint *e)
 	if (p3_get(&e->ordered))
 		stream_take_orders(e);
 	stream_push(e);
-	while (e->nhot)
-		stream_cool(e, e->hot[0]);
+	while (e->nhot && stream_cool(e, e->hot[0]))
+		;
 	for (struct peer *p = e->unsent; p; p = p->next_unsent)
 		if (p->up)
 			stream_watch_again(e, p, EPOLLOUT);
 	stream_tell_news(e);
-	return e->pool.done || e->pool.from || stream_is_looking(e) ? -EAGAIN : e->set;
+	bool must_look = e->nhot || e->pool.done || e->pool.from || stream_is_looking(e);
+	return must_look ? -EAGAIN : e->set;
 }
 
 /* ---- names: a peer's connection is known by its index ---- */

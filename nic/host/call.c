@@ -237,6 +237,32 @@ int p3_nic_do(struct p3_nic *n, struct p3_cmd *c)
 	return rc;
 }
 
+/* Return true if nothing is unusual but that there is a wire. */
+static bool call_is_usual(const struct p3_nic *n)
+{
+	const uint32_t odd = P3_ODD_TRACED | P3_ODD_BLOCKED | P3_ODD_KEPT;
+	return !p3_mbx_any(n->mailbox) && !(n->odd & odd);
+}
+
+bool p3_nic_put_wired(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
+{
+	if (!n->wired || p3_self.inside)
+		return false;
+	p3_call_begin();
+	if (!p3_lease_take(&n->lease, P3_LEASE_HOST)) {
+		p3_call_end(n);
+		return false;
+	}
+	FAULT_POINT("lease.taken");
+	if (!call_is_usual(n) || !p3_tx_put_wired(n, handle, m))
+		return p3_trylease_turn_back(n);
+	p3_count(&n->count[P3_C_LEASE_HOST], 1);
+	FAULT_POINT("command.executed");
+	p3_lease_leave(n); /* flushes a message for another host */
+	p3_call_end(n);
+	return true;
+}
+
 /* ---- passes that a program asks for, waits until its messages have left ---- */
 
 void p3_nic_attend(struct p3_nic *n)

@@ -374,6 +374,9 @@ int p3_hold_expire(struct p3_nic *n, struct p3_cmd *c);
 
 /* Commands: admit a request, and send it if there is room. */
 int p3_tx_put(struct p3_nic *n, struct p3_cmd *c);
+/* Put at once, and note the peer and the news (p3_looks_add()), or do nothing and return
+ * false. */
+bool p3_tx_put_wired(struct p3_nic *n, uint64_t handle, const struct p3_move *m);
 int p3_tx_get(struct p3_nic *n, struct p3_cmd *c);
 int p3_tx_getput(struct p3_nic *n, struct p3_cmd *c);
 /* Command: put a copy of bytes, at most P3_SHORT_MOST, that no descriptor has.  There are

@@ -66,6 +66,10 @@ static inline bool p3_pending_md_lives(const struct p3_pending *t)
  * neither node has sent to the other (apart); messages to it wait. */
 enum p3_peer_state { P3_ABSENT, P3_LIVE, P3_GONE, P3_DEAD, P3_EXPECTED };
 
+/* few lanes: a visit takes at most 1 << P3_DEEPEST messages; many lanes: after a visit
+ * that found more than one message this number of visits empty the lane */
+#define P3_DEEPEST 4u
+
 /* With many peers, this struct has left the CPU's near cache when the peer's next message
  * comes, so each line that the message touches costs a cache miss.  The first three lines
  * hold all members that a poll of the lane and a message touch. */
@@ -100,7 +104,7 @@ struct p3_peer {
 	bool hot;         /* in n->hot */
 	bool req_full;    /* this node produces in the full ring */
 	uint8_t deep;     /* log2 of the messages that the next visit takes, or number of
-			   * visits that empty the lane: see P3_DEEPEST in pass.c */
+			   * visits that empty the lane: P3_DEEPEST */
 	uint32_t rsp_cap; /* cells of the response ring that this node may reserve */
 	uint32_t quiet;   /* looks of p3_peer_cool without news */
 	struct p3_link queue;       /* pendings not sent yet */

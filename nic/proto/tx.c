@@ -472,6 +472,13 @@ static __attribute__((noinline)) bool tx_ask_now(struct p3_nic *n, const struct 
 		       : p3_tx_ask_now(n, c->handle, m, P3_REQ_GET, to_out, posted_out);
 }
 
+/* Do what p3_tx_put_now() does, for a command and for a node with a wire. */
+static __attribute__((noinline)) bool tx_put_now(struct p3_nic *n, uint64_t handle,
+	const struct p3_move *m, struct p3_peer **to_out, uint32_t *posted_out)
+{
+	return p3_tx_put_now(n, handle, m, to_out, posted_out);
+}
+
 P3_PATH
 int p3_tx_put(struct p3_nic *n, struct p3_cmd *c)
 {
@@ -480,9 +487,16 @@ int p3_tx_put(struct p3_nic *n, struct p3_cmd *c)
 	const struct p3_move *m = &c->move;
 	if (p3_likely(tx_is_usual(n, c)) &&
 		(p3_unlikely(m->ack) ? tx_ask_now(n, c, P3_REQ_PUT, &p, &posted)
-				     : p3_tx_put_now(n, c->handle, m, &p, &posted)))
+				     : tx_put_now(n, c->handle, m, &p, &posted)))
 		return tx_left(n, p, posted);
 	return tx_put_any(n, c);
+}
+
+bool p3_tx_put_wired(struct p3_nic *n, uint64_t handle, const struct p3_move *m)
+{
+	struct p3_peer *p;
+	uint32_t posted;
+	return tx_put_now(n, handle, m, &p, &posted) && tx_left(n, p, posted) == PTL_OK;
 }
 
 /* Return the descriptor that has the SEND events of a get, or NULL. */

@@ -30,7 +30,7 @@
 
 #define P3_TICK_NS      2000000u
 #define P3_CACHED_CELLS 32768u /* 2 MiB */
-/* Passes with up to this number of hot lanes poll them as few (P3_DEEPEST in pass.c).
+/* Passes with up to this number of hot lanes poll them as few (P3_DEEPEST).
  * Where nodes share CPUs the number is smaller: the lanes of a pair of nodes. */
 #define P3_FEW_LANES         8u
 #define P3_FEW_LANES_CROWDED 2u

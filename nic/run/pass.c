@@ -12,10 +12,7 @@
 #define P3_AHEAD       8u  /* lanes that are prefetched before they are polled */
 #define P3_GATHER      16u /* lanes of a crowd that are looked at together */
 #define P3_COOL_PASSES 64u /* passes between searches for quiet lanes */
-/* few lanes: a visit takes at most 1 << P3_DEEPEST messages; many lanes: after a visit
- * that found more than one message this number of visits empty the lane */
-#define P3_DEEPEST 4u
-#define P3_PROBING 64u /* one visit in 64 empties its lane */
+#define P3_PROBING     64u /* one visit in 64 empties its lane */
 
 /* Prefetch what an answer to this peer will touch: the peer has sent a message, and the
  * program often sends one back.  In a ring that is not open these may be other cells, or

@@ -31,11 +31,19 @@ static bool carry_begin_frame(struct p3_carry *c)
 	return true;
 }
 
+/* Let the next part begin at a word. */
+static void carry_align(struct p3_frame *f)
+{
+	while (f->len & 7)
+		p3_frame_data(f)[f->len++] = 0;
+}
+
 static void carry_end_frame(struct p3_carry *c)
 {
 	struct p3_frame *f = c->open;
 	if (!f)
 		return;
+	carry_align(f);
 	f->cells = (uint16_t)((f->len + P3_CELL - 1) / P3_CELL);
 	memset(p3_frame_data(f) + f->len, 0, (size_t)f->cells * P3_CELL - f->len);
 	p3_gbn_commit(&c->gbn, f, c->now);
@@ -59,6 +67,8 @@ static unsigned char *carry_add_part(
 	struct p3_carry *c, enum p3_part_what what, uint64_t at, uint32_t len)
 {
 	uint32_t whole = carry_whole_words(len);
+	if (c->open)
+		carry_align(c->open);
 	struct p3_part *p = (void *)carry_reserve(c, (uint32_t)sizeof *p + whole);
 	if (!p)
 		return NULL;
@@ -70,16 +80,37 @@ static unsigned char *carry_add_part(
 	return bytes;
 }
 
-/* Add a message to the run that is the last part, or begin a run. */
+/* Return room for a message at the end of the run that is the last part, or of a new
+ * one, or NULL. */
 static unsigned char *carry_add_message(
-	struct p3_carry *c, enum p3_part_what what, uint32_t len)
+	struct p3_carry *c, enum p3_part_what what, uint32_t most)
 {
 	struct p3_part *run = c->last;
-	if (!run || run->what != what ||
-		c->open->len + len > (uint64_t)c->gbn.fill * P3_CELL)
-		return carry_add_part(c, what, 0, len);
-	run->len += len;
-	return carry_reserve(c, len);
+	if (run && run->what == what &&
+		c->open->len + most <= (uint64_t)c->gbn.fill * P3_CELL)
+		return carry_reserve(c, most);
+	memset(c->packed, 0, sizeof c->packed);
+	return carry_add_part(c, what, 0, most);
+}
+
+/* Write a message behind the run so far.  Return false if there is no room. */
+static bool carry_pack_message(struct p3_carry *c, enum p3_part_what what,
+	const struct p3_cell *cell, uint64_t w0)
+{
+	uint32_t cells = p3_word0_ncells(w0);
+	unsigned char *to = carry_add_message(c, what, cells * P3_PACKED_CELL);
+	if (!to)
+		return false;
+	for (uint32_t i = 0; i < cells; i++) {
+		uint64_t w[8];
+		memcpy(w, &cell[i], sizeof w);
+		if (!i)
+			w[0] = w0 >> 32 << 32; /* the other half is the ring's */
+		to += p3_cell_pack(to, w, c->packed);
+	}
+	c->open->len = (uint32_t)(to - p3_frame_data(c->open));
+	c->last->len = (uint32_t)(to - (unsigned char *)(c->last + 1));
+	return true;
 }
 
 /* ---- capture: this node's writes ---- */
@@ -312,10 +343,8 @@ static bool carry_capture_messages(struct p3_nic *n, struct p3_carry *c,
 			p3_ring_take(&h->tap, cells);
 			continue; /* the other end pads its ring itself */
 		}
-		unsigned char *to = carry_add_message(c, what, cells * P3_CELL);
-		if (!to)
+		if (!carry_pack_message(c, what, cell, w0))
 			return false;
-		memcpy(to, cell, (size_t)cells * P3_CELL);
 		if (carry_is_switch(what, w0))
 			carry_follow_out(n, c, h);
 		else
@@ -384,31 +413,43 @@ static bool carry_follow_in(struct p3_nic *n, struct p3_carry *c, struct p3_carr
 	return true;
 }
 
-static bool carry_apply_message(struct p3_carry_half *h, const unsigned char *from,
-	uint32_t left, uint64_t *w0_out)
+/* Put a message into the ring, of which cell is the first cell, and return the bytes of
+ * its other cells, or -1: it cannot be. */
+static int64_t carry_apply_message(struct p3_carry_half *h, uint64_t cell[8],
+	const unsigned char *from, uint64_t left)
 {
-	memcpy(w0_out, from, sizeof *w0_out);
-	uint32_t cells = p3_word0_ncells(*w0_out);
-	if (!cells || cells > p3_ring_most(h->feed.n) || cells * P3_CELL > left ||
+	uint64_t w0 = cell[0], at = 0;
+	uint32_t cells = p3_word0_ncells(w0);
+	if (!cells || cells > p3_ring_most(h->feed.n) ||
 		(!p3_ring_room(&h->feed, cells) && !p3_ring_fills(&h->feed, cells)))
-		return false;
+		return -1;
 	struct p3_cell *c = p3_ring_begin(&h->feed, cells);
-	memcpy((char *)c + 8, from + 8, cells * P3_CELL - 8);
-	p3_ring_publish(&h->feed, *w0_out >> 32 << 32, cells);
-	return true;
+	memcpy((char *)c + 8, cell + 1, P3_CELL - 8);
+	for (uint32_t i = 1; i < cells; i++) {
+		uint32_t len = p3_cell_unpack(from + at, left - at, cell);
+		if (!len)
+			return -1;
+		memcpy(&c[i], cell, P3_CELL);
+		at += len;
+	}
+	p3_ring_publish(&h->feed, w0 >> 32 << 32, cells);
+	return (int64_t)at;
 }
 
 static bool carry_apply_messages(struct p3_nic *n, struct p3_carry *c,
 	struct p3_carry_half *h, const struct p3_part *p, const unsigned char *bytes)
 {
-	uint64_t w0;
-	if (p->len % P3_CELL)
-		return false;
-	for (uint32_t at = 0; at < p->len; at += p3_word0_ncells(w0) * P3_CELL) {
-		if (!carry_apply_message(h, bytes + at, p->len - at, &w0))
+	uint64_t cell[8] = {0};
+	for (uint64_t at = 0; at < p->len;) {
+		uint32_t len = p3_cell_unpack(bytes + at, p->len - at, cell);
+		uint64_t w0 = cell[0];
+		int64_t rest = len ? carry_apply_message(
+					     h, cell, bytes + at + len, p->len - at - len)
+				   : -1;
+		if (rest < 0 ||
+			(carry_is_switch(p->what, w0) && !carry_follow_in(n, c, h)))
 			return false;
-		if (carry_is_switch(p->what, w0) && !carry_follow_in(n, c, h))
-			return false;
+		at += len + (uint64_t)rest;
 	}
 	return true;
 }

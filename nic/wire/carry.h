@@ -15,8 +15,10 @@
  * A frame has parts: bytes of words, slots or windows with their place, and runs of
  * messages of a ring.  A capture fills few frames with all new bytes: changes of this
  * node's entry and transfer slots, found by copies of those that were last sent; bytes
- * of windows; then the published messages, responses first.  All frames of a pair have
- * one order, and a frame is applied whole, which gives guarantees B and C of wire.h.
+ * of windows; then the published messages, responses first, of which each cell has only
+ * the words that differ from those of the cell before, so that a burst of short messages
+ * fits into one packet of the network.  All frames of a pair have one order, and a frame
+ * is applied whole, which gives guarantees B and C of wire.h.
  *
  * Credits and gauges may wait for lazy_ns for a frame that goes anyway, unless a quarter
  * of a ring's cells depends on them.
@@ -43,6 +45,8 @@
 #include "nic/state.h"
 #include "nic/wire/frame.h"
 
+#include <string.h>
+
 /* Slots of a peer at a time: its own one and a share of the others, in both halves. */
 #define P3_CARRY_SLOTS (2 * (1 + P3_XFERS_SHARED / 4))
 
@@ -54,6 +58,40 @@ struct p3_part {
 	uint32_t len;
 	uint32_t what; /* p3_part_what */
 };
+
+/* Of a run of messages each cell has a byte, whose bits name the words that differ from
+ * those of the cell before it, or from zeros, and then these words. */
+#define P3_PACKED_CELL (1 + P3_CELL) /* bytes at most */
+
+/* Write a cell to a place with room for P3_PACKED_CELL bytes.  was is the cell before it
+ * and becomes this one.  Return the number of bytes. */
+static inline uint32_t p3_cell_pack(
+	unsigned char *to, const uint64_t cell[8], uint64_t was[8])
+{
+	uint32_t len = 1, differ = 0;
+	for (uint32_t i = 0; i < 8; i++) {
+		bool differs = cell[i] != was[i];
+		memcpy(to + len, &cell[i], sizeof cell[i]);
+		was[i] = cell[i];
+		differ |= (uint32_t)differs << i;
+		len += 8 * differs;
+	}
+	*to = (unsigned char)differ;
+	return len;
+}
+
+/* Read a cell of at most left bytes, and do as p3_cell_pack().  Return the number of
+ * bytes, or 0 if the cell has more. */
+static inline uint32_t p3_cell_unpack(
+	const unsigned char *from, uint64_t left, uint64_t was[8])
+{
+	uint32_t len = 1;
+	if (!left || left <= 8 * (uint32_t)__builtin_popcount(*from))
+		return 0;
+	for (uint32_t differ = *from; differ; differ &= differ - 1, len += 8)
+		memcpy(&was[__builtin_ctz(differ)], from + len, 8);
+	return len;
+}
 
 /* The producer's ring and the consumer's, in private memory. */
 struct p3_carry_half {
@@ -81,6 +119,7 @@ struct p3_carry {
 	struct p3_frame *(*take)(struct p3_carry *c);
 	struct p3_frame *open; /* the frame that is being filled, or NULL */
 	struct p3_part *last;  /* its last part, if messages may join it */
+	uint64_t packed[8];    /* the last cell of that part */
 	char *image;
 	struct p3_peer *peer;
 	uint64_t now;        /* time of the wire's present turn for this peer */

@@ -11,7 +11,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define NODES   10u
@@ -924,6 +926,34 @@ CASE_IN(news_wake_a_sleeper, open_joined, close_both)
 				    : node.frames > 1 && node.packets == how);
 		peer.sent = peer.failed = 0;
 	}
+}
+
+static bool no_watches; /* the user has as many as the kernel allows */
+
+int epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
+{
+	if (!no_watches || op != EPOLL_CTL_ADD)
+		return (int)syscall(SYS_epoll_ctl, set, op, fd, ev);
+	errno = ENOSPC;
+	return -1;
+}
+
+/* A connection that cannot be watched stays hot, and nobody sleeps meanwhile. */
+CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
+{
+	expect_frame();
+	POLL_UNTIL(ops->arm(node.ep) >= 0);
+	expect_frame();
+	no_watches = true;
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_int_equal(ops->arm(node.ep), -EAGAIN);
+		end_poll(&node);
+	}
+	expect_frame();
+	no_watches = false;
+	POLL_UNTIL(ops->arm(node.ep) >= 0);
+	expect_frame();
+	assert_int_equal(node.broken[1], 0);
 }
 
 /* A descriptor that the program has closed breaks the connection. */

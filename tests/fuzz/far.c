@@ -119,14 +119,31 @@ static void check_sums(void)
 
 /* ---- the fakes' end of the medium ---- */
 
+/* Read the next message of a run: set w to its last cell, and w0 to its first word.
+ * Return its bytes, or 0: it is not whole, or has no cells. */
+static uint64_t read_message(
+	const unsigned char *bytes, uint64_t left, uint64_t w[8], uint64_t *w0_out)
+{
+	uint64_t at = 0, len;
+	uint32_t cells = 1;
+	for (uint32_t i = 0; i < cells; i++, at += len) {
+		len = p3_cell_unpack(bytes + at, left - at, w);
+		if (!i)
+			*w0_out = w[0];
+		cells = p3_word0_ncells(*w0_out);
+		if (!len || !cells)
+			return 0;
+	}
+	return at;
+}
+
 static void count_answers(struct side *s, const unsigned char *bytes, uint32_t len)
 {
-	for (uint32_t at = 0, cells; at < len; at += cells * P3_CELL) {
-		uint64_t w0;
-		memcpy(&w0, bytes + at, sizeof w0);
-		cells = p3_word0_ncells(w0);
-		if (!cells)
-			rig_fail("a message of no cells", at, len);
+	uint64_t w[8] = {0}, w0 = 0, n;
+	for (uint64_t at = 0; at < len; at += n) {
+		n = read_message(bytes + at, len - at, w, &w0);
+		if (!n)
+			rig_fail("a message that is not whole", at, len);
 		s->answered += p3_word0_kind(w0) != (uint32_t)P3_RSP_SWITCH;
 	}
 }
@@ -228,13 +245,10 @@ static enum effect effect_of(const struct p3_frame *f, uint32_t len)
 /* Return true if each message ends in its run, and has cells. */
 static bool has_whole_messages(const unsigned char *bytes, uint64_t len)
 {
-	uint64_t at = 0, w0;
-	for (; at < len; at += (uint64_t)p3_word0_ncells(w0) * P3_CELL) {
-		memcpy(&w0, bytes + at, sizeof w0);
-		if (!p3_word0_ncells(w0))
-			return false;
-	}
-	return at == len;
+	uint64_t w[8] = {0}, w0 = 0, n = 1;
+	for (uint64_t at = 0; n && at < len; at += n)
+		n = read_message(bytes + at, len - at, w, &w0);
+	return n != 0;
 }
 
 /* Return true if a part in front of this many bytes may be right. */
@@ -246,7 +260,7 @@ static bool fits(const struct p3_part *p, const unsigned char *bytes, uint64_t l
 	if (p->what == P3_PART_STORE)
 		return p->at <= size && p->len <= size - p->at;
 	return (p->what == P3_PART_REQUESTS || p->what == P3_PART_RESPONSES) &&
-	       p->len % P3_CELL == 0 && has_whole_messages(bytes, p->len);
+	       has_whole_messages(bytes, p->len);
 }
 
 static bool all_fit(const struct p3_frame *f)
@@ -400,7 +414,7 @@ void far_message(
 {
 	struct side *s = side_of(fake);
 	struct p3_frame *f = &out.frame;
-	uint32_t len = ncells * P3_CELL;
+	uint32_t len = ncells * P3_PACKED_CELL;
 	settle();
 	if (!is_open(s))
 		return;
@@ -408,10 +422,12 @@ void far_message(
 	add_pages(f, fake);
 	unsigned char *to =
 		add(f, request ? P3_PART_REQUESTS : P3_PART_RESPONSES, 0, len);
-	if (to) {
-		w[0] = word0;
-		memcpy(to, w, len);
+	w[0] = word0;
+	for (uint32_t i = 0; to && i < ncells; i++, to += P3_PACKED_CELL) {
+		*to = 0xff; /* all words, whatever the cell before has */
+		memcpy(to + 1, w + 8 * i, P3_CELL);
 	}
+	f->len = (f->len + 7) / 8 * 8;
 	finish(f, s);
 }
 
