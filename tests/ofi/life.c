@@ -624,6 +624,35 @@ static void receive_own(void)
 	barrier();
 }
 
+/* An endpoint is closed that has sent a long message, and then all requests have as many
+ * further uses as give them their old serial numbers: another message's bytes are not
+ * taken for those of the first one. */
+static void withdraw_then_send(void)
+{
+	enum { REQUESTS = 256, GENERATIONS = 256 };
+	static struct fi_context2 contexts[REQUESTS];
+	static unsigned char bytes[10000];
+	struct side *s = plain_side();
+	struct fid_ep *first = endpoint(s);
+	TRY(s, fi_tsend(first, bytes, sizeof bytes, NULL, s->at[me.rank], 1, NULL));
+	await_late(s, 1);
+	CLOSE(first);
+	for (unsigned n = 1; n < GENERATIONS; n++) {
+		for (unsigned i = 0; i < REQUESTS; i++)
+			recv_from(s, true, FI_ADDR_UNSPEC, bytes, 8, 2, &contexts[i]);
+		for (unsigned i = 0; i < REQUESTS; i++) {
+			OK(fi_cancel(&s->ep->fid, &contexts[i]));
+			(void)TAKE_ERR(s, &contexts[i], FI_ECANCELED);
+		}
+	}
+	for (unsigned i = 0; i < REQUESTS; i++)
+		send_to(s, true, me.rank, bytes, sizeof bytes, 2, &contexts[i]);
+	recv_from(s, true, FI_ADDR_UNSPEC, bytes, sizeof bytes, 1, &bytes);
+	(void)TAKE_ERR(s, &bytes, FI_ECONNABORTED);
+	side_close(s);
+	barrier();
+}
+
 enum { STALLED = 42 }; /* 32 of them are fetched at once */
 
 static void continue_client(void *arg)
@@ -789,6 +818,7 @@ STATEMENT(94, close_then_exit, 2, ALONE)
 		close_peer(what);
 	write_to_nobody();
 	receive_own();
+	withdraw_then_send();
 	close_stalled();
 	close_held();
 	struct side *s = plain_side();
