@@ -270,10 +270,10 @@ struct ofi_cq {
 	unsigned signals; /* their number */
 	int signal_left;  /* threads in fi_cq_sread that the last one has yet to end */
 	unsigned reads;
-	bool broken;  /* completions were lost */
-	bool busy;    /* the last read had a completion, */
+	bool broken;         /* completions were lost */
+	bool busy;           /* the last read had a completion, */
 	uint64_t drained_at; /* when it left no other one that it saw, in ticks; or 0 */
-	int readers;  /* threads in fi_cq_sread */
+	int readers;         /* threads in fi_cq_sread */
 	/* silence.c: */
 	bool told;             /* tools know of a wait */
 	uint32_t empty;        /* reads that found nothing */

@@ -3,10 +3,10 @@
  * tx.c - sending messages
  *
  * A message of few bytes to a process that has joined is copied, and over when the call
- * returns.  Another short one goes at once, and SEND_END is its end.  The bytes of a long
- * one, or of one that is to be delivered before it completes, are exposed on an index: for
- * a receive that is posted the target fetches them, and the ACK is the end; a receive that
- * comes late gets them, and GET_END is.  One of the two comes, never both.
+ * returns.  Another short one goes at once, and SEND_END is its end.  The bytes of a
+ * long one, or of one that is to be delivered before it completes, are exposed on an
+ * index: for a receive that is posted the target fetches them, and the ACK is the end; a
+ * receive that comes late gets them, and GET_END is.  One of the two comes, never both.
  */
 #include "prov.h"
 
