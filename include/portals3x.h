@@ -156,8 +156,7 @@ int PtlXPTHold(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, int on);
  *			child
  * PTL_NI_INVALID	ni_handle is no live interface
  * PTL_PROCESS_INVALID	target has a wildcard
- * PTL_FAIL		length is larger than PTLX_INJECT_MOST, or the target has died, or
- *			closed its interface
+ * PTL_FAIL		length is larger than PTLX_INJECT_MOST, or the target has died
  * PTL_SEGV		start is NULL, and length is not 0
  * PTL_NO_SPACE		no memory for the copy: the target has not taken earlier messages
  *			yet.  Call again, after PtlEQGet or PtlProgress.  Also in a

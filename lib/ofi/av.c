@@ -107,6 +107,13 @@ static fi_addr_t av_insert_one(struct ofi_av *av, const struct ofi_name *name, i
 	return index;
 }
 
+void ofi_av_meet(struct ofi_av *av, fi_addr_t addr, ptl_process_id_t id)
+{
+	if (addr < av->used && av->peers[addr].id.nid == id.nid &&
+		av->peers[addr].id.pid == id.pid)
+		av->peers[addr].met = true;
+}
+
 static int av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *out,
 	uint64_t flags, void *context)
 {

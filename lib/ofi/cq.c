@@ -25,6 +25,7 @@ enum {
 	CQ_EMPTY = 4096,       /* reads that find nothing, from one look to the next */
 	CQ_DATA_TURNS = 16,    /* reads of which one begins with completions with data, */
 	CQ_EVENT_TURNS = 4,    /* and so many of which one begins with events */
+	CQ_BURST_TICKS = 8192, /* from one read of a burst to the next, at most */
 	CQ_TURN_NS = 400000000 /* a program sleeps on a descriptor for so long */
 };
 
@@ -239,10 +240,20 @@ bool ofi_cq_peek(struct ofi_cq *cq)
 	return cq_has(cq);
 }
 
+/* Return a time of the processor's clock, or 0 if that takes long to read. */
+static inline uint64_t cq_ticks(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#else
+	return 0;
+#endif
+}
+
 /*
  * A program that reads until nothing is left has had all that was there: it most likely
  * wants to go on with that, before a look for more, which runs the firmware.  So the read
- * behind one that has not filled its array finds nothing.
+ * directly behind one that has not filled its array finds nothing.
  */
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *source)
 {
@@ -252,9 +263,10 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	ssize_t rc = ofi_enter(cq->domain);
 	if (OFI_UNLIKELY(rc))
 		return rc;
-	bool drained = cq->drained && !cq_has(cq);
+	bool drained = cq->drained_at && cq_ticks() - cq->drained_at < CQ_BURST_TICKS &&
+		       !cq_has(cq);
 	rc = drained ? -FI_EAGAIN : cq_take(cq, buf, count, source);
-	cq->drained = rc > 0 && (size_t)rc < count;
+	cq->drained_at = rc > 0 && (size_t)rc < count ? cq_ticks() : 0;
 	ofi_leave(cq->domain);
 	return rc;
 }

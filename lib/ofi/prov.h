@@ -220,6 +220,7 @@ struct ofi_peer {
 	uint8_t endpoint;
 	uint8_t domain;
 	bool live;
+	bool met; /* a message has left for it: its process has joined the job */
 };
 
 struct ofi_av {
@@ -269,10 +270,10 @@ struct ofi_cq {
 	unsigned signals; /* their number */
 	int signal_left;  /* threads in fi_cq_sread that the last one has yet to end */
 	unsigned reads;
-	bool broken;  /* completions were lost */
-	bool busy;    /* the last read had a completion, */
-	bool drained; /* and has left no other one that it saw */
-	int readers;  /* threads in fi_cq_sread */
+	bool broken;         /* completions were lost */
+	bool busy;           /* the last read had a completion, */
+	uint64_t drained_at; /* when it left no other one that it saw, in ticks; or 0 */
+	int readers;         /* threads in fi_cq_sread */
 	/* silence.c: */
 	bool told;             /* tools know of a wait */
 	uint32_t empty;        /* reads that found nothing */
@@ -424,6 +425,7 @@ struct ofi_req {
 		} rx;
 		struct {            /* tx.c */
 			void *copy; /* of an injected message that is exposed, or NULL */
+			fi_addr_t addr; /* of the target of a short message */
 		} tx;
 		struct { /* rma.c, atomic.c: a part of an operation */
 			struct ofi_req
@@ -606,6 +608,10 @@ static inline const struct ofi_peer *ofi_av_peer(const struct ofi_av *av, fi_add
 		return NULL;
 	return &av->peers[addr];
 }
+
+/* Note that a message has left for the peer with this address, unless that is another
+ * one's by now. */
+void ofi_av_meet(struct ofi_av *av, fi_addr_t addr, ptl_process_id_t id);
 
 /* ---- event.c, cq.c, silence.c, cntr.c, poll.c, eq.c ---- */
 

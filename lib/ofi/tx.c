@@ -2,11 +2,11 @@
 /*
  * tx.c - sending messages
  *
- * A message of few bytes is copied, and over when the call returns.  Another short one
- * goes at once, and SEND_END is its end.  The bytes of a long one, or of
- * one that is to be delivered before it completes, are exposed on an index: for a receive
- * that is posted the target fetches them, and the ACK is the end; a receive that comes
- * late gets them, and GET_END is.  One of the two comes, never both.
+ * A message of few bytes to a process that has joined is copied, and over when the call
+ * returns.  Another short one goes at once, and SEND_END is its end.  The bytes of a
+ * long one, or of one that is to be delivered before it completes, are exposed on an
+ * index: for a receive that is posted the target fetches them, and the ACK is the end; a
+ * receive that comes late gets them, and GET_END is.  One of the two comes, never both.
  */
 #include "prov.h"
 
@@ -59,6 +59,8 @@ static void tx_short_event(struct ofi_sink *sink, const ptl_event_t *event)
 		return;
 	req->ep->tx->sends++;
 	tx_fail(req, event);
+	if (OFI_LIKELY(!req->err))
+		ofi_av_meet(req->ep->av, req->tx.addr, req->peer);
 	tx_done(req);
 }
 
@@ -174,6 +176,7 @@ static inline int tx_short(struct ofi_req *req, const struct tx_place *place,
 		md = req->op->md;
 	}
 	req->sink.event = tx_short_event;
+	req->peer = place->peer;
 	int rc = PtlPutRegion(md, count == 1 && len ? ofi_offset(iov->iov_base) : 0, len,
 		PTL_NO_ACK_REQ, place->peer, place->index, ofi_node.ac, place->bits, 0,
 		place->hdr);
@@ -199,7 +202,7 @@ static inline int tx_inject_now(struct ofi_ep *ep, uint64_t kind,
 	const struct tx_place *place, const struct tx_call *call, size_t len)
 {
 	char gathered[OFI_INJECT];
-	const void *bytes = call->iov ? call->iov->iov_base : NULL;
+	const void *bytes = call->count ? call->iov->iov_base : NULL;
 	if (OFI_UNLIKELY(call->count > 1)) {
 		tx_gather(gathered, call);
 		bytes = gathered;
@@ -245,14 +248,17 @@ OFI_RARE void ofi_tx_full(struct ofi_ep *ep)
 }
 
 /* Return true if the message is to be over when the call returns, or may be: then the
- * program must read its completions now and then. */
-static inline bool tx_is_copied(
-	const struct ofi_ep *ep, const struct tx_call *call, size_t len)
+ * program must read its completions now and then.  The first message to a peer may not,
+ * since it stays here until that has joined, and a program that has its completion may
+ * end. */
+static inline bool tx_is_copied(const struct ofi_ep *ep, const struct ofi_peer *peer,
+	const struct tx_call *call, size_t len)
 {
 	if (OFI_UNLIKELY(call->flags & FI_DELIVERY_COMPLETE))
 		return false;
 	return call->flags & FI_INJECT ||
-	       (len <= OFI_INJECT && (!ep->tx_cq || ep->tx_cq->ring_used < OFI_SENDS));
+	       (len <= OFI_INJECT && peer->met &&
+		       (!ep->tx_cq || ep->tx_cq->ring_used < OFI_SENDS));
 }
 
 /* Send to a peer with the domain entered. */
@@ -272,7 +278,7 @@ static inline int tx_enter(
 		place.bits |= OFI_HAS_DATA;
 		place.hdr = call->data << OFI_DATA_SHIFT;
 	}
-	if (OFI_LIKELY(tx_is_copied(ep, call, len))) {
+	if (OFI_LIKELY(tx_is_copied(ep, peer, call, len))) {
 		int rc = tx_inject_now(ep, kinds[kind], &place, call, len);
 		if (OFI_LIKELY(!rc || call->flags & FI_INJECT))
 			return rc;
@@ -286,6 +292,7 @@ static inline int tx_enter(
 	req->silent =
 		call->silent || (ep->tx_selective && !(call->flags & FI_COMPLETION));
 	req->tx.copy = NULL;
+	req->tx.addr = call->addr;
 	place.hdr |= req->serial;
 	int rc = tx_send(req, &place, call, len);
 	if (OFI_LIKELY(!rc))
