@@ -406,7 +406,7 @@ static int stream_arm(struct p3_endpoint *e)
 	while (e->nhot && stream_cool(e, e->hot[0]))
 		;
 	for (struct peer *p = e->unsent; p; p = p->next_unsent)
-		if (p->up)
+		if (p->up && !p->hot) /* the set has no hot ones */
 			stream_watch_again(e, p, EPOLLOUT);
 	stream_tell_news(e);
 	bool must_look = e->nhot || e->pool.done || e->pool.from || stream_is_looking(e);

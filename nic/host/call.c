@@ -256,6 +256,7 @@ bool p3_nic_put_wired(struct p3_nic *n, uint64_t handle, const struct p3_move *m
 	FAULT_POINT("lease.taken");
 	if (!call_is_usual(n) || !p3_tx_put_wired(n, handle, m))
 		return p3_trylease_turn_back(n);
+	P3_PROBE2(command, P3_OP_PUT, n->conf.nid);
 	p3_count(&n->count[P3_C_LEASE_HOST], 1);
 	FAULT_POINT("command.executed");
 	p3_lease_leave(n); /* flushes a message for another host */

@@ -950,9 +950,14 @@ CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
 		end_poll(&node);
 	}
 	expect_frame();
+	for (unsigned i = 0; i < 16; i++)
+		end_send(&node, 1, i, P3_FAR_BYTES); /* more than the peer takes */
+	assert_int_equal(ops->arm(node.ep), -EAGAIN);
 	no_watches = false;
+	POLL_UNTIL(node.sent + node.failed == 16);
 	POLL_UNTIL(ops->arm(node.ep) >= 0);
 	expect_frame();
+	assert_int_equal(node.failed, 0);
 	assert_int_equal(node.broken[1], 0);
 }
 
