@@ -503,6 +503,26 @@ static uint64_t place(struct input *in, const struct fake *fake)
 	return how & 0x80 ? rig_number(in, fake) : of[how % 7] + (how >> 3) % 5 * 8u - 16;
 }
 
+/* Fill a part with numbers, or as a run of packed cells, of which a byte names the words
+ * that differ from the cell before. */
+static void fill_part(struct input *in, const struct fake *fake, unsigned char *to,
+	uint32_t len, bool is_run)
+{
+	for (uint32_t i = 0; i < len;) {
+		uint32_t differ = is_run ? in_u8(in) : 0xff;
+		bool begins = is_run && differ & 1;
+		if (is_run)
+			to[i++] = (unsigned char)differ;
+		for (; differ && i < len; differ &= differ - 1, i += 8) {
+			uint64_t w = begins ? p3_word0(in_u8(in) % 16, in_u8(in),
+						      1 + in_below(in, 4))
+					    : rig_number(in, fake);
+			memcpy(to + i, &w, len - i < 8 ? len - i : 8);
+			begins = false;
+		}
+	}
+}
+
 /* Make parts of arbitrary places, kinds and lengths. */
 static void add_parts(struct input *in, struct p3_frame *f, const struct fake *fake)
 {
@@ -513,12 +533,7 @@ static void add_parts(struct input *in, struct p3_frame *f, const struct fake *f
 		struct p3_part *p = (void *)(p3_frame_data(f) + f->len);
 		unsigned char *to = add(f, (what & 3) + (what >= 0xfc),
 			place(in, fake) & (what & 4 ? ~0ull : ~7ull), len);
-		for (uint32_t i = 0; i < len; i += 8) {
-			uint64_t w = i % P3_CELL ? rig_number(in, fake)
-						 : p3_word0(in_u8(in) % 16, in_u8(in),
-							   1 + in_below(in, 4));
-			memcpy(to + i, &w, len - i < 8 ? len - i : 8);
-		}
+		fill_part(in, fake, to, len, (what & 3) > P3_PART_STORE);
 		if (what >> 4 == 9)
 			p->len = in_bit(in) ? len + 8 * in_below(in, 4)
 					    : (uint32_t)rig_number(in, fake);
