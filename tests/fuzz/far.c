@@ -301,8 +301,9 @@ RIG_UNSEEN static struct before look(const struct p3_frame *f, enum effect what)
 
 RIG_UNSEEN static void check_effect(const struct before *b, enum effect what)
 {
-	/* A message of an earlier frame may end the peer before the node takes this one. */
-	if (b->side && !is_open(b->side) && counter(P3_C_FAR_STRANGERS) != b->strangers)
+	/* A message of an earlier frame may end the peer before this one is taken. */
+	bool ended = b->side && !is_open(b->side);
+	if (ended && counter(P3_C_FAR_STRANGERS) != b->strangers)
 		what = STRANGER;
 	expect("strangers", counter(P3_C_FAR_STRANGERS) - b->strangers, what == STRANGER);
 	expect("frames with a right sum", counter(P3_C_FAR_IN) - b->in, what > DAMAGED);

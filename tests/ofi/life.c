@@ -812,8 +812,8 @@ static void write_to_nobody(void)
 }
 
 /* A short message to a rank that has not joined lies in this process, so it is not over.
- * Of a job's two ranks either may be rank 0 of the test; the second one of the job has the
- * next node and process number. */
+ * Of a job's two ranks either may be rank 0 of the test; the second one of the job has
+ * the next node and process number. */
 static void send_before_joining(void)
 {
 	static struct fi_context2 context;
