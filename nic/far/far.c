@@ -261,7 +261,7 @@ static void far_send(struct p3_nic *n, struct p3_far_link *l, uint64_t now)
 		p3_wake_self(n); /* no doorbell rings for a lost frame */
 }
 
-/* Learn from the time that messages of a burst have waited for this pass. */
+/* Learn from the longest time that a message of a burst has waited for this pass. */
 static void far_note_wait(struct wire *w, uint64_t waited, uint64_t now)
 {
 	if (waited <= LATE_NS) {
@@ -278,10 +278,11 @@ static void far_note_wait(struct wire *w, uint64_t waited, uint64_t now)
 static void far_send_all(struct p3_nic *n, uint64_t now, bool hurry)
 {
 	struct wire *w = far_wire_of(n);
+	uint64_t since = 0; /* time since which the first message of a burst waits */
 	for (uint32_t i = w->nactive; i-- > 0;) {
 		struct p3_far_link *l = w->active[i];
-		if (l->waits)
-			far_note_wait(w, now - l->waits, now);
+		if (l->waits && (!since || l->waits < since))
+			since = l->waits;
 		if (hurry) {
 			l->carry.hurries = true;
 			p3_gbn_hurry(&l->carry.gbn);
@@ -294,6 +295,8 @@ static void far_send_all(struct p3_nic *n, uint64_t now, bool hurry)
 		if (!l->carry.peer->kept)
 			p3_peer_rest(n, l->carry.peer);
 	}
+	if (since)
+		far_note_wait(w, now - since, now);
 }
 
 /* Let the endpoint send the frames of this pass or call. */
