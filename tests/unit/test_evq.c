@@ -9,7 +9,7 @@
 
 #include "shm/evq.h"
 #include "unit/torture.h"
-#include "support/cases.h"
+#include "unit/rigs.h"
 
 #define FIRST (P3_EVQ_START + 1) /* sequence of the first event */
 #define ME    11
@@ -28,11 +28,6 @@ struct rig {
 };
 
 static const uint32_t sizes[] = {1, 2, 4, 64};
-
-#define EACH_SIZE(i)                                                                     \
-	unsigned i = 0;                                                                  \
-	i < sizeof sizes / sizeof sizes[0];                                              \
-	i++
 
 static void format(struct rig *r, uint32_t n, uint64_t start)
 {
@@ -64,29 +59,6 @@ static void rig_free(struct rig *r)
 	free(r->ring);
 	free(r);
 }
-
-/* A case with a rig of n records, and one with a rig of each size. */
-#define RIG_CASE(name, n)                                                                \
-	static void name##_with(struct rig *r);                                          \
-	CASE(name)                                                                       \
-	{                                                                                \
-		struct rig *r = rig_new(n);                                              \
-		name##_with(r);                                                          \
-		rig_free(r);                                                             \
-	}                                                                                \
-	static void name##_with(struct rig *r)
-
-#define RIGS_CASE(name)                                                                  \
-	static void name##_with(struct rig *r);                                          \
-	CASE(name)                                                                       \
-	{                                                                                \
-		for (EACH_SIZE(i)) {                                                     \
-			struct rig *r = rig_new(sizes[i]);                               \
-			name##_with(r);                                                  \
-			rig_free(r);                                                     \
-		}                                                                        \
-	}                                                                                \
-	static void name##_with(struct rig *r)
 
 static uint64_t word_of(uint64_t sequence, unsigned i)
 {

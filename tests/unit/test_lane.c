@@ -5,7 +5,7 @@
 
 #include "shm/lane.h"
 #include "unit/torture.h"
-#include "support/cases.h"
+#include "unit/rigs.h"
 
 #define MOST_CELLS 1024u
 #define KIND       7
@@ -20,11 +20,6 @@ struct rig {
 
 static const uint32_t sizes[] = {8, 16, 64, MOST_CELLS};
 
-#define EACH_SIZE(i)                                                                     \
-	unsigned i = 0;                                                                  \
-	i < sizeof sizes / sizeof sizes[0];                                              \
-	i++
-
 static struct rig *rig_new(uint32_t n)
 {
 	struct rig *r =
@@ -36,28 +31,10 @@ static struct rig *rig_new(uint32_t n)
 	return r;
 }
 
-/* A case with a rig of n cells, and one with a rig of each size. */
-#define RIG_CASE(name, n)                                                                \
-	static void name##_with(struct rig *r);                                          \
-	CASE(name)                                                                       \
-	{                                                                                \
-		struct rig *r = rig_new(n);                                              \
-		name##_with(r);                                                          \
-		free(r);                                                                 \
-	}                                                                                \
-	static void name##_with(struct rig *r)
-
-#define RIGS_CASE(name)                                                                  \
-	static void name##_with(struct rig *r);                                          \
-	CASE(name)                                                                       \
-	{                                                                                \
-		for (EACH_SIZE(i)) {                                                     \
-			struct rig *r = rig_new(sizes[i]);                               \
-			name##_with(r);                                                  \
-			free(r);                                                         \
-		}                                                                        \
-	}                                                                                \
-	static void name##_with(struct rig *r)
+static void rig_free(struct rig *r)
+{
+	free(r);
+}
 
 /* Return the word that would be a header at this cell this number of laps after pos. */
 static uint64_t imitation(const struct rig *r, uint64_t pos, int laps)
