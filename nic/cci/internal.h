@@ -558,7 +558,8 @@ void p3_cci_expire_silence(struct p3_nic *n, struct p3_cci_conn *conn);
  * server has the request.
  */
 
-/* What a call says about memory for connections or regions, zeroed, which it may need. */
+/* Zeroed memory for connections or regions, between a call, which allocates it, and the
+ * firmware, which says when it needs some. */
 struct p3_cci_chunk {
 	void *at; /* NULL: there is none, or the firmware has taken it */
 	int rc;   /* out; CCI_EAGAIN: it is needed */

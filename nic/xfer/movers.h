@@ -76,7 +76,8 @@ void p3_xfer_learn(struct p3_nic *n, const struct p3_pull *pull);
 /*
  * The four lengths are P3_SLICE_LEAST, doubled up to P3_SLICE_MOST.  The length in force
  * is the one that took the least time for each byte.  No length is used that takes more
- * than P3_SLICE_NS at the pace of the last slices, except the least one.  One slice in
+ * than P3_SLICE_NS at the pace of the last slices, except the least one and the last
+ * slice of a transfer, which takes a rest of up to half its length along.  One slice in
  * P3_SLICE_TRIAL has a neighbouring length.
  *
  * A slice may be longer, up to P3_LONE_MOST, while the node has nothing else to do: each

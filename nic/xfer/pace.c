@@ -171,8 +171,9 @@ void p3_slices_reset(struct p3_slices *s)
 	*s = (struct p3_slices){.fit = P3_SLICE_LEAST};
 }
 
-/* Return the number of the length that a slice counts for.  A slice may be longer than
- * that length by a quarter, since it includes a small rest of the transfer. */
+/* Return the number of the length that a slice counts for.  A slice that takes the
+ * rest of its transfer along counts for that length up to a quarter more, and for the
+ * next length beyond. */
 static uint32_t slices_class(uint64_t len)
 {
 	uint32_t k = 0;

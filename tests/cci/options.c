@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <sys/mman.h>
 
-/* Set a value and another one; each must come back, or setting is not implemented. */
+/* Set a value and another one: each comes back, or the call refuses the option. */
 static void try_setting(const void *object, cci_opt_name_t name, uint32_t a, uint32_t b)
 {
 	uint32_t before = option(object, name);

@@ -109,7 +109,7 @@ static bool is_ending(void *arg, uint32_t node, uint32_t os_pid)
 	return p3_reap_is_ending(os_pid ? (pid_t)os_pid : w->started);
 }
 
-/* What differs between the jobs of the cases. */
+/* A job: its ranks, the wait behind the end of a socket, and whether ranks meet late. */
 struct setting {
 	uint32_t size, eof_ms;
 	bool apart;
