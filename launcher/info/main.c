@@ -5,6 +5,7 @@
  *
  * All is gathered as JSON, and the text is made of that.
  */
+#include "launcher/info/trial.h"
 #include "launcher/ptlstat/ptlstat.h"
 #include "launcher/tools/options.h"
 #include "launcher/tools/rows.h"
@@ -463,6 +464,20 @@ static const struct p3_column info_setting_columns[] = {
 	{"from", -11, "from", P3_PLAIN}, {"set", -16, "set", P3_PLAIN},
 	{"default", -1, "default", P3_PLAIN}};
 
+static const struct p3_column info_trial_columns[] = {{"bytes", 8, "bytes", P3_PLAIN},
+	{"us", 8, "us", P3_PLAIN}, {"moved by", -8, "mover", P3_PLAIN},
+	{"%", 4, "percent", P3_PLAIN}, {"us by reads", 12, "us_by_reads", P3_PLAIN},
+	{"us by windows", 14, "us_by_windows", P3_PLAIN}};
+
+static void info_show_trial(const json_t *o)
+{
+	p3_rows_list("CPU", json_object_get(o, "cpu"));
+	puts("\nputs of private memory, each behind the ACK of the one before");
+	TABLE("trial", info_trial_columns);
+	puts("A node takes the mover that was faster lately, a window if it was clearly "
+	     "faster.");
+}
+
 static void info_show(const json_t *o)
 {
 	size_t i;
@@ -491,11 +506,15 @@ static void info_show(const json_t *o)
 /* ---- the command line ---- */
 
 struct info_choice {
-	bool json;
+	bool json, movers, trial;
 };
 
 static const struct p3_option info_rows[] = {
-	{"json", 'j', NULL, "for programs: one object", .at = 0}};
+	{"json", 'j', NULL, "for programs: one object",
+		.at = offsetof(struct info_choice, json)},
+	{"movers", 'm', NULL, "try puts of each length: what moves them, and its time",
+		.at = offsetof(struct info_choice, movers)},
+	{"trial", 0, NULL, NULL, .at = offsetof(struct info_choice, trial)}};
 
 static const struct p3_options info_options = {.program = "portals-info",
 	.usage = "usage: portals-info [options]\n"
@@ -521,7 +540,16 @@ int main(int argc, char **argv)
 		p3_tool_say("'%s': not expected; see portals-info --help", argv[first]);
 		status = P3_OPTIONS_USAGE;
 	}
-	if (status == P3_OPTIONS_GO) {
+	if (status == P3_OPTIONS_GO && choice.trial)
+		return info_trial_rank();
+	if (status == P3_OPTIONS_GO && choice.movers) {
+		json_t *rows = info_trial(),
+		       *o = json_pack("{s:o, s:o?}", "cpu", info_cpu(), "trial", rows);
+		if (rows)
+			(choice.json ? p3_rows_json : info_show_trial)(o);
+		json_decref(o);
+		status = rows ? STATUS_OK : STATUS_FAILED;
+	} else if (status == P3_OPTIONS_GO) {
 		bool opened;
 		json_t *o = info_gather(&opened);
 		(choice.json ? p3_rows_json : info_show)(o);

@@ -131,6 +131,27 @@ def check_denied():
         fail(f'process_vm_readv is denied: {cma}')
 
 
+def check_movers():
+    lengths = [1 << n for n in range(12, 23)]
+    for before in [], [DENY]:
+        job = run('--movers', '--json', before=before, expected=None)
+        if before and job.returncode == 77:
+            return
+        rows = json.loads(job.stdout)['trial']
+        if [row['bytes'] for row in rows] != lengths or not all(
+                float(row['us']) > 0 and 0 < row['percent'] <= 100 for row in rows):
+            fail(f'{before} the trial of movers: {rows}')
+        if rows[0]['mover'] != 'cells' or rows[-1]['mover'] == 'cells' or not rows[-1][
+                'us_by_windows']:
+            fail(f'{before} short puts are copied, and long ones are not: {rows}')
+        reads = [row for row in rows if row['mover'] == 'reads' or row['us_by_reads']]
+        if bool(reads) == bool(before):
+            fail(f'{before} reads: {rows}')
+    wrong = run('--movers', expected=1, env={'PTL3_MODE': 'maybe'})
+    if 'PTL3_MODE' not in wrong.stderr or wrong.stdout:
+        fail(f'a job that cannot start: {wrong}')
+
+
 def check_cpus():
     first = sorted(os.sched_getaffinity(0))[0]
     said = info(before=['taskset', '-c', str(first)])
@@ -164,6 +185,7 @@ check_whole()
 check_hugepages()
 check_settings()
 check_denied()
+check_movers()
 check_cpus()
 check_ranks()
 check_usage()
