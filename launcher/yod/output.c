@@ -21,6 +21,7 @@
 #define OWN_ROOM        (1024 * 1024)
 #define LAST_MS         10000 /* for a reader to take some of the last lines of yod */
 #define HURRY_MS        500
+#define LOOK_MS         50
 #define TAG_LEN         16
 #define NO_STREAM       UINT32_MAX
 
@@ -492,12 +493,21 @@ bool p3_output_is_lost(const struct p3_output *o)
 	return false;
 }
 
+/* Return true if a write would not block: the reader takes bytes. */
+static bool sink_takes(const struct sink *s)
+{
+	struct pollfd to = {.fd = s->fd, .events = POLLOUT};
+	return poll(&to, 1, 0) == 1 && (to.revents & POLLOUT);
+}
+
 /* Wait until yod's own lines are written, as long as the reader takes some of them within
- * ms.  Return false if a write is still under way. */
+ * ms.  The looks count, not the clock, which runs on while this process is stopped, and
+ * those at a reader that takes no bytes count most: else the thread that writes has no
+ * CPU.  Return false if a write is still under way. */
 static bool output_write_rest(struct p3_output *o, int ms)
 {
 	struct port *p = output_own_port(o);
-	int64_t now = p3_now_ms(), end = now + ms;
+	int looks = LAST_MS / LOOK_MS;
 	if (p3_backlog_len(&o->own) && !p->sink.runs && sink_start(&p->sink)) {
 		/* Write by this thread, which may block: there is no other one. */
 		ssize_t n = write(
@@ -506,14 +516,14 @@ static bool output_write_rest(struct p3_output *o, int ms)
 		p3_backlog_free(&o->own);
 	}
 	port_pump(o, p);
-	for (; (p3_backlog_len(&o->own) || p->sink.busy) && now < end;
-		now = p3_now_ms()) {
+	while ((p3_backlog_len(&o->own) || p->sink.busy) && looks > 0) {
 		struct pollfd done = {.fd = p->sink.done.fd, .events = POLLIN};
 		size_t before = p3_backlog_len(&o->own);
-		if (poll(&done, 1, (int)(end - now)) > 0)
+		if (poll(&done, 1, LOOK_MS) > 0)
 			port_on_done(p, 0);
+		looks -= sink_takes(&p->sink) ? 1 : LAST_MS / ms;
 		if (p3_backlog_len(&o->own) < before)
-			end = p3_now_ms() + ms;
+			looks = LAST_MS / LOOK_MS;
 	}
 	for (uint32_t k = 0; k < o->ports; k++) {
 		sink_collect(&o->port[k].sink);
