@@ -324,6 +324,8 @@ static void remote_on_left(struct p3_mesh *m, struct p3_remote *r, int why)
 	p3_remote_close_connection(&r->up);
 	r->next.fd = -1;
 	FAULT_POINT("remote.left");
+	if (why == -EPROTO)
+		p3_remote_say_forged(m->node->modex, r);
 	if (why == -ECONNRESET || (why == -EPIPE && !r->leaves))
 		r->alive_ns = now; /* its host has said so */
 	if (now - r->up_ns > STALE_NS)
