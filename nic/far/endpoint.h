@@ -130,7 +130,8 @@ struct p3_endpoint_ops {
 	 * change. */
 	int (*news)(const struct p3_endpoint *ep);
 	/* Make the descriptor readable when poll has news, and return it; -EAGAIN if poll
-	 * has some now, or another -errno. */
+	 * has some now; -ENOSPC if it does not show all news, so that poll must look
+	 * again after a while; or another -errno. */
 	int (*arm)(struct p3_endpoint *ep);
 	/* Remote reads; NULL: there are none. */
 	enum p3_far_reads_kind (*reads)(const struct p3_endpoint *ep);

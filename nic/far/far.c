@@ -42,6 +42,9 @@
 #define BEHIND 4u
 /* Over a provider: time between two looks at the streams, which carry packets only. */
 #define FRAMELESS_NS 200000u
+/* While threads sleep: time between two looks at an endpoint whose descriptor does not
+ * show all of its news. */
+#define BLIND_NS 2000000u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
  * begins, or when they have BURST cells.  The first one goes at once, unless the last
  * burst had BURST_LEAST messages.  If that pass comes later than LATE_NS, the program
@@ -463,9 +466,15 @@ static int far_arm(struct p3_nic *n)
 	far_serve_streams(w, UINT64_MAX);
 	int rc = w->streams ? p3_endpoint_stream.arm(w->streams) : 0;
 	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
+	uint64_t now = p3_now_ns();
+	if (w->ep >= 0 && (fd == -ENOSPC || rc == -ENOSPC)) {
+		fd = fd == -ENOSPC ? w->news : fd;
+		rc = rc == -ENOSPC ? 0 : rc;
+		at = at < now + BLIND_NS ? at : now + BLIND_NS;
+	}
 	if (fd < 0 || rc < 0)
 		return fd < 0 ? fd : rc;
-	if (at <= p3_now_ns())
+	if (at <= now)
 		return -EAGAIN;
 	if (fd != w->news || (at != w->timer_at && !far_set_timer(w, at)))
 		return -EBADF;
