@@ -54,11 +54,13 @@ static struct {
 /*
  * One of libfabric's libraries, libinfinipath of the provider psm, handles SIGSEGV,
  * SIGTERM and four other signals when it is loaded, and then ends the process by exit(),
- * which a handler must not call; this variable prevents that.
+ * which a handler must not call; this variable prevents that.  The other one lets ofi_rxm
+ * send frames with the longest message as wholes (most): by default it splits them.
  */
 static int fabric_load_library(void)
 {
 	(void)setenv("IPATH_NO_BACKTRACE", "1", 0);
+	(void)setenv("FI_OFI_RXM_BUFFER_SIZE", "18432", 0);
 	void *lib = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
 	if (lib && p3_dl_find(lib, "fi_getinfo", &fi.getinfo) &&
 		p3_dl_find(lib, "fi_freeinfo", &fi.freeinfo) &&
