@@ -481,43 +481,6 @@ static int far_arm(struct p3_nic *n)
 	return w->ep;
 }
 
-/* ---- remote reads ---- */
-
-static uint64_t far_offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
-{
-	return p3_far_offer(n, far_link_of(far_wire_of(n), c->peer->index), slot);
-}
-
-static bool far_can_fetch(const struct p3_peer *p, uint64_t id)
-{
-	return p3_far_can_fetch(far_link_of(far_wire_of(p->nic), p->index), id);
-}
-
-/* This and cut run in passes, and keep errno. */
-static struct p3_fetch *far_fetch(
-	struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len)
-{
-	int saved = errno;
-	struct p3_fetch *f =
-		p3_far_fetch(far_link_of(far_wire_of(p->nic), p->index), id, at, len);
-	errno = saved;
-	return f;
-}
-
-static void far_let_go(struct p3_peer *p, struct p3_fetch *f)
-{
-	(void)p;
-	p3_far_let_go(f);
-}
-
-static void far_cut(struct p3_nic *n, struct p3_peer *p)
-{
-	int saved = errno;
-	if (far_wire_of(n)->far.reads)
-		p3_far_reads_cut(n, far_link_of(far_wire_of(n), p->index));
-	errno = saved;
-}
-
 /* ---- births and deaths ---- */
 
 static int far_map(struct p3_nic *n, struct p3_peer_info *info)
@@ -530,7 +493,7 @@ static int far_map(struct p3_nic *n, struct p3_peer_info *info)
 		l = p3_far_link_new(n, &w->far);
 		if (!l)
 			return -ENOMEM;
-		l->carry.offer = w->far.reads ? far_offer : NULL;
+		l->carry.offer = w->far.reads ? p3_far_offer : NULL;
 		p3_release(&w->link[info->node], l); /* FAR.1 */
 	}
 	info->base = l->carry.image;
@@ -759,8 +722,8 @@ const struct p3_wire p3_wire_far = {
 	.kick = far_kick,
 	.show = far_show,
 	.passes = far_passes,
-	.can_fetch = far_can_fetch,
-	.fetch = far_fetch,
-	.let_go = far_let_go,
-	.cut = far_cut,
+	.can_fetch = p3_far_can_fetch,
+	.fetch = p3_far_fetch,
+	.let_go = p3_far_let_go,
+	.cut = p3_far_reads_cut,
 };

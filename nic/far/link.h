@@ -113,6 +113,12 @@ struct p3_far_link {
 	struct p3_carry carry; /* last: most of it is for pairs that talk */
 };
 
+/* Return the link of a peer that is attached, or was. */
+static inline struct p3_far_link *p3_far_link_of(const struct p3_peer *p)
+{
+	return p3_item(p->mine, struct p3_far_link, carry.mine);
+}
+
 /* (any) Make a link.  Return NULL if there is no memory. */
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far);
 void p3_far_link_free(struct p3_nic *n, struct p3_far_link *l);
