@@ -241,7 +241,8 @@ struct p3_modex {
 	uint32_t pids_sent;   /* number of the last process ids sent to all remotes */
 	bool said_not_of_job; /* a line has told of a caller that is not of the job, */
 	bool said_mute;       /* of one that says nothing, */
-	bool said_crowd;      /* and of more than P3_UNAUTH_MOST at a time */
+	bool said_crowd;      /* of more than P3_UNAUTH_MOST at a time, */
+	bool said_forged;     /* and of bytes that a connection's rank has not sent */
 	bool accept_paused; /* the listener is not watched: there is no room for calls */
 	bool said_no_fds;   /* a line has told that there are no descriptors */
 	bool said_late;     /* a line has told which ranks are waited for */
@@ -254,6 +255,8 @@ void p3_modex_say_unmet(struct p3_modex *w, uint64_t now);
 /* Print a line, once for a rank, about a call that its host has completed, and that the
  * rank does not answer: it is stopped, or has ended, and another program has its port. */
 void p3_remote_say_unanswered(const struct p3_modex *w, struct p3_remote *r);
+/* Print a line, once for a process, about a connection that a wrong record has ended. */
+void p3_remote_say_forged(struct p3_modex *w, const struct p3_remote *r);
 /* Print a line if a process is treated as ended for another reason than its end: once for
  * a host, about its silence or a refused first call (the process may have ended, or a
  * firewall may refuse calls). */

@@ -328,6 +328,19 @@ void p3_remote_say_unanswered(const struct p3_modex *w, struct p3_remote *r)
 	r->said_unanswered = true;
 }
 
+void p3_remote_say_forged(struct p3_modex *w, const struct p3_remote *r)
+{
+	char at[P3_TCP_TEXT];
+	p3_tcp_print_address(&w->card[r->rank], at);
+	if (!w->said_forged)
+		p3_warn("the connection with rank %u (%s) has brought bytes that this "
+			"rank has not sent; it and all that follow are made again, and "
+			"nothing is lost (see who sends on that network, and whether "
+			"PTL3_FABRIC_NET names a private one)",
+			r->rank, at);
+	w->said_forged = true;
+}
+
 void p3_remote_say_why_ended(const struct p3_modex *w, const struct p3_remote *r, int why)
 {
 	bool begun = r->begun, *said = &w->remote[w->leader[r->rank]].said_host;

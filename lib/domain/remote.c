@@ -47,10 +47,10 @@
 #define DIAL_NS       UINT64_C(1000000000) /* time to connect again */
 #define CHECK_NS      UINT64_C(1000000000) /* between two checks, unless it was stopped */
 #define STALE_NS      UINT64_C(1000000000) /* a probe means that an older one is broken */
-#define KEEPALIVE_MS  UINT64_C(1000) /* silence of a connection that works, at most */
-#define QUIET_MS      UINT64_C(2000) /* silence that another call shall explain */
-#define FAR_CALLS     64             /* calls that are accepted in a row */
-#define CROWDED_NS    UINT64_C(1000000000) /* time while further calls wait */
+#define KEEPALIVE_MS  UINT64_C(1000)     /* silence of a connection that works, at most */
+#define QUIET_MS      UINT64_C(2000)     /* silence that another call shall explain */
+#define FAR_CALLS     64                 /* calls that are accepted in a row */
+#define CROWDED_NS    UINT64_C(20000000) /* time from HELLO to proof while others wait */
 
 /* Return the rank's remote process, or NULL if it is on this host. */
 static struct p3_remote *remote_of(const struct p3_mesh *m, uint32_t rank)
@@ -324,6 +324,8 @@ static void remote_on_left(struct p3_mesh *m, struct p3_remote *r, int why)
 	p3_remote_close_connection(&r->up);
 	r->next.fd = -1;
 	FAULT_POINT("remote.left");
+	if (why == -EPROTO)
+		p3_remote_say_forged(m->node->modex, r);
 	if (why == -ECONNRESET || (why == -EPIPE && !r->leaves))
 		r->alive_ns = now; /* its host has said so */
 	if (now - r->up_ns > STALE_NS)
@@ -503,28 +505,40 @@ static struct p3_unauth *caller_find_free(struct p3_modex *w)
 	return NULL;
 }
 
-/* Close the connections that have been unauthenticated for longer than ns, after a last
- * look at their bytes.  If such a caller is of the job, it calls again. */
-static void caller_close_slow(struct p3_mesh *m, uint64_t ns)
+/* Close the connections that have been unauthenticated for too long, after a last look at
+ * their bytes.  If such a caller is of the job, it calls again. */
+static void caller_close_slow(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
 	uint64_t now = p3_now_ns();
 	for (uint32_t i = 0; i < P3_UNAUTH_MOST; i++) {
 		struct p3_unauth *s = &w->unauth[i];
-		if (now - s->call.since_ns <= ns)
+		if (now - s->call.since_ns <= P3_AUTH_NS)
 			continue;
 		caller_receive(m, s);
-		bool says = s->call.state != P3_CALL_NONE && !caller_is_replaced(m, s);
-		if (says && ns == P3_AUTH_NS)
+		if (s->call.state != P3_CALL_NONE && !caller_is_replaced(m, s))
 			caller_say_mute(w, &s->from);
-		else if (says)
-			caller_say_crowd(w, &s->from);
 		p3_mesh_close_call(m, &s->call);
 	}
 }
 
+/* Return the oldest connection, of those without HELLO if there is one: a rank says that
+ * at once. */
+static struct p3_unauth *caller_find_slowest(struct p3_modex *w)
+{
+	struct p3_unauth *found = &w->unauth[0];
+	for (uint32_t i = 1; i < P3_UNAUTH_MOST; i++) {
+		const struct p3_call *c = &w->unauth[i].call, *was = &found->call;
+		if (c->state < was->state ||
+			(c->state == was->state && c->since_ns < was->since_ns))
+			found = &w->unauth[i];
+	}
+	return found;
+}
+
 /* Return a free entry for a new connection, or NULL.  If all are in use, first read from
- * all of them, since a proof may lie unread, and then close the slow ones. */
+ * all of them, since a proof may lie unread, and then close the slowest one: strangers
+ * that say nothing hold up no rank that calls behind them. */
 static struct p3_unauth *caller_make_room(struct p3_mesh *m)
 {
 	struct p3_modex *w = m->node->modex;
@@ -532,9 +546,16 @@ static struct p3_unauth *caller_make_room(struct p3_mesh *m)
 	for (uint32_t i = 0; !s && i < P3_UNAUTH_MOST; i++)
 		caller_receive(m, &w->unauth[i]);
 	s = s ? s : caller_find_free(w);
-	if (!s)
-		caller_close_slow(m, CROWDED_NS);
-	return s ? s : caller_find_free(w);
+	if (s)
+		return s;
+	s = caller_find_slowest(w);
+	if (s->call.state != P3_CALL_CALLED &&
+		p3_now_ns() - s->call.since_ns <= CROWDED_NS)
+		return NULL;
+	if (!caller_is_replaced(m, s))
+		caller_say_crowd(w, &s->from);
+	p3_mesh_close_call(m, &s->call);
+	return s;
 }
 
 /* Accept one call.  Return 0 or -errno. */
@@ -750,7 +771,7 @@ void p3_mesh_check_remotes(struct p3_mesh *m)
 	uint64_t now = p3_now_ns();
 	if (!w)
 		return;
-	caller_close_slow(m, P3_AUTH_NS);
+	caller_close_slow(m);
 	p3_mesh_resume(m, &w->accept_paused, &w->listener, P3_MESH_TCP_LISTEN);
 	remote_exclude_own_stop(m, now);
 	for (struct p3_remote *r = NULL; (r = remote_next(m, r));)

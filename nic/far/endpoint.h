@@ -32,6 +32,10 @@
 #include "nic/nic.h"
 #include "nic/wire/frame.h"
 
+/* Buffers that an endpoint has at a time. */
+#define P3_FAR_BUFFERS 128u /* for frames to send */
+#define P3_FAR_POSTED  64u  /* for frames that come */
+
 /* Cells of data of a frame at most: two chunks of a window, and short parts. */
 #define P3_FAR_CELLS (2 * P3_CHUNK_LEN / P3_CELL + 16)
 #define P3_FAR_BYTES (64 + 64 * P3_FAR_CELLS)
@@ -99,10 +103,9 @@ struct p3_endpoint_ops {
 	/* Frames come unchanged, and from the node that they name, though perhaps of an
 	 * earlier life of it. */
 	bool authenticates;
-	/* Open an endpoint for these numbers of nodes, and of buffers at a time.  Return
-	 * 0, or -errno after an error line. */
-	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-		uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out);
+	/* Open the endpoint of a node.  Return 0, or -errno after an error line. */
+	int (*open)(const struct p3_far_conf *conf, uint32_t node,
+		struct p3_endpoint **ep_out);
 	void (*close)(struct p3_endpoint *ep);
 	/* Write the name by which others find this endpoint.  Return its length. */
 	uint32_t (*name)(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME]);
@@ -130,7 +133,8 @@ struct p3_endpoint_ops {
 	 * change. */
 	int (*news)(const struct p3_endpoint *ep);
 	/* Make the descriptor readable when poll has news, and return it; -EAGAIN if poll
-	 * has some now, or another -errno. */
+	 * has some now; -ENOSPC if it does not show all news, so that poll must look
+	 * again after a while; or another -errno. */
 	int (*arm)(struct p3_endpoint *ep);
 	/* Remote reads; NULL: there are none. */
 	enum p3_far_reads_kind (*reads)(const struct p3_endpoint *ep);

@@ -42,6 +42,9 @@
 #define BEHIND 4u
 /* Over a provider: time between two looks at the streams, which carry packets only. */
 #define FRAMELESS_NS 200000u
+/* While threads sleep: time between two looks at an endpoint whose descriptor does not
+ * show all of its news. */
+#define BLIND_NS 2000000u
 /* Messages to a peer within BURST_NS of each other are a burst: they go out when a pass
  * begins, or when they have BURST cells.  The first one goes at once, unless the last
  * burst had BURST_LEAST messages.  If that pass comes later than LATE_NS, the program
@@ -463,50 +466,19 @@ static int far_arm(struct p3_nic *n)
 	far_serve_streams(w, UINT64_MAX);
 	int rc = w->streams ? p3_endpoint_stream.arm(w->streams) : 0;
 	int fd = w->ep < 0 ? w->ep : w->far.ops->arm(w->far.ep);
+	uint64_t now = p3_now_ns();
+	if (w->ep >= 0 && (fd == -ENOSPC || rc == -ENOSPC)) {
+		fd = fd == -ENOSPC ? w->news : fd;
+		rc = rc == -ENOSPC ? 0 : rc;
+		at = at < now + BLIND_NS ? at : now + BLIND_NS;
+	}
 	if (fd < 0 || rc < 0)
 		return fd < 0 ? fd : rc;
-	if (at <= p3_now_ns())
+	if (at <= now)
 		return -EAGAIN;
 	if (fd != w->news || (at != w->timer_at && !far_set_timer(w, at)))
 		return -EBADF;
 	return w->ep;
-}
-
-/* ---- remote reads ---- */
-
-static uint64_t far_offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
-{
-	return p3_far_offer(n, far_link_of(far_wire_of(n), c->peer->index), slot);
-}
-
-static bool far_can_fetch(const struct p3_peer *p, uint64_t id)
-{
-	return p3_far_can_fetch(far_link_of(far_wire_of(p->nic), p->index), id);
-}
-
-/* This and cut run in passes, and keep errno. */
-static struct p3_fetch *far_fetch(
-	struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len)
-{
-	int saved = errno;
-	struct p3_fetch *f =
-		p3_far_fetch(far_link_of(far_wire_of(p->nic), p->index), id, at, len);
-	errno = saved;
-	return f;
-}
-
-static void far_let_go(struct p3_peer *p, struct p3_fetch *f)
-{
-	(void)p;
-	p3_far_let_go(f);
-}
-
-static void far_cut(struct p3_nic *n, struct p3_peer *p)
-{
-	int saved = errno;
-	if (far_wire_of(n)->far.reads)
-		p3_far_reads_cut(n, far_link_of(far_wire_of(n), p->index));
-	errno = saved;
 }
 
 /* ---- births and deaths ---- */
@@ -521,7 +493,7 @@ static int far_map(struct p3_nic *n, struct p3_peer_info *info)
 		l = p3_far_link_new(n, &w->far);
 		if (!l)
 			return -ENOMEM;
-		l->carry.offer = w->far.reads ? far_offer : NULL;
+		l->carry.offer = w->far.reads ? p3_far_offer : NULL;
 		p3_release(&w->link[info->node], l); /* FAR.1 */
 	}
 	info->base = l->carry.image;
@@ -705,8 +677,7 @@ static int far_make(struct p3_nic *n, struct wire *w)
 	w->active = calloc(n->conf.nnodes, sizeof *w->active);
 	if (!w->link || !w->up || !w->active || far_make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
-	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
-		P3_FAR_POSTED, &w->far.ep);
+	int rc = conf->ops->open(conf, n->conf.node, &w->far.ep);
 	w->far.fill = rc ? 0 : far_most_cells(&w->far);
 	if (!rc)
 		p3_far_reads_open(n, &w->far);
@@ -751,8 +722,8 @@ const struct p3_wire p3_wire_far = {
 	.kick = far_kick,
 	.show = far_show,
 	.passes = far_passes,
-	.can_fetch = far_can_fetch,
-	.fetch = far_fetch,
-	.let_go = far_let_go,
-	.cut = far_cut,
+	.can_fetch = p3_far_can_fetch,
+	.fetch = p3_far_fetch,
+	.let_go = p3_far_let_go,
+	.cut = p3_far_reads_cut,
 };

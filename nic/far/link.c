@@ -97,21 +97,14 @@ static void link_free_if_unused(struct p3_far *far, struct p3_far_buffer *b)
 	far->free = b;
 }
 
-static struct p3_far_link *link_of(struct p3_carry *c)
-{
-	char *at = (char *)c - offsetof(struct p3_far_link, carry);
-	return (struct p3_far_link *)(void *)at;
-}
-
 static struct p3_far_buffer *link_buffer_of(const struct p3_frame *f)
 {
-	return (struct p3_far_buffer *)(void *)((uintptr_t)f -
-						offsetof(struct p3_far_buffer, frame));
+	return p3_item((uintptr_t)f, struct p3_far_buffer, frame);
 }
 
 static struct p3_frame *link_take_frame(struct p3_carry *c)
 {
-	struct p3_far_link *l = link_of(c);
+	struct p3_far_link *l = p3_item(c, struct p3_far_link, carry);
 	struct p3_far *far = l->far;
 	if (l->held >= P3_FAR_OWN && far->held >= P3_FAR_BUFFERS)
 		return NULL;

@@ -44,9 +44,7 @@
 #include "nic/state.h"
 #include "nic/wire/carry.h"
 
-#define P3_FAR_BUFFERS  128u /* for frames to send, beyond those of each link */
-#define P3_FAR_OWN      4u
-#define P3_FAR_POSTED   64u  /* for frames that come */
+#define P3_FAR_OWN      4u   /* buffers of each link, beyond P3_FAR_BUFFERS */
 #define P3_FAR_PROMISED 256u /* frames that peers may send */
 #define P3_FAR_FLIGHT   16u  /* frames of a link with the endpoint */
 #define P3_FAR_FIRST    4u   /* frames that a link may send before it hears of room */
@@ -114,6 +112,12 @@ struct p3_far_link {
 			     * over, the link takes no messages */
 	struct p3_carry carry; /* last: most of it is for pairs that talk */
 };
+
+/* Return the link of a peer that is attached, or was. */
+static inline struct p3_far_link *p3_far_link_of(const struct p3_peer *p)
+{
+	return p3_item(p->mine, struct p3_far_link, carry.mine);
+}
 
 /* (any) Make a link.  Return NULL if there is no memory. */
 struct p3_far_link *p3_far_link_new(struct p3_nic *n, struct p3_far *far);

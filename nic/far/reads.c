@@ -30,8 +30,9 @@ static void reads_list(struct p3_far_reads *rs, uint32_t slot)
 	rs->offered[rs->noffered++] = slot;
 }
 
-uint64_t p3_far_offer(struct p3_nic *n, struct p3_far_link *l, uint32_t slot)
+uint64_t p3_far_offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot)
 {
+	struct p3_far_link *l = p3_item(c, struct p3_far_link, carry);
 	struct p3_far *far = l->far;
 	struct p3_far_reads *rs = far->reads;
 	struct p3_far_offer *o = &rs->offers[slot];
@@ -66,22 +67,25 @@ void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far)
 	}
 }
 
-void p3_far_reads_cut(struct p3_nic *n, struct p3_far_link *l)
+/* This and fetch run in passes, and keep errno. */
+void p3_far_reads_cut(struct p3_nic *n, struct p3_peer *p)
 {
+	struct p3_far_link *l = p3_far_link_of(p);
 	struct p3_far *far = l->far;
+	int saved = errno;
 	p3_far_reads_recall(n, far);
-	if (l->known && (l->offered || l->slices))
+	if (far->reads && l->known && (l->offered || l->slices))
 		far->ops->cut(far->ep, l->to);
+	errno = saved;
 }
 
 /* ---- the reader's side ---- */
 
-bool p3_far_can_fetch(const struct p3_far_link *l, uint64_t id)
+bool p3_far_can_fetch(const struct p3_peer *p, uint64_t id)
 {
-	const struct p3_peer *p = l->carry.peer;
 	const struct p3_xfer *slot = p3_xfer_of_peer(p->nic, p, id);
-	return l->far->reads && p3_get(&slot->id) == id && p3_get(&slot->heap) &&
-	       p3_get(&p->theirs->slots_key);
+	return p3_far_link_of(p)->far->reads && p3_get(&slot->id) == id &&
+	       p3_get(&slot->heap) && p3_get(&p->theirs->slots_key);
 }
 
 static struct p3_far_slice *reads_free_slice(struct p3_far_reads *rs)
@@ -157,7 +161,7 @@ static void reads_read_slot(struct p3_far_slice *s, uint64_t now)
 		s->slot_due = !reads_begin(s, &s->slot, now); /* FAR.2 */
 }
 
-struct p3_fetch *p3_far_fetch(
+static struct p3_fetch *reads_fetch(
 	struct p3_far_link *l, uint64_t id, uint64_t at, uint64_t len)
 {
 	struct p3_far_reads *rs = l->far->reads;
@@ -179,6 +183,14 @@ struct p3_fetch *p3_far_fetch(
 	return NULL;
 }
 
+struct p3_fetch *p3_far_fetch(struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len)
+{
+	int saved = errno;
+	struct p3_fetch *f = reads_fetch(p3_far_link_of(p), id, at, len);
+	errno = saved;
+	return f;
+}
+
 static bool reads_is_under_way(const struct p3_far_slice *s)
 {
 	return s->waits || s->slot_due;
@@ -197,8 +209,9 @@ static void reads_end_if_over(struct p3_far_slice *s)
 	reads_give_back(s);
 }
 
-void p3_far_let_go(struct p3_fetch *f)
+void p3_far_let_go(struct p3_peer *p, struct p3_fetch *f)
 {
+	(void)p;
 	struct p3_far_slice *s = p3_item(f, struct p3_far_slice, fetch);
 	if (f->state != P3_FETCH_UNDER_WAY) {
 		reads_give_back(s);

@@ -74,13 +74,11 @@ void p3_far_reads_end(struct p3_far *far);
 /* Free the memory, after the endpoint has closed. */
 void p3_far_reads_close(struct p3_far *far);
 
-/* Offer the bytes of a slot to its peer, and return their key, or 0. */
-uint64_t p3_far_offer(struct p3_nic *n, struct p3_far_link *l, uint32_t slot);
+/* Offer the bytes of a slot to its peer, and return their key, or 0: see carry.h. */
+uint64_t p3_far_offer(struct p3_nic *n, struct p3_carry *c, uint32_t slot);
 
 /* Recall the bytes of transfers that are over. */
 void p3_far_reads_recall(struct p3_nic *n, struct p3_far *far);
-/* End all reads between this node and the peer: see cut of wire.h. */
-void p3_far_reads_cut(struct p3_nic *n, struct p3_far_link *l);
 
 /* Begin a life of a pair: tell the peer the key of the table. */
 void p3_far_reads_up(struct p3_far_link *l);
@@ -97,10 +95,10 @@ static inline bool p3_far_reads_are_under_way(const struct p3_far *far)
 	return far->reads && far->reads->under_way;
 }
 
-/* These are functions of wire.h, with the peer's link. */
-bool p3_far_can_fetch(const struct p3_far_link *l, uint64_t id);
-struct p3_fetch *p3_far_fetch(
-	struct p3_far_link *l, uint64_t id, uint64_t at, uint64_t len);
-void p3_far_let_go(struct p3_fetch *f);
+/* These are functions of wire.h. */
+bool p3_far_can_fetch(const struct p3_peer *p, uint64_t id);
+struct p3_fetch *p3_far_fetch(struct p3_peer *p, uint64_t id, uint64_t at, uint64_t len);
+void p3_far_let_go(struct p3_peer *p, struct p3_fetch *f);
+void p3_far_reads_cut(struct p3_nic *n, struct p3_peer *p);
 
 #endif

@@ -149,7 +149,7 @@ static void stream_watch_again(struct p3_endpoint *e, struct peer *p, uint32_t m
 }
 
 /* Let the set watch a connection again.  Return false if the user has no more watches:
- * then it stays hot. */
+ * then it stays hot, and sleepers look at it at times (arm). */
 static bool stream_cool(struct p3_endpoint *e, struct peer *p)
 {
 	int rc = p3_fd_is(p->fd, p->file) ? stream_watch(e, EPOLL_CTL_ADD, p, 0) : -EBADF;
@@ -409,8 +409,9 @@ static int stream_arm(struct p3_endpoint *e)
 		if (p->up && !p->hot) /* the set has no hot ones */
 			stream_watch_again(e, p, EPOLLOUT);
 	stream_tell_news(e);
-	bool must_look = e->nhot || e->pool.done || e->pool.from || stream_is_looking(e);
-	return must_look ? -EAGAIN : e->set;
+	if (e->pool.done || e->pool.from || stream_is_looking(e))
+		return -EAGAIN;
+	return e->nhot ? -ENOSPC : e->set;
 }
 
 /* ---- names: a peer's connection is known by its index ---- */
@@ -482,13 +483,10 @@ static void stream_cut(struct p3_endpoint *e, uint64_t to)
 
 /* ---- a NIC starts and stops ---- */
 
-static int stream_open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
-	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
+static int stream_open_end(
+	const struct p3_far_conf *conf, uint32_t node, struct p3_endpoint **ep_out)
 {
 	(void)node;
-	(void)nnodes;
-	(void)sends;
-	(void)posts;
 	*ep_out = conf->streams;
 	conf->streams->pool.frames = true;
 	return 0;

@@ -337,19 +337,22 @@ static int offer_none(struct p3_endpoint *ep, const void *bytes, uint64_t len,
 
 static struct p3_far_link *link_to(struct p3_far *far, struct p3_nic *n, uint32_t node)
 {
+	static struct p3_peer peers[2];
 	struct p3_far_link *l = aligned_alloc(P3_PAGE, p3_round_up(sizeof *l, P3_PAGE));
 	CHECK(l != NULL);
+	peers[node] = n->peer[node];
+	peers[node].mine = &l->carry.mine;
 	memset(l, 0, sizeof *l);
 	l->far = far;
 	l->to = node;
 	l->known = true;
-	l->carry.peer = &n->peer[node];
+	l->carry.peer = &peers[node];
 	return l;
 }
 
 static struct p3_fetch *begin_fetch(struct p3_far_link *l)
 {
-	return p3_far_fetch(l, 0, 0, P3_PAGE);
+	return p3_far_fetch(l->carry.peer, 0, 0, P3_PAGE);
 }
 
 static void fail_fetch(struct p3_nic *n, struct p3_fetch *f)

@@ -6,6 +6,8 @@
 #include "nic/cases.h"
 
 #include "nic/far/records.h"
+#include "support/hold.h"
+#include "support/patience.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -20,6 +22,9 @@
 #define BUFFERS 24u
 #define READS   8u
 #define PART    49152u /* bytes of a read */
+#define PT      3
+#define BITS    1
+#define RINGS   20u
 
 static const struct p3_endpoint_ops *const ops = &p3_endpoint_stream;
 
@@ -53,7 +58,7 @@ static void end_start(struct end *x)
 {
 	const struct p3_far_conf conf = {.streams = x->ep};
 	struct p3_endpoint *ep;
-	assert_int_equal(ops->open(&conf, x->node, NODES, BUFFERS, BUFFERS, &ep), 0);
+	assert_int_equal(ops->open(&conf, x->node, &ep), 0);
 	assert_ptr_equal(ep, x->ep);
 }
 
@@ -932,13 +937,15 @@ static bool no_watches; /* the user has as many as the kernel allows */
 
 int epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
 {
-	if (!no_watches || op != EPOLL_CTL_ADD)
-		return (int)syscall(SYS_epoll_ctl, set, op, fd, ev);
+	int rc = (int)syscall(SYS_epoll_ctl, set, op, fd, ev);
+	if (rc || !no_watches || op != EPOLL_CTL_ADD)
+		return rc;
+	(void)syscall(SYS_epoll_ctl, set, EPOLL_CTL_DEL, fd, NULL);
 	errno = ENOSPC;
 	return -1;
 }
 
-/* A connection that cannot be watched stays hot, and nobody sleeps meanwhile. */
+/* A connection that cannot be watched stays hot, and sleepers must look at it. */
 CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
 {
 	expect_frame();
@@ -946,19 +953,63 @@ CASE_IN(a_connection_without_a_watch_stays, open_joined, close_both)
 	expect_frame();
 	no_watches = true;
 	for (unsigned i = 0; i < 1000; i++) {
-		assert_int_equal(ops->arm(node.ep), -EAGAIN);
+		assert_int_equal(ops->arm(node.ep), -ENOSPC);
 		end_poll(&node);
 	}
 	expect_frame();
 	for (unsigned i = 0; i < 16; i++)
 		end_send(&node, 1, i, P3_FAR_BYTES); /* more than the peer takes */
-	assert_int_equal(ops->arm(node.ep), -EAGAIN);
+	assert_true(ops->arm(node.ep) < 0);
 	no_watches = false;
 	POLL_UNTIL(node.sent + node.failed == 16);
 	POLL_UNTIL(ops->arm(node.ep) >= 0);
 	expect_frame();
 	assert_int_equal(node.failed, 0);
 	assert_int_equal(node.broken[1], 0);
+}
+
+/* Let a message go each way. */
+static void exchange(
+	unsigned rank, ptl_handle_ni_t ni, ptl_handle_md_t md, ptl_handle_eq_t eq)
+{
+	for (unsigned from = 0; from < 2; from++) {
+		if (rank == from)
+			CHECK_OK(put_to(ni, md, 1 - rank, PT, BITS, PTL_NOACK_REQ));
+		else
+			(void)expect(eq, PTL_EVENT_PUT_END);
+		sync_nodes();
+	}
+}
+
+/* Return true if the passes during some rings of the wire's thread are few. */
+static bool rings_cost_few_passes(struct patience *late)
+{
+	uint64_t rings = p3_nic_counter(nic(), P3_C_WIRE_RINGS) + RINGS;
+	uint64_t passes = p3_nic_counter(nic(), P3_C_PASSES) + 3 * RINGS;
+	while (p3_nic_counter(nic(), P3_C_WIRE_RINGS) < rings) {
+		CHECK(!patience_is_over(late));
+		sleep_ms(1); /* pause: between two looks */
+	}
+	return p3_nic_counter(nic(), P3_C_PASSES) <= passes;
+}
+
+/* Nodes that cannot watch a connection look at it at times, and sleep meanwhile. */
+NODES_CASE(nodes_without_watches_sleep, 2)
+{
+	struct patience late = patience_begin();
+	ptl_handle_eq_t eq = eq_new(ni, 8);
+	ptl_handle_md_t md = bind_md(ni, md_of(node_alloc(8), 8, MD_QUIET, PTL_EQ_NONE));
+	post_md(ni, PT, BITS,
+		md_of(node_alloc(8), 8, MD_ANY | PTL_MD_EVENT_START_DISABLE, eq));
+	sync_nodes();
+	exchange(rank, ni, md, eq);
+	no_watches = true;
+	exchange(rank, ni, md, eq);
+	while (rank == 0 && !rings_cost_few_passes(&late))
+		;
+	sync_nodes();
+	exchange(rank, ni, md, eq);
+	no_watches = false;
 }
 
 /* A descriptor that the program has closed breaks the connection. */

@@ -9,8 +9,9 @@
  * most WINDOW messages to a rank without an answer, and in runs of a few seconds pauses
  * behind them.  A second thread of each rank passes barriers all the time.  Rank 0
  * writes a word to FILE.begun when the traffic begins.  It goes on until FILE.enough is
- * there, however long that takes.  A rank prints how much it has done, and the longest
- * time without any event.
+ * there, however long that takes.  A rank prints how much it has done, the longest time
+ * that a message has waited for its answer, or a barrier for all ranks, and by how much a
+ * sleep was too long: that is what the machine adds to such a wait.
  */
 #include "../mp/mp.h"
 
@@ -25,13 +26,15 @@ enum { PACE_MS = 20, PACED_S = 4 };
 
 static struct pair {
 	uint64_t sent, answered;      /* messages to the rank */
+	uint64_t since[WINDOW];       /* times of those without an answer */
 	uint64_t started, came, ends; /* messages of the rank; came: bits from ends on */
 	bool said_last, has_last;
 } pair[MP_MOST];
 static char *buffer; /* WINDOW slots for each rank */
 static ptl_handle_eq_t eq;
 static ptl_handle_md_t data, answer;
-static uint64_t events, barriers, stall_ns;
+static uint64_t events, barriers;
+static uint64_t stall_ns[2], late_ns[2]; /* of main and of the other thread */
 static unsigned seconds;
 
 static ptl_size_t length_of(unsigned from, unsigned to, uint64_t seq)
@@ -47,6 +50,27 @@ static char *slot(unsigned from, uint64_t seq)
 	return buffer + (from * WINDOW + seq % WINDOW) * SLOT;
 }
 
+/* ---- times ---- */
+
+static void note_longest(uint64_t *longest, uint64_t since)
+{
+	uint64_t took = now_ns() - since;
+	if (took > *longest)
+		*longest = took;
+}
+
+static unsigned long long longer_ms(const uint64_t ns[2])
+{
+	return (ns[0] > ns[1] ? ns[0] : ns[1]) / 1000000;
+}
+
+static void pause_some(unsigned thread)
+{
+	uint64_t end = now_ns() + PACE_MS * UINT64_C(1000000);
+	sleep_ms(PACE_MS); /* pause: between two barriers, and of traffic */
+	note_longest(&late_ns[thread], end);
+}
+
 /* ---- barriers ---- */
 
 /* All ranks pass the same number of barriers, for about the given time. */
@@ -56,8 +80,10 @@ static void *pass_barriers(void *arg)
 	(void)arg;
 	for (uint64_t i = 0; i < seconds * (1000u / PACE_MS / 2); i++) {
 		if (now_ns() < end)
-			sleep_ms(PACE_MS); /* pause: between two barriers */
+			pause_some(1);
+		uint64_t from = now_ns();
 		mp_barrier();
+		note_longest(&stall_ns[1], from);
 		barriers = i + 1; /* main reads it after the end */
 	}
 	return NULL;
@@ -89,6 +115,12 @@ static void end_message(unsigned from, uint64_t seq, ptl_size_t length)
 	mp_put(answer, 0, 0, PTL_NO_ACK_REQ, from, MP_MOST + mp.rank, 0, l->ends);
 }
 
+static void end_waits(struct pair *l, uint64_t answered)
+{
+	for (; l->answered < answered; l->answered++)
+		note_longest(&stall_ns[0], l->since[l->answered % WINDOW]);
+}
+
 static void take(const ptl_event_t *ev)
 {
 	unsigned from = (unsigned)ev->match_bits % MP_MOST;
@@ -101,9 +133,7 @@ static void take(const ptl_event_t *ev)
 	if (ev->match_bits < MP_MOST && ev->hdr_data == LAST)
 		pair[from].has_last |= !start;
 	else if (ev->match_bits >= MP_MOST)
-		pair[from].answered = ev->hdr_data > pair[from].answered
-					      ? ev->hdr_data
-					      : pair[from].answered;
+		end_waits(&pair[from], ev->hdr_data);
 	else if (start)
 		begin_message(from, ev->hdr_data);
 	else
@@ -115,6 +145,7 @@ static void send_to(unsigned to)
 	struct pair *l = &pair[to];
 	while (l->sent - l->answered < WINDOW) {
 		uint64_t seq = l->sent++;
+		l->since[seq % WINDOW] = now_ns();
 		mp_put(data, mp_cut(mp.rank, to, seq), length_of(mp.rank, to, seq),
 			PTL_NO_ACK_REQ, to, mp.rank,
 			(mp.rank * WINDOW + seq % WINDOW) * (ptl_size_t)SLOT, seq);
@@ -124,12 +155,9 @@ static void send_to(unsigned to)
 static void take_all(void)
 {
 	ptl_event_t ev;
-	uint64_t from = now_ns();
 	mp_check(mp_next_within(eq, STALL_MS, &ev),
 		"no event for %d s, after %llu events", STALL_MS / 1000,
 		(unsigned long long)events);
-	if (now_ns() - from > stall_ns)
-		stall_ns = now_ns() - from;
 	do
 		take(&ev);
 	while (mp_poll(eq, &ev));
@@ -161,7 +189,7 @@ static void go_on(const char *path)
 			send_to((mp.rank + i) % mp.size);
 		take_all();
 		if (seconds <= PACED_S)
-			sleep_ms(PACE_MS); /* pause: of traffic */
+			pause_some(0);
 	}
 	while (!finish())
 		take_all();
@@ -200,9 +228,10 @@ int main(int argc, char **argv)
 	mp_check(pthread_create(&thread, NULL, pass_barriers, NULL) == 0, "no thread");
 	go_on(argv[2]);
 	pthread_join(thread, NULL);
-	printf("rank %u: %llu events, %llu barriers, longest stall %llu ms\n", mp.rank,
-		(unsigned long long)events, (unsigned long long)barriers,
-		(unsigned long long)stall_ns / 1000000);
+	printf("rank %u: %llu events, %llu barriers, longest stall %llu ms (sleep "
+	       "%llu)\n",
+		mp.rank, (unsigned long long)events, (unsigned long long)barriers,
+		longer_ms(stall_ns), longer_ms(late_ns));
 	mp_end();
 	return 0;
 }
