@@ -360,8 +360,8 @@ int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 /* ---- sleeping ---- */
 
 /* Let the set e->news report the next event of the queues, once each.  Between two calls
- * the kernel need not pass events on from set to set, which takes a third of the time of
- * a message. */
+ * the kernel need not pass events on from set to set, which takes a third of the time of a
+ * message. */
 static int conns_watch(struct p3_endpoint *e, int op)
 {
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLONESHOT};
@@ -375,9 +375,7 @@ static int conns_open_news(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
 	e->news = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	if (e->news < 0)
-		return -errno;
-	int rc = fi_control(&cs->eq->fid, FI_GETWAIT, &cs->events);
+	int rc = e->news < 0 ? -errno : fi_control(&cs->eq->fid, FI_GETWAIT, &cs->events);
 	rc = rc ? rc : fi_control(&e->cq->fid, FI_GETWAIT, &cs->completions);
 	return rc ? rc : conns_watch(e, EPOLL_CTL_ADD);
 }
