@@ -25,13 +25,16 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define MOST_IN   2048u /* connections that others may open */
-#define LOOK_EACH 64u   /* polls for a look at the queue of events */
+#define MOST_IN      2048u /* connections that others may open */
+#define FEW_IN       128u  /* the same, if the endpoint lists its sockets */
+#define MOST_WATCHED 256u
+#define LOOK_EACH    64u /* polls for a look at the queue of events */
 
 enum state { NONE, CONNECTING, UP, REFUSED };
 
@@ -53,8 +56,7 @@ struct conn {
 struct p3_connections {
 	struct fid_pep *pep;
 	struct fid_eq *eq;
-	int events;       /* descriptor of eq, in the set e->news, */
-	int completions;  /* and of the queue of completions */
+	int news;         /* descriptor of eq, in the set e->news */
 	uint32_t polls;   /* since the last look at eq */
 	uint32_t opening; /* connections that are neither up nor refused */
 	uint32_t nin;
@@ -188,12 +190,13 @@ static void conns_drop(struct p3_connections *cs, struct conn *c)
 static bool conns_make_room(struct p3_endpoint *e)
 {
 	struct p3_connections *cs = e->conns;
+	uint32_t most = e->lists_sockets ? FEW_IN : MOST_IN;
 	struct conn *oldest = NULL;
-	for (struct conn *c = cs->nin < MOST_IN ? NULL : cs->in; c; c = c->next)
+	for (struct conn *c = cs->nin < most ? NULL : cs->in; c; c = c->next)
 		oldest = c->pair ? oldest : c;
 	if (oldest)
 		conns_drop(cs, oldest);
-	return cs->nin < MOST_IN;
+	return cs->nin < most;
 }
 
 /* Accept a connection.  Once it has an endpoint, that has the request: closing it turns
@@ -359,25 +362,58 @@ int p3_conns_read(struct p3_endpoint *e, uint64_t to, struct p3_far_read *r)
 
 /* ---- sleeping ---- */
 
-/* Let the set e->news report the next event of the queues, once each.  Between two calls
- * the kernel need not pass events on from set to set, which takes a third of the time of a
+/* Let the set e->news report the next event of fd, once.  Between two calls the kernel
+ * need not pass events on from set to set, which takes a third of the time of a
  * message. */
-static int conns_watch(struct p3_endpoint *e, int op)
+static int conns_watch(struct p3_endpoint *e, int op, int fd, bool out)
 {
-	struct epoll_event ev = {.events = EPOLLIN | EPOLLONESHOT};
-	return epoll_ctl(e->news, op, e->conns->events, &ev) ||
-			       epoll_ctl(e->news, op, e->conns->completions, &ev)
-		       ? -errno
-		       : 0;
+	struct epoll_event ev = {
+		.events = EPOLLIN | EPOLLONESHOT | (out ? EPOLLOUT : 0u)};
+	return epoll_ctl(e->news, op, fd, &ev) ? -errno : 0;
+}
+
+static int conns_watch_or_add(struct p3_endpoint *e, int fd, bool out)
+{
+	int rc = conns_watch(e, EPOLL_CTL_MOD, fd, out);
+	return rc == -ENOENT ? conns_watch(e, EPOLL_CTL_ADD, fd, out) : rc;
+}
+
+/* Return true if a descriptor is a socket to another node.  The others are of libfabric's
+ * own wake-ups, which may stay readable for ever. */
+static bool conns_is_peers(int fd)
+{
+	int domain;
+	socklen_t len = sizeof domain;
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+	       domain != AF_UNIX;
+}
+
+/* Watch the sockets of the queue of completions. */
+static int conns_watch_sockets(struct p3_endpoint *e)
+{
+	struct pollfd fds[MOST_WATCHED];
+	struct fi_wait_pollfd wait = {.nfds = MOST_WATCHED, .fd = fds};
+	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &wait);
+	for (size_t i = 0; !rc && i < wait.nfds; i++)
+		if (conns_is_peers(fds[i].fd))
+			rc = conns_watch_or_add(e, fds[i].fd, fds[i].events & POLLOUT);
+	return rc;
+}
+
+static int conns_watch_completions(struct p3_endpoint *e)
+{
+	int fd;
+	if (e->lists_sockets)
+		return conns_watch_sockets(e);
+	int rc = fi_control(&e->cq->fid, FI_GETWAIT, &fd);
+	return rc ? rc : conns_watch_or_add(e, fd, false);
 }
 
 static int conns_open_news(struct p3_endpoint *e)
 {
-	struct p3_connections *cs = e->conns;
 	e->news = p3_fd_high(epoll_create1(EPOLL_CLOEXEC));
-	int rc = e->news < 0 ? -errno : fi_control(&cs->eq->fid, FI_GETWAIT, &cs->events);
-	rc = rc ? rc : fi_control(&e->cq->fid, FI_GETWAIT, &cs->completions);
-	return rc ? rc : conns_watch(e, EPOLL_CTL_ADD);
+	return e->news < 0 ? -errno
+			   : fi_control(&e->conns->eq->fid, FI_GETWAIT, &e->conns->news);
 }
 
 int p3_conns_arm(struct p3_endpoint *e)
@@ -386,15 +422,16 @@ int p3_conns_arm(struct p3_endpoint *e)
 	struct fid *what[2] = {&e->cq->fid, &cs->eq->fid};
 	conns_look(e);
 	int rc = fi_trywait(e->fabric, what, 2);
-	if (!rc && conns_watch(e, EPOLL_CTL_MOD))
-		return -EBADF;
+	if (!rc)
+		rc = conns_watch_completions(e) ? -EBADF
+						: conns_watch_or_add(e, cs->news, false);
 	rc = p3_fabric_error(rc);
 	return rc ? rc : e->news;
 }
 
 /* ---- opening and closing ---- */
 
-int p3_conns_open(struct p3_endpoint *e)
+int p3_conns_open(struct p3_endpoint *e, uint32_t buffers)
 {
 	struct fi_eq_attr eq = {.wait_obj = FI_WAIT_FD};
 	struct fi_rx_attr rx = *e->info->rx_attr;
@@ -403,7 +440,7 @@ int p3_conns_open(struct p3_endpoint *e)
 	if (!cs)
 		return -FI_ENOMEM;
 	e->conns = cs;
-	rx.size = P3_FAR_POSTED;
+	rx.size = buffers;
 	int rc = fi_eq_open(e->fabric, &eq, &cs->eq, NULL);
 	rc = rc ? rc : conns_open_news(e);
 	rc = rc ? rc : fi_srx_context(e->domain, &rx, &e->rx, NULL);

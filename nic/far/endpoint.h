@@ -32,10 +32,6 @@
 #include "nic/nic.h"
 #include "nic/wire/frame.h"
 
-/* Buffers that an endpoint has at a time. */
-#define P3_FAR_BUFFERS 128u /* for frames to send */
-#define P3_FAR_POSTED  64u  /* for frames that come */
-
 /* Cells of data of a frame at most: two chunks of a window, and short parts. */
 #define P3_FAR_CELLS (2 * P3_CHUNK_LEN / P3_CELL + 16)
 #define P3_FAR_BYTES (64 + 64 * P3_FAR_CELLS)
@@ -103,9 +99,10 @@ struct p3_endpoint_ops {
 	/* Frames come unchanged, and from the node that they name, though perhaps of an
 	 * earlier life of it. */
 	bool authenticates;
-	/* Open the endpoint of a node.  Return 0, or -errno after an error line. */
-	int (*open)(const struct p3_far_conf *conf, uint32_t node,
-		struct p3_endpoint **ep_out);
+	/* Open an endpoint for these numbers of nodes, and of buffers at a time.  Return
+	 * 0, or -errno after an error line. */
+	int (*open)(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+		uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out);
 	void (*close)(struct p3_endpoint *ep);
 	/* Write the name by which others find this endpoint.  Return its length. */
 	uint32_t (*name)(const struct p3_endpoint *ep, unsigned char out[P3_FAR_NAME]);

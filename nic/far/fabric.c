@@ -22,6 +22,7 @@
 
 #define FILE_NAME "libfabric.so.1"
 #define VERSION   FI_VERSION(1, 17)
+#define FEW       32u  /* nodes whose sockets poll() can look at */
 #define SPARE     128u /* room in the queue of completions beyond one for each buffer */
 #define READS     (FI_RMA | FI_READ | FI_REMOTE_READ)
 
@@ -86,8 +87,8 @@ static int fabric_load(void)
 /* ---- opening ---- */
 
 /* Ask for the provider with these abilities, and for no more than is used. */
-static struct fi_info *fabric_ask(
-	const struct p3_far_conf *conf, enum fi_ep_type type, uint64_t caps)
+static struct fi_info *fabric_ask(const struct p3_far_conf *conf, uint32_t sends,
+	uint32_t posts, enum fi_ep_type type, uint64_t caps)
 {
 	struct fi_info *hints = fi.dupinfo(NULL);
 	if (!hints)
@@ -101,8 +102,8 @@ static struct fi_info *fabric_ask(
 	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-	hints->tx_attr->size = P3_FAR_BUFFERS;
-	hints->rx_attr->size = P3_FAR_POSTED;
+	hints->tx_attr->size = sends;
+	hints->rx_attr->size = posts;
 	hints->fabric_attr->prov_name = strdup(conf->provider);
 	return hints;
 }
@@ -126,18 +127,18 @@ static int fabric_open_datagrams(struct p3_endpoint *e)
 
 /* Open the objects one by one.  Return 0 or a negative number of libfabric's errors,
  * which are those of errno up to a point. */
-static int fabric_open_all(struct p3_endpoint *e)
+static int fabric_open_all(struct p3_endpoint *e, uint32_t sends, uint32_t posts)
 {
 	bool conns = e->info->ep_attr->type == FI_EP_MSG;
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_MSG,
-		.wait_obj = FI_WAIT_FD,
-		.size = P3_FAR_BUFFERS + P3_FAR_POSTED + SPARE};
+		.wait_obj = e->lists_sockets ? FI_WAIT_POLLFD : FI_WAIT_FD,
+		.size = sends + posts + SPARE};
 	int rc = fi.fabric(e->info->fabric_attr, &e->fabric, NULL);
 	rc = rc ? rc : fi_domain(e->fabric, e->info, &e->domain, NULL);
 	rc = rc ? rc : fi_cq_open(e->domain, &cq, &e->cq, NULL);
 	if (rc)
 		return rc;
-	return conns ? p3_conns_open(e) : fabric_open_datagrams(e);
+	return conns ? p3_conns_open(e, posts) : fabric_open_datagrams(e);
 }
 
 static void fabric_close_one(struct fid *what)
@@ -160,11 +161,11 @@ static void fabric_close_end(struct p3_endpoint *e)
 	free(e);
 }
 
-static int fabric_find_type(const struct p3_far_conf *conf, enum fi_ep_type type,
-	uint64_t caps, struct fi_info **info_out)
+static int fabric_find_type(const struct p3_far_conf *conf, uint32_t sends,
+	uint32_t posts, enum fi_ep_type type, uint64_t caps, struct fi_info **info_out)
 {
 	uint64_t flags = conf->address ? FI_SOURCE : 0;
-	struct fi_info *hints = fabric_ask(conf, type, caps);
+	struct fi_info *hints = fabric_ask(conf, sends, posts, type, caps);
 	if (!hints)
 		return -ENOMEM;
 	int rc = fi.getinfo(VERSION, conf->address, NULL, flags, hints, info_out);
@@ -179,16 +180,17 @@ static int fabric_find_type(const struct p3_far_conf *conf, enum fi_ep_type type
 /* Prefer connections, which a provider of datagrams on top of them would only wrap: on
  * TCP that wrapping doubles the time of a short message.  And only connections have
  * remote reads, since only they can be cut. */
-static int fabric_find_provider(const struct p3_far_conf *conf, struct fi_info **info_out)
+static int fabric_find_provider(const struct p3_far_conf *conf, uint32_t sends,
+	uint32_t posts, struct fi_info **info_out)
 {
 	uint64_t reads = FI_MSG | READS;
-	int rc = fabric_find_type(conf, FI_EP_MSG, reads, info_out);
-	rc = rc ? fabric_find_type(conf, FI_EP_MSG, FI_MSG, info_out) : 0;
-	return rc ? fabric_find_type(conf, FI_EP_RDM, FI_MSG, info_out) : 0;
+	int rc = fabric_find_type(conf, sends, posts, FI_EP_MSG, reads, info_out);
+	rc = rc ? fabric_find_type(conf, sends, posts, FI_EP_MSG, FI_MSG, info_out) : 0;
+	return rc ? fabric_find_type(conf, sends, posts, FI_EP_RDM, FI_MSG, info_out) : 0;
 }
 
-static int fabric_open_end(
-	const struct p3_far_conf *conf, uint32_t node, struct p3_endpoint **ep_out)
+static int fabric_open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
 	int rc = fabric_load();
 	struct p3_endpoint *e = rc ? NULL : calloc(1, sizeof *e);
@@ -197,8 +199,9 @@ static int fabric_open_end(
 	e->node = node;
 	e->freeinfo = fi.freeinfo;
 	e->dupinfo = fi.dupinfo;
-	rc = fabric_find_provider(conf, &e->info);
-	rc = rc ? rc : fabric_open_all(e);
+	rc = fabric_find_provider(conf, sends, posts, &e->info);
+	e->lists_sockets = !rc && nnodes <= FEW && e->info->ep_attr->type == FI_EP_MSG;
+	rc = rc ? rc : fabric_open_all(e, sends, posts);
 	if (!rc) {
 		*ep_out = e;
 		return 0;

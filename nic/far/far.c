@@ -677,7 +677,8 @@ static int far_make(struct p3_nic *n, struct wire *w)
 	w->active = calloc(n->conf.nnodes, sizeof *w->active);
 	if (!w->link || !w->up || !w->active || far_make_buffers(&w->far, n->conf.nnodes))
 		return -ENOMEM;
-	int rc = conf->ops->open(conf, n->conf.node, &w->far.ep);
+	int rc = conf->ops->open(conf, n->conf.node, n->conf.nnodes, P3_FAR_BUFFERS,
+		P3_FAR_POSTED, &w->far.ep);
 	w->far.fill = rc ? 0 : far_most_cells(&w->far);
 	if (!rc)
 		p3_far_reads_open(n, &w->far);

@@ -483,10 +483,13 @@ static void stream_cut(struct p3_endpoint *e, uint64_t to)
 
 /* ---- a NIC starts and stops ---- */
 
-static int stream_open_end(
-	const struct p3_far_conf *conf, uint32_t node, struct p3_endpoint **ep_out)
+static int stream_open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
 	(void)node;
+	(void)nnodes;
+	(void)sends;
+	(void)posts;
 	*ep_out = conf->streams;
 	conf->streams->pool.frames = true;
 	return 0;

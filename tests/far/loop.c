@@ -413,10 +413,13 @@ static int read_there(struct p3_endpoint *ep, uint64_t to, struct p3_far_read *r
 
 /* ---- the endpoint ---- */
 
-static int open_end(
-	const struct p3_far_conf *conf, uint32_t node, struct p3_endpoint **ep_out)
+static int open_end(const struct p3_far_conf *conf, uint32_t node, uint32_t nnodes,
+	uint32_t sends, uint32_t posts, struct p3_endpoint **ep_out)
 {
 	(void)conf;
+	(void)nnodes;
+	(void)sends;
+	(void)posts;
 	struct p3_endpoint *ep = calloc(1, sizeof *ep);
 	if (!ep || node >= NODES)
 		abort();

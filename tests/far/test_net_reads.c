@@ -35,7 +35,7 @@ static struct p3_endpoint *open_one(uint32_t node)
 {
 	const struct p3_far_conf conf = {.provider = provider, .address = "127.0.0.1"};
 	struct p3_endpoint *ep = NULL;
-	assert_int_equal(ops->open(&conf, node, &ep), 0);
+	assert_int_equal(ops->open(&conf, node, 2, 8, 8, &ep), 0);
 	return ep;
 }
 

@@ -58,7 +58,7 @@ static void end_start(struct end *x)
 {
 	const struct p3_far_conf conf = {.streams = x->ep};
 	struct p3_endpoint *ep;
-	assert_int_equal(ops->open(&conf, x->node, &ep), 0);
+	assert_int_equal(ops->open(&conf, x->node, NODES, BUFFERS, BUFFERS, &ep), 0);
 	assert_ptr_equal(ep, x->ep);
 }
 

@@ -776,7 +776,7 @@ static void open_side(struct side *s, struct fake *f, uint32_t index)
 {
 	const uint64_t len =
 		p3_layout_of(RIG_FEW).nxfers * (uint64_t)sizeof(struct p3_xfer);
-	if (loop_ops.open(NULL, index, &s->ep) ||
+	if (loop_ops.open(NULL, index, RIG_FEW, 1, 1, &s->ep) ||
 		loop_ops.offer(s->ep,
 			(char *)f->seg.base + p3_layout_of(RIG_FEW).xfers_off, len,
 			&s->table))

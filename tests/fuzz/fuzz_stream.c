@@ -123,7 +123,7 @@ static void nic_start(void)
 {
 	const struct p3_far_conf conf = {.streams = node};
 	struct p3_endpoint *ep;
-	expect(ops->open(&conf, SELF, &ep) == 0, "no endpoint");
+	expect(ops->open(&conf, SELF, NODES, SENT, POSTED, &ep) == 0, "no endpoint");
 	for (int i = 0; i < POSTED; i++) {
 		in[i].receives = in[i].lent = true;
 		(void)ops->post(node, &in[i]);
