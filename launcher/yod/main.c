@@ -97,19 +97,16 @@ static const char *valgrind_folder(void)
 static bool main_choose_libraries(struct p3_opt *opt)
 {
 	const char *dir = NULL;
-	bool looked = false;
-	for (uint32_t i = 0; i < opt->prog_n; i++) {
-		bool watched = opt->valgrind == P3_VALGRIND_ON ||
-			       (opt->valgrind == P3_VALGRIND_AUTO &&
-				       valgrind_is_in(opt->prog[i].argv));
-		if (!watched)
+	bool looked = false, always = !strcmp(opt->valgrind, "on");
+	for (uint32_t i = 0; i < opt->prog_n && strcmp(opt->valgrind, "off"); i++) {
+		if (!always && !valgrind_is_in(opt->prog[i].argv))
 			continue;
 		if (!looked)
 			dir = valgrind_folder();
 		looked = true;
 		opt->prog[i].lib_dir = dir;
 	}
-	return dir || opt->valgrind != P3_VALGRIND_ON;
+	return dir || !always;
 }
 
 /* Return true if the loader finds the allocator that --shared-heap preloads into nodes;

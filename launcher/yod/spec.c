@@ -482,7 +482,8 @@ static void spec_options(struct codec *c, struct p3_opt *opt)
 	spec_u32(c, &opt->nid_base, P3_OPT_NID_BASE_MOST);
 	spec_bool(c, &opt->shared_heap);
 	spec_bool(c, &opt->line_buffered);
-	opt->valgrind = (enum p3_valgrind)spec_number(c, opt->valgrind, P3_VALGRIND_OFF);
+	opt->valgrind = spec_text(c, opt->valgrind);
+	c->bad |= !opt->valgrind;
 	spec_bool(c, &opt->stats);
 	opt->kill_after_ms =
 		(int64_t)spec_number(c, (uint64_t)opt->kill_after_ms, INT64_MAX);

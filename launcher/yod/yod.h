@@ -203,8 +203,6 @@ const struct p3_host *p3_hosts_of(const struct p3_hosts *hosts, uint32_t rank);
  * makes the parser and --help; a new option is a row there and a member here.
  */
 
-enum p3_valgrind { P3_VALGRIND_AUTO, P3_VALGRIND_ON, P3_VALGRIND_OFF };
-
 #define P3_OPT_SIZE_MAX ((int)P3_MAX_NODES)
 
 struct p3_opt {
@@ -219,7 +217,7 @@ struct p3_opt {
 	int output_dir_fd;      /* set by main */
 	bool shared_heap;
 	bool line_buffered;
-	enum p3_valgrind valgrind;
+	const char *valgrind;  /* auto, on or off */
 	bool plan;             /* print the plan, and start nothing */
 	bool stats;            /* print statistics at the end */
 	int64_t timeout_ms;    /* 0: no limit */
