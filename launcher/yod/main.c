@@ -124,8 +124,10 @@ static bool main_finds_preload(void)
 	return false;
 }
 
-/* Check what n nodes need on this host.  Return P3_OPT_RUN, or the exit status. */
-static int main_check(const struct p3_opt *opt, uint32_t n, struct p3_place *place_out)
+/* Check what n nodes, from rank first on, need on this host.  Return P3_OPT_RUN, or the
+ * exit status. */
+static int main_check(
+	const struct p3_opt *opt, uint32_t first, uint32_t n, struct p3_place *place_out)
 {
 	struct p3_place_machine here;
 	int rc;
@@ -138,7 +140,7 @@ static int main_check(const struct p3_opt *opt, uint32_t n, struct p3_place *pla
 		if (rc)
 			return main_say_cannot("cannot read the CPUs that yod may use",
 				rc, "do without --bind and -VN");
-		if (p3_place_make(&here, &opt->place, n, place_out))
+		if (p3_place_make(&here, &opt->place, first, n, place_out))
 			return P3_STATUS_YOD;
 	}
 	return opt->shared_heap && !main_finds_preload() ? P3_STATUS_YOD : P3_OPT_RUN;
@@ -162,19 +164,14 @@ static int main_be_agent(void)
 	sigset_t none; /* signals are as a remote shell has left them */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	const struct p3_signals *signals = p3_signals_take();
+	p3_signals_take();
 	struct p3_agent *agent = p3_agent_connect(&rc);
 	if (!agent)
 		return rc;
 	const struct p3_host *host = agent->host;
 	opt = agent->spec.opt;
 	opt.domain = agent->domain;
-	rc = main_check(&opt, host->size, &place);
-	int moved = rc == P3_OPT_RUN && place.bound
-			    ? p3_place_shift(&place, host->first, host->size, opt.size)
-			    : 0;
-	if (moved)
-		rc = main_say_no_agent(moved);
+	rc = main_check(&opt, host->first, host->size, &place);
 	if (rc == P3_OPT_RUN && (!p3_plan_check_fds(&opt, host->size, true) ||
 					!main_choose_libraries(&opt)))
 		rc = P3_STATUS_YOD;
@@ -191,7 +188,7 @@ static int main_be_agent(void)
 		p3_agent_refuse(agent, rc);
 		return rc;
 	}
-	return p3_run_job(&opt, &place, agent->spec.jid, &guard, signals, agent);
+	return p3_run_job(&opt, &place, agent->spec.jid, &guard, agent);
 }
 
 /* ---- yod ---- */
@@ -201,7 +198,7 @@ static int main_prepare(struct p3_opt *opt, struct p3_place *place_out)
 {
 	if (p3_settings_check(opt))
 		return P3_OPT_USAGE;
-	int rc = opt->hosts.n ? P3_OPT_RUN : main_check(opt, opt->size, place_out);
+	int rc = opt->hosts.n ? P3_OPT_RUN : main_check(opt, 0, opt->size, place_out);
 	if (rc != P3_OPT_RUN)
 		return rc;
 	if (opt->plan)
@@ -245,7 +242,7 @@ int main(int argc, char **argv)
 
 	/* the pid that users see as yod's; never 0 or ~0 */
 	uint32_t jid = (uint32_t)getpid();
-	const struct p3_signals *signals = p3_signals_take();
+	p3_signals_take();
 	if (opt.hosts.n)
 		duty.grace_ms = P3_AGENTS_GRACE_MS;
 	rc = p3_guard_split(&duty, &guard);
@@ -254,5 +251,5 @@ int main(int argc, char **argv)
 			"cannot start the launcher", rc, "see ulimit -u and ulimit -n");
 	if (opt.hosts.n)
 		return p3_agents_run(&opt, jid, &guard);
-	return p3_run_job(&opt, &place, jid, &guard, signals, NULL);
+	return p3_run_job(&opt, &place, jid, &guard, NULL);
 }
