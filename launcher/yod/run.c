@@ -693,11 +693,13 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->reported_since = r->slow_at = P3_NEVER;
 	p3_domain_none(&r->domain);
 	r->place = place;
-	if (opt->trace && p3_tracefile_create(opt->trace, opt->size, jid,
-				  agent ? run_send_trace : NULL, r, &r->trace)) {
+	if (opt->trace && p3_tracefile_open(opt->trace, agent ? run_send_trace : NULL, r,
+				  &r->trace)) {
 		free(r);
 		return P3_STATUS_YOD;
 	}
+	if (r->trace)
+		p3_tracefile_begin(r->trace, opt->size, jid);
 	int rc = run_start(r, jid, guard);
 	if (rc) {
 		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
