@@ -419,15 +419,10 @@ static int reports_collect(struct p3_frames *c, struct reports *r, int ms)
 	struct p3_frame f;
 	const char *bytes;
 	do {
-		int rc = p3_frames_next(c, &f, &bytes);
-		if (!rc)
-			rc = reports_take(r, &f, bytes);
-		else if (rc == -EAGAIN && (p3_frames_flush(c) || !p3_frames_wait(c, ms)))
-			rc = -EPIPE;
-		else if (rc == -EAGAIN && (rc = p3_frames_fill(c)) == -EAGAIN)
-			rc = -ETIMEDOUT;
+		int rc = p3_frames_await(c, p3_now_ms() + ms, false, &f, &bytes);
+		rc = rc ? rc : reports_take(r, &f, bytes);
 		if (rc)
-			return rc;
+			return rc == -ECONNRESET ? -EPIPE : rc;
 	} while (!r->n || r->got < r->n);
 	return 0;
 }
