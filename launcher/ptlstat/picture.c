@@ -11,14 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-
-static uint64_t picture_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns)
 {
@@ -145,7 +137,7 @@ static void picture_take_node(const struct ptl_picture *p, uint32_t i)
 	}
 	/* Take a wait in a barrier out of the waits of the node's threads: a member of a
 	 * domain shows it among them.  Under yod the wait is in yod's table. */
-	uint64_t now = picture_now_ns();
+	uint64_t now = p3_trace_ticks(P3_TRACE_MONOTONIC);
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
 		struct ptl_wait *w = &n->of.wait[k];
 		if (w->kind != P3_WAIT_BARRIER)
@@ -219,7 +211,7 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 	for (uint32_t i = 0; domain && i < p.size; i++)
 		if (p.node[i].unseen)
 			p.node[i].slot = UINT32_MAX;
-	p.at_ns = picture_now_ns(); /* all words are older than this */
+	p.at_ns = p3_trace_ticks(P3_TRACE_MONOTONIC); /* all words are older than this */
 	*out = p;
 	return 0;
 }

@@ -20,9 +20,7 @@ struct ptl_poll_name ptl_poll_library(const struct p3_poll *poll)
 {
 	struct ptl_poll_name name;
 	memcpy(name.s, poll->library, sizeof name.s);
-	for (char *c = name.s; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
+	p3_trace_printable(name.s, sizeof name.s);
 	return name;
 }
 
