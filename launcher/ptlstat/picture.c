@@ -39,16 +39,8 @@ static void picture_read_process(struct ptl_node *n)
 
 /* ---- segments ---- */
 
-_Static_assert(
-	sizeof(struct ptl_wait) == sizeof(struct p3_wait_line) &&
-		offsetof(struct ptl_wait, received) ==
-			offsetof(struct p3_wait_line, received) &&
-		offsetof(struct ptl_wait, kind) == offsetof(struct p3_wait_line, kind) &&
-		sizeof(struct ptl_endpoint) == sizeof(struct p3_cci_line) &&
-		offsetof(struct ptl_endpoint, asked_since) ==
-			offsetof(struct p3_cci_line, asked_since) &&
-		sizeof(struct ptl_poll) == sizeof(struct p3_poll_line) &&
-		offsetof(struct ptl_poll, is) == offsetof(struct p3_poll_line, w),
+_Static_assert(sizeof(struct ptl_poll) == sizeof(struct p3_poll_line) &&
+		       offsetof(struct ptl_poll, is) == offsetof(struct p3_poll_line, w),
 	"words lie as in a segment");
 
 static const void *picture_published(
@@ -139,7 +131,7 @@ static void picture_take_node(const struct ptl_picture *p, uint32_t i)
 	 * domain shows it among them.  Under yod the wait is in yod's table. */
 	uint64_t now = p3_trace_ticks(P3_TRACE_MONOTONIC);
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
-		struct ptl_wait *w = &n->of.wait[k];
+		struct p3_wait_line *w = &n->of.wait[k];
 		if (w->kind != P3_WAIT_BARRIER)
 			continue;
 		w->kind = 0;
@@ -176,8 +168,8 @@ bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i)
 {
 	struct ptl_node now = p->node[i];
 	(void)picture_copy(p, i, &now.of);
-	const struct ptl_wait *was = ptl_oldest_wait(&p->node[i]);
-	const struct ptl_wait *is = ptl_oldest_wait(&now);
+	const struct p3_wait_line *was = ptl_oldest_wait(&p->node[i]);
+	const struct p3_wait_line *is = ptl_oldest_wait(&now);
 	return now.of.word[P3_C_RECEIVED] == p->node[i].of.word[P3_C_RECEIVED] && was &&
 	       is && is->tid == was->tid && is->since_ns == was->since_ns;
 }
@@ -379,9 +371,9 @@ void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 			n->msg.state < P3_RDV_DIED ? names[n->msg.state] : "?");
 }
 
-const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n)
+const struct p3_wait_line *ptl_oldest_wait(const struct ptl_node *n)
 {
-	const struct ptl_wait *oldest = NULL;
+	const struct p3_wait_line *oldest = NULL;
 	for (uint32_t k = 0; k < P3_WAITS; k++)
 		if (n->of.wait[k].kind &&
 			(!oldest || n->of.wait[k].since_ns < oldest->since_ns))
