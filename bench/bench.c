@@ -630,10 +630,6 @@ void bench_options(struct bench *b, const struct bench_option *own, int argc, ch
 	if (options.say == say_nothing && !freopen("/dev/null", "w", stdout))
 		bench_die(1, "/dev/null: %s", strerror(errno));
 	int status = p3_options_read(&options, all, argc, argv, &first);
-	if (status == P3_OPTIONS_GO && first < argc) {
-		options.say("'%s': not expected; see %s --help", argv[first], b->program);
-		status = P3_OPTIONS_USAGE;
-	}
 	if (!status)
 		exit(p3_tool_end(status, 1));
 	bench_start(b);

@@ -483,10 +483,6 @@ static void info_show(const json_t *o)
 
 /* ---- the command line ---- */
 
-struct info_choice {
-	bool json;
-};
-
 static const struct p3_option info_rows[] = {
 	{"json", 'j', NULL, "for programs: one object", .at = 0}};
 
@@ -508,16 +504,12 @@ static const struct p3_options info_options = {.program = "portals-info",
 
 int main(int argc, char **argv)
 {
-	struct info_choice choice = {false};
-	int first, status = p3_options_read(&info_options, &choice, argc, argv, &first);
-	if (status == P3_OPTIONS_GO && first < argc) {
-		p3_tool_say("'%s': not expected; see portals-info --help", argv[first]);
-		status = P3_OPTIONS_USAGE;
-	}
+	bool json = false;
+	int first, status = p3_options_read(&info_options, &json, argc, argv, &first);
 	if (status == P3_OPTIONS_GO) {
 		bool opened;
 		json_t *o = info_gather(&opened);
-		(choice.json ? p3_rows_json : info_show)(o);
+		(json ? p3_rows_json : info_show)(o);
 		json_decref(o);
 		status = opened ? STATUS_OK : STATUS_FAILED;
 	}

@@ -10,6 +10,7 @@
 #include "shm/process.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -81,6 +82,7 @@ static const struct p3_options main_options = {.program = "ptlstat",
 		 "cannot be printed, 2 usage.",
 	.row = main_rows,
 	.n = sizeof main_rows / sizeof *main_rows,
+	.words = INT_MAX,
 	.say = p3_tool_say};
 
 static int main_take_word(struct opt *opt, const char *word)

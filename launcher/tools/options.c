@@ -215,7 +215,10 @@ int p3_options_read(
 		rc = option_take(o, to, c, argv[o->ends ? at : optind - 1]);
 	}
 	*first_out = optind;
-	return rc;
+	if (rc != P3_OPTIONS_GO || o->ends || argc - optind <= o->words)
+		return rc;
+	o->say("'%s': not expected; see %s --help", argv[optind + o->words], o->program);
+	return P3_OPTIONS_USAGE;
 }
 
 bool p3_option_number(const char *text, uint64_t least, uint64_t most, uint64_t *out)

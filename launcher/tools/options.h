@@ -54,6 +54,7 @@ struct p3_options {
 	/* True: the first word that is no option ends the options, and names with one
 	 * dash are options, too.  Else words and options may be mixed. */
 	bool ends;
+	int words;                         /* else the words at most */
 	void (*say)(const char *fmt, ...); /* error lines */
 	/* NULL, or a function that refuses an option here, with an error line. */
 	bool (*allows)(const void *to, const struct p3_option *row, const char *word);

@@ -68,6 +68,7 @@ static const struct p3_options main_options = {.program = "tracedump",
 		 "status: 0, 1 if there is no trace or it cannot be read, 2 usage.",
 	.row = main_rows,
 	.n = sizeof main_rows / sizeof *main_rows,
+	.words = P3_MAX_NODES,
 	.say = p3_tool_say};
 
 /* Find the message of --message, as in "0-1:17": the last one of that name. */
@@ -124,7 +125,7 @@ int main(int argc, char **argv)
 	if (status != P3_OPTIONS_GO)
 		return status;
 	uint32_t n = (uint32_t)(argc - first);
-	if (!n == !o.job || n > P3_MAX_NODES) {
+	if (!n == !o.job) {
 		p3_tool_say("expected a file, or --job and a number; see tracedump "
 			    "--help");
 		return P3_OPTIONS_USAGE;

@@ -148,12 +148,6 @@ static int main_check(
 
 /* ---- an agent ---- */
 
-static int main_say_no_agent(int rc)
-{
-	return main_say_cannot(
-		"cannot start the agent", rc, "see ulimit -u and ulimit -n");
-}
-
 /* Run the part of a job that is on this host, for the yod that has started this one. */
 static int main_be_agent(void)
 {
@@ -184,7 +178,8 @@ static int main_be_agent(void)
 	struct p3_guard_duty duty = {.last = p3_agent_clean, .arg = agent};
 	rc = p3_guard_split(&duty, &guard);
 	if (rc) {
-		rc = main_say_no_agent(rc);
+		rc = main_say_cannot(
+			"cannot start the agent", rc, "see ulimit -u and ulimit -n");
 		p3_agent_refuse(agent, rc);
 		return rc;
 	}
