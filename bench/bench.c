@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The common functions of benchmarks: report, start and end, objects, options. */
 #include "bench.h"
+#include "launcher/tools/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <portals3_runtime.h>
 #include <portals3x.h>
@@ -455,12 +455,7 @@ void bench_expect(struct bench *b, struct bench_watch *w, const char *test,
 
 /* ---- options, from a table ---- */
 
-enum { OPTIONS = 32, FIRST = 256, LINE = 400 }; /* FIRST: getopt's value of row 0 */
-
-struct table {
-	struct bench_option row[OPTIONS];
-	unsigned n;
-};
+enum { OPTIONS = 32, LINE = 400 };
 
 bool bench_set_flag(void *to, const char *value)
 {
@@ -568,27 +563,17 @@ static void print_values(const struct bench_option *row, char text[LINE])
 	}
 }
 
-static void print_help(const struct bench *b, const struct table *t)
+static bool take_option(const struct p3_option *row, void *own, const char *value)
 {
-	char left[40], values[LINE], text[2 * LINE + 4];
-	printf("%s\n", b->about);
-	for (const struct bench_option *row = t->row; row < t->row + t->n; row++) {
-		snprintf(left, sizeof left, "--%s %s", row->name,
-			row->arg ? row->arg : "");
-		print_values(row, values);
-		snprintf(text, sizeof text, "%s%s%s%s", row->help, values[0] ? " (" : "",
-			values, values[0] ? ")" : "");
-		/* lines of the text begin at this column and end before the 80th */
-		int column = printf("  %-17s ", left), at = column, n;
-		for (const char *word = text; *word; word += n + (word[n] == ' ')) {
-			n = (int)strcspn(word, " ");
-			if (at > column && at + 1 + n > 79)
-				at = printf("\n%*s", column, "") - 1;
-			at += printf("%s%.*s", at > column ? " " : "", n, word);
-		}
-		printf("\n");
-	}
-	printf("\nstatus: 0, 1 wrong data or no JSON, 2 usage.\n");
+	const struct bench_option *o = own;
+	(void)row;
+	return o->set(o->to, value);
+}
+
+/* Ranks other than 0 say nothing of the command line. */
+__attribute__((format(printf, 1, 2))) static void say_nothing(const char *fmt, ...)
+{
+	(void)fmt;
 }
 
 /* Return true if the launcher has made this process a rank other than 0. */
@@ -604,41 +589,6 @@ static bool is_another_rank(void)
 	return false;
 }
 
-/* Set the options.  Write a complaint if the command line is wrong. */
-static void read_all(const struct bench *b, const struct table *t, int argc, char **argv,
-	char wrong[LINE])
-{
-	static const char stranger[] = "'%.60s': not an option, or its value is missing; "
-				       "expected one of those that --help lists";
-	struct option longs[OPTIONS + 1] = {{0}};
-	char values[LINE];
-	int c;
-	for (unsigned i = 0; i < t->n; i++)
-		longs[i] = (struct option){
-			t->row[i].name, t->row[i].arg != NULL, NULL, FIRST + (int)i};
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "+:", longs, NULL)) != -1) {
-		if (c < FIRST) {
-			snprintf(wrong, LINE, stranger, argv[optind - 1]);
-			return;
-		}
-		const struct bench_option *row = &t->row[c - FIRST];
-		if (!row->set) { /* --help */
-			if (!is_another_rank())
-				print_help(b, t);
-			exit(fflush(stdout) || ferror(stdout));
-		}
-		if (!row->set(row->to, optarg)) {
-			print_values(row, values);
-			snprintf(wrong, LINE, "--%.40s: '%.60s'; expected %.200s",
-				row->name, optarg, values[0] ? values : "a text");
-			return;
-		}
-	}
-	if (optind != argc)
-		snprintf(wrong, LINE, stranger, argv[optind]);
-}
-
 void bench_options(struct bench *b, const struct bench_option *own, int argc, char **argv)
 {
 	const struct bench_option common[] = {
@@ -649,16 +599,40 @@ void bench_options(struct bench *b, const struct bench_option *own, int argc, ch
 			"write the results as JSON, too; - is stdout (table to stderr)",
 			bench_set_text, &b->json},
 		{"no-pin", NULL, "leave the ranks where the scheduler puts them",
-			bench_set_flag, &b->no_pin},
-		{"help", NULL, "print this", NULL, NULL}};
-	struct table t = {.n = 0};
-	char wrong[LINE] = "";
-	for (; own->name && t.n < OPTIONS - sizeof common / sizeof *common; own++)
-		t.row[t.n++] = *own;
-	memcpy(&t.row[t.n], common, sizeof common);
-	t.n += sizeof common / sizeof *common;
-	read_all(b, &t, argc, argv, wrong);
+			bench_set_flag, &b->no_pin}};
+	struct bench_option all[OPTIONS];
+	struct p3_option row[OPTIONS];
+	char values[LINE], help[OPTIONS][2 * LINE], no[OPTIONS][LINE + 20];
+	struct p3_options options = {.program = b->program,
+		.usage = b->about,
+		.after = "status: 0, 1 wrong data or no JSON, 2 usage.",
+		.row = row,
+		.say = is_another_rank() ? say_nothing : p3_tool_say};
+	size_t n = 0;
+	int first;
+	for (; own->name; own++)
+		all[n++] = *own;
+	memcpy(&all[n], common, sizeof common);
+	options.n = n + sizeof common / sizeof *common;
+	for (size_t i = 0; i < options.n; i++) {
+		print_values(&all[i], values);
+		snprintf(help[i], sizeof help[i], "%s%s%s%s", all[i].help,
+			*values ? " (" : "", values, *values ? ")" : "");
+		snprintf(no[i], sizeof no[i], "value of it; expected %s",
+			*values ? values : "a text");
+		row[i] = (struct p3_option){.name = all[i].name,
+			.arg = all[i].arg,
+			.help = help[i],
+			.at = i * sizeof all[i],
+			.parse = take_option,
+			.no = no[i]};
+	}
+	if (options.say == say_nothing && !freopen("/dev/null", "w", stdout))
+		bench_die(1, "/dev/null: %s", strerror(errno));
+	int status = p3_options_read(&options, all, argc, argv, &first);
+	if (!status)
+		exit(p3_tool_end(status, 1));
 	bench_start(b);
-	if (wrong[0])
-		bench_refuse(b, "%s", wrong);
+	if (status != P3_OPTIONS_GO)
+		bench_leave(status);
 }

@@ -20,16 +20,13 @@ static const struct p3_options options = {.program = "utcp_nid",
 		 "decimal number.  PTL3_NID sets it.  DEVICE is ignored: there is one\n"
 		 "network.\n",
 	.after = "status: 0, 1 the library cannot start, 2 usage.",
+	.words = 1,
 	.say = p3_tool_say};
 
 int main(int argc, char **argv)
 {
 	unsigned nid;
 	int rc, first, status = p3_options_read(&options, NULL, argc, argv, &first);
-	if (status == P3_OPTIONS_GO && argc - first > 1) {
-		p3_tool_say("'%s': not expected; see utcp_nid --help", argv[first + 1]);
-		status = P3_OPTIONS_USAGE;
-	}
 	if (status == P3_OPTIONS_GO && (rc = p3tcp_my_nid(argv[first], &nid)) != PTL_OK) {
 		p3_tool_say(
 			"the library cannot start (%s); see the line before this one, "

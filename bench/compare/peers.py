@@ -293,12 +293,8 @@ class Raw:
     name, tests = "raw", []
 
     def rows(self, turn):
-        for program, tests in (("peer_raw", ["latency", "stream", "rate", "ack", "get"]),
-                               ("peer_sketch", ["latency", "rate", "ack", "get", "am", "eqget", "alltoall"])):
-            wanted = turn.want(*tests)
-            if program == "peer_sketch" and "latency" in wanted:
-                wanted["latency"] = [8]
-            yield from peer_lines([turn.bin / program, turn.scale()], wanted, cpus=turn.here(), limit=LIMIT)
+        wanted = turn.want("latency", "stream", "rate", "ack", "get", "am", "eqget", "alltoall")
+        yield from peer_lines([turn.bin / "peer_raw", turn.scale()], wanted, cpus=turn.here(), limit=LIMIT)
 
 
 PEERS = {"openmpi": lambda: PeerMpi("openmpi"), "mpich": lambda: PeerMpi("mpich"),

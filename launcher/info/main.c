@@ -213,25 +213,18 @@ static json_t *probe_cma(void)
 /* Try a sealed file that its owner can write, and that others can only read. */
 static json_t *probe_segments(void)
 {
-	void *own = MAP_FAILED;
-	int fd = memfd_create("portals-info", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int rc = fd < 0 || ftruncate(fd, P3_PAGE) ? errno : 0;
+	struct p3_seg seg;
+	int none, rc = p3_seg_create(
+			  "portals-info", P3_HUGE, P3_PAGE, P3_HUGE_OFF, &seg, &none);
 	if (!rc) {
-		own = mmap(NULL, P3_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		rc = own == MAP_FAILED ? errno : 0;
+		rc = p3_seg_seal(&seg);
+		p3_seg_destroy(&seg);
 	}
-	if (!rc &&
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE))
-		rc = errno;
-	if (own != MAP_FAILED)
-		munmap(own, P3_PAGE);
-	if (fd >= 0)
-		close(fd);
-	if (rc == EINVAL)
+	if (rc == -EINVAL)
 		return probe_answer("segments", false,
 			"the kernel cannot seal memory against writing (Linux 5.1 can)");
 	if (rc)
-		return probe_answer("segments", false, "memfd_create: %s", strerror(rc));
+		return probe_answer("segments", false, "memfd_create: %s", strerror(-rc));
 	return probe_answer("segments", true,
 		"shared segments and windows; the shared heap, for yod --shared-heap and "
 		"PtlXAlloc");
@@ -536,10 +529,6 @@ int main(int argc, char **argv)
 {
 	struct info_choice choice = {false};
 	int first, status = p3_options_read(&info_options, &choice, argc, argv, &first);
-	if (status == P3_OPTIONS_GO && first < argc) {
-		p3_tool_say("'%s': not expected; see portals-info --help", argv[first]);
-		status = P3_OPTIONS_USAGE;
-	}
 	if (status == P3_OPTIONS_GO && choice.trial)
 		return info_trial_rank();
 	if (status == P3_OPTIONS_GO && choice.movers) {

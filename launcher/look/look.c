@@ -29,11 +29,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define USERS         "ptl3-"
-#define PUBLISHED     "/memfd:p3-published"
-#define HOST          "/memfd:p3-host"
-#define PAGE          ((uint64_t)4096)
-#define WHOLE_PAGE(n) (((n) + PAGE - 1) / PAGE * PAGE)
+#define USERS     "ptl3-"
+#define PUBLISHED "/memfd:p3-published"
+#define HOST      "/memfd:p3-host"
 
 struct p3_look {
 	int sock; /* connection to yod; -1: none */
@@ -105,19 +103,14 @@ static void look_unmap_stale(struct p3_look_node *n)
 static const void *look_bytes(void *arg, uint64_t off, uint64_t len)
 {
 	struct p3_look_map *m = arg;
-	uint64_t from = off / PAGE * PAGE, to = WHOLE_PAGE(off + len);
 	if (!m->base || off > m->len || len > m->len - off)
 		return NULL;
 	if (off + len <= m->reached)
 		return m->base + off;
-	while (madvise((void *)(uintptr_t)(m->base + from), to - from,
-		       MADV_POPULATE_READ) != 0)
-		if (errno == EINVAL) /* the kernel is older than Linux 5.14 */
-			break;
-		else if (errno != EINTR)
-			return NULL;
-	if (from <= m->reached)
-		m->reached = to;
+	if (p3_seg_reach(m->base + off, len))
+		return NULL;
+	if (off / P3_PAGE * P3_PAGE <= m->reached)
+		m->reached = p3_round_up(off + len, P3_PAGE);
 	return m->base + off;
 }
 

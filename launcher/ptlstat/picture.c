@@ -11,14 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-
-static uint64_t picture_now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 double ptl_seconds(const struct ptl_picture *p, uint64_t since_ns)
 {
@@ -47,16 +39,8 @@ static void picture_read_process(struct ptl_node *n)
 
 /* ---- segments ---- */
 
-_Static_assert(
-	sizeof(struct ptl_wait) == sizeof(struct p3_wait_line) &&
-		offsetof(struct ptl_wait, received) ==
-			offsetof(struct p3_wait_line, received) &&
-		offsetof(struct ptl_wait, kind) == offsetof(struct p3_wait_line, kind) &&
-		sizeof(struct ptl_endpoint) == sizeof(struct p3_cci_line) &&
-		offsetof(struct ptl_endpoint, asked_since) ==
-			offsetof(struct p3_cci_line, asked_since) &&
-		sizeof(struct ptl_poll) == sizeof(struct p3_poll_line) &&
-		offsetof(struct ptl_poll, is) == offsetof(struct p3_poll_line, w),
+_Static_assert(sizeof(struct ptl_poll) == sizeof(struct p3_poll_line) &&
+		       offsetof(struct ptl_poll, is) == offsetof(struct p3_poll_line, w),
 	"words lie as in a segment");
 
 static const void *picture_published(
@@ -145,9 +129,9 @@ static void picture_take_node(const struct ptl_picture *p, uint32_t i)
 	}
 	/* Take a wait in a barrier out of the waits of the node's threads: a member of a
 	 * domain shows it among them.  Under yod the wait is in yod's table. */
-	uint64_t now = picture_now_ns();
+	uint64_t now = p3_trace_ticks(P3_TRACE_MONOTONIC);
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
-		struct ptl_wait *w = &n->of.wait[k];
+		struct p3_wait_line *w = &n->of.wait[k];
 		if (w->kind != P3_WAIT_BARRIER)
 			continue;
 		w->kind = 0;
@@ -184,8 +168,8 @@ bool ptl_is_as_pictured(const struct ptl_picture *p, uint32_t i)
 {
 	struct ptl_node now = p->node[i];
 	(void)picture_copy(p, i, &now.of);
-	const struct ptl_wait *was = ptl_oldest_wait(&p->node[i]);
-	const struct ptl_wait *is = ptl_oldest_wait(&now);
+	const struct p3_wait_line *was = ptl_oldest_wait(&p->node[i]);
+	const struct p3_wait_line *is = ptl_oldest_wait(&now);
 	return now.of.word[P3_C_RECEIVED] == p->node[i].of.word[P3_C_RECEIVED] && was &&
 	       is && is->tid == was->tid && is->since_ns == was->since_ns;
 }
@@ -219,7 +203,7 @@ int ptl_picture_take(struct p3_look *look, struct ptl_picture *out)
 	for (uint32_t i = 0; domain && i < p.size; i++)
 		if (p.node[i].unseen)
 			p.node[i].slot = UINT32_MAX;
-	p.at_ns = picture_now_ns(); /* all words are older than this */
+	p.at_ns = p3_trace_ticks(P3_TRACE_MONOTONIC); /* all words are older than this */
 	*out = p;
 	return 0;
 }
@@ -387,9 +371,9 @@ void ptl_state_text(const struct ptl_node *n, char *text, size_t size)
 			n->msg.state < P3_RDV_DIED ? names[n->msg.state] : "?");
 }
 
-const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n)
+const struct p3_wait_line *ptl_oldest_wait(const struct ptl_node *n)
 {
-	const struct ptl_wait *oldest = NULL;
+	const struct p3_wait_line *oldest = NULL;
 	for (uint32_t k = 0; k < P3_WAITS; k++)
 		if (n->of.wait[k].kind &&
 			(!oldest || n->of.wait[k].since_ns < oldest->since_ns))

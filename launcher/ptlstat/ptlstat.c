@@ -10,6 +10,7 @@
 #include "shm/process.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -27,12 +28,12 @@ struct opt {
 	enum what what;
 	uint32_t job;       /* 0: not given */
 	const char *domain; /* NULL: not given */
-	double interval;
-	uint64_t count; /* 0: not given */
+	int64_t interval_ms;
+	uint32_t count; /* 0: not given */
 	bool json;
 	bool brief;
 	bool hosts;
-	int look_at; /* socket of an agent, or -1 */
+	uint32_t look_at; /* socket of an agent; 0: not given */
 };
 
 /* ---- the command line ---- */
@@ -40,46 +41,24 @@ struct opt {
 /* Print an error line, and give the status for it. */
 #define MAIN_NO(...) (p3_tool_say(__VA_ARGS__), P3_OPTIONS_USAGE)
 
-static int main_take_interval(void *to, const char *name, const char *text)
-{
-	return p3_option_real(text, 0.01, 86400, &((struct opt *)to)->interval)
-		       ? P3_OPTIONS_GO
-		       : MAIN_NO("%s: '%s' is no time; expected seconds, 0.01 to 86400, "
-				 "as in -i 2",
-				 name, text);
-}
-
-static int main_take_count(void *to, const char *name, const char *text)
-{
-	return p3_option_number(text, 1, INT64_MAX, &((struct opt *)to)->count)
-		       ? P3_OPTIONS_GO
-		       : MAIN_NO("%s: '%s' is no number of pictures; expected 1 or more, "
-				 "as in -c 5",
-				 name, text);
-}
-
-static int main_take_socket(void *to, const char *name, const char *text)
-{
-	(void)name;
-	((struct opt *)to)->look_at = atoi(text);
-	return P3_OPTIONS_GO;
-}
-
-#define AT(member) .at = offsetof(struct opt, member)
+#define AT(member)   .at = offsetof(struct opt, member)
 static const struct p3_option main_rows[] = {
 	{"interval", 'i', "SEC", "time that rates are measured over; default 1",
-		.set = main_take_interval},
+		AT(interval_ms), .parse = p3_parse_scaled, .least = 0.01, .most = 86400,
+		.scale = 1000, .no = "time; expected seconds, 0.01 to 86400, as in -i 2"},
 	{"count", 'c', "N", "number of pictures; default: 1, on a terminal no end",
-		.set = main_take_count},
+		AT(count), .parse = p3_parse_number, .least = 1, .most = UINT32_MAX,
+		.no = "number of pictures; expected 1 to 4294967295, as in -c 5"},
 	{"json", 'j', NULL, "for programs: one object a line", AT(json)},
 	{"domain", 'd', "NAME",
-		"not a job of yod's but the processes of this domain:\n"
+		"not a job of yod's but the processes of this domain: "
 		"ranks of mpirun or srun, or started by hand",
 		AT(domain)},
 	{"brief", 'b', NULL, "why: conclusions only, no line for each node", AT(brief)},
 	{"hosts", 'H', NULL, "all hosts of a job of yod --hosts, from yod's host",
 		AT(hosts)},
-	{"look-at", 0, "SOCKET", NULL, .set = main_take_socket}, /* for agents */
+	{"look-at", 0, "SOCKET", NULL, AT(look_at), .parse = p3_parse_number,
+		.most = INT32_MAX, .no = "socket"}, /* for agents */
 };
 
 static const struct p3_options main_options = {.program = "ptlstat",
@@ -103,6 +82,7 @@ static const struct p3_options main_options = {.program = "ptlstat",
 		 "cannot be printed, 2 usage.",
 	.row = main_rows,
 	.n = sizeof main_rows / sizeof *main_rows,
+	.words = INT_MAX,
 	.say = p3_tool_say};
 
 static int main_take_word(struct opt *opt, const char *word)
@@ -441,29 +421,23 @@ static int reports_collect(struct p3_frames *c, struct reports *r, int ms)
 	struct p3_frame f;
 	const char *bytes;
 	do {
-		int rc = p3_frames_next(c, &f, &bytes);
-		if (!rc)
-			rc = reports_take(r, &f, bytes);
-		else if (rc == -EAGAIN && (p3_frames_flush(c) || !p3_frames_wait(c, ms)))
-			rc = -EPIPE;
-		else if (rc == -EAGAIN && (rc = p3_frames_fill(c)) == -EAGAIN)
-			rc = -ETIMEDOUT;
+		int rc = p3_frames_await(c, p3_now_ms() + ms, false, &f, &bytes);
+		rc = rc ? rc : reports_take(r, &f, bytes);
 		if (rc)
-			return rc;
+			return rc == -ECONNRESET ? -EPIPE : rc;
 	} while (!r->n || r->got < r->n);
 	return 0;
 }
 
 /* Print a report of each host of a job; the bits (p3_frame_ask) choose its subject and
  * form.  Return 0 or -errno as p3_look_open(). */
-static int reports_of_hosts(uint32_t job, int bits, double interval)
+static int reports_of_hosts(uint32_t job, int bits, uint32_t ms)
 {
 	struct p3_frames conn;
 	struct reports r = {0};
 	int sock = p3_look_connect_hosts(job);
 	if (sock < 0)
 		return sock;
-	uint32_t ms = (uint32_t)(interval * 1000);
 	int rc = p3_frames_open(&conn, sock, sock);
 	if (!rc) {
 		struct p3_frame ask = {.op = P3_FRAME_ASK, .value = bits, .node = ms};
@@ -569,8 +543,8 @@ static int main_look_on(const struct opt *opt, struct p3_look *look)
 	if (!opt->json && isatty(STDOUT_FILENO) && opt->count != 1)
 		main_show(opt, &was, &was);
 	for (uint64_t n = 0; (!opt->count || n < opt->count) && !ferror(stdout); n++) {
-		struct timespec t = {.tv_sec = (time_t)opt->interval};
-		t.tv_nsec = (long)((opt->interval - (double)t.tv_sec) * 1e9);
+		struct timespec t = {.tv_sec = opt->interval_ms / 1000,
+			.tv_nsec = opt->interval_ms % 1000 * 1000000};
 		while (nanosleep(&t, &t) && errno == EINTR)
 			;
 		rc = ptl_picture_take(look, &is);
@@ -607,9 +581,9 @@ static int main_look_once(const struct opt *opt, struct p3_look *look)
 static int main_look(struct opt *opt)
 {
 	struct p3_look *look;
-	int rc = opt->look_at >= 0 ? p3_look_open_socket(opt->look_at, &look)
-		 : opt->domain     ? p3_look_open_domain(opt->domain, &look)
-				   : p3_look_open(opt->job, &look);
+	int rc = opt->look_at  ? p3_look_open_socket((int)opt->look_at, &look)
+		 : opt->domain ? p3_look_open_domain(opt->domain, &look)
+			       : p3_look_open(opt->job, &look);
 	if (rc)
 		return main_say_no(opt, rc);
 	if (!opt->count && !isatty(STDOUT_FILENO))
@@ -632,11 +606,11 @@ static int main_look_at_hosts(const struct opt *opt)
 		return MAIN_NO(
 			"--hosts: no job is named; expected the pid of its yod, as "
 			"in ptlstat --hosts 4711");
-	if (opt->interval * 1000 > P3_QUERY_RATE_MS)
+	if (opt->interval_ms > P3_QUERY_RATE_MS)
 		return MAIN_NO("-i: %g s is too long for --hosts; expected %d at most",
-			opt->interval, P3_QUERY_RATE_MS / 1000);
+			(double)opt->interval_ms / 1000, P3_QUERY_RATE_MS / 1000);
 	for (uint64_t n = 0; n < count && !rc; n++)
-		rc = reports_of_hosts(opt->job, bits, opt->interval);
+		rc = reports_of_hosts(opt->job, bits, (uint32_t)opt->interval_ms);
 	if (rc != -ESRCH)
 		return rc ? main_say_no_look(opt->job, rc) : STATUS_OK;
 	p3_tool_say(
@@ -651,7 +625,7 @@ static int main_perform(struct opt opt)
 	static char domain[P3_DOMAIN_NAMES + 1];
 	struct newest newest = {.n = 0};
 	struct domains domains = {0, domain};
-	bool named = opt.job || opt.domain || opt.look_at >= 0;
+	bool named = opt.job || opt.domain || opt.look_at;
 	if (opt.hosts)
 		return main_look_at_hosts(&opt);
 	if (!named && opt.what == LOOK) {
@@ -685,7 +659,7 @@ static int main_perform(struct opt opt)
 
 int main(int argc, char **argv)
 {
-	struct opt opt = {.interval = 1, .look_at = -1};
+	struct opt opt = {.interval_ms = 1000};
 	int at, rc = p3_options_read(&main_options, &opt, argc, argv, &at);
 	for (; rc == P3_OPTIONS_GO && at < argc; at++)
 		rc = main_take_word(&opt, argv[at]);

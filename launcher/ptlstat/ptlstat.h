@@ -29,26 +29,7 @@
  * program has one thread; its state is struct ptl_picture.
  */
 
-/* Words of a node's segment, as they lie there (shm/layout.h). */
-struct ptl_wait {
-	uint32_t tid;  /* 0: no thread */
-	uint32_t kind; /* p3_wait_kind */
-	uint64_t since_ns, deadline_ns, n;
-	uint64_t handle[P3_WAIT_HANDLES];
-	uint64_t received; /* messages received when the wait began */
-	uint64_t pad[3];
-};
-
-struct ptl_endpoint {
-	uint64_t number;  /* 0: none */
-	uint64_t buffers; /* receive buffers in use : all of them */
-	uint64_t unread;  /* events */
-	uint64_t full_since;
-	uint64_t conns; /* connections : connect requests that are not decided */
-	uint64_t asked_since;
-	uint64_t pad[2];
-};
-
+/* A wait of a library, copied as a whole into the words of its line. */
 struct ptl_poll {
 	uint64_t version;
 	struct p3_poll is; /* eq 0: no wait */
@@ -75,10 +56,10 @@ struct ptl_node {
 	struct ptl_block {
 		struct p3_seg_header header;
 		uint64_t word[P3_COUNTERS];
-		struct ptl_wait wait[P3_WAITS];
+		struct p3_wait_line wait[P3_WAITS];
 		uint64_t queue[P3_QUEUES_SHOWN][2];
 		struct p3_case cases[P3_WHYS];
-		struct ptl_endpoint endpoint[P3_CCI_SHOWN];
+		struct p3_cci_line endpoint[P3_CCI_SHOWN];
 		struct ptl_poll poll[P3_POLLS];
 	} of;
 };
@@ -153,7 +134,7 @@ static inline uint32_t ptl_process_of(const struct ptl_node *n)
 bool ptl_is_stopped(const struct ptl_node *n);
 bool ptl_is_alive(const struct ptl_node *n);
 /* Return the oldest wait of its threads, or NULL. */
-const struct ptl_wait *ptl_oldest_wait(const struct ptl_node *n);
+const struct p3_wait_line *ptl_oldest_wait(const struct ptl_node *n);
 const char *ptl_mode_name(uint64_t mode);
 
 /* ---- why.c: waits of libraries that poll (shm/poll.h) ---- */

@@ -100,7 +100,7 @@ static json_t *rows_of_waits(const struct ptl_picture *p, const struct ptl_node 
 {
 	json_t *a = json_array();
 	for (uint32_t k = 0; k < P3_WAITS; k++) {
-		const struct ptl_wait *w = &n->of.wait[k];
+		const struct p3_wait_line *w = &n->of.wait[k];
 		bool event = w->kind == P3_WAIT_EVENT;
 		json_t *queues = w->kind ? json_array() : NULL;
 		for (uint32_t q = 0; event && q < w->n && q < P3_WAIT_HANDLES; q++)
@@ -133,7 +133,7 @@ static json_t *rows_of_endpoints(const struct ptl_picture *p, const struct ptl_n
 {
 	json_t *a = json_array();
 	for (uint32_t k = 0; k < P3_CCI_SHOWN; k++) {
-		const struct ptl_endpoint *e = &n->of.endpoint[k];
+		const struct p3_cci_line *e = &n->of.endpoint[k];
 		if (e->number)
 			json_array_append_new(a,
 				json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}",
@@ -247,7 +247,7 @@ static json_t *rows_of_poll(const struct ptl_picture *p, const struct p3_poll *p
 static void rows_does(
 	const struct ptl_picture *p, const struct ptl_node *n, char *text, size_t size)
 {
-	const struct ptl_wait *w = ptl_oldest_wait(n);
+	const struct p3_wait_line *w = ptl_oldest_wait(n);
 	const struct p3_poll *poll = ptl_oldest_poll(p, n);
 	if (!ptl_is_alive(n) || ptl_is_stopped(n) || n->msg.state != P3_RDV_JOINED)
 		ptl_state_text(n, text, size);

@@ -165,7 +165,7 @@ static bool silence_is_between(
 static bool silence_awaits_event(const struct ptl_picture *p, uint32_t i)
 {
 	const struct ptl_node *n = &p->node[i];
-	const struct ptl_wait *w = ptl_oldest_wait(n);
+	const struct p3_wait_line *w = ptl_oldest_wait(n);
 	return w && w->kind == P3_WAIT_EVENT && ptl_is_alive(n);
 }
 
@@ -245,7 +245,8 @@ static void silence_find_own(struct search *s, uint32_t why, const char *what)
 	silence_found(s, s->i, &t);
 }
 
-static void silence_find_in_queue(struct search *s, const struct ptl_wait *w, uint32_t k)
+static void silence_find_in_queue(
+	struct search *s, const struct p3_wait_line *w, uint32_t k)
 {
 	const struct ptl_queue *q = &s->waiter->queue[k];
 	uint64_t unread = ptl_unread_events(q);
@@ -273,7 +274,7 @@ static void silence_find_in_queue(struct search *s, const struct ptl_wait *w, ui
 uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i, struct ptl_lines *l)
 {
 	struct search s = {.p = p, .i = i, .waiter = &p->node[i], .lines = l};
-	const struct ptl_wait *w = ptl_oldest_wait(&p->node[i]);
+	const struct p3_wait_line *w = ptl_oldest_wait(&p->node[i]);
 	for (uint32_t k = 0; k < p->size; k++) {
 		silence_find_drops(&s, i, k);
 		if (k != i)
@@ -292,7 +293,7 @@ uint32_t ptl_find_lost(const struct ptl_picture *p, uint32_t i, struct ptl_lines
 /* Return true if the node may have sent, or begun to send, more than its words tell. */
 static bool silence_is_unknown(const struct ptl_node *n)
 {
-	const struct ptl_wait *w = ptl_oldest_wait(n);
+	const struct p3_wait_line *w = ptl_oldest_wait(n);
 	if (n->unseen)
 		return n->msg.state != P3_RDV_NEVER_JOINED;
 	return ptl_is_stopped(n) || n->of.word[P3_G_HOSTS] ||
@@ -308,7 +309,7 @@ bool ptl_has_drops(const struct ptl_node *n)
 enum ptl_silence ptl_silence_of(const struct ptl_picture *p, uint32_t i)
 {
 	const struct ptl_node *n = &p->node[i];
-	const struct ptl_wait *w = ptl_oldest_wait(n);
+	const struct p3_wait_line *w = ptl_oldest_wait(n);
 	/* It is certain that no message is on its way to the node or from it.  This is
 	 * never certain while other members of the domain, outside the picture, can
 	 * send. */
@@ -358,7 +359,7 @@ void ptl_cci_blame(const struct ptl_picture *p, double least_s, struct ptl_lines
 {
 	for (uint32_t at = 0; at < p->size * P3_CCI_SHOWN; at++) {
 		uint32_t i = at / P3_CCI_SHOWN;
-		const struct ptl_endpoint *e = &p->node[i].of.endpoint[at % P3_CCI_SHOWN];
+		const struct p3_cci_line *e = &p->node[i].of.endpoint[at % P3_CCI_SHOWN];
 		char unread[60];
 		if (!e->number || p->node[i].unseen || !ptl_is_alive(&p->node[i]))
 			continue;

@@ -20,9 +20,7 @@ struct ptl_poll_name ptl_poll_library(const struct p3_poll *poll)
 {
 	struct ptl_poll_name name;
 	memcpy(name.s, poll->library, sizeof name.s);
-	for (char *c = name.s; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
+	p3_trace_printable(name.s, sizeof name.s);
 	return name;
 }
 
@@ -133,10 +131,10 @@ static bool why_is_over(const struct ptl_node *n)
 	return n->msg.state == P3_RDV_DIED || n->msg.state == P3_RDV_LEFT || n->msg.ended;
 }
 
-static const struct ptl_wait *why_long_wait(
+static const struct p3_wait_line *why_long_wait(
 	const struct view *v, const struct ptl_node *n)
 {
-	const struct ptl_wait *w = ptl_oldest_wait(n);
+	const struct p3_wait_line *w = ptl_oldest_wait(n);
 	return w && ptl_seconds(v->p, w->since_ns) >= LONG_S ? w : NULL;
 }
 
@@ -196,7 +194,7 @@ static struct view why_view_of(const struct ptl_picture *p)
 /* ---- a line for each node ---- */
 
 static void why_add_wait(struct ptl_text *t, const struct view *v,
-	const struct ptl_node *n, const struct ptl_wait *w)
+	const struct ptl_node *n, const struct p3_wait_line *w)
 {
 	bool poll = w->n > 1 || w->deadline_ns != UINT64_MAX;
 	uint64_t unread = 0;
@@ -226,7 +224,7 @@ static void why_add_state(
 	struct ptl_text *t, const struct view *v, const struct ptl_node *n)
 {
 	char state[60], ranks[100] = "";
-	const struct ptl_wait *w = ptl_oldest_wait(n);
+	const struct p3_wait_line *w = ptl_oldest_wait(n);
 	const struct p3_poll *poll = n->msg.barrier_n ? NULL : ptl_oldest_poll(v->p, n);
 	ptl_state_text(n, state, sizeof state);
 	if (!ptl_is_alive(n) || ptl_is_stopped(n)) {
@@ -466,7 +464,7 @@ static void why_blame_nobody(struct view *v, uint32_t i)
 {
 	struct ptl_text t = {.n = 0};
 	const struct ptl_node *n = &v->p->node[i];
-	const struct ptl_wait *w = ptl_oldest_wait(n);
+	const struct p3_wait_line *w = ptl_oldest_wait(n);
 	ptl_add(&t, PTL_NODE " %s", why_silence_text(v, i));
 	switch (ptl_silence_of(v->p, i)) {
 	case PTL_NOTHING_SENT:

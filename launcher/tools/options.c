@@ -16,6 +16,7 @@
 
 #define OPTIONS_MOST 64  /* rows of a table */
 #define NEAR         3   /* edits between options that may be confused */
+#define LINE_WIDTH   80  /* of --help */
 #define ROW_BASE     256 /* getopt's value of the first row; above any character */
 
 static const struct p3_option option_help = {
@@ -58,13 +59,15 @@ static int option_show_help(const struct p3_options *o)
 				row->name, arg);
 		else
 			snprintf(left, sizeof left, "%s%s %s", dashes, row->name, arg);
-		printf("  %-20s  ", left);
 		/* Later lines of a text begin below its first line. */
-		for (const char *at = row->help; *at; at += strcspn(at, "\n")) {
-			at += *at == '\n';
-			printf("%*s%.*s\n", at == row->help ? 0 : 24, "",
-				(int)strcspn(at, "\n"), at);
+		int column = printf("  %-20s  ", left), at = column, n;
+		for (const char *word = row->help; *word; word += n + (word[n] == ' ')) {
+			n = (int)strcspn(word, " ");
+			if (at > column && at + 1 + n > LINE_WIDTH)
+				at = printf("\n%*s", column, "") - 1;
+			at += printf("%s%.*s", at > column ? " " : "", n, word);
 		}
+		putchar('\n');
 	}
 	printf("\n%s\n", o->after);
 	return 0;
@@ -167,10 +170,15 @@ static int option_take(const struct p3_options *o, void *to, int c, const char *
 		snprintf(name, sizeof name, "%s%s", option_dashes(o, row), row->name);
 	if (row->set)
 		return row->set(to, name, optarg);
-	if (row->arg)
-		memcpy((char *)to + row->at, &optarg, sizeof optarg);
-	else
-		*(bool *)((char *)to + row->at) = true;
+	void *member = (char *)to + row->at;
+	if (!row->parse && row->arg)
+		memcpy(member, &optarg, sizeof optarg);
+	else if (!row->parse)
+		*(bool *)member = true;
+	else if (!row->parse(row, member, optarg)) {
+		o->say("%s: '%s' is no %s", name, optarg, row->no);
+		return P3_OPTIONS_USAGE;
+	}
 	return P3_OPTIONS_GO;
 }
 
@@ -207,7 +215,10 @@ int p3_options_read(
 		rc = option_take(o, to, c, argv[o->ends ? at : optind - 1]);
 	}
 	*first_out = optind;
-	return rc;
+	if (rc != P3_OPTIONS_GO || o->ends || argc - optind <= o->words)
+		return rc;
+	o->say("'%s': not expected; see %s --help", argv[optind + o->words], o->program);
+	return P3_OPTIONS_USAGE;
 }
 
 bool p3_option_number(const char *text, uint64_t least, uint64_t most, uint64_t *out)
@@ -219,11 +230,41 @@ bool p3_option_number(const char *text, uint64_t least, uint64_t most, uint64_t 
 	       *out <= most;
 }
 
-bool p3_option_real(const char *text, double least, double most, double *out)
+bool p3_parse_number(const struct p3_option *row, void *member, const char *value)
+{
+	uint64_t n;
+	if (!p3_option_number(value, (uint64_t)row->least, (uint64_t)row->most, &n))
+		return false;
+	*(uint32_t *)member = (uint32_t)n;
+	return true;
+}
+
+bool p3_parse_scaled(const struct p3_option *row, void *member, const char *value)
 {
 	char *end;
-	*out = strtod(text, &end);
-	return end != text && !*end && *out >= least && *out <= most;
+	double n = strtod(value, &end);
+	if (end == value || *end || !(n >= row->least && n <= row->most))
+		return false;
+	*(int64_t *)member = (int64_t)(n * row->scale);
+	return true;
+}
+
+bool p3_parse_text(const struct p3_option *row, void *member, const char *value)
+{
+	(void)row;
+	*(const char **)member = value;
+	return *value;
+}
+
+bool p3_parse_word(const struct p3_option *row, void *member, const char *value)
+{
+	size_t n = strcspn(value, " ");
+	*(const char **)member = value;
+	for (const char *at = row->words; n && !value[n] && (at = strstr(at, value));
+		at++)
+		if (at[-1] == ' ' && at[n] == ' ')
+			return true;
+	return false;
 }
 
 /* ---- error lines, and the end of a program ---- */

@@ -32,10 +32,16 @@ struct p3_option {
 	const char *help; /* NULL: the row is another name of the row above, or is for
 			   * other programs */
 	/* Return P3_OPTIONS_GO or the program's exit status.  name is as written, with
-	 * its dashes; NULL: set the member at `at`: a bool, or with an argument a
-	 * text. */
+	 * its dashes.  NULL: the row sets the member at `at`. */
 	int (*set)(void *to, const char *name, const char *value);
 	size_t at;
+	/* Store the value in the member, or return false: then the error line "--name:
+	 * 'value' is no " ends with the text `no`.  NULL: store true, or with an argument
+	 * its text. */
+	bool (*parse)(const struct p3_option *row, void *member, const char *value);
+	const char *no;
+	double least, most, scale; /* of the parsers below */
+	const char *words;
 	bool each; /* for p3_options.allows */
 };
 
@@ -48,6 +54,7 @@ struct p3_options {
 	/* True: the first word that is no option ends the options, and names with one
 	 * dash are options, too.  Else words and options may be mixed. */
 	bool ends;
+	int words;                         /* else the words at most */
 	void (*say)(const char *fmt, ...); /* error lines */
 	/* NULL, or a function that refuses an option here, with an error line. */
 	bool (*allows)(const void *to, const struct p3_option *row, const char *word);
@@ -60,9 +67,14 @@ struct p3_options {
 int p3_options_read(
 	const struct p3_options *o, void *to, int argc, char **argv, int *first_out);
 
-/* Parse a decimal number, or one with a fraction, of a range.  Return false if the text
- * is none. */
+/* Parse a decimal number of a range.  Return false if the text is none. */
 bool p3_option_number(const char *text, uint64_t least, uint64_t most, uint64_t *out);
-bool p3_option_real(const char *text, double least, double most, double *out);
+/* Parsers of rows: a whole number from least to most, for a uint32_t; one with a
+ * fraction, times scale, for an int64_t; a text that is not empty; one of the words,
+ * which have a blank before and behind each. */
+bool p3_parse_number(const struct p3_option *row, void *member, const char *value);
+bool p3_parse_scaled(const struct p3_option *row, void *member, const char *value);
+bool p3_parse_text(const struct p3_option *row, void *member, const char *value);
+bool p3_parse_word(const struct p3_option *row, void *member, const char *value);
 
 #endif

@@ -241,7 +241,7 @@ bool td_shows(
 	const struct td_trace *t, const struct td_filter *f, const struct td_event *ev)
 {
 	return ev->ns >= f->since && ev->ns <= f->until && td_shows_node(f, ev->e.node) &&
-	       (f->peer < 0 || ev->e.peer == f->peer) &&
+	       (f->peer == TD_NONE || ev->e.peer == f->peer) &&
 	       (f->message == TD_NONE || ev->message == f->message) &&
 	       (!f->at || !strcmp(td_point(ev->e.point), f->at) ||
 		       !strcmp(td_value(ev->e.point, ev->e.value), f->at) ||

@@ -15,67 +15,40 @@ struct opt {
 	struct td_filter filter;
 };
 
-static int main_bad(const char *name, const char *value, const char *expected)
+static bool main_parse_nodes(const struct p3_option *row, void *filter, const char *text)
 {
-	p3_tool_say("%s: '%s' is not understood; expected %s", name, value, expected);
-	return P3_OPTIONS_USAGE;
-}
-
-static int main_set_job(void *to, const char *name, const char *text)
-{
-	uint64_t n;
-	if (!p3_option_number(text, 1, UINT32_MAX - 1, &n))
-		return main_bad(name, text, "a job's number, as in 4711");
-	((struct opt *)to)->job = (uint32_t)n;
-	return P3_OPTIONS_GO;
-}
-
-static int main_set_peer(void *to, const char *name, const char *text)
-{
-	uint64_t n;
-	if (!p3_option_number(text, 0, P3_MAX_NODES, &n))
-		return main_bad(name, text, "a number, as in 3");
-	((struct opt *)to)->filter.peer = (int64_t)n;
-	return P3_OPTIONS_GO;
-}
-
-static int main_set_nodes(void *to, const char *name, const char *text)
-{
-	struct td_filter *f = &((struct opt *)to)->filter;
-	f->some = p3_ranks_parse(text, &f->nodes);
-	return f->some ? P3_OPTIONS_GO : main_bad(name, text, "nodes, as in 0,2-3");
-}
-
-static int main_set_time(void *to, const char *name, const char *text)
-{
-	struct td_filter *f = &((struct opt *)to)->filter;
-	double us;
-	if (!p3_option_real(text, -1e15, 1e15, &us))
-		return main_bad(name, text, "microseconds, as in 1234.5");
-	*(strcmp(name, "--since") ? &f->until : &f->since) = (int64_t)(us * 1e3);
-	return P3_OPTIONS_GO;
+	struct td_filter *f = filter;
+	(void)row;
+	return f->some = p3_ranks_parse(text, &f->nodes);
 }
 
 #define AT(member) .at = offsetof(struct opt, member)
+#define US(member)                                                                       \
+	AT(member), .parse = p3_parse_scaled, .least = -1e15, .most = 1e15,              \
+		    .scale = 1000, .no = "time; expected microseconds, as in 1234.5"
 static const struct p3_option main_rows[] = {
-	{"job", 0, "JOB", "a job that runs: its number, or a pid of it",
-		.set = main_set_job},
+	{"job", 0, "JOB", "a job that runs: its number, or a pid of it", AT(job),
+		.parse = p3_parse_number, .least = 1, .most = UINT32_MAX - 1,
+		.no = "job; expected its number, as in 4711"},
 	{"json", 0, NULL, "print JSON for ui.perfetto.dev or chrome://tracing", AT(json)},
 	{"svg", 0, NULL,
-		"print a picture: of the range or, without one, of the\nbusiest 4 us",
+		"print a picture: of the range or, without one, of the busiest 4 us",
 		AT(svg)},
 	{"output", 0, "FILE", "write to FILE instead of standard output", AT(output)},
-	{"node", 0, "LIST", "records of these nodes only, as in 0,2-3",
-		.set = main_set_nodes},
-	{"peer", 0, "N", "records about this node only", .set = main_set_peer},
+	{"node", 0, "LIST", "records of these nodes only, as in 0,2-3", AT(filter),
+		.parse = main_parse_nodes,
+		.no = "list of nodes; expected one as in 0,2-3"},
+	{"peer", 0, "N", "records about this node only", AT(filter.peer),
+		.parse = p3_parse_number, .most = P3_MAX_NODES,
+		.no = "node; expected a number, as in 3"},
 	{"message", 0, "M", "records of one message, as in 0-1:17 (from-to:#)",
 		AT(message)},
 	{"at", 0, "NAME",
-		"records of this point (send, take, match ...), value\n"
+		"records of this point (send, take, match ...), value "
 		"(put, PUT_END ...) or function only",
 		AT(filter.at)},
-	{"since", 0, "US", "no records before this time", .set = main_set_time},
-	{"until", 0, "US", "no records after this time", .set = main_set_time},
+	{"since", 0, "US", "no records before this time", US(filter.since)},
+	{"until", 0, "US", "no records after this time", US(filter.until)},
 };
 
 static const struct p3_options main_options = {.program = "tracedump",
@@ -95,6 +68,7 @@ static const struct p3_options main_options = {.program = "tracedump",
 		 "status: 0, 1 if there is no trace or it cannot be read, 2 usage.",
 	.row = main_rows,
 	.n = sizeof main_rows / sizeof *main_rows,
+	.words = P3_MAX_NODES,
 	.say = p3_tool_say};
 
 /* Find the message of --message, as in "0-1:17": the last one of that name. */
@@ -105,16 +79,19 @@ static int main_find_message(const struct td_trace *t, struct opt *o)
 	int end = 0;
 	if (!o->message)
 		return P3_OPTIONS_GO;
-	if (sscanf(o->message, "%u-%u:%15[b0-9]%n", &from, &to, name, &end) != 3 ||
-		o->message[end])
-		return main_bad("--message", o->message, "from-to:#, as in 0-1:17");
-	for (uint32_t i = 0; i < t->nmessages; i++)
+	bool named =
+		sscanf(o->message, "%u-%u:%15[b0-9]%n", &from, &to, name, &end) == 3 &&
+		!o->message[end];
+	for (uint32_t i = 0; i < t->nmessages && named; i++)
 		if (t->message[i].from == from && t->message[i].to == to &&
 			!strcmp(td_name_of(t->message[i].name).text, name))
 			o->filter.message = i;
-	return o->filter.message != TD_NONE
-		       ? P3_OPTIONS_GO
-		       : main_bad("--message", o->message, "one that the trace has");
+	if (o->filter.message != TD_NONE)
+		return P3_OPTIONS_GO;
+	p3_tool_say("--message: '%s' is no message of the trace; expected one as in "
+		    "0-1:17 (from-to:#)",
+		o->message);
+	return P3_OPTIONS_USAGE;
 }
 
 static int main_show(const struct td_trace *t, const struct opt *o)
@@ -142,13 +119,13 @@ int main(int argc, char **argv)
 	struct td_trace t;
 	struct opt o = {.filter = {.since = INT64_MIN,
 				.until = INT64_MAX,
-				.peer = -1,
+				.peer = TD_NONE,
 				.message = TD_NONE}};
 	int first, status = p3_options_read(&main_options, &o, argc, argv, &first);
 	if (status != P3_OPTIONS_GO)
 		return status;
 	uint32_t n = (uint32_t)(argc - first);
-	if (!n == !o.job || n > P3_MAX_NODES) {
+	if (!n == !o.job) {
 		p3_tool_say("expected a file, or --job and a number; see tracedump "
 			    "--help");
 		return P3_OPTIONS_USAGE;

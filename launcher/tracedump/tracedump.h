@@ -135,7 +135,7 @@ struct td_filter {
 	struct p3_ranks nodes;
 	int64_t since, until;
 	const char *at;   /* name of a point or a function; NULL: all */
-	int64_t peer;     /* -1: all */
+	uint32_t peer;    /* TD_NONE: all */
 	uint32_t message; /* TD_NONE: all */
 };
 

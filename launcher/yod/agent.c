@@ -69,34 +69,11 @@ static void agent_say_garbage(const struct p3_agent *a)
 
 /* ---- before the job ---- */
 
-/* Wait until bytes have come, or the beat has work.  While the order is under way, tell
- * yod nothing: yod, too, is to notice that it does not arrive.  Return 0 or -errno;
- * -ECONNRESET: yod does not listen any more; -ETIMEDOUT: it is silent. */
-static int agent_await_bytes(struct p3_agent *a)
-{
-	struct p3_beat *beat = &a->conn.beat;
-	if (p3_beat_is_lost(beat))
-		return -ETIMEDOUT;
-	if (p3_beat_is_due(beat) && a->bytes)
-		p3_agent_tell(a, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
-	int64_t at = p3_beat_at(beat), ms = at - p3_now_ms();
-	if (p3_frames_flush(&a->conn) || !p3_frames_wait(&a->conn, at == P3_NEVER ? -1
-								   : ms < 0       ? 0
-									    : (int)ms))
-		return -ECONNRESET;
-	int rc = p3_frames_fill(&a->conn);
-	return rc == -EAGAIN ? 0 : rc;
-}
-
-/* Wait for the next frame.  Return 0 or -errno, as agent_await_bytes() and
- * p3_frames_next(). */
+/* Wait for the next frame.  While the order is under way, tell yod nothing: yod, too, is
+ * to notice that it does not arrive. */
 static int agent_await(struct p3_agent *a, struct p3_frame *f, const char **bytes)
 {
-	int rc;
-	while ((rc = p3_frames_next(&a->conn, f, bytes)) == -EAGAIN)
-		if ((rc = agent_await_bytes(a)))
-			return rc;
-	return rc;
+	return p3_frames_await(&a->conn, P3_NEVER, a->bytes, f, bytes);
 }
 
 static size_t agent_left(const struct p3_agent *a)

@@ -697,7 +697,6 @@ static struct p3_agents *agents_create(const struct p3_opt *opt)
 		a->link[h].closed = a->link[h].exited = true;
 		a->link[h].over_at = a->link[h].end_at = P3_NEVER;
 		a->link[h].greet_at = P3_NEVER;
-		a->link[h].trace = -1;
 		a->link[h].agents = a;
 	}
 	return a;

@@ -164,19 +164,12 @@ int p3_agents_open_traces(struct p3_agents *a)
 		if (asprintf(&name, "%.*s.%s%s", stem, path, a->hosts->host[h].name,
 			    path + stem) < 0)
 			return -ENOMEM;
-		int fd = a->link[h].trace = p3_tracefile_open(name);
+		int rc = p3_tracefile_open(name, NULL, NULL, &a->link[h].trace);
 		free(name);
-		if (fd < 0)
-			return fd;
+		if (rc)
+			return rc;
 	}
 	return 0;
-}
-
-static void agents_trace_close(struct p3_agents *a, uint32_t host)
-{
-	if (a->link[host].trace >= 0 && close(a->link[host].trace))
-		a->trace_lost = true;
-	a->link[host].trace = -1;
 }
 
 bool p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, size_t len)
@@ -185,30 +178,18 @@ bool p3_agents_on_trace(struct p3_agents *a, uint32_t host, const char *bytes, s
 		.op = P3_FRAME_ROOM, .value = P3_FRAMES_TRACE, .number = len};
 	if (len > P3_STREAM_ROOM)
 		return false;
-	while (len && a->link[host].trace >= 0) {
-		ssize_t n = write(a->link[host].trace, bytes, len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			p3_say("--trace: the file of host %s cannot be written: %s; the "
-			       "rest of its traces is missing; see df",
-				a->hosts->host[host].name, strerror(errno));
-			a->trace_lost = true;
-			agents_trace_close(a, host);
-			break;
-		}
-		bytes += n;
-		len -= (size_t)n;
-	}
+	if (a->link[host].trace)
+		p3_tracefile_put(a->link[host].trace, bytes, len);
 	p3_frames_send(&a->link[host].conn, f, NULL);
 	return true;
 }
 
 bool p3_agents_close_traces(struct p3_agents *a)
 {
+	bool whole = true;
 	for (uint32_t h = 0; h < a->hosts->n; h++)
-		agents_trace_close(a, h);
-	return !a->trace_lost;
+		whole &= p3_tracefile_close(a->link[h].trace);
+	return whole;
 }
 
 /* ---- input; rank 0 is on the first host ---- */

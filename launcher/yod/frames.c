@@ -51,7 +51,8 @@ static void beat_heard(struct p3_beat *b)
 	b->lost_at = p3_now_ms() + b->timeout_ms;
 }
 
-bool p3_beat_is_due(struct p3_beat *b)
+/* Return true if a frame is to be sent now. */
+static bool beat_is_due(struct p3_beat *b)
 {
 	int64_t each = p3_earlier(b->timeout_ms / BEAT_EACH, BEAT_MOST_MS);
 	if (!b->timeout_ms || b->send_at > p3_now_ms())
@@ -60,7 +61,8 @@ bool p3_beat_is_due(struct p3_beat *b)
 	return true;
 }
 
-bool p3_beat_is_lost(struct p3_beat *b)
+/* Return true if the other end is lost. */
+static bool beat_is_lost(struct p3_beat *b)
 {
 	if (!b->timeout_ms || b->lost_at > p3_now_ms())
 		return false;
@@ -70,7 +72,8 @@ bool p3_beat_is_lost(struct p3_beat *b)
 	return twice;
 }
 
-int64_t p3_beat_at(const struct p3_beat *b)
+/* Return the time of the next call of the two, or P3_NEVER. */
+static int64_t beat_at(const struct p3_beat *b)
 {
 	return b->timeout_ms ? p3_earlier(b->send_at, b->lost_at) : P3_NEVER;
 }
@@ -132,10 +135,10 @@ static void frames_on_soon(void *arg)
 static void frames_on_beat(void *arg)
 {
 	struct p3_frames *c = arg;
-	bool lost = p3_beat_is_lost(&c->beat);
-	if (p3_beat_is_due(&c->beat))
+	bool lost = beat_is_lost(&c->beat);
+	if (beat_is_due(&c->beat))
 		p3_frames_send(c, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
-	p3_loop_at(c->loop, &c->turn, p3_beat_at(&c->beat));
+	p3_loop_at(c->loop, &c->turn, beat_at(&c->beat));
 	if (lost)
 		c->on(c->arg, -ETIMEDOUT);
 }
@@ -153,7 +156,7 @@ int p3_frames_attach(struct p3_frames *c, struct p3_loop *loop,
 	int rc = p3_loop_watch(loop, &c->in_fd, EPOLLIN);
 	if (p3_backlog_len(&c->got))
 		p3_loop_at(loop, &c->soon, 0);
-	p3_loop_at(loop, &c->turn, p3_beat_at(&c->beat));
+	p3_loop_at(loop, &c->turn, beat_at(&c->beat));
 	frames_watch_out(c);
 	return rc;
 }
@@ -165,7 +168,7 @@ void p3_frames_begin_beat(struct p3_frames *c)
 	c->beat = (struct p3_beat){.timeout_ms = (int64_t)seconds * 1000};
 	beat_heard(&c->beat);
 	if (c->loop)
-		p3_loop_at(c->loop, &c->turn, p3_beat_at(&c->beat));
+		p3_loop_at(c->loop, &c->turn, beat_at(&c->beat));
 }
 
 void p3_frames_close(struct p3_frames *c)
@@ -285,4 +288,25 @@ bool p3_frames_wait(const struct p3_frames *c, int ms)
 	struct pollfd p[2] = {{.fd = c->in, .events = POLLIN},
 		{.fd = c->out, .events = p3_backlog_len(&c->owed) ? POLLOUT : 0}};
 	return poll(p, 2, ms) < 0 || !(p[1].revents & POLLERR);
+}
+
+int p3_frames_await(struct p3_frames *c, int64_t until, bool beats,
+	struct p3_frame *f_out, const char **bytes_out)
+{
+	int rc;
+	while ((rc = p3_frames_next(c, f_out, bytes_out)) == -EAGAIN) {
+		if (until <= p3_now_ms() || beat_is_lost(&c->beat))
+			return -ETIMEDOUT;
+		if (beat_is_due(&c->beat) && beats)
+			p3_frames_send(c, (struct p3_frame){.op = P3_FRAME_BEAT}, NULL);
+		int64_t at = p3_earlier(until, beat_at(&c->beat)), ms = at - p3_now_ms();
+		if (p3_frames_flush(c) || !p3_frames_wait(c, at == P3_NEVER ? -1
+							     : ms < 0       ? 0
+									    : (int)ms))
+			return -ECONNRESET;
+		rc = p3_frames_fill(c);
+		if (rc && rc != -EAGAIN)
+			return rc;
+	}
+	return rc;
 }

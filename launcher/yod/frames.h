@@ -99,8 +99,6 @@ ssize_t p3_backlog_write(struct p3_backlog *b, int fd);
  * frame has come for PTL3_FAR_TIMEOUT, unless that is "never".  A process that was itself
  * stopped would see such a silence, too.  So it checks twice, and reads the frames that
  * have come between the two checks.
- *
- * The main thread of each end calls these functions; the state is struct p3_beat.
  */
 
 struct p3_beat {
@@ -109,13 +107,6 @@ struct p3_beat {
 	int64_t lost_at; /* time of the next check for silence */
 	bool late;       /* the last check found silence */
 };
-
-/* Return true if a frame is to be sent now. */
-bool p3_beat_is_due(struct p3_beat *b);
-/* Return true if the other end is lost. */
-bool p3_beat_is_lost(struct p3_beat *b);
-/* Return the time (p3_now_ms()) of the next call of the two, or P3_NEVER. */
-int64_t p3_beat_at(const struct p3_beat *b);
 
 /*
  * frames - the connection between yod and the agent on another host
@@ -258,5 +249,10 @@ void p3_frames_text(const struct p3_frames *c, char *text, size_t size);
  * would find), ms at most (-1: for ever).  Return false if the other end takes no
  * frames any more. */
 bool p3_frames_wait(const struct p3_frames *c, int ms);
+/* Wait for the next frame without a loop; beats: send keepalives meanwhile.  Return as
+ * p3_frames_next(), or -ECONNRESET: the other end takes no frames any more, or
+ * -ETIMEDOUT: it is silent, or this time has come, or -EPIPE, or another -errno. */
+int p3_frames_await(struct p3_frames *c, int64_t until, bool beats,
+	struct p3_frame *f_out, const char **bytes_out);
 
 #endif

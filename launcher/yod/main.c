@@ -97,19 +97,16 @@ static const char *valgrind_folder(void)
 static bool main_choose_libraries(struct p3_opt *opt)
 {
 	const char *dir = NULL;
-	bool looked = false;
-	for (uint32_t i = 0; i < opt->prog_n; i++) {
-		bool watched = opt->valgrind == P3_VALGRIND_ON ||
-			       (opt->valgrind == P3_VALGRIND_AUTO &&
-				       valgrind_is_in(opt->prog[i].argv));
-		if (!watched)
+	bool looked = false, always = !strcmp(opt->valgrind, "on");
+	for (uint32_t i = 0; i < opt->prog_n && strcmp(opt->valgrind, "off"); i++) {
+		if (!always && !valgrind_is_in(opt->prog[i].argv))
 			continue;
 		if (!looked)
 			dir = valgrind_folder();
 		looked = true;
 		opt->prog[i].lib_dir = dir;
 	}
-	return dir || opt->valgrind != P3_VALGRIND_ON;
+	return dir || !always;
 }
 
 /* Return true if the loader finds the allocator that --shared-heap preloads into nodes;
@@ -127,8 +124,10 @@ static bool main_finds_preload(void)
 	return false;
 }
 
-/* Check what n nodes need on this host.  Return P3_OPT_RUN, or the exit status. */
-static int main_check(const struct p3_opt *opt, uint32_t n, struct p3_place *place_out)
+/* Check what n nodes, from rank first on, need on this host.  Return P3_OPT_RUN, or the
+ * exit status. */
+static int main_check(
+	const struct p3_opt *opt, uint32_t first, uint32_t n, struct p3_place *place_out)
 {
 	struct p3_place_machine here;
 	int rc;
@@ -141,19 +140,13 @@ static int main_check(const struct p3_opt *opt, uint32_t n, struct p3_place *pla
 		if (rc)
 			return main_say_cannot("cannot read the CPUs that yod may use",
 				rc, "do without --bind and -VN");
-		if (p3_place_make(&here, &opt->place, n, place_out))
+		if (p3_place_make(&here, &opt->place, first, n, place_out))
 			return P3_STATUS_YOD;
 	}
 	return opt->shared_heap && !main_finds_preload() ? P3_STATUS_YOD : P3_OPT_RUN;
 }
 
 /* ---- an agent ---- */
-
-static int main_say_no_agent(int rc)
-{
-	return main_say_cannot(
-		"cannot start the agent", rc, "see ulimit -u and ulimit -n");
-}
 
 /* Run the part of a job that is on this host, for the yod that has started this one. */
 static int main_be_agent(void)
@@ -165,19 +158,14 @@ static int main_be_agent(void)
 	sigset_t none; /* signals are as a remote shell has left them */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	const struct p3_signals *signals = p3_signals_take();
+	p3_signals_take();
 	struct p3_agent *agent = p3_agent_connect(&rc);
 	if (!agent)
 		return rc;
 	const struct p3_host *host = agent->host;
 	opt = agent->spec.opt;
 	opt.domain = agent->domain;
-	rc = main_check(&opt, host->size, &place);
-	int moved = rc == P3_OPT_RUN && place.bound
-			    ? p3_place_shift(&place, host->first, host->size, opt.size)
-			    : 0;
-	if (moved)
-		rc = main_say_no_agent(moved);
+	rc = main_check(&opt, host->first, host->size, &place);
 	if (rc == P3_OPT_RUN && (!p3_plan_check_fds(&opt, host->size, true) ||
 					!main_choose_libraries(&opt)))
 		rc = P3_STATUS_YOD;
@@ -190,11 +178,12 @@ static int main_be_agent(void)
 	struct p3_guard_duty duty = {.last = p3_agent_clean, .arg = agent};
 	rc = p3_guard_split(&duty, &guard);
 	if (rc) {
-		rc = main_say_no_agent(rc);
+		rc = main_say_cannot(
+			"cannot start the agent", rc, "see ulimit -u and ulimit -n");
 		p3_agent_refuse(agent, rc);
 		return rc;
 	}
-	return p3_run_job(&opt, &place, agent->spec.jid, &guard, signals, agent);
+	return p3_run_job(&opt, &place, agent->spec.jid, &guard, agent);
 }
 
 /* ---- yod ---- */
@@ -204,7 +193,7 @@ static int main_prepare(struct p3_opt *opt, struct p3_place *place_out)
 {
 	if (p3_settings_check(opt))
 		return P3_OPT_USAGE;
-	int rc = opt->hosts.n ? P3_OPT_RUN : main_check(opt, opt->size, place_out);
+	int rc = opt->hosts.n ? P3_OPT_RUN : main_check(opt, 0, opt->size, place_out);
 	if (rc != P3_OPT_RUN)
 		return rc;
 	if (opt->plan)
@@ -248,7 +237,7 @@ int main(int argc, char **argv)
 
 	/* the pid that users see as yod's; never 0 or ~0 */
 	uint32_t jid = (uint32_t)getpid();
-	const struct p3_signals *signals = p3_signals_take();
+	p3_signals_take();
 	if (opt.hosts.n)
 		duty.grace_ms = P3_AGENTS_GRACE_MS;
 	rc = p3_guard_split(&duty, &guard);
@@ -257,5 +246,5 @@ int main(int argc, char **argv)
 			"cannot start the launcher", rc, "see ulimit -u and ulimit -n");
 	if (opt.hosts.n)
 		return p3_agents_run(&opt, jid, &guard);
-	return p3_run_job(&opt, &place, jid, &guard, signals, NULL);
+	return p3_run_job(&opt, &place, jid, &guard, NULL);
 }

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECONDS_MOST  1e9
 #define KILL_AFTER_MS 5000
 #define WHY_AFTER_MS  10000
 #define LOADFILE_MOST (16u << 20)
@@ -34,13 +33,11 @@ static int opt_say_no_memory(void)
 		"-v");
 }
 
-/* Parse a whole number from 1 to most. */
-static bool opt_parse_count(const char *value, uint32_t most, uint32_t *out)
+/* Parse a number of nodes. */
+static bool opt_parse_count(const char *value, uint32_t *out)
 {
-	uint64_t n;
-	bool good = p3_option_number(value, 1, most, &n);
-	*out = good ? (uint32_t)n : *out;
-	return good;
+	static const struct p3_option count = {.least = 1, .most = P3_OPT_SIZE_MAX};
+	return p3_parse_number(&count, out, value);
 }
 
 static int opt_set_size(void *to, const char *name, const char *value)
@@ -51,7 +48,7 @@ static int opt_set_size(void *to, const char *name, const char *value)
 		return OPT_NO(
 			"-n%s: a blank is missing; expected -np %s", value, value + 1);
 	uint32_t before = opt_now(opt)->size;
-	bool good = opt_parse_count(value, P3_OPT_SIZE_MAX, &opt_now(opt)->size);
+	bool good = opt_parse_count(value, &opt_now(opt)->size);
 	if (good && before && before != opt_now(opt)->size)
 		return OPT_NO("%s: '%s' contradicts %u, which was given before (-sz, -np "
 			      "and -n "
@@ -107,26 +104,15 @@ static int opt_set_env(void *to, const char *name, const char *value)
 
 /* ---- placement ---- */
 
-/* Return the index of a value among n words, or n. */
-static size_t opt_word_of(const char *const *words, size_t n, const char *value)
+static bool opt_parse_bind(const struct p3_option *row, void *place, const char *value)
 {
-	size_t i = 0;
-	while (i < n && strcmp(value, words[i]) != 0)
-		i++;
-	return i;
-}
-
-static int opt_set_bind(void *to, const char *name, const char *value)
-{
-	struct p3_opt *opt = to;
 	static const char *const words[] = {"none", "core", "numa"};
-	opt->place.bind = (enum p3_bind)opt_word_of(words, P3_BIND_LIST, value);
-	if (opt->place.bind != P3_BIND_LIST || p3_cpulist_parse(value, &opt->place.list))
-		return P3_OPT_RUN;
-	return OPT_NO(
-		"%s: '%s' is no placement; expected none, core, numa, or a list of CPUs "
-		"as in --bind 0,2-3",
-		name, value);
+	struct p3_place_want *want = place;
+	(void)row;
+	want->bind = P3_BIND_NONE;
+	while (want->bind < P3_BIND_LIST && strcmp(value, words[want->bind]) != 0)
+		want->bind++;
+	return want->bind < P3_BIND_LIST || p3_cpulist_parse(value, &want->list);
 }
 
 /* Parse -VN2, -VN 2 or -VN=2; getopt takes the first as -V with a value. */
@@ -134,8 +120,7 @@ static int opt_set_per_unit(void *to, const char *name, const char *value)
 {
 	struct p3_opt *opt = to;
 	(void)name;
-	if (opt_parse_count(
-		    value + (*value == 'N'), P3_OPT_SIZE_MAX, &opt->place.per_unit))
+	if (opt_parse_count(value + (*value == 'N'), &opt->place.per_unit))
 		return P3_OPT_RUN;
 	return OPT_NO(
 		"-VN: '%s' is no number of nodes; expected 1 to %d for each core, as in "
@@ -145,88 +130,18 @@ static int opt_set_per_unit(void *to, const char *name, const char *value)
 
 /* ---- the job ---- */
 
-static int opt_set_only_rank(void *to, const char *name, const char *value)
+static bool opt_parse_ranks(const struct p3_option *row, void *opt, const char *value)
 {
-	struct p3_opt *opt = to;
-	opt->only = p3_ranks_parse(value, &opt->only_ranks);
-	if (opt->only)
-		return P3_OPT_RUN;
-	return OPT_NO("%s: '%s' is no list of ranks; expected ranks and ranges, as in "
-		      "--only-rank 0,2-3",
-		name, value);
+	struct p3_opt *o = opt;
+	(void)row;
+	return o->only = p3_ranks_parse(value, &o->only_ranks);
 }
 
-/* Read a time as milliseconds. */
-static int opt_set_seconds(void *to, const char *name, const char *value)
+static bool opt_parse_domain(const struct p3_option *row, void *name, const char *value)
 {
-	struct p3_opt *opt = to;
-	bool timeout = !strcmp(name, "--timeout"), kill = !strcmp(name, "--kill-after");
-	double s, least = timeout ? 0.001 : 0;
-	if (!p3_option_real(value, least, SECONDS_MOST, &s))
-		return OPT_NO(
-			"%s: '%s' is no time; expected seconds, %g to %.0f, as in %s 60",
-			name, value, least, SECONDS_MOST, name);
-	*(timeout      ? &opt->timeout_ms
-		: kill ? &opt->kill_after_ms
-		       : &opt->why_after_ms) = (int64_t)(s * 1000);
-	return P3_OPT_RUN;
-}
-
-static int opt_set_nid_base(void *to, const char *name, const char *value)
-{
-	struct p3_opt *opt = to;
-	uint64_t nid;
-	if (p3_option_number(value, 0, P3_OPT_NID_BASE_MOST, &nid)) {
-		opt->nid_base = (uint32_t)nid;
-		return P3_OPT_RUN;
-	}
-	return OPT_NO("%s: '%s' is no node id of rank 0; expected 0 to %u, as in %s 0",
-		name, value, P3_OPT_NID_BASE_MOST, name);
-}
-
-static int opt_set_mode(void *to, const char *name, const char *value)
-{
-	struct p3_opt *opt = to;
-	static const char *const known[] = {"auto", "lease", "dedicated", "park"};
-	opt->mode = value;
-	if (opt_word_of(known, 4, value) < 4)
-		return P3_OPT_RUN;
-	return OPT_NO("%s: '%s' is no mode; expected auto, lease, dedicated or park",
-		name, value);
-}
-
-static int opt_set_valgrind(void *to, const char *name, const char *value)
-{
-	struct p3_opt *opt = to;
-	static const char *const words[] = {"auto", "on", "off"};
-	opt->valgrind = (enum p3_valgrind)opt_word_of(words, 3, value);
-	if (opt->valgrind <= P3_VALGRIND_OFF)
-		return P3_OPT_RUN;
-	return OPT_NO("%s: '%s' is no choice; expected auto, on or off", name, value);
-}
-
-static int opt_set_trace(void *to, const char *name, const char *value)
-{
-	struct p3_opt *opt = to;
-	if (!*value)
-		return OPT_NO(
-			"%s: '' is no file; expected where the nodes' traces go, as in "
-			"--trace job.trace",
-			name);
-	opt->trace = value;
-	return P3_OPT_RUN;
-}
-
-static int opt_set_domain(void *to, const char *name, const char *value)
-{
-	struct p3_opt *opt = to;
-	if (!p3_domain_is_name(value) || strcmp(value, P3_DOMAIN_NONE) == 0)
-		return OPT_NO(
-			"%s: '%.64s' is no name of a domain; expected letters, digits, "
-			"'-', '_' and '.', %d at most, as in --domain default",
-			name, value, P3_DOMAIN_NAMES);
-	opt->domain = value;
-	return P3_OPT_RUN;
+	(void)row;
+	*(const char **)name = value;
+	return p3_domain_is_name(value) && strcmp(value, P3_DOMAIN_NONE) != 0;
 }
 
 static int opt_set_hosts(void *to, const char *name, const char *value)
@@ -257,6 +172,11 @@ static int opt_show_settings(void *to, const char *name, const char *value)
 /* ---- the table ---- */
 
 #define AT(member) .at = offsetof(struct p3_opt, member)
+/* A time in seconds, which is kept in milliseconds. */
+#define SECONDS(member, from, name)                                                      \
+	AT(member), .parse = p3_parse_scaled, .least = from, .most = 1e9, .scale = 1000, \
+		    .no = "time; expected seconds, " #from " to 1000000000, as in " name \
+			  " 60"
 static const struct p3_option opt_rows[] = {
 	{.help = "programs, each with its nodes:"},
 	{"sz", 'n', "N", "run N nodes of the program (-np N, -n N: the same)",
@@ -270,7 +190,9 @@ static const struct p3_option opt_rows[] = {
 		.set = opt_set_env, .each = true},
 	{.help = "where they run:"},
 	{"bind", 0, "HOW", "none, core, numa, or CPUs taken in turn, as in 0,2-3",
-		.set = opt_set_bind},
+		AT(place), .parse = opt_parse_bind,
+		.no = "placement; expected none, core, numa, or a list of CPUs as in "
+		      "--bind 0,2-3"},
 	{"VN", 'V', "N", "N nodes share a core (of --bind: a CPU, a NUMA node)",
 		.set = opt_set_per_unit},
 	{"hosts", 0, "LIST", "run on these hosts, with or without slots: c1:4,c2",
@@ -282,33 +204,42 @@ static const struct p3_option opt_rows[] = {
 	{.help = "the job:"},
 	{"keep-going", 0, NULL, "a failing node does not end the others", AT(keep_going)},
 	{"timeout", 0, "SEC", "end the job after SEC seconds, status 124",
-		.set = opt_set_seconds},
+		SECONDS(timeout_ms, 0.001, "--timeout")},
 	{"kill-after", 0, "SEC", "kill nodes that SIGTERM has not ended in SEC s (5)",
-		.set = opt_set_seconds},
+		SECONDS(kill_after_ms, 0, "--kill-after")},
 	{"why-after", 0, "SEC", "explain a barrier that lasts for SEC s (10); 0: never",
-		.set = opt_set_seconds},
-	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park",
-		.set = opt_set_mode},
+		SECONDS(why_after_ms, 0, "--why-after")},
+	{"mode", 0, "MODE", "how NICs run: auto, lease, dedicated or park", AT(mode),
+		.parse = p3_parse_word, .words = " auto lease dedicated park ",
+		.no = "mode; expected auto, lease, dedicated or park"},
 	{"domain", 0, "NAME", "nodes also meet the other processes of this domain",
-		.set = opt_set_domain},
+		AT(domain), .parse = opt_parse_domain,
+		.no = "name of a domain; expected letters, digits, '-', '_' and '.', 40 "
+		      "at most, as in --domain default"},
 	{"nid-base", 0, "NID", "node id of rank 0 (10000); with --domain: the least one",
-		.set = opt_set_nid_base},
+		AT(nid_base), .parse = p3_parse_number, .most = P3_OPT_NID_BASE_MOST,
+		.no = "node id of rank 0; expected 0 to 4000000000, as in --nid-base 0"},
 	{"shared-heap", 0, NULL, "other nodes can read malloc's long blocks directly",
 		AT(shared_heap)},
 	{"valgrind", 0, "WHEN", "auto, on, off: the library tells valgrind of atomics",
-		.set = opt_set_valgrind},
+		AT(valgrind), .parse = p3_parse_word, .words = " auto on off ",
+		.no = "choice; expected auto, on or off"},
 	{.help = "output:"},
 	{"tag", 0, NULL, "put [rank] before each line that a node prints", AT(tag)},
 	{"only-rank", 0, "LIST", "print the output of these ranks only, as in 0,2-3",
-		.set = opt_set_only_rank},
+		.parse = opt_parse_ranks,
+		.no = "list of ranks; expected ranks and ranges, as in --only-rank "
+		      "0,2-3"},
 	{"output-dir", 0, "DIR", "nodes print into DIR/rankN.out and DIR/rankN.err",
 		AT(output_dir)},
 	{"line-buffered", 0, NULL,
 		"from PtlInit on nodes print line by line, not in blocks",
 		AT(line_buffered)},
 	{"stats", 0, NULL, "a summary of each node at the end, on stderr", AT(stats)},
-	{"trace", 0, "FILE", "the last actions of each NIC, for tracedump",
-		.set = opt_set_trace},
+	{"trace", 0, "FILE", "the last actions of each NIC, for tracedump", AT(trace),
+		.parse = p3_parse_text,
+		.no = "file; expected where the nodes' traces go, as in --trace "
+		      "job.trace"},
 	{"plan", 0, NULL, "print memory, CPUs and limits of the job; start nothing",
 		AT(plan)},
 	{"help-env", 0, NULL, "print the settings of the library (PTL3_*)",
@@ -569,7 +500,8 @@ int p3_opt_parse(int argc, char **argv, struct p3_opt *opt_out)
 {
 	struct p3_opt opt = {.kill_after_ms = KILL_AFTER_MS,
 		.why_after_ms = WHY_AFTER_MS,
-		.nid_base = P3_OPT_NID_BASE};
+		.nid_base = P3_OPT_NID_BASE,
+		.valgrind = "auto"};
 	int rc = opt_start_prog(&opt, NULL, NULL);
 	if (rc == P3_OPT_RUN)
 		rc = opt_take_programs(&opt, argc, argv);

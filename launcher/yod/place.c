@@ -108,8 +108,8 @@ static int place_choose_job(const struct p3_place_machine *here,
 }
 
 static int place_bind_all(const struct p3_place_machine *here,
-	const struct p3_place_want *want, const struct units *u, uint32_t size,
-	struct p3_place *p)
+	const struct p3_place_want *want, const struct units *u, uint32_t first,
+	uint32_t size, struct p3_place *p)
 {
 	const enum p3_bind bind = want->bind;
 	uint32_t n = bind == P3_BIND_NUMA ? u->n : p3_cpus_fewer(u->n, here->quota);
@@ -124,17 +124,19 @@ static int place_bind_all(const struct p3_place_machine *here,
 			(size + n - 1) / n);
 		return -ERANGE;
 	}
-	p->node = calloc(size, sizeof *p->node);
-	p->nic = calloc(size, sizeof *p->nic);
+	p->end = first + size;
+	p->node = calloc(p->end, sizeof *p->node);
+	p->nic = calloc(p->end, sizeof *p->nic);
 	if (!p->node || !p->nic)
 		return -ENOMEM;
 	struct p3_cpuset spare = p->job;
-	for (uint32_t i = 0; i < size; i++) {
-		p->node[i] = u->cpus[(want->per_unit ? i / want->per_unit : i) % u->n];
+	for (uint32_t i = first; i < p->end; i++) {
+		uint32_t k = i - first;
+		p->node[i] = u->cpus[(want->per_unit ? k / want->per_unit : k) % u->n];
 		p3_cpuset_remove(&spare, &p->node[i]);
 	}
 	/* A NIC thread has a spare CPU of its node's NUMA node, if that has one. */
-	for (uint32_t i = 0; i < size; i++) {
+	for (uint32_t i = first; i < p->end; i++) {
 		struct p3_cpuset near = {{0}};
 		p->nic[i] = bind == P3_BIND_NUMA ? p->node[i] : p->job;
 		if (bind != P3_BIND_NUMA && p3_cpuset_count(&spare))
@@ -150,7 +152,7 @@ static int place_bind_all(const struct p3_place_machine *here,
 }
 
 int p3_place_make(const struct p3_place_machine *here, const struct p3_place_want *want,
-	uint32_t size, struct p3_place *place_out)
+	uint32_t first, uint32_t size, struct p3_place *place_out)
 {
 	struct p3_place p = {.bound = true};
 	struct units u = {NULL, 0};
@@ -159,7 +161,7 @@ int p3_place_make(const struct p3_place_machine *here, const struct p3_place_wan
 	if (!rc)
 		rc = place_find_units(here->root, want->bind, &p.job, &u);
 	if (!rc)
-		rc = place_bind_all(here, want, &u, size, &p);
+		rc = place_bind_all(here, want, &u, first, size, &p);
 	free(u.cpus);
 	if (rc == -ENOMEM)
 		p3_say("out of memory for the places of %u nodes; use fewer, or do "
@@ -180,23 +182,6 @@ bool p3_place_is_possible(const struct p3_cpuset *set)
 	bool ok = p3_cpuset_apply(set) == 0;
 	(void)p3_cpuset_apply(&was);
 	return ok;
-}
-
-int p3_place_shift(struct p3_place *p, uint32_t first, uint32_t n, uint32_t size)
-{
-	struct p3_cpuset *node = calloc(size, sizeof *node);
-	struct p3_cpuset *nic = calloc(size, sizeof *nic);
-	if (!node || !nic || n > size - first) {
-		free(node);
-		free(nic);
-		return -ENOMEM;
-	}
-	memcpy(node + first, p->node, n * sizeof *node);
-	memcpy(nic + first, p->nic, n * sizeof *nic);
-	p3_place_free(p);
-	p->node = node;
-	p->nic = nic;
-	return 0;
 }
 
 void p3_place_free(struct p3_place *place)

@@ -17,19 +17,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct p3_signals {
-	sigset_t mask;
-	struct sigaction pipe;
-	struct sigaction child;
-};
-
 static sigset_t signals_taken;
+
+/* The state in which yod was started. */
+static struct {
+	sigset_t mask;
+	struct sigaction pipe, child;
+} signals_were;
 
 /* Block TTIN and TTOU, too: yod may then write to a terminal that stops background
  * output, and reading gives EIO instead of a stop. */
-const struct p3_signals *p3_signals_take(void)
+void p3_signals_take(void)
 {
-	static struct p3_signals was;
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	struct sigaction standard = {.sa_handler = SIG_DFL}, hup;
 	static const int always[] = {SIGCHLD, SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2,
@@ -42,10 +41,9 @@ const struct p3_signals *p3_signals_take(void)
 	sigset_t blocked = signals_taken;
 	sigaddset(&blocked, SIGTTIN);
 	sigaddset(&blocked, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &blocked, &was.mask);
-	sigaction(SIGPIPE, &ignore, &was.pipe);
-	sigaction(SIGCHLD, &standard, &was.child);
-	return &was;
+	sigprocmask(SIG_BLOCK, &blocked, &signals_were.mask);
+	sigaction(SIGPIPE, &ignore, &signals_were.pipe);
+	sigaction(SIGCHLD, &standard, &signals_were.child);
 }
 
 int p3_signals_fd(void)
@@ -79,14 +77,14 @@ int p3_signals_next(int fd)
 /* Restore signals in a node.  A shell without job control starts background commands
  * with INT and QUIT ignored; yod takes these signals nevertheless, and nodes must be
  * able to get them. */
-void p3_signals_give_back(const struct p3_signals *was)
+void p3_signals_give_back(void)
 {
 	struct sigaction standard = {.sa_handler = SIG_DFL};
-	sigaction(SIGPIPE, &was->pipe, NULL);
-	sigaction(SIGCHLD, &was->child, NULL);
+	sigaction(SIGPIPE, &signals_were.pipe, NULL);
+	sigaction(SIGCHLD, &signals_were.child, NULL);
 	sigaction(SIGINT, &standard, NULL);
 	sigaction(SIGQUIT, &standard, NULL);
-	sigprocmask(SIG_SETMASK, &was->mask, NULL);
+	sigprocmask(SIG_SETMASK, &signals_were.mask, NULL);
 }
 
 /* ---- ends of children ---- */

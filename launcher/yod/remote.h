@@ -292,6 +292,7 @@ struct p3_uplink {
 	struct p3_agents *agents;
 	struct p3_rsh_started rsh; /* descriptors, -1: closed */
 	struct p3_frames conn;
+	struct p3_tracefile *trace; /* of the host; NULL: none is requested */
 	enum p3_uplink_state state;
 	bool exited;       /* the remote shell has ended, with the wait status below */
 	bool closed;       /* the connection is closed */
@@ -300,7 +301,6 @@ struct p3_uplink {
 	bool begun;        /* bytes have come */
 	bool in_frame;     /* it was cut off within a frame */
 	int64_t silent_ms; /* it was cut off after this silence; 0: it was not */
-	int trace;         /* file of the host's traces, or -1 */
 	int status;
 	int64_t greet_at; /* time to name a host that has not answered */
 	int64_t over_at;  /* time to treat the remote shell and connection as ended */
@@ -329,8 +329,7 @@ struct p3_agents {
 	struct p3_taps *input;    /* from stdin_fd to the agent of rank 0 */
 	struct p3_drain *files;   /* of --output-dir, by stream; or NULL */
 	bool go_sent;             /* GO was sent to the agents: the nodes start */
-	bool trace_lost;          /* a trace file could not be written */
-	bool output_lost;         /* nor output of a rank */
+	bool output_lost;         /* output of a rank could not be written */
 	uint64_t early_signals;   /* bits of the signals that came before GO */
 	int64_t why_at;           /* time to report the present barrier */
 	int64_t why_ms;           /* age at which a barrier is reported */

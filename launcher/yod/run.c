@@ -620,21 +620,12 @@ static void run_open_attach(struct run *r, uint32_t jid)
 		p3_say("ptlstat will not find this job: %s", strerror(-rc));
 }
 
-static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard,
-	const struct p3_signals *signals)
+static int run_start(struct run *r, uint32_t jid, const struct p3_guard *guard)
 {
-	struct p3_spawn_conf conf = {.size = r->opt->size,
+	struct p3_spawn_conf conf = {.opt = r->opt,
 		.here = r->here_n,
 		.place = r->place,
-		.mode = r->opt->mode,
-		.trace = r->opt->trace != NULL,
-		.domain = r->opt->domain,
-		.shared_heap = r->opt->shared_heap,
-		.line_buffered = r->opt->line_buffered,
-		.pipes = r->opt->tag || r->agent,
-		.only = r->opt->only ? &r->opt->only_ranks : NULL,
-		.output_dir_fd = r->opt->output_dir_fd,
-		.signals = signals};
+		.pipes = r->opt->tag || r->agent};
 	getrlimit(RLIMIT_NOFILE, &conf.nofile);
 	p3_plan_raise_fds(LOOK_FDS + p3_plan_yod_fds(r->opt, r->here_n, r->agent));
 	int rc = p3_control_open(&r->c, guard);
@@ -682,8 +673,7 @@ static void run_end_agent(struct run *r)
 }
 
 int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
-	const struct p3_guard *guard, const struct p3_signals *signals,
-	struct p3_agent *agent)
+	const struct p3_guard *guard, struct p3_agent *agent)
 {
 	struct run *r = calloc(1, sizeof *r + opt->size * sizeof r->rank[0]);
 	if (!r) {
@@ -703,12 +693,14 @@ int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t 
 	r->reported_since = r->slow_at = P3_NEVER;
 	p3_domain_none(&r->domain);
 	r->place = place;
-	if (opt->trace && p3_tracefile_create(opt->trace, opt->size, jid,
-				  agent ? run_send_trace : NULL, r, &r->trace)) {
+	if (opt->trace && p3_tracefile_open(opt->trace, agent ? run_send_trace : NULL, r,
+				  &r->trace)) {
 		free(r);
 		return P3_STATUS_YOD;
 	}
-	int rc = run_start(r, jid, guard, signals);
+	if (r->trace)
+		p3_tracefile_begin(r->trace, opt->size, jid);
+	int rc = run_start(r, jid, guard);
 	if (rc) {
 		p3_say("cannot start the job: %s; see ulimit -n and ulimit -u",
 			strerror(-rc));

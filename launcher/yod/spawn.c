@@ -65,7 +65,7 @@ static bool spawn_takes_turns(const struct p3_spawn_conf *conf, uint32_t rank)
 {
 	const struct p3_place *place = conf->place;
 	uint32_t here = 0;
-	for (uint32_t i = 0; place->bound && i < conf->size; i++)
+	for (uint32_t i = 0; i < place->end; i++)
 		here += p3_cpuset_equal(&place->node[i], &place->node[rank]);
 	return conf->here > place->cpus ||
 	       (place->bound && here > p3_cpuset_count(&place->node[rank]));
@@ -115,16 +115,17 @@ static int spawn_set_trace(void)
  * for other launchers: yod's nodes are ranks. */
 int p3_spawn_environment(const struct p3_spawn_conf *conf)
 {
+	const struct p3_opt *opt = conf->opt;
 	const struct {
 		const char *name, *value;
 	} variable[] = {{"PTL_IFACE", "0"},
-		{p3_conf_row(P3_CONF_STDOUT)->name, conf->line_buffered ? "lines" : NULL},
-		{"PTL3_MODE", conf->mode}, {"PTL3_DOMAIN", conf->domain}};
+		{p3_conf_row(P3_CONF_STDOUT)->name, opt->line_buffered ? "lines" : NULL},
+		{"PTL3_MODE", opt->mode}, {"PTL3_DOMAIN", opt->domain}};
 	unsetenv(p3_conf_row(P3_CONF_LAUNCHED)->name);
-	int rc = spawn_set_map("PTL_NIDMAP", conf->size, conf->nid_base);
+	int rc = spawn_set_map("PTL_NIDMAP", opt->size, conf->nid_base);
 	if (!rc)
-		rc = spawn_set_map("PTL_PIDMAP", conf->size, P3_JOB_PID_BASE);
-	if (!rc && conf->trace)
+		rc = spawn_set_map("PTL_PIDMAP", opt->size, P3_JOB_PID_BASE);
+	if (!rc && opt->trace)
 		rc = spawn_set_trace();
 	for (size_t i = 0; i < sizeof variable / sizeof *variable && !rc; i++)
 		if (variable[i].value)
@@ -161,7 +162,7 @@ static int spawn_set_environment(
 		rc = spawn_add_tunable(RSEQ, RSEQ "=0");
 	if (!rc && prog->lib_dir)
 		rc = spawn_join("LD_LIBRARY_PATH", prog->lib_dir, ':', false);
-	if (!conf->shared_heap)
+	if (!conf->opt->shared_heap)
 		return rc;
 	/* Preload the shared heap's allocator.  Of two words of MALLOC_CONF that
 	 * conflict, the later one counts, so a user's words stay behind ours. */
@@ -218,7 +219,7 @@ static int spawn_set_stdin(const struct p3_spawn_conf *conf, uint32_t rank)
 
 static bool spawn_is_silent(const struct p3_spawn_conf *conf, uint32_t rank)
 {
-	return conf->only && !p3_ranks_has(conf->only, rank);
+	return conf->opt->only && !p3_ranks_has(&conf->opt->only_ranks, rank);
 }
 
 /* Open the target of a stream that does not go to yod's stdout or stderr.  Return its
@@ -230,15 +231,15 @@ static int spawn_open_stream(const struct p3_spawn_conf *conf, uint32_t rank,
 		int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 		return fd < 0 ? -errno : fd;
 	}
-	if (conf->output_dir_fd >= 0)
-		return p3_outdir_file(conf->output_dir_fd, rank, which, 0);
+	if (conf->opt->output_dir_fd >= 0)
+		return p3_outdir_file(conf->opt->output_dir_fd, rank, which, 0);
 	return e->out[which][1];
 }
 
 static int spawn_set_output(
 	const struct p3_spawn_conf *conf, uint32_t rank, const struct spawn_ends *e)
 {
-	if (!spawn_is_silent(conf, rank) && conf->output_dir_fd < 0 && !conf->pipes)
+	if (!spawn_is_silent(conf, rank) && conf->opt->output_dir_fd < 0 && !conf->pipes)
 		return 0;
 	for (int which = 0; which < 2; which++) {
 		int fd = spawn_open_stream(conf, rank, e, which);
@@ -293,7 +294,7 @@ static _Noreturn void spawn_child(const struct p3_spawn_conf *conf,
 	if (rc)
 		spawn_fail(e->report[1], -rc, P3_SPAWN_PREPARE);
 	setrlimit(RLIMIT_NOFILE, &conf->nofile);
-	p3_signals_give_back(conf->signals);
+	p3_signals_give_back();
 	FAULT_POINT("yod.child_prepared");
 	execvp(prog->argv[0], prog->argv);
 	spawn_fail(e->report[1], errno, P3_SPAWN_EXEC);

@@ -270,20 +270,18 @@ int p3_hosts_parse(const char *list, struct p3_hosts *hosts_out)
 static int hosts_take_line(
 	struct p3_hosts *h, const char *file, uint32_t line, char *text)
 {
-	char said[HOSTS_LINE_LEN], *name;
+	char said[HOSTS_LINE_LEN], *name, *next;
 	uint32_t slots, more = 0;
 	text[strcspn(text, "#")] = '\0';
 	text += strspn(text, HOSTS_BLANKS);
 	snprintf(said, sizeof said, "%s", text);
-	char *rest = text + strcspn(text, HOSTS_BLANKS);
-	if (*rest)
-		*rest++ = '\0';
-	rest += strspn(rest, HOSTS_BLANKS);
-	rest[strcspn(rest, HOSTS_BLANKS)] = '\0';
-	if (!*text)
+	char *host = strtok_r(text, HOSTS_BLANKS, &next);
+	char *rest = strtok_r(NULL, HOSTS_BLANKS, &next);
+	if (!host)
 		return 0;
-	bool has_more = !strncmp(rest, "slots=", 6) && hosts_take_slots(rest + 6, &more);
-	if (!hosts_split(text, &name, &slots) || (*rest && (!has_more || slots))) {
+	bool has_more =
+		rest && !strncmp(rest, "slots=", 6) && hosts_take_slots(rest + 6, &more);
+	if (!hosts_split(host, &name, &slots) || (rest && (!has_more || slots))) {
 		p3_say("--hostfile: %s:%u: '%.100s' is no host; expected a name in each "
 		       "line, with its number of slots or without, as in c1:4 or c1 "
 		       "slots=4",
@@ -482,7 +480,8 @@ static void spec_options(struct codec *c, struct p3_opt *opt)
 	spec_u32(c, &opt->nid_base, P3_OPT_NID_BASE_MOST);
 	spec_bool(c, &opt->shared_heap);
 	spec_bool(c, &opt->line_buffered);
-	opt->valgrind = (enum p3_valgrind)spec_number(c, opt->valgrind, P3_VALGRIND_OFF);
+	opt->valgrind = spec_text(c, opt->valgrind);
+	c->bad |= !opt->valgrind;
 	spec_bool(c, &opt->stats);
 	opt->kill_after_ms =
 		(int64_t)spec_number(c, (uint64_t)opt->kill_after_ms, INT64_MAX);

@@ -182,15 +182,16 @@ void p3_stats_print(const struct p3_stats *s)
 /* ---- the trace file ---- */
 
 struct p3_tracefile {
-	const char *path;
 	int fd; /* -1: the bytes are sent */
 	ssize_t (*send)(void *arg, const void *bytes, size_t len);
 	void *arg;
 	bool failed;
+	bool began; /* this process adds the blocks */
 	uint32_t blocks;
+	char path[];
 };
 
-static void tracefile_put(struct p3_tracefile *f, const void *bytes, size_t len)
+void p3_tracefile_put(struct p3_tracefile *f, const void *bytes, size_t len)
 {
 	const char *at = bytes;
 	while (len && !f->failed) {
@@ -209,33 +210,29 @@ static void tracefile_put(struct p3_tracefile *f, const void *bytes, size_t len)
 	}
 }
 
-static int tracefile_say_cannot(const char *path, int rc)
-{
-	p3_say("--trace: '%s' cannot be written: %s; expected a file in a directory that "
-	       "you can write to",
-		path, strerror(-rc));
-	return rc;
-}
-
-int p3_tracefile_open(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-	return fd < 0 ? tracefile_say_cannot(path, -errno) : fd;
-}
-
-int p3_tracefile_create(const char *path, uint32_t size, uint32_t jid,
+int p3_tracefile_open(const char *path,
 	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
 	struct p3_tracefile **file_out)
 {
-	int fd = send ? -1 : p3_tracefile_open(path);
-	if (!send && fd < 0)
-		return fd;
-	struct p3_tracefile *f = malloc(sizeof *f);
-	if (!f) {
-		p3_close(fd);
-		return tracefile_say_cannot(path, -ENOMEM);
+	const int how = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
+	struct p3_tracefile *f = calloc(1, sizeof *f + strlen(path) + 1);
+	int fd = send || !f ? -1 : open(path, how, 0666);
+	if (f && (send || fd >= 0)) {
+		*f = (struct p3_tracefile){.fd = fd, .send = send, .arg = arg};
+		strcpy(f->path, path);
+		*file_out = f;
+		return 0;
 	}
-	*f = (struct p3_tracefile){.path = path, .fd = fd, .send = send, .arg = arg};
+	int rc = f ? -errno : -ENOMEM;
+	p3_say("--trace: '%s' cannot be written: %s; expected a file in a directory that "
+	       "you can write to",
+		path, strerror(-rc));
+	free(f);
+	return rc;
+}
+
+void p3_tracefile_begin(struct p3_tracefile *f, uint32_t size, uint32_t jid)
+{
 	uint32_t clock = p3_trace_clock();
 	struct p3_tracefile_header h = {.magic = P3_TRACEFILE_MAGIC,
 		.version = P3_TRACE_VERSION,
@@ -243,9 +240,8 @@ int p3_tracefile_create(const char *path, uint32_t size, uint32_t jid,
 		.jid = jid,
 		.clock = clock,
 		.began = p3_trace_look_now(clock)};
-	tracefile_put(f, &h, sizeof h);
-	*file_out = f;
-	return 0;
+	p3_tracefile_put(f, &h, sizeof h);
+	f->began = true;
 }
 
 void p3_tracefile_add(
@@ -263,8 +259,8 @@ void p3_tracefile_add(
 		.now = p3_trace_look_now(p3_trace_clock()), /* not the clock that the
 							     * node names */
 		.taken = *t};
-	tracefile_put(f, &b, sizeof b);
-	tracefile_put(f, t->entry, t->n * sizeof t->entry[0]);
+	p3_tracefile_put(f, &b, sizeof b);
+	p3_tracefile_put(f, t->entry, t->n * sizeof t->entry[0]);
 	f->blocks++;
 	free(t);
 }
@@ -273,7 +269,7 @@ bool p3_tracefile_close(struct p3_tracefile *f)
 {
 	if (!f)
 		return true;
-	if (!f->failed && !f->blocks)
+	if (!f->failed && f->began && !f->blocks)
 		p3_say("--trace: %s is empty: no node had a trace; expected programs "
 		       "that call PtlNIInit, with PTL3_TRACE not off",
 			f->path);

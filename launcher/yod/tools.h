@@ -107,13 +107,15 @@ static inline struct p3_trace_look p3_trace_look_now(uint32_t clock)
 
 struct p3_tracefile;
 
-/* Make or empty a file.  Return its descriptor, or -errno after an error line. */
-int p3_tracefile_open(const char *path);
-/* Begin a file.  send, which acts as write(), gets the bytes of one on another host;
- * else it is NULL.  Return 0, or -errno after an error line. */
-int p3_tracefile_create(const char *path, uint32_t size, uint32_t jid,
+/* Make or empty a file.  send, which acts as write(), gets the bytes of one on another
+ * host; else it is NULL.  Return 0, or -errno after an error line. */
+int p3_tracefile_open(const char *path,
 	ssize_t (*send)(void *arg, const void *bytes, size_t len), void *arg,
 	struct p3_tracefile **file_out);
+/* Begin the traces of a job. */
+void p3_tracefile_begin(struct p3_tracefile *file, uint32_t size, uint32_t jid);
+/* Append bytes that are such traces, from an agent; report an error once. */
+void p3_tracefile_put(struct p3_tracefile *file, const void *bytes, size_t len);
 /* Append the trace of a published segment, if it has one; report an error once. */
 void p3_tracefile_add(
 	struct p3_tracefile *file, uint32_t node, int published, enum p3_trace_fate fate);

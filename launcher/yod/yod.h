@@ -137,25 +137,23 @@ struct p3_place_machine {
 };
 
 struct p3_place {
-	bool bound;           /* false: only cpus is valid */
-	uint32_t cpus;        /* number of CPUs that the job may use */
-	struct p3_cpuset job; /* the set of these CPUs */
-	struct p3_cpuset *node;
+	bool bound;             /* false: only cpus is valid */
+	uint32_t cpus;          /* number of CPUs that the job may use */
+	struct p3_cpuset job;   /* the set of these CPUs */
+	uint32_t end;           /* one more than the last rank of this host */
+	struct p3_cpuset *node; /* indexed by rank; others than this host's are empty */
 	struct p3_cpuset *nic;
 };
 
 /* Describe this machine.  Return 0, or -errno if the mask cannot be read. */
 int p3_place_here(struct p3_place_machine *here_out);
-/* Place the nodes for a bind other than NONE.  Return 0, or -ERANGE, -ENOMEM or -EINVAL
- * after an error line. */
+/* Place n nodes, from rank first on, for a bind other than NONE.  Return 0, or -ERANGE,
+ * -ENOMEM or -EINVAL after an error line. */
 int p3_place_make(const struct p3_place_machine *here, const struct p3_place_want *want,
-	uint32_t size, struct p3_place *place_out);
+	uint32_t first, uint32_t n, struct p3_place *place_out);
 /* Return true if this process may run on one of the CPUs.  To find out, the function sets
  * the process's affinity mask to them, and then restores it. */
 bool p3_place_is_possible(const struct p3_cpuset *set);
-/* Let the places, made for nodes 0 to n - 1, be those of nodes first to first + n - 1 of
- * a job of `size` nodes.  Return 0 or -ENOMEM. */
-int p3_place_shift(struct p3_place *place, uint32_t first, uint32_t n, uint32_t size);
 void p3_place_free(struct p3_place *place);
 
 /*
@@ -203,8 +201,6 @@ const struct p3_host *p3_hosts_of(const struct p3_hosts *hosts, uint32_t rank);
  * makes the parser and --help; a new option is a row there and a member here.
  */
 
-enum p3_valgrind { P3_VALGRIND_AUTO, P3_VALGRIND_ON, P3_VALGRIND_OFF };
-
 #define P3_OPT_SIZE_MAX ((int)P3_MAX_NODES)
 
 struct p3_opt {
@@ -216,10 +212,10 @@ struct p3_opt {
 	bool only; /* drop the output of ranks that are not in only_ranks */
 	struct p3_ranks only_ranks;
 	const char *output_dir; /* NULL: nodes print to yod's output */
-	int output_dir_fd;      /* set by main */
+	int output_dir_fd;      /* its descriptor, or -1; set by main */
 	bool shared_heap;
 	bool line_buffered;
-	enum p3_valgrind valgrind;
+	const char *valgrind;  /* auto, on or off */
 	bool plan;             /* print the plan, and start nothing */
 	bool stats;            /* print statistics at the end */
 	int64_t timeout_ms;    /* 0: no limit */
@@ -283,10 +279,8 @@ int p3_plan_print(const struct p3_opt *opt, const struct p3_place *place);
  * functions, too.
  */
 
-struct p3_signals; /* the state in which yod was started */
-
-/* Take the signals, once, before anything else; return a static. */
-const struct p3_signals *p3_signals_take(void);
+/* Take the signals, once, before anything else. */
+void p3_signals_take(void);
 /* Return a signalfd of the calling process (close-on-exec, non-blocking), or -errno. */
 int p3_signals_fd(void);
 /* Return a descriptor that is readable while a job-ending signal is pending; never read
@@ -296,8 +290,8 @@ int p3_signals_end_fd(void);
 bool p3_signals_ends(int sig);
 /* Return the next signal that came, or 0. */
 int p3_signals_next(int fd);
-/* Restore the state in a forked child, before exec. */
-void p3_signals_give_back(const struct p3_signals *was);
+/* Restore the state in which yod was started in a forked child, before exec. */
+void p3_signals_give_back(void);
 
 /*
  * reap - the ends of child processes
@@ -376,22 +370,13 @@ int p3_guard_split(const struct p3_guard_duty *duty, struct p3_guard *guard_out)
  */
 
 struct p3_spawn_conf {
-	uint32_t size; /* nodes of the job */
+	const struct p3_opt *opt;
 	uint32_t here; /* nodes on this host */
 	const struct p3_place *place;
 	uint32_t nid_base;
-	const char *mode;   /* NULL: leave PTL3_MODE unchanged */
-	const char *domain; /* or NULL */
-	bool trace;         /* the nodes write a trace */
-	bool line_buffered; /* stdout is line-buffered from PtlInit on */
-	bool shared_heap;   /* preload the allocator that the shared heap needs */
-	int stdin_fd;       /* standard input of rank 0 */
-	int give_up_fd[2];  /* once one is readable, p3_spawn_node() stops waiting */
-	const struct p3_ranks *only; /* the other ranks' output is dropped; NULL: no
-				      * rank's is */
-	int output_dir_fd;           /* folder for stdout and stderr as files ; or -1 */
-	bool pipes;                  /* stdout and stderr go through pipes */
-	const struct p3_signals *signals;
+	int stdin_fd;         /* standard input of rank 0 */
+	int give_up_fd[2];    /* once one is readable, p3_spawn_node() stops waiting */
+	bool pipes;           /* stdout and stderr go through pipes */
 	struct rlimit nofile; /* the nodes' limit */
 };
 
@@ -657,7 +642,6 @@ struct p3_agent;
 /* Run the job; in an agent, run the ranks of its host.  agent is NULL in yod itself.
  * Return the exit status of yod. */
 int p3_run_job(const struct p3_opt *opt, const struct p3_place *place, uint32_t jid,
-	const struct p3_guard *guard, const struct p3_signals *signals,
-	struct p3_agent *agent);
+	const struct p3_guard *guard, struct p3_agent *agent);
 
 #endif

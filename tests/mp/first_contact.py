@@ -140,8 +140,8 @@ def helps():
         expect(run.returncode == 0 and run.stdout == alone, f'two ranks: {program} --help', run)
         run = start(YOD, '-sz', 2, f'{BIN}/{program}', '--no-such-option')
         expect(run.returncode == 2 and
-               lines(run.stderr) == [f"{program}: '--no-such-option': not an option, or its value "
-                                     'is missing; expected one of those that --help lists'],
+               lines(run.stderr) == [f'{program}: --no-such-option: not an option of {program}; '
+                                     f'{program} --help lists all'],
                f'two ranks: {program} --no-such-option', run)
 
 

@@ -77,7 +77,7 @@ EOF
 	allow launcher/info "(launcher|shm)(/[a-z]+)+\.h|nic/xfer/movers\.h|$public"
 	allow include '(\.\./)*(p3rt/|p3api/|p3/)?[a-z0-9_]+\.h' # other names
 	allow examples "$public" own
-	allow bench "$public" own
+	allow bench "$public|launcher/tools/options\.h" own
 	forbid shm 'portals.*|p3rt/.*'
 	forbid launcher 'portals.*|p3rt/.*'
 	forbid include 'portals/.*|p3rt/.*|([^ps]|s[^y]|sy[^s]).*/.*'

@@ -292,9 +292,9 @@ wrong() {
 	printf '\177ELF' >elf
 	refused 1 "an ELF file, but no core" "$TRACEDUMP" elf
 	refused 1 "--job 1: " "$TRACEDUMP" --job 1
-	refused 2 "--job: 'x' is not understood; expected" "$TRACEDUMP" --job x
-	refused 2 "--node: '3-1' is not understood" "$TRACEDUMP" --node 3-1 trace
-	refused 2 "--since: 'now' is not understood" "$TRACEDUMP" --since now trace
+	refused 2 "--job: 'x' is no job; expected" "$TRACEDUMP" --job x
+	refused 2 "--node: '3-1' is no list of nodes" "$TRACEDUMP" --node 3-1 trace
+	refused 2 "--since: 'now' is no time" "$TRACEDUMP" --since now trace
 	refused 2 "expected a file, or --job" "$TRACEDUMP"
 	refused 2 "expected a file, or --job" "$TRACEDUMP" --job 7 trace
 	refused 2 "--jbo: not an option" "$TRACEDUMP" --jbo

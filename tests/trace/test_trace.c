@@ -298,7 +298,7 @@ static FILE *new_file(void)
 }
 
 static const struct td_filter everything = {
-	.since = INT64_MIN, .until = INT64_MAX, .peer = -1, .message = TD_NONE};
+	.since = INT64_MIN, .until = INT64_MAX, .peer = TD_NONE, .message = TD_NONE};
 
 static void dump_everything(const struct td_trace *t)
 {

@@ -34,6 +34,7 @@ static void make(struct p3_spec *o, struct p3_prog prog[2])
 		.prog = prog,
 		.keep_going = true,
 		.mode = "park",
+		.valgrind = "off",
 		.kill_after_ms = 1500,
 		.place = {.bind = P3_BIND_CORE, .per_unit = 2}};
 	assert_int_equal(p3_hosts_parse("c1:4,c2", &o->opt.hosts), 0);

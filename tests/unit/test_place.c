@@ -73,7 +73,7 @@ static void expect(const struct p3_place_machine *m, struct p3_place_want want,
 {
 	char got[1000];
 	struct p3_place p;
-	int rc = p3_place_make(m, &want, size, &p);
+	int rc = p3_place_make(m, &want, 0, size, &p);
 	if (rc) {
 		snprintf(got, sizeof got, "%s", strerror(-rc));
 		assert_string_equal(got, wanted);
