@@ -154,7 +154,7 @@ static P3_HOT void cci_msg_publish(const struct cci_send *s, const struct p3_cci
 /*
  * Send the message from the program's memory.  Return false, with nothing done, if it
  * must wait, or if a descriptor or a slot is missing, or if this thread is to wait for
- * the answer.  In an open ring p3_looks_add() and the rest of p3_cci_req_publish() are
+ * the answer.  In an open ring p3_looks_add() and the rest of p3_req_publish() are
  * not needed, and nothing is traced.
  */
 static P3_HOT bool cci_msg_send_now(struct p3_nic *n, const struct cci_send *s)

@@ -22,6 +22,16 @@ void p3_cci_rsp_send(struct p3_nic *n, struct p3_peer *p, uint32_t kind, uint64_
 	p3_rsp_publish(n, p, P3_CCI_ANSWER, 0);
 }
 
+/* ---- requests ---- */
+
+/* Publish the request that was filled; word0 is that of its header. */
+static void cci_sendq_publish(
+	struct p3_nic *n, struct p3_peer *p, uint64_t word0, uint32_t rsp)
+{
+	p->cci.asked += rsp;
+	p3_req_publish(n, p, word0, rsp);
+}
+
 /* ---- RMA operations ---- */
 
 #define P3_CCI_WRITE_MOST 1024u /* longest WRITE whose bytes the message carries */
@@ -60,9 +70,9 @@ static bool cci_sendq_rma_one(struct p3_nic *n, struct p3_peer *p,
 	bool is_write = tx->op == P3_CCI_OP_WRITE, slot = cci_rma_is_long(p, tx);
 	uint32_t cells =
 		is_write && !slot ? p3_cci_cells(P3_CCI_WRITE_HEAD, tx->length) : 1;
-	if (!p3_cci_req_has_room(n, p, cells, 1) || (slot && !cci_rma_get_slot(n, p, tx)))
+	if (!p3_req_has_room(n, p, cells, 1) || (slot && !cci_rma_get_slot(n, p, tx)))
 		return false;
-	struct p3_cell *c = p3_cci_req_begin(n, p, cells);
+	struct p3_cell *c = p3_req_begin(n, p, cells, false);
 	if (is_write && !slot)
 		memcpy(p3_format_bytes(c, P3_CCI_RMA_DATA), tx->local, tx->length);
 	else
@@ -71,8 +81,10 @@ static bool cci_sendq_rma_one(struct p3_nic *n, struct p3_peer *p,
 	p3_format_set(c, P3_CCI_RMA_REGION, tx->region);
 	p3_format_set(c, P3_CCI_RMA_OFFSET, tx->offset);
 	p3_format_set(c, P3_CCI_RMA_LENGTH, tx->length);
-	p3_cci_req_publish(n, p, is_write ? P3_REQ_CCI_WRITE : P3_REQ_CCI_READ,
-		slot ? P3_F_CCI_LONG : 0, cells, 1);
+	cci_sendq_publish(n, p,
+		p3_word0(is_write ? P3_REQ_CCI_WRITE : P3_REQ_CCI_READ,
+			slot ? P3_F_CCI_LONG : 0, cells),
+		1);
 	p3_list_del(&tx->rma);
 	p3_list_add(&conn->ep->rma_sent, &tx->rma);
 	tx->state = P3_CCI_TX_SENT;
@@ -130,9 +142,9 @@ static bool cci_sendq_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 	bool last = left <= most, answered = conn->pub.attribute != CCI_CONN_ATTR_UU;
 	uint64_t len = last ? left : most;
 	uint32_t cells = p3_cci_cells(P3_CCI_MSG_HEAD, len), rsp = last && answered;
-	if (!p3_cci_req_has_room(n, p, cells, rsp))
+	if (!p3_req_has_room(n, p, cells, rsp))
 		return false;
-	struct p3_cell *c = p3_cci_req_begin(n, p, cells);
+	struct p3_cell *c = p3_req_begin(n, p, cells, false);
 	memcpy(p3_format_bytes(c, P3_CCI_MSG_DATA), tx->bytes + tx->part, len);
 	p3_cci_req_fill(c,
 		p3_field_in(P3_CCI_MSG_LENGTH, len) |
@@ -141,7 +153,7 @@ static bool cci_sendq_part(struct p3_nic *n, struct p3_peer *p, struct p3_cci_co
 		answered ? tx->token : 0, conn->peer_tag);
 	uint32_t flags = (last ? 0u : P3_F_CCI_MORE) | (tx->part ? P3_F_CCI_LATER : 0u);
 	P3_TRACE(send, n, p, P3_REQ_CCI_MSG, len);
-	p3_cci_req_publish(n, p, P3_REQ_CCI_MSG, flags, cells, rsp);
+	cci_sendq_publish(n, p, p3_word0(P3_REQ_CCI_MSG, flags, cells), rsp);
 	tx->part += (uint32_t)len;
 	return true;
 }
@@ -182,9 +194,9 @@ static bool cci_sendq_connect(
 		bool last = left <= most;
 		uint64_t len = last ? left : most;
 		uint32_t cells = p3_cci_cells(P3_CCI_CONNECT_HEAD, len), rsp = last;
-		if (!p3_cci_req_has_room(n, p, cells, rsp))
+		if (!p3_req_has_room(n, p, cells, rsp))
 			return false;
-		struct p3_cell *c = p3_cci_req_begin(n, p, cells);
+		struct p3_cell *c = p3_req_begin(n, p, cells, false);
 		if (len)
 			memcpy(p3_format_bytes(c, P3_CCI_CONNECT_DATA),
 				data->data + conn->data_sent, len);
@@ -200,7 +212,8 @@ static bool cci_sendq_connect(
 		uint32_t flags = (last ? 0u : P3_F_CCI_MORE) |
 				 (conn->data_sent ? P3_F_CCI_LATER : 0u);
 		P3_TRACE(send, n, p, P3_REQ_CCI_CONNECT, len);
-		p3_cci_req_publish(n, p, P3_REQ_CCI_CONNECT, flags, cells, rsp);
+		cci_sendq_publish(
+			n, p, p3_word0(P3_REQ_CCI_CONNECT, flags, cells), rsp);
 		conn->data_sent += (uint32_t)len;
 	} while (conn->data_sent < total);
 	return true;
@@ -210,13 +223,13 @@ static bool cci_sendq_connect(
 static bool cci_sendq_cell(struct p3_nic *n, struct p3_peer *p, uint32_t kind,
 	uint32_t flags, uint32_t rsp, uint64_t token, uint64_t tag, uint32_t mtu)
 {
-	if (!p3_cci_req_has_room(n, p, 1, rsp))
+	if (!p3_req_has_room(n, p, 1, rsp))
 		return false;
-	struct p3_cell *c = p3_cci_req_begin(n, p, 1);
+	struct p3_cell *c = p3_req_begin(n, p, 1, false);
 	p3_cci_req_fill(c, p3_field_in(P3_CCI_ROOM, rsp), token, tag);
 	p3_format_set(c, P3_CCI_DECIDE_MTU, mtu);
 	P3_TRACE(send, n, p, kind, 0);
-	p3_cci_req_publish(n, p, kind, flags, 1, rsp);
+	cci_sendq_publish(n, p, p3_word0(kind, flags, 1), rsp);
 	return true;
 }
 
@@ -307,7 +320,7 @@ __attribute__((noinline)) bool p3_cci_sendq_push(struct p3_nic *n, struct p3_pee
 		if (pushed == CCI_SENT_ALL)
 			continue;
 		p3_list_add(&p->cci.work, &conn->work);
-		if (pushed == CCI_SENT_SOME || !p3_cci_req_has_room(n, p, 1, 1))
+		if (pushed == CCI_SENT_SOME || !p3_req_has_room(n, p, 1, 1))
 			break;
 		if (!waits)
 			waits = conn;
